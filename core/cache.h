@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The cache core: which blocks are cached, in which frame, clean or dirty,
+ * what to read ahead, what to evict, what to write and in which order.
+ *
+ * The core does no I/O, does not wait, touches no page table and allocates
+ * nothing. An engine (user/, kernel/, or the simulator) asks it, carries out
+ * the answers and reports back. Every function may be called from any thread
+ * at any time unless its comment says otherwise.
+ *
+ * Words: a *store* is the backing file or device; a *block* an aligned 2 MB
+ * piece of it; a *base page* 4 KB; a *frame* the DRAM that holds a block (huge
+ * frame) or a base page (base frame); the *pool* all frames. A *unit* is what
+ * the index keeps one state word for: a whole block in a huge frame, or one
+ * base page of a block that is *split*.
+ */
+#ifndef HM_CACHE_H
+#define HM_CACHE_H
+
+#include "port.h"
+
+#define HM_PAGE_SHIFT 12
+#define HM_PAGE_SIZE (1u << HM_PAGE_SHIFT)
+
+/*
+ * log2 of the base pages in a block, and of the slots in an index node. The
+ * simulator makes both small, so that a few hundred pages reach every level.
+ */
+#ifndef HM_BLOCK_ORDER
+#define HM_BLOCK_ORDER 9
+#endif
+#ifndef HM_NODE_ORDER
+#define HM_NODE_ORDER 9
+#endif
+
+#define HM_BLOCK_PAGES (1u << HM_BLOCK_ORDER)
+#define HM_BLOCK_SHIFT (HM_BLOCK_ORDER + HM_PAGE_SHIFT)
+#define HM_BLOCK_SIZE (1u << HM_BLOCK_SHIFT)
+#define HM_NODE_SLOTS (1u << HM_NODE_ORDER)
+
+/* The largest store: three levels of nodes over blocks (256 TB by default). */
+#define HM_STORE_MAX_BLOCKS ((u64)HM_NODE_SLOTS * HM_NODE_SLOTS * HM_NODE_SLOTS)
+
+/* Stores that one cache can have open at a time. */
+#define HM_MAX_STORES 4096u
+
+/* Concurrent streams that one store tells apart. */
+#define HM_STREAMS 16u
+
+#define HM_NO_FRAME_ID 0xffffffffu
+
+/**
+ * struct hm_options - every setting of the core
+ * @pool_frames: size of the pool in huge frames (2 MB); no default; at least 4
+ * @cpus: how many shards the free lists and queues have; default 1
+ * @dirty_ratio: write-back starts by itself when more than this share of the
+ *	pool is dirty; percent, default 75
+ * @dirty_expire_ms: a store that has been dirty for this long is written back
+ *	even below @dirty_ratio; milliseconds, default 5000, 0 = never
+ * @evict_batch: how many units are evicted at a time; units, default 16
+ * @free_target: frames that reclaim keeps free; huge frames, default
+ *	@evict_batch, and never more than a quarter of the pool
+ * @probation_ratio: share of the clean units of a shard that newly read units
+ *	may take before the older, proven ones are asked to leave; percent,
+ *	default 10
+ * @inactive_ratio: share of the clean units of a shard that is kept unmapped
+ *	but cached, as a last chance to be touched again; percent, default 12
+ * @readahead_kb: the largest read-ahead window of a stream of huge units;
+ *	KiB, default 32768, 0 = no read-ahead
+ * @readahead_base_kb: the same for base pages; KiB, default 2048
+ * @stream_min: sequential faults that make a stream; count, default 3
+ *
+ * A field of 0 means the default, except where 0 has a meaning of its own:
+ * those take their default from hm_options_init().
+ */
+struct hm_options {
+	u32 pool_frames;
+	u32 cpus;
+	u32 dirty_ratio;
+	u32 dirty_expire_ms;
+	u32 evict_batch;
+	u32 free_target;
+	u32 probation_ratio;
+	u32 inactive_ratio;
+	u32 readahead_kb;
+	u32 readahead_base_kb;
+	u32 stream_min;
+};
+
+/* Kinds of frames, of units and of the queues for them. */
+enum hm_kind {
+	HM_HUGE,
+	HM_BASE,
+	HM_KINDS,
+};
+
+/* The state of a unit, in the low bits of its word (see word.h). */
+enum hm_state {
+	HM_ABSENT,
+	HM_FILLING, /* a frame is taken, data is on its way */
+	HM_CLEAN,
+	HM_DIRTY,
+	HM_WRITING, /* being written back; stores set HM_W_REDIRTY */
+	HM_EVICTING, /* claimed by somebody who will call hm_evict_done() */
+	HM_FAILED, /* the read failed; the next fault is told, then absent */
+	HM_SPLIT, /* block: look in the base pages */
+	HM_FROZEN, /* base page: being joined, look at the block again */
+};
+
+/* What a fault wants: bits for hm_fault() and hm_readahead(). */
+enum {
+	HM_ACCESS_READ = 0,
+	HM_ACCESS_WRITE = 1 << 0,
+	HM_ACCESS_BASE = 1 << 1, /* a base page is wanted, if not cached yet */
+	HM_ACCESS_AHEAD = 1 << 2, /* nobody waits for it */
+	HM_ACCESS_MARK = 1 << 3, /* with AHEAD: put the read-ahead marker here */
+	HM_ACCESS_SEQUENTIAL = 1 << 4, /* the program said so: no need to learn */
+	HM_ACCESS_HIGH = 1 << 5, /* priority: evict late */
+	HM_ACCESS_LOW = 1 << 6, /* priority: evict first */
+};
+
+/**
+ * enum hm_outcome - the answer to a fault
+ * @HM_HIT: cached; unit.frame holds the data
+ * @HM_FILL: unit.frame is taken for it: read the data, call hm_fill_done()
+ * @HM_ZERO: the same, but the store holds no data there: zero the frame
+ *	instead of reading, call hm_fill_done()
+ * @HM_BUSY: somebody is filling or evicting it; wait until that is reported
+ *	done (its done-call returns true for "somebody waits") and ask again
+ * @HM_NO_FRAME: the pool is empty; reclaim or write back, ask again
+ * @HM_NO_NODE: the index lacks a node: see hm_store_add_node(), ask again
+ * @HM_ERROR: reading it failed, unit.err says why; told once
+ * @HM_BEYOND: the store ends before it
+ */
+enum hm_outcome {
+	HM_HIT,
+	HM_FILL,
+	HM_ZERO,
+	HM_BUSY,
+	HM_NO_FRAME,
+	HM_NO_NODE,
+	HM_ERROR,
+	HM_BEYOND,
+};
+
+/* What a fault suggests to do next: bits of hm_unit.hints. */
+enum {
+	HM_HINT_READAHEAD = 1 << 0, /* call hm_readahead() */
+	HM_HINT_WRITEBACK = 1 << 1, /* the dirty share is above its limit */
+	HM_HINT_RECLAIM = 1 << 2, /* few free frames: call hm_reclaim() */
+	HM_HINT_DIRTIED = 1 << 3, /* this call made the unit dirty */
+	HM_HINT_REFORM = 1 << 4, /* a huge frame that was carved before */
+};
+
+/* Kinds of index nodes. */
+enum hm_node_kind {
+	HM_NODE_DIR,
+	HM_NODE_LEAF,
+	HM_NODE_BASE,
+};
+
+struct hm_cache;
+struct hm_store;
+
+/**
+ * struct hm_unit - a unit as the core and an engine speak of it
+ * @store: the store
+ * @pgoff: its first base page in the store
+ * @npages: HM_BLOCK_PAGES for a block in a huge frame, 1 for a base page
+ * @frame: the frame's number; see hm_frame_offset()
+ * @hints: HM_HINT_*, set by hm_fault()
+ * @err: for HM_ERROR the negative errno; for HM_NO_NODE the enum hm_node_kind
+ */
+struct hm_unit {
+	struct hm_store *store;
+	u64 pgoff;
+	u32 npages;
+	u32 frame;
+	u32 hints;
+	int err;
+};
+
+/* Statistics of a cache: hm_cache_count(). Each only grows. */
+enum hm_counter {
+	HM_C_FAULTS, /* hm_fault() without AHEAD that gave an answer */
+	HM_C_HITS,
+	HM_C_FILLS, /* demand fills, base pages or blocks alike */
+	HM_C_ZEROS,
+	HM_C_AHEAD, /* units brought in ahead */
+	HM_C_AHEAD_USED, /* ... that were then used */
+	HM_C_AHEAD_WASTED, /* ... that left the cache unused */
+	HM_C_DIRTIED, /* clean units made dirty */
+	HM_C_DEACTIVATED, /* moved to the inactive queue */
+	HM_C_RESCUED, /* touched while inactive */
+	HM_C_EVICTED,
+	HM_C_GHOSTS, /* read again soon after their eviction */
+	HM_C_WRITTEN, /* base pages written back */
+	HM_C_WRITE_ERRORS, /* runs that could not be written */
+	HM_C_READ_ERRORS,
+	HM_C_SPLITS,
+	HM_C_JOINS,
+	HM_C_CARVED, /* huge frames carved into base frames */
+	HM_COUNTERS,
+};
+
+/* --- the cache ---------------------------------------------------------- */
+
+void hm_options_init(struct hm_options *opts);
+
+/**
+ * hm_options_check() - is this a set of options that the core accepts?
+ * @opts: the options; fields of 0 are given their defaults
+ *
+ * Return: NULL, or a sentence that says what is wrong.
+ */
+const char *hm_options_check(struct hm_options *opts);
+
+/* Bytes of zeroed memory that hm_cache_init() needs; opts must be checked. */
+size_t hm_cache_bytes(const struct hm_options *opts);
+
+/**
+ * hm_cache_init() - make a cache
+ * @mem: hm_cache_bytes() of zeroed memory, aligned to 64; it stays the
+ *	caller's and may be released when all stores are destroyed
+ * @opts: checked options, copied
+ */
+struct hm_cache *hm_cache_init(void *mem, const struct hm_options *opts);
+
+/* The engine's clock, in milliseconds; only ever forward; for ages. */
+void hm_cache_tick(struct hm_cache *cache, u64 now_ms);
+
+u64 hm_cache_count(struct hm_cache *cache, enum hm_counter counter);
+u64 hm_cache_dirty_pages(const struct hm_cache *cache);
+u64 hm_cache_free_pages(struct hm_cache *cache);
+const struct hm_options *hm_cache_options(const struct hm_cache *cache);
+
+/* Byte offset of a frame in the pool's memory. Base frames lie in huge ones. */
+u64 hm_frame_offset(const struct hm_cache *cache, u32 frame);
+bool hm_frame_is_base(const struct hm_cache *cache, u32 frame);
+
+/* --- stores -------------------------------------------------------------- */
+
+size_t hm_store_bytes(void);
+
+/**
+ * hm_store_init() - open a store in a cache
+ * @cache: the cache
+ * @mem: hm_store_bytes() of zeroed memory, the caller's, kept until
+ *	hm_store_destroy()
+ * @size: length in bytes; may be 0
+ *
+ * Return: the store, or NULL if HM_MAX_STORES are open or @size is beyond
+ * HM_STORE_MAX_BLOCKS.
+ */
+struct hm_store *hm_store_init(struct hm_cache *cache, void *mem, u64 size);
+
+/**
+ * hm_store_destroy() - close a store; nothing of it may be cached any more
+ *
+ * Afterwards hm_store_take_node() hands back the nodes, one a call.
+ */
+void hm_store_destroy(struct hm_store *store);
+void *hm_store_take_node(struct hm_store *store);
+
+/**
+ * hm_store_set_size() - the store grew or shrank
+ *
+ * When it shrinks, faults beyond @size are refused from now on, but what is
+ * cached there stays until the caller has invalidated it. The block that
+ * holds the end of the store is never cached as a whole (its last pages
+ * must raise SIGBUS), so the caller writes back and invalidates it too.
+ */
+bool hm_store_set_size(struct hm_store *store, u64 size);
+u64 hm_store_size(const struct hm_store *store);
+u64 hm_store_dirty_pages(const struct hm_store *store);
+
+size_t hm_node_bytes(enum hm_node_kind kind);
+
+/**
+ * hm_store_add_node() - give the index the node that HM_NO_NODE asked for
+ * @store: the store
+ * @pgoff: the fault's page
+ * @kind: unit.err of the fault
+ * @mem: hm_node_bytes(@kind) of zeroed memory, aligned to 64
+ * @hollow: for HM_NODE_LEAF: HM_NODE_SLOTS bits, set for blocks that hold no
+ *	data in the store; NULL = all hold data. The leaf of @pgoff starts at
+ *	hm_leaf_start(@pgoff).
+ *
+ * Return: true if @mem is now the store's, false if another thread was
+ * faster and @mem is still the caller's.
+ */
+bool hm_store_add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind, void *mem,
+		       const unsigned long *hollow);
+u64 hm_leaf_start(u64 pgoff);
+
+/**
+ * hm_store_set_hollow() - blocks are known to hold data, or to hold none
+ *
+ * For whole blocks that are not cached. Only blocks whose leaf exists are
+ * touched: others are told when their leaf is added.
+ */
+void hm_store_set_hollow(struct hm_store *store, u64 pgoff, u64 npages, bool hollow);
+
+/* --- faults -------------------------------------------------------------- */
+
+/**
+ * hm_fault() - a page is touched, or will be
+ * @store: the store
+ * @pgoff: the base page
+ * @access: HM_ACCESS_*
+ * @unit: filled in unless the answer is HM_BEYOND
+ *
+ * With HM_ACCESS_WRITE the unit is dirty when the answer is HM_HIT; after
+ * HM_FILL and HM_ZERO it becomes dirty by hm_fill_done(HM_FILL_DIRTY).
+ *
+ * Return: see enum hm_outcome.
+ */
+enum hm_outcome hm_fault(struct hm_store *store, u64 pgoff, u32 access, struct hm_unit *unit);
+
+enum {
+	HM_FILL_DIRTY = 1 << 0, /* a store follows: the unit starts dirty */
+	HM_FILL_WAITED = 1 << 1, /* somebody waits: on error, tell them */
+};
+
+/**
+ * hm_fill_done() - the data of HM_FILL or HM_ZERO is in the frame, or not
+ * @unit: as hm_fault() gave it
+ * @err: 0 or a negative errno
+ * @flags: HM_FILL_*
+ *
+ * When a whole block cannot be read, it is split, so that each of its base
+ * pages gets a read, and a result, of its own. When a base page cannot be
+ * read, the next fault on it gets HM_ERROR.
+ *
+ * Return: true if somebody was told HM_BUSY meanwhile.
+ */
+bool hm_fill_done(const struct hm_unit *unit, int err, u32 flags);
+
+/* The unit that holds a page now, and its state; for checks under a lock. */
+enum hm_state hm_peek(struct hm_store *store, u64 pgoff, struct hm_unit *unit);
+
+/* Was the unit touched since it became inactive? */
+bool hm_referenced(struct hm_store *store, u64 pgoff);
+
+/* --- read-ahead and write-behind ----------------------------------------- */
+
+/**
+ * struct hm_plan - what a stream wants next
+ * @start: first base page to bring in; unit by unit, with
+ *	hm_fault(HM_ACCESS_AHEAD | @access)
+ * @end: the page after the last one; == @start if there is nothing to do
+ * @mark: the page to set HM_ACCESS_MARK for
+ * @access: HM_ACCESS_* bits for these faults
+ * @behind_start: first page of a finished stretch of writing
+ * @behind_end: the page after it; write it back now if above @behind_start
+ */
+struct hm_plan {
+	u64 start;
+	u64 end;
+	u64 mark;
+	u32 access;
+	u64 behind_start;
+	u64 behind_end;
+};
+
+/**
+ * hm_readahead() - a fault had HM_HINT_READAHEAD
+ * @store: the store
+ * @pgoff: the fault's page
+ * @access: the fault's access
+ * @plan: what to bring in and to write back
+ *
+ * A stream is recognised by its faults alone; random access gets an empty
+ * plan. Each plan continues where the last one of the stream ended.
+ *
+ * Return: true if there is something to do.
+ */
+bool hm_readahead(struct hm_store *store, u64 pgoff, u32 access, struct hm_plan *plan);
+
+/**
+ * hm_readahead_stopped() - a plan could not be carried out to its end
+ * @store: the store
+ * @plan: the plan
+ * @pgoff: the first page that was not brought in
+ *
+ * The stream goes on from there at its next fault.
+ */
+void hm_readahead_stopped(struct hm_store *store, const struct hm_plan *plan, u64 pgoff);
+
+/* --- eviction ------------------------------------------------------------- */
+
+/**
+ * struct hm_victim - one thing to take away
+ * @unit: the unit
+ * @evict: true: it is claimed; unmap it everywhere, then hm_evict_done().
+ *	false: it became inactive; unmap it if it is still clean and not
+ *	hm_referenced(); its frame and data stay, and nothing is reported.
+ */
+struct hm_victim {
+	struct hm_unit unit;
+	bool evict;
+};
+
+/**
+ * hm_reclaim_want() - how many frames of a kind reclaim should free now
+ */
+u32 hm_reclaim_want(struct hm_cache *cache, enum hm_kind kind);
+
+/**
+ * hm_reclaim() - choose what leaves the cache
+ * @cache: the cache
+ * @kind: which kind of frame is short
+ * @want: how many frames to free
+ * @victims: room for @max, sorted by store and offset, so that neighbours
+ *	can be unmapped with one TLB flush
+ * @max: see @victims
+ *
+ * Only clean units are chosen.
+ *
+ * Return: how many victims; 0 means that nothing clean is left.
+ */
+u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_victim *victims,
+	       u32 max);
+
+enum hm_evict_result {
+	HM_EVICTED, /* unmapped everywhere; the frame is free */
+	HM_EVICT_BUSY, /* pinned: it stays, clean */
+	HM_EVICT_DIRTY, /* it was stored to after all: it stays, dirty */
+	HM_EVICT_DISCARD, /* as HM_EVICTED, for truncation: do not remember it */
+};
+
+/**
+ * hm_evict_done() - report a victim, or a unit of hm_invalidate()
+ *
+ * Return: true if somebody was told HM_BUSY meanwhile.
+ */
+bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result);
+
+/* --- write-back ------------------------------------------------------------ */
+
+/**
+ * struct hm_run - adjacent dirty units, now being written
+ * @pgoff: first base page
+ * @npages: length in base pages
+ * @kind: all units are of this kind; look their frames up with hm_peek()
+ */
+struct hm_run {
+	u64 pgoff;
+	u32 npages;
+	enum hm_kind kind;
+};
+
+enum hm_wb {
+	HM_WB_DONE, /* nothing dirty up to the end */
+	HM_WB_RUN, /* a run to write; then hm_writeback_done() */
+	HM_WB_BUSY, /* at *pos something is being written already */
+};
+
+/**
+ * hm_writeback() - the next run of dirty units, in offset order
+ * @store: the store
+ * @pos: where to look from; moved past the run
+ * @end: where to stop
+ * @max_pages: the longest run wanted; at least one unit is given
+ * @wait: true for a sync, which must not pass units that are being written
+ *	by somebody else: it gets HM_WB_BUSY, waits for any
+ *	hm_writeback_done() on the store and asks again. false: skip them.
+ * @run: the run
+ */
+enum hm_wb hm_writeback(struct hm_store *store, u64 *pos, u64 end, u32 max_pages, bool wait,
+			struct hm_run *run);
+
+/**
+ * hm_writeback_done() - a run, or part of one, is written or has failed
+ * @store: the store
+ * @pgoff: first page
+ * @npages: whole units
+ * @err: 0; or HM_WB_UNCHANGED if the engine found that the store holds this
+ *	data already and wrote nothing; or a negative errno: the units are
+ *	dirty again and the store's error sequence moves
+ */
+#define HM_WB_UNCHANGED 1
+void hm_writeback_done(struct hm_store *store, u64 pgoff, u32 npages, int err);
+
+/**
+ * hm_writeback_pick() - the store that background write-back should work on
+ * @cache: the cache
+ * @expired: set if it was chosen for the age of its dirty units
+ *
+ * Return: a store, or NULL when the dirty share is below the limit and
+ * nothing is old. Not safe against hm_store_destroy().
+ */
+struct hm_store *hm_writeback_pick(struct hm_cache *cache, bool *expired);
+
+/*
+ * Write errors, for every open descriptor to be told once: sample the
+ * sequence at open; later, if it moved, report the error and sample again.
+ */
+u64 hm_store_error_sample(const struct hm_store *store);
+int hm_store_error_check(const struct hm_store *store, u64 *since);
+
+/* --- invalidation ---------------------------------------------------------- */
+
+enum hm_invalidated {
+	HM_INV_DONE, /* nothing (more) in the range */
+	HM_INV_UNIT, /* *unit is claimed: unmap it, then hm_evict_done() */
+	HM_INV_BUSY, /* at *pos a fill, a write or an eviction is under way */
+};
+
+/**
+ * hm_invalidate() - take the cached units of a range away, one a call
+ * @store: the store
+ * @pos: where to look from; moved past the unit
+ * @end: where to stop
+ * @discard: true: dirty units too, their data is not wanted (truncate,
+ *	punch). false: clean units only; dirty ones are passed over.
+ * @unit: the unit
+ */
+enum hm_invalidated hm_invalidate(struct hm_store *store, u64 *pos, u64 end, bool discard,
+				  struct hm_unit *unit);
+
+#endif /* HM_CACHE_H */

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The dirty set: which units are dirty, in offset order.
+ *
+ * The papers keep dirty pages in red-black trees, apart from the index, so that
+ * marking one dirty does not serialise with lookups. Here each index node has a
+ * bitmap of what is dirty below it. Marking is one atomic OR per level that
+ * does not say so yet; the walk in offset order comes for free.
+ *
+ * The rules that make "sync sees every store" true:
+ *   - A fault for writing returns only after the bits are set, whoever set the
+ *     state (hm_dirty_ensure() for those who find the unit dirty already).
+ *   - Bits are cleared, and walks done, only under store->dirty_lock. A walker
+ *     that clears a summary bit looks again at the level below it, which a
+ *     marker has set before it looked at the summary.
+ *   - A unit's own bit stays set while it is being written, so that a sync
+ *     finds it and waits.
+ */
+#include "internal.h"
+
+static void bit_ensure(unsigned long *map, u32 nr)
+{
+	if (!hm_bit_test(map, nr))
+		hm_bit_set(map, nr);
+}
+
+/* Set the bits of a dirty unit, from the bottom up. */
+void hm_dirty_ensure(const struct hm_pos *pos)
+{
+	if (pos->base)
+		bit_ensure(pos->base->dirty, pos->base_slot);
+	bit_ensure(pos->leaf->dirty, pos->leaf_slot);
+	bit_ensure(pos->dir->dirty, pos->dir_slot);
+	bit_ensure(pos->store->dirty, pos->root_slot);
+}
+
+/* Clear a unit's own bit; dirty_lock is held. The summaries follow lazily. */
+void hm_dirty_clear(const struct hm_pos *pos)
+{
+	if (pos->base)
+		hm_bit_clear(pos->base->dirty, pos->base_slot);
+	else
+		hm_bit_clear(pos->leaf->dirty, pos->leaf_slot);
+}
+
+/* A unit became dirty (1) or stopped being dirty or written (-1). */
+void hm_dirty_account(const struct hm_pos *pos, s64 sign)
+{
+	struct hm_store *store = pos->store;
+	struct hm_cache *cache = store->cache;
+	s64 pages = sign * (s64)hm_pos_pages(pos);
+	u64 none = 0;
+
+	hm_atomic_add(&cache->dirty_pages, pages);
+	if (hm_atomic_add(&store->dirty_pages, pages) == 0)
+		hm_atomic_set(&store->dirty_since, 0);
+	else if (sign > 0 && !hm_atomic_read(&store->dirty_since))
+		hm_atomic_cas(&store->dirty_since, &none, hm_atomic_read(&cache->clock));
+}
+
+/* A unit was made dirty by a transition of its word that the caller won. */
+void hm_dirty_mark(const struct hm_pos *pos)
+{
+	hm_dirty_ensure(pos);
+	hm_dirty_account(pos, 1);
+}
+
+/* The lowest bit at or above @from, or @bits if there is none. */
+static u32 next_bit(const unsigned long *map, u32 from, u32 bits)
+{
+	u32 i = from / HM_BITS_PER_LONG;
+	unsigned long word;
+
+	if (from >= bits)
+		return bits;
+	word = hm_bits_read(map, i) & (~0ul << (from % HM_BITS_PER_LONG));
+	while (!word) {
+		if (++i >= HM_BITMAP_LONGS(bits))
+			return bits;
+		word = hm_bits_read(map, i);
+	}
+	from = i * HM_BITS_PER_LONG + hm_ctz(word);
+	return from < bits ? from : bits;
+}
+
+/* A summary bit led to nothing: clear it, unless a marker came meanwhile. */
+static void summary_settle(unsigned long *summary, u32 slot, const unsigned long *below, u32 bits)
+{
+	hm_bit_clear(summary, slot);
+	if (next_bit(below, 0, bits) < bits)
+		hm_bit_set(summary, slot);
+}
+
+/* Dirty pages of a split block, from a slot on. */
+static bool next_in_block(struct hm_leaf *leaf, u32 slot, u32 from, u32 *page)
+{
+	struct hm_base *base = hm_ptr_read(&leaf->base[slot]);
+
+	if (hm_word_state(hm_atomic_read(&leaf->word[slot])) != HM_SPLIT) {
+		*page = 0;
+		return true;
+	}
+	*page = next_bit(base->dirty, from, HM_BLOCK_PAGES);
+	if (*page < HM_BLOCK_PAGES)
+		return true;
+	if (from == 0)
+		summary_settle(leaf->dirty, slot, base->dirty, HM_BLOCK_PAGES);
+	return false;
+}
+
+static bool next_in_leaf(struct hm_leaf *leaf, u64 first, u64 from, u64 *pgoff)
+{
+	u32 start = (u32)((from - first) >> HM_BLOCK_ORDER);
+	u32 slot = start;
+	u32 page;
+
+	for (; (slot = next_bit(leaf->dirty, slot, HM_NODE_SLOTS)) < HM_NODE_SLOTS; slot++) {
+		page = slot == start ? (u32)(from & (HM_BLOCK_PAGES - 1)) : 0;
+		if (next_in_block(leaf, slot, page, &page)) {
+			*pgoff = first + ((u64)slot << HM_BLOCK_ORDER) + page;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool next_in_dir(struct hm_dir *dir, u64 first, u64 from, u64 *pgoff)
+{
+	u32 shift = HM_NODE_ORDER + HM_BLOCK_ORDER;
+	u32 slot = (u32)((from - first) >> shift);
+
+	for (; (slot = next_bit(dir->dirty, slot, HM_NODE_SLOTS)) < HM_NODE_SLOTS; slot++) {
+		struct hm_leaf *leaf = hm_ptr_read(&dir->leaf[slot]);
+		u64 start = first + ((u64)slot << shift);
+
+		if (next_in_leaf(leaf, start, from > start ? from : start, pgoff))
+			return true;
+		if (from <= start)
+			summary_settle(dir->dirty, slot, leaf->dirty, HM_NODE_SLOTS);
+	}
+	return false;
+}
+
+/*
+ * The first unit at or after @from whose bit is set, below @end; for a unit
+ * that is a whole block, the start of the block, which may lie before @from.
+ * dirty_lock is held. The bit is a hint: look at the unit's state.
+ */
+bool hm_dirty_next(struct hm_store *store, u64 from, u64 end, u64 *pgoff)
+{
+	u32 shift = 2 * HM_NODE_ORDER + HM_BLOCK_ORDER;
+	u32 slot = (u32)(from >> shift);
+
+	if (from >= end)
+		return false;
+	for (; (slot = next_bit(store->dirty, slot, HM_NODE_SLOTS)) < HM_NODE_SLOTS; slot++) {
+		struct hm_dir *dir = hm_ptr_read(&store->dir[slot]);
+		u64 start = (u64)slot << shift;
+
+		if (start >= end)
+			return false;
+		if (next_in_dir(dir, start, from > start ? from : start, pgoff))
+			return *pgoff < end;
+		if (from <= start)
+			summary_settle(store->dirty, slot, dir->dirty, HM_NODE_SLOTS);
+	}
+	return false;
+}

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Leaving the cache: by reclaim, which takes clean units in batches of
+ * contiguous runs, or by invalidation (truncate, punch, close).
+ *
+ * Reclaim works on one shard at a time: units at the end of the inactive queue
+ * that were not touched are claimed for eviction; as many others become
+ * inactive. Dirty units are never chosen: write-back makes them clean.
+ */
+#include "internal.h"
+
+/* Victims are kept sorted, so that neighbours can be unmapped together. */
+static void victim_add(struct hm_victim *victims, u32 *n, const struct hm_desc *desc,
+		       enum hm_kind kind, u32 frame, bool evict)
+{
+	u32 i = *n;
+
+	while (i > 0) {
+		const struct hm_unit *other = &victims[i - 1].unit;
+
+		if (other->store->id < desc->store->id ||
+		    (other->store == desc->store && other->pgoff < desc->pgoff))
+			break;
+		victims[i] = victims[i - 1];
+		i--;
+	}
+	victims[i] = (struct hm_victim){
+		.unit = { .store = desc->store,
+			  .pgoff = desc->pgoff,
+			  .npages = hm_kind_pages(kind),
+			  .frame = frame },
+		.evict = evict,
+	};
+	(*n)++;
+}
+
+/* What a queued unit's word says about taking it away. */
+enum verdict {
+	TAKE, /* done: the state is what was asked for */
+	TOUCHED, /* it was touched; the flag is cleared */
+	NOT_CLEAN,
+};
+
+/*
+ * Claim a clean unit that was not touched: for eviction, or (claim == false)
+ * just forget a touch. queue_lock is held, so the word belongs to the frame.
+ */
+static enum verdict judge(struct hm_desc *desc, bool claim)
+{
+	hm_atomic_t *at = hm_ptr_read(&desc->word);
+	u64 word = hm_atomic_read(at);
+
+	for (;;) {
+		if (hm_word_state(word) != HM_CLEAN)
+			return NOT_CLEAN;
+		if (word & HM_W_REF) {
+			if (hm_atomic_cas(at, &word, word & ~HM_W_REF))
+				return TOUCHED;
+		} else if (!claim) {
+			return TAKE;
+		} else if (hm_atomic_cas(at, &word, (word & ~HM_W_STATE) | HM_EVICTING)) {
+			return TAKE;
+		}
+	}
+}
+
+/* Claim up to @want units from the end of the inactive queue. */
+static u32 take_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
+			 u32 want, struct hm_victim *victims, u32 *n)
+{
+	struct hm_list *list = &shard->list[kind][HM_Q_INACTIVE];
+	u32 budget = list->count < HM_SCAN_MAX ? list->count : HM_SCAN_MAX;
+	u32 taken = 0;
+
+	while (taken < want && budget-- > 0) {
+		u32 frame = list->tail;
+		struct hm_desc *desc = hm_desc_of(cache, frame);
+
+		hm_queue_unlink(cache, shard, frame);
+		switch (judge(desc, true)) {
+		case TAKE:
+			victim_add(victims, n, desc, kind, frame, true);
+			taken++;
+			break;
+		case TOUCHED:
+			hm_queue_push(cache, shard, frame, HM_Q_MAIN, false);
+			hm_count(cache, HM_C_RESCUED, 1);
+			break;
+		case NOT_CLEAN: /* whoever makes it clean queues it */
+			break;
+		}
+	}
+	return taken;
+}
+
+/* Queued units of a shard: the clean ones, and a few that no longer are. */
+static u32 shard_clean(const struct hm_shard *shard, enum hm_kind kind)
+{
+	const struct hm_list *list = shard->list[kind];
+
+	return list[HM_Q_PROBATION].count + list[HM_Q_MAIN].count + list[HM_Q_INACTIVE].count;
+}
+
+/* Which queue should give up a unit: probation if it has its share. */
+static enum hm_queue giving_queue(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind)
+{
+	struct hm_list *list = shard->list[kind];
+	u64 all = shard_clean(shard, kind);
+
+	if (!list[HM_Q_MAIN].count)
+		return HM_Q_PROBATION;
+	if (!list[HM_Q_PROBATION].count)
+		return HM_Q_MAIN;
+	return list[HM_Q_PROBATION].count * 100ull >= all * cache->opts.probation_ratio ?
+		       HM_Q_PROBATION :
+		       HM_Q_MAIN;
+}
+
+/*
+ * Make inactive the neighbours of a unit that just became inactive, if they
+ * came into the same queue at about the same time.
+ */
+static u32 take_neighbours(struct hm_cache *cache, struct hm_shard *shard, u32 frame,
+			   enum hm_queue queue, u32 want, struct hm_victim *victims, u32 *n)
+{
+	enum hm_kind kind = hm_frame_is_base(cache, frame) ? HM_BASE : HM_HUGE;
+	struct hm_desc *desc = hm_desc_of(cache, frame);
+	struct hm_store *store = desc->store;
+	u64 pgoff = desc->pgoff;
+	u32 stamp = desc->stamp;
+	u32 taken = 0;
+
+	while (taken < want) {
+		struct hm_desc *other;
+		struct hm_pos pos;
+		u64 word;
+
+		pgoff += hm_kind_pages(kind);
+		if (hm_block_of(pgoff) >= HM_STORE_MAX_BLOCKS ||
+		    hm_shard_of(cache, store, pgoff) != shard || !hm_index_find(store, pgoff, &pos))
+			break;
+		word = hm_index_word(&pos, pgoff);
+		if (hm_word_state(word) != HM_CLEAN || (word & HM_W_REF) ||
+		    hm_pos_kind(&pos) != kind)
+			break;
+		other = hm_desc_of(cache, hm_word_frame(word));
+		if (hm_ptr_read(&other->word) != pos.word ||
+		    hm_atomic_read(&other->where) != hm_where(cache, shard, queue) ||
+		    other->stamp - stamp > 1000 || other->priority == HM_ACCESS_HIGH)
+			break;
+		hm_queue_unlink(cache, shard, hm_word_frame(word));
+		hm_queue_push(cache, shard, hm_word_frame(word), HM_Q_INACTIVE, false);
+		victim_add(victims, n, other, kind, hm_word_frame(word), false);
+		taken++;
+	}
+	return taken;
+}
+
+static u32 make_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
+			 u32 want, struct hm_victim *victims, u32 *n)
+{
+	u32 budget = HM_SCAN_MAX;
+	u32 taken = 0;
+
+	while (taken < want && budget-- > 0) {
+		enum hm_queue queue = giving_queue(cache, shard, kind);
+		struct hm_list *list = &shard->list[kind][queue];
+		u32 frame = list->tail, stamp;
+		struct hm_desc *desc;
+
+		if (!list->count)
+			break;
+		desc = hm_desc_of(cache, frame);
+		stamp = desc->stamp;
+		hm_queue_unlink(cache, shard, frame);
+		if (judge(desc, false) == NOT_CLEAN)
+			continue;
+		if (desc->priority == HM_ACCESS_HIGH && desc->laps++ < HM_HIGH_LAPS) {
+			hm_queue_push(cache, shard, frame, HM_Q_MAIN, false);
+			continue;
+		}
+		hm_queue_push(cache, shard, frame, HM_Q_INACTIVE, false);
+		victim_add(victims, n, desc, kind, frame, false);
+		taken++;
+		desc->stamp = stamp; /* for its neighbours to compare with */
+		taken += take_neighbours(cache, shard, frame, queue, want - taken, victims, n);
+	}
+	hm_count(cache, HM_C_DEACTIVATED, taken);
+	return taken;
+}
+
+static u32 reclaim_shard(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
+			 u32 want, struct hm_victim *victims, u32 max, u32 *n)
+{
+	struct hm_list *list = shard->list[kind];
+	u32 taken, target, room;
+
+	hm_spin_lock(&shard->queue_lock);
+	room = (max - *n) / 2;
+	taken = take_inactive(cache, shard, kind, want < room ? want : room, victims, n);
+	target = (u32)((u64)shard_clean(shard, kind) * cache->opts.inactive_ratio / 100);
+	if (target < want - taken)
+		target = want - taken;
+	if (list[HM_Q_INACTIVE].count < target) {
+		room = max - *n;
+		target -= list[HM_Q_INACTIVE].count;
+		make_inactive(cache, shard, kind, target < room ? target : room, victims, n);
+	}
+	hm_spin_unlock(&shard->queue_lock);
+	return taken;
+}
+
+static u32 reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32 want,
+			struct hm_victim *victims, u32 max, u32 *n)
+{
+	u32 cursor = (u32)hm_atomic_add(&cache->evict_cursor, 1);
+	u32 taken = 0, i;
+
+	/* The counts are read without the lock: a hint for an even choice. */
+	if (shard_clean(&cache->shards[cursor % cache->nshards], kind) <
+	    shard_clean(&cache->shards[(cursor + 1) % cache->nshards], kind))
+		cursor++;
+	for (i = 0; i < cache->nshards && taken < want && *n + 2 <= max; i++)
+		taken += reclaim_shard(cache, &cache->shards[(cursor + i) % cache->nshards], kind,
+				       want - taken, victims, max, n);
+	return *n;
+}
+
+/* The longest time, in ms, that a clean unit of a kind has been queued. */
+static u32 oldest_age(struct hm_cache *cache, enum hm_kind kind, u32 *frame)
+{
+	u32 now = (u32)hm_atomic_read(&cache->clock);
+	u32 oldest = 0, i, q;
+
+	*frame = HM_NO_FRAME_ID;
+	for (i = 0; i < cache->nshards; i++) {
+		struct hm_shard *shard = &cache->shards[i];
+
+		hm_spin_lock(&shard->queue_lock);
+		for (q = HM_Q_PROBATION; q < HM_QUEUES; q++) {
+			struct hm_list *list = &shard->list[kind][q];
+			u32 age;
+
+			if (!list->count)
+				continue;
+			age = now - hm_desc_of(cache, list->tail)->stamp;
+			if (*frame == HM_NO_FRAME_ID || age > oldest) {
+				*frame = list->tail;
+				oldest = age;
+			}
+		}
+		hm_spin_unlock(&shard->queue_lock);
+	}
+	return oldest;
+}
+
+/*
+ * Empty a carved frame, so that it becomes a huge one again: claim all clean
+ * base pages in it. Dirty ones keep it from emptying until they are written.
+ */
+static u32 drain(struct hm_cache *cache, u32 huge, struct hm_victim *victims, u32 max, u32 *n)
+{
+	u32 frame = cache->nframes + (huge << HM_BLOCK_ORDER);
+	u32 i;
+
+	hm_pool_drain(cache, huge);
+	for (i = 0; i < HM_BLOCK_PAGES && *n < max; i++, frame++) {
+		struct hm_desc *desc = hm_desc_of(cache, frame);
+		u64 where = hm_atomic_read(&desc->where);
+		struct hm_shard *shard = &cache->shards[where >> 8];
+		enum verdict verdict;
+
+		if (where == HM_Q_NONE)
+			continue;
+		hm_spin_lock(&shard->queue_lock);
+		/* Still queued in this shard? Then it stays so while we look. */
+		where = hm_atomic_read(&desc->where);
+		if (where != HM_Q_NONE && &cache->shards[where >> 8] == shard) {
+			verdict = judge(desc, true);
+			if (verdict == TOUCHED)
+				verdict = judge(desc, true);
+			if (verdict == TAKE) {
+				hm_queue_unlink(cache, shard, frame);
+				victim_add(victims, n, desc, HM_BASE, frame, true);
+			}
+		}
+		hm_spin_unlock(&shard->queue_lock);
+	}
+	return *n;
+}
+
+u32 hm_reclaim_want(struct hm_cache *cache, enum hm_kind kind)
+{
+	u64 target = cache->opts.free_target;
+	u64 free = hm_pool_free(cache, HM_HUGE);
+
+	if (kind == HM_BASE) {
+		target = cache->opts.evict_batch * 2;
+		free = hm_cache_free_pages(cache);
+	}
+	if (free >= target)
+		return 0;
+	return cache->opts.evict_batch;
+}
+
+u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_victim *victims,
+	       u32 max)
+{
+	enum hm_kind other = kind == HM_HUGE ? HM_BASE : HM_HUGE;
+	u32 own_frame, other_frame, n = 0;
+	u32 own_age = oldest_age(cache, kind, &own_frame);
+	u32 other_age = oldest_age(cache, other, &other_frame);
+	bool from_other = other_frame != HM_NO_FRAME_ID &&
+			  (own_frame == HM_NO_FRAME_ID || other_age > own_age + 1000);
+
+	hm_assert(max >= 4 && want > 0);
+	if (from_other && kind == HM_HUGE)
+		return drain(cache, hm_pool_container(cache, other_frame), victims, max, &n);
+	if (from_other)
+		return reclaim_kind(cache, HM_HUGE, 1, victims, max, &n);
+	return reclaim_kind(cache, kind, want, victims, max, &n);
+}
+
+/*
+ * A claimed unit leaves: returns true if somebody waits. Used for units in
+ * HM_EVICTING only, so nobody else can change the word's state.
+ */
+bool hm_unit_gone(const struct hm_pos *pos, u32 frame)
+{
+	u64 word = hm_atomic_read(pos->word);
+
+	hm_queue_forget(pos, frame);
+	while (!hm_atomic_cas(pos->word, &word, hm_word_gone(word)))
+		;
+	if (pos->base)
+		hm_atomic_add(&pos->base->resident, -1);
+	hm_pool_give(pos->store->cache, frame);
+	return word & HM_W_WAIT;
+}
+
+bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
+{
+	struct hm_cache *cache = unit->store->cache;
+	struct hm_pos pos;
+	u64 word, next;
+
+	if (!hm_index_find(unit->store, unit->pgoff, &pos))
+		hm_assert(!"a unit that is being evicted has an index leaf");
+	word = hm_index_word(&pos, unit->pgoff);
+	hm_assert(hm_word_state(word) == HM_EVICTING && hm_word_frame(word) == unit->frame);
+	switch (result) {
+	case HM_EVICTED:
+		hm_count(cache, HM_C_EVICTED, 1);
+		if (word & HM_W_AHEAD)
+			hm_count(cache, HM_C_AHEAD_WASTED, 1);
+		hm_ghost_add(&pos);
+		return hm_unit_gone(&pos, unit->frame);
+	case HM_EVICT_DISCARD:
+		return hm_unit_gone(&pos, unit->frame);
+	case HM_EVICT_BUSY:
+	case HM_EVICT_DIRTY:
+		break;
+	}
+	do {
+		next = hm_word_to(word, result == HM_EVICT_DIRTY ? HM_DIRTY : HM_CLEAN) |
+		       (word & HM_W_AHEAD);
+	} while (!hm_atomic_cas(pos.word, &word, next));
+	if (result == HM_EVICT_DIRTY)
+		hm_dirty_mark(&pos);
+	else
+		hm_queue_insert(&pos, unit->frame, false);
+	return word & HM_W_WAIT;
+}
+
+/* Claim a unit for invalidation; false: it is not there, or not wanted. */
+static enum hm_invalidated invalidate_one(struct hm_pos *pos, u64 word, bool discard,
+					  struct hm_unit *unit)
+{
+	bool dirty = hm_word_state(word) == HM_DIRTY;
+
+	switch (hm_word_state(word)) {
+	case HM_FILLING:
+	case HM_WRITING:
+	case HM_EVICTING:
+		return HM_INV_BUSY;
+	case HM_FAILED:
+		if (!hm_atomic_cas(pos->word, &word, hm_word_gone(word)))
+			return HM_INV_BUSY;
+		if (pos->base)
+			hm_atomic_add(&pos->base->resident, -1);
+		return HM_INV_DONE;
+	case HM_DIRTY:
+		if (!discard)
+			return HM_INV_DONE;
+		break;
+	case HM_CLEAN:
+		break;
+	default:
+		return HM_INV_DONE;
+	}
+	if (!hm_atomic_cas(pos->word, &word, hm_word_to(word, HM_EVICTING)))
+		return HM_INV_BUSY; /* it changed: the caller looks again */
+	if (dirty) {
+		hm_spin_lock(&pos->store->dirty_lock);
+		hm_dirty_clear(pos);
+		hm_spin_unlock(&pos->store->dirty_lock);
+		hm_dirty_account(pos, -1);
+	}
+	hm_unit_set(unit, pos, hm_word_frame(word));
+	unit->hints = 0;
+	unit->err = 0;
+	return HM_INV_UNIT;
+}
+
+enum hm_invalidated hm_invalidate(struct hm_store *store, u64 *at, u64 end, bool discard,
+				  struct hm_unit *unit)
+{
+	while (*at < end) {
+		enum hm_invalidated result;
+		struct hm_pos pos;
+		u64 word;
+
+		if (hm_block_of(*at) >= HM_STORE_MAX_BLOCKS)
+			return HM_INV_DONE;
+		if (!hm_index_find(store, *at, &pos)) {
+			*at = hm_leaf_start(*at) + ((u64)HM_NODE_SLOTS << HM_BLOCK_ORDER);
+			continue;
+		}
+		word = hm_index_word(&pos, *at);
+		result = invalidate_one(&pos, word, discard, unit);
+		if (result == HM_INV_BUSY)
+			return result;
+		*at = pos.pgoff + hm_pos_pages(&pos);
+		if (result == HM_INV_UNIT)
+			return result;
+	}
+	return HM_INV_DONE;
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Faults: the way of a page from absent to cached, and of a cached one to
+ * dirty. hm_fault() takes no lock on a cached unit; a miss takes a frame from
+ * the free list of its shard and claims the unit with one compare-and-swap.
+ */
+#include "internal.h"
+
+/* Does a miss on this page ask for a base page rather than for the block? */
+static bool wants_base(const struct hm_pos *pos, u64 pgoff, u32 access)
+{
+	u64 size = hm_atomic_read(&pos->store->size);
+
+	if (access & HM_ACCESS_BASE)
+		return true;
+	/* The pages after the end of the store must not exist: invariant 3. */
+	if (hm_block_of(pgoff) == size >> HM_BLOCK_SHIFT)
+		return true;
+	return hm_bit_test(pos->leaf->broken, pos->leaf_slot);
+}
+
+static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_unit *unit)
+{
+	struct hm_cache *cache = pos->store->cache;
+	u32 hints = 0, frame;
+	struct hm_desc *desc;
+	u64 filling;
+
+	frame = hm_pool_take(cache, hm_pos_kind(pos), access & HM_ACCESS_AHEAD, &hints);
+	if (frame == HM_NO_FRAME_ID) {
+		unit->hints = HM_HINT_RECLAIM;
+		return HM_NO_FRAME;
+	}
+	desc = hm_desc_of(cache, frame);
+	hm_assert(!hm_ptr_read(&desc->word) && !hm_queued(desc));
+	desc->store = pos->store;
+	desc->pgoff = pos->pgoff;
+	desc->laps = 0;
+	desc->priority = (u8)(access & (HM_ACCESS_HIGH | HM_ACCESS_LOW));
+	hm_ptr_set(&desc->word, pos->word);
+
+	filling = hm_word_with_frame(word, HM_FILLING, frame);
+	if (access & HM_ACCESS_AHEAD)
+		filling |= HM_W_AHEAD;
+	if (access & HM_ACCESS_MARK)
+		filling |= HM_W_MARK;
+	if (!hm_atomic_cas(pos->word, &word, filling)) {
+		hm_ptr_set(&desc->word, NULL);
+		if (hints & HM_HINT_REFORM)
+			cache->carve[frame].reform = true;
+		hm_pool_give(cache, frame);
+		return HM_BUSY; /* somebody was faster: look again */
+	}
+	if (pos->base)
+		hm_atomic_add(&pos->base->resident, 1);
+	if (hm_pool_low(cache, hm_pos_kind(pos)))
+		hints |= HM_HINT_RECLAIM;
+	if (!(access & HM_ACCESS_AHEAD))
+		hints |= HM_HINT_READAHEAD;
+	unit->frame = frame;
+	unit->hints = hints;
+	return hm_index_hollow(pos) ? HM_ZERO : HM_FILL;
+}
+
+static bool dirty_above_limit(struct hm_cache *cache)
+{
+	u64 limit = (u64)cache->nframes * HM_BLOCK_PAGES * cache->opts.dirty_ratio / 100;
+
+	return hm_atomic_read(&cache->dirty_pages) > limit;
+}
+
+/*
+ * A unit is cached: note the touch, and the store if it is one. False: its
+ * word changed meanwhile, look again.
+ */
+static bool hit(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *unit)
+{
+	struct hm_cache *cache = pos->store->cache;
+	enum hm_state state = hm_word_state(word);
+	u64 next = (word | HM_W_REF) & ~(HM_W_AHEAD | HM_W_MARK);
+	bool dirties = (access & HM_ACCESS_WRITE) && state == HM_CLEAN;
+
+	if (dirties)
+		next = (next & ~HM_W_STATE) | HM_DIRTY;
+	if ((access & HM_ACCESS_WRITE) && state == HM_WRITING)
+		next |= HM_W_REDIRTY;
+	if (next != word && !hm_atomic_cas(pos->word, &word, next))
+		return false;
+	if (dirties) {
+		hm_dirty_mark(pos);
+		hm_count(cache, HM_C_DIRTIED, 1);
+		unit->hints |= HM_HINT_DIRTIED | HM_HINT_READAHEAD;
+		if (dirty_above_limit(cache))
+			unit->hints |= HM_HINT_WRITEBACK;
+	} else if ((access & HM_ACCESS_WRITE) && state == HM_DIRTY) {
+		/* Whoever made it dirty may not have set the bits yet. */
+		hm_dirty_ensure(pos);
+	}
+	if (word & HM_W_AHEAD)
+		hm_count(cache, HM_C_AHEAD_USED, 1);
+	if (word & HM_W_MARK)
+		unit->hints |= HM_HINT_READAHEAD;
+	return true;
+}
+
+/* A unit is on its way in or out: ask to be told. False: look again. */
+static bool busy(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *unit)
+{
+	u64 next = word | HM_W_WAIT;
+
+	if (access & HM_ACCESS_AHEAD)
+		return true;
+	if (hm_word_state(word) == HM_FILLING)
+		next &= ~(HM_W_AHEAD | HM_W_MARK);
+	if (next != word && !hm_atomic_cas(pos->word, &word, next))
+		return false;
+	if (hm_word_state(word) == HM_FILLING && (word & HM_W_AHEAD))
+		hm_count(pos->store->cache, HM_C_AHEAD_USED, 1);
+	if (word & HM_W_MARK)
+		unit->hints |= HM_HINT_READAHEAD;
+	return true;
+}
+
+/* One look at the unit's word; HM_BUSY with *again: something changed. */
+static enum hm_outcome look(struct hm_pos *pos, u64 pgoff, u32 access, struct hm_unit *unit,
+			    bool *again)
+{
+	u64 word = hm_index_word(pos, pgoff);
+	enum hm_outcome outcome;
+
+	*again = false;
+	if (pos->base && !wants_base(pos, pgoff, access) && !hm_atomic_read(&pos->base->resident)) {
+		hm_index_join(pos);
+		word = hm_index_word(pos, pgoff);
+	}
+	hm_unit_set(unit, pos, hm_word_frame(word));
+	switch (hm_word_state(word)) {
+	case HM_ABSENT:
+		if (!pos->base && wants_base(pos, pgoff, access)) {
+			if (!hm_index_split(pos, word)) {
+				unit->err = HM_NODE_BASE;
+				return HM_NO_NODE;
+			}
+			break;
+		}
+		outcome = miss(pos, word, access, unit);
+		if (outcome == HM_BUSY)
+			break;
+		return outcome;
+	case HM_FILLING:
+	case HM_EVICTING:
+		if (!busy(pos, word, access, unit))
+			break;
+		return HM_BUSY;
+	case HM_CLEAN:
+	case HM_DIRTY:
+	case HM_WRITING:
+		if (!(access & HM_ACCESS_AHEAD) && !hit(pos, word, access, unit))
+			break;
+		return HM_HIT;
+	case HM_FAILED:
+		unit->err = -(int)hm_word_frame(word);
+		unit->frame = HM_NO_FRAME_ID;
+		if (!hm_atomic_cas(pos->word, &word, hm_word_gone(word)))
+			break;
+		if (pos->base)
+			hm_atomic_add(&pos->base->resident, -1);
+		return HM_ERROR;
+	case HM_SPLIT:
+	case HM_FROZEN:
+		hm_assert(!"hm_index_word() looks below these");
+	}
+	*again = true;
+	return HM_BUSY;
+}
+
+static void count_outcome(struct hm_cache *cache, enum hm_outcome outcome, u32 access)
+{
+	bool ahead = access & HM_ACCESS_AHEAD;
+
+	switch (outcome) {
+	case HM_HIT:
+		if (!ahead) {
+			hm_count(cache, HM_C_FAULTS, 1);
+			hm_count(cache, HM_C_HITS, 1);
+		}
+		break;
+	case HM_FILL:
+	case HM_ZERO:
+		if (ahead) {
+			hm_count(cache, HM_C_AHEAD, 1);
+			break;
+		}
+		hm_count(cache, HM_C_FAULTS, 1);
+		hm_count(cache, outcome == HM_FILL ? HM_C_FILLS : HM_C_ZEROS, 1);
+		break;
+	default:
+		break;
+	}
+}
+
+enum hm_outcome hm_fault(struct hm_store *store, u64 pgoff, u32 access, struct hm_unit *unit)
+{
+	enum hm_outcome outcome;
+	struct hm_pos pos;
+	bool again;
+
+	if (pgoff >= hm_store_npages(store))
+		return HM_BEYOND;
+	unit->hints = 0;
+	unit->err = 0;
+	if (!hm_index_find(store, pgoff, &pos)) {
+		unit->store = store;
+		unit->err = pos.missing;
+		return HM_NO_NODE;
+	}
+	do {
+		outcome = look(&pos, pgoff, access, unit, &again);
+	} while (again);
+	count_outcome(store->cache, outcome, access);
+	return outcome;
+}
+
+/* The frame could not be filled; see hm_fill_done(). */
+static bool fill_failed(const struct hm_pos *pos, u64 word, u32 frame, int err, u32 flags)
+{
+	bool told = pos->base && (flags & HM_FILL_WAITED);
+	u64 next;
+
+	hm_count(pos->store->cache, HM_C_READ_ERRORS, 1);
+	hm_queue_forget(pos, frame);
+	if (!pos->base)
+		hm_bit_set(pos->leaf->broken, pos->leaf_slot);
+	do {
+		if (told || (pos->base && (word & HM_W_WAIT)))
+			next = hm_word_with_frame(word, HM_FAILED, (u32)-err);
+		else
+			next = hm_word_gone(word);
+	} while (!hm_atomic_cas(pos->word, &word, next));
+	if (pos->base && hm_word_state(next) == HM_ABSENT)
+		hm_atomic_add(&pos->base->resident, -1);
+	hm_pool_give(pos->store->cache, frame);
+	return word & HM_W_WAIT;
+}
+
+bool hm_fill_done(const struct hm_unit *unit, int err, u32 flags)
+{
+	struct hm_pos pos;
+	bool proven;
+	u64 word, next;
+
+	if (!hm_index_find(unit->store, unit->pgoff, &pos))
+		hm_assert(!"a unit that is being filled has an index leaf");
+	word = hm_index_word(&pos, unit->pgoff);
+	hm_assert(hm_word_state(word) == HM_FILLING && hm_word_frame(word) == unit->frame);
+	hm_assert(hm_pos_pages(&pos) == unit->npages);
+	if (err)
+		return fill_failed(&pos, word, unit->frame, err, flags);
+
+	proven = hm_ghost_take(&pos);
+	if (proven)
+		hm_count(unit->store->cache, HM_C_GHOSTS, 1);
+	do {
+		next = hm_word_to(word, flags & HM_FILL_DIRTY ? HM_DIRTY : HM_CLEAN) |
+		       (word & (HM_W_AHEAD | HM_W_MARK));
+	} while (!hm_atomic_cas(pos.word, &word, next));
+	if (flags & HM_FILL_DIRTY)
+		hm_dirty_mark(&pos);
+	else
+		hm_queue_insert(&pos, unit->frame, proven);
+	return word & HM_W_WAIT;
+}

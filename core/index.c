@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The index: from a page of a store to the state word of its unit.
+ *
+ * The papers use a radix tree under RCU. Here nodes are never removed while
+ * the store is open, and a node of base pages belongs to its block for good,
+ * so a lookup is three dependent loads and needs no protection at all.
+ *
+ * A block changes between "one unit" and "split into base pages" in two steps,
+ * so that the words of its base pages can be trusted only while the block's
+ * word says HM_SPLIT:
+ *
+ *   split: block ABSENT -> SPLIT, then each base word FROZEN -> ABSENT
+ *   join:  each base word ABSENT -> FROZEN (give up if one is not absent),
+ *          then block SPLIT -> ABSENT
+ *
+ * Whoever meets a FROZEN word looks at the block again.
+ */
+#include "internal.h"
+
+u64 hm_store_npages(const struct hm_store *store)
+{
+	return (hm_atomic_read(&store->size) + HM_PAGE_SIZE - 1) >> HM_PAGE_SHIFT;
+}
+
+size_t hm_node_bytes(enum hm_node_kind kind)
+{
+	switch (kind) {
+	case HM_NODE_DIR:
+		return sizeof(struct hm_dir);
+	case HM_NODE_LEAF:
+		return sizeof(struct hm_leaf);
+	case HM_NODE_BASE:
+		return sizeof(struct hm_base);
+	}
+	return 0;
+}
+
+u64 hm_leaf_start(u64 pgoff)
+{
+	return pgoff & ~(((u64)HM_NODE_SLOTS << HM_BLOCK_ORDER) - 1);
+}
+
+/* Find the leaf above a page. False: pos->missing is what it would take. */
+bool hm_index_find(struct hm_store *store, u64 pgoff, struct hm_pos *pos)
+{
+	u64 block = hm_block_of(pgoff);
+
+	hm_assert(block < HM_STORE_MAX_BLOCKS);
+	pos->store = store;
+	pos->leaf_slot = (u32)(block & (HM_NODE_SLOTS - 1));
+	pos->dir_slot = (u32)((block >> HM_NODE_ORDER) & (HM_NODE_SLOTS - 1));
+	pos->root_slot = (u32)(block >> (2 * HM_NODE_ORDER));
+	pos->base_slot = (u32)(pgoff & (HM_BLOCK_PAGES - 1));
+	pos->base = NULL;
+	pos->word = NULL;
+	pos->dir = hm_ptr_read(&store->dir[pos->root_slot]);
+	pos->missing = HM_NODE_DIR;
+	if (!pos->dir)
+		return false;
+	pos->leaf = hm_ptr_read(&pos->dir->leaf[pos->dir_slot]);
+	pos->missing = HM_NODE_LEAF;
+	return pos->leaf;
+}
+
+/* The word of the unit that holds a page; pos comes from hm_index_find(). */
+u64 hm_index_word(struct hm_pos *pos, u64 pgoff)
+{
+	for (;;) {
+		u64 word;
+
+		pos->base = NULL;
+		pos->pgoff = hm_block_start(pgoff);
+		pos->word = &pos->leaf->word[pos->leaf_slot];
+		word = hm_atomic_read(pos->word);
+		if (hm_word_state(word) != HM_SPLIT)
+			return word;
+
+		pos->base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+		hm_assert(pos->base);
+		pos->pgoff = pgoff;
+		pos->word = &pos->base->word[pos->base_slot];
+		word = hm_atomic_read(pos->word);
+		if (hm_word_state(word) != HM_FROZEN)
+			return word;
+		hm_relax(); /* a split or a join ends within its loop */
+	}
+}
+
+static bool bitmap_full(const unsigned long *map, u32 bits)
+{
+	u32 i;
+
+	for (i = 0; i < bits; i++)
+		if (!hm_bit_test(map, i))
+			return false;
+	return true;
+}
+
+/*
+ * Split a block that is absent. False: the node for its base pages is missing.
+ * True: look again; it is split now, by us or by somebody else, or was filled.
+ */
+bool hm_index_split(struct hm_pos *pos, u64 word)
+{
+	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+	bool hollow;
+	u32 i;
+
+	hm_assert(hm_word_state(word) == HM_ABSENT);
+	pos->missing = HM_NODE_BASE;
+	if (!base)
+		return false;
+	if (!hm_atomic_cas(&pos->leaf->word[pos->leaf_slot], &word, hm_word_to(word, HM_SPLIT)))
+		return true;
+	hollow = hm_bit_test(pos->leaf->hollow, pos->leaf_slot);
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		if (hollow)
+			hm_bit_set(base->hollow, i);
+		else
+			hm_bit_clear(base->hollow, i);
+	}
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		word = hm_atomic_read(&base->word[i]);
+		hm_assert(hm_word_state(word) == HM_FROZEN);
+		hm_atomic_set(&base->word[i], hm_word_gone(word));
+	}
+	hm_count(pos->store->cache, HM_C_SPLITS, 1);
+	return true;
+}
+
+/* Make a split block one unit again, if nothing of it is cached. */
+void hm_index_join(struct hm_pos *pos)
+{
+	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+	hm_atomic_t *block = &pos->leaf->word[pos->leaf_slot];
+	u64 word, old;
+	u32 i;
+
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		word = hm_atomic_read(&base->word[i]);
+		if (hm_word_state(word) != HM_ABSENT ||
+		    !hm_atomic_cas(&base->word[i], &word, hm_word_to(word, HM_FROZEN)))
+			break;
+	}
+	if (i < HM_BLOCK_PAGES) {
+		while (i-- > 0) {
+			word = hm_atomic_read(&base->word[i]);
+			hm_atomic_set(&base->word[i], hm_word_gone(word));
+		}
+		return;
+	}
+	if (bitmap_full(base->hollow, HM_BLOCK_PAGES))
+		hm_bit_set(pos->leaf->hollow, pos->leaf_slot);
+	else
+		hm_bit_clear(pos->leaf->hollow, pos->leaf_slot);
+	/* All words are frozen by us alone: nobody else can change the block. */
+	old = hm_atomic_read(block);
+	hm_assert(hm_word_state(old) == HM_SPLIT);
+	hm_atomic_set(block, hm_word_gone(old));
+	hm_count(pos->store->cache, HM_C_JOINS, 1);
+}
+
+/* Does the store hold no data where this unit is? */
+bool hm_index_hollow(const struct hm_pos *pos)
+{
+	if (pos->base)
+		return hm_bit_test(pos->base->hollow, pos->base_slot);
+	return hm_bit_test(pos->leaf->hollow, pos->leaf_slot);
+}
+
+/* The unit has been written: the store holds data there now. */
+void hm_index_set_data(const struct hm_pos *pos)
+{
+	if (pos->base)
+		hm_bit_clear(pos->base->hollow, pos->base_slot);
+	else
+		hm_bit_clear(pos->leaf->hollow, pos->leaf_slot);
+}
+
+void hm_store_set_hollow(struct hm_store *store, u64 pgoff, u64 npages, bool hollow)
+{
+	u64 end = pgoff + npages;
+
+	hm_assert(pgoff % HM_BLOCK_PAGES == 0);
+	for (; pgoff < end; pgoff += HM_BLOCK_PAGES) {
+		struct hm_base *base;
+		struct hm_pos pos;
+		u32 i;
+
+		if (!hm_index_find(store, pgoff, &pos)) {
+			pgoff = hm_leaf_start(pgoff) + ((u64)(HM_NODE_SLOTS - 1) << HM_BLOCK_ORDER);
+			continue;
+		}
+		if (hollow)
+			hm_bit_set(pos.leaf->hollow, pos.leaf_slot);
+		else
+			hm_bit_clear(pos.leaf->hollow, pos.leaf_slot);
+		base = hm_ptr_read(&pos.leaf->base[pos.leaf_slot]);
+		for (i = 0; base && i < HM_BLOCK_PAGES; i++) {
+			if (hollow)
+				hm_bit_set(base->hollow, i);
+			else
+				hm_bit_clear(base->hollow, i);
+		}
+	}
+}
+
+bool hm_store_add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind, void *mem,
+		       const unsigned long *hollow)
+{
+	struct hm_node *node = mem;
+	struct hm_base *base = mem;
+	struct hm_leaf *leaf = mem;
+	struct hm_pos pos;
+	bool added = false;
+	u32 i;
+
+	hm_index_find(store, pgoff, &pos);
+	switch (kind) {
+	case HM_NODE_DIR:
+		added = hm_ptr_install(&store->dir[pos.root_slot], (struct hm_dir *)mem);
+		break;
+	case HM_NODE_LEAF:
+		hm_assert(pos.dir);
+		if (hollow)
+			memcpy(leaf->hollow, hollow, sizeof(leaf->hollow));
+		added = hm_ptr_install(&pos.dir->leaf[pos.dir_slot], leaf);
+		break;
+	case HM_NODE_BASE:
+		hm_assert(pos.leaf);
+		for (i = 0; i < HM_BLOCK_PAGES; i++)
+			hm_atomic_set(&base->word[i], HM_FROZEN);
+		added = hm_ptr_install(&pos.leaf->base[pos.leaf_slot], base);
+		break;
+	}
+	if (!added)
+		return false;
+	hm_spin_lock(&store->node_lock);
+	node->next = store->nodes;
+	store->nodes = node;
+	hm_spin_unlock(&store->node_lock);
+	return true;
+}
+
+void *hm_store_take_node(struct hm_store *store)
+{
+	struct hm_node *node = store->nodes;
+
+	if (node)
+		store->nodes = node->next;
+	return node;
+}
+
+enum hm_state hm_peek(struct hm_store *store, u64 pgoff, struct hm_unit *unit)
+{
+	struct hm_pos pos;
+	u64 word;
+
+	unit->hints = 0;
+	unit->err = 0;
+	if (!hm_index_find(store, pgoff, &pos)) {
+		unit->store = store;
+		unit->pgoff = hm_block_start(pgoff);
+		unit->npages = HM_BLOCK_PAGES;
+		unit->frame = HM_NO_FRAME_ID;
+		return HM_ABSENT;
+	}
+	word = hm_index_word(&pos, pgoff);
+	hm_unit_set(unit, &pos, hm_word_frame(word));
+	return hm_word_state(word);
+}
+
+bool hm_referenced(struct hm_store *store, u64 pgoff)
+{
+	struct hm_pos pos;
+
+	return hm_index_find(store, pgoff, &pos) && (hm_index_word(&pos, pgoff) & HM_W_REF);
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * What the files of the core share. Engines see cache.h only.
+ *
+ * Lock order (all are spinlocks; at most one of each at a time):
+ *   store->stream_lock      read-ahead streams; nothing taken inside
+ *   store->dirty_lock       clearing of dirty bits, the ordered walk
+ *     shard->queue_lock     the queues, and desc->word of queued frames
+ *   shard->pool_lock        free lists; nothing taken inside
+ * Lookups, faults on cached units and marking a unit dirty take no lock.
+ */
+#ifndef HM_INTERNAL_H
+#define HM_INTERNAL_H
+
+#include "cache.h"
+#include "word.h"
+
+/* Queues of a shard. A unit that is not clean may linger in one: whoever finds
+ * it at the tail takes it out, and hm_writeback_done() puts it back. */
+enum hm_queue {
+	HM_Q_NONE,
+	HM_Q_PROBATION, /* new units */
+	HM_Q_MAIN, /* units that proved to be used again */
+	HM_Q_INACTIVE, /* unmapped, first to leave */
+	HM_QUEUES,
+};
+
+/* What a victim search looks at before it gives up, so that a queue full of
+ * dirty units costs a bounded time. */
+#define HM_SCAN_MAX 512u
+
+/* How often a unit of high priority is passed over. */
+#define HM_HIGH_LAPS 3u
+
+/* Blocks next to each other share a shard in groups of this many, so that a
+ * batch of victims is made of contiguous runs. */
+#define HM_GROUP_ORDER 4
+
+/*
+ * One frame, huge or base. Owned by the unit whose word names the frame. While
+ * it is queued, everything here is stable under the queue_lock of its shard.
+ */
+struct hm_desc {
+	hm_atomic_t *word; /* NULL when free; cleared under queue_lock */
+	struct hm_store *store;
+	u64 pgoff;
+	hm_atomic_t where; /* shard << 8 | enum hm_queue; HM_Q_NONE: in none */
+	u32 next, prev; /* in the queue or the free list */
+	u32 stamp; /* cache->clock when it was queued */
+	u8 laps;
+	u8 priority; /* HM_ACCESS_HIGH or HM_ACCESS_LOW */
+};
+
+/* A huge frame seen as a container of base frames. */
+struct hm_carve {
+	unsigned long free[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
+	u32 nfree;
+	u32 next, prev; /* shard->partial */
+	bool carved;
+	bool draining; /* hands out no base frames: it is wanted as a whole */
+	bool reform; /* was carved: tell who gets it as a huge frame */
+};
+
+struct hm_list {
+	u32 head, tail, count;
+};
+
+struct hm_shard {
+	hm_spinlock_t pool_lock;
+	u32 free; /* free list of huge frames */
+	u32 partial; /* carved frames with free base frames */
+	hm_atomic_t nfree[HM_KINDS];
+
+	hm_spinlock_t queue_lock __attribute__((aligned(64)));
+	struct hm_list list[HM_KINDS][HM_QUEUES];
+
+	hm_atomic_t count[HM_COUNTERS] __attribute__((aligned(64)));
+} __attribute__((aligned(64)));
+
+struct hm_cache {
+	struct hm_options opts;
+	u32 nframes;
+	u32 nshards;
+	u32 frames_per_shard;
+	u32 reserve; /* huge frames that read-ahead leaves alone */
+	struct hm_shard *shards;
+	struct hm_desc *desc; /* nframes huge ones, then the base ones */
+	struct hm_carve *carve;
+	hm_atomic_t *ghosts;
+	u32 nghosts; /* a power of two */
+	hm_atomic_t ghost_clock;
+	hm_atomic_t dirty_pages;
+	hm_atomic_t clock; /* milliseconds */
+	hm_atomic_t evict_cursor;
+	hm_atomic_t wb_cursor;
+	hm_spinlock_t stores_lock;
+	u32 stores_end; /* one past the last one used */
+	struct hm_store *stores[HM_MAX_STORES];
+};
+
+/* --- the index -------------------------------------------------------------- */
+
+/*
+ * Three levels of nodes over the blocks, and one of base pages under a block
+ * that is split. Nodes are only ever added while the store is open, so lookups
+ * need no protection. The dirty bitmap of each node summarises what is below:
+ * an ordered walk over everything dirty comes for free.
+ */
+struct hm_node {
+	struct hm_node *next; /* all nodes of the store */
+};
+
+struct hm_base {
+	struct hm_node node;
+	hm_atomic_t resident; /* words that are not absent (or frozen) */
+	unsigned long dirty[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
+	unsigned long hollow[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
+	hm_atomic_t word[HM_BLOCK_PAGES];
+};
+
+struct hm_leaf {
+	struct hm_node node;
+	unsigned long dirty[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	unsigned long hollow[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	/* blocks that could not be read as a whole: base pages only */
+	unsigned long broken[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	hm_atomic_t word[HM_NODE_SLOTS];
+	struct hm_base *base[HM_NODE_SLOTS];
+};
+
+struct hm_dir {
+	struct hm_node node;
+	unsigned long dirty[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	struct hm_leaf *leaf[HM_NODE_SLOTS];
+};
+
+/* One sequential reader or writer; see readahead.c. */
+struct hm_stream {
+	u64 next; /* the page it is expected to touch next */
+	u64 ahead; /* everything below this has been asked for */
+	u64 behind; /* everything below this has been written behind */
+	u64 used; /* cache of "least recently used" */
+	u32 window; /* base pages */
+	u32 seen; /* faults in sequence; 0 = slot is free */
+	u32 step; /* base pages of its units */
+	bool write;
+};
+
+struct hm_store {
+	struct hm_cache *cache;
+	u32 id;
+	hm_atomic_t size; /* bytes */
+	hm_atomic_t dirty_pages;
+	hm_atomic_t dirty_since; /* cache->clock, 0 = nothing dirty */
+	hm_atomic_t errors; /* sequence number << 16 | errno */
+
+	hm_spinlock_t dirty_lock __attribute__((aligned(64)));
+	hm_spinlock_t stream_lock __attribute__((aligned(64)));
+	u64 stream_clock;
+	struct hm_stream stream[HM_STREAMS];
+
+	hm_spinlock_t node_lock __attribute__((aligned(64)));
+	struct hm_node *nodes;
+	unsigned long dirty[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	struct hm_dir *dir[HM_NODE_SLOTS];
+};
+
+/* Where a unit is in the index. */
+struct hm_pos {
+	struct hm_store *store;
+	struct hm_dir *dir;
+	struct hm_leaf *leaf;
+	struct hm_base *base; /* NULL: the word is the block's */
+	hm_atomic_t *word;
+	enum hm_node_kind missing; /* when hm_index_find() returned false */
+	u64 pgoff; /* first page of the unit */
+	u32 root_slot, dir_slot, leaf_slot, base_slot;
+};
+
+/* index.c */
+bool hm_index_find(struct hm_store *store, u64 pgoff, struct hm_pos *pos);
+u64 hm_index_word(struct hm_pos *pos, u64 pgoff);
+bool hm_index_split(struct hm_pos *pos, u64 word);
+void hm_index_join(struct hm_pos *pos);
+bool hm_index_hollow(const struct hm_pos *pos);
+void hm_index_set_data(const struct hm_pos *pos);
+u64 hm_store_npages(const struct hm_store *store);
+
+/* pool.c */
+void hm_pool_init(struct hm_cache *cache);
+u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead, u32 *hints);
+void hm_pool_give(struct hm_cache *cache, u32 frame);
+u64 hm_pool_free(struct hm_cache *cache, enum hm_kind kind);
+bool hm_pool_low(struct hm_cache *cache, enum hm_kind kind);
+u32 hm_pool_container(const struct hm_cache *cache, u32 frame);
+void hm_pool_drain(struct hm_cache *cache, u32 huge);
+
+/* queue.c */
+void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven);
+void hm_queue_forget(const struct hm_pos *pos, u32 frame);
+void hm_queue_push(struct hm_cache *cache, struct hm_shard *shard, u32 frame, enum hm_queue queue,
+		   bool at_tail);
+void hm_queue_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 frame);
+bool hm_ghost_take(const struct hm_pos *pos);
+void hm_ghost_add(const struct hm_pos *pos);
+
+/* dirty.c */
+void hm_dirty_mark(const struct hm_pos *pos);
+void hm_dirty_ensure(const struct hm_pos *pos);
+void hm_dirty_clear(const struct hm_pos *pos);
+void hm_dirty_account(const struct hm_pos *pos, s64 sign);
+bool hm_dirty_next(struct hm_store *store, u64 from, u64 end, u64 *pgoff);
+
+/* evict.c */
+bool hm_unit_gone(const struct hm_pos *pos, u32 frame);
+
+/* --- small helpers ------------------------------------------------------------ */
+
+static inline bool hm_bit_test(const unsigned long *map, u32 nr)
+{
+	return hm_bits_read(map, nr / HM_BITS_PER_LONG) >> (nr % HM_BITS_PER_LONG) & 1;
+}
+
+static inline u64 hm_block_of(u64 pgoff)
+{
+	return pgoff >> HM_BLOCK_ORDER;
+}
+
+static inline u64 hm_block_start(u64 pgoff)
+{
+	return pgoff & ~(u64)(HM_BLOCK_PAGES - 1);
+}
+
+static inline enum hm_kind hm_pos_kind(const struct hm_pos *pos)
+{
+	return pos->base ? HM_BASE : HM_HUGE;
+}
+
+static inline u32 hm_pos_pages(const struct hm_pos *pos)
+{
+	return pos->base ? 1 : HM_BLOCK_PAGES;
+}
+
+static inline u32 hm_kind_pages(enum hm_kind kind)
+{
+	return kind == HM_BASE ? 1 : HM_BLOCK_PAGES;
+}
+
+/* The shard whose queues hold a unit. */
+static inline struct hm_shard *hm_shard_of(struct hm_cache *cache, const struct hm_store *store,
+					   u64 pgoff)
+{
+	u64 group = pgoff >> (HM_BLOCK_ORDER + HM_GROUP_ORDER);
+
+	return &cache->shards[(group + store->id) % cache->nshards];
+}
+
+static inline struct hm_shard *hm_local_shard(struct hm_cache *cache)
+{
+	return &cache->shards[hm_cpu() % cache->nshards];
+}
+
+static inline void hm_count(struct hm_cache *cache, enum hm_counter counter, s64 delta)
+{
+	hm_atomic_count(&hm_local_shard(cache)->count[counter], delta);
+}
+
+static inline struct hm_desc *hm_desc_of(struct hm_cache *cache, u32 frame)
+{
+	return &cache->desc[frame];
+}
+
+static inline u64 hm_where(const struct hm_cache *cache, const struct hm_shard *shard,
+			   enum hm_queue queue)
+{
+	return (u64)(shard - cache->shards) << 8 | queue;
+}
+
+static inline bool hm_queued(const struct hm_desc *desc)
+{
+	return hm_atomic_read(&desc->where) != HM_Q_NONE;
+}
+
+static inline void hm_unit_set(struct hm_unit *unit, const struct hm_pos *pos, u32 frame)
+{
+	unit->store = pos->store;
+	unit->pgoff = pos->pgoff;
+	unit->npages = hm_pos_pages(pos);
+	unit->frame = frame;
+}
+
+#endif /* HM_INTERNAL_H */

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The pool: free lists of frames, one set per shard (the papers: per-core free
+ * lists). A frame that a shard lacks is stolen from another one, and always
+ * goes home to the shard that it came from.
+ *
+ * Base frames are carved out of huge ones: a carved frame keeps a bitmap of its
+ * free base frames, and becomes a huge frame again when all of them are back.
+ */
+#include "internal.h"
+
+static struct hm_shard *home_of(struct hm_cache *cache, u32 huge)
+{
+	return &cache->shards[huge / cache->frames_per_shard];
+}
+
+bool hm_frame_is_base(const struct hm_cache *cache, u32 frame)
+{
+	return frame >= cache->nframes;
+}
+
+/* The huge frame that a base frame lies in; a huge frame itself. */
+u32 hm_pool_container(const struct hm_cache *cache, u32 frame)
+{
+	if (frame < cache->nframes)
+		return frame;
+	return (frame - cache->nframes) >> HM_BLOCK_ORDER;
+}
+
+u64 hm_frame_offset(const struct hm_cache *cache, u32 frame)
+{
+	if (frame < cache->nframes)
+		return (u64)frame << HM_BLOCK_SHIFT;
+	return (u64)(frame - cache->nframes) << HM_PAGE_SHIFT;
+}
+
+static void count_free(struct hm_shard *shard, enum hm_kind kind, s64 delta)
+{
+	hm_atomic_count(&shard->nfree[kind], delta);
+}
+
+/* Free frames of a kind; frames that are carved count as base frames only. */
+u64 hm_pool_free(struct hm_cache *cache, enum hm_kind kind)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < cache->nshards; i++)
+		sum += hm_atomic_read(&cache->shards[i].nfree[kind]);
+	return sum;
+}
+
+u64 hm_cache_free_pages(struct hm_cache *cache)
+{
+	return hm_pool_free(cache, HM_HUGE) * HM_BLOCK_PAGES + hm_pool_free(cache, HM_BASE);
+}
+
+/* A cheap look at the shard of this CPU, for the fault path. */
+bool hm_pool_low(struct hm_cache *cache, enum hm_kind kind)
+{
+	struct hm_shard *shard = hm_local_shard(cache);
+	u64 free = hm_atomic_read(&shard->nfree[HM_HUGE]) * HM_BLOCK_PAGES;
+	u64 target = (u64)cache->opts.free_target * HM_BLOCK_PAGES / cache->nshards;
+
+	if (kind == HM_BASE) {
+		free += hm_atomic_read(&shard->nfree[HM_BASE]);
+		target = cache->opts.evict_batch;
+	}
+	return free <= target;
+}
+
+/* The list of carved frames; pool_lock of their home shard is held. */
+static void partial_link(struct hm_cache *cache, struct hm_shard *shard, u32 huge)
+{
+	struct hm_carve *carve = &cache->carve[huge];
+
+	carve->prev = HM_NO_FRAME_ID;
+	carve->next = shard->partial;
+	if (carve->next != HM_NO_FRAME_ID)
+		cache->carve[carve->next].prev = huge;
+	shard->partial = huge;
+}
+
+static void partial_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 huge)
+{
+	struct hm_carve *carve = &cache->carve[huge];
+
+	if (carve->prev == HM_NO_FRAME_ID)
+		shard->partial = carve->next;
+	else
+		cache->carve[carve->prev].next = carve->next;
+	if (carve->next != HM_NO_FRAME_ID)
+		cache->carve[carve->next].prev = carve->prev;
+}
+
+static void push_huge(struct hm_cache *cache, struct hm_shard *shard, u32 huge)
+{
+	cache->desc[huge].next = shard->free;
+	shard->free = huge;
+	count_free(shard, HM_HUGE, 1);
+}
+
+static u32 take_huge_from(struct hm_cache *cache, struct hm_shard *shard)
+{
+	u32 frame;
+
+	if (!hm_atomic_read(&shard->nfree[HM_HUGE]))
+		return HM_NO_FRAME_ID;
+	hm_spin_lock(&shard->pool_lock);
+	frame = shard->free;
+	if (frame != HM_NO_FRAME_ID) {
+		shard->free = cache->desc[frame].next;
+		count_free(shard, HM_HUGE, -1);
+	}
+	hm_spin_unlock(&shard->pool_lock);
+	return frame;
+}
+
+static u32 base_frame(const struct hm_cache *cache, u32 huge, u32 slot)
+{
+	return cache->nframes + (huge << HM_BLOCK_ORDER) + slot;
+}
+
+/* Lowest numbers first, so that pages read together lie together. */
+static u32 take_base_from(struct hm_cache *cache, struct hm_shard *shard)
+{
+	struct hm_carve *carve;
+	u32 frame = HM_NO_FRAME_ID;
+	u32 huge, i;
+
+	if (!hm_atomic_read(&shard->nfree[HM_BASE]))
+		return HM_NO_FRAME_ID;
+	hm_spin_lock(&shard->pool_lock);
+	huge = shard->partial;
+	if (huge != HM_NO_FRAME_ID) {
+		carve = &cache->carve[huge];
+		hm_assert(carve->carved && !carve->draining && carve->nfree > 0);
+		for (i = 0; !carve->free[i]; i++)
+			hm_assert(i + 1 < HM_BITMAP_LONGS(HM_BLOCK_PAGES));
+		frame = base_frame(cache, huge, i * HM_BITS_PER_LONG + hm_ctz(carve->free[i]));
+		carve->free[i] &= carve->free[i] - 1;
+		count_free(shard, HM_BASE, -1);
+		if (--carve->nfree == 0)
+			partial_unlink(cache, shard, huge);
+	}
+	hm_spin_unlock(&shard->pool_lock);
+	return frame;
+}
+
+/* Carve a huge frame that the caller has taken; returns its first base frame. */
+static u32 carve_up(struct hm_cache *cache, u32 huge)
+{
+	struct hm_shard *home = home_of(cache, huge);
+	struct hm_carve *carve = &cache->carve[huge];
+	u32 i;
+
+	hm_spin_lock(&home->pool_lock);
+	hm_assert(!carve->carved);
+	carve->carved = true;
+	carve->reform = true;
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		carve->free[i / HM_BITS_PER_LONG] |= 1ul << (i % HM_BITS_PER_LONG);
+	carve->free[0] &= ~1ul;
+	carve->nfree = HM_BLOCK_PAGES - 1;
+	count_free(home, HM_BASE, HM_BLOCK_PAGES - 1);
+	partial_link(cache, home, huge);
+	hm_spin_unlock(&home->pool_lock);
+	hm_count(cache, HM_C_CARVED, 1);
+	return base_frame(cache, huge, 0);
+}
+
+static u32 take_from_any(struct hm_cache *cache,
+			 u32 (*take)(struct hm_cache *cache, struct hm_shard *shard))
+{
+	u32 start = hm_cpu();
+	u32 i, frame;
+
+	for (i = 0; i < cache->nshards; i++) {
+		frame = take(cache, &cache->shards[(start + i) % cache->nshards]);
+		if (frame != HM_NO_FRAME_ID)
+			return frame;
+	}
+	return HM_NO_FRAME_ID;
+}
+
+/*
+ * Take a frame, or HM_NO_FRAME_ID. Read-ahead leaves a reserve, so that a
+ * demand fault does not have to wait for an eviction because of it.
+ */
+u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead, u32 *hints)
+{
+	u32 frame = HM_NO_FRAME_ID;
+
+	if (ahead && hm_cache_free_pages(cache) <= (u64)cache->reserve * HM_BLOCK_PAGES)
+		return HM_NO_FRAME_ID;
+	if (kind == HM_BASE) {
+		frame = take_from_any(cache, take_base_from);
+		if (frame == HM_NO_FRAME_ID) {
+			frame = take_from_any(cache, take_huge_from);
+			if (frame != HM_NO_FRAME_ID)
+				frame = carve_up(cache, frame);
+		}
+	} else {
+		frame = take_from_any(cache, take_huge_from);
+		if (frame != HM_NO_FRAME_ID && cache->carve[frame].reform) {
+			cache->carve[frame].reform = false;
+			*hints |= HM_HINT_REFORM;
+		}
+	}
+	return frame;
+}
+
+void hm_pool_give(struct hm_cache *cache, u32 frame)
+{
+	u32 huge = hm_pool_container(cache, frame);
+	struct hm_shard *home = home_of(cache, huge);
+	struct hm_carve *carve = &cache->carve[huge];
+	u32 slot;
+
+	hm_spin_lock(&home->pool_lock);
+	if (!hm_frame_is_base(cache, frame)) {
+		hm_assert(!carve->carved);
+		push_huge(cache, home, huge);
+		hm_spin_unlock(&home->pool_lock);
+		return;
+	}
+	slot = (frame - cache->nframes) & (HM_BLOCK_PAGES - 1);
+	hm_assert(carve->carved);
+	hm_assert(!(carve->free[slot / HM_BITS_PER_LONG] >> (slot % HM_BITS_PER_LONG) & 1));
+	carve->free[slot / HM_BITS_PER_LONG] |= 1ul << (slot % HM_BITS_PER_LONG);
+	carve->nfree++;
+	if (!carve->draining)
+		count_free(home, HM_BASE, 1);
+	if (carve->nfree == HM_BLOCK_PAGES) {
+		if (!carve->draining) {
+			count_free(home, HM_BASE, -(s64)HM_BLOCK_PAGES);
+			if (HM_BLOCK_PAGES > 1)
+				partial_unlink(cache, home, huge);
+		}
+		memset(carve->free, 0, sizeof(carve->free));
+		carve->nfree = 0;
+		carve->carved = false;
+		carve->draining = false;
+		push_huge(cache, home, huge);
+	} else if (carve->nfree == 1 && !carve->draining) {
+		partial_link(cache, home, huge);
+	}
+	hm_spin_unlock(&home->pool_lock);
+}
+
+/* From now on a carved frame hands out no base frames, so that it empties. */
+void hm_pool_drain(struct hm_cache *cache, u32 huge)
+{
+	struct hm_shard *home = home_of(cache, huge);
+	struct hm_carve *carve = &cache->carve[huge];
+
+	hm_spin_lock(&home->pool_lock);
+	if (carve->carved && !carve->draining) {
+		carve->draining = true;
+		count_free(home, HM_BASE, -(s64)carve->nfree);
+		if (carve->nfree)
+			partial_unlink(cache, home, huge);
+	}
+	hm_spin_unlock(&home->pool_lock);
+}
+
+void hm_pool_init(struct hm_cache *cache)
+{
+	u32 i;
+
+	for (i = 0; i < cache->nshards; i++) {
+		struct hm_shard *shard = &cache->shards[i];
+
+		hm_spin_init(&shard->pool_lock);
+		shard->free = HM_NO_FRAME_ID;
+		shard->partial = HM_NO_FRAME_ID;
+	}
+	/* Backwards, so that the lists hand frames out in address order. */
+	for (i = cache->nframes; i-- > 0;)
+		push_huge(cache, home_of(cache, i), i);
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The queues of clean units, and the ghosts of evicted ones.
+ *
+ * The papers use LRU by fault time, which a single scan washes out. Here, in
+ * the manner of S3-FIFO, a unit starts on probation and only joins the main
+ * queue when it proves to be used again:
+ *
+ *   filled --> probation --.                 .--> evicted, leaves a ghost
+ *                          +--> inactive ----+
+ *   ghost ---> main -------'        |
+ *               ^--- touched -------'
+ *
+ * An inactive unit is unmapped but keeps its frame, so a touch is seen as a
+ * fault that needs no I/O: recency without accessed bits. A unit that is read
+ * again soon after its eviction (its ghost is still there) goes to the main
+ * queue at once.
+ *
+ * A unit whose state is not clean may linger in a queue; see hm_queue_insert().
+ */
+#include "internal.h"
+
+/* queue_lock of the unit's shard is held. */
+void hm_queue_push(struct hm_cache *cache, struct hm_shard *shard, u32 frame, enum hm_queue queue,
+		   bool at_tail)
+{
+	enum hm_kind kind = hm_frame_is_base(cache, frame) ? HM_BASE : HM_HUGE;
+	struct hm_list *list = &shard->list[kind][queue];
+	struct hm_desc *desc = hm_desc_of(cache, frame);
+	u32 *end = at_tail ? &list->tail : &list->head;
+
+	hm_assert(!hm_queued(desc));
+	hm_atomic_set(&desc->where, hm_where(cache, shard, queue));
+	desc->stamp = (u32)hm_atomic_read(&cache->clock);
+	desc->next = at_tail ? HM_NO_FRAME_ID : list->head;
+	desc->prev = at_tail ? list->tail : HM_NO_FRAME_ID;
+	if (!list->count)
+		list->head = list->tail = frame;
+	else if (at_tail)
+		hm_desc_of(cache, list->tail)->next = frame;
+	else
+		hm_desc_of(cache, list->head)->prev = frame;
+	*end = frame;
+	list->count++;
+}
+
+/* queue_lock of the unit's shard is held. */
+void hm_queue_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 frame)
+{
+	enum hm_kind kind = hm_frame_is_base(cache, frame) ? HM_BASE : HM_HUGE;
+	struct hm_desc *desc = hm_desc_of(cache, frame);
+	enum hm_queue queue = (enum hm_queue)(hm_atomic_read(&desc->where) & 0xff);
+	struct hm_list *list = &shard->list[kind][queue];
+
+	hm_assert(queue != HM_Q_NONE && list->count > 0);
+	hm_assert(hm_atomic_read(&desc->where) == hm_where(cache, shard, queue));
+	if (desc->next == HM_NO_FRAME_ID)
+		list->tail = desc->prev;
+	else
+		hm_desc_of(cache, desc->next)->prev = desc->prev;
+	if (desc->prev == HM_NO_FRAME_ID)
+		list->head = desc->next;
+	else
+		hm_desc_of(cache, desc->prev)->next = desc->next;
+	list->count--;
+	hm_atomic_set(&desc->where, HM_Q_NONE);
+}
+
+/*
+ * A unit became clean: see that it is in a queue. Call it after the word says
+ * HM_CLEAN: a reclaim that meets the unit in another state takes it out of its
+ * queue, under the same lock, so one of the two sees the other. The unit may
+ * have been evicted, even been filled again, since; the frame's word tells.
+ */
+void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven)
+{
+	struct hm_cache *cache = pos->store->cache;
+	struct hm_shard *shard = hm_shard_of(cache, pos->store, pos->pgoff);
+	struct hm_desc *desc = hm_desc_of(cache, frame);
+
+	hm_spin_lock(&shard->queue_lock);
+	if (hm_ptr_read(&desc->word) == pos->word && !hm_queued(desc)) {
+		bool low = desc->priority == HM_ACCESS_LOW;
+		enum hm_queue queue = proven && !low ? HM_Q_MAIN : HM_Q_PROBATION;
+
+		hm_queue_push(cache, shard, frame, queue, low);
+	}
+	hm_spin_unlock(&shard->queue_lock);
+}
+
+/* A unit leaves the cache: its frame belongs to nobody from now on. */
+void hm_queue_forget(const struct hm_pos *pos, u32 frame)
+{
+	struct hm_cache *cache = pos->store->cache;
+	struct hm_shard *shard = hm_shard_of(cache, pos->store, pos->pgoff);
+	struct hm_desc *desc = hm_desc_of(cache, frame);
+
+	hm_spin_lock(&shard->queue_lock);
+	hm_assert(hm_ptr_read(&desc->word) == pos->word);
+	if (hm_queued(desc))
+		hm_queue_unlink(cache, shard, frame);
+	hm_ptr_set(&desc->word, NULL);
+	hm_spin_unlock(&shard->queue_lock);
+}
+
+/*
+ * Ghosts: a table of fingerprints of evicted units, each with the time of its
+ * eviction, counted in evictions. A ghost fades when as many units have been
+ * evicted since as the pool holds.
+ */
+static u64 ghost_hash(const struct hm_pos *pos)
+{
+	u64 hash = pos->pgoff * 2 + (pos->base ? 1 : 0) + ((u64)pos->store->id << 52);
+
+	hash *= 0x9e3779b97f4a7c15ull;
+	hash ^= hash >> 29;
+	hash *= 0xbf58476d1ce4e5b9ull;
+	return hash ^ (hash >> 32);
+}
+
+static hm_atomic_t *ghost_slot(const struct hm_pos *pos, u64 hash)
+{
+	struct hm_cache *cache = pos->store->cache;
+
+	return &cache->ghosts[(hash >> 32) & (cache->nghosts - 1)];
+}
+
+void hm_ghost_add(const struct hm_pos *pos)
+{
+	u64 hash = ghost_hash(pos);
+	u64 now = hm_atomic_add(&pos->store->cache->ghost_clock, hm_pos_pages(pos));
+
+	hm_atomic_set(ghost_slot(pos, hash), (hash << 32) | ((now / HM_BLOCK_PAGES) & 0xffffffff));
+}
+
+/* Was this unit evicted a short time ago? Its ghost is gone afterwards. */
+bool hm_ghost_take(const struct hm_pos *pos)
+{
+	struct hm_cache *cache = pos->store->cache;
+	u64 hash = ghost_hash(pos);
+	hm_atomic_t *slot = ghost_slot(pos, hash);
+	u64 now = hm_atomic_read(&cache->ghost_clock) / HM_BLOCK_PAGES;
+	u64 ghost = hm_atomic_read(slot);
+
+	if (!ghost || (u32)(ghost >> 32) != (u32)hash)
+		return false;
+	hm_atomic_cas(slot, &ghost, 0);
+	return (u32)now - (u32)ghost <= cache->nframes;
+}

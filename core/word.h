@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The state word of a unit: everything that a transition must change at once,
+ * so that each transition is one compare-and-swap.
+ *
+ *   bits  0..3   enum hm_state
+ *   bits  4..15  HM_W_* flags
+ *   bits 16..47  frame number (states with a frame), or the positive errno
+ *                (HM_FAILED)
+ *   bits 48..63  sequence number, one more each time the unit leaves the
+ *                cache, so that an old word never compares equal
+ *
+ *             .--- read failed -------------------------------.
+ *             v                                               |
+ *   ABSENT --fault--> FILLING --fill_done--> CLEAN <--------. |
+ *     ^  ^               |                   | |  \         | |
+ *     |  |          (store follows)      claim |  store     | |
+ *     |  FAILED          v                   v |   v        | |
+ *     |              .-> DIRTY <----------- / EVICTING      | |
+ *     |    redirtied |    | |  stored to        |           | |
+ *     |     or error |    v `--- discard -------'           | |
+ *     |              `- WRITING ------ written -------------' |
+ *     `------------------ evict_done -------------------------'
+ *
+ * The word of a whole block may also be HM_SPLIT: its base pages have words of
+ * their own then. Those are HM_FROZEN while, and after, the block is joined.
+ */
+#ifndef HM_WORD_H
+#define HM_WORD_H
+
+#include "cache.h"
+
+#define HM_W_STATE 0xfull
+#define HM_W_REF (1ull << 4) /* touched by a fault since it was filled or aged */
+#define HM_W_MARK (1ull << 5) /* the read-ahead marker */
+#define HM_W_WAIT (1ull << 6) /* somebody was told HM_BUSY */
+#define HM_W_REDIRTY (1ull << 7) /* stored to while being written */
+#define HM_W_AHEAD (1ull << 8) /* brought in ahead, not used yet */
+#define HM_W_FRAME_SHIFT 16
+#define HM_W_FRAME (0xffffffffull << HM_W_FRAME_SHIFT)
+#define HM_W_SEQ_SHIFT 48
+#define HM_W_SEQ (0xffffull << HM_W_SEQ_SHIFT)
+
+static inline enum hm_state hm_word_state(u64 word)
+{
+	return (enum hm_state)(word & HM_W_STATE);
+}
+
+static inline u32 hm_word_frame(u64 word)
+{
+	return (u32)((word & HM_W_FRAME) >> HM_W_FRAME_SHIFT);
+}
+
+/* The same word in another state, without flags. */
+static inline u64 hm_word_to(u64 word, enum hm_state state)
+{
+	return (word & (HM_W_FRAME | HM_W_SEQ)) | (u64)state;
+}
+
+static inline u64 hm_word_with_frame(u64 word, enum hm_state state, u32 frame)
+{
+	return (word & HM_W_SEQ) | ((u64)frame << HM_W_FRAME_SHIFT) | (u64)state;
+}
+
+/* The unit leaves the cache. */
+static inline u64 hm_word_gone(u64 word)
+{
+	return (word & HM_W_SEQ) + (1ull << HM_W_SEQ_SHIFT);
+}
+
+/* States in which the word's frame holds the unit's data. */
+static inline bool hm_state_resident(enum hm_state state)
+{
+	return state == HM_CLEAN || state == HM_DIRTY || state == HM_WRITING ||
+	       state == HM_EVICTING;
+}
+
+#endif /* HM_WORD_H */

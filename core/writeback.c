@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Write-back: from dirty to clean, in offset order, in runs of adjacent units.
+ *
+ * A unit keeps its dirty bit while it is being written, and a store meanwhile
+ * sets HM_W_REDIRTY, so a sync can neither miss it nor believe it clean.
+ */
+#include "internal.h"
+
+/* Claim the unit at a position for writing. */
+enum claim {
+	CLAIMED,
+	CLAIM_WRITING, /* somebody else writes it */
+	CLAIM_NOTHING, /* not dirty: the bit was stale and is cleared now */
+};
+
+static enum claim claim(struct hm_pos *pos, u64 pgoff)
+{
+	u64 word = hm_index_word(pos, pgoff);
+	bool healed = false;
+
+	for (;;) {
+		switch (hm_word_state(word)) {
+		case HM_DIRTY:
+			if (healed)
+				hm_dirty_ensure(pos);
+			if (hm_atomic_cas(pos->word, &word, (word & ~HM_W_STATE) | HM_WRITING))
+				return CLAIMED;
+			continue;
+		case HM_WRITING:
+			hm_assert(!healed);
+			return CLAIM_WRITING;
+		default:
+			/*
+			 * Somebody set the bit late, after the unit was written
+			 * or dropped, or sets it early. Clear it and look once
+			 * more: a store in between has set the state.
+			 */
+			if (healed)
+				return CLAIM_NOTHING;
+			hm_dirty_clear(pos);
+			healed = true;
+			word = hm_index_word(pos, pgoff);
+		}
+	}
+}
+
+enum hm_wb hm_writeback(struct hm_store *store, u64 *at, u64 end, u32 max_pages, bool wait,
+			struct hm_run *run)
+{
+	enum hm_wb result = HM_WB_DONE;
+	u64 pgoff;
+
+	run->npages = 0;
+	hm_spin_lock(&store->dirty_lock);
+	while (hm_dirty_next(store, *at, end, &pgoff)) {
+		struct hm_pos pos;
+		enum claim got;
+
+		if (run->npages && pgoff != *at)
+			break; /* a gap ends the run */
+		if (!hm_index_find(store, pgoff, &pos))
+			hm_assert(!"a dirty bit has an index leaf");
+		if (run->npages) {
+			hm_index_word(&pos, pgoff);
+			if (hm_pos_kind(&pos) != run->kind ||
+			    run->npages + hm_pos_pages(&pos) > max_pages)
+				break;
+		}
+		got = claim(&pos, pgoff);
+		if (got == CLAIM_WRITING && (wait || run->npages)) {
+			if (!run->npages)
+				result = HM_WB_BUSY;
+			break;
+		}
+		*at = pos.pgoff + hm_pos_pages(&pos);
+		if (got != CLAIMED) {
+			if (run->npages)
+				break;
+			continue;
+		}
+		if (!run->npages) {
+			run->pgoff = pos.pgoff;
+			run->kind = hm_pos_kind(&pos);
+			result = HM_WB_RUN;
+		}
+		run->npages += hm_pos_pages(&pos);
+		if (run->npages >= max_pages)
+			break;
+	}
+	hm_spin_unlock(&store->dirty_lock);
+	return result;
+}
+
+/* Tell the store's error sequence; one more error, whoever looks next. */
+static void record_error(struct hm_store *store, int err)
+{
+	u64 old = hm_atomic_read(&store->errors);
+	u64 next;
+
+	do {
+		next = ((old >> 16) + 1) << 16 | (u64)-err;
+	} while (!hm_atomic_cas(&store->errors, &old, next));
+	hm_count(store->cache, HM_C_WRITE_ERRORS, 1);
+}
+
+u64 hm_store_error_sample(const struct hm_store *store)
+{
+	return hm_atomic_read(&store->errors);
+}
+
+int hm_store_error_check(const struct hm_store *store, u64 *since)
+{
+	u64 now = hm_atomic_read(&store->errors);
+
+	if (now == *since)
+		return 0;
+	*since = now;
+	return -(int)(now & 0xffff);
+}
+
+/* One unit; dirty_lock is held, so that no walk sees the bit cleared early. */
+static void unit_done(struct hm_pos *pos, u64 word, int err)
+{
+	u32 frame = hm_word_frame(word);
+
+	hm_assert(hm_word_state(word) == HM_WRITING);
+	if (!err)
+		hm_index_set_data(pos);
+	for (;;) {
+		if (err < 0 || (word & HM_W_REDIRTY)) {
+			if (hm_atomic_cas(pos->word, &word,
+					  hm_word_to(word, HM_DIRTY) | (word & HM_W_REF)))
+				return;
+			continue;
+		}
+		/* The last look at the flag is the compare-and-swap. */
+		hm_dirty_clear(pos);
+		if (hm_atomic_cas(pos->word, &word,
+				  hm_word_to(word, HM_CLEAN) | (word & (HM_W_REF | HM_W_MARK))))
+			break;
+		hm_dirty_ensure(pos);
+	}
+	hm_dirty_account(pos, -1);
+	hm_queue_insert(pos, frame, false);
+}
+
+void hm_writeback_done(struct hm_store *store, u64 pgoff, u32 npages, int err)
+{
+	u64 end = pgoff + npages;
+
+	if (err < 0)
+		record_error(store, err);
+	else if (err == 0)
+		hm_count(store->cache, HM_C_WRITTEN, npages);
+	hm_spin_lock(&store->dirty_lock);
+	while (pgoff < end) {
+		struct hm_pos pos;
+		u64 word;
+
+		if (!hm_index_find(store, pgoff, &pos))
+			hm_assert(!"a unit that is being written has an index leaf");
+		word = hm_index_word(&pos, pgoff);
+		unit_done(&pos, word, err);
+		pgoff = pos.pgoff + hm_pos_pages(&pos);
+	}
+	hm_assert(pgoff == end);
+	hm_spin_unlock(&store->dirty_lock);
+}
+
+struct hm_store *hm_writeback_pick(struct hm_cache *cache, bool *expired)
+{
+	u64 limit = (u64)cache->nframes * HM_BLOCK_PAGES * cache->opts.dirty_ratio / 100;
+	u64 now = hm_atomic_read(&cache->clock);
+	bool above = hm_atomic_read(&cache->dirty_pages) > limit;
+	struct hm_store *best = NULL;
+	u64 most = 0;
+	u32 i;
+
+	*expired = false;
+	for (i = 0; i < cache->stores_end; i++) {
+		struct hm_store *store = hm_ptr_read(&cache->stores[i]);
+		u64 since, dirty;
+
+		if (!store)
+			continue;
+		dirty = hm_atomic_read(&store->dirty_pages);
+		since = hm_atomic_read(&store->dirty_since);
+		if (dirty && since && cache->opts.dirty_expire_ms &&
+		    now >= since + cache->opts.dirty_expire_ms) {
+			/* Its age counts from now on: this pass writes it all. */
+			hm_atomic_set(&store->dirty_since, now);
+			*expired = true;
+			return store;
+		}
+		if (above && dirty > most) {
+			most = dirty;
+			best = store;
+		}
+	}
+	return best;
+}
