@@ -336,6 +336,34 @@ enum {
  */
 bool hm_fill_done(const struct hm_unit *unit, int err, u32 flags);
 
+/**
+ * hm_fill_cancel() - give up a HM_FILL or HM_ZERO: it was not tried
+ *
+ * Return: true if somebody was told HM_BUSY meanwhile.
+ */
+bool hm_fill_cancel(const struct hm_unit *unit);
+
+/**
+ * hm_fault_around() - a cached unit is about to be mapped beside a fault
+ * @store: the store
+ * @pgoff: a page of it
+ * @unit: filled in
+ *
+ * Counts as a touch (a unit brought in ahead has been used), but not as a
+ * fault.
+ *
+ * Return: false, and nothing happened, if the page is not cached, or carries
+ * the read-ahead marker, which must be seen by a fault of its own.
+ */
+bool hm_fault_around(struct hm_store *store, u64 pgoff, struct hm_unit *unit);
+
+/**
+ * hm_hollow() - does the store hold no data where this unit is?
+ *
+ * True until the unit has been written back for the first time.
+ */
+bool hm_hollow(struct hm_store *store, u64 pgoff);
+
 /* The unit that holds a page now, and its state; for checks under a lock. */
 enum hm_state hm_peek(struct hm_store *store, u64 pgoff, struct hm_unit *unit);
 

@@ -323,7 +323,7 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 
 /*
  * A claimed unit leaves: returns true if somebody waits. Used for units in
- * HM_EVICTING only, so nobody else can change the word's state.
+ * HM_EVICTING or HM_FILLING, whose state nobody else can change.
  */
 bool hm_unit_gone(const struct hm_pos *pos, u32 frame)
 {

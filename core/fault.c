@@ -221,6 +221,38 @@ enum hm_outcome hm_fault(struct hm_store *store, u64 pgoff, u32 access, struct h
 	return outcome;
 }
 
+bool hm_fault_around(struct hm_store *store, u64 pgoff, struct hm_unit *unit)
+{
+	struct hm_pos pos;
+	u64 word;
+
+	if (!hm_index_find(store, pgoff, &pos))
+		return false;
+	unit->hints = 0;
+	unit->err = 0;
+	for (;;) {
+		word = hm_index_word(&pos, pgoff);
+		if (!hm_state_resident(hm_word_state(word)) ||
+		    hm_word_state(word) == HM_EVICTING || (word & HM_W_MARK))
+			return false;
+		hm_unit_set(unit, &pos, hm_word_frame(word));
+		if (hit(&pos, word, HM_ACCESS_READ, unit))
+			return true;
+	}
+}
+
+bool hm_fill_cancel(const struct hm_unit *unit)
+{
+	struct hm_pos pos;
+	u64 word;
+
+	if (!hm_index_find(unit->store, unit->pgoff, &pos))
+		hm_assert(!"a unit that is being filled has an index leaf");
+	word = hm_index_word(&pos, unit->pgoff);
+	hm_assert(hm_word_state(word) == HM_FILLING && hm_word_frame(word) == unit->frame);
+	return hm_unit_gone(&pos, unit->frame);
+}
+
 /* The frame could not be filled; see hm_fill_done(). */
 static bool fill_failed(const struct hm_pos *pos, u64 word, u32 frame, int err, u32 flags)
 {

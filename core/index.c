@@ -169,6 +169,16 @@ bool hm_index_hollow(const struct hm_pos *pos)
 	return hm_bit_test(pos->leaf->hollow, pos->leaf_slot);
 }
 
+bool hm_hollow(struct hm_store *store, u64 pgoff)
+{
+	struct hm_pos pos;
+
+	if (!hm_index_find(store, pgoff, &pos))
+		return false;
+	hm_index_word(&pos, pgoff);
+	return hm_index_hollow(&pos);
+}
+
 /* The unit has been written: the store holds data there now. */
 void hm_index_set_data(const struct hm_pos *pos)
 {
