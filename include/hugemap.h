@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * libhugemap: memory-mapped files in 2 MB pages, with a cache of their own.
+ *
+ * A program maps a file, or a block device, and uses loads and stores. The
+ * library decides page size, prefetch, write-back and eviction.
+ *
+ *	void *p = hugemap_map(fd, 0, 0, PROT_READ, 0, NULL);
+ *	int err = hugemap_error(p);
+ *
+ *	if (err)
+ *		errx(1, "%s", hugemap_strerror(err));
+ *
+ * Results are 0 (or a count, or an address) on success and a negative errno on
+ * failure; errno itself is left alone. Every function may be called from any
+ * thread. None may be called from a signal handler.
+ */
+#ifndef HUGEMAP_H
+#define HUGEMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HUGEMAP_VERSION_MAJOR 0
+#define HUGEMAP_VERSION_MINOR 1
+
+/**
+ * enum hugemap_page - the size of the pages of a mapping
+ * @HUGEMAP_PAGE_2M: 2 MB pages (the default); the tail of the file is in 4 KB
+ *	pages, so that access beyond its end raises SIGBUS as it does with mmap
+ * @HUGEMAP_PAGE_4K: 4 KB pages: for random access to files larger than the pool
+ */
+enum hugemap_page {
+	HUGEMAP_PAGE_2M = 0,
+	HUGEMAP_PAGE_4K = 1,
+};
+
+/**
+ * enum hugemap_engine - who serves a mapping
+ * @HUGEMAP_ENGINE_AUTO: in options: the best one that this machine allows
+ * @HUGEMAP_ENGINE_USER: userfaultfd and the library's own cache
+ * @HUGEMAP_ENGINE_MMAP: the kernel's mmap with the best advice; used where the
+ *	other cannot work, see hugemap_stat.reason
+ */
+enum hugemap_engine {
+	HUGEMAP_ENGINE_AUTO = 0,
+	HUGEMAP_ENGINE_USER = 1,
+	HUGEMAP_ENGINE_MMAP = 2,
+};
+
+/**
+ * enum hugemap_io - how the user-space engine does its I/O
+ * @HUGEMAP_IO_AUTO: io_uring if it is allowed, else threads
+ * @HUGEMAP_IO_URING: io_uring or fail
+ * @HUGEMAP_IO_THREADS: a pool of threads with preadv and pwritev
+ */
+enum hugemap_io {
+	HUGEMAP_IO_AUTO = 0,
+	HUGEMAP_IO_URING = 1,
+	HUGEMAP_IO_THREADS = 2,
+};
+
+/**
+ * enum hugemap_priority - which mappings keep their blocks longer
+ * @HUGEMAP_PRIORITY_NORMAL: the default
+ * @HUGEMAP_PRIORITY_HIGH: evicted last
+ * @HUGEMAP_PRIORITY_LOW: evicted first
+ */
+enum hugemap_priority {
+	HUGEMAP_PRIORITY_NORMAL = 0,
+	HUGEMAP_PRIORITY_HIGH = 1,
+	HUGEMAP_PRIORITY_LOW = 2,
+};
+
+/* Flags of hugemap_map(). */
+#define HUGEMAP_PRIVATE 0x1 /* stores stay in this process (copy on write) */
+#define HUGEMAP_NOFORK 0x2 /* children after fork() do not use the mapping */
+
+struct hugemap_pool;
+
+/**
+ * struct hugemap_pool_options - settings of a pool
+ * @size: sizeof(struct hugemap_pool_options), for compatibility
+ * @bytes: DRAM for cached data; a hard limit, in bytes; 0 = a quarter of the
+ *	memory that is available now, at least 64 MB and at most 4 GB
+ * @dirty_ratio: write-back starts by itself when more than this share of the
+ *	pool is dirty; percent; 0 = 75
+ * @dirty_expire_ms: dirty data is written after this time at the latest;
+ *	milliseconds; 0 = 5000
+ * @evict_batch: units evicted at a time; 0 = 16
+ * @readahead_kb: the largest read-ahead window of a stream; KiB; 0 = 32768
+ * @no_readahead: true: never read ahead
+ * @queue_depth: I/O operations in flight; 0 = 32
+ * @handlers: threads that serve faults; 0 = one for every 8 CPUs, at most 4
+ * @io: see enum hugemap_io
+ * @prefault: true: take all frames before hugemap_pool_create() returns; false:
+ *	they are taken in the background
+ * @no_keeper: true: do without the process that writes dirty blocks to their
+ *	files when this one is killed (see hugemap(7))
+ */
+struct hugemap_pool_options {
+	size_t size;
+	uint64_t bytes;
+	uint32_t dirty_ratio;
+	uint32_t dirty_expire_ms;
+	uint32_t evict_batch;
+	uint32_t readahead_kb;
+	bool no_readahead;
+	uint32_t queue_depth;
+	uint32_t handlers;
+	enum hugemap_io io;
+	bool prefault;
+	bool no_keeper;
+};
+
+/**
+ * struct hugemap_options - settings of a mapping
+ * @size: sizeof(struct hugemap_options), for compatibility
+ * @pool: the pool to use; NULL = the process's own, made at first use
+ * @page: see enum hugemap_page
+ * @engine: see enum hugemap_engine; anything but AUTO is an order: if it cannot
+ *	be followed, hugemap_map() fails
+ * @priority: see enum hugemap_priority
+ */
+struct hugemap_options {
+	size_t size;
+	struct hugemap_pool *pool;
+	enum hugemap_page page;
+	enum hugemap_engine engine;
+	enum hugemap_priority priority;
+};
+
+/**
+ * hugemap_pool_create() - take a pool of frames
+ * @options: settings, or NULL for all defaults
+ * @pool: the new pool
+ *
+ * Return: 0; -EINVAL (a setting is out of range), -ENOMEM (less memory is
+ * available than asked for), -EPERM, -ENOSYS or -EOPNOTSUPP (userfaultfd cannot
+ * be used here: `hugemap doctor` says what would help). hugemap_reason() has
+ * the details.
+ */
+int hugemap_pool_create(const struct hugemap_pool_options *options, struct hugemap_pool **pool);
+
+/**
+ * hugemap_pool_destroy() - give a pool back
+ * @pool: a pool that no mapping uses any more
+ *
+ * Return: 0, or -EBUSY while mappings use it.
+ */
+int hugemap_pool_destroy(struct hugemap_pool *pool);
+
+/**
+ * hugemap_map() - map a file or a block device
+ * @fd: open for reading, and for writing too if @prot has PROT_WRITE (unless
+ *	HUGEMAP_PRIVATE); it may be closed afterwards
+ * @offset: where to start in the file; bytes; a multiple of 4096
+ * @length: bytes; 0 = up to the end of the file; may reach beyond it
+ * @prot: PROT_READ, or PROT_READ | PROT_WRITE
+ * @flags: HUGEMAP_PRIVATE, HUGEMAP_NOFORK, or 0
+ * @options: settings, or NULL for all defaults
+ *
+ * The mapping is shared in this process: all mappings of a file, and
+ * hugemap_pread() and hugemap_pwrite(), see the same bytes. What another
+ * process, or plain write(2), does to the file meanwhile is not seen; a file
+ * that another process has mapped for writing through this library is refused.
+ *
+ * Return: the address, a multiple of 4096, with (address - offset) a multiple
+ * of 2 MB; or an error in the sense of hugemap_error(): -EACCES, -EBADF,
+ * -EINVAL, -EBUSY (another process), -ENODEV (no file to map), -ENOMEM,
+ * -EOVERFLOW, and those of hugemap_pool_create() if the engine was ordered.
+ */
+void *hugemap_map(int fd, off_t offset, size_t length, int prot, int flags,
+		  const struct hugemap_options *options);
+
+/**
+ * hugemap_error() - tell an error from an address
+ * @addr: what hugemap_map() returned
+ *
+ * Return: 0 if it is an address, else the negative errno.
+ */
+static inline int hugemap_error(const void *addr)
+{
+	return (uintptr_t)addr >= (uintptr_t)-4095 ? (int)(intptr_t)addr : 0;
+}
+
+/**
+ * hugemap_unmap() - end a mapping, or a part of it
+ * @addr: a multiple of 4096 in mappings of this library
+ * @length: bytes; rounded up to a multiple of 4096
+ *
+ * What was stored reaches the file (its write errors are told here), but not
+ * necessarily the device: see hugemap_sync().
+ *
+ * Return: 0; -EINVAL if the range is not mapped by this library; or the errno
+ * of a failed write: the range is unmapped nevertheless.
+ */
+int hugemap_unmap(void *addr, size_t length);
+
+/**
+ * hugemap_sync() - make stores durable
+ * @addr: a multiple of 4096 in a mapping
+ * @length: bytes; rounded up
+ * @flags: MS_SYNC: return when the data survives a power cut; MS_ASYNC: start
+ *	writing and return
+ *
+ * Return: 0; -EINVAL; or the errno of a write that failed since the last call
+ * on this mapping: the data stays cached and dirty, and is tried again.
+ */
+int hugemap_sync(void *addr, size_t length, int flags);
+
+/* Advice for hugemap_advise(). None is needed; all are honoured. */
+enum hugemap_advice {
+	HUGEMAP_ADVICE_NORMAL, /* learn from the faults */
+	HUGEMAP_ADVICE_SEQUENTIAL, /* read ahead from the first fault on */
+	HUGEMAP_ADVICE_RANDOM, /* never read ahead */
+	HUGEMAP_ADVICE_WILLNEED, /* bring the range in now, in the background */
+	HUGEMAP_ADVICE_DONTNEED, /* drop what is cached and clean of the range */
+	HUGEMAP_ADVICE_PRIORITY_HIGH, /* see enum hugemap_priority */
+	HUGEMAP_ADVICE_PRIORITY_NORMAL,
+	HUGEMAP_ADVICE_PRIORITY_LOW,
+};
+
+/**
+ * hugemap_advise() - say what the program will do
+ * @addr: in a mapping
+ * @length: bytes; WILLNEED and DONTNEED apply to the range, the others to the
+ *	mappings that it touches
+ * @advice: see enum hugemap_advice
+ *
+ * Return: 0 or -EINVAL.
+ */
+int hugemap_advise(void *addr, size_t length, enum hugemap_advice advice);
+
+/**
+ * hugemap_prefetch() - bring a range into the pool and wait until it is there
+ * @addr: in a mapping
+ * @length: bytes; what does not fit into the pool is left out
+ *
+ * Return: 0, -EINVAL, or the errno of a failed read.
+ */
+int hugemap_prefetch(void *addr, size_t length);
+
+/**
+ * hugemap_pread() - read a file that may be mapped
+ * @fd: open for reading
+ * @buffer: where to
+ * @count: bytes
+ * @offset: position in the file
+ *
+ * As pread(2), but sees what was stored to mappings of the file in this
+ * process, and does not disturb them.
+ *
+ * Return: bytes read, or a negative errno.
+ */
+ssize_t hugemap_pread(int fd, void *buffer, size_t count, off_t offset);
+
+/**
+ * hugemap_pwrite() - write a file that may be mapped
+ * @fd: open for writing
+ * @buffer: the data
+ * @count: bytes
+ * @offset: position in the file; the file grows if it ends before the end of
+ *	the write
+ *
+ * As pwrite(2), and mappings of the file in this process see it at once.
+ *
+ * Return: bytes written, or a negative errno.
+ */
+ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset);
+
+/**
+ * hugemap_truncate() - change the length of a file that may be mapped
+ * @fd: open for writing
+ * @length: the new length
+ *
+ * As ftruncate(2), and exact: when it returns, pages beyond the new end raise
+ * SIGBUS and nothing is written there. A plain ftruncate(2) is noticed too, but
+ * only a moment later.
+ *
+ * Return: 0 or a negative errno.
+ */
+int hugemap_truncate(int fd, off_t length);
+
+/**
+ * hugemap_punch() - free a range of a file that may be mapped
+ * @fd: open for writing
+ * @offset: start of the range
+ * @length: bytes
+ *
+ * As fallocate(2) with FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE: the range
+ * reads as zeros afterwards, in mappings too.
+ *
+ * Return: 0 or a negative errno.
+ */
+int hugemap_punch(int fd, off_t offset, off_t length);
+
+/**
+ * struct hugemap_latency - a latency distribution, in nanoseconds
+ */
+struct hugemap_latency {
+	uint64_t count;
+	uint64_t p50, p90, p99, p999, max;
+};
+
+/**
+ * struct hugemap_stat - numbers of a mapping or of a pool
+ * @size: in: sizeof(struct hugemap_stat)
+ * @engine: who serves it; for a pool always HUGEMAP_ENGINE_USER
+ * @reason: why that engine, in words; "" if it is the best there is
+ * @pool_bytes: size of the pool
+ * @free_bytes: free frames of the pool
+ * @mapped_bytes: length of the mapping, or of all mappings of the pool
+ * @resident_bytes: cached data, of the pool
+ * @dirty_bytes: of these, not written yet
+ * @huge_pages: 2 MB pages mapped now
+ * @base_pages: 4 KB pages mapped now
+ * @faults: faults served
+ * @hits: ... that needed no I/O
+ * @fills: ... that had to read
+ * @zeros: ... of blocks that hold no data in the file: not read
+ * @write_faults: first stores to clean pages
+ * @ahead: units read ahead or mapped ahead
+ * @ahead_used: ... that were used; @ahead_used / @ahead is the accuracy
+ * @ahead_wasted: ... that were evicted unused
+ * @evictions: units evicted
+ * @rescued: units touched while inactive
+ * @read_bytes: read from files
+ * @written_bytes: written to files
+ * @read_errors: failed reads
+ * @write_errors: failed writes
+ * @slipped: stores that were caught between mapping and write protection
+ * @fault_ns: from the arrival of a fault to its end, I/O included
+ * @read_ns: reads
+ * @write_ns: writes
+ */
+struct hugemap_stat {
+	size_t size;
+	enum hugemap_engine engine;
+	char reason[160];
+	uint64_t pool_bytes;
+	uint64_t free_bytes;
+	uint64_t mapped_bytes;
+	uint64_t resident_bytes;
+	uint64_t dirty_bytes;
+	uint64_t huge_pages;
+	uint64_t base_pages;
+	uint64_t faults;
+	uint64_t hits;
+	uint64_t fills;
+	uint64_t zeros;
+	uint64_t write_faults;
+	uint64_t ahead;
+	uint64_t ahead_used;
+	uint64_t ahead_wasted;
+	uint64_t evictions;
+	uint64_t rescued;
+	uint64_t read_bytes;
+	uint64_t written_bytes;
+	uint64_t read_errors;
+	uint64_t write_errors;
+	uint64_t slipped;
+	struct hugemap_latency fault_ns;
+	struct hugemap_latency read_ns;
+	struct hugemap_latency write_ns;
+};
+
+/**
+ * hugemap_stat() - numbers of a mapping and its pool
+ * @addr: an address in a mapping, or NULL for the process's own pool
+ * @stat: filled in; set stat->size first
+ *
+ * Return: 0; -EINVAL if @addr is not mapped by this library or @stat->size is
+ * unknown; -ENOENT if @addr is NULL and there is no such pool yet.
+ */
+int hugemap_stat(const void *addr, struct hugemap_stat *stat);
+
+/**
+ * hugemap_strerror() - an error as a sentence that says what to do
+ * @err: a result of this library, negative or positive
+ *
+ * Return: a constant string; never NULL.
+ */
+const char *hugemap_strerror(int err);
+
+/**
+ * hugemap_reason() - what exactly went wrong, or was done instead
+ *
+ * Return: a sentence on the last failed call of this thread, or on the last
+ * hugemap_map() that had to use another engine; "" if there is none. Valid
+ * until this thread's next call of the library.
+ */
+const char *hugemap_reason(void);
+
+/* "0.1.0" */
+const char *hugemap_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HUGEMAP_H */

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Claims against other processes. What one process caches of a file, another
+ * cannot see, so of all processes that map a file through this library either
+ * one may write it or any number may read it. A claim is a lock on a file named
+ * after the mapped one; the kernel drops it when the process ends, however it
+ * ends.
+ */
+#include "engine.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+static int open_claim(const struct store *store)
+{
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "/dev/shm/hugemap-claim.%u.%u.%llu.%s", major(store->dev),
+		 minor(store->dev), (unsigned long long)store->ino,
+		 store->block_device ? "dev" : "file");
+	/* Not O_CREAT at once: another user's file is not to be "created". */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 && errno == ENOENT) {
+		fd = open(path, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+		if (fd >= 0)
+			fchmod(fd, 0444);
+		else if (errno == EEXIST)
+			fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	}
+	return fd;
+}
+
+/**
+ * claim_take() - claim a store for reading or writing
+ *
+ * Return: 0, also where there is no /dev/shm to keep claims in; or -EBUSY.
+ */
+int claim_take(struct store *store, bool write)
+{
+	int fd = store->claim_fd >= 0 ? store->claim_fd : open_claim(store);
+
+	if (fd < 0)
+		return 0;
+	if (!flock(fd, (write ? LOCK_EX : LOCK_SH) | LOCK_NB)) {
+		store->claim_fd = fd;
+		return 0;
+	}
+	if (store->claim_fd < 0)
+		close(fd);
+	else
+		flock(fd, LOCK_SH | LOCK_NB); /* a failed upgrade has dropped it */
+	return fail(-EBUSY,
+		    "another process has mapped this file with hugemap%s; only one may "
+		    "while it is written",
+		    write ? "" : " for writing");
+}
+
+/* Does this process itself have the file open for writing? */
+static bool open_for_writing_here(const struct stat *st)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+	bool found = false;
+
+	while (dir && !found && (entry = readdir(dir))) {
+		int fd = atoi(entry->d_name);
+		struct stat other;
+		int flags;
+
+		if (entry->d_name[0] == '.' || fd == dirfd(dir) || fstat(fd, &other) < 0)
+			continue;
+		flags = fcntl(fd, F_GETFL);
+		found = other.st_dev == st->st_dev && other.st_ino == st->st_ino && flags >= 0 &&
+			(flags & O_ACCMODE) != O_RDONLY;
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/*
+ * Has another process the file open for writing now? The kernel tells by
+ * refusing a read lease, to the file's owner and to root.
+ */
+bool claim_foreign_writer(int fd)
+{
+	struct stat st;
+	char path[32];
+	bool writer;
+	int probe;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || open_for_writing_here(&st))
+		return false;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	probe = open(path, O_RDONLY | O_CLOEXEC);
+	if (probe < 0)
+		return false;
+	/* Somebody may break the lease in its short life: by a harmless signal. */
+	fcntl(probe, F_SETSIG, SIGURG);
+	writer = fcntl(probe, F_SETLEASE, F_RDLCK) < 0 && errno == EAGAIN;
+	if (!writer)
+		fcntl(probe, F_SETLEASE, F_UNLCK);
+	close(probe);
+	return writer;
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The user-space engine: carries out what the core decides, with userfaultfd
+ * and O_DIRECT. This header is what its files share.
+ *
+ * Where a frame's memory is. The pool is one range of anonymous memory; frame n
+ * has its home slot at hm_frame_offset(n). While a unit is mapped, its pages
+ * have been *moved* (UFFDIO_MOVE, no copy) from the slot to an address in a
+ * mapping, and the slot is empty. A unit is mapped at one address at a time: a
+ * fault in a second mapping of the same block moves it there.
+ *
+ * Threads. Handler threads read faults, submit and reap I/O, evict and write
+ * back. Calls of the library run in the caller's thread and leave I/O to a
+ * handler. Order of locks:
+ *
+ *   store->resize_lock   truncate, punch, growth: one at a time
+ *   pool->maps_lock      (rwlock) mappings and stores. Handlers hold it for
+ *                        reading while they work, never while they wait.
+ *   block_lock()         one of a hashed set: the page tables of a block, i.e.
+ *                        where its units are mapped (struct place) and how they
+ *                        are protected. One at a time.
+ *   handler->lock        requests from other threads
+ *   the core's spinlocks
+ *
+ * The state of a unit is the core's. Under the block lock the engine asks for
+ * it, then changes the page table; whoever changes the state without the lock
+ * (reclaim, write-back, truncate) takes it afterwards to change the page table
+ * in turn. So the page table always follows the state:
+ *
+ *   stores are possible without a fault  =>  dirty, or writing and redirtied
+ *   mapped anywhere                      =>  not absent, not filling
+ */
+#ifndef HM_ENGINE_H
+#define HM_ENGINE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <sys/mman.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "cache.h"
+#include "hugemap.h"
+#include "io.h"
+#include "stats.h"
+#include "uffd.h"
+
+#define MAX_HANDLERS 16u
+#define BLOCK_LOCKS 1024u
+#define MAX_PLANS 64u
+#define MAX_PENDING 1024u
+#define MAX_POISONED 256u
+
+struct handler;
+struct mapping;
+struct pool;
+struct store;
+
+/* Where the unit in a frame is mapped: NULL = its pages are in the slot. */
+struct place {
+	struct mapping *map;
+	u64 pgoff;
+};
+
+/* What a huge unit's data was when it could not be stored to; see page.c. */
+struct frame_hash {
+	XXH128_hash_t value;
+	bool valid;
+};
+
+struct pool {
+	struct hugemap_pool_options opts;
+	struct hm_cache *cache;
+	int uffd;
+	struct memory *memory; /* memory.c: everything that was mmapped */
+	char *slots; /* the frames, aligned to 2 MB */
+	size_t slots_bytes;
+	struct place *places; /* one for each frame number, huge and base */
+	struct frame_hash *hashes; /* one for each huge frame */
+	_Atomic u8 *populated; /* enum populated, one for each huge frame */
+	pthread_t populate_thread;
+	bool populating;
+	atomic_bool stopping;
+
+	pthread_rwlock_t maps_lock;
+	struct mapping **maps; /* sorted by address */
+	u32 nmaps, maps_room;
+	struct store *stores;
+	u64 next_map_id;
+	int inotify_fd; /* -1 = none */
+
+	pthread_mutex_t block_locks[BLOCK_LOCKS];
+
+	struct handler *handlers;
+	u32 nhandlers;
+	atomic_uint next_handler;
+
+	struct stats *stats; /* shared with `hugemap stat`; see stats.h */
+	int stats_fd;
+	struct keeper *keeper;
+	struct pool *next; /* all pools of the process, for fork and exit */
+};
+
+struct store {
+	struct hm_store *core;
+	struct pool *pool;
+	struct store *next;
+	dev_t dev; /* of a block device: rdev */
+	ino_t ino;
+	bool block_device;
+	bool writable;
+	atomic_uint refs; /* mappings and callers; the last goes under maps_lock */
+	int fd; /* with O_DIRECT, if the file system can */
+	int fd_buffered; /* for what direct I/O cannot do */
+	bool direct;
+	u32 align; /* of direct I/O: bytes */
+	int watch; /* inotify; -1 = none */
+	int claim_fd; /* against other processes, see claim.c; -1 = none */
+
+	pthread_mutex_t resize_lock;
+	atomic_bool resizing; /* faults wait */
+	atomic_bool noticed; /* the file's size has changed: handler 0 looks */
+	atomic_bool changed; /* somebody else wrote to the file */
+	u64 shrink_end; /* pages up to here may be cached beyond the end */
+	atomic_uint ops; /* I/O under way */
+
+	/* background write-back, by handler 0; see write.c */
+	u64 wb_pos;
+	atomic_bool wb_pass; /* a pass over everything is wanted or under way */
+	_Atomic u64 wb_retry_ms; /* not before, after an error */
+	_Atomic u32 wb_backoff_ms;
+};
+
+struct mapping {
+	u64 id; /* never used twice */
+	struct store *store;
+	char *start, *end; /* mapped and watched: multiples of 4096 */
+	char *asked, *asked_end; /* what the program sees of it */
+	u64 pgoff; /* the store's page at start */
+	int prot, flags;
+	enum hugemap_page page;
+	_Atomic u32 access; /* HM_ACCESS_* that go with each fault */
+	atomic_bool random; /* no read-ahead */
+	atomic_bool poisoned; /* some pages raise SIGBUS; see resize.c */
+	unsigned long *tables; /* regions that have, or had, a page table */
+	pthread_mutex_t error_lock;
+	u64 errors_seen; /* see hm_store_error_check() */
+};
+
+/* A fault that could not be served yet: no frame, or the file is changing. */
+struct pending {
+	uintptr_t addr;
+	bool write;
+	u32 tid;
+	u64 arrived_ns;
+};
+
+/* Units to bring in, or to write, as operations become free. */
+struct job {
+	enum job_type {
+		JOB_AHEAD, /* a stream's plan */
+		JOB_PREFETCH, /* asked for; waits for frames, not for a reader */
+		JOB_BEHIND, /* write a range */
+	} type;
+	struct store *store;
+	u64 map_id;
+	struct hm_plan plan;
+	u64 pos, end;
+};
+
+/* A sync, or a flush before something else, asked of a handler. */
+struct sync_request {
+	struct store *store;
+	u64 pos, end; /* base pages */
+	u32 ops; /* under way */
+	int err;
+	bool walked, done;
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	struct sync_request *next;
+};
+
+struct handler {
+	struct pool *pool;
+	pthread_t thread;
+	u32 index;
+	struct io io;
+	int event_fd;
+	int started; /* 0, 1 = works, or a negative errno; under lock */
+
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	struct sync_request *new_syncs;
+	struct job new_jobs[MAX_PLANS];
+	u32 nnew_jobs;
+
+	/* this thread's own */
+	struct sync_request *syncs;
+	struct job jobs[MAX_PLANS];
+	u32 njobs;
+	struct pending pending[MAX_PENDING];
+	u32 npending;
+	struct poisoned {
+		uintptr_t addr;
+		u64 until_ms;
+	} poisoned[MAX_POISONED]; /* read errors, to be forgotten */
+	u32 npoisoned;
+	u32 wb_ops; /* background write-back under way */
+	bool wb_pressed; /* faults wait for clean frames */
+	bool reclaim[HM_KINDS]; /* free frames are few */
+	bool again; /* there is more to do: do not wait */
+	bool faults_left; /* the last read did not get them all */
+	u64 now_ms, published_ms;
+	bool resizing; /* a store's new size is not settled yet */
+	u64 stuck_since_ms; /* no frame, and writing fails; 0 = not so */
+	struct io_op *build; /* a read of adjacent base pages, being put together */
+};
+
+/* --- pool.c, memory.c, populate.c --- */
+extern pthread_mutex_t pools_lock;
+extern struct pool *pools;
+extern struct pool *default_pool;
+int pool_create(const struct hugemap_pool_options *opts, struct pool **pool);
+int pool_destroy(struct pool *pool);
+int pool_default(struct pool **pool);
+int memory_create(struct pool *pool, const struct hm_options *opts);
+void memory_destroy(struct pool *pool);
+u64 memory_available(void);
+void populate_start(struct pool *pool);
+void populate_stop(struct pool *pool);
+void populate_frame(struct pool *pool, u32 frame, bool reform);
+
+/* --- handler.c --- */
+int handlers_start(struct pool *pool, u32 n);
+void handlers_stop(struct pool *pool);
+void handler_kick(struct handler *h);
+struct handler *handler_any(struct pool *pool);
+bool handler_job(struct handler *h, const struct job *job);
+void handlers_kick(struct pool *pool);
+void handlers_forget(struct pool *pool, const struct store *store);
+u64 clock_ns(void);
+
+/* --- page.c: page tables; the block lock is held unless it says otherwise --- */
+pthread_mutex_t *block_lock(struct store *store, u64 pgoff);
+int page_install(struct mapping *map, const struct hm_unit *first, u32 count, bool protect);
+int page_remove(struct pool *pool, const struct hm_unit *first, u32 count, u32 *removed);
+bool page_must_protect(const struct mapping *map, const struct hm_unit *unit);
+int page_protect(struct mapping *map, u64 pgoff, u32 npages);
+int page_unprotect(struct mapping *map, const struct hm_unit *unit);
+void page_hash(struct pool *pool, const struct hm_unit *unit);
+void page_changed(struct pool *pool, const struct hm_unit *unit);
+void page_hash_zero(struct pool *pool, const struct hm_unit *unit);
+char *page_data(struct pool *pool, const struct hm_unit *unit);
+struct mapping *page_mapping(struct pool *pool, const struct hm_unit *unit);
+void page_wake(struct store *store, u64 pgoff, u32 npages); /* no lock needed */
+
+/* --- fault.c: what a fault needs; around.c: what is mapped beside it --- */
+void fault_read_all(struct handler *h);
+void fault_retry_pending(struct handler *h);
+bool fault_serve_hit(struct mapping *map, const struct hm_unit *unit, bool write);
+void fault_lost(struct store *store, const struct hm_unit *unit);
+void fault_done(struct handler *h, u64 arrived_ns);
+void around_map(struct handler *h, struct mapping *map, u64 pgoff);
+
+/* --- trap.c: signals for faults that cannot be served --- */
+void trap_bus(struct handler *h, struct mapping *map, uintptr_t addr, bool for_ever);
+void trap_segv(struct handler *h, struct mapping *map, uintptr_t addr, u32 tid);
+void trap_heal(struct handler *h);
+
+/* --- fill.c --- */
+int fill_start(struct handler *h, struct mapping *map, const struct hm_unit *unit, bool demand,
+	       bool write, u64 arrived_ns);
+void fill_flush(struct handler *h);
+void fill_complete(struct handler *h, struct io_op *op);
+bool fill_is_hollow(struct store *store, const struct hm_unit *unit);
+void fill_zero(struct mapping *map, const struct hm_unit *unit);
+
+/* --- stream.c --- */
+void stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access);
+void stream_add_job(struct handler *h, const struct job *job);
+void stream_run_jobs(struct handler *h);
+
+/* --- evict.c --- */
+bool evict_some(struct handler *h, enum hm_kind kind);
+void evict_background(struct handler *h);
+
+/* --- write.c, sync.c --- */
+enum hm_wb write_next(struct handler *h, struct store *store, u64 *pos, u64 end, bool wait,
+		      struct sync_request *sync, bool background);
+void write_complete(struct handler *h, struct io_op *op);
+void write_background(struct handler *h);
+int sync_range(struct store *store, u64 pos, u64 end);
+void sync_run(struct handler *h);
+void sync_op_done(struct handler *h, struct sync_request *sync, int err);
+
+/* --- store.c, map.c --- */
+int store_get(struct pool *pool, int fd, bool writable, struct store **store);
+struct store *store_find(int fd); /* of any pool, with a reference */
+void store_put(struct store *store);
+u64 file_size(int fd);
+u64 store_file_size(const struct store *store);
+int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind);
+u32 map_access(const struct mapping *map, u64 pgoff);
+struct mapping *map_find(struct pool *pool, const void *addr); /* maps_lock held */
+struct mapping *map_by_id(struct pool *pool, u64 id); /* maps_lock held */
+int map_insert(struct pool *pool, struct mapping *map);
+void map_remove(struct pool *pool, struct mapping *map);
+
+/* --- resize.c --- */
+void resize_noticed(struct store *store);
+void resize_drop_clean(struct store *store, u64 pos, u64 end);
+void resize_run(struct handler *h);
+void resize_files_changed(struct handler *h);
+int resize_truncate(struct store *store, int fd, u64 size);
+int resize_punch(struct store *store, int fd, u64 offset, u64 length);
+
+/* --- mapping.c: mappings of the user-space engine --- */
+void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int prot, int flags,
+		     const struct hugemap_options *options);
+int mapping_unmap(struct pool *pool, char *start, char *end);
+
+/* --- access.c --- */
+ssize_t access_read(struct store *store, int fd, char *buffer, size_t count, u64 offset);
+ssize_t access_write(struct store *store, int fd, const char *buffer, size_t count, u64 offset);
+
+/* --- claim.c --- */
+int claim_take(struct store *store, bool write);
+bool claim_foreign_writer(int fd);
+
+/* --- kernel.c: mappings that the kernel serves --- */
+void *kernel_map(int fd, off_t offset, size_t length, int prot, int flags, enum hugemap_page page,
+		 const char *why);
+bool kernel_covers(const void *addr);
+int kernel_unmap(char *start, char *end);
+int kernel_advise(char *start, char *end, enum hugemap_advice advice);
+int kernel_stat(const void *addr, struct hugemap_stat *stat);
+
+/* --- stat.c --- */
+int stats_create(struct pool *pool);
+void stats_destroy(struct pool *pool);
+void stats_publish(struct pool *pool);
+void stats_fill(const struct stats *stats, struct hugemap_stat *stat);
+
+/* --- error.c --- */
+int fail(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void reason_clear(void);
+void reason_set(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* --- small helpers ----------------------------------------------------------- */
+
+static inline char *slot_of(const struct pool *pool, u32 frame)
+{
+	return pool->slots + hm_frame_offset(pool->cache, frame);
+}
+
+static inline size_t unit_bytes(const struct hm_unit *unit)
+{
+	return (size_t)unit->npages << HM_PAGE_SHIFT;
+}
+
+/* Where a page of the store is in a mapping (perhaps outside of it). */
+static inline char *map_addr(const struct mapping *map, u64 pgoff)
+{
+	return map->start + ((s64)(pgoff - map->pgoff) << HM_PAGE_SHIFT);
+}
+
+static inline u64 map_pgoff(const struct mapping *map, uintptr_t addr)
+{
+	return map->pgoff + ((addr - (uintptr_t)map->start) >> HM_PAGE_SHIFT);
+}
+
+static inline u64 map_end_pgoff(const struct mapping *map)
+{
+	return map_pgoff(map, (uintptr_t)map->end);
+}
+
+#endif /* HM_ENGINE_H */

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Faults: the userfaultfd tells of a page that is missing, or of a store to one
+ * that is protected; ask the core, and carry out its answer.
+ */
+#include "engine.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#define MAX_MESSAGES 64
+#define MAX_TRIES 4u
+
+void fault_done(struct handler *h, u64 arrived_ns)
+{
+	hm_hist_record(&h->pool->stats->fault_ns, clock_ns() - arrived_ns);
+}
+
+/*
+ * The program has zapped the pages of a unit itself, with munmap or madvise.
+ * A clean unit can be read again; the stores to a dirty one are lost, which the
+ * next sync reports. The block lock is held.
+ */
+void fault_lost(struct store *store, const struct hm_unit *unit)
+{
+	u64 pos = unit->pgoff;
+	struct hm_unit gone;
+
+	if (hm_invalidate(store->core, &pos, pos + 1, false, &gone) == HM_INV_UNIT) {
+		hm_evict_done(&gone, HM_EVICT_DISCARD);
+		return;
+	}
+	pos = unit->pgoff;
+	if (hm_invalidate(store->core, &pos, pos + 1, true, &gone) == HM_INV_UNIT) {
+		hm_evict_done(&gone, HM_EVICT_DISCARD);
+		hm_store_error(store->core, -EIO);
+	}
+}
+
+/*
+ * Map a unit that is cached, or allow stores to it, and wake who waits. The
+ * block lock is held, and hm_fault() has said HM_HIT under it (or the unit was
+ * filled under it).
+ *
+ * Return: false if it cannot be done now: somebody has pinned the unit's pages.
+ */
+bool fault_serve_hit(struct mapping *map, const struct hm_unit *unit, bool write)
+{
+	struct store *store = map->store;
+	struct mapping *at = page_mapping(store->pool, unit);
+	struct hm_unit now;
+	u32 removed;
+	int err;
+
+	if (at == map) {
+		if (write)
+			page_unprotect(map, unit);
+		else
+			uffd_wake(store->pool->uffd, map_addr(map, unit->pgoff), unit_bytes(unit));
+		return true;
+	}
+	if (at) {
+		/* Mapped elsewhere: it moves here, unless it is being written
+		 * from where it is. */
+		if (hm_peek(store->core, unit->pgoff, &now) == HM_WRITING)
+			return false;
+		err = page_remove(store->pool, unit, 1, &removed);
+		if (err == -EBUSY)
+			return false;
+		if (err == -ENOENT) {
+			fault_lost(store, unit);
+			return true;
+		}
+	}
+	err = page_install(map, unit, 1, page_must_protect(map, unit));
+	return err != -EBUSY;
+}
+
+/* A miss: start to read, or fill with zeros. The block lock is held. */
+static bool serve_miss(struct handler *h, struct mapping *map, enum hm_outcome outcome,
+		       struct hm_unit *unit, bool write, u64 arrived_ns)
+{
+	struct store *store = map->store;
+
+	if (outcome == HM_ZERO && !fill_is_hollow(store, unit)) {
+		u64 block = unit->pgoff & ~(u64)(HM_BLOCK_PAGES - 1);
+
+		hm_store_set_hollow(store->core, block, HM_BLOCK_PAGES, false);
+		outcome = HM_FILL;
+	}
+	if (outcome == HM_FILL) {
+		if (!fill_start(h, map, unit, true, write, arrived_ns))
+			return true;
+		if (hm_fill_cancel(unit))
+			page_wake(store, unit->pgoff, unit->npages);
+		return false;
+	}
+	fill_zero(map, unit);
+	if (hm_fill_done(unit, 0, write ? HM_FILL_DIRTY : 0))
+		page_wake(store, unit->pgoff, unit->npages);
+	fault_done(h, arrived_ns);
+	return fault_serve_hit(map, unit, write);
+}
+
+/* The rest of the block that holds the end of the file comes in with one read:
+ * it is in base pages only for the sake of SIGBUS, not because access is random. */
+static void bring_tail(struct handler *h, struct mapping *map, const struct hm_unit *unit)
+{
+	u64 block = unit->pgoff & ~(u64)(HM_BLOCK_PAGES - 1);
+	struct job job = {
+		.type = JOB_PREFETCH,
+		.store = map->store,
+		.map_id = map->id,
+		.pos = block,
+		.end = block + HM_BLOCK_PAGES,
+	};
+	u64 end = (hm_store_size(map->store->core) + HM_PAGE_SIZE - 1) >> HM_PAGE_SHIFT;
+
+	if (block + HM_BLOCK_PAGES <= end)
+		return;
+	job.end = end;
+	stream_add_job(h, &job);
+}
+
+static void take_hints(struct handler *h, struct mapping *map, const struct hm_unit *unit,
+		       u64 pgoff, u32 access)
+{
+	if (unit->hints & HM_HINT_RECLAIM)
+		h->reclaim[unit->npages == 1 ? HM_BASE : HM_HUGE] = true;
+	if (!(unit->hints & HM_HINT_READAHEAD))
+		return;
+	if (unit->npages == 1 && map->page == HUGEMAP_PAGE_2M)
+		bring_tail(h, map, unit);
+	else if (!atomic_load(&map->random))
+		stream_hint(h, map, pgoff, access);
+}
+
+/* Nothing is there: has the file grown? */
+static bool beyond(struct handler *h, struct mapping *map, uintptr_t addr)
+{
+	if (store_file_size(map->store) > hm_store_size(map->store->core)) {
+		resize_noticed(map->store);
+		return false;
+	}
+	trap_bus(h, map, addr, true);
+	return true;
+}
+
+enum served {
+	SERVED,
+	WAIT, /* try again later */
+	NO_FRAME, /* try again if a frame can be freed now */
+};
+
+static enum served serve(struct handler *h, struct mapping *map, uintptr_t addr, bool write,
+			 u64 arrived_ns, enum hm_kind *kind)
+{
+	struct store *store = map->store;
+	u64 pgoff = map_pgoff(map, addr);
+	u32 access = map_access(map, pgoff) | (write ? HM_ACCESS_WRITE : 0);
+	pthread_mutex_t *lock = block_lock(store, pgoff);
+	struct hm_unit unit = { .npages = 1 };
+	enum hm_outcome outcome;
+	bool served = true;
+
+	pthread_mutex_lock(lock);
+	do {
+		outcome = hm_fault(store->core, pgoff, access, &unit);
+	} while (outcome == HM_NO_NODE &&
+		 !store_add_node(store, pgoff, (enum hm_node_kind)unit.err));
+	switch (outcome) {
+	case HM_HIT:
+		served = fault_serve_hit(map, &unit, write);
+		if (served)
+			fault_done(h, arrived_ns);
+		break;
+	case HM_FILL:
+	case HM_ZERO:
+		served = serve_miss(h, map, outcome, &unit, write, arrived_ns);
+		break;
+	case HM_BUSY: /* who fills or evicts it wakes the thread */
+		break;
+	case HM_NO_FRAME:
+	case HM_NO_NODE:
+		served = false;
+		break;
+	case HM_ERROR:
+		trap_bus(h, map, addr, false);
+		break;
+	case HM_BEYOND:
+		served = beyond(h, map, addr);
+		break;
+	}
+	pthread_mutex_unlock(lock);
+	*kind = unit.npages == 1 ? HM_BASE : HM_HUGE;
+	if (outcome == HM_NO_FRAME)
+		return NO_FRAME;
+	if (outcome == HM_BEYOND)
+		return served ? SERVED : WAIT;
+	take_hints(h, map, &unit, pgoff, access);
+	if (outcome == HM_HIT && served && !write && !atomic_load(&map->random))
+		around_map(h, map, unit.pgoff + unit.npages);
+	return served ? SERVED : WAIT;
+}
+
+static bool serve_address(struct handler *h, const struct pending *fault)
+{
+	struct mapping *map = map_find(h->pool, (void *)fault->addr);
+	u32 tries;
+
+	if (!map) {
+		/* Unmapped since, or one of our own slots: let it look again. */
+		uffd_wake(h->pool->uffd, (void *)(fault->addr & ~(uintptr_t)(HM_PAGE_SIZE - 1)),
+			  HM_PAGE_SIZE);
+		return true;
+	}
+	if (fault->write && !(map->prot & PROT_WRITE)) {
+		trap_segv(h, map, fault->addr, fault->tid);
+		return true;
+	}
+	for (tries = 0; tries < MAX_TRIES; tries++) {
+		enum hm_kind kind;
+
+		if (atomic_load(&map->store->resizing))
+			return false;
+		switch (serve(h, map, fault->addr, fault->write, fault->arrived_ns, &kind)) {
+		case SERVED:
+			return true;
+		case WAIT:
+			return false;
+		case NO_FRAME:
+			h->reclaim[kind] = true;
+			if (!evict_some(h, kind)) {
+				h->wb_pressed = true;
+				return false;
+			}
+		}
+	}
+	return false;
+}
+
+static void pend(struct handler *h, const struct pending *fault)
+{
+	/*
+	 * One entry a waiting thread; if there are more threads than entries,
+	 * some are woken to fault again.
+	 */
+	if (h->npending < MAX_PENDING) {
+		h->pending[h->npending++] = *fault;
+		return;
+	}
+	uffd_wake(h->pool->uffd, (void *)(fault->addr & ~(uintptr_t)(HM_PAGE_SIZE - 1)),
+		  HM_PAGE_SIZE);
+}
+
+void fault_read_all(struct handler *h)
+{
+	struct uffd_msg msgs[MAX_MESSAGES];
+	ssize_t n = read(h->pool->uffd, msgs, sizeof(msgs));
+	u64 now = clock_ns();
+	ssize_t i;
+
+	h->faults_left = n == (ssize_t)sizeof(msgs);
+	for (i = 0; i < n / (ssize_t)sizeof(msgs[0]); i++) {
+		__u64 flags = msgs[i].arg.pagefault.flags;
+		struct pending fault = {
+			.addr = (uintptr_t)msgs[i].arg.pagefault.address,
+			.write = flags & (UFFD_PAGEFAULT_FLAG_WRITE | UFFD_PAGEFAULT_FLAG_WP),
+			.tid = msgs[i].arg.pagefault.feat.ptid,
+			.arrived_ns = now,
+		};
+
+		if (msgs[i].event != UFFD_EVENT_PAGEFAULT)
+			continue;
+		if (!serve_address(h, &fault))
+			pend(h, &fault);
+	}
+}
+
+void fault_retry_pending(struct handler *h)
+{
+	u32 n = h->npending, i;
+
+	h->npending = 0;
+	for (i = 0; i < n; i++) {
+		struct pending fault = h->pending[i];
+
+		if (!serve_address(h, &fault))
+			h->pending[h->npending++] = fault;
+	}
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The handler threads: each waits for faults, completions and requests, and
+ * does a bounded part of everything else before it looks at the faults again.
+ */
+#include "engine.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How long to wait while something is under way that nobody will tell us of. */
+#define POLL_MS 1
+#define TICK_MS 100
+#define PUBLISH_MS 50u
+
+u64 clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (u64)now.tv_sec * 1000000000ull + (u64)now.tv_nsec;
+}
+
+static void complete_all(struct handler *h)
+{
+	struct io_op *op;
+
+	while ((op = h->io.backend->reap(&h->io))) {
+		if (io_inject)
+			op->result = io_inject(op, op->result);
+		if (op->type == IO_READ)
+			fill_complete(h, op);
+		else
+			write_complete(h, op);
+	}
+}
+
+static void take_requests(struct handler *h)
+{
+	struct sync_request *sync;
+	u32 i;
+
+	pthread_mutex_lock(&h->lock);
+	while ((sync = h->new_syncs)) {
+		h->new_syncs = sync->next;
+		sync->next = h->syncs;
+		h->syncs = sync;
+	}
+	for (i = 0; i < h->nnew_jobs; i++)
+		stream_add_job(h, &h->new_jobs[i]);
+	h->nnew_jobs = 0;
+	pthread_mutex_unlock(&h->lock);
+}
+
+/* One round of work. maps_lock is held for reading. */
+static void work(struct handler *h, u32 events)
+{
+	if (events & IO_EVENT_FAULT || h->faults_left)
+		fault_read_all(h);
+	complete_all(h);
+	take_requests(h);
+	sync_run(h);
+	stream_run_jobs(h);
+	evict_background(h);
+	if (h->index == 0)
+		write_background(h);
+	if (h->npending)
+		fault_retry_pending(h);
+	if (h->npoisoned)
+		trap_heal(h);
+	fill_flush(h);
+	h->io.backend->submit(&h->io);
+}
+
+static int how_long(struct handler *h)
+{
+	if (h->again || h->faults_left)
+		return 0;
+	if (h->npending || h->syncs || h->njobs || h->resizing)
+		return POLL_MS;
+	if (h->index == 0 && hm_cache_dirty_pages(h->pool->cache))
+		return TICK_MS;
+	if (h->npoisoned || h->published_ms + PUBLISH_MS > h->now_ms)
+		return TICK_MS;
+	return -1;
+}
+
+static void run(struct handler *h)
+{
+	struct pool *pool = h->pool;
+	u32 events = IO_EVENT_FAULT;
+
+	while (!atomic_load(&pool->stopping) || h->io.nfree < h->io.depth) {
+		h->now_ms = clock_ns() / 1000000;
+		h->again = false;
+		if (h->index == 0) {
+			hm_cache_tick(pool->cache, h->now_ms);
+			if (events & IO_EVENT_FILES)
+				resize_files_changed(h);
+			resize_run(h);
+		}
+		pthread_rwlock_rdlock(&pool->maps_lock);
+		work(h, events);
+		if (h->index == 0 && h->now_ms >= h->published_ms + PUBLISH_MS) {
+			stats_publish(pool);
+			h->published_ms = h->now_ms;
+		}
+		pthread_rwlock_unlock(&pool->maps_lock);
+		events = h->io.backend->wait(&h->io, how_long(h));
+	}
+}
+
+static void *handler_main(void *arg)
+{
+	struct handler *h = arg;
+	struct pool *pool = h->pool;
+	u32 depth = pool->opts.queue_depth;
+	int err;
+
+	/* io_uring wants the thread that will use it. */
+	err = io_create(&h->io, (int)pool->opts.io, depth, pool->uffd, h->event_fd,
+			h->index == 0 ? pool->inotify_fd : -1);
+	pthread_mutex_lock(&h->lock);
+	h->started = err ? err : 1;
+	pthread_cond_signal(&h->cond);
+	pthread_mutex_unlock(&h->lock);
+	if (err)
+		return NULL;
+	run(h);
+	io_destroy(&h->io);
+	return NULL;
+}
+
+void handler_kick(struct handler *h)
+{
+	uint64_t one = 1;
+
+	if (write(h->event_fd, &one, sizeof(one)) < 0)
+		hm_assert(errno == EAGAIN);
+}
+
+void handlers_kick(struct pool *pool)
+{
+	u32 i;
+
+	for (i = 0; i < pool->nhandlers; i++)
+		handler_kick(&pool->handlers[i]);
+}
+
+struct handler *handler_any(struct pool *pool)
+{
+	return &pool->handlers[atomic_fetch_add(&pool->next_handler, 1) % pool->nhandlers];
+}
+
+/* Ask for a job; false if too many are waiting. */
+bool handler_job(struct handler *h, const struct job *job)
+{
+	bool taken = false;
+
+	pthread_mutex_lock(&h->lock);
+	if (h->nnew_jobs < MAX_PLANS) {
+		h->new_jobs[h->nnew_jobs++] = *job;
+		taken = true;
+	}
+	pthread_mutex_unlock(&h->lock);
+	handler_kick(h);
+	return taken;
+}
+
+static u32 forget_jobs(struct job *jobs, u32 n, const struct store *store)
+{
+	u32 kept = 0, i;
+
+	for (i = 0; i < n; i++)
+		if (jobs[i].store != store)
+			jobs[kept++] = jobs[i];
+	return kept;
+}
+
+/* A store is being closed. maps_lock is held for writing: no handler works. */
+void handlers_forget(struct pool *pool, const struct store *store)
+{
+	u32 i;
+
+	for (i = 0; i < pool->nhandlers; i++) {
+		struct handler *h = &pool->handlers[i];
+
+		hm_assert(!h->build);
+		h->njobs = forget_jobs(h->jobs, h->njobs, store);
+		pthread_mutex_lock(&h->lock);
+		h->nnew_jobs = forget_jobs(h->new_jobs, h->nnew_jobs, store);
+		pthread_mutex_unlock(&h->lock);
+	}
+}
+
+static int handler_start(struct handler *h)
+{
+	sigset_t all, old;
+	int err;
+
+	h->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (h->event_fd < 0)
+		return -errno;
+	pthread_mutex_init(&h->lock, NULL);
+	pthread_cond_init(&h->cond, NULL);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = -pthread_create(&h->thread, NULL, handler_main, h);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!err) {
+		pthread_setname_np(h->thread, "hugemap");
+		pthread_mutex_lock(&h->lock);
+		while (!h->started)
+			pthread_cond_wait(&h->cond, &h->lock);
+		err = h->started < 0 ? h->started : 0;
+		pthread_mutex_unlock(&h->lock);
+		if (err)
+			pthread_join(h->thread, NULL);
+	}
+	if (err)
+		close(h->event_fd);
+	return err;
+}
+
+int handlers_start(struct pool *pool, u32 n)
+{
+	int err = 0;
+
+	pool->handlers = calloc(n, sizeof(*pool->handlers));
+	if (!pool->handlers)
+		return -ENOMEM;
+	while (pool->nhandlers < n) {
+		struct handler *h = &pool->handlers[pool->nhandlers];
+
+		h->pool = pool;
+		h->index = pool->nhandlers;
+		err = handler_start(h);
+		if (err)
+			break;
+		pool->nhandlers++;
+	}
+	if (pool->nhandlers)
+		return 0; /* fewer than asked for serve as well */
+	free(pool->handlers);
+	return err;
+}
+
+void handlers_stop(struct pool *pool)
+{
+	u32 i;
+
+	atomic_store(&pool->stopping, true);
+	handlers_kick(pool);
+	for (i = 0; i < pool->nhandlers; i++) {
+		pthread_join(pool->handlers[i].thread, NULL);
+		close(pool->handlers[i].event_fd);
+	}
+	free(pool->handlers);
+	pool->handlers = NULL;
+	pool->nhandlers = 0;
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* What both ways of doing I/O share: the operations, taken once. */
+#include "io.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "hugemap.h"
+
+ssize_t (*io_inject)(const struct io_op *op, ssize_t result);
+
+static int try_backend(struct io *io, const struct io_backend *backend, u32 depth)
+{
+	io->backend = backend;
+	return backend->init(io, depth);
+}
+
+int io_create(struct io *io, int which, u32 depth, int uffd, int event_fd, int inotify_fd)
+{
+	int err = -EINVAL;
+	u32 i;
+
+	*io = (struct io){
+		.uffd = uffd,
+		.event_fd = event_fd,
+		.inotify_fd = inotify_fd,
+		.depth = depth,
+	};
+	io->ops = calloc(depth, sizeof(*io->ops));
+	if (!io->ops)
+		return -ENOMEM;
+	if (which != HUGEMAP_IO_THREADS)
+		err = try_backend(io, &io_uring_backend, depth);
+	if (err && which != HUGEMAP_IO_URING)
+		err = try_backend(io, &io_threads_backend, depth);
+	if (err) {
+		free(io->ops);
+		return err;
+	}
+	for (i = 0; i < depth; i++)
+		io_give(io, &io->ops[i]);
+	return 0;
+}
+
+void io_destroy(struct io *io)
+{
+	hm_assert(io->nfree == io->depth);
+	io->backend->destroy(io);
+	free(io->ops);
+}
+
+struct io_op *io_take(struct io *io, u32 spare)
+{
+	struct io_op *op = io->free;
+
+	if (io->nfree <= spare)
+		return NULL;
+	io->free = op->next;
+	io->nfree--;
+	return op;
+}
+
+void io_give(struct io *io, struct io_op *op)
+{
+	op->next = io->free;
+	io->free = op;
+	io->nfree++;
+	hm_assert(io->nfree <= io->depth);
+}
+
+void io_add_buffer(struct io_op *op, char *buffer, size_t bytes)
+{
+	struct iovec *last = op->nbuffers ? &op->buffers[op->nbuffers - 1] : NULL;
+
+	if (last && (char *)last->iov_base + last->iov_len == buffer) {
+		last->iov_len += bytes;
+		return;
+	}
+	hm_assert(op->nbuffers < IO_MAX_IOV);
+	op->buffers[op->nbuffers++] = (struct iovec){ .iov_base = buffer, .iov_len = bytes };
+}
+
+void io_choose(struct io_op *op, size_t from, size_t to)
+{
+	size_t at = 0;
+	u32 i;
+
+	hm_assert(from < to);
+	op->niov = 0;
+	op->offset = (op->pgoff << HM_PAGE_SHIFT) + from;
+	for (i = 0; i < op->nbuffers && at < to; i++) {
+		size_t len = op->buffers[i].iov_len;
+		size_t skip = from > at ? from - at : 0;
+		size_t end = to - at < len ? to - at : len;
+
+		if (skip < end) {
+			op->iov[op->niov++] = (struct iovec){
+				.iov_base = (char *)op->buffers[i].iov_base + skip,
+				.iov_len = end - skip,
+			};
+		}
+		at += len;
+	}
+	hm_assert(at >= to);
+}

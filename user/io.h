@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Asynchronous I/O for one handler thread: io_uring, or threads where io_uring
+ * is not allowed. An operation reads or writes one contiguous range of a file
+ * from or to a list of buffers. The handler also waits here for its two other
+ * sources of work: the userfaultfd and its event fd.
+ */
+#ifndef HM_IO_H
+#define HM_IO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "cache.h"
+
+/* A whole block of base pages in one operation. */
+#define IO_MAX_IOV HM_BLOCK_PAGES
+
+struct io;
+struct handler;
+struct store;
+struct sync_request;
+
+enum io_type {
+	IO_READ,
+	IO_WRITE,
+};
+
+struct io_op {
+	/* what is asked of the backend */
+	enum io_type type;
+	int fd;
+	u64 offset;
+	struct iovec iov[IO_MAX_IOV];
+	u32 niov;
+	/* what the backend answers: bytes, or a negative errno */
+	ssize_t result;
+
+	/* the engine's: see fill.c and write.c */
+	struct store *store;
+	u64 pgoff;
+	u32 npages;
+	enum hm_kind kind;
+	u64 map_id;
+	u32 demand; /* index of the unit that a fault waits for; ~0: none */
+	bool demand_write;
+	bool background;
+	struct sync_request *sync;
+	size_t len, done; /* bytes */
+	size_t tail; /* of len: the last bytes, which need buffered I/O */
+	u64 start_ns;
+	u32 frames[IO_MAX_IOV];
+	struct iovec buffers[IO_MAX_IOV]; /* all; iov is the part in hand */
+	u32 nbuffers;
+
+	struct io_op *next; /* free list, or the backend's queue */
+};
+
+enum {
+	IO_EVENT_FAULT = 1 << 0, /* the userfaultfd can be read */
+	IO_EVENT_REQUEST = 1 << 1, /* the event fd was signalled (and drained) */
+	IO_EVENT_FILES = 1 << 2, /* the inotify fd can be read */
+};
+
+/**
+ * struct io_backend - one way to do I/O
+ * @name: for people
+ * @init: make it work for a handler; 0 or a negative errno
+ * @queue: take an operation; it may be submitted later, with the next wait
+ * @submit: start what is queued, now
+ * @wait: submit what is queued; wait for events or completions, at most
+ *	@timeout_ms (-1: for ever); returns IO_EVENT_* bits
+ * @reap: the next completed operation, or NULL
+ * @destroy: nothing is in flight
+ */
+struct io_backend {
+	const char *name;
+	int (*init)(struct io *io, u32 depth);
+	void (*queue)(struct io *io, struct io_op *op);
+	void (*submit)(struct io *io);
+	u32 (*wait)(struct io *io, int timeout_ms);
+	struct io_op *(*reap)(struct io *io);
+	void (*destroy)(struct io *io);
+};
+
+struct io {
+	const struct io_backend *backend;
+	void *private;
+	int uffd, event_fd, inotify_fd; /* inotify_fd: -1 = none */
+	u32 depth;
+	struct io_op *ops; /* depth of them */
+	struct io_op *free;
+	u32 nfree;
+};
+
+extern const struct io_backend io_uring_backend;
+extern const struct io_backend io_threads_backend;
+
+/**
+ * io_create() - I/O for a handler
+ * @which: enum hugemap_io
+ * @depth: operations in flight at most
+ *
+ * Return: 0 or a negative errno.
+ */
+int io_create(struct io *io, int which, u32 depth, int uffd, int event_fd, int inotify_fd);
+void io_destroy(struct io *io);
+
+/* A free operation, or NULL if more than depth - @spare are in use. */
+struct io_op *io_take(struct io *io, u32 spare);
+void io_give(struct io *io, struct io_op *op);
+
+/* Memory for the next bytes of an operation; adjacent pieces become one. */
+void io_add_buffer(struct io_op *op, char *buffer, size_t bytes);
+
+/* Make bytes @from to @to of the operation the part that the backend does. */
+void io_choose(struct io_op *op, size_t from, size_t to);
+
+/*
+ * For tests: if set, it sees each result before the engine does and may change
+ * it. Never set by the library.
+ */
+extern ssize_t (*io_inject)(const struct io_op *op, ssize_t result);
+
+#endif /* HM_IO_H */

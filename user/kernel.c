@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Mappings that the kernel serves: where the user-space engine cannot work, or
+ * was not wanted. Aligned so that the kernel can use huge pages, and with the
+ * advice that makes it do so.
+ */
+#include "engine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct kernel_mapping {
+	char *start, *end;
+	char why[160];
+	struct kernel_mapping *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kernel_mapping *mappings;
+
+static struct kernel_mapping *find(const void *addr)
+{
+	struct kernel_mapping *map = mappings;
+
+	while (map && ((const char *)addr < map->start || (const char *)addr >= map->end))
+		map = map->next;
+	return map;
+}
+
+bool kernel_covers(const void *addr)
+{
+	bool covers;
+
+	pthread_mutex_lock(&lock);
+	covers = find(addr);
+	pthread_mutex_unlock(&lock);
+	return covers;
+}
+
+static int add(char *start, char *end, const char *why)
+{
+	struct kernel_mapping *map = calloc(1, sizeof(*map));
+
+	if (!map)
+		return -ENOMEM;
+	map->start = start;
+	map->end = end;
+	snprintf(map->why, sizeof(map->why), "%s", why);
+	pthread_mutex_lock(&lock);
+	map->next = mappings;
+	mappings = map;
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+/* Addresses that lie to the file as the offset does, modulo 2 MB; or NULL. */
+static char *aligned_place(off_t offset, size_t bytes)
+{
+	uintptr_t mask = HM_BLOCK_SIZE - 1;
+	char *at = mmap(NULL, bytes + HM_BLOCK_SIZE, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t skip;
+
+	if (at == MAP_FAILED)
+		return NULL;
+	skip = ((uintptr_t)offset - (uintptr_t)at) & mask;
+	if (skip)
+		munmap(at, skip);
+	munmap(at + skip + bytes, HM_BLOCK_SIZE - skip);
+	return at + skip;
+}
+
+/**
+ * kernel_map() - map with the kernel's mmap
+ * @why: the reason, for hugemap_stat() and hugemap_reason()
+ *
+ * Return: the address, or a negative errno as a pointer.
+ */
+void *kernel_map(int fd, off_t offset, size_t length, int prot, int flags, enum hugemap_page page,
+		 const char *why)
+{
+	size_t bytes = (length + HM_PAGE_SIZE - 1) & ~(size_t)(HM_PAGE_SIZE - 1);
+	char *place = aligned_place(offset, bytes);
+	char *at;
+	int err;
+
+	if (!place)
+		return (void *)(intptr_t)-ENOMEM;
+	at = mmap(place, bytes, prot,
+		  MAP_FIXED | (flags & HUGEMAP_PRIVATE ? MAP_PRIVATE : MAP_SHARED), fd, offset);
+	err = at == MAP_FAILED ? -errno : add(at, at + bytes, why);
+	if (err) {
+		munmap(place, bytes);
+		return (void *)(intptr_t)fail(err, "mmap: %s", strerror(-err));
+	}
+	if (page == HUGEMAP_PAGE_2M)
+		madvise(at, bytes, MADV_HUGEPAGE);
+	if (flags & HUGEMAP_NOFORK)
+		madvise(at, bytes, MADV_DONTFORK);
+	reason_set("mapped with the kernel's mmap: %s", why);
+	return at;
+}
+
+int kernel_unmap(char *start, char *end)
+{
+	struct kernel_mapping **at, *map;
+	int err = 0;
+
+	if (munmap(start, (size_t)(end - start)) < 0)
+		return -errno;
+	pthread_mutex_lock(&lock);
+	for (at = &mappings; (map = *at);) {
+		char *old_end = map->end;
+
+		if (end <= map->start || start >= map->end) {
+			at = &map->next;
+			continue;
+		}
+		if (start <= map->start && end >= map->end) {
+			*at = map->next;
+			free(map);
+			continue;
+		}
+		if (start <= map->start) {
+			map->start = end;
+		} else {
+			map->end = start;
+			if (end < old_end) {
+				struct kernel_mapping *rest = calloc(1, sizeof(*rest));
+
+				if (rest) {
+					*rest = *map;
+					rest->start = end;
+					rest->end = old_end;
+					map->next = rest;
+				} else {
+					err = -ENOMEM; /* unmapped, but not known any more */
+				}
+			}
+		}
+		at = &map->next;
+	}
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+int kernel_advise(char *start, char *end, enum hugemap_advice advice)
+{
+	static const int advices[] = {
+		[HUGEMAP_ADVICE_NORMAL] = MADV_NORMAL,
+		[HUGEMAP_ADVICE_SEQUENTIAL] = MADV_SEQUENTIAL,
+		[HUGEMAP_ADVICE_RANDOM] = MADV_RANDOM,
+		[HUGEMAP_ADVICE_WILLNEED] = MADV_WILLNEED,
+		[HUGEMAP_ADVICE_DONTNEED] = MADV_DONTNEED,
+	};
+
+	if (advice >= HUGEMAP_ADVICE_PRIORITY_HIGH)
+		return 0; /* the kernel knows no priorities */
+	return madvise(start, (size_t)(end - start), advices[advice]) < 0 ? -errno : 0;
+}
+
+int kernel_stat(const void *addr, struct hugemap_stat *stat)
+{
+	struct kernel_mapping *map;
+
+	*stat = (struct hugemap_stat){ .size = sizeof(*stat), .engine = HUGEMAP_ENGINE_MMAP };
+	pthread_mutex_lock(&lock);
+	map = find(addr);
+	if (map) {
+		stat->mapped_bytes = (u64)(map->end - map->start);
+		snprintf(stat->reason, sizeof(stat->reason), "%s", map->why);
+	}
+	pthread_mutex_unlock(&lock);
+	return map ? 0 : -EINVAL;
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* The mappings of a pool, sorted by address. maps_lock is held throughout. */
+#include "engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* The first mapping that ends above an address. */
+static u32 lower_bound(const struct pool *pool, uintptr_t addr)
+{
+	u32 low = 0, high = pool->nmaps;
+
+	while (low < high) {
+		u32 mid = (low + high) / 2;
+
+		if ((uintptr_t)pool->maps[mid]->end <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+struct mapping *map_find(struct pool *pool, const void *addr)
+{
+	u32 i = lower_bound(pool, (uintptr_t)addr);
+
+	if (i == pool->nmaps || (uintptr_t)pool->maps[i]->start > (uintptr_t)addr)
+		return NULL;
+	return pool->maps[i];
+}
+
+struct mapping *map_by_id(struct pool *pool, u64 id)
+{
+	u32 i;
+
+	for (i = 0; i < pool->nmaps; i++)
+		if (pool->maps[i]->id == id)
+			return pool->maps[i];
+	return NULL;
+}
+
+int map_insert(struct pool *pool, struct mapping *map)
+{
+	u32 i = lower_bound(pool, (uintptr_t)map->start);
+
+	if (pool->nmaps == pool->maps_room) {
+		u32 room = pool->maps_room ? pool->maps_room * 2 : 16;
+		struct mapping **maps = realloc(pool->maps, room * sizeof(*maps));
+
+		if (!maps)
+			return -ENOMEM;
+		pool->maps = maps;
+		pool->maps_room = room;
+	}
+	memmove(&pool->maps[i + 1], &pool->maps[i], (pool->nmaps - i) * sizeof(*pool->maps));
+	pool->maps[i] = map;
+	pool->nmaps++;
+	map->id = ++pool->next_map_id;
+	stats_add(pool->stats, STATS_MAPPINGS, 1);
+	stats_add(pool->stats, STATS_MAPPED_BYTES, map->asked_end - map->asked);
+	return 0;
+}
+
+void map_remove(struct pool *pool, struct mapping *map)
+{
+	u32 i = lower_bound(pool, (uintptr_t)map->start);
+
+	hm_assert(i < pool->nmaps && pool->maps[i] == map);
+	pool->nmaps--;
+	memmove(&pool->maps[i], &pool->maps[i + 1], (pool->nmaps - i) * sizeof(*pool->maps));
+	stats_add(pool->stats, STATS_MAPPINGS, -1);
+	stats_add(pool->stats, STATS_MAPPED_BYTES, -(map->asked_end - map->asked));
+}
+
+/* The HM_ACCESS_* bits that go with a fault on a page. */
+u32 map_access(const struct mapping *map, u64 pgoff)
+{
+	u64 block = pgoff & ~(u64)(HM_BLOCK_PAGES - 1);
+	u32 access = atomic_load(&map->access);
+
+	/* A block of which the mapping has lost a part cannot be mapped whole. */
+	if (map->page == HUGEMAP_PAGE_4K || block < map->pgoff ||
+	    block + HM_BLOCK_PAGES > map_end_pgoff(map))
+		access |= HM_ACCESS_BASE;
+	return access;
+}

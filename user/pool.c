@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Pools: a cache, its memory, its userfaultfd and its handlers. */
+#include "engine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#define DEFAULT_QUEUE_DEPTH 32u
+#define MAX_QUEUE_DEPTH 256u
+#define LEAST_DEFAULT_POOL (64ull << 20)
+#define MOST_DEFAULT_POOL (4ull << 30)
+#define CPUS_PER_HANDLER 8u
+#define MAX_DEFAULT_HANDLERS 4u
+
+/* Every pool of the process; taken before any lock of a pool. */
+pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
+struct pool *pools;
+struct pool *default_pool;
+
+static u32 online_cpus(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n < 1 ? 1 : (u32)n;
+}
+
+static u32 default_handlers(void)
+{
+	u32 n = (online_cpus() + CPUS_PER_HANDLER - 1) / CPUS_PER_HANDLER;
+
+	return n < MAX_DEFAULT_HANDLERS ? n : MAX_DEFAULT_HANDLERS;
+}
+
+static int check_options(const struct hugemap_pool_options *given,
+			 struct hugemap_pool_options *opts, struct hm_options *core)
+{
+	u64 available = memory_available();
+	const char *wrong;
+
+	*opts = (struct hugemap_pool_options){ .size = sizeof(*opts) };
+	if (given && given->size != sizeof(*opts))
+		return fail(-EINVAL, "pool options: .size is not that of this version");
+	if (given)
+		*opts = *given;
+	if (!opts->bytes) {
+		opts->bytes = available / 4;
+		if (opts->bytes > MOST_DEFAULT_POOL)
+			opts->bytes = MOST_DEFAULT_POOL;
+		if (opts->bytes < LEAST_DEFAULT_POOL)
+			opts->bytes = LEAST_DEFAULT_POOL;
+	}
+	if (opts->bytes > available)
+		return fail(-ENOMEM,
+			    "a pool of %llu MB was asked for, but only %llu MB of memory "
+			    "are available",
+			    (unsigned long long)(opts->bytes >> 20),
+			    (unsigned long long)(available >> 20));
+	if (!opts->queue_depth)
+		opts->queue_depth = DEFAULT_QUEUE_DEPTH;
+	if (opts->queue_depth < 4 || opts->queue_depth > MAX_QUEUE_DEPTH)
+		return fail(-EINVAL, "queue_depth must be between 4 and 256");
+	if (!opts->handlers)
+		opts->handlers = default_handlers();
+	if (opts->handlers > MAX_HANDLERS)
+		return fail(-EINVAL, "handlers must be between 1 and 16");
+	if (opts->io > HUGEMAP_IO_THREADS)
+		return fail(-EINVAL, "io is not one of enum hugemap_io");
+
+	hm_options_init(core);
+	core->pool_frames = (u32)(opts->bytes >> HM_BLOCK_SHIFT);
+	if (opts->bytes >> HM_BLOCK_SHIFT > ~0u)
+		core->pool_frames = ~0u;
+	core->cpus = online_cpus();
+	core->dirty_ratio = opts->dirty_ratio;
+	core->evict_batch = opts->evict_batch;
+	if (opts->dirty_expire_ms)
+		core->dirty_expire_ms = opts->dirty_expire_ms;
+	if (opts->readahead_kb)
+		core->readahead_kb = opts->readahead_kb;
+	if (opts->no_readahead)
+		core->readahead_kb = core->readahead_base_kb = 0;
+	wrong = hm_options_check(core);
+	return wrong ? fail(-EINVAL, "%s", wrong) : 0;
+}
+
+static void init_locks(struct pool *pool)
+{
+	pthread_rwlockattr_t attr;
+	u32 i;
+
+	pthread_rwlockattr_init(&attr);
+	/* Handlers read all the time: who wants to write must get a turn. */
+	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&pool->maps_lock, &attr);
+	pthread_rwlockattr_destroy(&attr);
+	for (i = 0; i < BLOCK_LOCKS; i++)
+		pthread_mutex_init(&pool->block_locks[i], NULL);
+}
+
+static void destroy_locks(struct pool *pool)
+{
+	u32 i;
+
+	pthread_rwlock_destroy(&pool->maps_lock);
+	for (i = 0; i < BLOCK_LOCKS; i++)
+		pthread_mutex_destroy(&pool->block_locks[i]);
+}
+
+int pool_create(const struct hugemap_pool_options *given, struct pool **result)
+{
+	struct pool *pool = calloc(1, sizeof(*pool));
+	struct hm_options core;
+	struct uffd_caps caps;
+	int err;
+
+	if (!pool)
+		return -ENOMEM;
+	err = check_options(given, &pool->opts, &core);
+	if (err)
+		goto free_pool;
+	pool->uffd = uffd_open(&caps);
+	if (pool->uffd < 0) {
+		err = fail(pool->uffd, "%s", caps.why);
+		goto free_pool;
+	}
+	err = stats_create(pool);
+	if (err)
+		goto close_uffd;
+	err = memory_create(pool, &core);
+	if (err)
+		goto destroy_stats;
+	init_locks(pool);
+	pool->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	err = handlers_start(pool, pool->opts.handlers);
+	if (err) {
+		fail(err, "the handler threads could not start their I/O");
+		goto destroy_memory;
+	}
+	populate_start(pool);
+	pthread_mutex_lock(&pools_lock);
+	pool->next = pools;
+	pools = pool;
+	pthread_mutex_unlock(&pools_lock);
+	*result = pool;
+	return 0;
+
+destroy_memory:
+	if (pool->inotify_fd >= 0)
+		close(pool->inotify_fd);
+	destroy_locks(pool);
+	memory_destroy(pool);
+destroy_stats:
+	stats_destroy(pool);
+close_uffd:
+	close(pool->uffd);
+free_pool:
+	free(pool);
+	return err;
+}
+
+int pool_destroy(struct pool *pool)
+{
+	struct pool **at;
+	bool used;
+
+	pthread_mutex_lock(&pools_lock);
+	pthread_rwlock_rdlock(&pool->maps_lock);
+	used = pool->nmaps || pool->stores;
+	pthread_rwlock_unlock(&pool->maps_lock);
+	if (!used) {
+		for (at = &pools; *at != pool; at = &(*at)->next)
+			;
+		*at = pool->next;
+	}
+	pthread_mutex_unlock(&pools_lock);
+	if (used)
+		return fail(-EBUSY, "the pool is still used by mappings");
+	populate_stop(pool);
+	handlers_stop(pool);
+	if (pool->inotify_fd >= 0)
+		close(pool->inotify_fd);
+	destroy_locks(pool);
+	memory_destroy(pool);
+	stats_destroy(pool);
+	close(pool->uffd);
+	free(pool->maps);
+	free(pool);
+	return 0;
+}
+
+/* The pool of the process, made at first use. */
+int pool_default(struct pool **result)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	int err = 0;
+
+	pthread_mutex_lock(&lock);
+	if (!default_pool)
+		err = pool_create(NULL, &default_pool);
+	*result = default_pool;
+	pthread_mutex_unlock(&lock);
+	return err;
+}

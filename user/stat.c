@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Statistics: collected for hugemap_stat() and published for `hugemap stat`. */
+#include "engine.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+int stats_create(struct pool *pool)
+{
+	int fd = memfd_create(STATS_MEMFD_NAME, MFD_CLOEXEC);
+	struct stats *stats;
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, sizeof(*stats)) < 0) {
+		close(fd);
+		return -errno;
+	}
+	stats = mmap(NULL, sizeof(*stats), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (stats == MAP_FAILED) {
+		close(fd);
+		return -errno;
+	}
+	madvise(stats, sizeof(*stats), MADV_DONTFORK);
+	stats->magic = STATS_MAGIC;
+	stats->version = STATS_VERSION;
+	stats->pid = (u32)getpid();
+	stats->bytes = sizeof(*stats);
+	strcpy(stats->engine, "user");
+	pool->stats = stats;
+	pool->stats_fd = fd;
+	return 0;
+}
+
+void stats_destroy(struct pool *pool)
+{
+	munmap(pool->stats, sizeof(*pool->stats));
+	close(pool->stats_fd);
+}
+
+/* Copy what lives elsewhere to where others can see it. */
+void stats_publish(struct pool *pool)
+{
+	struct stats *stats = pool->stats;
+	u64 free_bytes = hm_cache_free_pages(pool->cache) << HM_PAGE_SHIFT;
+	u64 depth = 0;
+	u32 i;
+
+	for (i = 0; i < HM_COUNTERS; i++)
+		hm_atomic_set(&stats->core[i], hm_cache_count(pool->cache, (enum hm_counter)i));
+	for (i = 0; i < pool->nhandlers; i++)
+		depth += pool->handlers[i].io.depth - pool->handlers[i].io.nfree;
+	hm_atomic_set(&stats->count[STATS_POOL_BYTES], pool->slots_bytes);
+	hm_atomic_set(&stats->count[STATS_FREE_BYTES], free_bytes);
+	hm_atomic_set(&stats->count[STATS_RESIDENT_BYTES], pool->slots_bytes - free_bytes);
+	hm_atomic_set(&stats->count[STATS_DIRTY_BYTES], hm_cache_dirty_pages(pool->cache)
+								<< HM_PAGE_SHIFT);
+	hm_atomic_set(&stats->count[STATS_IO_DEPTH], depth);
+	hm_atomic_set(&stats->updated_ms, clock_ns() / 1000000);
+}
+
+static struct hugemap_latency latency(const struct hm_hist *hist)
+{
+	return (struct hugemap_latency){
+		.count = hm_atomic_read(&hist->count),
+		.p50 = hm_hist_percentile(hist, 50000),
+		.p90 = hm_hist_percentile(hist, 90000),
+		.p99 = hm_hist_percentile(hist, 99000),
+		.p999 = hm_hist_percentile(hist, 99900),
+		.max = hm_atomic_read(&hist->max),
+	};
+}
+
+/* Numbers as the public structure has them; *stats may be another process's. */
+void stats_fill(const struct stats *stats, struct hugemap_stat *stat)
+{
+	const hm_atomic_t *core = stats->core;
+
+	stat->engine = HUGEMAP_ENGINE_USER;
+	stat->reason[0] = '\0';
+	stat->pool_bytes = stats_get(stats, STATS_POOL_BYTES);
+	stat->free_bytes = stats_get(stats, STATS_FREE_BYTES);
+	stat->mapped_bytes = stats_get(stats, STATS_MAPPED_BYTES);
+	stat->resident_bytes = stats_get(stats, STATS_RESIDENT_BYTES);
+	stat->dirty_bytes = stats_get(stats, STATS_DIRTY_BYTES);
+	stat->huge_pages = stats_get(stats, STATS_HUGE_MAPPED);
+	stat->base_pages = stats_get(stats, STATS_BASE_MAPPED);
+	stat->faults = hm_atomic_read(&core[HM_C_FAULTS]);
+	stat->hits = hm_atomic_read(&core[HM_C_HITS]);
+	stat->fills = hm_atomic_read(&core[HM_C_FILLS]);
+	stat->zeros = hm_atomic_read(&core[HM_C_ZEROS]);
+	stat->write_faults = hm_atomic_read(&core[HM_C_DIRTIED]);
+	stat->ahead = hm_atomic_read(&core[HM_C_AHEAD]);
+	stat->ahead_used = hm_atomic_read(&core[HM_C_AHEAD_USED]);
+	stat->ahead_wasted = hm_atomic_read(&core[HM_C_AHEAD_WASTED]);
+	stat->evictions = hm_atomic_read(&core[HM_C_EVICTED]);
+	stat->rescued = hm_atomic_read(&core[HM_C_RESCUED]);
+	stat->read_bytes = stats_get(stats, STATS_READ_BYTES);
+	stat->written_bytes = stats_get(stats, STATS_WRITTEN_BYTES);
+	stat->read_errors = hm_atomic_read(&core[HM_C_READ_ERRORS]);
+	stat->write_errors = hm_atomic_read(&core[HM_C_WRITE_ERRORS]);
+	stat->slipped = stats_get(stats, STATS_SLIPPED);
+	stat->fault_ns = latency(&stats->fault_ns);
+	stat->read_ns = latency(&stats->read_ns);
+	stat->write_ns = latency(&stats->write_ns);
+}

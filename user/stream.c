@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Jobs: what streams and prefetches bring in, and what writing streams leave
+ * behind, a few units at a time, as frames and operations become free.
+ */
+#include "engine.h"
+
+#include <errno.h>
+
+/* Operations that jobs leave to demand faults and syncs. */
+#define SPARE_OPS(io) ((io)->depth / 4)
+
+void stream_add_job(struct handler *h, const struct job *job)
+{
+	h->again = true;
+	if (h->njobs < MAX_PLANS) {
+		h->jobs[h->njobs++] = *job;
+		return;
+	}
+	if (job->type == JOB_AHEAD)
+		hm_readahead_stopped(job->store->core, &job->plan, job->pos);
+}
+
+/* A fault of a mapping may be part of a stream. */
+void stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access)
+{
+	struct job job = { .type = JOB_AHEAD, .store = map->store, .map_id = map->id };
+
+	if (!hm_readahead(map->store->core, pgoff, access, &job.plan))
+		return;
+	if (job.plan.end > job.plan.start) {
+		job.pos = job.plan.start;
+		job.end = job.plan.end;
+		stream_add_job(h, &job);
+	}
+	if (job.plan.behind_end > job.plan.behind_start) {
+		job.type = JOB_BEHIND;
+		job.pos = job.plan.behind_start;
+		job.end = job.plan.behind_end;
+		stream_add_job(h, &job);
+	}
+}
+
+enum step {
+	STEP_DONE, /* a unit further */
+	STEP_LATER, /* nothing is free just now */
+	STEP_STOP, /* give the job up */
+};
+
+/*
+ * A block without data, ahead of a writer: it is mapped zeroed and dirty, so
+ * that the writer does not fault at all. The one with the marker is protected:
+ * the first store to it asks for the next window. (Write-back finds out that a
+ * block was never stored to; see write.c.)
+ */
+static void map_zeroed(struct mapping *map, const struct hm_unit *unit, bool write, bool mark)
+{
+	bool dirty = write && !mark;
+
+	fill_zero(map, unit);
+	if (hm_fill_done(unit, 0, dirty ? HM_FILL_DIRTY : 0))
+		page_wake(map->store, unit->pgoff, unit->npages);
+	if (write)
+		page_install(map, unit, 1, page_must_protect(map, unit));
+}
+
+static enum step bring_in(struct handler *h, struct mapping *map, struct job *job)
+{
+	struct store *store = map->store;
+	u32 access = map_access(map, job->pos) | HM_ACCESS_AHEAD;
+	pthread_mutex_t *lock = block_lock(store, job->pos);
+	bool write = job->plan.access & HM_ACCESS_WRITE && map->prot & PROT_WRITE;
+	bool mark = job->type == JOB_AHEAD && job->pos == job->plan.mark;
+	enum step step = STEP_DONE;
+	enum hm_outcome outcome;
+	struct hm_unit unit;
+
+	if (mark)
+		access |= HM_ACCESS_MARK;
+	pthread_mutex_lock(lock);
+	do {
+		outcome = hm_fault(store->core, job->pos, access, &unit);
+	} while (outcome == HM_NO_NODE &&
+		 !store_add_node(store, job->pos, (enum hm_node_kind)unit.err));
+	if (outcome == HM_ZERO && !fill_is_hollow(store, &unit)) {
+		hm_store_set_hollow(store->core, job->pos & ~(u64)(HM_BLOCK_PAGES - 1),
+				    HM_BLOCK_PAGES, false);
+		outcome = HM_FILL;
+	}
+	switch (outcome) {
+	case HM_HIT:
+	case HM_BUSY:
+		break;
+	case HM_FILL:
+		if (!fill_start(h, map, &unit, false, false, 0))
+			break;
+		if (hm_fill_cancel(&unit))
+			page_wake(store, unit.pgoff, unit.npages);
+		step = STEP_LATER;
+		break;
+	case HM_ZERO:
+		map_zeroed(map, &unit, write, mark);
+		h->again = true;
+		break;
+	case HM_NO_FRAME:
+		h->reclaim[unit.npages == 1 ? HM_BASE : HM_HUGE] = true;
+		step = STEP_LATER;
+		break;
+	default:
+		step = STEP_STOP;
+		break;
+	}
+	pthread_mutex_unlock(lock);
+	if (outcome == HM_NO_FRAME && !evict_some(h, unit.npages == 1 ? HM_BASE : HM_HUGE))
+		step = STEP_STOP;
+	if (step == STEP_DONE)
+		job->pos = unit.pgoff + unit.npages;
+	return step;
+}
+
+/* Returns true when the job is over. */
+static bool run_ahead(struct handler *h, struct job *job)
+{
+	struct mapping *map = map_by_id(h->pool, job->map_id);
+	enum step step = STEP_DONE;
+	u64 end = job->end;
+
+	if (!map)
+		return true;
+	if (atomic_load(&job->store->resizing))
+		return false;
+	if (end > map_end_pgoff(map))
+		end = map_end_pgoff(map);
+	while (job->pos < end) {
+		if (h->io.nfree <= SPARE_OPS(&h->io))
+			return false;
+		step = bring_in(h, map, job);
+		if (step == STEP_STOP)
+			break;
+		if (step == STEP_LATER || h->again)
+			return false; /* see to the faults in between */
+	}
+	if (step == STEP_STOP && job->type == JOB_AHEAD)
+		hm_readahead_stopped(job->store->core, &job->plan, job->pos);
+	return true;
+}
+
+static bool run_behind(struct handler *h, struct job *job)
+{
+	while (job->pos < job->end) {
+		if (h->io.nfree <= SPARE_OPS(&h->io))
+			return false;
+		if (write_next(h, job->store, &job->pos, job->end, false, NULL, false) ==
+		    HM_WB_DONE)
+			return true;
+	}
+	return true;
+}
+
+void stream_run_jobs(struct handler *h)
+{
+	u32 i = 0;
+
+	while (i < h->njobs) {
+		struct job *job = &h->jobs[i];
+		bool over;
+
+		if (job->type == JOB_BEHIND)
+			over = run_behind(h, job);
+		else
+			over = run_ahead(h, job);
+		if (over) {
+			h->njobs--;
+			memmove(job, job + 1, (h->njobs - i) * sizeof(*job));
+		} else {
+			i++;
+		}
+	}
+	fill_flush(h);
+}

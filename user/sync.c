@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Syncs: one pass in offset order over what is dirty in a range. Each unit is
+ * written once; one that somebody else is writing is waited for, since a store
+ * may have come after that write began.
+ */
+#include "engine.h"
+
+#include <errno.h>
+
+void sync_op_done(struct handler *h, struct sync_request *sync, int err)
+{
+	(void)h;
+	hm_assert(sync->ops > 0);
+	sync->ops--;
+	if (err)
+		sync->err = err;
+}
+
+static void tell(struct sync_request *sync)
+{
+	pthread_mutex_lock(&sync->lock);
+	sync->done = true;
+	pthread_cond_signal(&sync->cond);
+	pthread_mutex_unlock(&sync->lock);
+}
+
+/* Returns true when the request is over (and no longer ours). */
+static bool advance(struct handler *h, struct sync_request *sync)
+{
+	while (!sync->walked && h->io.nfree > 0) {
+		switch (write_next(h, sync->store, &sync->pos, sync->end, true, sync, false)) {
+		case HM_WB_RUN:
+			break;
+		case HM_WB_BUSY:
+			return false;
+		case HM_WB_DONE:
+			sync->walked = true;
+			break;
+		}
+	}
+	if (!sync->walked || sync->ops)
+		return false;
+	tell(sync);
+	return true;
+}
+
+void sync_run(struct handler *h)
+{
+	struct sync_request **at = &h->syncs;
+
+	while (*at) {
+		struct sync_request *sync = *at;
+		struct sync_request *next = sync->next;
+
+		if (advance(h, sync))
+			*at = next;
+		else
+			at = &sync->next;
+	}
+}
+
+/**
+ * sync_range() - write what is dirty in a range, and wait for it
+ * @store: held by a reference
+ * @pos: first page
+ * @end: the page after the last one
+ *
+ * No lock may be held. Return: 0 or the errno of a write that failed.
+ */
+int sync_range(struct store *store, u64 pos, u64 end)
+{
+	struct handler *h = handler_any(store->pool);
+	struct sync_request sync = {
+		.store = store,
+		.pos = pos,
+		.end = end,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.cond = PTHREAD_COND_INITIALIZER,
+	};
+
+	pthread_mutex_lock(&h->lock);
+	sync.next = h->new_syncs;
+	h->new_syncs = &sync;
+	pthread_mutex_unlock(&h->lock);
+	handler_kick(h);
+
+	pthread_mutex_lock(&sync.lock);
+	while (!sync.done)
+		pthread_cond_wait(&sync.cond, &sync.lock);
+	pthread_mutex_unlock(&sync.lock);
+	return sync.err;
+}

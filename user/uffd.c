@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "uffd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define FEATURES                                                                    \
+	(UFFD_FEATURE_MOVE | UFFD_FEATURE_POISON | UFFD_FEATURE_PAGEFAULT_FLAG_WP | \
+	 UFFD_FEATURE_THREAD_ID)
+
+/* A page is pinned for the time of an I/O, or held by a passer-by: be patient,
+ * but not for ever. */
+#define MOVE_RETRIES 64
+
+static int open_any(struct uffd_caps *caps)
+{
+	int flags = O_CLOEXEC | O_NONBLOCK;
+	int dev, fd;
+
+	dev = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+	if (dev >= 0) {
+		fd = ioctl(dev, USERFAULTFD_IOC_NEW, flags);
+		close(dev);
+		if (fd >= 0) {
+			caps->from_device = true;
+			return fd;
+		}
+	}
+	fd = (int)syscall(SYS_userfaultfd, flags);
+	if (fd >= 0)
+		return fd;
+	if (errno == EPERM) {
+		fd = (int)syscall(SYS_userfaultfd, flags | UFFD_USER_MODE_ONLY);
+		if (fd >= 0) {
+			caps->user_mode_only = true;
+			return fd;
+		}
+	}
+	return -errno;
+}
+
+int uffd_open(struct uffd_caps *caps)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = FEATURES };
+	int fd;
+
+	*caps = (struct uffd_caps){ .why = "" };
+	fd = open_any(caps);
+	if (fd < 0) {
+		caps->err = fd;
+		caps->why = fd == -ENOSYS ? "this kernel is built without userfaultfd" :
+					    "userfaultfd is not allowed here";
+		return fd;
+	}
+	if (caps->user_mode_only) {
+		close(fd);
+		caps->err = -EPERM;
+		caps->why = "only faults from user mode may be handled here, so system calls on "
+			    "the mapping would fail";
+		return caps->err;
+	}
+	if (ioctl(fd, UFFDIO_API, &api) < 0) {
+		close(fd);
+		caps->err = -EOPNOTSUPP;
+		caps->why = "this kernel has no UFFDIO_MOVE (it came with Linux 6.8)";
+		return caps->err;
+	}
+	return fd;
+}
+
+static int do_register(int uffd, void *addr, size_t len, __u64 mode)
+{
+	struct uffdio_register reg = {
+		.range = { .start = (uintptr_t)addr, .len = len },
+		.mode = mode,
+	};
+
+	return ioctl(uffd, UFFDIO_REGISTER, &reg) < 0 ? -errno : 0;
+}
+
+int uffd_register(int uffd, void *addr, size_t len)
+{
+	return do_register(uffd, addr, len, UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP);
+}
+
+int uffd_register_quiet(int uffd, void *addr, size_t len)
+{
+	return do_register(uffd, addr, len, UFFDIO_REGISTER_MODE_WP);
+}
+
+int uffd_unregister(int uffd, void *addr, size_t len)
+{
+	struct uffdio_range range = { .start = (uintptr_t)addr, .len = len };
+
+	return ioctl(uffd, UFFDIO_UNREGISTER, &range) < 0 ? -errno : 0;
+}
+
+int uffd_move(int uffd, void *dst, void *src, size_t len, bool wake, size_t *moved)
+{
+	int retries = 0;
+
+	*moved = 0;
+	while (*moved < len) {
+		struct uffdio_move move = {
+			.dst = (uintptr_t)dst + *moved,
+			.src = (uintptr_t)src + *moved,
+			.len = len - *moved,
+			.mode = wake ? 0 : UFFDIO_MOVE_MODE_DONTWAKE,
+		};
+
+		if (ioctl(uffd, UFFDIO_MOVE, &move) == 0) {
+			*moved += move.move > 0 ? (size_t)move.move : move.len;
+			continue;
+		}
+		if (move.move > 0) {
+			*moved += (size_t)move.move;
+			continue;
+		}
+		if (errno != EAGAIN && errno != EBUSY)
+			return -errno;
+		if (++retries > MOVE_RETRIES)
+			return -EBUSY;
+		sched_yield();
+	}
+	return 0;
+}
+
+static int write_protect(int uffd, void *addr, size_t len, __u64 mode)
+{
+	struct uffdio_writeprotect wp = {
+		.range = { .start = (uintptr_t)addr, .len = len },
+		.mode = mode,
+	};
+	int err;
+
+	do {
+		err = ioctl(uffd, UFFDIO_WRITEPROTECT, &wp) < 0 ? -errno : 0;
+	} while (err == -EAGAIN);
+	return err;
+}
+
+int uffd_protect(int uffd, void *addr, size_t len)
+{
+	return write_protect(uffd, addr, len, UFFDIO_WRITEPROTECT_MODE_WP);
+}
+
+int uffd_unprotect(int uffd, void *addr, size_t len)
+{
+	return write_protect(uffd, addr, len, 0);
+}
+
+int uffd_wake(int uffd, void *addr, size_t len)
+{
+	struct uffdio_range range = { .start = (uintptr_t)addr, .len = len };
+
+	return ioctl(uffd, UFFDIO_WAKE, &range) < 0 ? -errno : 0;
+}
+
+int uffd_poison(int uffd, void *addr, size_t len)
+{
+	struct uffdio_poison poison = {
+		.range = { .start = (uintptr_t)addr, .len = len },
+	};
+	int err;
+
+	do {
+		err = ioctl(uffd, UFFDIO_POISON, &poison) < 0 ? -errno : 0;
+	} while (err == -EAGAIN);
+	return err;
+}
