@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+# The front door. Everything is built by meson and ninja below build/.
+
+BUILD := build
+.DEFAULT_GOAL := help
+
+help: ## what there is to type
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+deps:
+	@tools/install-deps.sh build
+
+test-deps:
+	@tools/install-deps.sh test
+
+$(BUILD)/build.ninja:
+	@meson setup $(BUILD) >/dev/null
+
+build: deps ## build the library and the command
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@ninja -C $(BUILD) --quiet
+
+demo: build ## map a real file; HugeMap beside Linux mmap and the device
+	@$(BUILD)/hugemap bench --quick --demo --report $(BUILD)/report.html
+
+bench: build ## the whole benchmark (long)
+	@$(BUILD)/hugemap bench --report $(BUILD)/report.html --json $(BUILD)/report.json
+
+test: test-deps ## build and pass every test
+	@tools/run-tests.sh
+
+check: test-deps ## format, lint and the fast tests (under a minute)
+	@tools/check.sh
+
+SEED ?= 1
+sim: build ## replay one seed of the simulator: make sim SEED=n
+	@$(BUILD)/tests/core/sim/hugemap-sim --seed $(SEED) --verbose
+
+install: build ## install into PREFIX (default /usr/local)
+	@meson install -C $(BUILD)
+
+clean: ## remove what was built
+	@rm -rf $(BUILD)
+
+.PHONY: help deps test-deps build demo bench test check sim install clean

@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+#
+# Install what building and testing needs, from Debian's packages. As root it
+# asks nothing; as another user it prints the one line that root has to type,
+# and fails.
+#
+#	tools/install-deps.sh build	what `make build` and `make demo` need
+#	tools/install-deps.sh test	that, and what `make test` needs
+set -eu
+
+build="gcc meson ninja-build pkg-config liburing-dev libxxhash-dev libjansson-dev
+	python3-matplotlib"
+tests="libcmocka-dev linux-headers-cloud-amd64 make patch mandoc e2fsprogs util-linux
+	clang-format-14 sparse python3"
+
+case "${1:-build}" in
+build) want=$build ;;
+test) want="$build $tests" ;;
+*)
+	echo "usage: $0 build|test" >&2
+	exit 2
+	;;
+esac
+
+missing=
+for package in $want; do
+	state=$(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null || true)
+	case "$state" in
+	ii*) ;;
+	*) missing="$missing $package" ;;
+	esac
+done
+[ -z "$missing" ] && exit 0
+
+if [ "$(id -u)" -ne 0 ]; then
+	echo "Some packages are missing. As root, type:" >&2
+	echo "    apt-get install$missing" >&2
+	exit 1
+fi
+
+install() {
+	# shellcheck disable=SC2086 # a list of words
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
+}
+
+echo "Installing:$missing"
+log=$(mktemp)
+if ! install >"$log" 2>&1; then
+	# An old package list, or a moment without the network: once more.
+	sleep 2
+	if ! { apt-get update -q && install; } >"$log" 2>&1; then
+		cat "$log" >&2
+		rm -f "$log"
+		exit 1
+	fi
+fi
+rm -f "$log"
