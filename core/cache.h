@@ -367,6 +367,19 @@ bool hm_hollow(struct hm_store *store, u64 pgoff);
 /* The unit that holds a page now, and its state; for checks under a lock. */
 enum hm_state hm_peek(struct hm_store *store, u64 pgoff, struct hm_unit *unit);
 
+/**
+ * hm_scan() - the next cached unit, without any lock
+ * @store: the store
+ * @at: where to look from; moved past the unit
+ * @unit: the unit
+ * @state: its state
+ *
+ * For the keeper of the user-space engine, when all other threads are dead.
+ *
+ * Return: false if there is none.
+ */
+bool hm_scan(struct hm_store *store, u64 *at, struct hm_unit *unit, enum hm_state *state);
+
 /* Was the unit touched since it became inactive? */
 bool hm_referenced(struct hm_store *store, u64 pgoff);
 
@@ -524,6 +537,8 @@ struct hm_store *hm_writeback_pick(struct hm_cache *cache, bool *expired);
  * Write errors, for every open descriptor to be told once: sample the
  * sequence at open; later, if it moved, report the error and sample again.
  */
+/* Data was lost in another way than by a failed write; err is negative. */
+void hm_store_error(struct hm_store *store, int err);
 u64 hm_store_error_sample(const struct hm_store *store);
 int hm_store_error_check(const struct hm_store *store, u64 *since);
 

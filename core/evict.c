@@ -64,6 +64,12 @@ static enum verdict judge(struct hm_desc *desc, bool claim)
 	}
 }
 
+/* Where a unit goes that was touched while inactive. */
+static enum hm_queue rescue_queue(const struct hm_desc *desc)
+{
+	return desc->priority == HM_ACCESS_HIGH ? HM_Q_HIGH : HM_Q_MAIN;
+}
+
 /* Claim up to @want units from the end of the inactive queue. */
 static u32 take_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
 			 u32 want, struct hm_victim *victims, u32 *n)
@@ -83,7 +89,7 @@ static u32 take_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm
 			taken++;
 			break;
 		case TOUCHED:
-			hm_queue_push(cache, shard, frame, HM_Q_MAIN, false);
+			hm_queue_push(cache, shard, frame, rescue_queue(desc), false);
 			hm_count(cache, HM_C_RESCUED, 1);
 			break;
 		case NOT_CLEAN: /* whoever makes it clean queues it */
@@ -101,14 +107,18 @@ static u32 shard_clean(const struct hm_shard *shard, enum hm_kind kind)
 	return list[HM_Q_PROBATION].count + list[HM_Q_MAIN].count + list[HM_Q_INACTIVE].count;
 }
 
-/* Which queue should give up a unit: probation if it has its share. */
-static enum hm_queue giving_queue(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind)
+/*
+ * Which queue should give up a unit: probation if it has its share. Units of
+ * high priority stay while anything else is left (and @high is false).
+ */
+static enum hm_queue giving_queue(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
+				  bool high)
 {
 	struct hm_list *list = shard->list[kind];
 	u64 all = shard_clean(shard, kind);
 
 	if (!list[HM_Q_MAIN].count)
-		return HM_Q_PROBATION;
+		return high && !list[HM_Q_PROBATION].count ? HM_Q_HIGH : HM_Q_PROBATION;
 	if (!list[HM_Q_PROBATION].count)
 		return HM_Q_MAIN;
 	return list[HM_Q_PROBATION].count * 100ull >= all * cache->opts.probation_ratio ?
@@ -146,7 +156,7 @@ static u32 take_neighbours(struct hm_cache *cache, struct hm_shard *shard, u32 f
 		other = hm_desc_of(cache, hm_word_frame(word));
 		if (hm_ptr_read(&other->word) != pos.word ||
 		    hm_atomic_read(&other->where) != hm_where(cache, shard, queue) ||
-		    other->stamp - stamp > 1000 || other->priority == HM_ACCESS_HIGH)
+		    other->stamp - stamp > 1000)
 			break;
 		hm_queue_unlink(cache, shard, hm_word_frame(word));
 		hm_queue_push(cache, shard, hm_word_frame(word), HM_Q_INACTIVE, false);
@@ -157,13 +167,13 @@ static u32 take_neighbours(struct hm_cache *cache, struct hm_shard *shard, u32 f
 }
 
 static u32 make_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
-			 u32 want, struct hm_victim *victims, u32 *n)
+			 bool high, u32 want, struct hm_victim *victims, u32 *n)
 {
 	u32 budget = HM_SCAN_MAX;
 	u32 taken = 0;
 
 	while (taken < want && budget-- > 0) {
-		enum hm_queue queue = giving_queue(cache, shard, kind);
+		enum hm_queue queue = giving_queue(cache, shard, kind, high);
 		struct hm_list *list = &shard->list[kind][queue];
 		u32 frame = list->tail, stamp;
 		struct hm_desc *desc;
@@ -175,10 +185,6 @@ static u32 make_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm
 		hm_queue_unlink(cache, shard, frame);
 		if (judge(desc, false) == NOT_CLEAN)
 			continue;
-		if (desc->priority == HM_ACCESS_HIGH && desc->laps++ < HM_HIGH_LAPS) {
-			hm_queue_push(cache, shard, frame, HM_Q_MAIN, false);
-			continue;
-		}
 		hm_queue_push(cache, shard, frame, HM_Q_INACTIVE, false);
 		victim_add(victims, n, desc, kind, frame, false);
 		taken++;
@@ -190,7 +196,7 @@ static u32 make_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm
 }
 
 static u32 reclaim_shard(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
-			 u32 want, struct hm_victim *victims, u32 max, u32 *n)
+			 bool high, u32 want, struct hm_victim *victims, u32 max, u32 *n)
 {
 	struct hm_list *list = shard->list[kind];
 	u32 taken, target, room;
@@ -204,7 +210,7 @@ static u32 reclaim_shard(struct hm_cache *cache, struct hm_shard *shard, enum hm
 	if (list[HM_Q_INACTIVE].count < target) {
 		room = max - *n;
 		target -= list[HM_Q_INACTIVE].count;
-		make_inactive(cache, shard, kind, target < room ? target : room, victims, n);
+		make_inactive(cache, shard, kind, high, target < room ? target : room, victims, n);
 	}
 	hm_spin_unlock(&shard->queue_lock);
 	return taken;
@@ -214,15 +220,17 @@ static u32 reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32 want,
 			struct hm_victim *victims, u32 max, u32 *n)
 {
 	u32 cursor = (u32)hm_atomic_add(&cache->evict_cursor, 1);
-	u32 taken = 0, i;
+	u32 taken = 0, high, i;
 
 	/* The counts are read without the lock: a hint for an even choice. */
 	if (shard_clean(&cache->shards[cursor % cache->nshards], kind) <
 	    shard_clean(&cache->shards[(cursor + 1) % cache->nshards], kind))
 		cursor++;
-	for (i = 0; i < cache->nshards && taken < want && *n + 2 <= max; i++)
-		taken += reclaim_shard(cache, &cache->shards[(cursor + i) % cache->nshards], kind,
-				       want - taken, victims, max, n);
+	for (high = 0; high < 2 && !*n; high++) {
+		for (i = 0; i < cache->nshards && taken < want && *n + 2 <= max; i++)
+			taken += reclaim_shard(cache, &cache->shards[(cursor + i) % cache->nshards],
+					       kind, high, want - taken, victims, max, n);
+	}
 	return *n;
 }
 

@@ -35,7 +35,6 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 	hm_assert(!hm_ptr_read(&desc->word) && !hm_queued(desc));
 	desc->store = pos->store;
 	desc->pgoff = pos->pgoff;
-	desc->laps = 0;
 	desc->priority = (u8)(access & (HM_ACCESS_HIGH | HM_ACCESS_LOW));
 	hm_ptr_set(&desc->word, pos->word);
 
@@ -232,8 +231,8 @@ bool hm_fault_around(struct hm_store *store, u64 pgoff, struct hm_unit *unit)
 	unit->err = 0;
 	for (;;) {
 		word = hm_index_word(&pos, pgoff);
-		if (!hm_state_resident(hm_word_state(word)) ||
-		    hm_word_state(word) == HM_EVICTING || (word & HM_W_MARK))
+		if (!hm_state_resident(hm_word_state(word)) || hm_word_state(word) == HM_EVICTING ||
+		    (word & HM_W_MARK))
 			return false;
 		hm_unit_set(unit, &pos, hm_word_frame(word));
 		if (hit(&pos, word, HM_ACCESS_READ, unit))

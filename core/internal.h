@@ -21,6 +21,7 @@ enum hm_queue {
 	HM_Q_NONE,
 	HM_Q_PROBATION, /* new units */
 	HM_Q_MAIN, /* units that proved to be used again */
+	HM_Q_HIGH, /* units of high priority: only when nothing else is left */
 	HM_Q_INACTIVE, /* unmapped, first to leave */
 	HM_QUEUES,
 };
@@ -28,9 +29,6 @@ enum hm_queue {
 /* What a victim search looks at before it gives up, so that a queue full of
  * dirty units costs a bounded time. */
 #define HM_SCAN_MAX 512u
-
-/* How often a unit of high priority is passed over. */
-#define HM_HIGH_LAPS 3u
 
 /* Blocks next to each other share a shard in groups of this many, so that a
  * batch of victims is made of contiguous runs. */
@@ -47,7 +45,6 @@ struct hm_desc {
 	hm_atomic_t where; /* shard << 8 | enum hm_queue; HM_Q_NONE: in none */
 	u32 next, prev; /* in the queue or the free list */
 	u32 stamp; /* cache->clock when it was queued */
-	u8 laps;
 	u8 priority; /* HM_ACCESS_HIGH or HM_ACCESS_LOW */
 };
 

@@ -92,8 +92,8 @@ enum hm_wb hm_writeback(struct hm_store *store, u64 *at, u64 end, u32 max_pages,
 	return result;
 }
 
-/* Tell the store's error sequence; one more error, whoever looks next. */
-static void record_error(struct hm_store *store, int err)
+/* Move the store's error sequence: every descriptor is told once. */
+void hm_store_error(struct hm_store *store, int err)
 {
 	u64 old = hm_atomic_read(&store->errors);
 	u64 next;
@@ -150,7 +150,7 @@ void hm_writeback_done(struct hm_store *store, u64 pgoff, u32 npages, int err)
 	u64 end = pgoff + npages;
 
 	if (err < 0)
-		record_error(store, err);
+		hm_store_error(store, err);
 	else if (err == 0)
 		hm_count(store->cache, HM_C_WRITTEN, npages);
 	hm_spin_lock(&store->dirty_lock);

@@ -47,6 +47,7 @@
 #include "cache.h"
 #include "hugemap.h"
 #include "io.h"
+#include "keeper.h"
 #include "stats.h"
 #include "uffd.h"
 
@@ -65,6 +66,7 @@ struct store;
 struct place {
 	struct mapping *map;
 	u64 pgoff;
+	bool verifying; /* just mapped, and a store may have slipped in */
 };
 
 /* What a huge unit's data was when it could not be stored to; see page.c. */
@@ -147,6 +149,7 @@ struct mapping {
 	_Atomic u32 access; /* HM_ACCESS_* that go with each fault */
 	atomic_bool random; /* no read-ahead */
 	atomic_bool poisoned; /* some pages raise SIGBUS; see resize.c */
+	atomic_bool kept; /* could not be given over before a fork */
 	unsigned long *tables; /* regions that have, or had, a page table */
 	pthread_mutex_t error_lock;
 	u64 errors_seen; /* see hm_store_error_check() */
@@ -156,7 +159,6 @@ struct mapping {
 struct pending {
 	uintptr_t addr;
 	bool write;
-	u32 tid;
 	u64 arrived_ns;
 };
 
@@ -206,9 +208,9 @@ struct handler {
 	struct pending pending[MAX_PENDING];
 	u32 npending;
 	struct poisoned {
-		uintptr_t addr;
+		uintptr_t addr, end; /* end: protected, not poisoned */
 		u64 until_ms;
-	} poisoned[MAX_POISONED]; /* read errors, to be forgotten */
+	} poisoned[MAX_POISONED]; /* to be undone; see trap.c */
 	u32 npoisoned;
 	u32 wb_ops; /* background write-back under way */
 	bool wb_pressed; /* faults wait for clean frames */
@@ -217,7 +219,6 @@ struct handler {
 	bool faults_left; /* the last read did not get them all */
 	u64 now_ms, published_ms;
 	bool resizing; /* a store's new size is not settled yet */
-	u64 stuck_since_ms; /* no frame, and writing fails; 0 = not so */
 	struct io_op *build; /* a read of adjacent base pages, being put together */
 };
 
@@ -269,7 +270,7 @@ void around_map(struct handler *h, struct mapping *map, u64 pgoff);
 
 /* --- trap.c: signals for faults that cannot be served --- */
 void trap_bus(struct handler *h, struct mapping *map, uintptr_t addr, bool for_ever);
-void trap_segv(struct handler *h, struct mapping *map, uintptr_t addr, u32 tid);
+void trap_segv(struct handler *h, struct mapping *map, uintptr_t addr);
 void trap_heal(struct handler *h);
 
 /* --- fill.c --- */
@@ -322,11 +323,18 @@ int resize_punch(struct store *store, int fd, u64 offset, u64 length);
 /* --- mapping.c: mappings of the user-space engine --- */
 void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int prot, int flags,
 		     const struct hugemap_options *options);
+void mapping_free(struct mapping *map);
+bool mapping_take_out(struct pool *pool, struct mapping *map, u64 pos, u64 end);
 int mapping_unmap(struct pool *pool, char *start, char *end);
 
 /* --- access.c --- */
 ssize_t access_read(struct store *store, int fd, char *buffer, size_t count, u64 offset);
 ssize_t access_write(struct store *store, int fd, const char *buffer, size_t count, u64 offset);
+
+/* --- aside.c, fork.c: giving mappings over to the kernel --- */
+int aside_store(struct store *store, const char *why);
+void aside_replace(struct mapping *map, const char *why);
+void fork_init(void);
 
 /* --- claim.c --- */
 int claim_take(struct store *store, bool write);
@@ -336,6 +344,9 @@ bool claim_foreign_writer(int fd);
 void *kernel_map(int fd, off_t offset, size_t length, int prot, int flags, enum hugemap_page page,
 		 const char *why);
 bool kernel_covers(const void *addr);
+int kernel_add(char *start, char *end, const char *why);
+void kernel_lock(void);
+void kernel_unlock(void);
 int kernel_unmap(char *start, char *end);
 int kernel_advise(char *start, char *end, enum hugemap_advice advice);
 int kernel_stat(const void *addr, struct hugemap_stat *stat);

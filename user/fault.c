@@ -10,6 +10,7 @@
 
 #define MAX_MESSAGES 64
 #define MAX_TRIES 4u
+#define HOPELESS_NS 5000000000ull
 
 void fault_done(struct handler *h, u64 arrived_ns)
 {
@@ -73,7 +74,11 @@ bool fault_serve_hit(struct mapping *map, const struct hm_unit *unit, bool write
 		}
 	}
 	err = page_install(map, unit, 1, page_must_protect(map, unit));
-	return err != -EBUSY;
+	if (err != -ENOENT)
+		return !err;
+	/* The program has unmapped it itself: let the thread find out. */
+	uffd_wake(store->pool->uffd, map_addr(map, unit->pgoff), unit_bytes(unit));
+	return true;
 }
 
 /* A miss: start to read, or fill with zeros. The block lock is held. */
@@ -203,6 +208,27 @@ static enum served serve(struct handler *h, struct mapping *map, uintptr_t addr,
 	return served ? SERVED : WAIT;
 }
 
+/*
+ * The pool is full of dirty units, and writing them fails (a full file system,
+ * say). A fault waits for a while, as the cause may go away, but not for ever.
+ */
+static bool hopeless(struct handler *h, const struct pending *fault)
+{
+	struct store *store;
+	bool failing = false;
+
+	if (clock_ns() - fault->arrived_ns < HOPELESS_NS)
+		return false;
+	for (store = h->pool->stores; store; store = store->next) {
+		if (!hm_store_dirty_pages(store->core))
+			continue;
+		if (!atomic_load(&store->wb_backoff_ms))
+			return false;
+		failing = true;
+	}
+	return failing;
+}
+
 static bool serve_address(struct handler *h, const struct pending *fault)
 {
 	struct mapping *map = map_find(h->pool, (void *)fault->addr);
@@ -215,7 +241,7 @@ static bool serve_address(struct handler *h, const struct pending *fault)
 		return true;
 	}
 	if (fault->write && !(map->prot & PROT_WRITE)) {
-		trap_segv(h, map, fault->addr, fault->tid);
+		trap_segv(h, map, fault->addr);
 		return true;
 	}
 	for (tries = 0; tries < MAX_TRIES; tries++) {
@@ -232,7 +258,10 @@ static bool serve_address(struct handler *h, const struct pending *fault)
 			h->reclaim[kind] = true;
 			if (!evict_some(h, kind)) {
 				h->wb_pressed = true;
-				return false;
+				if (!hopeless(h, fault))
+					return false;
+				trap_bus(h, map, fault->addr, false);
+				return true;
 			}
 		}
 	}
@@ -266,7 +295,6 @@ void fault_read_all(struct handler *h)
 		struct pending fault = {
 			.addr = (uintptr_t)msgs[i].arg.pagefault.address,
 			.write = flags & (UFFD_PAGEFAULT_FLAG_WRITE | UFFD_PAGEFAULT_FLAG_WP),
-			.tid = msgs[i].arg.pagefault.feat.ptid,
 			.arrived_ns = now,
 		};
 

@@ -130,7 +130,11 @@ static void *handler_main(void *arg)
 	pthread_mutex_unlock(&h->lock);
 	if (err)
 		return NULL;
+	if (h->index == 0)
+		keeper_watch_me(pool);
 	run(h);
+	if (h->index == 0)
+		keeper_forget_me(pool);
 	io_destroy(&h->io);
 	return NULL;
 }

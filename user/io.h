@@ -74,6 +74,7 @@ enum {
  *	@timeout_ms (-1: for ever); returns IO_EVENT_* bits
  * @reap: the next completed operation, or NULL
  * @destroy: nothing is in flight
+ * @forked: in a child, which shares the parent's: close its descriptors
  */
 struct io_backend {
 	const char *name;
@@ -83,6 +84,7 @@ struct io_backend {
 	u32 (*wait)(struct io *io, int timeout_ms);
 	struct io_op *(*reap)(struct io *io);
 	void (*destroy)(struct io *io);
+	void (*forked)(struct io *io);
 };
 
 struct io {

@@ -190,6 +190,13 @@ static void threads_destroy(struct io *io)
 	stop_threads(io->private);
 }
 
+static void threads_forked(struct io *io)
+{
+	struct threads *t = io->private;
+
+	close(t->done_fd);
+}
+
 const struct io_backend io_threads_backend = {
 	.name = "threads",
 	.init = threads_init,
@@ -198,4 +205,5 @@ const struct io_backend io_threads_backend = {
 	.wait = threads_wait,
 	.reap = threads_reap,
 	.destroy = threads_destroy,
+	.forked = threads_forked,
 };

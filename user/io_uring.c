@@ -181,6 +181,13 @@ static void uring_destroy(struct io *io)
 	free(ring);
 }
 
+static void uring_forked(struct io *io)
+{
+	struct ring *ring = io->private;
+
+	close(ring->uring.ring_fd);
+}
+
 const struct io_backend io_uring_backend = {
 	.name = "io_uring",
 	.init = uring_init,
@@ -189,4 +196,5 @@ const struct io_backend io_uring_backend = {
 	.wait = uring_wait,
 	.reap = uring_reap,
 	.destroy = uring_destroy,
+	.forked = uring_forked,
 };

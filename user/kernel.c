@@ -38,7 +38,18 @@ bool kernel_covers(const void *addr)
 	return covers;
 }
 
-static int add(char *start, char *end, const char *why)
+void kernel_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void kernel_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* Remember a mapping that the kernel serves, and why. */
+int kernel_add(char *start, char *end, const char *why)
 {
 	struct kernel_mapping *map = calloc(1, sizeof(*map));
 
@@ -89,7 +100,7 @@ void *kernel_map(int fd, off_t offset, size_t length, int prot, int flags, enum 
 		return (void *)(intptr_t)-ENOMEM;
 	at = mmap(place, bytes, prot,
 		  MAP_FIXED | (flags & HUGEMAP_PRIVATE ? MAP_PRIVATE : MAP_SHARED), fd, offset);
-	err = at == MAP_FAILED ? -errno : add(at, at + bytes, why);
+	err = at == MAP_FAILED ? -errno : kernel_add(at, at + bytes, why);
 	if (err) {
 		munmap(place, bytes);
 		return (void *)(intptr_t)fail(err, "mmap: %s", strerror(-err));

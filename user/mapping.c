@@ -52,7 +52,7 @@ static int watch(struct pool *pool, struct mapping *map)
 	return uffd_register(pool->uffd, map->start, bytes);
 }
 
-static void mapping_free(struct mapping *map)
+void mapping_free(struct mapping *map)
 {
 	pthread_mutex_destroy(&map->error_lock);
 	free(map->tables);
@@ -131,8 +131,11 @@ void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int
 	pthread_rwlock_wrlock(&pool->maps_lock);
 	err = map_insert(pool, map);
 	pthread_rwlock_unlock(&pool->maps_lock);
-	if (!err)
+	if (!err) {
+		if (prot & PROT_WRITE)
+			keeper_start(pool);
 		return map->asked;
+	}
 unreserve:
 	munmap(map->start, bytes);
 free_map:
@@ -145,7 +148,7 @@ put:
 /* --- unmapping --------------------------------------------------------------- */
 
 /* Units of a mapping in a range of pages go back to their slots. False: pinned. */
-static bool unmap_units(struct pool *pool, struct mapping *map, u64 pos, u64 end)
+bool mapping_take_out(struct pool *pool, struct mapping *map, u64 pos, u64 end)
 {
 	bool all = true;
 
@@ -181,7 +184,7 @@ static bool break_block(struct pool *pool, struct mapping *map, const char *edge
 
 	if (pgoff == block || unit.npages == 1 || state == HM_ABSENT)
 		return true;
-	if (state != HM_CLEAN || !unmap_units(pool, map, block, block + HM_BLOCK_PAGES))
+	if (state != HM_CLEAN || !mapping_take_out(pool, map, block, block + HM_BLOCK_PAGES))
 		return false;
 	if (hm_invalidate(map->store->core, &pos, block + 1, false, &unit) != HM_INV_UNIT)
 		return false;
@@ -249,7 +252,7 @@ static bool cut(struct pool *pool, struct mapping *map, char *start, char *end, 
 	u64 first = map_pgoff(map, (uintptr_t)start), last = map_pgoff(map, (uintptr_t)end);
 
 	if (!break_block(pool, map, start) || !break_block(pool, map, end) ||
-	    !unmap_units(pool, map, first, last))
+	    !mapping_take_out(pool, map, first, last))
 		return false;
 	if (start > map->start)
 		left = remainder_of(map, map->start, start);

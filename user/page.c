@@ -173,6 +173,14 @@ static void slipped(struct mapping *map, const struct hm_unit *first, u32 count)
 			 &unit);
 }
 
+static void set_verifying(struct pool *pool, const struct hm_unit *first, u32 count, bool value)
+{
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		place_of(pool, first->frame + i)->verifying = value;
+}
+
 /**
  * page_install() - map adjacent units whose pages are in their slots
  * @map: where
@@ -202,6 +210,7 @@ int page_install(struct mapping *map, const struct hm_unit *first, u32 count, bo
 		before = hash_before(pool, first, count);
 	else
 		hash_forget(pool, first);
+	set_verifying(pool, first, count, verify);
 	err = move_over(pool, dst, src, bytes, !protect, &moved);
 	done = (u32)(moved / unit_bytes(first));
 	hm_assert(moved % unit_bytes(first) == 0);
@@ -213,8 +222,10 @@ int page_install(struct mapping *map, const struct hm_unit *first, u32 count, bo
 		place->pgoff = first->pgoff + (u64)i * first->npages;
 	}
 	count_mapped(pool, first->npages, done);
-	if (!protect || !done)
+	if (!protect || !done) {
+		set_verifying(pool, first, count, false);
 		return err;
+	}
 
 	stats_add(pool->stats, STATS_PROTECTS, 1);
 	uffd_protect(pool->uffd, dst, moved);
@@ -224,6 +235,7 @@ int page_install(struct mapping *map, const struct hm_unit *first, u32 count, bo
 	/* A hash of more than was moved cannot be compared: be safe. */
 	if (moved < bytes || !XXH128_isEqual(before, XXH3_128bits(dst, bytes)))
 		slipped(map, first, done);
+	set_verifying(pool, first, count, false);
 	return err;
 }
 

@@ -133,12 +133,16 @@ int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 	if (err)
 		goto destroy_stats;
 	init_locks(pool);
+	err = keeper_create(pool);
+	if (err)
+		goto destroy_memory;
 	pool->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	err = handlers_start(pool, pool->opts.handlers);
 	if (err) {
 		fail(err, "the handler threads could not start their I/O");
-		goto destroy_memory;
+		goto destroy_keeper;
 	}
+	fork_init();
 	populate_start(pool);
 	pthread_mutex_lock(&pools_lock);
 	pool->next = pools;
@@ -147,9 +151,11 @@ int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 	*result = pool;
 	return 0;
 
-destroy_memory:
+destroy_keeper:
+	keeper_stop(pool);
 	if (pool->inotify_fd >= 0)
 		close(pool->inotify_fd);
+destroy_memory:
 	destroy_locks(pool);
 	memory_destroy(pool);
 destroy_stats:
@@ -180,6 +186,7 @@ int pool_destroy(struct pool *pool)
 		return fail(-EBUSY, "the pool is still used by mappings");
 	populate_stop(pool);
 	handlers_stop(pool);
+	keeper_stop(pool);
 	if (pool->inotify_fd >= 0)
 		close(pool->inotify_fd);
 	destroy_locks(pool);

@@ -10,19 +10,30 @@
  */
 #include "engine.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define POISON_MS 100u
+#define PROTECT_MS 10u
 
 static char *page_start(uintptr_t addr)
 {
 	return (char *)(addr & ~(uintptr_t)(HM_PAGE_SIZE - 1));
+}
+
+static void heal(struct mapping *map, const struct poisoned *poisoned)
+{
+	u64 pgoff = map_pgoff(map, poisoned->addr);
+	pthread_mutex_t *lock = block_lock(map->store, pgoff);
+	struct hm_unit unit;
+
+	pthread_mutex_lock(lock);
+	if (poisoned->end)
+		mprotect((void *)poisoned->addr, poisoned->end - poisoned->addr,
+			 PROT_READ | PROT_WRITE);
+	else if (hm_peek(map->store->core, pgoff, &unit) == HM_ABSENT)
+		madvise((void *)poisoned->addr, HM_PAGE_SIZE, MADV_DONTNEED);
+	/* else it was read since, and mapping it has zapped the poison */
+	pthread_mutex_unlock(lock);
 }
 
 static void poison_for(struct handler *h, struct mapping *map, uintptr_t addr, u64 until_ms)
@@ -61,114 +72,33 @@ void trap_heal(struct handler *h)
 			i++;
 			continue;
 		}
-		if (map) {
-			u64 pgoff = map_pgoff(map, poisoned->addr);
-			pthread_mutex_t *lock = block_lock(map->store, pgoff);
-			struct hm_unit unit;
-
-			/* If it was read since, mapping it has zapped the poison. */
-			pthread_mutex_lock(lock);
-			if (hm_peek(map->store->core, pgoff, &unit) == HM_ABSENT)
-				madvise((void *)poisoned->addr, HM_PAGE_SIZE, MADV_DONTNEED);
-			pthread_mutex_unlock(lock);
-		}
+		if (map)
+			heal(map, poisoned);
 		*poisoned = h->poisoned[--h->npoisoned];
 	}
 }
 
-/* A line of a file of a thread of this process, e.g. its "syscall". */
-static bool read_task_file(u32 tid, const char *name, char *buffer, size_t size)
-{
-	char path[64];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%u/%s", tid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, buffer, size - 1);
-	close(fd);
-	if (n <= 0)
-		return false;
-	buffer[n] = '\0';
-	return true;
-}
-
-static bool in_system_call(u32 tid)
-{
-	char line[128];
-
-	/* "-1 sp pc" if it is blocked, but not in a system call */
-	return read_task_file(tid, "syscall", line, sizeof(line)) && line[0] >= '0' &&
-	       line[0] <= '9';
-}
-
-static bool signal_is_blocked(u32 tid, int sig)
-{
-	unsigned long long blocked = 0, ignored = 0, bit = 1ull << (sig - 1);
-	char status[4096];
-	const char *at;
-
-	if (!read_task_file(tid, "status", status, sizeof(status)))
-		return false;
-	at = strstr(status, "SigBlk:");
-	if (at)
-		sscanf(at, "SigBlk: %llx", &blocked);
-	at = strstr(status, "SigIgn:");
-	if (at)
-		sscanf(at, "SigIgn: %llx", &ignored);
-	return (blocked | ignored) & bit;
-}
-
-/* As the kernel does when it must deliver a signal that is blocked. */
-static void force_death(int sig)
-{
-	struct sigaction action = { .sa_handler = SIG_DFL };
-	sigset_t set;
-
-	sigaction(sig, &action, NULL);
-	sigemptyset(&set);
-	sigaddset(&set, sig);
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-	raise(sig);
-}
-
 /*
- * A store to a read-only mapping. In user mode: SIGSEGV for the thread, which
- * the signal takes out of the fault. In a system call: EFAULT, by a page that
- * is poisoned for a moment.
+ * A store to a read-only mapping, whose pages must be writable for the kernel
+ * so that they can be moved: take that away for a moment, and the kernel does
+ * what it does to such a store, from a program or from a system call.
  */
-void trap_segv(struct handler *h, struct mapping *map, uintptr_t addr, u32 tid)
+void trap_segv(struct handler *h, struct mapping *map, uintptr_t addr)
 {
-	siginfo_t info = {
-		.si_signo = SIGSEGV,
-		.si_code = SEGV_ACCERR,
-		.si_addr = (void *)addr,
-	};
+	uintptr_t start = addr & ~(uintptr_t)(HM_BLOCK_SIZE - 1);
+	uintptr_t end = start + HM_BLOCK_SIZE;
 
-	if (in_system_call(tid)) {
-		u64 pgoff = map_pgoff(map, addr);
-		pthread_mutex_t *lock = block_lock(map->store, pgoff);
-		struct hm_unit unit;
-		enum hm_state state;
-		u32 removed;
-
-		pthread_mutex_lock(lock);
-		state = hm_peek(map->store->core, pgoff, &unit);
-		if (state == HM_WRITING) {
-			/* It is being written from where it is: a moment later. */
-			pthread_mutex_unlock(lock);
-			uffd_wake(h->pool->uffd, page_start(addr), HM_PAGE_SIZE);
-			return;
-		}
-		if ((state == HM_CLEAN || state == HM_DIRTY) && page_mapping(h->pool, &unit) == map)
-			page_remove(h->pool, &unit, 1, &removed);
-		poison_for(h, map, addr, h->now_ms + POISON_MS);
-		pthread_mutex_unlock(lock);
-		return;
+	if (start < (uintptr_t)map->start)
+		start = (uintptr_t)map->start;
+	if (end > (uintptr_t)map->end)
+		end = (uintptr_t)map->end;
+	if (h->npoisoned < MAX_POISONED) {
+		h->poisoned[h->npoisoned++] = (struct poisoned){
+			.addr = start,
+			.end = end,
+			.until_ms = h->now_ms + PROTECT_MS,
+		};
+		mprotect((void *)start, end - start, PROT_READ);
 	}
-	if (signal_is_blocked(tid, SIGSEGV))
-		force_death(SIGSEGV);
-	syscall(SYS_rt_tgsigqueueinfo, getpid(), tid, SIGSEGV, &info);
+	uffd_wake(h->pool->uffd, (void *)start, end - start);
 }

@@ -8,9 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define FEATURES                                                                    \
-	(UFFD_FEATURE_MOVE | UFFD_FEATURE_POISON | UFFD_FEATURE_PAGEFAULT_FLAG_WP | \
-	 UFFD_FEATURE_THREAD_ID)
+#define FEATURES (UFFD_FEATURE_MOVE | UFFD_FEATURE_POISON | UFFD_FEATURE_PAGEFAULT_FLAG_WP)
 
 /* A page is pinned for the time of an I/O, or held by a passer-by: be patient,
  * but not for ever. */

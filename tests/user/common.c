@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "common.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "uffd.h"
+
+static const char *test_dir(void)
+{
+	const char *dir = getenv("HM_TEST_DIR");
+
+	return dir ? dir : "/var/tmp";
+}
+
+void file_new(struct file *file, size_t size)
+{
+	snprintf(file->path, sizeof(file->path), "%s/hugemap-test-XXXXXX", test_dir());
+	file->fd = mkstemp(file->path);
+	assert_true(file->fd >= 0);
+	assert_int_equal(ftruncate(file->fd, (off_t)size), 0);
+}
+
+void pattern_fill(void *data, uint64_t seed, size_t offset, size_t size)
+{
+	unsigned char *bytes = data;
+	size_t i;
+
+	for (i = 0; i < size && (offset + i) % 8; i++)
+		bytes[i] = pattern_byte(seed, offset + i);
+	for (; i + 8 <= size; i += 8) {
+		uint64_t word = ((offset + i) / 8 + 1) * 0x9e3779b97f4a7c15ull + seed;
+
+		memcpy(bytes + i, &word, 8);
+	}
+	for (; i < size; i++)
+		bytes[i] = pattern_byte(seed, offset + i);
+}
+
+size_t pattern_differs(const void *data, uint64_t seed, size_t offset, size_t size)
+{
+	const unsigned char *bytes = data;
+	unsigned char expected[4096];
+	size_t at, i;
+
+	for (at = 0; at < size; at += sizeof(expected)) {
+		size_t n = size - at < sizeof(expected) ? size - at : sizeof(expected);
+
+		pattern_fill(expected, seed, offset + at, n);
+		if (!memcmp(bytes + at, expected, n))
+			continue;
+		for (i = 0; bytes[at + i] == expected[i]; i++)
+			;
+		return at + i;
+	}
+	return size;
+}
+
+void file_pattern(struct file *file, size_t size, uint64_t seed)
+{
+	char *buffer = malloc(MB(1));
+	size_t at, n;
+
+	file_new(file, 0);
+	for (at = 0; at < size; at += n) {
+		n = size - at < MB(1) ? size - at : MB(1);
+		pattern_fill(buffer, seed, at, n);
+		assert_int_equal(pwrite(file->fd, buffer, n, (off_t)at), n);
+	}
+	free(buffer);
+}
+
+void file_close(struct file *file)
+{
+	close(file->fd);
+	unlink(file->path);
+}
+
+size_t file_length(const struct file *file)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(file->fd, &st), 0);
+	return (size_t)st.st_size;
+}
+
+unsigned char *file_read(const struct file *file, size_t *size)
+{
+	unsigned char *data;
+	size_t done = 0;
+	ssize_t n;
+
+	*size = file_length(file);
+	data = malloc(*size + 1);
+	while (done < *size) {
+		n = pread(file->fd, data + done, *size - done, (off_t)done);
+		assert_true(n > 0);
+		done += (size_t)n;
+	}
+	return data;
+}
+
+struct hugemap_pool *pool_new_options(const struct hugemap_pool_options *given)
+{
+	struct hugemap_pool_options options = *given;
+	const char *io = getenv("HM_TEST_IO");
+	const char *handlers = getenv("HM_TEST_HANDLERS");
+	struct hugemap_pool *pool;
+
+	options.size = sizeof(options);
+	if (io && !strcmp(io, "threads"))
+		options.io = HUGEMAP_IO_THREADS;
+	if (handlers)
+		options.handlers = (uint32_t)atoi(handlers);
+	ok(hugemap_pool_create(&options, &pool));
+	return pool;
+}
+
+struct hugemap_pool *pool_new(size_t bytes)
+{
+	struct hugemap_pool_options options = { .bytes = bytes };
+
+	return pool_new_options(&options);
+}
+
+void pool_free(struct hugemap_pool *pool)
+{
+	ok(hugemap_pool_destroy(pool));
+}
+
+char *map_range(const struct file *file, off_t offset, size_t length, struct hugemap_pool *pool,
+		enum hugemap_page page, int prot)
+{
+	struct hugemap_options options = {
+		.size = sizeof(options),
+		.pool = pool,
+		.page = page,
+		.engine = HUGEMAP_ENGINE_USER,
+	};
+	char *addr = hugemap_map(file->fd, offset, length, prot, 0, &options);
+
+	ok(hugemap_error(addr));
+	return addr;
+}
+
+char *map_file(const struct file *file, struct hugemap_pool *pool, enum hugemap_page page, int prot)
+{
+	return map_range(file, 0, 0, pool, page, prot);
+}
+
+static _Thread_local sigjmp_buf jump;
+static _Thread_local siginfo_t caught;
+
+static void on_signal(int sig, siginfo_t *info, void *context)
+{
+	(void)sig;
+	(void)context;
+	caught = *info;
+	siglongjmp(jump, 1);
+}
+
+static int signal_of(volatile char *addr, bool write, void **where)
+{
+	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
+	struct sigaction old_bus, old_segv;
+	volatile int sig = 0;
+
+	sigaction(SIGBUS, &action, &old_bus);
+	sigaction(SIGSEGV, &action, &old_segv);
+	if (sigsetjmp(jump, 1)) {
+		sig = caught.si_signo;
+		if (where)
+			*where = caught.si_addr;
+	} else if (write) {
+		*addr = 'w';
+	} else {
+		(void)*addr;
+	}
+	sigaction(SIGBUS, &old_bus, NULL);
+	sigaction(SIGSEGV, &old_segv, NULL);
+	return sig;
+}
+
+int signal_of_read(const volatile char *addr, void **where)
+{
+	return signal_of((volatile char *)(uintptr_t)addr, false, where);
+}
+
+int signal_of_write(volatile char *addr, void **where)
+{
+	return signal_of(addr, true, where);
+}
+
+struct hugemap_stat stat_of(const void *addr)
+{
+	struct hugemap_stat stat = { .size = sizeof(stat) };
+
+	ok(hugemap_stat(addr, &stat));
+	return stat;
+}
+
+void check_ok(long result, const char *what, const char *file, int line)
+{
+	if (result >= 0)
+		return;
+	print_error("%s: %s (%s)\n", what, hugemap_strerror((int)result), hugemap_reason());
+	_assert_true(0, what, file, line);
+}
+
+int run_group(const struct CMUnitTest *tests, size_t n)
+{
+	struct uffd_caps caps;
+	int uffd = uffd_open(&caps);
+
+	if (uffd < 0) {
+		printf("skipped: %s\n", caps.why);
+		return 77;
+	}
+	close(uffd);
+	return _cmocka_run_group_tests("user", tests, n, NULL, NULL);
+}

@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Mapping and reading: what is at which address, and where it ends. */
+#include "common.h"
+
+#include <signal.h>
+
+#define SEED 1
+
+static const enum hugemap_page pages[] = { HUGEMAP_PAGE_2M, HUGEMAP_PAGE_4K };
+
+/* Every kind of length: within a page, a block, and just beside their ends. */
+static const size_t lengths[] = {
+	1,	     100,	  PAGE - 1,	 PAGE,	       PAGE + 1,
+	3 * PAGE,    BLOCK - 1,	  BLOCK,	 BLOCK + 1,    BLOCK + PAGE,
+	2 * BLOCK,   3 * BLOCK - PAGE + 5, 5 * BLOCK, 7 * BLOCK + 12345,
+};
+
+static void test_bytes_are_the_files(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	size_t i, p;
+
+	for (p = 0; p < 2; p++) {
+		for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+			size_t size = lengths[i], end = (size + PAGE - 1) & ~(PAGE - 1), at;
+			struct file file;
+			char *addr;
+
+			file_pattern(&file, size, SEED);
+			addr = map_file(&file, pool, pages[p], PROT_READ);
+			assert_int_equal((uintptr_t)addr % BLOCK, 0);
+			assert_int_equal(pattern_differs(addr, SEED, 0, size), size);
+			for (at = size; at < end; at++)
+				assert_int_equal(addr[at], 0);
+			ok(hugemap_unmap(addr, size));
+			file_close(&file);
+		}
+	}
+	pool_free(pool);
+}
+
+static void test_any_offset_and_length(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	uint64_t random = 42;
+	size_t size = 6 * BLOCK + 777;
+	struct file file;
+	int i;
+
+	file_pattern(&file, size, SEED);
+	for (i = 0; i < 60; i++) {
+		size_t offset = next_random(&random) % size / PAGE * PAGE;
+		size_t length = next_random(&random) % (size - offset) + 1;
+		char *addr = map_range(&file, (off_t)offset, length, pool, pages[i % 2], PROT_READ);
+
+		assert_int_equal(((uintptr_t)addr - offset) % BLOCK, 0);
+		assert_int_equal(pattern_differs(addr, SEED, offset, length), length);
+		ok(hugemap_unmap(addr, length));
+	}
+	file_close(&file);
+	pool_free(pool);
+}
+
+static void test_beyond_the_end_is_sigbus(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	size_t size = BLOCK + 3 * PAGE + 100, p, at;
+	struct file file;
+	void *where;
+
+	file_pattern(&file, size, SEED);
+	for (p = 0; p < 2; p++) {
+		char *addr = map_range(&file, 0, 4 * BLOCK, pool, pages[p], PROT_READ | PROT_WRITE);
+
+		for (at = 4 * PAGE; at < BLOCK; at += 37 * PAGE) {
+			assert_int_equal(signal_of_read(addr + BLOCK + at + 5, &where), SIGBUS);
+			assert_ptr_equal((uintptr_t)where & ~(PAGE - 1), addr + BLOCK + at);
+		}
+		assert_int_equal(signal_of_write(addr + BLOCK + 5 * PAGE, NULL), SIGBUS);
+		assert_int_equal(signal_of_read(addr + 3 * BLOCK, NULL), SIGBUS);
+		assert_int_equal(signal_of_read(addr + BLOCK + 3 * PAGE + 200, NULL), 0);
+		assert_int_equal(pattern_differs(addr, SEED, 0, size), size);
+		ok(hugemap_unmap(addr, 4 * BLOCK));
+		assert_int_equal(file_length(&file), size);
+	}
+	file_close(&file);
+	pool_free(pool);
+}
+
+static void test_pool_smaller_than_the_file(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	size_t size = MB(100) + 5, p;
+	uint64_t random = 7;
+	struct file file;
+	int i;
+
+	file_pattern(&file, size, SEED);
+	for (p = 0; p < 2; p++) {
+		char *addr = map_file(&file, pool, pages[p], PROT_READ);
+
+		assert_int_equal(pattern_differs(addr, SEED, 0, size), size);
+		for (i = 0; i < (p ? 3000 : 200); i++) {
+			size_t at = next_random(&random) % size;
+
+			assert_int_equal((unsigned char)addr[at], pattern_byte(SEED, at));
+		}
+		assert_true(stat_of(addr).evictions > 0);
+		assert_true(stat_of(addr).resident_bytes <= MB(16));
+		ok(hugemap_unmap(addr, size));
+	}
+	file_close(&file);
+	pool_free(pool);
+}
+
+/* Both page sizes, mixed in one pool: frames must change kind and back. */
+static void test_page_sizes_share_a_pool(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(24));
+	size_t size = MB(60);
+	struct file small, huge;
+	char *a, *b;
+	int i;
+
+	file_pattern(&small, size, SEED);
+	file_pattern(&huge, size, SEED + 1);
+	a = map_file(&small, pool, HUGEMAP_PAGE_4K, PROT_READ);
+	b = map_file(&huge, pool, HUGEMAP_PAGE_2M, PROT_READ);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(pattern_differs(a, SEED, 0, size), size);
+		assert_int_equal(pattern_differs(b, SEED + 1, 0, size), size);
+	}
+	assert_true(stat_of(b).huge_pages > 0);
+	ok(hugemap_unmap(a, size));
+	ok(hugemap_unmap(b, size));
+	file_close(&small);
+	file_close(&huge);
+	pool_free(pool);
+}
+
+static bool is_huge_mapped(const char *addr)
+{
+	FILE *smaps = fopen("/proc/self/smaps", "r");
+	char line[256];
+	bool inside = false;
+	unsigned long start, end, kb = 0;
+
+	while (fgets(line, sizeof(line), smaps)) {
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+			inside = start <= (uintptr_t)addr && (uintptr_t)addr < end;
+		else if (inside && sscanf(line, "AnonHugePages: %lu kB", &kb) == 1)
+			break;
+	}
+	fclose(smaps);
+	return kb >= 2048;
+}
+
+static void test_huge_pages_are_huge(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	struct file file;
+	char *addr;
+
+	file_pattern(&file, 3 * BLOCK, SEED);
+	addr = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ);
+	(void)*(volatile char *)addr;
+	(void)*(volatile char *)(addr + BLOCK);
+	assert_true(is_huge_mapped(addr));
+	assert_true(stat_of(addr).huge_pages >= 2);
+	ok(hugemap_unmap(addr, 3 * BLOCK));
+	file_close(&file);
+	pool_free(pool);
+}
+
+static void test_system_calls_touch_it(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	size_t size = 3 * BLOCK + 100, p;
+	struct file file, other;
+	char buffer[PAGE];
+	int pipes[2];
+
+	file_pattern(&file, size, SEED);
+	file_new(&other, 0);
+	assert_int_equal(pipe(pipes), 0);
+	for (p = 0; p < 2; p++) {
+		char *addr = map_file(&file, pool, pages[p], PROT_READ | PROT_WRITE);
+
+		/* from it: blocks that were never touched */
+		assert_int_equal(write(pipes[1], addr + BLOCK + 10, PAGE), PAGE);
+		assert_int_equal(read(pipes[0], buffer, PAGE), PAGE);
+		assert_int_equal(pattern_differs(buffer, SEED, BLOCK + 10, PAGE), PAGE);
+		assert_int_equal(pwrite(other.fd, addr, size, 0), size);
+		/* into it */
+		assert_int_equal(pread(other.fd, addr + 2 * BLOCK, PAGE, 100), PAGE);
+		assert_int_equal(pattern_differs(addr + 2 * BLOCK, SEED, 100, PAGE), PAGE);
+		pattern_fill(addr + 2 * BLOCK, SEED, 2 * BLOCK, PAGE);
+		/* beyond the end: an error, not a signal */
+		assert_int_equal(pread(other.fd, addr + 3 * BLOCK + PAGE, PAGE, 0), -1);
+		assert_int_equal(errno, EFAULT);
+		ok(hugemap_unmap(addr, size));
+	}
+	file_close(&other);
+	file_close(&file);
+	pool_free(pool);
+}
+
+static void test_read_only_stays_so(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	size_t size = 2 * BLOCK + 50, p, n;
+	struct file file;
+	unsigned char *now;
+	void *where;
+	int zero = open("/dev/zero", O_RDONLY);
+
+	file_pattern(&file, size, SEED);
+	for (p = 0; p < 2; p++) {
+		char *addr = map_file(&file, pool, pages[p], PROT_READ);
+
+		assert_int_equal(signal_of_write(addr + 100, &where), SIGSEGV);
+		assert_ptr_equal((uintptr_t)where & ~(PAGE - 1), addr);
+		(void)*(volatile char *)(addr + BLOCK);
+		assert_int_equal(signal_of_write(addr + BLOCK + 7, NULL), SIGSEGV);
+		assert_int_equal(read(zero, addr + BLOCK, 10), -1);
+		assert_int_equal(errno, EFAULT);
+		eventually(signal_of_read(addr + BLOCK, NULL) == 0);
+		assert_int_equal(pattern_differs(addr, SEED, 0, size), size);
+		ok(hugemap_unmap(addr, size));
+	}
+	now = file_read(&file, &n);
+	assert_int_equal(pattern_differs(now, SEED, 0, n), size);
+	free(now);
+	close(zero);
+	file_close(&file);
+	pool_free(pool);
+}
+
+static void test_holes_are_not_read(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	struct hugemap_stat stat;
+	struct file file;
+	size_t at;
+	char *addr;
+
+	file_new(&file, 8 * BLOCK);
+	assert_int_equal(pwrite(file.fd, "x", 1, 3 * BLOCK + 5), 1);
+	addr = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ);
+	for (at = 0; at < 8 * BLOCK; at++)
+		assert_int_equal(addr[at], at == 3 * BLOCK + 5 ? 'x' : 0);
+	stat = stat_of(addr);
+	assert_int_equal(stat.read_bytes, BLOCK);
+	ok(hugemap_unmap(addr, 8 * BLOCK));
+	file_close(&file);
+	pool_free(pool);
+}
+
+static void test_streams_are_read_ahead(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(64));
+	size_t size = MB(200), p;
+	struct hugemap_stat before, after;
+	uint64_t random = 3;
+	struct file file, sparse;
+	int i;
+
+	file_pattern(&file, size, SEED);
+	file_new(&sparse, MB(16384));
+	for (p = 0; p < 2; p++) {
+		char *addr = map_file(&file, pool, pages[p], PROT_READ);
+
+		before = stat_of(addr);
+		assert_int_equal(pattern_differs(addr, SEED, 0, size), size);
+		after = stat_of(addr);
+		/* All but the first few units came in ahead of the reader. */
+		assert_true(after.fills - before.fills < 16);
+		assert_true(after.ahead_used - before.ahead_used >
+			    (p ? size / PAGE : size / BLOCK) - 16);
+		ok(hugemap_unmap(addr, size));
+
+		addr = map_file(&sparse, pool, pages[p], PROT_READ);
+		before = stat_of(addr);
+		for (i = 0; i < 200; i++)
+			(void)*(volatile char *)(addr + next_random(&random) % MB(16384));
+		assert_int_equal(stat_of(addr).ahead, before.ahead);
+		ok(hugemap_unmap(addr, MB(16384)));
+	}
+	file_close(&sparse);
+	file_close(&file);
+	pool_free(pool);
+}
+
+static void test_advice(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(64));
+	size_t size = MB(40);
+	struct hugemap_stat stat;
+	struct file file;
+	char *addr;
+
+	file_pattern(&file, size, SEED);
+	addr = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ);
+	ok(hugemap_advise(addr, size, HUGEMAP_ADVICE_RANDOM));
+	assert_int_equal(pattern_differs(addr, SEED, 0, MB(16)), MB(16));
+	assert_int_equal(stat_of(addr).ahead, 0);
+	ok(hugemap_advise(addr, size, HUGEMAP_ADVICE_DONTNEED));
+	assert_int_equal(stat_of(addr).resident_bytes, 0);
+	ok(hugemap_advise(addr, size, HUGEMAP_ADVICE_SEQUENTIAL));
+	(void)*(volatile char *)(addr + MB(20));
+	eventually(stat_of(addr).ahead > 0);
+	ok(hugemap_advise(addr, size, HUGEMAP_ADVICE_DONTNEED));
+	ok(hugemap_advise(addr, size, HUGEMAP_ADVICE_NORMAL));
+	ok(hugemap_advise(addr, MB(10), HUGEMAP_ADVICE_WILLNEED));
+	eventually(stat_of(addr).resident_bytes >= MB(10));
+	ok(hugemap_advise(addr, size, HUGEMAP_ADVICE_DONTNEED));
+	ok(hugemap_prefetch(addr, MB(10)));
+	stat = stat_of(addr);
+	assert_true(stat.resident_bytes >= MB(10));
+	assert_int_equal(pattern_differs(addr, SEED, 0, MB(10)), MB(10));
+	assert_int_equal(stat_of(addr).fills, stat.fills);
+	assert_int_equal(hugemap_advise(addr, size, (enum hugemap_advice)99), -EINVAL);
+	assert_int_equal(hugemap_advise(&stat, 1, HUGEMAP_ADVICE_NORMAL), -EINVAL);
+	ok(hugemap_unmap(addr, size));
+	file_close(&file);
+	pool_free(pool);
+}
+
+/* A scan must not push out what is used again and again. */
+static void test_priority_and_scans(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(128));
+	struct hugemap_stat before, after;
+	struct file hot, scan;
+	char *a, *b;
+	size_t at;
+	int i;
+
+	file_pattern(&hot, MB(20), SEED);
+	file_pattern(&scan, MB(300), SEED);
+	a = map_file(&hot, pool, HUGEMAP_PAGE_2M, PROT_READ);
+	ok(hugemap_advise(a, MB(20), HUGEMAP_ADVICE_PRIORITY_HIGH));
+	b = map_file(&scan, pool, HUGEMAP_PAGE_2M, PROT_READ);
+	ok(hugemap_advise(b, MB(300), HUGEMAP_ADVICE_PRIORITY_LOW));
+	assert_int_equal(pattern_differs(a, SEED, 0, MB(20)), MB(20));
+	before = stat_of(a);
+	for (i = 0; i < 2; i++) {
+		for (at = 0; at < MB(300); at += BLOCK)
+			(void)*(volatile char *)(b + at);
+	}
+	after = stat_of(a);
+	assert_true(after.evictions - before.evictions > 100);
+	before = after;
+	assert_int_equal(pattern_differs(a, SEED, 0, MB(20)), MB(20));
+	assert_int_equal(stat_of(a).read_bytes, before.read_bytes);
+	ok(hugemap_unmap(a, MB(20)));
+	ok(hugemap_unmap(b, MB(300)));
+	file_close(&hot);
+	file_close(&scan);
+	pool_free(pool);
+}
+
+static void test_many_mappings_of_a_file(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	size_t size = 4 * BLOCK;
+	struct file file;
+	char *a, *b, *c;
+	size_t i;
+
+	file_pattern(&file, size, SEED);
+	a = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ | PROT_WRITE);
+	b = map_range(&file, BLOCK + PAGE, 2 * BLOCK, pool, HUGEMAP_PAGE_2M, PROT_READ);
+	c = map_file(&file, pool, HUGEMAP_PAGE_4K, PROT_READ | PROT_WRITE);
+	for (i = 0; i < 300; i++) {
+		size_t at = BLOCK + PAGE + i * 7919 % (2 * BLOCK);
+
+		a[at] = (char)i;
+		assert_int_equal(b[at - BLOCK - PAGE], (char)i);
+		assert_int_equal(c[at], (char)i);
+		c[at] = (char)(i + 1);
+		assert_int_equal(a[at], (char)(i + 1));
+		assert_int_equal(b[at - BLOCK - PAGE], (char)(i + 1));
+	}
+	ok(hugemap_unmap(a, size));
+	assert_int_equal(c[BLOCK + PAGE + 299 * 7919 % (2 * BLOCK)], (char)300);
+	ok(hugemap_unmap(b, 2 * BLOCK));
+	ok(hugemap_unmap(c, size));
+	file_close(&file);
+	pool_free(pool);
+}
+
+static void test_refusals(void **state)
+{
+	struct hugemap_options options = { .size = sizeof(options) };
+	struct hugemap_stat stat = { .size = sizeof(stat) };
+	struct hugemap_pool_options pool_options = { .size = sizeof(pool_options) };
+	struct hugemap_pool *pool = pool_new(MB(16)), *none;
+	struct file file;
+	int read_only, write_only, fds[2];
+	char *addr;
+
+	file_pattern(&file, 2 * BLOCK, SEED);
+	read_only = open(file.path, O_RDONLY);
+	write_only = open(file.path, O_WRONLY);
+	assert_int_equal(pipe(fds), 0);
+	options.pool = pool;
+
+#define REFUSED(err, ...) assert_int_equal(hugemap_error(hugemap_map(__VA_ARGS__)), err)
+	REFUSED(-EBADF, -1, 0, PAGE, PROT_READ, 0, &options);
+	REFUSED(-EACCES, write_only, 0, PAGE, PROT_READ, 0, &options);
+	REFUSED(-EACCES, read_only, 0, PAGE, PROT_READ | PROT_WRITE, 0, &options);
+	REFUSED(-EINVAL, file.fd, 100, PAGE, PROT_READ, 0, &options);
+	REFUSED(-EINVAL, file.fd, -4096, PAGE, PROT_READ, 0, &options);
+	REFUSED(-EINVAL, file.fd, 0, PAGE, PROT_READ | PROT_EXEC, 0, &options);
+	REFUSED(-EINVAL, file.fd, 0, PAGE, PROT_WRITE, 0, &options);
+	REFUSED(-EINVAL, file.fd, 0, PAGE, PROT_READ, 0x80, &options);
+	REFUSED(-EINVAL, file.fd, 2 * BLOCK, 0, PROT_READ, 0, &options);
+	REFUSED(-EOVERFLOW, file.fd, 0, SIZE_MAX / 2, PROT_READ, 0, &options);
+	REFUSED(-ENODEV, fds[0], 0, PAGE, PROT_READ, 0, &options);
+	options.size = 3;
+	REFUSED(-EINVAL, file.fd, 0, PAGE, PROT_READ, 0, &options);
+	options.size = sizeof(options);
+	options.page = (enum hugemap_page)7;
+	REFUSED(-EINVAL, file.fd, 0, PAGE, PROT_READ, 0, &options);
+	options.page = HUGEMAP_PAGE_2M;
+	assert_true(strlen(hugemap_reason()) > 10);
+
+	addr = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ);
+	assert_int_equal(hugemap_unmap(addr + 1, PAGE), -EINVAL);
+	assert_int_equal(hugemap_unmap(addr, 0), -EINVAL);
+	assert_int_equal(hugemap_unmap((char *)&options - (uintptr_t)&options % PAGE, PAGE),
+			 -EINVAL);
+	assert_int_equal(hugemap_sync(addr, PAGE, MS_SYNC | MS_ASYNC), -EINVAL);
+	assert_int_equal(hugemap_sync(addr, PAGE, 1 << 20), -EINVAL);
+	assert_int_equal(hugemap_sync(addr + 8, PAGE, MS_SYNC), -EINVAL);
+	stat.size = 5;
+	assert_int_equal(hugemap_stat(addr, &stat), -EINVAL);
+	stat.size = sizeof(stat);
+	assert_int_equal(hugemap_stat(&stat, &stat), -EINVAL);
+	assert_int_equal(hugemap_pool_destroy(pool), -EBUSY);
+	assert_int_equal(hugemap_pread(file.fd, &stat, 1, -1), -EINVAL);
+	assert_int_equal(hugemap_truncate(file.fd, -1), -EINVAL);
+	assert_int_equal(hugemap_punch(file.fd, 0, 0), -EINVAL);
+
+	pool_options.bytes = MB(2);
+	assert_int_equal(hugemap_pool_create(&pool_options, &none), -EINVAL);
+	pool_options.bytes = 1ull << 50;
+	assert_int_equal(hugemap_pool_create(&pool_options, &none), -ENOMEM);
+	pool_options.bytes = MB(16);
+	pool_options.queue_depth = 3;
+	assert_int_equal(hugemap_pool_create(&pool_options, &none), -EINVAL);
+	pool_options.queue_depth = 0;
+	pool_options.dirty_ratio = 99;
+	assert_int_equal(hugemap_pool_create(&pool_options, &none), -EINVAL);
+	assert_true(strlen(hugemap_reason()) > 10);
+
+	ok(hugemap_unmap(addr, 2 * BLOCK));
+	close(read_only);
+	close(write_only);
+	close(fds[0]);
+	close(fds[1]);
+	file_close(&file);
+	pool_free(pool);
+}
+
+static void test_errors_have_sentences(void **state)
+{
+	static const int errors[] = { EACCES, EBADF,  EBUSY,  EINVAL, EIO,	 ENODEV, ENOENT,
+				      ENOMEM, ENOSPC, ENOSYS, EPERM,  EOPNOTSUPP };
+	size_t i;
+
+	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		assert_true(strlen(hugemap_strerror(errors[i])) > 20);
+		assert_string_equal(hugemap_strerror(errors[i]), hugemap_strerror(-errors[i]));
+		assert_string_not_equal(hugemap_strerror(errors[i]), hugemap_strerror(12345));
+	}
+	assert_string_equal(hugemap_strerror(0), "success");
+	assert_non_null(strchr(hugemap_version(), '.'));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bytes_are_the_files),
+		cmocka_unit_test(test_any_offset_and_length),
+		cmocka_unit_test(test_beyond_the_end_is_sigbus),
+		cmocka_unit_test(test_pool_smaller_than_the_file),
+		cmocka_unit_test(test_page_sizes_share_a_pool),
+		cmocka_unit_test(test_huge_pages_are_huge),
+		cmocka_unit_test(test_system_calls_touch_it),
+		cmocka_unit_test(test_read_only_stays_so),
+		cmocka_unit_test(test_holes_are_not_read),
+		cmocka_unit_test(test_streams_are_read_ahead),
+		cmocka_unit_test(test_advice),
+		cmocka_unit_test(test_priority_and_scans),
+		cmocka_unit_test(test_many_mappings_of_a_file),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_errors_have_sentences),
+	};
+
+	return RUN(tests);
+}
