@@ -135,16 +135,18 @@ void *hugemap_map(int fd, off_t offset, size_t length, int prot, int flags,
 
 /* --- ranges of mappings --------------------------------------------------------- */
 
-/* The pool that an address is mapped through, or NULL. */
-static struct pool *find_pool(const void *addr)
+/* A pool that has something mapped in a range, or NULL. */
+static struct pool *find_pool(const char *start, const char *end)
 {
+	struct mapping *map;
 	struct pool *pool;
 	bool found = false;
 
 	pthread_mutex_lock(&pools_lock);
 	for (pool = pools; pool; pool = pool->next) {
 		pthread_rwlock_rdlock(&pool->maps_lock);
-		found = map_find(pool, addr);
+		map = map_find_next(pool, start);
+		found = map && map->asked < end;
 		pthread_rwlock_unlock(&pool->maps_lock);
 		if (found)
 			break;
@@ -174,16 +176,23 @@ int hugemap_unmap(void *addr, size_t length)
 {
 	char *start, *end;
 	struct pool *pool;
-	int err;
+	bool found = false;
+	int err, first_err;
 
 	reason_clear();
 	err = check_range(addr, length, &start, &end);
 	if (err)
 		return err;
-	if (kernel_covers(start))
-		return kernel_unmap(start, end);
-	pool = find_pool(start);
-	return pool ? mapping_unmap(pool, start, end) : not_mapped();
+	first_err = kernel_unmap(start, end, &found);
+	/* A pool with mappings cannot go away meanwhile. */
+	while ((pool = find_pool(start, end))) {
+		err = mapping_unmap(pool, start, end, &found);
+		if (err && !first_err)
+			first_err = err;
+		if (err == -ENOMEM)
+			break;
+	}
+	return found ? first_err : not_mapped();
 }
 
 /* A part of a range that lies in one mapping. */
@@ -267,7 +276,7 @@ int hugemap_sync(void *addr, size_t length, int flags)
 		return fail(-EINVAL, "flags must be MS_SYNC or MS_ASYNC");
 	if (kernel_covers(start))
 		return msync(start, (size_t)(end - start), flags) < 0 ? -errno : 0;
-	pool = find_pool(start);
+	pool = find_pool(start, start + 1);
 	if (!pool)
 		return not_mapped();
 	while (start < end) {
@@ -370,7 +379,7 @@ int hugemap_advise(void *addr, size_t length, enum hugemap_advice advice)
 		return fail(-EINVAL, "the advice is not one of enum hugemap_advice");
 	if (kernel_covers(start))
 		return kernel_advise(start, end, advice);
-	pool = find_pool(start);
+	pool = find_pool(start, start + 1);
 	if (!pool)
 		return not_mapped();
 	while (start < end) {
@@ -410,7 +419,7 @@ int hugemap_prefetch(void *addr, size_t length)
 		return err;
 	if (kernel_covers(start))
 		return populate(start, end);
-	pool = find_pool(start);
+	pool = find_pool(start, start + 1);
 	if (!pool)
 		return not_mapped();
 	if ((size_t)(end - start) > pool->slots_bytes / 4 * 3)
@@ -521,7 +530,7 @@ int hugemap_stat(const void *addr, struct hugemap_stat *stat)
 	if (addr && kernel_covers(addr))
 		return kernel_stat(addr, stat);
 	if (addr)
-		pool = find_pool(addr);
+		pool = find_pool(addr, (const char *)addr + 1);
 	if (!pool)
 		return addr ? not_mapped() : fail(-ENOENT, "nothing has been mapped yet");
 	pthread_rwlock_rdlock(&pool->maps_lock);

@@ -101,6 +101,7 @@ struct pool {
 	struct handler *handlers;
 	u32 nhandlers;
 	atomic_uint next_handler;
+	atomic_bool pressed; /* a fault waits for clean frames */
 
 	struct stats *stats; /* shared with `hugemap stat`; see stats.h */
 	int stats_fd;
@@ -159,6 +160,7 @@ struct mapping {
 struct pending {
 	uintptr_t addr;
 	bool write;
+	bool missing; /* not only protected */
 	u64 arrived_ns;
 };
 
@@ -213,9 +215,9 @@ struct handler {
 	} poisoned[MAX_POISONED]; /* to be undone; see trap.c */
 	u32 npoisoned;
 	u32 wb_ops; /* background write-back under way */
-	bool wb_pressed; /* faults wait for clean frames */
 	bool reclaim[HM_KINDS]; /* free frames are few */
 	bool again; /* there is more to do: do not wait */
+	size_t zeroed; /* bytes, in this round */
 	bool faults_left; /* the last read did not get them all */
 	u64 now_ms, published_ms;
 	bool resizing; /* a store's new size is not settled yet */
@@ -250,6 +252,10 @@ u64 clock_ns(void);
 pthread_mutex_t *block_lock(struct store *store, u64 pgoff);
 int page_install(struct mapping *map, const struct hm_unit *first, u32 count, bool protect);
 int page_remove(struct pool *pool, const struct hm_unit *first, u32 count, u32 *removed);
+bool page_is_mapped(struct pool *pool, enum hm_state state, const struct hm_unit *unit,
+		    const struct mapping *map);
+bool page_present(const struct mapping *map, const struct hm_unit *unit);
+void page_zapped(struct mapping *map, const struct hm_unit *unit);
 bool page_must_protect(const struct mapping *map, const struct hm_unit *unit);
 int page_protect(struct mapping *map, u64 pgoff, u32 npages);
 int page_unprotect(struct mapping *map, const struct hm_unit *unit);
@@ -260,10 +266,19 @@ char *page_data(struct pool *pool, const struct hm_unit *unit);
 struct mapping *page_mapping(struct pool *pool, const struct hm_unit *unit);
 void page_wake(struct store *store, u64 pgoff, u32 npages); /* no lock needed */
 
+/* What became of a fault. */
+enum served {
+	SERVED,
+	SERVE_LATER, /* try again */
+	SERVE_NO_FRAME, /* try again if a frame can be freed now */
+	SERVE_LOST, /* the data is gone */
+};
+
 /* --- fault.c: what a fault needs; around.c: what is mapped beside it --- */
 void fault_read_all(struct handler *h);
 void fault_retry_pending(struct handler *h);
-bool fault_serve_hit(struct mapping *map, const struct hm_unit *unit, bool write);
+enum served fault_serve_hit(struct mapping *map, const struct hm_unit *unit, bool write,
+			    bool missing);
 void fault_lost(struct store *store, const struct hm_unit *unit);
 void fault_done(struct handler *h, u64 arrived_ns);
 void around_map(struct handler *h, struct mapping *map, u64 pgoff);
@@ -308,6 +323,7 @@ u64 store_file_size(const struct store *store);
 int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind);
 u32 map_access(const struct mapping *map, u64 pgoff);
 struct mapping *map_find(struct pool *pool, const void *addr); /* maps_lock held */
+struct mapping *map_find_next(struct pool *pool, const void *addr); /* the same */
 struct mapping *map_by_id(struct pool *pool, u64 id); /* maps_lock held */
 int map_insert(struct pool *pool, struct mapping *map);
 void map_remove(struct pool *pool, struct mapping *map);
@@ -325,7 +341,7 @@ void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int
 		     const struct hugemap_options *options);
 void mapping_free(struct mapping *map);
 bool mapping_take_out(struct pool *pool, struct mapping *map, u64 pos, u64 end);
-int mapping_unmap(struct pool *pool, char *start, char *end);
+int mapping_unmap(struct pool *pool, char *start, char *end, bool *found);
 
 /* --- access.c --- */
 ssize_t access_read(struct store *store, int fd, char *buffer, size_t count, u64 offset);
@@ -347,7 +363,7 @@ bool kernel_covers(const void *addr);
 int kernel_add(char *start, char *end, const char *why);
 void kernel_lock(void);
 void kernel_unlock(void);
-int kernel_unmap(char *start, char *end);
+int kernel_unmap(char *start, char *end, bool *found);
 int kernel_advise(char *start, char *end, enum hugemap_advice advice);
 int kernel_stat(const void *addr, struct hugemap_stat *stat);
 
@@ -380,9 +396,10 @@ static inline char *map_addr(const struct mapping *map, u64 pgoff)
 	return map->start + ((s64)(pgoff - map->pgoff) << HM_PAGE_SHIFT);
 }
 
+/* The store's page at an address (perhaps outside of the mapping). */
 static inline u64 map_pgoff(const struct mapping *map, uintptr_t addr)
 {
-	return map->pgoff + ((addr - (uintptr_t)map->start) >> HM_PAGE_SHIFT);
+	return map->pgoff + (u64)((s64)(addr - (uintptr_t)map->start) >> HM_PAGE_SHIFT);
 }
 
 static inline u64 map_end_pgoff(const struct mapping *map)

@@ -39,51 +39,81 @@ void fault_lost(struct store *store, const struct hm_unit *unit)
 }
 
 /*
+ * A page is missing where its unit is mapped: zapped by the program, unless the
+ * message is old. While it is being written, it is left to the writer, which
+ * may be the one who touches it.
+ */
+static enum served serve_missing(struct mapping *map, const struct hm_unit *unit)
+{
+	struct store *store = map->store;
+	struct hm_unit now;
+
+	if (!page_present(map, unit)) {
+		if (hm_peek(store->core, unit->pgoff, &now) == HM_WRITING)
+			return SERVE_LOST;
+		page_zapped(map, unit);
+		fault_lost(store, unit);
+	}
+	uffd_wake(store->pool->uffd, map_addr(map, unit->pgoff), unit_bytes(unit));
+	return SERVED;
+}
+
+/* Take a unit from the mapping that it is in, for another one. */
+static enum served take_over(struct store *store, const struct hm_unit *unit)
+{
+	struct hm_unit now;
+	u32 removed;
+
+	/* It may be being written from where it is. */
+	if (hm_peek(store->core, unit->pgoff, &now) == HM_WRITING)
+		return SERVE_LATER;
+	switch (page_remove(store->pool, unit, 1, &removed)) {
+	case 0:
+		return SERVED;
+	case -EBUSY:
+		return SERVE_LATER;
+	default:
+		return SERVE_LOST;
+	}
+}
+
+/*
  * Map a unit that is cached, or allow stores to it, and wake who waits. The
  * block lock is held, and hm_fault() has said HM_HIT under it (or the unit was
- * filled under it).
- *
- * Return: false if it cannot be done now: somebody has pinned the unit's pages.
+ * filled under it). @missing: the fault was for a page that is not there.
  */
-bool fault_serve_hit(struct mapping *map, const struct hm_unit *unit, bool write)
+enum served fault_serve_hit(struct mapping *map, const struct hm_unit *unit, bool write,
+			    bool missing)
 {
 	struct store *store = map->store;
 	struct mapping *at = page_mapping(store->pool, unit);
-	struct hm_unit now;
-	u32 removed;
+	enum served served;
 	int err;
 
-	if (at == map) {
-		if (write)
-			page_unprotect(map, unit);
-		else
-			uffd_wake(store->pool->uffd, map_addr(map, unit->pgoff), unit_bytes(unit));
-		return true;
+	if (at == map && write && !missing) {
+		page_unprotect(map, unit);
+		return SERVED;
 	}
+	if (at == map)
+		return serve_missing(map, unit);
 	if (at) {
-		/* Mapped elsewhere: it moves here, unless it is being written
-		 * from where it is. */
-		if (hm_peek(store->core, unit->pgoff, &now) == HM_WRITING)
-			return false;
-		err = page_remove(store->pool, unit, 1, &removed);
-		if (err == -EBUSY)
-			return false;
-		if (err == -ENOENT) {
-			fault_lost(store, unit);
-			return true;
-		}
+		served = take_over(store, unit);
+		if (served == SERVE_LOST)
+			fault_lost(store, unit); /* and fault again */
+		if (served != SERVED)
+			return SERVE_LATER;
 	}
 	err = page_install(map, unit, 1, page_must_protect(map, unit));
 	if (err != -ENOENT)
-		return !err;
+		return err ? SERVE_LATER : SERVED;
 	/* The program has unmapped it itself: let the thread find out. */
 	uffd_wake(store->pool->uffd, map_addr(map, unit->pgoff), unit_bytes(unit));
-	return true;
+	return SERVED;
 }
 
 /* A miss: start to read, or fill with zeros. The block lock is held. */
-static bool serve_miss(struct handler *h, struct mapping *map, enum hm_outcome outcome,
-		       struct hm_unit *unit, bool write, u64 arrived_ns)
+static enum served serve_miss(struct handler *h, struct mapping *map, enum hm_outcome outcome,
+			      struct hm_unit *unit, bool write, u64 arrived_ns)
 {
 	struct store *store = map->store;
 
@@ -95,16 +125,16 @@ static bool serve_miss(struct handler *h, struct mapping *map, enum hm_outcome o
 	}
 	if (outcome == HM_FILL) {
 		if (!fill_start(h, map, unit, true, write, arrived_ns))
-			return true;
+			return SERVED;
 		if (hm_fill_cancel(unit))
 			page_wake(store, unit->pgoff, unit->npages);
-		return false;
+		return SERVE_LATER;
 	}
 	fill_zero(map, unit);
 	if (hm_fill_done(unit, 0, write ? HM_FILL_DIRTY : 0))
 		page_wake(store, unit->pgoff, unit->npages);
 	fault_done(h, arrived_ns);
-	return fault_serve_hit(map, unit, write);
+	return fault_serve_hit(map, unit, write, false);
 }
 
 /* The rest of the block that holds the end of the file comes in with one read:
@@ -141,71 +171,82 @@ static void take_hints(struct handler *h, struct mapping *map, const struct hm_u
 }
 
 /* Nothing is there: has the file grown? */
-static bool beyond(struct handler *h, struct mapping *map, uintptr_t addr)
+static enum served beyond(struct handler *h, struct mapping *map, uintptr_t addr)
 {
 	if (store_file_size(map->store) > hm_store_size(map->store->core)) {
 		resize_noticed(map->store);
-		return false;
+		return SERVE_LATER;
 	}
 	trap_bus(h, map, addr, true);
-	return true;
+	return SERVED;
 }
 
-enum served {
-	SERVED,
-	WAIT, /* try again later */
-	NO_FRAME, /* try again if a frame can be freed now */
-};
-
-static enum served serve(struct handler *h, struct mapping *map, uintptr_t addr, bool write,
-			 u64 arrived_ns, enum hm_kind *kind)
+/* Ask the core, and carry out its answer, under the block lock. */
+static enum served serve_locked(struct handler *h, struct mapping *map, const struct pending *fault,
+				u32 access, enum hm_outcome *outcome, struct hm_unit *unit)
 {
 	struct store *store = map->store;
-	u64 pgoff = map_pgoff(map, addr);
-	u32 access = map_access(map, pgoff) | (write ? HM_ACCESS_WRITE : 0);
-	pthread_mutex_t *lock = block_lock(store, pgoff);
-	struct hm_unit unit = { .npages = 1 };
-	enum hm_outcome outcome;
-	bool served = true;
+	u64 pgoff = map_pgoff(map, fault->addr);
+	enum served served = SERVED;
 
-	pthread_mutex_lock(lock);
 	do {
-		outcome = hm_fault(store->core, pgoff, access, &unit);
-	} while (outcome == HM_NO_NODE &&
-		 !store_add_node(store, pgoff, (enum hm_node_kind)unit.err));
-	switch (outcome) {
+		*outcome = hm_fault(store->core, pgoff, access, unit);
+	} while (*outcome == HM_NO_NODE &&
+		 !store_add_node(store, pgoff, (enum hm_node_kind)unit->err));
+	switch (*outcome) {
 	case HM_HIT:
-		served = fault_serve_hit(map, &unit, write);
-		if (served)
-			fault_done(h, arrived_ns);
+		served = fault_serve_hit(map, unit, fault->write, fault->missing);
+		if (served == SERVED)
+			fault_done(h, fault->arrived_ns);
 		break;
 	case HM_FILL:
 	case HM_ZERO:
-		served = serve_miss(h, map, outcome, &unit, write, arrived_ns);
-		break;
+		return serve_miss(h, map, *outcome, unit, fault->write, fault->arrived_ns);
 	case HM_BUSY: /* who fills or evicts it wakes the thread */
 		break;
 	case HM_NO_FRAME:
+		return SERVE_NO_FRAME;
 	case HM_NO_NODE:
-		served = false;
-		break;
+		return SERVE_LATER;
 	case HM_ERROR:
-		trap_bus(h, map, addr, false);
+		served = SERVE_LOST;
 		break;
 	case HM_BEYOND:
-		served = beyond(h, map, addr);
-		break;
+		return beyond(h, map, fault->addr);
 	}
+	if (served != SERVE_LOST)
+		return served;
+	trap_bus(h, map, fault->addr, false);
+	return SERVED;
+}
+
+static enum served serve(struct handler *h, struct mapping *map, const struct pending *fault,
+			 enum hm_kind *kind)
+{
+	u64 pgoff = map_pgoff(map, fault->addr);
+	u32 access = map_access(map, pgoff) | (fault->write ? HM_ACCESS_WRITE : 0);
+	pthread_mutex_t *lock = block_lock(map->store, pgoff);
+	struct hm_unit unit = { .npages = 1 };
+	enum hm_outcome outcome;
+	enum served served;
+
+	pthread_mutex_lock(lock);
+	served = serve_locked(h, map, fault, access, &outcome, &unit);
 	pthread_mutex_unlock(lock);
 	*kind = unit.npages == 1 ? HM_BASE : HM_HUGE;
-	if (outcome == HM_NO_FRAME)
-		return NO_FRAME;
-	if (outcome == HM_BEYOND)
-		return served ? SERVED : WAIT;
+	if (outcome == HM_NO_FRAME || outcome == HM_BEYOND)
+		return served;
 	take_hints(h, map, &unit, pgoff, access);
-	if (outcome == HM_HIT && served && !write && !atomic_load(&map->random))
+	if (outcome == HM_HIT && served == SERVED && !fault->write && !atomic_load(&map->random))
 		around_map(h, map, unit.pgoff + unit.npages);
-	return served ? SERVED : WAIT;
+	return served;
+}
+
+/* A fault waits for clean frames: handler 0 writes, whatever the dirty share. */
+static void press(struct handler *h)
+{
+	if (!atomic_exchange(&h->pool->pressed, true) && h->index)
+		handler_kick(&h->pool->handlers[0]);
 }
 
 /*
@@ -249,20 +290,21 @@ static bool serve_address(struct handler *h, const struct pending *fault)
 
 		if (atomic_load(&map->store->resizing))
 			return false;
-		switch (serve(h, map, fault->addr, fault->write, fault->arrived_ns, &kind)) {
+		switch (serve(h, map, fault, &kind)) {
 		case SERVED:
+		case SERVE_LOST:
 			return true;
-		case WAIT:
+		case SERVE_LATER:
 			return false;
-		case NO_FRAME:
+		case SERVE_NO_FRAME:
 			h->reclaim[kind] = true;
-			if (!evict_some(h, kind)) {
-				h->wb_pressed = true;
-				if (!hopeless(h, fault))
-					return false;
-				trap_bus(h, map, fault->addr, false);
-				return true;
-			}
+			if (evict_some(h, kind))
+				break;
+			press(h);
+			if (!hopeless(h, fault))
+				return false;
+			trap_bus(h, map, fault->addr, false);
+			return true;
 		}
 	}
 	return false;
@@ -295,6 +337,7 @@ void fault_read_all(struct handler *h)
 		struct pending fault = {
 			.addr = (uintptr_t)msgs[i].arg.pagefault.address,
 			.write = flags & (UFFD_PAGEFAULT_FLAG_WRITE | UFFD_PAGEFAULT_FLAG_WP),
+			.missing = !(flags & UFFD_PAGEFAULT_FLAG_WP),
 			.arrived_ns = now,
 		};
 

@@ -156,7 +156,7 @@ static void finish_demand(struct handler *h, struct io_op *op, struct mapping *m
 	if (!err && op->demand_write)
 		flags |= HM_FILL_DIRTY;
 	waited = hm_fill_done(&unit, err, flags);
-	served = map && !err && fault_serve_hit(map, &unit, op->demand_write);
+	served = map && !err && fault_serve_hit(map, &unit, op->demand_write, false) == SERVED;
 	if (waited || !served)
 		page_wake(op->store, unit.pgoff, unit.npages);
 	hm_hist_record(&h->pool->stats->fault_ns, clock_ns() - op->start_ns);

@@ -66,10 +66,10 @@ static void work(struct handler *h, u32 events)
 	sync_run(h);
 	stream_run_jobs(h);
 	evict_background(h);
-	if (h->index == 0)
-		write_background(h);
 	if (h->npending)
 		fault_retry_pending(h);
+	if (h->index == 0)
+		write_background(h);
 	if (h->npoisoned)
 		trap_heal(h);
 	fill_flush(h);
@@ -97,6 +97,7 @@ static void run(struct handler *h)
 	while (!atomic_load(&pool->stopping) || h->io.nfree < h->io.depth) {
 		h->now_ms = clock_ns() / 1000000;
 		h->again = false;
+		h->zeroed = 0;
 		if (h->index == 0) {
 			hm_cache_tick(pool->cache, h->now_ms);
 			if (events & IO_EVENT_FILES)

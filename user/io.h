@@ -47,6 +47,7 @@ struct io_op {
 	u32 demand; /* index of the unit that a fault waits for; ~0: none */
 	bool demand_write;
 	bool background;
+	bool lost; /* the program has zapped a unit of it */
 	struct sync_request *sync;
 	size_t len, done; /* bytes */
 	size_t tail; /* of len: the last bytes, which need buffered I/O */

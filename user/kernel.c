@@ -113,44 +113,54 @@ void *kernel_map(int fd, off_t offset, size_t length, int prot, int flags, enum 
 	return at;
 }
 
-int kernel_unmap(char *start, char *end)
+/* Forget [start, end) of a mapping, which may leave a part on either side. */
+static int cut(struct kernel_mapping *map, char *start, char *end)
+{
+	struct kernel_mapping *rest;
+
+	if (start > map->start && end < map->end) {
+		rest = calloc(1, sizeof(*rest));
+		if (!rest)
+			return -ENOMEM;
+		*rest = *map;
+		rest->start = end;
+		map->next = rest;
+		map->end = start;
+	} else if (start > map->start) {
+		map->end = start;
+	} else {
+		map->start = end;
+	}
+	return 0;
+}
+
+/**
+ * kernel_unmap() - unmap what the kernel has mapped for us in a range
+ * @found: set if there was anything
+ */
+int kernel_unmap(char *start, char *end, bool *found)
 {
 	struct kernel_mapping **at, *map;
 	int err = 0;
 
-	if (munmap(start, (size_t)(end - start)) < 0)
-		return -errno;
 	pthread_mutex_lock(&lock);
-	for (at = &mappings; (map = *at);) {
-		char *old_end = map->end;
+	for (at = &mappings; (map = *at) && !err;) {
+		char *from = start > map->start ? start : map->start;
+		char *to = end < map->end ? end : map->end;
 
-		if (end <= map->start || start >= map->end) {
+		if (from >= to) {
 			at = &map->next;
 			continue;
 		}
-		if (start <= map->start && end >= map->end) {
+		*found = true;
+		if (from == map->start && to == map->end) {
 			*at = map->next;
 			free(map);
-			continue;
-		}
-		if (start <= map->start) {
-			map->start = end;
 		} else {
-			map->end = start;
-			if (end < old_end) {
-				struct kernel_mapping *rest = calloc(1, sizeof(*rest));
-
-				if (rest) {
-					*rest = *map;
-					rest->start = end;
-					rest->end = old_end;
-					map->next = rest;
-				} else {
-					err = -ENOMEM; /* unmapped, but not known any more */
-				}
-			}
+			err = cut(map, from, to);
 		}
-		at = &map->next;
+		if (!err && munmap(from, (size_t)(to - from)) < 0)
+			err = -errno;
 	}
 	pthread_mutex_unlock(&lock);
 	return err;

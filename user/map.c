@@ -30,6 +30,14 @@ struct mapping *map_find(struct pool *pool, const void *addr)
 	return pool->maps[i];
 }
 
+/* The mapping of an address, or the next one above it. */
+struct mapping *map_find_next(struct pool *pool, const void *addr)
+{
+	u32 i = lower_bound(pool, (uintptr_t)addr);
+
+	return i == pool->nmaps ? NULL : pool->maps[i];
+}
+
 struct mapping *map_by_id(struct pool *pool, u64 id)
 {
 	u32 i;

@@ -157,9 +157,7 @@ bool mapping_take_out(struct pool *pool, struct mapping *map, u64 pos, u64 end)
 		enum hm_state state = hm_peek(map->store->core, pos, &unit);
 		u32 removed;
 
-		if ((state == HM_CLEAN || state == HM_DIRTY || state == HM_WRITING ||
-		     state == HM_EVICTING) &&
-		    page_mapping(pool, &unit) == map) {
+		if (page_is_mapped(pool, state, &unit, map)) {
 			int err = state == HM_WRITING ? -EBUSY :
 							page_remove(pool, &unit, 1, &removed);
 
@@ -235,8 +233,7 @@ static void adopt(struct pool *pool, struct mapping *from, struct mapping *to)
 		struct hm_unit unit;
 		enum hm_state state = hm_peek(to->store->core, pos, &unit);
 
-		if (state != HM_ABSENT && state != HM_FILLING && state != HM_FAILED &&
-		    page_mapping(pool, &unit) == from)
+		if (page_is_mapped(pool, state, &unit, from))
 			pool->places[unit.frame].map = to;
 		pos = unit.pgoff + unit.npages;
 	}
@@ -334,34 +331,37 @@ static int unmap_one(struct pool *pool, u64 id, char *start, char *end)
 }
 
 /**
- * mapping_unmap() - unmap a range that may span several mappings
+ * mapping_unmap() - unmap what a pool has mapped in a range
+ * @found: set if there was anything
  *
- * Return: 0, -EINVAL (nothing is mapped there), or a write error.
+ * Return: 0 or the first error.
  */
-int mapping_unmap(struct pool *pool, char *start, char *end)
+int mapping_unmap(struct pool *pool, char *start, char *end, bool *found)
 {
-	int err = -EINVAL, first_err = 0;
-	char *at = start;
+	int first_err = 0;
 
-	while (at < end) {
+	while (start < end) {
 		struct mapping *map;
-		char *part_end;
-		u64 id;
+		char *part_end = NULL;
+		u64 id = 0;
+		int err;
 
 		pthread_rwlock_rdlock(&pool->maps_lock);
-		map = map_find(pool, at);
-		if (!map) {
-			pthread_rwlock_unlock(&pool->maps_lock);
-			at += HM_PAGE_SIZE;
-			continue;
+		map = map_find_next(pool, start);
+		if (map && map->asked < end) {
+			id = map->id;
+			if (start < map->asked)
+				start = map->asked;
+			part_end = end < map->asked_end ? end : map->asked_end;
 		}
-		id = map->id;
-		part_end = end < map->asked_end ? end : map->asked_end;
 		pthread_rwlock_unlock(&pool->maps_lock);
-		err = unmap_one(pool, id, at, part_end);
+		if (!id)
+			break;
+		*found = true;
+		err = unmap_one(pool, id, start, part_end);
 		if (err && !first_err)
 			first_err = err;
-		at = part_end;
+		start = part_end;
 	}
-	return first_err ? first_err : err;
+	return first_err;
 }

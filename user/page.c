@@ -34,6 +34,21 @@ struct mapping *page_mapping(struct pool *pool, const struct hm_unit *unit)
 	return place_of(pool, unit->frame)->map;
 }
 
+/* Is a unit, as hm_peek() found it, mapped in this mapping? */
+bool page_is_mapped(struct pool *pool, enum hm_state state, const struct hm_unit *unit,
+		    const struct mapping *map)
+{
+	switch (state) {
+	case HM_CLEAN:
+	case HM_DIRTY:
+	case HM_WRITING:
+	case HM_EVICTING:
+		return page_mapping(pool, unit) == map;
+	default:
+		return false;
+	}
+}
+
 /* Where a unit's data can be read now, and written if it is not protected. */
 char *page_data(struct pool *pool, const struct hm_unit *unit)
 {
@@ -237,6 +252,31 @@ int page_install(struct mapping *map, const struct hm_unit *first, u32 count, bo
 		slipped(map, first, done);
 	set_verifying(pool, first, count, false);
 	return err;
+}
+
+/* Are all pages of a unit where its place says they are? */
+bool page_present(const struct mapping *map, const struct hm_unit *unit)
+{
+	unsigned char present[HM_BLOCK_PAGES];
+	u32 i;
+
+	if (mincore(map_addr(map, unit->pgoff), unit_bytes(unit), present))
+		return false;
+	for (i = 0; i < unit->npages; i++)
+		if (!(present[i] & 1))
+			return false;
+	return true;
+}
+
+/* The program has zapped pages of a unit itself: what is left goes too. */
+void page_zapped(struct mapping *map, const struct hm_unit *unit)
+{
+	struct pool *pool = map->store->pool;
+
+	madvise(map_addr(map, unit->pgoff), unit_bytes(unit), MADV_DONTNEED);
+	stats_add(pool->stats, STATS_LOST, 1);
+	count_mapped(pool, unit->npages, -1);
+	place_of(pool, unit->frame)->map = NULL;
 }
 
 /* Half of a huge page that had been split was moved: put it back. */

@@ -132,8 +132,10 @@ static bool shrink(struct store *store, u64 size)
 {
 	u64 end = pages(hm_store_size(store->core));
 	u64 block = (size >> HM_BLOCK_SHIFT) << HM_BLOCK_ORDER;
+	enum hm_state state;
 	struct hm_unit unit;
-	bool all;
+	bool all = true;
+	u64 from;
 
 	if (hm_store_size(store->core) > size) {
 		/* Remember how far units may be cached until all are gone. */
@@ -141,17 +143,17 @@ static bool shrink(struct store *store, u64 size)
 			store->shrink_end = end;
 		hm_store_set_size(store->core, size);
 	}
-	all = drop(store, pages(size), store->shrink_end, true);
-	if (size % HM_BLOCK_SIZE) {
-		enum hm_state state = hm_peek(store->core, block, &unit);
-
-		if (unit.npages > 1 && state != HM_ABSENT)
-			all &= drop(store, block, block + 1, false) &&
-			       hm_peek(store->core, block, &unit) != HM_DIRTY;
-		else if (size & PAGE_MASK)
-			all &= zero_in_page(store, size >> HM_PAGE_SHIFT, size & PAGE_MASK,
-					    HM_PAGE_SIZE);
+	from = pages(size);
+	state = hm_peek(store->core, block, &unit);
+	if (size % HM_BLOCK_SIZE && unit.npages > 1 && state != HM_ABSENT) {
+		all = drop(store, block, block + 1, false);
+		if (hm_peek(store->core, block, &unit) != HM_ABSENT)
+			all = false;
+		from = block + HM_BLOCK_PAGES;
+	} else if (size & PAGE_MASK) {
+		all = zero_in_page(store, size >> HM_PAGE_SHIFT, size & PAGE_MASK, HM_PAGE_SIZE);
 	}
+	all &= drop(store, from, store->shrink_end, true);
 	if (all)
 		store->shrink_end = 0;
 	return all;

@@ -49,6 +49,10 @@ struct stats {
 	struct hm_hist write_ns;
 };
 
+/* Numbers as hugemap_stat() gives them; *stats may be another process's. */
+struct hugemap_stat;
+void stats_fill(const struct stats *stats, struct hugemap_stat *stat);
+
 static inline void stats_add(struct stats *stats, enum stats_counter counter, s64 delta)
 {
 	hm_atomic_count(&stats->count[counter], delta);

@@ -346,14 +346,16 @@ static bool empty(struct store *store)
 }
 
 /*
- * Give a reference back. The last one closes the store: what is dirty has been
- * written by the caller, or could not be.
+ * Give a reference back. The last one closes the store. What is still dirty is
+ * written once more; what cannot be written is lost, which unmapping has told.
  */
 void store_put(struct store *store)
 {
 	struct pool *pool = store->pool;
 	struct store **at;
 
+	if (store->writable && atomic_load(&store->refs) == 1)
+		sync_range(store, 0, HM_STORE_MAX_BLOCKS << HM_BLOCK_ORDER);
 	for (;;) {
 		bool last;
 

@@ -100,7 +100,9 @@ static enum step bring_in(struct handler *h, struct mapping *map, struct job *jo
 		break;
 	case HM_ZERO:
 		map_zeroed(map, &unit, write, mark);
-		h->again = true;
+		h->zeroed += unit_bytes(&unit);
+		if (h->zeroed >= HM_BLOCK_SIZE)
+			h->again = true; /* that took time: look for faults */
 		break;
 	case HM_NO_FRAME:
 		h->reclaim[unit.npages == 1 ? HM_BASE : HM_HUGE] = true;

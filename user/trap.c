@@ -20,17 +20,19 @@ static char *page_start(uintptr_t addr)
 	return (char *)(addr & ~(uintptr_t)(HM_PAGE_SIZE - 1));
 }
 
-static void heal(struct mapping *map, const struct poisoned *poisoned)
+static void heal(struct pool *pool, struct mapping *map, const struct poisoned *poisoned)
 {
 	u64 pgoff = map_pgoff(map, poisoned->addr);
 	pthread_mutex_t *lock = block_lock(map->store, pgoff);
+	enum hm_state state;
 	struct hm_unit unit;
 
 	pthread_mutex_lock(lock);
+	state = hm_peek(map->store->core, pgoff, &unit);
 	if (poisoned->end)
 		mprotect((void *)poisoned->addr, poisoned->end - poisoned->addr,
 			 PROT_READ | PROT_WRITE);
-	else if (hm_peek(map->store->core, pgoff, &unit) == HM_ABSENT)
+	else if (!page_is_mapped(pool, state, &unit, map))
 		madvise((void *)poisoned->addr, HM_PAGE_SIZE, MADV_DONTNEED);
 	/* else it was read since, and mapping it has zapped the poison */
 	pthread_mutex_unlock(lock);
@@ -73,7 +75,7 @@ void trap_heal(struct handler *h)
 			continue;
 		}
 		if (map)
-			heal(map, poisoned);
+			heal(h->pool, map, poisoned);
 		*poisoned = h->poisoned[--h->npoisoned];
 	}
 }

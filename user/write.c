@@ -13,7 +13,10 @@
 #define FIRST_BACKOFF_MS 100u
 #define LAST_BACKOFF_MS 5000u
 
-/* Protect the units of a run that lie in one block, and list their buffers. */
+/*
+ * Protect the units of a run that lie in one block, and list their buffers.
+ * Sets op->lost if the program has zapped one of them.
+ */
 static void collect_block(struct handler *h, struct io_op *op, u64 pgoff, u64 end)
 {
 	struct store *store = op->store;
@@ -34,12 +37,44 @@ static void collect_block(struct handler *h, struct io_op *op, u64 pgoff, u64 en
 			map = at;
 			protect = pgoff;
 		}
+		if (at && !page_present(at, &unit))
+			op->lost = true;
 		io_add_buffer(op, page_data(h->pool, &unit), unit_bytes(&unit));
 		pgoff += unit.npages;
 	}
 	if (map)
 		page_protect(map, protect, (u32)(pgoff - protect));
 	pthread_mutex_unlock(lock);
+}
+
+/*
+ * The program has zapped dirty units: what was stored there is gone, which the
+ * next sync tells. The other units of the run are tried again.
+ */
+static void give_up_lost(struct handler *h, struct io_op *op)
+{
+	struct store *store = op->store;
+	u64 end = op->pgoff + op->npages, pgoff = op->pgoff;
+
+	while (pgoff < end) {
+		pthread_mutex_t *lock = block_lock(store, pgoff);
+		struct mapping *at;
+		struct hm_unit unit;
+
+		pthread_mutex_lock(lock);
+		hm_peek(store->core, pgoff, &unit);
+		at = page_mapping(h->pool, &unit);
+		if (at && !page_present(at, &unit)) {
+			page_zapped(at, &unit);
+			hm_writeback_done(store->core, pgoff, unit.npages, HM_WB_UNCHANGED);
+			fault_lost(store, &unit);
+			hm_store_error(store->core, -EIO);
+		} else {
+			hm_writeback_done(store->core, pgoff, unit.npages, -EAGAIN);
+		}
+		pthread_mutex_unlock(lock);
+		pgoff += unit.npages;
+	}
 }
 
 static bool is_zero(const char *buffer, size_t bytes)
@@ -92,7 +127,10 @@ static void finish(struct handler *h, struct io_op *op, int err)
 {
 	struct store *store = op->store;
 
-	hm_writeback_done(store->core, op->pgoff, op->npages, err);
+	if (op->lost)
+		give_up_lost(h, op);
+	else
+		hm_writeback_done(store->core, op->pgoff, op->npages, err);
 	if (err == HM_WB_UNCHANGED) {
 		stats_add(h->pool->stats, STATS_UNWRITTEN_BYTES, (s64)op->npages << HM_PAGE_SHIFT);
 	} else if (err) {
@@ -101,6 +139,7 @@ static void finish(struct handler *h, struct io_op *op, int err)
 		if (store->wb_backoff_ms > LAST_BACKOFF_MS)
 			store->wb_backoff_ms = LAST_BACKOFF_MS;
 		store->wb_retry_ms = h->now_ms + store->wb_backoff_ms;
+		store->wb_pass = true;
 	} else {
 		store->wb_backoff_ms = 0;
 		store->wb_retry_ms = 0;
@@ -177,6 +216,7 @@ enum hm_wb write_next(struct handler *h, struct store *store, u64 *pos, u64 end,
 	op->sync = sync;
 	op->done = 0;
 	op->nbuffers = 0;
+	op->lost = false;
 	op->start_ns = clock_ns();
 	atomic_fetch_add(&store->ops, 1);
 	if (background)
@@ -194,7 +234,9 @@ enum hm_wb write_next(struct handler *h, struct store *store, u64 *pos, u64 end,
 		at = block_end;
 	}
 	clamp(op);
-	if (!op->len || nothing_to_write(op))
+	if (op->lost)
+		finish(h, op, -EIO);
+	else if (!op->len || nothing_to_write(op))
 		finish(h, op, HM_WB_UNCHANGED);
 	else
 		queue_rest(h, op);
@@ -218,7 +260,7 @@ static struct store *dirtiest(struct handler *h)
 	return best;
 }
 
-static struct store *choose(struct handler *h)
+static struct store *choose(struct handler *h, bool pressed)
 {
 	struct hm_store *core;
 	struct store *store;
@@ -229,7 +271,7 @@ static struct store *choose(struct handler *h)
 			return store;
 	core = hm_writeback_pick(h->pool->cache, &expired);
 	if (!core)
-		return h->wb_pressed ? dirtiest(h) : NULL;
+		return pressed ? dirtiest(h) : NULL;
 	for (store = h->pool->stores; store && store->core != core; store = store->next)
 		;
 	if (!store || store->wb_retry_ms > h->now_ms)
@@ -241,10 +283,11 @@ static struct store *choose(struct handler *h)
 /* Write-back that nobody asked for: too much is dirty, or it is old. */
 void write_background(struct handler *h)
 {
+	bool pressed = atomic_exchange(&h->pool->pressed, false);
 	bool restarted = false;
 
 	while (h->wb_ops < BACKGROUND_OPS && h->io.nfree > h->io.depth / 4) {
-		struct store *store = choose(h);
+		struct store *store = choose(h, pressed);
 
 		if (!store)
 			break;

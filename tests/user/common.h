@@ -62,7 +62,8 @@ struct hugemap_pool *pool_new_options(const struct hugemap_pool_options *options
 void pool_free(struct hugemap_pool *pool);
 
 /* Map a whole file; fails the test if that fails. */
-char *map_file(const struct file *file, struct hugemap_pool *pool, enum hugemap_page page, int prot);
+char *map_file(const struct file *file, struct hugemap_pool *pool, enum hugemap_page page,
+	       int prot);
 char *map_range(const struct file *file, off_t offset, size_t length, struct hugemap_pool *pool,
 		enum hugemap_page page, int prot);
 
@@ -77,13 +78,13 @@ struct hugemap_stat stat_of(const void *addr);
 void check_ok(long result, const char *what, const char *file, int line);
 
 /* Wait (up to ten seconds) until a condition holds; fails the test if not. */
-#define eventually(cond)                                                \
-	do {                                                            \
-		int tries_;                                             \
-                                                                        \
-		for (tries_ = 0; tries_ < 10000 && !(cond); tries_++)   \
-			usleep(1000);                                   \
-		assert_true(cond);                                      \
+#define eventually(cond)                                              \
+	do {                                                          \
+		int tries_;                                           \
+                                                                      \
+		for (tries_ = 0; tries_ < 10000 && !(cond); tries_++) \
+			usleep(1000);                                 \
+		assert_true(cond);                                    \
 	} while (0)
 
 /* A small generator, so that tests are repeatable. */

@@ -10,9 +10,13 @@ static const enum hugemap_page pages[] = { HUGEMAP_PAGE_2M, HUGEMAP_PAGE_4K };
 
 /* Every kind of length: within a page, a block, and just beside their ends. */
 static const size_t lengths[] = {
-	1,	     100,	  PAGE - 1,	 PAGE,	       PAGE + 1,
-	3 * PAGE,    BLOCK - 1,	  BLOCK,	 BLOCK + 1,    BLOCK + PAGE,
-	2 * BLOCK,   3 * BLOCK - PAGE + 5, 5 * BLOCK, 7 * BLOCK + 12345,
+	1,	   100,
+	PAGE - 1,  PAGE,
+	PAGE + 1,  3 * PAGE,
+	BLOCK - 1, BLOCK,
+	BLOCK + 1, BLOCK + PAGE,
+	2 * BLOCK, 3 * BLOCK - PAGE + 5,
+	5 * BLOCK, 7 * BLOCK + 12345,
 };
 
 static void test_bytes_are_the_files(void **state)
@@ -466,8 +470,8 @@ static void test_refusals(void **state)
 
 static void test_errors_have_sentences(void **state)
 {
-	static const int errors[] = { EACCES, EBADF,  EBUSY,  EINVAL, EIO,	 ENODEV, ENOENT,
-				      ENOMEM, ENOSPC, ENOSYS, EPERM,  EOPNOTSUPP };
+	static const int errors[] = { EACCES, EBADF,  EBUSY,  EINVAL, EIO,   ENODEV,
+				      ENOENT, ENOMEM, ENOSPC, ENOSYS, EPERM, EOPNOTSUPP };
 	size_t i;
 
 	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {

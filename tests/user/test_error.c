@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Devices that fail: reads and writes that end in errors or come back short.
+ * Most are injected where the engine gets its results; a full file system is a
+ * real one (tmpfs), for those who may mount it.
+ */
+#include "common.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mount.h>
+
+#include "io.h"
+
+#define SEED 5
+
+static const enum hugemap_page pages[] = { HUGEMAP_PAGE_2M, HUGEMAP_PAGE_4K };
+
+/* What goes wrong: operations that touch this range of the file. */
+static struct {
+	atomic_int type; /* -1: nothing */
+	_Atomic uint64_t from, to;
+	atomic_int err; /* 0: come back short */
+	atomic_int times; /* how often; -1: always */
+	atomic_int count;
+} fault = { .type = -1 };
+
+static ssize_t inject(const struct io_op *op, ssize_t result)
+{
+	uint64_t end = op->offset;
+	uint32_t i;
+
+	for (i = 0; i < op->niov; i++)
+		end += op->iov[i].iov_len;
+	if ((int)op->type != atomic_load(&fault.type) || result < 0 || end <= fault.from ||
+	    op->offset >= fault.to || !atomic_load(&fault.times))
+		return result;
+	if (fault.times > 0)
+		fault.times--;
+	fault.count++;
+	if (fault.err)
+		return -fault.err;
+	return result > 8192 ? result / 3 / 512 * 512 + 512 : result;
+}
+
+static void fail_io(enum io_type type, uint64_t from, uint64_t to, int err, int times)
+{
+	io_inject = inject;
+	fault.from = from;
+	fault.to = to;
+	fault.err = err;
+	fault.times = times;
+	fault.count = 0;
+	fault.type = (int)type;
+}
+
+static void works_again(void)
+{
+	fault.type = -1;
+}
+
+static void test_a_bad_page_is_sigbus_there_only(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	size_t size = 4 * BLOCK + 500, bad = BLOCK + 7 * PAGE, p, at;
+	struct file file;
+
+	file_pattern(&file, size, SEED);
+	for (p = 0; p < 2; p++) {
+		char *addr = map_file(&file, pool, pages[p], PROT_READ | PROT_WRITE);
+		void *where;
+
+		fail_io(IO_READ, bad + 100, bad + 101, EIO, -1);
+		assert_int_equal(signal_of_read(addr + bad + 5, &where), SIGBUS);
+		assert_ptr_equal((uintptr_t)where & ~(PAGE - 1), addr + bad);
+		for (at = 0; at < size; at += 511) {
+			if (at / PAGE != bad / PAGE)
+				assert_int_equal((unsigned char)addr[at], pattern_byte(SEED, at));
+		}
+		assert_int_equal(signal_of_write(addr + bad, NULL), SIGBUS);
+		assert_int_equal(hugemap_prefetch(addr, size), -EIO);
+		assert_true(stat_of(addr).read_errors > 0);
+		/* It is tried again, and nothing that was stored is lost. */
+		addr[bad + PAGE] = 'n';
+		works_again();
+		eventually(signal_of_read(addr + bad, NULL) == 0);
+		assert_int_equal((unsigned char)addr[bad], pattern_byte(SEED, bad));
+		assert_int_equal(addr[bad + PAGE], 'n');
+		addr[bad + PAGE] = (char)pattern_byte(SEED, bad + PAGE);
+		ok(hugemap_unmap(addr, size));
+	}
+	file_close(&file);
+	pool_free(pool);
+}
+
+/* Streams go on behind a block that cannot be read ahead. */
+static void test_reading_ahead_into_a_bad_page(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(64));
+	size_t size = MB(60), bad = MB(31), p, at;
+	struct file file;
+
+	file_pattern(&file, size, SEED);
+	for (p = 0; p < 2; p++) {
+		char *addr = map_file(&file, pool, pages[p], PROT_READ);
+
+		fail_io(IO_READ, bad, bad + 1, EIO, -1);
+		assert_int_equal(pattern_differs(addr, SEED, 0, bad), bad);
+		assert_int_equal(signal_of_read(addr + bad, NULL), SIGBUS);
+		at = bad + PAGE;
+		assert_int_equal(pattern_differs(addr + at, SEED, at, size - at), size - at);
+		works_again();
+		ok(hugemap_unmap(addr, size));
+	}
+	file_close(&file);
+	pool_free(pool);
+}
+
+static void test_short_io_is_continued(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	size_t size = MB(20) + 1000, p, n;
+
+	for (p = 0; p < 2; p++) {
+		unsigned char *now;
+		struct file file;
+		char *addr;
+
+		file_pattern(&file, size, SEED);
+		addr = map_file(&file, pool, pages[p], PROT_READ | PROT_WRITE);
+		fail_io(IO_READ, 0, size, 0, -1);
+		assert_int_equal(pattern_differs(addr, SEED, 0, size), size);
+		assert_true(fault.count > 0);
+		fail_io(IO_WRITE, 0, size, 0, -1);
+		pattern_fill(addr, SEED + 1, 0, size);
+		ok(hugemap_sync(addr, size, MS_SYNC));
+		assert_true(fault.count > 0);
+		works_again();
+		now = file_read(&file, &n);
+		assert_int_equal(n, size);
+		assert_int_equal(pattern_differs(now, SEED + 1, 0, n), n);
+		free(now);
+		ok(hugemap_unmap(addr, size));
+		file_close(&file);
+	}
+	pool_free(pool);
+}
+
+static void test_a_failed_write_is_told_and_retried(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	size_t size = MB(10), p, n;
+
+	for (p = 0; p < 2; p++) {
+		unsigned char *now;
+		struct file file;
+		char *a, *b;
+
+		file_pattern(&file, size, SEED);
+		a = map_file(&file, pool, pages[p], PROT_READ | PROT_WRITE);
+		b = map_file(&file, pool, pages[p], PROT_READ | PROT_WRITE);
+		memset(a + MB(3), 'x', MB(2));
+		fail_io(IO_WRITE, MB(4), MB(5), EIO, -1);
+		assert_int_equal(hugemap_sync(a, size, MS_SYNC), -EIO);
+		assert_true(strlen(hugemap_reason()) > 10);
+		/* The other mapping is told as well, and once. */
+		works_again();
+		assert_int_equal(hugemap_sync(b, size, MS_SYNC), -EIO);
+		ok(hugemap_sync(b, size, MS_SYNC));
+		ok(hugemap_sync(a, size, MS_SYNC));
+		assert_int_equal(stat_of(a).dirty_bytes, 0);
+		assert_true(stat_of(a).write_errors > 0);
+		now = file_read(&file, &n);
+		for (n = MB(3); n < MB(5); n++)
+			assert_int_equal(now[n], 'x');
+		free(now);
+
+		/* an error of the background is told by the next sync */
+		a[MB(4)] = 'y';
+		fail_io(IO_WRITE, MB(4), MB(5), ENOSPC, -1);
+		ok(hugemap_sync(a, size, MS_ASYNC));
+		eventually(fault.count > 0);
+		works_again();
+		assert_int_equal(hugemap_sync(a, size, MS_SYNC), -ENOSPC);
+		ok(hugemap_sync(a, size, MS_SYNC));
+		/* by itself, too */
+		a[MB(4)] = 'z';
+		fail_io(IO_WRITE, MB(4), MB(5), EIO, 2);
+		ok(hugemap_sync(a, size, MS_ASYNC));
+		eventually(stat_of(a).dirty_bytes == 0);
+		ok(hugemap_unmap(b, size) == -EIO ? 0 : -1);
+		hugemap_unmap(a, size);
+		now = file_read(&file, &n);
+		assert_int_equal(now[MB(4)], 'z');
+		free(now);
+		file_close(&file);
+	}
+	pool_free(pool);
+}
+
+static void test_unmap_tells_a_failed_write(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	struct file file;
+	char *addr;
+
+	file_pattern(&file, MB(4), SEED);
+	addr = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ | PROT_WRITE);
+	addr[5] = 'x';
+	fail_io(IO_WRITE, 0, MB(4), EIO, -1);
+	assert_int_equal(hugemap_unmap(addr, MB(4)), -EIO);
+	works_again();
+	file_close(&file);
+	pool_free(pool);
+}
+
+/* The pool is full of dirty blocks that cannot be written: no hang. */
+static void test_a_pool_that_cannot_be_written(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	size_t size = MB(40), at;
+	int sig = 0, bad = 0;
+	struct file file;
+	char *addr;
+
+	file_pattern(&file, size, SEED);
+	addr = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ | PROT_WRITE);
+	fail_io(IO_WRITE, 0, size, ENOSPC, -1);
+	for (at = 0; at < size && !bad; at += BLOCK) {
+		sig = signal_of_write(addr + at, NULL);
+		if (sig)
+			bad++;
+	}
+	assert_int_equal(sig, SIGBUS);
+	assert_int_equal(hugemap_sync(addr, size, MS_SYNC), -ENOSPC);
+	works_again();
+	ok(hugemap_sync(addr, size, MS_SYNC));
+	eventually(signal_of_write(addr + size - BLOCK, NULL) == 0);
+	ok(hugemap_unmap(addr, size));
+	file_close(&file);
+	pool_free(pool);
+}
+
+static void test_a_full_file_system(void **state)
+{
+	struct hugemap_pool *pool;
+	char dir[] = "/tmp/hugemap-full-XXXXXX", path[64];
+	char *junk = calloc(1, MB(1));
+	size_t size = MB(12), n = 0;
+	struct file file;
+	int filler, err;
+	char *addr;
+
+	assert_non_null(mkdtemp(dir));
+	if (mount("hugemap-test", dir, "tmpfs", 0, "size=16m")) {
+		rmdir(dir);
+		free(junk);
+		print_message("skipped: mounting is for root\n");
+		skip();
+	}
+	pool = pool_new(MB(32));
+	snprintf(path, sizeof(path), "%s/filler", dir);
+	filler = open(path, O_RDWR | O_CREAT, 0600);
+	snprintf(file.path, sizeof(file.path), "%s/data", dir);
+	file.fd = open(file.path, O_RDWR | O_CREAT, 0600);
+	assert_int_equal(ftruncate(file.fd, (off_t)size), 0);
+	while (n < 10 && write(filler, junk, MB(1)) == (ssize_t)MB(1))
+		n++;
+
+	addr = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ | PROT_WRITE);
+	pattern_fill(addr, SEED, 0, size);
+	err = hugemap_sync(addr, size, MS_SYNC);
+	assert_int_equal(err, -ENOSPC);
+	assert_int_equal(pattern_differs(addr, SEED, 0, size), size);
+	assert_int_equal(ftruncate(filler, 0), 0);
+	ok(hugemap_sync(addr, size, MS_SYNC));
+	ok(hugemap_unmap(addr, size));
+	addr = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ);
+	assert_int_equal(pattern_differs(addr, SEED, 0, size), size);
+	ok(hugemap_unmap(addr, size));
+	close(filler);
+	unlink(path);
+	file_close(&file);
+	pool_free(pool);
+	free(junk);
+	umount(dir);
+	rmdir(dir);
+}
+
+/* Pages that vanish: the program unmaps or zaps them behind our back. */
+static void test_pages_taken_away(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	struct file file;
+	char *addr;
+	int err;
+
+	file_pattern(&file, 8 * BLOCK, SEED);
+	addr = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ | PROT_WRITE);
+	assert_int_equal(pattern_differs(addr, SEED, 0, 8 * BLOCK), 8 * BLOCK);
+	addr[5 * BLOCK] = 'x';
+	assert_int_equal(madvise(addr + 2 * BLOCK, 4 * BLOCK, MADV_DONTNEED), 0);
+	/* The data of clean blocks comes back; the lost store is told. */
+	ok(hugemap_advise(addr, 8 * BLOCK, HUGEMAP_ADVICE_DONTNEED));
+	eventually(signal_of_read(addr + 2 * BLOCK, NULL) == 0);
+	assert_int_equal(pattern_differs(addr, SEED, 0, 5 * BLOCK), 5 * BLOCK);
+	err = hugemap_sync(addr, 8 * BLOCK, MS_SYNC);
+	assert_true(err == -EIO || err == -EFAULT);
+	hugemap_unmap(addr, 8 * BLOCK);
+	file_close(&file);
+	pool_free(pool);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_bad_page_is_sigbus_there_only),
+		cmocka_unit_test(test_reading_ahead_into_a_bad_page),
+		cmocka_unit_test(test_short_io_is_continued),
+		cmocka_unit_test(test_a_failed_write_is_told_and_retried),
+		cmocka_unit_test(test_unmap_tells_a_failed_write),
+		cmocka_unit_test(test_a_pool_that_cannot_be_written),
+		cmocka_unit_test(test_a_full_file_system),
+		cmocka_unit_test(test_pages_taken_away),
+	};
+
+	return RUN(tests);
+}

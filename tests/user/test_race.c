@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Many threads at once. Above all: no store may be lost, whatever the engine
+ * does with a block at that moment.
+ */
+#include "common.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define SEED 3
+#define THREADS 4
+
+static const enum hugemap_page pages[] = { HUGEMAP_PAGE_2M, HUGEMAP_PAGE_4K };
+
+struct job {
+	struct hugemap_pool *pool;
+	char *addr;
+	size_t size;
+	uint64_t *model; /* each thread has words of its own */
+	unsigned int index;
+	unsigned int rounds;
+	atomic_bool *stop;
+	const struct file *file;
+};
+
+static void run_threads(struct job *base, void *(*work)(void *), unsigned int n)
+{
+	pthread_t threads[16];
+	struct job jobs[16];
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		jobs[i] = *base;
+		jobs[i].index = i;
+		assert_int_equal(pthread_create(&threads[i], NULL, work, &jobs[i]), 0);
+	}
+	for (i = 0; i < n; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/*
+ * The window between UFFDIO_MOVE and write protection: one thread reads in
+ * sequence, so that blocks are mapped ahead of it and beside its faults, while
+ * the others store into blocks that are just coming in.
+ */
+static void *store_where_it_is_read(void *arg)
+{
+	struct job *job = arg;
+	_Atomic uint64_t *words = (_Atomic uint64_t *)job->addr;
+	size_t n = job->size / 8, i;
+	uint64_t random = job->index * 77 + 1;
+	volatile uint64_t sum = 0;
+	unsigned int round;
+
+	for (round = 0; round < job->rounds; round++) {
+		if (job->index == 0) {
+			for (i = 0; i < n; i += 64)
+				sum += words[i];
+			continue;
+		}
+		/* Each block once a round, close behind and ahead of the reader. */
+		for (i = 0; i < job->size / BLOCK; i++) {
+			size_t at = (i * (BLOCK / 8) + next_random(&random) % (BLOCK / 8)) /
+					    THREADS * THREADS +
+				    job->index;
+
+			if (at >= n)
+				continue;
+			words[at] = words[at] + 1;
+			job->model[at]++;
+		}
+	}
+	return NULL;
+}
+
+static void stores_beside_reads(enum hugemap_page page, size_t pool_bytes, size_t size)
+{
+	struct hugemap_pool *pool = pool_new(pool_bytes);
+	struct job job = { .pool = pool, .size = size, .rounds = 6 };
+	struct file file;
+	uint64_t *now;
+	size_t i, n;
+
+	file_new(&file, 0);
+	job.model = calloc(size / 8, 8);
+	for (i = 0; i < size / 8; i++)
+		job.model[i] = i;
+	assert_int_equal(pwrite(file.fd, job.model, size, 0), size);
+	fsync(file.fd);
+	job.addr = map_file(&file, pool, page, PROT_READ | PROT_WRITE);
+	run_threads(&job, store_where_it_is_read, THREADS);
+	assert_memory_equal(job.addr, job.model, size);
+	ok(hugemap_sync(job.addr, size, MS_SYNC));
+	now = (uint64_t *)file_read(&file, &n);
+	assert_int_equal(n, size);
+	assert_memory_equal(now, job.model, size);
+	free(now);
+	ok(hugemap_unmap(job.addr, size));
+	free(job.model);
+	file_close(&file);
+	pool_free(pool);
+}
+
+static void test_no_store_is_lost_while_read_ahead(void **state)
+{
+	stores_beside_reads(HUGEMAP_PAGE_2M, MB(256), MB(120));
+	stores_beside_reads(HUGEMAP_PAGE_4K, MB(256), MB(40));
+}
+
+static void test_no_store_is_lost_beyond_the_pool(void **state)
+{
+	stores_beside_reads(HUGEMAP_PAGE_2M, MB(32), MB(120));
+	stores_beside_reads(HUGEMAP_PAGE_4K, MB(16), MB(40));
+}
+
+/* Every thread counts in words of its own, anywhere; another one syncs. */
+static void *count_at_random(void *arg)
+{
+	struct job *job = arg;
+	_Atomic uint64_t *words = (_Atomic uint64_t *)job->addr;
+	size_t n = job->size / 8;
+	uint64_t random = job->index * 1234567 + 1;
+	unsigned int i;
+
+	for (i = 0; i < job->rounds; i++) {
+		size_t at = next_random(&random) % n / THREADS * THREADS + job->index;
+
+		if (at >= n)
+			continue;
+		if (words[at] != job->model[at]) {
+			print_error("word %zu: %llu, expected %llu\n", at,
+				    (unsigned long long)words[at],
+				    (unsigned long long)job->model[at]);
+			abort();
+		}
+		words[at]++;
+		job->model[at]++;
+	}
+	return NULL;
+}
+
+static void *sync_all_the_time(void *arg)
+{
+	struct job *job = arg;
+	uint64_t random = 5;
+
+	while (!atomic_load(job->stop)) {
+		size_t at = next_random(&random) % job->size / PAGE * PAGE;
+
+		check_ok(hugemap_sync(job->addr + at, job->size - at, MS_SYNC), "sync", __FILE__,
+			 __LINE__);
+	}
+	return NULL;
+}
+
+static void test_counting_while_syncing(void **state)
+{
+	size_t size = MB(48), p, n;
+
+	for (p = 0; p < 2; p++) {
+		struct hugemap_pool *pool = pool_new(MB(24));
+		atomic_bool stop = false;
+		struct job job = {
+			.pool = pool, .size = size, .rounds = p ? 20000 : 800, .stop = &stop
+		};
+		struct file file;
+		pthread_t syncer;
+		unsigned char *now;
+
+		file_new(&file, size);
+		job.model = calloc(size / 8, 8);
+		job.addr = map_file(&file, pool, pages[p], PROT_READ | PROT_WRITE);
+		assert_int_equal(pthread_create(&syncer, NULL, sync_all_the_time, &job), 0);
+		run_threads(&job, count_at_random, THREADS);
+		atomic_store(&stop, true);
+		pthread_join(syncer, NULL);
+		ok(hugemap_unmap(job.addr, size));
+		now = file_read(&file, &n);
+		assert_memory_equal(now, job.model, size);
+		free(now);
+		free(job.model);
+		file_close(&file);
+		pool_free(pool);
+	}
+}
+
+/* Two mappings of a file, one of each page size, and read and write calls. */
+static void *use_both_mappings(void *arg)
+{
+	struct job *job = arg;
+	uint64_t random = job->index + 9;
+	size_t n = job->size / 8;
+	unsigned int i;
+
+	for (i = 0; i < job->rounds; i++) {
+		size_t at = next_random(&random) % n / THREADS * THREADS + job->index;
+		char *addr = i % 2 ? job->addr : (char *)job->pool;
+		uint64_t value;
+
+		if (at >= n)
+			continue;
+		if (i % 5 == 0) {
+			value = job->model[at] + 1;
+			if (hugemap_pwrite(job->file->fd, &value, 8, (off_t)at * 8) != 8)
+				abort();
+		} else if (i % 5 == 1) {
+			if (hugemap_pread(job->file->fd, &value, 8, (off_t)at * 8) != 8 ||
+			    value != job->model[at])
+				abort();
+			continue;
+		} else {
+			if (((_Atomic uint64_t *)addr)[at] != job->model[at])
+				abort();
+			((_Atomic uint64_t *)addr)[at]++;
+		}
+		job->model[at]++;
+	}
+	return NULL;
+}
+
+static void test_two_mappings_agree(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	size_t size = MB(12);
+	struct job job = { .size = size, .rounds = 400 };
+	struct file file;
+	char *other;
+
+	file_new(&file, size);
+	job.file = &file;
+	job.model = calloc(size / 8, 8);
+	job.addr = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ | PROT_WRITE);
+	other = map_file(&file, pool, HUGEMAP_PAGE_4K, PROT_READ | PROT_WRITE);
+	job.pool = (struct hugemap_pool *)other;
+	run_threads(&job, use_both_mappings, THREADS);
+	assert_memory_equal(job.addr, job.model, size);
+	ok(hugemap_unmap(other, size));
+	ok(hugemap_unmap(job.addr, size));
+	free(job.model);
+	file_close(&file);
+	pool_free(pool);
+}
+
+/* Mapping, using and unmapping in several threads, with one pool. */
+static void *map_and_unmap(void *arg)
+{
+	struct job *job = arg;
+	uint64_t random = job->index + 1;
+	unsigned int i;
+
+	for (i = 0; i < job->rounds; i++) {
+		size_t offset = next_random(&random) % (job->size / PAGE) * PAGE;
+		size_t length = next_random(&random) % (job->size - offset) + 1;
+		char *addr = map_range(job->file, (off_t)offset, length, job->pool, pages[i % 2],
+				       PROT_READ);
+		size_t probe = next_random(&random) % length;
+
+		if ((unsigned char)addr[probe] != pattern_byte(SEED, offset + probe))
+			abort();
+		if (hugemap_unmap(addr, length))
+			abort();
+	}
+	return NULL;
+}
+
+static void test_mapping_in_many_threads(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	struct job job = { .pool = pool, .size = MB(30) + 5, .rounds = 60 };
+	struct file file;
+
+	file_pattern(&file, job.size, SEED);
+	job.file = &file;
+	run_threads(&job, map_and_unmap, 6);
+	file_close(&file);
+	pool_free(pool);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_store_is_lost_while_read_ahead),
+		cmocka_unit_test(test_no_store_is_lost_beyond_the_pool),
+		cmocka_unit_test(test_counting_while_syncing),
+		cmocka_unit_test(test_two_mappings_agree),
+		cmocka_unit_test(test_mapping_in_many_threads),
+	};
+
+	return RUN(tests);
+}

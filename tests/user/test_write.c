@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Stores: they reach the file, all of them and nothing else. */
+#include "common.h"
+
+#include <sys/wait.h>
+
+#define SEED 2
+
+static const enum hugemap_page pages[] = { HUGEMAP_PAGE_2M, HUGEMAP_PAGE_4K };
+
+static void assert_file_is(const struct file *file, const unsigned char *model, size_t size)
+{
+	size_t n, i;
+	unsigned char *now = file_read(file, &n);
+
+	assert_int_equal(n, size);
+	for (i = 0; i < n && now[i] == model[i]; i++)
+		;
+	if (i < n)
+		print_error("byte %zu of %zu: %02x in the file, %02x expected\n", i, n, now[i],
+			    model[i]);
+	assert_int_equal(i, n);
+	free(now);
+}
+
+/* A model beside the mapping: stores of all sizes at random, with syncs. */
+static void random_stores(struct hugemap_pool *pool, enum hugemap_page page, size_t size)
+{
+	unsigned char *model = malloc(size);
+	uint64_t random = size + page;
+	struct file file;
+	char *addr;
+	int i;
+
+	file_pattern(&file, size, SEED);
+	pattern_fill(model, SEED, 0, size);
+	addr = map_file(&file, pool, page, PROT_READ | PROT_WRITE);
+	for (i = 0; i < 2000; i++) {
+		size_t at = next_random(&random) % size;
+		size_t most = next_random(&random) % 10 ? 64 : 3 * PAGE;
+		size_t n = next_random(&random) % most + 1;
+
+		if (n > size - at)
+			n = size - at;
+		if (next_random(&random) % 4 == 0) {
+			assert_memory_equal(addr + at, model + at, n);
+		} else {
+			memset(addr + at, i, n);
+			memset(model + at, i, n);
+		}
+		if (i % 500 == 499) {
+			ok(hugemap_sync(addr, size, MS_SYNC));
+			assert_file_is(&file, model, size);
+		}
+	}
+	assert_memory_equal(addr, model, size);
+	ok(hugemap_unmap(addr, size));
+	assert_file_is(&file, model, size);
+	file_close(&file);
+	free(model);
+}
+
+static void test_random_stores(void **state)
+{
+	static const size_t sizes[] = { 1, 5000, BLOCK - 1, 3 * BLOCK, MB(20) + 333 };
+	struct hugemap_pool *pool = pool_new(MB(32));
+	size_t i, p;
+
+	for (p = 0; p < 2; p++)
+		for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+			random_stores(pool, pages[p], sizes[i]);
+	pool_free(pool);
+}
+
+static void test_stores_beyond_the_pool(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	size_t p;
+
+	for (p = 0; p < 2; p++)
+		random_stores(pool, pages[p], MB(60) + 17);
+	pool_free(pool);
+}
+
+static void test_new_file_in_sequence(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	size_t size = MB(200) + 1234, p, at, n;
+
+	for (p = 0; p < 2; p++) {
+		struct hugemap_stat before, after;
+		unsigned char *now;
+		struct file file;
+		char *addr;
+
+		file_new(&file, size);
+		addr = map_file(&file, pool, pages[p], PROT_READ | PROT_WRITE);
+		before = stat_of(addr);
+		for (at = 0; at < size; at += n) {
+			n = size - at < 100000 ? size - at : 100000;
+			pattern_fill(addr + at, SEED, at, n);
+		}
+		ok(hugemap_sync(addr, size, MS_SYNC));
+		now = file_read(&file, &n);
+		assert_int_equal(n, size);
+		assert_int_equal(pattern_differs(now, SEED, 0, n), n);
+		free(now);
+		after = stat_of(addr);
+		/* No read-modify-write: only the page with the end may be read. */
+		assert_true(after.read_bytes - before.read_bytes <= BLOCK);
+		ok(hugemap_unmap(addr, size));
+		file_close(&file);
+	}
+	pool_free(pool);
+}
+
+/* What is mapped ahead of a writer and never stored to is not written. */
+static void test_sparse_files_stay_sparse(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(128));
+	size_t size = MB(512), p;
+
+	for (p = 0; p < 2; p++) {
+		struct hugemap_stat before, after;
+		struct file file;
+		char *addr;
+
+		file_new(&file, size);
+		addr = map_file(&file, pool, pages[p], PROT_READ | PROT_WRITE);
+		before = stat_of(addr);
+		pattern_fill(addr, SEED, 0, MB(20));
+		addr[MB(300)] = 'x';
+		ok(hugemap_sync(addr, size, MS_SYNC));
+		after = stat_of(addr);
+		assert_true(after.written_bytes - before.written_bytes <= MB(24));
+		ok(hugemap_unmap(addr, size));
+		assert_int_equal(lseek(file.fd, MB(22), SEEK_DATA) / (off_t)BLOCK, 150);
+		file_close(&file);
+	}
+	pool_free(pool);
+}
+
+static void test_tail_is_never_written(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	size_t sizes[] = { 100, PAGE + 1, BLOCK + 511, BLOCK + 5 * PAGE - 1 };
+	size_t i, p, n;
+
+	for (p = 0; p < 2; p++) {
+		for (i = 0; i < 4; i++) {
+			size_t size = sizes[i], end = (size + PAGE - 1) & ~(PAGE - 1);
+			unsigned char *now;
+			struct file file;
+			char *addr;
+
+			file_pattern(&file, size, SEED);
+			addr = map_file(&file, pool, pages[p], PROT_READ | PROT_WRITE);
+			memset(addr + size, 'x', end - size);
+			addr[size - 1] ^= 0;
+			ok(hugemap_sync(addr, size, MS_SYNC));
+			ok(hugemap_unmap(addr, size));
+			assert_int_equal(file_length(&file), size);
+			/* If the file grows, these bytes must be zero. */
+			assert_int_equal(ftruncate(file.fd, (off_t)end), 0);
+			now = file_read(&file, &n);
+			assert_int_equal(pattern_differs(now, SEED, 0, size), size);
+			for (; size < end; size++)
+				assert_int_equal(now[size], 0);
+			free(now);
+			file_close(&file);
+		}
+	}
+	pool_free(pool);
+}
+
+static void test_partial_unmap(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	size_t size = 6 * BLOCK, p, n;
+
+	for (p = 0; p < 2; p++) {
+		unsigned char *now;
+		struct file file;
+		char *addr;
+
+		file_pattern(&file, size, SEED);
+		addr = map_file(&file, pool, pages[p], PROT_READ | PROT_WRITE);
+		memset(addr + BLOCK, 'a', 3 * BLOCK);
+		ok(hugemap_unmap(addr + BLOCK + 5 * PAGE, BLOCK)); /* a hole inside */
+		assert_int_equal(signal_of_read(addr + BLOCK + 5 * PAGE, NULL), 11);
+		assert_int_equal(signal_of_read(addr + 2 * BLOCK + 4 * PAGE, NULL), 11);
+		assert_int_equal(addr[BLOCK + 5 * PAGE - 1], 'a');
+		assert_int_equal(addr[2 * BLOCK + 5 * PAGE], 'a');
+		memset(addr + BLOCK, 'b', 5 * PAGE);
+		memset(addr + 2 * BLOCK + 5 * PAGE, 'c', PAGE);
+		ok(hugemap_unmap(addr, BLOCK)); /* the start */
+		assert_int_equal(signal_of_read(addr, NULL), 11);
+		assert_int_equal(addr[BLOCK], 'b');
+		ok(hugemap_unmap(addr, size)); /* all that is left */
+		assert_int_equal(signal_of_read(addr + 5 * BLOCK, NULL), 11);
+		assert_int_equal(hugemap_unmap(addr, size), -EINVAL);
+
+		now = file_read(&file, &n);
+		assert_int_equal(pattern_differs(now, SEED, 0, BLOCK), BLOCK);
+		for (n = BLOCK; n < 4 * BLOCK; n++)
+			assert_int_equal(now[n],
+					 n < BLOCK + 5 * PAGE ? 'b' :
+					 n >= 2 * BLOCK + 5 * PAGE && n < 2 * BLOCK + 6 * PAGE ?
+								'c' :
+								'a');
+		free(now);
+		file_close(&file);
+	}
+	pool_free(pool);
+}
+
+static void test_read_and_write_calls_agree(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	size_t size = MB(30) + 99, p;
+
+	for (p = 0; p < 2; p++) {
+		unsigned char *model = malloc(2 * size), *buffer = malloc(MB(3));
+		uint64_t random = 99 + p;
+		struct file file;
+		char *addr;
+		size_t now = size;
+		int i;
+
+		file_pattern(&file, size, SEED);
+		pattern_fill(model, SEED, 0, size);
+		addr = map_range(&file, 0, 2 * size, pool, pages[p], PROT_READ | PROT_WRITE);
+		for (i = 0; i < 400; i++) {
+			size_t at = next_random(&random) % now;
+			size_t n = next_random(&random) % (i % 8 ? 9000 : MB(3)) + 1;
+			size_t inside = n < now - at ? n : now - at;
+
+			switch (next_random(&random) % 5) {
+			case 0:
+				memset(addr + at, i, inside);
+				memset(model + at, i, inside);
+				break;
+			case 1:
+				assert_memory_equal(addr + at, model + at, inside);
+				break;
+			case 2:
+				assert_int_equal(hugemap_pread(file.fd, buffer, n, (off_t)at),
+						 inside);
+				assert_memory_equal(buffer, model + at, inside);
+				break;
+			default:
+				if (at + n > 2 * size)
+					n = 2 * size - at;
+				memset(buffer, 255 - i, n);
+				assert_int_equal(hugemap_pwrite(file.fd, buffer, n, (off_t)at), n);
+				memset(model + at, 255 - i, n);
+				if (at + n > now)
+					now = at + n;
+			}
+		}
+		assert_memory_equal(addr, model, now);
+		assert_int_equal(hugemap_pread(file.fd, buffer, 10, (off_t)now), 0);
+		ok(hugemap_unmap(addr, 2 * size));
+		assert_file_is(&file, model, now);
+		file_close(&file);
+		free(buffer);
+		free(model);
+	}
+	pool_free(pool);
+}
+
+static void test_sync_ranges_and_async(void **state)
+{
+	struct hugemap_pool_options options = { .bytes = MB(64), .dirty_expire_ms = 3600000 };
+	struct hugemap_pool *pool = pool_new_options(&options);
+	struct file file;
+	unsigned char *now;
+	size_t n;
+	char *addr;
+
+	file_pattern(&file, MB(20), SEED);
+	addr = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ | PROT_WRITE);
+	addr[MB(1)] = 'a';
+	addr[MB(7)] = 'b';
+	addr[MB(15)] = 'c';
+	assert_int_equal(stat_of(addr).dirty_bytes, 3 * BLOCK);
+	ok(hugemap_sync(addr + MB(6), MB(2), MS_SYNC));
+	assert_int_equal(stat_of(addr).dirty_bytes, 2 * BLOCK);
+	now = file_read(&file, &n);
+	assert_int_equal(now[MB(7)], 'b');
+	assert_int_not_equal(now[MB(1)], 'a');
+	free(now);
+	ok(hugemap_sync(addr, MB(20), MS_ASYNC));
+	eventually(stat_of(addr).dirty_bytes == 0);
+	now = file_read(&file, &n);
+	assert_int_equal(now[MB(1)], 'a');
+	assert_int_equal(now[MB(15)], 'c');
+	free(now);
+	ok(hugemap_unmap(addr, MB(20)));
+	file_close(&file);
+	pool_free(pool);
+}
+
+static void test_dirty_data_is_written_in_time(void **state)
+{
+	struct hugemap_pool_options options = { .bytes = MB(64), .dirty_expire_ms = 300 };
+	struct hugemap_pool *pool = pool_new_options(&options);
+	struct file file;
+	size_t at;
+	char *addr;
+
+	file_pattern(&file, MB(60), SEED);
+	addr = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ | PROT_WRITE);
+	addr[5] = 'x'; /* by age */
+	eventually(stat_of(addr).dirty_bytes == 0);
+	ok(hugemap_unmap(addr, MB(60)));
+	pool_free(pool);
+
+	options.dirty_expire_ms = 3600000;
+	options.dirty_ratio = 25;
+	pool = pool_new_options(&options);
+	addr = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ | PROT_WRITE);
+	for (at = 0; at < MB(40); at += BLOCK) /* by share: not in sequence */
+		addr[at * 7 % MB(40) / BLOCK * BLOCK] = 'y';
+	eventually(stat_of(addr).dirty_bytes <= MB(16));
+	assert_true(stat_of(addr).dirty_bytes > 0);
+	ok(hugemap_unmap(addr, MB(60)));
+	file_close(&file);
+	pool_free(pool);
+}
+
+/* A clean page that is stored to again is written again, each time. */
+static void test_stores_after_a_sync(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	size_t p, n;
+	int i;
+
+	for (p = 0; p < 2; p++) {
+		struct file file;
+		char *addr;
+
+		file_pattern(&file, MB(4), SEED);
+		addr = map_file(&file, pool, pages[p], PROT_READ | PROT_WRITE);
+		for (i = 1; i < 50; i++) {
+			unsigned char *now;
+
+			addr[MB(1)] = (char)i;
+			addr[MB(3) + i] = (char)i;
+			ok(hugemap_sync(addr, MB(4), MS_SYNC));
+			now = file_read(&file, &n);
+			assert_int_equal(now[MB(1)], i);
+			assert_int_equal(now[MB(3) + (size_t)i], i);
+			free(now);
+		}
+		ok(hugemap_unmap(addr, MB(4)));
+		file_close(&file);
+	}
+	pool_free(pool);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_random_stores),
+		cmocka_unit_test(test_stores_beyond_the_pool),
+		cmocka_unit_test(test_new_file_in_sequence),
+		cmocka_unit_test(test_sparse_files_stay_sparse),
+		cmocka_unit_test(test_tail_is_never_written),
+		cmocka_unit_test(test_partial_unmap),
+		cmocka_unit_test(test_read_and_write_calls_agree),
+		cmocka_unit_test(test_sync_ranges_and_async),
+		cmocka_unit_test(test_dirty_data_is_written_in_time),
+		cmocka_unit_test(test_stores_after_a_sync),
+	};
+
+	return RUN(tests);
+}
