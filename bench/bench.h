@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * hugemap bench: HugeMap, Linux mmap, buffered I/O and the device's limit, side
+ * by side.
+ *
+ * A *scenario* says which operations are done on the file, and its *configs*
+ * say by whom: an engine with its page size, advice and so on. A *run* is one
+ * config of one scenario, in a process of its own. Runs go in *turns*: in each
+ * turn every config runs once, so that a ratio compares two runs of the same
+ * minute; what is told are medians over the turns. A *row* is what came out for
+ * one config.
+ *
+ *	main.c      options, and the order of things
+ *	plan.c      which configs a scenario has
+ *	scenario.c  the operations, and what they must have read
+ *	turns.c     the turns; calibration of the device's depth
+ *	run.c       a run, seen from the parent; child.c: seen from the child
+ *	engine_*.c  the engines
+ *	files.c     the files; content.c: what is in them
+ *	limit.c     memory groups, read_ahead_kb; guard.c: all is put back
+ *	row.c       medians and paired ratios; table.c, demo.c, json.c: output
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cli.h"
+#include "content.h"
+#include "hugemap.h"
+#include "system.h"
+
+#define KB 1024ull
+#define MB (1024ull * KB)
+#define GB (1024ull * MB)
+
+#define MAX_THREADS 64u
+#define MAX_RUNS 100u
+#define MAX_CONFIGS 24u
+#define MAX_THREAD_COUNTS 8u
+
+/* A chase: the next address is in the top of x, x = x * this + what was loaded. */
+#define CHASE_FACTOR 0xd1342543de82ef95ull
+
+/* Memory beside the pool that a process may use; the same for all engines. */
+#define ALLOWANCE (64 * MB)
+
+struct limits;
+struct run;
+struct worker;
+
+/* --- scenarios ------------------------------------------------------------- */
+
+enum op_kind {
+	OP_READ, /* sum all 64-bit words */
+	OP_WRITE, /* overwrite it all */
+	OP_UPDATE, /* read it, and store the first word of each page */
+	OP_CHASE, /* loads of 8 bytes, each at an address that the last one gave */
+};
+
+struct op {
+	enum op_kind kind;
+	uint64_t offset;
+	uint32_t length; /* bytes; of OP_CHASE: loads */
+};
+
+/**
+ * struct scenario - what is done to the file
+ * @name: as in the JSON
+ * @title: in words
+ * @next: the next operation of a worker; false = it has finished
+ * @op_bytes: size of an operation
+ * @latency: told in ns an operation, not in MB/s
+ * @writes: changes the file
+ * @fresh: ... which is a new one for every run
+ * @deep: the device gets several operations at a time; which depth is best is
+ *	tried; else it gets one, as a program that loads and stores
+ * @in_memory: everything is brought into memory before the clock starts
+ * @eighth: the pool is an eighth of the file, whatever --pool says
+ * @quick: a part of --quick
+ * @base_pages: HugeMap also runs with 4 KB pages
+ */
+struct scenario {
+	const char *name;
+	const char *title;
+	bool (*next)(struct worker *worker, struct op *op);
+	uint32_t op_bytes;
+	bool latency;
+	bool writes;
+	bool fresh;
+	bool deep;
+	bool in_memory;
+	bool eighth;
+	bool quick;
+	bool base_pages;
+};
+
+extern const struct scenario scenarios[];
+extern const unsigned int nscenarios;
+const struct scenario *scenario_find(const char *name);
+
+/**
+ * scenario_expect() - do what a run did, on the content that we know
+ * @run: the run, with its result
+ *
+ * The generations of written pages are brought up to date.
+ *
+ * Return: the sum that the run must have got.
+ */
+uint64_t scenario_expect(const struct run *run);
+void worker_init(struct worker *worker, const struct run *run, unsigned int index);
+
+/* --- engines ---------------------------------------------------------------- */
+
+enum advice {
+	ADVICE_DEFAULT,
+	ADVICE_SEQUENTIAL,
+	ADVICE_RANDOM,
+	ADVICE_HUGEPAGE,
+	ADVICE_POPULATE, /* in windows, just ahead */
+	ADVICES,
+};
+
+extern const char *const advice_names[ADVICES];
+
+/**
+ * struct engine - a way to get at the data of a file
+ * @name: as in the JSON
+ * @open: before the clock starts; opens run->path
+ * @attach: once in each worker, before the clock starts; may be NULL
+ * @load: where the data of a range can be read
+ * @store: where the data of a range can be written; @whole: all of it will be
+ * @stored: it has been written; may be NULL
+ * @pump: does the operations of a worker instead of @load and @store, without
+ *	looking at the data: the limit of the device; may be NULL
+ * @sync: make it all durable; may be NULL
+ * @count: its own numbers, into run->result; may be NULL
+ * @close: after the clock has stopped
+ *
+ * Whatever fails ends the process by die().
+ */
+struct engine {
+	const char *name;
+	void (*open)(struct run *run);
+	void (*attach)(struct worker *worker);
+	const void *(*load)(struct worker *worker, uint64_t offset, size_t length);
+	void *(*store)(struct worker *worker, uint64_t offset, size_t length, bool whole);
+	void (*stored)(struct worker *worker, uint64_t offset, size_t length);
+	void (*pump)(struct worker *worker);
+	void (*sync)(struct run *run);
+	void (*count)(struct run *run);
+	void (*close)(struct run *run);
+};
+
+extern const struct engine engine_hugemap_user;
+extern const struct engine engine_linux_mmap;
+extern const struct engine engine_linux_rw;
+extern const struct engine engine_device;
+extern const struct engine engine_memory; /* the "device" of loads: anonymous THP memory */
+
+/* --- runs ------------------------------------------------------------------- */
+
+/**
+ * struct config - by whom a scenario is done
+ * @engine: see struct engine
+ * @page: of HugeMap
+ * @advice: of Linux mmap
+ * @read_ahead_kb: setting of the device; 0 = as found
+ * @depth: operations of a worker at the device at a time
+ */
+struct config {
+	const struct engine *engine;
+	enum hugemap_page page;
+	enum advice advice;
+	unsigned int read_ahead_kb;
+	unsigned int depth;
+};
+
+/**
+ * struct result - what came out of a run; in memory shared with the child
+ * @ok: it got to its end
+ * @error: if not
+ * @seconds: wall clock, sync included
+ * @user_s: CPU, of all threads
+ * @sys_s: CPU, of all threads
+ * @pool_s: to make HugeMap's pool, before the clock started
+ * @ops: operations done by each worker
+ * @bytes: of these
+ * @sum: over the data that was read, all workers
+ * @kernel_faults: minor and major, as the kernel counts
+ * @faults: HugeMap's own count; of other engines the kernel's
+ * @hits: ... that needed no I/O
+ * @ahead: units read ahead
+ * @ahead_used: ... that were used
+ * @peak_bytes: most memory that the process had mapped at a time
+ * @group_peak_bytes: most memory of its group, page cache included; 0 = unknown
+ * @huge_bytes: of the data's memory, what is mapped by 2 MB pages (in_memory)
+ * @warm: share of the file that could not be kept out of memory before
+ */
+struct result {
+	bool ok;
+	char error[256];
+	double seconds;
+	double user_s;
+	double sys_s;
+	double pool_s;
+	uint64_t ops[MAX_THREADS];
+	uint64_t bytes;
+	uint64_t sum;
+	uint64_t kernel_faults;
+	uint64_t faults;
+	uint64_t hits;
+	uint64_t ahead;
+	uint64_t ahead_used;
+	uint64_t peak_bytes;
+	uint64_t group_peak_bytes;
+	uint64_t huge_bytes;
+	double warm;
+};
+
+/**
+ * struct run - one config of one scenario, once
+ * @scenario: see struct scenario
+ * @config: see struct config
+ * @content: of the file
+ * @path: the file
+ * @bytes: how much of the file is used
+ * @pool_bytes: HugeMap's pool
+ * @limit_bytes: of all memory of the process and its page cache
+ * @threads: workers
+ * @op_bytes: the size of an operation here
+ * @ops_most: operations of all workers; 0 = the scenario ends by itself
+ * @seconds_most: after this time a worker stops (scenarios with random access)
+ * @patience: after this time the run counts as hung
+ * @seed: of random offsets
+ * @generation: of what is written
+ * @limits: of memory
+ * @result: what came out of it
+ * @deadline: when @seconds_most is over
+ * @private: the engine's
+ */
+struct run {
+	const struct scenario *scenario;
+	const struct config *config;
+	struct content *content;
+	const char *path;
+	uint64_t bytes;
+	uint64_t pool_bytes;
+	uint64_t limit_bytes;
+	unsigned int threads;
+	uint32_t op_bytes;
+	uint64_t ops_most;
+	double seconds_most;
+	double patience;
+	uint64_t seed;
+	uint32_t generation;
+	struct limits *limits;
+	struct result *result;
+	double deadline;
+	void *private;
+};
+
+/**
+ * struct worker - a thread of a run
+ * @run: see struct run
+ * @index: 0 to run->threads - 1
+ * @start: its part of the file, in scenarios that divide it; bytes
+ * @end: the end of that
+ * @at: where it has got to
+ * @random: state of its random numbers
+ * @ops: operations done
+ * @ops_most: after so many it stops
+ * @bytes: of the operations done
+ * @sum: over what it has read, or the last address of a chase
+ * @private: the engine's
+ */
+struct worker {
+	struct run *run;
+	unsigned int index;
+	uint64_t start, end, at;
+	uint64_t random;
+	uint64_t ops, ops_most;
+	uint64_t bytes;
+	uint64_t sum;
+	void *private;
+};
+
+/* Carry out a run; returns false if it failed: result->error says how. */
+bool run_carry_out(struct run *run);
+/* The child's side of it. */
+_Noreturn void child_main(struct run *run);
+/* In the child: give up, with a sentence. */
+_Noreturn void die(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Address space for @bytes that starts at a multiple of 2 MB. */
+void *aligned_space(struct run *run, uint64_t bytes);
+
+/* --- what is to be done, and what came out ------------------------------------ */
+
+/**
+ * struct settings - what the user asked for, completed
+ */
+struct settings {
+	bool quick, demo, keep;
+	bool size_given;
+	const char *json, *report;
+	const char *file; /* the user's own: never written to */
+	uint64_t size, pool;
+	unsigned int runs;
+	unsigned int threads[MAX_THREAD_COUNTS], nthreads;
+	uint32_t scenarios; /* bit for each of scenarios[] */
+	uint32_t engines; /* bit for each of engine_list[] */
+	uint32_t pages; /* bit for each of enum hugemap_page */
+};
+
+extern const struct engine *const engine_list[];
+extern const unsigned int nengines;
+
+/**
+ * struct row - what came out for one config
+ * @config: a copy, with the depth that was used
+ * @scenario: see struct scenario
+ * @threads: workers
+ * @pool_bytes: of HugeMap; the limit of others is derived from it
+ * @limited: a memory group was in force
+ * @read_ahead_kb: of the device, during the runs
+ * @results: of each turn
+ * @nresults: how many turns
+ * @failed: why there is nothing more; "" = all is well
+ * @value: MB/s or ns an operation: the median
+ * @low: the least of it
+ * @high: the most
+ * @ratio_device: how much better than the device row; only of HugeMap, else 0
+ * @ratio_best_linux: ... than the best Linux mmap row
+ * @ratio_default_linux: ... than Linux mmap without advice, as found
+ * @best_linux: this is the best Linux mmap row
+ */
+struct row {
+	struct config config;
+	const struct scenario *scenario;
+	unsigned int threads;
+	uint64_t pool_bytes;
+	bool limited;
+	unsigned int read_ahead_kb;
+	struct result results[MAX_RUNS];
+	unsigned int nresults;
+	char failed[256];
+	double value, low, high;
+	double ratio_device;
+	double ratio_best_linux;
+	double ratio_default_linux;
+	bool best_linux;
+};
+
+/* The rows of one scenario with one number of threads: a table. */
+struct group {
+	const struct scenario *scenario;
+	unsigned int threads;
+	struct row *rows;
+	unsigned int nrows;
+	struct group *next;
+};
+
+struct bench {
+	struct settings settings;
+	struct volume volume;
+	struct limits *limits;
+	struct result *shared; /* where children put what came out */
+	struct content *read_content; /* of the file that is only read */
+	struct content *write_content;
+	char read_path[4200];
+	char write_path[4200];
+	double device_mb_s; /* a first guess */
+	double started, deadline;
+	unsigned int runs_done, runs_planned;
+	uint32_t generation;
+	struct group *groups;
+	char notes[24][256];
+	unsigned int nnotes;
+	char errors[24][256];
+	unsigned int nerrors;
+	const char *reason; /* why the user-space engine cannot work here; NULL = it can */
+};
+
+/* --- plan.c --- */
+unsigned int plan_configs(const struct bench *bench, const struct scenario *scenario,
+			  struct config configs[MAX_CONFIGS]);
+/* "Linux mmap, MADV_HUGEPAGE" */
+const char *config_title(const struct config *config, const struct scenario *scenario, char *text,
+			 size_t size);
+
+/* --- engine_hugemap.c --- */
+/* Why the user-space engine cannot work here, in words; NULL = it works. */
+const char *hugemap_works_not(struct result *shared);
+
+/* --- turns.c --- */
+void turns_run(struct bench *bench, const struct scenario *scenario, unsigned int threads);
+
+/* --- files.c --- */
+int files_prepare(struct bench *bench);
+void files_measure(struct bench *bench);
+bool files_create_read(struct bench *bench);
+bool files_create_write(struct bench *bench, uint64_t bytes, bool fresh);
+double files_evict(const char *path, uint64_t bytes);
+bool files_verify(struct bench *bench, char *what, size_t size);
+/* Of an operation that takes a while: say how far it is, return false to stop. */
+bool bench_going_on(struct bench *bench, const char *what, double share);
+
+/* --- row.c --- */
+double result_value(const struct scenario *scenario, const struct result *result);
+double median(const double *values, unsigned int n);
+void rows_sum_up(struct row *rows, unsigned int n);
+/* The medians of a field over the turns. */
+#define ROW_MEDIAN(row, field)                                          \
+	({                                                              \
+		double values_[MAX_RUNS];                               \
+		unsigned int i_;                                        \
+                                                                        \
+		for (i_ = 0; i_ < (row)->nresults; i_++)                \
+			values_[i_] = (double)(row)->results[i_].field; \
+		median(values_, (row)->nresults);                       \
+	})
+double row_peak_mb(const struct row *row);
+const struct row *group_default_linux(const struct group *group);
+const struct row *group_best_linux(const struct group *group);
+const struct row *group_of_engine(const struct group *group, const char *name);
+
+/* --- table.c, demo.c, json.c, report.c --- */
+void table_intro(const struct bench *bench);
+void table_print(const struct bench *bench, const struct group *group);
+void table_notes(const struct bench *bench);
+void demo_print(const struct bench *bench);
+int json_write(const struct bench *bench, const char *path);
+int report_write(struct bench *bench, const char *path);
+
+/* --- main.c --- */
+void bench_note(struct bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void bench_error(struct bench *bench, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+bool bench_interrupted(void);
+
+#endif /* BENCH_H */

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Buffered read() and write(), with a buffer of the size of an operation. */
+#include "bench.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int fd_of(const struct run *run)
+{
+	return (int)(intptr_t)run->private;
+}
+
+static void rw_open(struct run *run)
+{
+	int fd = open(run->path, (run->scenario->writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+
+	if (fd < 0)
+		die(run, "%s: %s", run->path, strerror(errno));
+	run->private = (void *)(intptr_t)fd;
+}
+
+static void rw_attach(struct worker *worker)
+{
+	uint32_t bytes = worker->run->op_bytes;
+
+	worker->private = aligned_alloc(4 * KB, bytes);
+	if (!worker->private)
+		die(worker->run, "too little memory for a buffer");
+	memset(worker->private, 0, bytes);
+}
+
+static const void *rw_load(struct worker *worker, uint64_t offset, size_t length)
+{
+	char *buffer = worker->private;
+	size_t done = 0;
+
+	while (done < length) {
+		ssize_t n = pread(fd_of(worker->run), buffer + done, length - done,
+				  (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			die(worker->run, "read: %s", n ? strerror(errno) : "the file is too short");
+		done += (size_t)n;
+	}
+	return buffer;
+}
+
+static void *rw_store(struct worker *worker, uint64_t offset, size_t length, bool whole)
+{
+	return worker->private; /* an update was loaded into it just before */
+}
+
+static void rw_stored(struct worker *worker, uint64_t offset, size_t length)
+{
+	const char *buffer = worker->private;
+	size_t done = 0;
+
+	while (done < length) {
+		ssize_t n = pwrite(fd_of(worker->run), buffer + done, length - done,
+				   (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			die(worker->run, "write: %s", strerror(errno));
+		done += (size_t)n;
+	}
+}
+
+static void rw_sync(struct run *run)
+{
+	if (fsync(fd_of(run)) < 0)
+		die(run, "fsync: %s", strerror(errno));
+}
+
+static void rw_close(struct run *run)
+{
+	close(fd_of(run));
+}
+
+const struct engine engine_linux_rw = {
+	.name = "linux-rw",
+	.open = rw_open,
+	.attach = rw_attach,
+	.load = rw_load,
+	.store = rw_store,
+	.stored = rw_stored,
+	.sync = rw_sync,
+	.close = rw_close,
+};

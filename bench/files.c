@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* The files of the benchmark: made, emptied from the page cache, checked. */
+#include "bench.h"
+#include "guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PIECE (4 * MB)
+#define MEASURED (64 * MB)
+#define SETTLE 100000 /* us; for what deleting a file leaves to be done */
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451
+#endif
+
+struct cache_range {
+	uint64_t offset, length;
+};
+
+struct cache_state {
+	uint64_t cached, dirty, writeback, evicted, recently_evicted;
+};
+
+/* --- the page cache --- */
+
+static double share_in_core(int fd, uint64_t bytes)
+{
+	size_t pages = bytes / CONTENT_PAGE, i, in = 0;
+	unsigned char *core = malloc(pages);
+	void *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+
+	if (core && at != MAP_FAILED && !mincore(at, bytes, core))
+		for (i = 0; i < pages; i++)
+			in += core[i] & 1;
+	if (at != MAP_FAILED)
+		munmap(at, bytes);
+	free(core);
+	return (double)in / (double)pages;
+}
+
+static double share_cached(int fd, uint64_t bytes)
+{
+	struct cache_range range = { .length = bytes };
+	struct cache_state state;
+
+	if (!syscall(SYS_cachestat, fd, &range, &state, 0))
+		return (double)state.cached * CONTENT_PAGE / (double)bytes;
+	return share_in_core(fd, bytes);
+}
+
+/* Drop a file from the page cache; returns the share of it that stays there. */
+double files_evict(const char *path, uint64_t bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), tries;
+	double share = 1;
+
+	if (fd < 0)
+		return share;
+	for (tries = 0; tries < 5 && share > 0; tries++) {
+		if (tries)
+			usleep(20000);
+		fsync(fd);
+		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+		share = share_cached(fd, bytes);
+	}
+	close(fd);
+	return share;
+}
+
+/* --- making them --- */
+
+/* Directly if possible: then there is nothing to be dropped from the page cache. */
+static int open_for_making(const char *path, int flags)
+{
+	int fd = open(path, flags | O_DIRECT | O_CLOEXEC, 0600);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = open(path, flags | O_CLOEXEC, 0600);
+	return fd;
+}
+
+static bool write_all(int fd, const char *buffer, size_t length, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < length) {
+		ssize_t n = pwrite(fd, buffer + done, length - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		done += (size_t)n;
+	}
+	return true;
+}
+
+static bool read_all(int fd, char *buffer, size_t length, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < length) {
+		ssize_t n = pread(fd, buffer + done, length - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		done += (size_t)n;
+	}
+	return true;
+}
+
+static size_t piece_at(uint64_t offset, uint64_t bytes)
+{
+	return bytes - offset < PIECE ? (size_t)(bytes - offset) : (size_t)PIECE;
+}
+
+static bool make(struct bench *bench, const char *path, struct content *content, uint64_t bytes)
+{
+	char *buffer = aligned_alloc(CONTENT_PAGE, PIECE);
+	int fd = open_for_making(path, O_RDWR | O_CREAT | O_TRUNC);
+	uint64_t at;
+	bool ok = buffer && fd >= 0;
+
+	if (ok) {
+		/* In one piece, if the file system can; it is no harm if it cannot. */
+		if (fallocate(fd, 0, 0, (off_t)bytes) < 0)
+			ok = ftruncate(fd, (off_t)bytes) == 0;
+		content_fill(content, buffer, 0, PIECE, 0);
+	}
+	for (at = 0; ok && at < bytes; at += PIECE) {
+		content_restamp(buffer, at, PIECE, 0);
+		ok = write_all(fd, buffer, piece_at(at, bytes), at) &&
+		     bench_going_on(bench, "making a file", (double)at / (double)bytes);
+	}
+	ok = ok && fsync(fd) == 0;
+	if (!ok && !bench_interrupted())
+		bench_error(bench, "%s could not be made: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	free(buffer);
+	content_written(content, 0, bytes, 0);
+	content->known = ok && bytes == content->pages * CONTENT_PAGE;
+	return ok;
+}
+
+/* A file of the user's: see what is in it. */
+static bool learn(struct bench *bench, const char *path, struct content *content)
+{
+	uint64_t bytes = content->pages * CONTENT_PAGE, at;
+	char *buffer = aligned_alloc(CONTENT_PAGE, PIECE);
+	int fd = open_for_making(path, O_RDONLY);
+	bool ok = buffer && fd >= 0;
+
+	for (at = 0; ok && at < bytes; at += PIECE) {
+		size_t length = piece_at(at, bytes), i;
+
+		ok = read_all(fd, buffer, length, at) &&
+		     bench_going_on(bench, "reading the file once", (double)at / (double)bytes);
+		for (i = 0; ok && i < length; i += CONTENT_PAGE)
+			content->sums[(at + i) / CONTENT_PAGE] =
+				sum_words(buffer + i, CONTENT_PAGE);
+	}
+	if (!ok && !bench_interrupted())
+		bench_error(bench, "%s could not be read: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	free(buffer);
+	content->known = ok;
+	return ok;
+}
+
+bool files_create_read(struct bench *bench)
+{
+	struct content *content = bench->read_content;
+
+	if (!content) {
+		content = content_create(bench->settings.size, bench->settings.file);
+		bench->read_content = content;
+	}
+	if (!content)
+		return false;
+	if (content->known)
+		return true;
+	if (bench->settings.file)
+		return learn(bench, bench->read_path, content);
+	return make(bench, bench->read_path, content, bench->settings.size);
+}
+
+/*
+ * The file that is written: as it is, if what it has is known; or (fresh) a new
+ * one without any data.
+ */
+bool files_create_write(struct bench *bench, uint64_t bytes, bool fresh)
+{
+	int fd;
+
+	if (!bench->write_content)
+		bench->write_content = content_create(bench->settings.size, false);
+	if (!bench->write_content)
+		return false;
+	if (!fresh)
+		return bench->write_content->known ||
+		       make(bench, bench->write_path, bench->write_content, bytes);
+	unlink(bench->write_path);
+	bench->write_content->known = false;
+	fd = open(bench->write_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0) {
+		bench_error(bench, "%s could not be made: %s", bench->write_path, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	/* The deletion of the old one is not to be a burden of the next run. */
+	syncfs(fd);
+	usleep(SETTLE);
+	close(fd);
+	return true;
+}
+
+/* --- checking --- */
+
+/* Is what is on the device what was written last? If not, *what says where. */
+bool files_verify(struct bench *bench, char *what, size_t size)
+{
+	const struct content *content = bench->write_content;
+	uint64_t bytes = content->pages * CONTENT_PAGE, at, wrong;
+	char *buffer = aligned_alloc(CONTENT_PAGE, PIECE);
+	int fd = open_for_making(bench->write_path, O_RDONLY);
+	bool ok = buffer && fd >= 0;
+
+	if (!ok)
+		snprintf(what, size, "the file could not be opened to check it: %s",
+			 strerror(errno));
+	for (at = 0; ok && at < bytes; at += PIECE) {
+		size_t length = piece_at(at, bytes);
+
+		if (!bench_going_on(bench, "checking what was written", (double)at / (double)bytes))
+			break;
+		ok = read_all(fd, buffer, length, at);
+		if (!ok) {
+			snprintf(what, size, "reading it back failed: %s", strerror(errno));
+		} else if (!content_matches(content, buffer, at, length, &wrong)) {
+			snprintf(what, size, "wrong data in the file at offset %llu",
+				 (unsigned long long)wrong);
+			ok = false;
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	free(buffer);
+	return ok;
+}
+
+/* --- what there is --- */
+
+/* A first guess of the device's speed: how long will things take? */
+void files_measure(struct bench *bench)
+{
+	const char *path = bench->settings.file ? bench->read_path : bench->write_path;
+	char *buffer = aligned_alloc(CONTENT_PAGE, PIECE);
+	struct content *content = content_create(MEASURED, false);
+	double start = cli_now(), speed, read_speed;
+	uint64_t at;
+	int fd;
+
+	bench->device_mb_s = 100;
+	if (!bench->settings.file && content && !make(bench, path, content, MEASURED))
+		goto out;
+	speed = MEASURED / MB / (cli_now() - start);
+	fd = open_for_making(path, O_RDONLY);
+	start = cli_now();
+	for (at = 0; buffer && fd >= 0 && at < MEASURED && read_all(fd, buffer, PIECE, at);
+	     at += PIECE)
+		;
+	read_speed = (double)at / MB / (cli_now() - start);
+	if (fd >= 0)
+		close(fd);
+	if (bench->settings.file || read_speed < speed)
+		speed = read_speed;
+	if (speed > 1)
+		bench->device_mb_s = speed;
+out:
+	if (!bench->settings.file)
+		unlink(path);
+	content_destroy(content);
+	free(buffer);
+}
+
+int files_prepare(struct bench *bench)
+{
+	const char *dir = bench->volume.dir;
+	int n;
+
+	if (bench->settings.file) {
+		if (!realpath(bench->settings.file, bench->read_path))
+			return -errno;
+		return 0;
+	}
+	n = snprintf(bench->read_path, sizeof(bench->read_path), "%s/hugemap-bench.%d.read", dir,
+		     getpid());
+	if (n >= (int)sizeof(bench->read_path))
+		return -ENAMETOOLONG;
+	snprintf(bench->write_path, sizeof(bench->write_path), "%s/hugemap-bench.%d.write", dir,
+		 getpid());
+	if (!bench->settings.keep) {
+		guard_file(bench->read_path);
+		guard_file(bench->write_path);
+	}
+	return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The guard: a process that puts everything back when the benchmark ends,
+ * however it ends: files, memory groups, settings of the machine. What is to be
+ * put back is kept in memory that it shares.
+ */
+#ifndef BENCH_GUARD_H
+#define BENCH_GUARD_H
+
+#include <stdbool.h>
+
+bool guard_start(void);
+/* All that is still to be put back is put back now. */
+void guard_stop(void);
+/* In other children: do not keep the guard from noticing the parent's end. */
+void guard_release(void);
+
+/* Delete a file in the end, or do not any more. */
+void guard_file(const char *path);
+void guard_forget_file(const char *path);
+/* A memory group that exists now; NULL = none. */
+void guard_group(const char *path);
+/* A setting that has another value now; NULL = none. */
+void guard_setting(const char *path, const char *value);
+
+#endif /* BENCH_GUARD_H */

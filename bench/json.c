@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* What came out, as JSON. MB are 2^20 bytes; times are seconds unless named ns. */
+#include "bench.h"
+#include "limit.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/utsname.h>
+#include <jansson.h>
+
+#define FORMAT 1
+
+static json_t *number(double value)
+{
+	return value > 0 ? json_real(value) : json_null();
+}
+
+static json_t *text_or_null(const char *text)
+{
+	return text && *text ? json_string(text) : json_null();
+}
+
+/* --- rows --- */
+
+static json_t *value_json(const struct scenario *scenario, double value, bool latency)
+{
+	return scenario->latency == latency ? number(value) : json_null();
+}
+
+static json_t *run_json(const struct row *row, const struct result *result)
+{
+	const struct scenario *scenario = row->scenario;
+	double value = result_value(scenario, result);
+	uint64_t ops = 0;
+	unsigned int i;
+
+	for (i = 0; i < row->threads; i++)
+		ops += result->ops[i];
+	return json_pack(
+		"{s:o, s:o, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, "
+		"s:f}",
+		"mb_s", value_json(scenario, value, false), "ns_op",
+		value_json(scenario, value, true), "seconds", result->seconds, "user_s",
+		result->user_s, "sys_s", result->sys_s, "pool_s", result->pool_s, "bytes",
+		(json_int_t)result->bytes, "ops", (json_int_t)ops, "faults",
+		(json_int_t)result->faults, "kernel_faults", (json_int_t)result->kernel_faults,
+		"hits", (json_int_t)result->hits, "ahead", (json_int_t)result->ahead, "ahead_used",
+		(json_int_t)result->ahead_used, "peak_mb", (double)result->peak_bytes / MB,
+		"group_peak_mb", (double)result->group_peak_bytes / MB, "warm", result->warm);
+}
+
+static const char *page_name(const struct row *row)
+{
+	if (row->config.engine != &engine_hugemap_user)
+		return NULL;
+	return row->config.page == HUGEMAP_PAGE_4K ? "4K" : "2M";
+}
+
+static json_t *runs_json(const struct row *row)
+{
+	json_t *runs = json_array();
+	unsigned int i;
+
+	for (i = 0; i < row->nresults; i++)
+		json_array_append_new(runs, run_json(row, &row->results[i]));
+	return runs;
+}
+
+static json_t *row_json(const struct row *row)
+{
+	const struct scenario *scenario = row->scenario;
+	bool mmap = row->config.engine == &engine_linux_mmap;
+	bool device = row->config.engine == &engine_device;
+	char title[64];
+	json_t *object;
+
+	object = json_pack("{s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:I, s:b}", "scenario",
+			   scenario->name, "engine", row->config.engine->name, "title",
+			   config_title(&row->config, scenario, title, sizeof(title)), "page",
+			   text_or_null(page_name(row)), "advice",
+			   mmap ? json_string(advice_names[row->config.advice]) : json_null(),
+			   "read_ahead_kb", row->read_ahead_kb, "threads", row->threads, "depth",
+			   device ? json_integer(row->config.depth) : json_null(), "pool_bytes",
+			   (json_int_t)row->pool_bytes, "limited", row->limited);
+	json_object_set_new(object, "mb_s", value_json(scenario, row->value, false));
+	json_object_set_new(object, "ns_op", value_json(scenario, row->value, true));
+	json_object_set_new(object, "low", number(row->low));
+	json_object_set_new(object, "high", number(row->high));
+	json_object_set_new(object, "faults", json_real(ROW_MEDIAN(row, faults)));
+	json_object_set_new(object, "kernel_faults", json_real(ROW_MEDIAN(row, kernel_faults)));
+	json_object_set_new(object, "user_s", json_real(ROW_MEDIAN(row, user_s)));
+	json_object_set_new(object, "sys_s", json_real(ROW_MEDIAN(row, sys_s)));
+	json_object_set_new(object, "seconds", json_real(ROW_MEDIAN(row, seconds)));
+	json_object_set_new(object, "pool_s", json_real(ROW_MEDIAN(row, pool_s)));
+	json_object_set_new(object, "bytes", json_real(ROW_MEDIAN(row, bytes)));
+	json_object_set_new(object, "peak_mb", json_real(row_peak_mb(row)));
+	json_object_set_new(object, "huge_mb",
+			    scenario->in_memory ? json_real(ROW_MEDIAN(row, huge_bytes) / MB) :
+						  json_null());
+	json_object_set_new(object, "ratio_device", number(row->ratio_device));
+	json_object_set_new(object, "ratio_best_linux", number(row->ratio_best_linux));
+	json_object_set_new(object, "ratio_default_linux", number(row->ratio_default_linux));
+	json_object_set_new(object, "best_linux", json_boolean(row->best_linux));
+	json_object_set_new(object, "error", text_or_null(row->failed));
+	json_object_set_new(object, "runs", runs_json(row));
+	return object;
+}
+
+static json_t *rows_json(const struct bench *bench)
+{
+	const struct group *group;
+	json_t *rows = json_array();
+	unsigned int i;
+
+	for (group = bench->groups; group; group = group->next)
+		for (i = 0; i < group->nrows; i++)
+			json_array_append_new(rows, row_json(&group->rows[i]));
+	return rows;
+}
+
+/* --- where and how --- */
+
+static void cpu_name(char *name, size_t size)
+{
+	FILE *file = fopen("/proc/cpuinfo", "re");
+	char line[256];
+
+	snprintf(name, size, "unknown");
+	if (!file)
+		return;
+	while (fgets(line, sizeof(line), file)) {
+		char *value = strchr(line, ':');
+
+		if (strncmp(line, "model name", 10) || !value)
+			continue;
+		value[strcspn(value, "\n")] = '\0';
+		snprintf(name, size, "%s", value + 2);
+		break;
+	}
+	fclose(file);
+}
+
+static json_t *machine_json(void)
+{
+	unsigned long long memory_kb = 0, swap_kb = 0;
+	struct utsname uts;
+	char cpu[128];
+
+	uname(&uts);
+	cpu_name(cpu, sizeof(cpu));
+	read_field("/proc/meminfo", "MemTotal:", &memory_kb);
+	read_field("/proc/meminfo", "SwapTotal:", &swap_kb);
+	return json_pack("{s:s, s:s, s:i, s:f, s:f}", "cpu", cpu, "architecture", uts.machine,
+			 "cpus", (int)sysconf(_SC_NPROCESSORS_ONLN), "memory_mb",
+			 (double)memory_kb / 1024, "swap_mb", (double)swap_kb / 1024);
+}
+
+static json_t *device_json(const struct bench *bench)
+{
+	const struct volume *volume = &bench->volume;
+
+	return json_pack("{s:o, s:o, s:o, s:i}", "name", text_or_null(volume->device), "model",
+			 text_or_null(volume->model), "scheduler", text_or_null(volume->scheduler),
+			 "read_ahead_kb", limits_read_ahead(bench->limits));
+}
+
+static json_t *settings_json(const struct bench *bench)
+{
+	const struct settings *settings = &bench->settings;
+	char enabled[32] = "", defrag[32] = "";
+	json_t *threads = json_array();
+	unsigned int i;
+
+	for (i = 0; i < settings->nthreads; i++)
+		json_array_append_new(threads, json_integer(settings->threads[i]));
+	read_choice("/sys/kernel/mm/transparent_hugepage/enabled", enabled, sizeof(enabled));
+	read_choice("/sys/kernel/mm/transparent_hugepage/defrag", defrag, sizeof(defrag));
+	return json_pack("{s:I, s:I, s:i, s:o, s:b, s:b, s:o, s:o}", "size_bytes",
+			 (json_int_t)settings->size, "pool_bytes", (json_int_t)settings->pool,
+			 "runs", settings->runs, "threads", threads, "quick", settings->quick,
+			 "own_file", settings->file != NULL, "thp_enabled", text_or_null(enabled),
+			 "thp_defrag", text_or_null(defrag));
+}
+
+static json_t *strings_json(const char (*strings)[256], unsigned int n)
+{
+	json_t *list = json_array();
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		json_array_append_new(list, json_string(strings[i]));
+	return list;
+}
+
+static json_t *bench_json(const struct bench *bench)
+{
+	const struct volume *volume = &bench->volume;
+	time_t now = time(NULL);
+	struct utsname uts;
+	struct tm tm;
+	char date[32];
+
+	uname(&uts);
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+	return json_pack(
+		"{s:s, s:i, s:s, s:s, s:o, s:s, s:{s:s, s:s, s:s}, s:o, s:o, s:{s:s, s:o, s:f, "
+		"s:o}, s:o, s:o, s:o}",
+		"program", "hugemap bench", "format", FORMAT, "version", hugemap_version(), "date",
+		date, "machine", machine_json(), "kernel", uts.release, "file_system", "type",
+		volume->type, "options", volume->options, "dir", volume->dir, "device",
+		device_json(bench), "settings", settings_json(bench), "memory_limit", "kind",
+		limits_kind(bench->limits), "why", text_or_null(limits_why(bench->limits)),
+		"allowance_mb", (double)ALLOWANCE / MB, "user_engine_reason",
+		text_or_null(bench->reason), "rows", rows_json(bench), "notes",
+		strings_json(bench->notes, bench->nnotes), "errors",
+		strings_json(bench->errors, bench->nerrors));
+}
+
+/* Write it to a file, or to standard output ("-"); returns 0 or -errno. */
+int json_write(const struct bench *bench, const char *path)
+{
+	json_t *json = bench_json(bench);
+	FILE *to = strcmp(path, "-") ? fopen(path, "we") : stdout;
+	int err;
+
+	if (!to || !json) {
+		err = to ? -EINVAL : -errno;
+	} else {
+		err = cli_write_json(to, json);
+		if (to != stdout && fclose(to) && !err)
+			err = -errno;
+	}
+	json_decref(json);
+	return err;
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "limit.h"
+#include "guard.h"
+#include "system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#define PATH_BYTES 1024
+
+/* What the two versions call the same things. */
+struct version {
+	const char *kind;
+	const char *limit;
+	const char *swap_limit;
+	const char *peak;
+};
+
+static const struct version v1 = {
+	.kind = "cgroup v1",
+	.limit = "memory.limit_in_bytes",
+	.swap_limit = "memory.memsw.limit_in_bytes",
+	.peak = "memory.max_usage_in_bytes",
+};
+
+static const struct version v2 = {
+	.kind = "cgroup v2",
+	.limit = "memory.max",
+	.swap_limit = "memory.swap.max",
+	.peak = "memory.peak",
+};
+
+struct limits {
+	const struct version *version; /* NULL = no group can be made */
+	char above[PATH_BYTES]; /* where groups are made */
+	char group[PATH_BYTES + 48]; /* the one that exists now; "" = none */
+	unsigned int serial;
+	char why[160];
+	const char *setting; /* path of read_ahead_kb; "" = none */
+	char found[16]; /* its value; "" = unknown */
+	bool changeable;
+};
+
+/* --- groups --- */
+
+static bool group_write(const struct limits *limits, const char *file, const char *value)
+{
+	char path[PATH_BYTES + 96];
+
+	snprintf(path, sizeof(path), "%s/%s", limits->group, file);
+	return write_line(path, value);
+}
+
+static bool make_group(struct limits *limits, uint64_t bytes)
+{
+	char value[32];
+
+	snprintf(limits->group, sizeof(limits->group), "%s/hugemap-bench.%d.%u", limits->above,
+		 getpid(), limits->serial++);
+	snprintf(value, sizeof(value), "%llu", (unsigned long long)bytes);
+	guard_group(limits->group);
+	if (mkdir(limits->group, 0755) == 0 && group_write(limits, limits->version->limit, value)) {
+		/* Memory that is swapped out would not count; where there is none, all is well. */
+		group_write(limits, limits->version->swap_limit,
+			    limits->version == &v2 ? "0" : value);
+		return true;
+	}
+	rmdir(limits->group);
+	limits->group[0] = '\0';
+	guard_group(NULL);
+	return false;
+}
+
+/* Kill what is left in a group, by its own list. */
+static void kill_all(const char *group)
+{
+	char path[PATH_BYTES + 96];
+	FILE *file;
+	int pid;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", group);
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	while (fscanf(file, "%d", &pid) == 1)
+		if (pid > 1 && pid != getpid())
+			kill(pid, SIGKILL);
+	fclose(file);
+}
+
+void group_remove(const char *path)
+{
+	int tries;
+
+	/* A process that has just ended keeps its group busy for a moment. */
+	for (tries = 0; rmdir(path) < 0 && errno == EBUSY && tries < 500; tries++) {
+		if (tries >= 200)
+			kill_all(path);
+		usleep(10000);
+	}
+}
+
+/* Where a hierarchy is mounted, and where this process is in it. */
+static bool find_hierarchy(const char *type, const char *option, char mount[PATH_BYTES])
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	char line[4096];
+	bool found = false;
+
+	if (!file)
+		return false;
+	while (!found && fgets(line, sizeof(line), file)) {
+		char fs_type[32], options[512];
+		const char *rest = strstr(line, " - ");
+
+		found = rest && sscanf(line, "%*s %*s %*s %*s %1023s", mount) == 1 &&
+			sscanf(rest, " - %31s %*s %511s", fs_type, options) == 2 &&
+			!strcmp(fs_type, type) && (!option || strstr(options, option));
+	}
+	fclose(file);
+	return found;
+}
+
+static void find_own(const char *controller, const char *mount, char own[PATH_BYTES])
+{
+	FILE *file = fopen("/proc/self/cgroup", "re");
+	char line[PATH_BYTES];
+
+	snprintf(own, PATH_BYTES, "%s", mount);
+	if (!file)
+		return;
+	while (fgets(line, sizeof(line), file)) {
+		char *names = strchr(line, ':');
+		char *group = names ? strchr(names + 1, ':') : NULL;
+
+		if (!group)
+			continue;
+		*group++ = '\0';
+		group[strcspn(group, "\n")] = '\0';
+		if (strcmp(names + 1, controller))
+			continue;
+		if (snprintf(own, PATH_BYTES, "%s%s", mount, strcmp(group, "/") ? group : "") >=
+			    PATH_BYTES ||
+		    access(own, F_OK))
+			snprintf(own, PATH_BYTES, "%s", mount); /* as in a container */
+	}
+	fclose(file);
+}
+
+static bool try_version(struct limits *limits, const struct version *version, const char *type,
+			const char *controller)
+{
+	char mount[PATH_BYTES];
+
+	if (!find_hierarchy(type, *controller ? controller : NULL, mount))
+		return false;
+	limits->version = version;
+	find_own(controller, mount, limits->above);
+	/* Below the own group if possible, else further up. */
+	for (;;) {
+		if (make_group(limits, 1ull << 30)) {
+			limits_end(limits);
+			return true;
+		}
+		if (strlen(limits->above) <= strlen(mount))
+			break;
+		*strrchr(limits->above, '/') = '\0';
+	}
+	limits->version = NULL;
+	return false;
+}
+
+struct limits *limits_create(const struct volume *volume)
+{
+	struct limits *limits = calloc(1, sizeof(*limits));
+
+	if (!limits)
+		return NULL;
+	if (!try_version(limits, &v2, "cgroup2", "") &&
+	    !try_version(limits, &v1, "cgroup", "memory"))
+		snprintf(limits->why, sizeof(limits->why),
+			 "no memory control group can be made here%s: Linux may use all memory as "
+			 "page cache, HugeMap only its pool",
+			 geteuid() ? " (root could)" : "");
+	limits->setting = volume->read_ahead_path;
+	if (*limits->setting)
+		read_line(limits->setting, limits->found, sizeof(limits->found));
+	/* The value that it has is written: nothing changes. */
+	limits->changeable = limits->found[0] && write_line(limits->setting, limits->found);
+	return limits;
+}
+
+void limits_destroy(struct limits *limits)
+{
+	if (!limits)
+		return;
+	limits_end(limits);
+	limits_restore_read_ahead(limits);
+	free(limits);
+}
+
+const char *limits_kind(const struct limits *limits)
+{
+	return limits->version ? limits->version->kind : "none";
+}
+
+const char *limits_why(const struct limits *limits)
+{
+	return limits->why;
+}
+
+bool limits_work(const struct limits *limits)
+{
+	return limits->version;
+}
+
+bool limits_begin(struct limits *limits, uint64_t bytes)
+{
+	return !limits->version || make_group(limits, bytes);
+}
+
+bool limits_join(const struct limits *limits)
+{
+	return !limits->group[0] || group_write(limits, "cgroup.procs", "0");
+}
+
+uint64_t limits_peak(const struct limits *limits)
+{
+	char path[PATH_BYTES + 96];
+	unsigned long long bytes = 0;
+
+	if (!limits->group[0])
+		return 0;
+	snprintf(path, sizeof(path), "%s/%s", limits->group, limits->version->peak);
+	return read_field(path, "", &bytes) ? bytes : 0;
+}
+
+void limits_end(struct limits *limits)
+{
+	if (!limits->group[0])
+		return;
+	group_remove(limits->group);
+	limits->group[0] = '\0';
+	guard_group(NULL);
+}
+
+/* --- read-ahead --- */
+
+unsigned int limits_read_ahead(const struct limits *limits)
+{
+	return (unsigned int)strtoul(limits->found, NULL, 10);
+}
+
+bool limits_can_read_ahead(const struct limits *limits)
+{
+	return limits->changeable;
+}
+
+bool limits_set_read_ahead(struct limits *limits, unsigned int kb)
+{
+	char value[16];
+
+	snprintf(value, sizeof(value), "%u", kb);
+	guard_setting(limits->setting, limits->found);
+	return write_line(limits->setting, value);
+}
+
+void limits_restore_read_ahead(struct limits *limits)
+{
+	if (!limits->changeable)
+		return;
+	write_line(limits->setting, limits->found);
+	guard_setting(NULL, NULL);
+}

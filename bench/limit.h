@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * One memory limit for all: each run gets a memory control group of its own, so
+ * that the page cache that Linux uses for it counts, too. And the read-ahead
+ * setting of the device, which is put back after each run that changed it.
+ */
+#ifndef BENCH_LIMITS_H
+#define BENCH_LIMITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct limits;
+struct volume;
+
+/* Find out what is possible here; NULL = no memory. */
+struct limits *limits_create(const struct volume *volume);
+void limits_destroy(struct limits *limits);
+
+/* "cgroup v1", "cgroup v2" or "none", and then why. */
+const char *limits_kind(const struct limits *limits);
+const char *limits_why(const struct limits *limits);
+bool limits_work(const struct limits *limits);
+
+/* A group for one run; does nothing where no group can be made. */
+bool limits_begin(struct limits *limits, uint64_t bytes);
+/* In the child: enter it. */
+bool limits_join(const struct limits *limits);
+/* The most memory that was used in it; 0 = unknown. */
+uint64_t limits_peak(const struct limits *limits);
+void limits_end(struct limits *limits);
+
+/* The device's read_ahead_kb: as found (0 = unknown), and can it be changed? */
+unsigned int limits_read_ahead(const struct limits *limits);
+bool limits_can_read_ahead(const struct limits *limits);
+bool limits_set_read_ahead(struct limits *limits, unsigned int kb);
+void limits_restore_read_ahead(struct limits *limits);
+
+/* Remove a group; what still runs in it is killed. */
+void group_remove(const char *path);
+
+#endif /* BENCH_LIMITS_H */

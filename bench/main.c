@@ -1,0 +1,553 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* hugemap bench: the command line, and the order of things. */
+#include "bench.h"
+#include "guard.h"
+#include "limit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "engine.h" /* memory_available() */
+
+/* Exit statuses beside those of cli.h. */
+#define EXIT_NO_REPORT 3
+#define EXIT_INTERRUPTED 130
+
+#define STEP (16 * MB) /* sizes are multiples of this */
+#define QUICK_PASS 1.2 /* seconds that reading the file may take with --quick */
+#define QUICK_TIME 140.0 /* seconds; no new turn is begun that would end later */
+#define LEAST_SIZE (64 * MB)
+
+enum {
+	KEY_QUICK = 1,
+	KEY_DIR,
+	KEY_FILE,
+	KEY_SIZE,
+	KEY_POOL,
+	KEY_SCENARIO,
+	KEY_ENGINE,
+	KEY_PAGE,
+	KEY_THREADS,
+	KEY_RUNS,
+	KEY_JSON,
+	KEY_REPORT,
+	KEY_KEEP,
+	KEY_DEMO,
+};
+
+static const struct cli_option options[] = {
+	{ "quick", NULL, KEY_QUICK, "main scenarios, 1 thread, 3 turns, 1 GB: under 3 minutes" },
+	{ "dir", "DIR", KEY_DIR, "where to make the files (default: here)" },
+	{ "file", "PATH", KEY_FILE, "read a file of yours instead; it is never written to" },
+	{ "size", "SIZE", KEY_SIZE, "size of the file (default: 4G; --quick: at most 1G)" },
+	{ "pool", "SIZE", KEY_POOL, "HugeMap's pool, and the limit for Linux (default: size/8)" },
+	{ "scenario", "NAME", KEY_SCENARIO, "only this one; may be given several times" },
+	{ "engine", "NAME", KEY_ENGINE, "only this one; may be given several times" },
+	{ "page", "2M|4K", KEY_PAGE, "HugeMap's page size (default: what suits the scenario)" },
+	{ "threads", "N", KEY_THREADS, "with N threads; several times (default: 1 and 2)" },
+	{ "runs", "N", KEY_RUNS, "turns (default: 5; --quick: 3)" },
+	{ "json", "FILE", KEY_JSON, "write JSON; '-': to standard output, and nothing else" },
+	{ "report", "FILE", KEY_REPORT, "write a page with charts (HTML)" },
+	{ "keep", NULL, KEY_KEEP, "do not delete the files in the end" },
+	{ "demo", NULL, KEY_DEMO, "print the short table only" },
+	{},
+};
+
+static int run_bench(int argc, char **argv);
+
+const struct cli_command bench_command = {
+	.name = "bench",
+	.synopsis = "[OPTION]...",
+	.summary = "Measure HugeMap, Linux mmap, read/write and the device's limit side by side.",
+	.options = options,
+	.notes = "Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed\n"
+		 "Engines:   hugemap-user linux-mmap linux-rw device\n"
+		 "Sizes:     512M, 4G; K, M and G are powers of 1024\n\n"
+		 "Exit status: 0 if all was measured and right, 1 if something failed or showed\n"
+		 "wrong data, 2 if the command line makes no sense, 3 if all but the report is\n"
+		 "there, 130 if interrupted.\n",
+	.run = run_bench,
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int signal)
+{
+	interrupted = signal;
+}
+
+bool bench_interrupted(void)
+{
+	return interrupted;
+}
+
+bool bench_going_on(struct bench *bench, const char *what, double share)
+{
+	cli_progress("[%u of %u] %s: %.0f %%", bench->runs_done, bench->runs_planned, what,
+		     100 * share);
+	return !interrupted;
+}
+
+static void keep_text(char (*texts)[256], unsigned int *n, unsigned int most, const char *format,
+		      va_list args)
+{
+	char text[256];
+	unsigned int i;
+
+	vsnprintf(text, sizeof(text), format, args);
+	for (i = 0; i < *n; i++)
+		if (!strncmp(texts[i], text, 12))
+			return; /* the same kind of thing, with another number */
+	if (*n < most)
+		memcpy(texts[(*n)++], text, sizeof(text));
+}
+
+void bench_note(struct bench *bench, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	keep_text(bench->notes, &bench->nnotes, sizeof(bench->notes) / sizeof(bench->notes[0]),
+		  format, args);
+	va_end(args);
+}
+
+void bench_error(struct bench *bench, const char *format, ...)
+{
+	va_list args;
+
+	if (bench->nerrors == sizeof(bench->errors) / sizeof(bench->errors[0]))
+		return;
+	va_start(args, format);
+	vsnprintf(bench->errors[bench->nerrors++], sizeof(bench->errors[0]), format, args);
+	va_end(args);
+}
+
+/* --- the command line --- */
+
+static void choose_scenario(struct settings *settings, const char *name)
+{
+	const struct scenario *scenario = scenario_find(name);
+
+	if (!scenario)
+		cli_usage(&bench_command, "there is no scenario '%s'", name);
+	settings->scenarios |= 1u << (scenario - scenarios);
+}
+
+static void choose_engine(struct settings *settings, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < nengines; i++)
+		if (!strcmp(engine_list[i]->name, name)) {
+			settings->engines |= 1u << i;
+			return;
+		}
+	cli_usage(&bench_command, "there is no engine '%s'", name);
+}
+
+static void choose_page(struct settings *settings, const char *name)
+{
+	if (!strcasecmp(name, "2M"))
+		settings->pages |= 1u << HUGEMAP_PAGE_2M;
+	else if (!strcasecmp(name, "4K"))
+		settings->pages |= 1u << HUGEMAP_PAGE_4K;
+	else
+		cli_usage(&bench_command, "--page must be 2M or 4K, not '%s'", name);
+}
+
+static void choose_threads(struct settings *settings, const char *text)
+{
+	unsigned int n =
+		(unsigned int)cli_number(&bench_command, "--threads", text, 1, MAX_THREADS);
+
+	if (settings->nthreads == MAX_THREAD_COUNTS)
+		cli_usage(&bench_command, "--threads can be given %u times", MAX_THREAD_COUNTS);
+	settings->threads[settings->nthreads++] = n;
+}
+
+static const char *parse(struct settings *settings, int argc, char **argv)
+{
+	struct cli_parser parser;
+	const char *dir = NULL;
+	int key;
+
+	cli_parse(&parser, &bench_command, argc, argv);
+	while ((key = cli_next(&parser)) >= 0) {
+		switch (key) {
+		case KEY_QUICK:
+			settings->quick = true;
+			break;
+		case KEY_DIR:
+			dir = optarg;
+			break;
+		case KEY_FILE:
+			settings->file = optarg;
+			break;
+		case KEY_SIZE:
+			settings->size = cli_size(&bench_command, "--size", optarg);
+			break;
+		case KEY_POOL:
+			settings->pool = cli_size(&bench_command, "--pool", optarg);
+			break;
+		case KEY_SCENARIO:
+			choose_scenario(settings, optarg);
+			break;
+		case KEY_ENGINE:
+			choose_engine(settings, optarg);
+			break;
+		case KEY_PAGE:
+			choose_page(settings, optarg);
+			break;
+		case KEY_THREADS:
+			choose_threads(settings, optarg);
+			break;
+		case KEY_RUNS:
+			settings->runs = (unsigned int)cli_number(&bench_command, "--runs", optarg,
+								  1, MAX_RUNS);
+			break;
+		case KEY_JSON:
+			settings->json = optarg;
+			break;
+		case KEY_REPORT:
+			settings->report = optarg;
+			break;
+		case KEY_KEEP:
+			settings->keep = true;
+			break;
+		case KEY_DEMO:
+			settings->demo = true;
+			break;
+		}
+	}
+	if (optind < argc)
+		cli_usage(&bench_command, "'%s' is not expected here", argv[optind]);
+	if (settings->file && dir)
+		cli_usage(&bench_command, "--file and --dir exclude each other");
+	return dir ? dir : ".";
+}
+
+/* What was not said, and what excludes each other. */
+static void complete(struct settings *settings)
+{
+	unsigned int i;
+
+	settings->size_given = settings->size;
+	if (!settings->runs)
+		settings->runs = settings->quick ? 3 : 5;
+	if (!settings->engines)
+		settings->engines = ~0u;
+	for (i = 0; i < nscenarios; i++) {
+		if (settings->file && scenarios[i].writes) {
+			if (settings->scenarios & 1u << i)
+				cli_usage(&bench_command,
+					  "%s writes, and --file names a file that is only read",
+					  scenarios[i].name);
+			continue;
+		}
+	}
+	if (!settings->scenarios)
+		for (i = 0; i < nscenarios; i++)
+			if ((!settings->quick || scenarios[i].quick) &&
+			    !(settings->file && scenarios[i].writes))
+				settings->scenarios |= 1u << i;
+	if (!settings->nthreads) {
+		settings->threads[settings->nthreads++] = 1;
+		if (!settings->quick)
+			settings->threads[settings->nthreads++] = 2;
+	}
+	if (settings->size && settings->size < LEAST_SIZE)
+		cli_usage(&bench_command, "--size must be 64M at least");
+	if (settings->pool && settings->pool < 8 * MB)
+		cli_usage(&bench_command, "--pool must be 8M at least");
+}
+
+/* --- sizes --- */
+
+static bool writes_any(const struct settings *settings)
+{
+	unsigned int i;
+
+	for (i = 0; i < nscenarios; i++)
+		if (settings->scenarios & 1u << i && scenarios[i].writes)
+			return true;
+	return false;
+}
+
+static bool reads_any(const struct settings *settings)
+{
+	unsigned int i;
+
+	for (i = 0; i < nscenarios; i++)
+		if (settings->scenarios & 1u << i && !scenarios[i].writes)
+			return true;
+	return false;
+}
+
+static uint64_t free_bytes(const char *dir)
+{
+	struct statvfs st;
+
+	return statvfs(dir, &st) < 0 ? 0 : (uint64_t)st.f_bavail * st.f_frsize;
+}
+
+/* Returns CLI_OK or has said what is wrong. */
+static int choose_size_of_file(struct settings *settings)
+{
+	struct stat st;
+
+	if (stat(settings->file, &st) < 0 || !S_ISREG(st.st_mode))
+		return cli_fail(&bench_command, "%s: %s", settings->file,
+				errno ? strerror(errno) : "this is not a regular file");
+	if ((uint64_t)st.st_size < LEAST_SIZE)
+		return cli_fail(&bench_command, "%s is too small: 64 MB are needed to measure",
+				settings->file);
+	if ((uint64_t)st.st_size < settings->size)
+		settings->size = (uint64_t)st.st_size;
+	return CLI_OK;
+}
+
+static int choose_sizes(struct bench *bench)
+{
+	struct settings *settings = &bench->settings;
+	unsigned int files = writes_any(settings) + reads_any(settings);
+	uint64_t room = free_bytes(bench->volume.dir), memory = memory_available();
+	char a[CLI_TEXT], b[CLI_TEXT];
+
+	if (!settings->size)
+		settings->size = settings->quick ? 1 * GB : 4 * GB;
+	if (settings->file && choose_size_of_file(settings))
+		return CLI_FAILED;
+	if (settings->quick && !settings->size_given) {
+		uint64_t most = (uint64_t)(bench->device_mb_s * QUICK_PASS) * MB;
+
+		if (!settings->file && most > room / 2 / files)
+			most = room / 2 / files;
+		if (most < LEAST_SIZE)
+			most = LEAST_SIZE;
+		if (most < settings->size) {
+			settings->size = most;
+			bench_note(bench,
+				   "The file has %s only, so that this is quick on this device "
+				   "(about %.0f MB/s).",
+				   cli_bytes(a, (double)(most / STEP * STEP)), bench->device_mb_s);
+		}
+	}
+	settings->size = settings->size / STEP * STEP;
+	if (!settings->file && settings->size * files + settings->size / 16 > room)
+		return cli_fail(&bench_command,
+				"files of %s are needed in %s, but only %s are free: use --size or "
+				"--dir",
+				cli_bytes(a, (double)(settings->size * files)), bench->volume.dir,
+				cli_bytes(b, (double)room));
+	if (!settings->pool)
+		settings->pool = settings->size / 8;
+	settings->pool = settings->pool / (2 * MB) * (2 * MB);
+	if (settings->pool + ALLOWANCE > memory)
+		return cli_fail(&bench_command,
+				"a pool of %s does not fit into the %s of memory that are "
+				"available: use --pool or --size",
+				cli_bytes(a, (double)settings->pool), cli_bytes(b, (double)memory));
+	return CLI_OK;
+}
+
+/* --- the work --- */
+
+static void catch_signals(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = on_signal };
+	size_t i;
+
+	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaction(signals[i], &action, NULL);
+}
+
+static void note_circumstances(struct bench *bench)
+{
+	unsigned int found = limits_read_ahead(bench->limits);
+
+	if (!limits_work(bench->limits))
+		bench_note(bench, "%s.", limits_why(bench->limits));
+	if (found && !limits_can_read_ahead(bench->limits))
+		bench_note(bench,
+			   "read_ahead_kb of the device could not be changed%s: Linux was measured "
+			   "at %u only, as found.",
+			   geteuid() ? " (root could)" : "", found);
+	if (bench->reason)
+		bench_note(bench,
+			   "HugeMap's user-space engine cannot work here: %s. `hugemap doctor` "
+			   "says what would help.",
+			   bench->reason);
+}
+
+static bool has_chosen(const struct bench *bench, const struct scenario *scenario)
+{
+	return bench->settings.scenarios & 1u << (scenario - scenarios);
+}
+
+static void count_runs(struct bench *bench)
+{
+	struct config configs[MAX_CONFIGS];
+	unsigned int i;
+
+	for (i = 0; i < nscenarios; i++)
+		if (has_chosen(bench, &scenarios[i]))
+			bench->runs_planned += plan_configs(bench, &scenarios[i], configs) *
+					       bench->settings.nthreads * bench->settings.runs;
+}
+
+static void measure(struct bench *bench, bool tables)
+{
+	struct settings *settings = &bench->settings;
+	const struct group *last = NULL;
+	unsigned int i, t;
+
+	for (i = 0; i < nscenarios; i++)
+		for (t = 0; t < settings->nthreads; t++) {
+			if (!has_chosen(bench, &scenarios[i]) || interrupted)
+				continue;
+			turns_run(bench, &scenarios[i], settings->threads[t]);
+			last = last ? last->next : bench->groups;
+			if (last && tables && !interrupted)
+				table_print(bench, last);
+		}
+	cli_progress_clear();
+}
+
+static void next_command(const struct bench *bench)
+{
+	if (bench->settings.file)
+		return;
+	printf("Next, on a file of your own, which is only read:\n\n"
+	       "    %s bench --quick --demo --file PATH\n",
+	       program_invocation_name);
+}
+
+/* Returns the exit status. */
+static int tell(struct bench *bench)
+{
+	const struct settings *settings = &bench->settings;
+	bool alone = settings->json && !strcmp(settings->json, "-");
+	int status = bench->nerrors ? CLI_FAILED : CLI_OK, err;
+	char *path;
+
+	if (interrupted) {
+		cli_fail(&bench_command, "interrupted; files and settings are put back");
+		return EXIT_INTERRUPTED;
+	}
+	if (settings->demo && !alone)
+		demo_print(bench);
+	if (!alone)
+		table_notes(bench);
+	if (settings->json) {
+		err = json_write(bench, settings->json);
+		if (err)
+			status = cli_fail(&bench_command, "--json %s: %s", settings->json,
+					  strerror(-err));
+	}
+	if (settings->report) {
+		if (report_write(bench, settings->report)) {
+			if (status == CLI_OK)
+				status = EXIT_NO_REPORT;
+		} else if (!alone) {
+			path = realpath(settings->report, NULL);
+			printf("\nThe report, with charts: %s\n", path ? path : settings->report);
+			free(path);
+		}
+	}
+	if (settings->demo && !alone)
+		next_command(bench);
+	return status;
+}
+
+static int prepare(struct bench *bench, const char *dir)
+{
+	char *parent = NULL;
+	int err;
+
+	if (bench->settings.file) {
+		parent = strdup(bench->settings.file);
+		if (parent && strrchr(parent, '/'))
+			strrchr(parent, '/')[1] = '\0';
+		dir = parent && strchr(parent, '/') ? parent : ".";
+	}
+	err = volume_find(dir, &bench->volume);
+	if (err)
+		cli_usage(&bench_command, "%s: %s", dir, strerror(-err));
+	free(parent);
+	bench->shared = mmap(NULL, sizeof(*bench->shared), PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (bench->shared == MAP_FAILED || !guard_start())
+		return cli_fail(&bench_command, "too little memory: %s", strerror(errno));
+	err = files_prepare(bench);
+	if (err)
+		return cli_fail(&bench_command, "%s: %s", bench->volume.dir, strerror(-err));
+	catch_signals();
+	files_measure(bench);
+	if (bench->nerrors)
+		return cli_fail(&bench_command, "%s", bench->errors[0]);
+	if (interrupted)
+		return EXIT_INTERRUPTED;
+	if (choose_sizes(bench))
+		return CLI_FAILED;
+	bench->limits = limits_create(&bench->volume);
+	if (!bench->limits)
+		return cli_fail(&bench_command, "too little memory");
+	bench->reason = hugemap_works_not(bench->shared);
+	note_circumstances(bench);
+	return CLI_OK;
+}
+
+static void free_all(struct bench *bench)
+{
+	struct group *group;
+
+	while ((group = bench->groups)) {
+		bench->groups = group->next;
+		free(group->rows);
+		free(group);
+	}
+	content_destroy(bench->read_content);
+	content_destroy(bench->write_content);
+	limits_destroy(bench->limits);
+	free(bench);
+}
+
+static int run_bench(int argc, char **argv)
+{
+	struct bench *bench = calloc(1, sizeof(*bench));
+	bool alone, tables;
+	const char *dir;
+	int status;
+
+	if (!bench)
+		return cli_fail(&bench_command, "too little memory");
+	setlocale(LC_CTYPE, "");
+	dir = parse(&bench->settings, argc, argv);
+	complete(&bench->settings);
+	alone = bench->settings.json && !strcmp(bench->settings.json, "-");
+	tables = !alone && !bench->settings.demo;
+	status = prepare(bench, dir);
+	if (status == CLI_OK) {
+		if (!alone)
+			table_intro(bench);
+		bench->started = cli_now();
+		if (bench->settings.quick)
+			bench->deadline = bench->started + QUICK_TIME;
+		count_runs(bench);
+		measure(bench, tables);
+		status = tell(bench);
+	}
+	free_all(bench);
+	return status;
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Which configs a scenario has: who is compared with whom. */
+#include "bench.h"
+#include "limit.h"
+
+#include <string.h>
+
+#define STOCK_READ_AHEAD_KB 128u
+
+const struct engine *const engine_list[] = {
+	&engine_hugemap_user,
+	&engine_linux_mmap,
+	&engine_linux_rw,
+	&engine_device,
+};
+
+const unsigned int nengines = sizeof(engine_list) / sizeof(engine_list[0]);
+
+const char *const advice_names[ADVICES] = {
+	[ADVICE_DEFAULT] = "default",	[ADVICE_SEQUENTIAL] = "sequential",
+	[ADVICE_RANDOM] = "random",	[ADVICE_HUGEPAGE] = "hugepage",
+	[ADVICE_POPULATE] = "populate",
+};
+
+#define BIT(n) (1u << (n))
+
+/* The advices that may help, beside none. */
+static unsigned int useful_advices(const struct scenario *scenario)
+{
+	if (scenario->in_memory)
+		return BIT(ADVICE_HUGEPAGE);
+	if (scenario->latency)
+		return BIT(ADVICE_RANDOM) | BIT(ADVICE_HUGEPAGE);
+	if (!strcmp(scenario->name, "rand-1m"))
+		return BIT(ADVICE_RANDOM) | BIT(ADVICE_HUGEPAGE) | BIT(ADVICE_POPULATE);
+	return BIT(ADVICE_SEQUENTIAL) | BIT(ADVICE_HUGEPAGE) | BIT(ADVICE_POPULATE);
+}
+
+struct plan {
+	const struct bench *bench;
+	struct config *configs;
+	unsigned int n;
+};
+
+static void add(struct plan *plan, const struct config *config)
+{
+	const struct settings *settings = &plan->bench->settings;
+	unsigned int i;
+
+	for (i = 0; i < nengines; i++)
+		if (!strcmp(engine_list[i]->name, config->engine->name) &&
+		    settings->engines & BIT(i) && plan->n < MAX_CONFIGS)
+			plan->configs[plan->n++] = *config;
+}
+
+static void add_hugemap(struct plan *plan, const struct scenario *scenario)
+{
+	struct config config = { .engine = &engine_hugemap_user };
+	unsigned int pages = plan->bench->settings.pages;
+
+	if (plan->bench->reason)
+		return;
+	if (!pages)
+		pages = BIT(HUGEMAP_PAGE_2M) | (scenario->base_pages ? BIT(HUGEMAP_PAGE_4K) : 0);
+	/* The one that a program would choose for this comes first. */
+	config.page = HUGEMAP_PAGE_4K;
+	if (pages & BIT(HUGEMAP_PAGE_4K))
+		add(plan, &config);
+	config.page = HUGEMAP_PAGE_2M;
+	if (pages & BIT(HUGEMAP_PAGE_2M))
+		add(plan, &config);
+}
+
+static void add_linux(struct plan *plan, const struct scenario *scenario)
+{
+	const struct limits *limits = plan->bench->limits;
+	unsigned int found = limits_read_ahead(limits);
+	struct config config = { .engine = &engine_linux_mmap };
+	unsigned int advice, useful = useful_advices(scenario) | BIT(ADVICE_DEFAULT);
+
+	for (advice = 0; advice < ADVICES; advice++) {
+		config.advice = advice;
+		if (useful & BIT(advice))
+			add(plan, &config);
+	}
+	/* A new file has nothing to read ahead, and what is in memory neither. */
+	if (limits_can_read_ahead(limits) && found != STOCK_READ_AHEAD_KB && !scenario->fresh &&
+	    !scenario->in_memory) {
+		config.advice = ADVICE_DEFAULT;
+		config.read_ahead_kb = STOCK_READ_AHEAD_KB;
+		add(plan, &config);
+	}
+	if (!scenario->in_memory)
+		add(plan, &(struct config){ .engine = &engine_linux_rw });
+}
+
+unsigned int plan_configs(const struct bench *bench, const struct scenario *scenario,
+			  struct config configs[MAX_CONFIGS])
+{
+	struct plan plan = { .bench = bench, .configs = configs };
+
+	add_hugemap(&plan, scenario);
+	add_linux(&plan, scenario);
+	if (scenario->in_memory)
+		add(&plan, &(struct config){ .engine = &engine_memory });
+	else
+		add(&plan, &(struct config){ .engine = &engine_device, .depth = 1 });
+	return plan.n;
+}
+
+const char *config_title(const struct config *config, const struct scenario *scenario, char *text,
+			 size_t size)
+{
+	static const char *const advices[ADVICES] = {
+		[ADVICE_DEFAULT] = "default",	     [ADVICE_SEQUENTIAL] = "MADV_SEQUENTIAL",
+		[ADVICE_RANDOM] = "MADV_RANDOM",     [ADVICE_HUGEPAGE] = "MADV_HUGEPAGE",
+		[ADVICE_POPULATE] = "MADV_POPULATE",
+	};
+
+	if (config->engine == &engine_hugemap_user)
+		snprintf(text, size, "HugeMap, %s pages",
+			 config->page == HUGEMAP_PAGE_4K ? "4 KB" : "2 MB");
+	else if (config->engine == &engine_linux_mmap && config->read_ahead_kb)
+		snprintf(text, size, "Linux mmap, read-ahead %u KB", config->read_ahead_kb);
+	else if (config->engine == &engine_linux_mmap)
+		snprintf(text, size, "Linux mmap, %s", advices[config->advice]);
+	else if (config->engine == &engine_linux_rw)
+		snprintf(text, size, "Linux %s",
+			 !scenario->writes ? "read()" :
+			 scenario->latency ? "read() and write()" :
+					     "write()");
+	else if (config->engine == &engine_memory)
+		snprintf(text, size, "anonymous memory, 2 MB pages");
+	else
+		snprintf(text, size, "device: O_DIRECT, depth %u", config->depth);
+	return text;
+}

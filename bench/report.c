@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* The HTML page: made by a Python program from the JSON. */
+#include "bench.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What report.py ends with if this Python has no matplotlib. */
+#define NO_MATPLOTLIB 3
+#define NO_PYTHON 127
+
+/* Beside the command in the build directory, or where it is installed. */
+static bool find_script(char path[PATH_MAX])
+{
+	static const char *const places[] = {
+		"bench/report.py",
+		"../libexec/hugemap/report.py",
+	};
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	size_t i;
+
+	if (n < 0)
+		return false;
+	self[n] = '\0';
+	dirname(self);
+	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (snprintf(path, PATH_MAX, "%s/%s", self, places[i]) < PATH_MAX &&
+		    !access(path, R_OK))
+			return true;
+	snprintf(path, PATH_MAX, "%s", HUGEMAP_LIBEXEC "/report.py");
+	return !access(path, R_OK);
+}
+
+/* Returns the exit status of the script. */
+static int try_python(const char *python, const char *script, const char *json, const char *html)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return NO_PYTHON;
+	if (!pid) {
+		execlp(python, python, script, "--html", html, json, NULL);
+		_exit(NO_PYTHON);
+	}
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return NO_PYTHON;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+static int make_page(struct bench *bench, const char *script, const char *json, const char *html)
+{
+	/* matplotlib is there for Debian's Python, which need not be the first one. */
+	static const char *const pythons[] = { "/usr/bin/python3", "python3" };
+	int status = NO_PYTHON;
+	size_t i;
+
+	for (i = 0; i < sizeof(pythons) / sizeof(pythons[0]); i++) {
+		status = try_python(pythons[i], script, json, html);
+		if (status != NO_MATPLOTLIB && status != NO_PYTHON)
+			break;
+	}
+	if (!status)
+		return 0;
+	if (status == NO_MATPLOTLIB)
+		cli_fail(&bench_command, "the report needs matplotlib: type "
+					 "`apt-get install python3-matplotlib` as root");
+	else if (status == NO_PYTHON)
+		cli_fail(&bench_command, "the report needs Python: type "
+					 "`apt-get install python3-matplotlib` as root");
+	else
+		cli_fail(&bench_command, "%s could not be made: report.py ended with status %d",
+			 html, status);
+	return -1;
+}
+
+/* Returns 0; or -1 and has said why. */
+int report_write(struct bench *bench, const char *path)
+{
+	char script[PATH_MAX], json[] = "/tmp/hugemap-bench-XXXXXX";
+	int fd, err;
+
+	if (!find_script(script)) {
+		cli_fail(&bench_command, "report.py, which makes the report, is not where it was "
+					 "installed");
+		return -1;
+	}
+	fd = mkstemp(json);
+	if (fd >= 0)
+		close(fd);
+	err = fd < 0 ? -errno : json_write(bench, json);
+	if (err)
+		cli_fail(&bench_command, "%s: %s", json, strerror(-err));
+	else
+		err = make_page(bench, script, json, path);
+	if (fd >= 0)
+		unlink(json);
+	return err ? -1 : 0;
+}

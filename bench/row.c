@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Rows: medians over the turns, and ratios of runs of the same turn. */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* MB/s, or ns an operation as one worker sees it. */
+double result_value(const struct scenario *scenario, const struct result *result)
+{
+	uint64_t ops = 0;
+	unsigned int i, workers = 0;
+
+	if (!scenario->latency)
+		return result->seconds > 0 ? (double)result->bytes / MB / result->seconds : 0;
+	for (i = 0; i < MAX_THREADS; i++) {
+		ops += result->ops[i];
+		workers += result->ops[i] > 0;
+	}
+	return ops ? result->seconds * workers / (double)ops * 1e9 : 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double median(const double *values, unsigned int n)
+{
+	double sorted[MAX_RUNS];
+
+	if (!n)
+		return 0;
+	memcpy(sorted, values, n * sizeof(*values));
+	qsort(sorted, n, sizeof(*sorted), compare);
+	return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+/* How much better is a row than another? The median over the turns; 0 = unknown. */
+static double ratio(const struct row *row, const struct row *other)
+{
+	unsigned int n, i, valid = 0;
+	double ratios[MAX_RUNS];
+
+	if (!other)
+		return 0;
+	n = row->nresults < other->nresults ? row->nresults : other->nresults;
+	for (i = 0; i < n; i++) {
+		double mine = result_value(row->scenario, &row->results[i]);
+		double its = result_value(row->scenario, &other->results[i]);
+
+		if (mine > 0 && its > 0)
+			ratios[valid++] = row->scenario->latency ? its / mine : mine / its;
+	}
+	return median(ratios, valid);
+}
+
+static bool is_better(const struct row *row, const struct row *than)
+{
+	if (!row->value)
+		return false;
+	if (!than)
+		return true;
+	return row->scenario->latency ? row->value < than->value : row->value > than->value;
+}
+
+static bool is_engine(const struct row *row, const char *name)
+{
+	return !strcmp(row->config.engine->name, name);
+}
+
+static bool is_default(const struct row *row)
+{
+	return is_engine(row, "linux-mmap") && row->config.advice == ADVICE_DEFAULT &&
+	       !row->config.read_ahead_kb;
+}
+
+static void sum_up(struct row *row)
+{
+	double values[MAX_RUNS];
+	unsigned int i;
+
+	for (i = 0; i < row->nresults; i++) {
+		values[i] = result_value(row->scenario, &row->results[i]);
+		if (!i || values[i] < row->low)
+			row->low = values[i];
+		if (!i || values[i] > row->high)
+			row->high = values[i];
+	}
+	row->value = median(values, row->nresults);
+}
+
+void rows_sum_up(struct row *rows, unsigned int n)
+{
+	struct row *best = NULL, *usual = NULL, *device = NULL;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		sum_up(&rows[i]);
+		if (is_engine(&rows[i], "linux-mmap") && is_better(&rows[i], best))
+			best = &rows[i];
+		if (is_default(&rows[i]))
+			usual = &rows[i];
+		if (is_engine(&rows[i], "device"))
+			device = &rows[i];
+	}
+	if (best)
+		best->best_linux = true;
+	for (i = 0; i < n; i++) {
+		if (!is_engine(&rows[i], "hugemap-user"))
+			continue;
+		rows[i].ratio_device = ratio(&rows[i], device);
+		rows[i].ratio_best_linux = ratio(&rows[i], best);
+		rows[i].ratio_default_linux = ratio(&rows[i], usual);
+	}
+}
+
+double row_peak_mb(const struct row *row)
+{
+	uint64_t peak = 0;
+	unsigned int i;
+
+	for (i = 0; i < row->nresults; i++)
+		if (row->results[i].peak_bytes > peak)
+			peak = row->results[i].peak_bytes;
+	return (double)peak / MB;
+}
+
+const struct row *group_default_linux(const struct group *group)
+{
+	unsigned int i;
+
+	for (i = 0; i < group->nrows; i++)
+		if (is_default(&group->rows[i]) && group->rows[i].nresults)
+			return &group->rows[i];
+	return NULL;
+}
+
+const struct row *group_best_linux(const struct group *group)
+{
+	unsigned int i;
+
+	for (i = 0; i < group->nrows; i++)
+		if (group->rows[i].best_linux)
+			return &group->rows[i];
+	return NULL;
+}
+
+/* The best row of an engine. */
+const struct row *group_of_engine(const struct group *group, const char *name)
+{
+	const struct row *best = NULL;
+	unsigned int i;
+
+	for (i = 0; i < group->nrows; i++)
+		if (is_engine(&group->rows[i], name) && is_better(&group->rows[i], best))
+			best = &group->rows[i];
+	return best;
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* A run, as its parent sees it: a child in a memory group, and a clock for hangs. */
+#include "bench.h"
+#include "guard.h"
+#include "limit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LOOK_EVERY 10000 /* us */
+
+_Noreturn static void start_child(struct run *run)
+{
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	guard_release();
+	if (!limits_join(run->limits))
+		die(run, "the memory group could not be entered: %s", strerror(errno));
+	child_main(run);
+}
+
+static bool wait_for(struct run *run, pid_t pid, int *status)
+{
+	double start = cli_now();
+
+	while (waitpid(pid, status, WNOHANG) == 0) {
+		const char *why = NULL;
+
+		if (bench_interrupted())
+			why = "interrupted";
+		else if (cli_now() - start > run->patience)
+			why = "it hung: killed after";
+		if (!why) {
+			usleep(LOOK_EVERY);
+			continue;
+		}
+		kill(pid, SIGKILL);
+		waitpid(pid, status, 0);
+		if (bench_interrupted())
+			snprintf(run->result->error, sizeof(run->result->error), "%s", why);
+		else
+			snprintf(run->result->error, sizeof(run->result->error), "%s %.0f s", why,
+				 run->patience);
+		return false;
+	}
+	return true;
+}
+
+/* What became of the child, if it did not say so itself. */
+static void explain(struct result *result, int status)
+{
+	if (result->ok || result->error[0])
+		return;
+	if (WIFSIGNALED(status))
+		snprintf(result->error, sizeof(result->error), "it died: %s%s",
+			 strsignal(WTERMSIG(status)),
+			 WTERMSIG(status) == SIGKILL ? " (out of memory within its limit?)" : "");
+	else
+		snprintf(result->error, sizeof(result->error), "it ended with status %d",
+			 WEXITSTATUS(status));
+}
+
+bool run_carry_out(struct run *run)
+{
+	struct result *result = run->result;
+	double warm = result->warm;
+	int status = 0;
+	pid_t pid;
+
+	*result = (struct result){ .warm = warm };
+	if (!limits_begin(run->limits, run->limit_bytes)) {
+		snprintf(result->error, sizeof(result->error), "no memory group could be made: %s",
+			 strerror(errno));
+		return false;
+	}
+	fflush(NULL);
+	pid = fork();
+	if (pid < 0) {
+		snprintf(result->error, sizeof(result->error), "fork: %s", strerror(errno));
+		limits_end(run->limits);
+		return false;
+	}
+	if (!pid)
+		start_child(run);
+	if (!wait_for(run, pid, &status))
+		result->ok = false;
+	explain(result, status);
+	result->group_peak_bytes = limits_peak(run->limits);
+	limits_end(run->limits);
+	return result->ok;
+}

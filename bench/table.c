@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* What came out, as tables for people. */
+#include "bench.h"
+#include "limit.h"
+
+#include <langinfo.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#define BAR 24
+
+static const char *form(const struct scenario *scenario, double value, char text[CLI_TEXT])
+{
+	if (scenario->latency)
+		return cli_time(text, value);
+	snprintf(text, CLI_TEXT, "%.0f", value);
+	return text;
+}
+
+/* The best row's bar is full; a better row's bar is longer. */
+static const char *bar(const struct row *row, double best, char text[3 * BAR + 1])
+{
+	const char *mark = strcmp(nl_langinfo(CODESET), "UTF-8") ? "#" : "\xe2\x96\x88";
+	double share = 0;
+	unsigned int n, i;
+
+	if (row->value > 0 && best > 0)
+		share = row->scenario->latency ? best / row->value : row->value / best;
+	n = (unsigned int)(share * BAR + 0.5);
+	text[0] = '\0';
+	for (i = 0; i < n && i < BAR; i++)
+		strcat(text, mark);
+	for (; i < BAR; i++)
+		strcat(text, " ");
+	return text;
+}
+
+/* CPU time for the work: ms a GB, or us an operation. */
+static double cpu_cost(const struct row *row)
+{
+	double cpu = ROW_MEDIAN(row, user_s) + ROW_MEDIAN(row, sys_s);
+	double amount;
+
+	if (row->scenario->latency) {
+		amount = ROW_MEDIAN(row, bytes) /
+			 (row->scenario->in_memory ? 8 : row->scenario->op_bytes);
+		return amount > 0 ? cpu / amount * 1e6 : 0;
+	}
+	amount = ROW_MEDIAN(row, bytes) / GB;
+	return amount > 0 ? cpu / amount * 1e3 : 0;
+}
+
+static double best_value(const struct group *group)
+{
+	double best = 0;
+	unsigned int i;
+
+	for (i = 0; i < group->nrows; i++) {
+		double value = group->rows[i].value;
+
+		if (value > 0 &&
+		    (!best || (group->scenario->latency ? value < best : value > best)))
+			best = value;
+	}
+	return best;
+}
+
+static void print_row(const struct row *row, double best)
+{
+	char title[64], low[CLI_TEXT], high[CLI_TEXT], value[CLI_TEXT], range[2 * CLI_TEXT + 4];
+	char line[3 * BAR + 1];
+
+	config_title(&row->config, row->scenario, title, sizeof(title));
+	if (!row->nresults) {
+		printf("  %-32s  failed: %s\n", title, row->failed);
+		return;
+	}
+	snprintf(range, sizeof(range), "%s - %s", form(row->scenario, row->low, low),
+		 form(row->scenario, row->high, high));
+	printf("  %-32s %9s  %-19s  %s %8.*f %9.0f\n", title,
+	       form(row->scenario, row->value, value), range, bar(row, best, line),
+	       row->scenario->latency ? 2 : 0, cpu_cost(row), ROW_MEDIAN(row, faults));
+}
+
+static void print_verdict(const struct row *row)
+{
+	char title[64];
+
+	if (!row->nresults || strcmp(row->config.engine->name, "hugemap-user"))
+		return;
+	config_title(&row->config, row->scenario, title, sizeof(title));
+	printf("  %s:", title);
+	if (row->ratio_best_linux > 0)
+		printf(" %.2f x the best Linux mmap,", row->ratio_best_linux);
+	if (row->ratio_default_linux > 0)
+		printf(" %.2f x the default,", row->ratio_default_linux);
+	if (row->ratio_device > 0)
+		printf(" %.2f of %s,", row->ratio_device,
+		       row->scenario->in_memory ? "anonymous memory" : "the device");
+	printf(" peak %.0f MB\n", row_peak_mb(row));
+	if (row->scenario->in_memory)
+		printf("  %.0f of %.0f MB of the data are mapped by 2 MB pages\n",
+		       ROW_MEDIAN(row, huge_bytes) / MB, (double)(row->pool_bytes / 4 * 3) / MB);
+}
+
+void table_intro(const struct bench *bench)
+{
+	const struct settings *settings = &bench->settings;
+	char size[CLI_TEXT], pool[CLI_TEXT];
+	struct utsname name;
+
+	uname(&name);
+	printf("hugemap bench: %s of %s in %s (%s%s%s), Linux %s, %u turns\n",
+	       cli_bytes(size, (double)settings->size), settings->file ? settings->file : "data",
+	       bench->volume.dir, bench->volume.type, bench->volume.device[0] ? " on " : "",
+	       bench->volume.device, name.release, settings->runs);
+	printf("Memory: HugeMap's pool %s; every run within pool + %llu MB%s.\n",
+	       cli_bytes(pool, (double)settings->pool), ALLOWANCE / MB,
+	       limits_work(bench->limits) ? ", page cache included" : " is NOT enforced");
+	if (!limits_work(bench->limits))
+		printf("%s.\n", limits_why(bench->limits));
+	printf("HugeMap's pool is made before the clock starts, as Linux has its page cache; a "
+	       "number is the median of the turns.\n");
+}
+
+void table_print(const struct bench *bench, const struct group *group)
+{
+	const struct scenario *scenario = group->scenario;
+	double best = best_value(group);
+	unsigned int i;
+
+	cli_progress_clear();
+	printf("\n%s: %s, %u thread%s\n", scenario->name, scenario->title, group->threads,
+	       group->threads == 1 ? "" : "s");
+	printf("  %-32s %9s  %-19s  %-*s %8s %9s\n", "", scenario->latency ? "time" : "MB/s",
+	       "lowest - highest", BAR, "", scenario->latency ? "CPU us" : "CPU ms/GB", "faults");
+	for (i = 0; i < group->nrows; i++)
+		print_row(&group->rows[i], best);
+	for (i = 0; i < group->nrows; i++)
+		print_verdict(&group->rows[i]);
+	fflush(stdout);
+}
+
+void table_notes(const struct bench *bench)
+{
+	unsigned int i;
+
+	cli_progress_clear();
+	for (i = 0; i < bench->nnotes; i++)
+		printf("%sNote: %s\n", i ? "" : "\n", bench->notes[i]);
+	for (i = 0; i < bench->nerrors; i++)
+		printf("%sFAILED: %s\n", i ? "" : "\n", bench->errors[i]);
+	fflush(stdout);
+}

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Turns: every config once, then every config once again, so that what changes
+ * on the machine over the minutes meets all of them alike.
+ */
+#include "bench.h"
+#include "limit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK (2 * MB)
+#define LEAST_POOL (8 * MB)
+
+struct turns {
+	struct bench *bench;
+	const struct scenario *scenario;
+	struct group *group;
+	unsigned int threads;
+	uint64_t pool, bytes;
+	uint64_t reference; /* the sum of the first run, where no other is known */
+	bool has_reference;
+	const char *doing; /* for progress */
+};
+
+static void progress(const struct turns *turns, const char *title)
+{
+	const struct bench *bench = turns->bench;
+	double spent = cli_now() - bench->started;
+	char left[48] = "";
+
+	if (bench->runs_done >= 3) {
+		double seconds =
+			spent / bench->runs_done * (bench->runs_planned - bench->runs_done);
+
+		if (seconds < 90)
+			snprintf(left, sizeof(left), ", %.0f s left", seconds);
+		else
+			snprintf(left, sizeof(left), ", %.0f min left", seconds / 60);
+	}
+	cli_progress("[%u of %u%s] %s, %u thread%s, %s: %s", bench->runs_done, bench->runs_planned,
+		     left, turns->scenario->name, turns->threads, turns->threads == 1 ? "" : "s",
+		     turns->doing, title);
+}
+
+/* --- a run --- */
+
+static uint64_t most_ops(const struct turns *turns, uint64_t bytes)
+{
+	const struct scenario *scenario = turns->scenario;
+	bool quick = turns->bench->settings.quick;
+
+	if (scenario->in_memory)
+		return (quick ? 1ull << 22 : 1ull << 24) * turns->threads;
+	if (scenario->deep)
+		return scenario->next == scenario_find("rand-1m")->next ? bytes / MB / 2 : 0;
+	/* Reads stay few enough to be cold; mixed must fill the pool. */
+	return bytes / (4 * KB) / (scenario->writes ? 4 : 16);
+}
+
+static struct run make_run(const struct turns *turns, const struct config *config,
+			   unsigned int turn)
+{
+	struct bench *bench = turns->bench;
+	const struct scenario *scenario = turns->scenario;
+	bool quick = bench->settings.quick;
+	double pass = (double)turns->bytes / MB / bench->device_mb_s;
+
+	return (struct run){
+		.scenario = scenario,
+		.config = config,
+		.content = scenario->writes ? bench->write_content : bench->read_content,
+		.path = scenario->writes ? bench->write_path : bench->read_path,
+		.bytes = turns->bytes,
+		.pool_bytes = turns->pool,
+		.limit_bytes = turns->pool + ALLOWANCE,
+		.threads = turns->threads,
+		/* The device likes larger pieces; a program does not care. */
+		.op_bytes = config->engine == &engine_device && scenario->op_bytes == MB &&
+					    !most_ops(turns, turns->bytes) ?
+				    2 * MB :
+				    scenario->op_bytes,
+		.ops_most = most_ops(turns, turns->bytes),
+		.seconds_most = quick ? 1.5 : 5,
+		.patience = 30 + 20 * pass,
+		.seed = scenario->in_memory ? 1 : turn + 1,
+		.limits = bench->limits,
+		.result = bench->shared,
+	};
+}
+
+/* The file as the run is to find it. */
+static bool prepare(struct turns *turns, struct run *run)
+{
+	struct bench *bench = turns->bench;
+
+	if (!run->scenario->writes) {
+		run->result->warm = files_evict(run->path, run->bytes);
+		return true;
+	}
+	run->generation = ++bench->generation;
+	if (!files_create_write(bench, run->scenario->fresh ? run->bytes : bench->settings.size,
+				run->scenario->fresh))
+		return false;
+	run->result->warm = run->scenario->fresh ? 0 : files_evict(run->path, run->bytes);
+	return true;
+}
+
+static bool check_sum(struct turns *turns, const struct run *run)
+{
+	struct result *result = run->result;
+	bool unseen = run->config->engine->pump && run->scenario->deep;
+	uint64_t want;
+
+	if (run->scenario->in_memory && turns->bench->settings.file) {
+		/* What is in the user's file is known by the page only. */
+		if (!turns->has_reference)
+			turns->reference = result->sum;
+		turns->has_reference = true;
+		want = turns->reference;
+	} else {
+		want = scenario_expect(run);
+	}
+	if (unseen || want == result->sum)
+		return true;
+	snprintf(result->error, sizeof(result->error),
+		 "it has read wrong data: the sum is %016llx instead of %016llx",
+		 (unsigned long long)result->sum, (unsigned long long)want);
+	return false;
+}
+
+static bool do_run(struct turns *turns, struct run *run)
+{
+	struct bench *bench = turns->bench;
+	unsigned int read_ahead = run->config->read_ahead_kb;
+	bool ok;
+
+	if (!prepare(turns, run)) {
+		snprintf(run->result->error, sizeof(run->result->error),
+			 "there is no file to work on");
+		return false;
+	}
+	if (read_ahead && !limits_set_read_ahead(bench->limits, read_ahead)) {
+		snprintf(run->result->error, sizeof(run->result->error),
+			 "read_ahead_kb could not be set");
+		return false;
+	}
+	ok = run_carry_out(run);
+	if (read_ahead)
+		limits_restore_read_ahead(bench->limits);
+	ok = ok && check_sum(turns, run);
+	if (run->scenario->writes)
+		run->content->known = ok &&
+				      (run->content->known || run->bytes == bench->settings.size);
+	return ok;
+}
+
+/* --- a turn --- */
+
+static void fail_row(struct turns *turns, struct row *row, const char *title, const char *why)
+{
+	if (bench_interrupted())
+		return;
+	snprintf(row->failed, sizeof(row->failed), "%s", why);
+	bench_error(turns->bench, "%s, %u thread%s, %s: %s", turns->scenario->name, turns->threads,
+		    turns->threads == 1 ? "" : "s", title, why);
+}
+
+static void one_run(struct turns *turns, struct row *row, unsigned int turn, bool last)
+{
+	struct bench *bench = turns->bench;
+	struct run run = make_run(turns, &row->config, turn);
+	char title[64], wrong[128];
+
+	config_title(&row->config, turns->scenario, title, sizeof(title));
+	progress(turns, title);
+	if (!do_run(turns, &run)) {
+		fail_row(turns, row, title, run.result->error);
+		return;
+	}
+	if (run.result->warm > 0.01 && !turns->scenario->in_memory)
+		bench_note(bench,
+			   "%.0f %% of the file could not be dropped from the page cache before "
+			   "some runs: Linux was not quite cold there.",
+			   100 * run.result->warm);
+	if (last && turns->scenario->writes && !files_verify(bench, wrong, sizeof(wrong))) {
+		bench->write_content->known = false;
+		fail_row(turns, row, title, wrong);
+		return;
+	}
+	row->results[row->nresults++] = *run.result;
+	bench->runs_done++;
+}
+
+/* In --quick: is there time for another turn? */
+static bool in_time(const struct bench *bench, double turn_seconds)
+{
+	return !bench->deadline || cli_now() + turn_seconds < bench->deadline;
+}
+
+static void take_turns(struct turns *turns)
+{
+	struct bench *bench = turns->bench;
+	struct group *group = turns->group;
+	unsigned int runs = bench->settings.runs, turn, i;
+	double turn_seconds = 0;
+	char doing[48];
+
+	for (turn = 0; turn < runs && !bench_interrupted(); turn++) {
+		double start = cli_now();
+
+		if (turn && !in_time(bench, turn_seconds)) {
+			bench_note(bench,
+				   "%s had %u turns instead of %u: the device is too slow for more "
+				   "in the time of --quick.",
+				   turns->scenario->name, turn, runs);
+			bench->runs_planned -= (runs - turn) * group->nrows;
+			return;
+		}
+		snprintf(doing, sizeof(doing), "turn %u of %u", turn + 1, runs);
+		turns->doing = doing;
+		/* Nobody always comes after the same other one. */
+		for (i = 0; i < group->nrows && !bench_interrupted(); i++) {
+			struct row *row = &group->rows[(i + turn) % group->nrows];
+
+			if (!row->failed[0])
+				one_run(turns, row, turn, turn + 1 == runs);
+		}
+		turn_seconds = cli_now() - start;
+	}
+}
+
+/* --- the depth at which the device is best --- */
+
+static double try_depth(struct turns *turns, struct config *config)
+{
+	struct run run = make_run(turns, config, 0);
+
+	if (!do_run(turns, &run))
+		return 0;
+	return result_value(turns->scenario, run.result);
+}
+
+static unsigned int best_depth(struct turns *turns)
+{
+	static const unsigned int depths[] = { 1, 2, 4, 8, 16 };
+	bool quick = turns->bench->settings.quick;
+	unsigned int times = quick ? 1 : 2, best = 1, i, n;
+	uint64_t bytes = turns->bytes, most = quick ? 256 * MB : 1 * GB;
+	double most_mb_s = 0;
+
+	if (turns->bytes > most)
+		turns->bytes = most;
+	turns->doing = "trying depths";
+	for (n = 0; n < times; n++) {
+		for (i = 0; i < sizeof(depths) / sizeof(depths[0]) && !bench_interrupted(); i++) {
+			struct config config = { .engine = &engine_device, .depth = depths[i] };
+			double mb_s;
+
+			progress(turns, "device");
+			mb_s = try_depth(turns, &config);
+			if (mb_s > most_mb_s) {
+				most_mb_s = mb_s;
+				best = depths[i];
+			}
+		}
+	}
+	turns->bytes = bytes;
+	return best;
+}
+
+/* --- a scenario --- */
+
+static struct group *add_group(struct turns *turns)
+{
+	struct bench *bench = turns->bench;
+	struct config configs[MAX_CONFIGS];
+	struct group *group = calloc(1, sizeof(*group)), **at = &bench->groups;
+	unsigned int i;
+
+	if (!group)
+		return NULL;
+	group->scenario = turns->scenario;
+	group->threads = turns->threads;
+	group->nrows = plan_configs(bench, turns->scenario, configs);
+	group->rows = calloc(group->nrows + 1, sizeof(*group->rows));
+	if (!group->rows) {
+		free(group);
+		return NULL;
+	}
+	for (i = 0; i < group->nrows; i++) {
+		struct row *row = &group->rows[i];
+
+		row->config = configs[i];
+		row->scenario = turns->scenario;
+		row->threads = turns->threads;
+		row->pool_bytes = turns->pool;
+		row->limited = limits_work(bench->limits);
+		row->read_ahead_kb = configs[i].read_ahead_kb ? configs[i].read_ahead_kb :
+								limits_read_ahead(bench->limits);
+	}
+	while (*at)
+		at = &(*at)->next;
+	*at = group;
+	return group;
+}
+
+static uint64_t round_down(uint64_t bytes)
+{
+	return bytes / BLOCK * BLOCK;
+}
+
+void turns_run(struct bench *bench, const struct scenario *scenario, unsigned int threads)
+{
+	struct turns turns = {
+		.bench = bench,
+		.scenario = scenario,
+		.threads = threads,
+		.pool = round_down(scenario->eighth ? bench->settings.size / 8 :
+						      bench->settings.pool),
+		.bytes = bench->settings.size,
+	};
+	unsigned int i;
+
+	if (turns.pool < LEAST_POOL)
+		turns.pool = LEAST_POOL;
+	if (scenario->in_memory && turns.bytes > turns.pool / 4 * 3)
+		turns.bytes = round_down(turns.pool / 4 * 3);
+	turns.group = add_group(&turns);
+	if (!turns.group)
+		return;
+	if (!scenario->writes && !files_create_read(bench))
+		return;
+	if (scenario->writes && !files_create_write(bench, bench->settings.size, scenario->fresh))
+		return;
+	for (i = 0; i < turns.group->nrows; i++)
+		if (turns.group->rows[i].config.engine == &engine_device && scenario->deep)
+			turns.group->rows[i].config.depth = best_depth(&turns);
+	take_turns(&turns);
+	rows_sum_up(turns.group->rows, turns.group->nrows);
+}
