@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* hugemap: picks the subcommand. */
+#include "cli.h"
+#include "hugemap.h"
+
+#include <string.h>
+#include <jansson.h>
+
+static const struct cli_option version_options[] = {
+	{ "json", NULL, 'j', "print JSON" },
+	{},
+};
+
+static int run_version(int argc, char **argv);
+
+static const struct cli_command version_command = {
+	.name = "version",
+	.synopsis = "[--json]",
+	.summary = "Print the version.",
+	.options = version_options,
+	.run = run_version,
+};
+
+static int run_version(int argc, char **argv)
+{
+	struct cli_parser parser;
+	bool json = false;
+
+	cli_parse(&parser, &version_command, argc, argv);
+	while (cli_next(&parser) >= 0)
+		json = true;
+	if (optind < argc)
+		cli_usage(&version_command, "'%s' is not expected here", argv[optind]);
+	if (json) {
+		json_t *object = json_pack("{s:s}", "version", hugemap_version());
+
+		cli_write_json(stdout, object);
+		json_decref(object);
+	} else {
+		printf("hugemap %s\n", hugemap_version());
+	}
+	return CLI_OK;
+}
+
+static const struct cli_command *const commands[] = {
+	&bench_command,
+	&doctor_command,
+	&stat_command,
+	&version_command,
+};
+
+#define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static const struct cli_command *find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < NCOMMANDS; i++)
+		if (!strcmp(commands[i]->name, name))
+			return commands[i];
+	return NULL;
+}
+
+static void help_all(FILE *to)
+{
+	size_t i;
+
+	fputs("usage: hugemap COMMAND [OPTION]...\n\n"
+	      "Memory-mapped files in 2 MB pages, with a cache of their own.\n\n",
+	      to);
+	for (i = 0; i < NCOMMANDS; i++)
+		fprintf(to, "  %-10s  %s\n", commands[i]->name, commands[i]->summary);
+	fputs("  help        Print this, or the help of a command.\n\n"
+	      "Exit status: 0 if all is well, 1 if something did not work, 2 if the command line\n"
+	      "makes no sense; `hugemap help COMMAND` tells what else. More: man hugemap\n",
+	      to);
+}
+
+static int run_help(int argc, char **argv)
+{
+	const struct cli_command *command;
+
+	if (argc < 2) {
+		help_all(stdout);
+		return CLI_OK;
+	}
+	command = find(argv[1]);
+	if (!command)
+		cli_usage(NULL, "there is no command '%s'", argv[1]);
+	cli_help(stdout, command);
+	return CLI_OK;
+}
+
+int main(int argc, char **argv)
+{
+	const struct cli_command *command;
+	const char *name = argc > 1 ? argv[1] : NULL;
+
+	if (!name)
+		cli_usage(NULL, "say which command to run");
+	if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
+		return run_help(argc - 1, argv + 1);
+	if (!strcmp(name, "--version") || !strcmp(name, "-V"))
+		name = "version";
+	command = find(name);
+	if (!command)
+		cli_usage(NULL, "there is no command '%s'", name);
+	return command->run(argc - 1, argv + 1);
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Finding the statistics of processes, below /proc. */
+#include "stat.h"
+#include "system.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LINK "/memfd:" STATS_MEMFD_NAME
+
+static bool is_stats_link(int dirfd, const char *name)
+{
+	char link[64];
+	ssize_t n = readlinkat(dirfd, name, link, sizeof(link) - 1);
+
+	if (n < (ssize_t)strlen(LINK))
+		return false;
+	link[n] = '\0';
+	return !strncmp(link, LINK, strlen(LINK)) &&
+	       (link[strlen(LINK)] == ' ' || link[strlen(LINK)] == '\0');
+}
+
+/* 0, or -ESRCH, or -EPROTO if it is not what this version of HugeMap writes. */
+static int read_stats(int fd, struct stats *stats)
+{
+	ssize_t n = pread(fd, stats, sizeof(*stats), 0);
+
+	if (n != (ssize_t)sizeof(*stats) || stats->magic != STATS_MAGIC ||
+	    stats->version != STATS_VERSION || stats->bytes != sizeof(*stats))
+		return -EPROTO;
+	stats->engine[sizeof(stats->engine) - 1] = '\0';
+	stats->io[sizeof(stats->io) - 1] = '\0';
+	return 0;
+}
+
+/* The same pool may be open under several descriptors. */
+static bool is_known(const struct target *target, int fd)
+{
+	struct stat st, other;
+	unsigned int i;
+
+	if (fstat(fd, &st) < 0)
+		return true;
+	for (i = 0; i < target->npools; i++)
+		if (!fstat(target->pools[i].fd, &other) && other.st_ino == st.st_ino &&
+		    other.st_dev == st.st_dev)
+			return true;
+	return false;
+}
+
+static int add_pool(struct target *target, int dirfd, const char *name)
+{
+	struct pool_file *pool = &target->pools[target->npools];
+	int err;
+
+	if (target->npools == STAT_MAX_POOLS)
+		return 0;
+	pool->fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
+	if (pool->fd < 0)
+		return -errno;
+	err = is_known(target, pool->fd) ? -EEXIST : read_stats(pool->fd, &pool->now);
+	/* A child has its parent's descriptors, but not the parent's pools. */
+	if (!err && pool->now.pid != target->own_pid)
+		err = -EEXIST;
+	if (err) {
+		close(pool->fd);
+		return err;
+	}
+	pool->before = pool->now;
+	target->npools++;
+	return 0;
+}
+
+/* In a container it has another number: the last one in its status. */
+static unsigned int own_pid(pid_t pid)
+{
+	char path[64], line[256];
+	unsigned int own = (unsigned int)pid;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return own;
+	while (fgets(line, sizeof(line), file)) {
+		const char *last;
+
+		if (strncmp(line, "NSpid:", 6))
+			continue;
+		last = strrchr(line, '\t');
+		if (last)
+			own = (unsigned int)strtoul(last + 1, NULL, 10);
+		break;
+	}
+	fclose(file);
+	return own;
+}
+
+int stat_open(pid_t pid, struct target *target)
+{
+	char path[64];
+	struct dirent *entry;
+	int err, first_err = 0;
+	DIR *dir;
+
+	*target = (struct target){ .pid = pid, .own_pid = own_pid(pid) };
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	read_line(path, target->name, sizeof(target->name));
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while ((entry = readdir(dir))) {
+		if (!isdigit((unsigned char)entry->d_name[0]) ||
+		    !is_stats_link(dirfd(dir), entry->d_name))
+			continue;
+		err = add_pool(target, dirfd(dir), entry->d_name);
+		if (err && err != -EEXIST && !first_err)
+			first_err = err;
+	}
+	closedir(dir);
+	if (target->npools)
+		return 0;
+	return first_err ? first_err : -ENOENT;
+}
+
+void stat_close(struct target *target)
+{
+	unsigned int i;
+
+	for (i = 0; i < target->npools; i++)
+		close(target->pools[i].fd);
+	target->npools = 0;
+}
+
+int stat_read(struct target *target)
+{
+	char path[32];
+	unsigned int i;
+	int err;
+
+	/* The memfd outlives the process while we have it open. */
+	snprintf(path, sizeof(path), "/proc/%d", target->pid);
+	if (access(path, F_OK))
+		return -ESRCH;
+	for (i = 0; i < target->npools; i++) {
+		struct pool_file *pool = &target->pools[i];
+
+		pool->before = pool->now;
+		err = read_stats(pool->fd, &pool->now);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int stat_each(void (*visit)(const struct target *target, void *arg), void *arg)
+{
+	DIR *dir = opendir("/proc");
+	struct target *target = malloc(sizeof(*target));
+	struct dirent *entry;
+	int closed = 0;
+
+	while (dir && target && (entry = readdir(dir))) {
+		int err;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		err = stat_open((pid_t)atoi(entry->d_name), target);
+		if (!err)
+			visit(target, arg);
+		else if (err == -EACCES || err == -EPERM)
+			closed++;
+		stat_close(target);
+	}
+	free(target);
+	if (dir)
+		closedir(dir);
+	return closed;
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Numbers as people read them, and JSON as programs do. */
+#include "cli.h"
+
+#include <errno.h>
+#include <time.h>
+#include <jansson.h>
+
+const char *cli_bytes(char text[CLI_TEXT], double bytes)
+{
+	static const char *const units[] = { "B", "KB", "MB", "GB", "TB", "PB" };
+	unsigned int i = 0;
+
+	while (bytes >= 1024 && i + 1 < sizeof(units) / sizeof(units[0])) {
+		bytes /= 1024;
+		i++;
+	}
+	snprintf(text, CLI_TEXT, bytes < 10 && i ? "%.1f %s" : "%.0f %s", bytes, units[i]);
+	return text;
+}
+
+const char *cli_time(char text[CLI_TEXT], double ns)
+{
+	if (ns < 1e3)
+		snprintf(text, CLI_TEXT, "%.0f ns", ns);
+	else if (ns < 1e6)
+		snprintf(text, CLI_TEXT, ns < 1e5 ? "%.1f us" : "%.0f us", ns / 1e3);
+	else if (ns < 1e9)
+		snprintf(text, CLI_TEXT, ns < 1e8 ? "%.1f ms" : "%.0f ms", ns / 1e6);
+	else
+		snprintf(text, CLI_TEXT, "%.1f s", ns / 1e9);
+	return text;
+}
+
+double cli_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+int cli_write_json(FILE *to, const struct json_t *json)
+{
+	if (json_dumpf(json, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) < 0)
+		return -EIO;
+	if (fputc('\n', to) == EOF || fflush(to) == EOF)
+		return -errno;
+	return 0;
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* The file system and the device below a directory. */
+#include "system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+/* Is a path a mount point, or below it? */
+static bool is_below(const char *path, const char *mount)
+{
+	size_t n = strlen(mount);
+
+	return !strcmp(mount, "/") ||
+	       (!strncmp(path, mount, n) && (path[n] == '/' || path[n] == '\0'));
+}
+
+/* Mount points are listed in the order of mounting: the last one that fits counts. */
+static void find_mount(struct volume *volume)
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	char line[4096];
+	size_t best = 0;
+
+	if (!file)
+		return;
+	while (fgets(line, sizeof(line), file)) {
+		char mount[1024], options[256], type[32], source[256];
+		const char *rest = strstr(line, " - ");
+
+		if (!rest || sscanf(line, "%*s %*s %*s %*s %1023s %255s", mount, options) != 2 ||
+		    sscanf(rest, " - %31s %255s", type, source) != 2 ||
+		    !is_below(volume->dir, mount) || strlen(mount) < best)
+			continue;
+		best = strlen(mount);
+		snprintf(volume->type, sizeof(volume->type), "%s", type);
+		snprintf(volume->options, sizeof(volume->options), "%s", options);
+		snprintf(volume->source, sizeof(volume->source), "%s", source);
+	}
+	fclose(file);
+}
+
+/* A file system over several devices has a number of its own: take its source's. */
+static dev_t device_number(const struct volume *volume)
+{
+	struct stat st;
+
+	if (major(volume->dev))
+		return volume->dev;
+	if (!stat(volume->source, &st) && S_ISBLK(st.st_mode))
+		return st.st_rdev;
+	return 0;
+}
+
+/* The read-ahead setting of btrfs is not its device's. */
+static bool find_btrfs_setting(struct volume *volume, const char *partition)
+{
+	char pattern[128];
+	glob_t found;
+	bool ok;
+
+	snprintf(pattern, sizeof(pattern), "/sys/fs/btrfs/*/devices/%.63s", partition);
+	ok = !glob(pattern, 0, NULL, &found);
+	if (ok)
+		snprintf(volume->read_ahead_path, sizeof(volume->read_ahead_path),
+			 "%.*s/bdi/read_ahead_kb",
+			 (int)(strstr(found.gl_pathv[0], "/devices/") - found.gl_pathv[0]),
+			 found.gl_pathv[0]);
+	globfree(&found);
+	return ok;
+}
+
+static void find_setting(struct volume *volume, const char *partition)
+{
+	/* Network and FUSE file systems have one by their own number. */
+	snprintf(volume->read_ahead_path, sizeof(volume->read_ahead_path),
+		 "/sys/class/bdi/%u:%u/read_ahead_kb", major(volume->dev), minor(volume->dev));
+	if (access(volume->read_ahead_path, F_OK) && volume->device[0] &&
+	    !find_btrfs_setting(volume, partition))
+		snprintf(volume->read_ahead_path, sizeof(volume->read_ahead_path),
+			 "/sys/block/%.63s/bdi/read_ahead_kb", volume->device);
+	if (access(volume->read_ahead_path, F_OK))
+		volume->read_ahead_path[0] = '\0';
+}
+
+static void trim(char *text)
+{
+	size_t n = strlen(text);
+
+	while (n && text[n - 1] == ' ')
+		text[--n] = '\0';
+}
+
+static void find_device(struct volume *volume)
+{
+	dev_t dev = device_number(volume);
+	char link[64], path[PATH_MAX], file[PATH_MAX + 32], partition[64] = "", *name;
+
+	if (!dev)
+		return find_setting(volume, partition);
+	snprintf(link, sizeof(link), "/sys/dev/block/%u:%u", major(dev), minor(dev));
+	if (!realpath(link, path))
+		return;
+	snprintf(partition, sizeof(partition), "%.63s", strrchr(path, '/') + 1);
+	snprintf(file, sizeof(file), "%s/partition", path);
+	if (!access(file, F_OK))
+		*strrchr(path, '/') = '\0'; /* the disk is the parent */
+	name = strrchr(path, '/') + 1;
+	snprintf(volume->device, sizeof(volume->device), "%.63s", name);
+	snprintf(file, sizeof(file), "%s/device/model", path);
+	if (read_line(file, volume->model, sizeof(volume->model)))
+		trim(volume->model);
+	snprintf(file, sizeof(file), "%s/queue/scheduler", path);
+	read_choice(file, volume->scheduler, sizeof(volume->scheduler));
+	find_setting(volume, partition);
+}
+
+int volume_find(const char *dir, struct volume *volume)
+{
+	struct stat st;
+
+	*volume = (struct volume){};
+	if (!realpath(dir, volume->dir))
+		return -errno;
+	if (stat(volume->dir, &st) < 0)
+		return -errno;
+	volume->dev = st.st_dev;
+	find_mount(volume);
+	find_device(volume);
+	return 0;
+}
+
+int volume_direct_align(int fd, const char *path)
+{
+	static const int aligns[] = { 512, 4096, 65536 };
+	char *buffer = aligned_alloc(65536, 65536 * 2);
+	int direct, err = -EINVAL;
+	size_t i;
+
+	if (!buffer)
+		return -ENOMEM;
+	direct = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	if (direct < 0) {
+		err = -errno;
+		free(buffer);
+		return err;
+	}
+	fsync(fd);
+	for (i = 0; i < sizeof(aligns) / sizeof(aligns[0]) && err < 0; i++)
+		if (pread(direct, buffer, (size_t)aligns[i], 0) == aligns[i])
+			err = aligns[i];
+		else if (errno)
+			err = -errno;
+	close(direct);
+	free(buffer);
+	return err;
+}
