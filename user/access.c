@@ -145,8 +145,10 @@ ssize_t access_read(struct store *store, int fd, char *buffer, size_t count, u64
  */
 ssize_t access_write(struct store *store, int fd, const char *buffer, size_t count, u64 offset)
 {
-	int err;
+	int err = store_want_writable(store, fd);
 
+	if (err)
+		return err;
 	if (!store->block_device && offset + count > hm_store_size(store->core)) {
 		u64 size = store_file_size(store);
 

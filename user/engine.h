@@ -317,6 +317,7 @@ void sync_op_done(struct handler *h, struct sync_request *sync, int err);
 /* --- store.c, map.c --- */
 int store_get(struct pool *pool, int fd, bool writable, struct store **store);
 struct store *store_find(int fd); /* of any pool, with a reference */
+int store_want_writable(struct store *store, int fd);
 void store_put(struct store *store);
 u64 file_size(int fd);
 u64 store_file_size(const struct store *store);

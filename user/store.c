@@ -169,6 +169,21 @@ static int make_writable(struct store *store, int fd)
 	return 0;
 }
 
+/* The store is to be written through a descriptor that is open for it. */
+int store_want_writable(struct store *store, int fd)
+{
+	struct pool *pool = store->pool;
+	int err = 0;
+
+	pthread_rwlock_wrlock(&pool->maps_lock);
+	if (!store->writable)
+		err = make_writable(store, fd);
+	pthread_rwlock_unlock(&pool->maps_lock);
+	if (!err)
+		keeper_start(pool);
+	return err;
+}
+
 static void watch(struct store *store)
 {
 	char path[32];

@@ -217,5 +217,7 @@ int run_group(const struct CMUnitTest *tests, size_t n)
 		return 77;
 	}
 	close(uffd);
+	if (getenv("HM_TEST_ONLY"))
+		cmocka_set_test_filter(getenv("HM_TEST_ONLY"));
 	return _cmocka_run_group_tests("user", tests, n, NULL, NULL);
 }

@@ -6,6 +6,7 @@
  * The same programs run in several settings, by the environment:
  *	HM_TEST_IO=threads	without io_uring
  *	HM_TEST_HANDLERS=2	several handler threads
+ *	HM_TEST_ONLY=PATTERN	tests whose names match, * and ? included
  *	HM_TEST_DIR=DIR		where the files are (default: /var/tmp)
  */
 #ifndef HM_TEST_COMMON_H
