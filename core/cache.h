@@ -517,10 +517,13 @@ enum hm_wb hm_writeback(struct hm_store *store, u64 *pos, u64 end, u32 max_pages
  * @pgoff: first page
  * @npages: whole units
  * @err: 0; or HM_WB_UNCHANGED if the engine found that the store holds this
- *	data already and wrote nothing; or a negative errno: the units are
- *	dirty again and the store's error sequence moves
+ *	data already and wrote nothing; or HM_WB_AGAIN if it was not tried; or a
+ *	negative errno: the units are dirty again, and the store's error
+ *	sequence moves, unless all of them have failed before and were not
+ *	stored to since (a sync that runs into them is told by its own writes)
  */
 #define HM_WB_UNCHANGED 1
+#define HM_WB_AGAIN 2
 void hm_writeback_done(struct hm_store *store, u64 pgoff, u32 npages, int err);
 
 /**
@@ -536,8 +539,9 @@ struct hm_store *hm_writeback_pick(struct hm_cache *cache, bool *expired);
 /*
  * Write errors, for every open descriptor to be told once: sample the
  * sequence at open; later, if it moved, report the error and sample again.
+ * hm_store_error() moves it for data that was lost in another way than by a
+ * failed write; err is negative.
  */
-/* Data was lost in another way than by a failed write; err is negative. */
 void hm_store_error(struct hm_store *store, int err);
 u64 hm_store_error_sample(const struct hm_store *store);
 int hm_store_error_check(const struct hm_store *store, u64 *since);

@@ -44,7 +44,8 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 	if (access & HM_ACCESS_MARK)
 		filling |= HM_W_MARK;
 	if (!hm_atomic_cas(pos->word, &word, filling)) {
-		hm_ptr_set(&desc->word, NULL);
+		/* A late hm_queue_insert() for an earlier stay may have queued it. */
+		hm_queue_forget(pos, frame);
 		if (hints & HM_HINT_REFORM)
 			cache->carve[frame].reform = true;
 		hm_pool_give(cache, frame);
@@ -83,6 +84,8 @@ static bool hit(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *
 		next = (next & ~HM_W_STATE) | HM_DIRTY;
 	if ((access & HM_ACCESS_WRITE) && state == HM_WRITING)
 		next |= HM_W_REDIRTY;
+	if ((access & HM_ACCESS_WRITE) && state == HM_DIRTY)
+		next &= ~HM_W_TOLD;
 	if (next != word && !hm_atomic_cas(pos->word, &word, next))
 		return false;
 	if (dirties) {

@@ -36,6 +36,7 @@
 #define HM_W_WAIT (1ull << 6) /* somebody was told HM_BUSY */
 #define HM_W_REDIRTY (1ull << 7) /* stored to while being written */
 #define HM_W_AHEAD (1ull << 8) /* brought in ahead, not used yet */
+#define HM_W_TOLD (1ull << 9) /* its failed write was told; no store since */
 #define HM_W_FRAME_SHIFT 16
 #define HM_W_FRAME (0xffffffffull << HM_W_FRAME_SHIFT)
 #define HM_W_SEQ_SHIFT 48

@@ -101,7 +101,6 @@ void hm_store_error(struct hm_store *store, int err)
 	do {
 		next = ((old >> 16) + 1) << 16 | (u64)-err;
 	} while (!hm_atomic_cas(&store->errors, &old, next));
-	hm_count(store->cache, HM_C_WRITE_ERRORS, 1);
 }
 
 u64 hm_store_error_sample(const struct hm_store *store)
@@ -123,14 +122,18 @@ int hm_store_error_check(const struct hm_store *store, u64 *since)
 static void unit_done(struct hm_pos *pos, u64 word, int err)
 {
 	u32 frame = hm_word_frame(word);
+	u64 told = err < 0 ? HM_W_TOLD : word & HM_W_TOLD;
 
 	hm_assert(hm_word_state(word) == HM_WRITING);
 	if (!err)
 		hm_index_set_data(pos);
 	for (;;) {
-		if (err < 0 || (word & HM_W_REDIRTY)) {
+		if (err < 0 || err == HM_WB_AGAIN || (word & HM_W_REDIRTY)) {
+			/* A store since then: its write is yet to be tried. */
+			if (word & HM_W_REDIRTY)
+				told = 0;
 			if (hm_atomic_cas(pos->word, &word,
-					  hm_word_to(word, HM_DIRTY) | (word & HM_W_REF)))
+					  hm_word_to(word, HM_DIRTY) | (word & HM_W_REF) | told))
 				return;
 			continue;
 		}
@@ -145,14 +148,35 @@ static void unit_done(struct hm_pos *pos, u64 word, int err)
 	hm_queue_insert(pos, frame, false);
 }
 
+/*
+ * Does a run hold a unit whose failure nobody has been told of? A unit that is
+ * tried again and again, and fails again, is told once for each store to it.
+ */
+static bool untold(struct hm_store *store, u64 pgoff, u64 end)
+{
+	while (pgoff < end) {
+		struct hm_pos pos;
+
+		if (!hm_index_find(store, pgoff, &pos))
+			hm_assert(!"a unit that is being written has an index leaf");
+		if (!(hm_index_word(&pos, pgoff) & HM_W_TOLD))
+			return true;
+		pgoff = pos.pgoff + hm_pos_pages(&pos);
+	}
+	return false;
+}
+
 void hm_writeback_done(struct hm_store *store, u64 pgoff, u32 npages, int err)
 {
 	u64 end = pgoff + npages;
 
-	if (err < 0)
-		hm_store_error(store, err);
-	else if (err == 0)
+	if (err < 0) {
+		hm_count(store->cache, HM_C_WRITE_ERRORS, 1);
+		if (untold(store, pgoff, end))
+			hm_store_error(store, err);
+	} else if (err == 0) {
 		hm_count(store->cache, HM_C_WRITTEN, npages);
+	}
 	hm_spin_lock(&store->dirty_lock);
 	while (pgoff < end) {
 		struct hm_pos pos;
@@ -178,7 +202,7 @@ struct hm_store *hm_writeback_pick(struct hm_cache *cache, bool *expired)
 	u32 i;
 
 	*expired = false;
-	for (i = 0; i < cache->stores_end; i++) {
+	for (i = 0; i < hm_atomic_read(&cache->stores_end); i++) {
 		struct hm_store *store = hm_ptr_read(&cache->stores[i]);
 		u64 since, dirty;
 

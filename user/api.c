@@ -135,24 +135,36 @@ void *hugemap_map(int fd, off_t offset, size_t length, int prot, int flags,
 
 /* --- ranges of mappings --------------------------------------------------------- */
 
-/* A pool that has something mapped in a range, or NULL. */
-static struct pool *find_pool(const char *start, const char *end)
+/* The pool with the first mapping in a range, which starts at *at; or NULL. */
+static struct pool *find_first(char *start, const char *end, char **at)
 {
-	struct mapping *map;
-	struct pool *pool;
-	bool found = false;
+	struct pool *first = NULL, *pool;
 
+	*at = NULL;
 	pthread_mutex_lock(&pools_lock);
 	for (pool = pools; pool; pool = pool->next) {
+		struct mapping *map;
+
 		pthread_rwlock_rdlock(&pool->maps_lock);
 		map = map_find_next(pool, start);
-		found = map && map->asked < end;
+		if (map && map->asked_end <= start) /* the rest of its last block */
+			map = map_find_next(pool, map->end);
+		if (map && map->asked < end && (!first || map->asked < *at)) {
+			first = pool;
+			*at = map->asked > start ? map->asked : start;
+		}
 		pthread_rwlock_unlock(&pool->maps_lock);
-		if (found)
-			break;
 	}
 	pthread_mutex_unlock(&pools_lock);
-	return pool;
+	return first;
+}
+
+/* The pool that has an address mapped, or NULL. */
+static struct pool *find_pool(const char *addr)
+{
+	char *at;
+
+	return find_first((char *)addr, addr + 1, &at);
 }
 
 /* A range as the calls take it. */
@@ -174,23 +186,30 @@ static int not_mapped(void)
 
 int hugemap_unmap(void *addr, size_t length)
 {
+	int err, first_err = 0;
 	char *start, *end;
-	struct pool *pool;
 	bool found = false;
-	int err, first_err;
 
 	reason_clear();
 	err = check_range(addr, length, &start, &end);
 	if (err)
 		return err;
-	first_err = kernel_unmap(start, end, &found);
-	/* A pool with mappings cannot go away meanwhile. */
-	while ((pool = find_pool(start, end))) {
-		err = mapping_unmap(pool, start, end, &found);
+	/* Once over the range: what is unmapped may be mapped anew meanwhile. */
+	while (start < end) {
+		char *at;
+		/* A pool with mappings cannot go away meanwhile. */
+		struct pool *pool = find_first(start, end, &at);
+
+		if (!pool)
+			at = end;
+		err = start < at ? kernel_unmap(start, at, &found) : 0;
+		start = at;
+		if (!err && pool) {
+			err = mapping_unmap(pool, at, end, &start);
+			found = true;
+		}
 		if (err && !first_err)
 			first_err = err;
-		if (err == -ENOMEM)
-			break;
 	}
 	return found ? first_err : not_mapped();
 }
@@ -276,7 +295,7 @@ int hugemap_sync(void *addr, size_t length, int flags)
 		return fail(-EINVAL, "flags must be MS_SYNC or MS_ASYNC");
 	if (kernel_covers(start))
 		return msync(start, (size_t)(end - start), flags) < 0 ? -errno : 0;
-	pool = find_pool(start, start + 1);
+	pool = find_pool(start);
 	if (!pool)
 		return not_mapped();
 	while (start < end) {
@@ -379,7 +398,7 @@ int hugemap_advise(void *addr, size_t length, enum hugemap_advice advice)
 		return fail(-EINVAL, "the advice is not one of enum hugemap_advice");
 	if (kernel_covers(start))
 		return kernel_advise(start, end, advice);
-	pool = find_pool(start, start + 1);
+	pool = find_pool(start);
 	if (!pool)
 		return not_mapped();
 	while (start < end) {
@@ -419,7 +438,7 @@ int hugemap_prefetch(void *addr, size_t length)
 		return err;
 	if (kernel_covers(start))
 		return populate(start, end);
-	pool = find_pool(start, start + 1);
+	pool = find_pool(start);
 	if (!pool)
 		return not_mapped();
 	if ((size_t)(end - start) > pool->slots_bytes / 4 * 3)
@@ -530,7 +549,7 @@ int hugemap_stat(const void *addr, struct hugemap_stat *stat)
 	if (addr && kernel_covers(addr))
 		return kernel_stat(addr, stat);
 	if (addr)
-		pool = find_pool(addr, (const char *)addr + 1);
+		pool = find_pool(addr);
 	if (!pool)
 		return addr ? not_mapped() : fail(-ENOENT, "nothing has been mapped yet");
 	pthread_rwlock_rdlock(&pool->maps_lock);

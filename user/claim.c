@@ -19,14 +19,21 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-static int open_claim(const struct store *store)
-{
-	char path[96];
-	int fd;
+#define PATH_MAX_CLAIM 96
 
-	snprintf(path, sizeof(path), "/dev/shm/hugemap-claim.%u.%u.%llu.%s", major(store->dev),
+static void claim_path(const struct store *store, char *path)
+{
+	snprintf(path, PATH_MAX_CLAIM, "/dev/shm/hugemap-claim.%u.%u.%llu.%s", major(store->dev),
 		 minor(store->dev), (unsigned long long)store->ino,
 		 store->block_device ? "dev" : "file");
+}
+
+static int open_claim(const struct store *store)
+{
+	char path[PATH_MAX_CLAIM];
+	int fd;
+
+	claim_path(store, path);
 	/* Not O_CREAT at once: another user's file is not to be "created". */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 && errno == ENOENT) {
@@ -39,6 +46,14 @@ static int open_claim(const struct store *store)
 	return fd;
 }
 
+/* Has the last holder removed the file since we opened it? */
+static bool stale(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 || !st.st_nlink;
+}
+
 /**
  * claim_take() - claim a store for reading or writing
  *
@@ -46,22 +61,47 @@ static int open_claim(const struct store *store)
  */
 int claim_take(struct store *store, bool write)
 {
-	int fd = store->claim_fd >= 0 ? store->claim_fd : open_claim(store);
+	int operation = (write ? LOCK_EX : LOCK_SH) | LOCK_NB;
+	int fd = store->claim_fd;
+	bool locked = false;
 
-	if (fd < 0)
-		return 0;
-	if (!flock(fd, (write ? LOCK_EX : LOCK_SH) | LOCK_NB)) {
-		store->claim_fd = fd;
-		return 0;
+	if (fd >= 0) {
+		locked = !flock(fd, operation);
+		if (!locked)
+			flock(fd, LOCK_SH | LOCK_NB); /* a failed upgrade has dropped it */
 	}
-	if (store->claim_fd < 0)
+	while (store->claim_fd < 0) {
+		fd = open_claim(store);
+		if (fd < 0)
+			return 0;
+		locked = !flock(fd, operation);
+		if (locked && !stale(fd)) {
+			store->claim_fd = fd;
+			return 0;
+		}
 		close(fd);
-	else
-		flock(fd, LOCK_SH | LOCK_NB); /* a failed upgrade has dropped it */
-	return fail(-EBUSY,
-		    "another process has mapped this file with hugemap%s; only one may "
-		    "while it is written",
-		    write ? "" : " for writing");
+		if (!locked)
+			break;
+	}
+	return locked ? 0 :
+			fail(-EBUSY,
+			     "another process has mapped this file with hugemap%s; only one may "
+			     "while it is written",
+			     write ? "" : " for writing");
+}
+
+/* Give a claim back; whoever is the last one tidies up. */
+void claim_drop(struct store *store)
+{
+	char path[PATH_MAX_CLAIM];
+
+	if (store->claim_fd < 0)
+		return;
+	claim_path(store, path);
+	if (!flock(store->claim_fd, LOCK_EX | LOCK_NB))
+		unlink(path);
+	close(store->claim_fd);
+	store->claim_fd = -1;
 }
 
 /* Does this process itself have the file open for writing? */

@@ -67,6 +67,7 @@ struct place {
 	struct mapping *map;
 	u64 pgoff;
 	bool verifying; /* just mapped, and a store may have slipped in */
+	bool stored; /* one did, when the unit was claimed for eviction already */
 };
 
 /* What a huge unit's data was when it could not be stored to; see page.c. */
@@ -136,7 +137,8 @@ struct store {
 	u64 wb_pos;
 	atomic_bool wb_pass; /* a pass over everything is wanted or under way */
 	_Atomic u64 wb_retry_ms; /* not before, after an error */
-	_Atomic u32 wb_backoff_ms;
+	_Atomic u32 wb_backoff_ms; /* 0 = writes work */
+	_Atomic u64 wb_bad_pgoff; /* where one failed last */
 };
 
 struct mapping {
@@ -257,6 +259,7 @@ bool page_is_mapped(struct pool *pool, enum hm_state state, const struct hm_unit
 bool page_present(const struct mapping *map, const struct hm_unit *unit);
 void page_zapped(struct mapping *map, const struct hm_unit *unit);
 bool page_must_protect(const struct mapping *map, const struct hm_unit *unit);
+bool page_take_stored(struct pool *pool, const struct hm_unit *unit);
 int page_protect(struct mapping *map, u64 pgoff, u32 npages);
 int page_unprotect(struct mapping *map, const struct hm_unit *unit);
 void page_hash(struct pool *pool, const struct hm_unit *unit);
@@ -310,6 +313,7 @@ enum hm_wb write_next(struct handler *h, struct store *store, u64 *pos, u64 end,
 		      struct sync_request *sync, bool background);
 void write_complete(struct handler *h, struct io_op *op);
 void write_background(struct handler *h);
+void write_works(struct store *store);
 int sync_range(struct store *store, u64 pos, u64 end);
 void sync_run(struct handler *h);
 void sync_op_done(struct handler *h, struct sync_request *sync, int err);
@@ -342,7 +346,7 @@ void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int
 		     const struct hugemap_options *options);
 void mapping_free(struct mapping *map);
 bool mapping_take_out(struct pool *pool, struct mapping *map, u64 pos, u64 end);
-int mapping_unmap(struct pool *pool, char *start, char *end, bool *found);
+int mapping_unmap(struct pool *pool, char *start, char *end, char **next);
 
 /* --- access.c --- */
 ssize_t access_read(struct store *store, int fd, char *buffer, size_t count, u64 offset);
@@ -355,6 +359,7 @@ void fork_init(void);
 
 /* --- claim.c --- */
 int claim_take(struct store *store, bool write);
+void claim_drop(struct store *store);
 bool claim_foreign_writer(int fd);
 
 /* --- kernel.c: mappings that the kernel serves --- */

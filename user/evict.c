@@ -32,21 +32,45 @@ static bool continues(struct pool *pool, const struct hm_victim *first,
 	       first->evict == next->evict && b->pgoff == a->pgoff + count &&
 	       b->frame == a->frame + count &&
 	       a->pgoff >> HM_BLOCK_ORDER == b->pgoff >> HM_BLOCK_ORDER && may_remove(next) &&
+	       !pool->places[b->frame].stored &&
 	       page_mapping(pool, a) == page_mapping(pool, b);
 }
 
 /* Report one victim that was to be evicted. */
-static bool report(struct pool *pool, struct store *store, const struct hm_unit *unit, bool removed,
+static void report(struct store *store, const struct hm_unit *unit, enum hm_evict_result result,
 		   u32 *freed)
 {
-	bool waited = hm_evict_done(unit, removed ? HM_EVICTED : HM_EVICT_BUSY);
-
-	(void)pool;
-	if (waited)
+	if (hm_evict_done(unit, result))
 		page_wake(store, unit->pgoff, unit->npages);
-	if (removed)
+	if (result == HM_EVICTED)
 		(*freed)++;
-	return removed;
+}
+
+/* The same, for adjacent ones that are in one mapping. Returns how many. */
+static u32 take_locked(struct pool *pool, struct store *store, struct hm_victim *victims, u32 n,
+		       u32 *freed)
+{
+	u32 count = 1, removed, i;
+	int err;
+
+	if (victims[0].evict && page_take_stored(pool, &victims[0].unit)) {
+		report(store, &victims[0].unit, HM_EVICT_DIRTY, freed);
+		return 1;
+	}
+	if (!may_remove(&victims[0]))
+		return 1;
+	while (count < n && continues(pool, &victims[0], &victims[count], count))
+		count++;
+	err = page_remove(pool, &victims[0].unit, count, &removed);
+	for (i = 0; i < count; i++) {
+		const struct hm_unit *unit = &victims[i].unit;
+
+		if (victims[i].evict)
+			report(store, unit, i < removed ? HM_EVICTED : HM_EVICT_BUSY, freed);
+		else if (err == -ENOENT && i + 1 == removed)
+			fault_lost(store, unit);
+	}
+	return count;
 }
 
 /* Take away victims from the first on; returns how many were dealt with. */
@@ -54,25 +78,10 @@ static u32 take_away(struct pool *pool, struct store *store, struct hm_victim *v
 		     u32 *freed)
 {
 	pthread_mutex_t *lock = block_lock(store, victims[0].unit.pgoff);
-	u32 count = 1, removed, i;
-	int err;
+	u32 count;
 
 	pthread_mutex_lock(lock);
-	if (!may_remove(&victims[0])) {
-		pthread_mutex_unlock(lock);
-		return 1;
-	}
-	while (count < n && continues(pool, &victims[0], &victims[count], count))
-		count++;
-	err = page_remove(pool, &victims[0].unit, count, &removed);
-	for (i = 0; i < count; i++) {
-		bool gone = i < removed;
-
-		if (victims[i].evict)
-			report(pool, store, &victims[i].unit, gone, freed);
-		else if (err == -ENOENT && i + 1 == removed)
-			fault_lost(store, &victims[i].unit);
-	}
+	count = take_locked(pool, store, victims, n, freed);
 	pthread_mutex_unlock(lock);
 	return count;
 }

@@ -331,37 +331,26 @@ static int unmap_one(struct pool *pool, u64 id, char *start, char *end)
 }
 
 /**
- * mapping_unmap() - unmap what a pool has mapped in a range
- * @found: set if there was anything
+ * mapping_unmap() - unmap the part of a range that lies in its first mapping
+ * @start: mapped by the pool, as far as one knows without a lock
+ * @end: the end of the range
+ * @next: set to the end of that part. What lies before it is not looked at
+ *	again: another thread may have mapped something there since.
  *
- * Return: 0 or the first error.
+ * Return: 0 or an error, of a write too.
  */
-int mapping_unmap(struct pool *pool, char *start, char *end, bool *found)
+int mapping_unmap(struct pool *pool, char *start, char *end, char **next)
 {
-	int first_err = 0;
+	struct mapping *map;
+	u64 id = 0;
 
-	while (start < end) {
-		struct mapping *map;
-		char *part_end = NULL;
-		u64 id = 0;
-		int err;
-
-		pthread_rwlock_rdlock(&pool->maps_lock);
-		map = map_find_next(pool, start);
-		if (map && map->asked < end) {
-			id = map->id;
-			if (start < map->asked)
-				start = map->asked;
-			part_end = end < map->asked_end ? end : map->asked_end;
-		}
-		pthread_rwlock_unlock(&pool->maps_lock);
-		if (!id)
-			break;
-		*found = true;
-		err = unmap_one(pool, id, start, part_end);
-		if (err && !first_err)
-			first_err = err;
-		start = part_end;
+	*next = end;
+	pthread_rwlock_rdlock(&pool->maps_lock);
+	map = map_find(pool, start);
+	if (map) {
+		id = map->id;
+		*next = end < map->asked_end ? end : map->asked_end;
 	}
-	return first_err;
+	pthread_rwlock_unlock(&pool->maps_lock);
+	return id ? unmap_one(pool, id, start, *next) : -EINVAL;
 }

@@ -175,17 +175,34 @@ static XXH128_hash_t hash_before(struct pool *pool, const struct hm_unit *first,
 	return pool->hashes[first->frame].value;
 }
 
-/* A store slipped in before these units were protected: they are dirty. */
+/*
+ * A store slipped in before these units were protected: they are dirty. One
+ * that another handler is about to evict cannot become dirty now: it is told,
+ * when it gets the block lock, by page_take_stored().
+ */
 static void slipped(struct mapping *map, const struct hm_unit *first, u32 count)
 {
 	struct pool *pool = map->store->pool;
-	struct hm_unit unit;
 	u32 i;
 
 	stats_add(pool->stats, STATS_SLIPPED, 1);
-	for (i = 0; i < count; i++)
-		hm_fault(map->store->core, first->pgoff + (u64)i * first->npages, HM_ACCESS_WRITE,
-			 &unit);
+	for (i = 0; i < count; i++) {
+		u64 pgoff = first->pgoff + (u64)i * first->npages;
+		struct hm_unit unit;
+
+		if (hm_fault(map->store->core, pgoff, HM_ACCESS_WRITE, &unit) != HM_HIT)
+			place_of(pool, first->frame + i)->stored = true;
+	}
+}
+
+/* Was this unit, which is claimed for eviction, stored to after all? */
+bool page_take_stored(struct pool *pool, const struct hm_unit *unit)
+{
+	struct place *place = place_of(pool, unit->frame);
+	bool stored = place->stored;
+
+	place->stored = false;
+	return stored;
 }
 
 static void set_verifying(struct pool *pool, const struct hm_unit *first, u32 count, bool value)

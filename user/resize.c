@@ -81,6 +81,8 @@ static bool drop(struct store *store, u64 pos, u64 end, bool discard)
 			all = false;
 		if (hm_evict_done(&unit, busy ? HM_EVICT_BUSY : HM_EVICT_DISCARD))
 			page_wake(store, unit.pgoff, unit.npages);
+		if (discard)
+			write_works(store); /* what cannot be written may be gone */
 	}
 	return all;
 }

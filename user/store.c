@@ -211,8 +211,7 @@ static void close_store(struct store *store)
 		close(store->fd);
 	if (store->fd_buffered >= 0)
 		close(store->fd_buffered);
-	if (store->claim_fd >= 0)
-		close(store->claim_fd);
+	claim_drop(store);
 	pthread_mutex_destroy(&store->resize_lock);
 	free(store);
 }

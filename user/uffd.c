@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 /* A page is pinned for the time of an I/O, or held by a passer-by: be patient,
  * but not for ever. */
 #define MOVE_RETRIES 64
+#define PAGE_BYTES 4096u
 
 static int open_any(struct uffd_caps *caps)
 {
@@ -97,9 +99,29 @@ int uffd_unregister(int uffd, void *addr, size_t len)
 	return ioctl(uffd, UFFDIO_UNREGISTER, &range) < 0 ? -errno : 0;
 }
 
+/*
+ * How many bytes were moved although the kernel reports an error? Linux 6.18
+ * says EBUSY, and EEXIST when asked again, for a page that it has moved, if
+ * another thread splits the huge page that it comes from at that moment. Such
+ * a page is not where it was and is where it should be.
+ */
+static size_t moved_anyway(char *dst, char *src, size_t len)
+{
+	unsigned char there = 0, here = 0;
+	size_t at;
+
+	for (at = 0; at < len; at += PAGE_BYTES) {
+		if (mincore(src + at, PAGE_BYTES, &here) || here & 1 ||
+		    mincore(dst + at, PAGE_BYTES, &there) || !(there & 1))
+			break;
+	}
+	return at;
+}
+
 int uffd_move(int uffd, void *dst, void *src, size_t len, bool wake, size_t *moved)
 {
-	int retries = 0;
+	int retries = 0, err;
+	size_t more;
 
 	*moved = 0;
 	while (*moved < len) {
@@ -118,8 +140,16 @@ int uffd_move(int uffd, void *dst, void *src, size_t len, bool wake, size_t *mov
 			*moved += (size_t)move.move;
 			continue;
 		}
-		if (errno != EAGAIN && errno != EBUSY)
-			return -errno;
+		err = -errno;
+		more = moved_anyway((char *)dst + *moved, (char *)src + *moved, len - *moved);
+		*moved += more;
+		if (more) {
+			if (wake)
+				uffd_wake(uffd, (char *)dst + *moved - more, more);
+			continue;
+		}
+		if (err != -EAGAIN && err != -EBUSY)
+			return err;
 		if (++retries > MOVE_RETRIES)
 			return -EBUSY;
 		sched_yield();

@@ -70,7 +70,7 @@ static void give_up_lost(struct handler *h, struct io_op *op)
 			fault_lost(store, &unit);
 			hm_store_error(store->core, -EIO);
 		} else {
-			hm_writeback_done(store->core, pgoff, unit.npages, -EAGAIN);
+			hm_writeback_done(store->core, pgoff, unit.npages, HM_WB_AGAIN);
 		}
 		pthread_mutex_unlock(lock);
 		pgoff += unit.npages;
@@ -123,6 +123,32 @@ static void clamp(struct io_op *op)
 	op->tail = store->direct ? bytes % granule : 0;
 }
 
+/*
+ * Writes fail: background write-back pauses, longer each time, and tries again.
+ * It goes on at full speed when what failed last has been written.
+ */
+static void back_off(struct handler *h, struct store *store, u64 pgoff)
+{
+	u32 backoff = atomic_load(&store->wb_backoff_ms) * 2;
+
+	if (h->now_ms < atomic_load(&store->wb_retry_ms))
+		return; /* one of many that were under way when the first one failed */
+	if (backoff < FIRST_BACKOFF_MS)
+		backoff = FIRST_BACKOFF_MS;
+	if (backoff > LAST_BACKOFF_MS)
+		backoff = LAST_BACKOFF_MS;
+	atomic_store(&store->wb_bad_pgoff, pgoff);
+	atomic_store(&store->wb_backoff_ms, backoff);
+	atomic_store(&store->wb_retry_ms, h->now_ms + backoff);
+}
+
+/* It works again, or there is nothing left that failed. */
+void write_works(struct store *store)
+{
+	atomic_store(&store->wb_backoff_ms, 0);
+	atomic_store(&store->wb_retry_ms, 0);
+}
+
 static void finish(struct handler *h, struct io_op *op, int err)
 {
 	struct store *store = op->store;
@@ -131,18 +157,18 @@ static void finish(struct handler *h, struct io_op *op, int err)
 		give_up_lost(h, op);
 	else
 		hm_writeback_done(store->core, op->pgoff, op->npages, err);
+	if (err < 0) {
+		back_off(h, store, op->pgoff);
+		atomic_store(&store->wb_pass, true);
+	} else if (atomic_load(&store->wb_backoff_ms)) {
+		u64 bad = atomic_load(&store->wb_bad_pgoff);
+
+		if (bad >= op->pgoff && bad < op->pgoff + op->npages)
+			write_works(store);
+	}
 	if (err == HM_WB_UNCHANGED) {
 		stats_add(h->pool->stats, STATS_UNWRITTEN_BYTES, (s64)op->npages << HM_PAGE_SHIFT);
-	} else if (err) {
-		store->wb_backoff_ms = store->wb_backoff_ms ? store->wb_backoff_ms * 2 :
-							      FIRST_BACKOFF_MS;
-		if (store->wb_backoff_ms > LAST_BACKOFF_MS)
-			store->wb_backoff_ms = LAST_BACKOFF_MS;
-		store->wb_retry_ms = h->now_ms + store->wb_backoff_ms;
-		store->wb_pass = true;
-	} else {
-		store->wb_backoff_ms = 0;
-		store->wb_retry_ms = 0;
+	} else if (!err) {
 		stats_add(h->pool->stats, STATS_WRITTEN_BYTES, (s64)op->len);
 		hm_hist_record(&h->pool->stats->write_ns, clock_ns() - op->start_ns);
 	}
@@ -252,7 +278,7 @@ static struct store *dirtiest(struct handler *h)
 	for (store = h->pool->stores; store; store = store->next) {
 		u64 dirty = hm_store_dirty_pages(store->core);
 
-		if (dirty > most && store->wb_retry_ms <= h->now_ms) {
+		if (dirty > most && atomic_load(&store->wb_retry_ms) <= h->now_ms) {
 			best = store;
 			most = dirty;
 		}
@@ -267,16 +293,16 @@ static struct store *choose(struct handler *h, bool pressed)
 	bool expired;
 
 	for (store = h->pool->stores; store; store = store->next)
-		if (store->wb_pass && store->wb_retry_ms <= h->now_ms)
+		if (atomic_load(&store->wb_pass) && atomic_load(&store->wb_retry_ms) <= h->now_ms)
 			return store;
 	core = hm_writeback_pick(h->pool->cache, &expired);
 	if (!core)
 		return pressed ? dirtiest(h) : NULL;
 	for (store = h->pool->stores; store && store->core != core; store = store->next)
 		;
-	if (!store || store->wb_retry_ms > h->now_ms)
-		return NULL;
-	store->wb_pass = expired;
+	if (!store || atomic_load(&store->wb_retry_ms) > h->now_ms)
+		return dirtiest(h); /* another one that can be written */
+	atomic_store(&store->wb_pass, expired);
 	return store;
 }
 
@@ -294,7 +320,9 @@ void write_background(struct handler *h)
 		if (write_next(h, store, &store->wb_pos, ~0ull, false, NULL, true) != HM_WB_DONE)
 			continue;
 		store->wb_pos = 0;
-		store->wb_pass = false;
+		atomic_store(&store->wb_pass, false);
+		if (!hm_store_dirty_pages(store->core))
+			write_works(store);
 		if (restarted)
 			break;
 		restarted = true;
