@@ -185,8 +185,8 @@ struct hm_store *hm_store_init(struct hm_cache *cache, void *mem, u64 size)
 	if (i < HM_MAX_STORES) {
 		store->id = i;
 		hm_ptr_set(&cache->stores[i], store);
-		if (i >= cache->stores_end)
-			cache->stores_end = i + 1;
+		if (i >= hm_atomic_read(&cache->stores_end))
+			hm_atomic_set(&cache->stores_end, i + 1);
 	}
 	hm_spin_unlock(&cache->stores_lock);
 	return i < HM_MAX_STORES ? store : NULL;

@@ -352,8 +352,9 @@ bool hm_fill_cancel(const struct hm_unit *unit);
  * Counts as a touch (a unit brought in ahead has been used), but not as a
  * fault.
  *
- * Return: false, and nothing happened, if the page is not cached, or carries
- * the read-ahead marker, which must be seen by a fault of its own.
+ * Return: false, and nothing happened, if the page is not cached or beyond the
+ * end of the store, or carries the read-ahead marker, which must be seen by a
+ * fault of its own.
  */
 bool hm_fault_around(struct hm_store *store, u64 pgoff, struct hm_unit *unit);
 

@@ -52,9 +52,16 @@ void hm_dirty_account(const struct hm_pos *pos, s64 sign)
 	u64 none = 0;
 
 	hm_atomic_add(&cache->dirty_pages, pages);
-	if (hm_atomic_add(&store->dirty_pages, pages) == 0)
-		hm_atomic_set(&store->dirty_since, 0);
-	else if (sign > 0 && !hm_atomic_read(&store->dirty_since))
+	if (hm_atomic_add(&store->dirty_pages, pages) == 0) {
+		u64 since = hm_atomic_read(&store->dirty_since);
+
+		while (since && !hm_atomic_cas(&store->dirty_since, &since, 0))
+			;
+		/* Somebody who made a unit dirty meanwhile may have seen an age. */
+		if (!hm_atomic_read(&store->dirty_pages))
+			return;
+	}
+	if (!hm_atomic_read(&store->dirty_since))
 		hm_atomic_cas(&store->dirty_since, &none, hm_atomic_read(&cache->clock));
 }
 

@@ -9,6 +9,9 @@
  */
 #include "internal.h"
 
+/* Rounds of looking among units that are not clean, before reclaim gives up. */
+#define RECLAIM_ROUNDS 32u
+
 /* Victims are kept sorted, so that neighbours can be unmapped together. */
 static void victim_add(struct hm_victim *victims, u32 *n, const struct hm_desc *desc,
 		       enum hm_kind kind, u32 frame, bool evict)
@@ -75,7 +78,8 @@ static u32 take_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm
 			 u32 want, struct hm_victim *victims, u32 *n)
 {
 	struct hm_list *list = &shard->list[kind][HM_Q_INACTIVE];
-	u32 budget = list->count < HM_SCAN_MAX ? list->count : HM_SCAN_MAX;
+	u32 count = hm_list_count(list);
+	u32 budget = count < HM_SCAN_MAX ? count : HM_SCAN_MAX;
 	u32 taken = 0;
 
 	while (taken < want && budget-- > 0) {
@@ -104,7 +108,8 @@ static u32 shard_clean(const struct hm_shard *shard, enum hm_kind kind)
 {
 	const struct hm_list *list = shard->list[kind];
 
-	return list[HM_Q_PROBATION].count + list[HM_Q_MAIN].count + list[HM_Q_INACTIVE].count;
+	return hm_list_count(&list[HM_Q_PROBATION]) + hm_list_count(&list[HM_Q_MAIN]) +
+	       hm_list_count(&list[HM_Q_INACTIVE]);
 }
 
 /*
@@ -116,14 +121,13 @@ static enum hm_queue giving_queue(struct hm_cache *cache, struct hm_shard *shard
 {
 	struct hm_list *list = shard->list[kind];
 	u64 all = shard_clean(shard, kind);
+	u64 probation = hm_list_count(&list[HM_Q_PROBATION]);
 
-	if (!list[HM_Q_MAIN].count)
-		return high && !list[HM_Q_PROBATION].count ? HM_Q_HIGH : HM_Q_PROBATION;
-	if (!list[HM_Q_PROBATION].count)
+	if (!hm_list_count(&list[HM_Q_MAIN]))
+		return high && !probation ? HM_Q_HIGH : HM_Q_PROBATION;
+	if (!probation)
 		return HM_Q_MAIN;
-	return list[HM_Q_PROBATION].count * 100ull >= all * cache->opts.probation_ratio ?
-		       HM_Q_PROBATION :
-		       HM_Q_MAIN;
+	return probation * 100 >= all * cache->opts.probation_ratio ? HM_Q_PROBATION : HM_Q_MAIN;
 }
 
 /*
@@ -178,7 +182,7 @@ static u32 make_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm
 		u32 frame = list->tail, stamp;
 		struct hm_desc *desc;
 
-		if (!list->count)
+		if (!hm_list_count(list))
 			break;
 		desc = hm_desc_of(cache, frame);
 		stamp = desc->stamp;
@@ -199,7 +203,7 @@ static u32 reclaim_shard(struct hm_cache *cache, struct hm_shard *shard, enum hm
 			 bool high, u32 want, struct hm_victim *victims, u32 max, u32 *n)
 {
 	struct hm_list *list = shard->list[kind];
-	u32 taken, target, room;
+	u32 taken, target, room, inactive;
 
 	hm_spin_lock(&shard->queue_lock);
 	room = (max - *n) / 2;
@@ -207,17 +211,18 @@ static u32 reclaim_shard(struct hm_cache *cache, struct hm_shard *shard, enum hm
 	target = (u32)((u64)shard_clean(shard, kind) * cache->opts.inactive_ratio / 100);
 	if (target < want - taken)
 		target = want - taken;
-	if (list[HM_Q_INACTIVE].count < target) {
+	inactive = hm_list_count(&list[HM_Q_INACTIVE]);
+	if (inactive < target) {
 		room = max - *n;
-		target -= list[HM_Q_INACTIVE].count;
+		target -= inactive;
 		make_inactive(cache, shard, kind, high, target < room ? target : room, victims, n);
 	}
 	hm_spin_unlock(&shard->queue_lock);
 	return taken;
 }
 
-static u32 reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32 want,
-			struct hm_victim *victims, u32 max, u32 *n)
+static void reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32 want,
+			 struct hm_victim *victims, u32 max, u32 *n)
 {
 	u32 cursor = (u32)hm_atomic_add(&cache->evict_cursor, 1);
 	u32 taken = 0, high, i;
@@ -231,7 +236,6 @@ static u32 reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32 want,
 			taken += reclaim_shard(cache, &cache->shards[(cursor + i) % cache->nshards],
 					       kind, high, want - taken, victims, max, n);
 	}
-	return *n;
 }
 
 /* The longest time, in ms, that a clean unit of a kind has been queued. */
@@ -249,7 +253,7 @@ static u32 oldest_age(struct hm_cache *cache, enum hm_kind kind, u32 *frame)
 			struct hm_list *list = &shard->list[kind][q];
 			u32 age;
 
-			if (!list->count)
+			if (!hm_list_count(list))
 				continue;
 			age = now - hm_desc_of(cache, list->tail)->stamp;
 			if (*frame == HM_NO_FRAME_ID || age > oldest) {
@@ -266,7 +270,7 @@ static u32 oldest_age(struct hm_cache *cache, enum hm_kind kind, u32 *frame)
  * Empty a carved frame, so that it becomes a huge one again: claim all clean
  * base pages in it. Dirty ones keep it from emptying until they are written.
  */
-static u32 drain(struct hm_cache *cache, u32 huge, struct hm_victim *victims, u32 max, u32 *n)
+static void drain(struct hm_cache *cache, u32 huge, struct hm_victim *victims, u32 max, u32 *n)
 {
 	u32 frame = cache->nframes + (huge << HM_BLOCK_ORDER);
 	u32 i;
@@ -287,14 +291,14 @@ static u32 drain(struct hm_cache *cache, u32 huge, struct hm_victim *victims, u3
 			verdict = judge(desc, true);
 			if (verdict == TOUCHED)
 				verdict = judge(desc, true);
-			if (verdict == TAKE) {
+			/* Not clean: whoever makes it clean queues it again. */
+			if (verdict != TOUCHED)
 				hm_queue_unlink(cache, shard, frame);
+			if (verdict == TAKE)
 				victim_add(victims, n, desc, HM_BASE, frame, true);
-			}
 		}
 		hm_spin_unlock(&shard->queue_lock);
 	}
-	return *n;
 }
 
 u32 hm_reclaim_want(struct hm_cache *cache, enum hm_kind kind)
@@ -314,19 +318,30 @@ u32 hm_reclaim_want(struct hm_cache *cache, enum hm_kind kind)
 u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_victim *victims,
 	       u32 max)
 {
-	enum hm_kind other = kind == HM_HUGE ? HM_BASE : HM_HUGE;
-	u32 own_frame, other_frame, n = 0;
-	u32 own_age = oldest_age(cache, kind, &own_frame);
-	u32 other_age = oldest_age(cache, other, &other_frame);
-	bool from_other = other_frame != HM_NO_FRAME_ID &&
-			  (own_frame == HM_NO_FRAME_ID || other_age > own_age + 1000);
+	u32 round, n = 0;
 
 	hm_assert(max >= 4 && want > 0);
-	if (from_other && kind == HM_HUGE)
-		return drain(cache, hm_pool_container(cache, other_frame), victims, max, &n);
-	if (from_other)
-		return reclaim_kind(cache, HM_HUGE, 1, victims, max, &n);
-	return reclaim_kind(cache, kind, want, victims, max, &n);
+	/*
+	 * The queues hold some units that are no longer clean. A round that
+	 * meets nothing else takes them out, and the next one looks again.
+	 */
+	for (round = 0; round < RECLAIM_ROUNDS && !n; round++) {
+		u32 own_frame, other_frame;
+		u32 own_age = oldest_age(cache, kind, &own_frame);
+		u32 other_age =
+			oldest_age(cache, kind == HM_HUGE ? HM_BASE : HM_HUGE, &other_frame);
+
+		if (own_frame != HM_NO_FRAME_ID &&
+		    (other_frame == HM_NO_FRAME_ID || other_age <= own_age + 1000))
+			reclaim_kind(cache, kind, want, victims, max, &n);
+		else if (other_frame == HM_NO_FRAME_ID)
+			break;
+		else if (kind == HM_HUGE)
+			drain(cache, hm_pool_container(cache, other_frame), victims, max, &n);
+		else
+			reclaim_kind(cache, HM_HUGE, 1, victims, max, &n);
+	}
+	return n;
 }
 
 /*
@@ -356,11 +371,11 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 		hm_assert(!"a unit that is being evicted has an index leaf");
 	word = hm_index_word(&pos, unit->pgoff);
 	hm_assert(hm_word_state(word) == HM_EVICTING && hm_word_frame(word) == unit->frame);
+	if ((result == HM_EVICTED || result == HM_EVICT_DISCARD) && (word & HM_W_AHEAD))
+		hm_count(cache, HM_C_AHEAD_WASTED, 1);
 	switch (result) {
 	case HM_EVICTED:
 		hm_count(cache, HM_C_EVICTED, 1);
-		if (word & HM_W_AHEAD)
-			hm_count(cache, HM_C_AHEAD_WASTED, 1);
 		hm_ghost_add(&pos);
 		return hm_unit_gone(&pos, unit->frame);
 	case HM_EVICT_DISCARD:
@@ -406,7 +421,7 @@ static enum hm_invalidated invalidate_one(struct hm_pos *pos, u64 word, bool dis
 	default:
 		return HM_INV_DONE;
 	}
-	if (!hm_atomic_cas(pos->word, &word, hm_word_to(word, HM_EVICTING)))
+	if (!hm_atomic_cas(pos->word, &word, (word & ~HM_W_STATE) | HM_EVICTING))
 		return HM_INV_BUSY; /* it changed: the caller looks again */
 	if (dirty) {
 		hm_spin_lock(&pos->store->dirty_lock);

@@ -228,7 +228,7 @@ bool hm_fault_around(struct hm_store *store, u64 pgoff, struct hm_unit *unit)
 	struct hm_pos pos;
 	u64 word;
 
-	if (!hm_index_find(store, pgoff, &pos))
+	if (pgoff >= hm_store_npages(store) || !hm_index_find(store, pgoff, &pos))
 		return false;
 	unit->hints = 0;
 	unit->err = 0;

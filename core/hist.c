@@ -52,7 +52,7 @@ u64 hm_hist_percentile(const struct hm_hist *hist, u32 per_100000)
 	for (i = 0; i < HM_HIST_BUCKETS; i++) {
 		seen += hm_atomic_read(&hist->bucket[i]);
 		if (seen >= want && seen)
-			return bucket_end(i) < max ? bucket_end(i) : max;
+			return i < HM_HIST_BUCKETS - 1 && bucket_end(i) < max ? bucket_end(i) : max;
 	}
 	return max;
 }

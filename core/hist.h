@@ -14,7 +14,7 @@
 
 #define HM_HIST_SUB_BITS 5
 #define HM_HIST_SUB (1u << HM_HIST_SUB_BITS)
-#define HM_HIST_EXPONENTS 36u /* up to 2^41 ns: 36 minutes */
+#define HM_HIST_EXPONENTS 36u /* up to 2^40 ns, 18 minutes; more in the last one */
 #define HM_HIST_BUCKETS (HM_HIST_EXPONENTS * HM_HIST_SUB)
 
 struct hm_hist {

@@ -59,7 +59,8 @@ struct hm_carve {
 };
 
 struct hm_list {
-	u32 head, tail, count;
+	u32 head, tail;
+	hm_atomic_t count; /* changed under queue_lock, read without it too */
 };
 
 struct hm_shard {
@@ -91,7 +92,7 @@ struct hm_cache {
 	hm_atomic_t evict_cursor;
 	hm_atomic_t wb_cursor;
 	hm_spinlock_t stores_lock;
-	u32 stores_end; /* one past the last one used */
+	hm_atomic_t stores_end; /* one past the last one used */
 	struct hm_store *stores[HM_MAX_STORES];
 };
 
@@ -276,6 +277,11 @@ static inline u64 hm_where(const struct hm_cache *cache, const struct hm_shard *
 static inline bool hm_queued(const struct hm_desc *desc)
 {
 	return hm_atomic_read(&desc->where) != HM_Q_NONE;
+}
+
+static inline u32 hm_list_count(const struct hm_list *list)
+{
+	return (u32)hm_atomic_read(&list->count);
 }
 
 static inline void hm_unit_set(struct hm_unit *unit, const struct hm_pos *pos, u32 frame)

@@ -34,14 +34,14 @@ void hm_queue_push(struct hm_cache *cache, struct hm_shard *shard, u32 frame, en
 	desc->stamp = (u32)hm_atomic_read(&cache->clock);
 	desc->next = at_tail ? HM_NO_FRAME_ID : list->head;
 	desc->prev = at_tail ? list->tail : HM_NO_FRAME_ID;
-	if (!list->count)
+	if (!hm_list_count(list))
 		list->head = list->tail = frame;
 	else if (at_tail)
 		hm_desc_of(cache, list->tail)->next = frame;
 	else
 		hm_desc_of(cache, list->head)->prev = frame;
 	*end = frame;
-	list->count++;
+	hm_atomic_set(&list->count, hm_list_count(list) + 1);
 }
 
 /* queue_lock of the unit's shard is held. */
@@ -52,7 +52,7 @@ void hm_queue_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 frame)
 	enum hm_queue queue = (enum hm_queue)(hm_atomic_read(&desc->where) & 0xff);
 	struct hm_list *list = &shard->list[kind][queue];
 
-	hm_assert(queue != HM_Q_NONE && list->count > 0);
+	hm_assert(queue != HM_Q_NONE && hm_list_count(list) > 0);
 	hm_assert(hm_atomic_read(&desc->where) == hm_where(cache, shard, queue));
 	if (desc->next == HM_NO_FRAME_ID)
 		list->tail = desc->prev;
@@ -62,7 +62,7 @@ void hm_queue_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 frame)
 		list->head = desc->next;
 	else
 		hm_desc_of(cache, desc->prev)->next = desc->next;
-	list->count--;
+	hm_atomic_set(&list->count, hm_list_count(list) - 1);
 	hm_atomic_set(&desc->where, HM_Q_NONE);
 }
 
