@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "common.h"
+
+_Thread_local u32 hm_test_cpu;
+
+struct hm_options options_for(u32 frames, u32 cpus)
+{
+	struct hm_options opts;
+
+	hm_options_init(&opts);
+	opts.pool_frames = frames;
+	opts.cpus = cpus;
+	return opts;
+}
+
+void env_init(struct env *env, const struct hm_options *given)
+{
+	struct hm_options opts = *given;
+	size_t bytes;
+
+	memset(env, 0, sizeof(*env));
+	hm_test_cpu = 0;
+	assert_null(hm_options_check(&opts));
+	bytes = (hm_cache_bytes(&opts) + 63) & ~(size_t)63;
+	env->mem = aligned_alloc(64, bytes);
+	assert_non_null(env->mem);
+	memset(env->mem, 0, bytes);
+	env->cache = hm_cache_init(env->mem, &opts);
+	assert_non_null(env->cache);
+}
+
+struct hm_store *env_open(struct env *env, u64 bytes)
+{
+	size_t size = (hm_store_bytes() + 63) & ~(size_t)63;
+	void *mem = aligned_alloc(64, size);
+	struct hm_store *store;
+
+	assert_true(env->nstores < 16);
+	memset(mem, 0, size);
+	store = hm_store_init(env->cache, mem, bytes);
+	assert_non_null(store);
+	env->all[env->nstores++] = store;
+	if (!env->store)
+		env->store = store;
+	return store;
+}
+
+void env_start(struct env *env, u32 frames, u32 cpus, u64 store_bytes)
+{
+	struct hm_options opts = options_for(frames, cpus);
+
+	env_init(env, &opts);
+	env_open(env, store_bytes);
+}
+
+void env_close(struct env *env, struct hm_store *store)
+{
+	void *node;
+	u32 i;
+
+	drop(store, 0, ~0ull, true);
+	hm_store_destroy(store);
+	while ((node = hm_store_take_node(store)))
+		free(node);
+	for (i = 0; env->all[i] != store; i++)
+		assert_true(i + 1 < env->nstores);
+	env->all[i] = env->all[--env->nstores];
+	free(store);
+}
+
+void env_end(struct env *env)
+{
+	audit(env);
+	while (env->nstores)
+		env_close(env, env->all[env->nstores - 1]);
+	assert_int_equal(hm_cache_dirty_pages(env->cache), 0);
+	assert_int_equal(hm_pool_free(env->cache, HM_HUGE), env->cache->nframes);
+	assert_int_equal(hm_pool_free(env->cache, HM_BASE), 0);
+	free(env->mem);
+}
+
+void add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind,
+	      const unsigned long *hollow)
+{
+	size_t size = (hm_node_bytes(kind) + 63) & ~(size_t)63;
+	void *mem = aligned_alloc(64, size);
+
+	memset(mem, 0, size);
+	if (!hm_store_add_node(store, pgoff, kind, mem, hollow))
+		free(mem);
+}
+
+enum hm_outcome fault(struct hm_store *store, u64 pgoff, u32 access, struct hm_unit *unit)
+{
+	enum hm_outcome out;
+
+	while ((out = hm_fault(store, pgoff, access, unit)) == HM_NO_NODE)
+		add_node(store, pgoff, (enum hm_node_kind)unit->err, NULL);
+	return out;
+}
+
+struct hm_unit bring(struct hm_store *store, u64 pgoff, u32 access)
+{
+	struct hm_unit unit;
+	enum hm_outcome out = fault(store, pgoff, access, &unit);
+
+	assert_true(out == HM_FILL || out == HM_ZERO);
+	assert_true(unit.pgoff <= pgoff && pgoff < unit.pgoff + unit.npages);
+	assert_false(hm_fill_done(&unit, 0, access & HM_ACCESS_WRITE ? HM_FILL_DIRTY : 0));
+	return unit;
+}
+
+struct hm_unit touch(struct hm_store *store, u64 pgoff, u32 access)
+{
+	struct hm_unit unit;
+
+	assert_int_equal(fault(store, pgoff, access, &unit), HM_HIT);
+	return unit;
+}
+
+bool use(struct hm_store *store, u64 pgoff, u32 access)
+{
+	struct hm_unit unit;
+	u32 rounds = 0;
+
+	for (;;) {
+		enum hm_outcome out = fault(store, pgoff, access, &unit);
+
+		if (out == HM_HIT)
+			return true;
+		if (out == HM_FILL || out == HM_ZERO) {
+			assert_false(hm_fill_done(&unit, 0,
+						  access & HM_ACCESS_WRITE ? HM_FILL_DIRTY : 0));
+			return false;
+		}
+		assert_int_equal(out, HM_NO_FRAME);
+		assert_true(++rounds < 100);
+		evict(store->cache, access & HM_ACCESS_BASE ? HM_BASE : HM_HUGE, 1);
+	}
+}
+
+enum hm_state state_of(struct hm_store *store, u64 pgoff)
+{
+	struct hm_unit unit;
+
+	return hm_peek(store, pgoff, &unit);
+}
+
+u32 reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_victim *victims,
+	    u32 *evicted)
+{
+	u32 n = hm_reclaim(cache, kind, want, victims, MAX_VICTIMS);
+	u32 i;
+
+	assert_true(n <= MAX_VICTIMS);
+	for (i = 0; i < n; i++) {
+		if (!victims[i].evict)
+			continue;
+		assert_int_equal(state_of(victims[i].unit.store, victims[i].unit.pgoff),
+				 HM_EVICTING);
+		assert_false(hm_evict_done(&victims[i].unit, HM_EVICTED));
+		if (evicted)
+			(*evicted)++;
+	}
+	return n;
+}
+
+u32 evict(struct hm_cache *cache, enum hm_kind kind, u32 want)
+{
+	struct hm_victim victims[MAX_VICTIMS];
+	u32 evicted = 0, rounds = 0;
+
+	while (evicted < want && reclaim(cache, kind, want - evicted, victims, &evicted))
+		assert_true(++rounds < 10000);
+	return evicted;
+}
+
+u32 write_range(struct hm_store *store, u64 start, u64 end)
+{
+	struct hm_run run;
+	u32 runs = 0;
+	enum hm_wb wb;
+
+	while ((wb = hm_writeback(store, &start, end, 8 * HM_BLOCK_PAGES, true, &run)) ==
+	       HM_WB_RUN) {
+		hm_writeback_done(store, run.pgoff, run.npages, 0);
+		runs++;
+	}
+	assert_int_equal(wb, HM_WB_DONE);
+	return runs;
+}
+
+u32 write_all(struct hm_store *store)
+{
+	return write_range(store, 0, ~0ull);
+}
+
+u32 drop(struct hm_store *store, u64 start, u64 end, bool discard)
+{
+	enum hm_invalidated inv;
+	struct hm_unit unit;
+	u32 n = 0;
+
+	while ((inv = hm_invalidate(store, &start, end, discard, &unit)) == HM_INV_UNIT) {
+		assert_false(hm_evict_done(&unit, discard ? HM_EVICT_DISCARD : HM_EVICTED));
+		n++;
+	}
+	assert_int_equal(inv, HM_INV_DONE);
+	return n;
+}
+
+/* --- the audit ---------------------------------------------------------------- */
+
+struct sums {
+	u8 *used; /* per frame: 1 = a unit has it, 2 = it is on a free list */
+	u64 dirty; /* pages */
+	u64 queued;
+};
+
+static bool says_dirty(const unsigned long *map, u32 slot)
+{
+	return hm_bit_test(map, slot);
+}
+
+static void audit_word(struct hm_store *store, struct hm_pos *pos, u64 word, struct sums *sums)
+{
+	struct hm_cache *cache = store->cache;
+	enum hm_state state = hm_word_state(word);
+	u32 frame = hm_word_frame(word);
+	struct hm_desc *desc;
+
+	if (state != HM_FILLING && !hm_state_resident(state))
+		return;
+	assert_true(frame < cache->nframes * (HM_BLOCK_PAGES + 1u));
+	assert_int_equal(hm_frame_is_base(cache, frame), pos->base != NULL);
+	assert_int_equal(sums->used[frame], 0); /* one unit, one frame */
+	sums->used[frame] = 1;
+	desc = hm_desc_of(cache, frame);
+	assert_ptr_equal(hm_ptr_read(&desc->word), pos->word);
+	assert_ptr_equal(desc->store, store);
+	assert_int_equal(desc->pgoff, pos->pgoff);
+	if (state == HM_CLEAN)
+		assert_true(hm_queued(desc)); /* or reclaim never finds it */
+	if (state == HM_FILLING)
+		assert_false(hm_queued(desc));
+	if (hm_queued(desc)) {
+		assert_ptr_equal(&cache->shards[hm_atomic_read(&desc->where) >> 8],
+				 hm_shard_of(cache, store, pos->pgoff));
+		sums->queued++;
+	}
+	if (state != HM_DIRTY && state != HM_WRITING)
+		return;
+	sums->dirty += hm_pos_pages(pos);
+	if (pos->base)
+		assert_true(says_dirty(pos->base->dirty, pos->base_slot));
+	assert_true(says_dirty(pos->leaf->dirty, pos->leaf_slot));
+	assert_true(says_dirty(pos->dir->dirty, pos->dir_slot));
+	assert_true(says_dirty(store->dirty, pos->root_slot));
+}
+
+static void audit_block(struct hm_store *store, u64 pgoff, struct sums *sums)
+{
+	struct hm_pos pos;
+	u64 word, resident = 0;
+	struct hm_base *base;
+	bool split;
+	u32 i;
+
+	assert_true(hm_index_find(store, pgoff, &pos));
+	pos.pgoff = pgoff;
+	pos.word = &pos.leaf->word[pos.leaf_slot];
+	word = hm_atomic_read(pos.word);
+	split = hm_word_state(word) == HM_SPLIT;
+	assert_int_not_equal(hm_word_state(word), HM_FROZEN);
+	assert_int_not_equal(hm_word_state(word), HM_FAILED); /* those get split */
+	audit_word(store, &pos, word, sums);
+	base = pos.leaf->base[pos.leaf_slot];
+	assert_true(base || !split);
+	for (i = 0; base && i < HM_BLOCK_PAGES; i++) {
+		assert_true(hm_index_find(store, pgoff + i, &pos));
+		pos.base = base;
+		pos.pgoff = pgoff + i;
+		pos.word = &base->word[i];
+		word = hm_atomic_read(pos.word);
+		assert_int_equal(hm_word_state(word) == HM_FROZEN, !split);
+		audit_word(store, &pos, word, sums);
+		resident += hm_word_state(word) != HM_FROZEN && hm_word_state(word) != HM_ABSENT;
+	}
+	if (base)
+		assert_int_equal(hm_atomic_read(&base->resident), resident);
+}
+
+static void audit_store(struct hm_store *store, struct sums *sums)
+{
+	u64 before = sums->dirty;
+	u32 i, j, k;
+
+	for (i = 0; i < HM_NODE_SLOTS; i++) {
+		for (j = 0; store->dir[i] && j < HM_NODE_SLOTS; j++) {
+			for (k = 0; store->dir[i]->leaf[j] && k < HM_NODE_SLOTS; k++) {
+				u64 block = ((u64)i << 2 * HM_NODE_ORDER) +
+					    ((u64)j << HM_NODE_ORDER) + k;
+
+				audit_block(store, P(block), sums);
+			}
+		}
+	}
+	assert_int_equal(hm_store_dirty_pages(store), sums->dirty - before);
+	/* What is dirty has an age, or it would never expire. */
+	assert_int_equal(hm_atomic_read(&store->dirty_since) != 0, sums->dirty != before);
+}
+
+/* The queues of a shard: linked both ways, counted, each frame where it says. */
+static u64 audit_queues(struct hm_cache *cache, struct hm_shard *shard)
+{
+	u64 queued = 0;
+	u32 kind, q;
+
+	for (kind = 0; kind < HM_KINDS; kind++) {
+		for (q = HM_Q_PROBATION; q < HM_QUEUES; q++) {
+			struct hm_list *list = &shard->list[kind][q];
+			u32 frame = list->head, prev = HM_NO_FRAME_ID, n = 0;
+
+			for (; frame != HM_NO_FRAME_ID; frame = hm_desc_of(cache, frame)->next) {
+				struct hm_desc *desc = hm_desc_of(cache, frame);
+
+				assert_int_equal(desc->prev, prev);
+				assert_int_equal(hm_atomic_read(&desc->where),
+						 hm_where(cache, shard, (enum hm_queue)q));
+				assert_int_equal(hm_frame_is_base(cache, frame), kind == HM_BASE);
+				assert_non_null(hm_ptr_read(&desc->word));
+				prev = frame;
+				n++;
+			}
+			assert_int_equal(list->tail, prev);
+			assert_int_equal(hm_list_count(list), n);
+			queued += n;
+		}
+	}
+	return queued;
+}
+
+/* The free lists of a shard hold frames that are its own and nobody else's. */
+static void audit_pool(struct hm_cache *cache, u32 nr, struct sums *sums)
+{
+	struct hm_shard *shard = &cache->shards[nr];
+	u64 huge = 0, base = 0;
+	u32 frame, i;
+
+	for (frame = shard->free; frame != HM_NO_FRAME_ID; frame = cache->desc[frame].next) {
+		assert_int_equal(frame / cache->frames_per_shard, nr);
+		assert_int_equal(sums->used[frame], 0);
+		sums->used[frame] = 2;
+		assert_null(hm_ptr_read(&cache->desc[frame].word));
+		assert_false(hm_queued(&cache->desc[frame]));
+		assert_false(cache->carve[frame].carved);
+		huge++;
+	}
+	assert_int_equal(hm_atomic_read(&shard->nfree[HM_HUGE]), huge);
+	for (frame = shard->partial; frame != HM_NO_FRAME_ID; frame = cache->carve[frame].next) {
+		assert_int_equal(frame / cache->frames_per_shard, nr);
+		assert_true(cache->carve[frame].carved && !cache->carve[frame].draining);
+		assert_true(cache->carve[frame].nfree > 0);
+		base += cache->carve[frame].nfree;
+	}
+	assert_int_equal(hm_atomic_read(&shard->nfree[HM_BASE]), base);
+	for (frame = nr * cache->frames_per_shard;
+	     frame < cache->nframes && frame < (nr + 1) * cache->frames_per_shard; frame++) {
+		struct hm_carve *carve = &cache->carve[frame];
+		u32 nfree = 0;
+
+		for (i = 0; i < HM_BLOCK_PAGES; i++) {
+			u32 page = cache->nframes + (frame << HM_BLOCK_ORDER) + i;
+			bool free = carve->free[i / HM_BITS_PER_LONG] >> (i % HM_BITS_PER_LONG) & 1;
+
+			nfree += free;
+			/* In a carved frame each page is free or somebody's. */
+			assert_int_equal(sums->used[page], carve->carved && !free);
+		}
+		assert_int_equal(carve->nfree, nfree);
+		/* A frame is whole or carved, and belongs to somebody. */
+		assert_int_equal(sums->used[frame] != 0, !carve->carved);
+	}
+}
+
+void audit(struct env *env)
+{
+	struct hm_cache *cache = env->cache;
+	struct sums sums = { 0 };
+	u64 queued = 0;
+	u32 i;
+
+	sums.used = calloc(cache->nframes, HM_BLOCK_PAGES + 1);
+	for (i = 0; i < env->nstores; i++)
+		audit_store(env->all[i], &sums);
+	for (i = 0; i < cache->nshards; i++) {
+		queued += audit_queues(cache, &cache->shards[i]);
+		audit_pool(cache, i, &sums);
+	}
+	assert_int_equal(queued, sums.queued);
+	assert_int_equal(hm_cache_dirty_pages(cache), sums.dirty);
+	free(sums.used);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * What the unit tests of the core share: a cache with some stores, the steps
+ * that an engine would take, and an audit of everything that must always hold.
+ *
+ * Every test runs with the real sizes (512 pages in a block, 512 slots in a
+ * node) and again with 8 and 8, so that few pages reach every level; hence
+ * BLOCK and P() where a number would do.
+ */
+#ifndef HM_TEST_COMMON_H
+#define HM_TEST_COMMON_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <errno.h>
+#include <cmocka.h>
+
+#include "internal.h"
+
+#define BLOCK ((u64)HM_BLOCK_PAGES)
+
+/* The first page of a block, and the bytes of some blocks. */
+#define P(block) ((u64)(block)*BLOCK)
+#define BYTES(blocks) ((u64)(blocks) << HM_BLOCK_SHIFT)
+
+#define MAX_VICTIMS 64u
+
+struct env {
+	struct hm_cache *cache;
+	struct hm_store *store; /* the first one opened */
+	struct hm_store *all[16];
+	u32 nstores;
+	void *mem;
+};
+
+/* A cache of some huge frames; the test may change the options in between. */
+struct hm_options options_for(u32 frames, u32 cpus);
+void env_init(struct env *env, const struct hm_options *opts);
+void env_start(struct env *env, u32 frames, u32 cpus, u64 store_bytes);
+struct hm_store *env_open(struct env *env, u64 bytes);
+void env_close(struct env *env, struct hm_store *store);
+/* Audit, empty and close everything; every frame must be free afterwards. */
+void env_end(struct env *env);
+
+/* Everything that must hold while no call is under way. */
+void audit(struct env *env);
+
+/* hm_fault() with index nodes added as they are asked for. */
+enum hm_outcome fault(struct hm_store *store, u64 pgoff, u32 access, struct hm_unit *unit);
+
+/* Bring a page in: the fault must be a miss, and its fill succeeds. */
+struct hm_unit bring(struct hm_store *store, u64 pgoff, u32 access);
+/* Touch a page that must be cached. */
+struct hm_unit touch(struct hm_store *store, u64 pgoff, u32 access);
+/* Touch it or bring it in, reclaiming as an engine would. True: it was a hit. */
+bool use(struct hm_store *store, u64 pgoff, u32 access);
+
+enum hm_state state_of(struct hm_store *store, u64 pgoff);
+
+/* One round of reclaim: evict what was claimed. Returns what hm_reclaim() did. */
+u32 reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_victim *victims,
+	    u32 *evicted);
+/* Rounds of reclaim until so many are evicted, or nothing is left. */
+u32 evict(struct hm_cache *cache, enum hm_kind kind, u32 want);
+
+/* Write everything dirty in a range; returns the number of runs. */
+u32 write_range(struct hm_store *store, u64 start, u64 end);
+u32 write_all(struct hm_store *store);
+
+/* Take a range out of the cache; returns how many units were taken. */
+u32 drop(struct hm_store *store, u64 start, u64 end, bool discard);
+
+void add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind,
+	      const unsigned long *hollow);
+
+#endif /* HM_TEST_COMMON_H */

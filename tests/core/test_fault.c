@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Faults: every answer, and what each one counts and hints. */
+#include "common.h"
+
+/* A miss claims the unit once; the second caller is told to wait, and the fill
+ * tells its caller that somebody does. */
+static void test_fill_and_wait(void **state)
+{
+	struct hm_unit filling, other;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(4));
+	assert_int_equal(fault(env.store, P(1) + 2, HM_ACCESS_READ, &filling), HM_FILL);
+	assert_int_equal(filling.pgoff, P(1));
+	assert_int_equal(filling.npages, HM_BLOCK_PAGES);
+	assert_ptr_equal(filling.store, env.store);
+	assert_int_equal(state_of(env.store, P(1)), HM_FILLING);
+	assert_int_equal(fault(env.store, P(1) + 4, HM_ACCESS_READ, &other), HM_BUSY);
+	assert_true(hm_fill_done(&filling, 0, 0));
+	assert_int_equal(fault(env.store, P(1) + 4, HM_ACCESS_READ, &other), HM_HIT);
+	assert_int_equal(other.frame, filling.frame);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), 2);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_FILLS), 1);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_HITS), 1);
+	/* The next stay has no waiter: a flag that was left behind. */
+	drop(env.store, 0, ~0ull, true);
+	bring(env.store, P(1), HM_ACCESS_READ);
+	env_end(&env);
+}
+
+/* Nobody waits for read-ahead: it must not make the fill wake anybody. */
+static void test_ahead_does_not_wait(void **state)
+{
+	struct hm_unit filling, other;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(4));
+	assert_int_equal(fault(env.store, 0, HM_ACCESS_READ, &filling), HM_FILL);
+	assert_int_equal(fault(env.store, 0, HM_ACCESS_AHEAD, &other), HM_BUSY);
+	assert_false(hm_fill_done(&filling, 0, 0));
+	env_end(&env);
+}
+
+/* A store during the fill: the unit is dirty from the start. */
+static void test_fill_dirty(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(4));
+	assert_int_equal(fault(env.store, 0, HM_ACCESS_WRITE, &unit), HM_FILL);
+	assert_int_equal(hm_cache_dirty_pages(env.cache), 0);
+	assert_false(hm_fill_done(&unit, 0, HM_FILL_DIRTY));
+	assert_int_equal(state_of(env.store, 0), HM_DIRTY);
+	assert_int_equal(hm_cache_dirty_pages(env.cache), HM_BLOCK_PAGES);
+	assert_int_equal(hm_store_dirty_pages(env.store), HM_BLOCK_PAGES);
+	env_end(&env);
+}
+
+/* The first store to a clean unit makes it dirty and says so; the second one
+ * changes nothing. A read never does. */
+static void test_hit_write(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(4));
+	bring(env.store, 0, HM_ACCESS_READ);
+	unit = touch(env.store, 1, HM_ACCESS_READ);
+	assert_int_equal(unit.hints, 0);
+	assert_int_equal(state_of(env.store, 0), HM_CLEAN);
+	unit = touch(env.store, 1, HM_ACCESS_WRITE);
+	assert_int_equal(unit.hints, HM_HINT_DIRTIED | HM_HINT_READAHEAD);
+	assert_int_equal(state_of(env.store, 0), HM_DIRTY);
+	assert_int_equal(hm_cache_dirty_pages(env.cache), HM_BLOCK_PAGES);
+	unit = touch(env.store, 2, HM_ACCESS_WRITE);
+	assert_int_equal(unit.hints, 0);
+	assert_int_equal(hm_cache_dirty_pages(env.cache), HM_BLOCK_PAGES);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_DIRTIED), 1);
+	env_end(&env);
+}
+
+/* Faults end where the store ends, to the page; a part of a page counts. */
+static void test_beyond(void **state)
+{
+	u64 size = BYTES(2) + 3 * HM_PAGE_SIZE + 1;
+	struct hm_unit unit;
+	struct env env;
+
+	env_start(&env, 8, 1, size);
+	bring(env.store, P(2) + 3, HM_ACCESS_READ);
+	assert_int_equal(hm_fault(env.store, P(2) + 4, HM_ACCESS_READ, &unit), HM_BEYOND);
+	assert_int_equal(hm_fault(env.store, P(3), HM_ACCESS_WRITE, &unit), HM_BEYOND);
+	assert_int_equal(hm_fault(env.store, ~0ull, HM_ACCESS_READ, &unit), HM_BEYOND);
+	/* It shrinks: refused at once, although the page is cached still. */
+	assert_true(hm_store_set_size(env.store, size - HM_PAGE_SIZE));
+	assert_int_equal(hm_fault(env.store, P(2) + 3, HM_ACCESS_READ, &unit), HM_BEYOND);
+	assert_false(hm_fault_around(env.store, P(2) + 3, &unit));
+	assert_int_equal(state_of(env.store, P(2) + 3), HM_CLEAN);
+	/* It grows. */
+	assert_true(hm_store_set_size(env.store, BYTES(4)));
+	bring(env.store, P(3) + 1, HM_ACCESS_READ);
+	env_end(&env);
+
+	env_start(&env, 8, 1, 0);
+	assert_int_equal(hm_fault(env.store, 0, HM_ACCESS_READ, &unit), HM_BEYOND);
+	env_end(&env);
+}
+
+/* The block in which the store ends is never one huge unit: its last pages
+ * must not exist. The block before it may be. */
+static void test_base_at_the_end(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(2) + HM_PAGE_SIZE);
+	unit = bring(env.store, P(2), HM_ACCESS_READ);
+	assert_int_equal(unit.npages, 1);
+	unit = bring(env.store, P(2) - 1, HM_ACCESS_READ);
+	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
+	assert_int_equal(unit.pgoff, P(1));
+	/* One byte short of a whole block is still not whole. */
+	drop(env.store, 0, ~0ull, true);
+	hm_store_set_size(env.store, BYTES(2) - 1);
+	unit = bring(env.store, P(1), HM_ACCESS_READ);
+	assert_int_equal(unit.npages, 1);
+	/* Ending with a block, it is whole. */
+	drop(env.store, 0, ~0ull, true);
+	hm_store_set_size(env.store, BYTES(2));
+	unit = bring(env.store, P(1), HM_ACCESS_READ);
+	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
+	env_end(&env);
+}
+
+/* An empty pool: nothing is claimed, and reclaim is asked for. */
+static void test_no_frame(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u32 i;
+
+	env_start(&env, 4, 1, BYTES(8));
+	for (i = 0; i < 4; i++)
+		bring(env.store, P(i), HM_ACCESS_READ);
+	assert_int_equal(fault(env.store, P(4), HM_ACCESS_READ, &unit), HM_NO_FRAME);
+	assert_true(unit.hints & HM_HINT_RECLAIM);
+	assert_int_equal(state_of(env.store, P(4)), HM_ABSENT);
+	assert_int_equal(fault(env.store, P(5), HM_ACCESS_BASE, &unit), HM_NO_FRAME);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), 4);
+	drop(env.store, P(1), P(2), false);
+	bring(env.store, P(4), HM_ACCESS_READ);
+	env_end(&env);
+}
+
+/* A miss that leaves few frames asks for reclaim before anybody must wait. */
+static void test_reclaim_hint(void **state)
+{
+	struct hm_options opts = options_for(16, 1);
+	struct hm_unit unit;
+	struct env env;
+	u32 i;
+
+	opts.free_target = 4;
+	env_init(&env, &opts);
+	env_open(&env, BYTES(16));
+	for (i = 0; i < 16; i++) {
+		unit = bring(env.store, P(i), HM_ACCESS_READ);
+		assert_int_equal(!!(unit.hints & HM_HINT_RECLAIM), 15 - i <= 4);
+		assert_int_equal(hm_reclaim_want(env.cache, HM_HUGE) != 0, 15 - i < 4);
+	}
+	env_end(&env);
+}
+
+/* A block that cannot be read as a whole: each base page gets a read and a
+ * result of its own from now on. */
+static void test_block_read_error(void **state)
+{
+	struct hm_unit unit, waiter;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(4));
+	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_FILL);
+	assert_int_equal(fault(env.store, P(1) + 1, HM_ACCESS_READ, &waiter), HM_BUSY);
+	assert_true(hm_fill_done(&unit, -EIO, HM_FILL_WAITED));
+	assert_int_equal(hm_cache_count(env.cache, HM_C_READ_ERRORS), 1);
+	/* Nobody is told yet: the pages may be readable one by one. */
+	assert_int_equal(fault(env.store, P(1) + 1, HM_ACCESS_READ, &unit), HM_FILL);
+	assert_int_equal(unit.npages, 1);
+	assert_false(hm_fill_done(&unit, 0, HM_FILL_WAITED));
+	/* For good, even when nothing of it is cached. */
+	drop(env.store, 0, ~0ull, false);
+	unit = bring(env.store, P(1) + 2, HM_ACCESS_READ);
+	assert_int_equal(unit.npages, 1);
+	unit = bring(env.store, P(2), HM_ACCESS_READ);
+	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
+	env_end(&env);
+}
+
+/* A base page that cannot be read: told once, with the error, to one fault;
+ * then it is tried again. */
+static void test_page_read_error(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u64 free;
+
+	env_start(&env, 8, 1, BYTES(4));
+	free = hm_cache_free_pages(env.cache);
+	assert_int_equal(fault(env.store, 3, HM_ACCESS_BASE, &unit), HM_FILL);
+	assert_false(hm_fill_done(&unit, -ENODATA, HM_FILL_WAITED));
+	assert_int_equal(hm_cache_free_pages(env.cache), free);
+	assert_int_equal(state_of(env.store, 3), HM_FAILED);
+	assert_int_equal(fault(env.store, 3, HM_ACCESS_READ, &unit), HM_ERROR);
+	assert_int_equal(unit.err, -ENODATA);
+	assert_int_equal(unit.frame, HM_NO_FRAME_ID);
+	assert_int_equal(state_of(env.store, 3), HM_ABSENT);
+	assert_int_equal(fault(env.store, 3, HM_ACCESS_BASE, &unit), HM_FILL);
+	assert_false(hm_fill_done(&unit, 0, 0));
+
+	/* Nobody waited for it (read-ahead): nobody is told. */
+	assert_int_equal(fault(env.store, 4, HM_ACCESS_BASE | HM_ACCESS_AHEAD, &unit), HM_FILL);
+	assert_false(hm_fill_done(&unit, -EIO, 0));
+	assert_int_equal(state_of(env.store, 4), HM_ABSENT);
+
+	/* Somebody came to wait for read-ahead: told. */
+	assert_int_equal(fault(env.store, 4, HM_ACCESS_BASE | HM_ACCESS_AHEAD, &unit), HM_FILL);
+	{
+		struct hm_unit waiter;
+
+		assert_int_equal(fault(env.store, 4, HM_ACCESS_BASE, &waiter), HM_BUSY);
+	}
+	assert_true(hm_fill_done(&unit, -EIO, 0));
+	assert_int_equal(fault(env.store, 4, HM_ACCESS_BASE, &unit), HM_ERROR);
+	assert_int_equal(unit.err, -EIO);
+
+	/* An error that nobody came for does not keep the block split. */
+	drop(env.store, 0, ~0ull, false);
+	assert_int_equal(fault(env.store, 5, HM_ACCESS_BASE, &unit), HM_FILL);
+	assert_false(hm_fill_done(&unit, -EIO, HM_FILL_WAITED));
+	assert_int_equal(drop(env.store, 0, ~0ull, false), 0);
+	assert_int_equal(state_of(env.store, 5), HM_ABSENT);
+	unit = bring(env.store, 5, HM_ACCESS_READ);
+	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
+	env_end(&env);
+}
+
+/* An errno survives its way through the word, the largest one too. */
+static void test_errno_kept(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(4));
+	assert_int_equal(fault(env.store, 3, HM_ACCESS_BASE, &unit), HM_FILL);
+	hm_fill_done(&unit, -4095, HM_FILL_WAITED);
+	assert_int_equal(fault(env.store, 3, HM_ACCESS_BASE, &unit), HM_ERROR);
+	assert_int_equal(unit.err, -4095);
+	env_end(&env);
+}
+
+/* A fill that was not tried leaves no trace: no error, no broken block. */
+static void test_cancel(void **state)
+{
+	struct hm_unit unit, waiter;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(4));
+	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_FILL);
+	assert_false(hm_fill_cancel(&unit));
+	assert_int_equal(state_of(env.store, P(1)), HM_ABSENT);
+	assert_int_equal(hm_cache_free_pages(env.cache), 8 * BLOCK);
+	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_FILL);
+	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &waiter), HM_BUSY);
+	assert_true(hm_fill_cancel(&unit));
+	assert_int_equal(fault(env.store, P(1), HM_ACCESS_BASE, &unit), HM_FILL);
+	assert_int_equal(unit.npages, 1);
+	assert_false(hm_fill_cancel(&unit));
+	unit = bring(env.store, P(1), HM_ACCESS_READ);
+	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_READ_ERRORS), 0);
+	env_end(&env);
+}
+
+/* What is brought in ahead is counted apart, used once, and its marker makes
+ * one fault ask for more. */
+static void test_ahead_and_mark(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(8));
+	unit = bring(env.store, P(1), HM_ACCESS_AHEAD);
+	assert_false(unit.hints & HM_HINT_READAHEAD);
+	unit = bring(env.store, P(2), HM_ACCESS_AHEAD | HM_ACCESS_MARK);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), 0);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD), 2);
+	unit = touch(env.store, P(1), HM_ACCESS_READ);
+	assert_int_equal(unit.hints, 0);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 1);
+	/* Asking ahead for what is cached is no use of it. */
+	assert_int_equal(fault(env.store, P(2), HM_ACCESS_AHEAD, &unit), HM_HIT);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 1);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_HITS), 1);
+	assert_false(hm_referenced(env.store, P(2)));
+	unit = touch(env.store, P(2), HM_ACCESS_READ);
+	assert_int_equal(unit.hints, HM_HINT_READAHEAD);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 2);
+	unit = touch(env.store, P(2), HM_ACCESS_READ);
+	assert_int_equal(unit.hints, 0);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 2);
+	/* A demand miss is where a stream may start. */
+	unit = bring(env.store, P(3), HM_ACCESS_READ);
+	assert_true(unit.hints & HM_HINT_READAHEAD);
+	/* Evicted unused: wasted. */
+	bring(env.store, P(4), HM_ACCESS_AHEAD);
+	drop(env.store, P(4), P(5), false);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_WASTED), 1);
+	drop(env.store, P(2), P(3), false);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_WASTED), 1);
+	env_end(&env);
+}
+
+/* A stream that catches up with its own read-ahead: the fill is used, and the
+ * marker is seen by the one who waits, not lost and not seen twice. */
+static void test_ahead_caught_up(void **state)
+{
+	struct hm_unit filling, unit;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(8));
+	assert_int_equal(fault(env.store, P(1), HM_ACCESS_AHEAD | HM_ACCESS_MARK, &filling),
+			 HM_FILL);
+	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_BUSY);
+	assert_int_equal(unit.hints, HM_HINT_READAHEAD);
+	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_BUSY);
+	assert_int_equal(unit.hints, 0);
+	assert_true(hm_fill_done(&filling, 0, 0));
+	unit = touch(env.store, P(1), HM_ACCESS_READ);
+	assert_int_equal(unit.hints, 0);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 1);
+	env_end(&env);
+}
+
+/* The marker survives a write-back: stores come before the stream does. */
+static void test_mark_survives_write(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(8));
+	assert_int_equal(fault(env.store, P(1), HM_ACCESS_WRITE | HM_ACCESS_AHEAD | HM_ACCESS_MARK,
+			       &unit),
+			 HM_FILL);
+	assert_false(hm_fill_done(&unit, 0, HM_FILL_DIRTY));
+	write_all(env.store);
+	unit = touch(env.store, P(1), HM_ACCESS_READ);
+	assert_int_equal(unit.hints, HM_HINT_READAHEAD);
+	env_end(&env);
+}
+
+/* Fault-around maps what is cached, as a use but not as a fault; it keeps its
+ * hands off the marker and off what is on its way. */
+static void test_fault_around(void **state)
+{
+	struct hm_unit unit, busy;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(8));
+	assert_false(hm_fault_around(env.store, 0, &unit));
+	bring(env.store, P(1), HM_ACCESS_AHEAD);
+	assert_false(hm_fault_around(env.store, P(2), &unit));
+	assert_true(hm_fault_around(env.store, P(1) + 3, &unit));
+	assert_int_equal(unit.pgoff, P(1));
+	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
+	assert_int_equal(unit.hints, 0);
+	assert_true(hm_referenced(env.store, P(1)));
+	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 1);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), 0);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_HITS), 0);
+
+	bring(env.store, P(2), HM_ACCESS_AHEAD | HM_ACCESS_MARK);
+	assert_false(hm_fault_around(env.store, P(2), &unit));
+	unit = touch(env.store, P(2), HM_ACCESS_READ);
+	assert_int_equal(unit.hints, HM_HINT_READAHEAD);
+	assert_true(hm_fault_around(env.store, P(2), &unit));
+
+	assert_int_equal(fault(env.store, P(3), HM_ACCESS_READ, &busy), HM_FILL);
+	assert_false(hm_fault_around(env.store, P(3), &unit));
+	assert_false(hm_fill_done(&busy, 0, 0));
+
+	{
+		u64 pos = P(3);
+
+		assert_int_equal(hm_invalidate(env.store, &pos, P(4), false, &busy), HM_INV_UNIT);
+		assert_false(hm_fault_around(env.store, P(3), &unit));
+		assert_false(hm_evict_done(&busy, HM_EVICT_BUSY));
+	}
+	bring(env.store, P(4), HM_ACCESS_WRITE);
+	assert_true(hm_fault_around(env.store, P(4), &unit));
+	assert_int_equal(state_of(env.store, P(4)), HM_DIRTY);
+	/* One base page of a split block; the next one is not there. */
+	bring(env.store, P(5) + 1, HM_ACCESS_BASE);
+	assert_true(hm_fault_around(env.store, P(5) + 1, &unit));
+	assert_int_equal(unit.npages, 1);
+	assert_false(hm_fault_around(env.store, P(5) + 2, &unit));
+	env_end(&env);
+}
+
+/* A fault on a unit that is leaving waits, and is told when it has left. */
+static void test_busy_evicting(void **state)
+{
+	struct hm_unit unit, leaving;
+	struct env env;
+	u64 pos = 0;
+
+	env_start(&env, 8, 1, BYTES(4));
+	bring(env.store, 0, HM_ACCESS_READ);
+	assert_int_equal(hm_invalidate(env.store, &pos, BLOCK, false, &leaving), HM_INV_UNIT);
+	assert_int_equal(fault(env.store, 1, HM_ACCESS_READ, &unit), HM_BUSY);
+	assert_true(hm_evict_done(&leaving, HM_EVICTED));
+	bring(env.store, 0, HM_ACCESS_READ);
+	/* And when it stays after all. */
+	pos = 0;
+	assert_int_equal(hm_invalidate(env.store, &pos, BLOCK, false, &leaving), HM_INV_UNIT);
+	assert_int_equal(fault(env.store, 1, HM_ACCESS_WRITE, &unit), HM_BUSY);
+	assert_true(hm_evict_done(&leaving, HM_EVICT_BUSY));
+	assert_int_equal(state_of(env.store, 1), HM_CLEAN);
+	touch(env.store, 1, HM_ACCESS_WRITE);
+	env_end(&env);
+}
+
+/* Frames and offsets of the pool's memory, each unit its own. */
+static void test_frame_offsets(void **state)
+{
+	struct hm_unit huge, first, last;
+	struct env env;
+	u32 i;
+
+	env_start(&env, 8, 1, BYTES(8));
+	huge = bring(env.store, 0, HM_ACCESS_READ);
+	assert_int_equal(hm_frame_offset(env.cache, huge.frame), huge.frame * BYTES(1));
+	first = bring(env.store, P(1), HM_ACCESS_BASE);
+	for (i = 1; i < HM_BLOCK_PAGES; i++) {
+		last = bring(env.store, P(1) + i, HM_ACCESS_BASE);
+		/* Read together, they lie together. */
+		assert_int_equal(hm_frame_offset(env.cache, last.frame),
+				 hm_frame_offset(env.cache, first.frame) + i * HM_PAGE_SIZE);
+	}
+	assert_int_equal(hm_frame_offset(env.cache, first.frame) % BYTES(1), 0);
+	assert_true(hm_frame_offset(env.cache, first.frame) !=
+		    hm_frame_offset(env.cache, huge.frame));
+	assert_true(hm_frame_offset(env.cache, last.frame) < BYTES(8));
+	env_end(&env);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_fill_and_wait),
+	cmocka_unit_test(test_ahead_does_not_wait),
+	cmocka_unit_test(test_fill_dirty),
+	cmocka_unit_test(test_hit_write),
+	cmocka_unit_test(test_beyond),
+	cmocka_unit_test(test_base_at_the_end),
+	cmocka_unit_test(test_no_frame),
+	cmocka_unit_test(test_reclaim_hint),
+	cmocka_unit_test(test_block_read_error),
+	cmocka_unit_test(test_page_read_error),
+	cmocka_unit_test(test_errno_kept),
+	cmocka_unit_test(test_cancel),
+	cmocka_unit_test(test_ahead_and_mark),
+	cmocka_unit_test(test_ahead_caught_up),
+	cmocka_unit_test(test_mark_survives_write),
+	cmocka_unit_test(test_fault_around),
+	cmocka_unit_test(test_busy_evicting),
+	cmocka_unit_test(test_frame_offsets),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests_name("fault", tests, NULL, NULL);
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Latency histograms: percentiles right to 3 %, whatever the distribution. */
+#include "common.h"
+
+#include "hist.h"
+
+static struct hm_hist *hist_new(void)
+{
+	return calloc(1, sizeof(struct hm_hist));
+}
+
+/* A percentile is never below the true value, and at most 1/32 above it. */
+static void close_to(u64 got, u64 want)
+{
+	assert_in_range(got, want, want + want / 32);
+}
+
+static void test_empty(void **state)
+{
+	struct hm_hist *hist = hist_new();
+
+	assert_int_equal(hm_hist_percentile(hist, 50000), 0);
+	assert_int_equal(hm_hist_percentile(hist, 100000), 0);
+	free(hist);
+}
+
+/* Any share of one record is that record: rounding of the share. */
+static void test_single(void **state)
+{
+	static const u64 values[] = { 0, 1, 31, 32, 33, 1000, 123456789 };
+	u32 i;
+
+	for (i = 0; i < 7; i++) {
+		struct hm_hist *hist = hist_new();
+
+		hm_hist_record(hist, values[i]);
+		assert_int_equal(hm_hist_percentile(hist, 0), values[i]);
+		assert_int_equal(hm_hist_percentile(hist, 1), values[i]);
+		assert_int_equal(hm_hist_percentile(hist, 50000), values[i]);
+		assert_int_equal(hm_hist_percentile(hist, 100000), values[i]);
+		assert_int_equal(hm_atomic_read(&hist->max), values[i]);
+		assert_int_equal(hm_atomic_read(&hist->count), 1);
+		free(hist);
+	}
+}
+
+/* Below 64 each value has a bucket of its own, so shares are exact. */
+static void test_small_values_exact(void **state)
+{
+	struct hm_hist *hist = hist_new();
+	u64 i;
+
+	for (i = 1; i <= 60; i++)
+		hm_hist_record(hist, i);
+	assert_int_equal(hm_hist_percentile(hist, 50000), 30);
+	assert_int_equal(hm_hist_percentile(hist, 90000), 54);
+	assert_int_equal(hm_hist_percentile(hist, 100000), 60);
+	free(hist);
+}
+
+static void test_uniform(void **state)
+{
+	struct hm_hist *hist = hist_new();
+	u64 i;
+
+	for (i = 100000; i >= 1; i--)
+		hm_hist_record(hist, i * 10);
+	close_to(hm_hist_percentile(hist, 1000), 10000);
+	close_to(hm_hist_percentile(hist, 50000), 500000);
+	close_to(hm_hist_percentile(hist, 99000), 990000);
+	close_to(hm_hist_percentile(hist, 99900), 999000);
+	assert_int_equal(hm_hist_percentile(hist, 100000), 1000000);
+	free(hist);
+}
+
+/* The median of two groups, and a tail that must not be lost. */
+static void test_tail(void **state)
+{
+	struct hm_hist *hist = hist_new();
+	u32 i;
+
+	for (i = 0; i < 9990; i++)
+		hm_hist_record(hist, 700);
+	for (i = 0; i < 10; i++)
+		hm_hist_record(hist, 5000000);
+	close_to(hm_hist_percentile(hist, 50000), 700);
+	close_to(hm_hist_percentile(hist, 99900), 700);
+	close_to(hm_hist_percentile(hist, 99910), 5000000);
+	free(hist);
+}
+
+/* Bucket edges: a value next to a power of two in the wrong bucket. */
+static void test_edges(void **state)
+{
+	u32 shift;
+	s64 d;
+
+	for (shift = 1; shift < 40; shift++) {
+		for (d = -1; d <= 1; d++) {
+			struct hm_hist *hist = hist_new();
+			u64 value = (1ull << shift) + (u64)d;
+
+			hm_hist_record(hist, value);
+			hm_hist_record(hist, 1ull << 41); /* so that max does not hide it */
+			close_to(hm_hist_percentile(hist, 50000), value);
+			free(hist);
+		}
+	}
+}
+
+/* Values beyond the last bucket are counted, not written past the table. */
+static void test_beyond(void **state)
+{
+	struct hm_hist *hist = hist_new();
+
+	hm_hist_record(hist, ~0ull);
+	hm_hist_record(hist, 1ull << 60);
+	assert_int_equal(hm_atomic_read(&hist->bucket[HM_HIST_BUCKETS - 1]), 2);
+	assert_int_equal(hm_atomic_read(&hist->count), 2);
+	assert_int_equal(hm_atomic_read(&hist->max), ~0ull);
+	assert_int_equal(hm_hist_percentile(hist, 50000), ~0ull);
+	free(hist);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_empty),
+	cmocka_unit_test(test_single),
+	cmocka_unit_test(test_small_values_exact),
+	cmocka_unit_test(test_uniform),
+	cmocka_unit_test(test_tail),
+	cmocka_unit_test(test_edges),
+	cmocka_unit_test(test_beyond),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests_name("hist", tests, NULL, NULL);
+}

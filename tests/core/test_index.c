@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* The index: nodes, blocks that split and join, the largest store. */
+#include "common.h"
+
+#define STORE_MAX (HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT)
+#define LAST_PAGE ((HM_STORE_MAX_BLOCKS << HM_BLOCK_ORDER) - 1)
+
+/* Nodes are asked for from the top down, and only for what is touched. */
+static void test_nodes_on_demand(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u64 pgoff = P(HM_NODE_SLOTS) + 3; /* not in the first leaf */
+
+	env_start(&env, 8, 1, BYTES(4 * HM_NODE_SLOTS));
+	assert_int_equal(hm_fault(env.store, pgoff, HM_ACCESS_READ, &unit), HM_NO_NODE);
+	assert_int_equal(unit.err, HM_NODE_DIR);
+	add_node(env.store, pgoff, HM_NODE_DIR, NULL);
+	assert_int_equal(hm_fault(env.store, pgoff, HM_ACCESS_READ, &unit), HM_NO_NODE);
+	assert_int_equal(unit.err, HM_NODE_LEAF);
+	add_node(env.store, pgoff, HM_NODE_LEAF, NULL);
+	assert_int_equal(hm_fault(env.store, pgoff, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
+			 HM_NO_NODE);
+	assert_int_equal(unit.err, HM_NODE_BASE);
+	/* No base node is needed for a whole block. */
+	assert_int_equal(hm_fault(env.store, pgoff, HM_ACCESS_READ, &unit), HM_FILL);
+	assert_false(hm_fill_done(&unit, 0, 0));
+	/* Another leaf of the same directory needs a leaf only. */
+	assert_int_equal(hm_fault(env.store, 0, HM_ACCESS_READ, &unit), HM_NO_NODE);
+	assert_int_equal(unit.err, HM_NODE_LEAF);
+	env_end(&env);
+}
+
+/* Two threads bring the same node: the second one keeps its memory, and what
+ * the first one's node holds is not lost. */
+static void test_node_brought_twice(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u32 kind;
+
+	env_start(&env, 8, 1, BYTES(4));
+	fault(env.store, 0, HM_ACCESS_READ | HM_ACCESS_BASE, &unit);
+	assert_false(hm_fill_done(&unit, 0, 0));
+	for (kind = HM_NODE_DIR; kind <= HM_NODE_BASE; kind++) {
+		void *mem = calloc(1, hm_node_bytes((enum hm_node_kind)kind));
+
+		assert_false(hm_store_add_node(env.store, 0, (enum hm_node_kind)kind, mem, NULL));
+		free(mem);
+	}
+	assert_int_equal(state_of(env.store, 0), HM_CLEAN);
+	env_end(&env);
+}
+
+/* Every node that was given comes back, once. */
+static void test_nodes_come_back(void **state)
+{
+	struct env env;
+	void *seen[8], *node;
+	struct hm_store *store;
+	u32 n = 0, i;
+
+	env_start(&env, 8, 1, BYTES(4));
+	store = env_open(&env, STORE_MAX);
+	bring(store, 1, HM_ACCESS_BASE); /* dir, leaf, base */
+	bring(store, P(HM_NODE_SLOTS), HM_ACCESS_READ); /* leaf */
+	bring(store, LAST_PAGE - HM_BLOCK_PAGES, HM_ACCESS_READ); /* dir, leaf */
+	drop(store, 0, ~0ull, true);
+	hm_store_destroy(store);
+	while ((node = hm_store_take_node(store))) {
+		assert_true(n < 8);
+		for (i = 0; i < n; i++)
+			assert_ptr_not_equal(seen[i], node);
+		seen[n++] = node;
+	}
+	assert_int_equal(n, 6);
+	for (i = 0; i < n; i++)
+		free(seen[i]);
+	env.all[1] = NULL;
+	env.nstores = 1;
+	free(store);
+	env_end(&env);
+}
+
+/* Pages of different blocks, leaves and directories have words of their own:
+ * a slot computed from the wrong bits. */
+static void test_distinct(void **state)
+{
+	u64 pages[] = {
+		0,
+		P(1),
+		P(HM_NODE_SLOTS - 1),
+		P(HM_NODE_SLOTS),
+		P((u64)HM_NODE_SLOTS * HM_NODE_SLOTS - 1),
+		P((u64)HM_NODE_SLOTS * HM_NODE_SLOTS),
+		P((u64)HM_NODE_SLOTS * HM_NODE_SLOTS + HM_NODE_SLOTS + 1),
+		LAST_PAGE - HM_BLOCK_PAGES,
+	};
+	struct hm_unit unit;
+	struct env env;
+	u32 i, j;
+
+	env_start(&env, 16, 1, STORE_MAX);
+	for (i = 0; i < 8; i++) {
+		unit = bring(env.store, pages[i], HM_ACCESS_WRITE);
+		assert_int_equal(unit.pgoff, pages[i] & ~(BLOCK - 1));
+		for (j = i + 1; j < 8; j++)
+			assert_int_equal(state_of(env.store, pages[j]), HM_ABSENT);
+		audit(&env);
+	}
+	for (i = 0; i < 8; i++) {
+		unit = touch(env.store, pages[i], HM_ACCESS_READ);
+		assert_int_equal(unit.pgoff, pages[i] & ~(BLOCK - 1));
+	}
+	/* The dirty walk finds all of them, in order, each with its offset. */
+	for (i = 0, j = 0; i < 8; j++) {
+		struct hm_run run;
+		u64 pos = pages[i] & ~(BLOCK - 1);
+		u64 start = i ? (pages[i - 1] & ~(BLOCK - 1)) + BLOCK : 0;
+
+		assert_int_equal(hm_writeback(env.store, &start, ~0ull, HM_BLOCK_PAGES, true, &run),
+				 HM_WB_RUN);
+		assert_int_equal(run.pgoff, pos);
+		hm_writeback_done(env.store, run.pgoff, run.npages, 0);
+		i++;
+	}
+	env_end(&env);
+}
+
+static void test_store_max(void **state)
+{
+	void *mem = calloc(1, hm_store_bytes() + 64);
+	struct hm_unit unit;
+	struct env env;
+
+	env_start(&env, 8, 1, STORE_MAX);
+	assert_null(hm_store_init(env.cache, mem, STORE_MAX + 1));
+	assert_false(hm_store_set_size(env.store, STORE_MAX + 1));
+	assert_int_equal(hm_store_size(env.store), STORE_MAX);
+	bring(env.store, LAST_PAGE, HM_ACCESS_WRITE);
+	assert_int_equal(state_of(env.store, LAST_PAGE), HM_DIRTY);
+	assert_int_equal(hm_fault(env.store, LAST_PAGE + 1, HM_ACCESS_READ, &unit), HM_BEYOND);
+	assert_int_equal(write_all(env.store), 1);
+	assert_int_equal(drop(env.store, 0, ~0ull, false), 1);
+	env_end(&env);
+	free(mem);
+}
+
+/* All HM_MAX_STORES may be open, no more; a closed one makes room again. */
+static void test_stores_max(void **state)
+{
+	size_t size = (hm_store_bytes() + 63) & ~(size_t)63;
+	struct hm_store **stores = calloc(HM_MAX_STORES, sizeof(*stores));
+	char *mem = aligned_alloc(64, size * (HM_MAX_STORES + 1));
+	void *extra = mem + size * HM_MAX_STORES;
+	struct env env;
+	u32 i;
+
+	memset(mem, 0, size * (HM_MAX_STORES + 1));
+	env_start(&env, 8, 1, BYTES(1));
+	for (i = 0; i < HM_MAX_STORES - 1; i++) {
+		stores[i] = hm_store_init(env.cache, mem + i * size, BYTES(1));
+		assert_non_null(stores[i]);
+	}
+	assert_null(hm_store_init(env.cache, extra, BYTES(1)));
+	hm_store_destroy(stores[7]);
+	memset(extra, 0, size);
+	stores[7] = hm_store_init(env.cache, extra, BYTES(1));
+	assert_non_null(stores[7]);
+	for (i = 0; i < HM_MAX_STORES - 1; i++)
+		hm_store_destroy(stores[i]);
+	env_end(&env);
+	free(stores);
+	free(mem);
+}
+
+/* A base page splits its block; the block's other pages stay absent. */
+static void test_split(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(4));
+	unit = bring(env.store, P(1) + 3, HM_ACCESS_BASE);
+	assert_int_equal(unit.npages, 1);
+	assert_int_equal(unit.pgoff, P(1) + 3);
+	assert_true(hm_frame_is_base(env.cache, unit.frame));
+	assert_int_equal(hm_cache_count(env.cache, HM_C_SPLITS), 1);
+	assert_int_equal(state_of(env.store, P(1) + 2), HM_ABSENT);
+	assert_int_equal(state_of(env.store, P(1) + 4), HM_ABSENT);
+	/* While a page is cached, a fault for a whole block gets a base page. */
+	unit = bring(env.store, P(1) + 5, HM_ACCESS_READ);
+	assert_int_equal(unit.npages, 1);
+	/* The blocks beside it are not concerned. */
+	unit = bring(env.store, P(2), HM_ACCESS_READ);
+	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
+	/* A fault for a base page finds the huge unit that is there. */
+	unit = touch(env.store, P(2) + 7, HM_ACCESS_BASE);
+	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
+	env_end(&env);
+}
+
+/* Once all its pages are gone, a block joins at the next fault for a whole
+ * one, and no earlier: a join that does not look at every page loses data. */
+static void test_join(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(4));
+	bring(env.store, P(1), HM_ACCESS_BASE);
+	bring(env.store, P(1) + BLOCK - 1, HM_ACCESS_BASE | HM_ACCESS_WRITE);
+	drop(env.store, P(1), P(1) + 1, false);
+	unit = bring(env.store, P(1) + 1, HM_ACCESS_READ);
+	assert_int_equal(unit.npages, 1);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_JOINS), 0);
+	assert_int_equal(state_of(env.store, P(1) + BLOCK - 1), HM_DIRTY);
+	audit(&env);
+
+	assert_int_equal(drop(env.store, P(1), P(2), true), 2);
+	/* A fault for a base page leaves it split. */
+	unit = bring(env.store, P(1) + 1, HM_ACCESS_BASE);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_JOINS), 0);
+	drop(env.store, P(1), P(2), true);
+	unit = bring(env.store, P(1) + 1, HM_ACCESS_WRITE);
+	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_JOINS), 1);
+	audit(&env);
+
+	/* Its data is found by the walk, as one unit, and it can split again. */
+	assert_int_equal(write_all(env.store), 1);
+	drop(env.store, P(1), P(2), false);
+	unit = bring(env.store, P(1) + 1, HM_ACCESS_BASE | HM_ACCESS_WRITE);
+	assert_int_equal(unit.npages, 1);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_SPLITS), 2);
+	env_end(&env);
+}
+
+/* A page that is on its way keeps its block split. */
+static void test_no_join_while_filling(void **state)
+{
+	struct hm_unit filling, unit;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(4));
+	assert_int_equal(fault(env.store, P(1) + 2, HM_ACCESS_BASE, &filling), HM_FILL);
+	unit = bring(env.store, P(1) + 6, HM_ACCESS_READ);
+	assert_int_equal(unit.npages, 1);
+	assert_false(hm_fill_done(&filling, 0, 0));
+	env_end(&env);
+}
+
+/* An old word never compares equal: the sequence number moves each time. */
+static void test_sequence(void **state)
+{
+	struct hm_pos pos;
+	struct env env;
+	u64 before, after;
+
+	env_start(&env, 8, 1, BYTES(4));
+	bring(env.store, 0, HM_ACCESS_READ);
+	assert_true(hm_index_find(env.store, 0, &pos));
+	before = hm_index_word(&pos, 0);
+	drop(env.store, 0, BLOCK, true);
+	bring(env.store, 0, HM_ACCESS_READ);
+	after = hm_index_word(&pos, 0);
+	assert_int_equal(hm_word_frame(before), hm_word_frame(after));
+	assert_int_equal(hm_word_state(before), hm_word_state(after));
+	assert_int_not_equal(before & HM_W_SEQ, after & HM_W_SEQ);
+	env_end(&env);
+}
+
+/* The sequence number wraps around without touching the state. */
+static void test_sequence_wraps(void **state)
+{
+	struct env env;
+	u32 i;
+
+	env_start(&env, 8, 1, BYTES(4));
+	for (i = 0; i < (1u << 16) + 10; i++) {
+		struct hm_unit unit;
+
+		assert_int_equal(fault(env.store, 0, HM_ACCESS_READ, &unit), HM_FILL);
+		hm_fill_cancel(&unit);
+	}
+	assert_int_equal(state_of(env.store, 0), HM_ABSENT);
+	env_end(&env);
+}
+
+/* Holes: told with the leaf, inherited by a split, given back by a join. */
+static void test_hollow(void **state)
+{
+	unsigned long hollow[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 1ul << 2 | 1ul << 3 };
+	struct hm_unit unit;
+	struct env env;
+	u32 i;
+
+	env_start(&env, 16, 1, BYTES(2 * HM_NODE_SLOTS));
+	assert_int_equal(hm_leaf_start(P(HM_NODE_SLOTS) + P(3) + 1), P(HM_NODE_SLOTS));
+	assert_int_equal(hm_leaf_start(P(HM_NODE_SLOTS) - 1), 0);
+	assert_false(hm_hollow(env.store, P(2)));
+	add_node(env.store, 0, HM_NODE_DIR, NULL);
+	add_node(env.store, 0, HM_NODE_LEAF, hollow);
+	assert_false(hm_hollow(env.store, P(1)));
+	assert_true(hm_hollow(env.store, P(2)));
+	assert_true(hm_hollow(env.store, P(3) + 1));
+	assert_false(hm_hollow(env.store, P(4)));
+	assert_int_equal(fault(env.store, P(2), HM_ACCESS_READ, &unit), HM_ZERO);
+	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_FILL);
+	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_int_equal(hm_cache_count(env.cache, HM_C_ZEROS), 1);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_FILLS), 1);
+
+	/* A split: one page is written, the others still hold nothing. */
+	assert_int_equal(fault(env.store, P(3), HM_ACCESS_BASE | HM_ACCESS_WRITE, &unit), HM_ZERO);
+	assert_false(hm_fill_done(&unit, 0, HM_FILL_DIRTY));
+	assert_true(hm_hollow(env.store, P(3)));
+	write_all(env.store);
+	assert_false(hm_hollow(env.store, P(3)));
+	assert_true(hm_hollow(env.store, P(3) + 1));
+	drop(env.store, P(3), P(4), false);
+
+	/* Joined, the block holds some data, so it must be read. */
+	assert_int_equal(fault(env.store, P(3), HM_ACCESS_READ, &unit), HM_FILL);
+	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
+	assert_false(hm_fill_done(&unit, 0, 0));
+	drop(env.store, P(3), P(4), false);
+
+	/* A split that is joined without a write is hollow as before. */
+	drop(env.store, P(2), P(3), false);
+	assert_int_equal(fault(env.store, P(2) + 1, HM_ACCESS_BASE, &unit), HM_ZERO);
+	assert_false(hm_fill_done(&unit, 0, 0));
+	drop(env.store, P(2), P(3), false);
+	assert_int_equal(fault(env.store, P(2), HM_ACCESS_READ, &unit), HM_ZERO);
+	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
+	assert_false(hm_fill_done(&unit, 0, 0));
+
+	/* A split of a block with data, after one that was hollow: old bits. */
+	drop(env.store, 0, ~0ull, true);
+	hm_store_set_hollow(env.store, P(2), BLOCK, false);
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		assert_int_equal(fault(env.store, P(2) + i, HM_ACCESS_BASE, &unit) == HM_FILL &&
+					 !hm_fill_done(&unit, 0, 0),
+				 true);
+	env_end(&env);
+}
+
+/* Punched and allocated blocks; those without a leaf are told by the leaf. */
+static void test_set_hollow(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(3 * HM_NODE_SLOTS));
+	bring(env.store, 0, HM_ACCESS_READ);
+	bring(env.store, P(2 * HM_NODE_SLOTS), HM_ACCESS_READ);
+	drop(env.store, 0, ~0ull, true);
+	/* Over a leaf that is missing in the middle. */
+	hm_store_set_hollow(env.store, P(1), P(2 * HM_NODE_SLOTS), true);
+	assert_false(hm_hollow(env.store, 0));
+	assert_true(hm_hollow(env.store, P(1)));
+	assert_true(hm_hollow(env.store, P(HM_NODE_SLOTS - 1)));
+	assert_true(hm_hollow(env.store, P(2 * HM_NODE_SLOTS)));
+	assert_false(hm_hollow(env.store, P(2 * HM_NODE_SLOTS + 1)));
+	assert_int_equal(fault(env.store, P(HM_NODE_SLOTS), HM_ACCESS_READ, &unit), HM_FILL);
+	assert_false(hm_fill_done(&unit, 0, 0));
+	/* Split while hollow, then told that it holds data: all pages. */
+	assert_int_equal(fault(env.store, P(1), HM_ACCESS_BASE, &unit), HM_ZERO);
+	assert_false(hm_fill_done(&unit, 0, 0));
+	drop(env.store, P(1), P(2), true);
+	hm_store_set_hollow(env.store, P(1), BLOCK, false);
+	assert_int_equal(fault(env.store, P(1) + 1, HM_ACCESS_BASE, &unit), HM_FILL);
+	assert_false(hm_fill_done(&unit, 0, 0));
+	env_end(&env);
+}
+
+/* hm_peek() and hm_referenced() of what has no node yet. */
+static void test_peek_without_nodes(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+
+	env_start(&env, 8, 1, STORE_MAX);
+	assert_int_equal(hm_peek(env.store, LAST_PAGE, &unit), HM_ABSENT);
+	assert_int_equal(unit.frame, HM_NO_FRAME_ID);
+	assert_int_equal(unit.pgoff, LAST_PAGE + 1 - BLOCK);
+	assert_false(hm_referenced(env.store, 5));
+	assert_false(hm_hollow(env.store, 5));
+	assert_false(hm_fault_around(env.store, 5, &unit));
+	env_end(&env);
+}
+
+/* hm_scan() meets every unit that holds data, and nothing else, in order. */
+static void test_scan(void **state)
+{
+	u64 last = P((u64)HM_NODE_SLOTS * HM_NODE_SLOTS + 2);
+	struct hm_unit unit, filling;
+	enum hm_state unit_state;
+	struct env env;
+	u64 at = 0;
+
+	env_start(&env, 16, 1, STORE_MAX);
+	bring(env.store, P(1), HM_ACCESS_READ);
+	bring(env.store, P(3) + 1, HM_ACCESS_BASE | HM_ACCESS_WRITE);
+	bring(env.store, P(3) + BLOCK - 1, HM_ACCESS_BASE);
+	bring(env.store, last, HM_ACCESS_WRITE);
+	assert_int_equal(fault(env.store, P(5), HM_ACCESS_READ, &filling), HM_FILL);
+
+	assert_true(hm_scan(env.store, &at, &unit, &unit_state));
+	assert_int_equal(unit.pgoff, P(1));
+	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
+	assert_int_equal(unit_state, HM_CLEAN);
+	assert_true(hm_scan(env.store, &at, &unit, &unit_state));
+	assert_int_equal(unit.pgoff, P(3) + 1);
+	assert_int_equal(unit.npages, 1);
+	assert_int_equal(unit_state, HM_DIRTY);
+	assert_true(hm_scan(env.store, &at, &unit, &unit_state));
+	assert_int_equal(unit.pgoff, P(3) + BLOCK - 1);
+	assert_true(hm_scan(env.store, &at, &unit, &unit_state));
+	assert_int_equal(unit.pgoff, last);
+	assert_int_equal(unit_state, HM_DIRTY);
+	assert_false(hm_scan(env.store, &at, &unit, &unit_state));
+	assert_false(hm_fill_done(&filling, 0, 0));
+	env_end(&env);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_nodes_on_demand),
+	cmocka_unit_test(test_node_brought_twice),
+	cmocka_unit_test(test_nodes_come_back),
+	cmocka_unit_test(test_distinct),
+	cmocka_unit_test(test_store_max),
+	cmocka_unit_test(test_stores_max),
+	cmocka_unit_test(test_split),
+	cmocka_unit_test(test_join),
+	cmocka_unit_test(test_no_join_while_filling),
+	cmocka_unit_test(test_sequence),
+	cmocka_unit_test(test_sequence_wraps),
+	cmocka_unit_test(test_hollow),
+	cmocka_unit_test(test_set_hollow),
+	cmocka_unit_test(test_peek_without_nodes),
+	cmocka_unit_test(test_scan),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests_name("index", tests, NULL, NULL);
+}

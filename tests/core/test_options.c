@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Options: the documented defaults, and a sentence for each bad value. */
+#include "common.h"
+
+/* A default that drifts away from what cache.h promises. */
+static void test_defaults(void **state)
+{
+	struct hm_options opts;
+
+	memset(&opts, 0xff, sizeof(opts)); /* every field must be set */
+	hm_options_init(&opts);
+	assert_int_equal(opts.pool_frames, 0);
+	assert_int_equal(opts.cpus, 1);
+	assert_int_equal(opts.dirty_ratio, 75);
+	assert_int_equal(opts.dirty_expire_ms, 5000);
+	assert_int_equal(opts.evict_batch, 16);
+	assert_int_equal(opts.probation_ratio, 10);
+	assert_int_equal(opts.inactive_ratio, 12);
+	assert_int_equal(opts.readahead_kb, 32768);
+	assert_int_equal(opts.readahead_base_kb, 2048);
+	assert_int_equal(opts.stream_min, 3);
+	opts.pool_frames = 1024;
+	assert_null(hm_options_check(&opts));
+	assert_int_equal(opts.free_target, 16);
+}
+
+/* A field of 0 that is taken as 0, or one whose 0 means something that is not. */
+static void test_zero_is_default(void **state)
+{
+	struct hm_options opts = { .pool_frames = 1024 };
+
+	assert_null(hm_options_check(&opts));
+	assert_int_equal(opts.cpus, 1);
+	assert_int_equal(opts.dirty_ratio, 75);
+	assert_int_equal(opts.evict_batch, 16);
+	assert_int_equal(opts.free_target, 16);
+	assert_int_equal(opts.probation_ratio, 10);
+	assert_int_equal(opts.inactive_ratio, 12);
+	assert_int_equal(opts.stream_min, 3);
+	assert_int_equal(opts.dirty_expire_ms, 0); /* never */
+	assert_int_equal(opts.readahead_kb, 0); /* none */
+	assert_int_equal(opts.readahead_base_kb, 0);
+}
+
+static void refused(const struct hm_options *given, const char *word)
+{
+	struct hm_options opts = *given;
+	const char *why = hm_options_check(&opts);
+
+	assert_non_null(why);
+	assert_non_null(strstr(why, word)); /* it names the setting */
+	assert_non_null(strchr(why, ' ')); /* and is a sentence */
+}
+
+/* A limit that is missing, or off by one. */
+static void test_refused(void **state)
+{
+	struct hm_options opts;
+
+	opts = options_for(0, 1);
+	refused(&opts, "pool");
+	opts = options_for(3, 1);
+	refused(&opts, "at least 4");
+	opts = options_for((1u << 22) + 1, 1);
+	refused(&opts, "8 TB");
+	opts = options_for(64, 1);
+	opts.dirty_ratio = 96;
+	refused(&opts, "dirty_ratio");
+	opts = options_for(64, 1);
+	opts.probation_ratio = 91;
+	refused(&opts, "probation_ratio");
+	opts = options_for(64, 1);
+	opts.inactive_ratio = 91;
+	refused(&opts, "inactive_ratio");
+	opts = options_for(64, 1);
+	opts.evict_batch = 257;
+	refused(&opts, "evict_batch");
+}
+
+static void test_accepted_at_the_limits(void **state)
+{
+	struct hm_options opts = options_for(4, 1);
+
+	opts.dirty_ratio = 95;
+	opts.probation_ratio = 90;
+	opts.inactive_ratio = 90;
+	opts.evict_batch = 256;
+	assert_null(hm_options_check(&opts));
+	assert_int_equal(opts.dirty_ratio, 95);
+	assert_int_equal(opts.probation_ratio, 90);
+	assert_int_equal(opts.inactive_ratio, 90);
+	assert_int_equal(opts.evict_batch, 256);
+	opts = options_for(1u << 22, 1);
+	assert_null(hm_options_check(&opts));
+}
+
+/* More shards than frames would leave shards without any; a target that takes
+ * the whole pool would keep reclaim busy for ever. */
+static void test_clipped(void **state)
+{
+	struct hm_options opts = options_for(6, 100);
+
+	assert_null(hm_options_check(&opts));
+	assert_int_equal(opts.cpus, 6);
+	assert_int_equal(opts.free_target, 1);
+	opts = options_for(100, 4);
+	opts.free_target = 80;
+	assert_null(hm_options_check(&opts));
+	assert_int_equal(opts.free_target, 25);
+	opts = options_for(100, 4);
+	opts.free_target = 7;
+	assert_null(hm_options_check(&opts));
+	assert_int_equal(opts.free_target, 7);
+	opts = options_for(100, 4);
+	opts.evict_batch = 5;
+	assert_null(hm_options_check(&opts));
+	assert_int_equal(opts.free_target, 5);
+}
+
+/* The cache keeps its own copy of what was checked. */
+static void test_copied(void **state)
+{
+	struct hm_options opts = options_for(8, 2);
+	struct env env;
+
+	opts.evict_batch = 3;
+	env_init(&env, &opts);
+	opts.evict_batch = 99;
+	assert_int_equal(hm_cache_options(env.cache)->evict_batch, 3);
+	assert_int_equal(hm_cache_options(env.cache)->pool_frames, 8);
+	env_end(&env);
+}
+
+/* Memory that hm_cache_bytes() did not ask for: a part laid over another one. */
+static void test_memory_is_enough(void **state)
+{
+	static const u32 frames[] = { 4, 5, 7, 64, 97 };
+	static const u32 cpus[] = { 1, 2, 3, 16 };
+	u32 i, j, k;
+
+	for (i = 0; i < 5; i++) {
+		for (j = 0; j < 4; j++) {
+			struct hm_options opts = options_for(frames[i], cpus[j]);
+			struct env env;
+			u64 last;
+
+			env_init(&env, &opts);
+			env_open(&env, BYTES(frames[i] + 1));
+			/* Use all frames, as a whole and then in base pages. */
+			for (k = 0; k < frames[i]; k++)
+				bring(env.store, P(k), HM_ACCESS_READ);
+			audit(&env);
+			drop(env.store, 0, P(frames[i]), true);
+			for (last = 0; last < P(frames[i]); last++)
+				bring(env.store, last, HM_ACCESS_READ | HM_ACCESS_BASE);
+			env_end(&env);
+		}
+	}
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_defaults),	 cmocka_unit_test(test_zero_is_default),
+	cmocka_unit_test(test_refused),		 cmocka_unit_test(test_accepted_at_the_limits),
+	cmocka_unit_test(test_clipped),		 cmocka_unit_test(test_copied),
+	cmocka_unit_test(test_memory_is_enough),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests_name("options", tests, NULL, NULL);
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* The pool: lists per shard, stealing, carving, and frames that go home. */
+#include "common.h"
+
+static u64 free_in(struct env *env, u32 shard, enum hm_kind kind)
+{
+	return hm_atomic_read(&env->cache->shards[shard].nfree[kind]);
+}
+
+static u32 home(struct env *env, u32 frame)
+{
+	return hm_pool_container(env->cache, frame) / env->cache->frames_per_shard;
+}
+
+/* A CPU takes from its own list first, and from the others when it is empty;
+ * only when all are is there no frame. */
+static void test_own_then_steal(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u32 i;
+
+	env_start(&env, 8, 2, BYTES(16));
+	hm_test_cpu = 1;
+	for (i = 0; i < 8; i++) {
+		unit = bring(env.store, P(i), HM_ACCESS_READ);
+		assert_int_equal(home(&env, unit.frame), i < 4 ? 1 : 0);
+	}
+	assert_int_equal(fault(env.store, P(8), HM_ACCESS_READ, &unit), HM_NO_FRAME);
+	env_end(&env);
+}
+
+/* A stolen frame goes back to where it came from, whoever gives it. */
+static void test_frames_go_home(void **state)
+{
+	struct env env;
+	u32 i;
+
+	env_start(&env, 8, 2, BYTES(16));
+	hm_test_cpu = 1;
+	for (i = 0; i < 8; i++)
+		bring(env.store, P(i), HM_ACCESS_READ);
+	assert_int_equal(free_in(&env, 0, HM_HUGE), 0);
+	hm_test_cpu = 1;
+	drop(env.store, 0, ~0ull, false);
+	assert_int_equal(free_in(&env, 0, HM_HUGE), 4);
+	assert_int_equal(free_in(&env, 1, HM_HUGE), 4);
+	env_end(&env);
+}
+
+/* Numbers of frames that do not divide by the shards. */
+static void test_uneven_shards(void **state)
+{
+	struct env env;
+	u64 sum = 0;
+	u32 i;
+
+	env_start(&env, 11, 4, BYTES(16));
+	assert_int_equal(env.cache->nshards, 4);
+	for (i = 0; i < 4; i++)
+		sum += free_in(&env, i, HM_HUGE);
+	assert_int_equal(sum, 11);
+	assert_int_equal(hm_cache_free_pages(env.cache), 11 * BLOCK);
+	/* A CPU number beyond the shards is none too many. */
+	hm_test_cpu = 1000;
+	for (i = 0; i < 11; i++)
+		bring(env.store, P(i), HM_ACCESS_READ);
+	env_end(&env);
+}
+
+/* Base frames come out of one huge frame until it is used up. */
+static void test_carve(void **state)
+{
+	struct hm_unit first, unit;
+	struct env env;
+	u32 i;
+
+	env_start(&env, 8, 1, BYTES(16));
+	first = bring(env.store, 0, HM_ACCESS_BASE);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_CARVED), 1);
+	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 7);
+	assert_int_equal(hm_pool_free(env.cache, HM_BASE), BLOCK - 1);
+	assert_int_equal(hm_cache_free_pages(env.cache), 8 * BLOCK - 1);
+	for (i = 1; i < HM_BLOCK_PAGES; i++) {
+		unit = bring(env.store, i, HM_ACCESS_BASE);
+		assert_int_equal(hm_pool_container(env.cache, unit.frame),
+				 hm_pool_container(env.cache, first.frame));
+	}
+	assert_int_equal(hm_cache_count(env.cache, HM_C_CARVED), 1);
+	unit = bring(env.store, P(1), HM_ACCESS_BASE);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_CARVED), 2);
+	assert_int_not_equal(hm_pool_container(env.cache, unit.frame),
+			     hm_pool_container(env.cache, first.frame));
+	/* A page that came back is handed out again before another is carved. */
+	drop(env.store, 3, 4, false);
+	drop(env.store, P(1), P(1) + 1, false);
+	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 7);
+	unit = bring(env.store, P(2), HM_ACCESS_BASE);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_CARVED), 2);
+	env_end(&env);
+}
+
+/* When its last base frame is back, the huge frame is whole, and who gets it
+ * next is told that it was carved: once. */
+static void test_reform(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u32 i;
+
+	env_start(&env, 4, 1, BYTES(16));
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		bring(env.store, i, HM_ACCESS_BASE);
+	for (i = HM_BLOCK_PAGES; i-- > 1;) {
+		drop(env.store, i, i + 1, false);
+		assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 3);
+	}
+	drop(env.store, 0, 1, false);
+	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 4);
+	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 0);
+	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_FILL);
+	assert_true(unit.hints & HM_HINT_REFORM);
+	assert_false(hm_fill_done(&unit, 0, 0));
+	drop(env.store, P(1), P(2), false);
+	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_FILL);
+	assert_false(unit.hints & HM_HINT_REFORM);
+	assert_false(hm_fill_done(&unit, 0, 0));
+	env_end(&env);
+}
+
+/* A frame that is being drained hands nothing out, and is whole when the last
+ * page is back; the counts agree at every step. */
+static void test_drain(void **state)
+{
+	struct hm_unit unit, other;
+	struct env env;
+	u32 huge;
+
+	env_start(&env, 8, 1, BYTES(16));
+	unit = bring(env.store, 0, HM_ACCESS_BASE);
+	bring(env.store, 1, HM_ACCESS_BASE);
+	huge = hm_pool_container(env.cache, unit.frame);
+	hm_pool_drain(env.cache, huge);
+	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 0);
+	hm_pool_drain(env.cache, huge); /* twice does no harm */
+	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 0);
+	audit(&env);
+	other = bring(env.store, 2, HM_ACCESS_BASE);
+	assert_int_not_equal(hm_pool_container(env.cache, other.frame), huge);
+	audit(&env);
+	drop(env.store, 1, 2, false);
+	assert_int_equal(hm_pool_free(env.cache, HM_BASE), BLOCK - 1);
+	audit(&env);
+	drop(env.store, 0, 1, false);
+	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 7);
+	audit(&env);
+	/* Draining is over: carved again, it serves again. */
+	drop(env.store, 2, 3, false);
+	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 8);
+	bring(env.store, 0, HM_ACCESS_BASE);
+	bring(env.store, 1, HM_ACCESS_BASE);
+	assert_int_equal(hm_pool_free(env.cache, HM_BASE), BLOCK - 2);
+	/* Not a carved frame: nothing happens. */
+	unit = bring(env.store, P(1), HM_ACCESS_READ);
+	hm_pool_drain(env.cache, unit.frame);
+	audit(&env);
+	env_end(&env);
+}
+
+/* A full carved frame is in no list; its first page back puts it there. */
+static void test_drain_full(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u32 i;
+
+	env_start(&env, 8, 1, BYTES(16));
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		unit = bring(env.store, i, HM_ACCESS_BASE);
+	hm_pool_drain(env.cache, hm_pool_container(env.cache, unit.frame));
+	audit(&env);
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		drop(env.store, i, i + 1, false);
+		audit(&env);
+	}
+	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 8);
+	env_end(&env);
+}
+
+/* Several partly free frames, unlinked from the middle of their list. */
+static void test_partial_list(void **state)
+{
+	struct env env;
+	u32 i;
+
+	env_start(&env, 8, 1, BYTES(16));
+	for (i = 0; i < 4 * HM_BLOCK_PAGES; i++)
+		bring(env.store, i, HM_ACCESS_BASE);
+	for (i = 0; i < 4; i++)
+		drop(env.store, P(i), P(i) + 2, false);
+	audit(&env);
+	drop(env.store, P(2), P(3), false); /* whole again, from the middle */
+	audit(&env);
+	drop(env.store, P(0), P(1), false);
+	audit(&env);
+	drop(env.store, P(3), P(4), false);
+	audit(&env);
+	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 7);
+	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 2);
+	for (i = 0; i < 2; i++)
+		bring(env.store, P(1) + i, HM_ACCESS_BASE);
+	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 0);
+	env_end(&env);
+}
+
+/* Base frames of another shard are used before a huge frame is carved. */
+static void test_steal_base(void **state)
+{
+	struct hm_unit a, b;
+	struct env env;
+
+	env_start(&env, 8, 2, BYTES(16));
+	hm_test_cpu = 0;
+	a = bring(env.store, 0, HM_ACCESS_BASE);
+	hm_test_cpu = 1;
+	b = bring(env.store, 1, HM_ACCESS_BASE);
+	assert_int_equal(hm_pool_container(env.cache, a.frame),
+			 hm_pool_container(env.cache, b.frame));
+	assert_int_equal(home(&env, b.frame), 0);
+	env_end(&env);
+}
+
+/* Read-ahead leaves a reserve for faults that somebody waits for. */
+static void test_reserve(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u32 i;
+
+	env_start(&env, 128, 2, BYTES(256)); /* a reserve of 4 */
+	assert_int_equal(env.cache->reserve, 4);
+	for (i = 0; i < 124; i++)
+		bring(env.store, P(i), HM_ACCESS_AHEAD);
+	assert_int_equal(fault(env.store, P(124), HM_ACCESS_AHEAD, &unit), HM_NO_FRAME);
+	assert_int_equal(fault(env.store, P(124), HM_ACCESS_AHEAD | HM_ACCESS_BASE, &unit),
+			 HM_NO_FRAME);
+	for (; i < 128; i++)
+		bring(env.store, P(i), HM_ACCESS_READ);
+	assert_int_equal(fault(env.store, P(128), HM_ACCESS_READ, &unit), HM_NO_FRAME);
+	env_end(&env);
+
+	env_start(&env, 1024, 1, BYTES(4));
+	assert_int_equal(env.cache->reserve, 8); /* and no more than that */
+	env_end(&env);
+}
+
+/* A lost frame, or one handed out twice, under random use; the audit counts. */
+static void test_random_use(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u32 seed = 12345, i;
+
+	env_start(&env, 12, 3, BYTES(24));
+	for (i = 0; i < 20000; i++) {
+		u32 access, block;
+		u64 pgoff;
+
+		seed = seed * 1664525u + 1013904223u;
+		block = (seed >> 8) % 24;
+		pgoff = P(block) + (seed >> 16) % 8;
+		access = (seed >> 28) & 3 ? HM_ACCESS_BASE : HM_ACCESS_READ;
+		hm_test_cpu = (seed >> 20) % 3;
+		if ((seed >> 24) % 5 == 0) {
+			drop(env.store, P(block), P(block + 1), true);
+		} else {
+			switch (fault(env.store, pgoff, access, &unit)) {
+			case HM_FILL:
+				assert_false(hm_fill_done(&unit, 0, 0));
+				break;
+			case HM_NO_FRAME:
+				drop(env.store, P(block / 2), P(block), true);
+				break;
+			default:
+				break;
+			}
+		}
+		if (i % 1000 == 0)
+			audit(&env);
+	}
+	env_end(&env);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_own_then_steal), cmocka_unit_test(test_frames_go_home),
+	cmocka_unit_test(test_uneven_shards),  cmocka_unit_test(test_carve),
+	cmocka_unit_test(test_reform),	       cmocka_unit_test(test_drain),
+	cmocka_unit_test(test_drain_full),     cmocka_unit_test(test_partial_list),
+	cmocka_unit_test(test_steal_base),     cmocka_unit_test(test_reserve),
+	cmocka_unit_test(test_random_use),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
+}
