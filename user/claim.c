@@ -20,6 +20,8 @@
 #include <unistd.h>
 
 #define PATH_MAX_CLAIM 96
+#define TRIES 10u
+#define TRY_EVERY_US 1000
 
 static void claim_path(const struct store *store, char *path)
 {
@@ -64,13 +66,15 @@ int claim_take(struct store *store, bool write)
 	int operation = (write ? LOCK_EX : LOCK_SH) | LOCK_NB;
 	int fd = store->claim_fd;
 	bool locked = false;
+	u32 tries;
 
 	if (fd >= 0) {
 		locked = !flock(fd, operation);
 		if (!locked)
 			flock(fd, LOCK_SH | LOCK_NB); /* a failed upgrade has dropped it */
 	}
-	while (store->claim_fd < 0) {
+	/* Who gives a claim back holds it alone for a moment. */
+	for (tries = 0; store->claim_fd < 0 && tries < TRIES; tries++) {
 		fd = open_claim(store);
 		if (fd < 0)
 			return 0;
@@ -81,13 +85,14 @@ int claim_take(struct store *store, bool write)
 		}
 		close(fd);
 		if (!locked)
-			break;
+			usleep(TRY_EVERY_US);
 	}
-	return locked ? 0 :
-			fail(-EBUSY,
-			     "another process has mapped this file with hugemap%s; only one may "
-			     "while it is written",
-			     write ? "" : " for writing");
+	if (locked)
+		return 0;
+	return fail(-EBUSY,
+		    "another process has mapped this file with hugemap%s; only one may "
+		    "while it is written",
+		    write ? "" : " for writing");
 }
 
 /* Give a claim back; whoever is the last one tidies up. */

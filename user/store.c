@@ -389,6 +389,7 @@ void store_put(struct store *store)
 		;
 	*at = store->next;
 	handlers_forget(pool, store);
+	claim_drop(store); /* before this process can claim the file anew */
 	pthread_rwlock_unlock(&pool->maps_lock);
 	close_store(store);
 }
