@@ -112,6 +112,13 @@ static u32 shard_clean(const struct hm_shard *shard, enum hm_kind kind)
 	       hm_list_count(&list[HM_Q_INACTIVE]);
 }
 
+static u32 shard_unproven(const struct hm_shard *shard, enum hm_kind kind)
+{
+	const struct hm_list *list = shard->list[kind];
+
+	return hm_list_count(&list[HM_Q_PROBATION]) + hm_list_count(&list[HM_Q_INACTIVE]);
+}
+
 /*
  * Which queue should give up a unit: probation if it has its share. Units of
  * high priority stay while anything else is left (and @high is false).
@@ -225,12 +232,21 @@ static void reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32 want,
 			 struct hm_victim *victims, u32 max, u32 *n)
 {
 	u32 cursor = (u32)hm_atomic_add(&cache->evict_cursor, 1);
-	u32 taken = 0, high, i;
+	u32 start = cursor, most = 0, taken = 0, high, i;
 
-	/* The counts are read without the lock: a hint for an even choice. */
-	if (shard_clean(&cache->shards[cursor % cache->nshards], kind) <
-	    shard_clean(&cache->shards[(cursor + 1) % cache->nshards], kind))
-		cursor++;
+	/*
+	 * Begin where most units are that have not proven themselves: else a
+	 * shard that the scan of the moment does not pass loses its hot units.
+	 * The counts are read without the lock: it is a hint.
+	 */
+	for (i = 0; i < cache->nshards; i++) {
+		u32 n = shard_unproven(&cache->shards[(start + i) % cache->nshards], kind);
+
+		if (n > most) {
+			cursor = start + i;
+			most = n;
+		}
+	}
 	for (high = 0; high < 2 && !*n; high++) {
 		for (i = 0; i < cache->nshards && taken < want && *n + 2 <= max; i++)
 			taken += reclaim_shard(cache, &cache->shards[(cursor + i) % cache->nshards],
