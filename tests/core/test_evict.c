@@ -1,0 +1,721 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Eviction: what leaves, in which order and company, and what comes back. */
+#include "common.h"
+
+/* What a batch must look like for one TLB flush to do: sorted, no unit twice. */
+static void check_sorted(const struct hm_victim *victims, u32 n)
+{
+	u32 i;
+
+	for (i = 1; i < n; i++) {
+		const struct hm_unit *a = &victims[i - 1].unit, *b = &victims[i].unit;
+
+		assert_true(a->store->id < b->store->id ||
+			    (a->store == b->store && a->pgoff + a->npages <= b->pgoff));
+	}
+}
+
+/* Dirty, writing and filling units are never chosen. */
+static void test_only_clean(void **state)
+{
+	struct hm_unit filling;
+	struct hm_run run;
+	struct env env;
+	u64 pos = P(1);
+	u32 i;
+
+	env_start(&env, 8, 1, BYTES(16));
+	for (i = 0; i < 7; i++)
+		bring(env.store, P(i), i == 0 || i == 1 ? HM_ACCESS_WRITE : HM_ACCESS_READ);
+	assert_int_equal(hm_writeback(env.store, &pos, P(2), 1, true, &run), HM_WB_RUN);
+	assert_int_equal(fault(env.store, P(7), HM_ACCESS_READ, &filling), HM_FILL);
+	touch(env.store, P(2), HM_ACCESS_WRITE);
+	assert_int_equal(evict(env.cache, HM_HUGE, 8), 4);
+	assert_int_equal(state_of(env.store, P(0)), HM_DIRTY);
+	assert_int_equal(state_of(env.store, P(1)), HM_WRITING);
+	assert_int_equal(state_of(env.store, P(2)), HM_DIRTY);
+	assert_int_equal(state_of(env.store, P(7)), HM_FILLING);
+	hm_writeback_done(env.store, P(1), HM_BLOCK_PAGES, 0);
+	assert_false(hm_fill_done(&filling, 0, 0));
+	assert_int_equal(evict(env.cache, HM_HUGE, 8), 2);
+	env_end(&env);
+}
+
+/* Before it leaves, a unit is unmapped once (evict = false), and its data is
+ * still there. */
+static void test_inactive_first(void **state)
+{
+	struct hm_victim victims[MAX_VICTIMS];
+	struct hm_unit unit;
+	struct env env;
+	u32 evicted = 0;
+
+	env_start(&env, 8, 1, BYTES(16));
+	unit = bring(env.store, 0, HM_ACCESS_READ);
+	touch(env.store, 0, HM_ACCESS_READ);
+	assert_int_equal(reclaim(env.cache, HM_HUGE, 1, victims, &evicted), 1);
+	assert_false(victims[0].evict);
+	assert_int_equal(victims[0].unit.pgoff, 0);
+	assert_int_equal(victims[0].unit.frame, unit.frame);
+	assert_int_equal(victims[0].unit.npages, HM_BLOCK_PAGES);
+	assert_int_equal(state_of(env.store, 0), HM_CLEAN);
+	assert_false(hm_referenced(env.store, 0)); /* old touches are forgotten */
+	assert_int_equal(hm_cache_count(env.cache, HM_C_DEACTIVATED), 1);
+	assert_int_equal(reclaim(env.cache, HM_HUGE, 1, victims, &evicted), 1);
+	assert_true(victims[0].evict);
+	assert_int_equal(evicted, 1);
+	assert_int_equal(state_of(env.store, 0), HM_ABSENT);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_EVICTED), 1);
+	assert_int_equal(reclaim(env.cache, HM_HUGE, 1, victims, &evicted), 0);
+	env_end(&env);
+}
+
+/* Touched while inactive: it stays, among the proven ones. */
+static void test_rescue(void **state)
+{
+	struct hm_victim victims[MAX_VICTIMS];
+	struct env env;
+	u32 evicted = 0, i;
+
+	env_start(&env, 8, 1, BYTES(16));
+	for (i = 0; i < 3; i++)
+		bring(env.store, P(i * 2), HM_ACCESS_READ);
+	assert_int_equal(reclaim(env.cache, HM_HUGE, 3, victims, &evicted), 3);
+	for (i = 10; i < 13; i++)
+		bring(env.store, P(i), HM_ACCESS_READ);
+	touch(env.store, P(2), HM_ACCESS_READ);
+	reclaim(env.cache, HM_HUGE, 3, victims, &evicted);
+	assert_int_equal(evicted, 2);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_RESCUED), 1);
+	assert_int_equal(state_of(env.store, P(2)), HM_CLEAN);
+	assert_int_equal(state_of(env.store, P(0)), HM_ABSENT);
+	assert_int_equal(state_of(env.store, P(4)), HM_ABSENT);
+	assert_int_equal(
+		hm_atomic_read(&hm_desc_of(env.cache, touch(env.store, P(2), 0).frame)->where) &
+			0xff,
+		HM_Q_MAIN);
+	env_end(&env);
+}
+
+/* The oldest on probation leave first. */
+static void test_oldest_first(void **state)
+{
+	struct env env;
+	u32 i;
+
+	env_start(&env, 8, 1, BYTES(32));
+	for (i = 0; i < 8; i++) {
+		hm_cache_tick(env.cache, 10000 * (i + 1));
+		bring(env.store, P((i * 5) % 16), HM_ACCESS_READ);
+	}
+	for (i = 0; i < 8; i++) {
+		assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
+		assert_int_equal(state_of(env.store, P((i * 5) % 16)), HM_ABSENT);
+		if (i < 7)
+			assert_int_equal(state_of(env.store, P((i * 5 + 5) % 16)), HM_CLEAN);
+	}
+	env_end(&env);
+}
+
+/* A batch is sorted and made of runs: blocks read together leave together. */
+static void test_batch_of_runs(void **state)
+{
+	static const u32 order[] = { 9, 2,  31, 0, 17, 5,  26, 12, 3,  30, 8,  16, 1,  24, 7,  20,
+				     6, 11, 29, 4, 27, 19, 10, 23, 14, 22, 13, 28, 21, 15, 25, 18 };
+	struct hm_victim victims[MAX_VICTIMS];
+	struct env env;
+	u32 i, n, runs = 1, evicted = 0;
+
+	env_start(&env, 32, 1, BYTES(64));
+	for (i = 0; i < 32; i++)
+		bring(env.store, P(order[i]), HM_ACCESS_READ);
+	reclaim(env.cache, HM_HUGE, 16, victims, &evicted);
+	n = reclaim(env.cache, HM_HUGE, 16, victims, &evicted);
+	check_sorted(victims, n);
+	assert_int_equal(evicted, 16);
+	for (i = 1; i < n; i++)
+		if (victims[i].unit.pgoff != victims[i - 1].unit.pgoff + BLOCK)
+			runs++;
+	/* In the order in which they came, there would be 16 runs. */
+	assert_in_range(runs, 1, 4);
+	check_sorted(victims, n);
+	env_end(&env);
+}
+
+/* Victims of several stores: grouped by store, and sorted in each. */
+static void test_sorted_over_stores(void **state)
+{
+	struct hm_victim victims[MAX_VICTIMS];
+	struct hm_store *other;
+	struct env env;
+	u32 i, n, evicted = 0, rounds = 0;
+
+	env_start(&env, 16, 2, BYTES(64));
+	other = env_open(&env, BYTES(64));
+	for (i = 0; i < 16; i++)
+		bring(i % 2 ? other : env.store, P((i * 7) % 32), HM_ACCESS_READ);
+	while ((n = reclaim(env.cache, HM_HUGE, 16, victims, &evicted))) {
+		check_sorted(victims, n);
+		assert_true(++rounds < 100);
+	}
+	assert_int_equal(evicted, 16);
+	env_end(&env);
+}
+
+/* Neighbours that came at another time keep their turn. */
+static void test_neighbours_by_age(void **state)
+{
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(16));
+	hm_cache_tick(env.cache, 1000);
+	bring(env.store, P(4), HM_ACCESS_READ);
+	bring(env.store, P(8), HM_ACCESS_READ);
+	hm_cache_tick(env.cache, 60000);
+	bring(env.store, P(5), HM_ACCESS_READ);
+	bring(env.store, P(9), HM_ACCESS_READ);
+	assert_int_equal(evict(env.cache, HM_HUGE, 2), 2);
+	assert_int_equal(state_of(env.store, P(4)), HM_ABSENT);
+	assert_int_equal(state_of(env.store, P(8)), HM_ABSENT);
+	assert_int_equal(state_of(env.store, P(5)), HM_CLEAN);
+	assert_int_equal(state_of(env.store, P(9)), HM_CLEAN);
+	env_end(&env);
+}
+
+/* More is not claimed than was wanted, nor than there is room for. */
+static void test_want_and_max(void **state)
+{
+	struct hm_victim victims[MAX_VICTIMS];
+	struct env env;
+	u32 i, n, rounds;
+
+	env_start(&env, 32, 1, BYTES(64));
+	for (i = 0; i < 32; i++)
+		bring(env.store, P(i), HM_ACCESS_READ);
+	for (rounds = 0; rounds < 8; rounds++) {
+		u32 claimed = 0;
+
+		n = hm_reclaim(env.cache, HM_HUGE, 3, victims, 4);
+		assert_in_range(n, 1, 4);
+		for (i = 0; i < n; i++) {
+			if (!victims[i].evict)
+				continue;
+			claimed++;
+			assert_false(hm_evict_done(&victims[i].unit, HM_EVICTED));
+		}
+		assert_in_range(claimed, 0, 3);
+	}
+	env_end(&env);
+}
+
+/* A unit that turns out pinned stays clean and cached; one that was stored to
+ * stays dirty. Both can be chosen, or written, again. */
+static void test_results(void **state)
+{
+	struct hm_victim victims[MAX_VICTIMS];
+	struct env env;
+	u32 i, n;
+
+	env_start(&env, 8, 1, BYTES(16));
+	bring(env.store, 0, HM_ACCESS_READ);
+	bring(env.store, P(1), HM_ACCESS_READ);
+	hm_reclaim(env.cache, HM_HUGE, 2, victims, MAX_VICTIMS);
+	n = hm_reclaim(env.cache, HM_HUGE, 2, victims, MAX_VICTIMS);
+	assert_int_equal(n, 2);
+	for (i = 0; i < 2; i++)
+		assert_true(victims[i].evict);
+	assert_false(hm_evict_done(&victims[0].unit, HM_EVICT_BUSY));
+	assert_false(hm_evict_done(&victims[1].unit, HM_EVICT_DIRTY));
+	assert_int_equal(state_of(env.store, 0), HM_CLEAN);
+	assert_int_equal(state_of(env.store, P(1)), HM_DIRTY);
+	assert_int_equal(hm_cache_dirty_pages(env.cache), BLOCK);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_EVICTED), 0);
+	audit(&env);
+	assert_int_equal(evict(env.cache, HM_HUGE, 2), 1);
+	assert_int_equal(write_all(env.store), 1);
+	assert_int_equal(evict(env.cache, HM_HUGE, 2), 1);
+	env_end(&env);
+}
+
+/* Reclaim looks into the queues of every shard. */
+static void test_all_shards(void **state)
+{
+	struct env env;
+	u32 i;
+
+	env_start(&env, 32, 4, BYTES(512));
+	for (i = 0; i < 32; i++)
+		bring(env.store, P(i * 16), HM_ACCESS_READ); /* a shard each */
+	assert_int_equal(evict(env.cache, HM_HUGE, 32), 32);
+	env_end(&env);
+}
+
+/* Units that became dirty while queued do not hide the clean ones, of the same
+ * kind or of the other one: 0 victims must mean that nothing clean is left. */
+static void test_dirty_do_not_hide(void **state)
+{
+	struct env env;
+	u32 i;
+
+	env_start(&env, 8, 1, BYTES(64));
+	for (i = 0; i < 4; i++)
+		bring(env.store, P(i), HM_ACCESS_READ);
+	for (i = 0; i < 2 * HM_BLOCK_PAGES; i++)
+		bring(env.store, P(16) + i, HM_ACCESS_READ | HM_ACCESS_BASE);
+	hm_cache_tick(env.cache, 1ull << 20);
+	for (i = 0; i < HM_BLOCK_PAGES; i++) /* the frame that was carved first */
+		touch(env.store, P(16) + i, HM_ACCESS_WRITE);
+	for (i = 0; i < 4; i++)
+		touch(env.store, P(i), HM_ACCESS_WRITE);
+	assert_int_equal(evict(env.cache, HM_HUGE, ~0u), HM_BLOCK_PAGES);
+	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 3);
+	env_end(&env);
+}
+
+/* Huge frames are short, and only base pages are clean: a carved frame is
+ * emptied, and becomes a huge one. */
+static void test_drain_for_huge(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u32 i;
+
+	env_start(&env, 4, 1, BYTES(64));
+	for (i = 0; i < 4 * HM_BLOCK_PAGES; i++)
+		bring(env.store, i, HM_ACCESS_BASE);
+	assert_int_equal(fault(env.store, P(8), HM_ACCESS_READ, &unit), HM_NO_FRAME);
+	assert_int_equal(evict(env.cache, HM_HUGE, HM_BLOCK_PAGES), HM_BLOCK_PAGES);
+	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 1);
+	unit = bring(env.store, P(8), HM_ACCESS_READ);
+	assert_true(unit.hints & HM_HINT_REFORM);
+	env_end(&env);
+}
+
+/* The same, when the pages were touched a moment ago, or some are dirty. */
+static void test_drain_touched_and_dirty(void **state)
+{
+	struct env env;
+	u32 i;
+
+	env_start(&env, 4, 1, BYTES(64));
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		bring(env.store, i, HM_ACCESS_BASE | (i == 5 ? HM_ACCESS_WRITE : 0));
+		touch(env.store, i, HM_ACCESS_READ);
+	}
+	assert_int_equal(evict(env.cache, HM_HUGE, HM_BLOCK_PAGES), HM_BLOCK_PAGES - 1);
+	assert_int_equal(state_of(env.store, 5), HM_DIRTY);
+	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 3);
+	write_all(env.store);
+	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
+	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 4);
+	env_end(&env);
+}
+
+/* Base frames are short, and only blocks are clean. */
+static void test_huge_for_base(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u32 i;
+
+	env_start(&env, 4, 1, BYTES(64));
+	for (i = 0; i < 4; i++)
+		bring(env.store, P(i), HM_ACCESS_READ);
+	assert_int_equal(fault(env.store, P(8), HM_ACCESS_BASE, &unit), HM_NO_FRAME);
+	assert_int_equal(evict(env.cache, HM_BASE, 1), 1);
+	bring(env.store, P(8), HM_ACCESS_BASE);
+	env_end(&env);
+}
+
+/* Of the two kinds the one leaves whose oldest unit has been idle longer. */
+static void test_older_kind_first(void **state)
+{
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(64));
+	hm_cache_tick(env.cache, 1000);
+	bring(env.store, P(1), HM_ACCESS_READ);
+	hm_cache_tick(env.cache, 60000);
+	bring(env.store, P(2), HM_ACCESS_BASE);
+	assert_int_equal(evict(env.cache, HM_BASE, 1), 1);
+	assert_int_equal(state_of(env.store, P(1)), HM_ABSENT);
+	assert_int_equal(state_of(env.store, P(2)), HM_CLEAN);
+	hm_cache_tick(env.cache, 120000);
+	bring(env.store, P(3), HM_ACCESS_READ);
+	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
+	assert_int_equal(state_of(env.store, P(2)), HM_ABSENT);
+	assert_int_equal(state_of(env.store, P(3)), HM_CLEAN);
+	env_end(&env);
+}
+
+/* A hot set that is used all the time stays, while a scan of many times the
+ * pool goes through: plain LRU by fault time would lose all of it. */
+static void scan_against_hot_set(u32 cpus)
+{
+	enum {
+		POOL = 64,
+		HOT = 24,
+		SCAN = 2000
+	};
+	struct env env;
+	u32 misses = 0, i, round;
+	u64 next = 0;
+
+	env_start(&env, POOL, cpus, BYTES(512));
+	/* The hot set proves itself: used, lost perhaps, used again. */
+	for (round = 0; round < 20; round++) {
+		hm_cache_tick(env.cache, round * 50 + 1);
+		for (i = 0; i < HOT; i++)
+			use(env.store, i * BLOCK, HM_ACCESS_READ);
+		for (i = 0; i < 8; i++, next++)
+			use(env.store, (64 + next % 440) * BLOCK, HM_ACCESS_READ);
+	}
+	for (i = 0; i < SCAN; i++, next++) {
+		hm_cache_tick(env.cache, 1000 + i * 5);
+		use(env.store, (64 + next % 440) * BLOCK, HM_ACCESS_READ);
+		if (i % 4 == 0) /* the hot set, one after the other */
+			misses += !use(env.store, (i / 4 % HOT) * BLOCK, HM_ACCESS_READ);
+	}
+	/* 500 uses: LRU misses nearly all of them (96 scanned between two). */
+	assert_in_range(misses, 0, 25);
+	audit(&env);
+	env_end(&env);
+}
+
+static void test_scan_resistance(void **state)
+{
+	scan_against_hot_set(1);
+	scan_against_hot_set(4); /* the scan passes one shard at a time */
+}
+
+/* One scan, once, through a pool full of proven units that are idle meanwhile:
+ * most of them are still there. */
+static void test_one_scan(void **state)
+{
+	enum {
+		POOL = 64,
+		HOT = 40
+	};
+	struct env env;
+	u32 i, round, left = 0;
+
+	env_start(&env, POOL, 1, BYTES(512));
+	for (round = 0; round < 30; round++) {
+		hm_cache_tick(env.cache, round * 50 + 1);
+		for (i = 0; i < HOT; i++)
+			use(env.store, P(i), HM_ACCESS_READ);
+		for (i = 0; i < 8; i++)
+			use(env.store, P(100 + round * 8 + i), HM_ACCESS_READ);
+	}
+	for (i = 0; i < 256; i++) {
+		hm_cache_tick(env.cache, 2000 + i);
+		use(env.store, P(100 + (240 + i) % 400), HM_ACCESS_READ);
+	}
+	for (i = 0; i < HOT; i++)
+		left += state_of(env.store, P(i)) != HM_ABSENT;
+	assert_in_range(left, HOT * 3 / 4, HOT);
+	env_end(&env);
+}
+
+/* Once it is used no more, a hot set gives way: proven is not for ever. */
+static void test_hot_set_changes(void **state)
+{
+	enum {
+		POOL = 32,
+		HOT = 20
+	};
+	struct env env;
+	u32 misses = 0, i, round;
+
+	env_start(&env, POOL, 1, BYTES(512));
+	for (round = 0; round < 30; round++) {
+		hm_cache_tick(env.cache, round * 50 + 1);
+		for (i = 0; i < HOT; i++)
+			use(env.store, P(i), HM_ACCESS_READ);
+		for (i = 0; i < 4; i++)
+			use(env.store, P(200 + round * 4 + i), HM_ACCESS_READ);
+	}
+	for (round = 0; round < 30; round++) {
+		hm_cache_tick(env.cache, 5000 + round * 50);
+		for (i = 0; i < HOT; i++) {
+			bool hit = use(env.store, P(100 + i), HM_ACCESS_READ);
+
+			if (round >= 20)
+				misses += !hit;
+		}
+		for (i = 0; i < 4; i++)
+			use(env.store, P(350 + round * 4 + i), HM_ACCESS_READ);
+	}
+	assert_in_range(misses, 0, 20); /* of 200 */
+	env_end(&env);
+}
+
+/* Read again soon after its eviction, a unit is proven at once; long after, or
+ * after another one took its place, it is not. */
+static void test_ghosts(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u32 i;
+
+	env_start(&env, 8, 1, BYTES(64));
+	bring(env.store, P(1), HM_ACCESS_READ);
+	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
+	unit = bring(env.store, P(1), HM_ACCESS_READ);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 1);
+	assert_int_equal(hm_atomic_read(&hm_desc_of(env.cache, unit.frame)->where) & 0xff,
+			 HM_Q_MAIN);
+	/* Its ghost is used up. */
+	drop(env.store, P(1), P(2), true);
+	unit = bring(env.store, P(1), HM_ACCESS_READ);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 1);
+	assert_int_equal(hm_atomic_read(&hm_desc_of(env.cache, unit.frame)->where) & 0xff,
+			 HM_Q_PROBATION);
+	drop(env.store, P(1), P(2), false);
+	/* The ghost of a block is not its first page's. */
+	bring(env.store, P(1), HM_ACCESS_BASE);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 1);
+	drop(env.store, 0, ~0ull, true);
+	/* It fades when as many were evicted as the pool holds. */
+	for (i = 2; i < 2 + 9; i++) {
+		bring(env.store, P(i), HM_ACCESS_READ);
+		assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
+	}
+	bring(env.store, P(2), HM_ACCESS_READ); /* 8 since: just in time */
+	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 2);
+	bring(env.store, P(1), HM_ACCESS_READ); /* 9 and more */
+	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 2);
+	env_end(&env);
+}
+
+/* Another store's unit at the same offset is another ghost. */
+static void test_ghosts_of_stores(void **state)
+{
+	struct hm_store *other;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(64));
+	other = env_open(&env, BYTES(64));
+	bring(env.store, P(1), HM_ACCESS_READ);
+	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
+	bring(other, P(1), HM_ACCESS_READ);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 0);
+	env_end(&env);
+}
+
+/* HIGH stays while anything else is left, LOW leaves before the others. */
+static void test_priorities(void **state)
+{
+	struct env env;
+	u32 i;
+
+	env_start(&env, 8, 1, BYTES(64));
+	bring(env.store, P(1), HM_ACCESS_READ | HM_ACCESS_HIGH);
+	for (i = 2; i < 6; i++)
+		bring(env.store, P(2 * i), HM_ACCESS_READ);
+	bring(env.store, P(20), HM_ACCESS_READ | HM_ACCESS_LOW);
+	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
+	assert_int_equal(state_of(env.store, P(20)), HM_ABSENT);
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(state_of(env.store, P(1)), HM_CLEAN);
+		assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
+	}
+	assert_int_equal(state_of(env.store, P(1)), HM_CLEAN);
+	/* A full pool of high ones does not hang anybody. */
+	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
+	assert_int_equal(state_of(env.store, P(1)), HM_ABSENT);
+	/* Touched while inactive, HIGH stays HIGH; LOW never counts as proven. */
+	bring(env.store, P(20), HM_ACCESS_READ | HM_ACCESS_LOW);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 1);
+	bring(env.store, P(30), HM_ACCESS_READ);
+	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
+	assert_int_equal(state_of(env.store, P(20)), HM_ABSENT);
+	env_end(&env);
+}
+
+static void test_high_rescued(void **state)
+{
+	struct hm_victim victims[MAX_VICTIMS];
+	struct hm_unit unit;
+	struct env env;
+	u32 evicted = 0;
+
+	env_start(&env, 8, 1, BYTES(64));
+	unit = bring(env.store, P(1), HM_ACCESS_READ | HM_ACCESS_HIGH);
+	assert_int_equal(reclaim(env.cache, HM_HUGE, 1, victims, &evicted), 1);
+	touch(env.store, P(1), HM_ACCESS_READ);
+	bring(env.store, P(3), HM_ACCESS_READ);
+	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
+	assert_int_equal(state_of(env.store, P(3)), HM_ABSENT);
+	assert_int_equal(hm_atomic_read(&hm_desc_of(env.cache, unit.frame)->where) & 0xff,
+			 HM_Q_HIGH);
+	env_end(&env);
+}
+
+/* A share of the clean units is kept inactive, so that a touch shows which of
+ * them are in use before they have to leave. */
+static void test_inactive_share(void **state)
+{
+	struct hm_victim victims[MAX_VICTIMS];
+	struct hm_options opts = options_for(64, 1);
+	struct env env;
+	u32 i, evicted = 0;
+
+	opts.inactive_ratio = 25;
+	env_init(&env, &opts);
+	env_open(&env, BYTES(256));
+	for (i = 0; i < 64; i++)
+		bring(env.store, P(i * 3), HM_ACCESS_READ);
+	for (i = 0; i < 4; i++)
+		reclaim(env.cache, HM_HUGE, 1, victims, &evicted);
+	assert_int_equal(evicted, 3);
+	assert_in_range(hm_list_count(&env.cache->shards[0].list[HM_HUGE][HM_Q_INACTIVE]), 14, 16);
+	env_end(&env);
+}
+
+/* What reclaim should free: nothing while there is enough, else a batch. */
+static void test_want(void **state)
+{
+	struct hm_options opts = options_for(64, 2);
+	struct env env;
+	u32 i;
+
+	opts.free_target = 10;
+	opts.evict_batch = 6;
+	env_init(&env, &opts);
+	env_open(&env, BYTES(256));
+	for (i = 0; i < 54; i++)
+		bring(env.store, P(i), HM_ACCESS_READ);
+	assert_int_equal(hm_reclaim_want(env.cache, HM_HUGE), 0);
+	bring(env.store, P(54), HM_ACCESS_READ);
+	assert_int_equal(hm_reclaim_want(env.cache, HM_HUGE), 6);
+	assert_int_equal(hm_reclaim_want(env.cache, HM_BASE), 0);
+	for (i = 55; i < 64; i++)
+		bring(env.store, P(i), HM_ACCESS_READ);
+	assert_int_equal(hm_reclaim_want(env.cache, HM_BASE), 6);
+	env_end(&env);
+}
+
+/* --- invalidation ----------------------------------------------------------- */
+
+/* Without discard, dirty units are passed over; with it, they go, and are not
+ * dirty any more. */
+static void test_invalidate(void **state)
+{
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(2 * HM_NODE_SLOTS));
+	bring(env.store, P(1), HM_ACCESS_READ);
+	bring(env.store, P(2), HM_ACCESS_WRITE);
+	bring(env.store, P(3) + 1, HM_ACCESS_BASE);
+	bring(env.store, P(3) + 2, HM_ACCESS_BASE | HM_ACCESS_WRITE);
+	bring(env.store, P(HM_NODE_SLOTS), HM_ACCESS_READ);
+	assert_int_equal(drop(env.store, 0, P(1), true), 0);
+	assert_int_equal(drop(env.store, P(1), P(4), false), 2);
+	assert_int_equal(state_of(env.store, P(2)), HM_DIRTY);
+	assert_int_equal(state_of(env.store, P(3) + 2), HM_DIRTY);
+	assert_int_equal(state_of(env.store, P(HM_NODE_SLOTS)), HM_CLEAN);
+	assert_int_equal(drop(env.store, P(1), P(4), true), 2);
+	assert_int_equal(hm_cache_dirty_pages(env.cache), 0);
+	assert_int_equal(write_all(env.store), 0);
+	assert_int_equal(drop(env.store, 0, ~0ull, true), 1);
+	/* What was thrown away leaves no ghost, what was dropped does. */
+	bring(env.store, P(2), HM_ACCESS_READ);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 0);
+	bring(env.store, P(1), HM_ACCESS_READ);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 1);
+	env_end(&env);
+}
+
+/* What is under way holds it up, at that place, until it is done. */
+static void test_invalidate_busy(void **state)
+{
+	struct hm_unit filling, unit;
+	struct hm_run run;
+	struct env env;
+	u64 pos = 0, wb = P(2);
+
+	env_start(&env, 8, 1, BYTES(8));
+	bring(env.store, P(2), HM_ACCESS_WRITE);
+	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &filling), HM_FILL);
+	assert_int_equal(hm_writeback(env.store, &wb, P(3), 1, true, &run), HM_WB_RUN);
+	assert_int_equal(hm_invalidate(env.store, &pos, P(4), true, &unit), HM_INV_BUSY);
+	assert_int_equal(pos, P(1));
+	assert_false(hm_fill_done(&filling, 0, 0));
+	assert_int_equal(hm_invalidate(env.store, &pos, P(4), true, &unit), HM_INV_UNIT);
+	assert_int_equal(unit.pgoff, P(1));
+	{
+		u64 again = P(1);
+		struct hm_unit none;
+
+		assert_int_equal(hm_invalidate(env.store, &again, P(4), true, &none), HM_INV_BUSY);
+	}
+	assert_false(hm_evict_done(&unit, HM_EVICT_DISCARD));
+	assert_int_equal(hm_invalidate(env.store, &pos, P(4), true, &unit), HM_INV_BUSY);
+	assert_int_equal(pos, P(2));
+	hm_writeback_done(env.store, P(2), HM_BLOCK_PAGES, 0);
+	assert_int_equal(hm_invalidate(env.store, &pos, P(4), true, &unit), HM_INV_UNIT);
+	assert_false(hm_evict_done(&unit, HM_EVICT_DISCARD));
+	assert_int_equal(hm_invalidate(env.store, &pos, P(4), true, &unit), HM_INV_DONE);
+	env_end(&env);
+}
+
+/* Kept after all: a unit of an invalidation stays where it was in its queue, or
+ * in none if a reclaim took it out; in either case it can be reclaimed. */
+static void test_invalidate_kept(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u64 pos = 0;
+
+	env_start(&env, 8, 1, BYTES(8));
+	bring(env.store, 0, HM_ACCESS_READ);
+	assert_int_equal(hm_invalidate(env.store, &pos, P(1), false, &unit), HM_INV_UNIT);
+	assert_int_equal(evict(env.cache, HM_HUGE, 1), 0);
+	assert_false(hm_evict_done(&unit, HM_EVICT_BUSY));
+	audit(&env);
+	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
+	bring(env.store, P(1), HM_ACCESS_READ);
+	pos = P(1);
+	assert_int_equal(hm_invalidate(env.store, &pos, P(2), false, &unit), HM_INV_UNIT);
+	assert_false(hm_evict_done(&unit, HM_EVICT_DIRTY));
+	assert_int_equal(state_of(env.store, P(1)), HM_DIRTY);
+	audit(&env);
+	assert_int_equal(write_all(env.store), 1);
+	env_end(&env);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_only_clean),
+	cmocka_unit_test(test_inactive_first),
+	cmocka_unit_test(test_rescue),
+	cmocka_unit_test(test_oldest_first),
+	cmocka_unit_test(test_batch_of_runs),
+	cmocka_unit_test(test_sorted_over_stores),
+	cmocka_unit_test(test_neighbours_by_age),
+	cmocka_unit_test(test_want_and_max),
+	cmocka_unit_test(test_results),
+	cmocka_unit_test(test_all_shards),
+	cmocka_unit_test(test_dirty_do_not_hide),
+	cmocka_unit_test(test_drain_for_huge),
+	cmocka_unit_test(test_drain_touched_and_dirty),
+	cmocka_unit_test(test_huge_for_base),
+	cmocka_unit_test(test_older_kind_first),
+	cmocka_unit_test(test_scan_resistance),
+	cmocka_unit_test(test_one_scan),
+	cmocka_unit_test(test_hot_set_changes),
+	cmocka_unit_test(test_ghosts),
+	cmocka_unit_test(test_ghosts_of_stores),
+	cmocka_unit_test(test_priorities),
+	cmocka_unit_test(test_high_rescued),
+	cmocka_unit_test(test_inactive_share),
+	cmocka_unit_test(test_want),
+	cmocka_unit_test(test_invalidate),
+	cmocka_unit_test(test_invalidate_busy),
+	cmocka_unit_test(test_invalidate_kept),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests_name("evict", tests, NULL, NULL);
+}

@@ -1,0 +1,547 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Write-back: runs, stores meanwhile, errors, and when it starts by itself. */
+#include "common.h"
+
+static enum hm_wb take_run(struct hm_store *store, u64 *pos, u64 end, u32 max, bool wait,
+			   struct hm_run *run)
+{
+	memset(run, 0xee, sizeof(*run));
+	return hm_writeback(store, pos, end, max, wait, run);
+}
+
+/* Expect a run, and leave it being written. */
+static struct hm_run want_run(struct hm_store *store, u64 *pos, u32 max, u64 pgoff, u64 npages)
+{
+	struct hm_run run;
+
+	assert_int_equal(take_run(store, pos, ~0ull, max, true, &run), HM_WB_RUN);
+	assert_int_equal(run.pgoff, pgoff);
+	assert_int_equal(run.npages, npages);
+	assert_int_equal(*pos, pgoff + npages);
+	return run;
+}
+
+static void done(struct hm_store *store, const struct hm_run *run, int err)
+{
+	hm_writeback_done(store, run->pgoff, run->npages, err);
+}
+
+/* Adjacent units make one run; a gap or a clean unit ends it. */
+static void test_runs(void **state)
+{
+	struct hm_run run;
+	struct env env;
+	u64 pos = 0;
+
+	env_start(&env, 16, 1, BYTES(16));
+	bring(env.store, P(5), HM_ACCESS_WRITE);
+	bring(env.store, P(1), HM_ACCESS_WRITE);
+	bring(env.store, P(2), HM_ACCESS_WRITE);
+	bring(env.store, P(6), HM_ACCESS_WRITE);
+	bring(env.store, P(7), HM_ACCESS_READ);
+	bring(env.store, P(8), HM_ACCESS_WRITE);
+	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(1), 2 * BLOCK);
+	assert_int_equal(run.kind, HM_HUGE);
+	assert_int_equal(state_of(env.store, P(1)), HM_WRITING);
+	assert_int_equal(state_of(env.store, P(2)), HM_WRITING);
+	done(env.store, &run, 0);
+	assert_int_equal(state_of(env.store, P(1)), HM_CLEAN);
+	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(5), 2 * BLOCK);
+	done(env.store, &run, 0);
+	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(8), BLOCK);
+	done(env.store, &run, 0);
+	assert_int_equal(take_run(env.store, &pos, ~0ull, 100, true, &run), HM_WB_DONE);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_WRITTEN), 5 * BLOCK);
+	env_end(&env);
+}
+
+/* A run ends at @max_pages, and goes on there; one unit is always given, even
+ * one that is larger. */
+static void test_max_pages(void **state)
+{
+	struct hm_run run;
+	struct env env;
+	u64 pos = 0;
+	u32 i;
+
+	env_start(&env, 16, 1, BYTES(16));
+	for (i = 0; i < 5; i++)
+		bring(env.store, P(i), HM_ACCESS_WRITE);
+	run = want_run(env.store, &pos, 2 * HM_BLOCK_PAGES, 0, 2 * BLOCK);
+	done(env.store, &run, 0);
+	run = want_run(env.store, &pos, 3 * HM_BLOCK_PAGES - 1, P(2), 2 * BLOCK);
+	done(env.store, &run, 0);
+	run = want_run(env.store, &pos, 1, P(4), BLOCK);
+	done(env.store, &run, 0);
+	for (i = 0; i < 5; i++)
+		bring(env.store, P(8) + i, HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	run = want_run(env.store, &pos, 3, P(8), 3);
+	assert_int_equal(run.kind, HM_BASE);
+	done(env.store, &run, 0);
+	run = want_run(env.store, &pos, 3, P(8) + 3, 2);
+	done(env.store, &run, 0);
+	env_end(&env);
+}
+
+/* Base pages and blocks side by side are different runs; base pages run on
+ * from one split block into the next. */
+static void test_kinds_apart(void **state)
+{
+	struct hm_run run;
+	struct env env;
+	u64 pos = 0;
+
+	env_start(&env, 16, 1, BYTES(16));
+	bring(env.store, P(1) - 1, HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	bring(env.store, P(1), HM_ACCESS_WRITE);
+	bring(env.store, P(2), HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	bring(env.store, P(4) - 1, HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	bring(env.store, P(4), HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(1) - 1, 1);
+	assert_int_equal(run.kind, HM_BASE);
+	done(env.store, &run, 0);
+	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(1), BLOCK);
+	assert_int_equal(run.kind, HM_HUGE);
+	done(env.store, &run, 0);
+	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(2), 1);
+	done(env.store, &run, 0);
+	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(4) - 1, 2);
+	done(env.store, &run, 0);
+	env_end(&env);
+}
+
+/* A range: nothing before it, nothing from its end on. */
+static void test_range(void **state)
+{
+	struct hm_run run;
+	struct env env;
+	u64 pos = P(1);
+	u32 i;
+
+	env_start(&env, 16, 1, BYTES(16));
+	for (i = 0; i < 4; i++)
+		bring(env.store, P(i), HM_ACCESS_WRITE);
+	assert_int_equal(take_run(env.store, &pos, P(3), 8 * HM_BLOCK_PAGES, true, &run),
+			 HM_WB_RUN);
+	assert_int_equal(run.pgoff, P(1));
+	assert_int_equal(run.npages, 2 * BLOCK);
+	done(env.store, &run, 0);
+	assert_int_equal(take_run(env.store, &pos, P(3), 8 * HM_BLOCK_PAGES, true, &run),
+			 HM_WB_DONE);
+	assert_int_equal(state_of(env.store, 0), HM_DIRTY);
+	assert_int_equal(state_of(env.store, P(3)), HM_DIRTY);
+	/* From the middle of a block, the whole of it. */
+	pos = P(3) + 2;
+	assert_int_equal(take_run(env.store, &pos, P(3) + 3, 8 * HM_BLOCK_PAGES, true, &run),
+			 HM_WB_RUN);
+	assert_int_equal(run.pgoff, P(3));
+	assert_int_equal(pos, P(4));
+	done(env.store, &run, 0);
+	env_end(&env);
+}
+
+/* A store while it is being written: it stays dirty, so the store is written
+ * by the next sync. The one thing that must never go wrong. */
+static void test_redirty(void **state)
+{
+	struct hm_unit unit;
+	struct hm_run run;
+	struct env env;
+	u64 pos = 0;
+
+	env_start(&env, 8, 1, BYTES(8));
+	bring(env.store, P(1), HM_ACCESS_WRITE);
+	bring(env.store, P(2), HM_ACCESS_WRITE);
+	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(1), 2 * BLOCK);
+	touch(env.store, P(1), HM_ACCESS_READ);
+	unit = touch(env.store, P(2), HM_ACCESS_WRITE);
+	assert_false(unit.hints & HM_HINT_DIRTIED); /* it is counted already */
+	done(env.store, &run, 0);
+	assert_int_equal(state_of(env.store, P(1)), HM_CLEAN);
+	assert_int_equal(state_of(env.store, P(2)), HM_DIRTY);
+	assert_int_equal(hm_cache_dirty_pages(env.cache), BLOCK);
+	audit(&env);
+	/* The flag is gone: written once more without a store, it is clean. */
+	assert_int_equal(write_all(env.store), 1);
+	assert_int_equal(state_of(env.store, P(2)), HM_CLEAN);
+	env_end(&env);
+}
+
+/* The same for a run that wrote nothing, and one that failed. */
+static void test_redirty_other_ends(void **state)
+{
+	static const int errs[] = { HM_WB_UNCHANGED, -EIO, HM_WB_AGAIN };
+	struct hm_run run;
+	struct env env;
+	u32 i;
+
+	env_start(&env, 8, 1, BYTES(8));
+	for (i = 0; i < 3; i++) {
+		u64 pos = 0;
+
+		use(env.store, P(1), HM_ACCESS_WRITE);
+		run = want_run(env.store, &pos, 1, P(1), BLOCK);
+		touch(env.store, P(1), HM_ACCESS_WRITE);
+		done(env.store, &run, errs[i]);
+		assert_int_equal(state_of(env.store, P(1)), HM_DIRTY);
+		audit(&env);
+		assert_int_equal(write_all(env.store), 1);
+		assert_int_equal(state_of(env.store, P(1)), HM_CLEAN);
+	}
+	env_end(&env);
+}
+
+/* A sync must not pass what somebody else is writing; background write-back
+ * goes on behind it. */
+static void test_busy(void **state)
+{
+	struct hm_run first, run;
+	struct env env;
+	u64 pos = 0, other;
+
+	env_start(&env, 8, 1, BYTES(8));
+	bring(env.store, P(1), HM_ACCESS_WRITE);
+	bring(env.store, P(3), HM_ACCESS_WRITE);
+	first = want_run(env.store, &pos, 1, P(1), BLOCK);
+	other = 0;
+	assert_int_equal(take_run(env.store, &other, ~0ull, 1, true, &run), HM_WB_BUSY);
+	assert_int_equal(other, 0); /* it asks again for the same place */
+	assert_int_equal(take_run(env.store, &other, P(1), 1, true, &run), HM_WB_DONE);
+	other = 0;
+	assert_int_equal(take_run(env.store, &other, ~0ull, 1, false, &run), HM_WB_RUN);
+	assert_int_equal(run.pgoff, P(3));
+	done(env.store, &run, 0);
+	assert_int_equal(take_run(env.store, &other, ~0ull, 1, false, &run), HM_WB_DONE);
+	other = 0;
+	assert_int_equal(take_run(env.store, &other, ~0ull, 1, true, &run), HM_WB_BUSY);
+	done(env.store, &first, 0);
+	assert_int_equal(take_run(env.store, &other, ~0ull, 1, true, &run), HM_WB_DONE);
+	env_end(&env);
+}
+
+/* A run stops before a unit that is being written: with or without waiting it
+ * is not part of it. */
+static void test_run_meets_writing(void **state)
+{
+	struct hm_run middle, run;
+	struct env env;
+	u64 pos = P(2), other = 0;
+
+	env_start(&env, 8, 1, BYTES(8));
+	bring(env.store, P(1), HM_ACCESS_WRITE);
+	bring(env.store, P(2), HM_ACCESS_WRITE);
+	bring(env.store, P(3), HM_ACCESS_WRITE);
+	middle = want_run(env.store, &pos, 1, P(2), BLOCK);
+	run = want_run(env.store, &other, 8 * HM_BLOCK_PAGES, P(1), BLOCK);
+	done(env.store, &run, 0);
+	done(env.store, &middle, 0);
+	run = want_run(env.store, &other, 8 * HM_BLOCK_PAGES, P(3), BLOCK);
+	done(env.store, &run, 0);
+	env_end(&env);
+}
+
+/* A failed write: dirty still, counted still, found by the next walk. */
+static void test_error_keeps_dirty(void **state)
+{
+	struct hm_run run;
+	struct env env;
+	u64 pos = 0;
+
+	env_start(&env, 8, 1, BYTES(8));
+	bring(env.store, P(1), HM_ACCESS_WRITE);
+	bring(env.store, P(2), HM_ACCESS_WRITE);
+	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(1), 2 * BLOCK);
+	done(env.store, &run, -EIO);
+	assert_int_equal(state_of(env.store, P(1)), HM_DIRTY);
+	assert_int_equal(state_of(env.store, P(2)), HM_DIRTY);
+	assert_int_equal(hm_cache_dirty_pages(env.cache), 2 * BLOCK);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_WRITE_ERRORS), 1);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_WRITTEN), 0);
+	audit(&env);
+	assert_int_equal(write_all(env.store), 1);
+	assert_int_equal(hm_cache_dirty_pages(env.cache), 0);
+	env_end(&env);
+}
+
+/* Part of a run may fail: each part is reported by itself. */
+static void test_partial_done(void **state)
+{
+	struct hm_run run;
+	struct env env;
+	u64 pos = 0;
+
+	env_start(&env, 8, 1, BYTES(8));
+	bring(env.store, P(1), HM_ACCESS_WRITE);
+	bring(env.store, P(2), HM_ACCESS_WRITE);
+	bring(env.store, P(3), HM_ACCESS_WRITE);
+	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(1), 3 * BLOCK);
+	hm_writeback_done(env.store, P(2), HM_BLOCK_PAGES, -EIO);
+	assert_int_equal(state_of(env.store, P(1)), HM_WRITING);
+	hm_writeback_done(env.store, P(1), HM_BLOCK_PAGES, 0);
+	hm_writeback_done(env.store, P(3), HM_BLOCK_PAGES, 0);
+	assert_int_equal(state_of(env.store, P(1)), HM_CLEAN);
+	assert_int_equal(state_of(env.store, P(2)), HM_DIRTY);
+	assert_int_equal(state_of(env.store, P(3)), HM_CLEAN);
+	assert_int_equal(run.npages, 3 * BLOCK);
+	env_end(&env);
+}
+
+/* An error is told once to everybody who has sampled before it. */
+static void test_error_sequence(void **state)
+{
+	struct hm_run run;
+	struct env env;
+	u64 pos = 0, early, late;
+
+	env_start(&env, 8, 1, BYTES(8));
+	early = hm_store_error_sample(env.store);
+	assert_int_equal(hm_store_error_check(env.store, &early), 0);
+	bring(env.store, P(1), HM_ACCESS_WRITE);
+	run = want_run(env.store, &pos, 1, P(1), BLOCK);
+	done(env.store, &run, -ENOSPC);
+	late = hm_store_error_sample(env.store);
+	assert_int_equal(hm_store_error_check(env.store, &early), -ENOSPC);
+	assert_int_equal(hm_store_error_check(env.store, &early), 0);
+	assert_int_equal(hm_store_error_check(env.store, &late), 0);
+	/* The same error again is a new one. */
+	hm_store_error(env.store, -ENOSPC);
+	assert_int_equal(hm_store_error_check(env.store, &early), -ENOSPC);
+	assert_int_equal(hm_store_error_check(env.store, &late), -ENOSPC);
+	/* Two since: the last one. */
+	hm_store_error(env.store, -EIO);
+	hm_store_error(env.store, -EDQUOT);
+	assert_int_equal(hm_store_error_check(env.store, &early), -EDQUOT);
+	assert_int_equal(hm_store_error_check(env.store, &early), 0);
+	env_end(&env);
+}
+
+/* A unit that fails again and again is told once for each store to it: a
+ * broken device does not fill the log, and no store is lost silently. */
+static void test_told_once_per_store(void **state)
+{
+	struct hm_run run;
+	struct env env;
+	u64 since;
+	u32 i;
+
+	env_start(&env, 8, 1, BYTES(8));
+	since = hm_store_error_sample(env.store);
+	bring(env.store, P(1), HM_ACCESS_WRITE);
+	for (i = 0; i < 3; i++) {
+		u64 pos = 0;
+
+		run = want_run(env.store, &pos, 1, P(1), BLOCK);
+		done(env.store, &run, -EIO);
+		assert_int_equal(hm_store_error_check(env.store, &since), i ? 0 : -EIO);
+	}
+	assert_int_equal(hm_cache_count(env.cache, HM_C_WRITE_ERRORS), 3);
+	/* Stored to: the failure of that store is news. */
+	touch(env.store, P(1), HM_ACCESS_WRITE);
+	for (i = 0; i < 2; i++) {
+		u64 pos = 0;
+
+		run = want_run(env.store, &pos, 1, P(1), BLOCK);
+		done(env.store, &run, -EIO);
+		assert_int_equal(hm_store_error_check(env.store, &since), i ? 0 : -EIO);
+	}
+	/* Stored to while it is being written: that write is yet to fail. */
+	for (i = 0; i < 2; i++) {
+		u64 pos = 0;
+
+		run = want_run(env.store, &pos, 1, P(1), BLOCK);
+		if (!i)
+			touch(env.store, P(1), HM_ACCESS_WRITE);
+		done(env.store, &run, -EIO);
+		assert_int_equal(hm_store_error_check(env.store, &since), i ? -EIO : 0);
+	}
+	/* A run with one unit that is not told yet is told. */
+	bring(env.store, P(2), HM_ACCESS_WRITE);
+	{
+		u64 pos = 0;
+
+		run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(1), 2 * BLOCK);
+		done(env.store, &run, -EIO);
+		assert_int_equal(hm_store_error_check(env.store, &since), -EIO);
+	}
+	/* Written at last, then it fails anew. */
+	write_all(env.store);
+	touch(env.store, P(1), HM_ACCESS_WRITE);
+	{
+		u64 pos = 0;
+
+		run = want_run(env.store, &pos, 1, P(1), BLOCK);
+		done(env.store, &run, -EIO);
+		assert_int_equal(hm_store_error_check(env.store, &since), -EIO);
+	}
+	env_end(&env);
+}
+
+/* HM_WB_UNCHANGED: clean, but nothing was written, and a hole stays one. */
+static void test_unchanged(void **state)
+{
+	struct hm_run run;
+	struct env env;
+	u64 pos = 0;
+
+	env_start(&env, 8, 1, BYTES(8));
+	bring(env.store, P(1), HM_ACCESS_WRITE);
+	drop(env.store, 0, ~0ull, true);
+	hm_store_set_hollow(env.store, P(1), BLOCK, true);
+	bring(env.store, P(1), HM_ACCESS_WRITE);
+	run = want_run(env.store, &pos, 1, P(1), BLOCK);
+	done(env.store, &run, HM_WB_UNCHANGED);
+	assert_int_equal(state_of(env.store, P(1)), HM_CLEAN);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_WRITTEN), 0);
+	assert_int_equal(hm_cache_dirty_pages(env.cache), 0);
+	assert_true(hm_hollow(env.store, P(1)));
+	/* Written for real, it holds data. */
+	touch(env.store, P(1), HM_ACCESS_WRITE);
+	assert_true(hm_hollow(env.store, P(1)));
+	write_all(env.store);
+	assert_false(hm_hollow(env.store, P(1)));
+	env_end(&env);
+}
+
+/* HM_WB_AGAIN: dirty as before, and no error for anybody. */
+static void test_again(void **state)
+{
+	struct hm_run run;
+	struct env env;
+	u64 pos = 0, since;
+
+	env_start(&env, 8, 1, BYTES(8));
+	since = hm_store_error_sample(env.store);
+	bring(env.store, P(1), HM_ACCESS_WRITE);
+	run = want_run(env.store, &pos, 1, P(1), BLOCK);
+	done(env.store, &run, HM_WB_AGAIN);
+	assert_int_equal(state_of(env.store, P(1)), HM_DIRTY);
+	assert_int_equal(hm_store_error_check(env.store, &since), 0);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_WRITE_ERRORS), 0);
+	assert_int_equal(hm_cache_dirty_pages(env.cache), BLOCK);
+	assert_int_equal(write_all(env.store), 1);
+	env_end(&env);
+}
+
+/* Clean after a write-back, a unit can be reclaimed. */
+static void test_written_is_queued(void **state)
+{
+	struct env env;
+	u32 i;
+
+	env_start(&env, 8, 2, BYTES(8));
+	for (i = 0; i < 8; i++)
+		bring(env.store, P(i), HM_ACCESS_WRITE);
+	assert_int_equal(evict(env.cache, HM_HUGE, 1), 0);
+	write_all(env.store);
+	assert_int_equal(evict(env.cache, HM_HUGE, 8), 8);
+	env_end(&env);
+}
+
+/* Write-back starts by itself above 75 % (not at it), with the store that has
+ * the most to write. */
+static void test_pick_above_limit(void **state)
+{
+	struct hm_store *other;
+	struct hm_unit unit;
+	struct env env;
+	bool expired;
+	u32 i;
+
+	env_start(&env, 16, 1, BYTES(16));
+	other = env_open(&env, BYTES(16));
+	assert_null(hm_writeback_pick(env.cache, &expired));
+	for (i = 0; i < 13; i++)
+		bring(i < 5 ? env.store : other, P(i), HM_ACCESS_READ);
+	for (i = 0; i < 12; i++) {
+		unit = touch(i < 5 ? env.store : other, P(i), HM_ACCESS_WRITE);
+		assert_false(unit.hints & HM_HINT_WRITEBACK);
+	}
+	assert_null(hm_writeback_pick(env.cache, &expired)); /* 12 of 16 */
+	unit = touch(other, P(12), HM_ACCESS_WRITE);
+	assert_true(unit.hints & HM_HINT_WRITEBACK);
+	assert_ptr_equal(hm_writeback_pick(env.cache, &expired), other);
+	assert_false(expired);
+	write_range(other, P(8), P(12));
+	touch(env.store, P(1), HM_ACCESS_WRITE);
+	assert_null(hm_writeback_pick(env.cache, &expired));
+	drop(other, P(8), P(12), false);
+	for (i = 8; i < 12; i++)
+		bring(env.store, P(i), HM_ACCESS_WRITE | (i == 8 ? HM_ACCESS_BASE : 0));
+	assert_ptr_equal(hm_writeback_pick(env.cache, &expired), env.store);
+	env_end(&env);
+}
+
+/* A store is picked when its oldest dirty unit is old enough, and not again
+ * before as much time has passed. */
+static void test_pick_expired(void **state)
+{
+	struct hm_store *other;
+	struct env env;
+	bool expired;
+
+	env_start(&env, 16, 1, BYTES(16));
+	other = env_open(&env, BYTES(16));
+	hm_cache_tick(env.cache, 1000);
+	bring(other, 0, HM_ACCESS_WRITE);
+	hm_cache_tick(env.cache, 3000);
+	bring(other, P(1), HM_ACCESS_WRITE);
+	bring(env.store, 0, HM_ACCESS_WRITE);
+	hm_cache_tick(env.cache, 5999);
+	assert_null(hm_writeback_pick(env.cache, &expired));
+	assert_false(expired);
+	hm_cache_tick(env.cache, 6000);
+	assert_ptr_equal(hm_writeback_pick(env.cache, &expired), other);
+	assert_true(expired);
+	assert_null(hm_writeback_pick(env.cache, &expired));
+	hm_cache_tick(env.cache, 8000);
+	assert_ptr_equal(hm_writeback_pick(env.cache, &expired), env.store);
+	write_all(env.store);
+	hm_cache_tick(env.cache, 11000);
+	assert_ptr_equal(hm_writeback_pick(env.cache, &expired), other);
+	write_all(other);
+	hm_cache_tick(env.cache, 99000);
+	assert_null(hm_writeback_pick(env.cache, &expired));
+	env_end(&env);
+}
+
+/* dirty_expire_ms = 0: never by age. */
+static void test_pick_never_expires(void **state)
+{
+	struct hm_options opts = options_for(16, 1);
+	struct env env;
+	bool expired;
+
+	opts.dirty_expire_ms = 0;
+	env_init(&env, &opts);
+	env_open(&env, BYTES(16));
+	bring(env.store, 0, HM_ACCESS_WRITE);
+	hm_cache_tick(env.cache, 1ull << 40);
+	assert_null(hm_writeback_pick(env.cache, &expired));
+	env_end(&env);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_runs),
+	cmocka_unit_test(test_max_pages),
+	cmocka_unit_test(test_kinds_apart),
+	cmocka_unit_test(test_range),
+	cmocka_unit_test(test_redirty),
+	cmocka_unit_test(test_redirty_other_ends),
+	cmocka_unit_test(test_busy),
+	cmocka_unit_test(test_run_meets_writing),
+	cmocka_unit_test(test_error_keeps_dirty),
+	cmocka_unit_test(test_partial_done),
+	cmocka_unit_test(test_error_sequence),
+	cmocka_unit_test(test_told_once_per_store),
+	cmocka_unit_test(test_unchanged),
+	cmocka_unit_test(test_again),
+	cmocka_unit_test(test_written_is_queued),
+	cmocka_unit_test(test_pick_above_limit),
+	cmocka_unit_test(test_pick_expired),
+	cmocka_unit_test(test_pick_never_expires),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests_name("writeback", tests, NULL, NULL);
+}
