@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Machines that do not allow everything: without userfaultfd, UFFDIO_MOVE or
+ * io_uring the mapping works all the same, and says how. And what is mapped
+ * need not be a file: block devices.
+ *
+ * What a machine does not allow is played by a seccomp filter, in a child.
+ */
+#include "common.h"
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/loop.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "uffd.h"
+
+#define SEED 13
+
+/* --- a child with less rights ------------------------------------------------ */
+
+static void check(bool good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "in the child: not true: %s (%s)\n", what, hugemap_reason());
+	_exit(1);
+}
+
+#define must(cond) check((cond), #cond)
+
+static void in_child(void (*work)(const struct file *file), const struct file *file)
+{
+	int status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		work(file);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/* From now on a system call (with this second argument, if not 0) fails. */
+static void forbid(unsigned int nr, unsigned int arg1, int err)
+{
+	const unsigned int arg1_at = offsetof(struct seccomp_data, args[1]);
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, arg1_at),
+		BPF_JUMP(BPF_JMP | (arg1 ? BPF_JEQ : BPF_JGE) | BPF_K, arg1, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned int)err),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	must(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	must(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+}
+
+/* The mapping is the kernel's, says why, and does all that it should. */
+static void use_kernel_mapping(const struct file *file, const char *reason)
+{
+	struct hugemap_options options = { .size = sizeof(options) };
+	struct hugemap_stat stat = { .size = sizeof(stat) };
+	size_t size = file_length(file);
+	char *addr = hugemap_map(file->fd, 0, 0, PROT_READ | PROT_WRITE, 0, NULL);
+	char byte;
+
+	must(!hugemap_error(addr));
+	must(strstr(hugemap_reason(), reason));
+	must(!hugemap_stat(addr, &stat));
+	must(stat.engine == HUGEMAP_ENGINE_MMAP);
+	must(strstr(stat.reason, reason));
+	must(stat.mapped_bytes >= size);
+	must(pattern_differs(addr, SEED, 0, size) == size);
+	addr[MB(3)] = 'k';
+	must(!hugemap_sync(addr, size, MS_SYNC));
+	must(!hugemap_sync(addr, size, MS_ASYNC));
+	must(!hugemap_advise(addr, size, HUGEMAP_ADVICE_SEQUENTIAL));
+	must(!hugemap_advise(addr, size, HUGEMAP_ADVICE_PRIORITY_HIGH));
+	must(!hugemap_prefetch(addr, size));
+	must(hugemap_pread(file->fd, &byte, 1, MB(3)) == 1 && byte == 'k');
+	must(hugemap_pwrite(file->fd, "w", 1, MB(3)) == 1 && addr[MB(3)] == 'w');
+	must(!hugemap_unmap(addr + BLOCK, BLOCK));
+	must(signal_of_read(addr + BLOCK, NULL) == SIGSEGV);
+	must(!hugemap_unmap(addr, size));
+	must(pwrite(file->fd, &(char){ (char)pattern_byte(SEED, MB(3)) }, 1, MB(3)) == 1);
+	/* Who orders the engine is told that it cannot be had. */
+	options.engine = HUGEMAP_ENGINE_USER;
+	addr = hugemap_map(file->fd, 0, 0, PROT_READ, 0, &options);
+	must(hugemap_error(addr));
+	must(strstr(hugemap_reason(), reason));
+}
+
+static void nobody(const struct file *file)
+{
+	must(!setgid(65534) && !setuid(65534));
+	forbid(SYS_userfaultfd, 0, EPERM); /* a sysctl may allow it to all */
+	use_kernel_mapping(file, "userfaultfd");
+}
+
+static void test_userfaultfd_not_allowed(void **state)
+{
+	struct file file;
+	struct stat st;
+
+	if (getuid()) {
+		print_message("skipped: only root can become another user\n");
+		skip();
+	}
+	if (!stat("/dev/userfaultfd", &st) && st.st_mode & 0006) {
+		print_message("skipped: /dev/userfaultfd is open to all here\n");
+		skip();
+	}
+	file_pattern(&file, MB(7) + 9, SEED);
+	in_child(nobody, &file);
+	file_close(&file);
+}
+
+static void without_move(const struct file *file)
+{
+	forbid(SYS_ioctl, (unsigned int)UFFDIO_API, EINVAL);
+	use_kernel_mapping(file, "UFFDIO_MOVE");
+}
+
+static void test_a_kernel_without_move(void **state)
+{
+	struct file file;
+
+	file_pattern(&file, MB(7) + 9, SEED);
+	in_child(without_move, &file);
+	file_close(&file);
+}
+
+static void use_engine(const struct file *file, enum hugemap_io io, int expected)
+{
+	struct hugemap_pool_options pool_options = {
+		.size = sizeof(pool_options),
+		.bytes = MB(16),
+		.io = io,
+	};
+	struct hugemap_options options = {
+		.size = sizeof(options),
+		.engine = HUGEMAP_ENGINE_USER,
+	};
+	size_t size = file_length(file);
+	char *addr;
+
+	must(hugemap_pool_create(&pool_options, &options.pool) == expected);
+	if (expected)
+		return;
+	addr = hugemap_map(file->fd, 0, 0, PROT_READ | PROT_WRITE, 0, &options);
+	must(!hugemap_error(addr));
+	must(pattern_differs(addr, SEED, 0, size) == size);
+	addr[MB(5)] = (char)pattern_byte(SEED, MB(5));
+	must(!hugemap_sync(addr, size, MS_SYNC));
+	must(!hugemap_unmap(addr, size));
+	must(!hugemap_pool_destroy(options.pool));
+}
+
+static void without_uring(const struct file *file)
+{
+	forbid(SYS_io_uring_setup, 0, EPERM);
+	use_engine(file, HUGEMAP_IO_AUTO, 0);
+	use_engine(file, HUGEMAP_IO_THREADS, 0);
+	use_engine(file, HUGEMAP_IO_URING, -EPERM);
+	must(strlen(hugemap_reason()) > 10);
+}
+
+static void test_io_uring_not_allowed(void **state)
+{
+	struct file file;
+
+	file_pattern(&file, MB(20) + 9, SEED);
+	in_child(without_uring, &file);
+	file_close(&file);
+}
+
+/* --- the kernel's mapping, asked for ------------------------------------------- */
+
+static void test_ordered_engines(void **state)
+{
+	struct hugemap_options options = {
+		.size = sizeof(options),
+		.engine = HUGEMAP_ENGINE_MMAP,
+	};
+	struct file file;
+	char *addr;
+
+	file_pattern(&file, MB(5), SEED);
+	addr = hugemap_map(file.fd, 0, 0, PROT_READ | PROT_WRITE, 0, &options);
+	ok(hugemap_error(addr));
+	assert_int_equal(stat_of(addr).engine, HUGEMAP_ENGINE_MMAP);
+	assert_int_equal(((uintptr_t)addr) % BLOCK, 0);
+	ok(hugemap_unmap(addr, MB(5)));
+
+	/* Copy on write is the kernel's: stores stay here. */
+	options.engine = HUGEMAP_ENGINE_AUTO;
+	addr = hugemap_map(file.fd, MB(1), 0, PROT_READ | PROT_WRITE, HUGEMAP_PRIVATE, &options);
+	ok(hugemap_error(addr));
+	assert_int_equal(stat_of(addr).engine, HUGEMAP_ENGINE_MMAP);
+	assert_non_null(strstr(stat_of(addr).reason, "private"));
+	addr[5] = 'x';
+	ok(hugemap_sync(addr, MB(4), MS_SYNC));
+	ok(hugemap_unmap(addr, MB(4)));
+	addr = hugemap_map(file.fd, 0, 0, PROT_READ, 0, &options);
+	ok(hugemap_error(addr));
+	assert_int_equal(pattern_differs(addr, SEED, 0, MB(5)), MB(5));
+	ok(hugemap_unmap(addr, MB(5)));
+	file_close(&file);
+}
+
+/* --- block devices --------------------------------------------------------------- */
+
+/* A loop device over a file, or -1. */
+static int loop_open(const struct file *file, char *path, size_t path_bytes)
+{
+	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC), device, number;
+	unsigned int tries;
+
+	for (tries = 0; control >= 0 && tries < 10; tries++) {
+		number = ioctl(control, LOOP_CTL_GET_FREE);
+		if (number < 0)
+			break;
+		snprintf(path, path_bytes, "/dev/loop%d", number);
+		device = open(path, O_RDWR | O_CLOEXEC);
+		if (device < 0)
+			break;
+		if (!ioctl(device, LOOP_SET_FD, file->fd)) {
+			struct loop_info64 info = { .lo_flags = LO_FLAGS_AUTOCLEAR };
+
+			/* It goes when nobody uses it any more, tests that fail included. */
+			ioctl(device, LOOP_SET_STATUS64, &info);
+			close(control);
+			return device;
+		}
+		close(device);
+	}
+	if (control >= 0)
+		close(control);
+	return -1;
+}
+
+static void test_block_devices(void **state)
+{
+	/* Not a multiple of 4096: the device's last sector is half a page. */
+	size_t size = MB(9) + 4096 + 512, p, n;
+
+	for (p = 0; p < 2; p++) {
+		struct hugemap_pool *pool = pool_new(MB(8));
+		struct hugemap_options options = {
+			.size = sizeof(options),
+			.pool = pool,
+			.page = (enum hugemap_page)p,
+			.engine = HUGEMAP_ENGINE_USER,
+		};
+		unsigned char *now;
+		struct file file;
+		char path[32], *addr;
+		int device;
+
+		file_pattern(&file, size, SEED);
+		device = loop_open(&file, path, sizeof(path));
+		if (device < 0) {
+			file_close(&file);
+			pool_free(pool);
+			print_message("skipped: loop devices are not allowed here\n");
+			skip();
+		}
+		addr = hugemap_map(device, 0, MB(12), PROT_READ | PROT_WRITE, 0, &options);
+		ok(hugemap_error(addr));
+		assert_int_equal(pattern_differs(addr, SEED, 0, size), size);
+		/* past the end of the device, in its last page: zeros */
+		assert_int_equal(addr[size], 0);
+		assert_int_equal(signal_of_read(addr + MB(10), NULL), SIGBUS);
+		pattern_fill(addr, SEED + 1, 0, size);
+		addr[size + 1] = 'z'; /* goes nowhere */
+		ok(hugemap_sync(addr, size, MS_SYNC));
+		ok(hugemap_unmap(addr, MB(12)));
+		close(device);
+		now = file_read(&file, &n);
+		assert_int_equal(n, size);
+		assert_int_equal(pattern_differs(now, SEED + 1, 0, n), n);
+		free(now);
+		file_close(&file);
+		pool_free(pool);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_userfaultfd_not_allowed),
+		cmocka_unit_test(test_a_kernel_without_move),
+		cmocka_unit_test(test_io_uring_not_allowed),
+		cmocka_unit_test(test_ordered_engines),
+		cmocka_unit_test(test_block_devices),
+	};
+
+	return RUN(tests);
+}
