@@ -240,11 +240,11 @@ static void reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32 want,
 	 * The counts are read without the lock: it is a hint.
 	 */
 	for (i = 0; i < cache->nshards; i++) {
-		u32 n = shard_unproven(&cache->shards[(start + i) % cache->nshards], kind);
+		u32 units = shard_unproven(&cache->shards[(start + i) % cache->nshards], kind);
 
-		if (n > most) {
+		if (units > most) {
 			cursor = start + i;
-			most = n;
+			most = units;
 		}
 	}
 	for (high = 0; high < 2 && !*n; high++) {

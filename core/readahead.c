@@ -55,23 +55,21 @@ static struct hm_stream *start_stream(struct hm_store *store, u64 first, u32 ste
 
 static void plan_ahead(struct hm_store *store, struct hm_stream *s, u32 max, struct hm_plan *plan)
 {
-	u64 npages = hm_store_npages(store);
+	u64 npages = hm_store_npages(store), end;
 	u32 first = s->step == 1 ? FIRST_WINDOW_BASE : FIRST_WINDOW_HUGE;
 
 	plan->start = s->ahead > s->next ? s->ahead : s->next;
+	plan->end = plan->start;
 	if (plan->start - s->next >= s->window / 2 && s->window)
 		return; /* enough is on its way */
 	s->window = s->window ? s->window * 2 : first;
 	if (s->window > max)
 		s->window = max;
 	s->window -= s->window % s->step;
-	plan->end = s->next + s->window;
-	if (plan->end > npages)
-		plan->end = npages;
-	if (plan->end <= plan->start) {
-		plan->end = plan->start;
+	end = s->next + s->window < npages ? s->next + s->window : npages;
+	if (end <= plan->start)
 		return;
-	}
+	plan->end = end;
 	plan->mark = plan->end;
 	if (plan->end < npages) {
 		plan->mark = s->next + s->window / 2 / s->step * s->step;
