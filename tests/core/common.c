@@ -2,6 +2,8 @@
 #include "common.h"
 
 _Thread_local u32 hm_test_cpu;
+_Thread_local u32 hm_test_yield;
+_Thread_local u32 hm_test_steps;
 
 struct hm_options options_for(u32 frames, u32 cpus)
 {

@@ -210,6 +210,27 @@ static void test_marker_in_time(void **state)
 	env_end(&env);
 }
 
+/* Asked before the marker, as by a reader whose units were evicted: enough is
+ * on its way, so there is nothing to do, and the window does not grow. */
+static void test_enough(void **state)
+{
+	struct hm_plan plan, none;
+	struct env env;
+
+	start(&env, 16, 512, 100);
+	ask(env.store, P(4), HM_ACCESS_READ, &plan);
+	ask(env.store, P(5), HM_ACCESS_READ, &plan);
+	assert_true(ask(env.store, P(6), HM_ACCESS_READ, &plan));
+	assert_int_equal(plan.end, P(11)); /* 4 blocks */
+	assert_int_equal(plan.mark, P(9));
+	assert_false(ask(env.store, P(7), HM_ACCESS_READ, &none));
+	assert_false(ask(env.store, P(8), HM_ACCESS_READ, &none));
+	assert_true(ask(env.store, plan.mark, HM_ACCESS_READ, &plan));
+	assert_int_equal(plan.start, P(11));
+	assert_int_equal(plan.end, P(18)); /* 8 blocks */
+	env_end(&env);
+}
+
 /* Windows end with the store, with nothing to mark after that. */
 static void test_end_of_store(void **state)
 {
@@ -431,6 +452,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_backwards),
 	cmocka_unit_test(test_same_place),
 	cmocka_unit_test(test_marker_in_time),
+	cmocka_unit_test(test_enough),
 	cmocka_unit_test(test_end_of_store),
 	cmocka_unit_test(test_streams_interleaved),
 	cmocka_unit_test(test_stream_among_random),

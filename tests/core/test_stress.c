@@ -1,0 +1,581 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The core under several threads at once, as an engine would drive it: faults,
+ * read-ahead, eviction, write-back, syncs, truncation and dropping, on a pool
+ * that is much too small, with errors from the device now and then.
+ *
+ * Memory is one number per page, the version of its data; the device is an
+ * array of such numbers. A page table per store says which pages are mapped
+ * where; its locks (one per block) are what an engine holds while it changes
+ * mappings. Every load through the table must give the last version stored;
+ * after a sync the device must have it; at the end the audit must find every
+ * frame. Bounded by numbers of operations, not by time:
+ *
+ *	HM_STRESS_OPS=N		operations per thread (default 60000)
+ *	HM_STRESS_SEED=N
+ */
+#include "common.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#define THREADS 4u
+#define STORES 3u
+#define BLOCKS 40u
+#define FRAMES 24u
+#define NPAGES ((u32)P(BLOCKS))
+#define SIZE (BYTES(BLOCKS - 1) + 5 * (u64)HM_PAGE_SIZE)
+
+struct pte {
+	u32 frame; /* of the page itself, in pages of the pool */
+	bool present;
+	bool writable;
+};
+
+struct stressed {
+	struct hm_store *store;
+	pthread_mutex_t lock[BLOCKS]; /* page table and expected versions */
+	pthread_mutex_t resize;
+	struct pte pte[P(BLOCKS)];
+	u64 expected[P(BLOCKS)];
+	u64 device[P(BLOCKS)]; /* atomic: reads and writes of it may cross */
+	u64 npages; /* atomic: what the size should be */
+};
+
+static struct env env;
+static struct stressed stores[STORES];
+static u64 *memory;
+static u32 ops = 60000;
+
+struct thread {
+	pthread_t id;
+	u32 nr;
+	u64 seed;
+	u64 waits;
+};
+
+static u32 rnd(struct thread *t, u32 n)
+{
+	t->seed = t->seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (u32)(t->seed >> 33) % n;
+}
+
+/* cmocka's assertions are for its own thread only. */
+#define check(cond) hm_assert(cond)
+
+static u64 device_read(struct stressed *s, u64 page)
+{
+	return __atomic_load_n(&s->device[page], __ATOMIC_RELAXED);
+}
+
+static void device_write(struct stressed *s, u64 page, u64 version)
+{
+	__atomic_store_n(&s->device[page], version, __ATOMIC_RELAXED);
+}
+
+static u64 first_page(const struct hm_unit *unit)
+{
+	return hm_frame_offset(env.cache, unit->frame) >> HM_PAGE_SHIFT;
+}
+
+static pthread_mutex_t *lock_of(struct stressed *s, u64 page)
+{
+	return &s->lock[hm_block_of(page)];
+}
+
+static struct stressed *stressed_of(const struct hm_store *store)
+{
+	u32 i;
+
+	for (i = 0; stores[i].store != store; i++)
+		check(i + 1 < STORES);
+	return &stores[i];
+}
+
+static void pause_a_little(struct thread *t)
+{
+	t->waits++;
+	sched_yield();
+}
+
+/* --- what an engine does ------------------------------------------------------- */
+
+static void unmap(struct stressed *s, const struct hm_unit *unit)
+{
+	u64 page;
+
+	for (page = unit->pgoff; page < unit->pgoff + unit->npages; page++)
+		s->pte[page] = (struct pte){ 0 };
+}
+
+static void take_victim(struct thread *t, const struct hm_victim *victim)
+{
+	const struct hm_unit *unit = &victim->unit;
+	struct stressed *s = stressed_of(unit->store);
+	enum hm_evict_result result = HM_EVICTED;
+	struct hm_unit now;
+
+	pthread_mutex_lock(lock_of(s, unit->pgoff));
+	if (victim->evict || (hm_peek(unit->store, unit->pgoff, &now) == HM_CLEAN &&
+			      now.frame == unit->frame && !hm_referenced(unit->store, unit->pgoff)))
+		unmap(s, unit);
+	if (victim->evict) {
+		u32 chance = rnd(t, 50);
+
+		/* Pinned by somebody, or stored to through a pin. */
+		if (chance == 0) {
+			result = HM_EVICT_BUSY;
+		} else if (chance == 1) {
+			u64 page = unit->pgoff + rnd(t, unit->npages);
+
+			if (page < __atomic_load_n(&s->npages, __ATOMIC_RELAXED)) {
+				memory[first_page(unit) + page - unit->pgoff] = ++s->expected[page];
+				result = HM_EVICT_DIRTY;
+			}
+		}
+		hm_evict_done(unit, result);
+	}
+	pthread_mutex_unlock(lock_of(s, unit->pgoff));
+}
+
+static void reclaim_some(struct thread *t, enum hm_kind kind)
+{
+	struct hm_victim victims[MAX_VICTIMS];
+	u32 n = hm_reclaim(env.cache, kind, 1 + rnd(t, 6), victims, MAX_VICTIMS);
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		take_victim(t, &victims[i]);
+}
+
+static void write_run(struct thread *t, struct stressed *s, const struct hm_run *run)
+{
+	u64 page = run->pgoff, end = run->pgoff + run->npages;
+	bool fails = rnd(t, 100) == 0;
+
+	while (page < end) {
+		struct hm_unit unit;
+		u32 i;
+
+		pthread_mutex_lock(lock_of(s, page));
+		check(hm_peek(s->store, page, &unit) == HM_WRITING);
+		for (i = 0; i < unit.npages; i++)
+			s->pte[page + i].writable = false;
+		pthread_mutex_unlock(lock_of(s, page));
+		/* Stores from here on make it dirty again; what is written is
+		 * either version. */
+		for (i = 0; i < unit.npages && !fails; i++)
+			device_write(s, page + i,
+				     __atomic_load_n(&memory[first_page(&unit) + i],
+						     __ATOMIC_RELAXED));
+		page += unit.npages;
+	}
+	hm_writeback_done(s->store, run->pgoff, run->npages, fails ? -EIO : 0);
+}
+
+/* False: there was an error, not everything is written. */
+static bool write_back(struct thread *t, struct stressed *s, u64 pos, u64 end, bool wait)
+{
+	u64 since = hm_store_error_sample(s->store);
+	struct hm_run run;
+
+	for (;;) {
+		switch (hm_writeback(s->store, &pos, end, 1 + rnd(t, 4 * HM_BLOCK_PAGES), wait,
+				     &run)) {
+		case HM_WB_DONE:
+			return !hm_store_error_check(s->store, &since);
+		case HM_WB_BUSY:
+			pause_a_little(t);
+			break;
+		case HM_WB_RUN:
+			write_run(t, s, &run);
+			break;
+		}
+	}
+}
+
+/* Data for a unit whose frame has been taken. */
+static void fill(struct thread *t, struct stressed *s, const struct hm_unit *unit, bool zero,
+		 u32 flags)
+{
+	u32 i, chance = rnd(t, 300);
+
+	if (chance == 0) {
+		hm_fill_done(unit, -EIO, flags & HM_FILL_WAITED);
+		return;
+	}
+	if (chance == 1) {
+		hm_fill_cancel(unit);
+		return;
+	}
+	for (i = 0; i < unit->npages; i++) {
+		u64 version = device_read(s, unit->pgoff + i);
+
+		check(!zero || version == 0);
+		__atomic_store_n(&memory[first_page(unit) + i], version, __ATOMIC_RELAXED);
+	}
+	hm_fill_done(unit, 0, flags);
+}
+
+static void add_missing(struct stressed *s, u64 page, const struct hm_unit *unit)
+{
+	size_t size = (hm_node_bytes((enum hm_node_kind)unit->err) + 63) & ~(size_t)63;
+	void *mem = aligned_alloc(64, size);
+	unsigned long hollow[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 0 };
+
+	/* The device is empty at first: every block is a hole. */
+	memset(mem, 0, size);
+	memset(hollow, 0xff, sizeof(hollow));
+	if (!hm_store_add_node(s->store, page, (enum hm_node_kind)unit->err, mem, hollow))
+		free(mem);
+}
+
+static void read_ahead(struct thread *t, struct stressed *s, u64 page, u32 access)
+{
+	struct hm_plan plan;
+	u64 at;
+
+	if (!hm_readahead(s->store, page, access, &plan))
+		return;
+	for (at = plan.start; at < plan.end;) {
+		struct hm_unit unit;
+		enum hm_outcome out;
+		u32 bits = plan.access | HM_ACCESS_AHEAD | (at == plan.mark ? HM_ACCESS_MARK : 0);
+
+		pthread_mutex_lock(lock_of(s, at));
+		out = hm_fault(s->store, at, bits, &unit);
+		pthread_mutex_unlock(lock_of(s, at));
+		if (out == HM_NO_NODE) {
+			add_missing(s, at, &unit);
+			continue;
+		}
+		if (out == HM_BEYOND || out == HM_NO_FRAME || out == HM_ERROR) {
+			hm_readahead_stopped(s->store, &plan, at);
+			break;
+		}
+		if (out == HM_FILL || out == HM_ZERO)
+			fill(t, s, &unit, out == HM_ZERO, 0);
+		at = unit.pgoff + unit.npages;
+	}
+	if (plan.behind_end > plan.behind_start)
+		write_back(t, s, plan.behind_start, plan.behind_end, false);
+}
+
+/* Use a page that is mapped; its lock is held. */
+static void use_mapped(struct stressed *s, u64 page, bool write)
+{
+	u64 *cell = &memory[s->pte[page].frame];
+
+	check(__atomic_load_n(cell, __ATOMIC_RELAXED) == s->expected[page]);
+	if (write)
+		__atomic_store_n(cell, ++s->expected[page], __ATOMIC_RELAXED);
+}
+
+/* Map what a fault found, if the page table does not have it. */
+static void map_unit(struct stressed *s, const struct hm_unit *unit, bool writable)
+{
+	u32 i;
+
+	for (i = 0; i < unit->npages; i++) {
+		struct pte *pte = &s->pte[unit->pgoff + i];
+		u32 frame = (u32)first_page(unit) + i;
+
+		/* Mapped already: then where it is, and nowhere else. */
+		check(!pte->present || pte->frame == frame);
+		pte->present = true;
+		pte->frame = frame;
+		pte->writable |= writable;
+	}
+}
+
+/* One load or store by a program, with all faults that it takes. */
+static void touch_page(struct thread *t, struct stressed *s, u64 page, u32 access)
+{
+	bool write = access & HM_ACCESS_WRITE;
+	u32 tries = 0;
+
+	for (;;) {
+		struct hm_unit unit;
+		enum hm_outcome out;
+
+		pthread_mutex_lock(lock_of(s, page));
+		if (s->pte[page].present && (!write || s->pte[page].writable)) {
+			use_mapped(s, page, write);
+			pthread_mutex_unlock(lock_of(s, page));
+			return;
+		}
+		out = hm_fault(s->store, page, access, &unit);
+		if (out == HM_HIT) {
+			map_unit(s, &unit, write);
+			use_mapped(s, page, write);
+			if (!write && rnd(t, 4) == 0 && page + 1 < NPAGES &&
+			    hm_block_of(page + 1) == hm_block_of(page) &&
+			    !s->pte[page + 1].present) {
+				struct hm_unit beside;
+
+				if (hm_fault_around(s->store, page + 1, &beside))
+					map_unit(s, &beside, false);
+			}
+		}
+		pthread_mutex_unlock(lock_of(s, page));
+
+		switch (out) {
+		case HM_HIT:
+			if (unit.hints & HM_HINT_READAHEAD)
+				read_ahead(t, s, page, access);
+			if (unit.hints & HM_HINT_WRITEBACK)
+				write_back(t, s, 0, NPAGES, false);
+			return;
+		case HM_FILL:
+		case HM_ZERO:
+			fill(t, s, &unit, out == HM_ZERO,
+			     HM_FILL_WAITED | (write ? HM_FILL_DIRTY : 0));
+			if (unit.hints & HM_HINT_READAHEAD)
+				read_ahead(t, s, page, access);
+			if (unit.hints & HM_HINT_RECLAIM)
+				reclaim_some(t, unit.npages == 1 ? HM_BASE : HM_HUGE);
+			break;
+		case HM_BUSY:
+			pause_a_little(t);
+			break;
+		case HM_NO_FRAME:
+			reclaim_some(t, access & HM_ACCESS_BASE ? HM_BASE : HM_HUGE);
+			if (++tries % 4 == 0)
+				write_back(t, &stores[rnd(t, STORES)], 0, NPAGES, false);
+			/* Somebody has to give way when all of it is in use. */
+			if (tries > 1000)
+				return;
+			break;
+		case HM_NO_NODE:
+			add_missing(s, page, &unit);
+			break;
+		case HM_ERROR:
+			check(unit.err == -EIO);
+			return;
+		case HM_BEYOND:
+			return;
+		}
+	}
+}
+
+/* --- what programs do ------------------------------------------------------------ */
+
+/* After a sync the device has everything that was stored before it. */
+static void sync_range(struct thread *t, struct stressed *s)
+{
+	u64 page = rnd(t, NPAGES), end = page + 1 + rnd(t, 2 * HM_BLOCK_PAGES);
+	u64 before, npages;
+
+	if (end > NPAGES)
+		end = NPAGES;
+	pthread_mutex_lock(&s->resize);
+	pthread_mutex_lock(lock_of(s, page));
+	before = s->expected[page];
+	pthread_mutex_unlock(lock_of(s, page));
+	npages = __atomic_load_n(&s->npages, __ATOMIC_RELAXED);
+	if (write_back(t, s, page, end, true) && page < npages)
+		check(device_read(s, page) >= before);
+	pthread_mutex_unlock(&s->resize);
+}
+
+static void invalidate(struct thread *t, struct stressed *s, u64 pos, u64 end, bool discard)
+{
+	struct hm_unit unit;
+
+	for (;;) {
+		switch (hm_invalidate(s->store, &pos, end, discard, &unit)) {
+		case HM_INV_DONE:
+			return;
+		case HM_INV_BUSY:
+			pause_a_little(t);
+			break;
+		case HM_INV_UNIT:
+			pthread_mutex_lock(lock_of(s, unit.pgoff));
+			unmap(s, &unit);
+			hm_evict_done(&unit, discard ? HM_EVICT_DISCARD : HM_EVICTED);
+			pthread_mutex_unlock(lock_of(s, unit.pgoff));
+			break;
+		}
+	}
+}
+
+/* Shrink and grow again. Data beyond the new end is gone and reads as zero. */
+static void truncate_store(struct thread *t, struct stressed *s)
+{
+	u64 old, npages = HM_BLOCK_PAGES + rnd(t, NPAGES - HM_BLOCK_PAGES);
+	u64 block = hm_block_start(npages), page;
+	u32 i;
+
+	pthread_mutex_lock(&s->resize);
+	old = __atomic_load_n(&s->npages, __ATOMIC_RELAXED);
+	if (npages < old) {
+		__atomic_store_n(&s->npages, npages, __ATOMIC_RELAXED);
+		hm_store_set_size(s->store, npages << HM_PAGE_SHIFT);
+		/* No fault that saw the old size is still under way after this. */
+		for (i = 0; i < BLOCKS; i++) {
+			pthread_mutex_lock(&s->lock[i]);
+			pthread_mutex_unlock(&s->lock[i]);
+		}
+		/* The block in which it ends must not stay whole. */
+		do {
+			struct hm_unit unit;
+			enum hm_state now = hm_peek(s->store, block, &unit);
+
+			if (unit.npages == 1 || now == HM_ABSENT)
+				break;
+			write_back(t, s, block, block + HM_BLOCK_PAGES, true);
+			invalidate(t, s, block, block + HM_BLOCK_PAGES, false);
+		} while (block != npages);
+		invalidate(t, s, npages, NPAGES, true);
+		for (page = npages; page < NPAGES; page++) {
+			pthread_mutex_lock(lock_of(s, page));
+			check(!s->pte[page].present);
+			s->expected[page] = 0;
+			device_write(s, page, 0);
+			pthread_mutex_unlock(lock_of(s, page));
+		}
+	} else {
+		/* It ended in a block of base pages, which may be whole now. */
+		hm_store_set_size(s->store, npages << HM_PAGE_SHIFT);
+		__atomic_store_n(&s->npages, npages, __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&s->resize);
+}
+
+static u32 access_of(struct thread *t)
+{
+	u32 access = rnd(t, 3) ? HM_ACCESS_READ : HM_ACCESS_WRITE;
+
+	if (rnd(t, 2))
+		access |= HM_ACCESS_BASE;
+	if (rnd(t, 20) == 0)
+		access |= rnd(t, 2) ? HM_ACCESS_HIGH : HM_ACCESS_LOW;
+	return access;
+}
+
+static void *run_thread(void *arg)
+{
+	struct thread *t = arg;
+	u32 i, j;
+
+	hm_test_cpu = t->nr;
+	hm_test_yield = 11 + 4 * t->nr;
+	for (i = 0; i < ops; i++) {
+		struct stressed *s = &stores[rnd(t, STORES)];
+		u32 what = rnd(t, 1000);
+
+		if (what < 900) {
+			/* Mostly in a hot part, so that threads meet. */
+			u64 page = rnd(t, 2) ? rnd(t, NPAGES / 8) : rnd(t, NPAGES);
+
+			touch_page(t, s, page, access_of(t));
+		} else if (what < 930) {
+			u64 page = rnd(t, NPAGES - HM_BLOCK_PAGES);
+			u32 access = access_of(t) & ~(u32)HM_ACCESS_BASE;
+
+			for (j = 0; j < 6; j++)
+				touch_page(t, s, (page + j * HM_BLOCK_PAGES) % NPAGES, access);
+		} else if (what < 950) {
+			reclaim_some(t, rnd(t, 2) ? HM_BASE : HM_HUGE);
+		} else if (what < 970) {
+			sync_range(t, s);
+		} else if (what < 980) {
+			bool expired;
+			struct hm_store *store = hm_writeback_pick(env.cache, &expired);
+
+			if (store)
+				write_back(t, stressed_of(store), 0, NPAGES, false);
+		} else if (what < 990) {
+			u64 page = P(rnd(t, BLOCKS));
+
+			invalidate(t, s, page, page + BLOCK, false);
+		} else if (what < 992) {
+			truncate_store(t, s);
+		} else {
+			struct hm_unit unit;
+
+			hm_peek(s->store, rnd(t, NPAGES), &unit);
+			hm_hollow(s->store, rnd(t, NPAGES));
+			hm_cache_free_pages(env.cache);
+			hm_cache_tick(env.cache, i);
+			hm_cache_count(env.cache, HM_C_HITS);
+		}
+	}
+	return NULL;
+}
+
+static u32 number(const char *name, u32 otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? (u32)strtoul(value, NULL, 0) : otherwise;
+}
+
+static void test_stress(void **state)
+{
+	struct hm_options opts = options_for(FRAMES, THREADS - 1);
+	u32 seed = number("HM_STRESS_SEED", 1);
+	struct thread threads[THREADS];
+	struct thread last = { .nr = 0, .seed = 1 };
+	u32 i, j, page;
+
+	ops = number("HM_STRESS_OPS", ops);
+	opts.dirty_expire_ms = 100;
+	opts.evict_batch = 4;
+	opts.readahead_kb = 8 * HM_BLOCK_SIZE / 1024;
+	env_init(&env, &opts);
+	memory = calloc(P(FRAMES), sizeof(*memory));
+	for (i = 0; i < STORES; i++) {
+		stores[i].store = env_open(&env, SIZE);
+		stores[i].npages = SIZE >> HM_PAGE_SHIFT;
+		pthread_mutex_init(&stores[i].resize, NULL);
+		for (j = 0; j < BLOCKS; j++)
+			pthread_mutex_init(&stores[i].lock[j], NULL);
+	}
+	for (i = 0; i < THREADS; i++) {
+		threads[i] = (struct thread){ .nr = i, .seed = seed * 1000ull + i };
+		assert_int_equal(pthread_create(&threads[i].id, NULL, run_thread, &threads[i]), 0);
+	}
+	for (i = 0; i < THREADS; i++) {
+		pthread_join(threads[i].id, NULL);
+		last.waits += threads[i].waits;
+	}
+	audit(&env);
+	for (i = 0; i < STORES; i++) {
+		while (!write_back(&last, &stores[i], 0, NPAGES, true))
+			;
+		assert_int_equal(hm_store_dirty_pages(stores[i].store), 0);
+		for (page = 0; page < NPAGES; page++)
+			assert_int_equal(device_read(&stores[i], page), stores[i].expected[page]);
+		invalidate(&last, &stores[i], 0, NPAGES, false);
+		for (page = 0; page < NPAGES; page++)
+			assert_false(stores[i].pte[page].present);
+	}
+	assert_int_equal(hm_cache_free_pages(env.cache), P(FRAMES));
+	print_message("faults %llu, fills %llu, zeros %llu, evicted %llu, rescued %llu, "
+		      "written %llu, splits %llu, joins %llu, ghosts %llu, waits %llu\n",
+		      (unsigned long long)hm_cache_count(env.cache, HM_C_FAULTS),
+		      (unsigned long long)hm_cache_count(env.cache, HM_C_FILLS),
+		      (unsigned long long)hm_cache_count(env.cache, HM_C_ZEROS),
+		      (unsigned long long)hm_cache_count(env.cache, HM_C_EVICTED),
+		      (unsigned long long)hm_cache_count(env.cache, HM_C_RESCUED),
+		      (unsigned long long)hm_cache_count(env.cache, HM_C_WRITTEN),
+		      (unsigned long long)hm_cache_count(env.cache, HM_C_SPLITS),
+		      (unsigned long long)hm_cache_count(env.cache, HM_C_JOINS),
+		      (unsigned long long)hm_cache_count(env.cache, HM_C_GHOSTS),
+		      (unsigned long long)last.waits);
+	/* It was not idle: every way through the core was taken. */
+	for (i = 0; i < HM_COUNTERS; i++)
+		assert_int_not_equal(hm_cache_count(env.cache, (enum hm_counter)i), 0);
+	env_end(&env);
+	free(memory);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_stress),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests_name("stress", tests, NULL, NULL);
+}
