@@ -87,7 +87,7 @@ u64 hm_index_word(struct hm_pos *pos, u64 pgoff)
 	}
 }
 
-static bool bitmap_full(const unsigned long *map, u32 bits)
+static bool all_bits_set(const unsigned long *map, u32 bits)
 {
 	u32 i;
 
@@ -150,7 +150,7 @@ void hm_index_join(struct hm_pos *pos)
 		}
 		return;
 	}
-	if (bitmap_full(base->hollow, HM_BLOCK_PAGES))
+	if (all_bits_set(base->hollow, HM_BLOCK_PAGES))
 		hm_bit_set(pos->leaf->hollow, pos->leaf_slot);
 	else
 		hm_bit_clear(pos->leaf->hollow, pos->leaf_slot);
