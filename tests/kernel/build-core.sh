@@ -1,0 +1,68 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+#
+# Does the core compile in the kernel, without a warning? It builds core/*.c
+# with kernel/hm_port_impl.h against every set of kernel headers that is
+# installed, in a copy outside the tree, with W=1, and with sparse if there is
+# one. A float, a missing prototype, a stack frame beyond 1 KB or an unknown
+# symbol fails it.
+#
+#	build-core.sh [SOURCE_ROOT]
+#
+# Exits with 77 (skipped) where no kernel headers are installed.
+set -eu
+
+root=${1:-$(cd "$(dirname "$0")/../.." && pwd)}
+work=$(mktemp -d "${TMPDIR:-/tmp}/hugemap-kbuild-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+
+# Every directory once, whether it is found by its module tree or by itself.
+headers=$(
+	for dir in /lib/modules/*/build /usr/src/linux-headers-*; do
+		[ -f "$dir/Makefile" ] && [ -f "$dir/Module.symvers" ] && readlink -f "$dir"
+	done | sort -u
+)
+if [ -z "$headers" ]; then
+	echo "skipped: no kernel headers are installed (package linux-headers-cloud-amd64)"
+	exit 77
+fi
+
+check=
+if command -v sparse >/dev/null; then
+	check="C=2 CHECK=sparse"
+fi
+
+status=0
+for dir in $headers; do
+	name=$(basename "$dir")
+	copy=$work/$name
+	mkdir -p "$copy/core" "$copy/kernel"
+	cp "$root"/core/*.c "$root"/core/*.h "$copy/core/"
+	cp "$root"/kernel/hm_port_impl.h "$copy/kernel/"
+	cp "$root"/tests/kernel/Kbuild.core "$copy/Kbuild"
+	cp "$root"/tests/kernel/module.c "$copy/"
+	log=$copy/log
+
+	# shellcheck disable=SC2086 # $check is a list of words
+	if ! make -C "$dir" M="$copy" W=1 $check modules >"$log" 2>&1; then
+		echo "FAILED: $name"
+		cat "$log"
+		status=1
+		continue
+	fi
+	# BTF needs vmlinux, which the header packages do not have.
+	if grep -v 'Skipping BTF generation' "$log" | grep -iE 'warning|error'; then
+		echo "FAILED: $name: see the warnings above"
+		status=1
+		continue
+	fi
+	[ -f "$copy/hugemap-core-check.ko" ] || {
+		echo "FAILED: $name: no module came out"
+		cat "$log"
+		status=1
+		continue
+	}
+	echo "ok: $name${check:+, with sparse}"
+done
+exit $status
