@@ -15,8 +15,10 @@
 #include "cache.h"
 #include "word.h"
 
-/* Queues of a shard. A unit that is not clean may linger in one: whoever finds
- * it at the tail takes it out, and hm_writeback_done() puts it back. */
+/*
+ * Queues of a shard. A unit that is not clean may linger in one: whoever finds
+ * it at the tail takes it out, and hm_writeback_done() puts it back.
+ */
 enum hm_queue {
 	HM_Q_NONE,
 	HM_Q_PROBATION, /* new units */
@@ -26,12 +28,16 @@ enum hm_queue {
 	HM_QUEUES,
 };
 
-/* What a victim search looks at before it gives up, so that a queue full of
- * dirty units costs a bounded time. */
+/*
+ * What a victim search looks at before it gives up, so that a queue full of
+ * dirty units costs a bounded time.
+ */
 #define HM_SCAN_MAX 512u
 
-/* Blocks next to each other share a shard in groups of this many, so that a
- * batch of victims is made of contiguous runs. */
+/*
+ * Blocks next to each other share a shard in groups of this many, so that a
+ * batch of victims is made of contiguous runs.
+ */
 #define HM_GROUP_ORDER 4
 
 /*

@@ -38,8 +38,10 @@ static void test_counters(void **state)
 	env_end(&env);
 }
 
-/* The walk gives every dirty unit once, in the order of offsets, whatever the
- * order in which they became dirty: over pages, blocks, leaves, directories. */
+/*
+ * The walk gives every dirty unit once, in the order of offsets, whatever the
+ * order in which they became dirty: over pages, blocks, leaves, directories.
+ */
 static void test_walk_in_order(void **state)
 {
 	u64 dir = P((u64)HM_NODE_SLOTS * HM_NODE_SLOTS), leaf = P(HM_NODE_SLOTS);
@@ -97,8 +99,10 @@ static void test_walk_bounds(void **state)
 	env_end(&env);
 }
 
-/* Summary bits are cleared when a whole walk finds nothing below them, and
- * come back with the next store. One that stays costs every later sync. */
+/*
+ * Summary bits are cleared when a whole walk finds nothing below them, and
+ * come back with the next store. One that stays costs every later sync.
+ */
 static void test_summaries_settle(void **state)
 {
 	struct env env;
@@ -123,8 +127,10 @@ static void test_summaries_settle(void **state)
 	env_end(&env);
 }
 
-/* A walk that starts or ends in the middle must not settle what it has not
- * seen: the units before and after it would never be written. */
+/*
+ * A walk that starts or ends in the middle must not settle what it has not
+ * seen: the units before and after it would never be written.
+ */
 static void test_partial_walk_keeps_bits(void **state)
 {
 	struct env env;
@@ -139,8 +145,10 @@ static void test_partial_walk_keeps_bits(void **state)
 	env_end(&env);
 }
 
-/* A bit set late (the unit was written meanwhile) is healed by the walk, and
- * writes nothing. */
+/*
+ * A bit set late (the unit was written meanwhile) is healed by the walk, and
+ * writes nothing.
+ */
 static void test_stale_bit(void **state)
 {
 	struct hm_pos pos;
@@ -172,8 +180,10 @@ static void test_stale_bit(void **state)
 	env_end(&env);
 }
 
-/* The age of a store counts from its first dirty unit, and starts anew when it
- * has been clean. */
+/*
+ * The age of a store counts from its first dirty unit, and starts anew when it
+ * has been clean.
+ */
 static void test_age(void **state)
 {
 	struct env env;

@@ -41,8 +41,10 @@ static void test_only_clean(void **state)
 	env_end(&env);
 }
 
-/* Before it leaves, a unit is unmapped once (evict = false), and its data is
- * still there. */
+/*
+ * Before it leaves, a unit is unmapped once (evict = false), and its data is
+ * still there.
+ */
 static void test_inactive_first(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
@@ -208,8 +210,10 @@ static void test_want_and_max(void **state)
 	env_end(&env);
 }
 
-/* A unit that turns out pinned stays clean and cached; one that was stored to
- * stays dirty. Both can be chosen, or written, again. */
+/*
+ * A unit that turns out pinned stays clean and cached; one that was stored to
+ * stays dirty. Both can be chosen, or written, again.
+ */
 static void test_results(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
@@ -250,8 +254,10 @@ static void test_all_shards(void **state)
 	env_end(&env);
 }
 
-/* Units that became dirty while queued do not hide the clean ones, of the same
- * kind or of the other one: 0 victims must mean that nothing clean is left. */
+/*
+ * Units that became dirty while queued do not hide the clean ones, of the same
+ * kind or of the other one: 0 victims must mean that nothing clean is left.
+ */
 static void test_dirty_do_not_hide(void **state)
 {
 	struct env env;
@@ -272,8 +278,10 @@ static void test_dirty_do_not_hide(void **state)
 	env_end(&env);
 }
 
-/* Huge frames are short, and only base pages are clean: a carved frame is
- * emptied, and becomes a huge one. */
+/*
+ * Huge frames are short, and only base pages are clean: a carved frame is
+ * emptied, and becomes a huge one.
+ */
 static void test_drain_for_huge(void **state)
 {
 	struct hm_unit unit;
@@ -348,8 +356,10 @@ static void test_older_kind_first(void **state)
 	env_end(&env);
 }
 
-/* A hot set that is used all the time stays, while a scan of many times the
- * pool goes through: plain LRU by fault time would lose all of it. */
+/*
+ * A hot set that is used all the time stays, while a scan of many times the
+ * pool goes through: plain LRU by fault time would lose all of it.
+ */
 static void scan_against_hot_set(u32 cpus)
 {
 	enum {
@@ -388,8 +398,10 @@ static void test_scan_resistance(void **state)
 	scan_against_hot_set(4); /* the scan passes one shard at a time */
 }
 
-/* One scan, once, through a pool full of proven units that are idle meanwhile:
- * most of them are still there. */
+/*
+ * One scan, once, through a pool full of proven units that are idle meanwhile:
+ * most of them are still there.
+ */
 static void test_one_scan(void **state)
 {
 	enum {
@@ -450,8 +462,10 @@ static void test_hot_set_changes(void **state)
 	env_end(&env);
 }
 
-/* Read again soon after its eviction, a unit is proven at once; long after, or
- * after another one took its place, it is not. */
+/*
+ * Read again soon after its eviction, a unit is proven at once; long after, or
+ * after another one took its place, it is not.
+ */
 static void test_ghosts(void **state)
 {
 	struct hm_unit unit;
@@ -552,8 +566,10 @@ static void test_high_rescued(void **state)
 	env_end(&env);
 }
 
-/* A share of the clean units is kept inactive, so that a touch shows which of
- * them are in use before they have to leave. */
+/*
+ * A share of the clean units is kept inactive, so that a touch shows which of
+ * them are in use before they have to leave.
+ */
 static void test_inactive_share(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
@@ -598,8 +614,10 @@ static void test_want(void **state)
 
 /* --- invalidation ----------------------------------------------------------- */
 
-/* Without discard, dirty units are passed over; with it, they go, and are not
- * dirty any more. */
+/*
+ * Without discard, dirty units are passed over; with it, they go, and are not
+ * dirty any more.
+ */
 static void test_invalidate(void **state)
 {
 	struct env env;
@@ -660,8 +678,10 @@ static void test_invalidate_busy(void **state)
 	env_end(&env);
 }
 
-/* Kept after all: a unit of an invalidation stays where it was in its queue, or
- * in none if a reclaim took it out; in either case it can be reclaimed. */
+/*
+ * Kept after all: a unit of an invalidation stays where it was in its queue, or
+ * in none if a reclaim took it out; in either case it can be reclaimed.
+ */
 static void test_invalidate_kept(void **state)
 {
 	struct hm_unit unit;

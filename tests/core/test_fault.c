@@ -2,8 +2,10 @@
 /* Faults: every answer, and what each one counts and hints. */
 #include "common.h"
 
-/* A miss claims the unit once; the second caller is told to wait, and the fill
- * tells its caller that somebody does. */
+/*
+ * A miss claims the unit once; the second caller is told to wait, and the fill
+ * tells its caller that somebody does.
+ */
 static void test_fill_and_wait(void **state)
 {
 	struct hm_unit filling, other;
@@ -57,8 +59,10 @@ static void test_fill_dirty(void **state)
 	env_end(&env);
 }
 
-/* The first store to a clean unit makes it dirty and says so; the second one
- * changes nothing. A read never does. */
+/*
+ * The first store to a clean unit makes it dirty and says so; the second one
+ * changes nothing. A read never does.
+ */
 static void test_hit_write(void **state)
 {
 	struct hm_unit unit;
@@ -107,8 +111,10 @@ static void test_beyond(void **state)
 	env_end(&env);
 }
 
-/* The block in which the store ends is never one huge unit: its last pages
- * must not exist. The block before it may be. */
+/*
+ * The block in which the store ends is never one huge unit: its last pages
+ * must not exist. The block before it may be.
+ */
 static void test_base_at_the_end(void **state)
 {
 	struct hm_unit unit;
@@ -172,8 +178,10 @@ static void test_reclaim_hint(void **state)
 	env_end(&env);
 }
 
-/* A block that cannot be read as a whole: each base page gets a read and a
- * result of its own from now on. */
+/*
+ * A block that cannot be read as a whole: each base page gets a read and a
+ * result of its own from now on.
+ */
 static void test_block_read_error(void **state)
 {
 	struct hm_unit unit, waiter;
@@ -197,8 +205,10 @@ static void test_block_read_error(void **state)
 	env_end(&env);
 }
 
-/* A base page that cannot be read: told once, with the error, to one fault;
- * then it is tried again. */
+/*
+ * A base page that cannot be read: told once, with the error, to one fault;
+ * then it is tried again.
+ */
 static void test_page_read_error(void **state)
 {
 	struct hm_unit unit;
@@ -282,8 +292,10 @@ static void test_cancel(void **state)
 	env_end(&env);
 }
 
-/* What is brought in ahead is counted apart, used once, and its marker makes
- * one fault ask for more. */
+/*
+ * What is brought in ahead is counted apart, used once, and its marker makes
+ * one fault ask for more.
+ */
 static void test_ahead_and_mark(void **state)
 {
 	struct hm_unit unit;
@@ -321,8 +333,10 @@ static void test_ahead_and_mark(void **state)
 	env_end(&env);
 }
 
-/* A stream that catches up with its own read-ahead: the fill is used, and the
- * marker is seen by the one who waits, not lost and not seen twice. */
+/*
+ * A stream that catches up with its own read-ahead: the fill is used, and the
+ * marker is seen by the one who waits, not lost and not seen twice.
+ */
 static void test_ahead_caught_up(void **state)
 {
 	struct hm_unit filling, unit;
@@ -359,8 +373,10 @@ static void test_mark_survives_write(void **state)
 	env_end(&env);
 }
 
-/* Fault-around maps what is cached, as a use but not as a fault; it keeps its
- * hands off the marker and off what is on its way. */
+/*
+ * Fault-around maps what is cached, as a use but not as a fault; it keeps its
+ * hands off the marker and off what is on its way.
+ */
 static void test_fault_around(void **state)
 {
 	struct hm_unit unit, busy;

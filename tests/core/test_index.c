@@ -31,8 +31,10 @@ static void test_nodes_on_demand(void **state)
 	env_end(&env);
 }
 
-/* Two threads bring the same node: the second one keeps its memory, and what
- * the first one's node holds is not lost. */
+/*
+ * Two threads bring the same node: the second one keeps its memory, and what
+ * the first one's node holds is not lost.
+ */
 static void test_node_brought_twice(void **state)
 {
 	struct hm_unit unit;
@@ -82,8 +84,10 @@ static void test_nodes_come_back(void **state)
 	env_end(&env);
 }
 
-/* Pages of different blocks, leaves and directories have words of their own:
- * a slot computed from the wrong bits. */
+/*
+ * Pages of different blocks, leaves and directories have words of their own:
+ * a slot computed from the wrong bits.
+ */
 static void test_distinct(void **state)
 {
 	u64 pages[] = {
@@ -200,8 +204,10 @@ static void test_split(void **state)
 	env_end(&env);
 }
 
-/* Once all its pages are gone, a block joins at the next fault for a whole
- * one, and no earlier: a join that does not look at every page loses data. */
+/*
+ * Once all its pages are gone, a block joins at the next fault for a whole
+ * one, and no earlier: a join that does not look at every page loses data.
+ */
 static void test_join(void **state)
 {
 	struct hm_unit unit;

@@ -94,8 +94,10 @@ static void test_accepted_at_the_limits(void **state)
 	assert_null(hm_options_check(&opts));
 }
 
-/* More shards than frames would leave shards without any; a target that takes
- * the whole pool would keep reclaim busy for ever. */
+/*
+ * More shards than frames would leave shards without any; a target that takes
+ * the whole pool would keep reclaim busy for ever.
+ */
 static void test_clipped(void **state)
 {
 	struct hm_options opts = options_for(6, 100);

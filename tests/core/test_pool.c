@@ -12,8 +12,10 @@ static u32 home(struct env *env, u32 frame)
 	return hm_pool_container(env->cache, frame) / env->cache->frames_per_shard;
 }
 
-/* A CPU takes from its own list first, and from the others when it is empty;
- * only when all are is there no frame. */
+/*
+ * A CPU takes from its own list first, and from the others when it is empty;
+ * only when all are is there no frame.
+ */
 static void test_own_then_steal(void **state)
 {
 	struct hm_unit unit;
@@ -100,8 +102,10 @@ static void test_carve(void **state)
 	env_end(&env);
 }
 
-/* When its last base frame is back, the huge frame is whole, and who gets it
- * next is told that it was carved: once. */
+/*
+ * When its last base frame is back, the huge frame is whole, and who gets it
+ * next is told that it was carved: once.
+ */
 static void test_reform(void **state)
 {
 	struct hm_unit unit;
@@ -128,8 +132,10 @@ static void test_reform(void **state)
 	env_end(&env);
 }
 
-/* A frame that is being drained hands nothing out, and is whole when the last
- * page is back; the counts agree at every step. */
+/*
+ * A frame that is being drained hands nothing out, and is whole when the last
+ * page is back; the counts agree at every step.
+ */
 static void test_drain(void **state)
 {
 	struct hm_unit unit, other;

@@ -185,8 +185,10 @@ static void test_same_place(void **state)
 	env_end(&env);
 }
 
-/* The marker lies before the end, so that half a window is still there when
- * the next one is asked for. */
+/*
+ * The marker lies before the end, so that half a window is still there when
+ * the next one is asked for.
+ */
 static void test_marker_in_time(void **state)
 {
 	struct reader r = { .next = P(1) };
@@ -210,8 +212,10 @@ static void test_marker_in_time(void **state)
 	env_end(&env);
 }
 
-/* Asked before the marker, as by a reader whose units were evicted: enough is
- * on its way, so there is nothing to do, and the window does not grow. */
+/*
+ * Asked before the marker, as by a reader whose units were evicted: enough is
+ * on its way, so there is nothing to do, and the window does not grow.
+ */
 static void test_enough(void **state)
 {
 	struct hm_plan plan, none;
@@ -362,8 +366,10 @@ static void test_stopped(void **state)
 	env_end(&env);
 }
 
-/* A reader that skips a little stays a stream; one that jumps away does not
- * drag the window along. */
+/*
+ * A reader that skips a little stays a stream; one that jumps away does not
+ * drag the window along.
+ */
 static void test_skips(void **state)
 {
 	struct hm_plan plan;

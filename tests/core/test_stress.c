@@ -162,8 +162,10 @@ static void write_run(struct thread *t, struct stressed *s, const struct hm_run 
 		for (i = 0; i < unit.npages; i++)
 			s->pte[page + i].writable = false;
 		pthread_mutex_unlock(lock_of(s, page));
-		/* Stores from here on make it dirty again; what is written is
-		 * either version. */
+		/*
+		 * Stores from here on make it dirty again; what is written is
+		 * either version.
+		 */
 		for (i = 0; i < unit.npages && !fails; i++)
 			device_write(s, page + i,
 				     __atomic_load_n(&memory[first_page(&unit) + i],

@@ -55,8 +55,10 @@ static void test_runs(void **state)
 	env_end(&env);
 }
 
-/* A run ends at @max_pages, and goes on there; one unit is always given, even
- * one that is larger. */
+/*
+ * A run ends at @max_pages, and goes on there; one unit is always given, even
+ * one that is larger.
+ */
 static void test_max_pages(void **state)
 {
 	struct hm_run run;
@@ -83,8 +85,10 @@ static void test_max_pages(void **state)
 	env_end(&env);
 }
 
-/* Base pages and blocks side by side are different runs; base pages run on
- * from one split block into the next. */
+/*
+ * Base pages and blocks side by side are different runs; base pages run on
+ * from one split block into the next.
+ */
 static void test_kinds_apart(void **state)
 {
 	struct hm_run run;
@@ -140,8 +144,10 @@ static void test_range(void **state)
 	env_end(&env);
 }
 
-/* A store while it is being written: it stays dirty, so the store is written
- * by the next sync. The one thing that must never go wrong. */
+/*
+ * A store while it is being written: it stays dirty, so the store is written
+ * by the next sync. The one thing that must never go wrong.
+ */
 static void test_redirty(void **state)
 {
 	struct hm_unit unit;
@@ -191,8 +197,10 @@ static void test_redirty_other_ends(void **state)
 	env_end(&env);
 }
 
-/* A sync must not pass what somebody else is writing; background write-back
- * goes on behind it. */
+/*
+ * A sync must not pass what somebody else is writing; background write-back
+ * goes on behind it.
+ */
 static void test_busy(void **state)
 {
 	struct hm_run first, run;
@@ -219,8 +227,10 @@ static void test_busy(void **state)
 	env_end(&env);
 }
 
-/* A run stops before a unit that is being written: with or without waiting it
- * is not part of it. */
+/*
+ * A run stops before a unit that is being written: with or without waiting it
+ * is not part of it.
+ */
 static void test_run_meets_writing(void **state)
 {
 	struct hm_run middle, run;
@@ -315,8 +325,10 @@ static void test_error_sequence(void **state)
 	env_end(&env);
 }
 
-/* A unit that fails again and again is told once for each store to it: a
- * broken device does not fill the log, and no store is lost silently. */
+/*
+ * A unit that fails again and again is told once for each store to it: a
+ * broken device does not fill the log, and no store is lost silently.
+ */
 static void test_told_once_per_store(void **state)
 {
 	struct hm_run run;
@@ -437,8 +449,10 @@ static void test_written_is_queued(void **state)
 	env_end(&env);
 }
 
-/* Write-back starts by itself above 75 % (not at it), with the store that has
- * the most to write. */
+/*
+ * Write-back starts by itself above 75 % (not at it), with the store that has
+ * the most to write.
+ */
 static void test_pick_above_limit(void **state)
 {
 	struct hm_store *other;
@@ -471,8 +485,10 @@ static void test_pick_above_limit(void **state)
 	env_end(&env);
 }
 
-/* A store is picked when its oldest dirty unit is old enough, and not again
- * before as much time has passed. */
+/*
+ * A store is picked when its oldest dirty unit is old enough, and not again
+ * before as much time has passed.
+ */
 static void test_pick_expired(void **state)
 {
 	struct hm_store *other;
