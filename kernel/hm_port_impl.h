@@ -85,14 +85,12 @@ typedef spinlock_t hm_spinlock_t;
 
 #define hm_spin_init(lock) spin_lock_init(lock)
 
-static inline void hm_spin_lock(hm_spinlock_t *lock)
-	__acquires(lock)
+static inline void hm_spin_lock(hm_spinlock_t *lock) __acquires(lock)
 {
 	spin_lock(lock);
 }
 
-static inline void hm_spin_unlock(hm_spinlock_t *lock)
-	__releases(lock)
+static inline void hm_spin_unlock(hm_spinlock_t *lock) __releases(lock)
 {
 	spin_unlock(lock);
 }

@@ -1,0 +1,101 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+#
+# Format, lint and the fast tests, in under a minute (`make check`).
+#
+#	clang-format	every C file, by .clang-format
+#	checkpatch	every C file; fetched once, see tools/fetch-checkpatch.sh
+#	sparse		core/
+#	python, sh	that they compile
+#	meson		the tests of the suite `fast`
+#
+#	check.sh [--lint] [DIR...]	without the tests; only below DIR
+set -u
+
+cd "$(dirname "$0")/.." || exit 1
+build=${HM_BUILD:-build}
+lint=
+if [ "${1:-}" = --lint ]; then
+	lint=1
+	shift
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+status=0
+
+# What git has or would take: nothing that is built.
+list() {
+	git ls-files --cached --others --exclude-standard -- "$@" | while read -r file; do
+		[ -f "$file" ] && echo "$file"
+	done
+}
+
+failed() {
+	echo "check: $1: FAILED"
+	status=1
+}
+
+code=$(list "$@" | grep '\.[ch]$')
+
+# shellcheck disable=SC2086 # lists of words, here and below
+clang-format-14 --dry-run -Werror $code 2>"$work/format" || {
+	grep 'error:' "$work/format" | cut -d: -f1 | sort | uniq -c
+	failed "clang-format (clang-format-14 -i FILE)"
+}
+
+# Left out, and why:
+#   only the kernel has them: the core, the library and the tests are C for user
+#	space too (BIT(), ARRAY_SIZE(), __aligned(), u32 in a public header)
+#   new typedefs: the port's own atomic and lock, which are a type each
+#   barriers without a comment: port.h says what each promises
+#   volatile: tests touch mapped memory on purpose
+#   ENOSYS: it is what a kernel without a system call answers
+#   camel case: names of other libraries
+#   split strings: sentences for people, wrapped where the code is
+#   arguments used twice, assignments in a row: checked by eye
+#   lines that end with a parenthesis, the alignment: clang-format's choice
+ignore=BIT_MACRO,ARRAY_SIZE,PREFER_DEFINED_ATTRIBUTE_MACRO,PREFER_KERNEL_TYPES
+ignore=$ignore,NEW_TYPEDEFS,MEMORY_BARRIER,VOLATILE,ENOSYS,CAMELCASE,SPLIT_STRING
+ignore=$ignore,OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT,MACRO_ARG_REUSE,MULTIPLE_ASSIGNMENTS
+if script=$(tools/fetch-checkpatch.sh 2>"$work/fetch"); then
+	perl "$script" --no-tree --strict --max-line-length=100 --terse --no-summary \
+		--show-types --ignore "$ignore" --file $code >"$work/patch" 2>&1 || {
+		cat "$work/patch"
+		failed checkpatch
+	}
+else
+	echo "check: checkpatch: left out: $(tail -n 1 "$work/fetch")"
+fi
+
+if command -v sparse >/dev/null; then
+	for file in core/*.c; do
+		sparse -std=gnu17 -Wno-decl -D_GNU_SOURCE -Icore -Iuser "$file"
+	done >"$work/sparse" 2>&1
+	if [ -s "$work/sparse" ]; then
+		cat "$work/sparse"
+		failed sparse
+	fi
+fi
+
+for file in $(list "$@" | grep '\.py$'); do
+	PYTHONPYCACHEPREFIX=$work python3 -m py_compile "$file" || failed "$file"
+done
+for file in $(list "$@"); do
+	case "$(head -c 9 "$file" | tr -d '\0')" in
+	'#!/bin/sh'*) sh -n "$file" || failed "$file" ;;
+	esac
+done
+
+if [ -z "$lint" ]; then
+	if { [ -f "$build/build.ninja" ] || meson setup "$build"; } >"$work/build" 2>&1 &&
+		ninja -C "$build" >>"$work/build" 2>&1; then
+		meson test -C "$build" --no-rebuild --suite fast --quiet || failed "fast tests"
+	else
+		tail -n 40 "$work/build"
+		failed build
+	fi
+fi
+
+[ $status -eq 0 ] && echo "check: all is well"
+exit $status

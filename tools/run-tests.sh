@@ -1,0 +1,139 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+#
+# Build and pass every test (`make test` calls it after tools/install-deps.sh):
+#
+#	build/		as it is installed	every test
+#	build-asan/	address, undefined	every test once: the variants of the
+#						user tests (other I/O, more handlers)
+#						take other ways through the same code
+#						and run in build/
+#	build-tsan/	thread			tests with more than one thread; the
+#						unit tests of the core have one
+#
+# The last line is `N passed, N failed, N skipped`; a cmocka program counts as
+# its single tests, any other program as one. Before it: why tests were skipped,
+# and what failed, with its log. Exit status 1 if anything failed.
+#
+#	HM_TEST_DIR=DIR		where tests put their files; default /var/tmp, or
+#				another real file system if that is in memory
+#	HM_BUILD=DIR		build there (and in DIR-asan, DIR-tsan); default build
+#	HM_TREES="..."		which of: plain asan tsan; default all
+set -eu
+
+cd "$(dirname "$0")/.."
+build=${HM_BUILD:-build}
+trees=${HM_TREES:-plain asan tsan}
+
+in_memory() {
+	case "$(stat -f -c %T "$1" 2>/dev/null || echo none)" in
+	tmpfs | ramfs | none) return 0 ;;
+	esac
+	return 1
+}
+
+# Tests need a file system that does direct I/O.
+files=
+for dir in "${HM_TEST_DIR:-}" /var/tmp "$PWD/build-files"; do
+	[ -n "$dir" ] || continue
+	mkdir -p "$dir" 2>/dev/null || continue
+	if [ -w "$dir" ] && ! in_memory "$dir"; then
+		files=$dir
+		break
+	fi
+done
+[ -n "$files" ] || files=${HM_TEST_DIR:-/var/tmp}
+scratch=$(mktemp -d "$files/hugemap-tests-XXXXXX")
+results=$scratch/results
+mkdir "$results" "$scratch/files" "$scratch/tmp"
+export HM_TEST_DIR="$scratch/files" TMPDIR="$scratch/tmp"
+
+# Whatever a failed test left: mounts (the last one first) and loop devices of
+# this run's own files. Nothing else on the machine is touched.
+sweep() {
+	awk -v top="$scratch/" 'index($5, top) == 1 { print $5 }' /proc/self/mountinfo |
+		sort -r | while read -r at; do
+		umount -l "$at" 2>/dev/null || true
+	done
+	if command -v losetup >/dev/null; then
+		losetup -n -l -O NAME,BACK-FILE 2>/dev/null | while read -r name back; do
+			case "$back" in
+			"$scratch"/*) losetup -d "$name" 2>/dev/null || true ;;
+			esac
+		done
+	fi
+	rm -rf --one-file-system "$scratch"
+}
+trap sweep EXIT
+trap 'exit 1' HUP INT TERM
+
+export ASAN_OPTIONS="${ASAN_OPTIONS:-halt_on_error=1:detect_leaks=1}"
+export UBSAN_OPTIONS="${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}"
+export TSAN_OPTIONS="${TSAN_OPTIONS:-second_deadlock_stack=1}"
+
+directory() {
+	case "$1" in
+	plain) echo "$build" ;;
+	*) echo "$build-$1" ;;
+	esac
+}
+
+sanitizers() {
+	case "$1" in
+	plain) echo none ;;
+	asan) echo address,undefined ;;
+	tsan) echo thread ;;
+	esac
+}
+
+# A tree that is there is brought up to date; one that meson will not have is
+# made anew.
+configure() {
+	if [ -f "$1/build.ninja" ] && meson configure "$1" "-Db_sanitize=$2" -Db_lundef=false; then
+		return 0
+	fi
+	meson setup --wipe "$1" "-Db_sanitize=$2" -Db_lundef=false ||
+		meson setup "$1" "-Db_sanitize=$2" -Db_lundef=false
+}
+
+# Tests of a tree, by name.
+chosen() {
+	meson test -C "$1" --no-rebuild --list 2>/dev/null | sed -n 's/^hugemap:\([^ ]*\) \/ /\1 /p' |
+		while read -r suites name; do
+			case "$2:$suites:$name" in
+			asan:user:*-threads | asan:user:*-handlers) ;;
+			tsan:user:*-threads) ;;
+			tsan:core*fast*) ;;
+			*) echo "$name" ;;
+			esac
+		done
+}
+
+status=0
+for tree in $trees; do
+	dir=$(directory "$tree")
+	log=$results/$tree.log
+	echo "building $dir ($(sanitizers "$tree"))"
+	start=$(date +%s)
+	if ! { configure "$dir" "$(sanitizers "$tree")" && ninja -C "$dir"; } >"$log" 2>&1; then
+		grep -A20 -E 'FAILED|ERROR|error:' "$log" | head -n 60 || tail -n 40 "$log"
+		echo "$dir does not build"
+		: >"$results/$tree.broken"
+		status=1
+		continue
+	fi
+	built=$(date +%s)
+	names=$(chosen "$dir" "$tree")
+	[ -n "$names" ] || continue
+	echo "testing $dir"
+	slow=1
+	[ "$tree" = plain ] || slow=4
+	# shellcheck disable=SC2086 # $names is a list of words
+	meson test -C "$dir" --no-rebuild --timeout-multiplier $slow --quiet $names \
+		>"$log" 2>&1 || status=1
+	cp "$dir/meson-logs/testlog.json" "$results/$tree.json" 2>/dev/null || : >"$results/$tree.broken"
+	echo "  built in $((built - start)) s, tested in $(($(date +%s) - built)) s"
+done
+
+python3 tools/tally-tests.py "$results" "$build" || status=1
+exit $status
