@@ -34,12 +34,14 @@ void hm_queue_push(struct hm_cache *cache, struct hm_shard *shard, u32 frame, en
 	desc->stamp = (u32)hm_atomic_read(&cache->clock);
 	desc->next = at_tail ? HM_NO_FRAME_ID : list->head;
 	desc->prev = at_tail ? list->tail : HM_NO_FRAME_ID;
-	if (!hm_list_count(list))
-		list->head = list->tail = frame;
-	else if (at_tail)
+	if (!hm_list_count(list)) {
+		list->head = frame;
+		list->tail = frame;
+	} else if (at_tail) {
 		hm_desc_of(cache, list->tail)->next = frame;
-	else
+	} else {
 		hm_desc_of(cache, list->head)->prev = frame;
+	}
 	*end = frame;
 	hm_atomic_set(&list->count, hm_list_count(list) + 1);
 }

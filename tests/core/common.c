@@ -234,7 +234,7 @@ static void audit_word(struct hm_store *store, struct hm_pos *pos, u64 word, str
 	if (state != HM_FILLING && !hm_state_resident(state))
 		return;
 	assert_true(frame < cache->nframes * (HM_BLOCK_PAGES + 1u));
-	assert_int_equal(hm_frame_is_base(cache, frame), pos->base != NULL);
+	assert_int_equal(hm_frame_is_base(cache, frame), !!pos->base);
 	assert_int_equal(sums->used[frame], 0); /* one unit, one frame */
 	sums->used[frame] = 1;
 	desc = hm_desc_of(cache, frame);

@@ -26,7 +26,7 @@
 #define BLOCK ((u64)HM_BLOCK_PAGES)
 
 /* The first page of a block, and the bytes of some blocks. */
-#define P(block) ((u64)(block)*BLOCK)
+#define P(block) (BLOCK * (block))
 #define BYTES(blocks) ((u64)(blocks) << HM_BLOCK_SHIFT)
 
 #define MAX_VICTIMS 64u
