@@ -59,9 +59,12 @@ ignore=BIT_MACRO,ARRAY_SIZE,PREFER_DEFINED_ATTRIBUTE_MACRO,PREFER_KERNEL_TYPES
 ignore=$ignore,NEW_TYPEDEFS,MEMORY_BARRIER,VOLATILE,ENOSYS,CAMELCASE,SPLIT_STRING
 ignore=$ignore,OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT,MACRO_ARG_REUSE,MULTIPLE_ASSIGNMENTS
 if script=$(tools/fetch-checkpatch.sh 2>"$work/fetch"); then
-	perl "$script" --no-tree --strict --max-line-length=100 --terse --no-summary \
-		--show-types --ignore "$ignore" --file $code >"$work/patch" 2>&1 || {
-		cat "$work/patch"
+	# From elsewhere: it leaves a cache in the directory that it runs in.
+	top=$PWD
+	paths=$(echo "$code" | sed "s|^|$top/|")
+	(cd "$work" && perl "$script" --no-tree --strict --max-line-length=100 --terse \
+		--no-summary --show-types --ignore "$ignore" --file $paths) >"$work/patch" 2>&1 || {
+		grep -E "^/.*:[0-9]+: " "$work/patch" | sed "s|^$top/||"
 		failed checkpatch
 	}
 else
