@@ -5,6 +5,7 @@
  * most, is handled under the block lock, where the unit cannot come or go.
  */
 #include "engine.h"
+#include "races.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -32,12 +33,19 @@ static int find_piece(struct store *store, u64 offset, size_t count, struct piec
 	return state == HM_FILLING || state == HM_EVICTING ? -EAGAIN : 0;
 }
 
+static void copy(char *to, const char *from, size_t count)
+{
+	program_memory_begin();
+	memcpy(to, from, count);
+	program_memory_end();
+}
+
 static ssize_t read_piece(struct store *store, int fd, char *buffer, const struct piece *piece)
 {
 	ssize_t n;
 
 	if (piece->cached) {
-		memcpy(buffer, page_data(store->pool, &piece->unit) + piece->in_unit, piece->count);
+		copy(buffer, page_data(store->pool, &piece->unit) + piece->in_unit, piece->count);
 		return (ssize_t)piece->count;
 	}
 	n = pread(fd, buffer, piece->count, (off_t)piece->offset);
@@ -78,7 +86,7 @@ static ssize_t write_piece(struct store *store, int fd, const char *buffer, stru
 		err = make_storable(store, &piece->unit);
 		if (err)
 			return err;
-		memcpy(page_data(store->pool, &piece->unit) + piece->in_unit, buffer, piece->count);
+		copy(page_data(store->pool, &piece->unit) + piece->in_unit, buffer, piece->count);
 		return (ssize_t)piece->count;
 	}
 	n = pwrite(fd, buffer, piece->count, (off_t)piece->offset);

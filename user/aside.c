@@ -4,6 +4,7 @@
  * while the program uses it. For what the engine cannot keep coherent.
  */
 #include "engine.h"
+#include "races.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -14,13 +15,16 @@ void aside_replace(struct mapping *map, const char *why)
 	struct store *store = map->store;
 	size_t bytes = (size_t)(map->asked_end - map->asked);
 	off_t offset = (off_t)(map_pgoff(map, (uintptr_t)map->asked) << HM_PAGE_SHIFT);
+	void *at;
 
 	if (map->start < map->asked)
 		munmap(map->start, (size_t)(map->asked - map->start));
 	if (map->end > map->asked_end)
 		munmap(map->asked_end, (size_t)(map->end - map->asked_end));
-	if (mmap(map->asked, bytes, map->prot, MAP_SHARED | MAP_FIXED, store->fd_buffered,
-		 offset) == MAP_FAILED)
+	program_memory_begin();
+	at = mmap(map->asked, bytes, map->prot, MAP_SHARED | MAP_FIXED, store->fd_buffered, offset);
+	program_memory_end();
+	if (at == MAP_FAILED)
 		return; /* a touch raises SIGSEGV: better than wrong bytes */
 	if (map->page == HUGEMAP_PAGE_2M)
 		madvise(map->asked, bytes, MADV_HUGEPAGE);

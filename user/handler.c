@@ -27,11 +27,12 @@ u64 clock_ns(void)
 
 static void complete_all(struct handler *h)
 {
+	io_inject_fn *inject = atomic_load_explicit(&io_inject, memory_order_acquire);
 	struct io_op *op;
 
 	while ((op = h->io.backend->reap(&h->io))) {
-		if (io_inject)
-			op->result = io_inject(op, op->result);
+		if (inject)
+			op->result = inject(op, op->result);
 		if (op->type == IO_READ)
 			fill_complete(h, op);
 		else
@@ -93,6 +94,7 @@ static void run(struct handler *h)
 {
 	struct pool *pool = h->pool;
 	u32 events = IO_EVENT_FAULT;
+	int timeout;
 
 	while (!atomic_load(&pool->stopping) || h->io.nfree < h->io.depth) {
 		h->now_ms = clock_ns() / 1000000;
@@ -110,8 +112,9 @@ static void run(struct handler *h)
 			stats_publish(pool);
 			h->published_ms = h->now_ms;
 		}
+		timeout = how_long(h);
 		pthread_rwlock_unlock(&pool->maps_lock);
-		events = h->io.backend->wait(&h->io, how_long(h));
+		events = h->io.backend->wait(&h->io, timeout);
 	}
 }
 

@@ -7,7 +7,7 @@
 
 #include "hugemap.h"
 
-ssize_t (*io_inject)(const struct io_op *op, ssize_t result);
+io_inject_fn *_Atomic io_inject;
 
 static int try_backend(struct io *io, const struct io_backend *backend, u32 depth)
 {

@@ -125,6 +125,7 @@ void io_choose(struct io_op *op, size_t from, size_t to);
  * For tests: if set, it sees each result before the engine does and may change
  * it. Never set by the library.
  */
-extern ssize_t (*io_inject)(const struct io_op *op, ssize_t result);
+typedef ssize_t io_inject_fn(const struct io_op *op, ssize_t result);
+extern io_inject_fn *_Atomic io_inject;
 
 #endif /* HM_IO_H */

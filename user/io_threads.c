@@ -4,6 +4,7 @@
  * (containers, hardened kernels).
  */
 #include "io.h"
+#include "races.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -27,6 +28,16 @@ struct threads {
 	bool stop;
 };
 
+static ssize_t write_out(const struct io_op *op)
+{
+	ssize_t n;
+
+	program_memory_begin();
+	n = pwritev(op->fd, op->iov, (int)op->niov, (off_t)op->offset);
+	program_memory_end();
+	return n;
+}
+
 static ssize_t run_op(const struct io_op *op)
 {
 	ssize_t n;
@@ -35,7 +46,7 @@ static ssize_t run_op(const struct io_op *op)
 		if (op->type == IO_READ)
 			n = preadv(op->fd, op->iov, (int)op->niov, (off_t)op->offset);
 		else
-			n = pwritev(op->fd, op->iov, (int)op->niov, (off_t)op->offset);
+			n = write_out(op);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }

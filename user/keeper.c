@@ -184,7 +184,8 @@ static void write_store(struct keeper *keeper, struct store *store)
 	}
 }
 
-static int keeper_main(void *arg)
+/* Not used where HM_NO_KEEPER leaves the keeper out. */
+__attribute__((unused)) static int keeper_main(void *arg)
 {
 	struct keeper *keeper = arg;
 	struct pool *pool = keeper->pool;

@@ -13,6 +13,7 @@
  * is dirty.
  */
 #include "engine.h"
+#include "races.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -124,6 +125,16 @@ static int move_over(struct pool *pool, char *dst, char *src, size_t bytes, bool
 	return err;
 }
 
+static XXH128_hash_t hash_of(const char *data, size_t bytes)
+{
+	XXH128_hash_t hash;
+
+	program_memory_begin();
+	hash = XXH3_128bits(data, bytes);
+	program_memory_end();
+	return hash;
+}
+
 /*
  * The hash of a huge unit that is filled is taken then, off the way of any
  * fault, and stays valid while nobody can store to the unit.
@@ -134,7 +145,7 @@ void page_hash(struct pool *pool, const struct hm_unit *unit)
 
 	if (unit->npages == 1)
 		return;
-	hash->value = XXH3_128bits(slot_of(pool, unit->frame), HM_BLOCK_SIZE);
+	hash->value = hash_of(slot_of(pool, unit->frame), HM_BLOCK_SIZE);
 	hash->valid = true;
 }
 
@@ -147,7 +158,7 @@ void page_hash_zero(struct pool *pool, const struct hm_unit *unit)
 	if (unit->npages == 1)
 		return;
 	if (!known) {
-		zero = XXH3_128bits(slot_of(pool, unit->frame), HM_BLOCK_SIZE);
+		zero = hash_of(slot_of(pool, unit->frame), HM_BLOCK_SIZE);
 		known = true;
 	}
 	pool->hashes[unit->frame].value = zero;
@@ -169,7 +180,7 @@ void page_changed(struct pool *pool, const struct hm_unit *unit)
 static XXH128_hash_t hash_before(struct pool *pool, const struct hm_unit *first, u32 count)
 {
 	if (first->npages == 1)
-		return XXH3_128bits(slot_of(pool, first->frame), unit_bytes(first) * count);
+		return hash_of(slot_of(pool, first->frame), unit_bytes(first) * count);
 	if (!pool->hashes[first->frame].valid)
 		page_hash(pool, first);
 	return pool->hashes[first->frame].value;
@@ -265,7 +276,7 @@ int page_install(struct mapping *map, const struct hm_unit *first, u32 count, bo
 	if (!verify)
 		return err;
 	/* A hash of more than was moved cannot be compared: be safe. */
-	if (moved < bytes || !XXH128_isEqual(before, XXH3_128bits(dst, bytes)))
+	if (moved < bytes || !XXH128_isEqual(before, hash_of(dst, bytes)))
 		slipped(map, first, done);
 	set_verifying(pool, first, count, false);
 	return err;

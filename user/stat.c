@@ -38,18 +38,19 @@ void stats_destroy(struct pool *pool)
 	close(pool->stats_fd);
 }
 
-/* Copy what lives elsewhere to where others can see it. */
+/* Copy what lives elsewhere to where others can see it. maps_lock is held. */
 void stats_publish(struct pool *pool)
 {
 	struct stats *stats = pool->stats;
 	u64 free_bytes = hm_cache_free_pages(pool->cache) << HM_PAGE_SHIFT;
+	struct store *store;
 	u64 depth = 0;
 	u32 i;
 
 	for (i = 0; i < HM_COUNTERS; i++)
 		hm_atomic_set(&stats->core[i], hm_cache_count(pool->cache, (enum hm_counter)i));
-	for (i = 0; i < pool->nhandlers; i++)
-		depth += pool->handlers[i].io.depth - pool->handlers[i].io.nfree;
+	for (store = pool->stores; store; store = store->next)
+		depth += atomic_load(&store->ops);
 	hm_atomic_set(&stats->count[STATS_POOL_BYTES], pool->slots_bytes);
 	hm_atomic_set(&stats->count[STATS_FREE_BYTES], free_bytes);
 	hm_atomic_set(&stats->count[STATS_RESIDENT_BYTES], pool->slots_bytes - free_bytes);

@@ -200,7 +200,6 @@ static void close_store(struct store *store)
 	void *node;
 
 	if (store->core) {
-		hm_store_destroy(store->core);
 		while ((node = hm_store_take_node(store->core)))
 			free(node);
 		free(store->core);
@@ -389,6 +388,7 @@ void store_put(struct store *store)
 		;
 	*at = store->next;
 	handlers_forget(pool, store);
+	hm_store_destroy(store->core); /* no handler looks at it any more */
 	claim_drop(store); /* before this process can claim the file anew */
 	pthread_rwlock_unlock(&pool->maps_lock);
 	close_store(store);

@@ -6,6 +6,7 @@
  * I/O cannot write goes through the page cache.
  */
 #include "engine.h"
+#include "races.h"
 
 #include <errno.h>
 
@@ -79,7 +80,12 @@ static void give_up_lost(struct handler *h, struct io_op *op)
 
 static bool is_zero(const char *buffer, size_t bytes)
 {
-	return !buffer[0] && !memcmp(buffer, buffer + 1, bytes - 1);
+	bool zero;
+
+	program_memory_begin();
+	zero = !buffer[0] && !memcmp(buffer, buffer + 1, bytes - 1);
+	program_memory_end();
+	return zero;
 }
 
 /* Nothing was stored to this unit, and the store holds no data there either. */

@@ -91,27 +91,10 @@ static bool is_free(const struct file *file)
 	return !hugemap_error(addr);
 }
 
-/* Stores 1, 2, 3 … at places that jump through the file, until it is killed. */
+/* Store number i goes there: they jump through the file. */
 static size_t place_of(uint64_t i, size_t words)
 {
 	return (size_t)(i * 0x9e3779b1u) % words;
-}
-
-static int store_for_ever(struct shared *shared, const struct file *file)
-{
-	_Atomic uint64_t *words = (void *)map_in_child(file, shared->page,
-						       PROT_READ | PROT_WRITE, MB(16));
-	size_t n = file_length(file) / 8;
-	uint64_t i;
-
-	if (!words || hugemap_error(words))
-		return 1;
-	atomic_store(&shared->ready, 1);
-	for (i = 1; i < 10000000; i++) {
-		words[place_of(i, n)] = i;
-		atomic_store(&shared->stored, i);
-	}
-	return 2;
 }
 
 /* Every word that was stored is in the file; the one in between may be. */
@@ -133,6 +116,26 @@ static void check_words(const struct file *file, uint64_t stored)
 				 (unsigned long long)stored);
 	free(expected);
 	free(now);
+}
+
+#ifndef HM_NO_KEEPER
+
+/* Stores 1, 2, 3 … at places that jump through the file, until it is killed. */
+static int store_for_ever(struct shared *shared, const struct file *file)
+{
+	_Atomic uint64_t *words = (void *)map_in_child(file, shared->page,
+						       PROT_READ | PROT_WRITE, MB(16));
+	size_t n = file_length(file) / 8;
+	uint64_t i;
+
+	if (!words || hugemap_error(words))
+		return 1;
+	atomic_store(&shared->ready, 1);
+	for (i = 1; i < 10000000; i++) {
+		words[place_of(i, n)] = i;
+		atomic_store(&shared->stored, i);
+	}
+	return 2;
 }
 
 /* Blocks that hold zeros, not holes: overwriting them is quick. */
@@ -234,6 +237,8 @@ static void test_the_end_of_a_program(void **state)
 	}
 	munmap(shared, 4096);
 }
+
+#endif /* HM_NO_KEEPER */
 
 static int hold_mapping(struct shared *shared, const struct file *file)
 {

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Memory that the program may store to at any moment is read by the engine all
+ * the same: to hash it, to write it to the file, to copy it for pread(). That
+ * such a read may see a store half done is understood, and ThreadSanitizer is
+ * told so, for these reads only.
+ */
+#ifndef HM_RACES_H
+#define HM_RACES_H
+
+#ifdef __SANITIZE_THREAD__
+
+void AnnotateIgnoreReadsBegin(const char *file, int line);
+void AnnotateIgnoreReadsEnd(const char *file, int line);
+void AnnotateIgnoreWritesBegin(const char *file, int line);
+void AnnotateIgnoreWritesEnd(const char *file, int line);
+
+static inline void program_memory_begin(void)
+{
+	AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+	AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+}
+
+static inline void program_memory_end(void)
+{
+	AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+	AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+}
+
+#else
+
+static inline void program_memory_begin(void)
+{
+}
+
+static inline void program_memory_end(void)
+{
+}
+
+#endif
+
+#endif /* HM_RACES_H */
