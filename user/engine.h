@@ -219,6 +219,7 @@ struct handler {
 	u32 wb_ops; /* background write-back under way */
 	bool reclaim[HM_KINDS]; /* free frames are few */
 	bool again; /* there is more to do: do not wait */
+	u32 short_waits; /* how many of the last waits were short */
 	size_t zeroed; /* bytes, in this round */
 	bool faults_left; /* the last read did not get them all */
 	u64 now_ms, published_ms;

@@ -17,6 +17,9 @@
 #define TICK_MS 100
 #define PUBLISH_MS 50u
 
+#define SPIN_NS 100000u
+#define SHORT_WAITS 16u
+
 u64 clock_ns(void)
 {
 	struct timespec now;
@@ -60,8 +63,12 @@ static void take_requests(struct handler *h)
 /* One round of work. maps_lock is held for reading. */
 static void work(struct handler *h, u32 events)
 {
-	if (events & IO_EVENT_FAULT || h->faults_left)
+	if (events & IO_EVENT_FAULT || h->faults_left) {
 		fault_read_all(h);
+		/* The device works on these while we see to the rest. */
+		fill_flush(h);
+		h->io.backend->submit(&h->io);
+	}
 	complete_all(h);
 	take_requests(h);
 	sync_run(h);
@@ -90,6 +97,27 @@ static int how_long(struct handler *h)
 	return -1;
 }
 
+/*
+ * Random access waits for one page at a time, and the next fault comes a few
+ * microseconds after the last one was served. To sleep and be woken costs more
+ * than that, so while waits are that short, the handler looks instead.
+ */
+static u32 wait_for_work(struct handler *h, int timeout)
+{
+	u64 start = clock_ns();
+	u32 events;
+
+	h->io.spin_ns = h->short_waits >= SHORT_WAITS / 2 ? SPIN_NS : 0;
+	events = h->io.backend->wait(&h->io, timeout);
+	if (!timeout)
+		return events;
+	if (clock_ns() - start > SPIN_NS)
+		h->short_waits /= 2;
+	else if (h->short_waits < SHORT_WAITS)
+		h->short_waits++;
+	return events;
+}
+
 static void run(struct handler *h)
 {
 	struct pool *pool = h->pool;
@@ -114,7 +142,7 @@ static void run(struct handler *h)
 		}
 		timeout = how_long(h);
 		pthread_rwlock_unlock(&pool->maps_lock);
-		events = h->io.backend->wait(&h->io, timeout);
+		events = wait_for_work(h, timeout);
 	}
 }
 

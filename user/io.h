@@ -93,6 +93,7 @@ struct io {
 	void *private;
 	int uffd, event_fd, inotify_fd; /* inotify_fd: -1 = none */
 	u32 depth;
+	u64 spin_ns; /* @wait looks for this long before it sleeps */
 	struct io_op *ops; /* depth of them */
 	struct io_op *free;
 	u32 nfree;

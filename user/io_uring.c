@@ -3,10 +3,11 @@
  * I/O by io_uring. The handler waits in one place for completions, faults,
  * requests and file changes: the last three are multishot polls on the ring.
  */
-#include "io.h"
+#include "engine.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <liburing.h>
@@ -141,6 +142,24 @@ static void collect(struct io *io)
 	io_uring_cq_advance(&ring->uring, seen);
 }
 
+/* Look for events without going to sleep, for a moment. True: there are some. */
+static bool spin(struct io *io)
+{
+	struct ring *ring = io->private;
+	u64 until;
+
+	if (!io->spin_ns)
+		return false;
+	until = clock_ns() + io->spin_ns;
+	do {
+		io_uring_submit_and_get_events(&ring->uring);
+		if (io_uring_cq_ready(&ring->uring))
+			return true;
+		sched_yield(); /* whoever has work to do goes first */
+	} while (clock_ns() < until);
+	return false;
+}
+
 static u32 uring_wait(struct io *io, int timeout_ms)
 {
 	struct ring *ring = io->private;
@@ -152,7 +171,7 @@ static u32 uring_wait(struct io *io, int timeout_ms)
 	u32 events;
 
 	arm_polls(io);
-	if (ring->completed || timeout_ms == 0)
+	if (ring->completed || timeout_ms == 0 || spin(io))
 		io_uring_submit_and_get_events(&ring->uring);
 	else
 		io_uring_submit_and_wait_timeout(&ring->uring, &cqe, 1, timeout_ms < 0 ? NULL : &ts,
