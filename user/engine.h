@@ -186,6 +186,7 @@ struct sync_request {
 	u32 ops; /* under way */
 	int err;
 	bool walked, done;
+	u32 windows[MAX_HANDLERS]; /* of the handlers, when it was made; page.c */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	struct sync_request *next;
@@ -204,6 +205,8 @@ struct handler {
 	struct sync_request *new_syncs;
 	struct job new_jobs[MAX_PLANS];
 	u32 nnew_jobs;
+
+	atomic_uint window; /* odd while a unit is installed and verified */
 
 	/* this thread's own */
 	struct sync_request *syncs;
@@ -253,6 +256,7 @@ u64 clock_ns(void);
 
 /* --- page.c: page tables; the block lock is held unless it says otherwise --- */
 pthread_mutex_t *block_lock(struct store *store, u64 pgoff);
+void page_windows_of(atomic_uint *window); /* this thread's, from now on */
 int page_install(struct mapping *map, const struct hm_unit *first, u32 count, bool protect);
 int page_remove(struct pool *pool, const struct hm_unit *first, u32 count, u32 *removed);
 bool page_is_mapped(struct pool *pool, enum hm_state state, const struct hm_unit *unit,

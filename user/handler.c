@@ -162,6 +162,7 @@ static void *handler_main(void *arg)
 	pthread_mutex_unlock(&h->lock);
 	if (err)
 		return NULL;
+	page_windows_of(&h->window);
 	if (h->index == 0)
 		keeper_watch_me(pool);
 	run(h);

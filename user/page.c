@@ -216,12 +216,25 @@ bool page_take_stored(struct pool *pool, const struct hm_unit *unit)
 	return stored;
 }
 
-static void set_verifying(struct pool *pool, const struct hm_unit *first, u32 count, bool value)
+/*
+ * Between the move and the verdict the unit may hold a store although it is
+ * clean, so a sync waits for the windows that are open when it begins.
+ */
+static _Thread_local atomic_uint *my_window;
+
+void page_windows_of(atomic_uint *window)
+{
+	my_window = window;
+}
+
+static void window_step(struct pool *pool, const struct hm_unit *first, u32 count, bool open)
 {
 	u32 i;
 
 	for (i = 0; i < count; i++)
-		place_of(pool, first->frame + i)->verifying = value;
+		place_of(pool, first->frame + i)->verifying = open;
+	if (my_window)
+		atomic_fetch_add(my_window, 1);
 }
 
 /**
@@ -253,7 +266,8 @@ int page_install(struct mapping *map, const struct hm_unit *first, u32 count, bo
 		before = hash_before(pool, first, count);
 	else
 		hash_forget(pool, first);
-	set_verifying(pool, first, count, verify);
+	if (verify)
+		window_step(pool, first, count, true);
 	err = move_over(pool, dst, src, bytes, !protect, &moved);
 	done = (u32)(moved / unit_bytes(first));
 	hm_assert(moved % unit_bytes(first) == 0);
@@ -265,20 +279,20 @@ int page_install(struct mapping *map, const struct hm_unit *first, u32 count, bo
 		place->pgoff = first->pgoff + (u64)i * first->npages;
 	}
 	count_mapped(pool, first->npages, done);
-	if (!protect || !done) {
-		set_verifying(pool, first, count, false);
+	if (!protect)
 		return err;
-	}
+	if (!done)
+		goto out;
 
 	stats_add(pool->stats, STATS_PROTECTS, 1);
 	uffd_protect(pool->uffd, dst, moved);
 	uffd_wake(pool->uffd, dst, bytes);
-	if (!verify)
-		return err;
 	/* A hash of more than was moved cannot be compared: be safe. */
-	if (moved < bytes || !XXH128_isEqual(before, hash_of(dst, bytes)))
+	if (verify && (moved < bytes || !XXH128_isEqual(before, hash_of(dst, bytes))))
 		slipped(map, first, done);
-	set_verifying(pool, first, count, false);
+out:
+	if (verify)
+		window_step(pool, first, count, false);
 	return err;
 }
 

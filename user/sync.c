@@ -25,9 +25,32 @@ static void tell(struct sync_request *sync)
 	pthread_mutex_unlock(&sync->lock);
 }
 
+/*
+ * Units that were being installed when the sync was asked for may hold a store
+ * that is not known yet: another handler is about to find it.
+ */
+static bool windows_are_closed(struct handler *h, struct sync_request *sync)
+{
+	struct pool *pool = h->pool;
+	u32 i;
+
+	for (i = 0; i < pool->nhandlers; i++) {
+		if (!(sync->windows[i] & 1))
+			continue;
+		if (atomic_load(&pool->handlers[i].window) == sync->windows[i])
+			return false;
+		sync->windows[i] = 0;
+	}
+	return true;
+}
+
 /* Returns true when the request is over (and no longer ours). */
 static bool advance(struct handler *h, struct sync_request *sync)
 {
+	if (!windows_are_closed(h, sync)) {
+		h->again = true; /* it takes microseconds */
+		return false;
+	}
 	while (!sync->walked && h->io.nfree > 0) {
 		switch (write_next(h, sync->store, &sync->pos, sync->end, true, sync, false)) {
 		case HM_WB_RUN:
@@ -78,7 +101,10 @@ int sync_range(struct store *store, u64 pos, u64 end)
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.cond = PTHREAD_COND_INITIALIZER,
 	};
+	u32 i;
 
+	for (i = 0; i < store->pool->nhandlers; i++)
+		sync.windows[i] = atomic_load(&store->pool->handlers[i].window);
 	pthread_mutex_lock(&h->lock);
 	sync.next = h->new_syncs;
 	h->new_syncs = &sync;

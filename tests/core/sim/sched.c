@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "sched.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+#define STACK_BYTES (128u << 10)
+#define PATIENCE 4000000u /* steps without progress */
+#define LONG_SLEEP 200000u /* steps that a coroutine waits to be woken */
+#define NOTES 120u
+#define NOTE_BYTES 120u
+
+struct coroutine {
+	const char *name;
+	void (*work)(void *arg);
+	void *arg;
+	void *stack_pointer;
+	char *stack;
+	const void *key; /* waits for this */
+	u64 detail;
+	bool asleep, ended;
+	u64 since; /* it sleeps */
+	void *fake_stack;
+};
+
+static struct coroutine coroutines[SIM_COROUTINES], *current;
+static u32 ncoroutines, nrunnable, every, cpus, countdown;
+static struct coroutine *runnable[SIM_COROUTINES];
+static void *main_stack_pointer;
+#if defined(__SANITIZE_ADDRESS__)
+static void *main_fake_stack;
+#endif
+static u64 state, steps, last_progress, stop_at;
+static bool stopping;
+
+u64 sim_seed;
+bool sim_verbose;
+
+static char notes[NOTES][NOTE_BYTES];
+static u32 nnotes;
+
+u64 sim_random(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state * 0x2545f4914f6cdd1dull >> 11;
+}
+
+void sched_seed(u64 seed)
+{
+	sim_seed = seed;
+	state = seed * 0x9e3779b97f4a7c15ull + 0x1234567;
+	nnotes = 0;
+}
+
+void sim_note(const char *format, ...)
+{
+	char *line = notes[nnotes++ % NOTES];
+	int n = snprintf(line, NOTE_BYTES, "%10llu %-10s ", (unsigned long long)steps,
+			 current ? current->name : "main");
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line + n, NOTE_BYTES - (size_t)n, format, args);
+	va_end(args);
+}
+
+_Noreturn void sim_fail(const char *file, int line, const char *format, ...)
+{
+	u32 first = nnotes > NOTES ? nnotes - NOTES : 0, i;
+	va_list args;
+
+	fprintf(stderr, "--- the last events (step, who, what) ---\n");
+	for (i = first; i < nnotes; i++)
+		fprintf(stderr, "%s\n", notes[i % NOTES]);
+	fprintf(stderr, "seed %llu, step %llu, %s: ", (unsigned long long)sim_seed,
+		(unsigned long long)steps, current ? current->name : "main");
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, " (%s:%d)\nreplay it: make sim SEED=%llu\n", file, line,
+		(unsigned long long)sim_seed);
+	fflush(NULL);
+	_Exit(1);
+}
+
+/* --- switching ------------------------------------------------------------------ */
+
+static void body(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+	__sanitizer_finish_switch_fiber(NULL, NULL, NULL);
+#endif
+	current->work(current->arg);
+	current->ended = true;
+	sim_progress();
+	for (;;)
+		sim_yield();
+}
+
+#if defined(__x86_64__)
+
+/* Save what a function must preserve on the old stack, take the new one. */
+void sim_switch(void **from, void *to);
+__asm__(".text\n.globl sim_switch\n.type sim_switch, @function\nsim_switch:\n"
+	"	push %rbp\n	push %rbx\n	push %r12\n	push %r13\n"
+	"	push %r14\n	push %r15\n	mov %rsp, (%rdi)\n	mov %rsi, %rsp\n"
+	"	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n"
+	"	pop %rbx\n	pop %rbp\n	ret\n"
+	".size sim_switch, . - sim_switch\n");
+
+static void prepare(struct coroutine *c)
+{
+	void **sp = (void **)(c->stack + STACK_BYTES);
+
+	*--sp = NULL; /* where body() would return to: it does not */
+	*--sp = (void *)body;
+	sp -= 6;
+	memset(sp, 0, 6 * sizeof(*sp));
+	c->stack_pointer = sp;
+}
+
+#else
+
+#include <ucontext.h>
+
+static void sim_switch(void **from, void *to)
+{
+	ucontext_t here;
+
+	*from = &here;
+	swapcontext(&here, to);
+}
+
+static void prepare(struct coroutine *c)
+{
+	static ucontext_t contexts[SIM_COROUTINES];
+	ucontext_t *context = &contexts[c - coroutines];
+
+	getcontext(context);
+	context->uc_stack.ss_sp = c->stack;
+	context->uc_stack.ss_size = STACK_BYTES;
+	context->uc_link = NULL;
+	makecontext(context, body, 0);
+	c->stack_pointer = context;
+}
+
+#endif
+
+static void switch_to(struct coroutine *to)
+{
+	struct coroutine *from = current;
+	void **save = from ? &from->stack_pointer : &main_stack_pointer;
+
+	current = to;
+#if defined(__SANITIZE_ADDRESS__)
+	static const void *main_bottom;
+	static size_t main_bytes;
+	void **fake = from ? &from->fake_stack : &main_fake_stack;
+
+	__sanitizer_start_switch_fiber(fake, to ? to->stack : main_bottom,
+				       to ? STACK_BYTES : main_bytes);
+#endif
+	sim_switch(save, to ? to->stack_pointer : main_stack_pointer);
+#if defined(__SANITIZE_ADDRESS__)
+	const void *bottom;
+	size_t bytes;
+
+	__sanitizer_finish_switch_fiber(from ? from->fake_stack : main_fake_stack, &bottom, &bytes);
+	if (!main_bottom && from) {
+		main_bottom = bottom;
+		main_bytes = bytes;
+	}
+#endif
+}
+
+static void list_runnable(void)
+{
+	u32 i;
+
+	nrunnable = 0;
+	for (i = 0; i < ncoroutines; i++) {
+		if (coroutines[i].asleep)
+			sim_check(steps - coroutines[i].since < LONG_SLEEP,
+				  "%s %u, which waits for page %llu, was not woken for %u steps",
+				  coroutines[i].name, i, (unsigned long long)coroutines[i].detail,
+				  LONG_SLEEP);
+		else if (!coroutines[i].ended)
+			runnable[nrunnable++] = &coroutines[i];
+	}
+}
+
+static void set_countdown(void)
+{
+	countdown = every <= 1 ? 1 : 1 + sim_below(2 * every - 1);
+}
+
+void sim_yield(void)
+{
+	struct coroutine *to;
+
+	if (!current)
+		return;
+	steps++;
+	set_countdown();
+	if (steps - last_progress > PATIENCE)
+		sim_fail(__FILE__, __LINE__, "no progress for %u steps: a livelock", PATIENCE);
+	if (stopping || steps >= stop_at) {
+		switch_to(NULL);
+		return;
+	}
+	if (!nrunnable) {
+		u32 i, sleeping = 0;
+
+		for (i = 0; i < ncoroutines; i++)
+			sleeping += !coroutines[i].ended;
+		sim_check(!sleeping, "%u coroutines sleep and nobody can wake them: a deadlock",
+			  sleeping);
+		switch_to(NULL);
+		return;
+	}
+	to = runnable[sim_below(nrunnable)];
+	if (to != current)
+		switch_to(to);
+}
+
+void sim_step(void)
+{
+	if (!current)
+		return;
+	steps++;
+	if (--countdown == 0)
+		sim_yield();
+}
+
+u32 sim_cpu(void)
+{
+	return current ? (u32)(current - coroutines) % cpus : 0;
+}
+
+/* --- for the simulator ------------------------------------------------------------ */
+
+void sched_start(u32 switch_every, u32 ncpus)
+{
+	ncoroutines = 0;
+	nrunnable = 0;
+	every = switch_every;
+	cpus = ncpus;
+	stopping = false;
+	last_progress = steps;
+	set_countdown();
+}
+
+void sched_spawn(const char *name, void (*work)(void *arg), void *arg)
+{
+	struct coroutine *c = &coroutines[ncoroutines++];
+	char *stack = c->stack;
+
+	sim_check(ncoroutines <= SIM_COROUTINES, "too many coroutines");
+	if (!stack)
+		stack = aligned_alloc(4096, STACK_BYTES);
+	*c = (struct coroutine){ .name = name, .work = work, .arg = arg, .stack = stack };
+#if defined(__SANITIZE_ADDRESS__)
+	/* What an abandoned coroutine left poisoned. */
+	extern void __asan_unpoison_memory_region(void const volatile *addr, size_t size);
+
+	__asan_unpoison_memory_region(stack, STACK_BYTES);
+#endif
+	prepare(c);
+}
+
+void sched_run(u64 n)
+{
+	stop_at = steps + n;
+	list_runnable();
+	if (nrunnable)
+		switch_to(runnable[sim_below(nrunnable)]);
+	current = NULL;
+}
+
+void sched_stop(void)
+{
+	stopping = true;
+	for (;;)
+		sim_yield();
+}
+
+u64 sched_steps(void)
+{
+	return steps;
+}
+
+u32 sched_self(void)
+{
+	return (u32)(current - coroutines);
+}
+
+void sim_progress(void)
+{
+	last_progress = steps;
+	list_runnable();
+}
+
+void sim_prepare(const void *key, u64 detail)
+{
+	current->key = key;
+	current->detail = detail;
+}
+
+void sim_sleep(void)
+{
+	if (!current->key)
+		return;
+	current->asleep = true;
+	current->since = steps;
+	list_runnable();
+	while (current->asleep)
+		sim_yield();
+}
+
+void sim_wake(const void *key, u64 from, u64 to)
+{
+	u32 i;
+
+	for (i = 0; i < ncoroutines; i++) {
+		struct coroutine *c = &coroutines[i];
+
+		if (c->key == key && c->detail >= from && c->detail < to) {
+			c->key = NULL;
+			c->asleep = false;
+		}
+	}
+	list_runnable();
+}
+
+void sim_lock(struct sim_lock *lock)
+{
+	sim_step();
+	while (lock->held)
+		sim_yield();
+	lock->held = true;
+}
+
+void sim_unlock(struct sim_lock *lock)
+{
+	sim_check(lock->held, "a lock that is not held is released");
+	lock->held = false;
+	sim_step();
+}
+
+void sim_read_lock(struct sim_rwlock *lock)
+{
+	sim_step();
+	while (lock->writer || lock->waiting)
+		sim_yield();
+	lock->readers++;
+}
+
+void sim_read_unlock(struct sim_rwlock *lock)
+{
+	sim_check(lock->readers, "a lock that is not held is released");
+	lock->readers--;
+	sim_step();
+}
+
+void sim_write_lock(struct sim_rwlock *lock)
+{
+	sim_step();
+	lock->waiting++;
+	while (lock->writer || lock->readers)
+		sim_yield();
+	lock->waiting--;
+	lock->writer = true;
+}
+
+void sim_write_unlock(struct sim_rwlock *lock)
+{
+	sim_check(lock->writer, "a lock that is not held is released");
+	lock->writer = false;
+	sim_step();
+}

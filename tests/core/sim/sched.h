@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The simulator's scheduler: coroutines on one thread, switched at the steps of
+ * the core by a seeded generator. The same seed gives the same interleaving.
+ */
+#ifndef SIM_SCHED_H
+#define SIM_SCHED_H
+
+#include "port.h"
+
+#define SIM_COROUTINES 24u
+
+/* The generator of everything that happens by chance. */
+u64 sim_random(void);
+static inline u32 sim_below(u32 n)
+{
+	return (u32)(sim_random() % n);
+}
+
+static inline bool sim_chance(u32 percent)
+{
+	return sim_below(100) < percent;
+}
+
+/**
+ * sched_start() - forget all coroutines and seed the generator
+ * @switch_every: a switch about once in so many steps; 1 = at each
+ * @cpus: coroutines are spread over so many
+ */
+void sched_seed(u64 seed);
+void sched_start(u32 switch_every, u32 cpus);
+void sched_spawn(const char *name, void (*work)(void *arg), void *arg);
+
+/* Run coroutines until all have ended, or sched_stop(), or a number of steps. */
+void sched_run(u64 steps);
+void sched_stop(void); /* from a coroutine: does not return */
+
+u64 sched_steps(void); /* since the program began */
+u32 sched_self(void); /* the number of the running coroutine */
+
+/*
+ * From sim_prepare() on, sim_wake() with the same key counts; sim_sleep() ends
+ * when it has come. sim_wake() wakes those with a detail in [from, to).
+ */
+void sim_prepare(const void *key, u64 detail);
+void sim_sleep(void);
+void sim_wake(const void *key, u64 from, u64 to);
+
+/* Something was achieved: the scheduler gives up after long without it. */
+void sim_progress(void);
+
+/* A lock that sleeps, and one for many readers or one writer. */
+struct sim_lock {
+	bool held;
+};
+void sim_lock(struct sim_lock *lock);
+void sim_unlock(struct sim_lock *lock);
+
+struct sim_rwlock {
+	u32 readers, waiting;
+	bool writer;
+};
+void sim_read_lock(struct sim_rwlock *lock);
+void sim_read_unlock(struct sim_rwlock *lock);
+void sim_write_lock(struct sim_rwlock *lock);
+void sim_write_unlock(struct sim_rwlock *lock);
+
+/* The last events, printed when a check fails. */
+void sim_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#define sim_check(cond, ...)                                       \
+	do {                                                       \
+		if (__builtin_expect(!(cond), 0))                  \
+			sim_fail(__FILE__, __LINE__, __VA_ARGS__); \
+	} while (0)
+
+extern u64 sim_seed; /* for messages */
+extern bool sim_verbose;
+
+#endif /* SIM_SCHED_H */
