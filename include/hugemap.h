@@ -399,7 +399,11 @@ const char *hugemap_strerror(int err);
  */
 const char *hugemap_reason(void);
 
-/* "0.1.0" */
+/**
+ * hugemap_version() - the version of the library in use
+ *
+ * Return: a constant string such as "0.1.0".
+ */
 const char *hugemap_version(void);
 
 #ifdef __cplusplus

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""Make the section 3 manual pages from the kernel-doc comments of hugemap.h.
+
+    tools/header-to-man.py include/hugemap.h OUTDIR FUNCTION [FUNCTION ...]
+
+Writes OUTDIR/FUNCTION.3 (mdoc) for each function named: what its comment says,
+and what the comments of the structures and enumerations in its declaration say.
+So the pages cannot say anything else than the header. Fails if a function, or
+one of its parameters, has no comment.
+"""
+import re
+import sys
+
+
+def comments(text):
+    """Name -> (summary, fields, body) of each kernel-doc comment."""
+    found = {}
+    for match in re.finditer(r"/\*\*\n(.*?)\*/", text, re.S):
+        lines = [re.sub(r"^ \* ?", "", line) for line in match.group(1).rstrip().split("\n")]
+        head = re.match(r"((?:(?:struct|enum) )?\w+)(?:\(\))? - (.*)", lines[0])
+        if not head:
+            sys.exit(f"not kernel-doc: {lines[0]}")
+        fields, body, last = [], [], None
+        for line in lines[1:]:
+            field = re.match(r"@(\w+): ?(.*)", line)
+            if field:
+                fields.append([field.group(1), field.group(2)])
+                last = fields[-1]
+            elif last and line.startswith("\t"):
+                last[1] += " " + line.strip()
+            else:
+                last = None
+                body.append(line)
+        found[head.group(1)] = (head.group(2), fields, "\n".join(body).strip())
+    return found
+
+
+def escape(text):
+    """Text as mdoc takes it: @name is an argument."""
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    text = re.sub(r"@(\w+)", r"\1", text)
+    return re.sub(r"^([.'])", r"\\&\1", text, flags=re.M)
+
+
+def sentences(text):
+    """One sentence a line, as mandoc wants it."""
+    return re.sub(r"(?<=[a-z0-9)\"][.;]) (?=[A-Z])", "\n", escape(text))
+
+
+def declaration(text, name):
+    match = re.search(r"^((?:static inline )?[a-z][\w ]*?[ *]+)" + name + r"\(([^)]*)\)", text, re.M)
+    if not match:
+        sys.exit(f"{name}: no declaration")
+    result = match.group(1).replace("static inline ", "").strip()
+    arguments = [re.sub(r"\s+", " ", a).strip() for a in match.group(2).split(",")]
+    return result, arguments
+
+
+def advices(text):
+    """Enumerators with a comment at the end of the line: enum hugemap_advice."""
+    body = re.search(r"enum hugemap_advice \{(.*?)\};", text, re.S).group(1)
+    fields = re.findall(r"(\w+),(?: /\* (.*?) \*/)?", body)
+    return [[n, c or "the priority of the mapping"] for n, c in fields]
+
+
+def types_of(text, struct):
+    match = re.search(r"struct " + struct + r" \{(.*?)\};", text, re.S)
+    return match.group(1) if match else ""
+
+
+def field_list(fields):
+    out = [".Bl -tag -width Ds"]
+    for name, text in fields:
+        out += [f".It Va {name}", sentences(text)]
+    return out + [".El"]
+
+
+def page(text, docs, name, date, names):
+    summary, parameters, body = docs[name]
+    result, arguments = declaration(text, name)
+    wanted = {a.split()[-1].lstrip("*") for a in arguments if a != "void"}
+    missing = wanted - {p for p, _ in parameters}
+    if missing:
+        sys.exit(f"{name}: no word on {', '.join(sorted(missing))}")
+    body, _, returns = body.partition("Return:")
+    out = [
+        '.\\" SPDX-License-Identifier: GPL-2.0-only OR MIT',
+        f".Dd {date}", f".Dt {name.upper()} 3", ".Os",
+        ".Sh NAME", f".Nm {name}", f".Nd {escape(summary)}",
+        ".Sh LIBRARY", "libhugemap: cc ... \\-lhugemap",
+        ".Sh SYNOPSIS", ".In hugemap.h", f".Ft {result}",
+        f".Fn {name} " + " ".join(f'"{a}"' for a in arguments),
+        ".Sh DESCRIPTION",
+    ]
+    if parameters:
+        out += field_list(parameters)
+    for paragraph in body.strip().split("\n\n"):
+        if paragraph:
+            out += [".Pp", sentences(" ".join(paragraph.split("\n")))]
+    shown = " ".join(arguments) + " " + " ".join(t for _, t in parameters) + body
+    for kind, other in sorted(set(re.findall(r"(struct|enum) (hugemap_\w+)", shown))):
+        fields = advices(text) if other == "hugemap_advice" else docs.get(f"{kind} {other}", ("", [], ""))[1]
+        if fields:
+            out += [".Pp", f".Vt {kind} {other}", "has", *field_list(fields)]
+            inner = re.findall(r"enum hugemap_\w+|struct hugemap_latency",
+                               " ".join(t for _, t in fields) + types_of(text, other))
+            for o in sorted(set(inner)):
+                if docs.get(o, ("", []))[1] and o not in shown:
+                    out += [".Pp", f".Vt {o}", "is one of", *field_list(docs[o][1])]
+    out += [".Sh RETURN VALUES",
+            sentences(" ".join(returns.split())) if returns else "See the description."]
+    others = [n for n in names if n != name]
+    out += [".Sh SEE ALSO"] + [f".Xr {n} 3 ," for n in others] + [".Xr hugemap 7"]
+    return "\n".join(line for line in out if line) + "\n"
+
+
+def main():
+    header, outdir, names = sys.argv[1], sys.argv[2], sys.argv[3:]
+    text = open(header).read()
+    docs = comments(text)
+    for name in names:
+        if name not in docs:
+            sys.exit(f"{name}: no kernel-doc comment in {header}")
+        with open(f"{outdir}/{name}.3", "w") as out:
+            out.write(page(text, docs, name, "November 21, 2026", sorted(names)))
+
+
+main()
