@@ -180,7 +180,7 @@ static json_t *settings_json(const struct bench *bench)
 	return json_pack("{s:I, s:I, s:i, s:o, s:b, s:b, s:o, s:o}", "size_bytes",
 			 (json_int_t)settings->size, "pool_bytes", (json_int_t)settings->pool,
 			 "runs", settings->runs, "threads", threads, "quick", settings->quick,
-			 "own_file", settings->file != NULL, "thp_enabled", text_or_null(enabled),
+			 "own_file", !!settings->file, "thp_enabled", text_or_null(enabled),
 			 "thp_defrag", text_or_null(defrag));
 }
 

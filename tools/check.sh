@@ -54,10 +54,15 @@ clang-format-14 --dry-run -Werror $code 2>"$work/format" || {
 #   camel case: names of other libraries
 #   split strings: sentences for people, wrapped where the code is
 #   arguments used twice, assignments in a row: checked by eye
-#   lines that end with a parenthesis, the alignment: clang-format's choice
+#   lines that end with a parenthesis, the alignment, blank lines of macros,
+#	spaces around "*": clang-format's choice
+#   blank lines after declarations: it does not know _Atomic and macros for them
+#   unsigned without int: it does not know unsigned __int128
+#   names of functions in strings: "usage" is a word
 ignore=BIT_MACRO,ARRAY_SIZE,PREFER_DEFINED_ATTRIBUTE_MACRO,PREFER_KERNEL_TYPES
 ignore=$ignore,NEW_TYPEDEFS,MEMORY_BARRIER,VOLATILE,ENOSYS,CAMELCASE,SPLIT_STRING
-ignore=$ignore,OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT,MACRO_ARG_REUSE,MULTIPLE_ASSIGNMENTS
+ignore=$ignore,LINE_SPACING,LEADING_SPACE,CODE_INDENT,UNSPECIFIED_INT,SPACING
+ignore=$ignore,EMBEDDED_FUNCTION_NAME,OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT,MACRO_ARG_REUSE,MULTIPLE_ASSIGNMENTS
 if script=$(tools/fetch-checkpatch.sh 2>"$work/fetch"); then
 	# From elsewhere: it leaves a cache in the directory that it runs in.
 	top=$PWD

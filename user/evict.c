@@ -32,8 +32,7 @@ static bool continues(struct pool *pool, const struct hm_victim *first,
 	       first->evict == next->evict && b->pgoff == a->pgoff + count &&
 	       b->frame == a->frame + count &&
 	       a->pgoff >> HM_BLOCK_ORDER == b->pgoff >> HM_BLOCK_ORDER && may_remove(next) &&
-	       !pool->places[b->frame].stored &&
-	       page_mapping(pool, a) == page_mapping(pool, b);
+	       !pool->places[b->frame].stored && page_mapping(pool, a) == page_mapping(pool, b);
 }
 
 /* Report one victim that was to be evicted. */

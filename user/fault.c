@@ -137,8 +137,10 @@ static enum served serve_miss(struct handler *h, struct mapping *map, enum hm_ou
 	return fault_serve_hit(map, unit, write, false);
 }
 
-/* The rest of the block that holds the end of the file comes in with one read:
- * it is in base pages only for the sake of SIGBUS, not because access is random. */
+/*
+ * The rest of the block that holds the end of the file comes in with one read:
+ * it is in base pages only for the sake of SIGBUS, not because access is random.
+ */
 static void bring_tail(struct handler *h, struct mapping *map, const struct hm_unit *unit)
 {
 	u64 block = unit->pgoff & ~(u64)(HM_BLOCK_PAGES - 1);

@@ -123,12 +123,13 @@ static void poll_done(struct io *io, u32 tag, const struct io_uring_cqe *cqe)
 static void collect(struct io *io)
 {
 	struct ring *ring = io->private;
-	struct io_uring_cqe *cqe;
-	unsigned int head, seen = 0;
+	struct io_uring_cqe *cqes[32];
+	unsigned int n, i;
 
-	io_uring_for_each_cqe(&ring->uring, head, cqe)
-	{
-		seen++;
+	n = io_uring_peek_batch_cqe(&ring->uring, cqes, 32);
+	for (i = 0; i < n; i++) {
+		const struct io_uring_cqe *cqe = cqes[i];
+
 		if (cqe->user_data < TAGS) {
 			poll_done(io, (u32)cqe->user_data, cqe);
 		} else {
@@ -139,7 +140,7 @@ static void collect(struct io *io)
 			ring->completed = op;
 		}
 	}
-	io_uring_cq_advance(&ring->uring, seen);
+	io_uring_cq_advance(&ring->uring, n);
 }
 
 /* Look for events without going to sleep, for a moment. True: there are some. */

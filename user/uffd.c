@@ -11,8 +11,10 @@
 
 #define FEATURES (UFFD_FEATURE_MOVE | UFFD_FEATURE_POISON | UFFD_FEATURE_PAGEFAULT_FLAG_WP)
 
-/* A page is pinned for the time of an I/O, or held by a passer-by: be patient,
- * but not for ever. */
+/*
+ * A page is pinned for the time of an I/O, or held by a passer-by: be patient,
+ * but not for ever.
+ */
 #define MOVE_RETRIES 64
 #define PAGE_BYTES 4096u
 

@@ -116,11 +116,10 @@ static void clamp(struct io_op *op)
 	size_t bytes = (size_t)op->npages << HM_PAGE_SHIFT;
 	u32 granule = store->block_device ? store->align : HM_PAGE_SIZE;
 
-	if (size < hm_store_size(store->core)) {
+	if (size < hm_store_size(store->core))
 		resize_noticed(store);
-	} else {
+	else
 		size = hm_store_size(store->core);
-	}
 	if (start >= size)
 		bytes = 0;
 	else if (bytes > size - start)

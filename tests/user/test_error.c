@@ -244,13 +244,15 @@ static void test_a_pool_that_cannot_be_written(void **state)
 static void test_a_full_file_system(void **state)
 {
 	struct hugemap_pool *pool;
-	char dir[] = "/tmp/hugemap-full-XXXXXX", path[64];
+	char dir[200], path[256];
 	char *junk = calloc(1, MB(1));
 	size_t size = MB(12), n = 0;
 	struct file file;
 	int filler, err;
 	char *addr;
 
+	snprintf(dir, sizeof(dir), "%s/hugemap-full-XXXXXX",
+		 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
 	assert_non_null(mkdtemp(dir));
 	if (mount("hugemap-test", dir, "tmpfs", 0, "size=16m")) {
 		rmdir(dir);

@@ -24,8 +24,8 @@ struct shared {
 
 static struct shared *shared_new(void)
 {
-	struct shared *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct shared *shared =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	assert_true(shared != MAP_FAILED);
 	return shared;
@@ -79,8 +79,7 @@ static char *map_in_child(const struct file *file, enum hugemap_page page, int p
 /* Another process may map the file for writing: nobody keeps it any more. */
 static bool is_free(const struct file *file)
 {
-	struct hugemap_options options = { .size = sizeof(options),
-					   .engine = HUGEMAP_ENGINE_USER };
+	struct hugemap_options options = { .size = sizeof(options), .engine = HUGEMAP_ENGINE_USER };
 	char *addr;
 
 	options.pool = pool_new(MB(8));
@@ -123,8 +122,8 @@ static void check_words(const struct file *file, uint64_t stored)
 /* Stores 1, 2, 3 … at places that jump through the file, until it is killed. */
 static int store_for_ever(struct shared *shared, const struct file *file)
 {
-	_Atomic uint64_t *words = (void *)map_in_child(file, shared->page,
-						       PROT_READ | PROT_WRITE, MB(16));
+	_Atomic uint64_t *words =
+		(void *)map_in_child(file, shared->page, PROT_READ | PROT_WRITE, MB(16));
 	size_t n = file_length(file) / 8;
 	uint64_t i;
 
@@ -258,8 +257,7 @@ static int hold_mapping(struct shared *shared, const struct file *file)
 /* One process may write a file, or any number may read it. */
 static void test_two_processes_on_one_file(void **state)
 {
-	struct hugemap_options options = { .size = sizeof(options),
-					   .engine = HUGEMAP_ENGINE_USER };
+	struct hugemap_options options = { .size = sizeof(options), .engine = HUGEMAP_ENGINE_USER };
 	struct shared *shared = shared_new();
 	struct file file;
 	char *addr;

@@ -325,6 +325,31 @@ static void reopen(struct store *store)
 	w.counts[C_REOPENS]++;
 }
 
+static void disturb(struct store *store, u32 dice)
+{
+	const struct scenario *s = &w.s;
+	const struct {
+		u32 weight;
+		void (*act)(struct store *store);
+	} choices[] = {
+		{ s->resizes, sim_chance(60) ? resize : punch },
+		{ s->reopens, reopen },
+		{ s->forks, fork_point },
+		{ s->syncs, sync_file },
+		{ s->accesses, access_file },
+	};
+	u32 i;
+
+	for (i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+		if (dice < choices[i].weight) {
+			choices[i].act(store);
+			return;
+		}
+		dice -= choices[i].weight;
+	}
+	audit();
+}
+
 static void disturber(void *arg)
 {
 	const struct scenario *s = &w.s;
@@ -337,26 +362,15 @@ static void disturber(void *arg)
 
 		while (pause--)
 			sim_yield();
-		if (dice < s->resizes)
-			sim_chance(60) ? resize(store) : punch(store);
-		else if ((dice -= s->resizes) < s->reopens)
-			reopen(store);
-		else if ((dice -= s->reopens) < s->forks)
-			fork_point(store);
-		else if ((dice -= s->forks) < s->syncs)
-			sync_file(store);
-		else if ((dice -= s->syncs) < s->accesses)
-			access_file(store);
-		else
-			audit();
+		disturb(store, dice);
 		if (sim_chance(5))
 			store->file->bad_read = sim_chance(50) ? sim_below(MAX_PAGES) : MAX_PAGES;
 		sim_progress();
 	}
 }
 
-/* A second one that syncs, beside the one that does everything. */
-static void syncer(void *arg)
+/* The engine's clock. */
+static void clock_main(void *arg)
 {
 	(void)arg;
 	for (;;) {
@@ -364,11 +378,8 @@ static void syncer(void *arg)
 
 		while (pause--)
 			sim_yield();
-		/* A store that is reopened under a sync is the caller's mistake. */
-		sim_read_lock(&w.maps);
 		w.now_ms += sim_below(300);
 		hm_cache_tick(w.cache, w.now_ms);
-		sim_read_unlock(&w.maps);
 	}
 }
 
@@ -490,7 +501,7 @@ void actors_spawn(void)
 	for (i = 0; i < w.s.programs; i++)
 		sched_spawn("program", program, (void *)(uintptr_t)i);
 	sched_spawn("disturber", disturber, NULL);
-	sched_spawn("clock", syncer, NULL);
+	sched_spawn("clock", clock_main, NULL);
 	sched_spawn("reclaim", engine_reclaim, NULL);
 	sched_spawn("writer", engine_write_back, NULL);
 	sched_spawn("jobs", engine_run_jobs, NULL);

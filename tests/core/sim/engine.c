@@ -563,7 +563,7 @@ void engine_complete(void *arg)
 	}
 }
 
-/* --- read-ahead -------------------------------------------------------------------------------- */
+/* --- read-ahead --------------------------------------------------------------- */
 
 /* Returns false if the job has to wait, or sets *stop. */
 static bool bring_in(struct job *job, bool *stop)
@@ -664,7 +664,7 @@ void engine_run_jobs(void *arg)
 	}
 }
 
-/* --- taking away, for truncation; the maps lock is held for writing ---------------------------- */
+/* --- taking away, for truncation; the maps lock is held for writing --------- */
 
 bool engine_drop(struct store *store, u64 pos, u64 end, bool discard)
 {
