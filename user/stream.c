@@ -134,12 +134,13 @@ static bool run_ahead(struct handler *h, struct job *job)
 	if (end > map_end_pgoff(map))
 		end = map_end_pgoff(map);
 	while (job->pos < end) {
-		if (h->io.nfree <= SPARE_OPS(&h->io))
+		/* Zeros need no operation, however busy write-behind is. */
+		if (h->io.nfree <= SPARE_OPS(&h->io) && !hm_hollow(job->store->core, job->pos))
 			return false;
 		step = bring_in(h, map, job);
 		if (step == STEP_STOP)
 			break;
-		if (step == STEP_LATER || h->again)
+		if (step == STEP_LATER || h->zeroed >= HM_BLOCK_SIZE)
 			return false; /* see to the faults in between */
 	}
 	if (step == STEP_STOP && job->type == JOB_AHEAD)
@@ -165,11 +166,12 @@ void stream_run_jobs(struct handler *h)
 
 	while (i < h->njobs) {
 		struct job *job = &h->jobs[i];
-		bool over;
+		bool over = false;
 
+		/* The next window of a stream waits for the one before it. */
 		if (job->type == JOB_BEHIND)
 			over = run_behind(h, job);
-		else
+		else if (h->zeroed < HM_BLOCK_SIZE)
 			over = run_ahead(h, job);
 		if (over) {
 			h->njobs--;
