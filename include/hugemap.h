@@ -304,6 +304,12 @@ int hugemap_punch(int fd, off_t offset, off_t length);
 
 /**
  * struct hugemap_latency - a latency distribution, in nanoseconds
+ * @count: how many were measured
+ * @p50: half of them took no longer than this
+ * @p90: 90 % of them
+ * @p99: 99 % of them
+ * @p999: 99.9 % of them
+ * @max: the longest
  */
 struct hugemap_latency {
 	uint64_t count;

@@ -64,15 +64,21 @@ def advices(text):
     return [[n, c or "the priority of the mapping"] for n, c in fields]
 
 
+def flags_of(text, function):
+    """Macros below "Flags of FUNCTION()." with a comment at the end of the line."""
+    match = re.search(r"/\* Flags of " + function + r"\(\)\. \*/\n((?:#define .*\n)+)", text)
+    return re.findall(r"#define (\w+) \S+ /\* (.*?) \*/", match.group(1)) if match else []
+
+
 def types_of(text, struct):
     match = re.search(r"struct " + struct + r" \{(.*?)\};", text, re.S)
     return match.group(1) if match else ""
 
 
-def field_list(fields):
+def field_list(fields, macro="Va"):
     out = [".Bl -tag -width Ds"]
     for name, text in fields:
-        out += [f".It Va {name}", sentences(text)]
+        out += [f".It {macro} {name}", sentences(text)]
     return out + [".El"]
 
 
@@ -98,16 +104,21 @@ def page(text, docs, name, date, names):
     for paragraph in body.strip().split("\n\n"):
         if paragraph:
             out += [".Pp", sentences(" ".join(paragraph.split("\n")))]
+    flags = flags_of(text, name)
+    if flags:
+        out += [".Pp", "The flags are", *field_list(flags, "Dv")]
     shown = " ".join(arguments) + " " + " ".join(t for _, t in parameters) + body
     for kind, other in sorted(set(re.findall(r"(struct|enum) (hugemap_\w+)", shown))):
         fields = advices(text) if other == "hugemap_advice" else docs.get(f"{kind} {other}", ("", [], ""))[1]
         if fields:
-            out += [".Pp", f".Vt {kind} {other}", "has", *field_list(fields)]
+            word = "has" if kind == "struct" else "is one of"
+            out += [".Pp", f".Vt {kind} {other}", word, *field_list(fields)]
             inner = re.findall(r"enum hugemap_\w+|struct hugemap_latency",
                                " ".join(t for _, t in fields) + types_of(text, other))
             for o in sorted(set(inner)):
                 if docs.get(o, ("", []))[1] and o not in shown:
-                    out += [".Pp", f".Vt {o}", "is one of", *field_list(docs[o][1])]
+                    word = "has" if o.startswith("struct") else "is one of"
+                    out += [".Pp", f".Vt {o}", word, *field_list(docs[o][1])]
     out += [".Sh RETURN VALUES",
             sentences(" ".join(returns.split())) if returns else "See the description."]
     others = [n for n in names if n != name]
