@@ -37,6 +37,34 @@ class Man(unittest.TestCase):
                 self.assertEqual(self.options_of_help([command]),
                                  self.options_of_page(f"{ROOT}/man/hugemap-{command}.1"))
 
+    def test_arguments_of_options_are_the_same_in_help_and_page(self):
+        for command in ("bench", "doctor", "stat"):
+            text = subprocess.run([HUGEMAP, command, "--help"], capture_output=True, text=True,
+                                  check=True).stdout
+            of_help = set(re.findall(r"(?m)^  --([a-z-]+) ?(\S*)  ", text))
+            page = read(f"{ROOT}/man/hugemap-{command}.1").replace(" | ", "|")
+            of_page = set(re.findall(r"(?m)^\.It Fl -([a-z-]+)(?: (?:Ar|Cm) (\S+))?$", page))
+            with self.subTest(command):
+                self.assertEqual(of_help, of_page)
+
+    def test_synopsis_has_every_option_but_help(self):
+        for command in ("bench", "doctor", "stat"):
+            page = f"{ROOT}/man/hugemap-{command}.1"
+            synopsis = read(page).split(".Sh SYNOPSIS")[1].split(".Sh")[0]
+            with self.subTest(command):
+                self.assertEqual(set(re.findall(r"Fl -([a-z-]+)", synopsis)),
+                                 self.options_of_page(page) - {"help"})
+
+    def test_scenarios_and_engines_of_help_are_in_the_page(self):
+        text = subprocess.run([HUGEMAP, "bench", "--help"], capture_output=True, text=True,
+                              check=True).stdout
+        page = read(f"{ROOT}/man/hugemap-bench.1")
+        for title, least in (("Scenarios", 7), ("Engines", 4)):
+            names = re.search(rf"(?m)^{title}: (.*)$", text).group(1).split()
+            self.assertGreaterEqual(len(names), least)
+            section = page.split(f".Ss {title}")[1].split(".Ss")[0]
+            self.assertEqual(names, re.findall(r"(?m)^\.It Cm (\S+)$", section))
+
     def test_each_command_has_a_page(self):
         text = subprocess.run([HUGEMAP, "--help"], capture_output=True, text=True).stdout
         for command in ("bench", "doctor", "stat"):
@@ -47,19 +75,42 @@ class Man(unittest.TestCase):
         exported = re.findall(r"(hugemap_\w+);", read(f"{ROOT}/user/libhugemap.map"))
         self.assertGreater(len(exported), 10)
         for name in exported:
-            self.assertIn(f".Nm {name}", read(f"{BUILD}/man/{name}.3"))
+            text = read(f"{BUILD}/man/{name}.3")
+            self.assertRegex(text, rf"(?m)^\.Sh NAME\n\.Nm {name}\n\.Nd \S")
+            self.assertIn(f".Fn {name} ", text)
+            self.assertIn(f".Xr {name} 3", read(f"{ROOT}/man/hugemap.7"))
+
+    def test_each_page_is_of_something_that_exists(self):
+        header = read(f"{ROOT}/include/hugemap.h")
+        found = glob.glob(f"{BUILD}/man/*.3")
+        self.assertGreater(len(found), 10)
+        for path in found:
+            self.assertIn(os.path.basename(path)[:-2] + "(", header)
 
     def test_each_field_is_explained(self):
         header = read(f"{ROOT}/include/hugemap.h")
         for struct, page in (("hugemap_options", "hugemap_map"),
                              ("hugemap_pool_options", "hugemap_pool_create"),
                              ("hugemap_stat", "hugemap_stat"),
-                             ):
+                             ("hugemap_latency", "hugemap_stat")):
             body = re.search(r"struct " + struct + r" \{(.*?)\};", header, re.S).group(1)
             text = read(f"{BUILD}/man/{page}.3")
-            for field in re.findall(r"(\w+)(?:\[\d+\])?;", body):
+            fields = re.findall(r"(\w+)(?:\[\d+\])?[;,]", body)
+            self.assertGreater(len(fields), 4)
+            for field in fields:
                 with self.subTest(f"{struct}.{field}"):
                     self.assertRegex(text, rf"(?m)^\.It Va {field}$")
+
+    def test_each_flag_and_enumerator_is_explained(self):
+        header = read(f"{ROOT}/include/hugemap.h")
+        names = re.findall(r"(?m)^#define (HUGEMAP_\w+) 0x", header)
+        for body in re.findall(r"enum hugemap_\w+ \{(.*?)\};", header, re.S):
+            names += re.findall(r"(?m)^\t(HUGEMAP_\w+)", body)
+        text = "".join(read(path) for path in glob.glob(f"{BUILD}/man/*.3"))
+        self.assertGreater(len(names), 15)
+        for name in names:
+            with self.subTest(name):
+                self.assertRegex(text, rf"(?m)^\.It (Va|Dv) {name}\n\S")
 
     def test_references_lead_somewhere(self):
         known = {os.path.basename(p) for p in pages()}
