@@ -94,7 +94,7 @@ static json_t *row_json(const struct row *row)
 	json_object_set_new(object, "sys_s", json_real(ROW_MEDIAN(row, sys_s)));
 	json_object_set_new(object, "seconds", json_real(ROW_MEDIAN(row, seconds)));
 	json_object_set_new(object, "pool_s", json_real(ROW_MEDIAN(row, pool_s)));
-	json_object_set_new(object, "bytes", json_real(ROW_MEDIAN(row, bytes)));
+	json_object_set_new(object, "bytes", json_integer((json_int_t)ROW_MEDIAN(row, bytes)));
 	json_object_set_new(object, "peak_mb", json_real(row_peak_mb(row)));
 	json_object_set_new(object, "huge_mb",
 			    scenario->in_memory ? json_real(ROW_MEDIAN(row, huge_bytes) / MB) :
@@ -205,8 +205,8 @@ static json_t *bench_json(const struct bench *bench)
 	uname(&uts);
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
 	return json_pack(
-		"{s:s, s:i, s:s, s:s, s:o, s:s, s:{s:s, s:s, s:s}, s:o, s:o, s:{s:s, s:o, s:f, "
-		"s:o}, s:o, s:o, s:o}",
+		"{s:s, s:i, s:s, s:s, s:o, s:s, s:{s:s, s:s, s:s}, s:o, s:o, s:{s:s, s:o, s:f}, "
+		"s:o, s:o, s:o, s:o}",
 		"program", "hugemap bench", "format", FORMAT, "version", hugemap_version(), "date",
 		date, "machine", machine_json(), "kernel", uts.release, "file_system", "type",
 		volume->type, "options", volume->options, "dir", volume->dir, "device",
