@@ -118,6 +118,22 @@ class Man(unittest.TestCase):
             for name, section in re.findall(r"\.Xr (hugemap\S*) ([137])", read(path)):
                 self.assertIn(f"{name}.{section}", known, path)
 
+    def test_checks_of_doctor_are_in_its_page(self):
+        text = subprocess.run([HUGEMAP, "doctor"], capture_output=True, text=True).stdout
+        page = read(f"{ROOT}/man/hugemap-doctor.1")
+        titles = re.findall(r"(?m)^  (?:ok|slow|NO) +(\S.*?)  ", text)
+        self.assertGreater(len(titles), 5)
+        for title in titles:
+            self.assertRegex(page, rf"(?m)^\.It {re.escape(title)}$")
+
+    def test_lines_of_stat_are_in_its_page(self):
+        source = read(f"{ROOT}/cli/stat_print.c")
+        page = read(f"{ROOT}/man/hugemap-stat.1")
+        titles = re.findall(r'printf\("(?:\\n)?  ([a-zI/O]+)  ', source)
+        self.assertGreater(len(titles), 5)
+        for title in titles:
+            self.assertRegex(page, rf"(?m)^\.It {re.escape(title)}$")
+
     def test_mandoc_finds_nothing(self):
         if not shutil.which("mandoc"):
             self.skipTest("mandoc is not installed")
