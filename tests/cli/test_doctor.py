@@ -3,52 +3,108 @@
 import json
 import os
 import subprocess
+import tempfile
 import unittest
 
-HUGEMAP = os.environ["HUGEMAP"]
+from common import HUGEMAP, documented_keys, hugemap, is_sentence
+
+MARKS = {"ok": "ok", "slow": "slow", "no": "NO"}
 
 
-def run(*args):
-    return subprocess.run([HUGEMAP, "doctor", *args], capture_output=True, text=True)
+def run(*args, **kwargs):
+    return hugemap("doctor", *args, **kwargs)
 
 
 class Doctor(unittest.TestCase):
-    def test_json_has_what_the_page_promises(self):
-        result = run("--json")
-        self.assertIn(result.returncode, (0, 1))
+    def check_json(self, result):
+        self.assertEqual(result.stderr, "")
         data = json.loads(result.stdout)
-        for key in ("version", "engine", "io", "reason", "checks"):
-            self.assertIn(key, data)
         self.assertIn(data["engine"], ("user", "mmap"))
-        for name in ("kernel", "userfaultfd", "huge_pages", "io_uring"):
-            self.assertIn(data["checks"][name]["state"], ("ok", "note", "bad", "warn", "no"))
-            self.assertTrue(data["checks"][name]["text"])
+        self.assertEqual(result.returncode, 0 if data["engine"] == "user" else 1)
+        self.assertIn(data["io"], ("io_uring", "threads"))
+        self.assertGreater(len(data["reason"].split()), 3)
+        for name, check in data["checks"].items():
+            with self.subTest(name):
+                self.assertIn(check["state"], MARKS)
+                self.assertTrue(check["text"])
+        self.assertEqual(data["checks"]["mapping"]["state"] == "no", data["engine"] == "mmap")
+        if data["improve"]:
+            self.assertEqual(set(data["improve"]), {"command", "benefit"})
+            self.assertTrue(all(data["improve"].values()))
+        return data
+
+    def check_text(self, result, data):
+        """Text says what JSON says."""
+        self.assertEqual(result.stderr, "")
+        self.assertEqual(result.returncode, 0 if data["engine"] == "user" else 1)
+        lines, _, rest = result.stdout.partition("\n\n")
+        lines = lines.splitlines()
+        self.assertEqual(len(lines), len(data["checks"]))
+        for line, (name, check) in zip(lines, data["checks"].items()):
+            if name == "memory":
+                continue  # how much is available differs from run to run
+            self.assertTrue(line.startswith(f"  {MARKS[check['state']]} "), line)
+            self.assertTrue(line.endswith(check["text"]), line)
+        if data["engine"] == "user":
+            self.assertIn("Mappings use the user-space engine", rest)
+        else:
+            self.assertIn("Mappings fall back to the kernel's mmap", rest)
+            self.assertIn(data["reason"], rest)
+        if data["improve"]:
+            self.assertIn(f"\n    {data['improve']['command']}\n", rest)
+            self.assertIn(data["improve"]["benefit"], rest)
+        else:
+            self.assertNotIn("would help", rest)
+
+    def test_json_has_what_the_page_promises(self):
+        data = self.check_json(run("--json"))
+        wanted = documented_keys("hugemap-doctor.1") - {"command", "benefit"}
+        shallow = set(data) | set(data["checks"])
+        for check in data["checks"].values():
+            shallow |= set(check) & wanted
+        self.assertEqual(shallow, wanted)
 
     def test_text_and_json_agree(self):
-        text = run().stdout
-        data = json.loads(run("--json").stdout)
-        self.assertIn("user-space engine" if data["engine"] == "user" else "mmap", text)
-        self.assertIn(data["checks"]["userfaultfd"]["text"], text)
-        self.assertIn("Next:", text)
+        self.check_text(run(), self.check_json(run("--json")))
 
-    def test_without_rights_it_names_one_command(self):
-        if os.getuid():
-            self.skipTest("only root can become another user")
-        result = subprocess.run([HUGEMAP, "doctor", "--json"], capture_output=True, text=True,
-                                user=65534, cwd="/tmp")
-        data = json.loads(result.stdout)
-        if data["engine"] == "user":
-            self.skipTest("everybody may use userfaultfd here")
-        self.assertEqual(data["engine"], "mmap")
-        self.assertGreater(len(data["reason"].split()), 5)
-        text = subprocess.run([HUGEMAP, "doctor"], capture_output=True, text=True, user=65534,
-                              cwd="/tmp").stdout
-        self.assertIn("/dev/userfaultfd", text)
+    def test_a_directory_of_ones_own(self):
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
+            data = self.check_json(run("--json", "--dir", directory))
+            self.assertEqual(data["checks"]["direct_io"]["dir"], directory)
+            self.assertEqual(os.listdir(directory), [])
 
-    def test_nonsense_is_refused(self):
-        result = run("--nonsense")
-        self.assertEqual(result.returncode, 2)
-        self.assertIn("nonsense", result.stderr)
+    @unittest.skipIf(os.getuid(), "only root can become another user")
+    def test_without_rights(self):
+        for where in ("/tmp", "/"):  # where it may make files, and where not
+            with self.subTest(where):
+                data = self.check_json(run("--json", user=65534, cwd=where))
+                self.check_text(run(user=65534, cwd=where), data)
+                if data["engine"] == "mmap":
+                    self.assertIn("/dev/userfaultfd", run(user=65534, cwd=where).stdout)
+
+    def test_help(self):
+        result = run("--help")
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(result.stderr, "")
+        self.assertEqual(hugemap("help", "doctor").stdout, result.stdout)
+
+    def test_nonsense_is_refused_with_a_sentence(self):
+        for args in (["--nonsense"], ["word"], ["--dir"], ["--dir", "/nonexistent"], ["-x"],
+                     ["--json=yes"]):
+            with self.subTest(args):
+                result = run(*args)
+                self.assertEqual(result.returncode, 2)
+                self.assertEqual(result.stdout, "")
+                self.assertTrue(is_sentence(result.stderr), result.stderr)
+                self.assertIn(args[0].split("=")[0], result.stderr)
+
+    def test_output_that_cannot_be_written_is_told(self):
+        for args in ([], ["--json"]):
+            with self.subTest(args), open("/dev/full", "w") as full:
+                result = subprocess.run([HUGEMAP, "doctor", *args], stdout=full,
+                                        stderr=subprocess.PIPE, text=True)
+                self.assertEqual(result.returncode, 1)
+                self.assertTrue(is_sentence(result.stderr), result.stderr)
 
 
 if __name__ == "__main__":

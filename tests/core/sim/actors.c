@@ -287,7 +287,7 @@ static void fork_point(struct store *store)
 
 static void open_store(struct store *store)
 {
-	void *mem = calloc(1, (hm_store_bytes() + 63) & ~(size_t)63);
+	void *mem = world_alloc(hm_store_bytes());
 	u32 i;
 
 	store->core = hm_store_init(w.cache, mem, store->file->size);
@@ -303,7 +303,6 @@ static void open_store(struct store *store)
 static void reopen(struct store *store)
 {
 	u32 kept = 0, i;
-	void *node;
 
 	settle(store);
 	sim_check(engine_drop(store, 0, MAX_PAGES, true), "a store at rest cannot be emptied");
@@ -313,9 +312,8 @@ static void reopen(struct store *store)
 	w.njobs = kept;
 	model_audit();
 	hm_store_destroy(store->core);
-	while ((node = hm_store_take_node(store->core)))
-		free(node);
-	free(store->core);
+	while (hm_store_take_node(store->core))
+		;
 	store->wb_pos = 0;
 	open_store(store);
 	store->resizing = false;
@@ -417,23 +415,29 @@ static void choose_scenario(struct scenario *s)
 		s->pool_frames = 4 + sim_below(6); /* short of memory */
 }
 
-static void free_cache(void)
+/*
+ * Whoever holds memory when the power fails is gone, so all of it belongs to
+ * the world.
+ */
+void *world_alloc(size_t bytes)
 {
-	void *node;
-	u32 i;
+	size_t all = (bytes + 64 + 63) & ~(size_t)63;
+	struct memory *memory = aligned_alloc(64, all);
 
-	for (i = 0; i < MAX_FILES; i++) {
-		struct hm_store *core = w.stores[i].core;
+	memset(memory, 0, all);
+	memory->next = w.memory;
+	w.memory = memory;
+	return (char *)memory + 64;
+}
 
-		if (!core)
-			continue;
-		/* Torn down by force: the nodes, in whatever state. */
-		while ((node = hm_store_take_node(core)))
-			free(node);
-		free(core);
+static void free_memory(void)
+{
+	struct memory *memory;
+
+	while ((memory = w.memory)) {
+		w.memory = memory->next;
+		free(memory);
 	}
-	free(w.cache_mem);
-	free(w.places);
 }
 
 /* A new cache over the files, as after a boot; all of them new, if fresh. */
@@ -445,7 +449,7 @@ void world_new(u64 seed, bool fresh)
 
 	memcpy(files, w.files, sizeof(files));
 	memcpy(counts, w.counts, sizeof(counts));
-	free_cache();
+	free_memory();
 	memset(&w, 0, sizeof(w));
 	choose_scenario(&w.s);
 	if (fresh) {
@@ -467,10 +471,8 @@ void world_new(u64 seed, bool fresh)
 	w.opts.readahead_kb = sim_chance(30) ? 0 : (1 + sim_below(8)) * (HM_BLOCK_SIZE >> 10);
 	w.opts.readahead_base_kb = sim_chance(30) ? 0 : (1 + sim_below(8)) * 4;
 	sim_check(!hm_options_check(&w.opts), "options are refused: %s", hm_options_check(&w.opts));
-	w.cache_mem = aligned_alloc(64, (hm_cache_bytes(&w.opts) + 63) & ~(size_t)63);
-	memset(w.cache_mem, 0, hm_cache_bytes(&w.opts));
-	w.cache = hm_cache_init(w.cache_mem, &w.opts);
-	w.places = calloc(w.opts.pool_frames * (1 + HM_BLOCK_PAGES), sizeof(*w.places));
+	w.cache = hm_cache_init(world_alloc(hm_cache_bytes(&w.opts)), &w.opts);
+	w.places = world_alloc(w.opts.pool_frames * (1 + HM_BLOCK_PAGES) * sizeof(*w.places));
 	w.now_ms = 1;
 	hm_cache_tick(w.cache, w.now_ms);
 	for (i = 0; i < w.s.nfiles; i++) {

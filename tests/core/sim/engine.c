@@ -5,8 +5,6 @@
  */
 #include "world.h"
 
-#include <stdlib.h>
-
 static u64 end_of_file(const struct store *store)
 {
 	return file_pages(store->file);
@@ -75,18 +73,16 @@ void engine_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind)
 {
 	size_t bytes = (hm_node_bytes(kind) + 63) & ~(size_t)63;
 	unsigned long hollow[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 0 };
-	void *mem = aligned_alloc(64, bytes);
+	void *mem = world_alloc(bytes);
 	u64 start = hm_leaf_start(pgoff), i;
 
-	memset(mem, 0, bytes);
 	for (i = 0; i < HM_NODE_SLOTS; i++) {
 		u64 page = start + i * HM_BLOCK_PAGES;
 
 		if (page < MAX_PAGES && device_block_is_hole(store->file, page))
 			hollow[i / 64] |= 1ul << (i % 64);
 	}
-	if (!hm_store_add_node(store->core, pgoff, kind, mem, kind == HM_NODE_LEAF ? hollow : NULL))
-		free(mem);
+	hm_store_add_node(store->core, pgoff, kind, mem, kind == HM_NODE_LEAF ? hollow : NULL);
 }
 
 static bool must_protect(struct store *store, const struct hm_unit *unit)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -92,11 +93,11 @@ _Noreturn void sim_fail(const char *file, int line, const char *format, ...)
 
 /* --- switching ------------------------------------------------------------------ */
 
+static void first_on_stack(void);
+
 static void body(void)
 {
-#if defined(__SANITIZE_ADDRESS__)
-	__sanitizer_finish_switch_fiber(NULL, NULL, NULL);
-#endif
+	first_on_stack();
 	current->work(current->arg);
 	current->ended = true;
 	sim_progress();
@@ -153,31 +154,73 @@ static void prepare(struct coroutine *c)
 
 #endif
 
-static void switch_to(struct coroutine *to)
+#if defined(__SANITIZE_ADDRESS__)
+
+static const void *main_bottom;
+static size_t main_bytes;
+
+/* The sanitizer wants to know which stack comes next, and which one it was. */
+static void leave_stack(struct coroutine *from, struct coroutine *to)
 {
-	struct coroutine *from = current;
-	void **save = from ? &from->stack_pointer : &main_stack_pointer;
+	__sanitizer_start_switch_fiber(from ? &from->fake_stack : &main_fake_stack,
+				       to ? to->stack : main_bottom, to ? STACK_BYTES : main_bytes);
+}
 
-	current = to;
-#if defined(__SANITIZE_ADDRESS__)
-	static const void *main_bottom;
-	static size_t main_bytes;
-	void **fake = from ? &from->fake_stack : &main_fake_stack;
-
-	__sanitizer_start_switch_fiber(fake, to ? to->stack : main_bottom,
-				       to ? STACK_BYTES : main_bytes);
-#endif
-	sim_switch(save, to ? to->stack_pointer : main_stack_pointer);
-#if defined(__SANITIZE_ADDRESS__)
+static void enter_stack(struct coroutine *c)
+{
 	const void *bottom;
 	size_t bytes;
 
-	__sanitizer_finish_switch_fiber(from ? from->fake_stack : main_fake_stack, &bottom, &bytes);
-	if (!main_bottom && from) {
+	__sanitizer_finish_switch_fiber(c ? c->fake_stack : main_fake_stack, &bottom, &bytes);
+}
+
+static void first_on_stack(void)
+{
+	const void *bottom;
+	size_t bytes;
+
+	__sanitizer_finish_switch_fiber(NULL, &bottom, &bytes);
+	if (!main_bottom) {
 		main_bottom = bottom;
 		main_bytes = bytes;
 	}
+}
+
+static void clean_stack(char *stack)
+{
+	/* What an abandoned coroutine left poisoned. */
+	__asan_unpoison_memory_region(stack, STACK_BYTES);
+}
+
+#else
+
+static void leave_stack(struct coroutine *from, struct coroutine *to)
+{
+}
+
+static void enter_stack(struct coroutine *c)
+{
+}
+
+static void first_on_stack(void)
+{
+}
+
+static void clean_stack(char *stack)
+{
+}
+
 #endif
+
+static void switch_to(struct coroutine *to)
+{
+	struct coroutine *from = current;
+
+	current = to;
+	leave_stack(from, to);
+	sim_switch(from ? &from->stack_pointer : &main_stack_pointer,
+		   to ? to->stack_pointer : main_stack_pointer);
+	enter_stack(from);
 }
 
 static void list_runnable(void)
@@ -266,12 +309,7 @@ void sched_spawn(const char *name, void (*work)(void *arg), void *arg)
 	if (!stack)
 		stack = aligned_alloc(4096, STACK_BYTES);
 	*c = (struct coroutine){ .name = name, .work = work, .arg = arg, .stack = stack };
-#if defined(__SANITIZE_ADDRESS__)
-	/* What an abandoned coroutine left poisoned. */
-	extern void __asan_unpoison_memory_region(void const volatile *addr, size_t size);
-
-	__asan_unpoison_memory_region(stack, STACK_BYTES);
-#endif
+	clean_stack(stack);
 	prepare(c);
 }
 

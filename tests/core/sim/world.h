@@ -114,11 +114,15 @@ struct job {
 	bool behind;
 };
 
+struct memory {
+	struct memory *next;
+};
+
 struct world {
 	struct scenario s;
 	struct hm_options opts;
 	struct hm_cache *cache;
-	void *cache_mem;
+	struct memory *memory; /* all that world_alloc() gave */
 	u32 content[MAX_FRAMES * HM_BLOCK_PAGES]; /* the pool's memory */
 	struct place *places;
 	struct file files[MAX_FILES];
@@ -205,5 +209,6 @@ bool engine_drop(struct store *store, u64 pos, u64 end, bool discard); /* maps l
 /* actors.c */
 void actors_spawn(void);
 void world_new(u64 seed, bool fresh);
+void *world_alloc(size_t bytes); /* zeroed; until the next power cut */
 
 #endif /* SIM_WORLD_H */
