@@ -91,6 +91,14 @@ static int run_help(int argc, char **argv)
 	return CLI_OK;
 }
 
+/* Whoever reads the output must not take half of it for all. */
+static int check_output(const struct cli_command *command, int status)
+{
+	if ((fflush(stdout) || ferror(stdout)) && status == CLI_OK)
+		return cli_fail(command, "the output could not be written");
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	const struct cli_command *command;
@@ -99,11 +107,11 @@ int main(int argc, char **argv)
 	if (!name)
 		cli_usage(NULL, "say which command to run");
 	if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
-		return run_help(argc - 1, argv + 1);
+		return check_output(NULL, run_help(argc - 1, argv + 1));
 	if (!strcmp(name, "--version") || !strcmp(name, "-V"))
 		name = "version";
 	command = find(name);
 	if (!command)
 		cli_usage(NULL, "there is no command '%s'", name);
-	return command->run(argc - 1, argv + 1);
+	return check_output(command, command->run(argc - 1, argv + 1));
 }
