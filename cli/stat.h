@@ -31,6 +31,7 @@ struct pool_file {
  * struct target - a process to look at
  * @pid: its number here
  * @own_pid: its number in its own PID namespace, which its statistics carry
+ * @pidfd: tells when it has ended; -1 = none
  * @name: as ps shows it
  * @pools: see struct pool_file
  * @seconds: between .before and .now
@@ -38,6 +39,7 @@ struct pool_file {
 struct target {
 	pid_t pid;
 	unsigned int own_pid;
+	int pidfd;
 	char name[32];
 	unsigned int npools;
 	struct pool_file pools[STAT_MAX_POOLS];

@@ -7,10 +7,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define LINK "/memfd:" STATS_MEMFD_NAME
@@ -110,7 +112,7 @@ int stat_open(pid_t pid, struct target *target)
 	int err, first_err = 0;
 	DIR *dir;
 
-	*target = (struct target){ .pid = pid, .own_pid = own_pid(pid) };
+	*target = (struct target){ .pid = pid, .own_pid = own_pid(pid), .pidfd = -1 };
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	read_line(path, target->name, sizeof(target->name));
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
@@ -126,8 +128,10 @@ int stat_open(pid_t pid, struct target *target)
 			first_err = err;
 	}
 	closedir(dir);
-	if (target->npools)
+	if (target->npools) {
+		target->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 		return 0;
+	}
 	return first_err ? first_err : -ENOENT;
 }
 
@@ -135,20 +139,33 @@ void stat_close(struct target *target)
 {
 	unsigned int i;
 
+	if (target->pidfd >= 0)
+		close(target->pidfd);
+	target->pidfd = -1;
 	for (i = 0; i < target->npools; i++)
 		close(target->pools[i].fd);
 	target->npools = 0;
 }
 
+/* A process that nobody has waited for is still in /proc, but has ended. */
+static bool has_ended(const struct target *target)
+{
+	struct pollfd poll_fd = { .fd = target->pidfd, .events = POLLIN };
+	char path[32];
+
+	if (target->pidfd >= 0)
+		return poll(&poll_fd, 1, 0) > 0;
+	snprintf(path, sizeof(path), "/proc/%d", target->pid);
+	return access(path, F_OK);
+}
+
 int stat_read(struct target *target)
 {
-	char path[32];
 	unsigned int i;
 	int err;
 
 	/* The memfd outlives the process while we have it open. */
-	snprintf(path, sizeof(path), "/proc/%d", target->pid);
-	if (access(path, F_OK))
+	if (has_ended(target))
 		return -ESRCH;
 	for (i = 0; i < target->npools; i++) {
 		struct pool_file *pool = &target->pools[i];

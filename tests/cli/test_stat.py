@@ -7,97 +7,207 @@ import sys
 import tempfile
 import unittest
 
-HUGEMAP = os.environ["HUGEMAP"]
+from common import HUGEMAP, documented_keys, hugemap, is_sentence, keys, user_engine_works
 
-# A program that maps a file and reads more of it for each line that it is sent.
+BLOCK = 2 << 20
+STEP = 4  # blocks that the program reads, and stores to, for each line
+
+# A program that maps a file and uses more of it for each line that it is sent.
 PROGRAM = """
 import ctypes, mmap, os, sys
 lib = ctypes.CDLL(os.environ["LIBHUGEMAP"])
 lib.hugemap_map.restype = ctypes.c_void_p
 lib.hugemap_map.argtypes = [ctypes.c_int, ctypes.c_long, ctypes.c_size_t, ctypes.c_int,
                             ctypes.c_int, ctypes.c_void_p]
-fd = os.open(sys.argv[1], os.O_RDONLY)
-size = os.fstat(fd).st_size
-addr = lib.hugemap_map(fd, 0, 0, mmap.PROT_READ, 0, None)
+lib.hugemap_sync.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+fd = os.open(sys.argv[1], os.O_RDWR)
+size, step = os.fstat(fd).st_size, int(sys.argv[2])
+addr = lib.hugemap_map(fd, 0, 0, mmap.PROT_READ | mmap.PROT_WRITE, 0, None)
+assert addr < 2**64 - 4096
 done = 0
 print("ready", flush=True)
 for line in sys.stdin:
-    done += 8 << 20
-    for at in range(done - (8 << 20), done, 4096):
+    for at in range(done, done + step, 4096):
         ctypes.string_at(addr + at, 1)
+    ctypes.memset(addr + done, 1, step)
+    done += step
+    assert not lib.hugemap_sync(addr, size, 4)
     print("done", flush=True)
 """
 
 
 def stat(*args):
-    return subprocess.run([HUGEMAP, "stat", *args], capture_output=True, text=True)
+    return hugemap("stat", *args)
 
 
-class Stat(unittest.TestCase):
+class Live(unittest.TestCase):
     def setUp(self):
-        doctor = subprocess.run([HUGEMAP, "doctor", "--json"], capture_output=True, text=True)
-        if json.loads(doctor.stdout)["engine"] != "user":
+        if not user_engine_works():
             self.skipTest("the user-space engine does not work here")
         # Closed again: a file that somebody may write is the kernel's business.
         with tempfile.NamedTemporaryFile(dir="/var/tmp", delete=False) as file:
-            file.write(os.urandom(32 << 20))
+            file.write(os.urandom(8 * STEP * BLOCK))
         self.addCleanup(os.unlink, file.name)
-        self.program = subprocess.Popen([sys.executable, "-c", PROGRAM, file.name],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.program = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, file.name, str(STEP * BLOCK)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(self.end_program)
+        self.pid = str(self.program.pid)
         self.assertEqual(self.program.stdout.readline(), "ready\n")
 
-    def tearDown(self):
-        if hasattr(self, "program"):
-            self.program.stdin.close()
-            self.program.wait()
-            self.program.stdout.close()
+    def end_program(self):
+        self.program.stdin.close()
+        self.program.wait()
+        self.program.stdout.close()
 
-    def read_more(self):
+    def work(self):
         self.program.stdin.write("\n")
         self.program.stdin.flush()
         self.assertEqual(self.program.stdout.readline(), "done\n")
 
-    def numbers(self):
-        result = stat(str(self.program.pid), "--json")
+    def process(self, *args):
+        result = stat(self.pid, "--json", *args)
         self.assertEqual(result.returncode, 0, result.stderr)
-        data = json.loads(result.stdout)
-        pool = data["pools"][0] if "pools" in data else data
-        return json.dumps(data), pool
+        self.assertEqual(result.stderr, "")
+        return json.loads(result.stdout)
 
-    def flat(self, value, prefix=""):
-        if isinstance(value, dict):
-            out = {}
-            for key, item in value.items():
-                out.update(self.flat(item, f"{prefix}{key}."))
-            return out
-        return {prefix.rstrip("."): value}
+    def pool(self):
+        process = self.process()
+        self.assertEqual(str(process["pid"]), self.pid)
+        self.assertEqual(len(process["pools"]), 1)
+        return process["pools"][0]
 
-    def test_numbers_of_a_live_process_move(self):
-        self.read_more()
-        text, pool = self.numbers()
-        before = self.flat(pool)
-        for word in ("resident", "dirty", "huge", "base", "faults", "hits", "ahead", "evict",
-                     "written", "error", "p50", "p99"):
-            self.assertIn(word, text)
-        self.read_more()
-        after = self.flat(self.numbers()[1])
-        grown = [k for k, v in after.items()
-                 if isinstance(v, (int, float)) and v > before.get(k, v)]
-        self.assertTrue(any("fault" in k or "hit" in k for k in grown), grown)
-        self.assertTrue(any("read" in k or "resident" in k for k in grown), grown)
+    def settled_pool(self, known):
+        """The numbers, once they are those of after the last work."""
+        for _ in range(50):
+            pool = self.pool()
+            if pool["written_bytes"] >= known:
+                break
+        return pool
 
-    def test_text_names_the_process(self):
-        self.read_more()
-        result = stat(str(self.program.pid))
+    def test_json_has_what_the_page_promises(self):
+        self.work()
+        wanted = documented_keys("hugemap-stat.1")
+        found = keys(self.process()) | keys(json.loads(stat("--json").stdout))
+        self.assertEqual(found, wanted)
+
+    def test_numbers_grow_with_the_work(self):
+        self.work()
+        before = self.settled_pool(STEP * BLOCK)
+        self.work()
+        after = self.settled_pool(2 * STEP * BLOCK)
+        for key in ("faults", "resident_bytes", "read_bytes", "written_bytes"):
+            self.assertGreater(after[key], before[key], key)
+        for key in ("hits", "fills", "zeros", "write_faults", "ahead", "ahead_used",
+                    "ahead_wasted", "evictions", "rescued"):
+            self.assertGreaterEqual(after[key], before[key], key)
+        for key in ("fault_ns", "write_ns"):
+            self.assertGreater(after[key]["count"], before[key]["count"], key)
+        self.assertEqual(after["pool_bytes"], before["pool_bytes"])
+
+    def test_numbers_fit_together(self):
+        self.work()
+        pool = self.settled_pool(STEP * BLOCK)
+        self.assertEqual(pool["engine"], "user")
+        self.assertEqual(pool["mappings"], 1)
+        self.assertEqual(pool["mapped_bytes"], 8 * STEP * BLOCK)
+        self.assertLessEqual(pool["free_bytes"] + pool["resident_bytes"], pool["pool_bytes"])
+        self.assertLessEqual(pool["dirty_bytes"], pool["resident_bytes"])
+        self.assertGreaterEqual(pool["resident_bytes"], STEP * BLOCK)
+        self.assertGreaterEqual(pool["written_bytes"], STEP * BLOCK)
+        self.assertGreater(pool["huge_pages"] + pool["base_pages"], 0)
+        self.assertLessEqual(pool["hits"], pool["faults"])
+        self.assertLessEqual(pool["ahead_used"], pool["ahead"])
+        self.assertEqual((pool["read_errors"], pool["write_errors"]), (0, 0))
+        for key in ("hits_percent", "prefetch_used_percent"):
+            self.assertTrue(0 <= pool[key] <= 100, key)
+        for key in ("fault_ns", "read_ns", "write_ns"):
+            values = [pool[key][p] for p in ("p50", "p90", "p99", "p999")]
+            self.assertEqual(values, sorted(values), key)
+            self.assertTrue(not pool[key]["count"] or pool[key]["max"] > 0, key)
+
+    def test_a_quiet_process_has_no_rates(self):
+        pool = self.pool()
+        for key in ("faults_per_s", "evictions_per_s", "written_bytes_per_s"):
+            self.assertEqual(pool[key], 0, key)
+
+    def test_count_and_interval_give_one_object_a_line(self):
+        result = stat(self.pid, "--json", "--interval", "0.1", "--count", "3")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn(str(self.program.pid), result.stdout)
+        lines = result.stdout.splitlines()
+        self.assertEqual(len(lines), 3)
+        for line in lines:
+            self.assertEqual(str(json.loads(line)["pid"]), self.pid)
 
-    def test_wrong_processes_are_told_in_words(self):
-        for pid, code in (("1", 1), ("99999999", 1), ("nonsense", 2)):
-            with self.subTest(pid):
-                result = stat(pid)
-                self.assertEqual(result.returncode, code)
-                self.assertGreater(len(result.stderr.split()), 3)
+    def test_text(self):
+        self.work()
+        result = stat(self.pid)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(result.stdout.startswith(f"{self.pid} ("), result.stdout)
+        for word in ("memory", "mapped", "faults", "prefetch", "eviction", "I/O", "errors",
+                     "latency", "fault", "read", "write"):
+            self.assertRegex(result.stdout, rf"(?m)^ +{word} ")
+        twice = stat(self.pid, "--interval", "0.1", "--count", "2").stdout
+        self.assertEqual(twice.count(f"{self.pid} ("), 2)
+
+    def test_the_list_has_the_process(self):
+        text = stat()
+        self.assertEqual(text.returncode, 0)
+        self.assertRegex(text.stdout, rf"(?m)^ *{self.pid} ")
+        processes = json.loads(stat("--json").stdout)["processes"]
+        self.assertIn(int(self.pid), [process["pid"] for process in processes])
+        self.end_program()
+        self.assertNotRegex(stat().stdout, rf"(?m)^ *{self.pid} ")
+
+    def test_it_ends_with_the_process(self):
+        """Also with one that nobody has waited for yet."""
+        watcher = subprocess.Popen([HUGEMAP, "stat", self.pid, "--json", "--interval", "0.1"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        with watcher:
+            watcher.stdout.readline()
+            self.program.kill()
+            try:
+                _, errors = watcher.communicate(timeout=30)
+            finally:
+                watcher.kill()
+        self.assertEqual(watcher.returncode, 0, errors)
+        self.assertEqual(errors, "")
+
+    @unittest.skipIf(os.getuid(), "only root can become another user")
+    def test_others_may_not_look(self):
+        result = subprocess.run([HUGEMAP, "stat", self.pid], capture_output=True, text=True,
+                                user=65534, cwd="/")
+        self.assertEqual(result.returncode, 1)
+        self.assertTrue(is_sentence(result.stderr), result.stderr)
+        data = json.loads(subprocess.run([HUGEMAP, "stat", "--json"], capture_output=True,
+                                         text=True, user=65534, cwd="/").stdout)
+        self.assertEqual(data["processes"], [])
+        self.assertGreater(data["not_permitted"], 0)
+
+
+class Wrong(unittest.TestCase):
+    def test_a_process_that_is_not_there_or_uses_no_hugemap(self):
+        other = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(other.wait)
+        self.addCleanup(other.kill)
+        for pid in (str(other.pid), str(2**22 + 1)):
+            for args in ([], ["--json"], ["--interval", "1"]):
+                with self.subTest(pid=pid, args=args):
+                    result = stat(pid, *args)
+                    self.assertEqual(result.returncode, 1)
+                    self.assertEqual(result.stdout, "")
+                    self.assertTrue(is_sentence(result.stderr), result.stderr)
+                    self.assertIn(pid, result.stderr)
+
+    def test_nonsense_is_refused_with_a_sentence(self):
+        for args in (["nonsense"], ["0"], ["-1"], ["1", "2"], ["--nonsense"], ["1", "--count"],
+                     ["1", "--count", "0"], ["1", "--interval", "0"], ["1", "--interval", "nan"],
+                     ["--interval", "1"], ["--count", "1"], ["12x"]):
+            with self.subTest(args):
+                result = stat(*args)
+                self.assertEqual(result.returncode, 2)
+                self.assertEqual(result.stdout, "")
+                self.assertTrue(is_sentence(result.stderr), result.stderr)
 
 
 if __name__ == "__main__":
