@@ -389,6 +389,7 @@ static void choose_scenario(struct scenario *s)
 
 	*s = (struct scenario){
 		.switch_every = 1u << sim_below(6),
+		.stall_every = sim_chance(30) ? 0 : 100u << sim_below(8),
 		.cpus = 1 + sim_below(4),
 		.nfiles = 1 + sim_below(MAX_FILES),
 		.npages = 16 + sim_below(MAX_PAGES - 16),
@@ -499,7 +500,7 @@ void actors_spawn(void)
 {
 	u32 i;
 
-	sched_start(w.s.switch_every, w.s.cpus);
+	sched_start(w.s.switch_every, w.s.stall_every, w.s.cpus);
 	for (i = 0; i < w.s.programs; i++)
 		sched_spawn("program", program, (void *)(uintptr_t)i);
 	sched_spawn("disturber", disturber, NULL);

@@ -84,6 +84,7 @@ int main(int argc, char **argv)
 		{ 0 },
 	};
 	unsigned long long from = 1, to = 1, steps = DEFAULT_STEPS, seed;
+	static char replay[512];
 	int c;
 
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
@@ -115,6 +116,8 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
+	snprintf(replay, sizeof(replay), "%s --steps %llu", argv[0], steps);
+	sim_replay = replay;
 	for (seed = from; seed <= to; seed++)
 		run_seed(seed, steps);
 	printf("%llu seeds, %llu steps each: all checks held\n", to - from + 1, steps);

@@ -12,7 +12,8 @@
 
 #define STACK_BYTES (128u << 10)
 #define PATIENCE 4000000u /* steps without progress */
-#define LONG_SLEEP 200000u /* steps that a coroutine waits to be woken */
+#define LONG_SLEEP 400000u /* steps that a coroutine waits to be woken */
+#define LONGEST_STALL 30000u /* steps */
 #define NOTES 120u
 #define NOTE_BYTES 120u
 
@@ -30,7 +31,9 @@ struct coroutine {
 };
 
 static struct coroutine coroutines[SIM_COROUTINES], *current;
-static u32 ncoroutines, nrunnable, every, cpus, countdown;
+static struct coroutine *stalled; /* preempted for long, wherever it was */
+static u64 stalled_until;
+static u32 ncoroutines, nrunnable, every, stalls, cpus, countdown;
 static struct coroutine *runnable[SIM_COROUTINES];
 static void *main_stack_pointer;
 #if defined(__SANITIZE_ADDRESS__)
@@ -41,6 +44,7 @@ static bool stopping;
 
 u64 sim_seed;
 bool sim_verbose;
+const char *sim_replay = "";
 
 static char notes[NOTES][NOTE_BYTES];
 static u32 nnotes;
@@ -58,6 +62,7 @@ void sched_seed(u64 seed)
 	sim_seed = seed;
 	state = seed * 0x9e3779b97f4a7c15ull + 0x1234567;
 	nnotes = 0;
+	steps = 0;
 }
 
 void sim_note(const char *format, ...)
@@ -85,7 +90,7 @@ _Noreturn void sim_fail(const char *file, int line, const char *format, ...)
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
-	fprintf(stderr, " (%s:%d)\nreplay it: make sim SEED=%llu\n", file, line,
+	fprintf(stderr, " (%s:%d)\nreplay it: %s --seed %llu --verbose\n", file, line, sim_replay,
 		(unsigned long long)sim_seed);
 	fflush(NULL);
 	_Exit(1);
@@ -234,7 +239,7 @@ static void list_runnable(void)
 				  "%s %u, which waits for page %llu, was not woken for %u steps",
 				  coroutines[i].name, i, (unsigned long long)coroutines[i].detail,
 				  LONG_SLEEP);
-		else if (!coroutines[i].ended)
+		else if (!coroutines[i].ended && &coroutines[i] != stalled)
 			runnable[nrunnable++] = &coroutines[i];
 	}
 }
@@ -244,19 +249,37 @@ static void set_countdown(void)
 	countdown = every <= 1 ? 1 : 1 + sim_below(2 * every - 1);
 }
 
-void sim_yield(void)
+/*
+ * Now and then a coroutine stops for long in the middle of what it does, as a
+ * thread does whose CPU is taken away: the others get far in the meantime.
+ */
+static void stall(void)
+{
+	if (stalled && steps >= stalled_until) {
+		stalled = NULL;
+		list_runnable();
+	} else if (stalls && !stalled && nrunnable > 1 && !sim_below(stalls)) {
+		stalled = current;
+		stalled_until = steps + 1 + sim_below(LONGEST_STALL >> sim_below(8));
+		list_runnable();
+	}
+}
+
+static void turn(void)
 {
 	struct coroutine *to;
 
-	if (!current)
-		return;
-	steps++;
 	set_countdown();
 	if (steps - last_progress > PATIENCE)
 		sim_fail(__FILE__, __LINE__, "no progress for %u steps: a livelock", PATIENCE);
 	if (stopping || steps >= stop_at) {
 		switch_to(NULL);
 		return;
+	}
+	stall();
+	if (!nrunnable && stalled) {
+		stalled = NULL; /* the only one that can go on */
+		list_runnable();
 	}
 	if (!nrunnable) {
 		u32 i, sleeping = 0;
@@ -273,13 +296,21 @@ void sim_yield(void)
 		switch_to(to);
 }
 
+void sim_yield(void)
+{
+	if (!current)
+		return;
+	steps++;
+	turn();
+}
+
 void sim_step(void)
 {
 	if (!current)
 		return;
 	steps++;
 	if (--countdown == 0)
-		sim_yield();
+		turn();
 }
 
 u32 sim_cpu(void)
@@ -289,11 +320,13 @@ u32 sim_cpu(void)
 
 /* --- for the simulator ------------------------------------------------------------ */
 
-void sched_start(u32 switch_every, u32 ncpus)
+void sched_start(u32 switch_every, u32 stall_every, u32 ncpus)
 {
 	ncoroutines = 0;
 	nrunnable = 0;
 	every = switch_every;
+	stalls = stall_every;
+	stalled = NULL;
 	cpus = ncpus;
 	stopping = false;
 	last_progress = steps;

@@ -22,20 +22,22 @@ static inline bool sim_chance(u32 percent)
 	return sim_below(100) < percent;
 }
 
+void sched_seed(u64 seed); /* the steps are counted from here */
+
 /**
- * sched_start() - forget all coroutines and seed the generator
+ * sched_start() - forget all coroutines
  * @switch_every: a switch about once in so many steps; 1 = at each
+ * @stall_every: once in so many switches a coroutine stops for long; 0 = never
  * @cpus: coroutines are spread over so many
  */
-void sched_seed(u64 seed);
-void sched_start(u32 switch_every, u32 cpus);
+void sched_start(u32 switch_every, u32 stall_every, u32 cpus);
 void sched_spawn(const char *name, void (*work)(void *arg), void *arg);
 
 /* Run coroutines until all have ended, or sched_stop(), or a number of steps. */
 void sched_run(u64 steps);
 void sched_stop(void); /* from a coroutine: does not return */
 
-u64 sched_steps(void); /* since the program began */
+u64 sched_steps(void); /* since sched_seed() */
 u32 sched_self(void); /* the number of the running coroutine */
 
 /*
@@ -76,5 +78,6 @@ void sim_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 extern u64 sim_seed; /* for messages */
 extern bool sim_verbose;
+extern const char *sim_replay; /* how this program was called, but for the seed */
 
 #endif /* SIM_SCHED_H */

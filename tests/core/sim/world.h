@@ -22,7 +22,7 @@
 
 /* What a seed decides, so that each run is lopsided in its own way. */
 struct scenario {
-	u32 switch_every, cpus, nfiles, npages, pool_frames;
+	u32 switch_every, stall_every, cpus, nfiles, npages, pool_frames;
 	u32 programs, evict_batch;
 	u32 write_percent, sequential_percent, hot_percent, base_percent, priority_percent;
 	u32 read_error_percent, write_error_percent, short_percent;
