@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The kernel engine: a file system type over a directory or a block device,
+ * whose files are cached in a pool of 2 MB frames of its own. This header is
+ * what its files share.
+ *
+ * Two halves. The *name space* (super.c, inode.c, dir.c, xattr.c, file.c) stands
+ * in for the file system below. The *data* (pool.c, store.c, fill.c, fault.c,
+ * evict.c, writeback.c, rw.c) carries out what the cache core decides. The one
+ * calls the other through the functions under "the data" only.
+ *
+ * Order of locks (each may be taken with those before it held):
+ *
+ *   inode->i_rwsem                 of the upper inode, as in every file system
+ *   mm->mmap_lock or a VMA lock    the core of mm holds it around a fault
+ *   mapping->invalidate_lock       shared: a miss becomes a fill, write-back;
+ *                                  exclusive: truncate, punch, what changes below
+ *   the locks of the file system below, while it does our I/O
+ *   folio lock                     several only of one batch, in frame order, by
+ *                                  folio_trylock() for all but the first
+ *   i_pages' xa_lock, page-table locks
+ *   the core's spinlocks
+ *
+ * The state of a unit is the core's; a folio that holds one has ->mapping and
+ * ->index set and is in the inode's own i_pages, never on an LRU list. Whoever
+ * found a frame through the core takes a reference and the folio lock, and looks
+ * at ->mapping and ->index again, as with page-cache folios. A frame is reused
+ * only after folio_ref_freeze(folio, 1) under the folio lock. A folio that is
+ * mapped writable, or written by write(2), belongs to a unit that is dirty, or
+ * writing and redirtied.
+ */
+#ifndef HUGEMAP_H_KERNEL
+#define HUGEMAP_H_KERNEL
+
+#include <linux/fs.h>
+#include <linux/kobject.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/path.h>
+#include <linux/rwsem.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "cache.h"
+#include "hist.h"
+
+#define HUGEMAP_SUPER_MAGIC 0x48554745 /* "HUGE" */
+#define HUGEMAP_WAITS 256u
+#define HUGEMAP_BLOCK_MASK ((u64)HM_BLOCK_PAGES - 1)
+
+struct fs_context;
+
+enum hugemap_page {
+	HUGEMAP_PAGE_2M,
+	HUGEMAP_PAGE_4K,
+};
+
+/**
+ * struct hugemap_options - what a mount was asked for
+ * @pool: size of the pool in bytes, a multiple of 2 MB
+ * @page: page size of new units
+ * @dirty_ratio: percent of the pool that may be dirty before write-back starts
+ * @evict_batch: units evicted at a time
+ * @readahead_kb: the longest read-ahead of a stream, KiB; 0 = none
+ * @priority: of files that have none of their own: -1 low, 0, 1 high
+ * @node: NUMA node of the pool, or NUMA_NO_NODE to spread it over all
+ * @read_optimization: read(2) copies a whole unit under one reference
+ * @write_optimization: write(2) takes its frames for the whole length at once
+ */
+struct hugemap_options {
+	u64 pool;
+	enum hugemap_page page;
+	u32 dirty_ratio;
+	u32 evict_batch;
+	u32 readahead_kb;
+	int priority;
+	int node;
+	bool read_optimization;
+	bool write_optimization;
+};
+
+/* Counters of the engine, beside those of the core (enum hm_counter). */
+enum hugemap_counter {
+	HUGEMAP_C_HUGE_MAPPED, /* faults that mapped 2 MB at once */
+	HUGEMAP_C_BASE_MAPPED, /* faults that mapped base pages */
+	HUGEMAP_C_UPGRADES, /* stores allowed in place, without a new mapping */
+	HUGEMAP_C_CLEANED, /* units write-protected for write-back */
+	HUGEMAP_C_UNMAPS, /* ranges unmapped by eviction, each one TLB flush a VMA */
+	HUGEMAP_C_READ_BYTES, /* from below */
+	HUGEMAP_C_WRITTEN_BYTES,
+	HUGEMAP_C_READ_IOS,
+	HUGEMAP_C_WRITE_IOS,
+	HUGEMAP_C_COPIED_IN, /* bytes of write(2) */
+	HUGEMAP_C_COPIED_OUT, /* bytes of read(2) */
+	HUGEMAP_C_PINNED, /* victims that could not leave */
+	HUGEMAP_C_SYNCS,
+	HUGEMAP_COUNTERS,
+};
+
+struct hugemap_counts {
+	u64 value[HUGEMAP_COUNTERS];
+};
+
+/* One container of the pool: a PMD-order folio, or 512 base pages. */
+struct hugemap_slot {
+	struct folio *huge;
+	struct page **base;
+};
+
+/* A mount: struct super_block.s_fs_info. */
+struct hugemap_mount {
+	struct super_block *sb;
+	struct hugemap_options opts;
+	const struct cred *cred; /* of who mounted it, for I/O below */
+	struct path lower; /* the directory; .dentry is NULL over a device */
+	struct hugemap_bdev *bdev; /* compat.h; NULL over a directory */
+	struct block_device *device; /* in @bdev */
+
+	/* the data */
+	struct hm_cache *cache;
+	void *cache_mem;
+	struct hugemap_slot *slots;
+	u32 nslots;
+	struct mutex carve_lock; /* a slot turns from huge to base or back */
+	wait_queue_head_t waits[HUGEMAP_WAITS]; /* for units, hashed */
+	wait_queue_head_t frames_wait; /* for free or clean frames */
+	wait_queue_head_t writer_wait;
+	struct task_struct *writer;
+	struct task_struct *reclaimer;
+	wait_queue_head_t reclaim_wait;
+	atomic_t pressed; /* faults that wait for clean frames */
+	struct workqueue_struct *done_wq; /* ends of I/O */
+	struct rw_semaphore stores_lock; /* the list of stores */
+	struct list_head stores;
+	atomic_t depth; /* I/Os in flight */
+	struct hugemap_counts __percpu *counts;
+	struct hm_hist *fault_ns; /* a fault, I/O included */
+	struct hm_hist *read_ns; /* a read below */
+	struct hm_hist *write_ns; /* a write below */
+
+	/* sysfs.c */
+	struct kobject kobj;
+	struct kobject stats_kobj;
+	struct completion kobj_gone;
+	bool kobj_added;
+};
+
+struct hugemap_inode {
+	struct inode vfs_inode;
+	struct inode *lower; /* NULL over a device */
+
+	/* the data; of regular files only */
+	struct hm_store *store; /* NULL until the first use; see store.c */
+	void *store_mem;
+	struct mutex store_lock; /* making @store, @reader and @writer */
+	struct file *reader; /* the file below, for fills */
+	struct file *writer; /* the same, for write-back; NULL until somebody may write */
+	struct list_head stores; /* mount->stores */
+	int priority;
+	u32 failures; /* write-backs in sequence that failed */
+	unsigned long retry_at; /* jiffies; background write-back waits until then */
+};
+
+static inline struct hugemap_mount *hugemap_mount(const struct super_block *sb)
+{
+	return sb->s_fs_info;
+}
+
+static inline struct hugemap_inode *hugemap_inode(const struct inode *inode)
+{
+	return container_of(inode, struct hugemap_inode, vfs_inode);
+}
+
+/*
+ * struct hugemap_file - an open file: file->private_data
+ * @lower: the file below, opened with the opener's rights; NULL over a device
+ */
+struct hugemap_file {
+	struct file *lower;
+};
+
+static inline struct file *hugemap_lower_file(const struct file *file)
+{
+	return ((struct hugemap_file *)file->private_data)->lower;
+}
+
+static inline void hugemap_count(struct hugemap_mount *mount, enum hugemap_counter counter,
+				 u64 delta)
+{
+	this_cpu_add(mount->counts->value[counter], delta);
+}
+
+u64 hugemap_counted(const struct hugemap_mount *mount, enum hugemap_counter counter);
+
+/* --- the data, as the name space sees it ------------------------------------ */
+
+/**
+ * hugemap_data_start() - take the pool, start the threads
+ * @mount: @opts, @cred, @sb and @lower or @device are set
+ * @fc: for errors in words
+ */
+int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc);
+
+/* Change what can be changed while mounted; all of it or nothing. */
+int hugemap_data_reconfigure(struct hugemap_mount *mount, const struct hugemap_options *opts,
+			     struct fs_context *fc);
+
+/* Before generic_shutdown_super(): the threads end; nothing is lost. */
+void hugemap_data_quiesce(struct hugemap_mount *mount);
+
+/* After all inodes are gone: give the pool back. Safe if the start failed. */
+void hugemap_data_stop(struct hugemap_mount *mount);
+
+/* Write back everything dirty (sync_fs). 0 or the first error. */
+int hugemap_data_sync(struct hugemap_mount *mount);
+
+/* For a new struct hugemap_inode, before it is visible. */
+void hugemap_data_init(struct hugemap_inode *hi);
+
+/*
+ * A regular file is being opened; file->private_data is set. Opens the files
+ * below that fills and write-back need. May be called again.
+ */
+int hugemap_data_open(struct inode *inode, struct file *file);
+
+/*
+ * The inode goes away: ->evict_inode(). @discard: the file is deleted, its data
+ * is not wanted. Else everything is written back first. May sleep for I/O.
+ */
+void hugemap_data_evict(struct inode *inode, bool discard);
+
+ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to);
+ssize_t hugemap_write_iter(struct kiocb *iocb, struct iov_iter *from);
+int hugemap_mmap(struct file *file, struct vm_area_struct *vma);
+int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync);
+
+/* Write back what is dirty in a range of bytes and wait for it; no device flush. */
+int hugemap_write_back(struct inode *inode, loff_t start, loff_t end);
+
+/* Drop clean cached data in a range (POSIX_FADV_DONTNEED), start to read it (WILLNEED). */
+void hugemap_data_dontneed(struct inode *inode, loff_t start, loff_t end);
+void hugemap_data_willneed(struct inode *inode, loff_t start, loff_t end);
+
+enum hugemap_change {
+	HUGEMAP_KEEP, /* the old data in the range matters: it is written first */
+	HUGEMAP_DISCARD, /* it does not: truncate, punch */
+};
+
+/**
+ * hugemap_change_below() - the file below changes without the cache
+ * @inode: the upper inode; i_rwsem is held for writing
+ * @start: first byte that changes
+ * @end: the byte after the last one; LLONG_MAX for "to the end, and the size"
+ * @what: see enum hugemap_change
+ * @change: makes the change below; 0 or -errno, or a positive count of bytes
+ * @arg: for @change
+ *
+ * No fill, fault or write-back of the file runs meanwhile. What was cached of
+ * the range is dropped after @change succeeded, and the size of the upper inode
+ * follows the lower one's. If it failed, nothing is lost. For truncate, punch
+ * and zero range, collapse and insert, direct I/O, clone and copy below.
+ *
+ * Return: what @change returned, or -errno.
+ */
+ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
+			     enum hugemap_change what, ssize_t (*change)(void *arg), void *arg);
+
+/* --- sysfs.c ------------------------------------------------------------------ */
+
+int hugemap_sysfs_init(void);
+void hugemap_sysfs_exit(void);
+int hugemap_sysfs_add(struct hugemap_mount *mount);
+void hugemap_sysfs_remove(struct hugemap_mount *mount);
+
+#endif /* HUGEMAP_H_KERNEL */
