@@ -113,8 +113,7 @@ struct hugemap_mount {
 	struct hugemap_options opts;
 	const struct cred *cred; /* of who mounted it, for I/O below */
 	struct path lower; /* the directory; .dentry is NULL over a device */
-	struct hugemap_bdev *bdev; /* compat.h; NULL over a directory */
-	struct block_device *device; /* in @bdev */
+	struct file *device; /* the device, opened with O_EXCL, for all I/O; or NULL */
 
 	/* the data */
 	struct hm_cache *cache;
@@ -196,7 +195,8 @@ u64 hugemap_counted(const struct hugemap_mount *mount, enum hugemap_counter coun
 
 /**
  * hugemap_data_start() - take the pool, start the threads
- * @mount: @opts, @cred, @sb and @lower or @device are set
+ * @mount: @opts, @cred, @sb and @lower or @device are set (the device is a file
+ *	from dentry_open() with O_RDWR or O_RDONLY, O_EXCL and O_LARGEFILE)
  * @fc: for errors in words
  */
 int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc);
