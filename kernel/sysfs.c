@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * /sys/fs/hugemap/<major>:<minor>/ of each mount: its settings, a file each, and
+ * stats/, a number in each file. The name is that of the mount's st_dev, so that
+ * a program finds it from any file there. hugemap(5) says what each means.
+ *
+ * Two tables, and one function for each kind of value. A file that is being read
+ * or written holds its mount: hugemap_sysfs_remove() waits for it.
+ */
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/kdev_t.h>
+#include <linux/kstrtox.h>
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+#include <linux/stddef.h>
+#include <linux/sysfs.h>
+
+#include "hugemap.h"
+
+/**
+ * struct hugemap_attr - a file
+ * @attr: its name and mode
+ * @show: prints its line
+ * @parse: puts what was written into options, or NULL if it is read-only
+ * @arg: what @show and @parse make of it: the offset of an option, or a counter
+ */
+struct hugemap_attr {
+	struct attribute attr;
+	ssize_t (*show)(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf);
+	int (*parse)(struct hugemap_options *opts, const struct hugemap_attr *attr,
+		     const char *text);
+	size_t arg;
+};
+
+static struct kset *hugemap_kset;
+
+/* --- settings ------------------------------------------------------------------ */
+
+/* Options change one at a time, each in a word: a reader sees the old or the new one. */
+static ssize_t show_u64(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n", READ_ONCE(*(u64 *)((char *)&mount->opts + attr->arg)));
+}
+
+static ssize_t show_u32(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(*(u32 *)((char *)&mount->opts + attr->arg)));
+}
+
+static int parse_u32(struct hugemap_options *opts, const struct hugemap_attr *attr,
+		     const char *text)
+{
+	return kstrtou32(text, 10, (u32 *)((char *)opts + attr->arg));
+}
+
+static ssize_t show_int(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", READ_ONCE(*(int *)((char *)&mount->opts + attr->arg)));
+}
+
+static int parse_int(struct hugemap_options *opts, const struct hugemap_attr *attr,
+		     const char *text)
+{
+	return kstrtoint(text, 10, (int *)((char *)opts + attr->arg));
+}
+
+static ssize_t show_bool(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+{
+	bool on = READ_ONCE(*(bool *)((char *)&mount->opts + attr->arg));
+
+	return sysfs_emit(buf, "%s\n", on ? "on" : "off");
+}
+
+static int parse_bool(struct hugemap_options *opts, const struct hugemap_attr *attr,
+		      const char *text)
+{
+	return kstrtobool(text, (bool *)((char *)opts + attr->arg));
+}
+
+static ssize_t show_page(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+{
+	return sysfs_emit(buf, "%s\n",
+			  READ_ONCE(mount->opts.page) == HUGEMAP_PAGE_2M ? "2M" : "4K");
+}
+
+/* What is below: a directory, as the reader sees it, or a device. */
+static ssize_t show_source(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+{
+	size_t length;
+	char *path;
+
+	if (!mount->lower.dentry)
+		return sysfs_emit(buf, "/dev/%pg\n", mount->device);
+	/* d_path() builds it at the end of the page; one byte is for the newline. */
+	path = d_path(&mount->lower, buf, PAGE_SIZE - 1);
+	if (IS_ERR(path))
+		return PTR_ERR(path);
+	length = strlen(path);
+	memmove(buf, path, length);
+	buf[length++] = '\n';
+	buf[length] = '\0';
+	return (ssize_t)length;
+}
+
+#define SETTING(file, field, kind)                                                     \
+	{                                                                              \
+		.attr = { .name = #file, .mode = 0644 }, .show = show_##kind,          \
+		.parse = parse_##kind, .arg = offsetof(struct hugemap_options, field), \
+	}
+#define FIXED(file, field, kind)                                              \
+	{                                                                     \
+		.attr = { .name = #file, .mode = 0444 }, .show = show_##kind, \
+		.arg = offsetof(struct hugemap_options, field),               \
+	}
+
+static struct hugemap_attr settings[] = {
+	FIXED(pool_bytes, pool, u64),
+	FIXED(page, page, page),
+	FIXED(node, node, int),
+	SETTING(dirty_ratio, dirty_ratio, u32),
+	SETTING(evict_batch, evict_batch, u32),
+	SETTING(readahead_kb, readahead_kb, u32),
+	SETTING(priority, priority, int),
+	SETTING(vfs_read_optimization, read_optimization, bool),
+	SETTING(vfs_write_optimization, write_optimization, bool),
+	{ .attr = { .name = "source", .mode = 0444 }, .show = show_source },
+};
+
+/* --- statistics ------------------------------------------------------------------ */
+
+static ssize_t show_core(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n", hm_cache_count(mount->cache, (enum hm_counter)attr->arg));
+}
+
+static ssize_t show_engine(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n", hugemap_counted(mount, (enum hugemap_counter)attr->arg));
+}
+
+enum {
+	NOW_FREE,
+	NOW_RESIDENT,
+	NOW_DIRTY,
+	NOW_IO,
+};
+
+static ssize_t show_now(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+{
+	u64 pool = READ_ONCE(mount->opts.pool), value;
+	u64 free = min_t(u64, hm_cache_free_pages(mount->cache) << HM_PAGE_SHIFT, pool);
+
+	switch (attr->arg) {
+	case NOW_FREE:
+		value = free;
+		break;
+	case NOW_RESIDENT:
+		value = pool - free;
+		break;
+	case NOW_DIRTY:
+		value = hm_cache_dirty_pages(mount->cache) << HM_PAGE_SHIFT;
+		break;
+	default:
+		value = (u64)max(atomic_read(&mount->depth), 0);
+		break;
+	}
+	return sysfs_emit(buf, "%llu\n", value);
+}
+
+enum {
+	LATENCY_FAULT,
+	LATENCY_READ,
+	LATENCY_WRITE,
+};
+
+static ssize_t show_latency(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+{
+	const struct hm_hist *hist = attr->arg == LATENCY_FAULT ? mount->fault_ns :
+				     attr->arg == LATENCY_READ	? mount->read_ns :
+								  mount->write_ns;
+
+	return sysfs_emit(buf, "%llu %llu %llu %llu %llu %llu\n", hm_atomic_read(&hist->count),
+			  hm_hist_percentile(hist, 50000), hm_hist_percentile(hist, 90000),
+			  hm_hist_percentile(hist, 99000), hm_hist_percentile(hist, 99900),
+			  hm_atomic_read(&hist->max));
+}
+
+#define STAT(file, kind, what)                                                            \
+	{                                                                                 \
+		.attr = { .name = #file, .mode = 0444 }, .show = show_##kind, .arg = what \
+	}
+
+static struct hugemap_attr stats[] = {
+	STAT(free_bytes, now, NOW_FREE),
+	STAT(resident_bytes, now, NOW_RESIDENT),
+	STAT(dirty_bytes, now, NOW_DIRTY),
+	STAT(io_in_flight, now, NOW_IO),
+	STAT(faults, core, HM_C_FAULTS),
+	STAT(hits, core, HM_C_HITS),
+	STAT(fills, core, HM_C_FILLS),
+	STAT(zeros, core, HM_C_ZEROS),
+	STAT(write_faults, core, HM_C_DIRTIED),
+	STAT(ahead, core, HM_C_AHEAD),
+	STAT(ahead_used, core, HM_C_AHEAD_USED),
+	STAT(ahead_wasted, core, HM_C_AHEAD_WASTED),
+	STAT(evictions, core, HM_C_EVICTED),
+	STAT(rescued, core, HM_C_RESCUED),
+	STAT(ghosts, core, HM_C_GHOSTS),
+	STAT(read_errors, core, HM_C_READ_ERRORS),
+	STAT(write_errors, core, HM_C_WRITE_ERRORS),
+	STAT(read_bytes, engine, HUGEMAP_C_READ_BYTES),
+	STAT(written_bytes, engine, HUGEMAP_C_WRITTEN_BYTES),
+	STAT(read_ios, engine, HUGEMAP_C_READ_IOS),
+	STAT(write_ios, engine, HUGEMAP_C_WRITE_IOS),
+	STAT(huge_mapped, engine, HUGEMAP_C_HUGE_MAPPED),
+	STAT(base_mapped, engine, HUGEMAP_C_BASE_MAPPED),
+	STAT(upgrades, engine, HUGEMAP_C_UPGRADES),
+	STAT(cleaned, engine, HUGEMAP_C_CLEANED),
+	STAT(unmaps, engine, HUGEMAP_C_UNMAPS),
+	STAT(copied_in, engine, HUGEMAP_C_COPIED_IN),
+	STAT(copied_out, engine, HUGEMAP_C_COPIED_OUT),
+	STAT(pinned, engine, HUGEMAP_C_PINNED),
+	STAT(syncs, engine, HUGEMAP_C_SYNCS),
+	STAT(fault_ns, latency, LATENCY_FAULT),
+	STAT(read_ns, latency, LATENCY_READ),
+	STAT(write_ns, latency, LATENCY_WRITE),
+};
+
+/* --- files and directories --------------------------------------------------------- */
+
+static ssize_t hugemap_attr_show(struct kobject *kobj, struct attribute *attr, char *buf)
+{
+	struct hugemap_attr *file = container_of(attr, struct hugemap_attr, attr);
+
+	return file->show(container_of(kobj, struct hugemap_mount, kobj), file, buf);
+}
+
+/* As "mount -o remount" does it, so that one place checks what is asked for. */
+static ssize_t hugemap_attr_store(struct kobject *kobj, struct attribute *attr, const char *buf,
+				  size_t count)
+{
+	struct hugemap_mount *mount = container_of(kobj, struct hugemap_mount, kobj);
+	struct hugemap_attr *file = container_of(attr, struct hugemap_attr, attr);
+	struct hugemap_options opts;
+	int err;
+
+	if (!file->parse)
+		return -EPERM;
+	/*
+	 * An unmount that holds the lock may be waiting for us, in
+	 * hugemap_sysfs_remove(): let it pass, and look again if we still exist.
+	 */
+	if (!down_write_trylock(&mount->sb->s_umount)) {
+		msleep(20);
+		return restart_syscall();
+	}
+	opts = mount->opts;
+	err = file->parse(&opts, file, buf);
+	if (!err)
+		err = hugemap_data_reconfigure(mount, &opts, NULL);
+	up_write(&mount->sb->s_umount);
+	return err ? err : (ssize_t)count;
+}
+
+static const struct sysfs_ops hugemap_sysfs_ops = {
+	.show = hugemap_attr_show,
+	.store = hugemap_attr_store,
+};
+
+static void hugemap_kobj_release(struct kobject *kobj)
+{
+	complete(&container_of(kobj, struct hugemap_mount, kobj)->kobj_gone);
+}
+
+/* Filled from the tables, by hugemap_sysfs_init(); NULL ends them. */
+static struct attribute *settings_attrs[ARRAY_SIZE(settings) + 1];
+static struct attribute *stats_attrs[ARRAY_SIZE(stats) + 1];
+
+static const struct attribute_group settings_group = {
+	.attrs = settings_attrs,
+};
+
+static const struct attribute_group stats_group = {
+	.name = "stats",
+	.attrs = stats_attrs,
+};
+
+static const struct attribute_group *hugemap_groups[] = {
+	&settings_group,
+	&stats_group,
+	NULL,
+};
+
+static struct kobj_type hugemap_ktype = {
+	.release = hugemap_kobj_release,
+	.sysfs_ops = &hugemap_sysfs_ops,
+	.default_groups = hugemap_groups,
+};
+
+/**
+ * hugemap_sysfs_add() - show a mount
+ * @mount: hugemap_data_start() has succeeded; @sb is set
+ *
+ * Return: 0 or -errno.
+ */
+int hugemap_sysfs_add(struct hugemap_mount *mount)
+{
+	dev_t dev = mount->sb->s_dev;
+	int err;
+
+	init_completion(&mount->kobj_gone);
+	mount->kobj.kset = hugemap_kset;
+	err = kobject_init_and_add(&mount->kobj, &hugemap_ktype, NULL, "%u:%u", MAJOR(dev),
+				   MINOR(dev));
+	if (err) {
+		kobject_put(&mount->kobj);
+		wait_for_completion(&mount->kobj_gone);
+		return err;
+	}
+	mount->kobj_added = true;
+	return 0;
+}
+
+/**
+ * hugemap_sysfs_remove() - a mount goes away; before hugemap_data_stop()
+ * @mount: a mount; nothing happens if it is not shown
+ *
+ * Nobody reads or writes its files when this returns, and nobody will.
+ */
+void hugemap_sysfs_remove(struct hugemap_mount *mount)
+{
+	if (!mount->kobj_added)
+		return;
+	mount->kobj_added = false;
+	kobject_del(&mount->kobj);
+	kobject_put(&mount->kobj);
+	wait_for_completion(&mount->kobj_gone);
+}
+
+int __init hugemap_sysfs_init(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(settings); i++)
+		settings_attrs[i] = &settings[i].attr;
+	for (i = 0; i < ARRAY_SIZE(stats); i++)
+		stats_attrs[i] = &stats[i].attr;
+	hugemap_kset = kset_create_and_add("hugemap", NULL, fs_kobj);
+	return hugemap_kset ? 0 : -ENOMEM;
+}
+
+void hugemap_sysfs_exit(void)
+{
+	kset_unregister(hugemap_kset);
+}
