@@ -180,8 +180,9 @@ struct hm_store *hm_store_init(struct hm_cache *cache, void *mem, u64 size)
 	hm_spin_init(&store->node_lock);
 
 	hm_spin_lock(&cache->stores_lock);
-	for (i = 0; i < HM_MAX_STORES && hm_ptr_read(&cache->stores[i]); i++)
+	for (i = cache->stores_free; i < HM_MAX_STORES && hm_ptr_read(&cache->stores[i]); i++)
 		;
+	cache->stores_free = i;
 	if (i < HM_MAX_STORES) {
 		store->id = i;
 		hm_ptr_set(&cache->stores[i], store);
@@ -200,6 +201,8 @@ void hm_store_destroy(struct hm_store *store)
 	hm_spin_lock(&cache->stores_lock);
 	hm_assert(hm_ptr_read(&cache->stores[store->id]) == store);
 	hm_ptr_set(&cache->stores[store->id], NULL);
+	if (store->id < cache->stores_free)
+		cache->stores_free = store->id;
 	hm_spin_unlock(&cache->stores_lock);
 }
 

@@ -42,7 +42,7 @@
 #define HM_STORE_MAX_BLOCKS ((u64)HM_NODE_SLOTS * HM_NODE_SLOTS * HM_NODE_SLOTS)
 
 /* Stores that one cache can have open at a time. */
-#define HM_MAX_STORES 4096u
+#define HM_MAX_STORES 65536u
 
 /* Concurrent streams that one store tells apart. */
 #define HM_STREAMS 16u
@@ -117,6 +117,7 @@ enum {
 	HM_ACCESS_SEQUENTIAL = 1 << 4, /* the program said so: no need to learn */
 	HM_ACCESS_HIGH = 1 << 5, /* priority: evict late */
 	HM_ACCESS_LOW = 1 << 6, /* priority: evict first */
+	HM_ACCESS_CACHED = 1 << 7, /* only if it is cached: else HM_MISS */
 };
 
 /**
@@ -131,6 +132,7 @@ enum {
  * @HM_NO_NODE: the index lacks a node: see hm_store_add_node(), ask again
  * @HM_ERROR: reading it failed, unit.err says why; told once
  * @HM_BEYOND: the store ends before it
+ * @HM_MISS: not cached, and HM_ACCESS_CACHED was given: nothing happened
  */
 enum hm_outcome {
 	HM_HIT,
@@ -141,6 +143,7 @@ enum hm_outcome {
 	HM_NO_NODE,
 	HM_ERROR,
 	HM_BEYOND,
+	HM_MISS,
 };
 
 /* What a fault suggests to do next: bits of hm_unit.hints. */

@@ -138,6 +138,8 @@ static enum hm_outcome look(struct hm_pos *pos, u64 pgoff, u32 access, struct hm
 	hm_unit_set(unit, pos, hm_word_frame(word));
 	switch (hm_word_state(word)) {
 	case HM_ABSENT:
+		if (access & HM_ACCESS_CACHED)
+			return HM_MISS;
 		if (!pos->base && wants_base(pos, pgoff, access)) {
 			if (!hm_index_split(pos, word)) {
 				unit->err = HM_NODE_BASE;
@@ -214,7 +216,7 @@ enum hm_outcome hm_fault(struct hm_store *store, u64 pgoff, u32 access, struct h
 	if (!hm_index_find(store, pgoff, &pos)) {
 		unit->store = store;
 		unit->err = pos.missing;
-		return HM_NO_NODE;
+		return access & HM_ACCESS_CACHED ? HM_MISS : HM_NO_NODE;
 	}
 	do {
 		outcome = look(&pos, pgoff, access, unit, &again);

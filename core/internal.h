@@ -99,6 +99,7 @@ struct hm_cache {
 	hm_atomic_t wb_cursor;
 	hm_spinlock_t stores_lock;
 	hm_atomic_t stores_end; /* one past the last one used */
+	u32 stores_free; /* none below this is free; under stores_lock */
 	struct hm_store *stores[HM_MAX_STORES];
 };
 

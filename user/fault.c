@@ -215,6 +215,8 @@ static enum served serve_locked(struct handler *h, struct mapping *map, const st
 		break;
 	case HM_BEYOND:
 		return beyond(h, map, fault->addr);
+	case HM_MISS:
+		hm_assert(!"HM_ACCESS_CACHED was not given");
 	}
 	if (served != SERVE_LOST)
 		return served;

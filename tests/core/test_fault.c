@@ -111,6 +111,26 @@ static void test_beyond(void **state)
 	env_end(&env);
 }
 
+/* HM_ACCESS_CACHED finds what is there, and brings in nothing: no node, no frame. */
+static void test_only_if_cached(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u64 free_pages;
+
+	env_start(&env, 8, 1, BYTES(4));
+	free_pages = hm_cache_free_pages(env.cache);
+	assert_int_equal(hm_fault(env.store, P(1), HM_ACCESS_CACHED, &unit), HM_MISS);
+	bring(env.store, P(0), HM_ACCESS_READ);
+	assert_int_equal(hm_fault(env.store, P(1), HM_ACCESS_CACHED, &unit), HM_MISS);
+	assert_int_equal(hm_cache_free_pages(env.cache), free_pages - HM_BLOCK_PAGES);
+	assert_int_equal(hm_fault(env.store, P(0), HM_ACCESS_CACHED | HM_ACCESS_WRITE, &unit),
+			 HM_HIT);
+	assert_int_equal(state_of(env.store, P(0)), HM_DIRTY);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), 2);
+	env_end(&env);
+}
+
 /*
  * The block in which the store ends is never one huge unit: its last pages
  * must not exist. The block before it may be.
@@ -476,6 +496,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_fill_dirty),
 	cmocka_unit_test(test_hit_write),
 	cmocka_unit_test(test_beyond),
+	cmocka_unit_test(test_only_if_cached),
 	cmocka_unit_test(test_base_at_the_end),
 	cmocka_unit_test(test_no_frame),
 	cmocka_unit_test(test_reclaim_hint),

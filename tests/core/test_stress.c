@@ -354,6 +354,7 @@ static void touch_page(struct thread *t, struct stressed *s, u64 page, u32 acces
 		case HM_ERROR:
 			check(unit.err == -EIO);
 			return;
+		case HM_MISS: /* not asked for */
 		case HM_BEYOND:
 			return;
 		}
