@@ -1,0 +1,96 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+#
+# Build hugemap.ko for one kernel, in a copy outside the tree, with W=1, and
+# with sparse if there is one. A warning fails it.
+#
+#	build-module.sh [--root ROOT] [--source DIR] KDIR OUTDIR
+#
+# KDIR is the kernel's build directory (/lib/modules/RELEASE/build). With --root
+# it is a path inside ROOT, a root directory whose own compiler builds it: no
+# mount is left behind, however this ends. OUTDIR is brought up to date: what did
+# not change is not compiled again. The module is OUTDIR/hugemap.ko.
+set -eu
+
+usage() {
+	echo "usage: $0 [--root ROOT] [--source DIR] KDIR OUTDIR" >&2
+	exit 2
+}
+
+root=
+source=$(cd "$(dirname "$0")/.." && pwd)
+while [ $# -gt 2 ]; do
+	case "$1" in
+	--root) root=$2 ;;
+	--source) source=$2 ;;
+	*) usage ;;
+	esac
+	shift 2
+done
+[ $# -eq 2 ] || usage
+kdir=$1
+mkdir -p "$2"
+out=$(cd "$2" && pwd)
+
+[ -f "$root$kdir/Makefile" ] || {
+	echo "$0: no kernel build directory at $root$kdir" >&2
+	exit 1
+}
+
+# Copies keep their times, so that make sees what changed; files that are gone
+# go here too. Objects and what the build generates stay.
+for dir in core kernel include; do
+	mkdir -p "$out/$dir"
+	(cd "$source/$dir" && find . -name '*.[ch]' -o -name '*.sh') | while read -r file; do
+		mkdir -p "$out/$dir/$(dirname "$file")"
+		cmp -s "$source/$dir/$file" "$out/$dir/$file" ||
+			cp "$source/$dir/$file" "$out/$dir/$file"
+	done
+	(cd "$out/$dir" && find . -name '*.[ch]') | while read -r file; do
+		case "$file" in
+		./probed.h | *.mod.c) continue ;;
+		esac
+		[ -f "$source/$dir/$file" ] || rm -f "$out/$dir/$file" "$out/$dir/${file%.c}.o"
+	done
+done
+cmp -s "$source/kernel/Kbuild" "$out/Kbuild" || cp "$source/kernel/Kbuild" "$out/Kbuild"
+
+log=$out/build.log
+jobs=$(nproc)
+build() {
+	if [ -z "$root" ]; then
+		check=
+		if command -v sparse >/dev/null; then
+			check="C=1 CHECK=sparse"
+		fi
+		# shellcheck disable=SC2086 # $check is a list of words
+		make -C "$kdir" M="$out" W=1 $check -j"$jobs" modules
+		return
+	fi
+	# Mounts of a name space of its own are gone when its last process is.
+	# shellcheck disable=SC2016 # for the shell inside
+	unshare --mount --propagation private sh -c '
+		mount -t proc proc "$1/proc" && mount --bind "$2" "$1/work" &&
+		exec chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+			make -C "$3" M=/work W=1 C=1 CHECK=sparse -j"$4" modules
+	' sh "$root" "$out" "$kdir" "$jobs"
+}
+
+if ! build >"$log" 2>&1; then
+	cat "$log" >&2
+	echo "$0: the module does not build for $kdir" >&2
+	# What was said once must be said again: nothing here is up to date.
+	rm -f "$out"/core/*.o "$out"/kernel/*.o
+	exit 1
+fi
+# BTF needs vmlinux, which not all header packages have.
+if grep -v 'Skipping BTF generation' "$log" | grep -iE 'warning|error' | grep -v '^ *\(CC\|CHECK\|LD\)' >&2; then
+	echo "$0: see the warnings above ($log)" >&2
+	rm -f "$out"/core/*.o "$out"/kernel/*.o
+	exit 1
+fi
+[ -f "$out/hugemap.ko" ] || {
+	cat "$log" >&2
+	echo "$0: no module came out" >&2
+	exit 1
+}

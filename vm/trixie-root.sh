@@ -1,0 +1,82 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+#
+# A root directory of Debian's next release with its compiler and the newest
+# kernels that it backports: headers to build against and images to boot. The
+# build tools of those kernels need a newer C library than Debian 12 has.
+# Prints the directory; makes it on the first call (600 MB, a minute or two).
+# The mirror is the one that this machine's own apt uses.
+#
+#	trixie-root.sh [--renew]
+#
+# Exits with 77 and a reason where it cannot be made.
+set -eu
+
+cache=${HM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hugemap}
+root=$cache/trixie
+
+skip() {
+	echo "skipped: $1" >&2
+	exit 77
+}
+
+mkdir -p "$cache"
+# One at a time; the second finds the first one's result.
+exec 9>"$cache/trixie.lock"
+flock 9
+
+[ "${1:-}" != --renew ] || rm -rf --one-file-system "$root"
+if [ -f "$root/kernel/releases" ]; then
+	echo "$root"
+	exit 0
+fi
+
+[ "$(id -u)" -eq 0 ] || skip "a trixie root can be made by root only"
+command -v mmdebstrap >/dev/null || skip "no mmdebstrap (package mmdebstrap)"
+mirror=$(apt-get indextargets --format '$(LABEL) $(REPO_URI)' 'Created-By: Packages' |
+	sed -n 's/^Debian //p' | head -n 1)
+[ -n "$mirror" ] || skip "apt knows no Debian mirror"
+
+rm -rf --one-file-system "$root" "$root.new"
+log=$cache/trixie.log
+# The newest of every series. The images are unpacked beside the system, not
+# installed: their scripts would make initrds that nobody boots.
+cat >"$root.inside" <<'END'
+set -e
+mkdir -p /kernel /work
+cd /kernel
+releases=$(apt-cache pkgnames linux-headers-7 | sed -n 's/^linux-headers-\(.*-cloud-amd64\)$/\1/p' |
+	sort -V | awk -F. '{ newest[$1 "." $2] = $0 } END { for (s in newest) print newest[s] }')
+for release in $releases; do
+	apt-get install -y -q --no-install-recommends "linux-headers-$release"
+	apt-get download -q "linux-binary-unsigned-$release" "linux-modules-$release" \
+		"linux-base-$release"
+	for deb in linux-*.deb; do
+		dpkg-deb -x "$deb" /kernel
+	done
+	rm -f linux-*.deb
+done
+mv usr/lib lib
+rm -rf usr
+mkdir boot
+for release in $releases; do
+	mv "lib/modules/$release/vmlinuz.unsigned" "boot/vmlinuz-$release"
+	depmod -b /kernel "$release"
+done
+apt-get clean
+echo "$releases" >releases
+END
+if ! mmdebstrap --quiet --variant=apt --include=gcc-14,make,libelf1t64,kmod,sparse \
+	--customize-hook="copy-in $root.inside /tmp" \
+	--customize-hook='chroot "$1" sh "/tmp/trixie.inside"' \
+	--customize-hook='rm "$1/tmp/trixie.inside"' \
+	trixie "$root.new" \
+	"deb $mirror trixie main" "deb $mirror trixie-backports main" >"$log" 2>&1; then
+	rm -rf --one-file-system "$root.new" "$root.inside"
+	tail -n 5 "$log" >&2
+	skip "the trixie root could not be made: see $log"
+fi
+rm -f "$root.inside"
+rm -rf "$root.new/var/lib/apt/lists"
+mv "$root.new" "$root"
+echo "$root"
