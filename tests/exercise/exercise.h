@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The exerciser: random operations on a file, each byte of each answer compared
+ * with a copy in memory. What its files share.
+ *
+ *	main.c	options, processes and threads, pauses for a hook command
+ *	model.c	the copy in memory, the comparison, the log of what was done
+ *	ops.c	the operations and how often each is done
+ *	maps.c	those on mappings that are kept over many operations
+ *
+ * A worker is a thread with its own descriptors, mappings and random numbers, so
+ * that its operations are the same in every run with the same options. With one
+ * thread it owns the whole file. With more it owns every n-th page: pages of
+ * different owners share 2 MB blocks, and nobody changes the file's size.
+ */
+#ifndef HUGEMAP_EXERCISE_H
+#define HUGEMAP_EXERCISE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define PAGE 4096ull
+#define BLOCK (2ull << 20)
+#define KEPT 8u /* mappings that a worker keeps */
+#define LOG 4096u /* operations that it remembers */
+#define LARGEST (4ull << 20) /* bytes that one operation moves at most */
+
+struct options {
+	const char *path;
+	const char *lower; /* directory of the same file below, or NULL */
+	const char *hook;
+	const char *without; /* names of operations, with commas */
+	uint64_t hook_every;
+	uint64_t seed;
+	uint64_t ops;
+	uint64_t size;
+	unsigned int processes;
+	unsigned int threads;
+	unsigned int log; /* operations printed on a failure */
+	bool hook_open; /* the hook runs with files open and mapped */
+	bool pollute; /* store past the end of the file too */
+	bool keep; /* leave the files */
+	bool verbose;
+};
+
+/* What the file should hold. All bytes from @size on are zero. */
+struct model {
+	unsigned char *bytes;
+	uint64_t size;
+	uint64_t polluted; /* size of the file when its last page was stored to past the end */
+};
+
+struct entry {
+	const char *name;
+	uint64_t op;
+	uint64_t off, len;
+	uint64_t arg;
+	uint64_t size; /* of the file, before */
+};
+
+struct kept {
+	unsigned char *addr; /* NULL: none */
+	uint64_t off;
+	uint64_t len; /* whole pages */
+	bool writable;
+};
+
+struct worker {
+	const struct options *opts;
+	struct model *model;
+	unsigned int process, thread;
+	uint64_t rng;
+	uint64_t op;
+	char path[512];
+	char lower[512]; /* "" if there is none to compare with */
+	char other[512]; /* a second file, to copy to and from */
+	int fd, direct, append, below;
+	struct kept kept[KEPT];
+	unsigned char *buf; /* LARGEST bytes and a page, page-aligned */
+	struct entry log[LOG];
+	uint64_t logged;
+};
+
+/* model.c */
+uint64_t random_next(struct worker *w);
+uint64_t random_below(struct worker *w, uint64_t n);
+bool random_chance(struct worker *w, unsigned int percent);
+void fill(struct worker *w, unsigned char *buf, uint64_t len);
+bool owns(const struct worker *w, uint64_t off);
+void note(struct worker *w, const char *name, uint64_t off, uint64_t len, uint64_t arg);
+void wrote(struct worker *w, uint64_t off, const unsigned char *buf, uint64_t len);
+void zeroed(struct worker *w, uint64_t off, uint64_t len);
+void resized(struct worker *w, uint64_t size);
+void check(struct worker *w, const char *how, uint64_t off, const unsigned char *found,
+	   uint64_t len);
+ssize_t read_direct(struct worker *w, int fd, uint64_t len, uint64_t off);
+void check_below(struct worker *w, const char *how, uint64_t off, uint64_t len);
+void fail(struct worker *w, const char *format, ...)
+	__attribute__((format(printf, 2, 3), noreturn));
+
+/* ops.c */
+void open_files(struct worker *w);
+void close_files(struct worker *w);
+void verify(struct worker *w);
+void operate(struct worker *w);
+bool pick_range(struct worker *w, bool change, uint64_t *off, uint64_t *len);
+uint64_t pick_offset(struct worker *w, uint64_t limit);
+uint64_t pick_length(struct worker *w);
+void list_operations(void);
+bool known_operations(const char *names);
+
+/* maps.c */
+uint64_t mapped_end(const struct worker *w);
+void unmap_all(struct worker *w);
+void op_keep(struct worker *w);
+void op_kept_read(struct worker *w);
+void op_kept_write(struct worker *w);
+void op_msync(struct worker *w);
+void op_madvise(struct worker *w);
+void op_remove(struct worker *w);
+void op_mremap(struct worker *w);
+void op_mprotect(struct worker *w);
+void op_munmap(struct worker *w);
+void op_fork(struct worker *w);
+void op_read_self(struct worker *w);
+void op_write_self(struct worker *w);
+void op_pollute(struct worker *w);
+
+static inline uint64_t round_down(uint64_t x, uint64_t to)
+{
+	return x - x % to;
+}
+
+static inline uint64_t round_up(uint64_t x, uint64_t to)
+{
+	return round_down(x + to - 1, to);
+}
+
+#endif /* HUGEMAP_EXERCISE_H */
