@@ -66,7 +66,7 @@ done
 apt-get clean
 echo "$releases" >releases
 END
-if ! mmdebstrap --quiet --variant=apt --include=gcc-14,make,libelf1t64,kmod,sparse \
+if ! mmdebstrap --quiet --variant=apt --include=gcc-14,make,libelf1t64,kmod \
 	--customize-hook="copy-in $root.inside /tmp" \
 	--customize-hook='chroot "$1" sh "/tmp/trixie.inside"' \
 	--customize-hook='rm "$1/tmp/trixie.inside"' \
