@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * mmap, read and write of the same file agree, at every byte, at every moment, in
+ * all processes. A cache with a second copy anywhere fails here.
+ *
+ * vm: page=2M,4K lower=ext4,xfs,tmpfs
+ */
+#include "common.h"
+
+/* Around the borders of pages and blocks, at odd offsets, of odd lengths. */
+static const struct {
+	uint64_t off;
+	size_t len;
+} spots[] = {
+	{ 0, 1 },
+	{ 1, 7 },
+	{ SMALL - 3, 6 },
+	{ SMALL, SMALL },
+	{ HUGE - 1, 2 },
+	{ HUGE - 4097, 8195 },
+	{ HUGE, HUGE },
+	{ HUGE + 12345, 777 },
+	{ 2 * HUGE - 5, HUGE / 2 + 11 },
+	{ 3 * HUGE + 511, 513 },
+	{ 4 * HUGE - 9, 9 },
+};
+
+static void read_sees_store(void)
+{
+	int fd = make_file("f", 1, 4 * HUGE);
+	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
+	unsigned int i;
+
+	for (i = 0; i < COUNT(spots); i++) {
+		pattern(map + spots[i].off, 100 + i, spots[i].off, spots[i].len);
+		read_pattern("read after a store", fd, 100 + i, spots[i].off, spots[i].len);
+	}
+}
+
+static void load_sees_write(void)
+{
+	int fd = make_file("f", 2, 4 * HUGE);
+	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
+	unsigned int i;
+
+	for (i = 0; i < COUNT(spots); i++) {
+		write_pattern(fd, 200 + i, spots[i].off, spots[i].len);
+		expect_pattern("load after a write", map + spots[i].off, 200 + i, spots[i].off,
+			       spots[i].len);
+	}
+}
+
+/* Nothing cached before: a write of a part of a block must keep the rest of it. */
+static void partial_write_keeps_rest(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < COUNT(spots); i++) {
+		int fd = make_file("f", 3, 4 * HUGE + 99);
+		unsigned char *map;
+		uint64_t end = spots[i].off + spots[i].len;
+
+		MUST(fsync(fd));
+		MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+		write_pattern(fd, 300 + i, spots[i].off, spots[i].len);
+		read_pattern("before a partial write", fd, 3, 0, spots[i].off);
+		read_pattern("in a partial write", fd, 300 + i, spots[i].off, spots[i].len);
+		read_pattern("behind a partial write", fd, 3, end, 4 * HUGE + 99 - end);
+		MUST(fsync(fd));
+		map = map_shared(fd, 0, 4 * HUGE + 99);
+		expect_pattern("before it, mapped", map, 3, 0, spots[i].off);
+		expect_pattern("in it, mapped", map + spots[i].off, 300 + i, spots[i].off,
+			       spots[i].len);
+		expect_pattern("behind it, mapped", map + end, 3, end, 4 * HUGE + 99 - end);
+		MUST(munmap(map, 4 * HUGE + 99));
+		close(fd);
+	}
+}
+
+static void direct_io_agrees(void)
+{
+	int fd = make_file("f", 4, 4 * HUGE), direct;
+	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
+	unsigned char *buf = buffer(HUGE);
+	uint64_t off;
+
+	direct = open("f", O_RDWR | O_DIRECT);
+	if (direct < 0)
+		skip("no direct I/O here");
+	for (off = 0; off + HUGE / 2 <= 4 * HUGE; off += HUGE / 2 + SMALL) {
+		/* what was stored is read directly, without any sync */
+		pattern(map + off, 40, off, 3 * SMALL);
+		read_pattern("direct read after a store", direct, 40, off, 3 * SMALL);
+		read_pattern("direct read beside a store", direct, 4, off + 3 * SMALL, SMALL);
+		/* what was written directly shows in the mapping and to read */
+		pattern(buf, 41, off + SMALL, SMALL);
+		MUST(pwrite(direct, buf, SMALL, (off_t)(off + SMALL)));
+		expect_pattern("load after a direct write", map + off + SMALL, 41, off + SMALL,
+			       SMALL);
+		read_pattern("read after a direct write", fd, 41, off + SMALL, SMALL);
+		/* and the stores on both sides of it are still there */
+		expect_pattern("load before a direct write", map + off, 40, off, SMALL);
+		expect_pattern("load behind a direct write", map + off + 2 * SMALL, 40,
+			       off + 2 * SMALL, SMALL);
+		/* write(2), then a direct read */
+		write_pattern(fd, 42, off + 100, 5000);
+		MUST(pread(direct, buf, 3 * SMALL, (off_t)off));
+		expect_pattern("direct read after a write", buf + 100, 42, off + 100, 5000);
+	}
+}
+
+/* A direct write that fails or is refused must leave what was cached. */
+static void refused_direct_write(void)
+{
+	int fd = make_file("f", 5, HUGE), direct;
+	unsigned char *map = map_shared(fd, 0, HUGE);
+	void *bad = map_file(-1, 0, SMALL, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS);
+
+	direct = open("f", O_RDWR | O_DIRECT);
+	if (direct < 0)
+		skip("no direct I/O here");
+	pattern(map, 50, 0, HUGE);
+	EXPECT_ERRNO(pwrite(direct, bad, SMALL, 0), EFAULT);
+	expect_pattern("load after a refused direct write", map, 50, 0, HUGE);
+	read_pattern("read after a refused direct write", fd, 50, 0, HUGE);
+}
+
+struct pair {
+	struct turns turns;
+	uint64_t rounds;
+};
+
+static void second_process(void *arg)
+{
+	struct pair *pair = arg;
+	int fd = open_file("f", O_RDWR);
+	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
+	uint64_t round;
+	unsigned int i;
+
+	for (round = 0; round < pair->rounds; round++) {
+		for (i = 0; i < COUNT(spots); i++) {
+			uint64_t off = spots[i].off;
+			size_t len = spots[i].len;
+
+			turn_take(pair->turns.to_child);
+			if (round % 2)
+				read_pattern("read of the other's store", fd, round * 100 + i, off,
+					     len);
+			else
+				expect_pattern("load of the other's store", map + off,
+					       round * 100 + i, off, len);
+			pattern(map + off, round * 100 + 50 + i, off, len);
+			turn_give(pair->turns.to_parent);
+		}
+	}
+}
+
+/* Each has opened and mapped the file for itself. */
+static void two_processes(void)
+{
+	struct pair pair = { .rounds = 8 };
+	int fd = make_file("f", 6, 4 * HUGE);
+	unsigned char *map;
+	uint64_t round;
+	unsigned int i;
+	pid_t pid;
+
+	turns_init(&pair.turns);
+	pid = start_child(second_process, &pair);
+	map = map_shared(fd, 0, 4 * HUGE);
+	for (round = 0; round < pair.rounds; round++) {
+		for (i = 0; i < COUNT(spots); i++) {
+			uint64_t off = spots[i].off;
+
+			if (round % 3)
+				pattern(map + off, round * 100 + i, off, spots[i].len);
+			else
+				write_pattern(fd, round * 100 + i, off, spots[i].len);
+			turn_give(pair.turns.to_child);
+			turn_take(pair.turns.to_parent);
+			expect_pattern("load of the answer", map + off, round * 100 + 50 + i, off,
+				       spots[i].len);
+		}
+	}
+	wait_child(pid);
+}
+
+static void forked_load(void *arg)
+{
+	unsigned char *map = arg;
+
+	expect_pattern("load by the child", map, 70, 0, HUGE + SMALL);
+	pattern(map + HUGE, 71, HUGE, SMALL);
+	/* touched by nobody before the fork */
+	expect_pattern("first load by the child", map + 2 * HUGE, 7, 2 * HUGE, HUGE);
+	pattern(map + 3 * HUGE + 5, 72, 3 * HUGE + 5, 3000);
+}
+
+static void fork_shared(void)
+{
+	int fd = make_file("f", 7, 4 * HUGE);
+	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
+
+	pattern(map, 70, 0, HUGE + SMALL);
+	in_child(forked_load, map);
+	expect_pattern("load after the child's store", map + HUGE, 71, HUGE, SMALL);
+	read_pattern("read after the child's store", fd, 72, 3 * HUGE + 5, 3000);
+}
+
+static void private_child(void *arg)
+{
+	unsigned char *map = arg;
+
+	expect_pattern("private load by the child", map, 80, 0, SMALL);
+	pattern(map, 81, 0, 2 * SMALL);
+	expect_pattern("child's own bytes", map, 81, 0, 2 * SMALL);
+}
+
+/* Stores stay in the process; the rest follows the file until it is copied. */
+static void private_mapping(void)
+{
+	int fd = make_file("f", 8, 2 * HUGE + 1000);
+	unsigned char *map = map_file(fd, 0, 2 * HUGE + 1000, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	unsigned char *shared = map_shared(fd, 0, 2 * HUGE + 1000);
+
+	expect_pattern("private load", map, 8, 0, 2 * HUGE + 1000);
+	pattern(map, 80, 0, SMALL);
+	pattern(map + HUGE + 77, 80, HUGE + 77, 2 * SMALL);
+	read_pattern("the file after private stores", fd, 8, 0, 2 * HUGE + 1000);
+	expect_pattern("shared load after private stores", shared, 8, 0, 2 * HUGE + 1000);
+	expect_pattern("private bytes", map, 80, 0, SMALL);
+	expect_pattern("beside private bytes", map + SMALL, 8, SMALL, HUGE - SMALL);
+	in_child(private_child, map);
+	expect_pattern("private bytes after the child", map, 80, 0, SMALL);
+	expect_pattern("behind them", map + SMALL, 8, SMALL, HUGE - SMALL);
+	/* A shared store of another process reaches what has not been copied. */
+	pattern(shared + HUGE / 2, 82, HUGE / 2, SMALL);
+	expect_pattern("private load of a page not copied", map + HUGE / 2, 82, HUGE / 2, SMALL);
+	/* Dropped, the private pages are the file's again. */
+	MUST(madvise(map, SMALL, MADV_DONTNEED));
+	expect_pattern("private load after MADV_DONTNEED", map, 8, 0, SMALL);
+	MUST(fsync(fd));
+	expect_below("the file below after private stores", "f", 8, 0, HUGE / 2);
+}
+
+/* Two mappings of one range, at addresses that do and do not allow 2 MB pages. */
+static void aliases(void)
+{
+	int fd = make_file("f", 9, 3 * HUGE);
+	unsigned char *a = map_shared(fd, 0, 3 * HUGE), *b, *c;
+	unsigned char *place = map_file(-1, 0, 8 * HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS);
+	uint64_t off;
+
+	place = (unsigned char *)(((uintptr_t)place + HUGE - 1) / HUGE * HUGE);
+	b = mmap(place + SMALL, 3 * HUGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	EXPECT(b == place + SMALL, "mmap at a fixed address: %s", strerror(errno));
+	c = map_shared(fd, SMALL, 2 * HUGE);
+	for (off = SMALL; off < 2 * HUGE; off += 37 * SMALL + 123) {
+		pattern(b + off, off, off, 100);
+		expect_pattern("load by the first mapping", a + off, off, off, 100);
+		expect_pattern("load by the third mapping", c + off - SMALL, off, off, 100);
+		pattern(c + off - SMALL, off + 1, off, 100);
+		expect_pattern("load by the second mapping", b + off, off + 1, off, 100);
+		pattern(a + off, off + 2, off, 100);
+		expect_pattern("load by the second mapping", b + off, off + 2, off, 100);
+	}
+}
+
+/* The block is clean, dirty, being written, evicted: the answer is the same. */
+static void agree_after_sync(void)
+{
+	int fd = make_file("f", 10, 3 * HUGE + 10);
+	unsigned char *map = map_shared(fd, 0, 3 * HUGE + 10);
+	uint64_t round;
+
+	for (round = 0; round < 20; round++) {
+		uint64_t off = (round * 0x3b1d7) % (3 * HUGE - SMALL);
+
+		pattern(map + off, 1000 + round, off, 999);
+		MUST(msync(map, 3 * HUGE + 10, MS_SYNC));
+		expect_below("below after msync", "f", 1000 + round, off, 999);
+		expect_pattern("load after msync", map + off, 1000 + round, off, 999);
+		/* Write-protected by the sync: this store must be noticed anew. */
+		pattern(map + off, 2000 + round, off, 999);
+		read_pattern("read after a second store", fd, 2000 + round, off, 999);
+		if (round % 2)
+			MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+		MUST(round % 3 ? fsync(fd) : fdatasync(fd));
+		expect_below("below after the second sync", "f", 2000 + round, off, 999);
+		MUST(madvise(map, 3 * HUGE, MADV_DONTNEED));
+		expect_pattern("load after MADV_DONTNEED", map + off, 2000 + round, off, 999);
+	}
+}
+
+/* A process that is killed loses no store of its own. */
+static void killed_child(void *arg)
+{
+	int fd = open_file("f", O_RDWR);
+	unsigned char *map = map_shared(fd, 0, 2 * HUGE + 5);
+
+	(void)arg;
+	pattern(map, 110, 0, 2 * HUGE + 5);
+	raise(SIGKILL);
+}
+
+static void killed_process(void)
+{
+	int fd = make_file("f", 11, 2 * HUGE + 5), status;
+	pid_t pid = start_child(killed_child, NULL);
+
+	MUST(waitpid(pid, &status, 0));
+	EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "the child ended with %#x",
+	       status);
+	read_pattern("read after the writer was killed", fd, 110, 0, 2 * HUGE + 5);
+	MUST(fsync(fd));
+	expect_below("below after the writer was killed", "f", 110, 0, 2 * HUGE + 5);
+}
+
+/* Open files come and go; what was stored stays. */
+static void closed_and_unmapped(void)
+{
+	int fd = make_file("f", 12, HUGE + 3);
+	unsigned char *map = map_shared(fd, 0, HUGE + 3);
+
+	close(fd);
+	pattern(map, 120, 0, HUGE + 3);
+	MUST(munmap(map, HUGE + 3));
+	fd = open_file("f", O_RDONLY);
+	read_pattern("read by a later opener", fd, 120, 0, HUGE + 3);
+	sync();
+	expect_below("below after sync(2)", "f", 120, 0, HUGE + 3);
+}
+
+static const struct behaviour all[] = {
+	{ "read_sees_store", read_sees_store },
+	{ "load_sees_write", load_sees_write },
+	{ "partial_write_keeps_rest", partial_write_keeps_rest },
+	{ "direct_io_agrees", direct_io_agrees },
+	{ "refused_direct_write", refused_direct_write },
+	{ "two_processes", two_processes },
+	{ "fork_shared", fork_shared },
+	{ "private_mapping", private_mapping },
+	{ "aliases", aliases },
+	{ "agree_after_sync", agree_after_sync },
+	{ "killed_process", killed_process },
+	{ "closed_and_unmapped", closed_and_unmapped },
+};
+
+int main(int argc, char **argv)
+{
+	return run_all(argc, argv, all, COUNT(all));
+}

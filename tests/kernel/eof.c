@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The end of the file, holes, and a size that changes under a mapping: zeros past
+ * the end and never written, SIGBUS beyond the last page, no byte brought back that
+ * was cut off, and write-back that leaves the length alone.
+ *
+ * vm: page=2M,4K lower=ext4,xfs,tmpfs
+ */
+#include "common.h"
+
+#include <linux/falloc.h>
+
+/* Tails within a page, at a page, within a block, at a block. */
+static const uint64_t sizes[] = {
+	1,	  4095,	       4096,	     4097,	   12345,    HUGE - 1,	   HUGE,
+	HUGE + 1, HUGE + 4095, HUGE + 12288, 2 * HUGE - 1, 2 * HUGE, 2 * HUGE + 5,
+};
+
+static uint64_t pages_of(uint64_t size)
+{
+	return (size + SMALL - 1) / SMALL * SMALL;
+}
+
+static void expect_size(const char *name, uint64_t size)
+{
+	struct stat st, lower;
+
+	MUST(stat(name, &st));
+	EXPECT((uint64_t)st.st_size == size, "%s has %lld bytes, expected %llu", name,
+	       (long long)st.st_size, (unsigned long long)size);
+	MUST(stat(below(name), &lower));
+	EXPECT((uint64_t)lower.st_size == size, "%s has %lld bytes below, expected %llu", name,
+	       (long long)lower.st_size, (unsigned long long)size);
+}
+
+static void zero_tail(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < COUNT(sizes); i++) {
+		uint64_t size = sizes[i], mapped = pages_of(size);
+		int fd = make_file("f", 1, size);
+		unsigned char *map;
+
+		MUST(fsync(fd));
+		MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+		map = map_shared(fd, 0, 3 * HUGE);
+		expect_zero("load past the end, before anything else", map + size, size,
+			    mapped - size);
+		expect_pattern("load", map, 1, 0, size);
+		/* Storing there is allowed, and is nobody's but the mapping's. */
+		memset(map + size, 0xee, mapped - size);
+		map[size - 1] ^= 1;
+		map[size - 1] ^= 1;
+		MUST(msync(map, mapped, MS_SYNC));
+		MUST(fsync(fd));
+		expect_size("f", size);
+		expect_below("below", "f", 1, 0, size);
+		MUST(ftruncate(fd, 3 * HUGE));
+		expect_pattern("load after growing", map, 1, 0, size);
+		expect_zero("load of what was past the end", map + size, size, 3 * HUGE - size);
+		MUST(fsync(fd));
+		expect_size("f", 3 * HUGE);
+		MUST(munmap(map, 3 * HUGE));
+		close(fd);
+	}
+}
+
+/* Growing by a write leaves zeros between, whatever was stored there. */
+static void write_beyond_tail(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < COUNT(sizes); i++) {
+		uint64_t size = sizes[i], mapped = pages_of(size);
+		int fd = make_file("f", 2, size);
+		unsigned char *map = map_shared(fd, 0, 4 * HUGE);
+		unsigned char *buf = buffer(HUGE);
+
+		memset(map + size, 0xee, mapped - size);
+		write_pattern(fd, 2, size + 10000, 100);
+		MUST(pread(fd, buf, 10000, (off_t)size));
+		expect_zero("read between the old end and a write", buf, size, 10000);
+		expect_zero("load between the old end and a write", map + size, size, 10000);
+		expect_pattern("load of the write", map + size + 10000, 2, size + 10000, 100);
+		expect_pattern("load of the old part", map, 2, 0, size);
+		MUST(fsync(fd));
+		expect_size("f", size + 10100);
+		MUST(munmap(map, 4 * HUGE));
+		free(buf);
+		close(fd);
+	}
+}
+
+static void bus_beyond(void)
+{
+	unsigned int i;
+
+	catch_bus();
+	for (i = 0; i < COUNT(sizes); i++) {
+		uint64_t size = sizes[i], mapped = pages_of(size);
+		int fd = make_file("f", 3, size);
+		unsigned char *map = map_shared(fd, 0, 4 * HUGE);
+
+		expect_bus(map + mapped, false, "just beyond the last page");
+		expect_bus(map + mapped, true, "just beyond the last page");
+		expect_bus(map + 4 * HUGE - 1, true, "far beyond the last page");
+		EXPECT(!touch(map + mapped - 1, false), "SIGBUS within the last page");
+		expect_bus(map + mapped, false, "beyond the last page, which is present now");
+		/* One page more, and no further. */
+		MUST(ftruncate(fd, (off_t)mapped + 1));
+		EXPECT(!touch(map + mapped, false), "SIGBUS within the file after it grew");
+		expect_bus(map + mapped + SMALL, false, "beyond the new last page");
+		expect_size("f", mapped + 1);
+		MUST(munmap(map, 4 * HUGE));
+		close(fd);
+	}
+}
+
+/* Present, dirty, huge: once it is cut off it is gone, and does not come back. */
+static void truncate_under_mapping(void)
+{
+	unsigned int i;
+
+	catch_bus();
+	for (i = 0; i < COUNT(sizes); i++) {
+		uint64_t size = sizes[i], mapped = pages_of(size);
+		int fd = make_file("f", 4, 4 * HUGE);
+		unsigned char *map = map_shared(fd, 0, 4 * HUGE);
+
+		pattern(map, 40, 0, 4 * HUGE);
+		MUST(ftruncate(fd, (off_t)size));
+		expect_pattern("load of what is left", map, 40, 0, size);
+		expect_zero("load past the new end", map + size, size, mapped - size);
+		expect_bus(map + mapped, false, "behind a truncate");
+		expect_bus(map + 4 * HUGE - 1, true, "behind a truncate");
+		MUST(fsync(fd));
+		expect_size("f", size);
+		MUST(ftruncate(fd, 4 * HUGE));
+		expect_zero("load after growing again", map + size, size, 4 * HUGE - size);
+		MUST(fsync(fd));
+		expect_pattern("load of what was left", map, 40, 0, size);
+		expect_below("below", "f", 40, 0, size);
+		MUST(munmap(map, 4 * HUGE));
+		close(fd);
+	}
+}
+
+static void truncate_by_path_and_open(void)
+{
+	int fd = make_file("f", 5, 2 * HUGE), other;
+	unsigned char *map = map_shared(fd, 0, 2 * HUGE);
+
+	catch_bus();
+	pattern(map, 50, 0, 2 * HUGE);
+	MUST(truncate("f", HUGE + 10));
+	expect_pattern("load after truncate(2)", map, 50, 0, HUGE + 10);
+	expect_bus(map + HUGE + SMALL, false, "behind truncate(2)");
+	other = open_file("f", O_RDWR | O_TRUNC);
+	expect_bus(map, false, "behind O_TRUNC");
+	write_pattern(other, 51, 0, HUGE + 10);
+	expect_pattern("load of what was written anew", map, 51, 0, HUGE + 10);
+	expect_size("f", HUGE + 10);
+}
+
+struct cutter {
+	int fd;
+	unsigned char *map;
+};
+
+static void cut(void *arg)
+{
+	struct cutter *c = arg;
+	unsigned int i;
+
+	for (i = 0; i < 300; i++) {
+		MUST(ftruncate(c->fd, (off_t)(i * 7919 % (2 * HUGE))));
+		MUST(ftruncate(c->fd, 2 * HUGE));
+	}
+}
+
+/* One stores while another one cuts: no byte that was cut off is seen again. */
+static void store_while_truncated(void)
+{
+	struct cutter c = { .fd = open_file("f", O_RDWR | O_CREAT) };
+	uint64_t off = 0, stores = 0, faults = 0;
+	int status;
+	pid_t pid;
+
+	catch_bus();
+	MUST(ftruncate(c.fd, 2 * HUGE));
+	c.map = map_shared(c.fd, 0, 2 * HUGE);
+	pid = start_child(cut, &c);
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		off = (off + 37 * SMALL + 1) % (2 * HUGE);
+		if (touch(c.map + off, true))
+			faults++;
+		stores++;
+	}
+	EXPECT(!status, "the child that truncates ended with %#x", status);
+	MUST(ftruncate(c.fd, 0));
+	MUST(ftruncate(c.fd, 2 * HUGE));
+	expect_zero("load after the last truncate", c.map, 0, 2 * HUGE);
+	printf("  (%llu stores, %llu of them SIGBUS)\n", (unsigned long long)stores,
+	       (unsigned long long)faults);
+}
+
+static const struct {
+	uint64_t off, len;
+} holes[] = {
+	{ 0, SMALL },
+	{ 100, 50 },
+	{ SMALL - 1, 2 },
+	{ 3 * SMALL + 7, 5 * SMALL },
+	{ HUGE - SMALL, 2 * SMALL },
+	{ HUGE, HUGE },
+	{ HUGE / 2 + 3, 2 * HUGE },
+	{ 3 * HUGE + 9, 1 },
+	{ 4 * HUGE - 77, 3 * HUGE },
+};
+
+static void punch_under_mapping(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < COUNT(holes); i++) {
+		uint64_t size = 4 * HUGE, off = holes[i].off, end = off + holes[i].len;
+		int fd = make_file("f", 6, size);
+		unsigned char *map = map_shared(fd, 0, size);
+		unsigned char *buf = buffer(size);
+
+		pattern(map, 60, 0, size);
+		if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
+			      (off_t)holes[i].len)) {
+			EXPECT(errno == EOPNOTSUPP, "punch: %s", strerror(errno));
+			skip("no hole punching here");
+		}
+		if (end > size)
+			end = size;
+		expect_zero("load of a hole", map + off, off, end - off);
+		expect_pattern("load before a hole", map, 60, 0, off);
+		expect_pattern("load behind a hole", map + end, 60, end, size - end);
+		MUST(pread(fd, buf, size, 0));
+		expect_zero("read of a hole", buf + off, off, end - off);
+		/* A store into it makes it data again. */
+		pattern(map + off, 61, off, end - off);
+		MUST(fsync(fd));
+		expect_below("below, stored into a hole", "f", 61, off, end - off);
+		expect_below("below, before it", "f", 60, 0, off);
+		expect_size("f", size);
+		MUST(munmap(map, size));
+		free(buf);
+		close(fd);
+	}
+}
+
+static void zero_and_shift(void)
+{
+	uint64_t size = 4 * HUGE;
+	int fd = make_file("f", 7, size);
+	unsigned char *map = map_shared(fd, 0, size);
+
+	pattern(map, 70, 0, size);
+	if (fallocate(fd, FALLOC_FL_ZERO_RANGE, 1000, 3 * SMALL)) {
+		EXPECT(errno == EOPNOTSUPP, "zero range: %s", strerror(errno));
+		skip("no zero range here");
+	}
+	expect_zero("load of a zeroed range", map + 1000, 1000, 3 * SMALL);
+	expect_pattern("load behind it", map + 1000 + 3 * SMALL, 70, 1000 + 3 * SMALL, HUGE);
+	if (fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, HUGE, HUGE)) {
+		EXPECT(errno == EOPNOTSUPP, "collapse: %s", strerror(errno));
+		skip("no collapse here");
+	}
+	expect_size("f", 3 * HUGE);
+	/* What was at 2 x HUGE is at HUGE now: nothing old may be served there. */
+	expect_pattern("load before a collapsed range", map + HUGE - SMALL, 70, HUGE - SMALL,
+		       SMALL);
+	expect_pattern("load behind a collapsed range, shifted", map + HUGE + SMALL - 8, 70,
+		       2 * HUGE + SMALL - 8, SMALL);
+	if (fallocate(fd, FALLOC_FL_INSERT_RANGE, SMALL, 2 * SMALL))
+		skip("no insert here: %s", strerror(errno));
+	expect_size("f", 3 * HUGE + 2 * SMALL);
+	expect_zero("load of an inserted range", map + SMALL, SMALL, 2 * SMALL);
+	expect_pattern("load behind an inserted range", map + 20 * SMALL, 70, 18 * SMALL, SMALL);
+	MUST(fsync(fd));
+}
+
+/* Holes cost no room, read as zeros, and take stores. */
+static void sparse(void)
+{
+	uint64_t size = 5 * HUGE + 333;
+	int fd = open_file("f", O_RDWR | O_CREAT);
+	unsigned char *map;
+	struct stat st;
+
+	MUST(ftruncate(fd, (off_t)size));
+	map = map_shared(fd, 0, size);
+	expect_zero("load of a hole", map, 0, size);
+	MUST(fsync(fd));
+	MUST(stat(below("f"), &st));
+	EXPECT(st.st_blocks < 64, "a file that was only read has %lld sectors below",
+	       (long long)st.st_blocks);
+	pattern(map + HUGE + 5, 80, HUGE + 5, 10);
+	pattern(map + 5 * HUGE + 300, 81, 5 * HUGE + 300, 33);
+	MUST(msync(map, size, MS_SYNC));
+	expect_below("below, in a hole", "f", 80, HUGE + 5, 10);
+	expect_below("below, in the tail", "f", 81, 5 * HUGE + 300, 33);
+	expect_zero("load beside a store in a hole", map, 0, HUGE + 5);
+	expect_zero("load behind a store in a hole", map + HUGE + 15, HUGE + 15, 4 * HUGE);
+	expect_size("f", size);
+}
+
+/* Where data and holes are, with stores that no sync has written yet. */
+static void seek_data_hole(void)
+{
+	int fd = open_file("f", O_RDWR | O_CREAT);
+	unsigned char *map;
+	off_t data, hole;
+
+	MUST(ftruncate(fd, 6 * HUGE));
+	map = map_shared(fd, 0, 6 * HUGE);
+	EXPECT_ERRNO(lseek(fd, 6 * HUGE, SEEK_DATA), ENXIO);
+	map[3 * HUGE] = 1;
+	data = lseek(fd, 0, SEEK_DATA);
+	if (data == 0)
+		skip("this file system tells no holes");
+	EXPECT(data > 0 && data <= (off_t)(3 * HUGE),
+	       "SEEK_DATA gave %lld, expected at most %lu, where a store has been", (long long)data,
+	       3 * HUGE);
+	hole = lseek(fd, 3 * HUGE, SEEK_HOLE);
+	EXPECT(hole > (off_t)(3 * HUGE) && hole <= (off_t)(6 * HUGE),
+	       "SEEK_HOLE from the data gave %lld", (long long)hole);
+	write_pattern(fd, 1, 5 * HUGE, 1);
+	data = lseek(fd, hole, SEEK_DATA);
+	EXPECT(hole == 6 * HUGE || (data >= 0 && data <= (off_t)(5 * HUGE)),
+	       "SEEK_DATA behind the hole gave %lld", (long long)data);
+}
+
+/* fallocate makes room, and shows zeros in it. */
+static void preallocated(void)
+{
+	int fd = make_file("f", 9, 1000);
+	unsigned char *map = map_shared(fd, 0, 3 * HUGE);
+
+	if (fallocate(fd, 0, 0, 2 * HUGE + 100)) {
+		EXPECT(errno == EOPNOTSUPP, "fallocate: %s", strerror(errno));
+		skip("no fallocate here");
+	}
+	expect_size("f", 2 * HUGE + 100);
+	expect_pattern("load of the old part", map, 9, 0, 1000);
+	expect_zero("load of preallocated room", map + 1000, 1000, 2 * HUGE - 900);
+	pattern(map + HUGE, 90, HUGE, HUGE + 100);
+	MUST(fdatasync(fd));
+	expect_below("below, stored into preallocated room", "f", 90, HUGE, HUGE + 100);
+	MUST(fallocate(fd, FALLOC_FL_KEEP_SIZE, 2 * HUGE, 2 * HUGE));
+	expect_size("f", 2 * HUGE + 100);
+}
+
+/* Write-back in the middle of growth by small appends. */
+static void append_and_sync(void)
+{
+	int fd = open_file("f", O_RDWR | O_CREAT | O_APPEND);
+	unsigned char *buf = buffer(SMALL);
+	unsigned char *map = map_shared(fd, 0, HUGE);
+	uint64_t size = 0;
+	unsigned int i;
+
+	for (i = 0; i < 600; i++) {
+		size_t len = 1 + i * 31 % 997;
+
+		pattern(buf, 100, size, len);
+		EXPECT(write(fd, buf, len) == (ssize_t)len, "append: %s", strerror(errno));
+		size += len;
+		if (i % 37 == 0)
+			MUST(fsync(fd));
+		if (i % 41 == 0)
+			expect_pattern("load while the file grows", map, 100, 0, size);
+	}
+	MUST(fsync(fd));
+	expect_size("f", size);
+	expect_below("below", "f", 100, 0, size);
+}
+
+static const struct behaviour all[] = {
+	{ "zero_tail", zero_tail },
+	{ "write_beyond_tail", write_beyond_tail },
+	{ "bus_beyond", bus_beyond },
+	{ "truncate_under_mapping", truncate_under_mapping },
+	{ "truncate_by_path_and_open", truncate_by_path_and_open },
+	{ "store_while_truncated", store_while_truncated },
+	{ "punch_under_mapping", punch_under_mapping },
+	{ "zero_and_shift", zero_and_shift },
+	{ "sparse", sparse },
+	{ "seek_data_hole", seek_data_hole },
+	{ "preallocated", preallocated },
+	{ "append_and_sync", append_and_sync },
+};
+
+int main(int argc, char **argv)
+{
+	return run_all(argc, argv, all, COUNT(all));
+}
