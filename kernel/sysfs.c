@@ -88,13 +88,12 @@ static ssize_t show_page(struct hugemap_mount *mount, const struct hugemap_attr 
 /* What is below: a directory, as the reader sees it, or a device. */
 static ssize_t show_source(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
 {
+	const struct path *below = mount->device ? &mount->device->f_path : &mount->lower;
 	size_t length;
 	char *path;
 
-	if (!mount->lower.dentry)
-		return sysfs_emit(buf, "/dev/%pg\n", mount->device);
 	/* d_path() builds it at the end of the page; one byte is for the newline. */
-	path = d_path(&mount->lower, buf, PAGE_SIZE - 1);
+	path = d_path(below, buf, PAGE_SIZE - 1);
 	if (IS_ERR(path))
 		return PTR_ERR(path);
 	length = strlen(path);
