@@ -133,6 +133,16 @@ struct hm_cache *hm_cache_init(void *mem, const struct hm_options *opts)
 	return cache;
 }
 
+void hm_cache_set_options(struct hm_cache *cache, const struct hm_options *opts)
+{
+	u32 cpus = cache->opts.cpus, pool_frames = cache->opts.pool_frames;
+
+	/* Field by field: each is read on its own. */
+	cache->opts = *opts;
+	cache->opts.cpus = cpus;
+	cache->opts.pool_frames = pool_frames;
+}
+
 void hm_cache_tick(struct hm_cache *cache, u64 now_ms)
 {
 	u64 old = hm_atomic_read(&cache->clock);

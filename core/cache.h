@@ -118,6 +118,7 @@ enum {
 	HM_ACCESS_HIGH = 1 << 5, /* priority: evict late */
 	HM_ACCESS_LOW = 1 << 6, /* priority: evict first */
 	HM_ACCESS_CACHED = 1 << 7, /* only if it is cached: else HM_MISS */
+	HM_ACCESS_AGAIN = 1 << 8, /* of a fault that was counted before */
 };
 
 /**
@@ -228,6 +229,24 @@ size_t hm_cache_bytes(const struct hm_options *opts);
  * @opts: checked options, copied
  */
 struct hm_cache *hm_cache_init(void *mem, const struct hm_options *opts);
+
+/**
+ * hm_cache_set_options() - change what may change while the cache is used
+ * @cache: the cache
+ * @opts: checked options; .pool_frames and .cpus stay as they are
+ */
+void hm_cache_set_options(struct hm_cache *cache, const struct hm_options *opts);
+
+/**
+ * hm_frame_park() - take a free huge frame out of the pool: it becomes smaller
+ *
+ * Return: the frame, whose memory the engine may give away, or HM_NO_FRAME_ID
+ * if none is free now.
+ */
+u32 hm_frame_park(struct hm_cache *cache);
+
+/* It has memory again. */
+void hm_frame_unpark(struct hm_cache *cache, u32 frame);
 
 /* The engine's clock, in milliseconds; only ever forward; for ages. */
 void hm_cache_tick(struct hm_cache *cache, u64 now_ms);

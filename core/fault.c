@@ -64,9 +64,7 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 
 static bool dirty_above_limit(struct hm_cache *cache)
 {
-	u64 limit = (u64)cache->nframes * HM_BLOCK_PAGES * cache->opts.dirty_ratio / 100;
-
-	return hm_atomic_read(&cache->dirty_pages) > limit;
+	return hm_atomic_read(&cache->dirty_pages) > hm_pool_dirty_limit(cache);
 }
 
 /*
@@ -184,7 +182,7 @@ static void count_outcome(struct hm_cache *cache, enum hm_outcome outcome, u32 a
 
 	switch (outcome) {
 	case HM_HIT:
-		if (!ahead) {
+		if (!ahead && !(access & HM_ACCESS_AGAIN)) {
 			hm_count(cache, HM_C_FAULTS, 1);
 			hm_count(cache, HM_C_HITS, 1);
 		}

@@ -94,6 +94,7 @@ struct hm_cache {
 	u32 nghosts; /* a power of two */
 	hm_atomic_t ghost_clock;
 	hm_atomic_t dirty_pages;
+	hm_atomic_t parked; /* huge frames that have no memory */
 	hm_atomic_t clock; /* milliseconds */
 	hm_atomic_t evict_cursor;
 	hm_atomic_t wb_cursor;
@@ -198,6 +199,7 @@ void hm_pool_give(struct hm_cache *cache, u32 frame);
 u64 hm_pool_free(struct hm_cache *cache, enum hm_kind kind);
 bool hm_pool_low(struct hm_cache *cache, enum hm_kind kind);
 u32 hm_pool_container(const struct hm_cache *cache, u32 frame);
+u64 hm_pool_dirty_limit(const struct hm_cache *cache);
 void hm_pool_drain(struct hm_cache *cache, u32 huge);
 
 /* queue.c */

@@ -248,6 +248,30 @@ void hm_pool_give(struct hm_cache *cache, u32 frame)
 	hm_spin_unlock(&home->pool_lock);
 }
 
+/* Dirty pages above which write-back starts by itself. */
+u64 hm_pool_dirty_limit(const struct hm_cache *cache)
+{
+	u64 frames = cache->nframes - hm_atomic_read(&cache->parked);
+
+	return frames * HM_BLOCK_PAGES * cache->opts.dirty_ratio / 100;
+}
+
+u32 hm_frame_park(struct hm_cache *cache)
+{
+	u32 frame = take_from_any(cache, take_huge_from);
+
+	if (frame != HM_NO_FRAME_ID)
+		hm_atomic_add(&cache->parked, 1);
+	return frame;
+}
+
+void hm_frame_unpark(struct hm_cache *cache, u32 frame)
+{
+	hm_assert(!hm_frame_is_base(cache, frame) && hm_atomic_read(&cache->parked));
+	hm_atomic_add(&cache->parked, -1);
+	hm_pool_give(cache, frame);
+}
+
 /* From now on a carved frame hands out no base frames, so that it empties. */
 void hm_pool_drain(struct hm_cache *cache, u32 huge)
 {

@@ -194,9 +194,8 @@ void hm_writeback_done(struct hm_store *store, u64 pgoff, u32 npages, int err)
 
 struct hm_store *hm_writeback_pick(struct hm_cache *cache, bool *expired)
 {
-	u64 limit = (u64)cache->nframes * HM_BLOCK_PAGES * cache->opts.dirty_ratio / 100;
 	u64 now = hm_atomic_read(&cache->clock);
-	bool above = hm_atomic_read(&cache->dirty_pages) > limit;
+	bool above = hm_atomic_read(&cache->dirty_pages) > hm_pool_dirty_limit(cache);
 	struct hm_store *best = NULL;
 	u64 most = 0;
 	u32 i;

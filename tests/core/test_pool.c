@@ -297,13 +297,42 @@ static void test_random_use(void **state)
 	env_end(&env);
 }
 
+/* Parked frames are not handed out and do not count; they come back. */
+static void test_park(void **state)
+{
+	u32 parked[4], i;
+	struct hm_unit unit;
+	struct env env;
+
+	env_start(&env, 8, 2, BYTES(16));
+	for (i = 0; i < 4; i++) {
+		parked[i] = hm_frame_park(env.cache);
+		assert_int_not_equal(parked[i], HM_NO_FRAME_ID);
+	}
+	assert_int_equal(hm_cache_free_pages(env.cache), 4 * BLOCK);
+	assert_int_equal(hm_pool_dirty_limit(env.cache), 4 * BLOCK * 75 / 100);
+	for (i = 0; i < 4; i++)
+		bring(env.store, P(i), HM_ACCESS_READ);
+	assert_int_equal(fault(env.store, P(4), HM_ACCESS_READ, &unit), HM_NO_FRAME);
+	assert_int_equal(hm_frame_park(env.cache), HM_NO_FRAME_ID);
+	hm_frame_unpark(env.cache, parked[2]);
+	unit = bring(env.store, P(4), HM_ACCESS_READ);
+	assert_int_equal(unit.frame, parked[2]);
+	hm_frame_unpark(env.cache, parked[0]);
+	hm_frame_unpark(env.cache, parked[1]);
+	hm_frame_unpark(env.cache, parked[3]);
+	assert_int_equal(hm_cache_free_pages(env.cache), 3 * BLOCK);
+	assert_int_equal(hm_pool_dirty_limit(env.cache), 8 * BLOCK * 75 / 100);
+	env_end(&env);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_own_then_steal), cmocka_unit_test(test_frames_go_home),
 	cmocka_unit_test(test_uneven_shards),  cmocka_unit_test(test_carve),
 	cmocka_unit_test(test_reform),	       cmocka_unit_test(test_drain),
 	cmocka_unit_test(test_drain_full),     cmocka_unit_test(test_partial_list),
 	cmocka_unit_test(test_steal_base),     cmocka_unit_test(test_reserve),
-	cmocka_unit_test(test_random_use),
+	cmocka_unit_test(test_random_use),     cmocka_unit_test(test_park),
 };
 
 int main(void)
