@@ -105,6 +105,7 @@ struct hugemap_counts {
 struct hugemap_slot {
 	struct folio *huge;
 	struct page **base;
+	bool parked; /* no memory: the pool could grow by it */
 };
 
 /* A mount: struct super_block.s_fs_info. */
@@ -115,20 +116,30 @@ struct hugemap_mount {
 	struct path lower; /* the directory; .dentry is NULL over a device */
 	struct file *device; /* the device, opened with O_EXCL, for all I/O; or NULL */
 
+	/* the name space */
+	struct list_head mounts; /* super.c: all mounts over directories */
+	struct inode *disk; /* over a device: its one file */
+	bool started; /* hugemap_data_start() has succeeded */
+
 	/* the data */
 	struct hm_cache *cache;
 	void *cache_mem;
 	struct hugemap_slot *slots;
-	u32 nslots;
+	u32 nslots; /* twice the pool at mount: how far it can grow */
+	u32 nparked;
 	struct mutex carve_lock; /* a slot turns from huge to base or back */
 	wait_queue_head_t waits[HUGEMAP_WAITS]; /* for units, hashed */
 	wait_queue_head_t frames_wait; /* for free or clean frames */
 	wait_queue_head_t writer_wait;
+	bool write; /* there may be something to write */
 	struct task_struct *writer;
 	struct task_struct *reclaimer;
 	wait_queue_head_t reclaim_wait;
+	bool reclaim; /* frames are short */
 	atomic_t pressed; /* faults that wait for clean frames */
-	struct workqueue_struct *done_wq; /* ends of I/O */
+	unsigned long progress; /* jiffies, when a frame last came free */
+	struct workqueue_struct *done_wq; /* ends of reads that nobody waits for */
+	struct workqueue_struct *ahead_wq; /* work ahead of and behind writers */
 	struct rw_semaphore stores_lock; /* the list of stores */
 	struct list_head stores;
 	atomic_t depth; /* I/Os in flight */
@@ -158,6 +169,7 @@ struct hugemap_inode {
 	int priority;
 	u32 failures; /* write-backs in sequence that failed */
 	unsigned long retry_at; /* jiffies; background write-back waits until then */
+	u64 write_at; /* where background write-back goes on */
 };
 
 static inline struct hugemap_mount *hugemap_mount(const struct super_block *sb)
@@ -192,6 +204,10 @@ static inline void hugemap_count(struct hugemap_mount *mount, enum hugemap_count
 u64 hugemap_counted(const struct hugemap_mount *mount, enum hugemap_counter counter);
 
 /* --- the data, as the name space sees it ------------------------------------ */
+
+/* When the module is loaded, and unloaded. */
+int hugemap_data_setup(void);
+void hugemap_data_teardown(void);
 
 /**
  * hugemap_data_start() - take the pool, start the threads

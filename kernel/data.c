@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The data half of a mount: its pool, its core, its threads. Taken when it is
+ * mounted, in this order, and given back in the opposite one.
+ */
+#include <linux/fs.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/percpu.h>
+#include <linux/slab.h>
+
+#include "data.h"
+
+u64 hugemap_counted(const struct hugemap_mount *mount, enum hugemap_counter counter)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += per_cpu_ptr(mount->counts, cpu)->value[counter];
+	return sum;
+}
+
+int hugemap_data_setup(void)
+{
+	int err;
+
+	err = hugemap_io_setup();
+	if (err)
+		return err;
+	err = hugemap_evict_setup();
+	if (err)
+		goto out_io;
+	err = hugemap_store_setup();
+	if (err)
+		goto out_evict;
+	return 0;
+
+out_evict:
+	hugemap_evict_teardown();
+out_io:
+	hugemap_io_teardown();
+	return err;
+}
+
+void hugemap_data_teardown(void)
+{
+	hugemap_store_teardown();
+	hugemap_evict_teardown();
+	hugemap_io_teardown();
+}
+
+static void core_options(const struct hugemap_options *from, struct hm_options *to)
+{
+	hm_options_init(to);
+	to->pool_frames = from->pool >> HM_BLOCK_SHIFT;
+	to->cpus = num_possible_cpus();
+	to->dirty_ratio = from->dirty_ratio;
+	to->evict_batch = from->evict_batch;
+	to->readahead_kb = from->readahead_kb;
+	if (to->readahead_base_kb > from->readahead_kb)
+		to->readahead_base_kb = from->readahead_kb;
+}
+
+static int start_core(struct hugemap_mount *mount, struct fs_context *fc)
+{
+	struct hm_options opts;
+	const char *wrong;
+
+	core_options(&mount->opts, &opts);
+	wrong = hm_options_check(&opts);
+	if (wrong) {
+		hugemap_errorfc(fc, "%s", wrong);
+		return -EINVAL;
+	}
+	mount->nslots = 2 * opts.pool_frames;
+	opts.pool_frames = mount->nslots;
+	mount->cache_mem = kvzalloc(hm_cache_bytes(&opts), GFP_KERNEL);
+	if (!mount->cache_mem)
+		return -ENOMEM;
+	mount->cache = hm_cache_init(mount->cache_mem, &opts);
+	return 0;
+}
+
+static struct task_struct *new_thread(struct hugemap_mount *mount, int (*work)(void *arg),
+					const char *what)
+{
+	return kthread_run(work, mount, "hugemap_%s/%u:%u", what, MAJOR(mount->sb->s_dev),
+			   MINOR(mount->sb->s_dev));
+}
+
+static int start_threads(struct hugemap_mount *mount)
+{
+	struct task_struct *task;
+
+	mount->done_wq = alloc_workqueue("hugemap_done", WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
+	mount->ahead_wq = alloc_workqueue("hugemap_ahead", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!mount->done_wq || !mount->ahead_wq)
+		return -ENOMEM;
+	task = new_thread(mount, hugemap_writer, "write");
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	mount->writer = task;
+	task = new_thread(mount, hugemap_reclaimer, "evict");
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	mount->reclaimer = task;
+	return 0;
+}
+
+static int start_counts(struct hugemap_mount *mount)
+{
+	mount->counts = alloc_percpu(struct hugemap_counts);
+	mount->fault_ns = kvzalloc(sizeof(*mount->fault_ns), GFP_KERNEL);
+	mount->read_ns = kvzalloc(sizeof(*mount->read_ns), GFP_KERNEL);
+	mount->write_ns = kvzalloc(sizeof(*mount->write_ns), GFP_KERNEL);
+	if (!mount->counts || !mount->fault_ns || !mount->read_ns || !mount->write_ns)
+		return -ENOMEM;
+	return 0;
+}
+
+int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc)
+{
+	int err, i;
+
+	mutex_init(&mount->carve_lock);
+	init_rwsem(&mount->stores_lock);
+	INIT_LIST_HEAD(&mount->stores);
+	for (i = 0; i < HUGEMAP_WAITS; i++)
+		init_waitqueue_head(&mount->waits[i]);
+	init_waitqueue_head(&mount->frames_wait);
+	init_waitqueue_head(&mount->writer_wait);
+	init_waitqueue_head(&mount->reclaim_wait);
+	mount->progress = jiffies;
+
+	err = start_counts(mount);
+	if (!err)
+		err = start_core(mount, fc);
+	if (!err)
+		err = hugemap_pool_take(mount, fc);
+	if (!err)
+		err = start_threads(mount);
+	return err;
+}
+
+static void stop_threads(struct hugemap_mount *mount)
+{
+	if (mount->writer)
+		kthread_stop(mount->writer);
+	if (mount->reclaimer)
+		kthread_stop(mount->reclaimer);
+	mount->writer = NULL;
+	mount->reclaimer = NULL;
+}
+
+void hugemap_data_quiesce(struct hugemap_mount *mount)
+{
+	/* Works hold inodes, and end by themselves. */
+	if (mount->ahead_wq)
+		flush_workqueue(mount->ahead_wq);
+	if (mount->done_wq)
+		flush_workqueue(mount->done_wq);
+	stop_threads(mount);
+}
+
+void hugemap_data_stop(struct hugemap_mount *mount)
+{
+	stop_threads(mount);
+	if (mount->ahead_wq)
+		destroy_workqueue(mount->ahead_wq);
+	if (mount->done_wq)
+		destroy_workqueue(mount->done_wq);
+	hugemap_pool_give(mount);
+	kvfree(mount->cache_mem);
+	free_percpu(mount->counts);
+	kvfree(mount->fault_ns);
+	kvfree(mount->read_ns);
+	kvfree(mount->write_ns);
+}
+
+int hugemap_data_reconfigure(struct hugemap_mount *mount, const struct hugemap_options *opts,
+			     struct fs_context *fc)
+{
+	struct hm_options core;
+	const char *wrong;
+	int err;
+
+	if (opts->page != mount->opts.page) {
+		hugemap_errorfc(fc, "the page size cannot change while it is mounted");
+		return -EINVAL;
+	}
+	core_options(opts, &core);
+	wrong = hm_options_check(&core);
+	if (wrong) {
+		hugemap_errorfc(fc, "%s", wrong);
+		return -EINVAL;
+	}
+	err = hugemap_pool_resize(mount, opts->pool, fc);
+	if (err)
+		return err;
+	mount->opts = *opts;
+	hm_cache_set_options(mount->cache, &core);
+	hugemap_wake_writer(mount);
+	return 0;
+}

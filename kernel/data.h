@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * What the files of the data half share: see hugemap.h for the order of locks
+ * and for what may be believed of a folio when.
+ */
+#ifndef HUGEMAP_DATA_H
+#define HUGEMAP_DATA_H
+
+#include <linux/bvec.h>
+#include <linux/completion.h>
+#include <linux/fs_context.h>
+#include <linux/pagemap.h>
+
+#include "compat.h"
+#include "hugemap.h"
+
+/* Errors in words: to who mounts, or to the log. */
+#define hugemap_errorfc(fc, fmt, ...) \
+	do { \
+		if (fc) \
+			errorf(fc, "hugemap: " fmt, ##__VA_ARGS__); \
+		else \
+			pr_err("hugemap: " fmt "\n", ##__VA_ARGS__); \
+	} while (0)
+
+/* Base pages of one I/O below; a huge unit is one segment. */
+#define HUGEMAP_IO_SEGMENTS 256u
+/* Writes in flight of one sync or of background write-back. */
+#define HUGEMAP_WRITE_DEPTH 8u
+/* How long a fault waits for a frame while all of the pool is dirty and cannot
+ * be written, before it fails.
+ */
+#define HUGEMAP_HOPELESS_MS 5000u
+
+/* --- pool.c: frames ------------------------------------------------------------ */
+
+int hugemap_pool_take(struct hugemap_mount *mount, struct fs_context *fc);
+void hugemap_pool_give(struct hugemap_mount *mount);
+
+/* Grow or shrink, by remount. All of it or nothing; may wait for write-back. */
+int hugemap_pool_resize(struct hugemap_mount *mount, u64 bytes, struct fs_context *fc);
+
+/* The folio of a frame, without a reference: only under RCU, or if it is yours. */
+struct folio *hugemap_frame_folio(struct hugemap_mount *mount, u32 frame);
+
+/*
+ * Make the memory of a frame that was just taken what its kind asks for: a slot
+ * that was huge becomes base pages, or the other way round. May sleep. -ENOMEM.
+ */
+int hugemap_frame_prepare(struct hugemap_mount *mount, const struct hm_unit *unit);
+
+/*
+ * Somebody holds the folio of a frame, and may for long: the frame gets a new
+ * one. The old one, and the pool's reference to it, is the caller's.
+ */
+int hugemap_frame_replace(struct hugemap_mount *mount, const struct hm_unit *unit);
+
+/* --- folio.c: units and their folios -------------------------------------------- */
+
+/* The folio of a unit that the core said is cached, with a reference; or NULL. */
+struct folio *hugemap_unit_folio(struct hugemap_inode *hi, const struct hm_unit *unit);
+
+/* Is it still that unit's? The folio is locked. */
+bool hugemap_folio_is(const struct hugemap_inode *hi, const struct folio *folio, u64 pgoff);
+
+/*
+ * The folio of a page that is cached, with a reference; NULL: it is not, or not
+ * now. A touch: with HM_ACCESS_WRITE a store. @unit has the hints of hm_fault().
+ */
+struct folio *hugemap_find(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_unit *unit);
+
+/* The same, and locked: it is that page's until it is unlocked. */
+struct folio *hugemap_find_locked(struct hugemap_inode *hi, u64 pgoff, u32 access,
+				  struct hm_unit *unit);
+
+/* Units in a row have their data: their folios join the file. */
+void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u32 n);
+
+/*
+ * The unit leaves: folio locked and unmapped. False if somebody holds it.
+ */
+bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio);
+
+/* The same, for a folio that somebody holds: it is nobody's now. */
+void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio);
+
+static inline u64 hugemap_pages(loff_t size)
+{
+	return ((u64)size + HM_PAGE_SIZE - 1) >> HM_PAGE_SHIFT;
+}
+
+/* --- store.c ----------------------------------------------------------------------- */
+
+static inline struct hugemap_mount *hugemap_of(const struct hugemap_inode *hi)
+{
+	return hugemap_mount(hi->vfs_inode.i_sb);
+}
+
+/* Who waits for a unit to be filled or evicted, or for a write-back to end. */
+wait_queue_head_t *hugemap_wait_of(struct hugemap_mount *mount, const struct hm_store *store,
+				   u64 pgoff);
+void hugemap_wake(struct hugemap_mount *mount, const struct hm_store *store, u64 pgoff);
+void hugemap_wake_unit(struct hugemap_mount *mount, const struct hm_unit *unit);
+
+/* Does nobody fill, write or evict the unit? */
+bool hugemap_unit_idle(struct hugemap_inode *hi, u64 pgoff);
+
+/* Until nobody fills or evicts the unit; -EINTR if a fatal signal comes. */
+int hugemap_wait_unit(struct hugemap_inode *hi, u64 pgoff);
+
+int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind);
+
+/* The inode of a store that the core named: a unit of it is claimed. */
+struct hugemap_inode *hugemap_store_inode(const struct hm_store *store);
+
+u32 hugemap_access(const struct hugemap_inode *hi, const struct file *file);
+
+/* Let the file below have room for a unit that is a hole there. */
+int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages);
+
+int hugemap_store_setup(void);
+void hugemap_store_teardown(void);
+
+/* --- io.c ---------------------------------------------------------------------------- */
+
+struct hugemap_io {
+	struct kiocb iocb;
+	struct hugemap_inode *hi;
+	struct completion done;
+	struct work_struct work; /* read-ahead: ends in a workqueue */
+	struct hm_unit unit; /* read: what is filled */
+	struct hm_run run; /* write */
+	ssize_t result;
+	size_t bytes;
+	u64 started_ns;
+	bool write;
+	bool ahead;
+	u32 nsegments;
+	struct bio_vec segment[]; /* HUGEMAP_IO_SEGMENTS */
+};
+
+struct hugemap_io *hugemap_io_new(struct hugemap_inode *hi, gfp_t gfp);
+void hugemap_io_free(struct hugemap_io *io);
+bool hugemap_io_full(const struct hugemap_io *io);
+void hugemap_io_add(struct hugemap_io *io, struct folio *folio);
+
+/* Start; io->done is completed, or io->work is queued, when it is over. */
+void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes);
+
+/* 0 or a negative errno; a short read has been zeroed to its end. */
+int hugemap_io_wait(struct hugemap_io *io);
+int hugemap_io_result(struct hugemap_io *io);
+
+/* Write the end of a file, which direct I/O cannot: not a multiple of a sector. */
+int hugemap_io_write_tail(struct hugemap_inode *hi, struct folio *folio, loff_t pos, size_t bytes);
+
+int hugemap_io_setup(void);
+void hugemap_io_teardown(void);
+
+/* --- fill.c ------------------------------------------------------------------------- */
+
+/*
+ * Have a page cached. Sleeps; takes mapping->invalidate_lock itself. 0; -ENODATA
+ * beyond the end; -EINTR; or why it could not be read.
+ */
+int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access);
+
+/* A fault had HM_HINT_READAHEAD. May sleep in the file system below. */
+void hugemap_read_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access);
+
+/* The same for write(2), which needs nothing ahead. */
+void hugemap_write_behind(struct hugemap_inode *hi, u64 pgoff, u32 access);
+
+/* Start to bring in what is not cached of a range of pages. */
+void hugemap_bring_range(struct hugemap_inode *hi, u64 start, u64 end, u32 access);
+
+/* hm_fault(), with the index nodes that it asks for. invalidate_lock is held. */
+enum hm_outcome hugemap_ask(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_unit *unit);
+
+/* A unit that is HM_ZERO: zeros, cached. */
+void hugemap_fill_zero(struct hugemap_inode *hi, const struct hm_unit *unit);
+
+/* --- evict.c ------------------------------------------------------------------------ */
+
+/* Free some frames; false: nothing clean is left. */
+bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind);
+void hugemap_wake_reclaimer(struct hugemap_mount *mount);
+
+/* What hm_fault() said: wake the threads of the mount. */
+void hugemap_take_hints(struct hugemap_inode *hi, const struct hm_unit *unit);
+int hugemap_reclaimer(void *arg);
+
+/* Drop what is cached in a range of pages: all of it, or what is clean. */
+void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool discard);
+
+/*
+ * A fault needs a frame and none is free: evict, or wait for write-back. 0: ask
+ * again. -EINTR; -ENOMEM when nothing has come free for long.
+ */
+int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind);
+
+int hugemap_evict_setup(void);
+void hugemap_evict_teardown(void);
+
+/* --- writeback.c -------------------------------------------------------------------- */
+
+/*
+ * Write dirty units from *pos on, in order, up to @end or about @budget pages;
+ * the caller holds the invalidate_lock, shared or not. @wait: as a sync has to,
+ * which passes nothing. 0 or the first error; *pos is where to go on.
+ */
+int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, bool wait);
+
+/* All of a range, as a sync does. */
+int hugemap_write_range(struct hugemap_inode *hi, u64 start, u64 end);
+
+int hugemap_writer(void *arg);
+void hugemap_wake_writer(struct hugemap_mount *mount);
+
+/* Dirtied outside of a fault: GUP, DMA, zap. May be called under spinlocks. */
+bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio);
+
+#endif /* HUGEMAP_DATA_H */

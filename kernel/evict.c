@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Out of the cache: eviction of what hm_reclaim() chose, in runs that are
+ * unmapped together (one TLB flush for a run and a VMA), and invalidation.
+ *
+ * stores_lock is held for reading around each batch: a store whose units are
+ * victims, and its inode, cannot go away meanwhile.
+ */
+#include <linux/freezer.h>
+#include <linux/kthread.h>
+#include <linux/mempool.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+
+#include "data.h"
+#include "trace.h"
+
+#define MAX_VICTIMS 128u
+#define ROUNDS 3u
+
+/* What one round works on: too large for the stack. */
+struct batch {
+	struct hm_victim victim[MAX_VICTIMS];
+	struct folio *folio[MAX_VICTIMS];
+};
+
+static mempool_t *batches;
+
+int hugemap_evict_setup(void)
+{
+	batches = mempool_create_kmalloc_pool(4, sizeof(struct batch));
+	return batches ? 0 : -ENOMEM;
+}
+
+void hugemap_evict_teardown(void)
+{
+	mempool_destroy(batches);
+}
+
+static void report(struct hugemap_inode *hi, const struct hm_unit *unit,
+		   enum hm_evict_result result)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+
+	trace_hugemap_evict(&hi->vfs_inode, unit->pgoff, unit->npages, result);
+	if (result == HM_EVICT_BUSY)
+		hugemap_count(mount, HUGEMAP_C_PINNED, 1);
+	hm_evict_done(unit, result);
+	hugemap_wake_unit(mount, unit);
+	if (result == HM_EVICTED || result == HM_EVICT_DISCARD)
+		WRITE_ONCE(mount->progress, jiffies);
+}
+
+/* Unmapped, locked and claimed: may it leave? Unlocks the folio. */
+static void leave(struct hugemap_inode *hi, struct folio *folio, const struct hm_unit *unit,
+		  u32 *freed)
+{
+	struct hm_unit ignored;
+
+	if (folio_test_dirty(folio)) {
+		folio_unlock(folio);
+		report(hi, unit, HM_EVICT_DIRTY);
+		return;
+	}
+	if (hugemap_folio_leave(hi, folio)) {
+		folio_unlock(folio);
+		report(hi, unit, HM_EVICTED);
+		(*freed)++;
+		return;
+	}
+	folio_unlock(folio);
+	report(hi, unit, HM_EVICT_BUSY);
+	/*
+	 * Pairs with hugemap_dirty_folio(), which sets the flag and then finds
+	 * the unit claimed: one of us sees the other.
+	 */
+	if (folio_test_dirty(folio))
+		hm_fault(hi->store, unit->pgoff,
+			 HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN, &ignored);
+}
+
+/* Became inactive: out of the page tables, unless it was used since. */
+static bool may_unmap(const struct hm_victim *victim)
+{
+	const struct hm_unit *unit = &victim->unit;
+	struct hm_unit now;
+
+	return victim->evict ||
+	       (hm_peek(unit->store, unit->pgoff, &now) == HM_CLEAN && now.frame == unit->frame &&
+		!hm_referenced(unit->store, unit->pgoff));
+}
+
+/* Victims that follow each other in one store: from the first on, how many? */
+static u32 run_length(const struct hm_victim *victims, u32 n)
+{
+	u32 i;
+
+	for (i = 1; i < n; i++) {
+		const struct hm_unit *a = &victims[i - 1].unit, *b = &victims[i].unit;
+
+		if (a->store != b->store || a->pgoff + a->npages != b->pgoff)
+			break;
+	}
+	return i;
+}
+
+static void evict_run(struct hugemap_mount *mount, const struct hm_victim *victims,
+		      struct folio **folio, u32 n, u32 *freed)
+{
+	struct hugemap_inode *hi = hugemap_store_inode(victims[0].unit.store);
+	const struct hm_unit *last = &victims[n - 1].unit;
+	u64 start = victims[0].unit.pgoff;
+	bool unmap = false;
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		folio[i] = NULL;
+		if (!victims[i].evict) {
+			unmap |= may_unmap(&victims[i]);
+			continue;
+		}
+		folio[i] = hugemap_frame_folio(mount, victims[i].unit.frame);
+		if (folio_trylock(folio[i])) {
+			unmap |= folio_mapped(folio[i]);
+			continue;
+		}
+		folio[i] = NULL;
+		report(hi, &victims[i].unit, HM_EVICT_BUSY);
+	}
+	if (unmap) {
+		hugemap_count(mount, HUGEMAP_C_UNMAPS, 1);
+		unmap_mapping_pages(hi->vfs_inode.i_mapping, start,
+				    last->pgoff + last->npages - start, false);
+	}
+	for (i = 0; i < n; i++) {
+		if (folio[i])
+			leave(hi, folio[i], &victims[i].unit, freed);
+	}
+}
+
+static u32 evict_round(struct hugemap_mount *mount, enum hm_kind kind, u32 want, u32 *chosen)
+{
+	struct batch *batch = mempool_alloc(batches, GFP_NOFS);
+	u32 freed = 0, i = 0, n;
+
+	down_read(&mount->stores_lock);
+	n = hm_reclaim(mount->cache, kind, want, batch->victim, MAX_VICTIMS);
+	while (i < n) {
+		u32 length = run_length(&batch->victim[i], n - i);
+
+		evict_run(mount, &batch->victim[i], &batch->folio[i], length, &freed);
+		i += length;
+	}
+	up_read(&mount->stores_lock);
+	mempool_free(batch, batches);
+	*chosen = n;
+	if (freed && wq_has_sleeper(&mount->frames_wait))
+		wake_up_all(&mount->frames_wait);
+	return freed;
+}
+
+bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind)
+{
+	u32 want = hm_cache_options(mount->cache)->evict_batch;
+	u32 round, chosen;
+
+	/* Units become inactive in one round and leave in the next. */
+	for (round = 0; round < ROUNDS; round++) {
+		if (evict_round(mount, kind, want, &chosen))
+			return true;
+		if (!chosen)
+			return false;
+	}
+	return false;
+}
+
+/* --- waiting for frames -------------------------------------------------------------- */
+
+int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind)
+{
+	u64 least = kind == HM_HUGE ? HM_BLOCK_PAGES : 1;
+	long left;
+
+	if (hugemap_evict_some(mount, kind))
+		return 0;
+	atomic_inc(&mount->pressed);
+	hugemap_wake_writer(mount);
+	left = wait_event_killable_timeout(mount->frames_wait,
+					   hm_cache_free_pages(mount->cache) >= least,
+					   HZ / 10);
+	atomic_dec(&mount->pressed);
+	if (left < 0)
+		return -EINTR;
+	if (!left && time_after(jiffies, READ_ONCE(mount->progress) +
+					 msecs_to_jiffies(HUGEMAP_HOPELESS_MS)))
+		return -ENOMEM;
+	return 0;
+}
+
+/* --- in the background ------------------------------------------------------------------ */
+
+void hugemap_wake_reclaimer(struct hugemap_mount *mount)
+{
+	if (!READ_ONCE(mount->reclaim) && !xchg(&mount->reclaim, true))
+		wake_up(&mount->reclaim_wait);
+}
+
+void hugemap_take_hints(struct hugemap_inode *hi, const struct hm_unit *unit)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+
+	if (unit->hints & HM_HINT_WRITEBACK)
+		hugemap_wake_writer(mount);
+	if (unit->hints & HM_HINT_RECLAIM)
+		hugemap_wake_reclaimer(mount);
+}
+
+int hugemap_reclaimer(void *arg)
+{
+	struct hugemap_mount *mount = arg;
+
+	set_freezable();
+	while (!kthread_should_stop()) {
+		u32 kind, want, chosen;
+		bool again = false;
+
+		wait_event_freezable(mount->reclaim_wait,
+				     READ_ONCE(mount->reclaim) || kthread_should_stop());
+		WRITE_ONCE(mount->reclaim, false);
+		do {
+			again = false;
+			for (kind = 0; kind < HM_KINDS; kind++) {
+				want = hm_reclaim_want(mount->cache, kind);
+				if (!want)
+					continue;
+				evict_round(mount, kind, want, &chosen);
+				again |= chosen != 0;
+			}
+			cond_resched();
+		} while (again && !kthread_should_stop());
+	}
+	return 0;
+}
+
+/* --- invalidation ---------------------------------------------------------------------------- */
+
+/*
+ * Take a claimed unit away, although somebody may hold its folio: a direct I/O
+ * or a pipe keeps the old folio then, and the frame gets a new one.
+ */
+static void discard(struct hugemap_inode *hi, const struct hm_unit *unit)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+	struct folio *folio = hugemap_frame_folio(mount, unit->frame);
+	u32 tries;
+
+	for (tries = 0;; tries++) {
+		folio_lock(folio);
+		if (folio_mapped(folio))
+			unmap_mapping_pages(hi->vfs_inode.i_mapping, unit->pgoff, unit->npages,
+					    false);
+		if (hugemap_folio_leave(hi, folio)) {
+			folio_unlock(folio);
+			return;
+		}
+		if (tries >= 3 && !folio_mapped(folio)) {
+			hugemap_folio_abandon(hi, folio);
+			if (!hugemap_frame_replace(mount, unit)) {
+				folio_unlock(folio);
+				folio_put(folio);
+				return;
+			}
+		}
+		folio_unlock(folio);
+		schedule_timeout_uninterruptible(1);
+	}
+}
+
+void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+	u64 pos = start;
+
+	for (;;) {
+		struct hm_unit unit;
+
+		switch (hm_invalidate(hi->store, &pos, end, all, &unit)) {
+		case HM_INV_DONE:
+			return;
+		case HM_INV_UNIT:
+			if (all) {
+				discard(hi, &unit);
+				report(hi, &unit, HM_EVICT_DISCARD);
+			} else {
+				struct folio *folio = hugemap_frame_folio(mount, unit.frame);
+				u32 freed;
+
+				folio_lock(folio);
+				unmap_mapping_pages(hi->vfs_inode.i_mapping, unit.pgoff,
+						    unit.npages, false);
+				leave(hi, folio, &unit, &freed);
+			}
+			break;
+		case HM_INV_BUSY:
+			/* Filling, being written or evicted: each of them ends. */
+			wait_event(*hugemap_wait_of(mount, hi->store, pos),
+				   hugemap_unit_idle(hi, pos));
+			break;
+		}
+		cond_resched();
+	}
+}
+
+void hugemap_data_dontneed(struct inode *inode, loff_t start, loff_t end)
+{
+	struct hugemap_inode *hi = hugemap_inode(inode);
+
+	if (hi->store && end > start)
+		hugemap_invalidate(hi, start >> HM_PAGE_SHIFT, hugemap_pages(end), false);
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Faults of mappings. A unit that is cached is found without a lock of ours and
+ * mapped by the core of mm: a PMD-order folio with one PMD. One that is not is
+ * brought in with the fault lock dropped, and the fault comes back for it.
+ *
+ *   hugemap_fault()         nothing is mapped: find or bring in, return the page
+ *   hugemap_page_mkwrite()  first store to a page: the unit becomes dirty
+ *   hugemap_huge_fault()    first store to a PMD that is there: allow it in place
+ *   hugemap_map_pages()     a read fault: map what is cached around it
+ */
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+
+#include "data.h"
+#include "trace.h"
+
+static vm_fault_t fault_error(int err)
+{
+	switch (err) {
+	case -ENOMEM:
+		/*
+		 * The pool is full of what can be neither written nor evicted.
+		 * VM_FAULT_OOM would have somebody killed who is not to blame.
+		 */
+		return VM_FAULT_SIGBUS;
+	case -EINTR:
+		return VM_FAULT_RETRY;
+	default:
+		return VM_FAULT_SIGBUS;
+	}
+}
+
+/* Bring the page in. VM_FAULT_RETRY: done without the fault lock; 0: with it. */
+static vm_fault_t bring(struct vm_fault *vmf, u32 access)
+{
+	struct file *file = vmf->vma->vm_file;
+	struct hugemap_inode *hi = hugemap_inode(file_inode(file));
+	pgoff_t pgoff = vmf->pgoff;
+	int err;
+
+	if (fault_flag_allow_retry_first(vmf->flags)) {
+		if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
+			return VM_FAULT_RETRY;
+		get_file(file);
+		hugemap_release_fault_lock(vmf);
+		/* An error is told by the fault that comes back. */
+		hugemap_bring(hi, pgoff, access);
+		fput(file);
+		return VM_FAULT_RETRY;
+	}
+	err = hugemap_bring(hi, pgoff, access);
+	if (err == -EINTR)
+		return VM_FAULT_SIGBUS; /* a fatal signal: nobody will see it */
+	return err ? fault_error(err) : 0;
+}
+
+static u32 fault_access(struct vm_fault *vmf, struct hugemap_inode *hi)
+{
+	u32 access = hugemap_access(hi, vmf->vma->vm_file);
+
+	if (vmf->vma->vm_flags & VM_SEQ_READ)
+		access |= HM_ACCESS_SEQUENTIAL;
+	/* It comes back after the page was brought in for it. */
+	if (vmf->flags & FAULT_FLAG_TRIED)
+		access |= HM_ACCESS_AGAIN;
+	return access;
+}
+
+static bool wants_ahead(const struct vm_fault *vmf, const struct hm_unit *unit)
+{
+	return unit->hints & HM_HINT_READAHEAD && !(vmf->vma->vm_flags & VM_RAND_READ) &&
+	       !(vmf->vma->vm_file->f_mode & FMODE_RANDOM);
+}
+
+static vm_fault_t hugemap_fault(struct vm_fault *vmf)
+{
+	struct inode *inode = file_inode(vmf->vma->vm_file);
+	struct hugemap_inode *hi = hugemap_inode(inode);
+	struct hugemap_mount *mount = hugemap_of(hi);
+	u64 started = ktime_get_ns();
+	u32 access = fault_access(vmf, hi);
+	struct folio *folio;
+	struct hm_unit unit;
+	vm_fault_t ret;
+
+	for (;;) {
+		if (vmf->pgoff >= hugemap_pages(i_size_read(inode)))
+			return VM_FAULT_SIGBUS;
+		folio = hugemap_find_locked(hi, vmf->pgoff, access, &unit);
+		if (folio)
+			break;
+		ret = bring(vmf, access);
+		if (ret) {
+			if (ret == VM_FAULT_RETRY)
+				hm_hist_record(mount->fault_ns, ktime_get_ns() - started);
+			return ret;
+		}
+		access |= HM_ACCESS_AGAIN;
+	}
+	if (unlikely(vmf->pgoff >= hugemap_pages(i_size_read(inode)))) {
+		folio_unlock(folio);
+		folio_put(folio);
+		return VM_FAULT_SIGBUS;
+	}
+	hugemap_take_hints(hi, &unit);
+	if (wants_ahead(vmf, &unit)) {
+		/* The lock order does not allow I/O below under a folio lock. */
+		folio_unlock(folio);
+		hugemap_read_ahead(hi, vmf->pgoff, access);
+		folio_lock(folio);
+		if (!hugemap_folio_is(hi, folio, vmf->pgoff)) {
+			folio_unlock(folio);
+			folio_put(folio);
+			return VM_FAULT_NOPAGE;
+		}
+	}
+	hugemap_count(mount, unit.npages > 1 ? HUGEMAP_C_HUGE_MAPPED : HUGEMAP_C_BASE_MAPPED, 1);
+	trace_hugemap_fault(inode, vmf->pgoff, unit.npages, vmf->flags & FAULT_FLAG_WRITE);
+	hm_hist_record(mount->fault_ns, ktime_get_ns() - started);
+	vmf->page = folio_page(folio, vmf->pgoff - folio->index);
+	return VM_FAULT_LOCKED;
+}
+
+/*
+ * The unit of a locked folio is being stored to. False: it is claimed for
+ * eviction, which cannot succeed, so look again soon.
+ */
+static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct hm_unit *unit)
+{
+	u32 access = HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN;
+
+	if (hm_fault(hi->store, vmf->pgoff, access, unit) != HM_HIT)
+		return false;
+	hugemap_take_hints(hi, unit);
+	return true;
+}
+
+static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
+{
+	struct inode *inode = file_inode(vmf->vma->vm_file);
+	struct hugemap_inode *hi = hugemap_inode(inode);
+	struct address_space *mapping = inode->i_mapping;
+	struct folio *folio = page_folio(vmf->page);
+	u64 npages = folio_nr_pages(folio), start = folio->index;
+	vm_fault_t ret = VM_FAULT_NOPAGE;
+	struct hm_unit unit = {};
+	bool ahead = false;
+	int err = 0;
+
+	sb_start_pagefault(inode->i_sb);
+	file_update_time(vmf->vma->vm_file);
+	filemap_invalidate_lock_shared(mapping);
+	if (!hugemap_folio_is(hi, folio, vmf->pgoff))
+		goto out;
+	if (hm_hollow(hi->store, vmf->pgoff))
+		err = hugemap_reserve(hi, start, npages);
+	if (err) {
+		ret = VM_FAULT_SIGBUS; /* as Linux has it for ENOSPC */
+		goto out;
+	}
+	folio_lock(folio);
+	if (!hugemap_folio_is(hi, folio, vmf->pgoff) ||
+	    vmf->pgoff >= hugemap_pages(i_size_read(inode)) || !make_dirty(vmf, hi, &unit)) {
+		folio_unlock(folio);
+		goto out;
+	}
+	ahead = wants_ahead(vmf, &unit);
+	ret = VM_FAULT_LOCKED;
+out:
+	filemap_invalidate_unlock_shared(mapping);
+	sb_end_pagefault(inode->i_sb);
+	/* For a writer it is only queued here: see hugemap_read_ahead(). */
+	if (ahead)
+		hugemap_read_ahead(hi, start, fault_access(vmf, hi) | HM_ACCESS_WRITE);
+	return ret;
+}
+
+/* The PMD is there, read-only: allow stores in place, without a TLB flush. */
+static bool upgrade(struct vm_fault *vmf, const struct folio *folio)
+{
+	spinlock_t *ptl = pmd_lock(vmf->vma->vm_mm, vmf->pmd);
+	bool same = pmd_same(*vmf->pmd, vmf->orig_pmd) && pmd_trans_huge(*vmf->pmd) &&
+		    pmd_pfn(*vmf->pmd) == folio_pfn((struct folio *)folio);
+
+	if (same)
+		set_pmd(vmf->pmd, hugemap_pmd_mkwrite(pmd_mkyoung(pmd_mkdirty(*vmf->pmd))));
+	spin_unlock(ptl);
+	return same;
+}
+
+static vm_fault_t upgrade_fault(struct vm_fault *vmf)
+{
+	struct inode *inode = file_inode(vmf->vma->vm_file);
+	struct hugemap_inode *hi = hugemap_inode(inode);
+	struct address_space *mapping = inode->i_mapping;
+	vm_fault_t ret = VM_FAULT_FALLBACK;
+	struct hm_unit unit;
+	struct folio *folio;
+
+	/* What may sleep for long is left to hugemap_page_mkwrite(). */
+	if (hm_hollow(hi->store, vmf->pgoff) || !filemap_invalidate_trylock_shared(mapping))
+		return VM_FAULT_FALLBACK;
+	sb_start_pagefault(inode->i_sb);
+	file_update_time(vmf->vma->vm_file);
+	folio = hugemap_find_locked(hi, vmf->pgoff, HM_ACCESS_WRITE | HM_ACCESS_AGAIN, &unit);
+	if (folio) {
+		if (upgrade(vmf, folio)) {
+			hugemap_count(hugemap_of(hi), HUGEMAP_C_UPGRADES, 1);
+			ret = VM_FAULT_NOPAGE;
+		}
+		folio_unlock(folio);
+		folio_put(folio);
+		hugemap_take_hints(hi, &unit);
+	}
+	sb_end_pagefault(inode->i_sb);
+	filemap_invalidate_unlock_shared(mapping);
+	if (folio && wants_ahead(vmf, &unit))
+		hugemap_read_ahead(hi, vmf->pgoff, fault_access(vmf, hi) | HM_ACCESS_WRITE);
+	return ret;
+}
+
+#ifdef HUGEMAP_HAVE_VMF_INSERT_FOLIO_PMD
+static bool fits(const struct vm_fault *vmf)
+{
+	unsigned long start = vmf->address & PMD_MASK;
+
+	return start >= vmf->vma->vm_start && start + PMD_SIZE <= vmf->vma->vm_end &&
+	       IS_ALIGNED((start >> PAGE_SHIFT) - vmf->vma->vm_start / PAGE_SIZE +
+				  vmf->vma->vm_pgoff,
+			  HM_BLOCK_PAGES);
+}
+
+/* Nothing is mapped, it is a read, and the unit is cached: the short way. */
+static vm_fault_t insert_fault(struct vm_fault *vmf)
+{
+	struct inode *inode = file_inode(vmf->vma->vm_file);
+	struct hugemap_inode *hi = hugemap_inode(inode);
+	vm_fault_t ret = VM_FAULT_FALLBACK;
+	struct hm_unit unit;
+	struct folio *folio;
+
+	if (vmf->flags & FAULT_FLAG_WRITE || !fits(vmf) || !hm_fault_around(hi->store, vmf->pgoff,
+									    &unit))
+		return VM_FAULT_FALLBACK;
+	if (unit.npages == 1)
+		return VM_FAULT_FALLBACK;
+	folio = hugemap_unit_folio(hi, &unit);
+	if (!folio)
+		return VM_FAULT_FALLBACK;
+	if (folio_trylock(folio)) {
+		if (hugemap_folio_is(hi, folio, vmf->pgoff) &&
+		    vmf->pgoff < hugemap_pages(i_size_read(inode))) {
+			ret = vmf_insert_folio_pmd(vmf, folio, false);
+			hugemap_count(hugemap_of(hi), HUGEMAP_C_HUGE_MAPPED, 1);
+		}
+		folio_unlock(folio);
+	}
+	folio_put(folio);
+	return ret;
+}
+#endif
+
+static vm_fault_t hugemap_pmd_fault(struct vm_fault *vmf)
+{
+	if (!(vmf->vma->vm_flags & VM_SHARED) && vmf->flags & FAULT_FLAG_WRITE)
+		return VM_FAULT_FALLBACK;
+	if (pmd_trans_huge(vmf->orig_pmd) && vmf->flags & FAULT_FLAG_WRITE)
+		return upgrade_fault(vmf);
+#ifdef HUGEMAP_HAVE_VMF_INSERT_FOLIO_PMD
+	if (pmd_none(vmf->orig_pmd))
+		return insert_fault(vmf);
+#endif
+	return VM_FAULT_FALLBACK;
+}
+
+#ifdef HUGEMAP_HAVE_HUGE_FAULT_ORDER
+static vm_fault_t hugemap_huge_fault(struct vm_fault *vmf, unsigned int order)
+{
+	return order == HM_BLOCK_ORDER ? hugemap_pmd_fault(vmf) : VM_FAULT_FALLBACK;
+}
+#else
+static vm_fault_t hugemap_huge_fault(struct vm_fault *vmf, enum page_entry_size size)
+{
+	return size == PE_SIZE_PMD ? hugemap_pmd_fault(vmf) : VM_FAULT_FALLBACK;
+}
+#endif
+
+/*
+ * Map what is cached around a read fault, from i_pages. Each unit counts as
+ * touched, and a read-ahead marker is left for a fault of its own. Under RCU.
+ */
+static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t end)
+{
+	struct hugemap_inode *hi = hugemap_inode(file_inode(vmf->vma->vm_file));
+	pgoff_t first = vmf->pgoff, last;
+	struct hm_unit unit;
+
+	if (!hm_fault_around(hi->store, vmf->pgoff, &unit))
+		return 0;
+	last = unit.pgoff + unit.npages - 1;
+	if (unit.npages == 1) {
+		while (first > start && hm_fault_around(hi->store, first - 1, &unit))
+			first = unit.pgoff;
+		while (last < end && hm_fault_around(hi->store, last + 1, &unit))
+			last = unit.pgoff + unit.npages - 1;
+	} else {
+		first = start > unit.pgoff ? start : unit.pgoff;
+	}
+	hugemap_count(hugemap_of(hi),
+		      unit.npages > 1 ? HUGEMAP_C_HUGE_MAPPED : HUGEMAP_C_BASE_MAPPED, 1);
+	return filemap_map_pages(vmf, first, min(last, end));
+}
+
+static const struct vm_operations_struct hugemap_vm_ops = {
+	.fault = hugemap_fault,
+	.huge_fault = hugemap_huge_fault,
+	.map_pages = hugemap_map_pages,
+	.page_mkwrite = hugemap_page_mkwrite,
+};
+
+int hugemap_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct hugemap_inode *hi = hugemap_inode(file_inode(file));
+
+	if (!smp_load_acquire(&hi->store))
+		return -ENODEV;
+	if (vma->vm_flags & VM_SHARED && vma->vm_flags & VM_MAYWRITE &&
+	    !smp_load_acquire(&hi->writer))
+		return -EACCES;
+	file_accessed(file);
+	vma->vm_ops = &hugemap_vm_ops;
+	return 0;
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * From absent to cached: what a miss does, and what is read ahead of a stream.
+ * A miss becomes a fill under the shared invalidate_lock; while it is filled,
+ * the unit's state keeps truncate and punch waiting, so the lock is not held
+ * during the I/O.
+ */
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "data.h"
+#include "trace.h"
+
+enum hm_outcome hugemap_ask(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_unit *unit)
+{
+	enum hm_outcome outcome;
+
+	do {
+		outcome = hm_fault(hi->store, pgoff, access, unit);
+	} while (outcome == HM_NO_NODE && !hugemap_add_node(hi, pgoff, unit->err));
+	return outcome;
+}
+
+static void fill_done(struct hugemap_inode *hi, const struct hm_unit *unit, int err)
+{
+	if (!err)
+		hugemap_folio_join(hi, unit, 1);
+	trace_hugemap_fill(&hi->vfs_inode, unit->pgoff, unit->npages, err);
+	hm_fill_done(unit, err, 0);
+	hugemap_wake_unit(hugemap_of(hi), unit);
+}
+
+static void fill_cancel(struct hugemap_inode *hi, const struct hm_unit *unit)
+{
+	hm_fill_cancel(unit);
+	hugemap_wake_unit(hugemap_of(hi), unit);
+}
+
+void hugemap_fill_zero(struct hugemap_inode *hi, const struct hm_unit *unit)
+{
+	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
+	u32 i;
+
+	for (i = 0; i < unit->npages; i++) {
+		clear_highpage(folio_page(folio, i));
+		cond_resched();
+	}
+	fill_done(hi, unit, 0);
+}
+
+/* --- one unit, and somebody waits ------------------------------------------------------ */
+
+static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, u32 access)
+{
+	struct hugemap_io *io = hugemap_io_new(hi, GFP_NOFS);
+	int err;
+
+	io->unit = *unit;
+	hugemap_io_add(io, hugemap_frame_folio(hugemap_of(hi), unit->frame));
+	hugemap_io_submit(io, (loff_t)unit->pgoff << HM_PAGE_SHIFT, io->bytes);
+	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
+	/* While the device works on what is waited for. */
+	if (unit->hints & HM_HINT_READAHEAD)
+		hugemap_read_ahead(hi, unit->pgoff, access);
+	err = hugemap_io_wait(io);
+	fill_done(hi, unit, err);
+	hugemap_io_free(io);
+	/* A block that cannot be read as a whole is read page by page: ask again. */
+	return err && unit->npages == 1 ? err : 0;
+}
+
+/* The unit is ours to fill. The shared invalidate_lock is held, and released here. */
+static int fill(struct hugemap_inode *hi, const struct hm_unit *unit, enum hm_outcome outcome,
+		u32 *access)
+{
+	int err = hugemap_frame_prepare(hugemap_of(hi), unit);
+
+	if (err) {
+		fill_cancel(hi, unit);
+		filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
+		if (unit->npages == 1)
+			return err;
+		/* No contiguous memory: base pages do as well. */
+		*access |= HM_ACCESS_BASE;
+		return 0;
+	}
+	if (outcome == HM_FILL)
+		return fill_read(hi, unit, *access);
+	hugemap_fill_zero(hi, unit);
+	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
+	if (unit->hints & HM_HINT_READAHEAD)
+		hugemap_read_ahead(hi, unit->pgoff, *access);
+	return 0;
+}
+
+int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access)
+{
+	struct address_space *mapping = hi->vfs_inode.i_mapping;
+	struct hugemap_mount *mount = hugemap_of(hi);
+	struct hm_unit unit;
+	int err = 0;
+
+	while (!err) {
+		enum hm_outcome outcome;
+
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		unit.npages = access & HM_ACCESS_BASE ? 1 : HM_BLOCK_PAGES;
+		filemap_invalidate_lock_shared(mapping);
+		outcome = hugemap_ask(hi, pgoff, access & ~HM_ACCESS_WRITE, &unit);
+		if (outcome == HM_FILL || outcome == HM_ZERO) {
+			if (unit.hints & HM_HINT_RECLAIM)
+				hugemap_wake_reclaimer(mount);
+			err = fill(hi, &unit, outcome, &access);
+			continue;
+		}
+		filemap_invalidate_unlock_shared(mapping);
+		switch (outcome) {
+		case HM_HIT:
+			if (unit.hints & HM_HINT_READAHEAD)
+				hugemap_read_ahead(hi, pgoff, access);
+			return 0;
+		case HM_BUSY:
+			if (unit.hints & HM_HINT_READAHEAD)
+				hugemap_read_ahead(hi, pgoff, access);
+			err = hugemap_wait_unit(hi, pgoff);
+			break;
+		case HM_NO_FRAME:
+			err = hugemap_wait_frame(mount, unit.npages == 1 ? HM_BASE : HM_HUGE);
+			break;
+		case HM_ERROR:
+			return unit.err;
+		case HM_BEYOND:
+			return -ENODATA;
+		default:
+			return -ENOMEM;
+		}
+	}
+	return err;
+}
+
+/* --- ahead, and nobody waits --------------------------------------------------------------- */
+
+/* In a workqueue: fills end by joining folios, which an interrupt cannot. */
+static void ahead_done(struct work_struct *work)
+{
+	struct hugemap_io *io = container_of(work, struct hugemap_io, work);
+	struct hugemap_inode *hi = io->hi;
+	int err = hugemap_io_result(io);
+	struct hm_unit unit;
+	u64 pgoff = io->unit.pgoff, end = pgoff + io->unit.npages;
+
+	while (pgoff < end) {
+		hm_peek(hi->store, pgoff, &unit);
+		pgoff = unit.pgoff + unit.npages;
+		/* Whoever needs it reads it again, and gets an error of its own. */
+		if (err)
+			fill_cancel(hi, &unit);
+		else
+			fill_done(hi, &unit, 0);
+	}
+	hugemap_io_free(io);
+	iput(&hi->vfs_inode);
+}
+
+static void submit_ahead(struct hugemap_inode *hi, struct hugemap_io **slot)
+{
+	struct hugemap_io *io = *slot;
+
+	*slot = NULL;
+	if (!io)
+		return;
+	io->ahead = true;
+	INIT_WORK(&io->work, ahead_done);
+	ihold(&hi->vfs_inode);
+	hugemap_io_submit(io, (loff_t)io->unit.pgoff << HM_PAGE_SHIFT, io->bytes);
+}
+
+/* Add a unit to the read that is being put together, or begin another one. */
+static bool add_ahead(struct hugemap_inode *hi, const struct hm_unit *unit, struct hugemap_io **slot)
+{
+	struct hugemap_io *io = *slot;
+
+	if (io && (unit->npages > 1 || hugemap_io_full(io) ||
+		   io->unit.pgoff + io->unit.npages != unit->pgoff))
+		submit_ahead(hi, slot);
+	if (!*slot) {
+		*slot = hugemap_io_new(hi, GFP_NOWAIT | __GFP_NOWARN);
+		if (!*slot)
+			return false;
+		(*slot)->unit = *unit;
+		(*slot)->unit.npages = 0;
+	}
+	(*slot)->unit.npages += unit->npages;
+	hugemap_io_add(*slot, hugemap_frame_folio(hugemap_of(hi), unit->frame));
+	if (unit->npages > 1)
+		submit_ahead(hi, slot);
+	return true;
+}
+
+/* One unit. False: no further. */
+static bool bring_ahead(struct hugemap_inode *hi, u64 *pgoff, u32 access, struct hugemap_io **io)
+{
+	struct hm_unit unit;
+	enum hm_outcome outcome = hugemap_ask(hi, *pgoff, access | HM_ACCESS_AHEAD, &unit);
+
+	switch (outcome) {
+	case HM_FILL:
+	case HM_ZERO:
+		if (hugemap_frame_prepare(hugemap_of(hi), &unit) ||
+		    (outcome == HM_FILL && !add_ahead(hi, &unit, io))) {
+			fill_cancel(hi, &unit);
+			return false;
+		}
+		if (outcome == HM_ZERO)
+			hugemap_fill_zero(hi, &unit);
+		break;
+	case HM_HIT:
+	case HM_BUSY:
+		break;
+	default:
+		return false;
+	}
+	*pgoff = unit.pgoff + unit.npages;
+	return true;
+}
+
+static u64 bring_plan(struct hugemap_inode *hi, u64 start, u64 end, u64 mark, u32 access)
+{
+	struct address_space *mapping = hi->vfs_inode.i_mapping;
+	struct hugemap_io *io = NULL;
+	u64 pgoff = start;
+	bool more = true;
+
+	access &= ~(u32)(HM_ACCESS_WRITE | HM_ACCESS_CACHED);
+	filemap_invalidate_lock_shared(mapping);
+	while (more && pgoff < end)
+		more = bring_ahead(hi, &pgoff,
+				   pgoff == mark ? access | HM_ACCESS_MARK : access, &io);
+	submit_ahead(hi, &io);
+	filemap_invalidate_unlock_shared(mapping);
+	return pgoff;
+}
+
+void hugemap_bring_range(struct hugemap_inode *hi, u64 start, u64 end, u32 access)
+{
+	bring_plan(hi, start, end, U64_MAX, access);
+}
+
+static void carry_out(struct hugemap_inode *hi, const struct hm_plan *plan)
+{
+	u64 reached;
+
+	if (plan->behind_end > plan->behind_start) {
+		u64 pos = plan->behind_start;
+
+		filemap_invalidate_lock_shared(hi->vfs_inode.i_mapping);
+		hugemap_write_pages(hi, &pos, plan->behind_end, U64_MAX, false);
+		filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
+	}
+	if (plan->end <= plan->start)
+		return;
+	reached = bring_plan(hi, plan->start, plan->end, plan->mark, plan->access);
+	if (reached < plan->end) {
+		hm_readahead_stopped(hi->store, plan, reached);
+		hugemap_wake_reclaimer(hugemap_of(hi));
+	}
+}
+
+/* A writer goes on while its next blocks are made and its last ones are written. */
+struct writer_work {
+	struct work_struct work;
+	struct hugemap_inode *hi;
+	struct hm_plan plan;
+};
+
+static void writer_work(struct work_struct *work)
+{
+	struct writer_work *w = container_of(work, struct writer_work, work);
+
+	carry_out(w->hi, &w->plan);
+	iput(&w->hi->vfs_inode);
+	kfree(w);
+}
+
+static void queue_plan(struct hugemap_inode *hi, const struct hm_plan *plan)
+{
+	struct writer_work *w = kmalloc(sizeof(*w), GFP_NOWAIT | __GFP_NOWARN);
+
+	if (!w) {
+		hm_readahead_stopped(hi->store, plan, plan->start);
+		return;
+	}
+	INIT_WORK(&w->work, writer_work);
+	w->hi = hi;
+	w->plan = *plan;
+	ihold(&hi->vfs_inode);
+	queue_work(hugemap_of(hi)->ahead_wq, &w->work);
+}
+
+void hugemap_read_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access)
+{
+	struct hm_plan plan;
+
+	if (!hm_readahead(hi->store, pgoff, access & ~(u32)HM_ACCESS_CACHED, &plan))
+		return;
+	if (plan.access & HM_ACCESS_WRITE)
+		queue_plan(hi, &plan);
+	else
+		carry_out(hi, &plan);
+}
+
+void hugemap_write_behind(struct hugemap_inode *hi, u64 pgoff, u32 access)
+{
+	struct hm_plan plan;
+
+	if (!hm_readahead(hi->store, pgoff, access & ~(u32)HM_ACCESS_CACHED, &plan))
+		return;
+	if (plan.end > plan.start)
+		hm_readahead_stopped(hi->store, &plan, plan.start);
+	plan.end = plan.start;
+	if (plan.behind_end > plan.behind_start)
+		queue_plan(hi, &plan);
+}
+
+void hugemap_data_willneed(struct inode *inode, loff_t start, loff_t end)
+{
+	struct hugemap_inode *hi = hugemap_inode(inode);
+
+	if (hi->store && end > start)
+		hugemap_bring_range(hi, start >> HM_PAGE_SHIFT, hugemap_pages(end),
+				    hugemap_access(hi, NULL));
+}

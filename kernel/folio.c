@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Units and their folios. A folio that holds a unit is in i_pages of its inode,
+ * as a page-cache folio would be: fault-around and mincore(2) find it there, and
+ * an inode with cached data is not reclaimed. It is on no LRU list and is not
+ * counted in nrpages, so nothing else of mm takes it away.
+ */
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/xarray.h>
+
+#include "data.h"
+
+bool hugemap_folio_is(const struct hugemap_inode *hi, const struct folio *folio, u64 pgoff)
+{
+	return folio->mapping == hi->vfs_inode.i_mapping && pgoff >= folio->index &&
+	       pgoff - folio->index < folio_nr_pages((struct folio *)folio);
+}
+
+struct folio *hugemap_unit_folio(struct hugemap_inode *hi, const struct hm_unit *unit)
+{
+	struct folio *folio;
+
+	rcu_read_lock();
+	folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
+	if (folio && !folio_try_get(folio))
+		folio = NULL;
+	rcu_read_unlock();
+	if (!folio)
+		return NULL;
+	if (likely(hugemap_folio_is(hi, folio, unit->pgoff)))
+		return folio;
+	folio_put(folio);
+	return NULL;
+}
+
+static int store_entry(struct hugemap_inode *hi, u64 pgoff, u32 order, void *entry)
+{
+	XA_STATE_ORDER(xas, &hi->vfs_inode.i_mapping->i_pages, pgoff, order);
+
+	do {
+		xas_lock_irq(&xas);
+		xas_store(&xas, entry);
+		xas_unlock_irq(&xas);
+	} while (xas_nomem(&xas, GFP_NOFS | __GFP_NOWARN));
+	return xas_error(&xas);
+}
+
+/*
+ * All entries of a row under one xa_lock. Without memory for an entry,
+ * fault-around does not find the folio: no harm.
+ */
+static void store_row(struct hugemap_inode *hi, const struct hm_unit *units, u32 n)
+{
+	XA_STATE(xas, &hi->vfs_inode.i_mapping->i_pages, units[0].pgoff);
+	u32 i = 0;
+
+	do {
+		xas_lock_irq(&xas);
+		for (; i < n; i++) {
+			xas_set(&xas, units[i].pgoff);
+			xas_store(&xas, hugemap_frame_folio(hugemap_of(hi), units[i].frame));
+			if (xas_error(&xas))
+				break;
+		}
+		xas_unlock_irq(&xas);
+	} while (xas_nomem(&xas, GFP_NOFS | __GFP_NOWARN));
+}
+
+void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u32 n)
+{
+	struct folio *folio;
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		folio = hugemap_frame_folio(hugemap_of(hi), units[i].frame);
+		/* A late lookup may have the lock for a moment. */
+		folio_lock(folio);
+		WARN_ON_ONCE(folio->mapping);
+		folio->index = units[i].pgoff;
+		folio->mapping = hi->vfs_inode.i_mapping;
+		folio_mark_uptodate(folio);
+		folio_unlock(folio);
+	}
+	if (units[0].npages == 1)
+		store_row(hi, units, n);
+	else
+		store_entry(hi, units[0].pgoff, HM_BLOCK_ORDER, folio);
+}
+
+bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio)
+{
+	/*
+	 * A zap or a direct I/O may hold it still, although it is unmapped.
+	 * Once frozen, nobody can get it: not through a page table, as there
+	 * is none, and not through the core or i_pages, which try_get.
+	 */
+	if (!folio_ref_freeze(folio, 1))
+		return false;
+	store_entry(hi, folio->index, folio_order(folio), NULL);
+	folio_clear_uptodate(folio);
+	folio_clear_dirty(folio);
+	folio->mapping = NULL;
+	folio_ref_unfreeze(folio, 1);
+	return true;
+}
+
+void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio)
+{
+	if (!folio->mapping)
+		return;
+	store_entry(hi, folio->index, folio_order(folio), NULL);
+	folio_clear_dirty(folio);
+	folio->mapping = NULL;
+}
+
+struct folio *hugemap_find(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_unit *unit)
+{
+	struct folio *folio;
+
+	while (hm_fault(hi->store, pgoff, access | HM_ACCESS_CACHED, unit) == HM_HIT) {
+		folio = hugemap_unit_folio(hi, unit);
+		if (likely(folio))
+			return folio;
+		cpu_relax(); /* it has been evicted since: ask again */
+	}
+	return NULL;
+}
+
+struct folio *hugemap_find_locked(struct hugemap_inode *hi, u64 pgoff, u32 access,
+				  struct hm_unit *unit)
+{
+	struct folio *folio;
+
+	while ((folio = hugemap_find(hi, pgoff, access, unit))) {
+		folio_lock(folio);
+		if (likely(hugemap_folio_is(hi, folio, pgoff)))
+			return folio;
+		folio_unlock(folio);
+		folio_put(folio);
+	}
+	return NULL;
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * I/O below: direct, asynchronous where the file system below can, from and to
+ * the frames themselves. One way for files and for devices: a kiocb.
+ */
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/mempool.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+#include <linux/uio.h>
+
+#include "data.h"
+
+static struct kmem_cache *io_cache;
+static mempool_t *io_pool;
+
+int hugemap_io_setup(void)
+{
+	io_cache = kmem_cache_create("hugemap_io",
+				     struct_size((struct hugemap_io *)NULL, segment,
+						 HUGEMAP_IO_SEGMENTS),
+				     0, SLAB_HWCACHE_ALIGN, NULL);
+	if (!io_cache)
+		return -ENOMEM;
+	io_pool = mempool_create_slab_pool(2 * HUGEMAP_WRITE_DEPTH, io_cache);
+	if (io_pool)
+		return 0;
+	kmem_cache_destroy(io_cache);
+	return -ENOMEM;
+}
+
+void hugemap_io_teardown(void)
+{
+	mempool_destroy(io_pool);
+	kmem_cache_destroy(io_cache);
+}
+
+/*
+ * @gfp: GFP_NOFS waits until there is one. Who has I/O of its own in flight must
+ * not wait: GFP_NOWAIT, and NULL means to end some of it first.
+ */
+struct hugemap_io *hugemap_io_new(struct hugemap_inode *hi, gfp_t gfp)
+{
+	struct hugemap_io *io = mempool_alloc(io_pool, gfp);
+
+	if (!io)
+		return NULL;
+	memset(io, 0, offsetof(struct hugemap_io, segment));
+	io->hi = hi;
+	init_completion(&io->done);
+	return io;
+}
+
+void hugemap_io_free(struct hugemap_io *io)
+{
+	mempool_free(io, io_pool);
+}
+
+bool hugemap_io_full(const struct hugemap_io *io)
+{
+	return io->nsegments == HUGEMAP_IO_SEGMENTS;
+}
+
+void hugemap_io_add(struct hugemap_io *io, struct folio *folio)
+{
+	WARN_ON_ONCE(hugemap_io_full(io));
+	bvec_set_page(&io->segment[io->nsegments++], folio_page(folio, 0), folio_size(folio), 0);
+	io->bytes += folio_size(folio);
+}
+
+/* Any context: an interrupt, or the submitter. */
+static void io_complete(struct kiocb *iocb, long result)
+{
+	struct hugemap_io *io = container_of(iocb, struct hugemap_io, iocb);
+
+	io->result = result;
+	if (io->ahead)
+		queue_work(hugemap_of(io->hi)->done_wq, &io->work);
+	else
+		complete(&io->done);
+}
+
+void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes)
+{
+	struct file *file = io->write ? io->hi->writer : io->hi->reader;
+	struct hugemap_mount *mount = hugemap_of(io->hi);
+	struct iov_iter iter;
+	ssize_t result;
+
+	io->bytes = bytes;
+	io->started_ns = ktime_get_ns();
+	init_sync_kiocb(&io->iocb, file);
+	io->iocb.ki_pos = pos;
+	io->iocb.ki_complete = io_complete;
+	if (file->f_mode & FMODE_CAN_ODIRECT)
+		io->iocb.ki_flags |= IOCB_DIRECT;
+	iov_iter_bvec(&iter, io->write ? ITER_SOURCE : ITER_DEST, io->segment, io->nsegments,
+		      bytes);
+	hugemap_count(mount, io->write ? HUGEMAP_C_WRITE_IOS : HUGEMAP_C_READ_IOS, 1);
+	hugemap_count(mount, io->write ? HUGEMAP_C_WRITTEN_BYTES : HUGEMAP_C_READ_BYTES, bytes);
+	atomic_inc(&mount->depth);
+	if (io->write)
+		result = vfs_iocb_iter_write(file, &io->iocb, &iter);
+	else
+		result = vfs_iocb_iter_read(file, &io->iocb, &iter);
+	if (result != -EIOCBQUEUED)
+		io_complete(&io->iocb, result);
+}
+
+static void zero_from(struct hugemap_io *io, size_t from)
+{
+	u32 i;
+
+	for (i = 0; i < io->nsegments; i++) {
+		struct bio_vec *segment = &io->segment[i];
+
+		if (from < segment->bv_len)
+			folio_zero_range(page_folio(segment->bv_page), from,
+					 segment->bv_len - from);
+		from -= min_t(size_t, from, segment->bv_len);
+	}
+}
+
+/*
+ * What came of it. A read that ends where the file below ends is zeroed to its
+ * end; anything else that is short is an error.
+ */
+int hugemap_io_result(struct hugemap_io *io)
+{
+	struct hugemap_mount *mount = hugemap_of(io->hi);
+	loff_t size, pos;
+
+	atomic_dec(&mount->depth);
+	hm_hist_record(io->write ? mount->write_ns : mount->read_ns,
+		       ktime_get_ns() - io->started_ns);
+	if (io->result < 0)
+		return io->result;
+	if (io->result == io->bytes)
+		return 0;
+	if (io->write || !io->hi->lower)
+		return -EIO;
+	/* The kiocb's position may have moved with what was read. */
+	pos = (loff_t)io->unit.pgoff << HM_PAGE_SHIFT;
+	size = i_size_read(io->hi->lower);
+	if (pos + io->result < size)
+		return -EIO;
+	zero_from(io, io->result);
+	return 0;
+}
+
+int hugemap_io_wait(struct hugemap_io *io)
+{
+	wait_for_completion(&io->done);
+	return hugemap_io_result(io);
+}
+
+int hugemap_io_write_tail(struct hugemap_inode *hi, struct folio *folio, loff_t pos, size_t bytes)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+	struct iov_iter iter;
+	struct bio_vec segment;
+	struct kiocb iocb;
+	ssize_t result;
+
+	bvec_set_page(&segment, folio_page(folio, 0), bytes, 0);
+	iov_iter_bvec(&iter, ITER_SOURCE, &segment, 1, bytes);
+	init_sync_kiocb(&iocb, hi->writer);
+	iocb.ki_pos = pos;
+	iocb.ki_flags &= ~IOCB_DIRECT;
+	hugemap_count(mount, HUGEMAP_C_WRITE_IOS, 1);
+	hugemap_count(mount, HUGEMAP_C_WRITTEN_BYTES, bytes);
+	result = vfs_iocb_iter_write(hi->writer, &iocb, &iter);
+	if (result < 0)
+		return result;
+	return result == bytes ? 0 : -EIO;
+}

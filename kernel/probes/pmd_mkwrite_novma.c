@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* pmd_mkwrite() wants a VMA; this is the plain one (6.6). */
+#include <linux/mm.h>
+
+pmd_t probe(pmd_t pmd)
+{
+	return pmd_mkwrite_novma(pmd);
+}

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * read(2) and write(2) through the pool: the same frames that are mapped, so
+ * both agree at every byte.
+ *
+ * Two ideas of "VFS on a many-core processor" can be switched while mounted.
+ * read_optimization: one reference and one copy for what lies in one folio,
+ * instead of one a base page. write_optimization: frames for the length of the
+ * write are taken and join the file together, and are not read or zeroed first.
+ */
+#include <linux/fs.h>
+#include <linux/fs_stack.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/uaccess.h>
+#include <linux/uio.h>
+
+#include "data.h"
+
+/* Base pages that one write takes at a time. */
+#define BATCH 64u
+/* Copies from this length on go past the CPU's caches. */
+#define NOCACHE_BYTES (256u << 10)
+
+/* --- reading ------------------------------------------------------------------- */
+
+static bool reads_ahead(const struct file *file, const struct hm_unit *unit)
+{
+	return unit->hints & HM_HINT_READAHEAD && !(file->f_mode & FMODE_RANDOM);
+}
+
+/* The folio of a position, with a reference. */
+static struct folio *get_folio(struct kiocb *iocb, struct hugemap_inode *hi, u64 pgoff, int *err)
+{
+	u32 access = hugemap_access(hi, iocb->ki_filp);
+	struct hm_unit unit;
+	struct folio *folio;
+
+	while (!(folio = hugemap_find(hi, pgoff, access, &unit))) {
+		if (iocb->ki_flags & IOCB_NOWAIT) {
+			*err = -EAGAIN;
+			return NULL;
+		}
+		*err = hugemap_bring(hi, pgoff, access);
+		if (*err)
+			return NULL;
+		access |= HM_ACCESS_AGAIN;
+	}
+	hugemap_take_hints(hi, &unit);
+	if (reads_ahead(iocb->ki_filp, &unit))
+		hugemap_read_ahead(hi, pgoff, access);
+	return folio;
+}
+
+ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	struct hugemap_inode *hi = hugemap_inode(inode);
+	struct hugemap_mount *mount = hugemap_of(hi);
+	ssize_t done = 0;
+	int err = 0;
+
+	while (iov_iter_count(to)) {
+		loff_t pos = iocb->ki_pos, size = i_size_read(inode);
+		size_t offset, bytes, copied;
+		struct folio *folio;
+
+		if (pos >= size)
+			break;
+		folio = get_folio(iocb, hi, pos >> HM_PAGE_SHIFT, &err);
+		if (!folio)
+			break;
+		/* Again, now that its data is there: it may have been cut off. */
+		size = i_size_read(inode);
+		if (pos >= size) {
+			folio_put(folio);
+			break;
+		}
+		offset = pos - ((loff_t)folio->index << HM_PAGE_SHIFT);
+		bytes = min_t(size_t, folio_size(folio) - offset, iov_iter_count(to));
+		bytes = min_t(loff_t, bytes, size - pos);
+		if (!READ_ONCE(mount->opts.read_optimization))
+			bytes = min_t(size_t, bytes, HM_PAGE_SIZE - offset % HM_PAGE_SIZE);
+		copied = copy_to_iter(folio_address(folio) + offset, bytes, to);
+		folio_put(folio);
+		iocb->ki_pos += copied;
+		done += copied;
+		if (copied < bytes) {
+			err = -EFAULT;
+			break;
+		}
+		cond_resched();
+	}
+	hugemap_count(mount, HUGEMAP_C_COPIED_OUT, done);
+	file_accessed(iocb->ki_filp);
+	/* A page that vanished under a shrinking file is the end of it. */
+	if (err == -ENODATA)
+		err = 0;
+	return done ?: err;
+}
+
+/* --- writing --------------------------------------------------------------------- */
+
+/* Without taking faults: the source may be a mapping of what is written. */
+static size_t copy_in(struct folio *folio, size_t offset, size_t bytes, struct iov_iter *from)
+{
+	void *to = folio_address(folio) + offset;
+	size_t copied;
+
+	pagefault_disable();
+	if (bytes >= NOCACHE_BYTES)
+		copied = copy_from_iter_nocache(to, bytes, from);
+	else
+		copied = copy_from_iter(to, bytes, from);
+	pagefault_enable();
+	return copied;
+}
+
+/* The file becomes longer: what its last page held past the old end is zero. */
+static int extend(struct hugemap_inode *hi, struct file *file, loff_t size)
+{
+	loff_t old = i_size_read(&hi->vfs_inode);
+	size_t offset = old % HM_PAGE_SIZE;
+	struct hm_unit unit;
+	int err;
+
+	if (offset) {
+		struct folio *folio = hugemap_find_locked(hi, old >> HM_PAGE_SHIFT, HM_ACCESS_AGAIN,
+							  &unit);
+
+		if (folio) {
+			folio_zero_range(folio, offset, HM_PAGE_SIZE - offset);
+			folio_unlock(folio);
+			folio_put(folio);
+		}
+	}
+	err = hugemap_resize_below(hugemap_lower_file(file), size);
+	if (err)
+		return err;
+	i_size_write(&hi->vfs_inode, size);
+	hm_store_set_size(hi->store, size);
+	return 0;
+}
+
+/* Room below for pages that are about to be dirty for the first time. */
+static int reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
+{
+	struct hm_unit unit;
+	enum hm_state state = hm_peek(hi->store, pgoff, &unit);
+
+	if (state == HM_DIRTY || state == HM_WRITING || !hm_hollow(hi->store, pgoff))
+		return 0;
+	return hugemap_reserve(hi, pgoff, npages);
+}
+
+/* Into a unit that is cached. 0: it is not. */
+static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
+			    u32 access)
+{
+	u64 pgoff = pos >> HM_PAGE_SHIFT;
+	size_t offset, bytes, copied;
+	struct folio *folio;
+	struct hm_unit unit;
+
+	folio = hugemap_find(hi, pgoff, access, &unit);
+	if (!folio)
+		return 0;
+	folio_lock(folio);
+	/* Dirty before the copy, and locked until after it: see protect(). */
+	if (!hugemap_folio_is(hi, folio, pgoff) ||
+	    hm_fault(hi->store, pgoff, HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
+		     &unit) != HM_HIT) {
+		folio_unlock(folio);
+		folio_put(folio);
+		return 0;
+	}
+	offset = pos - ((loff_t)folio->index << HM_PAGE_SHIFT);
+	bytes = min_t(size_t, folio_size(folio) - offset, iov_iter_count(from));
+	copied = copy_in(folio, offset, bytes, from);
+	folio_unlock(folio);
+	folio_put(folio);
+	hugemap_take_hints(hi, &unit);
+	if (unit.hints & HM_HINT_READAHEAD)
+		hugemap_write_behind(hi, pgoff, access | HM_ACCESS_WRITE);
+	return copied ?: -EFAULT;
+}
+
+/* Does a write from @pos on overwrite all of a unit that the file holds? */
+static bool covers(const struct hm_unit *unit, loff_t pos, size_t bytes, loff_t size)
+{
+	loff_t start = (loff_t)unit->pgoff << HM_PAGE_SHIFT;
+	loff_t end = start + ((loff_t)unit->npages << HM_PAGE_SHIFT);
+
+	return start >= pos && min(end, size) <= pos + (loff_t)bytes;
+}
+
+/* Fill units that were taken for it with what is written. False: not all of it. */
+static bool copy_units(struct hugemap_inode *hi, const struct hm_unit *units, u32 n,
+		       struct iov_iter *from, size_t *done)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		struct folio *folio = hugemap_frame_folio(hugemap_of(hi), units[i].frame);
+		size_t bytes = min_t(size_t, folio_size(folio), iov_iter_count(from));
+		size_t copied = copy_in(folio, 0, bytes, from);
+
+		*done += copied;
+		if (copied < bytes)
+			return false;
+		if (bytes < folio_size(folio))
+			folio_zero_range(folio, bytes, folio_size(folio) - bytes);
+	}
+	return true;
+}
+
+/* Take units in a row that the write covers, up to @max. */
+static u32 take_units(struct hugemap_inode *hi, loff_t pos, size_t bytes, u32 access,
+		      struct hm_unit *units, u32 max)
+{
+	loff_t size = i_size_read(&hi->vfs_inode);
+	u64 pgoff = pos >> HM_PAGE_SHIFT;
+	u32 n = 0;
+
+	while (n < max) {
+		struct hm_unit *unit = &units[n];
+		enum hm_outcome outcome;
+
+		if (pos + (loff_t)bytes <= (loff_t)pgoff << HM_PAGE_SHIFT)
+			break;
+		outcome = hugemap_ask(hi, pgoff, access, unit);
+		if (outcome != HM_FILL && outcome != HM_ZERO)
+			break;
+		if (!covers(unit, pos, bytes, size) || (n && unit->npages > 1) ||
+		    hugemap_frame_prepare(hugemap_of(hi), unit)) {
+			hm_fill_cancel(unit);
+			hugemap_wake_unit(hugemap_of(hi), unit);
+			break;
+		}
+		n++;
+		pgoff = unit->pgoff + unit->npages;
+		if (unit->npages > 1)
+			break;
+	}
+	return n;
+}
+
+/* Over units that are not cached, as far as all of them is written. 0: bring it in. */
+static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
+			   struct iov_iter *from, u32 access, struct hm_unit *units)
+{
+	struct address_space *mapping = hi->vfs_inode.i_mapping;
+	struct hugemap_mount *mount = hugemap_of(hi);
+	u32 max = READ_ONCE(mount->opts.write_optimization) ? BATCH : 1, n, i;
+	size_t done = 0;
+	bool all;
+
+	if (pos % HM_PAGE_SIZE)
+		return 0;
+	filemap_invalidate_lock_shared(mapping);
+	n = take_units(hi, pos, chunk, access, units, max);
+	filemap_invalidate_unlock_shared(mapping);
+	if (!n)
+		return 0;
+	all = copy_units(hi, units, n, from, &done);
+	if (all)
+		hugemap_folio_join(hi, units, n);
+	for (i = 0; i < n; i++) {
+		hugemap_take_hints(hi, &units[i]);
+		if (all)
+			hm_fill_done(&units[i], 0, HM_FILL_DIRTY);
+		else
+			hm_fill_cancel(&units[i]);
+		hugemap_wake_unit(mount, &units[i]);
+	}
+	if (!all) {
+		/* Its page was not there after all: the slow way, from the start. */
+		iov_iter_revert(from, done);
+		return 0;
+	}
+	if (hm_cache_dirty_pages(mount->cache) >
+	    (mount->opts.pool >> HM_PAGE_SHIFT) * READ_ONCE(mount->opts.dirty_ratio) / 100)
+		hugemap_wake_writer(mount);
+	hugemap_write_behind(hi, units[n - 1].pgoff, access | HM_ACCESS_WRITE);
+	return done;
+}
+
+/* One step of a write: bytes written, 0 for "again", or an error. */
+static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from, u32 access,
+			  struct hm_unit *units)
+{
+	u64 pgoff = pos >> HM_PAGE_SHIFT;
+	size_t chunk = min_t(size_t, iov_iter_count(from),
+			     HM_BLOCK_SIZE - (pos & (HM_BLOCK_SIZE - 1)));
+	ssize_t written;
+	int err;
+
+	/* Have the source there, as the copies do not wait for it. */
+	if (fault_in_iov_iter_readable(from, chunk) == chunk)
+		return -EFAULT;
+	err = reserve(hi, pgoff, hugemap_pages(pos + chunk) - pgoff);
+	if (err)
+		return err;
+	written = write_cached(hi, pos, from, access);
+	if (!written)
+		written = write_fresh(hi, pos, chunk, from, access, units);
+	if (written)
+		return written == -EFAULT ? 0 : written;
+	return hugemap_bring(hi, pgoff, access);
+}
+
+static ssize_t write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct iov_iter *from)
+{
+	u32 access = hugemap_access(hi, iocb->ki_filp);
+	struct hm_unit *units;
+	ssize_t done = 0, err = 0;
+
+	units = kmalloc_array(BATCH, sizeof(*units), GFP_KERNEL);
+	if (!units)
+		return -ENOMEM;
+	while (iov_iter_count(from)) {
+		ssize_t written = write_some(hi, iocb->ki_pos, from, access, units);
+
+		if (written < 0) {
+			err = written;
+			break;
+		}
+		iocb->ki_pos += written;
+		done += written;
+		cond_resched();
+	}
+	kfree(units);
+	hugemap_count(hugemap_of(hi), HUGEMAP_C_COPIED_IN, done);
+	return done ?: err;
+}
+
+/* The file below is as if it had been written: times, and no setuid bit. */
+static int touch_below(struct inode *inode, struct file *lower)
+{
+	struct inode *below = file_inode(lower);
+	int err;
+
+	inode_lock(below);
+	err = file_modified(lower);
+	inode_unlock(below);
+	fsstack_copy_attr_all(inode, below);
+	return err;
+}
+
+struct shrink {
+	struct file *lower;
+	loff_t size;
+};
+
+static ssize_t shrink(void *arg)
+{
+	struct shrink *s = arg;
+
+	return hugemap_resize_below(s->lower, s->size);
+}
+
+static ssize_t write_locked(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct file *file = iocb->ki_filp, *lower = hugemap_lower_file(file);
+	struct inode *inode = file_inode(file);
+	struct hugemap_inode *hi = hugemap_inode(inode);
+	loff_t old = i_size_read(inode), end;
+	ssize_t ret = generic_write_checks(iocb, from);
+
+	if (ret <= 0)
+		return ret;
+	end = iocb->ki_pos + iov_iter_count(from);
+	if (end > old && !hi->lower) {
+		/* A device does not grow. */
+		if (iocb->ki_pos >= old)
+			return -ENOSPC;
+		iov_iter_truncate(from, old - iocb->ki_pos);
+		end = old;
+	}
+	if (lower) {
+		ret = touch_below(inode, lower);
+		if (ret)
+			return ret;
+	}
+	if (end > old) {
+		ret = extend(hi, file, end);
+		if (ret)
+			return ret;
+	}
+	ret = write_all(hi, iocb, from);
+	/* Less than was asked for: the file does not end behind it. */
+	end = max(old, iocb->ki_pos);
+	if (i_size_read(inode) > end && lower) {
+		struct shrink s = { .lower = lower, .size = end };
+
+		hugemap_change_below(inode, end, LLONG_MAX, HUGEMAP_DISCARD, shrink, &s);
+	}
+	return ret;
+}
+
+ssize_t hugemap_write_iter(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	ssize_t ret;
+
+	if (iocb->ki_flags & IOCB_NOWAIT) {
+		if (!inode_trylock(inode))
+			return -EAGAIN;
+	} else {
+		inode_lock(inode);
+	}
+	ret = write_locked(iocb, from);
+	inode_unlock(inode);
+	return ret > 0 ? generic_write_sync(iocb, ret) : ret;
+}

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * A regular file as a store of the core: its life, what waits for it, the
+ * index nodes it needs, and changes of the file below that go past the cache.
+ */
+#include <linux/cred.h>
+#include <linux/falloc.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/hash.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/slab.h>
+
+#include "data.h"
+
+static struct kmem_cache *node_cache[HM_NODE_BASE + 1];
+
+/* The core's memory for a store, and the way back from it. */
+struct store_mem {
+	struct hugemap_inode *hi;
+	u8 core[] __aligned(64);
+};
+
+struct hugemap_inode *hugemap_store_inode(const struct hm_store *store)
+{
+	return container_of((const u8 *)store, struct store_mem, core[0])->hi;
+}
+
+static const struct address_space_operations data_aops = {
+	.dirty_folio = hugemap_dirty_folio,
+};
+
+void hugemap_data_init(struct hugemap_inode *hi)
+{
+	hi->store = NULL;
+	hi->store_mem = NULL;
+	hi->reader = NULL;
+	hi->writer = NULL;
+	hi->priority = 0;
+	hi->failures = 0;
+	mutex_init(&hi->store_lock);
+	INIT_LIST_HEAD(&hi->stores);
+	hi->vfs_inode.i_mapping->a_ops = &data_aops;
+	mapping_set_large_folios(hi->vfs_inode.i_mapping);
+}
+
+/* --- waiting ---------------------------------------------------------------------- */
+
+wait_queue_head_t *hugemap_wait_of(struct hugemap_mount *mount, const struct hm_store *store,
+				   u64 pgoff)
+{
+	u64 key = (u64)(uintptr_t)store ^ (pgoff >> HM_BLOCK_ORDER) * 0x9e3779b97f4a7c15ull;
+
+	return &mount->waits[hash_64(key, ilog2(HUGEMAP_WAITS))];
+}
+
+void hugemap_wake(struct hugemap_mount *mount, const struct hm_store *store, u64 pgoff)
+{
+	wait_queue_head_t *wait = hugemap_wait_of(mount, store, pgoff);
+
+	/* A full barrier first: pairs with the one in wait_event(). */
+	if (wq_has_sleeper(wait))
+		wake_up_all(wait);
+}
+
+void hugemap_wake_unit(struct hugemap_mount *mount, const struct hm_unit *unit)
+{
+	hugemap_wake(mount, unit->store, unit->pgoff);
+}
+
+static bool unit_settled(struct hugemap_inode *hi, u64 pgoff)
+{
+	struct hm_unit unit;
+	enum hm_state state = hm_peek(hi->store, pgoff, &unit);
+
+	return state != HM_FILLING && state != HM_EVICTING;
+}
+
+bool hugemap_unit_idle(struct hugemap_inode *hi, u64 pgoff)
+{
+	struct hm_unit unit;
+	enum hm_state state = hm_peek(hi->store, pgoff, &unit);
+
+	return state != HM_FILLING && state != HM_EVICTING && state != HM_WRITING;
+}
+
+int hugemap_wait_unit(struct hugemap_inode *hi, u64 pgoff)
+{
+	wait_queue_head_t *wait = hugemap_wait_of(hugemap_of(hi), hi->store, pgoff);
+
+	return wait_event_killable(*wait, unit_settled(hi, pgoff));
+}
+
+/* --- the index's nodes --------------------------------------------------------------- */
+
+int hugemap_store_setup(void)
+{
+	static const char * const name[] = { "hugemap_dir", "hugemap_leaf", "hugemap_base" };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(node_cache); i++) {
+		node_cache[i] = kmem_cache_create(name[i], hm_node_bytes(i), 64,
+						  SLAB_ACCOUNT | SLAB_RECLAIM_ACCOUNT, NULL);
+		if (!node_cache[i]) {
+			hugemap_store_teardown();
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+void hugemap_store_teardown(void)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(node_cache); i++) {
+		kmem_cache_destroy(node_cache[i]);
+		node_cache[i] = NULL;
+	}
+}
+
+/*
+ * Which blocks under a leaf hold no data: a bit each. Where the file system
+ * cannot say, all of the file does. What lies beyond its end is a hole.
+ */
+static void find_holes(struct hugemap_inode *hi, u64 leaf_start, unsigned long *hollow)
+{
+	loff_t start = (loff_t)leaf_start << HM_PAGE_SHIFT;
+	loff_t end = start + ((loff_t)HM_NODE_SLOTS << HM_BLOCK_SHIFT);
+	loff_t size = i_size_read(&hi->vfs_inode), at = start;
+
+	bitmap_fill(hollow, HM_NODE_SLOTS);
+	if (!hi->lower) {
+		bitmap_zero(hollow, HM_NODE_SLOTS);
+		return;
+	}
+	while (at < end && at < size) {
+		loff_t data = vfs_llseek(hi->reader, at, SEEK_DATA);
+		loff_t hole;
+
+		if (data == -ENXIO)
+			return;
+		if (data < 0)
+			data = at;
+		if (data >= end)
+			return;
+		hole = vfs_llseek(hi->reader, data, SEEK_HOLE);
+		if (hole <= data)
+			hole = size;
+		at = min(hole, end);
+		if (at > data)
+			bitmap_clear(hollow, (data - start) >> HM_BLOCK_SHIFT,
+				     ((at - 1 - start) >> HM_BLOCK_SHIFT) -
+					     ((data - start) >> HM_BLOCK_SHIFT) + 1);
+	}
+}
+
+int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind)
+{
+	DECLARE_BITMAP(hollow, HM_NODE_SLOTS);
+	void *node;
+
+	node = kmem_cache_zalloc(node_cache[kind], GFP_KERNEL);
+	if (!node)
+		return -ENOMEM;
+	if (kind == HM_NODE_LEAF)
+		find_holes(hi, hm_leaf_start(pgoff), hollow);
+	if (!hm_store_add_node(hi->store, pgoff, kind, node, hollow))
+		kfree(node);
+	return 0;
+}
+
+/* --- life ------------------------------------------------------------------------------ */
+
+/* A file of its own onto the file below, with the rights of who mounted. */
+static struct file *open_below(struct hugemap_inode *hi, const struct file *upper, int flags)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+
+	if (mount->device)
+		return get_file(mount->device);
+	return dentry_open(&hugemap_lower_file(upper)->f_path, flags | O_LARGEFILE | O_NOATIME,
+			   mount->cred);
+}
+
+static int make_store(struct hugemap_inode *hi)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+	struct store_mem *mem;
+	struct hm_store *store;
+
+	mem = kvzalloc(sizeof(*mem) + hm_store_bytes(), GFP_KERNEL_ACCOUNT);
+	if (!mem)
+		return -ENOMEM;
+	mem->hi = hi;
+	store = hm_store_init(mount->cache, mem->core, i_size_read(&hi->vfs_inode));
+	if (!store) {
+		kvfree(mem);
+		return -ENFILE;
+	}
+	hi->store_mem = mem;
+	down_write(&mount->stores_lock);
+	list_add_tail(&hi->stores, &mount->stores);
+	up_write(&mount->stores_lock);
+	smp_store_release(&hi->store, store);
+	return 0;
+}
+
+int hugemap_data_open(struct inode *inode, struct file *file)
+{
+	struct hugemap_inode *hi = hugemap_inode(inode);
+	struct file *below;
+	int err = 0;
+
+	if (smp_load_acquire(&hi->store) && (hi->writer || !(file->f_mode & FMODE_WRITE)))
+		return 0;
+	mutex_lock(&hi->store_lock);
+	if (!hi->reader) {
+		below = open_below(hi, file, O_RDONLY);
+		if (IS_ERR(below)) {
+			err = PTR_ERR(below);
+			goto out;
+		}
+		hi->reader = below;
+	}
+	if (!hi->writer && (file->f_mode & FMODE_WRITE)) {
+		below = open_below(hi, file, O_RDWR);
+		if (IS_ERR(below)) {
+			err = PTR_ERR(below);
+			goto out;
+		}
+		/* Pairs with the acquire in whoever writes back. */
+		smp_store_release(&hi->writer, below);
+	}
+	if (!hi->store)
+		err = make_store(hi);
+out:
+	mutex_unlock(&hi->store_lock);
+	return err;
+}
+
+void hugemap_data_evict(struct inode *inode, bool discard)
+{
+	struct hugemap_inode *hi = hugemap_inode(inode);
+	struct hugemap_mount *mount = hugemap_mount(inode->i_sb);
+	void *node;
+	int err;
+
+	if (!hi->store)
+		goto close;
+	if (!discard) {
+		err = hugemap_write_range(hi, 0, U64_MAX);
+		if (err)
+			pr_err("hugemap: %s: inode %lu leaves with %llu bytes that could not be written: error %d\n",
+			       inode->i_sb->s_id, inode->i_ino,
+			       hm_store_dirty_pages(hi->store) << HM_PAGE_SHIFT, err);
+	}
+	hugemap_invalidate(hi, 0, U64_MAX, true);
+	down_write(&mount->stores_lock);
+	list_del_init(&hi->stores);
+	up_write(&mount->stores_lock);
+	hm_store_destroy(hi->store);
+	/* kfree() knows which cache an object is from. */
+	while ((node = hm_store_take_node(hi->store)))
+		kfree(node);
+	hi->store = NULL;
+	kvfree(hi->store_mem);
+	hi->store_mem = NULL;
+close:
+	if (hi->writer)
+		fput(hi->writer);
+	if (hi->reader)
+		fput(hi->reader);
+	hi->writer = NULL;
+	hi->reader = NULL;
+}
+
+/* --- what a fault or a call asks for ------------------------------------------------------- */
+
+u32 hugemap_access(const struct hugemap_inode *hi, const struct file *file)
+{
+	const struct hugemap_mount *mount = hugemap_mount(hi->vfs_inode.i_sb);
+	int priority = READ_ONCE(hi->priority);
+	u32 access = 0;
+
+	if (!priority)
+		priority = mount->opts.priority;
+	if (priority)
+		access |= priority > 0 ? HM_ACCESS_HIGH : HM_ACCESS_LOW;
+	if (mount->opts.page == HUGEMAP_PAGE_4K)
+		access |= HM_ACCESS_BASE;
+	return access;
+}
+
+int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
+{
+	loff_t size = i_size_read(&hi->vfs_inode), pos = (loff_t)pgoff << HM_PAGE_SHIFT;
+	loff_t len = min_t(loff_t, npages << HM_PAGE_SHIFT, size - pos);
+	struct file *writer = smp_load_acquire(&hi->writer);
+	int err;
+
+	if (!hi->lower || !writer || len <= 0)
+		return 0;
+	err = vfs_fallocate(writer, FALLOC_FL_KEEP_SIZE, pos, len);
+	/* Whoever cannot reserve tells at write-back. */
+	return err == -EOPNOTSUPP || err == -EINTR ? 0 : err;
+}
+
+/* --- changes below --------------------------------------------------------------------------- */
+
+static loff_t size_below(const struct hugemap_inode *hi)
+{
+	return hi->lower ? i_size_read(hi->lower) : i_size_read(&hi->vfs_inode);
+}
+
+/* The file is @size bytes long now; the caller holds what a change needs. */
+static void take_size(struct hugemap_inode *hi, loff_t size)
+{
+	i_size_write(&hi->vfs_inode, size);
+	if (hi->store)
+		hm_store_set_size(hi->store, size);
+}
+
+/* Write what would otherwise be lost: units that reach out of what is discarded. */
+static int write_edges(struct hugemap_inode *hi, u64 start, u64 end)
+{
+	int err;
+
+	err = hugemap_write_range(hi, start & ~HUGEMAP_BLOCK_MASK,
+				  (start | HUGEMAP_BLOCK_MASK) + 1);
+	if (!err && end != U64_MAX)
+		err = hugemap_write_range(hi, end & ~HUGEMAP_BLOCK_MASK,
+					  (end | HUGEMAP_BLOCK_MASK) + 1);
+	return err;
+}
+
+static void forget_range(struct hugemap_inode *hi, loff_t start, loff_t end, loff_t old_size)
+{
+	loff_t size = i_size_read(&hi->vfs_inode);
+	u64 first = (u64)start >> HM_PAGE_SHIFT;
+	u64 last = end == LLONG_MAX ? U64_MAX : hugemap_pages(end);
+	u64 beyond;
+
+	/* Units at the edges were written back: whole blocks go. */
+	first &= ~HUGEMAP_BLOCK_MASK;
+	if (last != U64_MAX)
+		last = (last | HUGEMAP_BLOCK_MASK) + 1;
+	unmap_mapping_range(hi->vfs_inode.i_mapping, start,
+			    end == LLONG_MAX ? 0 : end - start, size < old_size);
+	hugemap_invalidate(hi, first, last, true);
+	/* What was known about holes is not known any more; nothing is beyond the end. */
+	if (last == U64_MAX)
+		last = (hugemap_pages(max(old_size, size)) | HUGEMAP_BLOCK_MASK) + 1;
+	hm_store_set_hollow(hi->store, first, last - first, false);
+	beyond = (hugemap_pages(size) + HUGEMAP_BLOCK_MASK) & ~HUGEMAP_BLOCK_MASK;
+	if (last > beyond)
+		hm_store_set_hollow(hi->store, beyond, last - beyond, true);
+}
+
+ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
+			     enum hugemap_change what, ssize_t (*change)(void *arg), void *arg)
+{
+	struct hugemap_inode *hi = hugemap_inode(inode);
+	struct address_space *mapping = inode->i_mapping;
+	loff_t old_size = i_size_read(inode);
+	u64 first = (u64)start >> HM_PAGE_SHIFT;
+	u64 last = end == LLONG_MAX ? U64_MAX : hugemap_pages(end);
+	ssize_t ret = 0;
+
+	filemap_invalidate_lock(mapping);
+	if (hi->store) {
+		if (what == HUGEMAP_KEEP)
+			ret = hugemap_write_range(hi, first & ~HUGEMAP_BLOCK_MASK,
+						  last == U64_MAX ? last :
+						  (last | HUGEMAP_BLOCK_MASK) + 1);
+		else
+			ret = write_edges(hi, first, last);
+		/* The page in which the file ends: what is past the end, if it grows. */
+		if (!ret)
+			ret = hugemap_write_range(hi, old_size >> HM_PAGE_SHIFT, U64_MAX);
+	}
+	if (!ret)
+		ret = change(arg);
+	if (ret >= 0) {
+		loff_t size = size_below(hi);
+
+		take_size(hi, size);
+		if (hi->store) {
+			forget_range(hi, start, end, old_size);
+			if (size > old_size)
+				forget_range(hi, old_size, size, old_size);
+		}
+	}
+	filemap_invalidate_unlock(mapping);
+	return ret;
+}

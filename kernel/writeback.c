@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * From dirty to clean: write-back in offset order, some I/Os in flight at a
+ * time, by a sync, by a writer's stream or by the thread of the mount.
+ *
+ * A unit that the core gave to write is locked, write-protected and unlocked
+ * before its I/O starts. Who stored to it before is in the I/O; who stores to it
+ * afterwards faults, and the core notes that it is dirty again.
+ */
+#include <linux/freezer.h>
+#include <linux/fs.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/rmap.h>
+
+#include "data.h"
+#include "trace.h"
+
+/* Runs of base pages from this length on are unmapped: one TLB flush for all. */
+#define UNMAP_PAGES 4u
+/* What the thread writes of a file before it looks around again. */
+#define CHUNK_PAGES (64u * HM_BLOCK_PAGES)
+#define BACKOFF_MAX (30 * HZ)
+
+struct in_flight {
+	struct hugemap_io *io[HUGEMAP_WRITE_DEPTH];
+	u32 first, n;
+	int err;
+};
+
+bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
+{
+	struct hugemap_inode *hi = hugemap_inode(mapping->host);
+	struct hm_unit unit;
+
+	if (folio_test_set_dirty(folio))
+		return false;
+	/* If it is claimed for eviction, leave() in evict.c finds the flag. */
+	if (hi->store)
+		hm_fault(hi->store, folio->index,
+			 HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN, &unit);
+	return false;
+}
+
+static void failed(struct hugemap_inode *hi, int err)
+{
+	unsigned long wait = min_t(unsigned long, HZ << min(hi->failures, 10u), BACKOFF_MAX);
+
+	mapping_set_error(hi->vfs_inode.i_mapping, err);
+	if (!hi->failures)
+		pr_err_ratelimited("hugemap: %s: inode %lu cannot be written: error %d; it is kept and tried again\n",
+				   hi->vfs_inode.i_sb->s_id, hi->vfs_inode.i_ino, err);
+	hi->failures++;
+	WRITE_ONCE(hi->retry_at, jiffies + wait);
+}
+
+static void run_done(struct hugemap_inode *hi, const struct hm_run *run, int err)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+	u64 block;
+
+	trace_hugemap_writeback(&hi->vfs_inode, run->pgoff, run->npages, err);
+	if (err)
+		failed(hi, err);
+	else
+		hi->failures = 0;
+	hm_writeback_done(hi->store, run->pgoff, run->npages, err);
+	for (block = run->pgoff & ~HUGEMAP_BLOCK_MASK; block < run->pgoff + run->npages;
+	     block += HM_BLOCK_PAGES)
+		hugemap_wake(mount, hi->store, block);
+	if (err)
+		return;
+	if (wq_has_sleeper(&mount->frames_wait))
+		wake_up_all(&mount->frames_wait);
+}
+
+static void reap(struct hugemap_inode *hi, struct in_flight *flight)
+{
+	struct hugemap_io *io = flight->io[flight->first];
+	int err = hugemap_io_wait(io);
+
+	flight->first = (flight->first + 1) % HUGEMAP_WRITE_DEPTH;
+	flight->n--;
+	run_done(hi, &io->run, err);
+	hugemap_io_free(io);
+	if (err && !flight->err)
+		flight->err = err;
+}
+
+/* Nobody can store to the run without a fault from here on. */
+static void protect(struct hugemap_inode *hi, const struct hm_run *run, struct hugemap_io *io)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+	u64 pgoff = run->pgoff, end = pgoff + run->npages;
+	struct hm_unit unit;
+
+	if (run->kind == HM_BASE && run->npages >= UNMAP_PAGES) {
+		unmap_mapping_pages(hi->vfs_inode.i_mapping, pgoff, run->npages, false);
+		hugemap_count(mount, HUGEMAP_C_UNMAPS, 1);
+	}
+	for (; pgoff < end; pgoff = unit.pgoff + unit.npages) {
+		struct folio *folio;
+
+		hm_peek(hi->store, pgoff, &unit);
+		folio = hugemap_frame_folio(mount, unit.frame);
+		/* A fault that is about to map it writable holds the lock. */
+		folio_lock(folio);
+		if (folio_mapped(folio) && folio_mkclean(folio))
+			hugemap_count(mount, HUGEMAP_C_CLEANED, 1);
+		folio_clear_dirty(folio);
+		folio_unlock(folio);
+		hugemap_io_add(io, folio);
+	}
+}
+
+static void write_run(struct hugemap_inode *hi, const struct hm_run *run, struct in_flight *flight)
+{
+	loff_t pos = (loff_t)run->pgoff << HM_PAGE_SHIFT, size = i_size_read(&hi->vfs_inode);
+	struct hugemap_io *io = NULL;
+	size_t bytes, tail;
+	int err = 0;
+
+	if (flight->n == HUGEMAP_WRITE_DEPTH)
+		reap(hi, flight);
+	while (!io) {
+		io = hugemap_io_new(hi, flight->n ? GFP_NOWAIT | __GFP_NOWARN : GFP_NOFS);
+		if (!io)
+			reap(hi, flight);
+	}
+	io->write = true;
+	io->run = *run;
+	protect(hi, run, io);
+
+	/* Never beyond the end of the file; its last bytes are not for direct I/O. */
+	bytes = min_t(loff_t, io->bytes, max_t(loff_t, size - pos, 0));
+	tail = bytes % HM_PAGE_SIZE;
+	bytes -= tail;
+	if (tail) {
+		struct bio_vec *last = &io->segment[bytes / HM_PAGE_SIZE];
+
+		WARN_ON_ONCE(run->kind != HM_BASE);
+		err = hugemap_io_write_tail(hi, page_folio(last->bv_page), pos + bytes, tail);
+	}
+	if (!err && bytes) {
+		io->nsegments = run->kind == HM_BASE ? bytes / HM_PAGE_SIZE : io->nsegments;
+		hugemap_io_submit(io, pos, bytes);
+		flight->io[(flight->first + flight->n++) % HUGEMAP_WRITE_DEPTH] = io;
+		return;
+	}
+	hugemap_io_free(io);
+	run_done(hi, run, err);
+	if (err && !flight->err)
+		flight->err = err;
+}
+
+int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, bool wait)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+	struct in_flight flight = {};
+	struct file *writer;
+	struct hm_run run;
+	u64 stop = *pos;
+
+	if (!hm_store_dirty_pages(hi->store) && !wait)
+		return 0;
+	writer = smp_load_acquire(&hi->writer);
+	if (!writer)
+		return hm_store_dirty_pages(hi->store) ? -EROFS : 0;
+	file_start_write(writer);
+	while (budget) {
+		switch (hm_writeback(hi->store, pos, end, HUGEMAP_IO_SEGMENTS, wait, &run)) {
+		case HM_WB_RUN:
+			budget -= min_t(u64, budget, run.npages);
+			write_run(hi, &run, &flight);
+			continue;
+		case HM_WB_BUSY:
+			/* By us, or by somebody else. */
+			if (flight.n) {
+				reap(hi, &flight);
+				continue;
+			}
+			stop = *pos;
+			wait_event(*hugemap_wait_of(mount, hi->store, stop),
+				   hugemap_unit_idle(hi, stop));
+			continue;
+		case HM_WB_DONE:
+			break;
+		}
+		*pos = end;
+		break;
+	}
+	while (flight.n)
+		reap(hi, &flight);
+	file_end_write(writer);
+	return flight.err;
+}
+
+int hugemap_write_range(struct hugemap_inode *hi, u64 start, u64 end)
+{
+	u64 pos = start;
+
+	return hugemap_write_pages(hi, &pos, end, U64_MAX, true);
+}
+
+int hugemap_write_back(struct inode *inode, loff_t start, loff_t end)
+{
+	struct hugemap_inode *hi = hugemap_inode(inode);
+	u64 last = end >= LLONG_MAX - HM_PAGE_SIZE ? U64_MAX : hugemap_pages(end);
+	int err;
+
+	if (!smp_load_acquire(&hi->store))
+		return 0;
+	filemap_invalidate_lock_shared(inode->i_mapping);
+	err = hugemap_write_range(hi, (u64)start >> HM_PAGE_SHIFT, last);
+	filemap_invalidate_unlock_shared(inode->i_mapping);
+	return err;
+}
+
+int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)
+{
+	struct inode *inode = file_inode(file);
+	struct hugemap_mount *mount = hugemap_mount(inode->i_sb);
+	struct file *below = mount->device ?: hugemap_lower_file(file);
+	int err, below_err, told;
+
+	/* @end is the last byte, not the one after it. */
+	err = hugemap_write_back(inode, start, end == LLONG_MAX ? end : end + 1);
+	/* The metadata below, and the device's cache: invariant 1. */
+	below_err = vfs_fsync_range(below, start, end, datasync);
+	told = file_check_and_advance_wb_err(file);
+	hugemap_count(mount, HUGEMAP_C_SYNCS, 1);
+	trace_hugemap_sync(inode, start, end, err ?: below_err);
+	return told ?: err ?: below_err;
+}
+
+int hugemap_data_sync(struct hugemap_mount *mount)
+{
+	struct hugemap_inode *hi, *last = NULL;
+	int err = 0, one;
+
+	/* One after the other; the list may change while one is written. */
+	down_read(&mount->stores_lock);
+	list_for_each_entry(hi, &mount->stores, stores) {
+		if (!hm_store_dirty_pages(hi->store) || !igrab(&hi->vfs_inode))
+			continue;
+		up_read(&mount->stores_lock);
+		if (last)
+			iput(&last->vfs_inode);
+		one = hugemap_write_back(&hi->vfs_inode, 0, LLONG_MAX);
+		if (one && !err)
+			err = one;
+		last = hi;
+		down_read(&mount->stores_lock);
+	}
+	up_read(&mount->stores_lock);
+	if (last)
+		iput(&last->vfs_inode);
+	return err;
+}
+
+/* --- the thread of the mount ------------------------------------------------------------ */
+
+void hugemap_wake_writer(struct hugemap_mount *mount)
+{
+	if (!READ_ONCE(mount->write) && !xchg(&mount->write, true))
+		wake_up(&mount->writer_wait);
+}
+
+static bool backs_off(const struct hugemap_inode *hi)
+{
+	return hi->failures && time_before(jiffies, READ_ONCE(hi->retry_at));
+}
+
+/* The file to write now, with a reference; or NULL. */
+static struct hugemap_inode *pick(struct hugemap_mount *mount)
+{
+	bool pressed = atomic_read(&mount->pressed) > 0, expired = false;
+	struct hugemap_inode *hi, *best = NULL;
+	struct hm_store *store;
+	u64 most = 0;
+
+	down_read(&mount->stores_lock);
+	store = hm_writeback_pick(mount->cache, &expired);
+	if (store)
+		best = hugemap_store_inode(store);
+	if (best ? backs_off(best) : pressed) {
+		/* Another one, then: the one with the most to write. */
+		best = NULL;
+		list_for_each_entry(hi, &mount->stores, stores) {
+			if (hm_store_dirty_pages(hi->store) > most && !backs_off(hi)) {
+				most = hm_store_dirty_pages(hi->store);
+				best = hi;
+			}
+		}
+	}
+	if (best && !igrab(&best->vfs_inode))
+		best = NULL;
+	up_read(&mount->stores_lock);
+	return best;
+}
+
+static void write_chunk(struct hugemap_inode *hi)
+{
+	u64 pos = hi->write_at;
+
+	filemap_invalidate_lock_shared(hi->vfs_inode.i_mapping);
+	hugemap_write_pages(hi, &pos, U64_MAX, CHUNK_PAGES, false);
+	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
+	/* Round and round: what is dirtied again behind us has time. */
+	hi->write_at = pos == U64_MAX ? 0 : pos;
+}
+
+int hugemap_writer(void *arg)
+{
+	struct hugemap_mount *mount = arg;
+
+	set_freezable();
+	while (!kthread_should_stop()) {
+		struct hugemap_inode *hi;
+
+		wait_event_freezable_timeout(mount->writer_wait,
+					     READ_ONCE(mount->write) || kthread_should_stop(), HZ);
+		WRITE_ONCE(mount->write, false);
+		hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
+		while (!kthread_should_stop() && (hi = pick(mount))) {
+			write_chunk(hi);
+			iput(&hi->vfs_inode);
+			cond_resched();
+		}
+	}
+	return 0;
+}
