@@ -36,10 +36,24 @@ SEED ?= 1
 sim: build ## replay one seed of the simulator: make sim SEED=n
 	@$(BUILD)/tests/core/sim/hugemap-sim --seed $(SEED) --verbose
 
+KERNEL ?=
+TEST ?=
+module: ## build hugemap.ko for the running kernel, or KERNEL=6.1, 6.12, 7
+	@vm/run.py module $(if $(KERNEL),--kernel $(KERNEL))
+
+vm-deps:
+	@tools/install-deps.sh vm
+
+vm: vm-deps ## a shell in a virtual machine with hugemap mounted at /mnt/fast
+	@vm/run.py shell $(if $(KERNEL),--kernel $(KERNEL))
+
+vm-test: vm-deps ## the kernel tests in a guest: KERNEL=6.1, 6.12, 7, debug, all; TEST=name
+	@vm/run.py test $(if $(KERNEL),--kernel $(KERNEL)) $(TEST)
+
 install: build ## install into PREFIX (default /usr/local)
 	@meson install -C $(BUILD)
 
 clean: ## remove what was built
 	@rm -rf $(BUILD)
 
-.PHONY: help deps test-deps build demo bench test check sim install clean
+.PHONY: help deps test-deps module vm-deps vm vm-test build demo bench test check sim install clean

@@ -7,18 +7,22 @@
 #
 #	tools/install-deps.sh build	what `make build` and `make demo` need
 #	tools/install-deps.sh test	that, and what `make test` needs
+#	tools/install-deps.sh vm	what virtual machines need, with all kernels
 set -eu
 
 build="gcc meson ninja-build pkg-config liburing-dev libxxhash-dev libjansson-dev
-	python3-matplotlib"
+	libncurses-dev python3-matplotlib"
 tests="libcmocka-dev linux-headers-cloud-amd64 make patch mandoc e2fsprogs util-linux
 	clang-format-14 sparse python3"
 
+guest="gcc make kmod qemu-system-x86 busybox-static e2fsprogs xfsprogs dmsetup"
+
 case "${1:-build}" in
 build) want=$build ;;
-test) want="$build $tests" ;;
+test) want="$build $tests $guest" ;;
+vm) want="$guest sparse mmdebstrap" ;;
 *)
-	echo "usage: $0 build|test" >&2
+	echo "usage: $0 build|test|vm" >&2
 	exit 2
 	;;
 esac

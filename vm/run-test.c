@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * In the guest: run one test program, and see to it that nothing of it is left.
+ *
+ *	run-test SECONDS PROGRAM [ARG...]
+ *
+ * Its output goes to stdout, each line after "| ". The last line says how it
+ * ended, which the host reads: "= exit STATUS", "= signal NUMBER", "= timeout",
+ * "= left" (it passed, but processes of it were still there) or "= stuck" (one of
+ * them cannot even be killed).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define GRACE_S 2.0 /* for children of the test to end by themselves */
+#define KILL_S 20.0 /* for killed ones; I/O may have to end first */
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+/* Copy what there is of the output, a whole line at a time. False at its end. */
+static bool copy(int fd)
+{
+	static char line[1024];
+	static size_t used;
+	ssize_t got = read(fd, line + used, sizeof(line) - used);
+
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR;
+	if (got == 0) {
+		if (used)
+			printf("| %.*s\n", (int)used, line);
+		used = 0;
+		return false;
+	}
+	used += (size_t)got;
+	for (;;) {
+		char *end = memchr(line, '\n', used);
+		size_t length = end ? (size_t)(end - line) : used;
+
+		if (!end && used < sizeof(line))
+			break;
+		printf("| %.*s\n", (int)length, line);
+		if (end)
+			length++;
+		used -= length;
+		memmove(line, line + length, used);
+	}
+	fflush(stdout);
+	return true;
+}
+
+/* Children of this process: the test's own and, once those are gone, theirs. */
+static bool reap(pid_t test, int *status)
+{
+	pid_t pid;
+	int how;
+
+	while ((pid = waitpid(-1, &how, WNOHANG | __WALL)) > 0)
+		if (pid == test)
+			*status = how;
+	return pid == 0;
+}
+
+/* What the test left. Their own children become ours, and have their turn. */
+static void kill_children(void)
+{
+	char path[64];
+	FILE *file;
+	int pid;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+	file = fopen(path, "r");
+	if (!file)
+		return;
+	while (fscanf(file, "%d", &pid) == 1) {
+		kill(-pid, SIGKILL);
+		kill(pid, SIGKILL);
+	}
+	fclose(file);
+}
+
+static void sysrq(const char *key)
+{
+	int fd = open("/proc/sysrq-trigger", O_WRONLY);
+
+	if (fd < 0 || write(fd, key, 1) < 0)
+		perror("sysrq");
+	if (fd >= 0)
+		close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	struct pollfd pipe_in;
+	double limit, deadline;
+	int ends[2], status = -1;
+	bool open_end = true, timeout = false, left = false;
+	pid_t test;
+
+	if (argc < 3) {
+		fprintf(stderr, "usage: run-test SECONDS PROGRAM [ARG...]\n");
+		return 2;
+	}
+	limit = now() + atof(argv[1]);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	if (pipe2(ends, O_CLOEXEC)) {
+		perror("pipe");
+		return 2;
+	}
+	test = fork();
+	if (test == 0) {
+		int null = open("/dev/null", O_RDONLY);
+
+		setsid();
+		dup2(null, 0);
+		dup2(ends[1], 1);
+		dup2(ends[1], 2);
+		execvp(argv[2], argv + 2);
+		fprintf(stderr, "%s: %s\n", argv[2], strerror(errno));
+		_exit(127);
+	}
+	close(ends[1]);
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	pipe_in = (struct pollfd){ .fd = ends[0], .events = POLLIN };
+
+	while (status < 0 && !timeout) {
+		poll(&pipe_in, open_end, 50);
+		if (open_end && (pipe_in.revents & (POLLIN | POLLHUP)))
+			open_end = copy(ends[0]);
+		reap(test, &status);
+		timeout = status < 0 && now() > limit;
+	}
+	if (timeout) {
+		/* Where everybody waits, and for which lock, if the kernel knows. */
+		sysrq("w");
+		if (access("/proc/lockdep", F_OK) == 0)
+			sysrq("d");
+	}
+	deadline = now() + (timeout ? 0 : GRACE_S);
+	while (reap(test, &status)) {
+		if (now() > deadline) {
+			if (left) {
+				puts("= stuck");
+				return 1;
+			}
+			left = true;
+			deadline = now() + KILL_S;
+		}
+		if (left)
+			kill_children();
+		usleep(20000);
+	}
+	while (open_end && poll(&pipe_in, 1, 0) > 0 && copy(ends[0]))
+		;
+
+	if (timeout)
+		puts("= timeout");
+	else if (WIFSIGNALED(status))
+		printf("= signal %d\n", WTERMSIG(status));
+	else if (WEXITSTATUS(status) == 0 && left)
+		puts("= left");
+	else
+		printf("= exit %d\n", WEXITSTATUS(status));
+	return 0;
+}

@@ -1,0 +1,474 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""HugeMap's kernel engine in a virtual machine; see vm/README.md.
+
+    run.py test [--kernel K] [--quick] [--source DIR] [NAME...]   the tests of tests/kernel/
+    run.py shell [--kernel K]                                     a guest to try it in
+    run.py module [--kernel K] [--out DIR]                        only build hugemap.ko
+"""
+import argparse
+import dataclasses
+import fnmatch
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import guest
+import initramfs
+import kernels
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOP = HERE.parent
+GIB = 1 << 30
+ALWAYS = ["virtio_pci", "virtio_blk", "ext4", "xfs", "loop", "null_blk", "brd"]
+KEYS = {
+    "page": "2M,4K",
+    "lower": "ext4",
+    "pool": "64M",
+    "opts": "",
+    "timeout": "60",
+    "args": "",
+    "name": "",
+    "set": "quick",
+    "modules": "",
+    "programs": "",
+}
+CHOICES = {
+    "page": {"2M", "4K"},
+    "lower": {"ext4", "xfs", "tmpfs", "dev", "none"},
+    "set": {"quick", "long"},
+}
+OUTPUT_LINES = 60  # of a test that failed
+DMESG_LINES = 120
+
+
+class Wrong(Exception):
+    """A test's own description of itself cannot be understood."""
+
+
+@dataclasses.dataclass
+class Run:
+    """One test, run in one way."""
+
+    name: str
+    program: pathlib.Path  # its source
+    page: str
+    lower: str
+    keys: dict[str, str]
+    missing: str = ""  # a reason to skip it
+
+
+@dataclasses.dataclass
+class Result:
+    outcome: str  # OK, FAILED, SKIPPED
+    why: str = ""
+    output: list[str] = dataclasses.field(default_factory=list)
+    dmesg: list[str] = dataclasses.field(default_factory=list)
+    seconds: float = 0.0
+    guest_lost: bool = False
+
+
+def fields_of(line: str, where: pathlib.Path) -> dict[str, str]:
+    keys = dict(KEYS)
+    for word in line.replace("*/", "").split():
+        key, equals, value = word.partition("=")
+        if key not in KEYS or not equals:
+            raise Wrong(f"{where}: what is {word!r}?")
+        keys[key] = value
+        for one in value.split(","):
+            if key in CHOICES and one not in CHOICES[key]:
+                raise Wrong(f"{where}: {key} is none of {', '.join(sorted(CHOICES[key]))}")
+    return keys
+
+
+def runs_of(source: pathlib.Path) -> list[Run]:
+    """What the `vm:` lines near the top of a test say."""
+    runs = []
+    head = source.read_text().splitlines()[:40]
+    for line in head:
+        match = re.match(r"^\s*(?:/\*|\*|//|#)\s*vm:(.*)$", line)
+        if not match:
+            continue
+        keys = fields_of(match[1], source)
+        pages, lowers = keys["page"].split(","), keys["lower"].split(",")
+        for lower in lowers:
+            for page in pages if lower != "none" or "page=" in line else [""]:
+                name = source.stem
+                name += f"_{keys['name']}" if keys["name"] else ""
+                name += f"_{page}" if page and len(pages) > 1 else ""
+                name += f"_{lower}" if len(lowers) > 1 else ""
+                runs.append(Run(name.replace("-", "_"), source, page, lower, keys))
+    return runs
+
+
+def find_tests(directory: pathlib.Path) -> tuple[list[Run], list[pathlib.Path]]:
+    """All runs, and the programs that are only compiled."""
+    runs, helpers = [], []
+    for source in sorted([*directory.glob("*.c"), *directory.glob("*.sh")]):
+        found = runs_of(source)
+        if found:
+            runs += found
+        elif source.suffix == ".c" and re.search(r"^\W*vm-program\b", source.read_text(), re.MULTILINE):
+            helpers.append(source)
+    names = [run.name for run in runs]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise Wrong(f"two runs are called {', '.join(sorted(twice))}")
+    return runs, helpers
+
+
+def compile_program(source: pathlib.Path, program: pathlib.Path) -> None:
+    """Again only if a source or header is newer."""
+    headers = [*source.parent.glob("*.h"), *(TOP / "include").glob("*.h")]
+    newest = max(path.stat().st_mtime for path in [source, *headers])
+    if program.exists() and program.stat().st_mtime > newest:
+        return
+    command = ["gcc", "-static", "-O2", "-std=gnu17", "-D_GNU_SOURCE", "-pthread"]
+    command += ["-Wall", "-Wextra", "-Werror", "-Wshadow", "-Wno-unused-parameter"]
+    command += ["-I", TOP / "include", "-I", source.parent, "-o", program, source]
+    subprocess.run([os.fspath(word) for word in command], check=True)
+
+
+def base_archive(work: pathlib.Path, kernel: kernels.Kernel, module: pathlib.Path) -> initramfs.Archive:
+    archive = initramfs.Archive()
+    try:
+        archive.program("busybox")
+    except initramfs.Missing as error:
+        raise kernels.Unavailable(f"{error} (package busybox-static)") from error
+    archive.copy(HERE / "init", "/init")
+    archive.copy(module, "/hugemap.ko")
+    compile_program(HERE / "run-test.c", work / "run-test")
+    archive.copy(work / "run-test", "/bin/run-test")
+    archive.data("/etc/passwd", b"root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")
+    archive.data("/etc/group", b"root:x:0:\nnogroup:x:65534:\n")
+    return archive
+
+
+def test_archive(
+    work: pathlib.Path,
+    kernel: kernels.Kernel,
+    module: pathlib.Path,
+    runs: list[Run],
+    helpers: list[pathlib.Path],
+) -> pathlib.Path:
+    archive = base_archive(work, kernel, module)
+    for source in {run.program for run in runs} | set(helpers):
+        if source.suffix == ".c":
+            compile_program(source, work / source.stem)
+            archive.copy(work / source.stem, f"/tests/{source.stem}")
+        else:
+            archive.data(f"/tests/{source.name}", source.read_bytes(), 0o755)
+    modules = list(ALWAYS)
+    for run in runs:
+        modules += [name for name in run.keys["modules"].split(",") if name]
+        for program in filter(None, run.keys["programs"].split(",")):
+            try:
+                archive.program(program)
+            except initramfs.Missing as error:
+                run.missing = str(error)
+    archive.modules(kernel.modules, modules)
+    path = work / "initramfs.cpio"
+    archive.write(path)
+    return path
+
+
+def quote(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def splats_in(lines: list[str]) -> list[str]:
+    return [line for line in lines if guest.SPLAT.search(line)]
+
+
+class Session:
+    """Guests, one after the other, that tests run in."""
+
+    def __init__(self, kernel: kernels.Kernel, initrd: pathlib.Path, memory_mb: int, xfs: bool) -> None:
+        self.kernel, self.initrd, self.memory_mb = kernel, initrd, memory_mb
+        self.disks = {"ext4": (2 * GIB, "ext4"), "scratch": (GIB, "")}
+        if xfs:
+            self.disks["xfs"] = (2 * GIB, "xfs")
+        self.guest: guest.Guest | None = None
+        self.boots: list[float] = []
+
+    def have_guest(self) -> guest.Guest:
+        if not self.guest:
+            self.guest = guest.Guest(self.kernel, self.initrd, self.memory_mb, self.disks)
+            self.boots.append(self.guest.boot_s)
+            seconds = 120 if self.kernel.slow else 30
+            self.guest.ask(f"echo {seconds} >/proc/sys/kernel/hung_task_timeout_secs; answer", 30)
+        return self.guest
+
+    def lose_guest(self) -> None:
+        if self.guest:
+            self.guest.close()
+        self.guest = None
+
+    def step(self, name: str, command: str, seconds: float) -> Result:
+        """Have the guest do something; what it says and the kernel's log are the result."""
+        begin = time.monotonic()
+        lines: list[str] = []
+        since, answer, died = 0, "", ""
+        try:
+            vm = self.have_guest()
+            since = len(vm.console)
+            answer = vm.ask(command, seconds, lines)
+            if "hugemap-test" in command and answer == "ok":
+                vm.wait_console(f"hugemap-test: end {name}", since, 10)
+        except guest.Died as error:
+            died = str(error)
+        dmesg = [line for line in (self.guest.console[since:] if self.guest else []) if "hugemap-test: " not in line]
+        result = Result("OK", seconds=time.monotonic() - begin, dmesg=dmesg)
+        result.output = [line[2:] if line.startswith("| ") else line for line in lines]
+        said = [line for line in result.output if not line.startswith(("= ", "# "))]
+        splats = splats_in(dmesg)
+        if died or splats:
+            wrote = f"the kernel wrote: {splats[0].strip()}" if splats else ""
+            result.outcome, result.why = "FAILED", "; ".join(filter(None, (wrote, died)))
+            result.output = said
+        elif answer.startswith("fail"):
+            result.outcome, result.why = "FAILED", answer[5:]
+        elif answer.startswith("skip"):
+            result.outcome, result.why = "SKIPPED", answer[5:]
+        if died or splats:
+            result.guest_lost = True
+            self.lose_guest()
+        return result
+
+    def load(self) -> Result:
+        return self.step("load", "load", 60 * (5 if self.kernel.slow else 1))
+
+    def unload(self) -> Result:
+        # KASAN keeps freed memory for a while.
+        return self.step("unload", f"unload {262144 if self.kernel.slow else 16384}", 120)
+
+    def test(self, run: Run) -> Result:
+        if run.missing:
+            return Result("SKIPPED", run.missing)
+        timeout = int(run.keys["timeout"]) * (5 if self.kernel.slow else 1)
+        program = f"/tests/{run.program.stem if run.program.suffix == '.c' else run.program.name}"
+        words = [run.name, run.lower, run.page, run.keys["pool"], run.keys["opts"]]
+        words += [run.keys["modules"].replace(",", " "), str(timeout), "1" if self.kernel.slow else "0", program]
+        words += [run.keys["args"]] if run.keys["args"] else []
+        command = "try " + " ".join(quote(word) for word in words) + " # hugemap-test"
+        # It kills the test itself; this is for a guest that cannot any more.
+        result = self.step(run.name, command, timeout + 90)
+        if result.outcome != "OK":
+            return result
+        how = [line for line in result.output if line.startswith("= ")]
+        left = [line[2:] for line in result.output if line.startswith("# ")]
+        result.output = [line for line in result.output if not line.startswith(("= ", "# "))]
+        status = how[-1][2:] if how else "nothing"
+        if status == "exit 77":
+            result.outcome = "SKIPPED"
+            result.why = result.output[-1].strip() if result.output else "it does not say why"
+            result.why = re.sub(r"^skip\w*:\s*", "", result.why)
+        elif status != "exit 0":
+            result.outcome = "FAILED"
+            result.why = {
+                "timeout": f"it was not done after {timeout} s",
+                "left": "it left processes behind",
+                "stuck": "its processes cannot be killed",
+                "nothing": "it did not say how it ended",
+            }.get(status, status)
+        elif left:
+            result.outcome, result.why = "FAILED", left[0]
+        if result.outcome == "FAILED" and (left or status in ("stuck", "timeout")):
+            self.lose_guest()
+            result.guest_lost = True
+        return result
+
+
+class Tally:
+    """Prints results as cmocka does, for tools/tally-tests.py, and counts them."""
+
+    def __init__(self, verbose: bool) -> None:
+        self.verbose = verbose
+        self.passed = 0
+        self.skipped = 0
+        self.failed: list[str] = []
+
+    def show(self, name: str, result: Result) -> None:
+        print(f"[ RUN      ] {name}")
+        if result.outcome == "FAILED":
+            self.failed.append(name)
+            print(f"{name}: {result.why}")
+            for title, lines, most in (("said", result.output, OUTPUT_LINES), ("dmesg", result.dmesg, DMESG_LINES)):
+                if len(lines) > most:
+                    # A report of the kernel is best read from its start.
+                    splat = next((i for i, line in enumerate(lines) if guest.SPLAT.search(line)), len(lines))
+                    start = max(0, min(splat - 5, len(lines) - most))
+                    lines = [f"({start} lines before)", *lines[start : start + most]]
+                for line in lines:
+                    print(f"  {title}: {line}")
+            print(f"[  FAILED  ] {name}")
+        elif result.outcome == "SKIPPED":
+            self.skipped += 1
+            print(f"skipped: {result.why}")
+            print(f"[  SKIPPED ] {name}")
+        else:
+            self.passed += 1
+            for line in result.output if self.verbose else []:
+                print(f"  said: {line}")
+            print(f"  {result.seconds:.1f} s")
+            print(f"[       OK ] {name}", flush=True)
+        sys.stdout.flush()
+
+    def end(self, words: str) -> None:
+        for name in self.failed:
+            print(f"failed: {name}")
+        print(f"{words}: {self.passed} passed, {len(self.failed)} failed, {self.skipped} skipped", flush=True)
+
+
+def chosen(runs: list[Run], patterns: list[str], quick: bool) -> list[Run]:
+    if not patterns:
+        return [run for run in runs if not quick or run.keys["set"] == "quick"]
+    found = [run for run in runs if any(fnmatch.fnmatch(run.name, p) or run.program.stem == p for p in patterns)]
+    if not found:
+        raise Wrong(f"no test is called {' '.join(patterns)}: {', '.join(run.name for run in runs)}")
+    return found
+
+
+def work_directory(kernel: kernels.Kernel) -> pathlib.Path:
+    build = pathlib.Path(os.environ.get("HM_BUILD") or TOP / "build")
+    work = build / "vm" / kernel.release
+    work.mkdir(parents=True, exist_ok=True)
+    return work
+
+
+def test_kernel(name: str, args: argparse.Namespace) -> bool | None:
+    """Run the tests in one kernel. None: it cannot be had."""
+    runs, helpers = find_tests(args.tests)
+    runs = chosen(runs, args.names, args.quick)
+    try:
+        kernel = kernels.get(name)
+        guest.acceleration()
+        work = work_directory(kernel)
+        module = kernels.build_module(kernel, work / "module", args.source)
+        initrd = test_archive(work, kernel, module, runs, helpers)
+    except kernels.Unavailable as error:
+        print(f"skipped: kernel {name}: {error}", flush=True)
+        return None
+    xfs = shutil.which("mkfs.xfs", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    for run in runs:
+        if run.lower == "xfs" and not xfs:
+            run.missing = "this machine has no mkfs.xfs (package xfsprogs)"
+    print(f"kernel {kernel.release}, {len(runs)} tests", flush=True)
+    tally, begin = Tally(args.verbose), time.monotonic()
+    session = Session(kernel, initrd, args.memory, bool(xfs))
+    need_module = True
+    try:
+        for run in runs:
+            if need_module and not run.missing:
+                loaded = session.load()
+                tally.show("module_load" + (f"_{len(session.boots)}" if len(session.boots) > 1 else ""), loaded)
+                if loaded.outcome != "OK":
+                    break
+                need_module = False
+            result = session.test(run)
+            tally.show(run.name, result)
+            need_module = need_module or result.guest_lost
+        if session.guest and not need_module:
+            tally.show("module_unload", session.unload())
+    finally:
+        session.lose_guest()
+    boots = ", ".join(f"{seconds:.0f}" for seconds in session.boots)
+    tally.end(f"{kernel.release}: {time.monotonic() - begin:.0f} s, boots {boots} s")
+    return not tally.failed and tally.passed > 0
+
+
+def test(args: argparse.Namespace) -> int:
+    names = list(kernels.SERIES) if args.kernel == "all" else args.kernel.split(",")
+    results = [test_kernel(name, args) for name in names]
+    if False in results:
+        return 1
+    return 77 if all(result is None for result in results) else 0
+
+
+def shell(args: argparse.Namespace) -> int:
+    kernel = kernels.get(args.kernel)
+    work = work_directory(kernel)
+    module = kernels.build_module(kernel, work / "module", args.source)
+    archive = base_archive(work, kernel, module)
+    archive.modules(kernel.modules, ALWAYS)
+    archive.copy(HERE / "shell", "/shell")
+    compile_program(HERE / "touch-pages.c", work / "touch-pages")
+    archive.copy(work / "touch-pages", "/bin/touch-pages")
+    build = pathlib.Path(os.environ.get("HM_BUILD") or TOP / "build")
+    for program in ("fio", os.fspath(build / "hugemap")):
+        try:
+            archive.program(program)
+        except initramfs.Missing:
+            pass  # the banner names only what is there
+    initrd = work / "shell.cpio"
+    archive.write(initrd)
+    scratch = guest.make_scratch()
+    try:
+        guest.make_disk(scratch / "ext4", 4 * GIB, "ext4")
+        guest.make_disk(scratch / "spare", GIB)
+        disks = {name: scratch / name for name in ("ext4", "spare")}
+        command = guest.command_line(kernel, initrd, args.memory, disks, "hm_shell quiet")
+        return subprocess.run([*command, "-serial", "mon:stdio"], check=False).returncode
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def module(args: argparse.Namespace) -> int:
+    if args.kernel == "running":
+        release = os.uname().release
+        kdir = f"/lib/modules/{release}/build"
+        if not os.path.exists(f"{kdir}/Makefile"):
+            print(
+                f"There are no headers of the running kernel {release}. Install linux-headers-{release}, or"
+                " build for one of Debian's kernels: make module KERNEL=6.1 (6.12, 7)",
+                file=sys.stderr,
+            )
+            return 1
+        kernel = kernels.Kernel("running", release, pathlib.Path(), pathlib.Path(), None, kdir)
+    else:
+        kernel = kernels.get(args.kernel)
+    out = args.out or work_directory(kernel) / "module"
+    print(kernels.build_module(kernel, out, args.source))
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, default in (("test", "6.1"), ("shell", "6.1"), ("module", "running")):
+        sub = commands.add_parser(name)
+        sub.add_argument("--kernel", default=default)
+        sub.add_argument("--source", type=pathlib.Path, help="build the module from the tree there")
+        sub.add_argument("--memory", type=int, default=2048, help="of the guest, MiB")
+        if name == "module":
+            sub.add_argument("--out", type=pathlib.Path)
+        if name == "test":
+            sub.add_argument("--tests", type=pathlib.Path, default=TOP / "tests" / "kernel")
+            sub.add_argument("--verbose", action="store_true", help="what passing tests say, too")
+            sub.add_argument("--quick", action="store_true", help="not the long ones")
+            sub.add_argument("names", nargs="*", help="runs, tests or patterns")
+    args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
+    try:
+        return {"test": test, "shell": shell, "module": module}[args.command](args)
+    except kernels.Unavailable as error:
+        print(f"skipped: {error}", file=sys.stderr)
+        return 77
+    except Wrong as error:
+        print(error, file=sys.stderr)
+        return 2
+    except subprocess.CalledProcessError as error:
+        print(f"failed: {' '.join(str(word) for word in error.cmd)}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
