@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+#
+# The exerciser on the mount, each byte of each answer compared, and the file below
+# after each sync. By name: one process; several, whose files exceed the pool; threads
+# on neighbouring pages of one file; with a remount, and with caches dropped, now and
+# then. The long ones are the data integrity hunt: a million operations and more.
+#
+# vm: name=one args=one lower=ext4,xfs timeout=300
+# vm: name=many args=many pool=24M timeout=300
+# vm: name=threads args=threads pool=24M timeout=300
+# vm: name=remount args=remount timeout=300
+# vm: name=drop args=drop timeout=300
+# vm: name=noahead args=one pool=16M opts=readahead=0,evict_batch=1,dirty_ratio=10 timeout=300
+# vm: name=tmpfs args=one lower=tmpfs timeout=300
+# vm: name=hunt args=hunt lower=ext4,xfs pool=48M set=long timeout=7200
+# vm: name=hunt_threads args=hunt_threads pool=48M set=long timeout=7200
+#
+# SEED=n and OPS=n in the environment repeat a failure.
+set -eu
+
+mode=${1:-one}
+seed=${SEED:-1}
+file=$MNT/exercise
+mnt=$MNT
+pool=${POOL:-64M}
+page=${PAGE:-2M}
+[ "${SLOW:-0}" = 1 ] && few=4 || few=1
+
+exercise() {
+	hugemap-exercise --seed "$seed" --verify-lower "$LOWER" "$@" "$file"
+}
+
+case "$mode" in
+one) exercise --ops "${OPS:-$((6000 / few))}" --pollute ;;
+many) exercise --ops "${OPS:-$((2500 / few))}" --processes 3 --size 16M ;;
+threads) exercise --ops "${OPS:-$((2000 / few))}" --processes 2 --threads 3 --size 16773217 ;;
+remount)
+	[ "$MNT" != "$LOWER" ] || {
+		echo "nothing is mounted that could be remounted"
+		exit 77
+	}
+	cd /
+	exercise --ops "${OPS:-$((4000 / few))}" --processes 2 --hook-every 500 \
+		--hook "umount $mnt && mount -t hugemap -o pool=$pool,page=$page $LOWER $mnt"
+	;;
+drop)
+	exercise --ops "${OPS:-$((4000 / few))}" --processes 2 --hook-every 250 --hook-open \
+		--hook "echo 3 >/proc/sys/vm/drop_caches; echo 1 >/proc/sys/vm/compact_memory || true"
+	;;
+hunt)
+	exercise --ops "${OPS:-$((250000 / few))}" --processes 4 --size 24M --pollute
+	;;
+hunt_threads)
+	exercise --ops "${OPS:-$((100000 / few))}" --processes 2 --threads 5 --size 33554499
+	;;
+*)
+	echo "no such mode: $mode"
+	exit 2
+	;;
+esac

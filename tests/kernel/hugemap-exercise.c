@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The exerciser of tests/exercise as a single static program, for exercise.sh.
+ *
+ * vm-program
+ */
+#include "../exercise/main.c"
+#include "../exercise/maps.c"
+#include "../exercise/model.c"
+#include "../exercise/ops.c"
