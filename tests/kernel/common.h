@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
@@ -408,6 +409,25 @@ static inline void remove_tree(const char *path)
 	nftw(path, remove_entry, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
+/* Also what a behaviour that failed has left mounted, the last one first. */
+static inline void unmount_below(const char *dir)
+{
+	char line[4096], at[1024], last[1024];
+	size_t n = strlen(dir);
+	FILE *file;
+
+	do {
+		last[0] = 0;
+		file = fopen("/proc/mounts", "r");
+		while (file && fgets(line, sizeof(line), file))
+			if (sscanf(line, "%*s %1023s", at) == 1 && !strncmp(at, dir, n) &&
+			    at[n] == '/')
+				strcpy(last, at);
+		if (file)
+			fclose(file);
+	} while (last[0] && !umount2(last, MNT_DETACH));
+}
+
 static inline int run_one(const struct behaviour *b)
 {
 	int status;
@@ -429,7 +449,10 @@ static inline int run_one(const struct behaviour *b)
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		return 1;
+	unmount_below(work_dir);
+	unmount_below(work_lower);
 	remove_tree(work_dir);
+	remove_tree(work_lower);
 	if (WIFSIGNALED(status))
 		printf("%s: killed by signal %d (%s)\n", b->name, WTERMSIG(status),
 		       strsignal(WTERMSIG(status)));

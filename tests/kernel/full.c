@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * No room below. Whoever stores or writes is told at once, by SIGBUS or ENOSPC, not
+ * at some later sync; what was accepted before is kept. On a kernel without hugemap
+ * the file system itself is shown, by a bind mount.
+ *
+ * vm: name=ext4 args=ext4 lower=none page=2M,4K programs=mkfs.ext4 timeout=180
+ * vm: name=tmpfs args=tmpfs lower=none page=2M,4K timeout=180
+ */
+#include "common.h"
+
+#define ROOM (48ul << 20) /* of the file system below */
+#define SPARSE (128ul << 20)
+
+static const char *kind;
+static char low[600], high[600];
+
+static void start(void)
+{
+	const char *page = getenv("PAGE"), *dev = getenv("DEV");
+	char command[1400], options[64];
+
+	snprintf(low, sizeof(low), "%s/low", work_lower);
+	snprintf(high, sizeof(high), "%s/high", work_dir);
+	if (strcmp(work_lower, work_dir))
+		MUST(mkdir(work_lower, 0755));
+	MUST(mkdir(low, 0755));
+	MUST(mkdir(high, 0755));
+	if (!strcmp(kind, "tmpfs")) {
+		snprintf(options, sizeof(options), "size=%lu", ROOM);
+		MUST(mount("tmpfs", low, "tmpfs", 0, options));
+	} else {
+		if (!dev)
+			skip("DEV is not set");
+		snprintf(command, sizeof(command), "mkfs.ext4 -q -F -m 0 %s %luk >/dev/null 2>&1",
+			 dev, ROOM >> 10);
+		if (system(command))
+			skip("mkfs.ext4 does not work");
+		MUST(mount(dev, low, "ext4", 0, NULL));
+	}
+	snprintf(options, sizeof(options), "pool=64M,page=%s", page ? page : "2M");
+	if (mount(low, high, "hugemap", 0, options)) {
+		EXPECT(errno == ENODEV, "mount -t hugemap -o %s: %s", options, strerror(errno));
+		MUST(mount(low, high, NULL, MS_BIND, NULL));
+	}
+	MUST(chdir(high));
+	strcat(work_lower, "/low");
+}
+
+static void end(void)
+{
+	MUST(chdir(work_dir));
+	MUST(umount(high));
+	MUST(umount(low));
+}
+
+static void write_until_full(void)
+{
+	unsigned char *buf;
+	uint64_t size = 0;
+	struct stat st;
+	ssize_t n = 0;
+	int fd;
+
+	start();
+	fd = open_file("f", O_RDWR | O_CREAT);
+	buf = buffer(100001);
+	while (size < 2 * ROOM) {
+		pattern(buf, 1, size, 100001);
+		n = write(fd, buf, 100001);
+		if (n < 0)
+			break;
+		size += (uint64_t)n;
+	}
+	EXPECT(n < 0 && errno == ENOSPC, "%llu bytes fit into %lu: %s", (unsigned long long)size,
+	       ROOM, strerror(errno));
+	EXPECT(size > ROOM / 4, "ENOSPC after %llu bytes of %lu", (unsigned long long)size, ROOM);
+	MUST(fstat(fd, &st));
+	EXPECT((uint64_t)st.st_size == size, "the file has %lld bytes, %llu were accepted",
+	       (long long)st.st_size, (unsigned long long)size);
+	EXPECT(!fsync(fd), "fsync after a refused write: %s", strerror(errno));
+	read_pattern("read of a file that filled the room", fd, 1, 0, size);
+	expect_below("below", "f", 1, 0, size);
+	/* Room again: it goes on from there. */
+	MUST(ftruncate(fd, (off_t)size / 2));
+	MUST(lseek(fd, 0, SEEK_END));
+	pattern(buf, 1, size / 2, 100001);
+	EXPECT(write(fd, buf, 100001) == 100001, "write when there is room again: %s",
+	       strerror(errno));
+	MUST(fsync(fd));
+	expect_below("below, with room again", "f", 1, 0, size / 2 + 100001);
+	close(fd);
+	end();
+}
+
+static void store_until_full(void)
+{
+	unsigned char *map, *stored, page[SMALL];
+	uint64_t off, n = 0, again = 0;
+	int fd, ballast, sig = 0;
+
+	start();
+	catch_bus();
+	ballast = open_file("ballast", O_RDWR | O_CREAT);
+	write_pattern(ballast, 9, 0, 8 << 20);
+	MUST(fsync(ballast));
+	close(ballast);
+	fd = open_file("f", O_RDWR | O_CREAT);
+	MUST(ftruncate(fd, SPARSE));
+	map = map_shared(fd, 0, SPARSE);
+	stored = buffer(SPARSE / SMALL);
+	memset(stored, 0, SPARSE / SMALL);
+	/* Not in order, so that holes are left between. */
+	for (off = 0; n < SPARSE / SMALL; n++) {
+		sig = touch(map + off, true);
+		if (sig)
+			break;
+		pattern(map + off, 2, off, SMALL);
+		stored[off / SMALL] = 1;
+		off = (off + 37 * SMALL) % SPARSE;
+	}
+	EXPECT(sig == SIGBUS, "stores of %lu bytes into room of %lu ended with signal %d", SPARSE,
+	       ROOM, sig);
+	EXPECT(n * SMALL > ROOM / 50, "SIGBUS after %llu pages already", (unsigned long long)n);
+	/* What was accepted has its room: the sync has nothing to complain of. */
+	EXPECT(!fsync(fd), "fsync after a refused store: %s", strerror(errno));
+	for (off = 0; off < SPARSE; off += SMALL) {
+		if (stored[off / SMALL]) {
+			expect_pattern("load of what was stored", map + off, 2, off, SMALL);
+			expect_below("below", "f", 2, off, SMALL);
+		} else {
+			MUST(pread(fd, page, SMALL, (off_t)off));
+			expect_zero("read of what was not stored", page, off, SMALL);
+		}
+	}
+	MUST(unlink("ballast"));
+	sync();
+	/* The same page again, once there is room: not a mapping that is dead for good. */
+	for (off = 0; off < SPARSE && again < 16; off += SMALL) {
+		if (stored[off / SMALL])
+			continue;
+		if (touch(map + off, true))
+			continue;
+		pattern(map + off, 2, off, SMALL);
+		again++;
+	}
+	EXPECT(again == 16, "with 8 MB free, only %llu stores worked", (unsigned long long)again);
+	EXPECT(!msync(map, SPARSE, MS_SYNC), "msync: %s", strerror(errno));
+	MUST(munmap(map, SPARSE));
+	close(fd);
+	end();
+}
+
+/* What has room already can be stored to in a full file system. */
+static void rewrite_when_full(void)
+{
+	unsigned char *map, *buf = buffer(SMALL);
+	struct statfs fs;
+	int fd, ballast;
+	uint64_t off;
+
+	start();
+	catch_bus();
+	fd = make_file("f", 3, 8 << 20);
+	MUST(fsync(fd));
+	ballast = open_file("ballast", O_RDWR | O_CREAT);
+	pattern(buf, 9, 0, SMALL);
+	while (write(ballast, buf, SMALL) > 0)
+		;
+	EXPECT(errno == ENOSPC, "the file system does not fill: %s", strerror(errno));
+	MUST(fsync(ballast));
+	map = map_shared(fd, 0, 8 << 20);
+	for (off = 0; off < 8 << 20; off += SMALL) {
+		EXPECT(!touch(map + off, true), "SIGBUS at %#llx, where there is data already",
+		       (unsigned long long)off);
+		pattern(map + off, 4, off, SMALL);
+	}
+	EXPECT(!msync(map, 8 << 20, MS_SYNC), "msync: %s", strerror(errno));
+	expect_below("below", "f", 4, 0, 8 << 20);
+	write_pattern(fd, 5, 12345, 3 << 20);
+	EXPECT(!fsync(fd), "fsync: %s", strerror(errno));
+	expect_below("below, written", "f", 5, 12345, 3 << 20);
+	MUST(ftruncate(fd, 16 << 20));
+	MUST(munmap(map, 8 << 20));
+	/* A loaded hole in a full file system is zeros; tmpfs itself takes room for it. */
+	if (statfs(".", &fs) || (fs.f_type != HUGEMAP_MAGIC && !strcmp(kind, "tmpfs")))
+		return;
+	map = map_file(fd, 0, 16 << 20, PROT_READ, MAP_SHARED);
+	expect_zero("load of a hole", map + (8 << 20), 8 << 20, 8 << 20);
+	MUST(munmap(map, 16 << 20));
+	EXPECT(fallocate(fd, 0, 8 << 20, 8 << 20) < 0 && (errno == ENOSPC || errno == EOPNOTSUPP),
+	       "fallocate in a full file system: %s", strerror(errno));
+	close(fd);
+	close(ballast);
+	end();
+}
+
+static const struct behaviour all[] = {
+	{ "write_until_full", write_until_full },
+	{ "store_until_full", store_until_full },
+	{ "rewrite_when_full", rewrite_when_full },
+};
+
+int main(int argc, char **argv)
+{
+	kind = "ext4";
+	if (argc > 1) {
+		kind = argv[1];
+		argc--;
+		argv++;
+	}
+	return run_all(argc, argv, all, COUNT(all));
+}
