@@ -93,7 +93,7 @@ static int start_threads(struct hugemap_mount *mount)
 {
 	struct task_struct *task;
 
-	mount->done_wq = alloc_workqueue("hugemap_done", WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
+	mount->done_wq = alloc_workqueue("hugemap_done", HUGEMAP_WQ_PERCPU | WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	mount->ahead_wq = alloc_workqueue("hugemap_ahead", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!mount->done_wq || !mount->ahead_wq)
 		return -ENOMEM;

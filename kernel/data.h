@@ -199,6 +199,9 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool disca
  */
 int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind);
 
+/* A frame came free, or a unit clean. */
+void hugemap_progress(struct hugemap_mount *mount);
+
 int hugemap_evict_setup(void);
 void hugemap_evict_teardown(void);
 

@@ -22,6 +22,8 @@
 struct batch {
 	struct hm_victim victim[MAX_VICTIMS];
 	struct folio *folio[MAX_VICTIMS];
+	struct inode *idle[MAX_VICTIMS]; /* nothing of them is cached any more */
+	u32 nidle;
 };
 
 static mempool_t *batches;
@@ -48,7 +50,7 @@ static void report(struct hugemap_inode *hi, const struct hm_unit *unit,
 	hm_evict_done(unit, result);
 	hugemap_wake_unit(mount, unit);
 	if (result == HM_EVICTED || result == HM_EVICT_DISCARD)
-		WRITE_ONCE(mount->progress, jiffies);
+		hugemap_progress(mount);
 }
 
 /* Unmapped, locked and claimed: may it leave? Unlocks the folio. */
@@ -104,6 +106,18 @@ static u32 run_length(const struct hm_victim *victims, u32 n)
 	return i;
 }
 
+/*
+ * An inode that nobody uses stays while data of it is cached. When the last of it
+ * has left, the last iput() puts it where it can be reclaimed.
+ */
+static void note_idle(struct batch *batch, struct inode *inode)
+{
+	if (atomic_read(&inode->i_count) || !mapping_empty(inode->i_mapping))
+		return;
+	if (igrab(inode))
+		batch->idle[batch->nidle++] = inode;
+}
+
 static void evict_run(struct hugemap_mount *mount, const struct hm_victim *victims,
 		      struct folio **folio, u32 n, u32 *freed)
 {
@@ -141,21 +155,25 @@ static void evict_run(struct hugemap_mount *mount, const struct hm_victim *victi
 static u32 evict_round(struct hugemap_mount *mount, enum hm_kind kind, u32 want, u32 *chosen)
 {
 	struct batch *batch = mempool_alloc(batches, GFP_NOFS);
+	struct hugemap_inode *hi;
 	u32 freed = 0, i = 0, n;
 
+	batch->nidle = 0;
 	down_read(&mount->stores_lock);
 	n = hm_reclaim(mount->cache, kind, want, batch->victim, MAX_VICTIMS);
 	while (i < n) {
 		u32 length = run_length(&batch->victim[i], n - i);
 
+		hi = hugemap_store_inode(batch->victim[i].unit.store);
 		evict_run(mount, &batch->victim[i], &batch->folio[i], length, &freed);
+		note_idle(batch, &hi->vfs_inode);
 		i += length;
 	}
 	up_read(&mount->stores_lock);
+	while (batch->nidle)
+		iput(batch->idle[--batch->nidle]);
 	mempool_free(batch, batches);
 	*chosen = n;
-	if (freed && wq_has_sleeper(&mount->frames_wait))
-		wake_up_all(&mount->frames_wait);
 	return freed;
 }
 
@@ -176,18 +194,26 @@ bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind)
 
 /* --- waiting for frames -------------------------------------------------------------- */
 
+void hugemap_progress(struct hugemap_mount *mount)
+{
+	WRITE_ONCE(mount->progress, jiffies);
+	atomic_inc(&mount->freed);
+	if (wq_has_sleeper(&mount->frames_wait))
+		wake_up_all(&mount->frames_wait);
+}
+
 int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind)
 {
-	u64 least = kind == HM_HUGE ? HM_BLOCK_PAGES : 1;
+	int freed = atomic_read(&mount->freed);
 	long left;
 
 	if (hugemap_evict_some(mount, kind))
 		return 0;
 	atomic_inc(&mount->pressed);
 	hugemap_wake_writer(mount);
+	/* Not for ever: what comes free may be of the other kind. */
 	left = wait_event_killable_timeout(mount->frames_wait,
-					   hm_cache_free_pages(mount->cache) >= least,
-					   HZ / 10);
+					   atomic_read(&mount->freed) != freed, HZ / 10);
 	atomic_dec(&mount->pressed);
 	if (left < 0)
 		return -EINTR;

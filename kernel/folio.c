@@ -13,7 +13,8 @@
 
 bool hugemap_folio_is(const struct hugemap_inode *hi, const struct folio *folio, u64 pgoff)
 {
-	return folio->mapping == hi->vfs_inode.i_mapping && pgoff >= folio->index &&
+	return smp_load_acquire(&folio->mapping) == hi->vfs_inode.i_mapping &&
+	       pgoff >= folio->index &&
 	       pgoff - folio->index < folio_nr_pages((struct folio *)folio);
 }
 
@@ -78,8 +79,9 @@ void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u
 		folio_lock(folio);
 		WARN_ON_ONCE(folio->mapping);
 		folio->index = units[i].pgoff;
-		folio->mapping = hi->vfs_inode.i_mapping;
 		folio_mark_uptodate(folio);
+		/* Whoever sees the mapping sees the data: see hugemap_unit_folio(). */
+		smp_store_release(&folio->mapping, hi->vfs_inode.i_mapping);
 		folio_unlock(folio);
 	}
 	if (units[0].npages == 1)

@@ -137,6 +137,7 @@ struct hugemap_mount {
 	wait_queue_head_t reclaim_wait;
 	bool reclaim; /* frames are short */
 	atomic_t pressed; /* faults that wait for clean frames */
+	atomic_t freed; /* changes when a frame comes free or a unit clean */
 	unsigned long progress; /* jiffies, when a frame last came free */
 	struct workqueue_struct *done_wq; /* ends of reads that nobody waits for */
 	struct workqueue_struct *ahead_wq; /* work ahead of and behind writers */
@@ -166,6 +167,7 @@ struct hugemap_inode {
 	struct file *reader; /* the file below, for fills */
 	struct file *writer; /* the same, for write-back; NULL until somebody may write */
 	struct list_head stores; /* mount->stores */
+	u32 opens; /* open files; under store_lock */
 	int priority;
 	u32 failures; /* write-backs in sequence that failed */
 	unsigned long retry_at; /* jiffies; background write-back waits until then */
@@ -185,9 +187,11 @@ static inline struct hugemap_inode *hugemap_inode(const struct inode *inode)
 /*
  * struct hugemap_file - an open file: file->private_data
  * @lower: the file below, opened with the opener's rights; NULL over a device
+ * @data: hugemap_data_open() succeeded
  */
 struct hugemap_file {
 	struct file *lower;
+	bool data;
 };
 
 static inline struct file *hugemap_lower_file(const struct file *file)
@@ -235,9 +239,10 @@ void hugemap_data_init(struct hugemap_inode *hi);
 
 /*
  * A regular file is being opened; file->private_data is set. Opens the files
- * below that fills and write-back need. May be called again.
+ * below that fills and write-back need. Each that succeeded is released once.
  */
 int hugemap_data_open(struct inode *inode, struct file *file);
+void hugemap_data_release(struct inode *inode);
 
 /*
  * The inode goes away: ->evict_inode(). @discard: the file is deleted, its data

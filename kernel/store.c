@@ -14,6 +14,9 @@
 
 #include "data.h"
 
+/* Files that are looked at when stores are short. */
+#define TRIM_STORES 64u
+
 static struct kmem_cache *node_cache[HM_NODE_BASE + 1];
 
 /* The core's memory for a store, and the way back from it. */
@@ -39,6 +42,7 @@ void hugemap_data_init(struct hugemap_inode *hi)
 	hi->writer = NULL;
 	hi->priority = 0;
 	hi->failures = 0;
+	hi->opens = 0;
 	mutex_init(&hi->store_lock);
 	INIT_LIST_HEAD(&hi->stores);
 	hi->vfs_inode.i_mapping->a_ops = &data_aops;
@@ -184,6 +188,83 @@ static struct file *open_below(struct hugemap_inode *hi, const struct file *uppe
 			   mount->cred);
 }
 
+/* Nobody uses it, and nothing of it is dirty: the store goes. */
+static void end_store(struct hugemap_inode *hi)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+	struct hm_store *store = hi->store;
+	void *node;
+
+	/* Whoever holds a unit of it, or writes it, holds stores_lock or a reference. */
+	down_write(&mount->stores_lock);
+	list_del_init(&hi->stores);
+	up_write(&mount->stores_lock);
+	WRITE_ONCE(hi->store, NULL);
+	hm_store_destroy(store);
+	/* kfree() knows which cache an object is from. */
+	while ((node = hm_store_take_node(store)))
+		kfree(node);
+	kvfree(hi->store_mem);
+	hi->store_mem = NULL;
+}
+
+static void close_files(struct hugemap_inode *hi)
+{
+	if (hi->writer)
+		fput(hi->writer);
+	if (hi->reader)
+		fput(hi->reader);
+	hi->writer = NULL;
+	hi->reader = NULL;
+}
+
+/* End the store of a file that nobody has open. False: somebody came. */
+static bool trim_one(struct hugemap_inode *hi)
+{
+	struct inode *inode = &hi->vfs_inode;
+	bool unused = false;
+
+	mutex_lock(&hi->store_lock);
+	filemap_invalidate_lock(inode->i_mapping);
+	if (hi->store && !hi->opens && !hugemap_write_range(hi, 0, U64_MAX)) {
+		hugemap_invalidate(hi, 0, U64_MAX, false);
+		/* One reference is ours: nobody works on it in the background. */
+		unused = mapping_empty(inode->i_mapping) && atomic_read(&inode->i_count) == 1;
+		if (unused) {
+			end_store(hi);
+			close_files(hi);
+		}
+	}
+	filemap_invalidate_unlock(inode->i_mapping);
+	mutex_unlock(&hi->store_lock);
+	return unused;
+}
+
+/* All stores that the core can have are there: end some of files not in use. */
+static u32 trim_stores(struct hugemap_mount *mount)
+{
+	struct hugemap_inode *hi, *found;
+	u32 ended = 0, looked;
+
+	for (looked = 0; looked < TRIM_STORES; looked++) {
+		found = NULL;
+		down_write(&mount->stores_lock);
+		list_for_each_entry(hi, &mount->stores, stores) {
+			if (READ_ONCE(hi->opens) || !igrab(&hi->vfs_inode))
+				continue;
+			found = hi;
+			list_move_tail(&hi->stores, &mount->stores);
+			break;
+		}
+		up_write(&mount->stores_lock);
+		if (!found)
+			break;
+		ended += trim_one(found);
+		iput(&found->vfs_inode);
+	}
+	return ended;
+}
+
 static int make_store(struct hugemap_inode *hi)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
@@ -197,54 +278,68 @@ static int make_store(struct hugemap_inode *hi)
 	store = hm_store_init(mount->cache, mem->core, i_size_read(&hi->vfs_inode));
 	if (!store) {
 		kvfree(mem);
-		return -ENFILE;
+		return i_size_read(&hi->vfs_inode) >> HM_BLOCK_SHIFT > HM_STORE_MAX_BLOCKS ?
+			-EFBIG : -ENFILE;
 	}
 	hi->store_mem = mem;
+	hi->write_at = 0;
+	smp_store_release(&hi->store, store);
 	down_write(&mount->stores_lock);
 	list_add_tail(&hi->stores, &mount->stores);
 	up_write(&mount->stores_lock);
-	smp_store_release(&hi->store, store);
+	return 0;
+}
+
+static int open_files(struct hugemap_inode *hi, const struct file *file)
+{
+	struct file *below;
+
+	if (!hi->reader) {
+		below = open_below(hi, file, O_RDONLY);
+		if (IS_ERR(below))
+			return PTR_ERR(below);
+		hi->reader = below;
+	}
+	if (!hi->writer && (file->f_mode & FMODE_WRITE)) {
+		below = open_below(hi, file, O_RDWR);
+		if (IS_ERR(below))
+			return PTR_ERR(below);
+		/* Pairs with the acquire in whoever writes back. */
+		smp_store_release(&hi->writer, below);
+	}
 	return 0;
 }
 
 int hugemap_data_open(struct inode *inode, struct file *file)
 {
 	struct hugemap_inode *hi = hugemap_inode(inode);
-	struct file *below;
-	int err = 0;
+	int err;
 
-	if (smp_load_acquire(&hi->store) && (hi->writer || !(file->f_mode & FMODE_WRITE)))
-		return 0;
-	mutex_lock(&hi->store_lock);
-	if (!hi->reader) {
-		below = open_below(hi, file, O_RDONLY);
-		if (IS_ERR(below)) {
-			err = PTR_ERR(below);
-			goto out;
-		}
-		hi->reader = below;
-	}
-	if (!hi->writer && (file->f_mode & FMODE_WRITE)) {
-		below = open_below(hi, file, O_RDWR);
-		if (IS_ERR(below)) {
-			err = PTR_ERR(below);
-			goto out;
-		}
-		/* Pairs with the acquire in whoever writes back. */
-		smp_store_release(&hi->writer, below);
-	}
-	if (!hi->store)
-		err = make_store(hi);
-out:
-	mutex_unlock(&hi->store_lock);
+	do {
+		mutex_lock(&hi->store_lock);
+		err = open_files(hi, file);
+		if (!err && !hi->store)
+			err = make_store(hi);
+		if (!err)
+			hi->opens++;
+		mutex_unlock(&hi->store_lock);
+	} while (err == -ENFILE && trim_stores(hugemap_of(hi)));
 	return err;
+}
+
+void hugemap_data_release(struct inode *inode)
+{
+	struct hugemap_inode *hi = hugemap_inode(inode);
+
+	mutex_lock(&hi->store_lock);
+	WARN_ON_ONCE(!hi->opens);
+	hi->opens--;
+	mutex_unlock(&hi->store_lock);
 }
 
 void hugemap_data_evict(struct inode *inode, bool discard)
 {
 	struct hugemap_inode *hi = hugemap_inode(inode);
-	struct hugemap_mount *mount = hugemap_mount(inode->i_sb);
-	void *node;
 	int err;
 
 	if (!hi->store)
@@ -253,27 +348,13 @@ void hugemap_data_evict(struct inode *inode, bool discard)
 		err = hugemap_write_range(hi, 0, U64_MAX);
 		if (err)
 			pr_err("hugemap: %s: inode %lu leaves with %llu bytes that could not be written: error %d\n",
-			       inode->i_sb->s_id, inode->i_ino,
+			       inode->i_sb->s_id, (unsigned long)inode->i_ino,
 			       hm_store_dirty_pages(hi->store) << HM_PAGE_SHIFT, err);
 	}
 	hugemap_invalidate(hi, 0, U64_MAX, true);
-	down_write(&mount->stores_lock);
-	list_del_init(&hi->stores);
-	up_write(&mount->stores_lock);
-	hm_store_destroy(hi->store);
-	/* kfree() knows which cache an object is from. */
-	while ((node = hm_store_take_node(hi->store)))
-		kfree(node);
-	hi->store = NULL;
-	kvfree(hi->store_mem);
-	hi->store_mem = NULL;
+	end_store(hi);
 close:
-	if (hi->writer)
-		fput(hi->writer);
-	if (hi->reader)
-		fput(hi->reader);
-	hi->writer = NULL;
-	hi->reader = NULL;
+	close_files(hi);
 }
 
 /* --- what a fault or a call asks for ------------------------------------------------------- */

@@ -69,10 +69,8 @@ static void run_done(struct hugemap_inode *hi, const struct hm_run *run, int err
 	for (block = run->pgoff & ~HUGEMAP_BLOCK_MASK; block < run->pgoff + run->npages;
 	     block += HM_BLOCK_PAGES)
 		hugemap_wake(mount, hi->store, block);
-	if (err)
-		return;
-	if (wq_has_sleeper(&mount->frames_wait))
-		wake_up_all(&mount->frames_wait);
+	if (!err)
+		hugemap_progress(mount);
 }
 
 static void reap(struct hugemap_inode *hi, struct in_flight *flight)
@@ -300,15 +298,17 @@ static struct hugemap_inode *pick(struct hugemap_mount *mount)
 	return best;
 }
 
-static void write_chunk(struct hugemap_inode *hi)
+/* False: there was nothing that nobody else is writing. */
+static bool write_chunk(struct hugemap_inode *hi)
 {
-	u64 pos = hi->write_at;
+	u64 pos = hi->write_at, dirty = hm_store_dirty_pages(hi->store);
 
 	filemap_invalidate_lock_shared(hi->vfs_inode.i_mapping);
 	hugemap_write_pages(hi, &pos, U64_MAX, CHUNK_PAGES, false);
 	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 	/* Round and round: what is dirtied again behind us has time. */
 	hi->write_at = pos == U64_MAX ? 0 : pos;
+	return hm_store_dirty_pages(hi->store) != dirty || hi->write_at;
 }
 
 int hugemap_writer(void *arg)
@@ -324,8 +324,11 @@ int hugemap_writer(void *arg)
 		WRITE_ONCE(mount->write, false);
 		hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
 		while (!kthread_should_stop() && (hi = pick(mount))) {
-			write_chunk(hi);
+			bool wrote = write_chunk(hi);
+
 			iput(&hi->vfs_inode);
+			if (!wrote)
+				break;
 			cond_resched();
 		}
 	}
