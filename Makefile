@@ -41,6 +41,9 @@ TEST ?=
 module: ## build hugemap.ko for the running kernel, or KERNEL=6.1, 6.12, 7
 	@vm/run.py module $(if $(KERNEL),--kernel $(KERNEL))
 
+module-install: ## as root: install hugemap.ko for the running kernel, by dkms if it is there
+	@tools/install-module.sh $(RELEASE)
+
 vm-deps:
 	@tools/install-deps.sh vm
 
@@ -56,4 +59,4 @@ install: build ## install into PREFIX (default /usr/local)
 clean: ## remove what was built
 	@rm -rf $(BUILD)
 
-.PHONY: help deps test-deps module vm-deps vm vm-test build demo bench test check sim install clean
+.PHONY: help deps test-deps module module-install vm-deps vm vm-test build demo bench test check sim install clean

@@ -20,7 +20,7 @@ guest="gcc make kmod qemu-system-x86 busybox-static e2fsprogs xfsprogs dmsetup"
 case "${1:-build}" in
 build) want=$build ;;
 test) want="$build $tests $guest" ;;
-vm) want="$guest sparse mmdebstrap" ;;
+vm) want="$guest sparse mmdebstrap flex bison bc xz-utils libelf-dev" ;;
 *)
 	echo "usage: $0 build|test|vm" >&2
 	exit 2

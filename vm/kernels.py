@@ -71,7 +71,7 @@ def newest_packaged(series: str) -> str | None:
     return (of_series(releases, series) or [None])[-1]
 
 
-def fetch(series: str, where: pathlib.Path) -> str:
+def unpack(series: str, where: pathlib.Path) -> str:
     """Download the newest kernel of a series and unpack it below where/RELEASE."""
     release = newest_packaged(series)
     if not release and os.geteuid() == 0:
@@ -116,17 +116,18 @@ def fetch(series: str, where: pathlib.Path) -> str:
     return release
 
 
-def newest_of(series: str, where: pathlib.Path, renew: bool) -> str:
-    have = of_series([path.name for path in where.iterdir() if path.suffix != ".new"], series)
-    return have[-1] if have and not renew else fetch(series, where)
-
-
-def packaged(name: str, renew: bool) -> Kernel:
+def packaged(name: str, renew: bool, fetch: bool) -> Kernel:
     where = cache() / "kernels"
     where.mkdir(parents=True, exist_ok=True)
     with open(where / "lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time; the second finds the first one's result
-        release = newest_of(name, where, renew)
+        have = of_series([path.name for path in where.iterdir() if path.suffix != ".new"], name)
+        if have and not renew:
+            release = have[-1]
+        elif fetch:
+            release = unpack(name, where)
+        else:
+            raise Unavailable(f"kernel {name} has not been fetched yet")
     top = where / release
     return Kernel(
         name,
@@ -147,7 +148,9 @@ def from_script(script: str, *args: str) -> pathlib.Path:
     return pathlib.Path(done.stdout.strip().splitlines()[-1])
 
 
-def of_trixie(name: str, renew: bool) -> Kernel:
+def of_trixie(name: str, renew: bool, fetch: bool) -> Kernel:
+    if not fetch and not (cache() / "trixie" / "kernel" / "releases").exists():
+        raise Unavailable(f"kernel {name} has not been fetched yet")
     root = from_script("trixie-root.sh", *(["--renew"] if renew else []))
     releases = of_series((root / "kernel" / "releases").read_text().split(), name)
     if not releases:
@@ -177,14 +180,18 @@ def debug(renew: bool) -> Kernel:
     )
 
 
-def get(name: str, renew: bool = False) -> Kernel:
-    """The kernel of that name; raises Unavailable with the reason."""
+def get(name: str, renew: bool = False, fetch: bool = True) -> Kernel:
+    """The kernel of that name; raises Unavailable with the reason.
+
+    renew: look for a newer one; fetch: get it from the net if it is not there yet.
+    """
     if name == "debug":
         return debug(renew)
     if not re.fullmatch(r"\d+(\.\d+)?", name):
         raise Unavailable(f"there is no kernel {name}: 6.1, 6.12, 7, 7.2 ... or debug")
     try:
-        return of_trixie(name, renew) if int(name.split(".")[0]) >= 7 else packaged(name, renew)
+        find = of_trixie if int(name.split(".")[0]) >= 7 else packaged
+        return find(name, renew, fetch)
     except FileNotFoundError as error:
         raise Unavailable(f"no program {error.filename}") from error
 

@@ -4,7 +4,7 @@
 
     run.py test [--kernel K] [--quick] [--source DIR] [NAME...]   the tests of tests/kernel/
     run.py shell [--kernel K]                                     a guest to try it in
-    run.py module [--kernel K] [--out DIR]                        only build hugemap.ko
+    run.py module [--kernel K] [--cached] [--out DIR]             only build hugemap.ko
 """
 import argparse
 import dataclasses
@@ -43,6 +43,7 @@ CHOICES = {
     "lower": {"ext4", "xfs", "tmpfs", "dev", "none"},
     "set": {"quick", "long"},
 }
+PASSED_ON = ("SEED", "OPS")
 OUTPUT_LINES = 60  # of a test that failed
 DMESG_LINES = 120
 
@@ -123,12 +124,15 @@ def find_tests(directory: pathlib.Path) -> tuple[list[Run], list[pathlib.Path]]:
 
 
 def compile_program(source: pathlib.Path, program: pathlib.Path) -> None:
-    """Again only if a source or header is newer."""
-    headers = [*source.parent.glob("*.h"), *(TOP / "include").glob("*.h")]
-    newest = max(path.stat().st_mtime for path in [source, *headers])
-    if program.exists() and program.stat().st_mtime > newest:
-        return
-    command = ["gcc", "-static", "-O2", "-std=gnu17", "-D_GNU_SOURCE", "-pthread"]
+    """Again only if the source, or something that it includes, is newer."""
+    depends = program.with_suffix(".d")
+    if program.exists() and depends.exists():
+        # A makefile's rule: program: file file \\ file
+        files = depends.read_text().partition(":")[2].replace("\\\n", " ").split()
+        made = program.stat().st_mtime
+        if all(os.path.exists(file) and os.stat(file).st_mtime < made for file in files):
+            return
+    command = ["gcc", "-static", "-O2", "-std=gnu17", "-D_GNU_SOURCE", "-pthread", "-MMD", "-MF", depends]
     command += ["-Wall", "-Wextra", "-Werror", "-Wshadow", "-Wno-unused-parameter"]
     command += ["-I", TOP / "include", "-I", source.parent, "-o", program, source]
     subprocess.run([os.fspath(word) for word in command], check=True)
@@ -202,6 +206,10 @@ class Session:
             self.boots.append(self.guest.boot_s)
             seconds = 120 if self.kernel.slow else 30
             self.guest.ask(f"echo {seconds} >/proc/sys/kernel/hung_task_timeout_secs; answer", 30)
+            # What repeats a failure of a random test.
+            for name in PASSED_ON:
+                if name in os.environ:
+                    self.guest.ask(f"export {name}={quote(os.environ[name])}; answer", 30)
         return self.guest
 
     def lose_guest(self) -> None:
@@ -431,7 +439,7 @@ def module(args: argparse.Namespace) -> int:
             return 1
         kernel = kernels.Kernel("running", release, pathlib.Path(), pathlib.Path(), None, kdir)
     else:
-        kernel = kernels.get(args.kernel)
+        kernel = kernels.get(args.kernel, fetch=not args.cached)
     out = args.out or work_directory(kernel) / "module"
     print(kernels.build_module(kernel, out, args.source))
     return 0
@@ -447,6 +455,7 @@ def main() -> int:
         sub.add_argument("--memory", type=int, default=2048, help="of the guest, MiB")
         if name == "module":
             sub.add_argument("--out", type=pathlib.Path)
+            sub.add_argument("--cached", action="store_true", help="not if the kernel had to be fetched")
         if name == "test":
             sub.add_argument("--tests", type=pathlib.Path, default=TOP / "tests" / "kernel")
             sub.add_argument("--verbose", action="store_true", help="what passing tests say, too")

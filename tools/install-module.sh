@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+#
+# Install the kernel module's source, and the module itself, on a machine that loads
+# modules. With dkms it is built again for each new kernel; without, it is built and
+# installed for one.
+#
+#	install-module.sh [RELEASE]	default: the running kernel
+#
+#	DESTDIR=DIR	only put the source below DIR, as packages want it
+set -eu
+
+cd "$(dirname "$0")/.."
+release=${1:-$(uname -r)}
+version=$(sed -n "s/^ *version: '\(.*\)',$/\1/p" meson.build | head -n 1)
+source=${DESTDIR:-}/usr/src/hugemap-$version
+
+if [ -z "${DESTDIR:-}" ] && [ "$(id -u)" -ne 0 ]; then
+	echo "Modules are installed by root: sudo make module-install" >&2
+	exit 1
+fi
+
+rm -rf "$source"
+for dir in core kernel include; do
+	mkdir -p "$source/$dir"
+	cp $dir/*.[ch] "$source/$dir/" 2>/dev/null || cp $dir/*.h "$source/$dir/"
+done
+cp -r kernel/probes kernel/probe.sh "$source/kernel/"
+cp kernel/Kbuild "$source/"
+cp -r LICENSES "$source/"
+sed "s/@VERSION@/$version/" kernel/dkms.conf >"$source/dkms.conf"
+echo "source:  $source"
+[ -z "${DESTDIR:-}" ] || exit 0
+
+kdir=/lib/modules/$release/build
+if [ ! -f "$kdir/Makefile" ]; then
+	echo "There are no headers of kernel $release: install linux-headers-$release" >&2
+	exit 1
+fi
+
+if command -v dkms >/dev/null; then
+	# A version that is there already may be of other sources.
+	dkms remove "hugemap/$version" --all >/dev/null 2>&1 || true
+	dkms add "hugemap/$version" >/dev/null
+	dkms build "hugemap/$version" -k "$release"
+	dkms install "hugemap/$version" -k "$release" --force
+	echo "module:  by dkms, for $release and every kernel that is installed later"
+	exit 0
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+tools/build-module.sh "$kdir" "$work/module"
+install -D -m 644 "$work/module/hugemap.ko" "/lib/modules/$release/updates/hugemap.ko"
+depmod "$release"
+echo "module:  /lib/modules/$release/updates/hugemap.ko"
+echo "For other kernels do this again, or install dkms first."
