@@ -9,28 +9,29 @@
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
-#include <linux/err.h>
+#include <linux/fs_context.h>
+#include <linux/fs_parser.h>
 #include <linux/kdev_t.h>
-#include <linux/kstrtox.h>
 #include <linux/module.h>
+#include <linux/numa.h>
 #include <linux/sched/signal.h>
 #include <linux/stddef.h>
+#include <linux/string.h>
 #include <linux/sysfs.h>
 
-#include "hugemap.h"
+#include "names.h"
 
 /**
  * struct hugemap_attr - a file
  * @attr: its name and mode
  * @show: prints its line
- * @parse: puts what was written into options, or NULL if it is read-only
- * @arg: what @show and @parse make of it: the offset of an option, or a counter
+ * @option: the mount option that it sets, or NULL if it is read-only
+ * @arg: what @show makes of it: the offset of an option, or a counter
  */
 struct hugemap_attr {
 	struct attribute attr;
 	ssize_t (*show)(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf);
-	int (*parse)(struct hugemap_options *opts, const struct hugemap_attr *attr,
-		     const char *text);
+	const char *option;
 	size_t arg;
 };
 
@@ -49,21 +50,21 @@ static ssize_t show_u32(struct hugemap_mount *mount, const struct hugemap_attr *
 	return sysfs_emit(buf, "%u\n", READ_ONCE(*(u32 *)((char *)&mount->opts + attr->arg)));
 }
 
-static int parse_u32(struct hugemap_options *opts, const struct hugemap_attr *attr,
-		     const char *text)
+static ssize_t show_priority(struct hugemap_mount *mount, const struct hugemap_attr *attr,
+			     char *buf)
 {
-	return kstrtou32(text, 10, (u32 *)((char *)opts + attr->arg));
+	int priority = READ_ONCE(mount->opts.priority);
+
+	return sysfs_emit(buf, "%s\n", priority < 0 ? "low" : priority > 0 ? "high" : "normal");
 }
 
-static ssize_t show_int(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+static ssize_t show_node(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
 {
-	return sysfs_emit(buf, "%d\n", READ_ONCE(*(int *)((char *)&mount->opts + attr->arg)));
-}
+	int node = READ_ONCE(mount->opts.node);
 
-static int parse_int(struct hugemap_options *opts, const struct hugemap_attr *attr,
-		     const char *text)
-{
-	return kstrtoint(text, 10, (int *)((char *)opts + attr->arg));
+	if (node == NUMA_NO_NODE)
+		return sysfs_emit(buf, "any\n");
+	return sysfs_emit(buf, "%d\n", node);
 }
 
 static ssize_t show_bool(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
@@ -73,40 +74,17 @@ static ssize_t show_bool(struct hugemap_mount *mount, const struct hugemap_attr 
 	return sysfs_emit(buf, "%s\n", on ? "on" : "off");
 }
 
-static int parse_bool(struct hugemap_options *opts, const struct hugemap_attr *attr,
-		      const char *text)
-{
-	return kstrtobool(text, (bool *)((char *)opts + attr->arg));
-}
-
 static ssize_t show_page(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
 {
 	return sysfs_emit(buf, "%s\n",
 			  READ_ONCE(mount->opts.page) == HUGEMAP_PAGE_2M ? "2M" : "4K");
 }
 
-/* What is below: a directory, as the reader sees it, or a device. */
-static ssize_t show_source(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
-{
-	const struct path *below = mount->device ? &mount->device->f_path : &mount->lower;
-	size_t length;
-	char *path;
-
-	/* d_path() builds it at the end of the page; one byte is for the newline. */
-	path = d_path(below, buf, PAGE_SIZE - 1);
-	if (IS_ERR(path))
-		return PTR_ERR(path);
-	length = strlen(path);
-	memmove(buf, path, length);
-	buf[length++] = '\n';
-	buf[length] = '\0';
-	return (ssize_t)length;
-}
-
-#define SETTING(file, field, kind)                                                     \
-	{                                                                              \
-		.attr = { .name = #file, .mode = 0644 }, .show = show_##kind,          \
-		.parse = parse_##kind, .arg = offsetof(struct hugemap_options, field), \
+/* SETTING: what @option of a mount says, to be written too. */
+#define SETTING(file, name_of_option, field, kind)                                         \
+	{                                                                                  \
+		.attr = { .name = #file, .mode = 0644 }, .show = show_##kind,              \
+		.option = #name_of_option, .arg = offsetof(struct hugemap_options, field), \
 	}
 #define FIXED(file, field, kind)                                              \
 	{                                                                     \
@@ -117,14 +95,13 @@ static ssize_t show_source(struct hugemap_mount *mount, const struct hugemap_att
 static struct hugemap_attr settings[] = {
 	FIXED(pool_bytes, pool, u64),
 	FIXED(page, page, page),
-	FIXED(node, node, int),
-	SETTING(dirty_ratio, dirty_ratio, u32),
-	SETTING(evict_batch, evict_batch, u32),
-	SETTING(readahead_kb, readahead_kb, u32),
-	SETTING(priority, priority, int),
-	SETTING(vfs_read_optimization, read_optimization, bool),
-	SETTING(vfs_write_optimization, write_optimization, bool),
-	{ .attr = { .name = "source", .mode = 0444 }, .show = show_source },
+	FIXED(node, node, node),
+	SETTING(dirty_ratio, dirty_ratio, dirty_ratio, u32),
+	SETTING(evict_batch, evict_batch, evict_batch, u32),
+	SETTING(readahead_kb, readahead, readahead_kb, u32),
+	SETTING(priority, priority, priority, priority),
+	SETTING(vfs_read_optimization, vfs_read_optimization, read_optimization, bool),
+	SETTING(vfs_write_optimization, vfs_write_optimization, write_optimization, bool),
 };
 
 /* --- statistics ------------------------------------------------------------------ */
@@ -236,17 +213,45 @@ static ssize_t hugemap_attr_show(struct kobject *kobj, struct attribute *attr, c
 	return file->show(container_of(kobj, struct hugemap_mount, kobj), file, buf);
 }
 
-/* As "mount -o remount" does it, so that one place checks what is asked for. */
+/*
+ * As "mount -o remount" does it, so that one place says what is allowed. There
+ * is nobody to read the sentences of a refusal: they go to the kernel's log.
+ */
+static int change(struct hugemap_mount *mount, const char *option, char *text, size_t length)
+{
+	struct hugemap_options opts = mount->opts;
+	struct fs_context fc = {
+		.purpose = FS_CONTEXT_FOR_RECONFIGURE,
+		.fs_type = mount->sb->s_type,
+		.fs_private = &opts,
+		.log.prefix = "hugemap",
+	};
+	struct fs_parameter param = {
+		.key = option,
+		.type = fs_value_is_string,
+		.string = text,
+		.size = length,
+	};
+	int err = hugemap_parse_param(&fc, &param);
+
+	return err < 0 ? err : hugemap_data_reconfigure(mount, &opts, &fc);
+}
+
 static ssize_t hugemap_attr_store(struct kobject *kobj, struct attribute *attr, const char *buf,
 				  size_t count)
 {
 	struct hugemap_mount *mount = container_of(kobj, struct hugemap_mount, kobj);
 	struct hugemap_attr *file = container_of(attr, struct hugemap_attr, attr);
-	struct hugemap_options opts;
+	char text[32];
 	int err;
 
-	if (!file->parse)
+	if (!file->option)
 		return -EPERM;
+	if (count >= sizeof(text))
+		return -EINVAL;
+	memcpy(text, buf, count);
+	text[count] = '\0';
+	text[strcspn(text, "\n")] = '\0';
 	/*
 	 * An unmount that holds the lock may be waiting for us, in
 	 * hugemap_sysfs_remove(): let it pass, and look again if we still exist.
@@ -255,10 +260,7 @@ static ssize_t hugemap_attr_store(struct kobject *kobj, struct attribute *attr, 
 		msleep(20);
 		return restart_syscall();
 	}
-	opts = mount->opts;
-	err = file->parse(&opts, file, buf);
-	if (!err)
-		err = hugemap_data_reconfigure(mount, &opts, NULL);
+	err = change(mount, file->option, text, strlen(text));
 	up_write(&mount->sb->s_umount);
 	return err ? err : (ssize_t)count;
 }
