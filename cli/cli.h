@@ -46,6 +46,8 @@ struct cli_option {
  * @summary: one line, for `hugemap help`
  * @options: see struct cli_option
  * @notes: text below the options in --help, or NULL
+ * @letters: keys that may also be typed as "-o"; NULL = none
+ * @page: of another command, if its manual page tells about this one too
  * @run: with argv[0] being the subcommand; returns the exit status
  */
 struct cli_command {
@@ -54,19 +56,25 @@ struct cli_command {
 	const char *summary;
 	const struct cli_option *options;
 	const char *notes;
+	const char *letters;
+	const char *page;
 	int (*run)(int argc, char **argv);
 };
 
 struct cli_parser {
 	const struct cli_command *command;
 	struct option options[CLI_MAX_OPTIONS + 1];
+	char letters[2 * CLI_MAX_OPTIONS + 4]; /* for getopt_long() */
 	int argc;
 	char **argv;
 };
 
 extern const struct cli_command bench_command;
 extern const struct cli_command doctor_command;
+extern const struct cli_command mount_command;
 extern const struct cli_command stat_command;
+extern const struct cli_command top_command;
+extern const struct cli_command umount_command;
 
 /* --- options.c --- */
 void cli_parse(struct cli_parser *parser, const struct cli_command *command, int argc, char **argv);
@@ -109,6 +117,8 @@ double cli_now(void); /* seconds, monotonic */
 /* Write a JSON document (a json_t) to a stream; returns 0 or -errno. */
 struct json_t;
 int cli_write_json(FILE *to, const struct json_t *json);
+/* A string of any bytes, as names of files are; what JSON cannot hold becomes "?". */
+struct json_t *cli_json_text(const char *text);
 
 /* --- progress.c --- */
 

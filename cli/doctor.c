@@ -47,6 +47,7 @@ static const struct check {
 	{ "inotify", "inotify", check_inotify },
 	{ "claims", "claims", check_claims },
 	{ "mapping", "a mapping", check_mapping },
+	{ "kernel_engine", "mounts", check_kernel_engine },
 };
 
 #define NCHECKS (sizeof(checks) / sizeof(checks[0]))

@@ -2,6 +2,7 @@
 /* hugemap: picks the subcommand. */
 #include "cli.h"
 #include "hugemap.h"
+#include "mount.h"
 
 #include <string.h>
 #include <jansson.h>
@@ -43,10 +44,8 @@ static int run_version(int argc, char **argv)
 }
 
 static const struct cli_command *const commands[] = {
-	&bench_command,
-	&doctor_command,
-	&stat_command,
-	&version_command,
+	&bench_command, &doctor_command, &mount_command,   &stat_command,
+	&top_command,	&umount_command, &version_command,
 };
 
 #define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -104,6 +103,8 @@ int main(int argc, char **argv)
 	const struct cli_command *command;
 	const char *name = argc > 1 ? argv[1] : NULL;
 
+	if (argc && !strcmp(basename(argv[0]), "mount.hugemap"))
+		return check_output(NULL, mount_helper(argc, argv));
 	if (!name)
 		cli_usage(NULL, "say which command to run");
 	if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))

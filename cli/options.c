@@ -10,18 +10,31 @@
 
 #define KEY_HELP 0x7fffffff
 
+static bool has_letter(const struct cli_command *command, const struct cli_option *option)
+{
+	return command->letters && strchr(command->letters, option->key);
+}
+
 void cli_parse(struct cli_parser *parser, const struct cli_command *command, int argc, char **argv)
 {
 	const struct cli_option *option;
 	struct option *to = parser->options;
+	char *letter;
 
 	*parser = (struct cli_parser){ .command = command, .argc = argc, .argv = argv };
-	for (option = command->options; option->name; option++)
+	letter = stpcpy(parser->letters, ":h");
+	for (option = command->options; option->name; option++) {
 		*to++ = (struct option){
 			.name = option->name,
 			.has_arg = option->arg ? required_argument : no_argument,
 			.val = option->key,
 		};
+		if (!has_letter(command, option))
+			continue;
+		*letter++ = (char)option->key;
+		if (option->arg)
+			*letter++ = ':';
+	}
 	*to = (struct option){ .name = "help", .val = KEY_HELP };
 	optind = 0; /* start afresh: the GNU way */
 	opterr = 0;
@@ -29,7 +42,7 @@ void cli_parse(struct cli_parser *parser, const struct cli_command *command, int
 
 int cli_next(struct cli_parser *parser)
 {
-	int key = getopt_long(parser->argc, parser->argv, ":h", parser->options, NULL);
+	int key = getopt_long(parser->argc, parser->argv, parser->letters, parser->options, NULL);
 	const char *word = parser->argv[optind - 1];
 
 	switch (key) {
@@ -58,14 +71,20 @@ void cli_help(FILE *to, const struct cli_command *command)
 	fprintf(to, "usage: hugemap %s %s\n\n%s\n\n", command->name, command->synopsis,
 		command->summary);
 	for (option = command->options; option->name; option++) {
+		bool letter = has_letter(command, option);
+
+		if (letter)
+			fprintf(to, "  -%c, ", option->key);
+		else
+			fputs("  ", to);
 		snprintf(left, sizeof(left), "--%s%s%s", option->name, option->arg ? " " : "",
 			 option->arg ? option->arg : "");
-		fprintf(to, "  %-20s  %s\n", left, option->help);
+		fprintf(to, "%-*s  %s\n", letter ? 16 : 20, left, option->help);
 	}
 	fprintf(to, "  %-20s  %s\n", "--help", "print this");
 	if (command->notes)
 		fprintf(to, "\n%s", command->notes);
-	fprintf(to, "\nMore: man hugemap-%s\n", command->name);
+	fprintf(to, "\nMore: man hugemap-%s\n", command->page ? command->page : command->name);
 }
 
 static void complain(const struct cli_command *command, const char *format, va_list args)

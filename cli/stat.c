@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap stat: live numbers from a running process. */
+/* hugemap stat: live numbers from a running process, or of a mount. */
 #include "stat.h"
 #include "cli.h"
 
@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <jansson.h>
-
-#define SHORT_WAIT 0.5 /* seconds; for rates, when no interval is given */
 
 static const struct cli_option options[] = {
 	{ "interval", "S", 'i', "print again every S seconds" },
@@ -23,12 +22,14 @@ static int run_stat(int argc, char **argv);
 
 const struct cli_command stat_command = {
 	.name = "stat",
-	.synopsis = "[PID] [--interval S] [--count N] [--json]",
-	.summary = "Print live numbers of a process that uses HugeMap, or list such processes.",
+	.synopsis = "[PID | PATH] [--interval S] [--count N] [--json]",
+	.summary = "Print live numbers of a process or a mount, or list those that use HugeMap.",
 	.options = options,
 	.notes =
+		"PATH is a mount of the kernel engine, or any file there.\n\n"
 		"Exit status: 0 if numbers were printed, 1 if the process does not exist, does not\n"
-		"use HugeMap or may not be looked into, 2 if the command line makes no sense.\n",
+		"use HugeMap or may not be looked into, or PATH is on no mount of it, 2 if the\n"
+		"command line makes no sense.\n",
 	.run = run_stat,
 };
 
@@ -57,9 +58,7 @@ static int explain(pid_t pid, int err)
 	}
 }
 
-/* --- one process --- */
-
-static void wait_for(double seconds)
+void stat_wait(double seconds)
 {
 	struct timespec ts = {
 		.tv_sec = (time_t)seconds,
@@ -70,15 +69,8 @@ static void wait_for(double seconds)
 		;
 }
 
-static void print_one(const struct target *target, bool json, bool line)
+void stat_put_json(json_t *object, bool line)
 {
-	json_t *object;
-
-	if (!json) {
-		stat_print(target);
-		return;
-	}
-	object = stat_json(target);
 	if (line) {
 		json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
 		putchar('\n');
@@ -89,6 +81,8 @@ static void print_one(const struct target *target, bool json, bool line)
 	json_decref(object);
 }
 
+/* --- one process --- */
+
 static int watch(pid_t pid, double interval, unsigned long long count, bool json)
 {
 	struct target *target = malloc(sizeof(*target));
@@ -98,14 +92,18 @@ static int watch(pid_t pid, double interval, unsigned long long count, bool json
 	for (i = 0; !err && i < count; i++) {
 		double start = cli_now();
 
-		wait_for(interval > 0 ? interval : SHORT_WAIT);
+		stat_wait(interval > 0 ? interval : STAT_SHORT_WAIT);
 		err = stat_read(target);
 		if (err)
 			break;
 		target->seconds = cli_now() - start;
-		if (i && !json)
+		if (json) {
+			stat_put_json(stat_json(target), interval > 0);
+			continue;
+		}
+		if (i)
 			putchar('\n');
-		print_one(target, json, interval > 0);
+		stat_print(target);
 	}
 	if (target)
 		stat_close(target);
@@ -116,7 +114,7 @@ static int watch(pid_t pid, double interval, unsigned long long count, bool json
 	return err ? explain(pid, err) : CLI_OK;
 }
 
-/* --- all processes --- */
+/* --- all processes and mounts --- */
 
 struct listing {
 	json_t *json; /* NULL = text */
@@ -143,15 +141,13 @@ static int list(bool json)
 	int closed = stat_each(list_one, &listing);
 
 	if (json) {
-		json_t *object =
-			json_pack("{s:o, s:i}", "processes", listing.json, "not_permitted", closed);
-
-		cli_write_json(stdout, object);
-		json_decref(object);
+		stat_put_json(json_pack("{s:o, s:o, s:i}", "processes", listing.json, "mounts",
+					stat_mount_list_json(), "not_permitted", closed),
+			      false);
 		return CLI_OK;
 	}
-	if (!listing.titled)
-		printf("No process here uses HugeMap now.\n");
+	if (!stat_mount_list() && !listing.titled)
+		printf("No process here uses HugeMap now, and there is no mount of it.\n");
 	if (closed)
 		printf("%d processes belong to others and could not be looked into: as root, you "
 		       "could.\n",
@@ -159,9 +155,15 @@ static int list(bool json)
 	return CLI_OK;
 }
 
+static bool is_number(const char *text)
+{
+	return text[strspn(text, "0123456789")] == '\0';
+}
+
 static int run_stat(int argc, char **argv)
 {
 	unsigned long long count = 0;
+	const char *what;
 	struct cli_parser parser;
 	double interval = 0;
 	bool json = false;
@@ -178,16 +180,21 @@ static int run_stat(int argc, char **argv)
 			json = true;
 	}
 	if (optind + 1 < argc)
-		cli_usage(&stat_command, "'%s' is not expected after the PID", argv[optind + 1]);
+		cli_usage(&stat_command, "'%s' is not expected after the PID or path",
+			  argv[optind + 1]);
 	if (optind == argc) {
 		if (interval > 0 || count)
-			cli_usage(&stat_command, "--interval and --count need a PID");
+			cli_usage(&stat_command, "--interval and --count need a PID or a path");
 		return list(json);
 	}
-	pid = (pid_t)cli_number(&stat_command, "the PID", argv[optind], 1, 1 << 30);
 	if (count && interval <= 0)
 		interval = 1;
 	if (!count)
 		count = interval > 0 ? ~0ull : 1;
+	what = argv[optind];
+	/* A name of digits alone is a PID; ./4711 is a file. */
+	if (!is_number(what) && (strchr(what, '/') || !access(what, F_OK)))
+		return stat_mount_watch(what, interval, count, json);
+	pid = (pid_t)cli_number(&stat_command, "the PID", what, 1, 1 << 30);
 	return watch(pid, interval, count, json);
 }

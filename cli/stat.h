@@ -2,7 +2,7 @@
 /*
  * hugemap stat: a program that uses HugeMap keeps its numbers in a memfd for
  * each pool. They are read, not mapped: a program that shrinks its memfd must
- * not be able to crash us.
+ * not be able to crash us. A mount of the kernel engine has them in sysfs.
  */
 #ifndef CLI_STAT_H
 #define CLI_STAT_H
@@ -11,9 +11,11 @@
 #include <sys/types.h>
 
 #include "hugemap.h"
+#include "mounts.h"
 #include "stats.h"
 
 #define STAT_MAX_POOLS 16
+#define STAT_SHORT_WAIT 0.5 /* seconds; for rates, when no interval is given */
 
 /**
  * struct pool_file - the statistics of a pool of a process
@@ -67,11 +69,57 @@ int stat_read(struct target *target);
  */
 int stat_each(void (*visit)(const struct target *target, void *arg), void *arg);
 
+/**
+ * struct stat_view - the numbers of a pool or a mount, ready to be shown
+ * @engine: "user", "kernel"
+ * @io: how it does its I/O; "" = in the one way that it has
+ * @now: as read last
+ * @before: as read the time before that
+ * @seconds: between @before and @now; 0 = there are no rates
+ * @age: seconds since the program last told
+ * @mappings: that use it
+ * @io_depth: I/O operations under way
+ * @count: what only a mount counts, see enum mount_count; NULL for a process
+ */
+struct stat_view {
+	const char *engine;
+	const char *io;
+	struct hugemap_stat now;
+	struct hugemap_stat before;
+	double seconds;
+	double age;
+	uint64_t mappings;
+	uint64_t io_depth;
+	const uint64_t *count;
+};
+
+/* A number that grows, in units a second; a field of struct hugemap_stat. */
+#define STAT_RATE(view, field) stat_rate(view, (view)->now.field, (view)->before.field)
+double stat_rate(const struct stat_view *view, uint64_t now, uint64_t before);
+double stat_percent(uint64_t part, uint64_t whole);
+
 /* --- stat_print.c --- */
 struct json_t;
+void stat_view_of_pool(const struct pool_file *pool, double seconds, struct stat_view *view);
+void stat_view_print(const struct stat_view *view);
+struct json_t *stat_view_json(const struct stat_view *view);
 void stat_print(const struct target *target);
 struct json_t *stat_json(const struct target *target);
 void stat_list_title(void);
 void stat_list_print(const struct target *target);
+
+/* --- stat_mount.c --- */
+void stat_view_of_mount(const struct mount_numbers *now, const struct mount_numbers *before,
+			uint64_t mappings, double seconds, struct stat_view *view);
+/* Numbers of a mount, again and again; returns the exit status. */
+int stat_mount_watch(const char *path, double interval, unsigned long long count, bool json);
+/* All mounts: on standard output, and returns how many; or as a list of objects. */
+unsigned int stat_mount_list(void);
+struct json_t *stat_mount_list_json(void);
+
+/* --- stat.c --- */
+void stat_wait(double seconds);
+/* With one object a line, if there will be several. */
+void stat_put_json(struct json_t *object, bool line);
 
 #endif /* CLI_STAT_H */

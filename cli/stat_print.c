@@ -7,33 +7,28 @@
 #include <time.h>
 #include <jansson.h>
 
-/* The numbers of a pool, ready to be shown. */
-struct view {
-	struct hugemap_stat now, before;
-	double seconds;
-	double age; /* seconds since the program last told */
-	uint64_t mappings, io_depth;
-};
-
-static void make_view(const struct pool_file *pool, double seconds, struct view *view)
+void stat_view_of_pool(const struct pool_file *pool, double seconds, struct stat_view *view)
 {
 	double told = (double)hm_atomic_read(&pool->now.updated_ms) / 1e3;
 
-	*view = (struct view){ .seconds = seconds, .age = cli_now() - told };
+	*view = (struct stat_view){
+		.engine = pool->now.engine,
+		.io = pool->now.io,
+		.seconds = seconds,
+		.age = cli_now() - told,
+		.mappings = stats_get(&pool->now, STATS_MAPPINGS),
+		.io_depth = stats_get(&pool->now, STATS_IO_DEPTH),
+	};
 	stats_fill(&pool->now, &view->now);
 	stats_fill(&pool->before, &view->before);
-	view->mappings = stats_get(&pool->now, STATS_MAPPINGS);
-	view->io_depth = stats_get(&pool->now, STATS_IO_DEPTH);
 }
 
-static double rate(const struct view *view, uint64_t now, uint64_t before)
+double stat_rate(const struct stat_view *view, uint64_t now, uint64_t before)
 {
 	return view->seconds > 0 && now > before ? (double)(now - before) / view->seconds : 0;
 }
 
-#define RATE(view, field) rate(view, (view)->now.field, (view)->before.field)
-
-static double percent(uint64_t part, uint64_t whole)
+double stat_percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
@@ -52,12 +47,12 @@ static void print_latency(const char *name, const struct hugemap_latency *latenc
 	       cli_time(text[4], (double)latency->max));
 }
 
-static void print_pool(const struct view *view, const struct stats *stats)
+void stat_view_print(const struct stat_view *view)
 {
 	const struct hugemap_stat *now = &view->now;
 	char a[CLI_TEXT], b[CLI_TEXT], c[CLI_TEXT], d[CLI_TEXT];
 
-	printf("  %s engine%s%s", stats->engine, stats->io[0] ? ", " : "", stats->io);
+	printf("  %s engine%s%s", view->engine, view->io[0] ? ", " : "", view->io);
 	if (view->age > 2)
 		printf(", idle for %.0f s", view->age);
 	printf("\n  memory      pool %s, free %s, resident %s, dirty %s\n",
@@ -69,16 +64,16 @@ static void print_pool(const struct view *view, const struct stats *stats)
 	       view->mappings == 1 ? "" : "s", now->huge_pages, now->base_pages);
 	printf("  faults      %" PRIu64 " (%.0f/s), %.1f %% hits; %" PRIu64 " read, %" PRIu64
 	       " zeroed, %" PRIu64 " first stores\n",
-	       now->faults, RATE(view, faults), percent(now->hits, now->faults), now->fills,
-	       now->zeros, now->write_faults);
+	       now->faults, STAT_RATE(view, faults), stat_percent(now->hits, now->faults),
+	       now->fills, now->zeros, now->write_faults);
 	printf("  prefetch    %" PRIu64 " ahead, %.1f %% used, %" PRIu64 " evicted unused\n",
-	       now->ahead, percent(now->ahead_used, now->ahead), now->ahead_wasted);
+	       now->ahead, stat_percent(now->ahead_used, now->ahead), now->ahead_wasted);
 	printf("  eviction    %" PRIu64 " (%.0f/s), %" PRIu64 " came back in time\n",
-	       now->evictions, RATE(view, evictions), now->rescued);
+	       now->evictions, STAT_RATE(view, evictions), now->rescued);
 	printf("  I/O         read %s (%s/s), written %s (%s/s), %" PRIu64 " in flight\n",
-	       cli_bytes(a, (double)now->read_bytes), cli_bytes(b, RATE(view, read_bytes)),
-	       cli_bytes(c, (double)now->written_bytes), cli_bytes(d, RATE(view, written_bytes)),
-	       view->io_depth);
+	       cli_bytes(a, (double)now->read_bytes), cli_bytes(b, STAT_RATE(view, read_bytes)),
+	       cli_bytes(c, (double)now->written_bytes),
+	       cli_bytes(d, STAT_RATE(view, written_bytes)), view->io_depth);
 	printf("  errors      %" PRIu64 " reading, %" PRIu64 " writing\n", now->read_errors,
 	       now->write_errors);
 	printf("  latency          count       p50       p90       p99     p99.9       max\n");
@@ -89,7 +84,7 @@ static void print_pool(const struct view *view, const struct stats *stats)
 
 void stat_print(const struct target *target)
 {
-	struct view view;
+	struct stat_view view;
 	unsigned int i;
 
 	for (i = 0; i < target->npools; i++) {
@@ -97,8 +92,8 @@ void stat_print(const struct target *target)
 		if (target->npools > 1)
 			printf(", pool %u of %u", i + 1, target->npools);
 		putchar('\n');
-		make_view(&target->pools[i], target->seconds, &view);
-		print_pool(&view, &target->pools[i].now);
+		stat_view_of_pool(&target->pools[i], target->seconds, &view);
+		stat_view_print(&view);
 	}
 	fflush(stdout);
 }
@@ -111,7 +106,7 @@ static json_t *latency_json(const struct hugemap_latency *latency)
 			 (json_int_t)latency->max);
 }
 
-static json_t *pool_json(const struct view *view, const struct stats *stats)
+json_t *stat_view_json(const struct stat_view *view)
 {
 	const struct hugemap_stat *now = &view->now;
 	const struct {
@@ -142,20 +137,23 @@ static json_t *pool_json(const struct view *view, const struct stats *stats)
 		{ "write_errors", now->write_errors },
 		{ "io_in_flight", view->io_depth },
 	};
-	json_t *pool = json_pack("{s:s, s:s, s:f}", "engine", stats->engine, "io", stats->io,
+	json_t *pool = json_pack("{s:s, s:s, s:f}", "engine", view->engine, "io", view->io,
 				 "updated_s_ago", view->age);
 	size_t i;
 
 	for (i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		json_object_set_new(pool, counts[i].name,
 				    json_integer((json_int_t)counts[i].value));
-	json_object_set_new(pool, "faults_per_s", json_real(RATE(view, faults)));
-	json_object_set_new(pool, "evictions_per_s", json_real(RATE(view, evictions)));
-	json_object_set_new(pool, "read_bytes_per_s", json_real(RATE(view, read_bytes)));
-	json_object_set_new(pool, "written_bytes_per_s", json_real(RATE(view, written_bytes)));
-	json_object_set_new(pool, "hits_percent", json_real(percent(now->hits, now->faults)));
+	for (i = 0; view->count && i < MOUNT_COUNTS; i++)
+		json_object_set_new(pool, mount_count_names[i],
+				    json_integer((json_int_t)view->count[i]));
+	json_object_set_new(pool, "faults_per_s", json_real(STAT_RATE(view, faults)));
+	json_object_set_new(pool, "evictions_per_s", json_real(STAT_RATE(view, evictions)));
+	json_object_set_new(pool, "read_bytes_per_s", json_real(STAT_RATE(view, read_bytes)));
+	json_object_set_new(pool, "written_bytes_per_s", json_real(STAT_RATE(view, written_bytes)));
+	json_object_set_new(pool, "hits_percent", json_real(stat_percent(now->hits, now->faults)));
 	json_object_set_new(pool, "prefetch_used_percent",
-			    json_real(percent(now->ahead_used, now->ahead)));
+			    json_real(stat_percent(now->ahead_used, now->ahead)));
 	json_object_set_new(pool, "fault_ns", latency_json(&now->fault_ns));
 	json_object_set_new(pool, "read_ns", latency_json(&now->read_ns));
 	json_object_set_new(pool, "write_ns", latency_json(&now->write_ns));
@@ -165,12 +163,12 @@ static json_t *pool_json(const struct view *view, const struct stats *stats)
 json_t *stat_json(const struct target *target)
 {
 	json_t *pools = json_array();
-	struct view view;
+	struct stat_view view;
 	unsigned int i;
 
 	for (i = 0; i < target->npools; i++) {
-		make_view(&target->pools[i], target->seconds, &view);
-		json_array_append_new(pools, pool_json(&view, &target->pools[i].now));
+		stat_view_of_pool(&target->pools[i], target->seconds, &view);
+		json_array_append_new(pools, stat_view_json(&view));
 	}
 	return json_pack("{s:i, s:s, s:I, s:f, s:o}", "pid", target->pid, "name", target->name,
 			 "time", (json_int_t)time(NULL), "seconds", target->seconds, "pools",

@@ -3,6 +3,8 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <jansson.h>
 
@@ -47,4 +49,20 @@ int cli_write_json(FILE *to, const struct json_t *json)
 	if (fputc('\n', to) == EOF || fflush(to) == EOF)
 		return -errno;
 	return 0;
+}
+
+struct json_t *cli_json_text(const char *text)
+{
+	json_t *json = json_string(text);
+	char *copy, *at;
+
+	if (json)
+		return json;
+	copy = strdup(text);
+	for (at = copy; at && *at; at++)
+		if ((unsigned char)*at >= 0x80)
+			*at = '?';
+	json = json_string(copy ? copy : "?");
+	free(copy);
+	return json;
 }

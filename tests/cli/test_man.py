@@ -12,13 +12,18 @@ ROOT = os.environ["SOURCE_ROOT"]
 BUILD = os.environ["BUILD_ROOT"]
 
 
+# The pages, and the commands that each tells about.
+COMMANDS = {"bench": ["bench"], "doctor": ["doctor"], "mount": ["mount", "umount"],
+            "stat": ["stat"], "top": ["top"]}
+
+
 def read(path):
     with open(path) as file:
         return file.read()
 
 
 def pages():
-    return sorted(glob.glob(f"{ROOT}/man/*.[17]") + glob.glob(f"{BUILD}/man/*.3"))
+    return sorted(glob.glob(f"{ROOT}/man/*.[1578]") + glob.glob(f"{BUILD}/man/*.3"))
 
 
 class Man(unittest.TestCase):
@@ -32,26 +37,30 @@ class Man(unittest.TestCase):
         return set(re.findall(r"Fl -([a-z][a-z-]*)", text))
 
     def test_options_are_in_the_pages_and_no_others(self):
-        for command in ("bench", "doctor", "stat"):
-            with self.subTest(command):
-                self.assertEqual(self.options_of_help([command]),
-                                 self.options_of_page(f"{ROOT}/man/hugemap-{command}.1"))
+        for page, commands in COMMANDS.items():
+            with self.subTest(page):
+                of_help = set().union(*(self.options_of_help([name]) for name in commands))
+                self.assertEqual(of_help, self.options_of_page(f"{ROOT}/man/hugemap-{page}.1"))
 
     def test_arguments_of_options_are_the_same_in_help_and_page(self):
-        for command in ("bench", "doctor", "stat"):
-            text = subprocess.run([HUGEMAP, command, "--help"], capture_output=True, text=True,
-                                  check=True).stdout
-            of_help = set(re.findall(r"(?m)^  --([a-z-]+) ?(\S*)  ", text))
-            page = read(f"{ROOT}/man/hugemap-{command}.1").replace(" | ", "|")
-            of_page = set(re.findall(r"(?m)^\.It Fl -([a-z-]+)(?: (?:Ar|Cm) (\S+))?$", page))
-            with self.subTest(command):
+        """And their letters, if they have one."""
+        for page, commands in COMMANDS.items():
+            of_help = set()
+            for name in commands:
+                text = subprocess.run([HUGEMAP, name, "--help"], capture_output=True, text=True,
+                                      check=True).stdout
+                of_help |= set(re.findall(r"(?m)^  (?:-(\w), )?--([a-z-]+) ?(\S*)  ", text))
+            text = read(f"{ROOT}/man/hugemap-{page}.1").replace(" | ", "|")
+            of_page = set(re.findall(
+                r"(?m)^\.It (?:Fl (\w) , )?Fl -([a-z-]+)(?: (?:Ar|Cm) (\S+))?$", text))
+            with self.subTest(page):
                 self.assertEqual(of_help, of_page)
 
     def test_synopsis_has_every_option_but_help(self):
-        for command in ("bench", "doctor", "stat"):
-            page = f"{ROOT}/man/hugemap-{command}.1"
+        for name in COMMANDS:
+            page = f"{ROOT}/man/hugemap-{name}.1"
             synopsis = read(page).split(".Sh SYNOPSIS")[1].split(".Sh")[0]
-            with self.subTest(command):
+            with self.subTest(name):
                 self.assertEqual(set(re.findall(r"Fl -([a-z-]+)", synopsis)),
                                  self.options_of_page(page) - {"help"})
 
@@ -67,9 +76,56 @@ class Man(unittest.TestCase):
 
     def test_each_command_has_a_page(self):
         text = subprocess.run([HUGEMAP, "--help"], capture_output=True, text=True).stdout
-        for command in ("bench", "doctor", "stat"):
-            self.assertIn(command, text)
-            self.assertIn(f"hugemap-{command} 1", read(f"{ROOT}/man/hugemap.1"))
+        names = re.findall(r"(?m)^  ([a-z]+) +\S", text)
+        self.assertEqual(set(names) - {"help", "version"}, set().union(*COMMANDS.values()))
+        page = read(f"{ROOT}/man/hugemap.1")
+        for command in names:
+            self.assertRegex(page, rf"(?m)^\.It Cm {command}\b")
+        for command in COMMANDS:
+            self.assertIn(f"hugemap-{command} 1", page)
+
+    def test_help_names_a_page_that_exists(self):
+        for command in set().union(*COMMANDS.values()):
+            text = subprocess.run([HUGEMAP, command, "--help"], capture_output=True, text=True,
+                                  check=True).stdout
+            page = re.search(r"More: man (\S+)", text).group(1)
+            self.assertTrue(os.path.exists(f"{ROOT}/man/{page}.1"), page)
+
+    def test_letters_of_the_mount_helper_are_in_its_page(self):
+        source = read(f"{ROOT}/cli/mount.c")
+        letters = set(re.search(r'getopt\(argc, argv, "([^"]+)"', source).group(1)) - {":"}
+        page = read(f"{ROOT}/man/mount.hugemap.8")
+        self.assertEqual(set(re.findall(r"(?m)^\.It Fl (\w)\b", page)), letters)
+
+    def test_files_in_sysfs_are_those_of_the_module(self):
+        page = read(f"{ROOT}/man/hugemap.5")
+        source = read(f"{ROOT}/kernel/sysfs.c")
+        for title, macros in (("Settings", "SETTING|FIXED"), ("Numbers", "STAT")):
+            section = re.split(r"\n\.S[sh] ", page.split(f".Ss {title} in sysfs")[1])[0]
+            documented = re.findall(r"(?m)^\.It Pa (\w+)$", section)
+            real = re.findall(rf"(?m)^\t(?:{macros})\((\w+),", source)
+            self.assertGreater(len(real), 8)
+            self.assertEqual(sorted(documented), sorted(real))
+
+    def test_what_can_be_set_is_marked(self):
+        page = read(f"{ROOT}/man/hugemap.5").split(".Ss Settings in sysfs")[1].split(".Ss")[0]
+        source = read(f"{ROOT}/kernel/sysfs.c")
+        self.assertEqual(sorted(re.findall(r"(?m)^\.It Pa (\w+)\n\*", page)),
+                         sorted(re.findall(r"(?m)^\tSETTING\((\w+),", source)))
+
+    def test_keys_of_top_are_in_its_page(self):
+        source = read(f"{ROOT}/cli/top_view.c")
+        page = read(f"{ROOT}/man/hugemap-top.1")
+        keys = re.findall(r"\{ '(\w)', \"(\w+)\" \}", source)
+        self.assertEqual(len(keys), 8)
+        self.assertIn(f".It Cm {' , '.join(key for key, _ in keys)}\n", page)
+        for _, word in keys:
+            self.assertRegex(page, rf"(?m)^\.Cm {word}\b")
+        titles = re.findall(r"\{ \"([A-Z0-9/%.]+)\", \d", source)
+        self.assertGreater(len(titles), 10)
+        section = page.split("The columns are:")[1].split(".El")[0]
+        terms = " ".join(re.findall(r"(?m)^\.It (.*)$", section)).replace(",", "").split()
+        self.assertEqual(sorted(titles), sorted(terms))
 
     def test_each_function_has_a_page(self):
         exported = re.findall(r"(hugemap_\w+);", read(f"{ROOT}/user/libhugemap.map"))
@@ -115,7 +171,7 @@ class Man(unittest.TestCase):
     def test_references_lead_somewhere(self):
         known = {os.path.basename(p) for p in pages()}
         for path in pages():
-            for name, section in re.findall(r"\.Xr (hugemap\S*) ([137])", read(path)):
+            for name, section in re.findall(r"\.Xr (\S*hugemap\S*) (\d)", read(path)):
                 self.assertIn(f"{name}.{section}", known, path)
 
     def test_checks_of_doctor_are_in_its_page(self):
@@ -127,7 +183,7 @@ class Man(unittest.TestCase):
             self.assertRegex(page, rf"(?m)^\.It {re.escape(title)}$")
 
     def test_lines_of_stat_are_in_its_page(self):
-        source = read(f"{ROOT}/cli/stat_print.c")
+        source = read(f"{ROOT}/cli/stat_print.c") + read(f"{ROOT}/cli/stat_mount.c")
         page = read(f"{ROOT}/man/hugemap-stat.1")
         titles = re.findall(r'printf\("(?:\\n)?  ([a-zI/O]+)  ', source)
         self.assertGreater(len(titles), 5)

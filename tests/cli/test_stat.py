@@ -7,7 +7,8 @@ import sys
 import tempfile
 import unittest
 
-from common import HUGEMAP, documented_keys, hugemap, is_sentence, keys, user_engine_works
+from common import (HUGEMAP, MAPPER, FakeMount, documented_keys, hugemap, is_sentence, keys,
+                    sysfs_files, user_engine_works)
 
 BLOCK = 2 << 20
 STEP = 4  # blocks that the program reads, and stores to, for each line
@@ -88,8 +89,11 @@ class Live(unittest.TestCase):
     def test_json_has_what_the_page_promises(self):
         self.work()
         wanted = documented_keys("hugemap-stat.1")
-        found = keys(self.process()) | keys(json.loads(stat("--json").stdout))
-        self.assertEqual(found, wanted)
+        mount = FakeMount()
+        self.addCleanup(mount.remove)
+        listed = json.loads(mount.hugemap("stat", "--json").stdout)
+        self.assertEqual(len(listed["mounts"]), 1)
+        self.assertEqual(keys(self.process()) | keys(listed), wanted)
 
     def test_numbers_grow_with_the_work(self):
         self.work()
@@ -183,6 +187,116 @@ class Live(unittest.TestCase):
                                          text=True, user=65534, cwd="/").stdout)
         self.assertEqual(data["processes"], [])
         self.assertGreater(data["not_permitted"], 0)
+
+
+class Mount(unittest.TestCase):
+    """A mount of the kernel engine, by what it has in sysfs."""
+
+    def setUp(self):
+        self.mount = FakeMount()
+        self.addCleanup(self.mount.remove)
+
+    def stat(self, *args):
+        return self.mount.hugemap("stat", *args)
+
+    def object(self, *args):
+        result = self.stat(self.mount.directory, "--json", *args)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return json.loads(result.stdout)
+
+    def test_numbers_are_those_of_sysfs(self):
+        data = self.object()
+        self.assertEqual(data["id"], self.mount.id)
+        self.assertEqual(data["source"], self.mount.source())
+        self.assertEqual(data["mount"], self.mount.directory)
+        pool, = data["pools"]
+        self.assertEqual(pool["engine"], "kernel")
+        self.assertEqual(pool["pool_bytes"], 64 << 20)
+        for name, value in self.mount.numbers.items():
+            if name.endswith("_ns"):
+                self.assertEqual(pool[name], dict(zip(("count", "p50", "p90", "p99", "p999", "max"),
+                                                      map(int, value.split()))))
+            else:
+                self.assertEqual(pool[name], value, name)
+
+    def test_settings_are_those_of_sysfs(self):
+        settings = self.object()["settings"]
+        self.assertEqual(set(settings), set(sysfs_files("Settings")) - {"pool_bytes"})
+        self.assertEqual(settings["page"], "2M")
+        self.assertEqual(settings["dirty_ratio"], 7)
+        self.assertIs(settings["vfs_read_optimization"], True)
+        self.assertIs(settings["vfs_write_optimization"], False)
+
+    def test_rates(self):
+        with subprocess.Popen([HUGEMAP, "stat", self.mount.directory, "--json",
+                               "--interval", "0.1"], env=self.mount.env,
+                              stdout=subprocess.PIPE, text=True) as watcher:
+            first, = json.loads(watcher.stdout.readline())["pools"]
+            self.assertEqual(first["faults_per_s"], 0)
+            self.mount.put("faults", 5000)
+            for line in watcher.stdout:
+                pool, = json.loads(line)["pools"]
+                if pool["faults"] == 5000:
+                    break
+            watcher.kill()
+        self.assertGreater(pool["faults_per_s"], 0)
+        self.assertEqual(pool["read_bytes_per_s"], 0)
+
+    def test_any_file_there_will_do(self):
+        with tempfile.NamedTemporaryFile(dir=self.mount.directory) as file:
+            result = self.stat(file.name)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertTrue(result.stdout.startswith(
+            f"{self.mount.directory} ({self.mount.source()})\n"))
+        for word in ("memory", "mapped", "faults", "calls", "pages", "work", "settings"):
+            self.assertRegex(result.stdout, rf"(?m)^ +{word} ")
+
+    def test_mappings_are_counted(self):
+        with tempfile.NamedTemporaryFile(dir=self.mount.directory) as file:
+            file.write(b"\1" * (1 << 20))
+            file.flush()
+            before = self.object()["pools"][0]
+            with subprocess.Popen([sys.executable, "-c", MAPPER, file.name], text=True,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+                self.assertEqual(program.stdout.readline(), "ready\n")
+                pool = self.object()["pools"][0]
+                program.stdin.close()
+        self.assertEqual(pool["mappings"] - before["mappings"], 1)
+        self.assertEqual(pool["mapped_bytes"] - before["mapped_bytes"], 1 << 20)
+        self.assertGreater(pool["base_pages"], before["base_pages"])
+
+    def test_the_list_has_it(self):
+        result = self.stat()
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertRegex(result.stdout, rf"(?m)^{self.mount.directory} .* 64 MB ")
+
+    def test_a_path_elsewhere_is_told(self):
+        for path in ("/proc", "/nonexistent/x"):
+            for args in ([], ["--json"], ["--interval", "1"]):
+                with self.subTest(path=path, args=args):
+                    result = self.stat(path, *args)
+                    self.assertEqual((result.returncode, result.stdout), (1, ""))
+                    self.assertTrue(is_sentence(result.stderr), result.stderr)
+                    self.assertIn(path, result.stderr)
+
+    def test_another_version_is_told(self):
+        os.unlink(f"{self.mount.root}/stats/pinned")
+        result = self.stat(self.mount.directory)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("version", result.stderr)
+
+    def test_it_ends_with_the_mount(self):
+        watcher = subprocess.Popen([HUGEMAP, "stat", self.mount.directory, "--json",
+                                    "--interval", "0.1"], env=self.mount.env, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        with watcher:
+            watcher.stdout.readline()
+            os.rename(self.mount.root, os.path.join(self.mount.tree.name, "gone"))
+            try:
+                _, errors = watcher.communicate(timeout=30)
+            finally:
+                watcher.kill()
+        self.assertEqual((watcher.returncode, errors), (0, ""))
 
 
 class Wrong(unittest.TestCase):

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * hugemap doctor: is the kernel engine to be had here? It is an offer, not a
+ * need: that it is missing is told, but makes nothing slow.
+ */
+#include "doctor.h"
+#include "mount.h"
+#include "mounts.h"
+
+#include <string.h>
+
+struct tally {
+	unsigned int count;
+	char first[128];
+};
+
+static void count_one(const struct mount *mount, void *arg)
+{
+	struct tally *tally = arg;
+
+	if (!tally->count++)
+		snprintf(tally->first, sizeof(tally->first), "%.127s",
+			 mount->dir[0] ? mount->dir : "one elsewhere");
+}
+
+void check_kernel_engine(const struct patient *patient, struct finding *finding)
+{
+	struct mount_module module;
+	struct tally tally = {};
+
+	mount_find_module(&module);
+	mount_each(count_one, &tally);
+	finding->details = json_pack("{s:b, s:b, s:b, s:i}", "module_loaded", module.loaded,
+				     "module_installed", module.installed, "headers",
+				     module.headers, "mounts", (int)tally.count);
+	if (tally.count == 1)
+		found(finding, GOOD, "the kernel engine serves %s", tally.first);
+	else if (tally.count)
+		found(finding, GOOD, "the kernel engine serves %u mounts, %s among them",
+		      tally.count, tally.first);
+	else if (module.loaded)
+		found(finding, GOOD,
+		      "the kernel engine is loaded; nothing is mounted: see "
+		      "`hugemap mount --help`");
+	else if (module.none)
+		found(finding, GOOD,
+		      "none: this kernel loads no modules, so the kernel engine is "
+		      "not to be had");
+	else if (patient->container)
+		found(finding, GOOD,
+		      "none: the kernel engine is for the host to load, outside this "
+		      "container");
+	else if (module.installed)
+		found(finding, GOOD, "the kernel engine is installed; `hugemap mount` loads it");
+	else if (module.headers)
+		found(finding, GOOD,
+		      "none; the kernel engine could be built here: `make module` in "
+		      "the source of HugeMap");
+	else
+		found(finding, GOOD,
+		      "none; to build the kernel engine, the headers of Linux %s "
+		      "are missing",
+		      module.release);
+}

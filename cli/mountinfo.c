@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Reading /proc/self/mountinfo. */
+#include "mounts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+/* Blanks and the like are written as "\040". */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	while (*text) {
+		unsigned int byte;
+
+		if (text[0] == '\\' && sscanf(text + 1, "%3o", &byte) == 1) {
+			*to++ = (char)byte;
+			text += 4;
+		} else {
+			*to++ = *text++;
+		}
+	}
+	*to = '\0';
+}
+
+static bool parse(const char *line, struct mount_point *point)
+{
+	const char *rest = strstr(line, " - ");
+	unsigned int maj, min;
+
+	if (!rest ||
+	    sscanf(line, "%d %d %u:%u %*s %4095s", &point->id, &point->parent, &maj, &min,
+		   point->dir) != 5 ||
+	    sscanf(rest, " - %31s %4095s", point->type, point->source) != 2)
+		return false;
+	point->dev = makedev(maj, min);
+	unescape(point->dir);
+	unescape(point->source);
+	return true;
+}
+
+bool mount_points(bool (*visit)(const struct mount_point *point, void *arg), void *arg)
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	struct mount_point point;
+	char *line = NULL;
+	size_t room = 0;
+
+	if (!file)
+		return false;
+	while (getline(&line, &room, file) > 0)
+		if (parse(line, &point) && !visit(&point, arg))
+			break;
+	free(line);
+	fclose(file);
+	return true;
+}
+
+struct search {
+	const char *dir; /* NULL = by device */
+	dev_t dev;
+	struct mount_point *point;
+	bool found;
+};
+
+/* The last one covers those before it. */
+static bool compare(const struct mount_point *point, void *arg)
+{
+	struct search *search = arg;
+
+	if (search->dir ? !strcmp(search->dir, point->dir) : search->dev == point->dev) {
+		*search->point = *point;
+		search->found = true;
+	}
+	return true;
+}
+
+bool mount_point_at(const char *dir, struct mount_point *point)
+{
+	struct search search = { .dir = dir, .point = point };
+
+	return mount_points(compare, &search) && search.found;
+}
+
+bool mount_point_of(dev_t dev, struct mount_point *point)
+{
+	struct search search = { .dev = dev, .point = point };
+
+	return mount_points(compare, &search) && search.found;
+}

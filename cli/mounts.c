@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Mounts of the kernel engine: what /sys/fs/hugemap/<major>:<minor>/ says. */
+#include "mounts.h"
+#include "system.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+const char *const mount_count_names[MOUNT_COUNTS] = {
+	[MOUNT_GHOSTS] = "ghosts",	     [MOUNT_READ_IOS] = "read_ios",
+	[MOUNT_WRITE_IOS] = "write_ios",     [MOUNT_HUGE_MAPPED] = "huge_mapped",
+	[MOUNT_BASE_MAPPED] = "base_mapped", [MOUNT_UPGRADES] = "upgrades",
+	[MOUNT_CLEANED] = "cleaned",	     [MOUNT_UNMAPS] = "unmaps",
+	[MOUNT_COPIED_IN] = "copied_in",     [MOUNT_COPIED_OUT] = "copied_out",
+	[MOUNT_PINNED] = "pinned",	     [MOUNT_SYNCS] = "syncs",
+};
+
+const char *const mount_setting_names[MOUNT_SETTINGS] = {
+	"page",		"node",	    "dirty_ratio",	     "evict_batch",
+	"readahead_kb", "priority", "vfs_read_optimization", "vfs_write_optimization",
+};
+
+static const struct {
+	const char *name;
+	size_t offset; /* in struct mount_numbers */
+} numbers_in_stats[] = {
+#define NUMBER(field)                                              \
+	{                                                          \
+#field, offsetof(struct mount_numbers, stat.field) \
+	}
+	NUMBER(free_bytes),
+	NUMBER(resident_bytes),
+	NUMBER(dirty_bytes),
+	NUMBER(faults),
+	NUMBER(hits),
+	NUMBER(fills),
+	NUMBER(zeros),
+	NUMBER(write_faults),
+	NUMBER(ahead),
+	NUMBER(ahead_used),
+	NUMBER(ahead_wasted),
+	NUMBER(evictions),
+	NUMBER(rescued),
+	NUMBER(read_bytes),
+	NUMBER(written_bytes),
+	NUMBER(read_errors),
+	NUMBER(write_errors),
+#undef NUMBER
+	{ "io_in_flight", offsetof(struct mount_numbers, io_in_flight) },
+};
+
+#define NNUMBERS (sizeof(numbers_in_stats) / sizeof(numbers_in_stats[0]))
+
+/* Tests put a directory of their own in its place. */
+static const char *sysfs(void)
+{
+	const char *other = secure_getenv("HUGEMAP_SYSFS");
+
+	return other ? other : MOUNTS_SYSFS;
+}
+
+static void path_of(char *path, size_t size, dev_t dev, const char *file)
+{
+	snprintf(path, size, "%s/%u:%u/%s", sysfs(), major(dev), minor(dev), file);
+}
+
+static bool read_number(dev_t dev, const char *file, uint64_t *value)
+{
+	unsigned long long number;
+	char path[512];
+
+	path_of(path, sizeof(path), dev, file);
+	if (!read_field(path, "", &number))
+		return false;
+	*value = number;
+	return true;
+}
+
+static bool read_latency(dev_t dev, const char *file, struct hugemap_latency *latency)
+{
+	char path[512], line[256];
+
+	path_of(path, sizeof(path), dev, file);
+	return read_line(path, line, sizeof(line)) &&
+	       sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
+		      &latency->count, &latency->p50, &latency->p90, &latency->p99, &latency->p999,
+		      &latency->max) == 6;
+}
+
+static bool is_there(dev_t dev)
+{
+	char path[512];
+
+	path_of(path, sizeof(path), dev, "");
+	return !access(path, F_OK);
+}
+
+static void describe(dev_t dev, struct mount *mount)
+{
+	struct mount_point point;
+	char path[512];
+	size_t i;
+
+	*mount = (struct mount){ .dev = dev };
+	for (i = 0; i < MOUNT_SETTINGS; i++) {
+		path_of(path, sizeof(path), dev, mount_setting_names[i]);
+		read_line(path, mount->setting[i], sizeof(mount->setting[i]));
+	}
+	if (!mount_point_of(dev, &point))
+		return;
+	memcpy(mount->dir, point.dir, sizeof(mount->dir));
+	memcpy(mount->source, point.source, sizeof(mount->source));
+}
+
+int mount_open(const char *path, struct mount *mount)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (!is_there(st.st_dev))
+		return -ENODEV;
+	describe(st.st_dev, mount);
+	return 0;
+}
+
+static bool read_all(dev_t dev, struct mount_numbers *numbers)
+{
+	char file[64];
+	size_t i;
+
+	if (!read_number(dev, "pool_bytes", &numbers->stat.pool_bytes))
+		return false;
+	for (i = 0; i < NNUMBERS; i++) {
+		snprintf(file, sizeof(file), "stats/%s", numbers_in_stats[i].name);
+		if (!read_number(dev, file,
+				 (uint64_t *)((char *)numbers + numbers_in_stats[i].offset)))
+			return false;
+	}
+	for (i = 0; i < MOUNT_COUNTS; i++) {
+		snprintf(file, sizeof(file), "stats/%s", mount_count_names[i]);
+		if (!read_number(dev, file, &numbers->count[i]))
+			return false;
+	}
+	return read_latency(dev, "stats/fault_ns", &numbers->stat.fault_ns) &&
+	       read_latency(dev, "stats/read_ns", &numbers->stat.read_ns) &&
+	       read_latency(dev, "stats/write_ns", &numbers->stat.write_ns);
+}
+
+int mount_read(const struct mount *mount, struct mount_numbers *numbers)
+{
+	*numbers = (struct mount_numbers){ .stat.size = sizeof(numbers->stat) };
+	if (read_all(mount->dev, numbers))
+		return 0;
+	return is_there(mount->dev) ? -EPROTO : -ENODEV;
+}
+
+unsigned int mount_each(void (*visit)(const struct mount *mount, void *arg), void *arg)
+{
+	DIR *dir = opendir(sysfs());
+	struct mount *mount = malloc(sizeof(*mount));
+	struct dirent *entry;
+	unsigned int count = 0;
+
+	while (dir && mount && (entry = readdir(dir))) {
+		unsigned int maj, min;
+
+		if (sscanf(entry->d_name, "%u:%u", &maj, &min) != 2)
+			continue;
+		describe(makedev(maj, min), mount);
+		visit(mount, arg);
+		count++;
+	}
+	free(mount);
+	if (dir)
+		closedir(dir);
+	return count;
+}

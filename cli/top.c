@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* hugemap top: a live view of all mounts and mappings of both engines. */
+#include "top.h"
+#include "cli.h"
+
+#include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <jansson.h>
+
+#define PLAIN_WIDTH 100 /* of lines that go to no terminal */
+#define FOREVER (~0ull)
+#define HELP "q)uit  sort: r)ead w)rite f)aults h)its d)irty e)vict l)atency n)ame  m)aps"
+
+static const struct cli_option options[] = {
+	{ "interval", "S", 'i', "look again every S seconds (default: 2)" },
+	{ "count", "N", 'c', "stop after N times" },
+	{ "sort", "WORD", 's', "read, write, faults, hits, dirty, evictions, latency or name" },
+	{ "json", NULL, 'j', "print JSON, one object a line" },
+	{},
+};
+
+static int run_top(int argc, char **argv);
+
+const struct cli_command top_command = {
+	.name = "top",
+	.synopsis = "[--interval S] [--count N] [--sort WORD] [--json]",
+	.summary = "Watch all mounts and mappings, live.",
+	.options = options,
+	.notes =
+		"Keys: q ends it; r, w, f, h, d, e, l and n sort; m hides or shows mappings; arrows\n"
+		"and page keys scroll. Where there is no terminal, plain text is printed.\n",
+	.run = run_top,
+};
+
+struct top {
+	struct top_settings settings;
+	struct top_model now, before;
+	unsigned long long count;
+	size_t first; /* line shown below the head */
+};
+
+static volatile sig_atomic_t stopped; /* the signal */
+
+static void on_signal(int number)
+{
+	stopped = number;
+}
+
+static void look(struct top *top)
+{
+	top_model_free(&top->before);
+	top->before = top->now;
+	top_model_read(&top->now, &top->before);
+}
+
+/* --- without a terminal --- */
+
+static void print_plain(struct top *top)
+{
+	struct top_view view = {};
+	size_t i;
+
+	top_view_build(&top->now, &top->settings, &view);
+	for (i = 0; i < view.count; i++)
+		puts(view.lines[i].text);
+	fflush(stdout);
+	top_view_free(&view);
+}
+
+static int run_plain(struct top *top, bool json)
+{
+	unsigned long long i;
+
+	for (i = 0; i < top->count; i++) {
+		double start = cli_now();
+
+		stat_wait(top->settings.interval);
+		look(top);
+		if (json) {
+			stat_put_json(top_model_json(&top->now, cli_now() - start), true);
+		} else {
+			if (i)
+				putchar('\n');
+			print_plain(top);
+		}
+		if (ferror(stdout))
+			return cli_fail(&top_command, "the output could not be written");
+	}
+	return CLI_OK;
+}
+
+/* --- on a terminal --- */
+
+static void draw(struct top *top)
+{
+	struct top_view view = {};
+	unsigned int height;
+	size_t below;
+
+	top_screen_size(&top->settings.width, &height);
+	top_view_build(&top->now, &top->settings, &view);
+	below = view.count > TOP_HEAD_LINES ? view.count - TOP_HEAD_LINES : 0;
+	if (top->first >= below)
+		top->first = below ? below - 1 : 0;
+	top_screen_draw(&view, top->first, HELP);
+	top_view_free(&view);
+}
+
+/* Returns false to end. */
+static bool act(struct top *top, int key)
+{
+	unsigned int width, height, page;
+	int i;
+
+	top_screen_size(&width, &height);
+	page = height > TOP_HEAD_LINES + 2 ? height - TOP_HEAD_LINES - 2 : 1;
+	for (i = 0; i < TOP_SORTS; i++)
+		if (key == top_keys[i].key)
+			top->settings.sort = (enum top_sort)i;
+	switch (key) {
+	case 'q':
+	case 'Q':
+		return false;
+	case 'm':
+		top->settings.mappings = !top->settings.mappings;
+		break;
+	case TOP_KEY_UP:
+		top->first -= top->first > 0;
+		break;
+	case TOP_KEY_DOWN:
+		top->first++;
+		break;
+	case TOP_KEY_PAGE_UP:
+		top->first -= top->first < page ? top->first : page;
+		break;
+	case TOP_KEY_PAGE_DOWN:
+		top->first += page;
+		break;
+	default:
+		break;
+	}
+	return true;
+}
+
+/* Show what is there until it is time to look again; false: the user has enough. */
+static bool show_until(struct top *top, double end)
+{
+	draw(top);
+	while (!stopped) {
+		double left = end - cli_now();
+		int key;
+
+		if (left <= 0)
+			return true;
+		key = top_screen_key(left);
+		if (key == TOP_NO_KEY)
+			continue;
+		if (!act(top, key))
+			return false;
+		draw(top);
+	}
+	return false;
+}
+
+static int run_screen(struct top *top)
+{
+	/* No SA_RESTART: they end the wait for a key. */
+	struct sigaction action = { .sa_handler = on_signal };
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	unsigned long long i;
+	size_t s;
+
+	for (s = 0; s < sizeof(signals) / sizeof(signals[0]); s++)
+		sigaction(signals[s], &action, NULL);
+	if (top_screen_open()) {
+		const char *type = getenv("TERM");
+
+		return cli_fail(&top_command,
+				"the terminal type '%s' is not known here: set TERM, or use "
+				"`hugemap top | cat` for plain text",
+				type ? type : "");
+	}
+	/* At once, without rates; these follow soon. */
+	look(top);
+	if (show_until(top, cli_now() + STAT_SHORT_WAIT))
+		for (i = 0; i < top->count; i++) {
+			look(top);
+			if (!show_until(top, cli_now() + top->settings.interval))
+				break;
+		}
+	top_screen_close();
+	if (stopped && stopped != SIGINT) {
+		signal(stopped, SIG_DFL);
+		raise(stopped);
+	}
+	return CLI_OK;
+}
+
+static int run_top(int argc, char **argv)
+{
+	struct top top = {
+		.settings = { .width = PLAIN_WIDTH, .mappings = true, .interval = 2 },
+		.count = FOREVER,
+	};
+	struct cli_parser parser;
+	bool json = false;
+	int key, status;
+
+	cli_parse(&parser, &top_command, argc, argv);
+	while ((key = cli_next(&parser)) >= 0) {
+		if (key == 'i')
+			top.settings.interval = cli_seconds(&top_command, "--interval", optarg);
+		else if (key == 'c')
+			top.count = cli_number(&top_command, "--count", optarg, 1, 1ull << 40);
+		else if (key == 's' && !top_sort_of(optarg, &top.settings.sort))
+			cli_usage(&top_command, "--sort does not know '%s'", optarg);
+		else if (key == 'j')
+			json = true;
+	}
+	if (optind < argc)
+		cli_usage(&top_command, "'%s' is not expected here", argv[optind]);
+	/* Names of files are shown as the user's terminal writes them. */
+	setlocale(LC_CTYPE, "");
+	if (json || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO)) {
+		top_model_read(&top.now, NULL);
+		status = run_plain(&top, json);
+	} else {
+		status = run_screen(&top);
+	}
+	top_model_free(&top.now);
+	top_model_free(&top.before);
+	return status;
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Who maps files of a mount, and how: from /proc/PID/maps and smaps. */
+#include "mounts.h"
+#include "system.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+/* A line of maps: its length, device and file; false: not such a line. */
+static bool parse_area(char *line, uint64_t *length, dev_t *dev, const char **path)
+{
+	unsigned int maj, min;
+	uint64_t from, to;
+	int at = 0;
+
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*x %x:%x %*u %n", &from, &to, &maj, &min,
+		   &at) != 4 ||
+	    !at)
+		return false;
+	line[strcspn(line, "\n")] = '\0';
+	*length = to - from;
+	*dev = makedev(maj, min);
+	*path = line + at;
+	return true;
+}
+
+static bool is_among(dev_t dev, const dev_t *devs, size_t ndevs)
+{
+	size_t i;
+
+	for (i = 0; i < ndevs; i++)
+		if (devs[i] == dev)
+			return true;
+	return false;
+}
+
+/* maps is cheap; smaps walks page tables, so it is read only where it is worth it. */
+static int maps_any(pid_t pid, const dev_t *devs, size_t ndevs)
+{
+	uint64_t length;
+	const char *file;
+	char path[64], *line = NULL;
+	size_t room = 0;
+	bool found = false;
+	FILE *maps;
+	dev_t dev;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	maps = fopen(path, "re");
+	if (!maps)
+		return -errno;
+	while (!found && getline(&line, &room, maps) > 0)
+		found = parse_area(line, &length, &dev, &file) && is_among(dev, devs, ndevs);
+	/* The right to look is asked for at the first read, by some kernels. */
+	if (!found && ferror(maps)) {
+		free(line);
+		fclose(maps);
+		return -EACCES;
+	}
+	free(line);
+	fclose(maps);
+	return found;
+}
+
+/* The entry of a file in a process; those of a process are the last ones. */
+static struct user *entry_of(struct users *users, const struct user *who, const char *path)
+{
+	struct user *user;
+	size_t i;
+
+	for (i = users->count; i && users->list[i - 1].pid == who->pid; i--) {
+		user = &users->list[i - 1];
+		if (user->dev == who->dev && !strcmp(user->path, path))
+			return user;
+	}
+	if (users->count == users->room) {
+		size_t room = users->room ? 2 * users->room : 16;
+
+		user = realloc(users->list, room * sizeof(*user));
+		if (!user)
+			return NULL;
+		users->list = user;
+		users->room = room;
+	}
+	user = &users->list[users->count];
+	*user = *who;
+	user->path = strdup(path);
+	if (!user->path)
+		return NULL;
+	users->count++;
+	return user;
+}
+
+static void add_process(pid_t pid, const dev_t *devs, size_t ndevs, struct users *users)
+{
+	struct user *user = NULL, who = { .pid = pid };
+	char path[64], *line = NULL;
+	uint64_t length, kb;
+	const char *file;
+	size_t room = 0;
+	FILE *smaps;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	read_line(path, who.name, sizeof(who.name));
+	snprintf(path, sizeof(path), "/proc/%d/smaps", pid);
+	smaps = fopen(path, "re");
+	if (!smaps)
+		return;
+	while (getline(&line, &room, smaps) > 0) {
+		if (parse_area(line, &length, &who.dev, &file)) {
+			user = is_among(who.dev, devs, ndevs) ? entry_of(users, &who, file) : NULL;
+			if (user) {
+				user->mappings++;
+				user->mapped_bytes += length;
+			}
+		} else if (user && sscanf(line, "Rss: %" SCNu64, &kb) == 1) {
+			user->resident_bytes += kb << 10;
+		} else if (user && sscanf(line, "Anonymous: %" SCNu64, &kb) == 1) {
+			user->resident_bytes -= kb << 10;
+		} else if (user && sscanf(line, "FilePmdMapped: %" SCNu64, &kb) == 1) {
+			user->huge_bytes += kb << 10;
+		}
+	}
+	free(line);
+	fclose(smaps);
+}
+
+void users_find(const dev_t *devs, size_t ndevs, struct users *users)
+{
+	struct dirent *entry;
+	DIR *dir;
+
+	*users = (struct users){};
+	dir = ndevs ? opendir("/proc") : NULL;
+	while (dir && (entry = readdir(dir))) {
+		pid_t pid = (pid_t)atoi(entry->d_name);
+		int any;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		any = maps_any(pid, devs, ndevs);
+		if (any > 0)
+			add_process(pid, devs, ndevs, users);
+		else if (any == -EACCES || any == -EPERM)
+			users->closed++;
+	}
+	if (dir)
+		closedir(dir);
+}
+
+void users_free(struct users *users)
+{
+	size_t i;
+
+	for (i = 0; i < users->count; i++)
+		free(users->list[i].path);
+	free(users->list);
+	*users = (struct users){};
+}
+
+uint64_t users_add_up(const struct users *users, dev_t dev, struct hugemap_stat *stat)
+{
+	uint64_t mappings = 0, huge = 0, resident = 0;
+	size_t i;
+
+	stat->mapped_bytes = 0;
+	for (i = 0; i < users->count; i++) {
+		const struct user *user = &users->list[i];
+
+		if (user->dev != dev)
+			continue;
+		mappings += user->mappings;
+		stat->mapped_bytes += user->mapped_bytes;
+		resident += user->resident_bytes;
+		huge += user->huge_bytes;
+	}
+	stat->huge_pages = huge >> 21;
+	stat->base_pages = (resident > huge ? resident - huge : 0) >> 12;
+	return mappings;
+}

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""hugemap mount and umount, mount.hugemap: what they say where nothing can be mounted."""
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+from common import HUGEMAP, FakeMount, hugemap, is_sentence
+
+ROOT_ONLY = unittest.skipIf(os.getuid(), "only root gets as far as that")
+
+
+def first_line(text):
+    return text.partition("\n")[0] + "\n"
+
+
+class Refused(unittest.TestCase):
+    """Nothing here gets as far as the kernel."""
+
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+        self.target = os.path.join(self.dir.name, "target")
+        self.source = os.path.join(self.dir.name, "source")
+        os.mkdir(self.target)
+        os.mkdir(self.source)
+        self.before = self.mounts()
+        self.addCleanup(lambda: self.assertEqual(self.mounts(), self.before))
+
+    def mounts(self):
+        with open("/proc/self/mountinfo") as file:
+            return file.read()
+
+    def check(self, result, status, *words):
+        self.assertEqual(result.returncode, status, result.stderr)
+        self.assertTrue(is_sentence(first_line(result.stderr)), result.stderr)
+        for word in words:
+            self.assertIn(word, result.stderr)
+
+    def test_nonsense(self):
+        for args in ([], [self.source], [self.source, self.target, "more"], ["--nonsense"], ["-x"],
+                     ["-o"], ["-o", "ro", "-o", "rw", self.source, self.target],
+                     ["-o", "remount"]):
+            with self.subTest(args):
+                result = hugemap("mount", *args)
+                self.check(result, 2)
+                self.assertEqual(result.stdout, "")
+        for args in ([], [self.target, self.source], ["--nonsense"], ["-o", self.target]):
+            with self.subTest(args):
+                self.check(hugemap("umount", *args), 2)
+
+    @ROOT_ONLY
+    def test_sources(self):
+        file = os.path.join(self.dir.name, "file")
+        with open(file, "w"):
+            pass
+        self.check(hugemap("mount", "/nonexistent", self.target), 1, "/nonexistent")
+        self.check(hugemap("mount", file, self.target), 1, "directory that it is in")
+        self.check(hugemap("mount", "/dev/null", self.target), 1, "neither")
+
+    @ROOT_ONLY
+    def test_directories(self):
+        file = os.path.join(self.dir.name, "file")
+        with open(file, "w"):
+            pass
+        self.check(hugemap("mount", self.source, self.target + "/no"), 1, "mkdir")
+        self.check(hugemap("mount", self.source, file), 1, "not a directory")
+
+    @ROOT_ONLY
+    def test_a_source_that_is_on_a_mount_of_hugemap(self):
+        mount = FakeMount()
+        self.addCleanup(mount.remove)
+        self.check(mount.hugemap("mount", mount.directory, self.target), 1, "already")
+
+    @ROOT_ONLY
+    def test_a_remount_of_something_else(self):
+        self.check(hugemap("mount", "-o", "remount,pool=1G", self.target), 1, "no mount of HugeMap")
+        self.check(hugemap("mount", "-o", "remount,ro", self.source, self.target), 1,
+                   "no mount of HugeMap")
+
+    @ROOT_ONLY
+    def test_umount_of_something_else(self):
+        self.check(hugemap("umount", self.target), 1, "no mount of HugeMap")
+        self.check(hugemap("umount", "/proc"), 1, "no mount of HugeMap")
+        self.check(hugemap("umount", "/nonexistent"), 1, "/nonexistent")
+
+    @ROOT_ONLY
+    def test_umount_of_a_directory_on_a_mount(self):
+        mount = FakeMount()
+        self.addCleanup(mount.remove)
+        with tempfile.TemporaryDirectory(dir=mount.directory) as below:
+            self.check(mount.hugemap("umount", below), 1, f"that is {mount.directory}")
+
+    @ROOT_ONLY
+    def test_without_a_module(self):
+        """Where there is one, this would mount."""
+        engine = json.loads(hugemap("doctor", "--json").stdout)["checks"]["kernel_engine"]
+        if engine["module_loaded"] or engine["module_installed"]:
+            self.skipTest("the module is installed here")
+        for args in (["-f"], []):
+            result = hugemap("mount", *args, self.source, self.target)
+            self.check(result, 1, "hugemap doctor", os.uname().release)
+            self.assertEqual(result.stdout, "")
+
+    @ROOT_ONLY
+    def test_without_rights(self):
+        for command, args in (("mount", [self.source, self.target]), ("umount", [self.target])):
+            os.chmod(self.dir.name, 0o755)
+            self.check(hugemap(command, *args, user=65534, cwd="/"), 1, "root", "sudo")
+
+    def test_help(self):
+        for command in ("mount", "umount"):
+            result = hugemap(command, "--help")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertEqual(hugemap("help", command).stdout, result.stdout)
+
+
+class Helper(unittest.TestCase):
+    """The same program under the name that mount(8) calls."""
+
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+        self.name = os.path.join(self.dir.name, "mount.hugemap")
+        os.symlink(HUGEMAP, self.name)
+
+    def helper(self, *args):
+        return subprocess.run([self.name, *args], capture_output=True, text=True)
+
+    def test_nonsense_is_1(self):
+        for args in ([], ["/data"], ["a", "b", "c"], ["a", "b", "-x"], ["a", "b", "-o"]):
+            with self.subTest(args):
+                result = self.helper(*args)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn("usage: mount.hugemap", result.stderr)
+
+    @ROOT_ONLY
+    def test_what_fails_is_32(self):
+        for args in (["-sfnv"], ["-o", "rw,nofail,x-systemd.automount,pool=64M"], ["-n"],
+                     ["-N", "/proc/self/ns/mnt"], ["-t", "hugemap"]):
+            with self.subTest(args):
+                result = self.helper("/nonexistent", self.dir.name, *args)
+                self.assertEqual(result.returncode, 32)
+                self.assertTrue(is_sentence(result.stderr), result.stderr)
+
+    @ROOT_ONLY
+    def test_mount_calls_it(self):
+        """If it is where mount(8) looks."""
+        if not os.path.exists("/sbin/mount.hugemap"):
+            self.skipTest("mount.hugemap is not installed here")
+        result = subprocess.run(["mount", "-t", "hugemap", "/nonexistent", self.dir.name],
+                                capture_output=True, text=True)
+        self.assertEqual(result.returncode, 32)
+        self.assertIn("/nonexistent", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""hugemap top: on a terminal, as plain text and as JSON."""
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import unittest
+
+from common import HUGEMAP, MAPPER, FakeMount, documented_keys, hugemap, is_sentence, keys
+
+LONG = 60 # seconds that nothing here takes
+
+
+class Screen:
+    """hugemap top on a terminal of its own."""
+
+    def __init__(self, env, *args, rows=24, columns=80, term="xterm"):
+        self.master, self.slave = pty.openpty()
+        self.resize(rows, columns)
+        self.before = termios.tcgetattr(self.slave)
+        self.seen = ""
+        self.program = subprocess.Popen(
+            [HUGEMAP, "top", *args], env={**env, "TERM": term, "LC_ALL": "C.UTF-8"},
+            stdin=self.slave, stdout=self.slave, stderr=self.slave, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self, seconds):
+        if select.select([self.master], [], [], seconds)[0]:
+            self.seen += os.read(self.master, 65536).decode(errors="replace")
+
+    def wait_for(self, pattern):
+        """What matches, of what was drawn since the last time."""
+        end = time.monotonic() + LONG
+        while not (match := re.search(pattern, self.seen)):
+            if time.monotonic() > end:
+                raise AssertionError(f"{pattern} did not come; seen: {self.seen!r}")
+            self.read(0.1)
+        self.seen = self.seen[match.end():]
+        return match
+
+    def type(self, text):
+        os.write(self.master, text.encode())
+
+    def end(self):
+        """The exit status; nobody reads a terminal that is closed."""
+        stop = time.monotonic() + LONG
+        while self.program.poll() is None and time.monotonic() < stop:
+            self.read(0.05)
+        self.program.kill()
+        status = self.program.wait()
+        self.read(0.05)
+        self.after = termios.tcgetattr(self.slave)
+        return status
+
+    def close(self):
+        self.program.kill()
+        self.program.wait()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+class Top(unittest.TestCase):
+    def setUp(self):
+        self.mount = FakeMount()
+        self.addCleanup(self.mount.remove)
+
+    def screen(self, *args, **kwargs):
+        screen = Screen(self.mount.env, *args, **kwargs)
+        self.addCleanup(screen.close)
+        return screen
+
+    def check_left_as_found(self, screen):
+        self.assertEqual(screen.after, screen.before)
+        self.assertIn("\x1b[?1049l", screen.seen) # the other screen of xterm is left
+        self.assertRegex(screen.seen, r"\x1b\[\?25h|\x1b\[\?12l\x1b\[\?25h") # a cursor again
+
+    def test_it_draws_and_ends(self):
+        screen = self.screen()
+        screen.wait_for("hugemap top: 1 mount")
+        screen.wait_for("READ/S")
+        screen.wait_for(self.mount.directory)
+        screen.wait_for(r"q\)uit")
+        screen.type("q")
+        self.assertEqual(screen.end(), 0)
+        self.check_left_as_found(screen)
+
+    def test_keys(self):
+        screen = self.screen("--interval", "0.2")
+        screen.wait_for("by read")
+        for key, word in (("w", "write"), ("f", "faults"), ("h", "hits"), ("d", "dirty"),
+                          ("e", "evictions"), ("l", "latency"), ("n", "name")):
+            # Only what is different is sent, but all of it after Ctrl-L.
+            screen.type(key + "\f")
+            screen.wait_for(f"by {word}\\b")
+        screen.type("Q")
+        self.assertEqual(screen.end(), 0)
+
+    def test_mappings_can_be_hidden(self):
+        with tempfile.NamedTemporaryFile(dir=self.mount.directory) as file:
+            file.write(b"\1" * (1 << 20))
+            file.flush()
+            with subprocess.Popen([sys.executable, "-c", MAPPER, file.name], text=True,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+                self.assertEqual(program.stdout.readline(), "ready\n")
+                screen = self.screen("--interval", "0.1")
+                screen.wait_for(rf"{program.pid} python")
+                screen.type("m")
+                screen.wait_for(r"\x1b\[J|\x1b\[K| {20}")
+                screen.type("\f")
+                shown = screen.wait_for(r"(?s)hugemap top.*?q\)uit").group()
+                program.stdin.close()
+        self.assertNotIn(str(program.pid), shown)
+
+    def test_numbers_are_renewed(self):
+        screen = self.screen("--interval", "0.1")
+        screen.wait_for(r"q\)uit")
+        self.mount.put("dirty_bytes", 77 << 20)
+        screen.wait_for("77 MB")
+
+    def test_a_new_size(self):
+        screen = self.screen("--interval", "0.1")
+        screen.wait_for(r"q\)uit")
+        self.assertNotIn("RESIDENT", screen.seen)
+        screen.resize(50, 150)
+        os.killpg(screen.program.pid, signal.SIGWINCH)
+        screen.wait_for("RESIDENT")
+        for rows, columns in ((24, 80), (3, 20), (1, 1), (24, 80)):
+            screen.resize(rows, columns)
+            os.killpg(screen.program.pid, signal.SIGWINCH)
+            screen.read(0.2)
+        screen.wait_for(r"q\)uit")
+        screen.type("q")
+        self.assertEqual(screen.end(), 0)
+        self.check_left_as_found(screen)
+
+    def test_signals_leave_the_terminal_as_it_was(self):
+        for number, status in ((signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)):
+            with self.subTest(number):
+                screen = self.screen()
+                screen.wait_for(r"q\)uit")
+                screen.program.send_signal(number)
+                self.assertEqual(screen.end(), status)
+                self.check_left_as_found(screen)
+
+    def test_a_count_ends_it(self):
+        screen = self.screen("--interval", "0.1", "--count", "2")
+        self.assertEqual(screen.end(), 0)
+        self.check_left_as_found(screen)
+
+    def test_an_unknown_terminal_is_told(self):
+        screen = self.screen(term="nonsense-terminal")
+        self.assertEqual(screen.end(), 1)
+        self.assertIn("nonsense-terminal", screen.seen)
+        self.assertEqual(screen.after, screen.before)
+
+    def top(self, *args):
+        result = self.mount.hugemap("top", "--interval", "0.1", "--count", "1", *args)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout
+
+    def test_plain_text(self):
+        lines = self.top().splitlines()
+        self.assertTrue(lines[0].startswith("hugemap top: 1 mount,"), lines[0])
+        self.assertRegex(lines[2], r"^POOL +READ/S .* POOL$")
+        self.assertRegex(lines[3], rf"^{self.mount.directory} .*64 MB$")
+        self.assertLessEqual(max(map(len, lines)), 100)
+
+    def test_json_has_what_the_page_promises(self):
+        with tempfile.NamedTemporaryFile(dir=self.mount.directory) as file:
+            file.write(b"\1" * (1 << 20))
+            file.flush()
+            with subprocess.Popen([sys.executable, "-c", MAPPER, file.name], text=True,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+                self.assertEqual(program.stdout.readline(), "ready\n")
+                data = json.loads(self.top("--json"))
+                text = self.top()
+                program.stdin.close()
+        wanted = documented_keys("hugemap-top.1")
+        of_stat = keys(json.loads(self.mount.hugemap("stat", "--json").stdout)["mounts"][0]["pools"])
+        self.assertLessEqual(wanted, keys(data))
+        self.assertEqual(keys(data) - wanted, of_stat - wanted)
+        pool, = [pool for pool in data["pools"] if pool["mount"]]
+        user, = [user for user in pool["users"] if user["pid"] == program.pid]
+        self.assertEqual(user["file"], file.name)
+        self.assertEqual((user["mappings"], user["mapped_bytes"]), (1, 1 << 20))
+        self.assertGreater(user["resident_bytes"], 0)
+        name = os.path.basename(file.name)
+        self.assertRegex(text, rf"(?m)^ +{program.pid} python\S* +{name} +1.0 MB in 1, ")
+
+    def test_count_and_interval_give_one_object_a_line(self):
+        result = self.mount.hugemap("top", "--json", "--interval", "0.1", "--count", "3")
+        lines = result.stdout.splitlines()
+        self.assertEqual(len(lines), 3)
+        for line in lines:
+            self.assertGreater(json.loads(line)["seconds"], 0)
+
+    def test_help(self):
+        result = hugemap("top", "--help")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_nonsense_is_refused_with_a_sentence(self):
+        for args in (["word"], ["--nonsense"], ["--interval", "0"], ["--count", "0"],
+                     ["--sort", "size"], ["--sort"]):
+            with self.subTest(args):
+                result = hugemap("top", *args)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertTrue(is_sentence(result.stderr), result.stderr)
+
+    def test_output_that_cannot_be_written_is_told(self):
+        for args in ([], ["--json"]):
+            with self.subTest(args), open("/dev/full", "w") as full:
+                result = subprocess.run([HUGEMAP, "top", "--interval", "0.1", *args], stdout=full,
+                                        stderr=subprocess.PIPE, text=True, timeout=LONG)
+                self.assertEqual(result.returncode, 1)
+                self.assertTrue(is_sentence(result.stderr), result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

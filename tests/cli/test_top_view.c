@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* hugemap top: the lines that are made of numbers, at every width. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "top.h"
+
+#define MB (1ull << 20)
+
+static struct top_pool mount_pool(const char *name, uint64_t read, uint64_t dirty)
+{
+	struct top_pool pool = { .engine = "kernel", .page = "2M", .dev = 7 };
+
+	strcpy(pool.name, name);
+	pool.view.seconds = 2;
+	pool.view.now.read_bytes = read;
+	pool.view.now.dirty_bytes = dirty;
+	pool.view.now.pool_bytes = 4096 * MB;
+	pool.view.now.faults = 1000;
+	pool.view.now.hits = 900;
+	pool.view.before.faults = 800;
+	pool.view.before.hits = 800;
+	pool.view.now.fault_ns = (struct hugemap_latency){ 1000, 1500, 20000, 3000000, 1, 1 };
+	return pool;
+}
+
+static struct top_model make_model(void)
+{
+	struct top_model model = { .count = 3, .closed = 2 };
+
+	model.pools = calloc(3, sizeof(*model.pools));
+	model.pools[0] = mount_pool("/mnt/fast", 20 * MB, 3 * MB);
+	model.pools[1] = mount_pool("/mnt/faster", 40 * MB, 1 * MB);
+	model.pools[2] = mount_pool("4711 python3", 0, 2 * MB);
+	model.pools[2].pid = 4711;
+	strcpy(model.pools[2].io, "io_uring");
+	model.users.list = calloc(1, sizeof(*model.users.list));
+	model.users.count = 1;
+	model.users.list[0] = (struct user){ .pid = 12,
+					     .name = "reader",
+					     .dev = 7,
+					     .path = strdup("/mnt/fast/a/file"),
+					     .mappings = 2,
+					     .mapped_bytes = 8 * MB,
+					     .resident_bytes = 4 * MB,
+					     .huge_bytes = 2 * MB };
+	return model;
+}
+
+static struct top_view build(struct top_model *model, unsigned int width, enum top_sort sort)
+{
+	struct top_settings settings = {
+		.width = width, .sort = sort, .mappings = true, .interval = 2
+	};
+	struct top_view view = {};
+
+	top_view_build(model, &settings, &view);
+	return view;
+}
+
+static void test_no_line_is_wider_than_the_terminal(void **state)
+{
+	struct top_model model = make_model();
+	char text[TOP_LINE];
+	unsigned int width;
+
+	for (width = 1; width < 300; width++) {
+		struct top_view view = build(&model, width, TOP_BY_READ);
+		size_t i;
+
+		assert_true(view.count >= 3 + 3 + 3);
+		for (i = 0; i < view.count; i++)
+			assert_true(top_fit(text, sizeof(text), view.lines[i].text, TOP_LINE,
+					    false) <= width);
+		top_view_free(&view);
+	}
+	top_model_free(&model);
+}
+
+/* The first pool below the head. */
+static const char *first(struct top_model *model, enum top_sort sort)
+{
+	struct top_view view = build(model, 80, sort);
+
+	assert_int_equal(view.lines[TOP_HEAD_LINES].style, TOP_POOL);
+	top_view_free(&view);
+	return model->pools[0].name;
+}
+
+static void test_order(void **state)
+{
+	struct top_model model = make_model();
+
+	assert_string_equal(first(&model, TOP_BY_READ), "/mnt/faster");
+	assert_string_equal(first(&model, TOP_BY_DIRTY), "/mnt/fast");
+	assert_string_equal(first(&model, TOP_BY_NAME), "/mnt/fast");
+	model.pools[2].view.now.evictions = 5;
+	assert_string_equal(first(&model, TOP_BY_EVICTIONS), "4711 python3");
+	top_model_free(&model);
+}
+
+static void test_columns(void **state)
+{
+	struct top_model model = make_model();
+	struct top_view view = build(&model, 80, TOP_BY_READ);
+
+	assert_string_equal(view.lines[2].text,
+			    "POOL            READ/S WRITE/S FAULT/S HIT%   DIRTY   IO     P50     "
+			    "P99 EVICT/S");
+	/* 40 MB in 2 s; 100 hits of 200 faults since the time before. */
+	assert_string_equal(view.lines[3].text,
+			    "/mnt/faster      20 MB     0 B     100   50  1.0 MB    0  1.5 us  "
+			    "3.0 ms       0");
+	top_view_free(&view);
+	top_model_free(&model);
+}
+
+static void test_users_are_below_their_mount(void **state)
+{
+	struct top_model model = make_model();
+	struct top_view view;
+
+	model.pools[1].dev = 8;
+	view = build(&model, 80, TOP_BY_NAME);
+	assert_int_equal(view.lines[3].style, TOP_POOL);
+	assert_int_equal(view.lines[4].style, TOP_USER);
+	assert_non_null(strstr(view.lines[4].text, " 12 reader       a/file "));
+	assert_non_null(strstr(view.lines[4].text, "8.0 MB in 2,  4.0 MB here,  50% huge"));
+	assert_int_equal(view.lines[5].style, TOP_POOL);
+	assert_int_equal(view.lines[6].style, TOP_POOL);
+	assert_int_equal(view.lines[7].style, TOP_USER);
+	assert_non_null(strstr(view.lines[7].text, "io_uring"));
+	top_view_free(&view);
+	top_model_free(&model);
+}
+
+static void test_an_empty_view_says_so(void **state)
+{
+	struct top_model model = {};
+	struct top_view view = build(&model, 80, TOP_BY_READ);
+
+	assert_int_equal(view.count, TOP_HEAD_LINES + 1);
+	assert_int_equal(view.lines[TOP_HEAD_LINES].style, TOP_NOTE);
+	top_view_free(&view);
+}
+
+static void test_fit_counts_columns_not_bytes(void **state)
+{
+	char text[32];
+
+	if (!setlocale(LC_CTYPE, "C.UTF-8"))
+		skip();
+	assert_int_equal(top_fit(text, sizeof(text), "M\xc3\xbcller", 3, true), 3);
+	assert_string_equal(text, "M\xc3\xbcl");
+	/* A wide character that does not fit leaves a blank. */
+	assert_int_equal(top_fit(text, sizeof(text), "a\xe6\x97\xa5", 2, true), 2);
+	assert_string_equal(text, "a ");
+	/* What is no text, or moves the cursor, is not sent to a terminal. */
+	assert_int_equal(top_fit(text, sizeof(text), "\xff\x1b[J\n", 9, false), 5);
+	assert_string_equal(text, "??[J?");
+	/* Nor is more written than there is room. */
+	assert_int_equal(top_fit(text, 4, "abcdef", 6, true), 3);
+	assert_string_equal(text, "abc");
+	setlocale(LC_CTYPE, "C");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_line_is_wider_than_the_terminal),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_users_are_below_their_mount),
+		cmocka_unit_test(test_an_empty_view_says_so),
+		cmocka_unit_test(test_fit_counts_columns_not_bytes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
