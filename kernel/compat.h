@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Every difference between the kernels that the module is built for. What a
+ * kernel has is tried by kernel/probes/, not guessed from its version.
+ */
+#ifndef HUGEMAP_COMPAT_H
+#define HUGEMAP_COMPAT_H
+
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/mount.h>
+#include <linux/namei.h>
+#include <linux/version.h>
+
+#include "probed.h"
+
+#ifdef HUGEMAP_HAVE_FILELOCK_H
+#include <linux/filelock.h>
+#endif
+
+/* A workqueue is bound to the CPU that queues, unless it says so (6.17). */
+#ifdef HUGEMAP_HAVE_WQ_PERCPU
+#define HUGEMAP_WQ_PERCPU WQ_PERCPU
+#else
+#define HUGEMAP_WQ_PERCPU 0
+#endif
+
+/* --- memory management ------------------------------------------------------ */
+
+static inline void hugemap_release_fault_lock(struct vm_fault *vmf)
+{
+#ifdef HUGEMAP_HAVE_RELEASE_FAULT_LOCK
+	release_fault_lock(vmf);
+#else
+	mmap_read_unlock(vmf->vma->vm_mm);
+#endif
+}
+
+static inline pmd_t hugemap_pmd_mkwrite(pmd_t pmd)
+{
+#ifdef HUGEMAP_HAVE_PMD_MKWRITE_NOVMA
+	return pmd_mkwrite_novma(pmd);
+#else
+	return pmd_mkwrite(pmd);
+#endif
+}
+
+/* The length of a file below changes. */
+static inline int hugemap_resize_below(struct file *lower, loff_t size)
+{
+	struct iattr attr = { .ia_valid = ATTR_SIZE | ATTR_FILE,
+			      .ia_size = size,
+			      .ia_file = lower };
+	struct dentry *dentry = lower->f_path.dentry;
+	int err;
+
+	file_start_write(lower);
+	inode_lock(d_inode(dentry));
+#ifdef HUGEMAP_HAVE_MNT_IDMAP
+	err = notify_change(file_mnt_idmap(lower), dentry, &attr, NULL);
+#else
+	err = notify_change(file_mnt_user_ns(lower), dentry, &attr, NULL);
+#endif
+	inode_unlock(d_inode(dentry));
+	file_end_write(lower);
+	return err;
+}
+
+/* --- the name space --------------------------------------------------------- */
+
+/* Who a mount takes users for: struct hugemap_idmap. */
+#ifdef HUGEMAP_HAVE_MNT_IDMAP
+#define hugemap_idmap mnt_idmap
+#else
+#define hugemap_idmap user_namespace
+#endif
+
+static inline struct hugemap_idmap *hugemap_idmap_of(const struct vfsmount *mnt)
+{
+#ifdef HUGEMAP_HAVE_MNT_IDMAP
+	return mnt_idmap(mnt);
+#else
+	return mnt_user_ns(mnt);
+#endif
+}
+
+#ifdef HUGEMAP_HAVE_FILE_KATTR
+#define hugemap_fileattr file_kattr
+#else
+#define hugemap_fileattr fileattr
+#endif
+
+#ifdef HUGEMAP_HAVE_XATTR_CONST
+#define HUGEMAP_XATTR_CONST const
+#else
+#define HUGEMAP_XATTR_CONST
+#endif
+
+#ifdef HUGEMAP_HAVE_COPY_SPLICE_READ
+#define hugemap_splice_read copy_splice_read
+#else
+#define hugemap_splice_read generic_file_splice_read
+#endif
+
+static inline bool hugemap_inode_is_new(struct inode *inode)
+{
+#ifdef HUGEMAP_HAVE_INODE_STATE
+	return inode_state_read_once(inode) & I_NEW;
+#else
+	return inode->i_state & I_NEW;
+#endif
+}
+
+static inline void hugemap_set_dentry_ops(struct super_block *sb,
+					  const struct dentry_operations *ops)
+{
+#ifdef HUGEMAP_HAVE_SET_DEFAULT_D_OP
+	set_default_d_op(sb, ops);
+#else
+	sb->s_d_op = ops;
+#endif
+}
+
+static inline int hugemap_revalidate_below(struct dentry *dentry, struct inode *dir,
+					   const struct qstr *name, unsigned int flags)
+{
+#ifdef HUGEMAP_HAVE_REVALIDATE_NAME
+	return dentry->d_op->d_revalidate(dir, name, dentry, flags);
+#else
+	return dentry->d_op->d_revalidate(dentry, flags);
+#endif
+}
+
+/* All times of a new inode: now. */
+static inline void hugemap_init_times(struct inode *inode)
+{
+#ifdef HUGEMAP_HAVE_INODE_TIME_FIELDS
+	inode->i_atime = current_time(inode);
+	inode->i_mtime = inode->i_atime;
+	inode->i_ctime = inode->i_atime;
+#else
+	simple_inode_init_ts(inode);
+#endif
+}
+
+/* The time of a change, as the write to a mapping sets it: no locks are taken. */
+static inline int hugemap_changed_below(struct inode *inode)
+{
+#if defined(HUGEMAP_HAVE_UPDATE_TIME_TYPE)
+	return inode_update_time(inode, FS_UPD_CMTIME, 0);
+#elif defined(HUGEMAP_HAVE_UPDATE_TIME_FLAGS)
+	return inode_update_time(inode, S_MTIME | S_CTIME | S_VERSION);
+#else
+	struct timespec64 now = current_time(inode);
+
+	return inode_update_time(inode, &now, S_MTIME | S_CTIME | S_VERSION);
+#endif
+}
+
+static inline struct file *hugemap_tmpfile_below(struct hugemap_idmap *idmap,
+						 const struct path *parent, umode_t mode, int flags)
+{
+#ifdef HUGEMAP_HAVE_KERNEL_TMPFILE_OPEN
+	return kernel_tmpfile_open(idmap, parent, mode, flags, current_cred());
+#else
+	return vfs_tmpfile_open(idmap, parent, mode, flags, current_cred());
+#endif
+}
+
+static inline struct dentry *hugemap_lookup_below(struct hugemap_idmap *idmap,
+						  const struct qstr *name, struct dentry *parent)
+{
+#ifdef HUGEMAP_HAVE_LOOKUP_QSTR
+	return lookup_one_unlocked(idmap, &QSTR_LEN(name->name, name->len), parent);
+#else
+	return lookup_one_unlocked(idmap, name->name, parent, name->len);
+#endif
+}
+
+/*
+ * A change of a directory below: lock it and look the name up; change; unlock.
+ * What is found may be negative. hugemap_end_naming() drops it.
+ */
+static inline struct dentry *hugemap_start_naming(struct hugemap_idmap *idmap,
+						  struct dentry *parent, const struct qstr *name)
+{
+#ifdef HUGEMAP_HAVE_START_CREATING
+	return start_creating(idmap, parent, &QSTR_LEN(name->name, name->len));
+#else
+	struct inode *dir = d_inode(parent);
+	struct dentry *dentry;
+
+	inode_lock_nested(dir, I_MUTEX_PARENT);
+	dentry = lookup_one(idmap, name->name, parent, name->len);
+	if (IS_ERR(dentry))
+		inode_unlock(dir);
+	return dentry;
+#endif
+}
+
+static inline void hugemap_end_naming(struct dentry *parent, struct dentry *dentry)
+{
+#ifdef HUGEMAP_HAVE_START_CREATING
+	end_creating(dentry);
+#else
+	dput(dentry);
+	inode_unlock(d_inode(parent));
+#endif
+}
+
+static inline int hugemap_create_below(struct hugemap_idmap *idmap, struct dentry *parent,
+				       struct dentry *dentry, umode_t mode)
+{
+#ifdef HUGEMAP_HAVE_DELEGATED_INODE
+	return vfs_create(idmap, dentry, mode, NULL);
+#else
+	return vfs_create(idmap, d_inode(parent), dentry, mode, true);
+#endif
+}
+
+static inline int hugemap_mknod_below(struct hugemap_idmap *idmap, struct dentry *parent,
+				      struct dentry *dentry, umode_t mode, dev_t dev)
+{
+#ifdef HUGEMAP_HAVE_DELEGATED_INODE
+	return vfs_mknod(idmap, d_inode(parent), dentry, mode, dev, NULL);
+#else
+	return vfs_mknod(idmap, d_inode(parent), dentry, mode, dev);
+#endif
+}
+
+static inline int hugemap_symlink_below(struct hugemap_idmap *idmap, struct dentry *parent,
+					struct dentry *dentry, const char *target)
+{
+#ifdef HUGEMAP_HAVE_DELEGATED_INODE
+	return vfs_symlink(idmap, d_inode(parent), dentry, target, NULL);
+#else
+	return vfs_symlink(idmap, d_inode(parent), dentry, target);
+#endif
+}
+
+/* Returns the dentry that the directory has got; on failure the naming is over. */
+static inline struct dentry *hugemap_mkdir_below(struct hugemap_idmap *idmap, struct dentry *parent,
+						 struct dentry *dentry, umode_t mode)
+{
+#ifdef HUGEMAP_HAVE_DELEGATED_INODE
+	return vfs_mkdir(idmap, d_inode(parent), dentry, mode, NULL);
+#elif defined(HUGEMAP_HAVE_MKDIR_DENTRY)
+	dentry = vfs_mkdir(idmap, d_inode(parent), dentry, mode);
+	if (IS_ERR(dentry))
+		inode_unlock(d_inode(parent));
+	return dentry;
+#else
+	int err = vfs_mkdir(idmap, d_inode(parent), dentry, mode);
+
+	if (!err)
+		return dentry;
+	hugemap_end_naming(parent, dentry);
+	return ERR_PTR(err);
+#endif
+}
+
+static inline int hugemap_rmdir_below(struct hugemap_idmap *idmap, struct dentry *parent,
+				      struct dentry *dentry)
+{
+#ifdef HUGEMAP_HAVE_DELEGATED_INODE
+	return vfs_rmdir(idmap, d_inode(parent), dentry, NULL);
+#else
+	return vfs_rmdir(idmap, d_inode(parent), dentry);
+#endif
+}
+
+/* Two directories and two names; @rename says what was found. */
+static inline int hugemap_start_renaming(struct renamedata *rename, struct hugemap_idmap *idmap,
+					 struct dentry *old_parent, const struct qstr *old_name,
+					 struct dentry *new_parent, const struct qstr *new_name)
+{
+#ifdef HUGEMAP_HAVE_START_CREATING
+	rename->mnt_idmap = idmap;
+	rename->old_parent = old_parent;
+	rename->new_parent = new_parent;
+	return start_renaming(rename, 0, &QSTR_LEN(old_name->name, old_name->len),
+			      &QSTR_LEN(new_name->name, new_name->len));
+#else
+	struct dentry *trap = lock_rename(old_parent, new_parent);
+	struct dentry *old, *new = NULL;
+	int err;
+
+	if (IS_ERR(trap))
+		return PTR_ERR(trap);
+	old = lookup_one(idmap, old_name->name, old_parent, old_name->len);
+	if (!IS_ERR(old))
+		new = lookup_one(idmap, new_name->name, new_parent, new_name->len);
+	err = PTR_ERR_OR_ZERO(old) ?: PTR_ERR_OR_ZERO(new);
+	if (!err && old == trap)
+		err = -EINVAL;
+	if (!err && new == trap)
+		err = rename->flags & RENAME_EXCHANGE ? -EINVAL : -ENOTEMPTY;
+	if (err) {
+		if (!IS_ERR_OR_NULL(new))
+			dput(new);
+		if (!IS_ERR(old))
+			dput(old);
+		unlock_rename(old_parent, new_parent);
+		return err;
+	}
+#ifdef HUGEMAP_HAVE_MNT_IDMAP
+	rename->old_mnt_idmap = idmap;
+	rename->new_mnt_idmap = idmap;
+#else
+	rename->old_mnt_userns = idmap;
+	rename->new_mnt_userns = idmap;
+#endif
+	rename->old_dir = d_inode(old_parent);
+	rename->new_dir = d_inode(new_parent);
+	rename->old_dentry = old;
+	rename->new_dentry = new;
+	return 0;
+#endif
+}
+
+static inline void hugemap_end_renaming(struct renamedata *rename, struct dentry *old_parent,
+					struct dentry *new_parent)
+{
+#ifdef HUGEMAP_HAVE_START_CREATING
+	end_renaming(rename);
+#else
+	dput(rename->new_dentry);
+	dput(rename->old_dentry);
+	unlock_rename(old_parent, new_parent);
+#endif
+}
+
+#endif /* HUGEMAP_COMPAT_H */

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Directories: each change is made below, then shown here.
+ *
+ * The VFS holds the upper directory. Below, the name is looked up again under
+ * the lock of the directory there; if it is not what the upper dentry stands
+ * for, somebody has changed it below: -ESTALE, and the VFS looks it up anew.
+ */
+#include <linux/dcache.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/mount.h>
+#include <linux/namei.h>
+
+#include "names.h"
+
+/* What is to be made. */
+struct make {
+	umode_t mode;
+	dev_t dev;
+	const char *target; /* of a symbolic link */
+	struct dentry *old; /* of a hard link: below */
+};
+
+/* Returns the dentry below; or an error, and then the naming is over. */
+static struct dentry *make_below(struct hugemap_idmap *idmap, struct dentry *parent,
+				 struct dentry *lower, const struct make *make)
+{
+	int err;
+
+	if (d_really_is_positive(lower))
+		err = -ESTALE;
+	else if (make->old)
+		err = vfs_link(make->old, idmap, d_inode(parent), lower, NULL);
+	else if (make->target)
+		err = hugemap_symlink_below(idmap, parent, lower, make->target);
+	else if (S_ISDIR(make->mode))
+		return hugemap_mkdir_below(idmap, parent, lower, make->mode);
+	else if (S_ISREG(make->mode))
+		err = hugemap_create_below(idmap, parent, lower, make->mode);
+	else
+		err = hugemap_mknod_below(idmap, parent, lower, make->mode, make->dev);
+	if (!err)
+		return lower;
+	hugemap_end_naming(parent, lower);
+	return ERR_PTR(err);
+}
+
+/* The name has been made below: let the upper dentry stand for it. */
+static int make_known(struct inode *dir, struct dentry *dentry, struct dentry *lower)
+{
+	struct inode *inode;
+
+	if (d_really_is_negative(lower)) {
+		dput(lower);
+		return -ESTALE;
+	}
+	inode = hugemap_inode_get(dir->i_sb, d_inode(lower));
+	if (IS_ERR(inode)) {
+		dput(lower);
+		return PTR_ERR(inode);
+	}
+	hugemap_set_lower(dentry, lower);
+	d_instantiate(dentry, inode);
+	/* A lookup in between may have taken it for stale. */
+	if (d_unhashed(dentry))
+		d_rehash(dentry);
+	return 0;
+}
+
+static int make_name(struct inode *dir, struct dentry *dentry, const struct make *make)
+{
+	struct hugemap_idmap *idmap = hugemap_lower_idmap(dir->i_sb);
+	struct vfsmount *mnt = hugemap_mount(dir->i_sb)->lower.mnt;
+	struct dentry *parent = hugemap_lower(dentry->d_parent);
+	struct dentry *lower, *made;
+	int err;
+
+	err = mnt_want_write(mnt);
+	if (err)
+		return err;
+	lower = hugemap_start_naming(idmap, parent, &dentry->d_name);
+	if (!IS_ERR(lower))
+		lower = make_below(idmap, parent, lower, make);
+	if (IS_ERR(lower)) {
+		err = PTR_ERR(lower);
+		goto out;
+	}
+	made = dget(lower);
+	hugemap_end_naming(parent, lower);
+	/* Some file systems leave it to the next lookup. */
+	if (d_really_is_negative(made) || d_unhashed(made)) {
+		dput(made);
+		made = hugemap_lookup_below(idmap, &dentry->d_name, parent);
+	}
+	err = PTR_ERR_OR_ZERO(made) ?: make_known(dir, dentry, made);
+	hugemap_copy_attr(dir);
+out:
+	mnt_drop_write(mnt);
+	if (err == -ESTALE)
+		d_drop(dentry);
+	return err;
+}
+
+#ifdef HUGEMAP_HAVE_CREATE_WITHOUT_EXCL
+static int dir_create(struct hugemap_idmap *idmap, struct inode *dir, struct dentry *dentry,
+		      umode_t mode)
+#else
+static int dir_create(struct hugemap_idmap *idmap, struct inode *dir, struct dentry *dentry,
+		      umode_t mode, bool excl)
+#endif
+{
+	return make_name(dir, dentry, &(struct make){ .mode = S_IFREG | (mode & S_IALLUGO) });
+}
+
+static int dir_mknod(struct hugemap_idmap *idmap, struct inode *dir, struct dentry *dentry,
+		     umode_t mode, dev_t dev)
+{
+	return make_name(dir, dentry, &(struct make){ .mode = mode, .dev = dev });
+}
+
+static int dir_symlink(struct hugemap_idmap *idmap, struct inode *dir, struct dentry *dentry,
+		       const char *target)
+{
+	return make_name(dir, dentry, &(struct make){ .target = target });
+}
+
+#ifdef HUGEMAP_HAVE_MKDIR_DENTRY
+static struct dentry *dir_mkdir(struct hugemap_idmap *idmap, struct inode *dir,
+				struct dentry *dentry, umode_t mode)
+{
+	return ERR_PTR(make_name(dir, dentry, &(struct make){ .mode = S_IFDIR | mode }));
+}
+#else
+static int dir_mkdir(struct hugemap_idmap *idmap, struct inode *dir, struct dentry *dentry,
+		     umode_t mode)
+{
+	return make_name(dir, dentry, &(struct make){ .mode = S_IFDIR | mode });
+}
+#endif
+
+static int dir_link(struct dentry *old, struct inode *dir, struct dentry *dentry)
+{
+	int err = make_name(dir, dentry, &(struct make){ .old = hugemap_lower(old) });
+
+	if (!err)
+		hugemap_copy_attr(d_inode(old));
+	return err;
+}
+
+static int remove_name(struct inode *dir, struct dentry *dentry, bool is_dir)
+{
+	struct hugemap_idmap *idmap = hugemap_lower_idmap(dir->i_sb);
+	struct vfsmount *mnt = hugemap_mount(dir->i_sb)->lower.mnt;
+	struct dentry *parent = hugemap_lower(dentry->d_parent);
+	struct inode *inode = d_inode(dentry);
+	struct dentry *lower;
+	int err;
+
+	err = mnt_want_write(mnt);
+	if (err)
+		return err;
+	lower = hugemap_start_naming(idmap, parent, &dentry->d_name);
+	if (IS_ERR(lower)) {
+		err = PTR_ERR(lower);
+		goto out;
+	}
+	if (lower != hugemap_lower(dentry))
+		err = -ESTALE;
+	else if (is_dir)
+		err = hugemap_rmdir_below(idmap, parent, lower);
+	else
+		err = vfs_unlink(idmap, d_inode(parent), lower, NULL);
+	hugemap_end_naming(parent, lower);
+	if (!err) {
+		hugemap_copy_attr(dir);
+		hugemap_copy_attr(inode);
+		if (is_dir)
+			clear_nlink(inode);
+	}
+out:
+	mnt_drop_write(mnt);
+	/*
+	 * Nor may the name stay as a negative one: it would hold the dentry
+	 * below, and that the inode, whose space would not be free.
+	 */
+	if (!err || err == -ESTALE)
+		d_drop(dentry);
+	return err;
+}
+
+static int dir_unlink(struct inode *dir, struct dentry *dentry)
+{
+	return remove_name(dir, dentry, false);
+}
+
+static int dir_rmdir(struct inode *dir, struct dentry *dentry)
+{
+	return remove_name(dir, dentry, true);
+}
+
+/* Has somebody renamed one of them below? */
+static bool moved_below(const struct renamedata *rename, struct dentry *old, struct dentry *new)
+{
+	if (rename->old_dentry != hugemap_lower(old))
+		return true;
+	if (d_really_is_negative(new))
+		return d_really_is_positive(rename->new_dentry);
+	return rename->new_dentry != hugemap_lower(new);
+}
+
+static void copy_renamed(struct inode *old_dir, struct dentry *old, struct inode *new_dir,
+			 struct dentry *new, unsigned int flags)
+{
+	struct inode *replaced = d_inode(new);
+
+	hugemap_copy_attr(old_dir);
+	if (new_dir != old_dir)
+		hugemap_copy_attr(new_dir);
+	hugemap_copy_attr(d_inode(old));
+	if (!replaced)
+		return;
+	hugemap_copy_attr(replaced);
+	if (S_ISDIR(replaced->i_mode) && !(flags & RENAME_EXCHANGE))
+		clear_nlink(replaced);
+}
+
+static int dir_rename(struct hugemap_idmap *unused, struct inode *old_dir, struct dentry *old,
+		      struct inode *new_dir, struct dentry *new, unsigned int flags)
+{
+	struct hugemap_idmap *idmap = hugemap_lower_idmap(old_dir->i_sb);
+	struct vfsmount *mnt = hugemap_mount(old_dir->i_sb)->lower.mnt;
+	struct dentry *old_parent = hugemap_lower(old->d_parent);
+	struct dentry *new_parent = hugemap_lower(new->d_parent);
+	struct renamedata rename = { .flags = flags };
+	int err;
+
+	err = mnt_want_write(mnt);
+	if (err)
+		return err;
+	err = hugemap_start_renaming(&rename, idmap, old_parent, &old->d_name, new_parent,
+				     &new->d_name);
+	if (err)
+		goto out;
+	err = moved_below(&rename, old, new) ? -ESTALE : vfs_rename(&rename);
+	hugemap_end_renaming(&rename, old_parent, new_parent);
+	if (!err)
+		copy_renamed(old_dir, old, new_dir, new, flags);
+out:
+	mnt_drop_write(mnt);
+	if (err == -ESTALE) {
+		d_drop(old);
+		d_drop(new);
+	}
+	return err;
+}
+
+static int dir_tmpfile(struct hugemap_idmap *unused, struct inode *dir, struct file *file,
+		       umode_t mode)
+{
+	struct dentry *dentry = file->f_path.dentry;
+	struct path parent = hugemap_lower_path(dentry->d_parent);
+	struct inode *inode;
+	struct file *lower;
+	int err;
+
+	err = mnt_want_write(parent.mnt);
+	if (err)
+		return err;
+	lower = hugemap_tmpfile_below(hugemap_lower_idmap(dir->i_sb), &parent, mode, file->f_flags);
+	mnt_drop_write(parent.mnt);
+	if (IS_ERR(lower))
+		return PTR_ERR(lower);
+	inode = hugemap_inode_get(dir->i_sb, file_inode(lower));
+	if (IS_ERR(inode)) {
+		fput(lower);
+		return PTR_ERR(inode);
+	}
+	hugemap_set_lower(dentry, dget(lower->f_path.dentry));
+	/* d_tmpfile() takes the link away that a new inode has. */
+	set_nlink(inode, 1);
+	d_tmpfile(file, inode);
+	fput(lower);
+	return finish_open_simple(file, 0);
+}
+
+const struct inode_operations hugemap_dir_inode_operations = {
+	.lookup = hugemap_lookup,
+	.create = dir_create,
+	.link = dir_link,
+	.unlink = dir_unlink,
+	.symlink = dir_symlink,
+	.mkdir = dir_mkdir,
+	.rmdir = dir_rmdir,
+	.mknod = dir_mknod,
+	.rename = dir_rename,
+	.tmpfile = dir_tmpfile,
+	.permission = hugemap_permission,
+	.getattr = hugemap_getattr,
+	.setattr = hugemap_setattr,
+	.listxattr = hugemap_listxattr,
+	.update_time = hugemap_update_time,
+	.fileattr_get = hugemap_fileattr_get,
+	.fileattr_set = hugemap_fileattr_set,
+#ifdef HUGEMAP_HAVE_VFS_ACL
+	.get_acl = hugemap_get_acl,
+	.set_acl = hugemap_set_acl,
+#endif
+};

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * O_DIRECT: past the cache, and yet coherent with it.
+ *
+ * The file system below must not fault on the program's buffer while it holds
+ * its locks: the buffer may be a mapping of a file here, and the fault may need
+ * those locks, or wait for a frame whose write-back needs them. So pages are
+ * faulted in before, and a buffer that does not stay in is copied from or to
+ * through the cache.
+ */
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/uio.h>
+
+#include "names.h"
+
+#define FAULT_IN_TRIES 3
+
+/* What program and file below hand to each other: all of it at once, or -EFAULT. */
+static ssize_t transfer(struct kiocb *iocb, struct iov_iter *iter, bool write)
+{
+	struct file *lower = hugemap_lower_file(iocb->ki_filp);
+	size_t count = iov_iter_count(iter);
+	struct kiocb below;
+	ssize_t done;
+
+	init_sync_kiocb(&below, lower);
+	below.ki_pos = iocb->ki_pos;
+	below.ki_flags = IOCB_DIRECT | (iocb->ki_flags & (IOCB_DSYNC | IOCB_SYNC));
+	iter->nofault = true;
+	if (write) {
+		file_start_write(lower);
+		below.ki_flags |= IOCB_WRITE;
+		done = vfs_iocb_iter_write(lower, &below, iter);
+		file_end_write(lower);
+	} else {
+		done = vfs_iocb_iter_read(lower, &below, iter);
+	}
+	iter->nofault = false;
+	/* The iterator has moved by what was done, and by nothing else. */
+	iov_iter_revert(iter, count - iov_iter_count(iter) - max_t(ssize_t, done, 0));
+	if (done > 0)
+		iocb->ki_pos += done;
+	return done;
+}
+
+ssize_t hugemap_direct_read(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	size_t count = iov_iter_count(to);
+	int tries = 0;
+	ssize_t n;
+
+	if (!count)
+		return 0;
+	n = hugemap_write_back(inode, iocb->ki_pos, iocb->ki_pos + count);
+	if (n)
+		return n;
+	while (iov_iter_count(to) && iocb->ki_pos < i_size_read(inode)) {
+		n = transfer(iocb, to, false);
+		if (n > 0) {
+			tries = 0;
+			continue;
+		}
+		if (n != -EFAULT)
+			break;
+		if (tries++ == FAULT_IN_TRIES) {
+			n = hugemap_read_iter(iocb, to);
+			break;
+		}
+		if (fault_in_iov_iter_writeable(to, iov_iter_count(to)) == iov_iter_count(to))
+			break;
+	}
+	count -= iov_iter_count(to);
+	return count ? (ssize_t)count : n;
+}
+
+struct direct_write {
+	struct kiocb *iocb;
+	struct iov_iter *from;
+};
+
+static ssize_t write_below(void *arg)
+{
+	struct direct_write *direct = arg;
+
+	return transfer(direct->iocb, direct->from, true);
+}
+
+/* Under i_rwsem. -EFAULT: the rest has to go through the cache. */
+static ssize_t write_locked(struct inode *inode, struct kiocb *iocb, struct iov_iter *from)
+{
+	struct direct_write direct = { iocb, from };
+	int tries = 0;
+	ssize_t n = 0;
+
+	while (iov_iter_count(from)) {
+		loff_t start = iocb->ki_pos, size = i_size_read(inode);
+		loff_t end = start + iov_iter_count(from);
+
+		n = hugemap_change_below(inode, min(start, size), end > size ? LLONG_MAX : end,
+					 HUGEMAP_KEEP, write_below, &direct);
+		if (n > 0) {
+			tries = 0;
+			continue;
+		}
+		if (n != -EFAULT || tries++ == FAULT_IN_TRIES)
+			break;
+		if (fault_in_iov_iter_readable(from, iov_iter_count(from)) == iov_iter_count(from))
+			break;
+	}
+	hugemap_copy_attr(inode);
+	return n;
+}
+
+ssize_t hugemap_direct_write(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct inode *inode = file_inode(iocb->ki_filp);
+	size_t count;
+	ssize_t n;
+
+	inode_lock(inode);
+	n = generic_write_checks(iocb, from);
+	if (n <= 0) {
+		inode_unlock(inode);
+		return n;
+	}
+	count = iov_iter_count(from);
+	n = write_locked(inode, iocb, from);
+	inode_unlock(inode);
+	if (n == -EFAULT) {
+		loff_t start = iocb->ki_pos;
+
+		n = hugemap_write_iter(iocb, from);
+		if (n > 0)
+			n = hugemap_write_back(inode, start, iocb->ki_pos);
+	}
+	count -= iov_iter_count(from);
+	return count ? (ssize_t)count : n;
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Open files: what is not reading, writing or mapping. Each has the file below
+ * open too, with the opener's rights: for direct I/O, and for all that only the
+ * file system below can do.
+ */
+#include <linux/compat.h>
+#include <linux/fadvise.h>
+#include <linux/falloc.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/mount.h>
+#include <linux/slab.h>
+#include <linux/splice.h>
+#include <linux/uaccess.h>
+
+#include "hugemap_ioctl.h"
+#include "names.h"
+
+/* --- open and close ---------------------------------------------------------------- */
+
+static struct file *open_lower(struct file *file)
+{
+	struct path lower = hugemap_lower_path(file->f_path.dentry);
+	int flags = file->f_flags & ~(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC);
+
+	/* Nothing changes on a read-only mount, times of reads included. */
+	if (sb_rdonly(file_inode(file)->i_sb))
+		flags |= O_NOATIME;
+	return dentry_open(&lower, flags | O_LARGEFILE, file->f_cred);
+}
+
+int hugemap_open(struct inode *inode, struct file *file)
+{
+	struct hugemap_file *private;
+	int err = 0;
+
+	if (S_ISREG(inode->i_mode) && i_size_read(inode) > inode->i_sb->s_maxbytes)
+		return -EFBIG;
+	private = kzalloc(sizeof(*private), GFP_KERNEL_ACCOUNT);
+	if (!private)
+		return -ENOMEM;
+	if (hugemap_inode(inode)->lower) {
+		private->lower = open_lower(file);
+		if (IS_ERR(private->lower)) {
+			err = PTR_ERR(private->lower);
+			private->lower = NULL;
+		}
+	}
+	file->private_data = private;
+	if (!err && S_ISREG(inode->i_mode)) {
+		/* A device has no direct I/O of its own: it goes through the pool. */
+		if (!private->lower || (private->lower->f_mode & FMODE_CAN_ODIRECT))
+			file->f_mode |= FMODE_CAN_ODIRECT;
+		err = hugemap_data_open(inode, file);
+		private->data = !err;
+	}
+	if (err)
+		hugemap_release(inode, file);
+	return err;
+}
+
+int hugemap_release(struct inode *inode, struct file *file)
+{
+	struct hugemap_file *private = file->private_data;
+
+	if (private->data)
+		hugemap_data_release(inode);
+	if (private->lower)
+		fput(private->lower);
+	kfree(private);
+	return 0;
+}
+
+static int file_flush(struct file *file, fl_owner_t id)
+{
+	struct file *lower = hugemap_lower_file(file);
+
+	return lower && lower->f_op->flush ? lower->f_op->flush(lower, id) : 0;
+}
+
+/* --- reading and writing ------------------------------------------------------------- */
+
+static bool is_direct(const struct kiocb *iocb)
+{
+	return (iocb->ki_flags & IOCB_DIRECT) && hugemap_lower_file(iocb->ki_filp);
+}
+
+static ssize_t file_read_iter(struct kiocb *iocb, struct iov_iter *to)
+{
+	return is_direct(iocb) ? hugemap_direct_read(iocb, to) : hugemap_read_iter(iocb, to);
+}
+
+static ssize_t file_write_iter(struct kiocb *iocb, struct iov_iter *from)
+{
+	return is_direct(iocb) ? hugemap_direct_write(iocb, from) : hugemap_write_iter(iocb, from);
+}
+
+static loff_t file_llseek(struct file *file, loff_t offset, int whence)
+{
+	struct file *lower = hugemap_lower_file(file);
+	struct inode *inode = file_inode(file);
+	loff_t at;
+
+	if ((whence != SEEK_DATA && whence != SEEK_HOLE) || !lower)
+		return generic_file_llseek(file, offset, whence);
+	/* What was stored into a hole is data: let the file below know. */
+	at = hugemap_write_back(inode, 0, LLONG_MAX);
+	if (!at)
+		at = vfs_llseek(lower, offset, whence);
+	return at < 0 ? at : vfs_setpos(file, at, inode->i_sb->s_maxbytes);
+}
+
+/* --- changes that only the file system below can make ---------------------------------- */
+
+struct change_range {
+	struct file *lower;
+	int mode;
+	loff_t offset;
+	loff_t length;
+};
+
+static ssize_t fallocate_below(void *arg)
+{
+	struct change_range *change = arg;
+
+	return vfs_fallocate(change->lower, change->mode, change->offset, change->length);
+}
+
+static long file_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
+{
+	struct inode *inode = file_inode(file);
+	struct change_range change = { hugemap_lower_file(file), mode, offset, length };
+	enum hugemap_change what = HUGEMAP_KEEP;
+	loff_t start = offset, end = offset + length, size;
+	long err;
+
+	if (!change.lower)
+		return -EOPNOTSUPP;
+	inode_lock(inode);
+	size = i_size_read(inode);
+	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) {
+		what = HUGEMAP_DISCARD;
+	} else if (mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE)) {
+		end = LLONG_MAX;
+	} else if (!(mode & FALLOC_FL_UNSHARE_RANGE)) {
+		/* Room for what is there already changes none of it. */
+		start = max(start, size);
+		end = max(start, end);
+	}
+	if (end > size && !(mode & FALLOC_FL_KEEP_SIZE)) {
+		start = min(start, size);
+		end = LLONG_MAX;
+	}
+	if (start < end)
+		err = hugemap_change_below(inode, start, end, what, fallocate_below, &change);
+	else
+		err = fallocate_below(&change);
+	hugemap_copy_attr(inode);
+	inode_unlock(inode);
+	return err;
+}
+
+struct remap {
+	struct file *in;
+	struct file *out;
+	loff_t from;
+	loff_t to;
+	loff_t length;
+	unsigned int flags;
+};
+
+static ssize_t remap_below(void *arg)
+{
+	struct remap *remap = arg;
+
+	if (remap->flags & REMAP_FILE_DEDUP)
+		return vfs_dedupe_file_range_one(remap->in, remap->from, remap->out, remap->to,
+						 remap->length, remap->flags);
+	return vfs_clone_file_range(remap->in, remap->from, remap->out, remap->to, remap->length,
+				    remap->flags);
+}
+
+static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *file_out, loff_t to,
+			       loff_t length, unsigned int flags)
+{
+	struct inode *in = file_inode(file_in), *out = file_inode(file_out);
+	struct remap remap = {
+		hugemap_lower_file(file_in), hugemap_lower_file(file_out), from, to, length, flags
+	};
+	loff_t end, done;
+
+	if (!remap.in || !remap.out)
+		return -EOPNOTSUPP;
+	lock_two_nondirectories(in, out);
+	/* A length of 0 means all there is; below it means the same. */
+	end = to + (length ?: max_t(loff_t, i_size_read(in) - from, 0));
+	done = hugemap_write_back(in, from, length ? from + length : LLONG_MAX);
+	if (!done)
+		done = hugemap_change_below(out, min(to, i_size_read(out)),
+					    end > i_size_read(out) ? LLONG_MAX : end, HUGEMAP_KEEP,
+					    remap_below, &remap);
+	hugemap_copy_attr(out);
+	unlock_two_nondirectories(in, out);
+	return done;
+}
+
+/* --- advice ------------------------------------------------------------------------------ */
+
+static void advise_order(struct file *file, bool random, unsigned int pages)
+{
+	spin_lock(&file->f_lock);
+	if (random)
+		file->f_mode |= FMODE_RANDOM;
+	else
+		file->f_mode &= ~FMODE_RANDOM;
+	file->f_ra.ra_pages = pages;
+	spin_unlock(&file->f_lock);
+}
+
+static int file_fadvise(struct file *file, loff_t start, loff_t length, int advice)
+{
+	struct inode *inode = file_inode(file);
+	loff_t end;
+
+	if (length < 0)
+		return -EINVAL;
+	if (!length || check_add_overflow(start, length, &end))
+		end = LLONG_MAX;
+	switch (advice) {
+	case POSIX_FADV_NORMAL:
+		advise_order(file, false, 0);
+		break;
+	case POSIX_FADV_SEQUENTIAL:
+		advise_order(file, false, HM_BLOCK_PAGES);
+		break;
+	case POSIX_FADV_RANDOM:
+		advise_order(file, true, 0);
+		break;
+	case POSIX_FADV_WILLNEED:
+		hugemap_data_willneed(inode, start, end);
+		break;
+	case POSIX_FADV_DONTNEED:
+		hugemap_data_dontneed(inode, start, end);
+		break;
+	case POSIX_FADV_NOREUSE:
+		break;
+	default:
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static long set_priority(struct file *file, const __s32 __user *arg)
+{
+	struct inode *inode = file_inode(file);
+	__s32 priority;
+
+	if (get_user(priority, arg))
+		return -EFAULT;
+	if (priority < -1 || priority > 1)
+		return -EINVAL;
+	if (!(file->f_mode & FMODE_WRITE) &&
+	    !inode_owner_or_capable(hugemap_idmap_of(file->f_path.mnt), inode))
+		return -EPERM;
+	WRITE_ONCE(hugemap_inode(inode)->priority, priority);
+	return 0;
+}
+
+static long file_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	struct file *lower = hugemap_lower_file(file);
+
+	switch (cmd) {
+	case HUGEMAP_IOC_PRIORITY:
+		return set_priority(file, (const __s32 __user *)arg);
+	/* These tell, and change nothing; others might go past the cache. */
+	case FS_IOC_GETVERSION:
+	case FS_IOC_GETFSLABEL:
+		if (lower && lower->f_op->unlocked_ioctl)
+			return lower->f_op->unlocked_ioctl(lower, cmd, arg);
+		break;
+	}
+	return -ENOTTY;
+}
+
+const struct file_operations hugemap_file_operations = {
+	.owner = THIS_MODULE,
+	.open = hugemap_open,
+	.release = hugemap_release,
+	.flush = file_flush,
+	.llseek = file_llseek,
+	.read_iter = file_read_iter,
+	.write_iter = file_write_iter,
+	.splice_read = hugemap_splice_read,
+	.splice_write = iter_file_splice_write,
+	.mmap = hugemap_mmap,
+	.get_unmapped_area = thp_get_unmapped_area,
+	.fsync = hugemap_fsync,
+	.fallocate = file_fallocate,
+	.remap_file_range = file_remap_range,
+	.fadvise = file_fadvise,
+	.unlocked_ioctl = file_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.setlease = generic_setlease,
+};

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Inodes that stand for those below: their life, attributes and permissions.
+ */
+#include <linux/dcache.h>
+#include <linux/fcntl.h>
+#include <linux/fs.h>
+#include <linux/fiemap.h>
+#include <linux/fileattr.h>
+#include <linux/fs_stack.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/stat.h>
+#include <linux/xattr.h>
+
+#include "names.h"
+
+/* Of a lower inode's flags, what the VFS must know of the upper one. */
+#define COPIED_FLAGS (S_SYNC | S_IMMUTABLE | S_APPEND | S_NOATIME | S_DIRSYNC)
+
+static struct kmem_cache *inode_cache;
+
+/* --- life ------------------------------------------------------------------------ */
+
+static void init_once(void *object)
+{
+	struct hugemap_inode *hi = object;
+
+	inode_init_once(&hi->vfs_inode);
+}
+
+int __init hugemap_inode_setup(void)
+{
+	inode_cache = kmem_cache_create("hugemap_inode", sizeof(struct hugemap_inode), 0,
+					SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT, init_once);
+	return inode_cache ? 0 : -ENOMEM;
+}
+
+void hugemap_inode_teardown(void)
+{
+	/* hugemap_free_inode() runs under RCU. */
+	rcu_barrier();
+	kmem_cache_destroy(inode_cache);
+}
+
+struct inode *hugemap_alloc_inode(struct super_block *sb)
+{
+	struct hugemap_inode *hi = alloc_inode_sb(sb, inode_cache, GFP_KERNEL);
+
+	if (!hi)
+		return NULL;
+	/* All but what init_once() has made. */
+	memset((char *)hi + offsetofend(struct hugemap_inode, vfs_inode), 0,
+	       sizeof(*hi) - offsetofend(struct hugemap_inode, vfs_inode));
+	return &hi->vfs_inode;
+}
+
+void hugemap_free_inode(struct inode *inode)
+{
+	kmem_cache_free(inode_cache, hugemap_inode(inode));
+}
+
+void hugemap_evict_inode(struct inode *inode)
+{
+	if (S_ISREG(inode->i_mode))
+		hugemap_data_evict(inode, !inode->i_nlink);
+	truncate_inode_pages_final(&inode->i_data);
+	clear_inode(inode);
+	/* The pointer stays: a path walk under RCU may still look at it. */
+	iput(hugemap_inode(inode)->lower);
+}
+
+static int inode_test(struct inode *inode, void *lower)
+{
+	return hugemap_inode(inode)->lower == lower;
+}
+
+static int inode_set(struct inode *inode, void *data)
+{
+	struct inode *lower = data;
+
+	ihold(lower);
+	hugemap_inode(inode)->lower = lower;
+	inode->i_ino = lower->i_ino;
+	return 0;
+}
+
+static const struct inode_operations file_inode_operations;
+static const struct inode_operations symlink_inode_operations;
+static const struct inode_operations special_inode_operations;
+
+static void init_inode(struct inode *inode, struct inode *lower)
+{
+	hugemap_copy_attr(inode);
+	inode->i_generation = lower->i_generation;
+#ifdef CONFIG_FS_POSIX_ACL
+	/* The file system below has a cache of them. */
+	inode->i_acl = ACL_DONT_CACHE;
+	inode->i_default_acl = ACL_DONT_CACHE;
+#endif
+	switch (inode->i_mode & S_IFMT) {
+	case S_IFREG:
+		i_size_write(inode, i_size_read(lower));
+		inode->i_op = &file_inode_operations;
+		inode->i_fop = &hugemap_file_operations;
+		hugemap_data_init(hugemap_inode(inode));
+		break;
+	case S_IFDIR:
+		inode->i_op = &hugemap_dir_inode_operations;
+		inode->i_fop = &hugemap_dir_operations;
+		break;
+	case S_IFLNK:
+		inode->i_op = &symlink_inode_operations;
+		break;
+	default:
+		inode->i_op = &special_inode_operations;
+		init_special_inode(inode, inode->i_mode, lower->i_rdev);
+	}
+}
+
+struct inode *hugemap_inode_get(struct super_block *sb, struct inode *lower)
+{
+	struct inode *inode;
+
+	inode = iget5_locked(sb, (unsigned long)lower, inode_test, inode_set, lower);
+	if (!inode)
+		return ERR_PTR(-ENOMEM);
+	if (hugemap_inode_is_new(inode)) {
+		init_inode(inode, lower);
+		unlock_new_inode(inode);
+	}
+	return inode;
+}
+
+/* --- attributes ------------------------------------------------------------------ */
+
+static void copy_owner(struct inode *inode, const struct inode *lower)
+{
+	inode->i_mode = lower->i_mode;
+	inode->i_uid = lower->i_uid;
+	inode->i_gid = lower->i_gid;
+}
+
+void hugemap_copy_attr(struct inode *inode)
+{
+	struct inode *lower = hugemap_inode(inode)->lower;
+
+	copy_owner(inode, lower);
+	fsstack_copy_attr_times(inode, lower);
+	inode->i_blkbits = lower->i_blkbits;
+	inode_set_flags(inode, lower->i_flags & COPIED_FLAGS, COPIED_FLAGS);
+	set_nlink(inode, lower->i_nlink);
+	if (!S_ISREG(inode->i_mode))
+		i_size_write(inode, i_size_read(lower));
+}
+
+int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mask)
+{
+	struct inode *lower = hugemap_inode(inode)->lower;
+
+	/*
+	 * The VFS itself looks at the upper mode and owner, for setuid programs
+	 * and sticky directories: no change below may go unnoticed.
+	 */
+	if (!(mask & MAY_NOT_BLOCK) &&
+	    (inode->i_mode != lower->i_mode || !uid_eq(inode->i_uid, lower->i_uid) ||
+	     !gid_eq(inode->i_gid, lower->i_gid)))
+		copy_owner(inode, lower);
+	return inode_permission(hugemap_lower_idmap(inode->i_sb), lower, mask);
+}
+
+static int getattr_below(const struct path *path, struct kstat *stat, u32 mask, unsigned int flags)
+{
+#ifdef AT_GETATTR_NOSEC
+	if (flags & AT_GETATTR_NOSEC)
+		return vfs_getattr_nosec(path, stat, mask, flags & ~AT_GETATTR_NOSEC);
+#endif
+	return vfs_getattr(path, stat, mask, flags);
+}
+
+int hugemap_getattr(struct hugemap_idmap *idmap, const struct path *path, struct kstat *stat,
+		    u32 mask, unsigned int flags)
+{
+	struct inode *inode = d_inode(path->dentry);
+	struct path lower = hugemap_lower_path(path->dentry);
+	int err;
+
+	err = getattr_below(&lower, stat, mask, flags);
+	if (err)
+		return err;
+	/* A btrfs gives each subvolume a number of its own: those must stay apart. */
+	if (stat->dev == lower.dentry->d_sb->s_dev)
+		stat->dev = inode->i_sb->s_dev;
+	if (S_ISREG(inode->i_mode))
+		stat->size = i_size_read(inode);
+	return 0;
+}
+
+struct change_attr {
+	struct super_block *sb;
+	struct dentry *lower;
+	struct iattr *attr;
+};
+
+static ssize_t change_attr_below(void *arg)
+{
+	struct change_attr *change = arg;
+	struct inode *inode = d_inode(change->lower);
+	int err;
+
+	inode_lock(inode);
+	err = notify_change(hugemap_lower_idmap(change->sb), change->lower, change->attr, NULL);
+	inode_unlock(inode);
+	return err;
+}
+
+int hugemap_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct iattr *attr)
+{
+	struct vfsmount *mnt = hugemap_mount(dentry->d_sb)->lower.mnt;
+	struct inode *inode = d_inode(dentry);
+	struct iattr below;
+	struct change_attr change = { dentry->d_sb, hugemap_lower(dentry), &below };
+	int err;
+
+	err = setattr_prepare(idmap, dentry, attr);
+	if (err)
+		return err;
+	below = *attr;
+	/* Below, too, the set-id bits go the way of that file system. */
+	if (below.ia_valid & (ATTR_KILL_SUID | ATTR_KILL_SGID))
+		below.ia_valid &= ~ATTR_MODE;
+	/* The file below was opened without O_TRUNC: it is truncated here. */
+	below.ia_valid &= ~(ATTR_OPEN | ATTR_FILE);
+	if ((attr->ia_valid & ATTR_FILE) && S_ISREG(inode->i_mode)) {
+		below.ia_valid |= ATTR_FILE;
+		below.ia_file = hugemap_lower_file(attr->ia_file);
+	}
+	err = mnt_want_write(mnt);
+	if (err)
+		return err;
+	if ((attr->ia_valid & ATTR_SIZE) && S_ISREG(inode->i_mode))
+		err = (int)hugemap_change_below(inode, min(i_size_read(inode), attr->ia_size),
+						LLONG_MAX, HUGEMAP_DISCARD, change_attr_below,
+						&change);
+	else
+		err = (int)change_attr_below(&change);
+	mnt_drop_write(mnt);
+	if (!err)
+		hugemap_copy_attr(inode);
+	return err;
+}
+
+static void touched(struct inode *inode)
+{
+	struct inode *lower = hugemap_inode(inode)->lower;
+	struct path path = { .mnt = hugemap_mount(inode->i_sb)->lower.mnt };
+
+	path.dentry = d_find_any_alias(lower);
+	if (!path.dentry)
+		return;
+	touch_atime(&path);
+	dput(path.dentry);
+	fsstack_copy_attr_atime(inode, lower);
+}
+
+/* Called by a fault, too: below it may be frozen, and then waits for no fault. */
+static int changed(struct inode *inode)
+{
+	struct inode *lower = hugemap_inode(inode)->lower;
+	int err = 0;
+
+	if (!sb_start_write_trylock(lower->i_sb))
+		return 0;
+	err = hugemap_changed_below(lower);
+	sb_end_write(lower->i_sb);
+	fsstack_copy_attr_times(inode, lower);
+	return err;
+}
+
+/*
+ * The time of a read or change here is that of a read or change below, at once:
+ * what is written back later does not change it again.
+ */
+#if defined(HUGEMAP_HAVE_UPDATE_TIME_TYPE)
+int hugemap_update_time(struct inode *inode, enum fs_update_time type, unsigned int flags)
+{
+	if (type == FS_UPD_CMTIME)
+		return changed(inode);
+#else
+#if defined(HUGEMAP_HAVE_UPDATE_TIME_FLAGS)
+int hugemap_update_time(struct inode *inode, int flags)
+#else
+int hugemap_update_time(struct inode *inode, struct timespec64 *time, int flags)
+#endif
+{
+	if (flags & (S_MTIME | S_CTIME))
+		return changed(inode);
+#endif
+	touched(inode);
+	return 0;
+}
+
+int hugemap_fileattr_get(struct dentry *dentry, struct hugemap_fileattr *fa)
+{
+	return vfs_fileattr_get(hugemap_lower(dentry), fa);
+}
+
+int hugemap_fileattr_set(struct hugemap_idmap *idmap, struct dentry *dentry,
+			 struct hugemap_fileattr *fa)
+{
+	struct vfsmount *mnt = hugemap_mount(dentry->d_sb)->lower.mnt;
+	int err = mnt_want_write(mnt);
+
+	if (err)
+		return err;
+	err = vfs_fileattr_set(hugemap_lower_idmap(dentry->d_sb), hugemap_lower(dentry), fa);
+	mnt_drop_write(mnt);
+	if (!err)
+		hugemap_copy_attr(d_inode(dentry));
+	return err;
+}
+
+/* --- kinds of inodes --------------------------------------------------------------- */
+
+static int file_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start, u64 length)
+{
+	struct inode *lower = hugemap_inode(inode)->lower;
+	int err;
+
+	if (!lower->i_op->fiemap)
+		return -EOPNOTSUPP;
+	err = hugemap_write_back(inode, 0, LLONG_MAX);
+	return err ?: lower->i_op->fiemap(lower, info, start, length);
+}
+
+static const char *symlink_get_link(struct dentry *dentry, struct inode *inode,
+				    struct delayed_call *done)
+{
+	if (!dentry)
+		return ERR_PTR(-ECHILD);
+	return vfs_get_link(hugemap_lower(dentry), done);
+}
+
+static const struct inode_operations file_inode_operations = {
+	.permission = hugemap_permission,
+	.getattr = hugemap_getattr,
+	.setattr = hugemap_setattr,
+	.listxattr = hugemap_listxattr,
+	.update_time = hugemap_update_time,
+	.fiemap = file_fiemap,
+	.fileattr_get = hugemap_fileattr_get,
+	.fileattr_set = hugemap_fileattr_set,
+#ifdef HUGEMAP_HAVE_VFS_ACL
+	.get_acl = hugemap_get_acl,
+	.set_acl = hugemap_set_acl,
+#endif
+};
+
+static const struct inode_operations symlink_inode_operations = {
+	.get_link = symlink_get_link,
+	.permission = hugemap_permission,
+	.getattr = hugemap_getattr,
+	.setattr = hugemap_setattr,
+	.listxattr = hugemap_listxattr,
+	.update_time = hugemap_update_time,
+};
+
+static const struct inode_operations special_inode_operations = {
+	.permission = hugemap_permission,
+	.getattr = hugemap_getattr,
+	.setattr = hugemap_setattr,
+	.listxattr = hugemap_listxattr,
+	.update_time = hugemap_update_time,
+#ifdef HUGEMAP_HAVE_VFS_ACL
+	.get_acl = hugemap_get_acl,
+	.set_acl = hugemap_set_acl,
+#endif
+};

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Names that stand for names below: finding them, and noticing that they do not
+ * any more.
+ */
+#include <linux/dcache.h>
+#include <linux/fs.h>
+#include <linux/namei.h>
+#include <linux/rcupdate.h>
+#include <linux/string.h>
+
+#include "names.h"
+
+struct dentry *hugemap_lookup(struct inode *dir, struct dentry *dentry, unsigned int flags)
+{
+	struct dentry *parent = hugemap_lower(dentry->d_parent);
+	struct inode *inode = NULL;
+	struct dentry *lower;
+
+	lower = hugemap_lookup_below(hugemap_lower_idmap(dir->i_sb), &dentry->d_name, parent);
+	if (IS_ERR(lower))
+		return lower;
+	/* An automount point or the like: nobody could follow it from here. */
+	if (lower->d_flags & (DCACHE_NEED_AUTOMOUNT | DCACHE_MANAGE_TRANSIT)) {
+		dput(lower);
+		return ERR_PTR(-EREMOTE);
+	}
+	if (d_really_is_positive(lower)) {
+		inode = hugemap_inode_get(dir->i_sb, d_inode(lower));
+		if (IS_ERR(inode)) {
+			dput(lower);
+			return ERR_CAST(inode);
+		}
+	}
+	dentry->d_fsdata = lower;
+	return d_splice_alias(inode, dentry);
+}
+
+/*
+ * Does a name no longer stand for what it did below? No locks: both dentries
+ * and their names live on under RCU, and their counters tell of changes.
+ */
+static bool is_stale(struct dentry *dentry)
+{
+	struct dentry *lower, *parent;
+	struct qstr name, lower_name;
+	struct inode *inode;
+	unsigned int seq, lower_seq;
+	bool stale;
+
+	rcu_read_lock();
+	do {
+		seq = read_seqcount_begin(&dentry->d_seq);
+		lower = READ_ONCE(dentry->d_fsdata);
+		lower_seq = read_seqcount_begin(&lower->d_seq);
+		inode = READ_ONCE(dentry->d_inode);
+		stale = d_unhashed(lower) ||
+			READ_ONCE(lower->d_inode) != (inode ? hugemap_inode(inode)->lower : NULL);
+		parent = READ_ONCE(dentry->d_parent);
+		if (READ_ONCE(lower->d_parent) != READ_ONCE(parent->d_fsdata))
+			stale = true;
+		name = dentry->d_name;
+		lower_name = lower->d_name;
+	} while (read_seqcount_retry(&dentry->d_seq, seq) ||
+		 read_seqcount_retry(&lower->d_seq, lower_seq));
+	/* Where case does not matter, names may differ. */
+	if (!stale && !(lower->d_flags & (DCACHE_OP_HASH | DCACHE_OP_COMPARE)))
+		stale = name.len != lower_name.len || memcmp(name.name, lower_name.name, name.len);
+	rcu_read_unlock();
+	return stale;
+}
+
+/*
+ * One of our own operations changes the name below first, then the VFS the
+ * upper one, and holds the upper directory meanwhile: that is not stale.
+ */
+static bool is_being_changed(struct dentry *dentry)
+{
+	struct dentry *parent = dget_parent(dentry);
+	bool locked = inode_is_locked(d_inode(parent));
+
+	dput(parent);
+	return locked || !is_stale(dentry);
+}
+
+void hugemap_set_lower(struct dentry *dentry, struct dentry *lower)
+{
+	struct dentry *old;
+
+	spin_lock(&dentry->d_lock);
+	old = dentry->d_fsdata;
+	WRITE_ONCE(dentry->d_fsdata, lower);
+	spin_unlock(&dentry->d_lock);
+	dput(old);
+}
+
+static int revalidate_lower(struct dentry *dentry, unsigned int flags)
+{
+	struct dentry *lower, *parent;
+	struct name_snapshot name;
+	int valid = 1;
+
+	rcu_read_lock();
+	lower = READ_ONCE(dentry->d_fsdata);
+	if (lower->d_flags & DCACHE_OP_REVALIDATE)
+		valid = -ECHILD;
+	rcu_read_unlock();
+	if (valid > 0 || (flags & LOOKUP_RCU))
+		return valid;
+
+	spin_lock(&dentry->d_lock);
+	lower = dget(dentry->d_fsdata);
+	spin_unlock(&dentry->d_lock);
+	parent = dget_parent(lower);
+	take_dentry_name_snapshot(&name, lower);
+	valid = hugemap_revalidate_below(lower, d_inode(parent), &name.name, flags);
+	release_dentry_name_snapshot(&name);
+	if (!valid)
+		d_invalidate(lower);
+	dput(parent);
+	dput(lower);
+	return valid;
+}
+
+static int revalidate(struct dentry *dentry, unsigned int flags)
+{
+	struct inode *inode;
+
+	if (!is_stale(dentry))
+		return revalidate_lower(dentry, flags);
+	if (flags & LOOKUP_RCU)
+		return -ECHILD;
+	if (is_being_changed(dentry))
+		return 1;
+	/* Deleted below, perhaps: then its data must not be kept for long. */
+	inode = d_inode(dentry);
+	if (inode && !hugemap_inode(inode)->lower->i_nlink)
+		clear_nlink(inode);
+	return 0;
+}
+
+#ifdef HUGEMAP_HAVE_REVALIDATE_NAME
+static int dentry_revalidate(struct inode *dir, const struct qstr *name, struct dentry *dentry,
+			     unsigned int flags)
+#else
+static int dentry_revalidate(struct dentry *dentry, unsigned int flags)
+#endif
+{
+	return revalidate(dentry, flags);
+}
+
+static void dentry_release(struct dentry *dentry)
+{
+	dput(dentry->d_fsdata);
+}
+
+const struct dentry_operations hugemap_dentry_operations = {
+	.d_revalidate = dentry_revalidate,
+	.d_release = dentry_release,
+};

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * What the files of the name-space half share. Every inode here stands for one
+ * below and holds it; every dentry holds the dentry below of the same name, in
+ * d_fsdata, positive or negative like itself. What is asked of one is asked of
+ * the other, with the rights of the caller; then the attributes are copied up.
+ *
+ * Locks: the VFS holds those of the upper inodes; those below are taken inside,
+ * parents before children, as the VFS does.
+ */
+#ifndef HUGEMAP_NAMES_H
+#define HUGEMAP_NAMES_H
+
+#include <linux/dcache.h>
+#include <linux/fs_context.h>
+
+#include "compat.h"
+#include "hugemap.h"
+
+struct fs_parameter;
+struct hugemap_fileattr;
+
+static inline struct dentry *hugemap_lower(const struct dentry *dentry)
+{
+	return dentry->d_fsdata;
+}
+
+/* The path below, without a reference of its own. */
+static inline struct path hugemap_lower_path(const struct dentry *dentry)
+{
+	return (struct path){
+		.mnt = hugemap_mount(dentry->d_sb)->lower.mnt,
+		.dentry = hugemap_lower(dentry),
+	};
+}
+
+static inline struct hugemap_idmap *hugemap_lower_idmap(const struct super_block *sb)
+{
+	return hugemap_idmap_of(hugemap_mount(sb)->lower.mnt);
+}
+
+/* --- options.c --- */
+
+void hugemap_options_init(struct hugemap_options *opts);
+int hugemap_parse_param(struct fs_context *fc, struct fs_parameter *param);
+int hugemap_show_options(struct seq_file *seq, struct dentry *root);
+
+/* --- super.c --- */
+
+int hugemap_init_fs_context(struct fs_context *fc);
+void hugemap_kill_sb(struct super_block *sb);
+
+/* --- inode.c --- */
+
+int __init hugemap_inode_setup(void);
+void hugemap_inode_teardown(void);
+struct inode *hugemap_alloc_inode(struct super_block *sb);
+void hugemap_free_inode(struct inode *inode);
+void hugemap_evict_inode(struct inode *inode);
+
+/* The inode that stands for one below, with a reference. */
+struct inode *hugemap_inode_get(struct super_block *sb, struct inode *lower);
+
+/* All attributes, but not the size of a regular file: see hugemap_change_below(). */
+void hugemap_copy_attr(struct inode *inode);
+
+int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mask);
+int hugemap_getattr(struct hugemap_idmap *idmap, const struct path *path, struct kstat *stat,
+		    u32 mask, unsigned int flags);
+int hugemap_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct iattr *attr);
+int hugemap_fileattr_get(struct dentry *dentry, struct hugemap_fileattr *fa);
+int hugemap_fileattr_set(struct hugemap_idmap *idmap, struct dentry *dentry,
+			 struct hugemap_fileattr *fa);
+#if defined(HUGEMAP_HAVE_UPDATE_TIME_TYPE)
+int hugemap_update_time(struct inode *inode, enum fs_update_time type, unsigned int flags);
+#elif defined(HUGEMAP_HAVE_UPDATE_TIME_FLAGS)
+int hugemap_update_time(struct inode *inode, int flags);
+#else
+int hugemap_update_time(struct inode *inode, struct timespec64 *time, int flags);
+#endif
+
+/* --- lookup.c --- */
+
+extern const struct dentry_operations hugemap_dentry_operations;
+
+/* A name has got another dentry below; takes over the caller's reference. */
+void hugemap_set_lower(struct dentry *dentry, struct dentry *lower);
+struct dentry *hugemap_lookup(struct inode *dir, struct dentry *dentry, unsigned int flags);
+
+/* --- dir.c --- */
+
+extern const struct inode_operations hugemap_dir_inode_operations;
+
+/* --- xattr.c --- */
+
+extern const struct xattr_handler *HUGEMAP_XATTR_CONST hugemap_xattr_handlers[];
+ssize_t hugemap_listxattr(struct dentry *dentry, char *list, size_t size);
+#ifdef HUGEMAP_HAVE_VFS_ACL
+struct posix_acl *hugemap_get_acl(struct hugemap_idmap *idmap, struct dentry *dentry, int type);
+int hugemap_set_acl(struct hugemap_idmap *idmap, struct dentry *dentry, struct posix_acl *acl,
+		    int type);
+#endif
+
+/* --- file.c, readdir.c, direct.c, disk.c --- */
+
+extern const struct file_operations hugemap_file_operations;
+extern const struct file_operations hugemap_dir_operations;
+extern const struct inode_operations hugemap_disk_root_inode_operations;
+extern const struct file_operations hugemap_disk_root_operations;
+
+int hugemap_open(struct inode *inode, struct file *file);
+int hugemap_release(struct inode *inode, struct file *file);
+ssize_t hugemap_direct_read(struct kiocb *iocb, struct iov_iter *to);
+ssize_t hugemap_direct_write(struct kiocb *iocb, struct iov_iter *from);
+
+/* The root directory over a device, and mount->disk, its one file. */
+struct inode *hugemap_disk_root(struct hugemap_mount *mount);
+
+#endif /* HUGEMAP_NAMES_H */

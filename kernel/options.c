@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Mount options. What is refused is refused in a sentence that says what would
+ * do instead: `mount` and `hugemap mount` print it.
+ */
+#include <linux/fs_context.h>
+#include <linux/fs_parser.h>
+#include <linux/kernel.h>
+#include <linux/mm.h>
+#include <linux/nodemask.h>
+#include <linux/numa.h>
+#include <linux/seq_file.h>
+
+#include "names.h"
+
+#define POOL_MIN (4ull * HM_BLOCK_SIZE)
+#define POOL_DEFAULT_PERCENT 25
+#define POOL_MAX_PERCENT 90
+#define READAHEAD_DEFAULT_KB 32768
+#define READAHEAD_MAX_KB (1u << 20)
+
+enum {
+	OPT_POOL,
+	OPT_PAGE,
+	OPT_DIRTY_RATIO,
+	OPT_EVICT_BATCH,
+	OPT_READAHEAD,
+	OPT_PRIORITY,
+	OPT_NODE,
+	OPT_READ_OPTIMIZATION,
+	OPT_WRITE_OPTIMIZATION,
+};
+
+/* Strings, all of them: what is wrong with one is said here. */
+static const struct fs_parameter_spec parameters[] = {
+	fsparam_string("pool", OPT_POOL),
+	fsparam_string("page", OPT_PAGE),
+	fsparam_string("dirty_ratio", OPT_DIRTY_RATIO),
+	fsparam_string("evict_batch", OPT_EVICT_BATCH),
+	fsparam_string("readahead", OPT_READAHEAD),
+	fsparam_string("priority", OPT_PRIORITY),
+	fsparam_string("node", OPT_NODE),
+	fsparam_string("vfs_read_optimization", OPT_READ_OPTIMIZATION),
+	fsparam_string("vfs_write_optimization", OPT_WRITE_OPTIMIZATION),
+	{}
+};
+
+static u64 percent_of_ram(u32 percent)
+{
+	return div_u64((u64)totalram_pages() * percent, 100) << PAGE_SHIFT;
+}
+
+void hugemap_options_init(struct hugemap_options *opts)
+{
+	*opts = (struct hugemap_options){
+		.pool = max(round_up(percent_of_ram(POOL_DEFAULT_PERCENT), HM_BLOCK_SIZE),
+			    POOL_MIN),
+		.page = HUGEMAP_PAGE_2M,
+		.dirty_ratio = 75,
+		.evict_batch = 16,
+		.readahead_kb = READAHEAD_DEFAULT_KB,
+		.priority = 0,
+		.node = NUMA_NO_NODE,
+		.read_optimization = true,
+		.write_optimization = true,
+	};
+}
+
+/* "64M", "2G", "12345" bytes; or what else follows the number. */
+static bool parse_size(const char *text, u64 *size, const char **rest)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	*size = memparse(text, &end);
+	*rest = end;
+	return true;
+}
+
+static int parse_pool(struct fs_context *fc, const char *text, u64 *pool)
+{
+	const char *rest;
+	u64 size;
+
+	if (!parse_size(text, &size, &rest))
+		return invalfc(fc, "pool=%s is no size: say, for example, pool=4G or pool=25%%",
+			       text);
+	if (!strcmp(rest, "%") && size <= 100)
+		size = percent_of_ram(size);
+	else if (*rest)
+		return invalfc(fc, "pool=%s is no size: say, for example, pool=4G or pool=25%%",
+			       text);
+	if (size > percent_of_ram(POOL_MAX_PERCENT))
+		return invalfc(
+			fc,
+			"pool=%s is too much: this machine has %llu MB of memory, and a pool may have %llu MB (%d%%) of it",
+			text, percent_of_ram(100) >> 20, percent_of_ram(POOL_MAX_PERCENT) >> 20,
+			POOL_MAX_PERCENT);
+	size = round_up(size, HM_BLOCK_SIZE);
+	if (size < POOL_MIN)
+		return invalfc(fc, "pool=%s is too little: a pool has at least %llu MB", text,
+			       POOL_MIN >> 20);
+	*pool = size;
+	return 0;
+}
+
+static int parse_readahead(struct fs_context *fc, const char *text, u32 *kb)
+{
+	const char *rest;
+	u64 size;
+
+	if (!parse_size(text, &size, &rest) || *rest)
+		return invalfc(
+			fc,
+			"readahead=%s is no size: say KiB, or, for example, readahead=32M; 0 for none",
+			text);
+	/* A bare number is in KiB, as in read_ahead_kb. */
+	if (rest[-1] < '0' || rest[-1] > '9')
+		size >>= 10;
+	if (size > READAHEAD_MAX_KB)
+		return invalfc(fc, "readahead=%s is too much: at most %uM", text,
+			       READAHEAD_MAX_KB >> 10);
+	*kb = size;
+	return 0;
+}
+
+static int parse_number(struct fs_context *fc, const struct fs_parameter *param, u32 max,
+			u32 *number)
+{
+	u32 value;
+
+	if (kstrtou32(param->string, 10, &value) || value < 1 || value > max)
+		return invalfc(fc, "%s=%s is out of range: it is from 1 to %u", param->key,
+			       param->string, max);
+	*number = value;
+	return 0;
+}
+
+static int parse_word(struct fs_context *fc, const struct fs_parameter *param,
+		      const struct constant_table *words, const char *choices, int *value)
+{
+	for (; words->name; words++) {
+		if (strcasecmp(words->name, param->string))
+			continue;
+		*value = words->value;
+		return 0;
+	}
+	return invalfc(fc, "%s=%s is not known: it is %s", param->key, param->string, choices);
+}
+
+static const struct constant_table page_words[] = { { "2M", HUGEMAP_PAGE_2M },
+						    { "4K", HUGEMAP_PAGE_4K },
+						    {} };
+
+static const struct constant_table priority_words[] = {
+	{ "low", -1 }, { "normal", 0 }, { "high", 1 }, {}
+};
+
+static const struct constant_table switch_words[] = { { "off", 0 }, { "on", 1 }, {} };
+
+static int parse_node(struct fs_context *fc, const char *text, int *node)
+{
+	u32 value;
+
+	if (!strcmp(text, "any")) {
+		*node = NUMA_NO_NODE;
+		return 0;
+	}
+	if (kstrtou32(text, 10, &value) || value >= MAX_NUMNODES || !node_state(value, N_MEMORY))
+		return invalfc(
+			fc,
+			"node=%s has no memory: see /sys/devices/system/node/has_memory, or say node=any",
+			text);
+	*node = value;
+	return 0;
+}
+
+int hugemap_parse_param(struct fs_context *fc, struct fs_parameter *param)
+{
+	struct hugemap_options *opts = fc->fs_private;
+	struct fs_parse_result result;
+	int opt = fs_parse(fc, parameters, param, &result);
+	int value = 0, err;
+
+	switch (opt) {
+	case OPT_POOL:
+		return parse_pool(fc, param->string, &opts->pool);
+	case OPT_PAGE:
+		err = parse_word(fc, param, page_words, "2M or 4K", &value);
+		if (!err)
+			opts->page = value;
+		return err;
+	case OPT_DIRTY_RATIO:
+		return parse_number(fc, param, 95, &opts->dirty_ratio);
+	case OPT_EVICT_BATCH:
+		return parse_number(fc, param, 64, &opts->evict_batch);
+	case OPT_READAHEAD:
+		return parse_readahead(fc, param->string, &opts->readahead_kb);
+	case OPT_PRIORITY:
+		return parse_word(fc, param, priority_words, "low, normal or high",
+				  &opts->priority);
+	case OPT_NODE:
+		return parse_node(fc, param->string, &opts->node);
+	case OPT_READ_OPTIMIZATION:
+		err = parse_word(fc, param, switch_words, "on or off", &value);
+		if (!err)
+			opts->read_optimization = value;
+		return err;
+	case OPT_WRITE_OPTIMIZATION:
+		err = parse_word(fc, param, switch_words, "on or off", &value);
+		if (!err)
+			opts->write_optimization = value;
+		return err;
+	default:
+		return opt;
+	}
+}
+
+int hugemap_show_options(struct seq_file *seq, struct dentry *root)
+{
+	const struct hugemap_options *opts = &hugemap_mount(root->d_sb)->opts;
+
+	seq_printf(seq, ",pool=%lluM,page=%s,dirty_ratio=%u,evict_batch=%u,readahead=%uK",
+		   opts->pool >> 20, opts->page == HUGEMAP_PAGE_4K ? "4K" : "2M", opts->dirty_ratio,
+		   opts->evict_batch, opts->readahead_kb);
+	if (opts->priority)
+		seq_printf(seq, ",priority=%s", opts->priority < 0 ? "low" : "high");
+	if (opts->node != NUMA_NO_NODE)
+		seq_printf(seq, ",node=%d", opts->node);
+	if (!opts->read_optimization)
+		seq_puts(seq, ",vfs_read_optimization=off");
+	if (!opts->write_optimization)
+		seq_puts(seq, ",vfs_write_optimization=off");
+	return 0;
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* copy_splice_read() instead of generic_file_splice_read(), since 6.5. */
+#include <linux/fs.h>
+
+struct file_operations probe;
+struct file_operations probe = {
+	.splice_read = copy_splice_read,
+};

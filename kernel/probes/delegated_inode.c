@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Who changes a directory says where a delegation of it goes, since 6.19. */
+#include <linux/fs.h>
+
+int probe(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
+	  struct delegated_inode *delegated);
+int probe(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
+	  struct delegated_inode *delegated)
+{
+	return vfs_create(idmap, dentry, 0600, delegated)		 ?:
+		       vfs_mknod(idmap, dir, dentry, 0600, 0, delegated) ?:
+		       vfs_symlink(idmap, dir, dentry, "x", delegated)	 ?:
+		       vfs_rmdir(idmap, dir, dentry, delegated);
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Open directories: their entries and positions are those below.
+ */
+#include <linux/fs.h>
+#include <linux/fs_stack.h>
+
+#include "names.h"
+
+static int dir_iterate(struct file *file, struct dir_context *ctx)
+{
+	struct file *lower = hugemap_lower_file(file);
+	int err;
+
+	lower->f_pos = ctx->pos;
+	err = iterate_dir(lower, ctx);
+	fsstack_copy_attr_atime(file_inode(file), file_inode(lower));
+	return err;
+}
+
+static loff_t dir_llseek(struct file *file, loff_t offset, int whence)
+{
+	struct file *lower = hugemap_lower_file(file);
+	loff_t at;
+
+	lower->f_pos = file->f_pos;
+	at = vfs_llseek(lower, offset, whence);
+	if (at >= 0)
+		file->f_pos = at;
+	return at;
+}
+
+static int dir_fsync(struct file *file, loff_t start, loff_t end, int datasync)
+{
+	return vfs_fsync_range(hugemap_lower_file(file), start, end, datasync);
+}
+
+const struct file_operations hugemap_dir_operations = {
+	.owner = THIS_MODULE,
+	.open = hugemap_open,
+	.release = hugemap_release,
+	.llseek = dir_llseek,
+	.read = generic_read_dir,
+	.iterate_shared = dir_iterate,
+	.fsync = dir_fsync,
+	.setlease = generic_setlease,
+};

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * A mount: over a directory or over a block device, from the first option to
+ * the last reference.
+ */
+#include <linux/blkdev.h>
+#include <linux/cred.h>
+#include <linux/dcache.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/fs_context.h>
+#include <linux/fs_parser.h>
+#include <linux/mount.h>
+#include <linux/namei.h>
+#include <linux/slab.h>
+#include <linux/statfs.h>
+
+#include "names.h"
+
+/* Mounts over directories: two caches of one file would differ. */
+static DEFINE_MUTEX(mounts_lock);
+static LIST_HEAD(mounts);
+
+/* --- what is below ------------------------------------------------------------------ */
+
+static int refuse_overlap(struct hugemap_mount *mount, struct fs_context *fc)
+{
+	struct dentry *dir = mount->lower.dentry;
+	struct hugemap_mount *other;
+	int err = 0;
+
+	mutex_lock(&mounts_lock);
+	list_for_each_entry(other, &mounts, mounts)
+	{
+		if (!is_subdir(dir, other->lower.dentry) && !is_subdir(other->lower.dentry, dir))
+			continue;
+		errorfc(fc,
+			"%s is mounted already, or lies in or around a directory that is: unmount that first, two caches of one file would differ",
+			fc->source);
+		err = -EBUSY;
+		break;
+	}
+	if (!err)
+		list_add_tail(&mount->mounts, &mounts);
+	mutex_unlock(&mounts_lock);
+	return err;
+}
+
+static int check_lower(const struct path *path, struct fs_context *fc)
+{
+	const struct super_block *lower = path->dentry->d_sb;
+
+	if (lower->s_type == fc->fs_type)
+		return invalfc(fc, "%s is on a hugemap mount itself: mount what lies below that",
+			       fc->source);
+	if (lower->s_stack_depth >= FILESYSTEM_MAX_STACK_DEPTH)
+		return invalfc(
+			fc,
+			"%s is on %d stacked file systems already, the most that Linux allows: mount a directory of one of them",
+			fc->source, lower->s_stack_depth);
+	if (is_idmapped_mnt(path->mnt))
+		return invalfc(
+			fc, "%s is on an id-mapped mount: mount the same directory without the map",
+			fc->source);
+	if (!(fc->sb_flags & SB_RDONLY) && __mnt_is_readonly(path->mnt)) {
+		errorfc(fc, "%s is on a read-only mount: say -o ro, or remount that one with rw",
+			fc->source);
+		return -EROFS;
+	}
+	return 0;
+}
+
+static int use_directory(struct super_block *sb, struct fs_context *fc, const struct path *path)
+{
+	struct hugemap_mount *mount = hugemap_mount(sb);
+	const struct super_block *lower = path->dentry->d_sb;
+	struct vfsmount *mnt;
+	int err;
+
+	err = check_lower(path, fc);
+	if (err)
+		return err;
+	/* Ours alone: what is mounted over or below it later does not matter. */
+	mnt = clone_private_mount(path);
+	if (IS_ERR(mnt)) {
+		errorfc(fc,
+			"%s cannot be used from here (error %ld): it must be on a mount of this mount namespace that can be bound",
+			fc->source, PTR_ERR(mnt));
+		return PTR_ERR(mnt);
+	}
+	mount->lower = (struct path){ .mnt = mnt, .dentry = dget(path->dentry) };
+	err = refuse_overlap(mount, fc);
+	if (err)
+		return err;
+
+	sb->s_stack_depth = lower->s_stack_depth + 1;
+	sb->s_maxbytes = min_t(loff_t, lower->s_maxbytes, HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT);
+	sb->s_blocksize = lower->s_blocksize;
+	sb->s_blocksize_bits = lower->s_blocksize_bits;
+	sb->s_time_gran = lower->s_time_gran;
+	sb->s_time_min = lower->s_time_min;
+	sb->s_time_max = lower->s_time_max;
+	sb->s_flags |= lower->s_flags & (SB_POSIXACL | SB_NOSEC | SB_NOATIME | SB_NODIRATIME);
+	if (mnt->mnt_flags & MNT_NOATIME)
+		sb->s_flags |= SB_NOATIME;
+	sb->s_xattr = hugemap_xattr_handlers;
+	hugemap_set_dentry_ops(sb, &hugemap_dentry_operations);
+	return 0;
+}
+
+static int use_device(struct super_block *sb, struct fs_context *fc)
+{
+	struct hugemap_mount *mount = hugemap_mount(sb);
+	bool ro = fc->sb_flags & SB_RDONLY;
+	struct block_device *bdev;
+	struct file *file;
+	int err;
+
+	/* On a block device O_EXCL means: nobody else has it. */
+	file = filp_open(fc->source, (ro ? O_RDONLY : O_RDWR) | O_EXCL | O_LARGEFILE, 0);
+	if (IS_ERR(file)) {
+		err = PTR_ERR(file);
+		if (err == -EBUSY)
+			errorfc(fc,
+				"%s is in use: it is mounted, or part of a volume (lsblk shows it)",
+				fc->source);
+		else if (err == -EROFS || err == -EACCES)
+			errorfc(fc, "%s cannot be written: say -o ro", fc->source);
+		else
+			errorfc(fc, "%s cannot be opened: error %d", fc->source, err);
+		return err;
+	}
+	mount->device = file;
+	bdev = I_BDEV(file->f_mapping->host);
+	if (!ro && bdev_read_only(bdev)) {
+		errorfc(fc, "%s cannot be written: say -o ro", fc->source);
+		return -EROFS;
+	}
+	if (i_size_read(file->f_mapping->host) > HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT)
+		return invalfc(fc, "%s is too large: at most %llu TB can be cached", fc->source,
+			       (HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT) >> 40);
+	/* What others have left in the page cache of the device. */
+	err = sync_blockdev(bdev);
+	if (err)
+		return err;
+	invalidate_bdev(bdev);
+	sb->s_maxbytes = MAX_LFS_FILESIZE;
+	sb->s_blocksize = HM_PAGE_SIZE;
+	sb->s_blocksize_bits = HM_PAGE_SHIFT;
+	sb->s_time_gran = 1;
+	return 0;
+}
+
+static int use_source(struct super_block *sb, struct fs_context *fc)
+{
+	struct path path;
+	int err;
+
+	err = kern_path(fc->source, LOOKUP_FOLLOW, &path);
+	if (err) {
+		errorfc(fc, "%s: there is no such directory or block device (error %d)", fc->source,
+			err);
+		return err;
+	}
+	if (d_is_dir(path.dentry))
+		err = use_directory(sb, fc, &path);
+	else if (S_ISBLK(d_inode(path.dentry)->i_mode))
+		err = use_device(sb, fc);
+	else
+		err = invalfc(
+			fc,
+			"%s is neither a directory nor a block device: mount the directory that it is in",
+			fc->source);
+	path_put(&path);
+	return err;
+}
+
+/* --- a mounted file system ------------------------------------------------------------ */
+
+static int super_statfs(struct dentry *dentry, struct kstatfs *statfs)
+{
+	struct hugemap_mount *mount = hugemap_mount(dentry->d_sb);
+	u64 id = huge_encode_dev(dentry->d_sb->s_dev);
+	struct path lower;
+	int err = 0;
+
+	if (mount->device) {
+		statfs->f_bsize = HM_PAGE_SIZE;
+		statfs->f_blocks = (u64)i_size_read(mount->disk) >> HM_PAGE_SHIFT;
+		statfs->f_files = 1;
+		statfs->f_namelen = NAME_MAX;
+	} else {
+		lower = hugemap_lower_path(dentry);
+		err = vfs_statfs(&lower, statfs);
+	}
+	statfs->f_type = HUGEMAP_SUPER_MAGIC;
+	statfs->f_fsid = u64_to_fsid(id);
+	return err;
+}
+
+static int super_sync(struct super_block *sb, int wait)
+{
+	struct hugemap_mount *mount = hugemap_mount(sb);
+	struct super_block *lower;
+	int err, err_below;
+
+	/* The caller comes twice; to start and not to wait gains nothing here. */
+	if (!wait)
+		return 0;
+	err = hugemap_data_sync(mount);
+	if (mount->device)
+		return err ?: blkdev_issue_flush(I_BDEV(mount->device->f_mapping->host));
+	lower = mount->lower.dentry->d_sb;
+	down_read(&lower->s_umount);
+	err_below = sync_filesystem(lower);
+	up_read(&lower->s_umount);
+	return err ?: err_below;
+}
+
+static const struct super_operations super_operations = {
+	.alloc_inode = hugemap_alloc_inode,
+	.free_inode = hugemap_free_inode,
+	.evict_inode = hugemap_evict_inode,
+	.statfs = super_statfs,
+	.sync_fs = super_sync,
+	.show_options = hugemap_show_options,
+};
+
+static int make_root(struct super_block *sb)
+{
+	struct hugemap_mount *mount = hugemap_mount(sb);
+	struct dentry *root;
+	struct inode *inode;
+
+	if (mount->device)
+		inode = hugemap_disk_root(mount);
+	else
+		inode = hugemap_inode_get(sb, d_inode(mount->lower.dentry));
+	if (IS_ERR(inode))
+		return PTR_ERR(inode);
+	root = d_make_root(inode);
+	if (!root)
+		return -ENOMEM;
+	if (!mount->device)
+		root->d_fsdata = dget(mount->lower.dentry);
+	sb->s_root = root;
+	return 0;
+}
+
+static int fill_super(struct super_block *sb, struct fs_context *fc)
+{
+	struct hugemap_mount *mount = hugemap_mount(sb);
+	int err;
+
+	mount->sb = sb;
+	sb->s_magic = HUGEMAP_SUPER_MAGIC;
+	sb->s_op = &super_operations;
+	err = use_source(sb, fc);
+	if (err)
+		return err;
+	err = hugemap_data_start(mount, fc);
+	if (err)
+		return err;
+	mount->started = true;
+	err = make_root(sb);
+	if (err)
+		return err;
+	return hugemap_sysfs_add(mount);
+}
+
+static void free_mount(struct hugemap_mount *mount)
+{
+	if (mount->device)
+		fput(mount->device);
+	mutex_lock(&mounts_lock);
+	list_del(&mount->mounts);
+	mutex_unlock(&mounts_lock);
+	path_put(&mount->lower);
+	put_cred(mount->cred);
+	kfree(mount);
+}
+
+void hugemap_kill_sb(struct super_block *sb)
+{
+	struct hugemap_mount *mount = hugemap_mount(sb);
+
+	hugemap_sysfs_remove(mount);
+	if (mount->started)
+		hugemap_data_quiesce(mount);
+	iput(mount->disk);
+	kill_anon_super(sb);
+	hugemap_data_stop(mount);
+	/* Path walks under RCU may be in here still. */
+	synchronize_rcu();
+	free_mount(mount);
+}
+
+/* --- mounting and remounting ------------------------------------------------------------ */
+
+static int get_tree(struct fs_context *fc)
+{
+	const struct hugemap_options *opts = fc->fs_private;
+	struct hugemap_mount *mount;
+
+	if (!fc->source || !*fc->source)
+		return invalfc(fc, "what is to be mounted? Name a directory or a block device");
+	mount = kzalloc(sizeof(*mount), GFP_KERNEL);
+	if (!mount)
+		return -ENOMEM;
+	mount->opts = *opts;
+	mount->cred = get_cred(fc->cred);
+	INIT_LIST_HEAD(&mount->mounts);
+	fc->s_fs_info = mount;
+	return get_tree_nodev(fc, fill_super);
+}
+
+static int reconfigure(struct fs_context *fc)
+{
+	struct super_block *sb = fc->root->d_sb;
+	struct hugemap_mount *mount = hugemap_mount(sb);
+	bool below_ro;
+	int err;
+
+	if (sb_rdonly(sb) && !(fc->sb_flags & SB_RDONLY)) {
+		below_ro = mount->device ? !(mount->device->f_mode & FMODE_WRITE) :
+					   __mnt_is_readonly(mount->lower.mnt);
+		if (below_ro) {
+			errorfc(fc,
+				"what lies below was read-only when it was mounted: unmount and mount it again");
+			return -EROFS;
+		}
+	}
+	err = sync_filesystem(sb);
+	return err ?: hugemap_data_reconfigure(mount, fc->fs_private, fc);
+}
+
+static void free_fc(struct fs_context *fc)
+{
+	/* Still here if no super block has taken it. */
+	if (fc->s_fs_info)
+		free_mount(fc->s_fs_info);
+	kfree(fc->fs_private);
+}
+
+static const struct fs_context_operations context_operations = {
+	.parse_param = hugemap_parse_param,
+	.get_tree = get_tree,
+	.reconfigure = reconfigure,
+	.free = free_fc,
+};
+
+int hugemap_init_fs_context(struct fs_context *fc)
+{
+	struct hugemap_options *opts = kzalloc(sizeof(*opts), GFP_KERNEL);
+
+	if (!opts)
+		return -ENOMEM;
+	if (fc->purpose == FS_CONTEXT_FOR_RECONFIGURE)
+		*opts = hugemap_mount(fc->root->d_sb)->opts;
+	else
+		hugemap_options_init(opts);
+	fc->fs_private = opts;
+	fc->ops = &context_operations;
+	return 0;
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Extended attributes and ACLs: those of the file below, whatever their names.
+ */
+#include <linux/fs.h>
+#include <linux/mount.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
+#include <linux/xattr.h>
+
+#include "names.h"
+
+static int xattr_get(const struct xattr_handler *handler, struct dentry *dentry,
+		     struct inode *inode, const char *name, void *value, size_t size)
+{
+	return vfs_getxattr(hugemap_lower_idmap(inode->i_sb), hugemap_lower(dentry), name, value,
+			    size);
+}
+
+static int xattr_set(const struct xattr_handler *handler, struct hugemap_idmap *unused,
+		     struct dentry *dentry, struct inode *inode, const char *name,
+		     const void *value, size_t size, int flags)
+{
+	struct hugemap_idmap *idmap = hugemap_lower_idmap(inode->i_sb);
+	struct vfsmount *mnt = hugemap_mount(inode->i_sb)->lower.mnt;
+	struct dentry *lower = hugemap_lower(dentry);
+	int err = mnt_want_write(mnt);
+
+	if (err)
+		return err;
+	if (value)
+		err = vfs_setxattr(idmap, lower, name, value, size, flags);
+	else
+		err = vfs_removexattr(idmap, lower, name);
+	mnt_drop_write(mnt);
+	if (!err)
+		hugemap_copy_attr(inode);
+	return err;
+}
+
+static const struct xattr_handler all_handler = {
+	.prefix = "",
+	.get = xattr_get,
+	.set = xattr_set,
+};
+
+const struct xattr_handler *HUGEMAP_XATTR_CONST hugemap_xattr_handlers[] = {
+	&all_handler,
+	NULL,
+};
+
+ssize_t hugemap_listxattr(struct dentry *dentry, char *list, size_t size)
+{
+	return vfs_listxattr(hugemap_lower(dentry), list, size);
+}
+
+#ifdef HUGEMAP_HAVE_VFS_ACL
+struct posix_acl *hugemap_get_acl(struct hugemap_idmap *idmap, struct dentry *dentry, int type)
+{
+	return vfs_get_acl(hugemap_lower_idmap(dentry->d_sb), hugemap_lower(dentry),
+			   posix_acl_xattr_name(type));
+}
+
+int hugemap_set_acl(struct hugemap_idmap *unused, struct dentry *dentry, struct posix_acl *acl,
+		    int type)
+{
+	struct hugemap_idmap *idmap = hugemap_lower_idmap(dentry->d_sb);
+	struct vfsmount *mnt = hugemap_mount(dentry->d_sb)->lower.mnt;
+	const char *name = posix_acl_xattr_name(type);
+	int err = mnt_want_write(mnt);
+
+	if (err)
+		return err;
+	if (acl)
+		err = vfs_set_acl(idmap, hugemap_lower(dentry), name, acl);
+	else
+		err = vfs_remove_acl(idmap, hugemap_lower(dentry), name);
+	mnt_drop_write(mnt);
+	if (!err)
+		hugemap_copy_attr(d_inode(dentry));
+	return err;
+}
+#endif
