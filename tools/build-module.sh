@@ -61,10 +61,10 @@ build() {
 	if [ -z "$root" ]; then
 		check=
 		if command -v sparse >/dev/null; then
-			check="C=1 CHECK=sparse"
+			check="C=1 CHECK=sparse CF=-Wsparse-error"
 		fi
 		# shellcheck disable=SC2086 # $check is a list of words
-		make -C "$kdir" M="$out" W=1 $check -j"$jobs" modules
+		make -C "$kdir" M="$out" W=1 KCFLAGS=-Werror $check -j"$jobs" modules
 		return
 	fi
 	# No sparse: trixie's does not know __typeof_unqual__, which 7.x headers use.
@@ -73,21 +73,20 @@ build() {
 	unshare --mount --propagation private sh -c '
 		mount -t proc proc "$1/proc" && mount --bind "$2" "$1/work" &&
 		exec chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-			make -C "$3" M=/work W=1 -j"$4" modules
+			make -C "$3" M=/work W=1 KCFLAGS=-Werror -j"$4" modules
 	' sh "$root" "$out" "$kdir" "$jobs"
 }
 
 if ! build >"$log" 2>&1; then
-	cat "$log" >&2
+	grep -vE '^  (CC|CHECK|PROBE|LD|MODPOST|BTF) |^make' "$log" >&2
 	echo "$0: the module does not build for $kdir" >&2
-	# What was said once must be said again: nothing here is up to date.
-	rm -f "$out"/core/*.o "$out"/kernel/*.o
 	exit 1
 fi
 # BTF needs vmlinux, which not all header packages have.
 if grep -v 'Skipping BTF generation' "$log" | grep -iE 'warning|error' | grep -v '^ *\(CC\|CHECK\|LD\)' >&2; then
 	echo "$0: see the warnings above ($log)" >&2
-	rm -f "$out"/core/*.o "$out"/kernel/*.o
+	# modpost's must be said again the next time.
+	rm -f "$out/hugemap.ko" "$out/Module.symvers" "$out/hugemap.mod"
 	exit 1
 fi
 [ -f "$out/hugemap.ko" ] || {
