@@ -107,6 +107,15 @@ class Man(unittest.TestCase):
             self.assertGreater(len(real), 8)
             self.assertEqual(sorted(documented), sorted(real))
 
+    def test_the_guest_looks_for_the_same_files(self):
+        script = read(f"{ROOT}/tests/kernel/sysfs.sh")
+        names = []
+        for variable in ("fixed", "writable", "numbers", "latencies"):
+            names += re.search(rf'(?m)^{variable}="([^"]*)"', script).group(1).split()
+        section = read(f"{ROOT}/man/hugemap.5").split(".Ss Settings in sysfs")[1]
+        documented = re.findall(r"(?m)^\.It Pa (\w+)$", section)
+        self.assertEqual(sorted(names), sorted(documented))
+
     def test_what_can_be_set_is_marked(self):
         page = read(f"{ROOT}/man/hugemap.5").split(".Ss Settings in sysfs")[1].split(".Ss")[0]
         source = read(f"{ROOT}/kernel/sysfs.c")

@@ -1,0 +1,161 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+#
+# /sys/fs/hugemap/<major>:<minor>: the files that hugemap(5) tells about and no
+# others (tests/cli/test_man.py compares the lists below with the page), settings
+# that can be written, numbers that move, and unmounting while they are used.
+#
+# vm: page=2M,4K lower=ext4
+# vm: page=2M lower=dev
+set -u
+
+fixed="node page pool_bytes"
+writable="dirty_ratio evict_batch priority readahead_kb vfs_read_optimization
+	vfs_write_optimization"
+numbers="ahead ahead_used ahead_wasted base_mapped cleaned copied_in copied_out dirty_bytes
+	evictions faults fills free_bytes ghosts hits huge_mapped io_in_flight pinned
+	read_bytes read_errors read_ios rescued resident_bytes syncs unmaps upgrades
+	write_errors write_faults write_ios written_bytes zeros"
+latencies="fault_ns read_ns write_ns"
+
+status=0
+fail() {
+	echo "FAILED: $*"
+	status=1
+}
+
+id_of() {
+	awk -v dir="$1" '$5 == dir { id = $3 } END { print id }' /proc/self/mountinfo
+}
+
+sorted() {
+	for word in "$@"; do
+		echo "$word"
+	done | sort | tr '\n' ' '
+}
+
+dir=/sys/fs/hugemap/$(id_of "$MNT")
+[ -d "$dir" ] || {
+	echo "FAILED: there is no $dir"
+	exit 1
+}
+
+# --- names and modes ---
+# shellcheck disable=SC2046,SC2086 # lists of words
+{
+	found=$(sorted $(ls "$dir"))
+	wanted=$(sorted $fixed $writable stats)
+	[ "$found" = "$wanted" ] || fail "files: $found; expected: $wanted"
+	found=$(sorted $(ls "$dir/stats"))
+	wanted=$(sorted $numbers $latencies)
+	[ "$found" = "$wanted" ] || fail "stats: $found; expected: $wanted"
+}
+for file in $fixed; do
+	[ "$(stat -c %a "$dir/$file")" = 444 ] || fail "mode of $file"
+done
+for file in $writable; do
+	[ "$(stat -c %a "$dir/$file")" = 644 ] || fail "mode of $file"
+done
+for file in $numbers; do
+	grep -Eqx '[0-9]+' "$dir/stats/$file" || fail "$file: $(cat "$dir/stats/$file")"
+done
+for file in $latencies; do
+	grep -Eqx '[0-9]+( [0-9]+){5}' "$dir/stats/$file" || fail "$file: $(cat "$dir/stats/$file")"
+done
+
+# --- settings ---
+[ "$(cat "$dir/page")" = "$PAGE" ] || fail "page: $(cat "$dir/page")"
+[ "$(cat "$dir/pool_bytes")" = $((${POOL%M} * 1048576)) ] ||
+	fail "pool_bytes: $(cat "$dir/pool_bytes")"
+
+# FILE VALUE EXPECTED: what it says after a write, refused or not
+check_write() {
+	was=$(cat "$dir/$1")
+	{ echo "$2" >"$dir/$1"; } 2>/dev/null
+	is=$(cat "$dir/$1")
+	[ "$is" = "$3" ] || fail "$1: $was, $2 written: $is, not $3"
+}
+
+check_write dirty_ratio 50 50
+grep " $MNT hugemap .*dirty_ratio=50" /proc/mounts >/dev/null || fail "not in /proc/mounts"
+for value in 0 96 -1 much '' 99999999999999999999 '1 2' 5000000000000000000000000000000000000000; do
+	check_write dirty_ratio "$value" 50
+done
+check_write evict_batch 8 8
+check_write evict_batch 65 8
+check_write readahead_kb 0 0
+check_write readahead_kb 4096 4096
+check_write priority high high
+check_write priority loud high
+check_write priority low low
+check_write vfs_read_optimization off off
+check_write vfs_read_optimization maybe off
+check_write vfs_read_optimization on on
+check_write vfs_write_optimization off off
+check_write pool_bytes 1073741824 $((${POOL%M} * 1048576))
+check_write node 0 any
+mount -o remount,dirty_ratio=60,vfs_write_optimization=on "$MNT" || fail remount
+[ "$(cat "$dir/dirty_ratio") $(cat "$dir/vfs_write_optimization")" = "60 on" ] ||
+	fail "a remount is not seen"
+
+# --- numbers ---
+number() {
+	cat "$dir/stats/$1"
+}
+grew() {
+	[ "$(number "$1")" -ge $(($2 + $3)) ] || fail "$1: $2, then $(number "$1"), not $3 more"
+}
+
+# Over a device there is one file, of its name.
+file=$MNT/${DEV##*/}
+[ -e "$file" ] || file=$MNT/file
+bytes=$((8 * 1048576))
+copied=$(number copied_in)
+written=$(number written_bytes)
+syncs=$(number syncs)
+out=$(number copied_out)
+dd if=/dev/zero of="$file" bs=1M count=8 conv=notrunc,fsync 2>/dev/null || fail dd
+grew copied_in "$copied" $bytes
+grew written_bytes "$written" $bytes
+grew syncs "$syncs" 1
+[ "$(number dirty_bytes)" = 0 ] || fail "dirty after a sync: $(number dirty_bytes)"
+dd if="$file" of=/dev/null bs=1M count=8 2>/dev/null || fail "dd for reading"
+grew copied_out "$out" $bytes
+[ $(($(number free_bytes) + $(number resident_bytes))) = "$(cat "$dir/pool_bytes")" ] ||
+	fail "free and resident do not make the pool"
+[ "$(number resident_bytes)" -ge $bytes ] || fail "resident: $(number resident_bytes)"
+
+# --- unmounting while somebody looks ---
+below=$SCRATCH/below
+at=$SCRATCH/at
+mkdir "$below" "$at"
+n=0
+while [ $n -lt 10 ]; do
+	mount -t hugemap -o pool=16M "$below" "$at" || {
+		fail "mount $n"
+		break
+	}
+	other=/sys/fs/hugemap/$(id_of "$at")
+	[ -d "$other" ] || fail "no $other"
+	(
+		exec 3<"$other/stats/faults"
+		: >"$SCRATCH/looking"
+		while echo 70 && echo 71 && cat "$other/stats/fault_ns" >&2; do
+			:
+		done >"$other/dirty_ratio"
+		# It is gone: what is open says so, and does not touch what is freed.
+		cat <&3 >/dev/null && exit 1
+		exit 0
+	) 2>/dev/null &
+	looker=$!
+	until [ -e "$SCRATCH/looking" ]; do
+		sleep 1
+	done
+	rm "$SCRATCH/looking"
+	umount "$at" || fail "umount $n"
+	[ -e "$other" ] && fail "$other is still there"
+	wait $looker || fail "a file of a mount that is gone was read"
+	n=$((n + 1))
+done
+rmdir "$below" "$at"
+exit $status
