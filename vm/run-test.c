@@ -9,6 +9,7 @@
  * "= left" (it passed, but processes of it were still there) or "= stuck" (one of
  * them cannot even be killed).
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -95,6 +96,53 @@ static void kill_children(void)
 	fclose(file);
 }
 
+/* Copy a file of /proc to the output. */
+static void show(const char *directory, const char *name)
+{
+	char path[320], line[512];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%s/%s", directory, name);
+	file = fopen(path, "r");
+	if (!file)
+		return;
+	while (fgets(line, sizeof(line), file))
+		printf("|   %s%s", line, strchr(line, '\n') ? "" : "\n");
+	fclose(file);
+}
+
+/* Where every thread of user space is in the kernel. */
+static void show_stacks(void)
+{
+	char exe[16], path[320], tasks[320], task[640];
+	DIR *all = opendir("/proc"), *threads;
+	struct dirent *process, *thread;
+
+	while (all && (process = readdir(all))) {
+		int pid = atoi(process->d_name);
+
+		snprintf(path, sizeof(path), "/proc/%s/exe", process->d_name);
+		/* Threads of the kernel have none. */
+		if (pid <= 1 || pid == getpid() || readlink(path, exe, sizeof(exe)) < 0)
+			continue;
+		snprintf(tasks, sizeof(tasks), "/proc/%s/task", process->d_name);
+		threads = opendir(tasks);
+		while (threads && (thread = readdir(threads))) {
+			if (thread->d_name[0] == '.')
+				continue;
+			snprintf(task, sizeof(task), "%d/task/%d", pid, atoi(thread->d_name));
+			printf("| thread %s:\n", task);
+			show(task, "comm");
+			show(task, "stack");
+		}
+		if (threads)
+			closedir(threads);
+	}
+	if (all)
+		closedir(all);
+	fflush(stdout);
+}
+
 static void sysrq(const char *key)
 {
 	int fd = open("/proc/sysrq-trigger", O_WRONLY);
@@ -148,6 +196,7 @@ int main(int argc, char **argv)
 	}
 	if (timeout) {
 		/* Where everybody waits, and for which lock, if the kernel knows. */
+		show_stacks();
 		sysrq("w");
 		if (access("/proc/lockdep", F_OK) == 0)
 			sysrq("d");

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * How many instructions does the guest need for an access to a mapping? Under
+ * QEMU's -icount shift=0 the time stamp counter counts the instructions of all CPUs,
+ * kernel and user space alike, so what is read here is exact and the same in every
+ * run. With one CPU and a device that answers at once nothing waits: no idle loop is
+ * counted.
+ *
+ *	count-insns [-s STEP] [-a ADVICE] FILE MIB COUNT...
+ *
+ * STEP: bytes between single accesses (default 2 MB). ADVICE: none, sequential,
+ * random, hugepage, populate-read, populate-write. Each COUNT prints a line
+ * "NAME OPERATIONS INSTRUCTIONS FAULTS":
+ *
+ *	copy, fill	read or write MIB of memory that is there: the loops alone
+ *	seq-read	map the file, read all of it
+ *	seq-write	map it, write all of it, msync
+ *	warm		not counted: read a byte every STEP, so that it is cached
+ *	read-fault	map the cached file, read a byte every STEP
+ *	upgrade		the same, then write a byte every STEP: the writes
+ *	first-write	map it, write a byte every STEP
+ *	sync		write a byte every STEP, then msync: the msync
+ *	rewrite		after that write a byte every STEP again
+ *	drop		unmap it, then POSIX_FADV_DONTNEED
+ *	random-read	read a byte of RANDOM_OPS random pages
+ *	random-write	write a byte of each
+ */
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define BUFFER (1ul << 20)
+#define RANDOM_OPS 8192ul
+#define PAGE 4096ul
+
+struct bench {
+	int fd;
+	size_t size;
+	size_t step;
+	int advice;
+	char *at;
+};
+
+struct count {
+	uint64_t ops;
+	uint64_t insns;
+	long faults;
+};
+
+static uint64_t sink;
+
+static uint64_t now(void)
+{
+	uint32_t low, high;
+
+	__asm__ volatile("lfence; rdtsc; lfence" : "=a"(low), "=d"(high)::"memory");
+	return (uint64_t)high << 32 | low;
+}
+
+static long faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_minflt + usage.ru_majflt;
+}
+
+static void fail(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static void start(struct count *count)
+{
+	count->faults = faults();
+	count->insns = now();
+}
+
+static void stop(struct count *count, uint64_t ops)
+{
+	count->insns = now() - count->insns;
+	count->faults = faults() - count->faults;
+	count->ops = ops;
+}
+
+/* The loops are the same for memory and for files; eight words at a time. */
+static __attribute__((noinline)) void read_words(const char *at, size_t length)
+{
+	const volatile uint64_t *word = (const volatile uint64_t *)at;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < length / 8; i += 8)
+		sum += word[i] + word[i + 1] + word[i + 2] + word[i + 3] + word[i + 4] +
+		       word[i + 5] + word[i + 6] + word[i + 7];
+	sink += sum;
+}
+
+static __attribute__((noinline)) void write_words(char *at, size_t length)
+{
+	volatile uint64_t *word = (volatile uint64_t *)at;
+
+	for (size_t i = 0; i < length / 8; i += 8)
+		for (size_t j = 0; j < 8; j++)
+			word[i + j] = i;
+}
+
+static void map(struct bench *b, bool advised)
+{
+	b->at = mmap(NULL, b->size, PROT_READ | PROT_WRITE, MAP_SHARED, b->fd, 0);
+	if (b->at == MAP_FAILED)
+		fail("mmap");
+	if (advised && b->advice && madvise(b->at, b->size, b->advice))
+		fail("madvise");
+}
+
+static void unmap(struct bench *b)
+{
+	if (b->at && munmap(b->at, b->size))
+		fail("munmap");
+	b->at = NULL;
+}
+
+static void read_steps(struct bench *b)
+{
+	for (size_t i = 0; i < b->size; i += b->step)
+		sink += *(volatile uint64_t *)(b->at + i);
+}
+
+static void write_steps(struct bench *b)
+{
+	for (size_t i = 0; i < b->size; i += b->step)
+		*(volatile uint64_t *)(b->at + i + 8) = i;
+}
+
+static void memory(struct bench *b, struct count *count, bool write)
+{
+	char *buffer = aligned_alloc(BUFFER, BUFFER);
+
+	if (!buffer)
+		fail("memory");
+	memset(buffer, 1, BUFFER);
+	start(count);
+	for (size_t i = 0; i < b->size; i += BUFFER) {
+		if (write)
+			write_words(buffer, BUFFER);
+		else
+			read_words(buffer, BUFFER);
+	}
+	stop(count, b->size / b->step);
+	free(buffer);
+}
+
+static void copy(struct bench *b, struct count *count)
+{
+	memory(b, count, false);
+}
+
+static void fill(struct bench *b, struct count *count)
+{
+	memory(b, count, true);
+}
+
+static void seq_read(struct bench *b, struct count *count)
+{
+	start(count);
+	map(b, true);
+	for (size_t i = 0; i < b->size; i += BUFFER)
+		read_words(b->at + i, BUFFER);
+	stop(count, b->size / b->step);
+}
+
+static void seq_write(struct bench *b, struct count *count)
+{
+	start(count);
+	map(b, true);
+	for (size_t i = 0; i < b->size; i += BUFFER)
+		write_words(b->at + i, BUFFER);
+	if (msync(b->at, b->size, MS_SYNC))
+		fail("msync");
+	stop(count, b->size / b->step);
+}
+
+static void warm(struct bench *b, struct count *count)
+{
+	map(b, true);
+	read_steps(b);
+	count->ops = 0;
+}
+
+static void read_fault(struct bench *b, struct count *count)
+{
+	map(b, true);
+	start(count);
+	read_steps(b);
+	stop(count, b->size / b->step);
+}
+
+static void upgrade(struct bench *b, struct count *count)
+{
+	map(b, true);
+	read_steps(b);
+	start(count);
+	write_steps(b);
+	stop(count, b->size / b->step);
+}
+
+static void first_write(struct bench *b, struct count *count)
+{
+	map(b, true);
+	start(count);
+	write_steps(b);
+	stop(count, b->size / b->step);
+}
+
+static void sync_all(struct bench *b, struct count *count)
+{
+	map(b, true);
+	write_steps(b);
+	start(count);
+	if (msync(b->at, b->size, MS_SYNC))
+		fail("msync");
+	stop(count, b->size / b->step);
+}
+
+static void rewrite(struct bench *b, struct count *count)
+{
+	map(b, true);
+	write_steps(b);
+	if (msync(b->at, b->size, MS_SYNC))
+		fail("msync");
+	start(count);
+	write_steps(b);
+	stop(count, b->size / b->step);
+}
+
+static void drop(struct bench *b, struct count *count)
+{
+	int err;
+
+	fsync(b->fd);
+	start(count);
+	err = posix_fadvise(b->fd, 0, (off_t)b->size, POSIX_FADV_DONTNEED);
+	stop(count, b->size / b->step);
+	if (err) {
+		fprintf(stderr, "posix_fadvise: %s\n", strerror(err));
+		exit(1);
+	}
+}
+
+static void random_access(struct bench *b, struct count *count, bool write)
+{
+	uint64_t x = 88172645463325252ull;
+
+	map(b, true);
+	start(count);
+	for (size_t i = 0; i < RANDOM_OPS; i++) {
+		volatile uint64_t *word;
+
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		word = (volatile uint64_t *)(b->at + (x >> 12) % (b->size / PAGE) * PAGE);
+		if (write)
+			*word = x;
+		else
+			sink += *word;
+	}
+	stop(count, RANDOM_OPS);
+}
+
+static void random_read(struct bench *b, struct count *count)
+{
+	random_access(b, count, false);
+}
+
+static void random_write(struct bench *b, struct count *count)
+{
+	random_access(b, count, true);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(struct bench *b, struct count *count);
+} counts[] = {
+	{ "copy", copy },
+	{ "fill", fill },
+	{ "seq-read", seq_read },
+	{ "seq-write", seq_write },
+	{ "warm", warm },
+	{ "read-fault", read_fault },
+	{ "upgrade", upgrade },
+	{ "first-write", first_write },
+	{ "sync", sync_all },
+	{ "rewrite", rewrite },
+	{ "drop", drop },
+	{ "random-read", random_read },
+	{ "random-write", random_write },
+};
+
+static const struct {
+	const char *name;
+	int advice;
+} advices[] = {
+	{ "none", 0 },
+	{ "sequential", MADV_SEQUENTIAL },
+	{ "random", MADV_RANDOM },
+	{ "hugepage", MADV_HUGEPAGE },
+	{ "populate-read", 22 },
+	{ "populate-write", 23 },
+};
+
+static int advice_of(const char *name)
+{
+	for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++)
+		if (!strcmp(advices[i].name, name))
+			return advices[i].advice;
+	fprintf(stderr, "no advice is called %s\n", name);
+	exit(2);
+}
+
+static void run(struct bench *b, const char *name)
+{
+	struct count count = { 0 };
+	size_t i;
+
+	for (i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		if (!strcmp(counts[i].name, name))
+			break;
+	if (i == sizeof(counts) / sizeof(counts[0])) {
+		fprintf(stderr, "nothing is called %s\n", name);
+		exit(2);
+	}
+	counts[i].run(b, &count);
+	unmap(b);
+	if (count.ops)
+		printf("%s %llu %llu %ld\n", name, (unsigned long long)count.ops,
+		       (unsigned long long)count.insns, count.faults);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	struct bench b = { .step = 2ul << 20 };
+	int option;
+
+	while ((option = getopt(argc, argv, "+s:a:")) != -1) {
+		if (option == 's')
+			b.step = strtoul(optarg, NULL, 0);
+		else if (option == 'a')
+			b.advice = advice_of(optarg);
+		else
+			return 2;
+	}
+	if (argc - optind < 3 || !b.step) {
+		fprintf(stderr, "usage: count-insns [-s STEP] [-a ADVICE] FILE MIB COUNT...\n");
+		return 2;
+	}
+	b.size = strtoul(argv[optind + 1], NULL, 0) << 20;
+	b.fd = open(argv[optind], O_RDWR);
+	if (b.fd < 0)
+		fail(argv[optind]);
+	for (int i = optind + 2; i < argc; i++)
+		run(&b, argv[i]);
+	return 0;
+}
