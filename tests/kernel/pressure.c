@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Several processes store at random into one file that is larger than the pool, pages
+ * of different ones side by side in each 2 MB block; each remembers what it stored
+ * and finds it again. With plenty of memory outside the pool, and with next to none.
+ *
+ * vm: page=2M,4K pool=16M timeout=240
+ */
+#include "common.h"
+
+#include <sys/sysinfo.h>
+
+#define PROCESSES 4u
+#define SIZE (48 * HUGE + 12345)
+#define PAGES ((SIZE + SMALL - 1) / SMALL)
+
+static uint32_t generations[PAGES]; /* of one process: 0 is what was there */
+
+static size_t page_len(uint64_t page)
+{
+	return SIZE - page * SMALL < SMALL ? SIZE - page * SMALL : SMALL;
+}
+
+static void expect_page(const char *how, unsigned int who, const unsigned char *bytes,
+			uint64_t page)
+{
+	uint64_t seed = generations[page] ? ((uint64_t)who << 32 | generations[page]) : 1;
+
+	expect_pattern(how, bytes, seed, page * SMALL, page_len(page));
+}
+
+static void storer(void *arg)
+{
+	unsigned int who = *(unsigned int *)arg, i, steps = slow() ? 1500 : 6000;
+	uint64_t random = who * 7919 + 1, page;
+	int fd = open_file("f", O_RDWR);
+	unsigned char *map = map_shared(fd, 0, SIZE), buf[SMALL];
+
+	for (i = 0; i < steps; i++) {
+		random = random * 6364136223846793005ull + 1442695040888963407ull;
+		page = (random >> 33) % (PAGES / PROCESSES) * PROCESSES + who;
+		switch (random >> 20 & 15) {
+		case 0:
+			expect_page("load", who, map + page * SMALL, page);
+			break;
+		case 1:
+			MUST(pread(fd, buf, page_len(page), (off_t)(page * SMALL)));
+			expect_page("read", who, buf, page);
+			break;
+		case 2:
+			generations[page] = i + 1;
+			pattern(buf, (uint64_t)who << 32 | (i + 1), page * SMALL, page_len(page));
+			EXPECT(pwrite(fd, buf, page_len(page), (off_t)(page * SMALL)) ==
+				       (ssize_t)page_len(page),
+			       "write: %s", strerror(errno));
+			break;
+		case 3:
+			if (i % 64 == 3)
+				MUST(fdatasync(fd));
+			break;
+		default:
+			generations[page] = i + 1;
+			pattern(map + page * SMALL, (uint64_t)who << 32 | (i + 1), page * SMALL,
+				page_len(page));
+		}
+	}
+	for (page = who; page < PAGES; page += PROCESSES)
+		expect_page("load at the end", who, map + page * SMALL, page);
+	MUST(fsync(fd));
+	close(fd);
+	fd = open(below("f"), O_RDONLY);
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	for (page = who; page < PAGES; page += PROCESSES) {
+		MUST(pread(fd, buf, page_len(page), (off_t)(page * SMALL)));
+		expect_page("read below at the end", who, buf, page);
+	}
+}
+
+static void run_storers(void)
+{
+	unsigned int who[PROCESSES], i;
+	pid_t pids[PROCESSES];
+
+	for (i = 0; i < PROCESSES; i++) {
+		who[i] = i;
+		pids[i] = start_child(storer, &who[i]);
+	}
+	for (i = 0; i < PROCESSES; i++)
+		wait_child(pids[i]);
+}
+
+static void larger_than_pool(void)
+{
+	close(make_file("f", 1, SIZE));
+	run_storers();
+}
+
+/* Takes what there is and keeps touching it; the first one to be killed. */
+static void hog(void *arg)
+{
+	struct turns *turns = arg;
+	struct sysinfo info;
+	unsigned char *memory;
+	uint64_t take, off;
+	bool told = false;
+	int fd;
+
+	fd = open("/proc/self/oom_score_adj", O_WRONLY);
+	if (fd >= 0) {
+		MUST(write(fd, "1000", 4));
+		close(fd);
+	}
+	sysinfo(&info);
+	take = ((uint64_t)info.freeram + info.bufferram) * info.mem_unit;
+	if (take > 3ull << 30)
+		take = 3ull << 30;
+	take = take > 48 << 20 ? take - (48 << 20) : take / 2;
+	memory = map_file(-1, 0, take, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+	for (;;) {
+		for (off = 0; off < take; off += SMALL)
+			memory[off]++;
+		if (!told)
+			turn_give(turns->to_parent);
+		told = true;
+	}
+}
+
+static void little_memory(void)
+{
+	struct turns turns;
+	int status;
+	pid_t pid;
+
+	close(make_file("f", 1, SIZE));
+	turns_init(&turns);
+	pid = start_child(hog, &turns);
+	/* If it is killed at once for lack of memory, there was little enough. */
+	close(turns.to_parent[1]);
+	if (read(turns.to_parent[0], &status, 1) < 0)
+		FAIL("read of a pipe: %s", strerror(errno));
+	run_storers();
+	kill(pid, SIGKILL);
+	MUST(waitpid(pid, &status, 0));
+}
+
+/* Streams in both directions by more processes than there are blocks in the pool. */
+static void streamer(void *arg)
+{
+	unsigned int who = *(unsigned int *)arg;
+	unsigned char *map;
+	char name[16];
+	int fd;
+
+	snprintf(name, sizeof(name), "s%u", who);
+	fd = open_file(name, O_RDWR | O_CREAT);
+	MUST(ftruncate(fd, 3 * HUGE));
+	map = map_shared(fd, 0, 3 * HUGE);
+	pattern(map, who, 0, 3 * HUGE);
+	expect_pattern("load of a stream", map, who, 0, 3 * HUGE);
+	MUST(fsync(fd));
+	expect_below("below", name, who, 0, 3 * HUGE);
+}
+
+static void many_streams(void)
+{
+	unsigned int who[24], i;
+	pid_t pids[24];
+
+	for (i = 0; i < COUNT(who); i++) {
+		who[i] = i;
+		pids[i] = start_child(streamer, &who[i]);
+	}
+	for (i = 0; i < COUNT(who); i++)
+		wait_child(pids[i]);
+}
+
+static const struct behaviour all[] = {
+	{ "larger_than_pool", larger_than_pool },
+	{ "little_memory", little_memory },
+	{ "many_streams", many_streams },
+};
+
+int main(int argc, char **argv)
+{
+	return run_all(argc, argv, all, COUNT(all));
+}
