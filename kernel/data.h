@@ -125,6 +125,7 @@ void hugemap_store_teardown(void);
 
 struct hugemap_io {
 	struct kiocb iocb;
+	refcount_t refs;
 	struct hugemap_inode *hi;
 	struct completion done;
 	struct work_struct work; /* read-ahead: ends in a workqueue */

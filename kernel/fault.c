@@ -295,23 +295,21 @@ static vm_fault_t hugemap_huge_fault(struct vm_fault *vmf, enum page_entry_size 
 static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t end)
 {
 	struct hugemap_inode *hi = hugemap_inode(file_inode(vmf->vma->vm_file));
-	pgoff_t first = vmf->pgoff, last;
-	struct hm_unit unit;
+	struct hm_unit unit, other;
+	pgoff_t first, last;
 
 	if (!hm_fault_around(hi->store, vmf->pgoff, &unit))
 		return 0;
+	first = unit.pgoff;
 	last = unit.pgoff + unit.npages - 1;
-	if (unit.npages == 1) {
-		while (first > start && hm_fault_around(hi->store, first - 1, &unit))
-			first = unit.pgoff;
-		while (last < end && hm_fault_around(hi->store, last + 1, &unit))
-			last = unit.pgoff + unit.npages - 1;
-	} else {
-		first = start > unit.pgoff ? start : unit.pgoff;
-	}
+	while (first > start && hm_fault_around(hi->store, first - 1, &other))
+		first = other.pgoff;
+	while (last < end && hm_fault_around(hi->store, last + 1, &other))
+		last = other.pgoff + other.npages - 1;
 	hugemap_count(hugemap_of(hi),
 		      unit.npages > 1 ? HUGEMAP_C_HUGE_MAPPED : HUGEMAP_C_BASE_MAPPED, 1);
-	return filemap_map_pages(vmf, first, min(last, end));
+	/* Units may reach out of what one page table maps: never beyond that. */
+	return filemap_map_pages(vmf, max(first, start), min(last, end));
 }
 
 static const struct vm_operations_struct hugemap_vm_ops = {

@@ -50,12 +50,15 @@ struct hugemap_io *hugemap_io_new(struct hugemap_inode *hi, gfp_t gfp)
 	memset(io, 0, offsetof(struct hugemap_io, segment));
 	io->hi = hi;
 	init_completion(&io->done);
+	/* Of the caller, and of the submission until it has returned. */
+	refcount_set(&io->refs, 1);
 	return io;
 }
 
 void hugemap_io_free(struct hugemap_io *io)
 {
-	mempool_free(io, io_pool);
+	if (refcount_dec_and_test(&io->refs))
+		mempool_free(io, io_pool);
 }
 
 bool hugemap_io_full(const struct hugemap_io *io)
@@ -101,12 +104,15 @@ void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes)
 	hugemap_count(mount, io->write ? HUGEMAP_C_WRITE_IOS : HUGEMAP_C_READ_IOS, 1);
 	hugemap_count(mount, io->write ? HUGEMAP_C_WRITTEN_BYTES : HUGEMAP_C_READ_BYTES, bytes);
 	atomic_inc(&mount->depth);
+	/* File systems look at the kiocb even after its end was reported. */
+	refcount_inc(&io->refs);
 	if (io->write)
 		result = vfs_iocb_iter_write(file, &io->iocb, &iter);
 	else
 		result = vfs_iocb_iter_read(file, &io->iocb, &iter);
 	if (result != -EIOCBQUEUED)
 		io_complete(&io->iocb, result);
+	hugemap_io_free(io);
 }
 
 static void zero_from(struct hugemap_io *io, size_t from)
