@@ -198,6 +198,7 @@ int main(int argc, char **argv)
 		/* Where everybody waits, and for which lock, if the kernel knows. */
 		show_stacks();
 		sysrq("w");
+		sysrq("l"); /* and those that run: they may never stop */
 		if (access("/proc/lockdep", F_OK) == 0)
 			sysrq("d");
 	}

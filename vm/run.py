@@ -45,7 +45,7 @@ CHOICES = {
 }
 PASSED_ON = ("SEED", "OPS")
 OUTPUT_LINES = 60  # of a test that failed
-DMESG_LINES = 120
+DMESG_LINES = 250
 
 
 class Wrong(Exception):
