@@ -83,7 +83,7 @@ static int start_core(struct hugemap_mount *mount, struct fs_context *fc)
 }
 
 static struct task_struct *new_thread(struct hugemap_mount *mount, int (*work)(void *arg),
-					const char *what)
+				      const char *what)
 {
 	return kthread_run(work, mount, "hugemap_%s/%u:%u", what, MAJOR(mount->sb->s_dev),
 			   MINOR(mount->sb->s_dev));
@@ -93,7 +93,8 @@ static int start_threads(struct hugemap_mount *mount)
 {
 	struct task_struct *task;
 
-	mount->done_wq = alloc_workqueue("hugemap_done", HUGEMAP_WQ_PERCPU | WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
+	mount->done_wq =
+		alloc_workqueue("hugemap_done", HUGEMAP_WQ_PERCPU | WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	mount->ahead_wq = alloc_workqueue("hugemap_ahead", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!mount->done_wq || !mount->ahead_wq)
 		return -ENOMEM;

@@ -15,11 +15,11 @@
 #include "hugemap.h"
 
 /* Errors in words: to who mounts, or to the log. */
-#define hugemap_errorfc(fc, fmt, ...) \
-	do { \
-		if (fc) \
-			errorf(fc, "hugemap: " fmt, ##__VA_ARGS__); \
-		else \
+#define hugemap_errorfc(fc, fmt, ...)                                \
+	do {                                                         \
+		if (fc)                                              \
+			errorf(fc, "hugemap: " fmt, ##__VA_ARGS__);  \
+		else                                                 \
 			pr_err("hugemap: " fmt "\n", ##__VA_ARGS__); \
 	} while (0)
 

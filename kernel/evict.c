@@ -212,13 +212,13 @@ int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind)
 	atomic_inc(&mount->pressed);
 	hugemap_wake_writer(mount);
 	/* Not for ever: what comes free may be of the other kind. */
-	left = wait_event_killable_timeout(mount->frames_wait,
-					   atomic_read(&mount->freed) != freed, HZ / 10);
+	left = wait_event_killable_timeout(mount->frames_wait, atomic_read(&mount->freed) != freed,
+					   HZ / 10);
 	atomic_dec(&mount->pressed);
 	if (left < 0)
 		return -EINTR;
-	if (!left && time_after(jiffies, READ_ONCE(mount->progress) +
-					 msecs_to_jiffies(HUGEMAP_HOPELESS_MS)))
+	if (!left &&
+	    time_after(jiffies, READ_ONCE(mount->progress) + msecs_to_jiffies(HUGEMAP_HOPELESS_MS)))
 		return -ENOMEM;
 	return 0;
 }

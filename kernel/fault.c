@@ -242,8 +242,8 @@ static vm_fault_t insert_fault(struct vm_fault *vmf)
 	struct hm_unit unit;
 	struct folio *folio;
 
-	if (vmf->flags & FAULT_FLAG_WRITE || !fits(vmf) || !hm_fault_around(hi->store, vmf->pgoff,
-									    &unit))
+	if (vmf->flags & FAULT_FLAG_WRITE || !fits(vmf) ||
+	    !hm_fault_around(hi->store, vmf->pgoff, &unit))
 		return VM_FAULT_FALLBACK;
 	if (unit.npages == 1)
 		return VM_FAULT_FALLBACK;

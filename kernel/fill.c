@@ -180,7 +180,8 @@ static void submit_ahead(struct hugemap_inode *hi, struct hugemap_io **slot)
 }
 
 /* Add a unit to the read that is being put together, or begin another one. */
-static bool add_ahead(struct hugemap_inode *hi, const struct hm_unit *unit, struct hugemap_io **slot)
+static bool add_ahead(struct hugemap_inode *hi, const struct hm_unit *unit,
+		      struct hugemap_io **slot)
 {
 	struct hugemap_io *io = *slot;
 
@@ -238,8 +239,8 @@ static u64 bring_plan(struct hugemap_inode *hi, u64 start, u64 end, u64 mark, u3
 	access &= ~(u32)(HM_ACCESS_WRITE | HM_ACCESS_CACHED);
 	filemap_invalidate_lock_shared(mapping);
 	while (more && pgoff < end)
-		more = bring_ahead(hi, &pgoff,
-				   pgoff == mark ? access | HM_ACCESS_MARK : access, &io);
+		more = bring_ahead(hi, &pgoff, pgoff == mark ? access | HM_ACCESS_MARK : access,
+				   &io);
 	submit_ahead(hi, &io);
 	filemap_invalidate_unlock_shared(mapping);
 	return pgoff;

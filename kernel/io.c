@@ -18,10 +18,9 @@ static mempool_t *io_pool;
 
 int hugemap_io_setup(void)
 {
-	io_cache = kmem_cache_create("hugemap_io",
-				     struct_size((struct hugemap_io *)NULL, segment,
-						 HUGEMAP_IO_SEGMENTS),
-				     0, SLAB_HWCACHE_ALIGN, NULL);
+	io_cache = kmem_cache_create(
+		"hugemap_io", struct_size((struct hugemap_io *)NULL, segment, HUGEMAP_IO_SEGMENTS),
+		0, SLAB_HWCACHE_ALIGN, NULL);
 	if (!io_cache)
 		return -ENOMEM;
 	io_pool = mempool_create_slab_pool(2 * HUGEMAP_WRITE_DEPTH, io_cache);

@@ -125,7 +125,7 @@ int hugemap_frame_prepare(struct hugemap_mount *mount, const struct hm_unit *uni
 	bool base = hm_frame_is_base(mount->cache, unit->frame);
 	int err = 0;
 
-	if (likely(base ? READ_ONCE(slot->base) != NULL : READ_ONCE(slot->huge) != NULL))
+	if (likely(base ? (bool)READ_ONCE(slot->base) : (bool)READ_ONCE(slot->huge)))
 		return 0;
 	mutex_lock(&mount->carve_lock);
 	if (base && !slot->base)
@@ -187,9 +187,10 @@ static void give_slot(struct hugemap_slot *slot)
 
 static int short_of_memory(struct fs_context *fc, u32 got, u32 wanted)
 {
-	hugemap_errorfc(fc,
-			"only %u MB of contiguous memory for a pool of %u MB: ask for less (pool=), or free memory and write 1 to /proc/sys/vm/compact_memory",
-			got * 2, wanted * 2);
+	hugemap_errorfc(
+		fc,
+		"only %u MB of contiguous memory for a pool of %u MB: ask for less (pool=), or free memory and write 1 to /proc/sys/vm/compact_memory",
+		got * 2, wanted * 2);
 	return -ENOMEM;
 }
 
@@ -241,7 +242,9 @@ static int park(struct hugemap_mount *mount, u32 less, struct fs_context *fc)
 		cond_resched();
 	}
 	if (err == -ENOMEM)
-		hugemap_errorfc(fc, "the pool cannot shrink: what is in it is pinned, or cannot be written");
+		hugemap_errorfc(
+			fc,
+			"the pool cannot shrink: what is in it is pinned, or cannot be written");
 	while (n--) {
 		struct hugemap_slot *slot = &mount->slots[frames[n]];
 
@@ -271,9 +274,10 @@ int hugemap_pool_resize(struct hugemap_mount *mount, u64 bytes, struct fs_contex
 	u32 now = mount->nslots - mount->nparked, wanted = bytes >> HM_BLOCK_SHIFT;
 
 	if (wanted > mount->nslots) {
-		hugemap_errorfc(fc,
-				"the pool can grow to %u MB, twice what it was mounted with: unmount, and mount again with more",
-				mount->nslots * 2);
+		hugemap_errorfc(
+			fc,
+			"the pool can grow to %u MB, twice what it was mounted with: unmount, and mount again with more",
+			mount->nslots * 2);
 		return -EINVAL;
 	}
 	if (wanted > now)

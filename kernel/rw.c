@@ -125,8 +125,8 @@ static int extend(struct hugemap_inode *hi, struct file *file, loff_t size)
 	int err;
 
 	if (offset) {
-		struct folio *folio = hugemap_find_locked(hi, old >> HM_PAGE_SHIFT, HM_ACCESS_AGAIN,
-							  &unit);
+		struct folio *folio =
+			hugemap_find_locked(hi, old >> HM_PAGE_SHIFT, HM_ACCESS_AGAIN, &unit);
 
 		if (folio) {
 			folio_zero_range(folio, offset, HM_PAGE_SIZE - offset);
@@ -154,8 +154,7 @@ static int reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 }
 
 /* Into a unit that is cached. 0: it is not. */
-static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
-			    u32 access)
+static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from, u32 access)
 {
 	u64 pgoff = pos >> HM_PAGE_SHIFT;
 	size_t offset, bytes, copied;
@@ -290,8 +289,8 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 			  struct hm_unit *units)
 {
 	u64 pgoff = pos >> HM_PAGE_SHIFT;
-	size_t chunk = min_t(size_t, iov_iter_count(from),
-			     HM_BLOCK_SIZE - (pos & (HM_BLOCK_SIZE - 1)));
+	size_t chunk =
+		min_t(size_t, iov_iter_count(from), HM_BLOCK_SIZE - (pos & (HM_BLOCK_SIZE - 1)));
 	ssize_t written;
 	int err;
 

@@ -100,7 +100,7 @@ int hugemap_wait_unit(struct hugemap_inode *hi, u64 pgoff)
 
 int hugemap_store_setup(void)
 {
-	static const char * const name[] = { "hugemap_dir", "hugemap_leaf", "hugemap_base" };
+	static const char *const name[] = { "hugemap_dir", "hugemap_leaf", "hugemap_base" };
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(node_cache); i++) {
@@ -279,7 +279,8 @@ static int make_store(struct hugemap_inode *hi)
 	if (!store) {
 		kvfree(mem);
 		return i_size_read(&hi->vfs_inode) >> HM_BLOCK_SHIFT > HM_STORE_MAX_BLOCKS ?
-			-EFBIG : -ENFILE;
+			       -EFBIG :
+			       -ENFILE;
 	}
 	hi->store_mem = mem;
 	hi->write_at = 0;
@@ -427,8 +428,8 @@ static void forget_range(struct hugemap_inode *hi, loff_t start, loff_t end, lof
 	first &= ~HUGEMAP_BLOCK_MASK;
 	if (last != U64_MAX)
 		last = (last | HUGEMAP_BLOCK_MASK) + 1;
-	unmap_mapping_range(hi->vfs_inode.i_mapping, start,
-			    end == LLONG_MAX ? 0 : end - start, size < old_size);
+	unmap_mapping_range(hi->vfs_inode.i_mapping, start, end == LLONG_MAX ? 0 : end - start,
+			    size < old_size);
 	hugemap_invalidate(hi, first, last, true);
 	/* What was known about holes is not known any more; nothing is beyond the end. */
 	if (last == U64_MAX)
@@ -452,9 +453,9 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 	filemap_invalidate_lock(mapping);
 	if (hi->store) {
 		if (what == HUGEMAP_KEEP)
-			ret = hugemap_write_range(hi, first & ~HUGEMAP_BLOCK_MASK,
-						  last == U64_MAX ? last :
-						  (last | HUGEMAP_BLOCK_MASK) + 1);
+			ret = hugemap_write_range(
+				hi, first & ~HUGEMAP_BLOCK_MASK,
+				last == U64_MAX ? last : (last | HUGEMAP_BLOCK_MASK) + 1);
 		else
 			ret = write_edges(hi, first, last);
 		/* The page in which the file ends: what is past the end, if it grows. */

@@ -49,8 +49,9 @@ static void failed(struct hugemap_inode *hi, int err)
 
 	mapping_set_error(hi->vfs_inode.i_mapping, err);
 	if (!hi->failures)
-		pr_err_ratelimited("hugemap: %s: inode %lu cannot be written: error %d; it is kept and tried again\n",
-				   hi->vfs_inode.i_sb->s_id, hi->vfs_inode.i_ino, err);
+		pr_err_ratelimited(
+			"hugemap: %s: inode %lu cannot be written: error %d; it is kept and tried again\n",
+			hi->vfs_inode.i_sb->s_id, hi->vfs_inode.i_ino, err);
 	hi->failures++;
 	WRITE_ONCE(hi->retry_at, jiffies + wait);
 }

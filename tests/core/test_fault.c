@@ -491,24 +491,15 @@ static void test_frame_offsets(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_fill_and_wait),
-	cmocka_unit_test(test_ahead_does_not_wait),
-	cmocka_unit_test(test_fill_dirty),
-	cmocka_unit_test(test_hit_write),
-	cmocka_unit_test(test_beyond),
-	cmocka_unit_test(test_only_if_cached),
-	cmocka_unit_test(test_base_at_the_end),
-	cmocka_unit_test(test_no_frame),
-	cmocka_unit_test(test_reclaim_hint),
-	cmocka_unit_test(test_block_read_error),
-	cmocka_unit_test(test_page_read_error),
-	cmocka_unit_test(test_errno_kept),
-	cmocka_unit_test(test_cancel),
-	cmocka_unit_test(test_ahead_and_mark),
-	cmocka_unit_test(test_ahead_caught_up),
-	cmocka_unit_test(test_mark_survives_write),
-	cmocka_unit_test(test_fault_around),
-	cmocka_unit_test(test_busy_evicting),
+	cmocka_unit_test(test_fill_and_wait),	cmocka_unit_test(test_ahead_does_not_wait),
+	cmocka_unit_test(test_fill_dirty),	cmocka_unit_test(test_hit_write),
+	cmocka_unit_test(test_beyond),		cmocka_unit_test(test_only_if_cached),
+	cmocka_unit_test(test_base_at_the_end), cmocka_unit_test(test_no_frame),
+	cmocka_unit_test(test_reclaim_hint),	cmocka_unit_test(test_block_read_error),
+	cmocka_unit_test(test_page_read_error), cmocka_unit_test(test_errno_kept),
+	cmocka_unit_test(test_cancel),		cmocka_unit_test(test_ahead_and_mark),
+	cmocka_unit_test(test_ahead_caught_up), cmocka_unit_test(test_mark_survives_write),
+	cmocka_unit_test(test_fault_around),	cmocka_unit_test(test_busy_evicting),
 	cmocka_unit_test(test_frame_offsets),
 };
 
