@@ -3,7 +3,7 @@
  * The name space: what is done to names and attributes here is what is found below,
  * and who may not do it there may not do it here.
  *
- * vm: page=2M lower=ext4,xfs
+ * vm: page=2M lower=ext4,xfs timeout=180
  */
 #include "common.h"
 
