@@ -462,7 +462,7 @@ enum hm_invalidated hm_invalidate(struct hm_store *store, u64 *at, u64 end, bool
 		if (hm_block_of(*at) >= HM_STORE_MAX_BLOCKS)
 			return HM_INV_DONE;
 		if (!hm_index_find(store, *at, &pos)) {
-			*at = hm_leaf_start(*at) + ((u64)HM_NODE_SLOTS << HM_BLOCK_ORDER);
+			*at = hm_index_next(&pos, *at);
 			continue;
 		}
 		word = hm_index_word(&pos, *at);

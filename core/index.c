@@ -63,6 +63,16 @@ bool hm_index_find(struct hm_store *store, u64 pgoff, struct hm_pos *pos)
 	return pos->leaf;
 }
 
+/* Where the next node could be, after hm_index_find() found none. */
+u64 hm_index_next(const struct hm_pos *pos, u64 pgoff)
+{
+	u64 pages = (u64)HM_NODE_SLOTS << HM_BLOCK_ORDER;
+
+	if (pos->missing == HM_NODE_DIR)
+		pages <<= HM_NODE_ORDER;
+	return (pgoff & ~(pages - 1)) + pages;
+}
+
 /* The word of the unit that holds a page; pos comes from hm_index_find(). */
 u64 hm_index_word(struct hm_pos *pos, u64 pgoff)
 {
@@ -193,15 +203,16 @@ void hm_store_set_hollow(struct hm_store *store, u64 pgoff, u64 npages, bool hol
 	u64 end = pgoff + npages;
 
 	hm_assert(pgoff % HM_BLOCK_PAGES == 0);
-	for (; pgoff < end; pgoff += HM_BLOCK_PAGES) {
+	while (pgoff < end && hm_block_of(pgoff) < HM_STORE_MAX_BLOCKS) {
 		struct hm_base *base;
 		struct hm_pos pos;
 		u32 i;
 
 		if (!hm_index_find(store, pgoff, &pos)) {
-			pgoff = hm_leaf_start(pgoff) + ((u64)(HM_NODE_SLOTS - 1) << HM_BLOCK_ORDER);
+			pgoff = hm_index_next(&pos, pgoff);
 			continue;
 		}
+		pgoff += HM_BLOCK_PAGES;
 		if (hollow)
 			hm_bit_set(pos.leaf->hollow, pos.leaf_slot);
 		else

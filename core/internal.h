@@ -185,6 +185,7 @@ struct hm_pos {
 
 /* index.c */
 bool hm_index_find(struct hm_store *store, u64 pgoff, struct hm_pos *pos);
+u64 hm_index_next(const struct hm_pos *pos, u64 pgoff);
 u64 hm_index_word(struct hm_pos *pos, u64 pgoff);
 bool hm_index_split(struct hm_pos *pos, u64 word);
 void hm_index_join(struct hm_pos *pos);
