@@ -30,8 +30,7 @@ static int refuse_overlap(struct hugemap_mount *mount, struct fs_context *fc)
 	int err = 0;
 
 	mutex_lock(&mounts_lock);
-	list_for_each_entry(other, &mounts, mounts)
-	{
+	list_for_each_entry(other, &mounts, mounts) {
 		if (!is_subdir(dir, other->lower.dentry) && !is_subdir(other->lower.dentry, dir))
 			continue;
 		errorfc(fc,
