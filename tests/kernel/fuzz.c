@@ -5,7 +5,8 @@
  * may come of it but errors: no report of the kernel, no right gained, the mount alive
  * at the end. The seed is printed; SEED=n repeats it.
  *
- * vm: lower=none timeout=900
+ * vm: name=quick args=quick lower=none timeout=300
+ * vm: name=long lower=none set=long timeout=3600
  */
 #include "common.h"
 
@@ -39,9 +40,11 @@ static uint64_t below_n(uint64_t n)
 	return any() % n;
 }
 
+static bool quick;
+
 static unsigned int rounds(unsigned int n)
 {
-	return slow() ? n / 10 : n;
+	return slow() || quick ? n / 10 : n;
 }
 
 /* Small, huge, near a power of two, negative, anything. */
@@ -514,5 +517,10 @@ int main(int argc, char **argv)
 	if (getenv("SEED"))
 		seed = strtoull(getenv("SEED"), NULL, 0);
 	printf("  (seed %llu)\n", (unsigned long long)seed);
+	if (argc > 1 && !strcmp(argv[1], "quick")) {
+		quick = true;
+		argc--;
+		argv++;
+	}
 	return run_all(argc, argv, all, COUNT(all));
 }
