@@ -72,10 +72,23 @@ def make_disk(path: pathlib.Path, size: int, kind: str = "") -> None:
 
 
 def command_line(
-    kernel: Kernel, initrd: pathlib.Path, memory_mb: int, disks: dict[str, pathlib.Path], append: str = ""
+    kernel: Kernel,
+    initrd: pathlib.Path,
+    memory_mb: int,
+    disks: dict[str, pathlib.Path],
+    append: str = "",
+    counted: bool = False,
 ) -> list[str]:
-    """QEMU's, but for where the serial ports lead."""
-    words = ["qemu-system-x86_64", *acceleration(), "-smp", str(os.cpu_count() or 1), "-m", str(memory_mb)]
+    """QEMU's, but for where the serial ports lead.
+
+    counted: one CPU whose time stamp counter counts instructions.
+    """
+    words = ["qemu-system-x86_64", "-m", str(memory_mb)]
+    if counted:
+        # sleep=off: time jumps over what the guest waits for.
+        words += ["-accel", "tcg", "-cpu", "max", "-smp", "1", "-icount", "shift=0,sleep=off"]
+    else:
+        words += [*acceleration(), "-smp", str(os.cpu_count() or 1)]
     words += ["-nodefaults", "-display", "none", "-nic", "none", "-no-reboot"]
     words += ["-kernel", str(kernel.image), "-initrd", str(initrd)]
     for serial, path in disks.items():
@@ -97,12 +110,13 @@ class Guest:
         initrd: pathlib.Path,
         memory_mb: int = 2048,
         disks: dict[str, tuple[int, str]] | None = None,
-        extra: list[str] | None = None,
         append: str = "",
+        counted: bool = False,
     ) -> None:
         """Boot it, and return once `init` speaks.
 
-        disks: name: (size, file system); extra: more for QEMU; append: for the kernel.
+        disks: name: (size, file system); append: for the kernel; counted: see
+        command_line().
         """
         self.kernel = kernel
         self.console: list[str] = []  # lines of the kernel's log so far
@@ -114,7 +128,7 @@ class Guest:
             for name, (size, kind) in (disks or {}).items():
                 files[name] = self.scratch / name
                 make_disk(files[name], size, kind)
-            command = command_line(kernel, initrd, memory_mb, files, append) + (extra or [])
+            command = command_line(kernel, initrd, memory_mb, files, append, counted)
             for attempt in range(ATTEMPTS):
                 try:
                     self._start(command)

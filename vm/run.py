@@ -4,11 +4,15 @@
 
     run.py test [--kernel K] [--quick] [--source DIR] [NAME...]   the tests of tests/kernel/
     run.py shell [--kernel K]                                     a guest to try it in
+    run.py bench [--kernel K] [--json FILE]                       count instructions
     run.py module [--kernel K] [--cached] [--out DIR]             only build hugemap.ko
 """
 import argparse
+import contextlib
 import dataclasses
+import fcntl
 import fnmatch
+import hashlib
 import os
 import pathlib
 import re
@@ -17,7 +21,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
+import bench
 import guest
 import initramfs
 import kernels
@@ -154,12 +160,13 @@ def base_archive(work: pathlib.Path, kernel: kernels.Kernel, module: pathlib.Pat
 
 
 def test_archive(
+    path: pathlib.Path,
     work: pathlib.Path,
     kernel: kernels.Kernel,
     module: pathlib.Path,
     runs: list[Run],
     helpers: list[pathlib.Path],
-) -> pathlib.Path:
+) -> None:
     archive = base_archive(work, kernel, module)
     for source in {run.program for run in runs} | set(helpers):
         if source.suffix == ".c":
@@ -176,9 +183,7 @@ def test_archive(
             except initramfs.Missing as error:
                 run.missing = str(error)
     archive.modules(kernel.modules, modules)
-    path = work / "initramfs.cpio"
     archive.write(path)
-    return path
 
 
 def quote(word: str) -> str:
@@ -342,11 +347,27 @@ def chosen(runs: list[Run], patterns: list[str], quick: bool) -> list[Run]:
     return found
 
 
-def work_directory(kernel: kernels.Kernel) -> pathlib.Path:
+def work_directory(kernel: kernels.Kernel, source: pathlib.Path | None) -> pathlib.Path:
+    """Where things are built for a kernel; another one for every other source."""
     build = pathlib.Path(os.environ.get("HM_BUILD") or TOP / "build")
-    work = build / "vm" / kernel.release
+    name = kernel.release
+    if source and source.resolve() != TOP:
+        name += "-" + hashlib.sha256(os.fspath(source.resolve()).encode()).hexdigest()[:8]
+    work = build / "vm" / name
     work.mkdir(parents=True, exist_ok=True)
     return work
+
+
+@contextlib.contextmanager
+def building(work: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Nobody else builds there meanwhile. Yields where the guest's archive may go."""
+    archive = work / f"initramfs-{os.getpid()}.cpio"
+    for old in work.glob("initramfs-*.cpio"):
+        if not os.path.exists(f"/proc/{old.stem.split('-')[1]}"):
+            old.unlink()
+    with open(work / "lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield archive
 
 
 def test_kernel(name: str, args: argparse.Namespace) -> bool | None:
@@ -356,9 +377,10 @@ def test_kernel(name: str, args: argparse.Namespace) -> bool | None:
     try:
         kernel = kernels.get(name)
         guest.acceleration()
-        work = work_directory(kernel)
-        module = kernels.build_module(kernel, work / "module", args.source)
-        initrd = test_archive(work, kernel, module, runs, helpers)
+        work = work_directory(kernel, args.source)
+        with building(work) as initrd:
+            module = kernels.build_module(kernel, work / "module", args.source)
+            test_archive(initrd, work, kernel, module, runs, helpers)
     except kernels.Unavailable as error:
         print(f"skipped: kernel {name}: {error}", flush=True)
         return None
@@ -385,6 +407,7 @@ def test_kernel(name: str, args: argparse.Namespace) -> bool | None:
             tally.show("module_unload", session.unload())
     finally:
         session.lose_guest()
+        initrd.unlink(missing_ok=True)
     boots = ", ".join(f"{seconds:.0f}" for seconds in session.boots)
     tally.end(f"{kernel.release}: {time.monotonic() - begin:.0f} s, boots {boots} s")
     return not tally.failed and tally.passed > 0
@@ -400,21 +423,19 @@ def test(args: argparse.Namespace) -> int:
 
 def shell(args: argparse.Namespace) -> int:
     kernel = kernels.get(args.kernel)
-    work = work_directory(kernel)
-    module = kernels.build_module(kernel, work / "module", args.source)
-    archive = base_archive(work, kernel, module)
-    archive.modules(kernel.modules, ALWAYS)
-    archive.copy(HERE / "shell", "/shell")
-    compile_program(HERE / "touch-pages.c", work / "touch-pages")
-    archive.copy(work / "touch-pages", "/bin/touch-pages")
-    build = pathlib.Path(os.environ.get("HM_BUILD") or TOP / "build")
-    for program in ("fio", os.fspath(build / "hugemap")):
-        try:
-            archive.program(program)
-        except initramfs.Missing:
-            pass  # the banner names only what is there
-    initrd = work / "shell.cpio"
-    archive.write(initrd)
+    work = work_directory(kernel, args.source)
+    with building(work) as initrd:
+        module = kernels.build_module(kernel, work / "module", args.source)
+        archive = base_archive(work, kernel, module)
+        archive.modules(kernel.modules, ALWAYS)
+        archive.copy(HERE / "shell", "/shell")
+        compile_program(HERE / "touch-pages.c", work / "touch-pages")
+        archive.copy(work / "touch-pages", "/bin/touch-pages")
+        command_of_host = pathlib.Path(os.environ.get("HM_BUILD") or TOP / "build") / "hugemap"
+        for program in ("fio", os.fspath(command_of_host)):
+            with contextlib.suppress(initramfs.Missing):
+                archive.program(program)
+        archive.write(initrd)
     scratch = guest.make_scratch()
     try:
         guest.make_disk(scratch / "ext4", 4 * GIB, "ext4")
@@ -423,7 +444,37 @@ def shell(args: argparse.Namespace) -> int:
         command = guest.command_line(kernel, initrd, args.memory, disks, "hm_shell quiet")
         return subprocess.run([*command, "-serial", "mon:stdio"], check=False).returncode
     finally:
+        initrd.unlink(missing_ok=True)
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def count(args: argparse.Namespace) -> int:
+    names = list(kernels.SERIES) if args.kernel == "all" else args.kernel.split(",")
+    results = []
+    for name in names:
+        try:
+            kernel = kernels.get(name)
+            guest.acceleration()
+        except kernels.Unavailable as error:
+            print(f"skipped: kernel {name}: {error}", file=sys.stderr)
+            continue
+        work = work_directory(kernel, args.source)
+        with building(work) as initrd:
+            module = kernels.build_module(kernel, work / "module", args.source)
+            archive = base_archive(work, kernel, module)
+            compile_program(HERE / "bench" / "count-insns.c", work / "count-insns")
+            archive.copy(work / "count-insns", "/bin/count-insns")
+            archive.modules(kernel.modules, bench.MODULES)
+            archive.write(initrd)
+        try:
+            results.append(bench.count(kernel, initrd, args))
+        finally:
+            initrd.unlink(missing_ok=True)
+    if args.json:
+        bench.write_json(results, args.json)
+    if not results:
+        return 77
+    return 1 if any(result["failed"] for result in results) else 0
 
 
 def module(args: argparse.Namespace) -> int:
@@ -440,15 +491,16 @@ def module(args: argparse.Namespace) -> int:
         kernel = kernels.Kernel("running", release, pathlib.Path(), pathlib.Path(), None, kdir)
     else:
         kernel = kernels.get(args.kernel, fetch=not args.cached)
-    out = args.out or work_directory(kernel) / "module"
-    print(kernels.build_module(kernel, out, args.source))
+    work = work_directory(kernel, args.source)
+    with building(work):
+        print(kernels.build_module(kernel, args.out or work / "module", args.source))
     return 0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, default in (("test", "6.1"), ("shell", "6.1"), ("module", "running")):
+    for name, default in (("test", "6.1"), ("shell", "6.1"), ("bench", "6.1"), ("module", "running")):
         sub = commands.add_parser(name)
         sub.add_argument("--kernel", default=default)
         sub.add_argument("--source", type=pathlib.Path, help="build the module from the tree there")
@@ -456,6 +508,8 @@ def main() -> int:
         if name == "module":
             sub.add_argument("--out", type=pathlib.Path)
             sub.add_argument("--cached", action="store_true", help="not if the kernel had to be fetched")
+        if name == "bench":
+            sub.add_argument("--json", type=pathlib.Path, help="write the counts there, too")
         if name == "test":
             sub.add_argument("--tests", type=pathlib.Path, default=TOP / "tests" / "kernel")
             sub.add_argument("--verbose", action="store_true", help="what passing tests say, too")
@@ -465,7 +519,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
     try:
-        return {"test": test, "shell": shell, "module": module}[args.command](args)
+        return {"test": test, "shell": shell, "bench": count, "module": module}[args.command](args)
     except kernels.Unavailable as error:
         print(f"skipped: {error}", file=sys.stderr)
         return 77
