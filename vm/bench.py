@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""Count the guest's instructions: HugeMap beside Linux mmap at each of its settings.
+
+Time in an emulated machine says nothing, instructions repeat exactly: QEMU runs with
+-icount, count-insns.c reads the counter. Both engines map a null_blk device, which
+answers at once. What the loop over the memory costs is taken off.
+"""
+import argparse
+import dataclasses
+import json
+import pathlib
+import sys
+
+import guest
+import kernels
+
+MODULES = ["virtio_pci", "virtio_blk", "ext4", "null_blk", "brd", "loop"]
+SEQUENTIAL_MIB = 256
+SINGLE_MIB = 64
+RANDOM_MIB = 512
+POOL_MIB = 64
+MIB = 1 << 20
+SINGLE = "warm read-fault upgrade first-write sync rewrite drop"
+# The loops that scenarios contain, by name.
+LOOPS = {"seq-read": "copy", "seq-write": "fill"}
+# Linux reads ahead as much as its block device says.
+READ_AHEAD_KB = (128, 4096)
+
+
+@dataclasses.dataclass
+class Row:
+    scenario: str
+    engine: str  # hugemap-kernel, linux-mmap
+    page: str  # 2M, 4K: hugemap's page size; of Linux, what was asked for
+    setting: str  # pool; advice and read-ahead
+    ops: int  # units of 2 MB or 4 KB
+    insns: int  # without the loop itself
+    faults: int
+
+    @property
+    def per_op(self) -> float:
+        return self.insns / self.ops
+
+
+class Failed(Exception):
+    """Something in the guest did not work."""
+
+
+class Counter:
+    """Runs count-insns in a guest."""
+
+    def __init__(self, vm: guest.Guest) -> None:
+        self.vm = vm
+        self.loops: dict[tuple[str, int], int] = {}
+
+    def shell(self, command: str, seconds: float = 600) -> list[str]:
+        lines: list[str] = []
+        answer = self.vm.ask(f"if ( {command} ) 2>&1; then answer ok; else answer fail; fi", seconds, lines)
+        if answer != "ok":
+            raise Failed(f"{command}: {'; '.join(lines) or 'it failed and says nothing'}")
+        return lines
+
+    def count(self, words: str, prefix: str = "") -> list[tuple[str, int, int, int]]:
+        results = []
+        for line in self.shell(f"{prefix}count-insns {words}"):
+            fields = line.split()
+            if len(fields) != 4 or not all(field.isdigit() for field in fields[1:]):
+                raise Failed(f"count-insns {words}: {line}")
+            results.append((fields[0], *(int(field) for field in fields[1:])))
+        return results
+
+    def rows(
+        self, engine: str, page: str, setting: str, file: str, mib: int, what: str, advice: str, prefix: str = ""
+    ) -> list[Row]:
+        step = 4096 if page == "4K" else 2 * MIB
+        print(f"counting {engine}, {page}, {setting}: {what}", file=sys.stderr, flush=True)
+        rows = []
+        for name, ops, insns, faults in self.count(f"-s {step} -a {advice} {file} {mib} {what}", prefix):
+            loop = LOOPS.get(name)
+            if loop:
+                insns -= self.loop(loop, file, mib)
+            rows.append(Row(name, engine, page, setting, ops, insns, faults))
+        return rows
+
+    def loop(self, name: str, file: str, mib: int) -> int:
+        if (name, mib) not in self.loops:
+            self.loops[name, mib] = self.count(f"{file} {mib} {name}")[0][2]
+        return self.loops[name, mib]
+
+
+def count_hugemap(counter: Counter) -> list[Row]:
+    rows = []
+
+    def with_mount(page: str, pool: int, mib: int, what: str) -> None:
+        counter.shell(f"mount -t hugemap -o pool={pool}M,page={page} /dev/nullb0 /mnt/fast")
+        file = "/mnt/fast/" + counter.shell("ls /mnt/fast")[0].strip()
+        setting = f"pool {pool} MB"
+        try:
+            rows.extend(counter.rows("hugemap-kernel", page, setting, file, mib, what, "none"))
+        finally:
+            counter.shell("umount /mnt/fast")
+
+    for page in ("2M", "4K"):
+        for pool in (POOL_MIB, SEQUENTIAL_MIB + POOL_MIB):
+            with_mount(page, pool, SEQUENTIAL_MIB, "seq-read")
+            with_mount(page, pool, SEQUENTIAL_MIB, "seq-write")
+        with_mount(page, 2 * SINGLE_MIB, SINGLE_MIB, SINGLE)
+    with_mount("4K", POOL_MIB, RANDOM_MIB, "random-read")
+    with_mount("4K", POOL_MIB, RANDOM_MIB, "random-write")
+    return rows
+
+
+def count_linux(counter: Counter) -> list[Row]:
+    rows = []
+    device = "/dev/nullb1"
+
+    def fresh(read_ahead: int) -> None:
+        counter.shell(
+            f"echo {read_ahead} >/sys/block/nullb1/queue/read_ahead_kb; sync; echo 3 >/proc/sys/vm/drop_caches"
+        )
+
+    def one(page: str, mib: int, what: str, advice: str, read_ahead: int, prefix: str = "", more: str = "") -> None:
+        fresh(read_ahead)
+        setting = f"{advice}, read-ahead {read_ahead} KB{more}"
+        try:
+            rows.extend(counter.rows("linux-mmap", page, setting, device, mib, what, advice, prefix))
+        except Failed as error:
+            # Not every kernel takes every advice.
+            if "madvise" not in str(error):
+                raise
+
+    for read_ahead in READ_AHEAD_KB:
+        for advice in ("none", "sequential", "hugepage", "populate-read"):
+            one("2M", SEQUENTIAL_MIB, "seq-read", advice, read_ahead)
+        for advice in ("none", "sequential", "hugepage", "populate-write"):
+            one("2M", SEQUENTIAL_MIB, "seq-write", advice, read_ahead)
+    one("4K", SINGLE_MIB, SINGLE, "none", 128)
+    one("2M", SINGLE_MIB, SINGLE, "hugepage", 4096)
+    # The same memory for its page cache as the pool has, by a memory group.
+    limited = f"echo {POOL_MIB}M >/cg/limited/memory.max && echo 0 >/cg/limited/memory.swap.max 2>/dev/null;"
+    limited += " sh -c 'echo $$ >/cg/limited/cgroup.procs && exec \"$@\"' sh "
+    counter.shell("mkdir -p /cg && mount -t cgroup2 cgroup2 /cg && echo +memory >/cg/cgroup.subtree_control")
+    counter.shell("mkdir -p /cg/limited")
+    for what in ("random-read", "random-write"):
+        for advice in ("none", "random"):
+            one("4K", RANDOM_MIB, what, advice, 128, limited, f", {POOL_MIB} MB")
+    return rows
+
+
+def best_of_linux(rows: list[Row], row: Row) -> Row | None:
+    same = [r for r in rows if r.engine == "linux-mmap" and r.scenario == row.scenario]
+    if row.scenario not in LOOPS:
+        same = [r for r in same if r.page == row.page]
+    return min(same, key=lambda r: r.insns, default=None)
+
+
+def table(release: str, rows: list[Row]) -> str:
+    lines = [f"Linux {release}: instructions in the guest, without the loop itself"]
+    lines.append(f"{'scenario':13}{'page':6}{'setting':36}{'total':>15}{'each':>12}{'faults':>9}  of Linux's best")
+    for row in rows:
+        best = best_of_linux(rows, row)
+        share = f"{row.insns / best.insns:.3f}" if best and row.engine != "linux-mmap" and best.insns > 0 else ""
+        name = row.setting if row.engine != "linux-mmap" else f"Linux: {row.setting}"
+        lines.append(
+            f"{row.scenario:13}{row.page:6}{name:36}{row.insns:15,}{row.per_op:12,.0f}{row.faults:9,}  {share}".rstrip()
+        )
+    return "\n".join(lines)
+
+
+def count(kernel: kernels.Kernel, initrd: pathlib.Path, args: argparse.Namespace) -> dict:
+    """All counts in one kernel, as what goes into the JSON."""
+    rows: list[Row] = []
+    failed = []
+    with guest.Guest(kernel, initrd, args.memory, {"ext4": (1 << 30, "ext4")}, counted=True) as vm:
+        counter = Counter(vm)
+        counter.shell("modprobe null_blk nr_devices=2 gb=2 bs=4096 irqmode=0 && mkdir -p /mnt/fast")
+        for name, part in (("linux-mmap", count_linux), ("hugemap-kernel", count_hugemap)):
+            if name == "hugemap-kernel":
+                counter.shell("insmod /hugemap.ko")
+            try:
+                rows += part(counter)
+            except Failed as error:
+                failed.append(str(error))
+                print(f"failed: {name}: {error}", file=sys.stderr)
+        splats = [line for line in vm.console if guest.SPLAT.search(line)]
+    failed += splats
+    for line in splats:
+        print(f"the kernel wrote: {line}", file=sys.stderr)
+    rows.sort(key=lambda row: (row.scenario, row.page, row.engine != "hugemap-kernel", row.insns))
+    print(table(kernel.release, rows), flush=True)
+    described = []
+    for row in rows:
+        best = best_of_linux(rows, row)
+        described.append(
+            dataclasses.asdict(row)
+            | {"insns_per_op": round(row.per_op, 1), "of_linux_best": round(row.insns / best.insns, 4) if best else None}
+        )
+    return {"kernel": kernel.release, "failed": failed, "rows": described}
+
+
+def write_json(results: list[dict], path: pathlib.Path) -> None:
+    path.write_text(json.dumps({"schema": "hugemap-vm-bench-1", "kernels": results}, indent=1) + "\n")
