@@ -53,10 +53,13 @@ vm: vm-deps ## a shell in a virtual machine with hugemap mounted at /mnt/fast
 vm-test: vm-deps ## the kernel tests in a guest: KERNEL=6.1, 6.12, 7, debug, all; TEST=name
 	@vm/run.py test $(if $(KERNEL),--kernel $(KERNEL)) $(TEST)
 
+vm-bench: vm-deps ## count instructions in a guest: hugemap beside Linux mmap; KERNEL=
+	@vm/run.py bench $(if $(KERNEL),--kernel $(KERNEL)) --json $(BUILD)/vm-bench.json
+
 install: build ## install into PREFIX (default /usr/local)
 	@meson install -C $(BUILD)
 
 clean: ## remove what was built
 	@rm -rf $(BUILD)
 
-.PHONY: help deps test-deps module module-install vm-deps vm vm-test build demo bench test check sim install clean
+.PHONY: help deps test-deps module module-install vm-deps vm vm-test vm-bench build demo bench test check sim install clean
