@@ -147,7 +147,10 @@ static inline void hugemap_init_times(struct inode *inode)
 static inline int hugemap_changed_below(struct inode *inode)
 {
 #if defined(HUGEMAP_HAVE_UPDATE_TIME_TYPE)
-	return inode_update_time(inode, FS_UPD_CMTIME, 0);
+	/* inode_update_time() of these kernels sets the inode's fields and no more. */
+	if (inode->i_op->update_time)
+		return inode->i_op->update_time(inode, FS_UPD_CMTIME, 0);
+	return generic_update_time(inode, FS_UPD_CMTIME, 0);
 #elif defined(HUGEMAP_HAVE_UPDATE_TIME_FLAGS)
 	return inode_update_time(inode, S_MTIME | S_CTIME | S_VERSION);
 #else

@@ -6,5 +6,5 @@ int probe(struct inode *inode, enum fs_update_time type, unsigned int flags);
 int probe(struct inode *inode, enum fs_update_time type, unsigned int flags)
 {
 	return inode->i_op->update_time(inode, type, flags) ?:
-		       inode_update_time(inode, FS_UPD_CMTIME, flags);
+		       generic_update_time(inode, FS_UPD_CMTIME, flags);
 }
