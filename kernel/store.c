@@ -348,8 +348,8 @@ void hugemap_data_evict(struct inode *inode, bool discard)
 	if (!discard) {
 		err = hugemap_write_range(hi, 0, U64_MAX);
 		if (err)
-			pr_err("hugemap: %s: inode %lu leaves with %llu bytes that could not be written: error %d\n",
-			       inode->i_sb->s_id, (unsigned long)inode->i_ino,
+			pr_err("hugemap: %s: inode %llu leaves with %llu bytes that could not be written: error %d\n",
+			       inode->i_sb->s_id, (u64)inode->i_ino,
 			       hm_store_dirty_pages(hi->store) << HM_PAGE_SHIFT, err);
 	}
 	hugemap_invalidate(hi, 0, U64_MAX, true);

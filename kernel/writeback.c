@@ -50,8 +50,8 @@ static void failed(struct hugemap_inode *hi, int err)
 	mapping_set_error(hi->vfs_inode.i_mapping, err);
 	if (!hi->failures)
 		pr_err_ratelimited(
-			"hugemap: %s: inode %lu cannot be written: error %d; it is kept and tried again\n",
-			hi->vfs_inode.i_sb->s_id, hi->vfs_inode.i_ino, err);
+			"hugemap: %s: inode %llu cannot be written: error %d; it is kept and tried again\n",
+			hi->vfs_inode.i_sb->s_id, (u64)hi->vfs_inode.i_ino, err);
 	hi->failures++;
 	WRITE_ONCE(hi->retry_at, jiffies + wait);
 }
