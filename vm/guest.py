@@ -19,7 +19,7 @@ from kernels import Kernel, Unavailable
 
 # Anything of the kind in the kernel's log fails the test that it came with.
 SPLAT = re.compile(
-    r"BUG:|WARNING:|KASAN:|UBSAN:|kernel BUG at|Kernel panic|Oops:|general protection fault"
+    r"\bBUG:|WARNING:|KASAN:|UBSAN:|kernel BUG at|Kernel panic|Oops:|general protection fault"
     r"|unable to handle|INFO: possible |INFO: task .* blocked|INFO: rcu.*(stall|detected)"
     r"|suspicious RCU usage|possible recursive locking|possible circular locking|inconsistent lock"
     r"|bad rss-counter|Bad page (state|map)|refcount_t:|Objects remaining|still has objects"
