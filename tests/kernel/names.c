@@ -122,7 +122,7 @@ static long rename2(const char *from, const char *to, unsigned int flags)
 
 static void renames(void)
 {
-	int fd = make_file("a", 1, 10000);
+	int fd = make_file("a", 1, 10000), fd2;
 	unsigned char *map = map_shared(fd, 0, 10000);
 
 	pattern(map, 2, 0, 10000);
@@ -131,7 +131,9 @@ static void renames(void)
 	expect_exists("b", true);
 	MUST(msync(map, 10000, MS_SYNC));
 	expect_below("below its new name", "b", 2, 0, 10000);
-	close(make_file("c", 3, 100));
+	fd2 = make_file("c", 3, 100);
+	MUST(fsync(fd2));
+	close(fd2);
 	EXPECT_ERRNO(rename2("b", "c", RENAME_NOREPLACE), EEXIST);
 	MUST(rename2("b", "c", RENAME_EXCHANGE));
 	expect_below("below after an exchange", "c", 2, 0, 10000);
