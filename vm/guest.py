@@ -241,10 +241,10 @@ class Guest:
                 lines.append(line)
 
     def kill(self) -> None:
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+        process, self.process = self.process, None
+        if process:
+            process.kill()
+            process.wait()
 
     def close(self) -> None:
         self.kill()

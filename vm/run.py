@@ -20,6 +20,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 
@@ -305,8 +306,21 @@ class Tally:
         self.passed = 0
         self.skipped = 0
         self.failed: list[str] = []
+        self.times: dict[str, int] = {}
+        self.lock = threading.Lock()
+
+    def show_numbered(self, name: str, result: Result) -> None:
+        """What happens once for each guest."""
+        with self.lock:
+            self.times[name] = self.times.get(name, 0) + 1
+            name += f"_{self.times[name]}" if self.times[name] > 1 else ""
+        self.show(name, result)
 
     def show(self, name: str, result: Result) -> None:
+        with self.lock:
+            self._show(name, result)
+
+    def _show(self, name: str, result: Result) -> None:
         print(f"[ RUN      ] {name}")
         if result.outcome == "FAILED":
             self.failed.append(name)
@@ -370,6 +384,30 @@ def building(work: pathlib.Path) -> Iterator[pathlib.Path]:
         yield archive
 
 
+def run_queue(session: Session, queue: list[Run], tally: Tally, stopping: threading.Event) -> None:
+    """Run tests in guests, one after the other, until none is left."""
+    need_module, loaded = True, Result("OK")
+    while not stopping.is_set():
+        try:
+            run = queue.pop()
+        except IndexError:
+            break
+        if need_module and not run.missing:
+            loaded = session.load()
+            tally.show_numbered("module_load", loaded)
+            if loaded.outcome != "OK":
+                # No other test will do better.
+                queue.clear()
+                return
+            need_module = False
+        result = session.test(run)
+        if not stopping.is_set():
+            tally.show(run.name, result)
+        need_module = need_module or result.guest_lost
+    if session.guest and not need_module and not stopping.is_set():
+        tally.show_numbered("module_unload", session.unload())
+
+
 def test_kernel(name: str, args: argparse.Namespace) -> bool | None:
     """Run the tests in one kernel. None: it cannot be had."""
     runs, helpers = find_tests(args.tests)
@@ -390,25 +428,42 @@ def test_kernel(name: str, args: argparse.Namespace) -> bool | None:
             run.missing = "this machine has no mkfs.xfs (package xfsprogs)"
     print(f"kernel {kernel.release}, {len(runs)} tests", flush=True)
     tally, begin = Tally(args.verbose), time.monotonic()
-    session = Session(kernel, initrd, args.memory, bool(xfs))
-    need_module = True
+    queue = list(reversed(runs))
+    sessions: list[Session] = []
+    stopping = threading.Event()
+
+    def work_off() -> None:
+        session = Session(kernel, initrd, args.memory, bool(xfs))
+        sessions.append(session)
+        try:
+            run_queue(session, queue, tally, stopping)
+        except Exception as error:  # told by the main thread
+            broken.append(error)
+        finally:
+            session.lose_guest()
+
+    broken: list[Exception] = []
+    workers = [threading.Thread(target=work_off, daemon=True) for _ in range(max(1, min(args.jobs, len(runs))))]
     try:
-        for run in runs:
-            if need_module and not run.missing:
-                loaded = session.load()
-                tally.show("module_load" + (f"_{len(session.boots)}" if len(session.boots) > 1 else ""), loaded)
-                if loaded.outcome != "OK":
-                    break
-                need_module = False
-            result = session.test(run)
-            tally.show(run.name, result)
-            need_module = need_module or result.guest_lost
-        if session.guest and not need_module:
-            tally.show("module_unload", session.unload())
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    except BaseException:
+        # The guests are killed, which ends what the workers wait for.
+        stopping.set()
+        queue.clear()
+        for session in sessions:
+            if session.guest:
+                session.guest.kill()
+        for worker in workers:
+            worker.join(10)
+        raise
     finally:
-        session.lose_guest()
         initrd.unlink(missing_ok=True)
-    boots = ", ".join(f"{seconds:.0f}" for seconds in session.boots)
+    if broken:
+        raise broken[0]
+    boots = ", ".join(f"{seconds:.0f}" for session in sessions for seconds in session.boots)
     tally.end(f"{kernel.release}: {time.monotonic() - begin:.0f} s, boots {boots} s")
     return not tally.failed and tally.passed > 0
 
@@ -513,6 +568,7 @@ def main() -> int:
         if name == "test":
             sub.add_argument("--tests", type=pathlib.Path, default=TOP / "tests" / "kernel")
             sub.add_argument("--verbose", action="store_true", help="what passing tests say, too")
+            sub.add_argument("--jobs", type=int, default=1, help="guests at a time")
             sub.add_argument("--quick", action="store_true", help="not the long ones")
             sub.add_argument("names", nargs="*", help="runs, tests or patterns")
     args = parser.parse_args()
