@@ -161,8 +161,8 @@ static void random_options(char *out, size_t size)
 		used += (size_t)snprintf(out + used, size - used, "%s%s%s%s", used ? "," : "",
 					 keys[below_n(COUNT(keys))], below_n(8) ? "=" : "", value);
 	}
-	/* Mostly within a pool that the machine can spare. */
-	if (below_n(4) && used + 16 < size)
+	/* Mostly a small pool: one of a quarter of the memory takes a second to fill. */
+	if (below_n(40) && used + 16 < size)
 		snprintf(out + used, size - used, "%spool=%lluM", used ? "," : "",
 			 8 + 2 * (unsigned long long)below_n(8));
 }
