@@ -247,7 +247,7 @@ static int tell_missing(const struct cli_command *command, const struct mount_mo
 	if (!module->headers)
 		tell_headers(module->release);
 	fputs("In the source of HugeMap,\n\n"
-	      "    make module && make install\n\n"
+	      "    make module-install\n\n"
 	      "builds the module and installs it; then this command loads it by itself.\n",
 	      stderr);
 	tell_alternative();
