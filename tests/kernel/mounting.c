@@ -209,9 +209,9 @@ static void remount(void)
 	fd = make_file(in(high, "f"), 1, 12 * HUGE);
 	map = map_shared(fd, 0, 12 * HUGE);
 	pattern(map, 2, 0, 12 * HUGE);
-	EXPECT(!mount(NULL, high, NULL, MS_REMOUNT, "pool=96M,dirty_ratio=30"), "growing: %s",
+	EXPECT(!mount(NULL, high, NULL, MS_REMOUNT, "pool=64M,dirty_ratio=30"), "growing: %s",
 	       strerror(errno));
-	expect_setting("pool_bytes", "100663296");
+	expect_setting("pool_bytes", "67108864");
 	expect_setting("dirty_ratio", "30");
 	expect_setting("page", "2M");
 	expect_pattern("load after growing", map, 2, 0, 12 * HUGE);
