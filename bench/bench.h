@@ -15,7 +15,7 @@
  *	scenario.c  the operations, and what they must have read
  *	turns.c     the turns; calibration of the device's depth
  *	run.c       a run, seen from the parent; child.c: seen from the child
- *	engine_*.c  the engines
+ *	engine_*.c  the engines; mount.c: a mount of the kernel engine
  *	files.c     the files; content.c: what is in them
  *	limit.c     memory groups, read_ahead_kb; guard.c: all is put back
  *	row.c       medians and paired ratios; table.c, demo.c, json.c: output
@@ -59,12 +59,14 @@ enum op_kind {
 	OP_WRITE, /* overwrite it all */
 	OP_UPDATE, /* read it, and store the first word of each page */
 	OP_CHASE, /* loads of 8 bytes, each at an address that the last one gave */
+	OP_APPEND, /* write a record of any length, after the last one */
 };
 
 struct op {
 	enum op_kind kind;
 	uint64_t offset;
 	uint32_t length; /* bytes; of OP_CHASE: loads */
+	bool sync; /* then make durable what this worker has written since the last time */
 };
 
 /**
@@ -72,10 +74,16 @@ struct op {
  * @name: as in the JSON
  * @title: in words
  * @next: the next operation of a worker; false = it has finished
- * @op_bytes: size of an operation
+ * @op_bytes: size of an operation, the largest if they differ
+ * @device_op_bytes: for the device, if it likes other pieces; 0 = the same
+ * @sync_bytes: a worker makes durable what it has written each time it is so much;
+ *	0 = all is made durable in the end
  * @latency: told in ns an operation, not in MB/s
  * @writes: changes the file
  * @fresh: ... which is a new one for every run
+ * @stream: goes once through its part of the file; else it ends after so many
+ *	operations, or so much time
+ * @processes: its workers are processes instead of threads
  * @deep: the device gets several operations at a time; which depth is best is
  *	tried; else it gets one, as a program that loads and stores
  * @in_memory: everything is brought into memory before the clock starts
@@ -88,9 +96,13 @@ struct scenario {
 	const char *title;
 	bool (*next)(struct worker *worker, struct op *op);
 	uint32_t op_bytes;
+	uint32_t device_op_bytes;
+	uint32_t sync_bytes;
 	bool latency;
 	bool writes;
 	bool fresh;
+	bool stream;
+	bool processes;
 	bool deep;
 	bool in_memory;
 	bool eighth;
@@ -101,6 +113,8 @@ struct scenario {
 extern const struct scenario scenarios[];
 extern const unsigned int nscenarios;
 const struct scenario *scenario_find(const char *name);
+/* "threads", or what its workers are */
+const char *scenario_workers(const struct scenario *scenario, unsigned int n);
 
 /**
  * scenario_expect() - do what a run did, on the content that we know
@@ -136,7 +150,7 @@ extern const char *const advice_names[ADVICES];
  * @stored: it has been written; may be NULL
  * @pump: does the operations of a worker instead of @load and @store, without
  *	looking at the data: the limit of the device; may be NULL
- * @sync: make it all durable; may be NULL
+ * @sync: make a range durable; may be NULL
  * @count: its own numbers, into run->result; may be NULL
  * @close: after the clock has stopped
  *
@@ -150,12 +164,13 @@ struct engine {
 	void *(*store)(struct worker *worker, uint64_t offset, size_t length, bool whole);
 	void (*stored)(struct worker *worker, uint64_t offset, size_t length);
 	void (*pump)(struct worker *worker);
-	void (*sync)(struct run *run);
+	void (*sync)(struct run *run, uint64_t offset, uint64_t length);
 	void (*count)(struct run *run);
 	void (*close)(struct run *run);
 };
 
 extern const struct engine engine_hugemap_user;
+extern const struct engine engine_hugemap_kernel;
 extern const struct engine engine_linux_mmap;
 extern const struct engine engine_linux_rw;
 extern const struct engine engine_device;
@@ -229,8 +244,9 @@ struct result {
  * @path: the file
  * @bytes: how much of the file is used
  * @pool_bytes: HugeMap's pool
- * @limit_bytes: of all memory of the process and its page cache
- * @threads: workers
+ * @limit_bytes: of the memory that the kernel counts: the process's and its page
+ *	cache; the pool of the kernel engine is nobody's and not in it
+ * @threads: workers, which may be processes
  * @op_bytes: the size of an operation here
  * @ops_most: operations of all workers; 0 = the scenario ends by itself
  * @seconds_most: after this time a worker stops (scenarios with random access)
@@ -263,8 +279,15 @@ struct run {
 	void *private;
 };
 
+/* What the kernel counts of a process. */
+struct usage {
+	double user_s, sys_s;
+	uint64_t faults;
+	uint64_t peak_bytes;
+};
+
 /**
- * struct worker - a thread of a run
+ * struct worker - a thread of a run, or a process
  * @run: see struct run
  * @index: 0 to run->threads - 1
  * @start: its part of the file, in scenarios that divide it; bytes
@@ -275,6 +298,9 @@ struct run {
  * @ops_most: after so many it stops
  * @bytes: of the operations done
  * @sum: over what it has read, or the last address of a chase
+ * @synced: up to here what it has written is durable (scenario->sync_bytes)
+ * @before: what the kernel had counted when it was ready
+ * @usage: of a process: its CPU time and faults during the run, and its peak
  * @private: the engine's
  */
 struct worker {
@@ -285,6 +311,8 @@ struct worker {
 	uint64_t ops, ops_most;
 	uint64_t bytes;
 	uint64_t sum;
+	uint64_t synced;
+	struct usage before, usage;
 	void *private;
 };
 
@@ -296,6 +324,26 @@ _Noreturn void child_main(struct run *run);
 _Noreturn void die(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Address space for @bytes that starts at a multiple of 2 MB. */
 void *aligned_space(struct run *run, uint64_t bytes);
+
+/* --- engine_mmap.c: plain mmap, for both engines of the kernel --- */
+
+/**
+ * struct file_map - run->private of those engines
+ * @at: the mapping
+ * @fd: the file
+ * @mount: of the kernel engine: the mount that it is on
+ */
+struct file_map {
+	char *at;
+	int fd;
+	int mount;
+};
+
+void file_map_open(struct run *run, struct file_map *map, int advice);
+const void *file_map_load(struct worker *worker, uint64_t offset, size_t length);
+void *file_map_store(struct worker *worker, uint64_t offset, size_t length, bool whole);
+void file_map_sync(struct run *run, uint64_t offset, uint64_t length);
+void file_map_close(struct run *run);
 
 /* --- what is to be done, and what came out ------------------------------------ */
 
@@ -322,7 +370,7 @@ extern const unsigned int nengines;
  * struct row - what came out for one config
  * @config: a copy, with the depth that was used
  * @scenario: see struct scenario
- * @threads: workers
+ * @threads: workers, which may be processes
  * @pool_bytes: of HugeMap; the limit of others is derived from it
  * @limited: a memory group was in force
  * @read_ahead_kb: of the device, during the runs
@@ -382,11 +430,13 @@ struct bench {
 	char errors[24][256];
 	unsigned int nerrors;
 	const char *reason; /* why the user-space engine cannot work here; NULL = it can */
+	const char *kernel_reason; /* the same of the kernel engine */
 };
 
 /* --- plan.c --- */
 unsigned int plan_configs(const struct bench *bench, const struct scenario *scenario,
-			  struct config configs[MAX_CONFIGS]);
+			  unsigned int threads, struct config configs[MAX_CONFIGS]);
+bool config_is_hugemap(const struct config *config);
 /* "Linux mmap, MADV_HUGEPAGE" */
 const char *config_title(const struct config *config, const struct scenario *scenario, char *text,
 			 size_t size);
@@ -394,6 +444,27 @@ const char *config_title(const struct config *config, const struct scenario *sce
 /* --- engine_hugemap.c --- */
 /* Why the user-space engine cannot work here, in words; NULL = it works. */
 const char *hugemap_works_not(struct result *shared);
+
+/* --- mount.c --- */
+
+/**
+ * bench_mount() - mount a directory through the kernel engine, where nobody sees it
+ * @dir: the directory
+ * @page: of the mount
+ * @pool_bytes: of the mount
+ * @why: what went wrong, in words
+ * @size: bytes of @why
+ *
+ * The mount is at no place in the tree of files: its files are opened relative to
+ * the descriptor that is returned, and when that and they are closed, by whatever
+ * ends the process, it is unmounted.
+ *
+ * Return: the descriptor, or -1.
+ */
+int bench_mount(const char *dir, enum hugemap_page page, uint64_t pool_bytes, char *why,
+		size_t size);
+/* Why the kernel engine cannot work here, in words; NULL = it works. Loads the module. */
+const char *kernel_works_not(struct result *shared, const struct volume *volume);
 
 /* --- turns.c --- */
 void turns_run(struct bench *bench, const struct scenario *scenario, unsigned int threads);
@@ -404,7 +475,7 @@ void files_measure(struct bench *bench);
 bool files_create_read(struct bench *bench);
 bool files_create_write(struct bench *bench, uint64_t bytes, bool fresh);
 double files_evict(const char *path, uint64_t bytes);
-bool files_verify(struct bench *bench, char *what, size_t size);
+bool files_verify(struct bench *bench, uint64_t bytes, char *what, size_t size);
 /* Of an operation that takes a while: say how far it is, return false to stop. */
 bool bench_going_on(struct bench *bench, const char *what, double share);
 
@@ -423,9 +494,13 @@ void rows_sum_up(struct row *rows, unsigned int n);
 		median(values_, (row)->nresults);                       \
 	})
 double row_peak_mb(const struct row *row);
+/* Operations of a run, of all workers: the median. */
+double row_ops(const struct row *row);
 const struct row *group_default_linux(const struct group *group);
 const struct row *group_best_linux(const struct group *group);
 const struct row *group_of_engine(const struct group *group, const char *name);
+/* The better of HugeMap's engines. */
+const struct row *group_hugemap(const struct group *group);
 
 /* --- table.c, demo.c, json.c, report.c --- */
 void table_intro(const struct bench *bench);

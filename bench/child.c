@@ -2,27 +2,32 @@
 /*
  * A run, in its own process: the engine opens the file, the workers get ready,
  * the clock starts, the workers work, all is made durable, the clock stops.
+ * Workers are threads, or in some scenarios processes: then these get the mapping
+ * by fork(), each with page tables of its own, and each makes its part durable.
  */
 #include "bench.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define HUGE (2 * MB)
 
-struct team {
-	struct run *run;
+/* In memory that processes share. */
+static struct team {
 	pthread_barrier_t ready, go;
 	struct worker workers[MAX_THREADS];
-};
-
-static struct team team;
+	pthread_t threads[MAX_THREADS];
+	pid_t pids[MAX_THREADS];
+} * team;
 
 void die(struct run *run, const char *format, ...)
 {
@@ -42,6 +47,38 @@ void *aligned_space(struct run *run, uint64_t bytes)
 	if (at == MAP_FAILED)
 		die(run, "no address space: %s", strerror(errno));
 	return (char *)(((uintptr_t)at + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
+}
+
+/* --- what it costs --- */
+
+static double seconds_of(const struct timeval *tv)
+{
+	return (double)tv->tv_sec + (double)tv->tv_usec / 1e6;
+}
+
+static struct usage read_usage(void)
+{
+	unsigned long long peak_kb = 0;
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	read_field("/proc/self/status", "VmHWM:", &peak_kb);
+	return (struct usage){
+		.user_s = seconds_of(&usage.ru_utime),
+		.sys_s = seconds_of(&usage.ru_stime),
+		.faults = (uint64_t)usage.ru_minflt + (uint64_t)usage.ru_majflt,
+		.peak_bytes = peak_kb << 10,
+	};
+}
+
+static struct usage usage_since(const struct usage *before)
+{
+	struct usage now = read_usage();
+
+	now.user_s -= before->user_s;
+	now.sys_s -= before->sys_s;
+	now.faults -= before->faults;
+	return now;
 }
 
 /* --- workers --- */
@@ -83,26 +120,51 @@ static void do_op(struct worker *worker, const struct op *op, char *source)
 		content_restamp(source, op->offset, op->length, run->generation);
 		memcpy(engine->store(worker, op->offset, op->length, true), source, op->length);
 		break;
+	case OP_APPEND:
+		if (op->offset % CONTENT_BLOCK == 0)
+			content_restamp(source, op->offset, CONTENT_BLOCK, run->generation);
+		memcpy(engine->store(worker, op->offset, op->length, true),
+		       source + op->offset % CONTENT_BLOCK, op->length);
+		break;
 	}
 	if (engine->stored)
 		engine->stored(worker, op->offset, op->length);
+	if (op->sync) {
+		engine->sync(worker->run, worker->synced, worker->at - worker->synced);
+		worker->synced = worker->at;
+	}
+}
+
+/* Of its own: the stamps of another worker's blocks differ. */
+static char *make_source(struct worker *worker)
+{
+	struct run *run = worker->run;
+	uint32_t bytes = run->scenario->sync_bytes > run->op_bytes ? CONTENT_BLOCK : run->op_bytes;
+	char *source;
+
+	if (!run->scenario->writes || bytes < CONTENT_BLOCK)
+		return (char *)run->content->block;
+	source = malloc(bytes);
+	if (!source)
+		die(run, "too little memory for the source of the writes");
+	content_fill(run->content, source, 0, bytes, 0);
+	return source;
+}
+
+static void wait_for_go(struct worker *worker)
+{
+	worker->before = read_usage();
+	pthread_barrier_wait(&team->ready);
+	pthread_barrier_wait(&team->go);
 }
 
 static void work(struct worker *worker)
 {
 	const struct run *run = worker->run;
-	char *source = (char *)run->content->block;
+	char *source = make_source(worker);
 	struct op op;
 
-	if (run->scenario->writes && run->op_bytes >= CONTENT_BLOCK) {
-		/* Of its own: the stamps of another worker's blocks differ. */
-		source = malloc(run->op_bytes);
-		if (!source)
-			die(worker->run, "too little memory for the source of the writes");
-		content_fill(run->content, source, 0, run->op_bytes, 0);
-	}
-	pthread_barrier_wait(&team.ready);
-	pthread_barrier_wait(&team.go);
+	wait_for_go(worker);
 	while (run->scenario->next(worker, &op)) {
 		do_op(worker, &op, source);
 		worker->ops += op.kind == OP_CHASE ? op.length : 1;
@@ -118,8 +180,7 @@ static void *worker_main(void *arg)
 	if (engine->attach)
 		engine->attach(worker);
 	if (engine->pump) {
-		pthread_barrier_wait(&team.ready);
-		pthread_barrier_wait(&team.go);
+		wait_for_go(worker);
 		engine->pump(worker);
 	} else {
 		work(worker);
@@ -127,65 +188,115 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-static void start_workers(struct run *run, pthread_t threads[MAX_THREADS])
+_Noreturn static void process_main(struct worker *worker)
+{
+	const struct run *run = worker->run;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGCHLD, SIG_DFL);
+	worker_main(worker);
+	if (run->scenario->writes)
+		run->config->engine->sync(worker->run, worker->start, worker->end - worker->start);
+	worker->usage = usage_since(&worker->before);
+	_exit(0);
+}
+
+/*
+ * A process that ends early leaves the others waiting for it at a barrier: whoever
+ * dies takes all with him, in the same way, so that it can be told.
+ */
+static void on_child(int signal_number, siginfo_t *info, void *context)
+{
+	if (info->si_code == CLD_EXITED && info->si_status)
+		_exit(info->si_status);
+	if (info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED) {
+		signal(info->si_status, SIG_DFL);
+		kill(getpid(), info->si_status);
+	}
+}
+
+static bool in_processes(const struct run *run)
+{
+	return run->scenario->processes && run->threads > 1;
+}
+
+static void start_worker(struct run *run, unsigned int i)
+{
+	struct worker *worker = &team->workers[i];
+	int err = 0;
+	pid_t pid;
+
+	worker_init(worker, run, i);
+	if (!in_processes(run)) {
+		err = pthread_create(&team->threads[i], NULL, worker_main, worker);
+	} else {
+		pid = fork();
+		if (pid == 0)
+			process_main(worker);
+		err = pid < 0 ? errno : 0;
+		team->pids[i] = pid; /* the child must not write it: it is shared */
+	}
+	if (err)
+		die(run, "a %s could not be started: %s", scenario_workers(run->scenario, 1),
+		    strerror(err));
+}
+
+static void start_workers(struct run *run)
+{
+	struct sigaction action = { .sa_sigaction = on_child, .sa_flags = SA_SIGINFO | SA_RESTART };
+	pthread_barrierattr_t shared;
+	unsigned int i;
+
+	team = mmap(NULL, sizeof(*team), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (team == MAP_FAILED)
+		die(run, "too little memory");
+	pthread_barrierattr_init(&shared);
+	pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+	pthread_barrier_init(&team->ready, &shared, run->threads + 1);
+	pthread_barrier_init(&team->go, &shared, run->threads + 1);
+	if (in_processes(run))
+		sigaction(SIGCHLD, &action, NULL);
+	for (i = 0; i < run->threads; i++)
+		start_worker(run, i);
+	pthread_barrier_wait(&team->ready);
+}
+
+static void wait_for_workers(struct run *run)
 {
 	unsigned int i;
-	int err;
+	int status;
 
-	team.run = run;
-	pthread_barrier_init(&team.ready, NULL, run->threads + 1);
-	pthread_barrier_init(&team.go, NULL, run->threads + 1);
 	for (i = 0; i < run->threads; i++) {
-		worker_init(&team.workers[i], run, i);
-		err = pthread_create(&threads[i], NULL, worker_main, &team.workers[i]);
-		if (err)
-			die(run, "a thread could not be started: %s", strerror(err));
+		if (!in_processes(run))
+			pthread_join(team->threads[i], NULL);
+		else if (waitpid(team->pids[i], &status, 0) < 0 || status)
+			_exit(1); /* it has said why */
 	}
-	pthread_barrier_wait(&team.ready);
 }
 
-/* --- the clock --- */
-
-struct meter {
-	double seconds, user_s, sys_s;
-	uint64_t faults;
-};
-
-static double seconds_of(const struct timeval *tv)
-{
-	return (double)tv->tv_sec + (double)tv->tv_usec / 1e6;
-}
-
-static struct meter read_meter(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	return (struct meter){
-		.seconds = cli_now(),
-		.user_s = seconds_of(&usage.ru_utime),
-		.sys_s = seconds_of(&usage.ru_stime),
-		.faults = (uint64_t)usage.ru_minflt + (uint64_t)usage.ru_majflt,
-	};
-}
-
-static void tell(struct run *run, const struct meter *before, const struct meter *after)
+static void tell(struct run *run, double seconds, const struct usage *usage)
 {
 	struct result *result = run->result;
-	unsigned long long peak_kb = 0;
 	unsigned int i;
 
-	result->seconds = after->seconds - before->seconds;
-	result->user_s = after->user_s - before->user_s;
-	result->sys_s = after->sys_s - before->sys_s;
-	result->kernel_faults = result->faults = after->faults - before->faults;
+	result->seconds = seconds;
+	result->user_s = usage->user_s;
+	result->sys_s = usage->sys_s;
+	result->kernel_faults = usage->faults;
+	result->peak_bytes = usage->peak_bytes;
 	for (i = 0; i < run->threads; i++) {
-		result->ops[i] = team.workers[i].ops;
-		result->bytes += team.workers[i].bytes;
-		result->sum += team.workers[i].sum;
+		const struct worker *worker = &team->workers[i];
+
+		result->ops[i] = worker->ops;
+		result->bytes += worker->bytes;
+		result->sum += worker->sum;
+		result->user_s += worker->usage.user_s;
+		result->sys_s += worker->usage.sys_s;
+		result->kernel_faults += worker->usage.faults;
+		if (worker->usage.peak_bytes > result->peak_bytes)
+			result->peak_bytes = worker->usage.peak_bytes;
 	}
-	if (read_field("/proc/self/status", "VmHWM:", &peak_kb))
-		result->peak_bytes = peak_kb << 10;
+	result->faults = result->kernel_faults;
 }
 
 /* Bring everything into memory, and see in which pages. */
@@ -204,23 +315,23 @@ static void warm_up(struct run *run)
 void child_main(struct run *run)
 {
 	const struct engine *engine = run->config->engine;
-	pthread_t threads[MAX_THREADS];
-	struct meter before, after;
-	unsigned int i;
+	struct usage before, usage;
+	double start, seconds;
 
 	engine->open(run);
 	if (run->scenario->in_memory)
 		warm_up(run);
-	start_workers(run, threads);
+	start_workers(run);
 	run->deadline = cli_now() + run->seconds_most;
-	before = read_meter();
-	pthread_barrier_wait(&team.go);
-	for (i = 0; i < run->threads; i++)
-		pthread_join(threads[i], NULL);
-	if (run->scenario->writes && engine->sync)
-		engine->sync(run);
-	after = read_meter();
-	tell(run, &before, &after);
+	before = read_usage();
+	start = cli_now();
+	pthread_barrier_wait(&team->go);
+	wait_for_workers(run);
+	if (run->scenario->writes && !in_processes(run))
+		engine->sync(run, 0, run->bytes);
+	seconds = cli_now() - start;
+	usage = usage_since(&before);
+	tell(run, seconds, &usage);
 	if (engine->count)
 		engine->count(run);
 	engine->close(run);

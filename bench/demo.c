@@ -15,6 +15,9 @@ static const struct {
 	{ "rand-1m", "read 1 MB here and there" },
 	{ "loads", "look up words in memory" },
 	{ "mixed", "read and change 4 KB here and there" },
+	{ "checkpoint", "save a state" },
+	{ "restore", "load it again" },
+	{ "log", "append records to a log" },
 };
 
 static const char *words_for(const struct scenario *scenario)
@@ -60,7 +63,7 @@ static const char *best_name(const struct row *row, char *text, size_t size)
 
 static void print_line(const struct group *group)
 {
-	const struct row *ours = group_of_engine(group, "hugemap-user");
+	const struct row *ours = group_hugemap(group);
 	const struct row *best = group_best_linux(group);
 	char a[CLI_TEXT], b[CLI_TEXT], c[CLI_TEXT], d[CLI_TEXT], e[CLI_TEXT], f[CLI_TEXT];
 	char g[CLI_TEXT], name[48];
@@ -89,6 +92,8 @@ void demo_print(const struct bench *bench)
 	       "side.\n",
 	       bench->settings.runs, cli_bytes(size, (double)bench->settings.size),
 	       cli_bytes(pool, (double)bench->settings.pool));
+	if (!bench->kernel_reason && !bench->reason)
+		printf("HugeMap is the better of its two engines; without --demo both are told.\n");
 	printf("\"Look up words\" is compared with anonymous memory in 2 MB pages instead of the "
 	       "device.\n");
 	fflush(stdout);

@@ -116,10 +116,18 @@ static bool goes_on(const struct run *run, struct slot *slot)
 	return true;
 }
 
+static void device_sync(struct run *run, uint64_t offset, uint64_t length)
+{
+	if (fsync(fd_of(run)) < 0)
+		die(run, "fsync: %s", strerror(errno));
+}
+
 static void finish(struct worker *worker, struct slot *slot)
 {
 	worker->ops++;
 	worker->bytes += slot->op.length;
+	if (slot->op.sync)
+		device_sync(worker->run, slot->op.offset, slot->op.length);
 }
 
 static void pump_ring(struct worker *worker, struct device_worker *dev)
@@ -192,12 +200,6 @@ static void device_pump(struct worker *worker)
 		pump_ring(worker, dev);
 	else
 		pump_alone(worker, dev);
-}
-
-static void device_sync(struct run *run)
-{
-	if (fsync(fd_of(run)) < 0)
-		die(run, "fsync: %s", strerror(errno));
 }
 
 static void device_close(struct run *run)

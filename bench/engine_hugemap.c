@@ -74,10 +74,10 @@ static void *hugemap_store(struct worker *worker, uint64_t offset, size_t length
 	return map->at + offset;
 }
 
-static void sync_all(struct run *run)
+static void hugemap_sync_range(struct run *run, uint64_t offset, uint64_t length)
 {
 	struct mapped *map = run->private;
-	int err = hugemap_sync(map->at, run->bytes, MS_SYNC);
+	int err = hugemap_sync(map->at + offset, length, MS_SYNC);
 
 	if (err)
 		die(run, "hugemap_sync: %s", words_for(err));
@@ -138,7 +138,7 @@ const struct engine engine_hugemap_user = {
 	.open = hugemap_open,
 	.load = hugemap_load,
 	.store = hugemap_store,
-	.sync = sync_all,
+	.sync = hugemap_sync_range,
 	.count = count,
 	.close = hugemap_close,
 };

@@ -20,10 +20,19 @@
 /* How far ahead a stream populates. */
 #define WINDOW (32 * MB)
 
-struct mapped {
-	char *at;
-	int fd;
-};
+void file_map_open(struct run *run, struct file_map *map, int advice)
+{
+	bool writes = run->scenario->writes;
+
+	map->at = mmap(aligned_space(run, run->bytes), run->bytes,
+		       writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED | MAP_FIXED, map->fd,
+		       0);
+	if (map->at == MAP_FAILED)
+		die(run, "mmap: %s", strerror(errno));
+	if (advice != MADV_NORMAL && madvise(map->at, run->bytes, advice) < 0)
+		die(run, "madvise: %s", strerror(errno));
+	run->private = map;
+}
 
 static void mmap_open(struct run *run)
 {
@@ -32,29 +41,22 @@ static void mmap_open(struct run *run)
 		[ADVICE_RANDOM] = MADV_RANDOM,	 [ADVICE_HUGEPAGE] = MADV_HUGEPAGE,
 		[ADVICE_POPULATE] = MADV_NORMAL,
 	};
-	bool writes = run->scenario->writes;
-	struct mapped *map = calloc(1, sizeof(*map));
-	void *place = aligned_space(run, run->bytes);
+	struct file_map *map = calloc(1, sizeof(*map));
 
 	if (!map)
 		die(run, "too little memory");
-	map->fd = open(run->path, (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	map->mount = -1;
+	map->fd = open(run->path, (run->scenario->writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
 	if (map->fd < 0)
 		die(run, "%s: %s", run->path, strerror(errno));
-	map->at = mmap(place, run->bytes, writes ? PROT_READ | PROT_WRITE : PROT_READ,
-		       MAP_SHARED | MAP_FIXED, map->fd, 0);
-	if (map->at == MAP_FAILED)
-		die(run, "mmap: %s", strerror(errno));
-	if (madvise(map->at, run->bytes, advices[run->config->advice]) < 0)
-		die(run, "madvise: %s", strerror(errno));
-	run->private = map;
+	file_map_open(run, map, advices[run->config->advice]);
 }
 
 /* worker->private is how far it has populated. */
 static void populate(struct worker *worker, uint64_t offset, size_t length, int advice)
 {
 	struct run *run = worker->run;
-	struct mapped *map = run->private;
+	struct file_map *map = run->private;
 	uintptr_t done = (uintptr_t)worker->private;
 	uint64_t end = offset + length;
 
@@ -68,45 +70,47 @@ static void populate(struct worker *worker, uint64_t offset, size_t length, int 
 		die(run, "MADV_POPULATE: %s", strerror(errno));
 }
 
-static const void *mmap_load(struct worker *worker, uint64_t offset, size_t length)
+const void *file_map_load(struct worker *worker, uint64_t offset, size_t length)
 {
-	struct mapped *map = worker->run->private;
+	struct file_map *map = worker->run->private;
 
 	if (worker->run->config->advice == ADVICE_POPULATE)
 		populate(worker, offset, length, MADV_POPULATE_READ);
 	return map->at + offset;
 }
 
-static void *mmap_store(struct worker *worker, uint64_t offset, size_t length, bool whole)
+void *file_map_store(struct worker *worker, uint64_t offset, size_t length, bool whole)
 {
-	struct mapped *map = worker->run->private;
+	struct file_map *map = worker->run->private;
 
 	if (worker->run->config->advice == ADVICE_POPULATE)
 		populate(worker, offset, length, MADV_POPULATE_WRITE);
 	return map->at + offset;
 }
 
-static void mmap_sync(struct run *run)
+void file_map_sync(struct run *run, uint64_t offset, uint64_t length)
 {
-	struct mapped *map = run->private;
+	struct file_map *map = run->private;
 
-	if (msync(map->at, run->bytes, MS_SYNC) < 0)
+	if (msync(map->at + offset, length, MS_SYNC) < 0)
 		die(run, "msync: %s", strerror(errno));
 }
 
-static void mmap_close(struct run *run)
+void file_map_close(struct run *run)
 {
-	struct mapped *map = run->private;
+	struct file_map *map = run->private;
 
 	munmap(map->at, run->bytes);
 	close(map->fd);
+	if (map->mount >= 0)
+		close(map->mount);
 }
 
 const struct engine engine_linux_mmap = {
 	.name = "linux-mmap",
 	.open = mmap_open,
-	.load = mmap_load,
-	.store = mmap_store,
-	.sync = mmap_sync,
-	.close = mmap_close,
+	.load = file_map_load,
+	.store = file_map_store,
+	.sync = file_map_sync,
+	.close = file_map_close,
 };

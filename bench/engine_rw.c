@@ -72,7 +72,7 @@ static void rw_stored(struct worker *worker, uint64_t offset, size_t length)
 	}
 }
 
-static void rw_sync(struct run *run)
+static void rw_sync(struct run *run, uint64_t offset, uint64_t length)
 {
 	if (fsync(fd_of(run)) < 0)
 		die(run, "fsync: %s", strerror(errno));

@@ -229,10 +229,10 @@ bool files_create_write(struct bench *bench, uint64_t bytes, bool fresh)
 /* --- checking --- */
 
 /* Is what is on the device what was written last? If not, *what says where. */
-bool files_verify(struct bench *bench, char *what, size_t size)
+bool files_verify(struct bench *bench, uint64_t bytes, char *what, size_t size)
 {
 	const struct content *content = bench->write_content;
-	uint64_t bytes = content->pages * CONTENT_PAGE, at, wrong;
+	uint64_t at, wrong;
 	char *buffer = aligned_alloc(CONTENT_PAGE, PIECE);
 	int fd = open_for_making(bench->write_path, O_RDONLY);
 	bool ok = buffer && fd >= 0;

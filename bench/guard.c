@@ -4,11 +4,13 @@
 #include "system.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,8 +19,11 @@
 static struct duties {
 	char files[MAX_FILES][4200];
 	char group[1100];
+	char controllers[64];
+	char without[16];
 	char setting[160];
 	char value[32];
+	char module[32];
 } * duties;
 
 static int pipe_end = -1;
@@ -32,9 +37,17 @@ static void put_back(void)
 		write_line(duties->setting, duties->value);
 	if (duties->group[0])
 		group_remove(duties->group);
+	if (duties->controllers[0])
+		write_line(duties->controllers, duties->without);
 	for (i = 0; i < MAX_FILES; i++)
 		if (duties->files[i][0])
 			unlink(duties->files[i]);
+	/* A run that was just killed may still be unmounting. */
+	for (i = 0; i < 50 && duties->module[0]; i++) {
+		if (!syscall(SYS_delete_module, duties->module, O_NONBLOCK) || errno == ENOENT)
+			break;
+		usleep(100000);
+	}
 }
 
 _Noreturn static void watch(int fd)
@@ -116,6 +129,17 @@ void guard_forget_file(const char *path)
 void guard_group(const char *path)
 {
 	snprintf(duties->group, sizeof(duties->group), "%s", path ? path : "");
+}
+
+void guard_controllers(const char *path, const char *value)
+{
+	snprintf(duties->without, sizeof(duties->without), "%s", value);
+	snprintf(duties->controllers, sizeof(duties->controllers), "%s", path);
+}
+
+void guard_module(const char *name)
+{
+	snprintf(duties->module, sizeof(duties->module), "%s", name);
 }
 
 void guard_setting(const char *path, const char *value)

@@ -20,6 +20,10 @@ void guard_file(const char *path);
 void guard_forget_file(const char *path);
 /* A memory group that exists now; NULL = none. */
 void guard_group(const char *path);
+/* A hierarchy of groups has controllers that it had not; after the group is gone. */
+void guard_controllers(const char *path, const char *value);
+/* The module was loaded by us: take it out again, if nobody uses it. */
+void guard_module(const char *name);
 /* A setting that has another value now; NULL = none. */
 void guard_setting(const char *path, const char *value);
 

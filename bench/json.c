@@ -53,7 +53,7 @@ static json_t *run_json(const struct row *row, const struct result *result)
 
 static const char *page_name(const struct row *row)
 {
-	if (row->config.engine != &engine_hugemap_user)
+	if (!config_is_hugemap(&row->config))
 		return NULL;
 	return row->config.page == HUGEMAP_PAGE_4K ? "4K" : "2M";
 }
@@ -206,14 +206,15 @@ static json_t *bench_json(const struct bench *bench)
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
 	return json_pack(
 		"{s:s, s:i, s:s, s:s, s:o, s:s, s:{s:s, s:s, s:s}, s:o, s:o, s:{s:s, s:o, s:f}, "
-		"s:o, s:o, s:o, s:o}",
+		"s:o, s:o, s:o, s:o, s:o}",
 		"program", "hugemap bench", "format", FORMAT, "version", hugemap_version(), "date",
 		date, "machine", machine_json(), "kernel", uts.release, "file_system", "type",
 		volume->type, "options", volume->options, "dir", volume->dir, "device",
 		device_json(bench), "settings", settings_json(bench), "memory_limit", "kind",
 		limits_kind(bench->limits), "why", text_or_null(limits_why(bench->limits)),
 		"allowance_mb", (double)ALLOWANCE / MB, "user_engine_reason",
-		text_or_null(bench->reason), "rows", rows_json(bench), "notes",
+		text_or_null(bench->reason), "kernel_engine_reason",
+		text_or_null(bench->kernel_reason), "rows", rows_json(bench), "notes",
 		strings_json(bench->notes, bench->nnotes), "errors",
 		strings_json(bench->errors, bench->nerrors));
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -177,6 +178,47 @@ static bool try_version(struct limits *limits, const struct version *version, co
 	return false;
 }
 
+static int own_hierarchy = -1; /* the guard has it, too */
+
+void limits_prepare(void)
+{
+	char mount[PATH_BYTES];
+	int fd;
+
+	if (geteuid() || find_hierarchy("cgroup2", NULL, mount) ||
+	    find_hierarchy("cgroup", "memory", mount))
+		return;
+	fd = fsopen("cgroup2", FSOPEN_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (!fsconfig(fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+		own_hierarchy = fsmount(fd, FSMOUNT_CLOEXEC, 0);
+	close(fd);
+}
+
+static bool try_own_hierarchy(struct limits *limits)
+{
+	char path[PATH_BYTES + 96], enabled[256] = "";
+
+	if (own_hierarchy < 0)
+		return false;
+	snprintf(limits->above, sizeof(limits->above), "/proc/self/fd/%d", own_hierarchy);
+	snprintf(path, sizeof(path), "%s/cgroup.subtree_control", limits->above);
+	read_line(path, enabled, sizeof(enabled));
+	if (!strstr(enabled, "memory")) {
+		if (!write_line(path, "+memory"))
+			return false;
+		guard_controllers(path, "-memory");
+	}
+	limits->version = &v2;
+	if (make_group(limits, 1ull << 30)) {
+		limits_end(limits);
+		return true;
+	}
+	limits->version = NULL;
+	return false;
+}
+
 struct limits *limits_create(const struct volume *volume)
 {
 	struct limits *limits = calloc(1, sizeof(*limits));
@@ -184,7 +226,7 @@ struct limits *limits_create(const struct volume *volume)
 	if (!limits)
 		return NULL;
 	if (!try_version(limits, &v2, "cgroup2", "") &&
-	    !try_version(limits, &v1, "cgroup", "memory"))
+	    !try_version(limits, &v1, "cgroup", "memory") && !try_own_hierarchy(limits))
 		snprintf(limits->why, sizeof(limits->why),
 			 "no memory control group can be made here%s: Linux may use all memory as "
 			 "page cache, HugeMap only its pool",

@@ -13,6 +13,11 @@
 struct limits;
 struct volume;
 
+/*
+ * Before guard_start(): where nobody has mounted a hierarchy of control groups, as
+ * in a small virtual machine, one is mounted that only this process sees.
+ */
+void limits_prepare(void);
 /* Find out what is possible here; NULL = no memory. */
 struct limits *limits_create(const struct volume *volume);
 void limits_destroy(struct limits *limits);

@@ -53,7 +53,7 @@ static const struct cli_option options[] = {
 	{ "scenario", "NAME", KEY_SCENARIO, "only this one; may be given several times" },
 	{ "engine", "NAME", KEY_ENGINE, "only this one; may be given several times" },
 	{ "page", "2M|4K", KEY_PAGE, "HugeMap's page size (default: what suits the scenario)" },
-	{ "threads", "N", KEY_THREADS, "with N threads; several times (default: 1 and 2)" },
+	{ "threads", "N", KEY_THREADS, "with N threads; several times, or 1,2,4 (default: 1,2)" },
 	{ "runs", "N", KEY_RUNS, "turns (default: 5; --quick: 3)" },
 	{ "json", "FILE", KEY_JSON, "write JSON; '-': to standard output, and nothing else" },
 	{ "report", "FILE", KEY_REPORT, "write a page with charts (HTML)" },
@@ -69,12 +69,13 @@ const struct cli_command bench_command = {
 	.synopsis = "[OPTION]...",
 	.summary = "Measure HugeMap, Linux mmap, read/write and the device's limit side by side.",
 	.options = options,
-	.notes = "Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed\n"
-		 "Engines:   hugemap-user linux-mmap linux-rw device\n"
-		 "Sizes:     512M, 4G; K, M and G are powers of 1024\n\n"
-		 "Exit status: 0 if all was measured and right, 1 if something failed or showed\n"
-		 "wrong data, 2 if the command line makes no sense, 3 if all but the report is\n"
-		 "there, 130 if interrupted.\n",
+	.notes =
+		"Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint restore log\n"
+		"Engines:   hugemap-user hugemap-kernel linux-mmap linux-rw device\n"
+		"Sizes:     512M, 4G; K, M and G are powers of 1024\n\n"
+		"Exit status: 0 if all was measured and right, 1 if something failed or showed\n"
+		"wrong data, 2 if the command line makes no sense, 3 if all but the report is\n"
+		"there, 130 if interrupted.\n",
 	.run = run_bench,
 };
 
@@ -165,14 +166,18 @@ static void choose_page(struct settings *settings, const char *name)
 		cli_usage(&bench_command, "--page must be 2M or 4K, not '%s'", name);
 }
 
-static void choose_threads(struct settings *settings, const char *text)
+/* One number, or several with commas between them. */
+static void choose_threads(struct settings *settings, char *text)
 {
-	unsigned int n =
-		(unsigned int)cli_number(&bench_command, "--threads", text, 1, MAX_THREADS);
+	char *word;
 
-	if (settings->nthreads == MAX_THREAD_COUNTS)
-		cli_usage(&bench_command, "--threads can be given %u times", MAX_THREAD_COUNTS);
-	settings->threads[settings->nthreads++] = n;
+	while ((word = strsep(&text, ","))) {
+		if (settings->nthreads == MAX_THREAD_COUNTS)
+			cli_usage(&bench_command, "--threads takes %u numbers at most",
+				  MAX_THREAD_COUNTS);
+		settings->threads[settings->nthreads++] =
+			(unsigned int)cli_number(&bench_command, "--threads", word, 1, MAX_THREADS);
+	}
 }
 
 static const char *parse(struct settings *settings, int argc, char **argv)
@@ -362,6 +367,21 @@ static int choose_sizes(struct bench *bench)
 
 /* --- the work --- */
 
+static bool has_chosen(const struct bench *bench, const struct scenario *scenario)
+{
+	return bench->settings.scenarios & 1u << (scenario - scenarios);
+}
+
+static bool has_engine(const struct bench *bench, const struct engine *engine)
+{
+	unsigned int i;
+
+	for (i = 0; i < nengines; i++)
+		if (engine_list[i] == engine)
+			return bench->settings.engines & 1u << i;
+	return false;
+}
+
 static void catch_signals(void)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
@@ -370,6 +390,19 @@ static void catch_signals(void)
 
 	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		sigaction(signals[i], &action, NULL);
+}
+
+static bool has_several_processes(const struct bench *bench)
+{
+	const struct settings *settings = &bench->settings;
+	bool several = false, chosen = false;
+	unsigned int i;
+
+	for (i = 0; i < settings->nthreads; i++)
+		several |= settings->threads[i] > 1;
+	for (i = 0; i < nscenarios; i++)
+		chosen |= has_chosen(bench, &scenarios[i]) && scenarios[i].processes;
+	return several && chosen && has_engine(bench, &engine_hugemap_user);
 }
 
 static void note_circumstances(struct bench *bench)
@@ -388,22 +421,26 @@ static void note_circumstances(struct bench *bench)
 			   "HugeMap's user-space engine cannot work here: %s. `hugemap doctor` "
 			   "says what would help.",
 			   bench->reason);
-}
-
-static bool has_chosen(const struct bench *bench, const struct scenario *scenario)
-{
-	return bench->settings.scenarios & 1u << (scenario - scenarios);
+	if (bench->kernel_reason)
+		bench_note(bench, "HugeMap's kernel engine cannot work here: %s.",
+			   bench->kernel_reason);
+	if (!bench->reason && has_several_processes(bench))
+		bench_note(bench,
+			   "Several processes that write a file at a time cannot use HugeMap's "
+			   "user-space engine: its cache is of one process.");
 }
 
 static void count_runs(struct bench *bench)
 {
 	struct config configs[MAX_CONFIGS];
-	unsigned int i;
+	const struct settings *settings = &bench->settings;
+	unsigned int i, t;
 
 	for (i = 0; i < nscenarios; i++)
-		if (has_chosen(bench, &scenarios[i]))
-			bench->runs_planned += plan_configs(bench, &scenarios[i], configs) *
-					       bench->settings.nthreads * bench->settings.runs;
+		for (t = 0; has_chosen(bench, &scenarios[i]) && t < settings->nthreads; t++)
+			bench->runs_planned +=
+				plan_configs(bench, &scenarios[i], settings->threads[t], configs) *
+				settings->runs;
 }
 
 static void measure(struct bench *bench, bool tables)
@@ -485,6 +522,7 @@ static int prepare(struct bench *bench, const char *dir)
 	if (err)
 		cli_usage(&bench_command, "%s: %s", dir, strerror(-err));
 	free(parent);
+	limits_prepare();
 	bench->shared = mmap(NULL, sizeof(*bench->shared), PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (bench->shared == MAP_FAILED || !guard_start())
@@ -504,6 +542,9 @@ static int prepare(struct bench *bench, const char *dir)
 	if (!bench->limits)
 		return cli_fail(&bench_command, "too little memory");
 	bench->reason = hugemap_works_not(bench->shared);
+	/* Not to load a module that nobody has asked for. */
+	if (has_engine(bench, &engine_hugemap_kernel))
+		bench->kernel_reason = kernel_works_not(bench->shared, &bench->volume);
 	note_circumstances(bench);
 	return CLI_OK;
 }

@@ -8,10 +8,8 @@
 #define STOCK_READ_AHEAD_KB 128u
 
 const struct engine *const engine_list[] = {
-	&engine_hugemap_user,
-	&engine_linux_mmap,
-	&engine_linux_rw,
-	&engine_device,
+	&engine_hugemap_user, &engine_hugemap_kernel, &engine_linux_mmap,
+	&engine_linux_rw,     &engine_device,
 };
 
 const unsigned int nengines = sizeof(engine_list) / sizeof(engine_list[0]);
@@ -33,6 +31,9 @@ static unsigned int useful_advices(const struct scenario *scenario)
 		return BIT(ADVICE_RANDOM) | BIT(ADVICE_HUGEPAGE);
 	if (!strcmp(scenario->name, "rand-1m"))
 		return BIT(ADVICE_RANDOM) | BIT(ADVICE_HUGEPAGE) | BIT(ADVICE_POPULATE);
+	/* Whoever only appends has nothing to read ahead. */
+	if (scenario->sync_bytes)
+		return BIT(ADVICE_HUGEPAGE) | BIT(ADVICE_POPULATE);
 	return BIT(ADVICE_SEQUENTIAL) | BIT(ADVICE_HUGEPAGE) | BIT(ADVICE_POPULATE);
 }
 
@@ -53,13 +54,12 @@ static void add(struct plan *plan, const struct config *config)
 			plan->configs[plan->n++] = *config;
 }
 
-static void add_hugemap(struct plan *plan, const struct scenario *scenario)
+static void add_hugemap(struct plan *plan, const struct scenario *scenario,
+			const struct engine *engine)
 {
-	struct config config = { .engine = &engine_hugemap_user };
+	struct config config = { .engine = engine };
 	unsigned int pages = plan->bench->settings.pages;
 
-	if (plan->bench->reason)
-		return;
 	if (!pages)
 		pages = BIT(HUGEMAP_PAGE_2M) | (scenario->base_pages ? BIT(HUGEMAP_PAGE_4K) : 0);
 	/* The one that a program would choose for this comes first. */
@@ -95,11 +95,15 @@ static void add_linux(struct plan *plan, const struct scenario *scenario)
 }
 
 unsigned int plan_configs(const struct bench *bench, const struct scenario *scenario,
-			  struct config configs[MAX_CONFIGS])
+			  unsigned int threads, struct config configs[MAX_CONFIGS])
 {
 	struct plan plan = { .bench = bench, .configs = configs };
 
-	add_hugemap(&plan, scenario);
+	/* Its cache is of one process: several cannot share what they write. */
+	if (!bench->reason && !(scenario->processes && threads > 1))
+		add_hugemap(&plan, scenario, &engine_hugemap_user);
+	if (!bench->kernel_reason)
+		add_hugemap(&plan, scenario, &engine_hugemap_kernel);
 	add_linux(&plan, scenario);
 	if (scenario->in_memory)
 		add(&plan, &(struct config){ .engine = &engine_memory });
@@ -117,8 +121,9 @@ const char *config_title(const struct config *config, const struct scenario *sce
 		[ADVICE_POPULATE] = "MADV_POPULATE",
 	};
 
-	if (config->engine == &engine_hugemap_user)
-		snprintf(text, size, "HugeMap, %s pages",
+	if (config_is_hugemap(config))
+		snprintf(text, size, "HugeMap%s, %s pages",
+			 config->engine == &engine_hugemap_kernel ? " kernel" : "",
 			 config->page == HUGEMAP_PAGE_4K ? "4 KB" : "2 MB");
 	else if (config->engine == &engine_linux_mmap && config->read_ahead_kb)
 		snprintf(text, size, "Linux mmap, read-ahead %u KB", config->read_ahead_kb);

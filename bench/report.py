@@ -39,7 +39,12 @@ SCENARIOS = {
     "rand-1m": "Read 1 MB at random places, cold",
     "loads": "Load 8 bytes at random places, all in memory",
     "mixed": "Read 4 KB at random places and change 3 in 10, until durable",
+    "checkpoint": "Processes write their parts of a new file, until durable",
+    "restore": "Processes read their parts of a file, cold",
+    "log": "Append records of 1 to 4 KB, durable every 1 MB",
 }
+
+IN_PROCESSES = {"checkpoint", "restore"}
 
 STYLE = """
 :root { color-scheme: light dark; --paper: #ffffff; --ink: #1d2126; --faint: #5c6570;
@@ -133,6 +138,13 @@ def default_of(rows, settings_read_ahead):
 
 def colour_of(row):
     return BEST_LINUX if row["best_linux"] else COLOURS.get(row["engine"], "#999999")
+
+
+def workers_text(scenario, count):
+    """How many do the work: "2 threads"."""
+    if scenario in IN_PROCESSES:
+        return f"{count} process{'' if count == 1 else 'es'}"
+    return f"{count} thread{'' if count == 1 else 's'}"
 
 
 def gigabytes(row):
@@ -250,7 +262,7 @@ def draw_ratios(axes, groups):
         ours = ours_of(rows)
         if not ours:
             continue
-        labels.append(f"{scenario}, {threads} thread{'' if threads == 1 else 's'}")
+        labels.append(f"{scenario}, {workers_text(scenario, threads)}")
         for index, (key, _, colour) in enumerate(RATIOS):
             ratio = ours[key]
             if not ratio:
@@ -332,8 +344,7 @@ def section(plt, scenario, groups):
     for (name, threads), rows in groups.items():
         if name != scenario:
             continue
-        plural = "" if threads == 1 else "s"
-        parts.append(f"<h3>{threads} thread{plural}</h3><figure>{chart_values(plt, rows)}"
+        parts.append(f"<h3>{workers_text(name, threads)}</h3><figure>{chart_values(plt, rows)}"
                      "<figcaption>Bars are medians; the thin lines reach from the lowest to "
                      f"the highest of {len(rows[0]['runs'])} runs.</figcaption></figure>")
         if not is_latency(rows[0]):

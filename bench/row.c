@@ -71,6 +71,11 @@ static bool is_engine(const struct row *row, const char *name)
 	return !strcmp(row->config.engine->name, name);
 }
 
+bool config_is_hugemap(const struct config *config)
+{
+	return config->engine == &engine_hugemap_user || config->engine == &engine_hugemap_kernel;
+}
+
 static bool is_default(const struct row *row)
 {
 	return is_engine(row, "linux-mmap") && row->config.advice == ADVICE_DEFAULT &&
@@ -109,7 +114,7 @@ void rows_sum_up(struct row *rows, unsigned int n)
 	if (best)
 		best->best_linux = true;
 	for (i = 0; i < n; i++) {
-		if (!is_engine(&rows[i], "hugemap-user"))
+		if (!config_is_hugemap(&rows[i].config))
 			continue;
 		rows[i].ratio_device = ratio(&rows[i], device);
 		rows[i].ratio_best_linux = ratio(&rows[i], best);
@@ -126,6 +131,17 @@ double row_peak_mb(const struct row *row)
 		if (row->results[i].peak_bytes > peak)
 			peak = row->results[i].peak_bytes;
 	return (double)peak / MB;
+}
+
+double row_ops(const struct row *row)
+{
+	double ops[MAX_RUNS] = {};
+	unsigned int i, w;
+
+	for (i = 0; i < row->nresults; i++)
+		for (w = 0; w < row->threads; w++)
+			ops[i] += (double)row->results[i].ops[w];
+	return median(ops, row->nresults);
 }
 
 const struct row *group_default_linux(const struct group *group)
@@ -156,6 +172,17 @@ const struct row *group_of_engine(const struct group *group, const char *name)
 
 	for (i = 0; i < group->nrows; i++)
 		if (is_engine(&group->rows[i], name) && is_better(&group->rows[i], best))
+			best = &group->rows[i];
+	return best;
+}
+
+const struct row *group_hugemap(const struct group *group)
+{
+	const struct row *best = NULL;
+	unsigned int i;
+
+	for (i = 0; i < group->nrows; i++)
+		if (config_is_hugemap(&group->rows[i].config) && is_better(&group->rows[i], best))
 			best = &group->rows[i];
 	return best;
 }

@@ -7,6 +7,11 @@
 /* Of ten operations of `mixed`, so many change the page. */
 #define MIXED_UPDATES 3
 
+/* Records of `log`: at least and at most so long, in steps. */
+#define RECORD_LEAST 1024u
+#define RECORD_MOST 4096u
+#define RECORD_STEP 8u
+
 /* Loads between two looks at whether it is enough. */
 #define CHASE_STRETCH 65536u
 
@@ -85,12 +90,38 @@ static bool next_chase(struct worker *worker, struct op *op)
 	return true;
 }
 
+/*
+ * Records one after the other. The device, which takes whole sectors only, gets at
+ * once what the others make durable at once.
+ */
+static bool next_log(struct worker *worker, struct op *op)
+{
+	uint32_t batch = worker->run->scenario->sync_bytes;
+	uint32_t left = batch - (uint32_t)(worker->at % batch), length;
+
+	if (worker->at >= worker->end)
+		return false;
+	*op = (struct op){ .kind = OP_WRITE, .offset = worker->at, .length = batch, .sync = true };
+	if (worker->run->op_bytes < batch) {
+		length = RECORD_LEAST +
+			 (uint32_t)next_random(worker, (RECORD_MOST - RECORD_LEAST) / RECORD_STEP) *
+				 RECORD_STEP;
+		op->kind = OP_APPEND;
+		op->length = length < left ? length : left;
+		op->sync = op->length == left;
+	}
+	worker->at += op->length;
+	return true;
+}
+
 const struct scenario scenarios[] = {
 	{
 		.name = "seq-read",
 		.title = "sequential read, cold",
 		.next = next_stream_read,
 		.op_bytes = MB,
+		.device_op_bytes = 2 * MB,
+		.stream = true,
 		.deep = true,
 		.quick = true,
 	},
@@ -99,6 +130,8 @@ const struct scenario scenarios[] = {
 		.title = "sequential write of a new file, sync included",
 		.next = next_stream_write,
 		.op_bytes = MB,
+		.device_op_bytes = 2 * MB,
+		.stream = true,
 		.writes = true,
 		.fresh = true,
 		.deep = true,
@@ -109,6 +142,8 @@ const struct scenario scenarios[] = {
 		.title = "sequential rewrite of an existing file, sync included",
 		.next = next_stream_write,
 		.op_bytes = MB,
+		.device_op_bytes = 2 * MB,
+		.stream = true,
 		.writes = true,
 		.deep = true,
 	},
@@ -150,6 +185,38 @@ const struct scenario scenarios[] = {
 		.eighth = true,
 		.base_pages = true,
 	},
+	{
+		.name = "checkpoint",
+		.title = "processes write their segments of a new file, each syncs its own",
+		.next = next_stream_write,
+		.op_bytes = 2 * MB,
+		.stream = true,
+		.processes = true,
+		.writes = true,
+		.fresh = true,
+		.deep = true,
+	},
+	{
+		.name = "restore",
+		.title = "processes read their segments of a file, cold",
+		.next = next_stream_read,
+		.op_bytes = 2 * MB,
+		.stream = true,
+		.processes = true,
+		.deep = true,
+	},
+	{
+		.name = "log",
+		.title = "records of 1 to 4 KB appended to a new file, a sync every 1 MB",
+		.next = next_log,
+		.op_bytes = RECORD_MOST,
+		.device_op_bytes = MB,
+		.sync_bytes = MB,
+		.stream = true,
+		.writes = true,
+		.fresh = true,
+		.base_pages = true,
+	},
 };
 
 const unsigned int nscenarios = sizeof(scenarios) / sizeof(scenarios[0]);
@@ -164,19 +231,27 @@ const struct scenario *scenario_find(const char *name)
 	return NULL;
 }
 
+const char *scenario_workers(const struct scenario *scenario, unsigned int n)
+{
+	if (scenario->processes)
+		return n == 1 ? "process" : "processes";
+	return n == 1 ? "thread" : "threads";
+}
+
 void worker_init(struct worker *worker, const struct run *run, unsigned int index)
 {
-	uint64_t pieces = run->bytes / run->op_bytes;
+	uint32_t step = run->scenario->sync_bytes ? run->scenario->sync_bytes : run->op_bytes;
+	uint64_t pieces = run->bytes / step;
 
 	*worker = (struct worker){
 		.run = (struct run *)run,
 		.index = index,
-		.start = pieces * index / run->threads * run->op_bytes,
-		.end = pieces * (index + 1) / run->threads * run->op_bytes,
+		.start = pieces * index / run->threads * step,
+		.end = pieces * (index + 1) / run->threads * step,
 		.random = run->seed + index * 0x632be59bd9b4e019ull,
 		.ops_most = run->ops_most / run->threads,
 	};
-	worker->at = worker->start;
+	worker->at = worker->synced = worker->start;
 	if (run->scenario->in_memory)
 		worker->sum = worker->random; /* where the chase starts */
 }
@@ -218,7 +293,7 @@ uint64_t scenario_expect(const struct run *given)
 		}
 		worker.ops_most = run.result->ops[i];
 		for (; run.scenario->next(&worker, &op); worker.ops++) {
-			if (op.kind != OP_WRITE)
+			if (op.kind == OP_READ || op.kind == OP_UPDATE)
 				sum += expect_read(run.content, &op);
 			if (op.kind != OP_READ)
 				content_written(run.content, op.offset, op.length, run.generation);

@@ -42,8 +42,7 @@ static double cpu_cost(const struct row *row)
 	double amount;
 
 	if (row->scenario->latency) {
-		amount = ROW_MEDIAN(row, bytes) /
-			 (row->scenario->in_memory ? 8 : row->scenario->op_bytes);
+		amount = row_ops(row);
 		return amount > 0 ? cpu / amount * 1e6 : 0;
 	}
 	amount = ROW_MEDIAN(row, bytes) / GB;
@@ -86,7 +85,7 @@ static void print_verdict(const struct row *row)
 {
 	char title[64];
 
-	if (!row->nresults || strcmp(row->config.engine->name, "hugemap-user"))
+	if (!row->nresults || !config_is_hugemap(&row->config))
 		return;
 	config_title(&row->config, row->scenario, title, sizeof(title));
 	printf("  %s:", title);
@@ -130,8 +129,8 @@ void table_print(const struct bench *bench, const struct group *group)
 	unsigned int i;
 
 	cli_progress_clear();
-	printf("\n%s: %s, %u thread%s\n", scenario->name, scenario->title, group->threads,
-	       group->threads == 1 ? "" : "s");
+	printf("\n%s: %s, %u %s\n", scenario->name, scenario->title, group->threads,
+	       scenario_workers(scenario, group->threads));
 	printf("  %-32s %9s  %-19s  %-*s %8s %9s\n", "", scenario->latency ? "time" : "MB/s",
 	       "lowest - highest", BAR, "", scenario->latency ? "CPU us" : "CPU ms/GB", "faults");
 	for (i = 0; i < group->nrows; i++)

@@ -11,6 +11,8 @@
 
 #define BLOCK (2 * MB)
 #define LEAST_POOL (8 * MB)
+/* Of a file with many syncs: a few hundred tell enough. */
+#define LOG_MOST(bench) ((bench)->settings.quick ? 64 * MB : 256 * MB)
 
 struct turns {
 	struct bench *bench;
@@ -38,9 +40,9 @@ static void progress(const struct turns *turns, const char *title)
 		else
 			snprintf(left, sizeof(left), ", %.0f min left", seconds / 60);
 	}
-	cli_progress("[%u of %u%s] %s, %u thread%s, %s: %s", bench->runs_done, bench->runs_planned,
-		     left, turns->scenario->name, turns->threads, turns->threads == 1 ? "" : "s",
-		     turns->doing, title);
+	cli_progress("[%u of %u%s] %s, %u %s, %s: %s", bench->runs_done, bench->runs_planned, left,
+		     turns->scenario->name, turns->threads,
+		     scenario_workers(turns->scenario, turns->threads), turns->doing, title);
 }
 
 /* --- a run --- */
@@ -52,8 +54,10 @@ static uint64_t most_ops(const struct turns *turns, uint64_t bytes)
 
 	if (scenario->in_memory)
 		return (quick ? 1ull << 22 : 1ull << 24) * turns->threads;
+	if (scenario->stream)
+		return 0;
 	if (scenario->deep)
-		return scenario->next == scenario_find("rand-1m")->next ? bytes / MB / 2 : 0;
+		return bytes / MB / 2;
 	/* Reads stay few enough to be cold; mixed must fill the pool. */
 	return bytes / (4 * KB) / (scenario->writes ? 4 : 16);
 }
@@ -73,12 +77,12 @@ static struct run make_run(const struct turns *turns, const struct config *confi
 		.path = scenario->writes ? bench->write_path : bench->read_path,
 		.bytes = turns->bytes,
 		.pool_bytes = turns->pool,
-		.limit_bytes = turns->pool + ALLOWANCE,
+		.limit_bytes =
+			(config->engine == &engine_hugemap_kernel ? 0 : turns->pool) + ALLOWANCE,
 		.threads = turns->threads,
 		/* The device likes larger pieces; a program does not care. */
-		.op_bytes = config->engine == &engine_device && scenario->op_bytes == MB &&
-					    !most_ops(turns, turns->bytes) ?
-				    2 * MB :
+		.op_bytes = config->engine == &engine_device && scenario->device_op_bytes ?
+				    scenario->device_op_bytes :
 				    scenario->op_bytes,
 		.ops_most = most_ops(turns, turns->bytes),
 		.seconds_most = quick ? 1.5 : 5,
@@ -162,8 +166,8 @@ static void fail_row(struct turns *turns, struct row *row, const char *title, co
 	if (bench_interrupted())
 		return;
 	snprintf(row->failed, sizeof(row->failed), "%s", why);
-	bench_error(turns->bench, "%s, %u thread%s, %s: %s", turns->scenario->name, turns->threads,
-		    turns->threads == 1 ? "" : "s", title, why);
+	bench_error(turns->bench, "%s, %u %s, %s: %s", turns->scenario->name, turns->threads,
+		    scenario_workers(turns->scenario, turns->threads), title, why);
 }
 
 static void one_run(struct turns *turns, struct row *row, unsigned int turn, bool last)
@@ -183,7 +187,8 @@ static void one_run(struct turns *turns, struct row *row, unsigned int turn, boo
 			   "%.0f %% of the file could not be dropped from the page cache before "
 			   "some runs: Linux was not quite cold there.",
 			   100 * run.result->warm);
-	if (last && turns->scenario->writes && !files_verify(bench, wrong, sizeof(wrong))) {
+	if (last && turns->scenario->writes &&
+	    !files_verify(bench, run.bytes, wrong, sizeof(wrong))) {
 		bench->write_content->known = false;
 		fail_row(turns, row, title, wrong);
 		return;
@@ -282,7 +287,7 @@ static struct group *add_group(struct turns *turns)
 		return NULL;
 	group->scenario = turns->scenario;
 	group->threads = turns->threads;
-	group->nrows = plan_configs(bench, turns->scenario, configs);
+	group->nrows = plan_configs(bench, turns->scenario, turns->threads, configs);
 	group->rows = calloc(group->nrows + 1, sizeof(*group->rows));
 	if (!group->rows) {
 		free(group);
@@ -326,6 +331,8 @@ void turns_run(struct bench *bench, const struct scenario *scenario, unsigned in
 		turns.pool = LEAST_POOL;
 	if (scenario->in_memory && turns.bytes > turns.pool / 4 * 3)
 		turns.bytes = round_down(turns.pool / 4 * 3);
+	if (scenario->sync_bytes && turns.bytes > LOG_MOST(bench))
+		turns.bytes = LOG_MOST(bench);
 	turns.group = add_group(&turns);
 	if (!turns.group)
 		return;

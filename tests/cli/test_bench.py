@@ -13,11 +13,21 @@ import unittest
 
 HUGEMAP = os.environ["HUGEMAP"]
 SMALL = ["--size", "64M", "--pool", "16M", "--runs", "2", "--threads", "1"]
-SCENARIOS = {"seq-read", "seq-write", "rewrite", "rand-4k", "rand-1m", "loads", "mixed"}
+SCENARIOS = {"seq-read", "seq-write", "rewrite", "rand-4k", "rand-1m", "loads", "mixed",
+             "checkpoint", "restore", "log"}
 
 
 def read_ahead():
     return {p: open(p).read() for p in glob.glob("/sys/block/*/queue/read_ahead_kb")}
+
+
+def mounts():
+    with open("/proc/self/mountinfo") as file:
+        return file.read()
+
+
+def modules():
+    return "hugemap " in open("/proc/modules").read() if os.path.exists("/proc/modules") else False
 
 
 def cgroups():
@@ -29,7 +39,7 @@ class Bench(unittest.TestCase):
     def setUpClass(cls):
         cls.dir = tempfile.TemporaryDirectory(dir="/var/tmp")
         cls.report = os.path.join(cls.dir.name, "report.html")
-        cls.before = read_ahead()
+        cls.before = read_ahead(), mounts(), modules()
         result = subprocess.run([HUGEMAP, "bench", *SMALL, "--dir", cls.dir.name, "--json", "-",
                                  "--report", cls.report], capture_output=True, text=True)
         assert result.returncode == 0, result.stderr
@@ -48,6 +58,48 @@ class Bench(unittest.TestCase):
         advices = {r["advice"] for r in self.rows
                    if r["engine"] == "linux-mmap" and r["scenario"] == "seq-read"}
         self.assertLessEqual({"default", "sequential", "hugepage"}, advices)
+
+    def test_an_engine_has_rows_or_a_reason(self):
+        for engine in ("user", "kernel"):
+            rows = [r for r in self.rows if r["engine"] == f"hugemap-{engine}"]
+            reason = self.data[f"{engine}_engine_reason"]
+            with self.subTest(engine):
+                self.assertTrue(bool(rows) != bool(reason), reason)
+                if reason:
+                    self.assertTrue(any(reason in note for note in self.data["notes"]))
+            for row in rows:
+                self.assertIn(row["page"], ("2M", "4K"))
+                self.assertTrue(row["ratio_best_linux"] and row["ratio_device"])
+                self.assertTrue(row["title"].startswith("HugeMap"))
+
+    def test_workers_are_processes_where_it_says_so(self):
+        result = subprocess.run([HUGEMAP, "bench", "--size", "64M", "--pool", "16M", "--runs", "1",
+                                 "--threads", "1,2", "--scenario", "checkpoint", "--scenario",
+                                 "restore", "--engine", "hugemap-user", "--engine", "linux-rw",
+                                 "--dir", self.dir.name, "--json", "-"],
+                                capture_output=True, text=True)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        data = json.loads(result.stdout)
+        self.assertEqual(data["settings"]["threads"], [1, 2])
+        seen = {(r["scenario"], r["threads"]) for r in data["rows"]}
+        self.assertEqual(seen, {(s, n) for s in ("checkpoint", "restore") for n in (1, 2)})
+        for row in data["rows"]:
+            with self.subTest(f"{row['title']}, {row['scenario']}, {row['threads']}"):
+                self.assertEqual(row["bytes"], 64 << 20)
+                if row["threads"] > 1:
+                    self.assertNotEqual(row["engine"], "hugemap-user")
+
+    def test_a_log_is_of_small_records(self):
+        for row in self.rows:
+            if row["scenario"] != "log":
+                continue
+            for run in row["runs"]:
+                self.assertEqual(run["bytes"], 64 << 20)
+                mean = run["bytes"] / run["ops"]
+                if row["engine"] == "device":
+                    self.assertEqual(mean, 1 << 20)
+                else:
+                    self.assertTrue(1024 <= mean <= 4096, mean)
 
     def test_rows_have_what_they_should(self):
         for row in self.rows:
@@ -85,7 +137,7 @@ class Bench(unittest.TestCase):
 
     def test_it_leaves_nothing(self):
         self.assertEqual(os.listdir(self.dir.name), ["report.html"])
-        self.assertEqual(read_ahead(), self.before)
+        self.assertEqual((read_ahead(), mounts(), modules()), self.before)
         self.assertEqual(cgroups(), [])
 
     def test_an_interruption_leaves_nothing_either(self):
@@ -101,11 +153,12 @@ class Bench(unittest.TestCase):
             bench.send_signal(signal.SIGINT)
             self.assertEqual(bench.wait(60), 130)
             self.assertEqual(os.listdir(directory), [])
-        self.assertEqual(read_ahead(), self.before)
+        self.assertEqual((read_ahead(), mounts(), modules()), self.before)
         self.assertEqual(cgroups(), [])
 
     def test_nonsense_is_refused_with_a_sentence(self):
         for args in (["--size", "little"], ["--scenario", "nonsense"], ["--runs", "0"],
+                     ["--threads", "1,"], ["--threads", "1,x"], ["--threads", "0"],
                      ["--dir", "/nonexistent"], ["--nonsense"]):
             with self.subTest(args):
                 result = subprocess.run([HUGEMAP, "bench", *args], capture_output=True, text=True)

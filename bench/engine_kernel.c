@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The kernel engine: what engine_mmap.c does, without any advice, on a mount over
+ * the directory of the file. The mount, with its pool, is made before the clock
+ * starts, as the pool of the user-space engine is, and nothing is in it yet.
+ */
+#include "bench.h"
+#include "mounts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static void kernel_open(struct run *run)
+{
+	struct file_map *map = calloc(1, sizeof(*map));
+	char *dir = strdup(run->path), *name, why[160];
+	double start = cli_now();
+
+	if (!map || !dir)
+		die(run, "too little memory");
+	name = strrchr(dir, '/');
+	*name++ = '\0';
+	map->mount =
+		bench_mount(*dir ? dir : "/", run->config->page, run->pool_bytes, why, sizeof(why));
+	if (map->mount < 0)
+		die(run, "it could not be mounted: %s", why);
+	run->result->pool_s = cli_now() - start;
+	map->fd = openat(map->mount, name, (run->scenario->writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	if (map->fd < 0)
+		die(run, "%s on its mount: %s", name, strerror(errno));
+	free(dir);
+	file_map_open(run, map, MADV_NORMAL);
+}
+
+/* Faults are the kernel's own; read-ahead it counts for the mount. */
+static void kernel_count(struct run *run)
+{
+	const struct file_map *map = run->private;
+	struct result *result = run->result;
+	struct mount_numbers numbers;
+	struct mount mount;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", map->fd);
+	if (mount_open(path, &mount) || mount_read(&mount, &numbers))
+		return; /* nobody has mounted sysfs */
+	result->hits = numbers.stat.hits;
+	result->ahead = numbers.stat.ahead;
+	result->ahead_used = numbers.stat.ahead_used;
+}
+
+const struct engine engine_hugemap_kernel = {
+	.name = "hugemap-kernel",
+	.open = kernel_open,
+	.load = file_map_load,
+	.store = file_map_store,
+	.sync = file_map_sync,
+	.count = kernel_count,
+	.close = file_map_close,
+};

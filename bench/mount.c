@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * A mount of the kernel engine for one run. It is at no place in the tree of files,
+ * so that nobody else sees it and nothing is left, whatever ends the run.
+ */
+#include "bench.h"
+#include "guard.h"
+#include "mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MODULE "hugemap"
+#define LEAST_POOL (16 * MB) /* enough to see whether it works */
+
+/* The last error that the kernel has told about a file system context. */
+static bool read_error(int fd, char *why, size_t size)
+{
+	static const char prefix[] = "hugemap: ";
+	char line[512];
+	bool found = false;
+	ssize_t n;
+
+	/* A message each: a letter, a blank, the text. */
+	while ((n = read(fd, line, sizeof(line) - 1)) > 2) {
+		const char *text = line + 2;
+
+		line[n] = '\0';
+		line[strcspn(line, "\n")] = '\0';
+		if (!strncmp(text, prefix, strlen(prefix)))
+			text += strlen(prefix);
+		if (line[0] != 'e')
+			continue;
+		snprintf(why, size, "%s", text);
+		found = true;
+	}
+	return found;
+}
+
+static int create(const char *dir, enum hugemap_page page, uint64_t pool_bytes, int *fd)
+{
+	char pool[32];
+
+	*fd = fsopen(MODULE, FSOPEN_CLOEXEC);
+	if (*fd < 0)
+		return -errno;
+	snprintf(pool, sizeof(pool), "%lluK", (unsigned long long)pool_bytes >> 10);
+	if (fsconfig(*fd, FSCONFIG_SET_STRING, "source", dir, 0) < 0 ||
+	    fsconfig(*fd, FSCONFIG_SET_STRING, "pool", pool, 0) < 0 ||
+	    fsconfig(*fd, FSCONFIG_SET_STRING, "page", page == HUGEMAP_PAGE_4K ? "4K" : "2M", 0) <
+		    0 ||
+	    fsconfig(*fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+int bench_mount(const char *dir, enum hugemap_page page, uint64_t pool_bytes, char *why,
+		size_t size)
+{
+	int fd, point = -1, err = create(dir, page, pool_bytes, &fd);
+
+	if (err == -ENOMEM) {
+		/* Other runs have left memory in small pieces: once more, after a tidying up. */
+		close(fd);
+		write_line("/proc/sys/vm/compact_memory", "1");
+		err = create(dir, page, pool_bytes, &fd);
+	}
+	if (!err) {
+		point = fsmount(fd, FSMOUNT_CLOEXEC, 0);
+		err = point < 0 ? -errno : 0;
+	}
+	if (err && (fd < 0 || !read_error(fd, why, size)))
+		snprintf(why, size, "%s", strerror(-err));
+	if (fd >= 0)
+		close(fd);
+	return point;
+}
+
+/* --- does it work? --- */
+
+/* It is said later, in other words, what modprobe complains of. */
+static void load_module(void)
+{
+	static char *const argv[] = { "modprobe", "-q", MODULE, NULL };
+	static char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+		guard_release();
+		dup2(null, STDOUT_FILENO);
+		dup2(null, STDERR_FILENO);
+		execvpe(argv[0], argv, env);
+		_exit(127);
+	}
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+static const char *module_is_missing(void)
+{
+	static char why[256];
+	struct mount_module module;
+
+	mount_find_module(&module);
+	if (module.loaded)
+		return NULL;
+	if (!module.none) {
+		load_module();
+		mount_find_module(&module);
+	}
+	if (module.loaded) {
+		guard_module(MODULE);
+		return NULL;
+	}
+	if (module.none)
+		snprintf(why, sizeof(why), "Linux %s, as it was built here, loads no modules",
+			 module.release);
+	else if (module.installed)
+		snprintf(why, sizeof(why),
+			 "the module could not be loaded; `hugemap mount` says "
+			 "why");
+	else
+		snprintf(why, sizeof(why), "the module is not installed for Linux %s",
+			 module.release);
+	return why;
+}
+
+/* In a child, so that whatever happens the mount is gone. */
+static const char *mount_fails(struct result *shared, const char *dir)
+{
+	static char why[sizeof(shared->error)];
+	int status = 0;
+	pid_t pid;
+
+	*shared = (struct result){};
+	pid = fork();
+	if (pid == 0) {
+		guard_release();
+		if (bench_mount(dir, HUGEMAP_PAGE_2M, LEAST_POOL, shared->error,
+				sizeof(shared->error)) < 0 &&
+		    !shared->error[0])
+			snprintf(shared->error, sizeof(shared->error), "it cannot be mounted");
+		_exit(0);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (pid < 0 || status)
+		return "it could not be tried";
+	memcpy(why, shared->error, sizeof(why));
+	return why[0] ? why : NULL;
+}
+
+const char *kernel_works_not(struct result *shared, const struct volume *volume)
+{
+	const char *why;
+
+	if (geteuid())
+		return "only root may mount it";
+	if (!strcmp(volume->type, MODULE))
+		return "the directory is on a mount of HugeMap already, which the rows of Linux "
+		       "show, too";
+	why = module_is_missing();
+	return why ? why : mount_fails(shared, volume->dir);
+}
