@@ -53,8 +53,8 @@ vm: vm-deps ## a shell in a virtual machine with hugemap mounted at /mnt/fast
 vm-test: vm-deps ## the kernel tests in a guest: KERNEL=6.1, 6.12, 7, debug, all; TEST=name
 	@vm/run.py test $(if $(KERNEL),--kernel $(KERNEL)) $(TEST)
 
-vm-bench: vm-deps ## count instructions in a guest: hugemap beside Linux mmap; KERNEL=
-	@vm/run.py bench $(if $(KERNEL),--kernel $(KERNEL)) --json $(BUILD)/vm-bench.json
+vm-bench: vm-deps build ## count instructions in a guest: hugemap beside Linux mmap; KERNEL=
+	@vm/run.py bench $(if $(KERNEL),--kernel $(KERNEL)) --command-too --json $(BUILD)/vm-bench.json
 
 install: build ## install into PREFIX (default /usr/local)
 	@meson install -C $(BUILD)

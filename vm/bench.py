@@ -19,6 +19,8 @@ SEQUENTIAL_MIB = 256
 SINGLE_MIB = 64
 RANDOM_MIB = 512
 POOL_MIB = 64
+COMMAND_MIB = 64
+COMMAND_SCENARIOS = ("seq-read", "rewrite")
 MIB = 1 << 20
 SINGLE = "warm read-fault upgrade first-write sync rewrite drop"
 # The loops that scenarios contain, by name.
@@ -146,6 +148,28 @@ def count_linux(counter: Counter) -> list[Row]:
     return rows
 
 
+def run_command(counter: Counter, size_mib: int, seconds: float) -> list[dict]:
+    """`hugemap bench` in the guest, over a file system in a device of memory.
+
+    A second there is a billion instructions; what a device takes is not in it.
+    """
+    print(f"hugemap bench --quick --size {size_mib}M", file=sys.stderr, flush=True)
+    counter.shell("modprobe brd rd_nr=1 rd_size=524288 && mkfs.ext4 -q /dev/ram0 && mkdir -p /bench /tmp/out")
+    counter.shell("mount -t ext4 /dev/ram0 /bench")
+    results = []
+    try:
+        for scenario in COMMAND_SCENARIOS:
+            counter.shell(
+                f"hugemap bench --quick --scenario {scenario} --size {size_mib}M --pool {size_mib // 4}M"
+                f" --dir /bench --json /tmp/out/{scenario}",
+                seconds,
+            )
+            results.append(json.loads("\n".join(counter.shell(f"cat /tmp/out/{scenario}"))))
+    finally:
+        counter.shell("umount /bench")
+    return results
+
+
 def best_of_linux(rows: list[Row], row: Row) -> Row | None:
     same = [r for r in rows if r.engine == "linux-mmap" and r.scenario == row.scenario]
     if row.scenario not in LOOPS:
@@ -169,6 +193,15 @@ def table(release: str, rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def print_command(result: dict) -> None:
+    print(f"\nhugemap bench in the guest: {COMMAND_MIB} MB, a pool of a quarter; 1 s is 10^9 instructions")
+    for row in result.get("rows", []):
+        words = [row.get("scenario"), row.get("engine"), row.get("page"), row.get("advice"), row.get("read_ahead_kb")]
+        name = " ".join(str(word) for word in words if word not in (None, ""))
+        speed = row.get("mb_s")
+        print(f"  {name:56}{speed if speed is None else round(speed):>8} MB/s")
+
+
 def count(kernel: kernels.Kernel, initrd: pathlib.Path, args: argparse.Namespace) -> dict:
     """All counts in one kernel, as what goes into the JSON."""
     rows: list[Row] = []
@@ -176,20 +209,28 @@ def count(kernel: kernels.Kernel, initrd: pathlib.Path, args: argparse.Namespace
     with guest.Guest(kernel, initrd, args.memory, {"ext4": (1 << 30, "ext4")}, counted=True) as vm:
         counter = Counter(vm)
         counter.shell("modprobe null_blk nr_devices=2 gb=2 bs=4096 irqmode=0 && mkdir -p /mnt/fast")
-        for name, part in (("linux-mmap", count_linux), ("hugemap-kernel", count_hugemap)):
-            if name == "hugemap-kernel":
-                counter.shell("insmod /hugemap.ko")
+        counter.shell("insmod /hugemap.ko")
+        for name, part in () if args.command_only else (("linux-mmap", count_linux), ("hugemap-kernel", count_hugemap)):
             try:
                 rows += part(counter)
             except Failed as error:
                 failed.append(str(error))
                 print(f"failed: {name}: {error}", file=sys.stderr)
+        command: list[dict] = []
+        if args.command_too:
+            try:
+                command = run_command(counter, COMMAND_MIB, 1200)
+            except Failed as error:
+                failed.append(str(error))
+                print(f"failed: {error}", file=sys.stderr)
         splats = [line for line in vm.console if guest.SPLAT.search(line)]
     failed += splats
     for line in splats:
         print(f"the kernel wrote: {line}", file=sys.stderr)
     rows.sort(key=lambda row: (row.scenario, row.page, row.engine != "hugemap-kernel", row.insns))
     print(table(kernel.release, rows), flush=True)
+    for result in command:
+        print_command(result)
     described = []
     for row in rows:
         best = best_of_linux(rows, row)
@@ -197,7 +238,7 @@ def count(kernel: kernels.Kernel, initrd: pathlib.Path, args: argparse.Namespace
             dataclasses.asdict(row)
             | {"insns_per_op": round(row.per_op, 1), "of_linux_best": round(row.insns / best.insns, 4) if best else None}
         )
-    return {"kernel": kernel.release, "failed": failed, "rows": described}
+    return {"kernel": kernel.release, "failed": failed, "rows": described, "hugemap_bench": command}
 
 
 def write_json(results: list[dict], path: pathlib.Path) -> None:

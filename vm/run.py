@@ -361,6 +361,11 @@ def chosen(runs: list[Run], patterns: list[str], quick: bool) -> list[Run]:
     return found
 
 
+def command_built() -> pathlib.Path:
+    """The command of user space, which guests get if it has been built."""
+    return pathlib.Path(os.environ.get("HM_BUILD") or TOP / "build") / "hugemap"
+
+
 def work_directory(kernel: kernels.Kernel, source: pathlib.Path | None) -> pathlib.Path:
     """Where things are built for a kernel; another one for every other source."""
     build = pathlib.Path(os.environ.get("HM_BUILD") or TOP / "build")
@@ -486,8 +491,7 @@ def shell(args: argparse.Namespace) -> int:
         archive.copy(HERE / "shell", "/shell")
         compile_program(HERE / "touch-pages.c", work / "touch-pages")
         archive.copy(work / "touch-pages", "/bin/touch-pages")
-        command_of_host = pathlib.Path(os.environ.get("HM_BUILD") or TOP / "build") / "hugemap"
-        for program in ("fio", os.fspath(command_of_host)):
+        for program in ("fio", os.fspath(command_built())):
             with contextlib.suppress(initramfs.Missing):
                 archive.program(program)
         archive.write(initrd)
@@ -504,6 +508,9 @@ def shell(args: argparse.Namespace) -> int:
 
 
 def count(args: argparse.Namespace) -> int:
+    args.command_too |= args.command_only
+    if args.command_too and not command_built().exists():
+        raise Wrong(f"{command_built()} has not been built: make build")
     names = list(kernels.SERIES) if args.kernel == "all" else args.kernel.split(",")
     results = []
     for name in names:
@@ -520,6 +527,9 @@ def count(args: argparse.Namespace) -> int:
             compile_program(HERE / "bench" / "count-insns.c", work / "count-insns")
             archive.copy(work / "count-insns", "/bin/count-insns")
             archive.modules(kernel.modules, bench.MODULES)
+            if args.command_too:
+                archive.program(os.fspath(command_built()))
+                archive.program("mkfs.ext4")
             archive.write(initrd)
         try:
             results.append(bench.count(kernel, initrd, args))
@@ -565,6 +575,8 @@ def main() -> int:
             sub.add_argument("--cached", action="store_true", help="not if the kernel had to be fetched")
         if name == "bench":
             sub.add_argument("--json", type=pathlib.Path, help="write the counts there, too")
+            sub.add_argument("--command-too", action="store_true", help="hugemap bench as well")
+            sub.add_argument("--command-only", action="store_true", help="nothing but that")
         if name == "test":
             sub.add_argument("--tests", type=pathlib.Path, default=TOP / "tests" / "kernel")
             sub.add_argument("--verbose", action="store_true", help="what passing tests say, too")
