@@ -381,6 +381,18 @@ bool hm_fill_cancel(const struct hm_unit *unit);
 bool hm_fault_around(struct hm_store *store, u64 pgoff, struct hm_unit *unit);
 
 /**
+ * hm_fault_around_row() - the same for the cached units on both sides of a page
+ * @store: the store
+ * @pgoff: a page that hm_fault_around() was true for
+ * @first: in: how far down to look; out: the first page of the row
+ * @last: in: how far up to look, inclusive; out: the last page of the row
+ *
+ * The row ends where a page is not cached or carries the marker, and does not
+ * leave the block of @pgoff.
+ */
+void hm_fault_around_row(struct hm_store *store, u64 pgoff, u64 *first, u64 *last);
+
+/**
  * hm_hollow() - does the store hold no data where this unit is?
  *
  * True until the unit has been written back for the first time.

@@ -223,24 +223,62 @@ enum hm_outcome hm_fault(struct hm_store *store, u64 pgoff, u32 access, struct h
 	return outcome;
 }
 
+/* A touch of a unit that is cached, at a position that is set. */
+static bool touch(struct hm_pos *pos, u64 pgoff, struct hm_unit *unit)
+{
+	u64 word;
+
+	for (;;) {
+		word = hm_index_word(pos, pgoff);
+		if (!hm_state_resident(hm_word_state(word)) || hm_word_state(word) == HM_EVICTING ||
+		    (word & HM_W_MARK))
+			return false;
+		hm_unit_set(unit, pos, hm_word_frame(word));
+		if (hit(pos, word, HM_ACCESS_READ, unit))
+			return true;
+	}
+}
+
 bool hm_fault_around(struct hm_store *store, u64 pgoff, struct hm_unit *unit)
 {
 	struct hm_pos pos;
-	u64 word;
 
 	if (pgoff >= hm_store_npages(store) || !hm_index_find(store, pgoff, &pos))
 		return false;
 	unit->hints = 0;
 	unit->err = 0;
-	for (;;) {
-		word = hm_index_word(&pos, pgoff);
-		if (!hm_state_resident(hm_word_state(word)) || hm_word_state(word) == HM_EVICTING ||
-		    (word & HM_W_MARK))
-			return false;
-		hm_unit_set(unit, &pos, hm_word_frame(word));
-		if (hit(&pos, word, HM_ACCESS_READ, unit))
-			return true;
+	return touch(&pos, pgoff, unit);
+}
+
+void hm_fault_around_row(struct hm_store *store, u64 pgoff, u64 *first, u64 *last)
+{
+	u64 start = hm_block_start(pgoff), low = pgoff, high = pgoff;
+	u64 end = start + HM_BLOCK_PAGES - 1, npages = hm_store_npages(store);
+	struct hm_unit unit = { .hints = 0 };
+	struct hm_pos pos;
+
+	if (*first > start)
+		start = *first;
+	if (*last < end)
+		end = *last;
+	if (end >= npages)
+		end = npages - 1;
+	if (!hm_index_find(store, pgoff, &pos))
+		hm_assert(!"a unit that is cached has an index leaf");
+	while (low > start) {
+		pos.base_slot = (u32)((low - 1) & (HM_BLOCK_PAGES - 1));
+		if (!touch(&pos, low - 1, &unit) || unit.npages > 1)
+			break;
+		low--;
 	}
+	while (high < end) {
+		pos.base_slot = (u32)((high + 1) & (HM_BLOCK_PAGES - 1));
+		if (!touch(&pos, high + 1, &unit) || unit.npages > 1)
+			break;
+		high++;
+	}
+	*first = low;
+	*last = high;
 }
 
 bool hm_fill_cancel(const struct hm_unit *unit)

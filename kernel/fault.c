@@ -13,6 +13,7 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/sched/clock.h>
 
 #include "data.h"
 #include "trace.h"
@@ -80,7 +81,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 	struct inode *inode = file_inode(vmf->vma->vm_file);
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	struct hugemap_mount *mount = hugemap_of(hi);
-	u64 started = ktime_get_ns();
+	u64 started = local_clock();
 	u32 access = fault_access(vmf, hi);
 	struct folio *folio;
 	struct hm_unit unit;
@@ -95,7 +96,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 		ret = bring(vmf, access);
 		if (ret) {
 			if (ret == VM_FAULT_RETRY)
-				hm_hist_record(mount->fault_ns, ktime_get_ns() - started);
+				hm_hist_record(mount->fault_ns, local_clock() - started);
 			return ret;
 		}
 		access |= HM_ACCESS_AGAIN;
@@ -119,7 +120,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 	}
 	hugemap_count(mount, unit.npages > 1 ? HUGEMAP_C_HUGE_MAPPED : HUGEMAP_C_BASE_MAPPED, 1);
 	trace_hugemap_fault(inode, vmf->pgoff, unit.npages, vmf->flags & FAULT_FLAG_WRITE);
-	hm_hist_record(mount->fault_ns, ktime_get_ns() - started);
+	hm_hist_record(mount->fault_ns, local_clock() - started);
 	vmf->page = folio_page(folio, vmf->pgoff - folio->index);
 	return VM_FAULT_LOCKED;
 }
@@ -128,12 +129,15 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
  * The unit of a locked folio is being stored to. False: it is claimed for
  * eviction, which cannot succeed, so look again soon.
  */
-static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct hm_unit *unit)
+static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct folio *folio,
+		       struct hm_unit *unit)
 {
 	u32 access = HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN;
 
 	if (hm_fault(hi->store, vmf->pgoff, access, unit) != HM_HIT)
 		return false;
+	/* mm will tell hugemap_dirty_folio() what is known by now. */
+	folio_test_set_dirty(folio);
 	hugemap_take_hints(hi, unit);
 	return true;
 }
@@ -163,7 +167,7 @@ static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 	}
 	folio_lock(folio);
 	if (!hugemap_folio_is(hi, folio, vmf->pgoff) ||
-	    vmf->pgoff >= hugemap_pages(i_size_read(inode)) || !make_dirty(vmf, hi, &unit)) {
+	    vmf->pgoff >= hugemap_pages(i_size_read(inode)) || !make_dirty(vmf, hi, folio, &unit)) {
 		folio_unlock(folio);
 		goto out;
 	}
@@ -295,21 +299,23 @@ static vm_fault_t hugemap_huge_fault(struct vm_fault *vmf, enum page_entry_size 
 static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t end)
 {
 	struct hugemap_inode *hi = hugemap_inode(file_inode(vmf->vma->vm_file));
-	struct hm_unit unit, other;
-	pgoff_t first, last;
+	struct hm_unit unit;
+	u64 first, last;
 
 	if (!hm_fault_around(hi->store, vmf->pgoff, &unit))
 		return 0;
-	first = unit.pgoff;
-	last = unit.pgoff + unit.npages - 1;
-	while (first > start && hm_fault_around(hi->store, first - 1, &other))
-		first = other.pgoff;
-	while (last < end && hm_fault_around(hi->store, last + 1, &other))
-		last = other.pgoff + other.npages - 1;
+	first = start;
+	last = end;
+	if (unit.npages == 1) {
+		hm_fault_around_row(hi->store, vmf->pgoff, &first, &last);
+	} else {
+		/* A unit may reach out of what one page table maps: never beyond that. */
+		first = max_t(u64, first, unit.pgoff);
+		last = min_t(u64, last, unit.pgoff + unit.npages - 1);
+	}
 	hugemap_count(hugemap_of(hi),
 		      unit.npages > 1 ? HUGEMAP_C_HUGE_MAPPED : HUGEMAP_C_BASE_MAPPED, 1);
-	/* Units may reach out of what one page table maps: never beyond that. */
-	return filemap_map_pages(vmf, max(first, start), min(last, end));
+	return filemap_map_pages(vmf, first, last);
 }
 
 static const struct vm_operations_struct hugemap_vm_ops = {

@@ -443,6 +443,42 @@ static void test_fault_around(void **state)
 	env_end(&env);
 }
 
+/* The row of cached base pages around one: to a gap, the marker, the block's end. */
+static void test_fault_around_row(void **state)
+{
+	u64 first, last, i, top = P(2) + BLOCK - 1;
+	struct hm_unit unit;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(8));
+	for (i = 1; i <= 5; i++)
+		bring(env.store, P(2) + i, HM_ACCESS_BASE | HM_ACCESS_AHEAD);
+	bring(env.store, P(2) + 6, HM_ACCESS_BASE | HM_ACCESS_AHEAD | HM_ACCESS_MARK);
+	bring(env.store, P(1) + BLOCK - 1, HM_ACCESS_BASE);
+	assert_true(hm_fault_around(env.store, P(2) + 3, &unit));
+	first = 0;
+	last = ~0ull;
+	hm_fault_around_row(env.store, P(2) + 3, &first, &last);
+	assert_int_equal(first, P(2) + 1);
+	assert_int_equal(last, P(2) + 5);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 5);
+	assert_true(hm_referenced(env.store, P(2) + 1));
+	assert_false(hm_referenced(env.store, P(2) + 6));
+	/* No further than asked for, nor out of the block. */
+	first = P(2) + 2;
+	last = P(2) + 3;
+	hm_fault_around_row(env.store, P(2) + 3, &first, &last);
+	assert_int_equal(first, P(2) + 2);
+	assert_int_equal(last, P(2) + 3);
+	bring(env.store, top, HM_ACCESS_BASE);
+	bring(env.store, top + 1, HM_ACCESS_BASE);
+	first = 0;
+	last = ~0ull;
+	hm_fault_around_row(env.store, top, &first, &last);
+	assert_int_equal(last, top);
+	env_end(&env);
+}
+
 /* A fault on a unit that is leaving waits, and is told when it has left. */
 static void test_busy_evicting(void **state)
 {
@@ -499,8 +535,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_page_read_error), cmocka_unit_test(test_errno_kept),
 	cmocka_unit_test(test_cancel),		cmocka_unit_test(test_ahead_and_mark),
 	cmocka_unit_test(test_ahead_caught_up), cmocka_unit_test(test_mark_survives_write),
-	cmocka_unit_test(test_fault_around),	cmocka_unit_test(test_busy_evicting),
-	cmocka_unit_test(test_frame_offsets),
+	cmocka_unit_test(test_fault_around),	cmocka_unit_test(test_fault_around_row),
+	cmocka_unit_test(test_busy_evicting),	cmocka_unit_test(test_frame_offsets),
 };
 
 int main(void)
