@@ -37,6 +37,7 @@
 #define MB (1024ull * KB)
 #define GB (1024ull * MB)
 
+#define LEAST_POOL (8 * MB)
 #define MAX_THREADS 64u
 #define MAX_RUNS 100u
 #define MAX_CONFIGS 24u
@@ -143,6 +144,8 @@ extern const char *const advice_names[ADVICES];
 /**
  * struct engine - a way to get at the data of a file
  * @name: as in the JSON
+ * @apart: what it has mapped is of one process, not of its children: where workers
+ *	are processes each opens the file by itself, with its share of the pool
  * @open: before the clock starts; opens run->path
  * @attach: once in each worker, before the clock starts; may be NULL
  * @load: where the data of a range can be read
@@ -158,6 +161,7 @@ extern const char *const advice_names[ADVICES];
  */
 struct engine {
 	const char *name;
+	bool apart;
 	void (*open)(struct run *run);
 	void (*attach)(struct worker *worker);
 	const void *(*load)(struct worker *worker, uint64_t offset, size_t length);
@@ -301,6 +305,7 @@ struct usage {
  * @synced: up to here what it has written is durable (scenario->sync_bytes)
  * @before: what the kernel had counted when it was ready
  * @usage: of a process: its CPU time and faults during the run, and its peak
+ * @counted: the engine's numbers of a process apart
  * @private: the engine's
  */
 struct worker {
@@ -313,6 +318,7 @@ struct worker {
 	uint64_t sum;
 	uint64_t synced;
 	struct usage before, usage;
+	struct result counted;
 	void *private;
 };
 

@@ -188,16 +188,40 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
+static bool in_processes(const struct run *run)
+{
+	return run->scenario->processes && run->threads > 1;
+}
+
+/* Not the run's own process has the file open, but each worker's. */
+static bool is_apart(const struct run *run)
+{
+	return in_processes(run) && run->config->engine->apart;
+}
+
 _Noreturn static void process_main(struct worker *worker)
 {
-	const struct run *run = worker->run;
+	struct run *run = worker->run; /* this process's copy */
+	const struct engine *engine = run->config->engine;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGCHLD, SIG_DFL);
+	if (is_apart(run)) {
+		run->pool_bytes /= run->threads;
+		engine->open(run);
+	}
 	worker_main(worker);
 	if (run->scenario->writes)
-		run->config->engine->sync(worker->run, worker->start, worker->end - worker->start);
+		engine->sync(run, worker->start, worker->end - worker->start);
 	worker->usage = usage_since(&worker->before);
+	if (is_apart(run)) {
+		struct result *told = run->result;
+
+		run->result = &worker->counted;
+		engine->count(run);
+		run->result = told;
+		engine->close(run);
+	}
 	_exit(0);
 }
 
@@ -213,11 +237,6 @@ static void on_child(int signal_number, siginfo_t *info, void *context)
 		signal(info->si_status, SIG_DFL);
 		kill(getpid(), info->si_status);
 	}
-}
-
-static bool in_processes(const struct run *run)
-{
-	return run->scenario->processes && run->threads > 1;
 }
 
 static void start_worker(struct run *run, unsigned int i)
@@ -297,6 +316,16 @@ static void tell(struct run *run, double seconds, const struct usage *usage)
 			result->peak_bytes = worker->usage.peak_bytes;
 	}
 	result->faults = result->kernel_faults;
+	if (is_apart(run))
+		result->faults = 0;
+	for (i = 0; is_apart(run) && i < run->threads; i++) {
+		const struct result *counted = &team->workers[i].counted;
+
+		result->faults += counted->faults;
+		result->hits += counted->hits;
+		result->ahead += counted->ahead;
+		result->ahead_used += counted->ahead_used;
+	}
 }
 
 /* Bring everything into memory, and see in which pages. */
@@ -318,7 +347,8 @@ void child_main(struct run *run)
 	struct usage before, usage;
 	double start, seconds;
 
-	engine->open(run);
+	if (!is_apart(run))
+		engine->open(run);
 	if (run->scenario->in_memory)
 		warm_up(run);
 	start_workers(run);
@@ -332,9 +362,11 @@ void child_main(struct run *run)
 	seconds = cli_now() - start;
 	usage = usage_since(&before);
 	tell(run, seconds, &usage);
-	if (engine->count)
-		engine->count(run);
-	engine->close(run);
+	if (!is_apart(run)) {
+		if (engine->count)
+			engine->count(run);
+		engine->close(run);
+	}
 	run->result->ok = true;
 	_exit(0);
 }

@@ -135,6 +135,7 @@ const char *hugemap_works_not(struct result *shared)
 
 const struct engine engine_hugemap_user = {
 	.name = "hugemap-user",
+	.apart = true,
 	.open = hugemap_open,
 	.load = hugemap_load,
 	.store = hugemap_store,

@@ -272,7 +272,7 @@ static void complete(struct settings *settings)
 	}
 	if (settings->size && settings->size < LEAST_SIZE)
 		cli_usage(&bench_command, "--size must be 64M at least");
-	if (settings->pool && settings->pool < 8 * MB)
+	if (settings->pool && settings->pool < LEAST_POOL)
 		cli_usage(&bench_command, "--pool must be 8M at least");
 }
 

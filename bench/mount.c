@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define MODULE "hugemap"
-#define LEAST_POOL (16 * MB) /* enough to see whether it works */
+#define TRIED_POOL (16 * MB) /* enough to see whether it works */
 
 /* The last error that the kernel has told about a file system context. */
 static bool read_error(int fd, char *why, size_t size)
@@ -143,7 +143,7 @@ static const char *mount_fails(struct result *shared, const char *dir)
 	pid = fork();
 	if (pid == 0) {
 		guard_release();
-		if (bench_mount(dir, HUGEMAP_PAGE_2M, LEAST_POOL, shared->error,
+		if (bench_mount(dir, HUGEMAP_PAGE_2M, TRIED_POOL, shared->error,
 				sizeof(shared->error)) < 0 &&
 		    !shared->error[0])
 			snprintf(shared->error, sizeof(shared->error), "it cannot be mounted");

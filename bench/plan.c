@@ -94,13 +94,21 @@ static void add_linux(struct plan *plan, const struct scenario *scenario)
 		add(plan, &(struct config){ .engine = &engine_linux_rw });
 }
 
+/* Its cache is of one process: several may read a file, with a pool each. */
+static bool user_engine_can(const struct bench *bench, const struct scenario *scenario,
+			    unsigned int threads)
+{
+	if (!scenario->processes || threads == 1)
+		return true;
+	return !scenario->writes && bench->settings.pool / threads >= LEAST_POOL;
+}
+
 unsigned int plan_configs(const struct bench *bench, const struct scenario *scenario,
 			  unsigned int threads, struct config configs[MAX_CONFIGS])
 {
 	struct plan plan = { .bench = bench, .configs = configs };
 
-	/* Its cache is of one process: several cannot share what they write. */
-	if (!bench->reason && !(scenario->processes && threads > 1))
+	if (!bench->reason && user_engine_can(bench, scenario, threads))
 		add_hugemap(&plan, scenario, &engine_hugemap_user);
 	if (!bench->kernel_reason)
 		add_hugemap(&plan, scenario, &engine_hugemap_kernel);

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define BLOCK (2 * MB)
-#define LEAST_POOL (8 * MB)
 /* Of a file with many syncs: a few hundred tell enough. */
 #define LOG_MOST(bench) ((bench)->settings.quick ? 64 * MB : 256 * MB)
 
