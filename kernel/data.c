@@ -156,9 +156,14 @@ static void stop_threads(struct hugemap_mount *mount)
 
 void hugemap_data_quiesce(struct hugemap_mount *mount)
 {
-	/* Works hold inodes, and end by themselves. */
+	/*
+	 * Works and I/Os hold inodes, and end by themselves: first what starts
+	 * reads, then the reads, then what they queue when they end.
+	 */
 	if (mount->ahead_wq)
 		flush_workqueue(mount->ahead_wq);
+	while (atomic_read(&mount->depth))
+		schedule_timeout_uninterruptible(1);
 	if (mount->done_wq)
 		flush_workqueue(mount->done_wq);
 	stop_threads(mount);

@@ -9,13 +9,13 @@
  * write are taken and join the file together, and are not read or zeroed first.
  */
 #include <linux/fs.h>
-#include <linux/fs_stack.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
 #include "data.h"
+#include "names.h"
 
 /* Base pages that one write takes at a time. */
 #define BATCH 64u
@@ -342,7 +342,7 @@ static int touch_below(struct inode *inode, struct file *lower)
 	inode_lock(below);
 	err = file_modified(lower);
 	inode_unlock(below);
-	fsstack_copy_attr_all(inode, below);
+	hugemap_copy_attr(inode);
 	return err;
 }
 

@@ -305,6 +305,8 @@ static int open_files(struct hugemap_inode *hi, const struct file *file)
 		below = open_below(hi, file, O_RDWR);
 		if (IS_ERR(below))
 			return PTR_ERR(below);
+		/* The times are those of stores and writes, not of write-back. */
+		below->f_mode |= FMODE_NOCMTIME;
 		/* Pairs with the acquire in whoever writes back. */
 		smp_store_release(&hi->writer, below);
 	}
