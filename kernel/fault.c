@@ -81,7 +81,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 	struct inode *inode = file_inode(vmf->vma->vm_file);
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	struct hugemap_mount *mount = hugemap_of(hi);
-	u64 started = local_clock();
+	u64 started = 0;
 	u32 access = fault_access(vmf, hi);
 	struct folio *folio;
 	struct hm_unit unit;
@@ -93,6 +93,8 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 		folio = hugemap_find_locked(hi, vmf->pgoff, access, &unit);
 		if (folio)
 			break;
+		if (!started)
+			started = local_clock();
 		ret = bring(vmf, access);
 		if (ret) {
 			if (ret == VM_FAULT_RETRY)
@@ -120,7 +122,8 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 	}
 	hugemap_count(mount, unit.npages > 1 ? HUGEMAP_C_HUGE_MAPPED : HUGEMAP_C_BASE_MAPPED, 1);
 	trace_hugemap_fault(inode, vmf->pgoff, unit.npages, vmf->flags & FAULT_FLAG_WRITE);
-	hm_hist_record(mount->fault_ns, local_clock() - started);
+	if (started)
+		hm_hist_record(mount->fault_ns, local_clock() - started);
 	vmf->page = folio_page(folio, vmf->pgoff - folio->index);
 	return VM_FAULT_LOCKED;
 }

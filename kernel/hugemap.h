@@ -145,7 +145,7 @@ struct hugemap_mount {
 	struct list_head stores;
 	atomic_t depth; /* I/Os in flight */
 	struct hugemap_counts __percpu *counts;
-	struct hm_hist *fault_ns; /* a fault, I/O included */
+	struct hm_hist *fault_ns; /* a fault that had to wait, I/O included */
 	struct hm_hist *read_ns; /* a read below */
 	struct hm_hist *write_ns; /* a write below */
 
