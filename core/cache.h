@@ -315,6 +315,9 @@ bool hm_store_add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind
 		       const unsigned long *hollow);
 u64 hm_leaf_start(u64 pgoff);
 
+/* Which node would a fault on this page ask for? False: none but a base node. */
+bool hm_store_lacks_node(struct hm_store *store, u64 pgoff, enum hm_node_kind *kind);
+
 /**
  * hm_store_set_hollow() - blocks are known to hold data, or to hold none
  *

@@ -227,6 +227,16 @@ void hm_store_set_hollow(struct hm_store *store, u64 pgoff, u64 npages, bool hol
 	}
 }
 
+bool hm_store_lacks_node(struct hm_store *store, u64 pgoff, enum hm_node_kind *kind)
+{
+	struct hm_pos pos;
+
+	if (hm_index_find(store, pgoff, &pos))
+		return false;
+	*kind = pos.missing;
+	return true;
+}
+
 bool hm_store_add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind, void *mem,
 		       const unsigned long *hollow)
 {

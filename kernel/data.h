@@ -27,6 +27,8 @@
 #define HUGEMAP_IO_SEGMENTS 256u
 /* Writes in flight of one sync or of background write-back. */
 #define HUGEMAP_WRITE_DEPTH 8u
+/* References of a cached folio that nobody uses: the pool's, and that of i_pages. */
+#define HUGEMAP_CACHED_REFS 2
 /* How long a fault waits for a frame while all of the pool is dirty and cannot
  * be written, before it fails.
  */

@@ -229,6 +229,10 @@ static bool bring_ahead(struct hugemap_inode *hi, u64 *pgoff, u32 access, struct
 	return true;
 }
 
+/*
+ * Never waits for the lock: the caller may be in the middle of a fill, which who
+ * has the lock waits for.
+ */
 static u64 bring_plan(struct hugemap_inode *hi, u64 start, u64 end, u64 mark, u32 access)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
@@ -237,7 +241,8 @@ static u64 bring_plan(struct hugemap_inode *hi, u64 start, u64 end, u64 mark, u3
 	bool more = true;
 
 	access &= ~(u32)(HM_ACCESS_WRITE | HM_ACCESS_CACHED);
-	filemap_invalidate_lock_shared(mapping);
+	if (!filemap_invalidate_trylock_shared(mapping))
+		return start;
 	while (more && pgoff < end)
 		more = bring_ahead(hi, &pgoff, pgoff == mark ? access | HM_ACCESS_MARK : access,
 				   &io);

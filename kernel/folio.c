@@ -3,7 +3,9 @@
  * Units and their folios. A folio that holds a unit is in i_pages of its inode,
  * as a page-cache folio would be: fault-around and mincore(2) find it there, and
  * an inode with cached data is not reclaimed. It is on no LRU list and is not
- * counted in nrpages, so nothing else of mm takes it away.
+ * counted in nrpages. What drops clean pages by the way of i_pages (drop_caches)
+ * freezes one reference a page and its own: a unit has one more than a base page
+ * would have, and far fewer than a huge one.
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -80,6 +82,8 @@ void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u
 		WARN_ON_ONCE(folio->mapping);
 		folio->index = units[i].pgoff;
 		folio_mark_uptodate(folio);
+		/* Of i_pages: with it, nobody who finds it there can take it away. */
+		folio_get(folio);
 		/* Whoever sees the mapping sees the data: see hugemap_unit_folio(). */
 		smp_store_release(&folio->mapping, hi->vfs_inode.i_mapping);
 		folio_unlock(folio);
@@ -97,7 +101,7 @@ bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio)
 	 * Once frozen, nobody can get it: not through a page table, as there
 	 * is none, and not through the core or i_pages, which try_get.
 	 */
-	if (!folio_ref_freeze(folio, 1))
+	if (!folio_ref_freeze(folio, HUGEMAP_CACHED_REFS))
 		return false;
 	store_entry(hi, folio->index, folio_order(folio), NULL);
 	folio_clear_uptodate(folio);
@@ -114,6 +118,7 @@ void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio)
 	store_entry(hi, folio->index, folio_order(folio), NULL);
 	folio_clear_dirty(folio);
 	folio->mapping = NULL;
+	folio_put(folio); /* of i_pages; the pool has another one */
 }
 
 struct folio *hugemap_find(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_unit *unit)

@@ -25,7 +25,8 @@
  * ->index set and is in the inode's own i_pages, never on an LRU list. Whoever
  * found a frame through the core takes a reference and the folio lock, and looks
  * at ->mapping and ->index again, as with page-cache folios. A frame is reused
- * only after folio_ref_freeze(folio, 1) under the folio lock. A folio that is
+ * only after folio_ref_freeze() under the folio lock, which fails while anybody
+ * else has a reference. A folio that is
  * mapped writable, or written by write(2), belongs to a unit that is dirty, or
  * writing and redirtied.
  */

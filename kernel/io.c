@@ -106,7 +106,8 @@ void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes)
 	/* File systems look at the kiocb even after its end was reported. */
 	refcount_inc(&io->refs);
 	if (io->write)
-		result = vfs_iocb_iter_write(file, &io->iocb, &iter);
+		/* The caller has said file_start_write(), on all kernels. */
+		result = file->f_op->write_iter(&io->iocb, &iter);
 	else
 		result = vfs_iocb_iter_read(file, &io->iocb, &iter);
 	if (result != -EIOCBQUEUED)
@@ -176,7 +177,7 @@ int hugemap_io_write_tail(struct hugemap_inode *hi, struct folio *folio, loff_t 
 	iocb.ki_flags &= ~IOCB_DIRECT;
 	hugemap_count(mount, HUGEMAP_C_WRITE_IOS, 1);
 	hugemap_count(mount, HUGEMAP_C_WRITTEN_BYTES, bytes);
-	result = vfs_iocb_iter_write(hi->writer, &iocb, &iter);
+	result = hi->writer->f_op->write_iter(&iocb, &iter);
 	if (result < 0)
 		return result;
 	return result == bytes ? 0 : -EIO;

@@ -142,15 +142,34 @@ static int extend(struct hugemap_inode *hi, struct file *file, loff_t size)
 	return 0;
 }
 
-/* Room below for pages that are about to be dirty for the first time. */
-static int reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
+/*
+ * Room below for pages that are about to be dirty for the first time, so that
+ * what was accepted can be written: from the first to the last hole among them.
+ */
+static int reserve(struct hugemap_inode *hi, u64 start, u64 end)
 {
-	struct hm_unit unit;
-	enum hm_state state = hm_peek(hi->store, pgoff, &unit);
+	u64 first = end, last = start, pgoff = start;
+	enum hm_node_kind kind;
+	int err;
 
-	if (state == HM_DIRTY || state == HM_WRITING || !hm_hollow(hi->store, pgoff))
-		return 0;
-	return hugemap_reserve(hi, pgoff, npages);
+	while (hm_store_lacks_node(hi->store, start, &kind)) {
+		/* Its holes are not known before. A chunk lies under one leaf. */
+		err = hugemap_add_node(hi, start, kind);
+		if (err)
+			return err;
+	}
+	while (pgoff < end) {
+		struct hm_unit unit = { .pgoff = pgoff, .npages = 1 };
+		enum hm_state state = hm_peek(hi->store, pgoff, &unit);
+		u64 next = max(unit.pgoff + unit.npages, pgoff + 1);
+
+		if (state != HM_DIRTY && state != HM_WRITING && hm_hollow(hi->store, pgoff)) {
+			first = min(first, pgoff);
+			last = min(next, end);
+		}
+		pgoff = next;
+	}
+	return first < last ? hugemap_reserve(hi, first, last - first) : 0;
 }
 
 /* Into a unit that is cached. 0: it is not. */
@@ -297,7 +316,7 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 	/* Have the source there, as the copies do not wait for it. */
 	if (fault_in_iov_iter_readable(from, chunk) == chunk)
 		return -EFAULT;
-	err = reserve(hi, pgoff, hugemap_pages(pos + chunk) - pgoff);
+	err = reserve(hi, pgoff, hugemap_pages(pos + chunk));
 	if (err)
 		return err;
 	written = write_cached(hi, pos, from, access);

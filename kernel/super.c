@@ -274,7 +274,10 @@ static void free_mount(struct hugemap_mount *mount)
 	mutex_lock(&mounts_lock);
 	list_del(&mount->mounts);
 	mutex_unlock(&mounts_lock);
-	path_put(&mount->lower);
+	dput(mount->lower.dentry);
+	/* A private mount is for long: mntput() alone would not end it. */
+	if (mount->lower.mnt)
+		kern_unmount(mount->lower.mnt);
 	put_cred(mount->cred);
 	kfree(mount);
 }

@@ -297,6 +297,7 @@ static void test_sequence_wraps(void **state)
 static void test_hollow(void **state)
 {
 	unsigned long hollow[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 1ul << 2 | 1ul << 3 };
+	enum hm_node_kind kind;
 	struct hm_unit unit;
 	struct env env;
 	u32 i;
@@ -305,8 +306,13 @@ static void test_hollow(void **state)
 	assert_int_equal(hm_leaf_start(P(HM_NODE_SLOTS) + P(3) + 1), P(HM_NODE_SLOTS));
 	assert_int_equal(hm_leaf_start(P(HM_NODE_SLOTS) - 1), 0);
 	assert_false(hm_hollow(env.store, P(2)));
+	assert_true(hm_store_lacks_node(env.store, P(2), &kind));
+	assert_int_equal(kind, HM_NODE_DIR);
 	add_node(env.store, 0, HM_NODE_DIR, NULL);
+	assert_true(hm_store_lacks_node(env.store, P(2), &kind));
+	assert_int_equal(kind, HM_NODE_LEAF);
 	add_node(env.store, 0, HM_NODE_LEAF, hollow);
+	assert_false(hm_store_lacks_node(env.store, P(2), &kind));
 	assert_false(hm_hollow(env.store, P(1)));
 	assert_true(hm_hollow(env.store, P(2)));
 	assert_true(hm_hollow(env.store, P(3) + 1));
