@@ -319,10 +319,11 @@ u64 hm_leaf_start(u64 pgoff);
 bool hm_store_lacks_node(struct hm_store *store, u64 pgoff, enum hm_node_kind *kind);
 
 /**
- * hm_store_set_hollow() - blocks are known to hold data, or to hold none
+ * hm_store_set_hollow() - pages are known to hold data, or to hold none
  *
- * For whole blocks that are not cached. Only blocks whose leaf exists are
- * touched: others are told when their leaf is added.
+ * For pages that are not cached. Only blocks whose leaf exists are touched:
+ * others are told when their leaf is added. That a part of a block holds none is
+ * only remembered of a block that is split.
  */
 void hm_store_set_hollow(struct hm_store *store, u64 pgoff, u64 npages, bool hollow);
 

@@ -198,32 +198,40 @@ void hm_index_set_data(const struct hm_pos *pos)
 		hm_bit_clear(pos->leaf->hollow, pos->leaf_slot);
 }
 
+/* Some pages of a block that is split, or the whole block. */
+static void set_hollow(const struct hm_pos *pos, u64 first, u64 end, bool hollow)
+{
+	u64 start = hm_block_start(first);
+	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+	bool whole = first == start && end == start + HM_BLOCK_PAGES;
+
+	/* Of a part, only a split block can tell; that it holds data, any. */
+	if (whole && hollow)
+		hm_bit_set(pos->leaf->hollow, pos->leaf_slot);
+	else if (!hollow)
+		hm_bit_clear(pos->leaf->hollow, pos->leaf_slot);
+	for (; base && first < end; first++) {
+		if (hollow)
+			hm_bit_set(base->hollow, (u32)(first - start));
+		else
+			hm_bit_clear(base->hollow, (u32)(first - start));
+	}
+}
+
 void hm_store_set_hollow(struct hm_store *store, u64 pgoff, u64 npages, bool hollow)
 {
 	u64 end = pgoff + npages;
 
-	hm_assert(pgoff % HM_BLOCK_PAGES == 0);
 	while (pgoff < end && hm_block_of(pgoff) < HM_STORE_MAX_BLOCKS) {
-		struct hm_base *base;
+		u64 next = hm_block_start(pgoff) + HM_BLOCK_PAGES;
 		struct hm_pos pos;
-		u32 i;
 
 		if (!hm_index_find(store, pgoff, &pos)) {
 			pgoff = hm_index_next(&pos, pgoff);
 			continue;
 		}
-		pgoff += HM_BLOCK_PAGES;
-		if (hollow)
-			hm_bit_set(pos.leaf->hollow, pos.leaf_slot);
-		else
-			hm_bit_clear(pos.leaf->hollow, pos.leaf_slot);
-		base = hm_ptr_read(&pos.leaf->base[pos.leaf_slot]);
-		for (i = 0; base && i < HM_BLOCK_PAGES; i++) {
-			if (hollow)
-				hm_bit_set(base->hollow, i);
-			else
-				hm_bit_clear(base->hollow, i);
-		}
+		set_hollow(&pos, pgoff, next < end ? next : end, hollow);
+		pgoff = next;
 	}
 }
 

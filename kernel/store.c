@@ -11,9 +11,13 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/slab.h>
+#include <linux/statfs.h>
 
 #include "data.h"
 
+/* Blocks that stay free below for its own needs. */
+#define MIN_SPARE_BLOCKS 64u
+#define PAGES_PER_SPARE_BLOCK 128u
 /* Files that are looked at when stores are short. */
 #define TRIM_STORES 64u
 
@@ -377,15 +381,34 @@ u32 hugemap_access(const struct hugemap_inode *hi, const struct file *file)
 	return access;
 }
 
+/*
+ * The file system below needs a few blocks more than the data when it is written:
+ * extents that are split, at worst one for each dirty page. Without them, data
+ * that has room could not be written.
+ */
+static bool room_is_short(struct hugemap_inode *hi, loff_t bytes)
+{
+	u64 spare = MIN_SPARE_BLOCKS + hm_store_dirty_pages(hi->store) / PAGES_PER_SPARE_BLOCK;
+	struct kstatfs st;
+
+	if (vfs_statfs(&hi->writer->f_path, &st) || !st.f_blocks || !st.f_bsize)
+		return false; /* it cannot say, or has no limit */
+	return st.f_bavail < spare + DIV_ROUND_UP_ULL(bytes, st.f_bsize);
+}
+
 int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 {
-	loff_t size = i_size_read(&hi->vfs_inode), pos = (loff_t)pgoff << HM_PAGE_SHIFT;
+	/* To the end of the last page: it will not be reserved again when it is dirty. */
+	loff_t size = round_up(i_size_read(&hi->vfs_inode), HM_PAGE_SIZE);
+	loff_t pos = (loff_t)pgoff << HM_PAGE_SHIFT;
 	loff_t len = min_t(loff_t, npages << HM_PAGE_SHIFT, size - pos);
 	struct file *writer = smp_load_acquire(&hi->writer);
 	int err;
 
 	if (!hi->lower || !writer || len <= 0)
 		return 0;
+	if (room_is_short(hi, len))
+		return -ENOSPC;
 	err = vfs_fallocate(writer, FALLOC_FL_KEEP_SIZE, pos, len);
 	/* Whoever cannot reserve tells at write-back. */
 	return err == -EOPNOTSUPP || err == -EINTR ? 0 : err;
@@ -419,27 +442,42 @@ static int write_edges(struct hugemap_inode *hi, u64 start, u64 end)
 	return err;
 }
 
-static void forget_range(struct hugemap_inode *hi, loff_t start, loff_t end, loff_t old_size)
+/* What is known about holes in a range that has changed. */
+static void note_holes(struct hugemap_inode *hi, loff_t start, loff_t end, loff_t old_size,
+		       enum hugemap_change what)
 {
 	loff_t size = i_size_read(&hi->vfs_inode);
+	u64 beyond = hugemap_pages(size), old_end = hugemap_pages(old_size);
+	u64 first = (u64)start >> HM_PAGE_SHIFT, last;
+
+	if (what == HUGEMAP_KEEP) {
+		/* Direct I/O, a clone: it may be data now. */
+		last = min(end == LLONG_MAX ? beyond : hugemap_pages(end), beyond);
+		if (last > first)
+			hm_store_set_hollow(hi->store, first, last - first, false);
+	} else if (end != LLONG_MAX) {
+		first = hugemap_pages(start);
+		last = min((u64)end >> HM_PAGE_SHIFT, beyond);
+		if (last > first)
+			hm_store_set_hollow(hi->store, first, last - first, true);
+	}
+	if (old_end > beyond)
+		hm_store_set_hollow(hi->store, beyond, (old_end | HUGEMAP_BLOCK_MASK) + 1 - beyond,
+				    true);
+}
+
+static void forget_range(struct hugemap_inode *hi, loff_t start, loff_t end, bool cut)
+{
 	u64 first = (u64)start >> HM_PAGE_SHIFT;
 	u64 last = end == LLONG_MAX ? U64_MAX : hugemap_pages(end);
-	u64 beyond;
 
 	/* Units at the edges were written back: whole blocks go. */
 	first &= ~HUGEMAP_BLOCK_MASK;
 	if (last != U64_MAX)
 		last = (last | HUGEMAP_BLOCK_MASK) + 1;
 	unmap_mapping_range(hi->vfs_inode.i_mapping, start, end == LLONG_MAX ? 0 : end - start,
-			    size < old_size);
+			    cut);
 	hugemap_invalidate(hi, first, last, true);
-	/* What was known about holes is not known any more; nothing is beyond the end. */
-	if (last == U64_MAX)
-		last = (hugemap_pages(max(old_size, size)) | HUGEMAP_BLOCK_MASK) + 1;
-	hm_store_set_hollow(hi->store, first, last - first, false);
-	beyond = (hugemap_pages(size) + HUGEMAP_BLOCK_MASK) & ~HUGEMAP_BLOCK_MASK;
-	if (last > beyond)
-		hm_store_set_hollow(hi->store, beyond, last - beyond, true);
 }
 
 ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
@@ -471,9 +509,10 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 
 		take_size(hi, size);
 		if (hi->store) {
-			forget_range(hi, start, end, old_size);
+			forget_range(hi, start, end, size < old_size);
 			if (size > old_size)
-				forget_range(hi, old_size, size, old_size);
+				forget_range(hi, old_size, size, false);
+			note_holes(hi, start, end, old_size, what);
 		}
 	}
 	filemap_invalidate_unlock(mapping);

@@ -294,6 +294,32 @@ static void test_sequence_wraps(void **state)
 }
 
 /* Holes: told with the leaf, inherited by a split, given back by a join. */
+static void test_hollow_parts(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+
+	env_start(&env, 16, 1, BYTES(8));
+	add_node(env.store, 0, HM_NODE_DIR, NULL);
+	add_node(env.store, 0, HM_NODE_LEAF, NULL);
+	/* Not split: a part that holds none cannot be remembered, one with data is. */
+	hm_store_set_hollow(env.store, P(1) + 1, 3, true);
+	assert_false(hm_hollow(env.store, P(1) + 2));
+	hm_store_set_hollow(env.store, P(2), BLOCK, true);
+	assert_true(hm_hollow(env.store, P(2) + 1));
+	hm_store_set_hollow(env.store, P(2) + 1, 1, false);
+	assert_false(hm_hollow(env.store, P(2)));
+	/* Split: page by page, over the border of a block. */
+	bring(env.store, P(3) + 1, HM_ACCESS_BASE);
+	hm_store_set_hollow(env.store, P(3) + 2, BLOCK, true);
+	assert_false(hm_hollow(env.store, P(3)));
+	assert_true(hm_hollow(env.store, P(3) + 2));
+	assert_true(hm_hollow(env.store, P(4) - 1));
+	assert_int_equal(fault(env.store, P(3) + 3, HM_ACCESS_BASE, &unit), HM_ZERO);
+	assert_false(hm_fill_done(&unit, 0, 0));
+	env_end(&env);
+}
+
 static void test_hollow(void **state)
 {
 	unsigned long hollow[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 1ul << 2 | 1ul << 3 };
@@ -450,6 +476,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_sequence),
 	cmocka_unit_test(test_sequence_wraps),
 	cmocka_unit_test(test_hollow),
+	cmocka_unit_test(test_hollow_parts),
 	cmocka_unit_test(test_set_hollow),
 	cmocka_unit_test(test_peek_without_nodes),
 	cmocka_unit_test(test_scan),
