@@ -5,7 +5,6 @@
 
 static const struct xattr_handler *const handlers[] = { NULL };
 
-void probe(struct super_block *sb);
 void probe(struct super_block *sb)
 {
 	sb->s_xattr = handlers;

@@ -49,10 +49,10 @@ static uint64_t number(const char *text)
 	switch (*end) {
 	case 'G':
 		n <<= 10;
-		/* fall through */
+		__attribute__((fallthrough));
 	case 'M':
 		n <<= 10;
-		/* fall through */
+		__attribute__((fallthrough));
 	case 'K':
 		n <<= 10;
 		end++;
@@ -340,7 +340,8 @@ int main(int argc, char **argv)
 	}
 	result = wait_for_all(pids, o.processes);
 	if (!result)
-		printf("%llu operations by each of %u processes with %u threads, seed %llu: all bytes as expected\n",
+		printf("%llu operations by each of %u processes with %u threads, "
+		       "seed %llu: all bytes as expected\n",
 		       (unsigned long long)o.ops, o.processes, o.threads,
 		       (unsigned long long)o.seed);
 	return result;

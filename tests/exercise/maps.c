@@ -120,11 +120,10 @@ void op_kept_write(struct worker *w)
 
 	if (!kept || !pick_range(w, true, &off, &len))
 		return;
-	if (w->opts->threads == 1) {
+	if (w->opts->threads == 1)
 		off = kept->off + random_below(w, there);
-	} else if (off < kept->off || off >= kept->off + there) {
+	else if (off < kept->off || off >= kept->off + there)
 		return;
-	}
 	if (off >= w->model->size)
 		return;
 	if (len > w->model->size - off)

@@ -86,10 +86,10 @@ static unsigned long smaps_of(const void *addr, const char *field)
 
 	EXPECT(file, "smaps: %s", strerror(errno));
 	while (fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
 			inside = start <= (unsigned long)addr && (unsigned long)addr < end;
-		else if (inside && sscanf(line, "%63[^:]: %lu kB", name, &value) == 2 &&
-			 !strcmp(name, field)) {
+		} else if (inside && sscanf(line, "%63[^:]: %lu kB", name, &value) == 2 &&
+			   !strcmp(name, field)) {
 			found = true;
 			break;
 		}

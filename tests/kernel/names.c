@@ -509,7 +509,13 @@ static void access_lists(void)
 {
 	struct acl acl = {
 		2,
-		{ { 0x01, 6, ~0u }, { 0x02, 4, 1000 }, { 0x04, 0, ~0u }, { 0x10, 4, ~0u }, { 0x20, 0, ~0u } },
+		{
+			{ 0x01, 6, ~0u },
+			{ 0x02, 4, 1000 },
+			{ 0x04, 0, ~0u },
+			{ 0x10, 4, ~0u },
+			{ 0x20, 0, ~0u },
+		},
 	}, back;
 	struct stat st;
 	ssize_t n;
@@ -568,11 +574,10 @@ static void read_directory(void)
 		EXPECT(entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN, "%s has type %d",
 		       entry->d_name, entry->d_type);
 		seen[i] = 1;
-		if (++n == 2500) {
+		if (++n == 2500)
 			middle = telldir(dir);
-		} else if (n == 2501) {
+		else if (n == 2501)
 			strcpy(at_middle, entry->d_name);
-		}
 	}
 	EXPECT(n == COUNT(seen), "readdir gave %u files, expected %zu", n, COUNT(seen));
 	seekdir(dir, middle);

@@ -26,7 +26,7 @@ static void copy_self(const char *to)
 
 static void exec_child(void *arg)
 {
-	char *argv[] = { arg, "--answer", NULL };
+	char *const argv[] = { arg, "--answer", NULL };
 
 	execv(arg, argv);
 	FAIL("execve of %s: %s", (char *)arg, strerror(errno));
@@ -59,7 +59,7 @@ static void execute(void)
 
 static void stay(void *arg)
 {
-	char *argv[] = { "./program", "--wait", arg, NULL };
+	char *const argv[] = { "./program", "--wait", arg, NULL };
 
 	execv("./program", argv);
 	FAIL("execve: %s", strerror(errno));
@@ -161,7 +161,8 @@ int main(int argc, char **argv)
 	if (argc == 2 && !strcmp(argv[1], "--answer"))
 		return 42;
 	if (argc == 3 && !strcmp(argv[1], "--wait")) {
-		sscanf(argv[2], "%d,%d", &in, &out);
+		if (sscanf(argv[2], "%d,%d", &in, &out) != 2)
+			return 2;
 		return write(out, "x", 1) == 1 && read(in, &c, 1) == 1 ? 0 : 1;
 	}
 	return run_all(argc, argv, all, COUNT(all));
