@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* ->huge_fault() is told the order, not an enum (6.6). */
+/*
+ * ->huge_fault() is told the order, not an enum (6.6). The compiler takes one for
+ * the other, so this tries whether the enum is gone.
+ */
 #include <linux/mm.h>
 
-static vm_fault_t huge_fault(struct vm_fault *vmf, unsigned int order)
-{
-	return VM_FAULT_FALLBACK;
-}
+enum page_entry_size {
+	NO_SUCH_ENUM_YET,
+};
 
-const struct vm_operations_struct probe = { .huge_fault = huge_fault };
+vm_fault_t probe(struct vm_fault *vmf, unsigned int order)
+{
+	return vmf->vma->vm_ops->huge_fault(vmf, order);
+}
