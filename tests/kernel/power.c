@@ -7,7 +7,7 @@
  * or that returns before its writes do, fails here.
  *
  * vm: name=device args=device lower=none page=2M,4K modules=dm_mod,dm_log_writes timeout=240
- * vm: name=ext4 args=ext4 lower=none modules=dm_log_writes programs=mkfs.ext4 timeout=300
+ * vm: args=ext4 lower=none page=2M,4K modules=dm_log_writes,loop programs=mkfs.ext4 timeout=300
  */
 #include "dm.h"
 
