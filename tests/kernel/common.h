@@ -329,24 +329,19 @@ static inline void expect_bus(unsigned char *addr, bool store, const char *what)
 	       (unsigned long)bus_address, (void *)addr);
 }
 
-/* Runs a function in a child and waits; its failure is ours. */
-static inline void in_child(void (*run)(void *), void *arg)
+/* For tests that mount by themselves: is there such a file system type? */
+static inline void need_type(void)
 {
-	int status;
-	pid_t pid;
+	FILE *file = fopen("/proc/filesystems", "r");
+	bool found = false;
+	char line[128];
 
-	fflush(NULL);
-	pid = fork();
-	EXPECT(pid >= 0, "fork: %s", strerror(errno));
-	if (!pid) {
-		run(arg);
-		fflush(stdout);
-		_exit(0);
-	}
-	MUST(waitpid(pid, &status, 0));
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-		_exit(77);
-	EXPECT(!status, "a child ended with status %#x", status);
+	while (file && fgets(line, sizeof(line), file))
+		found = found || strstr(line, "hugemap");
+	if (file)
+		fclose(file);
+	if (!found)
+		skip("this kernel has no hugemap");
 }
 
 static inline pid_t start_child(void (*run)(void *), void *arg)
@@ -362,6 +357,18 @@ static inline pid_t start_child(void (*run)(void *), void *arg)
 		_exit(0);
 	}
 	return pid;
+}
+
+/* Runs a function in a child and waits; its failure is ours. */
+static inline void in_child(void (*run)(void *), void *arg)
+{
+	pid_t pid = start_child(run, arg);
+	int status;
+
+	MUST(waitpid(pid, &status, 0));
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		_exit(77);
+	EXPECT(!status, "a child ended with status %#x", status);
 }
 
 static inline void wait_child(pid_t pid)

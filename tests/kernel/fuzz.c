@@ -167,20 +167,6 @@ static void random_options(char *out, size_t size)
 			 8 + 2 * (unsigned long long)below_n(8));
 }
 
-static void need_hugemap(void)
-{
-	FILE *file = fopen("/proc/filesystems", "r");
-	bool found = false;
-	char line[128];
-
-	while (file && fgets(line, sizeof(line), file))
-		found = found || strstr(line, "hugemap");
-	if (file)
-		fclose(file);
-	if (!found)
-		skip("this kernel has no hugemap");
-}
-
 static void make_places(void)
 {
 	snprintf(low, sizeof(low), "%s/low", work_lower);
@@ -216,7 +202,7 @@ static void mounts_by_root(void)
 	unsigned int i, n = rounds(10000), mounted = 0;
 	char options[1024], path[700];
 
-	need_hugemap();
+	need_type();
 	make_places();
 	for (i = 0; i < n; i++) {
 		unsigned long flags = below_n(8) ? 0 :
@@ -257,7 +243,7 @@ static void contexts_by_root(void)
 	unsigned int i, j, n = rounds(5000);
 	char value[64], said[512];
 
-	need_hugemap();
+	need_type();
 	make_places();
 	for (i = 0; i < n; i++) {
 		int fs = (int)syscall(SYS_fsopen, "hugemap", below_n(2)), fd;
@@ -330,7 +316,7 @@ static void try_as_nobody(void *arg)
 
 static void mounts_by_nobody(void)
 {
-	need_hugemap();
+	need_type();
 	make_places();
 	in_child(try_as_nobody, NULL);
 	expect_alive("after mounts by an ordinary user");
@@ -338,7 +324,7 @@ static void mounts_by_nobody(void)
 
 static void mounts_in_namespace(void)
 {
-	need_hugemap();
+	need_type();
 	make_places();
 	in_child(try_as_nobody, low);
 	expect_alive("after mounts in a user namespace");

@@ -19,20 +19,6 @@
 #define FSCONFIG_CMD_CREATE 6
 #endif
 
-static void need_type(void)
-{
-	FILE *file = fopen("/proc/filesystems", "r");
-	bool found = false;
-	char line[128];
-
-	while (file && fgets(line, sizeof(line), file))
-		found = found || strstr(line, "hugemap");
-	if (file)
-		fclose(file);
-	if (!found)
-		skip("this kernel has no hugemap");
-}
-
 static bool is_mounted(const char *where)
 {
 	FILE *file = fopen("/proc/mounts", "r");
