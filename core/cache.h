@@ -253,6 +253,7 @@ void hm_cache_tick(struct hm_cache *cache, u64 now_ms);
 
 u64 hm_cache_count(struct hm_cache *cache, enum hm_counter counter);
 u64 hm_cache_dirty_pages(const struct hm_cache *cache);
+bool hm_cache_dirty_above_limit(const struct hm_cache *cache); /* see dirty_ratio */
 u64 hm_cache_free_pages(struct hm_cache *cache);
 const struct hm_options *hm_cache_options(const struct hm_cache *cache);
 
@@ -307,12 +308,15 @@ size_t hm_node_bytes(enum hm_node_kind kind);
  * @hollow: for HM_NODE_LEAF: HM_NODE_SLOTS bits, set for blocks that hold no
  *	data in the store; NULL = all hold data. The leaf of @pgoff starts at
  *	hm_leaf_start(@pgoff).
+ * @holes: bits for what is not, or not all, allocated in the store: blocks for
+ *	HM_NODE_LEAF, where NULL means those of @hollow; HM_BLOCK_PAGES pages for
+ *	HM_NODE_BASE, where NULL means what is known of the block.
  *
  * Return: true if @mem is now the store's, false if another thread was
  * faster and @mem is still the caller's.
  */
 bool hm_store_add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind, void *mem,
-		       const unsigned long *hollow);
+		       const unsigned long *hollow, const unsigned long *holes);
 u64 hm_leaf_start(u64 pgoff);
 
 /* Which node would a fault on this page ask for? False: none but a base node. */
@@ -326,6 +330,12 @@ bool hm_store_lacks_node(struct hm_store *store, u64 pgoff, enum hm_node_kind *k
  * only remembered of a block that is split.
  */
 void hm_store_set_hollow(struct hm_store *store, u64 pgoff, u64 npages, bool hollow);
+
+/*
+ * Units that are allocated in the store now, with data or without: they can be
+ * written. Whole units: a part of a block that is not split is not remembered.
+ */
+void hm_store_set_allocated(struct hm_store *store, u64 pgoff, u64 npages);
 
 /* --- faults -------------------------------------------------------------- */
 
@@ -402,6 +412,12 @@ void hm_fault_around_row(struct hm_store *store, u64 pgoff, u64 *first, u64 *las
  * True until the unit has been written back for the first time.
  */
 bool hm_hollow(struct hm_store *store, u64 pgoff);
+
+/*
+ * May writing this unit need room in the store that it does not have yet? True
+ * until hm_store_set_allocated(), or until it has been written back.
+ */
+bool hm_has_holes(struct hm_store *store, u64 pgoff);
 
 /* The unit that holds a page now, and its state; for checks under a lock. */
 enum hm_state hm_peek(struct hm_store *store, u64 pgoff, struct hm_unit *unit);

@@ -62,11 +62,6 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 	return hm_index_hollow(pos) ? HM_ZERO : HM_FILL;
 }
 
-static bool dirty_above_limit(struct hm_cache *cache)
-{
-	return hm_atomic_read(&cache->dirty_pages) > hm_pool_dirty_limit(cache);
-}
-
 /*
  * A unit is cached: note the touch, and the store if it is one. False: its
  * word changed meanwhile, look again.
@@ -90,7 +85,7 @@ static bool hit(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *
 		hm_dirty_mark(pos);
 		hm_count(cache, HM_C_DIRTIED, 1);
 		unit->hints |= HM_HINT_DIRTIED | HM_HINT_READAHEAD;
-		if (dirty_above_limit(cache))
+		if (hm_cache_dirty_above_limit(cache))
 			unit->hints |= HM_HINT_WRITEBACK;
 	} else if ((access & HM_ACCESS_WRITE) && state == HM_DIRTY) {
 		/* Whoever made it dirty may not have set the bits yet. */

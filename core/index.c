@@ -97,14 +97,22 @@ u64 hm_index_word(struct hm_pos *pos, u64 pgoff)
 	}
 }
 
-static bool all_bits_set(const unsigned long *map, u32 bits)
+/* How many of the base pages of a block have the bit? */
+static u32 bits_set(const unsigned long *map)
 {
-	u32 i;
+	u32 i, n = 0;
 
-	for (i = 0; i < bits; i++)
-		if (!hm_bit_test(map, i))
-			return false;
-	return true;
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		n += hm_bit_test(map, i);
+	return n;
+}
+
+static void set_bit_to(unsigned long *map, u32 bit, bool value)
+{
+	if (value)
+		hm_bit_set(map, bit);
+	else
+		hm_bit_clear(map, bit);
 }
 
 /*
@@ -114,7 +122,7 @@ static bool all_bits_set(const unsigned long *map, u32 bits)
 bool hm_index_split(struct hm_pos *pos, u64 word)
 {
 	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
-	bool hollow;
+	bool hollow, holes;
 	u32 i;
 
 	hm_assert(hm_word_state(word) == HM_ABSENT);
@@ -124,11 +132,12 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 	if (!hm_atomic_cas(&pos->leaf->word[pos->leaf_slot], &word, hm_word_to(word, HM_SPLIT)))
 		return true;
 	hollow = hm_bit_test(pos->leaf->hollow, pos->leaf_slot);
+	holes = hm_bit_test(pos->leaf->holes, pos->leaf_slot);
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		if (hollow)
-			hm_bit_set(base->hollow, i);
-		else
-			hm_bit_clear(base->hollow, i);
+		set_bit_to(base->hollow, i, hollow);
+		/* Of some holes, where they are was known when the node came. */
+		if (hollow || !holes)
+			set_bit_to(base->holes, i, holes);
 	}
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		word = hm_atomic_read(&base->word[i]);
@@ -160,10 +169,8 @@ void hm_index_join(struct hm_pos *pos)
 		}
 		return;
 	}
-	if (all_bits_set(base->hollow, HM_BLOCK_PAGES))
-		hm_bit_set(pos->leaf->hollow, pos->leaf_slot);
-	else
-		hm_bit_clear(pos->leaf->hollow, pos->leaf_slot);
+	set_bit_to(pos->leaf->hollow, pos->leaf_slot, bits_set(base->hollow) == HM_BLOCK_PAGES);
+	set_bit_to(pos->leaf->holes, pos->leaf_slot, bits_set(base->holes));
 	/* All words are frozen by us alone: nobody else can change the block. */
 	old = hm_atomic_read(block);
 	hm_assert(hm_word_state(old) == HM_SPLIT);
@@ -189,13 +196,28 @@ bool hm_hollow(struct hm_store *store, u64 pgoff)
 	return hm_index_hollow(&pos);
 }
 
+bool hm_has_holes(struct hm_store *store, u64 pgoff)
+{
+	struct hm_pos pos;
+
+	if (!hm_index_find(store, pgoff, &pos))
+		return true;
+	hm_index_word(&pos, pgoff);
+	if (pos.base)
+		return hm_bit_test(pos.base->holes, pos.base_slot);
+	return hm_bit_test(pos.leaf->holes, pos.leaf_slot);
+}
+
 /* The unit has been written: the store holds data there now. */
 void hm_index_set_data(const struct hm_pos *pos)
 {
-	if (pos->base)
+	if (pos->base) {
 		hm_bit_clear(pos->base->hollow, pos->base_slot);
-	else
+		hm_bit_clear(pos->base->holes, pos->base_slot);
+	} else {
 		hm_bit_clear(pos->leaf->hollow, pos->leaf_slot);
+		hm_bit_clear(pos->leaf->holes, pos->leaf_slot);
+	}
 }
 
 /* Some pages of a block that is split, or the whole block. */
@@ -210,15 +232,29 @@ static void set_hollow(const struct hm_pos *pos, u64 first, u64 end, bool hollow
 		hm_bit_set(pos->leaf->hollow, pos->leaf_slot);
 	else if (!hollow)
 		hm_bit_clear(pos->leaf->hollow, pos->leaf_slot);
+	/* Data may leave holes beside it. */
+	if (hollow)
+		hm_bit_set(pos->leaf->holes, pos->leaf_slot);
 	for (; base && first < end; first++) {
+		set_bit_to(base->hollow, (u32)(first - start), hollow);
 		if (hollow)
-			hm_bit_set(base->hollow, (u32)(first - start));
-		else
-			hm_bit_clear(base->hollow, (u32)(first - start));
+			hm_bit_set(base->holes, (u32)(first - start));
 	}
 }
 
-void hm_store_set_hollow(struct hm_store *store, u64 pgoff, u64 npages, bool hollow)
+static void set_allocated(const struct hm_pos *pos, u64 first, u64 end)
+{
+	u64 start = hm_block_start(first);
+	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+
+	if (first == start && end == start + HM_BLOCK_PAGES)
+		hm_bit_clear(pos->leaf->holes, pos->leaf_slot);
+	for (; base && first < end; first++)
+		hm_bit_clear(base->holes, (u32)(first - start));
+}
+
+/* What is known of a range's blocks whose leaf is there. */
+static void set_range(struct hm_store *store, u64 pgoff, u64 npages, bool allocated, bool hollow)
 {
 	u64 end = pgoff + npages;
 
@@ -230,9 +266,23 @@ void hm_store_set_hollow(struct hm_store *store, u64 pgoff, u64 npages, bool hol
 			pgoff = hm_index_next(&pos, pgoff);
 			continue;
 		}
-		set_hollow(&pos, pgoff, next < end ? next : end, hollow);
+		next = next < end ? next : end;
+		if (allocated)
+			set_allocated(&pos, pgoff, next);
+		else
+			set_hollow(&pos, pgoff, next, hollow);
 		pgoff = next;
 	}
+}
+
+void hm_store_set_hollow(struct hm_store *store, u64 pgoff, u64 npages, bool hollow)
+{
+	set_range(store, pgoff, npages, false, hollow);
+}
+
+void hm_store_set_allocated(struct hm_store *store, u64 pgoff, u64 npages)
+{
+	set_range(store, pgoff, npages, true, false);
 }
 
 bool hm_store_lacks_node(struct hm_store *store, u64 pgoff, enum hm_node_kind *kind)
@@ -246,7 +296,7 @@ bool hm_store_lacks_node(struct hm_store *store, u64 pgoff, enum hm_node_kind *k
 }
 
 bool hm_store_add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind, void *mem,
-		       const unsigned long *hollow)
+		       const unsigned long *hollow, const unsigned long *holes)
 {
 	struct hm_node *node = mem;
 	struct hm_base *base = mem;
@@ -264,12 +314,18 @@ bool hm_store_add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind
 		hm_assert(pos.dir);
 		if (hollow)
 			memcpy(leaf->hollow, hollow, sizeof(leaf->hollow));
+		if (holes ?: hollow)
+			memcpy(leaf->holes, holes ?: hollow, sizeof(leaf->holes));
 		added = hm_ptr_install(&pos.dir->leaf[pos.dir_slot], leaf);
 		break;
 	case HM_NODE_BASE:
 		hm_assert(pos.leaf);
 		for (i = 0; i < HM_BLOCK_PAGES; i++)
 			hm_atomic_set(&base->word[i], HM_FROZEN);
+		if (holes)
+			memcpy(base->holes, holes, sizeof(base->holes));
+		else if (hm_bit_test(pos.leaf->holes, pos.leaf_slot))
+			memset(base->holes, 0xff, sizeof(base->holes));
 		added = hm_ptr_install(&pos.leaf->base[pos.leaf_slot], base);
 		break;
 	}

@@ -121,13 +121,15 @@ struct hm_base {
 	hm_atomic_t resident; /* words that are not absent (or frozen) */
 	unsigned long dirty[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
 	unsigned long hollow[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
+	unsigned long holes[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
 	hm_atomic_t word[HM_BLOCK_PAGES];
 };
 
 struct hm_leaf {
 	struct hm_node node;
 	unsigned long dirty[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
-	unsigned long hollow[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	unsigned long hollow[HM_BITMAP_LONGS(HM_NODE_SLOTS)]; /* all of it is a hole */
+	unsigned long holes[HM_BITMAP_LONGS(HM_NODE_SLOTS)]; /* some of it may be one */
 	/* blocks that could not be read as a whole: base pages only */
 	unsigned long broken[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
 	hm_atomic_t word[HM_NODE_SLOTS];

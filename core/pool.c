@@ -256,6 +256,11 @@ u64 hm_pool_dirty_limit(const struct hm_cache *cache)
 	return frames * HM_BLOCK_PAGES * cache->opts.dirty_ratio / 100;
 }
 
+bool hm_cache_dirty_above_limit(const struct hm_cache *cache)
+{
+	return hm_cache_dirty_pages(cache) > hm_pool_dirty_limit(cache);
+}
+
 u32 hm_frame_park(struct hm_cache *cache)
 {
 	u32 frame = take_from_any(cache, take_huge_from);

@@ -22,24 +22,17 @@ static bool interesting(struct hm_unit *unit, struct hm_store *store, u64 pgoff,
 bool hm_scan(struct hm_store *store, u64 *at, struct hm_unit *unit, enum hm_state *state)
 {
 	while (hm_block_of(*at) < HM_STORE_MAX_BLOCKS) {
-		u64 block = hm_block_of(*at), start = hm_block_start(*at), word;
-		struct hm_dir *dir = hm_ptr_read(&store->dir[block >> (2 * HM_NODE_ORDER)]);
-		struct hm_leaf *leaf;
+		u64 start = hm_block_start(*at), word;
 		struct hm_base *base;
-		u32 slot = (u32)(block & (HM_NODE_SLOTS - 1));
+		struct hm_pos pos;
 
-		if (!dir) {
-			*at = ((block >> (2 * HM_NODE_ORDER)) + 1)
-			      << (2 * HM_NODE_ORDER + HM_BLOCK_ORDER);
+		if (!hm_index_find(store, *at, &pos)) {
+			*at = hm_index_next(&pos, *at);
 			continue;
 		}
-		leaf = hm_ptr_read(&dir->leaf[(block >> HM_NODE_ORDER) & (HM_NODE_SLOTS - 1)]);
-		if (!leaf) {
-			*at = hm_leaf_start(*at) + ((u64)HM_NODE_SLOTS << HM_BLOCK_ORDER);
-			continue;
-		}
-		word = hm_atomic_read(&leaf->word[slot]);
-		base = hm_ptr_read(&leaf->base[slot]);
+		/* Not hm_index_word(), which waits for a split to end: nobody will end it. */
+		word = hm_atomic_read(&pos.leaf->word[pos.leaf_slot]);
+		base = hm_ptr_read(&pos.leaf->base[pos.leaf_slot]);
 		if (hm_word_state(word) != HM_SPLIT || !base) {
 			*at = start + HM_BLOCK_PAGES;
 			*state = hm_word_state(word);

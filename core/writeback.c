@@ -195,7 +195,7 @@ void hm_writeback_done(struct hm_store *store, u64 pgoff, u32 npages, int err)
 struct hm_store *hm_writeback_pick(struct hm_cache *cache, bool *expired)
 {
 	u64 now = hm_atomic_read(&cache->clock);
-	bool above = hm_atomic_read(&cache->dirty_pages) > hm_pool_dirty_limit(cache);
+	bool above = hm_cache_dirty_above_limit(cache);
 	struct hm_store *best = NULL;
 	u64 most = 0;
 	u32 i;

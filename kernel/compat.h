@@ -45,7 +45,7 @@ static inline pmd_t hugemap_pmd_mkwrite(pmd_t pmd)
 #endif
 }
 
-/* The length of a file below changes. */
+/* The length of a file below changes. The caller has write access to it. */
 static inline int hugemap_resize_below(struct file *lower, loff_t size)
 {
 	struct iattr attr = { .ia_valid = ATTR_SIZE | ATTR_FILE,
@@ -54,7 +54,6 @@ static inline int hugemap_resize_below(struct file *lower, loff_t size)
 	struct dentry *dentry = lower->f_path.dentry;
 	int err;
 
-	file_start_write(lower);
 	inode_lock(d_inode(dentry));
 #ifdef HUGEMAP_HAVE_MNT_IDMAP
 	err = notify_change(file_mnt_idmap(lower), dentry, &attr, NULL);
@@ -62,7 +61,6 @@ static inline int hugemap_resize_below(struct file *lower, loff_t size)
 	err = notify_change(file_mnt_user_ns(lower), dentry, &attr, NULL);
 #endif
 	inode_unlock(d_inode(dentry));
-	file_end_write(lower);
 	return err;
 }
 

@@ -124,6 +124,7 @@ int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc)
 {
 	int err, i;
 
+	spin_lock_init(&mount->fault_error_lock);
 	mutex_init(&mount->carve_lock);
 	init_rwsem(&mount->stores_lock);
 	INIT_LIST_HEAD(&mount->stores);

@@ -115,9 +115,13 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 /* The inode of a store that the core named: a unit of it is claimed. */
 struct hugemap_inode *hugemap_store_inode(const struct hm_store *store);
 
-u32 hugemap_access(const struct hugemap_inode *hi, const struct file *file);
+/* HM_ACCESS_* that the mount and the file's priority ask for. */
+u32 hugemap_access(const struct hugemap_inode *hi);
 
-/* Let the file below have room for a unit that is a hole there. */
+/*
+ * Let the file below have room for units that are, or have, holes there. For who
+ * holds neither a fault lock nor the invalidate_lock. 0, or -ENOSPC and others.
+ */
 int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages);
 
 int hugemap_store_setup(void);
@@ -168,20 +172,23 @@ void hugemap_io_teardown(void);
  */
 int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access);
 
-/* A fault had HM_HINT_READAHEAD. May sleep in the file system below. */
+/*
+ * A fault had HM_HINT_READAHEAD. Readers' I/O is started here, by the file system
+ * below, which may sleep; what concerns writers is queued.
+ */
 void hugemap_read_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access);
+
+/* The same, all of it queued: for who holds a fault lock. */
+void hugemap_queue_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access);
 
 /* The same for write(2), which needs nothing ahead. */
 void hugemap_write_behind(struct hugemap_inode *hi, u64 pgoff, u32 access);
 
-/* Start to bring in what is not cached of a range of pages. */
-void hugemap_bring_range(struct hugemap_inode *hi, u64 start, u64 end, u32 access);
-
 /* hm_fault(), with the index nodes that it asks for. invalidate_lock is held. */
 enum hm_outcome hugemap_ask(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_unit *unit);
 
-/* A unit that is HM_ZERO: zeros, cached. */
-void hugemap_fill_zero(struct hugemap_inode *hi, const struct hm_unit *unit);
+/* hm_fill_cancel(), and whoever waits looks again. */
+void hugemap_fill_cancel(struct hugemap_inode *hi, const struct hm_unit *unit);
 
 /* --- evict.c ------------------------------------------------------------------------ */
 
@@ -212,12 +219,16 @@ void hugemap_evict_teardown(void);
 
 /*
  * Write dirty units from *pos on, in order, up to @end or about @budget pages;
- * the caller holds the invalidate_lock, shared or not. @wait: as a sync has to,
- * which passes nothing. 0 or the first error; *pos is where to go on.
+ * the caller has write access below and holds the invalidate_lock, shared or
+ * not. @wait: as a sync has to, which passes nothing. 0 or the first error; *pos
+ * is where to go on.
  */
 int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, bool wait);
 
-/* All of a range, as a sync does. */
+/* The same, for who holds nothing. */
+int hugemap_write_some(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, bool wait);
+
+/* All of a range, as a sync does; the caller holds what hugemap_write_pages() needs. */
 int hugemap_write_range(struct hugemap_inode *hi, u64 start, u64 end);
 
 int hugemap_writer(void *arg);

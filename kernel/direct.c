@@ -10,6 +10,7 @@
  */
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/fsnotify.h>
 #include <linux/uio.h>
 
 #include "names.h"
@@ -29,10 +30,11 @@ static ssize_t transfer(struct kiocb *iocb, struct iov_iter *iter, bool write)
 	below.ki_flags = IOCB_DIRECT | (iocb->ki_flags & (IOCB_DSYNC | IOCB_SYNC));
 	iter->nofault = true;
 	if (write) {
-		file_start_write(lower);
 		below.ki_flags |= IOCB_WRITE;
-		done = vfs_iocb_iter_write(lower, &below, iter);
-		file_end_write(lower);
+		/* vfs_iocb_iter_write() takes freeze protection on some kernels, we have it. */
+		done = lower->f_op->write_iter(&below, iter);
+		if (done > 0)
+			fsnotify_modify(lower);
 	} else {
 		done = vfs_iocb_iter_read(lower, &below, iter);
 	}
@@ -98,8 +100,10 @@ static ssize_t write_locked(struct inode *inode, struct kiocb *iocb, struct iov_
 		loff_t start = iocb->ki_pos, size = i_size_read(inode);
 		loff_t end = start + iov_iter_count(from);
 
+		hugemap_start_write_below(hugemap_inode(inode));
 		n = hugemap_change_below(inode, min(start, size), end > size ? LLONG_MAX : end,
 					 HUGEMAP_KEEP, write_below, &direct);
+		hugemap_end_write_below(hugemap_inode(inode));
 		if (n > 0) {
 			tries = 0;
 			continue;

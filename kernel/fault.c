@@ -11,6 +11,7 @@
  */
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/hash.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/sched/clock.h>
@@ -18,49 +19,108 @@
 #include "data.h"
 #include "trace.h"
 
-static vm_fault_t fault_error(int err)
+/*
+ * What a fault waits for: the page; for a store, that nobody changes the file
+ * below, and room there.
+ */
+static int provide(struct hugemap_inode *hi, u64 pgoff, u32 access, bool store)
 {
-	switch (err) {
-	case -ENOMEM:
-		/*
-		 * The pool is full of what can be neither written nor evicted.
-		 * VM_FAULT_OOM would have somebody killed who is not to blame.
-		 */
-		return VM_FAULT_SIGBUS;
-	case -EINTR:
-		return VM_FAULT_RETRY;
-	default:
-		return VM_FAULT_SIGBUS;
+	struct address_space *mapping = hi->vfs_inode.i_mapping;
+	struct hm_unit unit;
+	int err = hugemap_bring(hi, pgoff, access);
+
+	if (err || !store)
+		return err;
+	if (!hm_has_holes(hi->store, pgoff)) {
+		filemap_invalidate_lock_shared(mapping);
+		filemap_invalidate_unlock_shared(mapping);
+		return 0;
 	}
+	hm_peek(hi->store, pgoff, &unit);
+	return hugemap_reserve(hi, unit.pgoff, unit.npages);
 }
 
-/* Bring the page in. VM_FAULT_RETRY: done without the fault lock; 0: with it. */
-static vm_fault_t bring(struct vm_fault *vmf, u32 access)
+/* Will hugemap_page_mkwrite() let a store happen, as far as can be seen? */
+static bool may_store(struct hugemap_inode *hi, u64 pgoff)
+{
+	struct address_space *mapping = hi->vfs_inode.i_mapping;
+
+	if (hm_has_holes(hi->store, pgoff) || !filemap_invalidate_trylock_shared(mapping))
+		return false;
+	filemap_invalidate_unlock_shared(mapping);
+	return true;
+}
+
+/*
+ * An error without the fault lock is told by the fault that comes back for it:
+ * what this task's last one met is kept until then. Another task's may take its
+ * place; the fault that comes back tries once more, then.
+ */
+static void keep_error(struct hugemap_mount *mount, u64 pgoff, int err)
+{
+	struct hugemap_fault_error *kept = &mount->fault_error[hash_ptr(current, 6)];
+
+	BUILD_BUG_ON(ARRAY_SIZE(mount->fault_error) != 1 << 6);
+	spin_lock(&mount->fault_error_lock);
+	if (err || kept->task == current)
+		*kept = (struct hugemap_fault_error){ err ? current : NULL, pgoff, err };
+	spin_unlock(&mount->fault_error_lock);
+}
+
+static int kept_error(struct hugemap_mount *mount, u64 pgoff)
+{
+	struct hugemap_fault_error *kept = &mount->fault_error[hash_ptr(current, 6)];
+	int err = 0;
+
+	spin_lock(&mount->fault_error_lock);
+	if (kept->task == current && kept->pgoff == pgoff) {
+		err = kept->err;
+		kept->task = NULL;
+	}
+	spin_unlock(&mount->fault_error_lock);
+	return err;
+}
+
+/*
+ * Have the page there. VM_FAULT_RETRY: tried without the fault lock, which the
+ * file system below may need: see the order of locks. 0: with it, for the few
+ * that cannot let go of it.
+ */
+static vm_fault_t bring(struct vm_fault *vmf, u32 access, bool store)
 {
 	struct file *file = vmf->vma->vm_file;
 	struct hugemap_inode *hi = hugemap_inode(file_inode(file));
+	struct hugemap_mount *mount = hugemap_of(hi);
 	pgoff_t pgoff = vmf->pgoff;
-	int err;
+	int err = 0;
 
-	if (fault_flag_allow_retry_first(vmf->flags)) {
+	if (vmf->flags & FAULT_FLAG_ALLOW_RETRY) {
 		if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
 			return VM_FAULT_RETRY;
-		get_file(file);
-		hugemap_release_fault_lock(vmf);
-		/* An error is told by the fault that comes back. */
-		hugemap_bring(hi, pgoff, access);
-		fput(file);
-		return VM_FAULT_RETRY;
+		if (vmf->flags & FAULT_FLAG_TRIED)
+			err = kept_error(mount, pgoff);
+		if (!err) {
+			get_file(file);
+			hugemap_release_fault_lock(vmf);
+			keep_error(mount, pgoff, provide(hi, pgoff, access, store));
+			fput(file);
+			return VM_FAULT_RETRY | VM_FAULT_MAJOR;
+		}
+	} else {
+		err = provide(hi, pgoff, access, store);
 	}
-	err = hugemap_bring(hi, pgoff, access);
-	if (err == -EINTR)
-		return VM_FAULT_SIGBUS; /* a fatal signal: nobody will see it */
-	return err ? fault_error(err) : 0;
+	/*
+	 * SIGBUS for all errors, as Linux has it for ENOSPC. -ENOMEM: the pool is
+	 * full of what can be neither written nor evicted, and VM_FAULT_OOM would
+	 * have somebody killed who is not to blame. -EINTR: the signal is fatal,
+	 * nobody will see this one.
+	 */
+	return err ? VM_FAULT_SIGBUS : 0;
 }
 
 static u32 fault_access(struct vm_fault *vmf, struct hugemap_inode *hi)
 {
-	u32 access = hugemap_access(hi, vmf->vma->vm_file);
+	u32 access = hugemap_access(hi);
 
 	if (vmf->vma->vm_flags & VM_SEQ_READ)
 		access |= HM_ACCESS_SEQUENTIAL;
@@ -81,6 +141,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 	struct inode *inode = file_inode(vmf->vma->vm_file);
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	struct hugemap_mount *mount = hugemap_of(hi);
+	bool store = vmf->flags & FAULT_FLAG_WRITE && vmf->vma->vm_flags & VM_SHARED;
 	u64 started = 0;
 	u32 access = fault_access(vmf, hi);
 	struct folio *folio;
@@ -91,13 +152,20 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 		if (vmf->pgoff >= hugemap_pages(i_size_read(inode)))
 			return VM_FAULT_SIGBUS;
 		folio = hugemap_find_locked(hi, vmf->pgoff, access, &unit);
-		if (folio)
-			break;
+		if (folio) {
+			hugemap_take_hints(hi, &unit);
+			if (wants_ahead(vmf, &unit))
+				hugemap_queue_ahead(hi, vmf->pgoff, access);
+			if (!store || may_store(hi, vmf->pgoff))
+				break;
+			folio_unlock(folio);
+			folio_put(folio);
+		}
 		if (!started)
 			started = local_clock();
-		ret = bring(vmf, access);
+		ret = bring(vmf, access, store);
 		if (ret) {
-			if (ret == VM_FAULT_RETRY)
+			if (ret & VM_FAULT_MAJOR)
 				hm_hist_record(mount->fault_ns, local_clock() - started);
 			return ret;
 		}
@@ -107,18 +175,6 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 		folio_unlock(folio);
 		folio_put(folio);
 		return VM_FAULT_SIGBUS;
-	}
-	hugemap_take_hints(hi, &unit);
-	if (wants_ahead(vmf, &unit)) {
-		/* The lock order does not allow I/O below under a folio lock. */
-		folio_unlock(folio);
-		hugemap_read_ahead(hi, vmf->pgoff, access);
-		folio_lock(folio);
-		if (!hugemap_folio_is(hi, folio, vmf->pgoff)) {
-			folio_unlock(folio);
-			folio_put(folio);
-			return VM_FAULT_NOPAGE;
-		}
 	}
 	hugemap_count(mount, unit.npages > 1 ? HUGEMAP_C_HUGE_MAPPED : HUGEMAP_C_BASE_MAPPED, 1);
 	trace_hugemap_fault(inode, vmf->pgoff, unit.npages, vmf->flags & FAULT_FLAG_WRITE);
@@ -151,26 +207,18 @@ static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	struct address_space *mapping = inode->i_mapping;
 	struct folio *folio = page_folio(vmf->page);
-	u64 npages = folio_nr_pages(folio), start = folio->index;
 	vm_fault_t ret = VM_FAULT_NOPAGE;
 	struct hm_unit unit = {};
 	bool ahead = false;
-	int err = 0;
 
 	sb_start_pagefault(inode->i_sb);
 	file_update_time(vmf->vma->vm_file);
-	filemap_invalidate_lock_shared(mapping);
-	if (!hugemap_folio_is(hi, folio, vmf->pgoff))
-		goto out;
-	if (hm_hollow(hi->store, vmf->pgoff))
-		err = hugemap_reserve(hi, start, npages);
-	if (err) {
-		ret = VM_FAULT_SIGBUS; /* as Linux has it for ENOSPC */
-		goto out;
-	}
+	if (!filemap_invalidate_trylock_shared(mapping))
+		goto again;
 	folio_lock(folio);
 	if (!hugemap_folio_is(hi, folio, vmf->pgoff) ||
-	    vmf->pgoff >= hugemap_pages(i_size_read(inode)) || !make_dirty(vmf, hi, folio, &unit)) {
+	    vmf->pgoff >= hugemap_pages(i_size_read(inode)) ||
+	    hm_has_holes(hi->store, vmf->pgoff) || !make_dirty(vmf, hi, folio, &unit)) {
 		folio_unlock(folio);
 		goto out;
 	}
@@ -178,10 +226,13 @@ static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 	ret = VM_FAULT_LOCKED;
 out:
 	filemap_invalidate_unlock_shared(mapping);
+again:
 	sb_end_pagefault(inode->i_sb);
-	/* For a writer it is only queued here: see hugemap_read_ahead(). */
+	if (ret == VM_FAULT_NOPAGE)
+		/* hugemap_fault() can drop the fault lock and wait: have it called. */
+		unmap_mapping_pages(mapping, vmf->pgoff, 1, false);
 	if (ahead)
-		hugemap_read_ahead(hi, start, fault_access(vmf, hi) | HM_ACCESS_WRITE);
+		hugemap_queue_ahead(hi, unit.pgoff, fault_access(vmf, hi) | HM_ACCESS_WRITE);
 	return ret;
 }
 
@@ -208,7 +259,7 @@ static vm_fault_t upgrade_fault(struct vm_fault *vmf)
 	struct folio *folio;
 
 	/* What may sleep for long is left to hugemap_page_mkwrite(). */
-	if (hm_hollow(hi->store, vmf->pgoff) || !filemap_invalidate_trylock_shared(mapping))
+	if (hm_has_holes(hi->store, vmf->pgoff) || !filemap_invalidate_trylock_shared(mapping))
 		return VM_FAULT_FALLBACK;
 	sb_start_pagefault(inode->i_sb);
 	file_update_time(vmf->vma->vm_file);
@@ -225,7 +276,7 @@ static vm_fault_t upgrade_fault(struct vm_fault *vmf)
 	sb_end_pagefault(inode->i_sb);
 	filemap_invalidate_unlock_shared(mapping);
 	if (folio && wants_ahead(vmf, &unit))
-		hugemap_read_ahead(hi, vmf->pgoff, fault_access(vmf, hi) | HM_ACCESS_WRITE);
+		hugemap_queue_ahead(hi, vmf->pgoff, fault_access(vmf, hi) | HM_ACCESS_WRITE);
 	return ret;
 }
 

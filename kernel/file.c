@@ -9,6 +9,7 @@
 #include <linux/falloc.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/fsnotify.h>
 #include <linux/mm.h>
 #include <linux/mount.h>
 #include <linux/slab.h>
@@ -124,8 +125,16 @@ struct change_range {
 static ssize_t fallocate_below(void *arg)
 {
 	struct change_range *change = arg;
+	struct file *lower = change->lower;
+	int err;
 
-	return vfs_fallocate(change->lower, change->mode, change->offset, change->length);
+	/* vfs_fallocate() has checked the upper file, and would freeze-protect twice. */
+	if (!lower->f_op->fallocate)
+		return -EOPNOTSUPP;
+	err = lower->f_op->fallocate(lower, change->mode, change->offset, change->length);
+	if (!err)
+		fsnotify_modify(lower);
+	return err;
 }
 
 static long file_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
@@ -153,10 +162,12 @@ static long file_fallocate(struct file *file, int mode, loff_t offset, loff_t le
 		start = min(start, size);
 		end = LLONG_MAX;
 	}
+	hugemap_start_write_below(hugemap_inode(inode));
 	if (start < end)
 		err = hugemap_change_below(inode, start, end, what, fallocate_below, &change);
 	else
 		err = fallocate_below(&change);
+	hugemap_end_write_below(hugemap_inode(inode));
 	hugemap_copy_attr(inode);
 	inode_unlock(inode);
 	return err;
@@ -174,12 +185,19 @@ struct remap {
 static ssize_t remap_below(void *arg)
 {
 	struct remap *remap = arg;
+	struct file *out = remap->out;
+	loff_t done;
 
-	if (remap->flags & REMAP_FILE_DEDUP)
-		return vfs_dedupe_file_range_one(remap->in, remap->from, remap->out, remap->to,
-						 remap->length, remap->flags);
-	return vfs_clone_file_range(remap->in, remap->from, remap->out, remap->to, remap->length,
-				    remap->flags);
+	/* As with fallocate: the VFS has checked the upper files. */
+	if (!out->f_op->remap_file_range)
+		return -EOPNOTSUPP;
+	if (file_inode(remap->in)->i_sb != file_inode(out)->i_sb)
+		return -EXDEV;
+	done = out->f_op->remap_file_range(remap->in, remap->from, out, remap->to, remap->length,
+					   remap->flags);
+	if (done > 0 && !(remap->flags & REMAP_FILE_DEDUP))
+		fsnotify_modify(out);
+	return done;
 }
 
 static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *file_out, loff_t to,
@@ -197,10 +215,13 @@ static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *f
 	/* A length of 0 means all there is; below it means the same. */
 	end = to + (length ?: max_t(loff_t, i_size_read(in) - from, 0));
 	done = hugemap_write_back(in, from, length ? from + length : LLONG_MAX);
-	if (!done)
+	if (!done) {
+		hugemap_start_write_below(hugemap_inode(out));
 		done = hugemap_change_below(out, min(to, i_size_read(out)),
 					    end > i_size_read(out) ? LLONG_MAX : end, HUGEMAP_KEEP,
 					    remap_below, &remap);
+		hugemap_end_write_below(hugemap_inode(out));
+	}
 	hugemap_copy_attr(out);
 	unlock_two_nondirectories(in, out);
 	return done;

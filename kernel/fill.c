@@ -33,13 +33,13 @@ static void fill_done(struct hugemap_inode *hi, const struct hm_unit *unit, int 
 	hugemap_wake_unit(hugemap_of(hi), unit);
 }
 
-static void fill_cancel(struct hugemap_inode *hi, const struct hm_unit *unit)
+void hugemap_fill_cancel(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	hm_fill_cancel(unit);
 	hugemap_wake_unit(hugemap_of(hi), unit);
 }
 
-void hugemap_fill_zero(struct hugemap_inode *hi, const struct hm_unit *unit)
+static void fill_zero(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
 	u32 i;
@@ -79,7 +79,7 @@ static int fill(struct hugemap_inode *hi, const struct hm_unit *unit, enum hm_ou
 	int err = hugemap_frame_prepare(hugemap_of(hi), unit);
 
 	if (err) {
-		fill_cancel(hi, unit);
+		hugemap_fill_cancel(hi, unit);
 		filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 		if (unit->npages == 1)
 			return err;
@@ -89,7 +89,7 @@ static int fill(struct hugemap_inode *hi, const struct hm_unit *unit, enum hm_ou
 	}
 	if (outcome == HM_FILL)
 		return fill_read(hi, unit, *access);
-	hugemap_fill_zero(hi, unit);
+	fill_zero(hi, unit);
 	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 	if (unit->hints & HM_HINT_READAHEAD)
 		hugemap_read_ahead(hi, unit->pgoff, *access);
@@ -158,7 +158,7 @@ static void ahead_done(struct work_struct *work)
 		pgoff = unit.pgoff + unit.npages;
 		/* Whoever needs it reads it again, and gets an error of its own. */
 		if (err)
-			fill_cancel(hi, &unit);
+			hugemap_fill_cancel(hi, &unit);
 		else
 			fill_done(hi, &unit, 0);
 	}
@@ -213,11 +213,11 @@ static bool bring_ahead(struct hugemap_inode *hi, u64 *pgoff, u32 access, struct
 	case HM_ZERO:
 		if (hugemap_frame_prepare(hugemap_of(hi), &unit) ||
 		    (outcome == HM_FILL && !add_ahead(hi, &unit, io))) {
-			fill_cancel(hi, &unit);
+			hugemap_fill_cancel(hi, &unit);
 			return false;
 		}
 		if (outcome == HM_ZERO)
-			hugemap_fill_zero(hi, &unit);
+			fill_zero(hi, &unit);
 		break;
 	case HM_HIT:
 	case HM_BUSY:
@@ -251,11 +251,6 @@ static u64 bring_plan(struct hugemap_inode *hi, u64 start, u64 end, u64 mark, u3
 	return pgoff;
 }
 
-void hugemap_bring_range(struct hugemap_inode *hi, u64 start, u64 end, u32 access)
-{
-	bring_plan(hi, start, end, U64_MAX, access);
-}
-
 static void carry_out(struct hugemap_inode *hi, const struct hm_plan *plan)
 {
 	u64 reached;
@@ -263,13 +258,15 @@ static void carry_out(struct hugemap_inode *hi, const struct hm_plan *plan)
 	if (plan->behind_end > plan->behind_start) {
 		u64 pos = plan->behind_start;
 
-		filemap_invalidate_lock_shared(hi->vfs_inode.i_mapping);
-		hugemap_write_pages(hi, &pos, plan->behind_end, U64_MAX, false);
-		filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
+		hugemap_write_some(hi, &pos, plan->behind_end, U64_MAX, false);
 	}
 	if (plan->end <= plan->start)
 		return;
 	reached = bring_plan(hi, plan->start, plan->end, plan->mark, plan->access);
+	/* The writer will find room there. If there is none, it will be told. */
+	if (plan->access & HM_ACCESS_WRITE && reached > plan->start &&
+	    hm_has_holes(hi->store, plan->start))
+		hugemap_reserve(hi, plan->start, reached - plan->start);
 	if (reached < plan->end) {
 		hm_readahead_stopped(hi->store, plan, reached);
 		hugemap_wake_reclaimer(hugemap_of(hi));
@@ -319,6 +316,14 @@ void hugemap_read_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access)
 		carry_out(hi, &plan);
 }
 
+void hugemap_queue_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access)
+{
+	struct hm_plan plan;
+
+	if (hm_readahead(hi->store, pgoff, access & ~(u32)HM_ACCESS_CACHED, &plan))
+		queue_plan(hi, &plan);
+}
+
 void hugemap_write_behind(struct hugemap_inode *hi, u64 pgoff, u32 access)
 {
 	struct hm_plan plan;
@@ -337,6 +342,6 @@ void hugemap_data_willneed(struct inode *inode, loff_t start, loff_t end)
 	struct hugemap_inode *hi = hugemap_inode(inode);
 
 	if (hi->store && end > start)
-		hugemap_bring_range(hi, start >> HM_PAGE_SHIFT, hugemap_pages(end),
-				    hugemap_access(hi, NULL));
+		bring_plan(hi, start >> HM_PAGE_SHIFT, hugemap_pages(end), U64_MAX,
+			   hugemap_access(hi));
 }

@@ -12,14 +12,20 @@
  * Order of locks (each may be taken with those before it held):
  *
  *   inode->i_rwsem                 of the upper inode, as in every file system
+ *   freeze protection below        sb_start_write(): write-back, changes below
  *   mm->mmap_lock or a VMA lock    the core of mm holds it around a fault
- *   mapping->invalidate_lock       shared: a miss becomes a fill, write-back;
- *                                  exclusive: truncate, punch, what changes below
+ *   mapping->invalidate_lock       shared: a miss becomes a fill, a clean unit
+ *                                  dirty, write-back; exclusive: truncate, punch,
+ *                                  what changes below
  *   the locks of the file system below, while it does our I/O
  *   folio lock                     several only of one batch, in frame order, by
  *                                  folio_trylock() for all but the first
  *   i_pages' xa_lock, page-table locks
  *   the core's spinlocks
+ *
+ * The file system below may hold its locks and take a fault of a mapping here. So
+ * a fault drops mmap_lock before it waits for the invalidate_lock or calls below,
+ * and where it cannot, in ->page_mkwrite(), it only tries.
  *
  * The state of a unit is the core's; a folio that holds one has ->mapping and
  * ->index set and is in the inode's own i_pages, never on an LRU list. Whoever
@@ -102,6 +108,13 @@ struct hugemap_counts {
 	u64 value[HUGEMAP_COUNTERS];
 };
 
+/* What a fault without the fault lock has failed with, until it comes back. */
+struct hugemap_fault_error {
+	const struct task_struct *task;
+	u64 pgoff;
+	int err;
+};
+
 /* One container of the pool: a PMD-order folio, or 512 base pages. */
 struct hugemap_slot {
 	struct folio *huge;
@@ -150,9 +163,12 @@ struct hugemap_mount {
 	struct hm_hist *read_ns; /* a read below */
 	struct hm_hist *write_ns; /* a write below */
 
+	/* fault.c */
+	spinlock_t fault_error_lock;
+	struct hugemap_fault_error fault_error[64];
+
 	/* sysfs.c */
 	struct kobject kobj;
-	struct kobject stats_kobj;
 	struct completion kobj_gone;
 	bool kobj_added;
 };
@@ -268,9 +284,26 @@ enum hugemap_change {
 	HUGEMAP_DISCARD, /* it does not: truncate, punch */
 };
 
+/*
+ * Freeze protection of the file system below, which comes before the
+ * invalidate_lock: its own writers hold it when they fault on a mapping of ours.
+ */
+static inline void hugemap_start_write_below(const struct hugemap_inode *hi)
+{
+	if (hi->lower)
+		sb_start_write(hi->lower->i_sb);
+}
+
+static inline void hugemap_end_write_below(const struct hugemap_inode *hi)
+{
+	if (hi->lower)
+		sb_end_write(hi->lower->i_sb);
+}
+
 /**
  * hugemap_change_below() - the file below changes without the cache
- * @inode: the upper inode; i_rwsem is held for writing
+ * @inode: the upper inode; i_rwsem is held for writing, and so is freeze protection
+ *	below: hugemap_start_write_below() or mnt_want_write()
  * @start: first byte that changes
  * @end: the byte after the last one; LLONG_MAX for "to the end, and the size"
  * @what: see enum hugemap_change

@@ -32,7 +32,7 @@ static bool reads_ahead(const struct file *file, const struct hm_unit *unit)
 /* The folio of a position, with a reference. */
 static struct folio *get_folio(struct kiocb *iocb, struct hugemap_inode *hi, u64 pgoff, int *err)
 {
-	u32 access = hugemap_access(hi, iocb->ki_filp);
+	u32 access = hugemap_access(hi);
 	struct hm_unit unit;
 	struct folio *folio;
 
@@ -121,6 +121,7 @@ static int extend(struct hugemap_inode *hi, struct file *file, loff_t size)
 {
 	loff_t old = i_size_read(&hi->vfs_inode);
 	size_t offset = old % HM_PAGE_SIZE;
+	u64 old_end = hugemap_pages(old), end = hugemap_pages(size) | HUGEMAP_BLOCK_MASK;
 	struct hm_unit unit;
 	int err;
 
@@ -134,9 +135,12 @@ static int extend(struct hugemap_inode *hi, struct file *file, loff_t size)
 			folio_put(folio);
 		}
 	}
+	hugemap_start_write_below(hi);
 	err = hugemap_resize_below(hugemap_lower_file(file), size);
+	hugemap_end_write_below(hi);
 	if (err)
 		return err;
+	hm_store_set_hollow(hi->store, old_end, end + 1 - old_end, true);
 	i_size_write(&hi->vfs_inode, size);
 	hm_store_set_size(hi->store, size);
 	return 0;
@@ -146,9 +150,9 @@ static int extend(struct hugemap_inode *hi, struct file *file, loff_t size)
  * Room below for pages that are about to be dirty for the first time, so that
  * what was accepted can be written: from the first to the last hole among them.
  */
-static int reserve(struct hugemap_inode *hi, u64 start, u64 end)
+static int reserve(struct hugemap_inode *hi, u64 start, u64 end, u32 access)
 {
-	u64 first = end, last = start, pgoff = start;
+	u64 first = U64_MAX, last = 0, pgoff = start;
 	enum hm_node_kind kind;
 	int err;
 
@@ -160,12 +164,16 @@ static int reserve(struct hugemap_inode *hi, u64 start, u64 end)
 	}
 	while (pgoff < end) {
 		struct hm_unit unit = { .pgoff = pgoff, .npages = 1 };
-		enum hm_state state = hm_peek(hi->store, pgoff, &unit);
-		u64 next = max(unit.pgoff + unit.npages, pgoff + 1);
+		u64 next;
 
-		if (state != HM_DIRTY && state != HM_WRITING && hm_hollow(hi->store, pgoff)) {
-			first = min(first, pgoff);
-			last = min(next, end);
+		hm_peek(hi->store, pgoff, &unit);
+		next = max(unit.pgoff + unit.npages, pgoff + 1);
+		if (hm_has_holes(hi->store, pgoff)) {
+			/* What will be a huge unit is written as one, too. */
+			bool part = access & HM_ACCESS_BASE;
+
+			first = min(first, part ? pgoff : unit.pgoff);
+			last = part ? min(next, end) : next;
 		}
 		pgoff = next;
 	}
@@ -251,8 +259,7 @@ static u32 take_units(struct hugemap_inode *hi, loff_t pos, size_t bytes, u32 ac
 			break;
 		if (!covers(unit, pos, bytes, size) || (n && unit->npages > 1) ||
 		    hugemap_frame_prepare(hugemap_of(hi), unit)) {
-			hm_fill_cancel(unit);
-			hugemap_wake_unit(hugemap_of(hi), unit);
+			hugemap_fill_cancel(hi, unit);
 			break;
 		}
 		n++;
@@ -285,10 +292,11 @@ static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
 		hugemap_folio_join(hi, units, n);
 	for (i = 0; i < n; i++) {
 		hugemap_take_hints(hi, &units[i]);
-		if (all)
-			hm_fill_done(&units[i], 0, HM_FILL_DIRTY);
-		else
-			hm_fill_cancel(&units[i]);
+		if (!all) {
+			hugemap_fill_cancel(hi, &units[i]);
+			continue;
+		}
+		hm_fill_done(&units[i], 0, HM_FILL_DIRTY);
 		hugemap_wake_unit(mount, &units[i]);
 	}
 	if (!all) {
@@ -296,8 +304,7 @@ static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
 		iov_iter_revert(from, done);
 		return 0;
 	}
-	if (hm_cache_dirty_pages(mount->cache) >
-	    (mount->opts.pool >> HM_PAGE_SHIFT) * READ_ONCE(mount->opts.dirty_ratio) / 100)
+	if (hm_cache_dirty_above_limit(mount->cache))
 		hugemap_wake_writer(mount);
 	hugemap_write_behind(hi, units[n - 1].pgoff, access | HM_ACCESS_WRITE);
 	return done;
@@ -316,7 +323,7 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 	/* Have the source there, as the copies do not wait for it. */
 	if (fault_in_iov_iter_readable(from, chunk) == chunk)
 		return -EFAULT;
-	err = reserve(hi, pgoff, hugemap_pages(pos + chunk));
+	err = reserve(hi, pgoff, hugemap_pages(pos + chunk), access);
 	if (err)
 		return err;
 	written = write_cached(hi, pos, from, access);
@@ -329,7 +336,7 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 
 static ssize_t write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct iov_iter *from)
 {
-	u32 access = hugemap_access(hi, iocb->ki_filp);
+	u32 access = hugemap_access(hi);
 	struct hm_unit *units;
 	ssize_t done = 0, err = 0;
 
@@ -396,7 +403,9 @@ static ssize_t write_locked(struct kiocb *iocb, struct iov_iter *from)
 		end = old;
 	}
 	if (lower) {
+		hugemap_start_write_below(hi);
 		ret = touch_below(inode, lower);
+		hugemap_end_write_below(hi);
 		if (ret)
 			return ret;
 	}
@@ -411,7 +420,9 @@ static ssize_t write_locked(struct kiocb *iocb, struct iov_iter *from)
 	if (i_size_read(inode) > end && lower) {
 		struct shrink s = { .lower = lower, .size = end };
 
+		hugemap_start_write_below(hi);
 		hugemap_change_below(inode, end, LLONG_MAX, HUGEMAP_DISCARD, shrink, &s);
+		hugemap_end_write_below(hi);
 	}
 	return ret;
 }

@@ -77,11 +77,8 @@ void hugemap_wake_unit(struct hugemap_mount *mount, const struct hm_unit *unit)
 	hugemap_wake(mount, unit->store, unit->pgoff);
 }
 
-static bool unit_settled(struct hugemap_inode *hi, u64 pgoff)
+static bool settled(enum hm_state state)
 {
-	struct hm_unit unit;
-	enum hm_state state = hm_peek(hi->store, pgoff, &unit);
-
 	return state != HM_FILLING && state != HM_EVICTING;
 }
 
@@ -90,14 +87,15 @@ bool hugemap_unit_idle(struct hugemap_inode *hi, u64 pgoff)
 	struct hm_unit unit;
 	enum hm_state state = hm_peek(hi->store, pgoff, &unit);
 
-	return state != HM_FILLING && state != HM_EVICTING && state != HM_WRITING;
+	return settled(state) && state != HM_WRITING;
 }
 
 int hugemap_wait_unit(struct hugemap_inode *hi, u64 pgoff)
 {
 	wait_queue_head_t *wait = hugemap_wait_of(hugemap_of(hi), hi->store, pgoff);
+	struct hm_unit unit;
 
-	return wait_event_killable(*wait, unit_settled(hi, pgoff));
+	return wait_event_killable(*wait, settled(hm_peek(hi->store, pgoff, &unit)));
 }
 
 /* --- the index's nodes --------------------------------------------------------------- */
@@ -128,53 +126,78 @@ void hugemap_store_teardown(void)
 	}
 }
 
-/*
- * Which blocks under a leaf hold no data: a bit each. Where the file system
- * cannot say, all of the file does. What lies beyond its end is a hole.
- */
-static void find_holes(struct hugemap_inode *hi, u64 leaf_start, unsigned long *hollow)
-{
-	loff_t start = (loff_t)leaf_start << HM_PAGE_SHIFT;
-	loff_t end = start + ((loff_t)HM_NODE_SLOTS << HM_BLOCK_SHIFT);
-	loff_t size = i_size_read(&hi->vfs_inode), at = start;
+/* The parts of a file's range that a bit each stands for. */
+struct parts {
+	loff_t start;
+	u32 n, shift;
+};
 
-	bitmap_fill(hollow, HM_NODE_SLOTS);
-	if (!hi->lower) {
-		bitmap_zero(hollow, HM_NODE_SLOTS);
+static u32 part_of(const struct parts *parts, loff_t pos)
+{
+	return (pos - parts->start) >> parts->shift;
+}
+
+/*
+ * Which parts hold no data, and which have a hole: a bit each. Where the file
+ * system cannot say, all of the file is data. What lies beyond its end is a hole.
+ */
+static void find_holes(struct hugemap_inode *hi, const struct parts *parts, unsigned long *hollow,
+		       unsigned long *holes)
+{
+	loff_t end = parts->start + ((loff_t)parts->n << parts->shift), at = parts->start;
+	loff_t size = i_size_read(&hi->vfs_inode);
+
+	bitmap_zero(hollow, parts->n);
+	bitmap_zero(holes, parts->n);
+	if (!hi->lower)
 		return;
-	}
-	while (at < end && at < size) {
-		loff_t data = vfs_llseek(hi->reader, at, SEEK_DATA);
+	bitmap_fill(hollow, parts->n);
+	while (at < end) {
+		loff_t data = at < size ? vfs_llseek(hi->reader, at, SEEK_DATA) : -ENXIO;
 		loff_t hole;
 
-		if (data == -ENXIO)
-			return;
 		if (data < 0)
-			data = at;
-		if (data >= end)
+			data = data == -ENXIO ? end : at;
+		data = min(data, end);
+		if (data > at)
+			bitmap_set(holes, part_of(parts, at),
+				   part_of(parts, data - 1) - part_of(parts, at) + 1);
+		if (data == end)
 			return;
 		hole = vfs_llseek(hi->reader, data, SEEK_HOLE);
-		if (hole <= data)
-			hole = size;
-		at = min(hole, end);
-		if (at > data)
-			bitmap_clear(hollow, (data - start) >> HM_BLOCK_SHIFT,
-				     ((at - 1 - start) >> HM_BLOCK_SHIFT) -
-					     ((data - start) >> HM_BLOCK_SHIFT) + 1);
+		at = min(hole > data ? hole : max(size, data + 1), end);
+		bitmap_clear(hollow, part_of(parts, data),
+			     part_of(parts, at - 1) - part_of(parts, data) + 1);
 	}
 }
 
 int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind)
 {
+	struct parts parts = { .start = (loff_t)hm_leaf_start(pgoff) << HM_PAGE_SHIFT,
+			       .n = HM_NODE_SLOTS,
+			       .shift = HM_BLOCK_SHIFT };
 	DECLARE_BITMAP(hollow, HM_NODE_SLOTS);
+	DECLARE_BITMAP(holes, HM_NODE_SLOTS);
 	void *node;
+
+	BUILD_BUG_ON(HM_NODE_SLOTS < HM_BLOCK_PAGES);
 
 	node = kmem_cache_zalloc(node_cache[kind], GFP_KERNEL);
 	if (!node)
 		return -ENOMEM;
-	if (kind == HM_NODE_LEAF)
-		find_holes(hi, hm_leaf_start(pgoff), hollow);
-	if (!hm_store_add_node(hi->store, pgoff, kind, node, hollow))
+	if (kind == HM_NODE_BASE) {
+		parts = (struct parts){ .start = (loff_t)(pgoff & ~HUGEMAP_BLOCK_MASK)
+						 << HM_PAGE_SHIFT,
+					.n = HM_BLOCK_PAGES,
+					.shift = HM_PAGE_SHIFT };
+		if (hm_has_holes(hi->store, pgoff))
+			find_holes(hi, &parts, hollow, holes);
+		else
+			bitmap_zero(holes, HM_BLOCK_PAGES);
+	} else if (kind == HM_NODE_LEAF) {
+		find_holes(hi, &parts, hollow, holes);
+	}
+	if (!hm_store_add_node(hi->store, pgoff, kind, node, hollow, holes))
 		kfree(node);
 	return 0;
 }
@@ -228,6 +251,7 @@ static bool trim_one(struct hugemap_inode *hi)
 	struct inode *inode = &hi->vfs_inode;
 	bool unused = false;
 
+	hugemap_start_write_below(hi);
 	mutex_lock(&hi->store_lock);
 	filemap_invalidate_lock(inode->i_mapping);
 	if (hi->store && !hi->opens && !hugemap_write_range(hi, 0, U64_MAX)) {
@@ -241,6 +265,7 @@ static bool trim_one(struct hugemap_inode *hi)
 	}
 	filemap_invalidate_unlock(inode->i_mapping);
 	mutex_unlock(&hi->store_lock);
+	hugemap_end_write_below(hi);
 	return unused;
 }
 
@@ -351,8 +376,11 @@ void hugemap_data_evict(struct inode *inode, bool discard)
 
 	if (!hi->store)
 		goto close;
-	if (!discard) {
+	/* Reclaim comes here, too, which must not wait: with nothing to write. */
+	if (!discard && hm_store_dirty_pages(hi->store)) {
+		hugemap_start_write_below(hi);
 		err = hugemap_write_range(hi, 0, U64_MAX);
+		hugemap_end_write_below(hi);
 		if (err)
 			pr_err("hugemap: %s: inode %llu leaves with %llu bytes that could not be written: error %d\n",
 			       inode->i_sb->s_id, (u64)inode->i_ino,
@@ -366,7 +394,7 @@ close:
 
 /* --- what a fault or a call asks for ------------------------------------------------------- */
 
-u32 hugemap_access(const struct hugemap_inode *hi, const struct file *file)
+u32 hugemap_access(const struct hugemap_inode *hi)
 {
 	const struct hugemap_mount *mount = hugemap_mount(hi->vfs_inode.i_sb);
 	int priority = READ_ONCE(hi->priority);
@@ -398,20 +426,33 @@ static bool room_is_short(struct hugemap_inode *hi, loff_t bytes)
 
 int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 {
-	/* To the end of the last page: it will not be reserved again when it is dirty. */
-	loff_t size = round_up(i_size_read(&hi->vfs_inode), HM_PAGE_SIZE);
-	loff_t pos = (loff_t)pgoff << HM_PAGE_SHIFT;
-	loff_t len = min_t(loff_t, npages << HM_PAGE_SHIFT, size - pos);
+	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct file *writer = smp_load_acquire(&hi->writer);
-	int err;
+	loff_t pos = (loff_t)pgoff << HM_PAGE_SHIFT, len;
+	int err = 0;
 
-	if (!hi->lower || !writer || len <= 0)
+	if (!hi->lower || !writer)
 		return 0;
-	if (room_is_short(hi, len))
-		return -ENOSPC;
-	err = vfs_fallocate(writer, FALLOC_FL_KEEP_SIZE, pos, len);
-	/* Whoever cannot reserve tells at write-back. */
-	return err == -EOPNOTSUPP || err == -EINTR ? 0 : err;
+	hugemap_start_write_below(hi);
+	/* Nobody makes a hole between the allocation and the note of it. */
+	filemap_invalidate_lock_shared(mapping);
+	/* To the end of the last page: it will not be reserved again if the file grows. */
+	len = round_up(i_size_read(&hi->vfs_inode), HM_PAGE_SIZE) - pos;
+	len = min_t(loff_t, npages << HM_PAGE_SHIFT, len);
+	if (len > 0) {
+		/* Whoever cannot reserve tells at write-back. */
+		if (room_is_short(hi, len))
+			err = -ENOSPC;
+		else if (writer->f_op->fallocate)
+			err = writer->f_op->fallocate(writer, FALLOC_FL_KEEP_SIZE, pos, len);
+		if (err == -EOPNOTSUPP || err == -EINTR)
+			err = 0;
+		if (!err)
+			hm_store_set_allocated(hi->store, pgoff, len >> HM_PAGE_SHIFT);
+	}
+	filemap_invalidate_unlock_shared(mapping);
+	hugemap_end_write_below(hi);
+	return err;
 }
 
 /* --- changes below --------------------------------------------------------------------------- */
@@ -429,16 +470,26 @@ static void take_size(struct hugemap_inode *hi, loff_t size)
 		hm_store_set_size(hi->store, size);
 }
 
-/* Write what would otherwise be lost: units that reach out of what is discarded. */
-static int write_edges(struct hugemap_inode *hi, u64 start, u64 end)
+/* The pages of all blocks that a range of bytes touches. */
+static u64 first_of(loff_t start)
 {
+	return ((u64)start >> HM_PAGE_SHIFT) & ~HUGEMAP_BLOCK_MASK;
+}
+
+static u64 end_of(loff_t end)
+{
+	return end == LLONG_MAX ? U64_MAX : (hugemap_pages(end) | HUGEMAP_BLOCK_MASK) + 1;
+}
+
+/* Write what would otherwise be lost: units that reach out of what is discarded. */
+static int write_edges(struct hugemap_inode *hi, loff_t start, loff_t end)
+{
+	u64 first = first_of(start), last = end_of(end);
 	int err;
 
-	err = hugemap_write_range(hi, start & ~HUGEMAP_BLOCK_MASK,
-				  (start | HUGEMAP_BLOCK_MASK) + 1);
-	if (!err && end != U64_MAX)
-		err = hugemap_write_range(hi, end & ~HUGEMAP_BLOCK_MASK,
-					  (end | HUGEMAP_BLOCK_MASK) + 1);
+	err = hugemap_write_range(hi, first, first + HM_BLOCK_PAGES);
+	if (!err && last != U64_MAX)
+		err = hugemap_write_range(hi, last - HM_BLOCK_PAGES, last);
 	return err;
 }
 
@@ -450,11 +501,16 @@ static void note_holes(struct hugemap_inode *hi, loff_t start, loff_t end, loff_
 	u64 beyond = hugemap_pages(size), old_end = hugemap_pages(old_size);
 	u64 first = (u64)start >> HM_PAGE_SHIFT, last;
 
+	if (beyond > old_end)
+		hm_store_set_hollow(hi->store, old_end, (beyond | HUGEMAP_BLOCK_MASK) + 1 - old_end,
+				    true);
 	if (what == HUGEMAP_KEEP) {
-		/* Direct I/O, a clone: it may be data now. */
+		/* Direct I/O, a clone: it may be data now, and may have holes. */
 		last = min(end == LLONG_MAX ? beyond : hugemap_pages(end), beyond);
-		if (last > first)
+		if (last > first) {
+			hm_store_set_hollow(hi->store, first, last - first, true);
 			hm_store_set_hollow(hi->store, first, last - first, false);
+		}
 	} else if (end != LLONG_MAX) {
 		first = hugemap_pages(start);
 		last = min((u64)end >> HM_PAGE_SHIFT, beyond);
@@ -468,16 +524,10 @@ static void note_holes(struct hugemap_inode *hi, loff_t start, loff_t end, loff_
 
 static void forget_range(struct hugemap_inode *hi, loff_t start, loff_t end, bool cut)
 {
-	u64 first = (u64)start >> HM_PAGE_SHIFT;
-	u64 last = end == LLONG_MAX ? U64_MAX : hugemap_pages(end);
-
-	/* Units at the edges were written back: whole blocks go. */
-	first &= ~HUGEMAP_BLOCK_MASK;
-	if (last != U64_MAX)
-		last = (last | HUGEMAP_BLOCK_MASK) + 1;
 	unmap_mapping_range(hi->vfs_inode.i_mapping, start, end == LLONG_MAX ? 0 : end - start,
 			    cut);
-	hugemap_invalidate(hi, first, last, true);
+	/* Units at the edges were written back: whole blocks go. */
+	hugemap_invalidate(hi, first_of(start), end_of(end), true);
 }
 
 ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
@@ -486,18 +536,14 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	struct address_space *mapping = inode->i_mapping;
 	loff_t old_size = i_size_read(inode);
-	u64 first = (u64)start >> HM_PAGE_SHIFT;
-	u64 last = end == LLONG_MAX ? U64_MAX : hugemap_pages(end);
 	ssize_t ret = 0;
 
 	filemap_invalidate_lock(mapping);
 	if (hi->store) {
 		if (what == HUGEMAP_KEEP)
-			ret = hugemap_write_range(
-				hi, first & ~HUGEMAP_BLOCK_MASK,
-				last == U64_MAX ? last : (last | HUGEMAP_BLOCK_MASK) + 1);
+			ret = hugemap_write_range(hi, first_of(start), end_of(end));
 		else
-			ret = write_edges(hi, first, last);
+			ret = write_edges(hi, start, end);
 		/* The page in which the file ends: what is past the end, if it grows. */
 		if (!ret)
 			ret = hugemap_write_range(hi, old_size >> HM_PAGE_SHIFT, U64_MAX);

@@ -52,11 +52,6 @@ DEFINE_EVENT(hugemap_unit, hugemap_writeback,
 	TP_PROTO(const struct inode *inode, u64 pgoff, u32 npages, int value),
 	TP_ARGS(inode, pgoff, npages, value));
 
-/* A carved slot became a huge frame again (value 1), or the other way round (0). */
-DEFINE_EVENT(hugemap_unit, hugemap_promote,
-	TP_PROTO(const struct inode *inode, u64 pgoff, u32 npages, int value),
-	TP_ARGS(inode, pgoff, npages, value));
-
 TRACE_EVENT(hugemap_sync,
 	TP_PROTO(const struct inode *inode, loff_t start, loff_t end, int err),
 	TP_ARGS(inode, start, end, err),

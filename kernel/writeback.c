@@ -157,16 +157,12 @@ int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget,
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 	struct in_flight flight = {};
-	struct file *writer;
 	struct hm_run run;
-	u64 stop = *pos;
 
 	if (!hm_store_dirty_pages(hi->store) && !wait)
 		return 0;
-	writer = smp_load_acquire(&hi->writer);
-	if (!writer)
+	if (!smp_load_acquire(&hi->writer))
 		return hm_store_dirty_pages(hi->store) ? -EROFS : 0;
-	file_start_write(writer);
 	while (budget) {
 		switch (hm_writeback(hi->store, pos, end, HUGEMAP_IO_SEGMENTS, wait, &run)) {
 		case HM_WB_RUN:
@@ -179,9 +175,8 @@ int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget,
 				reap(hi, &flight);
 				continue;
 			}
-			stop = *pos;
-			wait_event(*hugemap_wait_of(mount, hi->store, stop),
-				   hugemap_unit_idle(hi, stop));
+			wait_event(*hugemap_wait_of(mount, hi->store, *pos),
+				   hugemap_unit_idle(hi, *pos));
 			continue;
 		case HM_WB_DONE:
 			break;
@@ -191,7 +186,6 @@ int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget,
 	}
 	while (flight.n)
 		reap(hi, &flight);
-	file_end_write(writer);
 	return flight.err;
 }
 
@@ -202,18 +196,28 @@ int hugemap_write_range(struct hugemap_inode *hi, u64 start, u64 end)
 	return hugemap_write_pages(hi, &pos, end, U64_MAX, true);
 }
 
+int hugemap_write_some(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, bool wait)
+{
+	struct address_space *mapping = hi->vfs_inode.i_mapping;
+	int err;
+
+	hugemap_start_write_below(hi);
+	filemap_invalidate_lock_shared(mapping);
+	err = hugemap_write_pages(hi, pos, end, budget, wait);
+	filemap_invalidate_unlock_shared(mapping);
+	hugemap_end_write_below(hi);
+	return err;
+}
+
 int hugemap_write_back(struct inode *inode, loff_t start, loff_t end)
 {
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	u64 last = end >= LLONG_MAX - HM_PAGE_SIZE ? U64_MAX : hugemap_pages(end);
-	int err;
+	u64 pos = (u64)start >> HM_PAGE_SHIFT;
 
 	if (!smp_load_acquire(&hi->store))
 		return 0;
-	filemap_invalidate_lock_shared(inode->i_mapping);
-	err = hugemap_write_range(hi, (u64)start >> HM_PAGE_SHIFT, last);
-	filemap_invalidate_unlock_shared(inode->i_mapping);
-	return err;
+	return hugemap_write_some(hi, &pos, last, U64_MAX, true);
 }
 
 int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)
@@ -304,9 +308,7 @@ static bool write_chunk(struct hugemap_inode *hi)
 {
 	u64 pos = hi->write_at, dirty = hm_store_dirty_pages(hi->store);
 
-	filemap_invalidate_lock_shared(hi->vfs_inode.i_mapping);
-	hugemap_write_pages(hi, &pos, U64_MAX, CHUNK_PAGES, false);
-	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
+	hugemap_write_some(hi, &pos, U64_MAX, CHUNK_PAGES, false);
 	/* Round and round: what is dirtied again behind us has time. */
 	hi->write_at = pos == U64_MAX ? 0 : pos;
 	return hm_store_dirty_pages(hi->store) != dirty || hi->write_at;

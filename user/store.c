@@ -87,7 +87,7 @@ int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind)
 	memset(mem, 0, bytes);
 	if (kind == HM_NODE_LEAF)
 		find_hollow(store, pgoff, hollow);
-	if (!hm_store_add_node(store->core, pgoff, kind, mem, hollow))
+	if (!hm_store_add_node(store->core, pgoff, kind, mem, hollow, NULL))
 		free(mem);
 	return 0;
 }

@@ -82,13 +82,13 @@ void env_end(struct env *env)
 }
 
 void add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind,
-	      const unsigned long *hollow)
+	      const unsigned long *hollow, const unsigned long *holes)
 {
 	size_t size = (hm_node_bytes(kind) + 63) & ~(size_t)63;
 	void *mem = aligned_alloc(64, size);
 
 	memset(mem, 0, size);
-	if (!hm_store_add_node(store, pgoff, kind, mem, hollow))
+	if (!hm_store_add_node(store, pgoff, kind, mem, hollow, holes))
 		free(mem);
 }
 
@@ -97,7 +97,7 @@ enum hm_outcome fault(struct hm_store *store, u64 pgoff, u32 access, struct hm_u
 	enum hm_outcome out;
 
 	while ((out = hm_fault(store, pgoff, access, unit)) == HM_NO_NODE)
-		add_node(store, pgoff, (enum hm_node_kind)unit->err, NULL);
+		add_node(store, pgoff, (enum hm_node_kind)unit->err, NULL, NULL);
 	return out;
 }
 

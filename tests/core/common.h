@@ -77,6 +77,6 @@ u32 write_all(struct hm_store *store);
 u32 drop(struct hm_store *store, u64 start, u64 end, bool discard);
 
 void add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind,
-	      const unsigned long *hollow);
+	      const unsigned long *hollow, const unsigned long *holes);
 
 #endif /* HM_TEST_COMMON_H */

@@ -15,10 +15,10 @@ static void test_nodes_on_demand(void **state)
 	env_start(&env, 8, 1, BYTES(4 * HM_NODE_SLOTS));
 	assert_int_equal(hm_fault(env.store, pgoff, HM_ACCESS_READ, &unit), HM_NO_NODE);
 	assert_int_equal(unit.err, HM_NODE_DIR);
-	add_node(env.store, pgoff, HM_NODE_DIR, NULL);
+	add_node(env.store, pgoff, HM_NODE_DIR, NULL, NULL);
 	assert_int_equal(hm_fault(env.store, pgoff, HM_ACCESS_READ, &unit), HM_NO_NODE);
 	assert_int_equal(unit.err, HM_NODE_LEAF);
-	add_node(env.store, pgoff, HM_NODE_LEAF, NULL);
+	add_node(env.store, pgoff, HM_NODE_LEAF, NULL, NULL);
 	assert_int_equal(hm_fault(env.store, pgoff, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
 			 HM_NO_NODE);
 	assert_int_equal(unit.err, HM_NODE_BASE);
@@ -47,7 +47,8 @@ static void test_node_brought_twice(void **state)
 	for (kind = HM_NODE_DIR; kind <= HM_NODE_BASE; kind++) {
 		void *mem = calloc(1, hm_node_bytes((enum hm_node_kind)kind));
 
-		assert_false(hm_store_add_node(env.store, 0, (enum hm_node_kind)kind, mem, NULL));
+		assert_false(
+			hm_store_add_node(env.store, 0, (enum hm_node_kind)kind, mem, NULL, NULL));
 		free(mem);
 	}
 	assert_int_equal(state_of(env.store, 0), HM_CLEAN);
@@ -293,6 +294,57 @@ static void test_sequence_wraps(void **state)
 	env_end(&env);
 }
 
+/*
+ * What is not allocated is known apart from what holds no data: a block with data
+ * and a hole has to be reserved, but not filled with zeros.
+ */
+static void test_holes(void **state)
+{
+	unsigned long hollow[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 1ul << 1 };
+	unsigned long holes[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 3ul << 1 };
+	unsigned long in_block[HM_BITMAP_LONGS(HM_BLOCK_PAGES)] = { 1ul << 5 };
+	struct hm_unit unit;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(8));
+	assert_true(hm_has_holes(env.store, P(1))); /* nothing is known yet */
+	add_node(env.store, 0, HM_NODE_DIR, NULL, NULL);
+	add_node(env.store, 0, HM_NODE_LEAF, hollow, holes);
+	assert_false(hm_has_holes(env.store, P(0)));
+	assert_true(hm_has_holes(env.store, P(1)));
+	assert_true(hm_has_holes(env.store, P(2)));
+	assert_false(hm_hollow(env.store, P(2)));
+	/* Allocated, and still without data. */
+	hm_store_set_allocated(env.store, P(1), BLOCK);
+	assert_false(hm_has_holes(env.store, P(1)));
+	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_ZERO);
+	assert_false(hm_fill_done(&unit, 0, 0));
+	/* Of a block that is whole, a part is not remembered. */
+	hm_store_set_allocated(env.store, P(2), BLOCK / 2);
+	assert_true(hm_has_holes(env.store, P(2)));
+	/* Split: page by page, as far as it was known when the node came. */
+	add_node(env.store, P(2), HM_NODE_BASE, NULL, in_block);
+	assert_int_equal(fault(env.store, P(2) + 5, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
+			 HM_FILL);
+	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_false(hm_has_holes(env.store, P(2) + 4));
+	assert_true(hm_has_holes(env.store, P(2) + 5));
+	hm_store_set_allocated(env.store, P(2) + 5, 1);
+	assert_false(hm_has_holes(env.store, P(2) + 5));
+	/* What was written has room. */
+	hm_store_set_hollow(env.store, P(3), BLOCK, true);
+	assert_true(hm_has_holes(env.store, P(3)));
+	bring(env.store, P(3), HM_ACCESS_WRITE);
+	write_all(env.store);
+	assert_false(hm_has_holes(env.store, P(3)));
+	/* Data may leave holes beside it. */
+	hm_store_set_hollow(env.store, P(4), BLOCK, true);
+	hm_store_set_hollow(env.store, P(4), BLOCK / 2, false);
+	assert_true(hm_has_holes(env.store, P(4)));
+	assert_false(hm_hollow(env.store, P(4)));
+	env_end(&env);
+}
+
 /* Holes: told with the leaf, inherited by a split, given back by a join. */
 static void test_hollow_parts(void **state)
 {
@@ -300,8 +352,8 @@ static void test_hollow_parts(void **state)
 	struct env env;
 
 	env_start(&env, 16, 1, BYTES(8));
-	add_node(env.store, 0, HM_NODE_DIR, NULL);
-	add_node(env.store, 0, HM_NODE_LEAF, NULL);
+	add_node(env.store, 0, HM_NODE_DIR, NULL, NULL);
+	add_node(env.store, 0, HM_NODE_LEAF, NULL, NULL);
 	/* Not split: a part that holds none cannot be remembered, one with data is. */
 	hm_store_set_hollow(env.store, P(1) + 1, 3, true);
 	assert_false(hm_hollow(env.store, P(1) + 2));
@@ -334,10 +386,10 @@ static void test_hollow(void **state)
 	assert_false(hm_hollow(env.store, P(2)));
 	assert_true(hm_store_lacks_node(env.store, P(2), &kind));
 	assert_int_equal(kind, HM_NODE_DIR);
-	add_node(env.store, 0, HM_NODE_DIR, NULL);
+	add_node(env.store, 0, HM_NODE_DIR, NULL, NULL);
 	assert_true(hm_store_lacks_node(env.store, P(2), &kind));
 	assert_int_equal(kind, HM_NODE_LEAF);
-	add_node(env.store, 0, HM_NODE_LEAF, hollow);
+	add_node(env.store, 0, HM_NODE_LEAF, hollow, NULL);
 	assert_false(hm_store_lacks_node(env.store, P(2), &kind));
 	assert_false(hm_hollow(env.store, P(1)));
 	assert_true(hm_hollow(env.store, P(2)));
@@ -477,6 +529,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_sequence_wraps),
 	cmocka_unit_test(test_hollow),
 	cmocka_unit_test(test_hollow_parts),
+	cmocka_unit_test(test_holes),
 	cmocka_unit_test(test_set_hollow),
 	cmocka_unit_test(test_peek_without_nodes),
 	cmocka_unit_test(test_scan),

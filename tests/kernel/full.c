@@ -106,7 +106,31 @@ static void write_until_full(void)
 	end();
 }
 
-static void store_until_full(void)
+/* A file of holes, with a page of data every @step bytes if that is not 0. */
+static void make_holes(uint64_t step, unsigned char *stored)
+{
+	unsigned char *buf = buffer(SMALL);
+	char path[700];
+	uint64_t off;
+	int fd;
+
+	memset(stored, 0, SPARSE / SMALL);
+	/* Made below, so that what is known of it has to be found out. */
+	snprintf(path, sizeof(path), "%s/f", low);
+	fd = open_file(path, O_RDWR | O_CREAT);
+	for (off = 0; step && off < SPARSE; off += step) {
+		pattern(buf, 2, off, SMALL);
+		MUST(pwrite(fd, buf, SMALL, (off_t)off));
+		stored[off / SMALL] = 1;
+	}
+	/* Half of it comes when it is open. */
+	MUST(ftruncate(fd, SPARSE / 2 - 100));
+	MUST(fsync(fd));
+	close(fd);
+	free(buf);
+}
+
+static void store_into_holes(uint64_t step)
 {
 	unsigned char *map, *stored, page[SMALL];
 	uint64_t off, n = 0, again = 0;
@@ -118,19 +142,21 @@ static void store_until_full(void)
 	write_pattern(ballast, 9, 0, 8 << 20);
 	MUST(fsync(ballast));
 	close(ballast);
-	fd = open_file("f", O_RDWR | O_CREAT);
+	stored = buffer(SPARSE / SMALL);
+	make_holes(step, stored);
+	fd = open_file("f", O_RDWR);
+	MUST(pread(fd, page, SMALL, SPARSE / 2 - SMALL));
+	memset(stored + SPARSE / 2 / SMALL, 0, SPARSE / 2 / SMALL);
 	MUST(ftruncate(fd, SPARSE));
 	map = map_shared(fd, 0, SPARSE);
-	stored = buffer(SPARSE / SMALL);
-	memset(stored, 0, SPARSE / SMALL);
-	/* Not in order, so that holes are left between. */
-	for (off = 0; n < SPARSE / SMALL; n++) {
+	/* Eight pages here, eight there, so that holes are left between. */
+	for (; n < SPARSE / SMALL; n++) {
+		off = (n / 8 * 37 * 8 + n % 8) * SMALL % SPARSE;
 		sig = touch(map + off, true);
 		if (sig)
 			break;
 		pattern(map + off, 2, off, SMALL);
 		stored[off / SMALL] = 1;
-		off = (off + 37 * SMALL) % SPARSE;
 	}
 	EXPECT(sig == SIGBUS, "stores of %lu bytes into room of %lu ended with signal %d", SPARSE,
 	       ROOM, sig);
@@ -163,6 +189,17 @@ static void store_until_full(void)
 	MUST(munmap(map, SPARSE));
 	close(fd);
 	end();
+}
+
+static void store_until_full(void)
+{
+	store_into_holes(0);
+}
+
+/* A block that holds data is not one that has room. */
+static void store_between_data(void)
+{
+	store_into_holes(256 << 10);
 }
 
 /* What has room already can be stored to in a full file system. */
@@ -212,6 +249,7 @@ static void rewrite_when_full(void)
 static const struct behaviour all[] = {
 	{ "write_until_full", write_until_full },
 	{ "store_until_full", store_until_full },
+	{ "store_between_data", store_between_data },
 	{ "rewrite_when_full", rewrite_when_full },
 };
 

@@ -82,7 +82,8 @@ void engine_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind)
 		if (page < MAX_PAGES && device_block_is_hole(store->file, page))
 			hollow[i / 64] |= 1ul << (i % 64);
 	}
-	hm_store_add_node(store->core, pgoff, kind, mem, kind == HM_NODE_LEAF ? hollow : NULL);
+	hm_store_add_node(store->core, pgoff, kind, mem, kind == HM_NODE_LEAF ? hollow : NULL,
+			  NULL);
 }
 
 static bool must_protect(struct store *store, const struct hm_unit *unit)
