@@ -415,7 +415,8 @@ bool hm_hollow(struct hm_store *store, u64 pgoff);
 
 /*
  * May writing this unit need room in the store that it does not have yet? True
- * until hm_store_set_allocated(), or until it has been written back.
+ * until hm_store_set_allocated(), or until it has been written back. Of a page
+ * whose leaf is there.
  */
 bool hm_has_holes(struct hm_store *store, u64 pgoff);
 

@@ -129,21 +129,24 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 	pos->missing = HM_NODE_BASE;
 	if (!base)
 		return false;
-	if (!hm_atomic_cas(&pos->leaf->word[pos->leaf_slot], &word, hm_word_to(word, HM_SPLIT)))
+	hm_stay_begin();
+	if (!hm_atomic_cas(&pos->leaf->word[pos->leaf_slot], &word, hm_word_to(word, HM_SPLIT))) {
+		hm_stay_end();
 		return true;
+	}
 	hollow = hm_bit_test(pos->leaf->hollow, pos->leaf_slot);
 	holes = hm_bit_test(pos->leaf->holes, pos->leaf_slot);
-	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		set_bit_to(base->hollow, i, hollow);
-		/* Of some holes, where they are was known when the node came. */
-		if (hollow || !holes)
-			set_bit_to(base->holes, i, holes);
-	}
+	/* Nobody asks for the bits of words that are frozen. */
+	memset(base->hollow, hollow ? 0xff : 0, sizeof(base->hollow));
+	/* Of some holes, where they are was known when the node came. */
+	if (hollow || !holes)
+		memset(base->holes, holes ? 0xff : 0, sizeof(base->holes));
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		word = hm_atomic_read(&base->word[i]);
 		hm_assert(hm_word_state(word) == HM_FROZEN);
 		hm_atomic_set(&base->word[i], hm_word_gone(word));
 	}
+	hm_stay_end();
 	hm_count(pos->store->cache, HM_C_SPLITS, 1);
 	return true;
 }
@@ -156,6 +159,7 @@ void hm_index_join(struct hm_pos *pos)
 	u64 word, old;
 	u32 i;
 
+	hm_stay_begin();
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		word = hm_atomic_read(&base->word[i]);
 		if (hm_word_state(word) != HM_ABSENT ||
@@ -167,6 +171,7 @@ void hm_index_join(struct hm_pos *pos)
 			word = hm_atomic_read(&base->word[i]);
 			hm_atomic_set(&base->word[i], hm_word_gone(word));
 		}
+		hm_stay_end();
 		return;
 	}
 	set_bit_to(pos->leaf->hollow, pos->leaf_slot, bits_set(base->hollow) == HM_BLOCK_PAGES);
@@ -175,6 +180,7 @@ void hm_index_join(struct hm_pos *pos)
 	old = hm_atomic_read(block);
 	hm_assert(hm_word_state(old) == HM_SPLIT);
 	hm_atomic_set(block, hm_word_gone(old));
+	hm_stay_end();
 	hm_count(pos->store->cache, HM_C_JOINS, 1);
 }
 
@@ -200,6 +206,9 @@ bool hm_has_holes(struct hm_store *store, u64 pgoff)
 {
 	struct hm_pos pos;
 
+	/* Most stores have none. Set before the bits are. */
+	if (!hm_atomic_read(&store->holes))
+		return false;
 	if (!hm_index_find(store, pgoff, &pos))
 		return true;
 	hm_index_word(&pos, pgoff);
@@ -277,6 +286,8 @@ static void set_range(struct hm_store *store, u64 pgoff, u64 npages, bool alloca
 
 void hm_store_set_hollow(struct hm_store *store, u64 pgoff, u64 npages, bool hollow)
 {
+	if (hollow && npages)
+		hm_atomic_set(&store->holes, 1);
 	set_range(store, pgoff, npages, false, hollow);
 }
 
@@ -314,8 +325,13 @@ bool hm_store_add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind
 		hm_assert(pos.dir);
 		if (hollow)
 			memcpy(leaf->hollow, hollow, sizeof(leaf->hollow));
-		if (holes ?: hollow)
-			memcpy(leaf->holes, holes ?: hollow, sizeof(leaf->holes));
+		if (!holes)
+			holes = hollow;
+		for (i = 0; holes && i < HM_BITMAP_LONGS(HM_NODE_SLOTS); i++) {
+			leaf->holes[i] = holes[i];
+			if (holes[i])
+				hm_atomic_set(&store->holes, 1);
+		}
 		added = hm_ptr_install(&pos.dir->leaf[pos.dir_slot], leaf);
 		break;
 	case HM_NODE_BASE:

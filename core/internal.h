@@ -147,10 +147,10 @@ struct hm_stream {
 	u64 next; /* the page it is expected to touch next */
 	u64 ahead; /* everything below this has been asked for */
 	u64 behind; /* everything below this has been written behind */
-	u64 used; /* cache of "least recently used" */
 	u32 window; /* base pages */
-	u32 seen; /* faults in sequence; 0 = slot is free */
-	u32 step; /* base pages of its units */
+	u32 seen; /* faults in sequence */
+	u32 step; /* base pages of its units; 0 = slot is free */
+	bool used; /* went on since the hand came by */
 	bool write;
 };
 
@@ -164,7 +164,8 @@ struct hm_store {
 
 	hm_spinlock_t dirty_lock __attribute__((aligned(64)));
 	hm_spinlock_t stream_lock __attribute__((aligned(64)));
-	u64 stream_clock;
+	u32 stream_hand; /* the slot to take next */
+	hm_atomic_t holes; /* 1: there are, or were, bits in a node's holes */
 	struct hm_stream stream[HM_STREAMS];
 
 	hm_spinlock_t node_lock __attribute__((aligned(64)));

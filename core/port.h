@@ -25,6 +25,9 @@
  *               ordering and return true
  *   hm_cpu()    the number of the CPU, or anything that spreads callers
  *   hm_relax()  a polite pause in a loop that another CPU will end
+ *   hm_stay_begin(), hm_stay_end()  around what such loops wait for: the thread
+ *               keeps its CPU, where whoever waits may keep it from ever coming
+ *               back (a kernel's spinning under a spinlock)
  *   hm_assert(cond) stops the program (or warns loudly, in a kernel)
  *   hm_ctz(ul)  index of the lowest bit that is set; ul is not 0
  *

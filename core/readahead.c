@@ -19,28 +19,38 @@
 /* A writer of base pages is left this far behind before write-behind. */
 #define BEHIND_LAG_BASE 64u
 
+/* Faults at @next, a step before it, or up to what is on its way, go on with it. */
+static bool goes_on(const struct hm_stream *s, u64 first, u32 step)
+{
+	return first + step >= s->next && (first <= s->next || first <= s->ahead) &&
+	       s->step == step;
+}
+
 static struct hm_stream *find_stream(struct hm_store *store, u64 first, u32 step)
 {
-	u32 i;
+	struct hm_stream *s = store->stream, *end = s + HM_STREAMS;
 
-	for (i = 0; i < HM_STREAMS; i++) {
-		struct hm_stream *s = &store->stream[i];
-		u64 reach = s->ahead > s->next ? s->ahead : s->next;
-
-		if (s->seen && s->step == step && first + step >= s->next && first <= reach)
+	/* Those that are not used have no step. */
+	for (; s < end; s++) {
+		if (goes_on(s, first, step)) {
+			s->used = true;
 			return s;
+		}
 	}
 	return NULL;
 }
 
+/* Over the next one that has not gone on since the hand came by. */
 static struct hm_stream *start_stream(struct hm_store *store, u64 first, u32 step)
 {
-	struct hm_stream *s = &store->stream[0];
-	u32 i;
+	struct hm_stream *s;
 
-	for (i = 1; i < HM_STREAMS; i++)
-		if (store->stream[i].used < s->used)
-			s = &store->stream[i];
+	for (;;) {
+		s = &store->stream[store->stream_hand++ % HM_STREAMS];
+		if (!s->used)
+			break;
+		s->used = false;
+	}
 	*s = (struct hm_stream){
 		.next = first + step,
 		.ahead = first + step,
@@ -109,7 +119,6 @@ bool hm_readahead(struct hm_store *store, u64 pgoff, u32 access, struct hm_plan 
 		s->next = first + step;
 		s->seen++;
 	}
-	s->used = ++store->stream_clock;
 	if (access & HM_ACCESS_WRITE)
 		s->write = true;
 	if (s->write)

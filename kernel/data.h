@@ -142,11 +142,15 @@ struct hugemap_io {
 	u64 started_ns;
 	bool write;
 	bool ahead;
-	u32 nsegments;
-	struct bio_vec segment[]; /* HUGEMAP_IO_SEGMENTS */
+	u32 nsegments, max_segments;
+	struct bio_vec *segment;
 };
 
+/* For HUGEMAP_IO_SEGMENTS, and freed by who waited for it. */
 struct hugemap_io *hugemap_io_new(struct hugemap_inode *hi, gfp_t gfp);
+/* One in the caller's own memory, who waits for it. */
+void hugemap_io_init(struct hugemap_io *io, struct hugemap_inode *hi, struct bio_vec *segment,
+		     u32 max_segments);
 void hugemap_io_free(struct hugemap_io *io);
 bool hugemap_io_full(const struct hugemap_io *io);
 void hugemap_io_add(struct hugemap_io *io, struct folio *folio);

@@ -355,6 +355,7 @@ static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t
 	struct hugemap_inode *hi = hugemap_inode(file_inode(vmf->vma->vm_file));
 	struct hm_unit unit;
 	u64 first, last;
+	vm_fault_t ret;
 
 	if (!hm_fault_around(hi->store, vmf->pgoff, &unit))
 		return 0;
@@ -367,9 +368,11 @@ static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t
 		first = max_t(u64, first, unit.pgoff);
 		last = min_t(u64, last, unit.pgoff + unit.npages - 1);
 	}
-	hugemap_count(hugemap_of(hi),
-		      unit.npages > 1 ? HUGEMAP_C_HUGE_MAPPED : HUGEMAP_C_BASE_MAPPED, 1);
-	return filemap_map_pages(vmf, first, last);
+	ret = filemap_map_pages(vmf, first, last);
+	if (ret & VM_FAULT_NOPAGE)
+		hugemap_count(hugemap_of(hi),
+			      unit.npages > 1 ? HUGEMAP_C_HUGE_MAPPED : HUGEMAP_C_BASE_MAPPED, 1);
+	return ret;
 }
 
 static const struct vm_operations_struct hugemap_vm_ops = {

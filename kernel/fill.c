@@ -55,19 +55,21 @@ static void fill_zero(struct hugemap_inode *hi, const struct hm_unit *unit)
 
 static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, u32 access)
 {
-	struct hugemap_io *io = hugemap_io_new(hi, GFP_NOFS);
+	/* On the stack: nothing of it is used after hugemap_io_wait(). */
+	struct bio_vec segment;
+	struct hugemap_io io;
 	int err;
 
-	io->unit = *unit;
-	hugemap_io_add(io, hugemap_frame_folio(hugemap_of(hi), unit->frame));
-	hugemap_io_submit(io, (loff_t)unit->pgoff << HM_PAGE_SHIFT, io->bytes);
+	hugemap_io_init(&io, hi, &segment, 1);
+	io.unit = *unit;
+	hugemap_io_add(&io, hugemap_frame_folio(hugemap_of(hi), unit->frame));
+	hugemap_io_submit(&io, (loff_t)unit->pgoff << HM_PAGE_SHIFT, io.bytes);
 	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 	/* While the device works on what is waited for. */
 	if (unit->hints & HM_HINT_READAHEAD)
 		hugemap_read_ahead(hi, unit->pgoff, access);
-	err = hugemap_io_wait(io);
+	err = hugemap_io_wait(&io);
 	fill_done(hi, unit, err);
-	hugemap_io_free(io);
 	/* A block that cannot be read as a whole is read page by page: ask again. */
 	return err && unit->npages == 1 ? err : 0;
 }

@@ -7,6 +7,7 @@
 #include <linux/bitops.h>
 #include <linux/bug.h>
 #include <linux/compiler.h>
+#include <linux/preempt.h>
 #include <linux/processor.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
@@ -73,6 +74,16 @@ static inline unsigned long hm_bits_read(const unsigned long *map, u32 word)
 static inline void hm_relax(void)
 {
 	cpu_relax();
+}
+
+static inline void hm_stay_begin(void)
+{
+	preempt_disable();
+}
+
+static inline void hm_stay_end(void)
+{
+	preempt_enable();
 }
 
 /* Only a hint: the caller may move to another CPU at any time. */

@@ -7,20 +7,24 @@
 #include <linux/fs.h>
 #include <linux/mempool.h>
 #include <linux/mm.h>
+#include <linux/sched/clock.h>
 #include <linux/slab.h>
-#include <linux/timekeeping.h>
 #include <linux/uio.h>
 
 #include "data.h"
+
+struct io_buffer {
+	struct hugemap_io io;
+	struct bio_vec segment[HUGEMAP_IO_SEGMENTS];
+};
 
 static struct kmem_cache *io_cache;
 static mempool_t *io_pool;
 
 int hugemap_io_setup(void)
 {
-	io_cache = kmem_cache_create(
-		"hugemap_io", struct_size((struct hugemap_io *)NULL, segment, HUGEMAP_IO_SEGMENTS),
-		0, SLAB_HWCACHE_ALIGN, NULL);
+	io_cache = kmem_cache_create("hugemap_io", sizeof(struct io_buffer), 0, SLAB_HWCACHE_ALIGN,
+				     NULL);
 	if (!io_cache)
 		return -ENOMEM;
 	io_pool = mempool_create_slab_pool(2 * HUGEMAP_WRITE_DEPTH, io_cache);
@@ -42,27 +46,35 @@ void hugemap_io_teardown(void)
  */
 struct hugemap_io *hugemap_io_new(struct hugemap_inode *hi, gfp_t gfp)
 {
-	struct hugemap_io *io = mempool_alloc(io_pool, gfp);
+	struct io_buffer *buffer = mempool_alloc(io_pool, gfp);
 
-	if (!io)
+	if (!buffer)
 		return NULL;
-	memset(io, 0, offsetof(struct hugemap_io, segment));
+	hugemap_io_init(&buffer->io, hi, buffer->segment, HUGEMAP_IO_SEGMENTS);
+	return &buffer->io;
+}
+
+void hugemap_io_init(struct hugemap_io *io, struct hugemap_inode *hi, struct bio_vec *segment,
+		     u32 max_segments)
+{
+	memset(io, 0, sizeof(*io));
 	io->hi = hi;
+	io->segment = segment;
+	io->max_segments = max_segments;
 	init_completion(&io->done);
 	/* Of the caller, and of the submission until it has returned. */
 	refcount_set(&io->refs, 1);
-	return io;
 }
 
 void hugemap_io_free(struct hugemap_io *io)
 {
 	if (refcount_dec_and_test(&io->refs))
-		mempool_free(io, io_pool);
+		mempool_free(container_of(io, struct io_buffer, io), io_pool);
 }
 
 bool hugemap_io_full(const struct hugemap_io *io)
 {
-	return io->nsegments == HUGEMAP_IO_SEGMENTS;
+	return io->nsegments == io->max_segments;
 }
 
 void hugemap_io_add(struct hugemap_io *io, struct folio *folio)
@@ -92,7 +104,7 @@ void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes)
 	ssize_t result;
 
 	io->bytes = bytes;
-	io->started_ns = ktime_get_ns();
+	io->started_ns = local_clock();
 	init_sync_kiocb(&io->iocb, file);
 	io->iocb.ki_pos = pos;
 	io->iocb.ki_complete = io_complete;
@@ -140,7 +152,7 @@ int hugemap_io_result(struct hugemap_io *io)
 
 	atomic_dec(&mount->depth);
 	hm_hist_record(io->write ? mount->write_ns : mount->read_ns,
-		       ktime_get_ns() - io->started_ns);
+		       local_clock() - io->started_ns);
 	if (io->result < 0)
 		return io->result;
 	if (io->result == io->bytes)

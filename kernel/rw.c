@@ -19,6 +19,8 @@
 
 /* Base pages that one write takes at a time. */
 #define BATCH 64u
+/* Times that a write does not get on before its source is copied first. */
+#define STUCK 4u
 /* Copies from this length on go past the CPU's caches. */
 #define NOCACHE_BYTES (256u << 10)
 
@@ -334,9 +336,39 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 	return hugemap_bring(hi, pgoff, access);
 }
 
+/*
+ * The source is gone again whenever it is copied, as where a small pool cannot
+ * hold it and what is written at once. By way of a page of our own, then.
+ */
+static ssize_t write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
+			     u32 access, struct hm_unit *units)
+{
+	size_t bytes = min_t(size_t, iov_iter_count(from), HM_PAGE_SIZE - pos % HM_PAGE_SIZE);
+	struct kvec kvec = { .iov_base = (void *)__get_free_page(GFP_KERNEL) };
+	struct iov_iter iter;
+	ssize_t done = 0, written = 0;
+
+	if (!kvec.iov_base)
+		return -ENOMEM;
+	/* This waits for the source's faults. */
+	kvec.iov_len = copy_from_iter(kvec.iov_base, bytes, from);
+	if (!kvec.iov_len)
+		written = -EFAULT;
+	iov_iter_kvec(&iter, ITER_SOURCE, &kvec, 1, kvec.iov_len);
+	while (written >= 0 && iov_iter_count(&iter)) {
+		written = write_some(hi, pos + done, &iter, access, units);
+		if (written > 0)
+			done += written;
+	}
+	/* What came from the source and was not written is still to be written. */
+	iov_iter_revert(from, kvec.iov_len - done);
+	free_page((unsigned long)kvec.iov_base);
+	return done ?: written;
+}
+
 static ssize_t write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct iov_iter *from)
 {
-	u32 access = hugemap_access(hi);
+	u32 access = hugemap_access(hi), stuck = 0;
 	struct hm_unit *units;
 	ssize_t done = 0, err = 0;
 
@@ -344,8 +376,13 @@ static ssize_t write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct io
 	if (!units)
 		return -ENOMEM;
 	while (iov_iter_count(from)) {
-		ssize_t written = write_some(hi, iocb->ki_pos, from, access, units);
+		ssize_t written;
 
+		if (stuck < STUCK)
+			written = write_some(hi, iocb->ki_pos, from, access, units);
+		else
+			written = write_bounced(hi, iocb->ki_pos, from, access, units);
+		stuck = written ? 0 : stuck + 1;
 		if (written < 0) {
 			err = written;
 			break;

@@ -139,7 +139,8 @@ static u32 part_of(const struct parts *parts, loff_t pos)
 
 /*
  * Which parts hold no data, and which have a hole: a bit each. Where the file
- * system cannot say, all of the file is data. What lies beyond its end is a hole.
+ * system cannot say, all of the file is data. What lies beyond its end holds
+ * none; when the file grows, it becomes a hole.
  */
 static void find_holes(struct hugemap_inode *hi, const struct parts *parts, unsigned long *hollow,
 		       unsigned long *holes)
@@ -159,9 +160,9 @@ static void find_holes(struct hugemap_inode *hi, const struct parts *parts, unsi
 		if (data < 0)
 			data = data == -ENXIO ? end : at;
 		data = min(data, end);
-		if (data > at)
+		if (min(data, size) > at)
 			bitmap_set(holes, part_of(parts, at),
-				   part_of(parts, data - 1) - part_of(parts, at) + 1);
+				   part_of(parts, min(data, size) - 1) - part_of(parts, at) + 1);
 		if (data == end)
 			return;
 		hole = vfs_llseek(hi->reader, data, SEEK_HOLE);

@@ -77,6 +77,15 @@ static inline unsigned long hm_bits_read(const unsigned long *map, u32 word)
 					    __ATOMIC_ACQUIRE);                                     \
 	})
 
+/* Whoever waits is a thread like any other: the scheduler lets both run. */
+static inline void hm_stay_begin(void)
+{
+}
+
+static inline void hm_stay_end(void)
+{
+}
+
 static inline void hm_relax(void)
 {
 #if defined(__x86_64__)

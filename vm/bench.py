@@ -86,7 +86,8 @@ class Counter:
 
     def loop(self, name: str, file: str, mib: int) -> int:
         if (name, mib) not in self.loops:
-            self.loops[name, mib] = self.count(f"{file} {mib} {name}")[0][2]
+            # The least of three: work that the kernel does in the background is not the loop's.
+            self.loops[name, mib] = min(insns for _, _, insns, _ in self.count(f"{file} {mib} {name} {name} {name}"))
         return self.loops[name, mib]
 
 

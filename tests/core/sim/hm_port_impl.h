@@ -118,6 +118,15 @@ static inline u32 hm_cpu(void)
 	return sim_cpu();
 }
 
+/* Whoever waits is a thread like any other: the scheduler lets both run. */
+static inline void hm_stay_begin(void)
+{
+}
+
+static inline void hm_stay_end(void)
+{
+}
+
 static inline void hm_relax(void)
 {
 	sim_yield();
