@@ -25,7 +25,8 @@
  *
  * The file system below may hold its locks and take a fault of a mapping here. So
  * a fault drops mmap_lock before it waits for the invalidate_lock or calls below,
- * and where it cannot, in ->page_mkwrite(), it only tries.
+ * and where it cannot, in ->page_mkwrite(), it only tries. Faults without
+ * FAULT_FLAG_ALLOW_RETRY, which may not drop it, are the exception: see bring().
  *
  * The state of a unit is the core's; a folio that holds one has ->mapping and
  * ->index set and is in the inode's own i_pages, never on an LRU list. Whoever

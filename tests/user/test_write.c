@@ -106,12 +106,13 @@ static void test_new_file_in_sequence(void **state)
 		assert_int_equal(pattern_differs(now, SEED, 0, n), n);
 		free(now);
 		after = stat_of(addr);
-		/*
-		 * No read-modify-write: the page with the end may be read, and where
-		 * the machine is busy a block that was written and evicted before the
-		 * writer was done with it.
-		 */
+		/* No read-modify-write: only the page with the end may be read. */
+#ifdef __SANITIZE_THREAD__
+		/* So slow a writer was seen to need more, on a busy machine. */
 		assert_true(after.read_bytes - before.read_bytes <= size / 10);
+#else
+		assert_true(after.read_bytes - before.read_bytes <= BLOCK);
+#endif
 		ok(hugemap_unmap(addr, size));
 		file_close(&file);
 	}
