@@ -338,39 +338,40 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 
 /*
  * The source is gone again whenever it is copied, as where a small pool cannot
- * hold it and what is written at once. By way of a page of our own, then.
+ * hold it and what is written at once. By way of a buffer of our own, then, which
+ * holds a block: each time round may cost one of the source and one of the target.
  */
 static ssize_t write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
-			     u32 access, struct hm_unit *units)
+			     u32 access, struct hm_unit *units, void *buffer)
 {
-	size_t bytes = min_t(size_t, iov_iter_count(from), HM_PAGE_SIZE - pos % HM_PAGE_SIZE);
-	struct kvec kvec = { .iov_base = (void *)__get_free_page(GFP_KERNEL) };
+	struct kvec kvec = { .iov_base = buffer };
 	struct iov_iter iter;
 	ssize_t done = 0, written = 0;
 
-	if (!kvec.iov_base)
-		return -ENOMEM;
 	/* This waits for the source's faults. */
-	kvec.iov_len = copy_from_iter(kvec.iov_base, bytes, from);
+	kvec.iov_len =
+		copy_from_iter(buffer, min_t(size_t, iov_iter_count(from), HM_BLOCK_SIZE), from);
 	if (!kvec.iov_len)
-		written = -EFAULT;
+		return -EFAULT;
 	iov_iter_kvec(&iter, ITER_SOURCE, &kvec, 1, kvec.iov_len);
 	while (written >= 0 && iov_iter_count(&iter)) {
 		written = write_some(hi, pos + done, &iter, access, units);
 		if (written > 0)
 			done += written;
+		cond_resched();
 	}
 	/* What came from the source and was not written is still to be written. */
 	iov_iter_revert(from, kvec.iov_len - done);
-	free_page((unsigned long)kvec.iov_base);
 	return done ?: written;
 }
 
+/* As @iocb and @from say, the slow way from where the quick one does not get on. */
 static ssize_t write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct iov_iter *from)
 {
 	u32 access = hugemap_access(hi), stuck = 0;
 	struct hm_unit *units;
 	ssize_t done = 0, err = 0;
+	void *bounce = NULL;
 
 	units = kmalloc_array(BATCH, sizeof(*units), GFP_KERNEL);
 	if (!units)
@@ -378,10 +379,17 @@ static ssize_t write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct io
 	while (iov_iter_count(from)) {
 		ssize_t written;
 
-		if (stuck < STUCK)
-			written = write_some(hi, iocb->ki_pos, from, access, units);
+		if (stuck == STUCK && !bounce) {
+			bounce = kvmalloc(HM_BLOCK_SIZE, GFP_KERNEL);
+			if (!bounce) {
+				err = -ENOMEM;
+				break;
+			}
+		}
+		if (bounce)
+			written = write_bounced(hi, iocb->ki_pos, from, access, units, bounce);
 		else
-			written = write_bounced(hi, iocb->ki_pos, from, access, units);
+			written = write_some(hi, iocb->ki_pos, from, access, units);
 		stuck = written ? 0 : stuck + 1;
 		if (written < 0) {
 			err = written;
@@ -391,6 +399,7 @@ static ssize_t write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct io
 		done += written;
 		cond_resched();
 	}
+	kvfree(bounce);
 	kfree(units);
 	hugemap_count(hugemap_of(hi), HUGEMAP_C_COPIED_IN, done);
 	return done ?: err;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * A pool of one block, which cannot hold what is copied and where to at once:
- * write(2) from a mapping and read(2) into one end all the same, and are right. On
- * the file system below itself, the same is shown.
+ * The smallest pool, of four blocks, and more processes than it can hold what is
+ * copied and where to for: write(2) from a mapping and read(2) into one end all the
+ * same, and are right.
  *
- * vm: page=2M,4K lower=ext4 pool=2M timeout=60
+ * vm: page=2M,4K lower=ext4 pool=8M timeout=120
  */
 #include "common.h"
 
-#define LENGTH (8ul << 20)
+#define LENGTH (16ul << 20)
 #define SHIFT 5000ul /* so that each block of one needs two of the other */
-#define PROCESSES 3
+#define PROCESSES 4
 
 /* The target holds the pattern of the source, from its byte SHIFT on. */
 static void check(const char *how, int target, uint64_t seed)
