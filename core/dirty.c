@@ -68,6 +68,7 @@ void hm_dirty_account(const struct hm_pos *pos, s64 sign)
 /* A unit was made dirty by a transition of its word that the caller won. */
 void hm_dirty_mark(const struct hm_pos *pos)
 {
+	hm_window();
 	hm_dirty_ensure(pos);
 	hm_dirty_account(pos, 1);
 }
@@ -93,12 +94,18 @@ static u32 next_bit(const unsigned long *map, u32 from, u32 bits)
 /* A summary bit led to nothing: clear it, unless a marker came meanwhile. */
 static void summary_settle(unsigned long *summary, u32 slot, const unsigned long *below, u32 bits)
 {
+	hm_window();
 	hm_bit_clear(summary, slot);
+	hm_window();
 	if (next_bit(below, 0, bits) < bits)
 		hm_bit_set(summary, slot);
 }
 
-/* Dirty pages of a split block, from a slot on. */
+/*
+ * Dirty pages of a split block, from a slot on. If there is none, the block's bit
+ * goes, unless somebody has set one meanwhile, or the block has been joined: the
+ * bit may be that of the whole block now, which was set after its state was.
+ */
 static bool next_in_block(struct hm_leaf *leaf, u32 slot, u32 from, u32 *page)
 {
 	struct hm_base *base = hm_ptr_read(&leaf->base[slot]);
@@ -110,8 +117,11 @@ static bool next_in_block(struct hm_leaf *leaf, u32 slot, u32 from, u32 *page)
 	*page = next_bit(base->dirty, from, HM_BLOCK_PAGES);
 	if (*page < HM_BLOCK_PAGES)
 		return true;
-	if (from == 0)
+	if (from == 0) {
 		summary_settle(leaf->dirty, slot, base->dirty, HM_BLOCK_PAGES);
+		if (hm_word_state(hm_atomic_read(&leaf->word[slot])) != HM_SPLIT)
+			hm_bit_set(leaf->dirty, slot);
+	}
 	return false;
 }
 

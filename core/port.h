@@ -30,6 +30,8 @@
  *               back (a kernel's spinning under a spinlock)
  *   hm_assert(cond) stops the program (or warns loudly, in a kernel)
  *   hm_ctz(ul)  index of the lowest bit that is set; ul is not 0
+ *   hm_window() if at all: between a look and a step that rests on it, where what
+ *               other threads do in between matters; a test waits there
  *
  * Nothing here may sleep, allocate or do I/O.
  */
@@ -37,6 +39,12 @@
 #define HM_PORT_H
 
 #include "hm_port_impl.h"
+
+#ifndef hm_window
+#define hm_window() \
+	do {        \
+	} while (0)
+#endif
 
 #define HM_BITS_PER_LONG 64u
 #define HM_BITMAP_LONGS(bits) (((bits) + HM_BITS_PER_LONG - 1) / HM_BITS_PER_LONG)

@@ -12,14 +12,24 @@ enum claim {
 	CLAIMED,
 	CLAIM_WRITING, /* somebody else writes it */
 	CLAIM_NOTHING, /* not dirty: the bit was stale and is cleared now */
+	CLAIM_OTHER, /* it does not fit into the run */
 };
 
-static enum claim claim(struct hm_pos *pos, u64 pgoff)
+static bool fits(const struct hm_run *run, const struct hm_pos *pos, u32 max_pages)
+{
+	return !run->npages ||
+	       (hm_pos_kind(pos) == run->kind && run->npages + hm_pos_pages(pos) <= max_pages);
+}
+
+static enum claim claim(struct hm_pos *pos, u64 pgoff, const struct hm_run *run, u32 max_pages)
 {
 	u64 word = hm_index_word(pos, pgoff);
+	struct hm_base *base;
 	bool healed = false;
 
 	for (;;) {
+		if (!fits(run, pos, max_pages))
+			return CLAIM_OTHER;
 		switch (hm_word_state(word)) {
 		case HM_DIRTY:
 			if (healed)
@@ -38,9 +48,18 @@ static enum claim claim(struct hm_pos *pos, u64 pgoff)
 			 */
 			if (healed)
 				return CLAIM_NOTHING;
+			hm_window();
 			hm_dirty_clear(pos);
+			hm_window();
 			healed = true;
+			base = pos->base;
 			word = hm_index_word(pos, pgoff);
+			/*
+			 * Split or joined since, so that the bit may have come to
+			 * mean something else. One too many does no harm.
+			 */
+			if (pos->base != base)
+				hm_dirty_ensure(pos);
 		}
 	}
 }
@@ -61,13 +80,9 @@ enum hm_wb hm_writeback(struct hm_store *store, u64 *at, u64 end, u32 max_pages,
 			break; /* a gap ends the run */
 		if (!hm_index_find(store, pgoff, &pos))
 			hm_assert(!"a dirty bit has an index leaf");
-		if (run->npages) {
-			hm_index_word(&pos, pgoff);
-			if (hm_pos_kind(&pos) != run->kind ||
-			    run->npages + hm_pos_pages(&pos) > max_pages)
-				break;
-		}
-		got = claim(&pos, pgoff);
+		got = claim(&pos, pgoff, run, max_pages);
+		if (got == CLAIM_OTHER)
+			break;
 		if (got == CLAIM_WRITING && (wait || run->npages)) {
 			if (!run->npages)
 				result = HM_WB_BUSY;
@@ -138,7 +153,9 @@ static void unit_done(struct hm_pos *pos, u64 word, int err)
 			continue;
 		}
 		/* The last look at the flag is the compare-and-swap. */
+		hm_window();
 		hm_dirty_clear(pos);
+		hm_window();
 		if (hm_atomic_cas(pos->word, &word,
 				  hm_word_to(word, HM_CLEAN) | (word & (HM_W_REF | HM_W_MARK))))
 			break;
