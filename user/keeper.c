@@ -177,9 +177,13 @@ static void write_store(struct keeper *keeper, struct store *store)
 	u64 at = 0;
 
 	while (hm_scan(store->core, &at, &unit, &state)) {
-		/* A clean unit may have been stored to just before it was verified. */
-		if (state == HM_DIRTY || state == HM_WRITING ||
-		    keeper->pool->places[unit.frame].verifying)
+		const struct place *place = &keeper->pool->places[unit.frame];
+
+		/*
+		 * A clean unit may have been stored to just before it was verified, and
+		 * one that is claimed for eviction may be known to have been.
+		 */
+		if (state == HM_DIRTY || state == HM_WRITING || place->verifying || place->stored)
 			write_unit(keeper, store, &unit);
 	}
 }
