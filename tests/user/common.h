@@ -78,12 +78,12 @@ struct hugemap_stat stat_of(const void *addr);
 #define ok(call) check_ok((call), #call, __FILE__, __LINE__)
 void check_ok(long result, const char *what, const char *file, int line);
 
-/* Wait (up to ten seconds) until a condition holds; fails the test if not. */
+/* Wait (up to half a minute) until a condition holds; fails the test if not. */
 #define eventually(cond)                                              \
 	do {                                                          \
 		int tries_;                                           \
                                                                       \
-		for (tries_ = 0; tries_ < 10000 && !(cond); tries_++) \
+		for (tries_ = 0; tries_ < 30000 && !(cond); tries_++) \
 			usleep(1000);                                 \
 		assert_true(cond);                                    \
 	} while (0)

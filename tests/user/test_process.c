@@ -242,8 +242,16 @@ static void test_the_end_of_a_program(void **state)
 static int hold_mapping(struct shared *shared, const struct file *file)
 {
 	int prot = shared->go == 2 ? PROT_READ | PROT_WRITE : PROT_READ;
-	char *addr = map_in_child(file, HUGEMAP_PAGE_2M, prot, MB(16));
+	char *addr = NULL;
+	int tries;
 
+	/* What was closed elsewhere may be open for a moment: a ring ends in its own time. */
+	for (tries = 0; tries < 100; tries++) {
+		addr = map_in_child(file, HUGEMAP_PAGE_2M, prot, MB(16));
+		if (addr && hugemap_error(addr) != -EBUSY)
+			break;
+		usleep(100000);
+	}
 	if (!addr || hugemap_error(addr))
 		return 1;
 	if ((unsigned char)addr[5] != pattern_byte(SEED, 5))
