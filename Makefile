@@ -56,8 +56,11 @@ vm-test: vm-deps ## the kernel tests in a guest: KERNEL=6.1, 6.12, 7, debug, all
 vm-bench: vm-deps build ## count instructions in a guest: hugemap beside Linux mmap; KERNEL=
 	@vm/run.py bench $(if $(KERNEL),--kernel $(KERNEL)) --command-too --json $(BUILD)/vm-bench.json
 
+PREFIX ?= /usr/local
 install: build ## install into PREFIX (default /usr/local)
+	@meson configure $(BUILD) --prefix $(PREFIX)
 	@meson install -C $(BUILD)
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || PATH="$$PATH:/usr/sbin:/sbin" ldconfig
 
 clean: ## remove what was built
 	@rm -rf $(BUILD)

@@ -13,7 +13,7 @@ set -eu
 build="gcc meson ninja-build pkg-config liburing-dev libxxhash-dev libjansson-dev
 	libncurses-dev python3-matplotlib"
 tests="libcmocka-dev linux-headers-cloud-amd64 make patch mandoc e2fsprogs util-linux
-	clang-format-14 sparse python3"
+	clang-format-14 sparse python3 dkms"
 
 guest="gcc make kmod qemu-system-x86 busybox-static e2fsprogs xfsprogs dmsetup"
 

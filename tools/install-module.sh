@@ -20,6 +20,12 @@ if [ -z "${DESTDIR:-}" ] && [ "$(id -u)" -ne 0 ]; then
 	exit 1
 fi
 
+kdir=/lib/modules/$release/build
+if [ -z "${DESTDIR:-}" ] && [ ! -f "$kdir/Makefile" ]; then
+	echo "There are no headers of kernel $release: install linux-headers-$release" >&2
+	exit 1
+fi
+
 rm -rf "$source"
 for dir in core kernel include; do
 	mkdir -p "$source/$dir"
@@ -32,18 +38,27 @@ sed "s/@VERSION@/$version/" kernel/dkms.conf >"$source/dkms.conf"
 echo "source:  $source"
 [ -z "${DESTDIR:-}" ] || exit 0
 
-kdir=/lib/modules/$release/build
-if [ ! -f "$kdir/Makefile" ]; then
-	echo "There are no headers of kernel $release: install linux-headers-$release" >&2
-	exit 1
-fi
+# "hugemap/1.2.3, 6.1.0-1-amd64, x86_64: installed", or "hugemap/1.2.3: added"
+known() {
+	dkms status hugemap 2>/dev/null | sed -n "s|^hugemap/$1\$|\\1|p" | sort -u
+}
 
 if command -v dkms >/dev/null; then
-	# A version that is there already may be of other sources.
+	# A version that is there may be of other sources, and of two versions only one
+	# can be loaded. Removing takes it from every kernel: they all get the new one.
+	kernels=$(known '[^,]*, \([^,]*\),.*: installed.*')
+	for old in $(known '\([^,:]*\)[,:].*'); do
+		dkms remove "hugemap/$old" --all >/dev/null ||
+			echo "dkms keeps hugemap $old: see above" >&2
+	done
+	# Where another one's source is gone, dkms knows of none.
 	dkms remove "hugemap/$version" --all >/dev/null 2>&1 || true
 	dkms add "hugemap/$version" >/dev/null
-	dkms build "hugemap/$version" -k "$release"
 	dkms install "hugemap/$version" -k "$release" --force
+	for kernel in $kernels; do
+		[ "$kernel" = "$release" ] || dkms install "hugemap/$version" -k "$kernel" --force ||
+			echo "For $kernel there is no module any more: see above" >&2
+	done
 	echo "module:  by dkms, for $release and every kernel that is installed later"
 	exit 0
 fi

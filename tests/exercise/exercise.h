@@ -5,8 +5,11 @@
  *
  *	main.c	options, processes and threads, pauses for a hook command
  *	model.c	the copy in memory, the comparison, the log of what was done
- *	ops.c	the operations and how often each is done
- *	maps.c	those on mappings that are kept over many operations
+ *	ops.c	the operations, how often each is done, and where; ops.h lists them:
+ *	bytes.c	those that read and write
+ *	room.c	those on the file's size and its holes
+ *	maps.c	those by way of mappings, some kept over many operations
+ *	still.c	those that change nothing, and the comparison of the whole file
  *
  * A worker is a thread with its own descriptors, mappings and random numbers, so
  * that its operations are the same in every run with the same options. With one
@@ -96,38 +99,22 @@ void zeroed(struct worker *w, uint64_t off, uint64_t len);
 void resized(struct worker *w, uint64_t size);
 void check(struct worker *w, const char *how, uint64_t off, const unsigned char *found,
 	   uint64_t len);
+uint64_t available(struct worker *w, uint64_t off, uint64_t len);
+void got(struct worker *w, const char *how, uint64_t off, uint64_t len, ssize_t n);
 ssize_t read_direct(struct worker *w, int fd, uint64_t len, uint64_t off);
 void check_below(struct worker *w, const char *how, uint64_t off, uint64_t len);
 void fail(struct worker *w, const char *format, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
 
 /* ops.c */
+void list_operations(void);
+bool known_operations(const char *names);
+void operate(struct worker *w);
+
+/* still.c */
 void open_files(struct worker *w);
 void close_files(struct worker *w);
 void verify(struct worker *w);
-void operate(struct worker *w);
-bool pick_range(struct worker *w, bool change, uint64_t *off, uint64_t *len);
-uint64_t pick_offset(struct worker *w, uint64_t limit);
-uint64_t pick_length(struct worker *w);
-void list_operations(void);
-bool known_operations(const char *names);
-
-/* maps.c */
-uint64_t mapped_end(const struct worker *w);
-void unmap_all(struct worker *w);
-void op_keep(struct worker *w);
-void op_kept_read(struct worker *w);
-void op_kept_write(struct worker *w);
-void op_msync(struct worker *w);
-void op_madvise(struct worker *w);
-void op_remove(struct worker *w);
-void op_mremap(struct worker *w);
-void op_mprotect(struct worker *w);
-void op_munmap(struct worker *w);
-void op_fork(struct worker *w);
-void op_read_self(struct worker *w);
-void op_write_self(struct worker *w);
-void op_pollute(struct worker *w);
 
 static inline uint64_t round_down(uint64_t x, uint64_t to)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Operations on mappings that are kept: what happens to the file by other means
- * must show in them at once, and the other way round.
+ * Operations by way of mappings: fresh ones, and ones that are kept. What happens to
+ * the file by other means must show in those at once, and the other way round.
  */
-#include "exercise.h"
+#include "ops.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,6 +22,90 @@
 uint64_t mapped_end(const struct worker *w)
 {
 	return round_up(w->model->size, PAGE);
+}
+
+static unsigned char *map_fresh(struct worker *w, uint64_t off, uint64_t len, int prot, int flags,
+				uint64_t *skip)
+{
+	unsigned char *addr;
+
+	/* From the page, from the block's start, or somewhere between. */
+	*skip = off % PAGE;
+	if (random_chance(w, 40))
+		*skip = off % BLOCK;
+	else if (random_chance(w, 20))
+		*skip += PAGE * random_below(w, off / PAGE % 512 + 1);
+	addr = mmap(NULL, len + *skip, prot, flags, w->fd, (off_t)(off - *skip));
+	if (addr == MAP_FAILED)
+		fail(w, "mmap: %s", strerror(errno));
+	return addr;
+}
+
+void op_map_read(struct worker *w)
+{
+	uint64_t off, len, skip;
+	unsigned char *addr;
+
+	pick_range(w, false, &off, &len);
+	if (off >= w->model->size)
+		return;
+	/* To the end of the last page: zeros. */
+	if (len > mapped_end(w) - off)
+		len = mapped_end(w) - off;
+	note(w, "map-read", off, len, 0);
+	addr = map_fresh(w, off, len, PROT_READ, MAP_SHARED, &skip);
+	check(w, "load from a fresh mapping", off, addr + skip, len);
+	munmap(addr, len + skip);
+}
+
+void op_map_write(struct worker *w)
+{
+	uint64_t off, len, skip;
+	unsigned char *addr;
+
+	if (!pick_range(w, true, &off, &len))
+		return;
+	note(w, "map-write", off, len, 0);
+	if (off + len > w->model->size) {
+		if (ftruncate(w->fd, (off_t)(off + len)))
+			fail(w, "ftruncate: %s", strerror(errno));
+		resized(w, off + len);
+	}
+	fill(w, w->buf, len);
+	addr = map_fresh(w, off, len, PROT_READ | PROT_WRITE, MAP_SHARED, &skip);
+	memcpy(addr + skip, w->buf, len);
+	wrote(w, off, w->buf, len);
+	if (random_chance(w, 10) && msync(addr, len + skip, MS_SYNC))
+		fail(w, "msync: %s", strerror(errno));
+	munmap(addr, len + skip);
+}
+
+/* Private: what the file holds, and stores stay here. */
+void op_private(struct worker *w)
+{
+	uint64_t off, len, skip, at;
+	unsigned char *addr;
+	bool store = random_chance(w, 30);
+
+	pick_range(w, false, &off, &len);
+	if (off >= w->model->size)
+		return;
+	if (len > mapped_end(w) - off)
+		len = mapped_end(w) - off;
+	note(w, "map-private", off, len, store);
+	addr = map_fresh(w, off, len, PROT_READ | PROT_WRITE, MAP_PRIVATE, &skip);
+	check(w, "load from a private mapping", off, addr + skip, len);
+	if (store) {
+		at = random_below(w, len);
+		addr[skip + at] ^= 0xff;
+		check(w, "load before a private store", off, addr + skip, at);
+		check(w, "load behind a private store", off + at + 1, addr + skip + at + 1,
+		      len - at - 1);
+		len = available(w, off, len);
+		got(w, "read beside a private store", off, len,
+		    pread(w->fd, w->buf, len, (off_t)off));
+	}
+	munmap(addr, len + skip);
 }
 
 static void unmap(struct worker *w, struct kept *kept)
@@ -333,7 +417,7 @@ void op_read_self(struct worker *w)
 {
 	uint64_t there, from, to, len;
 	struct kept *kept = pick_kept(w, true, &there);
-	ssize_t got;
+	ssize_t n;
 
 	if (!kept || w->opts->threads > 1 || w->model->size < 2 * PAGE)
 		return;
@@ -352,10 +436,10 @@ void op_read_self(struct worker *w)
 	if (from < kept->off + to + len && kept->off + to < from + len)
 		return;
 	note(w, "read-self", kept->off + to, len, from);
-	got = pread(w->fd, kept->addr + to, len, (off_t)from);
-	if (got != (ssize_t)len)
-		fail(w, "read into a mapping of the file gave %zd of %llu: %s", got,
-		     (unsigned long long)len, got < 0 ? strerror(errno) : "short");
+	n = pread(w->fd, kept->addr + to, len, (off_t)from);
+	if (n != (ssize_t)len)
+		fail(w, "read into a mapping of the file gave %zd of %llu: %s", n,
+		     (unsigned long long)len, n < 0 ? strerror(errno) : "short");
 	wrote(w, kept->off + to, w->model->bytes + from, len);
 	check(w, "load after a read into the mapping", kept->off + to, kept->addr + to, len);
 }

@@ -252,6 +252,28 @@ void check(struct worker *w, const char *how, uint64_t off, const unsigned char 
 	}
 }
 
+/* How much of a read at @off the file has. */
+uint64_t available(struct worker *w, uint64_t off, uint64_t len)
+{
+	if (off >= w->model->size)
+		return 0;
+	return len < w->model->size - off ? len : w->model->size - off;
+}
+
+/* What a read has put into w->buf: as much as there is, and the right bytes. */
+void got(struct worker *w, const char *how, uint64_t off, uint64_t len, ssize_t n)
+{
+	uint64_t there = available(w, off, len);
+
+	if (n < 0)
+		fail(w, "%s at %#llx: %s", how, (unsigned long long)off, strerror(errno));
+	if ((uint64_t)n != there)
+		fail(w, "%s of %llu bytes at %#llx gave %zd, expected %llu", how,
+		     (unsigned long long)len, (unsigned long long)off, n,
+		     (unsigned long long)there);
+	check(w, how, off, w->buf, (uint64_t)n);
+}
+
 /*
  * Linux may answer a direct read with EIO where another thread stores into a hole
  * at the same time (iomap_dio_iter() says why). Not so once that is written.
@@ -300,15 +322,15 @@ void check_below(struct worker *w, const char *how, uint64_t off, uint64_t len)
 	while (off < end && off < w->model->size) {
 		uint64_t want = end - off < LARGEST ? end - off : LARGEST;
 		uint64_t there = w->model->size - off;
-		ssize_t got = read_direct(w, w->below, want, off);
+		ssize_t n = read_direct(w, w->below, want, off);
 
-		if (got < 0)
+		if (n < 0)
 			fail(w, "%s: read of %s: %s", how, w->lower, strerror(errno));
-		if ((uint64_t)got < want && (uint64_t)got < there)
+		if ((uint64_t)n < want && (uint64_t)n < there)
 			fail(w, "%s: read of %s at %#llx gave %zd bytes, expected %llu", how,
-			     w->lower, (unsigned long long)off, got,
+			     w->lower, (unsigned long long)off, n,
 			     (unsigned long long)(want < there ? want : there));
-		check(w, how, off, w->buf, (uint64_t)got);
-		off += (uint64_t)got;
+		check(w, how, off, w->buf, (uint64_t)n);
+		off += (uint64_t)n;
 	}
 }

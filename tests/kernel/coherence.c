@@ -332,6 +332,47 @@ static void closed_and_unmapped(void)
 	expect_below("below after sync(2)", "f", 120, 0, HUGE + 3);
 }
 
+/* Appends of several processes come one after the other, and none is lost. */
+static void appender(void *arg)
+{
+	int fd = open_file("log", O_WRONLY | O_APPEND), i;
+	char record[128];
+	char who = *(char *)arg;
+
+	memset(record, who, sizeof(record));
+	record[127] = '\n';
+	for (i = 0; i < 1000; i++)
+		EXPECT(write(fd, record, sizeof(record)) == sizeof(record), "append: %s",
+		       strerror(errno));
+}
+
+static void append_by_many(void)
+{
+	char names[4] = "abcd", record[128];
+	unsigned int count[4] = { 0 }, i, j;
+	pid_t pids[4];
+	struct stat st;
+	int fd = open_file("log", O_RDWR | O_CREAT);
+
+	for (i = 0; i < 4; i++)
+		pids[i] = start_child(appender, &names[i]);
+	for (i = 0; i < 4; i++)
+		wait_child(pids[i]);
+	MUST(fstat(fd, &st));
+	EXPECT(st.st_size == 4000 * 128, "the log has %lld bytes, expected %d",
+	       (long long)st.st_size, 4000 * 128);
+	for (i = 0; i < 4000; i++) {
+		MUST(pread(fd, record, sizeof(record), (off_t)(i * sizeof(record))));
+		for (j = 0; j < 127; j++)
+			EXPECT(record[j] == record[0], "record %u is mixed", i);
+		EXPECT(record[0] >= 'a' && record[0] <= 'd' && record[127] == '\n',
+		       "record %u is damaged", i);
+		count[record[0] - 'a']++;
+	}
+	for (i = 0; i < 4; i++)
+		EXPECT(count[i] == 1000, "%u records of %c, expected 1000", count[i], names[i]);
+}
+
 static const struct behaviour all[] = {
 	{ "read_sees_store", read_sees_store },
 	{ "load_sees_write", load_sees_write },
@@ -345,6 +386,7 @@ static const struct behaviour all[] = {
 	{ "agree_after_sync", agree_after_sync },
 	{ "killed_process", killed_process },
 	{ "closed_and_unmapped", closed_and_unmapped },
+	{ "append_by_many", append_by_many },
 };
 
 int main(int argc, char **argv)

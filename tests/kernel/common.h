@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <grp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -377,6 +378,14 @@ static inline void wait_child(pid_t pid)
 
 	EXPECT(waitpid(pid, &status, 0) == pid, "waitpid: %s", strerror(errno));
 	EXPECT(!status, "a child ended with status %#x", status);
+}
+
+/* With another user's rights from here on: root's own pass every check. */
+static inline void become(uid_t uid, gid_t gid)
+{
+	MUST(setgroups(0, NULL));
+	MUST(setresgid(gid, gid, gid));
+	MUST(setresuid(uid, uid, uid));
 }
 
 /* One byte each way: processes take turns without any clock. */

@@ -10,7 +10,6 @@
  */
 #include "common.h"
 
-#include <grp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -275,26 +274,15 @@ static void contexts_by_root(void)
 	expect_alive("after random contexts");
 }
 
-static void become_nobody(void)
-{
-	MUST(setgroups(0, NULL));
-	MUST(setresgid(1000, 1000, 1000));
-	MUST(setresuid(1000, 1000, 1000));
-}
-
 static void try_as_nobody(void *arg)
 {
 	unsigned int i, n = rounds(2000);
 	char options[1024];
 
-	if (arg) {
-		/* Root in a user namespace of one's own is nobody here. */
-		become_nobody();
-		if (unshare(CLONE_NEWUSER | CLONE_NEWNS))
-			skip("no user namespaces here");
-	} else {
-		become_nobody();
-	}
+	become(1000, 1000);
+	/* Root in a user namespace of one's own is nobody here. */
+	if (arg && unshare(CLONE_NEWUSER | CLONE_NEWNS))
+		skip("no user namespaces here");
 	for (i = 0; i < n; i++) {
 		random_options(options, sizeof(options));
 		EXPECT(mount(low, high, "hugemap", 0, options) < 0,
@@ -418,7 +406,7 @@ static void fuzzer(void *arg)
 	int fd;
 
 	seed += *(unsigned int *)arg * 1000003ull;
-	become_nobody();
+	become(1000, 1000);
 	catch_bus();
 	signal(SIGIO, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);

@@ -4,7 +4,10 @@
  *
  * vm-program
  */
+#include "../exercise/bytes.c"
 #include "../exercise/main.c"
 #include "../exercise/maps.c"
 #include "../exercise/model.c"
 #include "../exercise/ops.c"
+#include "../exercise/room.c"
+#include "../exercise/still.c"

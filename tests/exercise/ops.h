@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The operations, by the file that has them. Each picks a place by the random numbers
+ * of its worker, notes what it is about to do, does it, and brings the model up to date
+ * or compares.
+ */
+#ifndef HUGEMAP_EXERCISE_OPS_H
+#define HUGEMAP_EXERCISE_OPS_H
+
+#include "exercise.h"
+
+/* ops.c */
+bool pick_range(struct worker *w, bool change, uint64_t *off, uint64_t *len);
+uint64_t pick_offset(struct worker *w, uint64_t limit);
+uint64_t pick_length(struct worker *w);
+
+/* bytes.c */
+void op_read(struct worker *w);
+void op_pread(struct worker *w);
+void op_preadv(struct worker *w);
+void op_write(struct worker *w);
+void op_pwrite(struct worker *w);
+void op_pwritev(struct worker *w);
+void op_append(struct worker *w);
+void op_stream_read(struct worker *w);
+void op_stream_write(struct worker *w);
+void op_direct_read(struct worker *w);
+void op_direct_write(struct worker *w);
+void op_copy_range(struct worker *w);
+void op_sendfile(struct worker *w);
+void op_splice(struct worker *w);
+
+/* room.c */
+void op_truncate(struct worker *w);
+void op_fallocate(struct worker *w);
+void op_punch(struct worker *w);
+void op_zero_range(struct worker *w);
+void op_collapse(struct worker *w);
+void op_insert(struct worker *w);
+void op_seek(struct worker *w);
+
+/* maps.c */
+uint64_t mapped_end(const struct worker *w);
+void unmap_all(struct worker *w);
+void op_map_read(struct worker *w);
+void op_map_write(struct worker *w);
+void op_private(struct worker *w);
+void op_keep(struct worker *w);
+void op_kept_read(struct worker *w);
+void op_kept_write(struct worker *w);
+void op_msync(struct worker *w);
+void op_madvise(struct worker *w);
+void op_remove(struct worker *w);
+void op_mremap(struct worker *w);
+void op_mprotect(struct worker *w);
+void op_munmap(struct worker *w);
+void op_fork(struct worker *w);
+void op_read_self(struct worker *w);
+void op_write_self(struct worker *w);
+void op_pollute(struct worker *w);
+
+/* still.c */
+void check_size(struct worker *w);
+void op_reopen(struct worker *w);
+void op_fsync(struct worker *w);
+void op_sync_range(struct worker *w);
+void op_fadvise(struct worker *w);
+void op_verify(struct worker *w);
+
+#endif /* HUGEMAP_EXERCISE_OPS_H */

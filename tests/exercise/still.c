@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Operations that may not change a byte: files closed and opened again, write-back,
+ * advice; and the comparison of all of the file, by each way there is.
+ */
+#include "ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void open_files(struct worker *w)
+{
+	w->fd = open(w->path, O_RDWR | O_CREAT, 0644);
+	if (w->fd < 0)
+		fail(w, "open %s: %s", w->path, strerror(errno));
+	w->append = open(w->path, O_WRONLY | O_APPEND);
+	if (w->append < 0)
+		fail(w, "open for appending: %s", strerror(errno));
+	/* Not every file system has it. */
+	w->direct = open(w->path, O_RDWR | O_DIRECT);
+	if (w->direct < 0 && errno != EINVAL)
+		fail(w, "open for direct I/O: %s", strerror(errno));
+	w->below = -1;
+}
+
+void close_files(struct worker *w)
+{
+	unmap_all(w);
+	if (close(w->fd) || close(w->append) || (w->direct >= 0 && close(w->direct)))
+		fail(w, "close: %s", strerror(errno));
+	if (w->below >= 0)
+		close(w->below);
+	w->fd = w->append = w->direct = w->below = -1;
+}
+
+void op_reopen(struct worker *w)
+{
+	note(w, "reopen", 0, 0, 0);
+	close_files(w);
+	open_files(w);
+}
+
+void op_fsync(struct worker *w)
+{
+	bool data = random_chance(w, 50);
+	uint64_t off = 0, len = w->model->size;
+
+	note(w, data ? "fdatasync" : "fsync", 0, len, 0);
+	if (data ? fdatasync(w->fd) : fsync(w->fd))
+		fail(w, "%s: %s", data ? "fdatasync" : "fsync", strerror(errno));
+	/* The whole file now and then, a part of it otherwise. */
+	if (!random_chance(w, 10))
+		pick_range(w, false, &off, &len);
+	check_below(w, data ? "after fdatasync, below" : "after fsync, below", off, len);
+}
+
+/* Start of write-back, without a promise: nothing but the bytes can be checked. */
+void op_sync_range(struct worker *w)
+{
+	uint64_t off, len;
+
+	pick_range(w, false, &off, &len);
+	note(w, "sync-range", off, len, 0);
+	if (sync_file_range(w->fd, (off_t)off, (off_t)len, (unsigned int)random_below(w, 8)) &&
+	    errno != ESPIPE)
+		fail(w, "sync_file_range: %s", strerror(errno));
+}
+
+void op_fadvise(struct worker *w)
+{
+	static const int all[] = {
+		POSIX_FADV_DONTNEED, POSIX_FADV_DONTNEED,   POSIX_FADV_WILLNEED,
+		POSIX_FADV_RANDOM,   POSIX_FADV_SEQUENTIAL, POSIX_FADV_NORMAL,
+	};
+	int advice = all[random_below(w, sizeof(all) / sizeof(all[0]))];
+	uint64_t off, len;
+	int error;
+
+	pick_range(w, false, &off, &len);
+	if (random_chance(w, 20))
+		off = len = 0;
+	note(w, "fadvise", off, len, (uint64_t)advice);
+	error = posix_fadvise(w->fd, (off_t)off, (off_t)len, advice);
+	if (error)
+		fail(w, "posix_fadvise(%d): %s", advice, strerror(error));
+}
+
+/* Bytes changed in passing by nobody: size and length as the model has them. */
+void check_size(struct worker *w)
+{
+	struct stat st;
+
+	if (random_chance(w, 50) ? fstat(w->fd, &st) : stat(w->path, &st))
+		fail(w, "stat: %s", strerror(errno));
+	if ((uint64_t)st.st_size != w->model->size)
+		fail(w, "the file has %#llx bytes, expected %#llx", (unsigned long long)st.st_size,
+		     (unsigned long long)w->model->size);
+}
+
+static void verify_by(struct worker *w, int fd, const char *how)
+{
+	uint64_t off;
+
+	for (off = 0; off < w->model->size; off += LARGEST)
+		got(w, how, off, LARGEST, read_direct(w, fd, LARGEST, off));
+}
+
+/* All of the file, by each way there is. */
+void verify(struct worker *w)
+{
+	uint64_t len = mapped_end(w);
+	unsigned char *addr;
+
+	check_size(w);
+	if (!len)
+		return;
+	addr = mmap(NULL, len, PROT_READ, MAP_SHARED, w->fd, 0);
+	if (addr == MAP_FAILED)
+		fail(w, "mmap: %s", strerror(errno));
+	check(w, "load, all of the file", 0, addr, len);
+	verify_by(w, w->fd, "read, all of the file");
+	if (w->direct >= 0)
+		verify_by(w, w->direct, "direct read, all of the file");
+	check(w, "load again, all of the file", 0, addr, len);
+	munmap(addr, len);
+}
+
+void op_verify(struct worker *w)
+{
+	note(w, "verify", 0, 0, 0);
+	verify(w);
+}

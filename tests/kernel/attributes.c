@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * What is known of a file beside its bytes and its rights: extended attributes, times,
+ * flags, and the facts of its file system. What is set here is found below.
+ *
+ * vm: page=2M lower=ext4,xfs timeout=180
+ */
+#include "entry.h"
+
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+
+static void attributes(void)
+{
+	char buf[70000], list[1000];
+	ssize_t n;
+
+	touch_file("f");
+	if (setxattr("f", "user.a", "value", 5, 0)) {
+		EXPECT(errno == EOPNOTSUPP, "setxattr: %s", strerror(errno));
+		skip("no extended attributes here");
+	}
+	n = getxattr(below("f"), "user.a", buf, sizeof(buf));
+	EXPECT(n == 5 && !memcmp(buf, "value", 5), "the attribute below has %zd bytes", n);
+	EXPECT_ERRNO(setxattr("f", "user.a", "x", 1, XATTR_CREATE), EEXIST);
+	EXPECT_ERRNO(setxattr("f", "user.b", "x", 1, XATTR_REPLACE), ENODATA);
+	EXPECT_ERRNO(getxattr("f", "user.a", buf, 2), ERANGE);
+	EXPECT(getxattr("f", "user.a", NULL, 0) == 5, "the attribute's length is wrong");
+	MUST(setxattr("f", "trusted.t", "\0\1\2", 3, 0));
+	MUST(setxattr("f", "security.test", "s", 1, 0));
+	n = listxattr("f", list, sizeof(list));
+	EXPECT(n > 0 && memmem(list, (size_t)n, "user.a", 7) &&
+		       memmem(list, (size_t)n, "trusted.t", 10),
+	       "listxattr gave %zd bytes", n);
+	EXPECT(n == listxattr(below("f"), buf, sizeof(buf)), "other attributes below");
+	MUST(removexattr("f", "user.a"));
+	EXPECT_ERRNO(getxattr("f", "user.a", buf, sizeof(buf)), ENODATA);
+	EXPECT_ERRNO(getxattr(below("f"), "user.a", buf, sizeof(buf)), ENODATA);
+	EXPECT_ERRNO(setxattr("f", "nonsense.a", "x", 1, 0), EOPNOTSUPP);
+	MUST(symlink("f", "s"));
+	EXPECT_ERRNO(lsetxattr("s", "user.a", "x", 1, 0), EPERM);
+	MUST(mkdir("d", 0755));
+	MUST(setxattr("d", "user.d", "dir", 3, 0));
+	EXPECT(getxattr(below("d"), "user.d", buf, 10) == 3, "no attribute of the directory below");
+}
+
+static void timespec_before(struct timespec then, struct timespec now, const char *what)
+{
+	EXPECT(now.tv_sec > then.tv_sec ||
+		       (now.tv_sec == then.tv_sec && now.tv_nsec > then.tv_nsec),
+	       "%s did not change the time: %lld.%09ld before, %lld.%09ld after", what,
+	       (long long)then.tv_sec, then.tv_nsec, (long long)now.tv_sec, now.tv_nsec);
+}
+
+static void times(void)
+{
+	struct timespec set[2] = { { 1000000, 111 }, { 2000000, 222 } };
+	int fd = make_file("f", 1, HUGE);
+	unsigned char *map = map_shared(fd, 0, HUGE);
+	struct stat st, lower;
+	char byte;
+
+	MUST(utimensat(AT_FDCWD, "f", set, 0));
+	MUST(stat("f", &st));
+	EXPECT(st.st_atim.tv_sec == 1000000 && st.st_mtim.tv_sec == 2000000 &&
+		       st.st_mtim.tv_nsec / 1000 == 0,
+	       "times that were set are %lld and %lld.%09ld", (long long)st.st_atim.tv_sec,
+	       (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+	MUST(stat(below("f"), &lower));
+	EXPECT(lower.st_mtim.tv_sec == 2000000, "below, the file is of %lld",
+	       (long long)lower.st_mtim.tv_sec);
+	/* Small file systems know seconds only. */
+	usleep(1100000);
+	EXPECT(pwrite(fd, "x", 1, 5) == 1, "write: %s", strerror(errno));
+	MUST(stat("f", &lower));
+	timespec_before(st.st_mtim, lower.st_mtim, "a write");
+	timespec_before(st.st_ctim, lower.st_ctim, "a write");
+	MUST(utimensat(AT_FDCWD, "f", set, 0));
+	MUST(stat("f", &st));
+	map[100] = 1;
+	MUST(msync(map, HUGE, MS_SYNC));
+	MUST(stat("f", &lower));
+	timespec_before(st.st_mtim, lower.st_mtim, "a store and msync");
+	MUST(fsync(fd));
+	MUST(stat(below("f"), &lower));
+	timespec_before(st.st_mtim, lower.st_mtim, "a store and fsync, below,");
+	/* Loads and reads do not. */
+	MUST(utimensat(AT_FDCWD, "f", set, 0));
+	(void)*(volatile unsigned char *)(map + 5);
+	EXPECT(pread(fd, &byte, 1, 0) == 1, "read: %s", strerror(errno));
+	MUST(stat("f", &st));
+	EXPECT(st.st_mtim.tv_sec == 2000000, "a load changed the time");
+	MUST(ftruncate(fd, 5));
+	MUST(stat("f", &lower));
+	timespec_before(st.st_mtim, lower.st_mtim, "a truncate");
+}
+
+static void file_system_facts(void)
+{
+	struct statvfs here, there;
+	struct statfs fs;
+	struct stat st, root;
+
+	MUST(statvfs(".", &here));
+	MUST(statvfs(work_lower, &there));
+	EXPECT(here.f_blocks * here.f_frsize == there.f_blocks * there.f_frsize &&
+		       here.f_namemax == there.f_namemax,
+	       "%llu bytes here, %llu below; names of %lu and %lu",
+	       (unsigned long long)here.f_blocks * here.f_frsize,
+	       (unsigned long long)there.f_blocks * there.f_frsize, here.f_namemax,
+	       there.f_namemax);
+	MUST(statfs(".", &fs));
+	touch_file("f");
+	MUST(stat("f", &st));
+	MUST(stat(".", &root));
+	EXPECT(st.st_dev == root.st_dev, "the device numbers of a file and its directory differ");
+	EXPECT(pathconf(".", _PC_NAME_MAX) >= 255 ||
+		       pathconf(".", _PC_NAME_MAX) == (long)fs.f_namelen,
+	       "the longest name is %ld", pathconf(".", _PC_NAME_MAX));
+}
+
+/* Flags of files that the file system below keeps. */
+static void file_flags(void)
+{
+	int fd = make_file("f", 1, 100), flags = 0;
+
+	if (ioctl(fd, FS_IOC_GETFLAGS, &flags)) {
+		EXPECT(errno == ENOTTY || errno == EOPNOTSUPP, "FS_IOC_GETFLAGS: %s",
+		       strerror(errno));
+		skip("no file flags here");
+	}
+	flags |= FS_APPEND_FL;
+	if (ioctl(fd, FS_IOC_SETFLAGS, &flags))
+		skip("file flags cannot be set here: %s", strerror(errno));
+	EXPECT_ERRNO(open("f", O_RDWR), EPERM);
+	EXPECT_ERRNO(unlink("f"), EPERM);
+	EXPECT_ERRNO(truncate("f", 0), EPERM);
+	flags &= ~FS_APPEND_FL;
+	MUST(ioctl(fd, FS_IOC_SETFLAGS, &flags));
+	MUST(truncate("f", 0));
+}
+
+static const struct behaviour all[] = {
+	{ "attributes", attributes },
+	{ "times", times },
+	{ "file_system_facts", file_system_facts },
+	{ "file_flags", file_flags },
+};
+
+int main(int argc, char **argv)
+{
+	return run_all(argc, argv, all, COUNT(all));
+}

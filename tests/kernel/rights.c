@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Owners, modes and access lists: who may not do it below may not do it here, and
+ * what takes rights away below takes them away here.
+ *
+ * vm: page=2M lower=ext4,xfs timeout=180
+ */
+#include "entry.h"
+
+#include <sys/time.h>
+#include <sys/xattr.h>
+
+static void modes_and_owners(void)
+{
+	struct stat st;
+
+	touch_file("f");
+	MUST(chmod("f", 04751));
+	MUST(chown("f", 1000, 1001));
+	expect_exists("f", true);
+	MUST(stat("f", &st));
+	/* chown takes the set-user bit away. */
+	EXPECT((st.st_mode & 07777) == 0751 && st.st_uid == 1000 && st.st_gid == 1001,
+	       "mode %o uid %u gid %u, expected 751 1000 1001", st.st_mode & 07777, st.st_uid,
+	       st.st_gid);
+	MUST(symlink("f", "s"));
+	MUST(lchown("s", 7, 8));
+	MUST(lstat("s", &st));
+	EXPECT(st.st_uid == 7 && st.st_gid == 8, "the link has uid %u gid %u", st.st_uid,
+	       st.st_gid);
+	umask(027);
+	close(open("u", O_RDWR | O_CREAT, 0666));
+	MUST(stat("u", &st));
+	EXPECT((st.st_mode & 07777) == 0640, "mode %o under umask 027, expected 640",
+	       st.st_mode & 07777);
+	umask(0);
+	/* A directory that hands its group down. */
+	MUST(mkdir("d", 0777));
+	MUST(chown("d", 0, 1234));
+	MUST(chmod("d", 02777));
+	touch_file("d/f");
+	MUST(mkdir("d/e", 0755));
+	MUST(stat("d/f", &st));
+	EXPECT(st.st_gid == 1234, "group %u in a set-group directory", st.st_gid);
+	MUST(stat("d/e", &st));
+	EXPECT(st.st_gid == 1234 && (st.st_mode & S_ISGID), "a directory in it: group %u mode %o",
+	       st.st_gid, st.st_mode);
+	expect_exists("d/e", true);
+}
+
+/* A store or write by somebody else takes set-user bits away, as on Linux. */
+static void kill_setuid(void *arg)
+{
+	int fd;
+
+	(void)arg;
+	become(1000, 1000);
+	fd = open_file("f", O_RDWR);
+	EXPECT(write(fd, "x", 1) == 1, "write: %s", strerror(errno));
+}
+
+static void setuid_goes(void)
+{
+	struct stat st;
+
+	touch_file("f");
+	MUST(chmod("f", 06777));
+	in_child(kill_setuid, NULL);
+	MUST(stat("f", &st));
+	EXPECT(!(st.st_mode & (S_ISUID | S_ISGID)), "mode %o after a write by another user",
+	       st.st_mode & 07777);
+	expect_exists("f", true);
+}
+
+static void as_other_user(void *arg)
+{
+	struct stat st;
+	int fd;
+
+	(void)arg;
+	become(1000, 1000);
+	EXPECT_ERRNO(open("secret", O_RDONLY), EACCES);
+	EXPECT_ERRNO(open("readable", O_RDWR), EACCES);
+	fd = open_file("readable", O_RDONLY);
+	read_pattern("read by another user", fd, 1, 0, 5000);
+	EXPECT_ERRNO((long)mmap(NULL, SMALL, PROT_WRITE, MAP_SHARED, fd, 0), EACCES);
+	EXPECT_ERRNO(truncate("readable", 0), EACCES);
+	EXPECT_ERRNO(chmod("readable", 0777), EPERM);
+	EXPECT_ERRNO(chown("readable", 1000, 1000), EPERM);
+	EXPECT_ERRNO(unlink("readable"), EACCES);
+	EXPECT_ERRNO(open("new", O_RDWR | O_CREAT, 0644), EACCES);
+	EXPECT_ERRNO(mkdir("newdir", 0755), EACCES);
+	EXPECT_ERRNO(rename("readable", "elsewhere"), EACCES);
+	EXPECT_ERRNO(link("secret", "l"), EPERM);
+	EXPECT_ERRNO(open("closed/f", O_RDONLY), EACCES);
+	EXPECT_ERRNO(setxattr("readable", "user.x", "y", 1, 0), EACCES);
+	EXPECT_ERRNO(setxattr("readable", "trusted.x", "y", 1, 0), EPERM);
+	EXPECT_ERRNO(mknod("open/node", S_IFCHR | 0666, makedev(1, 3)), EPERM);
+	EXPECT_ERRNO(utimes("readable", (struct timeval[2]){ { 1, 0 }, { 2, 0 } }), EPERM);
+	EXPECT(access("readable", R_OK) == 0 && access("readable", W_OK) < 0,
+	       "access(2) does not say what open(2) does");
+	/* What it makes is its own. */
+	fd = open_file("open/mine", O_RDWR | O_CREAT);
+	write_pattern(fd, 2, 0, 100);
+	MUST(fstat(fd, &st));
+	EXPECT(st.st_uid == 1000 && st.st_gid == 1000, "a new file belongs to %u:%u", st.st_uid,
+	       st.st_gid);
+	/* Sticky: not what is another's. */
+	EXPECT_ERRNO(unlink("open/roots"), EPERM);
+}
+
+static void permissions(void)
+{
+	/* The directories above must let another user through. */
+	MUST(chmod(".", 0755));
+	close(make_file("secret", 1, 100));
+	MUST(chmod("secret", 0600));
+	close(make_file("readable", 1, 5000));
+	MUST(chmod("readable", 0644));
+	MUST(mkdir("closed", 0700));
+	touch_file("closed/f");
+	MUST(mkdir("open", 0777));
+	MUST(chmod("open", 01777));
+	touch_file("open/roots");
+	in_child(as_other_user, NULL);
+	expect_exists("open/mine", true);
+}
+
+/* A descriptor keeps the rights that it was opened with; write-back has the mounter's. */
+static void late_writer(void *arg)
+{
+	struct turns *turns = arg;
+	unsigned char *map;
+	int fd;
+
+	become(1000, 1000);
+	fd = open_file("f", O_RDWR);
+	map = map_shared(fd, 0, HUGE);
+	turn_give(turns->to_parent);
+	turn_take(turns->to_child);
+	pattern(map, 2, 0, HUGE);
+	EXPECT(pwrite(fd, "z", 1, HUGE - 1) == 1, "write after chmod: %s", strerror(errno));
+	MUST(fsync(fd));
+}
+
+static void rights_of_open_files(void)
+{
+	struct turns turns;
+	int fd = make_file("f", 1, HUGE);
+	pid_t pid;
+
+	MUST(chmod(".", 0755));
+	MUST(fchmod(fd, 0666));
+	close(fd);
+	turns_init(&turns);
+	pid = start_child(late_writer, &turns);
+	turn_take(turns.to_parent);
+	MUST(chmod("f", 0));
+	turn_give(turns.to_child);
+	wait_child(pid);
+	expect_below("below, after its rights went", "f", 2, 0, HUGE - 1);
+}
+
+/* POSIX ACLs in their on-wire form: a version, then tag, permissions and id each. */
+struct acl {
+	uint32_t version;
+	struct {
+		uint16_t tag, perm;
+		uint32_t id;
+	} entry[5];
+};
+
+static void acl_reader(void *arg)
+{
+	int fd;
+
+	(void)arg;
+	become(1000, 1000);
+	fd = open_file("f", O_RDONLY);
+	read_pattern("read by leave of the ACL", fd, 1, 0, 100);
+	EXPECT_ERRNO(open("f", O_RDWR), EACCES);
+}
+
+static void acl_stranger(void *arg)
+{
+	(void)arg;
+	become(1001, 1001);
+	EXPECT_ERRNO(open("f", O_RDONLY), EACCES);
+}
+
+static void access_lists(void)
+{
+	struct acl acl = {
+		2,
+		{
+			{ 0x01, 6, ~0u },
+			{ 0x02, 4, 1000 },
+			{ 0x04, 0, ~0u },
+			{ 0x10, 4, ~0u },
+			{ 0x20, 0, ~0u },
+		},
+	}, back;
+	struct stat st;
+	ssize_t n;
+
+	MUST(chmod(".", 0755));
+	close(make_file("f", 1, 100));
+	if (setxattr("f", "system.posix_acl_access", &acl, sizeof(acl), 0)) {
+		EXPECT(errno == EOPNOTSUPP, "setting an ACL: %s", strerror(errno));
+		skip("no ACLs here");
+	}
+	n = getxattr("f", "system.posix_acl_access", &back, sizeof(back));
+	EXPECT(n == (ssize_t)sizeof(acl) && !memcmp(&acl, &back, sizeof(acl)),
+	       "another ACL came back, of %zd bytes: %s", n, strerror(errno));
+	n = getxattr(below("f"), "system.posix_acl_access", &back, sizeof(back));
+	EXPECT(n == (ssize_t)sizeof(acl), "the ACL below has %zd bytes", n);
+	in_child(acl_reader, NULL);
+	in_child(acl_stranger, NULL);
+	MUST(stat("f", &st));
+	/* The mask shows as the group's rights. */
+	EXPECT((st.st_mode & 0777) == 0640, "mode %o with an ACL, expected 640", st.st_mode & 0777);
+	MUST(chmod("f", 0600));
+	MUST(removexattr("f", "system.posix_acl_access"));
+	/* A directory's default goes to what is made in it, in place of the umask. */
+	MUST(mkdir("d", 0777));
+	MUST(setxattr("d", "system.posix_acl_default", &acl, sizeof(acl), 0));
+	touch_file("d/f");
+	MUST(mkdir("d/e", 0777));
+	n = getxattr("d/f", "system.posix_acl_access", &back, sizeof(back));
+	EXPECT(n == (ssize_t)sizeof(acl), "a new file has an ACL of %zd bytes: %s", n,
+	       strerror(errno));
+	n = getxattr("d/e", "system.posix_acl_default", &back, sizeof(back));
+	EXPECT(n == (ssize_t)sizeof(acl), "a new directory has a default ACL of %zd bytes: %s", n,
+	       strerror(errno));
+	acl.version = 9;
+	EXPECT_ERRNO(setxattr("f", "system.posix_acl_access", &acl, sizeof(acl), 0), EOPNOTSUPP);
+}
+
+static const struct behaviour all[] = {
+	{ "modes_and_owners", modes_and_owners }, { "setuid_goes", setuid_goes },
+	{ "permissions", permissions },		  { "rights_of_open_files", rights_of_open_files },
+	{ "access_lists", access_lists },
+};
+
+int main(int argc, char **argv)
+{
+	return run_all(argc, argv, all, COUNT(all));
+}
