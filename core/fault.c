@@ -245,33 +245,48 @@ bool hm_fault_around(struct hm_store *store, u64 pgoff, struct hm_unit *unit)
 	return touch(&pos, pgoff, unit);
 }
 
+/*
+ * A touch of a base page of a block that was seen split: what touch() does, in
+ * short for the many pages of a row. If the block has been joined since, the words
+ * of its base pages say that nothing is there.
+ */
+static bool touch_base(struct hm_pos *pos, u64 pgoff)
+{
+	struct hm_unit unit = { .hints = 0 };
+	u64 word;
+
+	pos->base_slot = (u32)(pgoff & (HM_BLOCK_PAGES - 1));
+	pos->word = &pos->base->word[pos->base_slot];
+	for (;;) {
+		word = hm_atomic_read(pos->word);
+		if (!hm_state_resident(hm_word_state(word)) || hm_word_state(word) == HM_EVICTING ||
+		    (word & HM_W_MARK))
+			return false;
+		if ((word & (HM_W_REF | HM_W_AHEAD)) == HM_W_REF ||
+		    hit(pos, word, HM_ACCESS_READ, &unit))
+			return true;
+	}
+}
+
 void hm_fault_around_row(struct hm_store *store, u64 pgoff, u64 *first, u64 *last)
 {
-	u64 start = hm_block_start(pgoff), low = pgoff, high = pgoff;
-	u64 end = start + HM_BLOCK_PAGES - 1, npages = hm_store_npages(store);
-	struct hm_unit unit = { .hints = 0 };
+	u64 start = hm_block_start(pgoff), end = start + HM_BLOCK_PAGES - 1;
+	u64 low = pgoff, high = pgoff, npages = hm_store_npages(store);
 	struct hm_pos pos;
 
+	if (!hm_index_find(store, pgoff, &pos))
+		hm_assert(!"a unit that is cached has an index leaf");
+	hm_index_word(&pos, pgoff);
 	if (*first > start)
 		start = *first;
 	if (*last < end)
 		end = *last;
 	if (end >= npages)
 		end = npages - 1;
-	if (!hm_index_find(store, pgoff, &pos))
-		hm_assert(!"a unit that is cached has an index leaf");
-	while (low > start) {
-		pos.base_slot = (u32)((low - 1) & (HM_BLOCK_PAGES - 1));
-		if (!touch(&pos, low - 1, &unit) || unit.npages > 1)
-			break;
+	while (pos.base && low > start && touch_base(&pos, low - 1))
 		low--;
-	}
-	while (high < end) {
-		pos.base_slot = (u32)((high + 1) & (HM_BLOCK_PAGES - 1));
-		if (!touch(&pos, high + 1, &unit) || unit.npages > 1)
-			break;
+	while (pos.base && high < end && touch_base(&pos, high + 1))
 		high++;
-	}
 	*first = low;
 	*last = high;
 }

@@ -346,6 +346,32 @@ static vm_fault_t hugemap_huge_fault(struct vm_fault *vmf, enum page_entry_size 
 }
 #endif
 
+/* Base pages that one fault of a sequential reader maps, at most. */
+#define AROUND_PAGES 256u
+
+/*
+ * Which base pages around a fault to map? mm asks for @first to @last, the same for
+ * all. Where a file is read in order, the next fault comes right behind what this
+ * one maps, and each is worth twice as many: what an exception costs is shared by
+ * more pages. Not out of what one page table maps, nor out of the VMA.
+ */
+static void widen(struct vm_fault *vmf, u64 *first, u64 *last)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	struct file_ra_state *around = &vma->vm_file->f_ra;
+	u64 table_end = vmf->pgoff + ((~vmf->address & ~PMD_MASK) >> PAGE_SHIFT);
+	u64 vma_end = vma->vm_pgoff + vma_pages(vma) - 1;
+	u32 n = *last - vmf->pgoff + 1;
+
+	/* A hint: threads that share the file may write over each other's. */
+	if (READ_ONCE(around->start) == vmf->pgoff && !(vma->vm_flags & VM_RAND_READ)) {
+		n = clamp(2 * READ_ONCE(around->size), n, AROUND_PAGES);
+		*first = vmf->pgoff;
+		*last = min3(vmf->pgoff + n - 1, table_end, vma_end);
+	}
+	WRITE_ONCE(around->size, n);
+}
+
 /*
  * Map what is cached around a read fault, from i_pages. Each unit counts as
  * touched, and a read-ahead marker is left for a fault of its own. Under RCU.
@@ -362,7 +388,9 @@ static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t
 	first = start;
 	last = end;
 	if (unit.npages == 1) {
+		widen(vmf, &first, &last);
 		hm_fault_around_row(hi->store, vmf->pgoff, &first, &last);
+		WRITE_ONCE(vmf->vma->vm_file->f_ra.start, last + 1);
 	} else {
 		/* A unit may reach out of what one page table maps: never beyond that. */
 		first = max_t(u64, first, unit.pgoff);

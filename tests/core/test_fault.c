@@ -476,6 +476,8 @@ static void test_fault_around_row(void **state)
 	last = ~0ull;
 	hm_fault_around_row(env.store, top, &first, &last);
 	assert_int_equal(last, top);
+	/* One that is there already is used no more than once. */
+	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 5);
 	env_end(&env);
 }
 
