@@ -395,16 +395,20 @@ bool hm_fill_cancel(const struct hm_unit *unit);
 bool hm_fault_around(struct hm_store *store, u64 pgoff, struct hm_unit *unit);
 
 /**
- * hm_fault_around_row() - the same for the cached units on both sides of a page
+ * hm_fault_around_row() - the same for a page and the pages on both sides of it
  * @store: the store
- * @pgoff: a page that hm_fault_around() was true for
+ * @pgoff: a page of it
  * @first: in: how far down to look; out: the first page of the row
  * @last: in: how far up to look, inclusive; out: the last page of the row
+ * @unit: filled in: the unit of @pgoff
  *
- * The row ends where a page is not cached or carries the marker, and does not
- * leave the block of @pgoff.
+ * The row is of what is in the unit, if that is a whole block. Base pages go on until
+ * one is not cached or carries the marker, and do not leave the block.
+ *
+ * Return: as hm_fault_around() would.
  */
-void hm_fault_around_row(struct hm_store *store, u64 pgoff, u64 *first, u64 *last);
+bool hm_fault_around_row(struct hm_store *store, u64 pgoff, u64 *first, u64 *last,
+			 struct hm_unit *unit);
 
 /**
  * hm_hollow() - does the store hold no data where this unit is?

@@ -268,27 +268,39 @@ static bool touch_base(struct hm_pos *pos, u64 pgoff)
 	}
 }
 
-void hm_fault_around_row(struct hm_store *store, u64 pgoff, u64 *first, u64 *last)
+bool hm_fault_around_row(struct hm_store *store, u64 pgoff, u64 *first, u64 *last,
+			 struct hm_unit *unit)
 {
-	u64 start = hm_block_start(pgoff), end = start + HM_BLOCK_PAGES - 1;
-	u64 low = pgoff, high = pgoff, npages = hm_store_npages(store);
+	u64 low = pgoff, high = pgoff, start, end, npages = hm_store_npages(store);
 	struct hm_pos pos;
 
-	if (!hm_index_find(store, pgoff, &pos))
-		hm_assert(!"a unit that is cached has an index leaf");
-	hm_index_word(&pos, pgoff);
+	hm_assert(*first <= pgoff && pgoff <= *last);
+	if (pgoff >= npages || !hm_index_find(store, pgoff, &pos))
+		return false;
+	unit->hints = 0;
+	unit->err = 0;
+	if (!touch(&pos, pgoff, unit))
+		return false;
+	start = hm_block_start(pgoff);
+	end = start + HM_BLOCK_PAGES - 1;
 	if (*first > start)
 		start = *first;
 	if (*last < end)
 		end = *last;
 	if (end >= npages)
 		end = npages - 1;
-	while (pos.base && low > start && touch_base(&pos, low - 1))
+	if (unit->npages > 1) {
+		*first = start;
+		*last = end;
+		return true;
+	}
+	while (low > start && touch_base(&pos, low - 1))
 		low--;
-	while (pos.base && high < end && touch_base(&pos, high + 1))
+	while (high < end && touch_base(&pos, high + 1))
 		high++;
 	*first = low;
 	*last = high;
+	return true;
 }
 
 bool hm_fill_cancel(const struct hm_unit *unit)

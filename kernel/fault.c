@@ -61,6 +61,9 @@ static void keep_error(struct hugemap_mount *mount, u64 pgoff, int err)
 	struct hugemap_fault_error *kept = &mount->fault_error[hash_ptr(current, 6)];
 
 	BUILD_BUG_ON(ARRAY_SIZE(mount->fault_error) != 1 << 6);
+	/* Nobody else makes it this task's. */
+	if (!err && READ_ONCE(kept->task) != current)
+		return;
 	spin_lock(&mount->fault_error_lock);
 	if (err || kept->task == current)
 		*kept = (struct hugemap_fault_error){ err ? current : NULL, pgoff, err };
@@ -379,23 +382,14 @@ static void widen(struct vm_fault *vmf, u64 *first, u64 *last)
 static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t end)
 {
 	struct hugemap_inode *hi = hugemap_inode(file_inode(vmf->vma->vm_file));
+	u64 first = start, last = end;
 	struct hm_unit unit;
-	u64 first, last;
 	vm_fault_t ret;
 
-	if (!hm_fault_around(hi->store, vmf->pgoff, &unit))
+	widen(vmf, &first, &last);
+	if (!hm_fault_around_row(hi->store, vmf->pgoff, &first, &last, &unit))
 		return 0;
-	first = start;
-	last = end;
-	if (unit.npages == 1) {
-		widen(vmf, &first, &last);
-		hm_fault_around_row(hi->store, vmf->pgoff, &first, &last);
-		WRITE_ONCE(vmf->vma->vm_file->f_ra.start, last + 1);
-	} else {
-		/* A unit may reach out of what one page table maps: never beyond that. */
-		first = max_t(u64, first, unit.pgoff);
-		last = min_t(u64, last, unit.pgoff + unit.npages - 1);
-	}
+	WRITE_ONCE(vmf->vma->vm_file->f_ra.start, last + 1);
 	ret = filemap_map_pages(vmf, first, last);
 	if (ret & VM_FAULT_NOPAGE)
 		hugemap_count(hugemap_of(hi),

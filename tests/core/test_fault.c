@@ -455,29 +455,40 @@ static void test_fault_around_row(void **state)
 		bring(env.store, P(2) + i, HM_ACCESS_BASE | HM_ACCESS_AHEAD);
 	bring(env.store, P(2) + 6, HM_ACCESS_BASE | HM_ACCESS_AHEAD | HM_ACCESS_MARK);
 	bring(env.store, P(1) + BLOCK - 1, HM_ACCESS_BASE);
-	assert_true(hm_fault_around(env.store, P(2) + 3, &unit));
 	first = 0;
 	last = ~0ull;
-	hm_fault_around_row(env.store, P(2) + 3, &first, &last);
+	assert_true(hm_fault_around_row(env.store, P(2) + 3, &first, &last, &unit));
 	assert_int_equal(first, P(2) + 1);
 	assert_int_equal(last, P(2) + 5);
+	assert_int_equal(unit.pgoff, P(2) + 3);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 5);
 	assert_true(hm_referenced(env.store, P(2) + 1));
 	assert_false(hm_referenced(env.store, P(2) + 6));
 	/* No further than asked for, nor out of the block. */
 	first = P(2) + 2;
 	last = P(2) + 3;
-	hm_fault_around_row(env.store, P(2) + 3, &first, &last);
+	assert_true(hm_fault_around_row(env.store, P(2) + 3, &first, &last, &unit));
 	assert_int_equal(first, P(2) + 2);
 	assert_int_equal(last, P(2) + 3);
 	bring(env.store, top, HM_ACCESS_BASE);
 	bring(env.store, top + 1, HM_ACCESS_BASE);
 	first = 0;
 	last = ~0ull;
-	hm_fault_around_row(env.store, top, &first, &last);
+	assert_true(hm_fault_around_row(env.store, top, &first, &last, &unit));
 	assert_int_equal(last, top);
-	/* One that is there already is used no more than once. */
+	/* What is there already has been used no more than once. */
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 5);
+	/* Not at the marker, nor beyond what is cached; of a whole block, that. */
+	first = 0;
+	last = ~0ull;
+	assert_false(hm_fault_around_row(env.store, P(2) + 6, &first, &last, &unit));
+	assert_false(hm_fault_around_row(env.store, P(5), &first, &last, &unit));
+	bring(env.store, P(4), HM_ACCESS_READ);
+	last = P(4) + 5;
+	assert_true(hm_fault_around_row(env.store, P(4) + 3, &first, &last, &unit));
+	assert_int_equal(first, P(4));
+	assert_int_equal(last, P(4) + 5);
+	assert_int_equal(unit.npages, BLOCK);
 	env_end(&env);
 }
 
