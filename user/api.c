@@ -104,6 +104,45 @@ static void *map_user(int fd, off_t offset, size_t length, int prot, int flags,
 	return mapping_create(pool, fd, offset, length, prot, flags, options);
 }
 
+/*
+ * The kernel has begun to serve a mapping of a file. What the engine holds of that
+ * file must be seen in it: a private copy begins with what is stored by now; a
+ * shared one goes on with the others, so they become the kernel's too.
+ */
+static int join_kernel(int fd, int prot, int flags)
+{
+	struct store *store = store_find(fd);
+	int err = 0;
+
+	if (!store)
+		return 0;
+	if (flags & HUGEMAP_PRIVATE)
+		err = sync_range(store, 0, HM_STORE_MAX_BLOCKS << HM_BLOCK_ORDER);
+	else if (prot & PROT_WRITE || store->writable)
+		err = aside_store(store, "the kernel serves another mapping of the file");
+	store_put(store);
+	if (err)
+		fail(err, "what was stored to the file before cannot be written (%s)",
+		     strerror(-err));
+	return err;
+}
+
+static void *map_kernel(int fd, off_t offset, size_t length, int prot, int flags,
+			const struct hugemap_options *options, const char *why)
+{
+	char *addr = kernel_map(fd, offset, length, prot, flags, options->page, why);
+	bool found;
+	int err;
+
+	if (hugemap_error(addr))
+		return addr;
+	err = join_kernel(fd, prot, flags);
+	if (!err)
+		return addr;
+	kernel_unmap(addr, addr + ((length + PAGE_MASK) & ~PAGE_MASK), &found);
+	return error_pointer(err);
+}
+
 /* Errors after which the kernel's mmap would be no better, or wrong. */
 static bool is_final(int err)
 {
@@ -124,13 +163,13 @@ void *hugemap_map(int fd, off_t offset, size_t length, int prot, int flags,
 	if (err)
 		return error_pointer(err);
 	if (options->engine == HUGEMAP_ENGINE_MMAP)
-		return kernel_map(fd, offset, length, prot, flags, options->page, "asked for");
+		return map_kernel(fd, offset, length, prot, flags, options, "asked for");
 	addr = map_user(fd, offset, length, prot, flags, options);
 	err = hugemap_error(addr);
 	if (!err || options->engine == HUGEMAP_ENGINE_USER || is_final(err))
 		return addr;
 	snprintf(why, sizeof(why), "%s", *hugemap_reason() ? hugemap_reason() : strerror(-err));
-	return kernel_map(fd, offset, length, prot, flags, options->page, why);
+	return map_kernel(fd, offset, length, prot, flags, options, why);
 }
 
 /* --- ranges of mappings --------------------------------------------------------- */
