@@ -93,9 +93,13 @@ static void *map_user(int fd, off_t offset, size_t length, int prot, int flags,
 	if (flags & HUGEMAP_PRIVATE && prot & PROT_WRITE)
 		return error_pointer(fail(-EOPNOTSUPP, "private writable mappings are the kernel's "
 						       "business"));
-	if (!(prot & PROT_WRITE) && claim_foreign_writer(fd))
-		return error_pointer(fail(-ETXTBSY, "another process has the file open for "
-						    "writing, and its writes must be seen"));
+	if (!(prot & PROT_WRITE) && claim_foreign_writer(fd)) {
+		err = claim_check(fd);
+		if (!err)
+			err = fail(-ETXTBSY, "another process has the file open for writing, and "
+					     "its writes must be seen");
+		return error_pointer(err);
+	}
 	if (!pool) {
 		err = pool_default(&pool);
 		if (err)
@@ -130,10 +134,16 @@ static int join_kernel(int fd, int prot, int flags)
 static void *map_kernel(int fd, off_t offset, size_t length, int prot, int flags,
 			const struct hugemap_options *options, const char *why)
 {
-	char *addr = kernel_map(fd, offset, length, prot, flags, options->page, why);
+	struct store *store = store_find(fd);
+	int err = store ? 0 : claim_check(fd);
 	bool found;
-	int err;
+	char *addr;
 
+	if (store)
+		store_put(store);
+	if (err)
+		return error_pointer(err);
+	addr = kernel_map(fd, offset, length, prot, flags, options->page, why);
 	if (hugemap_error(addr))
 		return addr;
 	err = join_kernel(fd, prot, flags);

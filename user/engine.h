@@ -366,6 +366,7 @@ void fork_init(void);
 /* --- claim.c --- */
 int claim_take(struct store *store, bool write);
 void claim_drop(struct store *store);
+int claim_check(int fd);
 bool claim_foreign_writer(int fd);
 
 /* --- kernel.c: mappings that the kernel serves --- */

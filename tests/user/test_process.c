@@ -275,6 +275,18 @@ static void test_two_processes_on_one_file(void **state)
 	options.engine = HUGEMAP_ENGINE_AUTO; /* no way round it either */
 	addr = hugemap_map(file.fd, 0, 0, PROT_READ, 0, &options);
 	assert_int_equal(hugemap_error(addr), -EBUSY);
+	/* ... nor with a descriptor that cannot be mistaken for the writer. */
+	close(file.fd);
+	file.fd = open(file.path, O_RDONLY);
+	addr = hugemap_map(file.fd, 0, 0, PROT_READ, 0, &options);
+	assert_int_equal(hugemap_error(addr), -EBUSY);
+	addr = hugemap_map(file.fd, 0, 0, PROT_READ | PROT_WRITE, HUGEMAP_PRIVATE, &options);
+	assert_int_equal(hugemap_error(addr), -EBUSY);
+	options.engine = HUGEMAP_ENGINE_MMAP;
+	addr = hugemap_map(file.fd, 0, 0, PROT_READ, 0, &options);
+	assert_int_equal(hugemap_error(addr), -EBUSY);
+	close(file.fd);
+	file.fd = open(file.path, O_RDWR);
 	options.engine = HUGEMAP_ENGINE_USER;
 	shared->go = 0;
 	assert_int_equal(end_of(pid), 0);
