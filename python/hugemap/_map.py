@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Optional, Union
 
-from . import _hugemap, _options, _stat
+from . import _exit, _hugemap, _options, _stat
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -159,6 +159,8 @@ class Map(_hugemap.Map):
             settings["pool"],
         )
         self._mode = mode
+        if mode == "r+":
+            _exit.remember(self)
 
     @property
     def mode(self) -> Mode:

@@ -6,6 +6,7 @@ set beside them.
 """
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING, Any, Literal, Optional, Union
 
@@ -40,6 +41,16 @@ _current: dict[str, Any] = {
     "nofork": False,
 }
 _CHOICES = {"page": PAGES, "engine": ENGINES, "priority": PRIORITIES}
+
+
+def _in_child() -> None:
+    """A child after fork() has no pool of its parent's: it makes its own."""
+    global _lock
+    _lock = threading.Lock()
+    _current["pool"] = None
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 def names(choices: Iterable[str]) -> str:
@@ -93,6 +104,7 @@ class defaults:
         given = {name: value for name, value in given.items() if value is not UNSET}
         for name, value in given.items():
             check(name, value)
+        self._pid = os.getpid()
         with _lock:
             self._before = {name: _current[name] for name in given}
             _current.update(given)
@@ -106,5 +118,7 @@ class defaults:
         value: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
+        if self._pid != os.getpid():
+            self._before.pop("pool", None)
         with _lock:
             _current.update(self._before)
