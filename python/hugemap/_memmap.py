@@ -54,10 +54,10 @@ def _as_shape(shape: Any) -> tuple[int, ...]:
         shape = (operator.index(shape),)
     except TypeError:
         pass
-    shape = tuple(operator.index(length) for length in shape)
-    if any(length < 0 for length in shape):
-        raise ValueError(f"a shape has no negative lengths: {shape}")
-    return shape
+    lengths = tuple(operator.index(length) for length in shape)
+    if any(length < 0 for length in lengths):
+        raise ValueError(f"a shape has no negative lengths: {lengths}")
+    return lengths
 
 
 def _set_length(file: BinaryIO, length: int) -> None:

@@ -392,13 +392,17 @@ def test_the_interpreter_goes_on_while_a_call_waits(opened):
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
 
     before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    interval = sys.getswitchinterval()
     thread = threading.Thread(target=give_back)
     try:
+        # The other thread gets its turn when this one waits, and not before.
+        sys.setswitchinterval(1000)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
         thread.start()
         with hugemap.map(fd):
             assert given_back.is_set(), "the interpreter stood still"
     finally:
+        sys.setswitchinterval(interval)
         broken.set()
         thread.join()
         signal.signal(signal.SIGIO, before)
