@@ -175,7 +175,8 @@ int hugemap_pool_destroy(struct hugemap_pool *pool);
  * Return: the address, a multiple of 4096, with (address - offset) a multiple
  * of 2 MB; or an error in the sense of hugemap_error(): -EACCES, -EBADF,
  * -EINVAL, -EBUSY (another process), -ENODEV (no file to map), -ENOMEM,
- * -EOVERFLOW, and those of hugemap_pool_create() if the engine was ordered.
+ * -EOVERFLOW; if the engine was ordered, those of hugemap_pool_create(), and
+ * -ETXTBSY (the kernel serves the file already, here or elsewhere).
  */
 void *hugemap_map(int fd, off_t offset, size_t length, int prot, int flags,
 		  const struct hugemap_options *options);

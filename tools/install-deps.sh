@@ -7,22 +7,25 @@
 #
 #	tools/install-deps.sh build	what `make build` and `make demo` need
 #	tools/install-deps.sh test	that, and what `make test` needs
+#	tools/install-deps.sh python	what `pip install ./python` needs, and its tests
 #	tools/install-deps.sh vm	what virtual machines need, with all kernels
 set -eu
 
 build="gcc meson ninja-build pkg-config liburing-dev libxxhash-dev libjansson-dev
 	libncurses-dev python3-matplotlib"
+python="python3-dev python3-pip python3-mesonpy python3-numpy python3-pytest"
 tests="libcmocka-dev linux-headers-cloud-amd64 make patch mandoc e2fsprogs util-linux
-	clang-format-14 sparse python3 dkms"
+	clang-format-14 sparse python3 dkms $python"
 
 guest="gcc make kmod qemu-system-x86 busybox-static e2fsprogs xfsprogs dmsetup"
 
 case "${1:-build}" in
 build) want=$build ;;
 test) want="$build $tests $guest" ;;
+python) want="gcc pkg-config liburing-dev libxxhash-dev $python" ;;
 vm) want="$guest sparse mmdebstrap flex bison bc xz-utils libelf-dev" ;;
 *)
-	echo "usage: $0 build|test|vm" >&2
+	echo "usage: $0 build|test|python|vm" >&2
 	exit 2
 	;;
 esac

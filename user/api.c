@@ -93,15 +93,64 @@ static void *map_user(int fd, off_t offset, size_t length, int prot, int flags,
 	if (flags & HUGEMAP_PRIVATE && prot & PROT_WRITE)
 		return error_pointer(fail(-EOPNOTSUPP, "private writable mappings are the kernel's "
 						       "business"));
-	if (!(prot & PROT_WRITE) && claim_foreign_writer(fd))
-		return error_pointer(fail(-ETXTBSY, "another process has the file open for "
-						    "writing, and its writes must be seen"));
+	if (!(prot & PROT_WRITE) && claim_foreign_writer(fd)) {
+		err = claim_check(fd);
+		if (!err)
+			err = fail(-ETXTBSY, "another process has the file open for writing, and "
+					     "its writes must be seen");
+		return error_pointer(err);
+	}
 	if (!pool) {
 		err = pool_default(&pool);
 		if (err)
 			return error_pointer(err);
 	}
 	return mapping_create(pool, fd, offset, length, prot, flags, options);
+}
+
+/*
+ * The kernel has begun to serve a mapping of a file. What the engine holds of that
+ * file must be seen in it: a private copy begins with what is stored by now; a
+ * shared one goes on with the others, so they become the kernel's too.
+ */
+static int join_kernel(int fd, int prot, int flags)
+{
+	struct store *store = store_find(fd);
+	int err = 0;
+
+	if (!store)
+		return 0;
+	if (flags & HUGEMAP_PRIVATE)
+		err = sync_range(store, 0, HM_STORE_MAX_BLOCKS << HM_BLOCK_ORDER);
+	else if (prot & PROT_WRITE || store->writable)
+		err = aside_store(store, "the kernel serves another mapping of the file");
+	store_put(store);
+	if (err)
+		fail(err, "what was stored to the file before cannot be written (%s)",
+		     strerror(-err));
+	return err;
+}
+
+static void *map_kernel(int fd, off_t offset, size_t length, int prot, int flags,
+			const struct hugemap_options *options, const char *why)
+{
+	struct store *store = store_find(fd);
+	int err = store ? 0 : claim_check(fd);
+	bool found;
+	char *addr;
+
+	if (store)
+		store_put(store);
+	if (err)
+		return error_pointer(err);
+	addr = kernel_map(fd, offset, length, prot, flags, options->page, why);
+	if (hugemap_error(addr))
+		return addr;
+	err = join_kernel(fd, prot, flags);
+	if (!err)
+		return addr;
+	kernel_unmap(addr, addr + ((length + PAGE_MASK) & ~PAGE_MASK), &found);
+	return error_pointer(err);
 }
 
 /* Errors after which the kernel's mmap would be no better, or wrong. */
@@ -124,13 +173,13 @@ void *hugemap_map(int fd, off_t offset, size_t length, int prot, int flags,
 	if (err)
 		return error_pointer(err);
 	if (options->engine == HUGEMAP_ENGINE_MMAP)
-		return kernel_map(fd, offset, length, prot, flags, options->page, "asked for");
+		return map_kernel(fd, offset, length, prot, flags, options, "asked for");
 	addr = map_user(fd, offset, length, prot, flags, options);
 	err = hugemap_error(addr);
 	if (!err || options->engine == HUGEMAP_ENGINE_USER || is_final(err))
 		return addr;
 	snprintf(why, sizeof(why), "%s", *hugemap_reason() ? hugemap_reason() : strerror(-err));
-	return kernel_map(fd, offset, length, prot, flags, options->page, why);
+	return map_kernel(fd, offset, length, prot, flags, options, why);
 }
 
 /* --- ranges of mappings --------------------------------------------------------- */

@@ -28,7 +28,16 @@ void aside_replace(struct mapping *map, const char *why)
 		return; /* a touch raises SIGSEGV: better than wrong bytes */
 	if (map->page == HUGEMAP_PAGE_2M)
 		madvise(map->asked, bytes, MADV_HUGEPAGE);
-	kernel_add(map->asked, map->asked_end, why);
+	kernel_add(
+		&(struct kernel_mapping){
+			.start = map->asked,
+			.end = map->asked_end,
+			.dev = store->dev,
+			.ino = store->ino,
+			.shared = true,
+			.writable = map->prot & PROT_WRITE,
+		},
+		why);
 }
 
 /* Nothing of a store is dirty or on its way, and nothing is mapped. */

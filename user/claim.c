@@ -23,11 +23,11 @@
 #define TRIES 10u
 #define TRY_EVERY_US 1000
 
-static void claim_path(const struct store *store, char *path)
+/* A block device is known by its number alone: ino is 0. */
+static void claim_path(dev_t dev, ino_t ino, char *path)
 {
-	snprintf(path, PATH_MAX_CLAIM, "/dev/shm/hugemap-claim.%u.%u.%llu.%s", major(store->dev),
-		 minor(store->dev), (unsigned long long)store->ino,
-		 store->block_device ? "dev" : "file");
+	snprintf(path, PATH_MAX_CLAIM, "/dev/shm/hugemap-claim.%u.%u.%llu.%s", major(dev),
+		 minor(dev), (unsigned long long)ino, ino ? "file" : "dev");
 }
 
 static int open_claim(const struct store *store)
@@ -35,7 +35,7 @@ static int open_claim(const struct store *store)
 	char path[PATH_MAX_CLAIM];
 	int fd;
 
-	claim_path(store, path);
+	claim_path(store->dev, store->ino, path);
 	/* Not O_CREAT at once: another user's file is not to be "created". */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 && errno == ENOENT) {
@@ -102,11 +102,49 @@ void claim_drop(struct store *store)
 
 	if (store->claim_fd < 0)
 		return;
-	claim_path(store, path);
+	claim_path(store->dev, store->ino, path);
 	if (!flock(store->claim_fd, LOCK_EX | LOCK_NB))
 		unlink(path);
 	close(store->claim_fd);
 	store->claim_fd = -1;
+}
+
+/**
+ * claim_check() - may a file be mapped without a claim?
+ * @fd: of a file that this process has no store of
+ *
+ * What another process has stored through its engine and not yet written, no
+ * mapping of the kernel's would see.
+ *
+ * Return: 0 or -EBUSY.
+ */
+int claim_check(int fd)
+{
+	char path[PATH_MAX_CLAIM];
+	bool taken = false;
+	dev_t dev;
+	ino_t ino;
+	u32 tries;
+	int claim;
+
+	if (file_identify(fd, &dev, &ino) < 0)
+		return 0;
+	claim_path(dev, ino, path);
+	claim = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (claim < 0)
+		return 0;
+	/* Who gives a claim back holds it alone for a moment. */
+	for (tries = 0; tries < TRIES; tries++) {
+		taken = flock(claim, LOCK_SH | LOCK_NB) < 0;
+		if (!taken)
+			break;
+		usleep(TRY_EVERY_US);
+	}
+	close(claim);
+	return taken ? fail(-EBUSY,
+			    "another process has mapped this file with hugemap for writing; "
+			    "what it stores could not be seen") :
+		       0;
 }
 
 /* Does this process itself have the file open for writing? */

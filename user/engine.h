@@ -328,6 +328,7 @@ int store_get(struct pool *pool, int fd, bool writable, struct store **store);
 struct store *store_find(int fd); /* of any pool, with a reference */
 int store_want_writable(struct store *store, int fd);
 void store_put(struct store *store);
+int file_identify(int fd, dev_t *dev, ino_t *ino);
 u64 file_size(int fd);
 u64 store_file_size(const struct store *store);
 int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind);
@@ -365,13 +366,24 @@ void fork_init(void);
 /* --- claim.c --- */
 int claim_take(struct store *store, bool write);
 void claim_drop(struct store *store);
+int claim_check(int fd);
 bool claim_foreign_writer(int fd);
 
 /* --- kernel.c: mappings that the kernel serves --- */
+struct kernel_mapping {
+	char *start, *end;
+	dev_t dev; /* of a block device: rdev */
+	ino_t ino;
+	bool shared, writable;
+	char why[160];
+	struct kernel_mapping *next;
+};
+
 void *kernel_map(int fd, off_t offset, size_t length, int prot, int flags, enum hugemap_page page,
 		 const char *why);
 bool kernel_covers(const void *addr);
-int kernel_add(char *start, char *end, const char *why);
+bool kernel_shares(dev_t dev, ino_t ino, bool writable);
+int kernel_add(const struct kernel_mapping *added, const char *why);
 void kernel_lock(void);
 void kernel_unlock(void);
 int kernel_unmap(char *start, char *end, bool *found);

@@ -62,6 +62,8 @@ static const struct {
 	{ EPERM, "this is not allowed here: run `hugemap doctor` to see what would allow it" },
 	{ EDQUOT, "the disk quota is used up: free some space and sync again; nothing is lost "
 		  "until then" },
+	{ ETXTBSY, "the kernel serves this file, here or in another process: let it serve this "
+		   "mapping too, and order no engine" },
 	{ EROFS, "the file system is mounted read-only: map the file for reading" },
 	{ EFAULT, "a buffer is not accessible: pass valid memory" },
 };

@@ -10,12 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct kernel_mapping {
-	char *start, *end;
-	char why[160];
-	struct kernel_mapping *next;
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kernel_mapping *mappings;
 
@@ -48,15 +42,33 @@ void kernel_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
+/**
+ * kernel_shares() - must the kernel serve another mapping of a file, too?
+ * @writable: the other one will be written
+ *
+ * Mappings that only read may be served by whom they like.
+ */
+bool kernel_shares(dev_t dev, ino_t ino, bool writable)
+{
+	struct kernel_mapping *map;
+	bool shares = false;
+
+	pthread_mutex_lock(&lock);
+	for (map = mappings; map && !shares; map = map->next)
+		shares = map->shared && map->dev == dev && map->ino == ino &&
+			 (map->writable || writable);
+	pthread_mutex_unlock(&lock);
+	return shares;
+}
+
 /* Remember a mapping that the kernel serves, and why. */
-int kernel_add(char *start, char *end, const char *why)
+int kernel_add(const struct kernel_mapping *added, const char *why)
 {
 	struct kernel_mapping *map = calloc(1, sizeof(*map));
 
 	if (!map)
 		return -ENOMEM;
-	map->start = start;
-	map->end = end;
+	*map = *added;
 	snprintf(map->why, sizeof(map->why), "%s", why);
 	pthread_mutex_lock(&lock);
 	map->next = mappings;
@@ -92,15 +104,25 @@ void *kernel_map(int fd, off_t offset, size_t length, int prot, int flags, enum 
 		 const char *why)
 {
 	size_t bytes = (length + HM_PAGE_SIZE - 1) & ~(size_t)(HM_PAGE_SIZE - 1);
-	char *place = aligned_place(offset, bytes);
+	struct kernel_mapping map = {
+		.shared = !(flags & HUGEMAP_PRIVATE),
+		.writable = prot & PROT_WRITE,
+	};
+	char *place;
 	char *at;
 	int err;
 
+	err = file_identify(fd, &map.dev, &map.ino);
+	if (err)
+		return (void *)(intptr_t)fail(err, "the file descriptor is not open");
+	place = aligned_place(offset, bytes);
 	if (!place)
 		return (void *)(intptr_t)-ENOMEM;
 	at = mmap(place, bytes, prot,
 		  MAP_FIXED | (flags & HUGEMAP_PRIVATE ? MAP_PRIVATE : MAP_SHARED), fd, offset);
-	err = at == MAP_FAILED ? -errno : kernel_add(at, at + bytes, why);
+	map.start = at;
+	map.end = at + bytes;
+	err = at == MAP_FAILED ? -errno : kernel_add(&map, why);
 	if (err) {
 		munmap(place, bytes);
 		return (void *)(intptr_t)fail(err, "mmap: %s", strerror(-err));

@@ -24,6 +24,17 @@ static void identify(const struct stat *st, dev_t *dev, ino_t *ino)
 	*ino = block ? 0 : st->st_ino;
 }
 
+/* What a file is known by; 0 or -errno. */
+int file_identify(int fd, dev_t *dev, ino_t *ino)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	identify(&st, dev, ino);
+	return 0;
+}
+
 /* The length of a file or a block device in bytes. */
 u64 file_size(int fd)
 {
@@ -268,7 +279,8 @@ static struct store *find_in(struct pool *pool, dev_t dev, ino_t ino)
  * @writable: it will be written
  *
  * Return: 0; -ENODEV, -EBUSY (mapped through another pool, or by another
- * process), -EFBIG, -ENOMEM, or what open() says.
+ * process), -ETXTBSY (mapped by the kernel here), -EFBIG, -ENOMEM, or what open()
+ * says.
  */
 int store_get(struct pool *pool, int fd, bool writable, struct store **result)
 {
@@ -296,7 +308,10 @@ int store_get(struct pool *pool, int fd, bool writable, struct store **result)
 		goto out;
 	pthread_rwlock_wrlock(&pool->maps_lock);
 	store = find_in(pool, dev, ino);
-	if (!store) {
+	if (kernel_shares(dev, ino, writable || (store && store->writable))) {
+		err = fail(-ETXTBSY, "the kernel serves another mapping of the file in this "
+				     "process, and both must see the same bytes");
+	} else if (!store) {
 		err = open_store(pool, fd, &st, writable, &store);
 		if (!err) {
 			store->next = pool->stores;

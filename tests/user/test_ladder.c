@@ -222,6 +222,76 @@ static void test_ordered_engines(void **state)
 	file_close(&file);
 }
 
+/* A private copy begins with what is stored by then, written or not. */
+static void test_a_private_copy_of_a_mapped_file(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	struct file file;
+	char *addr, *copy;
+
+	file_pattern(&file, MB(5) + 100, SEED);
+	addr = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ | PROT_WRITE);
+	pattern_fill(addr, SEED + 1, 0, MB(5) + 100);
+	copy = hugemap_map(file.fd, 0, 0, PROT_READ | PROT_WRITE, HUGEMAP_PRIVATE, NULL);
+	ok(hugemap_error(copy));
+	assert_int_equal(pattern_differs(copy, SEED + 1, 0, MB(5) + 100), MB(5) + 100);
+	assert_int_equal(stat_of(addr).engine, HUGEMAP_ENGINE_USER);
+	copy[MB(3)] = 'c';
+	addr[MB(3)] = 'a';
+	assert_int_equal(copy[MB(3)], 'c');
+	assert_int_equal(addr[MB(3)], 'a');
+	ok(hugemap_unmap(copy, MB(5) + 100));
+	ok(hugemap_unmap(addr, MB(5) + 100));
+	file_close(&file);
+	pool_free(pool);
+}
+
+/* Two engines in one process would each cache the file. */
+static void test_one_engine_for_a_file(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	struct hugemap_options kernel = { .size = sizeof(kernel), .engine = HUGEMAP_ENGINE_MMAP };
+	struct hugemap_options user = { .size = sizeof(user), .pool = pool };
+	struct file file;
+	char *a, *b, *c;
+
+	file_pattern(&file, MB(5), SEED);
+	a = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ | PROT_WRITE);
+	a[MB(1)] = 'a';
+	/* The kernel's, by order: what the engine had becomes the kernel's, too. */
+	b = hugemap_map(file.fd, 0, 0, PROT_READ, 0, &kernel);
+	ok(hugemap_error(b));
+	assert_int_equal(b[MB(1)], 'a');
+	a[MB(2)] = 'A';
+	assert_int_equal(b[MB(2)], 'A');
+	assert_int_equal(stat_of(a).engine, HUGEMAP_ENGINE_MMAP);
+	/* ... and so does what comes later. */
+	c = hugemap_map(file.fd, 0, 0, PROT_READ | PROT_WRITE, 0, &user);
+	ok(hugemap_error(c));
+	assert_non_null(strstr(hugemap_reason(), "the kernel serves another mapping"));
+	assert_int_equal(stat_of(c).engine, HUGEMAP_ENGINE_MMAP);
+	c[MB(3)] = 'C';
+	assert_int_equal(b[MB(3)], 'C');
+	user.engine = HUGEMAP_ENGINE_USER;
+	assert_int_equal(hugemap_error(hugemap_map(file.fd, 0, 0, PROT_READ, 0, &user)), -ETXTBSY);
+	ok(hugemap_unmap(a, MB(5)));
+	ok(hugemap_unmap(c, MB(5)));
+	/* The kernel's reads only now: others may read through the engine, not write. */
+	a = hugemap_map(file.fd, 0, 0, PROT_READ, 0, &user);
+	ok(hugemap_error(a));
+	assert_int_equal(a[MB(3)], 'C');
+	assert_int_equal(
+		hugemap_error(hugemap_map(file.fd, 0, 0, PROT_READ | PROT_WRITE, 0, &user)),
+		-ETXTBSY);
+	ok(hugemap_unmap(b, MB(5)));
+	b = hugemap_map(file.fd, 0, 0, PROT_READ | PROT_WRITE, 0, &user);
+	ok(hugemap_error(b));
+	ok(hugemap_unmap(b, MB(5)));
+	ok(hugemap_unmap(a, MB(5)));
+	file_close(&file);
+	pool_free(pool);
+}
+
 /* --- block devices --------------------------------------------------------------- */
 
 /* A loop device over a file, or -1. */
@@ -306,6 +376,8 @@ int main(void)
 		cmocka_unit_test(test_a_kernel_without_move),
 		cmocka_unit_test(test_io_uring_not_allowed),
 		cmocka_unit_test(test_ordered_engines),
+		cmocka_unit_test(test_a_private_copy_of_a_mapped_file),
+		cmocka_unit_test(test_one_engine_for_a_file),
 		cmocka_unit_test(test_block_devices),
 	};
 

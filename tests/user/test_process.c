@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #define SEED 11
@@ -282,6 +283,18 @@ static void test_two_processes_on_one_file(void **state)
 	options.engine = HUGEMAP_ENGINE_AUTO; /* no way round it either */
 	addr = hugemap_map(file.fd, 0, 0, PROT_READ, 0, &options);
 	assert_int_equal(hugemap_error(addr), -EBUSY);
+	/* ... nor with a descriptor that cannot be mistaken for the writer. */
+	close(file.fd);
+	file.fd = open(file.path, O_RDONLY);
+	addr = hugemap_map(file.fd, 0, 0, PROT_READ, 0, &options);
+	assert_int_equal(hugemap_error(addr), -EBUSY);
+	addr = hugemap_map(file.fd, 0, 0, PROT_READ | PROT_WRITE, HUGEMAP_PRIVATE, &options);
+	assert_int_equal(hugemap_error(addr), -EBUSY);
+	options.engine = HUGEMAP_ENGINE_MMAP;
+	addr = hugemap_map(file.fd, 0, 0, PROT_READ, 0, &options);
+	assert_int_equal(hugemap_error(addr), -EBUSY);
+	close(file.fd);
+	file.fd = open(file.path, O_RDWR);
 	options.engine = HUGEMAP_ENGINE_USER;
 	shared->go = 0;
 	assert_int_equal(end_of(pid), 0);
@@ -410,6 +423,51 @@ static void test_fork_with_a_writable_mapping(void **state)
 	}
 }
 
+/* What is mapped after the fork sees what was mapped before, in both processes. */
+static void test_mapping_again_after_fork(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	struct hugemap_options options = { .size = sizeof(options), .pool = pool };
+	struct shared *shared = shared_new();
+	struct file file;
+	char *old, *new;
+	pid_t pid;
+
+	file_pattern(&file, MB(5), SEED);
+	old = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ | PROT_WRITE);
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		new = hugemap_map(file.fd, 0, 0, PROT_READ | PROT_WRITE, 0, NULL);
+		if (hugemap_error(new))
+			_exit(1);
+		new[7] = 'c';
+		atomic_store(&shared->ready, 1);
+		while (!atomic_load(&shared->go))
+			usleep(1000);
+		_exit(new[MB(3)] == 'p' && old[MB(3)] == 'p' ? 0 : 2);
+	}
+	eventually(shared->ready);
+	new = hugemap_map(file.fd, 0, 0, PROT_READ | PROT_WRITE, 0, &options);
+	ok(hugemap_error(new));
+	assert_int_equal(old[7], 'c');
+	assert_int_equal(new[7], 'c');
+	new[MB(3)] = 'p';
+	assert_int_equal(old[MB(3)], 'p');
+	shared->go = 1;
+	assert_int_equal(end_of(pid), 0);
+	ok(hugemap_unmap(new, MB(5)));
+	ok(hugemap_unmap(old, MB(5)));
+	/* Nothing is left of it: the engine is as good as before. */
+	new = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ | PROT_WRITE);
+	assert_int_equal(stat_of(new).engine, HUGEMAP_ENGINE_USER);
+	ok(hugemap_unmap(new, MB(5)));
+	file_close(&file);
+	munmap(shared, 4096);
+	pool_free(pool);
+}
+
 /* Only the child's own touch decides: 1 = it may not, 0 = as the parent's. */
 static int touch_in_child(char *addr)
 {
@@ -523,6 +581,7 @@ int main(void)
 		cmocka_unit_test(test_two_processes_on_one_file),
 		cmocka_unit_test(test_a_foreign_writer_is_coherent),
 		cmocka_unit_test(test_fork_with_a_writable_mapping),
+		cmocka_unit_test(test_mapping_again_after_fork),
 		cmocka_unit_test(test_fork_otherwise),
 		cmocka_unit_test(test_fork_while_threads_store),
 	};

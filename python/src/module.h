@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The C part of the Python package: mappings and pools as objects. What people
+ * see of it is in hugemap/; names, defaults and documentation are there.
+ *
+ * A call that may wait is made without the interpreter's lock. While it is under
+ * way it counts as a use of its object, which therefore cannot be closed.
+ */
+#ifndef HM_PYTHON_MODULE_H
+#define HM_PYTHON_MODULE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "hugemap.h"
+
+struct pool_object {
+	PyObject ob_base;
+	struct hugemap_pool *pool; /* NULL: closed */
+	pid_t owner; /* a child after fork() has no pool */
+	Py_ssize_t users; /* mappings, and calls under way */
+};
+
+struct map_object {
+	PyObject ob_base;
+	char *start; /* NULL: closed */
+	size_t length;
+	off_t offset;
+	int prot, flags;
+	pid_t owner;
+	Py_ssize_t users; /* exported buffers, tensors, and calls under way */
+	struct pool_object *pool; /* with a reference, or NULL */
+};
+
+extern PyTypeObject map_type;
+extern PyTypeObject pool_type;
+
+/* Raise OSError for a result of the library. Always NULL. */
+PyObject *raise_error(int err);
+/* The same, in words of our own. */
+PyObject *raise_os_error(int err, const char *message);
+/* Tell an error where none can be raised: while an object goes away. */
+void tell_error(int err, PyObject *who);
+
+/* For PyArg_ParseTuple: a descriptor, or anything that has one. */
+int fd_convert(PyObject *object, void *fd);
+
+/* The library's pool of an object that may be None. False: an error is raised. */
+bool pool_get(PyObject *object, struct hugemap_pool **pool);
+
+/* A mapping may be used: it is open, and this process has it. */
+bool map_check(struct map_object *map);
+
+PyObject *map_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *map_dlpack_device(PyObject *self, PyObject *unused);
+
+/* The numbers of a mapping, or with NULL those of the process's own pool: a dict. */
+PyObject *stat_dict(const void *addr);
+
+PyMODINIT_FUNC PyInit__hugemap(void);
+
+#endif /* HM_PYTHON_MODULE_H */

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Pools as objects. */
+#include "module.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+bool pool_get(PyObject *object, struct hugemap_pool **result)
+{
+	struct pool_object *pool = (struct pool_object *)object;
+
+	*result = NULL;
+	if (object == Py_None)
+		return true;
+	if (!PyObject_TypeCheck(object, &pool_type)) {
+		PyErr_Format(PyExc_TypeError, "pool must be a Pool or None, not %.80s",
+			     Py_TYPE(object)->tp_name);
+		return false;
+	}
+	if (!pool->pool) {
+		PyErr_SetString(PyExc_ValueError, "the pool is closed");
+		return false;
+	}
+	if (pool->owner != getpid()) {
+		raise_os_error(EINVAL,
+			       "the pool is the parent process's: make one in this process");
+		return false;
+	}
+	*result = pool->pool;
+	return true;
+}
+
+static int pool_init(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	static const char *const names[] = { "bytes",	    "dirty_ratio",  "dirty_expire_ms",
+					     "evict_batch", "readahead_kb", "no_readahead",
+					     "queue_depth", "handlers",	    "io",
+					     "prefault",    "no_keeper",    NULL };
+	struct hugemap_pool_options options = { .size = sizeof(options) };
+	struct pool_object *pool = (struct pool_object *)self;
+	int no_readahead, io, prefault, no_keeper, err;
+	unsigned long long bytes;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KIIIIpIIipp", (char **)names, &bytes,
+					 &options.dirty_ratio, &options.dirty_expire_ms,
+					 &options.evict_batch, &options.readahead_kb, &no_readahead,
+					 &options.queue_depth, &options.handlers, &io, &prefault,
+					 &no_keeper))
+		return -1;
+	if (pool->pool) {
+		PyErr_SetString(PyExc_ValueError, "the pool is there already");
+		return -1;
+	}
+	options.bytes = bytes;
+	options.no_readahead = no_readahead;
+	options.io = (enum hugemap_io)io;
+	options.prefault = prefault;
+	options.no_keeper = no_keeper;
+	Py_BEGIN_ALLOW_THREADS;
+	err = hugemap_pool_create(&options, &pool->pool);
+	Py_END_ALLOW_THREADS;
+	if (err) {
+		pool->pool = NULL;
+		raise_error(err);
+		return -1;
+	}
+	pool->owner = getpid();
+	return 0;
+}
+
+/* 0, or an error of the library: the pool stays open. */
+static int destroy(struct pool_object *pool)
+{
+	struct hugemap_pool *gone = pool->pool;
+	int err = 0;
+
+	if (!gone)
+		return 0;
+	pool->pool = NULL;
+	if (pool->owner != getpid())
+		return 0; /* the library has forgotten it at the fork */
+	Py_BEGIN_ALLOW_THREADS;
+	err = hugemap_pool_destroy(gone);
+	Py_END_ALLOW_THREADS;
+	if (err)
+		pool->pool = gone;
+	return err;
+}
+
+static PyObject *pool_close(PyObject *self, PyObject *unused)
+{
+	struct pool_object *pool = (struct pool_object *)self;
+	int err;
+
+	if (pool->users)
+		return raise_os_error(EBUSY,
+				      "the pool is still used by mappings: close them first");
+	err = destroy(pool);
+	if (err)
+		return raise_error(err);
+	Py_RETURN_NONE;
+}
+
+static void pool_dealloc(PyObject *self)
+{
+	int err = destroy((struct pool_object *)self);
+
+	if (err)
+		tell_error(err, (PyObject *)Py_TYPE(self));
+	Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *pool_closed(PyObject *self, void *unused)
+{
+	return PyBool_FromLong(!((struct pool_object *)self)->pool);
+}
+
+static PyMethodDef methods[] = {
+	{ "close", pool_close, METH_NOARGS, NULL },
+	{ NULL },
+};
+
+static PyGetSetDef properties[] = {
+	{ "closed", pool_closed, NULL, NULL, NULL },
+	{ NULL },
+};
+
+PyTypeObject pool_type = {
+	PyVarObject_HEAD_INIT(NULL, 0).tp_name = "hugemap._hugemap.Pool",
+	.tp_basicsize = sizeof(struct pool_object),
+	.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+	.tp_new = PyType_GenericNew,
+	.tp_init = pool_init,
+	.tp_dealloc = pool_dealloc,
+	.tp_methods = methods,
+	.tp_getset = properties,
+};

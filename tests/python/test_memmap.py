@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""hugemap.memmap does what numpy.memmap does, and what that cannot do."""
+import copy
+import inspect
+import io
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import hugemap
+
+MB = 1 << 20
+
+
+def test_the_signature_is_numpys():
+    theirs = inspect.signature(np.memmap.__new__).parameters
+    ours = inspect.signature(hugemap.memmap.__new__).parameters
+    assert list(ours)[1:] == list(theirs)[1:]
+    for name in list(theirs)[1:]:
+        assert ours[name].kind == theirs[name].kind
+        if name != "dtype":
+            assert ours[name].default == theirs[name].default
+    assert np.dtype(ours["dtype"].default) == np.dtype(theirs["dtype"].default)
+    assert issubclass(hugemap.memmap, np.ndarray)
+    assert hugemap.memmap.__array_priority__ == np.memmap.__array_priority__
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("offset", [0, 1, 4096, 2 * MB + 12, 2 * MB - 8])
+@pytest.mark.parametrize("mode", ["r", "r+", "c", "w+", "readonly", "copyonwrite"])
+def test_beside_numpy(make, path, tmp_path, mode, offset, order):
+    data = make(5 * MB + 24)
+    other = tmp_path / "other"
+    other.write_bytes(data)
+    shape = (300, 500)
+    pair = [kind(name, dtype="<f8", mode=mode, offset=offset, shape=shape, order=order)
+            for kind, name in ((np.memmap, other), (hugemap.memmap, path))]
+    theirs, ours = pair
+    assert ours.tobytes("A") == theirs.tobytes("A")
+    for name in ("mode", "offset", "shape", "strides", "dtype"):
+        assert getattr(ours, name) == getattr(theirs, name)
+    assert ours.filename == path
+    assert str(ours.flags) == str(theirs.flags)
+    if ours.flags.writeable:
+        for array in pair:
+            array[7, 11:400] = np.arange(389)
+            array.flush()
+        del array
+    assert ours.tobytes("A") == theirs.tobytes("A")
+    del theirs, ours, pair
+    assert path.read_bytes() == other.read_bytes()
+
+
+def test_all_of_a_file(make, path):
+    data = make(3 * MB)
+    array = hugemap.memmap(path, dtype="u2", mode="r")
+    assert array.shape == (3 * MB // 2,)
+    assert array.tobytes() == data
+    assert not array.flags.writeable
+    with pytest.raises(ValueError):
+        array[0] = 1
+
+
+def test_stores_reach_the_file(path):
+    array = hugemap.memmap(path, dtype="i4", mode="w+", shape=(1000, 1000))
+    array[:] = np.arange(10**6).reshape(1000, 1000)
+    array.flush()
+    assert np.array_equal(np.fromfile(path, "i4"), np.arange(10**6))
+    array[5, 5] = -1
+    del array  # without a flush
+    assert np.fromfile(path, "i4")[5005] == -1
+
+
+def test_writing_a_file_anew_while_it_is_mapped(path):
+    """The old array still lives when the new one is made. Python's open() would
+    empty the file behind the library's back."""
+    array = hugemap.memmap(path, dtype="u1", mode="w+", shape=(5 * MB,))
+    array[:] = 7
+    array = hugemap.memmap(path, dtype="u1", mode="w+", shape=(5 * MB,))
+    assert not array.any()
+    array[:] = 8
+    array = hugemap.memmap(path, dtype="u1", mode="w+", shape=(MB,))
+    assert not array.any()
+    del array
+    assert path.stat().st_size == MB
+
+
+def test_making_a_mapped_file_longer(make, path):
+    make(MB + 5)
+    short = hugemap.memmap(path, mode="r+")
+    long = hugemap.memmap(path, mode="r+", shape=(6 * MB,))
+    assert not long[MB + 5:].any()
+    long[5 * MB] = 9
+    short[3] = 10
+    assert long[3] == 10
+    del long, short
+    assert path.stat().st_size == 6 * MB
+    assert path.read_bytes()[5 * MB] == 9
+
+
+def test_copy_on_write(make, path):
+    data = make(5 * MB + 1)
+    shared = hugemap.memmap(path, mode="r+")
+    shared[100] = shared[100] ^ 255
+    private = hugemap.memmap(path, mode="c")
+    assert private[100] == shared[100], "what was stored before is not in the copy"
+    private[3 * MB] = private[3 * MB] ^ 255
+    assert shared[3 * MB] == data[3 * MB]
+    shared[200] = 1
+    private[200] = 2
+    assert shared[200] == 1
+    stat = private.stat()
+    assert stat.engine == "mmap" and "private" in stat.reason
+    private.flush()
+    del private, shared
+    after = path.read_bytes()
+    assert after[3 * MB] == data[3 * MB] and after[100] == data[100] ^ 255 and after[200] == 1
+
+
+def test_copy_on_write_of_a_file_that_may_only_be_read(make, path):
+    make(MB)
+    with open(path, "rb") as file:
+        array = hugemap.memmap(file, mode="c")
+    array[:] = 0
+    assert any(path.read_bytes())
+
+
+def test_views(make, path):
+    make(4 * MB)
+    array = hugemap.memmap(path, dtype="f4", mode="r+", shape=(1024, 1024), offset=0)
+    for view in (array[3:9], array.T, array.reshape(-1), array[::2, ::-3], array.view("u4"),
+                 array[5]):
+        assert type(view) is hugemap.memmap
+        assert view._mmap is array._mmap
+        assert (view.filename, view.mode, view.offset) == (path, "r+", 0)
+    for computed in (array + 1, array[[1, 2]], np.sort(array[0]), array.sum(axis=0),
+                     array.view("u4") * 2):
+        assert type(computed) is np.ndarray or computed._mmap is None
+    assert type(array[3, 4]) is np.float32
+    array[0] = 1
+    for name in ("sum", "max", "mean", "prod", "argmax"):
+        assert np.isscalar(getattr(np, name)(array[0]))
+    copied = array.copy()
+    assert copied._mmap is None and copied.filename is None and copied.stat() is None
+    copied.flush()  # nothing to do, and no error
+    array[7][:] = 1
+    array[7:8].flush()
+    assert np.fromfile(path, "f4").reshape(1024, 1024)[7].tolist() == [1] * 1024
+
+
+def test_a_view_keeps_the_mapping(make, path):
+    data = make(3 * MB)
+    view = hugemap.memmap(path, mode="r")[MB:]
+    plain = np.asarray(view)
+    del view
+    assert plain.tobytes() == data[MB:]
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_pickling(make, path, protocol):
+    """As numpy.memmap: the data goes, the file does not."""
+    data = make(MB)
+    array = hugemap.memmap(path, dtype="u4", mode="r")
+    back = pickle.loads(pickle.dumps(array, protocol))
+    theirs = pickle.loads(pickle.dumps(np.memmap(path, dtype="u4", mode="r"), protocol))
+    assert type(back) is hugemap.memmap and type(theirs) is np.memmap
+    assert back.tobytes() == data
+    assert back._mmap is None is theirs._mmap and back.filename is None
+    assert copy.deepcopy(array).tobytes() == data
+    back[0] = 1
+    assert path.read_bytes() == data
+
+
+def test_what_a_file_is_given_as(make, path, monkeypatch):
+    make(MB)
+    monkeypatch.chdir(path.parent)
+    assert hugemap.memmap("file", mode="r").filename == str(path)
+    assert hugemap.memmap(pathlib.Path("file"), mode="r").filename == path
+    with open("file", "rb") as file:
+        assert hugemap.memmap(file, mode="r").filename == str(path)
+    with open(os.open("file", os.O_RDWR), "r+b") as file:
+        assert hugemap.memmap(file).filename is None
+    with pytest.raises(io.UnsupportedOperation):
+        hugemap.memmap(io.BytesIO(b"abcd"), mode="r")
+
+
+def test_refusals(make, path, tmp_path):
+    data = make(MB)
+    for error, arguments in [
+        (ValueError, {"mode": "rw"}),
+        (ValueError, {"mode": "w+"}),
+        (ValueError, {"mode": "w+", "shape": -1}),
+        (TypeError, {"mode": "w+", "shape": 2.5}),
+        (TypeError, {"mode": "w+", "shape": 2, "dtype": "nonsense"}),
+        (ValueError, {"mode": "w+", "shape": 2, "offset": -8}),
+        (ValueError, {"mode": "r", "shape": MB + 1}),
+        (ValueError, {"mode": "c", "shape": MB + 1}),
+        (ValueError, {"mode": "r", "offset": 5 * MB}),
+        (ValueError, {"mode": "r", "offset": 5 * MB, "shape": 1}),
+        (ValueError, {"mode": "r", "dtype": "u8", "offset": 3}),
+    ]:
+        with pytest.raises(error):
+            hugemap.memmap(path, **arguments)
+    assert path.read_bytes() == data
+    with pytest.raises(FileNotFoundError):
+        hugemap.memmap(tmp_path / "none", mode="r")
+    with pytest.raises(IsADirectoryError):
+        hugemap.memmap(tmp_path, mode="r")
+    with open(path, "rb") as file:
+        with pytest.raises(PermissionError):
+            hugemap.memmap(file, mode="r+")
+        with pytest.raises(io.UnsupportedOperation):
+            hugemap.memmap(file, mode="r+", shape=2 * MB)
+
+
+def test_larger_than_the_pool(engine, path):
+    """Everything goes out and comes back: 96 MB through 32 MB."""
+    numbers = np.arange(12 * MB, dtype="u8")
+    array = hugemap.memmap(path, dtype="u8", mode="w+", shape=numbers.shape)
+    array[:] = numbers
+    assert np.array_equal(array, numbers)
+    array[::4096] += 1
+    numbers[::4096] += 1
+    stat = array.stat()
+    assert stat.engine == "user" and stat.evictions > 0 and stat.pool_bytes == engine_bytes()
+    del array
+    assert np.array_equal(np.fromfile(path, "u8"), numbers)
+
+
+def engine_bytes():
+    from conftest import POOL_BYTES
+
+    return POOL_BYTES
+
+
+def test_read_into_an_array(engine, make, path, tmp_path):
+    """System calls write to blocks that are not there yet."""
+    data = make(8 * MB)
+    array = hugemap.memmap(tmp_path / "to", mode="w+", shape=8 * MB)
+    with open(path, "rb", buffering=0) as file:
+        while (done := file.tell()) < 8 * MB:
+            assert file.readinto(array[done:done + 3 * MB])
+    assert array.tobytes() == data
+
+
+def test_threads(make, path):
+    """Faults of several threads, with and without the interpreter's lock."""
+    data = np.frombuffer(make(48 * MB), "u8")
+    array = hugemap.memmap(path, dtype="u8", mode="r+")
+    wrong = []
+
+    def work(number):
+        for at in range(number, 48, 4):
+            part = array[at * MB // 8:(at + 1) * MB // 8]
+            if not np.array_equal(part, data[at * MB // 8:(at + 1) * MB // 8]):
+                wrong.append(at)
+            part += number
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    expected = data.reshape(48, -1) + (np.arange(48, dtype="u8") % 4)[:, None]
+    assert np.array_equal(array.reshape(48, -1), expected)
+
+
+def test_calls_on_views(engine, make, path):
+    make(16 * MB)
+    array = hugemap.memmap(path, dtype="u4", mode="r", offset=12, shape=(3 * MB,))
+    array.advise("random")
+    array[MB:2 * MB].prefetch()
+    assert array.stat().resident_bytes >= 4 * MB
+    assert array[::-1]._span(array._mmap) == (12, 12 * MB)
+    assert array[5:9]._span(array._mmap) == (12 + 20, 16)
+    with pytest.raises(ValueError):
+        array.advise("nonsense")
+
+
+def test_settings(engine, make, path):
+    make(6 * MB)
+    with hugemap.defaults(page="4K"):
+        array = hugemap.memmap(path, mode="r")
+        before = array.stat().huge_pages
+        array[0], array[3 * MB]
+        assert array.stat().base_pages > 0 and array.stat().huge_pages == before
+        del array
+    with hugemap.defaults(engine="mmap"):
+        array = hugemap.memmap(path, mode="r")
+        assert array.stat().engine == "mmap" and array.stat().reason == "asked for"
+        del array
+    assert hugemap.memmap(path, mode="r").stat().engine == "user"
+    with pytest.raises(ValueError):
+        hugemap.defaults(page="3M")
+
+
+OTHER = """
+import sys
+import hugemap
+hugemap.defaults(pool=hugemap.Pool(8 << 20))
+try:
+    array = hugemap.memmap(sys.argv[1], mode=sys.argv[2])
+    print(array.stat().engine, array[5])
+except OSError as error:
+    print(error.errno)
+"""
+
+
+def test_another_process(engine, make, path):
+    """Refused with an errno while somebody writes; as many readers as there are."""
+    import errno
+
+    data = make(3 * MB)
+
+    def other(mode):
+        done = subprocess.run([sys.executable, "-c", OTHER, path, mode], capture_output=True,
+                              text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    array = hugemap.memmap(path, mode="r+")
+    assert other("r") == str(errno.EBUSY)
+    assert other("r+") == str(errno.EBUSY)
+    assert other("c") == str(errno.EBUSY)
+    del array
+    array = hugemap.memmap(path, mode="r")
+    assert other("r") == f"user {data[5]}"
+    assert other("r+") == str(errno.EBUSY)

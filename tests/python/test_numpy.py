@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""NumPy's own tests of numpy.memmap, with that name standing for hugemap.memmap.
+
+The file of the installed NumPy is run as it is: its classes become this module's.
+"""
+import pathlib
+
+import numpy
+import pytest
+
+import hugemap
+
+
+def _find():
+    for core in ("_core", "core"):
+        file = pathlib.Path(numpy.__file__).parent / core / "tests" / "test_memmap.py"
+        if file.exists():
+            return file
+    return None
+
+
+def _run(file):
+    names = {"__name__": __name__, "__file__": str(file)}
+    theirs = numpy.memmap
+    numpy.memmap = hugemap.memmap
+    try:
+        exec(compile(file.read_text(), str(file), "exec"), names)
+    finally:
+        numpy.memmap = theirs
+    return names
+
+
+FILE = _find()
+NAMES = _run(FILE) if FILE else {}
+globals().update((name, value) for name, value in NAMES.items() if name.startswith("Test"))
+
+
+@pytest.mark.skipif(not FILE, reason="this NumPy comes without its tests")
+def test_the_name_was_replaced():
+    assert NAMES["memmap"] is hugemap.memmap
+    assert numpy.memmap is not hugemap.memmap
+
+
+@pytest.mark.skipif(not FILE, reason="this NumPy comes without its tests")
+def test_the_engine_serves_such_files(engine):
+    test = NAMES["TestMemmap"]()
+    test.setup_method()
+    array = hugemap.memmap(test.tmpfp, dtype=test.dtype, mode="w+", shape=test.shape)
+    assert array.stat().engine == "user"
+    del array
+    test.teardown_method()
