@@ -28,7 +28,8 @@ void aside_replace(struct mapping *map, const char *why)
 		return; /* a touch raises SIGSEGV: better than wrong bytes */
 	if (map->page == HUGEMAP_PAGE_2M)
 		madvise(map->asked, bytes, MADV_HUGEPAGE);
-	kernel_add(map->asked, map->asked_end, why);
+	if (!(map->flags & HUGEMAP_HANDOVER))
+		kernel_add(map->asked, map->asked_end, why);
 }
 
 /* Nothing of a store is dirty or on its way, and nothing is mapped. */
