@@ -7,6 +7,7 @@
 #
 #	tools/install-deps.sh build	what `make build` and `make demo` need
 #	tools/install-deps.sh test	that, and what `make test` needs
+#	tools/install-deps.sh programs	the programs that `make programs` runs
 #	tools/install-deps.sh vm	what virtual machines need, with all kernels
 set -eu
 
@@ -17,12 +18,16 @@ tests="libcmocka-dev linux-headers-cloud-amd64 make patch mandoc e2fsprogs util-
 
 guest="gcc make kmod qemu-system-x86 busybox-static e2fsprogs xfsprogs dmsetup"
 
+programs="fio sqlite3 rocksdb-tools stress-ng ripgrep grep default-jdk-headless
+	python3-lmdb python3-numpy cargo"
+
 case "${1:-build}" in
 build) want=$build ;;
 test) want="$build $tests $guest" ;;
+programs) want=$programs ;;
 vm) want="$guest sparse mmdebstrap flex bison bc xz-utils libelf-dev" ;;
 *)
-	echo "usage: $0 build|test|vm" >&2
+	echo "usage: $0 build|test|programs|vm" >&2
 	exit 2
 	;;
 esac
