@@ -29,6 +29,10 @@ bench: build ## the whole benchmark (long)
 test: test-deps ## build and pass every test
 	@tools/run-tests.sh
 
+programs: build ## real programs under hugemap run, beside plain Linux (long)
+	@tools/install-deps.sh programs
+	@python3 tests/shim/programs.py
+
 check: test-deps ## format, lint and the fast tests (under a minute)
 	@tools/check.sh
 
@@ -65,4 +69,4 @@ install: build ## install into PREFIX (default /usr/local)
 clean: ## remove what was built
 	@rm -rf $(BUILD)
 
-.PHONY: help deps test-deps module module-install vm-deps vm vm-test vm-bench build demo bench test check sim install clean
+.PHONY: help deps test-deps module module-install vm-deps vm vm-test vm-bench build demo bench test programs check sim install clean

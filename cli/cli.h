@@ -47,6 +47,7 @@ struct cli_option {
  * @options: see struct cli_option
  * @notes: text below the options in --help, or NULL
  * @letters: keys that may also be typed as "-o"; NULL = none
+ * @in_order: what follows the first operand is no option
  * @page: of another command, if its manual page tells about this one too
  * @run: with argv[0] being the subcommand; returns the exit status
  */
@@ -57,6 +58,7 @@ struct cli_command {
 	const struct cli_option *options;
 	const char *notes;
 	const char *letters;
+	bool in_order;
 	const char *page;
 	int (*run)(int argc, char **argv);
 };
@@ -64,7 +66,7 @@ struct cli_command {
 struct cli_parser {
 	const struct cli_command *command;
 	struct option options[CLI_MAX_OPTIONS + 1];
-	char letters[2 * CLI_MAX_OPTIONS + 4]; /* for getopt_long() */
+	char letters[2 * CLI_MAX_OPTIONS + 5]; /* for getopt_long() */
 	int argc;
 	char **argv;
 };
@@ -72,6 +74,7 @@ struct cli_parser {
 extern const struct cli_command bench_command;
 extern const struct cli_command doctor_command;
 extern const struct cli_command mount_command;
+extern const struct cli_command run_command;
 extern const struct cli_command stat_command;
 extern const struct cli_command top_command;
 extern const struct cli_command umount_command;

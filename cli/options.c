@@ -22,7 +22,7 @@ void cli_parse(struct cli_parser *parser, const struct cli_command *command, int
 	char *letter;
 
 	*parser = (struct cli_parser){ .command = command, .argc = argc, .argv = argv };
-	letter = stpcpy(parser->letters, ":h");
+	letter = stpcpy(parser->letters, command->in_order ? "+:h" : ":h");
 	for (option = command->options; option->name; option++) {
 		*to++ = (struct option){
 			.name = option->name,

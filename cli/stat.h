@@ -12,6 +12,7 @@
 
 #include "hugemap.h"
 #include "mounts.h"
+#include "run.h"
 #include "stats.h"
 
 #define STAT_MAX_POOLS 16
@@ -36,6 +37,8 @@ struct pool_file {
  * @pidfd: tells when it has ended; -1 = none
  * @name: as ps shows it
  * @pools: see struct pool_file
+ * @run_fd: what a program under `hugemap run` tells of its mappings; -1 = none
+ * @run: that, as read last
  * @seconds: between .before and .now
  */
 struct target {
@@ -45,6 +48,8 @@ struct target {
 	char name[32];
 	unsigned int npools;
 	struct pool_file pools[STAT_MAX_POOLS];
+	int run_fd;
+	struct run_page run;
 	double seconds;
 };
 

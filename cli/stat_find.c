@@ -15,18 +15,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define LINK "/memfd:" STATS_MEMFD_NAME
-
-static bool is_stats_link(int dirfd, const char *name)
+static bool is_link_of(int dirfd, const char *name, const char *memfd)
 {
-	char link[64];
+	char link[64], wanted[64];
 	ssize_t n = readlinkat(dirfd, name, link, sizeof(link) - 1);
 
-	if (n < (ssize_t)strlen(LINK))
+	if (n < 0)
 		return false;
 	link[n] = '\0';
-	return !strncmp(link, LINK, strlen(LINK)) &&
-	       (link[strlen(LINK)] == ' ' || link[strlen(LINK)] == '\0');
+	snprintf(wanted, sizeof(wanted), "/memfd:%s", memfd);
+	return !strncmp(link, wanted, strlen(wanted)) &&
+	       (link[strlen(wanted)] == ' ' || link[strlen(wanted)] == '\0');
 }
 
 /* 0, or -ESRCH, or -EPROTO if it is not what this version of HugeMap writes. */
@@ -80,6 +79,35 @@ static int add_pool(struct target *target, int dirfd, const char *name)
 	return 0;
 }
 
+/* Its mappings, if it was started by `hugemap run`. */
+static int read_run(int fd, struct run_page *run)
+{
+	uint32_t i;
+
+	if (pread(fd, run, sizeof(*run), 0) != (ssize_t)sizeof(*run) || run->magic != RUN_MAGIC ||
+	    run->version != RUN_VERSION)
+		return -EPROTO;
+	for (i = 0; i < RUN_MAPS; i++) {
+		run->maps[i].path[sizeof(run->maps[i].path) - 1] = '\0';
+		run->maps[i].why[sizeof(run->maps[i].why) - 1] = '\0';
+		if (run->maps[i].rung >= RUN_RUNGS)
+			run->maps[i].rung = RUN_NONE;
+	}
+	return 0;
+}
+
+static void add_run(struct target *target, int dirfd, const char *name)
+{
+	int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (target->run_fd < 0 && !read_run(fd, &target->run) && target->run.pid == target->own_pid)
+		target->run_fd = fd;
+	else
+		close(fd);
+}
+
 /* In a container it has another number: the last one in its status. */
 static unsigned int own_pid(pid_t pid)
 {
@@ -112,7 +140,7 @@ int stat_open(pid_t pid, struct target *target)
 	int err, first_err = 0;
 	DIR *dir;
 
-	*target = (struct target){ .pid = pid, .own_pid = own_pid(pid), .pidfd = -1 };
+	*target = (struct target){ .pid = pid, .own_pid = own_pid(pid), .pidfd = -1, .run_fd = -1 };
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	read_line(path, target->name, sizeof(target->name));
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
@@ -120,15 +148,18 @@ int stat_open(pid_t pid, struct target *target)
 	if (!dir)
 		return errno == ENOENT ? -ESRCH : -errno;
 	while ((entry = readdir(dir))) {
-		if (!isdigit((unsigned char)entry->d_name[0]) ||
-		    !is_stats_link(dirfd(dir), entry->d_name))
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		if (is_link_of(dirfd(dir), entry->d_name, RUN_MEMFD_NAME))
+			add_run(target, dirfd(dir), entry->d_name);
+		if (!is_link_of(dirfd(dir), entry->d_name, STATS_MEMFD_NAME))
 			continue;
 		err = add_pool(target, dirfd(dir), entry->d_name);
 		if (err && err != -EEXIST && !first_err)
 			first_err = err;
 	}
 	closedir(dir);
-	if (target->npools) {
+	if (target->npools || target->run_fd >= 0) {
 		target->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 		return 0;
 	}
@@ -145,6 +176,9 @@ void stat_close(struct target *target)
 	for (i = 0; i < target->npools; i++)
 		close(target->pools[i].fd);
 	target->npools = 0;
+	if (target->run_fd >= 0)
+		close(target->run_fd);
+	target->run_fd = -1;
 }
 
 /* A process that nobody has waited for is still in /proc, but has ended. */
@@ -175,7 +209,7 @@ int stat_read(struct target *target)
 		if (err)
 			return err;
 	}
-	return 0;
+	return target->run_fd >= 0 ? read_run(target->run_fd, &target->run) : 0;
 }
 
 int stat_each(void (*visit)(const struct target *target, void *arg), void *arg)

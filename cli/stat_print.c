@@ -82,10 +82,32 @@ void stat_view_print(const struct stat_view *view)
 	print_latency("write", &now->write_ns);
 }
 
+/* The rung and the reason of each mapping, under `hugemap run`. */
+static void print_run(const struct run_page *run)
+{
+	char text[CLI_TEXT];
+	uint32_t i;
+
+	printf("  rungs\n");
+	for (i = 0; i < RUN_MAPS; i++) {
+		const struct run_map *map = &run->maps[i];
+
+		if (map->rung != RUN_NONE && !map->ended)
+			printf("    %-8s %10s  %s%s%s\n", run_rung_names[map->rung],
+			       cli_bytes(text, (double)map->bytes), map->path,
+			       map->why[0] ? ": " : "", map->why);
+	}
+	if (run->missed)
+		printf("    and %u more\n", run->missed);
+}
+
 void stat_print(const struct target *target)
 {
 	struct stat_view view;
 	unsigned int i;
+
+	if (!target->npools)
+		printf("%d (%s)\n", target->pid, target->name);
 
 	for (i = 0; i < target->npools; i++) {
 		printf("%d (%s)", target->pid, target->name);
@@ -95,6 +117,8 @@ void stat_print(const struct target *target)
 		stat_view_of_pool(&target->pools[i], target->seconds, &view);
 		stat_view_print(&view);
 	}
+	if (target->run_fd >= 0)
+		print_run(&target->run);
 	fflush(stdout);
 }
 
@@ -160,9 +184,28 @@ json_t *stat_view_json(const struct stat_view *view)
 	return pool;
 }
 
+static json_t *run_json(const struct run_page *run)
+{
+	json_t *list = json_array();
+	uint32_t i;
+
+	for (i = 0; i < RUN_MAPS; i++) {
+		const struct run_map *map = &run->maps[i];
+
+		if (map->rung == RUN_NONE || map->ended)
+			continue;
+		json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:I, s:I}", "rung",
+						      run_rung_names[map->rung], "reason", map->why,
+						      "file", cli_json_text(map->path), "offset",
+						      (json_int_t)map->offset, "bytes",
+						      (json_int_t)map->bytes));
+	}
+	return list;
+}
+
 json_t *stat_json(const struct target *target)
 {
-	json_t *pools = json_array();
+	json_t *pools = json_array(), *json;
 	struct stat_view view;
 	unsigned int i;
 
@@ -170,9 +213,12 @@ json_t *stat_json(const struct target *target)
 		stat_view_of_pool(&target->pools[i], target->seconds, &view);
 		json_array_append_new(pools, stat_view_json(&view));
 	}
-	return json_pack("{s:i, s:s, s:I, s:f, s:o}", "pid", target->pid, "name", target->name,
+	json = json_pack("{s:i, s:s, s:I, s:f, s:o}", "pid", target->pid, "name", target->name,
 			 "time", (json_int_t)time(NULL), "seconds", target->seconds, "pools",
 			 pools);
+	if (target->run_fd >= 0)
+		json_object_set_new(json, "run", run_json(&target->run));
+	return json;
 }
 
 void stat_list_title(void)

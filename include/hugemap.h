@@ -82,6 +82,7 @@ enum hugemap_priority {
 /* Flags of hugemap_map(). */
 #define HUGEMAP_PRIVATE 0x1 /* stores stay in this process (copy on write) */
 #define HUGEMAP_NOFORK 0x2 /* children after fork() do not use the mapping */
+#define HUGEMAP_HANDOVER 0x4 /* once the kernel serves it, the library forgets it */
 
 struct hugemap_pool;
 
@@ -164,7 +165,8 @@ int hugemap_pool_destroy(struct hugemap_pool *pool);
  * @offset: where to start in the file; bytes; a multiple of 4096
  * @length: bytes; 0 = up to the end of the file; may reach beyond it
  * @prot: PROT_READ, or PROT_READ | PROT_WRITE
- * @flags: HUGEMAP_PRIVATE, HUGEMAP_NOFORK, or 0
+ * @flags: HUGEMAP_PRIVATE, HUGEMAP_NOFORK, HUGEMAP_HANDOVER (see
+ *	hugemap_step_aside()), or 0
  * @options: settings, or NULL for all defaults
  *
  * The mapping is shared in this process: all mappings of a file, and
@@ -204,6 +206,22 @@ static inline int hugemap_error(const void *addr)
  * of a failed write: the range is unmapped nevertheless.
  */
 int hugemap_unmap(void *addr, size_t length);
+
+/**
+ * hugemap_remap() - make a mapping longer or shorter
+ * @addr: where a mapping begins
+ * @old_length: its length in bytes; rounded up
+ * @new_length: what it shall be; bytes; rounded up
+ *
+ * As mremap(2) with MREMAP_MAYMOVE, and what is cached stays cached. It moves
+ * unless it becomes shorter; threads must not touch it meanwhile.
+ *
+ * Return: the address from now on; or an error in the sense of hugemap_error():
+ * -ENOMEM, -EOVERFLOW, or -EINVAL (a length is 0, or the range is not exactly one
+ * mapping of the user-space engine). A write that fails on the way is told by the
+ * next hugemap_sync().
+ */
+void *hugemap_remap(void *addr, size_t old_length, size_t new_length);
 
 /**
  * hugemap_sync() - make stores durable
@@ -304,6 +322,36 @@ int hugemap_truncate(int fd, off_t length);
 int hugemap_punch(int fd, off_t offset, off_t length);
 
 /**
+ * hugemap_flush() - write what is dirty of a file that may be mapped
+ * @fd: open on the file
+ * @offset: start of the range
+ * @length: bytes; 0 = up to the end of the file
+ *
+ * When it returns, read(2) of any process and sendfile(2) find what was stored
+ * before the call. It need not survive a power cut yet: fsync(2) the file for
+ * that.
+ *
+ * Return: 0, -EINVAL, or the errno of a write that failed.
+ */
+int hugemap_flush(int fd, off_t offset, off_t length);
+
+/**
+ * hugemap_step_aside() - give the mappings of a file over to the kernel
+ * @fd: open on the file
+ * @why: for hugemap_stat(); a few words
+ *
+ * The mappings stay where they are, with what is in them; other threads may go
+ * on using them meanwhile. What was stored is written first. From then on the
+ * kernel's mmap serves them, so that every process and every system call sees
+ * the same bytes. A mapping made with HUGEMAP_HANDOVER is forgotten by this
+ * library: munmap(2) ends it.
+ *
+ * Return: 0, also if the file is not mapped; or the errno of a write that failed:
+ * then nothing has changed.
+ */
+int hugemap_step_aside(int fd, const char *why);
+
+/**
  * struct hugemap_latency - a latency distribution, in nanoseconds
  * @count: how many were measured
  * @p50: half of them took no longer than this
@@ -388,6 +436,32 @@ struct hugemap_stat {
  * unknown; -ENOENT if @addr is NULL and there is no such pool yet.
  */
 int hugemap_stat(const void *addr, struct hugemap_stat *stat);
+
+/**
+ * struct hugemap_map_stat - numbers of one mapping of the user-space engine
+ * @size: in: sizeof(struct hugemap_map_stat)
+ * @bytes: its length
+ * @faults: faults served, first stores included
+ * @hits: ... that needed no I/O
+ * @wait_ns: how long threads waited for them, added up; nanoseconds
+ */
+struct hugemap_map_stat {
+	size_t size;
+	uint64_t bytes;
+	uint64_t faults;
+	uint64_t hits;
+	uint64_t wait_ns;
+};
+
+/**
+ * hugemap_map_stat() - numbers of one mapping
+ * @addr: an address in a mapping
+ * @stat: filled in; set stat->size first
+ *
+ * Return: 0; -EINVAL if @addr is not mapped by the user-space engine or
+ * @stat->size is unknown.
+ */
+int hugemap_map_stat(const void *addr, struct hugemap_map_stat *stat);
 
 /**
  * hugemap_strerror() - an error as a sentence that says what to do

@@ -8,6 +8,7 @@
 #	tools/install-deps.sh build	what `make build` and `make demo` need
 #	tools/install-deps.sh test	that, and what `make test` needs
 #	tools/install-deps.sh python	what `pip install ./python` needs, and its tests
+#	tools/install-deps.sh programs	the programs that `make programs` runs
 #	tools/install-deps.sh vm	what virtual machines need, with all kernels
 set -eu
 
@@ -19,13 +20,17 @@ tests="libcmocka-dev linux-headers-cloud-amd64 make patch mandoc e2fsprogs util-
 
 guest="gcc make kmod qemu-system-x86 busybox-static e2fsprogs xfsprogs dmsetup"
 
+programs="fio sqlite3 rocksdb-tools stress-ng ripgrep grep default-jdk-headless
+	python3-lmdb python3-numpy cargo"
+
 case "${1:-build}" in
 build) want=$build ;;
 test) want="$build $tests $guest" ;;
 python) want="gcc pkg-config liburing-dev libxxhash-dev $python" ;;
+programs) want=$programs ;;
 vm) want="$guest sparse mmdebstrap flex bison bc xz-utils libelf-dev" ;;
 *)
-	echo "usage: $0 build|test|python|vm" >&2
+	echo "usage: $0 build|test|python|programs|vm" >&2
 	exit 2
 	;;
 esac

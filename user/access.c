@@ -2,7 +2,9 @@
 /*
  * read() and write() on a file that is mapped: what is cached is copied from or
  * to its frame, anything else is left to the kernel. Each piece, of one unit at
- * most, is handled under the block lock, where the unit cannot come or go.
+ * most, is handled under the block lock, where the unit cannot come or go. The
+ * kernel is asked by the store's own descriptor: the caller's may append, or take
+ * whole sectors only.
  */
 #include "engine.h"
 #include "races.h"
@@ -40,7 +42,7 @@ static void copy(char *to, const char *from, size_t count)
 	program_memory_end();
 }
 
-static ssize_t read_piece(struct store *store, int fd, char *buffer, const struct piece *piece)
+static ssize_t read_piece(struct store *store, char *buffer, const struct piece *piece)
 {
 	ssize_t n;
 
@@ -48,7 +50,7 @@ static ssize_t read_piece(struct store *store, int fd, char *buffer, const struc
 		copy(buffer, page_data(store->pool, &piece->unit) + piece->in_unit, piece->count);
 		return (ssize_t)piece->count;
 	}
-	n = pread(fd, buffer, piece->count, (off_t)piece->offset);
+	n = pread(store->fd_buffered, buffer, piece->count, (off_t)piece->offset);
 	return n < 0 ? -errno : n;
 }
 
@@ -76,7 +78,7 @@ static int make_storable(struct store *store, struct hm_unit *unit)
 	return 0;
 }
 
-static ssize_t write_piece(struct store *store, int fd, const char *buffer, struct piece *piece)
+static ssize_t write_piece(struct store *store, const char *buffer, struct piece *piece)
 {
 	u64 block = (piece->offset >> HM_BLOCK_SHIFT) << HM_BLOCK_ORDER;
 	ssize_t n;
@@ -89,7 +91,7 @@ static ssize_t write_piece(struct store *store, int fd, const char *buffer, stru
 		copy(page_data(store->pool, &piece->unit) + piece->in_unit, buffer, piece->count);
 		return (ssize_t)piece->count;
 	}
-	n = pwrite(fd, buffer, piece->count, (off_t)piece->offset);
+	n = pwrite(store->fd_buffered, buffer, piece->count, (off_t)piece->offset);
 	if (n < 0)
 		return -errno;
 	hm_store_set_hollow(store->core, block, HM_BLOCK_PAGES, false);
@@ -97,8 +99,7 @@ static ssize_t write_piece(struct store *store, int fd, const char *buffer, stru
 }
 
 /* Both ways; in pieces, until the end, an error, or a short piece. */
-static ssize_t transfer(struct store *store, int fd, char *to, const char *from, size_t count,
-			u64 offset)
+static ssize_t transfer(struct store *store, char *to, const char *from, size_t count, u64 offset)
 {
 	struct pool *pool = store->pool;
 	size_t done = 0;
@@ -112,9 +113,9 @@ static ssize_t transfer(struct store *store, int fd, char *to, const char *from,
 		pthread_mutex_lock(lock);
 		n = find_piece(store, offset + done, count - done, &piece);
 		if (!n && to)
-			n = read_piece(store, fd, to + done, &piece);
+			n = read_piece(store, to + done, &piece);
 		else if (!n)
-			n = write_piece(store, fd, from + done, &piece);
+			n = write_piece(store, from + done, &piece);
 		pthread_mutex_unlock(lock);
 		pthread_rwlock_unlock(&pool->maps_lock);
 		if (n == -EAGAIN) {
@@ -134,7 +135,7 @@ static ssize_t transfer(struct store *store, int fd, char *to, const char *from,
  * access_read() - pread() from a store and what is cached of it
  * @store: held by a reference; no lock is held
  */
-ssize_t access_read(struct store *store, int fd, char *buffer, size_t count, u64 offset)
+ssize_t access_read(struct store *store, char *buffer, size_t count, u64 offset)
 {
 	u64 size = hm_store_size(store->core);
 
@@ -144,7 +145,7 @@ ssize_t access_read(struct store *store, int fd, char *buffer, size_t count, u64
 		return 0;
 	if (count > size - offset)
 		count = size - offset;
-	return transfer(store, fd, buffer, NULL, count, offset);
+	return transfer(store, buffer, NULL, count, offset);
 }
 
 /**
@@ -167,5 +168,5 @@ ssize_t access_write(struct store *store, int fd, const char *buffer, size_t cou
 		if (err)
 			return err;
 	}
-	return transfer(store, fd, NULL, buffer, count, offset);
+	return transfer(store, NULL, buffer, count, offset);
 }

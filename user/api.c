@@ -70,7 +70,7 @@ static int check_map(int fd, off_t offset, size_t *length, int prot, int flags,
 		return fail(-EINVAL, "the offset must be a multiple of 4096");
 	if (prot != PROT_READ && prot != (PROT_READ | PROT_WRITE))
 		return fail(-EINVAL, "prot must be PROT_READ or PROT_READ | PROT_WRITE");
-	if (flags & ~(HUGEMAP_PRIVATE | HUGEMAP_NOFORK))
+	if (flags & ~(HUGEMAP_PRIVATE | HUGEMAP_NOFORK | HUGEMAP_HANDOVER))
 		return fail(-EINVAL, "flags has bits that mean nothing");
 	if (!*length) {
 		size = file_size(fd);
@@ -261,6 +261,40 @@ int hugemap_unmap(void *addr, size_t length)
 			first_err = err;
 	}
 	return found ? first_err : not_mapped();
+}
+
+void *hugemap_remap(void *addr, size_t old_length, size_t new_length)
+{
+	char *start, *end, *at, *last;
+	struct pool *pool;
+	void *moved;
+	int err;
+
+	reason_clear();
+	err = check_range(addr, old_length, &start, &end);
+	if (!err)
+		err = check_range(addr, new_length, &at, &last);
+	if (err)
+		return error_pointer(err);
+	pool = find_pool(start);
+	if (!pool)
+		return error_pointer(not_mapped());
+	if (last <= end) {
+		err = last < end ? hugemap_unmap(last, (size_t)(end - last)) : 0;
+		return err ? error_pointer(err) : addr;
+	}
+	moved = mapping_again(pool, start, end, new_length);
+	if (hugemap_error(moved))
+		return moved;
+	err = mapping_unmap(pool, start, end, &at);
+	if (!err)
+		return moved;
+	/* A write has failed, which its caller learns, or it is gone already. */
+	if (err == -EINVAL) {
+		hugemap_unmap(moved, new_length);
+		return error_pointer(err);
+	}
+	return moved;
 }
 
 /* A part of a range that lies in one mapping. */
@@ -516,6 +550,14 @@ int hugemap_prefetch(void *addr, size_t length)
 
 /* --- files that are mapped --------------------------------------------------------- */
 
+/* A descriptor that is open in this mode only may not. */
+static bool may(int fd, int only)
+{
+	int mode = fcntl(fd, F_GETFL);
+
+	return mode >= 0 && (mode & O_ACCMODE) != only;
+}
+
 ssize_t hugemap_pread(int fd, void *buffer, size_t count, off_t offset)
 {
 	struct store *store;
@@ -529,7 +571,7 @@ ssize_t hugemap_pread(int fd, void *buffer, size_t count, off_t offset)
 		n = pread(fd, buffer, count, offset);
 		return n < 0 ? -errno : n;
 	}
-	n = access_read(store, fd, buffer, count, (u64)offset);
+	n = may(fd, O_WRONLY) ? access_read(store, buffer, count, (u64)offset) : -EBADF;
 	store_put(store);
 	return n;
 }
@@ -547,7 +589,7 @@ ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
 		n = pwrite(fd, buffer, count, offset);
 		return n < 0 ? -errno : n;
 	}
-	n = access_write(store, fd, buffer, count, (u64)offset);
+	n = may(fd, O_RDONLY) ? access_write(store, fd, buffer, count, (u64)offset) : -EBADF;
 	store_put(store);
 	return n;
 }
@@ -585,6 +627,67 @@ int hugemap_punch(int fd, off_t offset, off_t length)
 	err = resize_punch(store, fd, (u64)offset, (u64)length);
 	store_put(store);
 	return err;
+}
+
+int hugemap_flush(int fd, off_t offset, off_t length)
+{
+	u64 end = HM_STORE_MAX_BLOCKS << HM_BLOCK_ORDER;
+	struct store *store;
+	int err;
+
+	reason_clear();
+	if (offset < 0 || length < 0 || offset > INT64_MAX - length)
+		return fail(-EINVAL, "the range is negative");
+	store = store_find(fd);
+	if (!store)
+		return 0;
+	if (length)
+		end = ((u64)offset + (u64)length + PAGE_MASK) >> HM_PAGE_SHIFT;
+	err = store->writable ? sync_range(store, (u64)offset >> HM_PAGE_SHIFT, end) : 0;
+	store_put(store);
+	return err;
+}
+
+int hugemap_step_aside(int fd, const char *why)
+{
+	struct store *store;
+	int err;
+
+	reason_clear();
+	store = store_find(fd);
+	if (!store)
+		return 0;
+	err = aside_store(store, why);
+	store_put(store);
+	if (err)
+		return fail(err, "writing to the file failed (%s): its mappings stay as they are",
+			    strerror(-err));
+	return 0;
+}
+
+int hugemap_map_stat(const void *addr, struct hugemap_map_stat *stat)
+{
+	struct mapping *map = NULL;
+	struct pool *pool;
+
+	reason_clear();
+	if (stat->size != sizeof(*stat))
+		return fail(-EINVAL, "stat: .size is not that of this version");
+	pool = find_pool(addr);
+	if (!pool)
+		return not_mapped();
+	pthread_rwlock_rdlock(&pool->maps_lock);
+	map = map_find(pool, addr);
+	if (map)
+		*stat = (struct hugemap_map_stat){
+			.size = sizeof(*stat),
+			.bytes = (u64)(map->asked_end - map->asked),
+			.faults = atomic_load(&map->faults),
+			.hits = atomic_load(&map->hits),
+			.wait_ns = atomic_load(&map->wait_ns),
+		};
+	pthread_rwlock_unlock(&pool->maps_lock);
+	return map ? 0 : not_mapped();
 }
 
 int hugemap_stat(const void *addr, struct hugemap_stat *stat)

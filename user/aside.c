@@ -28,6 +28,8 @@ void aside_replace(struct mapping *map, const char *why)
 		return; /* a touch raises SIGSEGV: better than wrong bytes */
 	if (map->page == HUGEMAP_PAGE_2M)
 		madvise(map->asked, bytes, MADV_HUGEPAGE);
+	if (map->flags & HUGEMAP_HANDOVER)
+		return;
 	kernel_add(
 		&(struct kernel_mapping){
 			.start = map->asked,

@@ -156,6 +156,7 @@ struct mapping {
 	unsigned long *tables; /* regions that have, or had, a page table */
 	pthread_mutex_t error_lock;
 	u64 errors_seen; /* see hm_store_error_check() */
+	_Atomic u64 faults, hits, wait_ns;
 };
 
 /* A fault that could not be served yet: no frame, or the file is changing. */
@@ -288,7 +289,7 @@ void fault_retry_pending(struct handler *h);
 enum served fault_serve_hit(struct mapping *map, const struct hm_unit *unit, bool write,
 			    bool missing);
 void fault_lost(struct store *store, const struct hm_unit *unit);
-void fault_done(struct handler *h, u64 arrived_ns);
+void fault_done(struct handler *h, struct mapping *map, u64 arrived_ns, bool hit);
 void around_map(struct handler *h, struct mapping *map, u64 pgoff);
 
 /* --- trap.c: signals for faults that cannot be served --- */
@@ -353,9 +354,10 @@ void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int
 void mapping_free(struct mapping *map);
 bool mapping_take_out(struct pool *pool, struct mapping *map, u64 pos, u64 end);
 int mapping_unmap(struct pool *pool, char *start, char *end, char **next);
+void *mapping_again(struct pool *pool, char *start, char *end, size_t length);
 
 /* --- access.c --- */
-ssize_t access_read(struct store *store, int fd, char *buffer, size_t count, u64 offset);
+ssize_t access_read(struct store *store, char *buffer, size_t count, u64 offset);
 ssize_t access_write(struct store *store, int fd, const char *buffer, size_t count, u64 offset);
 
 /* --- aside.c, fork.c: giving mappings over to the kernel --- */

@@ -12,9 +12,18 @@
 #define MAX_TRIES 4u
 #define HOPELESS_NS 5000000000ull
 
-void fault_done(struct handler *h, u64 arrived_ns)
+/* @map: NULL if it is gone meanwhile */
+void fault_done(struct handler *h, struct mapping *map, u64 arrived_ns, bool hit)
 {
-	hm_hist_record(&h->pool->stats->fault_ns, clock_ns() - arrived_ns);
+	u64 ns = clock_ns() - arrived_ns;
+
+	hm_hist_record(&h->pool->stats->fault_ns, ns);
+	if (!map)
+		return;
+	atomic_fetch_add_explicit(&map->faults, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&map->wait_ns, ns, memory_order_relaxed);
+	if (hit)
+		atomic_fetch_add_explicit(&map->hits, 1, memory_order_relaxed);
 }
 
 /*
@@ -133,7 +142,7 @@ static enum served serve_miss(struct handler *h, struct mapping *map, enum hm_ou
 	fill_zero(map, unit);
 	if (hm_fill_done(unit, 0, write ? HM_FILL_DIRTY : 0))
 		page_wake(store, unit->pgoff, unit->npages);
-	fault_done(h, arrived_ns);
+	fault_done(h, map, arrived_ns, true);
 	return fault_serve_hit(map, unit, write, false);
 }
 
@@ -183,6 +192,44 @@ static enum served beyond(struct handler *h, struct mapping *map, uintptr_t addr
 	return SERVED;
 }
 
+/*
+ * A block that is cached whole, because another mapping has all of it, cannot be
+ * mapped where a mapping has only a part: it is written and given up, and comes
+ * back in base pages. The block lock is held.
+ */
+static enum served break_whole(struct handler *h, struct mapping *map, u64 pgoff)
+{
+	struct store *store = map->store;
+	struct hm_unit unit, gone;
+	enum hm_state state = hm_peek(store->core, pgoff, &unit);
+	u64 pos = unit.pgoff;
+	u32 removed;
+
+	if (unit.npages == 1 || state == HM_ABSENT)
+		return SERVED;
+	if (state == HM_DIRTY) {
+		struct job job = {
+			.type = JOB_BEHIND,
+			.store = store,
+			.pos = unit.pgoff,
+			.end = unit.pgoff + unit.npages,
+		};
+
+		if (!h->njobs)
+			stream_add_job(h, &job);
+	}
+	if (state != HM_CLEAN ||
+	    hm_invalidate(store->core, &pos, pos + 1, false, &gone) != HM_INV_UNIT)
+		return SERVE_LATER;
+	if (page_remove(store->pool, &gone, 1, &removed) == -EBUSY) {
+		hm_evict_done(&gone, HM_EVICT_BUSY);
+		return SERVE_LATER;
+	}
+	if (hm_evict_done(&gone, HM_EVICT_DISCARD))
+		page_wake(store, gone.pgoff, gone.npages);
+	return SERVED;
+}
+
 /* Ask the core, and carry out its answer, under the block lock. */
 static enum served serve_locked(struct handler *h, struct mapping *map, const struct pending *fault,
 				u32 access, enum hm_outcome *outcome, struct hm_unit *unit)
@@ -191,6 +238,12 @@ static enum served serve_locked(struct handler *h, struct mapping *map, const st
 	u64 pgoff = map_pgoff(map, fault->addr);
 	enum served served = SERVED;
 
+	if (access & HM_ACCESS_BASE && map->page == HUGEMAP_PAGE_2M) {
+		served = break_whole(h, map, pgoff);
+		*outcome = HM_BEYOND; /* the core has not been asked */
+		if (served != SERVED)
+			return served;
+	}
 	do {
 		*outcome = hm_fault(store->core, pgoff, access, unit);
 	} while (*outcome == HM_NO_NODE &&
@@ -199,7 +252,7 @@ static enum served serve_locked(struct handler *h, struct mapping *map, const st
 	case HM_HIT:
 		served = fault_serve_hit(map, unit, fault->write, fault->missing);
 		if (served == SERVED)
-			fault_done(h, fault->arrived_ns);
+			fault_done(h, map, fault->arrived_ns, true);
 		break;
 	case HM_FILL:
 	case HM_ZERO:

@@ -159,7 +159,7 @@ static void finish_demand(struct handler *h, struct io_op *op, struct mapping *m
 	served = map && !err && fault_serve_hit(map, &unit, op->demand_write, false) == SERVED;
 	if (waited || !served)
 		page_wake(op->store, unit.pgoff, unit.npages);
-	hm_hist_record(&h->pool->stats->fault_ns, clock_ns() - op->start_ns);
+	fault_done(h, map, op->start_ns, false);
 }
 
 /*

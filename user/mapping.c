@@ -86,26 +86,17 @@ static u32 priority_access(enum hugemap_priority priority)
 	}
 }
 
-/**
- * mapping_create() - map a file with the user-space engine
- *
- * The arguments have been checked. Return: the address, or a negative errno as
- * a pointer.
- */
-void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int prot, int flags,
-		     const struct hugemap_options *options)
+/* The reference to the store is the mapping's, or given back on an error. */
+static void *create(struct store *store, off_t offset, size_t length, int prot, int flags,
+		    const struct hugemap_options *options)
 {
 	size_t skip = (size_t)((uintptr_t)offset & BLOCK_MASK);
 	size_t bytes = (skip + length + BLOCK_MASK) & ~BLOCK_MASK;
-	struct store *store;
+	struct pool *pool = store->pool;
 	struct mapping *map;
-	int err;
+	int err = -ENOMEM;
 
-	err = store_get(pool, fd, prot & PROT_WRITE, &store);
-	if (err)
-		return (void *)(intptr_t)err;
 	map = mapping_alloc(bytes >> HM_BLOCK_SHIFT);
-	err = -ENOMEM;
 	if (!map)
 		goto put;
 	map->start = reserve(bytes);
@@ -143,6 +134,75 @@ free_map:
 put:
 	store_put(store);
 	return (void *)(intptr_t)err;
+}
+
+/**
+ * mapping_create() - map a file with the user-space engine
+ *
+ * The arguments have been checked. Return: the address, or a negative errno as
+ * a pointer.
+ */
+void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int prot, int flags,
+		     const struct hugemap_options *options)
+{
+	struct store *store;
+	int err = store_get(pool, fd, prot & PROT_WRITE, &store);
+
+	if (err)
+		return (void *)(intptr_t)err;
+	return create(store, offset, length, prot, flags, options);
+}
+
+/**
+ * mapping_again() - map what a mapping maps once more, with another length
+ * @start: where the mapping starts for the program
+ * @end: where it ends
+ * @length: of the new one
+ *
+ * Return: as mapping_create(); -EINVAL if the range is not one mapping.
+ */
+void *mapping_again(struct pool *pool, char *start, char *end, size_t length)
+{
+	struct hugemap_options options = { .size = sizeof(options) };
+	struct store *store = NULL;
+	struct mapping *map, *copy;
+	u32 access = 0;
+	bool random = false;
+	off_t offset = 0;
+	int prot = 0, flags = 0;
+	void *addr;
+
+	pthread_rwlock_rdlock(&pool->maps_lock);
+	map = map_find(pool, start);
+	if (map && map->asked == start && map->asked_end == end) {
+		store = map->store;
+		atomic_fetch_add(&store->refs, 1);
+		offset = (off_t)(map_pgoff(map, (uintptr_t)start) << HM_PAGE_SHIFT);
+		prot = map->prot;
+		flags = map->flags;
+		options.page = map->page;
+		access = atomic_load(&map->access);
+		random = atomic_load(&map->random);
+	}
+	pthread_rwlock_unlock(&pool->maps_lock);
+	if (!store)
+		return (void *)(intptr_t)fail(-EINVAL, "the range is not one mapping");
+	if ((u64)offset + length > (u64)INT64_MAX) {
+		store_put(store);
+		return (void *)(intptr_t)fail(-EOVERFLOW, "the range ends beyond the largest "
+							  "possible file");
+	}
+	addr = create(store, offset, length, prot, flags, &options);
+	if (hugemap_error(addr))
+		return addr;
+	pthread_rwlock_rdlock(&pool->maps_lock);
+	copy = map_find(pool, addr);
+	if (copy) {
+		atomic_store(&copy->access, access);
+		atomic_store(&copy->random, random);
+	}
+	pthread_rwlock_unlock(&pool->maps_lock);
+	return addr;
 }
 
 /* --- unmapping --------------------------------------------------------------- */
@@ -216,6 +276,11 @@ static struct mapping *remainder_of(const struct mapping *map, char *start, char
 	atomic_init(&part->random, atomic_load(&map->random));
 	atomic_init(&part->poisoned, atomic_load(&map->poisoned));
 	part->errors_seen = map->errors_seen;
+	if (start == map->start) { /* one of the two goes on counting */
+		atomic_init(&part->faults, atomic_load(&map->faults));
+		atomic_init(&part->hits, atomic_load(&map->hits));
+		atomic_init(&part->wait_ns, atomic_load(&map->wait_ns));
+	}
 	shift = (u32)((align_down(start) - align_down(map->start)) >> HM_BLOCK_SHIFT);
 	regions = (u32)((align_up(end) - align_down(start)) >> HM_BLOCK_SHIFT);
 	for (i = 0; i < regions; i++)

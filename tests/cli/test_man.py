@@ -14,7 +14,7 @@ BUILD = os.environ["BUILD_ROOT"]
 
 # The pages, and the commands that each tells about.
 COMMANDS = {"bench": ["bench"], "doctor": ["doctor"], "mount": ["mount", "umount"],
-            "stat": ["stat"], "top": ["top"]}
+            "run": ["run"], "stat": ["stat"], "top": ["top"]}
 
 
 def read(path):

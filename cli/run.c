@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * hugemap run: start a program with the library loaded that takes over its
+ * mappings. Settings come from files, the environment and options, in this
+ * order, and go to the library in the environment.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define LIBRARY "libhugemap-run.so"
+#define HEAP_LIBRARY "libhugemap-heap.so"
+#define CANNOT_EXECUTE 126
+#define NOT_FOUND 127
+
+static const struct cli_option options[] = {
+	{ "verbose", NULL, 'v', "say which rung each mapping gets, and why" },
+	{ "summary", NULL, 's', "print a table of all mappings at the end" },
+	{ "include", "GLOB", 'i', "only files whose name matches; may be given again" },
+	{ "exclude", "GLOB", 'x', "not these; may be given again" },
+	{ "min-size", "SIZE", 'm', "leave smaller files and mappings alone (16M)" },
+	{ "pool", "SIZE", 'p', "memory for cached data (a quarter of what is available)" },
+	{ "page", "2M|4K", 'g', "size of pages (2M)" },
+	{ "readonly-only", NULL, 'r', "leave writable mappings to the kernel" },
+	{ "cached", NULL, 'c', "also files that the page cache holds already" },
+	{ "heap", "FILE", 'H', "large anonymous memory lives in FILE.PID, or a directory" },
+	{},
+};
+
+static int run_run(int argc, char **argv);
+
+const struct cli_command run_command = {
+	.name = "run",
+	.synopsis = "[OPTION]... [--] PROGRAM [ARGUMENT]...",
+	.summary = "Run a program whose mappings of large files HugeMap shall serve.",
+	.options = options,
+	.notes =
+		"Each option is also a line in /etc/hugemap/run.conf and\n"
+		"~/.config/hugemap/run.conf (pool = 4G) and a variable (HUGEMAP_RUN_POOL).\n\n"
+		"Exit status: that of PROGRAM; 1 if the library to be loaded is missing, 2 if the\n"
+		"command line makes no sense, 126 or 127 if PROGRAM cannot be started or found.\n",
+	.letters = "v",
+	.in_order = true,
+	.run = run_run,
+};
+
+enum kind {
+	FLAG,
+	TEXT,
+	LIST,
+	SIZE,
+	PAGE
+};
+
+/* By the keys of the options. */
+static struct setting {
+	int key;
+	enum kind kind;
+	const char *name, *variable;
+	char *value; /* NULL = not set */
+} settings[] = {
+	{ 'v', FLAG, "verbose", "HUGEMAP_RUN_VERBOSE", NULL },
+	{ 's', FLAG, "summary", "HUGEMAP_RUN_SUMMARY", NULL },
+	{ 'i', LIST, "include", "HUGEMAP_RUN_INCLUDE", NULL },
+	{ 'x', LIST, "exclude", "HUGEMAP_RUN_EXCLUDE", NULL },
+	{ 'm', SIZE, "min-size", "HUGEMAP_RUN_MIN_SIZE", NULL },
+	{ 'p', SIZE, "pool", "HUGEMAP_RUN_POOL", NULL },
+	{ 'g', PAGE, "page", "HUGEMAP_RUN_PAGE", NULL },
+	{ 'r', FLAG, "readonly-only", "HUGEMAP_RUN_READONLY_ONLY", NULL },
+	{ 'c', FLAG, "cached", "HUGEMAP_RUN_CACHED", NULL },
+	{ 'H', TEXT, "heap", "HUGEMAP_RUN_HEAP", NULL },
+};
+
+#define NSETTINGS (sizeof(settings) / sizeof(settings[0]))
+
+static void *or_die(void *memory)
+{
+	if (!memory)
+		exit(cli_fail(&run_command, "there is no memory left"));
+	return memory;
+}
+
+static bool is_flag(const char *text)
+{
+	return !strcmp(text, "0") || !strcmp(text, "1") || !strcasecmp(text, "yes") ||
+	       !strcasecmp(text, "no");
+}
+
+/* @where: for complaints. @add: a list gets one more entry. */
+static void set(struct setting *setting, const char *text, const char *where, bool add)
+{
+	char *value;
+
+	switch (setting->kind) {
+	case FLAG:
+		if (!is_flag(text))
+			cli_usage(&run_command, "%s must be yes or no, not '%s'", where, text);
+		break;
+	case SIZE:
+		cli_size(&run_command, where, text);
+		break;
+	case PAGE:
+		if (strcasecmp(text, "2M") && strcasecmp(text, "4K"))
+			cli_usage(&run_command, "%s must be 2M or 4K, not '%s'", where, text);
+		break;
+	default:
+		break;
+	}
+	if (add && setting->kind == LIST && setting->value) {
+		if (asprintf(&value, "%s:%s", setting->value, text) < 0)
+			value = NULL;
+	} else {
+		value = strdup(text);
+	}
+	or_die(value);
+	free(setting->value);
+	setting->value = value;
+}
+
+static struct setting *by_name(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < NSETTINGS; i++)
+		if (!strcmp(settings[i].name, name))
+			return &settings[i];
+	return NULL;
+}
+
+static struct setting *by_key(int key)
+{
+	size_t i;
+
+	for (i = 0; settings[i].key != key; i++)
+		;
+	return &settings[i];
+}
+
+static char *trim(char *text)
+{
+	char *end;
+
+	text += strspn(text, " \t");
+	end = text + strlen(text);
+	while (end > text && strchr(" \t\n\r", end[-1]))
+		*--end = '\0';
+	return text;
+}
+
+/* Lines of "name = value"; what follows a # is a comment. */
+static void read_file(const char *path)
+{
+	char line[PATH_MAX + 64], where[PATH_MAX + 96];
+	FILE *file = fopen(path, "re");
+	unsigned int number = 0;
+
+	if (!file) {
+		/* HOME may still be that of the user who called su. */
+		if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+			exit(cli_fail(&run_command, "%s: %s", path, strerror(errno)));
+		return;
+	}
+	while (fgets(line, sizeof(line), file)) {
+		char *name, *value;
+		struct setting *setting;
+
+		number++;
+		line[strcspn(line, "#")] = '\0';
+		name = trim(line);
+		if (!*name)
+			continue;
+		value = strchr(name, '=');
+		if (value)
+			*value++ = '\0';
+		name = trim(name);
+		setting = by_name(name);
+		if (!setting || !value)
+			cli_usage(&run_command, "%s, line %u: '%s' is no setting", path, number,
+				  name);
+		snprintf(where, sizeof(where), "%s, line %u: %s", path, number, name);
+		set(setting, trim(value), where, true);
+	}
+	fclose(file);
+}
+
+static void read_files(void)
+{
+	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	char path[PATH_MAX];
+
+	read_file("/etc/hugemap/run.conf");
+	if (config && *config)
+		snprintf(path, sizeof(path), "%s/hugemap/run.conf", config);
+	else if (home && *home)
+		snprintf(path, sizeof(path), "%s/.config/hugemap/run.conf", home);
+	else
+		return;
+	read_file(path);
+}
+
+static void read_environment(void)
+{
+	size_t i;
+
+	for (i = 0; i < NSETTINGS; i++) {
+		const char *value = getenv(settings[i].variable);
+
+		if (value && *value)
+			set(&settings[i], value, settings[i].variable, false);
+	}
+}
+
+/* Beside this command, as in the build directory; or where it was installed. */
+static bool find_library(const char *name, char *path, size_t size)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	if (n > 0) {
+		self[n] = '\0';
+		slash = strrchr(self, '/');
+		if (slash)
+			*slash = '\0';
+		snprintf(path, size, "%s/%s", self, name);
+		if (!access(path, R_OK))
+			return true;
+	}
+	snprintf(path, size, "%s/%s", HUGEMAP_LIBDIR, name);
+	return !access(path, R_OK);
+}
+
+static int preload(bool heap)
+{
+	const char *already = getenv("LD_PRELOAD");
+	char library[2 * PATH_MAX], second[2 * PATH_MAX], *all;
+
+	if (!find_library(LIBRARY, library, sizeof(library)))
+		return cli_fail(&run_command, "%s is not there: is HugeMap installed?", library);
+	if (heap && !find_library(HEAP_LIBRARY, second, sizeof(second)))
+		return cli_fail(&run_command, "%s is not there: is HugeMap installed?", second);
+	/* Names are separated by spaces or colons there: neither can be in one. */
+	if (strpbrk(library, " :"))
+		return cli_fail(&run_command,
+				"the directory of %s must not have a space or a colon", library);
+	if (asprintf(&all, "%s%s%s%s%s", library, heap ? ":" : "", heap ? second : "",
+		     already && *already ? ":" : "", already ? already : "") < 0)
+		all = NULL;
+	or_die(all);
+	setenv("LD_PRELOAD", all, 1);
+	free(all);
+	return CLI_OK;
+}
+
+static int run_run(int argc, char **argv)
+{
+	struct cli_parser parser;
+	char where[32];
+	bool given[NSETTINGS] = {};
+	int key, err;
+	size_t i;
+
+	read_files();
+	read_environment();
+	cli_parse(&parser, &run_command, argc, argv);
+	while ((key = cli_next(&parser)) >= 0) {
+		struct setting *setting = by_key(key);
+
+		snprintf(where, sizeof(where), "--%s", setting->name);
+		set(setting, setting->kind == FLAG ? "1" : optarg, where,
+		    given[setting - settings]);
+		given[setting - settings] = true;
+	}
+	if (optind == argc)
+		cli_usage(&run_command, "say which program to run");
+	for (i = 0; i < NSETTINGS; i++)
+		if (settings[i].value)
+			setenv(settings[i].variable, settings[i].value, 1);
+	err = preload(by_name("heap")->value);
+	if (err)
+		return err;
+	fflush(NULL);
+	execvp(argv[optind], &argv[optind]);
+	err = errno;
+	cli_fail(&run_command, "%s: %s", argv[optind], strerror(err));
+	return err == ENOENT ? NOT_FOUND : CANNOT_EXECUTE;
+}

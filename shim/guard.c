@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Other processes: who has a file open, and being told before anybody opens it.
+ *
+ * A SETTLED file has a read lease: the kernel grants it only while nobody has
+ * the file open for writing, and makes whoever opens it for writing wait until
+ * we give it up. A LIVE file has a mark for permission events: the kernel asks
+ * before anybody opens it, and waits for the answer. In both cases the file has
+ * stepped down the ladder before the other one can read or write a byte.
+ *
+ * The reader thread answers for this process itself at once, with no lock held:
+ * the engine opens files while it holds locks. Other processes are the worker's.
+ */
+#include "shim.h"
+#include "own.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fanotify.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <linux/kcmp.h>
+
+#define STACK_BYTES (256u << 10)
+#define MAX_EVENTS 64
+
+/* What the reader hands to the worker. */
+struct request {
+	int event_fd; /* of a permission event; -1: a lease is being broken */
+};
+
+static int events = -1; /* fanotify */
+static int signals = -1; /* of leases */
+static int requests[2] = { -1, -1 };
+static int lease_signal;
+static pid_t reader_tid;
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t started = PTHREAD_COND_INITIALIZER;
+static bool running;
+
+static void answer(int event_fd)
+{
+	struct fanotify_response response = { .fd = event_fd, .response = FAN_ALLOW };
+
+	if (real->write(events, &response, sizeof(response)) < 0)
+		report_say("a permission event could not be answered: %s", strerror(errno));
+	engine_close(event_fd);
+}
+
+/* --- the worker --- */
+
+static void give_up_for(int event_fd)
+{
+	struct file *file;
+
+	pthread_rwlock_wrlock(&shim_lock);
+	file = file_of_fd(event_fd);
+	if (file)
+		aside_file(file, "another process has opened the file");
+	pthread_rwlock_unlock(&shim_lock);
+}
+
+static void give_up_broken_leases(void)
+{
+	struct file *file, *next;
+
+	pthread_rwlock_wrlock(&shim_lock);
+	for (file = shim_files; file; file = next) {
+		next = file->next;
+		if (file->kind == FILE_SETTLED && file->guard_fd >= 0 &&
+		    real->fcntl(file->guard_fd, F_GETLEASE) != F_RDLCK) {
+			aside_file(file, "the file was opened for writing");
+			next = shim_files; /* it may have been any of them */
+		}
+	}
+	pthread_rwlock_unlock(&shim_lock);
+}
+
+static void *work(void *arg)
+{
+	struct request request;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	while (real->read(requests[0], &request, sizeof(request)) == sizeof(request)) {
+		if (request.event_fd < 0) {
+			give_up_broken_leases();
+			continue;
+		}
+		give_up_for(request.event_fd);
+		answer(request.event_fd);
+	}
+	return arg;
+}
+
+/* --- the reader --- */
+
+static void pass_on(int event_fd)
+{
+	struct request request = { .event_fd = event_fd };
+
+	if (real->write(requests[1], &request, sizeof(request)) != sizeof(request) && event_fd >= 0)
+		answer(event_fd);
+}
+
+static void read_events(void)
+{
+	struct fanotify_event_metadata buffer[MAX_EVENTS], *event;
+	ssize_t n = real->read(events, buffer, sizeof(buffer));
+
+	for (event = buffer; FAN_EVENT_OK(event, n); event = FAN_EVENT_NEXT(event, n)) {
+		if (event->fd < 0)
+			continue;
+		if (event->pid == shim_pid)
+			answer(event->fd);
+		else
+			pass_on(event->fd);
+	}
+}
+
+static void *listen_for(void *arg)
+{
+	struct pollfd fds[2] = { { .events = POLLIN }, { .events = POLLIN } };
+	struct signalfd_siginfo info;
+	sigset_t set;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, lease_signal);
+	sigaddset(&set, SIGIO); /* what comes if no more can be queued */
+	pthread_mutex_lock(&start_lock);
+	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (signals >= 0) {
+		int high = engine_fcntl(signals, F_DUPFD_CLOEXEC, 3);
+
+		if (high >= 0) {
+			engine_close(signals);
+			signals = high;
+		}
+	}
+	reader_tid = (pid_t)real->syscall(SYS_gettid);
+	pthread_cond_signal(&started);
+	pthread_mutex_unlock(&start_lock);
+	fds[0].fd = events;
+	fds[1].fd = signals;
+	for (;;) {
+		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+			break;
+		if (fds[0].revents)
+			read_events();
+		if (fds[1].revents && real->read(signals, &info, sizeof(info)) > 0)
+			pass_on(-1);
+	}
+	return arg;
+}
+
+static bool thread(void *(*run)(void *), const char *name)
+{
+	pthread_attr_t attr;
+	pthread_t id;
+	sigset_t all, old;
+	int err;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&id, &attr, run, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	if (!err)
+		pthread_setname_np(id, name);
+	return !err;
+}
+
+static bool move_up(int *fd)
+{
+	int high = engine_fcntl(*fd, F_DUPFD_CLOEXEC, 3);
+
+	if (high < 0)
+		return false;
+	real->close(*fd);
+	*fd = high;
+	return true;
+}
+
+/* shim_lock is held for writing. */
+static bool start(void)
+{
+	if (running)
+		return true;
+	lease_signal = SIGRTMAX - 1;
+	if (pipe2(requests, O_CLOEXEC) < 0 || !move_up(&requests[0]) || !move_up(&requests[1]))
+		return false;
+	events = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK | FAN_UNLIMITED_QUEUE,
+			       O_RDONLY | O_CLOEXEC | O_LARGEFILE);
+	if (events >= 0)
+		move_up(&events);
+	pthread_mutex_lock(&start_lock);
+	running = thread(work, "hugemap-guard") && thread(listen_for, "hugemap-guard");
+	while (running && !reader_tid)
+		pthread_cond_wait(&started, &start_lock);
+	pthread_mutex_unlock(&start_lock);
+	return running;
+}
+
+/* --- leases --- */
+
+static int reopen(int fd, int flags)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return engine_open(path, flags | O_CLOEXEC);
+}
+
+bool guard_settle(struct file *file, int fd, const char **why)
+{
+	struct f_owner_ex owner = { .type = F_OWNER_TID };
+	int probe;
+
+	if (!start()) {
+		*why = "threads that watch the file could not be started";
+		return false;
+	}
+	probe = reopen(fd, O_RDONLY);
+	if (probe < 0) {
+		*why = "the file could not be opened a second time";
+		return false;
+	}
+	owner.pid = reader_tid;
+	real->fcntl(probe, F_SETSIG, lease_signal);
+	real->fcntl(probe, F_SETOWN_EX, &owner);
+	if (!real->fcntl(probe, F_SETLEASE, F_RDLCK)) {
+		/* Setting it may have made the caller the owner. */
+		real->fcntl(probe, F_SETOWN_EX, &owner);
+		file->guard_fd = probe;
+		return true;
+	}
+	*why = errno == EAGAIN ? "the file is open for writing" :
+	       errno == EACCES ? "the file is somebody else's: its writers cannot be noticed" :
+				 "this file system knows no leases";
+	engine_close(probe);
+	return false;
+}
+
+/* --- permission events --- */
+
+static bool is_link_to(int dirfd, const char *name, const struct stat *st)
+{
+	struct stat other;
+
+	return !fstatat(dirfd, name, &other, 0) && other.st_dev == st->st_dev &&
+	       other.st_ino == st->st_ino;
+}
+
+/* Has a process mapped the file? By the inode's number alone: see proc(5). */
+static bool maps_inode(const char *pid, const struct stat *st)
+{
+	char path[300], line[512];
+	bool found = false;
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%s/maps", pid);
+	maps = real->fopen(path, "re");
+	if (!maps)
+		return false;
+	while (!found && fgets(line, sizeof(line), maps)) {
+		unsigned long long inode;
+
+		if (sscanf(line, "%*s %*s %*s %*s %llu", &inode) == 1)
+			found = inode == st->st_ino;
+	}
+	real->fclose(maps);
+	return found;
+}
+
+static bool has_open(const char *pid, const struct stat *st)
+{
+	char path[300];
+	struct dirent *entry;
+	bool found = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%s/fd", pid);
+	dir = opendir(path);
+	if (!dir)
+		return false;
+	while (!found && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			found = is_link_to(dirfd(dir), entry->d_name, st);
+	real->closedir(dir);
+	return found;
+}
+
+/*
+ * The kernel grants a write lease if nobody else has the file open, in whatever
+ * namespace. It is had for a moment only, on the program's own descriptor; a
+ * signal that might be sent in that moment is a harmless one.
+ */
+static bool only_opener(int fd)
+{
+	struct f_owner_ex owner = {}, nobody = { .type = F_OWNER_PID };
+	int old_signal = real->fcntl(fd, F_GETSIG);
+	bool only;
+
+	if (old_signal < 0 || real->fcntl(fd, F_GETOWN_EX, &owner) < 0 || owner.pid)
+		return false;
+	real->fcntl(fd, F_SETSIG, SIGURG);
+	only = !real->fcntl(fd, F_SETLEASE, F_WRLCK);
+	if (only)
+		real->fcntl(fd, F_SETLEASE, F_UNLCK);
+	real->fcntl(fd, F_SETOWN_EX, &nobody);
+	real->fcntl(fd, F_SETSIG, old_signal);
+	return only;
+}
+
+/* The keeper, and a child by vfork(), share our memory: what they have is ours. */
+static bool shares_memory(const char *pid)
+{
+	char path[300], name[32] = "";
+	FILE *comm;
+	long same = real->syscall(SYS_kcmp, shim_pid, atoi(pid), KCMP_VM, 0, 0);
+
+	if (same >= 0)
+		return !same;
+	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
+	comm = real->fopen(path, "re");
+	if (comm) {
+		if (!fgets(name, sizeof(name), comm))
+			name[0] = '\0';
+		real->fclose(comm);
+	}
+	return !strcmp(name, "hugemap-keeper\n");
+}
+
+/* Does another process, of those that can be seen, have the file open or mapped? */
+static bool used_elsewhere(const struct stat *st)
+{
+	struct dirent *entry;
+	bool found = false;
+	DIR *proc = opendir("/proc");
+
+	if (!proc)
+		return true;
+	while (!found && (entry = readdir(proc))) {
+		const char *pid = entry->d_name;
+
+		if (pid[0] < '0' || pid[0] > '9' || atoi(pid) == shim_pid)
+			continue;
+		found = (has_open(pid, st) || maps_inode(pid, st)) && !shares_memory(pid);
+	}
+	real->closedir(proc);
+	return found;
+}
+
+/* shim_lock is held for writing; so nobody becomes LIVE beside us. */
+bool guard_live(struct file *file, int fd, const struct stat *st, const char **why)
+{
+	char path[32];
+
+	if (!start() || events < 0) {
+		*why = "the file is written to, and being told who opens it needs CAP_SYS_ADMIN";
+		return false;
+	}
+	file->guard_fd = reopen(fd, O_PATH);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (file->guard_fd < 0 ||
+	    fanotify_mark(events, FAN_MARK_ADD, FAN_OPEN_PERM, AT_FDCWD, path) < 0) {
+		*why = "the file is written to, and its file system does not tell who opens it";
+		return false;
+	}
+	if (!only_opener(fd) && used_elsewhere(st)) {
+		*why = "another process has the file open";
+		return false;
+	}
+	/* From now on calls on its descriptors are seen; wait for those before. */
+	file_live(file, true);
+	if (!shim_none_passing()) {
+		*why = "another thread was writing all the time";
+		return false;
+	}
+	/* The engine's own mappings are none of files. */
+	if (maps_inode("self", st)) {
+		*why = "the program has another mapping of the file";
+		return false;
+	}
+	return true;
+}
+
+void guard_drop(struct file *file)
+{
+	char path[32];
+
+	if (file->guard_fd < 0)
+		return;
+	if (file->kind == FILE_SETTLED) {
+		real->fcntl(file->guard_fd, F_SETLEASE, F_UNLCK);
+	} else {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", file->guard_fd);
+		fanotify_mark(events, FAN_MARK_REMOVE, FAN_OPEN_PERM, AT_FDCWD, path);
+	}
+	engine_close(file->guard_fd);
+	file->guard_fd = -1;
+}
+
+/* A child has none of the threads; and what it keeps open would hold others up. */
+void guard_child(void)
+{
+	struct file *file;
+
+	if (running) {
+		engine_close(events);
+		engine_close(signals);
+		engine_close(requests[0]);
+		engine_close(requests[1]);
+	}
+	for (file = shim_files; file; file = file->next) {
+		if (file->guard_fd >= 0)
+			engine_close(file->guard_fd);
+		file->guard_fd = -1;
+	}
+	events = signals = requests[0] = requests[1] = -1;
+	reader_tid = 0;
+	running = false;
+}

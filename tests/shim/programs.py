@@ -1,0 +1,510 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""Real programs, unmodified, under `hugemap run`: programs.py [--dir DIR] [NAME ...]
+
+Each program runs plain and under `hugemap run`, in turns, on files that the page
+cache does not hold at the start. What it prints and what is in its files must be
+the same. Prints a table: medians of the time and of the page faults, and the rungs
+of its mappings. Exit status 1 if anything differed. What is not installed is
+skipped, and said; tools/install-deps.sh programs installs what Debian has, and
+--python names an interpreter that has lmdb, numpy and faiss.
+
+    make programs
+"""
+import argparse
+import collections
+import hashlib
+import os
+import random
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TURNS = 3
+MB = 1 << 20
+LINE = re.compile(r"^hugemap run: \d+: (.*?): (mount|engine|advised|plain)(?:: (.*))?$")
+
+Result = collections.namedtuple("Result", "seconds faults output digest rungs")
+
+
+class Skip(Exception):
+    pass
+
+
+class Different(Exception):
+    pass
+
+
+def need(name):
+    path = shutil.which(name)
+    if not path:
+        raise Skip(f"{name} is not installed")
+    return path
+
+
+def digest(paths):
+    total = hashlib.sha256()
+    for path in sorted(paths):
+        with open(path, "rb") as file:
+            while chunk := file.read(4 * MB):
+                total.update(chunk)
+    return total.hexdigest()
+
+
+def forget(directory):
+    """Out of the page cache, file by file."""
+    for top, _, names in os.walk(directory):
+        for name in names:
+            with open(os.path.join(top, name), "rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def make_data(path, size, seed=1):
+    source = random.Random(seed)
+    with open(path, "wb") as file:
+        for _ in range(size // MB):
+            file.write(source.randbytes(MB))
+
+
+class Program:
+    """What a test of a program has: files are made anew for each run."""
+    text = True  # what it prints must be the same
+    options = []
+
+    def __init__(self, directory, python):
+        self.dir = directory
+        self.python = python
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def prepare(self):
+        pass
+
+    def command(self):
+        raise NotImplementedError
+
+    def files(self):
+        return []
+
+    def clean(self, output):
+        return output
+
+
+class Fio(Program):
+    text = False
+    kind = "read"
+    more = []
+
+    def prepare(self):
+        need("fio")
+        make_data(self.path("data"), 256 * MB)
+
+    def command(self):
+        return ["fio", "--name=job", "--ioengine=mmap", f"--rw={self.kind}", "--size=256M",
+                f"--filename={self.path('data')}", "--randseed=7", "--bs=64k", "--invalidate=0",
+                "--thread", "--fallocate=none", "--overwrite=1", *self.more]
+
+    def files(self):
+        return [self.path("data")] if "write" in self.kind else []
+
+
+class FioRandread(Fio):
+    kind = "randread"
+    more = ["--bs=4k", "--io_size=64M"]
+
+
+class FioWrite(Fio):
+    kind = "write"
+    more = ["--buffer_pattern=0x5a"]
+
+
+class FioRandwrite(Fio):
+    kind = "randwrite"
+    more = ["--bs=4k", "--io_size=64M", "--buffer_pattern=0x5a"]
+
+
+class FioVerify(Fio):
+    kind = "randwrite"
+    more = ["--verify=crc32c", "--verify_fatal=1", "--do_verify=1"]
+
+    def files(self):
+        return []  # verified by itself; blocks hold the time
+
+
+class Python(Program):
+    modules = []
+    script = ""
+
+    def prepare(self):
+        test = subprocess.run([self.python, "-c", "import " + ", ".join(self.modules)],
+                              capture_output=True)
+        if test.returncode:
+            raise Skip(f"{self.python} has no {', '.join(self.modules)}")
+
+    def command(self):
+        return [self.python, "-c", self.script, self.path("data")]
+
+
+class Lmdb(Python):
+    modules = ["lmdb"]
+    writemap = False
+    script = """
+import lmdb, sys, hashlib, random
+env = lmdb.open(sys.argv[1], map_size=256 << 20, subdir=False, sync=False, writemap=%s)
+r = random.Random(3)
+for part in range(20):
+    with env.begin(write=True) as txn:
+        for i in range(1000):
+            txn.put(b"%%08d" %% r.randrange(10**7), r.randbytes(1500))
+h = hashlib.sha256()
+for _ in range(3):
+    with env.begin() as txn:
+        for k, v in txn.cursor():
+            h.update(k); h.update(v)
+print(h.hexdigest(), env.stat()["entries"])
+env.sync(True)
+env.close()
+"""
+
+    def prepare(self):
+        super().prepare()
+        self.script = Lmdb.script % self.writemap
+
+    def files(self):
+        return [self.path("data")] if not self.writemap else []
+
+
+class LmdbWritemap(Lmdb):
+    writemap = True
+
+
+class Sqlite(Program):
+    def prepare(self):
+        need("sqlite3")
+        subprocess.run(["sqlite3", self.path("data")], check=True, text=True, input="""
+create table t(a integer primary key, b text, c integer);
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 200000)
+insert into t select i, hex(i * 2654435761) || printf('%0500d', i), (i * 7919) % 1000 from n;
+""", stdout=subprocess.DEVNULL)
+
+    def command(self):
+        return ["sqlite3", self.path("data"),
+                "pragma mmap_size=1073741824; select count(*), sum(c), sum(length(b)) from t;"
+                "update t set c = c + 1 where a % 1000 = 0; select sum(c) from t;"
+                "select count(*) from t where b like '%777%'; pragma integrity_check;"]
+
+    def files(self):
+        return [self.path("data")]
+
+
+class RocksDb(Program):
+    def prepare(self):
+        need("db_bench")
+        os.mkdir(self.path("db"))
+        subprocess.run(["db_bench", f"--db={self.path('db')}", "--benchmarks=fillseq,compact",
+                        "--num=300000", "--value_size=800", "--compression_type=none",
+                        "--seed=3"], check=True, capture_output=True)
+
+    def command(self):
+        return ["db_bench", f"--db={self.path('db')}", "--benchmarks=readseq,readrandom",
+                "--use_existing_db=1", "--mmap_read=1", "--num=300000", "--reads=100000",
+                "--compression_type=none", "--value_size=800", "--seed=3",
+                "--verify_checksum=1"]
+
+    def clean(self, output):
+        return re.findall(r"\((\d+ of \d+) found\)", output)
+
+
+class StressNg(Program):
+    text = False
+    stressor = "mmap"
+
+    def prepare(self):
+        need("stress-ng")
+
+    def command(self):
+        return ["stress-ng", f"--{self.stressor}", "1", f"--{self.stressor}-ops", "4",
+                f"--{self.stressor}-bytes", "64M", *(["--mmap-file"] if self.stressor == "mmap"
+                                                     else []),
+                "--verify", "--temp-path", self.dir, "--timeout", "60"]
+
+
+class StressMsync(StressNg):
+    stressor = "msync"
+
+
+class StressMremap(StressNg):
+    stressor = "mremap"
+
+
+class Faiss(Python):
+    modules = ["faiss", "numpy"]
+    script = """
+import faiss, numpy, sys, hashlib
+index = faiss.read_index(sys.argv[1], faiss.IO_FLAG_MMAP)
+index.nprobe = 64
+queries = numpy.random.default_rng(5).random((200, 64), dtype=numpy.float32)
+faiss.omp_set_num_threads(1)
+d, i = index.search(queries, 10)
+print(hashlib.sha256(d.tobytes() + i.tobytes()).hexdigest())
+"""
+
+    def prepare(self):
+        super().prepare()
+        subprocess.run([self.python, "-c", """
+import faiss, numpy, sys
+r = numpy.random.default_rng(4)
+data = r.random((300000, 64), dtype=numpy.float32)
+index = faiss.index_factory(64, "IVF256,Flat")
+index.train(data[:20000])
+index.add(data)
+faiss.write_index(index, sys.argv[1])
+""", self.path("data")], check=True)
+
+
+class Ripgrep(Program):
+    def prepare(self):
+        need("rg")
+        source = random.Random(6)
+        with open(self.path("data"), "w") as file:
+            for at in range(128):
+                file.write("\n".join("%x" % source.getrandbits(400) for _ in range(10000)) + "\n")
+
+    def command(self):
+        return ["rg", "--mmap", "--no-config", "-c", "dead|beef", self.path("data")]
+
+
+class Grep(Ripgrep):
+    def prepare(self):
+        shutil.which("rg") or setattr(self, "no_rg", True)
+        source = random.Random(6)
+        with open(self.path("data"), "w") as file:
+            for at in range(128):
+                file.write("\n".join("%x" % source.getrandbits(400) for _ in range(10000)) + "\n")
+
+    def command(self):
+        return ["grep", "-cE", "dead|beef", self.path("data")]
+
+
+class Java(Program):
+    source = """
+import java.io.*; import java.nio.*; import java.nio.channels.*; import java.util.zip.*;
+public class Mapped {
+    public static void main(String[] args) throws Exception {
+        try (RandomAccessFile file = new RandomAccessFile(args[0], "rw")) {
+            FileChannel channel = file.getChannel();
+            MappedByteBuffer map = channel.map(FileChannel.MapMode.READ_WRITE, 0, file.length());
+            CRC32 sum = new CRC32();
+            for (int at = 0; at + 8 <= map.limit(); at += 4096)
+                map.putLong(at, map.getLong(at) ^ at);
+            channel.write(ByteBuffer.wrap("written".getBytes()), 12345);
+            sum.update(map.duplicate());
+            map.force();
+            System.out.println(sum.getValue() + " " + (char) map.get(12345));
+        }
+    }
+}
+"""
+
+    def prepare(self):
+        need("javac")
+        make_data(self.path("data"), 128 * MB)
+        with open(self.path("Mapped.java"), "w") as file:
+            file.write(self.source)
+        subprocess.run(["javac", "-d", self.dir, self.path("Mapped.java")], check=True)
+
+    def command(self):
+        return ["java", "-Xmx128m", "-cp", self.dir, "Mapped", self.path("data")]
+
+    def files(self):
+        return [self.path("data")]
+
+
+class Rust(Program):
+    source = """
+use memmap2::{Mmap, MmapMut};
+use std::fs::OpenOptions;
+fn main() {
+    let path = std::env::args().nth(1).unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let mut map = unsafe { MmapMut::map_mut(&file).unwrap() };
+    for at in (0..map.len()).step_by(4096) { map[at] = map[at].wrapping_add((at >> 12) as u8); }
+    map.flush().unwrap();
+    drop(map);
+    drop(file);
+    let file = std::fs::File::open(&path).unwrap();
+    let map = unsafe { Mmap::map(&file).unwrap() };
+    let sum: u64 = map.iter().fold(0u64, |s, b| s.wrapping_mul(31).wrapping_add(*b as u64));
+    println!("{}", sum);
+}
+"""
+    built = None
+
+    def prepare(self):
+        need("cargo")
+        make_data(self.path("data"), 128 * MB)
+        if not Rust.built:
+            Rust.built = tempfile.TemporaryDirectory()
+            top = Rust.built.name
+            os.mkdir(f"{top}/src")
+            with open(f"{top}/src/main.rs", "w") as file:
+                file.write(self.source)
+            with open(f"{top}/Cargo.toml", "w") as file:
+                file.write('[package]\nname = "mapped"\nversion = "0.1.0"\nedition = "2021"\n'
+                           '[dependencies]\nmemmap2 = "0.9"\n')
+            done = subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=top,
+                                  capture_output=True, text=True)
+            if done.returncode:
+                Rust.built = None
+                raise Skip("cargo could not build it: " + done.stderr.strip().splitlines()[-1])
+
+    def command(self):
+        return [f"{Rust.built.name}/target/release/mapped", self.path("data")]
+
+    def files(self):
+        return [self.path("data")]
+
+
+class BesideAWriter(Python):
+    """cp and md5sum look at a file while a program stores to it."""
+    modules = ["mmap"]
+    script = """
+import hashlib, mmap, os, subprocess, sys
+path = sys.argv[1]
+plain = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+fd = os.open(path, os.O_RDWR)
+memory = mmap.mmap(fd, 0)
+for turn in range(3):
+    for at in range(0, len(memory), 4096):
+        memory[at] = (at >> 12) + turn & 255
+    expected = hashlib.md5(memory).hexdigest()
+    found = subprocess.run(["md5sum", path], env=plain, capture_output=True, text=True).stdout
+    assert found.split()[0] == expected, (turn, "md5sum")
+    subprocess.run(["cp", path, path + ".copy"], env=plain, check=True)
+    with open(path + ".copy", "rb") as copy:
+        assert hashlib.md5(copy.read()).hexdigest() == expected, (turn, "cp")
+    memory.close()
+    memory = mmap.mmap(fd, 0)
+print(expected)
+"""
+
+    def prepare(self):
+        super().prepare()
+        make_data(self.path("data"), 64 * MB)
+
+    def files(self):
+        return [self.path("data"), self.path("data.copy")]
+
+
+PROGRAMS = {
+    "fio read": Fio, "fio randread": FioRandread, "fio write": FioWrite,
+    "fio randwrite": FioRandwrite, "fio verify": FioVerify,
+    "lmdb": Lmdb, "lmdb writemap": LmdbWritemap, "sqlite": Sqlite, "rocksdb": RocksDb,
+    "stress-ng mmap": StressNg, "stress-ng msync": StressMsync, "stress-ng mremap": StressMremap,
+    "faiss": Faiss, "ripgrep": Ripgrep, "grep": Grep, "java": Java, "rust": Rust,
+    "beside a writer": BesideAWriter,
+}
+
+
+def run_once(program, hugemap, under):
+    command = program.command()
+    if under:
+        command = [hugemap, "run", "--verbose", "--pool", "512M", *program.options, "--", *command]
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        start = time.monotonic()
+        child = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL,
+                                 cwd=program.dir)
+        _, status, usage = os.wait4(child.pid, 0)
+        seconds = time.monotonic() - start
+        child.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        output, errors = out.read(), err.read()
+    if child.returncode:
+        raise Different(f"exit status {child.returncode} {'under' if under else 'plain'}: "
+                        f"{errors[-400:]} {output[-200:]}")
+    rungs = collections.Counter()
+    why = collections.Counter()
+    for line in errors.splitlines():
+        if match := LINE.match(line):
+            rungs[match.group(2)] += 1
+            if match.group(3):
+                why[match.group(3)] += 1
+    return Result(seconds, usage.ru_minflt + usage.ru_majflt,
+                  program.clean(output) if program.text else None,
+                  digest(program.files()), (rungs, why))
+
+
+def fresh(kind, args, name):
+    directory = tempfile.mkdtemp(prefix="hugemap-programs-", dir=args.dir)
+    return kind(directory, args.python)
+
+
+def run_program(name, kind, args):
+    results = {False: [], True: []}
+    for _ in range(args.turns):
+        for under in (False, True):
+            program = fresh(kind, args, name)
+            try:
+                program.prepare()
+                forget(program.dir)
+                results[under].append(run_once(program, args.hugemap, under))
+            finally:
+                shutil.rmtree(program.dir, ignore_errors=True)
+    expected = results[False][0]
+    for result in results[False] + results[True]:
+        if result.output != expected.output:
+            raise Different(f"it printed {result.output!r}, not {expected.output!r}")
+        if result.digest != expected.digest:
+            raise Different("its files are not the same")
+    return results
+
+
+def rungs_of(results):
+    rungs, why = results[-1].rungs
+    text = ", ".join(f"{name} {count}" for name, count in rungs.most_common()) or "none"
+    if why:
+        text += "; " + why.most_common(1)[0][0]
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--dir", default=os.environ.get("HM_TEST_DIR", "/var/tmp"))
+    parser.add_argument("--hugemap", default=f"{ROOT}/build/hugemap")
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--turns", type=int, default=TURNS)
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    status = 0
+    print("| program | plain, s | under, s | plain / under | faults, plain | faults, under "
+          "| rungs |\n|---|---|---|---|---|---|---|", flush=True)
+    for name, kind in PROGRAMS.items():
+        if args.names and name not in args.names:
+            continue
+        try:
+            results = run_program(name, kind, args)
+        except Skip as why:
+            print(f"| {name} | skipped: {why} | | | | | |", flush=True)
+            continue
+        except (Different, subprocess.CalledProcessError) as why:
+            print(f"| {name} | FAILED: {why} | | | | | |", flush=True)
+            status = 1
+            continue
+        seconds = {u: statistics.median(r.seconds for r in results[u]) for u in results}
+        faults = {u: statistics.median(r.faults for r in results[u]) for u in results}
+        print(f"| {name} | {seconds[False]:.2f} | {seconds[True]:.2f} "
+              f"| {seconds[False] / seconds[True]:.2f} | {faults[False]:.0f} "
+              f"| {faults[True]:.0f} | {rungs_of(results[True])} |", flush=True)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
