@@ -298,28 +298,6 @@ static bool has_open(const char *pid, const struct stat *st)
 	return found;
 }
 
-/*
- * The kernel grants a write lease if nobody else has the file open, in whatever
- * namespace. It is had for a moment only, on the program's own descriptor; a
- * signal that might be sent in that moment is a harmless one.
- */
-static bool only_opener(int fd)
-{
-	struct f_owner_ex owner = {}, nobody = { .type = F_OWNER_PID };
-	int old_signal = real->fcntl(fd, F_GETSIG);
-	bool only;
-
-	if (old_signal < 0 || real->fcntl(fd, F_GETOWN_EX, &owner) < 0 || owner.pid)
-		return false;
-	real->fcntl(fd, F_SETSIG, SIGURG);
-	only = !real->fcntl(fd, F_SETLEASE, F_WRLCK);
-	if (only)
-		real->fcntl(fd, F_SETLEASE, F_UNLCK);
-	real->fcntl(fd, F_SETOWN_EX, &nobody);
-	real->fcntl(fd, F_SETSIG, old_signal);
-	return only;
-}
-
 /* The keeper, and a child by vfork(), share our memory: what they have is ours. */
 static bool shares_memory(const char *pid)
 {
@@ -339,7 +317,10 @@ static bool shares_memory(const char *pid)
 	return !strcmp(name, "hugemap-keeper\n");
 }
 
-/* Does another process, of those that can be seen, have the file open or mapped? */
+/*
+ * Does another process, of those that can be seen, have the file open or mapped? A
+ * write lease would not tell: an open file that was inherited counts once.
+ */
 static bool used_elsewhere(const struct stat *st)
 {
 	struct dirent *entry;
@@ -375,7 +356,7 @@ bool guard_live(struct file *file, int fd, const struct stat *st, const char **w
 		*why = "the file is written to, and its file system does not tell who opens it";
 		return false;
 	}
-	if (!only_opener(fd) && used_elsewhere(st)) {
+	if (used_elsewhere(st)) {
 		*why = "another process has the file open";
 		return false;
 	}

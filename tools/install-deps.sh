@@ -16,7 +16,7 @@ build="gcc meson ninja-build pkg-config liburing-dev libxxhash-dev libjansson-de
 	libncurses-dev python3-matplotlib"
 python="python3-dev python3-pip python3-mesonpy python3-numpy python3-pytest"
 tests="libcmocka-dev linux-headers-cloud-amd64 make patch mandoc e2fsprogs util-linux
-	clang-format-14 sparse python3 dkms $python"
+	clang-format-14 sparse python3 dkms fio $python"
 
 guest="gcc make kmod qemu-system-x86 busybox-static e2fsprogs xfsprogs dmsetup"
 
