@@ -148,7 +148,8 @@ static void reclaim_some(struct thread *t, enum hm_kind kind)
 		take_victim(t, &victims[i]);
 }
 
-static void write_run(struct thread *t, struct stressed *s, const struct hm_run *run)
+/* False: it failed, which a sync has to tell although the store may have told it before. */
+static bool write_run(struct thread *t, struct stressed *s, const struct hm_run *run)
 {
 	u64 page = run->pgoff, end = run->pgoff + run->npages;
 	bool fails = rnd(t, 100) == 0;
@@ -173,6 +174,7 @@ static void write_run(struct thread *t, struct stressed *s, const struct hm_run 
 		page += unit.npages;
 	}
 	hm_writeback_done(s->store, run->pgoff, run->npages, fails ? -EIO : 0);
+	return !fails;
 }
 
 /* False: there was an error, not everything is written. */
@@ -180,17 +182,18 @@ static bool write_back(struct thread *t, struct stressed *s, u64 pos, u64 end, b
 {
 	u64 since = hm_store_error_sample(s->store);
 	struct hm_run run;
+	bool written = true;
 
 	for (;;) {
 		switch (hm_writeback(s->store, &pos, end, 1 + rnd(t, 4 * HM_BLOCK_PAGES), wait,
 				     &run)) {
 		case HM_WB_DONE:
-			return !hm_store_error_check(s->store, &since);
+			return !hm_store_error_check(s->store, &since) && written;
 		case HM_WB_BUSY:
 			pause_a_little(t);
 			break;
 		case HM_WB_RUN:
-			write_run(t, s, &run);
+			written &= write_run(t, s, &run);
 			break;
 		}
 	}
