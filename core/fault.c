@@ -218,6 +218,13 @@ enum hm_outcome hm_fault(struct hm_store *store, u64 pgoff, u32 access, struct h
 	return outcome;
 }
 
+/* May a unit be mapped beside a fault? The marker must be seen by a fault of its own. */
+static bool mappable(u64 word)
+{
+	return hm_state_resident(hm_word_state(word)) && hm_word_state(word) != HM_EVICTING &&
+	       !(word & HM_W_MARK);
+}
+
 /* A touch of a unit that is cached, at a position that is set. */
 static bool touch(struct hm_pos *pos, u64 pgoff, struct hm_unit *unit)
 {
@@ -225,8 +232,7 @@ static bool touch(struct hm_pos *pos, u64 pgoff, struct hm_unit *unit)
 
 	for (;;) {
 		word = hm_index_word(pos, pgoff);
-		if (!hm_state_resident(hm_word_state(word)) || hm_word_state(word) == HM_EVICTING ||
-		    (word & HM_W_MARK))
+		if (!mappable(word))
 			return false;
 		hm_unit_set(unit, pos, hm_word_frame(word));
 		if (hit(pos, word, HM_ACCESS_READ, unit))
@@ -234,15 +240,21 @@ static bool touch(struct hm_pos *pos, u64 pgoff, struct hm_unit *unit)
 	}
 }
 
+static bool find_and_touch(struct hm_store *store, u64 pgoff, struct hm_pos *pos,
+			   struct hm_unit *unit)
+{
+	if (pgoff >= hm_store_npages(store) || !hm_index_find(store, pgoff, pos))
+		return false;
+	unit->hints = 0;
+	unit->err = 0;
+	return touch(pos, pgoff, unit);
+}
+
 bool hm_fault_around(struct hm_store *store, u64 pgoff, struct hm_unit *unit)
 {
 	struct hm_pos pos;
 
-	if (pgoff >= hm_store_npages(store) || !hm_index_find(store, pgoff, &pos))
-		return false;
-	unit->hints = 0;
-	unit->err = 0;
-	return touch(&pos, pgoff, unit);
+	return find_and_touch(store, pgoff, &pos, unit);
 }
 
 /*
@@ -259,8 +271,7 @@ static bool touch_base(struct hm_pos *pos, u64 pgoff)
 	pos->word = &pos->base->word[pos->base_slot];
 	for (;;) {
 		word = hm_atomic_read(pos->word);
-		if (!hm_state_resident(hm_word_state(word)) || hm_word_state(word) == HM_EVICTING ||
-		    (word & HM_W_MARK))
+		if (!mappable(word))
 			return false;
 		if ((word & (HM_W_REF | HM_W_AHEAD)) == HM_W_REF ||
 		    hit(pos, word, HM_ACCESS_READ, &unit))
@@ -275,11 +286,7 @@ bool hm_fault_around_row(struct hm_store *store, u64 pgoff, u64 *first, u64 *las
 	struct hm_pos pos;
 
 	hm_assert(*first <= pgoff && pgoff <= *last);
-	if (pgoff >= npages || !hm_index_find(store, pgoff, &pos))
-		return false;
-	unit->hints = 0;
-	unit->err = 0;
-	if (!touch(&pos, pgoff, unit))
+	if (!find_and_touch(store, pgoff, &pos, unit))
 		return false;
 	start = hm_block_start(pgoff);
 	end = start + HM_BLOCK_PAGES - 1;

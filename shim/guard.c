@@ -122,6 +122,17 @@ static void read_events(void)
 	}
 }
 
+static bool move_up(int *fd)
+{
+	int high = engine_fcntl(*fd, F_DUPFD_CLOEXEC, 3);
+
+	if (high < 0)
+		return false;
+	real->close(*fd);
+	*fd = high;
+	return true;
+}
+
 static void *listen_for(void *arg)
 {
 	struct pollfd fds[2] = { { .events = POLLIN }, { .events = POLLIN } };
@@ -134,14 +145,8 @@ static void *listen_for(void *arg)
 	sigaddset(&set, SIGIO); /* what comes if no more can be queued */
 	pthread_mutex_lock(&start_lock);
 	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (signals >= 0) {
-		int high = engine_fcntl(signals, F_DUPFD_CLOEXEC, 3);
-
-		if (high >= 0) {
-			engine_close(signals);
-			signals = high;
-		}
-	}
+	if (signals >= 0)
+		move_up(&signals); /* if it cannot, where it is will do */
 	reader_tid = (pid_t)real->syscall(SYS_gettid);
 	pthread_cond_signal(&started);
 	pthread_mutex_unlock(&start_lock);
@@ -176,17 +181,6 @@ static bool thread(void *(*run)(void *), const char *name)
 	if (!err)
 		pthread_setname_np(id, name);
 	return !err;
-}
-
-static bool move_up(int *fd)
-{
-	int high = engine_fcntl(*fd, F_DUPFD_CLOEXEC, 3);
-
-	if (high < 0)
-		return false;
-	real->close(*fd);
-	*fd = high;
-	return true;
 }
 
 /* shim_lock is held for writing. */

@@ -334,14 +334,12 @@ out:
 struct store *store_find(int fd)
 {
 	struct store *store = NULL;
-	struct stat st;
 	struct pool *pool;
 	dev_t dev;
 	ino_t ino;
 
-	if (fstat(fd, &st) < 0)
+	if (file_identify(fd, &dev, &ino) < 0)
 		return NULL;
-	identify(&st, &dev, &ino);
 	pthread_mutex_lock(&pools_lock);
 	for (pool = pools; pool && !store; pool = pool->next) {
 		pthread_rwlock_wrlock(&pool->maps_lock);
