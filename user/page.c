@@ -237,6 +237,25 @@ static void window_step(struct pool *pool, const struct hm_unit *first, u32 coun
 		atomic_fetch_add(my_window, 1);
 }
 
+/*
+ * Is one of these units being written? That write may take its data from the
+ * slots: it was only queued, or goes through the page cache, so that no pin
+ * holds the pages there, and nothing but zeros would be left for it.
+ */
+static bool being_written(const struct mapping *map, const struct hm_unit *first, u32 count)
+{
+	struct hm_unit unit = *first;
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		u64 pgoff = first->pgoff + (u64)i * first->npages;
+
+		if (hm_peek(map->store->core, pgoff, &unit) == HM_WRITING)
+			return true;
+	}
+	return false;
+}
+
 /**
  * page_install() - map adjacent units whose pages are in their slots
  * @map: where
@@ -245,7 +264,8 @@ static void window_step(struct pool *pool, const struct hm_unit *first, u32 coun
  * @protect: stores must fault
  *
  * Waiters are woken. Return: 0 or a negative errno: some of the units may be
- * mapped nevertheless, which their places tell.
+ * mapped nevertheless, which their places tell. -EBUSY: a page is pinned, or a
+ * unit is being written.
  */
 int page_install(struct mapping *map, const struct hm_unit *first, u32 count, bool protect)
 {
@@ -258,6 +278,8 @@ int page_install(struct mapping *map, const struct hm_unit *first, u32 count, bo
 	u32 i, done;
 	int err;
 
+	if (being_written(map, first, count))
+		return -EBUSY;
 	if (first->npages > 1)
 		region_free_table(map, dst);
 	else

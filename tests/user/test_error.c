@@ -6,6 +6,7 @@
  */
 #include "common.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mount.h>
@@ -198,6 +199,80 @@ static void test_a_failed_write_is_told_and_retried(void **state)
 	pool_free(pool);
 }
 
+/*
+ * A write that is under way takes its data from the slot of a unit that was
+ * stored to by a call and is mapped nowhere. A load must not take it from there.
+ */
+static struct {
+	char *addr;
+	atomic_bool started, loaded;
+} slow;
+
+static ssize_t slow_write(const struct io_op *op, ssize_t result)
+{
+	int i;
+
+	if (op->type != IO_WRITE || atomic_exchange(&slow.started, true))
+		return result;
+	for (i = 0; i < 150 && !atomic_load(&slow.loaded); i++)
+		usleep(1000);
+	return result > 8192 ? 4096 : result; /* the rest is still to be written */
+}
+
+static void *load_while_written(void *arg)
+{
+	while (!atomic_load(&slow.started))
+		usleep(100);
+	assert_int_equal(*(volatile char *)slow.addr, 'w');
+	atomic_store(&slow.loaded, true);
+	return NULL;
+}
+
+static void test_a_load_beside_a_write_from_a_slot(void **state)
+{
+	struct hugemap_pool_options options = {
+		.bytes = MB(32),
+		.handlers = 2,
+		.dirty_expire_ms = 3600000,
+	};
+	struct hugemap_pool *pool;
+	char *data = malloc(BLOCK);
+	size_t p;
+
+	memset(data, 'w', BLOCK);
+	options.size = sizeof(options);
+	ok(hugemap_pool_create(&options, &pool)); /* of two, whatever the setting is */
+	/* The fault may wake the handler that writes: then a round shows nothing. */
+	for (p = 0; p < 6; p++) {
+		struct file file;
+		unsigned char *now;
+		pthread_t loader;
+		size_t n;
+		char *addr;
+
+		file_pattern(&file, 2 * BLOCK, SEED);
+		addr = map_file(&file, pool, pages[p % 2], PROT_READ | PROT_WRITE);
+		ok(hugemap_advise(addr, BLOCK, HUGEMAP_ADVICE_WILLNEED));
+		eventually(stat_of(addr).resident_bytes == BLOCK);
+		assert_int_equal(hugemap_pwrite(file.fd, data, BLOCK, 0), BLOCK);
+		slow.addr = addr;
+		slow.started = slow.loaded = false;
+		io_inject = slow_write;
+		assert_int_equal(pthread_create(&loader, NULL, load_while_written, NULL), 0);
+		ok(hugemap_sync(addr, BLOCK, MS_SYNC));
+		pthread_join(loader, NULL);
+		assert_true(slow.started);
+		io_inject = inject;
+		now = file_read(&file, &n);
+		assert_memory_equal(now, data, BLOCK);
+		free(now);
+		ok(hugemap_unmap(addr, 2 * BLOCK));
+		file_close(&file);
+	}
+	free(data);
+	pool_free(pool);
+}
+
 static void test_unmap_tells_a_failed_write(void **state)
 {
 	struct hugemap_pool *pool = pool_new(MB(32));
@@ -320,6 +395,7 @@ int main(void)
 		cmocka_unit_test(test_reading_ahead_into_a_bad_page),
 		cmocka_unit_test(test_short_io_is_continued),
 		cmocka_unit_test(test_a_failed_write_is_told_and_retried),
+		cmocka_unit_test(test_a_load_beside_a_write_from_a_slot),
 		cmocka_unit_test(test_unmap_tells_a_failed_write),
 		cmocka_unit_test(test_a_pool_that_cannot_be_written),
 		cmocka_unit_test(test_a_full_file_system),

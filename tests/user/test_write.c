@@ -219,6 +219,27 @@ static void test_partial_unmap(void **state)
 	pool_free(pool);
 }
 
+/* Says where it went wrong, and what the file itself holds there. */
+static void expect_same(const struct file *file, const char *what, int step, const void *data,
+			const unsigned char *model, size_t at, size_t n)
+{
+	const unsigned char *now = data;
+	unsigned char *stored;
+	size_t first, last, size;
+
+	if (!memcmp(now, model + at, n))
+		return;
+	for (first = 0; now[first] == model[at + first]; first++)
+		;
+	for (last = n - 1; now[last] == model[at + last]; last--)
+		;
+	stored = file_read(file, &size);
+	fail_msg("%s, step %d, %zu bytes at %zu: bytes %zu to %zu differ: 0x%02x for 0x%02x; "
+		 "in the file 0x%02x",
+		 what, step, n, at, at + first, at + last, now[first], model[at + first],
+		 at + first < size ? stored[at + first] : 0);
+}
+
 static void test_read_and_write_calls_agree(void **state)
 {
 	struct hugemap_pool *pool = pool_new(MB(16));
@@ -246,12 +267,12 @@ static void test_read_and_write_calls_agree(void **state)
 				memset(model + at, i, inside);
 				break;
 			case 1:
-				assert_memory_equal(addr + at, model + at, inside);
+				expect_same(&file, "load", i, addr + at, model, at, inside);
 				break;
 			case 2:
 				assert_int_equal(hugemap_pread(file.fd, buffer, n, (off_t)at),
 						 inside);
-				assert_memory_equal(buffer, model + at, inside);
+				expect_same(&file, "read", i, buffer, model, at, inside);
 				break;
 			default:
 				if (at + n > 2 * size)
@@ -263,7 +284,7 @@ static void test_read_and_write_calls_agree(void **state)
 					now = at + n;
 			}
 		}
-		assert_memory_equal(addr, model, now);
+		expect_same(&file, "the end", i, addr, model, 0, now);
 		assert_int_equal(hugemap_pread(file.fd, buffer, 10, (off_t)now), 0);
 		ok(hugemap_unmap(addr, 2 * size));
 		assert_file_is(&file, model, now);
