@@ -3,7 +3,9 @@
 #
 # Build and pass every test (`make test` calls it after tools/install-deps.sh):
 #
-#	build/		as it is installed	every test
+#	build/		as it is installed	every test; those in virtual machines,
+#						which keep one CPU busy, beside all
+#						others, those of the other trees, too
 #	build-asan/	address, undefined	every test once: the variants of the
 #						user tests (other I/O, more handlers)
 #						take other ways through the same code
@@ -49,9 +51,14 @@ results=$scratch/results
 mkdir "$results" "$scratch/files" "$scratch/tmp"
 export HM_TEST_DIR="$scratch/files" TMPDIR="$scratch/tmp"
 
+vm_pid=
 # Whatever a failed test left: mounts (the last one first) and loop devices of
 # this run's own files. Nothing else on the machine is touched.
 sweep() {
+	if [ -n "$vm_pid" ]; then
+		kill "$vm_pid" 2>/dev/null || true
+		wait "$vm_pid" 2>/dev/null || true
+	fi
 	awk -v top="$scratch/" 'index($5, top) == 1 { print $5 }' /proc/self/mountinfo |
 		sort -r | while read -r at; do
 		umount -l "$at" 2>/dev/null || true
@@ -108,6 +115,7 @@ chosen() {
 				continue
 			fi
 			case "$2:$suites:$name" in
+			plain:vm:*) ;;
 			asan:user:*-threads | asan:user:*-handlers) ;;
 			tsan:user:*-threads) ;;
 			tsan:core*fast*) ;;
@@ -135,12 +143,26 @@ for tree in $trees; do
 	echo "testing $dir"
 	slow=1
 	[ "$tree" = plain ] || slow=4
+	if [ "$tree" = plain ] && [ -n "$(meson test -C "$dir" --no-rebuild --suite vm --list 2>/dev/null)" ]; then
+		meson test -C "$dir" --no-rebuild --quiet --suite vm --logbase vm --num-processes 1 \
+			>"$results/vm.log" 2>&1 &
+		vm_pid=$!
+	fi
 	# shellcheck disable=SC2086 # $names is a list of words
 	meson test -C "$dir" --no-rebuild --timeout-multiplier $slow --quiet $names \
 		>"$log" 2>&1 || status=1
 	cp "$dir/meson-logs/testlog.json" "$results/$tree.json" 2>/dev/null || : >"$results/$tree.broken"
 	echo "  built in $((built - start)) s, tested in $(($(date +%s) - built)) s"
 done
+
+if [ -n "$vm_pid" ]; then
+	echo "testing $build (virtual machines)"
+	since=$(date +%s)
+	wait "$vm_pid" || status=1
+	vm_pid=
+	cp "$build/meson-logs/vm.json" "$results/vm.json" 2>/dev/null || : >"$results/vm.broken"
+	echo "  waited for them for $(($(date +%s) - since)) s"
+fi
 
 python3 tools/tally-tests.py "$results" "$build" || status=1
 exit $status

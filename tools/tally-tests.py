@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """Count single tests in meson's logs: tally-tests.py RESULTS BUILD
 
-RESULTS holds a copy of testlog.json for each tree (plain.json, asan.json, ...)
-and an empty TREE.broken for a tree that did not build. BUILD is the directory
-of the plain tree. Prints why tests were skipped, which failed, with the end of
+RESULTS holds a copy of testlog.json for each tree (plain.json, asan.json, ...),
+one for the tests in guests (vm.json), and an empty TREE.broken for a tree that
+did not build. BUILD is the directory of the plain tree. Prints why tests were skipped, which failed, with the end of
 their output, and as its last line `N passed, N failed, N skipped`.
 """
 import json
@@ -89,14 +89,14 @@ def count(tree, log, test, tally):
 def main():
     results, build = sys.argv[1:]
     tally = Tally()
-    for tree in ("plain", "asan", "tsan"):
-        directory = build if tree == "plain" else f"{build}-{tree}"
+    for tree in ("plain", "vm", "asan", "tsan"):
+        directory = build if tree in ("plain", "vm") else f"{build}-{tree}"
         path = os.path.join(results, tree + ".json")
         if os.path.exists(os.path.join(results, tree + ".broken")):
             tally.failed.append([f"{tree}: build", directory, "  it did not build: see above"])
         if not os.path.exists(path):
             continue
-        log = os.path.join(directory, "meson-logs", "testlog.txt")
+        log = os.path.join(directory, "meson-logs", "vm.txt" if tree == "vm" else "testlog.txt")
         with open(path, encoding="utf-8", errors="replace") as file:
             for line in file:
                 count(tree, log, json.loads(line), tally)

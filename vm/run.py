@@ -200,8 +200,11 @@ def splats_in(lines: list[str]) -> list[str]:
 class Session:
     """Guests, one after the other, that tests run in."""
 
-    def __init__(self, kernel: kernels.Kernel, initrd: pathlib.Path, memory_mb: int, xfs: bool) -> None:
-        self.kernel, self.initrd, self.memory_mb = kernel, initrd, memory_mb
+    def __init__(self, kernel: kernels.Kernel, initrd: pathlib.Path, args: argparse.Namespace, xfs: bool) -> None:
+        self.kernel, self.initrd, self.memory_mb = kernel, initrd, args.memory
+        # What makes random tests shorter, and what repeats a failure of one.
+        self.exported = {"QUICK": "1"} if args.quick else {}
+        self.exported |= {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         self.disks = {"ext4": (2 * GIB, "ext4"), "scratch": (GIB, "")}
         if xfs:
             self.disks["xfs"] = (2 * GIB, "xfs")
@@ -214,10 +217,8 @@ class Session:
             self.boots.append(self.guest.boot_s)
             seconds = 120 if self.kernel.slow else 30
             self.guest.ask(f"echo {seconds} >/proc/sys/kernel/hung_task_timeout_secs; answer", 30)
-            # What repeats a failure of a random test.
-            for name in PASSED_ON:
-                if name in os.environ:
-                    self.guest.ask(f"export {name}={quote(os.environ[name])}; answer", 30)
+            for name, value in self.exported.items():
+                self.guest.ask(f"export {name}={quote(value)}; answer", 30)
         return self.guest
 
     def lose_guest(self) -> None:
@@ -440,7 +441,7 @@ def test_kernel(name: str, args: argparse.Namespace) -> bool | None:
     stopping = threading.Event()
 
     def work_off() -> None:
-        session = Session(kernel, initrd, args.memory, bool(xfs))
+        session = Session(kernel, initrd, args, bool(xfs))
         sessions.append(session)
         try:
             run_queue(session, queue, tally, stopping)
@@ -583,7 +584,7 @@ def main() -> int:
             sub.add_argument("--tests", type=pathlib.Path, default=TOP / "tests" / "kernel")
             sub.add_argument("--verbose", action="store_true", help="what passing tests say, too")
             sub.add_argument("--jobs", type=int, default=1, help="guests at a time")
-            sub.add_argument("--quick", action="store_true", help="not the long ones")
+            sub.add_argument("--quick", action="store_true", help="not the long ones, and the random ones for a short time")
             sub.add_argument("names", nargs="*", help="runs, tests or patterns")
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

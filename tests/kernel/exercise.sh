@@ -16,7 +16,7 @@
 # vm: name=hunt args=hunt lower=ext4,xfs pool=48M set=long timeout=7200
 # vm: name=hunt_threads args=hunt_threads pool=48M set=long timeout=7200
 #
-# SEED=n and OPS=n in the environment repeat a failure.
+# SEED=n and OPS=n in the environment repeat a failure; QUICK=1 is make test.
 set -eu
 
 mode=${1:-one}
@@ -25,7 +25,9 @@ file=$MNT/exercise
 mnt=$MNT
 pool=${POOL:-64M}
 page=${PAGE:-2M}
-[ "${SLOW:-0}" = 1 ] && few=4 || few=1
+few=1
+[ "${QUICK:-0}" = 0 ] || few=3 # make test has no time for more
+[ "${SLOW:-0}" = 0 ] || few=4
 
 exercise() {
 	hugemap-exercise --seed "$seed" --verify-lower "$LOWER" "$@" "$file"

@@ -32,6 +32,13 @@
 #define PAGE ((size_t)4096)
 #define BLOCK MB(2)
 
+/* Rounds of a long random test: a thread sanitizer makes each many times as slow. */
+#ifdef __SANITIZE_THREAD__
+#define ROUNDS(n) ((n) / 4)
+#else
+#define ROUNDS(n) (n)
+#endif
+
 /* A file of the test's own, removed when closed by file_close(). */
 struct file {
 	char path[256];

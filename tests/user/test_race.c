@@ -162,7 +162,7 @@ static void test_counting_while_syncing(void **state)
 		struct hugemap_pool *pool = pool_new(MB(24));
 		atomic_bool stop = false;
 		struct job job = {
-			.pool = pool, .size = size, .rounds = p ? 20000 : 800, .stop = &stop
+			.pool = pool, .size = size, .rounds = ROUNDS(p ? 20000 : 800), .stop = &stop
 		};
 		struct file file;
 		pthread_t syncer;

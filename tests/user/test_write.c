@@ -35,7 +35,7 @@ static void random_stores(struct hugemap_pool *pool, enum hugemap_page page, siz
 	file_pattern(&file, size, SEED);
 	pattern_fill(model, SEED, 0, size);
 	addr = map_file(&file, pool, page, PROT_READ | PROT_WRITE);
-	for (i = 0; i < 2000; i++) {
+	for (i = 0; i < ROUNDS(2000); i++) {
 		size_t at = next_random(&random) % size;
 		size_t most = next_random(&random) % 10 ? 64 : 3 * PAGE;
 		size_t n = next_random(&random) % most + 1;
