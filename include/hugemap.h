@@ -102,7 +102,7 @@ struct hugemap_pool;
  * @handlers: threads that serve faults; 0 = one for every 8 CPUs, at most 4
  * @io: see enum hugemap_io
  * @prefault: true: take all frames before hugemap_pool_create() returns; false:
- *	they are taken in the background
+ *	they are taken as they are used, in the background some ahead of that
  * @no_keeper: true: do without the process that writes dirty blocks to their
  *	files when this one is killed (see hugemap(7))
  */

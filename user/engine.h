@@ -34,6 +34,7 @@
 #define HM_ENGINE_H
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -86,6 +87,9 @@ struct pool {
 	struct place *places; /* one for each frame number, huge and base */
 	struct frame_hash *hashes; /* one for each huge frame */
 	_Atomic u8 *populated; /* enum populated, one for each huge frame */
+	atomic_uint used_frames; /* huge frames that were used at least once */
+	atomic_uint populate_from; /* the frame that the thread is to go on from */
+	sem_t populate_work;
 	pthread_t populate_thread;
 	bool populating;
 	atomic_bool stopping;

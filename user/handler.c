@@ -291,7 +291,7 @@ void handlers_stop(struct pool *pool)
 {
 	u32 i;
 
-	atomic_store(&pool->stopping, true);
+	hm_assert(atomic_load(&pool->stopping));
 	handlers_kick(pool);
 	for (i = 0; i < pool->nhandlers; i++) {
 		pthread_join(pool->handlers[i].thread, NULL);

@@ -184,6 +184,7 @@ int pool_destroy(struct pool *pool)
 	pthread_mutex_unlock(&pools_lock);
 	if (used)
 		return fail(-EBUSY, "the pool is still used by mappings");
+	atomic_store(&pool->stopping, true);
 	populate_stop(pool);
 	handlers_stop(pool);
 	keeper_stop(pool);

@@ -471,6 +471,45 @@ static void test_refusals(void **state)
 	pool_free(pool);
 }
 
+static size_t resident_memory(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	size_t n;
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%*u %zu", &n), 1);
+	fclose(file);
+	return n * PAGE;
+}
+
+/* A program that reads a few blocks does not pay for a large pool, unless asked to. */
+static void test_memory_is_taken_as_it_is_used(void **state)
+{
+	struct hugemap_pool_options options = { .bytes = MB(256), .prefault = true };
+	size_t before = resident_memory(), i;
+	struct hugemap_pool *pool;
+	struct file file;
+	char *addr;
+
+	file_pattern(&file, MB(120), SEED);
+	pool = pool_new(MB(256));
+	addr = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ);
+	assert_int_equal((unsigned char)addr[MB(3)], pattern_byte(SEED, MB(3)));
+	usleep(200000); /* for what would be taken in the background */
+	assert_true(resident_memory() - before < MB(100));
+	for (i = 0; i < MB(120); i += BLOCK)
+		assert_int_equal((unsigned char)addr[i], pattern_byte(SEED, i));
+	eventually(resident_memory() - before >= MB(120));
+	ok(hugemap_unmap(addr, MB(120)));
+	pool_free(pool);
+	file_close(&file);
+
+	before = resident_memory();
+	pool = pool_new_options(&options);
+	assert_true(resident_memory() - before > MB(250));
+	pool_free(pool);
+}
+
 static void test_errors_have_sentences(void **state)
 {
 	static const int errors[] = { EACCES, EBADF,  EBUSY,  EINVAL, EIO,   ENODEV,
@@ -503,6 +542,7 @@ int main(void)
 		cmocka_unit_test(test_priority_and_scans),
 		cmocka_unit_test(test_many_mappings_of_a_file),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_memory_is_taken_as_it_is_used),
 		cmocka_unit_test(test_errors_have_sentences),
 	};
 
