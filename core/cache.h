@@ -154,6 +154,7 @@ enum {
 	HM_HINT_RECLAIM = 1 << 2, /* few free frames: call hm_reclaim() */
 	HM_HINT_DIRTIED = 1 << 3, /* this call made the unit dirty */
 	HM_HINT_REFORM = 1 << 4, /* a huge frame that was carved before */
+	HM_HINT_JOINED = 1 << 5, /* base pages before this call, one huge unit now */
 };
 
 /* Kinds of index nodes. */

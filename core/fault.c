@@ -28,7 +28,7 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 
 	frame = hm_pool_take(cache, hm_pos_kind(pos), access & HM_ACCESS_AHEAD, &hints);
 	if (frame == HM_NO_FRAME_ID) {
-		unit->hints = HM_HINT_RECLAIM;
+		unit->hints |= HM_HINT_RECLAIM;
 		return HM_NO_FRAME;
 	}
 	desc = hm_desc_of(cache, frame);
@@ -58,7 +58,7 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 	if (!(access & HM_ACCESS_AHEAD))
 		hints |= HM_HINT_READAHEAD;
 	unit->frame = frame;
-	unit->hints = hints;
+	unit->hints |= hints;
 	return hm_index_hollow(pos) ? HM_ZERO : HM_FILL;
 }
 
@@ -124,8 +124,11 @@ static enum hm_outcome look(struct hm_pos *pos, u64 pgoff, u32 access, struct hm
 	enum hm_outcome outcome;
 
 	*again = false;
-	if (pos->base && !wants_base(pos, pgoff, access) && !hm_atomic_read(&pos->base->resident)) {
-		hm_index_join(pos);
+	/* Whoever will fill it joins it. */
+	if (pos->base && !(access & HM_ACCESS_CACHED) && !wants_base(pos, pgoff, access) &&
+	    !hm_atomic_read(&pos->base->resident)) {
+		if (hm_index_join(pos))
+			unit->hints |= HM_HINT_JOINED;
 		word = hm_index_word(pos, pgoff);
 	}
 	hm_unit_set(unit, pos, hm_word_frame(word));

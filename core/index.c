@@ -151,8 +151,8 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 	return true;
 }
 
-/* Make a split block one unit again, if nothing of it is cached. */
-void hm_index_join(struct hm_pos *pos)
+/* Make a split block one unit again. False: something of it is cached. */
+bool hm_index_join(struct hm_pos *pos)
 {
 	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
 	hm_atomic_t *block = &pos->leaf->word[pos->leaf_slot];
@@ -172,7 +172,7 @@ void hm_index_join(struct hm_pos *pos)
 			hm_atomic_set(&base->word[i], hm_word_gone(word));
 		}
 		hm_stay_end();
-		return;
+		return false;
 	}
 	set_bit_to(pos->leaf->hollow, pos->leaf_slot, bits_set(base->hollow) == HM_BLOCK_PAGES);
 	set_bit_to(pos->leaf->holes, pos->leaf_slot, bits_set(base->holes));
@@ -182,6 +182,7 @@ void hm_index_join(struct hm_pos *pos)
 	hm_atomic_set(block, hm_word_gone(old));
 	hm_stay_end();
 	hm_count(pos->store->cache, HM_C_JOINS, 1);
+	return true;
 }
 
 /* Does the store hold no data where this unit is? */

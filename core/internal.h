@@ -191,7 +191,7 @@ bool hm_index_find(struct hm_store *store, u64 pgoff, struct hm_pos *pos);
 u64 hm_index_next(const struct hm_pos *pos, u64 pgoff);
 u64 hm_index_word(struct hm_pos *pos, u64 pgoff);
 bool hm_index_split(struct hm_pos *pos, u64 word);
-void hm_index_join(struct hm_pos *pos);
+bool hm_index_join(struct hm_pos *pos);
 bool hm_index_hollow(const struct hm_pos *pos);
 void hm_index_set_data(const struct hm_pos *pos);
 u64 hm_store_npages(const struct hm_store *store);

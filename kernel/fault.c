@@ -270,6 +270,7 @@ static vm_fault_t upgrade_fault(struct vm_fault *vmf)
 	if (folio) {
 		if (upgrade(vmf, folio)) {
 			hugemap_count(hugemap_of(hi), HUGEMAP_C_UPGRADES, 1);
+			trace_hugemap_fault(inode, unit.pgoff, unit.npages, 1);
 			ret = VM_FAULT_NOPAGE;
 		}
 		folio_unlock(folio);
@@ -316,6 +317,7 @@ static vm_fault_t insert_fault(struct vm_fault *vmf)
 		    vmf->pgoff < hugemap_pages(i_size_read(inode))) {
 			ret = vmf_insert_folio_pmd(vmf, folio, false);
 			hugemap_count(hugemap_of(hi), HUGEMAP_C_HUGE_MAPPED, 1);
+			trace_hugemap_fault(inode, unit.pgoff, unit.npages, 0);
 		}
 		folio_unlock(folio);
 	}
@@ -381,7 +383,8 @@ static void widen(struct vm_fault *vmf, u64 *first, u64 *last)
  */
 static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t end)
 {
-	struct hugemap_inode *hi = hugemap_inode(file_inode(vmf->vma->vm_file));
+	struct inode *inode = file_inode(vmf->vma->vm_file);
+	struct hugemap_inode *hi = hugemap_inode(inode);
 	u64 first = start, last = end;
 	struct hm_unit unit;
 	vm_fault_t ret;
@@ -391,9 +394,11 @@ static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t
 		return 0;
 	WRITE_ONCE(vmf->vma->vm_file->f_ra.start, last + 1);
 	ret = filemap_map_pages(vmf, first, last);
-	if (ret & VM_FAULT_NOPAGE)
+	if (ret & VM_FAULT_NOPAGE) {
 		hugemap_count(hugemap_of(hi),
 			      unit.npages > 1 ? HUGEMAP_C_HUGE_MAPPED : HUGEMAP_C_BASE_MAPPED, 1);
+		trace_hugemap_fault(inode, first, (u32)(last - first + 1), 0);
+	}
 	return ret;
 }
 

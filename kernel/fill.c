@@ -21,6 +21,8 @@ enum hm_outcome hugemap_ask(struct hugemap_inode *hi, u64 pgoff, u32 access, str
 	do {
 		outcome = hm_fault(hi->store, pgoff, access, unit);
 	} while (outcome == HM_NO_NODE && !hugemap_add_node(hi, pgoff, unit->err));
+	if (unlikely(unit->hints & HM_HINT_JOINED))
+		trace_hugemap_promote(&hi->vfs_inode, unit->pgoff, unit->npages, 0);
 	return outcome;
 }
 

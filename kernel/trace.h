@@ -32,7 +32,7 @@ DECLARE_EVENT_CLASS(hugemap_unit,
 		  __entry->npages, __entry->value)
 );
 
-/* value: 1 for a store */
+/* @npages are mapped by it, or as many of them as are cached; value: 1 for a store */
 DEFINE_EVENT(hugemap_unit, hugemap_fault,
 	TP_PROTO(const struct inode *inode, u64 pgoff, u32 npages, int value),
 	TP_ARGS(inode, pgoff, npages, value));
@@ -49,6 +49,11 @@ DEFINE_EVENT(hugemap_unit, hugemap_evict,
 
 /* value: 0 or a negative errno */
 DEFINE_EVENT(hugemap_unit, hugemap_writeback,
+	TP_PROTO(const struct inode *inode, u64 pgoff, u32 npages, int value),
+	TP_ARGS(inode, pgoff, npages, value));
+
+/* What was cached in base pages becomes one huge unit. value: 0 */
+DEFINE_EVENT(hugemap_unit, hugemap_promote,
 	TP_PROTO(const struct inode *inode, u64 pgoff, u32 npages, int value),
 	TP_ARGS(inode, pgoff, npages, value));
 

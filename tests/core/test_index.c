@@ -229,8 +229,12 @@ static void test_join(void **state)
 	unit = bring(env.store, P(1) + 1, HM_ACCESS_BASE);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_JOINS), 0);
 	drop(env.store, P(1), P(2), true);
+	/* Nor does a look at what is cached join it. */
+	assert_int_equal(hm_fault(env.store, P(1) + 1, HM_ACCESS_CACHED, &unit), HM_MISS);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_JOINS), 0);
 	unit = bring(env.store, P(1) + 1, HM_ACCESS_WRITE);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
+	assert_true(unit.hints & HM_HINT_JOINED);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_JOINS), 1);
 	audit(&env);
 

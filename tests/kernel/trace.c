@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Tracepoints: each of them tells of the file that it happened to, and the promotion
+ * of a block whose base pages are gone is told once, where there are huge pages.
+ *
+ * vm: page=2M,4K lower=ext4 pool=8M
+ */
+#include "common.h"
+
+#define TRACING "/sys/kernel/tracing/"
+#define LENGTH (12ul << 20)
+
+static void write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC);
+
+	if (fd < 0)
+		skip("%s: %s", path, strerror(errno));
+	EXPECT(write(fd, text, strlen(text)) == (ssize_t)strlen(text), "%s: %s", path,
+	       strerror(errno));
+	close(fd);
+}
+
+/* Events of this name that tell of this inode; the last one's text is kept. */
+static unsigned int count_events(const char *name, ino_t ino, char *last, size_t room)
+{
+	char event[64], number[64], line[1024];
+	FILE *file = fopen(TRACING "trace", "r");
+	unsigned int n = 0;
+
+	EXPECT(file, "the trace cannot be read: %s", strerror(errno));
+	snprintf(event, sizeof(event), " hugemap_%s: ", name);
+	snprintf(number, sizeof(number), " ino %llu ", (unsigned long long)ino);
+	while (fgets(line, sizeof(line), file)) {
+		const char *at = strstr(line, event);
+
+		if (!at || !strstr(at, number))
+			continue;
+		snprintf(last, room, "%s", strstr(at, number) + strlen(number));
+		n++;
+	}
+	fclose(file);
+	return n;
+}
+
+static void each_event(void)
+{
+	static const char *const names[] = { "fault", "fill", "evict", "writeback", "sync" };
+	volatile unsigned char *data;
+	unsigned int promoted;
+	char last[256] = "";
+	struct stat st;
+	size_t at, i;
+	int fd;
+
+	if (!on_hugemap())
+		skip("only hugemap has them");
+	write_text(TRACING "trace", "");
+	write_text(TRACING "events/hugemap/enable", "1");
+	fd = make_file("file", 1, LENGTH);
+	MUST(fstat(fd, &st));
+	data = map_shared(fd, 0, LENGTH);
+	for (at = 0; at < LENGTH; at += SMALL)
+		data[at]++; /* more than the pool holds */
+	MUST(msync((void *)data, LENGTH, MS_SYNC));
+	for (i = 0; i < COUNT(names); i++)
+		EXPECT(count_events(names[i], st.st_ino, last, sizeof(last)),
+		       "no event of %s for the file", names[i]);
+
+	/* The end within a block has it cached in base pages. */
+	MUST(ftruncate(fd, 0));
+	MUST(ftruncate(fd, HUGE / 2));
+	EXPECT(data[SMALL] == 0, "data behind an end that was there");
+	MUST(ftruncate(fd, 0));
+	MUST(ftruncate(fd, LENGTH));
+	EXPECT(data[SMALL] == 0, "data behind an end that was there");
+	write_text(TRACING "events/hugemap/enable", "0");
+	promoted = count_events("promote", st.st_ino, last, sizeof(last));
+	EXPECT(promoted == (huge_pages() ? 1 : 0), "%u promotions, the last one: %s", promoted,
+	       last);
+	if (promoted)
+		EXPECT(!strncmp(last, "pgoff 0 npages 512 value 0", 26), "it says: %s", last);
+	write_text(TRACING "trace", "");
+	MUST(munmap((void *)data, LENGTH));
+	close(fd);
+}
+
+static const struct behaviour all[] = {
+	{ "each_event", each_event },
+};
+
+int main(int argc, char **argv)
+{
+	return run_all(argc, argv, all, COUNT(all));
+}
