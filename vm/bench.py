@@ -22,6 +22,8 @@ POOL_MIB = 64
 COMMAND_MIB = 64
 COMMAND_SCENARIOS = ("seq-read", "rewrite")
 MIB = 1 << 20
+# read() of what is cached, write() of what is not.
+CALLS = "warm read-call forget write-call"
 SINGLE = "warm read-fault upgrade first-write sync rewrite drop"
 # The loops that scenarios contain, by name.
 LOOPS = {"seq-read": "copy", "seq-write": "fill"}
@@ -94,10 +96,10 @@ class Counter:
 def count_hugemap(counter: Counter) -> list[Row]:
     rows = []
 
-    def with_mount(page: str, pool: int, mib: int, what: str) -> None:
-        counter.shell(f"mount -t hugemap -o pool={pool}M,page={page} /dev/nullb0 /mnt/fast")
+    def with_mount(page: str, pool: int, mib: int, what: str, more: str = "") -> None:
+        counter.shell(f"mount -t hugemap -o pool={pool}M,page={page}{more} /dev/nullb0 /mnt/fast")
         file = "/mnt/fast/" + counter.shell("ls /mnt/fast")[0].strip()
-        setting = f"pool {pool} MB"
+        setting = f"pool {pool} MB" + (", not optimized" if more else "")
         try:
             rows.extend(counter.rows("hugemap-kernel", page, setting, file, mib, what, "none"))
         finally:
@@ -108,6 +110,8 @@ def count_hugemap(counter: Counter) -> list[Row]:
             with_mount(page, pool, SEQUENTIAL_MIB, "seq-read")
             with_mount(page, pool, SEQUENTIAL_MIB, "seq-write")
         with_mount(page, 2 * SINGLE_MIB, SINGLE_MIB, SINGLE)
+        with_mount(page, 2 * SINGLE_MIB, SINGLE_MIB, CALLS)
+        with_mount(page, 2 * SINGLE_MIB, SINGLE_MIB, CALLS, ",vfs_read_optimization=off,vfs_write_optimization=off")
     with_mount("4K", POOL_MIB, RANDOM_MIB, "random-read")
     with_mount("4K", POOL_MIB, RANDOM_MIB, "random-write")
     return rows
@@ -138,6 +142,7 @@ def count_linux(counter: Counter) -> list[Row]:
         for advice in ("none", "sequential", "hugepage", "populate-write"):
             one("2M", SEQUENTIAL_MIB, "seq-write", advice, read_ahead)
     one("4K", SINGLE_MIB, SINGLE, "none", 128)
+    one("4K", SINGLE_MIB, CALLS, "none", 128)
     # The same memory for its page cache as the pool has, by a memory group.
     limited = f"echo {POOL_MIB}M >/cg/limited/memory.max && echo 0 >/cg/limited/memory.swap.max 2>/dev/null;"
     limited += " sh -c 'echo $$ >/cg/limited/cgroup.procs && exec \"$@\"' sh "
@@ -173,7 +178,7 @@ def run_command(counter: Counter, size_mib: int, seconds: float) -> list[dict]:
 
 def best_of_linux(rows: list[Row], row: Row) -> Row | None:
     same = [r for r in rows if r.engine == "linux-mmap" and r.scenario == row.scenario]
-    if row.scenario not in LOOPS:
+    if row.scenario not in LOOPS and not row.scenario.endswith("-call"):
         if row.page == "2M":
             # Where Linux maps 4 KB pages, its unit is another one.
             return None

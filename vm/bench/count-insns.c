@@ -23,8 +23,11 @@
  *	sync		write a byte of every STEP, then msync: the msync
  *	rewrite		after that write a byte of every STEP again
  *	drop		unmap it, then POSIX_FADV_DONTNEED
+ *	forget		not counted: the same
  *	random-read	read a byte of RANDOM_OPS random pages
  *	random-write	write a byte of each
+ *	read-call	read all of the file by calls of 1 MB
+ *	write-call	write all of it so
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -266,6 +269,12 @@ static void drop(struct bench *b, struct count *count)
 	}
 }
 
+static void forget(struct bench *b, struct count *count)
+{
+	drop(b, count);
+	count->ops = 0;
+}
+
 static void random_access(struct bench *b, struct count *count, bool write)
 {
 	uint64_t x = 88172645463325252ull;
@@ -297,6 +306,35 @@ static void random_write(struct bench *b, struct count *count)
 	random_access(b, count, true);
 }
 
+static void calls(struct bench *b, struct count *count, bool write)
+{
+	char *buffer = aligned_alloc(BUFFER, BUFFER);
+
+	if (!buffer)
+		fail("memory");
+	memset(buffer, 1, BUFFER);
+	start(count);
+	for (size_t i = 0; i < b->size; i += BUFFER) {
+		ssize_t n = write ? pwrite(b->fd, buffer, BUFFER, (off_t)i) :
+				    pread(b->fd, buffer, BUFFER, (off_t)i);
+
+		if (n != (ssize_t)BUFFER)
+			fail(write ? "pwrite" : "pread");
+	}
+	stop(count, b->size / b->step);
+	free(buffer);
+}
+
+static void read_call(struct bench *b, struct count *count)
+{
+	calls(b, count, false);
+}
+
+static void write_call(struct bench *b, struct count *count)
+{
+	calls(b, count, true);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(struct bench *b, struct count *count);
@@ -312,8 +350,11 @@ static const struct {
 	{ "sync", sync_all },
 	{ "rewrite", rewrite },
 	{ "drop", drop },
+	{ "forget", forget },
 	{ "random-read", random_read },
 	{ "random-write", random_write },
+	{ "read-call", read_call },
+	{ "write-call", write_call },
 };
 
 static const struct {
