@@ -73,7 +73,8 @@ static int check_options(const struct hugemap_pool_options *given,
 	core->pool_frames = (u32)(opts->bytes >> HM_BLOCK_SHIFT);
 	if (opts->bytes >> HM_BLOCK_SHIFT > ~0u)
 		core->pool_frames = ~0u;
-	core->cpus = online_cpus();
+	/* Handlers take frames, whatever CPU they are on: what one gave back comes next. */
+	core->cpus = opts->handlers;
 	core->dirty_ratio = opts->dirty_ratio;
 	core->evict_batch = opts->evict_batch;
 	if (opts->dirty_expire_ms)

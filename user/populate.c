@@ -2,9 +2,9 @@
 /*
  * Populating: the kernel allocates and zeroes a huge page for each slot, which
  * takes a few hundred microseconds each. A thread of its own does it for frames
- * that will be wanted soon: as many as are used already, so that a stream never
- * waits for it, and a program that reads a few blocks does not pay for a whole
- * pool. A frame that is needed earlier is populated by its first use.
+ * that will be wanted soon: as many as are used already, within bounds, so that a
+ * stream never waits for it, and a program that reads a few blocks does not pay
+ * for a whole pool. A frame that is needed earlier is populated by its first use.
  *
  * A slot must not be populated while its pages are mapped elsewhere, so each
  * frame is claimed once, by the thread or by its first user.
@@ -20,6 +20,7 @@
 #endif
 
 #define LEAST_AHEAD 8u /* frames */
+#define MOST_AHEAD 16u
 
 enum populated {
 	POPULATED_NOT,
@@ -54,6 +55,8 @@ static u32 ahead(const struct pool *pool)
 {
 	u32 used = atomic_load_explicit(&pool->used_frames, memory_order_relaxed);
 
+	if (used > MOST_AHEAD)
+		return MOST_AHEAD;
 	return used < LEAST_AHEAD ? LEAST_AHEAD : used;
 }
 
