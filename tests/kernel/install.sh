@@ -83,6 +83,8 @@ plain:*"/lib/modules/$release/updates/hugemap.ko"*) ;;
 esac
 magic=$(modinfo -k "$release" -F vermagic hugemap)
 [ "${magic%% *}" = "$release" ] || failed "the module is for kernel '$magic', expected $release"
+version=$(modinfo -k "$release" -F version hugemap)
+grep -Fq "version: '$version'," "$top/meson.build" || failed "it says that its version is '$version'"
 if [ "$way" = dkms ]; then
 	dkms status hugemap | grep "^hugemap/[0-9.]*, $release, .*: installed" ||
 		failed "dkms has not installed it: $(dkms status)"
