@@ -8,9 +8,13 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <unistd.h>
 
-/* Put the kernel's mapping in the place of ours; no unit is mapped there. */
-void aside_replace(struct mapping *map, const char *why)
+/*
+ * Put the kernel's mapping in the place of ours; no unit is mapped there.
+ * @claim_fd, if not -1, is the new mapping's.
+ */
+void aside_replace(struct mapping *map, const char *why, int claim_fd)
 {
 	struct store *store = map->store;
 	size_t bytes = (size_t)(map->asked_end - map->asked);
@@ -24,8 +28,11 @@ void aside_replace(struct mapping *map, const char *why)
 	program_memory_begin();
 	at = mmap(map->asked, bytes, map->prot, MAP_SHARED | MAP_FIXED, store->fd_buffered, offset);
 	program_memory_end();
-	if (at == MAP_FAILED)
+	if (at == MAP_FAILED) {
+		if (claim_fd >= 0)
+			close(claim_fd);
 		return; /* a touch raises SIGSEGV: better than wrong bytes */
+	}
 	if (map->page == HUGEMAP_PAGE_2M)
 		madvise(map->asked, bytes, MADV_HUGEPAGE);
 	if (map->flags & HUGEMAP_HANDOVER)
@@ -38,6 +45,7 @@ void aside_replace(struct mapping *map, const char *why)
 			.ino = store->ino,
 			.shared = true,
 			.writable = map->prot & PROT_WRITE,
+			.claim_fd = claim_fd,
 		},
 		why);
 }
@@ -66,6 +74,14 @@ static struct mapping *any_mapping(struct store *store)
 		if (pool->maps[i]->store == store)
 			return pool->maps[i];
 	return NULL;
+}
+
+/* Whoever takes a mapping over on their own answers for it. */
+static int lasting_claim(const struct mapping *map)
+{
+	bool needed = map->prot & PROT_WRITE && !(map->flags & HUGEMAP_HANDOVER);
+
+	return needed ? claim_share(map->store) : -1;
 }
 
 /**
@@ -98,7 +114,7 @@ int aside_store(struct store *store, const char *why)
 	while (!err && (map = any_mapping(store))) {
 		mapping_take_out(pool, map, map->pgoff, map_end_pgoff(map));
 		map_remove(pool, map);
-		aside_replace(map, why);
+		aside_replace(map, why, lasting_claim(map));
 		/* Threads that wait for a page of ours find the kernel's. */
 		uffd_wake(pool->uffd, map->start, (size_t)(map->end - map->start));
 		mapping_free(map);

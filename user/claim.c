@@ -95,6 +95,19 @@ int claim_take(struct store *store, bool write)
 		    write ? "" : " for writing");
 }
 
+/*
+ * A mapping of a store is given over to the kernel: other processes' engines must
+ * not write the file, and may read it if they see what is stored. The claim that
+ * is returned lasts until it is closed, here and in all children. -1: none.
+ */
+int claim_share(struct store *store)
+{
+	if (store->claim_fd < 0 || flock(store->claim_fd, LOCK_SH | LOCK_NB))
+		return -1;
+	store->claim_shared = true;
+	return fcntl(store->claim_fd, F_DUPFD_CLOEXEC, 0);
+}
+
 /* Give a claim back; whoever is the last one tidies up. */
 void claim_drop(struct store *store)
 {
@@ -103,7 +116,8 @@ void claim_drop(struct store *store)
 	if (store->claim_fd < 0)
 		return;
 	claim_path(store->dev, store->ino, path);
-	if (!flock(store->claim_fd, LOCK_EX | LOCK_NB))
+	/* A lock that is shared is not ours alone, though we would get it. */
+	if (!store->claim_shared && !flock(store->claim_fd, LOCK_EX | LOCK_NB))
 		unlink(path);
 	close(store->claim_fd);
 	store->claim_fd = -1;

@@ -129,6 +129,7 @@ struct store {
 	u32 align; /* of direct I/O: bytes */
 	int watch; /* inotify; -1 = none */
 	int claim_fd; /* against other processes, see claim.c; -1 = none */
+	bool claim_shared; /* by claim_share() */
 
 	pthread_mutex_t resize_lock;
 	atomic_bool resizing; /* faults wait */
@@ -366,12 +367,13 @@ ssize_t access_write(struct store *store, int fd, const char *buffer, size_t cou
 
 /* --- aside.c, fork.c: giving mappings over to the kernel --- */
 int aside_store(struct store *store, const char *why);
-void aside_replace(struct mapping *map, const char *why);
+void aside_replace(struct mapping *map, const char *why, int claim_fd);
 void fork_init(void);
 
 /* --- claim.c --- */
 int claim_take(struct store *store, bool write);
 void claim_drop(struct store *store);
+int claim_share(struct store *store);
 int claim_check(int fd);
 bool claim_foreign_writer(int fd);
 
@@ -381,6 +383,7 @@ struct kernel_mapping {
 	dev_t dev; /* of a block device: rdev */
 	ino_t ino;
 	bool shared, writable;
+	int claim_fd; /* what is stored here, no other process's engine may miss; -1 = none */
 	char why[160];
 	struct kernel_mapping *next;
 };

@@ -7,8 +7,10 @@
 #include "engine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kernel_mapping *mappings;
@@ -107,6 +109,7 @@ void *kernel_map(int fd, off_t offset, size_t length, int prot, int flags, enum 
 	struct kernel_mapping map = {
 		.shared = !(flags & HUGEMAP_PRIVATE),
 		.writable = prot & PROT_WRITE,
+		.claim_fd = -1,
 	};
 	char *place;
 	char *at;
@@ -145,6 +148,8 @@ static int cut(struct kernel_mapping *map, char *start, char *end)
 		if (!rest)
 			return -ENOMEM;
 		*rest = *map;
+		if (map->claim_fd >= 0)
+			rest->claim_fd = fcntl(map->claim_fd, F_DUPFD_CLOEXEC, 0);
 		rest->start = end;
 		map->next = rest;
 		map->end = start;
@@ -177,6 +182,8 @@ int kernel_unmap(char *start, char *end, bool *found)
 		*found = true;
 		if (from == map->start && to == map->end) {
 			*at = map->next;
+			if (map->claim_fd >= 0)
+				close(map->claim_fd);
 			free(map);
 		} else {
 			err = cut(map, from, to);

@@ -424,6 +424,54 @@ static void test_fork_with_a_writable_mapping(void **state)
 }
 
 /* What is mapped after the fork sees what was mapped before, in both processes. */
+/* Maps, stores and forks; parent and child go on with the kernel's mapping. */
+static int map_and_fork(struct shared *shared, const struct file *file)
+{
+	char *addr = map_in_child(file, shared->page, PROT_READ | PROT_WRITE, MB(16));
+	pid_t child;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* should the test fail */
+	if (!addr || hugemap_error(addr))
+		return 1;
+	addr[PAGE] = 'a';
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		addr[PAGE] = 'b';
+		while (atomic_load(&shared->go) < 2)
+			usleep(1000);
+		_exit(0);
+	}
+	atomic_store(&shared->ready, 1);
+	while (atomic_load(&shared->go) < 1)
+		usleep(1000);
+	if (child < 0 || hugemap_unmap(addr, file_length(file)))
+		return 2;
+	atomic_store(&shared->ready, 2);
+	return waitpid(child, NULL, 0) == child ? 0 : 3;
+}
+
+/* What they store there, the engine of a process that knows nothing of it would miss. */
+static void test_nobody_elses_engine_after_fork(void **state)
+{
+	struct shared *shared = shared_new();
+	struct file file;
+	pid_t pid;
+
+	file_pattern(&file, MB(5), SEED);
+	pid = start(map_and_fork, shared, &file);
+	eventually(atomic_load(&shared->ready) == 1);
+	assert_false(is_free(&file));
+	atomic_store(&shared->go, 1);
+	eventually(atomic_load(&shared->ready) == 2);
+	assert_false(is_free(&file)); /* the child has it still */
+	atomic_store(&shared->go, 2);
+	assert_int_equal(end_of(pid), 0);
+	assert_true(is_free(&file));
+	munmap(shared, 4096);
+	file_close(&file);
+}
+
 static void test_mapping_again_after_fork(void **state)
 {
 	struct hugemap_pool *pool = pool_new(MB(16));
@@ -581,6 +629,7 @@ int main(void)
 		cmocka_unit_test(test_two_processes_on_one_file),
 		cmocka_unit_test(test_a_foreign_writer_is_coherent),
 		cmocka_unit_test(test_fork_with_a_writable_mapping),
+		cmocka_unit_test(test_nobody_elses_engine_after_fork),
 		cmocka_unit_test(test_mapping_again_after_fork),
 		cmocka_unit_test(test_fork_otherwise),
 		cmocka_unit_test(test_fork_while_threads_store),
