@@ -252,6 +252,8 @@ class Session:
             result.outcome, result.why = "FAILED", answer[5:]
         elif answer.startswith("skip"):
             result.outcome, result.why = "SKIPPED", answer[5:]
+        elif answer.startswith("ok "):
+            result.output.append(answer[3:])
         if died or splats:
             result.guest_lost = True
             self.lose_guest()
