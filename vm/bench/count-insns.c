@@ -154,13 +154,19 @@ static void write_steps(struct bench *b)
 		*(volatile uint64_t *)(step_at(b, i) + 8) = i;
 }
 
-static void memory(struct bench *b, struct count *count, bool write)
+static char *buffer_new(void)
 {
 	char *buffer = aligned_alloc(BUFFER, BUFFER);
 
 	if (!buffer)
 		fail("memory");
-	memset(buffer, 1, BUFFER);
+	return memset(buffer, 1, BUFFER);
+}
+
+static void memory(struct bench *b, struct count *count, bool write)
+{
+	char *buffer = buffer_new();
+
 	start(count);
 	for (size_t i = 0; i < b->size; i += BUFFER) {
 		if (write)
@@ -308,11 +314,8 @@ static void random_write(struct bench *b, struct count *count)
 
 static void calls(struct bench *b, struct count *count, bool write)
 {
-	char *buffer = aligned_alloc(BUFFER, BUFFER);
+	char *buffer = buffer_new();
 
-	if (!buffer)
-		fail("memory");
-	memset(buffer, 1, BUFFER);
 	start(count);
 	for (size_t i = 0; i < b->size; i += BUFFER) {
 		ssize_t n = write ? pwrite(b->fd, buffer, BUFFER, (off_t)i) :
