@@ -4,8 +4,9 @@
 
 RESULTS holds a copy of testlog.json for each tree (plain.json, asan.json, ...),
 one for the tests in guests (vm.json), and an empty TREE.broken for a tree that
-did not build. BUILD is the directory of the plain tree. Prints why tests were skipped, which failed, with the end of
-their output, and as its last line `N passed, N failed, N skipped`.
+did not build. BUILD is the directory of the plain tree. Prints why tests were
+skipped, which failed, with the end of their output, and as its last line
+`N passed, N failed, N skipped`.
 """
 import json
 import os
@@ -13,6 +14,13 @@ import re
 import sys
 
 LINE = re.compile(r"^\[\s+(RUN|OK|FAILED|SKIPPED)\s+\] (\w+)$")
+# What is after BUILD in a tree's directory, and the name of its log there.
+TREES = {
+    "plain": ("", "testlog.txt"),
+    "vm": ("", "vm.txt"),
+    "asan": ("-asan", "testlog.txt"),
+    "tsan": ("-tsan", "testlog.txt"),
+}
 TAIL = 25  # lines of output of a test that failed
 
 
@@ -89,14 +97,14 @@ def count(tree, log, test, tally):
 def main():
     results, build = sys.argv[1:]
     tally = Tally()
-    for tree in ("plain", "vm", "asan", "tsan"):
-        directory = build if tree in ("plain", "vm") else f"{build}-{tree}"
+    for tree, (suffix, name) in TREES.items():
+        directory = build + suffix
         path = os.path.join(results, tree + ".json")
         if os.path.exists(os.path.join(results, tree + ".broken")):
             tally.failed.append([f"{tree}: build", directory, "  it did not build: see above"])
         if not os.path.exists(path):
             continue
-        log = os.path.join(directory, "meson-logs", "vm.txt" if tree == "vm" else "testlog.txt")
+        log = os.path.join(directory, "meson-logs", name)
         with open(path, encoding="utf-8", errors="replace") as file:
             for line in file:
                 count(tree, log, json.loads(line), tally)

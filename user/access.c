@@ -62,10 +62,7 @@ static int make_storable(struct store *store, struct hm_unit *unit)
 
 	if (map && !(map->prot & PROT_WRITE)) {
 		/* Not there: that mapping must not become writable. */
-		struct hm_unit now;
-
-		if (hm_peek(store->core, unit->pgoff, &now) == HM_WRITING ||
-		    page_remove(store->pool, unit, 1, &removed) == -EBUSY)
+		if (page_remove(store->pool, unit, 1, &removed) == -EBUSY)
 			return -EAGAIN;
 		map = NULL;
 	}

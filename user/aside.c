@@ -8,13 +8,12 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <unistd.h>
 
 /*
  * Put the kernel's mapping in the place of ours; no unit is mapped there.
- * @claim_fd, if not -1, is the new mapping's.
+ * @claim: it keeps the store's claim while it is writable
  */
-void aside_replace(struct mapping *map, const char *why, int claim_fd)
+void aside_replace(struct mapping *map, const char *why, bool claim)
 {
 	struct store *store = map->store;
 	size_t bytes = (size_t)(map->asked_end - map->asked);
@@ -28,11 +27,8 @@ void aside_replace(struct mapping *map, const char *why, int claim_fd)
 	program_memory_begin();
 	at = mmap(map->asked, bytes, map->prot, MAP_SHARED | MAP_FIXED, store->fd_buffered, offset);
 	program_memory_end();
-	if (at == MAP_FAILED) {
-		if (claim_fd >= 0)
-			close(claim_fd);
+	if (at == MAP_FAILED)
 		return; /* a touch raises SIGSEGV: better than wrong bytes */
-	}
 	if (map->page == HUGEMAP_PAGE_2M)
 		madvise(map->asked, bytes, MADV_HUGEPAGE);
 	if (map->flags & HUGEMAP_HANDOVER)
@@ -45,7 +41,7 @@ void aside_replace(struct mapping *map, const char *why, int claim_fd)
 			.ino = store->ino,
 			.shared = true,
 			.writable = map->prot & PROT_WRITE,
-			.claim_fd = claim_fd,
+			.claim_fd = claim && map->prot & PROT_WRITE ? claim_share(store) : -1,
 		},
 		why);
 }
@@ -74,14 +70,6 @@ static struct mapping *any_mapping(struct store *store)
 		if (pool->maps[i]->store == store)
 			return pool->maps[i];
 	return NULL;
-}
-
-/* Whoever takes a mapping over on their own answers for it. */
-static int lasting_claim(const struct mapping *map)
-{
-	bool needed = map->prot & PROT_WRITE && !(map->flags & HUGEMAP_HANDOVER);
-
-	return needed ? claim_share(map->store) : -1;
 }
 
 /**
@@ -114,7 +102,7 @@ int aside_store(struct store *store, const char *why)
 	while (!err && (map = any_mapping(store))) {
 		mapping_take_out(pool, map, map->pgoff, map_end_pgoff(map));
 		map_remove(pool, map);
-		aside_replace(map, why, lasting_claim(map));
+		aside_replace(map, why, true);
 		/* Threads that wait for a page of ours find the kernel's. */
 		uffd_wake(pool->uffd, map->start, (size_t)(map->end - map->start));
 		mapping_free(map);

@@ -367,7 +367,7 @@ ssize_t access_write(struct store *store, int fd, const char *buffer, size_t cou
 
 /* --- aside.c, fork.c: giving mappings over to the kernel --- */
 int aside_store(struct store *store, const char *why);
-void aside_replace(struct mapping *map, const char *why, int claim_fd);
+void aside_replace(struct mapping *map, const char *why, bool claim);
 void fork_init(void);
 
 /* --- claim.c --- */

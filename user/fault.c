@@ -70,12 +70,8 @@ static enum served serve_missing(struct mapping *map, const struct hm_unit *unit
 /* Take a unit from the mapping that it is in, for another one. */
 static enum served take_over(struct store *store, const struct hm_unit *unit)
 {
-	struct hm_unit now;
 	u32 removed;
 
-	/* It may be being written from where it is. */
-	if (hm_peek(store->core, unit->pgoff, &now) == HM_WRITING)
-		return SERVE_LATER;
 	switch (page_remove(store->pool, unit, 1, &removed)) {
 	case 0:
 		return SERVED;

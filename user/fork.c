@@ -101,7 +101,7 @@ static void after_fork_in_child(void)
 			struct mapping *map = pool->maps[i];
 
 			if (!(map->flags & HUGEMAP_NOFORK))
-				aside_replace(map, "a child of the process that mapped it", -1);
+				aside_replace(map, "a child of the process that mapped it", false);
 		}
 		for (store = pool->stores; store; store = store->next) {
 			close(store->fd);

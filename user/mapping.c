@@ -218,8 +218,7 @@ bool mapping_take_out(struct pool *pool, struct mapping *map, u64 pos, u64 end)
 		u32 removed;
 
 		if (page_is_mapped(pool, state, &unit, map)) {
-			int err = state == HM_WRITING ? -EBUSY :
-							page_remove(pool, &unit, 1, &removed);
+			int err = page_remove(pool, &unit, 1, &removed);
 
 			if (err == -EBUSY)
 				all = false;

@@ -238,21 +238,19 @@ static void window_step(struct pool *pool, const struct hm_unit *first, u32 coun
 }
 
 /*
- * Is one of these units being written? That write may take its data from the
- * slots: it was only queued, or goes through the page cache, so that no pin
+ * Is one of these units being written? That write takes its data from where they
+ * are now: it may be queued only, or go through the page cache, so that no pin
  * holds the pages there, and nothing but zeros would be left for it.
  */
-static bool being_written(const struct mapping *map, const struct hm_unit *first, u32 count)
+static bool being_written(const struct store *store, const struct hm_unit *first, u32 count)
 {
-	struct hm_unit unit = *first;
+	struct hm_unit unit;
 	u32 i;
 
-	for (i = 0; i < count; i++) {
-		u64 pgoff = first->pgoff + (u64)i * first->npages;
-
-		if (hm_peek(map->store->core, pgoff, &unit) == HM_WRITING)
+	for (i = 0; i < count; i++)
+		if (hm_peek(store->core, first->pgoff + (u64)i * first->npages, &unit) ==
+		    HM_WRITING)
 			return true;
-	}
 	return false;
 }
 
@@ -278,7 +276,7 @@ int page_install(struct mapping *map, const struct hm_unit *first, u32 count, bo
 	u32 i, done;
 	int err;
 
-	if (being_written(map, first, count))
+	if (being_written(map->store, first, count))
 		return -EBUSY;
 	if (first->npages > 1)
 		region_free_table(map, dst);
@@ -359,8 +357,8 @@ static void move_back(struct pool *pool, struct place *place, char *addr, char *
  * @count: how many; their frames must be adjacent too
  * @removed: how many are in their slots now
  *
- * Return: 0; -EBUSY: a page is pinned; -ENOENT: the program has zapped a unit
- * itself: it counts as removed, but its data is gone.
+ * Return: 0; -EBUSY: a page is pinned, or a unit is being written; -ENOENT: the
+ * program has zapped a unit itself: it counts as removed, but its data is gone.
  */
 int page_remove(struct pool *pool, const struct hm_unit *first, u32 count, u32 *removed)
 {
@@ -375,6 +373,10 @@ int page_remove(struct pool *pool, const struct hm_unit *first, u32 count, u32 *
 	if (!place->map)
 		return 0;
 	hm_assert(place->pgoff == first->pgoff);
+	if (being_written(place->map->store, first, count)) {
+		*removed = 0;
+		return -EBUSY;
+	}
 	addr = map_addr(place->map, first->pgoff);
 	err = move_over(pool, slot, addr, bytes, false, &moved);
 	part = moved % unit_bytes(first);

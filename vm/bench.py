@@ -27,6 +27,8 @@ CALLS = "warm read-call forget write-call"
 SINGLE = "warm read-fault upgrade first-write sync rewrite drop"
 # The loops that scenarios contain, by name.
 LOOPS = {"seq-read": "copy", "seq-write": "fill"}
+# What takes the whole file, so that totals compare whatever the page is.
+WHOLE = {*LOOPS, "read-call", "write-call"}
 # Linux reads ahead as much as its block device says.
 READ_AHEAD_KB = (128, 4096)
 
@@ -178,7 +180,7 @@ def run_command(counter: Counter, size_mib: int, seconds: float) -> list[dict]:
 
 def best_of_linux(rows: list[Row], row: Row) -> Row | None:
     same = [r for r in rows if r.engine == "linux-mmap" and r.scenario == row.scenario]
-    if row.scenario not in LOOPS and not row.scenario.endswith("-call"):
+    if row.scenario not in WHOLE:
         if row.page == "2M":
             # Where Linux maps 4 KB pages, its unit is another one.
             return None

@@ -183,7 +183,6 @@ static void process_vm(void)
 	expect_below("below after process_vm_writev", "f", 60, HUGE / 2, HUGE);
 }
 
-/* /proc/PID/mem writes by force, as debuggers do. */
 /* A kernel can be told to let only tracers write read-only memory, or nobody. */
 static bool read_only_can_be_written(int mem)
 {
@@ -193,6 +192,7 @@ static bool read_only_can_be_written(int mem)
 	return pwrite(mem, "x", 1, (off_t)(uintptr_t)page) == 1;
 }
 
+/* /proc/PID/mem writes by force, as debuggers do. */
 static void proc_mem(void)
 {
 	int fd = make_file("f", 7, HUGE), mem = open_file("/proc/self/mem", O_RDWR);

@@ -423,7 +423,6 @@ static void test_fork_with_a_writable_mapping(void **state)
 	}
 }
 
-/* What is mapped after the fork sees what was mapped before, in both processes. */
 /* Maps, stores and forks; parent and child go on with the kernel's mapping. */
 static int map_and_fork(struct shared *shared, const struct file *file)
 {
@@ -472,6 +471,7 @@ static void test_nobody_elses_engine_after_fork(void **state)
 	file_close(&file);
 }
 
+/* What is mapped after the fork sees what was mapped before, in both processes. */
 static void test_mapping_again_after_fork(void **state)
 {
 	struct hugemap_pool *pool = pool_new(MB(16));

@@ -8,18 +8,34 @@
 
 static const enum hugemap_page pages[] = { HUGEMAP_PAGE_2M, HUGEMAP_PAGE_4K };
 
+/* Says where it went wrong, and what the file itself holds there. */
+static void expect_same(const struct file *file, const char *what, int step, const void *data,
+			const unsigned char *model, size_t at, size_t n)
+{
+	const unsigned char *now = data;
+	unsigned char *stored;
+	size_t first, last, size;
+
+	if (!memcmp(now, model + at, n))
+		return;
+	for (first = 0; now[first] == model[at + first]; first++)
+		;
+	for (last = n - 1; now[last] == model[at + last]; last--)
+		;
+	stored = file_read(file, &size);
+	fail_msg("%s, step %d, %zu bytes at %zu: bytes %zu to %zu differ: 0x%02x for 0x%02x; "
+		 "in the file 0x%02x",
+		 what, step, n, at, at + first, at + last, now[first], model[at + first],
+		 at + first < size ? stored[at + first] : 0);
+}
+
 static void assert_file_is(const struct file *file, const unsigned char *model, size_t size)
 {
-	size_t n, i;
+	size_t n;
 	unsigned char *now = file_read(file, &n);
 
 	assert_int_equal(n, size);
-	for (i = 0; i < n && now[i] == model[i]; i++)
-		;
-	if (i < n)
-		print_error("byte %zu of %zu: %02x in the file, %02x expected\n", i, n, now[i],
-			    model[i]);
-	assert_int_equal(i, n);
+	expect_same(file, "the file", 0, now, model, 0, n);
 	free(now);
 }
 
@@ -217,27 +233,6 @@ static void test_partial_unmap(void **state)
 		file_close(&file);
 	}
 	pool_free(pool);
-}
-
-/* Says where it went wrong, and what the file itself holds there. */
-static void expect_same(const struct file *file, const char *what, int step, const void *data,
-			const unsigned char *model, size_t at, size_t n)
-{
-	const unsigned char *now = data;
-	unsigned char *stored;
-	size_t first, last, size;
-
-	if (!memcmp(now, model + at, n))
-		return;
-	for (first = 0; now[first] == model[at + first]; first++)
-		;
-	for (last = n - 1; now[last] == model[at + last]; last--)
-		;
-	stored = file_read(file, &size);
-	fail_msg("%s, step %d, %zu bytes at %zu: bytes %zu to %zu differ: 0x%02x for 0x%02x; "
-		 "in the file 0x%02x",
-		 what, step, n, at, at + first, at + last, now[first], model[at + first],
-		 at + first < size ? stored[at + first] : 0);
 }
 
 static void test_read_and_write_calls_agree(void **state)
