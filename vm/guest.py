@@ -202,8 +202,18 @@ class Guest:
                 continue
             *lines, self.partial[key.data] = (self.partial[key.data] + data).split(b"\n")
             into = self.console if key.data == "console" else self.answers
-            into += [line.decode(errors="replace").rstrip("\r") for line in lines]
+            said = [line.decode(errors="replace").rstrip("\r") for line in lines]
+            into += said
+            self.follow(said)
         return bool(events)
+
+    @staticmethod
+    def follow(said: list[str]) -> None:
+        """$HM_VM_LOG: a file in which a test of an hour can be watched."""
+        path = os.environ.get("HM_VM_LOG")
+        if path and said:
+            with open(path, "a", encoding="utf-8") as log:
+                log.writelines(line + "\n" for line in said)
 
     def read_answer(self, deadline: float) -> str:
         """The next line that init says."""

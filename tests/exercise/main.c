@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define PROGRESS 10000 /* operations; the first worker says how far it is */
+
 /* Shared by all processes: where they wait for each other around the hook. */
 struct meeting {
 	pthread_barrier_t barrier;
@@ -191,6 +193,9 @@ static void *work(void *arg)
 	open_files(w);
 	for (w->op = 1; w->op <= w->opts->ops; w->op++) {
 		operate(w);
+		if (w->op % PROGRESS == 0 && !w->process && !w->thread)
+			fprintf(stderr, "%llu of %llu operations\n", (unsigned long long)w->op,
+				(unsigned long long)w->opts->ops);
 		if (w->opts->hook && w->op % w->opts->hook_every == 0)
 			pause_for_hook(w);
 	}
