@@ -13,11 +13,19 @@
 #include <sched.h>
 #include <unistd.h>
 
+/*
+ * Smaller writes to a clean block go to the file at once, by the page cache: a
+ * database that writes one page here and there must not have 2 MB written for
+ * each. From here on the frame takes them, and goes to the device as a whole.
+ */
+#define KEEP_BYTES (HM_BLOCK_SIZE / 4)
+
 struct piece {
 	u64 offset;
 	size_t count;
 	size_t in_unit; /* bytes from the start of the unit */
 	struct hm_unit unit;
+	enum hm_state state;
 	bool cached;
 };
 
@@ -31,6 +39,7 @@ static int find_piece(struct store *store, u64 offset, size_t count, struct piec
 	piece->offset = offset;
 	piece->count = left < count ? left : count;
 	piece->in_unit = (size_t)(offset - start);
+	piece->state = state;
 	piece->cached = state == HM_CLEAN || state == HM_DIRTY || state == HM_WRITING;
 	return state == HM_FILLING || state == HM_EVICTING ? -EAGAIN : 0;
 }
@@ -54,15 +63,24 @@ static ssize_t read_piece(struct store *store, char *buffer, const struct piece 
 	return n < 0 ? -errno : n;
 }
 
+/* Into its slot, out of a mapping that must not become writable. -EAGAIN: not now. */
+static int take_back(struct store *store, const struct hm_unit *unit)
+{
+	u32 removed;
+	int err = page_remove(store->pool, unit, 1, &removed);
+
+	if (err == -ENOENT)
+		fault_lost(store, unit); /* what the program has zapped is read again */
+	return err ? -EAGAIN : 0;
+}
+
 /* Make a cached unit dirty, and its data writable for us. -EAGAIN: not now. */
 static int make_storable(struct store *store, struct hm_unit *unit)
 {
 	struct mapping *map = page_mapping(store->pool, unit);
-	u32 removed;
 
 	if (map && !(map->prot & PROT_WRITE)) {
-		/* Not there: that mapping must not become writable. */
-		if (page_remove(store->pool, unit, 1, &removed) == -EBUSY)
+		if (take_back(store, unit))
 			return -EAGAIN;
 		map = NULL;
 	}
@@ -75,24 +93,47 @@ static int make_storable(struct store *store, struct hm_unit *unit)
 	return 0;
 }
 
-static ssize_t write_piece(struct store *store, const char *buffer, struct piece *piece)
+static ssize_t write_file(struct store *store, const char *buffer, const struct piece *piece)
 {
 	u64 block = (piece->offset >> HM_BLOCK_SHIFT) << HM_BLOCK_ORDER;
-	ssize_t n;
-	int err;
+	ssize_t n = pwrite(store->fd_buffered, buffer, piece->count, (off_t)piece->offset);
 
-	if (piece->cached) {
-		err = make_storable(store, &piece->unit);
-		if (err)
-			return err;
-		copy(page_data(store->pool, &piece->unit) + piece->in_unit, buffer, piece->count);
-		return (ssize_t)piece->count;
-	}
-	n = pwrite(store->fd_buffered, buffer, piece->count, (off_t)piece->offset);
 	if (n < 0)
 		return -errno;
 	hm_store_set_hollow(store->core, block, HM_BLOCK_PAGES, false);
 	return n;
+}
+
+/* To the file, and to the frame, which stays clean. -EAGAIN: not now. */
+static ssize_t write_through(struct store *store, const char *buffer, struct piece *piece)
+{
+	struct pool *pool = store->pool;
+	ssize_t n;
+
+	/* Where it is mapped, a clean page is protected against us, too. */
+	if (take_back(store, &piece->unit))
+		return -EAGAIN;
+	n = write_file(store, buffer, piece);
+	if (n > 0) {
+		page_changed(pool, &piece->unit);
+		copy(slot_of(pool, piece->unit.frame) + piece->in_unit, buffer, (size_t)n);
+	}
+	return n;
+}
+
+static ssize_t write_piece(struct store *store, const char *buffer, struct piece *piece)
+{
+	int err;
+
+	if (!piece->cached)
+		return write_file(store, buffer, piece);
+	if (piece->state == HM_CLEAN && piece->unit.npages > 1 && piece->count < KEEP_BYTES)
+		return write_through(store, buffer, piece);
+	err = make_storable(store, &piece->unit);
+	if (err)
+		return err;
+	copy(page_data(store->pool, &piece->unit) + piece->in_unit, buffer, piece->count);
+	return (ssize_t)piece->count;
 }
 
 /* Both ways; in pieces, until the end, an error, or a short piece. */

@@ -35,6 +35,7 @@ static bool zero_in_page(struct store *store, u64 pgoff, u32 from, u32 to)
 	struct hm_unit unit;
 	u32 removed;
 	char *page;
+	int err;
 
 	switch (hm_peek(store->core, pgoff, &unit)) {
 	case HM_CLEAN:
@@ -47,7 +48,10 @@ static bool zero_in_page(struct store *store, u64 pgoff, u32 from, u32 to)
 	default:
 		return true;
 	}
-	if (page_remove(store->pool, &unit, 1, &removed) == -EBUSY)
+	err = page_remove(store->pool, &unit, 1, &removed);
+	if (err == -ENOENT)
+		fault_lost(store, &unit);
+	if (err)
 		return false;
 	page = slot_of(store->pool, unit.frame) + ((pgoff - unit.pgoff) << HM_PAGE_SHIFT);
 	memset(page + from, 0, to - from);

@@ -290,6 +290,47 @@ static void test_read_and_write_calls_agree(void **state)
 	pool_free(pool);
 }
 
+/*
+ * A database writes one page here and there: no block of 2 MB is written for it.
+ * What was stored to the same block before is written with the block.
+ */
+static void test_a_small_write_is_not_a_block(void **state)
+{
+	struct hugemap_pool_options options = { .bytes = MB(64), .dirty_expire_ms = 3600000 };
+	const int prots[] = { PROT_READ, PROT_READ | PROT_WRITE };
+	size_t p;
+
+	for (p = 0; p < 2; p++) {
+		struct hugemap_pool *pool = pool_new_options(&options);
+		unsigned char *model = malloc(MB(8));
+		struct file file;
+		char *addr;
+
+		file_pattern(&file, MB(8), SEED);
+		pattern_fill(model, SEED, 0, MB(8));
+		addr = map_file(&file, pool, HUGEMAP_PAGE_2M, prots[p]);
+		expect_same(&file, "load", 0, addr, model, 0, MB(8));
+		assert_int_equal(hugemap_pwrite(file.fd, "small", 5, MB(3) - 2), 5);
+		memcpy(model + MB(3) - 2, "small", 5);
+		assert_int_equal(stat_of(addr).dirty_bytes, 0);
+		assert_file_is(&file, model, MB(8));
+		expect_same(&file, "load after a write", 0, addr, model, 0, MB(8));
+		if (prots[p] & PROT_WRITE) {
+			addr[MB(3) + 9] = 's';
+			assert_int_equal(stat_of(addr).dirty_bytes, BLOCK);
+			assert_int_equal(hugemap_pwrite(file.fd, "again", 5, MB(3)), 5);
+			memcpy(model + MB(3), "again", 5);
+			model[MB(3) + 9] = 's';
+			expect_same(&file, "load after both", 0, addr, model, 0, MB(8));
+		}
+		ok(hugemap_unmap(addr, MB(8)));
+		assert_file_is(&file, model, MB(8));
+		file_close(&file);
+		free(model);
+		pool_free(pool);
+	}
+}
+
 static void test_sync_ranges_and_async(void **state)
 {
 	struct hugemap_pool_options options = { .bytes = MB(64), .dirty_expire_ms = 3600000 };
@@ -392,6 +433,7 @@ int main(void)
 		cmocka_unit_test(test_tail_is_never_written),
 		cmocka_unit_test(test_partial_unmap),
 		cmocka_unit_test(test_read_and_write_calls_agree),
+		cmocka_unit_test(test_a_small_write_is_not_a_block),
 		cmocka_unit_test(test_sync_ranges_and_async),
 		cmocka_unit_test(test_dirty_data_is_written_in_time),
 		cmocka_unit_test(test_stores_after_a_sync),
