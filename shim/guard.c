@@ -14,7 +14,6 @@
 #include "shim.h"
 #include "own.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -24,7 +23,6 @@
 #include <sys/fanotify.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
-#include <linux/kcmp.h>
 
 #define STACK_BYTES (256u << 10)
 #define MAX_EVENTS 64
@@ -245,95 +243,6 @@ bool guard_settle(struct file *file, int fd, const char **why)
 
 /* --- permission events --- */
 
-static bool is_link_to(int dirfd, const char *name, const struct stat *st)
-{
-	struct stat other;
-
-	return !fstatat(dirfd, name, &other, 0) && other.st_dev == st->st_dev &&
-	       other.st_ino == st->st_ino;
-}
-
-/* Has a process mapped the file? By the inode's number alone: see proc(5). */
-static bool maps_inode(const char *pid, const struct stat *st)
-{
-	char path[300], line[512];
-	bool found = false;
-	FILE *maps;
-
-	snprintf(path, sizeof(path), "/proc/%s/maps", pid);
-	maps = real->fopen(path, "re");
-	if (!maps)
-		return false;
-	while (!found && fgets(line, sizeof(line), maps)) {
-		unsigned long long inode;
-
-		if (sscanf(line, "%*s %*s %*s %*s %llu", &inode) == 1)
-			found = inode == st->st_ino;
-	}
-	real->fclose(maps);
-	return found;
-}
-
-static bool has_open(const char *pid, const struct stat *st)
-{
-	char path[300];
-	struct dirent *entry;
-	bool found = false;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%s/fd", pid);
-	dir = opendir(path);
-	if (!dir)
-		return false;
-	while (!found && (entry = readdir(dir)))
-		if (entry->d_name[0] != '.')
-			found = is_link_to(dirfd(dir), entry->d_name, st);
-	real->closedir(dir);
-	return found;
-}
-
-/* The keeper, and a child by vfork(), share our memory: what they have is ours. */
-static bool shares_memory(const char *pid)
-{
-	char path[300], name[32] = "";
-	FILE *comm;
-	long same = real->syscall(SYS_kcmp, shim_pid, atoi(pid), KCMP_VM, 0, 0);
-
-	if (same >= 0)
-		return !same;
-	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
-	comm = real->fopen(path, "re");
-	if (comm) {
-		if (!fgets(name, sizeof(name), comm))
-			name[0] = '\0';
-		real->fclose(comm);
-	}
-	return !strcmp(name, "hugemap-keeper\n");
-}
-
-/*
- * Does another process, of those that can be seen, have the file open or mapped? A
- * write lease would not tell: an open file that was inherited counts once.
- */
-static bool used_elsewhere(const struct stat *st)
-{
-	struct dirent *entry;
-	bool found = false;
-	DIR *proc = opendir("/proc");
-
-	if (!proc)
-		return true;
-	while (!found && (entry = readdir(proc))) {
-		const char *pid = entry->d_name;
-
-		if (pid[0] < '0' || pid[0] > '9' || atoi(pid) == shim_pid)
-			continue;
-		found = (has_open(pid, st) || maps_inode(pid, st)) && !shares_memory(pid);
-	}
-	real->closedir(proc);
-	return found;
-}
-
 /* shim_lock is held for writing; so nobody becomes LIVE beside us. */
 bool guard_live(struct file *file, int fd, const struct stat *st, const char **why)
 {
@@ -350,7 +259,7 @@ bool guard_live(struct file *file, int fd, const struct stat *st, const char **w
 		*why = "the file is written to, and its file system does not tell who opens it";
 		return false;
 	}
-	if (used_elsewhere(st)) {
+	if (others_use(st)) {
 		*why = "another process has the file open";
 		return false;
 	}
@@ -361,7 +270,7 @@ bool guard_live(struct file *file, int fd, const struct stat *st, const char **w
 		return false;
 	}
 	/* The engine's own mappings are none of files. */
-	if (maps_inode("self", st)) {
+	if (others_map("self", st)) {
 		*why = "the program has another mapping of the file";
 		return false;
 	}

@@ -7,7 +7,8 @@
  *	real.c		the functions that are taken over, as they were
  *	table.c		mappings and the files that they are of; descriptors
  *	decide.c	which rung a new mapping gets, and why
- *	guard.c		other processes: leases, permission events, who has it open
+ *	guard.c		other processes: leases, permission events
+ *	others.c	who has a file open, or mapped
  *	aside.c		stepping down
  *	calls_*.c	the functions that are taken over
  *	own.c		descriptors of the engine's own
@@ -187,6 +188,10 @@ bool guard_settle(struct file *file, int fd, const char **why);
 bool guard_live(struct file *file, int fd, const struct stat *st, const char **why);
 void guard_drop(struct file *file);
 void guard_child(void);
+
+/* --- others.c --- */
+bool others_use(const struct stat *st); /* is it open, or mapped, in another process? */
+bool others_map(const char *pid, const struct stat *st); /* "self", too */
 
 /* --- aside.c --- */
 int aside_file(struct file *file, const char *why); /* shim_lock held for writing */
