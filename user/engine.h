@@ -339,6 +339,7 @@ u64 file_size(int fd);
 u64 store_file_size(const struct store *store);
 int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind);
 u32 map_access(const struct mapping *map, u64 pgoff);
+bool map_has_block(const struct mapping *map, u64 pgoff);
 struct mapping *map_find(struct pool *pool, const void *addr); /* maps_lock held */
 struct mapping *map_find_next(struct pool *pool, const void *addr); /* the same */
 struct mapping *map_by_id(struct pool *pool, u64 id); /* maps_lock held */

@@ -234,7 +234,7 @@ static enum served serve_locked(struct handler *h, struct mapping *map, const st
 	u64 pgoff = map_pgoff(map, fault->addr);
 	enum served served = SERVED;
 
-	if (access & HM_ACCESS_BASE && map->page == HUGEMAP_PAGE_2M) {
+	if (map->page == HUGEMAP_PAGE_2M && !map_has_block(map, pgoff)) {
 		served = break_whole(h, map, pgoff);
 		*outcome = HM_BEYOND; /* the core has not been asked */
 		if (served != SERVED)

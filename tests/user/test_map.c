@@ -333,6 +333,44 @@ static void test_advice(void **state)
 	pool_free(pool);
 }
 
+/*
+ * Random access to more than the pool holds reads pages, not blocks, if the program
+ * says so; what is cached in blocks already stays usable, and blocks come back.
+ */
+static void test_random_advice_beyond_the_pool(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	size_t size = MB(64), i, at;
+	uint64_t random = 7;
+	uint64_t before;
+	struct file file;
+	char *addr;
+
+	file_pattern(&file, size, SEED);
+	addr = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ | PROT_WRITE);
+	assert_int_equal(pattern_differs(addr, SEED, 0, MB(6)), MB(6));
+	addr[MB(1)] ^= 1;
+	ok(hugemap_advise(addr, size, HUGEMAP_ADVICE_RANDOM));
+	before = stat_of(addr).read_bytes;
+	for (i = 0; i < 3000; i++) {
+		at = next_random(&random) % (size / PAGE) * PAGE + i % PAGE;
+		assert_int_equal((unsigned char)addr[at],
+				 at == MB(1) ? pattern_byte(SEED, at) ^ 1 : pattern_byte(SEED, at));
+	}
+	assert_true(stat_of(addr).read_bytes - before <= 3000 * PAGE);
+	for (i = 0; i < 300; i++) {
+		at = next_random(&random) % (size / PAGE) * PAGE + i;
+		addr[at] = (char)pattern_byte(SEED, at);
+	}
+	addr[MB(1)] = (char)pattern_byte(SEED, MB(1));
+	ok(hugemap_advise(addr, size, HUGEMAP_ADVICE_NORMAL));
+	assert_int_equal(pattern_differs(addr, SEED, 0, size), size);
+	assert_true(stat_of(addr).huge_pages > 0);
+	ok(hugemap_unmap(addr, size));
+	file_close(&file);
+	pool_free(pool);
+}
+
 /* A scan must not push out what is used again and again. */
 static void test_priority_and_scans(void **state)
 {
@@ -539,6 +577,7 @@ int main(void)
 		cmocka_unit_test(test_holes_are_not_read),
 		cmocka_unit_test(test_streams_are_read_ahead),
 		cmocka_unit_test(test_advice),
+		cmocka_unit_test(test_random_advice_beyond_the_pool),
 		cmocka_unit_test(test_priority_and_scans),
 		cmocka_unit_test(test_many_mappings_of_a_file),
 		cmocka_unit_test(test_refusals),
