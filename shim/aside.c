@@ -28,7 +28,7 @@ static void replace(struct map *map, bool heap)
 		/* The engine's replacement shows the same bytes. */
 		report_say("%p: the mapping could not be made the program's own: %s", map->start,
 			   strerror(errno));
-	else if (!shim_config.base_pages)
+	else if (!shim_config.base_pages && !map->file->random)
 		real->madvise(at, bytes, MADV_HUGEPAGE);
 }
 
@@ -37,7 +37,7 @@ static void hand_over(struct map *map, const char *why)
 	struct file *file = map->file;
 
 	replace(map, file->heap);
-	report_rung(map->id, RUN_ADVISED, why);
+	report_rung(map->id, file->random ? RUN_PLAIN : RUN_ADVISED, why);
 	engine_close(map->fd);
 	map->fd = -1;
 	map->file = NULL;
@@ -74,6 +74,13 @@ int aside_file(struct file *file, const char *why)
 			hand_over(map, why); /* the last one ends the file */
 		}
 	return 0;
+}
+
+void aside_random(struct file *file)
+{
+	file->random = true;
+	if (aside_file(file, "random access to more than the pool holds: the kernel is faster"))
+		file->random = false;
 }
 
 void aside_range(char *start, char *end, const char *why)

@@ -408,12 +408,40 @@ static int advise_part(struct map *map, char *start, char *end, int advice)
 	}
 }
 
+static bool exceeds_pool(const struct map *map)
+{
+	struct hugemap_stat stat = { .size = sizeof(stat) };
+	struct stat st;
+
+	return !hugemap_stat(map->start, &stat) && !fstat(map->fd, &st) &&
+	       (uint64_t)st.st_size > stat.pool_bytes;
+}
+
+/* Random access to more than the pool holds is left to the kernel. */
+static void leave_random(char *start, char *end)
+{
+	struct shim_section section;
+	struct map *map;
+
+	shim_enter(&section);
+	pthread_rwlock_wrlock(&shim_lock);
+	while (start < end && (map = map_first(start, end, true))) {
+		start = map->end;
+		if (!map->file->heap && exceeds_pool(map))
+			aside_random(map->file);
+	}
+	pthread_rwlock_unlock(&shim_lock);
+	shim_leave(&section);
+}
+
 SHIM_EXPORT int madvise(void *addr, size_t length, int advice)
 {
 	struct ranged call = { advise_part, real->madvise, advice };
 
 	if (!shim_concerns(addr, length) || (uintptr_t)addr % PAGE_BYTES || !length)
 		return real->madvise(addr, length, advice);
+	if (advice == MADV_RANDOM && !shim_config.base_pages)
+		leave_random(addr, round_up((char *)addr + length));
 	switch (advice) {
 	case MADV_NORMAL:
 	case MADV_SEQUENTIAL:

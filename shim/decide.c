@@ -5,6 +5,7 @@
  */
 #include "shim.h"
 #include "own.h"
+#include "stray.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -58,6 +59,8 @@ struct hugemap_pool *decide_pool(const char **why)
 				 *hugemap_reason() ? hugemap_reason() : "no pool could be made");
 		} else {
 			own_rings(rings, false);
+			if (!shim_config.base_pages)
+				atomic_store(&hugemap_stray_tell, guard_random);
 			fork_take_over();
 		}
 	}

@@ -29,7 +29,8 @@
 
 /* What the reader hands to the worker. */
 struct request {
-	int event_fd; /* of a permission event; -1: a lease is being broken */
+	int event_fd; /* of a permission event; -1: none */
+	char *random; /* a mapping that is to step down; NULL, too: a lease is being broken */
 };
 
 static int events = -1; /* fanotify */
@@ -40,6 +41,7 @@ static pid_t reader_tid;
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t started = PTHREAD_COND_INITIALIZER;
 static bool running;
+static atomic_bool random_asked; /* and not answered yet: the pipe never gets full of them */
 
 static void answer(int event_fd)
 {
@@ -79,12 +81,39 @@ static void give_up_broken_leases(void)
 	pthread_rwlock_unlock(&shim_lock);
 }
 
+/* Frames of our own heap file cannot be had elsewhere. */
+static void give_up_random(const char *addr)
+{
+	struct map *map;
+
+	pthread_rwlock_wrlock(&shim_lock);
+	map = map_first(addr, addr + 1, true);
+	if (map && !map->file->heap)
+		aside_random(map->file);
+	pthread_rwlock_unlock(&shim_lock);
+	atomic_store(&random_asked, false);
+}
+
+/* Called by the engine, with its locks held. */
+void guard_random(void *addr)
+{
+	struct request request = { .event_fd = -1, .random = addr };
+
+	if (running && !atomic_exchange(&random_asked, true) &&
+	    real->write(requests[1], &request, sizeof(request)) != sizeof(request))
+		atomic_store(&random_asked, false);
+}
+
 static void *work(void *arg)
 {
 	struct request request;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	while (real->read(requests[0], &request, sizeof(request)) == sizeof(request)) {
+		if (request.random) {
+			give_up_random(request.random);
+			continue;
+		}
 		if (request.event_fd < 0) {
 			give_up_broken_leases();
 			continue;
@@ -312,4 +341,5 @@ void guard_child(void)
 	events = signals = requests[0] = requests[1] = -1;
 	reader_tid = 0;
 	running = false;
+	atomic_store(&random_asked, false);
 }

@@ -66,6 +66,7 @@ struct file {
 	int guard_fd; /* SETTLED: holds the lease. LIVE: open on it, with O_PATH */
 	unsigned int maps; /* mappings of the engine */
 	bool heap; /* our own heap file: its memory is private to the process */
+	bool random; /* it steps down because of that: huge pages would not help */
 	pthread_mutex_t position; /* read() and write() move the position of a descriptor */
 };
 
@@ -188,6 +189,7 @@ bool guard_settle(struct file *file, int fd, const char **why);
 bool guard_live(struct file *file, int fd, const struct stat *st, const char **why);
 void guard_drop(struct file *file);
 void guard_child(void);
+void guard_random(void *addr); /* a mapping is to step down; returns at once */
 
 /* --- others.c --- */
 bool others_use(const struct stat *st); /* is it open, or mapped, in another process? */
@@ -195,6 +197,7 @@ bool others_map(const char *pid, const struct stat *st); /* "self", too */
 
 /* --- aside.c --- */
 int aside_file(struct file *file, const char *why); /* shim_lock held for writing */
+void aside_random(struct file *file); /* the same */
 void aside_live(const char *why, bool heap); /* all LIVE files; takes shim_lock */
 void aside_fd(int fd, const char *why); /* if it is of a file of the engine; takes shim_lock */
 void aside_path(int dirfd, const char *path, const char *why);

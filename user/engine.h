@@ -107,6 +107,7 @@ struct pool {
 	u32 nhandlers;
 	atomic_uint next_handler;
 	atomic_bool pressed; /* a fault waits for clean frames */
+	atomic_uint strays; /* see stray.c */
 
 	struct stats *stats; /* shared with `hugemap stat`; see stats.h */
 	int stats_fd;
@@ -311,9 +312,12 @@ bool fill_is_hollow(struct store *store, const struct hm_unit *unit);
 void fill_zero(struct mapping *map, const struct hm_unit *unit);
 
 /* --- stream.c --- */
-void stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access);
+bool stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access);
 void stream_add_job(struct handler *h, const struct job *job);
 void stream_run_jobs(struct handler *h);
+
+/* --- stray.c --- */
+void stray_count(struct mapping *map, bool stray);
 
 /* --- evict.c --- */
 bool evict_some(struct handler *h, enum hm_kind kind);

@@ -165,8 +165,10 @@ static void bring_tail(struct handler *h, struct mapping *map, const struct hm_u
 }
 
 static void take_hints(struct handler *h, struct mapping *map, const struct hm_unit *unit,
-		       u64 pgoff, u32 access)
+		       u64 pgoff, u32 access, bool filled)
 {
+	bool in_stream = false;
+
 	if (unit->hints & HM_HINT_RECLAIM)
 		h->reclaim[unit->npages == 1 ? HM_BASE : HM_HUGE] = true;
 	if (!(unit->hints & HM_HINT_READAHEAD))
@@ -174,7 +176,9 @@ static void take_hints(struct handler *h, struct mapping *map, const struct hm_u
 	if (unit->npages == 1 && map->page == HUGEMAP_PAGE_2M)
 		bring_tail(h, map, unit);
 	else if (!atomic_load(&map->random))
-		stream_hint(h, map, pgoff, access);
+		in_stream = stream_hint(h, map, pgoff, access);
+	if (unit->npages > 1 && (in_stream || filled))
+		stray_count(map, !in_stream);
 }
 
 /* Nothing is there: has the file grown? */
@@ -289,7 +293,7 @@ static enum served serve(struct handler *h, struct mapping *map, const struct pe
 	*kind = unit.npages == 1 ? HM_BASE : HM_HUGE;
 	if (outcome == HM_NO_FRAME || outcome == HM_BEYOND)
 		return served;
-	take_hints(h, map, &unit, pgoff, access);
+	take_hints(h, map, &unit, pgoff, access, outcome == HM_FILL);
 	if (outcome == HM_HIT && served == SERVED && !fault->write && !atomic_load(&map->random))
 		around_map(h, map, unit.pgoff + unit.npages);
 	return served;

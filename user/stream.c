@@ -21,13 +21,13 @@ void stream_add_job(struct handler *h, const struct job *job)
 		hm_readahead_stopped(job->store->core, &job->plan, job->pos);
 }
 
-/* A fault of a mapping may be part of a stream. */
-void stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access)
+/* A fault of a mapping may be part of a stream. False: of none that is known yet. */
+bool stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access)
 {
 	struct job job = { .type = JOB_AHEAD, .store = map->store, .map_id = map->id };
 
 	if (!hm_readahead(map->store->core, pgoff, access, &job.plan))
-		return;
+		return false;
 	if (job.plan.end > job.plan.start) {
 		job.pos = job.plan.start;
 		job.end = job.plan.end;
@@ -39,6 +39,7 @@ void stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access)
 		job.end = job.plan.behind_end;
 		stream_add_job(h, &job);
 	}
+	return true;
 }
 
 enum step {

@@ -13,6 +13,7 @@ skipped, and said; tools/install-deps.sh programs installs what Debian has, and
 """
 import argparse
 import collections
+import contextlib
 import hashlib
 import os
 import random
@@ -72,10 +73,50 @@ def make_data(path, size, seed=1):
             file.write(source.randbytes(MB))
 
 
+class MemoryGroup:
+    """A memory control group of some bytes, for one run. Page cache counts, too."""
+
+    def __init__(self, limit):
+        self.limit = limit
+
+    def __enter__(self):
+        with open("/proc/self/cgroup") as file:
+            lines = [line.strip().split(":", 2) for line in file]
+        above = [("/sys/fs/cgroup/memory" + path, "memory.limit_in_bytes")
+                 for _, names, path in lines if "memory" in names.split(",")]
+        above += [("/sys/fs/cgroup" + path, "memory.max") for _, names, path in lines if not names]
+        for top, name in above:
+            self.path = os.path.join(top, f"hugemap-programs.{os.getpid()}")
+            try:
+                os.mkdir(self.path)
+                with open(os.path.join(self.path, name), "w") as file:
+                    file.write(str(self.limit))
+                return self
+            except OSError:
+                if os.path.isdir(self.path):
+                    os.rmdir(self.path)
+        raise Skip("no memory control group can be made here")
+
+    def join(self):
+        with open(os.path.join(self.path, "cgroup.procs"), "w") as file:
+            file.write("0")
+
+    def __exit__(self, *_):
+        for _ in range(100):  # the last process leaves it a moment after its end
+            try:
+                os.rmdir(self.path)
+                return
+            except OSError:
+                time.sleep(0.05)
+
+
 class Program:
     """What a test of a program has: files are made anew for each run."""
     text = True  # what it prints must be the same
     options = []
+    pool = 512 * MB
+    memory = None  # of the program and its page cache; None: no limit
+    only_reads = False  # its files can be used for all turns
 
     def __init__(self, directory, python):
         self.dir = directory
@@ -101,13 +142,14 @@ class Fio(Program):
     text = False
     kind = "read"
     more = []
+    size = 256 * MB
 
     def prepare(self):
         need("fio")
-        make_data(self.path("data"), 256 * MB)
+        make_data(self.path("data"), self.size)
 
     def command(self):
-        return ["fio", "--name=job", "--ioengine=mmap", f"--rw={self.kind}", "--size=256M",
+        return ["fio", "--name=job", "--ioengine=mmap", f"--rw={self.kind}", f"--size={self.size}",
                 f"--filename={self.path('data')}", "--randseed=7", "--bs=64k", "--invalidate=0",
                 "--thread", "--fallocate=none", "--overwrite=1", *self.more]
 
@@ -117,6 +159,7 @@ class Fio(Program):
 
 class FioRandread(Fio):
     kind = "randread"
+    only_reads = True
     more = ["--bs=4k", "--io_size=64M"]
 
 
@@ -136,6 +179,25 @@ class FioVerify(Fio):
 
     def files(self):
         return []  # verified by itself; blocks hold the time
+
+
+class FioReadLarge(Fio):
+    """Four times as much as there is memory for."""
+    size = 1024 * MB
+    only_reads = True
+    memory = 256 * MB
+    pool = 128 * MB
+
+
+class FioRandreadLarge(FioReadLarge):
+    kind = "randread"
+    more = ["--bs=4k", "--io_size=32M"]
+
+
+class FioWriteLarge(FioReadLarge):
+    kind = "write"
+    only_reads = False
+    more = ["--buffer_pattern=0x5a"]
 
 
 class Python(Program):
@@ -205,32 +267,44 @@ insert into t select i, hex(i * 2654435761) || printf('%0500d', i), (i * 7919) %
 
 
 class RocksDb(Program):
+    only_reads = True
+    num = 300000
+    reads = 100000
+
     def prepare(self):
         need("db_bench")
         os.mkdir(self.path("db"))
         subprocess.run(["db_bench", f"--db={self.path('db')}", "--benchmarks=fillseq,compact",
-                        "--num=300000", "--value_size=800", "--compression_type=none",
+                        f"--num={self.num}", "--value_size=800", "--compression_type=none",
                         "--seed=3"], check=True, capture_output=True)
 
     def command(self):
         return ["db_bench", f"--db={self.path('db')}", "--benchmarks=readseq,readrandom",
-                "--use_existing_db=1", "--mmap_read=1", "--num=300000", "--reads=100000",
-                "--compression_type=none", "--value_size=800", "--seed=3",
-                "--verify_checksum=1"]
+                "--use_existing_db=1", "--mmap_read=1", f"--num={self.num}",
+                f"--reads={self.reads}", "--compression_type=none", "--value_size=800",
+                "--seed=3", "--verify_checksum=1"]
 
     def clean(self, output):
         return re.findall(r"\((\d+ of \d+) found\)", output)
 
 
+class RocksDbLarge(RocksDb):
+    num = 900000
+    reads = 10000
+    memory = 320 * MB
+    pool = 192 * MB
+
+
 class StressNg(Program):
     text = False
     stressor = "mmap"
+    ops = 4
 
     def prepare(self):
         need("stress-ng")
 
     def command(self):
-        return ["stress-ng", f"--{self.stressor}", "1", f"--{self.stressor}-ops", "4",
+        return ["stress-ng", f"--{self.stressor}", "1", f"--{self.stressor}-ops", str(self.ops),
                 f"--{self.stressor}-bytes", "64M", *(["--mmap-file"] if self.stressor == "mmap"
                                                      else []),
                 "--verify", "--temp-path", self.dir, "--timeout", "60"]
@@ -238,6 +312,7 @@ class StressNg(Program):
 
 class StressMsync(StressNg):
     stressor = "msync"
+    ops = 2000
 
 
 class StressMremap(StressNg):
@@ -246,6 +321,7 @@ class StressMremap(StressNg):
 
 class Faiss(Python):
     modules = ["faiss", "numpy"]
+    only_reads = True
     script = """
 import faiss, numpy, sys, hashlib
 index = faiss.read_index(sys.argv[1], faiss.IO_FLAG_MMAP)
@@ -406,6 +482,8 @@ print(expected)
 PROGRAMS = {
     "fio read": Fio, "fio randread": FioRandread, "fio write": FioWrite,
     "fio randwrite": FioRandwrite, "fio verify": FioVerify,
+    "fio read, 4 x memory": FioReadLarge, "fio randread, 4 x memory": FioRandreadLarge,
+    "fio write, 4 x memory": FioWriteLarge, "rocksdb, 2.3 x memory": RocksDbLarge,
     "lmdb": Lmdb, "lmdb writemap": LmdbWritemap, "sqlite": Sqlite, "rocksdb": RocksDb,
     "stress-ng mmap": StressNg, "stress-ng msync": StressMsync, "stress-ng mremap": StressMremap,
     "faiss": Faiss, "ripgrep": Ripgrep, "grep": Grep, "java": Java, "rust": Rust,
@@ -416,11 +494,14 @@ PROGRAMS = {
 def run_once(program, hugemap, under):
     command = program.command()
     if under:
-        command = [hugemap, "run", "--verbose", "--pool", "512M", *program.options, "--", *command]
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        command = [hugemap, "run", "--verbose", "--pool", f"{program.pool // MB}M",
+                   *program.options, "--", *command]
+    group = MemoryGroup(program.memory) if program.memory else contextlib.nullcontext()
+    with (tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, group):
         start = time.monotonic()
         child = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL,
-                                 cwd=program.dir)
+                                 cwd=program.dir,
+                                 preexec_fn=group.join if program.memory else None)
         _, status, usage = os.wait4(child.pid, 0)
         seconds = time.monotonic() - start
         child.returncode = os.waitstatus_to_exitcode(status)
@@ -442,22 +523,23 @@ def run_once(program, hugemap, under):
                   digest(program.files()), (rungs, why))
 
 
-def fresh(kind, args, name):
-    directory = tempfile.mkdtemp(prefix="hugemap-programs-", dir=args.dir)
-    return kind(directory, args.python)
+@contextlib.contextmanager
+def prepared(kind, args):
+    """The program, its files made in a directory of their own."""
+    with tempfile.TemporaryDirectory(prefix="hugemap-programs-", dir=args.dir) as directory:
+        program = kind(directory, args.python)
+        program.prepare()
+        yield program
 
 
-def run_program(name, kind, args):
+def run_program(kind, args):
     results = {False: [], True: []}
-    for _ in range(args.turns):
-        for under in (False, True):
-            program = fresh(kind, args, name)
-            try:
-                program.prepare()
-                forget(program.dir)
-                results[under].append(run_once(program, args.hugemap, under))
-            finally:
-                shutil.rmtree(program.dir, ignore_errors=True)
+    with contextlib.ExitStack() as stack:
+        program = stack.enter_context(prepared(kind, args)) if kind.only_reads else None
+        for under in [False, True] * args.turns:
+            with prepared(kind, args) if not program else contextlib.nullcontext(program) as it:
+                forget(it.dir)
+                results[under].append(run_once(it, args.hugemap, under))
     expected = results[False][0]
     for result in results[False] + results[True]:
         if result.output != expected.output:
@@ -490,7 +572,7 @@ def main():
         if args.names and name not in args.names:
             continue
         try:
-            results = run_program(name, kind, args)
+            results = run_program(kind, args)
         except Skip as why:
             print(f"| {name} | skipped: {why} | | | | | |", flush=True)
             continue

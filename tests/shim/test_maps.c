@@ -225,6 +225,44 @@ static void test_advice_and_sync(void **state)
 	file_end(&file);
 }
 
+/* The pool has 32 MB. What was stored before is there after, and reading on stays. */
+static void test_random_access_beyond_the_pool(void **state)
+{
+	const size_t size = 40 * BLOCK;
+	unsigned int seed = 5;
+	struct file file;
+	char *addr, byte;
+	size_t at, i;
+
+	file_new(&file, size);
+	addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
+	assert_true(addr != MAP_FAILED);
+	for (at = 0; at < size; at += PAGE)
+		assert_int_equal((unsigned char)addr[at], byte_of(at));
+	assert_int_equal(rung_of(addr), RUN_ENGINE);
+	addr[7] = 'r';
+	for (i = 0; i < 5000 && rung_of(addr) == RUN_ENGINE; i++) {
+		at = (size_t)rand_r(&seed) % (size / PAGE) * PAGE + 99;
+		assert_int_equal((unsigned char)addr[at], byte_of(at));
+	}
+	assert_int_equal(rung_of(addr), RUN_PLAIN);
+	assert_non_null(strstr(why_of(addr), "random access"));
+	assert_int_equal(addr[7], 'r');
+	assert_int_equal(pread(file.fd, &byte, 1, 7), 1);
+	assert_int_equal(byte, 'r');
+	munmap(addr, size);
+
+	addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
+	assert_true(addr != MAP_FAILED);
+	assert_int_equal(rung_of(addr), RUN_ENGINE);
+	addr[8] = 's';
+	assert_int_equal(madvise(addr + BLOCK, BLOCK, MADV_RANDOM), 0);
+	assert_int_equal(rung_of(addr), RUN_PLAIN);
+	assert_int_equal(addr[8], 's');
+	munmap(addr, size);
+	file_end(&file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -236,6 +274,7 @@ int main(void)
 		cmocka_unit_test(test_mremap),
 		cmocka_unit_test(test_mprotect),
 		cmocka_unit_test(test_advice_and_sync),
+		cmocka_unit_test(test_random_access_beyond_the_pool),
 	};
 
 	return RUN(tests);
