@@ -297,26 +297,32 @@ class RocksDbLarge(RocksDb):
 
 class StressNg(Program):
     text = False
-    stressor = "mmap"
-    ops = 4
+    stressor = ""
+    more = []
 
     def prepare(self):
         need("stress-ng")
 
     def command(self):
-        return ["stress-ng", f"--{self.stressor}", "1", f"--{self.stressor}-ops", str(self.ops),
-                f"--{self.stressor}-bytes", "64M", *(["--mmap-file"] if self.stressor == "mmap"
-                                                     else []),
-                "--verify", "--temp-path", self.dir, "--timeout", "60"]
+        return ["stress-ng", f"--{self.stressor}", "1", "--verify", "--temp-path", self.dir,
+                "--timeout", "100", *self.more]
+
+
+class StressMmap(StressNg):
+    """One operation is a minute's work with more than this."""
+    stressor = "mmap"
+    more = ["--mmap-file", "--mmap-bytes", "8M", "--mmap-ops", "1"]
+    options = ["--min-size", "1M"]
 
 
 class StressMsync(StressNg):
     stressor = "msync"
-    ops = 2000
+    more = ["--msync-bytes", "64M", "--msync-ops", "500"]
 
 
 class StressMremap(StressNg):
     stressor = "mremap"
+    more = ["--mremap-bytes", "64M", "--mremap-ops", "4"]
 
 
 class Faiss(Python):
@@ -345,28 +351,26 @@ faiss.write_index(index, sys.argv[1])
 """, self.path("data")], check=True)
 
 
-class Ripgrep(Program):
+class Grep(Program):
+    name = "grep"
+    only_reads = True
+
     def prepare(self):
-        need("rg")
+        need(self.name)
         source = random.Random(6)
         with open(self.path("data"), "w") as file:
-            for at in range(128):
-                file.write("\n".join("%x" % source.getrandbits(400) for _ in range(10000)) + "\n")
-
-    def command(self):
-        return ["rg", "--mmap", "--no-config", "-c", "dead|beef", self.path("data")]
-
-
-class Grep(Ripgrep):
-    def prepare(self):
-        shutil.which("rg") or setattr(self, "no_rg", True)
-        source = random.Random(6)
-        with open(self.path("data"), "w") as file:
-            for at in range(128):
+            for _ in range(128):
                 file.write("\n".join("%x" % source.getrandbits(400) for _ in range(10000)) + "\n")
 
     def command(self):
         return ["grep", "-cE", "dead|beef", self.path("data")]
+
+
+class Ripgrep(Grep):
+    name = "rg"
+
+    def command(self):
+        return ["rg", "--mmap", "--no-config", "-c", "dead|beef", self.path("data")]
 
 
 class Java(Program):
@@ -485,7 +489,7 @@ PROGRAMS = {
     "fio read, 4 x memory": FioReadLarge, "fio randread, 4 x memory": FioRandreadLarge,
     "fio write, 4 x memory": FioWriteLarge, "rocksdb, 2.3 x memory": RocksDbLarge,
     "lmdb": Lmdb, "lmdb writemap": LmdbWritemap, "sqlite": Sqlite, "rocksdb": RocksDb,
-    "stress-ng mmap": StressNg, "stress-ng msync": StressMsync, "stress-ng mremap": StressMremap,
+    "stress-ng mmap": StressMmap, "stress-ng msync": StressMsync, "stress-ng mremap": StressMremap,
     "faiss": Faiss, "ripgrep": Ripgrep, "grep": Grep, "java": Java, "rust": Rust,
     "beside a writer": BesideAWriter,
 }
