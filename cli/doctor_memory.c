@@ -115,7 +115,7 @@ void check_userfaultfd(const struct patient *patient, struct finding *finding)
 		(api.features & UFFD_FEATURE_PAGEFAULT_FLAG_WP) != 0, "thread_id",
 		(api.features & UFFD_FEATURE_THREAD_ID) != 0);
 
-	fd = uffd_open(&caps);
+	fd = uffd_open(&caps, false);
 	if (fd >= 0) {
 		close(fd);
 		found(finding, GOOD, "works, by %s; MOVE, POISON and write-protect are there",
