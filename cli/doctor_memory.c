@@ -115,14 +115,17 @@ void check_userfaultfd(const struct patient *patient, struct finding *finding)
 		(api.features & UFFD_FEATURE_PAGEFAULT_FLAG_WP) != 0, "thread_id",
 		(api.features & UFFD_FEATURE_THREAD_ID) != 0);
 
-	fd = uffd_open(&caps);
+	fd = uffd_open(&caps, false);
 	if (fd >= 0) {
 		close(fd);
 		found(finding, GOOD, "works, by %s; MOVE, POISON and write-protect are there",
 		      caps.from_device ? "/dev/userfaultfd" : "the system call");
 		return;
 	}
-	found(finding, BAD, "%s", caps.why);
+	found(finding, BAD, "%s%s", caps.why,
+	      caps.user_mode_only ? "; hugemap run --user-mode serves files that are only read "
+				    "all the same" :
+				    "");
 	if (probe >= 0 && !(api.features & UFFD_FEATURE_MOVE))
 		remedy(patient, finding, "brings a kernel that can move huge pages (Linux 6.8)",
 		       "apt-get install -t bookworm-backports linux-image-amd64");

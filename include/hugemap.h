@@ -105,6 +105,13 @@ struct hugemap_pool;
  *	they are taken as they are used, in the background some ahead of that
  * @no_keeper: true: do without the process that writes dirty blocks to their
  *	files when this one is killed (see hugemap(7))
+ * @user_mode: true: also where the kernel lets a program handle only those faults
+ *	that it takes in user mode (UFFD_USER_MODE_ONLY in userfaultfd(2)). Loads and
+ *	stores are as always, but a system call that is given an address in a mapping
+ *	may fail with EFAULT: it needs pages that are mapped already, and for
+ *	writing to them ones that were stored to since they were written back.
+ *	hugemap_prefetch() and hugemap_pwrite() of a copy are ways round. false: no
+ *	pool is made there, and mappings are the kernel's
  */
 struct hugemap_pool_options {
 	size_t size;
@@ -119,6 +126,7 @@ struct hugemap_pool_options {
 	enum hugemap_io io;
 	bool prefault;
 	bool no_keeper;
+	bool user_mode;
 };
 
 /**

@@ -154,9 +154,19 @@ void aside_path(int dirfd, const char *path, const char *why)
 /* I/O of a kind that does not come by here: no file may depend on being seen. */
 void unseen_io(const char *what)
 {
+	struct shim_section section;
+
 	if (!atomic_load(&shim_unseen))
 		atomic_store(&shim_unseen, what);
 	aside_live(what, false);
+	if (!atomic_load(&shim_user_mode))
+		return;
+	/* Nor what it is given from mappings, which the kernel could not read. */
+	shim_enter(&section);
+	pthread_rwlock_wrlock(&shim_lock);
+	aside_range(NULL, (char *)UINTPTR_MAX, what);
+	pthread_rwlock_unlock(&shim_lock);
+	shim_leave(&section);
 }
 
 /*

@@ -4,6 +4,7 @@
  * write inside of the C library.
  */
 #include "shim.h"
+#include "gather.h"
 #include "names.h"
 #include "own.h"
 
@@ -245,6 +246,8 @@ SHIM_EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 			}
 		}
 	}
+	if (gather_on())
+		return user_sendmsg(fd, message, flags);
 	return real->sendmsg(fd, message, flags);
 }
 

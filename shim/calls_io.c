@@ -3,6 +3,7 @@
  * Reading and writing by descriptors. Those of LIVE files go through the engine;
  * all others pass, and those that write are counted while they do.
  */
+#include "gather.h"
 #include "live.h"
 #include "names.h"
 
@@ -262,6 +263,8 @@ SHIM_EXPORT ssize_t write(int fd, const void *buffer, size_t count)
 	struct iovec iov = { (void *)buffer, count };
 	struct live live;
 
+	if (gather_needed(buffer, count))
+		return user_write(fd, buffer, count);
 	passing = live_begin_passing(fd);
 	if (passing)
 		return live_passed(passing, real->write(fd, buffer, count));
@@ -277,6 +280,8 @@ SHIM_EXPORT ssize_t writev(int fd, const struct iovec *iov, int n)
 	atomic_int *passing;
 	struct live live;
 
+	if (gather_on())
+		return user_writev(fd, iov, n);
 	passing = live_begin_passing(fd);
 	if (passing)
 		return live_passed(passing, real->writev(fd, iov, n));
@@ -293,6 +298,8 @@ SHIM_EXPORT ssize_t pwrite(int fd, const void *buffer, size_t count, off_t offse
 	struct iovec iov = { (void *)buffer, count };
 	struct live live;
 
+	if (gather_needed(buffer, count))
+		return user_pwrite(fd, buffer, count, offset);
 	passing = live_begin_passing(fd);
 	if (passing)
 		return live_passed(passing, real->pwrite(fd, buffer, count, offset));
@@ -315,6 +322,8 @@ SHIM_EXPORT ssize_t pwritev(int fd, const struct iovec *iov, int n, off_t offset
 	atomic_int *passing;
 	struct live live;
 
+	if (gather_on())
+		return user_pwritev(fd, iov, n, offset);
 	passing = live_begin_passing(fd);
 	if (passing)
 		return live_passed(passing, real->pwritev(fd, iov, n, offset));
@@ -333,6 +342,8 @@ SHIM_EXPORT ssize_t pwritev2(int fd, const struct iovec *iov, int n, off_t offse
 	atomic_int *passing;
 	struct live live;
 
+	if (gather_on())
+		return user_pwritev2(fd, iov, n, offset, flags);
 	passing = live_begin_passing(fd);
 	if (passing)
 		return live_passed(passing, real->pwritev2(fd, iov, n, offset, flags));
@@ -356,7 +367,7 @@ SHIM_EXPORT int vdprintf(int fd, const char *format, va_list args)
 	char *text;
 	int length;
 
-	if (!shim_live_fd(fd))
+	if (!shim_live_fd(fd) && !gather_on())
 		return real->vdprintf(fd, format, args);
 	length = vasprintf(&text, format, args);
 	if (length < 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* The calls that make, change and end mappings. */
 #include "shim.h"
+#include "gather.h"
 #include "own.h"
 
 #include <errno.h>
@@ -368,6 +369,17 @@ SHIM_EXPORT int msync(void *addr, size_t length, int flags)
 	return in_parts(addr, round_up((char *)addr + length), &call);
 }
 
+/* The kernel cannot do it (--user-mode), but the engine can. */
+static int populate(const struct map *map, char *start, size_t length)
+{
+	off_t end = map->offset + (start - map->start) + (off_t)length;
+	struct stat st;
+
+	if (hugemap_prefetch(start, length) || fstat(map->fd, &st) < 0)
+		return -EFAULT;
+	return end - st.st_size >= (off_t)PAGE_BYTES ? -EFAULT : 0;
+}
+
 /* What the engine makes of advice that it does not refuse. */
 static int advise_part(struct map *map, char *start, char *end, int advice)
 {
@@ -402,6 +414,8 @@ static int advise_part(struct map *map, char *start, char *end, int advice)
 			return -EINVAL;
 		__attribute__((fallthrough));
 	case MADV_POPULATE_READ:
+		if (gather_on())
+			return populate(map, start, length);
 		return real->madvise(start, length, advice) < 0 ? -errno : 0;
 	default: /* huge pages, merging, dumps: the engine does as it does */
 		return 0;

@@ -8,6 +8,7 @@
  * program: what matters is which descriptors that program gets.
  */
 #include "shim.h"
+#include "gather.h"
 #include "names.h"
 #include "own.h"
 
@@ -330,7 +331,7 @@ SHIM_EXPORT int execle(const char *path, const char *arg, ...)
 
 SHIM_EXPORT long syscall(long number, ...)
 {
-	long a[6];
+	long a[6], result;
 	va_list args;
 	int i;
 
@@ -338,6 +339,8 @@ SHIM_EXPORT long syscall(long number, ...)
 	for (i = 0; i < 6; i++)
 		a[i] = va_arg(args, long);
 	va_end(args);
+	if (gather_on() && gather_by_number(number, a, &result))
+		return result;
 	switch (number) {
 	case SYS_mmap:
 		return (long)mmap((void *)a[0], (size_t)a[1], (int)a[2], (int)a[3], (int)a[4],

@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <linux/magic.h>
+#include <linux/userfaultfd.h>
 
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342
@@ -24,6 +25,7 @@
 #define NR_CACHESTAT 451
 
 bool shim_locked_all;
+atomic_bool shim_user_mode;
 const char *_Atomic shim_unseen;
 
 static struct hugemap_pool *pool;
@@ -34,6 +36,39 @@ static void unseen_before(void)
 {
 	if (!atomic_load(&shim_unseen))
 		atomic_store(&shim_unseen, "the program uses io_uring, which is not seen");
+}
+
+/* Would --user-mode do, where no pool can be made without? */
+static bool user_mode_would_do(void)
+{
+	int fd = (int)real->syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+
+	if (fd >= 0)
+		real->close(fd);
+	return fd >= 0;
+}
+
+/* All faults, if they may be handled; else those from user mode, if that is wanted. */
+static int make_pool(struct hugemap_pool_options *options)
+{
+	int err = hugemap_pool_create(options, &pool);
+
+	if (err == -EPERM && shim_config.user_mode) {
+		options->user_mode = true;
+		err = hugemap_pool_create(options, &pool);
+		atomic_store(&shim_user_mode, !err);
+	}
+	if (!err)
+		return 0;
+	pool = NULL;
+	if (err == -EPERM && !shim_config.user_mode && user_mode_would_do())
+		snprintf(no_pool, sizeof(no_pool),
+			 "only faults from user mode may be handled here: hugemap run --user-mode "
+			 "would do with them");
+	else
+		snprintf(no_pool, sizeof(no_pool), "%s",
+			 *hugemap_reason() ? hugemap_reason() : "no pool could be made");
+	return err;
 }
 
 /* The pool of this process, made for the first mapping. */
@@ -53,11 +88,7 @@ struct hugemap_pool *decide_pool(const char **why)
 		for (i = 0; i < OWN_RINGS; i++)
 			if (rings[i] && !own_is(i))
 				unseen_before();
-		if (hugemap_pool_create(&options, &pool)) {
-			pool = NULL;
-			snprintf(no_pool, sizeof(no_pool), "%s",
-				 *hugemap_reason() ? hugemap_reason() : "no pool could be made");
-		} else {
+		if (!make_pool(&options)) {
 			own_rings(rings, false);
 			if (!shim_config.base_pages)
 				atomic_store(&hugemap_stray_tell, guard_random);
@@ -71,6 +102,7 @@ struct hugemap_pool *decide_pool(const char **why)
 void decide_child(void)
 {
 	pool = NULL;
+	atomic_store(&shim_user_mode, false);
 	no_pool[0] = '\0';
 }
 
@@ -214,10 +246,18 @@ static bool make_safe(struct wish *wish, struct file *file, const char **why)
 {
 	int mode = real->fcntl(wish->fd, F_GETFL);
 	const char *unseen = atomic_load(&shim_unseen);
+	bool user_mode = atomic_load(&shim_user_mode);
 
+	if (user_mode && unseen) {
+		*why = unseen;
+		return false;
+	}
+	*why = "--user-mode: the program may write to the file";
 	if (!(wish->prot & PROT_WRITE) && (mode & O_ACCMODE) == O_RDONLY &&
 	    guard_settle(file, wish->fd, why))
 		return true;
+	if (user_mode)
+		return false;
 	if (unseen) {
 		*why = unseen;
 		return false;

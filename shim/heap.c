@@ -170,6 +170,11 @@ void *heap_map_locked(size_t length)
 	if (shim_locked_all)
 		return MAP_FAILED;
 	options.pool = decide_pool(&why);
+	if (options.pool && atomic_load(&shim_user_mode) && !failed) {
+		/* A call that reads into it could fail, and nothing would help that. */
+		report_say("--heap %s: not with --user-mode", shim_config.heap);
+		failed = true;
+	}
 	if (!options.pool || !open_heap())
 		return MAP_FAILED;
 	offset = take(rounded);

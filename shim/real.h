@@ -62,7 +62,12 @@ struct real_calls {
 	__typeof__(sendfile) *sendfile;
 	__typeof__(copy_file_range) *copy_file_range;
 	__typeof__(splice) *splice;
+	__typeof__(send) *send;
+	__typeof__(sendto) *sendto;
 	__typeof__(sendmsg) *sendmsg;
+	__typeof__(sendmmsg) *sendmmsg;
+	__typeof__(vmsplice) *vmsplice;
+	__typeof__(process_vm_writev) *process_vm_writev;
 	__typeof__(ioctl) *ioctl;
 	__typeof__(fcntl) *fcntl;
 	__typeof__(lockf) *lockf;
@@ -79,6 +84,11 @@ struct real_calls {
 	__typeof__(fdopen) *fdopen;
 	__typeof__(freopen) *freopen;
 	__typeof__(fclose) *fclose;
+	__typeof__(fwrite) *fwrite;
+	__typeof__(fwrite_unlocked) *fwrite_unlocked;
+	__typeof__(fputs) *fputs;
+	__typeof__(fputs_unlocked) *fputs_unlocked;
+	__typeof__(puts) *puts;
 	__typeof__(vdprintf) *vdprintf;
 	__typeof__(closedir) *closedir;
 	__typeof__(vfork) *vfork;

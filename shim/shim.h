@@ -11,6 +11,7 @@
  *	others.c	who has a file open, or mapped
  *	aside.c		stepping down
  *	calls_*.c	the functions that are taken over
+ *	gather.c	--user-mode: what system calls read
  *	own.c		descriptors of the engine's own
  *	report.c	-v, --summary, and what `hugemap stat` reads
  *
@@ -166,6 +167,7 @@ struct config {
 	bool verbose, summary;
 	bool readonly_only;
 	bool cached; /* also files that the page cache holds already */
+	bool user_mode; /* also where system calls may not fault */
 	bool base_pages;
 	uint64_t min_size;
 	uint64_t pool_bytes; /* 0: the library's default */
@@ -181,6 +183,7 @@ bool config_wants(const char *path);
 void *decide_map(void *addr, size_t length, int prot, int flags, int fd, off_t offset);
 struct hugemap_pool *decide_pool(const char **why);
 void decide_child(void);
+extern atomic_bool shim_user_mode; /* system calls fail on pages that are not mapped */
 extern bool shim_locked_all; /* mlockall(): the engine cannot be used */
 extern const char *_Atomic shim_unseen; /* I/O that is not seen is used, in words; or NULL */
 

@@ -535,7 +535,9 @@ int hugemap_prefetch(void *addr, size_t length)
 		size = (hm_store_size(part.store->core) + PAGE_MASK) >> HM_PAGE_SHIFT;
 		if (part.end_pgoff > size)
 			part.end_pgoff = size;
-		if (part.pgoff < part.end_pgoff) {
+		if (part.pgoff < part.end_pgoff && pool->user_mode_only) {
+			err = touch_range(part.store, part.map_id, part.pgoff, part.end_pgoff);
+		} else if (part.pgoff < part.end_pgoff) {
 			will_need(pool, &part);
 			err = populate(start,
 				       start + ((part.end_pgoff - part.pgoff) << HM_PAGE_SHIFT));

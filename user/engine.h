@@ -81,6 +81,7 @@ struct pool {
 	struct hugemap_pool_options opts;
 	struct hm_cache *cache;
 	int uffd;
+	bool user_mode_only; /* faults of system calls are not served: they fail */
 	struct memory *memory; /* memory.c: everything that was mmapped */
 	char *slots; /* the frames, aligned to 2 MB */
 	size_t slots_bytes;
@@ -179,6 +180,7 @@ struct job {
 		JOB_AHEAD, /* a stream's plan */
 		JOB_PREFETCH, /* asked for; waits for frames, not for a reader */
 		JOB_BEHIND, /* write a range */
+		JOB_TOUCH, /* map the page at pos, as a fault would */
 	} type;
 	struct store *store;
 	u64 map_id;
@@ -292,11 +294,15 @@ enum served {
 /* --- fault.c: what a fault needs; around.c: what is mapped beside it --- */
 void fault_read_all(struct handler *h);
 void fault_retry_pending(struct handler *h);
+void fault_touch(struct handler *h, struct mapping *map, u64 pgoff);
 enum served fault_serve_hit(struct mapping *map, const struct hm_unit *unit, bool write,
 			    bool missing);
 void fault_lost(struct store *store, const struct hm_unit *unit);
 void fault_done(struct handler *h, struct mapping *map, u64 arrived_ns, bool hit);
 void around_map(struct handler *h, struct mapping *map, u64 pgoff);
+
+/* --- touch.c --- */
+int touch_range(struct store *store, u64 map_id, u64 pgoff, u64 end);
 
 /* --- trap.c: signals for faults that cannot be served --- */
 void trap_bus(struct handler *h, struct mapping *map, uintptr_t addr, bool for_ever);

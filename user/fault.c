@@ -405,6 +405,31 @@ void fault_read_all(struct handler *h)
 	}
 }
 
+/**
+ * fault_touch() - map a page as if a thread had touched it, though none has
+ *
+ * It is read and mapped in the background; what cannot be read raises SIGBUS for
+ * a moment, as after a fault. maps_lock is held for reading.
+ */
+void fault_touch(struct handler *h, struct mapping *map, u64 pgoff)
+{
+	struct pending fault = {
+		.addr = (uintptr_t)map_addr(map, pgoff),
+		.missing = true,
+		.arrived_ns = clock_ns(),
+	};
+	pthread_mutex_t *lock = block_lock(map->store, pgoff);
+	struct hm_unit unit;
+	bool mapped;
+
+	/* A page that is mapped is not missing: the kernel may have swapped it out. */
+	pthread_mutex_lock(lock);
+	mapped = page_is_mapped(h->pool, hm_peek(map->store->core, pgoff, &unit), &unit, map);
+	pthread_mutex_unlock(lock);
+	if (!mapped && !serve_address(h, &fault))
+		pend(h, &fault);
+}
+
 void fault_retry_pending(struct handler *h)
 {
 	u32 n = h->npending, i;

@@ -122,11 +122,12 @@ int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 	err = check_options(given, &pool->opts, &core);
 	if (err)
 		goto free_pool;
-	pool->uffd = uffd_open(&caps);
+	pool->uffd = uffd_open(&caps, pool->opts.user_mode);
 	if (pool->uffd < 0) {
 		err = fail(pool->uffd, "%s", caps.why);
 		goto free_pool;
 	}
+	pool->user_mode_only = caps.user_mode_only;
 	err = stats_create(pool);
 	if (err)
 		goto close_uffd;

@@ -161,6 +161,15 @@ static bool run_behind(struct handler *h, struct job *job)
 	return true;
 }
 
+static bool run_touch(struct handler *h, const struct job *job)
+{
+	struct mapping *map = map_by_id(h->pool, job->map_id);
+
+	if (map && job->pos >= map->pgoff && job->pos < map_end_pgoff(map))
+		fault_touch(h, map, job->pos);
+	return true;
+}
+
 void stream_run_jobs(struct handler *h)
 {
 	u32 i = 0;
@@ -172,6 +181,8 @@ void stream_run_jobs(struct handler *h)
 		/* The next window of a stream waits for the one before it. */
 		if (job->type == JOB_BEHIND)
 			over = run_behind(h, job);
+		else if (job->type == JOB_TOUCH)
+			over = run_touch(h, job);
 		else if (h->zeroed < HM_BLOCK_SIZE)
 			over = run_ahead(h, job);
 		if (over) {

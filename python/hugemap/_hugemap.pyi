@@ -46,6 +46,7 @@ class Pool:
         io: int,
         prefault: bool,
         no_keeper: bool,
+        user_mode: bool,
     ) -> None: ...
     def close(self) -> None: ...
     @property

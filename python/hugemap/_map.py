@@ -65,6 +65,8 @@ class Pool(_hugemap.Pool):
     prefault: True: take all memory before this returns; False: in the background
     keeper: False: do without the process that writes dirty blocks to their
         files when this one is killed
+    user_mode: True: also where only faults from user mode may be handled; a system
+        call that is given an address in a mapping may fail with EFAULT then
 
     OSError: EINVAL (a setting is out of range), ENOMEM (less memory is
     available), EPERM, ENOSYS or EOPNOTSUPP (userfaultfd cannot be used here).
@@ -84,6 +86,7 @@ class Pool(_hugemap.Pool):
         io: Literal["auto", "uring", "threads"] = "auto",
         prefault: bool = False,
         keeper: bool = True,
+        user_mode: bool = False,
     ) -> None:
         if io not in _IOS:
             raise ValueError(f"io must be one of {_options.names(_IOS)}, not {io!r}")
@@ -95,7 +98,8 @@ class Pool(_hugemap.Pool):
             if not 0 <= value < limit:
                 raise ValueError(f"{name} is out of range: {value}")
         super().__init__(bytes, dirty_ratio, dirty_expire_ms, evict_batch, readahead_kb,
-                         not readahead, queue_depth, handlers, _IOS[io], prefault, not keeper)
+                         not readahead, queue_depth, handlers, _IOS[io], prefault, not keeper,
+                         user_mode)
 
     def close(self) -> None:
         """Give the memory back. OSError with EBUSY while mappings use the pool."""

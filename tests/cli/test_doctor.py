@@ -81,6 +81,8 @@ class Doctor(unittest.TestCase):
                 self.check_text(run(user=65534, cwd=where), data)
                 if data["engine"] == "mmap":
                     self.assertIn("/dev/userfaultfd", run(user=65534, cwd=where).stdout)
+                faults = data["checks"]["userfaultfd"]
+                self.assertEqual("--user-mode" in faults["text"], faults["via"] == "user-mode-only")
 
     def test_help(self):
         result = run("--help")

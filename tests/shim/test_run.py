@@ -42,6 +42,13 @@ class Run(unittest.TestCase):
         self.assertEqual(found["HUGEMAP_RUN_MIN_SIZE"], "5M")
         self.assertEqual(found["HUGEMAP_RUN_PAGE"], "4K")
         self.assertNotIn("HUGEMAP_RUN_VERBOSE", found)
+        self.assertNotIn("HUGEMAP_RUN_USER_MODE", found)
+
+    def test_a_flag_from_all_places(self):
+        self.assertEqual(self.settings("--user-mode")["HUGEMAP_RUN_USER_MODE"], "1")
+        self.configure("user-mode = yes\n")
+        self.assertEqual(self.settings()["HUGEMAP_RUN_USER_MODE"], "yes")
+        self.assertEqual(self.settings(HUGEMAP_RUN_USER_MODE="0")["HUGEMAP_RUN_USER_MODE"], "0")
 
     def test_globs_add_up(self):
         found = self.settings("--include", "*.a", "--include", "/b/*", HUGEMAP_RUN_INCLUDE="*.c")

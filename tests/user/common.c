@@ -210,7 +210,7 @@ void check_ok(long result, const char *what, const char *file, int line)
 int run_group(const struct CMUnitTest *tests, size_t n)
 {
 	struct uffd_caps caps;
-	int uffd = uffd_open(&caps);
+	int uffd = uffd_open(&caps, false);
 
 	if (uffd < 0) {
 		printf("skipped: %s\n", caps.why);

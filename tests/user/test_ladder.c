@@ -129,6 +129,108 @@ static void test_userfaultfd_not_allowed(void **state)
 	file_close(&file);
 }
 
+/* --- only faults from user mode ---------------------------------------------- */
+
+/* Become a user who may have a descriptor for faults from user mode only. */
+static void become_nobody(void)
+{
+	must(!setgid(65534) && !setuid(65534));
+	must(!prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)); /* or /proc/self is not our own */
+}
+
+static void user_mode_forbidden(const struct file *file)
+{
+	struct hugemap_pool_options pool_options = { .size = sizeof(pool_options) };
+	struct hugemap_pool *pool;
+
+	become_nobody();
+	must(hugemap_pool_create(&pool_options, &pool) == -EPERM);
+	must(strstr(hugemap_reason(), "only faults from user mode"));
+	use_kernel_mapping(file, "only faults from user mode");
+}
+
+/* All that needs no system call on the mapping; and what prepares one. */
+static void user_mode_allowed(const struct file *file)
+{
+	struct hugemap_pool_options pool_options = {
+		.size = sizeof(pool_options),
+		.bytes = MB(8),
+		.user_mode = true,
+	};
+	struct hugemap_options options = {
+		.size = sizeof(options),
+		.engine = HUGEMAP_ENGINE_USER,
+	};
+	size_t size = file_length(file), p;
+	int copy = open("/var/tmp", O_TMPFILE | O_RDWR, 0600);
+	char *addr, *bytes = malloc(size);
+
+	become_nobody();
+	must(copy >= 0 && bytes);
+	must(!hugemap_pool_create(&pool_options, &options.pool));
+	for (p = 0; p < 2; p++) {
+		options.page = (enum hugemap_page)p;
+		addr = hugemap_map(file->fd, 0, 0, PROT_READ | PROT_WRITE, 0, &options);
+		must(!hugemap_error(addr));
+		/* Nothing has touched it. */
+		must(pwrite(copy, addr + MB(3), 4096, 0) == -1 && errno == EFAULT);
+		must(!hugemap_prefetch(addr + MB(3), MB(1)));
+		must(pwrite(copy, addr + MB(3), MB(1), 0) == (ssize_t)MB(1));
+		must(pread(copy, bytes, MB(1), 0) == (ssize_t)MB(1));
+		must(pattern_differs(bytes, SEED, MB(3), MB(1)) == MB(1));
+		/* More than the pool holds, written back on the way. */
+		must(pattern_differs(addr, SEED, 0, size) == size);
+		pattern_fill(addr, SEED + 1, 0, size);
+		must(!hugemap_sync(addr, size, MS_SYNC));
+		must(pread(file->fd, bytes, size, 0) == (ssize_t)size);
+		must(pattern_differs(bytes, SEED + 1, 0, size) == size);
+		must(!hugemap_prefetch(addr, size));
+		must(signal_of_read(addr + ((size + 4095) & ~4095ul), NULL) == SIGBUS);
+		must(!hugemap_prefetch(addr, MB(1)));
+		must(hugemap_pwrite(file->fd, "w", 1, MB(5)) == 1 && addr[MB(5)] == 'w');
+		pattern_fill(addr, SEED, 0, size);
+		must(!hugemap_unmap(addr, size));
+		must(pread(file->fd, bytes, size, 0) == (ssize_t)size);
+		must(pattern_differs(bytes, SEED, 0, size) == size);
+	}
+	must(!hugemap_pool_destroy(options.pool));
+}
+
+static bool only_user_mode(void)
+{
+	struct uffd_caps caps;
+	int fd;
+
+	if (setgid(65534) || setuid(65534))
+		return false;
+	fd = uffd_open(&caps, true);
+	return fd >= 0 && caps.user_mode_only;
+}
+
+static void test_faults_from_user_mode_only(void **state)
+{
+	struct file file;
+	int status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(only_user_mode() ? 0 : 77);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WEXITSTATUS(status) == 77) {
+		print_message("skipped: another user may handle all faults here, or none\n");
+		skip();
+	}
+	file_pattern(&file, MB(19) + 9, SEED);
+	if (!getuid())
+		assert_int_equal(fchown(file.fd, 65534, 65534), 0);
+	in_child(user_mode_forbidden, &file);
+	in_child(user_mode_allowed, &file);
+	file_close(&file);
+}
+
 static void without_move(const struct file *file)
 {
 	forbid(SYS_ioctl, (unsigned int)UFFDIO_API, EINVAL);
@@ -373,6 +475,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_userfaultfd_not_allowed),
+		cmocka_unit_test(test_faults_from_user_mode_only),
 		cmocka_unit_test(test_a_kernel_without_move),
 		cmocka_unit_test(test_io_uring_not_allowed),
 		cmocka_unit_test(test_ordered_engines),
