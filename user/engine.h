@@ -101,6 +101,7 @@ struct pool {
 	struct store *stores;
 	u64 next_map_id;
 	int inotify_fd; /* -1 = none */
+	int pagemap_fd; /* see pagemap.h; -1 = none */
 
 	pthread_mutex_t block_locks[BLOCK_LOCKS];
 

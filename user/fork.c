@@ -117,6 +117,8 @@ static void after_fork_in_child(void)
 		close(pool->stats_fd);
 		if (pool->inotify_fd >= 0)
 			close(pool->inotify_fd);
+		if (pool->pagemap_fd >= 0)
+			close(pool->pagemap_fd);
 	}
 	pools = NULL;
 	default_pool = NULL;

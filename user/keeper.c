@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "engine.h"
+#include "pagemap.h"
 
 #define STACK_BYTES (64u << 10)
 #define TLS_BYTES 4096u
@@ -30,7 +31,10 @@ struct keeper {
 	char *memory; /* stack, then what passes for thread-local storage */
 	bool watched;
 	pthread_mutex_t alive; /* robust; held by handler 0 */
-	unsigned char present[HM_BLOCK_PAGES]; /* for mincore() */
+	union {
+		unsigned char present[HM_BLOCK_PAGES]; /* for mincore() */
+		u64 entries[HM_BLOCK_PAGES];
+	};
 };
 
 #if defined(__x86_64__)
@@ -89,11 +93,15 @@ static bool wait_for_death(struct keeper *keeper)
 	}
 }
 
-/* Are all pages of a unit at this address? */
+/* Are all pages of a unit at this address, in memory or swapped out? */
 static bool present(struct keeper *keeper, const char *addr, const struct hm_unit *unit)
 {
+	long bytes = (long)(unit->npages * sizeof(u64));
 	u32 i;
 
+	if (call(SYS_pread64, keeper->pool->pagemap_fd, (long)keeper->entries, bytes,
+		 pagemap_offset(addr)) == bytes)
+		return pagemap_all_there(keeper->entries, unit->npages);
 	if (call(SYS_mincore, (long)addr, (long)unit_bytes(unit), (long)keeper->present, 0))
 		return false;
 	for (i = 0; i < unit->npages; i++)

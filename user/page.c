@@ -13,10 +13,12 @@
  * is dirty.
  */
 #include "engine.h"
+#include "pagemap.h"
 #include "races.h"
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 pthread_mutex_t *block_lock(struct store *store, u64 pgoff)
 {
@@ -316,6 +318,17 @@ out:
 	return err;
 }
 
+/* Pages that the kernel has swapped out are there, though mincore() does not say so. */
+static bool swapped_out(const struct mapping *map, const struct hm_unit *unit)
+{
+	size_t bytes = unit->npages * sizeof(u64);
+	u64 entries[HM_BLOCK_PAGES];
+	off_t at = pagemap_offset(map_addr(map, unit->pgoff));
+
+	return pread(map->store->pool->pagemap_fd, entries, bytes, at) == (ssize_t)bytes &&
+	       pagemap_all_there(entries, unit->npages);
+}
+
 /* Are all pages of a unit where its place says they are? */
 bool page_present(const struct mapping *map, const struct hm_unit *unit)
 {
@@ -326,7 +339,7 @@ bool page_present(const struct mapping *map, const struct hm_unit *unit)
 		return false;
 	for (i = 0; i < unit->npages; i++)
 		if (!(present[i] & 1))
-			return false;
+			return swapped_out(map, unit);
 	return true;
 }
 

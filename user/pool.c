@@ -3,6 +3,7 @@
 #include "engine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
@@ -110,6 +111,14 @@ static void destroy_locks(struct pool *pool)
 		pthread_mutex_destroy(&pool->block_locks[i]);
 }
 
+static void close_files(struct pool *pool)
+{
+	if (pool->inotify_fd >= 0)
+		close(pool->inotify_fd);
+	if (pool->pagemap_fd >= 0)
+		close(pool->pagemap_fd);
+}
+
 int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 {
 	struct pool *pool = calloc(1, sizeof(*pool));
@@ -139,6 +148,7 @@ int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 	if (err)
 		goto destroy_memory;
 	pool->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	pool->pagemap_fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	err = handlers_start(pool, pool->opts.handlers);
 	if (err) {
 		fail(err, "the handler threads could not start their I/O");
@@ -155,8 +165,7 @@ int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 
 destroy_keeper:
 	keeper_stop(pool);
-	if (pool->inotify_fd >= 0)
-		close(pool->inotify_fd);
+	close_files(pool);
 destroy_memory:
 	destroy_locks(pool);
 	memory_destroy(pool);
@@ -190,8 +199,7 @@ int pool_destroy(struct pool *pool)
 	populate_stop(pool);
 	handlers_stop(pool);
 	keeper_stop(pool);
-	if (pool->inotify_fd >= 0)
-		close(pool->inotify_fd);
+	close_files(pool);
 	destroy_locks(pool);
 	memory_destroy(pool);
 	stats_destroy(pool);
