@@ -182,6 +182,9 @@ void decide_child(void);
 extern bool shim_locked_all; /* mlockall(): the engine cannot be used */
 extern const char *_Atomic shim_unseen; /* I/O that is not seen is used, in words; or NULL */
 
+/* --- calls_process.c --- */
+bool child_may_get(const struct stat *st);
+
 /* --- guard.c --- */
 bool guard_settle(struct file *file, int fd, const char **why);
 bool guard_live(struct file *file, int fd, const struct stat *st, const char **why);
