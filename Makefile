@@ -33,12 +33,16 @@ programs: build ## real programs under hugemap run, beside plain Linux (long)
 	@tools/install-deps.sh programs
 	@python3 tests/shim/programs.py
 
+SEED ?=
+OPS ?=
+shim-hunt: build ## a million random operations under hugemap run (a quarter of an hour): SEED=, OPS=
+	@SEED=$(SEED) OPS=$(OPS) python3 tests/shim/hunt.py
+
 check: test-deps ## format, lint and the fast tests (under a minute)
 	@tools/check.sh
 
-SEED ?= 1
 sim: build ## replay one seed of the simulator: make sim SEED=n
-	@$(BUILD)/tests/core/sim/hugemap-sim --seed $(SEED) --verbose
+	@$(BUILD)/tests/core/sim/hugemap-sim --seed $(or $(SEED),1) --verbose
 
 KERNEL ?=
 TEST ?=
@@ -69,4 +73,4 @@ install: build ## install into PREFIX (default /usr/local)
 clean: ## remove what was built
 	@rm -rf $(BUILD)
 
-.PHONY: help deps test-deps module module-install vm-deps vm vm-test vm-bench build demo bench test programs check sim install clean
+.PHONY: help deps test-deps module module-install vm-deps vm vm-test vm-bench build demo bench test programs shim-hunt check sim install clean

@@ -28,6 +28,13 @@
 
 static struct shim_section forking;
 
+/*
+ * Children that have not executed a program yet, or do not have a memory of their own. A
+ * file must not become LIVE meanwhile if that program may get it: nobody would be told.
+ */
+static atomic_int starting; /* those that may do anything to their descriptors first */
+static atomic_int starting_plainly; /* those that pass on what is not close-on-exec */
+
 /* Registered after the engine's own handler, so this runs before it. */
 static void before_fork(void)
 {
@@ -50,10 +57,23 @@ static void after_fork_in_child(void)
 	shim_leave(&forking);
 }
 
+/* Also while there is no engine, whose handlers have a lock held: it may be made now. */
+static void fork_begins(void)
+{
+	atomic_fetch_add(&starting, 1);
+}
+
+static void fork_ends(void)
+{
+	atomic_fetch_sub(&starting, 1);
+}
+
 /* The first thing that a child does. */
 static void child_begins(void)
 {
 	shim_pid = getpid();
+	atomic_store(&starting, 0);
+	atomic_store(&starting_plainly, 0);
 	own_child();
 	report_child();
 	decide_child();
@@ -71,17 +91,22 @@ void fork_take_over(void)
 
 /* --- children that share our memory until they execute a program --- */
 
-/* Is there a descriptor of a LIVE file that another program would get? */
-static bool would_pass_on(void)
+/* Is there a descriptor, of a file or (NULL) of any LIVE one, that a program would get? */
+static bool would_pass_on(const struct stat *st)
 {
 	DIR *dir = opendir("/proc/self/fd");
 	struct dirent *entry;
 	bool found = !dir;
+	struct stat other;
 
 	while (!found && (entry = readdir(dir))) {
 		int fd = atoi(entry->d_name);
 
-		if (entry->d_name[0] == '.' || own_is(fd) || !fd_is_live(fd))
+		if (entry->d_name[0] == '.' || own_is(fd))
+			continue;
+		if (st ? fstat(fd, &other) < 0 || other.st_dev != st->st_dev ||
+				    other.st_ino != st->st_ino :
+			 !fd_is_live(fd))
 			continue;
 		found = !(real->fcntl(fd, F_GETFD) & FD_CLOEXEC);
 	}
@@ -90,22 +115,55 @@ static bool would_pass_on(void)
 	return found;
 }
 
-/* @actions: it will do something to its descriptors first. */
-static void before_child(bool actions)
+/* Asked when the file is LIVE already, so that whoever starts a child later sees that. */
+bool child_may_get(const struct stat *st)
 {
-	if (unlikely(atomic_load(&shim_live)) && (actions || would_pass_on()))
+	return atomic_load(&starting) || (atomic_load(&starting_plainly) && would_pass_on(st));
+}
+
+/* @actions: it may do something to its descriptors first. Return: for child_started(). */
+static atomic_int *child_starts(bool actions)
+{
+	atomic_int *count = actions ? &starting : &starting_plainly;
+
+	atomic_fetch_add(count, 1);
+	if (unlikely(atomic_load(&shim_live)) && (actions || would_pass_on(NULL)))
 		aside_live(CHILD, false);
+	return count;
 }
 
-/* Called by vfork() below, which must leave no frame of its own. */
-__attribute__((used)) void shim_before_vfork(void)
+/* It has executed a program, which has a memory of its own, or has ended. */
+static void child_started(atomic_int *count)
 {
-	before_child(false);
+	atomic_fetch_sub(count, 1);
 }
 
-__attribute__((used)) void *shim_real_vfork(void)
+/*
+ * vfork() returns twice on one stack, which the child has used in between. So where to
+ * return to is kept here, once for each child that has a child by vfork() itself.
+ */
+#define VFORKS 8u
+static __thread void *vfork_back[VFORKS] __attribute__((tls_model("initial-exec")));
+static __thread unsigned int vforks __attribute__((tls_model("initial-exec")));
+
+/* Called by vfork() below. What the child does to its descriptors is seen: dup(), fcntl(). */
+__attribute__((used)) void *shim_vfork_begin(void *back)
 {
+	if (vforks == VFORKS)
+		abort();
+	atomic_fetch_add(&starting, 1);
+	if (unlikely(atomic_load(&shim_live)) && would_pass_on(NULL))
+		aside_live(CHILD, false);
+	vfork_back[vforks++] = back;
 	return (void *)real->vfork;
+}
+
+__attribute__((used)) void *shim_vfork_end(int pid)
+{
+	if (!pid)
+		return vfork_back[vforks - 1];
+	child_started(&starting);
+	return vfork_back[--vforks];
 }
 
 #if defined(__x86_64__)
@@ -113,11 +171,18 @@ __asm__(".text\n"
 	".globl vfork\n"
 	".type vfork, @function\n"
 	"vfork:\n"
+	"	pop %rdi\n"
+	"	call shim_vfork_begin\n"
+	"	call *%rax\n"
+	"	push %rax\n"
 	"	sub $8, %rsp\n"
-	"	call shim_before_vfork\n"
-	"	call shim_real_vfork\n"
+	"	mov %eax, %edi\n"
+	"	call shim_vfork_end\n"
+	"	mov %rax, %rdx\n"
 	"	add $8, %rsp\n"
-	"	jmp *%rax\n"
+	"	pop %rax\n"
+	"	push %rdx\n"
+	"	ret\n"
 	".size vfork, .-vfork\n"
 	".globl __vfork\n"
 	".set __vfork, vfork\n");
@@ -126,11 +191,14 @@ __asm__(".text\n"
 	".globl vfork\n"
 	".type vfork, %function\n"
 	"vfork:\n"
-	"	stp x29, x30, [sp, #-16]!\n"
-	"	bl shim_before_vfork\n"
-	"	bl shim_real_vfork\n"
-	"	ldp x29, x30, [sp], #16\n"
-	"	br x0\n"
+	"	mov x0, x30\n"
+	"	bl shim_vfork_begin\n"
+	"	blr x0\n"
+	"	str x0, [sp, #-16]!\n"
+	"	bl shim_vfork_end\n"
+	"	mov x30, x0\n"
+	"	ldr x0, [sp], #16\n"
+	"	ret\n"
 	".size vfork, .-vfork\n"
 	".globl __vfork\n"
 	".set __vfork, vfork\n");
@@ -139,32 +207,43 @@ __asm__(".text\n"
 SHIM_EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
 			    const posix_spawnattr_t *attr, char *const argv[], char *const env[])
 {
-	before_child(actions);
-	return real->posix_spawn(pid, path, actions, attr, argv, env);
+	atomic_int *count = child_starts(actions);
+	int err = real->posix_spawn(pid, path, actions, attr, argv, env);
+
+	child_started(count);
+	return err;
 }
 
 SHIM_EXPORT int posix_spawnp(pid_t *pid, const char *file,
 			     const posix_spawn_file_actions_t *actions,
 			     const posix_spawnattr_t *attr, char *const argv[], char *const env[])
 {
-	before_child(actions);
-	return real->posix_spawnp(pid, file, actions, attr, argv, env);
+	atomic_int *count = child_starts(actions);
+	int err = real->posix_spawnp(pid, file, actions, attr, argv, env);
+
+	child_started(count);
+	return err;
 }
 
 SHIM_EXPORT int system(const char *command)
 {
-	before_child(false);
-	return real->system(command);
+	atomic_int *count = child_starts(false);
+	int status = real->system(command);
+
+	child_started(count);
+	return status;
 }
 
 SHIM_EXPORT FILE *popen(const char *command, const char *mode)
 {
-	FILE *file;
+	atomic_int *count = child_starts(false);
+	FILE *file = real->popen(command, mode);
+	int saved = errno;
 
-	before_child(false);
-	file = real->popen(command, mode);
+	child_started(count);
 	if (file)
 		fd_forget(fileno(file));
+	errno = saved;
 	return file;
 }
 
@@ -211,7 +290,9 @@ SHIM_EXPORT int clone(int (*run)(void *arg), void *stack, int flags, void *arg, 
 {
 	void *ptid, *tls, *ctid;
 	struct start start = { run, arg };
+	atomic_int *count;
 	va_list args;
+	int pid;
 
 	va_start(args, arg);
 	ptid = va_arg(args, void *);
@@ -220,9 +301,13 @@ SHIM_EXPORT int clone(int (*run)(void *arg), void *stack, int flags, void *arg, 
 	va_end(args);
 	if (!(flags & CLONE_VM) && run && stack)
 		return clone_copy(&start, stack, flags, ptid, tls, ctid);
-	if (!(flags & CLONE_THREAD))
-		before_child(true);
-	return real->clone(run, stack, flags, arg, ptid, tls, ctid);
+	if (flags & CLONE_THREAD)
+		return real->clone(run, stack, flags, arg, ptid, tls, ctid);
+	/* Without CLONE_VFORK it shares our memory for longer: see used_elsewhere(). */
+	count = child_starts(true);
+	pid = real->clone(run, stack, flags, arg, ptid, tls, ctid);
+	child_started(count);
+	return pid;
 }
 
 /* --- other programs --- */
@@ -440,7 +525,7 @@ __attribute__((constructor)) static void begin(void)
 	shim_pid = getpid();
 	if (shim_config.off)
 		return;
-	pthread_atfork(NULL, NULL, child_begins);
+	pthread_atfork(fork_begins, fork_ends, child_begins);
 	if (shim_config.verbose || shim_config.summary)
 		report_open();
 }

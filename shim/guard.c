@@ -298,6 +298,10 @@ bool guard_live(struct file *file, int fd, const struct stat *st, const char **w
 		*why = "another thread was writing all the time";
 		return false;
 	}
+	if (child_may_get(st)) {
+		*why = "a child of the program is being started";
+		return false;
+	}
 	/* The engine's own mappings are none of files. */
 	if (others_map("self", st)) {
 		*why = "the program has another mapping of the file";

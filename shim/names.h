@@ -30,7 +30,7 @@ int io_uring_queue_init_mem(unsigned int entries, void *ring, void *params, void
 			    size_t length);
 
 /* Called by vfork(), which is not C. */
-void shim_before_vfork(void);
-void *shim_real_vfork(void);
+void *shim_vfork_begin(void *back);
+void *shim_vfork_end(int pid);
 
 #endif /* SHIM_NAMES_H */

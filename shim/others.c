@@ -97,15 +97,17 @@ static bool has_open(const char *pid, const struct stat *st)
 	return found;
 }
 
-/* The keeper, and a child by vfork(), share our memory: what they have is ours. */
-static bool shares_memory(const char *pid)
+/*
+ * Our keeper shares our memory, and what it has is ours. A child that shares it, too, is
+ * somebody else: it will execute a program and give that what it has.
+ */
+static bool is_keeper(const char *pid)
 {
 	char path[300], name[32] = "";
 	FILE *comm;
-	long same = real->syscall(SYS_kcmp, shim_pid, atoi(pid), KCMP_VM, 0, 0);
 
-	if (same >= 0)
-		return !same;
+	if (real->syscall(SYS_kcmp, shim_pid, atoi(pid), KCMP_VM, 0, 0) > 0)
+		return false;
 	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
 	comm = real->fopen(path, "re");
 	if (comm) {
@@ -133,7 +135,7 @@ bool others_use(const struct stat *st)
 
 		if (pid[0] < '0' || pid[0] > '9' || atoi(pid) == shim_pid)
 			continue;
-		found = (has_open(pid, st) || others_map(pid, st)) && !shares_memory(pid);
+		found = (has_open(pid, st) || others_map(pid, st)) && !is_keeper(pid);
 	}
 	real->closedir(proc);
 	return found;

@@ -187,6 +187,9 @@ extern atomic_bool shim_user_mode; /* system calls fail on pages that are not ma
 extern bool shim_locked_all; /* mlockall(): the engine cannot be used */
 extern const char *_Atomic shim_unseen; /* I/O that is not seen is used, in words; or NULL */
 
+/* --- calls_process.c --- */
+bool child_may_get(const struct stat *st);
+
 /* --- guard.c --- */
 bool guard_settle(struct file *file, int fd, const char **why);
 bool guard_live(struct file *file, int fd, const struct stat *st, const char **why);

@@ -10,7 +10,6 @@
 #include "races.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <unistd.h>
 
 /*
@@ -141,6 +140,7 @@ static ssize_t transfer(struct store *store, char *to, const char *from, size_t 
 {
 	struct pool *pool = store->pool;
 	size_t done = 0;
+	u32 looks = 0;
 
 	while (done < count) {
 		pthread_mutex_t *lock = block_lock(store, (offset + done) >> HM_PAGE_SHIFT);
@@ -157,7 +157,7 @@ static ssize_t transfer(struct store *store, char *to, const char *from, size_t 
 		pthread_mutex_unlock(lock);
 		pthread_rwlock_unlock(&pool->maps_lock);
 		if (n == -EAGAIN) {
-			sched_yield();
+			look_again(&looks);
 			continue;
 		}
 		if (n < 0)

@@ -7,7 +7,6 @@
 #include "races.h"
 
 #include <errno.h>
-#include <sched.h>
 
 /*
  * Put the kernel's mapping in the place of ours; no unit is mapped there.
@@ -86,7 +85,7 @@ int aside_store(struct store *store, const char *why)
 {
 	struct pool *pool = store->pool;
 	struct mapping *map;
-	u32 given = 0;
+	u32 given = 0, looks = 0;
 	int err;
 
 	pthread_mutex_lock(&store->resize_lock);
@@ -97,7 +96,7 @@ int aside_store(struct store *store, const char *why)
 		if (err || settle(store))
 			break;
 		pthread_rwlock_unlock(&pool->maps_lock);
-		sched_yield();
+		look_again(&looks);
 	}
 	while (!err && (map = any_mapping(store))) {
 		mapping_take_out(pool, map, map->pgoff, map_end_pgoff(map));

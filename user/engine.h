@@ -263,6 +263,7 @@ bool handler_job(struct handler *h, const struct job *job);
 void handlers_kick(struct pool *pool);
 void handlers_forget(struct pool *pool, const struct store *store);
 u64 clock_ns(void);
+void look_again(u32 *looks);
 
 /* --- page.c: page tables; the block lock is held unless it says otherwise --- */
 pthread_mutex_t *block_lock(struct store *store, u64 pgoff);

@@ -357,6 +357,7 @@ static int unmap_one(struct pool *pool, u64 id, char *start, char *end)
 	int err = 0, write_err = 0;
 	u64 first, last;
 	bool done = false;
+	u32 looks = 0;
 
 	pthread_rwlock_wrlock(&pool->maps_lock);
 	map = map_by_id(pool, id);
@@ -381,7 +382,7 @@ static int unmap_one(struct pool *pool, u64 id, char *start, char *end)
 			write_err = hm_store_error_check(store->core, &map->errors_seen);
 		pthread_rwlock_unlock(&pool->maps_lock);
 		if (!done)
-			sched_yield();
+			look_again(&looks);
 	}
 	if (!err) {
 		/* Stores may have come between the write and the end. */

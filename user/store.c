@@ -379,6 +379,7 @@ void store_put(struct store *store)
 {
 	struct pool *pool = store->pool;
 	struct store **at;
+	u32 looks = 0;
 
 	if (store->writable && atomic_load(&store->refs) == 1)
 		sync_range(store, 0, HM_STORE_MAX_BLOCKS << HM_BLOCK_ORDER);
@@ -395,7 +396,7 @@ void store_put(struct store *store)
 		if (!last)
 			return;
 		handlers_kick(pool);
-		sched_yield();
+		look_again(&looks);
 	}
 	for (at = &pool->stores; *at != store; at = &(*at)->next)
 		;

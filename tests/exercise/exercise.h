@@ -10,6 +10,8 @@
  *	room.c	those on the file's size and its holes
  *	maps.c	those by way of mappings, some kept over many operations
  *	still.c	those that change nothing, and the comparison of the whole file
+ *	exec.c	those that other programs do; child.c is such a program
+ *	apart.c	those for which this worker lets the file go
  *
  * A worker is a thread with its own descriptors, mappings and random numbers, so
  * that its operations are the same in every run with the same options. With one
@@ -36,7 +38,9 @@ struct options {
 	const char *lower; /* directory of the same file below, or NULL */
 	const char *hook;
 	const char *without; /* names of operations, with commas */
+	const char *rarely;
 	uint64_t hook_every;
+	uint64_t anew; /* operations; 0: mappings are kept, whoever serves them */
 	uint64_t seed;
 	uint64_t ops;
 	uint64_t size;
@@ -92,6 +96,7 @@ uint64_t random_next(struct worker *w);
 uint64_t random_below(struct worker *w, uint64_t n);
 bool random_chance(struct worker *w, unsigned int percent);
 void fill(struct worker *w, unsigned char *buf, uint64_t len);
+void fill_from(uint64_t seed, unsigned char *buf, uint64_t len);
 bool owns(const struct worker *w, uint64_t off);
 void note(struct worker *w, const char *name, uint64_t off, uint64_t len, uint64_t arg);
 void wrote(struct worker *w, uint64_t off, const unsigned char *buf, uint64_t len);
@@ -110,6 +115,20 @@ void fail(struct worker *w, const char *format, ...)
 void list_operations(void);
 bool known_operations(const char *names);
 void operate(struct worker *w);
+
+/* child.c */
+int child_main(int argc, char **argv);
+
+/* maps.c */
+enum server {
+	BY_NOBODY, /* there are none */
+	BY_KERNEL,
+	BY_OTHERS, /* a library that was loaded before this program */
+};
+
+enum server served_by(const struct worker *w);
+void unmap_all(struct worker *w);
+void keep_some(struct worker *w);
 
 /* still.c */
 void open_files(struct worker *w);

@@ -9,6 +9,7 @@
 #include <getopt.h>
 #include <libgen.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,15 +17,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define LOOK_EVERY 7 /* operations; --anew */
 #define PROGRESS 10000 /* operations; the first worker says how far it is */
 
 /* Shared by all processes: where they wait for each other around the hook. */
 struct meeting {
 	pthread_barrier_t barrier;
 	int hook_status;
+	atomic_ulong looks, others; /* see look() */
 };
 
 static struct meeting *meeting;
+
+/* Where the threads of this process wait for each other to map anew. */
+static pthread_barrier_t anew;
+static atomic_ulong anew_at; /* the operation before which somebody wanted it last */
 
 static const char usage[] =
 	"usage: hugemap-exercise [options] FILE\n"
@@ -39,6 +46,9 @@ static const char usage[] =
 	"  --hook-open        or while they are open and mapped\n"
 	"  --pollute          store past the end of the file too, in its last page\n"
 	"  --without A,B      leave out operations; --list names them\n"
+	"  --rarely A,B       do these a twentieth as often\n"
+	"  --anew N           every N operations map the file anew if the kernel serves its\n"
+	"                     mappings; and say how often it was somebody else\n"
 	"  --log N            operations printed on a failure (50)\n"
 	"  --keep             leave the files\n"
 	"  --verbose          each operation, as it is done\n";
@@ -80,6 +90,8 @@ static void parse(int argc, char **argv, struct options *o)
 		OPEN,
 		POLLUTE,
 		WITHOUT,
+		RARELY,
+		ANEW,
 		LOGGED,
 		KEEP,
 		VERBOSE,
@@ -98,6 +110,8 @@ static void parse(int argc, char **argv, struct options *o)
 		{ "hook-open", 0, NULL, OPEN },
 		{ "pollute", 0, NULL, POLLUTE },
 		{ "without", 1, NULL, WITHOUT },
+		{ "rarely", 1, NULL, RARELY },
+		{ "anew", 1, NULL, ANEW },
 		{ "log", 1, NULL, LOGGED },
 		{ "keep", 0, NULL, KEEP },
 		{ "verbose", 0, NULL, VERBOSE },
@@ -142,6 +156,12 @@ static void parse(int argc, char **argv, struct options *o)
 		case WITHOUT:
 			o->without = optarg;
 			break;
+		case RARELY:
+			o->rarely = optarg;
+			break;
+		case ANEW:
+			o->anew = number(optarg);
+			break;
 		case LOGGED:
 			o->log = (unsigned int)number(optarg);
 			break;
@@ -164,7 +184,8 @@ static void parse(int argc, char **argv, struct options *o)
 	}
 	if (optind != argc - 1 || !o->processes || o->processes > 64 || !o->threads ||
 	    o->threads > 64 || o->size < PAGE || !o->hook_every ||
-	    (o->without && !known_operations(o->without))) {
+	    (o->without && !known_operations(o->without)) ||
+	    (o->rarely && !known_operations(o->rarely))) {
 		fputs(usage, stderr);
 		exit(2);
 	}
@@ -186,6 +207,37 @@ static void pause_for_hook(struct worker *w)
 	verify(w);
 }
 
+/* Who serves the mappings that this worker keeps? That is counted. */
+static enum server look(struct worker *w)
+{
+	enum server server = served_by(w);
+
+	if (server != BY_NOBODY)
+		atomic_fetch_add(&meeting->looks, 1);
+	if (server == BY_OTHERS)
+		atomic_fetch_add(&meeting->others, 1);
+	return server;
+}
+
+/*
+ * A library that has left a file to the kernel can begin again once no mapping of it is
+ * left: so all threads let theirs go at the same time.
+ */
+static void begin_anew(struct worker *w)
+{
+	bool wanted;
+
+	if (look(w) == BY_KERNEL)
+		atomic_store(&anew_at, w->op);
+	pthread_barrier_wait(&anew);
+	wanted = atomic_load(&anew_at) == w->op;
+	if (wanted)
+		unmap_all(w);
+	pthread_barrier_wait(&anew);
+	if (wanted)
+		keep_some(w);
+}
+
 static void *work(void *arg)
 {
 	struct worker *w = arg;
@@ -193,6 +245,10 @@ static void *work(void *arg)
 	open_files(w);
 	for (w->op = 1; w->op <= w->opts->ops; w->op++) {
 		operate(w);
+		if (w->opts->anew && w->op % w->opts->anew == 0)
+			begin_anew(w);
+		else if (w->opts->anew && w->op % LOOK_EVERY == 0)
+			look(w);
 		if (w->op % PROGRESS == 0 && !w->process && !w->thread)
 			fprintf(stderr, "%llu of %llu operations\n", (unsigned long long)w->op,
 				(unsigned long long)w->opts->ops);
@@ -259,6 +315,7 @@ static int run_process(const struct options *o, unsigned int process)
 	}
 	for (i = 0; i < o->threads; i++)
 		workers[i] = new_worker(o, &model, process, i);
+	pthread_barrier_init(&anew, NULL, o->threads);
 	prepare(workers[0]);
 	for (i = 1; i < o->threads; i++) {
 		if (pthread_create(&threads[i], NULL, work, workers[i])) {
@@ -323,6 +380,8 @@ int main(int argc, char **argv)
 	unsigned int i;
 	int result;
 
+	if (argc > 1 && !strcmp(argv[1], "--child"))
+		return child_main(argc, argv);
 	parse(argc, argv, &o);
 	meeting = mmap(NULL, sizeof(*meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
@@ -349,5 +408,8 @@ int main(int argc, char **argv)
 		       "seed %llu: all bytes as expected\n",
 		       (unsigned long long)o.ops, o.processes, o.threads,
 		       (unsigned long long)o.seed);
+	if (!result && o.anew)
+		printf("%lu looks at who serves the mappings: %lu times not the kernel\n",
+		       atomic_load(&meeting->looks), atomic_load(&meeting->others));
 	return result;
 }

@@ -123,6 +123,28 @@ void unmap_all(struct worker *w)
 		unmap(w, &w->kept[i]);
 }
 
+/* By the line of /proc that has the address of one of them: is there an inode? */
+enum server served_by(const struct worker *w)
+{
+	enum server server = BY_NOBODY;
+	unsigned long start, end, inode, addr = 0;
+	char line[600];
+	unsigned int i;
+	FILE *maps;
+
+	for (i = 0; !addr && i < KEPT; i++)
+		addr = (unsigned long)w->kept[i].addr;
+	maps = addr ? fopen("/proc/self/maps", "re") : NULL;
+	if (!maps)
+		return server;
+	while (server == BY_NOBODY && fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx %*s %*s %*s %lu", &start, &end, &inode) == 3 &&
+		    addr >= start && addr < end)
+			server = inode ? BY_KERNEL : BY_OTHERS;
+	fclose(maps);
+	return server;
+}
+
 /* A mapping that can be used now, or NULL. @len: how much of it the file has. */
 static struct kept *pick_kept(struct worker *w, bool writable, uint64_t *len)
 {
@@ -141,15 +163,10 @@ static struct kept *pick_kept(struct worker *w, bool writable, uint64_t *len)
 	return NULL;
 }
 
-/*
- * Mostly where the kernel likes it, so that 2 MB pages are possible; sometimes at
- * an address that does not match the offset, so that they are not.
- */
-void op_keep(struct worker *w)
+static void keep(struct worker *w, bool misaligned)
 {
 	struct kept *kept = &w->kept[random_below(w, KEPT)];
 	uint64_t unit = random_chance(w, 50) ? BLOCK : PAGE;
-	bool misaligned = random_chance(w, 20);
 	bool populate = random_chance(w, 10);
 	unsigned char *hole = NULL;
 	int flags = MAP_SHARED;
@@ -180,6 +197,26 @@ void op_keep(struct worker *w)
 		kept->addr = NULL;
 		fail(w, "mmap: %s", strerror(errno));
 	}
+}
+
+/* Where the kernel likes it, so that 2 MB pages are possible. */
+void op_keep(struct worker *w)
+{
+	keep(w, false);
+}
+
+/* At an address that does not match the offset, so that they are not. */
+void op_keep_odd(struct worker *w)
+{
+	keep(w, true);
+}
+
+void keep_some(struct worker *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < KEPT / 2; i++)
+		op_keep(w);
 }
 
 void op_kept_read(struct worker *w)
@@ -288,7 +325,7 @@ void op_remove(struct worker *w)
 	zeroed(w, kept->off + at, len);
 }
 
-void op_mremap(struct worker *w)
+static void move(struct worker *w, bool fixed)
 {
 	uint64_t there, len;
 	struct kept *kept = pick_kept(w, false, &there);
@@ -298,9 +335,8 @@ void op_mremap(struct worker *w)
 	if (!kept)
 		return;
 	len = random_chance(w, 50) ? kept->len : round_up(1 + random_below(w, 4 * BLOCK), PAGE);
-	note(w, "mremap", kept->off, kept->len, len);
-	if (random_chance(w, 50)) {
-		/* A move to a place of its own choosing, over a reservation. */
+	note(w, fixed ? "mremap-fixed" : "mremap", kept->off, kept->len, len);
+	if (fixed) {
 		place = mmap(NULL, len + BLOCK, PROT_NONE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (place == MAP_FAILED)
@@ -331,6 +367,17 @@ void op_mremap(struct worker *w)
 	}
 	kept->addr = addr;
 	kept->len = len;
+}
+
+void op_mremap(struct worker *w)
+{
+	move(w, false);
+}
+
+/* To a place of its own choosing, over a reservation. */
+void op_mremap_fixed(struct worker *w)
+{
+	move(w, true);
 }
 
 void op_mprotect(struct worker *w)

@@ -34,10 +34,10 @@ bool random_chance(struct worker *w, unsigned int percent)
 	return random_below(w, 100) < percent;
 }
 
-/* No two operations write the same bytes, so stale data cannot pass for new. */
-void fill(struct worker *w, unsigned char *buf, uint64_t len)
+/* What one operation writes, whoever does it. */
+void fill_from(uint64_t seed, unsigned char *buf, uint64_t len)
 {
-	uint64_t x = random_next(w);
+	uint64_t x = seed;
 	uint64_t i;
 
 	for (i = 0; i + 8 <= len; i += 8) {
@@ -48,6 +48,12 @@ void fill(struct worker *w, unsigned char *buf, uint64_t len)
 		x = x * 6364136223846793005ull + 1442695040888963407ull;
 		buf[i] = (unsigned char)(x >> 56);
 	}
+}
+
+/* No two operations write the same bytes, so stale data cannot pass for new. */
+void fill(struct worker *w, unsigned char *buf, uint64_t len)
+{
+	fill_from(random_next(w), buf, len);
 }
 
 bool owns(const struct worker *w, uint64_t off)
@@ -124,6 +130,10 @@ static void print_repeat(struct worker *w)
 		fprintf(stderr, " --processes %u --threads %u", o->processes, o->threads);
 	if (o->without)
 		fprintf(stderr, " --without %s", o->without);
+	if (o->rarely)
+		fprintf(stderr, " --rarely %s", o->rarely);
+	if (o->anew)
+		fprintf(stderr, " --anew %llu", (unsigned long long)o->anew);
 	if (o->pollute)
 		fprintf(stderr, " --pollute");
 	if (o->lower)

@@ -90,20 +90,26 @@ static const struct {
 	{ "map-read", 80, op_map_read },
 	{ "map-write", 100, op_map_write },
 	{ "map-private", 20, op_private },
-	{ "keep", 12, op_keep },
+	{ "keep", 10, op_keep },
+	{ "keep-odd", 2, op_keep_odd },
 	{ "kept-read", 100, op_kept_read },
 	{ "kept-write", 150, op_kept_write },
 	{ "msync", 12, op_msync },
 	{ "madvise", 25, op_madvise },
 	{ "madv-remove", 2, op_remove },
-	{ "mremap", 6, op_mremap },
+	{ "mremap", 3, op_mremap },
+	{ "mremap-fixed", 3, op_mremap_fixed },
 	{ "mprotect", 6, op_mprotect },
 	{ "munmap", 4, op_munmap },
 	{ "fork", 1, op_fork },
+	{ "exec", 3, op_exec },
+	{ "apart", 1, op_apart },
+	{ "settled", 1, op_settled },
 	{ "read-self", 4, op_read_self },
 	{ "write-self", 4, op_write_self },
 	{ "pollute", 6, op_pollute },
-	{ "truncate", 15, op_truncate },
+	{ "truncate", 8, op_truncate },
+	{ "truncate-path", 7, op_truncate_path },
 	{ "fallocate", 6, op_fallocate },
 	{ "punch", 10, op_punch },
 	{ "zero-range", 8, op_zero_range },
@@ -120,6 +126,7 @@ static const struct {
 	{ "verify", 1, op_verify },
 };
 
+#define RARELY 20
 #define OPERATIONS (sizeof(operations) / sizeof(operations[0]))
 
 void list_operations(void)
@@ -166,7 +173,9 @@ void operate(struct worker *w)
 	pick = random_below(w, sum);
 	for (i = 0; pick >= operations[i].often; i++)
 		pick -= operations[i].often;
-	if (!w->opts->without || !listed(w->opts->without, operations[i].name))
+	if (listed(w->opts->without, operations[i].name))
+		return;
+	if (!listed(w->opts->rarely, operations[i].name) || !random_below(w, RARELY))
 		operations[i].run(w);
 	check_size(w);
 }

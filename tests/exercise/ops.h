@@ -32,6 +32,7 @@ void op_splice(struct worker *w);
 
 /* room.c */
 void op_truncate(struct worker *w);
+void op_truncate_path(struct worker *w);
 void op_fallocate(struct worker *w);
 void op_punch(struct worker *w);
 void op_zero_range(struct worker *w);
@@ -41,23 +42,34 @@ void op_seek(struct worker *w);
 
 /* maps.c */
 uint64_t mapped_end(const struct worker *w);
-void unmap_all(struct worker *w);
 void op_map_read(struct worker *w);
 void op_map_write(struct worker *w);
 void op_private(struct worker *w);
 void op_keep(struct worker *w);
+void op_keep_odd(struct worker *w);
 void op_kept_read(struct worker *w);
 void op_kept_write(struct worker *w);
 void op_msync(struct worker *w);
 void op_madvise(struct worker *w);
 void op_remove(struct worker *w);
 void op_mremap(struct worker *w);
+void op_mremap_fixed(struct worker *w);
 void op_mprotect(struct worker *w);
 void op_munmap(struct worker *w);
 void op_fork(struct worker *w);
 void op_read_self(struct worker *w);
 void op_write_self(struct worker *w);
 void op_pollute(struct worker *w);
+
+/* exec.c */
+void await(struct worker *w, const char *who, pid_t pid, int expected);
+uint64_t other_program(struct worker *w, const char *what, bool inherit, uint64_t off, uint64_t len,
+		       uint64_t more);
+void op_exec(struct worker *w);
+
+/* apart.c */
+void op_apart(struct worker *w);
+void op_settled(struct worker *w);
 
 /* still.c */
 void check_size(struct worker *w);

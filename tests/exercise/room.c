@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-void op_truncate(struct worker *w)
+static void cut(struct worker *w, bool by_path)
 {
 	uint64_t size = pick_offset(w, w->opts->size + 1);
 
@@ -20,10 +20,20 @@ void op_truncate(struct worker *w)
 	/* Mostly near where it is, lest the file be empty half of the time. */
 	if (random_chance(w, 60))
 		size = w->model->size - random_below(w, w->model->size / 4 + 1);
-	note(w, "truncate", size, 0, 0);
-	if (random_chance(w, 50) ? truncate(w->path, (off_t)size) : ftruncate(w->fd, (off_t)size))
+	note(w, by_path ? "truncate-path" : "truncate", size, 0, 0);
+	if (by_path ? truncate(w->path, (off_t)size) : ftruncate(w->fd, (off_t)size))
 		fail(w, "truncate to %#llx: %s", (unsigned long long)size, strerror(errno));
 	resized(w, size);
+}
+
+void op_truncate(struct worker *w)
+{
+	cut(w, false);
+}
+
+void op_truncate_path(struct worker *w)
+{
+	cut(w, true);
 }
 
 static bool supported(struct worker *w, const char *what, int result)

@@ -14,14 +14,17 @@
 
 void open_files(struct worker *w)
 {
-	w->fd = open(w->path, O_RDWR | O_CREAT, 0644);
+	/* What other programs do not inherit they may open meanwhile. */
+	int more = random_chance(w, 60) ? O_CLOEXEC : 0;
+
+	w->fd = open(w->path, O_RDWR | O_CREAT | more, 0644);
 	if (w->fd < 0)
 		fail(w, "open %s: %s", w->path, strerror(errno));
-	w->append = open(w->path, O_WRONLY | O_APPEND);
+	w->append = open(w->path, O_WRONLY | O_APPEND | more);
 	if (w->append < 0)
 		fail(w, "open for appending: %s", strerror(errno));
 	/* Not every file system has it. */
-	w->direct = open(w->path, O_RDWR | O_DIRECT);
+	w->direct = open(w->path, O_RDWR | O_DIRECT | more);
 	if (w->direct < 0 && errno != EINVAL)
 		fail(w, "open for direct I/O: %s", strerror(errno));
 	w->below = -1;

@@ -4,7 +4,10 @@
  *
  * vm-program
  */
+#include "../exercise/apart.c"
 #include "../exercise/bytes.c"
+#include "../exercise/child.c"
+#include "../exercise/exec.c"
 #include "../exercise/main.c"
 #include "../exercise/maps.c"
 #include "../exercise/model.c"

@@ -3,6 +3,7 @@
 #include "common.h"
 
 #include <aio.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -164,6 +165,74 @@ static void test_other_programs(void **state)
 	file_end(&file);
 }
 
+/* A thread whose child by vfork() has the file, and waits before it executes a program. */
+struct vforker {
+	struct file *file;
+	bool copy; /* its descriptor is a copy that it has made itself */
+	int ready[2], go[2];
+	int end; /* of the program: 0 if it has read a 'v' */
+};
+
+#define COPY 9 /* shells know no others than those of one digit */
+
+static void *vfork_and_wait(void *arg)
+{
+	struct vforker *v = arg;
+	char command[128], byte = 'r';
+	pid_t pid;
+
+	snprintf(command, sizeof(command),
+		 "[ \"$(dd bs=1 skip=%zu count=1 <&%d 2>/dev/null)\" = v ]", BLOCK,
+		 v->copy ? COPY : v->file->fd);
+	pid = vfork();
+	if (!pid) {
+		if (v->copy)
+			dup2(v->file->fd, COPY);
+		if (write(v->ready[1], &byte, 1) == 1 && read(v->go[0], &byte, 1) == 1)
+			execl("/bin/sh", "sh", "-c", command, NULL);
+		_exit(127);
+	}
+	v->end = end_of(pid);
+	return NULL;
+}
+
+/* Broken by: serving a file that a child has, because it shares our memory still. */
+static void test_a_file_is_mapped_before_a_child_executes(void **state)
+{
+	struct file file;
+	int copy;
+
+	for (copy = 0; copy < 2; copy++) {
+		struct vforker v = { .file = &file, .copy = copy };
+		pthread_t thread;
+		char byte, *addr;
+
+		file_new(&file, SIZE);
+		if (!copy)
+			fcntl(file.fd, F_SETFD, 0);
+		assert_int_equal(pipe2(v.ready, O_CLOEXEC), 0);
+		assert_int_equal(pipe2(v.go, O_CLOEXEC), 0);
+		assert_int_equal(pthread_create(&thread, NULL, vfork_and_wait, &v), 0);
+		assert_int_equal(read(v.ready[0], &byte, 1), 1);
+		addr = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
+		assert_ptr_not_equal(addr, MAP_FAILED);
+		addr[BLOCK] = 'v';
+		assert_int_equal(write(v.go[1], "g", 1), 1);
+		pthread_join(thread, NULL);
+		assert_int_equal(v.end, 0);
+		assert_int_not_equal(rung_of(addr), RUN_ENGINE);
+		munmap(addr, SIZE);
+		/* Once the child is gone, it can be served. */
+		addr = map_live(&file);
+		munmap(addr, SIZE);
+		close(v.ready[0]);
+		close(v.ready[1]);
+		close(v.go[0]);
+		close(v.go[1]);
+		file_end(&file);
+	}
+}
+
 /* Broken by: executing another program, or dying, before all is written. */
 static void test_the_end_of_a_process(void **state)
 {
@@ -314,6 +383,7 @@ int main(void)
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_fork_with_what_is_only_read),
 		cmocka_unit_test(test_other_programs),
+		cmocka_unit_test(test_a_file_is_mapped_before_a_child_executes),
 		cmocka_unit_test(test_the_end_of_a_process),
 		cmocka_unit_test(test_record_locks_stay),
 		cmocka_unit_test(test_a_descriptor_is_sent_away),
