@@ -28,6 +28,7 @@ static const struct cli_option options[] = {
 	{ "page", "2M|4K", 'g', "size of pages (2M)" },
 	{ "readonly-only", NULL, 'r', "leave writable mappings to the kernel" },
 	{ "cached", NULL, 'c', "also files that the page cache holds already" },
+	{ "random", NULL, 'R', "also random access to more than the pool holds" },
 	{ "user-mode", NULL, 'u', "where system calls may not fault, too; see hugemap-run(1)" },
 	{ "heap", "FILE", 'H', "large anonymous memory lives in FILE.PID, or a directory" },
 	{},
@@ -74,6 +75,7 @@ static struct setting {
 	{ 'g', PAGE, "page", "HUGEMAP_RUN_PAGE", NULL },
 	{ 'r', FLAG, "readonly-only", "HUGEMAP_RUN_READONLY_ONLY", NULL },
 	{ 'c', FLAG, "cached", "HUGEMAP_RUN_CACHED", NULL },
+	{ 'R', FLAG, "random", "HUGEMAP_RUN_RANDOM", NULL },
 	{ 'u', FLAG, "user-mode", "HUGEMAP_RUN_USER_MODE", NULL },
 	{ 'H', TEXT, "heap", "HUGEMAP_RUN_HEAP", NULL },
 };

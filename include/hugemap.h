@@ -247,7 +247,7 @@ int hugemap_sync(void *addr, size_t length, int flags);
 enum hugemap_advice {
 	HUGEMAP_ADVICE_NORMAL, /* learn from the faults */
 	HUGEMAP_ADVICE_SEQUENTIAL, /* read ahead from the first fault on */
-	HUGEMAP_ADVICE_RANDOM, /* never read ahead; 4 KB pages if the pool is too small for it all */
+	HUGEMAP_ADVICE_RANDOM, /* never read ahead; 4 KB pages if the file exceeds the pool */
 	HUGEMAP_ADVICE_WILLNEED, /* bring the range in now, in the background */
 	HUGEMAP_ADVICE_DONTNEED, /* drop what is cached and clean of the range */
 	HUGEMAP_ADVICE_PRIORITY_HIGH, /* see enum hugemap_priority */

@@ -454,7 +454,7 @@ SHIM_EXPORT int madvise(void *addr, size_t length, int advice)
 
 	if (!shim_concerns(addr, length) || (uintptr_t)addr % PAGE_BYTES || !length)
 		return real->madvise(addr, length, advice);
-	if (advice == MADV_RANDOM && !shim_config.base_pages)
+	if (advice == MADV_RANDOM && !shim_config.base_pages && !shim_config.random)
 		leave_random(addr, round_up((char *)addr + length));
 	switch (advice) {
 	case MADV_NORMAL:

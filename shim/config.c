@@ -64,6 +64,7 @@ void config_read(void)
 		.summary = flag("HUGEMAP_RUN_SUMMARY"),
 		.readonly_only = flag("HUGEMAP_RUN_READONLY_ONLY"),
 		.cached = flag("HUGEMAP_RUN_CACHED"),
+		.random = flag("HUGEMAP_RUN_RANDOM"),
 		.user_mode = flag("HUGEMAP_RUN_USER_MODE"),
 		.base_pages = page && !strcasecmp(page, "4K"),
 		.min_size = size("HUGEMAP_RUN_MIN_SIZE", 16ull << 20),

@@ -90,7 +90,7 @@ struct hugemap_pool *decide_pool(const char **why)
 				unseen_before();
 		if (!make_pool(&options)) {
 			own_rings(rings, false);
-			if (!shim_config.base_pages)
+			if (!shim_config.base_pages && !shim_config.random)
 				atomic_store(&hugemap_stray_tell, guard_random);
 			fork_take_over();
 		}

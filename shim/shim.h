@@ -167,6 +167,7 @@ struct config {
 	bool verbose, summary;
 	bool readonly_only;
 	bool cached; /* also files that the page cache holds already */
+	bool random; /* also random access to more than the pool holds */
 	bool user_mode; /* also where system calls may not fault */
 	bool base_pages;
 	uint64_t min_size;

@@ -85,7 +85,7 @@ def command(variant, ops, seed, directory):
 
 
 def environment(variant):
-    settings = {"MIN_SIZE": "4K", "CACHED": "1", "VERBOSE": "1", "POOL": variant.pool,
+    settings = {"MIN_SIZE": "4K", "CACHED": "1", "RANDOM": "1", "VERBOSE": "1", "POOL": variant.pool,
                 "PAGE": variant.page}
     return {**{k: v for k, v in os.environ.items() if not k.startswith("HUGEMAP_RUN_")},
             **{f"HUGEMAP_RUN_{k}": v for k, v in settings.items()},
