@@ -19,7 +19,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#define LEAST_AHEAD 4u /* frames */
+#define LEAST_AHEAD 8u /* frames */
 #define MOST_AHEAD 16u
 
 enum populated {

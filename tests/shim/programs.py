@@ -141,6 +141,7 @@ class Program:
 class Fio(Program):
     text = False
     kind = "read"
+    only_reads = True
     more = []
     size = 256 * MB
 
@@ -159,22 +160,24 @@ class Fio(Program):
 
 class FioRandread(Fio):
     kind = "randread"
-    only_reads = True
     more = ["--bs=4k", "--io_size=64M"]
 
 
 class FioWrite(Fio):
     kind = "write"
+    only_reads = False
     more = ["--buffer_pattern=0x5a"]
 
 
 class FioRandwrite(Fio):
     kind = "randwrite"
+    only_reads = False
     more = ["--bs=4k", "--io_size=64M", "--buffer_pattern=0x5a"]
 
 
 class FioVerify(Fio):
     kind = "randwrite"
+    only_reads = False
     more = ["--verify=crc32c", "--verify_fatal=1", "--do_verify=1"]
 
     def files(self):
