@@ -28,8 +28,11 @@ static void replace(struct map *map, bool heap)
 		/* The engine's replacement shows the same bytes. */
 		report_say("%p: the mapping could not be made the program's own: %s", map->start,
 			   strerror(errno));
-	else if (!shim_config.base_pages && !map->file->random)
+	else if (atomic_load(&map->advice) != MADV_RANDOM && !shim_config.base_pages &&
+		 !map->file->random)
 		real->madvise(at, bytes, MADV_HUGEPAGE);
+	if (at != MAP_FAILED && atomic_load(&map->advice) != MADV_NORMAL)
+		real->madvise(at, bytes, atomic_load(&map->advice));
 }
 
 static void hand_over(struct map *map, const char *why)

@@ -385,6 +385,9 @@ static int advise_part(struct map *map, char *start, char *end, int advice)
 {
 	size_t length = (size_t)(end - start);
 
+	if (start == map->start && end == map->end &&
+	    (advice == MADV_NORMAL || advice == MADV_SEQUENTIAL || advice == MADV_RANDOM))
+		atomic_store(&map->advice, advice);
 	switch (advice) {
 	case MADV_NORMAL:
 		return hugemap_advise(start, length, HUGEMAP_ADVICE_NORMAL);

@@ -79,6 +79,7 @@ struct map {
 	int fd; /* ours, of the program's open file; -1 unless the engine serves it */
 	off_t offset;
 	int prot, flags; /* as given to mmap() */
+	atomic_int advice; /* to madvise(), for all of it, on the order of access */
 	uint32_t id; /* in the report */
 };
 

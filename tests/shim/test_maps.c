@@ -225,6 +225,44 @@ static void test_advice_and_sync(void **state)
 	file_end(&file);
 }
 
+/* Has the kernel's mapping that begins at an address this flag? See proc(5), smaps. */
+static bool has_flag(const char *addr, const char *flag)
+{
+	FILE *smaps = fopen("/proc/self/smaps", "re");
+	bool here = false, has = false;
+	char line[512];
+	char *start;
+
+	assert_non_null(smaps);
+	while (fgets(line, sizeof(line), smaps)) {
+		if (strchr(line, '-') && sscanf(line, "%p-", (void **)&start) == 1)
+			here = start == addr;
+		else if (here && !strncmp(line, "VmFlags:", 8))
+			has = strstr(line, flag);
+	}
+	fclose(smaps);
+	return has;
+}
+
+/* What the program has said of its accesses is not lost when the file steps down. */
+static void test_advice_stays(void **state)
+{
+	struct file file;
+	char *addr;
+
+	file_new(&file, SIZE);
+	addr = map_live(&file);
+	assert_int_equal(madvise(addr, SIZE, MADV_RANDOM), 0);
+	assert_int_equal(rung_of(addr), RUN_ENGINE);
+	assert_int_equal(mlock(addr, PAGE), 0);
+	munlock(addr, PAGE);
+	assert_int_not_equal(rung_of(addr), RUN_ENGINE);
+	assert_true(has_flag(addr, " rr"));
+	assert_false(has_flag(addr, " hg"));
+	munmap(addr, SIZE);
+	file_end(&file);
+}
+
 /* The pool has 32 MB. What was stored before is there after, and reading on stays. */
 static void test_random_access_beyond_the_pool(void **state)
 {
@@ -274,6 +312,7 @@ int main(void)
 		cmocka_unit_test(test_mremap),
 		cmocka_unit_test(test_mprotect),
 		cmocka_unit_test(test_advice_and_sync),
+		cmocka_unit_test(test_advice_stays),
 		cmocka_unit_test(test_random_access_beyond_the_pool),
 	};
 
