@@ -49,6 +49,9 @@ done
 scratch=$(mktemp -d "$files/hugemap-tests-XXXXXX")
 results=$scratch/results
 mkdir "$results" "$scratch/files" "$scratch/tmp"
+# Some tests go on as nobody.
+chmod 755 "$scratch"
+chmod 1777 "$scratch/files" "$scratch/tmp"
 export HM_TEST_DIR="$scratch/files" TMPDIR="$scratch/tmp"
 
 vm_pid=
