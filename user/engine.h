@@ -110,6 +110,7 @@ struct pool {
 	atomic_uint next_handler;
 	atomic_bool pressed; /* a fault waits for clean frames */
 	atomic_uint strays; /* see stray.c */
+	atomic_bool swap; /* the machine has some */
 
 	struct stats *stats; /* shared with `hugemap stat`; see stats.h */
 	int stats_fd;
@@ -249,6 +250,7 @@ int pool_destroy(struct pool *pool);
 int pool_default(struct pool **pool);
 int memory_create(struct pool *pool, const struct hm_options *opts);
 void memory_destroy(struct pool *pool);
+bool memory_has_swap(void);
 u64 memory_available(void);
 void populate_start(struct pool *pool);
 void populate_stop(struct pool *pool);

@@ -157,6 +157,7 @@ static void run(struct handler *h)
 		work(h, events);
 		if (h->index == 0 && h->now_ms >= h->published_ms + PUBLISH_MS) {
 			stats_publish(pool);
+			atomic_store_explicit(&pool->swap, memory_has_swap(), memory_order_relaxed);
 			h->published_ms = h->now_ms;
 		}
 		timeout = how_long(h);

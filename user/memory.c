@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 
 enum {
 	MEM_SLOTS,
@@ -158,4 +159,11 @@ int memory_create(struct pool *pool, const struct hm_options *opts)
 	if (err)
 		memory_destroy(pool);
 	return err;
+}
+
+bool memory_has_swap(void)
+{
+	struct sysinfo info;
+
+	return !sysinfo(&info) && info.totalswap;
 }

@@ -392,6 +392,9 @@ int page_remove(struct pool *pool, const struct hm_unit *first, u32 count, u32 *
 	}
 	addr = map_addr(place->map, first->pgoff);
 	err = move_over(pool, slot, addr, bytes, false, &moved);
+	/* Pages that were swapped out bring their protection along: it has no reader here. */
+	if (moved && atomic_load_explicit(&pool->swap, memory_order_relaxed))
+		uffd_unprotect(pool->uffd, slot, moved);
 	part = moved % unit_bytes(first);
 	if (part)
 		move_back(pool, place, addr + (moved - part), slot + (moved - part), part);

@@ -137,6 +137,7 @@ int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 		goto free_pool;
 	}
 	pool->user_mode_only = caps.user_mode_only;
+	atomic_init(&pool->swap, memory_has_swap());
 	err = stats_create(pool);
 	if (err)
 		goto close_uffd;

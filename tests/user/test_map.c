@@ -357,7 +357,8 @@ static void test_random_advice_beyond_the_pool(void **state)
 		assert_int_equal((unsigned char)addr[at],
 				 at == MB(1) ? pattern_byte(SEED, at) ^ 1 : pattern_byte(SEED, at));
 	}
-	assert_true(stat_of(addr).read_bytes - before <= 3000 * PAGE);
+	/* What was read ahead before may come in now; by blocks it would be 6 GB. */
+	assert_true(stat_of(addr).read_bytes - before <= 3000 * PAGE + MB(32));
 	for (i = 0; i < 300; i++) {
 		at = next_random(&random) % (size / PAGE) * PAGE + i;
 		addr[at] = (char)pattern_byte(SEED, at);
