@@ -31,7 +31,8 @@ def modules():
 
 
 def cgroups():
-    return [p for p in glob.glob("/sys/fs/cgroup/**/hugemap*", recursive=True) if os.path.isdir(p)]
+    found = glob.glob("/sys/fs/cgroup/**/hugemap-bench*", recursive=True)  # not make programs'
+    return [p for p in found if os.path.isdir(p)]
 
 
 class Bench(unittest.TestCase):
