@@ -208,7 +208,9 @@ static inline int hugemap_error(const void *addr)
  * @length: bytes; rounded up to a multiple of 4096
  *
  * What was stored reaches the file (its write errors are told here), but not
- * necessarily the device: see hugemap_sync().
+ * necessarily the device: see hugemap_sync(). What is cached of the file stays in
+ * the pool, and is used if this process maps the file again, unless somebody had it
+ * open for writing, or it has been changed since.
  *
  * Return: 0; -EINVAL if the range is not mapped by this library; or the errno
  * of a failed write: the range is unmapped nevertheless.

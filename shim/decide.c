@@ -5,6 +5,7 @@
  */
 #include "shim.h"
 #include "own.h"
+#include "park.h"
 #include "stray.h"
 
 #include <dlfcn.h>
@@ -90,6 +91,7 @@ struct hugemap_pool *decide_pool(const char **why)
 				unseen_before();
 		if (!make_pool(&options)) {
 			own_rings(rings, false);
+			atomic_store(&hugemap_files_are_guarded, true);
 			if (!shim_config.base_pages && !shim_config.random)
 				atomic_store(&hugemap_stray_tell, guard_random);
 			fork_take_over();
@@ -316,10 +318,12 @@ static void *map_engine(struct wish *wish, const char **why)
 		map->id = report_map(wish->path, map, RUN_ENGINE, "");
 		if (map->fd >= 0)
 			return at;
+	}
+	hugemap_unmap(at, wish->length); /* while the file is guarded still */
+	if (map) {
 		map_cut(at, map->end); /* and the file with it */
 		file = NULL;
 	}
-	hugemap_unmap(at, wish->length);
 	*why = "there are too many open files, or too little memory";
 fail:
 	if (file)

@@ -98,6 +98,7 @@ int aside_store(struct store *store, const char *why)
 		pthread_rwlock_unlock(&pool->maps_lock);
 		look_again(&looks);
 	}
+	store->aside |= !err;
 	while (!err && (map = any_mapping(store))) {
 		mapping_take_out(pool, map, map->pgoff, map_end_pgoff(map));
 		map_remove(pool, map);

@@ -184,28 +184,35 @@ static bool open_for_writing_here(const struct stat *st)
 	return found;
 }
 
-/*
- * Has another process the file open for writing now? The kernel tells by
- * refusing a read lease, to the file's owner and to root.
+/**
+ * claim_lease() - keep everybody from opening a file for writing
+ * @fd: open for reading; holds the lease until it is closed
+ *
+ * The kernel grants it to the file's owner and to root, if nobody has it open for
+ * writing, this process included. Who wants to waits.
+ *
+ * Return: 0 or -errno: -EAGAIN if there is a writer.
  */
+int claim_lease(int fd)
+{
+	/* Somebody may break the lease in its short life: by a harmless signal. */
+	fcntl(fd, F_SETSIG, SIGURG);
+	return fcntl(fd, F_SETLEASE, F_RDLCK) < 0 ? -errno : 0;
+}
+
+/* Has another process the file open for writing now? */
 bool claim_foreign_writer(int fd)
 {
 	struct stat st;
-	char path[32];
 	bool writer;
 	int probe;
 
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || open_for_writing_here(&st))
 		return false;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	probe = open(path, O_RDONLY | O_CLOEXEC);
+	probe = file_reopen(fd, O_RDONLY);
 	if (probe < 0)
 		return false;
-	/* Somebody may break the lease in its short life: by a harmless signal. */
-	fcntl(probe, F_SETSIG, SIGURG);
-	writer = fcntl(probe, F_SETLEASE, F_RDLCK) < 0 && errno == EAGAIN;
-	if (!writer)
-		fcntl(probe, F_SETLEASE, F_UNLCK);
+	writer = claim_lease(probe) == -EAGAIN;
 	close(probe);
 	return writer;
 }

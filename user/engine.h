@@ -41,6 +41,7 @@
 #include <sys/uio.h>
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -99,6 +100,7 @@ struct pool {
 	struct mapping **maps; /* sorted by address */
 	u32 nmaps, maps_room;
 	struct store *stores;
+	struct store *parked; /* that nobody maps any more; the latest one first */
 	u64 next_map_id;
 	int inotify_fd; /* -1 = none */
 	int pagemap_fd; /* see pagemap.h; -1 = none */
@@ -118,6 +120,12 @@ struct pool {
 	struct pool *next; /* all pools of the process, for fork and exit */
 };
 
+/* What a file cannot be changed without changing; see park.c. */
+struct stamp {
+	u64 size;
+	struct statx_timestamp changed, born;
+};
+
 struct store {
 	struct hm_store *core;
 	struct pool *pool;
@@ -134,6 +142,8 @@ struct store {
 	int watch; /* inotify; -1 = none */
 	int claim_fd; /* against other processes, see claim.c; -1 = none */
 	bool claim_shared; /* by claim_share() */
+	bool aside; /* the kernel has, or had, a mapping of ours */
+	struct stamp stamp; /* while it is parked */
 
 	pthread_mutex_t resize_lock;
 	atomic_bool resizing; /* faults wait */
@@ -323,6 +333,7 @@ void fill_zero(struct mapping *map, const struct hm_unit *unit);
 
 /* --- stream.c --- */
 bool stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access);
+void stream_give_up(const struct job *job);
 void stream_add_job(struct handler *h, const struct job *job);
 void stream_run_jobs(struct handler *h);
 
@@ -348,7 +359,13 @@ int store_get(struct pool *pool, int fd, bool writable, struct store **store);
 struct store *store_find(int fd); /* of any pool, with a reference */
 int store_want_writable(struct store *store, int fd);
 void store_put(struct store *store);
+int store_open(struct store *store, int fd, bool writable);
+void store_shut(struct store *store);
+void store_discard(struct store *store);
+struct store *store_in(struct store *list, dev_t dev, ino_t ino);
+void store_unlist(struct store **at, const struct store *store);
 int file_identify(int fd, dev_t *dev, ino_t *ino);
+int file_reopen(int fd, int flags);
 u64 file_size(int fd);
 u64 store_file_size(const struct store *store);
 int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind);
@@ -385,12 +402,18 @@ int aside_store(struct store *store, const char *why);
 void aside_replace(struct mapping *map, const char *why, bool claim);
 void fork_init(void);
 
+/* --- park.c: files that nobody maps any more --- */
+bool park(struct store *store);
+struct store *park_take(struct pool *pool, int fd, dev_t dev, ino_t ino, bool writable);
+void park_discard_all(struct pool *pool);
+
 /* --- claim.c --- */
 int claim_take(struct store *store, bool write);
 void claim_drop(struct store *store);
 int claim_share(struct store *store);
 int claim_check(int fd);
 bool claim_foreign_writer(int fd);
+int claim_lease(int fd);
 
 /* --- kernel.c: mappings that the kernel serves --- */
 struct kernel_mapping {

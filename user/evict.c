@@ -85,13 +85,19 @@ static u32 take_away(struct pool *pool, struct store *store, struct hm_victim *v
 	return count;
 }
 
+static struct store *in_list(struct store *list, const struct hm_store *core)
+{
+	while (list && list->core != core)
+		list = list->next;
+	return list;
+}
+
+/* Whoever has cached units is mapped or parked: maps_lock is held. */
 static struct store *store_of(struct pool *pool, const struct hm_store *core)
 {
-	struct store *store = pool->stores;
+	struct store *store = in_list(pool->stores, core);
 
-	while (store && store->core != core)
-		store = store->next;
-	return store;
+	return store ? store : in_list(pool->parked, core);
 }
 
 static u32 evict_round(struct handler *h, enum hm_kind kind, u32 want, u32 *chosen)
@@ -102,7 +108,6 @@ static u32 evict_round(struct handler *h, enum hm_kind kind, u32 want, u32 *chos
 
 	*chosen = n;
 	while (i < n) {
-		/* Stores with cached units are open: maps_lock is held. */
 		struct store *store = store_of(h->pool, victims[i].unit.store);
 
 		hm_assert(store);

@@ -233,13 +233,16 @@ static u32 forget_jobs(struct job *jobs, u32 n, const struct store *store)
 {
 	u32 kept = 0, i;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		if (jobs[i].store != store)
 			jobs[kept++] = jobs[i];
+		else
+			stream_give_up(&jobs[i]);
+	}
 	return kept;
 }
 
-/* A store is being closed. maps_lock is held for writing: no handler works. */
+/* A store is mapped no more. maps_lock is held for writing: no handler works. */
 void handlers_forget(struct pool *pool, const struct store *store)
 {
 	u32 i;

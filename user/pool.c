@@ -196,6 +196,7 @@ int pool_destroy(struct pool *pool)
 	pthread_mutex_unlock(&pools_lock);
 	if (used)
 		return fail(-EBUSY, "the pool is still used by mappings");
+	park_discard_all(pool);
 	atomic_store(&pool->stopping, true);
 	populate_stop(pool);
 	handlers_stop(pool);

@@ -104,7 +104,7 @@ int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind)
 }
 
 /* Another descriptor of the file that fd is open on. */
-static int reopen(int fd, int flags)
+int file_reopen(int fd, int flags)
 {
 	char path[32];
 
@@ -134,10 +134,10 @@ static int open_files(struct store *store, int fd, bool writable)
 	int flags = writable ? O_RDWR : O_RDONLY;
 	int direct, buffered;
 
-	buffered = reopen(fd, flags);
+	buffered = file_reopen(fd, flags);
 	if (buffered < 0)
 		return fail(buffered, "the file could not be opened a second time through /proc");
-	direct = reopen(fd, flags | O_DIRECT);
+	direct = file_reopen(fd, flags | O_DIRECT);
 	store->align = direct < 0 ? 0 : direct_alignment(direct, store->block_device);
 	if (direct >= 0 && (!store->align || store->align > HM_PAGE_SIZE)) {
 		close(direct);
@@ -146,7 +146,7 @@ static int open_files(struct store *store, int fd, bool writable)
 	store->direct = direct >= 0;
 	if (direct < 0) {
 		store->align = 1;
-		direct = reopen(fd, flags);
+		direct = file_reopen(fd, flags);
 		if (direct < 0) {
 			close(buffered);
 			return direct;
@@ -206,7 +206,36 @@ static void watch(struct store *store)
 	store->watch = inotify_add_watch(store->pool->inotify_fd, path, IN_MODIFY);
 }
 
-static void close_store(struct store *store)
+/* Claim and open the file of a store that has nothing open. */
+int store_open(struct store *store, int fd, bool writable)
+{
+	int err = claim_take(store, writable);
+
+	if (!err)
+		err = open_files(store, fd, writable);
+	if (err)
+		return err;
+	store->writable = writable;
+	watch(store);
+	return 0;
+}
+
+/* The reverse of it, also after it has failed. */
+void store_shut(struct store *store)
+{
+	if (store->watch >= 0)
+		inotify_rm_watch(store->pool->inotify_fd, store->watch);
+	if (store->fd >= 0)
+		close(store->fd);
+	if (store->fd_buffered >= 0)
+		close(store->fd_buffered);
+	claim_drop(store);
+	store->fd = store->fd_buffered = store->watch = -1;
+	store->writable = false;
+}
+
+/* What is left of a store that is shut and empty. */
+static void store_free(struct store *store)
 {
 	void *node;
 
@@ -215,13 +244,6 @@ static void close_store(struct store *store)
 			free(node);
 		free(store->core);
 	}
-	if (store->watch >= 0)
-		inotify_rm_watch(store->pool->inotify_fd, store->watch);
-	if (store->fd >= 0)
-		close(store->fd);
-	if (store->fd_buffered >= 0)
-		close(store->fd_buffered);
-	claim_drop(store);
 	pthread_mutex_destroy(&store->resize_lock);
 	free(store);
 }
@@ -243,34 +265,37 @@ static int open_store(struct pool *pool, int fd, const struct stat *st, bool wri
 	store->pool = pool;
 	store->fd = store->fd_buffered = store->claim_fd = store->watch = -1;
 	store->block_device = S_ISBLK(st->st_mode);
-	store->writable = writable;
 	identify(st, &store->dev, &store->ino);
 	pthread_mutex_init(&store->resize_lock, NULL);
-	err = claim_take(store, writable);
-	if (!err)
-		err = open_files(store, fd, writable);
+	err = store_open(store, fd, writable);
 	if (!err) {
-		watch(store);
 		store->core = hm_store_init(pool->cache, mem, store_file_size(store));
 		if (!store->core)
 			err = fail(-EFBIG, "the file is too large, or too many are mapped");
 	}
 	if (err) {
 		free(mem);
-		close_store(store);
+		store_shut(store);
+		store_free(store);
 		return err;
 	}
 	*result = store;
 	return 0;
 }
 
-static struct store *find_in(struct pool *pool, dev_t dev, ino_t ino)
+/* In a list of stores. */
+struct store *store_in(struct store *list, dev_t dev, ino_t ino)
 {
-	struct store *store = pool->stores;
+	while (list && (list->dev != dev || list->ino != ino))
+		list = list->next;
+	return list;
+}
 
-	while (store && (store->dev != dev || store->ino != ino))
-		store = store->next;
-	return store;
+void store_unlist(struct store **at, const struct store *store)
+{
+	while (*at != store)
+		at = &(*at)->next;
+	*at = store->next;
 }
 
 /**
@@ -299,7 +324,7 @@ int store_get(struct pool *pool, int fd, bool writable, struct store **result)
 	pthread_mutex_lock(&pools_lock);
 	for (p = pools; p && !err; p = p->next) {
 		pthread_rwlock_rdlock(&p->maps_lock);
-		if (p != pool && find_in(p, dev, ino))
+		if (p != pool && store_in(p->stores, dev, ino))
 			err = fail(-EBUSY, "the file is mapped through another pool of this "
 					   "process, which could not be kept coherent");
 		pthread_rwlock_unlock(&p->maps_lock);
@@ -307,12 +332,14 @@ int store_get(struct pool *pool, int fd, bool writable, struct store **result)
 	if (err)
 		goto out;
 	pthread_rwlock_wrlock(&pool->maps_lock);
-	store = find_in(pool, dev, ino);
+	store = store_in(pool->stores, dev, ino);
 	if (kernel_shares(dev, ino, writable || (store && store->writable))) {
 		err = fail(-ETXTBSY, "the kernel serves another mapping of the file in this "
 				     "process, and both must see the same bytes");
 	} else if (!store) {
-		err = open_store(pool, fd, &st, writable, &store);
+		store = park_take(pool, fd, dev, ino, writable);
+		if (!store)
+			err = open_store(pool, fd, &st, writable, &store);
 		if (!err) {
 			store->next = pool->stores;
 			pool->stores = store;
@@ -343,7 +370,7 @@ struct store *store_find(int fd)
 	pthread_mutex_lock(&pools_lock);
 	for (pool = pools; pool && !store; pool = pool->next) {
 		pthread_rwlock_wrlock(&pool->maps_lock);
-		store = find_in(pool, dev, ino);
+		store = store_in(pool->stores, dev, ino);
 		if (store)
 			atomic_fetch_add(&store->refs, 1);
 		pthread_rwlock_unlock(&pool->maps_lock);
@@ -352,33 +379,38 @@ struct store *store_find(int fd)
 	return store;
 }
 
-/* Empty the cache of a store that nobody has mapped. False: something is busy. */
-static bool empty(struct store *store)
+/* Nothing is being read or written, and no handler works: nothing can be busy. */
+static void empty(struct store *store)
 {
 	u64 pos = 0, end = HM_STORE_MAX_BLOCKS << HM_BLOCK_ORDER;
+	enum hm_invalidated got;
 	struct hm_unit unit;
 
-	for (;;) {
-		switch (hm_invalidate(store->core, &pos, end, true, &unit)) {
-		case HM_INV_DONE:
-			return true;
-		case HM_INV_BUSY:
-			return false;
-		case HM_INV_UNIT:
-			hm_assert(!page_mapping(store->pool, &unit));
-			hm_evict_done(&unit, HM_EVICT_DISCARD);
-		}
+	hm_assert(!atomic_load(&store->ops));
+	while ((got = hm_invalidate(store->core, &pos, end, true, &unit)) == HM_INV_UNIT) {
+		hm_assert(!page_mapping(store->pool, &unit));
+		hm_evict_done(&unit, HM_EVICT_DISCARD);
 	}
+	hm_assert(got == HM_INV_DONE);
+}
+
+/* The end of a store that is in no list; maps_lock is held for writing. */
+void store_discard(struct store *store)
+{
+	empty(store);
+	hm_store_destroy(store->core);
+	store_shut(store);
+	store_free(store);
 }
 
 /*
- * Give a reference back. The last one closes the store. What is still dirty is
- * written once more; what cannot be written is lost, which unmapping has told.
+ * Give a reference back. The last one parks the store, or closes it. What is still
+ * dirty is written once more; what cannot be written is lost, which unmapping has
+ * told.
  */
 void store_put(struct store *store)
 {
 	struct pool *pool = store->pool;
-	struct store **at;
 	u32 looks = 0;
 
 	if (store->writable && atomic_load(&store->refs) == 1)
@@ -390,7 +422,7 @@ void store_put(struct store *store)
 		last = atomic_load(&store->refs) == 1;
 		if (!last)
 			atomic_fetch_sub(&store->refs, 1);
-		else if (!atomic_load(&store->ops) && empty(store))
+		else if (!atomic_load(&store->ops))
 			break;
 		pthread_rwlock_unlock(&pool->maps_lock);
 		if (!last)
@@ -398,12 +430,9 @@ void store_put(struct store *store)
 		handlers_kick(pool);
 		look_again(&looks);
 	}
-	for (at = &pool->stores; *at != store; at = &(*at)->next)
-		;
-	*at = store->next;
+	store_unlist(&pool->stores, store);
 	handlers_forget(pool, store);
-	hm_store_destroy(store->core); /* no handler looks at it any more */
-	claim_drop(store); /* before this process can claim the file anew */
+	if (!park(store))
+		store_discard(store);
 	pthread_rwlock_unlock(&pool->maps_lock);
-	close_store(store);
 }

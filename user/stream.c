@@ -10,6 +10,13 @@
 /* Operations that jobs leave to demand faults and syncs. */
 #define SPARE_OPS(io) ((io)->depth / 4)
 
+/* What was not brought in of a stream's plan may be planned again. */
+void stream_give_up(const struct job *job)
+{
+	if (job->type == JOB_AHEAD)
+		hm_readahead_stopped(job->store->core, &job->plan, job->pos);
+}
+
 void stream_add_job(struct handler *h, const struct job *job)
 {
 	h->again = true;
@@ -17,8 +24,7 @@ void stream_add_job(struct handler *h, const struct job *job)
 		h->jobs[h->njobs++] = *job;
 		return;
 	}
-	if (job->type == JOB_AHEAD)
-		hm_readahead_stopped(job->store->core, &job->plan, job->pos);
+	stream_give_up(job);
 }
 
 /* A fault of a mapping may be part of a stream. False: of none that is known yet. */
@@ -128,8 +134,10 @@ static bool run_ahead(struct handler *h, struct job *job)
 	enum step step = STEP_DONE;
 	u64 end = job->end;
 
-	if (!map)
+	if (!map) {
+		stream_give_up(job);
 		return true;
+	}
 	if (atomic_load(&job->store->resizing))
 		return false;
 	if (end > map_end_pgoff(map))
@@ -144,8 +152,8 @@ static bool run_ahead(struct handler *h, struct job *job)
 		if (step == STEP_LATER || h->zeroed >= HM_BLOCK_SIZE)
 			return false; /* see to the faults in between */
 	}
-	if (step == STEP_STOP && job->type == JOB_AHEAD)
-		hm_readahead_stopped(job->store->core, &job->plan, job->pos);
+	if (step == STEP_STOP)
+		stream_give_up(job);
 	return true;
 }
 

@@ -106,6 +106,52 @@ static void test_parts_are_unmapped(void **state)
 	file_end(&file);
 }
 
+/* Bytes that this process has had read from disks. */
+static unsigned long long bytes_read(void)
+{
+	unsigned long long bytes = 0;
+	FILE *file = fopen("/proc/self/io", "r");
+	char line[128];
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, "read_bytes:", 11))
+			bytes = strtoull(line + 11, NULL, 10);
+	fclose(file);
+	return bytes;
+}
+
+/* What was unmapped is not read again; but what was changed since is. */
+static void test_mapped_again(void **state)
+{
+	unsigned long long before;
+	struct file file;
+	char *addr;
+	size_t at;
+
+	file_new(&file, SIZE);
+	addr = map_live(&file);
+	for (at = 0; at < SIZE; at++)
+		addr[at] = (char)(at * 5 >> 3);
+	assert_int_equal(munmap(addr, SIZE), 0);
+	usleep(150000); /* kernels before 6.13 have coarse change times */
+	addr = map_live(&file);
+	assert_int_equal(munmap(addr, SIZE), 0);
+	before = bytes_read();
+	addr = map_settled(&file);
+	for (at = 0; at < SIZE; at++)
+		assert_int_equal(addr[at], (char)(at * 5 >> 3));
+	assert_int_equal(munmap(addr, SIZE), 0);
+	assert_true(bytes_read() - before < SIZE / 2);
+	close(file.fd);
+	file.fd = open(file.path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pwrite(file.fd, "new", 3, BLOCK), 3);
+	addr = map_live(&file);
+	assert_memory_equal(addr + BLOCK, "new", 3);
+	munmap(addr, SIZE);
+	file_end(&file);
+}
+
 static void test_something_is_mapped_over_a_part(void **state)
 {
 	struct file file;
@@ -308,6 +354,7 @@ int main(void)
 		cmocka_unit_test(test_two_views_are_of_one_kind),
 		cmocka_unit_test(test_small_views_of_a_served_file),
 		cmocka_unit_test(test_parts_are_unmapped),
+		cmocka_unit_test(test_mapped_again),
 		cmocka_unit_test(test_something_is_mapped_over_a_part),
 		cmocka_unit_test(test_mremap),
 		cmocka_unit_test(test_mprotect),
