@@ -94,8 +94,14 @@ void resized(struct worker *w, uint64_t size)
 {
 	if (size < w->model->size)
 		memset(w->model->bytes + size, 0, w->model->size - size);
-	/* The tail of the page that was the last one is zero once the size moves. */
-	if (size != w->model->size)
+	/*
+	 * The tail of the page that was the last one is zero once the size moves; but
+	 * what lies past the end of a file that grew within that page is not.
+	 */
+	if (w->model->polluted == w->model->size && size > w->model->size &&
+	    size <= round_up(w->model->size, PAGE))
+		w->model->polluted = size;
+	else if (size != w->model->size)
 		w->model->polluted = UINT64_MAX;
 	w->model->size = size;
 }
