@@ -13,10 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
 #ifndef RWF_APPEND
 #define RWF_APPEND 0x10
 #endif
@@ -24,18 +20,36 @@
 #define RWF_NOAPPEND 0x20
 #endif
 
+/* By the kernel, a byte of each page: device memory cannot be faulted in, but copied. */
+static bool can_be_copied(char *at, char *end, bool write)
+{
+	bool can = true;
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return false;
+	for (; can && at < end; at += PAGE_BYTES)
+		can = real->write(ends[1], at, 1) == 1 &&
+		      real->read(ends[0], write ? at : (char[1]){}, 1) == 1;
+	real->close(ends[0]);
+	real->close(ends[1]);
+	return can;
+}
+
 /* Is the memory there? A fault in the engine, with its locks held, must not be. */
 static bool there(const void *buffer, size_t count, bool write)
 {
-	uintptr_t start = (uintptr_t)buffer & ~(PAGE_BYTES - 1);
-	uintptr_t end = ((uintptr_t)buffer + count + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+	char *start = (char *)((uintptr_t)buffer & ~(PAGE_BYTES - 1));
+	char *end = (char *)(((uintptr_t)buffer + count + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1));
 
 	if (!count)
 		return true;
-	if (!real->madvise((void *)start, end - start,
+	if (!real->madvise(start, (size_t)(end - start),
 			   write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return true;
-	return errno == EINVAL || errno == EAGAIN || errno == EINTR;
+	if (errno == EINVAL)
+		return can_be_copied(start, end, write);
+	return errno == EAGAIN || errno == EINTR;
 }
 
 /* Memory that the engine itself serves cannot be copied to under its locks. */

@@ -185,6 +185,15 @@ static void test_errors_are_the_kernels(void **state)
 	assert_int_equal(errno, EFAULT);
 	assert_int_equal(pwrite(file.fd, bad, 100, 0), -1);
 	assert_int_equal(errno, EFAULT);
+	addr[0] = 'x'; /* from now on the engine does the copying */
+	bad = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_int_equal(pwrite(file.fd, bad, 100, 0), 100);
+	assert_int_equal(pread(file.fd, bad, 100, 0), -1);
+	assert_int_equal(errno, EFAULT);
+	assert_int_equal(mprotect(bad, PAGE, PROT_NONE), 0);
+	assert_int_equal(pwrite(file.fd, bad, 100, 0), -1);
+	assert_int_equal(errno, EFAULT);
+	munmap(bad, PAGE);
 	assert_int_equal(pread(file.fd, &byte, 1, -5), -1);
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(ftruncate(file.fd, -1), -1);
