@@ -255,9 +255,11 @@ struct handler {
 extern pthread_mutex_t pools_lock;
 extern struct pool *pools;
 extern struct pool *default_pool;
+extern pthread_mutex_t default_pool_lock;
 int pool_create(const struct hugemap_pool_options *opts, struct pool **pool);
 int pool_destroy(struct pool *pool);
 int pool_default(struct pool **pool);
+void pool_close_files(struct pool *pool);
 int memory_create(struct pool *pool, const struct hm_options *opts);
 void memory_destroy(struct pool *pool);
 bool memory_has_swap(void);

@@ -68,6 +68,7 @@ static void before_fork(void)
 		store_put(store);
 	}
 	/* Everything at rest, so that the child finds its lists whole. */
+	pthread_mutex_lock(&default_pool_lock);
 	pthread_mutex_lock(&pools_lock);
 	for (pool = pools; pool; pool = pool->next)
 		pthread_rwlock_wrlock(&pool->maps_lock);
@@ -86,6 +87,7 @@ static void after_fork_in_parent(void)
 		pthread_rwlock_unlock(&pool->maps_lock);
 	}
 	pthread_mutex_unlock(&pools_lock);
+	pthread_mutex_unlock(&default_pool_lock);
 }
 
 /* The pools are the parent's: the child keeps none of them. */
@@ -115,14 +117,12 @@ static void after_fork_in_child(void)
 		}
 		close(pool->uffd);
 		close(pool->stats_fd);
-		if (pool->inotify_fd >= 0)
-			close(pool->inotify_fd);
-		if (pool->pagemap_fd >= 0)
-			close(pool->pagemap_fd);
+		pool_close_files(pool);
 	}
 	pools = NULL;
 	default_pool = NULL;
 	pthread_mutex_unlock(&pools_lock);
+	pthread_mutex_unlock(&default_pool_lock);
 }
 
 /* At exit: nothing that was stored may be lost. */

@@ -20,6 +20,7 @@
 pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
 struct pool *pools;
 struct pool *default_pool;
+pthread_mutex_t default_pool_lock = PTHREAD_MUTEX_INITIALIZER; /* taken before pools_lock */
 
 static u32 online_cpus(void)
 {
@@ -111,7 +112,8 @@ static void destroy_locks(struct pool *pool)
 		pthread_mutex_destroy(&pool->block_locks[i]);
 }
 
-static void close_files(struct pool *pool)
+/* What a child has no use for, either. */
+void pool_close_files(struct pool *pool)
 {
 	if (pool->inotify_fd >= 0)
 		close(pool->inotify_fd);
@@ -166,7 +168,7 @@ int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 
 destroy_keeper:
 	keeper_stop(pool);
-	close_files(pool);
+	pool_close_files(pool);
 destroy_memory:
 	destroy_locks(pool);
 	memory_destroy(pool);
@@ -201,7 +203,7 @@ int pool_destroy(struct pool *pool)
 	populate_stop(pool);
 	handlers_stop(pool);
 	keeper_stop(pool);
-	close_files(pool);
+	pool_close_files(pool);
 	destroy_locks(pool);
 	memory_destroy(pool);
 	stats_destroy(pool);
@@ -214,13 +216,13 @@ int pool_destroy(struct pool *pool)
 /* The pool of the process, made at first use. */
 int pool_default(struct pool **result)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	int err = 0;
 
-	pthread_mutex_lock(&lock);
+	fork_init(); /* a child must not find the lock taken */
+	pthread_mutex_lock(&default_pool_lock);
 	if (!default_pool)
 		err = pool_create(NULL, &default_pool);
 	*result = default_pool;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&default_pool_lock);
 	return err;
 }

@@ -619,6 +619,52 @@ static void test_fork_while_threads_store(void **state)
 	}
 }
 
+static void *map_once(void *arg)
+{
+	const struct file *file = arg;
+	char *addr = hugemap_map(file->fd, 0, 0, PROT_READ, 0, NULL);
+
+	if (hugemap_error(addr) || *addr != (char)pattern_byte(SEED, 0))
+		return NULL;
+	return hugemap_unmap(addr, PAGE) ? NULL : arg;
+}
+
+static int fork_beside_the_first_map(struct shared *shared, const struct file *file)
+{
+	pthread_t thread;
+	void *result;
+	int end;
+	pid_t pid;
+
+	if (pthread_create(&thread, NULL, map_once, (void *)file))
+		return 1;
+	usleep(atomic_load(&shared->go));
+	pid = fork();
+	if (!pid) {
+		alarm(20); /* it may wait for ever */
+		_exit(map_once((void *)file) ? 0 : 2);
+	}
+	end = end_of(pid);
+	pthread_join(thread, &result);
+	return result ? end : 3;
+}
+
+/* While the pool of the process is being made by another thread. */
+static void test_fork_beside_the_first_map(void **state)
+{
+	struct shared *shared = shared_new();
+	struct file file;
+	int turn;
+
+	file_pattern(&file, PAGE, SEED);
+	for (turn = 0; turn < 60; turn++) {
+		atomic_store(&shared->go, turn * 25);
+		assert_int_equal(end_of(start(fork_beside_the_first_map, shared, &file)), 0);
+	}
+	munmap(shared, 4096);
+	file_close(&file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -633,6 +679,7 @@ int main(void)
 		cmocka_unit_test(test_mapping_again_after_fork),
 		cmocka_unit_test(test_fork_otherwise),
 		cmocka_unit_test(test_fork_while_threads_store),
+		cmocka_unit_test(test_fork_beside_the_first_map),
 	};
 
 	return RUN(tests);
