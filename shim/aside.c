@@ -18,21 +18,23 @@ static void replace(struct map *map, bool heap)
 {
 	size_t bytes = (size_t)(map->end - map->start);
 	int type = heap ? MAP_PRIVATE : map->flags & MAP_TYPE;
+	int advice = atomic_load(&map->advice);
 	void *at;
 
 	at = real->mmap(map->start, bytes, map->prot,
 			(type == MAP_PRIVATE ? MAP_PRIVATE : MAP_SHARED) | MAP_FIXED |
 				(heap ? MAP_NORESERVE : 0),
 			map->fd, map->offset);
-	if (at == MAP_FAILED)
+	if (at == MAP_FAILED) {
 		/* The engine's replacement shows the same bytes. */
 		report_say("%p: the mapping could not be made the program's own: %s", map->start,
 			   strerror(errno));
-	else if (atomic_load(&map->advice) != MADV_RANDOM && !shim_config.base_pages &&
-		 !map->file->random)
+		return;
+	}
+	if (advice != MADV_RANDOM && !shim_config.base_pages && !map->file->random)
 		real->madvise(at, bytes, MADV_HUGEPAGE);
-	if (at != MAP_FAILED && atomic_load(&map->advice) != MADV_NORMAL)
-		real->madvise(at, bytes, atomic_load(&map->advice));
+	if (advice != MADV_NORMAL)
+		real->madvise(at, bytes, advice);
 }
 
 static void hand_over(struct map *map, const char *why)
@@ -81,6 +83,8 @@ int aside_file(struct file *file, const char *why)
 
 void aside_random(struct file *file)
 {
+	if (file->heap)
+		return; /* its frames cannot be had elsewhere */
 	file->random = true;
 	if (aside_file(file, "random access to more than the pool holds: the kernel is faster"))
 		file->random = false;

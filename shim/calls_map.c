@@ -8,10 +8,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
@@ -444,7 +440,7 @@ static void leave_random(char *start, char *end)
 	pthread_rwlock_wrlock(&shim_lock);
 	while (start < end && (map = map_first(start, end, true))) {
 		start = map->end;
-		if (!map->file->heap && exceeds_pool(map))
+		if (exceeds_pool(map))
 			aside_random(map->file);
 	}
 	pthread_rwlock_unlock(&shim_lock);

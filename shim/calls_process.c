@@ -97,18 +97,14 @@ static bool would_pass_on(const struct stat *st)
 	DIR *dir = opendir("/proc/self/fd");
 	struct dirent *entry;
 	bool found = !dir;
-	struct stat other;
 
 	while (!found && (entry = readdir(dir))) {
 		int fd = atoi(entry->d_name);
 
 		if (entry->d_name[0] == '.' || own_is(fd))
 			continue;
-		if (st ? fstat(fd, &other) < 0 || other.st_dev != st->st_dev ||
-				    other.st_ino != st->st_ino :
-			 !fd_is_live(fd))
-			continue;
-		found = !(real->fcntl(fd, F_GETFD) & FD_CLOEXEC);
+		if (st ? fd_is_of(fd, st) : fd_is_live(fd))
+			found = !(real->fcntl(fd, F_GETFD) & FD_CLOEXEC);
 	}
 	if (dir)
 		real->closedir(dir);
@@ -121,14 +117,20 @@ bool child_may_get(const struct stat *st)
 	return atomic_load(&starting) || (atomic_load(&starting_plainly) && would_pass_on(st));
 }
 
+/* @unseen: it does something to its descriptors that does not come by here. */
+static void child_counted(atomic_int *count, bool unseen)
+{
+	atomic_fetch_add(count, 1);
+	if (unlikely(atomic_load(&shim_live)) && (unseen || would_pass_on(NULL)))
+		aside_live(CHILD, false);
+}
+
 /* @actions: it may do something to its descriptors first. Return: for child_started(). */
 static atomic_int *child_starts(bool actions)
 {
 	atomic_int *count = actions ? &starting : &starting_plainly;
 
-	atomic_fetch_add(count, 1);
-	if (unlikely(atomic_load(&shim_live)) && (actions || would_pass_on(NULL)))
-		aside_live(CHILD, false);
+	child_counted(count, actions);
 	return count;
 }
 
@@ -151,9 +153,7 @@ __attribute__((used)) void *shim_vfork_begin(void *back)
 {
 	if (vforks == VFORKS)
 		abort();
-	atomic_fetch_add(&starting, 1);
-	if (unlikely(atomic_load(&shim_live)) && would_pass_on(NULL))
-		aside_live(CHILD, false);
+	child_counted(&starting, false);
 	vfork_back[vforks++] = back;
 	return (void *)real->vfork;
 }
@@ -303,7 +303,7 @@ SHIM_EXPORT int clone(int (*run)(void *arg), void *stack, int flags, void *arg, 
 		return clone_copy(&start, stack, flags, ptid, tls, ctid);
 	if (flags & CLONE_THREAD)
 		return real->clone(run, stack, flags, arg, ptid, tls, ctid);
-	/* Without CLONE_VFORK it shares our memory for longer: see used_elsewhere(). */
+	/* Without CLONE_VFORK it shares our memory for longer: see others_use(). */
 	count = child_starts(true);
 	pid = real->clone(run, stack, flags, arg, ptid, tls, ctid);
 	child_started(count);

@@ -142,18 +142,13 @@ ssize_t user_sendmsg(int fd, const struct msghdr *message, int flags)
 static bool concerns(const struct mmsghdr *message)
 {
 	const struct iovec *iov;
-	size_t n, i;
+	size_t n;
 
 	if (!gather_there(message, sizeof(*message)))
 		return false;
 	iov = message->msg_hdr.msg_iov;
 	n = message->msg_hdr.msg_iovlen;
-	if (n > IOV_MAX || !gather_there(iov, n * sizeof(*iov)))
-		return false;
-	for (i = 0; i < n; i++)
-		if (shim_concerns(iov[i].iov_base, iov[i].iov_len))
-			return true;
-	return false;
+	return n <= IOV_MAX && gather_there(iov, n * sizeof(*iov)) && gather_concerns(iov, (int)n);
 }
 
 /* Those that are sent are; the next one, which the kernel may have failed at, is tried. */

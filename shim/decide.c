@@ -207,7 +207,6 @@ static bool has_stream(const struct stat *st)
 	static FILE *(*begin)(void), *(*end)(void), *(*next)(FILE *);
 	static void (*lock)(void), (*unlock)(void);
 	bool found = false;
-	struct stat other;
 	FILE *at;
 
 	if (!begin) {
@@ -223,8 +222,7 @@ static bool has_stream(const struct stat *st)
 	for (at = begin(); !found && at != end(); at = next(at)) {
 		int fd = fileno_unlocked(at);
 
-		found = fd >= 0 && !fstat(fd, &other) && other.st_dev == st->st_dev &&
-			other.st_ino == st->st_ino;
+		found = fd >= 0 && fd_is_of(fd, st);
 	}
 	unlock();
 	return found;

@@ -22,10 +22,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#endif
-
 #define COPY_BYTES ((size_t)256 << 10)
 #define MOST_BYTES ((size_t)0x7ffff000) /* no call takes more at once */
 #define LIST_BYTES (IOV_MAX * sizeof(struct iovec))
@@ -95,7 +91,7 @@ static size_t bytes_of(const struct iovec *iov, int n)
 	return bytes < MOST_BYTES ? bytes : MOST_BYTES;
 }
 
-static bool concerns(const struct iovec *iov, int n)
+bool gather_concerns(const struct iovec *iov, int n)
 {
 	int i;
 
@@ -353,7 +349,8 @@ ssize_t gather_rest(const struct gather *gather, const struct iovec *iov, int n,
 
 	if (n <= 0 || n > IOV_MAX || (result < 0 && errno != EFAULT))
 		return result;
-	if (result < 0 && (!gather_there(iov, (size_t)n * sizeof(*iov)) || !concerns(iov, n))) {
+	if (result < 0 &&
+	    (!gather_there(iov, (size_t)n * sizeof(*iov)) || !gather_concerns(iov, n))) {
 		errno = EFAULT;
 		return result;
 	}

@@ -35,6 +35,7 @@ static inline bool gather_needed(const void *addr, size_t length)
 	return gather_on() && shim_concerns(addr, length);
 }
 
+bool gather_concerns(const struct iovec *iov, int n);
 bool gather_there(const void *addr, size_t length);
 void gather_fetch(const void *addr, size_t length);
 ssize_t gather_from(const struct gather *gather, const void *buffer, size_t count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Other processes: who has a file open, and being told before anybody opens it.
+ * Other processes: being told before anybody opens a file.
  *
  * A SETTLED file has a read lease: the kernel grants it only while nobody has
  * the file open for writing, and makes whoever opens it for writing wait until
@@ -81,14 +81,13 @@ static void give_up_broken_leases(void)
 	pthread_rwlock_unlock(&shim_lock);
 }
 
-/* Frames of our own heap file cannot be had elsewhere. */
 static void give_up_random(const char *addr)
 {
 	struct map *map;
 
 	pthread_rwlock_wrlock(&shim_lock);
 	map = map_first(addr, addr + 1, true);
-	if (map && !map->file->heap)
+	if (map)
 		aside_random(map->file);
 	pthread_rwlock_unlock(&shim_lock);
 	atomic_store(&random_asked, false);

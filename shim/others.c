@@ -34,8 +34,7 @@ static bool is_link_to(int dirfd, const char *name, const struct stat *st)
 {
 	struct stat other;
 
-	return !fstatat(dirfd, name, &other, 0) && other.st_dev == st->st_dev &&
-	       other.st_ino == st->st_ino;
+	return !fstatat(dirfd, name, &other, 0) && same_file(&other, st);
 }
 
 /* By text, for kernels before 6.11. */

@@ -23,6 +23,11 @@
 
 #include "names.h"
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
 struct real_calls {
 	__typeof__(mmap) *mmap;
 	__typeof__(munmap) *munmap;

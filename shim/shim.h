@@ -116,6 +116,8 @@ struct map *map_add(char *start, size_t length, int prot, int flags, off_t offse
 void map_cut(char *start, char *end); /* forget this range */
 void map_bounds(void);
 struct file *file_find(dev_t dev, ino_t ino);
+bool same_file(const struct stat *a, const struct stat *b);
+bool fd_is_of(int fd, const struct stat *st);
 struct file *file_of_fd(int fd); /* shim_lock held; NULL if the engine does not serve it */
 void file_live(struct file *file, bool live);
 void file_put(struct file *file); /* one mapping less */

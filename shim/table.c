@@ -180,6 +180,18 @@ struct file *file_find(dev_t dev, ino_t ino)
 	return file;
 }
 
+bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+bool fd_is_of(int fd, const struct stat *st)
+{
+	struct stat other;
+
+	return !fstat(fd, &other) && same_file(&other, st);
+}
+
 struct file *file_of_fd(int fd)
 {
 	struct stat st;
