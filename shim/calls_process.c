@@ -247,42 +247,70 @@ SHIM_EXPORT FILE *popen(const char *command, const char *mode)
 	return file;
 }
 
-/* --- clone --- */
+/* --- clone, _Fork --- */
+
+/*
+ * A child with a copy of our memory, without fork handlers, which are the engine's
+ * too. So nothing of the engine may be there: all files step down.
+ */
+static void copy_begins(const char *why)
+{
+	shim_enter(&forking);
+	pthread_rwlock_wrlock(&shim_lock);
+	heap_aside();
+	aside_range(NULL, (char *)UINTPTR_MAX, why);
+}
+
+static void copy_made(void)
+{
+	forking.saved_errno = errno;
+	pthread_rwlock_unlock(&shim_lock);
+	shim_leave(&forking);
+}
+
+/* In the copy: as after fork(). */
+static void copy_in_child(void)
+{
+	child_begins();
+	aside_in_child();
+	shim_lock_child();
+	shim_leave(&forking);
+}
+
+SHIM_EXPORT pid_t _Fork(void)
+{
+	pid_t pid;
+
+	copy_begins("the program has called _Fork()");
+	pid = real->_Fork();
+	if (pid)
+		copy_made();
+	else
+		copy_in_child();
+	return pid;
+}
 
 struct start {
 	int (*run)(void *arg);
 	void *arg;
 };
 
-/* In a copy of our memory: as after fork(). */
 static int run_in_child(void *arg)
 {
 	struct start start = *(struct start *)arg;
 
-	child_begins();
-	aside_in_child();
-	shim_lock_child();
-	shim_leave(&forking);
+	copy_in_child();
 	return start.run(start.arg);
 }
 
-/*
- * The engine's fork handlers do not run for clone(), so nothing of the engine
- * may be there: all files step down.
- */
 static int clone_copy(struct start *start, void *stack, int flags, void *ptid, void *tls,
 		      void *ctid)
 {
 	int pid;
 
-	shim_enter(&forking);
-	pthread_rwlock_wrlock(&shim_lock);
-	heap_aside();
-	aside_range(NULL, (char *)UINTPTR_MAX, "the program has called clone()");
+	copy_begins("the program has called clone()");
 	pid = real->clone(run_in_child, stack, flags, start, ptid, tls, ctid);
-	forking.saved_errno = errno;
-	pthread_rwlock_unlock(&shim_lock);
-	shim_leave(&forking);
+	copy_made();
 	return pid;
 }
 

@@ -22,6 +22,8 @@ ssize_t __pread64(int fd, void *buffer, size_t count, off_t offset);
 ssize_t __pwrite64(int fd, const void *buffer, size_t count, off_t offset);
 int __close(int fd);
 
+pid_t _Fork(void); /* since glibc 2.34 */
+
 /* As libaio and liburing declare them. */
 int io_setup(int n, void *context);
 int io_uring_queue_init(unsigned int entries, void *ring, unsigned int flags);

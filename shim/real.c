@@ -91,6 +91,7 @@ static const struct {
 	CALL(vdprintf),
 	CALL(closedir),
 	CALL(vfork),
+	CALL(_Fork),
 	CALL(clone),
 	CALL(posix_spawn),
 	CALL(posix_spawnp),

@@ -97,6 +97,7 @@ struct real_calls {
 	__typeof__(vdprintf) *vdprintf;
 	__typeof__(closedir) *closedir;
 	__typeof__(vfork) *vfork;
+	__typeof__(_Fork) *_Fork;
 	__typeof__(clone) *clone;
 	__typeof__(posix_spawn) *posix_spawn;
 	__typeof__(posix_spawnp) *posix_spawnp;

@@ -64,7 +64,7 @@ static void test_another_process_writes_what_is_only_read(void **state)
 }
 
 /* Broken by: a child that inherits what its parent's engine has not written. */
-static void test_fork(void **state)
+static void fork_by(pid_t (*make)(void))
 {
 	struct file file;
 	char *addr;
@@ -74,7 +74,7 @@ static void test_fork(void **state)
 	addr = map_live(&file);
 	addr[1] = 'p';
 	fflush(NULL);
-	pid = fork();
+	pid = make();
 	if (!pid) {
 		char byte;
 
@@ -90,6 +90,12 @@ static void test_fork(void **state)
 	assert_int_equal(rung_of(addr), RUN_ADVISED);
 	munmap(addr, SIZE);
 	file_end(&file);
+}
+
+static void test_fork(void **state)
+{
+	fork_by(fork);
+	fork_by(_Fork);
 }
 
 static void test_fork_with_what_is_only_read(void **state)
