@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The kernel's mapping, as the program had asked for it. */
-static void replace(struct map *map, bool heap)
+/* The kernel's mapping, as the program had asked for it. Return: the rung that it is on. */
+static enum run_rung replace(struct map *map, bool heap)
 {
 	size_t bytes = (size_t)(map->end - map->start);
 	int type = heap ? MAP_PRIVATE : map->flags & MAP_TYPE;
@@ -29,20 +29,23 @@ static void replace(struct map *map, bool heap)
 		/* The engine's replacement shows the same bytes. */
 		report_say("%p: the mapping could not be made the program's own: %s", map->start,
 			   strerror(errno));
-		return;
+		return RUN_PLAIN;
 	}
-	if (advice != MADV_RANDOM && !shim_config.base_pages && !map->file->random)
-		real->madvise(at, bytes, MADV_HUGEPAGE);
 	if (advice != MADV_NORMAL)
 		real->madvise(at, bytes, advice);
+	/* See map_kernel(). */
+	if (map->prot & PROT_WRITE || advice == MADV_RANDOM || shim_config.base_pages ||
+	    map->file->random)
+		return RUN_PLAIN;
+	real->madvise(at, bytes, MADV_HUGEPAGE);
+	return RUN_ADVISED;
 }
 
 static void hand_over(struct map *map, const char *why)
 {
 	struct file *file = map->file;
 
-	replace(map, file->heap);
-	report_rung(map->id, file->random ? RUN_PLAIN : RUN_ADVISED, why);
+	report_rung(map->id, replace(map, file->heap), why);
 	engine_close(map->fd);
 	map->fd = -1;
 	map->file = NULL;
@@ -190,8 +193,8 @@ void aside_in_child(void)
 		if (!map->file)
 			continue;
 		file = map->file;
-		replace(map, file->heap);
-		report_rung(map->id, RUN_ADVISED, "a child of the process that mapped it");
+		report_rung(map->id, replace(map, file->heap),
+			    "a child of the process that mapped it");
 		engine_close(map->fd);
 		map->fd = -1;
 		map->file = NULL;

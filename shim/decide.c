@@ -361,12 +361,15 @@ static void *map_aligned(const struct wish *wish)
 	return at;
 }
 
-/* The kernel's mmap. Huge pages are read whole: not for what memory cannot hold. */
+/*
+ * The kernel's mmap. Huge pages are read whole: not for what memory cannot hold. And not
+ * for what is stored to: each page becomes dirty by a fault of its own all the same, and
+ * to write a few of them is more work in a large folio.
+ */
 static void *map_kernel(const struct wish *wish, enum run_rung *rung)
 {
 	bool plain = wish->addr || wish->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) ||
-		     wish->prot & PROT_EXEC || !(wish->prot & PROT_READ) ||
-		     ((wish->flags & MAP_TYPE) == MAP_PRIVATE && wish->prot & PROT_WRITE) ||
+		     wish->prot & (PROT_EXEC | PROT_WRITE) || !(wish->prot & PROT_READ) ||
 		     wish->length > memory_half() || wish->length < BLOCK_BYTES;
 	void *at = MAP_FAILED;
 

@@ -145,7 +145,7 @@ static void test_the_length_and_holes(void **state)
 	assert_int_equal(lseek(file.fd, 0, SEEK_END), SIZE + PAGE);
 	assert_int_equal(rung_of(addr), RUN_ENGINE);
 	assert_int_equal(fallocate(file.fd, FALLOC_FL_ZERO_RANGE, 0, 60), 0);
-	assert_int_equal(rung_of(addr), RUN_ADVISED);
+	assert_int_equal(rung_of(addr), RUN_PLAIN);
 	assert_int_equal(addr[20], 0);
 	munmap(addr, SIZE);
 	file_end(&file);
@@ -217,7 +217,7 @@ static void test_streams_of_the_c_library(void **state)
 	addr = map_live(&file);
 	addr[5] = 'a';
 	stream = fopen(file.path, "r+");
-	assert_int_equal(rung_of(addr), RUN_ADVISED);
+	assert_int_equal(rung_of(addr), RUN_PLAIN);
 	fseek(stream, 5, SEEK_SET);
 	assert_int_equal(fgetc(stream), 'a');
 	fseek(stream, 7, SEEK_SET);

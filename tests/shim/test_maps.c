@@ -50,7 +50,7 @@ static void test_two_views_are_of_one_kind(void **state)
 	addr = map_live(&file);
 	addr[3] = 'a';
 	exec = map_any(&file, PROT_READ | PROT_EXEC, MAP_SHARED, NULL);
-	assert_int_equal(rung_of(addr), RUN_ADVISED);
+	assert_int_equal(rung_of(addr), RUN_PLAIN);
 	assert_int_equal(exec[3], 'a');
 	addr[4] = 'b';
 	assert_int_equal(exec[4], 'b');
@@ -194,7 +194,7 @@ static void test_mremap(void **state)
 	assert_ptr_equal(addr, place + PAGE);
 	assert_int_equal(addr[3], 'm');
 	assert_int_equal((unsigned char)addr[BLOCK + 1], byte_of(BLOCK + 1));
-	assert_int_equal(rung_of(addr), RUN_ADVISED);
+	assert_int_equal(rung_of(addr), RUN_PLAIN);
 	assert_int_equal(munmap(place, 4 * BLOCK), 0);
 	file_end(&file);
 }
@@ -211,7 +211,7 @@ static void test_mprotect(void **state)
 	assert_int_equal(rung_of(addr), RUN_ENGINE);
 	assert_int_equal(mprotect(addr, BLOCK, PROT_NONE), 0);
 	assert_int_equal(signal_of_read(addr), SIGSEGV);
-	assert_int_equal(rung_of(addr + BLOCK), RUN_ADVISED);
+	assert_int_equal(rung_of(addr + BLOCK), RUN_PLAIN);
 	assert_int_equal(mprotect(addr, BLOCK, PROT_READ | PROT_WRITE), 0);
 	assert_int_equal(addr[0], 'r');
 	addr[1] = 's';
@@ -264,7 +264,7 @@ static void test_advice_and_sync(void **state)
 	assert_int_equal(addr[100], 0);
 	assert_int_equal(rung_of(addr), RUN_ENGINE);
 	assert_int_equal(mlock(addr, PAGE), 0);
-	assert_int_equal(rung_of(addr), RUN_ADVISED);
+	assert_int_equal(rung_of(addr), RUN_PLAIN);
 	assert_int_equal((unsigned char)addr[PAGE], byte_of(PAGE));
 	munlock(addr, PAGE);
 	munmap(addr, SIZE);

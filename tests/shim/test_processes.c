@@ -23,7 +23,7 @@ static void test_another_process_reads(void **state)
 	assert_int_equal(helper_do(&helper, OPEN_READ, 0), 0);
 	assert_int_equal(helper_do(&helper, READ_BYTE, BLOCK), 'a');
 	assert_int_equal(helper_do(&helper, READ_BYTE, 3 * BLOCK + 9), 'b');
-	assert_int_equal(rung_of(addr), RUN_ADVISED);
+	assert_int_equal(rung_of(addr), RUN_PLAIN);
 	addr[BLOCK] = 'c';
 	assert_int_equal(helper_do(&helper, READ_BYTE, BLOCK), 'c');
 	munmap(addr, SIZE);
@@ -87,7 +87,7 @@ static void fork_by(pid_t (*make)(void))
 	}
 	assert_int_equal(end_of(pid), 0);
 	assert_memory_equal(addr + 1, "pcd", 3);
-	assert_int_equal(rung_of(addr), RUN_ADVISED);
+	assert_int_equal(rung_of(addr), RUN_PLAIN);
 	munmap(addr, SIZE);
 	file_end(&file);
 }
@@ -160,13 +160,13 @@ static void test_other_programs(void **state)
 	assert_int_equal(end_of(pid), 0);
 	assert_int_equal(rung_of(addr), RUN_ENGINE);
 	assert_int_equal(spawn_and_look(file.path, BLOCK, 'e'), 0);
-	assert_int_equal(rung_of(addr), RUN_ADVISED);
+	assert_int_equal(rung_of(addr), RUN_PLAIN);
 	munmap(addr, SIZE);
 	/* A descriptor that another program gets. */
 	addr = map_live(&file);
 	fcntl(file.fd, F_SETFD, 0);
 	assert_int_equal(system("true"), 0);
-	assert_int_equal(rung_of(addr), RUN_ADVISED);
+	assert_int_equal(rung_of(addr), RUN_PLAIN);
 	munmap(addr, SIZE);
 	file_end(&file);
 }
@@ -346,7 +346,7 @@ static void test_a_descriptor_is_sent_away(void **state)
 	part->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(part), &file.fd, sizeof(int));
 	assert_int_equal(sendmsg(sockets[0], &message, 0), 1);
-	assert_int_equal(rung_of(addr), RUN_ADVISED);
+	assert_int_equal(rung_of(addr), RUN_PLAIN);
 	munmap(addr, SIZE);
 	close(sockets[0]);
 	close(sockets[1]);
@@ -371,7 +371,7 @@ static void test_asynchronous_io_is_not_seen(void **state)
 		aio_suspend(list, 1, NULL);
 	assert_int_equal(aio_return(&control), 1);
 	assert_int_equal(byte, 'i');
-	assert_int_equal(rung_of(addr), RUN_ADVISED);
+	assert_int_equal(rung_of(addr), RUN_PLAIN);
 	munmap(addr, SIZE);
 	addr = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
 	assert_int_not_equal(rung_of(addr), RUN_ENGINE);
