@@ -96,6 +96,15 @@ static bool has_open(const char *pid, const struct stat *st)
 	return found;
 }
 
+/* A kernel thread has no program, and one that ends has none any more: most of /proc. */
+static bool is_program(const char *pid)
+{
+	char path[300], byte;
+
+	snprintf(path, sizeof(path), "/proc/%s/exe", pid);
+	return readlink(path, &byte, 1) >= 0 || errno != ENOENT;
+}
+
 /*
  * Our keeper shares our memory, and what it has is ours. A child that shares it, too, is
  * somebody else: it will execute a program and give that what it has.
@@ -132,7 +141,7 @@ bool others_use(const struct stat *st)
 	while (!found && (entry = readdir(proc))) {
 		const char *pid = entry->d_name;
 
-		if (pid[0] < '0' || pid[0] > '9' || atoi(pid) == shim_pid)
+		if (pid[0] < '0' || pid[0] > '9' || atoi(pid) == shim_pid || !is_program(pid))
 			continue;
 		found = (has_open(pid, st) || others_map(pid, st)) && !is_keeper(pid);
 	}
