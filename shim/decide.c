@@ -4,9 +4,8 @@
  * to be right is the kernel's.
  */
 #include "shim.h"
+#include "for_run.h"
 #include "own.h"
-#include "park.h"
-#include "stray.h"
 
 #include <dlfcn.h>
 #include <errno.h>

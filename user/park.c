@@ -17,7 +17,7 @@
  *    the granularity of a timer tick, so that a time must be older than some.
  */
 #include "engine.h"
-#include "park.h"
+#include "for_run.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>

@@ -8,7 +8,7 @@
  * start of each stream, and a stream makes up for many.
  */
 #include "engine.h"
-#include "stray.h"
+#include "for_run.h"
 
 #define MOST_STRAYS 32u
 #define STREAM_STEP 8u

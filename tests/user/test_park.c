@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "park.h"
+#include "for_run.h"
 
 #define SEED 11
 #define OTHER 12
