@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -237,6 +238,26 @@ def engine_bytes():
     from conftest import POOL_BYTES
 
     return POOL_BYTES
+
+
+def test_an_array_for_each_batch(engine, make, path):
+    """What is cached outlives the array; what somebody wrote since is seen."""
+    data = make(4 * MB)
+    time.sleep(0.15)  # kernels before 6.13 have coarse change times
+
+    def batch():
+        array = hugemap.memmap(path, mode="r")
+        return array.tobytes(), array.stat()
+
+    found, first = batch()
+    assert found == data and first.engine == "user"
+    for _ in range(3):
+        found, stat = batch()
+        assert found == data
+        assert stat.read_bytes == first.read_bytes
+    path.write_bytes(data[::-1])
+    found, stat = batch()
+    assert found == data[::-1]
 
 
 def test_read_into_an_array(engine, make, path, tmp_path):
