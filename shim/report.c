@@ -232,19 +232,33 @@ static void summary_line(FILE *to, const struct run_map *at, double fault_ns)
 		at->why[0] ? ")" : "");
 }
 
-static void summary(void)
+/* Of the many small programs that a program may start, most have nothing to tell. */
+static bool has_maps(void)
 {
-	double fault_ns = plain_fault_ns();
 	uint32_t i;
 
+	for (i = 0; page && i < RUN_MAPS; i++)
+		if (page->maps[i].rung != RUN_NONE)
+			return true;
+	return false;
+}
+
+static void summary(void)
+{
+	double fault_ns;
+	uint32_t i;
+
+	if (!has_maps())
+		return;
+	fault_ns = plain_fault_ns();
 	fprintf(stderr,
 		"hugemap run: %d: mappings (rung, MB, faults, of them without I/O, ms waited, "
 		"ms saved by an estimate, file)\n",
 		(int)shim_pid);
-	for (i = 0; page && i < RUN_MAPS; i++)
+	for (i = 0; i < RUN_MAPS; i++)
 		if (page->maps[i].rung != RUN_NONE)
 			summary_line(stderr, &page->maps[i], fault_ns);
-	if (page && page->missed)
+	if (page->missed)
 		fprintf(stderr, "  and %u more\n", page->missed);
 }
 

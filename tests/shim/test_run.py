@@ -115,6 +115,9 @@ class Run(unittest.TestCase):
         self.assertEqual(child.returncode, 0)
         self.assertRegex(errors, rf"plain +8\.0 +0 +0 .*{re.escape(path)} \(it is executable\)")
 
+    def test_nothing_to_sum_up(self):
+        self.assertEqual(self.run_it("--summary", "sh", "-c", "true; /bin/true").stderr, "")
+
     def test_a_heap_in_a_file(self):
         program = ("b = bytearray(40 << 20)\n"
                    "b[::4096] = bytes(i & 255 for i in range(len(b) // 4096))\n"
