@@ -26,7 +26,7 @@
 
 /* --- fork --- */
 
-static struct shim_section forking;
+static struct shim_section forking; /* of the thread that holds shim_lock for it */
 
 /*
  * Children that have not executed a program yet, or do not have a memory of their own. A
@@ -35,18 +35,28 @@ static struct shim_section forking;
 static atomic_int starting; /* those that may do anything to their descriptors first */
 static atomic_int starting_plainly; /* those that pass on what is not close-on-exec */
 
+static void lock_for_child(void)
+{
+	struct shim_section section;
+
+	shim_enter(&section);
+	pthread_rwlock_wrlock(&shim_lock);
+	forking = section;
+}
+
 /* Registered after the engine's own handler, so this runs before it. */
 static void before_fork(void)
 {
 	aside_live("the program has called fork() with the file open", true);
-	shim_enter(&forking);
-	pthread_rwlock_wrlock(&shim_lock);
+	lock_for_child();
 }
 
 static void after_fork_in_parent(void)
 {
+	struct shim_section section = forking;
+
 	pthread_rwlock_unlock(&shim_lock);
-	shim_leave(&forking);
+	shim_leave(&section);
 }
 
 /* And in the child it runs after the engine's. */
@@ -255,8 +265,7 @@ SHIM_EXPORT FILE *popen(const char *command, const char *mode)
  */
 static void copy_begins(const char *why)
 {
-	shim_enter(&forking);
-	pthread_rwlock_wrlock(&shim_lock);
+	lock_for_child();
 	heap_aside();
 	aside_range(NULL, (char *)UINTPTR_MAX, why);
 }
@@ -264,17 +273,13 @@ static void copy_begins(const char *why)
 static void copy_made(void)
 {
 	forking.saved_errno = errno;
-	pthread_rwlock_unlock(&shim_lock);
-	shim_leave(&forking);
+	after_fork_in_parent();
 }
 
-/* In the copy: as after fork(). */
 static void copy_in_child(void)
 {
 	child_begins();
-	aside_in_child();
-	shim_lock_child();
-	shim_leave(&forking);
+	after_fork_in_child();
 }
 
 SHIM_EXPORT pid_t _Fork(void)
@@ -528,18 +533,11 @@ SHIM_EXPORT long syscall(long number, ...)
 #ifdef SYS_fork
 	case SYS_fork:
 #endif
-	case SYS_clone3: {
+	case SYS_clone3:
 		/* Whatever the child may be: nothing of the engine is there. */
-		struct shim_section section;
-
-		shim_enter(&section);
-		pthread_rwlock_wrlock(&shim_lock);
-		heap_aside();
-		aside_range(NULL, (char *)UINTPTR_MAX, "the program makes processes by number");
-		pthread_rwlock_unlock(&shim_lock);
-		shim_leave(&section);
+		copy_begins("the program makes processes by number");
+		after_fork_in_parent();
 		break;
-	}
 	}
 	return real->syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

@@ -15,12 +15,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
-#include <linux/magic.h>
 #include <linux/userfaultfd.h>
 
-#ifndef XFS_SUPER_MAGIC
-#define XFS_SUPER_MAGIC 0x58465342
-#endif
 #define HUGEMAP_SUPER_MAGIC 0x48554745
 #define NR_CACHESTAT 451
 
@@ -153,7 +149,6 @@ static const char *refuse_kind(const struct wish *wish)
 	return NULL;
 }
 
-/* The file systems that this machine alone changes, through one inode a file. */
 static const char *refuse_place(const struct wish *wish, bool *mount)
 {
 	struct statfs fs;
@@ -161,15 +156,12 @@ static const char *refuse_place(const struct wish *wish, bool *mount)
 	*mount = false;
 	if (fstatfs(wish->fd, &fs) < 0)
 		return "its file system is not known";
+	if (fs_is_local((unsigned long)fs.f_type))
+		return NULL;
 	switch ((unsigned long)fs.f_type) {
 	case HUGEMAP_SUPER_MAGIC:
 		*mount = true;
 		return "";
-	case EXT4_SUPER_MAGIC:
-	case XFS_SUPER_MAGIC:
-	case BTRFS_SUPER_MAGIC:
-	case F2FS_SUPER_MAGIC:
-		return NULL;
 	case TMPFS_MAGIC:
 		return "its file system is in memory";
 	default:

@@ -5,6 +5,18 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <linux/magic.h>
+
+#ifndef XFS_SUPER_MAGIC
+#define XFS_SUPER_MAGIC 0x58465342
+#endif
+
+/* The file systems that this machine alone changes, through one inode a file. */
+static inline bool fs_is_local(unsigned long type)
+{
+	return type == EXT4_SUPER_MAGIC || type == XFS_SUPER_MAGIC || type == BTRFS_SUPER_MAGIC ||
+	       type == F2FS_SUPER_MAGIC;
+}
 
 /* stray.c: the mapping at an address is better off with the kernel. It must not wait. */
 typedef void stray_fn(void *addr);

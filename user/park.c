@@ -20,16 +20,12 @@
 #include "for_run.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
-#ifndef XFS_SUPER_MAGIC
-#define XFS_SUPER_MAGIC 0x58465342
-#endif
 #define MOST_PARKED 256u
 #define TICKS_NS 100000000ll /* ten, of the slowest timers */
 
@@ -55,20 +51,10 @@ static bool tells_changes(int fd, const struct statx_timestamp *changed)
 	struct timespec now;
 	struct statfs fs;
 
-	if (fstatfs(fd, &fs) < 0)
+	if (fstatfs(fd, &fs) < 0 || !fs_is_local((unsigned long)fs.f_type))
 		return false;
-	switch ((unsigned long)fs.f_type) {
-	case EXT4_SUPER_MAGIC:
-	case XFS_SUPER_MAGIC:
-	case BTRFS_SUPER_MAGIC:
-		if (kernel_is_at_least(6, 13))
-			return true;
-		break;
-	case F2FS_SUPER_MAGIC:
-		break;
-	default:
-		return false; /* others may change it on another machine */
-	}
+	if ((unsigned long)fs.f_type != F2FS_SUPER_MAGIC && kernel_is_at_least(6, 13))
+		return true;
 	clock_gettime(CLOCK_REALTIME, &now);
 	return ns_of(now.tv_sec, now.tv_nsec) - ns_of(changed->tv_sec, changed->tv_nsec) > TICKS_NS;
 }
