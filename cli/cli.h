@@ -48,7 +48,7 @@ struct cli_option {
  * @notes: text below the options in --help, or NULL
  * @letters: keys that may also be typed as "-o"; NULL = none
  * @in_order: what follows the first operand is no option
- * @page: of another command, if its manual page tells about this one too
+ * @page: of another command, if its manual page tells about this one too; "": hugemap(1)
  * @run: with argv[0] being the subcommand; returns the exit status
  */
 struct cli_command {

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -15,6 +17,11 @@
 #include <unistd.h>
 
 #define HUGE_TRIED 8u
+#define MAX_GROUPS 256
+
+/* Who owns the device where packages of HugeMap are installed. */
+#define PACKAGED_GROUP "hugemap"
+#define PACKAGED_RULE "udev/rules.d/60-hugemap.rules"
 
 void check_kernel(const struct patient *patient, struct finding *finding)
 {
@@ -59,44 +66,139 @@ static int open_faults(const char **way)
 	return fd;
 }
 
-static json_t *describe_device(bool *exists)
+/**
+ * struct device - /dev/userfaultfd
+ * @exists: and the rest is known
+ * @mode: as chmod has it
+ * @group: its members may use the device; "" = root's alone, or everybody's
+ * @member: the user is one of them
+ * @admitted: this process is one of them already
+ */
+struct device {
+	bool exists;
+	unsigned int mode;
+	char group[64];
+	bool member, admitted;
+};
+
+static bool has_group(const gid_t *groups, int n, gid_t wanted)
 {
+	while (n > 0)
+		if (groups[--n] == wanted)
+			return true;
+	return false;
+}
+
+static struct device look_at_device(const struct passwd *user)
+{
+	gid_t groups[MAX_GROUPS];
+	struct device device = {};
+	const struct group *group;
+	int n = MAX_GROUPS;
 	struct stat st;
+
+	if (stat("/dev/userfaultfd", &st))
+		return device;
+	device.exists = true;
+	device.mode = st.st_mode & 07777;
+	group = st.st_gid && (st.st_mode & 0066) == 0060 ? getgrgid(st.st_gid) : NULL;
+	if (!group)
+		return device;
+	snprintf(device.group, sizeof(device.group), "%s", group->gr_name);
+	device.admitted = getegid() == st.st_gid ||
+			  has_group(groups, getgroups(MAX_GROUPS, groups), st.st_gid);
+	device.member = user && getgrouplist(user->pw_name, user->pw_gid, groups, &n) >= 0 &&
+			has_group(groups, n, st.st_gid);
+	return device;
+}
+
+static json_t *describe_device(const struct device *device)
+{
 	char mode[8];
 
-	*exists = !stat("/dev/userfaultfd", &st);
-	if (!*exists)
+	if (!device->exists)
 		return json_null();
-	snprintf(mode, sizeof(mode), "%04o", st.st_mode & 07777);
+	snprintf(mode, sizeof(mode), "%04o", device->mode);
 	return json_string(mode);
 }
 
+static bool is_packaged(void)
+{
+	return !access("/usr/lib/" PACKAGED_RULE, F_OK) || !access("/etc/" PACKAGED_RULE, F_OK);
+}
+
+/* A group may use the device, or will when udev has read its rule: how to get in? */
+static bool join_group(const struct patient *patient, struct finding *finding,
+		       const struct device *device, const char *user)
+{
+	if (device->member) {
+		/* No root is needed for that. */
+		snprintf(finding->command, sizeof(finding->command), "newgrp %s", device->group);
+		snprintf(finding->benefit, sizeof(finding->benefit),
+			 "gives a shell the group that you are in since you logged in");
+		return true;
+	}
+	if (device->group[0])
+		remedy(patient, finding,
+		       "lets HugeMap serve your page faults, when you have logged in again",
+		       "adduser %s %s", user, device->group);
+	else if (is_packaged() && !access("/run/udev", F_OK))
+		remedy(patient, finding,
+		       "lets HugeMap serve your page faults, when you have logged in again",
+		       "sh -c 'udevadm control --reload && udevadm trigger "
+		       "--name-match=userfaultfd && adduser %s " PACKAGED_GROUP "'",
+		       user);
+	else
+		return false;
+	return true;
+}
+
 /* How the engine could be allowed to serve faults. */
-static void allow_faults(const struct patient *patient, struct finding *finding, bool device)
+static void allow_faults(const struct patient *patient, struct finding *finding,
+			 const struct device *device, const char *user)
 {
 	static const char benefit[] = "lets HugeMap serve page faults itself";
+	bool closed = device->exists && !patient->root;
 
 	if (patient->container)
 		remedy(patient, finding, "lets HugeMap serve page faults in the container",
 		       "docker run --device /dev/userfaultfd IMAGE");
-	else if (device && !patient->root && !access("/run/udev", F_OK))
+	else if (closed &&
+		 (device->admitted || (user && join_group(patient, finding, device, user))))
+		return; /* who is admitted already is refused for another reason */
+	else if (closed && !access("/run/udev", F_OK))
 		remedy(patient, finding, benefit,
 		       "sh -c 'echo KERNEL==\\\"userfaultfd\\\", MODE=\\\"0666\\\" "
 		       ">/etc/udev/rules.d/90-userfaultfd.rules && udevadm control --reload && "
 		       "udevadm trigger --name-match=userfaultfd'");
-	else if (device && !patient->root)
+	else if (closed)
 		remedy(patient, finding, benefit, "chmod 0666 /dev/userfaultfd");
 	else
 		remedy(patient, finding, benefit, "sysctl vm.unprivileged_userfaultfd=1");
 }
 
+static void say_why_not(struct finding *finding, const struct uffd_caps *caps,
+			const struct device *device)
+{
+	char group[128] = "";
+
+	if (device->group[0] && !device->admitted)
+		snprintf(group, sizeof(group), "; the group %s may use /dev/userfaultfd",
+			 device->group);
+	found(finding, BAD, "%s%s%s", caps->why, group,
+	      caps->user_mode_only ? "; hugemap run --user-mode serves files that are only read "
+				     "all the same" :
+				     "");
+}
+
 void check_userfaultfd(const struct patient *patient, struct finding *finding)
 {
 	struct uffdio_api api = { .api = UFFD_API };
+	const struct passwd *user = getpwuid(geteuid());
+	struct device device = look_at_device(user);
 	struct uffd_caps caps;
 	const char *way;
 	char sysctl[16];
-	bool device;
 	int probe = open_faults(&way), fd;
 
 	if (probe >= 0) {
@@ -105,8 +207,9 @@ void check_userfaultfd(const struct patient *patient, struct finding *finding)
 		close(probe);
 	}
 	finding->details = json_pack(
-		"{s:s, s:o, s:s?, s:b, s:b, s:b, s:b}", "via", way, "device_mode",
-		describe_device(&device), "unprivileged_userfaultfd",
+		"{s:s, s:o, s:s?, s:s?, s:b, s:b, s:b, s:b}", "via", way, "device_mode",
+		describe_device(&device), "device_group", device.group[0] ? device.group : NULL,
+		"unprivileged_userfaultfd",
 		read_line("/proc/sys/vm/unprivileged_userfaultfd", sysctl, sizeof(sysctl)) ?
 			sysctl :
 			NULL,
@@ -122,15 +225,12 @@ void check_userfaultfd(const struct patient *patient, struct finding *finding)
 		      caps.from_device ? "/dev/userfaultfd" : "the system call");
 		return;
 	}
-	found(finding, BAD, "%s%s", caps.why,
-	      caps.user_mode_only ? "; hugemap run --user-mode serves files that are only read "
-				    "all the same" :
-				    "");
+	say_why_not(finding, &caps, &device);
 	if (probe >= 0 && !(api.features & UFFD_FEATURE_MOVE))
 		remedy(patient, finding, "brings a kernel that can move huge pages (Linux 6.8)",
 		       "apt-get install -t bookworm-backports linux-image-amd64");
 	else if (caps.err != -ENOSYS || patient->container)
-		allow_faults(patient, finding, device);
+		allow_faults(patient, finding, &device, user ? user->pw_name : NULL);
 }
 
 /* --- huge pages --- */

@@ -18,6 +18,7 @@ static const struct cli_command version_command = {
 	.name = "version",
 	.synopsis = "[--json]",
 	.summary = "Print the version.",
+	.page = "", /* hugemap(1) has it */
 	.options = version_options,
 	.run = run_version,
 };

@@ -4,11 +4,13 @@
  * for. It uses the calls of the kernel that hand back sentences, not just errno.
  */
 #include "mount.h"
+#include "mount_persist.h"
 #include "mounts.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <mntent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -22,7 +24,8 @@ enum {
 
 static const struct cli_option options[] = {
 	{ "options", "LIST", 'o', "options of the mount, with commas between them" },
-	{ "fake", NULL, 'f', "check everything, mount nothing" },
+	{ "persist", NULL, 'P', "at every boot, too: write the line of /etc/fstab" },
+	{ "fake", NULL, 'f', "check everything, mount and write nothing" },
 	{ "verbose", NULL, 'v', "say more" },
 	{},
 };
@@ -31,13 +34,14 @@ static int run_mount(int argc, char **argv);
 
 const struct cli_command mount_command = {
 	.name = "mount",
-	.synopsis = "[-o LIST] [-f] [-v] SOURCE DIR | -o remount,LIST DIR",
+	.synopsis = "[-o LIST] [--persist] [-f] [-v] SOURCE DIR | -o remount,LIST DIR",
 	.summary = "Mount a directory or a block device through HugeMap's kernel engine.",
 	.options = options,
 	.notes =
 		"SOURCE is a directory of any file system, or a block device. Options, among them\n"
 		"pool=SIZE and page=2M or 4K, are told in hugemap(5). Without pool= a quarter of\n"
-		"the machine's memory is taken.\n",
+		"the machine's memory is taken. --persist shows the line before it writes it;\n"
+		"`hugemap umount --forget` takes it away.\n",
 	.letters = "ofv",
 	.run = run_mount,
 };
@@ -46,14 +50,18 @@ const struct cli_command mount_command = {
  * struct request - a mount to be made
  * @command: whose name complaints carry
  * @helper: called by mount(8): quiet
+ * @persist: at every boot, too
  * @sloppy: options that the kernel does not know are passed over
+ * @list: what -o says, as it was typed; or NULL
  */
 struct request {
 	const struct cli_command *command;
 	const char *source;
 	const char *dir;
 	struct mount_options options;
+	const char *list;
 	bool helper;
+	bool persist;
 	bool fake;
 	bool verbose;
 	bool sloppy;
@@ -168,17 +176,18 @@ static int remount(const struct request *request)
 		.attr_clr = request->options.attr_clear,
 	};
 	struct mount_point point;
-	char dir[PATH_MAX];
+	const char *dir = point.dir;
 	struct log log;
 	int fd, status, err;
 
-	if (!realpath(request->dir, dir))
-		return cli_fail(request->command, "%s: %s", request->dir, strerror(errno));
-	if (!mount_point_at(dir, &point) || strcmp(point.type, "hugemap"))
+	if (!mount_of_hugemap(request->dir, &point)) {
+		if (!dir[0])
+			return cli_fail(request->command, "%s: %s", request->dir, strerror(errno));
 		return cli_fail(request->command,
 				"%s is no mount of HugeMap; `hugemap stat` lists those that there "
 				"are",
 				dir);
+	}
 	if (request->fake)
 		return CLI_OK;
 	fd = fspick(AT_FDCWD, dir, FSPICK_CLOEXEC | FSPICK_NO_AUTOMOUNT);
@@ -256,10 +265,24 @@ static int create(const struct request *request, int fd, const char *source, uin
 	return attach(request, fd);
 }
 
-static void tell(const struct request *request, const char *source, uint64_t pool)
+/* Where a mount is asked for at every boot, it may be there already. */
+static bool is_there(const struct request *request)
+{
+	struct mount_point point;
+	char source[PATH_MAX];
+
+	return realpath(request->source, source) && mount_of_hugemap(request->dir, &point) &&
+	       !strcmp(point.source, source);
+}
+
+static void tell(const struct request *request, const char *source, uint64_t pool, bool there)
 {
 	char text[CLI_TEXT];
 
+	if (there) {
+		printf("%s is mounted at %s already, and stays as it is.\n", source, request->dir);
+		return;
+	}
 	if (!request->options.has_pool)
 		printf("No pool was asked for: it is a quarter of this machine's memory, %s "
 		       "(-o pool=SIZE changes that).\n",
@@ -271,37 +294,76 @@ static void tell(const struct request *request, const char *source, uint64_t poo
 		       request->dir, request->dir);
 }
 
-static int carry_out(const struct request *request)
+static int mount_now(const struct request *request, bool there)
 {
 	uint64_t pool = request->options.has_pool ? request->options.pool : mount_default_pool();
 	const struct cli_command *command = request->command;
 	char source[PATH_MAX];
 	int fd, status;
 
-	if (mount_check_root(command) != CLI_OK)
-		return CLI_FAILED;
-	if (request->options.remount)
-		return remount(request);
-	if (mount_check_source(command, request->source) != CLI_OK ||
-	    mount_check_dir(command, request->dir) != CLI_OK ||
-	    mount_check_module(command, request->verbose) != CLI_OK ||
-	    mount_check_memory(command, pool, request->options.base_pages) != CLI_OK)
+	if (mount_check_module(command, request->verbose) != CLI_OK ||
+	    (!there && mount_check_memory(command, pool, request->options.base_pages) != CLI_OK))
 		return CLI_FAILED;
 	if (!realpath(request->source, source))
 		return cli_fail(command, "%s: %s", request->source, strerror(errno));
-	if (request->fake) {
-		tell(request, source, pool);
-		return CLI_OK;
-	}
 	fd = fsopen("hugemap", FSOPEN_CLOEXEC);
 	if (fd < 0)
 		return cli_fail(command, "the kernel does not take the mount: %s",
 				why(errno, &(struct log){}));
-	status = create(request, fd, source, pool);
+	/* Even without a mount the kernel says what is wrong with an option. */
+	if (there || request->fake)
+		status = set_options(request, fd);
+	else
+		status = create(request, fd, source, pool);
 	close(fd);
 	if (status == CLI_OK)
-		tell(request, source, pool);
+		tell(request, source, pool, there);
 	return status;
+}
+
+/* mount(8) passes over a line that has it when it mounts all, and so does systemd. */
+static bool is_noauto(const char *list)
+{
+	const struct mntent given = { .mnt_opts = (char *)(list ? list : "") };
+
+	return hasmntopt(&given, "noauto");
+}
+
+/* Now and at every boot. */
+static int mount_always(const struct request *request, bool there)
+{
+	const struct cli_command *command = request->command;
+	struct persist persist;
+	int status = persist_prepare(&persist, command, request->source, request->dir,
+				     request->list, request->fake);
+
+	if (status == CLI_OK)
+		status = mount_now(request, there);
+	if (status == CLI_OK) {
+		status = persist_write(&persist, request->fake);
+		if (status != CLI_OK && !request->fake)
+			cli_fail(command,
+				 "it is mounted until the next boot; the same command, once more, "
+				 "writes the line");
+	}
+	persist_free(&persist);
+	return status;
+}
+
+static int carry_out(const struct request *request)
+{
+	const struct cli_command *command = request->command;
+	bool there;
+
+	if (mount_check_root(command) != CLI_OK)
+		return CLI_FAILED;
+	if (request->options.remount)
+		return remount(request);
+	there = request->persist && is_there(request);
+	if ((!there && mount_check_source(command, request->source) != CLI_OK) ||
+	    mount_check_dir(command, request->dir) != CLI_OK)
+		return CLI_FAILED;
+	return request->persist ? mount_always(request, there) : mount_now(request, false);
 }
 
 static int run_mount(int argc, char **argv)
@@ -317,10 +379,23 @@ static int run_mount(int argc, char **argv)
 			request.fake = true;
 		if (key == 'v')
 			request.verbose = true;
-		wrong = key == 'o' ? mount_options_add(&request.options, optarg) : NULL;
+		if (key == 'P')
+			request.persist = true;
+		if (key != 'o')
+			continue;
+		request.list = optarg;
+		wrong = mount_options_add(&request.options, optarg);
 		if (wrong)
 			cli_usage(&mount_command, "%s", wrong);
 	}
+	if (request.options.remount && request.persist)
+		cli_usage(&mount_command,
+			  "--persist is for a new mount; with other options it changes the line, "
+			  "and a remount does not");
+	if (request.persist && is_noauto(request.list))
+		cli_usage(&mount_command,
+			  "--persist mounts at every boot, and noauto does not: leave one of them "
+			  "out");
 	if (request.options.remount) {
 		/* mount(8) takes both as well; only the directory counts. */
 		if (argc - optind < 1 || argc - optind > 2)

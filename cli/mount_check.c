@@ -185,7 +185,6 @@ void mount_find_module(struct mount_module *module)
 static int run_modprobe(char *said, size_t size)
 {
 	static char *const argv[] = { "modprobe", MODULE, NULL };
-	static char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
 	int pipe_fd[2], status;
 	size_t used = 0;
 	ssize_t n;
@@ -197,7 +196,10 @@ static int run_modprobe(char *said, size_t size)
 	pid = fork();
 	if (pid == 0) {
 		dup2(pipe_fd[1], STDERR_FILENO);
-		execvpe(argv[0], argv, env);
+		/* execvpe() would search our own PATH; the mounts of a boot have none. */
+		clearenv();
+		setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
+		execvp(argv[0], argv);
 		_exit(127);
 	}
 	close(pipe_fd[1]);
@@ -246,9 +248,9 @@ static int tell_missing(const struct cli_command *command, const struct mount_mo
 	cli_fail(command, "the kernel module is not installed for Linux %s", module->release);
 	if (!module->headers)
 		tell_headers(module->release);
-	fputs("In the source of HugeMap,\n\n"
+	fputs("The package hugemap-dkms brings the module, or, in the source of HugeMap,\n\n"
 	      "    make module-install\n\n"
-	      "builds the module and installs it; then this command loads it by itself.\n",
+	      "builds and installs it; then this command loads it by itself.\n",
 	      stderr);
 	tell_alternative();
 	return CLI_FAILED;

@@ -2,6 +2,7 @@
 /* Reading /proc/self/mountinfo. */
 #include "mounts.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,19 @@ bool mount_point_at(const char *dir, struct mount_point *point)
 	struct search search = { .dir = dir, .point = point };
 
 	return mount_points(compare, &search) && search.found;
+}
+
+bool mount_of_hugemap(const char *name, struct mount_point *point)
+{
+	char dir[PATH_MAX];
+
+	point->dir[0] = '\0';
+	if (!realpath(name, dir))
+		return false;
+	if (mount_point_at(dir, point) && !strcmp(point->type, "hugemap"))
+		return true;
+	memcpy(point->dir, dir, sizeof(dir));
+	return false;
 }
 
 bool mount_point_of(dev_t dev, struct mount_point *point)

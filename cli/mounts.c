@@ -32,10 +32,7 @@ static const struct {
 	const char *name;
 	size_t offset; /* in struct mount_numbers */
 } numbers_in_stats[] = {
-#define NUMBER(field)                                              \
-	{                                                          \
-#field, offsetof(struct mount_numbers, stat.field) \
-	}
+#define NUMBER(field) { #field, offsetof(struct mount_numbers, stat.field) }
 	NUMBER(free_bytes),
 	NUMBER(resident_bytes),
 	NUMBER(dirty_bytes),

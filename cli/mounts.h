@@ -39,6 +39,11 @@ struct mount_point {
 bool mount_points(bool (*visit)(const struct mount_point *point, void *arg), void *arg);
 /* The last one mounted at a directory, by its absolute name. */
 bool mount_point_at(const char *dir, struct mount_point *point);
+/*
+ * The mount of HugeMap at a directory, by any name of it. If there is none, @point->dir is
+ * the directory's absolute name; "" = there is no directory either, and errno says why.
+ */
+bool mount_of_hugemap(const char *name, struct mount_point *point);
 /* One of a device. */
 bool mount_point_of(dev_t dev, struct mount_point *point);
 

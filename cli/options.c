@@ -66,6 +66,7 @@ int cli_next(struct cli_parser *parser)
 void cli_help(FILE *to, const struct cli_command *command)
 {
 	const struct cli_option *option;
+	const char *page;
 	char left[64];
 
 	fprintf(to, "usage: hugemap %s %s\n\n%s\n\n", command->name, command->synopsis,
@@ -84,7 +85,8 @@ void cli_help(FILE *to, const struct cli_command *command)
 	fprintf(to, "  %-20s  %s\n", "--help", "print this");
 	if (command->notes)
 		fprintf(to, "\n%s", command->notes);
-	fprintf(to, "\nMore: man hugemap-%s\n", command->page ? command->page : command->name);
+	page = command->page ? command->page : command->name;
+	fprintf(to, "\nMore: man hugemap%s%s\n", *page ? "-" : "", page);
 }
 
 static void complain(const struct cli_command *command, const char *format, va_list args)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap umount: everything is written first, and who is in the way is told. */
 #include "mount.h"
+#include "mount_persist.h"
 #include "mounts.h"
 #include "stat.h"
 #include "system.h"
@@ -24,6 +25,7 @@
 static const struct cli_option options[] = {
 	{ "lazy", NULL, 'l', "detach it now, unmount when nobody uses it any more" },
 	{ "force", NULL, 'f', "even if data could not be written: that is lost" },
+	{ "forget", NULL, 'F', "not at the next boot either: take its line out of /etc/fstab" },
 	{},
 };
 
@@ -32,7 +34,7 @@ static int run_umount(int argc, char **argv);
 const struct cli_command umount_command = {
 	.name = "umount",
 	.page = "mount",
-	.synopsis = "[-l] [-f] DIR",
+	.synopsis = "[-l] [-f] [--forget] DIR",
 	.summary = "Unmount a mount of HugeMap, or say who uses it.",
 	.options = options,
 	.letters = "lf",
@@ -198,38 +200,26 @@ static int write_back(const struct mount_point *point)
 
 static int find(const char *dir, struct mount_point *point)
 {
-	char path[PATH_MAX];
 	struct mount mount;
 
-	if (!realpath(dir, path))
-		return cli_fail(&umount_command, "%s: %s", dir, strerror(errno));
-	if (mount_point_at(path, point) && !strcmp(point->type, "hugemap"))
+	if (mount_of_hugemap(dir, point))
 		return CLI_OK;
-	if (!mount_open(path, &mount) && mount.dir[0])
-		return cli_fail(&umount_command, "%s is not where it is mounted: that is %s", path,
-				mount.dir);
+	if (!point->dir[0])
+		return cli_fail(&umount_command, "%s: %s", dir, strerror(errno));
+	if (!mount_open(point->dir, &mount) && mount.dir[0])
+		return cli_fail(&umount_command, "%s is not where it is mounted: that is %s",
+				point->dir, mount.dir);
 	return cli_fail(&umount_command,
 			"%s is no mount of HugeMap; `hugemap stat` lists those that there are",
-			path);
+			point->dir);
 }
 
-static int run_umount(int argc, char **argv)
+static int unmount(const char *dir, bool lazy, bool force)
 {
-	bool lazy = false, force = false;
-	struct cli_parser parser;
 	struct mount_point point;
-	int key, err;
+	int err;
 
-	cli_parse(&parser, &umount_command, argc, argv);
-	while ((key = cli_next(&parser)) >= 0) {
-		if (key == 'l')
-			lazy = true;
-		else
-			force = true;
-	}
-	if (argc - optind != 1)
-		cli_usage(&umount_command, "say which directory to unmount");
-	if (mount_check_root(&umount_command) != CLI_OK || find(argv[optind], &point) != CLI_OK)
+	if (find(dir, &point) != CLI_OK)
 		return CLI_FAILED;
 	err = write_back(&point);
 	if (err && !force)
@@ -244,4 +234,49 @@ static int run_umount(int argc, char **argv)
 		return explain_busy(&point);
 	return cli_fail(&umount_command, "%s could not be unmounted: %s", point.dir,
 			strerror(errno));
+}
+
+/* What is not mounted, or has no line, is only taken from where it is. */
+static int forget(const char *dir, bool lazy, bool force)
+{
+	struct mount_point point;
+	struct persist persist;
+	bool has_line, mounted;
+	int status;
+
+	if (forget_prepare(&persist, &umount_command, dir, &has_line) != CLI_OK)
+		return CLI_FAILED;
+	mounted = mount_of_hugemap(dir, &point);
+	if ((!has_line || mounted) && unmount(dir, lazy, force) != CLI_OK)
+		return CLI_FAILED;
+	status = forget_write(&persist);
+	if (status != CLI_OK && mounted)
+		cli_fail(&umount_command,
+			 "it is unmounted until the next boot; the same command, once more, takes "
+			 "the line away");
+	return status;
+}
+
+static int run_umount(int argc, char **argv)
+{
+	bool lazy = false, force = false, always = false;
+	struct cli_parser parser;
+	const char *dir;
+	int key;
+
+	cli_parse(&parser, &umount_command, argc, argv);
+	while ((key = cli_next(&parser)) >= 0) {
+		if (key == 'l')
+			lazy = true;
+		else if (key == 'F')
+			always = true;
+		else
+			force = true;
+	}
+	if (argc - optind != 1)
+		cli_usage(&umount_command, "say which directory to unmount");
+	dir = argv[optind];
+	if (mount_check_root(&umount_command) != CLI_OK)
+		return CLI_FAILED;
+	return always ? forget(dir, lazy, force) : unmount(dir, lazy, force);
 }

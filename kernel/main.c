@@ -55,4 +55,4 @@ module_exit(hugemap_exit);
 
 MODULE_DESCRIPTION("Memory-mapped file I/O through a cache of 2 MB pages");
 MODULE_LICENSE("Dual MIT/GPL");
-MODULE_VERSION("0.1.0"); /* as in meson.build, which a test compares */
+MODULE_VERSION("0.2.0"); /* as in meson.build, which a test compares */

@@ -81,15 +81,18 @@ static ssize_t show_page(struct hugemap_mount *mount, const struct hugemap_attr 
 }
 
 /* SETTING: what @option of a mount says, to be written too. */
-#define SETTING(file, name_of_option, field, kind)                                         \
-	{                                                                                  \
-		.attr = { .name = #file, .mode = 0644 }, .show = show_##kind,              \
-		.option = #name_of_option, .arg = offsetof(struct hugemap_options, field), \
+#define SETTING(file, name_of_option, field, kind)              \
+	{                                                       \
+		.attr = { .name = #file, .mode = 0644 },        \
+		.show = show_##kind,                            \
+		.option = #name_of_option,                      \
+		.arg = offsetof(struct hugemap_options, field), \
 	}
-#define FIXED(file, field, kind)                                              \
-	{                                                                     \
-		.attr = { .name = #file, .mode = 0444 }, .show = show_##kind, \
-		.arg = offsetof(struct hugemap_options, field),               \
+#define FIXED(file, field, kind)                                \
+	{                                                       \
+		.attr = { .name = #file, .mode = 0444 },        \
+		.show = show_##kind,                            \
+		.arg = offsetof(struct hugemap_options, field), \
 	}
 
 static struct hugemap_attr settings[] = {
@@ -163,10 +166,8 @@ static ssize_t show_latency(struct hugemap_mount *mount, const struct hugemap_at
 			  hm_atomic_read(&hist->max));
 }
 
-#define STAT(file, kind, what)                                                            \
-	{                                                                                 \
-		.attr = { .name = #file, .mode = 0444 }, .show = show_##kind, .arg = what \
-	}
+#define STAT(file, kind, what) \
+	{ .attr = { .name = #file, .mode = 0444 }, .show = show_##kind, .arg = what }
 
 static struct hugemap_attr stats[] = {
 	STAT(free_bytes, now, NOW_FREE),

@@ -55,12 +55,13 @@ def acceleration() -> list[str]:
     return ["-accel", "tcg" + (",thread=single" if version < 8 else ""), "-cpu", "max"]
 
 
-def make_disk(path: pathlib.Path, size: int, kind: str = "") -> None:
-    """A sparse file, with a file system made by this machine's mkfs."""
+def make_disk(path: pathlib.Path, size: int, kind: str = "", tree: pathlib.Path | None = None) -> None:
+    """A sparse file, with a file system made by this machine's mkfs; ext4 may get a copy of a tree."""
     with open(path, "wb") as file:
         file.truncate(size)
     if kind == "ext4":
-        command = ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", str(path)]
+        command = ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"]
+        command += [*(["-d", str(tree)] if tree else []), str(path)]
     elif kind == "xfs":
         command = ["mkfs.xfs", "-q", "-f", str(path)]
     else:
@@ -78,17 +79,18 @@ def command_line(
     disks: dict[str, pathlib.Path],
     append: str = "",
     counted: bool = False,
+    cpus: int = 0,
 ) -> list[str]:
     """QEMU's, but for where the serial ports lead.
 
-    counted: one CPU whose time stamp counter counts instructions.
+    counted: one CPU whose time stamp counter counts instructions; cpus: 0 = as many as here.
     """
     words = ["qemu-system-x86_64", "-m", str(memory_mb)]
     if counted:
         # sleep=off: time jumps over what the guest waits for.
         words += ["-accel", "tcg", "-cpu", "max", "-smp", "1", "-icount", "shift=0,sleep=off"]
     else:
-        words += [*acceleration(), "-smp", str(os.cpu_count() or 1)]
+        words += [*acceleration(), "-smp", str(cpus or os.cpu_count() or 1)]
     words += ["-nodefaults", "-display", "none", "-nic", "none", "-no-reboot"]
     words += ["-kernel", str(kernel.image), "-initrd", str(initrd)]
     for serial, path in disks.items():
@@ -109,14 +111,15 @@ class Guest:
         kernel: Kernel,
         initrd: pathlib.Path,
         memory_mb: int = 2048,
-        disks: dict[str, tuple[int, str]] | None = None,
+        disks: dict[str, tuple[int, str] | pathlib.Path] | None = None,
         append: str = "",
         counted: bool = False,
+        cpus: int = 0,
     ) -> None:
         """Boot it, and return once `init` speaks.
 
-        disks: name: (size, file system); append: for the kernel; counted: see
-        command_line().
+        disks: name: (size, file system) for a new one, or an image that stays; append: for
+        the kernel; counted, cpus: see command_line().
         """
         self.kernel = kernel
         self.console: list[str] = []  # lines of the kernel's log so far
@@ -125,10 +128,13 @@ class Guest:
         self.boot_s = 0.0
         try:
             files = {}
-            for name, (size, kind) in (disks or {}).items():
+            for name, disk in (disks or {}).items():
+                if isinstance(disk, pathlib.Path):
+                    files[name] = disk
+                    continue
                 files[name] = self.scratch / name
-                make_disk(files[name], size, kind)
-            command = command_line(kernel, initrd, memory_mb, files, append, counted)
+                make_disk(files[name], *disk)
+            command = command_line(kernel, initrd, memory_mb, files, append, counted, cpus)
             for attempt in range(ATTEMPTS):
                 try:
                     self._start(command)
@@ -249,6 +255,17 @@ class Guest:
                 return line[2:].strip()
             if lines is not None:
                 lines.append(line)
+
+    def wait_end(self, seconds: float) -> bool:
+        """Wait until it has powered off. False: not in time; it is killed."""
+        deadline = time.monotonic() + seconds
+        try:
+            while self._read(deadline - time.monotonic()):
+                pass
+        except Died:
+            return True
+        self.kill()
+        return False
 
     def kill(self) -> None:
         process, self.process = self.process, None

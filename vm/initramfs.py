@@ -51,15 +51,20 @@ class Archive:
         mode = 0o755 if os.access(source, os.X_OK) else 0o644
         self.data(path or os.fspath(source), source.read_bytes(), mode)
 
+    @staticmethod
+    def libraries(program: str) -> list[str]:
+        """What it is linked to, the loader among them."""
+        # It fails for static programs and scripts.
+        needs = subprocess.run(["ldd", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        return re.findall(r"(?:=> |^\s*)(/\S+) \(", needs.stdout, re.MULTILINE)
+
     def program(self, name: str, path: str | None = None) -> None:
         """A program of this machine, with the libraries that it is linked to."""
         found = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
         if not found:
             raise Missing(f"this machine has no program {os.path.basename(name)}")
         self.copy(os.path.realpath(found), path or f"/bin/{os.path.basename(name)}")
-        # It fails for static programs and scripts.
-        needs = subprocess.run(["ldd", found], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        for library in re.findall(r"(?:=> |^\s*)(/\S+) \(", needs.stdout, re.MULTILINE):
+        for library in self.libraries(found):
             if library.strip("/") not in self.files:
                 self.copy(os.path.realpath(library), library)
 

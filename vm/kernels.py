@@ -17,6 +17,10 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, os.fspath(HERE.parent / "tools"))
+
+from debian_root import cache  # noqa: E402
+
 SERIES = ("6.1", "6.12", "7")
 
 
@@ -33,11 +37,6 @@ class Kernel:
     root: pathlib.Path | None  # whose compiler builds for it; None: this machine's
     kdir: str  # its build directory, seen from inside root
     slow: bool = False  # a debug kernel
-
-
-def cache() -> pathlib.Path:
-    default = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
-    return pathlib.Path(os.environ.get("HM_CACHE") or default / "hugemap")
 
 
 def by_version(release: str) -> list[int]:
@@ -116,7 +115,7 @@ def unpack(series: str, where: pathlib.Path) -> str:
     return release
 
 
-def packaged(name: str, renew: bool, fetch: bool) -> Kernel:
+def packaged(name: str, renew: bool) -> Kernel:
     where = cache() / "kernels"
     where.mkdir(parents=True, exist_ok=True)
     with open(where / "lock", "w", encoding="ascii") as lock:
@@ -124,10 +123,8 @@ def packaged(name: str, renew: bool, fetch: bool) -> Kernel:
         have = of_series([path.name for path in where.iterdir() if path.suffix != ".new"], name)
         if have and not renew:
             release = have[-1]
-        elif fetch:
-            release = unpack(name, where)
         else:
-            raise Unavailable(f"kernel {name} has not been fetched yet")
+            release = unpack(name, where)
     top = where / release
     return Kernel(
         name,
@@ -148,9 +145,7 @@ def from_script(script: str, *args: str) -> pathlib.Path:
     return pathlib.Path(done.stdout.strip().splitlines()[-1])
 
 
-def of_trixie(name: str, renew: bool, fetch: bool) -> Kernel:
-    if not fetch and not (cache() / "trixie" / "kernel" / "releases").exists():
-        raise Unavailable(f"kernel {name} has not been fetched yet")
+def of_trixie(name: str, renew: bool) -> Kernel:
     root = from_script("trixie-root.sh", *(["--renew"] if renew else []))
     releases = of_series((root / "kernel" / "releases").read_text().split(), name)
     if not releases:
@@ -180,10 +175,10 @@ def debug(renew: bool) -> Kernel:
     )
 
 
-def get(name: str, renew: bool = False, fetch: bool = True) -> Kernel:
-    """The kernel of that name; raises Unavailable with the reason.
+def get(name: str, renew: bool = False) -> Kernel:
+    """The kernel of that name, fetched if need be; raises Unavailable with the reason.
 
-    renew: look for a newer one; fetch: get it from the net if it is not there yet.
+    renew: look for a newer one.
     """
     if name == "debug":
         return debug(renew)
@@ -191,7 +186,7 @@ def get(name: str, renew: bool = False, fetch: bool = True) -> Kernel:
         raise Unavailable(f"there is no kernel {name}: 6.1, 6.12, 7, 7.2 ... or debug")
     try:
         find = of_trixie if int(name.split(".")[0]) >= 7 else packaged
-        return find(name, renew, fetch)
+        return find(name, renew)
     except FileNotFoundError as error:
         raise Unavailable(f"no program {error.filename}") from error
 

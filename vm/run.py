@@ -5,7 +5,8 @@
     run.py test [--kernel K] [--quick] [--source DIR] [NAME...]   the tests of tests/kernel/
     run.py shell [--kernel K]                                     a guest to try it in
     run.py bench [--kernel K] [--json FILE]                       count instructions
-    run.py module [--kernel K] [--cached] [--out DIR]             only build hugemap.ko
+    run.py boot [--kernel K]                                      mounts at boot, with systemd
+    run.py module [--kernel K] [--out DIR]                        only build hugemap.ko
 """
 import argparse
 import contextlib
@@ -25,6 +26,7 @@ import time
 from collections.abc import Iterator
 
 import bench
+import boot
 import guest
 import initramfs
 import kernels
@@ -547,6 +549,48 @@ def count(args: argparse.Namespace) -> int:
     return 1 if any(result["failed"] for result in results) else 0
 
 
+def test_boot(args: argparse.Namespace) -> int:
+    """What a machine with systemd mounts by itself; a step that fails is the last one."""
+    if not command_built().exists():
+        raise Wrong(f"{command_built()} has not been built: make build")
+    kernel = kernels.get(args.kernel)
+    guest.acceleration()
+    work = work_directory(kernel, args.source)
+    machine, tally, begin = None, Tally(False), time.monotonic()
+    with building(work) as initrd:
+        archive = initramfs.Archive()
+        built = kernels.build_module(kernel, work / "module", args.source)
+        compile_program(HERE / "boot" / "store.c", work / "store")
+        try:
+            boot.fill(archive, kernel, built, command_built(), work / "store")
+        except initramfs.Missing as error:
+            raise kernels.Unavailable(str(error)) from error
+        archive.write(initrd)
+    try:
+        machine = boot.Machine(kernel, initrd)
+        for name, step in machine.steps():
+            result, since = Result("OK"), time.monotonic()
+            try:
+                step()
+            except (boot.Failed, guest.Died) as error:
+                result = Result("FAILED", str(error))
+            dmesg = machine.console_now()
+            if splats_in(dmesg):
+                result = Result("FAILED", f"the kernel wrote: {splats_in(dmesg)[0].strip()}")
+            result.seconds = time.monotonic() - since
+            result.dmesg = dmesg if result.outcome == "FAILED" else []
+            tally.show(name, result)
+            if result.outcome == "FAILED":
+                break
+        boots = ", ".join(f"{seconds:.0f}" for seconds in machine.boots)
+    finally:
+        if machine:
+            machine.close()
+        initrd.unlink(missing_ok=True)
+    tally.end(f"{kernel.release}: {time.monotonic() - begin:.0f} s, boots {boots} s")
+    return 1 if tally.failed else 0
+
+
 def module(args: argparse.Namespace) -> int:
     if args.kernel == "running":
         release = os.uname().release
@@ -560,7 +604,7 @@ def module(args: argparse.Namespace) -> int:
             return 1
         kernel = kernels.Kernel("running", release, pathlib.Path(), pathlib.Path(), None, kdir)
     else:
-        kernel = kernels.get(args.kernel, fetch=not args.cached)
+        kernel = kernels.get(args.kernel)
     work = work_directory(kernel, args.source)
     with building(work):
         print(kernels.build_module(kernel, args.out or work / "module", args.source))
@@ -570,14 +614,13 @@ def module(args: argparse.Namespace) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, default in (("test", "6.1"), ("shell", "6.1"), ("bench", "6.1"), ("module", "running")):
+    for name in ("test", "shell", "bench", "boot", "module"):
         sub = commands.add_parser(name)
-        sub.add_argument("--kernel", default=default)
+        sub.add_argument("--kernel", default="running" if name == "module" else "6.1")
         sub.add_argument("--source", type=pathlib.Path, help="build the module from the tree there")
         sub.add_argument("--memory", type=int, default=2048, help="of the guest, MiB")
         if name == "module":
             sub.add_argument("--out", type=pathlib.Path)
-            sub.add_argument("--cached", action="store_true", help="not if the kernel had to be fetched")
         if name == "bench":
             sub.add_argument("--json", type=pathlib.Path, help="write the counts there, too")
             sub.add_argument("--command-too", action="store_true", help="hugemap bench as well")
@@ -592,7 +635,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
     try:
-        return {"test": test, "shell": shell, "bench": count, "module": module}[args.command](args)
+        todo = {"test": test, "shell": shell, "bench": count, "boot": test_boot, "module": module}
+        return todo[args.command](args)
     except kernels.Unavailable as error:
         print(f"skipped: {error}", file=sys.stderr)
         return 77

@@ -66,7 +66,8 @@ done
 apt-get clean
 echo "$releases" >releases
 END
-if ! mmdebstrap --quiet --variant=apt --include=gcc-14,make,libelf1t64,kmod \
+# What it mounts meanwhile, others on this machine do not see.
+if ! unshare --mount --propagation private mmdebstrap --quiet --variant=apt --include=gcc-14,make,libelf1t64,kmod \
 	--customize-hook="copy-in $root.inside /tmp" \
 	--customize-hook='chroot "$1" sh "/tmp/trixie.inside"' \
 	--customize-hook='rm "$1/tmp/trixie.inside"' \

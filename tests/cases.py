@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""Cases told one by one as cmocka tells its tests, for tools/tally-tests.py."""
+import contextlib
+import time
+import traceback
+from collections.abc import Iterator
+
+
+class Skipped(Exception):
+    """The machine does not allow a case; the text says why."""
+
+
+class Cases:
+    def __init__(self) -> None:
+        self.failed: list[str] = []
+
+    @contextlib.contextmanager
+    def case(self, name: str) -> Iterator[None]:
+        """What is raised in it fails the case, and the next one goes on."""
+        print(f"[ RUN      ] {name}", flush=True)
+        begin, outcome = time.monotonic(), "      OK"
+        try:
+            yield
+        except Skipped as error:
+            print(f"skipped: {error}")
+            outcome = " SKIPPED"
+        except Exception:
+            print(traceback.format_exc())
+            self.failed.append(name)
+            outcome = " FAILED "
+        print(f"  {time.monotonic() - begin:.0f} s")
+        print(f"[ {outcome} ] {name}", flush=True)
+
+    def status(self) -> int:
+        return 1 if self.failed else 0

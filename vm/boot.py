@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""A machine with systemd that boots, mounts HugeMap by itself, and is shut down.
+
+Three boots of one guest, whose disks stay: what is stored in one must be there in the
+next, and in the file system below while the machine is off, where nothing of HugeMap
+could have helped to read it.
+"""
+import array
+import fcntl
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+
+import guest
+import initramfs
+import kernels
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, os.fspath(HERE.parent / "tools"))
+import debian_root  # noqa: E402  pylint: disable=wrong-import-position
+
+PACKAGES = ("systemd", "systemd-sysv", "udev", "mount", "kmod", "e2fsprogs")
+MODULES = ["virtio_pci", "virtio_blk", "ext4"]
+POWEROFF_S = 120
+ASK_S = 90
+BYTES = (6 << 20) + 12288
+APPEND = "systemd.unit=test.target systemd.log_target=kmsg systemd.show_status=0"
+FSTAB = """\
+# /etc/fstab: what is mounted at boot.
+#
+# <file system>\t<mount point>   <type>  <options>       <dump>  <pass>
+/dev/disk/by-id/virtio-root\t/\text4\terrors=remount-ro\t0\t0
+/dev/disk/by-id/virtio-data   /data   ext4   defaults   0   0   # not checked
+\t# indented, and kept; the last line has no end
+tmpfs /mnt/spare\\040room tmpfs size=1M"""
+TARGET = """\
+[Unit]
+Description=What the test needs
+DefaultDependencies=no
+Requires=local-fs.target
+After=local-fs.target
+Wants=systemd-udevd.service systemd-udev-trigger.service agent.service
+AllowIsolate=yes
+"""
+AGENT = """\
+[Unit]
+Description=Does what the host says
+DefaultDependencies=no
+After=local-fs.target
+[Service]
+ExecStart=/opt/hugemap/agent
+"""
+# Nobody reads a journal there; what services say goes to the console.
+MASKED = ["systemd-journald.service", "systemd-journald.socket", "systemd-journald-dev-log.socket"]
+MASKED += ["systemd-journald-audit.socket", "systemd-journal-flush.service", "dev-hugepages.mount"]
+
+
+class Failed(Exception):
+    """Something is not as it should be."""
+
+
+def fill(
+    archive: initramfs.Archive,
+    kernel: kernels.Kernel,
+    module: pathlib.Path,
+    hugemap: pathlib.Path,
+    store: pathlib.Path,
+) -> None:
+    """Put into an archive what boots, and what is to be installed on the disk."""
+    archive.program("busybox")
+    archive.copy(HERE / "boot" / "init", "/init")
+    archive.modules(kernel.modules, MODULES)
+
+    def install(path: str, data: bytes | pathlib.Path | str, mode: int = 0o644) -> None:
+        if isinstance(data, pathlib.Path):
+            archive.copy(data, "/payload" + path)
+        else:
+            archive.data("/payload" + path, data.encode() if isinstance(data, str) else data, mode)
+
+    tree = f"/usr/lib/modules/{kernel.release}"
+    install(f"{tree}/updates/hugemap.ko", module)
+    for name in ("modules.order", "modules.builtin.modinfo"):  # for depmod
+        install(f"{tree}/{name}", kernel.modules / name)
+    # The command keeps the libraries of this machine, the guest its own.
+    opt = "/opt/hugemap"
+    install(f"{opt}/hugemap", hugemap)
+    install(f"{opt}/store", store)
+    install(f"{opt}/agent", HERE / "boot" / "agent")
+    for library in archive.libraries(os.fspath(hugemap)):
+        name = os.path.basename(library)
+        name = "loader" if name.startswith("ld-linux") else name
+        install(f"{opt}/{name}", pathlib.Path(os.path.realpath(library)))
+    run = f'#!/bin/sh\nexec {opt}/loader --argv0 "$0" --library-path {opt} {opt}/hugemap "$@"\n'
+    install("/usr/bin/hugemap", run, 0o755)
+    archive.link("/payload/usr/sbin/mount.hugemap", "/usr/bin/hugemap")
+    install("/etc/fstab", FSTAB, 0o640)
+    # Without it every boot is the first one.
+    install("/etc/machine-id", f"{1:032x}\n")
+    install("/etc/systemd/system/test.target", TARGET)
+    install("/etc/systemd/system/agent.service", AGENT)
+    install("/etc/systemd/system.conf.d/test.conf", "[Manager]\nDefaultStandardOutput=tty\n")
+    for unit in MASKED:
+        archive.link(f"/payload/etc/systemd/system/{unit}", "/dev/null")
+    for directory in ("/data", "/mnt/fast", "/mnt/unit", "/mnt/dev", "/mnt/gone", "/mnt/spare room"):
+        archive.directory("/payload" + directory)
+
+
+def make_system(image: pathlib.Path) -> None:
+    """A disk with Debian 12 and its systemd, without a kernel."""
+    try:
+        root = debian_root.base("bookworm", PACKAGES)
+    except debian_root.Unavailable as error:
+        raise kernels.Unavailable(str(error)) from error
+    with debian_root.locked(debian_root.lock_of(root), fcntl.LOCK_SH):
+        guest.make_disk(image, 1 << 30, "ext4", root)
+
+
+def documented_unit(source: str, dir_: str) -> str:
+    """The mount unit of hugemap(5), for other directories."""
+    page = (HERE.parent / "man" / "hugemap.5").read_text()
+    unit = page.split("mnt-fast.mount :\n.Bd -literal -offset indent\n")[1].split(".Ed")[0]
+    if unit.count("/data\n") != 2 or unit.count("/mnt/fast\n") != 1 or unit.count("pool=4G\n") != 1:
+        raise Failed(f"the mount unit of hugemap(5) is not the one that was expected:\n{unit}")
+    return unit.replace("/data\n", source + "\n").replace("/mnt/fast\n", dir_ + "\n").replace("pool=4G", "pool=16M")
+
+
+class Machine:
+    """The guest, its disks, and what was done with them; each step is a test."""
+
+    def __init__(self, kernel: kernels.Kernel, initrd: pathlib.Path) -> None:
+        self.kernel, self.initrd = kernel, initrd
+        self.guest: guest.Guest | None = None
+        self.console: list[str] = []  # of boots that are over
+        self.boots: list[float] = []
+        self.scratch = guest.make_scratch()
+        try:
+            self.disks = {name: self.scratch / name for name in ("root", "data", "spare")}
+            make_system(self.disks["root"])
+            guest.make_disk(self.disks["data"], 256 << 20, "ext4")
+            guest.make_disk(self.disks["spare"], 32 << 20)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self.guest:
+            self.guest.close()
+        self.guest = None
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    # --- the guest ---
+
+    def boot(self) -> None:
+        self.guest = guest.Guest(self.kernel, self.initrd, 512, self.disks, APPEND, cpus=1)
+        self.boots.append(self.guest.boot_s)
+        self.run("settle")
+
+    def console_now(self) -> list[str]:
+        """All that the kernel and systemd wrote so far."""
+        return self.console + (self.guest.console if self.guest else [])
+
+    def ask(self, command: str) -> tuple[int, str]:
+        """The exit status of a command, and what it said."""
+        lines: list[str] = []
+        # Through a file: on a terminal programs rewrite lines, and an answer has one of its own.
+        answer = self.guest.ask(f"( {command} ) </dev/null >/run/said 2>&1; say $?", ASK_S, lines)
+        return int(answer), "\n".join(lines).removesuffix("\n")
+
+    def run(self, command: str) -> str:
+        status, said = self.ask(command)
+        if status:
+            raise Failed(f"{command}: exit status {status}\n{said}")
+        return said
+
+    def expect(self, command: str, *words: str) -> str:
+        said = self.run(command)
+        for word in words:
+            if word not in said:
+                raise Failed(f"{command}: does not say {word!r}\n{said}")
+        return said
+
+    def refuse(self, command: str, *words: str) -> None:
+        """It must fail, and say why."""
+        status, said = self.ask(command)
+        if status != 1 or not all(word in said for word in words):
+            raise Failed(f"{command}: exit status {status}, not 1 and {', '.join(words)}\n{said}")
+
+    def expect_exactly(self, command: str, wanted: str) -> None:
+        said = self.run(command)
+        if said != wanted:
+            raise Failed(f"{command}: says\n{said}\nand not\n{wanted}")
+
+    def power_off(self) -> list[str]:
+        """Returns what was written meanwhile."""
+        since = len(self.guest.console)
+        self.run("systemctl poweroff")
+        ended = self.guest.wait_end(POWEROFF_S)
+        self.console += self.guest.console
+        said = self.guest.console[since:]
+        self.guest.close()
+        self.guest = None
+        if not ended or not any("Power down" in line for line in said):
+            raise Failed("the guest does not power off; it said last:\n" + "\n".join(said[-30:]))
+        return said
+
+    # --- its disks, while it is off ---
+
+    def check_disk(self, name: str, files: dict[str, int]) -> None:
+        """It was unmounted, and files have what was stored."""
+        disk = self.disks[name]
+        path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+        tools = {tool: shutil.which(tool, path=path) for tool in ("dumpe2fs", "debugfs")}
+        head = subprocess.run([tools["dumpe2fs"], "-h", disk], capture_output=True, text=True, check=True).stdout
+        if not re.search(r"Filesystem state: +clean\n", head) or "needs_recovery" in head:
+            raise Failed(f"the file system of {name} was not unmounted")
+        for file, seed in files.items():
+            with tempfile.NamedTemporaryFile(dir=self.scratch) as out:
+                dump = [tools["debugfs"], "-R", f"dump {file} {out.name}", disk]
+                subprocess.run(dump, capture_output=True, check=True)
+                check_numbers(out.read(), seed, f"{file} of {name}")
+
+    def store(self, file: str, seed: int, size: int = BYTES) -> None:
+        self.run(f"store {file} {seed} {size}")
+
+    def check(self, file: str, seed: int, size: int = BYTES) -> None:
+        self.run(f"store {file} {seed} {size} check")
+
+    def check_mounted(self, directory: str, source: str) -> None:
+        self.expect_exactly(f"findmnt -n -o FSTYPE,SOURCE {directory} | tr -s ' '", f"hugemap {source}")
+
+    # --- the steps ---
+
+    def first_boot(self) -> None:
+        self.boot()
+        self.expect_exactly("findmnt -n -o FSTYPE /data", "ext4")
+        self.run("mkdir /data/a /data/b")
+        self.expect_exactly("cat /etc/fstab; echo .", f"{FSTAB}.")
+        if "hugemap" in self.run("cat /proc/modules"):
+            raise Failed("the module is loaded before anybody wants it")
+
+    LINE = "/data/a /mnt/fast hugemap pool=64M,nofail,x-systemd.requires-mounts-for=/data/a 0 0"
+
+    def persist_writes_a_line(self) -> None:
+        command = "hugemap mount --persist -o pool=64M /data/a /mnt/fast"
+        before = self.run("stat -c '%a %U %G' /etc/fstab")
+        self.expect(f"{command} --fake", f"\n\n    {self.LINE}\n\n", "Nothing is written.")
+        self.expect_exactly("cat /etc/fstab; echo .", f"{FSTAB}.")
+        self.expect_exactly("findmnt -n /mnt/fast || echo none", "none")
+        # It is mounted even if the line cannot be written, and the same command mends that.
+        self.run("chattr +i /etc/fstab")
+        self.refuse(command, "the line is not written", "it is mounted until the next boot")
+        self.run("chattr -i /etc/fstab")
+        self.check_mounted("/mnt/fast", "/data/a")
+        self.expect_exactly("cat /etc/fstab; echo .", f"{FSTAB}.")
+        self.expect(command, "stays as it is", f"\n\n    {self.LINE}\n\n", "It is written", "systemctl daemon-reload")
+        self.expect_exactly("cat /etc/fstab; echo .", f"{FSTAB}\n{self.LINE}\n.")
+        self.expect_exactly("stat -c '%a %U %G' /etc/fstab", before)
+        self.expect(command, "stays as it is", "there already, line 8")
+        self.expect_exactly("cat /etc/fstab; echo .", f"{FSTAB}\n{self.LINE}\n.")
+        self.expect_exactly("findmnt -n -o TARGET /mnt/fast | wc -l", "1")
+        # What was not shown is not written or taken away, whatever became of the mount.
+        other = command.replace("64M", "32M")
+        self.refuse("( trap - PIPE; hugemap umount --forget /mnt/fast; echo $? >/run/rc ) | true; "
+                    "sleep 1; exit $(cat /run/rc)", "could not be shown", "unmounted until the next boot")
+        self.expect_exactly("findmnt -n /mnt/fast || echo none", "none")
+        self.refuse(f"{other} >/dev/full", "could not be shown", "it is mounted until the next boot")
+        self.check_mounted("/mnt/fast", "/data/a")
+        self.expect_exactly("cat /etc/fstab; echo .", f"{FSTAB}\n{self.LINE}\n.")
+        self.expect_exactly("ls -A /etc | grep fstab", "fstab")
+        # What is wrong is told, whether or not something would be mounted for it.
+        self.refuse(command.replace("64M", "64M,nonsense"), "Unknown parameter 'nonsense'")
+        self.refuse(command.replace("64M", "64M,nonsense") + " --fake", "Unknown parameter 'nonsense'")
+        self.expect_exactly("ls -A /etc | grep fstab", "fstab")
+        self.expect_exactly("findmnt --verify >/dev/null 2>&1; echo $?", "0")
+
+    def shutdown_keeps_stores(self) -> None:
+        """systemd does not know the line yet: this mount was made by hand."""
+        self.store("/mnt/fast/first", 1)
+        self.power_off()
+        self.check_disk("data", {"a/first": 1})
+
+    def second_boot_mounts(self) -> None:
+        self.boot()
+        self.check_mounted("/mnt/fast", "/data/a")
+        unit = self.run("systemctl show mnt-fast.mount -p ActiveState -p After -p Requires -p RequiresMountsFor")
+        wanted = [("ActiveState", "active"), ("After", "data.mount"), ("Requires", "data.mount")]
+        for name, word in [*wanted, ("RequiresMountsFor", "/data/a")]:
+            if not re.search(rf"(?m)^{name}=(.* )?{word}( |$)", unit):
+                raise Failed(f"{name} lacks {word}:\n{unit}")
+        self.check("/mnt/fast/first", 1)
+        self.store("/mnt/fast/first", 2)
+
+    def a_unit_does_too(self) -> None:
+        """The one that the manual page shows."""
+        for at, line in enumerate(documented_unit("/data/b", "/mnt/unit").splitlines()):
+            self.run(f"echo '{line}' {'>>' if at else '>'} /etc/systemd/system/mnt-unit.mount")
+        self.run("systemctl daemon-reload; systemctl enable --now mnt-unit.mount")
+        self.check_mounted("/mnt/unit", "/data/b")
+        self.store("/mnt/unit/second", 3)
+
+    def a_device_and_a_source_that_goes(self) -> None:
+        real = self.run("realpath /dev/disk/by-id/virtio-spare")
+        line = "/dev/disk/by-id/virtio-spare /mnt/dev hugemap pool=16M,page=4K,nofail 0 0"
+        self.expect(f"hugemap mount --persist -o pool=16M,page=4K {real} /mnt/dev", f"\n\n    {line}\n\n")
+        # It is replaced where only options differ.
+        line = line.replace(",page=4K", "")
+        command = f"hugemap mount --persist -o pool=16M {real} /mnt/dev"
+        said = self.expect(command, f"\n\n    {line}\n\n", "the place of line 9")
+        if said.count(" hugemap ") != 2:
+            raise Failed(f"both lines are to be shown:\n{said}")
+        file = self.run("cd /mnt/dev; ls")
+        self.store(f"/mnt/dev/{file}", 4, 4 << 20)
+        self.run("mkdir '/data/to go'")
+        # systemd cannot be told to wait for a name with a blank in it.
+        line = "/data/to\\040go /mnt/gone hugemap pool=16M,nofail,x-systemd.requires-mounts-for=/data 0 0"
+        command = "hugemap mount --persist -o pool=16M '/data/to go' /mnt/gone"
+        self.expect(command, f"\n\n    {line}\n\n")
+        self.run("hugemap umount /mnt/gone; rmdir '/data/to go'")
+        said = self.power_off()
+        below = next((at for at, line in enumerate(said) if "Unmounting data.mount" in line), 0)
+        for unit in ("mnt-fast.mount", "mnt-unit.mount"):
+            if not any(f"Unmounted {unit}" in line for line in said[:below]):
+                raise Failed(f"{unit} was not unmounted before data.mount:\n" + "\n".join(said))
+        self.check_disk("data", {"a/first": 2, "b/second": 3})
+        with open(self.disks["spare"], "rb") as disk:
+            check_numbers(disk.read(4 << 20), 4, "the device", 4 << 20)
+
+    def third_boot_mounts_all_that_can_be(self) -> None:
+        self.boot()
+        self.check_mounted("/mnt/fast", "/data/a")
+        self.check_mounted("/mnt/unit", "/data/b")
+        self.check_mounted("/mnt/dev", self.run("realpath /dev/disk/by-id/virtio-spare"))
+        self.check("/mnt/fast/first", 2)
+        self.check("/mnt/unit/second", 3)
+        # That one cannot, and did not keep the machine from starting.
+        self.expect_exactly("findmnt -n /mnt/gone || echo none", "none")
+        self.expect_exactly("systemctl show -P ActiveState mnt-gone.mount", "failed")
+        self.expect_exactly("systemctl show -P ActiveState local-fs.target", "active")
+
+    def what_is_below_stops_last(self) -> None:
+        self.store("/mnt/fast/first", 5)
+        self.run("systemctl stop data.mount")
+        self.expect_exactly("findmnt -n -t hugemap -o TARGET", "/mnt/dev")
+        self.expect_exactly("findmnt -n /data || echo none", "none")
+        # A start of what is above brings back what is below.
+        self.run("systemctl start mnt-fast.mount")
+        self.check("/mnt/fast/first", 5)
+
+    def forget_takes_it_away(self) -> None:
+        before = self.run("cat /etc/fstab")
+        self.refuse("cd /mnt/fast && hugemap umount --forget .", "is in use")
+        self.check_mounted("/mnt/fast", "/data/a")
+        self.expect_exactly("cat /etc/fstab", before)
+        self.expect("hugemap umount --forget /mnt/fast", f"\n\n    {self.LINE}\n\n", "It is taken away.")
+        self.expect_exactly("findmnt -n /mnt/fast || echo none", "none")
+        self.expect("hugemap umount --forget /mnt/dev", "It is taken away.")
+        self.expect("hugemap umount --forget /mnt/gone/", "It is taken away.")
+        self.expect_exactly("cat /etc/fstab; echo .", f"{FSTAB}\n.")
+        self.run("systemctl daemon-reload")
+        for name in ("fast", "dev", "gone"):
+            self.expect_exactly(f"systemctl show -P LoadState mnt-{name}.mount", "not-found")
+        self.power_off()
+        self.check_disk("data", {"a/first": 5, "b/second": 3})
+
+    def steps(self) -> list[tuple[str, Callable[[], None]]]:
+        steps = [self.first_boot, self.persist_writes_a_line, self.shutdown_keeps_stores, self.second_boot_mounts]
+        steps += [self.a_unit_does_too, self.a_device_and_a_source_that_goes]
+        steps += [self.third_boot_mounts_all_that_can_be, self.what_is_below_stops_last, self.forget_takes_it_away]
+        return [(f"boot_{step.__name__}", step) for step in steps]
+
+
+def check_numbers(data: bytes, seed: int, where: str, size: int = BYTES) -> None:
+    """What boot/store.c stores."""
+    words = array.array("Q", range(seed << 32, (seed << 32) + size // 8)).tobytes()
+    if data == words:
+        return
+    at = next((i for i, (a, b) in enumerate(zip(data, words)) if a != b), min(len(data), len(words)))
+    raise Failed(f"{where}: {len(data)} bytes, of {len(words)}; other ones than were stored from {at} on")
