@@ -10,18 +10,29 @@ help: ## what there is to type
 deps:
 	@tools/install-deps.sh build
 
+unit-deps:
+	@tools/install-deps.sh unit
+
 test-deps:
 	@tools/install-deps.sh test
 
 $(BUILD)/build.ninja:
-	@meson setup $(BUILD) >/dev/null
+	@tools/quietly.sh "\`make deps\` installs what the build needs; $(BUILD)/meson-logs has more." \
+		meson setup $(BUILD)
 
 build: deps ## build the library and the command
 	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
 
-demo: build ## map a real file; HugeMap beside Linux mmap and the device
-	@$(BUILD)/hugemap bench --quick --demo --report $(BUILD)/report.html
+# The tests, too: the simulator and the exerciser are among them.
+build-tests: unit-deps
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@tools/quietly.sh "Remove $(BUILD)/, and type the same again." meson configure $(BUILD) -Dtests=enabled
+	@ninja -C $(BUILD) --quiet
+
+SIZE ?=
+demo: build ## map a real file; HugeMap beside Linux mmap and the device: SIZE=64M is short
+	@$(BUILD)/hugemap bench --quick --demo $(if $(SIZE),--size $(SIZE)) --report $(BUILD)/report.html
 
 bench: build ## the whole benchmark (long)
 	@$(BUILD)/hugemap bench --report $(BUILD)/report.html --json $(BUILD)/report.json
@@ -35,13 +46,13 @@ programs: build ## real programs under hugemap run, beside plain Linux (long)
 
 SEED ?=
 OPS ?=
-shim-hunt: build ## a million random operations under hugemap run (a quarter of an hour): SEED=, OPS=
+shim-hunt: build-tests ## a million random operations under hugemap run (a quarter of an hour): SEED=, OPS=
 	@SEED=$(SEED) OPS=$(OPS) python3 tests/shim/hunt.py
 
 check: test-deps ## format, lint and the fast tests (under a minute)
 	@tools/check.sh
 
-sim: build ## replay one seed of the simulator: make sim SEED=n
+sim: build-tests ## replay one seed of the simulator: make sim SEED=n
 	@$(BUILD)/tests/core/sim/hugemap-sim --seed $(or $(SEED),1) --verbose
 
 KERNEL ?=
@@ -66,11 +77,21 @@ vm-bench: vm-deps build ## count instructions in a guest: hugemap beside Linux m
 
 PREFIX ?= /usr/local
 install: build ## install into PREFIX (default /usr/local)
+	@if [ -z "$(DESTDIR)" ] && dpkg-query -S /usr/sbin/mount.hugemap >/dev/null 2>&1; then \
+		echo "The package hugemap is installed: apt-get remove hugemap first" >&2; exit 1; fi
 	@meson configure $(BUILD) --prefix $(PREFIX)
 	@meson install -C $(BUILD)
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || PATH="$$PATH:/usr/sbin:/sbin" ldconfig
 
+SUITE ?=
+deb: ## packages for Debian 12 and 13 into build/deb/, or SUITE=bookworm, trixie (as root)
+	@[ "$$(id -u)" -ne 0 ] || tools/install-deps.sh deb
+	@tools/build_deb.py $(SUITE)
+
+wheel: ## a wheel of the Python package to carry elsewhere, into build/wheel (tools come from PyPI)
+	@tools/build-wheel.sh $(BUILD)/wheel
+
 clean: ## remove what was built
 	@rm -rf $(BUILD)
 
-.PHONY: help deps test-deps module module-install vm-deps vm vm-test vm-bench build demo bench test programs shim-hunt check sim install clean
+.PHONY: help deps unit-deps test-deps build-tests module module-install vm-deps vm vm-test vm-bench build demo bench test programs shim-hunt check sim install clean wheel deb

@@ -514,7 +514,8 @@ void table_print(const struct bench *bench, const struct group *group);
 void table_notes(const struct bench *bench);
 void demo_print(const struct bench *bench);
 int json_write(const struct bench *bench, const char *path);
-int report_write(struct bench *bench, const char *path);
+/* 0; or -1 and has said why. *@charts: matplotlib was there to draw them. */
+int report_write(struct bench *bench, const char *path, bool *charts);
 
 /* --- main.c --- */
 void bench_note(struct bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -27,7 +27,7 @@ static struct team {
 	struct worker workers[MAX_THREADS];
 	pthread_t threads[MAX_THREADS];
 	pid_t pids[MAX_THREADS];
-} * team;
+} *team;
 
 void die(struct run *run, const char *format, ...)
 {

@@ -24,7 +24,7 @@ static struct duties {
 	char setting[160];
 	char value[32];
 	char module[32];
-} * duties;
+} *duties;
 
 static int pipe_end = -1;
 static pid_t guard_pid;

@@ -56,7 +56,7 @@ static const struct cli_option options[] = {
 	{ "threads", "N", KEY_THREADS, "with N threads; several times, or 1,2,4 (default: 1,2)" },
 	{ "runs", "N", KEY_RUNS, "turns (default: 5; --quick: 3)" },
 	{ "json", "FILE", KEY_JSON, "write JSON; '-': to standard output, and nothing else" },
-	{ "report", "FILE", KEY_REPORT, "write a page with charts (HTML)" },
+	{ "report", "FILE", KEY_REPORT, "write a page with tables and charts (HTML)" },
 	{ "keep", NULL, KEY_KEEP, "do not delete the files in the end" },
 	{ "demo", NULL, KEY_DEMO, "print the short table only" },
 	{},
@@ -476,6 +476,7 @@ static int tell(struct bench *bench)
 	const struct settings *settings = &bench->settings;
 	bool alone = settings->json && !strcmp(settings->json, "-");
 	int status = bench->nerrors ? CLI_FAILED : CLI_OK, err;
+	bool charts;
 	char *path;
 
 	if (interrupted) {
@@ -493,12 +494,16 @@ static int tell(struct bench *bench)
 					  strerror(-err));
 	}
 	if (settings->report) {
-		if (report_write(bench, settings->report)) {
+		if (report_write(bench, settings->report, &charts)) {
 			if (status == CLI_OK)
 				status = EXIT_NO_REPORT;
 		} else if (!alone) {
 			path = realpath(settings->report, NULL);
-			printf("\nThe report, with charts: %s\n", path ? path : settings->report);
+			printf("\nThe report%s: %s\n", charts ? ", with charts" : "",
+			       path ? path : settings->report);
+			if (!charts)
+				printf("With matplotlib (apt-get install python3-matplotlib) it "
+				       "has charts.\n");
 			free(path);
 		}
 	}

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What report.py ends with if this Python has no matplotlib. */
+/* What report.py ends with if this Python has no matplotlib: the page has no charts. */
 #define NO_MATPLOTLIB 3
 #define NO_PYTHON 127
 
@@ -55,34 +55,33 @@ static int try_python(const char *python, const char *script, const char *json, 
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-static int make_page(struct bench *bench, const char *script, const char *json, const char *html)
+static int make_page(const char *script, const char *json, const char *html, bool *charts)
 {
 	/* matplotlib is there for Debian's Python, which need not be the first one. */
 	static const char *const pythons[] = { "/usr/bin/python3", "python3" };
 	int status = NO_PYTHON;
+	bool page = false;
 	size_t i;
 
 	for (i = 0; i < sizeof(pythons) / sizeof(pythons[0]); i++) {
 		status = try_python(pythons[i], script, json, html);
+		page |= status == NO_MATPLOTLIB;
 		if (status != NO_MATPLOTLIB && status != NO_PYTHON)
 			break;
 	}
-	if (!status)
+	*charts = !status;
+	if (!status || page)
 		return 0;
-	if (status == NO_MATPLOTLIB)
-		cli_fail(&bench_command, "the report needs matplotlib: type "
-					 "`apt-get install python3-matplotlib` as root");
-	else if (status == NO_PYTHON)
+	if (status == NO_PYTHON)
 		cli_fail(&bench_command, "the report needs Python: type "
-					 "`apt-get install python3-matplotlib` as root");
+					 "`apt-get install python3` as root");
 	else
 		cli_fail(&bench_command, "%s could not be made: report.py ended with status %d",
 			 html, status);
 	return -1;
 }
 
-/* Returns 0; or -1 and has said why. */
-int report_write(struct bench *bench, const char *path)
+int report_write(struct bench *bench, const char *path, bool *charts)
 {
 	char script[PATH_MAX], json[] = "/tmp/hugemap-bench-XXXXXX";
 	int fd, err;
@@ -99,7 +98,7 @@ int report_write(struct bench *bench, const char *path)
 	if (err)
 		cli_fail(&bench_command, "%s: %s", json, strerror(-err));
 	else
-		err = make_page(bench, script, json, path);
+		err = make_page(script, json, path, charts);
 	if (fd >= 0)
 		unlink(json);
 	return err ? -1 : 0;

@@ -6,7 +6,8 @@
 
 The page is one file without any reference to others. Exit status: 0, 1 if the
 JSON is not what it should be or a file cannot be written, 2 if the command line
-makes no sense, 3 if there is no matplotlib.
+makes no sense, 3 if there is no matplotlib: the page has no charts then, and a picture is
+not made.
 """
 import argparse
 import html
@@ -72,6 +73,9 @@ th:first-child, td:first-child { text-align: left; }
 tr.ours td { color: var(--accent); font-weight: 600; }
 .bad { color: #d33; }
 """
+
+NO_CHARTS = ('<p class="faint">There are no charts here: they need matplotlib '
+             "(apt-get install python3-matplotlib).</p>")
 
 
 def load(path):
@@ -174,6 +178,14 @@ def prepare_matplotlib():
                  "ytick.color"):
         plt.rcParams[name] = INK
     return plt
+
+
+def figure_of(plt, draw, subject, caption=""):
+    """A chart in the page; nothing in a page without charts."""
+    if not plt:
+        return ""
+    caption = f"<figcaption>{caption}</figcaption>" if caption else ""
+    return f"<figure>{draw(plt, subject)}{caption}</figure>"
 
 
 def svg_of(plt, figure):
@@ -344,11 +356,12 @@ def section(plt, scenario, groups):
     for (name, threads), rows in groups.items():
         if name != scenario:
             continue
-        parts.append(f"<h3>{workers_text(name, threads)}</h3><figure>{chart_values(plt, rows)}"
-                     "<figcaption>Bars are medians; the thin lines reach from the lowest to "
-                     f"the highest of {len(rows[0]['runs'])} runs.</figcaption></figure>")
+        parts.append(f"<h3>{workers_text(name, threads)}</h3>")
+        parts.append(figure_of(plt, chart_values, rows,
+                               "Bars are medians; the thin lines reach from the lowest to "
+                               f"the highest of {len(rows[0]['runs'])} runs."))
         if not is_latency(rows[0]):
-            parts.append(f"<figure>{chart_costs(plt, rows)}</figure>")
+            parts.append(figure_of(plt, chart_costs, rows))
         parts.append(table(rows))
     return "".join(parts)
 
@@ -424,9 +437,11 @@ def page(plt, data):
     if groups:
         parts.append(headline(groups))
     if any(ours_of(rows) for rows in groups.values()):
-        parts.append(f"<figure>{chart_ratios(plt, groups)}<figcaption>HugeMap with the page size "
-                     "that suits the work better. To the right of 1 × HugeMap is better."
-                     "</figcaption></figure>")
+        parts.append(figure_of(plt, chart_ratios, groups,
+                               "HugeMap with the page size that suits the work better. To the "
+                               "right of 1 × HugeMap is better."))
+    if not plt:
+        parts.append(NO_CHARTS)
     parts.append(remarks(data))
     parts += [section(plt, scenario, groups) for scenario in scenarios]
     parts += [METHOD, "<h2>Where it was measured</h2>", settings_table(data), "</body></html>\n"]
@@ -468,24 +483,22 @@ def main():
     if not arguments.html and not arguments.png:
         parser.error("say what to write: --html FILE or --png FILE")
     plt = prepare_matplotlib()
-    if not plt:
-        if sys.stderr.isatty():
-            print("report.py: this Python has no matplotlib", file=sys.stderr)
-        return NO_MATPLOTLIB
     try:
         data = load(arguments.json)
         if arguments.html:
             text = page(plt, data)
             with open(arguments.html, "w", encoding="utf-8") as file:
                 file.write(text)
-        if arguments.png:
+        if arguments.png and not plt:
+            print("report.py: a picture needs matplotlib", file=sys.stderr)
+        elif arguments.png:
             if not groups_of(data):
                 raise ValueError("there is nothing to draw in it")
             picture(plt, data, arguments.png)
     except (OSError, ValueError, KeyError) as error:
         print(f"report.py: {error}", file=sys.stderr)
         return 1
-    return 0
+    return 0 if plt else NO_MATPLOTLIB
 
 
 if __name__ == "__main__":

@@ -14,10 +14,7 @@
 struct real_calls real_table;
 bool real_found;
 
-#define CALL(name)                                       \
-	{                                                \
-#name, offsetof(struct real_calls, name) \
-	}
+#define CALL(name) { #name, offsetof(struct real_calls, name) }
 
 static const struct {
 	const char *name;

@@ -39,9 +39,9 @@ failed() {
 code=$(list "$@" | grep '\.[ch]$')
 
 # shellcheck disable=SC2086 # lists of words, here and below
-clang-format-14 --dry-run -Werror $code 2>"$work/format" || {
+clang-format-19 --dry-run -Werror $code 2>"$work/format" || {
 	grep 'error:' "$work/format" | cut -d: -f1 | sort | uniq -c
-	failed "clang-format (clang-format-14 -i FILE)"
+	failed "clang-format (clang-format-19 -i FILE)"
 }
 
 # Left out, and why:
@@ -97,6 +97,7 @@ done
 
 if [ -z "$lint" ]; then
 	if { [ -f "$build/build.ninja" ] || meson setup "$build"; } >"$work/build" 2>&1 &&
+		meson configure "$build" -Dtests=enabled >>"$work/build" 2>&1 &&
 		ninja -C "$build" >>"$work/build" 2>&1; then
 		meson test -C "$build" --no-rebuild --suite fast --quiet || failed "fast tests"
 	else

@@ -5,66 +5,118 @@
 # asks nothing; as another user it prints the one line that root has to type,
 # and fails.
 #
-#	tools/install-deps.sh build	what `make build` and `make demo` need
-#	tools/install-deps.sh test	that, and what `make test` needs
-#	tools/install-deps.sh python	what `pip install ./python` needs, and its tests
+#	tools/install-deps.sh build	what `make build` needs: the command and the library
+#	tools/install-deps.sh unit	what builds the tests, too: `make sim`
+#	tools/install-deps.sh test	what `make test` needs
+#	tools/install-deps.sh python	what `pip install ./python` needs
 #	tools/install-deps.sh programs	the programs that `make programs` runs
+#	tools/install-deps.sh deb	what `make deb` needs, as root
 #	tools/install-deps.sh vm	what virtual machines need, with all kernels
+#
+#	HM_LOCK_WAIT=N	seconds to wait for another apt-get or dpkg; default 900
 set -eu
 
-build="gcc meson ninja-build pkg-config liburing-dev libxxhash-dev libjansson-dev
-	libncurses-dev python3-matplotlib"
-python="python3-dev python3-pip python3-mesonpy python3-numpy python3-pytest"
-tests="libcmocka-dev linux-headers-cloud-amd64 make patch mandoc e2fsprogs util-linux
-	clang-format-14 sparse python3 dkms fio $python"
-
-guest="gcc make kmod qemu-system-x86 busybox-static e2fsprogs xfsprogs dmsetup"
-
+build="gcc libc6-dev make meson ninja-build pkg-config liburing-dev libxxhash-dev libjansson-dev
+	libncurses-dev"
+unit="$build libcmocka-dev"
+python="gcc libc6-dev pkg-config liburing-dev libxxhash-dev python3-dev python3-venv"
+guest="gcc libc6-dev make kmod qemu-system-x86 busybox-static e2fsprogs xfsprogs dmsetup
+	mmdebstrap"
+tests="$unit $python $guest python3-pip python3-mesonpy python3-numpy python3-pytest python3-matplotlib
+	linux-headers-cloud-$(dpkg --print-architecture) patch mandoc
+	util-linux clang-format-19 sparse python3 dkms fio zsh fish"
 programs="fio sqlite3 rocksdb-tools stress-ng ripgrep grep default-jdk-headless
 	python3-lmdb python3-numpy cargo"
 
 case "${1:-build}" in
 build) want=$build ;;
-test) want="$build $tests $guest" ;;
-python) want="gcc pkg-config liburing-dev libxxhash-dev $python" ;;
+unit) want=$unit ;;
+test) want=$tests ;;
+python) want=$python ;;
 programs) want=$programs ;;
-vm) want="$guest sparse mmdebstrap flex bison bc xz-utils libelf-dev" ;;
+deb) want="git mmdebstrap python3" ;;
+vm) want="$guest sparse flex bison bc xz-utils libelf-dev" ;;
 *)
-	echo "usage: $0 build|test|python|programs|vm" >&2
+	sed -n 's/^#\ttools/usage: tools/p' "$0" >&2
 	exit 2
 	;;
 esac
 
+# Some are in several lists.
 missing=
 for package in $want; do
+	case " $missing " in *" $package "*) continue ;; esac
 	state=$(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null || true)
 	case "$state" in
 	ii*) ;;
 	*) missing="$missing $package" ;;
 	esac
 done
-[ -z "$missing" ] && exit 0
+missing=${missing# }
+[ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -ne 0 ]; then
 	echo "Some packages are missing. As root, type:" >&2
-	echo "    apt-get install$missing" >&2
+	echo "    apt-get install --no-install-recommends $missing" >&2
 	exit 1
 fi
 
-install() {
-	# shellcheck disable=SC2086 # a list of words
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+trap 'exit 1' HUP INT TERM
+
+# A new machine upgrades itself while its owner types the first command. apt-get waits
+# for one of its three locks at most; so it is called again until nobody has them.
+left=${HM_LOCK_WAIT:-900}
+apt() {
+	while :; do
+		status=0
+		LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -y -q "$@" >"$log" 2>&1 || status=$?
+		[ $status -ne 0 ] || return 0
+		grep -qE '^E: Could not get lock|is another process using it' "$log" || return $status
+		if [ "$left" -le 0 ]; then
+			sed 's/^/    /' "$log" | tail -n 3 >&2
+			echo "Another program still installs packages: try again when it is done." >&2
+			exit 1
+		fi
+		holder=$(sed -n 's/.*held by process \([0-9]*\( ([^)]*)\)*\).*/ (process \1)/p' "$log" | head -n 1)
+		if [ "${told-none}" != "$holder" ]; then
+			echo "Another program$holder installs packages: waiting for it, up to $left s."
+			told=$holder
+		fi
+		sleep 2
+		left=$((left - 2))
+	done
 }
 
-echo "Installing:$missing"
-log=$(mktemp)
-if ! install >"$log" 2>&1; then
-	# An old package list, or a moment without the network: once more.
-	sleep 2
-	if ! { apt-get update -q && install; } >"$log" 2>&1; then
-		cat "$log" >&2
-		rm -f "$log"
-		exit 1
-	fi
-fi
-rm -f "$log"
+install() {
+	# shellcheck disable=SC2086 # a list of words
+	apt install --no-install-recommends $missing
+}
+
+# Which of them it was, and what to do.
+explain() {
+	tail -n 15 "$log" | sed 's/^/    /' >&2
+	for package in $missing; do
+		if ! LC_ALL=C apt-get install -s -q --no-install-recommends "$package" >"$log" 2>&1; then
+			why=$(sed -n 's/^E: //p' "$log" | head -n 1)
+			echo "The package $package cannot be installed: ${why:-apt-get does not say why}." >&2
+			named=1
+		fi
+	done
+	for package in $missing; do
+		state=$(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null || true)
+		case "$state" in
+		ii*) ;;
+		*) [ -n "${named:-}" ] || echo "The package $package is not installed." >&2 ;;
+		esac
+	done
+	echo "Mend that (apt-get update; apt-get -f install), and type the same again." >&2
+}
+
+echo "Installing: $missing"
+# An old package list, or a moment without the network: once more.
+install || { sleep 2 && apt update && install; } || {
+	explain
+	exit 1
+}

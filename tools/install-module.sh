@@ -26,6 +26,11 @@ if [ -z "${DESTDIR:-}" ] && [ ! -f "$kdir/Makefile" ]; then
 	exit 1
 fi
 
+if [ -z "${DESTDIR:-}" ] && command -v dpkg-query >/dev/null && dpkg-query -S "$source" >/dev/null 2>&1; then
+	echo "The package hugemap-dkms has put $source there: apt-get remove hugemap-dkms first" >&2
+	exit 1
+fi
+
 rm -rf "$source"
 for dir in core kernel include; do
 	mkdir -p "$source/$dir"
@@ -34,7 +39,7 @@ done
 cp -r kernel/probes kernel/probe.sh "$source/kernel/"
 cp kernel/Kbuild "$source/"
 cp -r LICENSES "$source/"
-sed "s/@VERSION@/$version/" kernel/dkms.conf >"$source/dkms.conf"
+sed "s/#MODULE_VERSION#/$version/" kernel/dkms.conf >"$source/dkms.conf"
 echo "source:  $source"
 [ -z "${DESTDIR:-}" ] || exit 0
 

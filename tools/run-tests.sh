@@ -3,9 +3,10 @@
 #
 # Build and pass every test (`make test` calls it after tools/install-deps.sh):
 #
-#	build/		as it is installed	every test; those in virtual machines,
-#						which keep one CPU busy, beside all
-#						others, those of the other trees, too
+#	build/		as it is installed	every test; those in virtual machines
+#						and in bare Debian systems, which wait
+#						much, beside all others, those of the
+#						other trees, too
 #	build-asan/	address, undefined	every test once: the variants of the
 #						user tests (other I/O, more handlers)
 #						take other ways through the same code
@@ -54,14 +55,15 @@ chmod 755 "$scratch"
 chmod 1777 "$scratch/files" "$scratch/tmp"
 export HM_TEST_DIR="$scratch/files" TMPDIR="$scratch/tmp"
 
-vm_pid=
+# Suites that run beside all others: lane:process.
+lanes=
 # Whatever a failed test left: mounts (the last one first) and loop devices of
 # this run's own files. Nothing else on the machine is touched.
 sweep() {
-	if [ -n "$vm_pid" ]; then
-		kill "$vm_pid" 2>/dev/null || true
-		wait "$vm_pid" 2>/dev/null || true
-	fi
+	for lane in $lanes; do
+		kill "${lane#*:}" 2>/dev/null || true
+		wait "${lane#*:}" 2>/dev/null || true
+	done
 	awk -v top="$scratch/" 'index($5, top) == 1 { print $5 }' /proc/self/mountinfo |
 		sort -r | while read -r at; do
 		umount -l "$at" 2>/dev/null || true
@@ -100,11 +102,13 @@ sanitizers() {
 # A tree that is there is brought up to date; one that meson will not have is
 # made anew.
 configure() {
-	if [ -f "$1/build.ninja" ] && meson configure "$1" "-Db_sanitize=$2" -Db_lundef=false; then
+	options="-Dtests=enabled -Db_sanitize=$2 -Db_lundef=false"
+	# shellcheck disable=SC2086 # a list of words
+	if [ -f "$1/build.ninja" ] && meson configure "$1" $options; then
 		return 0
 	fi
-	meson setup --wipe "$1" "-Db_sanitize=$2" -Db_lundef=false ||
-		meson setup "$1" "-Db_sanitize=$2" -Db_lundef=false
+	# shellcheck disable=SC2086
+	meson setup --wipe "$1" $options || meson setup "$1" $options
 }
 
 # Tests of a tree, by name.
@@ -118,7 +122,7 @@ chosen() {
 				continue
 			fi
 			case "$2:$suites:$name" in
-			plain:vm:*) ;;
+			plain:vm:* | plain:roots*) ;;
 			asan:user:*-threads | asan:user:*-handlers) ;;
 			tsan:user:*-threads) ;;
 			tsan:core*fast*) ;;
@@ -142,15 +146,24 @@ for tree in $trees; do
 	fi
 	built=$(date +%s)
 	names=$(chosen "$dir" "$tree")
-	[ -n "$names" ] || continue
+	if [ -z "$names" ]; then
+		echo "no tests are found in $dir: \`meson test -C $dir --list\` says why"
+		: >"$results/$tree.broken"
+		status=1
+		continue
+	fi
 	echo "testing $dir"
 	slow=1
 	[ "$tree" = plain ] || slow=4
-	if [ "$tree" = plain ] && [ -n "$(meson test -C "$dir" --no-rebuild --suite vm --list 2>/dev/null)" ]; then
-		meson test -C "$dir" --no-rebuild --quiet --suite vm --logbase vm --num-processes 1 \
-			>"$results/vm.log" 2>&1 &
-		vm_pid=$!
+	if [ "$tree" = plain ]; then
+		for lane in vm roots; do
+			rm -f "$dir/meson-logs/$lane.json"
+			meson test -C "$dir" --no-rebuild --quiet --suite $lane --logbase $lane \
+				--num-processes 1 >"$results/$lane.log" 2>&1 &
+			lanes="$lanes $lane:$!"
+		done
 	fi
+	rm -f "$dir/meson-logs/testlog.json"
 	# shellcheck disable=SC2086 # $names is a list of words
 	meson test -C "$dir" --no-rebuild --timeout-multiplier $slow --quiet $names \
 		>"$log" 2>&1 || status=1
@@ -158,14 +171,15 @@ for tree in $trees; do
 	echo "  built in $((built - start)) s, tested in $(($(date +%s) - built)) s"
 done
 
-if [ -n "$vm_pid" ]; then
-	echo "testing $build (virtual machines)"
+for lane in $lanes; do
+	name=${lane%:*}
+	echo "testing $build ($name)"
 	since=$(date +%s)
-	wait "$vm_pid" || status=1
-	vm_pid=
-	cp "$build/meson-logs/vm.json" "$results/vm.json" 2>/dev/null || : >"$results/vm.broken"
+	wait "${lane#*:}" || status=1
+	cp "$build/meson-logs/$name.json" "$results/$name.json" 2>/dev/null || : >"$results/$name.broken"
 	echo "  waited for them for $(($(date +%s) - since)) s"
-fi
+done
+lanes=
 
 python3 tools/tally-tests.py "$results" "$build" || status=1
 exit $status

@@ -3,7 +3,8 @@
 """Count single tests in meson's logs: tally-tests.py RESULTS BUILD
 
 RESULTS holds a copy of testlog.json for each tree (plain.json, asan.json, ...),
-one for the tests in guests (vm.json), and an empty TREE.broken for a tree that
+one for the tests in guests (vm.json), one for those in bare systems (roots.json), and
+an empty TREE.broken for a tree that
 did not build. BUILD is the directory of the plain tree. Prints why tests were
 skipped, which failed, with the end of their output, and as its last line
 `N passed, N failed, N skipped`.
@@ -18,6 +19,7 @@ LINE = re.compile(r"^\[\s+(RUN|OK|FAILED|SKIPPED)\s+\] (\w+)$")
 TREES = {
     "plain": ("", "testlog.txt"),
     "vm": ("", "vm.txt"),
+    "roots": ("", "roots.txt"),
     "asan": ("-asan", "testlog.txt"),
     "tsan": ("-tsan", "testlog.txt"),
 }

@@ -329,6 +329,9 @@ static void test_random_access_beyond_the_pool(void **state)
 		at = (size_t)rand_r(&seed) % (size / PAGE) * PAGE + 99;
 		assert_int_equal((unsigned char)addr[at], byte_of(at));
 	}
+	/* Another thread steps down, while these accesses go on. */
+	for (i = 0; i < 10000 && rung_of(addr) == RUN_ENGINE; i++)
+		usleep(1000);
 	assert_int_equal(rung_of(addr), RUN_PLAIN);
 	assert_non_null(strstr(why_of(addr), "random access"));
 	assert_int_equal(addr[7], 'r');

@@ -272,10 +272,14 @@ static void test_two_processes_on_one_file(void **state)
 	char *addr;
 	pid_t pid;
 
-	options.pool = pool_new(MB(16));
 	file_pattern(&file, MB(5), SEED);
 	shared->go = 2; /* a writer elsewhere */
 	pid = start(hold_mapping, shared, &file);
+	/*
+	 * Only now: of threads that begin while a child is made, the child would have the
+	 * address sanitizer's own locks, taken for ever.
+	 */
+	options.pool = pool_new(MB(16));
 	eventually(shared->ready);
 	addr = hugemap_map(file.fd, 0, 0, PROT_READ, 0, &options);
 	assert_int_equal(hugemap_error(addr), -EBUSY);
@@ -619,6 +623,8 @@ static void test_fork_while_threads_store(void **state)
 	}
 }
 
+#ifndef __SANITIZE_ADDRESS__
+
 static void *map_once(void *arg)
 {
 	const struct file *file = arg;
@@ -649,7 +655,10 @@ static int fork_beside_the_first_map(struct shared *shared, const struct file *f
 	return result ? end : 3;
 }
 
-/* While the pool of the process is being made by another thread. */
+/*
+ * While the pool of the process is being made by another thread. Not with the address
+ * sanitizer: its own locks stay taken in a child that is made beside a new thread.
+ */
 static void test_fork_beside_the_first_map(void **state)
 {
 	struct shared *shared = shared_new();
@@ -665,6 +674,8 @@ static void test_fork_beside_the_first_map(void **state)
 	file_close(&file);
 }
 
+#endif /* __SANITIZE_ADDRESS__ */
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -679,7 +690,9 @@ int main(void)
 		cmocka_unit_test(test_mapping_again_after_fork),
 		cmocka_unit_test(test_fork_otherwise),
 		cmocka_unit_test(test_fork_while_threads_store),
+#ifndef __SANITIZE_ADDRESS__
 		cmocka_unit_test(test_fork_beside_the_first_map),
+#endif
 	};
 
 	return RUN(tests);

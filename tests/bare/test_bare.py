@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""The first commands of the README, on a machine that has nothing: test_bare.py SUITE
+
+In a minimal root of a Debian release, with a fresh checkout and nothing else: `make demo`
+as root, while another program has apt's locks; `make build` as another user, with those
+packages that it asks for and no others; the packages that `make test` wants can be had;
+`pip install ./python`, and the first example of docs/python.md.
+"""
+import os
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [os.fspath(HERE.parent), os.fspath(HERE.parents[1] / "tools")]
+
+import cases
+import debian_root
+import sources
+
+USER = "somebody"
+CLONE = f"/home/{USER}/hugemap"
+# Holds what a machine holds that upgrades itself; says so first. Each lock is of apt's kind.
+HOLD_LOCKS = r"""
+perl -MFcntl -e '
+	for (@ARGV) {
+		open(my $file, "+>>", $_) or die "$_: $!";
+		my $lock = pack("s! s! x![q] q q i x![q]", F_WRLCK, 0, 0, 0, 0);
+		fcntl($file, F_SETLK, $lock) or die "$_: $!";
+		push @held, $file;
+	}
+	open(my $said, ">", "/tmp/held");
+	close($said);
+	sleep 5;
+' /var/lib/dpkg/lock-frontend /var/lib/apt/lists/lock /var/cache/apt/archives/lock &
+holder=$!
+while [ ! -e /tmp/held ]; do kill -0 $holder; sleep 0.1; done
+"""
+
+# After the example: what was stored is in the file.
+CHECK = """
+a[17] = 3
+a.flush()
+b = __import__("numpy").memmap("data", dtype="f4", mode="r", shape=(100000, 768))
+assert b[17].sum() == 3 * 768 and not b[16].any() and not b[18].any()
+"""
+
+
+def first_block(document: pathlib.Path, language: str = "") -> list[str]:
+    """The lines of the first piece of code in a document."""
+    text = document.read_text()
+    if language:
+        return re.search(rf"```{language}\n(.*?)```", text, re.DOTALL)[1].splitlines()
+    return [line.strip() for line in re.search(r"(?:^    \S.*\n)+", text, re.MULTILINE)[0].splitlines()]
+
+
+def without_comment(line: str) -> str:
+    return line.split("#")[0].strip()
+
+
+class Bare:
+    """A machine with a checkout in a user's home, without lists of packages."""
+
+    def __init__(self, base: pathlib.Path, clone: pathlib.Path, scratch: str) -> None:
+        self.machine = debian_root.Machine(base, scratch)
+        self.clone = clone
+
+    def __enter__(self) -> "Bare":
+        self.machine.__enter__()
+        self.machine.run(f"useradd -m {USER}; rm -rf /var/lib/apt/lists/*")
+        home = self.machine.upper / "home" / USER
+        shutil.copytree(self.clone, home / "hugemap", symlinks=True)
+        self.machine.run(["chown", "-R", f"{USER}:", f"/home/{USER}"])
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.machine.__exit__()
+
+    def root(self, line: str, **more: object):
+        return self.machine.run(f"cd {CLONE}; {line}", **more)
+
+    def user(self, line: str, **more: object):
+        return self.root(line, user=USER, **more)
+
+
+def asked_for(said: str) -> str:
+    """The line that root is to type."""
+    lines = re.findall(r"^ {4}(apt-get install .*)$", said, re.MULTILINE)
+    assert len(lines) == 1, f"it does not say what to install:\n{said}"
+    return lines[0]
+
+
+def try_demo(bare: Bare, tell: cases.Cases, suite: str) -> None:
+    with tell.case(f"{suite}_demo"):
+        # What it takes to have a clone at all, and to type make.
+        get, demo = (without_comment(line) for line in first_block(sources.TOP / "README.md")[:2])
+        assert get.startswith("apt-get update && apt-get install") and demo == "make demo", (get, demo)
+        bare.root(get.replace("install", "install -y --no-install-recommends"))
+        said = bare.root(HOLD_LOCKS + f"{demo} SIZE=64M").stdout
+        assert re.search(r"Another program \(process \d+ \(perl\)\) installs packages: waiting",
+                         said), said
+        assert re.search(r"read a file from end to end +\d+ MB/s", said), said
+        assert "write a new file" in said, said
+        report = bare.root("cat build/report.html").stdout
+        assert "<table>" in report and report.endswith("</html>\n"), report
+
+
+def try_build(bare: Bare, tell: cases.Cases, suite: str) -> None:
+    with tell.case(f"{suite}_build_as_a_user"):
+        bare.root("apt-get update -q && apt-get install -y -q --no-install-recommends make")
+        refused = bare.user("make build", check=False)
+        assert refused.returncode, "it builds without a compiler"
+        bare.root(asked_for(refused.stdout).replace("install", "install -y", 1))
+        bare.user("make build")
+        said = bare.user("build/hugemap --version; ls build/libhugemap.so").stdout
+        assert re.match(r"hugemap \d", said), said
+        # Nothing was there that a test alone would want.
+        assert bare.root("dpkg -l libcmocka-dev", check=False).returncode
+
+
+def try_a_package_that_is_missing(bare: Bare, tell: cases.Cases, suite: str) -> None:
+    with tell.case(f"{suite}_a_missing_package_is_named"):
+        bare.root("sed 's/^build=.*/build=\"gcc libjonson-dev\" ignored=\"/' "
+                  "tools/install-deps.sh >tools/wrong.sh")
+        failed = bare.root("sh tools/wrong.sh build", check=False)
+        bare.root("rm tools/wrong.sh")
+        assert failed.returncode, "it says that all is well"
+        assert ("The package libjonson-dev cannot be installed: Unable to locate"
+                in failed.stdout), failed.stdout
+        assert "The package gcc" not in failed.stdout, failed.stdout
+
+
+def try_a_lock_that_stays(bare: Bare, tell: cases.Cases, suite: str) -> None:
+    with tell.case(f"{suite}_waits_no_longer_than_it_says"):
+        gave_up = bare.root(HOLD_LOCKS.replace("sleep 5", "sleep 60") +
+                            "HM_LOCK_WAIT=3 tools/install-deps.sh build", check=False)
+        said = gave_up.stdout
+        assert gave_up.returncode, "it says that all is well"
+        assert len(re.findall("waiting for it, up to 3 s", said)) == 1, said
+        assert len(re.findall("Another program still installs packages", said)) == 1, said
+        assert "The package" not in said, said
+
+
+def try_tests(bare: Bare, tell: cases.Cases, suite: str) -> None:
+    with tell.case(f"{suite}_what_tests_need_can_be_had"):
+        assert "tools/install-deps.sh test" in bare.user("make -n test").stdout
+        wanted = asked_for(bare.user("make test-deps", check=False).stdout)
+        assert "libcmocka-dev" in wanted, wanted
+        bare.root(wanted.replace("install", "install -s -q", 1))
+
+
+def try_python(bare: Bare, tell: cases.Cases, suite: str) -> None:
+    with tell.case(f"{suite}_pip_install"):
+        said = bare.user("tools/install-deps.sh python", check=False).stdout
+        bare.root(asked_for(said).replace("install", "install -y", 1))
+        command = without_comment(first_block(sources.TOP / "docs" / "python.md")[1])
+        assert command.endswith("venv/bin/pip install ./python"), command
+        bare.user(command)
+    with tell.case(f"{suite}_first_example_in_python"):
+        example = "\n".join(first_block(sources.TOP / "docs" / "python.md", "python"))
+        bare.user("truncate -s $((100000 * 768 * 4)) ../data")
+        example += CHECK
+        bare.user(f"cd ..; cat >example.py <<'END'\n{example}END\nexec hugemap/venv/bin/python example.py")
+
+
+def main() -> int:
+    suite = sys.argv[1]
+    debian_root.end_on_signals()
+    tell = cases.Cases()
+    try:
+        base = debian_root.base(suite)
+        files = os.environ.get("HM_TEST_DIR", "/var/tmp")
+        with tempfile.TemporaryDirectory(prefix="hugemap-bare-", dir=files) as scratch:
+            clone = pathlib.Path(scratch) / "clone"
+            sources.working(clone)
+            with Bare(base, clone, scratch) as bare:
+                try_demo(bare, tell, suite)
+            with Bare(base, clone, scratch) as bare:
+                try_a_lock_that_stays(bare, tell, suite)
+                try_a_package_that_is_missing(bare, tell, suite)
+                try_build(bare, tell, suite)
+                try_tests(bare, tell, suite)
+                try_python(bare, tell, suite)
+    except debian_root.Unavailable as error:
+        print(f"skipped: {error}")
+        return 77
+    return tell.status()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
