@@ -6,6 +6,8 @@
 #include "dlpack.h"
 #include "module.h"
 
+#include <stdlib.h>
+
 static const char unversioned[] = "dltensor";
 static const char versioned[] = "dltensor_versioned";
 
@@ -27,9 +29,9 @@ static void release(struct tensor *tensor)
 		return; /* the process ends: the mapping goes with it */
 	state = PyGILState_Ensure();
 	tensor->map->users--;
-	Py_DECREF(tensor->map);
+	Py_DECREF((PyObject *)tensor->map);
 	PyGILState_Release(state);
-	PyMem_RawFree(tensor);
+	free(tensor);
 }
 
 static void delete_managed(struct dlpack_managed *managed)
@@ -67,7 +69,7 @@ static void describe(struct dlpack_tensor *to, struct tensor *tensor)
 
 static PyObject *export(struct map_object *map, bool with_version, bool read_only)
 {
-	struct tensor *tensor = PyMem_RawCalloc(1, sizeof(*tensor));
+	struct tensor *tensor = calloc(1, sizeof(*tensor));
 	PyObject *capsule;
 	void *managed;
 
@@ -92,10 +94,10 @@ static PyObject *export(struct map_object *map, bool with_version, bool read_onl
 	}
 	capsule = PyCapsule_New(managed, with_version ? versioned : unversioned, NULL);
 	if (!capsule) {
-		PyMem_RawFree(tensor);
+		free(tensor);
 		return NULL;
 	}
-	Py_INCREF(map);
+	Py_INCREF((PyObject *)map);
 	map->users++;
 	PyCapsule_SetContext(capsule, tensor);
 	PyCapsule_SetDestructor(capsule, capsule_gone);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <linux/fs.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -67,7 +68,7 @@ static int map_init(PyObject *self, PyObject *args, PyObject *kwargs)
 	PyObject *pool;
 	char *start;
 
-	if (kwargs && PyDict_GET_SIZE(kwargs)) {
+	if (kwargs && PyDict_Size(kwargs)) {
 		PyErr_SetString(PyExc_TypeError, "arguments go by position here");
 		return -1;
 	}
@@ -146,11 +147,25 @@ static PyObject *map_close(PyObject *self, PyObject *unused)
 
 static void map_dealloc(PyObject *self)
 {
-	int err = unmap((struct map_object *)self);
+	int err;
 
+	/* Other threads run while it is unmapped: their collector must not see it. */
+	PyObject_GC_UnTrack(self);
+	err = unmap((struct map_object *)self);
 	if (err)
 		tell_error(err, (PyObject *)Py_TYPE(self));
-	Py_TYPE(self)->tp_free(self);
+	free_object(self);
+}
+
+/*
+ * What it holds. Nothing is cleared: a mapping needs its pool until it is unmapped,
+ * and a cycle goes through the attributes of a subclass, which are.
+ */
+static int map_traverse(PyObject *self, visitproc visit, void *arg)
+{
+	Py_VISIT(Py_TYPE(self));
+	Py_VISIT(((struct map_object *)self)->pool);
+	return 0;
 }
 
 /* --- calls on a range --------------------------------------------------------------- */
@@ -343,7 +358,7 @@ static PyObject *map_getitem(PyObject *self, PyObject *key)
 	bytes = PyBytes_FromStringAndSize(NULL, slice.count);
 	if (!bytes)
 		return NULL;
-	to = PyBytes_AS_STRING(bytes);
+	to = PyBytes_AsString(bytes);
 	from = map->start + slice.start;
 	map->users++;
 	Py_BEGIN_ALLOW_THREADS;
@@ -462,26 +477,30 @@ static PyGetSetDef properties[] = {
 	{ NULL },
 };
 
-static PyBufferProcs buffer = {
-	.bf_getbuffer = map_getbuffer,
-	.bf_releasebuffer = map_releasebuffer,
+static PyType_Slot slots[] = {
+	{ Py_tp_new, (void *)PyType_GenericNew },
+	{ Py_tp_init, (void *)map_init },
+	{ Py_tp_dealloc, (void *)map_dealloc },
+	{ Py_tp_traverse, (void *)map_traverse },
+	{ Py_bf_getbuffer, (void *)map_getbuffer },
+	{ Py_bf_releasebuffer, (void *)map_releasebuffer },
+	{ Py_mp_length, (void *)map_length },
+	{ Py_mp_subscript, (void *)map_getitem },
+	{ Py_mp_ass_subscript, (void *)map_setitem },
+	{ Py_tp_methods, methods },
+	{ Py_tp_getset, properties },
+	{ 0, NULL },
 };
 
-static PyMappingMethods items = {
-	.mp_length = map_length,
-	.mp_subscript = map_getitem,
-	.mp_ass_subscript = map_setitem,
+static PyType_Spec spec = {
+	.name = "hugemap._hugemap.Map",
+	.basicsize = sizeof(struct map_object),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC |
+		 Py_TPFLAGS_IMMUTABLETYPE,
+	.slots = slots,
 };
 
-PyTypeObject map_type = {
-	PyVarObject_HEAD_INIT(NULL, 0).tp_name = "hugemap._hugemap.Map",
-	.tp_basicsize = sizeof(struct map_object),
-	.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-	.tp_new = PyType_GenericNew,
-	.tp_init = map_init,
-	.tp_dealloc = map_dealloc,
-	.tp_as_buffer = &buffer,
-	.tp_as_mapping = &items,
-	.tp_methods = methods,
-	.tp_getset = properties,
-};
+PyTypeObject *map_type_new(void)
+{
+	return (PyTypeObject *)PyType_FromSpec(&spec);
+}

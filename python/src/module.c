@@ -24,20 +24,21 @@ PyObject *raise_error(int err)
 
 void tell_error(int err, PyObject *who)
 {
-#if PY_VERSION_HEX >= 0x030c0000
-	PyObject *pending = PyErr_GetRaisedException();
-
-	raise_error(err);
-	PyErr_WriteUnraisable(who);
-	PyErr_SetRaisedException(pending);
-#else
 	PyObject *type, *value, *traceback;
 
 	PyErr_Fetch(&type, &value, &traceback);
 	raise_error(err);
 	PyErr_WriteUnraisable(who);
 	PyErr_Restore(type, value, traceback);
-#endif
+}
+
+void free_object(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+	freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+
+	release(self);
+	Py_DECREF((PyObject *)type);
 }
 
 static PyObject *module_stat(PyObject *self, PyObject *unused)
@@ -59,7 +60,7 @@ int fd_convert(PyObject *object, void *fd)
 static PyObject *module_pread(PyObject *self, PyObject *args)
 {
 	Py_ssize_t count;
-	PyObject *data;
+	PyObject *data, *less;
 	long long offset;
 	ssize_t n;
 	char *to;
@@ -72,7 +73,7 @@ static PyObject *module_pread(PyObject *self, PyObject *args)
 	data = PyBytes_FromStringAndSize(NULL, count);
 	if (!data)
 		return NULL;
-	to = PyBytes_AS_STRING(data);
+	to = PyBytes_AsString(data);
 	Py_BEGIN_ALLOW_THREADS;
 	n = hugemap_pread(fd, to, (size_t)count, offset);
 	Py_END_ALLOW_THREADS;
@@ -80,9 +81,12 @@ static PyObject *module_pread(PyObject *self, PyObject *args)
 		Py_DECREF(data);
 		return raise_error((int)n);
 	}
-	if (n < count)
-		_PyBytes_Resize(&data, n);
-	return data;
+	if (n == count)
+		return data;
+	/* The end of the file: the stable ABI cannot make bytes shorter. */
+	less = PyBytes_FromStringAndSize(to, n);
+	Py_DECREF(data);
+	return less;
 }
 
 static PyObject *module_pwrite(PyObject *self, PyObject *args)
@@ -144,6 +148,10 @@ static PyMethodDef methods[] = {
 static struct PyModuleDef definition = {
 	PyModuleDef_HEAD_INIT,
 	.m_name = "hugemap._hugemap",
+	/*
+	 * One for the process, like the library in it. Deleters of DLPack come from any
+	 * thread and know the main interpreter alone: others are to have no copy.
+	 */
 	.m_size = -1,
 	.m_methods = methods,
 };
@@ -151,8 +159,11 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__hugemap(void)
 {
 	PyObject *module = PyModule_Create(&definition);
+	PyTypeObject *map_type = module ? map_type_new() : NULL;
 
-	if (module && (PyModule_AddType(module, &map_type) || PyModule_AddType(module, &pool_type)))
+	pool_type = map_type ? pool_type_new() : NULL;
+	if (!pool_type || PyModule_AddType(module, map_type) || PyModule_AddType(module, pool_type))
 		Py_CLEAR(module);
+	Py_XDECREF((PyObject *)map_type);
 	return module;
 }

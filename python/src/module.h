@@ -3,12 +3,16 @@
  * The C part of the Python package: mappings and pools as objects. What people
  * see of it is in hugemap/; names, defaults and documentation are there.
  *
+ * Only the stable ABI of Python 3.11 is used, the first that has the buffer
+ * protocol: one build serves all versions since.
+ *
  * A call that may wait is made without the interpreter's lock. While it is under
  * way it counts as a use of its object, which therefore cannot be closed.
  */
 #ifndef HM_PYTHON_MODULE_H
 #define HM_PYTHON_MODULE_H
 
+#define Py_LIMITED_API 0x030b0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -35,8 +39,13 @@ struct map_object {
 	struct pool_object *pool; /* with a reference, or NULL */
 };
 
-extern PyTypeObject map_type;
-extern PyTypeObject pool_type;
+/* For as long as the process lives, as the module itself. */
+extern PyTypeObject *pool_type;
+PyTypeObject *map_type_new(void);
+PyTypeObject *pool_type_new(void);
+
+/* The end of a dealloc: objects of these types hold a reference to their type. */
+void free_object(PyObject *self);
 
 /* Raise OSError for a result of the library. Always NULL. */
 PyObject *raise_error(int err);

@@ -5,16 +5,22 @@
 #include <errno.h>
 #include <unistd.h>
 
+PyTypeObject *pool_type;
+
 bool pool_get(PyObject *object, struct hugemap_pool **result)
 {
 	struct pool_object *pool = (struct pool_object *)object;
+	PyObject *name;
 
 	*result = NULL;
 	if (object == Py_None)
 		return true;
-	if (!PyObject_TypeCheck(object, &pool_type)) {
-		PyErr_Format(PyExc_TypeError, "pool must be a Pool or None, not %.80s",
-			     Py_TYPE(object)->tp_name);
+	if (!PyObject_TypeCheck(object, pool_type)) {
+		name = PyType_GetName(Py_TYPE(object));
+		if (name)
+			PyErr_Format(PyExc_TypeError, "pool must be a Pool or None, not %.80U",
+				     name);
+		Py_XDECREF(name);
 		return false;
 	}
 	if (!pool->pool) {
@@ -105,11 +111,20 @@ static PyObject *pool_close(PyObject *self, PyObject *unused)
 
 static void pool_dealloc(PyObject *self)
 {
-	int err = destroy((struct pool_object *)self);
+	int err;
 
+	/* Other threads run while it is destroyed: their collector must not see it. */
+	PyObject_GC_UnTrack(self);
+	err = destroy((struct pool_object *)self);
 	if (err)
 		tell_error(err, (PyObject *)Py_TYPE(self));
-	Py_TYPE(self)->tp_free(self);
+	free_object(self);
+}
+
+static int pool_traverse(PyObject *self, visitproc visit, void *arg)
+{
+	Py_VISIT(Py_TYPE(self));
+	return 0;
 }
 
 static PyObject *pool_closed(PyObject *self, void *unused)
@@ -127,13 +142,25 @@ static PyGetSetDef properties[] = {
 	{ NULL },
 };
 
-PyTypeObject pool_type = {
-	PyVarObject_HEAD_INIT(NULL, 0).tp_name = "hugemap._hugemap.Pool",
-	.tp_basicsize = sizeof(struct pool_object),
-	.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-	.tp_new = PyType_GenericNew,
-	.tp_init = pool_init,
-	.tp_dealloc = pool_dealloc,
-	.tp_methods = methods,
-	.tp_getset = properties,
+static PyType_Slot slots[] = {
+	{ Py_tp_new, (void *)PyType_GenericNew },
+	{ Py_tp_init, (void *)pool_init },
+	{ Py_tp_dealloc, (void *)pool_dealloc },
+	{ Py_tp_traverse, (void *)pool_traverse },
+	{ Py_tp_methods, methods },
+	{ Py_tp_getset, properties },
+	{ 0, NULL },
 };
+
+static PyType_Spec spec = {
+	.name = "hugemap._hugemap.Pool",
+	.basicsize = sizeof(struct pool_object),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC |
+		 Py_TPFLAGS_IMMUTABLETYPE,
+	.slots = slots,
+};
+
+PyTypeObject *pool_type_new(void)
+{
+	return (PyTypeObject *)PyType_FromSpec(&spec);
+}

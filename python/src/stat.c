@@ -2,6 +2,8 @@
 /* struct hugemap_stat as a dict, with the names of hugemap.h. */
 #include "module.h"
 
+#include <string.h>
+
 static PyObject *latency(const struct hugemap_latency *l)
 {
 	return Py_BuildValue("{sKsKsKsKsKsK}", "count", (unsigned long long)l->count, "p50",

@@ -33,10 +33,7 @@ def find_python():
     return None
 
 
-def install(python, site):
-    """Into a directory of its own: no system's or user's packages are touched."""
-    shutil.rmtree(site, ignore_errors=True)
-    (BUILD / "meson").mkdir(parents=True, exist_ok=True)
+def pip_install(python, site):
     done = subprocess.run(
         [python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps",
          "--no-build-isolation", "--disable-pip-version-check",
@@ -44,6 +41,20 @@ def install(python, site):
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     # meson-python of Debian 12 leaves it in the source directory.
     (SOURCE / "python" / ".mesonpy-native-file.ini").unlink(missing_ok=True)
+    return done
+
+
+def install(python, site):
+    """Into a directory of its own: no system's or user's packages are touched."""
+    shutil.rmtree(site, ignore_errors=True)
+    kept = (BUILD / "meson").exists()
+    (BUILD / "meson").mkdir(parents=True, exist_ok=True)
+    done = pip_install(python, site)
+    if done.returncode and kept:
+        # It takes names of files from before it built: wrong ones where they changed.
+        shutil.rmtree(BUILD / "meson")
+        (BUILD / "meson").mkdir()
+        done = pip_install(python, site)
     if done.returncode:
         print(done.stdout)
         sys.exit("run.py: the package could not be installed: see above")

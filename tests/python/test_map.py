@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -459,6 +460,48 @@ def test_references(opened):
     gc.collect()
     assert sys.getrefcount(m) == before
     m.close()
+
+
+def test_references_to_types(opened):
+    """Every object lets go of its type, also one of a subclass."""
+    file, _ = opened
+
+    class Sub(_hugemap.Map):
+        pass
+
+    types = (_hugemap.Map, _hugemap.Pool, hugemap.Map, Sub)
+    before = [sys.getrefcount(kind) for kind in types]
+    for _ in range(50):
+        for kind in types:
+            kind.__new__(kind)
+        del kind
+        hugemap.map(file).close()
+        _hugemap.Map(file, 0, 0, 1, 0, 0, 2, 0, None).close()
+    gc.collect()
+    assert [sys.getrefcount(kind) for kind in types] == before
+
+
+def test_the_module_is_for_the_stable_abi():
+    assert os.path.basename(_hugemap.__file__) == "_hugemap.abi3.so"
+
+
+def test_types_cannot_be_changed():
+    for kind in (_hugemap.Map, _hugemap.Pool):
+        with pytest.raises(TypeError):
+            kind.close = None
+        assert kind.__module__ == "hugemap._hugemap"
+
+
+def test_a_pool_that_knows_its_mappings(engine, opened):
+    """A cycle through a mapping's pool is found when nobody has either."""
+    file, _ = opened
+    pool = hugemap.Pool(8 * MB)
+    pool.mapping = hugemap.map(file, pool=pool)
+    assert pool.mapping[0] == pool.mapping[:1][0]
+    gone = weakref.ref(pool)
+    del pool
+    gc.collect()
+    assert gone() is None
 
 
 def test_the_c_part_takes_no_nonsense(opened):
