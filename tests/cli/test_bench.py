@@ -7,6 +7,7 @@ import re
 import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -136,6 +137,25 @@ class Bench(unittest.TestCase):
         self.assertFalse(re.search(r"(src|href)=[\"']?https?:", text))
         for scenario in SCENARIOS:
             self.assertIn(scenario, text)
+
+    def test_a_report_without_matplotlib_has_all_but_the_charts(self):
+        with tempfile.TemporaryDirectory() as work:
+            for name, text in (("matplotlib.py", "raise ImportError\n"), ("json", json.dumps(self.data))):
+                with open(f"{work}/{name}", "w") as file:
+                    file.write(text)
+            page = f"{work}/page.html"
+            done = subprocess.run(
+                [sys.executable, f"{os.environ['BUILD_ROOT']}/bench/report.py", "--html", page,
+                 f"{work}/json"], env={**os.environ, "PYTHONPATH": work}, capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (3, ""))
+            with open(page) as file:
+                text = file.read()
+        self.assertNotIn("<svg", text)
+        self.assertIn("matplotlib", text)
+        with open(self.report) as file:
+            tables = re.findall(r"<table>.*?</table>", file.read())
+        self.assertEqual(re.findall(r"<table>.*?</table>", text), tables)
+        self.assertGreater(len(tables), len(SCENARIOS))
 
     def test_it_leaves_nothing(self):
         self.assertEqual(os.listdir(self.dir.name), ["report.html"])

@@ -9,6 +9,32 @@ import unittest
 
 from common import HUGEMAP, documented_keys, hugemap, is_sentence
 
+# A root directory that ends with the command, where /dev/userfaultfd is of a group, and
+# where no mark of a container is.
+DEVICE_ROOT = r"""
+set -e
+root=$1 mode=$2 gid=$3 rule=$4
+shift 4
+mount -t tmpfs -o mode=755 root "$root"
+for dir in /usr /bin /sbin /lib /lib64 /proc /sys "$(dirname "$HUGEMAP")"; do
+	[ -d "$dir" ] || continue
+	mkdir -p "$root$dir"
+	mount --rbind "$dir" "$root$dir"
+done
+mkdir -p "$root/dev/shm" "$root/etc/udev/rules.d" "$root/home"
+chmod 1777 "$root/dev/shm" "$root/home"
+mknod "$root/dev/userfaultfd" c $(stat -c '%Hr %Lr' /dev/userfaultfd)
+chown "0:$gid" "$root/dev/userfaultfd"
+chmod "$mode" "$root/dev/userfaultfd"
+printf '%s\n' root:x:0:0::/: ann:x:4321:4321::/: bob:x:4322:4322::/: >"$root/etc/passwd"
+printf '%s\n' root:x:0: ann:x:4321: bob:x:4322: hugemap:x:4444:bob >"$root/etc/group"
+if [ "$rule" = yes ]; then
+	mkdir -p "$root/run/udev"
+	: >"$root/etc/udev/rules.d/60-hugemap.rules"
+fi
+exec chroot "$@" "$root" "$HUGEMAP" doctor --json --dir /home
+"""
+ANN, BOB, HUGEMAP_GROUP = 4321, 4322, 4444
 MARKS = {"ok": "ok", "slow": "slow", "no": "NO"}
 
 
@@ -89,6 +115,69 @@ class Doctor(unittest.TestCase):
                     self.assertIn("/dev/userfaultfd", run(user=65534, cwd=where).stdout)
                 faults = data["checks"]["userfaultfd"]
                 self.assertEqual("--user-mode" in faults["text"], faults["via"] == "user-mode-only")
+
+    def with_device(self, user, mode="0660", group=HUGEMAP_GROUP, groups=(), rule=False):
+        """What a user is told where the device is so."""
+        with tempfile.TemporaryDirectory() as root:
+            data = self.check_json(subprocess.run(
+                ["unshare", "--mount", "--propagation", "private", "sh", "-c", DEVICE_ROOT, "sh",
+                 root, mode, str(group), "yes" if rule else "no", f"--userspec={user}:{user}",
+                 "--groups=" + ",".join(map(str, groups))],
+                capture_output=True, text=True))
+        faults = data["checks"]["userfaultfd"]
+        self.assertEqual(faults["device_mode"], mode)
+        return data, faults
+
+    def need_device(self):
+        if os.getuid() or not os.path.exists("/dev/userfaultfd"):
+            self.skipTest("only root can make devices, and there must be /dev/userfaultfd")
+        if self.with_device(ANN, "0600", 0)[1]["via"] == "syscall":
+            self.skipTest("everybody may use userfaultfd here")
+
+    def test_the_group_of_the_device_is_told(self):
+        self.need_device()
+        data, faults = self.with_device(ANN)
+        self.assertEqual(data["engine"], "mmap")
+        self.assertEqual(faults["device_group"], "hugemap")
+        self.assertIn("the group hugemap may use /dev/userfaultfd", faults["text"])
+        self.assertEqual(data["improve"]["command"], "sudo adduser ann hugemap")
+        self.assertIn("logged in again", data["improve"]["benefit"])
+
+    def test_who_joined_after_login_is_told(self):
+        self.need_device()
+        data, faults = self.with_device(BOB)
+        self.assertEqual(data["engine"], "mmap")
+        self.assertEqual(data["improve"]["command"], "newgrp hugemap")
+
+    def test_members_of_the_group_may(self):
+        self.need_device()
+        data, faults = self.with_device(BOB, groups=[HUGEMAP_GROUP])
+        self.assertEqual(faults["via"], "device")
+        self.assertEqual(data["engine"], "user")
+        self.assertEqual(faults["device_group"], "hugemap")
+        self.assertNotIn("the group", faults["text"])
+        for data in (data, self.with_device(HUGEMAP_GROUP)[0]):
+            improve = (data["improve"] or {}).get("command", "")
+            self.assertNotRegex(improve, "hugemap$|userfaultfd")
+
+    def test_a_rule_that_udev_has_not_read(self):
+        self.need_device()
+        data, faults = self.with_device(ANN, "0600", 0, rule=True)
+        self.assertIsNone(faults["device_group"])
+        self.assertNotIn("the group", faults["text"])
+        command = data["improve"]["command"]
+        self.assertIn("udevadm trigger --name-match=userfaultfd", command)
+        self.assertIn("adduser ann hugemap", command)
+
+    def test_a_device_of_no_group(self):
+        """Of root alone, by its mode or by its group."""
+        self.need_device()
+        for mode, group in (("0600", HUGEMAP_GROUP), ("0640", HUGEMAP_GROUP),
+                            ("0620", HUGEMAP_GROUP), ("0660", 0)):
+            with self.subTest(mode=mode, group=group):
+                data, faults = self.with_device(ANN, mode, group)
+                self.assertIsNone(faults["device_group"])
+                self.assertNotIn("adduser", data["improve"]["command"])
 
     def test_help(self):
         result = run("--help")

@@ -85,7 +85,7 @@ class Man(unittest.TestCase):
             self.assertIn(f"hugemap-{command} 1", page)
 
     def test_help_names_a_page_that_exists(self):
-        for command in set().union(*COMMANDS.values()):
+        for command in {"version"}.union(*COMMANDS.values()):
             text = subprocess.run([HUGEMAP, command, "--help"], capture_output=True, text=True,
                                   check=True).stdout
             page = re.search(r"More: man (\S+)", text).group(1)

@@ -1,0 +1,34 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""What pip and importlib.metadata know of a package: dist-info.py PYPROJECT VERSION DIRECTORY
+
+meson installs the files of the Python package without it. dh_python3 makes dependencies
+of it.
+"""
+import pathlib
+import sys
+import tomllib
+
+
+def main():
+    pyproject, version, directory = sys.argv[1:]
+    with open(pyproject, "rb") as file:
+        project = tomllib.load(file)["project"]
+    lines = [
+        "Metadata-Version: 2.1",
+        f"Name: {project['name']}",
+        f"Version: {version}",
+        f"Summary: {project['description']}",
+        f"License: {project['license']['text']}",
+        *(f"Classifier: {text}" for text in project["classifiers"]),
+        f"Requires-Python: {project['requires-python']}",
+        *(f"Requires-Dist: {text}" for text in project["dependencies"]),
+    ]
+    to = pathlib.Path(directory) / f"{project['name']}-{version}.dist-info"
+    to.mkdir(parents=True)
+    (to / "METADATA").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (to / "INSTALLER").write_text("debian\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""What the shells offer after `hugemap` and Tab: all that --help tells, and nothing else.
+
+Each shell itself is asked, with only the completion of this tree loaded. One that is
+not installed is skipped.
+"""
+import os
+import pty
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from common import HUGEMAP, MAPPER, ROOT, FakeMount, hugemap
+
+COMPLETIONS = os.path.join(ROOT, "completions")
+PATIENCE = 60  # seconds, for a shell that hangs
+
+
+def commands():
+    return re.findall(r"(?m)^  ([a-z]+)  +\S", hugemap("help").stdout)
+
+
+def options(command):
+    text = hugemap("help", command).stdout
+    found = re.findall(r"(?m)^  (?:(-\w), )?(--[a-z-]+)", text)
+    return {word for pair in found for word in pair if word}
+
+
+def listed(title):
+    return set(re.search(rf"(?m)^{title}: (.*)$", hugemap("help", "bench").stdout)[1].split())
+
+
+class Shell:
+    """A shell that is asked what it offers after some words."""
+
+    def __init__(self, directory, env):
+        self.directory = directory
+        self.env = {**env, "PATH": f"{directory}/bin:{os.environ['PATH']}", "HOME": directory,
+                    "LC_ALL": "C.UTF-8", "TERM": "dumb"}
+
+
+class Bash(Shell):
+    def offers(self, *words):
+        # As readline calls it; it also breaks words at "=".
+        line = [part for word in words for part in re.split("(=)", word) if part or not word]
+        script = f"""
+            . {shlex.quote(COMPLETIONS)}/hugemap.bash
+            [[ $(complete -p hugemap) == 'complete -F _hugemap hugemap' ]] || exit 1
+            COMP_WORDS=(hugemap "$@") COMP_CWORD=$#
+            _hugemap hugemap "${{@: -1}}" "${{COMP_WORDS[COMP_CWORD - 1]}}"
+            [[ ${{#COMPREPLY[@]}} -eq 0 ]] || printf '%s\\n' "${{COMPREPLY[@]}}"
+        """
+        done = subprocess.run(["bash", "--norc", "-c", script, "bash", *line], cwd=self.directory,
+                              capture_output=True, text=True, env=self.env, timeout=PATIENCE)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        return done.stdout.splitlines()
+
+
+class Fish(Shell):
+    def offers(self, *words):
+        line = " ".join(["hugemap", *(shlex.quote(word) if word else "" for word in words)])
+        script = f"source {shlex.quote(COMPLETIONS)}/hugemap.fish; complete -C {shlex.quote(line)}"
+        done = subprocess.run(["fish", "--no-config", "-c", script], cwd=self.directory,
+                              capture_output=True, text=True, env=self.env, timeout=PATIENCE)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        return [re.sub(r"^--[a-z-]+=", "", text.split("\t")[0]) for text in done.stdout.splitlines()]
+
+
+# Matches go to a file instead of the terminal; "." is the end of them.
+ZSH = r"""
+PS1= ; unsetopt beep; fpath=(%(completions)s $fpath); autoload -Uz compinit; compinit -u -d %(dump)s
+compadd() {
+	local -a found
+	if [[ " ${(j: :)@} " != *" -"[OAD]" "* ]]; then
+		builtin compadd -O found "$@"
+		print -rl -- $found >>%(answer)s
+	fi
+	builtin compadd "$@"
+}
+ended() { print -r . >>%(answer)s }
+complete-word-once() { comppostfuncs=(ended); zle complete-word }
+zle -N complete-word-once; bindkey '^I' complete-word-once
+setopt no_always_last_prompt; LISTMAX=9999; zstyle ':completion:*' list-prompt ''
+print -r ready >>%(answer)s
+"""
+
+
+class Zsh(Shell):
+    def read(self, answer, end):
+        since = time.monotonic()
+        while time.monotonic() - since < PATIENCE:
+            if os.path.exists(answer):
+                with open(answer) as file:
+                    lines = file.read().split("\n")
+                if end in lines:
+                    return lines[:lines.index(end)]
+            time.sleep(0.01)
+        raise TimeoutError(f"zsh does not answer; on its terminal: {self.said!r}")
+
+    def follow(self, terminal):
+        while True:
+            try:
+                self.said += os.read(terminal, 4096)
+            except OSError:
+                return
+
+    def offers(self, *words):
+        answer = os.path.join(self.directory, "answer")
+        script = os.path.join(self.directory, "setup.zsh")
+        with open(script, "w") as file:
+            file.write(ZSH % {name: shlex.quote(path) for name, path in (
+                ("completions", COMPLETIONS), ("answer", answer),
+                ("dump", os.path.join(self.directory, "zcompdump")))})
+        self.said = b""
+        pid, terminal = pty.fork()
+        if not pid:
+            os.chdir(self.directory)
+            os.execvpe("zsh", ["zsh", "-f", "-i"], self.env)
+        reader = threading.Thread(target=self.follow, args=[terminal])
+        reader.start()
+        try:
+            os.write(terminal, f". {shlex.quote(script)}\n".encode())
+            self.read(answer, "ready")
+            os.unlink(answer)
+            os.write(terminal, " ".join(["hugemap", *words]).encode() + b"\t")
+            lines = self.read(answer, ".")
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            reader.join()
+            os.close(terminal)
+            for path in (answer, script):
+                if os.path.exists(path):
+                    os.unlink(path)
+        return [line for line in lines if line]
+
+
+class Offers:
+    """What is the same in each shell."""
+
+    shell = None
+
+    @classmethod
+    def setUpClass(cls):
+        name = cls.shell.__name__.lower()
+        if not shutil.which(name):
+            raise unittest.SkipTest(f"{name} is not installed")
+        # Two files, a directory, and the command by its name.
+        cls.directory = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.directory)
+        os.makedirs(f"{cls.directory}/bin")
+        os.symlink(HUGEMAP, f"{cls.directory}/bin/hugemap")
+        for name in ("data one", "data-two"):
+            with open(f"{cls.directory}/{name}", "w"):
+                pass
+        os.mkdir(f"{cls.directory}/data-dir")
+
+    def offers(self, *words, env=os.environ):
+        found = self.shell(self.directory, env).offers(*words)
+        return [re.sub(r"\\(.)", r"\1", word).rstrip("/ ") for word in found]
+
+    def test_commands(self):
+        self.assertGreater(len(commands()), 8)
+        self.assertEqual(sorted(self.offers("")), sorted(commands()))
+        self.assertEqual(set(self.offers("sta")), {"stat"})
+        self.assertEqual(set(self.offers("help", "d")), {"doctor"})
+
+    def test_options_of_every_command(self):
+        for command in set(commands()) - {"help"}:
+            wanted = options(command)
+            self.assertIn("--help", wanted)
+            with self.subTest(command):
+                found = set(self.offers(command, "-")) | set(self.offers(command, "--"))
+                # zsh says with it that an argument follows.
+                self.assertEqual({word.rstrip("=") for word in found}, wanted)
+
+    def test_words_of_an_option(self):
+        for words, wanted in (
+                (["bench", "--page", ""], {"2M", "4K"}),
+                (["bench", "--page="], {"2M", "4K"}),
+                (["bench", "--scenario", ""], listed("Scenarios")),
+                (["bench", "--quick", "--engine", ""], listed("Engines")),
+                (["top", "--sort", ""], {"read", "write", "faults", "hits", "dirty", "evictions",
+                                         "latency", "name"}),
+                (["run", "--page", "4"], {"4K"}),
+                (["run", "--pool", ""], set())):
+            with self.subTest(words):
+                self.assertEqual(set(self.offers(*words)), wanted)
+
+    def test_files_of_an_option(self):
+        self.assertEqual(set(self.offers("bench", "--file", "data")),
+                         {"data one", "data-two", "data-dir"})
+        self.assertEqual(set(self.offers("doctor", "--dir", "data")), {"data-dir"})
+
+    def test_operands(self):
+        self.assertEqual(set(self.offers("mount", "data-d")), {"data-dir"})
+        self.assertEqual(set(self.offers("version", "data")), set())
+
+    def test_what_runs_is_completed_as_if_typed_alone(self):
+        self.assertIn("hugemap", self.offers("run", "huge"))
+        for before in (["-v"], ["--pool", "4G", "--cached"], ["--"], []):
+            with self.subTest(before):
+                self.assertEqual(set(self.offers("run", *before, "hugemap", "data-t")) |
+                                 set(self.offers("run", *before, "cat", "data-t")), {"data-two"})
+
+    def test_who_can_be_looked_at(self):
+        fake = FakeMount()
+        self.addCleanup(fake.remove)
+        data = f"{self.directory}/data-two"
+        with open(data, "wb") as file:
+            file.write(b"\1" * (8 << 20))
+        env = {k: v for k, v in fake.env.items() if k != "LD_PRELOAD"}
+        mapper = subprocess.Popen(
+            [HUGEMAP, "run", "--min-size", "1M", "--cached", "python3", "-c", MAPPER, data],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+        try:
+            self.assertEqual(mapper.stdout.readline(), "ready\n")
+            served = f"{mapper.pid}  " in hugemap("stat").stdout
+            found = self.offers("stat", "", env=env)
+            self.assertEqual(str(mapper.pid) in found, served)
+            self.assertIn(fake.directory, found)
+            self.assertIn("data-two", found)
+            self.assertEqual(self.offers("umount", "", env=env), [fake.directory])
+            self.assertEqual(self.offers("umount", "/nowhere", env=env), [])
+        finally:
+            mapper.communicate()
+
+
+class InBash(Offers, unittest.TestCase):
+    shell = Bash
+
+
+class InFish(Offers, unittest.TestCase):
+    shell = Fish
+
+
+class InZsh(Offers, unittest.TestCase):
+    shell = Zsh
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""The packages that `make deb` makes, on machines that have nothing: test_packages.py SUITE
+
+They are built, lintian finds nothing, and built a second time elsewhere they are the same
+bytes. In a minimal root that has what they depend on, and a compiler: everything works,
+the group of /dev/userfaultfd is empty and does what doctor says of it, and when they are
+purged the root is what it was. The module is built by dkms for kernels of the suite.
+"""
+import filecmp
+import os
+import pathlib
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [os.fspath(HERE.parent), os.fspath(HERE.parents[1] / "tools")]
+
+import build_deb
+import cases
+import debian_root
+import sources
+
+# A kernel's headers, by series. The last ones of a suite come by -security or -backports.
+KERNELS = {"bookworm": ("6.1", "6.12"), "trixie": ("6.12", "7")}
+DKMS = "hugemap-dkms"
+PACKAGES = [DKMS, "hugemap", "libhugemap-dev", "libhugemap0", "python3-hugemap"]
+# For what is built with the packages.
+COMPILER = ["gcc", "libc6-dev", "pkgconf"]
+# What dpkg, apt and passwd write for themselves whenever they do anything.
+KEPT_BY_TOOLS = re.compile(
+    r"var/lib/dpkg/(status|status-old|available|available-old|lock|lock-frontend|triggers/.*|diversions.*)|"
+    r"var/lib/apt/(lists/|extended_states|periodic).*|var/cache/(apt|debconf|ldconfig|man)/.*|"
+    r"var/log/(dpkg\.log|alternatives\.log|apt/.*)|etc/(group|gshadow|passwd|shadow|subuid|subgid)-|"
+    r"etc/\.pwd\.lock|run/adduser")
+# Root's alone, as where no rule is; this root has a node of its own.
+DEVICE = r"""
+chmod 600 /dev/userfaultfd
+chown root:root /dev/userfaultfd
+# What udev does by the rule.
+by_rule() { chgrp hugemap /dev/userfaultfd; chmod 660 /dev/userfaultfd; }
+owner() { stat -c '%U:%G %a' /dev/userfaultfd; }
+"""
+
+
+def names(packages: list[pathlib.Path]) -> list[str]:
+    return [path.name.split("_")[0] for path in packages]
+
+
+def arch_packages(packages: list[pathlib.Path]) -> list[pathlib.Path]:
+    return [path for path in packages if not path.name.startswith(DKMS)]
+
+
+def depends(packages: list[pathlib.Path]) -> list[str]:
+    """What others have to bring, by name."""
+    fields = [subprocess.run(["dpkg-deb", "-f", path, field], check=True, stdout=subprocess.PIPE,
+                             text=True).stdout
+              for path in packages for field in ("Pre-Depends", "Depends")]
+    found = {re.match(r"[a-z0-9.+-]+", entry.strip())[0] for field in fields for entry in field.split(",")
+             if entry.strip()}
+    return sorted(found - set(names(packages)))
+
+
+def debs(machine: debian_root.Machine, packages: list[pathlib.Path]) -> dict[pathlib.Path, str]:
+    """What to bind, so that a machine sees packages below /run/debs."""
+    directory = machine.scratch / "debs"
+    directory.mkdir(exist_ok=True)
+    for path in packages:
+        shutil.copyfile(path, directory / path.name)
+    return {directory: "/run/debs"}
+
+
+def install(machine: debian_root.Machine, packages: list[pathlib.Path]) -> None:
+    """As apt does it; they alone, so that the root has nothing but what they say they need."""
+    said = machine.run("apt-get install -y -q --no-install-recommends /run/debs/*.deb",
+                       binds=debs(machine, packages)).stdout
+    new = re.search(r"NEW packages will be installed:\n((?:  .*\n)+)", said)[1].split()
+    assert sorted(new) == sorted(names(packages)), said
+
+
+def difference(now: pathlib.Path, before: pathlib.Path) -> str:
+    """What a file has become; "" = nothing else."""
+    mark = now.lstat()
+    if stat.S_ISCHR(mark.st_mode) and mark.st_rdev == 0:  # overlayfs's own, for what is gone
+        return "is gone" if os.path.lexists(before) else ""
+    if not os.path.lexists(before):
+        return "is new"
+    old = before.lstat()
+    if (mark.st_mode, mark.st_uid, mark.st_gid) != (old.st_mode, old.st_uid, old.st_gid):
+        return "has another owner or mode"
+    if stat.S_ISLNK(mark.st_mode) and os.readlink(now) != os.readlink(before):
+        return "leads elsewhere"
+    if stat.S_ISREG(mark.st_mode) and not filecmp.cmp(now, before, shallow=False):
+        return "has other contents"
+    return ""
+
+
+def changes(machine: debian_root.Machine) -> set[str]:
+    """In what the root differs from what it was made of."""
+    found = set()
+    for where, directories, files in os.walk(machine.upper):
+        for name in directories + files:
+            path = pathlib.Path(where) / name
+            relative = os.fspath(path.relative_to(machine.upper))
+            what = "" if KEPT_BY_TOOLS.fullmatch(relative) else difference(path, machine.base / relative)
+            if what:
+                found.add(f"/{relative} {what}")
+    return found
+
+
+def check_nothing_stays(machine: debian_root.Machine, before: set[str]) -> None:
+    stayed = changes(machine) - before
+    assert not stayed, "\n".join(sorted(stayed))
+
+
+def try_build(tell: cases.Cases, suite: str, source: pathlib.Path, out: pathlib.Path) -> list[pathlib.Path]:
+    packages = []
+    with tell.case(f"{suite}_packages_and_lintian"):
+        packages += build_deb.build(suite, source, out)
+        assert names(packages) == PACKAGES, packages
+        # An upgraded machine gets the next release's, and both give way to Debian's own.
+        version = packages[0].name.split("_")[1]
+        assert version.endswith(build_deb.SUFFIXES[suite]), version
+        order = [version.split("~")[0] + suffix for suffix in (*build_deb.SUFFIXES.values(), "")]
+        for older, newer in zip(order, order[1:]):
+            subprocess.run(["dpkg", "--compare-versions", older, "lt", newer], check=True)
+    return packages
+
+
+def try_again(tell: cases.Cases, suite: str, source: pathlib.Path, packages: list[pathlib.Path]) -> None:
+    """By somebody else, in another place, at another time of another day."""
+    with tell.case(f"{suite}_built_again_same_bytes"):
+        first = packages[0].parent
+        again = first.with_name("again")
+        for path in source.rglob("*"):
+            os.utime(path, follow_symlinks=False)
+        build_deb.build(suite, source, again, lint=False, user="another", where="/srv/somewhere/else",
+                        env={"TZ": "Asia/Kathmandu", "LC_ALL": "C", "HOME": "/nonexistent"})
+        made = [path for path in sorted(first.iterdir()) if path.suffix in (".deb", ".xz", ".dsc")]
+        assert len(made) == len(packages) + 2, made
+        differ = [path.name for path in made if not filecmp.cmp(path, again / path.name, shallow=False)]
+        assert not differ, f"not the same: {differ}"
+
+
+def try_device(machine: debian_root.Machine) -> None:
+    """Who may use the device, what doctor says, and what stays of it at a purge with members."""
+    if not os.path.exists("/dev/userfaultfd"):
+        raise cases.Skipped("this kernel has no /dev/userfaultfd")
+    said = machine.run(DEVICE + r"""
+        echo "members: $(getent group hugemap)"
+        useradd -m ann
+        doctor() { runuser -u ann -- hugemap doctor --json --dir /home/ann || true; }
+        by_rule
+        doctor >/tmp/before
+        adduser -q ann hugemap
+        doctor >/tmp/after
+        apt-get purge -y -q hugemap
+        echo "owner: $(owner)"
+        echo "kept: $(getent group hugemap)"
+    """).stdout
+    assert re.search(r"^members: hugemap:x:\d+:$", said, re.M), said
+    before, after = (machine.run(["cat", f"/tmp/{name}"]).stdout for name in ("before", "after"))
+    assert '"device_group": "hugemap"' in before, before
+    if '"via": "syscall"' not in before:  # not a machine where everybody may anyway
+        assert '"via": "device"' not in before and "adduser ann hugemap" in before, before
+    assert '"via": "device"' in after, after
+    assert "owner: root:root 600" in said, said
+    assert re.search(r"^kept: hugemap:x:\d+:ann$", said, re.M), said
+
+
+def try_installed(tell: cases.Cases, suite: str, packages: list[pathlib.Path]) -> None:
+    packages = arch_packages(packages)
+    base = debian_root.base(suite, COMPILER + depends(packages))
+    with tempfile.TemporaryDirectory(prefix="hugemap-packages-", dir=build_deb.SCRATCH) as work, \
+            debian_root.Machine(base, build_deb.SCRATCH) as machine:
+        binds = {HERE.parents[1] / "debian" / "tests": "/run/tests", work: "/run/work", **debs(machine, packages)}
+        machine.run(["true"], binds=binds)
+        before = changes(machine)
+        with tell.case(f"{suite}_installed"):
+            install(machine, packages)
+        for what in ("command", "library", "python", "run"):
+            with tell.case(f"{suite}_{what}_works"):
+                print(machine.run(f"/run/tests/installed {what}", binds=binds,
+                                  env={"TMPDIR": "/run/work"}).stdout)
+        with tell.case(f"{suite}_purged_and_nothing_stays"):
+            group = machine.run("getent group hugemap").stdout
+            assert re.fullmatch(r"hugemap:x:\d+:\n", group), group
+            machine.run(f"apt-get remove -y -q {' '.join(names(packages))}; getent group hugemap")
+            machine.run(f"dpkg --purge {' '.join(names(packages))}")
+            check_nothing_stays(machine, before)
+    with debian_root.Machine(base, build_deb.SCRATCH) as machine, tell.case(f"{suite}_group_of_the_device"):
+        install(machine, [path for path in packages if path.name.startswith("hugemap_")])
+        try_device(machine)
+
+
+def headers_known(base: pathlib.Path, series: str) -> list[str]:
+    """Packages with headers of a series of kernels, the oldest first."""
+    with debian_root.Machine(base, build_deb.SCRATCH) as machine:
+        known = machine.run("apt-cache pkgnames linux-headers-").stdout.split()
+    found = [name for name in known
+             if re.fullmatch(rf"linux-headers-{re.escape(series)}\.\S*-cloud-\w+", name)]
+    return sorted(found, key=lambda name: [int(number) for number in re.findall(r"\d+", name)])
+
+
+def headers(suite: str, series: str) -> str:
+    found = headers_known(debian_root.base(suite), series)
+    # Or the root's lists are older than the kernel.
+    found = found or headers_known(debian_root.base(suite, renew=True), series)
+    assert found, f"{suite} has no headers of Linux {series}"
+    return found[-1]
+
+
+def try_dkms(tell: cases.Cases, suite: str, packages: list[pathlib.Path]) -> None:
+    packages = [path for path in packages if path.name.startswith(DKMS)]
+    wanted = {series: headers(suite, series) for series in KERNELS[suite]}
+    version = packages[0].name.split("_")[1].split("~")[0]
+    more = ["udev"] if suite == "trixie" else []  # of bookworm it cannot verify rules
+    with debian_root.Machine(debian_root.base(suite, [*depends(packages), *wanted.values(), *more]),
+                             build_deb.SCRATCH) as machine:
+        releases = {series: package.removeprefix("linux-headers-") for series, package in wanted.items()}
+        # As where the kernels are installed, too, not their headers alone.
+        machine.run("; ".join(f"depmod {release}" for release in releases.values()), binds=debs(machine, packages))
+        before = changes(machine)
+        with tell.case(f"{suite}_dkms_installed"):
+            install(machine, packages)
+        for series, release in releases.items():
+            with tell.case(f"{suite}_dkms_for_{series.replace('.', '_')}"):
+                # Where apt has done it already, dkms says so.
+                machine.run(f"dkms build hugemap/{version} -k {release}")
+                said = machine.run("dkms status hugemap").stdout
+                assert re.search(rf"^hugemap/{version}, {re.escape(release)}, \w+: (built|installed)$",
+                                 said, re.M), said
+                magic = machine.run(f"modinfo -F vermagic $(find /var/lib/dkms/hugemap/{version}/{release} "
+                                    "-name 'hugemap.ko*')").stdout
+                assert magic.split()[0] == release, magic
+        with tell.case(f"{suite}_dkms_purged_and_nothing_stays"):
+            machine.run(f"apt-get purge -y -q {DKMS}")
+            check_nothing_stays(machine, before)
+        if more:
+            with tell.case(f"{suite}_udev_takes_the_rule"):
+                rule = HERE.parents[1] / "debian" / "hugemap.udev"
+                print(machine.run("cp /run/rule /60-hugemap.rules; groupadd --system hugemap; "
+                                  "udevadm verify /60-hugemap.rules", binds={rule: "/run/rule"}).stdout)
+
+
+def main() -> int:
+    suite = sys.argv[1]
+    debian_root.end_on_signals()
+    tell = cases.Cases()
+    try:
+        with tempfile.TemporaryDirectory(prefix="hugemap-packages-", dir=build_deb.SCRATCH) as scratch:
+            source = pathlib.Path(scratch) / "source"
+            sources.working(source)
+            packages = try_build(tell, suite, source, pathlib.Path(scratch) / "first")
+            if packages and not tell.failed:
+                try_installed(tell, suite, packages)
+                try_dkms(tell, suite, packages)
+                try_again(tell, suite, source, packages)
+    except debian_root.Unavailable as error:
+        print(f"skipped: {error}")
+        return 77
+    return tell.status()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
