@@ -16,6 +16,7 @@
 #include "call.h"
 #include "look.h"
 #include "memory.h"
+#include "pace.h"
 #include "uapi.h"
 
 #include <fcntl.h>
@@ -27,17 +28,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#define MS 1000000ull
-
-/* Between two looks, at least; and at most, while there are faults. */
-#define LEAST_NS (MS / 2)
-#define MOST_NS (200 * MS)
-/* Without faults it sleeps longer and longer. */
-#define IDLE_NS (20 * MS)
-#define ASLEEP_NS (1000 * MS)
-/* The share of time that looks may take, and how much of it may be saved up. */
-#define SHARE 100
-#define CREDIT_NS ((s64)(20 * MS))
 /* Memory changes slowly. */
 #define MEMORY_NS (5000 * MS)
 /* After its last mapping it stays for that long. */
@@ -71,53 +61,16 @@ static u64 page_end(const struct map *map)
 	return map->start + map->bytes;
 }
 
-/* Where a stream is going on. */
-struct window {
-	u64 from, to; /* pages */
-};
-
-static bool window_of(const struct hm_advisor *a, const struct hm_track *t, struct window *w)
-{
-	const u64 room = 16 * HM_BLOCK_PAGES;
-
-	if (!t->grown || !t->way || t->grown + 3 < a->look)
-		return false;
-	if (t->way > 0) {
-		w->from = t->next;
-		w->to = (t->ahead > t->next ? t->ahead : t->next) + room;
-	} else {
-		w->to = t->start;
-		w->from = t->ahead && t->ahead < t->start ? t->ahead : t->start;
-		w->from = w->from > room ? w->from - room : 0;
-	}
-	w->from = w->from < a->first ? a->first : w->from;
-	w->to = w->to > a->end ? a->end : w->to;
-	return w->from < w->to;
-}
-
 /* Cheap, as there is little before a stream. */
 static void look_ahead(struct map *map, u32 *n)
 {
-	struct window window[HM_TRACKS], one;
-	u64 huge = 0, from = 0;
-	u32 count = 0, i, at;
+	struct hm_touch window[HM_TRACKS];
+	u32 count = look_windows(&map->advisor, window), i;
+	u64 huge = 0;
 
-	for (i = 0; i < HM_TRACKS; i++) {
-		if (!window_of(&map->advisor, &map->advisor.track[i], &one))
-			continue;
-		/* In order, as runs must be. */
-		for (at = count++; at && window[at - 1].from > one.from; at--)
-			window[at] = window[at - 1];
-		window[at] = one;
-	}
-	for (i = 0; i < count; i++) {
-		from = window[i].from > from ? window[i].from : from;
-		if (from >= window[i].to)
-			continue;
-		look(&looker, map_address(map, from), map_address(map, window[i].to), map->base,
-		     map->seen, scratch->runs, n, &huge);
-		from = window[i].to;
-	}
+	for (i = 0; i < count; i++)
+		look(&looker, map_address(map, window[i].start), map_address(map, window[i].end),
+		     map->base, map->seen, scratch->runs, n, &huge);
 }
 
 static void found(struct map *map, u32 n, u64 now)
@@ -161,21 +114,7 @@ static void look_at(struct map *map, u64 now)
 
 /* --- how often --- */
 
-static s64 credit;
-
-static void earn(u64 passed)
-{
-	credit += (s64)(passed / SHARE);
-	if (credit > CREDIT_NS)
-		credit = CREDIT_NS;
-}
-
-static u64 next_look_ns(void)
-{
-	u64 wait = credit >= 0 ? LEAST_NS : (u64)-credit * SHARE;
-
-	return wait < LEAST_NS ? LEAST_NS : wait > MOST_NS ? MOST_NS : wait;
-}
+static struct pace pace;
 
 static u64 faults_so_far(void)
 {
@@ -207,13 +146,13 @@ static void look_at_all(u64 now)
 			continue;
 		look_at(map, now);
 		/* A look that is dear is paid back before the next one. */
-		if (map->full_ns > LEAST_NS / SHARE && credit < (s64)map->full_ns)
-			map->full_at = now + map->full_ns * SHARE;
+		if (map->full_ns > PACE_LEAST_NS / PACE_SHARE && pace.credit_ns < (s64)map->full_ns)
+			map->full_at = now + map->full_ns * PACE_SHARE;
 	}
 	if (watch_settings.budget)
 		act_budget(watch_settings.budget);
 	used = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns - begin;
-	credit -= (s64)used;
+	pace_spend(&pace, used);
 	if (act_page) {
 		act_page->looks++;
 		act_page->look_ns += used;
@@ -287,7 +226,7 @@ static bool begin(void)
 		act_verbose_fd = (int)call(SYS_pidfd_getfd, pidfd, 2, 0, 0, 0, 0);
 	open_page();
 	memory_at = 0;
-	credit = CREDIT_NS;
+	pace = PACE_BEGIN;
 	return true;
 }
 
@@ -315,16 +254,6 @@ static bool may_run(void)
 	return __atomic_load_n(&state, __ATOMIC_SEQ_CST) == RUNNING;
 }
 
-/* Without faults: soon again at first, then more and more seldom. */
-static u64 idle_ns(u64 quiet)
-{
-	u64 wait = quiet < 100 * MS ? 2 * MS : quiet / 20;
-
-	return wait < IDLE_NS || quiet < 1000 * MS ? (wait < IDLE_NS ? wait : IDLE_NS) :
-	       wait < ASLEEP_NS			   ? wait :
-						     ASLEEP_NS;
-}
-
 /* Returns when there is nothing to watch any more, or when it shall end. */
 static void watch(void)
 {
@@ -340,16 +269,16 @@ static void watch(void)
 			mapped = now;
 		else if (now - mapped > LINGER_NS)
 			return;
-		earn(now - last);
+		pace_earn(&pace, now - last);
 		last = now;
 		so_far = faults_so_far();
 		if (so_far != faults) {
 			faults = so_far;
 			faulted = now;
 			look_at_all(now);
-			events_sleep(word, next_look_ns());
+			events_sleep(word, pace_wait_ns(&pace));
 		} else {
-			events_sleep(word, maps_count() ? idle_ns(now - faulted) : LINGER_NS);
+			events_sleep(word, maps_count() ? pace_idle_ns(now - faulted) : LINGER_NS);
 		}
 	}
 }
