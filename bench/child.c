@@ -139,7 +139,7 @@ static void do_op(struct worker *worker, const struct op *op, char *source)
 static char *make_source(struct worker *worker)
 {
 	struct run *run = worker->run;
-	uint32_t bytes = run->scenario->sync_bytes > run->op_bytes ? CONTENT_BLOCK : run->op_bytes;
+	uint32_t bytes = run->scenario->records ? CONTENT_BLOCK : run->op_bytes;
 	char *source;
 
 	if (!run->scenario->writes || bytes < CONTENT_BLOCK)
@@ -293,6 +293,26 @@ static void wait_for_workers(struct run *run)
 	}
 }
 
+/* The engine's own numbers of a process apart. */
+static void add_counted(struct result *result, const struct result *counted)
+{
+	unsigned int act;
+
+	result->faults += counted->faults;
+	result->hits += counted->hits;
+	result->ahead += counted->ahead;
+	result->ahead_used += counted->ahead_used;
+	result->steered.looks += counted->steered.looks;
+	result->steered.look_ns += counted->steered.look_ns;
+	result->steered.act_ns += counted->steered.act_ns;
+	for (act = 0; act < STEER_ACTS; act++) {
+		result->steered.count[act] += counted->steered.count[act];
+		result->steered.bytes[act] += counted->steered.bytes[act];
+	}
+	result->steered.pattern = counted->steered.pattern;
+	memcpy(result->steered.why, counted->steered.why, sizeof(result->steered.why));
+}
+
 static void tell(struct run *run, double seconds, const struct usage *usage)
 {
 	struct result *result = run->result;
@@ -309,23 +329,20 @@ static void tell(struct run *run, double seconds, const struct usage *usage)
 		result->ops[i] = worker->ops;
 		result->bytes += worker->bytes;
 		result->sum += worker->sum;
+		result->left_bytes += worker->left_bytes;
+		if (worker->left_s > result->left_s)
+			result->left_s = worker->left_s;
 		result->user_s += worker->usage.user_s;
 		result->sys_s += worker->usage.sys_s;
 		result->kernel_faults += worker->usage.faults;
 		if (worker->usage.peak_bytes > result->peak_bytes)
 			result->peak_bytes = worker->usage.peak_bytes;
 	}
-	result->faults = result->kernel_faults;
 	if (is_apart(run))
-		result->faults = 0;
-	for (i = 0; is_apart(run) && i < run->threads; i++) {
-		const struct result *counted = &team->workers[i].counted;
-
-		result->faults += counted->faults;
-		result->hits += counted->hits;
-		result->ahead += counted->ahead;
-		result->ahead_used += counted->ahead_used;
-	}
+		for (i = 0; i < run->threads; i++)
+			add_counted(result, &team->workers[i].counted);
+	if (!result->faults)
+		result->faults = result->kernel_faults;
 }
 
 /* Bring everything into memory, and see in which pages. */

@@ -92,7 +92,7 @@ void demo_print(const struct bench *bench)
 	       "side.\n",
 	       bench->settings.runs, cli_bytes(size, (double)bench->settings.size),
 	       cli_bytes(pool, (double)bench->settings.pool));
-	if (!bench->kernel_reason && !bench->reason)
+	if (!bench->kernel_reason && !bench->pool_reason)
 		printf("HugeMap is the better of its two engines; without --demo both are told.\n");
 	printf("\"Look up words\" is compared with anonymous memory in 2 MB pages instead of the "
 	       "device.\n");

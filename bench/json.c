@@ -29,16 +29,36 @@ static json_t *value_json(const struct scenario *scenario, double value, bool la
 	return scenario->latency == latency ? number(value) : json_null();
 }
 
+/* What was done, by kind; kinds that were not are left out. */
+static json_t *steered_json(const struct steered *steered)
+{
+	json_t *acts = json_object();
+	unsigned int act;
+
+	for (act = 0; act < STEER_ACTS; act++)
+		if (steered->count[act])
+			json_object_set_new(acts, steer_act_names[act],
+					    json_pack("{s:I, s:I}", "calls",
+						      (json_int_t)steered->count[act], "bytes",
+						      (json_int_t)steered->bytes[act]));
+	return json_pack("{s:s, s:o, s:I, s:f, s:f, s:o}", "pattern",
+			 steer_pattern_names[steered->pattern], "why", text_or_null(steered->why),
+			 "looks", (json_int_t)steered->looks, "look_s",
+			 (double)steered->look_ns / 1e9, "act_s", (double)steered->act_ns / 1e9,
+			 "acts", acts);
+}
+
 static json_t *run_json(const struct row *row, const struct result *result)
 {
 	const struct scenario *scenario = row->scenario;
 	double value = result_value(scenario, result);
 	uint64_t ops = 0;
 	unsigned int i;
+	json_t *run;
 
 	for (i = 0; i < row->threads; i++)
 		ops += result->ops[i];
-	return json_pack(
+	run = json_pack(
 		"{s:o, s:o, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, "
 		"s:f}",
 		"mb_s", value_json(scenario, value, false), "ns_op",
@@ -49,11 +69,16 @@ static json_t *run_json(const struct row *row, const struct result *result)
 		"hits", (json_int_t)result->hits, "ahead", (json_int_t)result->ahead, "ahead_used",
 		(json_int_t)result->ahead_used, "peak_mb", (double)result->peak_bytes / MB,
 		"group_peak_mb", (double)result->group_peak_bytes / MB, "warm", result->warm);
+	if (result->left_s > 0)
+		json_object_set_new(run, "left_s", json_real(result->left_s));
+	if (row->config.engine == &engine_steer)
+		json_object_set_new(run, "steered", steered_json(&result->steered));
+	return run;
 }
 
 static const char *page_name(const struct row *row)
 {
-	if (!config_is_hugemap(&row->config))
+	if (!config_is_hugemap(&row->config) || row->config.engine == &engine_steer)
 		return NULL;
 	return row->config.page == HUGEMAP_PAGE_4K ? "4K" : "2M";
 }
@@ -102,6 +127,7 @@ static json_t *row_json(const struct row *row)
 	json_object_set_new(object, "ratio_device", number(row->ratio_device));
 	json_object_set_new(object, "ratio_best_linux", number(row->ratio_best_linux));
 	json_object_set_new(object, "ratio_default_linux", number(row->ratio_default_linux));
+	json_object_set_new(object, "ratio_read_ahead", number(row->ratio_read_ahead));
 	json_object_set_new(object, "best_linux", json_boolean(row->best_linux));
 	json_object_set_new(object, "error", text_or_null(row->failed));
 	json_object_set_new(object, "runs", runs_json(row));
@@ -212,8 +238,8 @@ static json_t *bench_json(const struct bench *bench)
 		volume->type, "options", volume->options, "dir", volume->dir, "device",
 		device_json(bench), "settings", settings_json(bench), "memory_limit", "kind",
 		limits_kind(bench->limits), "why", text_or_null(limits_why(bench->limits)),
-		"allowance_mb", (double)ALLOWANCE / MB, "user_engine_reason",
-		text_or_null(bench->reason), "kernel_engine_reason",
+		"allowance_mb", (double)ALLOWANCE / MB, "pool_engine_reason",
+		text_or_null(bench->pool_reason), "kernel_engine_reason",
 		text_or_null(bench->kernel_reason), "rows", rows_json(bench), "notes",
 		strings_json(bench->notes, bench->nnotes), "errors",
 		strings_json(bench->errors, bench->nerrors));

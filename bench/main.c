@@ -70,8 +70,9 @@ const struct cli_command bench_command = {
 	.summary = "Measure HugeMap, Linux mmap, read/write and the device's limit side by side.",
 	.options = options,
 	.notes =
-		"Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint restore log\n"
-		"Engines:   hugemap-user hugemap-kernel linux-mmap linux-rw device\n"
+		"Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint restore log "
+		"zipf-4k hot-tenth strided backward four-streams scan-twice scan-random-scan log-read\n"
+		"Engines:   hugemap-steer hugemap-pool hugemap-kernel linux-mmap linux-rw device\n"
 		"Sizes:     512M, 4G; K, M and G are powers of 1024\n\n"
 		"Exit status: 0 if all was measured and right, 1 if something failed or showed\n"
 		"wrong data, 2 if the command line makes no sense, 3 if all but the report is\n"
@@ -402,7 +403,7 @@ static bool has_several_processes(const struct bench *bench)
 		several |= settings->threads[i] > 1;
 	for (i = 0; i < nscenarios; i++)
 		chosen |= has_chosen(bench, &scenarios[i]) && scenarios[i].processes;
-	return several && chosen && has_engine(bench, &engine_hugemap_user);
+	return several && chosen && has_engine(bench, &engine_pool);
 }
 
 static void note_circumstances(struct bench *bench)
@@ -416,18 +417,18 @@ static void note_circumstances(struct bench *bench)
 			   "read_ahead_kb of the device could not be changed%s: Linux was measured "
 			   "at %u only, as found.",
 			   geteuid() ? " (root could)" : "", found);
-	if (bench->reason)
+	if (bench->pool_reason)
 		bench_note(bench,
-			   "HugeMap's user-space engine cannot work here: %s. `hugemap doctor` "
+			   "HugeMap's pool engine cannot work here: %s. `hugemap doctor` "
 			   "says what would help.",
-			   bench->reason);
+			   bench->pool_reason);
 	if (bench->kernel_reason)
 		bench_note(bench, "HugeMap's kernel engine cannot work here: %s.",
 			   bench->kernel_reason);
-	if (!bench->reason && has_several_processes(bench))
+	if (!bench->pool_reason && has_several_processes(bench))
 		bench_note(bench,
 			   "Several processes that write a file at a time cannot use HugeMap's "
-			   "user-space engine: its cache is of one process.");
+			   "pool engine: its cache is of one process.");
 }
 
 static void count_runs(struct bench *bench)
@@ -546,9 +547,9 @@ static int prepare(struct bench *bench, const char *dir)
 	bench->limits = limits_create(&bench->volume);
 	if (!bench->limits)
 		return cli_fail(&bench_command, "too little memory");
-	bench->reason = hugemap_works_not(bench->shared);
+	bench->pool_reason = pool_works_not(bench->shared);
 	/* Not to load a module that nobody has asked for. */
-	if (has_engine(bench, &engine_hugemap_kernel))
+	if (has_engine(bench, &engine_kernel))
 		bench->kernel_reason = kernel_works_not(bench->shared, &bench->volume);
 	note_circumstances(bench);
 	return CLI_OK;

@@ -53,12 +53,7 @@ static uint64_t most_ops(const struct turns *turns, uint64_t bytes)
 
 	if (scenario->in_memory)
 		return (quick ? 1ull << 22 : 1ull << 24) * turns->threads;
-	if (scenario->stream)
-		return 0;
-	if (scenario->deep)
-		return bytes / MB / 2;
-	/* Reads stay few enough to be cold; mixed must fill the pool. */
-	return bytes / (4 * KB) / (scenario->writes ? 4 : 16);
+	return scenario->pages_an_op ? bytes / CONTENT_PAGE / scenario->pages_an_op : 0;
 }
 
 static struct run make_run(const struct turns *turns, const struct config *config,
@@ -76,8 +71,7 @@ static struct run make_run(const struct turns *turns, const struct config *confi
 		.path = scenario->writes ? bench->write_path : bench->read_path,
 		.bytes = turns->bytes,
 		.pool_bytes = turns->pool,
-		.limit_bytes =
-			(config->engine == &engine_hugemap_kernel ? 0 : turns->pool) + ALLOWANCE,
+		.limit_bytes = (config->engine == &engine_kernel ? 0 : turns->pool) + ALLOWANCE,
 		.threads = turns->threads,
 		/* The device likes larger pieces; a program does not care. */
 		.op_bytes = config->engine == &engine_device && scenario->device_op_bytes ?
@@ -102,6 +96,8 @@ static bool prepare(struct turns *turns, struct run *run)
 		return true;
 	}
 	run->generation = ++bench->generation;
+	if (run->scenario->tail && !files_cut_tail(bench, run->bytes))
+		return false;
 	if (!files_create_write(bench, run->scenario->fresh ? run->bytes : bench->settings.size,
 				run->scenario->fresh))
 		return false;
@@ -332,6 +328,8 @@ void turns_run(struct bench *bench, const struct scenario *scenario, unsigned in
 		turns.bytes = round_down(turns.pool / 4 * 3);
 	if (scenario->sync_bytes && turns.bytes > LOG_MOST(bench))
 		turns.bytes = LOG_MOST(bench);
+	if (scenario->twice && turns.bytes > 2 * (turns.pool + ALLOWANCE))
+		turns.bytes = 2 * (turns.pool + ALLOWANCE);
 	turns.group = add_group(&turns);
 	if (!turns.group)
 		return;
@@ -343,5 +341,8 @@ void turns_run(struct bench *bench, const struct scenario *scenario, unsigned in
 		if (turns.group->rows[i].config.engine == &engine_device && scenario->deep)
 			turns.group->rows[i].config.depth = best_depth(&turns);
 	take_turns(&turns);
+	/* Half a file: nothing that another scenario could go on with. */
+	if (scenario->tail)
+		bench->write_content->known = false;
 	rows_sum_up(turns.group->rows, turns.group->nrows);
 }
