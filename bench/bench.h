@@ -18,6 +18,7 @@
  *	run.c       a run, seen from the parent; child.c: seen from the child
  *	engine_*.c  the engines; mount.c: a mount of the kernel engine
  *	files.c     the files; content.c: what is in them
+ *	fast.c      a device as fast as memory; module.c: modprobe
  *	limit.c     memory groups, read_ahead_kb; guard.c: all is put back
  *	row.c       medians and paired ratios; table.c, demo.c, json.c: output
  */
@@ -319,7 +320,7 @@ void file_map_close(struct run *run);
  * struct settings - what the user asked for, completed
  */
 struct settings {
-	bool quick, demo, keep;
+	bool quick, demo, keep, fast;
 	bool size_given;
 	const char *json, *report;
 	const char *file; /* the user's own: never written to */

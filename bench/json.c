@@ -203,11 +203,11 @@ static json_t *settings_json(const struct bench *bench)
 		json_array_append_new(threads, json_integer(settings->threads[i]));
 	read_choice("/sys/kernel/mm/transparent_hugepage/enabled", enabled, sizeof(enabled));
 	read_choice("/sys/kernel/mm/transparent_hugepage/defrag", defrag, sizeof(defrag));
-	return json_pack("{s:I, s:I, s:i, s:o, s:b, s:b, s:o, s:o}", "size_bytes",
+	return json_pack("{s:I, s:I, s:i, s:o, s:b, s:b, s:b, s:o, s:o}", "size_bytes",
 			 (json_int_t)settings->size, "pool_bytes", (json_int_t)settings->pool,
 			 "runs", settings->runs, "threads", threads, "quick", settings->quick,
-			 "own_file", !!settings->file, "thp_enabled", text_or_null(enabled),
-			 "thp_defrag", text_or_null(defrag));
+			 "own_file", !!settings->file, "fast_device", settings->fast, "thp_enabled",
+			 text_or_null(enabled), "thp_defrag", text_or_null(defrag));
 }
 
 static json_t *strings_json(const char (*strings)[256], unsigned int n)

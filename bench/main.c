@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap bench: the command line, and the order of things. */
 #include "bench.h"
+#include "fast.h"
 #include "guard.h"
 #include "limit.h"
 
@@ -30,6 +31,7 @@
 enum {
 	KEY_QUICK = 1,
 	KEY_DIR,
+	KEY_FAST_DEVICE,
 	KEY_FILE,
 	KEY_SIZE,
 	KEY_POOL,
@@ -47,6 +49,7 @@ enum {
 static const struct cli_option options[] = {
 	{ "quick", NULL, KEY_QUICK, "main scenarios, 1 thread, 3 turns, 1 GB: under 3 minutes" },
 	{ "dir", "DIR", KEY_DIR, "where to make the files (default: here)" },
+	{ "fast-device", NULL, KEY_FAST_DEVICE, "on a zram device, made for this (root)" },
 	{ "file", "PATH", KEY_FILE, "read a file of yours instead; it is never written to" },
 	{ "size", "SIZE", KEY_SIZE, "size of the file (default: 4G; --quick: at most 1G)" },
 	{ "pool", "SIZE", KEY_POOL, "HugeMap's pool, and the limit for Linux (default: size/8)" },
@@ -196,6 +199,9 @@ static const char *parse(struct settings *settings, int argc, char **argv)
 		case KEY_DIR:
 			dir = optarg;
 			break;
+		case KEY_FAST_DEVICE:
+			settings->fast = true;
+			break;
 		case KEY_FILE:
 			settings->file = optarg;
 			break;
@@ -239,6 +245,10 @@ static const char *parse(struct settings *settings, int argc, char **argv)
 		cli_usage(&bench_command, "'%s' is not expected here", argv[optind]);
 	if (settings->file && dir)
 		cli_usage(&bench_command, "--file and --dir exclude each other");
+	if (settings->fast && (settings->file || dir || settings->keep))
+		cli_usage(&bench_command,
+			  "--fast-device brings its own place for files: leave --dir, --file and "
+			  "--keep out");
 	return dir ? dir : ".";
 }
 
@@ -363,6 +373,26 @@ static int choose_sizes(struct bench *bench)
 				"a pool of %s does not fit into the %s of memory that are "
 				"available: use --pool or --size",
 				cli_bytes(a, (double)settings->pool), cli_bytes(b, (double)memory));
+	return CLI_OK;
+}
+
+/*
+ * A device of memory has to fit into it, with the page cache beside. The disk is a bit
+ * larger than its files: memory is only used by what is written.
+ */
+static int choose_size_of_fast(struct settings *settings, uint64_t *disk)
+{
+	unsigned int files = writes_any(settings) + reads_any(settings);
+	uint64_t size = settings->size ? settings->size : settings->quick ? 1 * GB : 4 * GB;
+	uint64_t most = memory_available() / 4 * 3 / (8 * files + 1) * 8;
+	char a[CLI_TEXT], b[CLI_TEXT];
+
+	if (settings->size && size > most)
+		return cli_fail(&bench_command,
+				"files of %s do not fit into memory: use --size with %s or less",
+				cli_bytes(a, (double)size * files), cli_bytes(b, (double)most));
+	settings->size = (size < most ? size : most) / STEP * STEP;
+	*disk = settings->size * files / 8 * 9 + 256 * MB;
 	return CLI_OK;
 }
 
@@ -515,7 +545,8 @@ static int tell(struct bench *bench)
 
 static int prepare(struct bench *bench, const char *dir)
 {
-	char *parent = NULL;
+	char *parent = NULL, why[256];
+	uint64_t disk = 0;
 	int err;
 
 	if (bench->settings.file) {
@@ -524,15 +555,24 @@ static int prepare(struct bench *bench, const char *dir)
 			strrchr(parent, '/')[1] = '\0';
 		dir = parent && strchr(parent, '/') ? parent : ".";
 	}
-	err = volume_find(dir, &bench->volume);
-	if (err)
-		cli_usage(&bench_command, "%s: %s", dir, strerror(-err));
-	free(parent);
+	if (bench->settings.fast && !fast_apart(why, sizeof(why)))
+		return cli_fail(&bench_command, "--fast-device: %s", why);
 	limits_prepare();
 	bench->shared = mmap(NULL, sizeof(*bench->shared), PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (bench->shared == MAP_FAILED || !guard_start())
 		return cli_fail(&bench_command, "too little memory: %s", strerror(errno));
+	if (bench->settings.fast) {
+		if (choose_size_of_fast(&bench->settings, &disk))
+			return CLI_FAILED;
+		dir = fast_create(disk, why, sizeof(why));
+		if (!dir)
+			return cli_fail(&bench_command, "--fast-device: %s", why);
+	}
+	err = volume_find(dir, &bench->volume);
+	if (err)
+		cli_usage(&bench_command, "%s: %s", dir, strerror(-err));
+	free(parent);
 	err = files_prepare(bench);
 	if (err)
 		return cli_fail(&bench_command, "%s: %s", bench->volume.dir, strerror(-err));

@@ -206,7 +206,7 @@ const struct scenario scenarios[] = {
 		.title = "half of the file in order, random 4 KB reads, the other half, cold",
 		.next = next_scan_random_scan,
 		.init = init_scan_random_scan,
-		.advices = FOR_STREAMS | FOR_RANDOM,
+		.advices = FOR_STREAMS | BIT(ADVICE_HUGEPAGE_RANDOM),
 		.pages_an_op = 64,
 		.op_bytes = MB,
 	},
