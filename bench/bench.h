@@ -20,6 +20,7 @@
  *	files.c     the files; content.c: what is in them
  *	fast.c      a device as fast as memory; module.c: modprobe
  *	limit.c     memory groups, read_ahead_kb; guard.c: all is put back
+ *	verdict.c   is it as good as the best advice?
  *	row.c       medians and paired ratios; table.c, demo.c, json.c: output
  */
 #ifndef BENCH_H

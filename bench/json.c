@@ -2,6 +2,7 @@
 /* What came out, as JSON. MB are 2^20 bytes; times are seconds unless named ns. */
 #include "bench.h"
 #include "limit.h"
+#include "verdict.h"
 
 #include <errno.h>
 #include <string.h>
@@ -146,6 +147,33 @@ static json_t *rows_json(const struct bench *bench)
 	return rows;
 }
 
+static json_t *verdicts_json(const struct bench *bench)
+{
+	struct verdicts sum = verdicts_sum_up(bench);
+	const struct group *group;
+	json_t *list = json_array();
+	struct verdict verdict;
+	char best[64];
+
+	for (group = bench->groups; group; group = group->next) {
+		if (!verdict_find(bench, group, &verdict))
+			continue;
+		config_title(&verdict.best->config, group->scenario, best, sizeof(best));
+		json_array_append_new(
+			list,
+			json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:f, s:o, s:b, s:b}", "scenario",
+				  group->scenario->name, "threads", group->threads, "best_linux",
+				  best, "ratio_best_linux", number(verdict.row->ratio_best_linux),
+				  "ratio_default_linux", number(verdict.row->ratio_default_linux),
+				  "ratio_read_ahead", number(verdict.read_ahead), "wanted",
+				  verdict.wanted, "wanted_read_ahead",
+				  number(verdict.wanted_read_ahead), "met", verdict.met, "better",
+				  verdict.better));
+	}
+	return json_pack("{s:o, s:i, s:i, s:i, s:b}", "each", list, "count", sum.n, "met", sum.met,
+			 "better", sum.better, "all_met", sum.all_met);
+}
+
 /* --- where and how --- */
 
 static void cpu_name(char *name, size_t size)
@@ -232,7 +260,7 @@ static json_t *bench_json(const struct bench *bench)
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
 	return json_pack(
 		"{s:s, s:i, s:s, s:s, s:o, s:s, s:{s:s, s:s, s:s}, s:o, s:o, s:{s:s, s:o, s:f}, "
-		"s:o, s:o, s:o, s:o, s:o}",
+		"s:o, s:o, s:o, s:o, s:o, s:o}",
 		"program", "hugemap bench", "format", FORMAT, "version", hugemap_version(), "date",
 		date, "machine", machine_json(), "kernel", uts.release, "file_system", "type",
 		volume->type, "options", volume->options, "dir", volume->dir, "device",
@@ -240,8 +268,8 @@ static json_t *bench_json(const struct bench *bench)
 		limits_kind(bench->limits), "why", text_or_null(limits_why(bench->limits)),
 		"allowance_mb", (double)ALLOWANCE / MB, "pool_engine_reason",
 		text_or_null(bench->pool_reason), "kernel_engine_reason",
-		text_or_null(bench->kernel_reason), "rows", rows_json(bench), "notes",
-		strings_json(bench->notes, bench->nnotes), "errors",
+		text_or_null(bench->kernel_reason), "rows", rows_json(bench), "verdicts",
+		verdicts_json(bench), "notes", strings_json(bench->notes, bench->nnotes), "errors",
 		strings_json(bench->errors, bench->nerrors));
 }
 

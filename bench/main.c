@@ -4,6 +4,7 @@
 #include "fast.h"
 #include "guard.h"
 #include "limit.h"
+#include "verdict.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -516,6 +517,8 @@ static int tell(struct bench *bench)
 	}
 	if (settings->demo && !alone)
 		demo_print(bench);
+	if (!alone && !settings->demo)
+		verdicts_print(bench);
 	if (!alone)
 		table_notes(bench);
 	if (settings->json) {
