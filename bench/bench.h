@@ -20,6 +20,7 @@
  *	files.c     the files; content.c: what is in them
  *	fast.c      a device as fast as memory; module.c: modprobe
  *	limit.c     memory groups, read_ahead_kb; guard.c: all is put back
+ *	cost.c      what it costs who gains nothing
  *	verdict.c   is it as good as the best advice?
  *	row.c       medians and paired ratios; table.c, demo.c, json.c: output
  */
@@ -163,6 +164,7 @@ struct steered {
  * @hits: ... that needed no I/O
  * @ahead: units read ahead
  * @ahead_used: ... that were used
+ * @instructions: of all threads, the kernel's for them too; 0 = unknown
  * @peak_bytes: most memory that the process had mapped at a time
  * @group_peak_bytes: most memory of its group, page cache included; 0 = unknown
  * @huge_bytes: of the data's memory, what is mapped by 2 MB pages (in_memory)
@@ -186,6 +188,7 @@ struct result {
 	uint64_t hits;
 	uint64_t ahead;
 	uint64_t ahead_used;
+	uint64_t instructions;
 	uint64_t peak_bytes;
 	uint64_t group_peak_bytes;
 	uint64_t huge_bytes;
@@ -439,6 +442,8 @@ int bench_mount(const char *dir, enum hugemap_page page, uint64_t pool_bytes, ch
 const char *kernel_works_not(struct result *shared, const struct volume *volume);
 
 /* --- turns.c --- */
+/* After so many seconds a run of single operations ends. */
+double run_seconds_most(const struct bench *bench);
 void turns_run(struct bench *bench, const struct scenario *scenario, unsigned int threads);
 
 /* --- files.c --- */

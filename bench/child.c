@@ -6,6 +6,7 @@
  * by fork(), each with page tables of its own, and each makes its part durable.
  */
 #include "bench.h"
+#include "cost.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -106,6 +107,10 @@ static void do_op(struct worker *worker, const struct op *op, char *source)
 	const struct engine *engine = run->config->engine;
 
 	switch (op->kind) {
+	case OP_CHASE_FAULTS:
+		if (!cost_faults())
+			die(worker->run, "too little memory");
+		/* fall through */
 	case OP_CHASE:
 		chase(worker, engine->load(worker, 0, run->bytes), op->length);
 		return;
@@ -167,8 +172,8 @@ static void work(struct worker *worker)
 	wait_for_go(worker);
 	while (run->scenario->next(worker, &op)) {
 		do_op(worker, &op, source);
-		worker->ops += op.kind == OP_CHASE ? op.length : 1;
-		worker->bytes += op.kind == OP_CHASE ? op.length * 8ull : op.length;
+		worker->ops += run->scenario->in_memory ? op.length : 1;
+		worker->bytes += run->scenario->in_memory ? op.length * 8ull : op.length;
 	}
 }
 
@@ -367,6 +372,8 @@ void child_main(struct run *run)
 	const struct engine *engine = run->config->engine;
 	struct usage before, usage;
 	double start, seconds;
+	int counter = counter_open();
+	uint64_t counted;
 
 	if (!is_apart(run))
 		engine->open(run);
@@ -375,6 +382,7 @@ void child_main(struct run *run)
 	start_workers(run);
 	run->deadline = cli_now() + run->seconds_most;
 	before = read_usage();
+	counted = counter_read(counter);
 	start = cli_now();
 	pthread_barrier_wait(&team->go);
 	wait_for_workers(run);
@@ -382,6 +390,7 @@ void child_main(struct run *run)
 		engine->sync(run, 0, run->bytes);
 	seconds = cli_now() - start;
 	usage = usage_since(&before);
+	run->result->instructions = counter_read(counter) - counted;
 	tell(run, seconds, &usage);
 	if (!is_apart(run)) {
 		if (engine->count)

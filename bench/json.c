@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* What came out, as JSON. MB are 2^20 bytes; times are seconds unless named ns. */
 #include "bench.h"
+#include "cost.h"
 #include "limit.h"
 #include "verdict.h"
 
@@ -70,6 +71,9 @@ static json_t *run_json(const struct row *row, const struct result *result)
 		"hits", (json_int_t)result->hits, "ahead", (json_int_t)result->ahead, "ahead_used",
 		(json_int_t)result->ahead_used, "peak_mb", (double)result->peak_bytes / MB,
 		"group_peak_mb", (double)result->group_peak_bytes / MB, "warm", result->warm);
+	if (result->instructions)
+		json_object_set_new(run, "instructions",
+				    json_integer((json_int_t)result->instructions));
 	if (result->left_s > 0)
 		json_object_set_new(run, "left_s", json_real(result->left_s));
 	if (row->config.engine == &engine_steer)
@@ -147,6 +151,23 @@ static json_t *rows_json(const struct bench *bench)
 	return rows;
 }
 
+static json_t *cost_json(const struct bench *bench)
+{
+	const struct group *group;
+	json_t *list = json_array();
+	struct cost cost;
+
+	for (group = bench->groups; group; group = group->next)
+		if (cost_find(group, &cost))
+			json_array_append_new(
+				list, json_pack("{s:i, s:o, s:o, s:o, s:o, s:b}", "threads",
+						group->threads, "time", number(cost.time), "cpu",
+						number(cost.cpu), "faults", number(cost.faults),
+						"instructions", number(cost.instructions), "met",
+						cost_met(&cost)));
+	return list;
+}
+
 static json_t *verdicts_json(const struct bench *bench)
 {
 	struct verdicts sum = verdicts_sum_up(bench);
@@ -170,8 +191,9 @@ static json_t *verdicts_json(const struct bench *bench)
 				  number(verdict.wanted_read_ahead), "met", verdict.met, "better",
 				  verdict.better));
 	}
-	return json_pack("{s:o, s:i, s:i, s:i, s:b}", "each", list, "count", sum.n, "met", sum.met,
-			 "better", sum.better, "all_met", sum.all_met);
+	return json_pack("{s:o, s:o, s:i, s:i, s:i, s:b}", "each", list, "cost", cost_json(bench),
+			 "count", sum.n, "met", sum.met, "better", sum.better, "all_met",
+			 sum.all_met);
 }
 
 /* --- where and how --- */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap bench: the command line, and the order of things. */
 #include "bench.h"
+#include "cost.h"
 #include "fast.h"
 #include "guard.h"
 #include "limit.h"
@@ -75,7 +76,7 @@ const struct cli_command bench_command = {
 	.options = options,
 	.notes =
 		"Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint restore log "
-		"zipf-4k hot-tenth strided backward four-streams scan-twice scan-random-scan log-read\n"
+		"zipf-4k hot-tenth strided backward four-streams scan-twice scan-random-scan log-read cost\n"
 		"Engines:   hugemap-steer hugemap-pool hugemap-kernel linux-mmap linux-rw device\n"
 		"Sizes:     512M, 4G; K, M and G are powers of 1024\n\n"
 		"Exit status: 0 if all was measured and right, 1 if something failed or showed\n"
@@ -517,8 +518,10 @@ static int tell(struct bench *bench)
 	}
 	if (settings->demo && !alone)
 		demo_print(bench);
-	if (!alone && !settings->demo)
+	if (!alone && !settings->demo) {
 		verdicts_print(bench);
+		cost_print(bench);
+	}
 	if (!alone)
 		table_notes(bench);
 	if (settings->json) {

@@ -96,6 +96,10 @@ unsigned int plan_configs(const struct bench *bench, const struct scenario *scen
 	struct plan plan = { .bench = bench, .configs = configs };
 
 	add(&plan, &(struct config){ .engine = &engine_steer });
+	if (scenario->cost) {
+		add(&plan, &(struct config){ .engine = &engine_linux_mmap });
+		return plan.n;
+	}
 	if (!bench->pool_reason && pool_engine_can(bench, scenario, threads))
 		add(&plan, &(struct config){ .engine = &engine_pool, .page = HUGEMAP_PAGE_2M });
 	if (!bench->kernel_reason)

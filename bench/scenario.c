@@ -226,6 +226,15 @@ const struct scenario scenarios[] = {
 		.eighth = true,
 		.base_pages = true,
 	},
+	{
+		.name = "cost",
+		.title = "8-byte loads from a small file in memory, and memory that comes and goes",
+		.next = next_chase_faults,
+		.op_bytes = MB,
+		.latency = true,
+		.in_memory = true,
+		.cost = true,
+	},
 };
 
 const unsigned int nscenarios = sizeof(scenarios) / sizeof(scenarios[0]);

@@ -14,13 +14,14 @@ enum op_kind {
 	OP_WRITE, /* overwrite it all */
 	OP_UPDATE, /* read it, and store the first word of each page */
 	OP_CHASE, /* loads of 8 bytes, each at an address that the last one gave */
+	OP_CHASE_FAULTS, /* the same, and memory of its own that comes and goes */
 	OP_APPEND, /* write a record of any length, after the last one */
 };
 
 struct op {
 	enum op_kind kind;
 	uint64_t offset;
-	uint32_t length; /* bytes; of OP_CHASE: loads */
+	uint32_t length; /* bytes; of a chase: loads */
 	bool sync; /* then make durable what this worker has written since the last time */
 };
 
@@ -46,6 +47,7 @@ struct op {
  * @deep: the device gets several operations at a time; which depth is best is
  *	tried; else it gets one, as a program that loads and stores
  * @in_memory: everything is brought into memory before the clock starts
+ * @cost: nobody can gain: what does it cost? The file is small
  * @eighth: the pool is an eighth of the file, whatever --pool says
  * @twice: the file is twice as large as the memory of a run, at most
  * @quick: a part of --quick
@@ -69,6 +71,7 @@ struct scenario {
 	bool processes;
 	bool deep;
 	bool in_memory;
+	bool cost;
 	bool eighth;
 	bool twice;
 	bool quick;
@@ -104,6 +107,7 @@ bool next_stream_write(struct worker *worker, struct op *op);
 bool next_random_read(struct worker *worker, struct op *op);
 bool next_mixed(struct worker *worker, struct op *op);
 bool next_chase(struct worker *worker, struct op *op);
+bool next_chase_faults(struct worker *worker, struct op *op);
 
 /* scenario_log.c */
 bool next_log(struct worker *worker, struct op *op);

@@ -64,3 +64,11 @@ bool next_chase(struct worker *worker, struct op *op)
 	*op = (struct op){ .kind = OP_CHASE, .length = CHASE_STRETCH };
 	return true;
 }
+
+bool next_chase_faults(struct worker *worker, struct op *op)
+{
+	if (!next_chase(worker, op))
+		return false;
+	op->kind = OP_CHASE_FAULTS;
+	return true;
+}

@@ -119,7 +119,7 @@ static void print_verdict(const struct row *row)
 	printf(" peak %.0f MB\n", row_peak_mb(row));
 	if (row->config.engine == &engine_steer)
 		print_steered(&row->results[row->nresults - 1].steered);
-	if (row->scenario->in_memory)
+	if (row->scenario->in_memory && !row->scenario->cost)
 		printf("  %.0f of %.0f MB of the data are mapped by 2 MB pages\n",
 		       ROW_MEDIAN(row, huge_bytes) / MB, (double)(row->pool_bytes / 4 * 3) / MB);
 }
@@ -140,6 +140,9 @@ void table_intro(const struct bench *bench)
 	       limits_work(bench->limits) ? ", page cache included" : " is NOT enforced");
 	if (!limits_work(bench->limits))
 		printf("%s.\n", limits_why(bench->limits));
+	printf("Where operations are single ones, a run ends after so many of them, or after %.1f "
+	       "s.\n",
+	       run_seconds_most(bench));
 	printf("HugeMap's pool is made before the clock starts, as Linux has its page cache; a "
 	       "number is the median of the turns.\n");
 }

@@ -13,6 +13,9 @@
 /* Of a file with many syncs: a few hundred tell enough. */
 #define LOG_MOST(bench) ((bench)->settings.quick ? 64 * MB : 256 * MB)
 
+/* Small, but large enough to be watched. */
+#define COST_FILE (32 * MB)
+
 struct turns {
 	struct bench *bench;
 	const struct scenario *scenario;
@@ -56,12 +59,16 @@ static uint64_t most_ops(const struct turns *turns, uint64_t bytes)
 	return scenario->pages_an_op ? bytes / CONTENT_PAGE / scenario->pages_an_op : 0;
 }
 
+double run_seconds_most(const struct bench *bench)
+{
+	return bench->settings.quick ? 1.5 : 5;
+}
+
 static struct run make_run(const struct turns *turns, const struct config *config,
 			   unsigned int turn)
 {
 	struct bench *bench = turns->bench;
 	const struct scenario *scenario = turns->scenario;
-	bool quick = bench->settings.quick;
 	double pass = (double)turns->bytes / MB / bench->device_mb_s;
 
 	return (struct run){
@@ -78,7 +85,7 @@ static struct run make_run(const struct turns *turns, const struct config *confi
 				    scenario->device_op_bytes :
 				    scenario->op_bytes,
 		.ops_most = most_ops(turns, turns->bytes),
-		.seconds_most = quick ? 1.5 : 5,
+		.seconds_most = run_seconds_most(bench),
 		.patience = 30 + 20 * pass,
 		.seed = scenario->in_memory ? 1 : turn + 1,
 		.limits = bench->limits,
@@ -182,6 +189,12 @@ static void one_run(struct turns *turns, struct row *row, unsigned int turn, boo
 			   "%.0f %% of the file could not be dropped from the page cache before "
 			   "some runs: Linux was not quite cold there.",
 			   100 * run.result->warm);
+	if (run.result->left_s > 0)
+		bench_note(
+			bench,
+			"In %s, the random part of some runs was ended by the clock; the rest is "
+			"counted in as it would have gone on.",
+			turns->scenario->name);
 	if (last && turns->scenario->writes &&
 	    !files_verify(bench, run.bytes, wrong, sizeof(wrong))) {
 		bench->write_content->known = false;
@@ -326,6 +339,8 @@ void turns_run(struct bench *bench, const struct scenario *scenario, unsigned in
 		turns.pool = LEAST_POOL;
 	if (scenario->in_memory && turns.bytes > turns.pool / 4 * 3)
 		turns.bytes = round_down(turns.pool / 4 * 3);
+	if (scenario->cost && turns.bytes > COST_FILE)
+		turns.bytes = COST_FILE;
 	if (scenario->sync_bytes && turns.bytes > LOG_MOST(bench))
 		turns.bytes = LOG_MOST(bench);
 	if (scenario->twice && turns.bytes > 2 * (turns.pool + ALLOWANCE))
