@@ -202,28 +202,21 @@ static bool extend(struct hm_advisor *a, const struct hm_touch *run)
 
 /* --- strides --- */
 
-/* Single pages that are as far from each other as the ones before. */
+/* Is this page as far from the last one as that was from the one before? */
 static bool stride_goes_on(struct hm_advisor *a, const struct hm_touch *run)
 {
 	s64 distance = (s64)(run->start - a->last);
 
+	a->last = run->start;
 	if (a->stride && distance == a->stride) {
-		a->last = run->start;
 		a->stride_seen++;
 		return a->stride_seen >= STRIDE_SEEN;
 	}
-	return false;
-}
-
-static void stride_begin(struct hm_advisor *a, const struct hm_touch *run)
-{
-	s64 distance = (s64)(run->start - a->last);
-
 	a->stride = distance > (s64)AROUND || distance < -(s64)AROUND ? distance : 0;
 	a->stride_seen = 1;
 	a->stride_window = 0;
 	a->stride_ahead = 0;
-	a->last = run->start;
+	return false;
 }
 
 /* Reads so many of the next ones that they come in time; twice as many each time. */
@@ -270,13 +263,18 @@ static u64 edge(const struct hm_track *t)
  */
 static void fill(struct hm_advisor *a, struct hm_track *t)
 {
+	bool everywhere = a->mode == HM_MODE_HUGE;
+	u64 from = everywhere ? a->first : t->back, to = everywhere ? a->end : t->area;
 	u64 at, size, wanted;
 
+	/* Elsewhere it would be read page by page. */
 	if (t->way >= 0) {
 		wanted = t->next + 2 * (u64)(t->batch ? t->batch : FIRST_BATCH) * REGION;
-		for (at = region_up(edge(t)); at < wanted && at < a->end; at += size) {
+		for (at = region_up(edge(t)); at < wanted && at < to; at += size) {
 			t->batch = t->batch ? (u32)least(2 * t->batch, LAST_BATCH) : FIRST_BATCH;
-			size = t->batch * REGION;
+			size = least(t->batch * REGION, to - at);
+			if (size <= REGION)
+				return;
 			answer(a, HM_ADVICE_FILL, at, at + size - REGION);
 			t->ahead = at + size;
 		}
@@ -285,16 +283,29 @@ static void fill(struct hm_advisor *a, struct hm_track *t)
 	for (;;) {
 		at = region_down(edge(t));
 		wanted = 2 * (u64)(t->batch ? t->batch : FIRST_BATCH) * REGION;
-		if (at <= a->first || at + wanted <= t->start)
+		if (at <= from || at + wanted <= t->start)
 			return;
 		t->batch = t->batch ? (u32)least(2 * t->batch, LAST_BATCH) : FIRST_BATCH;
-		size = least(t->batch * REGION, at);
+		size = least(t->batch * REGION, at - region_down(from));
+		if (size <= REGION)
+			return;
 		answer(a, HM_ADVICE_FILL, at - size + REGION, at);
 		answer(a, HM_ADVICE_AHEAD, at - size, at - size + REGION);
 		t->ahead = at - size;
 		if (!t->ahead)
 			return;
 	}
+}
+
+/* As far as the next one's beginning, what is before a stream is its own. */
+static u64 up_to_others(const struct hm_advisor *a, const struct hm_track *t, u64 to)
+{
+	const struct hm_track *o;
+
+	for (o = a->track; o < a->track + HM_TRACKS; o++)
+		if (is_used(o) && o != t && o->start >= t->next && o->start < to)
+			to = o->start;
+	return region_down(to) > t->next ? region_down(to) : to;
 }
 
 /* Regions before a stream are read as a stream's are. */
@@ -316,7 +327,9 @@ static void widen_area(struct hm_advisor *a, struct hm_track *t)
 		return;
 	}
 	from = region_up(t->next);
-	to = from + trust > a->end ? a->end : from + trust;
+	to = up_to_others(a, t, from + trust > a->end ? a->end : from + trust);
+	if (from >= to)
+		return;
 	if (t->area && t->area >= least(from + REGION, a->end))
 		return;
 	say_mode(a, t->area ? t->area : from, to, HM_MODE_HUGE);
@@ -355,7 +368,7 @@ static void leave_behind(struct hm_advisor *a, struct hm_track *t)
 	if (!larger || t->next < t->behind + DROP_LAG + PIECE)
 		return;
 	to = region_down(t->next - DROP_LAG);
-	if (length(t) > a->memory / 2)
+	if (length(t) > a->memory / 4 * 3)
 		answer(a, HM_ADVICE_DROP, t->behind, to);
 	t->behind = to;
 }
@@ -534,9 +547,8 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 	for (i = 0; i < n; i++) {
 		hm_assert(runs[i].start < runs[i].end && runs[i].end <= a->end);
 		count_pages(a, &runs[i]);
-		if (stride_goes_on(a, &runs[i]) || extend(a, &runs[i]))
+		if (extend(a, &runs[i]) || stride_goes_on(a, &runs[i]))
 			continue;
-		stride_begin(a, &runs[i]);
 		new_track(a, &runs[i]);
 	}
 	/* What ended long ago counts for less and less. */
