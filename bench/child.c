@@ -107,11 +107,10 @@ static void do_op(struct worker *worker, const struct op *op, char *source)
 	const struct engine *engine = run->config->engine;
 
 	switch (op->kind) {
-	case OP_CHASE_FAULTS:
-		if (!cost_faults())
-			die(worker->run, "too little memory");
-		/* fall through */
 	case OP_CHASE:
+	case OP_CHASE_FAULTS:
+		if (op->kind == OP_CHASE_FAULTS && !cost_faults())
+			die(worker->run, "too little memory");
 		chase(worker, engine->load(worker, 0, run->bytes), op->length);
 		return;
 	case OP_READ:

@@ -101,7 +101,7 @@ static int add_zram(char *why, size_t size)
 
 const char *fast_create(uint64_t bytes, char *why, size_t size)
 {
-	static char dir[] = "/tmp/hugemap-bench-XXXXXX";
+	static char dir[32];
 	char text[32], device[32];
 	int zram, status;
 
@@ -124,6 +124,7 @@ const char *fast_create(uint64_t bytes, char *why, size_t size)
 				    "failed");
 		return NULL;
 	}
+	snprintf(dir, sizeof(dir), "/tmp/hugemap-bench-XXXXXX");
 	if (!mkdtemp(dir)) {
 		say(why, size, "no directory in /tmp: %s", strerror(errno));
 		return NULL;

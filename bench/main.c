@@ -57,7 +57,8 @@ static const struct cli_option options[] = {
 	{ "pool", "SIZE", KEY_POOL, "HugeMap's pool, and the limit for Linux (default: size/8)" },
 	{ "scenario", "NAME", KEY_SCENARIO, "only this one; may be given several times" },
 	{ "engine", "NAME", KEY_ENGINE, "only this one; may be given several times" },
-	{ "page", "2M|4K", KEY_PAGE, "page size of hugemap-kernel (default: what suits the scenario)" },
+	{ "page", "2M|4K", KEY_PAGE,
+	  "page size of hugemap-kernel (default: what suits the scenario)" },
 	{ "threads", "N", KEY_THREADS, "with N threads; several times, or 1,2,4 (default: 1)" },
 	{ "runs", "N", KEY_RUNS, "turns (default: 5; --quick: 3)" },
 	{ "json", "FILE", KEY_JSON, "write JSON; '-': to standard output, and nothing else" },
@@ -278,9 +279,8 @@ static void complete(struct settings *settings)
 			if ((!settings->quick || scenarios[i].quick) &&
 			    !(settings->file && scenarios[i].writes))
 				settings->scenarios |= 1u << i;
-	if (!settings->nthreads) {
+	if (!settings->nthreads)
 		settings->threads[settings->nthreads++] = 1;
-	}
 	if (settings->size && settings->size < LEAST_SIZE)
 		cli_usage(&bench_command, "--size must be 64M at least");
 	if (settings->pool && settings->pool < LEAST_POOL)
