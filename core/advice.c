@@ -17,7 +17,7 @@
 #define EMERGING 24u
 /* ... and that long where the kernel reads ahead by itself, or in regions. */
 #define NOTICED (REGION / 2)
-#define REGIONS_NOTICED (3 * REGION)
+#define REGIONS_NOTICED (5 * REGION)
 /* From here on a stream is trusted with 16 MB, and with the rest of the mapping. */
 #define TRUSTED (2 * REGION)
 #define PROVEN (8 * REGION)
@@ -88,22 +88,6 @@ static void say_mode(struct hm_advisor *a, u64 start, u64 end, enum hm_mode mode
 		advice->mode = mode;
 }
 
-/* The whole mapping, areas included. */
-static void change_mode(struct hm_advisor *a, enum hm_mode mode)
-{
-	u32 i;
-
-	if (a->mode == mode)
-		return;
-	a->mode = mode;
-	a->since_mode = 0;
-	a->singles = a->chunks = 0;
-	a->chunk_pages = 0;
-	for (i = 0; i < HM_TRACKS; i++)
-		a->track[i].area = a->track[i].back = 0;
-	say_mode(a, a->first, a->end, mode);
-}
-
 /* --- tracks --- */
 
 static bool is_used(const struct hm_track *t)
@@ -114,6 +98,29 @@ static bool is_used(const struct hm_track *t)
 static u64 length(const struct hm_track *t)
 {
 	return t->next - t->start;
+}
+
+/* The whole mapping, areas included. */
+static void change_mode(struct hm_advisor *a, enum hm_mode mode)
+{
+	u64 kept = mode == HM_MODE_HUGE ? EMERGING : PROVEN;
+	u32 i;
+
+	if (a->mode == mode)
+		return;
+	a->mode = mode;
+	a->since_mode = 0;
+	a->singles = a->chunks = 0;
+	a->chunk_pages = 0;
+	for (i = 0; i < HM_TRACKS; i++) {
+		struct hm_track *t = &a->track[i];
+
+		/* Other modes show other lengths: only what is a stream there, too, stays. */
+		if (t->grown + 3 < a->look || length(t) < kept)
+			*t = (struct hm_track){};
+		t->area = t->back = 0;
+	}
+	say_mode(a, a->first, a->end, mode);
 }
 
 /* What was taken for a stream ends: what was advised before it is taken back. */
@@ -257,6 +264,17 @@ static u64 edge(const struct hm_track *t)
 	return most(t->ahead, t->next);
 }
 
+/* What all streams have before them takes a quarter of memory at most. */
+static u32 largest_batch(const struct hm_advisor *a)
+{
+	u64 regions = a->memory ? a->memory / REGION : 1024;
+	u32 streams = 0, i;
+
+	for (i = 0; i < HM_TRACKS; i++)
+		streams += a->track[i].batch && a->track[i].grown + RECENT >= a->look;
+	return (u32)most(2, least(regions / (8 * most(streams, 1)), LAST_BATCH));
+}
+
 /*
  * Batches of regions are read and mapped, but for the last region of each: the fault
  * there tells where the stream is. Two batches are kept before it.
@@ -264,14 +282,16 @@ static u64 edge(const struct hm_track *t)
 static void fill(struct hm_advisor *a, struct hm_track *t)
 {
 	bool everywhere = a->mode == HM_MODE_HUGE;
+	u32 largest = largest_batch(a), n;
 	u64 from = everywhere ? a->first : t->back, to = everywhere ? a->end : t->area;
 	u64 at, size, wanted;
 
 	/* Elsewhere it would be read page by page. */
 	if (t->way >= 0) {
 		wanted = t->next + 2 * (u64)(t->batch ? t->batch : FIRST_BATCH) * REGION;
-		for (at = region_up(edge(t)); at < wanted && at < to; at += size) {
-			t->batch = t->batch ? (u32)least(2 * t->batch, LAST_BATCH) : FIRST_BATCH;
+		at = region_up(edge(t));
+		for (n = 0; n < 2 && at < wanted && at < to; n++, at += size) {
+			t->batch = t->batch ? (u32)least(2 * t->batch, largest) : FIRST_BATCH;
 			size = least(t->batch * REGION, to - at);
 			if (size <= REGION)
 				return;
@@ -280,12 +300,12 @@ static void fill(struct hm_advisor *a, struct hm_track *t)
 		}
 		return;
 	}
-	for (;;) {
+	for (n = 0; n < 2; n++) {
 		at = region_down(edge(t));
 		wanted = 2 * (u64)(t->batch ? t->batch : FIRST_BATCH) * REGION;
 		if (at <= from || at + wanted <= t->start)
 			return;
-		t->batch = t->batch ? (u32)least(2 * t->batch, LAST_BATCH) : FIRST_BATCH;
+		t->batch = t->batch ? (u32)least(2 * t->batch, largest) : FIRST_BATCH;
 		size = least(t->batch * REGION, at - region_down(from));
 		if (size <= REGION)
 			return;
@@ -418,7 +438,9 @@ struct view {
 
 static struct view take_view(struct hm_advisor *a)
 {
-	struct view v = { .singles = a->singles, .chunks = a->chunks, .chunk_pages = a->chunk_pages };
+	struct view v = { .singles = a->singles,
+			  .chunks = a->chunks,
+			  .chunk_pages = a->chunk_pages };
 	struct hm_track *t;
 
 	for (t = a->track; t < a->track + HM_TRACKS; t++) {
@@ -455,6 +477,14 @@ static void decide(struct hm_advisor *a, u64 now_ms)
 {
 	struct view v = take_view(a);
 	u32 jumps = v.singles + v.chunks;
+	enum hm_mode before = a->mode;
+
+	/* A stream that goes on and on outweighs what was before it. */
+	if (v.proven) {
+		a->singles /= 2;
+		a->chunks /= 2;
+		a->chunk_pages /= 2;
+	}
 
 	if (a->stride_seen >= STRIDE_SEEN) {
 		a->pattern = HM_PATTERN_STRIDED;
@@ -489,7 +519,7 @@ static void decide(struct hm_advisor *a, u64 now_ms)
 	default:
 		break;
 	}
-	if (v.streams && jumps < 3) {
+	if (v.streams && jumps < 3 && a->mode == before) {
 		a->pattern = v.streams == v.backward ? HM_PATTERN_BACKWARD :
 			     v.streams > 1	     ? HM_PATTERN_STREAMS :
 						       HM_PATTERN_STREAM;
@@ -518,6 +548,8 @@ static void count_pages(struct hm_advisor *a, const struct hm_touch *run)
 	mean = a->faults / regions;
 	if (r->asked || a->stride_seen >= STRIDE_SEEN || r->touched < REGION_COST)
 		return;
+	if (a->count >= HM_ADVICES / 4)
+		return;
 	if (!fits && (r->touched < 4 * mean || r->touched < 2 * REGION_COST))
 		return;
 	r->asked = 1;
@@ -526,12 +558,14 @@ static void count_pages(struct hm_advisor *a, const struct hm_touch *run)
 
 /* --- the door --- */
 
-void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region *region)
+void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region *region,
+		     struct hm_advice *advice)
 {
 	hm_assert(first < end && first < REGION);
 	a->first = first;
 	a->end = end;
 	a->region = region;
+	a->advice = advice;
 }
 
 void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u64 now_ms)
