@@ -22,6 +22,7 @@ static const struct cli_option options[] = {
 	{ "for", "TIME", 'f', "end after that time: seconds, or 90s, 5m, 2h" },
 	{ "dry-run", NULL, 'n', "only look, and tell what would help" },
 	{ "min-size", "SIZE", 'm', "leave shorter mappings alone (default: 16M)" },
+	{ "json", NULL, 'j', "print the summary as JSON" },
 	{},
 };
 
@@ -29,7 +30,7 @@ static int run_attach(int argc, char **argv);
 
 const struct cli_command attach_command = {
 	.name = "attach",
-	.synopsis = "[--for TIME] [--dry-run] [--min-size SIZE] PID",
+	.synopsis = "[--for TIME] [--dry-run] [--min-size SIZE] [--json] PID",
 	.summary = "Watch what a running program does with its mapped files, and help it.",
 	.options = options,
 	.letters = "n",
@@ -188,9 +189,9 @@ static void print_end(const struct attach *attach, bool unicode)
 	top_view_free(&view);
 }
 
-static int attach_to(pid_t pid, const struct attach_settings *settings, double length)
+static int attach_to(pid_t pid, const struct attach_settings *settings, double length, bool json)
 {
-	bool terminal = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
+	bool terminal = !json && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
 	bool unicode = terminal && !strcmp(nl_langinfo(CODESET), "UTF-8");
 	struct screen screen = { .settings = { .unicode = unicode, .maps = 12, .pictures = 4 } };
 	struct attach attach;
@@ -218,7 +219,10 @@ static int attach_to(pid_t pid, const struct attach_settings *settings, double l
 	if (screen.used)
 		top_screen_close();
 	attach_finish(&attach);
-	print_end(&attach, unicode);
+	if (json)
+		attach_write_json(&attach);
+	else
+		print_end(&attach, unicode);
 	attach_close(&attach);
 	return CLI_OK;
 }
@@ -228,6 +232,7 @@ static int run_attach(int argc, char **argv)
 	struct attach_settings settings = { .least = LEAST_DEFAULT, .advise = true };
 	struct cli_parser parser;
 	double length = 1e9;
+	bool json = false;
 	unsigned long long pid;
 	int key;
 
@@ -237,6 +242,8 @@ static int run_attach(int argc, char **argv)
 			length = duration(optarg);
 		else if (key == 'm')
 			settings.least = cli_size(&attach_command, "--min-size", optarg);
+		else if (key == 'j')
+			json = true;
 		else
 			settings.advise = false;
 	}
@@ -247,5 +254,5 @@ static int run_attach(int argc, char **argv)
 	pid = cli_number(&attach_command, "PID", argv[optind], 1, 0x7fffffff);
 	/* Names of files are shown as the user's terminal writes them. */
 	setlocale(LC_CTYPE, "");
-	return attach_to((pid_t)pid, &settings, length);
+	return attach_to((pid_t)pid, &settings, length, json);
 }

@@ -235,4 +235,14 @@ struct text_settings {
 void text_build(const struct attach *attach, const struct text_settings *settings,
 		struct top_view *view);
 
+/* How it was used most of the time. */
+enum hm_pattern watched_pattern(const struct watched *map);
+const char *watched_pattern_name(enum hm_pattern pattern);
+/* Pages that are mapped: all of them, and those of each column are added. */
+uint64_t watched_resident(const struct watched *map, uint64_t column[PICTURE_COLUMNS]);
+
+/* --- attach_json.c --- */
+
+int attach_write_json(const struct attach *attach);
+
 #endif /* CLI_ATTACH_H */

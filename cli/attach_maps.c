@@ -130,7 +130,7 @@ int areas_read(pid_t pid, uint64_t least, bool hints, struct areas *areas)
 		}
 		if (!parse(line, &area))
 			continue;
-		areas->steered |= strstr(area.path, "/libhugemap-run.so") != NULL;
+		areas->steered |= !!strstr(area.path, "/libhugemap-run.so");
 		last = is_file(&area) ? add(areas, &area) : NULL;
 	}
 	/* The right to look is asked for at the first read, by some kernels. */

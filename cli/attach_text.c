@@ -88,7 +88,7 @@ static void tell_process(struct page *page)
 
 /* --- a mapping --- */
 
-static uint64_t resident(const struct watched *map, uint64_t column[PICTURE_COLUMNS])
+uint64_t watched_resident(const struct watched *map, uint64_t column[PICTURE_COLUMNS])
 {
 	uint64_t pages = map->picture.pages, n = 0, page, word;
 
@@ -130,7 +130,7 @@ static void tell_picture(struct page *page, const struct watched *map,
 	line(page, TOP_NOTE, "  %s", picture_legend(unicode));
 }
 
-static const char *pattern_name(enum hm_pattern pattern)
+const char *watched_pattern_name(enum hm_pattern pattern)
 {
 	static const char *const names[] = {
 		[HM_PATTERN_UNKNOWN] = "not clear", [HM_PATTERN_STREAM] = "stream",
@@ -142,19 +142,22 @@ static const char *pattern_name(enum hm_pattern pattern)
 	return names[pattern];
 }
 
-/* Now; at the end, most of the time. */
-static enum hm_pattern pattern_of(const struct page *page, const struct watched *map)
+enum hm_pattern watched_pattern(const struct watched *map)
 {
 	enum hm_pattern most = HM_PATTERN_UNKNOWN, pattern;
 
-	if (!map->touched)
-		return HM_PATTERN_UNKNOWN;
-	if (!page->settings->final)
-		return map->advisor.pattern;
 	for (pattern = HM_PATTERN_STREAM; pattern <= HM_PATTERN_RANDOM; pattern++)
 		if (map->looks[pattern] > (most ? map->looks[most] : 0))
 			most = pattern;
 	return most;
+}
+
+/* Now; at the end, most of the time. */
+static enum hm_pattern pattern_of(const struct page *page, const struct watched *map)
+{
+	if (!map->touched)
+		return HM_PATTERN_UNKNOWN;
+	return page->settings->final ? watched_pattern(map) : map->advisor.pattern;
 }
 
 static void tell_pattern(struct page *page, const struct watched *map)
@@ -163,7 +166,7 @@ static void tell_pattern(struct page *page, const struct watched *map)
 	char text[CLI_TEXT];
 
 	if (map->touched)
-		sentences(page, "%s: %s; %s came to be mapped.", pattern_name(used.pattern),
+		sentences(page, "%s: %s; %s came to be mapped.", watched_pattern_name(used.pattern),
 			  hm_advisor_why(&used),
 			  cli_bytes(text, (double)map->touched * HM_PAGE_SIZE));
 	else if (map->ended)
@@ -239,7 +242,7 @@ static void tell_done(struct page *page, const struct watched *map)
 
 static void tell_map(struct page *page, const struct watched *map, bool picture)
 {
-	uint64_t column[PICTURE_COLUMNS] = {}, pages = resident(map, column);
+	uint64_t column[PICTURE_COLUMNS] = {}, pages = watched_resident(map, column);
 	char text[3][CLI_TEXT], hints[64], from[48] = "";
 
 	line(page, TOP_USER, "%s", "");

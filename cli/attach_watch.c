@@ -37,7 +37,7 @@
 struct attach_private {
 	struct looker looker;
 	struct hm_touch runs[LOOK_RUNS];
-	struct hm_advice advices[HM_ADVICES]; /* one mapping is looked at at a time */
+	struct hm_advice advices[HM_ADVICES]; /* of one mapping after another */
 	uint64_t buffer[LOOK_BYTES / 8];
 	struct pace pace;
 	int stat;
@@ -256,7 +256,7 @@ static bool compare(struct attach *attach, struct areas *areas, bool hints)
 		area->path = NULL;
 	}
 	for (i = 0; i < areas->count; i++)
-		more |= areas->list[i].path != NULL;
+		more |= !!areas->list[i].path;
 	return more;
 }
 

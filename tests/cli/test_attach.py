@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """hugemap attach: what a running program does with its files is told, and helped."""
+import json
 import os
 import re
 import shutil
@@ -9,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from common import HUGEMAP, LONG, Screen, hugemap, is_sentence
+from common import HUGEMAP, LONG, Screen, documented_keys, hugemap, is_sentence, keys
 
 PAGE = 4096
 MB = 1 << 20
@@ -135,6 +136,22 @@ class Attach(unittest.TestCase):
         self.assertEqual(columns, sorted(columns))
         self.assertGreater(columns[-1] - columns[0], 20)
         self.assertIn(": 1 %", out)  # no Unicode where there is no terminal
+
+    def test_json_has_what_the_page_promises(self):
+        path = self.file(256 * MB)
+        program = self.program(path, "random", 0.001)
+        attach = self.attach("--dry-run", "--json", program.pid)
+        self.go(program)
+        self.assertEqual(program.wait(LONG), 0)
+        data = json.loads(self.report(attach))
+        self.assertEqual(keys(data), documented_keys("hugemap-attach.1"))
+        self.assertEqual((data["pid"], data["helped"], data["missed"]), (program.pid, False, 0))
+        mapping, = data["mappings"]
+        self.assertEqual((mapping["path"], mapping["bytes"], mapping["hints"]), (path, 256 * MB, []))
+        self.assertEqual(mapping["pattern"], "random")
+        self.assertEqual(mapping["touched_bytes"],
+                         PAGE * sum(map(sum, mapping["touched_pages"])))
+        self.assertEqual({len(row) for row in mapping["touched_pages"]}, {64})
 
     @unittest.skipIf(os.getuid(), "to advise another process takes root")
     def test_a_stream_is_helped(self):
