@@ -241,6 +241,32 @@ class Attach(unittest.TestCase):
         out = self.report(self.attach("-n", "--for", "0.2", "--min-size", "2M", program.pid))
         self.assertIn(f"\n{path}\n  2.0 MB, only read", out)
 
+    def test_code_and_memory_are_left_out(self):
+        path = self.file(32 * MB)
+        code = ("import mmap, sys\n"
+                "with open(sys.argv[1], 'rb') as file:\n"
+                "    code = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_EXEC)\n"
+                "memory = mmap.mmap(-1, 64 << 20)\n"
+                "print('ready', flush=True)\nsys.stdin.read()")
+        program = self.program(path, code=code)
+        out = self.report(self.attach("-n", "--for", "0.2", program.pid))
+        self.assertIn("no file of 16 MB or more mapped", out)
+
+    def test_who_is_helped_already(self):
+        """`hugemap run` does it from within."""
+        program = subprocess.Popen(
+            [HUGEMAP, "run", sys.executable, "-c", PROGRAM, self.file(64 * MB), "nothing", "0"],
+            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(self.end, program)
+        self.assertEqual(program.stdout.readline(), "ready\n")
+        out = self.report(self.attach("-n", "--for", "0.2", program.pid))
+        self.assertIn("It runs under `hugemap run`", out)
+        if not os.getuid():
+            result = hugemap("attach", str(program.pid), timeout=LONG)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(f"`hugemap stat {program.pid}`", result.stderr)
+            self.assertTrue(is_sentence(result.stderr), result.stderr)
+
     def test_another_program_in_the_same_process(self):
         """exec() and a mapping made later are noticed."""
         path = self.file(512 * MB)
