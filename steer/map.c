@@ -24,7 +24,8 @@ u32 maps_count(void)
 	struct map *map;
 	u32 n = 0;
 
-	for_each_map(map) n++;
+	for_each_map(map)
+		n++;
 	return n;
 }
 
@@ -67,17 +68,21 @@ void maps_clear(void)
 {
 	struct map *map;
 
-	for_each_map(map) drop(map);
+	for_each_map(map) {
+		act_take_back(map);
+		drop(map);
+	}
 }
 
-void maps_lose_files(void)
+void maps_rest(void)
 {
 	struct map *map;
 
-	for_each_map(map)
-	{
+	for_each_map(map) {
+		act_take_back(map);
+		if (map->fd >= 0)
+			call(SYS_close, map->fd, 0, 0, 0, 0, 0);
 		map->fd = map->number = -1;
-		map->told = NULL;
 	}
 }
 
@@ -124,8 +129,7 @@ void maps_child(void)
 {
 	struct map *map;
 
-	for_each_map(map)
-	{
+	for_each_map(map) {
 		bool huge = false, random = false;
 		u32 i;
 
@@ -164,8 +168,9 @@ static void unmapped(u64 start, u64 bytes)
 	u64 end = start + bytes;
 	struct map *map;
 
-	for_each_map(map) if (map->start < end && start < map->start + map->bytes)
-		cut(map, start, end);
+	for_each_map(map)
+		if (map->start < end && start < map->start + map->bytes)
+			cut(map, start, end);
 }
 
 static void mapped(const struct event *event)
@@ -183,6 +188,7 @@ static void mapped(const struct event *event)
 	/* Stores to a private mapping never reach the file. */
 	map->advisor.writable = map->writable && map->shared;
 	map->number = event->fd;
+	map->until = event->until;
 	act_begin(map);
 }
 
@@ -190,8 +196,7 @@ static void moved(const struct event *event)
 {
 	struct map *map, old;
 
-	for_each_map(map)
-	{
+	for_each_map(map) {
 		if (event->start < map->start || event->start >= map->start + map->bytes)
 			continue;
 		old = *map;
@@ -258,8 +263,7 @@ static void hint(const struct event *event)
 	u64 end = event->start + event->bytes;
 	struct map *map;
 
-	for_each_map(map)
-	{
+	for_each_map(map) {
 		u64 from, to;
 
 		if (map->start >= end || event->start >= map->start + map->bytes)
@@ -272,7 +276,7 @@ static void hint(const struct event *event)
 		if (event->advice != MADV_NORMAL)
 			add_hint(map, from, to);
 		/* Whatever we had advised there is the program's now. */
-		act_hinted(map, from, to);
+		act_hinted(map, from, to, event->advice);
 	}
 }
 
