@@ -81,10 +81,6 @@ void steer_alone(void);
 /* The same, for good. */
 void steer_never(void);
 
-/* For pthread_atfork(3): registered by steer_configure(). */
-void steer_fork_prepare(void);
-void steer_fork_child(void);
-
 /**
  * steer_page() - what is steered, and what was done (see page.h)
  *
