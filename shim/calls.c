@@ -55,6 +55,30 @@ SHIM_EXPORT int munmap(void *addr, size_t length)
 	return raw_munmap(addr, length);
 }
 
+/*
+ * Advice for a part splits what the kernel has for a mapping, and mremap() takes one
+ * such piece only. With one advice for all of it they are one again; the watcher gives
+ * its own anew, perhaps even in between.
+ */
+static void *remap(void *old, size_t old_length, size_t length, int flags, void *new)
+{
+	int saved = errno, tries;
+	void *at;
+
+	for (tries = 0; tries < 4; tries++) {
+		at = raw_mremap(old, old_length, length, flags, new);
+		if (at != MAP_FAILED)
+			break;
+		if (errno != EFAULT)
+			return at;
+		if (raw_madvise(old, old_length, MADV_NORMAL) ||
+		    raw_madvise(old, old_length, MADV_NOHUGEPAGE))
+			break;
+	}
+	errno = at == MAP_FAILED ? EFAULT : saved;
+	return at;
+}
+
 SHIM_EXPORT void *mremap(void *old, size_t old_length, size_t length, int flags, ...)
 {
 	void *new = NULL, *at;
@@ -72,7 +96,7 @@ SHIM_EXPORT void *mremap(void *old, size_t old_length, size_t length, int flags,
 		return heap_remap(old, old_length, length, flags, new);
 	if (flags & MREMAP_FIXED)
 		heap_over(new, length, PROT_NONE, 0);
-	at = raw_mremap(old, old_length, length, flags, new);
+	at = remap(old, old_length, length, flags, new);
 	if (at != MAP_FAILED)
 		steer_moved(old, old_length, at, length);
 	return at;

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Threads, children, users and filters: the watcher is in nobody's way. */
+#include "common.h"
+
+#include <dirent.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+static struct file file;
+
+/* In a child, so that nothing stays. A failed assertion would return to the parent's. */
+#define CHECK(what)                                                                      \
+	do {                                                                             \
+		if (!(what)) {                                                           \
+			fprintf(stderr, "%s, line %d: %s\n", __FILE__, __LINE__, #what); \
+			_exit(1);                                                        \
+		}                                                                        \
+	} while (0)
+
+static void in_child(void (*run)(void))
+{
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		alarm(60);
+		run();
+		_exit(0);
+	}
+	assert_int_equal(end_of(pid), 0);
+}
+
+static char *map_here(int prot)
+{
+	char *p = mmap(NULL, SIZE, prot, MAP_SHARED, file.fd, 0);
+
+	CHECK(p != MAP_FAILED);
+	CHECK(wait_for_watchers(1));
+	return p;
+}
+
+static unsigned int open_files(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static void comes_and_goes(void)
+{
+	unsigned int files = open_files();
+	char *p;
+
+	CHECK(!watchers());
+	p = mmap(NULL, MB / 2, PROT_READ, MAP_SHARED, file.fd, 0);
+	CHECK(!watchers()); /* too small */
+	munmap(p, MB / 2);
+	p = map_here(PROT_READ);
+	CHECK((unsigned char)p[MB] == byte_of(MB));
+	CHECK(open_files() == files);
+	munmap(p, SIZE);
+	CHECK(wait_for_watchers(0));
+}
+
+static void there_is_a_watcher_while_there_are_mappings(void **state)
+{
+	in_child(comes_and_goes);
+}
+
+static void take_signal(void)
+{
+	sigset_t set;
+	int number;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	CHECK(!pthread_sigmask(SIG_BLOCK, &set, NULL));
+	map_here(PROT_READ);
+	kill(getpid(), SIGUSR1); /* would end the process, if a thread took it */
+	CHECK(!sigwait(&set, &number) && number == SIGUSR1);
+}
+
+static void signals_are_the_programs(void **state)
+{
+	in_child(take_signal);
+}
+
+static void have_children(void)
+{
+	char *p = map_here(PROT_READ | PROT_WRITE), *q;
+	pid_t pid;
+
+	p[0] = 'a';
+	pid = fork();
+	if (!pid) {
+		CHECK(!watchers());
+		CHECK(p[0] == 'a');
+		p[1] = 'b';
+		q = map_here(PROT_READ);
+		CHECK(q[1] == 'b');
+		munmap(p, SIZE);
+		_exit(0);
+	}
+	CHECK(end_of(pid) == 0);
+	CHECK(p[1] == 'b' && watchers() == 1);
+	pid = vfork();
+	if (!pid) {
+		execl("/bin/true", "true", NULL);
+		_exit(1);
+	}
+	CHECK(end_of(pid) == 0 && watchers() == 1);
+	CHECK(!system("exit 0"));
+	/* A child by vfork() that maps something leaves its parent as it was. */
+	pid = vfork();
+	if (!pid) {
+		q = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, file.fd, 0);
+		munmap(q, SIZE);
+		_exit(0);
+	}
+	CHECK(end_of(pid) == 0 && watchers() == 1);
+	CHECK(p[0] == 'a');
+	execl("/bin/true", "true", NULL);
+	CHECK(false);
+}
+
+static void children(void **state)
+{
+	in_child(have_children);
+}
+
+static void become_another_user(void)
+{
+	char *p = map_here(PROT_READ);
+
+	CHECK(!unshare(CLONE_NEWUSER));
+	CHECK((unsigned char)p[MB] == byte_of(MB));
+	munmap(p, SIZE);
+	map_here(PROT_READ);
+}
+
+static void unshare_finds_the_process_alone(void **state)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(syscall(SYS_unshare, CLONE_NEWUSER) ? 1 : 0);
+	if (end_of(pid)) {
+		print_message("no user namespace may be made here\n");
+		skip();
+	}
+	in_child(become_another_user);
+}
+
+static void enter_again(void)
+{
+	int fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+
+	map_here(PROT_READ);
+	CHECK(!setns(fd, CLONE_NEWNS));
+	map_here(PROT_READ);
+	CHECK(!setns(fd, 0));
+}
+
+static void setns_finds_the_process_alone(void **state)
+{
+	if (geteuid())
+		skip();
+	in_child(enter_again);
+}
+
+/* By all threads, or by none. */
+static void drop_root(void)
+{
+	DIR *dir;
+	struct dirent *entry;
+
+	map_here(PROT_READ);
+	CHECK(!setresgid(65534, 65534, 65534) && !setresuid(65534, 65534, 65534));
+	dir = opendir("/proc/self/task");
+	while ((entry = readdir(dir))) {
+		char path[300], line[256], *uid = NULL;
+		FILE *status;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", entry->d_name);
+		status = entry->d_name[0] == '.' ? NULL : fopen(path, "re");
+		if (!status)
+			continue;
+		while (fgets(line, sizeof(line), status))
+			if (!strncmp(line, "Uid:", 4))
+				uid = strdup(line);
+		fclose(status);
+		CHECK(uid && strstr(uid, "65534\t65534\t65534"));
+	}
+	closedir(dir);
+}
+
+static void setuid_is_everybodys(void **state)
+{
+	if (geteuid())
+		skip();
+	in_child(drop_root);
+}
+
+/* What a program lays upon itself that will never give advice. */
+static void filter(void)
+{
+	static struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog program = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+	volatile char *p = map_here(PROT_READ);
+	size_t at;
+
+	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	CHECK(!watchers());
+	CHECK(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program));
+	for (at = 0; at < SIZE; at += PAGE)
+		(void)p[at];
+	p = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, file.fd, 0);
+	CHECK(p != MAP_FAILED);
+	for (at = 0; at < SIZE; at += PAGE)
+		(void)p[at];
+	usleep(100000);
+	CHECK(!watchers());
+}
+
+static void a_filter_meets_no_thread(void **state)
+{
+	in_child(filter);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(there_is_a_watcher_while_there_are_mappings),
+		cmocka_unit_test(signals_are_the_programs),
+		cmocka_unit_test(children),
+		cmocka_unit_test(unshare_finds_the_process_alone),
+		cmocka_unit_test(setns_finds_the_process_alone),
+		cmocka_unit_test(setuid_is_everybodys),
+		cmocka_unit_test(a_filter_meets_no_thread),
+	};
+
+	int failed;
+
+	file_new(&file, SIZE);
+	failed = RUN(tests);
+	file_end(&file);
+	return failed;
+}
