@@ -200,8 +200,8 @@ static json_t *steer_json(const struct steer_page *page)
 			 (json_int_t)page->looks, "look_ns", (json_int_t)page->look_ns, "advice_ns",
 			 (json_int_t)page->act_ns, "minor_faults", (json_int_t)page->minflt,
 			 "major_faults", (json_int_t)page->majflt, "read_bytes",
-			 (json_int_t)page->read_bytes, "touched_bytes",
-			 (json_int_t)tell_touched(page), "budget_bytes", (json_int_t)page->budget,
+			 (json_int_t)page->read_bytes, "mapped_bytes",
+			 (json_int_t)tell_mapped(page), "budget_bytes", (json_int_t)page->budget,
 			 "held_bytes", (json_int_t)page->held, "mappings", list);
 }
 

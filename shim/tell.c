@@ -38,13 +38,14 @@ static const char *duration(char text[TEXT], uint64_t ns)
 	return text;
 }
 
-uint64_t tell_touched(const struct steer_page *page)
+uint64_t tell_mapped(const struct steer_page *page)
 {
 	uint64_t sum = 0;
 	unsigned int i;
 
 	for (i = 0; i < STEER_PAGE_MAPS; i++)
-		sum += page->maps[i].id ? page->maps[i].touched : 0;
+		if (page->maps[i].id)
+			sum += page->maps[i].touched + page->maps[i].amount[STEER_ACT_POPULATE];
 	return sum;
 }
 
@@ -100,7 +101,7 @@ static void tell_map(const struct steer_map *map, char line[LINE])
 void tell_page(const struct steer_page *page, bool ended, void (*put)(const char *line, void *arg),
 	       void *arg)
 {
-	uint64_t touched = tell_touched(page);
+	uint64_t mapped = tell_mapped(page);
 	char line[LINE], a[TEXT], b[TEXT], c[TEXT];
 	unsigned int i;
 	size_t at;
@@ -112,10 +113,10 @@ void tell_page(const struct steer_page *page, bool ended, void (*put)(const char
 	add(line, 0, "  faults      %llu, of them %llu that waited for the device",
 	    (unsigned long long)(page->minflt + page->majflt), (unsigned long long)page->majflt);
 	put(line, arg);
-	at = add(line, 0, "  read        %s by the process, %s touched in mappings",
-		 bytes(a, page->read_bytes), bytes(b, touched));
-	if (page->read_bytes > touched)
-		add(line, at, ": %s not used by them", bytes(c, page->read_bytes - touched));
+	at = add(line, 0, "  read        %s by the process, %s mapped", bytes(a, page->read_bytes),
+		 bytes(b, mapped));
+	if (page->read_bytes > mapped)
+		add(line, at, ": %s not used", bytes(c, page->read_bytes - mapped));
 	put(line, arg);
 	if (page->budget) {
 		add(line, 0, "  budget      %s of page cache, %s held", bytes(a, page->budget),

@@ -15,7 +15,7 @@
 void tell_page(const struct steer_page *page, bool ended, void (*put)(const char *line, void *arg),
 	       void *arg);
 
-/* Bytes that its mappings were seen to use. */
-uint64_t tell_touched(const struct steer_page *page);
+/* Bytes that were mapped: by the program's own faults, and ahead of them. */
+uint64_t tell_mapped(const struct steer_page *page);
 
 #endif /* SHIM_TELL_H */

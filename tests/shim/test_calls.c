@@ -3,6 +3,7 @@
 #include "common.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -24,13 +25,11 @@
 		assert_int_equal(errno, error);  \
 	} while (0)
 
-static void success_keeps_errno(void **state)
+static void keeps_errno(struct file file)
 {
-	struct file file;
 	char bytes[64] = {}, *p, *q;
 	int fd;
 
-	file_new(&file, SIZE);
 	KEEPS(fd = open(file.path, O_RDONLY | O_CLOEXEC));
 	KEEPS(p = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0));
 	KEEPS(madvise(p, SIZE, MADV_WILLNEED));
@@ -55,6 +54,26 @@ static void success_keeps_errno(void **state)
 	KEEPS(ftruncate(file.fd, SIZE));
 	KEEPS(unshare(0));
 	KEEPS(prctl(PR_GET_DUMPABLE));
+}
+
+static void success_keeps_errno(void **state)
+{
+	struct file file;
+	pid_t pid;
+
+	file_new(&file, SIZE);
+	keeps_errno(file);
+	/* Somebody else has it open for writing. */
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		alarm(30);
+		pause();
+		_exit(0);
+	}
+	keeps_errno(file);
+	kill(pid, SIGKILL);
+	end_of(pid);
 	file_end(&file);
 }
 
