@@ -17,7 +17,7 @@
 #define EMERGING 24u
 /* ... and that long where the kernel reads ahead by itself, or in regions. */
 #define NOTICED (REGION / 2)
-#define REGIONS_NOTICED (3 * REGION)
+#define REGIONS_NOTICED (5 * REGION)
 /* From here on a stream is trusted with 16 MB, and with the rest of the mapping. */
 #define TRUSTED (2 * REGION)
 #define PROVEN (8 * REGION)
@@ -88,22 +88,6 @@ static void say_mode(struct hm_advisor *a, u64 start, u64 end, enum hm_mode mode
 		advice->mode = mode;
 }
 
-/* The whole mapping, areas included. */
-static void change_mode(struct hm_advisor *a, enum hm_mode mode)
-{
-	u32 i;
-
-	if (a->mode == mode)
-		return;
-	a->mode = mode;
-	a->since_mode = 0;
-	a->singles = a->chunks = 0;
-	a->chunk_pages = 0;
-	for (i = 0; i < HM_TRACKS; i++)
-		a->track[i].area = a->track[i].back = 0;
-	say_mode(a, a->first, a->end, mode);
-}
-
 /* --- tracks --- */
 
 static bool is_used(const struct hm_track *t)
@@ -114,6 +98,29 @@ static bool is_used(const struct hm_track *t)
 static u64 length(const struct hm_track *t)
 {
 	return t->next - t->start;
+}
+
+/* The whole mapping, areas included. */
+static void change_mode(struct hm_advisor *a, enum hm_mode mode)
+{
+	u64 kept = mode == HM_MODE_HUGE ? EMERGING : PROVEN;
+	u32 i;
+
+	if (a->mode == mode)
+		return;
+	a->mode = mode;
+	a->since_mode = 0;
+	a->singles = a->chunks = 0;
+	a->chunk_pages = 0;
+	for (i = 0; i < HM_TRACKS; i++) {
+		struct hm_track *t = &a->track[i];
+
+		/* Other modes show other lengths: only what is a stream there, too, stays. */
+		if (t->grown + 3 < a->look || length(t) < kept)
+			*t = (struct hm_track){};
+		t->area = t->back = 0;
+	}
+	say_mode(a, a->first, a->end, mode);
 }
 
 /* What was taken for a stream ends: what was advised before it is taken back. */
@@ -202,28 +209,21 @@ static bool extend(struct hm_advisor *a, const struct hm_touch *run)
 
 /* --- strides --- */
 
-/* Single pages that are as far from each other as the ones before. */
+/* Is this page as far from the last one as that was from the one before? */
 static bool stride_goes_on(struct hm_advisor *a, const struct hm_touch *run)
 {
 	s64 distance = (s64)(run->start - a->last);
 
+	a->last = run->start;
 	if (a->stride && distance == a->stride) {
-		a->last = run->start;
 		a->stride_seen++;
 		return a->stride_seen >= STRIDE_SEEN;
 	}
-	return false;
-}
-
-static void stride_begin(struct hm_advisor *a, const struct hm_touch *run)
-{
-	s64 distance = (s64)(run->start - a->last);
-
 	a->stride = distance > (s64)AROUND || distance < -(s64)AROUND ? distance : 0;
 	a->stride_seen = 1;
 	a->stride_window = 0;
 	a->stride_ahead = 0;
-	a->last = run->start;
+	return false;
 }
 
 /* Reads so many of the next ones that they come in time; twice as many each time. */
@@ -264,37 +264,68 @@ static u64 edge(const struct hm_track *t)
 	return most(t->ahead, t->next);
 }
 
+/* What all streams have before them takes a quarter of memory at most. */
+static u32 largest_batch(const struct hm_advisor *a)
+{
+	u64 regions = a->memory ? a->memory / REGION : 1024;
+	u32 streams = 0, i;
+
+	for (i = 0; i < HM_TRACKS; i++)
+		streams += a->track[i].batch && a->track[i].grown + RECENT >= a->look;
+	return (u32)most(2, least(regions / (8 * most(streams, 1)), LAST_BATCH));
+}
+
 /*
  * Batches of regions are read and mapped, but for the last region of each: the fault
  * there tells where the stream is. Two batches are kept before it.
  */
 static void fill(struct hm_advisor *a, struct hm_track *t)
 {
+	bool everywhere = a->mode == HM_MODE_HUGE;
+	u32 largest = largest_batch(a), n;
+	u64 from = everywhere ? a->first : t->back, to = everywhere ? a->end : t->area;
 	u64 at, size, wanted;
 
+	/* Elsewhere it would be read page by page. */
 	if (t->way >= 0) {
 		wanted = t->next + 2 * (u64)(t->batch ? t->batch : FIRST_BATCH) * REGION;
-		for (at = region_up(edge(t)); at < wanted && at < a->end; at += size) {
-			t->batch = t->batch ? (u32)least(2 * t->batch, LAST_BATCH) : FIRST_BATCH;
-			size = t->batch * REGION;
+		at = region_up(edge(t));
+		for (n = 0; n < 2 && at < wanted && at < to; n++, at += size) {
+			t->batch = t->batch ? (u32)least(2 * t->batch, largest) : FIRST_BATCH;
+			size = least(t->batch * REGION, to - at);
+			if (size <= REGION)
+				return;
 			answer(a, HM_ADVICE_FILL, at, at + size - REGION);
 			t->ahead = at + size;
 		}
 		return;
 	}
-	for (;;) {
+	for (n = 0; n < 2; n++) {
 		at = region_down(edge(t));
 		wanted = 2 * (u64)(t->batch ? t->batch : FIRST_BATCH) * REGION;
-		if (at <= a->first || at + wanted <= t->start)
+		if (at <= from || at + wanted <= t->start)
 			return;
-		t->batch = t->batch ? (u32)least(2 * t->batch, LAST_BATCH) : FIRST_BATCH;
-		size = least(t->batch * REGION, at);
+		t->batch = t->batch ? (u32)least(2 * t->batch, largest) : FIRST_BATCH;
+		size = least(t->batch * REGION, at - region_down(from));
+		if (size <= REGION)
+			return;
 		answer(a, HM_ADVICE_FILL, at - size + REGION, at);
 		answer(a, HM_ADVICE_AHEAD, at - size, at - size + REGION);
 		t->ahead = at - size;
 		if (!t->ahead)
 			return;
 	}
+}
+
+/* As far as the next one's beginning, what is before a stream is its own. */
+static u64 up_to_others(const struct hm_advisor *a, const struct hm_track *t, u64 to)
+{
+	const struct hm_track *o;
+
+	for (o = a->track; o < a->track + HM_TRACKS; o++)
+		if (is_used(o) && o != t && o->start >= t->next && o->start < to)
+			to = o->start;
+	return region_down(to) > t->next ? region_down(to) : to;
 }
 
 /* Regions before a stream are read as a stream's are. */
@@ -316,7 +347,9 @@ static void widen_area(struct hm_advisor *a, struct hm_track *t)
 		return;
 	}
 	from = region_up(t->next);
-	to = from + trust > a->end ? a->end : from + trust;
+	to = up_to_others(a, t, from + trust > a->end ? a->end : from + trust);
+	if (from >= to)
+		return;
 	if (t->area && t->area >= least(from + REGION, a->end))
 		return;
 	say_mode(a, t->area ? t->area : from, to, HM_MODE_HUGE);
@@ -355,7 +388,7 @@ static void leave_behind(struct hm_advisor *a, struct hm_track *t)
 	if (!larger || t->next < t->behind + DROP_LAG + PIECE)
 		return;
 	to = region_down(t->next - DROP_LAG);
-	if (length(t) > a->memory / 2)
+	if (length(t) > a->memory / 4 * 3)
 		answer(a, HM_ADVICE_DROP, t->behind, to);
 	t->behind = to;
 }
@@ -405,7 +438,9 @@ struct view {
 
 static struct view take_view(struct hm_advisor *a)
 {
-	struct view v = { .singles = a->singles, .chunks = a->chunks, .chunk_pages = a->chunk_pages };
+	struct view v = { .singles = a->singles,
+			  .chunks = a->chunks,
+			  .chunk_pages = a->chunk_pages };
 	struct hm_track *t;
 
 	for (t = a->track; t < a->track + HM_TRACKS; t++) {
@@ -442,6 +477,14 @@ static void decide(struct hm_advisor *a, u64 now_ms)
 {
 	struct view v = take_view(a);
 	u32 jumps = v.singles + v.chunks;
+	enum hm_mode before = a->mode;
+
+	/* A stream that goes on and on outweighs what was before it. */
+	if (v.proven) {
+		a->singles /= 2;
+		a->chunks /= 2;
+		a->chunk_pages /= 2;
+	}
 
 	if (a->stride_seen >= STRIDE_SEEN) {
 		a->pattern = HM_PATTERN_STRIDED;
@@ -476,7 +519,7 @@ static void decide(struct hm_advisor *a, u64 now_ms)
 	default:
 		break;
 	}
-	if (v.streams && jumps < 3) {
+	if (v.streams && jumps < 3 && a->mode == before) {
 		a->pattern = v.streams == v.backward ? HM_PATTERN_BACKWARD :
 			     v.streams > 1	     ? HM_PATTERN_STREAMS :
 						       HM_PATTERN_STREAM;
@@ -505,6 +548,8 @@ static void count_pages(struct hm_advisor *a, const struct hm_touch *run)
 	mean = a->faults / regions;
 	if (r->asked || a->stride_seen >= STRIDE_SEEN || r->touched < REGION_COST)
 		return;
+	if (a->count >= HM_ADVICES / 4)
+		return;
 	if (!fits && (r->touched < 4 * mean || r->touched < 2 * REGION_COST))
 		return;
 	r->asked = 1;
@@ -513,12 +558,14 @@ static void count_pages(struct hm_advisor *a, const struct hm_touch *run)
 
 /* --- the door --- */
 
-void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region *region)
+void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region *region,
+		     struct hm_advice *advice)
 {
 	hm_assert(first < end && first < REGION);
 	a->first = first;
 	a->end = end;
 	a->region = region;
+	a->advice = advice;
 }
 
 void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u64 now_ms)
@@ -534,9 +581,8 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 	for (i = 0; i < n; i++) {
 		hm_assert(runs[i].start < runs[i].end && runs[i].end <= a->end);
 		count_pages(a, &runs[i]);
-		if (stride_goes_on(a, &runs[i]) || extend(a, &runs[i]))
+		if (extend(a, &runs[i]) || stride_goes_on(a, &runs[i]))
 			continue;
-		stride_begin(a, &runs[i]);
 		new_track(a, &runs[i]);
 	}
 	/* What ended long ago counts for less and less. */

@@ -22,7 +22,7 @@
 /* Runs of pages that are followed at a time. */
 #define HM_TRACKS 16u
 /* Answers to one look, at most. */
-#define HM_ADVICES 48u
+#define HM_ADVICES 128u
 
 /* How a fault shall read. */
 enum hm_mode {
@@ -106,7 +106,7 @@ struct hm_advisor {
 	s64 stride, stride_seen; /* from there to the next; 0 = none */
 	u64 stride_at, stride_ahead, stride_window;
 	u32 count;
-	struct hm_advice advice[HM_ADVICES];
+	struct hm_advice *advice;
 };
 
 /**
@@ -115,8 +115,10 @@ struct hm_advisor {
  * @first: its first page
  * @end: the page after its last one
  * @region: one for each region up to @end, all zeros; the caller's
+ * @advice: HM_ADVICES of them, for the answers; several advisors may share them
  */
-void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region *region);
+void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region *region,
+		     struct hm_advice *advice);
 
 /**
  * hm_advisor_look() - what was mapped since the last look, and what to do

@@ -242,8 +242,7 @@ static bool split(struct map *map, u64 start, u64 end, enum hm_mode mode)
 			continue;
 		}
 		if (!append(pieces, &n, p->start, from, p->mode) ||
-		    !append(pieces, &n, from, to, mode) ||
-		    !append(pieces, &n, to, p->end, p->mode))
+		    !append(pieces, &n, from, to, mode) || !append(pieces, &n, to, p->end, p->mode))
 			return false;
 	}
 	memcpy(map->piece, pieces, n * sizeof(*pieces));

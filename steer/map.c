@@ -12,7 +12,10 @@
 
 struct map steer_maps[STEER_PAGE_MAPS];
 
-#define for_each_map(map) \
+/* One mapping is looked at at a time. */
+static struct hm_advice advices[HM_ADVICES];
+
+#define for_each_map(map)                                                       \
 	for ((map) = steer_maps; (map) < steer_maps + STEER_PAGE_MAPS; (map)++) \
 		if ((map)->start)
 
@@ -21,8 +24,7 @@ u32 maps_count(void)
 	struct map *map;
 	u32 n = 0;
 
-	for_each_map(map)
-		n++;
+	for_each_map(map) n++;
 	return n;
 }
 
@@ -44,7 +46,7 @@ static bool take_room(struct map *map)
 	map->seen = (unsigned long *)room;
 	map->advisor = (struct hm_advisor){ .writable = map->writable };
 	hm_advisor_init(&map->advisor, (map->start - map->base) / HM_PAGE_SIZE, pages,
-			(struct hm_region *)((char *)room + bits));
+			(struct hm_region *)((char *)room + bits), advices);
 	map->piece[0] = (struct piece){ map->advisor.first, pages, HM_MODE_NORMAL };
 	map->npieces = 1;
 	return true;
@@ -65,15 +67,15 @@ void maps_clear(void)
 {
 	struct map *map;
 
-	for_each_map(map)
-		drop(map);
+	for_each_map(map) drop(map);
 }
 
 void maps_lose_files(void)
 {
 	struct map *map;
 
-	for_each_map(map) {
+	for_each_map(map)
+	{
 		map->fd = map->number = -1;
 		map->told = NULL;
 	}
@@ -122,7 +124,8 @@ void maps_child(void)
 {
 	struct map *map;
 
-	for_each_map(map) {
+	for_each_map(map)
+	{
 		bool huge = false, random = false;
 		u32 i;
 
@@ -161,9 +164,8 @@ static void unmapped(u64 start, u64 bytes)
 	u64 end = start + bytes;
 	struct map *map;
 
-	for_each_map(map)
-		if (map->start < end && start < map->start + map->bytes)
-			cut(map, start, end);
+	for_each_map(map) if (map->start < end && start < map->start + map->bytes)
+		cut(map, start, end);
 }
 
 static void mapped(const struct event *event)
@@ -188,7 +190,8 @@ static void moved(const struct event *event)
 {
 	struct map *map, old;
 
-	for_each_map(map) {
+	for_each_map(map)
+	{
 		if (event->start < map->start || event->start >= map->start + map->bytes)
 			continue;
 		old = *map;
@@ -196,8 +199,8 @@ static void moved(const struct event *event)
 			old.fd = (int)call(SYS_fcntl, old.fd, F_DUPFD_CLOEXEC, 0, 0, 0, 0);
 		unmapped(event->start, event->bytes);
 		unmapped(event->to, event->to_bytes);
-		map = add(event->to, event->to_bytes,
-			  old.offset + (event->start - old.start), &old);
+		map = add(event->to, event->to_bytes, old.offset + (event->start - old.start),
+			  &old);
 		if (old.fd >= 0)
 			call(SYS_close, old.fd, 0, 0, 0, 0, 0);
 		if (map)
@@ -255,7 +258,8 @@ static void hint(const struct event *event)
 	u64 end = event->start + event->bytes;
 	struct map *map;
 
-	for_each_map(map) {
+	for_each_map(map)
+	{
 		u64 from, to;
 
 		if (map->start >= end || event->start >= map->start + map->bytes)
