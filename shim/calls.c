@@ -6,8 +6,11 @@
 #include "shim.h"
 #include "heap.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <threads.h>
 #include <sys/prctl.h>
 
 #include "steer.h"
@@ -165,4 +168,33 @@ SHIM_EXPORT int prctl(int option, ...)
 	if (shim.on && (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP))
 		steer_never();
 	return (int)syscall(SYS_prctl, option, arg[0], arg[1], arg[2], arg[3]);
+}
+
+/*
+ * The process ends with its last thread; once main() is gone that must be one of the
+ * program's. Only the end of the first thread comes by here: this is no place where an
+ * allocator could be in the middle of something, so a symbol may be looked up.
+ */
+static void leave_main(void)
+{
+	if (shim.on && getpid() == (pid_t)syscall(SYS_gettid))
+		steer_never();
+}
+
+SHIM_EXPORT _Noreturn void pthread_exit(void *value)
+{
+	void (*real)(void *) = (void (*)(void *))dlsym(RTLD_NEXT, "pthread_exit");
+
+	leave_main();
+	real(value);
+	__builtin_unreachable();
+}
+
+SHIM_EXPORT _Noreturn void thrd_exit(int value)
+{
+	void (*real)(int) = (void (*)(int))dlsym(RTLD_NEXT, "thrd_exit");
+
+	leave_main();
+	real(value);
+	__builtin_unreachable();
 }

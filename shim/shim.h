@@ -2,9 +2,9 @@
 /*
  * The library that `hugemap run` loads before a program: it sees mappings come, move
  * and go, tells the watcher in steer/ of the large ones of files, and has no other part
- * in them. Every call that it takes over is the system call itself. Nothing here looks
- * a symbol up or allocates, so that it may be called from within an allocator, before
- * main() and in a signal handler; and a call that succeeds leaves errno as it was.
+ * in them. Every call for memory is the system call itself: none looks a symbol up or
+ * allocates, so that it may come from within an allocator, before main() and in a signal
+ * handler; and one that succeeds leaves errno as it was.
  */
 #ifndef SHIM_H
 #define SHIM_H

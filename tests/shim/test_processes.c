@@ -244,6 +244,28 @@ static void a_filter_meets_no_thread(void **state)
 	in_child(filter);
 }
 
+static void *end_later(void *arg)
+{
+	usleep(100000);
+	return arg;
+}
+
+/* The process ends with its last thread, by exit(): that is none of ours. */
+static void end_by_threads(void)
+{
+	pthread_t thread;
+
+	map_here(PROT_READ);
+	CHECK(!pthread_create(&thread, NULL, end_later, NULL));
+	alarm(20);
+	pthread_exit(NULL);
+}
+
+static void the_last_thread_is_the_programs(void **state)
+{
+	in_child(end_by_threads);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +276,7 @@ int main(void)
 		cmocka_unit_test(setns_finds_the_process_alone),
 		cmocka_unit_test(setuid_is_everybodys),
 		cmocka_unit_test(a_filter_meets_no_thread),
+		cmocka_unit_test(the_last_thread_is_the_programs),
 	};
 
 	int failed;
