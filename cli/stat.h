@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * hugemap stat: a program that uses HugeMap keeps its numbers in a memfd for
- * each pool, and one that is steered has a page of them. They are read, not mapped: a program that shrinks its memfd must
- * not be able to crash us. A mount of the kernel engine has them in sysfs.
+ * each pool, and one for what is steered. They are read, not mapped: a program that
+ * shrinks its memfd must not be able to crash us. A mount of the kernel engine has them
+ * in sysfs.
  */
 #ifndef CLI_STAT_H
 #define CLI_STAT_H

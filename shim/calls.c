@@ -19,8 +19,6 @@
 #define CLONE_NEWTIME 0x00000080
 #endif
 
-/* Tells libhugemap, in the same process, that the mappings are steered already. */
-SHIM_EXPORT extern const char hugemap_run_version[];
 const char hugemap_run_version[] = HUGEMAP_VERSION_STRING;
 
 SHIM_EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
@@ -183,8 +181,9 @@ static void leave_main(void)
 
 SHIM_EXPORT _Noreturn void pthread_exit(void *value)
 {
-	void (*real)(void *) = (void (*)(void *))dlsym(RTLD_NEXT, "pthread_exit");
+	void (*real)(void *result);
 
+	*(void **)&real = dlsym(RTLD_NEXT, "pthread_exit");
 	leave_main();
 	real(value);
 	__builtin_unreachable();
@@ -192,8 +191,9 @@ SHIM_EXPORT _Noreturn void pthread_exit(void *value)
 
 SHIM_EXPORT _Noreturn void thrd_exit(int value)
 {
-	void (*real)(int) = (void (*)(int))dlsym(RTLD_NEXT, "thrd_exit");
+	void (*real)(int result);
 
+	*(void **)&real = dlsym(RTLD_NEXT, "thrd_exit");
 	leave_main();
 	real(value);
 	__builtin_unreachable();

@@ -635,17 +635,14 @@ void heap_open(void)
 
 /* --- for libhugemap-heap.so --- */
 
-SHIM_EXPORT void *hugemap_run_heap_map(size_t length);
-SHIM_EXPORT bool hugemap_run_heap_has(const void *addr);
-
-void *hugemap_run_heap_map(size_t length)
+SHIM_EXPORT void *hugemap_run_heap_map(size_t length)
 {
 	if (!shim.on || !heap_suits(length, RW, MAP_PRIVATE | MAP_ANONYMOUS))
 		return NULL;
 	return heap_map(length, true);
 }
 
-bool hugemap_run_heap_has(const void *addr)
+SHIM_EXPORT bool hugemap_run_heap_has(const void *addr)
 {
 	const struct arena *arena = arena_of(addr);
 

@@ -50,4 +50,8 @@ int heap_advise(char *addr, size_t length, int advice);
  */
 bool heap_over(char *addr, size_t length, int prot, int flags);
 
+/* For libhugemap-heap.so: a block, and whether there is one; see heap_malloc.c. */
+void *hugemap_run_heap_map(size_t length);
+bool hugemap_run_heap_has(const void *addr);
+
 #endif /* SHIM_HEAP_H */

@@ -217,18 +217,19 @@ EXPORT void *valloc(size_t size)
 
 EXPORT int posix_memalign(void **block, size_t alignment, size_t size)
 {
-	int saved = errno;
-	void *found;
+	int saved = errno, err = 0; /* positive, as this one has it */
+	void *found = NULL;
 
-	/* Positive errors, as this one has it. */
 	if (alignment % sizeof(void *) || !alignment || alignment & (alignment - 1))
-		return EINVAL;
-	found = memalign(alignment, size);
+		err = EINVAL;
+	else
+		found = memalign(alignment, size);
+	if (found)
+		*block = found;
+	else if (!err)
+		err = ENOMEM;
 	errno = saved;
-	if (!found)
-		return ENOMEM;
-	*block = found;
-	return 0;
+	return err;
 }
 
 EXPORT size_t malloc_usable_size(void *block)

@@ -40,6 +40,9 @@ struct shim_settings {
 
 extern struct shim_settings shim;
 
+/* Tells libhugemap, in the same process, that the mappings are steered already. */
+extern const char hugemap_run_version[] SHIM_EXPORT;
+
 /* --- config.c --- */
 void config_read(void);
 /* Is the file one of those that --include and --exclude leave? */

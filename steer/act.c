@@ -26,7 +26,7 @@
 
 int act_verbose_fd = -1;
 struct steer_page *act_page;
-u64 act_ns;
+u64 act_ns, act_cpu_ns;
 
 /* --- telling --- */
 
@@ -396,7 +396,7 @@ static void carry_drop(struct map *map, const struct hm_advice *advice)
 
 void act_advices(struct map *map)
 {
-	u64 begin = now_ns();
+	u64 begin = now_ns(), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	u32 i;
 
 	for (i = 0; i < map->advisor.count; i++) {
@@ -418,6 +418,7 @@ void act_advices(struct map *map)
 	if (map->told && map->told->pattern != STEER_HINTED)
 		map->told->pattern = map->advisor.pattern;
 	act_ns += now_ns() - begin;
+	act_cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 }
 
 /* --- a budget --- */
@@ -466,7 +467,7 @@ static u64 give_back(struct map *map, u64 wanted)
 
 void act_budget(u64 budget)
 {
-	u64 held = 0, begin = now_ns();
+	u64 held = 0, begin = now_ns(), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct map *map;
 
 	for (map = steer_maps; map < steer_maps + STEER_PAGE_MAPS; map++)
@@ -483,4 +484,5 @@ void act_budget(u64 budget)
 		held -= given < held ? given : held;
 	}
 	act_ns += now_ns() - begin;
+	act_cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 }

@@ -25,7 +25,7 @@ void act_budget(u64 budget);
 extern int act_verbose_fd;
 /* Where it is told; NULL = nowhere. Set before anything else is done. */
 extern struct steer_page *act_page;
-/* Time that was spent in calls that carried advice out. */
-extern u64 act_ns;
+/* Time that was spent carrying advice out, and processor time of that. */
+extern u64 act_ns, act_cpu_ns;
 
 #endif /* HM_STEER_ACT_H */

@@ -143,7 +143,7 @@ static void look_at(struct map *map, u64 now)
 		found(map, n, now);
 	if (now < map->full_at)
 		return;
-	begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	begin = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns;
 	do {
 		n = 0;
 		at = look(&looker, at, page_end(map), map->base, map->seen, scratch->runs, &n,
@@ -151,7 +151,7 @@ static void look_at(struct map *map, u64 now)
 		if (n)
 			found(map, n, now);
 	} while (at && at < page_end(map));
-	map->full_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+	map->full_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns - begin;
 	if (map->told) {
 		map->told->huge = huge;
 		if (huge)
@@ -193,7 +193,7 @@ static u64 faults_so_far(void)
 
 static void look_at_all(u64 now)
 {
-	u64 begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), acted = act_ns, used;
+	u64 begin = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns, used;
 	struct map *map;
 
 	if (now >= memory_at) {
@@ -212,9 +212,7 @@ static void look_at_all(u64 now)
 	}
 	if (watch_settings.budget)
 		act_budget(watch_settings.budget);
-	used = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
-	acted = act_ns - acted;
-	used = used > acted ? used - acted : 0;
+	used = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns - begin;
 	credit -= (s64)used;
 	if (act_page) {
 		act_page->looks++;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The user-space engine, by its public interface, without any hint. The pool is
- * made before the clock starts, since the page cache of Linux is there, too; how
- * long that took is told apart.
+ * The pool engine, by the library's interface, without any hint. The pool is made
+ * before the clock starts, since the page cache of Linux is there, too; how long that
+ * took is told apart.
  */
 #include "bench.h"
 #include "guard.h"
@@ -24,18 +24,14 @@ static const char *words_for(int err)
 	return *hugemap_reason() ? hugemap_reason() : hugemap_strerror(err);
 }
 
-static void hugemap_open(struct run *run)
+static void pool_open(struct run *run)
 {
 	struct hugemap_pool_options pool_options = {
 		.size = sizeof(pool_options),
 		.bytes = run->pool_bytes,
 		.prefault = true,
 	};
-	struct hugemap_options options = {
-		.size = sizeof(options),
-		.page = run->config->page,
-		.engine = HUGEMAP_ENGINE_USER,
-	};
+	struct hugemap_options options = { .size = sizeof(options) };
 	bool writes = run->scenario->writes;
 	struct mapped *map = calloc(1, sizeof(*map));
 	double start = cli_now();
@@ -60,21 +56,21 @@ static void hugemap_open(struct run *run)
 	run->private = map;
 }
 
-static const void *hugemap_load(struct worker *worker, uint64_t offset, size_t length)
+static const void *pool_load(struct worker *worker, uint64_t offset, size_t length)
 {
 	struct mapped *map = worker->run->private;
 
 	return map->at + offset;
 }
 
-static void *hugemap_store(struct worker *worker, uint64_t offset, size_t length, bool whole)
+static void *pool_store(struct worker *worker, uint64_t offset, size_t length, bool whole)
 {
 	struct mapped *map = worker->run->private;
 
 	return map->at + offset;
 }
 
-static void hugemap_sync_range(struct run *run, uint64_t offset, uint64_t length)
+static void pool_sync(struct run *run, uint64_t offset, uint64_t length)
 {
 	struct mapped *map = run->private;
 	int err = hugemap_sync(map->at + offset, length, MS_SYNC);
@@ -83,7 +79,7 @@ static void hugemap_sync_range(struct run *run, uint64_t offset, uint64_t length
 		die(run, "hugemap_sync: %s", words_for(err));
 }
 
-static void count(struct run *run)
+static void pool_count(struct run *run)
 {
 	struct hugemap_stat stat = { .size = sizeof(stat) };
 	struct mapped *map = run->private;
@@ -97,7 +93,7 @@ static void count(struct run *run)
 	result->ahead_used = stat.ahead_used;
 }
 
-static void hugemap_close(struct run *run)
+static void pool_close(struct run *run)
 {
 	struct mapped *map = run->private;
 	int err = hugemap_unmap(map->at, run->bytes);
@@ -110,7 +106,7 @@ static void hugemap_close(struct run *run)
 }
 
 /* Tried in a child: this process is to stay as it is. */
-const char *hugemap_works_not(struct result *shared)
+const char *pool_works_not(struct result *shared)
 {
 	struct hugemap_pool_options options = { .size = sizeof(options), .bytes = 32 * MB };
 	struct hugemap_pool *pool;
@@ -133,13 +129,13 @@ const char *hugemap_works_not(struct result *shared)
 	return why[0] ? why : NULL;
 }
 
-const struct engine engine_hugemap_user = {
-	.name = "hugemap-user",
+const struct engine engine_pool = {
+	.name = "hugemap-pool",
 	.apart = true,
-	.open = hugemap_open,
-	.load = hugemap_load,
-	.store = hugemap_store,
-	.sync = hugemap_sync_range,
-	.count = count,
-	.close = hugemap_close,
+	.open = pool_open,
+	.load = pool_load,
+	.store = pool_store,
+	.sync = pool_sync,
+	.count = pool_count,
+	.close = pool_close,
 };
