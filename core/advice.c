@@ -14,7 +14,7 @@
 /* A fault maps what is cached of the 16 pages around it: that much says nothing. */
 #define AROUND 16u
 /* A run that long is worth a region, where single pages are read. */
-#define EMERGING 24u
+#define LONG_RUN 24u
 /* ... and that long where the kernel reads ahead by itself, or in regions. */
 #define NOTICED (REGION / 2)
 #define REGIONS_NOTICED (5 * REGION)
@@ -103,7 +103,7 @@ static u64 length(const struct hm_track *t)
 /* The whole mapping, areas included. */
 static void change_mode(struct hm_advisor *a, enum hm_mode mode)
 {
-	u64 kept = mode == HM_MODE_HUGE ? EMERGING : PROVEN;
+	u64 kept = mode == HM_MODE_HUGE ? LONG_RUN : PROVEN;
 	u32 i;
 
 	if (a->mode == mode)
@@ -397,7 +397,7 @@ static u64 noticed(const struct hm_advisor *a)
 {
 	switch (a->mode) {
 	case HM_MODE_RANDOM:
-		return EMERGING;
+		return LONG_RUN;
 	case HM_MODE_NORMAL:
 		return NOTICED;
 	default:
