@@ -280,6 +280,20 @@ static u32 largest_batch(const struct hm_advisor *a)
 }
 
 /*
+ * A stream goes on with the pages that the kernel began with, whatever is advised. One
+ * region that is missing on its way, and is asked for, makes it begin with huge ones.
+ */
+static void kick(struct hm_advisor *a, struct hm_track *t, u64 end)
+{
+	u64 at = region_up(edge(t)) + FIRST_BATCH * REGION;
+
+	if (t->batch || t->way < 0 || at + REGION > end)
+		return;
+	t->batch = FIRST_BATCH;
+	answer(a, HM_ADVICE_FILL, at, at + REGION);
+}
+
+/*
  * Batches of regions are read and mapped, but for the last region of each: the fault
  * there tells where the stream is. Two batches are kept before it.
  */
@@ -290,6 +304,10 @@ static void fill(struct hm_advisor *a, struct hm_track *t)
 	u64 from = everywhere ? a->first : t->back, to = everywhere ? a->end : t->area;
 	u64 at, size, wanted;
 
+	if (a->busy) {
+		kick(a, t, to);
+		return;
+	}
 	/* Elsewhere it would be read page by page. */
 	if (t->way >= 0) {
 		wanted = t->next + 2 * (u64)(t->batch ? t->batch : FIRST_BATCH) * REGION;

@@ -46,7 +46,9 @@ struct map {
 	int fd, number;
 	u64 until;
 	bool settled, shared, writable, heap;
+	bool huge_works; /* huge pages were seen */
 	u64 before;
+	u64 filled; /* bytes that were read ahead and mapped */
 	u64 full_at, full_ns; /* when all of it is looked at next, and what that costs */
 	unsigned long *seen;
 	size_t room;

@@ -42,6 +42,8 @@
 #define FRUITLESS 8u
 #define FRUITLESS_MOST 5u
 /* Memory changes slowly. */
+/* So much is read in huge pages before it is said that there are none. */
+#define TRIED (16ull << 20)
 #define MEMORY_NS (5000 * MS)
 /* After its last mapping it stays for that long. */
 #define LINGER_NS (50 * MS)
@@ -135,6 +137,7 @@ static void found(struct map *map, u32 n, u64 now)
 		map->told->touched +=
 			(scratch->runs[i].end - scratch->runs[i].start) * HM_PAGE_SIZE;
 	map->advisor.memory = memory / HM_PAGE_SIZE;
+	map->advisor.busy = now < act_busy_until;
 	hm_advisor_look(&map->advisor, scratch->runs, n, now / MS);
 	if (map->advisor.count)
 		act_advices(map);
@@ -159,10 +162,13 @@ static void look_at(struct map *map, u64 now)
 			found(map, n, now);
 	} while (at && at < page_end(map));
 	map->full_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns - begin;
+	/* Found out by trying: what was filled is mapped by huge pages, or never will be. */
+	if (map->filled >= TRIED && !map->huge_works)
+		map->advisor.small = !huge;
+	map->huge_works |= huge > 0;
 	if (map->told) {
 		map->told->huge = huge;
-		if (huge)
-			map->told->huge_works = 1;
+		map->told->huge_works = map->huge_works ? 1 : map->advisor.small ? 2 : 0;
 	}
 }
 
@@ -342,6 +348,7 @@ static bool begin(void)
 	looker_open(&looker, open_own("/proc/self/pagemap"), scratch->looks);
 	if (looker.fd < 0)
 		return false;
+	act_schedstat_fd = open_own("/proc/thread-self/schedstat");
 	if (watch_settings.verbose)
 		act_verbose_fd = (int)call(SYS_pidfd_getfd, pidfd, 2, 0, 0, 0, 0);
 	open_page();
@@ -443,7 +450,7 @@ static void *thread(void *unused)
 		tell_running(false);
 		/* What is mapped stays known; descriptors go with the thread's table. */
 		maps_rest();
-		act_verbose_fd = -1;
+		act_verbose_fd = act_schedstat_fd = -1;
 		if (change_state(STOPPING, STOPPED))
 			return NULL;
 		/* What came in between is not left lying there. */
