@@ -72,8 +72,8 @@ static void malloc_and_its_kin(void **state)
 	assert_string_equal(b, "small");
 	b = realloc(b, 100);
 	assert_string_equal(b, "small");
-	assert_int_equal(posix_memalign(&c, 4 * MB, 20 * MB), 0);
-	assert_int_equal((uintptr_t)c % (4 * MB), 0);
+	assert_int_equal(posix_memalign(&c, 64 * MB, 20 * MB), 0);
+	assert_int_equal((uintptr_t)c % (64 * MB), 0);
 	assert_true(in_file(c, &shared));
 	memset(c, 2, 20 * MB);
 	assert_int_equal(posix_memalign(&c, 3, 20 * MB), EINVAL);
