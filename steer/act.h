@@ -9,8 +9,10 @@
 void act_begin(struct map *map);
 void act_end(struct map *map);
 void act_missed(void);
-/* The program has advised there. */
-void act_hinted(struct map *map, u64 start, u64 end);
+/* The program has advised there: what is ours of another kind is taken back. */
+void act_hinted(struct map *map, u64 start, u64 end, int advice);
+/* All that was advised is taken back: nobody will look any more. */
+void act_take_back(struct map *map);
 
 /* Find out what a mapping's file is, and who had it cached; hold it if it is written. */
 void act_settle(struct map *map, int pidfd);

@@ -54,6 +54,7 @@ enum state {
 struct steer_settings watch_settings;
 
 static int state = STOPPED; /* enum state */
+static bool cannot; /* it was tried, and this kernel or its rules do not let it */
 static int thread_id; /* of the kernel's; 0 = there is none */
 static struct looker looker;
 static u64 memory, memory_at;
@@ -224,6 +225,54 @@ static void look_at_all(u64 now)
 
 /* --- the thread --- */
 
+/*
+ * Under a filter of system calls (seccomp) a call that is not allowed may end the whole
+ * process. So a child makes each of them first, one that shares nothing but memory and
+ * of which the program hears nothing: it sends no signal when it ends.
+ */
+static int try_calls(void *unused)
+{
+	call(SYS_getrusage, -1, 0, 0, 0, 0, 0);
+	call(SYS_sched_setscheduler, -1, 0, 0, 0, 0, 0);
+	call(SYS_close_range, 1, 0, 0, 0, 0, 0);
+	call(SYS_pidfd_open, -1, 0, 0, 0, 0, 0);
+	call(SYS_pidfd_getfd, -1, 0, 0, 0, 0, 0);
+	call(SYS_memfd_create, 0, ~0l, 0, 0, 0, 0);
+	call(SYS_ftruncate, -1, 0, 0, 0, 0, 0);
+	call(SYS_openat, -1, (long)"", 0, 0, 0, 0);
+	call(SYS_readlinkat, -1, (long)"", 0, 0, 0, 0);
+	call(SYS_newfstatat, -1, (long)"", 0, 0, 0, 0);
+	call(SYS_read, -1, 0, 0, 0, 0, 0);
+	call(SYS_pread64, -1, 0, 0, 0, 0, 0);
+	call(SYS_ioctl, -1, (long)PAGEMAP_SCAN, 0, 0, 0, 0);
+	call(SYS_cachestat, -1, 0, 0, 0, 0, 0);
+	call(SYS_sync_file_range, -1, 0, 0, 0, 0, 0);
+	call(SYS_madvise, 0, 0, MADV_WILLNEED, 0, 0, 0);
+	call(SYS_fcntl, -1, F_DUPFD_CLOEXEC, 0, 0, 0, 0);
+	call(SYS_close, -1, 0, 0, 0, 0, 0);
+	call(SYS_tgkill, -1, 0, 0, 0, 0, 0);
+	return 0;
+}
+
+static bool calls_allowed(void)
+{
+	const size_t size = 64u << 10;
+	long stack, child;
+	int status = -1;
+
+	if (call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) == 0)
+		return true;
+	stack = call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		     -1, 0);
+	if (stack < 0 && stack > -4096)
+		return false;
+	child = clone(try_calls, (char *)stack + size, CLONE_VM | CLONE_VFORK, NULL);
+	if (child > 0)
+		call(SYS_wait4, child, (long)&status, 1u << 30 /* __WALL */, 0, 0, 0);
+	call(SYS_munmap, stack, (long)size, 0, 0, 0, 0);
+	return child > 0 && status == 0;
+}
+
 static int open_own(const char *path)
 {
 	return (int)call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
@@ -252,7 +301,6 @@ static void open_page(void)
 	}
 	page->pid = (uint32_t)getpid();
 	page->version = STEER_VERSION;
-	page->running = 1;
 	page->magic = STEER_MAGIC;
 	__atomic_store_n(&act_page, page, __ATOMIC_RELEASE);
 	for (map = steer_maps; map < steer_maps + STEER_PAGE_MAPS; map++)
@@ -264,6 +312,8 @@ static bool begin(void)
 {
 	struct sched_param normal = {};
 
+	if (!calls_allowed())
+		return false;
 	call(SYS_prctl, PR_SET_NAME, (long)"hugemap", 0, 0, 0, 0);
 	/* Whoever started it may be a thread with a real-time priority. */
 	call(SYS_sched_setscheduler, 0, SCHED_OTHER, (long)&normal, 0, 0, 0);
@@ -354,34 +404,44 @@ static void watch(void)
 	}
 }
 
-/* Files and the page's descriptor go with the table; what is mapped stays known. */
-static void lose(void)
-{
-	act_verbose_fd = -1;
-	if (act_page)
-		act_page->running = 0;
-	maps_lose_files();
-}
-
 static bool change_state(int from, int to)
 {
 	return __atomic_compare_exchange_n(&state, &from, to, false, __ATOMIC_SEQ_CST,
 					   __ATOMIC_SEQ_CST);
 }
 
+static void tell_running(bool running)
+{
+	if (act_page)
+		act_page->running = running;
+}
+
+/* From STOPPED on another one may begin: nothing is touched after that. */
 static void *thread(void *unused)
 {
 	__atomic_store_n(&thread_id, (int)call(SYS_gettid, 0, 0, 0, 0, 0, 0), __ATOMIC_SEQ_CST);
-	while (begin()) {
-		watch();
-		lose();
-		/* What came in between is not left lying there. */
-		if (!change_state(RUNNING, STOPPED) || !events_waiting() ||
-		    !change_state(STOPPED, RUNNING))
-			break;
+	if (!begin()) {
+		/* It would fail again. */
+		__atomic_store_n(&cannot, true, __ATOMIC_SEQ_CST);
+		events_done();
+		__atomic_store_n(&state, STOPPED, __ATOMIC_SEQ_CST);
+		return NULL;
 	}
-	__atomic_store_n(&state, STOPPED, __ATOMIC_SEQ_CST);
-	return NULL;
+	for (;;) {
+		tell_running(true);
+		watch();
+		tell_running(false);
+		/* What is mapped stays known; descriptors go with the thread's table. */
+		maps_rest();
+		act_verbose_fd = -1;
+		if (change_state(STOPPING, STOPPED))
+			return NULL;
+		/* What came in between is not left lying there. */
+		if (!change_state(RUNNING, STOPPED))
+			continue;
+		if (!events_waiting() || !change_state(STOPPED, RUNNING))
+			return NULL;
+	}
 }
 
 static bool create(void)
@@ -410,7 +470,7 @@ void watch_start(void)
 {
 	sigset_t all, before;
 
-	if (!change_state(STOPPED, RUNNING))
+	if (__atomic_load_n(&cannot, __ATOMIC_RELAXED) || !change_state(STOPPED, RUNNING))
 		return;
 	/* It inherits that no signal may come to it. */
 	sigfillset(&all);
