@@ -290,7 +290,7 @@ static void bare_children_share_nothing(void **state)
 	pid_t pid;
 
 	memset(p, 5, LENGTH);
-	pid = (pid_t)syscall(SYS_fork);
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (!pid) {
 		signal(SIGSEGV, SIG_DFL);
 		p[0] = 'c';
