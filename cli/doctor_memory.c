@@ -185,10 +185,8 @@ static void say_why_not(struct finding *finding, const struct uffd_caps *caps,
 	if (device->group[0] && !device->admitted)
 		snprintf(group, sizeof(group), "; the group %s may use /dev/userfaultfd",
 			 device->group);
-	found(finding, BAD, "%s%s%s", caps->why, group,
-	      caps->user_mode_only ? "; hugemap run --user-mode serves files that are only read "
-				     "all the same" :
-				     "");
+	found(finding, BAD, "%s%s; steered mappings, as under hugemap run, need no right",
+	      caps->why, group);
 }
 
 void check_userfaultfd(const struct patient *patient, struct finding *finding)
