@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * libhugemap: memory-mapped files in 2 MB pages, with a cache of their own.
+ * libhugemap: memory-mapped files that need no tuning.
  *
  * A program maps a file, or a block device, and uses loads and stores. The
- * library decides page size, prefetch, write-back and eviction.
+ * library sees to page size, prefetch, write-back and eviction: by steering Linux's
+ * page cache, which changes nothing of what mmap(2) promises; or, if the program
+ * makes a pool, with a cache of its own that is strict about what it serves.
  *
  *	void *p = hugemap_map(fd, 0, 0, PROT_READ, 0, NULL);
  *	int err = hugemap_error(p);
@@ -29,7 +31,7 @@ extern "C" {
 #endif
 
 #define HUGEMAP_VERSION_MAJOR 0
-#define HUGEMAP_VERSION_MINOR 1
+#define HUGEMAP_VERSION_MINOR 2
 
 /**
  * enum hugemap_page - the size of the pages of a mapping
@@ -44,19 +46,19 @@ enum hugemap_page {
 
 /**
  * enum hugemap_engine - who serves a mapping
- * @HUGEMAP_ENGINE_AUTO: in options: the best one that this machine allows
- * @HUGEMAP_ENGINE_USER: userfaultfd and the library's own cache
- * @HUGEMAP_ENGINE_MMAP: the kernel's mmap with the best advice; used where the
- *	other cannot work, see hugemap_stat.reason
+ * @HUGEMAP_ENGINE_STEER: Linux's page cache, steered by the library: the kernel's own
+ *	mmap, with all that it promises
+ * @HUGEMAP_ENGINE_POOL: a pool that the program made, see hugemap_pool_create()
+ * @HUGEMAP_ENGINE_KERNEL: the kernel module: the file is on a hugemap mount
  */
 enum hugemap_engine {
-	HUGEMAP_ENGINE_AUTO = 0,
-	HUGEMAP_ENGINE_USER = 1,
-	HUGEMAP_ENGINE_MMAP = 2,
+	HUGEMAP_ENGINE_STEER = 0,
+	HUGEMAP_ENGINE_POOL = 1,
+	HUGEMAP_ENGINE_KERNEL = 2,
 };
 
 /**
- * enum hugemap_io - how the user-space engine does its I/O
+ * enum hugemap_io - how a pool does its I/O
  * @HUGEMAP_IO_AUTO: io_uring if it is allowed, else threads
  * @HUGEMAP_IO_URING: io_uring or fail
  * @HUGEMAP_IO_THREADS: a pool of threads with preadv and pwritev
@@ -81,8 +83,6 @@ enum hugemap_priority {
 
 /* Flags of hugemap_map(). */
 #define HUGEMAP_PRIVATE 0x1 /* stores stay in this process (copy on write) */
-#define HUGEMAP_NOFORK 0x2 /* children after fork() do not use the mapping */
-#define HUGEMAP_HANDOVER 0x4 /* once the kernel serves it, the library forgets it */
 
 struct hugemap_pool;
 
@@ -103,15 +103,6 @@ struct hugemap_pool;
  * @io: see enum hugemap_io
  * @prefault: true: take all frames before hugemap_pool_create() returns; false:
  *	they are taken as they are used, in the background some ahead of that
- * @no_keeper: true: do without the process that writes dirty blocks to their
- *	files when this one is killed (see hugemap(7))
- * @user_mode: true: also where the kernel lets a program handle only those faults
- *	that it takes in user mode (UFFD_USER_MODE_ONLY in userfaultfd(2)). Loads and
- *	stores are as always, but a system call that is given an address in a mapping
- *	may fail with EFAULT: it needs pages that are mapped already, and for
- *	writing to them ones that were stored to since they were written back.
- *	hugemap_prefetch() and hugemap_pwrite() of a copy are ways round. false: no
- *	pool is made there, and mappings are the kernel's
  */
 struct hugemap_pool_options {
 	size_t size;
@@ -125,24 +116,19 @@ struct hugemap_pool_options {
 	uint32_t handlers;
 	enum hugemap_io io;
 	bool prefault;
-	bool no_keeper;
-	bool user_mode;
 };
 
 /**
  * struct hugemap_options - settings of a mapping
  * @size: sizeof(struct hugemap_options), for compatibility
- * @pool: the pool to use; NULL = the process's own, made at first use
- * @page: see enum hugemap_page
- * @engine: see enum hugemap_engine; anything but AUTO is an order: if it cannot
- *	be followed, hugemap_map() fails
- * @priority: see enum hugemap_priority
+ * @pool: the pool to use; NULL = none: the kernel's mmap, steered
+ * @page: see enum hugemap_page; for a pool
+ * @priority: see enum hugemap_priority; for a pool
  */
 struct hugemap_options {
 	size_t size;
 	struct hugemap_pool *pool;
 	enum hugemap_page page;
-	enum hugemap_engine engine;
 	enum hugemap_priority priority;
 };
 
@@ -173,20 +159,22 @@ int hugemap_pool_destroy(struct hugemap_pool *pool);
  * @offset: where to start in the file; bytes; a multiple of 4096
  * @length: bytes; 0 = up to the end of the file; may reach beyond it
  * @prot: PROT_READ, or PROT_READ | PROT_WRITE
- * @flags: HUGEMAP_PRIVATE, HUGEMAP_NOFORK, HUGEMAP_HANDOVER (see
- *	hugemap_step_aside()), or 0
+ * @flags: HUGEMAP_PRIVATE or 0
  * @options: settings, or NULL for all defaults
  *
- * The mapping is shared in this process: all mappings of a file, and
- * hugemap_pread() and hugemap_pwrite(), see the same bytes. What another
- * process, or plain write(2), does to the file meanwhile is not seen; a file
- * that another process has mapped for writing through this library is refused.
+ * Without a pool this is mmap(2), at an address that huge pages need, and the
+ * library looks at how the mapping is used and advises the kernel. Everything that
+ * mmap(2) promises holds: for children, other processes, read(2) and write(2),
+ * truncation.
+ *
+ * With a pool, all mappings of the file in this process, hugemap_pread() and
+ * hugemap_pwrite() see the same bytes, and nobody else does: see hugemap(7).
  *
  * Return: the address, a multiple of 4096, with (address - offset) a multiple
  * of 2 MB; or an error in the sense of hugemap_error(): -EACCES, -EBADF,
- * -EINVAL, -EBUSY (another process), -ENODEV (no file to map), -ENOMEM,
- * -EOVERFLOW; if the engine was ordered, those of hugemap_pool_create(), and
- * -ETXTBSY (the kernel serves the file already, here or elsewhere).
+ * -EINVAL, -ENODEV (no file to map), -ENOMEM, -EOVERFLOW, -EBUSY (with a pool:
+ * somebody else has the file; without one: a pool of this process has it),
+ * -EOPNOTSUPP (a private writable mapping of a pool).
  */
 void *hugemap_map(int fd, off_t offset, size_t length, int prot, int flags,
 		  const struct hugemap_options *options);
@@ -208,9 +196,7 @@ static inline int hugemap_error(const void *addr)
  * @length: bytes; rounded up to a multiple of 4096
  *
  * What was stored reaches the file (its write errors are told here), but not
- * necessarily the device: see hugemap_sync(). What is cached of the file stays in
- * the pool, and is used if this process maps the file again, unless somebody had it
- * open for writing, or it has been changed since.
+ * necessarily the device: see hugemap_sync().
  *
  * Return: 0; -EINVAL if the range is not mapped by this library; or the errno
  * of a failed write: the range is unmapped nevertheless.
@@ -228,7 +214,7 @@ int hugemap_unmap(void *addr, size_t length);
  *
  * Return: the address from now on; or an error in the sense of hugemap_error():
  * -ENOMEM, -EOVERFLOW, or -EINVAL (a length is 0, or the range is not exactly one
- * mapping of the user-space engine). A write that fails on the way is told by the
+ * mapping). A write that fails on the way is told by the
  * next hugemap_sync().
  */
 void *hugemap_remap(void *addr, size_t old_length, size_t new_length);
@@ -269,9 +255,9 @@ enum hugemap_advice {
 int hugemap_advise(void *addr, size_t length, enum hugemap_advice advice);
 
 /**
- * hugemap_prefetch() - bring a range into the pool and wait until it is there
+ * hugemap_prefetch() - bring a range into memory and wait until it is there
  * @addr: in a mapping
- * @length: bytes; what does not fit into the pool is left out
+ * @length: bytes; what does not fit into a pool is left out
  *
  * Return: 0, -EINVAL, or the errno of a failed read.
  */
@@ -346,22 +332,6 @@ int hugemap_punch(int fd, off_t offset, off_t length);
 int hugemap_flush(int fd, off_t offset, off_t length);
 
 /**
- * hugemap_step_aside() - give the mappings of a file over to the kernel
- * @fd: open on the file
- * @why: for hugemap_stat(); a few words
- *
- * The mappings stay where they are, with what is in them; other threads may go
- * on using them meanwhile. What was stored is written first. From then on the
- * kernel's mmap serves them, so that every process and every system call sees
- * the same bytes. A mapping made with HUGEMAP_HANDOVER is forgotten by this
- * library: munmap(2) ends it.
- *
- * Return: 0, also if the file is not mapped; or the errno of a write that failed:
- * then nothing has changed.
- */
-int hugemap_step_aside(int fd, const char *why);
-
-/**
  * struct hugemap_latency - a latency distribution, in nanoseconds
  * @count: how many were measured
  * @p50: half of them took no longer than this
@@ -378,8 +348,8 @@ struct hugemap_latency {
 /**
  * struct hugemap_stat - numbers of a mapping or of a pool
  * @size: in: sizeof(struct hugemap_stat)
- * @engine: who serves it; for a pool always HUGEMAP_ENGINE_USER
- * @reason: why that engine, in words; "" if it is the best there is
+ * @engine: who serves it
+ * @reason: what was decided for it last, in words; "" = nothing yet
  * @pool_bytes: size of the pool
  * @free_bytes: free frames of the pool
  * @mapped_bytes: length of the mapping, or of all mappings of the pool
@@ -439,16 +409,20 @@ struct hugemap_stat {
 
 /**
  * hugemap_stat() - numbers of a mapping and its pool
- * @addr: an address in a mapping, or NULL for the process's own pool
+ * @addr: an address in a mapping
  * @stat: filled in; set stat->size first
  *
- * Return: 0; -EINVAL if @addr is not mapped by this library or @stat->size is
- * unknown; -ENOENT if @addr is NULL and there is no such pool yet.
+ * Without a pool, what is not known is 0: there are @mapped_bytes, and what this
+ * process has mapped of them: @resident_bytes, @dirty_bytes, @huge_pages and
+ * @base_pages.
+ *
+ * Return: 0; -EINVAL if @addr is not mapped by this library or @stat->size is not
+ * set.
  */
 int hugemap_stat(const void *addr, struct hugemap_stat *stat);
 
 /**
- * struct hugemap_map_stat - numbers of one mapping of the user-space engine
+ * struct hugemap_map_stat - numbers of one mapping of a pool
  * @size: in: sizeof(struct hugemap_map_stat)
  * @bytes: its length
  * @faults: faults served, first stores included
@@ -468,8 +442,8 @@ struct hugemap_map_stat {
  * @addr: an address in a mapping
  * @stat: filled in; set stat->size first
  *
- * Return: 0; -EINVAL if @addr is not mapped by the user-space engine or
- * @stat->size is unknown.
+ * Return: 0; -EINVAL if @addr is not mapped through a pool or @stat->size
+ * is not set.
  */
 int hugemap_map_stat(const void *addr, struct hugemap_map_stat *stat);
 
@@ -482,11 +456,10 @@ int hugemap_map_stat(const void *addr, struct hugemap_map_stat *stat);
 const char *hugemap_strerror(int err);
 
 /**
- * hugemap_reason() - what exactly went wrong, or was done instead
+ * hugemap_reason() - what exactly went wrong
  *
- * Return: a sentence on the last failed call of this thread, or on the last
- * hugemap_map() that had to use another engine; "" if there is none. Valid
- * until this thread's next call of the library.
+ * Return: a sentence on the last call of this thread, if it failed; "" if there is
+ * none. Valid until this thread's next call of the library.
  */
 const char *hugemap_reason(void);
 

@@ -8,7 +8,6 @@
  */
 #include "engine.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -95,19 +94,6 @@ int claim_take(struct store *store, bool write)
 		    write ? "" : " for writing");
 }
 
-/*
- * A mapping of a store is given over to the kernel: other processes' engines must
- * not write the file, and may read it if they see what is stored. The claim that
- * is returned lasts until it is closed, here and in all children. -1: none.
- */
-int claim_share(struct store *store)
-{
-	if (store->claim_fd < 0 || flock(store->claim_fd, LOCK_SH | LOCK_NB))
-		return -1;
-	store->claim_shared = true;
-	return fcntl(store->claim_fd, F_DUPFD_CLOEXEC, 0);
-}
-
 /* Give a claim back; whoever is the last one tidies up. */
 void claim_drop(struct store *store)
 {
@@ -116,103 +102,8 @@ void claim_drop(struct store *store)
 	if (store->claim_fd < 0)
 		return;
 	claim_path(store->dev, store->ino, path);
-	/* A lock that is shared is not ours alone, though we would get it. */
-	if (!store->claim_shared && !flock(store->claim_fd, LOCK_EX | LOCK_NB))
+	if (!flock(store->claim_fd, LOCK_EX | LOCK_NB))
 		unlink(path);
 	close(store->claim_fd);
 	store->claim_fd = -1;
-}
-
-/**
- * claim_check() - may a file be mapped without a claim?
- * @fd: of a file that this process has no store of
- *
- * What another process has stored through its engine and not yet written, no
- * mapping of the kernel's would see.
- *
- * Return: 0 or -EBUSY.
- */
-int claim_check(int fd)
-{
-	char path[PATH_MAX_CLAIM];
-	bool taken = false;
-	dev_t dev;
-	ino_t ino;
-	u32 tries;
-	int claim;
-
-	if (file_identify(fd, &dev, &ino) < 0)
-		return 0;
-	claim_path(dev, ino, path);
-	claim = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (claim < 0)
-		return 0;
-	/* Who gives a claim back holds it alone for a moment. */
-	for (tries = 0; tries < TRIES; tries++) {
-		taken = flock(claim, LOCK_SH | LOCK_NB) < 0;
-		if (!taken)
-			break;
-		usleep(TRY_EVERY_US);
-	}
-	close(claim);
-	return taken ? fail(-EBUSY,
-			    "another process has mapped this file with hugemap for writing; "
-			    "what it stores could not be seen") :
-		       0;
-}
-
-/* Does this process itself have the file open for writing? */
-static bool open_for_writing_here(const struct stat *st)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	struct dirent *entry;
-	bool found = false;
-
-	while (dir && !found && (entry = readdir(dir))) {
-		int fd = atoi(entry->d_name);
-		struct stat other;
-		int flags;
-
-		if (entry->d_name[0] == '.' || fd == dirfd(dir) || fstat(fd, &other) < 0)
-			continue;
-		flags = fcntl(fd, F_GETFL);
-		found = other.st_dev == st->st_dev && other.st_ino == st->st_ino && flags >= 0 &&
-			(flags & O_ACCMODE) != O_RDONLY;
-	}
-	if (dir)
-		closedir(dir);
-	return found;
-}
-
-/**
- * claim_lease() - keep everybody from opening a file for writing
- * @fd: open for reading; holds the lease until it is closed
- *
- * The kernel grants it to the file's owner and to root, if nobody has it open for
- * writing, this process included. Who wants to waits.
- *
- * Return: 0 or -errno: -EAGAIN if there is a writer.
- */
-int claim_lease(int fd)
-{
-	/* Somebody may break the lease in its short life: by a harmless signal. */
-	fcntl(fd, F_SETSIG, SIGURG);
-	return fcntl(fd, F_SETLEASE, F_RDLCK) < 0 ? -errno : 0;
-}
-
-/* Has another process the file open for writing now? */
-bool claim_foreign_writer(int fd)
-{
-	struct stat st;
-	bool writer;
-	int probe;
-
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || open_for_writing_here(&st))
-		return false;
-	probe = file_reopen(fd, O_RDONLY);
-	if (probe < 0)
-		return false;
-	writer = claim_lease(probe) == -EAGAIN;
-	close(probe);
-	return writer;
 }

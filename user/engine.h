@@ -49,7 +49,6 @@
 #include "cache.h"
 #include "hugemap.h"
 #include "io.h"
-#include "keeper.h"
 #include "stats.h"
 #include "uffd.h"
 
@@ -82,7 +81,6 @@ struct pool {
 	struct hugemap_pool_options opts;
 	struct hm_cache *cache;
 	int uffd;
-	bool user_mode_only; /* faults of system calls are not served: they fail */
 	struct memory *memory; /* memory.c: everything that was mmapped */
 	char *slots; /* the frames, aligned to 2 MB */
 	size_t slots_bytes;
@@ -100,7 +98,6 @@ struct pool {
 	struct mapping **maps; /* sorted by address */
 	u32 nmaps, maps_room;
 	struct store *stores;
-	struct store *parked; /* that nobody maps any more; the latest one first */
 	u64 next_map_id;
 	int inotify_fd; /* -1 = none */
 	int pagemap_fd; /* see pagemap.h; -1 = none */
@@ -111,19 +108,11 @@ struct pool {
 	u32 nhandlers;
 	atomic_uint next_handler;
 	atomic_bool pressed; /* a fault waits for clean frames */
-	atomic_uint strays; /* see stray.c */
 	atomic_bool swap; /* the machine has some */
 
 	struct stats *stats; /* shared with `hugemap stat`; see stats.h */
 	int stats_fd;
-	struct keeper *keeper;
 	struct pool *next; /* all pools of the process, for fork and exit */
-};
-
-/* What a file cannot be changed without changing; see park.c. */
-struct stamp {
-	u64 size;
-	struct statx_timestamp changed, born;
 };
 
 struct store {
@@ -141,9 +130,6 @@ struct store {
 	u32 align; /* of direct I/O: bytes */
 	int watch; /* inotify; -1 = none */
 	int claim_fd; /* against other processes, see claim.c; -1 = none */
-	bool claim_shared; /* by claim_share() */
-	bool aside; /* the kernel has, or had, a mapping of ours */
-	struct stamp stamp; /* while it is parked */
 
 	pthread_mutex_t resize_lock;
 	atomic_bool resizing; /* faults wait */
@@ -166,12 +152,11 @@ struct mapping {
 	char *start, *end; /* mapped and watched: multiples of 4096 */
 	char *asked, *asked_end; /* what the program sees of it */
 	u64 pgoff; /* the store's page at start */
-	int prot, flags;
+	int prot;
 	enum hugemap_page page;
 	_Atomic u32 access; /* HM_ACCESS_* that go with each fault */
 	atomic_bool random; /* no read-ahead */
 	atomic_bool poisoned; /* some pages raise SIGBUS; see resize.c */
-	atomic_bool kept; /* could not be given over before a fork */
 	unsigned long *tables; /* regions that have, or had, a page table */
 	pthread_mutex_t error_lock;
 	u64 errors_seen; /* see hm_store_error_check() */
@@ -192,7 +177,6 @@ struct job {
 		JOB_AHEAD, /* a stream's plan */
 		JOB_PREFETCH, /* asked for; waits for frames, not for a reader */
 		JOB_BEHIND, /* write a range */
-		JOB_TOUCH, /* map the page at pos, as a fault would */
 	} type;
 	struct store *store;
 	u64 map_id;
@@ -254,11 +238,8 @@ struct handler {
 /* --- pool.c, memory.c, populate.c --- */
 extern pthread_mutex_t pools_lock;
 extern struct pool *pools;
-extern struct pool *default_pool;
-extern pthread_mutex_t default_pool_lock;
 int pool_create(const struct hugemap_pool_options *opts, struct pool **pool);
 int pool_destroy(struct pool *pool);
-int pool_default(struct pool **pool);
 void pool_close_files(struct pool *pool);
 int memory_create(struct pool *pool, const struct hm_options *opts);
 void memory_destroy(struct pool *pool);
@@ -310,15 +291,11 @@ enum served {
 /* --- fault.c: what a fault needs; around.c: what is mapped beside it --- */
 void fault_read_all(struct handler *h);
 void fault_retry_pending(struct handler *h);
-void fault_touch(struct handler *h, struct mapping *map, u64 pgoff);
 enum served fault_serve_hit(struct mapping *map, const struct hm_unit *unit, bool write,
 			    bool missing);
 void fault_lost(struct store *store, const struct hm_unit *unit);
 void fault_done(struct handler *h, struct mapping *map, u64 arrived_ns, bool hit);
 void around_map(struct handler *h, struct mapping *map, u64 pgoff);
-
-/* --- touch.c --- */
-int touch_range(struct store *store, u64 map_id, u64 pgoff, u64 end);
 
 /* --- trap.c: signals for faults that cannot be served --- */
 void trap_bus(struct handler *h, struct mapping *map, uintptr_t addr, bool for_ever);
@@ -334,13 +311,10 @@ bool fill_is_hollow(struct store *store, const struct hm_unit *unit);
 void fill_zero(struct mapping *map, const struct hm_unit *unit);
 
 /* --- stream.c --- */
-bool stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access);
+void stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access);
 void stream_give_up(const struct job *job);
 void stream_add_job(struct handler *h, const struct job *job);
 void stream_run_jobs(struct handler *h);
-
-/* --- stray.c --- */
-void stray_count(struct mapping *map, bool stray);
 
 /* --- evict.c --- */
 bool evict_some(struct handler *h, enum hm_kind kind);
@@ -361,11 +335,6 @@ int store_get(struct pool *pool, int fd, bool writable, struct store **store);
 struct store *store_find(int fd); /* of any pool, with a reference */
 int store_want_writable(struct store *store, int fd);
 void store_put(struct store *store);
-int store_open(struct store *store, int fd, bool writable);
-void store_shut(struct store *store);
-void store_discard(struct store *store);
-struct store *store_in(struct store *list, dev_t dev, ino_t ino);
-void store_unlist(struct store **at, const struct store *store);
 int file_identify(int fd, dev_t *dev, ino_t *ino);
 int file_reopen(int fd, int flags);
 u64 file_size(int fd);
@@ -388,7 +357,7 @@ int resize_truncate(struct store *store, int fd, u64 size);
 int resize_punch(struct store *store, int fd, u64 offset, u64 length);
 
 /* --- mapping.c: mappings of the user-space engine --- */
-void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int prot, int flags,
+void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int prot,
 		     const struct hugemap_options *options);
 void mapping_free(struct mapping *map);
 bool mapping_take_out(struct pool *pool, struct mapping *map, u64 pos, u64 end);
@@ -399,45 +368,24 @@ void *mapping_again(struct pool *pool, char *start, char *end, size_t length);
 ssize_t access_read(struct store *store, char *buffer, size_t count, u64 offset);
 ssize_t access_write(struct store *store, int fd, const char *buffer, size_t count, u64 offset);
 
-/* --- aside.c, fork.c: giving mappings over to the kernel --- */
-int aside_store(struct store *store, const char *why);
-void aside_replace(struct mapping *map, const char *why, bool claim);
+/* --- fork.c --- */
 void fork_init(void);
-
-/* --- park.c: files that nobody maps any more --- */
-bool park(struct store *store);
-struct store *park_take(struct pool *pool, int fd, dev_t dev, ino_t ino, bool writable);
-void park_discard_all(struct pool *pool);
 
 /* --- claim.c --- */
 int claim_take(struct store *store, bool write);
 void claim_drop(struct store *store);
-int claim_share(struct store *store);
-int claim_check(int fd);
-bool claim_foreign_writer(int fd);
-int claim_lease(int fd);
 
-/* --- kernel.c: mappings that the kernel serves --- */
-struct kernel_mapping {
-	char *start, *end;
-	dev_t dev; /* of a block device: rdev */
-	ino_t ino;
-	bool shared, writable;
-	int claim_fd; /* what is stored here, no other process's engine may miss; -1 = none */
-	char why[160];
-	struct kernel_mapping *next;
-};
-
-void *kernel_map(int fd, off_t offset, size_t length, int prot, int flags, enum hugemap_page page,
-		 const char *why);
-bool kernel_covers(const void *addr);
-bool kernel_shares(dev_t dev, ino_t ino, bool writable);
-int kernel_add(const struct kernel_mapping *added, const char *why);
-void kernel_lock(void);
-void kernel_unlock(void);
-int kernel_unmap(char *start, char *end, bool *found);
-int kernel_advise(char *start, char *end, enum hugemap_advice advice);
-int kernel_stat(const void *addr, struct hugemap_stat *stat);
+/* --- steered.c: mappings without a pool --- */
+void *steered_map(int fd, off_t offset, size_t length, int prot, int flags);
+void *steered_remap(char *start, char *end, size_t new_length);
+bool steered_covers(const void *addr);
+bool steered_conflicts(dev_t dev, ino_t ino, bool writable);
+int steered_unmap(char *start, char *end, bool *found);
+int steered_sync(char *start, char *end, int flags);
+int steered_advise(char *start, char *end, enum hugemap_advice advice);
+int steered_stat(const void *addr, struct hugemap_stat *stat);
+void steered_lock(void);
+void steered_unlock(void);
 
 /* --- stat.c --- */
 int stats_create(struct pool *pool);

@@ -85,19 +85,14 @@ static u32 take_away(struct pool *pool, struct store *store, struct hm_victim *v
 	return count;
 }
 
-static struct store *in_list(struct store *list, const struct hm_store *core)
-{
-	while (list && list->core != core)
-		list = list->next;
-	return list;
-}
-
-/* Whoever has cached units is mapped or parked: maps_lock is held. */
+/* Whoever has cached units is mapped: maps_lock is held. */
 static struct store *store_of(struct pool *pool, const struct hm_store *core)
 {
-	struct store *store = in_list(pool->stores, core);
+	struct store *store = pool->stores;
 
-	return store ? store : in_list(pool->parked, core);
+	while (store && store->core != core)
+		store = store->next;
+	return store;
 }
 
 static u32 evict_round(struct handler *h, enum hm_kind kind, u32 want, u32 *chosen)

@@ -165,10 +165,8 @@ static void bring_tail(struct handler *h, struct mapping *map, const struct hm_u
 }
 
 static void take_hints(struct handler *h, struct mapping *map, const struct hm_unit *unit,
-		       u64 pgoff, u32 access, bool filled)
+		       u64 pgoff, u32 access)
 {
-	bool in_stream = false;
-
 	if (unit->hints & HM_HINT_RECLAIM)
 		h->reclaim[unit->npages == 1 ? HM_BASE : HM_HUGE] = true;
 	if (!(unit->hints & HM_HINT_READAHEAD))
@@ -176,9 +174,7 @@ static void take_hints(struct handler *h, struct mapping *map, const struct hm_u
 	if (unit->npages == 1 && map->page == HUGEMAP_PAGE_2M)
 		bring_tail(h, map, unit);
 	else if (!atomic_load(&map->random))
-		in_stream = stream_hint(h, map, pgoff, access);
-	if (unit->npages > 1 && (in_stream || filled))
-		stray_count(map, !in_stream);
+		stream_hint(h, map, pgoff, access);
 }
 
 /* Nothing is there: has the file grown? */
@@ -293,7 +289,7 @@ static enum served serve(struct handler *h, struct mapping *map, const struct pe
 	*kind = unit.npages == 1 ? HM_BASE : HM_HUGE;
 	if (outcome == HM_NO_FRAME || outcome == HM_BEYOND)
 		return served;
-	take_hints(h, map, &unit, pgoff, access, outcome == HM_FILL);
+	take_hints(h, map, &unit, pgoff, access);
 	if (outcome == HM_HIT && served == SERVED && !fault->write && !atomic_load(&map->random))
 		around_map(h, map, unit.pgoff + unit.npages);
 	return served;
@@ -403,31 +399,6 @@ void fault_read_all(struct handler *h)
 		if (!serve_address(h, &fault))
 			pend(h, &fault);
 	}
-}
-
-/**
- * fault_touch() - map a page as if a thread had touched it, though none has
- *
- * It is read and mapped in the background; what cannot be read raises SIGBUS for
- * a moment, as after a fault. maps_lock is held for reading.
- */
-void fault_touch(struct handler *h, struct mapping *map, u64 pgoff)
-{
-	struct pending fault = {
-		.addr = (uintptr_t)map_addr(map, pgoff),
-		.missing = true,
-		.arrived_ns = clock_ns(),
-	};
-	pthread_mutex_t *lock = block_lock(map->store, pgoff);
-	struct hm_unit unit;
-	bool mapped;
-
-	/* A page that is mapped is not missing: the kernel may have swapped it out. */
-	pthread_mutex_lock(lock);
-	mapped = page_is_mapped(h->pool, hm_peek(map->store->core, pgoff, &unit), &unit, map);
-	pthread_mutex_unlock(lock);
-	if (!mapped && !serve_address(h, &fault))
-		pend(h, &fault);
 }
 
 void fault_retry_pending(struct handler *h)

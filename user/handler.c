@@ -176,9 +176,6 @@ static void *handler_main(void *arg)
 	/* io_uring wants the thread that will use it. */
 	err = io_create(&h->io, (int)pool->opts.io, depth, pool->uffd, h->event_fd,
 			h->index == 0 ? pool->inotify_fd : -1);
-	/* Before the pool is there: a keeper that finds nobody to watch leaves. */
-	if (!err && h->index == 0)
-		keeper_watch_me(pool);
 	pthread_mutex_lock(&h->lock);
 	h->started = err ? err : 1;
 	pthread_cond_signal(&h->cond);
@@ -187,8 +184,6 @@ static void *handler_main(void *arg)
 		return NULL;
 	page_windows_of(&h->window);
 	run(h);
-	if (h->index == 0)
-		keeper_forget_me(pool);
 	io_destroy(&h->io);
 	return NULL;
 }

@@ -87,7 +87,7 @@ static u32 priority_access(enum hugemap_priority priority)
 }
 
 /* The reference to the store is the mapping's, or given back on an error. */
-static void *create(struct store *store, off_t offset, size_t length, int prot, int flags,
+static void *create(struct store *store, off_t offset, size_t length, int prot,
 		    const struct hugemap_options *options)
 {
 	size_t skip = (size_t)((uintptr_t)offset & BLOCK_MASK);
@@ -110,7 +110,6 @@ static void *create(struct store *store, off_t offset, size_t length, int prot, 
 	map->store = store;
 	map->pgoff = ((u64)offset - skip) >> HM_PAGE_SHIFT;
 	map->prot = prot;
-	map->flags = flags;
 	map->page = options->page;
 	atomic_init(&map->access, priority_access(options->priority));
 	map->errors_seen = hm_store_error_sample(store->core);
@@ -122,11 +121,8 @@ static void *create(struct store *store, off_t offset, size_t length, int prot, 
 	pthread_rwlock_wrlock(&pool->maps_lock);
 	err = map_insert(pool, map);
 	pthread_rwlock_unlock(&pool->maps_lock);
-	if (!err) {
-		if (prot & PROT_WRITE)
-			keeper_start(pool);
+	if (!err)
 		return map->asked;
-	}
 unreserve:
 	munmap(map->start, bytes);
 free_map:
@@ -142,7 +138,7 @@ put:
  * The arguments have been checked. Return: the address, or a negative errno as
  * a pointer.
  */
-void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int prot, int flags,
+void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int prot,
 		     const struct hugemap_options *options)
 {
 	struct store *store;
@@ -150,7 +146,7 @@ void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int
 
 	if (err)
 		return (void *)(intptr_t)err;
-	return create(store, offset, length, prot, flags, options);
+	return create(store, offset, length, prot, options);
 }
 
 /**
@@ -169,7 +165,7 @@ void *mapping_again(struct pool *pool, char *start, char *end, size_t length)
 	u32 access = 0;
 	bool random = false;
 	off_t offset = 0;
-	int prot = 0, flags = 0;
+	int prot = 0;
 	void *addr;
 
 	pthread_rwlock_rdlock(&pool->maps_lock);
@@ -179,7 +175,6 @@ void *mapping_again(struct pool *pool, char *start, char *end, size_t length)
 		atomic_fetch_add(&store->refs, 1);
 		offset = (off_t)(map_pgoff(map, (uintptr_t)start) << HM_PAGE_SHIFT);
 		prot = map->prot;
-		flags = map->flags;
 		options.page = map->page;
 		access = atomic_load(&map->access);
 		random = atomic_load(&map->random);
@@ -192,7 +187,7 @@ void *mapping_again(struct pool *pool, char *start, char *end, size_t length)
 		return (void *)(intptr_t)fail(-EOVERFLOW, "the range ends beyond the largest "
 							  "possible file");
 	}
-	addr = create(store, offset, length, prot, flags, &options);
+	addr = create(store, offset, length, prot, &options);
 	if (hugemap_error(addr))
 		return addr;
 	pthread_rwlock_rdlock(&pool->maps_lock);
@@ -269,7 +264,6 @@ static struct mapping *remainder_of(const struct mapping *map, char *start, char
 	part->asked_end = end < map->asked_end ? end : map->asked_end;
 	part->pgoff = map_pgoff(map, (uintptr_t)start);
 	part->prot = map->prot;
-	part->flags = map->flags;
 	part->page = map->page;
 	atomic_init(&part->access, atomic_load(&map->access));
 	atomic_init(&part->random, atomic_load(&map->random));

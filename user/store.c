@@ -190,8 +190,6 @@ int store_want_writable(struct store *store, int fd)
 	if (!store->writable)
 		err = make_writable(store, fd);
 	pthread_rwlock_unlock(&pool->maps_lock);
-	if (!err)
-		keeper_start(pool);
 	return err;
 }
 
@@ -207,7 +205,7 @@ static void watch(struct store *store)
 }
 
 /* Claim and open the file of a store that has nothing open. */
-int store_open(struct store *store, int fd, bool writable)
+static int open_all(struct store *store, int fd, bool writable)
 {
 	int err = claim_take(store, writable);
 
@@ -221,7 +219,7 @@ int store_open(struct store *store, int fd, bool writable)
 }
 
 /* The reverse of it, also after it has failed. */
-void store_shut(struct store *store)
+static void shut(struct store *store)
 {
 	if (store->watch >= 0)
 		inotify_rm_watch(store->pool->inotify_fd, store->watch);
@@ -267,7 +265,7 @@ static int open_store(struct pool *pool, int fd, const struct stat *st, bool wri
 	store->block_device = S_ISBLK(st->st_mode);
 	identify(st, &store->dev, &store->ino);
 	pthread_mutex_init(&store->resize_lock, NULL);
-	err = store_open(store, fd, writable);
+	err = open_all(store, fd, writable);
 	if (!err) {
 		store->core = hm_store_init(pool->cache, mem, store_file_size(store));
 		if (!store->core)
@@ -275,7 +273,7 @@ static int open_store(struct pool *pool, int fd, const struct stat *st, bool wri
 	}
 	if (err) {
 		free(mem);
-		store_shut(store);
+		shut(store);
 		store_free(store);
 		return err;
 	}
@@ -284,14 +282,14 @@ static int open_store(struct pool *pool, int fd, const struct stat *st, bool wri
 }
 
 /* In a list of stores. */
-struct store *store_in(struct store *list, dev_t dev, ino_t ino)
+static struct store *store_in(struct store *list, dev_t dev, ino_t ino)
 {
 	while (list && (list->dev != dev || list->ino != ino))
 		list = list->next;
 	return list;
 }
 
-void store_unlist(struct store **at, const struct store *store)
+static void unlist(struct store **at, const struct store *store)
 {
 	while (*at != store)
 		at = &(*at)->next;
@@ -303,8 +301,8 @@ void store_unlist(struct store **at, const struct store *store)
  * @pool: the pool it is to use
  * @writable: it will be written
  *
- * Return: 0; -ENODEV, -EBUSY (mapped through another pool, or by another
- * process), -ETXTBSY (mapped by the kernel here), -EFBIG, -ENOMEM, or what open()
+ * Return: 0; -ENODEV, -EBUSY (mapped in another way, or by another
+ * process), -EFBIG, -ENOMEM, or what open()
  * says.
  */
 int store_get(struct pool *pool, int fd, bool writable, struct store **result)
@@ -333,13 +331,11 @@ int store_get(struct pool *pool, int fd, bool writable, struct store **result)
 		goto out;
 	pthread_rwlock_wrlock(&pool->maps_lock);
 	store = store_in(pool->stores, dev, ino);
-	if (kernel_shares(dev, ino, writable || (store && store->writable))) {
-		err = fail(-ETXTBSY, "the kernel serves another mapping of the file in this "
-				     "process, and both must see the same bytes");
+	if (steered_conflicts(dev, ino, writable || (store && store->writable))) {
+		err = fail(-EBUSY, "the file is mapped without a pool in this process, which "
+				   "would not see what is stored through one");
 	} else if (!store) {
-		store = park_take(pool, fd, dev, ino, writable);
-		if (!store)
-			err = open_store(pool, fd, &st, writable, &store);
+		err = open_store(pool, fd, &st, writable, &store);
 		if (!err) {
 			store->next = pool->stores;
 			pool->stores = store;
@@ -395,16 +391,16 @@ static void empty(struct store *store)
 }
 
 /* The end of a store that is in no list; maps_lock is held for writing. */
-void store_discard(struct store *store)
+static void discard(struct store *store)
 {
 	empty(store);
 	hm_store_destroy(store->core);
-	store_shut(store);
+	shut(store);
 	store_free(store);
 }
 
 /*
- * Give a reference back. The last one parks the store, or closes it. What is still
+ * Give a reference back. The last one closes the store. What is still
  * dirty is written once more; what cannot be written is lost, which unmapping has
  * told.
  */
@@ -430,9 +426,8 @@ void store_put(struct store *store)
 		handlers_kick(pool);
 		look_again(&looks);
 	}
-	store_unlist(&pool->stores, store);
+	unlist(&pool->stores, store);
 	handlers_forget(pool, store);
-	if (!park(store))
-		store_discard(store);
+	discard(store);
 	pthread_rwlock_unlock(&pool->maps_lock);
 }

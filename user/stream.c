@@ -27,13 +27,13 @@ void stream_add_job(struct handler *h, const struct job *job)
 	stream_give_up(job);
 }
 
-/* A fault of a mapping may be part of a stream. False: of none that is known yet. */
-bool stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access)
+/* A fault of a mapping may be part of a stream. */
+void stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access)
 {
 	struct job job = { .type = JOB_AHEAD, .store = map->store, .map_id = map->id };
 
 	if (!hm_readahead(map->store->core, pgoff, access, &job.plan))
-		return false;
+		return;
 	if (job.plan.end > job.plan.start) {
 		job.pos = job.plan.start;
 		job.end = job.plan.end;
@@ -45,7 +45,6 @@ bool stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access)
 		job.end = job.plan.behind_end;
 		stream_add_job(h, &job);
 	}
-	return true;
 }
 
 enum step {
@@ -169,15 +168,6 @@ static bool run_behind(struct handler *h, struct job *job)
 	return true;
 }
 
-static bool run_touch(struct handler *h, const struct job *job)
-{
-	struct mapping *map = map_by_id(h->pool, job->map_id);
-
-	if (map && job->pos >= map->pgoff && job->pos < map_end_pgoff(map))
-		fault_touch(h, map, job->pos);
-	return true;
-}
-
 void stream_run_jobs(struct handler *h)
 {
 	u32 i = 0;
@@ -189,8 +179,6 @@ void stream_run_jobs(struct handler *h)
 		/* The next window of a stream waits for the one before it. */
 		if (job->type == JOB_BEHIND)
 			over = run_behind(h, job);
-		else if (job->type == JOB_TOUCH)
-			over = run_touch(h, job);
 		else if (h->zeroed < HM_BLOCK_SIZE)
 			over = run_ahead(h, job);
 		if (over) {

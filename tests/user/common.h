@@ -104,8 +104,15 @@ static inline uint64_t next_random(uint64_t *state)
 	return *state;
 }
 
-/* Run a group of tests; skips all of it (77) where the engine cannot work. */
+/* In a child, whose assertions are its exit status. */
+#define must(cond) check_in_child((cond), #cond)
+void check_in_child(bool good, const char *what);
+int status_of_child(void (*work)(void *arg), void *arg); /* as a shell has it */
+
+/* Run a group of tests; skips all of it (77) where no pool can be made. */
 int run_group(const struct CMUnitTest *tests, size_t n);
+int run_group_anywhere(const struct CMUnitTest *tests, size_t n);
 #define RUN(tests) run_group((tests), sizeof(tests) / sizeof((tests)[0]))
+#define RUN_ANYWHERE(tests) run_group_anywhere((tests), sizeof(tests) / sizeof((tests)[0]))
 
 #endif /* HM_TEST_COMMON_H */

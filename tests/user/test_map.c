@@ -467,9 +467,9 @@ static void test_refusals(void **state)
 	options.size = 3;
 	REFUSED(-EINVAL, file.fd, 0, PAGE, PROT_READ, 0, &options);
 	options.size = sizeof(options);
-	options.page = (enum hugemap_page)7;
+	options.priority = (enum hugemap_priority)7;
 	REFUSED(-EINVAL, file.fd, 0, PAGE, PROT_READ, 0, &options);
-	options.page = HUGEMAP_PAGE_2M;
+	options.priority = HUGEMAP_PRIORITY_NORMAL;
 	assert_true(strlen(hugemap_reason()) > 10);
 
 	addr = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ);
@@ -552,7 +552,7 @@ static void test_memory_is_taken_as_it_is_used(void **state)
 static void test_errors_have_sentences(void **state)
 {
 	static const int errors[] = { EACCES, EBADF,  EBUSY,  EINVAL, EIO,   ENODEV,
-				      ENOENT, ENOMEM, ENOSPC, ENOSYS, EPERM, EOPNOTSUPP };
+				      E2BIG,  ENOMEM, ENOSPC, ENOSYS, EPERM, EOPNOTSUPP };
 	size_t i;
 
 	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
