@@ -33,7 +33,6 @@ static void hugemap_open(struct run *run)
 	};
 	struct hugemap_options options = {
 		.size = sizeof(options),
-		.page = run->config->page,
 	};
 	bool writes = run->scenario->writes;
 	struct mapped *map = calloc(1, sizeof(*map));

@@ -34,17 +34,6 @@ extern "C" {
 #define HUGEMAP_VERSION_MINOR 2
 
 /**
- * enum hugemap_page - the size of the pages of a mapping
- * @HUGEMAP_PAGE_2M: 2 MB pages (the default); the tail of the file is in 4 KB
- *	pages, so that access beyond its end raises SIGBUS as it does with mmap
- * @HUGEMAP_PAGE_4K: 4 KB pages: for random access to files larger than the pool
- */
-enum hugemap_page {
-	HUGEMAP_PAGE_2M = 0,
-	HUGEMAP_PAGE_4K = 1,
-};
-
-/**
  * enum hugemap_engine - who serves a mapping
  * @HUGEMAP_ENGINE_STEER: Linux's page cache, steered by the library: the kernel's own
  *	mmap, with all that it promises
@@ -122,13 +111,11 @@ struct hugemap_pool_options {
  * struct hugemap_options - settings of a mapping
  * @size: sizeof(struct hugemap_options), for compatibility
  * @pool: the pool to use; NULL = none: the kernel's mmap, steered
- * @page: see enum hugemap_page; for a pool
  * @priority: see enum hugemap_priority; for a pool
  */
 struct hugemap_options {
 	size_t size;
 	struct hugemap_pool *pool;
-	enum hugemap_page page;
 	enum hugemap_priority priority;
 };
 

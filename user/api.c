@@ -52,11 +52,9 @@ struct pool *find_first(char *start, const char *end, char **at)
 
 		pthread_rwlock_rdlock(&pool->maps_lock);
 		map = map_find_next(pool, start);
-		if (map && map->asked_end <= start) /* the rest of its last block */
-			map = map_find_next(pool, map->end);
-		if (map && map->asked < end && (!first || map->asked < *at)) {
+		if (map && map->start < end && (!first || map->start < *at)) {
 			first = pool;
-			*at = map->asked > start ? map->asked : start;
+			*at = map->start > start ? map->start : start;
 		}
 		pthread_rwlock_unlock(&pool->maps_lock);
 	}

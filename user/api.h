@@ -6,19 +6,46 @@
 #include "engine.h"
 
 #include <errno.h>
+#include <signal.h>
 
 #define PAGE_MASK ((uintptr_t)HM_PAGE_SIZE - 1)
 
-static inline void errno_restore(const int *saved)
+struct call {
+	int saved_errno;
+	sigset_t signals;
+};
+
+static inline struct call call_begin(void)
 {
-	errno = *saved;
+	static const int own_fault[] = {
+		SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS
+	};
+	struct call call = { .saved_errno = errno };
+	sigset_t all;
+	size_t i;
+
+	sigfillset(&all);
+	for (i = 0; i < sizeof(own_fault) / sizeof(own_fault[0]); i++)
+		sigdelset(&all, own_fault[i]);
+	pthread_sigmask(SIG_BLOCK, &all, &call.signals);
+	reason_clear();
+	return call;
 }
 
-/* The beginning of every call: errno is the program's, and there is no reason yet. */
-#define CALL_BEGINS()                                                     \
-	__attribute__((cleanup(errno_restore))) int saved_errno_ = errno; \
-	(void)saved_errno_;                                               \
-	reason_clear()
+static inline void call_end(const struct call *call)
+{
+	pthread_sigmask(SIG_SETMASK, &call->signals, NULL);
+	errno = call->saved_errno;
+}
+
+/*
+ * The beginning of every call. errno is the program's; there is no reason yet; and no
+ * handler of a signal may touch a mapping while this thread holds a lock that a fault
+ * needs.
+ */
+#define CALL_BEGINS()                                                        \
+	__attribute__((cleanup(call_end))) struct call call_ = call_begin(); \
+	(void)call_
 
 /**
  * take_struct() - a structure of the program's, as this library knows it

@@ -47,7 +47,7 @@ ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
 		n = pwrite(fd, buffer, count, offset);
 		return n < 0 ? -errno : n;
 	}
-	n = may(fd, O_RDONLY) ? access_write(store, fd, buffer, count, (u64)offset) : -EBADF;
+	n = may(fd, O_RDONLY) ? access_write(store, buffer, count, (u64)offset) : -EBADF;
 	store_put(store);
 	return n;
 }
@@ -89,7 +89,7 @@ int hugemap_punch(int fd, off_t offset, off_t length)
 
 int hugemap_flush(int fd, off_t offset, off_t length)
 {
-	u64 end = HM_STORE_MAX_BLOCKS << HM_BLOCK_ORDER;
+	u64 end = ALL_PAGES;
 	struct store *store;
 	int err;
 

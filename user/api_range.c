@@ -235,7 +235,7 @@ int hugemap_prefetch(void *addr, size_t length)
 
 		if (!get_part(pool, start, end, &part))
 			return not_mapped();
-		size = (hm_store_size(part.store->core) + PAGE_MASK) >> HM_PAGE_SHIFT;
+		size = (store_file_size(part.store) + PAGE_MASK) >> HM_PAGE_SHIFT;
 		if (part.end_pgoff > size)
 			part.end_pgoff = size;
 		if (part.pgoff < part.end_pgoff) {
@@ -266,7 +266,7 @@ int hugemap_map_stat(const void *addr, struct hugemap_map_stat *stat)
 	pthread_rwlock_rdlock(&pool->maps_lock);
 	map = map_find(pool, addr);
 	if (map) {
-		numbers.bytes = (u64)(map->asked_end - map->asked);
+		numbers.bytes = (u64)(map->end - map->start);
 		numbers.faults = atomic_load(&map->faults);
 		numbers.hits = atomic_load(&map->hits);
 		numbers.wait_ns = atomic_load(&map->wait_ns);
@@ -286,7 +286,7 @@ static int pool_numbers(const void *addr, struct hugemap_stat *numbers)
 	stats_publish(pool);
 	stats_fill(pool->stats, numbers);
 	map = map_find(pool, addr);
-	numbers->mapped_bytes = map ? (u64)(map->asked_end - map->asked) : 0;
+	numbers->mapped_bytes = map ? (u64)(map->end - map->start) : 0;
 	pthread_rwlock_unlock(&pool->maps_lock);
 	return 0;
 }

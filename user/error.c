@@ -13,15 +13,6 @@ void reason_clear(void)
 	reason[0] = '\0';
 }
 
-void reason_set(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(reason, sizeof(reason), format, args);
-	va_end(args);
-}
-
 /* Remember why, and return the error. */
 int fail(int err, const char *format, ...)
 {

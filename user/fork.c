@@ -41,8 +41,6 @@ static void after_fork_in_child(void)
 		for (store = pool->stores; store; store = store->next) {
 			close(store->fd);
 			close(store->fd_buffered);
-			if (store->claim_fd >= 0)
-				close(store->claim_fd);
 		}
 		for (i = 0; i < pool->nhandlers; i++) {
 			close(pool->handlers[i].event_fd);
@@ -50,7 +48,8 @@ static void after_fork_in_child(void)
 		}
 		close(pool->uffd);
 		close(pool->stats_fd);
-		pool_close_files(pool);
+		if (pool->pagemap_fd >= 0)
+			close(pool->pagemap_fd);
 	}
 	pools = NULL;
 	pthread_mutex_unlock(&pools_lock);

@@ -20,6 +20,7 @@
 
 #define LOOKS_AT_ONCE 16u
 #define LOOK_PAUSE_NS 50000
+#define MOST_LOOKS 100000u /* some seconds */
 
 #define SPIN_NS 100000u
 #define SHORT_WAITS 16u
@@ -37,7 +38,7 @@ u64 clock_ns(void)
  * for the device. Who only yields all the time while the others wake up and yield, too,
  * can keep what their I/O needs from running, for a minute on Linux 6.18.
  */
-void look_again(u32 *looks)
+bool look_again(u32 *looks)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_PAUSE_NS };
 
@@ -45,6 +46,7 @@ void look_again(u32 *looks)
 		sched_yield();
 	else
 		nanosleep(&pause, NULL);
+	return *looks < MOST_LOOKS;
 }
 
 static void complete_all(struct handler *h)
@@ -85,7 +87,6 @@ static void work(struct handler *h, u32 events)
 	if (events & IO_EVENT_FAULT || h->faults_left) {
 		fault_read_all(h);
 		/* The device works on these while we see to the rest. */
-		fill_flush(h);
 		h->io.backend->submit(&h->io);
 	}
 	complete_all(h);
@@ -99,7 +100,6 @@ static void work(struct handler *h, u32 events)
 		write_background(h);
 	if (h->npoisoned)
 		trap_heal(h);
-	fill_flush(h);
 	h->io.backend->submit(&h->io);
 }
 
@@ -107,7 +107,7 @@ static int how_long(struct handler *h)
 {
 	if (h->again || h->faults_left)
 		return 0;
-	if (h->npending || h->syncs || h->njobs || h->resizing)
+	if (h->npending || h->syncs || h->njobs)
 		return POLL_MS;
 	if (h->index == 0 && hm_cache_dirty_pages(h->pool->cache))
 		return TICK_MS;
@@ -147,12 +147,8 @@ static void run(struct handler *h)
 		h->now_ms = clock_ns() / 1000000;
 		h->again = false;
 		h->zeroed = 0;
-		if (h->index == 0) {
+		if (h->index == 0)
 			hm_cache_tick(pool->cache, h->now_ms);
-			if (events & IO_EVENT_FILES)
-				resize_files_changed(h);
-			resize_run(h);
-		}
 		pthread_rwlock_rdlock(&pool->maps_lock);
 		work(h, events);
 		if (h->index == 0 && h->now_ms >= h->published_ms + PUBLISH_MS) {
@@ -174,8 +170,7 @@ static void *handler_main(void *arg)
 	int err;
 
 	/* io_uring wants the thread that will use it. */
-	err = io_create(&h->io, (int)pool->opts.io, depth, pool->uffd, h->event_fd,
-			h->index == 0 ? pool->inotify_fd : -1);
+	err = io_create(&h->io, (int)pool->opts.io, depth, pool->uffd, h->event_fd);
 	pthread_mutex_lock(&h->lock);
 	h->started = err ? err : 1;
 	pthread_cond_signal(&h->cond);
@@ -245,7 +240,6 @@ void handlers_forget(struct pool *pool, const struct store *store)
 	for (i = 0; i < pool->nhandlers; i++) {
 		struct handler *h = &pool->handlers[i];
 
-		hm_assert(!h->build);
 		h->njobs = forget_jobs(h->jobs, h->njobs, store);
 		pthread_mutex_lock(&h->lock);
 		h->nnew_jobs = forget_jobs(h->new_jobs, h->nnew_jobs, store);

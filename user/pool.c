@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/inotify.h>
 #include <unistd.h>
 
 #define DEFAULT_QUEUE_DEPTH 32u
@@ -93,6 +92,7 @@ static void init_locks(struct pool *pool)
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&pool->maps_lock, &attr);
 	pthread_rwlockattr_destroy(&attr);
+	pthread_mutex_init(&pool->unmap_lock, NULL);
 	for (i = 0; i < BLOCK_LOCKS; i++)
 		pthread_mutex_init(&pool->block_locks[i], NULL);
 }
@@ -102,17 +102,9 @@ static void destroy_locks(struct pool *pool)
 	u32 i;
 
 	pthread_rwlock_destroy(&pool->maps_lock);
+	pthread_mutex_destroy(&pool->unmap_lock);
 	for (i = 0; i < BLOCK_LOCKS; i++)
 		pthread_mutex_destroy(&pool->block_locks[i]);
-}
-
-/* What a child has no use for, either. */
-void pool_close_files(struct pool *pool)
-{
-	if (pool->inotify_fd >= 0)
-		close(pool->inotify_fd);
-	if (pool->pagemap_fd >= 0)
-		close(pool->pagemap_fd);
 }
 
 int pool_create(const struct hugemap_pool_options *given, struct pool **result)
@@ -140,7 +132,6 @@ int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 	if (err)
 		goto destroy_stats;
 	init_locks(pool);
-	pool->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	pool->pagemap_fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	err = handlers_start(pool, pool->opts.handlers);
 	if (err) {
@@ -157,7 +148,8 @@ int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 	return 0;
 
 close_files:
-	pool_close_files(pool);
+	if (pool->pagemap_fd >= 0)
+		close(pool->pagemap_fd);
 	destroy_locks(pool);
 	memory_destroy(pool);
 destroy_stats:
@@ -189,7 +181,8 @@ int pool_destroy(struct pool *pool)
 	atomic_store(&pool->stopping, true);
 	populate_stop(pool);
 	handlers_stop(pool);
-	pool_close_files(pool);
+	if (pool->pagemap_fd >= 0)
+		close(pool->pagemap_fd);
 	destroy_locks(pool);
 	memory_destroy(pool);
 	stats_destroy(pool);

@@ -98,7 +98,7 @@ void stats_fill(const struct stats *stats, struct hugemap_stat *stat)
 	stat->rescued = hm_atomic_read(&core[HM_C_RESCUED]);
 	stat->read_bytes = stats_get(stats, STATS_READ_BYTES);
 	stat->written_bytes = stats_get(stats, STATS_WRITTEN_BYTES);
-	stat->read_errors = hm_atomic_read(&core[HM_C_READ_ERRORS]);
+	stat->read_errors = stats_get(stats, STATS_READ_ERRORS);
 	stat->write_errors = hm_atomic_read(&core[HM_C_WRITE_ERRORS]);
 	stat->slipped = stats_get(stats, STATS_SLIPPED);
 	stat->fault_ns = latency(&stats->fault_ns);

@@ -130,12 +130,11 @@ void pool_free(struct hugemap_pool *pool)
 }
 
 char *map_range(const struct file *file, off_t offset, size_t length, struct hugemap_pool *pool,
-		enum hugemap_page page, int prot)
+		int prot)
 {
 	struct hugemap_options options = {
 		.size = sizeof(options),
 		.pool = pool,
-		.page = page,
 	};
 	char *addr = hugemap_map(file->fd, offset, length, prot, 0, &options);
 
@@ -143,9 +142,9 @@ char *map_range(const struct file *file, off_t offset, size_t length, struct hug
 	return addr;
 }
 
-char *map_file(const struct file *file, struct hugemap_pool *pool, enum hugemap_page page, int prot)
+char *map_file(const struct file *file, struct hugemap_pool *pool, int prot)
 {
-	return map_range(file, 0, 0, pool, page, prot);
+	return map_range(file, 0, 0, pool, prot);
 }
 
 static _Thread_local sigjmp_buf jump;

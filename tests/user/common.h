@@ -70,10 +70,9 @@ struct hugemap_pool *pool_new_options(const struct hugemap_pool_options *options
 void pool_free(struct hugemap_pool *pool);
 
 /* Map a whole file; fails the test if that fails. */
-char *map_file(const struct file *file, struct hugemap_pool *pool, enum hugemap_page page,
-	       int prot);
+char *map_file(const struct file *file, struct hugemap_pool *pool, int prot);
 char *map_range(const struct file *file, off_t offset, size_t length, struct hugemap_pool *pool,
-		enum hugemap_page page, int prot);
+		int prot);
 
 /* The signal that reading (or writing) a byte raises, or 0; *where: si_addr. */
 int signal_of_read(const volatile char *addr, void **where);

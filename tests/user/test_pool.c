@@ -160,7 +160,7 @@ static void test_with_a_pool_or_without(void **state)
 	char *a, *b;
 
 	file_pattern(&file, MB(6), SEED);
-	a = map_file(&file, pool, HUGEMAP_PAGE_2M, BOTH);
+	a = map_file(&file, pool, BOTH);
 	b = hugemap_map(file.fd, 0, 0, PROT_READ, 0, NULL);
 	assert_int_equal(hugemap_error(b), -EBUSY);
 	assert_non_null(strstr(hugemap_reason(), "pool"));
@@ -168,7 +168,7 @@ static void test_with_a_pool_or_without(void **state)
 	assert_int_equal(hugemap_error(b), -EBUSY);
 	ok(hugemap_unmap(a, MB(6)));
 	/* Of two that only read, each may have its way. */
-	a = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ);
+	a = map_file(&file, pool, PROT_READ);
 	b = hugemap_map(file.fd, 0, 0, PROT_READ, 0, NULL);
 	ok(hugemap_error(b));
 	assert_int_equal(pattern_differs(b, SEED, 0, MB(6)), MB(6));
@@ -176,12 +176,160 @@ static void test_with_a_pool_or_without(void **state)
 	ok(hugemap_unmap(a, MB(6)));
 	assert_int_equal(hugemap_error(hugemap_map(file.fd, 0, 0, BOTH, 0, &options)), -EBUSY);
 	ok(hugemap_unmap(b, MB(6)));
-	a = map_file(&file, pool, HUGEMAP_PAGE_2M, BOTH);
+	a = map_file(&file, pool, BOTH);
 	ok(hugemap_unmap(a, MB(6)));
 	assert_int_equal(hugemap_error(hugemap_map(file.fd, 0, 0, BOTH, HUGEMAP_PRIVATE, &options)),
 			 -EOPNOTSUPP);
 	file_close(&file);
 	pool_free(pool);
+}
+
+/* Does somebody hold a lock on the file, who would not let this one in? */
+static bool is_locked(const struct file *file, short kind)
+{
+	struct flock lock = { .l_type = kind, .l_whence = SEEK_SET };
+	int fd = open(file->path, O_RDWR);
+	bool locked = fcntl(fd, F_OFD_SETLK, &lock) < 0;
+
+	if (locked)
+		assert_int_equal(errno, EAGAIN);
+	close(fd);
+	return locked;
+}
+
+static void map_in_child(void *arg)
+{
+	const struct file *file = arg;
+	struct hugemap_options options = { .size = sizeof(options) };
+	char *addr;
+
+	must(!hugemap_pool_create(
+		&(struct hugemap_pool_options){ .size = sizeof(struct hugemap_pool_options),
+						.bytes = MB(8) },
+		&options.pool));
+	addr = hugemap_map(file->fd, 0, 0, BOTH, 0, &options);
+	must(hugemap_error(addr) == -EBUSY);
+	must(strstr(hugemap_reason(), "locked"));
+	addr = hugemap_map(file->fd, 0, 0, PROT_READ, 0, &options);
+	if (!hugemap_error(addr))
+		_exit(2);
+	must(hugemap_error(addr) == -EBUSY);
+}
+
+/* Broken by: a map that does not look at the lock, or does not take one. */
+static void test_the_file_is_locked(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	struct hugemap_options options = { .size = sizeof(options), .pool = pool };
+	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+	struct file file;
+	char *addr;
+	int other;
+
+	file_pattern(&file, MB(5), SEED);
+	addr = map_file(&file, pool, BOTH);
+	assert_true(is_locked(&file, F_RDLCK));
+	assert_int_equal(status_of_child(map_in_child, &file), 0);
+	ok(hugemap_unmap(addr, MB(5)));
+	assert_false(is_locked(&file, F_WRLCK));
+	/* Who only reads shares it with others who do. */
+	addr = map_file(&file, pool, PROT_READ);
+	assert_false(is_locked(&file, F_RDLCK));
+	assert_true(is_locked(&file, F_WRLCK));
+	assert_int_equal(status_of_child(map_in_child, &file), 2);
+	/* ... and has no right to change it. */
+	assert_int_equal(hugemap_error(hugemap_map(file.fd, 0, 0, BOTH, 0, &options)), -EBUSY);
+	assert_int_equal(hugemap_pwrite(file.fd, "x", 1, 0), -EBUSY);
+	assert_int_equal(hugemap_truncate(file.fd, 0), -EBUSY);
+	assert_int_equal(hugemap_punch(file.fd, 0, MB(2)), -EBUSY);
+	assert_int_equal(pattern_differs(addr, SEED, 0, MB(5)), MB(5));
+	ok(hugemap_unmap(addr, MB(5)));
+	/* Somebody else's lock, be it of another program. */
+	other = open(file.path, O_RDWR);
+	assert_int_equal(fcntl(other, F_OFD_SETLK, &lock), 0);
+	assert_int_equal(hugemap_error(hugemap_map(file.fd, 0, 0, BOTH, 0, &options)), -EBUSY);
+	addr = map_file(&file, pool, PROT_READ);
+	ok(hugemap_unmap(addr, MB(5)));
+	close(other);
+	addr = map_file(&file, pool, BOTH);
+	ok(hugemap_unmap(addr, MB(5)));
+	file_close(&file);
+	pool_free(pool);
+}
+
+/* The last, partial block is the kernel's, and so is what the file grows by. */
+static void test_the_tail_is_the_kernels(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	struct file file;
+	char *addr, byte;
+
+	file_pattern(&file, BLOCK + 3 * PAGE + 5, SEED);
+	addr = map_range(&file, 0, 4 * BLOCK, pool, BOTH);
+	addr[BLOCK + PAGE] = 't';
+	assert_int_equal(pread(file.fd, &byte, 1, BLOCK + PAGE), 1);
+	assert_int_equal(byte, 't');
+	addr[BLOCK - 1] = 'p'; /* the pool's: not to be seen before a sync */
+	assert_int_equal(pread(file.fd, &byte, 1, BLOCK - 1), 1);
+	assert_int_equal((unsigned char)byte, pattern_byte(SEED, BLOCK - 1));
+	assert_int_equal(hugemap_pread(file.fd, &byte, 1, BLOCK - 1), 1);
+	assert_int_equal(byte, 'p');
+	ok(hugemap_truncate(file.fd, 3 * BLOCK));
+	addr[2 * BLOCK + 7] = 'g';
+	assert_int_equal(hugemap_pread(file.fd, &byte, 1, 2 * BLOCK + 7), 1);
+	assert_int_equal(byte, 'g');
+	ok(hugemap_prefetch(addr, 4 * BLOCK));
+	ok(hugemap_sync(addr, 4 * BLOCK, MS_SYNC));
+	assert_int_equal(pread(file.fd, &byte, 1, BLOCK - 1), 1);
+	assert_int_equal(byte, 'p');
+	/* Across the limit, by calls. */
+	assert_int_equal(hugemap_pwrite(file.fd, "across", 6, BLOCK - 3), 6);
+	assert_memory_equal(addr + BLOCK - 3, "across", 6);
+	ok(hugemap_unmap(addr, 4 * BLOCK));
+	/* Mapped anew, it is the pool's. */
+	addr = map_file(&file, pool, BOTH);
+	assert_memory_equal(addr + BLOCK - 3, "across", 6);
+	assert_int_equal(addr[2 * BLOCK + 7], 'g');
+	assert_true(stat_of(addr).huge_pages == 3);
+	ok(hugemap_unmap(addr, 3 * BLOCK));
+	file_close(&file);
+	pool_free(pool);
+}
+
+static void store_and_die(void *arg)
+{
+	struct hugemap_options options = { .size = sizeof(options) };
+	const struct file *file = arg;
+	char *addr;
+
+	must(!hugemap_pool_create(
+		&(struct hugemap_pool_options){ .size = sizeof(struct hugemap_pool_options),
+						.bytes = MB(8),
+						.dirty_expire_ms = 3600000 },
+		&options.pool));
+	addr = hugemap_map(file->fd, 0, 0, BOTH, 0, &options);
+	must(!hugemap_error(addr));
+	addr[5] = 's';
+	must(!hugemap_sync(addr, MB(4), MS_SYNC));
+	addr[MB(2)] = 'n';
+	kill(getpid(), SIGKILL);
+}
+
+/* What is synced survives the program; what is not is lost with it. */
+static void test_a_program_that_is_killed(void **state)
+{
+	unsigned char *now;
+	struct file file;
+	size_t n;
+
+	file_pattern(&file, MB(4), SEED);
+	assert_int_equal(status_of_child(store_and_die, &file), 128 + SIGKILL);
+	now = file_read(&file, &n);
+	assert_int_equal(now[5], 's');
+	assert_int_equal(now[MB(2)], pattern_byte(SEED, MB(2)));
+	free(now);
+	assert_false(is_locked(&file, F_WRLCK));
+	file_close(&file);
 }
 
 static void use_in_child(void *arg)
@@ -204,7 +352,7 @@ static void test_children_do_not_have_it(void **state)
 
 	file_pattern(&file, MB(6), SEED);
 	file_pattern(&other, MB(6), SEED);
-	both[0] = map_file(&file, pool, HUGEMAP_PAGE_2M, BOTH);
+	both[0] = map_file(&file, pool, BOTH);
 	both[1] = hugemap_map(other.fd, 0, 0, BOTH, 0, NULL);
 	memset(both[0], 'p', MB(5));
 	both[1][5] = 'p';
@@ -223,7 +371,7 @@ static void test_children_do_not_have_it(void **state)
 
 static char *map_with(const struct file *file, struct hugemap_pool *pool)
 {
-	return map_file(file, pool, HUGEMAP_PAGE_2M, BOTH);
+	return map_file(file, pool, BOTH);
 }
 
 /* Is an address in a mapping of a pool? */
@@ -275,10 +423,12 @@ static void test_a_mapping_grows_and_shrinks(void **state)
 	assert_int_equal((unsigned char)longer[3 * BLOCK + 3], pattern_byte(SEED, 3 * BLOCK + 3));
 	assert_false(is_ours(addr));
 	longer[3 * BLOCK] = 'y';
-	assert_ptr_equal(hugemap_remap(longer, 4 * BLOCK, 3 * PAGE), longer);
-	assert_false(is_ours(longer + 3 * PAGE));
+	assert_int_equal(hugemap_error(hugemap_remap(longer, 4 * BLOCK, 3 * PAGE)), -EINVAL);
+	assert_int_equal(longer[3 * BLOCK], 'y');
+	assert_ptr_equal(hugemap_remap(longer, 4 * BLOCK, BLOCK), longer);
+	assert_false(is_ours(longer + BLOCK));
 	assert_int_equal(longer[9], 'x');
-	ok(hugemap_unmap(longer, 3 * PAGE));
+	ok(hugemap_unmap(longer, BLOCK));
 	longer = (char *)file_read(&file, &size);
 	assert_int_equal(longer[9], 'x');
 	assert_int_equal(longer[3 * BLOCK], 'y');
@@ -385,7 +535,6 @@ static void test_block_devices(void **state)
 		struct hugemap_options options = {
 			.size = sizeof(options),
 			.pool = pool,
-			.page = (enum hugemap_page)p,
 		};
 		unsigned char *now;
 		struct file file;
@@ -427,6 +576,9 @@ int main(void)
 		cmocka_unit_test(test_a_kernel_without_move),
 		cmocka_unit_test(test_io_uring_not_allowed),
 		cmocka_unit_test(test_with_a_pool_or_without),
+		cmocka_unit_test(test_the_file_is_locked),
+		cmocka_unit_test(test_the_tail_is_the_kernels),
+		cmocka_unit_test(test_a_program_that_is_killed),
 		cmocka_unit_test(test_children_do_not_have_it),
 		cmocka_unit_test(test_a_flush_shows_stores_to_others),
 		cmocka_unit_test(test_a_mapping_grows_and_shrinks),
