@@ -124,6 +124,10 @@ struct hugemap_options {
  * @options: settings, or NULL for all defaults
  * @pool: the new pool
  *
+ * A pool is a cache that nobody else touches, with a hard limit. It is strict: see
+ * hugemap(7). It needs Linux 6.8 and the right to use userfaultfd; there is nothing that
+ * takes its place where that cannot be had.
+ *
  * Return: 0; -EINVAL (a setting is out of range), -ENOMEM (less memory is
  * available than asked for), -EPERM, -ENOSYS or -EOPNOTSUPP (userfaultfd cannot
  * be used here: `hugemap doctor` says what would help). hugemap_reason() has
@@ -143,8 +147,10 @@ int hugemap_pool_destroy(struct hugemap_pool *pool);
  * hugemap_map() - map a file or a block device
  * @fd: open for reading, and for writing too if @prot has PROT_WRITE (unless
  *	HUGEMAP_PRIVATE); it may be closed afterwards
- * @offset: where to start in the file; bytes; a multiple of 4096
- * @length: bytes; 0 = up to the end of the file; may reach beyond it
+ * @offset: where to start in the file; bytes; a multiple of 4096, or with a pool of
+ *	2 MB
+ * @length: bytes; 0 = up to the end of the file; may reach beyond it. With a pool, a
+ *	multiple of 2 MB, unless it reaches the end
  * @prot: PROT_READ, or PROT_READ | PROT_WRITE
  * @flags: HUGEMAP_PRIVATE or 0
  * @options: settings, or NULL for all defaults
@@ -183,10 +189,12 @@ static inline int hugemap_error(const void *addr)
  * @length: bytes; rounded up to a multiple of 4096
  *
  * What was stored reaches the file (its write errors are told here), but not
- * necessarily the device: see hugemap_sync().
+ * necessarily the device: see hugemap_sync(). Of what a pool has, whole blocks of
+ * 2 MB can be unmapped.
  *
- * Return: 0; -EINVAL if the range is not mapped by this library; or the errno
- * of a failed write: the range is unmapped nevertheless.
+ * Return: 0; -EINVAL if the range is not mapped by this library, or would cut a block
+ * of a pool; -EBUSY if direct I/O has pages of a pool there pinned: both change
+ * nothing. Or the errno of a failed write: the range is unmapped nevertheless.
  */
 int hugemap_unmap(void *addr, size_t length);
 
@@ -196,8 +204,8 @@ int hugemap_unmap(void *addr, size_t length);
  * @old_length: its length in bytes; rounded up
  * @new_length: what it shall be; bytes; rounded up
  *
- * As mremap(2) with MREMAP_MAYMOVE, and what is cached stays cached. It moves
- * unless it becomes shorter; threads must not touch it meanwhile.
+ * As mremap(2) with MREMAP_MAYMOVE, and what is cached stays cached. That of a pool
+ * moves unless it becomes shorter; threads must not touch it meanwhile.
  *
  * Return: the address from now on; or an error in the sense of hugemap_error():
  * -ENOMEM, -EOVERFLOW, or -EINVAL (a length is 0, or the range is not exactly one
@@ -222,7 +230,7 @@ int hugemap_sync(void *addr, size_t length, int flags);
 enum hugemap_advice {
 	HUGEMAP_ADVICE_NORMAL, /* learn from the faults */
 	HUGEMAP_ADVICE_SEQUENTIAL, /* read ahead from the first fault on */
-	HUGEMAP_ADVICE_RANDOM, /* never read ahead; 4 KB pages if the file exceeds the pool */
+	HUGEMAP_ADVICE_RANDOM, /* never read ahead */
 	HUGEMAP_ADVICE_WILLNEED, /* bring the range in now, in the background */
 	HUGEMAP_ADVICE_DONTNEED, /* drop what is cached and clean of the range */
 	HUGEMAP_ADVICE_PRIORITY_HIGH, /* see enum hugemap_priority */
@@ -253,12 +261,12 @@ int hugemap_prefetch(void *addr, size_t length);
 /**
  * hugemap_pread() - read a file that may be mapped
  * @fd: open for reading
- * @buffer: where to
+ * @buffer: where to; may be in a mapping
  * @count: bytes
  * @offset: position in the file
  *
- * As pread(2), but sees what was stored to mappings of the file in this
- * process, and does not disturb them.
+ * As pread(2), but sees what was stored to mappings of the file in this process,
+ * those of a pool, too.
  *
  * Return: bytes read, or a negative errno.
  */
@@ -267,14 +275,16 @@ ssize_t hugemap_pread(int fd, void *buffer, size_t count, off_t offset);
 /**
  * hugemap_pwrite() - write a file that may be mapped
  * @fd: open for writing
- * @buffer: the data
+ * @buffer: the data; may be in a mapping
  * @count: bytes
  * @offset: position in the file; the file grows if it ends before the end of
  *	the write
  *
- * As pwrite(2), and mappings of the file in this process see it at once.
+ * As pwrite(2), and mappings of the file in this process see it at once, those of a
+ * pool, too.
  *
- * Return: bytes written, or a negative errno.
+ * Return: bytes written, or a negative errno: -EBUSY if a pool has the file for
+ * reading only, or a page of it is pinned.
  */
 ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset);
 
@@ -283,11 +293,12 @@ ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset);
  * @fd: open for writing
  * @length: the new length
  *
- * As ftruncate(2), and exact: when it returns, pages beyond the new end raise
- * SIGBUS and nothing is written there. A plain ftruncate(2) is noticed too, but
- * only a moment later.
+ * As ftruncate(2), of files that a pool has, too: when it returns, pages beyond the
+ * new end raise SIGBUS and nothing is written there. What a file that is mapped
+ * through a pool grows by is the kernel's, in the same mappings, until the file is
+ * mapped anew.
  *
- * Return: 0 or a negative errno.
+ * Return: 0; or a negative errno, and nothing has changed: -EBUSY as hugemap_pwrite().
  */
 int hugemap_truncate(int fd, off_t length);
 
@@ -300,7 +311,7 @@ int hugemap_truncate(int fd, off_t length);
  * As fallocate(2) with FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE: the range
  * reads as zeros afterwards, in mappings too.
  *
- * Return: 0 or a negative errno.
+ * Return: 0; or a negative errno, and nothing has changed: -EBUSY as hugemap_pwrite().
  */
 int hugemap_punch(int fd, off_t offset, off_t length);
 

@@ -145,11 +145,11 @@ static ssize_t transfer_once(struct store *store, char *buffer, size_t count, u6
 static ssize_t transfer_piece(struct store *store, char *buffer, size_t count, u64 offset,
 			      bool write)
 {
-	u32 looks = 0;
+	u64 since = 0;
 	ssize_t n;
 
 	while ((n = transfer_once(store, buffer, count, offset, write)) == -EAGAIN)
-		if (!look_again(&looks))
+		if (!look_again(&since))
 			return fail(-EBUSY, "a page of the file is pinned by direct I/O: wait for "
 					    "that to end");
 	return n;

@@ -250,7 +250,7 @@ bool handler_job(struct handler *h, const struct job *job);
 void handlers_kick(struct pool *pool);
 void handlers_forget(struct pool *pool, const struct store *store);
 u64 clock_ns(void);
-bool look_again(u32 *looks); /* false: it has been long enough */
+bool look_again(u64 *since);
 
 /* --- page.c: page tables; the block lock is held unless it says otherwise --- */
 pthread_mutex_t *block_lock(struct store *store, u64 pgoff);
@@ -353,6 +353,11 @@ ssize_t access_write(struct store *store, const char *buffer, size_t count, u64 
 void fork_init(void);
 
 /* --- steered.c: mappings without a pool --- */
+/*
+ * Of the preload library of `hugemap run`, if it is in the process: it sees our calls of
+ * mmap() and munmap() as everybody's, and steers.
+ */
+extern const char hugemap_run_version[] __attribute__((weak, visibility("default")));
 void *steered_map(int fd, off_t offset, size_t length, int prot, int flags);
 void *steered_remap(char *start, char *end, size_t new_length);
 bool steered_covers(const void *addr);

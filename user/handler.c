@@ -18,9 +18,9 @@
 #define TICK_MS 100
 #define PUBLISH_MS 50u
 
-#define LOOKS_AT_ONCE 16u
+#define YIELD_NS 20000u
 #define LOOK_PAUSE_NS 50000
-#define MOST_LOOKS 100000u /* some seconds */
+#define PATIENCE_NS 5000000000ull
 
 #define SPIN_NS 100000u
 #define SHORT_WAITS 16u
@@ -37,16 +37,21 @@ u64 clock_ns(void)
  * Before somebody looks again whether others are done: they may need this CPU, or wait
  * for the device. Who only yields all the time while the others wake up and yield, too,
  * can keep what their I/O needs from running, for a minute on Linux 6.18.
+ *
+ * @since: 0 at first. Return: false if it has been long enough.
  */
-bool look_again(u32 *looks)
+bool look_again(u64 *since)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_PAUSE_NS };
+	u64 now = clock_ns();
 
-	if (++*looks <= LOOKS_AT_ONCE)
+	if (!*since)
+		*since = now;
+	if (now - *since < YIELD_NS)
 		sched_yield();
 	else
 		nanosleep(&pause, NULL);
-	return *looks < MOST_LOOKS;
+	return now - *since < PATIENCE_NS;
 }
 
 static void complete_all(struct handler *h)

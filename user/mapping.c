@@ -340,24 +340,20 @@ static bool may_cut(const struct mapping *map, const char *at)
 static int unmap_locked(struct pool *pool, struct mapping *map, char *start, char *end)
 {
 	u64 first = map_pgoff(map, (uintptr_t)start), last = map_pgoff(map, (uintptr_t)end);
-	u32 looks = 0;
-	int err;
+	u64 since = 0;
+	bool enough;
 
 	while (!mapping_take_out(map->store, first, last)) {
-		bool enough = !look_again(&looks);
-
 		/* Others work in the meantime: writes end, pins go. */
 		pthread_rwlock_unlock(&pool->maps_lock);
 		handlers_kick(pool);
-		if (!enough)
-			sync_range(map->store, first, last);
+		enough = !look_again(&since);
 		pthread_rwlock_wrlock(&pool->maps_lock);
 		if (enough)
 			return fail(-EBUSY, "a page there is pinned by direct I/O: wait for that "
 					    "to end");
 	}
-	err = cut(pool, map, start, end);
-	return err;
+	return cut(pool, map, start, end);
 }
 
 static int unmap_one(struct pool *pool, char *start, char *end, char **next)

@@ -77,7 +77,7 @@ static bool is_absent(struct store *store, u64 pgoff)
 static int begin(struct store *store, u64 a, u64 b)
 {
 	struct pool *pool = store->pool;
-	u32 looks = 0;
+	u64 since = 0;
 	int err = 0;
 
 	pthread_mutex_lock(&store->resize_lock);
@@ -100,7 +100,7 @@ static int begin(struct store *store, u64 a, u64 b)
 			return 0;
 		pthread_rwlock_unlock(&pool->maps_lock);
 		handlers_kick(pool);
-		if (!look_again(&looks)) {
+		if (!look_again(&since)) {
 			err = fail(-EBUSY, "a page there is pinned by direct I/O: wait for that to "
 					   "end");
 			break;

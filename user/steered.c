@@ -18,12 +18,6 @@
 /* The file system of hugemap.ko; see kernel/hugemap.h. */
 #define HUGEMAP_SUPER_MAGIC 0x48554745u
 
-/*
- * Of the preload library of `hugemap run`, if it is in the process: it sees our calls
- * of mmap() and munmap() as everybody's, and steers.
- */
-extern const char hugemap_run_version[] __attribute__((weak, visibility("default")));
-
 struct steered {
 	char *start, *end;
 	dev_t dev; /* of a block device: rdev */

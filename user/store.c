@@ -411,7 +411,7 @@ static bool put_early(struct store *store)
 void store_put(struct store *store)
 {
 	struct pool *pool = store->pool;
-	u32 looks = 0;
+	u64 since = 0;
 
 	if (put_early(store))
 		return;
@@ -427,7 +427,7 @@ void store_put(struct store *store)
 			break;
 		pthread_rwlock_unlock(&pool->maps_lock);
 		handlers_kick(pool);
-		look_again(&looks);
+		look_again(&since);
 	}
 	unlist(&pool->stores, store);
 	handlers_forget(pool, store);

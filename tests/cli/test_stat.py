@@ -39,6 +39,7 @@ for line in sys.stdin:
     ctypes.memset(addr + done, 1, step)
     done += step
     assert not lib.hugemap_sync(addr, size, 4)
+    ctypes.string_at(addr, 1)  # what was written is mapped again when it is touched
     print("done", flush=True)
 """
 

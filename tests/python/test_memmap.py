@@ -9,7 +9,6 @@ import pickle
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -344,3 +343,4 @@ def test_another_process(make, path):
     array = hugemap.memmap(path, mode="r")
     assert other("r") == f"pool {data[5]}"
     assert other("r+") == str(errno.EBUSY)
+    assert array[5] == data[5]

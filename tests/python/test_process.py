@@ -51,7 +51,7 @@ def test_fork_with_an_array_to_write(path):
     here.send("go on")
     child.join(60)
     assert child.exitcode == 0
-    del array
+    array.flush()
     content = path.read_bytes()
     assert (content[7], content[3 * MB], content[-1]) == (2, 3, 1)
 

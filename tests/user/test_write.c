@@ -2,6 +2,7 @@
 /* Stores: they reach the file, all of them and nothing else. */
 #include "common.h"
 
+#include <liburing.h>
 #include <sys/mman.h>
 
 #include <sys/wait.h>
@@ -394,6 +395,57 @@ static void test_direct_reads_into_a_mapping(void **state)
 	pool_free(pool);
 }
 
+/*
+ * Pages that a device may store to for as long as the program likes. Syncs write them all
+ * the same, again and again, and what would take them away fails with a reason.
+ */
+static void test_pages_that_stay_pinned(void **state)
+{
+	struct hugemap_pool_options options = { .bytes = MB(16), .dirty_expire_ms = 50 };
+	struct hugemap_pool *pool = pool_new_options(&options);
+	size_t size = MB(40), at, n;
+	unsigned char *now;
+	struct io_uring ring;
+	struct iovec pinned;
+	struct file file;
+	char *addr;
+
+	if (io_uring_queue_init(4, &ring, 0)) {
+		pool_free(pool);
+		print_message("skipped: io_uring is not allowed here\n");
+		skip();
+	}
+	file_pattern(&file, size, SEED);
+	addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
+	addr[MB(3)] = 'a';
+	pinned = (struct iovec){ .iov_base = addr + MB(3), .iov_len = PAGE };
+	assert_int_equal(io_uring_register_buffers(&ring, &pinned, 1), 0);
+	ok(hugemap_sync(addr, size, MS_SYNC));
+	addr[MB(3) + 1] = 'b';
+	ok(hugemap_sync(addr, size, MS_SYNC));
+	now = file_read(&file, &n);
+	assert_int_equal(now[MB(3)], 'a');
+	assert_int_equal(now[MB(3) + 1], 'b');
+	free(now);
+	/* Others come and go; it stays. */
+	for (at = MB(4); at < size; at += PAGE)
+		assert_int_equal((unsigned char)addr[at], pattern_byte(SEED, at));
+	addr[MB(3) + 2] = 'c';
+	assert_int_equal(hugemap_truncate(file.fd, MB(3)), -EBUSY);
+	assert_non_null(strstr(hugemap_reason(), "pinned"));
+	assert_int_equal(hugemap_unmap(addr, size), -EBUSY);
+	assert_int_equal(addr[MB(3) + 2], 'c');
+	io_uring_unregister_buffers(&ring);
+	io_uring_queue_exit(&ring);
+	ok(hugemap_unmap(addr, size));
+	now = file_read(&file, &n);
+	assert_int_equal(n, size);
+	assert_int_equal(now[MB(3) + 2], 'c');
+	free(now);
+	file_close(&file);
+	pool_free(pool);
+}
+
 /* Asks for it; it may not come, for want of swap, or of a memory limit. */
 static bool is_swapped_out(char *addr, size_t size)
 {
@@ -550,6 +602,7 @@ int main(void)
 		cmocka_unit_test(test_a_small_write_is_not_a_block),
 		cmocka_unit_test(test_calls_from_and_into_mappings),
 		cmocka_unit_test(test_direct_reads_into_a_mapping),
+		cmocka_unit_test(test_pages_that_stay_pinned),
 		cmocka_unit_test(test_frames_that_are_swapped_out),
 		cmocka_unit_test(test_sync_ranges_and_async),
 		cmocka_unit_test(test_dirty_data_is_written_in_time),
