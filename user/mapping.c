@@ -8,6 +8,7 @@
  * refused.
  */
 #include "engine.h"
+#include "races.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -37,11 +38,14 @@ static int map_rest(struct mapping *map, char *from)
 	struct store *store = map->store;
 	size_t bytes = (size_t)(map->end - from);
 	off_t offset = (off_t)(map_pgoff(map, (uintptr_t)from) << HM_PAGE_SHIFT);
+	void *at;
 
 	if (!bytes)
 		return 0;
-	if (mmap(from, bytes, map->prot, MAP_SHARED | MAP_FIXED, store->fd_buffered, offset) ==
-	    MAP_FAILED)
+	program_memory_begin();
+	at = mmap(from, bytes, map->prot, MAP_SHARED | MAP_FIXED, store->fd_buffered, offset);
+	program_memory_end();
+	if (at == MAP_FAILED)
 		return -errno;
 	madvise(from, bytes, MADV_HUGEPAGE);
 	return madvise(from, bytes, MADV_DONTFORK) < 0 ? -errno : 0;

@@ -335,11 +335,12 @@ static void test_a_program_that_is_killed(void **state)
 static void use_in_child(void *arg)
 {
 	char **both = arg, *pooled = both[0], *plain = both[1];
-	struct hugemap_pool *pool = pool_new(MB(8));
 
 	must(plain[5] == 'p');
 	must(hugemap_unmap(pooled, PAGE) == -EINVAL);
-	must(!hugemap_pool_destroy(pool));
+#ifndef __SANITIZE_THREAD__ /* it does not follow threads of a child */
+	pool_free(pool_new(MB(8)));
+#endif
 	must(*(volatile char *)pooled == 5); /* not reached */
 }
 
