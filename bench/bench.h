@@ -12,12 +12,16 @@
  *
  *	main.c      options, and the order of things
  *	plan.c      which configs a scenario has
- *	scenario.c  the operations, and what they must have read
+ *	scenario.c  the scenarios, and what they must have read; scenario_*.c: what
+ *	            comes next
  *	turns.c     the turns; calibration of the device's depth
  *	run.c       a run, seen from the parent; child.c: seen from the child
  *	engine_*.c  the engines; mount.c: a mount of the kernel engine
  *	files.c     the files; content.c: what is in them
+ *	fast.c      a device as fast as memory; module.c: modprobe
  *	limit.c     memory groups, read_ahead_kb; guard.c: all is put back
+ *	cost.c      what it costs who gains nothing
+ *	verdict.c   is it as good as the best advice?
  *	row.c       medians and paired ratios; table.c, demo.c, json.c: output
  */
 #ifndef BENCH_H
@@ -31,6 +35,8 @@
 #include "cli.h"
 #include "content.h"
 #include "hugemap.h"
+#include "page.h" /* of steer/ */
+#include "scenario.h"
 #include "system.h"
 
 #define KB 1024ull
@@ -59,81 +65,6 @@ struct limits;
 struct run;
 struct worker;
 
-/* --- scenarios ------------------------------------------------------------- */
-
-enum op_kind {
-	OP_READ, /* sum all 64-bit words */
-	OP_WRITE, /* overwrite it all */
-	OP_UPDATE, /* read it, and store the first word of each page */
-	OP_CHASE, /* loads of 8 bytes, each at an address that the last one gave */
-	OP_APPEND, /* write a record of any length, after the last one */
-};
-
-struct op {
-	enum op_kind kind;
-	uint64_t offset;
-	uint32_t length; /* bytes; of OP_CHASE: loads */
-	bool sync; /* then make durable what this worker has written since the last time */
-};
-
-/**
- * struct scenario - what is done to the file
- * @name: as in the JSON
- * @title: in words
- * @next: the next operation of a worker; false = it has finished
- * @op_bytes: size of an operation, the largest if they differ
- * @device_op_bytes: for the device, if it likes other pieces; 0 = the same
- * @sync_bytes: a worker makes durable what it has written each time it is so much;
- *	0 = all is made durable in the end
- * @latency: told in ns an operation, not in MB/s
- * @writes: changes the file
- * @fresh: ... which is a new one for every run
- * @stream: goes once through its part of the file; else it ends after so many
- *	operations, or so much time
- * @processes: its workers are processes instead of threads
- * @deep: the device gets several operations at a time; which depth is best is
- *	tried; else it gets one, as a program that loads and stores
- * @in_memory: everything is brought into memory before the clock starts
- * @eighth: the pool is an eighth of the file, whatever --pool says
- * @quick: a part of --quick
- * @base_pages: HugeMap also runs with 4 KB pages
- */
-struct scenario {
-	const char *name;
-	const char *title;
-	bool (*next)(struct worker *worker, struct op *op);
-	uint32_t op_bytes;
-	uint32_t device_op_bytes;
-	uint32_t sync_bytes;
-	bool latency;
-	bool writes;
-	bool fresh;
-	bool stream;
-	bool processes;
-	bool deep;
-	bool in_memory;
-	bool eighth;
-	bool quick;
-	bool base_pages;
-};
-
-extern const struct scenario scenarios[];
-extern const unsigned int nscenarios;
-const struct scenario *scenario_find(const char *name);
-/* "threads", or what its workers are */
-const char *scenario_workers(const struct scenario *scenario, unsigned int n);
-
-/**
- * scenario_expect() - do what a run did, on the content that we know
- * @run: the run, with its result
- *
- * The generations of written pages are brought up to date.
- *
- * Return: the sum that the run must have got.
- */
-uint64_t scenario_expect(const struct run *run);
-void worker_init(struct worker *worker, const struct run *run, unsigned int index);
-
 /* --- engines ---------------------------------------------------------------- */
 
 enum advice {
@@ -141,6 +72,7 @@ enum advice {
 	ADVICE_SEQUENTIAL,
 	ADVICE_RANDOM,
 	ADVICE_HUGEPAGE,
+	ADVICE_HUGEPAGE_RANDOM, /* both */
 	ADVICE_POPULATE, /* in windows, just ahead */
 	ADVICES,
 };
@@ -179,8 +111,9 @@ struct engine {
 	void (*close)(struct run *run);
 };
 
-extern const struct engine engine_hugemap_user;
-extern const struct engine engine_hugemap_kernel;
+extern const struct engine engine_steer;
+extern const struct engine engine_pool;
+extern const struct engine engine_kernel;
 extern const struct engine engine_linux_mmap;
 extern const struct engine engine_linux_rw;
 extern const struct engine engine_device;
@@ -205,6 +138,23 @@ struct config {
 };
 
 /**
+ * struct steered - what the watcher has told of a run
+ * @looks: how often it looked
+ * @look_ns: what that cost: processor time
+ * @act_ns: time in the calls that carried advice out
+ * @count: calls of each kind, of all mappings
+ * @bytes: ... and over how much
+ * @pattern: what it took the mapping to be used for, in the end
+ * @why: its last decision, in words
+ */
+struct steered {
+	uint64_t looks, look_ns, act_ns;
+	uint64_t count[STEER_ACTS], bytes[STEER_ACTS];
+	unsigned int pattern;
+	char why[120];
+};
+
+/**
  * struct result - what came out of a run; in memory shared with the child
  * @ok: it got to its end
  * @error: if not
@@ -220,9 +170,13 @@ struct config {
  * @hits: ... that needed no I/O
  * @ahead: units read ahead
  * @ahead_used: ... that were used
+ * @instructions: of all threads, the kernel's for them too; 0 = unknown
  * @peak_bytes: most memory that the process had mapped at a time
  * @group_peak_bytes: most memory of its group, page cache included; 0 = unknown
  * @huge_bytes: of the data's memory, what is mapped by 2 MB pages (in_memory)
+ * @left_s: what a part of it would have taken besides that time has cut off, as it went
+ * @left_bytes: ... and how much that was
+ * @steered: of the steered page cache
  * @warm: share of the file that could not be kept out of memory before
  */
 struct result {
@@ -240,9 +194,13 @@ struct result {
 	uint64_t hits;
 	uint64_t ahead;
 	uint64_t ahead_used;
+	uint64_t instructions;
 	uint64_t peak_bytes;
 	uint64_t group_peak_bytes;
 	uint64_t huge_bytes;
+	double left_s;
+	uint64_t left_bytes;
+	struct steered steered;
 	double warm;
 };
 
@@ -303,6 +261,11 @@ struct usage {
  * @start: its part of the file, in scenarios that divide it; bytes
  * @end: the end of that
  * @at: where it has got to
+ * @step: the same, in operations or as the scenario likes
+ * @since: when a part of the scenario began
+ * @left_s: see struct result
+ * @left_bytes: see struct result
+ * @zipf: constants of its distribution
  * @random: state of its random numbers
  * @ops: operations done
  * @ops_most: after so many it stops
@@ -317,7 +280,10 @@ struct usage {
 struct worker {
 	struct run *run;
 	unsigned int index;
-	uint64_t start, end, at;
+	uint64_t start, end, at, step;
+	double since, left_s;
+	uint64_t left_bytes;
+	struct zipf zipf;
 	uint64_t random;
 	uint64_t ops, ops_most;
 	uint64_t bytes;
@@ -351,7 +317,8 @@ struct file_map {
 	int mount;
 };
 
-void file_map_open(struct run *run, struct file_map *map, int advice);
+/* @advices: of madvise(2), until an MADV_NORMAL; NULL = none */
+void file_map_open(struct run *run, struct file_map *map, const int *advices);
 const void *file_map_load(struct worker *worker, uint64_t offset, size_t length);
 void *file_map_store(struct worker *worker, uint64_t offset, size_t length, bool whole);
 void file_map_sync(struct run *run, uint64_t offset, uint64_t length);
@@ -363,7 +330,7 @@ void file_map_close(struct run *run);
  * struct settings - what the user asked for, completed
  */
 struct settings {
-	bool quick, demo, keep;
+	bool quick, demo, keep, fast;
 	bool size_given;
 	const char *json, *report;
 	const char *file; /* the user's own: never written to */
@@ -393,8 +360,9 @@ extern const unsigned int nengines;
  * @low: the least of it
  * @high: the most
  * @ratio_device: how much better than the device row; only of HugeMap, else 0
- * @ratio_best_linux: ... than the best Linux mmap row
+ * @ratio_best_linux: ... than the best Linux mmap row, read_ahead_kb as found
  * @ratio_default_linux: ... than Linux mmap without advice, as found
+ * @ratio_read_ahead: ... than Linux mmap without advice with read_ahead_kb at 128
  * @best_linux: this is the best Linux mmap row
  */
 struct row {
@@ -411,6 +379,7 @@ struct row {
 	double ratio_device;
 	double ratio_best_linux;
 	double ratio_default_linux;
+	double ratio_read_ahead;
 	bool best_linux;
 };
 
@@ -441,7 +410,7 @@ struct bench {
 	unsigned int nnotes;
 	char errors[24][256];
 	unsigned int nerrors;
-	const char *reason; /* why the user-space engine cannot work here; NULL = it can */
+	const char *pool_reason; /* why the pool engine cannot work here; NULL = it can */
 	const char *kernel_reason; /* the same of the kernel engine */
 };
 
@@ -453,9 +422,9 @@ bool config_is_hugemap(const struct config *config);
 const char *config_title(const struct config *config, const struct scenario *scenario, char *text,
 			 size_t size);
 
-/* --- engine_hugemap.c --- */
-/* Why the user-space engine cannot work here, in words; NULL = it works. */
-const char *hugemap_works_not(struct result *shared);
+/* --- engine_pool.c --- */
+/* Why the pool engine cannot work here, in words; NULL = it works. */
+const char *pool_works_not(struct result *shared);
 
 /* --- mount.c --- */
 
@@ -479,6 +448,8 @@ int bench_mount(const char *dir, enum hugemap_page page, uint64_t pool_bytes, ch
 const char *kernel_works_not(struct result *shared, const struct volume *volume);
 
 /* --- turns.c --- */
+/* After so many seconds a run of single operations ends. */
+double run_seconds_most(const struct bench *bench);
 void turns_run(struct bench *bench, const struct scenario *scenario, unsigned int threads);
 
 /* --- files.c --- */
@@ -486,6 +457,7 @@ int files_prepare(struct bench *bench);
 void files_measure(struct bench *bench);
 bool files_create_read(struct bench *bench);
 bool files_create_write(struct bench *bench, uint64_t bytes, bool fresh);
+bool files_cut_tail(struct bench *bench, uint64_t bytes);
 double files_evict(const char *path, uint64_t bytes);
 bool files_verify(struct bench *bench, uint64_t bytes, char *what, size_t size);
 /* Of an operation that takes a while: say how far it is, return false to stop. */
@@ -511,7 +483,7 @@ double row_ops(const struct row *row);
 const struct row *group_default_linux(const struct group *group);
 const struct row *group_best_linux(const struct group *group);
 const struct row *group_of_engine(const struct group *group, const char *name);
-/* The better of HugeMap's engines. */
+/* HugeMap as a program gets it: steered; where that is not measured, the better engine. */
 const struct row *group_hugemap(const struct group *group);
 
 /* --- table.c, demo.c, json.c, report.c --- */

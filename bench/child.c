@@ -6,6 +6,7 @@
  * by fork(), each with page tables of its own, and each makes its part durable.
  */
 #include "bench.h"
+#include "cost.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -107,6 +108,9 @@ static void do_op(struct worker *worker, const struct op *op, char *source)
 
 	switch (op->kind) {
 	case OP_CHASE:
+	case OP_CHASE_FAULTS:
+		if (op->kind == OP_CHASE_FAULTS && !cost_faults())
+			die(worker->run, "too little memory");
 		chase(worker, engine->load(worker, 0, run->bytes), op->length);
 		return;
 	case OP_READ:
@@ -139,7 +143,7 @@ static void do_op(struct worker *worker, const struct op *op, char *source)
 static char *make_source(struct worker *worker)
 {
 	struct run *run = worker->run;
-	uint32_t bytes = run->scenario->sync_bytes > run->op_bytes ? CONTENT_BLOCK : run->op_bytes;
+	uint32_t bytes = run->scenario->records ? CONTENT_BLOCK : run->op_bytes;
 	char *source;
 
 	if (!run->scenario->writes || bytes < CONTENT_BLOCK)
@@ -167,8 +171,8 @@ static void work(struct worker *worker)
 	wait_for_go(worker);
 	while (run->scenario->next(worker, &op)) {
 		do_op(worker, &op, source);
-		worker->ops += op.kind == OP_CHASE ? op.length : 1;
-		worker->bytes += op.kind == OP_CHASE ? op.length * 8ull : op.length;
+		worker->ops += run->scenario->in_memory ? op.length : 1;
+		worker->bytes += run->scenario->in_memory ? op.length * 8ull : op.length;
 	}
 }
 
@@ -293,6 +297,26 @@ static void wait_for_workers(struct run *run)
 	}
 }
 
+/* The engine's own numbers of a process apart. */
+static void add_counted(struct result *result, const struct result *counted)
+{
+	unsigned int act;
+
+	result->faults += counted->faults;
+	result->hits += counted->hits;
+	result->ahead += counted->ahead;
+	result->ahead_used += counted->ahead_used;
+	result->steered.looks += counted->steered.looks;
+	result->steered.look_ns += counted->steered.look_ns;
+	result->steered.act_ns += counted->steered.act_ns;
+	for (act = 0; act < STEER_ACTS; act++) {
+		result->steered.count[act] += counted->steered.count[act];
+		result->steered.bytes[act] += counted->steered.bytes[act];
+	}
+	result->steered.pattern = counted->steered.pattern;
+	memcpy(result->steered.why, counted->steered.why, sizeof(result->steered.why));
+}
+
 static void tell(struct run *run, double seconds, const struct usage *usage)
 {
 	struct result *result = run->result;
@@ -309,23 +333,20 @@ static void tell(struct run *run, double seconds, const struct usage *usage)
 		result->ops[i] = worker->ops;
 		result->bytes += worker->bytes;
 		result->sum += worker->sum;
+		result->left_bytes += worker->left_bytes;
+		if (worker->left_s > result->left_s)
+			result->left_s = worker->left_s;
 		result->user_s += worker->usage.user_s;
 		result->sys_s += worker->usage.sys_s;
 		result->kernel_faults += worker->usage.faults;
 		if (worker->usage.peak_bytes > result->peak_bytes)
 			result->peak_bytes = worker->usage.peak_bytes;
 	}
-	result->faults = result->kernel_faults;
 	if (is_apart(run))
-		result->faults = 0;
-	for (i = 0; is_apart(run) && i < run->threads; i++) {
-		const struct result *counted = &team->workers[i].counted;
-
-		result->faults += counted->faults;
-		result->hits += counted->hits;
-		result->ahead += counted->ahead;
-		result->ahead_used += counted->ahead_used;
-	}
+		for (i = 0; i < run->threads; i++)
+			add_counted(result, &team->workers[i].counted);
+	if (!result->faults)
+		result->faults = result->kernel_faults;
 }
 
 /* Bring everything into memory, and see in which pages. */
@@ -350,6 +371,8 @@ void child_main(struct run *run)
 	const struct engine *engine = run->config->engine;
 	struct usage before, usage;
 	double start, seconds;
+	int counter = counter_open();
+	uint64_t counted;
 
 	if (!is_apart(run))
 		engine->open(run);
@@ -358,6 +381,7 @@ void child_main(struct run *run)
 	start_workers(run);
 	run->deadline = cli_now() + run->seconds_most;
 	before = read_usage();
+	counted = counter_read(counter);
 	start = cli_now();
 	pthread_barrier_wait(&team->go);
 	wait_for_workers(run);
@@ -365,6 +389,7 @@ void child_main(struct run *run)
 		engine->sync(run, 0, run->bytes);
 	seconds = cli_now() - start;
 	usage = usage_since(&before);
+	run->result->instructions = counter_read(counter) - counted;
 	tell(run, seconds, &usage);
 	if (!is_apart(run)) {
 		if (engine->count)

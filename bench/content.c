@@ -120,6 +120,11 @@ void content_written(struct content *content, uint64_t offset, size_t length, ui
 		content->generations[page] = generation;
 }
 
+static bool is_zero(const uint64_t *words)
+{
+	return !words[0] && !memcmp(words, words + 1, CONTENT_PAGE - 8);
+}
+
 bool content_matches(const struct content *content, const void *buffer, uint64_t offset,
 		     size_t length, uint64_t *wrong)
 {
@@ -131,6 +136,11 @@ bool content_matches(const struct content *content, const void *buffer, uint64_t
 		const uint64_t *want = &content->block[page % BLOCK_PAGES * CONTENT_WORDS];
 
 		*wrong = offset + at;
+		if (content->generations[page] == CONTENT_HOLE) {
+			if (!is_zero(words))
+				return false;
+			continue;
+		}
 		if (words[0] != content_stamp(page, content->generations[page]) ||
 		    memcmp(words + 1, want + 1, CONTENT_PAGE - 8))
 			return false;

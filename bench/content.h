@@ -15,6 +15,8 @@
 #define CONTENT_PAGE 4096u
 #define CONTENT_BLOCK (1u << 20)
 #define CONTENT_WORDS (CONTENT_PAGE / 8)
+/* As a generation: nothing was ever written there. */
+#define CONTENT_HOLE UINT32_MAX
 
 /**
  * struct content - of a file

@@ -18,6 +18,15 @@ static const struct {
 	{ "checkpoint", "save a state" },
 	{ "restore", "load it again" },
 	{ "log", "append records to a log" },
+	{ "zipf-4k", "read 4 KB, some far more often" },
+	{ "hot-tenth", "read 4 KB, most in a tenth" },
+	{ "strided", "read 4 KB of every 256 KB" },
+	{ "backward", "read a file backward" },
+	{ "four-streams", "read four parts at a time" },
+	{ "scan-twice", "read more than memory, twice" },
+	{ "scan-random-scan", "read, look up, read on" },
+	{ "log-read", "append to a log and read it" },
+	{ "cost", "work that gains nothing" },
 };
 
 static const char *words_for(const struct scenario *scenario)
@@ -92,8 +101,8 @@ void demo_print(const struct bench *bench)
 	       "side.\n",
 	       bench->settings.runs, cli_bytes(size, (double)bench->settings.size),
 	       cli_bytes(pool, (double)bench->settings.pool));
-	if (!bench->kernel_reason && !bench->reason)
-		printf("HugeMap is the better of its two engines; without --demo both are told.\n");
+	printf("HugeMap is the steered page cache, without a hint; without --demo its engines "
+	       "are told, too.\n");
 	printf("\"Look up words\" is compared with anonymous memory in 2 MB pages instead of the "
 	       "device.\n");
 	fflush(stdout);

@@ -17,6 +17,7 @@
 struct slot {
 	struct op op;
 	char *buffer;
+	char *read_to; /* the same, unless what is written must stay in there */
 	bool writing; /* the second half of an update */
 };
 
@@ -46,7 +47,7 @@ static void device_attach(struct worker *worker)
 {
 	struct run *run = worker->run;
 	struct device_worker *dev = calloc(1, sizeof(*dev));
-	size_t bytes;
+	size_t piece, bytes;
 	unsigned int i;
 	char *buffers;
 
@@ -54,7 +55,8 @@ static void device_attach(struct worker *worker)
 		die(run, "too little memory");
 	dev->depth = run->config->depth ? run->config->depth : 1;
 	dev->slots = calloc(dev->depth, sizeof(*dev->slots));
-	bytes = (size_t)run->op_bytes * dev->depth;
+	piece = run->op_bytes + (run->scenario->tail ? CONTENT_PAGE : 0);
+	bytes = piece * dev->depth;
 	buffers = mmap(aligned_space(run, bytes), bytes, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	if (!dev->slots || buffers == MAP_FAILED)
@@ -62,7 +64,10 @@ static void device_attach(struct worker *worker)
 	madvise(buffers, bytes, MADV_HUGEPAGE);
 	memset(buffers, 0, bytes);
 	for (i = 0; i < dev->depth; i++) {
-		dev->slots[i].buffer = buffers + (size_t)i * run->op_bytes;
+		dev->slots[i].buffer = buffers + i * piece;
+		dev->slots[i].read_to = dev->slots[i].buffer;
+		if (run->scenario->tail)
+			dev->slots[i].read_to += run->op_bytes;
 		if (run->op_bytes >= CONTENT_BLOCK)
 			content_fill(run->content, dev->slots[i].buffer, 0, run->op_bytes, 0);
 	}
@@ -95,7 +100,8 @@ static void submit(const struct run *run, struct device_worker *dev, struct slot
 		io_uring_prep_write(sqe, fd_of(run), slot->buffer, slot->op.length,
 				    slot->op.offset);
 	else
-		io_uring_prep_read(sqe, fd_of(run), slot->buffer, slot->op.length, slot->op.offset);
+		io_uring_prep_read(sqe, fd_of(run), slot->read_to, slot->op.length,
+				   slot->op.offset);
 	io_uring_sqe_set_data(sqe, slot);
 }
 
@@ -103,7 +109,7 @@ static void submit(const struct run *run, struct device_worker *dev, struct slot
 static void completed(struct worker *worker, struct slot *slot)
 {
 	if (!worker->run->scenario->deep && !slot->writing)
-		worker->sum += sum_words(slot->buffer, slot->op.length);
+		worker->sum += sum_words(slot->read_to, slot->op.length);
 }
 
 /* An update has been read: change it. */
@@ -172,7 +178,7 @@ static void transfer(struct run *run, struct slot *slot)
 	const struct op *op = &slot->op;
 	ssize_t n = slot->writing ?
 			    pwrite(fd_of(run), slot->buffer, op->length, (off_t)op->offset) :
-			    pread(fd_of(run), slot->buffer, op->length, (off_t)op->offset);
+			    pread(fd_of(run), slot->read_to, op->length, (off_t)op->offset);
 
 	check(run, n < 0 ? -errno : (int)n, op->length);
 }

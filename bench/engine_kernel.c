@@ -2,7 +2,7 @@
 /*
  * The kernel engine: what engine_mmap.c does, without any advice, on a mount over
  * the directory of the file. The mount, with its pool, is made before the clock
- * starts, as the pool of the user-space engine is, and nothing is in it yet.
+ * starts, as the pool of the pool engine is, and nothing is in it yet.
  */
 #include "bench.h"
 #include "mounts.h"
@@ -32,7 +32,7 @@ static void kernel_open(struct run *run)
 	if (map->fd < 0)
 		die(run, "%s on its mount: %s", name, strerror(errno));
 	free(dir);
-	file_map_open(run, map, MADV_NORMAL);
+	file_map_open(run, map, NULL);
 }
 
 /* Faults are the kernel's own; read-ahead it counts for the mount. */
@@ -52,7 +52,7 @@ static void kernel_count(struct run *run)
 	result->ahead_used = numbers.stat.ahead_used;
 }
 
-const struct engine engine_hugemap_kernel = {
+const struct engine engine_kernel = {
 	.name = "hugemap-kernel",
 	.open = kernel_open,
 	.load = file_map_load,

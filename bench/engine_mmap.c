@@ -20,7 +20,7 @@
 /* How far ahead a stream populates. */
 #define WINDOW (32 * MB)
 
-void file_map_open(struct run *run, struct file_map *map, int advice)
+void file_map_open(struct run *run, struct file_map *map, const int *advices)
 {
 	bool writes = run->scenario->writes;
 
@@ -29,17 +29,19 @@ void file_map_open(struct run *run, struct file_map *map, int advice)
 		       0);
 	if (map->at == MAP_FAILED)
 		die(run, "mmap: %s", strerror(errno));
-	if (advice != MADV_NORMAL && madvise(map->at, run->bytes, advice) < 0)
-		die(run, "madvise: %s", strerror(errno));
+	for (; advices && *advices != MADV_NORMAL; advices++)
+		if (madvise(map->at, run->bytes, *advices) < 0)
+			die(run, "madvise: %s", strerror(errno));
 	run->private = map;
 }
 
 static void mmap_open(struct run *run)
 {
-	static const int advices[ADVICES] = {
-		[ADVICE_DEFAULT] = MADV_NORMAL,	 [ADVICE_SEQUENTIAL] = MADV_SEQUENTIAL,
-		[ADVICE_RANDOM] = MADV_RANDOM,	 [ADVICE_HUGEPAGE] = MADV_HUGEPAGE,
-		[ADVICE_POPULATE] = MADV_NORMAL,
+	static const int advices[ADVICES][3] = {
+		[ADVICE_SEQUENTIAL] = { MADV_SEQUENTIAL },
+		[ADVICE_RANDOM] = { MADV_RANDOM },
+		[ADVICE_HUGEPAGE] = { MADV_HUGEPAGE },
+		[ADVICE_HUGEPAGE_RANDOM] = { MADV_HUGEPAGE, MADV_RANDOM },
 	};
 	struct file_map *map = calloc(1, sizeof(*map));
 

@@ -226,6 +226,22 @@ bool files_create_write(struct bench *bench, uint64_t bytes, bool fresh)
 	return true;
 }
 
+/* Take away what runs before have put into the second half of the file. */
+bool files_cut_tail(struct bench *bench, uint64_t bytes)
+{
+	uint64_t half = bytes / 2;
+	bool ok = !truncate(bench->write_path, (off_t)half) &&
+		  !truncate(bench->write_path, (off_t)bytes);
+
+	if (!ok) {
+		bench_error(bench, "%s could not be cut: %s", bench->write_path, strerror(errno));
+		return false;
+	}
+	content_written(bench->write_content, half, bytes - half, CONTENT_HOLE);
+	usleep(SETTLE);
+	return true;
+}
+
 /* --- checking --- */
 
 /* Is what is on the device what was written last? If not, *what says where. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "guard.h"
+#include "fast.h"
 #include "limit.h"
 #include "system.h"
 
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #define MAX_FILES 4
+#define MAX_MODULES 2
 
 static struct duties {
 	char files[MAX_FILES][4200];
@@ -23,11 +25,26 @@ static struct duties {
 	char without[16];
 	char setting[160];
 	char value[32];
-	char module[32];
+	char modules[MAX_MODULES][32];
+	char fast_dir[64];
+	int zram;
+	bool has_zram;
 } *duties;
 
 static int pipe_end = -1;
 static pid_t guard_pid;
+
+/* A run that was just killed may still be unmounting. */
+static void unload(const char *module)
+{
+	int i;
+
+	for (i = 0; i < 50 && *module; i++) {
+		if (!syscall(SYS_delete_module, module, O_NONBLOCK) || errno == ENOENT)
+			break;
+		usleep(100000);
+	}
+}
 
 static void put_back(void)
 {
@@ -42,12 +59,10 @@ static void put_back(void)
 	for (i = 0; i < MAX_FILES; i++)
 		if (duties->files[i][0])
 			unlink(duties->files[i]);
-	/* A run that was just killed may still be unmounting. */
-	for (i = 0; i < 50 && duties->module[0]; i++) {
-		if (!syscall(SYS_delete_module, duties->module, O_NONBLOCK) || errno == ENOENT)
-			break;
-		usleep(100000);
-	}
+	if (duties->has_zram)
+		fast_remove(duties->zram, duties->fast_dir);
+	for (i = 0; i < MAX_MODULES; i++)
+		unload(duties->modules[i]);
 }
 
 _Noreturn static void watch(int fd)
@@ -139,7 +154,18 @@ void guard_controllers(const char *path, const char *value)
 
 void guard_module(const char *name)
 {
-	snprintf(duties->module, sizeof(duties->module), "%s", name);
+	int i;
+
+	for (i = 0; i < MAX_MODULES - 1 && duties->modules[i][0]; i++)
+		;
+	snprintf(duties->modules[i], sizeof(duties->modules[i]), "%s", name);
+}
+
+void guard_fast(int zram, const char *dir)
+{
+	snprintf(duties->fast_dir, sizeof(duties->fast_dir), "%s", dir);
+	duties->zram = zram;
+	duties->has_zram = true;
 }
 
 void guard_setting(const char *path, const char *value)

@@ -24,6 +24,8 @@ void guard_group(const char *path);
 void guard_controllers(const char *path, const char *value);
 /* The module was loaded by us: take it out again, if nobody uses it. */
 void guard_module(const char *name);
+/* A zram device was made; @dir: where it is mounted, or ""; see fast.h. */
+void guard_fast(int zram, const char *dir);
 /* A setting that has another value now; NULL = none. */
 void guard_setting(const char *path, const char *value);
 

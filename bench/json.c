@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* What came out, as JSON. MB are 2^20 bytes; times are seconds unless named ns. */
 #include "bench.h"
+#include "cost.h"
 #include "limit.h"
+#include "verdict.h"
 
 #include <errno.h>
 #include <string.h>
@@ -29,16 +31,36 @@ static json_t *value_json(const struct scenario *scenario, double value, bool la
 	return scenario->latency == latency ? number(value) : json_null();
 }
 
+/* What was done, by kind; kinds that were not are left out. */
+static json_t *steered_json(const struct steered *steered)
+{
+	json_t *acts = json_object();
+	unsigned int act;
+
+	for (act = 0; act < STEER_ACTS; act++)
+		if (steered->count[act])
+			json_object_set_new(acts, steer_act_names[act],
+					    json_pack("{s:I, s:I}", "calls",
+						      (json_int_t)steered->count[act], "bytes",
+						      (json_int_t)steered->bytes[act]));
+	return json_pack("{s:s, s:o, s:I, s:f, s:f, s:o}", "pattern",
+			 steer_pattern_names[steered->pattern], "why", text_or_null(steered->why),
+			 "looks", (json_int_t)steered->looks, "look_s",
+			 (double)steered->look_ns / 1e9, "act_s", (double)steered->act_ns / 1e9,
+			 "acts", acts);
+}
+
 static json_t *run_json(const struct row *row, const struct result *result)
 {
 	const struct scenario *scenario = row->scenario;
 	double value = result_value(scenario, result);
 	uint64_t ops = 0;
 	unsigned int i;
+	json_t *run;
 
 	for (i = 0; i < row->threads; i++)
 		ops += result->ops[i];
-	return json_pack(
+	run = json_pack(
 		"{s:o, s:o, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, "
 		"s:f}",
 		"mb_s", value_json(scenario, value, false), "ns_op",
@@ -49,11 +71,19 @@ static json_t *run_json(const struct row *row, const struct result *result)
 		"hits", (json_int_t)result->hits, "ahead", (json_int_t)result->ahead, "ahead_used",
 		(json_int_t)result->ahead_used, "peak_mb", (double)result->peak_bytes / MB,
 		"group_peak_mb", (double)result->group_peak_bytes / MB, "warm", result->warm);
+	if (result->instructions)
+		json_object_set_new(run, "instructions",
+				    json_integer((json_int_t)result->instructions));
+	if (result->left_s > 0)
+		json_object_set_new(run, "left_s", json_real(result->left_s));
+	if (row->config.engine == &engine_steer)
+		json_object_set_new(run, "steered", steered_json(&result->steered));
+	return run;
 }
 
 static const char *page_name(const struct row *row)
 {
-	if (!config_is_hugemap(&row->config))
+	if (!config_is_hugemap(&row->config) || row->config.engine == &engine_steer)
 		return NULL;
 	return row->config.page == HUGEMAP_PAGE_4K ? "4K" : "2M";
 }
@@ -102,6 +132,7 @@ static json_t *row_json(const struct row *row)
 	json_object_set_new(object, "ratio_device", number(row->ratio_device));
 	json_object_set_new(object, "ratio_best_linux", number(row->ratio_best_linux));
 	json_object_set_new(object, "ratio_default_linux", number(row->ratio_default_linux));
+	json_object_set_new(object, "ratio_read_ahead", number(row->ratio_read_ahead));
 	json_object_set_new(object, "best_linux", json_boolean(row->best_linux));
 	json_object_set_new(object, "error", text_or_null(row->failed));
 	json_object_set_new(object, "runs", runs_json(row));
@@ -118,6 +149,51 @@ static json_t *rows_json(const struct bench *bench)
 		for (i = 0; i < group->nrows; i++)
 			json_array_append_new(rows, row_json(&group->rows[i]));
 	return rows;
+}
+
+static json_t *cost_json(const struct bench *bench)
+{
+	const struct group *group;
+	json_t *list = json_array();
+	struct cost cost;
+
+	for (group = bench->groups; group; group = group->next)
+		if (cost_find(group, &cost))
+			json_array_append_new(
+				list, json_pack("{s:i, s:o, s:o, s:o, s:o, s:b}", "threads",
+						group->threads, "time", number(cost.time), "cpu",
+						number(cost.cpu), "faults", number(cost.faults),
+						"instructions", number(cost.instructions), "met",
+						cost_met(&cost)));
+	return list;
+}
+
+static json_t *verdicts_json(const struct bench *bench)
+{
+	struct verdicts sum = verdicts_sum_up(bench);
+	const struct group *group;
+	json_t *list = json_array();
+	struct verdict verdict;
+	char best[64];
+
+	for (group = bench->groups; group; group = group->next) {
+		if (!verdict_find(bench, group, &verdict))
+			continue;
+		config_title(&verdict.best->config, group->scenario, best, sizeof(best));
+		json_array_append_new(
+			list,
+			json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:f, s:o, s:b, s:b}", "scenario",
+				  group->scenario->name, "threads", group->threads, "best_linux",
+				  best, "ratio_best_linux", number(verdict.row->ratio_best_linux),
+				  "ratio_default_linux", number(verdict.row->ratio_default_linux),
+				  "ratio_read_ahead", number(verdict.read_ahead), "wanted",
+				  verdict.wanted, "wanted_read_ahead",
+				  number(verdict.wanted_read_ahead), "met", verdict.met, "better",
+				  verdict.better));
+	}
+	return json_pack("{s:o, s:o, s:i, s:i, s:i, s:b}", "each", list, "cost", cost_json(bench),
+			 "count", sum.n, "met", sum.met, "better", sum.better, "all_met",
+			 sum.all_met);
 }
 
 /* --- where and how --- */
@@ -177,11 +253,11 @@ static json_t *settings_json(const struct bench *bench)
 		json_array_append_new(threads, json_integer(settings->threads[i]));
 	read_choice("/sys/kernel/mm/transparent_hugepage/enabled", enabled, sizeof(enabled));
 	read_choice("/sys/kernel/mm/transparent_hugepage/defrag", defrag, sizeof(defrag));
-	return json_pack("{s:I, s:I, s:i, s:o, s:b, s:b, s:o, s:o}", "size_bytes",
+	return json_pack("{s:I, s:I, s:i, s:o, s:b, s:b, s:b, s:o, s:o}", "size_bytes",
 			 (json_int_t)settings->size, "pool_bytes", (json_int_t)settings->pool,
 			 "runs", settings->runs, "threads", threads, "quick", settings->quick,
-			 "own_file", !!settings->file, "thp_enabled", text_or_null(enabled),
-			 "thp_defrag", text_or_null(defrag));
+			 "own_file", !!settings->file, "fast_device", settings->fast, "thp_enabled",
+			 text_or_null(enabled), "thp_defrag", text_or_null(defrag));
 }
 
 static json_t *strings_json(const char (*strings)[256], unsigned int n)
@@ -206,16 +282,16 @@ static json_t *bench_json(const struct bench *bench)
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
 	return json_pack(
 		"{s:s, s:i, s:s, s:s, s:o, s:s, s:{s:s, s:s, s:s}, s:o, s:o, s:{s:s, s:o, s:f}, "
-		"s:o, s:o, s:o, s:o, s:o}",
+		"s:o, s:o, s:o, s:o, s:o, s:o}",
 		"program", "hugemap bench", "format", FORMAT, "version", hugemap_version(), "date",
 		date, "machine", machine_json(), "kernel", uts.release, "file_system", "type",
 		volume->type, "options", volume->options, "dir", volume->dir, "device",
 		device_json(bench), "settings", settings_json(bench), "memory_limit", "kind",
 		limits_kind(bench->limits), "why", text_or_null(limits_why(bench->limits)),
-		"allowance_mb", (double)ALLOWANCE / MB, "user_engine_reason",
-		text_or_null(bench->reason), "kernel_engine_reason",
-		text_or_null(bench->kernel_reason), "rows", rows_json(bench), "notes",
-		strings_json(bench->notes, bench->nnotes), "errors",
+		"allowance_mb", (double)ALLOWANCE / MB, "pool_engine_reason",
+		text_or_null(bench->pool_reason), "kernel_engine_reason",
+		text_or_null(bench->kernel_reason), "rows", rows_json(bench), "verdicts",
+		verdicts_json(bench), "notes", strings_json(bench->notes, bench->nnotes), "errors",
 		strings_json(bench->errors, bench->nerrors));
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap bench: the command line, and the order of things. */
 #include "bench.h"
+#include "cost.h"
+#include "fast.h"
 #include "guard.h"
 #include "limit.h"
+#include "verdict.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +33,7 @@
 enum {
 	KEY_QUICK = 1,
 	KEY_DIR,
+	KEY_FAST_DEVICE,
 	KEY_FILE,
 	KEY_SIZE,
 	KEY_POOL,
@@ -47,13 +51,15 @@ enum {
 static const struct cli_option options[] = {
 	{ "quick", NULL, KEY_QUICK, "main scenarios, 1 thread, 3 turns, 1 GB: under 3 minutes" },
 	{ "dir", "DIR", KEY_DIR, "where to make the files (default: here)" },
+	{ "fast-device", NULL, KEY_FAST_DEVICE, "on a zram device, made for this (root)" },
 	{ "file", "PATH", KEY_FILE, "read a file of yours instead; it is never written to" },
 	{ "size", "SIZE", KEY_SIZE, "size of the file (default: 4G; --quick: at most 1G)" },
 	{ "pool", "SIZE", KEY_POOL, "HugeMap's pool, and the limit for Linux (default: size/8)" },
 	{ "scenario", "NAME", KEY_SCENARIO, "only this one; may be given several times" },
 	{ "engine", "NAME", KEY_ENGINE, "only this one; may be given several times" },
-	{ "page", "2M|4K", KEY_PAGE, "HugeMap's page size (default: what suits the scenario)" },
-	{ "threads", "N", KEY_THREADS, "with N threads; several times, or 1,2,4 (default: 1,2)" },
+	{ "page", "2M|4K", KEY_PAGE,
+	  "page size of hugemap-kernel (default: what suits the scenario)" },
+	{ "threads", "N", KEY_THREADS, "with N threads; several times, or 1,2,4 (default: 1)" },
 	{ "runs", "N", KEY_RUNS, "turns (default: 5; --quick: 3)" },
 	{ "json", "FILE", KEY_JSON, "write JSON; '-': to standard output, and nothing else" },
 	{ "report", "FILE", KEY_REPORT, "write a page with tables and charts (HTML)" },
@@ -70,8 +76,9 @@ const struct cli_command bench_command = {
 	.summary = "Measure HugeMap, Linux mmap, read/write and the device's limit side by side.",
 	.options = options,
 	.notes =
-		"Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint restore log\n"
-		"Engines:   hugemap-user hugemap-kernel linux-mmap linux-rw device\n"
+		"Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint restore log "
+		"zipf-4k hot-tenth strided backward four-streams scan-twice scan-random-scan log-read cost\n"
+		"Engines:   hugemap-steer hugemap-pool hugemap-kernel linux-mmap linux-rw device\n"
 		"Sizes:     512M, 4G; K, M and G are powers of 1024\n\n"
 		"Exit status: 0 if all was measured and right, 1 if something failed or showed\n"
 		"wrong data, 2 if the command line makes no sense, 3 if all but the report is\n"
@@ -195,6 +202,9 @@ static const char *parse(struct settings *settings, int argc, char **argv)
 		case KEY_DIR:
 			dir = optarg;
 			break;
+		case KEY_FAST_DEVICE:
+			settings->fast = true;
+			break;
 		case KEY_FILE:
 			settings->file = optarg;
 			break;
@@ -238,6 +248,10 @@ static const char *parse(struct settings *settings, int argc, char **argv)
 		cli_usage(&bench_command, "'%s' is not expected here", argv[optind]);
 	if (settings->file && dir)
 		cli_usage(&bench_command, "--file and --dir exclude each other");
+	if (settings->fast && (settings->file || dir || settings->keep))
+		cli_usage(&bench_command,
+			  "--fast-device brings its own place for files: leave --dir, --file and "
+			  "--keep out");
 	return dir ? dir : ".";
 }
 
@@ -265,11 +279,8 @@ static void complete(struct settings *settings)
 			if ((!settings->quick || scenarios[i].quick) &&
 			    !(settings->file && scenarios[i].writes))
 				settings->scenarios |= 1u << i;
-	if (!settings->nthreads) {
+	if (!settings->nthreads)
 		settings->threads[settings->nthreads++] = 1;
-		if (!settings->quick)
-			settings->threads[settings->nthreads++] = 2;
-	}
 	if (settings->size && settings->size < LEAST_SIZE)
 		cli_usage(&bench_command, "--size must be 64M at least");
 	if (settings->pool && settings->pool < LEAST_POOL)
@@ -365,6 +376,26 @@ static int choose_sizes(struct bench *bench)
 	return CLI_OK;
 }
 
+/*
+ * A device of memory has to fit into it, with the page cache beside. The disk is a bit
+ * larger than its files: memory is only used by what is written.
+ */
+static int choose_size_of_fast(struct settings *settings, uint64_t *disk)
+{
+	unsigned int files = writes_any(settings) + reads_any(settings);
+	uint64_t size = settings->size ? settings->size : settings->quick ? 1 * GB : 4 * GB;
+	uint64_t most = memory_available() / 4 * 3 / (8 * files + 1) * 8;
+	char a[CLI_TEXT], b[CLI_TEXT];
+
+	if (settings->size && size > most)
+		return cli_fail(&bench_command,
+				"files of %s do not fit into memory: use --size with %s or less",
+				cli_bytes(a, (double)size * files), cli_bytes(b, (double)most));
+	settings->size = (size < most ? size : most) / STEP * STEP;
+	*disk = settings->size * files / 8 * 9 + 256 * MB;
+	return CLI_OK;
+}
+
 /* --- the work --- */
 
 static bool has_chosen(const struct bench *bench, const struct scenario *scenario)
@@ -402,7 +433,7 @@ static bool has_several_processes(const struct bench *bench)
 		several |= settings->threads[i] > 1;
 	for (i = 0; i < nscenarios; i++)
 		chosen |= has_chosen(bench, &scenarios[i]) && scenarios[i].processes;
-	return several && chosen && has_engine(bench, &engine_hugemap_user);
+	return several && chosen && has_engine(bench, &engine_pool);
 }
 
 static void note_circumstances(struct bench *bench)
@@ -416,18 +447,18 @@ static void note_circumstances(struct bench *bench)
 			   "read_ahead_kb of the device could not be changed%s: Linux was measured "
 			   "at %u only, as found.",
 			   geteuid() ? " (root could)" : "", found);
-	if (bench->reason)
+	if (bench->pool_reason)
 		bench_note(bench,
-			   "HugeMap's user-space engine cannot work here: %s. `hugemap doctor` "
+			   "HugeMap's pool engine cannot work here: %s. `hugemap doctor` "
 			   "says what would help.",
-			   bench->reason);
+			   bench->pool_reason);
 	if (bench->kernel_reason)
 		bench_note(bench, "HugeMap's kernel engine cannot work here: %s.",
 			   bench->kernel_reason);
-	if (!bench->reason && has_several_processes(bench))
+	if (!bench->pool_reason && has_several_processes(bench))
 		bench_note(bench,
 			   "Several processes that write a file at a time cannot use HugeMap's "
-			   "user-space engine: its cache is of one process.");
+			   "pool engine: its cache is of one process.");
 }
 
 static void count_runs(struct bench *bench)
@@ -485,6 +516,10 @@ static int tell(struct bench *bench)
 	}
 	if (settings->demo && !alone)
 		demo_print(bench);
+	if (!alone && !settings->demo) {
+		verdicts_print(bench);
+		cost_print(bench);
+	}
 	if (!alone)
 		table_notes(bench);
 	if (settings->json) {
@@ -514,7 +549,8 @@ static int tell(struct bench *bench)
 
 static int prepare(struct bench *bench, const char *dir)
 {
-	char *parent = NULL;
+	char *parent = NULL, why[256];
+	uint64_t disk = 0;
 	int err;
 
 	if (bench->settings.file) {
@@ -523,15 +559,24 @@ static int prepare(struct bench *bench, const char *dir)
 			strrchr(parent, '/')[1] = '\0';
 		dir = parent && strchr(parent, '/') ? parent : ".";
 	}
-	err = volume_find(dir, &bench->volume);
-	if (err)
-		cli_usage(&bench_command, "%s: %s", dir, strerror(-err));
-	free(parent);
+	if (bench->settings.fast && !fast_apart(why, sizeof(why)))
+		return cli_fail(&bench_command, "--fast-device: %s", why);
 	limits_prepare();
 	bench->shared = mmap(NULL, sizeof(*bench->shared), PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (bench->shared == MAP_FAILED || !guard_start())
 		return cli_fail(&bench_command, "too little memory: %s", strerror(errno));
+	if (bench->settings.fast) {
+		if (choose_size_of_fast(&bench->settings, &disk))
+			return CLI_FAILED;
+		dir = fast_create(disk, why, sizeof(why));
+		if (!dir)
+			return cli_fail(&bench_command, "--fast-device: %s", why);
+	}
+	err = volume_find(dir, &bench->volume);
+	if (err)
+		cli_usage(&bench_command, "%s: %s", dir, strerror(-err));
+	free(parent);
 	err = files_prepare(bench);
 	if (err)
 		return cli_fail(&bench_command, "%s: %s", bench->volume.dir, strerror(-err));
@@ -546,9 +591,9 @@ static int prepare(struct bench *bench, const char *dir)
 	bench->limits = limits_create(&bench->volume);
 	if (!bench->limits)
 		return cli_fail(&bench_command, "too little memory");
-	bench->reason = hugemap_works_not(bench->shared);
+	bench->pool_reason = pool_works_not(bench->shared);
 	/* Not to load a module that nobody has asked for. */
-	if (has_engine(bench, &engine_hugemap_kernel))
+	if (has_engine(bench, &engine_kernel))
 		bench->kernel_reason = kernel_works_not(bench->shared, &bench->volume);
 	note_circumstances(bench);
 	return CLI_OK;

@@ -5,6 +5,7 @@
  */
 #include "bench.h"
 #include "guard.h"
+#include "module.h"
 #include "mount.h"
 
 #include <errno.h>
@@ -83,26 +84,6 @@ int bench_mount(const char *dir, enum hugemap_page page, uint64_t pool_bytes, ch
 
 /* --- does it work? --- */
 
-/* It is said later, in other words, what modprobe complains of. */
-static void load_module(void)
-{
-	static char *const argv[] = { "modprobe", "-q", MODULE, NULL };
-	static char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-
-		guard_release();
-		dup2(null, STDOUT_FILENO);
-		dup2(null, STDERR_FILENO);
-		execvpe(argv[0], argv, env);
-		_exit(127);
-	}
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-}
-
 static const char *module_is_missing(void)
 {
 	static char why[256];
@@ -112,7 +93,8 @@ static const char *module_is_missing(void)
 	if (module.loaded)
 		return NULL;
 	if (!module.none) {
-		load_module();
+		/* It is said later, in other words, what modprobe complains of. */
+		module_load(MODULE, NULL);
 		mount_find_module(&module);
 	}
 	if (module.loaded) {

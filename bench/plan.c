@@ -8,34 +8,22 @@
 #define STOCK_READ_AHEAD_KB 128u
 
 const struct engine *const engine_list[] = {
-	&engine_hugemap_user, &engine_hugemap_kernel, &engine_linux_mmap,
-	&engine_linux_rw,     &engine_device,
+	&engine_steer,	    &engine_pool,     &engine_kernel,
+	&engine_linux_mmap, &engine_linux_rw, &engine_device,
 };
 
 const unsigned int nengines = sizeof(engine_list) / sizeof(engine_list[0]);
 
 const char *const advice_names[ADVICES] = {
-	[ADVICE_DEFAULT] = "default",	[ADVICE_SEQUENTIAL] = "sequential",
-	[ADVICE_RANDOM] = "random",	[ADVICE_HUGEPAGE] = "hugepage",
+	[ADVICE_DEFAULT] = "default",
+	[ADVICE_SEQUENTIAL] = "sequential",
+	[ADVICE_RANDOM] = "random",
+	[ADVICE_HUGEPAGE] = "hugepage",
+	[ADVICE_HUGEPAGE_RANDOM] = "hugepage+random",
 	[ADVICE_POPULATE] = "populate",
 };
 
 #define BIT(n) (1u << (n))
-
-/* The advices that may help, beside none. */
-static unsigned int useful_advices(const struct scenario *scenario)
-{
-	if (scenario->in_memory)
-		return BIT(ADVICE_HUGEPAGE);
-	if (scenario->latency)
-		return BIT(ADVICE_RANDOM) | BIT(ADVICE_HUGEPAGE);
-	if (!strcmp(scenario->name, "rand-1m"))
-		return BIT(ADVICE_RANDOM) | BIT(ADVICE_HUGEPAGE) | BIT(ADVICE_POPULATE);
-	/* Whoever only appends has nothing to read ahead. */
-	if (scenario->sync_bytes)
-		return BIT(ADVICE_HUGEPAGE) | BIT(ADVICE_POPULATE);
-	return BIT(ADVICE_SEQUENTIAL) | BIT(ADVICE_HUGEPAGE) | BIT(ADVICE_POPULATE);
-}
 
 struct plan {
 	const struct bench *bench;
@@ -54,10 +42,9 @@ static void add(struct plan *plan, const struct config *config)
 			plan->configs[plan->n++] = *config;
 }
 
-static void add_hugemap(struct plan *plan, const struct scenario *scenario,
-			const struct engine *engine)
+static void add_kernel(struct plan *plan, const struct scenario *scenario)
 {
-	struct config config = { .engine = engine };
+	struct config config = { .engine = &engine_kernel };
 	unsigned int pages = plan->bench->settings.pages;
 
 	if (!pages)
@@ -76,7 +63,7 @@ static void add_linux(struct plan *plan, const struct scenario *scenario)
 	const struct limits *limits = plan->bench->limits;
 	unsigned int found = limits_read_ahead(limits);
 	struct config config = { .engine = &engine_linux_mmap };
-	unsigned int advice, useful = useful_advices(scenario) | BIT(ADVICE_DEFAULT);
+	unsigned int advice, useful = scenario->advices | BIT(ADVICE_DEFAULT);
 
 	for (advice = 0; advice < ADVICES; advice++) {
 		config.advice = advice;
@@ -95,7 +82,7 @@ static void add_linux(struct plan *plan, const struct scenario *scenario)
 }
 
 /* Its cache is of one process: several may read a file, with a pool each. */
-static bool user_engine_can(const struct bench *bench, const struct scenario *scenario,
+static bool pool_engine_can(const struct bench *bench, const struct scenario *scenario,
 			    unsigned int threads)
 {
 	if (!scenario->processes || threads == 1)
@@ -108,10 +95,15 @@ unsigned int plan_configs(const struct bench *bench, const struct scenario *scen
 {
 	struct plan plan = { .bench = bench, .configs = configs };
 
-	if (!bench->reason && user_engine_can(bench, scenario, threads))
-		add_hugemap(&plan, scenario, &engine_hugemap_user);
+	add(&plan, &(struct config){ .engine = &engine_steer });
+	if (scenario->cost) {
+		add(&plan, &(struct config){ .engine = &engine_linux_mmap });
+		return plan.n;
+	}
+	if (!bench->pool_reason && pool_engine_can(bench, scenario, threads))
+		add(&plan, &(struct config){ .engine = &engine_pool, .page = HUGEMAP_PAGE_2M });
 	if (!bench->kernel_reason)
-		add_hugemap(&plan, scenario, &engine_hugemap_kernel);
+		add_kernel(&plan, scenario);
 	add_linux(&plan, scenario);
 	if (scenario->in_memory)
 		add(&plan, &(struct config){ .engine = &engine_memory });
@@ -124,14 +116,19 @@ const char *config_title(const struct config *config, const struct scenario *sce
 			 size_t size)
 {
 	static const char *const advices[ADVICES] = {
-		[ADVICE_DEFAULT] = "default",	     [ADVICE_SEQUENTIAL] = "MADV_SEQUENTIAL",
-		[ADVICE_RANDOM] = "MADV_RANDOM",     [ADVICE_HUGEPAGE] = "MADV_HUGEPAGE",
+		[ADVICE_DEFAULT] = "default",
+		[ADVICE_SEQUENTIAL] = "MADV_SEQUENTIAL",
+		[ADVICE_RANDOM] = "MADV_RANDOM",
+		[ADVICE_HUGEPAGE] = "MADV_HUGEPAGE",
+		[ADVICE_HUGEPAGE_RANDOM] = "HUGEPAGE and RANDOM",
 		[ADVICE_POPULATE] = "MADV_POPULATE",
 	};
 
-	if (config_is_hugemap(config))
-		snprintf(text, size, "HugeMap%s, %s pages",
-			 config->engine == &engine_hugemap_kernel ? " kernel" : "",
+	if (config->engine == &engine_steer)
+		snprintf(text, size, "HugeMap");
+	else if (config_is_hugemap(config))
+		snprintf(text, size, "HugeMap %s, %s pages",
+			 config->engine == &engine_kernel ? "kernel" : "pool",
 			 config->page == HUGEMAP_PAGE_4K ? "4 KB" : "2 MB");
 	else if (config->engine == &engine_linux_mmap && config->read_ahead_kb)
 		snprintf(text, size, "Linux mmap, read-ahead %u KB", config->read_ahead_kb);

@@ -24,7 +24,8 @@ FORMAT = 1
 # differs between light and dark.
 INK = "#010203"
 COLOURS = {
-    "hugemap-user": "#2f80ed",
+    "hugemap-steer": "#2f80ed",
+    "hugemap-pool": "#6fa8ef",
     "hugemap-kernel": "#1b4f9c",
     "linux-mmap": "#9aa0a6",
     "linux-rw": "#c9a227",
@@ -43,6 +44,15 @@ SCENARIOS = {
     "checkpoint": "Processes write their parts of a new file, until durable",
     "restore": "Processes read their parts of a file, cold",
     "log": "Append records of 1 to 4 KB, durable every 1 MB",
+    "zipf-4k": "Read 4 KB, some pages far more often than others (Zipf 0.99), cold",
+    "hot-tenth": "Read 4 KB at random places, 9 in 10 in a tenth of the file, cold",
+    "strided": "Read 4 KB of every 256 KB, then another 4 KB, cold",
+    "backward": "Read a file from its end to its start, cold",
+    "four-streams": "Read four parts of a file, 64 KB of each in turn, cold",
+    "scan-twice": "Read twice through twice as much as there is memory, cold",
+    "scan-random-scan": "Read half a file, then 4 KB at random places, then the other half",
+    "log-read": "Append records while 4 KB of the log are read at random places",
+    "cost": "Loads from a small file, and memory of the program's own that comes and goes",
 }
 
 IN_PROCESSES = {"checkpoint", "restore"}
@@ -129,15 +139,10 @@ def ours_of(rows):
     ours = [row for row in rows if row["engine"].startswith("hugemap")]
     if not ours:
         return None
-    return (min if is_latency(ours[0]) else max)(ours, key=value_of)
-
-
-def default_of(rows, settings_read_ahead):
-    for row in rows:
-        if (row["engine"] == "linux-mmap" and row["advice"] == "default"
-                and row["read_ahead_kb"] == settings_read_ahead):
+    for row in ours:
+        if row["engine"] == "hugemap-steer":
             return row
-    return None
+    return (min if is_latency(ours[0]) else max)(ours, key=value_of)
 
 
 def colour_of(row):
@@ -363,7 +368,56 @@ def section(plt, scenario, groups):
         if not is_latency(rows[0]):
             parts.append(figure_of(plt, chart_costs, rows))
         parts.append(table(rows))
+        parts.append(steered(rows))
     return "".join(parts)
+
+
+def ratio(value):
+    return f"{value:.2f}" if value else "–"
+
+
+def verdicts(data):
+    """Is it as good as what a person could have set?"""
+    told = data["verdicts"]
+    if not told["each"] and not told["cost"]:
+        return ""
+    lines = ["<tr><th></th><th>than the default</th><th>than the best</th><th>wanted</th>"
+             "<th>met</th><th>best was</th></tr>"]
+    for each in told["each"]:
+        best = each["best_linux"]
+        if each["wanted_read_ahead"] and each["ratio_read_ahead"]:
+            best += (f"; than read-ahead 128 KB {ratio(each['ratio_read_ahead'])}, wanted "
+                     f"{ratio(each['wanted_read_ahead'])}")
+        lines.append(
+            f"<tr><td>{escape(each['scenario'])}, "
+            f"{escape(workers_text(each['scenario'], each['threads']))}</td>"
+            f"<td>{ratio(each['ratio_default_linux'])}</td><td>{ratio(each['ratio_best_linux'])}</td>"
+            f"<td>{ratio(each['wanted'])}</td><td>{'yes' if each['met'] else 'no'}</td>"
+            f"<td>{escape(best)}</td></tr>")
+    parts = ["<h2>Beside the best that a person could set</h2>",
+             "<p>So many times as good as Linux mmap is HugeMap, which gets no hint: as wanted in "
+             f"{told['met']} of {told['count']}, better than the best advice in "
+             f"{told['better']}.</p>" if told["each"] else "",
+             f'<div class="scroll"><table>{"".join(lines)}</table></div>' if told["each"] else ""]
+    for cost in told["cost"]:
+        instructions = (f", {cost['instructions']:.3f} × the instructions"
+                        if cost["instructions"] else "")
+        parts.append(f"<p>Who gains nothing pays, with {workers_text('cost', cost['threads'])}: "
+                     f"{cost['time']:.3f} × the time, {cost['cpu']:.3f} × the processor’s time, "
+                     f"{cost['faults']:.3f} × the faults{instructions}.</p>")
+    return "".join(parts)
+
+
+def steered(rows):
+    """What the watcher did in the last run."""
+    for row in rows:
+        done = row["runs"][-1].get("steered")
+        if done and done["looks"]:
+            acts = ", ".join(f"{name} {act['calls']} × ({act['bytes'] / 2**20:.0f} MB)"
+                             for name, act in done["acts"].items())
+            return (f'<p class="faint">Seen as {escape(done["pattern"])}; advice given: '
+                    f"{escape(acts or 'none')}. {escape(done['why'] or '')}</p>")
+    return ""
 
 
 def mb(count):
@@ -406,7 +460,8 @@ durable, and what is on the device is read back and compared. HugeMap's pool is 
 clock starts, because Linux has its page cache from the start, too. HugeMap gets no hints.
 “Device” is direct I/O with as many operations at a time as is best, and nobody looks at the
 data: no program can be faster than that. In random access one operation at a time is the
-limit, as a program that waits for its data has it. In “loads” the limit is ordinary memory in
+limit, as a program that waits for its data has it. Where operations are single ones, a run
+ends after so many of them or after a time, and rates are compared. In “loads” the limit is ordinary memory in
 2 MB pages. CPU time is that of the process with all its threads; work that the kernel does
 for Linux in threads of its own, such as writing back, is not in it. MB are 2<sup>20</sup>
 bytes.</p>
@@ -438,10 +493,11 @@ def page(plt, data):
         parts.append(headline(groups))
     if any(ours_of(rows) for rows in groups.values()):
         parts.append(figure_of(plt, chart_ratios, groups,
-                               "HugeMap with the page size that suits the work better. To the "
-                               "right of 1 × HugeMap is better."))
+                               "HugeMap is the steered page cache, without a hint. To the "
+                               "right of 1 × it is better."))
     if not plt:
         parts.append(NO_CHARTS)
+    parts.append(verdicts(data))
     parts.append(remarks(data))
     parts += [section(plt, scenario, groups) for scenario in scenarios]
     parts += [METHOD, "<h2>Where it was measured</h2>", settings_table(data), "</body></html>\n"]

@@ -12,7 +12,9 @@ double result_value(const struct scenario *scenario, const struct result *result
 	unsigned int i, workers = 0;
 
 	if (!scenario->latency)
-		return result->seconds > 0 ? (double)result->bytes / MB / result->seconds : 0;
+		return result->seconds > 0 ? (double)(result->bytes + result->left_bytes) / MB /
+						     (result->seconds + result->left_s) :
+					     0;
 	for (i = 0; i < MAX_THREADS; i++) {
 		ops += result->ops[i];
 		workers += result->ops[i] > 0;
@@ -73,7 +75,8 @@ static bool is_engine(const struct row *row, const char *name)
 
 bool config_is_hugemap(const struct config *config)
 {
-	return config->engine == &engine_hugemap_user || config->engine == &engine_hugemap_kernel;
+	return config->engine == &engine_steer || config->engine == &engine_pool ||
+	       config->engine == &engine_kernel;
 }
 
 static bool is_default(const struct row *row)
@@ -99,12 +102,14 @@ static void sum_up(struct row *row)
 
 void rows_sum_up(struct row *rows, unsigned int n)
 {
-	struct row *best = NULL, *usual = NULL, *device = NULL;
+	struct row *best = NULL, *usual = NULL, *device = NULL, *short_ahead = NULL;
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
 		sum_up(&rows[i]);
-		if (is_engine(&rows[i], "linux-mmap") && is_better(&rows[i], best))
+		if (is_engine(&rows[i], "linux-mmap") && rows[i].config.read_ahead_kb)
+			short_ahead = &rows[i]; /* root's to set: no advice gives that */
+		else if (is_engine(&rows[i], "linux-mmap") && is_better(&rows[i], best))
 			best = &rows[i];
 		if (is_default(&rows[i]))
 			usual = &rows[i];
@@ -119,6 +124,7 @@ void rows_sum_up(struct row *rows, unsigned int n)
 		rows[i].ratio_device = ratio(&rows[i], device);
 		rows[i].ratio_best_linux = ratio(&rows[i], best);
 		rows[i].ratio_default_linux = ratio(&rows[i], usual);
+		rows[i].ratio_read_ahead = ratio(&rows[i], short_ahead);
 	}
 }
 
@@ -178,9 +184,11 @@ const struct row *group_of_engine(const struct group *group, const char *name)
 
 const struct row *group_hugemap(const struct group *group)
 {
-	const struct row *best = NULL;
+	const struct row *best = group_of_engine(group, "hugemap-steer");
 	unsigned int i;
 
+	if (best)
+		return best;
 	for (i = 0; i < group->nrows; i++)
 		if (config_is_hugemap(&group->rows[i].config) && is_better(&group->rows[i], best))
 			best = &group->rows[i];

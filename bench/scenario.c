@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The operations of each scenario, and what they must have read. */
+/* The scenarios, and what they must have read. */
 #include "bench.h"
 
 #include <string.h>
 
-/* Of ten operations of `mixed`, so many change the page. */
-#define MIXED_UPDATES 3
+#define BIT(n) (1u << (n))
+#define FOR_STREAMS (BIT(ADVICE_SEQUENTIAL) | BIT(ADVICE_HUGEPAGE))
+#define FOR_RANDOM (BIT(ADVICE_RANDOM) | BIT(ADVICE_HUGEPAGE) | BIT(ADVICE_HUGEPAGE_RANDOM))
+#define POPULATE BIT(ADVICE_POPULATE)
 
-/* Records of `log`: at least and at most so long, in steps. */
-#define RECORD_LEAST 1024u
-#define RECORD_MOST 4096u
-#define RECORD_STEP 8u
-
-/* Loads between two looks at whether it is enough. */
-#define CHASE_STRETCH 65536u
-
-static uint64_t next_random(struct worker *worker, uint64_t below)
+uint64_t next_random(struct worker *worker, uint64_t below)
 {
 	uint64_t x = worker->random += 0x9e3779b97f4a7c15ull;
 
@@ -25,7 +19,7 @@ static uint64_t next_random(struct worker *worker, uint64_t below)
 	return (uint64_t)((unsigned __int128)x * below >> 64);
 }
 
-static bool enough(const struct worker *worker)
+bool next_enough(const struct worker *worker)
 {
 	const struct run *run = worker->run;
 
@@ -33,95 +27,14 @@ static bool enough(const struct worker *worker)
 	       (run->seconds_most > 0 && cli_now() >= run->deadline);
 }
 
-static bool next_in_order(struct worker *worker, struct op *op, enum op_kind kind)
-{
-	uint32_t length = worker->run->op_bytes;
-
-	if (worker->at >= worker->end)
-		return false;
-	*op = (struct op){ .kind = kind, .offset = worker->at, .length = length };
-	worker->at += length;
-	return true;
-}
-
-static bool next_stream_read(struct worker *worker, struct op *op)
-{
-	return next_in_order(worker, op, OP_READ);
-}
-
-static bool next_stream_write(struct worker *worker, struct op *op)
-{
-	return next_in_order(worker, op, OP_WRITE);
-}
-
-static bool next_random_read(struct worker *worker, struct op *op)
-{
-	uint32_t length = worker->run->op_bytes;
-
-	if (enough(worker))
-		return false;
-	*op = (struct op){
-		.kind = OP_READ,
-		.offset = next_random(worker, worker->run->bytes / length) * length,
-		.length = length,
-	};
-	return true;
-}
-
-/* Each worker in its own part, so that what is read does not depend on luck. */
-static bool next_mixed(struct worker *worker, struct op *op)
-{
-	uint32_t length = worker->run->op_bytes;
-
-	if (enough(worker))
-		return false;
-	op->offset = worker->start +
-		     next_random(worker, (worker->end - worker->start) / length) * length;
-	op->length = length;
-	op->kind = next_random(worker, 10) < MIXED_UPDATES ? OP_UPDATE : OP_READ;
-	return true;
-}
-
-static bool next_chase(struct worker *worker, struct op *op)
-{
-	if (enough(worker))
-		return false;
-	*op = (struct op){ .kind = OP_CHASE, .length = CHASE_STRETCH };
-	return true;
-}
-
-/*
- * Records one after the other. The device, which takes whole sectors only, gets at
- * once what the others make durable at once.
- */
-static bool next_log(struct worker *worker, struct op *op)
-{
-	uint32_t batch = worker->run->scenario->sync_bytes;
-	uint32_t left = batch - (uint32_t)(worker->at % batch), length;
-
-	if (worker->at >= worker->end)
-		return false;
-	*op = (struct op){ .kind = OP_WRITE, .offset = worker->at, .length = batch, .sync = true };
-	if (worker->run->op_bytes < batch) {
-		length = RECORD_LEAST +
-			 (uint32_t)next_random(worker, (RECORD_MOST - RECORD_LEAST) / RECORD_STEP) *
-				 RECORD_STEP;
-		op->kind = OP_APPEND;
-		op->length = length < left ? length : left;
-		op->sync = op->length == left;
-	}
-	worker->at += op->length;
-	return true;
-}
-
 const struct scenario scenarios[] = {
 	{
 		.name = "seq-read",
 		.title = "sequential read, cold",
 		.next = next_stream_read,
+		.advices = FOR_STREAMS | POPULATE,
 		.op_bytes = MB,
 		.device_op_bytes = 2 * MB,
-		.stream = true,
 		.deep = true,
 		.quick = true,
 	},
@@ -129,9 +42,9 @@ const struct scenario scenarios[] = {
 		.name = "seq-write",
 		.title = "sequential write of a new file, sync included",
 		.next = next_stream_write,
+		.advices = FOR_STREAMS | POPULATE,
 		.op_bytes = MB,
 		.device_op_bytes = 2 * MB,
-		.stream = true,
 		.writes = true,
 		.fresh = true,
 		.deep = true,
@@ -141,9 +54,9 @@ const struct scenario scenarios[] = {
 		.name = "rewrite",
 		.title = "sequential rewrite of an existing file, sync included",
 		.next = next_stream_write,
+		.advices = FOR_STREAMS | POPULATE,
 		.op_bytes = MB,
 		.device_op_bytes = 2 * MB,
-		.stream = true,
 		.writes = true,
 		.deep = true,
 	},
@@ -151,6 +64,8 @@ const struct scenario scenarios[] = {
 		.name = "rand-4k",
 		.title = "random 4 KB reads, cold, pool of 1/8 of the file",
 		.next = next_random_read,
+		.advices = FOR_RANDOM,
+		.pages_an_op = 4,
 		.op_bytes = 4 * KB,
 		.latency = true,
 		.eighth = true,
@@ -161,6 +76,8 @@ const struct scenario scenarios[] = {
 		.name = "rand-1m",
 		.title = "random 1 MB reads, cold",
 		.next = next_random_read,
+		.advices = FOR_RANDOM | POPULATE,
+		.pages_an_op = 512,
 		.op_bytes = MB,
 		.deep = true,
 		.base_pages = true,
@@ -169,6 +86,7 @@ const struct scenario scenarios[] = {
 		.name = "loads",
 		.title = "random 8-byte loads, all in memory",
 		.next = next_chase,
+		.advices = BIT(ADVICE_HUGEPAGE),
 		.op_bytes = MB,
 		.latency = true,
 		.in_memory = true,
@@ -179,6 +97,8 @@ const struct scenario scenarios[] = {
 		.title = "random 4 KB reads, 3 in 10 with a store, pool of 1/8 of the file, sync "
 			 "included",
 		.next = next_mixed,
+		.advices = FOR_RANDOM,
+		.pages_an_op = 4,
 		.op_bytes = 4 * KB,
 		.latency = true,
 		.writes = true,
@@ -189,8 +109,8 @@ const struct scenario scenarios[] = {
 		.name = "checkpoint",
 		.title = "processes write their segments of a new file, each syncs its own",
 		.next = next_stream_write,
+		.advices = FOR_STREAMS | POPULATE,
 		.op_bytes = 2 * MB,
-		.stream = true,
 		.processes = true,
 		.writes = true,
 		.fresh = true,
@@ -200,8 +120,8 @@ const struct scenario scenarios[] = {
 		.name = "restore",
 		.title = "processes read their segments of a file, cold",
 		.next = next_stream_read,
+		.advices = FOR_STREAMS | POPULATE,
 		.op_bytes = 2 * MB,
-		.stream = true,
 		.processes = true,
 		.deep = true,
 	},
@@ -209,13 +129,111 @@ const struct scenario scenarios[] = {
 		.name = "log",
 		.title = "records of 1 to 4 KB appended to a new file, a sync every 1 MB",
 		.next = next_log,
-		.op_bytes = RECORD_MOST,
+		.advices = BIT(ADVICE_HUGEPAGE) | POPULATE,
+		.op_bytes = 4 * KB,
 		.device_op_bytes = MB,
 		.sync_bytes = MB,
-		.stream = true,
+		.records = true,
 		.writes = true,
 		.fresh = true,
 		.base_pages = true,
+	},
+	{
+		.name = "zipf-4k",
+		.title = "4 KB reads, Zipf with 0.99, scrambled, cold, pool of 1/8 of the file",
+		.next = next_zipf,
+		.init = init_zipf,
+		.advices = FOR_RANDOM,
+		.pages_an_op = 2,
+		.op_bytes = 4 * KB,
+		.latency = true,
+		.eighth = true,
+		.base_pages = true,
+	},
+	{
+		.name = "hot-tenth",
+		.title = "random 4 KB reads, 9 in 10 in a tenth of the file, cold, pool of 1/8",
+		.next = next_hot_tenth,
+		.advices = FOR_RANDOM,
+		.pages_an_op = 2,
+		.op_bytes = 4 * KB,
+		.latency = true,
+		.eighth = true,
+		.base_pages = true,
+	},
+	{
+		.name = "strided",
+		.title = "4 KB of every 256 KB, then another 4 KB, cold, pool of 1/8 of the file",
+		.next = next_strided,
+		.advices = FOR_RANDOM,
+		.pages_an_op = 16,
+		.op_bytes = 4 * KB,
+		.latency = true,
+		.eighth = true,
+		.base_pages = true,
+	},
+	{
+		.name = "backward",
+		.title = "from the end to the start in steps of 4 KB, cold",
+		.next = next_backward,
+		.advices = FOR_STREAMS | BIT(ADVICE_HUGEPAGE_RANDOM),
+		.pages_an_op = 1,
+		.op_bytes = 4 * KB,
+		.device_op_bytes = 2 * MB,
+		.deep = true,
+	},
+	{
+		.name = "four-streams",
+		.title = "each thread reads four parts, 64 KB of each in turn, cold",
+		.next = next_four_streams,
+		.advices = FOR_STREAMS,
+		.op_bytes = 64 * KB,
+		.device_op_bytes = MB,
+		.deep = true,
+	},
+	{
+		.name = "scan-twice",
+		.title = "twice from end to end through twice as much as there is memory, cold",
+		.next = next_scan_twice,
+		.advices = FOR_STREAMS,
+		.op_bytes = MB,
+		.device_op_bytes = 2 * MB,
+		.deep = true,
+		.twice = true,
+	},
+	{
+		.name = "scan-random-scan",
+		.title = "half of the file in order, random 4 KB reads, the other half, cold",
+		.next = next_scan_random_scan,
+		.init = init_scan_random_scan,
+		.advices = FOR_STREAMS | BIT(ADVICE_HUGEPAGE_RANDOM),
+		.pages_an_op = 64,
+		.op_bytes = MB,
+	},
+	{
+		.name = "log-read",
+		.title = "records of 1 to 4 KB appended to a file, beside random 4 KB reads of it, "
+			 "sync included",
+		.next = next_log_read,
+		.init = init_log_read,
+		.advices = FOR_STREAMS | FOR_RANDOM,
+		.pages_an_op = 1,
+		.op_bytes = 4 * KB,
+		.device_op_bytes = MB,
+		.writes = true,
+		.tail = true,
+		.records = true,
+		.eighth = true,
+		.base_pages = true,
+	},
+	{
+		.name = "cost",
+		.title = "8-byte loads from a small file in memory, and memory that comes and goes",
+		.next = next_chase_faults,
+		.op_bytes = MB,
+		.latency = true,
+		.in_memory = true,
+		.cost = true,
 	},
 };
 
@@ -254,6 +272,8 @@ void worker_init(struct worker *worker, const struct run *run, unsigned int inde
 	worker->at = worker->synced = worker->start;
 	if (run->scenario->in_memory)
 		worker->sum = worker->random; /* where the chase starts */
+	if (run->scenario->init)
+		run->scenario->init(worker);
 }
 
 static uint64_t expect_read(const struct content *content, const struct op *op)

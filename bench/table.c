@@ -81,6 +81,24 @@ static void print_row(const struct row *row, double best)
 	       row->scenario->latency ? 2 : 0, cpu_cost(row), ROW_MEDIAN(row, faults));
 }
 
+/* What the watcher did in the last run. */
+static void print_steered(const struct steered *steered)
+{
+	unsigned int act;
+
+	if (!steered->looks)
+		return;
+	printf("    seen as %s; %llu looks, %.1f ms; advice %.1f ms:",
+	       steer_pattern_names[steered->pattern], (unsigned long long)steered->looks,
+	       (double)steered->look_ns / 1e6, (double)steered->act_ns / 1e6);
+	for (act = 0; act < STEER_ACTS; act++)
+		if (steered->count[act])
+			printf(" %s %llu x, %.0f MB;", steer_act_names[act],
+			       (unsigned long long)steered->count[act],
+			       (double)steered->bytes[act] / MB);
+	printf(" %s\n", steered->why);
+}
+
 static void print_verdict(const struct row *row)
 {
 	char title[64];
@@ -93,11 +111,15 @@ static void print_verdict(const struct row *row)
 		printf(" %.2f x the best Linux mmap,", row->ratio_best_linux);
 	if (row->ratio_default_linux > 0)
 		printf(" %.2f x the default,", row->ratio_default_linux);
+	if (row->ratio_read_ahead > 0)
+		printf(" %.2f x read-ahead 128 KB,", row->ratio_read_ahead);
 	if (row->ratio_device > 0)
 		printf(" %.2f of %s,", row->ratio_device,
 		       row->scenario->in_memory ? "anonymous memory" : "the device");
 	printf(" peak %.0f MB\n", row_peak_mb(row));
-	if (row->scenario->in_memory)
+	if (row->config.engine == &engine_steer)
+		print_steered(&row->results[row->nresults - 1].steered);
+	if (row->scenario->in_memory && !row->scenario->cost)
 		printf("  %.0f of %.0f MB of the data are mapped by 2 MB pages\n",
 		       ROW_MEDIAN(row, huge_bytes) / MB, (double)(row->pool_bytes / 4 * 3) / MB);
 }
@@ -118,6 +140,9 @@ void table_intro(const struct bench *bench)
 	       limits_work(bench->limits) ? ", page cache included" : " is NOT enforced");
 	if (!limits_work(bench->limits))
 		printf("%s.\n", limits_why(bench->limits));
+	printf("Where operations are single ones, a run ends after so many of them, or after %.1f "
+	       "s.\n",
+	       run_seconds_most(bench));
 	printf("HugeMap's pool is made before the clock starts, as Linux has its page cache; a "
 	       "number is the median of the turns.\n");
 }

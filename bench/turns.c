@@ -13,6 +13,9 @@
 /* Of a file with many syncs: a few hundred tell enough. */
 #define LOG_MOST(bench) ((bench)->settings.quick ? 64 * MB : 256 * MB)
 
+/* Small, but large enough to be watched. */
+#define COST_FILE (32 * MB)
+
 struct turns {
 	struct bench *bench;
 	const struct scenario *scenario;
@@ -53,12 +56,12 @@ static uint64_t most_ops(const struct turns *turns, uint64_t bytes)
 
 	if (scenario->in_memory)
 		return (quick ? 1ull << 22 : 1ull << 24) * turns->threads;
-	if (scenario->stream)
-		return 0;
-	if (scenario->deep)
-		return bytes / MB / 2;
-	/* Reads stay few enough to be cold; mixed must fill the pool. */
-	return bytes / (4 * KB) / (scenario->writes ? 4 : 16);
+	return scenario->pages_an_op ? bytes / CONTENT_PAGE / scenario->pages_an_op : 0;
+}
+
+double run_seconds_most(const struct bench *bench)
+{
+	return bench->settings.quick ? 1.5 : 5;
 }
 
 static struct run make_run(const struct turns *turns, const struct config *config,
@@ -66,7 +69,6 @@ static struct run make_run(const struct turns *turns, const struct config *confi
 {
 	struct bench *bench = turns->bench;
 	const struct scenario *scenario = turns->scenario;
-	bool quick = bench->settings.quick;
 	double pass = (double)turns->bytes / MB / bench->device_mb_s;
 
 	return (struct run){
@@ -76,15 +78,15 @@ static struct run make_run(const struct turns *turns, const struct config *confi
 		.path = scenario->writes ? bench->write_path : bench->read_path,
 		.bytes = turns->bytes,
 		.pool_bytes = turns->pool,
-		.limit_bytes =
-			(config->engine == &engine_hugemap_kernel ? 0 : turns->pool) + ALLOWANCE,
+		.limit_bytes = (config->engine == &engine_kernel ? 0 : turns->pool) + ALLOWANCE,
 		.threads = turns->threads,
 		/* The device likes larger pieces; a program does not care. */
 		.op_bytes = config->engine == &engine_device && scenario->device_op_bytes ?
 				    scenario->device_op_bytes :
 				    scenario->op_bytes,
 		.ops_most = most_ops(turns, turns->bytes),
-		.seconds_most = quick ? 1.5 : 5,
+		/* What is in memory is quick anyway, and sums of as many loads are compared. */
+		.seconds_most = scenario->in_memory ? 0 : run_seconds_most(bench),
 		.patience = 30 + 20 * pass,
 		.seed = scenario->in_memory ? 1 : turn + 1,
 		.limits = bench->limits,
@@ -102,6 +104,8 @@ static bool prepare(struct turns *turns, struct run *run)
 		return true;
 	}
 	run->generation = ++bench->generation;
+	if (run->scenario->tail && !files_cut_tail(bench, run->bytes))
+		return false;
 	if (!files_create_write(bench, run->scenario->fresh ? run->bytes : bench->settings.size,
 				run->scenario->fresh))
 		return false;
@@ -186,6 +190,12 @@ static void one_run(struct turns *turns, struct row *row, unsigned int turn, boo
 			   "%.0f %% of the file could not be dropped from the page cache before "
 			   "some runs: Linux was not quite cold there.",
 			   100 * run.result->warm);
+	if (run.result->left_s > 0)
+		bench_note(
+			bench,
+			"In %s, the random part of some runs was ended by the clock; the rest is "
+			"counted in as it would have gone on.",
+			turns->scenario->name);
 	if (last && turns->scenario->writes &&
 	    !files_verify(bench, run.bytes, wrong, sizeof(wrong))) {
 		bench->write_content->known = false;
@@ -330,8 +340,12 @@ void turns_run(struct bench *bench, const struct scenario *scenario, unsigned in
 		turns.pool = LEAST_POOL;
 	if (scenario->in_memory && turns.bytes > turns.pool / 4 * 3)
 		turns.bytes = round_down(turns.pool / 4 * 3);
+	if (scenario->cost && turns.bytes > COST_FILE)
+		turns.bytes = COST_FILE;
 	if (scenario->sync_bytes && turns.bytes > LOG_MOST(bench))
 		turns.bytes = LOG_MOST(bench);
+	if (scenario->twice && turns.bytes > 2 * (turns.pool + ALLOWANCE))
+		turns.bytes = 2 * (turns.pool + ALLOWANCE);
 	turns.group = add_group(&turns);
 	if (!turns.group)
 		return;
@@ -343,5 +357,8 @@ void turns_run(struct bench *bench, const struct scenario *scenario, unsigned in
 		if (turns.group->rows[i].config.engine == &engine_device && scenario->deep)
 			turns.group->rows[i].config.depth = best_depth(&turns);
 	take_turns(&turns);
+	/* Half a file: nothing that another scenario could go on with. */
+	if (scenario->tail)
+		bench->write_content->known = false;
 	rows_sum_up(turns.group->rows, turns.group->nrows);
 }

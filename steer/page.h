@@ -70,10 +70,9 @@ struct steer_page {
 };
 
 static const char *const __attribute__((unused)) steer_pattern_names[STEER_PATTERNS] = {
-	[STEER_UNKNOWN] = "unknown",	[STEER_STREAM] = "stream",
-	[STEER_STREAMS] = "streams",	[STEER_BACKWARD] = "backward",
-	[STEER_STRIDED] = "strided",	[STEER_CHUNKS] = "chunks",
-	[STEER_RANDOM] = "random",	[STEER_HINTED] = "hinted",
+	[STEER_UNKNOWN] = "unknown",   [STEER_STREAM] = "stream",   [STEER_STREAMS] = "streams",
+	[STEER_BACKWARD] = "backward", [STEER_STRIDED] = "strided", [STEER_CHUNKS] = "chunks",
+	[STEER_RANDOM] = "random",     [STEER_HINTED] = "hinted",
 };
 
 static const char *const __attribute__((unused)) steer_act_names[STEER_ACTS] = {

@@ -50,7 +50,7 @@ void steer_configure(const struct steer_settings *settings);
  *
  * Starts the thread if this is the first mapping that is worth it. For long shared
  * mappings that may be written to, it waits until the thread holds the file, too: for
- * 2 ms at most.
+ * 5 ms at most.
  */
 void steer_mapped(void *addr, size_t length, int prot, int flags, int fd, off_t offset);
 
@@ -80,10 +80,6 @@ void steer_alone(void);
 
 /* The same, for good. */
 void steer_never(void);
-
-/* For pthread_atfork(3): registered by steer_configure(). */
-void steer_fork_prepare(void);
-void steer_fork_child(void);
 
 /**
  * steer_page() - what is steered, and what was done (see page.h)

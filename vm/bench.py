@@ -20,7 +20,7 @@ SINGLE_MIB = 64
 RANDOM_MIB = 512
 POOL_MIB = 64
 COMMAND_MIB = 64
-COMMAND_SCENARIOS = ("seq-read", "rewrite")
+COMMAND_SCENARIOS = ("seq-read", "rewrite", "rand-4k", "backward", "four-streams", "scan-random-scan", "log-read")
 MIB = 1 << 20
 # read() of what is cached, write() of what is not.
 CALLS = "warm read-call forget write-call"
@@ -206,8 +206,9 @@ def print_command(result: dict) -> None:
     for row in result.get("rows", []):
         words = [row.get("scenario"), row.get("engine"), row.get("page"), row.get("advice"), row.get("read_ahead_kb")]
         name = " ".join(str(word) for word in words if word not in (None, ""))
-        speed = row.get("mb_s")
-        print(f"  {name:56}{speed if speed is None else round(speed):>8} MB/s")
+        speed, time = row.get("mb_s"), row.get("ns_op")
+        told = f"{speed:8.0f} MB/s" if speed else f"{time:8.0f} ns" if time else f"{row.get('error')}"
+        print(f"  {name:56}{told}")
 
 
 def count(kernel: kernels.Kernel, initrd: pathlib.Path, args: argparse.Namespace) -> dict:

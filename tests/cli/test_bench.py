@@ -15,7 +15,15 @@ import unittest
 HUGEMAP = os.environ["HUGEMAP"]
 SMALL = ["--size", "64M", "--pool", "16M", "--runs", "2", "--threads", "1"]
 SCENARIOS = {"seq-read", "seq-write", "rewrite", "rand-4k", "rand-1m", "loads", "mixed",
-             "checkpoint", "restore", "log"}
+             "checkpoint", "restore", "log", "zipf-4k", "hot-tenth", "strided", "backward",
+             "four-streams", "scan-twice", "scan-random-scan", "log-read", "cost"}
+ADVICES = {
+    "seq-read": {"default", "sequential", "hugepage", "populate"},
+    "rand-4k": {"default", "random", "hugepage", "hugepage+random"},
+    "four-streams": {"default", "sequential", "hugepage"},
+    "backward": {"default", "sequential", "hugepage", "hugepage+random"},
+    "cost": {"default"},
+}
 
 
 def read_ahead():
@@ -31,6 +39,14 @@ def modules():
     return "hugemap " in open("/proc/modules").read() if os.path.exists("/proc/modules") else False
 
 
+def zrams():
+    return {p: open(f"{p}/disksize").read() for p in glob.glob("/sys/block/zram*")}
+
+
+def has_zram():
+    return os.geteuid() == 0 and os.path.exists("/sys/class/zram-control/hot_add")
+
+
 def cgroups():
     found = glob.glob("/sys/fs/cgroup/**/hugemap-bench*", recursive=True)  # not make programs'
     return [p for p in found if os.path.isdir(p)]
@@ -42,8 +58,10 @@ class Bench(unittest.TestCase):
         cls.dir = tempfile.TemporaryDirectory(dir="/var/tmp")
         cls.report = os.path.join(cls.dir.name, "report.html")
         cls.before = read_ahead(), mounts(), modules()
-        result = subprocess.run([HUGEMAP, "bench", *SMALL, "--dir", cls.dir.name, "--json", "-",
-                                 "--report", cls.report], capture_output=True, text=True)
+        every = [word for name in sorted(SCENARIOS) for word in ("--scenario", name)]
+        result = subprocess.run([HUGEMAP, "bench", "--quick", *SMALL, *every, "--dir", cls.dir.name,
+                                 "--json", "-", "--report", cls.report],
+                                capture_output=True, text=True)
         assert result.returncode == 0, result.stderr
         cls.data = json.loads(result.stdout)
         cls.rows = cls.data["rows"]
@@ -56,13 +74,69 @@ class Bench(unittest.TestCase):
         self.assertEqual({row["scenario"] for row in self.rows}, SCENARIOS)
         for scenario in SCENARIOS:
             engines = {r["engine"] for r in self.rows if r["scenario"] == scenario}
-            self.assertLessEqual({"linux-mmap", "device"}, engines, scenario)
-        advices = {r["advice"] for r in self.rows
-                   if r["engine"] == "linux-mmap" and r["scenario"] == "seq-read"}
-        self.assertLessEqual({"default", "sequential", "hugepage"}, advices)
+            want = {"hugemap-steer", "linux-mmap"} | ({"device"} if scenario != "cost" else set())
+            self.assertLessEqual(want, engines, scenario)
+        for scenario, want in ADVICES.items():
+            advices = {r["advice"] for r in self.rows
+                       if r["engine"] == "linux-mmap" and r["scenario"] == scenario}
+            self.assertEqual(advices, want, scenario)
+
+    def test_the_steered_page_cache_is_told_first(self):
+        for scenario in SCENARIOS:
+            row = [r for r in self.rows if r["scenario"] == scenario][0]
+            with self.subTest(scenario):
+                self.assertEqual((row["engine"], row["title"], row["page"], row["advice"]),
+                                 ("hugemap-steer", "HugeMap", None, None))
+                self.assertTrue(row["ratio_best_linux"] and row["ratio_default_linux"])
+
+    def test_the_watcher_looks(self):
+        for row in self.rows:
+            for run in row["runs"]:
+                self.assertEqual("steered" in run, row["engine"] == "hugemap-steer")
+        done = [run["steered"] for row in self.rows for run in row["runs"]
+                if row["engine"] == "hugemap-steer" and row["scenario"] == "rand-4k"]
+        self.assertTrue(any(each["looks"] for each in done), done)
+
+    def test_there_is_a_verdict_on_each_scenario(self):
+        told = self.data["verdicts"]
+        self.assertEqual({v["scenario"] for v in told["each"]}, SCENARIOS - {"cost"})
+        for verdict in told["each"]:
+            rows = [r for r in self.rows if r["scenario"] == verdict["scenario"]]
+            steer, = (r for r in rows if r["engine"] == "hugemap-steer")
+            best, = (r for r in rows if r["best_linux"])
+            with self.subTest(verdict["scenario"]):
+                self.assertEqual(verdict["best_linux"], best["title"])
+                self.assertEqual(verdict["ratio_best_linux"], steer["ratio_best_linux"])
+                wanted = 1.4 if verdict["scenario"] in ("seq-write", "checkpoint") else 0.97
+                self.assertEqual(verdict["wanted"], wanted)
+                met = (steer["ratio_best_linux"] >= wanted and steer["ratio_default_linux"] >= 0.97)
+                if verdict["wanted_read_ahead"] and verdict["ratio_read_ahead"]:
+                    met = met and verdict["ratio_read_ahead"] >= verdict["wanted_read_ahead"]
+                self.assertEqual(verdict["met"], met)
+                self.assertEqual(verdict["better"], steer["ratio_best_linux"] > 1)
+        self.assertEqual(told["met"], sum(v["met"] for v in told["each"]))
+        self.assertEqual(told["count"], len(told["each"]))
+
+    def test_what_it_costs_is_told(self):
+        cost, = self.data["verdicts"]["cost"]
+        self.assertTrue(0.5 < cost["faults"] < 2, cost)
+        self.assertTrue(cost["time"] > 0 and cost["cpu"] > 0, cost)
+
+    def test_read_ahead_is_no_advice(self):
+        found = self.data["device"]["read_ahead_kb"]
+        for row in self.rows:
+            if row["best_linux"]:
+                self.assertEqual(row["read_ahead_kb"], found, row["title"])
+
+    def test_a_log_that_is_read_has_its_length(self):
+        for row in self.rows:
+            if row["scenario"] == "log-read":
+                for run in row["runs"]:
+                    self.assertGreater(run["bytes"], 1 << 20, row["title"])
+                    self.assertLessEqual(run["bytes"], 48 << 20, row["title"])
 
     def test_an_engine_has_rows_or_a_reason(self):
-        for engine in ("user", "kernel"):
+        for engine in ("pool", "kernel"):
             rows = [r for r in self.rows if r["engine"] == f"hugemap-{engine}"]
             reason = self.data[f"{engine}_engine_reason"]
             with self.subTest(engine):
@@ -77,7 +151,7 @@ class Bench(unittest.TestCase):
     def test_workers_are_processes_where_it_says_so(self):
         result = subprocess.run([HUGEMAP, "bench", "--size", "64M", "--pool", "16M", "--runs", "1",
                                  "--threads", "1,2", "--scenario", "checkpoint", "--scenario",
-                                 "restore", "--engine", "hugemap-user", "--engine", "linux-rw",
+                                 "restore", "--engine", "hugemap-pool", "--engine", "linux-rw",
                                  "--dir", self.dir.name, "--json", "-"],
                                 capture_output=True, text=True)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -88,7 +162,7 @@ class Bench(unittest.TestCase):
         for row in data["rows"]:
             with self.subTest(f"{row['title']}, {row['scenario']}, {row['threads']}"):
                 self.assertEqual(row["bytes"], 64 << 20)
-                if row["engine"] == "hugemap-user" and row["threads"] > 1:
+                if row["engine"] == "hugemap-pool" and row["threads"] > 1:
                     self.assertEqual(row["scenario"], "restore")
                     self.assertGreaterEqual(row["faults"], 2)
 
@@ -178,10 +252,72 @@ class Bench(unittest.TestCase):
         self.assertEqual((read_ahead(), mounts(), modules()), self.before)
         self.assertEqual(cgroups(), [])
 
+    @unittest.skipUnless(has_zram(), "needs root and zram")
+    def test_a_fast_device_is_made_and_taken_away(self):
+        before = zrams()
+        result = subprocess.run([HUGEMAP, "bench", *SMALL, "--fast-device", "--scenario", "rand-1m",
+                                 "--engine", "hugemap-steer", "--engine", "linux-mmap", "--json",
+                                 "-"], capture_output=True, text=True)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        data = json.loads(result.stdout)
+        self.assertRegex(data["device"]["name"], "^zram[0-9]+$")
+        self.assertEqual(data["file_system"]["type"], "ext4")
+        self.assertTrue(data["settings"]["fast_device"])
+        self.assertNotIn(f"/sys/block/{data['device']['name']}", before)
+        self.assertEqual((zrams(), mounts()), (before, self.before[1]))
+        self.assertFalse(os.path.exists(data["file_system"]["dir"]))
+
+    @unittest.skipUnless(has_zram(), "needs root and zram")
+    def test_a_fast_device_is_taken_away_from_who_is_killed(self):
+        before = zrams()
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            bench = subprocess.Popen([HUGEMAP, "bench", "--size", "256M", "--fast-device",
+                                      "--scenario", "rand-4k"], stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.DEVNULL)
+            for _ in range(400):
+                if any("hugemap-bench" in path for path in cgroups()):
+                    break
+                time.sleep(0.05)
+            self.assertGreater(len(zrams()), len(before))
+            bench.send_signal(number)
+            bench.wait(60)
+            for _ in range(400):  # the guard outlives who is killed
+                if zrams() == before and not cgroups():
+                    break
+                time.sleep(0.05)
+            self.assertEqual((zrams(), cgroups(), read_ahead(), mounts()),
+                             (before, [], *self.before[:2]))
+            self.assertEqual(glob.glob("/tmp/hugemap-bench-*"), [])
+
+    def test_a_read_ahead_is_put_back_by_who_is_killed(self):
+        if not any(r["read_ahead_kb"] != self.data["device"]["read_ahead_kb"] for r in self.rows):
+            self.skipTest("read_ahead_kb cannot be changed here, or is 128")
+        path = f"/sys/block/{self.data['device']['name']}/queue/read_ahead_kb"
+        found = open(path).read()
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
+            bench = subprocess.Popen([HUGEMAP, "bench", "--size", "256M", "--scenario", "rand-1m",
+                                      "--engine", "linux-mmap", "--dir", directory],
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            changed = False
+            for _ in range(6000):
+                changed = open(path).read() != found
+                if changed or bench.poll() is not None:
+                    break
+                time.sleep(0.005)
+            bench.kill()
+            bench.wait(60)
+            self.assertTrue(changed)
+            for _ in range(400):
+                if open(path).read() == found and not os.listdir(directory):
+                    break
+                time.sleep(0.05)
+            self.assertEqual((read_ahead(), os.listdir(directory)), (self.before[0], []))
+
     def test_nonsense_is_refused_with_a_sentence(self):
         for args in (["--size", "little"], ["--scenario", "nonsense"], ["--runs", "0"],
                      ["--threads", "1,"], ["--threads", "1,x"], ["--threads", "0"],
-                     ["--dir", "/nonexistent"], ["--nonsense"]):
+                     ["--dir", "/nonexistent"], ["--nonsense"], ["--fast-device", "--keep"],
+                     ["--fast-device", "--dir", "/tmp"]):
             with self.subTest(args):
                 result = subprocess.run([HUGEMAP, "bench", *args], capture_output=True, text=True)
                 self.assertIn(result.returncode, (1, 2))

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* What being watched costs a program that gains nothing from it. */
+#ifndef BENCH_COST_H
+#define BENCH_COST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct bench;
+struct group;
+
+/* Memory of a program's own that comes and goes: page faults which concern no file. */
+bool cost_faults(void);
+
+/* Instructions of this process and of what it starts later; -1 = nobody counts them here. */
+int counter_open(void);
+uint64_t counter_read(int fd);
+
+/**
+ * struct cost - how many times what plain mmap takes; each of the same turn, the median
+ * @time: by the clock
+ * @cpu: of the processor
+ * @faults: as the kernel counts them
+ * @instructions: 0 = unknown
+ */
+struct cost {
+	double time, cpu, faults, instructions;
+};
+
+/* False: this group does not tell. */
+bool cost_find(const struct group *group, struct cost *cost);
+/* The most that is wanted of instructions; where they are unknown, of the time. */
+double cost_most(const struct cost *cost);
+bool cost_met(const struct cost *cost);
+void cost_print(const struct bench *bench);
+
+#endif /* BENCH_COST_H */

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The steered page cache: what engine_mmap.c does, without any advice of the
+ * program's, and the watcher is told of the mapping, as the library and `hugemap run`
+ * tell it.
+ */
+#include "bench.h"
+#include "steer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static void steer_open(struct run *run)
+{
+	bool writes = run->scenario->writes;
+	struct file_map *map = calloc(1, sizeof(*map));
+
+	if (!map)
+		die(run, "too little memory");
+	map->mount = -1;
+	map->fd = open(run->path, (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	if (map->fd < 0)
+		die(run, "%s: %s", run->path, strerror(errno));
+	file_map_open(run, map, NULL);
+	steer_configure(&(struct steer_settings){});
+	steer_mapped(map->at, run->bytes, writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
+		     map->fd, 0);
+}
+
+/* The longest mapping is the file's; there should be no other. */
+static void steer_count(struct run *run)
+{
+	const struct steer_page *page = steer_page();
+	struct steered *steered = &run->result->steered;
+	uint64_t most = 0;
+	unsigned int i, act;
+
+	if (!page)
+		return;
+	steered->looks = page->looks;
+	steered->look_ns = page->look_ns;
+	steered->act_ns = page->act_ns;
+	for (i = 0; i < STEER_PAGE_MAPS; i++) {
+		const struct steer_map *map = &page->maps[i];
+
+		if (!map->id)
+			continue;
+		for (act = 0; act < STEER_ACTS; act++) {
+			steered->count[act] += map->count[act];
+			steered->bytes[act] += map->amount[act];
+		}
+		if (map->bytes < most)
+			continue;
+		most = map->bytes;
+		steered->pattern = map->pattern < STEER_PATTERNS ? map->pattern : STEER_UNKNOWN;
+		snprintf(steered->why, sizeof(steered->why), "%.119s", map->why);
+	}
+}
+
+static void steer_close(struct run *run)
+{
+	struct file_map *map = run->private;
+
+	steer_unmapping(map->at, run->bytes);
+	file_map_close(run);
+}
+
+const struct engine engine_steer = {
+	.name = "hugemap-steer",
+	.apart = true,
+	.open = steer_open,
+	.load = file_map_load,
+	.store = file_map_store,
+	.sync = file_map_sync,
+	.count = steer_count,
+	.close = steer_close,
+};

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "fast.h"
+#include "bench.h"
+#include "guard.h"
+#include "module.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CONTROL "/sys/class/zram-control/"
+/* Whoever was just killed may still have files open there: so often, 50 ms each. */
+#define TRIES 200
+#define PAUSE 50000 /* us */
+
+static void say(char *why, size_t size, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, size, format, args);
+	va_end(args);
+}
+
+bool fast_apart(char *why, size_t size)
+{
+	if (geteuid()) {
+		say(why, size, "only root can make a zram device");
+		return false;
+	}
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
+		say(why, size, "no mounts of its own: %s", strerror(errno));
+		return false;
+	}
+	return true;
+}
+
+static int run_mkfs(const char *device)
+{
+	/* All is done at once: nothing is left for later, when the clock runs. */
+	char *const argv[] = {
+		"mkfs.ext4",
+		"-q",
+		"-F",
+		"-T",
+		"largefile",
+		"-m",
+		"0",
+		"-E",
+		"nodiscard,lazy_itable_init=0,lazy_journal_init=0",
+		(char *)device,
+		NULL,
+	};
+	static char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+	int status = 0, null;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		guard_release();
+		null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+		dup2(null, STDOUT_FILENO);
+		dup2(null, STDERR_FILENO);
+		execvpe(argv[0], argv, env);
+		_exit(127);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return pid < 0 ? -1 : WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static bool write_setting(int zram, const char *name, const char *value)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/sys/block/zram%d/%s", zram, name);
+	return write_line(path, value);
+}
+
+/* Its number; -1 = there is none, and why. */
+static int add_zram(char *why, size_t size)
+{
+	char line[16];
+
+	if (access(CONTROL "hot_add", F_OK) && module_load("zram", "num_devices=0"))
+		guard_module("zram");
+	if (!read_line(CONTROL "hot_add", line, sizeof(line))) {
+		say(why, size,
+		    "this kernel has no zram (CONFIG_ZRAM), or does not let us have it: "
+		    "%s",
+		    strerror(errno));
+		return -1;
+	}
+	return atoi(line);
+}
+
+const char *fast_create(uint64_t bytes, char *why, size_t size)
+{
+	static char dir[32];
+	char text[32], device[32];
+	int zram, status;
+
+	zram = add_zram(why, size);
+	if (zram < 0)
+		return NULL;
+	guard_fast(zram, "");
+	/* Random data: the one that is quickest to see that it cannot be made smaller. */
+	write_setting(zram, "comp_algorithm", "lz4");
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes);
+	snprintf(device, sizeof(device), "/dev/zram%d", zram);
+	if (!write_setting(zram, "disksize", text)) {
+		say(why, size, "%s could not have %s bytes: %s", device, text, strerror(errno));
+		return NULL;
+	}
+	status = run_mkfs(device);
+	if (status) {
+		say(why, size, "mkfs.ext4 %s %s", device,
+		    status == 127 ? "is not installed: type `apt-get install e2fsprogs`" :
+				    "failed");
+		return NULL;
+	}
+	snprintf(dir, sizeof(dir), "/tmp/hugemap-bench-XXXXXX");
+	if (!mkdtemp(dir)) {
+		say(why, size, "no directory in /tmp: %s", strerror(errno));
+		return NULL;
+	}
+	guard_fast(zram, dir);
+	if (mount(device, dir, "ext4", 0, NULL) < 0) {
+		say(why, size, "%s could not be mounted: %s", device, strerror(errno));
+		return NULL;
+	}
+	return dir;
+}
+
+void fast_remove(int zram, const char *dir)
+{
+	char number[16];
+	int i;
+
+	/* EINVAL: not mounted, or not any more. */
+	for (i = 0; *dir && i < TRIES && umount2(dir, 0) < 0 && errno == EBUSY; i++)
+		usleep(PAUSE);
+	if (*dir)
+		rmdir(dir);
+	for (i = 0; i < TRIES && !write_setting(zram, "reset", "1") && errno == EBUSY; i++)
+		usleep(PAUSE);
+	snprintf(number, sizeof(number), "%d", zram);
+	for (i = 0; i < TRIES && !write_line(CONTROL "hot_remove", number) && errno == EBUSY; i++)
+		usleep(PAUSE);
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* From end to end, or here and there: what each page has the same chance of. */
+#include "bench.h"
+
+/* Of ten operations of `mixed`, so many change the page. */
+#define MIXED_UPDATES 3
+
+/* Loads between two looks at whether it is enough. */
+#define CHASE_STRETCH 65536u
+
+static bool next_in_order(struct worker *worker, struct op *op, enum op_kind kind)
+{
+	uint32_t length = worker->run->op_bytes;
+
+	if (worker->at >= worker->end)
+		return false;
+	*op = (struct op){ .kind = kind, .offset = worker->at, .length = length };
+	worker->at += length;
+	return true;
+}
+
+bool next_stream_read(struct worker *worker, struct op *op)
+{
+	return next_in_order(worker, op, OP_READ);
+}
+
+bool next_stream_write(struct worker *worker, struct op *op)
+{
+	return next_in_order(worker, op, OP_WRITE);
+}
+
+bool next_random_read(struct worker *worker, struct op *op)
+{
+	uint32_t length = worker->run->op_bytes;
+
+	if (next_enough(worker))
+		return false;
+	*op = (struct op){
+		.kind = OP_READ,
+		.offset = next_random(worker, worker->run->bytes / length) * length,
+		.length = length,
+	};
+	return true;
+}
+
+/* Each worker in its own part, so that what is read does not depend on luck. */
+bool next_mixed(struct worker *worker, struct op *op)
+{
+	uint32_t length = worker->run->op_bytes;
+
+	if (next_enough(worker))
+		return false;
+	op->offset = worker->start +
+		     next_random(worker, (worker->end - worker->start) / length) * length;
+	op->length = length;
+	op->kind = next_random(worker, 10) < MIXED_UPDATES ? OP_UPDATE : OP_READ;
+	return true;
+}
+
+bool next_chase(struct worker *worker, struct op *op)
+{
+	if (next_enough(worker))
+		return false;
+	*op = (struct op){ .kind = OP_CHASE, .length = CHASE_STRETCH };
+	return true;
+}
+
+bool next_chase_faults(struct worker *worker, struct op *op)
+{
+	if (!next_chase(worker, op))
+		return false;
+	op->kind = OP_CHASE_FAULTS;
+	return true;
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Records of any length, one after the other. */
+#include "bench.h"
+
+/* Records: at least and at most so long, in steps. */
+#define RECORD_LEAST 1024u
+#define RECORD_MOST 4096u
+#define RECORD_STEP 8u
+
+/* With reads beside: one of a page for each so many bytes. */
+#define BYTES_A_READ (32 * KB)
+
+static uint32_t record_length(struct worker *worker, uint32_t most)
+{
+	uint32_t length =
+		RECORD_LEAST +
+		(uint32_t)next_random(worker, (RECORD_MOST - RECORD_LEAST) / RECORD_STEP) *
+			RECORD_STEP;
+
+	return length < most ? length : most;
+}
+
+/* The next record, or @batch bytes for the device, which takes whole sectors only. */
+static void append(struct worker *worker, struct op *op, uint32_t batch)
+{
+	uint32_t left = batch - (uint32_t)(worker->at % batch);
+
+	*op = (struct op){ .kind = OP_WRITE, .offset = worker->at, .length = batch };
+	if (worker->run->op_bytes < batch) {
+		op->kind = OP_APPEND;
+		op->length = record_length(worker, left);
+	}
+	worker->at += op->length;
+}
+
+/* The device gets at once what the others make durable at once. */
+bool next_log(struct worker *worker, struct op *op)
+{
+	uint32_t batch = worker->run->scenario->sync_bytes;
+
+	if (worker->at >= worker->end)
+		return false;
+	append(worker, op, batch);
+	op->sync = worker->at % batch == 0;
+	return true;
+}
+
+/* The second half of the file is to be written; each worker has its part of that. */
+void init_log_read(struct worker *worker)
+{
+	const struct run *run = worker->run;
+	uint64_t half = run->bytes / 2, pieces = half / CONTENT_BLOCK;
+
+	worker->start = half + pieces * worker->index / run->threads * CONTENT_BLOCK;
+	worker->end = half + pieces * (worker->index + 1) / run->threads * CONTENT_BLOCK;
+	worker->at = worker->synced = worker->start;
+	worker->ops_most = UINT64_MAX;
+}
+
+/* A page of the first half, or one that this worker has filled. */
+static uint64_t written_page(struct worker *worker)
+{
+	uint64_t half = worker->run->bytes / 2 / CONTENT_PAGE;
+	uint64_t own = (worker->at - worker->start) / CONTENT_PAGE;
+	uint64_t page = next_random(worker, half + own);
+
+	return page < half ? page : worker->start / CONTENT_PAGE + page - half;
+}
+
+/* worker->step: pages read. */
+bool next_log_read(struct worker *worker, struct op *op)
+{
+	if (worker->step < (worker->at - worker->start) / BYTES_A_READ) {
+		*op = (struct op){
+			.kind = OP_READ,
+			.offset = written_page(worker) * CONTENT_PAGE,
+			.length = CONTENT_PAGE,
+		};
+		worker->step++;
+		return true;
+	}
+	if (worker->at >= worker->end || (worker->at % CONTENT_BLOCK == 0 && next_enough(worker)))
+		return false;
+	append(worker, op, CONTENT_BLOCK);
+	return true;
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* In an order that can be learned, but not from end to end. */
+#include "bench.h"
+
+#define STREAMS 4u
+/* A stream's turn, before the next one's. */
+#define TURN (64 * KB)
+
+/* `strided` reads a page of each so many bytes; the next time round another one. */
+#define STRIDE (256 * KB)
+#define STRIDE_PAGES (STRIDE / CONTENT_PAGE)
+/* Odd, so that every page has its turn, and large, so that neighbours do not follow. */
+#define STRIDE_STEP 37u
+
+/* worker->step counts the operations that were handed out, in all of these. */
+
+static void read_at(struct worker *worker, struct op *op, uint64_t offset, uint32_t length)
+{
+	*op = (struct op){ .kind = OP_READ, .offset = offset, .length = length };
+	worker->step++;
+}
+
+/* One thread that merges four parts: a turn here, a turn there. */
+bool next_four_streams(struct worker *worker, struct op *op)
+{
+	uint32_t length = worker->run->op_bytes;
+	uint64_t part = (worker->end - worker->start) / STREAMS / length * length;
+	uint64_t stream = worker->step % STREAMS, at = worker->step / STREAMS * length;
+
+	if (at >= part)
+		return false;
+	read_at(worker, op, worker->start + stream * part + at, length);
+	return true;
+}
+
+bool next_strided(struct worker *worker, struct op *op)
+{
+	uint64_t strides = (worker->end - worker->start) / STRIDE;
+	uint64_t page = worker->step / strides * STRIDE_STEP % STRIDE_PAGES;
+
+	if (next_enough(worker))
+		return false;
+	read_at(worker, op, worker->start + worker->step % strides * STRIDE + page * CONTENT_PAGE,
+		worker->run->op_bytes);
+	return true;
+}
+
+bool next_backward(struct worker *worker, struct op *op)
+{
+	uint32_t length = worker->run->op_bytes;
+	uint64_t done = worker->step * length;
+
+	if (done >= worker->end - worker->start || next_enough(worker))
+		return false;
+	read_at(worker, op, worker->end - done - length, length);
+	return true;
+}
+
+bool next_scan_twice(struct worker *worker, struct op *op)
+{
+	uint32_t length = worker->run->op_bytes;
+	uint64_t pieces = (worker->end - worker->start) / length;
+
+	if (worker->step >= 2 * pieces)
+		return false;
+	read_at(worker, op, worker->start + worker->step % pieces * length, length);
+	return true;
+}
+
+/* --- half of the file from end to end, pages here and there, the other half --- */
+
+static uint64_t scan_pieces(const struct worker *worker)
+{
+	return (worker->end - worker->start) / worker->run->op_bytes;
+}
+
+void init_scan_random_scan(struct worker *worker)
+{
+	worker->ops_most += scan_pieces(worker);
+}
+
+/* Time is over: the rest would have gone on like this. */
+static void leave_out(struct worker *worker, uint64_t done, uint64_t left)
+{
+	worker->left_s = (cli_now() - worker->since) / (double)done * (double)left;
+	worker->left_bytes = left * CONTENT_PAGE;
+}
+
+/* Where the time of a run ends, it ends the second part, which is the slow one. */
+bool next_scan_random_scan(struct worker *worker, struct op *op)
+{
+	const struct run *run = worker->run;
+	uint64_t pieces = scan_pieces(worker), half = pieces / 2;
+	uint64_t random = worker->ops_most - pieces, done = worker->step - half;
+
+	if (worker->step < half) {
+		read_at(worker, op, worker->start + worker->step * run->op_bytes, run->op_bytes);
+		return true;
+	}
+	if (!done)
+		worker->since = cli_now();
+	if (worker->at == worker->start && done < random) {
+		if (!done || !run->seconds_most || cli_now() - worker->since < run->seconds_most) {
+			read_at(worker, op,
+				worker->start +
+					next_random(worker, pieces * run->op_bytes / CONTENT_PAGE) *
+						CONTENT_PAGE,
+				CONTENT_PAGE);
+			return true;
+		}
+		leave_out(worker, done, random - done);
+	}
+	/* From here on worker->at says how far the second scan has got. */
+	if (worker->at == worker->start)
+		worker->at += half * run->op_bytes;
+	return next_stream_read(worker, op);
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Pages here and there, some of them far more often than others. */
+#include "bench.h"
+
+#include <math.h>
+
+/* As YCSB has it. */
+#define THETA 0.99
+
+/* Where the hot tenth begins, in tenths of the file, and its share, in tenths. */
+#define HOT_TENTH 4u
+#define HOT_SHARE 9u
+
+/* So many terms of a zeta sum are added up; an integral stands for the rest. */
+#define TERMS 1024u
+
+static double zeta(uint64_t n)
+{
+	double sum = 0, from = TERMS, to = (double)n;
+	uint64_t i;
+
+	for (i = 1; i <= n && i <= TERMS; i++)
+		sum += pow((double)i, -THETA);
+	if (n > TERMS)
+		sum += (pow(to, 1 - THETA) - pow(from, 1 - THETA)) / (1 - THETA) +
+		       (pow(to, -THETA) - pow(from, -THETA)) / 2;
+	return sum;
+}
+
+void init_zipf(struct worker *worker)
+{
+	uint64_t pages = worker->run->bytes / CONTENT_PAGE;
+
+	worker->zipf.zeta = zeta(pages);
+	worker->zipf.eta =
+		(1 - pow(2.0 / (double)pages, 1 - THETA)) / (1 - zeta(2) / worker->zipf.zeta);
+}
+
+/* After Gray et al., "Quickly generating billion-record synthetic databases" (1994). */
+static uint64_t next_rank(struct worker *worker, uint64_t n)
+{
+	double u = (double)next_random(worker, 1ull << 53) / (double)(1ull << 53);
+	double uz = u * worker->zipf.zeta;
+	uint64_t rank;
+
+	if (uz < 1)
+		return 0;
+	if (uz < 1 + pow(0.5, THETA))
+		return 1;
+	rank = (uint64_t)((double)n *
+			  pow(worker->zipf.eta * u - worker->zipf.eta + 1, 1 / (1 - THETA)));
+	return rank < n ? rank : n - 1;
+}
+
+/* Pages that are asked for alike often do not lie beside each other. */
+static uint64_t scrambled(uint64_t rank, uint64_t n)
+{
+	uint64_t x = (rank + 1) * 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x ^= x >> 31;
+	return (uint64_t)((unsigned __int128)x * n >> 64);
+}
+
+static void read_page(struct worker *worker, struct op *op, uint64_t page)
+{
+	*op = (struct op){
+		.kind = OP_READ,
+		.offset = page * CONTENT_PAGE,
+		.length = worker->run->op_bytes,
+	};
+}
+
+bool next_zipf(struct worker *worker, struct op *op)
+{
+	uint64_t pages = worker->run->bytes / CONTENT_PAGE;
+
+	if (next_enough(worker))
+		return false;
+	read_page(worker, op, scrambled(next_rank(worker, pages), pages));
+	return true;
+}
+
+bool next_hot_tenth(struct worker *worker, struct op *op)
+{
+	uint64_t pages = worker->run->bytes / CONTENT_PAGE, tenth = pages / 10;
+
+	if (next_enough(worker))
+		return false;
+	if (next_random(worker, 10) < HOT_SHARE)
+		read_page(worker, op, tenth * HOT_TENTH + next_random(worker, tenth));
+	else
+		read_page(worker, op, next_random(worker, pages));
+	return true;
+}

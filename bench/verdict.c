@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "verdict.h"
+#include "bench.h"
+#include "limit.h"
+
+#include <string.h>
+
+/* As good as the best advice, or as the default: so much is noise. */
+#define AS_GOOD 0.97
+/* A stream into a new file: write-behind is more than any advice gives. */
+#define NEW_FILE 1.4
+/* Random pieces of 1 MB: of what they reach with a short read-ahead, which root can set. */
+#define PIECES_READ_AHEAD 0.8
+#define SHORT_READ_AHEAD_KB 128u
+
+static bool has_pieces(const struct scenario *scenario)
+{
+	return !strcmp(scenario->name, "rand-1m");
+}
+
+bool verdict_find(const struct bench *bench, const struct group *group, struct verdict *verdict)
+{
+	const struct row *row = group_of_engine(group, engine_steer.name);
+	const struct scenario *scenario = group->scenario;
+
+	if (scenario->cost || !row || !(row->ratio_best_linux > 0))
+		return false;
+	*verdict = (struct verdict){
+		.row = row,
+		.best = group_best_linux(group),
+		.wanted = scenario->fresh && !scenario->sync_bytes ? NEW_FILE : AS_GOOD,
+		.wanted_read_ahead = has_pieces(scenario) ? PIECES_READ_AHEAD : 0,
+		.read_ahead = row->ratio_read_ahead,
+		.better = row->ratio_best_linux > 1,
+	};
+	if (has_pieces(scenario) && limits_read_ahead(bench->limits) == SHORT_READ_AHEAD_KB)
+		verdict->read_ahead = row->ratio_default_linux;
+	verdict->met =
+		row->ratio_best_linux >= verdict->wanted && row->ratio_default_linux >= AS_GOOD &&
+		(!(verdict->read_ahead > 0) || verdict->read_ahead >= verdict->wanted_read_ahead);
+	return true;
+}
+
+struct verdicts verdicts_sum_up(const struct bench *bench)
+{
+	struct verdicts sum = {};
+	const struct group *group;
+	struct verdict verdict;
+
+	for (group = bench->groups; group; group = group->next) {
+		if (!verdict_find(bench, group, &verdict))
+			continue;
+		sum.n++;
+		sum.met += verdict.met;
+		sum.better += verdict.better;
+	}
+	sum.all_met = sum.n && sum.met == sum.n && 2 * sum.better >= sum.n;
+	return sum;
+}
+
+static void print_one(const struct verdict *verdict, const struct group *group)
+{
+	const struct row *row = verdict->row;
+	char name[48], best[64];
+
+	snprintf(name, sizeof(name), "%s, %u %s", group->scenario->name, group->threads,
+		 scenario_workers(group->scenario, group->threads));
+	config_title(&verdict->best->config, group->scenario, best, sizeof(best));
+	printf("  %-28s %8.2f %8.2f %8.2f   %-6s %s", name, row->ratio_default_linux,
+	       row->ratio_best_linux, verdict->wanted, verdict->met ? "yes" : "NO", best);
+	if (verdict->wanted_read_ahead > 0 && verdict->read_ahead > 0)
+		printf("; with read-ahead 128 KB %.2f, wanted %.2f", verdict->read_ahead,
+		       verdict->wanted_read_ahead);
+	printf("\n");
+}
+
+void verdicts_print(const struct bench *bench)
+{
+	struct verdicts sum = verdicts_sum_up(bench);
+	const struct group *group;
+	struct verdict verdict;
+
+	if (!sum.n)
+		return;
+	printf("\nHugeMap, without a hint, is so many times as good as Linux mmap:\n");
+	printf("  %-28s %8s %8s %8s   %-6s %s\n", "", "default", "best", "wanted", "met",
+	       "best was");
+	for (group = bench->groups; group; group = group->next)
+		if (verdict_find(bench, group, &verdict))
+			print_one(&verdict, group);
+	printf("  As wanted in %u of %u; better than the best advice in %u (wanted: half). Below "
+	       "%.2f of\n  the default counts as worse than it.\n",
+	       sum.met, sum.n, sum.better, AS_GOOD);
+	fflush(stdout);
+}

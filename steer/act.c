@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Advice, carried out. Nothing here can be told from the data, the file or another
+ * process: no call changes a byte, dirties a page, takes room in the file, or drops
+ * pages that others have mapped or had cached before.
+ *
+ * A mapping may have gone, and something else may lie there, when a call is made: advice
+ * for a moment's wrong memory changes how it is read, never what is in it.
+ */
+#include "act.h"
+
+#include "area.h"
+#include "call.h"
+#include "look.h"
+#include "say.h"
+#include "uapi.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* As much is read by one call as may keep an event waiting. */
+#define FILL_BYTES (4ull << 20)
+#define WILLNEED_BYTES (2ull << 20)
+/* Files are held for mappings of that length on: writing behind shorter ones is no gain. */
+#define HOLD_LEAST (64ull << 20)
+
+int act_verbose_fd = -1;
+struct steer_page *act_page;
+u64 act_ns, act_cpu_ns;
+
+/* --- telling --- */
+
+void act_missed(void)
+{
+	if (act_page)
+		act_page->missed++;
+}
+
+static struct steer_map *free_entry(void)
+{
+	struct steer_map *found = NULL, *at;
+
+	for (at = act_page->maps; at < act_page->maps + STEER_PAGE_MAPS; at++) {
+		if (!at->id)
+			return at;
+		/* Those that ended are kept while there is room. */
+		if (at->ended && (!found || at->id < found->id))
+			found = at;
+	}
+	return found;
+}
+
+void act_begin(struct map *map)
+{
+	static u64 last_id;
+	struct steer_map *told = act_page ? free_entry() : NULL;
+
+	map->told = told;
+	if (!told) {
+		act_missed();
+		return;
+	}
+	memset(told, 0, sizeof(*told));
+	told->start = map->start;
+	told->bytes = map->bytes;
+	told->offset = map->offset;
+	told->writable = map->writable;
+	told->private = !map->shared;
+	__atomic_store_n(&told->id, ++last_id, __ATOMIC_RELEASE);
+}
+
+void act_end(struct map *map)
+{
+	if (map->told)
+		map->told->ended = 1;
+	map->told = NULL;
+}
+
+static void count(struct map *map, enum steer_act act, u64 bytes)
+{
+	if (!map->told)
+		return;
+	map->told->count[act]++;
+	map->told->amount[act] += bytes;
+}
+
+/* A line for the user, and the words that `hugemap stat` shows. */
+static void tell(struct map *map, const char *what)
+{
+	struct say say;
+
+	if (!map->told)
+		return;
+	if (map->told->pattern != STEER_HINTED)
+		map->told->pattern = map->advisor.pattern;
+	say_into(&say, map->told->why, sizeof(map->told->why));
+	say_text(&say, what);
+	say_text(&say, ": ");
+	say_text(&say, hm_advisor_why(&map->advisor));
+	if (act_verbose_fd >= 0) {
+		char line[400];
+
+		say_into(&say, line, sizeof(line));
+		say_text(&say, "hugemap: ");
+		say_text(&say, map->told->path[0] ? map->told->path : "a mapping");
+		say_text(&say, ": ");
+		say_text(&say, map->told->why);
+		say_text(&say, "\n");
+		call(SYS_write, act_verbose_fd, (long)line, (long)say.length, 0, 0, 0);
+	}
+}
+
+/* --- what the file is --- */
+
+/* Each 64th of the mapping of which pages are cached already is never dropped. */
+static void find_cached(struct map *map, int fd)
+{
+	struct steer_cachestat_range range;
+	struct steer_cachestat stat;
+	u64 slice = map->bytes / 64, before = 0;
+	int i;
+
+	for (i = 0; i < 64; i++) {
+		range.off = map->offset + (u64)i * slice;
+		range.len = i == 63 ? map->bytes - 63 * slice : slice;
+		if (call(SYS_cachestat, fd, (long)&range, (long)&stat, 0, 0, 0) < 0)
+			return; /* before Linux 6.5 nobody knows: all is left alone */
+		if (stat.nr_cache)
+			before |= 1ull << i;
+	}
+	map->before = before;
+}
+
+/*
+ * The descriptor's number may be another file's by now: it is the mapping's file if that
+ * is the same inode, and the same open file description while whoever made the mapping
+ * waits. Only that one is held: another one's locks are not ours to keep.
+ */
+void act_settle(struct map *map, int pidfd)
+{
+	bool waits = now_ns() < map->until;
+	struct area area;
+	struct stat st;
+	int fd;
+
+	if (map->settled)
+		return;
+	map->settled = true;
+	if (!area_at(map->start, &area))
+		return;
+	if (map->told) {
+		map->told->dev = area.dev;
+		map->told->ino = area.ino;
+		memcpy(map->told->path, area.path, sizeof(map->told->path));
+	}
+	if (map->number < 0)
+		return;
+	fd = (int)call(SYS_pidfd_getfd, pidfd, map->number, 0, 0, 0, 0);
+	map->number = -1;
+	if (fd < 0)
+		return;
+	if (call(SYS_newfstatat, fd, (long)"", (long)&st, AT_EMPTY_PATH, 0, 0) < 0 ||
+	    !S_ISREG(st.st_mode) || st.st_dev != area.dev || st.st_ino != area.ino) {
+		call(SYS_close, fd, 0, 0, 0, 0, 0);
+		return;
+	}
+	find_cached(map, fd);
+	if (map->advisor.writable && map->bytes >= HOLD_LEAST && waits && now_ns() < map->until)
+		map->fd = fd;
+	else
+		call(SYS_close, fd, 0, 0, 0, 0, 0);
+}
+
+/* --- modes --- */
+
+static long advise(struct map *map, u64 start, u64 end, int advice)
+{
+	return call(SYS_madvise, (long)map_address(map, start),
+		    (long)((end - start) * HM_PAGE_SIZE), advice, 0, 0, 0);
+}
+
+/* Whatever was advised there before. */
+static void advise_mode(struct map *map, u64 start, u64 end, enum hm_mode old, enum hm_mode mode)
+{
+	bool huge = mode == HM_MODE_HUGE || mode == HM_MODE_CHUNK;
+	bool was_huge = old == HM_MODE_HUGE || old == HM_MODE_CHUNK;
+	bool one = mode == HM_MODE_RANDOM || mode == HM_MODE_CHUNK;
+	bool was_one = old == HM_MODE_RANDOM || old == HM_MODE_CHUNK;
+	u64 bytes = (end - start) * HM_PAGE_SIZE;
+
+	if (one != was_one)
+		advise(map, start, end, one ? MADV_RANDOM : MADV_NORMAL);
+	if (huge != was_huge)
+		advise(map, start, end, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+	if (huge)
+		count(map, STEER_ACT_HUGE, bytes);
+	if (one)
+		count(map, STEER_ACT_RANDOM, bytes);
+	if (mode == HM_MODE_NORMAL)
+		count(map, STEER_ACT_NORMAL, bytes);
+}
+
+/* Appends a piece, or makes the last one longer; false if there are too many. */
+static bool append(struct piece *pieces, u32 *n, u64 start, u64 end, enum hm_mode mode)
+{
+	if (start >= end)
+		return true;
+	if (*n && pieces[*n - 1].mode == mode && pieces[*n - 1].end == start) {
+		pieces[*n - 1].end = end;
+		return true;
+	}
+	if (*n == MAP_PIECES)
+		return false;
+	pieces[(*n)++] = (struct piece){ start, end, mode };
+	return true;
+}
+
+/* Nothing happens if the mapping would fall into more pieces than are allowed. */
+static bool split(struct map *map, u64 start, u64 end, enum hm_mode mode)
+{
+	struct piece pieces[MAP_PIECES];
+	u32 n = 0, i;
+
+	for (i = 0; i < map->npieces; i++) {
+		const struct piece *p = &map->piece[i];
+		u64 from = p->start > start ? p->start : start;
+		u64 to = p->end < end ? p->end : end;
+
+		if (from >= to) {
+			if (!append(pieces, &n, p->start, p->end, p->mode))
+				return false;
+			continue;
+		}
+		if (!append(pieces, &n, p->start, from, p->mode) ||
+		    !append(pieces, &n, from, to, mode) || !append(pieces, &n, to, p->end, p->mode))
+			return false;
+	}
+	memcpy(map->piece, pieces, n * sizeof(*pieces));
+	map->npieces = n;
+	return true;
+}
+
+static void set_mode(struct map *map, u64 start, u64 end, enum hm_mode mode)
+{
+	struct piece old[MAP_PIECES];
+	u32 n = map->npieces, i;
+
+	memcpy(old, map->piece, n * sizeof(*old));
+	if (!split(map, start, end, mode))
+		return;
+	for (i = 0; i < n; i++) {
+		u64 from = old[i].start > start ? old[i].start : start;
+		u64 to = old[i].end < end ? old[i].end : end;
+
+		if (from < to && old[i].mode != mode)
+			advise_mode(map, from, to, old[i].mode, mode);
+	}
+}
+
+/* A word on huge pages leaves what was said on reading ahead, and the other way round. */
+void act_hinted(struct map *map, u64 start, u64 end, int advice)
+{
+	bool on_huge = advice == MADV_HUGEPAGE || advice == MADV_NOHUGEPAGE;
+	u32 i;
+
+	for (i = 0; i < map->npieces; i++) {
+		const struct piece *p = &map->piece[i];
+		u64 from = p->start > start ? p->start : start;
+		u64 to = p->end < end ? p->end : end;
+
+		if (from >= to)
+			continue;
+		if (on_huge && (p->mode == HM_MODE_RANDOM || p->mode == HM_MODE_CHUNK))
+			advise(map, from, to, MADV_NORMAL);
+		if (!on_huge && (p->mode == HM_MODE_HUGE || p->mode == HM_MODE_CHUNK))
+			advise(map, from, to, MADV_NOHUGEPAGE);
+	}
+	split(map, start, end, HM_MODE_NORMAL);
+	if (map->nhints && map->told)
+		map->told->pattern = STEER_HINTED;
+}
+
+/* Ranges without hints of the program's: each page once, a mode for all of the rest. */
+static void set_mode_around_hints(struct map *map, u64 start, u64 end, enum hm_mode mode)
+{
+	u64 from = start;
+
+	while (from < end) {
+		u64 to = end;
+		u32 i;
+
+		for (i = 0; i < map->nhints; i++) {
+			const struct hint *h = &map->hint[i];
+
+			if (h->start <= from && from < h->end) {
+				from = h->end;
+				break;
+			}
+			if (from < h->start && h->start < to)
+				to = h->start;
+		}
+		if (i < map->nhints)
+			continue;
+		set_mode(map, from, to, mode);
+		from = to;
+	}
+}
+
+void act_take_back(struct map *map)
+{
+	set_mode_around_hints(map, map->advisor.first, map->advisor.end, HM_MODE_NORMAL);
+}
+
+static void carry_mode(struct map *map, const struct hm_advice *advice)
+{
+	static const char *const what[HM_MODES] = {
+		[HM_MODE_NORMAL] = "left to the kernel again",
+		[HM_MODE_RANDOM] = "single pages are read",
+		[HM_MODE_HUGE] = "huge pages are read ahead",
+		[HM_MODE_CHUNK] = "2 MB are read at a time",
+	};
+	bool all = advice->start == map->advisor.first && advice->end == map->advisor.end;
+
+	set_mode_around_hints(map, advice->start, advice->end, advice->mode);
+	if (all)
+		tell(map, what[advice->mode]);
+}
+
+/* --- reading, writing, dropping --- */
+
+static void carry_ahead(struct map *map, const struct hm_advice *advice)
+{
+	u64 step = (u64)(advice->step > 0 ? advice->step : -advice->step), page;
+
+	if (step == 1) {
+		for (page = advice->start; page < advice->end;) {
+			u64 end = page + WILLNEED_BYTES / HM_PAGE_SIZE;
+
+			end = end < advice->end ? end : advice->end;
+			advise(map, page, end, MADV_WILLNEED);
+			page = end;
+		}
+		count(map, STEER_ACT_AHEAD, (advice->end - advice->start) * HM_PAGE_SIZE);
+		return;
+	}
+	for (page = advice->start; page < advice->end; page += step) {
+		advise(map, page, page + 1, MADV_WILLNEED);
+		count(map, STEER_ACT_AHEAD, HM_PAGE_SIZE);
+	}
+}
+
+static void carry_fill(struct map *map, const struct hm_advice *advice)
+{
+	u32 word = events_word();
+	u64 page, end;
+
+	for (page = advice->start; page < advice->end; page = end) {
+		end = page + FILL_BYTES / HM_PAGE_SIZE;
+		end = end < advice->end ? end : advice->end;
+		if (advise(map, page, end, MADV_POPULATE_READ) < 0)
+			return; /* not before Linux 5.14, nor beyond the end of the file */
+		look_mark(map->seen, page, end);
+		count(map, STEER_ACT_POPULATE, (end - page) * HM_PAGE_SIZE);
+		if (events_word() != word)
+			return; /* somebody waits */
+	}
+}
+
+static void carry_write(struct map *map, const struct hm_advice *advice)
+{
+	u64 at = map_address(map, advice->start);
+	struct steer_cachestat_range range = {
+		.off = map->offset + (at < map->start ? 0 : at - map->start),
+		.len = (advice->end - advice->start) * HM_PAGE_SIZE,
+	};
+	struct steer_cachestat stat;
+
+	if (map->fd < 0)
+		return;
+	if (call(SYS_cachestat, map->fd, (long)&range, (long)&stat, 0, 0, 0) >= 0 && !stat.nr_dirty)
+		return;
+	call(SYS_sync_file_range, map->fd, (long)range.off, (long)range.len, SYNC_FILE_RANGE_WRITE,
+	     0, 0);
+	count(map, STEER_ACT_WRITE, range.len);
+}
+
+/* The kernel leaves alone what others have mapped, and what is dirty. */
+static void carry_drop(struct map *map, const struct hm_advice *advice)
+{
+	u64 pages = map->advisor.end - map->advisor.first, slice = pages / 64 + 1;
+	u64 page, end;
+
+	for (page = advice->start; page < advice->end; page = end) {
+		u64 at = page - map->advisor.first;
+
+		end = map->advisor.first + (at / slice + 1) * slice;
+		end = end < advice->end ? end : advice->end;
+		/* A slice's edge may lie in its neighbour, by rounding. */
+		if ((map->before >> (at / slice) & 1) ||
+		    (map->before >> ((end - 1 - map->advisor.first) * 64 / pages) & 1))
+			continue;
+		advise(map, page, end, MADV_PAGEOUT);
+		count(map, STEER_ACT_COLD, (end - page) * HM_PAGE_SIZE);
+	}
+}
+
+void act_advices(struct map *map)
+{
+	u64 begin = now_ns(), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	u32 i;
+
+	for (i = 0; i < map->advisor.count; i++) {
+		const struct hm_advice *advice = &map->advisor.advice[i];
+
+		if (advice->kind == HM_ADVICE_MODE)
+			carry_mode(map, advice);
+		else if (advice->kind == HM_ADVICE_WRITE)
+			carry_write(map, advice);
+		else if (map_hinted(map, advice->start, advice->end))
+			continue;
+		else if (advice->kind == HM_ADVICE_AHEAD)
+			carry_ahead(map, advice);
+		else if (advice->kind == HM_ADVICE_FILL)
+			carry_fill(map, advice);
+		else
+			carry_drop(map, advice);
+	}
+	if (map->told && map->told->pattern != STEER_HINTED)
+		map->told->pattern = map->advisor.pattern;
+	act_ns += now_ns() - begin;
+	act_cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+}
+
+/* --- a budget --- */
+
+static u64 held_bytes(const struct map *map)
+{
+	u64 words = (map->advisor.end + 63) / 64, i, n = 0;
+
+	for (i = 0; i < words; i++)
+		n += (u64)__builtin_popcountl(map->seen[i]);
+	return n * HM_PAGE_SIZE;
+}
+
+static bool any_mapped(const struct map *map, u64 page)
+{
+	u64 word;
+
+	for (word = page / 64; word < (page + HM_BLOCK_PAGES) / 64; word++)
+		if (map->seen[word])
+			return true;
+	return false;
+}
+
+/* A region at a time, round and round; returns the bytes that were given back. */
+static u64 give_back(struct map *map, u64 wanted)
+{
+	u64 pages = map->advisor.end, given = 0, tried;
+
+	for (tried = 0; tried <= pages && given < wanted; tried += HM_BLOCK_PAGES) {
+		struct hm_advice drop = { .start = map->budget_hand };
+
+		map->budget_hand += HM_BLOCK_PAGES;
+		if (drop.start + HM_BLOCK_PAGES > pages) {
+			map->budget_hand = 0;
+			continue;
+		}
+		drop.end = map->budget_hand;
+		if (map_hinted(map, drop.start, drop.end) || !any_mapped(map, drop.start))
+			continue;
+		drop.start = drop.start < map->advisor.first ? map->advisor.first : drop.start;
+		carry_drop(map, &drop);
+		given += (drop.end - drop.start) * HM_PAGE_SIZE;
+	}
+	return given;
+}
+
+void act_budget(u64 budget)
+{
+	u64 held = 0, begin = now_ns(), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct map *map;
+
+	for (map = steer_maps; map < steer_maps + STEER_PAGE_MAPS; map++)
+		if (map->start)
+			held += held_bytes(map);
+	if (act_page)
+		act_page->held = held;
+	for (map = steer_maps; held > budget && map < steer_maps + STEER_PAGE_MAPS; map++) {
+		u64 given;
+
+		if (!map->start)
+			continue;
+		given = give_back(map, held - budget);
+		held -= given < held ? given : held;
+	}
+	act_ns += now_ns() - begin;
+	act_cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Looking at page tables, and comparing with the last look. */
+#include "look.h"
+
+#include "advice.h"
+#include "call.h"
+#include "uapi.h"
+
+#define BITS (8 * sizeof(unsigned long))
+#define PRESENT_BIT (1ull << 63)
+
+void looker_open(struct looker *looker, int pagemap, void *buffer)
+{
+	struct pm_scan_arg arg = { .size = sizeof(arg), .start = 0, .end = 0, .vec = 0 };
+
+	*looker = (struct looker){ .fd = pagemap, .buffer = buffer };
+	looker->scan = call(SYS_ioctl, pagemap, (long)PAGEMAP_SCAN, (long)&arg, 0, 0, 0) >= 0;
+}
+
+static bool is_seen(const unsigned long *seen, uint64_t page)
+{
+	return seen[page / BITS] >> page % BITS & 1;
+}
+
+/* The first page from there on that is (not) seen. */
+static uint64_t next_page(const unsigned long *seen, uint64_t page, uint64_t end, bool wanted)
+{
+	while (page < end) {
+		unsigned long bits = wanted ? seen[page / BITS] : ~seen[page / BITS];
+
+		bits >>= page % BITS;
+		if (bits) {
+			page += (uint64_t)__builtin_ctzl(bits);
+			return page < end ? page : end;
+		}
+		page += BITS - page % BITS;
+	}
+	return end;
+}
+
+static void change(unsigned long *seen, uint64_t page, uint64_t end, bool set)
+{
+	while (page < end) {
+		uint64_t room = BITS - page % BITS, n = end - page < room ? end - page : room;
+		unsigned long mask = (n == BITS ? ~0ul : (1ul << n) - 1) << page % BITS;
+
+		if (set)
+			seen[page / BITS] |= mask;
+		else
+			seen[page / BITS] &= ~mask;
+		page += n;
+	}
+}
+
+void look_mark(unsigned long *seen, uint64_t page, uint64_t end)
+{
+	change(seen, page, end, true);
+}
+
+/* Pages up to @upto are not mapped. */
+static void absent(unsigned long *seen, uint64_t from, uint64_t upto)
+{
+	while ((from = next_page(seen, from, upto, true)) < upto) {
+		uint64_t end = next_page(seen, from, upto, false);
+
+		change(seen, from, end, false);
+		from = end;
+	}
+}
+
+/* Pages are mapped: those that were not are told. False: there is no room for them. */
+static bool present(unsigned long *seen, uint64_t page, uint64_t end, struct hm_touch *runs,
+		    uint32_t *n)
+{
+	while ((page = next_page(seen, page, end, false)) < end) {
+		uint64_t stop = next_page(seen, page, end, true);
+
+		if (*n && runs[*n - 1].end == page) {
+			runs[*n - 1].end = stop;
+		} else {
+			if (*n == LOOK_RUNS)
+				return false;
+			runs[(*n)++] = (struct hm_touch){ page, stop };
+		}
+		change(seen, page, stop, true);
+		page = stop;
+	}
+	return true;
+}
+
+static uint64_t look_scan(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
+			  unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge)
+{
+	struct page_region *vec = looker->buffer;
+	struct pm_scan_arg arg = {
+		.size = sizeof(arg),
+		.end = end,
+		.vec = (uint64_t)(uintptr_t)vec,
+		.vec_len = LOOK_BYTES / sizeof(*vec),
+		.category_mask = PAGE_IS_PRESENT,
+		.return_mask = PAGE_IS_PRESENT | PAGE_IS_HUGE,
+	};
+	long i, got;
+
+	while (start < end) {
+		arg.start = start;
+		got = call(SYS_ioctl, looker->fd, (long)PAGEMAP_SCAN, (long)&arg, 0, 0, 0);
+		if (got < 0)
+			return 0;
+		for (i = 0; i < got; i++) {
+			uint64_t first = (vec[i].start - base) / HM_PAGE_SIZE;
+			uint64_t last = (vec[i].end - base) / HM_PAGE_SIZE;
+
+			absent(seen, (start - base) / HM_PAGE_SIZE, first);
+			if (!present(seen, first, last, runs, n))
+				return vec[i].start;
+			if (vec[i].categories & PAGE_IS_HUGE)
+				*huge += vec[i].end - vec[i].start;
+			start = vec[i].end;
+		}
+		if (arg.walk_end <= start && !got)
+			return 0;
+		absent(seen, (start - base) / HM_PAGE_SIZE, (arg.walk_end - base) / HM_PAGE_SIZE);
+		start = arg.walk_end > start ? arg.walk_end : start;
+	}
+	return end;
+}
+
+static uint64_t look_read(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
+			  unsigned long *seen, struct hm_touch *runs, uint32_t *n)
+{
+	const uint64_t *entry = looker->buffer;
+	long i, got;
+
+	while (start < end) {
+		uint64_t pages = (end - start) / HM_PAGE_SIZE;
+
+		if (pages > LOOK_BYTES / sizeof(*entry))
+			pages = LOOK_BYTES / sizeof(*entry);
+		got = call(SYS_pread64, looker->fd, (long)entry, (long)(pages * sizeof(*entry)),
+			   (long)(start / HM_PAGE_SIZE * sizeof(*entry)), 0, 0);
+		got /= (long)sizeof(*entry);
+		if (got <= 0)
+			return 0;
+		for (i = 0; i < got; i++, start += HM_PAGE_SIZE) {
+			uint64_t page = (start - base) / HM_PAGE_SIZE;
+
+			if (!(entry[i] & PRESENT_BIT)) {
+				if (is_seen(seen, page))
+					change(seen, page, page + 1, false);
+			} else if (!present(seen, page, page + 1, runs, n)) {
+				return start;
+			}
+		}
+	}
+	return end;
+}
+
+uint64_t look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
+	      unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge)
+{
+	if (looker->scan)
+		return look_scan(looker, start, end, base, seen, runs, n, huge);
+	return look_read(looker, start, end, base, seen, runs, n);
+}

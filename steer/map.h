@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The mappings that are steered: the watcher's own table. Nobody else touches it, but a
+ * child of fork(), which has a copy and no watcher yet.
+ */
+#ifndef HM_STEER_MAP_H
+#define HM_STEER_MAP_H
+
+#include "advice.h"
+#include "events.h"
+#include "page.h"
+
+/* Pieces of a mapping that may have advice of their own: each is an area (VMA). */
+#define MAP_PIECES 64u
+#define MAP_HINTS 16u
+
+struct piece {
+	u64 start, end; /* pages; in order, without gaps */
+	enum hm_mode mode;
+};
+
+struct hint {
+	u64 start, end; /* pages */
+};
+
+/**
+ * struct map - a mapping
+ * @start: its first address; 0 = the entry is free
+ * @bytes: its length
+ * @base: the 2 MB boundary at or below @start: the address of page 0
+ * @offset: of @start in the file
+ * @fd: the file, in the watcher's table of descriptors; -1 = not held
+ * @number: of the descriptor in the program's table; -1 = not any more
+ * @until: up to then whoever made the mapping waits; nanoseconds, see now_ns()
+ * @settled: what the file is was found out
+ * @shared: MAP_SHARED
+ * @writable: PROT_WRITE, now or at the beginning
+ * @before: of each 64th of it: somebody had pages of it cached before us
+ * @seen: a bit for each page
+ * @pieces, @npieces: what was advised where
+ * @hints, @nhints: where the program has advised; nothing is advised there
+ * @told: what others may read of it; NULL if there was no room
+ */
+struct map {
+	u64 start, bytes, base, offset;
+	int fd, number;
+	u64 until;
+	bool settled, shared, writable, heap;
+	u64 before;
+	u64 full_at, full_ns; /* when all of it is looked at next, and what that costs */
+	unsigned long *seen;
+	size_t room;
+	struct hm_advisor advisor;
+	struct piece piece[MAP_PIECES];
+	u32 npieces;
+	struct hint hint[MAP_HINTS];
+	u32 nhints;
+	u64 budget_hand;
+	struct steer_map *told;
+};
+
+extern struct map steer_maps[STEER_PAGE_MAPS];
+
+/* The table follows an event. */
+void maps_follow(const struct event *event);
+u32 maps_count(void);
+/* All are forgotten, and what was advised is taken back. */
+void maps_clear(void);
+/* What was advised is taken back, as nobody looks for a while; files are let go. */
+void maps_rest(void);
+void maps_child(void);
+
+static inline u64 map_address(const struct map *map, u64 page)
+{
+	return map->base + page * HM_PAGE_SIZE;
+}
+
+/* Is any page of the range under a hint of the program's? */
+bool map_hinted(const struct map *map, u64 start, u64 end);
+
+#endif /* HM_STEER_MAP_H */

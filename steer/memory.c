@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* The smallest of what is available and what the memory cgroups above us allow. */
+#include "memory.h"
+
+#include "call.h"
+#include "say.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define NOT_LIMITED (1ull << 60)
+
+/* Returns the length; 0 if there is nothing. The text ends with a zero. */
+static long read_text(const char *path, char *text, long size)
+{
+	int fd = (int)call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	long n;
+
+	if (fd < 0)
+		return 0;
+	n = call(SYS_read, fd, (long)text, size - 1, 0, 0, 0);
+	call(SYS_close, fd, 0, 0, 0, 0, 0);
+	n = n < 0 ? 0 : n;
+	text[n] = '\0';
+	return n;
+}
+
+static uint64_t number_at(const char *text)
+{
+	uint64_t number = 0;
+
+	while (*text == ' ')
+		text++;
+	while (*text >= '0' && *text <= '9' && number < NOT_LIMITED)
+		number = number * 10 + (uint64_t)(*text++ - '0');
+	return number;
+}
+
+/* The limit in a file; "max" and absurd numbers are none. */
+static uint64_t limit_in(const char *directory, const char *name)
+{
+	char path[640], text[64];
+	struct say say;
+
+	say_into(&say, path, sizeof(path));
+	say_text(&say, directory);
+	say_text(&say, name);
+	if (!read_text(path, text, sizeof(text)) || text[0] < '0' || text[0] > '9')
+		return NOT_LIMITED;
+	return number_at(text);
+}
+
+/* The cgroup's own limit, and those of all above it up to where it is mounted. */
+static uint64_t limit_up(char *directory, size_t top, const char *name)
+{
+	uint64_t limit = NOT_LIMITED, one;
+	char *slash;
+
+	for (;;) {
+		one = limit_in(directory, name);
+		limit = one < limit ? one : limit;
+		slash = strrchr(directory, '/');
+		if (!slash || (size_t)(slash - directory) < top)
+			return limit;
+		*slash = '\0';
+	}
+}
+
+static uint64_t cgroup_limit(void)
+{
+	static const char v1[] = "/sys/fs/cgroup/memory", v2[] = "/sys/fs/cgroup";
+	uint64_t limit = NOT_LIMITED, one;
+	char text[2048], *line, *end;
+
+	if (!read_text("/proc/self/cgroup", text, sizeof(text)))
+		return limit;
+	for (line = text; *line; line = end + 1) {
+		char directory[512], *controllers = strchr(line, ':'), *path;
+		struct say say;
+		bool old;
+
+		end = strchr(line, '\n');
+		if (!end || !controllers)
+			break;
+		*end = '\0';
+		path = strchr(controllers + 1, ':');
+		if (!path)
+			break;
+		*path++ = '\0';
+		old = !strcmp(controllers + 1, "memory");
+		if (!old && controllers[1])
+			continue;
+		say_into(&say, directory, sizeof(directory));
+		say_text(&say, old ? v1 : v2);
+		if (strcmp(path, "/"))
+			say_text(&say, path);
+		one = limit_up(directory, old ? sizeof(v1) - 1 : sizeof(v2) - 1,
+			       old ? "/memory.limit_in_bytes" : "/memory.max");
+		limit = one < limit ? one : limit;
+	}
+	return limit;
+}
+
+uint64_t memory_for_cache(void)
+{
+	uint64_t available = 0, limit = cgroup_limit();
+	char text[1024], *at;
+
+	if (read_text("/proc/meminfo", text, sizeof(text))) {
+		at = strstr(text, "MemAvailable:");
+		if (at)
+			available = number_at(at + strlen("MemAvailable:")) << 10;
+	}
+	if (limit < NOT_LIMITED && (!available || limit < available))
+		available = limit;
+	/* Some is for page tables, and for what the program itself needs. */
+	return available - available / 8;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* Words into a bounded buffer, without stdio: its locks are the program's. */
+#ifndef HM_STEER_SAY_H
+#define HM_STEER_SAY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct say {
+	char *text;
+	size_t length, size;
+};
+
+static inline void say_into(struct say *say, char *text, size_t size)
+{
+	*say = (struct say){ .text = text, .size = size };
+	text[0] = '\0';
+}
+
+static inline void say_text(struct say *say, const char *text)
+{
+	while (*text && say->length + 1 < say->size)
+		say->text[say->length++] = *text++;
+	say->text[say->length] = '\0';
+}
+
+static inline void say_number(struct say *say, uint64_t number)
+{
+	char digits[24];
+	size_t n = sizeof(digits) - 1;
+
+	digits[n] = '\0';
+	do
+		digits[--n] = (char)('0' + number % 10);
+	while (number /= 10);
+	say_text(say, digits + n);
+}
+
+#endif /* HM_STEER_SAY_H */

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* What headers older than the kernel lack: linux/fs.h of 6.7, linux/mman.h of 6.5. */
+#ifndef HM_STEER_UAPI_H
+#define HM_STEER_UAPI_H
+
+#include <linux/fs.h>
+#include <linux/ioctl.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#ifndef PAGEMAP_SCAN
+struct page_region {
+	uint64_t start, end, categories;
+};
+
+struct pm_scan_arg {
+	uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
+	uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
+};
+#define PAGEMAP_SCAN _IOWR('f', 16, struct pm_scan_arg)
+#define PAGE_IS_PRESENT (1 << 3)
+#define PAGE_IS_HUGE (1 << 6)
+#endif
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451
+#endif
+struct steer_cachestat_range {
+	uint64_t off, len;
+};
+struct steer_cachestat {
+	uint64_t nr_cache, nr_dirty, nr_writeback, nr_evicted, nr_recently_evicted;
+};
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438
+#endif
+#ifndef SYS_process_madvise
+#define SYS_process_madvise 440
+#endif
+#ifndef CLOSE_RANGE_UNSHARE
+#define CLOSE_RANGE_UNSHARE (1u << 1)
+#endif
+#ifndef MADV_COLD
+#define MADV_COLD 20
+#define MADV_PAGEOUT 21
+#endif
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+#endif /* HM_STEER_UAPI_H */

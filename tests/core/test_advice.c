@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The policy of steering, before a page cache that reads and maps as Linux's does: what
+ * a fault reads follows from the mode of its page, reading takes time, and looks come a
+ * millisecond apart, where there were faults. Times are those of a fast disk.
+ * It must find out what a program does, soon, and read little that is not wanted.
+ */
+#include "common.h"
+
+#include "advice.h"
+
+#define REGION ((u64)HM_BLOCK_PAGES)
+#define PAGES (1024 * REGION) /* of the mapping */
+#define AROUND 16u
+#define FIFO (64 * PAGES)
+
+struct world {
+	struct hm_advisor a;
+	struct hm_region *region;
+	struct hm_advice advice[HM_ADVICES];
+	u8 *mode; /* of each page: enum hm_mode */
+	u8 *cached, *mapped, *seen;
+	u64 pages, memory;
+	u32 window; /* pages that the kernel reads ahead by itself */
+	u64 wanted, read, faults; /* pages, pages, reads that somebody waited for */
+	u64 written, dropped, held;
+	u32 *fifo; /* what was cached first goes first */
+	u64 in, out;
+	u64 now_ns, looked_ns, period_ns;
+	bool faulted;
+	u32 looks, modes; /* changes of the whole mapping's mode */
+};
+
+static void world_make(struct world *w, u64 pages, u64 memory, bool writable)
+{
+	*w = (struct world){
+		.pages = pages, .memory = memory, .window = 2048, .period_ns = 1000000
+	};
+	w->region = test_calloc(pages / REGION + 2, sizeof(*w->region));
+	w->mode = test_calloc(pages, 1);
+	w->cached = test_calloc(pages, 1);
+	w->mapped = test_calloc(pages, 1);
+	w->seen = test_calloc(pages, 1);
+	w->a.memory = memory;
+	w->a.writable = writable;
+	hm_advisor_init(&w->a, 0, pages, w->region, w->advice);
+	w->fifo = test_calloc(FIFO, sizeof(*w->fifo));
+}
+
+static void world_end(struct world *w)
+{
+	test_free(w->region);
+	test_free(w->mode);
+	test_free(w->cached);
+	test_free(w->mapped);
+	test_free(w->seen);
+	test_free(w->fifo);
+}
+
+static void cache_evict(struct world *w)
+{
+	while (w->held > w->memory) {
+		u64 page = w->fifo[w->out++ % FIFO];
+
+		if (!w->cached[page])
+			continue;
+		w->cached[page] = w->mapped[page] = 0;
+		w->held--;
+	}
+}
+
+static void cache_read(struct world *w, u64 page, u64 end)
+{
+	end = end < w->pages ? end : w->pages;
+	for (; page < end; page++) {
+		if (w->cached[page])
+			continue;
+		w->cached[page] = 1;
+		assert_true(w->in - w->out < FIFO);
+		w->fifo[w->in++ % FIFO] = (u32)page;
+		w->read++;
+		w->held++;
+	}
+}
+
+static void map_pages(struct world *w, u64 page, u64 end)
+{
+	for (; page < end && page < w->pages; page++)
+		w->mapped[page] |= w->cached[page];
+}
+
+static void do_advice(struct world *w)
+{
+	u32 i;
+	u64 page;
+
+	assert_true(w->a.count <= HM_ADVICES);
+	for (i = 0; i < w->a.count; i++) {
+		const struct hm_advice *advice = &w->a.advice[i];
+		u64 step = (u64)(advice->step < 0 ? -advice->step : advice->step);
+
+		assert_true(advice->start < advice->end && advice->end <= w->pages);
+		switch (advice->kind) {
+		case HM_ADVICE_MODE:
+			w->modes += advice->start == 0 && advice->end == w->pages;
+			memset(w->mode + advice->start, (int)advice->mode,
+			       advice->end - advice->start);
+			break;
+		case HM_ADVICE_AHEAD:
+			for (page = advice->start; page < advice->end; page += step)
+				cache_read(w, page, page + 1);
+			break;
+		case HM_ADVICE_FILL:
+			/* Where single pages are read, that would be slow. */
+			for (page = advice->start; page < advice->end; page++)
+				assert_true(w->mode[page] == HM_MODE_HUGE ||
+					    w->mode[page] == HM_MODE_CHUNK);
+			cache_read(w, advice->start, advice->end);
+			map_pages(w, advice->start, advice->end);
+			memset(w->seen + advice->start, 1, advice->end - advice->start);
+			break;
+		case HM_ADVICE_WRITE:
+			assert_true(w->a.writable);
+			w->written += advice->end - advice->start;
+			break;
+		case HM_ADVICE_DROP:
+			assert_false(w->a.writable);
+			for (page = advice->start; page < advice->end; page++) {
+				w->held -= w->cached[page];
+				w->dropped += w->cached[page];
+				w->cached[page] = w->mapped[page] = 0;
+			}
+			break;
+		}
+	}
+	cache_evict(w);
+}
+
+static void take_look(struct world *w)
+{
+	static struct hm_touch runs[65536];
+	u64 page;
+	u32 n = 0;
+
+	for (page = 0; page < w->pages; page++) {
+		if (w->mapped[page] && !w->seen[page]) {
+			if (n && runs[n - 1].end == page)
+				runs[n - 1].end++;
+			else
+				runs[n++] = (struct hm_touch){ page, page + 1 };
+		}
+		w->seen[page] = w->mapped[page];
+	}
+	w->looks += n > 0;
+	hm_advisor_look(&w->a, runs, n, w->now_ns / 1000000);
+	if (n)
+		do_advice(w);
+}
+
+static void take_fault(struct world *w, u64 page)
+{
+	u64 region = page - page % REGION, around = page - page % AROUND, before;
+
+	if (!w->cached[page]) {
+		before = w->read;
+		w->faults++;
+		switch (w->mode[page]) {
+		case HM_MODE_NORMAL:
+			cache_read(w, page > w->window / 2 ? page - w->window / 2 : 0,
+				   page + w->window / 2);
+			break;
+		case HM_MODE_RANDOM:
+			cache_read(w, page, page + 1);
+			break;
+		case HM_MODE_HUGE:
+			cache_read(w, region, region + 2 * REGION);
+			break;
+		case HM_MODE_CHUNK:
+			cache_read(w, region, region + REGION);
+			break;
+		}
+		w->now_ns += 80000 + (w->read - before) * 1500;
+	}
+	w->now_ns += 1000;
+	if (w->mode[page] == HM_MODE_HUGE || w->mode[page] == HM_MODE_CHUNK)
+		map_pages(w, region, region + REGION);
+	else
+		map_pages(w, around, around + AROUND);
+	cache_evict(w);
+}
+
+/* Looks follow faults: while there are none, nobody looks. */
+static void access_page(struct world *w, u64 page)
+{
+	w->wanted++;
+	w->now_ns += 300;
+	if (!w->mapped[page]) {
+		take_fault(w, page);
+		w->faulted = true;
+	}
+	if (w->faulted && w->now_ns - w->looked_ns >= w->period_ns) {
+		w->looked_ns = w->now_ns;
+		w->faulted = false;
+		take_look(w);
+	}
+}
+
+static u64 any_page(u64 below)
+{
+	static u64 state = 88172645463325252ull;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state % below;
+}
+
+static void stream_is_read_ahead(void **state)
+{
+	struct world w;
+	u64 page;
+
+	world_make(&w, PAGES, PAGES * 2, false);
+	for (page = 0; page < PAGES; page++)
+		access_page(&w, page);
+	assert_int_equal(w.a.pattern, HM_PATTERN_STREAM);
+	assert_int_equal(w.a.mode, HM_MODE_HUGE);
+	assert_int_equal(w.read, PAGES);
+	assert_true(w.faults < 100); /* one for each batch; the kernel alone takes 512 */
+	assert_int_equal(w.dropped, 0);
+	world_end(&w);
+}
+
+static void random_is_known_after_few(void **state)
+{
+	struct world w;
+	u32 i;
+
+	world_make(&w, PAGES, PAGES / 8, false);
+	for (i = 0; i < 4; i++)
+		access_page(&w, any_page(PAGES));
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	w.read = w.wanted = 0;
+	for (i = 0; i < 20000; i++)
+		access_page(&w, any_page(PAGES));
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	assert_int_equal(w.a.pattern, HM_PATTERN_RANDOM);
+	assert_true(w.read <= w.wanted);
+	world_end(&w);
+}
+
+/* Where all of it fits into memory, reading page by page does not go on for ever. */
+static void random_in_memory_is_read_at_once(void **state)
+{
+	struct world w;
+	u32 i;
+
+	world_make(&w, PAGES, 4 * PAGES, false);
+	for (i = 0; i < 60000; i++)
+		access_page(&w, any_page(PAGES));
+	assert_int_equal(w.read, w.held);
+	assert_true(w.held > PAGES * 9 / 10);
+	assert_true(w.faults < 25000);
+	world_end(&w);
+}
+
+static void hot_part_is_read_at_once(void **state)
+{
+	struct world w;
+	u32 i;
+
+	world_make(&w, PAGES, PAGES / 8, false);
+	for (i = 0; i < 30000; i++)
+		access_page(&w, i % 10 ? PAGES / 2 + any_page(PAGES / 20) : any_page(PAGES));
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	/* Of the hot twentieth at most half is read page by page. */
+	assert_true(w.faults < 3500 + PAGES / 40);
+	world_end(&w);
+}
+
+static void chunks_are_read_at_once(void **state)
+{
+	struct world w;
+	u64 page, i, n;
+
+	world_make(&w, PAGES, PAGES / 8, false);
+	for (i = 0; i < 300; i++) {
+		page = any_page(PAGES - 256);
+		for (n = 0; n < 256; n++)
+			access_page(&w, page + n);
+		if (i == 20)
+			w.read = w.wanted = w.faults = 0;
+	}
+	assert_int_equal(w.a.pattern, HM_PATTERN_CHUNKS);
+	assert_int_equal(w.a.mode, HM_MODE_CHUNK);
+	assert_true(w.read < 4 * w.wanted);
+	assert_true(w.faults < 2 * 280 + 300); /* two regions each, and what a test costs */
+	world_end(&w);
+}
+
+/* What was right once is put to the test. */
+static void chunks_that_end_are_noticed(void **state)
+{
+	struct world w;
+	u64 page, i, n;
+
+	world_make(&w, PAGES, PAGES / 8, false);
+	for (i = 0; i < 100; i++) {
+		page = any_page(PAGES - 256);
+		for (n = 0; n < 256; n++)
+			access_page(&w, page + n);
+	}
+	assert_int_equal(w.a.mode, HM_MODE_CHUNK);
+	for (i = 0; i < 40000; i++)
+		access_page(&w, any_page(PAGES));
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	world_end(&w);
+}
+
+static void scan_random_scan(void **state)
+{
+	struct world w;
+	u64 page, i;
+
+	world_make(&w, PAGES, PAGES / 8, false);
+	for (page = 0; page < PAGES / 4; page++)
+		access_page(&w, page);
+	assert_int_equal(w.a.mode, HM_MODE_HUGE);
+	w.read = 0;
+	for (i = 0; i < 5000; i++)
+		access_page(&w, any_page(PAGES));
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	assert_true(w.read < 5000 + 64 * REGION); /* some regions until it is seen */
+	w.faults = 0;
+	for (page = PAGES / 2; page < PAGES; page++)
+		access_page(&w, page);
+	assert_int_equal(w.a.mode, HM_MODE_HUGE);
+	assert_true(w.faults < 200);
+	world_end(&w);
+}
+
+static void four_streams_are_read_ahead(void **state)
+{
+	struct world w;
+	u64 page, n, i;
+
+	world_make(&w, PAGES, PAGES / 8, false);
+	for (page = 0; page < PAGES / 4; page += AROUND)
+		for (n = 0; n < 4; n++)
+			for (i = 0; i < AROUND; i++)
+				access_page(&w, n * (PAGES / 4) + page + i);
+	assert_int_equal(w.a.pattern, HM_PATTERN_STREAMS);
+	assert_int_equal(w.a.mode, HM_MODE_HUGE);
+	assert_true(w.faults < 600);
+	assert_true(w.read < PAGES + PAGES / 8);
+	world_end(&w);
+}
+
+static void backward_is_read_ahead(void **state)
+{
+	struct world w;
+	u64 page;
+
+	world_make(&w, PAGES, PAGES / 8, false);
+	for (page = PAGES; page-- > 0;)
+		access_page(&w, page);
+	assert_int_equal(w.a.pattern, HM_PATTERN_BACKWARD);
+	assert_true(w.faults < 200);
+	assert_true(w.read < PAGES + PAGES / 16);
+	world_end(&w);
+}
+
+static void stride_is_followed(s64 step)
+{
+	struct world w;
+	s64 page, round;
+
+	world_make(&w, PAGES, PAGES / 8, false);
+	/* Three times, each time beside what was touched before. */
+	for (round = 0; round < 3; round++)
+		for (page = round; page < (s64)PAGES; page += step)
+			access_page(&w, (u64)page);
+	assert_int_equal(w.a.pattern, HM_PATTERN_STRIDED);
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	/* Nearly all were there before they were wanted. */
+	assert_true(w.faults < w.wanted / 10);
+	assert_true(w.read < w.wanted + 8 * w.window);
+	world_end(&w);
+}
+
+static void strides_are_followed(void **state)
+{
+	stride_is_followed(64);
+	stride_is_followed(97);
+}
+
+static void writer_is_written_behind(void **state)
+{
+	struct world w;
+	u64 page;
+
+	world_make(&w, PAGES, PAGES / 8, true);
+	for (page = 0; page < PAGES; page++)
+		access_page(&w, page);
+	assert_int_equal(w.a.mode, HM_MODE_HUGE);
+	assert_true(w.written > PAGES * 9 / 10 && w.written <= PAGES);
+	world_end(&w);
+}
+
+/* Of a scan of more than memory the beginning stays, and the next one finds it. */
+static void second_scan_finds_the_first(void **state)
+{
+	struct world w;
+	u64 page;
+
+	world_make(&w, PAGES, PAGES / 2, false);
+	for (page = 0; page < PAGES; page++)
+		access_page(&w, page);
+	w.read = 0;
+	for (page = 0; page < PAGES; page++)
+		access_page(&w, page);
+	assert_true(w.read < PAGES * 3 / 4);
+	world_end(&w);
+}
+
+/* Whatever comes: answers stay within the mapping, and the mapping in its mode. */
+static void anything_goes(void **state)
+{
+	struct world w;
+	u64 i, n, page, length;
+	u32 round;
+
+	for (round = 0; round < 20; round++) {
+		world_make(&w, 64 * REGION - any_page(2) * 3, 1 + any_page(80 * REGION), round & 1);
+		w.a.first = any_page(REGION);
+		w.period_ns = 1 + any_page(5000000);
+		for (i = 0; i < 400; i++) {
+			page = w.a.first + any_page(w.pages - w.a.first);
+			length = any_page(3) ? 1 : any_page(4 * REGION);
+			for (n = 0; n < length && page + n < w.pages; n++)
+				access_page(&w, page + n);
+			for (n = 0; n < length && page >= w.a.first + n && any_page(2); n++)
+				access_page(&w, page - n);
+		}
+		world_end(&w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stream_is_read_ahead),
+		cmocka_unit_test(random_is_known_after_few),
+		cmocka_unit_test(random_in_memory_is_read_at_once),
+		cmocka_unit_test(hot_part_is_read_at_once),
+		cmocka_unit_test(chunks_are_read_at_once),
+		cmocka_unit_test(chunks_that_end_are_noticed),
+		cmocka_unit_test(scan_random_scan),
+		cmocka_unit_test(four_streams_are_read_ahead),
+		cmocka_unit_test(backward_is_read_ahead),
+		cmocka_unit_test(strides_are_followed),
+		cmocka_unit_test(writer_is_written_behind),
+		cmocka_unit_test(second_scan_finds_the_first),
+		cmocka_unit_test(anything_goes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
