@@ -227,10 +227,8 @@ static void *remap_pool(struct pool *pool, char *start, char *end, size_t new_le
 	if (hugemap_error(moved))
 		return moved;
 	err = mapping_unmap(pool, start, end, &at);
-	if (!err)
-		return moved;
-	/* A write has failed, which its caller learns, or it is gone already. */
-	if (err == -EINVAL) {
+	/* It is there still, or was gone already; else a write has failed, as a sync will tell. */
+	if (err == -EINVAL || err == -EBUSY || err == -ENOMEM) {
 		mapping_unmap(pool, moved, (char *)moved + new_length, &at);
 		return error_pointer(err);
 	}

@@ -8,7 +8,6 @@ struct part {
 	u64 map_id;
 	u64 pgoff, end_pgoff;
 	char *end;
-	bool writable;
 };
 
 static bool get_part(struct pool *pool, char *start, char *end, struct part *part)
@@ -24,7 +23,6 @@ static bool get_part(struct pool *pool, char *start, char *end, struct part *par
 		part->end = end < map->end ? end : map->end;
 		part->pgoff = map_pgoff(map, (uintptr_t)start);
 		part->end_pgoff = map_pgoff(map, (uintptr_t)part->end);
-		part->writable = map->prot & PROT_WRITE;
 	}
 	pthread_rwlock_unlock(&pool->maps_lock);
 	return map;

@@ -163,7 +163,8 @@ class Map(_hugemap.Map):
         """Unmap it. What was stored is in the file then, not yet on the device.
 
         BufferError while something uses the memory; OSError if something could
-        not be written: it is unmapped nevertheless. Closing twice is no error.
+        not be written: it is unmapped nevertheless, unless the errno is EBUSY (direct
+        I/O has pages of a pool pinned). Closing twice is no error.
         """
         super().close()
 

@@ -106,7 +106,7 @@ static int map_init(PyObject *self, PyObject *args, PyObject *kwargs)
 	return 0;
 }
 
-/* 0, or the errno of a failed write: it is closed nevertheless. */
+/* 0, or the errno of a failed write: it is closed nevertheless, but for -EBUSY. */
 static int unmap(struct map_object *map)
 {
 	char *start = map->start;
@@ -120,6 +120,10 @@ static int unmap(struct map_object *map)
 		Py_BEGIN_ALLOW_THREADS;
 		err = hugemap_unmap(start, map->length);
 		Py_END_ALLOW_THREADS;
+	}
+	if (err == -EBUSY) { /* pages that direct I/O has pinned: nothing has changed */
+		map->start = start;
+		return err;
 	}
 	if (map->pool)
 		map->pool->users--;
