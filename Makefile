@@ -45,10 +45,6 @@ programs: build ## real programs under hugemap run, beside plain Linux (long)
 	@python3 tests/shim/programs.py
 
 SEED ?=
-OPS ?=
-shim-hunt: build-tests ## a million random operations under hugemap run (a quarter of an hour): SEED=, OPS=
-	@SEED=$(SEED) OPS=$(OPS) python3 tests/shim/hunt.py
-
 check: test-deps ## format, lint and the fast tests (under a minute)
 	@tools/check.sh
 
@@ -94,4 +90,4 @@ wheel: ## a wheel of the Python package to carry elsewhere, into build/wheel (to
 clean: ## remove what was built
 	@rm -rf $(BUILD)
 
-.PHONY: help deps unit-deps test-deps build-tests module module-install vm-deps vm vm-test vm-bench build demo bench test programs shim-hunt check sim install clean wheel deb
+.PHONY: help deps unit-deps test-deps build-tests module module-install vm-deps vm vm-test vm-bench build demo bench test programs check sim install clean wheel deb

@@ -4,12 +4,11 @@
  * the program alone and under the library in turns, the best of all turns: what
  * else the machine does can only add.
  *
- *	shim-calls LIBRARY [FILE]	FILE: served by the engine meanwhile
+ *	shim-calls LIBRARY [FILE]	FILE: of 64 MB; mapped, and so steered, meanwhile
  *
  * It starts itself as a child, once for each turn.
  */
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,43 +22,7 @@
 #define LOOPS 200000
 #define PAGE 4096ul
 
-static int null_fd, zero_fd, pipe_fds[2];
-static char buffer[64];
 static char *memory;
-
-static void do_read(void)
-{
-	if (read(zero_fd, buffer, 1) != 1)
-		abort();
-}
-
-static void do_pread(void)
-{
-	if (pread(zero_fd, buffer, 1, 0) != 1)
-		abort();
-}
-
-static void do_write(void)
-{
-	if (write(null_fd, buffer, 1) != 1)
-		abort();
-}
-
-static void do_pwrite(void)
-{
-	if (pwrite(null_fd, buffer, 1, 0) != 1)
-		abort();
-}
-
-static void do_lseek(void)
-{
-	lseek(zero_fd, 0, SEEK_SET);
-}
-
-static void do_mprotect(void)
-{
-	mprotect(memory, PAGE, PROT_READ | PROT_WRITE);
-}
 
 static void do_madvise(void)
 {
@@ -73,24 +36,18 @@ static void do_mmap(void)
 	munmap(at, PAGE);
 }
 
-static void do_dup(void)
+static void do_mremap(void)
 {
-	close(dup(null_fd));
-}
-
-static void do_fcntl(void)
-{
-	fcntl(null_fd, F_GETFL);
+	memory = mremap(memory, PAGE, PAGE, 0);
 }
 
 static const struct {
 	const char *name;
 	void (*run)(void);
 } calls[] = {
-	{ "read", do_read },	   { "pread", do_pread },      { "write", do_write },
-	{ "pwrite", do_pwrite },   { "lseek", do_lseek },      { "mprotect", do_mprotect },
-	{ "madvise", do_madvise }, { "mmap+munmap", do_mmap }, { "dup+close", do_dup },
-	{ "fcntl", do_fcntl },
+	{ "madvise", do_madvise },
+	{ "mmap+munmap", do_mmap },
+	{ "mremap", do_mremap },
 };
 
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
@@ -121,23 +78,11 @@ static double measure(void (*run)(void))
 	return best;
 }
 
-/* With a second thread the kernel counts who uses a descriptor: in all turns. */
-static void *idle(void *arg)
-{
-	pause();
-	return arg;
-}
-
 /* In the child: one number a line. */
 static int child(const char *path)
 {
-	pthread_t thread;
 	size_t i;
 
-	if (pthread_create(&thread, NULL, idle, NULL))
-		return 1;
-	null_fd = open("/dev/null", O_RDWR);
-	zero_fd = open("/dev/zero", O_RDONLY);
 	memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (path) {
 		int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -145,8 +90,6 @@ static int child(const char *path)
 
 		if (fd < 0 || map == MAP_FAILED)
 			return 1;
-		map[0] = 1;
-		sleep(1); /* the pool takes its frames in the background */
 	}
 	for (i = 0; i < CALLS; i++)
 		printf("%f\n", measure(calls[i].run));
@@ -155,6 +98,7 @@ static int child(const char *path)
 
 static bool turn(const char *self, const char *library, const char *path, double *ns)
 {
+	int pipe_fds[2];
 	FILE *from;
 	size_t i;
 	int status;
@@ -165,11 +109,8 @@ static bool turn(const char *self, const char *library, const char *path, double
 	pid = fork();
 	if (!pid) {
 		dup2(pipe_fds[1], STDOUT_FILENO);
-		if (library) {
+		if (library)
 			setenv("LD_PRELOAD", library, 1);
-			setenv("HUGEMAP_RUN_CACHED", "1", 1);
-			setenv("HUGEMAP_RUN_POOL", "64M", 1);
-		}
 		execl(self, self, "--child", path, NULL);
 		_exit(1);
 	}

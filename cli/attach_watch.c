@@ -328,6 +328,7 @@ static void found(struct attach *attach, struct watched *map, uint32_t n)
 	uint64_t begin;
 	uint32_t i;
 
+	p->pace.fruitless = 0;
 	if (attach->first.at < 0) {
 		attach->first = attach->now;
 		attach->first.at = seconds(attach);
@@ -522,6 +523,7 @@ static bool look_if_needed(struct attach *attach, uint64_t now)
 		return false;
 	p->faults = faults;
 	p->faulted = now;
+	p->pace.fruitless++;
 	look_at_all(attach);
 	return true;
 }

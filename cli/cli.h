@@ -28,7 +28,7 @@ enum {
  * @name: without the dashes; NULL ends the table
  * @arg: name of its argument, or NULL
  * @key: what cli_next() returns for it; above 0; all different
- * @help: one line
+ * @help: one line; NULL = it is not shown: the command says why it is gone
  *
  * --help need not be listed: every subcommand has it.
  */

@@ -74,6 +74,8 @@ void cli_help(FILE *to, const struct cli_command *command)
 	for (option = command->options; option->name; option++) {
 		bool letter = has_letter(command, option);
 
+		if (!option->help)
+			continue;
 		if (letter)
 			fprintf(to, "  -%c, ", option->key);
 		else

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * hugemap run: start a program with the library loaded that takes over its
- * mappings. Settings come from files, the environment and options, in this
- * order, and go to the library in the environment.
+ * hugemap run: start a program with the library loaded that has its mappings steered.
+ * Settings come from files, the environment and options, in this order, and go to the
+ * library in the environment.
  */
 #include "cli.h"
 
@@ -19,18 +19,20 @@
 #define NOT_FOUND 127
 
 static const struct cli_option options[] = {
-	{ "verbose", NULL, 'v', "say which rung each mapping gets, and why" },
-	{ "summary", NULL, 's', "print a table of all mappings at the end" },
+	{ "verbose", NULL, 'v', "say what is advised where, and why" },
+	{ "summary", NULL, 's', "say at the end what was done, and what it gained" },
 	{ "include", "GLOB", 'i', "only files whose name matches; may be given again" },
 	{ "exclude", "GLOB", 'x', "not these; may be given again" },
-	{ "min-size", "SIZE", 'm', "leave smaller files and mappings alone (16M)" },
-	{ "pool", "SIZE", 'p', "memory for cached data (a quarter of what is available)" },
-	{ "page", "2M|4K", 'g', "size of pages (2M)" },
-	{ "readonly-only", NULL, 'r', "leave writable mappings to the kernel" },
-	{ "cached", NULL, 'c', "also files that the page cache holds already" },
-	{ "random", NULL, 'R', "also random access to more than the pool holds" },
-	{ "user-mode", NULL, 'u', "where system calls may not fault, too; see hugemap-run(1)" },
+	{ "min-size", "SIZE", 'm', "leave smaller mappings alone (16M)" },
+	{ "budget", "SIZE", 'b', "page cache that its mappings may hold (what Linux gives)" },
 	{ "heap", "FILE", 'H', "large anonymous memory lives in FILE.PID, or a directory" },
+	/* See gone[]. */
+	{ "pool", "SIZE", 'p', NULL },
+	{ "page", "SIZE", 'g', NULL },
+	{ "readonly-only", NULL, 'r', NULL },
+	{ "cached", NULL, 'c', NULL },
+	{ "random", NULL, 'R', NULL },
+	{ "user-mode", NULL, 'u', NULL },
 	{},
 };
 
@@ -39,11 +41,11 @@ static int run_run(int argc, char **argv);
 const struct cli_command run_command = {
 	.name = "run",
 	.synopsis = "[OPTION]... [--] PROGRAM [ARGUMENT]...",
-	.summary = "Run a program whose mappings of large files HugeMap shall serve.",
+	.summary = "Run a program whose mappings of large files HugeMap shall steer.",
 	.options = options,
 	.notes =
 		"Each option is also a line in /etc/hugemap/run.conf and\n"
-		"~/.config/hugemap/run.conf (pool = 4G) and a variable (HUGEMAP_RUN_POOL).\n\n"
+		"~/.config/hugemap/run.conf (budget = 4G) and a variable (HUGEMAP_RUN_BUDGET).\n\n"
 		"Exit status: that of PROGRAM; 1 if the library to be loaded is missing, 2 if the\n"
 		"command line makes no sense, 126 or 127 if PROGRAM cannot be started or found.\n",
 	.letters = "v",
@@ -56,7 +58,6 @@ enum kind {
 	TEXT,
 	LIST,
 	SIZE,
-	PAGE
 };
 
 /* By the keys of the options. */
@@ -71,15 +72,25 @@ static struct setting {
 	{ 'i', LIST, "include", "HUGEMAP_RUN_INCLUDE", NULL },
 	{ 'x', LIST, "exclude", "HUGEMAP_RUN_EXCLUDE", NULL },
 	{ 'm', SIZE, "min-size", "HUGEMAP_RUN_MIN_SIZE", NULL },
-	{ 'p', SIZE, "pool", "HUGEMAP_RUN_POOL", NULL },
-	{ 'g', PAGE, "page", "HUGEMAP_RUN_PAGE", NULL },
-	{ 'r', FLAG, "readonly-only", "HUGEMAP_RUN_READONLY_ONLY", NULL },
-	{ 'c', FLAG, "cached", "HUGEMAP_RUN_CACHED", NULL },
-	{ 'R', FLAG, "random", "HUGEMAP_RUN_RANDOM", NULL },
-	{ 'u', FLAG, "user-mode", "HUGEMAP_RUN_USER_MODE", NULL },
+	{ 'b', SIZE, "budget", "HUGEMAP_RUN_BUDGET", NULL },
 	{ 'H', TEXT, "heap", "HUGEMAP_RUN_HEAP", NULL },
 };
 
+/* What there was while the library served files from a cache of its own. */
+static const struct {
+	int key;
+	const char *name, *variable, *why;
+} gone[] = {
+	{ 'p', "pool", "HUGEMAP_RUN_POOL", "the page cache is Linux's; see --budget" },
+	{ 'g', "page", "HUGEMAP_RUN_PAGE", "Linux chooses the size of pages, by advice" },
+	{ 'r', "readonly-only", "HUGEMAP_RUN_READONLY_ONLY",
+	  "all files are Linux's, and what is stored to them" },
+	{ 'c', "cached", "HUGEMAP_RUN_CACHED", "what the page cache holds is used as it is" },
+	{ 'R', "random", "HUGEMAP_RUN_RANDOM", "random access is found out, and advised" },
+	{ 'u', "user-mode", "HUGEMAP_RUN_USER_MODE", "no right is needed" },
+};
+
+#define NGONE (sizeof(gone) / sizeof(gone[0]))
 #define NSETTINGS (sizeof(settings) / sizeof(settings[0]))
 
 static void *or_die(void *memory)
@@ -108,10 +119,6 @@ static void set(struct setting *setting, const char *text, const char *where, bo
 	case SIZE:
 		cli_size(&run_command, where, text);
 		break;
-	case PAGE:
-		if (strcasecmp(text, "2M") && strcasecmp(text, "4K"))
-			cli_usage(&run_command, "%s must be 2M or 4K, not '%s'", where, text);
-		break;
 	default:
 		break;
 	}
@@ -136,13 +143,33 @@ static struct setting *by_name(const char *name)
 	return NULL;
 }
 
+/* An option that is gone does not come back. */
 static struct setting *by_key(int key)
 {
 	size_t i;
 
+	for (i = 0; i < NGONE; i++)
+		if (gone[i].key == key)
+			exit((cli_fail(&run_command, "--%s has no meaning any more: %s",
+				       gone[i].name, gone[i].why),
+			      CLI_USAGE));
 	for (i = 0; settings[i].key != key; i++)
 		;
 	return &settings[i];
+}
+
+/* In a file that may be older, a word is enough. */
+static bool is_gone(const char *name, const char *where)
+{
+	size_t i;
+
+	for (i = 0; i < NGONE; i++) {
+		if (strcmp(gone[i].name, name))
+			continue;
+		cli_fail(&run_command, "%s has no meaning any more: %s", where, gone[i].why);
+		return true;
+	}
+	return false;
 }
 
 static char *trim(char *text)
@@ -182,11 +209,13 @@ static void read_file(const char *path)
 		if (value)
 			*value++ = '\0';
 		name = trim(name);
+		snprintf(where, sizeof(where), "%s, line %u: %s", path, number, name);
+		if (is_gone(name, where))
+			continue;
 		setting = by_name(name);
 		if (!setting || !value)
 			cli_usage(&run_command, "%s, line %u: '%s' is no setting", path, number,
 				  name);
-		snprintf(where, sizeof(where), "%s, line %u: %s", path, number, name);
 		set(setting, trim(value), where, true);
 	}
 	fclose(file);
@@ -216,6 +245,13 @@ static void read_environment(void)
 
 		if (value && *value)
 			set(&settings[i], value, settings[i].variable, false);
+	}
+	for (i = 0; i < NGONE; i++) {
+		const char *value = getenv(gone[i].variable);
+
+		/* Its children need not say it again. */
+		if (value && *value && is_gone(gone[i].name, gone[i].variable))
+			unsetenv(gone[i].variable);
 	}
 }
 

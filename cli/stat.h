@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * hugemap stat: a program that uses HugeMap keeps its numbers in a memfd for
- * each pool. They are read, not mapped: a program that shrinks its memfd must
- * not be able to crash us. A mount of the kernel engine has them in sysfs.
+ * each pool, and one for what is steered. They are read, not mapped: a program that
+ * shrinks its memfd must not be able to crash us. A mount of the kernel engine has them
+ * in sysfs.
  */
 #ifndef CLI_STAT_H
 #define CLI_STAT_H
@@ -12,7 +13,7 @@
 
 #include "hugemap.h"
 #include "mounts.h"
-#include "run.h"
+#include "page.h"
 #include "stats.h"
 
 #define STAT_MAX_POOLS 16
@@ -37,8 +38,8 @@ struct pool_file {
  * @pidfd: tells when it has ended; -1 = none
  * @name: as ps shows it
  * @pools: see struct pool_file
- * @run_fd: what a program under `hugemap run` tells of its mappings; -1 = none
- * @run: that, as read last
+ * @steer_fd: what the watcher of its mappings tells; -1 = it has none
+ * @steer: that, as read last
  * @seconds: between .before and .now
  */
 struct target {
@@ -48,8 +49,8 @@ struct target {
 	char name[32];
 	unsigned int npools;
 	struct pool_file pools[STAT_MAX_POOLS];
-	int run_fd;
-	struct run_page run;
+	int steer_fd;
+	struct steer_page steer;
 	double seconds;
 };
 
@@ -76,7 +77,7 @@ int stat_each(void (*visit)(const struct target *target, void *arg), void *arg);
 
 /**
  * struct stat_view - the numbers of a pool or a mount, ready to be shown
- * @engine: "user", "kernel"
+ * @engine: "pool", "kernel"
  * @io: how it does its I/O; "" = in the one way that it has
  * @now: as read last
  * @before: as read the time before that

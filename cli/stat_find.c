@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+
 static bool is_link_of(int dirfd, const char *name, const char *memfd)
 {
 	char link[64], wanted[64];
@@ -79,31 +80,34 @@ static int add_pool(struct target *target, int dirfd, const char *name)
 	return 0;
 }
 
-/* Its mappings, if it was started by `hugemap run`. */
-static int read_run(int fd, struct run_page *run)
+/* Its mappings, if they are steered. */
+static int read_steer(int fd, struct steer_page *page)
 {
 	uint32_t i;
 
-	if (pread(fd, run, sizeof(*run), 0) != (ssize_t)sizeof(*run) || run->magic != RUN_MAGIC ||
-	    run->version != RUN_VERSION)
+	if (pread(fd, page, sizeof(*page), 0) != (ssize_t)sizeof(*page) ||
+	    page->magic != STEER_MAGIC || page->version != STEER_VERSION)
 		return -EPROTO;
-	for (i = 0; i < RUN_MAPS; i++) {
-		run->maps[i].path[sizeof(run->maps[i].path) - 1] = '\0';
-		run->maps[i].why[sizeof(run->maps[i].why) - 1] = '\0';
-		if (run->maps[i].rung >= RUN_RUNGS)
-			run->maps[i].rung = RUN_NONE;
+	for (i = 0; i < STEER_PAGE_MAPS; i++) {
+		struct steer_map *map = &page->maps[i];
+
+		map->path[sizeof(map->path) - 1] = '\0';
+		map->why[sizeof(map->why) - 1] = '\0';
+		if (map->pattern >= STEER_PATTERNS)
+			map->pattern = STEER_UNKNOWN;
 	}
 	return 0;
 }
 
-static void add_run(struct target *target, int dirfd, const char *name)
+static void add_steer(struct target *target, int dirfd, const char *name)
 {
 	int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return;
-	if (target->run_fd < 0 && !read_run(fd, &target->run) && target->run.pid == target->own_pid)
-		target->run_fd = fd;
+	if (target->steer_fd < 0 && !read_steer(fd, &target->steer) &&
+	    target->steer.pid == target->own_pid)
+		target->steer_fd = fd;
 	else
 		close(fd);
 }
@@ -133,6 +137,35 @@ static unsigned int own_pid(pid_t pid)
 	return own;
 }
 
+/* The watcher is a thread with a table of descriptors of its own. */
+static void find_steer(struct target *target)
+{
+	char path[64], name[32];
+	struct dirent *task, *entry;
+	DIR *tasks, *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", target->pid);
+	tasks = opendir(path);
+	while (tasks && target->steer_fd < 0 && (task = readdir(tasks))) {
+		if (!isdigit((unsigned char)task->d_name[0]))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%.10s/comm", target->pid, task->d_name);
+		name[0] = '\0';
+		read_line(path, name, sizeof(name));
+		if (strcmp(name, STEER_THREAD_NAME))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%.10s/fd", target->pid, task->d_name);
+		dir = opendir(path);
+		while (dir && (entry = readdir(dir)))
+			if (is_link_of(dirfd(dir), entry->d_name, STEER_MEMFD_NAME))
+				add_steer(target, dirfd(dir), entry->d_name);
+		if (dir)
+			closedir(dir);
+	}
+	if (tasks)
+		closedir(tasks);
+}
+
 int stat_open(pid_t pid, struct target *target)
 {
 	char path[64];
@@ -140,7 +173,12 @@ int stat_open(pid_t pid, struct target *target)
 	int err, first_err = 0;
 	DIR *dir;
 
-	*target = (struct target){ .pid = pid, .own_pid = own_pid(pid), .pidfd = -1, .run_fd = -1 };
+	*target = (struct target){
+		.pid = pid,
+		.own_pid = own_pid(pid),
+		.pidfd = -1,
+		.steer_fd = -1,
+	};
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	read_line(path, target->name, sizeof(target->name));
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
@@ -150,8 +188,6 @@ int stat_open(pid_t pid, struct target *target)
 	while ((entry = readdir(dir))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
-		if (is_link_of(dirfd(dir), entry->d_name, RUN_MEMFD_NAME))
-			add_run(target, dirfd(dir), entry->d_name);
 		if (!is_link_of(dirfd(dir), entry->d_name, STATS_MEMFD_NAME))
 			continue;
 		err = add_pool(target, dirfd(dir), entry->d_name);
@@ -159,7 +195,8 @@ int stat_open(pid_t pid, struct target *target)
 			first_err = err;
 	}
 	closedir(dir);
-	if (target->npools || target->run_fd >= 0) {
+	find_steer(target);
+	if (target->npools || target->steer_fd >= 0) {
 		target->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 		return 0;
 	}
@@ -176,9 +213,9 @@ void stat_close(struct target *target)
 	for (i = 0; i < target->npools; i++)
 		close(target->pools[i].fd);
 	target->npools = 0;
-	if (target->run_fd >= 0)
-		close(target->run_fd);
-	target->run_fd = -1;
+	if (target->steer_fd >= 0)
+		close(target->steer_fd);
+	target->steer_fd = -1;
 }
 
 /* A process that nobody has waited for is still in /proc, but has ended. */
@@ -209,7 +246,7 @@ int stat_read(struct target *target)
 		if (err)
 			return err;
 	}
-	return target->run_fd >= 0 ? read_run(target->run_fd, &target->run) : 0;
+	return target->steer_fd >= 0 ? read_steer(target->steer_fd, &target->steer) : 0;
 }
 
 int stat_each(void (*visit)(const struct target *target, void *arg), void *arg)

@@ -2,6 +2,7 @@
 /* The numbers of a process, for people and for programs. */
 #include "stat.h"
 #include "cli.h"
+#include "tell.h"
 
 #include <inttypes.h>
 #include <time.h>
@@ -82,23 +83,9 @@ void stat_view_print(const struct stat_view *view)
 	print_latency("write", &now->write_ns);
 }
 
-/* The rung and the reason of each mapping, under `hugemap run`. */
-static void print_run(const struct run_page *run)
+static void put_line(const char *line, void *arg)
 {
-	char text[CLI_TEXT];
-	uint32_t i;
-
-	printf("  rungs\n");
-	for (i = 0; i < RUN_MAPS; i++) {
-		const struct run_map *map = &run->maps[i];
-
-		if (map->rung != RUN_NONE && !map->ended)
-			printf("    %-8s %10s  %s%s%s\n", run_rung_names[map->rung],
-			       cli_bytes(text, (double)map->bytes), map->path,
-			       map->why[0] ? ": " : "", map->why);
-	}
-	if (run->missed)
-		printf("    and %u more\n", run->missed);
+	puts(line);
 }
 
 void stat_print(const struct target *target)
@@ -117,8 +104,8 @@ void stat_print(const struct target *target)
 		stat_view_of_pool(&target->pools[i], target->seconds, &view);
 		stat_view_print(&view);
 	}
-	if (target->run_fd >= 0)
-		print_run(&target->run);
+	if (target->steer_fd >= 0)
+		tell_page(&target->steer, false, put_line, NULL);
 	fflush(stdout);
 }
 
@@ -184,23 +171,38 @@ json_t *stat_view_json(const struct stat_view *view)
 	return pool;
 }
 
-static json_t *run_json(const struct run_page *run)
+static json_t *steer_map_json(const struct steer_map *map)
+{
+	json_t *advice = json_object();
+	int i;
+
+	for (i = 0; i < STEER_ACTS; i++)
+		json_object_set_new(advice, steer_act_names[i],
+				    json_pack("{s:I, s:I}", "calls", (json_int_t)map->count[i],
+					      "bytes", (json_int_t)map->amount[i]));
+	return json_pack("{s:s, s:s, s:o, s:b, s:I, s:I, s:I, s:I, s:o}", "pattern",
+			 steer_pattern_names[map->pattern], "reason", map->why, "file",
+			 cli_json_text(map->path), "heap", (int)map->heap, "offset",
+			 (json_int_t)map->offset, "bytes", (json_int_t)map->bytes, "touched_bytes",
+			 (json_int_t)map->touched, "huge_bytes", (json_int_t)map->huge, "advice",
+			 advice);
+}
+
+static json_t *steer_json(const struct steer_page *page)
 {
 	json_t *list = json_array();
 	uint32_t i;
 
-	for (i = 0; i < RUN_MAPS; i++) {
-		const struct run_map *map = &run->maps[i];
-
-		if (map->rung == RUN_NONE || map->ended)
-			continue;
-		json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:I, s:I}", "rung",
-						      run_rung_names[map->rung], "reason", map->why,
-						      "file", cli_json_text(map->path), "offset",
-						      (json_int_t)map->offset, "bytes",
-						      (json_int_t)map->bytes));
-	}
-	return list;
+	for (i = 0; i < STEER_PAGE_MAPS; i++)
+		if (page->maps[i].id && !page->maps[i].ended)
+			json_array_append_new(list, steer_map_json(&page->maps[i]));
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "looks",
+			 (json_int_t)page->looks, "look_ns", (json_int_t)page->look_ns, "advice_ns",
+			 (json_int_t)page->act_ns, "minor_faults", (json_int_t)page->minflt,
+			 "major_faults", (json_int_t)page->majflt, "read_bytes",
+			 (json_int_t)page->read_bytes, "mapped_bytes",
+			 (json_int_t)tell_mapped(page), "budget_bytes", (json_int_t)page->budget,
+			 "held_bytes", (json_int_t)page->held, "mappings", list);
 }
 
 json_t *stat_json(const struct target *target)
@@ -216,8 +218,8 @@ json_t *stat_json(const struct target *target)
 	json = json_pack("{s:i, s:s, s:I, s:f, s:o}", "pid", target->pid, "name", target->name,
 			 "time", (json_int_t)time(NULL), "seconds", target->seconds, "pools",
 			 pools);
-	if (target->run_fd >= 0)
-		json_object_set_new(json, "run", run_json(&target->run));
+	if (target->steer_fd >= 0)
+		json_object_set_new(json, "steer", steer_json(&target->steer));
 	return json;
 }
 
@@ -227,10 +229,28 @@ void stat_list_title(void)
 	       "DIRTY");
 }
 
+/* Steered: the page cache is Linux's, so there is no pool, and nothing is dirty here. */
+static void list_steered(const struct target *target)
+{
+	uint64_t mapped = 0, held = target->steer.held;
+	char text[2][CLI_TEXT];
+	unsigned int i;
+
+	for (i = 0; i < STEER_PAGE_MAPS; i++)
+		if (target->steer.maps[i].id && !target->steer.maps[i].ended)
+			mapped += target->steer.maps[i].bytes;
+	printf("%8d  %-16s %10s %10s %10s %10s\n", target->pid, target->name, "steered",
+	       cli_bytes(text[0], (double)mapped), held ? cli_bytes(text[1], (double)held) : "-",
+	       "-");
+}
+
 void stat_list_print(const struct target *target)
 {
 	char text[4][CLI_TEXT];
 	unsigned int i;
+
+	if (target->steer_fd >= 0)
+		list_steered(target);
 
 	for (i = 0; i < target->npools; i++) {
 		struct hugemap_stat stat;

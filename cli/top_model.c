@@ -29,9 +29,41 @@ static struct top_pool *add_pool(struct top_model *model)
 	return pool;
 }
 
+/* Its page cache is Linux's: what is known is what it maps, reads and waits for. */
+static void add_steered(struct top_model *model, const struct target *target)
+{
+	const struct steer_page *page = &target->steer;
+	struct top_pool *pool = add_pool(model);
+	unsigned int i;
+
+	if (!pool)
+		return;
+	snprintf(pool->key, sizeof(pool->key), "%d steered", target->pid);
+	snprintf(pool->name, sizeof(pool->name), "%d %s", target->pid, target->name);
+	pool->pid = target->pid;
+	snprintf(pool->engine, sizeof(pool->engine), "steered");
+	pool->view.now.faults = page->minflt + page->majflt;
+	pool->view.now.hits = page->minflt;
+	pool->view.now.read_bytes = page->read_bytes;
+	pool->view.now.pool_bytes = page->budget;
+	pool->view.now.resident_bytes = page->held;
+	for (i = 0; i < STEER_PAGE_MAPS; i++) {
+		const struct steer_map *map = &page->maps[i];
+
+		if (!map->id || map->ended)
+			continue;
+		pool->view.mappings++;
+		pool->view.now.mapped_bytes += map->bytes;
+		pool->view.now.huge_pages += map->huge >> 21;
+	}
+}
+
 static void add_process(const struct target *target, void *arg)
 {
 	unsigned int i;
+
+	if (target->steer_fd >= 0)
+		add_steered(arg, target);
 
 	for (i = 0; i < target->npools; i++) {
 		struct top_pool *pool = add_pool(arg);

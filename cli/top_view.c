@@ -369,6 +369,13 @@ static void add_mappings(const struct top_settings *settings, const struct top_p
 	const struct stat_view *numbers = &pool->view;
 	char text[CLI_TEXT];
 
+	if (!strcmp(pool->engine, "steered")) {
+		add_line(view, settings, TOP_USER,
+			 "    %s in %" PRIu64 " mapping%s, %" PRIu64 " huge pages; steered",
+			 cli_bytes(text, (double)numbers->now.mapped_bytes), numbers->mappings,
+			 numbers->mappings == 1 ? "" : "s", numbers->now.huge_pages);
+		return;
+	}
 	add_line(view, settings, TOP_USER,
 		 "    %s in %" PRIu64 " mapping%s, %" PRIu64 " huge and %" PRIu64
 		 " base pages; %s engine%s%s",

@@ -88,11 +88,12 @@ struct hm_track {
  * @end: the page after its last one
  * @memory: pages that can be cached at a time, as far as known
  * @writable: stores are possible
- * @small: 1 where huge folios do not come
+ * @small: huge folios do not come: nothing is gained by filling
+ * @busy: no processor is idle: what is filled would only be taken from the program
  */
 struct hm_advisor {
 	u64 first, end, memory;
-	bool writable, small;
+	bool writable, small, busy;
 	enum hm_mode mode; /* of all but the areas of tracks */
 	enum hm_pattern pattern;
 	u32 look;

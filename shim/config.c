@@ -1,107 +1,119 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Settings, as `hugemap run` has put them into the environment: HUGEMAP_RUN_*.
- * The command checks them; what makes no sense here is left at its default.
+ * The command checks them; what makes no sense here is left at its default. They are
+ * copied: programs write over their environment to change what ps shows.
  */
 #include "shim.h"
+#include "heap.h"
 
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct config shim_config;
+#include "steer.h"
 
-static const char *text(const char *name)
-{
-	const char *value = getenv(name);
-
-	return value && *value ? value : NULL;
-}
+struct shim_settings shim;
 
 static bool flag(const char *name)
 {
-	const char *value = text(name);
+	const char *value = getenv(name);
 
-	return value && strcmp(value, "0") && strcmp(value, "no");
+	return value && *value && strcmp(value, "0") && strcasecmp(value, "no");
 }
 
-static uint64_t size(const char *name, uint64_t otherwise)
+static uint64_t size(const char *name)
 {
-	const char *value = text(name);
+	static const char units[] = "KMGT";
+	const char *value = getenv(name), *unit;
 	char *end;
 	double number;
 
 	if (!value)
-		return otherwise;
+		return 0;
 	number = strtod(value, &end);
-	switch (*end) {
-	case 'T':
-	case 't':
-		number *= 1024;
-		__attribute__((fallthrough));
-	case 'G':
-	case 'g':
-		number *= 1024;
-		__attribute__((fallthrough));
-	case 'M':
-	case 'm':
-		number *= 1024;
-		__attribute__((fallthrough));
-	case 'K':
-	case 'k':
-		number *= 1024;
-	}
-	return end == value || number < 0 || number > 0x1p62 ? otherwise : (uint64_t)number;
+	unit = *end ? strchr(units, *end & ~0x20) : NULL;
+	if (unit)
+		number *= (double)(1ull << 10 * (unit - units + 1));
+	return end == value || !(number >= 0 && number < 0x1p62) ? 0 : (uint64_t)number;
 }
 
-void config_read(void)
+static void text(const char *name, char *to, size_t room)
 {
-	const char *page = text("HUGEMAP_RUN_PAGE");
+	const char *value = getenv(name);
 
-	shim_config = (struct config){
-		.off = flag("HUGEMAP_RUN_OFF"),
-		.verbose = flag("HUGEMAP_RUN_VERBOSE"),
-		.summary = flag("HUGEMAP_RUN_SUMMARY"),
-		.readonly_only = flag("HUGEMAP_RUN_READONLY_ONLY"),
-		.cached = flag("HUGEMAP_RUN_CACHED"),
-		.random = flag("HUGEMAP_RUN_RANDOM"),
-		.user_mode = flag("HUGEMAP_RUN_USER_MODE"),
-		.base_pages = page && !strcasecmp(page, "4K"),
-		.min_size = size("HUGEMAP_RUN_MIN_SIZE", 16ull << 20),
-		.pool_bytes = size("HUGEMAP_RUN_POOL", 0),
-		.include = text("HUGEMAP_RUN_INCLUDE"),
-		.exclude = text("HUGEMAP_RUN_EXCLUDE"),
-		.heap = text("HUGEMAP_RUN_HEAP"),
-	};
-	/* At least a page: a mapping of nothing is an error to be told by mmap(). */
-	if (shim_config.min_size < PAGE_BYTES)
-		shim_config.min_size = PAGE_BYTES;
+	if (value && strlen(value) < room)
+		strcpy(to, value);
 }
 
 /* Does one of the globs match the path? A glob without a slash: its last part. */
 static bool matches(const char *globs, const char *path)
 {
 	const char *base = strrchr(path, '/');
-	char glob[PATH_MAX];
+	char glob[sizeof(shim.include)];
 
 	base = base ? base + 1 : path;
 	while (*globs) {
 		size_t length = strcspn(globs, ":");
 
-		if (length && length < sizeof(glob)) {
-			memcpy(glob, globs, length);
-			glob[length] = '\0';
-			if (!fnmatch(glob, strchr(glob, '/') ? path : base, 0))
-				return true;
-		}
+		memcpy(glob, globs, length);
+		glob[length] = '\0';
+		if (length && !fnmatch(glob, strchr(glob, '/') ? path : base, 0))
+			return true;
 		globs += length + (globs[length] == ':');
 	}
 	return false;
 }
 
-bool config_wants(const char *path)
+bool config_wants(int fd)
 {
-	if (shim_config.include && !matches(shim_config.include, path))
-		return false;
-	return !shim_config.exclude || !matches(shim_config.exclude, path);
+	char link[32], path[4096];
+	int saved = errno;
+	bool wanted = true;
+	ssize_t n;
+
+	if (!*shim.include && !*shim.exclude)
+		return true;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	path[n < 0 ? 0 : n] = '\0';
+	if (*shim.include && !matches(shim.include, path))
+		wanted = false;
+	if (*shim.exclude && matches(shim.exclude, path))
+		wanted = false;
+	errno = saved;
+	return wanted;
+}
+
+void config_read(void)
+{
+	struct steer_settings settings = {
+		.least = size("HUGEMAP_RUN_MIN_SIZE"),
+		.budget = size("HUGEMAP_RUN_BUDGET"),
+		.verbose = flag("HUGEMAP_RUN_VERBOSE"),
+	};
+
+	if (flag("HUGEMAP_RUN_OFF"))
+		return;
+	if (!settings.least)
+		settings.least = STEER_LEAST_DEFAULT;
+	shim.least = settings.least;
+	shim.summary = flag("HUGEMAP_RUN_SUMMARY");
+	text("HUGEMAP_RUN_INCLUDE", shim.include, sizeof(shim.include));
+	text("HUGEMAP_RUN_EXCLUDE", shim.exclude, sizeof(shim.exclude));
+	text("HUGEMAP_RUN_HEAP", shim.heap, sizeof(shim.heap));
+	steer_configure(&settings);
+	shim.on = true;
+}
+
+/* Mappings that are made before this are the kernel's alone. */
+__attribute__((constructor)) static void begin(void)
+{
+	config_read();
+	if (!shim.on)
+		return;
+	report_open();
+	if (*shim.heap)
+		heap_open();
 }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Loaded beside libhugemap-run.so by `hugemap run --heap`: large allocations get
- * a mapping each, by mmap(), which that library serves from the heap file. What
- * malloc() does inside of the C library would not come by there.
+ * Loaded beside libhugemap-run.so by `hugemap run --heap`: large allocations get memory
+ * of the heap's file each; what malloc() does inside of the C library would not come by
+ * there. All else goes on to the allocator that the program has.
  *
- * A large block begins 64 bytes into a page. Whether a pointer is one is looked
- * up only if it is at such a place, so free() of anything else costs one test.
+ * A large block begins 64 bytes or more after the start of its memory, and says before
+ * itself where that is. Whether a pointer is one follows from its address.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,21 +19,22 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define PAGE_BYTES ((size_t)4096)
-#define SKIP 64u
 #define LEAST ((size_t)1 << 20)
+#define HEADER sizeof(struct header)
 #define BOOT_BYTES 8192u
 
-/* All large blocks, in a table that grows. */
-struct block {
-	char *start; /* of the mapping */
-	size_t bytes; /* of the mapping */
-	char *user;
+/* Before each large block. */
+struct header {
+	char *start; /* of the memory */
+	size_t bytes; /* of the memory */
+	char pad[48];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct block *blocks;
-static size_t nblocks, room;
-static size_t threshold = SIZE_MAX;
+_Static_assert(sizeof(struct header) == 64, "what follows is aligned as malloc() has it");
+
+/* See heap.c; there is none when this library is loaded alone. */
+void *hugemap_run_heap_map(size_t length) __attribute__((weak));
+bool hugemap_run_heap_has(const void *addr) __attribute__((weak));
 
 static void *(*real_malloc)(size_t);
 static void *(*real_calloc)(size_t, size_t);
@@ -64,23 +64,6 @@ static bool is_boot(const void *block)
 	return (const char *)block >= boot && (const char *)block < boot + sizeof(boot);
 }
 
-static size_t setting(void)
-{
-	const char *text = getenv("HUGEMAP_RUN_MIN_SIZE");
-	char *end;
-	double size = text ? strtod(text, &end) : 0;
-
-	if (size > 0 && (*end == 'k' || *end == 'K'))
-		size *= 1 << 10;
-	else if (size > 0 && (*end == 'm' || *end == 'M'))
-		size *= 1 << 20;
-	else if (size > 0 && (*end == 'g' || *end == 'G'))
-		size *= 1 << 30;
-	if (size <= 0)
-		size = 16 << 20;
-	return size < LEAST ? LEAST : (size_t)size;
-}
-
 static void find(void)
 {
 	finding = true;
@@ -93,100 +76,40 @@ static void find(void)
 	finding = false;
 }
 
-__attribute__((constructor)) static void begin(void)
-{
-	if (!real_malloc)
-		find();
-	threshold = setting();
-}
-
-/* --- the table --- */
-
-static bool add(char *start, size_t bytes, char *user)
-{
-	bool added = true;
-
-	pthread_mutex_lock(&lock);
-	if (nblocks == room) {
-		size_t more = room ? 2 * room : 64;
-		struct block *table = real_realloc(blocks, more * sizeof(*table));
-
-		if (table) {
-			blocks = table;
-			room = more;
-		}
-	}
-	if (nblocks < room)
-		blocks[nblocks++] = (struct block){ start, bytes, user };
-	else
-		added = false;
-	pthread_mutex_unlock(&lock);
-	return added;
-}
-
-static bool look(void *user, struct block *found, bool take)
-{
-	bool there = false;
-	size_t i;
-
-	if ((uintptr_t)user % PAGE_BYTES != SKIP && (uintptr_t)user % PAGE_BYTES)
-		return false;
-	pthread_mutex_lock(&lock);
-	for (i = 0; i < nblocks && !there; i++) {
-		if (blocks[i].user != user)
-			continue;
-		*found = blocks[i];
-		there = true;
-		if (take)
-			blocks[i] = blocks[--nblocks];
-	}
-	pthread_mutex_unlock(&lock);
-	return there;
-}
-
-static void before_fork(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-static void register_fork(void)
-{
-	pthread_atfork(before_fork, after_fork, after_fork);
-}
-
 /* --- large blocks --- */
 
+/* NULL: it is not large, or there is no room; then the allocator has it. */
 static void *large(size_t size, size_t alignment)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	size_t extra = alignment > SKIP ? alignment : SKIP, bytes = size + extra;
+	size_t extra = alignment > HEADER ? alignment : HEADER, bytes = size + extra;
 	char *start, *user;
 
-	if (bytes < size || bytes > SIZE_MAX / 4)
+	if (size < LEAST || bytes < size || bytes > SIZE_MAX / 4 || !hugemap_run_heap_map)
 		return NULL;
-	pthread_once(&once, register_fork);
 	bytes = (bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
-	start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (start == MAP_FAILED)
+	start = hugemap_run_heap_map(bytes);
+	if (!start)
 		return NULL;
-	user = start + SKIP;
-	if (alignment > SKIP)
-		user = (char *)(((uintptr_t)start + alignment - 1) & ~(alignment - 1));
-	if (add(start, bytes, user))
-		return user;
-	munmap(start, bytes);
-	return NULL;
+	user = start + HEADER;
+	if (alignment > HEADER)
+		user = (char *)(((uintptr_t)user + alignment - 1) & ~(alignment - 1));
+	*(struct header *)(user - HEADER) = (struct header){ .start = start, .bytes = bytes };
+	return user;
 }
 
-static size_t usable(const struct block *block)
+static struct header *header_of(void *block)
 {
-	return (size_t)(block->start + block->bytes - block->user);
+	if (!hugemap_run_heap_has || !hugemap_run_heap_has(block))
+		return NULL;
+	return (struct header *)((char *)block - HEADER);
 }
+
+static size_t usable(const struct header *header)
+{
+	return header->bytes - (size_t)((char *)header + HEADER - header->start);
+}
+
+/* --- the functions --- */
 
 EXPORT void *malloc(size_t size)
 {
@@ -197,96 +120,70 @@ EXPORT void *malloc(size_t size)
 			return boot_alloc(size);
 		find();
 	}
-	if (size >= threshold) {
-		block = large(size, 0);
-		if (block)
-			return block;
-	}
-	return real_malloc(size);
+	block = large(size, 0);
+	return block ? block : real_malloc(size);
 }
 
 EXPORT void *calloc(size_t n, size_t size)
 {
 	size_t bytes;
-	void *block;
+	void *block = NULL;
 
-	if (!real_calloc || !real_malloc) {
+	if (!real_malloc) {
 		if (finding)
 			return __builtin_mul_overflow(n, size, &bytes) ? NULL : boot_alloc(bytes);
 		find();
 	}
-	if (!__builtin_mul_overflow(n, size, &bytes) && bytes >= threshold) {
-		block = large(bytes, 0);
-		if (block)
-			return block; /* new in the file: zero */
-	}
-	return real_calloc(n, size);
+	if (!__builtin_mul_overflow(n, size, &bytes))
+		block = large(bytes, 0); /* which reads as zero */
+	return block ? block : real_calloc(n, size);
 }
 
-EXPORT void free(void *pointer)
+EXPORT void free(void *block)
 {
+	struct header *header;
 	int saved = errno;
-	struct block block;
 
-	if (!pointer || is_boot(pointer))
+	if (!block || is_boot(block))
 		return;
-	if (look(pointer, &block, true))
-		munmap(block.start, block.bytes);
+	header = header_of(block);
+	if (header)
+		munmap(header->start, header->bytes);
 	else
-		real_free(pointer);
+		real_free(block);
 	errno = saved;
 }
 
-static void *grow_large(void *pointer, struct block *old, size_t size)
+EXPORT void *realloc(void *old, size_t size)
 {
-	void *block;
-
-	if (!size) {
-		free(pointer);
-		return NULL;
-	}
-	if (size <= usable(old) && size >= usable(old) / 2)
-		return pointer;
-	block = malloc(size);
-	if (!block)
-		return NULL;
-	memcpy(block, pointer, size < usable(old) ? size : usable(old));
-	free(pointer);
-	return block;
-}
-
-EXPORT void *realloc(void *pointer, size_t size)
-{
-	struct block old;
+	struct header *header;
 	size_t had;
 	void *block;
 
-	if (!real_malloc)
-		find();
-	if (!pointer)
+	if (!old)
 		return malloc(size);
-	if (is_boot(pointer)) {
-		block = malloc(size);
-		had = (size_t)(boot + sizeof(boot) - (char *)pointer);
-		if (block)
-			memcpy(block, pointer, size < had ? size : had);
-		return block;
+	header = header_of(old);
+	if (!header && !is_boot(old) && size < LEAST)
+		return real_realloc(old, size);
+	if (header && !size) {
+		free(old);
+		return NULL;
 	}
-	if (look(pointer, &old, false))
-		return grow_large(pointer, &old, size);
-	if (size < threshold)
-		return real_realloc(pointer, size);
-	/* It becomes large. */
-	had = real_usable(pointer);
-	block = large(size, 0);
+	had = header	   ? usable(header) :
+	      is_boot(old) ? (size_t)(boot + sizeof(boot) - (char *)old) :
+			     real_usable(old);
+	if (header && size <= had && size >= had / 2)
+		return old;
+	/* What is not large now and then stays where it can grow in place. */
+	block = header || is_boot(old) ? malloc(size) : large(size, 0);
 	if (!block)
-		return real_realloc(pointer, size);
-	memcpy(block, pointer, had < size ? had : size);
-	real_free(pointer);
+		return header || is_boot(old) ? NULL : real_realloc(old, size);
+	memcpy(block, old, size < had ? size : had);
+	free(old);
 	return block;
 }
 
-EXPORT void *reallocarray(void *pointer, size_t n, size_t size)
+EXPORT void *reallocarray(void *block, size_t n, size_t size)
 {
 	size_t bytes;
 
@@ -294,23 +191,18 @@ EXPORT void *reallocarray(void *pointer, size_t n, size_t size)
 		errno = ENOMEM;
 		return NULL;
 	}
-	return realloc(pointer, bytes);
+	return realloc(block, bytes);
 }
 
 EXPORT void *memalign(size_t alignment, size_t size)
 {
-	void *block;
+	void *block = NULL;
 
 	if (!real_malloc)
 		find();
-	/* More than a page would have to be found at any place by free(). */
-	if (size >= threshold && alignment && !(alignment & (alignment - 1))) {
-		block = large(size, alignment > SKIP ? PAGE_BYTES : 0);
-		if (block && !((uintptr_t)block & (alignment - 1)))
-			return block;
-		free(block);
-	}
-	return real_memalign(alignment, size);
+	if (alignment && !(alignment & (alignment - 1)))
+		block = large(size, alignment);
+	return block ? block : real_memalign(alignment, size);
 }
 
 EXPORT void *aligned_alloc(size_t alignment, size_t size)
@@ -325,25 +217,27 @@ EXPORT void *valloc(size_t size)
 
 EXPORT int posix_memalign(void **block, size_t alignment, size_t size)
 {
-	int saved = errno;
-
-	int err = 0; /* positive, as this one has it */
+	int saved = errno, err = 0; /* positive, as this one has it */
+	void *found = NULL;
 
 	if (alignment % sizeof(void *) || !alignment || alignment & (alignment - 1))
 		err = EINVAL;
 	else
-		*block = memalign(alignment, size);
-	if (!err && !*block)
+		found = memalign(alignment, size);
+	if (found)
+		*block = found;
+	else if (!err)
 		err = ENOMEM;
 	errno = saved;
 	return err;
 }
 
-EXPORT size_t malloc_usable_size(void *pointer)
+EXPORT size_t malloc_usable_size(void *block)
 {
-	struct block block;
+	struct header *header;
 
-	if (!pointer || is_boot(pointer))
+	if (!block || is_boot(block))
 		return 0;
-	return look(pointer, &block, false) ? usable(&block) : real_usable(pointer);
+	header = header_of(block);
+	return header ? usable(header) : real_usable(block);
 }

@@ -9,6 +9,7 @@
  */
 #include "act.h"
 
+#include "area.h"
 #include "call.h"
 #include "look.h"
 #include "say.h"
@@ -21,12 +22,16 @@
 /* As much is read by one call as may keep an event waiting. */
 #define FILL_BYTES (4ull << 20)
 #define WILLNEED_BYTES (2ull << 20)
+/* What makes the processors count as busy, and for how long. */
+#define LATE_NS 200000ull
+#define BUSY_NS 500000000ull
 /* Files are held for mappings of that length on: writing behind shorter ones is no gain. */
 #define HOLD_LEAST (64ull << 20)
 
 int act_verbose_fd = -1;
 struct steer_page *act_page;
-u64 act_ns, act_cpu_ns;
+u64 act_ns, act_cpu_ns, act_busy_until;
+int act_schedstat_fd = -1;
 
 /* --- telling --- */
 
@@ -91,7 +96,8 @@ static void tell(struct map *map, const char *what)
 
 	if (!map->told)
 		return;
-	map->told->pattern = map->advisor.pattern;
+	if (map->told->pattern != STEER_HINTED)
+		map->told->pattern = map->advisor.pattern;
 	say_into(&say, map->told->why, sizeof(map->told->why));
 	say_text(&say, what);
 	say_text(&say, ": ");
@@ -110,28 +116,6 @@ static void tell(struct map *map, const char *what)
 }
 
 /* --- what the file is --- */
-
-static void find_path(struct map *map, int fd)
-{
-	char link[40], path[512];
-	struct say say;
-	long n;
-
-	say_into(&say, link, sizeof(link));
-	say_text(&say, "/proc/thread-self/fd/");
-	say_number(&say, (u64)fd);
-	n = call(SYS_readlinkat, AT_FDCWD, (long)link, (long)path, sizeof(path), 0, 0);
-	if (n <= 0 || !map->told)
-		return;
-	/* The end of it, if it is longer. */
-	if (n >= (long)sizeof(map->told->path)) {
-		memmove(path, path + n - (long)sizeof(map->told->path) + 1,
-			sizeof(map->told->path) - 1);
-		n = sizeof(map->told->path) - 1;
-	}
-	memcpy(map->told->path, path, (size_t)n);
-	map->told->path[n] = '\0';
-}
 
 /* Each 64th of the mapping of which pages are cached already is never dropped. */
 static void find_cached(struct map *map, int fd)
@@ -152,30 +136,41 @@ static void find_cached(struct map *map, int fd)
 	map->before = before;
 }
 
+/*
+ * The descriptor's number may be another file's by now: it is the mapping's file if that
+ * is the same inode, and the same open file description while whoever made the mapping
+ * waits. Only that one is held: another one's locks are not ours to keep.
+ */
 void act_settle(struct map *map, int pidfd)
 {
+	bool waits = now_ns() < map->until;
+	struct area area;
 	struct stat st;
 	int fd;
 
-	if (map->settled || map->number < 0)
+	if (map->settled)
 		return;
 	map->settled = true;
+	if (!area_at(map->start, &area))
+		return;
+	if (map->told) {
+		map->told->dev = area.dev;
+		map->told->ino = area.ino;
+		memcpy(map->told->path, area.path, sizeof(map->told->path));
+	}
+	if (map->number < 0)
+		return;
 	fd = (int)call(SYS_pidfd_getfd, pidfd, map->number, 0, 0, 0, 0);
 	map->number = -1;
 	if (fd < 0)
 		return;
 	if (call(SYS_newfstatat, fd, (long)"", (long)&st, AT_EMPTY_PATH, 0, 0) < 0 ||
-	    !S_ISREG(st.st_mode)) {
+	    !S_ISREG(st.st_mode) || st.st_dev != area.dev || st.st_ino != area.ino) {
 		call(SYS_close, fd, 0, 0, 0, 0, 0);
 		return;
 	}
-	if (map->told) {
-		map->told->dev = st.st_dev;
-		map->told->ino = st.st_ino;
-		find_path(map, fd);
-	}
 	find_cached(map, fd);
-	if (map->advisor.writable && map->bytes >= HOLD_LEAST)
+	if (map->advisor.writable && map->bytes >= HOLD_LEAST && waits && now_ns() < map->until)
 		map->fd = fd;
 	else
 		call(SYS_close, fd, 0, 0, 0, 0, 0);
@@ -267,9 +262,24 @@ static void set_mode(struct map *map, u64 start, u64 end, enum hm_mode mode)
 	}
 }
 
-/* The kernel's flags there are whatever the program has set: like no advice of ours. */
-void act_hinted(struct map *map, u64 start, u64 end)
+/* A word on huge pages leaves what was said on reading ahead, and the other way round. */
+void act_hinted(struct map *map, u64 start, u64 end, int advice)
 {
+	bool on_huge = advice == MADV_HUGEPAGE || advice == MADV_NOHUGEPAGE;
+	u32 i;
+
+	for (i = 0; i < map->npieces; i++) {
+		const struct piece *p = &map->piece[i];
+		u64 from = p->start > start ? p->start : start;
+		u64 to = p->end < end ? p->end : end;
+
+		if (from >= to)
+			continue;
+		if (on_huge && (p->mode == HM_MODE_RANDOM || p->mode == HM_MODE_CHUNK))
+			advise(map, from, to, MADV_NORMAL);
+		if (!on_huge && (p->mode == HM_MODE_HUGE || p->mode == HM_MODE_CHUNK))
+			advise(map, from, to, MADV_NOHUGEPAGE);
+	}
 	split(map, start, end, HM_MODE_NORMAL);
 	if (map->nhints && map->told)
 		map->told->pattern = STEER_HINTED;
@@ -299,6 +309,11 @@ static void set_mode_around_hints(struct map *map, u64 start, u64 end, enum hm_m
 		set_mode(map, from, to, mode);
 		from = to;
 	}
+}
+
+void act_take_back(struct map *map)
+{
+	set_mode_around_hints(map, map->advisor.first, map->advisor.end, HM_MODE_NORMAL);
 }
 
 static void carry_mode(struct map *map, const struct hm_advice *advice)
@@ -339,10 +354,38 @@ static void carry_ahead(struct map *map, const struct hm_advice *advice)
 	}
 }
 
+/* Time for which this thread could have run and did not, as others had the processors. */
+static u64 delayed_ns(void)
+{
+	char text[64];
+	long n = act_schedstat_fd < 0 ?
+			 0 :
+			 call(SYS_pread64, act_schedstat_fd, (long)text, sizeof(text) - 1, 0, 0, 0);
+	char *at;
+
+	text[n < 0 ? 0 : n] = '\0';
+	at = strchr(text, ' ');
+	return at ? say_parse(at + 1) : 0;
+}
+
+/*
+ * Where no processor is idle, whoever waits for what is being filled waits for us to get
+ * one: then the program reads for itself.
+ */
+static bool is_late(u64 since, u64 delayed)
+{
+	u64 now = now_ns(), late = delayed_ns() - delayed;
+
+	if (late < LATE_NS || late < (now - since) / 8)
+		return false;
+	act_busy_until = now + BUSY_NS;
+	return true;
+}
+
 static void carry_fill(struct map *map, const struct hm_advice *advice)
 {
+	u64 page, end, since = now_ns(), delayed = delayed_ns();
 	u32 word = events_word();
-	u64 page, end;
 
 	for (page = advice->start; page < advice->end; page = end) {
 		end = page + FILL_BYTES / HM_PAGE_SIZE;
@@ -351,7 +394,8 @@ static void carry_fill(struct map *map, const struct hm_advice *advice)
 			return; /* not before Linux 5.14, nor beyond the end of the file */
 		look_mark(map->seen, page, end);
 		count(map, STEER_ACT_POPULATE, (end - page) * HM_PAGE_SIZE);
-		if (events_word() != word)
+		map->filled += (end - page) * HM_PAGE_SIZE;
+		if (events_word() != word || is_late(since, delayed))
 			return; /* somebody waits */
 	}
 }

@@ -9,8 +9,10 @@
 void act_begin(struct map *map);
 void act_end(struct map *map);
 void act_missed(void);
-/* The program has advised there. */
-void act_hinted(struct map *map, u64 start, u64 end);
+/* The program has advised there: what is ours of another kind is taken back. */
+void act_hinted(struct map *map, u64 start, u64 end, int advice);
+/* All that was advised is taken back: nobody will look any more. */
+void act_take_back(struct map *map);
 
 /* Find out what a mapping's file is, and who had it cached; hold it if it is written. */
 void act_settle(struct map *map, int pidfd);
@@ -27,5 +29,9 @@ extern int act_verbose_fd;
 extern struct steer_page *act_page;
 /* Time that was spent carrying advice out, and processor time of that. */
 extern u64 act_ns, act_cpu_ns;
+/* Up to then no processor is idle. */
+extern u64 act_busy_until;
+/* /proc/thread-self/schedstat of the watcher's; -1 = it is not known. */
+extern int act_schedstat_fd;
 
 #endif /* HM_STEER_ACT_H */

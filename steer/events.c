@@ -69,7 +69,7 @@ bool event_take(struct event *event)
 
 bool events_waiting(void)
 {
-	return __atomic_load_n(&head, __ATOMIC_SEQ_CST) != tail;
+	return __atomic_load_n(&head, __ATOMIC_SEQ_CST) != __atomic_load_n(&tail, __ATOMIC_RELAXED);
 }
 
 void events_done(void)

@@ -12,19 +12,26 @@
 
 struct map steer_maps[STEER_PAGE_MAPS];
 
-/* One mapping is looked at at a time. */
+/* Only one mapping is looked at, at any time. */
 static struct hm_advice advices[HM_ADVICES];
 
-#define for_each_map(map)                                                       \
-	for ((map) = steer_maps; (map) < steer_maps + STEER_PAGE_MAPS; (map)++) \
-		if ((map)->start)
+/* From there on: the next entry that is used. */
+static struct map *next_map(struct map *map)
+{
+	while (map < steer_maps + STEER_PAGE_MAPS && !map->start)
+		map++;
+	return map < steer_maps + STEER_PAGE_MAPS ? map : NULL;
+}
+
+#define for_each_map(map) for ((map) = next_map(steer_maps); (map); (map) = next_map((map) + 1))
 
 u32 maps_count(void)
 {
 	struct map *map;
 	u32 n = 0;
 
-	for_each_map(map) n++;
+	for_each_map(map)
+		n++;
 	return n;
 }
 
@@ -67,17 +74,21 @@ void maps_clear(void)
 {
 	struct map *map;
 
-	for_each_map(map) drop(map);
+	for_each_map(map) {
+		act_take_back(map);
+		drop(map);
+	}
 }
 
-void maps_lose_files(void)
+void maps_rest(void)
 {
 	struct map *map;
 
-	for_each_map(map)
-	{
+	for_each_map(map) {
+		act_take_back(map);
+		if (map->fd >= 0)
+			call(SYS_close, map->fd, 0, 0, 0, 0, 0);
 		map->fd = map->number = -1;
-		map->told = NULL;
 	}
 }
 
@@ -124,8 +135,7 @@ void maps_child(void)
 {
 	struct map *map;
 
-	for_each_map(map)
-	{
+	for_each_map(map) {
 		bool huge = false, random = false;
 		u32 i;
 
@@ -164,8 +174,9 @@ static void unmapped(u64 start, u64 bytes)
 	u64 end = start + bytes;
 	struct map *map;
 
-	for_each_map(map) if (map->start < end && start < map->start + map->bytes)
-		cut(map, start, end);
+	for_each_map(map)
+		if (map->start < end && start < map->start + map->bytes)
+			cut(map, start, end);
 }
 
 static void mapped(const struct event *event)
@@ -183,6 +194,7 @@ static void mapped(const struct event *event)
 	/* Stores to a private mapping never reach the file. */
 	map->advisor.writable = map->writable && map->shared;
 	map->number = event->fd;
+	map->until = event->until;
 	act_begin(map);
 }
 
@@ -190,8 +202,7 @@ static void moved(const struct event *event)
 {
 	struct map *map, old;
 
-	for_each_map(map)
-	{
+	for_each_map(map) {
 		if (event->start < map->start || event->start >= map->start + map->bytes)
 			continue;
 		old = *map;
@@ -258,8 +269,7 @@ static void hint(const struct event *event)
 	u64 end = event->start + event->bytes;
 	struct map *map;
 
-	for_each_map(map)
-	{
+	for_each_map(map) {
 		u64 from, to;
 
 		if (map->start >= end || event->start >= map->start + map->bytes)
@@ -272,7 +282,7 @@ static void hint(const struct event *event)
 		if (event->advice != MADV_NORMAL)
 			add_hint(map, from, to);
 		/* Whatever we had advised there is the program's now. */
-		act_hinted(map, from, to);
+		act_hinted(map, from, to, event->advice);
 	}
 }
 

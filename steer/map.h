@@ -31,6 +31,7 @@ struct hint {
  * @offset: of @start in the file
  * @fd: the file, in the watcher's table of descriptors; -1 = not held
  * @number: of the descriptor in the program's table; -1 = not any more
+ * @until: up to then whoever made the mapping waits; nanoseconds, see now_ns()
  * @settled: what the file is was found out
  * @shared: MAP_SHARED
  * @writable: PROT_WRITE, now or at the beginning
@@ -43,8 +44,11 @@ struct hint {
 struct map {
 	u64 start, bytes, base, offset;
 	int fd, number;
+	u64 until;
 	bool settled, shared, writable, heap;
+	bool huge_works; /* huge pages were seen */
 	u64 before;
+	u64 filled; /* bytes that were read ahead and mapped */
 	u64 full_at, full_ns; /* when all of it is looked at next, and what that costs */
 	unsigned long *seen;
 	size_t room;
@@ -62,11 +66,11 @@ extern struct map steer_maps[STEER_PAGE_MAPS];
 /* The table follows an event. */
 void maps_follow(const struct event *event);
 u32 maps_count(void);
-/* All are forgotten, but nothing is taken back: that is for who ends it all. */
+/* All are forgotten, and what was advised is taken back. */
 void maps_clear(void);
+/* What was advised is taken back, as nobody looks for a while; files are let go. */
+void maps_rest(void);
 void maps_child(void);
-/* Files that are held are not held any more: their table of descriptors is gone. */
-void maps_lose_files(void);
 
 static inline u64 map_address(const struct map *map, u64 page)
 {

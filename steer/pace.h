@@ -15,10 +15,19 @@
 #define PACE_ASLEEP_NS (1000 * MS)
 /* The share of time that looks may take, and how much of it may be saved up. */
 #define PACE_SHARE 100
-#define PACE_CREDIT_NS ((int64_t)(20 * MS))
+#define PACE_CREDIT_NS ((int64_t)(10 * MS))
+/* So many looks that find nothing make the time between them twice as long, up to this. */
+#define PACE_FRUITLESS 8u
+#define PACE_FRUITLESS_MOST 5u
 
+/**
+ * struct pace - when to look
+ * @credit_ns: time that looks may take, of a processor
+ * @fruitless: looks since the last one that found something: the faults are elsewhere
+ */
 struct pace {
 	int64_t credit_ns;
+	uint32_t fruitless;
 };
 
 #define PACE_BEGIN ((struct pace){ .credit_ns = PACE_CREDIT_NS })
@@ -40,9 +49,12 @@ static inline void pace_spend(struct pace *pace, uint64_t ns)
 /* Until the next look, while there are faults. */
 static inline uint64_t pace_wait_ns(const struct pace *pace)
 {
+	uint32_t times = pace->fruitless / PACE_FRUITLESS;
 	uint64_t wait = pace->credit_ns < 0 ? (uint64_t)-pace->credit_ns * PACE_SHARE : 0;
+	uint64_t least = PACE_LEAST_NS
+			 << (times < PACE_FRUITLESS_MOST ? times : PACE_FRUITLESS_MOST);
 
-	return wait < PACE_LEAST_NS ? PACE_LEAST_NS : wait > PACE_MOST_NS ? PACE_MOST_NS : wait;
+	return wait < least ? least : wait > PACE_MOST_NS ? PACE_MOST_NS : wait;
 }
 
 /* Without faults for that long: soon again at first, then more and more seldom. */

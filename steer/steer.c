@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 
 /* A caller waits for that long, at most, until its file is held, or is not any more. */
-#define HOLD_NS 2000000ull
+#define HOLD_NS 5000000ull
 #define RELEASE_NS 100000000ull
 /* Files are held for mappings of that length on; see act.c. */
 #define HOLD_LEAST (64ul << 20)
@@ -79,6 +79,7 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, int fd, off_t 
 		.prot = prot,
 		.flags = flags,
 		.fd = fd,
+		.until = now_ns() + HOLD_NS,
 	};
 	uint64_t number;
 

@@ -50,7 +50,7 @@ void steer_configure(const struct steer_settings *settings);
  *
  * Starts the thread if this is the first mapping that is worth it. For long shared
  * mappings that may be written to, it waits until the thread holds the file, too: for
- * 2 ms at most.
+ * 5 ms at most.
  */
 void steer_mapped(void *addr, size_t length, int prot, int flags, int fd, off_t offset);
 

@@ -17,6 +17,7 @@
 #include "look.h"
 #include "memory.h"
 #include "pace.h"
+#include "say.h"
 #include "uapi.h"
 
 #include <fcntl.h>
@@ -29,6 +30,8 @@
 #include <sys/resource.h>
 
 /* Memory changes slowly. */
+/* So much is read in huge pages before it is said that there are none. */
+#define TRIED (16ull << 20)
 #define MEMORY_NS (5000 * MS)
 /* After its last mapping it stays for that long. */
 #define LINGER_NS (50 * MS)
@@ -44,6 +47,7 @@ enum state {
 struct steer_settings watch_settings;
 
 static int state = STOPPED; /* enum state */
+static bool cannot; /* it was tried, and this kernel or its rules do not let it */
 static int thread_id; /* of the kernel's; 0 = there is none */
 static struct looker looker;
 static u64 memory, memory_at;
@@ -73,14 +77,18 @@ static void look_ahead(struct map *map, u32 *n)
 		     map->base, map->seen, scratch->runs, n, &huge);
 }
 
+static struct pace pace;
+
 static void found(struct map *map, u32 n, u64 now)
 {
 	u32 i;
 
+	pace.fruitless = 0;
 	for (i = 0; i < n && map->told; i++)
 		map->told->touched +=
 			(scratch->runs[i].end - scratch->runs[i].start) * HM_PAGE_SIZE;
 	map->advisor.memory = memory / HM_PAGE_SIZE;
+	map->advisor.busy = now < act_busy_until;
 	hm_advisor_look(&map->advisor, scratch->runs, n, now / MS);
 	if (map->advisor.count)
 		act_advices(map);
@@ -105,16 +113,17 @@ static void look_at(struct map *map, u64 now)
 			found(map, n, now);
 	} while (at && at < page_end(map));
 	map->full_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns - begin;
+	/* Found out by trying: what was filled is mapped by huge pages, or never will be. */
+	if (map->filled >= TRIED && !map->huge_works)
+		map->advisor.small = !huge;
+	map->huge_works |= huge > 0;
 	if (map->told) {
 		map->told->huge = huge;
-		if (huge)
-			map->told->huge_works = 1;
+		map->told->huge_works = map->huge_works ? 1 : map->advisor.small ? 2 : 0;
 	}
 }
 
 /* --- how often --- */
-
-static struct pace pace;
 
 static u64 faults_so_far(void)
 {
@@ -141,6 +150,7 @@ static void look_at_all(u64 now)
 			memory = watch_settings.budget;
 		memory_at = now + MEMORY_NS;
 	}
+	pace.fruitless++;
 	for (map = steer_maps; map < steer_maps + STEER_PAGE_MAPS; map++) {
 		if (!map->start)
 			continue;
@@ -162,6 +172,54 @@ static void look_at_all(u64 now)
 }
 
 /* --- the thread --- */
+
+/*
+ * Under a filter of system calls (seccomp) a call that is not allowed may end the whole
+ * process. So a child makes each of them first, one that shares nothing but memory and
+ * of which the program hears nothing: it sends no signal when it ends.
+ */
+static int try_calls(void *unused)
+{
+	call(SYS_getrusage, -1, 0, 0, 0, 0, 0);
+	call(SYS_sched_setscheduler, -1, 0, 0, 0, 0, 0);
+	call(SYS_close_range, 1, 0, 0, 0, 0, 0);
+	call(SYS_pidfd_open, -1, 0, 0, 0, 0, 0);
+	call(SYS_pidfd_getfd, -1, 0, 0, 0, 0, 0);
+	call(SYS_memfd_create, 0, ~0l, 0, 0, 0, 0);
+	call(SYS_ftruncate, -1, 0, 0, 0, 0, 0);
+	call(SYS_openat, -1, (long)"", 0, 0, 0, 0);
+	call(SYS_readlinkat, -1, (long)"", 0, 0, 0, 0);
+	call(SYS_newfstatat, -1, (long)"", 0, 0, 0, 0);
+	call(SYS_read, -1, 0, 0, 0, 0, 0);
+	call(SYS_pread64, -1, 0, 0, 0, 0, 0);
+	call(SYS_ioctl, -1, (long)PAGEMAP_SCAN, 0, 0, 0, 0);
+	call(SYS_cachestat, -1, 0, 0, 0, 0, 0);
+	call(SYS_sync_file_range, -1, 0, 0, 0, 0, 0);
+	call(SYS_madvise, 0, 0, MADV_WILLNEED, 0, 0, 0);
+	call(SYS_fcntl, -1, F_DUPFD_CLOEXEC, 0, 0, 0, 0);
+	call(SYS_close, -1, 0, 0, 0, 0, 0);
+	call(SYS_tgkill, -1, 0, 0, 0, 0, 0);
+	return 0;
+}
+
+static bool calls_allowed(void)
+{
+	const size_t size = 64u << 10;
+	long stack, child;
+	int status = -1;
+
+	if (call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) == 0)
+		return true;
+	stack = call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		     -1, 0);
+	if (stack < 0 && stack > -4096)
+		return false;
+	child = clone(try_calls, (char *)stack + size, CLONE_VM | CLONE_VFORK, NULL);
+	if (child > 0)
+		call(SYS_wait4, child, (long)&status, 1u << 30 /* __WALL */, 0, 0, 0);
+	call(SYS_munmap, stack, (long)size, 0, 0, 0, 0);
+	return child > 0 && status == 0;
+}
 
 static int open_own(const char *path)
 {
@@ -191,7 +249,6 @@ static void open_page(void)
 	}
 	page->pid = (uint32_t)getpid();
 	page->version = STEER_VERSION;
-	page->running = 1;
 	page->magic = STEER_MAGIC;
 	__atomic_store_n(&act_page, page, __ATOMIC_RELEASE);
 	for (map = steer_maps; map < steer_maps + STEER_PAGE_MAPS; map++)
@@ -203,7 +260,9 @@ static bool begin(void)
 {
 	struct sched_param normal = {};
 
-	call(SYS_prctl, PR_SET_NAME, (long)"hugemap", 0, 0, 0, 0);
+	if (!calls_allowed())
+		return false;
+	call(SYS_prctl, PR_SET_NAME, (long)STEER_THREAD_NAME, 0, 0, 0, 0);
 	/* Whoever started it may be a thread with a real-time priority. */
 	call(SYS_sched_setscheduler, 0, SCHED_OTHER, (long)&normal, 0, 0, 0);
 	/* A table of its own, in which nothing is open. */
@@ -222,6 +281,7 @@ static bool begin(void)
 	looker_open(&looker, open_own("/proc/self/pagemap"), scratch->looks);
 	if (looker.fd < 0)
 		return false;
+	act_schedstat_fd = open_own("/proc/thread-self/schedstat");
 	if (watch_settings.verbose)
 		act_verbose_fd = (int)call(SYS_pidfd_getfd, pidfd, 2, 0, 0, 0, 0);
 	open_page();
@@ -254,10 +314,37 @@ static bool may_run(void)
 	return __atomic_load_n(&state, __ATOMIC_SEQ_CST) == RUNNING;
 }
 
+/* The field of /proc/self/stat so many after the name, which may have blanks in it. */
+static const char *stat_field(const char *text, int n)
+{
+	const char *at = strrchr(text, ')');
+
+	while (at && n--)
+		at = strchr(at + 1, ' ');
+	return at ? at + 1 : "";
+}
+
+/*
+ * A process ends with its last thread, and that is not this one: where the first thread
+ * has ended, by whatever way, and no other is left, so does this, and tells nobody.
+ */
+static void end_with_the_others(void)
+{
+	char text[1024];
+	int fd = open_own("/proc/self/stat");
+	long n = fd < 0 ? 0 : call(SYS_read, fd, (long)text, sizeof(text) - 1, 0, 0, 0);
+
+	if (fd >= 0)
+		call(SYS_close, fd, 0, 0, 0, 0, 0);
+	text[n < 0 ? 0 : n] = '\0';
+	if (*stat_field(text, 1) == 'Z' && say_parse(stat_field(text, 18)) <= 2)
+		call(SYS_exit, 0, 0, 0, 0, 0, 0);
+}
+
 /* Returns when there is nothing to watch any more, or when it shall end. */
 static void watch(void)
 {
-	u64 now = now_ns(), last = now, mapped = now, faulted = now, faults = 0;
+	u64 now = now_ns(), last = now, mapped = now, faulted = now, faults = 0, alive = now;
 
 	while (may_run()) {
 		uint32_t word = events_word();
@@ -269,6 +356,10 @@ static void watch(void)
 			mapped = now;
 		else if (now - mapped > LINGER_NS)
 			return;
+		if (now - alive >= PACE_ASLEEP_NS) {
+			end_with_the_others();
+			alive = now;
+		}
 		pace_earn(&pace, now - last);
 		last = now;
 		so_far = faults_so_far();
@@ -283,34 +374,44 @@ static void watch(void)
 	}
 }
 
-/* Files and the page's descriptor go with the table; what is mapped stays known. */
-static void lose(void)
-{
-	act_verbose_fd = -1;
-	if (act_page)
-		act_page->running = 0;
-	maps_lose_files();
-}
-
 static bool change_state(int from, int to)
 {
 	return __atomic_compare_exchange_n(&state, &from, to, false, __ATOMIC_SEQ_CST,
 					   __ATOMIC_SEQ_CST);
 }
 
+static void tell_running(bool running)
+{
+	if (act_page)
+		act_page->running = running;
+}
+
+/* From STOPPED on another one may begin: nothing is touched after that. */
 static void *thread(void *unused)
 {
 	__atomic_store_n(&thread_id, (int)call(SYS_gettid, 0, 0, 0, 0, 0, 0), __ATOMIC_SEQ_CST);
-	while (begin()) {
-		watch();
-		lose();
-		/* What came in between is not left lying there. */
-		if (!change_state(RUNNING, STOPPED) || !events_waiting() ||
-		    !change_state(STOPPED, RUNNING))
-			break;
+	if (!begin()) {
+		/* It would fail again. */
+		__atomic_store_n(&cannot, true, __ATOMIC_SEQ_CST);
+		events_done();
+		__atomic_store_n(&state, STOPPED, __ATOMIC_SEQ_CST);
+		return NULL;
 	}
-	__atomic_store_n(&state, STOPPED, __ATOMIC_SEQ_CST);
-	return NULL;
+	for (;;) {
+		tell_running(true);
+		watch();
+		tell_running(false);
+		/* What is mapped stays known; descriptors go with the thread's table. */
+		maps_rest();
+		act_verbose_fd = act_schedstat_fd = -1;
+		if (change_state(STOPPING, STOPPED))
+			return NULL;
+		/* What came in between is not left lying there. */
+		if (!change_state(RUNNING, STOPPED))
+			continue;
+		if (!events_waiting() || !change_state(STOPPED, RUNNING))
+			return NULL;
+	}
 }
 
 static bool create(void)
@@ -339,7 +440,7 @@ void watch_start(void)
 {
 	sigset_t all, before;
 
-	if (!change_state(STOPPED, RUNNING))
+	if (__atomic_load_n(&cannot, __ATOMIC_RELAXED) || !change_state(STOPPED, RUNNING))
 		return;
 	/* It inherits that no signal may come to it. */
 	sigfillset(&all);

@@ -188,8 +188,7 @@ class Offers:
                 (["bench", "--quick", "--engine", ""], listed("Engines")),
                 (["top", "--sort", ""], {"read", "write", "faults", "hits", "dirty", "evictions",
                                          "latency", "name"}),
-                (["run", "--page", "4"], {"4K"}),
-                (["run", "--pool", ""], set())):
+                (["run", "--budget", ""], set())):
             with self.subTest(words):
                 self.assertEqual(set(self.offers(*words)), wanted)
 
@@ -204,7 +203,7 @@ class Offers:
 
     def test_what_runs_is_completed_as_if_typed_alone(self):
         self.assertIn("hugemap", self.offers("run", "huge"))
-        for before in (["-v"], ["--pool", "4G", "--cached"], ["--"], []):
+        for before in (["-v"], ["--budget", "4G", "--summary"], ["--"], []):
             with self.subTest(before):
                 self.assertEqual(set(self.offers("run", *before, "hugemap", "data-t")) |
                                  set(self.offers("run", *before, "cat", "data-t")), {"data-two"})
@@ -221,7 +220,7 @@ class Offers:
             file.write(b"\1" * (8 << 20))
         env = {k: v for k, v in fake.env.items() if k != "LD_PRELOAD"}
         mapper = subprocess.Popen(
-            [HUGEMAP, "run", "--min-size", "1M", "--cached", "python3", "-c", MAPPER, data],
+            [HUGEMAP, "run", "--min-size", "1M", "python3", "-c", MAPPER, data],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
         try:
             self.assertEqual(mapper.stdout.readline(), "ready\n")

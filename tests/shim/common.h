@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Tests that run under the shim: the program knows nothing of HugeMap, but for
- * the page that `hugemap stat` reads, which tells the rung of each mapping.
+ * Tests that run with the library of `hugemap run` loaded: programs that know nothing
+ * of HugeMap.
  */
 #ifndef SHIM_TEST_COMMON_H
 #define SHIM_TEST_COMMON_H
@@ -21,11 +21,9 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 
-#include "run.h"
-
+#define MB ((size_t)1 << 20)
 #define PAGE ((size_t)4096)
-#define BLOCK ((size_t)2 << 20)
-#define SIZE (4 * BLOCK + 5000)
+#define SIZE (8 * MB + 5000) /* of files; all are worth a look: HUGEMAP_RUN_MIN_SIZE=1M */
 
 struct file {
 	char path[256];
@@ -35,37 +33,13 @@ struct file {
 void file_new(struct file *file, size_t size);
 void file_end(struct file *file);
 unsigned char byte_of(size_t offset);
-
-/* Map a whole file and assert that the engine serves it. */
-char *map_live(const struct file *file);
-char *map_settled(struct file *file); /* for reading; file->fd is O_RDONLY from now on */
-const struct run_map *entry_of(const void *addr); /* NULL: not told */
-enum run_rung rung_of(const void *addr);
-const char *why_of(const void *addr);
-
-/* A process that was started before anything was mapped, and does what it is told. */
-struct helper {
-	pid_t pid;
-	int to, from;
-};
-
-enum order {
-	OPEN_READ, /* returns 0 */
-	OPEN_WRITE,
-	READ_BYTE, /* at @at; returns the byte */
-	WRITE_BYTE, /* 'W' at @at */
-	TRY_LOCK, /* a record lock on the byte at @at; returns 1 if it is had */
-	CLOSE,
-	QUIT,
-};
-
-void helper_start(struct helper *helper, const struct file *file);
-int helper_do(struct helper *helper, enum order order, size_t at);
-void helper_end(struct helper *helper);
+char *map_shared(const struct file *file, int prot); /* all of SIZE */
 
 int end_of(pid_t pid); /* exit status, or 128 + signal */
-int signal_of_read(const volatile char *addr);
+unsigned int watchers(void); /* threads that look at the mappings: 0 or 1 */
+bool wait_for_watchers(unsigned int n); /* false: they did not come, or go, in 10 s */
 
+/* Fails if the library is not loaded. */
 int run_group(const struct CMUnitTest *tests, size_t n);
 #define RUN(tests) run_group((tests), sizeof(tests) / sizeof((tests)[0]))
 

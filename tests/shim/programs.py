@@ -5,7 +5,7 @@
 Each program runs plain and under `hugemap run`, in turns, on files that the page
 cache does not hold at the start. What it prints and what is in its files must be
 the same. Prints a table: medians of the time, of the ratio of the times of a turn, and
-of the page faults, and the rungs of its mappings; of programs that write, also the
+of the page faults, and what was advised; of programs that write, also the
 ratio of the times until what they have written is on the disk. Exit status 1 if anything differed. What is not installed is
 skipped, and said; tools/install-deps.sh programs installs what Debian has, and
 --python names an interpreter that has lmdb, numpy and faiss.
@@ -30,12 +30,13 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TURNS = 3
 MB = 1 << 20
-LINE = re.compile(r"^hugemap run: \d+: (.*?): (mount|engine|advised|plain)(?:: (.*))?$")
+PATTERN = re.compile(r"^    (stream|streams|backward|strided|chunks|random|hinted|unknown) ", re.M)
+ADVICE = re.compile(r"^      advised: ([^;\n]*)", re.M)
 
 WARM = 1024 * MB
 MADV_POPULATE_WRITE = 23
 
-Result = collections.namedtuple("Result", "seconds synced faults output digest rungs")
+Result = collections.namedtuple("Result", "seconds synced faults output digest advice")
 
 
 class Skip(Exception):
@@ -130,7 +131,6 @@ class Program:
     """What a test of a program has: files are made anew for each run."""
     text = True  # what it prints must be the same
     options = []
-    pool = 512 * MB
     memory = None  # of the program and its page cache; None: no limit
     only_reads = False  # its files can be used for all turns
 
@@ -204,7 +204,6 @@ class FioReadLarge(Fio):
     """Four times as much as there is memory for."""
     size = 1024 * MB
     memory = 256 * MB
-    pool = 128 * MB
 
 
 class FioRandreadLarge(FioReadLarge):
@@ -310,7 +309,6 @@ class RocksDbLarge(RocksDb):
     num = 900000
     reads = 10000
     memory = 320 * MB
-    pool = 192 * MB
 
 
 class StressNg(Program):
@@ -516,8 +514,7 @@ PROGRAMS = {
 def run_once(program, hugemap, under):
     command = program.command()
     if under:
-        command = [hugemap, "run", "--verbose", "--pool", f"{program.pool // MB}M",
-                   *program.options, "--", *command]
+        command = [hugemap, "run", "--summary", *program.options, "--", *command]
     group = MemoryGroup(program.memory) if program.memory else contextlib.nullcontext()
     with (tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, group):
         start = time.monotonic()
@@ -535,16 +532,12 @@ def run_once(program, hugemap, under):
     if child.returncode:
         raise Different(f"exit status {child.returncode} {'under' if under else 'plain'}: "
                         f"{errors[-400:]} {output[-200:]}")
-    rungs = collections.Counter()
-    why = collections.Counter()
-    for line in errors.splitlines():
-        if match := LINE.match(line):
-            rungs[match.group(2)] += 1
-            if match.group(3):
-                why[match.group(3)] += 1
+    patterns = collections.Counter(PATTERN.findall(errors))
+    kinds = collections.Counter(part.split()[0] for line in ADVICE.findall(errors)
+                                for part in line.split(", "))
     return Result(seconds, synced, usage.ru_minflt + usage.ru_majflt,
                   program.clean(output) if program.text else None,
-                  digest(program.files()), (rungs, why))
+                  digest(program.files()), (patterns, kinds))
 
 
 @contextlib.contextmanager
@@ -580,12 +573,10 @@ def ratio(results, field):
                              for plain, under in zip(results[False], results[True]))
 
 
-def rungs_of(results):
-    rungs, why = results[-1].rungs
-    text = ", ".join(f"{name} {count}" for name, count in rungs.most_common()) or "none"
-    if why:
-        text += "; " + why.most_common(1)[0][0]
-    return text
+def advice_of(results):
+    """How many mappings there were of which kind, and how many got which advice."""
+    return "; ".join(", ".join(f"{name} {count}" for name, count in counter.most_common())
+                     for counter in results[-1].advice if counter) or "none"
 
 
 def main():
@@ -598,7 +589,7 @@ def main():
     args = parser.parse_args()
     status = 0
     print("| program | plain, s | under, s | plain / under | ... on the disk | faults, plain "
-          "| faults, under | rungs |\n|---|---|---|---|---|---|---|---|", flush=True)
+          "| faults, under | advice |\n|---|---|---|---|---|---|---|---|", flush=True)
     for name, kind in PROGRAMS.items():
         if args.names and name not in args.names:
             continue
@@ -616,7 +607,7 @@ def main():
         synced = "" if kind.only_reads else f"{ratio(results, 'synced'):.2f}"
         print(f"| {name} | {plain['seconds']:.2f} | {under['seconds']:.2f} "
               f"| {ratio(results, 'seconds'):.2f} | {synced} | {plain['faults']:.0f} "
-              f"| {under['faults']:.0f} | {rungs_of(results[True])} |", flush=True)
+              f"| {under['faults']:.0f} | {advice_of(results[True])} |", flush=True)
     return status
 
 

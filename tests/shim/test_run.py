@@ -1,21 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""`hugemap run`: settings from all places, exit statuses, rungs in `hugemap stat`."""
+"""`hugemap run`: settings from all places, exit statuses, what is told, other allocators."""
+import glob
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 HUGEMAP = os.environ["HUGEMAP"]
 LIBRARY = os.environ["LIBRARY"]
 SHOW = ["sh", "-c", "env | grep -E '^(HUGEMAP_RUN_|LD_PRELOAD)' | sort"]
+MB = 1 << 20
+PATIENCE = 60  # seconds; what hangs, hangs for ever
+
+# Maps a file, reads all of it in order, and waits.
+READER = """
+import mmap, os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+m = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
+for turn in range(int(sys.argv[2])):
+    sum(m[at] for at in range(0, len(m), 4096))
+print("ready", flush=True)
+sys.stdin.read()
+"""
 
 
-class Run(unittest.TestCase):
+class Case(unittest.TestCase):
     def setUp(self):
-        self.home = tempfile.mkdtemp()
+        self.home = tempfile.mkdtemp(dir=os.environ.get("HM_TEST_DIR", "/var/tmp"))
         self.addCleanup(shutil.rmtree, self.home)
         self.env = {k: v for k, v in os.environ.items()
                     if not k.startswith("HUGEMAP_RUN_") and k != "LD_PRELOAD"}
@@ -23,11 +39,36 @@ class Run(unittest.TestCase):
 
     def run_it(self, *args, **env):
         return subprocess.run([HUGEMAP, "run", *args], capture_output=True, text=True,
-                              env={**self.env, **env})
+                              timeout=PATIENCE, env={**self.env, **env})
 
+    def make_file(self, name, size):
+        path = f"{self.home}/{name}"
+        with open(path, "wb") as file:
+            for _ in range(size // MB):
+                file.write(os.urandom(MB))
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        return path
+
+    def start(self, *args):
+        child = subprocess.Popen([HUGEMAP, "run", "--min-size", "1M", *args],
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True, env=self.env)
+        self.addCleanup(self.end, child)
+        self.assertEqual(child.stdout.readline(), "ready\n")
+        return child
+
+    @staticmethod
+    def end(child):
+        child.kill()
+        child.communicate()
+
+
+class Settings(Case):
     def settings(self, *args, **env):
         done = self.run_it(*args, *SHOW, **env)
         self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, "")
         return dict(line.split("=", 1) for line in done.stdout.splitlines())
 
     def configure(self, text):
@@ -36,19 +77,12 @@ class Run(unittest.TestCase):
             file.write(text)
 
     def test_options_come_after_environment_after_files(self):
-        self.configure("# mine\npool = 1G\nmin-size=2M # small\npage = 4K\n")
-        found = self.settings("--pool", "3G", HUGEMAP_RUN_MIN_SIZE="5M")
-        self.assertEqual(found["HUGEMAP_RUN_POOL"], "3G")
+        self.configure("# mine\nbudget = 1G\nmin-size=2M # small\nsummary = no\n")
+        found = self.settings("--budget", "3G", HUGEMAP_RUN_MIN_SIZE="5M")
+        self.assertEqual(found["HUGEMAP_RUN_BUDGET"], "3G")
         self.assertEqual(found["HUGEMAP_RUN_MIN_SIZE"], "5M")
-        self.assertEqual(found["HUGEMAP_RUN_PAGE"], "4K")
+        self.assertEqual(found["HUGEMAP_RUN_SUMMARY"], "no")
         self.assertNotIn("HUGEMAP_RUN_VERBOSE", found)
-        self.assertNotIn("HUGEMAP_RUN_USER_MODE", found)
-
-    def test_a_flag_from_all_places(self):
-        self.assertEqual(self.settings("--user-mode")["HUGEMAP_RUN_USER_MODE"], "1")
-        self.configure("user-mode = yes\n")
-        self.assertEqual(self.settings()["HUGEMAP_RUN_USER_MODE"], "yes")
-        self.assertEqual(self.settings(HUGEMAP_RUN_USER_MODE="0")["HUGEMAP_RUN_USER_MODE"], "0")
 
     def test_globs_add_up(self):
         found = self.settings("--include", "*.a", "--include", "/b/*", HUGEMAP_RUN_INCLUDE="*.c")
@@ -61,79 +95,262 @@ class Run(unittest.TestCase):
         self.assertIn("libhugemap-heap.so", found["LD_PRELOAD"].split(":")[1])
 
     def test_options_of_the_program_are_its_own(self):
-        done = self.run_it("printf", "%s", "--pool")
-        self.assertEqual(done.stdout, "--pool")
-        done = self.run_it("--", "printf", "%s", "-v")
-        self.assertEqual(done.stdout, "-v")
+        self.assertEqual(self.run_it("printf", "%s", "--pool").stdout, "--pool")
+        self.assertEqual(self.run_it("--", "printf", "%s", "-v").stdout, "-v")
 
     def test_exit_statuses(self):
         self.assertEqual(self.run_it("sh", "-c", "exit 7").returncode, 7)
         self.assertEqual(self.run_it("/nowhere/at/all").returncode, 127)
         self.assertEqual(self.run_it("/etc/passwd").returncode, 126)
-        for wrong in ([], ["--page", "3M", "true"], ["--pool", "much", "true"], ["--no", "true"]):
+        for wrong in ([], ["--budget", "much", "true"], ["--no", "true"]):
             done = self.run_it(*wrong)
             self.assertEqual(done.returncode, 2, wrong)
             self.assertRegex(done.stderr, r"^hugemap run: .*\n$")
-        self.configure("pol = 1G\n")
+        self.configure("budge = 1G\n")
         done = self.run_it("true")
         self.assertEqual(done.returncode, 2)
         self.assertIn("line 1", done.stderr)
 
-    def test_the_engine_calls_nothing_that_is_taken_over(self):
-        """Or it would come back to the shim with its locks held."""
-        def symbols(path, *options):
-            text = subprocess.run(["nm", *options, path], capture_output=True, text=True,
-                                  check=True).stdout
-            return {line.split()[-1].split("@")[0] for line in text.splitlines()}
-        wanted = symbols(os.environ["ENGINE"], "-u")
-        taken = symbols(LIBRARY, "-D", "--defined-only")
-        self.assertGreater(len(taken), 100)
-        self.assertEqual(wanted & taken, set())
+    def test_what_is_gone_says_why(self):
+        for option in (["--pool", "1G"], ["--page", "4K"], ["--readonly-only"], ["--cached"],
+                       ["--random"], ["--user-mode"]):
+            done = self.run_it(*option, "true")
+            self.assertEqual(done.returncode, 2, option)
+            self.assertRegex(done.stderr, rf"^hugemap run: {option[0]} has no meaning any more: \S")
+            self.assertNotIn(f"{option[0]} ", self.run_it("--help").stdout)
 
-    def test_rungs_in_stat(self):
-        path = f"{self.home}/data"
-        with open(path, "wb") as file:
-            file.truncate(8 << 20)
-        program = ("import mmap, os, sys\n"
-                   "fd = os.open(sys.argv[1], os.O_RDWR)\n"
-                   "m = mmap.mmap(fd, 0, prot=mmap.PROT_READ | mmap.PROT_EXEC)\n"
-                   "print('ready', flush=True)\nsys.stdin.read()\n")
-        child = subprocess.Popen([HUGEMAP, "run", "--min-size", "1M", "--summary", "python3", "-c",
-                                  program, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, text=True, env=self.env)
-        self.assertEqual(child.stdout.readline(), "ready\n")
-        done = subprocess.run([HUGEMAP, "stat", str(child.pid), "--json"], capture_output=True,
-                              text=True)
+    def test_what_is_gone_from_files_and_the_environment_stops_nobody(self):
+        self.configure("pool = 4G\nuser-mode = yes\nmin-size = 2M\n")
+        done = self.run_it(*SHOW, HUGEMAP_RUN_CACHED="1")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("HUGEMAP_RUN_MIN_SIZE=2M", done.stdout)
+        self.assertNotIn("CACHED", done.stdout)
+        self.assertEqual(len(done.stderr.splitlines()), 3)
+        for part in ("line 1: pool has no meaning", "line 2: user-mode", "HUGEMAP_RUN_CACHED has no"):
+            self.assertIn(part, done.stderr)
+
+
+class Told(Case):
+    def stat(self, pid, *args):
+        done = subprocess.run([HUGEMAP, "stat", str(pid), *args], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        maps = json.loads(done.stdout)["run"]
+        return done.stdout
+
+    def mappings(self, child):
+        return json.loads(self.stat(child.pid, "--json"))["steer"]["mappings"]
+
+    def test_stat_and_summary(self):
+        path = self.make_file("data", 64 * MB)
+        child = self.start("--summary", "python3", "-c", READER, path, "2")
+        maps = self.mappings(child)
         self.assertEqual([m["file"] for m in maps], [path])
-        self.assertEqual(maps[0]["rung"], "plain")
-        self.assertEqual(maps[0]["reason"], "it is executable")
-        text = subprocess.run([HUGEMAP, "stat", str(child.pid)], capture_output=True, text=True)
-        self.assertRegex(text.stdout, rf"plain +8.0 MB  {re.escape(path)}: it is executable")
+        self.assertEqual(maps[0]["bytes"], 64 * MB)
+        self.assertIn(maps[0]["pattern"], ("stream", "streams"))
+        self.assertTrue(any(a["calls"] for a in maps[0]["advice"].values()), maps)
+        self.assertTrue(maps[0]["reason"])
+        text = self.stat(child.pid)
+        self.assertRegex(text, rf"streams? +64 MB, .* {re.escape(path)}\n +advised: \S")
+        self.assertIn(str(child.pid), subprocess.run([HUGEMAP, "stat"], capture_output=True,
+                                                     text=True).stdout)
+        self.assertIn("steered", subprocess.run([HUGEMAP, "stat"], capture_output=True,
+                                                text=True).stdout)
         errors = child.communicate("")[1]
         self.assertEqual(child.returncode, 0)
-        self.assertRegex(errors, rf"plain +8\.0 +0 +0 .*{re.escape(path)} \(it is executable\)")
+        self.assertRegex(errors, rf"^hugemap run: {child.pid}: python3\n")
+        self.assertRegex(errors, r"faults +\d+, of them \d+ that waited")
+        self.assertIn(path, errors)
+
+    def test_verbose(self):
+        path = self.make_file("data", 64 * MB)
+        child = self.start("-v", "python3", "-c", READER, path, "2")
+        self.assertIn(f"{path}: ", child.communicate("")[1])
 
     def test_nothing_to_sum_up(self):
         self.assertEqual(self.run_it("--summary", "sh", "-c", "true; /bin/true").stderr, "")
 
-    def test_a_heap_in_a_file(self):
-        program = ("b = bytearray(40 << 20)\n"
+    def test_a_program_that_closes_standard_error(self):
+        """As those of coreutils do at their end; what has its number then is not ours."""
+        path = self.make_file("data", 16 * MB)
+        program = ("import mmap, os, sys\n"
+                   "f = os.open(sys.argv[1], os.O_RDWR)\nm = mmap.mmap(f, 0)\nm[::4096]\n"
+                   "os.close(2)\nassert os.dup(f) == 2\n")
+        with open(path, "rb") as file:
+            before = file.read()
+        done = self.run_it("--summary", "python3", "-c", program, path)
+        self.assertIn("mappings", done.stderr)
+        with open(path, "rb") as file:
+            self.assertEqual(file.read(), before)
+
+    def test_include_and_exclude(self):
+        path = self.make_file("data.mdb", 16 * MB)
+        for options, watched in (([], True), (["--include", "*.mdb"], True),
+                                 (["--include", "*.txt:*.md?"], True),
+                                 (["--include", "*.txt"], False), (["--exclude", "*.mdb"], False),
+                                 (["--exclude", "/nowhere/*.mdb"], True),
+                                 (["--exclude", f"{self.home}/*"], False),
+                                 (["--min-size", "17M"], False)):
+            child = self.start(*options, "python3", "-c", READER, path, "1")
+            done = subprocess.run([HUGEMAP, "stat", str(child.pid)], capture_output=True)
+            self.assertEqual(done.returncode == 0, watched, options)
+            self.assertEqual(child.communicate("")[1], "")
+
+    def test_off(self):
+        path = self.make_file("data", 16 * MB)
+        self.env["HUGEMAP_RUN_OFF"] = "1"
+        child = self.start("--summary", "--heap", self.home, "python3", "-c", READER, path, "1")
+        with open(f"/proc/{child.pid}/maps") as maps:
+            self.assertIn("libhugemap-run", maps.read())
+        self.assertEqual(len(os.listdir(f"/proc/{child.pid}/task")), 1)
+        self.assertEqual(child.communicate("")[1], "")
+
+    def test_a_heap_is_steered(self):
+        program = "b = bytearray(64 << 20)\nb[::4096] = bytes(16384)\n" + \
+            "print('ready', flush=True)\nimport sys\nsys.stdin.read()\n"
+        child = self.start("--heap", f"{self.home}/heap", "python3", "-c", program)
+        self.assertEqual(os.listdir(self.home), [])
+        self.assertTrue(any(f"{self.home}/heap" in m["file"] for m in self.mappings(child)))
+
+
+class Heap(Case):
+    def test_where_it_cannot_be(self):
+        done = self.run_it("--heap", f"{self.home}/not/there", "python3", "-c",
+                           "b = bytearray(64 << 20)\nprint(len(b))")
+        self.assertEqual(done.stdout, f"{64 << 20}\n")
+        self.assertRegex(done.stderr, r"^hugemap run: \d+: --heap .*: No such file or directory\n$")
+
+    def test_children_and_other_programs(self):
+        program = ("import os, subprocess\nb = bytearray(40 << 20)\n"
                    "b[::4096] = bytes(i & 255 for i in range(len(b) // 4096))\n"
                    "b.extend(bytes(8 << 20))\n"
                    "assert b[4096 * 77] == 77 and b[-1] == 0\n"
-                   "import os\npid = os.fork()\n"
+                   "subprocess.run(['true'], check=True)\n"
+                   "pid = os.fork()\n"
                    "b[5] = 9 if pid else 8\n"
                    "if not pid: os._exit(0 if b[5] == 8 else 1)\n"
                    "assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0\n"
                    "assert b[5] == 9 and b[4096 * 78] == 78\n")
-        done = self.run_it("-v", "--heap", f"{self.home}/heap", "--pool", "16M", "python3", "-c",
-                           program)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(os.listdir(self.home), [])
-        if "(heap): engine" not in done.stderr:
-            self.skipTest("the engine does not work here: " + done.stderr)
+        for heap in (self.home, f"{self.home}/heap"):
+            done = self.run_it("--heap", heap, "python3", "-c", program)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(os.listdir(self.home), [])
+
+
+class Allocators(Case):
+    """Programs whose allocator maps memory before anything else is there."""
+
+    def libraries(self):
+        found = [path for name in ("jemalloc", "mimalloc")
+                 for path in glob.glob(f"/usr/lib/*/lib{name}.so*")]
+        if not found:
+            self.skipTest("neither jemalloc nor mimalloc is installed")
+        return found
+
+    def test_loaded_before_a_program(self):
+        path = self.make_file("data", 16 * MB)
+        for library in self.libraries():
+            for options in ([], ["--heap", self.home]):
+                for program in (["ls", self.home], ["python3", "-c", READER, path, "1"],
+                                ["sh", "-c", f"sort {path} | tail -n 1 | wc -l"]):
+                    done = subprocess.run([HUGEMAP, "run", "--min-size", "1M", *options,
+                                           *program], capture_output=True, timeout=PATIENCE,
+                                          stdin=subprocess.DEVNULL,
+                                          env={**self.env, "LD_PRELOAD": library})
+                    self.assertEqual((done.returncode, done.stderr), (0, b""), (library, program))
+                    self.assertTrue(done.stdout)
+
+    def test_switched_off(self):
+        for library in self.libraries():
+            done = self.run_it("ls", self.home, LD_PRELOAD=library, HUGEMAP_RUN_OFF="1")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_linked_into_a_program(self):
+        if not shutil.which("mold"):
+            self.skipTest("mold is not installed")
+        for options in ([], ["--heap", self.home]):
+            done = self.run_it(*options, "mold", "--version")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("mold", done.stdout)
+
+
+class Others(Case):
+    """Several programs on one file, each under `hugemap run`: none waits for another."""
+    # Writes to a mapping, lets go of all, and maps the file often for reading.
+    BOTH = """
+import mmap, os, sys
+def meet():
+    print("here", flush=True)
+    sys.stdin.readline()
+path = sys.argv[1]
+fd = os.open(path, os.O_RDWR)
+meet()
+m = mmap.mmap(fd, 0)
+m[0] = 1
+meet()
+m.close()
+os.close(fd)
+meet()
+fd = os.open(path, os.O_RDONLY)
+meet()
+for turn in range(200):
+    m = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
+    assert m[0] == 1 and m[turn * 4096] is not None
+    m.close()
+    os.close(fd)
+    fd = os.open(path, os.O_RDONLY)
+print("done", flush=True)
+"""
+
+    def start(self, *args):
+        child = subprocess.Popen([HUGEMAP, "run", *args], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, text=True, env=self.env)
+        self.addCleanup(self.end, child)
+        return child
+
+    @staticmethod
+    def end(child):
+        child.kill()
+        child.stdin.close()
+        child.stdout.close()
+        # One that waits in the kernel for another's answer may not be had.
+        for _ in range(100):
+            if child.poll() is not None:
+                break
+            time.sleep(0.05)
+
+    def test_two_at_the_same_moment(self):
+        path = self.make_file("data", 64 * MB)
+        children = [self.start("python3", "-c", self.BOTH, path) for _ in range(2)]
+        for _ in range(4):
+            for child in children:
+                self.assertEqual(child.stdout.readline(), "here\n")
+            for child in children:
+                child.stdin.write("\n")
+                child.stdin.flush()
+        for child in children:
+            try:
+                self.assertEqual(child.wait(PATIENCE / 3), 0)
+            except subprocess.TimeoutExpired:
+                self.fail("they wait for each other")
+            self.assertEqual(child.stdout.read(), "done\n")
+
+    def test_a_stopped_program_keeps_nobody_waiting(self):
+        path = self.make_file("data", 64 * MB)
+        program = ("import mmap, os, sys\nfd = os.open(sys.argv[1], os.O_RDWR)\n"
+                   "m = mmap.mmap(fd, 0)\nm[0] = 1\n"
+                   "if sys.argv[2] == 'unmap': m.close(); os.close(fd)\n"
+                   "print('ready', flush=True)\nsys.stdin.read()\n")
+        for what in ("unmap", "keep"):
+            child = self.start("python3", "-c", program, path, what)
+            self.assertEqual(child.stdout.readline(), "ready\n")
+            child.send_signal(signal.SIGSTOP)
+            try:
+                done = subprocess.run(["head", "-c", "1", path], capture_output=True,
+                                      timeout=PATIENCE / 6)
+                self.assertEqual(done.stdout, b"\1")
+            except subprocess.TimeoutExpired:
+                self.fail(f"the file cannot be read while a program is stopped ({what})")
+            finally:
+                child.send_signal(signal.SIGCONT)
 
 
 if __name__ == "__main__":

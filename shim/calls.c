@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The functions of the C library that are taken over: those that make, move, end and
+ * advise mappings, and those before which the watcher's thread must be gone.
+ */
+#include "shim.h"
+#include "heap.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <threads.h>
+#include <sys/prctl.h>
+
+#include "steer.h"
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x00000080
+#endif
+
+const char hugemap_run_version[] = HUGEMAP_VERSION_STRING;
+
+SHIM_EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
+{
+	void *at;
+
+	if (!shim.on)
+		return raw_mmap(addr, length, prot, flags, fd, offset);
+	if (flags & MAP_FIXED) {
+		steer_unmapping(addr, length);
+		if (heap_over(addr, length, prot, flags))
+			return addr;
+	} else if (heap_suits(length, prot, flags)) {
+		at = heap_map(length, false);
+		if (at)
+			return at;
+	}
+	at = raw_mmap(addr, length, prot, flags, fd, offset);
+	if (at != MAP_FAILED && !(flags & MAP_ANONYMOUS) && length >= shim.least &&
+	    config_wants(fd))
+		steer_mapped(at, length, prot, flags, fd, offset);
+	return at;
+}
+
+SHIM_EXPORT void *mmap64(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
+	__attribute__((alias("mmap")));
+
+SHIM_EXPORT int munmap(void *addr, size_t length)
+{
+	if (shim.on) {
+		steer_unmapping(addr, length);
+		if (heap_has(addr))
+			return heap_unmap(addr, length);
+	}
+	return raw_munmap(addr, length);
+}
+
+/*
+ * Advice for a part splits what the kernel has for a mapping, and mremap() takes one
+ * such piece only. With one advice for all of it they are one again; the watcher gives
+ * its own anew, perhaps even in between.
+ */
+static void *remap(void *old, size_t old_length, size_t length, int flags, void *new)
+{
+	int saved = errno, tries;
+	void *at;
+
+	for (tries = 0; tries < 4; tries++) {
+		at = raw_mremap(old, old_length, length, flags, new);
+		if (at != MAP_FAILED)
+			break;
+		if (errno != EFAULT)
+			return at;
+		if (raw_madvise(old, old_length, MADV_NORMAL) ||
+		    raw_madvise(old, old_length, MADV_NOHUGEPAGE))
+			break;
+	}
+	errno = at == MAP_FAILED ? EFAULT : saved;
+	return at;
+}
+
+SHIM_EXPORT void *mremap(void *old, size_t old_length, size_t length, int flags, ...)
+{
+	void *new = NULL, *at;
+	va_list args;
+
+	va_start(args, flags);
+	if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP))
+		new = va_arg(args, void *);
+	va_end(args);
+	if (!shim.on)
+		return raw_mremap(old, old_length, length, flags, new);
+	if (flags & MREMAP_FIXED)
+		steer_unmapping(new, length);
+	if (heap_has(old))
+		return heap_remap(old, old_length, length, flags, new);
+	if (flags & MREMAP_FIXED)
+		heap_over(new, length, PROT_NONE, 0);
+	at = remap(old, old_length, length, flags, new);
+	if (at != MAP_FAILED)
+		steer_moved(old, old_length, at, length);
+	return at;
+}
+
+static bool is_hint(int advice)
+{
+	return advice == MADV_NORMAL || advice == MADV_RANDOM || advice == MADV_SEQUENTIAL ||
+	       advice == MADV_HUGEPAGE || advice == MADV_NOHUGEPAGE;
+}
+
+SHIM_EXPORT int madvise(void *addr, size_t length, int advice)
+{
+	int result;
+
+	if (shim.on && heap_has(addr))
+		return heap_advise(addr, length, advice);
+	result = raw_madvise(addr, length, advice);
+	if (!result && shim.on && is_hint(advice))
+		steer_hint(addr, length, advice);
+	return result;
+}
+
+/* As the C library has it: the error is what it returns, and DONTNEED does nothing. */
+SHIM_EXPORT int posix_madvise(void *addr, size_t length, int advice)
+{
+	int saved = errno, err = 0;
+
+	if (advice != POSIX_MADV_DONTNEED && madvise(addr, length, advice))
+		err = errno;
+	errno = saved;
+	return err;
+}
+
+/* --- where the process must be alone --- */
+
+SHIM_EXPORT int unshare(int flags)
+{
+	if (shim.on && flags & (CLONE_NEWUSER | CLONE_VM | CLONE_THREAD | CLONE_SIGHAND))
+		steer_alone();
+	return (int)syscall(SYS_unshare, flags);
+}
+
+/* Without a type, the descriptor alone tells which it is. */
+SHIM_EXPORT int setns(int fd, int type)
+{
+	if (shim.on && (!type || type & (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWTIME)))
+		steer_alone();
+	return (int)syscall(SYS_setns, fd, type);
+}
+
+/*
+ * A filter that is made for the program's own calls may be laid upon all threads, and
+ * end the process for a call of another's.
+ */
+SHIM_EXPORT int prctl(int option, ...)
+{
+	unsigned long arg[4];
+	va_list args;
+	int i;
+
+	va_start(args, option);
+	for (i = 0; i < 4; i++)
+		arg[i] = va_arg(args, unsigned long);
+	va_end(args);
+	if (shim.on && (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP))
+		steer_never();
+	return (int)syscall(SYS_prctl, option, arg[0], arg[1], arg[2], arg[3]);
+}
+
+/*
+ * The process ends with its last thread; once main() is gone that must be one of the
+ * program's. Only the end of the first thread comes by here: this is no place where an
+ * allocator could be in the middle of something, so a symbol may be looked up.
+ */
+static void leave_main(void)
+{
+	if (shim.on && getpid() == (pid_t)syscall(SYS_gettid))
+		steer_never();
+}
+
+SHIM_EXPORT _Noreturn void pthread_exit(void *value)
+{
+	void (*real)(void *result);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "pthread_exit");
+	leave_main();
+	real(value);
+	__builtin_unreachable();
+}
+
+SHIM_EXPORT _Noreturn void thrd_exit(int value)
+{
+	void (*real)(int result);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "thrd_exit");
+	leave_main();
+	real(value);
+	__builtin_unreachable();
+}

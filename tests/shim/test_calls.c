@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* What each call that is taken over returns, and leaves in errno: as Linux has it. */
+#include "common.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#define KEPT 77
+
+/* The call succeeds, and errno is what it was. */
+#define KEEPS(call)                              \
+	do {                                     \
+		errno = KEPT;                    \
+		assert_true((long)(call) != -1); \
+		assert_int_equal(errno, KEPT);   \
+	} while (0)
+
+#define FAILS(call, error)                       \
+	do {                                     \
+		errno = KEPT;                    \
+		assert_true((long)(call) == -1); \
+		assert_int_equal(errno, error);  \
+	} while (0)
+
+static void keeps_errno(struct file file)
+{
+	char bytes[64] = {}, *p, *q;
+	int fd;
+
+	KEEPS(fd = open(file.path, O_RDONLY | O_CLOEXEC));
+	KEEPS(p = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0));
+	KEEPS(madvise(p, SIZE, MADV_WILLNEED));
+	KEEPS(madvise(p, SIZE, MADV_RANDOM));
+	KEEPS(madvise(p, SIZE, MADV_NORMAL));
+	KEEPS(pread(fd, bytes, sizeof(bytes), 0));
+	KEEPS(*(volatile char *)p & 0);
+	KEEPS(munmap(p, SIZE));
+	KEEPS(close(fd));
+	KEEPS(p = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0));
+	KEEPS(*p = 1);
+	KEEPS(pwrite(file.fd, bytes, sizeof(bytes), 4096));
+	KEEPS(msync(p, SIZE, MS_SYNC));
+	KEEPS(fsync(file.fd));
+	KEEPS(q = mmap(NULL, SIZE, PROT_READ, MAP_PRIVATE, file.fd, 0));
+	KEEPS(munmap(q, SIZE));
+	KEEPS(p = mremap(p, SIZE, 4 * MB, 0));
+	KEEPS(p = mremap(p, 4 * MB, SIZE, MREMAP_MAYMOVE));
+	KEEPS(mmap64(p, MB, PROT_READ, MAP_SHARED | MAP_FIXED, file.fd, 0));
+	KEEPS(mprotect(p, PAGE, PROT_READ));
+	KEEPS(munmap(p, SIZE));
+	KEEPS(ftruncate(file.fd, SIZE));
+	KEEPS(unshare(0));
+	KEEPS(prctl(PR_GET_DUMPABLE));
+}
+
+static void success_keeps_errno(void **state)
+{
+	struct file file;
+	pid_t pid;
+
+	file_new(&file, SIZE);
+	keeps_errno(file);
+	/* Somebody else has it open for writing. */
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		alarm(30);
+		pause();
+		_exit(0);
+	}
+	keeps_errno(file);
+	kill(pid, SIGKILL);
+	end_of(pid);
+	file_end(&file);
+}
+
+static void failure_says_what_linux_says(void **state)
+{
+	struct file file;
+	char *p;
+
+	file_new(&file, SIZE);
+	p = map_shared(&file, PROT_READ);
+	FAILS(mmap(NULL, SIZE, PROT_READ, MAP_SHARED, -1, 0), EBADF);
+	FAILS(mmap(NULL, SIZE, PROT_READ, MAP_SHARED, file.fd, 5), EINVAL);
+	FAILS(mmap(NULL, 0, PROT_READ, MAP_SHARED, file.fd, 0), EINVAL);
+	FAILS(munmap(p + 1, SIZE), EINVAL);
+	FAILS(munmap(p, 0), EINVAL);
+	FAILS(mremap(p + 1, SIZE, SIZE, 0), EINVAL);
+	FAILS(mremap(p, SIZE, 1ul << 46, 0), ENOMEM);
+	FAILS(madvise(p, SIZE, 4711), EINVAL);
+	FAILS(madvise(p + 1, SIZE, MADV_RANDOM), EINVAL);
+	FAILS(unshare(0x10), EINVAL);
+	FAILS(setns(-1, 0), EBADF);
+	FAILS(prctl(4711, 0, 0, 0, 0), EINVAL);
+	FAILS(prctl(PR_SET_NAME, 1), EFAULT);
+	munmap(p, SIZE);
+	FAILS(madvise(p, SIZE, MADV_RANDOM), ENOMEM);
+	file_end(&file);
+}
+
+static void posix_madvise_returns_its_error(void **state)
+{
+	struct file file;
+	char *p;
+
+	file_new(&file, SIZE);
+	p = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE, file.fd, 0);
+	assert_true(p != MAP_FAILED);
+	p[5000] = 'x';
+	errno = KEPT;
+	assert_int_equal(posix_madvise(p, SIZE, POSIX_MADV_RANDOM), 0);
+	assert_int_equal(posix_madvise(p, SIZE, 4711), EINVAL);
+	assert_int_equal(posix_madvise(p + 1, SIZE, POSIX_MADV_NORMAL), EINVAL);
+	/* Linux's MADV_DONTNEED would take the store away. */
+	assert_int_equal(posix_madvise(p, SIZE, POSIX_MADV_DONTNEED), 0);
+	assert_int_equal(errno, KEPT);
+	assert_int_equal(p[5000], 'x');
+	munmap(p, SIZE);
+	file_end(&file);
+}
+
+static void mapped_over(void **state)
+{
+	struct file file;
+	char *p, *a;
+
+	file_new(&file, SIZE);
+	p = map_shared(&file, PROT_READ | PROT_WRITE);
+	assert_true(wait_for_watchers(1));
+	a = mmap(p + 2 * MB, 2 * MB, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	assert_ptr_equal(a, p + 2 * MB);
+	assert_int_equal(a[0], 0);
+	a[0] = 'a';
+	assert_int_equal((unsigned char)p[2 * MB - 1], byte_of(2 * MB - 1));
+	a = mmap(p + 4 * MB, 2 * MB, PROT_READ, MAP_SHARED | MAP_FIXED, file.fd, MB);
+	assert_ptr_equal(a, p + 4 * MB);
+	assert_int_equal((unsigned char)a[7], byte_of(MB + 7));
+	FAILS(mmap(p + 6 * MB, MB, PROT_READ, MAP_SHARED | MAP_FIXED_NOREPLACE, file.fd, 0),
+	      EEXIST);
+	munmap(p, SIZE);
+	p = map_shared(&file, PROT_READ);
+	assert_int_equal((unsigned char)p[2 * MB], byte_of(2 * MB));
+	munmap(p, SIZE);
+	file_end(&file);
+}
+
+static void moved(void **state)
+{
+	struct file file;
+	char *p, *q, *to;
+
+	file_new(&file, SIZE);
+	p = map_shared(&file, PROT_READ | PROT_WRITE);
+	to = mmap(NULL, 16 * MB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p[MB] = 'm';
+	q = mremap(p, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+	assert_ptr_equal(q, to);
+	assert_int_equal(q[MB], 'm');
+	assert_int_equal((unsigned char)q[SIZE - 1], byte_of(SIZE - 1));
+	q = mremap(q, SIZE, 3 * MB, 0);
+	assert_ptr_equal(q, to);
+	q = mremap(q, 3 * MB, SIZE, MREMAP_MAYMOVE);
+	assert_true(q != MAP_FAILED);
+	assert_int_equal((unsigned char)q[SIZE - 1], byte_of(SIZE - 1));
+	munmap(q, SIZE);
+	munmap(to, 16 * MB);
+	file_end(&file);
+}
+
+/* As the watcher does it: by a call that does not come by. */
+static void moved_with_advice_for_a_part(void **state)
+{
+	struct file file;
+	char *p, *q;
+
+	file_new(&file, SIZE);
+	p = map_shared(&file, PROT_READ);
+	assert_int_equal(syscall(SYS_madvise, p + MB, MB, MADV_RANDOM), 0);
+	assert_int_equal(syscall(SYS_madvise, p + 4 * MB, MB, MADV_HUGEPAGE), 0);
+	q = mremap(p, SIZE, 16 * MB, MREMAP_MAYMOVE);
+	assert_true(q != MAP_FAILED);
+	assert_int_equal((unsigned char)q[SIZE - 1], byte_of(SIZE - 1));
+	munmap(q, 16 * MB);
+	FAILS(mremap(q, 0, 0, 0), EINVAL);
+	FAILS(mremap(q, SIZE, MB, 0), EFAULT);
+	file_end(&file);
+}
+
+static long switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw;
+}
+
+static long faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_minflt + usage.ru_majflt;
+}
+
+/*
+ * A write() to a file that is mapped is a write(): nobody is asked, and no page comes or
+ * goes in between.
+ */
+static void small_writes_wait_for_nobody(void **state)
+{
+	const size_t pages = SIZE / PAGE;
+	long before, before_faults;
+	uint64_t value = 42, seen;
+	struct file file;
+	size_t i;
+	char *p;
+
+	file_new(&file, SIZE);
+	p = map_shared(&file, PROT_READ | PROT_WRITE);
+	for (i = 0; i < pages; i++)
+		p[i * PAGE] = 1;
+	before = switches();
+	before_faults = faults();
+	for (i = 0; i < pages; i++)
+		assert_int_equal(pwrite(file.fd, &value, 8, (off_t)(i * PAGE + 1024)), 8);
+	assert_in_range(switches() - before, 0, pages / 16);
+	assert_in_range(faults() - before_faults, 0, pages / 16);
+	for (i = 0; i < pages; i++) {
+		memcpy(&seen, p + i * PAGE + 1024, 8);
+		assert_int_equal(seen, 42);
+		assert_int_equal(p[i * PAGE], 1);
+	}
+	munmap(p, SIZE);
+	file_end(&file);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(success_keeps_errno),
+		cmocka_unit_test(failure_says_what_linux_says),
+		cmocka_unit_test(posix_madvise_returns_its_error),
+		cmocka_unit_test(mapped_over),
+		cmocka_unit_test(moved),
+		cmocka_unit_test(moved_with_advice_for_a_part),
+		cmocka_unit_test(small_writes_wait_for_nobody),
+	};
+
+	return RUN(tests);
+}

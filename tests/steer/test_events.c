@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* The ring of events: many writers, one reader, nothing waits, nothing is lost unsaid. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sched.h>
+#include <cmocka.h>
+
+#include "events.h"
+
+#define WRITERS 4
+#define EACH 20000
+
+static uint64_t put(uint64_t start)
+{
+	struct event event = { .kind = EVENT_HINT, .start = start, .bytes = ~start };
+
+	return event_put(&event);
+}
+
+static void order_is_kept(void **state)
+{
+	struct event event;
+	uint64_t i, number;
+
+	events_clear();
+	assert_false(event_take(&event));
+	for (i = 1; i <= 1000; i++) {
+		number = put(i);
+		assert_int_equal(number, i);
+		assert_true(events_waiting());
+		assert_true(event_take(&event));
+		assert_int_equal(event.start, i);
+		assert_false(events_waiting());
+	}
+	assert_false(events_lost());
+}
+
+static void what_has_no_room_is_told(void **state)
+{
+	struct event event;
+	uint64_t i, room = 0;
+
+	events_clear();
+	while (put(room + 1))
+		room++;
+	assert_int_equal(room, 256);
+	assert_true(events_lost());
+	assert_false(events_lost());
+	for (i = 1; i <= room; i++) {
+		assert_true(event_take(&event));
+		assert_int_equal(event.start, i);
+	}
+	assert_false(event_take(&event));
+	assert_int_not_equal(put(7), 0);
+}
+
+static void waiting_ends(void **state)
+{
+	struct event event;
+	uint64_t number;
+
+	events_clear();
+	errno = 0;
+	/* Nobody reads: only the time ends it. */
+	event_wait(put(1), 1000000);
+	event_wait(0, 60000000000ull);
+	number = put(2);
+	while (event_take(&event))
+		;
+	events_done();
+	event_wait(number, 60000000000ull);
+	assert_int_equal(errno, 0);
+}
+
+static uint64_t lost_by[WRITERS];
+
+static void *writer(void *arg)
+{
+	uint64_t who = (uint64_t)(uintptr_t)arg, i;
+
+	for (i = 0; i < EACH; i++)
+		if (!put(who << 32 | i))
+			__atomic_add_fetch(&lost_by[who], 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static void many_write_at_a_time(void **state)
+{
+	uint64_t next[WRITERS] = {}, taken = 0, lost = 0, i;
+	pthread_t thread[WRITERS];
+	struct event event;
+	bool told = false;
+
+	events_clear();
+	for (i = 0; i < WRITERS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, writer, (void *)(uintptr_t)i), 0);
+	for (;;) {
+		uint64_t who, number;
+
+		told |= events_lost();
+		if (!event_take(&event)) {
+			for (i = 0, lost = 0; i < WRITERS; i++)
+				lost += __atomic_load_n(&lost_by[i], __ATOMIC_RELAXED);
+			if (taken + lost == WRITERS * EACH)
+				break;
+			sched_yield();
+			continue;
+		}
+		/* Whole, and each writer's in its order. */
+		assert_true(event.bytes == ~event.start);
+		who = event.start >> 32;
+		number = event.start & 0xffffffff;
+		assert_true(who < WRITERS && number >= next[who] && number < EACH);
+		next[who] = number + 1;
+		taken++;
+	}
+	for (i = 0; i < WRITERS; i++)
+		pthread_join(thread[i], NULL);
+	told |= events_lost();
+	assert_true(taken > 0);
+	assert_true(told == (lost > 0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(order_is_kept),
+		cmocka_unit_test(what_has_no_room_is_told),
+		cmocka_unit_test(waiting_ends),
+		cmocka_unit_test(many_write_at_a_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
