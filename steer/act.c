@@ -25,8 +25,6 @@
 /* What makes the processors count as busy, and for how long. */
 #define LATE_NS 200000ull
 #define BUSY_NS 500000000ull
-/* Files are held for mappings of that length on: writing behind shorter ones is no gain. */
-#define HOLD_LEAST (64ull << 20)
 
 int act_verbose_fd = -1;
 struct steer_page *act_page;
@@ -170,10 +168,14 @@ void act_settle(struct map *map, int pidfd)
 		return;
 	}
 	find_cached(map, fd);
-	if (map->advisor.writable && map->bytes >= HOLD_LEAST && waits && now_ns() < map->until)
-		map->fd = fd;
-	else
-		call(SYS_close, fd, 0, 0, 0, 0, 0);
+	/* First held, then looked whether it was in time: the caller looks the other way round. */
+	if (map->hold && waits) {
+		map_hold(map, fd);
+		if (now_ns() >= map->until)
+			map_let_go(map);
+		return;
+	}
+	call(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
 /* --- modes --- */

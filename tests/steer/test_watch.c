@@ -197,9 +197,12 @@ static unsigned char byte_of(size_t offset)
 
 static void random_pages(void)
 {
+	/* What fits into memory and is no longer than this is left to the kernel. */
+	const struct steer_settings settings = { .least = 16 * MB, .budget = 128 * MB };
 	int fd = open_file(O_RDONLY), round, i;
 	volatile char *at;
 
+	steer_configure(&settings);
 	forget_cached(fd);
 	at = map_file(fd, PROT_READ, MAP_SHARED);
 	/* Some at a time, as slowly as a disk would have it. */
