@@ -18,25 +18,23 @@
 #include "memory.h"
 #include "pace.h"
 #include "say.h"
+#include "thread.h"
 #include "uapi.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-/* Memory changes slowly. */
 /* So much is read in huge pages before it is said that there are none. */
 #define TRIED (16ull << 20)
+/* Memory changes slowly. */
 #define MEMORY_NS (5000 * MS)
 /* After its last mapping it stays for that long. */
 #define LINGER_NS (50 * MS)
 #define STOP_NS (100 * MS)
-#define STACK_BYTES (128u << 10)
 
 enum state {
 	STOPPED,
@@ -48,15 +46,24 @@ struct steer_settings watch_settings;
 
 static int state = STOPPED; /* enum state */
 static bool cannot; /* it was tried, and this kernel or its rules do not let it */
-static int thread_id; /* of the kernel's; 0 = there is none */
+static struct thread thread;
 static struct looker looker;
 static u64 memory, memory_at;
 static int pidfd;
 
-static struct {
+/*
+ * Everything that the watcher needs, taken once, in a call of the program's that maps
+ * memory: were it taken while the program runs, it could come to lie where the program
+ * has just made room for itself.
+ */
+static struct own {
+	char thread[THREAD_BYTES];
+	struct steer_page page __attribute__((aligned(4096)));
+	char pad[4096 - sizeof(struct steer_page) % 4096];
 	struct hm_touch runs[LOOK_RUNS];
 	u64 looks[LOOK_BYTES / 8];
-} *scratch;
+	struct map maps[STEER_PAGE_MAPS];
+} *own;
 
 /* --- one look --- */
 
@@ -74,7 +81,7 @@ static void look_ahead(struct map *map, u32 *n)
 
 	for (i = 0; i < count; i++)
 		look(&looker, map_address(map, window[i].start), map_address(map, window[i].end),
-		     map->base, map->seen, scratch->runs, n, &huge);
+		     map->base, map->seen, own->runs, n, &huge);
 }
 
 static struct pace pace;
@@ -85,11 +92,10 @@ static void found(struct map *map, u32 n, u64 now)
 
 	pace.fruitless = 0;
 	for (i = 0; i < n && map->told; i++)
-		map->told->touched +=
-			(scratch->runs[i].end - scratch->runs[i].start) * HM_PAGE_SIZE;
+		map->told->touched += (own->runs[i].end - own->runs[i].start) * HM_PAGE_SIZE;
 	map->advisor.memory = memory / HM_PAGE_SIZE;
 	map->advisor.busy = now < act_busy_until;
-	hm_advisor_look(&map->advisor, scratch->runs, n, now / MS);
+	hm_advisor_look(&map->advisor, own->runs, n, now / MS);
 	if (map->advisor.count)
 		act_advices(map);
 }
@@ -107,8 +113,7 @@ static void look_at(struct map *map, u64 now)
 	begin = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns;
 	do {
 		n = 0;
-		at = look(&looker, at, page_end(map), map->base, map->seen, scratch->runs, &n,
-			  &huge);
+		at = look(&looker, at, page_end(map), map->base, map->seen, own->runs, &n, &huge);
 		if (n)
 			found(map, n, now);
 	} while (at && at < page_end(map));
@@ -162,7 +167,6 @@ static void look_at_all(u64 now)
 	if (watch_settings.budget)
 		act_budget(watch_settings.budget);
 	used = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns - begin;
-	pace_spend(&pace, used);
 	if (act_page) {
 		act_page->looks++;
 		act_page->look_ns += used;
@@ -175,49 +179,50 @@ static void look_at_all(u64 now)
 
 /*
  * Under a filter of system calls (seccomp) a call that is not allowed may end the whole
- * process. So a child makes each of them first, one that shares nothing but memory and
- * of which the program hears nothing: it sends no signal when it ends.
+ * process. So a child makes each of them first, of which the program hears nothing: it
+ * sends no signal when it ends.
  */
-static int try_calls(void *unused)
+static void try_calls(void)
 {
 	call(SYS_getrusage, -1, 0, 0, 0, 0, 0);
 	call(SYS_sched_setscheduler, -1, 0, 0, 0, 0, 0);
+	call(SYS_capset, 0, 0, 0, 0, 0, 0);
+	call(SYS_futex, 0, -1, 0, 0, 0, 0);
+	call(SYS_clock_gettime, -1, 0, 0, 0, 0, 0);
 	call(SYS_close_range, 1, 0, 0, 0, 0, 0);
 	call(SYS_pidfd_open, -1, 0, 0, 0, 0, 0);
 	call(SYS_pidfd_getfd, -1, 0, 0, 0, 0, 0);
 	call(SYS_memfd_create, 0, ~0l, 0, 0, 0, 0);
 	call(SYS_ftruncate, -1, 0, 0, 0, 0, 0);
+	call(SYS_mmap, 1, 0, 0, 0, -1, 0);
+	call(SYS_munmap, 1, 0, 0, 0, 0, 0);
 	call(SYS_openat, -1, (long)"", 0, 0, 0, 0);
 	call(SYS_readlinkat, -1, (long)"", 0, 0, 0, 0);
 	call(SYS_newfstatat, -1, (long)"", 0, 0, 0, 0);
 	call(SYS_read, -1, 0, 0, 0, 0, 0);
+	call(SYS_write, -1, 0, 0, 0, 0, 0);
 	call(SYS_pread64, -1, 0, 0, 0, 0, 0);
 	call(SYS_ioctl, -1, (long)PAGEMAP_SCAN, 0, 0, 0, 0);
 	call(SYS_cachestat, -1, 0, 0, 0, 0, 0);
 	call(SYS_sync_file_range, -1, 0, 0, 0, 0, 0);
 	call(SYS_madvise, 0, 0, MADV_WILLNEED, 0, 0, 0);
-	call(SYS_fcntl, -1, F_DUPFD_CLOEXEC, 0, 0, 0, 0);
 	call(SYS_close, -1, 0, 0, 0, 0, 0);
-	call(SYS_tgkill, -1, 0, 0, 0, 0, 0);
-	return 0;
 }
 
 static bool calls_allowed(void)
 {
-	const size_t size = 64u << 10;
-	long stack, child;
 	int status = -1;
+	long child;
 
 	if (call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) == 0)
 		return true;
-	stack = call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		     -1, 0);
-	if (stack < 0 && stack > -4096)
-		return false;
-	child = clone(try_calls, (char *)stack + size, CLONE_VM | CLONE_VFORK, NULL);
+	child = call(SYS_clone, CLONE_VFORK, 0, 0, 0, 0, 0);
+	if (!child) {
+		try_calls();
+		call(SYS_exit_group, 0, 0, 0, 0, 0, 0);
+	}
 	if (child > 0)
 		call(SYS_wait4, child, (long)&status, 1u << 30 /* __WALL */, 0, 0, 0);
-	call(SYS_munmap, stack, (long)size, 0, 0, 0, 0);
 	return child > 0 && status == 0;
 }
 
@@ -226,34 +231,37 @@ static int open_own(const char *path)
 	return (int)call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
 }
 
-/* A page that others can find by the memfd, and this process by its address. */
+/*
+ * The page lies in a memfd of our table, by which others find it. What was told before the
+ * thread went and came again stays.
+ */
 static void open_page(void)
 {
+	struct steer_page *page = &own->page;
 	int fd = (int)call(SYS_memfd_create, (long)STEER_MEMFD_NAME, 1 /* MFD_CLOEXEC */, 0, 0, 0,
 			   0);
-	struct steer_page *page;
-	struct map *map;
 
-	if (fd < 0 || call(SYS_ftruncate, fd, sizeof(*page), 0, 0, 0, 0) < 0)
-		return;
-	page = (void *)call(SYS_mmap, 0, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if ((long)page < 0 && (long)page > -4096)
-		return;
-	call(SYS_madvise, (long)page, sizeof(*page), MADV_DONTFORK, 0, 0, 0);
-	if (act_page) {
-		/* What was told before the thread went and came again. */
-		*page = *act_page;
-		for (map = steer_maps; map < steer_maps + STEER_PAGE_MAPS; map++)
-			if (map->told)
-				map->told = page->maps + (map->told - act_page->maps);
-	}
-	page->pid = (uint32_t)getpid();
+	page->pid = (uint32_t)call(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	page->version = STEER_VERSION;
 	page->magic = STEER_MAGIC;
+	if (fd >= 0 &&
+	    call(SYS_write, fd, (long)page, sizeof(*page), 0, 0, 0) == (long)sizeof(*page) &&
+	    !call_failed(call(SYS_mmap, (long)page, sizeof(*page), PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_FIXED, fd, 0)))
+		call(SYS_madvise, (long)page, sizeof(*page), MADV_DONTFORK, 0, 0, 0);
 	__atomic_store_n(&act_page, page, __ATOMIC_RELEASE);
-	for (map = steer_maps; map < steer_maps + STEER_PAGE_MAPS; map++)
-		if (map->start && !map->told)
-			act_begin(map);
+}
+
+/* It needs no rights for its own process; a program that drops its own shall not miss any. */
+static void drop_rights(void)
+{
+	struct {
+		uint32_t version;
+		int pid;
+	} header = { 0x20080522 /* _LINUX_CAPABILITY_VERSION_3 */, 0 };
+	uint32_t none[6] = {};
+
+	call(SYS_capset, (long)&header, (long)none, 0, 0, 0, 0);
 }
 
 static bool begin(void)
@@ -268,22 +276,14 @@ static bool begin(void)
 	/* A table of its own, in which nothing is open. */
 	if (call(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE, 0, 0, 0) < 0)
 		return false;
-	if (!scratch) {
-		long room = call(SYS_mmap, 0, sizeof(*scratch), PROT_READ | PROT_WRITE,
-				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-		if (room < 0 && room > -4096)
-			return false;
-		call(SYS_madvise, room, sizeof(*scratch), MADV_DONTFORK, 0, 0, 0);
-		scratch = (void *)room;
-	}
-	pidfd = (int)call(SYS_pidfd_open, getpid(), 0, 0, 0, 0, 0);
-	looker_open(&looker, open_own("/proc/self/pagemap"), scratch->looks);
+	pidfd = (int)call(SYS_pidfd_open, call(SYS_getpid, 0, 0, 0, 0, 0, 0), 0, 0, 0, 0, 0);
+	looker_open(&looker, open_own("/proc/self/pagemap"), own->looks);
 	if (looker.fd < 0)
 		return false;
 	act_schedstat_fd = open_own("/proc/thread-self/schedstat");
 	if (watch_settings.verbose)
 		act_verbose_fd = (int)call(SYS_pidfd_getfd, pidfd, 2, 0, 0, 0, 0);
+	drop_rights();
 	open_page();
 	memory_at = 0;
 	pace = PACE_BEGIN;
@@ -296,15 +296,16 @@ static void take_events(void)
 	struct map *map;
 
 	while (event_take(&event)) {
-		maps_follow(&event);
-		if (event.kind == EVENT_MAPPED)
-			for (map = steer_maps; map < steer_maps + STEER_PAGE_MAPS; map++)
-				if (map->start == event.start)
-					act_settle(map, pidfd);
+		map = maps_follow(&event);
+		if (map)
+			act_settle(map, pidfd);
 	}
-	/* What was lost may have been the end of a mapping, or a hint: all is forgotten. */
+	/*
+	 * What was lost may have been the end of a mapping, or a hint: all is forgotten, and
+	 * no advice is taken back, as it may be the program's.
+	 */
 	if (events_lost())
-		maps_clear();
+		maps_clear(false);
 	events_done();
 }
 
@@ -341,10 +342,16 @@ static void end_with_the_others(void)
 		call(SYS_exit, 0, 0, 0, 0, 0, 0);
 }
 
+static u64 own_cpu_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns;
+}
+
 /* Returns when there is nothing to watch any more, or when it shall end. */
 static void watch(void)
 {
 	u64 now = now_ns(), last = now, mapped = now, faulted = now, faults = 0, alive = now;
+	u64 cpu = own_cpu_ns(), spent;
 
 	while (may_run()) {
 		uint32_t word = events_word();
@@ -363,10 +370,15 @@ static void watch(void)
 		pace_earn(&pace, now - last);
 		last = now;
 		so_far = faults_so_far();
+		if (so_far != faults)
+			look_at_all(now);
+		/* Events and the count of faults cost, too: all but the advice itself. */
+		spent = own_cpu_ns();
+		pace_spend(&pace, spent - cpu);
+		cpu = spent;
 		if (so_far != faults) {
 			faults = so_far;
 			faulted = now;
-			look_at_all(now);
 			events_sleep(word, pace_wait_ns(&pace));
 		} else {
 			events_sleep(word, maps_count() ? pace_idle_ns(now - faulted) : LINGER_NS);
@@ -387,67 +399,59 @@ static void tell_running(bool running)
 }
 
 /* From STOPPED on another one may begin: nothing is touched after that. */
-static void *thread(void *unused)
+static int run(void *unused)
 {
-	__atomic_store_n(&thread_id, (int)call(SYS_gettid, 0, 0, 0, 0, 0, 0), __ATOMIC_SEQ_CST);
 	if (!begin()) {
 		/* It would fail again. */
 		__atomic_store_n(&cannot, true, __ATOMIC_SEQ_CST);
-		events_done();
+		take_events();
+		maps_clear(false);
 		__atomic_store_n(&state, STOPPED, __ATOMIC_SEQ_CST);
-		return NULL;
+		return 0;
 	}
 	for (;;) {
 		tell_running(true);
 		watch();
 		tell_running(false);
-		/* What is mapped stays known; descriptors go with the thread's table. */
-		maps_rest();
-		act_verbose_fd = act_schedstat_fd = -1;
+		/* Nobody looks any more: no advice stays, and descriptors go with the table. */
+		take_events();
+		maps_clear(true);
 		if (change_state(STOPPING, STOPPED))
-			return NULL;
+			return 0;
 		/* What came in between is not left lying there. */
 		if (!change_state(RUNNING, STOPPED))
 			continue;
 		if (!events_waiting() || !change_state(STOPPED, RUNNING))
-			return NULL;
+			return 0;
 	}
 }
 
-static bool create(void)
+static bool take_own(void)
 {
-	pthread_attr_t attr;
-	pthread_t handle;
-	bool made;
+	long at;
 
-	if (pthread_attr_init(&attr))
+	if (own)
+		return true;
+	at = call(SYS_mmap, 0, sizeof(*own), PROT_READ | PROT_WRITE,
+		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (call_failed(at))
 		return false;
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	made = !pthread_create(&handle, &attr, thread, NULL);
-	if (!made) {
-		/* A program's thread-local data may need more than that. */
-		pthread_attr_destroy(&attr);
-		pthread_attr_init(&attr);
-		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-		made = !pthread_create(&handle, &attr, thread, NULL);
-	}
-	pthread_attr_destroy(&attr);
-	return made;
+	/* A child of fork() has none of it. */
+	call(SYS_madvise, at, sizeof(*own), MADV_DONTFORK, 0, 0, 0);
+	own = (struct own *)at;
+	steer_maps = own->maps;
+	return true;
 }
 
 void watch_start(void)
 {
-	sigset_t all, before;
-
 	if (__atomic_load_n(&cannot, __ATOMIC_RELAXED) || !change_state(STOPPED, RUNNING))
 		return;
-	/* It inherits that no signal may come to it. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (!create())
-		__atomic_store_n(&state, STOPPED, __ATOMIC_SEQ_CST);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (take_own() && !thread_begin(&thread, own->thread, run))
+		return;
+	/* Where a thread cannot be had, it is not tried for each mapping. */
+	__atomic_store_n(&cannot, true, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&state, STOPPED, __ATOMIC_SEQ_CST);
 }
 
 bool watch_is_running(void)
@@ -457,28 +461,20 @@ bool watch_is_running(void)
 
 void watch_stop(void)
 {
-	const struct timespec pause = { .tv_nsec = 50000 };
-	u64 until = now_ns() + STOP_NS;
-	int id;
-
 	change_state(RUNNING, STOPPING);
 	events_wake();
 	/* Until the kernel, too, counts it no more. */
-	do {
-		id = __atomic_load_n(&thread_id, __ATOMIC_SEQ_CST);
-		if (__atomic_load_n(&state, __ATOMIC_SEQ_CST) == STOPPED &&
-		    (!id || call(SYS_tgkill, getpid(), id, 0, 0, 0, 0) == -ESRCH))
-			return;
-		call(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
-	} while (now_ns() < until);
+	thread_wait_gone(&thread, STOP_NS);
 }
 
 void watch_forget(void)
 {
+	if (!own)
+		return;
 	state = STOPPED;
-	thread_id = 0;
+	thread = (struct thread){};
 	act_page = NULL;
-	scratch = NULL;
+	own = NULL;
 	maps_child();
 	events_clear();
 }
