@@ -502,8 +502,7 @@ static struct view take_view(struct hm_advisor *a)
 			v.streams++;
 			v.backward += t->way < 0;
 			v.proven += length(t) >= PROVEN;
-		} else if (t->grown == a->look || (t->way && t->grown + 3 >= a->look)) {
-			/* It began in this look, or may go on: streams take turns. */
+		} else if (t->grown == a->look) {
 			v.fresh++;
 		} else if (is_single(a, t)) {
 			v.singles++;

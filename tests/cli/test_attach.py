@@ -119,7 +119,8 @@ class Attach(unittest.TestCase):
                            ("chunks", "2 MB at the first touch"),
                            ("random", "MADV_RANDOM")):
             with self.subTest(how):
-                size, pause = (1024 * MB, 0.005) if how == "strided" else (256 * MB, 0.001)
+                size = 1024 * MB if how in ("strided", "chunks") else 256 * MB
+                pause = 0.005 if how == "strided" else 0.001
                 # Where the machine is busy, looks are too far between to tell for sure.
                 for _ in range(3):
                     out = self.watch(how, "--dry-run", size=size, pause=pause)
