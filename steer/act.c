@@ -153,7 +153,6 @@ void act_settle(struct map *map, int pidfd)
 	bool waits = map->waits && now_ns() < map->until;
 	struct area area;
 	struct stat st;
-	int fd;
 
 	if (map->settled)
 		return;
@@ -166,26 +165,18 @@ void act_settle(struct map *map, int pidfd)
 		memcpy(map->told->path, area.path, sizeof(map->told->path));
 	}
 	/* Whoever does not wait may close it and count on it, and on its locks, being gone. */
-	if (map->number < 0 || !waits)
+	if (map->number >= 0 && waits)
+		map_hold(map, pidfd);
+	if (map->fd < 0)
 		return;
-	fd = (int)call(SYS_pidfd_getfd, pidfd, map->number, 0, 0, 0, 0);
-	map->number = -1;
-	if (fd < 0)
-		return;
-	if (call(SYS_newfstatat, fd, (long)"", (long)&st, AT_EMPTY_PATH, 0, 0) < 0 ||
+	if (call(SYS_newfstatat, map->fd, (long)"", (long)&st, AT_EMPTY_PATH, 0, 0) < 0 ||
 	    !S_ISREG(st.st_mode) || st.st_dev != area.dev || st.st_ino != area.ino) {
-		call(SYS_close, fd, 0, 0, 0, 0, 0);
+		map_let_go(map);
 		return;
 	}
-	find_cached(map, fd);
-	/* First held, then looked whether it was in time: the caller looks the other way round. */
-	if (map->hold) {
-		map_hold(map, fd);
-		if (now_ns() >= map->until)
-			map_let_go(map);
-		return;
-	}
-	call(SYS_close, fd, 0, 0, 0, 0, 0);
+	find_cached(map, map->fd);
+	if (!map->hold || now_ns() >= map->until)
+		map_let_go(map);
 }
 
 /* --- modes --- */

@@ -39,10 +39,20 @@ u32 maps_count(void)
 
 u32 steer_held;
 
-void map_hold(struct map *map, int fd)
+/*
+ * First it is said that a file is held, then looked whether that is in time, then taken.
+ * Whoever made the mapping looks the other way round: at the count, when its time is over.
+ */
+void map_hold(struct map *map, int pidfd)
 {
-	map->fd = fd;
 	__atomic_add_fetch(&steer_held, 1, __ATOMIC_SEQ_CST);
+	if (now_ns() < map->until)
+		map->fd = (int)call(SYS_pidfd_getfd, pidfd, map->number, 0, 0, 0, 0);
+	map->number = -1;
+	if (map->fd < 0) {
+		map->fd = -1;
+		__atomic_sub_fetch(&steer_held, 1, __ATOMIC_SEQ_CST);
+	}
 }
 
 void map_let_go(struct map *map)
@@ -239,7 +249,7 @@ static struct map *mapped(const struct event *event)
 	/* Stores to a private mapping never reach the file. */
 	map->advisor.writable = map->writable && map->shared;
 	map->hold = steer_would_hold(event->prot, event->flags, event->bytes);
-	map->waits = steer_would_wait(event->prot, event->flags, event->bytes);
+	map->waits = event->waits;
 	map->number = event->fd;
 	map->until = event->until;
 	act_begin(map);

@@ -83,7 +83,7 @@ static inline bool steer_would_wait(int prot, int flags, u64 bytes)
 	return steer_would_hold(prot, flags, bytes) || bytes >= 512ull << 20;
 }
 
-void map_hold(struct map *map, int fd);
+void map_hold(struct map *map, int pidfd);
 void map_let_go(struct map *map);
 
 /* The table follows an event. Returns the mapping that is new; NULL if there is none. */

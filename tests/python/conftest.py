@@ -21,13 +21,16 @@ def pool():
         return None
 
 
-@pytest.fixture(autouse=True, params=["steer", "pool"])
-def served(request, pool):
+def pytest_generate_tests(metafunc):
     """Every test runs twice: who serves its mappings, as Map.stat().engine says. Those
     that make sense with one alone are marked, by @steered_only or @pool_only."""
-    only = request.node.get_closest_marker("served_by")
-    if only and only.args[0] != request.param:
-        pytest.skip(f"a test of mappings that are served by {only.args[0]}")
+    only = metafunc.definition.get_closest_marker("served_by")
+    metafunc.parametrize("served", only.args if only else ["steer", "pool"], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def served(request, pool):
+    """Who serves the mappings of a test."""
     if request.param == "steer":
         yield "steer"
         return

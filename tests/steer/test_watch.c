@@ -20,7 +20,10 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/single_threaded.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -480,6 +483,165 @@ static void fork_goes_on(void)
 	CHECK(threads_now() == 2 && has_flag(at + SIZE - PAGE, " hg"));
 }
 
+/* A hole that the program has made is its own: nothing of ours comes to lie there. */
+static void holes_stay_empty(void)
+{
+	const size_t hole = 64 << 10;
+	int fd = open_file(O_RDONLY), i, k;
+	char *at, *file;
+	size_t n;
+
+	/* Small holes that are there already are filled first. */
+	for (i = 0; i < 2000; i++)
+		CHECK(mmap(NULL, hole, PROT_NONE | (i & 1 ? PROT_READ : 0),
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
+	for (i = 0; i < 100; i++) {
+		at = mmap(NULL, hole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		file = mmap(NULL, 48 * MB, PROT_READ, MAP_SHARED, fd, 0);
+		steer_mapped(file, 48 * MB, PROT_READ, MAP_SHARED, fd, 0);
+		CHECK(!munmap(at, hole));
+		for (k = 0; k < i * 100; k++)
+			__asm__ volatile("" ::: "memory");
+		CHECK(mmap(at, hole, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at);
+		for (n = 0; n < 48 * MB; n += MB)
+			CHECK(file[n]);
+		nap();
+		for (n = 0; n < hole; n++)
+			CHECK(!at[n]);
+		steer_unmapping(file, 48 * MB);
+		CHECK(!munmap(file, 48 * MB) && !munmap(at, hole));
+	}
+}
+
+static int handler_fd;
+
+static void map_in_handler(int number)
+{
+	void *at = mmap(NULL, 32 * MB, PROT_READ, MAP_SHARED, handler_fd, 0);
+	int saved = errno;
+
+	steer_mapped(at, 32 * MB, PROT_READ, MAP_SHARED, handler_fd, 0);
+	steer_unmapping(at, 32 * MB);
+	munmap(at, 32 * MB);
+	errno = saved;
+	got++;
+}
+
+/* An allocator that is interrupted anywhere must not be called. */
+static void handlers_may_map(void)
+{
+	const struct itimerval often = { { 0, 3000 }, { 0, 3000 } }, off = {};
+	size_t i;
+
+	handler_fd = open_file(O_RDONLY);
+	signal(SIGALRM, map_in_handler);
+	CHECK(!setitimer(ITIMER_REAL, &often, NULL));
+	for (i = 0; got < 200; i++)
+		free(malloc(i * 37 % 5000));
+	CHECK(!setitimer(ITIMER_REAL, &off, NULL));
+}
+
+/* Lines of /proc/self/maps with a word in them. */
+static int areas_with(const char *word)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	char line[512];
+	int n = 0;
+
+	CHECK(file);
+	while (fgets(line, sizeof(line), file))
+		n += !!strstr(line, word);
+	fclose(file);
+	return n;
+}
+
+static void nothing_piles_up(void)
+{
+	int fd = open_file(O_RDONLY), i;
+	char *at;
+
+	for (i = 0; i < 10; i++) {
+		at = map_file(fd, PROT_READ, MAP_SHARED);
+		WAIT_FOR(threads_now() == 2);
+		steer_unmapping(at, SIZE);
+		CHECK(!munmap(at, SIZE));
+		WAIT_FOR(threads_now() == 1);
+	}
+	CHECK(areas_with(STEER_MEMFD_NAME) <= 1);
+}
+
+/* The C library goes on taking the program for one of a single thread. */
+static void program_stays_as_it_was(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at = map_file(fd, PROT_READ, MAP_SHARED);
+
+	WAIT_FOR(told_of(at) && threads_now() == 2);
+	CHECK(__libc_single_threaded);
+}
+
+/* Where there is no room for a thread, mappings are as they are. */
+static void no_room_for_a_thread(void)
+{
+	const struct rlimit one = { 1, 1 };
+	int fd = open_file(O_RDONLY), i;
+
+	CHECK(!setrlimit(RLIMIT_NPROC, &one) && !setresuid(54321, 54321, 54321));
+	errno = 77;
+	for (i = 0; i < 3; i++)
+		map_file(fd, PROT_READ, MAP_SHARED);
+	CHECK(errno == 77 && threads_now() == 1);
+}
+
+/* A file that is unmapped in parts is let go with its last one. */
+static void locks_go_in_parts(void)
+{
+	int fd, other, i;
+	char *at;
+
+	for (i = 0; i < 30; i++) {
+		fd = open_file(O_RDWR);
+		CHECK(!flock(fd, LOCK_EX));
+		at = map_file(fd, PROT_READ | PROT_WRITE, MAP_SHARED);
+		close(fd);
+		steer_unmapping(at, 64 * MB);
+		CHECK(!munmap(at, 64 * MB));
+		steer_unmapping(at + 64 * MB, 32 * MB);
+		CHECK(!munmap(at + 64 * MB, 32 * MB));
+		other = open_file(O_RDWR);
+		CHECK(!flock(other, LOCK_EX | LOCK_NB));
+		close(other);
+	}
+}
+
+/* Advice stays known when a part of a mapping goes, and goes with the watcher. */
+static void parts_are_taken_back(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at;
+
+	forget_cached(fd);
+	at = map_file(fd, PROT_READ, MAP_SHARED);
+	IN_ORDER_UNTIL(at, false, has_flag(at + SIZE - PAGE, " hg"));
+	steer_unmapping(at, 8 * MB);
+	CHECK(!munmap(at, 8 * MB));
+	steer_alone();
+	CHECK(!has_flag(at + SIZE - PAGE, " hg"));
+}
+
+/* In memory a hole that is read takes room: such files are left alone. */
+static void files_in_memory_are_left_alone(void)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC);
+	char *at;
+
+	CHECK(fd >= 0 && !ftruncate(fd, (off_t)SIZE));
+	at = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	steer_mapped(at, SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(threads_now() == 1 && !steer_page());
+}
+
 static void errno_stays(void)
 {
 	int fd = open_file(O_RDONLY), i;
@@ -611,6 +773,14 @@ RUN(locks_go)
 RUN(record_locks_stay)
 RUN(fork_goes_on)
 RUN(ends_with_the_last)
+RUN(holes_stay_empty)
+RUN(handlers_may_map)
+RUN(nothing_piles_up)
+RUN(program_stays_as_it_was)
+RUN(no_room_for_a_thread)
+RUN(locks_go_in_parts)
+RUN(parts_are_taken_back)
+RUN(files_in_memory_are_left_alone)
 RUN(errno_stays)
 RUN(mappings_that_change)
 RUN(shorter_files)
@@ -633,6 +803,14 @@ int main(void)
 		cmocka_unit_test(record_locks_stay_test),
 		cmocka_unit_test(fork_goes_on_test),
 		cmocka_unit_test(ends_with_the_last_test),
+		cmocka_unit_test(holes_stay_empty_test),
+		cmocka_unit_test(handlers_may_map_test),
+		cmocka_unit_test(nothing_piles_up_test),
+		cmocka_unit_test(program_stays_as_it_was_test),
+		cmocka_unit_test(no_room_for_a_thread_test),
+		cmocka_unit_test(locks_go_in_parts_test),
+		cmocka_unit_test(parts_are_taken_back_test),
+		cmocka_unit_test(files_in_memory_are_left_alone_test),
 		cmocka_unit_test(errno_stays_test),
 		cmocka_unit_test(mappings_that_change_test),
 		cmocka_unit_test(shorter_files_test),
