@@ -740,18 +740,34 @@ static void filtered(void)
 	WAIT_FOR(threads_now() == 1);
 }
 
+static bool budget_held(const void *at)
+{
+	const struct steer_map *told = told_of(at);
+
+	return told && told->count[STEER_ACT_COLD] && steer_page()->held &&
+	       steer_page()->held <= 48 * MB;
+}
+
 static void budget_is_kept(void)
 {
 	const struct steer_settings settings = { .least = 16 * MB, .budget = 32 * MB };
-	int fd = open_file(O_RDONLY);
-	char *at;
+	int fd = open_file(O_RDONLY), round;
+	char *at = NULL;
 
 	steer_configure(&settings);
-	forget_cached(fd);
-	at = map_file(fd, PROT_READ, MAP_SHARED);
-	IN_ORDER_UNTIL(at, false,
-		       told_of(at) && told_of(at)->count[STEER_ACT_COLD] > 0 &&
-			       steer_page()->held && steer_page()->held <= 48 * MB);
+	/* Where the watcher comes too late to see what was cached before, it drops nothing. */
+	for (round = 0; round < 50 && !budget_held(at); round++) {
+		if (round % 5 == 0) {
+			if (at)
+				steer_unmapping(at, SIZE);
+			CHECK(!at || !munmap(at, SIZE));
+			forget_cached(fd);
+			at = map_file(fd, PROT_READ, MAP_SHARED);
+		}
+		CHECK(!madvise(at, SIZE, MADV_DONTNEED));
+		in_order(at, SIZE, false);
+	}
+	CHECK(budget_held(at));
 }
 
 #define RUN(name)                             \
