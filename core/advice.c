@@ -428,7 +428,7 @@ static void leave_behind(struct hm_advisor *a, struct hm_track *t)
 	if (t->way < 0)
 		return;
 	if (a->writable) {
-		if (t->next < t->behind + BEHIND + PIECE)
+		if (length(t) < PROVEN || t->next < t->behind + BEHIND + PIECE)
 			return;
 		to = region_down(t->next - BEHIND);
 		answer(a, HM_ADVICE_WRITE, t->behind, to);

@@ -22,6 +22,8 @@
 /* As much is read by one call as may keep an event waiting. */
 #define FILL_BYTES (4ull << 20)
 #define WILLNEED_BYTES (2ull << 20)
+/* Pages that are looked at again after they were written early. */
+#define LATELY (64ull << 20 >> HM_PAGE_SHIFT)
 /* What makes the processors count as busy, and for how long. */
 #define LATE_NS 200000ull
 #define BUSY_NS 500000000ull
@@ -421,22 +423,48 @@ static void carry_fill(struct map *map, const struct hm_advice *advice)
 	}
 }
 
-static void carry_write(struct map *map, const struct hm_advice *advice)
+static bool stat_pages(const struct map *map, u64 start, u64 end, struct steer_cachestat *stat)
 {
-	u64 at = map_address(map, advice->start);
+	u64 at = map_address(map, start);
 	struct steer_cachestat_range range = {
 		.off = map->offset + (at < map->start ? 0 : at - map->start),
-		.len = (advice->end - advice->start) * HM_PAGE_SIZE,
+		.len = (end - start) * HM_PAGE_SIZE,
 	};
+
+	return call(SYS_cachestat, map->fd, (long)&range, (long)stat, 0, 0, 0) == 0;
+}
+
+/*
+ * What was written early and is stored to again is written twice, and faults once more. A
+ * mapping in which that happens is left to the kernel's own time.
+ */
+static bool is_rewritten(struct map *map)
+{
 	struct steer_cachestat stat;
 
-	if (map->fd < 0)
+	if (!map->rewritten && map->written < map->written_end &&
+	    stat_pages(map, map->written, map->written_end, &stat))
+		map->rewritten = stat.nr_dirty > (map->written_end - map->written) / 16;
+	return map->rewritten;
+}
+
+static void carry_write(struct map *map, const struct hm_advice *advice)
+{
+	struct steer_cachestat stat;
+	u64 at = map_address(map, advice->start);
+
+	if (map->fd < 0 || is_rewritten(map))
 		return;
-	if (call(SYS_cachestat, map->fd, (long)&range, (long)&stat, 0, 0, 0) >= 0 && !stat.nr_dirty)
+	if (stat_pages(map, advice->start, advice->end, &stat) && !stat.nr_dirty)
 		return;
-	call(SYS_sync_file_range, map->fd, (long)range.off, (long)range.len, SYNC_FILE_RANGE_WRITE,
-	     0, 0);
-	count(map, STEER_ACT_WRITE, range.len);
+	call(SYS_sync_file_range, map->fd,
+	     (long)(map->offset + (at < map->start ? 0 : at - map->start)),
+	     (long)((advice->end - advice->start) * HM_PAGE_SIZE), SYNC_FILE_RANGE_WRITE, 0, 0);
+	count(map, STEER_ACT_WRITE, (advice->end - advice->start) * HM_PAGE_SIZE);
+	/* Of one stream, and of what it has written last. */
+	if (advice->start != map->written_end || map->written_end - map->written > LATELY)
+		map->written = advice->start;
+	map->written_end = advice->end;
 }
 
 /* The kernel leaves alone what others have mapped, and what is dirty. */

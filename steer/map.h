@@ -52,6 +52,8 @@ struct map {
 	bool hold; /* its file is wanted, to begin its writes */
 	bool huge_works; /* huge pages were seen */
 	u64 before;
+	u64 written, written_end; /* pages whose writes were begun lately */
+	bool rewritten; /* they are stored to again: to write them early was for nothing */
 	u64 filled; /* bytes that were read ahead and mapped */
 	u64 full_at, full_ns; /* when all of it is looked at next, and what that costs */
 	unsigned long *seen;
@@ -115,6 +117,13 @@ void map_advised(const struct map *map);
 static inline u64 map_address(const struct map *map, u64 page)
 {
 	return map->base + page * HM_PAGE_SIZE;
+}
+
+/* Is all of it under one? */
+static inline bool map_is_hinted(const struct map *map)
+{
+	return map->nhints && map->hint[0].start <= map->advisor.first &&
+	       map->hint[0].end >= map->advisor.end;
 }
 
 /* Is any page of the range under a hint of the program's? */

@@ -15,7 +15,7 @@
 #define PACE_ASLEEP_NS (1000 * MS)
 /* The share of time that looks may take, and how much of it may be saved up. */
 #define PACE_SHARE 100
-#define PACE_CREDIT_NS ((int64_t)(10 * MS))
+#define PACE_CREDIT_NS ((int64_t)(4 * MS))
 /* So many looks that find nothing make the time between them twice as long, up to this. */
 #define PACE_FRUITLESS 8u
 #define PACE_FRUITLESS_MOST 5u

@@ -105,6 +105,9 @@ static void look_at(struct map *map, u64 now)
 	u64 begin, huge = 0, at = map->start;
 	u32 n = 0;
 
+	/* The program says itself what it does: nothing would follow from a look. */
+	if (map_is_hinted(map) && !watch_settings.budget)
+		return;
 	look_ahead(map, &n);
 	if (n)
 		found(map, n, now);

@@ -172,23 +172,60 @@ static void moved(void **state)
 	file_end(&file);
 }
 
-/* As the watcher does it: by a call that does not come by. */
+/* Areas that the kernel has for a mapping. */
+static int areas_of(const char *at, size_t length)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long start, end;
+	char line[512];
+	int n = 0;
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx", &start, &end) == 2)
+			n += start < (unsigned long)(at + length) && end > (unsigned long)at;
+	fclose(maps);
+	return n;
+}
+
+/* The watcher advises before a stream, which splits the mapping. */
 static void moved_with_advice_for_a_part(void **state)
 {
+	const size_t length = 64 * MB;
 	struct file file;
 	char *p, *q;
+	size_t i, n;
 
-	file_new(&file, SIZE);
-	p = map_shared(&file, PROT_READ);
-	assert_int_equal(syscall(SYS_madvise, p + MB, MB, MADV_RANDOM), 0);
-	assert_int_equal(syscall(SYS_madvise, p + 4 * MB, MB, MADV_HUGEPAGE), 0);
-	q = mremap(p, SIZE, 16 * MB, MREMAP_MAYMOVE);
+	file_new(&file, length);
+	p = mmap(NULL, length, PROT_READ, MAP_SHARED, file.fd, 0);
+	assert_true(p != MAP_FAILED);
+	for (n = 0; n < 2000 && areas_of(p, length) < 2; n++) {
+		if (n % 20 == 0)
+			madvise(p, length, MADV_DONTNEED);
+		for (i = n % 20 * (MB / 8); i < (n % 20 + 1) * (MB / 8); i += PAGE)
+			assert_int_equal((unsigned char)p[i], byte_of(i));
+		usleep(1000);
+	}
+	assert_true(areas_of(p, length) >= 2);
+	q = mremap(p, length, 2 * length, MREMAP_MAYMOVE);
 	assert_true(q != MAP_FAILED);
-	assert_int_equal((unsigned char)q[SIZE - 1], byte_of(SIZE - 1));
-	munmap(q, 16 * MB);
+	assert_int_equal((unsigned char)q[length - 1], byte_of(length - 1));
+	munmap(q, 2 * length);
 	FAILS(mremap(q, 0, 0, 0), EINVAL);
 	FAILS(mremap(q, SIZE, MB, 0), EFAULT);
 	file_end(&file);
+}
+
+/* Where the program itself has split it, that is as it is, and so is its advice. */
+static void not_moved_with_advice_of_the_program(void **state)
+{
+	char *p = mmap(NULL, SIZE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(p != MAP_FAILED);
+	assert_int_equal(madvise(p, SIZE / 2, MADV_HUGEPAGE), 0);
+	FAILS(mremap(p, SIZE, 2 * SIZE, MREMAP_MAYMOVE), EFAULT);
+	assert_int_equal(areas_of(p, SIZE), 2);
+	munmap(p, SIZE);
 }
 
 static long switches(void)
@@ -248,6 +285,7 @@ int main(void)
 		cmocka_unit_test(mapped_over),
 		cmocka_unit_test(moved),
 		cmocka_unit_test(moved_with_advice_for_a_part),
+		cmocka_unit_test(not_moved_with_advice_of_the_program),
 		cmocka_unit_test(small_writes_wait_for_nobody),
 	};
 
