@@ -15,7 +15,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-
 static bool is_link_of(int dirfd, const char *name, const char *memfd)
 {
 	char link[64], wanted[64];

@@ -282,6 +282,26 @@ static void writes_are_begun(void)
 	in_order(at, SIZE, false);
 }
 
+/* What is stored to again after it was written early is written early no more. */
+static void rewrites_are_left_alone(void)
+{
+	int fd = open_file(O_RDWR), round;
+	uint64_t written = 0;
+	size_t size;
+	char *at;
+
+	for (round = 0; round < 20 && !written; round++) {
+		at = map_file(fd, PROT_READ | PROT_WRITE, MAP_SHARED);
+		for (size = 8 * MB; size <= SIZE; size += 8 * MB)
+			in_order(at, size, true);
+		if (told_of(at))
+			written = told_of(at)->amount[STEER_ACT_WRITE];
+		steer_unmapping(at, SIZE);
+		CHECK(!munmap(at, SIZE));
+	}
+	CHECK(written && written < SIZE / 2);
+}
+
 /* A mapping that is only read changes nothing of the file, whatever is advised. */
 static void file_is_left_alone(void)
 {
@@ -779,6 +799,7 @@ static void budget_is_kept(void)
 RUN(random_pages)
 RUN(stream)
 RUN(writes_are_begun)
+RUN(rewrites_are_left_alone)
 RUN(file_is_left_alone)
 RUN(hints_win)
 RUN(late_hints_win)
@@ -809,6 +830,7 @@ int main(void)
 		cmocka_unit_test(random_pages_test),
 		cmocka_unit_test(stream_test),
 		cmocka_unit_test(writes_are_begun_test),
+		cmocka_unit_test(rewrites_are_left_alone_test),
 		cmocka_unit_test(file_is_left_alone_test),
 		cmocka_unit_test(hints_win_test),
 		cmocka_unit_test(late_hints_win_test),
