@@ -13,7 +13,7 @@
 /* Of a file with many syncs: a few hundred tell enough. */
 #define LOG_MOST(bench) ((bench)->settings.quick ? 64 * MB : 256 * MB)
 
-/* Small, but large enough to be watched. */
+/* Small, but large enough to be watched; there is room for it beside any pool. */
 #define COST_FILE (32 * MB)
 
 struct turns {
@@ -338,10 +338,10 @@ void turns_run(struct bench *bench, const struct scenario *scenario, unsigned in
 
 	if (turns.pool < LEAST_POOL)
 		turns.pool = LEAST_POOL;
-	if (scenario->in_memory && turns.bytes > turns.pool / 4 * 3)
-		turns.bytes = round_down(turns.pool / 4 * 3);
 	if (scenario->cost && turns.bytes > COST_FILE)
 		turns.bytes = COST_FILE;
+	else if (scenario->in_memory && turns.bytes > turns.pool / 4 * 3)
+		turns.bytes = round_down(turns.pool / 4 * 3);
 	if (scenario->sync_bytes && turns.bytes > LOG_MOST(bench))
 		turns.bytes = LOG_MOST(bench);
 	if (scenario->twice && turns.bytes > 2 * (turns.pool + ALLOWANCE))

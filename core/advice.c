@@ -14,7 +14,7 @@
 /* A fault maps what is cached of the 16 pages around it: that much says nothing. */
 #define AROUND 16u
 /* A run that long is worth a region, where single pages are read. */
-#define EMERGING 24u
+#define LONG_RUN 24u
 /* ... and that long where the kernel reads ahead by itself, or in regions. */
 #define NOTICED (REGION / 2)
 #define REGIONS_NOTICED (5 * REGION)
@@ -103,7 +103,7 @@ static u64 length(const struct hm_track *t)
 /* The whole mapping, areas included. */
 static void change_mode(struct hm_advisor *a, enum hm_mode mode)
 {
-	u64 kept = mode == HM_MODE_HUGE ? EMERGING : PROVEN;
+	u64 kept = mode == HM_MODE_HUGE ? LONG_RUN : PROVEN;
 	u32 i;
 
 	if (a->mode == mode)
@@ -212,18 +212,22 @@ static bool extend(struct hm_advisor *a, const struct hm_touch *run)
 /* Is this page as far from the last one as that was from the one before? */
 static bool stride_goes_on(struct hm_advisor *a, const struct hm_touch *run)
 {
+	if (!a->stride || (s64)(run->start - a->last) != a->stride)
+		return false;
+	a->last = run->start;
+	a->stride_seen++;
+	return true;
+}
+
+static void stride_begin(struct hm_advisor *a, const struct hm_touch *run)
+{
 	s64 distance = (s64)(run->start - a->last);
 
 	a->last = run->start;
-	if (a->stride && distance == a->stride) {
-		a->stride_seen++;
-		return a->stride_seen >= STRIDE_SEEN;
-	}
 	a->stride = distance > (s64)AROUND || distance < -(s64)AROUND ? distance : 0;
 	a->stride_seen = 1;
 	a->stride_window = 0;
 	a->stride_ahead = 0;
-	return false;
 }
 
 /* Reads so many of the next ones that they come in time; twice as many each time. */
@@ -397,7 +401,7 @@ static u64 noticed(const struct hm_advisor *a)
 {
 	switch (a->mode) {
 	case HM_MODE_RANDOM:
-		return EMERGING;
+		return LONG_RUN;
 	case HM_MODE_NORMAL:
 		return NOTICED;
 	default:
@@ -581,8 +585,12 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 	for (i = 0; i < n; i++) {
 		hm_assert(runs[i].start < runs[i].end && runs[i].end <= a->end);
 		count_pages(a, &runs[i]);
-		if (extend(a, &runs[i]) || stride_goes_on(a, &runs[i]))
+		if (stride_goes_on(a, &runs[i]) && a->stride_seen >= STRIDE_SEEN)
 			continue;
+		if (extend(a, &runs[i]))
+			continue;
+		if (a->last != runs[i].start)
+			stride_begin(a, &runs[i]);
 		new_track(a, &runs[i]);
 	}
 	/* What ended long ago counts for less and less. */

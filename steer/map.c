@@ -12,12 +12,18 @@
 
 struct map steer_maps[STEER_PAGE_MAPS];
 
-/* One mapping is looked at at a time. */
+/* Only one mapping is looked at, at any time. */
 static struct hm_advice advices[HM_ADVICES];
 
-#define for_each_map(map)                                                       \
-	for ((map) = steer_maps; (map) < steer_maps + STEER_PAGE_MAPS; (map)++) \
-		if ((map)->start)
+/* From there on: the next entry that is used. */
+static struct map *next_map(struct map *map)
+{
+	while (map < steer_maps + STEER_PAGE_MAPS && !map->start)
+		map++;
+	return map < steer_maps + STEER_PAGE_MAPS ? map : NULL;
+}
+
+#define for_each_map(map) for ((map) = next_map(steer_maps); (map); (map) = next_map((map) + 1))
 
 u32 maps_count(void)
 {

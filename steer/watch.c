@@ -37,7 +37,10 @@
 #define ASLEEP_NS (1000 * MS)
 /* The share of time that looks may take, and how much of it may be saved up. */
 #define SHARE 100
-#define CREDIT_NS ((s64)(20 * MS))
+#define CREDIT_NS ((s64)(10 * MS))
+/* So many looks that find nothing make the time between them twice as long, up to this. */
+#define FRUITLESS 8u
+#define FRUITLESS_MOST 5u
 /* Memory changes slowly. */
 #define MEMORY_NS (5000 * MS)
 /* After its last mapping it stays for that long. */
@@ -121,10 +124,13 @@ static void look_ahead(struct map *map, u32 *n)
 	}
 }
 
+static u32 fruitless; /* looks: the faults are elsewhere */
+
 static void found(struct map *map, u32 n, u64 now)
 {
 	u32 i;
 
+	fruitless = 0;
 	for (i = 0; i < n && map->told; i++)
 		map->told->touched +=
 			(scratch->runs[i].end - scratch->runs[i].start) * HM_PAGE_SIZE;
@@ -173,9 +179,11 @@ static void earn(u64 passed)
 
 static u64 next_look_ns(void)
 {
-	u64 wait = credit >= 0 ? LEAST_NS : (u64)-credit * SHARE;
+	u32 doublings = fruitless / FRUITLESS < FRUITLESS_MOST ? fruitless / FRUITLESS :
+								 FRUITLESS_MOST;
+	u64 shortest = LEAST_NS << doublings, wait = credit >= 0 ? 0 : (u64)-credit * SHARE;
 
-	return wait < LEAST_NS ? LEAST_NS : wait > MOST_NS ? MOST_NS : wait;
+	return wait < shortest ? shortest : wait > MOST_NS ? MOST_NS : wait;
 }
 
 static u64 faults_so_far(void)
@@ -203,6 +211,7 @@ static void look_at_all(u64 now)
 			memory = watch_settings.budget;
 		memory_at = now + MEMORY_NS;
 	}
+	fruitless++;
 	for (map = steer_maps; map < steer_maps + STEER_PAGE_MAPS; map++) {
 		if (!map->start)
 			continue;
@@ -338,6 +347,7 @@ static bool begin(void)
 	open_page();
 	memory_at = 0;
 	credit = CREDIT_NS;
+	fruitless = 0;
 	return true;
 }
 

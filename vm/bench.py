@@ -20,7 +20,7 @@ SINGLE_MIB = 64
 RANDOM_MIB = 512
 POOL_MIB = 64
 COMMAND_MIB = 64
-COMMAND_SCENARIOS = ("seq-read", "rewrite", "rand-4k", "backward", "four-streams", "scan-random-scan", "log-read")
+COMMAND_SCENARIOS = ("seq-read", "rewrite", "rand-4k", "backward", "four-streams", "scan-random-scan", "log-read", "cost")
 MIB = 1 << 20
 # read() of what is cached, write() of what is not.
 CALLS = "warm read-call forget write-call"
@@ -209,6 +209,8 @@ def print_command(result: dict) -> None:
         speed, time = row.get("mb_s"), row.get("ns_op")
         told = f"{speed:8.0f} MB/s" if speed else f"{time:8.0f} ns" if time else f"{row.get('error')}"
         print(f"  {name:56}{told}")
+    for cost in result.get("verdicts", {}).get("cost", []):
+        print(f"  who gains nothing needs {cost['time']:.4f} x the instructions and {cost['faults']:.4f} x the faults")
 
 
 def count(kernel: kernels.Kernel, initrd: pathlib.Path, args: argparse.Namespace) -> dict:

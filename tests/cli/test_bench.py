@@ -26,21 +26,30 @@ ADVICES = {
 }
 
 
+def read_line(path):
+    with open(path) as file:
+        return file.read()
+
+
 def read_ahead():
-    return {p: open(p).read() for p in glob.glob("/sys/block/*/queue/read_ahead_kb")}
+    """Of disks: zram and loop devices come and go, as others have use for them."""
+    return {p: read_line(p) for p in glob.glob("/sys/block/*/queue/read_ahead_kb")
+            if not re.search("/(zram|loop)", p)}
 
 
 def mounts():
-    with open("/proc/self/mountinfo") as file:
-        return file.read()
+    """Ours: other programs may mount something meanwhile."""
+    return [line for line in read_line("/proc/self/mountinfo").splitlines() if "hugemap" in line]
 
 
 def modules():
     return "hugemap " in open("/proc/modules").read() if os.path.exists("/proc/modules") else False
 
 
-def zrams():
-    return {p: open(f"{p}/disksize").read() for p in glob.glob("/sys/block/zram*")}
+def fast_device(pid):
+    """The zram device that a process has mounted where only it sees it."""
+    found = re.search(r"/tmp/hugemap-bench-.* /dev/(zram\d+) ", read_line(f"/proc/{pid}/mountinfo"))
+    return found and found[1]
 
 
 def has_zram():
@@ -109,10 +118,10 @@ class Bench(unittest.TestCase):
                 self.assertEqual(verdict["ratio_best_linux"], steer["ratio_best_linux"])
                 wanted = 1.4 if verdict["scenario"] in ("seq-write", "checkpoint") else 0.97
                 self.assertEqual(verdict["wanted"], wanted)
-                met = (steer["ratio_best_linux"] >= wanted and steer["ratio_default_linux"] >= 0.97)
+                told_as = [(steer["ratio_best_linux"], wanted), (steer["ratio_default_linux"], 0.97)]
                 if verdict["wanted_read_ahead"] and verdict["ratio_read_ahead"]:
-                    met = met and verdict["ratio_read_ahead"] >= verdict["wanted_read_ahead"]
-                self.assertEqual(verdict["met"], met)
+                    told_as.append((verdict["ratio_read_ahead"], verdict["wanted_read_ahead"]))
+                self.assertEqual(verdict["met"], all(a + 0.005 >= b for a, b in told_as))
                 self.assertEqual(verdict["better"], steer["ratio_best_linux"] > 1)
         self.assertEqual(told["met"], sum(v["met"] for v in told["each"]))
         self.assertEqual(told["count"], len(told["each"]))
@@ -121,6 +130,10 @@ class Bench(unittest.TestCase):
         cost, = self.data["verdicts"]["cost"]
         self.assertTrue(0.5 < cost["faults"] < 2, cost)
         self.assertTrue(cost["time"] > 0 and cost["cpu"] > 0, cost)
+        for row in self.rows:
+            if row["scenario"] == "cost" and row["engine"] == "hugemap-steer":
+                for run in row["runs"]:  # else nothing was watched
+                    self.assertGreater(run["steered"]["looks"], 0)
 
     def test_read_ahead_is_no_advice(self):
         found = self.data["device"]["read_ahead_kb"]
@@ -206,7 +219,7 @@ class Bench(unittest.TestCase):
         self.assertTrue(compared, "no row has its single runs")
 
     def test_the_report_is_one_file(self):
-        text = open(self.report).read()
+        text = read_line(self.report)
         self.assertRegex(text, r"<svg|data:image")
         self.assertFalse(re.search(r"(src|href)=[\"']?https?:", text))
         for scenario in SCENARIOS:
@@ -254,7 +267,7 @@ class Bench(unittest.TestCase):
 
     @unittest.skipUnless(has_zram(), "needs root and zram")
     def test_a_fast_device_is_made_and_taken_away(self):
-        before = zrams()
+        unused = read_line("/sys/block/zram0/disksize") if os.path.exists("/sys/block/zram0") else None
         result = subprocess.run([HUGEMAP, "bench", *SMALL, "--fast-device", "--scenario", "rand-1m",
                                  "--engine", "hugemap-steer", "--engine", "linux-mmap", "--json",
                                  "-"], capture_output=True, text=True)
@@ -263,44 +276,53 @@ class Bench(unittest.TestCase):
         self.assertRegex(data["device"]["name"], "^zram[0-9]+$")
         self.assertEqual(data["file_system"]["type"], "ext4")
         self.assertTrue(data["settings"]["fast_device"])
-        self.assertNotIn(f"/sys/block/{data['device']['name']}", before)
-        self.assertEqual((zrams(), mounts()), (before, self.before[1]))
+        self.assertFalse(os.path.exists(f"/sys/block/{data['device']['name']}"))
+        if unused is not None:
+            self.assertEqual(read_line("/sys/block/zram0/disksize"), unused)
+        self.assertEqual(mounts(), self.before[1])
         self.assertFalse(os.path.exists(data["file_system"]["dir"]))
 
     @unittest.skipUnless(has_zram(), "needs root and zram")
     def test_a_fast_device_is_taken_away_from_who_is_killed(self):
-        before = zrams()
         for number in (signal.SIGKILL, signal.SIGTERM):
             bench = subprocess.Popen([HUGEMAP, "bench", "--size", "256M", "--fast-device",
                                       "--scenario", "rand-4k"], stdout=subprocess.DEVNULL,
                                      stderr=subprocess.DEVNULL)
+            self.addCleanup(bench.kill)
+            device = None
             for _ in range(400):
-                if any("hugemap-bench" in path for path in cgroups()):
+                device = fast_device(bench.pid)
+                if device and any(f"hugemap-bench.{bench.pid}." in path for path in cgroups()):
                     break
                 time.sleep(0.05)
-            self.assertGreater(len(zrams()), len(before))
+            directory = re.search(r"/tmp/hugemap-bench-\w+",
+                                  read_line(f"/proc/{bench.pid}/mountinfo"))[0]
             bench.send_signal(number)
             bench.wait(60)
+
+            def left():
+                paths = [f"/sys/block/{device}", directory]
+                return [p for p in paths if os.path.exists(p)] + [
+                    p for p in cgroups() if f"hugemap-bench.{bench.pid}." in p]
+
             for _ in range(400):  # the guard outlives who is killed
-                if zrams() == before and not cgroups():
+                if not left():
                     break
                 time.sleep(0.05)
-            self.assertEqual((zrams(), cgroups(), read_ahead(), mounts()),
-                             (before, [], *self.before[:2]))
-            self.assertEqual(glob.glob("/tmp/hugemap-bench-*"), [])
+            self.assertEqual((left(), read_ahead(), mounts()), ([], *self.before[:2]))
 
     def test_a_read_ahead_is_put_back_by_who_is_killed(self):
         if not any(r["read_ahead_kb"] != self.data["device"]["read_ahead_kb"] for r in self.rows):
             self.skipTest("read_ahead_kb cannot be changed here, or is 128")
         path = f"/sys/block/{self.data['device']['name']}/queue/read_ahead_kb"
-        found = open(path).read()
+        found = read_line(path)
         with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
             bench = subprocess.Popen([HUGEMAP, "bench", "--size", "256M", "--scenario", "rand-1m",
                                       "--engine", "linux-mmap", "--dir", directory],
                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             changed = False
             for _ in range(6000):
-                changed = open(path).read() != found
+                changed = read_line(path) != found
                 if changed or bench.poll() is not None:
                     break
                 time.sleep(0.005)
@@ -308,7 +330,7 @@ class Bench(unittest.TestCase):
             bench.wait(60)
             self.assertTrue(changed)
             for _ in range(400):
-                if open(path).read() == found and not os.listdir(directory):
+                if read_line(path) == found and not os.listdir(directory):
                     break
                 time.sleep(0.05)
             self.assertEqual((read_ahead(), os.listdir(directory)), (self.before[0], []))
