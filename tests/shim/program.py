@@ -21,7 +21,7 @@ ADVICE = re.compile(r"^      advised: ([^;\n]*)", re.M)
 WARM = 1024 * MB
 MADV_POPULATE_WRITE = 23
 
-Result = collections.namedtuple("Result", "seconds synced faults output digest advice")
+Result = collections.namedtuple("Result", "seconds synced processor faults output digest advice")
 
 
 class Skip(Exception):
@@ -107,9 +107,9 @@ class MemoryGroup:
                     os.rmdir(self.path)
         raise Skip("no memory control group can be made here")
 
-    def join(self):
-        with open(os.path.join(self.path, "cgroup.procs"), "w") as file:
-            file.write("0")
+    def wrap(self, command):
+        """The command, started in the group."""
+        return ["sh", "-c", 'echo 0 >"$0" && exec "$@"', f"{self.path}/cgroup.procs", *command]
 
     def __exit__(self, *_):
         for _ in range(100):  # the last process leaves it a moment after its end
@@ -196,9 +196,9 @@ def run_once(program, hugemap, under):
     group = MemoryGroup(program.memory) if program.memory else contextlib.nullcontext()
     with (tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, group):
         start = time.monotonic()
-        child = subprocess.Popen(full_command(program, hugemap, under), stdout=out, stderr=err,
-                                 stdin=subprocess.DEVNULL, cwd=program.dir,
-                                 preexec_fn=group.join if program.memory else None)
+        command = full_command(program, hugemap, under)
+        child = subprocess.Popen(group.wrap(command) if program.memory else command, stdout=out,
+                                 stderr=err, stdin=subprocess.DEVNULL, cwd=program.dir)
         _, status, usage = os.wait4(child.pid, 0)
         seconds = time.monotonic() - start
         sync(program.dir)
@@ -213,6 +213,6 @@ def run_once(program, hugemap, under):
     patterns = collections.Counter(PATTERN.findall(errors))
     kinds = collections.Counter(part.split()[0] for line in ADVICE.findall(errors)
                                 for part in line.split(", "))
-    return Result(seconds, synced, usage.ru_minflt + usage.ru_majflt,
-                  program.clean(output) if program.text else None,
+    return Result(seconds, synced, usage.ru_utime + usage.ru_stime, usage.ru_minflt +
+                  usage.ru_majflt, program.clean(output) if program.text else None,
                   digest(program.files()), (patterns, kinds))

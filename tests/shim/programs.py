@@ -4,11 +4,12 @@
 
 Each program runs plain and under `hugemap run`, in turns, on files that the page
 cache does not hold at the start. What it prints and what is in its files must be
-the same. Prints a table: medians of the time, of the ratio of the times of a turn, and
-of the page faults, and what was advised; of programs that write, also the
-ratio of the times until what they have written is on the disk. Exit status 1 if anything differed. What is not installed is
-skipped, and said; tools/install-deps.sh programs installs what Debian has, and
-what PyPI has is in ~/.cache/hugemap/programs.
+the same. Prints a table: medians of the time, of the ratio of the times of a turn, of
+the processor's time and of the page faults, and what was advised; of programs that
+write, also the ratio of the times until what they have written is on the disk. Exit
+status 1 if anything differed. What is not installed is skipped, and said:
+tools/install-deps.sh programs installs what Debian has, and what PyPI has into
+~/.cache/hugemap/programs.
 
     make programs
 """
@@ -74,26 +75,26 @@ def main():
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
     status = 0
-    print("| program | plain, s | under, s | plain / under | ... on the disk | faults, plain "
-          "| faults, under | advice |\n|---|---|---|---|---|---|---|---|", flush=True)
+    print("| program | plain, s | under, s | plain / under | ... on the disk | ... of a processor "
+          "| faults, plain | faults, under | advice |\n|---|---|---|---|---|---|---|---|---|", flush=True)
     for name, kind in PROGRAMS.items():
         if args.names and name not in args.names:
             continue
         try:
             results = run_program(kind, args)
         except Skip as why:
-            print(f"| {name} | skipped: {why} | | | | | | |", flush=True)
+            print(f"| {name} | skipped: {why} | | | | | | | |", flush=True)
             continue
         except (Different, subprocess.CalledProcessError) as why:
-            print(f"| {name} | FAILED: {why} | | | | | | |", flush=True)
+            print(f"| {name} | FAILED: {why} | | | | | | | |", flush=True)
             status = 1
             continue
         plain, under = ({field: statistics.median(getattr(r, field) for r in results[u])
                          for field in ("seconds", "faults")} for u in (False, True))
         synced = "" if kind.only_reads else f"{ratio(results, 'synced'):.2f}"
         print(f"| {name} | {plain['seconds']:.2f} | {under['seconds']:.2f} "
-              f"| {ratio(results, 'seconds'):.2f} | {synced} | {plain['faults']:.0f} "
-              f"| {under['faults']:.0f} | {advice_of(results[True])} |", flush=True)
+              f"| {ratio(results, 'seconds'):.2f} | {synced} | {ratio(results, 'processor'):.2f} "
+              f"| {plain['faults']:.0f} | {under['faults']:.0f} | {advice_of(results[True])} |", flush=True)
     return status
 
 

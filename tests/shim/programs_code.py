@@ -3,6 +3,7 @@
 import os
 import random
 import subprocess
+import tempfile
 
 from program import CACHE, MB, Different, Program, Python, Shell, Skip, make_data, need
 
@@ -66,6 +67,7 @@ public class Mapped {
 class Rust(Program):
     """memmap2; both programs are built once, in the cache of the user."""
     which = "mapped"
+    size = 128 * MB
     built = False
     sources = {"mapped": """
 use memmap2::{Mmap, MmapMut};
@@ -113,7 +115,7 @@ fn main() {
 
     def prepare(self):
         need("cargo")
-        make_data(self.path("data"), 128 * MB)
+        make_data(self.path("data"), self.size)
         top = f"{CACHE}/programs-rust"
         if not Rust.built:
             os.makedirs(f"{top}/src/bin", exist_ok=True)
@@ -138,6 +140,7 @@ fn main() {
 
 class RustJemalloc(Rust):
     which = "jemalloc"
+    size = 512 * MB
     only_reads = True
 
     def files(self):
@@ -186,14 +189,25 @@ class GitGc(Shell):
     """A pack of many revisions of many files, repacked; by one thread, so to the same bytes."""
     script = """
 git -C repository -c pack.threads=1 -c gc.auto=0 gc --quiet --prune=now
-git -C repository fsck --full 2>&1
+git -C repository fsck --full
 git -C repository rev-list --objects --all | sha256sum
 git -C repository count-objects -v
 cat repository/objects/pack/*.pack | sha256sum
 """
 
+    template = None  # made once, and copied
+
     def prepare(self):
         need("git")
+        if GitGc.template:
+            subprocess.run(["cp", "-a", f"{GitGc.template.name}/repository", self.dir], check=True)
+            return
+        self.fill()
+        GitGc.template = tempfile.TemporaryDirectory(prefix="hugemap-programs-",
+                                                     dir=os.path.dirname(self.dir))
+        subprocess.run(["cp", "-a", self.path("repository"), GitGc.template.name], check=True)
+
+    def fill(self):
         subprocess.run(["git", "init", "--quiet", "--bare", "-b", "main", self.path("repository")], check=True)
         git = subprocess.Popen(["git", "-C", self.path("repository"), "fast-import", "--quiet"],
                                stdin=subprocess.PIPE)
@@ -237,8 +251,7 @@ for child in range(64):
         h.update(own[at:at + part])
         own.close()
         for page in range(256):
-            out[(child << 20) + page * 4096:][:1]
-            out[(child << 20) + page * 4096] = h.digest()[page % 20]
+            out[(child << 20) + page * 4096] ^= h.digest()[page % 20]
         os._exit(0)
     children.append(pid)
     if len(children) == 8:

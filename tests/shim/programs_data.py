@@ -44,7 +44,7 @@ import annoy, hashlib, numpy, sys
 index = annoy.AnnoyIndex(128, "euclidean")
 index.load(sys.argv[1])
 h = hashlib.sha256()
-for query in numpy.random.default_rng(9).random((2000, 128), dtype=numpy.float32):
+for query in numpy.random.default_rng(9).random((8000, 128), dtype=numpy.float32):
     h.update(repr(index.get_nns_by_vector(query, 10, include_distances=True)).encode())
 print(h.hexdigest())
 """
@@ -134,7 +134,7 @@ class PolarsArrow(Arrow):
     modules = ["polars", "pyarrow", "numpy"]
     script = """
 import polars as pl, sys
-table = pl.read_ipc(sys.argv[1], memory_map=True).group_by("k").agg(
+table = pl.read_ipc(sys.argv[1]).group_by("k").agg(
     pl.col("a").sum(), pl.col("b").max(), pl.col("c").min(), pl.col("d").max(),
     pl.col("e").min(), pl.col("f").max()).sort("k")
 for row in table.iter_rows():
