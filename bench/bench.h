@@ -55,6 +55,12 @@
 /* Memory beside the pool that a process may use; the same for all engines. */
 #define ALLOWANCE (64 * MB)
 
+/* The pages of a mount of the kernel engine. A pool of the library has 2 MB pages. */
+enum hugemap_page {
+	HUGEMAP_PAGE_2M,
+	HUGEMAP_PAGE_4K,
+};
+
 struct limits;
 struct run;
 struct worker;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * hugemap doctor: what this machine allows, which engine would be used, why,
+ * hugemap doctor: what this machine allows, whether programs can make pools, why,
  * and the one command that would improve it most.
  */
 #include "doctor.h"
@@ -24,8 +24,8 @@ const struct cli_command doctor_command = {
 	.synopsis = "[--dir DIR] [--json]",
 	.summary = "Say what this machine allows, and what would make HugeMap faster here.",
 	.options = options,
-	.notes = "Exit status: 0 if the user-space engine works, 1 if mappings fall back to the\n"
-		 "kernel's mmap, 2 if the command line makes no sense.\n",
+	.notes = "Exit status: 0 if programs can make pools here, 1 if they cannot (everything\n"
+		 "else works), 2 if the command line makes no sense.\n",
 	.run = run_doctor,
 };
 
@@ -44,9 +44,7 @@ static const struct check {
 	{ "io_uring", "io_uring", check_io_uring },
 	{ "direct_io", "O_DIRECT", check_direct_io },
 	{ "memory", "memory", check_memory },
-	{ "inotify", "inotify", check_inotify },
-	{ "claims", "claims", check_claims },
-	{ "mapping", "a mapping", check_mapping },
+	{ "pool", "a pool", check_pool },
 	{ "kernel_engine", "mounts", check_kernel_engine },
 };
 
@@ -95,7 +93,7 @@ static const struct finding *finding_of(const struct diagnosis *diagnosis, const
 
 static void diagnose(const struct patient *patient, struct diagnosis *diagnosis)
 {
-	const struct finding *mapping;
+	const struct finding *pool;
 	size_t i;
 
 	for (i = 0; i < NCHECKS; i++) {
@@ -108,32 +106,32 @@ static void diagnose(const struct patient *patient, struct diagnosis *diagnosis)
 			diagnosis->best = finding;
 	}
 	cli_progress_clear();
-	mapping = finding_of(diagnosis, "mapping");
-	diagnosis->engine = mapping->verdict == BAD ? "mmap" : "user";
+	pool = finding_of(diagnosis, "pool");
+	diagnosis->engine = pool->verdict == BAD ? "steer" : "pool";
 	diagnosis->io = finding_of(diagnosis, "io_uring")->verdict == GOOD ? "io_uring" : "threads";
-	diagnosis->reason = mapping->verdict == BAD ?
-				    mapping->text :
-				    "everything that the user-space engine needs is there";
+	diagnosis->reason = pool->verdict == BAD ? pool->text :
+						   "everything that a pool needs is there";
 }
 
 static void print_text(const struct diagnosis *diagnosis)
 {
 	static const char *const marks[] = { "ok", "slow", "NO" };
 	const struct finding *best = diagnosis->best;
-	bool user = !strcmp(diagnosis->engine, "user");
+	bool pools = !strcmp(diagnosis->engine, "pool");
 	size_t i;
 
 	for (i = 0; i < NCHECKS; i++)
 		printf("  %-4s  %-11s  %s\n", marks[diagnosis->findings[i].verdict],
 		       checks[i].title, diagnosis->findings[i].text);
-	if (user)
-		printf("\nMappings use the user-space engine, with %s.\n",
+	if (pools)
+		printf("\nMappings are steered; a program can make a pool, with %s.\n",
 		       !strcmp(diagnosis->io, "io_uring") ? "io_uring" : "a pool of I/O threads");
 	else
-		printf("\nMappings fall back to the kernel's mmap: %s.\n", diagnosis->reason);
+		printf("\nMappings are steered; a program cannot make a pool: %s.\n",
+		       diagnosis->reason);
 	if (best)
 		printf("What would help most (it %s):\n\n    %s\n", best->benefit, best->command);
-	else if (user)
+	else if (pools)
 		printf("Nothing needs to be changed. Next: hugemap bench --quick\n");
 	else
 		printf("No single command is known that would change this.\n");
@@ -203,5 +201,5 @@ static int run_doctor(int argc, char **argv)
 		print_text(&diagnosis);
 	for (i = 0; i < NCHECKS; i++)
 		json_decref(diagnosis.findings[i].details);
-	return strcmp(diagnosis.engine, "user") ? CLI_FAILED : CLI_OK;
+	return strcmp(diagnosis.engine, "pool") ? CLI_FAILED : CLI_OK;
 }

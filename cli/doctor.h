@@ -16,7 +16,7 @@
  * enum verdict - the result of a check
  * @GOOD: as it should be
  * @WEAK: HugeMap works, but slower than it could
- * @BAD: the user-space engine cannot work
+ * @BAD: programs cannot make pools
  */
 enum verdict {
 	GOOD,
@@ -54,9 +54,7 @@ void check_huge_pages(const struct patient *patient, struct finding *finding);
 void check_memory(const struct patient *patient, struct finding *finding);
 void check_io_uring(const struct patient *patient, struct finding *finding);
 void check_direct_io(const struct patient *patient, struct finding *finding);
-void check_inotify(const struct patient *patient, struct finding *finding);
-void check_claims(const struct patient *patient, struct finding *finding);
-void check_mapping(const struct patient *patient, struct finding *finding);
+void check_pool(const struct patient *patient, struct finding *finding);
 
 void found(struct finding *finding, enum verdict verdict, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -140,11 +140,11 @@ static bool join_group(const struct patient *patient, struct finding *finding,
 	}
 	if (device->group[0])
 		remedy(patient, finding,
-		       "lets HugeMap serve your page faults, when you have logged in again",
+		       "lets your programs make pools, when you have logged in again",
 		       "adduser %s %s", user, device->group);
 	else if (is_packaged() && !access("/run/udev", F_OK))
 		remedy(patient, finding,
-		       "lets HugeMap serve your page faults, when you have logged in again",
+		       "lets your programs make pools, when you have logged in again",
 		       "sh -c 'udevadm control --reload && udevadm trigger "
 		       "--name-match=userfaultfd && adduser %s " PACKAGED_GROUP "'",
 		       user);
@@ -157,11 +157,11 @@ static bool join_group(const struct patient *patient, struct finding *finding,
 static void allow_faults(const struct patient *patient, struct finding *finding,
 			 const struct device *device, const char *user)
 {
-	static const char benefit[] = "lets HugeMap serve page faults itself";
+	static const char benefit[] = "lets programs make pools";
 	bool closed = device->exists && !patient->root;
 
 	if (patient->container)
-		remedy(patient, finding, "lets HugeMap serve page faults in the container",
+		remedy(patient, finding, "lets programs make pools in the container",
 		       "docker run --device /dev/userfaultfd IMAGE");
 	else if (closed &&
 		 (device->admitted || (user && join_group(patient, finding, device, user))))
@@ -185,10 +185,7 @@ static void say_why_not(struct finding *finding, const struct uffd_caps *caps,
 	if (device->group[0] && !device->admitted)
 		snprintf(group, sizeof(group), "; the group %s may use /dev/userfaultfd",
 			 device->group);
-	found(finding, BAD, "%s%s%s", caps->why, group,
-	      caps->user_mode_only ? "; hugemap run --user-mode serves files that are only read "
-				     "all the same" :
-				     "");
+	found(finding, BAD, "%s%s", caps->why, group);
 }
 
 void check_userfaultfd(const struct patient *patient, struct finding *finding)
@@ -218,7 +215,7 @@ void check_userfaultfd(const struct patient *patient, struct finding *finding)
 		(api.features & UFFD_FEATURE_PAGEFAULT_FLAG_WP) != 0, "thread_id",
 		(api.features & UFFD_FEATURE_THREAD_ID) != 0);
 
-	fd = uffd_open(&caps, false);
+	fd = uffd_open(&caps);
 	if (fd >= 0) {
 		close(fd);
 		found(finding, GOOD, "works, by %s; MOVE, POISON and write-protect are there",

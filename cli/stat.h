@@ -77,7 +77,7 @@ int stat_each(void (*visit)(const struct target *target, void *arg), void *arg);
 
 /**
  * struct stat_view - the numbers of a pool or a mount, ready to be shown
- * @engine: "user", "kernel"
+ * @engine: "pool", "kernel"
  * @io: how it does its I/O; "" = in the one way that it has
  * @now: as read last
  * @before: as read the time before that

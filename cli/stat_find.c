@@ -15,7 +15,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define WATCHER_NAME "hugemap" /* of the thread, see steer/watch.c */
 
 static bool is_link_of(int dirfd, const char *name, const char *memfd)
 {
@@ -153,7 +152,7 @@ static void find_steer(struct target *target)
 		snprintf(path, sizeof(path), "/proc/%d/task/%.10s/comm", target->pid, task->d_name);
 		name[0] = '\0';
 		read_line(path, name, sizeof(name));
-		if (strcmp(name, WATCHER_NAME))
+		if (strcmp(name, STEER_THREAD_NAME))
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/task/%.10s/fd", target->pid, task->d_name);
 		dir = opendir(path);

@@ -25,6 +25,12 @@
 #define CHUNK_LEAST 20u
 /* A region of which that many pages were wanted one by one could have been read. */
 #define REGION_COST 12u
+/* One page costs about as much as so many that are read in order. */
+#define PAGE_COST 50u
+/* What fits into memory and is no larger, the kernel has soon read by its own guesses. */
+#define SOON_READ (128 * REGION)
+/* Of a larger one so many regions are read at a time. */
+#define SWEEP 8u
 /* Looks after which a track that does not grow says no more what is going on. */
 #define RECENT 12u
 
@@ -280,6 +286,20 @@ static u32 largest_batch(const struct hm_advisor *a)
 }
 
 /*
+ * A stream goes on with the pages that the kernel began with, whatever is advised. One
+ * region that is missing on its way, and is asked for, makes it begin with huge ones.
+ */
+static void kick(struct hm_advisor *a, struct hm_track *t, u64 end)
+{
+	u64 at = region_up(edge(t)) + FIRST_BATCH * REGION;
+
+	if (t->batch || t->way < 0 || at + REGION > end)
+		return;
+	t->batch = FIRST_BATCH;
+	answer(a, HM_ADVICE_FILL, at, at + REGION);
+}
+
+/*
  * Batches of regions are read and mapped, but for the last region of each: the fault
  * there tells where the stream is. Two batches are kept before it.
  */
@@ -290,6 +310,10 @@ static void fill(struct hm_advisor *a, struct hm_track *t)
 	u64 from = everywhere ? a->first : t->back, to = everywhere ? a->end : t->area;
 	u64 at, size, wanted;
 
+	if (a->busy) {
+		kick(a, t, to);
+		return;
+	}
 	/* Elsewhere it would be read page by page. */
 	if (t->way >= 0) {
 		wanted = t->next + 2 * (u64)(t->batch ? t->batch : FIRST_BATCH) * REGION;
@@ -467,6 +491,11 @@ static struct view take_view(struct hm_advisor *a)
 	return v;
 }
 
+static bool fits(const struct hm_advisor *a)
+{
+	return a->memory && a->end - a->first < a->memory / 2;
+}
+
 static void decide_chunks(struct hm_advisor *a, const struct view *v, u64 now_ms)
 {
 	if (v->chunks < 2 || v->singles > v->chunks || v->chunk_pages / v->chunks < CHUNK_LEAST)
@@ -497,7 +526,10 @@ static void decide(struct hm_advisor *a, u64 now_ms)
 	}
 	switch (a->mode) {
 	case HM_MODE_NORMAL:
-		if (jumps >= 2 && jumps + v.fresh >= 3 && !v.proven) {
+		if (fits(a) && a->end - a->first <= SOON_READ) {
+			if (jumps >= 3 && !v.proven)
+				a->pattern = HM_PATTERN_RANDOM;
+		} else if (jumps >= 2 && jumps + v.fresh >= 3 && !v.proven) {
 			if (v.singles < v.chunks)
 				decide_chunks(a, &v, now_ms);
 			if (a->mode == HM_MODE_NORMAL && v.singles >= v.chunks) {
@@ -542,7 +574,6 @@ static void count_pages(struct hm_advisor *a, const struct hm_touch *run)
 {
 	u64 regions = a->end / REGION + 1, mean;
 	struct hm_region *r = &a->region[run->start / REGION];
-	bool fits = a->memory && a->end - a->first < a->memory / 2;
 
 	if (a->mode != HM_MODE_RANDOM || run->end - run->start > AROUND)
 		return;
@@ -554,10 +585,32 @@ static void count_pages(struct hm_advisor *a, const struct hm_touch *run)
 		return;
 	if (a->count >= HM_ADVICES / 4)
 		return;
-	if (!fits && (r->touched < 4 * mean || r->touched < 2 * REGION_COST))
+	if (!fits(a) && (r->touched < 4 * mean || r->touched < 2 * REGION_COST))
 		return;
 	r->asked = 1;
 	answer(a, HM_ADVICE_AHEAD, region_down(run->start), region_up(run->end));
+}
+
+/*
+ * Once single pages have cost as much as all of it would have, all of it is read, a part
+ * at each look, if it fits into memory.
+ */
+static void sweep(struct hm_advisor *a)
+{
+	u64 from, n;
+
+	if (a->mode != HM_MODE_RANDOM || !fits(a) || a->faults * PAGE_COST < a->end - a->first)
+		return;
+	for (n = 0; n < SWEEP && a->swept < a->end; a->swept += REGION) {
+		struct hm_region *r = &a->region[a->swept / REGION];
+
+		if (r->asked)
+			continue;
+		r->asked = 1;
+		from = a->swept;
+		answer(a, HM_ADVICE_AHEAD, from, from + REGION);
+		n++;
+	}
 }
 
 /* --- the door --- */
@@ -600,6 +653,7 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 		a->chunk_pages /= 2;
 	}
 	decide(a, now_ms);
+	sweep(a);
 	stride_ahead(a);
 	for (t = a->track; t < a->track + HM_TRACKS; t++)
 		if (is_used(t) && t->grown == a->look)

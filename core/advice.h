@@ -88,11 +88,12 @@ struct hm_track {
  * @end: the page after its last one
  * @memory: pages that can be cached at a time, as far as known
  * @writable: stores are possible
- * @small: 1 where huge folios do not come
+ * @small: huge folios do not come: nothing is gained by filling
+ * @busy: no processor is idle: what is filled would only be taken from the program
  */
 struct hm_advisor {
 	u64 first, end, memory;
-	bool writable, small;
+	bool writable, small, busy;
 	enum hm_mode mode; /* of all but the areas of tracks */
 	enum hm_pattern pattern;
 	u32 look;
@@ -102,6 +103,7 @@ struct hm_advisor {
 	u64 chunk_pages;
 	u64 probe_at, probe_ms; /* when the mode CHUNK is put to the test */
 	u64 faults, since_mode; /* pages seen, one by one; looks since the mode changed */
+	u64 swept; /* up to here all was asked for */
 	u64 last; /* where the last new track began */
 	s64 stride, stride_seen; /* from there to the next; 0 = none */
 	u64 stride_at, stride_ahead, stride_window;

@@ -428,19 +428,6 @@ bool hm_has_holes(struct hm_store *store, u64 pgoff);
 /* The unit that holds a page now, and its state; for checks under a lock. */
 enum hm_state hm_peek(struct hm_store *store, u64 pgoff, struct hm_unit *unit);
 
-/**
- * hm_scan() - the next cached unit, without any lock
- * @store: the store
- * @at: where to look from; moved past the unit
- * @unit: the unit
- * @state: its state
- *
- * For the keeper of the user-space engine, when all other threads are dead.
- *
- * Return: false if there is none.
- */
-bool hm_scan(struct hm_store *store, u64 *at, struct hm_unit *unit, enum hm_state *state);
-
 /* Was the unit touched since it became inactive? */
 bool hm_referenced(struct hm_store *store, u64 pgoff);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * libhugemap: memory-mapped files in 2 MB pages, with a cache of their own.
+ * libhugemap: memory-mapped files that need no tuning.
  *
  * A program maps a file, or a block device, and uses loads and stores. The
- * library decides page size, prefetch, write-back and eviction.
+ * library sees to page size, prefetch, write-back and eviction: by steering Linux's
+ * page cache, which changes nothing of what mmap(2) promises; or, if the program
+ * makes a pool, with a cache of its own that is strict about what it serves.
  *
  *	void *p = hugemap_map(fd, 0, 0, PROT_READ, 0, NULL);
  *	int err = hugemap_error(p);
@@ -29,34 +31,23 @@ extern "C" {
 #endif
 
 #define HUGEMAP_VERSION_MAJOR 0
-#define HUGEMAP_VERSION_MINOR 1
-
-/**
- * enum hugemap_page - the size of the pages of a mapping
- * @HUGEMAP_PAGE_2M: 2 MB pages (the default); the tail of the file is in 4 KB
- *	pages, so that access beyond its end raises SIGBUS as it does with mmap
- * @HUGEMAP_PAGE_4K: 4 KB pages: for random access to files larger than the pool
- */
-enum hugemap_page {
-	HUGEMAP_PAGE_2M = 0,
-	HUGEMAP_PAGE_4K = 1,
-};
+#define HUGEMAP_VERSION_MINOR 2
 
 /**
  * enum hugemap_engine - who serves a mapping
- * @HUGEMAP_ENGINE_AUTO: in options: the best one that this machine allows
- * @HUGEMAP_ENGINE_USER: userfaultfd and the library's own cache
- * @HUGEMAP_ENGINE_MMAP: the kernel's mmap with the best advice; used where the
- *	other cannot work, see hugemap_stat.reason
+ * @HUGEMAP_ENGINE_STEER: Linux's page cache, steered by the library: the kernel's own
+ *	mmap, with all that it promises
+ * @HUGEMAP_ENGINE_POOL: a pool that the program made, see hugemap_pool_create()
+ * @HUGEMAP_ENGINE_KERNEL: the kernel module: the file is on a hugemap mount
  */
 enum hugemap_engine {
-	HUGEMAP_ENGINE_AUTO = 0,
-	HUGEMAP_ENGINE_USER = 1,
-	HUGEMAP_ENGINE_MMAP = 2,
+	HUGEMAP_ENGINE_STEER = 0,
+	HUGEMAP_ENGINE_POOL = 1,
+	HUGEMAP_ENGINE_KERNEL = 2,
 };
 
 /**
- * enum hugemap_io - how the user-space engine does its I/O
+ * enum hugemap_io - how a pool does its I/O
  * @HUGEMAP_IO_AUTO: io_uring if it is allowed, else threads
  * @HUGEMAP_IO_URING: io_uring or fail
  * @HUGEMAP_IO_THREADS: a pool of threads with preadv and pwritev
@@ -81,8 +72,6 @@ enum hugemap_priority {
 
 /* Flags of hugemap_map(). */
 #define HUGEMAP_PRIVATE 0x1 /* stores stay in this process (copy on write) */
-#define HUGEMAP_NOFORK 0x2 /* children after fork() do not use the mapping */
-#define HUGEMAP_HANDOVER 0x4 /* once the kernel serves it, the library forgets it */
 
 struct hugemap_pool;
 
@@ -103,15 +92,6 @@ struct hugemap_pool;
  * @io: see enum hugemap_io
  * @prefault: true: take all frames before hugemap_pool_create() returns; false:
  *	they are taken as they are used, in the background some ahead of that
- * @no_keeper: true: do without the process that writes dirty blocks to their
- *	files when this one is killed (see hugemap(7))
- * @user_mode: true: also where the kernel lets a program handle only those faults
- *	that it takes in user mode (UFFD_USER_MODE_ONLY in userfaultfd(2)). Loads and
- *	stores are as always, but a system call that is given an address in a mapping
- *	may fail with EFAULT: it needs pages that are mapped already, and for
- *	writing to them ones that were stored to since they were written back.
- *	hugemap_prefetch() and hugemap_pwrite() of a copy are ways round. false: no
- *	pool is made there, and mappings are the kernel's
  */
 struct hugemap_pool_options {
 	size_t size;
@@ -125,24 +105,17 @@ struct hugemap_pool_options {
 	uint32_t handlers;
 	enum hugemap_io io;
 	bool prefault;
-	bool no_keeper;
-	bool user_mode;
 };
 
 /**
  * struct hugemap_options - settings of a mapping
  * @size: sizeof(struct hugemap_options), for compatibility
- * @pool: the pool to use; NULL = the process's own, made at first use
- * @page: see enum hugemap_page
- * @engine: see enum hugemap_engine; anything but AUTO is an order: if it cannot
- *	be followed, hugemap_map() fails
- * @priority: see enum hugemap_priority
+ * @pool: the pool to use; NULL = none: the kernel's mmap, steered
+ * @priority: see enum hugemap_priority; for a pool
  */
 struct hugemap_options {
 	size_t size;
 	struct hugemap_pool *pool;
-	enum hugemap_page page;
-	enum hugemap_engine engine;
 	enum hugemap_priority priority;
 };
 
@@ -150,6 +123,10 @@ struct hugemap_options {
  * hugemap_pool_create() - take a pool of frames
  * @options: settings, or NULL for all defaults
  * @pool: the new pool
+ *
+ * A pool is a cache that nobody else touches, with a hard limit. It is strict: see
+ * hugemap(7). It needs Linux 6.8 and the right to use userfaultfd; there is nothing that
+ * takes its place where that cannot be had.
  *
  * Return: 0; -EINVAL (a setting is out of range), -ENOMEM (less memory is
  * available than asked for), -EPERM, -ENOSYS or -EOPNOTSUPP (userfaultfd cannot
@@ -170,23 +147,27 @@ int hugemap_pool_destroy(struct hugemap_pool *pool);
  * hugemap_map() - map a file or a block device
  * @fd: open for reading, and for writing too if @prot has PROT_WRITE (unless
  *	HUGEMAP_PRIVATE); it may be closed afterwards
- * @offset: where to start in the file; bytes; a multiple of 4096
- * @length: bytes; 0 = up to the end of the file; may reach beyond it
+ * @offset: where to start in the file; bytes; a multiple of 4096, or with a pool of
+ *	2 MB
+ * @length: bytes; 0 = up to the end of the file; may reach beyond it. With a pool, a
+ *	multiple of 2 MB, unless it reaches the end
  * @prot: PROT_READ, or PROT_READ | PROT_WRITE
- * @flags: HUGEMAP_PRIVATE, HUGEMAP_NOFORK, HUGEMAP_HANDOVER (see
- *	hugemap_step_aside()), or 0
+ * @flags: HUGEMAP_PRIVATE or 0
  * @options: settings, or NULL for all defaults
  *
- * The mapping is shared in this process: all mappings of a file, and
- * hugemap_pread() and hugemap_pwrite(), see the same bytes. What another
- * process, or plain write(2), does to the file meanwhile is not seen; a file
- * that another process has mapped for writing through this library is refused.
+ * Without a pool this is mmap(2), at an address that huge pages need, and the
+ * library looks at how the mapping is used and advises the kernel. Everything that
+ * mmap(2) promises holds: for children, other processes, read(2) and write(2),
+ * truncation.
+ *
+ * With a pool, all mappings of the file in this process, hugemap_pread() and
+ * hugemap_pwrite() see the same bytes, and nobody else does: see hugemap(7).
  *
  * Return: the address, a multiple of 4096, with (address - offset) a multiple
  * of 2 MB; or an error in the sense of hugemap_error(): -EACCES, -EBADF,
- * -EINVAL, -EBUSY (another process), -ENODEV (no file to map), -ENOMEM,
- * -EOVERFLOW; if the engine was ordered, those of hugemap_pool_create(), and
- * -ETXTBSY (the kernel serves the file already, here or elsewhere).
+ * -EINVAL, -ENODEV (no file to map), -ENOMEM, -EOVERFLOW, -EBUSY (with a pool:
+ * somebody else has the file; without one: a pool of this process has it),
+ * -EOPNOTSUPP (a private writable mapping of a pool).
  */
 void *hugemap_map(int fd, off_t offset, size_t length, int prot, int flags,
 		  const struct hugemap_options *options);
@@ -208,12 +189,12 @@ static inline int hugemap_error(const void *addr)
  * @length: bytes; rounded up to a multiple of 4096
  *
  * What was stored reaches the file (its write errors are told here), but not
- * necessarily the device: see hugemap_sync(). What is cached of the file stays in
- * the pool, and is used if this process maps the file again, unless somebody had it
- * open for writing, or it has been changed since.
+ * necessarily the device: see hugemap_sync(). Of what a pool has, whole blocks of
+ * 2 MB can be unmapped.
  *
- * Return: 0; -EINVAL if the range is not mapped by this library; or the errno
- * of a failed write: the range is unmapped nevertheless.
+ * Return: 0; -EINVAL if the range is not mapped by this library, or would cut a block
+ * of a pool; -EBUSY if direct I/O has pages of a pool there pinned: both change
+ * nothing. Or the errno of a failed write: the range is unmapped nevertheless.
  */
 int hugemap_unmap(void *addr, size_t length);
 
@@ -223,12 +204,12 @@ int hugemap_unmap(void *addr, size_t length);
  * @old_length: its length in bytes; rounded up
  * @new_length: what it shall be; bytes; rounded up
  *
- * As mremap(2) with MREMAP_MAYMOVE, and what is cached stays cached. It moves
- * unless it becomes shorter; threads must not touch it meanwhile.
+ * As mremap(2) with MREMAP_MAYMOVE, and what is cached stays cached. That of a pool
+ * moves unless it becomes shorter; threads must not touch it meanwhile.
  *
  * Return: the address from now on; or an error in the sense of hugemap_error():
  * -ENOMEM, -EOVERFLOW, or -EINVAL (a length is 0, or the range is not exactly one
- * mapping of the user-space engine). A write that fails on the way is told by the
+ * mapping). A write that fails on the way is told by the
  * next hugemap_sync().
  */
 void *hugemap_remap(void *addr, size_t old_length, size_t new_length);
@@ -249,7 +230,7 @@ int hugemap_sync(void *addr, size_t length, int flags);
 enum hugemap_advice {
 	HUGEMAP_ADVICE_NORMAL, /* learn from the faults */
 	HUGEMAP_ADVICE_SEQUENTIAL, /* read ahead from the first fault on */
-	HUGEMAP_ADVICE_RANDOM, /* never read ahead; 4 KB pages if the file exceeds the pool */
+	HUGEMAP_ADVICE_RANDOM, /* never read ahead */
 	HUGEMAP_ADVICE_WILLNEED, /* bring the range in now, in the background */
 	HUGEMAP_ADVICE_DONTNEED, /* drop what is cached and clean of the range */
 	HUGEMAP_ADVICE_PRIORITY_HIGH, /* see enum hugemap_priority */
@@ -269,9 +250,9 @@ enum hugemap_advice {
 int hugemap_advise(void *addr, size_t length, enum hugemap_advice advice);
 
 /**
- * hugemap_prefetch() - bring a range into the pool and wait until it is there
+ * hugemap_prefetch() - bring a range into memory and wait until it is there
  * @addr: in a mapping
- * @length: bytes; what does not fit into the pool is left out
+ * @length: bytes; what does not fit into a pool is left out
  *
  * Return: 0, -EINVAL, or the errno of a failed read.
  */
@@ -280,12 +261,12 @@ int hugemap_prefetch(void *addr, size_t length);
 /**
  * hugemap_pread() - read a file that may be mapped
  * @fd: open for reading
- * @buffer: where to
+ * @buffer: where to; may be in a mapping
  * @count: bytes
  * @offset: position in the file
  *
- * As pread(2), but sees what was stored to mappings of the file in this
- * process, and does not disturb them.
+ * As pread(2), but sees what was stored to mappings of the file in this process,
+ * those of a pool, too.
  *
  * Return: bytes read, or a negative errno.
  */
@@ -294,14 +275,16 @@ ssize_t hugemap_pread(int fd, void *buffer, size_t count, off_t offset);
 /**
  * hugemap_pwrite() - write a file that may be mapped
  * @fd: open for writing
- * @buffer: the data
+ * @buffer: the data; may be in a mapping
  * @count: bytes
  * @offset: position in the file; the file grows if it ends before the end of
  *	the write
  *
- * As pwrite(2), and mappings of the file in this process see it at once.
+ * As pwrite(2), and mappings of the file in this process see it at once, those of a
+ * pool, too.
  *
- * Return: bytes written, or a negative errno.
+ * Return: bytes written, or a negative errno: -EBUSY if a pool has the file for
+ * reading only, or a page of it is pinned.
  */
 ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset);
 
@@ -310,11 +293,12 @@ ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset);
  * @fd: open for writing
  * @length: the new length
  *
- * As ftruncate(2), and exact: when it returns, pages beyond the new end raise
- * SIGBUS and nothing is written there. A plain ftruncate(2) is noticed too, but
- * only a moment later.
+ * As ftruncate(2), of files that a pool has, too: when it returns, pages beyond the
+ * new end raise SIGBUS and nothing is written there. What a file that is mapped
+ * through a pool grows by is the kernel's, in the same mappings, until the file is
+ * mapped anew.
  *
- * Return: 0 or a negative errno.
+ * Return: 0; or a negative errno, and nothing has changed: -EBUSY as hugemap_pwrite().
  */
 int hugemap_truncate(int fd, off_t length);
 
@@ -327,7 +311,7 @@ int hugemap_truncate(int fd, off_t length);
  * As fallocate(2) with FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE: the range
  * reads as zeros afterwards, in mappings too.
  *
- * Return: 0 or a negative errno.
+ * Return: 0; or a negative errno, and nothing has changed: -EBUSY as hugemap_pwrite().
  */
 int hugemap_punch(int fd, off_t offset, off_t length);
 
@@ -346,22 +330,6 @@ int hugemap_punch(int fd, off_t offset, off_t length);
 int hugemap_flush(int fd, off_t offset, off_t length);
 
 /**
- * hugemap_step_aside() - give the mappings of a file over to the kernel
- * @fd: open on the file
- * @why: for hugemap_stat(); a few words
- *
- * The mappings stay where they are, with what is in them; other threads may go
- * on using them meanwhile. What was stored is written first. From then on the
- * kernel's mmap serves them, so that every process and every system call sees
- * the same bytes. A mapping made with HUGEMAP_HANDOVER is forgotten by this
- * library: munmap(2) ends it.
- *
- * Return: 0, also if the file is not mapped; or the errno of a write that failed:
- * then nothing has changed.
- */
-int hugemap_step_aside(int fd, const char *why);
-
-/**
  * struct hugemap_latency - a latency distribution, in nanoseconds
  * @count: how many were measured
  * @p50: half of them took no longer than this
@@ -378,8 +346,8 @@ struct hugemap_latency {
 /**
  * struct hugemap_stat - numbers of a mapping or of a pool
  * @size: in: sizeof(struct hugemap_stat)
- * @engine: who serves it; for a pool always HUGEMAP_ENGINE_USER
- * @reason: why that engine, in words; "" if it is the best there is
+ * @engine: who serves it
+ * @reason: what was decided for it last, in words; "" = nothing yet
  * @pool_bytes: size of the pool
  * @free_bytes: free frames of the pool
  * @mapped_bytes: length of the mapping, or of all mappings of the pool
@@ -439,16 +407,20 @@ struct hugemap_stat {
 
 /**
  * hugemap_stat() - numbers of a mapping and its pool
- * @addr: an address in a mapping, or NULL for the process's own pool
+ * @addr: an address in a mapping
  * @stat: filled in; set stat->size first
  *
- * Return: 0; -EINVAL if @addr is not mapped by this library or @stat->size is
- * unknown; -ENOENT if @addr is NULL and there is no such pool yet.
+ * Without a pool, what is not known is 0: there are @mapped_bytes, and what this
+ * process has mapped of them: @resident_bytes, @dirty_bytes, @huge_pages and
+ * @base_pages.
+ *
+ * Return: 0; -EINVAL if @addr is not mapped by this library or @stat->size is not
+ * set.
  */
 int hugemap_stat(const void *addr, struct hugemap_stat *stat);
 
 /**
- * struct hugemap_map_stat - numbers of one mapping of the user-space engine
+ * struct hugemap_map_stat - numbers of one mapping of a pool
  * @size: in: sizeof(struct hugemap_map_stat)
  * @bytes: its length
  * @faults: faults served, first stores included
@@ -468,8 +440,8 @@ struct hugemap_map_stat {
  * @addr: an address in a mapping
  * @stat: filled in; set stat->size first
  *
- * Return: 0; -EINVAL if @addr is not mapped by the user-space engine or
- * @stat->size is unknown.
+ * Return: 0; -EINVAL if @addr is not mapped through a pool or @stat->size
+ * is not set.
  */
 int hugemap_map_stat(const void *addr, struct hugemap_map_stat *stat);
 
@@ -482,11 +454,10 @@ int hugemap_map_stat(const void *addr, struct hugemap_map_stat *stat);
 const char *hugemap_strerror(int err);
 
 /**
- * hugemap_reason() - what exactly went wrong, or was done instead
+ * hugemap_reason() - what exactly went wrong
  *
- * Return: a sentence on the last failed call of this thread, or on the last
- * hugemap_map() that had to use another engine; "" if there is none. Valid
- * until this thread's next call of the library.
+ * Return: a sentence on the last call of this thread, if it failed; "" if there is
+ * none. Valid until this thread's next call of the library.
  */
 const char *hugemap_reason(void);
 

@@ -17,6 +17,10 @@ static inline bool heap_has(const void *addr)
 	return __atomic_load_n(&heap_arenas, __ATOMIC_ACQUIRE) && heap_owns(addr);
 }
 
+#ifndef MAP_32BIT
+#define MAP_32BIT 0 /* where there is none */
+#endif
+
 /* Is it memory that may live in the heap's file? */
 static inline bool heap_suits(size_t length, int prot, int flags)
 {

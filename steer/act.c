@@ -22,12 +22,14 @@
 /* As much is read by one call as may keep an event waiting. */
 #define FILL_BYTES (4ull << 20)
 #define WILLNEED_BYTES (2ull << 20)
-/* Files are held for mappings of that length on: writing behind shorter ones is no gain. */
-#define HOLD_LEAST (64ull << 20)
+/* What makes the processors count as busy, and for how long. */
+#define LATE_NS 200000ull
+#define BUSY_NS 500000000ull
 
 int act_verbose_fd = -1;
 struct steer_page *act_page;
-u64 act_ns, act_cpu_ns;
+u64 act_ns, act_cpu_ns, act_busy_until;
+int act_schedstat_fd = -1;
 
 /* --- telling --- */
 
@@ -166,10 +168,14 @@ void act_settle(struct map *map, int pidfd)
 		return;
 	}
 	find_cached(map, fd);
-	if (map->advisor.writable && map->bytes >= HOLD_LEAST && waits && now_ns() < map->until)
-		map->fd = fd;
-	else
-		call(SYS_close, fd, 0, 0, 0, 0, 0);
+	/* First held, then looked whether it was in time: the caller looks the other way round. */
+	if (map->hold && waits) {
+		map_hold(map, fd);
+		if (now_ns() >= map->until)
+			map_let_go(map);
+		return;
+	}
+	call(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
 /* --- modes --- */
@@ -350,10 +356,38 @@ static void carry_ahead(struct map *map, const struct hm_advice *advice)
 	}
 }
 
+/* Time for which this thread could have run and did not, as others had the processors. */
+static u64 delayed_ns(void)
+{
+	char text[64];
+	long n = act_schedstat_fd < 0 ?
+			 0 :
+			 call(SYS_pread64, act_schedstat_fd, (long)text, sizeof(text) - 1, 0, 0, 0);
+	char *at;
+
+	text[n < 0 ? 0 : n] = '\0';
+	at = strchr(text, ' ');
+	return at ? say_parse(at + 1) : 0;
+}
+
+/*
+ * Where no processor is idle, whoever waits for what is being filled waits for us to get
+ * one: then the program reads for itself.
+ */
+static bool is_late(u64 since, u64 delayed)
+{
+	u64 now = now_ns(), late = delayed_ns() - delayed;
+
+	if (late < LATE_NS || late < (now - since) / 8)
+		return false;
+	act_busy_until = now + BUSY_NS;
+	return true;
+}
+
 static void carry_fill(struct map *map, const struct hm_advice *advice)
 {
+	u64 page, end, since = now_ns(), delayed = delayed_ns();
 	u32 word = events_word();
-	u64 page, end;
 
 	for (page = advice->start; page < advice->end; page = end) {
 		end = page + FILL_BYTES / HM_PAGE_SIZE;
@@ -362,7 +396,8 @@ static void carry_fill(struct map *map, const struct hm_advice *advice)
 			return; /* not before Linux 5.14, nor beyond the end of the file */
 		look_mark(map->seen, page, end);
 		count(map, STEER_ACT_POPULATE, (end - page) * HM_PAGE_SIZE);
-		if (events_word() != word)
+		map->filled += (end - page) * HM_PAGE_SIZE;
+		if (events_word() != word || is_late(since, delayed))
 			return; /* somebody waits */
 	}
 }

@@ -29,5 +29,9 @@ extern int act_verbose_fd;
 extern struct steer_page *act_page;
 /* Time that was spent carrying advice out, and processor time of that. */
 extern u64 act_ns, act_cpu_ns;
+/* Up to then no processor is idle. */
+extern u64 act_busy_until;
+/* /proc/thread-self/schedstat of the watcher's; -1 = it is not known. */
+extern int act_schedstat_fd;
 
 #endif /* HM_STEER_ACT_H */

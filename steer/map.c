@@ -35,6 +35,23 @@ u32 maps_count(void)
 	return n;
 }
 
+u32 steer_held;
+
+void map_hold(struct map *map, int fd)
+{
+	map->fd = fd;
+	__atomic_add_fetch(&steer_held, 1, __ATOMIC_SEQ_CST);
+}
+
+void map_let_go(struct map *map)
+{
+	if (map->fd < 0)
+		return;
+	call(SYS_close, map->fd, 0, 0, 0, 0, 0);
+	map->fd = -1;
+	__atomic_sub_fetch(&steer_held, 1, __ATOMIC_SEQ_CST);
+}
+
 /* Bits for pages, then the regions; of memory that is zero until it is used. */
 static bool take_room(struct map *map)
 {
@@ -62,8 +79,7 @@ static bool take_room(struct map *map)
 static void drop(struct map *map)
 {
 	act_end(map);
-	if (map->fd >= 0)
-		call(SYS_close, map->fd, 0, 0, 0, 0, 0);
+	map_let_go(map);
 	if (map->seen)
 		call(SYS_munmap, (long)map->seen, (long)map->room, 0, 0, 0, 0);
 	map->start = 0;
@@ -86,9 +102,8 @@ void maps_rest(void)
 
 	for_each_map(map) {
 		act_take_back(map);
-		if (map->fd >= 0)
-			call(SYS_close, map->fd, 0, 0, 0, 0, 0);
-		map->fd = map->number = -1;
+		map_let_go(map);
+		map->number = -1;
 	}
 }
 
@@ -115,10 +130,12 @@ static struct map *add(u64 start, u64 bytes, u64 offset, const struct map *like)
 		map->heap = like->heap;
 		map->settled = true;
 		map->before = like->before == 0 ? 0 : ~0ull;
-		if (like->fd >= 0)
-			map->fd = (int)call(SYS_fcntl, like->fd, F_DUPFD_CLOEXEC, 0, 0, 0, 0);
-		if (map->fd < 0)
-			map->fd = -1;
+		if (like->fd >= 0) {
+			long fd = call(SYS_fcntl, like->fd, F_DUPFD_CLOEXEC, 0, 0, 0, 0);
+
+			if (fd >= 0)
+				map_hold(map, (int)fd);
+		}
 	}
 	if (!take_room(map)) {
 		map->start = 0;
@@ -154,6 +171,7 @@ void maps_child(void)
 			     0);
 	}
 	memset(steer_maps, 0, sizeof(steer_maps));
+	steer_held = 0;
 }
 
 /* What is left of a mapping begins anew: nothing is known of it but its advice. */
@@ -193,6 +211,7 @@ static void mapped(const struct event *event)
 	map->writable = event->prot & PROT_WRITE;
 	/* Stores to a private mapping never reach the file. */
 	map->advisor.writable = map->writable && map->shared;
+	map->hold = steer_would_hold(event->prot, event->flags, event->bytes);
 	map->number = event->fd;
 	map->until = event->until;
 	act_begin(map);

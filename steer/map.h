@@ -10,6 +10,8 @@
 #include "events.h"
 #include "page.h"
 
+#include <sys/mman.h>
+
 /* Pieces of a mapping that may have advice of their own: each is an area (VMA). */
 #define MAP_PIECES 64u
 #define MAP_HINTS 16u
@@ -46,7 +48,10 @@ struct map {
 	int fd, number;
 	u64 until;
 	bool settled, shared, writable, heap;
+	bool hold; /* its file is wanted, to begin its writes */
+	bool huge_works; /* huge pages were seen */
 	u64 before;
+	u64 filled; /* bytes that were read ahead and mapped */
 	u64 full_at, full_ns; /* when all of it is looked at next, and what that costs */
 	unsigned long *seen;
 	size_t room;
@@ -60,6 +65,18 @@ struct map {
 };
 
 extern struct map steer_maps[STEER_PAGE_MAPS];
+
+/* Files that are held now: any thread may read it. */
+extern u32 steer_held;
+
+/* Writing behind shorter mappings is no gain, and only stores by mapping need it. */
+static inline bool steer_would_hold(int prot, int flags, u64 bytes)
+{
+	return prot & PROT_WRITE && flags & MAP_SHARED && bytes >= 64ull << 20;
+}
+
+void map_hold(struct map *map, int fd);
+void map_let_go(struct map *map);
 
 /* The table follows an event. */
 void maps_follow(const struct event *event);

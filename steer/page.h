@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #define STEER_MEMFD_NAME "hugemap-steer"
+/* Of the thread; there is no other way to know which one it is. */
+#define STEER_THREAD_NAME "hugemap"
 #define STEER_MAGIC 0x48554d53u
 #define STEER_VERSION 1u
 #define STEER_PAGE_MAPS 256u

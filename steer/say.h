@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* Words into a bounded buffer, without stdio: its locks are the program's. */
+/* Words and numbers to and from text, without stdio: its locks are the program's. */
 #ifndef HM_STEER_SAY_H
 #define HM_STEER_SAY_H
 
@@ -34,6 +34,15 @@ static inline void say_number(struct say *say, uint64_t number)
 		digits[--n] = (char)('0' + number % 10);
 	while (number /= 10);
 	say_text(say, digits + n);
+}
+
+static inline uint64_t say_parse(const char *text)
+{
+	uint64_t number = 0;
+
+	while (*text >= '0' && *text <= '9')
+		number = number * 10 + (uint64_t)(*text++ - '0');
+	return number;
 }
 
 #endif /* HM_STEER_SAY_H */

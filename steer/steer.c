@@ -16,8 +16,6 @@
 /* A caller waits for that long, at most, until its file is held, or is not any more. */
 #define HOLD_NS 5000000ull
 #define RELEASE_NS 100000000ull
-/* Files are held for mappings of that length on; see act.c. */
-#define HOLD_LEAST (64ul << 20)
 
 static struct steer_settings settings = { .least = STEER_LEAST_DEFAULT };
 static pid_t owner; /* the process that may have a watcher; 0 = steering is off */
@@ -90,7 +88,7 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, int fd, off_t 
 	widen(event.start, event.start + event.bytes);
 	number = event_put(&event);
 	watch_start();
-	if (event.bytes >= HOLD_LEAST && watch_is_running())
+	if (steer_would_hold(prot, flags, event.bytes) && watch_is_running())
 		event_wait(number, HOLD_NS);
 }
 
@@ -106,7 +104,8 @@ void steer_unmapping(void *addr, size_t length)
 	if (!length || !may_be_steered(addr, length))
 		return;
 	number = event_put(&event);
-	if (event.bytes >= HOLD_LEAST && watch_is_running())
+	/* What is held was settled while the caller of mmap() waited. */
+	if (__atomic_load_n(&steer_held, __ATOMIC_SEQ_CST) && watch_is_running())
 		event_wait(number, RELEASE_NS);
 }
 

@@ -16,6 +16,7 @@
 #include "call.h"
 #include "look.h"
 #include "memory.h"
+#include "say.h"
 #include "uapi.h"
 
 #include <fcntl.h>
@@ -42,6 +43,8 @@
 #define FRUITLESS 8u
 #define FRUITLESS_MOST 5u
 /* Memory changes slowly. */
+/* So much is read in huge pages before it is said that there are none. */
+#define TRIED (16ull << 20)
 #define MEMORY_NS (5000 * MS)
 /* After its last mapping it stays for that long. */
 #define LINGER_NS (50 * MS)
@@ -135,6 +138,7 @@ static void found(struct map *map, u32 n, u64 now)
 		map->told->touched +=
 			(scratch->runs[i].end - scratch->runs[i].start) * HM_PAGE_SIZE;
 	map->advisor.memory = memory / HM_PAGE_SIZE;
+	map->advisor.busy = now < act_busy_until;
 	hm_advisor_look(&map->advisor, scratch->runs, n, now / MS);
 	if (map->advisor.count)
 		act_advices(map);
@@ -159,10 +163,13 @@ static void look_at(struct map *map, u64 now)
 			found(map, n, now);
 	} while (at && at < page_end(map));
 	map->full_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns - begin;
+	/* Found out by trying: what was filled is mapped by huge pages, or never will be. */
+	if (map->filled >= TRIED && !map->huge_works)
+		map->advisor.small = !huge;
+	map->huge_works |= huge > 0;
 	if (map->told) {
 		map->told->huge = huge;
-		if (huge)
-			map->told->huge_works = 1;
+		map->told->huge_works = map->huge_works ? 1 : map->advisor.small ? 2 : 0;
 	}
 }
 
@@ -323,7 +330,7 @@ static bool begin(void)
 
 	if (!calls_allowed())
 		return false;
-	call(SYS_prctl, PR_SET_NAME, (long)"hugemap", 0, 0, 0, 0);
+	call(SYS_prctl, PR_SET_NAME, (long)STEER_THREAD_NAME, 0, 0, 0, 0);
 	/* Whoever started it may be a thread with a real-time priority. */
 	call(SYS_sched_setscheduler, 0, SCHED_OTHER, (long)&normal, 0, 0, 0);
 	/* A table of its own, in which nothing is open. */
@@ -342,6 +349,7 @@ static bool begin(void)
 	looker_open(&looker, open_own("/proc/self/pagemap"), scratch->looks);
 	if (looker.fd < 0)
 		return false;
+	act_schedstat_fd = open_own("/proc/thread-self/schedstat");
 	if (watch_settings.verbose)
 		act_verbose_fd = (int)call(SYS_pidfd_getfd, pidfd, 2, 0, 0, 0, 0);
 	open_page();
@@ -385,10 +393,37 @@ static u64 idle_ns(u64 quiet)
 						     ASLEEP_NS;
 }
 
+/* The field of /proc/self/stat so many after the name, which may have blanks in it. */
+static const char *stat_field(const char *text, int n)
+{
+	const char *at = strrchr(text, ')');
+
+	while (at && n--)
+		at = strchr(at + 1, ' ');
+	return at ? at + 1 : "";
+}
+
+/*
+ * A process ends with its last thread, and that is not this one: where the first thread
+ * has ended, by whatever way, and no other is left, so does this, and tells nobody.
+ */
+static void end_with_the_others(void)
+{
+	char text[1024];
+	int fd = open_own("/proc/self/stat");
+	long n = fd < 0 ? 0 : call(SYS_read, fd, (long)text, sizeof(text) - 1, 0, 0, 0);
+
+	if (fd >= 0)
+		call(SYS_close, fd, 0, 0, 0, 0, 0);
+	text[n < 0 ? 0 : n] = '\0';
+	if (*stat_field(text, 1) == 'Z' && say_parse(stat_field(text, 18)) <= 2)
+		call(SYS_exit, 0, 0, 0, 0, 0, 0);
+}
+
 /* Returns when there is nothing to watch any more, or when it shall end. */
 static void watch(void)
 {
-	u64 now = now_ns(), last = now, mapped = now, faulted = now, faults = 0;
+	u64 now = now_ns(), last = now, mapped = now, faulted = now, faults = 0, alive = now;
 
 	while (may_run()) {
 		uint32_t word = events_word();
@@ -400,6 +435,10 @@ static void watch(void)
 			mapped = now;
 		else if (now - mapped > LINGER_NS)
 			return;
+		if (now - alive >= ASLEEP_NS) {
+			end_with_the_others();
+			alive = now;
+		}
 		earn(now - last);
 		last = now;
 		so_far = faults_so_far();
@@ -443,7 +482,7 @@ static void *thread(void *unused)
 		tell_running(false);
 		/* What is mapped stays known; descriptors go with the thread's table. */
 		maps_rest();
-		act_verbose_fd = -1;
+		act_verbose_fd = act_schedstat_fd = -1;
 		if (change_state(STOPPING, STOPPED))
 			return NULL;
 		/* What came in between is not left lying there. */

@@ -1,46 +1,56 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * read() and write() on a file that is mapped: what is cached is copied from or
- * to its frame, anything else is left to the kernel. Each piece, of one unit at
- * most, is handled under the block lock, where the unit cannot come or go. The
- * kernel is asked by the store's own descriptor: the caller's may append, or take
+ * hugemap_pread() and hugemap_pwrite() on a file that is mapped through a pool: what is
+ * cached is copied from or to its frame, anything else is left to the kernel. Each piece,
+ * of one block at most, is handled under the block lock, where the block cannot come or
+ * go. The program's memory is touched without any lock: it may be in a mapping itself.
+ *
+ * The kernel is asked by the store's own descriptor: the caller's may append, or take
  * whole sectors only.
  */
 #include "engine.h"
 #include "races.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 /*
- * Smaller writes to a clean block go to the file at once, by the page cache: a
- * database that writes one page here and there must not have 2 MB written for
- * each. From here on the frame takes them, and goes to the device as a whole.
+ * Smaller writes to a clean block go to the file at once, by the page cache: a database
+ * that writes one page here and there must not have 2 MB written for each. From here on
+ * the frame takes them, and goes to the device as a whole. (A buffer is as large.)
  */
 #define KEEP_BYTES (HM_BLOCK_SIZE / 4)
 
 struct piece {
 	u64 offset;
 	size_t count;
-	size_t in_unit; /* bytes from the start of the unit */
+	size_t in_block; /* bytes from the start of the block */
 	struct hm_unit unit;
 	enum hm_state state;
-	bool cached;
 };
 
 /* The block lock is held. -EAGAIN: it is on its way in or out, look again. */
-static int find_piece(struct store *store, u64 offset, size_t count, struct piece *piece)
+static int find_piece(struct store *store, u64 offset, size_t count, bool write,
+		      struct piece *piece)
 {
-	enum hm_state state = hm_peek(store->core, offset >> HM_PAGE_SHIFT, &piece->unit);
-	u64 start = piece->unit.pgoff << HM_PAGE_SHIFT;
-	u64 left = start + unit_bytes(&piece->unit) - offset;
+	size_t in_block = (size_t)offset & (HM_BLOCK_SIZE - 1), left = HM_BLOCK_SIZE - in_block;
 
 	piece->offset = offset;
 	piece->count = left < count ? left : count;
-	piece->in_unit = (size_t)(offset - start);
-	piece->state = state;
-	piece->cached = state == HM_CLEAN || state == HM_DIRTY || state == HM_WRITING;
-	return state == HM_FILLING || state == HM_EVICTING ? -EAGAIN : 0;
+	piece->in_block = in_block;
+	piece->state = HM_ABSENT;
+	if (offset < hm_store_size(store->core))
+		piece->state = hm_peek(store->core, offset >> HM_PAGE_SHIFT, &piece->unit);
+	switch (piece->state) {
+	case HM_FILLING:
+	case HM_EVICTING:
+		return -EAGAIN;
+	case HM_WRITING:
+		return write ? -EAGAIN : 0;
+	default:
+		return 0;
+	}
 }
 
 static void copy(char *to, const char *from, size_t count)
@@ -50,123 +60,124 @@ static void copy(char *to, const char *from, size_t count)
 	program_memory_end();
 }
 
-static ssize_t read_piece(struct store *store, char *buffer, const struct piece *piece)
+static ssize_t read_cached(struct store *store, char *buffer, const struct piece *piece)
 {
-	ssize_t n;
+	copy(buffer, page_data(store->pool, &piece->unit) + piece->in_block, piece->count);
+	return (ssize_t)piece->count;
+}
 
-	if (piece->cached) {
-		copy(buffer, page_data(store->pool, &piece->unit) + piece->in_unit, piece->count);
-		return (ssize_t)piece->count;
-	}
-	n = pread(store->fd_buffered, buffer, piece->count, (off_t)piece->offset);
+static ssize_t read_file(struct store *store, char *buffer, const struct piece *piece)
+{
+	ssize_t n = pread(store->fd_buffered, buffer, piece->count, (off_t)piece->offset);
+
 	return n < 0 ? -errno : n;
-}
-
-/* Into its slot, out of a mapping that must not become writable. -EAGAIN: not now. */
-static int take_back(struct store *store, const struct hm_unit *unit)
-{
-	u32 removed;
-	int err = page_remove(store->pool, unit, 1, &removed);
-
-	if (err == -ENOENT)
-		fault_lost(store, unit); /* what the program has zapped is read again */
-	return err ? -EAGAIN : 0;
-}
-
-/* Make a cached unit dirty, and its data writable for us. -EAGAIN: not now. */
-static int make_storable(struct store *store, struct hm_unit *unit)
-{
-	struct mapping *map = page_mapping(store->pool, unit);
-
-	if (map && !(map->prot & PROT_WRITE)) {
-		if (take_back(store, unit))
-			return -EAGAIN;
-		map = NULL;
-	}
-	if (hm_fault(store->core, unit->pgoff, HM_ACCESS_WRITE | HM_ACCESS_BASE, unit) != HM_HIT)
-		return -EAGAIN;
-	if (map)
-		page_unprotect(map, unit);
-	else
-		page_changed(store->pool, unit);
-	return 0;
 }
 
 static ssize_t write_file(struct store *store, const char *buffer, const struct piece *piece)
 {
-	u64 block = (piece->offset >> HM_BLOCK_SHIFT) << HM_BLOCK_ORDER;
 	ssize_t n = pwrite(store->fd_buffered, buffer, piece->count, (off_t)piece->offset);
 
 	if (n < 0)
 		return -errno;
-	hm_store_set_hollow(store->core, block, HM_BLOCK_PAGES, false);
+	if (piece->offset < hm_store_size(store->core))
+		hm_store_set_hollow(store->core, block_of(piece->offset >> HM_PAGE_SHIFT),
+				    HM_BLOCK_PAGES, false);
 	return n;
 }
 
-/* To the file, and to the frame, which stays clean. -EAGAIN: not now. */
-static ssize_t write_through(struct store *store, const char *buffer, struct piece *piece)
+/*
+ * To a block that is cached: it is taken back into its slot first, so that nobody can
+ * store to it at the same time. A clean one may take a small piece and stay clean.
+ */
+static ssize_t write_cached(struct store *store, const char *buffer, struct piece *piece)
 {
 	struct pool *pool = store->pool;
-	ssize_t n;
+	ssize_t n = (ssize_t)piece->count;
+	struct hm_unit now;
+	int err = page_remove(pool, &piece->unit);
 
-	/* Where it is mapped, a clean page is protected against us, too. */
-	if (take_back(store, &piece->unit))
+	if (err == -ENOENT)
+		fault_lost(store, &piece->unit); /* what the program has zapped is read again */
+	if (err)
 		return -EAGAIN;
-	n = write_file(store, buffer, piece);
+	if (hm_peek(store->core, piece->unit.pgoff, &now) == HM_CLEAN && piece->count < KEEP_BYTES)
+		n = write_file(store, buffer, piece);
+	else if (hm_fault(store->core, piece->unit.pgoff, HM_ACCESS_WRITE, &now) != HM_HIT)
+		return -EAGAIN;
 	if (n > 0) {
 		page_changed(pool, &piece->unit);
-		copy(slot_of(pool, piece->unit.frame) + piece->in_unit, buffer, (size_t)n);
+		copy(slot_of(pool, piece->unit.frame) + piece->in_block, buffer, (size_t)n);
 	}
 	return n;
 }
 
-static ssize_t write_piece(struct store *store, const char *buffer, struct piece *piece)
+/*
+ * One piece, between the file and a buffer of ours. What is not cached is read without a
+ * lock: it is in the file if it was stored before. It is written under the block's, so
+ * that nobody reads it into a frame meanwhile; faults elsewhere do not wait for that.
+ */
+static ssize_t transfer_once(struct store *store, char *buffer, size_t count, u64 offset,
+			     bool write)
 {
-	int err;
+	pthread_mutex_t *lock = block_lock(store, offset >> HM_PAGE_SHIFT);
+	struct pool *pool = store->pool;
+	struct piece piece;
+	bool cached;
+	ssize_t n;
 
-	if (!piece->cached)
-		return write_file(store, buffer, piece);
-	if (piece->state == HM_CLEAN && piece->unit.npages > 1 && piece->count < KEEP_BYTES)
-		return write_through(store, buffer, piece);
-	err = make_storable(store, &piece->unit);
-	if (err)
-		return err;
-	copy(page_data(store->pool, &piece->unit) + piece->in_unit, buffer, piece->count);
-	return (ssize_t)piece->count;
+	pthread_rwlock_rdlock(&pool->maps_lock);
+	pthread_mutex_lock(lock);
+	n = find_piece(store, offset, count, write, &piece);
+	cached = piece.state != HM_ABSENT;
+	if (!n && cached)
+		n = write ? write_cached(store, buffer, &piece) :
+			    read_cached(store, buffer, &piece);
+	pthread_rwlock_unlock(&pool->maps_lock);
+	if (!n && !cached && write)
+		n = write_file(store, buffer, &piece);
+	pthread_mutex_unlock(lock);
+	if (!n && !cached && !write)
+		n = read_file(store, buffer, &piece);
+	return n;
 }
 
-/* Both ways; in pieces, until the end, an error, or a short piece. */
+/* The same; waits for what is on its way. */
+static ssize_t transfer_piece(struct store *store, char *buffer, size_t count, u64 offset,
+			      bool write)
+{
+	u64 since = 0;
+	ssize_t n;
+
+	while ((n = transfer_once(store, buffer, count, offset, write)) == -EAGAIN)
+		if (!look_again(&since))
+			return fail(-EBUSY, "a page of the file is pinned by direct I/O: wait for "
+					    "that to end");
+	return n;
+}
+
+/* In pieces, until the end, an error, or a short one. */
 static ssize_t transfer(struct store *store, char *to, const char *from, size_t count, u64 offset)
 {
-	struct pool *pool = store->pool;
-	size_t done = 0;
-	u32 looks = 0;
+	size_t room = count < KEEP_BYTES ? count : KEEP_BYTES, done = 0;
+	char *buffer = malloc(room);
+	ssize_t n = 0;
 
+	if (!buffer)
+		return count ? -ENOMEM : 0;
 	while (done < count) {
-		pthread_mutex_t *lock = block_lock(store, (offset + done) >> HM_PAGE_SHIFT);
-		struct piece piece;
-		ssize_t n;
+		size_t want = count - done < room ? count - done : room;
 
-		pthread_rwlock_rdlock(&pool->maps_lock);
-		pthread_mutex_lock(lock);
-		n = find_piece(store, offset + done, count - done, &piece);
-		if (!n && to)
-			n = read_piece(store, to + done, &piece);
-		else if (!n)
-			n = write_piece(store, from + done, &piece);
-		pthread_mutex_unlock(lock);
-		pthread_rwlock_unlock(&pool->maps_lock);
-		if (n == -EAGAIN) {
-			look_again(&looks);
-			continue;
-		}
-		if (n < 0)
-			return done ? (ssize_t)done : n;
-		done += (size_t)n;
-		if (n == 0 || (size_t)n < piece.count)
+		if (from)
+			copy(buffer, from + done, want);
+		n = transfer_piece(store, buffer, want, offset + done, from);
+		if (n <= 0)
 			break;
+		if (to)
+			copy(to + done, buffer, (size_t)n);
+		done += (size_t)n;
 	}
-	return (ssize_t)done;
+	free(buffer);
+	return done ? (ssize_t)done : n;
 }
 
 /**
@@ -175,14 +186,6 @@ static ssize_t transfer(struct store *store, char *to, const char *from, size_t 
  */
 ssize_t access_read(struct store *store, char *buffer, size_t count, u64 offset)
 {
-	u64 size = hm_store_size(store->core);
-
-	if (store_file_size(store) != size && !atomic_load(&store->resizing))
-		size = store_file_size(store);
-	if (offset >= size)
-		return 0;
-	if (count > size - offset)
-		count = size - offset;
 	return transfer(store, buffer, NULL, count, offset);
 }
 
@@ -190,21 +193,9 @@ ssize_t access_read(struct store *store, char *buffer, size_t count, u64 offset)
  * access_write() - pwrite() to a store and what is cached of it
  * @store: held by a reference; no lock is held
  */
-ssize_t access_write(struct store *store, int fd, const char *buffer, size_t count, u64 offset)
+ssize_t access_write(struct store *store, const char *buffer, size_t count, u64 offset)
 {
-	int err = store_want_writable(store, fd);
+	int err = store_check_writable(store);
 
-	if (err)
-		return err;
-	if (!store->block_device && offset + count > hm_store_size(store->core)) {
-		u64 size = store_file_size(store);
-
-		/* Grow first, so that every byte has its place in the cache. */
-		if (offset + count > size)
-			size = offset + count;
-		err = resize_truncate(store, fd, size);
-		if (err)
-			return err;
-	}
-	return transfer(store, NULL, buffer, count, offset);
+	return err ? err : transfer(store, NULL, buffer, count, offset);
 }

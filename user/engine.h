@@ -1,33 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The user-space engine: carries out what the core decides, with userfaultfd
- * and O_DIRECT. This header is what its files share.
+ * The pool engine: carries out what the core decides, with userfaultfd and O_DIRECT, in
+ * blocks of 2 MB. This header is what its files share.
  *
- * Where a frame's memory is. The pool is one range of anonymous memory; frame n
- * has its home slot at hm_frame_offset(n). While a unit is mapped, its pages
- * have been *moved* (UFFDIO_MOVE, no copy) from the slot to an address in a
- * mapping, and the slot is empty. A unit is mapped at one address at a time: a
- * fault in a second mapping of the same block moves it there.
+ * Where a frame's memory is. The pool is one range of anonymous memory; frame n has its
+ * home slot at hm_frame_offset(n). While a block is mapped, its pages have been *moved*
+ * (UFFDIO_MOVE, no copy) from the slot to an address in a mapping, and the slot is empty.
+ * A block is mapped at one address at a time: a fault in a second mapping of it moves it
+ * there. It is written from its slot: see write.c.
  *
- * Threads. Handler threads read faults, submit and reap I/O, evict and write
- * back. Calls of the library run in the caller's thread and leave I/O to a
- * handler. Order of locks:
+ * The limit of a store. The pool has the whole blocks that the file had when it was
+ * mapped first. From there on (its last, partial block; what it grows by) every mapping
+ * of it is the kernel's mmap, in the same range of addresses. The limit only ever comes
+ * down, when hugemap_truncate() cuts the file off below it.
  *
- *   store->resize_lock   truncate, punch, growth: one at a time
- *   pool->maps_lock      (rwlock) mappings and stores. Handlers hold it for
- *                        reading while they work, never while they wait.
- *   block_lock()         one of a hashed set: the page tables of a block, i.e.
- *                        where its units are mapped (struct place) and how they
- *                        are protected. One at a time.
+ * Threads. Handler threads read faults, submit and reap I/O, evict and write back. Calls
+ * of the library run in the caller's thread, with its signals held back, and leave I/O to
+ * a handler; none touches memory of the program's while it holds a lock. Order of locks:
+ *
+ *   pool->unmap_lock     one unmapping at a time
+ *   store->resize_lock   truncate and punch: one at a time
+ *   pools_lock           the list of pools
+ *   pool->maps_lock      (rwlock) mappings and stores. Handlers hold it for reading
+ *                        while they work, never while they wait.
+ *   block_lock()         one of a hashed set: the page tables of a block, i.e. where it
+ *                        is mapped (struct place) and how it is protected. One at a time.
  *   handler->lock        requests from other threads
  *   the core's spinlocks
  *
- * The state of a unit is the core's. Under the block lock the engine asks for
- * it, then changes the page table; whoever changes the state without the lock
- * (reclaim, write-back, truncate) takes it afterwards to change the page table
- * in turn. So the page table always follows the state:
+ * The state of a block is the core's. Under the block lock the engine asks for it, then
+ * changes the page table; whoever changes the state without the lock (reclaim, write-back,
+ * truncate) takes it afterwards to change the page table in turn. So the page table
+ * always follows the state:
  *
- *   stores are possible without a fault  =>  dirty, or writing and redirtied
+ *   stores are possible without a fault  =>  dirty
  *   mapped anywhere                      =>  not absent, not filling
  */
 #ifndef HM_ENGINE_H
@@ -38,7 +44,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <sys/uio.h>
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -49,7 +54,6 @@
 #include "cache.h"
 #include "hugemap.h"
 #include "io.h"
-#include "keeper.h"
 #include "stats.h"
 #include "uffd.h"
 
@@ -58,21 +62,21 @@
 #define MAX_PLANS 64u
 #define MAX_PENDING 1024u
 #define MAX_POISONED 256u
+#define ALL_PAGES (HM_STORE_MAX_BLOCKS << HM_BLOCK_ORDER)
 
 struct handler;
 struct mapping;
 struct pool;
 struct store;
 
-/* Where the unit in a frame is mapped: NULL = its pages are in the slot. */
+/* Where the block in a frame is mapped: NULL = its pages are in the slot. */
 struct place {
 	struct mapping *map;
 	u64 pgoff;
-	bool verifying; /* just mapped, and a store may have slipped in */
-	bool stored; /* one did, when the unit was claimed for eviction already */
+	bool stored; /* a store was found when it was claimed for eviction already */
 };
 
-/* What a huge unit's data was when it could not be stored to; see page.c. */
+/* What a block's data was when it could not be stored to; see page.c. */
 struct frame_hash {
 	XXH128_hash_t value;
 	bool valid;
@@ -82,27 +86,25 @@ struct pool {
 	struct hugemap_pool_options opts;
 	struct hm_cache *cache;
 	int uffd;
-	bool user_mode_only; /* faults of system calls are not served: they fail */
 	struct memory *memory; /* memory.c: everything that was mmapped */
 	char *slots; /* the frames, aligned to 2 MB */
 	size_t slots_bytes;
-	struct place *places; /* one for each frame number, huge and base */
-	struct frame_hash *hashes; /* one for each huge frame */
-	_Atomic u8 *populated; /* enum populated, one for each huge frame */
-	atomic_uint used_frames; /* huge frames that were used at least once */
+	struct place *places; /* one for each frame */
+	struct frame_hash *hashes; /* the same */
+	_Atomic u8 *populated; /* enum populated, the same */
+	atomic_uint used_frames; /* that were used at least once */
 	atomic_uint populate_from; /* the frame that the thread is to go on from */
 	sem_t populate_work;
 	pthread_t populate_thread;
 	bool populating;
 	atomic_bool stopping;
 
+	pthread_mutex_t unmap_lock;
 	pthread_rwlock_t maps_lock;
 	struct mapping **maps; /* sorted by address */
 	u32 nmaps, maps_room;
 	struct store *stores;
-	struct store *parked; /* that nobody maps any more; the latest one first */
 	u64 next_map_id;
-	int inotify_fd; /* -1 = none */
 	int pagemap_fd; /* see pagemap.h; -1 = none */
 
 	pthread_mutex_t block_locks[BLOCK_LOCKS];
@@ -111,23 +113,15 @@ struct pool {
 	u32 nhandlers;
 	atomic_uint next_handler;
 	atomic_bool pressed; /* a fault waits for clean frames */
-	atomic_uint strays; /* see stray.c */
 	atomic_bool swap; /* the machine has some */
 
 	struct stats *stats; /* shared with `hugemap stat`; see stats.h */
 	int stats_fd;
-	struct keeper *keeper;
-	struct pool *next; /* all pools of the process, for fork and exit */
-};
-
-/* What a file cannot be changed without changing; see park.c. */
-struct stamp {
-	u64 size;
-	struct statx_timestamp changed, born;
+	struct pool *next; /* all pools of the process */
 };
 
 struct store {
-	struct hm_store *core;
+	struct hm_store *core; /* its size is the limit */
 	struct pool *pool;
 	struct store *next;
 	dev_t dev; /* of a block device: rdev */
@@ -136,20 +130,11 @@ struct store {
 	bool writable;
 	atomic_uint refs; /* mappings and callers; the last goes under maps_lock */
 	int fd; /* with O_DIRECT, if the file system can */
-	int fd_buffered; /* for what direct I/O cannot do */
-	bool direct;
-	u32 align; /* of direct I/O: bytes */
-	int watch; /* inotify; -1 = none */
-	int claim_fd; /* against other processes, see claim.c; -1 = none */
-	bool claim_shared; /* by claim_share() */
-	bool aside; /* the kernel has, or had, a mapping of ours */
-	struct stamp stamp; /* while it is parked */
+	int fd_buffered; /* for what direct I/O cannot do; holds the lock on the file */
+	u32 align; /* of direct I/O: bytes; 1 = there is none */
 
 	pthread_mutex_t resize_lock;
 	atomic_bool resizing; /* faults wait */
-	atomic_bool noticed; /* the file's size has changed: handler 0 looks */
-	atomic_bool changed; /* somebody else wrote to the file */
-	u64 shrink_end; /* pages up to here may be cached beyond the end */
 	atomic_uint ops; /* I/O under way */
 
 	/* background write-back, by handler 0; see write.c */
@@ -163,16 +148,11 @@ struct store {
 struct mapping {
 	u64 id; /* never used twice */
 	struct store *store;
-	char *start, *end; /* mapped and watched: multiples of 4096 */
-	char *asked, *asked_end; /* what the program sees of it */
+	char *start, *end; /* multiples of 4096; whole blocks below the limit */
 	u64 pgoff; /* the store's page at start */
-	int prot, flags;
-	enum hugemap_page page;
+	int prot;
 	_Atomic u32 access; /* HM_ACCESS_* that go with each fault */
 	atomic_bool random; /* no read-ahead */
-	atomic_bool poisoned; /* some pages raise SIGBUS; see resize.c */
-	atomic_bool kept; /* could not be given over before a fork */
-	unsigned long *tables; /* regions that have, or had, a page table */
 	pthread_mutex_t error_lock;
 	u64 errors_seen; /* see hm_store_error_check() */
 	_Atomic u64 faults, hits, wait_ns;
@@ -186,13 +166,12 @@ struct pending {
 	u64 arrived_ns;
 };
 
-/* Units to bring in, or to write, as operations become free. */
+/* Blocks to bring in, or to write, as operations become free. */
 struct job {
 	enum job_type {
 		JOB_AHEAD, /* a stream's plan */
 		JOB_PREFETCH, /* asked for; waits for frames, not for a reader */
 		JOB_BEHIND, /* write a range */
-		JOB_TOUCH, /* map the page at pos, as a fault would */
 	} type;
 	struct store *store;
 	u64 map_id;
@@ -227,7 +206,7 @@ struct handler {
 	struct job new_jobs[MAX_PLANS];
 	u32 nnew_jobs;
 
-	atomic_uint window; /* odd while a unit is installed and verified */
+	atomic_uint window; /* odd while a block is installed and verified */
 
 	/* this thread's own */
 	struct sync_request *syncs;
@@ -241,32 +220,26 @@ struct handler {
 	} poisoned[MAX_POISONED]; /* to be undone; see trap.c */
 	u32 npoisoned;
 	u32 wb_ops; /* background write-back under way */
-	bool reclaim[HM_KINDS]; /* free frames are few */
+	bool reclaim; /* free frames are few */
 	bool again; /* there is more to do: do not wait */
 	u32 short_waits; /* how many of the last waits were short */
 	size_t zeroed; /* bytes, in this round */
 	bool faults_left; /* the last read did not get them all */
 	u64 now_ms, published_ms;
-	bool resizing; /* a store's new size is not settled yet */
-	struct io_op *build; /* a read of adjacent base pages, being put together */
 };
 
 /* --- pool.c, memory.c, populate.c --- */
 extern pthread_mutex_t pools_lock;
 extern struct pool *pools;
-extern struct pool *default_pool;
-extern pthread_mutex_t default_pool_lock;
 int pool_create(const struct hugemap_pool_options *opts, struct pool **pool);
 int pool_destroy(struct pool *pool);
-int pool_default(struct pool **pool);
-void pool_close_files(struct pool *pool);
 int memory_create(struct pool *pool, const struct hm_options *opts);
 void memory_destroy(struct pool *pool);
 bool memory_has_swap(void);
 u64 memory_available(void);
 void populate_start(struct pool *pool);
 void populate_stop(struct pool *pool);
-void populate_frame(struct pool *pool, u32 frame, bool reform);
+void populate_frame(struct pool *pool, u32 frame);
 
 /* --- handler.c --- */
 int handlers_start(struct pool *pool, u32 n);
@@ -277,73 +250,61 @@ bool handler_job(struct handler *h, const struct job *job);
 void handlers_kick(struct pool *pool);
 void handlers_forget(struct pool *pool, const struct store *store);
 u64 clock_ns(void);
-void look_again(u32 *looks);
+bool look_again(u64 *since);
 
 /* --- page.c: page tables; the block lock is held unless it says otherwise --- */
 pthread_mutex_t *block_lock(struct store *store, u64 pgoff);
 void page_windows_of(atomic_uint *window); /* this thread's, from now on */
-int page_install(struct mapping *map, const struct hm_unit *first, u32 count, bool protect);
-int page_remove(struct pool *pool, const struct hm_unit *first, u32 count, u32 *removed);
+int page_install(struct mapping *map, const struct hm_unit *unit);
+int page_remove(struct pool *pool, const struct hm_unit *unit);
 bool page_is_mapped(struct pool *pool, enum hm_state state, const struct hm_unit *unit,
 		    const struct mapping *map);
 bool page_present(const struct mapping *map, const struct hm_unit *unit);
-void page_zapped(struct mapping *map, const struct hm_unit *unit);
-bool page_must_protect(const struct mapping *map, const struct hm_unit *unit);
+void page_forget(struct pool *pool, const struct hm_unit *unit);
 bool page_take_stored(struct pool *pool, const struct hm_unit *unit);
-int page_protect(struct mapping *map, u64 pgoff, u32 npages);
 int page_unprotect(struct mapping *map, const struct hm_unit *unit);
 void page_hash(struct pool *pool, const struct hm_unit *unit);
 void page_changed(struct pool *pool, const struct hm_unit *unit);
 void page_hash_zero(struct pool *pool, const struct hm_unit *unit);
 char *page_data(struct pool *pool, const struct hm_unit *unit);
 struct mapping *page_mapping(struct pool *pool, const struct hm_unit *unit);
-void page_wake(struct store *store, u64 pgoff, u32 npages); /* no lock needed */
+void page_wake(struct store *store, u64 pgoff); /* no lock needed */
 
 /* What became of a fault. */
 enum served {
 	SERVED,
 	SERVE_LATER, /* try again */
 	SERVE_NO_FRAME, /* try again if a frame can be freed now */
-	SERVE_LOST, /* the data is gone */
 };
 
-/* --- fault.c: what a fault needs; around.c: what is mapped beside it --- */
+/* --- fault.c --- */
 void fault_read_all(struct handler *h);
 void fault_retry_pending(struct handler *h);
-void fault_touch(struct handler *h, struct mapping *map, u64 pgoff);
 enum served fault_serve_hit(struct mapping *map, const struct hm_unit *unit, bool write,
 			    bool missing);
 void fault_lost(struct store *store, const struct hm_unit *unit);
 void fault_done(struct handler *h, struct mapping *map, u64 arrived_ns, bool hit);
-void around_map(struct handler *h, struct mapping *map, u64 pgoff);
-
-/* --- touch.c --- */
-int touch_range(struct store *store, u64 map_id, u64 pgoff, u64 end);
 
 /* --- trap.c: signals for faults that cannot be served --- */
-void trap_bus(struct handler *h, struct mapping *map, uintptr_t addr, bool for_ever);
+void trap_bus(struct handler *h, uintptr_t addr);
 void trap_segv(struct handler *h, struct mapping *map, uintptr_t addr);
 void trap_heal(struct handler *h);
 
 /* --- fill.c --- */
-int fill_start(struct handler *h, struct mapping *map, const struct hm_unit *unit, bool demand,
-	       bool write, u64 arrived_ns);
-void fill_flush(struct handler *h);
+int fill_start(struct handler *h, struct mapping *map, const struct hm_unit *unit,
+	       const struct pending *fault);
 void fill_complete(struct handler *h, struct io_op *op);
 bool fill_is_hollow(struct store *store, const struct hm_unit *unit);
 void fill_zero(struct mapping *map, const struct hm_unit *unit);
 
 /* --- stream.c --- */
-bool stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access);
+void stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access);
 void stream_give_up(const struct job *job);
 void stream_add_job(struct handler *h, const struct job *job);
 void stream_run_jobs(struct handler *h);
 
-/* --- stray.c --- */
-void stray_count(struct mapping *map, bool stray);
-
 /* --- evict.c --- */
-bool evict_some(struct handler *h, enum hm_kind kind);
+bool evict_some(struct handler *h);
 void evict_background(struct handler *h);
 
 /* --- write.c, sync.c --- */
@@ -354,25 +315,17 @@ void write_background(struct handler *h);
 void write_works(struct store *store);
 int sync_range(struct store *store, u64 pos, u64 end);
 void sync_run(struct handler *h);
-void sync_op_done(struct handler *h, struct sync_request *sync, int err);
+void sync_op_done(struct sync_request *sync, int err);
 
 /* --- store.c, map.c --- */
 int store_get(struct pool *pool, int fd, bool writable, struct store **store);
 struct store *store_find(int fd); /* of any pool, with a reference */
-int store_want_writable(struct store *store, int fd);
 void store_put(struct store *store);
-int store_open(struct store *store, int fd, bool writable);
-void store_shut(struct store *store);
-void store_discard(struct store *store);
-struct store *store_in(struct store *list, dev_t dev, ino_t ino);
-void store_unlist(struct store **at, const struct store *store);
+int store_check_writable(const struct store *store);
 int file_identify(int fd, dev_t *dev, ino_t *ino);
-int file_reopen(int fd, int flags);
 u64 file_size(int fd);
 u64 store_file_size(const struct store *store);
 int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind);
-u32 map_access(const struct mapping *map, u64 pgoff);
-bool map_has_block(const struct mapping *map, u64 pgoff);
 struct mapping *map_find(struct pool *pool, const void *addr); /* maps_lock held */
 struct mapping *map_find_next(struct pool *pool, const void *addr); /* the same */
 struct mapping *map_by_id(struct pool *pool, u64 id); /* maps_lock held */
@@ -380,64 +333,41 @@ int map_insert(struct pool *pool, struct mapping *map);
 void map_remove(struct pool *pool, struct mapping *map);
 
 /* --- resize.c --- */
-void resize_noticed(struct store *store);
-void resize_drop_clean(struct store *store, u64 pos, u64 end);
-void resize_run(struct handler *h);
-void resize_files_changed(struct handler *h);
 int resize_truncate(struct store *store, int fd, u64 size);
 int resize_punch(struct store *store, int fd, u64 offset, u64 length);
+void resize_drop_clean(struct store *store, u64 pos, u64 end);
 
-/* --- mapping.c: mappings of the user-space engine --- */
-void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int prot, int flags,
+/* --- mapping.c --- */
+void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int prot,
 		     const struct hugemap_options *options);
-void mapping_free(struct mapping *map);
-bool mapping_take_out(struct pool *pool, struct mapping *map, u64 pos, u64 end);
+bool mapping_take_out(struct store *store, u64 pos, u64 end);
+void mapping_lower_limit(struct mapping *map);
 int mapping_unmap(struct pool *pool, char *start, char *end, char **next);
 void *mapping_again(struct pool *pool, char *start, char *end, size_t length);
 
 /* --- access.c --- */
 ssize_t access_read(struct store *store, char *buffer, size_t count, u64 offset);
-ssize_t access_write(struct store *store, int fd, const char *buffer, size_t count, u64 offset);
+ssize_t access_write(struct store *store, const char *buffer, size_t count, u64 offset);
 
-/* --- aside.c, fork.c: giving mappings over to the kernel --- */
-int aside_store(struct store *store, const char *why);
-void aside_replace(struct mapping *map, const char *why, bool claim);
+/* --- fork.c --- */
 void fork_init(void);
 
-/* --- park.c: files that nobody maps any more --- */
-bool park(struct store *store);
-struct store *park_take(struct pool *pool, int fd, dev_t dev, ino_t ino, bool writable);
-void park_discard_all(struct pool *pool);
-
-/* --- claim.c --- */
-int claim_take(struct store *store, bool write);
-void claim_drop(struct store *store);
-int claim_share(struct store *store);
-int claim_check(int fd);
-bool claim_foreign_writer(int fd);
-int claim_lease(int fd);
-
-/* --- kernel.c: mappings that the kernel serves --- */
-struct kernel_mapping {
-	char *start, *end;
-	dev_t dev; /* of a block device: rdev */
-	ino_t ino;
-	bool shared, writable;
-	int claim_fd; /* what is stored here, no other process's engine may miss; -1 = none */
-	char why[160];
-	struct kernel_mapping *next;
-};
-
-void *kernel_map(int fd, off_t offset, size_t length, int prot, int flags, enum hugemap_page page,
-		 const char *why);
-bool kernel_covers(const void *addr);
-bool kernel_shares(dev_t dev, ino_t ino, bool writable);
-int kernel_add(const struct kernel_mapping *added, const char *why);
-void kernel_lock(void);
-void kernel_unlock(void);
-int kernel_unmap(char *start, char *end, bool *found);
-int kernel_advise(char *start, char *end, enum hugemap_advice advice);
-int kernel_stat(const void *addr, struct hugemap_stat *stat);
+/* --- steered.c: mappings without a pool --- */
+/*
+ * Of the preload library of `hugemap run`, if it is in the process: it sees our calls of
+ * mmap() and munmap() as everybody's, and steers.
+ */
+extern const char hugemap_run_version[] __attribute__((weak, visibility("default")));
+void *steered_map(int fd, off_t offset, size_t length, int prot, int flags);
+void *steered_remap(char *start, char *end, size_t new_length);
+bool steered_covers(const void *addr);
+bool steered_conflicts(dev_t dev, ino_t ino, bool writable);
+int steered_unmap(char *start, char *end, bool *found);
+int steered_sync(char *start, char *end, int flags);
+int steered_advise(char *start, char *end, enum hugemap_advice advice);
+int steered_stat(const void *addr, struct hugemap_stat *stat);
+void steered_lock(void);
+void steered_unlock(void);
 
 /* --- stat.c --- */
 int stats_create(struct pool *pool);
@@ -448,7 +378,6 @@ void stats_fill(const struct stats *stats, struct hugemap_stat *stat);
 /* --- error.c --- */
 int fail(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void reason_clear(void);
-void reason_set(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* --- small helpers ----------------------------------------------------------- */
 
@@ -457,9 +386,9 @@ static inline char *slot_of(const struct pool *pool, u32 frame)
 	return pool->slots + hm_frame_offset(pool->cache, frame);
 }
 
-static inline size_t unit_bytes(const struct hm_unit *unit)
+static inline u64 block_of(u64 pgoff)
 {
-	return (size_t)unit->npages << HM_PAGE_SHIFT;
+	return pgoff & ~(u64)(HM_BLOCK_PAGES - 1);
 }
 
 /* Where a page of the store is in a mapping (perhaps outside of it). */
@@ -477,6 +406,22 @@ static inline u64 map_pgoff(const struct mapping *map, uintptr_t addr)
 static inline u64 map_end_pgoff(const struct mapping *map)
 {
 	return map_pgoff(map, (uintptr_t)map->end);
+}
+
+/* The page of a store from which on mappings are the kernel's. */
+static inline u64 store_limit(const struct store *store)
+{
+	return hm_store_size(store->core) >> HM_PAGE_SHIFT;
+}
+
+/* The same as an address in a mapping: the end of the pool's part. */
+static inline char *map_limit(const struct mapping *map)
+{
+	u64 limit = store_limit(map->store);
+
+	if (limit <= map->pgoff)
+		return map->start;
+	return limit < map_end_pgoff(map) ? map_addr(map, limit) : map->end;
 }
 
 #endif /* HM_ENGINE_H */

@@ -13,15 +13,6 @@ void reason_clear(void)
 	reason[0] = '\0';
 }
 
-void reason_set(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(reason, sizeof(reason), format, args);
-	va_end(args);
-}
-
 /* Remember why, and return the error. */
 int fail(int err, const char *format, ...)
 {
@@ -52,18 +43,18 @@ static const struct {
 		  "not 0" },
 	{ EIO, "the device failed to read or write: see the kernel's log, and try the sync again" },
 	{ ENODEV, "this is no file that can be mapped: use a regular file or a block device" },
-	{ ENOENT, "there is no pool yet: map something first" },
 	{ ENOMEM, "too little memory is available: ask for a smaller pool" },
 	{ ENOSPC, "the file system is full: free some space and sync again; nothing is lost "
 		  "until then" },
 	{ ENOSYS, "this kernel lacks something: run `hugemap doctor`" },
-	{ EOPNOTSUPP, "this kernel is too old for the user-space engine: it needs Linux 6.8" },
+	{ EOPNOTSUPP, "this cannot be done here: a pool needs Linux 6.8, and has no private "
+		      "copies; map without one" },
 	{ EOVERFLOW, "the range ends beyond the largest possible file" },
 	{ EPERM, "this is not allowed here: run `hugemap doctor` to see what would allow it" },
 	{ EDQUOT, "the disk quota is used up: free some space and sync again; nothing is lost "
 		  "until then" },
-	{ ETXTBSY, "the kernel serves this file, here or in another process: let it serve this "
-		   "mapping too, and order no engine" },
+	{ E2BIG, "the program is newer than the library: install the library that it was "
+		 "built for" },
 	{ EROFS, "the file system is mounted read-only: map the file for reading" },
 	{ EFAULT, "a buffer is not accessible: pass valid memory" },
 };

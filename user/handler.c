@@ -18,8 +18,9 @@
 #define TICK_MS 100
 #define PUBLISH_MS 50u
 
-#define LOOKS_AT_ONCE 16u
+#define YIELD_NS 20000u
 #define LOOK_PAUSE_NS 50000
+#define PATIENCE_NS 5000000000ull
 
 #define SPIN_NS 100000u
 #define SHORT_WAITS 16u
@@ -36,15 +37,21 @@ u64 clock_ns(void)
  * Before somebody looks again whether others are done: they may need this CPU, or wait
  * for the device. Who only yields all the time while the others wake up and yield, too,
  * can keep what their I/O needs from running, for a minute on Linux 6.18.
+ *
+ * @since: 0 at first. Return: false if it has been long enough.
  */
-void look_again(u32 *looks)
+bool look_again(u64 *since)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_PAUSE_NS };
+	u64 now = clock_ns();
 
-	if (++*looks <= LOOKS_AT_ONCE)
+	if (!*since)
+		*since = now;
+	if (now - *since < YIELD_NS)
 		sched_yield();
 	else
 		nanosleep(&pause, NULL);
+	return now - *since < PATIENCE_NS;
 }
 
 static void complete_all(struct handler *h)
@@ -85,7 +92,6 @@ static void work(struct handler *h, u32 events)
 	if (events & IO_EVENT_FAULT || h->faults_left) {
 		fault_read_all(h);
 		/* The device works on these while we see to the rest. */
-		fill_flush(h);
 		h->io.backend->submit(&h->io);
 	}
 	complete_all(h);
@@ -99,7 +105,6 @@ static void work(struct handler *h, u32 events)
 		write_background(h);
 	if (h->npoisoned)
 		trap_heal(h);
-	fill_flush(h);
 	h->io.backend->submit(&h->io);
 }
 
@@ -107,7 +112,7 @@ static int how_long(struct handler *h)
 {
 	if (h->again || h->faults_left)
 		return 0;
-	if (h->npending || h->syncs || h->njobs || h->resizing)
+	if (h->npending || h->syncs || h->njobs)
 		return POLL_MS;
 	if (h->index == 0 && hm_cache_dirty_pages(h->pool->cache))
 		return TICK_MS;
@@ -147,12 +152,8 @@ static void run(struct handler *h)
 		h->now_ms = clock_ns() / 1000000;
 		h->again = false;
 		h->zeroed = 0;
-		if (h->index == 0) {
+		if (h->index == 0)
 			hm_cache_tick(pool->cache, h->now_ms);
-			if (events & IO_EVENT_FILES)
-				resize_files_changed(h);
-			resize_run(h);
-		}
 		pthread_rwlock_rdlock(&pool->maps_lock);
 		work(h, events);
 		if (h->index == 0 && h->now_ms >= h->published_ms + PUBLISH_MS) {
@@ -174,11 +175,7 @@ static void *handler_main(void *arg)
 	int err;
 
 	/* io_uring wants the thread that will use it. */
-	err = io_create(&h->io, (int)pool->opts.io, depth, pool->uffd, h->event_fd,
-			h->index == 0 ? pool->inotify_fd : -1);
-	/* Before the pool is there: a keeper that finds nobody to watch leaves. */
-	if (!err && h->index == 0)
-		keeper_watch_me(pool);
+	err = io_create(&h->io, (int)pool->opts.io, depth, pool->uffd, h->event_fd);
 	pthread_mutex_lock(&h->lock);
 	h->started = err ? err : 1;
 	pthread_cond_signal(&h->cond);
@@ -187,8 +184,6 @@ static void *handler_main(void *arg)
 		return NULL;
 	page_windows_of(&h->window);
 	run(h);
-	if (h->index == 0)
-		keeper_forget_me(pool);
 	io_destroy(&h->io);
 	return NULL;
 }
@@ -250,7 +245,6 @@ void handlers_forget(struct pool *pool, const struct store *store)
 	for (i = 0; i < pool->nhandlers; i++) {
 		struct handler *h = &pool->handlers[i];
 
-		hm_assert(!h->build);
 		h->njobs = forget_jobs(h->jobs, h->njobs, store);
 		pthread_mutex_lock(&h->lock);
 		h->nnew_jobs = forget_jobs(h->new_jobs, h->nnew_jobs, store);

@@ -15,7 +15,7 @@ static int try_backend(struct io *io, const struct io_backend *backend, u32 dept
 	return backend->init(io, depth);
 }
 
-int io_create(struct io *io, int which, u32 depth, int uffd, int event_fd, int inotify_fd)
+int io_create(struct io *io, int which, u32 depth, int uffd, int event_fd)
 {
 	int err = -EINVAL;
 	u32 i;
@@ -23,7 +23,6 @@ int io_create(struct io *io, int which, u32 depth, int uffd, int event_fd, int i
 	*io = (struct io){
 		.uffd = uffd,
 		.event_fd = event_fd,
-		.inotify_fd = inotify_fd,
 		.depth = depth,
 	};
 	io->ops = calloc(depth, sizeof(*io->ops));
@@ -66,40 +65,4 @@ void io_give(struct io *io, struct io_op *op)
 	io->free = op;
 	io->nfree++;
 	hm_assert(io->nfree <= io->depth);
-}
-
-void io_add_buffer(struct io_op *op, char *buffer, size_t bytes)
-{
-	struct iovec *last = op->nbuffers ? &op->buffers[op->nbuffers - 1] : NULL;
-
-	if (last && (char *)last->iov_base + last->iov_len == buffer) {
-		last->iov_len += bytes;
-		return;
-	}
-	hm_assert(op->nbuffers < IO_MAX_IOV);
-	op->buffers[op->nbuffers++] = (struct iovec){ .iov_base = buffer, .iov_len = bytes };
-}
-
-void io_choose(struct io_op *op, size_t from, size_t to)
-{
-	size_t at = 0;
-	u32 i;
-
-	hm_assert(from < to);
-	op->niov = 0;
-	op->offset = (op->pgoff << HM_PAGE_SHIFT) + from;
-	for (i = 0; i < op->nbuffers && at < to; i++) {
-		size_t len = op->buffers[i].iov_len;
-		size_t skip = from > at ? from - at : 0;
-		size_t end = to - at < len ? to - at : len;
-
-		if (skip < end) {
-			op->iov[op->niov++] = (struct iovec){
-				.iov_base = (char *)op->buffers[i].iov_base + skip,
-				.iov_len = end - skip,
-			};
-		}
-		at += len;
-	}
-	hm_assert(at >= to);
 }

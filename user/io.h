@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Asynchronous I/O for one handler thread: io_uring, or threads where io_uring
- * is not allowed. An operation reads or writes one contiguous range of a file
- * from or to a list of buffers. The handler also waits here for its two other
- * sources of work: the userfaultfd and its event fd.
+ * is not allowed. An operation reads or writes one block of a file, or what is left of
+ * it. The handler also waits here for its two other sources of work: the userfaultfd
+ * and its event fd.
  */
 #ifndef HM_IO_H
 #define HM_IO_H
@@ -11,12 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 #include "cache.h"
-
-/* A whole block of base pages in one operation. */
-#define IO_MAX_IOV HM_BLOCK_PAGES
 
 struct io;
 struct handler;
@@ -29,32 +25,27 @@ enum io_type {
 };
 
 struct io_op {
-	/* what is asked of the backend */
+	/* what is asked of the backend: from .done on */
 	enum io_type type;
 	int fd;
-	u64 offset;
-	struct iovec iov[IO_MAX_IOV];
-	u32 niov;
+	char *buffer;
+	size_t len, done; /* bytes */
+	u64 offset; /* in the file, of what is asked; see io_queue() */
 	/* what the backend answers: bytes, or a negative errno */
 	ssize_t result;
 
 	/* the engine's: see fill.c and write.c */
 	struct store *store;
-	u64 pgoff;
-	u32 npages;
-	enum hm_kind kind;
+	u64 pgoff; /* of the block */
+	u32 frame;
 	u64 map_id;
-	u32 demand; /* index of the unit that a fault waits for; ~0: none */
+	uintptr_t demand_addr; /* a fault there waits for it; 0: none */
 	bool demand_write;
 	bool background;
-	bool lost; /* the program has zapped a unit of it */
+	bool pinned; /* written from where it is mapped, and dirty still */
+	bool lost; /* the program has zapped it */
 	struct sync_request *sync;
-	size_t len, done; /* bytes */
-	size_t tail; /* of len: the last bytes, which need buffered I/O */
 	u64 start_ns;
-	u32 frames[IO_MAX_IOV];
-	struct iovec buffers[IO_MAX_IOV]; /* all; iov is the part in hand */
-	u32 nbuffers;
 
 	struct io_op *next; /* free list, or the backend's queue */
 };
@@ -62,7 +53,6 @@ struct io_op {
 enum {
 	IO_EVENT_FAULT = 1 << 0, /* the userfaultfd can be read */
 	IO_EVENT_REQUEST = 1 << 1, /* the event fd was signalled (and drained) */
-	IO_EVENT_FILES = 1 << 2, /* the inotify fd can be read */
 };
 
 /**
@@ -91,7 +81,7 @@ struct io_backend {
 struct io {
 	const struct io_backend *backend;
 	void *private;
-	int uffd, event_fd, inotify_fd; /* inotify_fd: -1 = none */
+	int uffd, event_fd;
 	u32 depth;
 	u64 spin_ns; /* @wait looks for this long before it sleeps */
 	struct io_op *ops; /* depth of them */
@@ -109,18 +99,19 @@ extern const struct io_backend io_threads_backend;
  *
  * Return: 0 or a negative errno.
  */
-int io_create(struct io *io, int which, u32 depth, int uffd, int event_fd, int inotify_fd);
+int io_create(struct io *io, int which, u32 depth, int uffd, int event_fd);
 void io_destroy(struct io *io);
 
 /* A free operation, or NULL if more than depth - @spare are in use. */
 struct io_op *io_take(struct io *io, u32 spare);
 void io_give(struct io *io, struct io_op *op);
 
-/* Memory for the next bytes of an operation; adjacent pieces become one. */
-void io_add_buffer(struct io_op *op, char *buffer, size_t bytes);
-
-/* Make bytes @from to @to of the operation the part that the backend does. */
-void io_choose(struct io_op *op, size_t from, size_t to);
+/* Give an operation to the backend: what is not done of it yet. */
+static inline void io_queue(struct io *io, struct io_op *op)
+{
+	op->offset = (op->pgoff << HM_PAGE_SHIFT) + op->done;
+	io->backend->queue(io, op);
+}
 
 /*
  * For tests: if set, it sees each result before the engine does and may change

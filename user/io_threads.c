@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * I/O by threads with preadv and pwritev, for where io_uring is not allowed
+ * I/O by threads with pread and pwrite, for where io_uring is not allowed
  * (containers, hardened kernels).
  */
 #include "io.h"
@@ -33,7 +33,7 @@ static ssize_t write_out(const struct io_op *op)
 	ssize_t n;
 
 	program_memory_begin();
-	n = pwritev(op->fd, op->iov, (int)op->niov, (off_t)op->offset);
+	n = pwrite(op->fd, op->buffer + op->done, op->len - op->done, (off_t)op->offset);
 	program_memory_end();
 	return n;
 }
@@ -44,7 +44,8 @@ static ssize_t run_op(const struct io_op *op)
 
 	do {
 		if (op->type == IO_READ)
-			n = preadv(op->fd, op->iov, (int)op->niov, (off_t)op->offset);
+			n = pread(op->fd, op->buffer + op->done, op->len - op->done,
+				  (off_t)op->offset);
 		else
 			n = write_out(op);
 	} while (n < 0 && errno == EINTR);
@@ -163,7 +164,6 @@ static u32 threads_wait(struct io *io, int timeout_ms)
 		{ .fd = io->uffd, .events = POLLIN },
 		{ .fd = io->event_fd, .events = POLLIN },
 		{ .fd = t->done_fd, .events = POLLIN },
-		{ .fd = io->inotify_fd, .events = POLLIN },
 	};
 	uint64_t drained;
 	u32 events = 0;
@@ -178,8 +178,6 @@ static u32 threads_wait(struct io *io, int timeout_ms)
 		events |= IO_EVENT_REQUEST;
 	if (fds[2].revents && read(t->done_fd, &drained, sizeof(drained)) < 0)
 		hm_assert(errno == EAGAIN);
-	if (fds[3].revents)
-		events |= IO_EVENT_FILES;
 	return events;
 }
 

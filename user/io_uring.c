@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * I/O by io_uring. The handler waits in one place for completions, faults,
- * requests and file changes: the last three are multishot polls on the ring.
+ * I/O by io_uring. The handler waits in one place for completions, faults and
+ * requests: the last two are multishot polls on the ring.
  */
 #include "engine.h"
 
@@ -16,11 +16,10 @@
 enum {
 	TAG_FAULT = 1,
 	TAG_REQUEST = 2,
-	TAG_FILES = 3,
 	TAGS,
 };
 
-#define POLLS 4u
+#define POLLS 3u
 
 struct ring {
 	struct io_uring uring;
@@ -45,7 +44,7 @@ static struct io_uring_sqe *get_sqe(struct ring *ring)
 static void arm_polls(struct io *io)
 {
 	struct ring *ring = io->private;
-	const int fds[TAGS] = { -1, io->uffd, io->event_fd, io->inotify_fd };
+	const int fds[TAGS] = { -1, io->uffd, io->event_fd };
 	u32 tag;
 
 	for (tag = TAG_FAULT; tag < TAGS; tag++) {
@@ -82,7 +81,7 @@ static int uring_init(struct io *io, u32 depth)
 		return err;
 	}
 	io_uring_ring_dontfork(&ring->uring);
-	ring->to_poll = 1u << TAG_FAULT | 1u << TAG_REQUEST | 1u << TAG_FILES;
+	ring->to_poll = 1u << TAG_FAULT | 1u << TAG_REQUEST;
 	io->private = ring;
 	return 0;
 }
@@ -93,9 +92,11 @@ static void uring_queue(struct io *io, struct io_op *op)
 	struct io_uring_sqe *sqe = get_sqe(ring);
 
 	if (op->type == IO_READ)
-		io_uring_prep_readv(sqe, op->fd, op->iov, op->niov, op->offset);
+		io_uring_prep_read(sqe, op->fd, op->buffer + op->done,
+				   (unsigned int)(op->len - op->done), op->offset);
 	else
-		io_uring_prep_writev(sqe, op->fd, op->iov, op->niov, op->offset);
+		io_uring_prep_write(sqe, op->fd, op->buffer + op->done,
+				    (unsigned int)(op->len - op->done), op->offset);
 	io_uring_sqe_set_data(sqe, op);
 }
 
@@ -108,7 +109,7 @@ static void uring_submit(struct io *io)
 
 static void poll_done(struct io *io, u32 tag, const struct io_uring_cqe *cqe)
 {
-	static const u32 event[TAGS] = { 0, IO_EVENT_FAULT, IO_EVENT_REQUEST, IO_EVENT_FILES };
+	static const u32 event[TAGS] = { 0, IO_EVENT_FAULT, IO_EVENT_REQUEST };
 	struct ring *ring = io->private;
 	uint64_t drained;
 

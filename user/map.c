@@ -66,7 +66,7 @@ int map_insert(struct pool *pool, struct mapping *map)
 	pool->nmaps++;
 	map->id = ++pool->next_map_id;
 	stats_add(pool->stats, STATS_MAPPINGS, 1);
-	stats_add(pool->stats, STATS_MAPPED_BYTES, map->asked_end - map->asked);
+	stats_add(pool->stats, STATS_MAPPED_BYTES, map->end - map->start);
 	return 0;
 }
 
@@ -78,33 +78,5 @@ void map_remove(struct pool *pool, struct mapping *map)
 	pool->nmaps--;
 	memmove(&pool->maps[i], &pool->maps[i + 1], (pool->nmaps - i) * sizeof(*pool->maps));
 	stats_add(pool->stats, STATS_MAPPINGS, -1);
-	stats_add(pool->stats, STATS_MAPPED_BYTES, -(map->asked_end - map->asked));
-}
-
-/* A block of which the mapping has lost a part cannot be mapped whole. */
-bool map_has_block(const struct mapping *map, u64 pgoff)
-{
-	u64 block = pgoff & ~(u64)(HM_BLOCK_PAGES - 1);
-
-	return block >= map->pgoff && block + HM_BLOCK_PAGES <= map_end_pgoff(map);
-}
-
-/*
- * Random access, as the program says, to more than the pool holds: a block would be
- * evicted before a second page of it is used.
- */
-static bool wants_pages(const struct mapping *map)
-{
-	return atomic_load(&map->random) &&
-	       hm_store_size(map->store->core) > map->store->pool->slots_bytes;
-}
-
-/* The HM_ACCESS_* bits that go with a fault on a page. */
-u32 map_access(const struct mapping *map, u64 pgoff)
-{
-	u32 access = atomic_load(&map->access);
-
-	if (map->page == HUGEMAP_PAGE_4K || !map_has_block(map, pgoff) || wants_pages(map))
-		access |= HM_ACCESS_BASE;
-	return access;
+	stats_add(pool->stats, STATS_MAPPED_BYTES, -(map->end - map->start));
 }

@@ -122,14 +122,13 @@ void memory_destroy(struct pool *pool)
 static int take_all(struct pool *pool, struct memory *memory, const struct hm_options *opts)
 {
 	size_t frames = opts->pool_frames;
-	size_t numbers = frames * (HM_BLOCK_PAGES + 1);
 	void *cache;
 	char *slots;
 
 	pool->slots_bytes = frames << HM_BLOCK_SHIFT;
 	slots = take(memory, MEM_SLOTS, pool->slots_bytes + HM_BLOCK_SIZE);
 	cache = take(memory, MEM_CACHE, hm_cache_bytes(opts));
-	pool->places = take(memory, MEM_PLACES, numbers * sizeof(struct place));
+	pool->places = take(memory, MEM_PLACES, frames * sizeof(struct place));
 	pool->hashes = take(memory, MEM_HASHES, frames * sizeof(struct frame_hash));
 	pool->populated = take(memory, MEM_POPULATED, frames);
 	if (!slots || !cache || !pool->places || !pool->hashes || !pool->populated)

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/inotify.h>
 #include <unistd.h>
 
 #define DEFAULT_QUEUE_DEPTH 32u
@@ -19,8 +18,6 @@
 /* Every pool of the process; taken before any lock of a pool. */
 pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
 struct pool *pools;
-struct pool *default_pool;
-pthread_mutex_t default_pool_lock = PTHREAD_MUTEX_INITIALIZER; /* taken before pools_lock */
 
 static u32 online_cpus(void)
 {
@@ -42,11 +39,7 @@ static int check_options(const struct hugemap_pool_options *given,
 	u64 available = memory_available();
 	const char *wrong;
 
-	*opts = (struct hugemap_pool_options){ .size = sizeof(*opts) };
-	if (given && given->size != sizeof(*opts))
-		return fail(-EINVAL, "pool options: .size is not that of this version");
-	if (given)
-		*opts = *given;
+	*opts = *given;
 	if (!opts->bytes) {
 		opts->bytes = available / 4;
 		if (opts->bytes > MOST_DEFAULT_POOL)
@@ -99,6 +92,7 @@ static void init_locks(struct pool *pool)
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&pool->maps_lock, &attr);
 	pthread_rwlockattr_destroy(&attr);
+	pthread_mutex_init(&pool->unmap_lock, NULL);
 	for (i = 0; i < BLOCK_LOCKS; i++)
 		pthread_mutex_init(&pool->block_locks[i], NULL);
 }
@@ -108,17 +102,9 @@ static void destroy_locks(struct pool *pool)
 	u32 i;
 
 	pthread_rwlock_destroy(&pool->maps_lock);
+	pthread_mutex_destroy(&pool->unmap_lock);
 	for (i = 0; i < BLOCK_LOCKS; i++)
 		pthread_mutex_destroy(&pool->block_locks[i]);
-}
-
-/* What a child has no use for, either. */
-void pool_close_files(struct pool *pool)
-{
-	if (pool->inotify_fd >= 0)
-		close(pool->inotify_fd);
-	if (pool->pagemap_fd >= 0)
-		close(pool->pagemap_fd);
 }
 
 int pool_create(const struct hugemap_pool_options *given, struct pool **result)
@@ -133,12 +119,11 @@ int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 	err = check_options(given, &pool->opts, &core);
 	if (err)
 		goto free_pool;
-	pool->uffd = uffd_open(&caps, pool->opts.user_mode);
+	pool->uffd = uffd_open(&caps);
 	if (pool->uffd < 0) {
 		err = fail(pool->uffd, "%s", caps.why);
 		goto free_pool;
 	}
-	pool->user_mode_only = caps.user_mode_only;
 	atomic_init(&pool->swap, memory_has_swap());
 	err = stats_create(pool);
 	if (err)
@@ -147,15 +132,11 @@ int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 	if (err)
 		goto destroy_stats;
 	init_locks(pool);
-	err = keeper_create(pool);
-	if (err)
-		goto destroy_memory;
-	pool->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	pool->pagemap_fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	err = handlers_start(pool, pool->opts.handlers);
 	if (err) {
 		fail(err, "the handler threads could not start their I/O");
-		goto destroy_keeper;
+		goto close_files;
 	}
 	fork_init();
 	populate_start(pool);
@@ -166,10 +147,9 @@ int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 	*result = pool;
 	return 0;
 
-destroy_keeper:
-	keeper_stop(pool);
-	pool_close_files(pool);
-destroy_memory:
+close_files:
+	if (pool->pagemap_fd >= 0)
+		close(pool->pagemap_fd);
 	destroy_locks(pool);
 	memory_destroy(pool);
 destroy_stats:
@@ -198,12 +178,11 @@ int pool_destroy(struct pool *pool)
 	pthread_mutex_unlock(&pools_lock);
 	if (used)
 		return fail(-EBUSY, "the pool is still used by mappings");
-	park_discard_all(pool);
 	atomic_store(&pool->stopping, true);
 	populate_stop(pool);
 	handlers_stop(pool);
-	keeper_stop(pool);
-	pool_close_files(pool);
+	if (pool->pagemap_fd >= 0)
+		close(pool->pagemap_fd);
 	destroy_locks(pool);
 	memory_destroy(pool);
 	stats_destroy(pool);
@@ -211,18 +190,4 @@ int pool_destroy(struct pool *pool)
 	free(pool->maps);
 	free(pool);
 	return 0;
-}
-
-/* The pool of the process, made at first use. */
-int pool_default(struct pool **result)
-{
-	int err = 0;
-
-	fork_init(); /* a child must not find the lock taken */
-	pthread_mutex_lock(&default_pool_lock);
-	if (!default_pool)
-		err = pool_create(NULL, &default_pool);
-	*result = default_pool;
-	pthread_mutex_unlock(&default_pool_lock);
-	return err;
 }

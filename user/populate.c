@@ -91,24 +91,15 @@ static void first_use(struct pool *pool, u32 frame)
 	sem_post(&pool->populate_work);
 }
 
-/*
- * A frame is about to be filled. If it was carved into base frames before, its
- * memory is in small pages: let the kernel give it a huge one again.
- */
-void populate_frame(struct pool *pool, u32 frame, bool reform)
+/* A frame is about to be filled. */
+void populate_frame(struct pool *pool, u32 frame)
 {
-	u32 huge = (u32)(hm_frame_offset(pool->cache, frame) >> HM_BLOCK_SHIFT);
-
-	while (atomic_load(&pool->populated[huge]) != POPULATED_USED) {
-		if (change(pool, huge, POPULATED_NOT, POPULATED_USED) ||
-		    change(pool, huge, POPULATED_AHEAD, POPULATED_USED))
-			first_use(pool, huge);
+	while (atomic_load(&pool->populated[frame]) != POPULATED_USED) {
+		if (change(pool, frame, POPULATED_NOT, POPULATED_USED) ||
+		    change(pool, frame, POPULATED_AHEAD, POPULATED_USED))
+			first_use(pool, frame);
 		else
 			sched_yield(); /* the thread is at it */
-	}
-	if (reform) {
-		madvise(slot_of(pool, frame), HM_BLOCK_SIZE, MADV_DONTNEED);
-		madvise(slot_of(pool, frame), HM_BLOCK_SIZE, MADV_POPULATE_WRITE);
 	}
 }
 

@@ -26,7 +26,7 @@ int stats_create(struct pool *pool)
 	stats->version = STATS_VERSION;
 	stats->pid = (u32)getpid();
 	stats->bytes = sizeof(*stats);
-	strcpy(stats->engine, "user");
+	strcpy(stats->engine, "pool");
 	pool->stats = stats;
 	pool->stats_fd = fd;
 	return 0;
@@ -77,7 +77,7 @@ void stats_fill(const struct stats *stats, struct hugemap_stat *stat)
 {
 	const hm_atomic_t *core = stats->core;
 
-	stat->engine = HUGEMAP_ENGINE_USER;
+	stat->engine = HUGEMAP_ENGINE_POOL;
 	stat->reason[0] = '\0';
 	stat->pool_bytes = stats_get(stats, STATS_POOL_BYTES);
 	stat->free_bytes = stats_get(stats, STATS_FREE_BYTES);
@@ -98,7 +98,7 @@ void stats_fill(const struct stats *stats, struct hugemap_stat *stat)
 	stat->rescued = hm_atomic_read(&core[HM_C_RESCUED]);
 	stat->read_bytes = stats_get(stats, STATS_READ_BYTES);
 	stat->written_bytes = stats_get(stats, STATS_WRITTEN_BYTES);
-	stat->read_errors = hm_atomic_read(&core[HM_C_READ_ERRORS]);
+	stat->read_errors = stats_get(stats, STATS_READ_ERRORS);
 	stat->write_errors = hm_atomic_read(&core[HM_C_WRITE_ERRORS]);
 	stat->slipped = stats_get(stats, STATS_SLIPPED);
 	stat->fault_ns = latency(&stats->fault_ns);

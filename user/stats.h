@@ -11,7 +11,7 @@
 
 #define STATS_MEMFD_NAME "hugemap-stats"
 #define STATS_MAGIC 0x48554745u
-#define STATS_VERSION 1u
+#define STATS_VERSION 2u
 
 /* Counters of the engine, beside those of the core (enum hm_counter). */
 enum stats_counter {
@@ -31,6 +31,7 @@ enum stats_counter {
 	STATS_LOST, /* frames that the program zapped behind our back */
 	STATS_IO_DEPTH, /* operations in flight now */
 	STATS_MAPPINGS,
+	STATS_READ_ERRORS,
 	STATS_COUNTERS,
 };
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Stores: the files and devices behind mappings. A file has one store in a
- * process, whatever descriptors it was mapped through, with descriptors of its
- * own: one for direct I/O and one for what direct I/O cannot do.
+ * Stores: the files and devices behind mappings of pools. A file has one store in a
+ * process, whatever descriptors it was mapped through, with descriptors of its own: one
+ * for direct I/O and one for what direct I/O cannot do. The latter holds the file's lock
+ * (F_OFD_SETLK), against all who ask for one: other processes' pools, and programs that
+ * lock what they write.
  */
 #include "engine.h"
 
@@ -11,7 +13,6 @@
 #include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -104,7 +105,7 @@ int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind)
 }
 
 /* Another descriptor of the file that fd is open on. */
-int file_reopen(int fd, int flags)
+static int file_reopen(int fd, int flags)
 {
 	char path[32];
 
@@ -129,109 +130,64 @@ static u32 direct_alignment(int fd, bool block_device)
 	return HM_PAGE_SIZE;
 }
 
-static int open_files(struct store *store, int fd, bool writable)
+/* With O_DIRECT if that is possible in units that suit. */
+static int open_direct(struct store *store, int fd, int flags)
 {
-	int flags = writable ? O_RDWR : O_RDONLY;
-	int direct, buffered;
+	int direct = file_reopen(fd, flags | O_DIRECT);
 
-	buffered = file_reopen(fd, flags);
-	if (buffered < 0)
-		return fail(buffered, "the file could not be opened a second time through /proc");
-	direct = file_reopen(fd, flags | O_DIRECT);
 	store->align = direct < 0 ? 0 : direct_alignment(direct, store->block_device);
-	if (direct >= 0 && (!store->align || store->align > HM_PAGE_SIZE)) {
+	if (store->align && store->align <= HM_PAGE_SIZE)
+		return direct;
+	if (direct >= 0)
 		close(direct);
-		direct = -EINVAL;
-	}
-	store->direct = direct >= 0;
-	if (direct < 0) {
-		store->align = 1;
-		direct = file_reopen(fd, flags);
-		if (direct < 0) {
-			close(buffered);
-			return direct;
-		}
-	}
-	store->fd = direct;
-	store->fd_buffered = buffered;
-	return 0;
+	store->align = 1;
+	return file_reopen(fd, flags);
 }
 
-/* A store that was opened for reading is now to be written as well. */
-static int make_writable(struct store *store, int fd)
+static int lock_file(int fd, bool writable)
 {
-	int old_fd = store->fd, old_buffered = store->fd_buffered;
-	int err;
+	struct flock lock = { .l_type = writable ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET };
 
-	err = claim_take(store, true);
+	if (!fcntl(fd, F_OFD_SETLK, &lock))
+		return 0;
+	if (errno == EAGAIN || errno == EACCES)
+		return fail(-EBUSY,
+			    "somebody has locked the file%s: a pool must have it alone "
+			    "to write it, and nobody may write what it reads",
+			    writable ? "" : " for writing");
+	return fail(-errno, "the file cannot be locked (%s), so that nobody else may write it",
+		    strerror(errno));
+}
+
+/* Lock and open the file of a store. */
+static int open_all(struct store *store, int fd, bool writable)
+{
+	int flags = writable ? O_RDWR : O_RDONLY, err;
+
+	store->fd_buffered = file_reopen(fd, flags);
+	if (store->fd_buffered < 0)
+		return fail(store->fd_buffered, "the file could not be opened a second time "
+						"through /proc");
+	err = lock_file(store->fd_buffered, writable);
 	if (err)
 		return err;
-	err = open_files(store, fd, true);
-	if (err)
-		return err;
-	/* Reads under way keep using the old descriptors' files. */
-	dup3(store->fd, old_fd, O_CLOEXEC);
-	dup3(store->fd_buffered, old_buffered, O_CLOEXEC);
-	close(store->fd);
-	close(store->fd_buffered);
-	store->fd = old_fd;
-	store->fd_buffered = old_buffered;
-	store->writable = true;
-	return 0;
-}
-
-/* The store is to be written through a descriptor that is open for it. */
-int store_want_writable(struct store *store, int fd)
-{
-	struct pool *pool = store->pool;
-	int err = 0;
-
-	pthread_rwlock_wrlock(&pool->maps_lock);
-	if (!store->writable)
-		err = make_writable(store, fd);
-	pthread_rwlock_unlock(&pool->maps_lock);
-	if (!err)
-		keeper_start(pool);
-	return err;
-}
-
-static void watch(struct store *store)
-{
-	char path[32];
-
-	store->watch = -1;
-	if (store->pool->inotify_fd < 0 || store->block_device)
-		return;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", store->fd_buffered);
-	store->watch = inotify_add_watch(store->pool->inotify_fd, path, IN_MODIFY);
-}
-
-/* Claim and open the file of a store that has nothing open. */
-int store_open(struct store *store, int fd, bool writable)
-{
-	int err = claim_take(store, writable);
-
-	if (!err)
-		err = open_files(store, fd, writable);
-	if (err)
-		return err;
+	store->fd = open_direct(store, fd, flags);
 	store->writable = writable;
-	watch(store);
-	return 0;
+	return store->fd < 0 ? store->fd : 0;
 }
 
 /* The reverse of it, also after it has failed. */
-void store_shut(struct store *store)
+static void shut(struct store *store)
 {
-	if (store->watch >= 0)
-		inotify_rm_watch(store->pool->inotify_fd, store->watch);
+	struct flock none = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
+
+	/* Not left to close(): a child that was just made may have the descriptor, too. */
+	if (store->fd_buffered >= 0) {
+		fcntl(store->fd_buffered, F_OFD_SETLK, &none);
+		close(store->fd_buffered);
+	}
 	if (store->fd >= 0)
 		close(store->fd);
-	if (store->fd_buffered >= 0)
-		close(store->fd_buffered);
-	claim_drop(store);
-	store->fd = store->fd_buffered = store->watch = -1;
-	store->writable = false;
 }
 
 /* What is left of a store that is shut and empty. */
@@ -263,19 +219,21 @@ static int open_store(struct pool *pool, int fd, const struct stat *st, bool wri
 	}
 	memset(mem, 0, bytes);
 	store->pool = pool;
-	store->fd = store->fd_buffered = store->claim_fd = store->watch = -1;
+	store->fd = store->fd_buffered = -1;
 	store->block_device = S_ISBLK(st->st_mode);
 	identify(st, &store->dev, &store->ino);
 	pthread_mutex_init(&store->resize_lock, NULL);
-	err = store_open(store, fd, writable);
+	err = open_all(store, fd, writable);
 	if (!err) {
-		store->core = hm_store_init(pool->cache, mem, store_file_size(store));
+		/* The limit: whole blocks. */
+		store->core = hm_store_init(pool->cache, mem,
+					    store_file_size(store) & ~(u64)(HM_BLOCK_SIZE - 1));
 		if (!store->core)
 			err = fail(-EFBIG, "the file is too large, or too many are mapped");
 	}
 	if (err) {
 		free(mem);
-		store_shut(store);
+		shut(store);
 		store_free(store);
 		return err;
 	}
@@ -284,18 +242,58 @@ static int open_store(struct pool *pool, int fd, const struct stat *st, bool wri
 }
 
 /* In a list of stores. */
-struct store *store_in(struct store *list, dev_t dev, ino_t ino)
+static struct store *store_in(struct store *list, dev_t dev, ino_t ino)
 {
 	while (list && (list->dev != dev || list->ino != ino))
 		list = list->next;
 	return list;
 }
 
-void store_unlist(struct store **at, const struct store *store)
+static void unlist(struct store **at, const struct store *store)
 {
 	while (*at != store)
 		at = &(*at)->next;
 	*at = store->next;
+}
+
+/* Has another pool the file? pools_lock is held. */
+static bool elsewhere(const struct pool *pool, dev_t dev, ino_t ino)
+{
+	bool has = false;
+	struct pool *p;
+
+	for (p = pools; p && !has; p = p->next) {
+		pthread_rwlock_rdlock(&p->maps_lock);
+		has = p != pool && store_in(p->stores, dev, ino);
+		pthread_rwlock_unlock(&p->maps_lock);
+	}
+	return has;
+}
+
+static int get_locked(struct pool *pool, int fd, const struct stat *st, bool writable,
+		      struct store **result)
+{
+	struct store *store;
+	dev_t dev;
+	ino_t ino;
+	int err = 0;
+
+	identify(st, &dev, &ino);
+	store = store_in(pool->stores, dev, ino);
+	if (store && writable)
+		err = store_check_writable(store);
+	if (!store) {
+		err = open_store(pool, fd, st, writable, &store);
+		if (err)
+			return err;
+		store->next = pool->stores;
+		pool->stores = store;
+	}
+	if (!err) {
+		atomic_fetch_add(&store->refs, 1);
+		*result = store;
+	}
+	return err;
 }
 
 /**
@@ -303,15 +301,13 @@ void store_unlist(struct store **at, const struct store *store)
  * @pool: the pool it is to use
  * @writable: it will be written
  *
- * Return: 0; -ENODEV, -EBUSY (mapped through another pool, or by another
- * process), -ETXTBSY (mapped by the kernel here), -EFBIG, -ENOMEM, or what open()
- * says.
+ * Return: 0; -ENODEV, -EBUSY (locked, mapped in another way here, or for reading only),
+ * -EFBIG, -ENOMEM, or what open() says.
  */
 int store_get(struct pool *pool, int fd, bool writable, struct store **result)
 {
-	struct store *store;
+	struct store *store = NULL;
 	struct stat st;
-	struct pool *p;
 	dev_t dev;
 	ino_t ino;
 	int err = 0;
@@ -322,39 +318,32 @@ int store_get(struct pool *pool, int fd, bool writable, struct store **result)
 		return fail(-ENODEV, "only regular files and block devices can be mapped");
 	identify(&st, &dev, &ino);
 	pthread_mutex_lock(&pools_lock);
-	for (p = pools; p && !err; p = p->next) {
-		pthread_rwlock_rdlock(&p->maps_lock);
-		if (p != pool && store_in(p->stores, dev, ino))
-			err = fail(-EBUSY, "the file is mapped through another pool of this "
-					   "process, which could not be kept coherent");
-		pthread_rwlock_unlock(&p->maps_lock);
-	}
-	if (err)
-		goto out;
-	pthread_rwlock_wrlock(&pool->maps_lock);
-	store = store_in(pool->stores, dev, ino);
-	if (kernel_shares(dev, ino, writable || (store && store->writable))) {
-		err = fail(-ETXTBSY, "the kernel serves another mapping of the file in this "
-				     "process, and both must see the same bytes");
-	} else if (!store) {
-		store = park_take(pool, fd, dev, ino, writable);
-		if (!store)
-			err = open_store(pool, fd, &st, writable, &store);
-		if (!err) {
-			store->next = pool->stores;
-			pool->stores = store;
-		}
-	} else if (writable && !store->writable) {
-		err = make_writable(store, fd);
-	}
+	if (elsewhere(pool, dev, ino))
+		err = fail(-EBUSY, "the file is mapped through another pool of this process");
 	if (!err) {
-		atomic_fetch_add(&store->refs, 1);
-		*result = store;
+		pthread_rwlock_wrlock(&pool->maps_lock);
+		err = get_locked(pool, fd, &st, writable, &store);
+		pthread_rwlock_unlock(&pool->maps_lock);
 	}
-	pthread_rwlock_unlock(&pool->maps_lock);
-out:
 	pthread_mutex_unlock(&pools_lock);
-	return err;
+	if (err)
+		return err;
+	/* Looked up after we can be seen: of two at a time, one sees the other. */
+	if (steered_conflicts(dev, ino, store->writable)) {
+		store_put(store);
+		return fail(-EBUSY, "the file is mapped without a pool in this process, which "
+				    "would not see what is stored through one");
+	}
+	*result = store;
+	return 0;
+}
+
+/* Mapped for reading, others may read it, too: nobody is to change it. */
+int store_check_writable(const struct store *store)
+{
+	return store->writable ? 0 :
+				 fail(-EBUSY, "the file is mapped for reading only: end that "
+					      "mapping, or make the first one writable");
 }
 
 /* The store of a file that is mapped in any pool, with a reference, or NULL. */
@@ -369,7 +358,7 @@ struct store *store_find(int fd)
 		return NULL;
 	pthread_mutex_lock(&pools_lock);
 	for (pool = pools; pool && !store; pool = pool->next) {
-		pthread_rwlock_wrlock(&pool->maps_lock);
+		pthread_rwlock_rdlock(&pool->maps_lock);
 		store = store_in(pool->stores, dev, ino);
 		if (store)
 			atomic_fetch_add(&store->refs, 1);
@@ -382,57 +371,66 @@ struct store *store_find(int fd)
 /* Nothing is being read or written, and no handler works: nothing can be busy. */
 static void empty(struct store *store)
 {
-	u64 pos = 0, end = HM_STORE_MAX_BLOCKS << HM_BLOCK_ORDER;
+	u64 pos = 0, end = ALL_PAGES;
 	enum hm_invalidated got;
 	struct hm_unit unit;
 
 	hm_assert(!atomic_load(&store->ops));
 	while ((got = hm_invalidate(store->core, &pos, end, true, &unit)) == HM_INV_UNIT) {
 		hm_assert(!page_mapping(store->pool, &unit));
+		page_take_stored(store->pool, &unit);
 		hm_evict_done(&unit, HM_EVICT_DISCARD);
 	}
 	hm_assert(got == HM_INV_DONE);
 }
 
 /* The end of a store that is in no list; maps_lock is held for writing. */
-void store_discard(struct store *store)
+static void discard(struct store *store)
 {
 	empty(store);
 	hm_store_destroy(store->core);
-	store_shut(store);
+	shut(store);
 	store_free(store);
 }
 
+/* A reference that is not the last one needs no lock. */
+static bool put_early(struct store *store)
+{
+	unsigned int refs = atomic_load(&store->refs);
+
+	while (refs > 1)
+		if (atomic_compare_exchange_weak(&store->refs, &refs, refs - 1))
+			return true;
+	return false;
+}
+
 /*
- * Give a reference back. The last one parks the store, or closes it. What is still
- * dirty is written once more; what cannot be written is lost, which unmapping has
- * told.
+ * Give a reference back. The last one closes the store. What is still dirty is written
+ * once more; what cannot be written is lost, which unmapping has told.
  */
 void store_put(struct store *store)
 {
 	struct pool *pool = store->pool;
-	u32 looks = 0;
+	u64 since = 0;
 
-	if (store->writable && atomic_load(&store->refs) == 1)
-		sync_range(store, 0, HM_STORE_MAX_BLOCKS << HM_BLOCK_ORDER);
+	if (put_early(store))
+		return;
+	if (store->writable)
+		sync_range(store, 0, ALL_PAGES);
 	for (;;) {
-		bool last;
-
 		pthread_rwlock_wrlock(&pool->maps_lock);
-		last = atomic_load(&store->refs) == 1;
-		if (!last)
-			atomic_fetch_sub(&store->refs, 1);
-		else if (!atomic_load(&store->ops))
+		if (put_early(store)) {
+			pthread_rwlock_unlock(&pool->maps_lock);
+			return;
+		}
+		if (!atomic_load(&store->ops))
 			break;
 		pthread_rwlock_unlock(&pool->maps_lock);
-		if (!last)
-			return;
 		handlers_kick(pool);
-		look_again(&looks);
+		look_again(&since);
 	}
-	store_unlist(&pool->stores, store);
+	unlist(&pool->stores, store);
 	handlers_forget(pool, store);
-	if (!park(store))
-		store_discard(store);
+	discard(store);
 	pthread_rwlock_unlock(&pool->maps_lock);
 }

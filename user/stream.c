@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Jobs: what streams and prefetches bring in, and what writing streams leave
- * behind, a few units at a time, as frames and operations become free.
+ * behind, a few blocks at a time, as frames and operations become free.
  */
 #include "engine.h"
 
@@ -27,13 +27,13 @@ void stream_add_job(struct handler *h, const struct job *job)
 	stream_give_up(job);
 }
 
-/* A fault of a mapping may be part of a stream. False: of none that is known yet. */
-bool stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access)
+/* A fault of a mapping may be part of a stream. */
+void stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access)
 {
 	struct job job = { .type = JOB_AHEAD, .store = map->store, .map_id = map->id };
 
 	if (!hm_readahead(map->store->core, pgoff, access, &job.plan))
-		return false;
+		return;
 	if (job.plan.end > job.plan.start) {
 		job.pos = job.plan.start;
 		job.end = job.plan.end;
@@ -45,36 +45,33 @@ bool stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access)
 		job.end = job.plan.behind_end;
 		stream_add_job(h, &job);
 	}
-	return true;
 }
 
 enum step {
-	STEP_DONE, /* a unit further */
+	STEP_DONE, /* a block further */
 	STEP_LATER, /* nothing is free just now */
 	STEP_STOP, /* give the job up */
 };
 
 /*
- * A block without data, ahead of a writer: it is mapped zeroed and dirty, so
- * that the writer does not fault at all. The one with the marker is protected:
- * the first store to it asks for the next window. (Write-back finds out that a
- * block was never stored to; see write.c.)
+ * A block without data, ahead of a writer: it is mapped zeroed and dirty, so that the
+ * writer does not fault at all. The one with the marker is protected: the first store to
+ * it asks for the next window. (Write-back finds out that a block was never stored to;
+ * see write.c.)
  */
 static void map_zeroed(struct mapping *map, const struct hm_unit *unit, bool write, bool mark)
 {
-	bool dirty = write && !mark;
-
 	fill_zero(map, unit);
-	if (hm_fill_done(unit, 0, dirty ? HM_FILL_DIRTY : 0))
-		page_wake(map->store, unit->pgoff, unit->npages);
+	if (hm_fill_done(unit, 0, write && !mark ? HM_FILL_DIRTY : 0))
+		page_wake(map->store, unit->pgoff);
 	if (write)
-		page_install(map, unit, 1, page_must_protect(map, unit));
+		page_install(map, unit);
 }
 
 static enum step bring_in(struct handler *h, struct mapping *map, struct job *job)
 {
 	struct store *store = map->store;
-	u32 access = map_access(map, job->pos) | HM_ACCESS_AHEAD;
+	u32 access = atomic_load(&map->access) | HM_ACCESS_AHEAD;
 	pthread_mutex_t *lock = block_lock(store, job->pos);
 	bool write = job->plan.access & HM_ACCESS_WRITE && map->prot & PROT_WRITE;
 	bool mark = job->type == JOB_AHEAD && job->pos == job->plan.mark;
@@ -90,8 +87,7 @@ static enum step bring_in(struct handler *h, struct mapping *map, struct job *jo
 	} while (outcome == HM_NO_NODE &&
 		 !store_add_node(store, job->pos, (enum hm_node_kind)unit.err));
 	if (outcome == HM_ZERO && !fill_is_hollow(store, &unit)) {
-		hm_store_set_hollow(store->core, job->pos & ~(u64)(HM_BLOCK_PAGES - 1),
-				    HM_BLOCK_PAGES, false);
+		hm_store_set_hollow(store->core, unit.pgoff, HM_BLOCK_PAGES, false);
 		outcome = HM_FILL;
 	}
 	switch (outcome) {
@@ -99,20 +95,19 @@ static enum step bring_in(struct handler *h, struct mapping *map, struct job *jo
 	case HM_BUSY:
 		break;
 	case HM_FILL:
-		if (!fill_start(h, map, &unit, false, false, 0))
+		if (!fill_start(h, map, &unit, NULL))
 			break;
 		if (hm_fill_cancel(&unit))
-			page_wake(store, unit.pgoff, unit.npages);
+			page_wake(store, unit.pgoff);
 		step = STEP_LATER;
 		break;
 	case HM_ZERO:
 		map_zeroed(map, &unit, write, mark);
-		h->zeroed += unit_bytes(&unit);
-		if (h->zeroed >= HM_BLOCK_SIZE)
-			h->again = true; /* that took time: look for faults */
+		h->zeroed += HM_BLOCK_SIZE;
+		h->again = true; /* that took time: look for faults */
 		break;
 	case HM_NO_FRAME:
-		h->reclaim[unit.npages == 1 ? HM_BASE : HM_HUGE] = true;
+		h->reclaim = true;
 		step = STEP_LATER;
 		break;
 	default:
@@ -120,10 +115,10 @@ static enum step bring_in(struct handler *h, struct mapping *map, struct job *jo
 		break;
 	}
 	pthread_mutex_unlock(lock);
-	if (outcome == HM_NO_FRAME && !evict_some(h, unit.npages == 1 ? HM_BASE : HM_HUGE))
+	if (outcome == HM_NO_FRAME && !evict_some(h))
 		step = STEP_STOP;
 	if (step == STEP_DONE)
-		job->pos = unit.pgoff + unit.npages;
+		job->pos = block_of(job->pos) + HM_BLOCK_PAGES;
 	return step;
 }
 
@@ -142,6 +137,8 @@ static bool run_ahead(struct handler *h, struct job *job)
 		return false;
 	if (end > map_end_pgoff(map))
 		end = map_end_pgoff(map);
+	if (end > store_limit(map->store))
+		end = store_limit(map->store);
 	while (job->pos < end) {
 		/* Zeros need no operation, however busy write-behind is. */
 		if (h->io.nfree <= SPARE_OPS(&h->io) && !hm_hollow(job->store->core, job->pos))
@@ -160,21 +157,14 @@ static bool run_ahead(struct handler *h, struct job *job)
 static bool run_behind(struct handler *h, struct job *job)
 {
 	while (job->pos < job->end) {
+		if (atomic_load(&job->store->resizing))
+			return false;
 		if (h->io.nfree <= SPARE_OPS(&h->io))
 			return false;
 		if (write_next(h, job->store, &job->pos, job->end, false, NULL, false) ==
 		    HM_WB_DONE)
 			return true;
 	}
-	return true;
-}
-
-static bool run_touch(struct handler *h, const struct job *job)
-{
-	struct mapping *map = map_by_id(h->pool, job->map_id);
-
-	if (map && job->pos >= map->pgoff && job->pos < map_end_pgoff(map))
-		fault_touch(h, map, job->pos);
 	return true;
 }
 
@@ -189,8 +179,6 @@ void stream_run_jobs(struct handler *h)
 		/* The next window of a stream waits for the one before it. */
 		if (job->type == JOB_BEHIND)
 			over = run_behind(h, job);
-		else if (job->type == JOB_TOUCH)
-			over = run_touch(h, job);
 		else if (h->zeroed < HM_BLOCK_SIZE)
 			over = run_ahead(h, job);
 		if (over) {
@@ -200,5 +188,4 @@ void stream_run_jobs(struct handler *h)
 			i++;
 		}
 	}
-	fill_flush(h);
 }

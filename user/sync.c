@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Syncs: one pass in offset order over what is dirty in a range. Each unit is
+ * Syncs: one pass in offset order over what is dirty in a range. Each block is
  * written once; one that somebody else is writing is waited for, since a store
  * may have come after that write began.
  */
@@ -8,9 +8,8 @@
 
 #include <errno.h>
 
-void sync_op_done(struct handler *h, struct sync_request *sync, int err)
+void sync_op_done(struct sync_request *sync, int err)
 {
-	(void)h;
 	hm_assert(sync->ops > 0);
 	sync->ops--;
 	if (err)

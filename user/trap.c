@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Faults that cannot be served: SIGBUS beyond the end of the file and for data
- * that cannot be read, SIGSEGV for stores to a read-only mapping.
+ * Faults that cannot be served: SIGBUS for data that cannot be read, SIGSEGV for stores to
+ * a read-only mapping.
  *
- * SIGBUS comes from UFFDIO_POISON, so that the kernel forces it on the thread
- * (and a system call gets EFAULT). A poisoned page stays so until it is zapped:
- * beyond the end of the file when the file grows (resize.c), after a read error
- * a moment later, so that the next touch tries again, as with mmap.
+ * SIGBUS comes from UFFDIO_POISON, so that the kernel forces it on the thread (and a
+ * system call gets EFAULT). A poisoned page stays so for a moment only, so that the next
+ * touch tries again, as with mmap. It is gone earlier if the block is mapped meanwhile.
  */
 #include "engine.h"
 
@@ -32,33 +31,25 @@ static void heal(struct pool *pool, struct mapping *map, const struct poisoned *
 	if (poisoned->end)
 		mprotect((void *)poisoned->addr, poisoned->end - poisoned->addr,
 			 PROT_READ | PROT_WRITE);
-	else if (!page_is_mapped(pool, state, &unit, map))
+	else if (pgoff < store_limit(map->store) && !page_is_mapped(pool, state, &unit, map))
 		madvise((void *)poisoned->addr, HM_PAGE_SIZE, MADV_DONTNEED);
 	/* else it was read since, and mapping it has zapped the poison */
 	pthread_mutex_unlock(lock);
 }
 
-static void poison_for(struct handler *h, struct mapping *map, uintptr_t addr, u64 until_ms)
+/* SIGBUS at an address; the block lock may be held. If there are too many: try again. */
+void trap_bus(struct handler *h, uintptr_t addr)
 {
 	char *page = page_start(addr);
-	u32 region = (u32)(((uintptr_t)page >> HM_BLOCK_SHIFT) -
-			   ((uintptr_t)map->start >> HM_BLOCK_SHIFT));
 
-	hm_bit_set(map->tables, region);
-	if (until_ms && h->npoisoned < MAX_POISONED) {
-		h->poisoned[h->npoisoned++] =
-			(struct poisoned){ .addr = (uintptr_t)page, .until_ms = until_ms };
-	} else {
-		atomic_store(&map->poisoned, true);
+	if (h->npoisoned < MAX_POISONED) {
+		h->poisoned[h->npoisoned++] = (struct poisoned){
+			.addr = (uintptr_t)page,
+			.until_ms = h->now_ms + POISON_MS,
+		};
+		uffd_poison(h->pool->uffd, page, HM_PAGE_SIZE);
 	}
-	uffd_poison(h->pool->uffd, page, HM_PAGE_SIZE);
 	uffd_wake(h->pool->uffd, page, HM_PAGE_SIZE);
-}
-
-/* SIGBUS at an address; the block lock is held. */
-void trap_bus(struct handler *h, struct mapping *map, uintptr_t addr, bool for_ever)
-{
-	poison_for(h, map, addr, for_ever ? 0 : h->now_ms + POISON_MS);
 }
 
 /* Let pages be tried again whose time is over. */
@@ -90,10 +81,6 @@ void trap_segv(struct handler *h, struct mapping *map, uintptr_t addr)
 	uintptr_t start = addr & ~(uintptr_t)(HM_BLOCK_SIZE - 1);
 	uintptr_t end = start + HM_BLOCK_SIZE;
 
-	if (start < (uintptr_t)map->start)
-		start = (uintptr_t)map->start;
-	if (end > (uintptr_t)map->end)
-		end = (uintptr_t)map->end;
 	if (h->npoisoned < MAX_POISONED) {
 		h->poisoned[h->npoisoned++] = (struct poisoned){
 			.addr = start,

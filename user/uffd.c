@@ -45,7 +45,7 @@ static int open_any(struct uffd_caps *caps)
 	return -errno;
 }
 
-int uffd_open(struct uffd_caps *caps, bool user_mode)
+int uffd_open(struct uffd_caps *caps)
 {
 	struct uffdio_api api = { .api = UFFD_API, .features = FEATURES };
 	int fd;
@@ -58,7 +58,7 @@ int uffd_open(struct uffd_caps *caps, bool user_mode)
 					    "userfaultfd is not allowed here";
 		return fd;
 	}
-	if (caps->user_mode_only && !user_mode) {
+	if (caps->user_mode_only) {
 		close(fd);
 		caps->err = -EPERM;
 		caps->why = "only faults from user mode may be handled here, so system calls on "

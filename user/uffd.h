@@ -68,11 +68,10 @@ struct uffd_caps {
 /**
  * uffd_open() - open a userfaultfd with every feature that the engine needs
  * @caps: filled in, also on failure
- * @user_mode: one that serves only faults from user mode will do
  *
  * Return: a non-blocking, close-on-exec file descriptor, or caps->err.
  */
-int uffd_open(struct uffd_caps *caps, bool user_mode);
+int uffd_open(struct uffd_caps *caps);
 
 /* Watch a range for missing pages and for stores to protected ones. */
 int uffd_register(int uffd, void *addr, size_t len);

@@ -4,8 +4,8 @@
 
     stream.py [--size 4G] [--file PATH] [--rounds 5] [--pool 1G] [--chunk 8M]
 
-Each way adds up the same array, in turns; before each turn the cached pages of
-the file are dropped. The last lines are the medians, with the fastest and the
+Each way adds up the same array, in turns, the last one with a pool, where one can be
+made; before each turn the cached pages of the file are dropped. The last lines are the medians, with the fastest and the
 slowest turn. A file that is not there is made, and removed in the end.
 """
 from __future__ import annotations
@@ -73,6 +73,22 @@ WAYS: dict[str, Callable[[str], np.ndarray]] = {
 }
 
 
+def add_pool(pool_bytes: int) -> None:
+    start = time.perf_counter()
+    try:
+        pool = hugemap.Pool(pool_bytes, prefault=True)
+    except OSError as error:
+        print(f"without a pool: {error}")
+        return
+    print(f"a pool of {pool_bytes >> 20} MB, made in {time.perf_counter() - start:.2f} s")
+
+    def with_pool(path: str) -> np.ndarray:
+        with hugemap.defaults(pool=pool):
+            return hugemap.memmap(path, dtype=ITEM, mode="r")
+
+    WAYS["hugemap.memmap, pool"] = with_pool
+
+
 def add_up(array: np.ndarray, chunk: int) -> float:
     total = 0.0
     for at in range(0, len(array), chunk):
@@ -102,17 +118,8 @@ def read_ahead(path: str) -> str:
 
 def stream(path: str, rounds: int, pool_bytes: int, chunk: int) -> int:
     size = os.path.getsize(path)
-    start = time.perf_counter()
-    try:
-        pool = hugemap.Pool(pool_bytes, prefault=True)
-        hugemap.defaults(pool=pool)
-        print(f"a pool of {pool_bytes >> 20} MB, made in {time.perf_counter() - start:.2f} s")
-    except OSError as error:
-        print(f"without the engine: {error}")
-    with open(path, "rb") as file, hugemap.map(file) as mapping:
-        stat = mapping.stat()
-        print(f"{size >> 20} MB, served by {stat.engine} {stat.reason}; the kernel's read-ahead: "
-              f"{read_ahead(path)}")
+    add_pool(pool_bytes)
+    print(f"{size >> 20} MB; the kernel's read-ahead: {read_ahead(path)}")
 
     seconds: dict[str, list[float]] = {way: [] for way in WAYS}
     sums = set()

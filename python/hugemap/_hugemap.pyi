@@ -28,7 +28,6 @@ def truncate(fd: FileDescriptor, length: int, /) -> None:
 def punch(fd: FileDescriptor, offset: int, length: int, /) -> None:
     """Free a range of a file that may be mapped: it reads as zeros afterwards."""
 
-def stat() -> dict[str, Any]: ...
 def version() -> str:
     """The version of the library in this package, such as "0.1.0"."""
 
@@ -45,8 +44,6 @@ class Pool:
         handlers: int,
         io: int,
         prefault: bool,
-        no_keeper: bool,
-        user_mode: bool,
     ) -> None: ...
     def close(self) -> None: ...
     @property
@@ -60,8 +57,6 @@ class Map:
         length: int,
         prot: int,
         flags: int,
-        page: int,
-        engine: int,
         priority: int,
         pool: Optional[Pool],
         /,

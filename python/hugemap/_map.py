@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Mappings as bytes, and the pools that they use."""
+"""Mappings as bytes, and pools."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Optional, Union
 
-from . import _exit, _hugemap, _options, _stat
+from . import _hugemap, _options, _stat
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from ._hugemap import FileDescriptor
-    from ._options import Engine, Page, Priority, _Unset
+    from ._options import Priority, _Unset
 
 Mode = Literal["r", "r+", "c"]
 Advice = Literal[
@@ -37,7 +37,7 @@ _ADVICES = {
 }
 _IOS = {"auto": 0, "uring": 1, "threads": 2}
 _PROT_READ, _PROT_WRITE = 1, 2
-_PRIVATE, _NOFORK = 1, 2
+_PRIVATE = 1
 _MODES = {
     "r": (_PROT_READ, 0),
     "r+": (_PROT_READ | _PROT_WRITE, 0),
@@ -48,10 +48,9 @@ _MODES = {
 class Pool(_hugemap.Pool):
     """DRAM for cached data, with threads that serve faults: a hard limit.
 
-    A mapping that is given no pool uses the process's own, which is made at
-    first use: a quarter of the available memory, between 64 MB and 4 GB.
+    It is strict: see docs/python.md, "Pools", before one is used.
 
-    bytes: its size; 0 = as the process's own
+    bytes: its size; 0 = a quarter of the available memory, between 64 MB and 4 GB
     dirty_ratio: write-back starts by itself above this share of the pool;
         percent; 0 = 75
     dirty_expire_ms: dirty data is written after this time at the latest;
@@ -63,10 +62,6 @@ class Pool(_hugemap.Pool):
     handlers: threads that serve faults; 0 = one for every 8 CPUs, at most 4
     io: "auto", "uring" or "threads"
     prefault: True: take all memory before this returns; False: in the background
-    keeper: False: do without the process that writes dirty blocks to their
-        files when this one is killed
-    user_mode: True: also where only faults from user mode may be handled; a system
-        call that is given an address in a mapping may fail with EFAULT then
 
     OSError: EINVAL (a setting is out of range), ENOMEM (less memory is
     available), EPERM, ENOSYS or EOPNOTSUPP (userfaultfd cannot be used here).
@@ -85,8 +80,6 @@ class Pool(_hugemap.Pool):
         handlers: int = 0,
         io: Literal["auto", "uring", "threads"] = "auto",
         prefault: bool = False,
-        keeper: bool = True,
-        user_mode: bool = False,
     ) -> None:
         if io not in _IOS:
             raise ValueError(f"io must be one of {_options.names(_IOS)}, not {io!r}")
@@ -98,8 +91,7 @@ class Pool(_hugemap.Pool):
             if not 0 <= value < limit:
                 raise ValueError(f"{name} is out of range: {value}")
         super().__init__(bytes, dirty_ratio, dirty_expire_ms, evict_batch, readahead_kb,
-                         not readahead, queue_depth, handlers, _IOS[io], prefault, not keeper,
-                         user_mode)
+                         not readahead, queue_depth, handlers, _IOS[io], prefault)
 
     def close(self) -> None:
         """Give the memory back. OSError with EBUSY while mappings use the pool."""
@@ -139,32 +131,24 @@ class Map(_hugemap.Map):
         mode: Mode = "r",
         *,
         pool: Union[Pool, None, _Unset] = _options.UNSET,
-        page: Union[Page, _Unset] = _options.UNSET,
-        engine: Union[Engine, _Unset] = _options.UNSET,
         priority: Union[Priority, _Unset] = _options.UNSET,
-        nofork: Union[bool, _Unset] = _options.UNSET,
     ) -> None:
         if mode not in _MODES:
             raise ValueError(f"mode must be one of {_options.names(_MODES)}, not {mode!r}")
-        settings = _options.settle(pool=pool, page=page, engine=engine, priority=priority,
-                                   nofork=nofork)
+        if mode == "c" and pool is _options.UNSET:
+            pool = None
+        settings = _options.settle(pool=pool, priority=priority)
         prot, flags = _MODES[mode]
-        if settings["nofork"]:
-            flags |= _NOFORK
         super().__init__(
             fd,
             offset,
             length,
             prot,
             flags,
-            _options.PAGES[settings["page"]],
-            _options.ENGINES[settings["engine"]],
             _options.PRIORITIES[settings["priority"]],
             settings["pool"],
         )
         self._mode = mode
-        if mode == "r+":
-            _exit.remember(self)
 
     @property
     def mode(self) -> Mode:
@@ -176,10 +160,11 @@ class Map(_hugemap.Map):
         return len(self)
 
     def close(self) -> None:
-        """Unmap it. What was stored reaches the file, not yet the device.
+        """Unmap it. What was stored is in the file then, not yet on the device.
 
         BufferError while something uses the memory; OSError if something could
-        not be written: it is unmapped nevertheless. Closing twice is no error.
+        not be written: it is unmapped nevertheless, unless the errno is EBUSY (direct
+        I/O has pages of a pool pinned). Closing twice is no error.
         """
         super().close()
 
@@ -201,11 +186,11 @@ class Map(_hugemap.Map):
         self._sync(offset, -1 if size is None else _length(size), True)
 
     def prefetch(self, offset: int = 0, length: Optional[int] = None) -> None:
-        """Bring a range into the pool, and wait until it is there.
+        """Bring a range into memory, and wait until it is there.
 
         offset: bytes from the start of the mapping
         length: bytes; None = to its end. What does not fit into three quarters
-            of the pool is left out.
+            of a pool is left out.
 
         OSError: EINVAL, or EIO if something could not be read.
         """
@@ -225,7 +210,7 @@ class Map(_hugemap.Map):
         self._advise(_ADVICES[advice], offset, -1 if length is None else _length(length))
 
     def stat(self) -> _stat.Stat:
-        """The numbers of this mapping and its pool."""
+        """The numbers of this mapping, or of its pool."""
         return _stat.make(self._stat())
 
     def __dlpack__(
@@ -273,10 +258,7 @@ def map(
     mode: Mode = "r",
     *,
     pool: Union[Pool, None, _Unset] = _options.UNSET,
-    page: Union[Page, _Unset] = _options.UNSET,
-    engine: Union[Engine, _Unset] = _options.UNSET,
     priority: Union[Priority, _Unset] = _options.UNSET,
-    nofork: Union[bool, _Unset] = _options.UNSET,
 ) -> Map:
     """Map a file, or a block device, as bytes.
 
@@ -284,14 +266,14 @@ def map(
     length: bytes; 0 = to the end of the file. The file must be that long.
     offset: where to start in the file; bytes, a multiple of 4096
     mode: "r" (read), "r+" (read and write), or "c" (copy on write: stores stay
-        in this process; the kernel serves such mappings, and stat() says so)
-    pool, page, engine, priority, nofork: see `defaults`, which they override
+        in this process)
+    pool, priority: see `defaults`, which they override. With a pool, the offset is a
+        multiple of 2 MB, and so is the length, unless it ends with the file.
 
     The address is the same as the offset modulo 2 MB.
 
-    OSError: EACCES (fd is not open for what the mode needs), EBADF, EBUSY
-    (another process has mapped the file: one may write it, or several may read
-    it), EINVAL, ENODEV (this cannot be mapped), ENOMEM, EOVERFLOW.
+    OSError: EACCES (fd is not open for what the mode needs), EBADF, EINVAL, ENODEV
+    (this cannot be mapped), ENOMEM, EOVERFLOW; EBUSY: with a pool, somebody else has
+    locked the file; without one, a pool of this process has it.
     """
-    return Map(fd, length, offset, mode, pool=pool, page=page, engine=engine, priority=priority,
-               nofork=nofork)
+    return Map(fd, length, offset, mode, pool=pool, priority=priority)

@@ -2,8 +2,7 @@
 """Arrays in files: what numpy.memmap does, through hugemap.
 
 Not a subclass of numpy.memmap: code that asks for one (joblib does) goes on to
-map the file by itself, in this process or another, and would not see what is
-stored here before it is written.
+map the file by itself, in this process or another, which a pool does not allow.
 """
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ContextManager, Optional, Union
 
 import numpy as np
 
-from . import _hugemap
+from . import _hugemap, _options
 from ._map import Map
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ else:
     _Array = np.ndarray
 
 _PAGE = 4096
+_BLOCK = 2 << 20  # what a pool has of a file, but for its end
 _MODES = ("r", "c", "r+", "w+")
 _LONG_MODES = {"readonly": "r", "copyonwrite": "c", "readwrite": "r+", "write": "w+"}
 
@@ -97,11 +97,10 @@ class memmap(_Array):
 
     The mapping ends with the last array that uses it. Stores reach the file
     then, or earlier; they are durable after `flush()`. What is different from
-    numpy.memmap is in docs/python.md: a plain write(2) to the file is not seen
-    while it is mapped, and a file has one writer process.
+    numpy.memmap is in docs/python.md.
 
     ValueError for arguments that do not fit together or to the file; OSError as
-    told by `map`. Pools and page sizes: see `defaults`.
+    told by `map`. Pools: see `defaults`.
     """
 
     __array_priority__ = -100.0
@@ -151,12 +150,16 @@ class memmap(_Array):
                     _set_length(file, end)
                     file_bytes = end
 
-            start = offset - offset % _PAGE
-            if start and end <= start:
-                start -= _PAGE  # an array of no items; a mapping has some bytes
-            _check_range(start, max(end - start, 0), file_bytes)
             map_mode: Mode = "r+" if mode == "w+" else mode  # type: ignore[assignment]
-            mapping = Map(file, max(end - start, 0), start, map_mode)
+            pool = _options.settle()["pool"] if mode != "c" else None
+            unit = _PAGE if pool is None else _BLOCK
+            start = offset - offset % unit
+            if start and end <= start:
+                start -= unit  # an array of no items; a mapping has some bytes
+            _check_range(start, max(end - start, 0), file_bytes)
+            if pool is not None and end > start:
+                end = min(end + -end % unit, file_bytes)
+            mapping = Map(file, max(end - start, 0), start, map_mode, pool=pool)
 
         self = super().__new__(cls, shape, dtype=itemtype, buffer=mapping,
                                offset=offset - start, order=order)
@@ -186,7 +189,7 @@ class memmap(_Array):
             self._mmap.flush()
 
     def prefetch(self) -> None:
-        """Bring the bytes of this array, or view, into the pool and wait for them."""
+        """Bring the bytes of this array, or view, into memory and wait for them."""
         if self._mmap is not None:
             self._mmap.prefetch(*self._span(self._mmap))
 
@@ -196,7 +199,7 @@ class memmap(_Array):
             self._mmap.advise(advice, *self._span(self._mmap))
 
     def stat(self) -> Optional[Stat]:
-        """The numbers of the mapping and its pool; None if this is a copy in memory."""
+        """The numbers of the mapping, or its pool; None if this is a copy in memory."""
         return None if self._mmap is None else self._mmap.stat()
 
     def _span(self, mapping: Map) -> tuple[int, int]:

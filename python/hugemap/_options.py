@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """What mappings are made with when their maker does not say.
 
-numpy.memmap's arguments have no room for pools and page sizes, so these are
-set beside them.
+numpy.memmap's arguments have no room for pools, so these are set beside them.
 """
 from __future__ import annotations
 
@@ -16,12 +15,8 @@ if TYPE_CHECKING:
 
     from ._map import Pool
 
-Page = Literal["2M", "4K"]
-Engine = Literal["auto", "user", "mmap"]
 Priority = Literal["normal", "high", "low"]
 
-PAGES = {"2M": 0, "4K": 1}
-ENGINES = {"auto": 0, "user": 1, "mmap": 2}
 PRIORITIES = {"normal": 0, "high": 1, "low": 2}
 
 
@@ -35,16 +30,13 @@ UNSET = _Unset()
 _lock = threading.Lock()
 _current: dict[str, Any] = {
     "pool": None,
-    "page": "2M",
-    "engine": "auto",
     "priority": "normal",
-    "nofork": False,
 }
-_CHOICES = {"page": PAGES, "engine": ENGINES, "priority": PRIORITIES}
+_CHOICES = {"priority": PRIORITIES}
 
 
 def _in_child() -> None:
-    """A child after fork() has no pool of its parent's: it makes its own."""
+    """A child after fork() has no pool of its parent's."""
     global _lock
     _lock = threading.Lock()
     _current["pool"] = None
@@ -79,28 +71,20 @@ class defaults:
 
     Used with `with`, the settings are as they were afterwards:
 
-        with hugemap.defaults(page="4K", pool=hugemap.Pool(1 << 30)):
+        with hugemap.defaults(pool=hugemap.Pool(1 << 30)):
             table = hugemap.memmap("table", dtype="u8", mode="r")
 
-    pool: a Pool, or None for the process's own
-    page: "2M", or "4K" for random access to files larger than the pool
-    engine: "auto"; "user" or "mmap" are orders, which are followed or fail
-    priority: "normal", "high" (evicted last) or "low" (evicted first)
-    nofork: True: children after fork() do not have the mappings, and the
-        parent's need not be given over to the kernel at a fork
+    pool: a Pool; None: the kernel's mmap, steered. Mode "c" has no use for a pool.
+    priority: "normal", "high" (evicted last) or "low" (evicted first); of a pool
     """
 
     def __init__(
         self,
         *,
         pool: Union[Pool, None, _Unset] = UNSET,
-        page: Union[Page, _Unset] = UNSET,
-        engine: Union[Engine, _Unset] = UNSET,
         priority: Union[Priority, _Unset] = UNSET,
-        nofork: Union[bool, _Unset] = UNSET,
     ) -> None:
-        given = {"pool": pool, "page": page, "engine": engine, "priority": priority,
-                 "nofork": nofork}
+        given = {"pool": pool, "priority": priority}
         given = {name: value for name, value in given.items() if value is not UNSET}
         for name, value in given.items():
             check(name, value)

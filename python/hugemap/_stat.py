@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from . import _hugemap
-
 
 @dataclass(frozen=True)
 class Latency:
@@ -30,13 +28,16 @@ class Latency:
 class Stat:
     """What the library has counted. Mappings of a pool share its numbers: but for
     `engine`, `reason` and `mapped_bytes` they are the pool's, since it was made.
-    All are 0 for a mapping that the kernel serves, but for `mapped_bytes`.
+    Without a pool, all are 0 but for `mapped_bytes`, `resident_bytes`,
+    `dirty_bytes`, `huge_pages` and `base_pages`, which are what this process has
+    mapped.
     """
 
     engine: str
-    """who serves it: "user", or "mmap" (the kernel)"""
+    """who serves it: "steer" (the page cache, steered), "pool", or "kernel" (the
+    file is on a hugemap mount)"""
     reason: str
-    """why that engine, in words; "" if it is the best there is"""
+    """what was decided for it last, in words; "" = nothing yet"""
     pool_bytes: int
     """size of the pool; bytes"""
     free_bytes: int
@@ -93,11 +94,3 @@ def make(numbers: dict[str, Any]) -> Stat:
     for name in ("fault_ns", "read_ns", "write_ns"):
         numbers[name] = Latency(**numbers[name])
     return Stat(**numbers)
-
-
-def stat() -> Stat:
-    """The numbers of the process's own pool.
-
-    OSError with ENOENT if nothing has been mapped through it yet.
-    """
-    return make(_hugemap.stat())

@@ -17,9 +17,9 @@ bool map_check(struct map_object *map)
 		PyErr_SetString(PyExc_ValueError, "the mapping is closed");
 		return false;
 	}
-	if (map->flags & HUGEMAP_NOFORK && map->owner != getpid()) {
+	if (map->pool && map->owner != getpid()) {
 		PyErr_SetString(PyExc_ValueError,
-				"the mapping is the parent process's: it was made with nofork");
+				"the mapping is the parent process's: it was made with a pool");
 		return false;
 	}
 	return true;
@@ -63,7 +63,7 @@ static int map_init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	struct hugemap_options options = { .size = sizeof(options) };
 	struct map_object *map = (struct map_object *)self;
-	int fd, prot, flags, page, engine, priority, err;
+	int fd, prot, flags, priority, err;
 	long long offset, length;
 	PyObject *pool;
 	char *start;
@@ -72,8 +72,8 @@ static int map_init(PyObject *self, PyObject *args, PyObject *kwargs)
 		PyErr_SetString(PyExc_TypeError, "arguments go by position here");
 		return -1;
 	}
-	if (!PyArg_ParseTuple(args, "O&LLiiiiiO", fd_convert, &fd, &offset, &length, &prot, &flags,
-			      &page, &engine, &priority, &pool))
+	if (!PyArg_ParseTuple(args, "O&LLiiiO", fd_convert, &fd, &offset, &length, &prot, &flags,
+			      &priority, &pool))
 		return -1;
 	if (map->start) {
 		PyErr_SetString(PyExc_ValueError, "the mapping is there already");
@@ -81,8 +81,6 @@ static int map_init(PyObject *self, PyObject *args, PyObject *kwargs)
 	}
 	if (!pool_get(pool, &options.pool) || !check_length(fd, offset, &length))
 		return -1;
-	options.page = (enum hugemap_page)page;
-	options.engine = (enum hugemap_engine)engine;
 	options.priority = (enum hugemap_priority)priority;
 	if (options.pool) {
 		Py_INCREF(pool);
@@ -104,12 +102,11 @@ static int map_init(PyObject *self, PyObject *args, PyObject *kwargs)
 	map->length = (size_t)length;
 	map->offset = offset;
 	map->prot = prot;
-	map->flags = flags;
 	map->owner = getpid();
 	return 0;
 }
 
-/* 0, or the errno of a failed write: it is closed nevertheless. */
+/* 0, or the errno of a failed write: it is closed nevertheless, but for -EBUSY. */
 static int unmap(struct map_object *map)
 {
 	char *start = map->start;
@@ -119,10 +116,14 @@ static int unmap(struct map_object *map)
 		return 0;
 	map->start = NULL;
 	/* In a child that does not have it, something else may be there. */
-	if (!(map->flags & HUGEMAP_NOFORK) || map->owner == getpid()) {
+	if (!map->pool || map->owner == getpid()) {
 		Py_BEGIN_ALLOW_THREADS;
 		err = hugemap_unmap(start, map->length);
 		Py_END_ALLOW_THREADS;
+	}
+	if (err == -EBUSY) { /* pages that direct I/O has pinned: nothing has changed */
+		map->start = start;
+		return err;
 	}
 	if (map->pool)
 		map->pool->users--;

@@ -41,11 +41,6 @@ void free_object(PyObject *self)
 	Py_DECREF((PyObject *)type);
 }
 
-static PyObject *module_stat(PyObject *self, PyObject *unused)
-{
-	return stat_dict(NULL);
-}
-
 static PyObject *module_version(PyObject *self, PyObject *unused)
 {
 	return PyUnicode_FromString(hugemap_version());
@@ -140,7 +135,6 @@ static PyMethodDef methods[] = {
 	{ "pwrite", module_pwrite, METH_VARARGS, NULL },
 	{ "truncate", module_truncate, METH_VARARGS, NULL },
 	{ "punch", module_punch, METH_VARARGS, NULL },
-	{ "stat", module_stat, METH_NOARGS, NULL },
 	{ "version", module_version, METH_NOARGS, NULL },
 	{ NULL },
 };

@@ -33,7 +33,7 @@ struct map_object {
 	char *start; /* NULL: closed */
 	size_t length;
 	off_t offset;
-	int prot, flags;
+	int prot;
 	pid_t owner;
 	Py_ssize_t users; /* exported buffers, tensors, and calls under way */
 	struct pool_object *pool; /* with a reference, or NULL */
@@ -66,7 +66,7 @@ bool map_check(struct map_object *map);
 PyObject *map_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *map_dlpack_device(PyObject *self, PyObject *unused);
 
-/* The numbers of a mapping, or with NULL those of the process's own pool: a dict. */
+/* The numbers of a mapping: a dict. */
 PyObject *stat_dict(const void *addr);
 
 PyMODINIT_FUNC PyInit__hugemap(void);

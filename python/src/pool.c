@@ -38,21 +38,26 @@ bool pool_get(PyObject *object, struct hugemap_pool **result)
 
 static int pool_init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-	static const char *const names[] = { "bytes",	    "dirty_ratio",  "dirty_expire_ms",
-					     "evict_batch", "readahead_kb", "no_readahead",
-					     "queue_depth", "handlers",	    "io",
-					     "prefault",    "no_keeper",    "user_mode",
+	static const char *const names[] = { "bytes",
+					     "dirty_ratio",
+					     "dirty_expire_ms",
+					     "evict_batch",
+					     "readahead_kb",
+					     "no_readahead",
+					     "queue_depth",
+					     "handlers",
+					     "io",
+					     "prefault",
 					     NULL };
 	struct hugemap_pool_options options = { .size = sizeof(options) };
 	struct pool_object *pool = (struct pool_object *)self;
-	int no_readahead, io, prefault, no_keeper, user_mode, err;
+	int no_readahead, io, prefault, err;
 	unsigned long long bytes;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KIIIIpIIippp", (char **)names, &bytes,
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "KIIIIpIIip", (char **)names, &bytes,
 					 &options.dirty_ratio, &options.dirty_expire_ms,
 					 &options.evict_batch, &options.readahead_kb, &no_readahead,
-					 &options.queue_depth, &options.handlers, &io, &prefault,
-					 &no_keeper, &user_mode))
+					 &options.queue_depth, &options.handlers, &io, &prefault))
 		return -1;
 	if (pool->pool) {
 		PyErr_SetString(PyExc_ValueError, "the pool is there already");
@@ -62,8 +67,6 @@ static int pool_init(PyObject *self, PyObject *args, PyObject *kwargs)
 	options.no_readahead = no_readahead;
 	options.io = (enum hugemap_io)io;
 	options.prefault = prefault;
-	options.no_keeper = no_keeper;
-	options.user_mode = user_mode;
 	Py_BEGIN_ALLOW_THREADS;
 	err = hugemap_pool_create(&options, &pool->pool);
 	Py_END_ALLOW_THREADS;

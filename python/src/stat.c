@@ -60,7 +60,11 @@ static bool set_counters(PyObject *dict, const struct hugemap_stat *stat)
 PyObject *stat_dict(const void *addr)
 {
 	struct hugemap_stat stat = { .size = sizeof(stat) };
-	const char *engine;
+	static const char *const engines[] = {
+		[HUGEMAP_ENGINE_STEER] = "steer",
+		[HUGEMAP_ENGINE_POOL] = "pool",
+		[HUGEMAP_ENGINE_KERNEL] = "kernel",
+	};
 	PyObject *dict;
 	int err;
 
@@ -69,11 +73,10 @@ PyObject *stat_dict(const void *addr)
 	Py_END_ALLOW_THREADS;
 	if (err)
 		return raise_error(err);
-	engine = stat.engine == HUGEMAP_ENGINE_USER ? "user" : "mmap";
 	dict = PyDict_New();
 	if (!dict)
 		return NULL;
-	if (set(dict, "engine", PyUnicode_FromString(engine)) &&
+	if (set(dict, "engine", PyUnicode_FromString(engines[stat.engine])) &&
 	    set(dict, "reason",
 		PyUnicode_DecodeUTF8(stat.reason, strlen(stat.reason), "replace")) &&
 	    set_counters(dict, &stat) && set(dict, "fault_ns", latency(&stat.fault_ns)) &&

@@ -14,8 +14,8 @@ def hugemap(*args, **kwargs):
     return subprocess.run([HUGEMAP, *args], capture_output=True, text=True, **kwargs)
 
 
-def user_engine_works():
-    return json.loads(hugemap("doctor", "--json").stdout)["engine"] == "user"
+def pools_work():
+    return json.loads(hugemap("doctor", "--json").stdout)["engine"] == "pool"
 
 
 def documented_keys(page):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""hugemap doctor: what this machine allows, which engine, why, what would help."""
+"""hugemap doctor: what this machine allows, whether pools can be made, what would help."""
 import json
 import os
 import re
@@ -51,15 +51,15 @@ class Doctor(unittest.TestCase):
     def check_json(self, result):
         self.check_no_complaint(result)
         data = json.loads(result.stdout)
-        self.assertIn(data["engine"], ("user", "mmap"))
-        self.assertEqual(result.returncode, 0 if data["engine"] == "user" else 1)
+        self.assertIn(data["engine"], ("pool", "steer"))
+        self.assertEqual(result.returncode, 0 if data["engine"] == "pool" else 1)
         self.assertIn(data["io"], ("io_uring", "threads"))
         self.assertGreater(len(data["reason"].split()), 3)
         for name, check in data["checks"].items():
             with self.subTest(name):
                 self.assertIn(check["state"], MARKS)
                 self.assertTrue(check["text"])
-        self.assertEqual(data["checks"]["mapping"]["state"] == "no", data["engine"] == "mmap")
+        self.assertEqual(data["checks"]["pool"]["state"] == "no", data["engine"] == "steer")
         if data["improve"]:
             self.assertEqual(set(data["improve"]), {"command", "benefit"})
             self.assertTrue(all(data["improve"].values()))
@@ -68,7 +68,7 @@ class Doctor(unittest.TestCase):
     def check_text(self, result, data):
         """Text says what JSON says."""
         self.check_no_complaint(result)
-        self.assertEqual(result.returncode, 0 if data["engine"] == "user" else 1)
+        self.assertEqual(result.returncode, 0 if data["engine"] == "pool" else 1)
         lines, _, rest = result.stdout.partition("\n\n")
         lines = lines.splitlines()
         self.assertEqual(len(lines), len(data["checks"]))
@@ -77,10 +77,10 @@ class Doctor(unittest.TestCase):
                 continue  # how much is had differs from run to run
             self.assertTrue(line.startswith(f"  {MARKS[check['state']]} "), line)
             self.assertTrue(line.endswith(check["text"]), line)
-        if data["engine"] == "user":
-            self.assertIn("Mappings use the user-space engine", rest)
+        if data["engine"] == "pool":
+            self.assertIn("a program can make a pool", rest)
         else:
-            self.assertIn("Mappings fall back to the kernel's mmap", rest)
+            self.assertIn("a program cannot make a pool", rest)
             self.assertIn(data["reason"], rest)
         if data["improve"]:
             self.assertIn(f"\n    {data['improve']['command']}\n", rest)
@@ -111,10 +111,8 @@ class Doctor(unittest.TestCase):
             with self.subTest(where):
                 data = self.check_json(run("--json", user=65534, cwd=where))
                 self.check_text(run(user=65534, cwd=where), data)
-                if data["engine"] == "mmap":
+                if data["engine"] == "steer":
                     self.assertIn("/dev/userfaultfd", run(user=65534, cwd=where).stdout)
-                faults = data["checks"]["userfaultfd"]
-                self.assertEqual("--user-mode" in faults["text"], faults["via"] == "user-mode-only")
 
     def with_device(self, user, mode="0660", group=HUGEMAP_GROUP, groups=(), rule=False):
         """What a user is told where the device is so."""
@@ -137,7 +135,7 @@ class Doctor(unittest.TestCase):
     def test_the_group_of_the_device_is_told(self):
         self.need_device()
         data, faults = self.with_device(ANN)
-        self.assertEqual(data["engine"], "mmap")
+        self.assertEqual(data["engine"], "steer")
         self.assertEqual(faults["device_group"], "hugemap")
         self.assertIn("the group hugemap may use /dev/userfaultfd", faults["text"])
         self.assertEqual(data["improve"]["command"], "sudo adduser ann hugemap")
@@ -146,14 +144,14 @@ class Doctor(unittest.TestCase):
     def test_who_joined_after_login_is_told(self):
         self.need_device()
         data, faults = self.with_device(BOB)
-        self.assertEqual(data["engine"], "mmap")
+        self.assertEqual(data["engine"], "steer")
         self.assertEqual(data["improve"]["command"], "newgrp hugemap")
 
     def test_members_of_the_group_may(self):
         self.need_device()
         data, faults = self.with_device(BOB, groups=[HUGEMAP_GROUP])
         self.assertEqual(faults["via"], "device")
-        self.assertEqual(data["engine"], "user")
+        self.assertEqual(data["engine"], "pool")
         self.assertEqual(faults["device_group"], "hugemap")
         self.assertNotIn("the group", faults["text"])
         for data in (data, self.with_device(HUGEMAP_GROUP)[0]):

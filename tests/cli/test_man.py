@@ -161,7 +161,7 @@ class Man(unittest.TestCase):
             body = re.search(r"struct " + struct + r" \{(.*?)\};", header, re.S).group(1)
             text = read(f"{BUILD}/man/{page}.3")
             fields = re.findall(r"(\w+)(?:\[\d+\])?[;,]", body)
-            self.assertGreater(len(fields), 4)
+            self.assertGreater(len(fields), 2)
             for field in fields:
                 with self.subTest(f"{struct}.{field}"):
                     self.assertRegex(text, rf"(?m)^\.It Va {field}$")

@@ -484,40 +484,6 @@ static void test_peek_without_nodes(void **state)
 	env_end(&env);
 }
 
-/* hm_scan() meets every unit that holds data, and nothing else, in order. */
-static void test_scan(void **state)
-{
-	u64 last = P((u64)HM_NODE_SLOTS * HM_NODE_SLOTS + 2);
-	struct hm_unit unit, filling;
-	enum hm_state unit_state;
-	struct env env;
-	u64 at = 0;
-
-	env_start(&env, 16, 1, STORE_MAX);
-	bring(env.store, P(1), HM_ACCESS_READ);
-	bring(env.store, P(3) + 1, HM_ACCESS_BASE | HM_ACCESS_WRITE);
-	bring(env.store, P(3) + BLOCK - 1, HM_ACCESS_BASE);
-	bring(env.store, last, HM_ACCESS_WRITE);
-	assert_int_equal(fault(env.store, P(5), HM_ACCESS_READ, &filling), HM_FILL);
-
-	assert_true(hm_scan(env.store, &at, &unit, &unit_state));
-	assert_int_equal(unit.pgoff, P(1));
-	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
-	assert_int_equal(unit_state, HM_CLEAN);
-	assert_true(hm_scan(env.store, &at, &unit, &unit_state));
-	assert_int_equal(unit.pgoff, P(3) + 1);
-	assert_int_equal(unit.npages, 1);
-	assert_int_equal(unit_state, HM_DIRTY);
-	assert_true(hm_scan(env.store, &at, &unit, &unit_state));
-	assert_int_equal(unit.pgoff, P(3) + BLOCK - 1);
-	assert_true(hm_scan(env.store, &at, &unit, &unit_state));
-	assert_int_equal(unit.pgoff, last);
-	assert_int_equal(unit_state, HM_DIRTY);
-	assert_false(hm_scan(env.store, &at, &unit, &unit_state));
-	assert_false(hm_fill_done(&filling, 0, 0));
-	env_end(&env);
-}
-
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_nodes_on_demand),
 	cmocka_unit_test(test_node_brought_twice),
@@ -535,7 +501,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_holes),
 	cmocka_unit_test(test_set_hollow),
 	cmocka_unit_test(test_peek_without_nodes),
-	cmocka_unit_test(test_scan),
+
 };
 
 int main(void)

@@ -10,26 +10,35 @@ import hugemap
 POOL_BYTES = 32 << 20
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="session")
 def pool():
-    """A small pool for everything; None where there is no engine."""
+    """A small pool for everything; None where none can be made."""
     try:
-        made = hugemap.Pool(POOL_BYTES)
+        return hugemap.Pool(POOL_BYTES)
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP):
             raise
-        yield None
+        return None
+
+
+@pytest.fixture(autouse=True, params=["steer", "pool"])
+def served(request, pool):
+    """Every test runs twice: who serves its mappings, as Map.stat().engine says. Those
+    that make sense with one alone are marked, by @steered_only or @pool_only."""
+    only = request.node.get_closest_marker("served_by")
+    if only and only.args[0] != request.param:
+        pytest.skip(f"a test of mappings that are served by {only.args[0]}")
+    if request.param == "steer":
+        yield "steer"
         return
-    with hugemap.defaults(pool=made):
-        yield made
-
-
-@pytest.fixture
-def engine(pool):
-    """For tests that need the user-space engine."""
     if pool is None:
-        pytest.skip("the user-space engine cannot be used here: see hugemap doctor")
-    return pool
+        pytest.skip("no pool can be made here: see hugemap doctor")
+    with hugemap.defaults(pool=pool):
+        yield "pool"
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "served_by(engine): with it alone")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -50,8 +59,8 @@ def nothing_is_left(pool, request):
 
         gc.collect()
         probe = os.memfd_create("probe")
-        os.truncate(probe, 4096)
-        with hugemap.map(probe) as mapping:
+        os.truncate(probe, 2 << 20)
+        with hugemap.map(probe, pool=pool) as mapping:
             left = mapping.stat().huge_pages
         os.close(probe)
         assert left == 0, "a test has left a mapping"

@@ -21,6 +21,8 @@ import hugemap
 from hugemap import _hugemap
 
 MB = 1 << 20
+pool_only = pytest.mark.served_by("pool")
+steered_only = pytest.mark.served_by("steer")
 
 
 @pytest.fixture
@@ -104,8 +106,9 @@ def test_the_buffer(opened):
             assert (view.format, view.itemsize, view.shape, view.strides, view.readonly) == (
                 "B", 1, (len(data),), (1,), True)
             assert view == data
-    with hugemap.map(file, length=100, offset=2 * MB, mode="r+") as m:
-        assert (m.offset, len(m), m.readonly, m.mode) == (2 * MB, 100, False, "r+")
+    rest = len(data) - 2 * MB
+    with hugemap.map(file, length=rest, offset=2 * MB, mode="r+") as m:
+        assert (m.offset, len(m), m.readonly, m.mode) == (2 * MB, rest, False, "r+")
         assert m.address % (2 * MB) == 0
         with memoryview(m) as view:
             assert not view.readonly
@@ -194,9 +197,10 @@ def test_an_exporter_that_is_closed_meanwhile(opened):
         m[0] = Index()
 
 
-def test_pools(opened, engine):
+@pool_only
+def test_pools(opened):
     file, data = opened
-    with hugemap.Pool(8 * MB, readahead=False, queue_depth=8, keeper=False) as pool:
+    with hugemap.Pool(8 * MB, readahead=False, queue_depth=8) as pool:
         m = hugemap.map(file, pool=pool)
         with raises(errno.EBUSY):
             pool.close()
@@ -247,7 +251,8 @@ def test_sync(opened):
                     call(offset, length)
 
 
-def test_prefetch(opened, engine):
+@pool_only
+def test_prefetch(opened):
     file, _ = opened
     with hugemap.map(file) as m:
         m.prefetch(0, 2 * MB)
@@ -264,18 +269,41 @@ def test_prefetch(opened, engine):
             m.advise("never")
 
 
-def test_stat(opened, engine):
+@pool_only
+def test_stat(opened):
     file, _ = opened
     with hugemap.map(file) as m:
         m[0]
         stat = m.stat()
-    assert (stat.engine, stat.reason) == ("user", "")
+    assert (stat.engine, stat.reason) == ("pool", "")
     assert stat.mapped_bytes == 3 * MB + 4096
     assert stat.faults == stat.hits + stat.fills + stat.zeros > 0
     assert stat.fault_ns.count > 0
     assert 0 < stat.fault_ns.p50 <= stat.fault_ns.p99 <= stat.fault_ns.max
     with pytest.raises(dataclasses.FrozenInstanceError):
         stat.faults = 0
+
+
+@steered_only
+def test_calls_without_a_pool(opened):
+    """Prefetch, advice and numbers, and what the kernel promises."""
+    file, data = opened
+    with hugemap.map(file, mode="r+") as m:
+        assert m.stat().engine == "steer" and m.stat().pool_bytes == 0
+        m.prefetch()
+        stat = m.stat()
+        assert stat.mapped_bytes == stat.resident_bytes == 3 * MB + 4096
+        for advice in ("normal", "sequential", "random", "willneed", "dontneed",
+                       "priority-high", "priority-normal", "priority-low"):
+            m.advise(advice)
+        with pytest.raises(ValueError):
+            m.advise("never")
+        os.pwrite(file.fileno(), b"plain", MB)
+        assert m[MB:MB + 5] == b"plain"
+        m[5] = 66
+        assert os.pread(file.fileno(), 1, 5) == b"B"
+        with hugemap.map(file, offset=4096, length=5) as part:
+            assert part[:] == data[4096:4101]
 
 
 def test_stat_has_every_number_of_the_header():
@@ -314,7 +342,7 @@ def test_errors(opened, tmp_path):
         hugemap.map(empty)
     with open("/dev/null", "rb") as null, raises(errno.ENODEV):
         hugemap.map(null, 4096)
-    for bad in ({"mode": "w+"}, {"page": "1G"}, {"engine": "turbo"}, {"priority": 7}):
+    for bad in ({"mode": "w+"}, {"priority": 7}):
         with pytest.raises(ValueError):
             hugemap.map(file, **bad)
     with pytest.raises(TypeError):
@@ -377,8 +405,9 @@ def test_tensors_that_cannot_be(opened):
 # --- threads -------------------------------------------------------------------------
 
 
+@pool_only
 def test_the_interpreter_goes_on_while_a_call_waits(opened):
-    """hugemap.map() opens the file a second time, which waits until a lease on it
+    """hugemap.map() of a pool opens the file a second time, which waits until a lease on it
     is given back: by a thread of this interpreter."""
     file, _ = opened
     file.close()
@@ -476,7 +505,7 @@ def test_references_to_types(opened):
             kind.__new__(kind)
         del kind
         hugemap.map(file).close()
-        _hugemap.Map(file, 0, 0, 1, 0, 0, 2, 0, None).close()
+        _hugemap.Map(file, 0, 0, 1, 0, 0, None).close()
     gc.collect()
     assert [sys.getrefcount(kind) for kind in types] == before
 
@@ -492,7 +521,8 @@ def test_types_cannot_be_changed():
         assert kind.__module__ == "hugemap._hugemap"
 
 
-def test_a_pool_that_knows_its_mappings(engine, opened):
+@pool_only
+def test_a_pool_that_knows_its_mappings(opened):
     """A cycle through a mapping's pool is found when nobody has either."""
     file, _ = opened
     pool = hugemap.Pool(8 * MB)
@@ -511,5 +541,5 @@ def test_the_c_part_takes_no_nonsense(opened):
     with pytest.raises(ValueError):
         _hugemap.Map.__new__(_hugemap.Map)._sync(0, 1, True)
     with raises(errno.EINVAL):
-        _hugemap.Map(file, 0, 0, 1, 0, 9, 0, 0, None)
+        _hugemap.Map(file, 0, 0, 1, 0, 9, None)
     assert _hugemap.Pool.__new__(_hugemap.Pool).closed

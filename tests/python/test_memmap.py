@@ -9,7 +9,6 @@ import pickle
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -17,6 +16,8 @@ import pytest
 import hugemap
 
 MB = 1 << 20
+pool_only = pytest.mark.served_by("pool")
+steered_only = pytest.mark.served_by("steer")
 
 
 def test_the_signature_is_numpys():
@@ -105,6 +106,7 @@ def test_making_a_mapped_file_longer(make, path):
     assert path.read_bytes()[5 * MB] == 9
 
 
+@steered_only
 def test_copy_on_write(make, path):
     data = make(5 * MB + 1)
     shared = hugemap.memmap(path, mode="r+")
@@ -116,12 +118,20 @@ def test_copy_on_write(make, path):
     shared[200] = 1
     private[200] = 2
     assert shared[200] == 1
-    stat = private.stat()
-    assert stat.engine == "mmap" and "private" in stat.reason
     private.flush()
     del private, shared
     after = path.read_bytes()
     assert after[3 * MB] == data[3 * MB] and after[100] == data[100] ^ 255 and after[200] == 1
+
+
+@pool_only
+def test_copy_on_write_needs_no_pool(make, path):
+    data = make(5 * MB + 1)
+    private = hugemap.memmap(path, mode="c")
+    assert private.stat().engine == "steer"
+    private[3 * MB] = private[3 * MB] ^ 255
+    del private
+    assert path.read_bytes() == data
 
 
 def test_copy_on_write_of_a_file_that_may_only_be_read(make, path):
@@ -220,7 +230,8 @@ def test_refusals(make, path, tmp_path):
             hugemap.memmap(file, mode="r+", shape=2 * MB)
 
 
-def test_larger_than_the_pool(engine, path):
+@pool_only
+def test_larger_than_the_pool(path):
     """Everything goes out and comes back: 96 MB through 32 MB."""
     numbers = np.arange(12 * MB, dtype="u8")
     array = hugemap.memmap(path, dtype="u8", mode="w+", shape=numbers.shape)
@@ -229,38 +240,18 @@ def test_larger_than_the_pool(engine, path):
     array[::4096] += 1
     numbers[::4096] += 1
     stat = array.stat()
-    assert stat.engine == "user" and stat.evictions > 0 and stat.pool_bytes == engine_bytes()
+    assert stat.engine == "pool" and stat.evictions > 0 and stat.pool_bytes == pool_bytes()
     del array
     assert np.array_equal(np.fromfile(path, "u8"), numbers)
 
 
-def engine_bytes():
+def pool_bytes():
     from conftest import POOL_BYTES
 
     return POOL_BYTES
 
 
-def test_an_array_for_each_batch(engine, make, path):
-    """What is cached outlives the array; what somebody wrote since is seen."""
-    data = make(4 * MB)
-    time.sleep(0.15)  # kernels before 6.13 have coarse change times
-
-    def batch():
-        array = hugemap.memmap(path, mode="r")
-        return array.tobytes(), array.stat()
-
-    found, first = batch()
-    assert found == data and first.engine == "user"
-    for _ in range(3):
-        found, stat = batch()
-        assert found == data
-        assert stat.read_bytes == first.read_bytes
-    path.write_bytes(data[::-1])
-    found, stat = batch()
-    assert found == data[::-1]
-
-
-def test_read_into_an_array(engine, make, path, tmp_path):
+def test_read_into_an_array(make, path, tmp_path):
     """System calls write to blocks that are not there yet."""
     data = make(8 * MB)
     array = hugemap.memmap(tmp_path / "to", mode="w+", shape=8 * MB)
@@ -293,33 +284,31 @@ def test_threads(make, path):
     assert np.array_equal(array.reshape(48, -1), expected)
 
 
-def test_calls_on_views(engine, make, path):
+def test_calls_on_views(make, path, served):
     make(16 * MB)
     array = hugemap.memmap(path, dtype="u4", mode="r", offset=12, shape=(3 * MB,))
     array.advise("random")
     array[MB:2 * MB].prefetch()
     assert array.stat().resident_bytes >= 4 * MB
+    assert array.stat().engine == served
     assert array[::-1]._span(array._mmap) == (12, 12 * MB)
     assert array[5:9]._span(array._mmap) == (12 + 20, 16)
     with pytest.raises(ValueError):
         array.advise("nonsense")
 
 
-def test_settings(engine, make, path):
+@pool_only
+def test_settings(make, path, pool):
     make(6 * MB)
-    with hugemap.defaults(page="4K"):
-        array = hugemap.memmap(path, mode="r")
-        before = array.stat().huge_pages
-        array[0], array[3 * MB]
-        assert array.stat().base_pages > 0 and array.stat().huge_pages == before
-        del array
-    with hugemap.defaults(engine="mmap"):
-        array = hugemap.memmap(path, mode="r")
-        assert array.stat().engine == "mmap" and array.stat().reason == "asked for"
-        del array
-    assert hugemap.memmap(path, mode="r").stat().engine == "user"
+    with hugemap.defaults(pool=None):
+        assert hugemap.memmap(path, mode="r").stat().engine == "steer"
+    with hugemap.defaults(priority="low"):
+        assert hugemap.memmap(path, mode="r").stat().engine == "pool"
+    # From the middle of a block to that of another.
+    array = hugemap.memmap(path, mode="r", offset=3 * MB, shape=(5,))
+    assert array.stat().mapped_bytes == 2 * MB and array.tobytes() == path.read_bytes()[3 * MB:][:5]
     with pytest.raises(ValueError):
-        hugemap.defaults(page="3M")
+        hugemap.defaults(priority="3M")
 
 
 OTHER = """
@@ -334,7 +323,8 @@ except OSError as error:
 """
 
 
-def test_another_process(engine, make, path):
+@pool_only
+def test_another_process(make, path):
     """Refused with an errno while somebody writes; as many readers as there are."""
     import errno
 
@@ -349,8 +339,8 @@ def test_another_process(engine, make, path):
     array = hugemap.memmap(path, mode="r+")
     assert other("r") == str(errno.EBUSY)
     assert other("r+") == str(errno.EBUSY)
-    assert other("c") == str(errno.EBUSY)
     del array
     array = hugemap.memmap(path, mode="r")
-    assert other("r") == f"user {data[5]}"
+    assert other("r") == f"pool {data[5]}"
     assert other("r+") == str(errno.EBUSY)
+    assert array[5] == data[5]

@@ -42,10 +42,10 @@ def test_the_name_was_replaced():
 
 
 @pytest.mark.skipif(not FILE, reason="this NumPy comes without its tests")
-def test_the_engine_serves_such_files(engine):
+def test_such_files_are_served(served):
     test = NAMES["TestMemmap"]()
     test.setup_method()
     array = hugemap.memmap(test.tmpfp, dtype=test.dtype, mode="w+", shape=test.shape)
-    assert array.stat().engine == "user"
+    assert array.stat().engine == served
     del array
     test.teardown_method()

@@ -2,8 +2,6 @@
 """fork, multiprocessing and programs that are started."""
 import errno
 import multiprocessing
-import os
-import signal
 import subprocess
 import sys
 
@@ -15,6 +13,8 @@ import hugemap
 MB = 1 << 20
 SIZE = 5 * MB + 7
 FORK = multiprocessing.get_context("fork")
+pool_only = pytest.mark.served_by("pool")
+steered_only = pytest.mark.served_by("steer")
 
 
 def in_child(work, *args):
@@ -27,8 +27,9 @@ def in_child(work, *args):
     assert child.exitcode == 0
 
 
+@steered_only
 def test_fork_with_an_array_to_write(path):
-    """Both see each other's stores, at once; the kernel serves both from then on."""
+    """Both see each other's stores, at once."""
     array = hugemap.memmap(path, mode="w+", shape=SIZE)
     array[:] = 1
     here, there = FORK.Pipe()
@@ -39,7 +40,7 @@ def test_fork_with_an_array_to_write(path):
         there.send("stored")
         there.recv()
         assert array[3 * MB] == 3
-        assert array.stat().engine == "mmap"
+        assert array.stat().engine == "steer"
         array.flush()
 
     child = FORK.Process(target=work)
@@ -50,78 +51,33 @@ def test_fork_with_an_array_to_write(path):
     here.send("go on")
     child.join(60)
     assert child.exitcode == 0
-    assert array.stat().engine == "mmap"
-    del array
+    array.flush()
     content = path.read_bytes()
     assert (content[7], content[3 * MB], content[-1]) == (2, 3, 1)
 
 
-def test_fork_with_an_array_to_read(engine, make, path):
-    """The child reads the same; the parent loses nothing."""
-    data = make(SIZE)
-    array = hugemap.memmap(path, mode="r")
-    assert array[0] == data[0]
-
-    def work():
-        assert array.tobytes() == data
-        assert array.stat().engine == "mmap"
-
-    in_child(work)
-    assert array.stat().engine == "user"
-    assert array.tobytes() == data
-
-
+@steered_only
 def test_fork_and_map_again(path):
     """What a child maps anew is the same bytes as what it has from its parent."""
     array = hugemap.memmap(path, mode="w+", shape=SIZE)
 
     def work():
-        with hugemap.defaults(pool=small_pool()):
-            again = hugemap.memmap(path, mode="r+")
-            again[5] = 6
-            assert array[5] == 6
-            array[4 * MB] = 7
-            assert again[4 * MB] == 7
+        again = hugemap.memmap(path, mode="r+")
+        again[5] = 6
+        assert array[5] == 6
+        array[4 * MB] = 7
+        assert again[4 * MB] == 7
 
     in_child(work)
     assert (array[5], array[4 * MB]) == (6, 7)
-    again = hugemap.memmap(path, mode="r+")
-    array[6] = 8
-    assert again[6] == 8
 
 
-def small_pool(size=8 * MB):
-    try:
-        return hugemap.Pool(size)
-    except OSError:
-        return None
-
-
-def test_the_pool_of_a_parent(engine, make, path):
-    """A child is not given it by default, and an order for it is refused."""
-    data = make(SIZE)
-
-    def work():
-        with open(path, "rb") as file:
-            try:
-                hugemap.map(file, pool=engine)
-                raise AssertionError("a pool without threads was taken")
-            except OSError as error:
-                assert error.errno == errno.EINVAL
-            with hugemap.Pool(8 * MB) as own, hugemap.map(file, pool=own) as m:
-                assert m[:] == data
-                assert m.stat().engine == "user"
-            with hugemap.map(file, engine="mmap") as m:
-                assert m[:] == data
-
-    in_child(work)
-
-
-def test_not_for_children(engine, make, path):
-    """With nofork the parent keeps the engine, and a child does not crash."""
+@pool_only
+def test_the_pool_of_a_parent(make, path, pool):
+    """A child has neither the mappings nor the pool, and may make its own."""
     data = make(SIZE)
     with open(path, "r+b") as file:
-        m = hugemap.map(file, mode="r+", nofork=True)
+        m = hugemap.map(file, mode="r+")
     m[0] = 1
 
     def work():
@@ -129,45 +85,47 @@ def test_not_for_children(engine, make, path):
             with pytest.raises(ValueError):
                 call()
         m.close()
+        with open(path.with_name("other"), "rb") as file:
+            with pytest.raises(OSError) as error:
+                hugemap.map(file, pool=pool)
+            assert error.value.errno == errno.EINVAL
+            with hugemap.map(file) as plain:
+                assert plain[:] == data and plain.stat().engine == "steer"
+            with hugemap.Pool(8 * MB) as own, hugemap.map(file, pool=own) as mine:
+                assert mine[:] == data and mine.stat().engine == "pool"
 
+    path.with_name("other").write_bytes(data)
     in_child(work)
-    assert m.stat().engine == "user"
+    assert m.stat().engine == "pool"
     assert m[:] == b"\1" + data[1:]
     m.close()
+    assert path.read_bytes() == b"\1" + data[1:]
 
 
-def test_starting_a_program(engine, make, path):
+def test_starting_a_program(make, path, served):
     """subprocess does not fork as far as mappings are concerned."""
     make(SIZE)
     array = hugemap.memmap(path, mode="r+")
     array[0] = 9
     assert subprocess.run([sys.executable, "-c", "print(1)"], capture_output=True).stdout == b"1\n"
-    assert array.stat().engine == "user"
+    assert array.stat().engine == served
     assert array[0] == 9
 
 
 kept = []
 
 
+@steered_only
 def test_a_child_that_does_not_clean_up(path):
-    """multiprocessing ends its children by _exit(); a parent that has joined one
-    sees what it stored, though the array is still there."""
-    size = 40 * MB
-    path.write_bytes(bytes(size))
+    """multiprocessing ends its children by _exit(): what they stored is there."""
+    path.write_bytes(bytes(SIZE))
 
     def work():
-        with hugemap.defaults(pool=small_pool(64 * MB)):
-            kept.append(hugemap.memmap(path, mode="r+"))
-        for block in range(20):  # all over the place: nothing is written behind it
-            kept[0][block * 7 % 20 * 2 * MB] = 5
+        kept.append(hugemap.memmap(path, mode="r+"))
+        kept[0][:] = 5
 
-    child = FORK.Process(target=work)
-    child.start()
-    child.join()  # a timeout would make it wait for the keeper, too
-    assert child.exitcode == 0
-    with open(path, "rb", buffering=0) as file:
-        for at in range(size - 2 * MB, -1, -2 * MB):
-            assert os.pread(file.fileno(), 1, at) == b"\5"
+    in_child(work)
+    assert path.read_bytes() == b"\5" * SIZE
 
 
 def square(at):
@@ -175,35 +133,34 @@ def square(at):
     return int(array[at]) ** 2
 
 
+@steered_only
 def test_a_pool_of_processes(path):
     np.arange(MB, dtype="i8").tofile(path)
     square.path = str(path)
-    with hugemap.defaults(engine="mmap"), FORK.Pool(2) as workers:
+    with FORK.Pool(2) as workers:
         assert workers.map(square, range(0, MB, 99999)) == [n * n for n in range(0, MB, 99999)]
 
 
 KILLED = """
-import sys
+import os, signal, sys
 import hugemap
-hugemap.defaults(pool=hugemap.Pool(8 << 20))
+if sys.argv[2] == "pool":
+    hugemap.defaults(pool=hugemap.Pool(8 << 20, dirty_expire_ms=3600000))
 array = hugemap.memmap(sys.argv[1], mode="r+")
-array[:] = 3
-print("stored", flush=True)
-sys.stdin.read()
+array[:2 << 20] = 3
+array.flush()
+array[2 << 20:3 << 20] = 4
+os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_killed(engine, path):
-    """What was stored by a program that is killed is written by the keeper."""
-    path.write_bytes(bytes(SIZE))
-    with subprocess.Popen([sys.executable, "-c", KILLED, path], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE) as child:
-        assert child.stdout.readline() == b"stored\n"
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        # The keeper holds the pipes as long as it works.
-        assert child.stdout.read() == b""
-    assert path.read_bytes() == b"\3" * SIZE
+def test_killed(path, served):
+    """What was synced is there; the rest is, too, unless it was in a pool."""
+    path.write_bytes(bytes(4 * MB))
+    subprocess.run([sys.executable, "-c", KILLED, path, served])
+    content = path.read_bytes()
+    assert content[:2 * MB] == b"\3" * (2 * MB)
+    assert content[2 * MB:] == (b"\4" if served == "steer" else b"\0") * MB + bytes(MB)
 
 
 def test_a_program_that_ends_as_usual(path):

@@ -5,6 +5,7 @@
  */
 #include "common.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -53,7 +54,8 @@ static void malloc_and_its_kin(void **state)
 	bool shared = false;
 	char *a = malloc(20 * MB), *b;
 	volatile size_t much = SIZE_MAX - 100;
-	void *c = NULL;
+	void *c[3] = {};
+	int i;
 
 	assert_true(in_file(a, &shared) && shared);
 	memset(a, 1, 20 * MB);
@@ -72,12 +74,15 @@ static void malloc_and_its_kin(void **state)
 	assert_string_equal(b, "small");
 	b = realloc(b, 100);
 	assert_string_equal(b, "small");
-	assert_int_equal(posix_memalign(&c, 4 * MB, 20 * MB), 0);
-	assert_int_equal((uintptr_t)c % (4 * MB), 0);
-	assert_true(in_file(c, &shared));
-	memset(c, 2, 20 * MB);
-	assert_int_equal(posix_memalign(&c, 3, 20 * MB), EINVAL);
-	free(c);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(posix_memalign(&c[i], 64 * MB, 20 * MB), 0);
+		assert_int_equal((uintptr_t)c[i] % (64 * MB), 0);
+		assert_true(in_file(c[i], &shared));
+		memset(c[i], 2, 20 * MB);
+	}
+	assert_int_equal(posix_memalign(&c[0], 3, 20 * MB), EINVAL);
+	while (i--)
+		free(c[i]);
 	free(a);
 	free(b);
 	assert_null(malloc(much));
@@ -285,7 +290,7 @@ static void bare_children_share_nothing(void **state)
 	pid_t pid;
 
 	memset(p, 5, LENGTH);
-	pid = (pid_t)syscall(SYS_fork);
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (!pid) {
 		signal(SIGSEGV, SIG_DFL);
 		p[0] = 'c';
@@ -316,6 +321,60 @@ static void descriptors_may_all_be_closed(void **state)
 	assert_all(p, LENGTH, 5);
 }
 
+#define THREADS 3
+#define TURNS 60
+
+/* Blocks come and go, each with a value of its own. */
+static void *churn(void *arg)
+{
+	unsigned int seed = (unsigned int)(uintptr_t)arg;
+	char *blocks[4] = {}, values[4] = {};
+	size_t at;
+	int turn, i;
+
+	for (turn = 0; turn < TURNS; turn++) {
+		i = rand_r(&seed) % 4;
+		if (blocks[i]) {
+			for (at = 0; at < 2 * MB; at += PAGE)
+				CHECK(blocks[i][at] == values[i]);
+			free(blocks[i]);
+		}
+		blocks[i] = calloc(1, 2 * MB + (size_t)rand_r(&seed) % (2 * MB));
+		CHECK(blocks[i] && !blocks[i][0] && !blocks[i][2 * MB - 1]);
+		values[i] = (char)turn;
+		memset(blocks[i], turn, 2 * MB);
+	}
+	for (i = 0; i < 4; i++)
+		free(blocks[i]);
+	return NULL;
+}
+
+static void threads_and_children_at_once(void **state)
+{
+	pthread_t threads[THREADS];
+	char *p = take();
+	uintptr_t i;
+	pid_t pid;
+
+	memset(p, 5, LENGTH);
+	fflush(NULL);
+	for (i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)i), 0);
+	for (i = 0; i < 20; i++) {
+		pid = fork();
+		if (!pid) {
+			CHECK(p[3] == 5 + (char)i);
+			churn((void *)i);
+			_exit(0);
+		}
+		p[3]++;
+		assert_int_equal(end_of(pid), 0);
+	}
+	for (i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	munmap(p, LENGTH);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +386,7 @@ int main(void)
 		cmocka_unit_test(mapped_over),
 		cmocka_unit_test(children_have_their_own),
 		cmocka_unit_test(bare_children_share_nothing),
+		cmocka_unit_test(threads_and_children_at_once),
 		cmocka_unit_test(descriptors_may_all_be_closed),
 	};
 

@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -196,9 +197,12 @@ static unsigned char byte_of(size_t offset)
 
 static void random_pages(void)
 {
+	/* What fits into memory and is no longer than this is left to the kernel. */
+	const struct steer_settings settings = { .least = 16 * MB, .budget = 128 * MB };
 	int fd = open_file(O_RDONLY), round, i;
 	volatile char *at;
 
+	steer_configure(&settings);
 	forget_cached(fd);
 	at = map_file(fd, PROT_READ, MAP_SHARED);
 	/* Some at a time, as slowly as a disk would have it. */
@@ -494,6 +498,25 @@ static void errno_stays(void)
 	CHECK(errno == 77);
 }
 
+static void *end_soon(void *unused)
+{
+	nap();
+	syscall(SYS_exit, 0);
+	return NULL;
+}
+
+/* The first thread ends by the bare system call, and so does the other one. */
+static void ends_with_the_last(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at = map_file(fd, PROT_READ, MAP_SHARED);
+	pthread_t thread;
+
+	WAIT_FOR(told_of(at));
+	CHECK(!pthread_create(&thread, NULL, end_soon, NULL));
+	syscall(SYS_exit, 0);
+}
+
 /* Whatever lies there by then: advice for other memory does no harm. */
 static void mappings_that_change(void)
 {
@@ -587,6 +610,7 @@ RUN(signals)
 RUN(locks_go)
 RUN(record_locks_stay)
 RUN(fork_goes_on)
+RUN(ends_with_the_last)
 RUN(errno_stays)
 RUN(mappings_that_change)
 RUN(shorter_files)
@@ -608,6 +632,7 @@ int main(void)
 		cmocka_unit_test(locks_go_test),
 		cmocka_unit_test(record_locks_stay_test),
 		cmocka_unit_test(fork_goes_on_test),
+		cmocka_unit_test(ends_with_the_last_test),
 		cmocka_unit_test(errno_stays_test),
 		cmocka_unit_test(mappings_that_change_test),
 		cmocka_unit_test(shorter_files_test),

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "uffd.h"
 
@@ -129,13 +130,11 @@ void pool_free(struct hugemap_pool *pool)
 }
 
 char *map_range(const struct file *file, off_t offset, size_t length, struct hugemap_pool *pool,
-		enum hugemap_page page, int prot)
+		int prot)
 {
 	struct hugemap_options options = {
 		.size = sizeof(options),
 		.pool = pool,
-		.page = page,
-		.engine = HUGEMAP_ENGINE_USER,
 	};
 	char *addr = hugemap_map(file->fd, offset, length, prot, 0, &options);
 
@@ -143,9 +142,9 @@ char *map_range(const struct file *file, off_t offset, size_t length, struct hug
 	return addr;
 }
 
-char *map_file(const struct file *file, struct hugemap_pool *pool, enum hugemap_page page, int prot)
+char *map_file(const struct file *file, struct hugemap_pool *pool, int prot)
 {
-	return map_range(file, 0, 0, pool, page, prot);
+	return map_range(file, 0, 0, pool, prot);
 }
 
 static _Thread_local sigjmp_buf jump;
@@ -210,14 +209,46 @@ void check_ok(long result, const char *what, const char *file, int line)
 int run_group(const struct CMUnitTest *tests, size_t n)
 {
 	struct uffd_caps caps;
-	int uffd = uffd_open(&caps, false);
+	int uffd = uffd_open(&caps);
 
 	if (uffd < 0) {
 		printf("skipped: %s\n", caps.why);
 		return 77;
 	}
 	close(uffd);
+	return run_group_anywhere(tests, n);
+}
+
+int run_group_anywhere(const struct CMUnitTest *tests, size_t n)
+{
 	if (getenv("HM_TEST_ONLY"))
 		cmocka_set_test_filter(getenv("HM_TEST_ONLY"));
 	return _cmocka_run_group_tests("user", tests, n, NULL, NULL);
+}
+
+/* --- children -------------------------------------------------------------------- */
+
+void check_in_child(bool good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "in the child: not true: %s (%s)\n", what, hugemap_reason());
+	_exit(1);
+}
+
+int status_of_child(void (*work)(void *arg), void *arg)
+{
+	int status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		signal(SIGSEGV, SIG_DFL); /* cmocka would take it */
+		work(arg);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -70,10 +70,9 @@ struct hugemap_pool *pool_new_options(const struct hugemap_pool_options *options
 void pool_free(struct hugemap_pool *pool);
 
 /* Map a whole file; fails the test if that fails. */
-char *map_file(const struct file *file, struct hugemap_pool *pool, enum hugemap_page page,
-	       int prot);
+char *map_file(const struct file *file, struct hugemap_pool *pool, int prot);
 char *map_range(const struct file *file, off_t offset, size_t length, struct hugemap_pool *pool,
-		enum hugemap_page page, int prot);
+		int prot);
 
 /* The signal that reading (or writing) a byte raises, or 0; *where: si_addr. */
 int signal_of_read(const volatile char *addr, void **where);
@@ -104,8 +103,15 @@ static inline uint64_t next_random(uint64_t *state)
 	return *state;
 }
 
-/* Run a group of tests; skips all of it (77) where the engine cannot work. */
+/* In a child, whose assertions are its exit status. */
+#define must(cond) check_in_child((cond), #cond)
+void check_in_child(bool good, const char *what);
+int status_of_child(void (*work)(void *arg), void *arg); /* as a shell has it */
+
+/* Run a group of tests; skips all of it (77) where no pool can be made. */
 int run_group(const struct CMUnitTest *tests, size_t n);
+int run_group_anywhere(const struct CMUnitTest *tests, size_t n);
 #define RUN(tests) run_group((tests), sizeof(tests) / sizeof((tests)[0]))
+#define RUN_ANYWHERE(tests) run_group_anywhere((tests), sizeof(tests) / sizeof((tests)[0]))
 
 #endif /* HM_TEST_COMMON_H */

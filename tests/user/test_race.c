@@ -11,8 +11,6 @@
 #define SEED 3
 #define THREADS 4
 
-static const enum hugemap_page pages[] = { HUGEMAP_PAGE_2M, HUGEMAP_PAGE_4K };
-
 struct job {
 	struct hugemap_pool *pool;
 	char *addr;
@@ -74,7 +72,7 @@ static void *store_where_it_is_read(void *arg)
 	return NULL;
 }
 
-static void stores_beside_reads(enum hugemap_page page, size_t pool_bytes, size_t size)
+static void stores_beside_reads(size_t pool_bytes, size_t size)
 {
 	struct hugemap_pool *pool = pool_new(pool_bytes);
 	struct job job = { .pool = pool, .size = size, .rounds = 6 };
@@ -88,7 +86,7 @@ static void stores_beside_reads(enum hugemap_page page, size_t pool_bytes, size_
 		job.model[i] = i;
 	assert_int_equal(pwrite(file.fd, job.model, size, 0), size);
 	fsync(file.fd);
-	job.addr = map_file(&file, pool, page, PROT_READ | PROT_WRITE);
+	job.addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
 	run_threads(&job, store_where_it_is_read, THREADS);
 	assert_memory_equal(job.addr, job.model, size);
 	ok(hugemap_sync(job.addr, size, MS_SYNC));
@@ -104,14 +102,12 @@ static void stores_beside_reads(enum hugemap_page page, size_t pool_bytes, size_
 
 static void test_no_store_is_lost_while_read_ahead(void **state)
 {
-	stores_beside_reads(HUGEMAP_PAGE_2M, MB(256), MB(120));
-	stores_beside_reads(HUGEMAP_PAGE_4K, MB(256), MB(40));
+	stores_beside_reads(MB(256), MB(120));
 }
 
 static void test_no_store_is_lost_beyond_the_pool(void **state)
 {
-	stores_beside_reads(HUGEMAP_PAGE_2M, MB(32), MB(120));
-	stores_beside_reads(HUGEMAP_PAGE_4K, MB(16), MB(40));
+	stores_beside_reads(MB(32), MB(120));
 }
 
 /* Every thread counts in words of its own, anywhere; another one syncs. */
@@ -162,7 +158,7 @@ static void test_counting_while_syncing(void **state)
 		struct hugemap_pool *pool = pool_new(MB(24));
 		atomic_bool stop = false;
 		struct job job = {
-			.pool = pool, .size = size, .rounds = ROUNDS(p ? 20000 : 800), .stop = &stop
+			.pool = pool, .size = size, .rounds = ROUNDS(800), .stop = &stop
 		};
 		struct file file;
 		pthread_t syncer;
@@ -170,7 +166,7 @@ static void test_counting_while_syncing(void **state)
 
 		file_new(&file, size);
 		job.model = calloc(size / 8, 8);
-		job.addr = map_file(&file, pool, pages[p], PROT_READ | PROT_WRITE);
+		job.addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
 		assert_int_equal(pthread_create(&syncer, NULL, sync_all_the_time, &job), 0);
 		run_threads(&job, count_at_random, THREADS);
 		atomic_store(&stop, true);
@@ -185,7 +181,7 @@ static void test_counting_while_syncing(void **state)
 	}
 }
 
-/* Two mappings of a file, one of each page size, and read and write calls. */
+/* Two mappings of a file, and read and write calls. */
 static void *use_both_mappings(void *arg)
 {
 	struct job *job = arg;
@@ -230,8 +226,8 @@ static void test_two_mappings_agree(void **state)
 	file_new(&file, size);
 	job.file = &file;
 	job.model = calloc(size / 8, 8);
-	job.addr = map_file(&file, pool, HUGEMAP_PAGE_2M, PROT_READ | PROT_WRITE);
-	other = map_file(&file, pool, HUGEMAP_PAGE_4K, PROT_READ | PROT_WRITE);
+	job.addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
+	other = map_file(&file, pool, PROT_READ | PROT_WRITE);
 	job.pool = (struct hugemap_pool *)other;
 	run_threads(&job, use_both_mappings, THREADS);
 	assert_memory_equal(job.addr, job.model, size);
@@ -250,10 +246,9 @@ static void *map_and_unmap(void *arg)
 	unsigned int i;
 
 	for (i = 0; i < job->rounds; i++) {
-		size_t offset = next_random(&random) % (job->size / PAGE) * PAGE;
-		size_t length = next_random(&random) % (job->size - offset) + 1;
-		char *addr = map_range(job->file, (off_t)offset, length, job->pool, pages[i % 2],
-				       PROT_READ);
+		size_t offset = next_random(&random) % (job->size / BLOCK) * BLOCK;
+		size_t length = job->size - offset;
+		char *addr = map_range(job->file, (off_t)offset, length, job->pool, PROT_READ);
 		size_t probe = next_random(&random) % length;
 
 		if ((unsigned char)addr[probe] != pattern_byte(SEED, offset + probe))

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* What the files that have the calls of hugemap.h share. */
+#ifndef HM_API_H
+#define HM_API_H
+
+#include "engine.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#define PAGE_MASK ((uintptr_t)HM_PAGE_SIZE - 1)
+
+struct call {
+	int saved_errno;
+	sigset_t signals;
+};
+
+static inline struct call call_begin(void)
+{
+	static const int own_fault[] = {
+		SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS
+	};
+	struct call call = { .saved_errno = errno };
+	sigset_t all;
+	size_t i;
+
+	sigfillset(&all);
+	for (i = 0; i < sizeof(own_fault) / sizeof(own_fault[0]); i++)
+		sigdelset(&all, own_fault[i]);
+	pthread_sigmask(SIG_BLOCK, &all, &call.signals);
+	reason_clear();
+	return call;
+}
+
+static inline void call_end(const struct call *call)
+{
+	pthread_sigmask(SIG_SETMASK, &call->signals, NULL);
+	errno = call->saved_errno;
+}
+
+/*
+ * The beginning of every call. errno is the program's; there is no reason yet; and no
+ * handler of a signal may touch a mapping while this thread holds a lock that a fault
+ * needs.
+ */
+#define CALL_BEGINS()                                                        \
+	__attribute__((cleanup(call_end))) struct call call_ = call_begin(); \
+	(void)call_
+
+/**
+ * take_struct() - a structure of the program's, as this library knows it
+ * @to: ours, all of it is set
+ * @ours: its size
+ * @from: the program's; begins with a size_t, its size
+ *
+ * As clone3(2): what an older program does not know is 0, and what a newer one asks
+ * for beyond our knowledge must be 0.
+ *
+ * Return: 0, -EINVAL: the size was not set, or -E2BIG.
+ */
+int take_struct(void *to, size_t ours, const void *from);
+
+/* The reverse, for results: as much as the program has room for. */
+int give_struct(void *to, const void *from, size_t ours);
+
+/* A range as the calls take it; page: the address must be a multiple of 4096. */
+int check_range(void *addr, size_t length, bool page, char **start, char **end);
+int not_mapped(void);
+
+/* The pool with the first mapping in a range, which starts at *at; or NULL. */
+struct pool *find_first(char *start, const char *end, char **at);
+/* The pool that has an address mapped, or NULL. */
+struct pool *find_pool(const char *addr);
+
+static inline void *error_pointer(int err)
+{
+	return (void *)(intptr_t)err;
+}
+
+#endif /* HM_API_H */
