@@ -126,6 +126,8 @@ class Program:
     options = []  # of hugemap run
     memory = None  # of the program and its page cache; None: no limit
     only_reads = False  # its files can be used for all turns
+    writes = False  # and yet it writes one anew
+    together = True  # and by two at a time
 
     def __init__(self, directory, python):
         self.dir = directory

@@ -91,7 +91,7 @@ def main():
             continue
         plain, under = ({field: statistics.median(getattr(r, field) for r in results[u])
                          for field in ("seconds", "faults")} for u in (False, True))
-        synced = "" if kind.only_reads else f"{ratio(results, 'synced'):.2f}"
+        synced = "" if kind.only_reads and not kind.writes else f"{ratio(results, 'synced'):.2f}"
         print(f"| {name} | {plain['seconds']:.2f} | {under['seconds']:.2f} "
               f"| {ratio(results, 'seconds'):.2f} | {synced} | {ratio(results, 'processor'):.2f} "
               f"| {plain['faults']:.0f} | {under['faults']:.0f} | {advice_of(results[True])} |", flush=True)

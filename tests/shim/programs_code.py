@@ -151,6 +151,7 @@ class Mold(Shell):
     """An archive of 256 MB, mapped, into a program of as much, mapped; which then runs."""
     parts = 64
     only_reads = True
+    writes = True
     script = """
 cc -fuse-ld=mold -o program main.o -Wl,--whole-archive parts.a -Wl,--no-whole-archive
 ./program

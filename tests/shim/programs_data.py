@@ -90,7 +90,7 @@ class DuckdbParquet(Parquet):
     script = """
 import duckdb, sys
 db = duckdb.connect()
-db.execute("set threads to 2")
+db.execute("set threads to 2; set enable_progress_bar = false")
 for row in db.execute("select k, sum(a), bit_xor(b), bit_xor(c), max(d), min(e), bit_xor(f)"
                       f" from read_parquet('{sys.argv[1]}') group by k order by k").fetchall():
     print(row)
@@ -123,7 +123,7 @@ class DuckdbArrow(Arrow):
 import duckdb, pyarrow as pa, sys
 source = pa.ipc.open_file(pa.memory_map(sys.argv[1])).read_all()
 db = duckdb.connect()
-db.execute("set threads to 2")
+db.execute("set threads to 2; set enable_progress_bar = false")
 for row in db.execute("select k, sum(a), bit_xor(b), bit_xor(c), max(d), min(e), bit_xor(f)"
                       " from source group by k order by k").fetchall():
     print(row)

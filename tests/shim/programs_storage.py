@@ -188,6 +188,9 @@ print(h.hexdigest(), e.stat()["entries"])
 
 class Redis(Shell):
     """It loads 500 MB when it starts, and saves them: jemalloc is linked in."""
+    only_reads = True  # the same is saved that was loaded
+    writes = True
+    together = False
     server = ("redis-server --port 0 --unixsocket {dir}/s --dir {dir} --save '' --daemonize no "
               "--rdbcompression no --enable-debug-command yes --loglevel warning "
               "--logfile {dir}/log --dbfilename {file} & "

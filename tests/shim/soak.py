@@ -15,6 +15,7 @@ A line for each run; exit status 1 if anything was different or hung.
 import argparse
 import collections
 import contextlib
+import difflib
 import itertools
 import os
 import random
@@ -117,11 +118,13 @@ class Soak:
         with self.locks[name]:
             if name in self.expected:
                 return
-            with prepared(kind, self.args) as program:
+            with contextlib.ExitStack() as stack:
+                program = stack.enter_context(prepared(kind, self.args))
                 sync(program.dir, forget=True)
                 self.expected[name] = run_once(program, self.args.hugemap, False)
-            if kind.only_reads and not program.files():
-                self.kept[name] = self.stack.enter_context(prepared(kind, self.args))
+                if kind.only_reads and kind.together and not program.files():
+                    self.kept[name] = program
+                    self.stack.push(stack.pop_all())
 
     @contextlib.contextmanager
     def program(self, name, kind):
@@ -278,7 +281,9 @@ class Run:
             raise Different(f"exit status {self.child.returncode}: {errors[-400:]} {output[-200:]}")
         program = self.program
         if program.text and program.clean(output) != self.expected.output:
-            raise Different(f"it printed {output[-1000:]!r}, not {self.expected.output[-1000:]!r}")
+            lines = difflib.unified_diff(str(self.expected.output).split("\n"),
+                                         str(program.clean(output)).split("\n"), n=0)
+            raise Different("it printed\n    " + "\n    ".join(itertools.islice(lines, 20)))
         if digest(program.files()) != self.expected.digest:
             raise Different("its files are not the same")
 
