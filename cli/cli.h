@@ -71,6 +71,7 @@ struct cli_parser {
 	char **argv;
 };
 
+extern const struct cli_command attach_command;
 extern const struct cli_command bench_command;
 extern const struct cli_command doctor_command;
 extern const struct cli_command mount_command;

@@ -39,6 +39,8 @@ static const struct check {
 	void (*run)(const struct patient *patient, struct finding *finding);
 } checks[] = {
 	{ "kernel", "kernel", check_kernel },
+	{ "steering", "steering", check_steering },
+	{ "huge_files", "huge folios", check_huge_files },
 	{ "userfaultfd", "userfaultfd", check_userfaultfd },
 	{ "huge_pages", "2 MB pages", check_huge_pages },
 	{ "io_uring", "io_uring", check_io_uring },

@@ -49,6 +49,8 @@ struct patient {
 
 void check_kernel(const struct patient *patient, struct finding *finding);
 void check_kernel_engine(const struct patient *patient, struct finding *finding);
+void check_steering(const struct patient *patient, struct finding *finding);
+void check_huge_files(const struct patient *patient, struct finding *finding);
 void check_userfaultfd(const struct patient *patient, struct finding *finding);
 void check_huge_pages(const struct patient *patient, struct finding *finding);
 void check_memory(const struct patient *patient, struct finding *finding);

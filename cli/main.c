@@ -45,8 +45,8 @@ static int run_version(int argc, char **argv)
 }
 
 static const struct cli_command *const commands[] = {
-	&bench_command, &doctor_command, &mount_command,  &run_command,
-	&stat_command,	&top_command,	 &umount_command, &version_command,
+	&attach_command, &bench_command, &doctor_command, &mount_command,   &run_command,
+	&stat_command,	 &top_command,	 &umount_command, &version_command,
 };
 
 #define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -123,6 +123,9 @@ struct top_view {
  */
 void top_view_build(struct top_model *model, const struct top_settings *settings,
 		    struct top_view *view);
+/* One line more, cut to a width. */
+void top_view_add(struct top_view *view, unsigned int width, enum top_style style,
+		  const char *text);
 void top_view_free(struct top_view *view);
 
 /* Cut or fill a text up to a width in columns; returns the width. */

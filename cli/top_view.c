@@ -91,16 +91,9 @@ static const char *end_of(const char *path, unsigned int width)
 	return path;
 }
 
-static void add_line(struct top_view *view, const struct top_settings *settings,
-		     enum top_style style, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
-
-static void add_line(struct top_view *view, const struct top_settings *settings,
-		     enum top_style style, const char *format, ...)
+void top_view_add(struct top_view *view, unsigned int width, enum top_style style, const char *text)
 {
-	char text[TOP_LINE];
 	struct top_line *line;
-	va_list args;
 
 	if (view->count == view->room) {
 		size_t room = view->room ? 2 * view->room : 32;
@@ -111,12 +104,25 @@ static void add_line(struct top_view *view, const struct top_settings *settings,
 		view->lines = line;
 		view->room = room;
 	}
+	line = &view->lines[view->count++];
+	line->style = style;
+	top_fit(line->text, sizeof(line->text), text, width, false);
+}
+
+static void add_line(struct top_view *view, const struct top_settings *settings,
+		     enum top_style style, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static void add_line(struct top_view *view, const struct top_settings *settings,
+		     enum top_style style, const char *format, ...)
+{
+	char text[TOP_LINE];
+	va_list args;
+
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	line = &view->lines[view->count++];
-	line->style = style;
-	top_fit(line->text, sizeof(line->text), text, settings->width, false);
+	top_view_add(view, settings->width, style, text);
 }
 
 /* --- columns --- */

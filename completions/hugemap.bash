@@ -99,6 +99,7 @@ _hugemap() {
 		_hugemap_lines < <(compgen -W "${!takes[*]}" -- "$current")
 	else
 		case $command in
+		attach) _hugemap_lines < <(cd /proc && compgen -G "$current*" -X '![0-9]*') ;;
 		mount) _hugemap_files -f "$current" ;;
 		run) _hugemap_program "$COMP_CWORD" "$current" ;;
 		stat)

@@ -83,6 +83,8 @@ function __hugemap_complete
         string replace -r '\t[^\t]*\t' '\t' -- $options
     else
         switch $command
+            case attach
+                __fish_complete_pids
             case mount
                 __fish_complete_path $current
             case run

@@ -215,14 +215,36 @@ static bool extend(struct hm_advisor *a, const struct hm_touch *run)
 
 /* --- strides --- */
 
+/* A stream passes each multiple of any distance. */
+static bool is_streamed(const struct hm_advisor *a, const struct hm_touch *run)
+{
+	const struct hm_track *t;
+
+	for (t = a->track; t < a->track + HM_TRACKS; t++)
+		if (is_used(t) && length(t) > AROUND &&
+		    (run->start == t->next || run->end == t->start))
+			return true;
+	return false;
+}
+
 /* Is this page as far from the last one as that was from the one before? */
 static bool stride_goes_on(struct hm_advisor *a, const struct hm_touch *run)
 {
-	if (!a->stride || (s64)(run->start - a->last) != a->stride)
+	if (!a->stride || (s64)(run->start - a->last) != a->stride || is_streamed(a, run))
 		return false;
 	a->last = run->start;
 	a->stride_seen++;
+	a->stride_missed = 0;
 	return true;
+}
+
+/* Where much else is touched in between, it is none. */
+static void stride_misses(struct hm_advisor *a)
+{
+	if (!a->stride || ++a->stride_missed < STRIDE_SEEN)
+		return;
+	a->stride = 0;
+	a->stride_seen = 0;
 }
 
 static void stride_begin(struct hm_advisor *a, const struct hm_touch *run)
@@ -232,6 +254,7 @@ static void stride_begin(struct hm_advisor *a, const struct hm_touch *run)
 	a->last = run->start;
 	a->stride = distance > (s64)AROUND || distance < -(s64)AROUND ? distance : 0;
 	a->stride_seen = 1;
+	a->stride_missed = 0;
 	a->stride_window = 0;
 	a->stride_ahead = 0;
 }
@@ -640,6 +663,8 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 		count_pages(a, &runs[i]);
 		if (stride_goes_on(a, &runs[i]) && a->stride_seen >= STRIDE_SEEN)
 			continue;
+		if (a->last != runs[i].start)
+			stride_misses(a);
 		if (extend(a, &runs[i]))
 			continue;
 		if (a->last != runs[i].start)

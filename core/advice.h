@@ -106,6 +106,7 @@ struct hm_advisor {
 	u64 swept; /* up to here all was asked for */
 	u64 last; /* where the last new track began */
 	s64 stride, stride_seen; /* from there to the next; 0 = none */
+	u32 stride_missed; /* runs since then that were elsewhere */
 	u64 stride_at, stride_ahead, stride_window;
 	u32 count;
 	struct hm_advice *advice;

@@ -7,10 +7,9 @@
 #include "heap.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
+#include <grp.h>
 #include <sched.h>
 #include <stdarg.h>
-#include <threads.h>
 #include <sys/prctl.h>
 
 #include "steer.h"
@@ -70,7 +69,7 @@ static void *remap(void *old, size_t old_length, size_t length, int flags, void 
 		at = raw_mremap(old, old_length, length, flags, new);
 		if (at != MAP_FAILED)
 			break;
-		if (errno != EFAULT)
+		if (errno != EFAULT || !steer_has_advised(old, old_length))
 			return at;
 		if (raw_madvise(old, old_length, MADV_NORMAL) ||
 		    raw_madvise(old, old_length, MADV_NOHUGEPAGE))
@@ -169,32 +168,32 @@ SHIM_EXPORT int prctl(int option, ...)
 }
 
 /*
- * The process ends with its last thread; once main() is gone that must be one of the
- * program's. Only the end of the first thread comes by here: this is no place where an
- * allocator could be in the middle of something, so a symbol may be looked up.
+ * The C library makes each thread that it knows change its user. The watcher is none of
+ * them: it goes before, and comes back as who the program is then.
  */
-static void leave_main(void)
+static void *next(const char *name)
 {
-	if (shim.on && getpid() == (pid_t)syscall(SYS_gettid))
-		steer_never();
+	return dlsym(RTLD_NEXT, name);
 }
 
-SHIM_EXPORT _Noreturn void pthread_exit(void *value)
-{
-	void (*real)(void *result);
+#define USER_CALL(name, parameters, arguments)                \
+	static int(*real_##name) parameters;                  \
+	SHIM_EXPORT int name parameters                       \
+	{                                                     \
+		if (!real_##name)                             \
+			*(void **)&real_##name = next(#name); \
+		if (shim.on)                                  \
+			steer_alone();                        \
+		return real_##name arguments;                 \
+	}
 
-	*(void **)&real = dlsym(RTLD_NEXT, "pthread_exit");
-	leave_main();
-	real(value);
-	__builtin_unreachable();
-}
-
-SHIM_EXPORT _Noreturn void thrd_exit(int value)
-{
-	void (*real)(int result);
-
-	*(void **)&real = dlsym(RTLD_NEXT, "thrd_exit");
-	leave_main();
-	real(value);
-	__builtin_unreachable();
-}
+USER_CALL(setuid, (uid_t uid), (uid))
+USER_CALL(setgid, (gid_t gid), (gid))
+USER_CALL(seteuid, (uid_t uid), (uid))
+USER_CALL(setegid, (gid_t gid), (gid))
+USER_CALL(setreuid, (uid_t real, uid_t effective), (real, effective))
+USER_CALL(setregid, (gid_t real, gid_t effective), (real, effective))
+USER_CALL(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved))
+USER_CALL(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved))
+USER_CALL(setgroups, (size_t n, const gid_t *groups), (n, groups))
+USER_CALL(initgroups, (const char *user, gid_t group), (user, group))

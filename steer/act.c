@@ -118,11 +118,20 @@ static void tell(struct map *map, const char *what)
 /* Each 64th of the mapping of which pages are cached already is never dropped. */
 static void find_cached(struct map *map, int fd)
 {
-	struct steer_cachestat_range range;
+	struct steer_cachestat_range range = { map->offset, map->bytes };
 	struct steer_cachestat stat;
 	u64 slice = map->bytes / 64, before = 0;
 	int i;
 
+	/* The kernel would drop the program's own copies with the rest. */
+	if (!map->shared && map->writable)
+		return;
+	if (call(SYS_cachestat, fd, (long)&range, (long)&stat, 0, 0, 0) < 0)
+		return; /* before Linux 6.5 nobody knows: all is left alone */
+	if (!stat.nr_cache) {
+		map->before = 0;
+		return;
+	}
 	for (i = 0; i < 64; i++) {
 		range.off = map->offset + (u64)i * slice;
 		range.len = i == 63 ? map->bytes - 63 * slice : slice;
@@ -141,7 +150,7 @@ static void find_cached(struct map *map, int fd)
  */
 void act_settle(struct map *map, int pidfd)
 {
-	bool waits = now_ns() < map->until;
+	bool waits = map->waits && now_ns() < map->until;
 	struct area area;
 	struct stat st;
 	int fd;
@@ -156,7 +165,8 @@ void act_settle(struct map *map, int pidfd)
 		map->told->ino = area.ino;
 		memcpy(map->told->path, area.path, sizeof(map->told->path));
 	}
-	if (map->number < 0)
+	/* Whoever does not wait may close it and count on it, and on its locks, being gone. */
+	if (map->number < 0 || !waits)
 		return;
 	fd = (int)call(SYS_pidfd_getfd, pidfd, map->number, 0, 0, 0, 0);
 	map->number = -1;
@@ -169,7 +179,7 @@ void act_settle(struct map *map, int pidfd)
 	}
 	find_cached(map, fd);
 	/* First held, then looked whether it was in time: the caller looks the other way round. */
-	if (map->hold && waits) {
+	if (map->hold) {
 		map_hold(map, fd);
 		if (now_ns() >= map->until)
 			map_let_go(map);
@@ -244,6 +254,7 @@ static bool split(struct map *map, u64 start, u64 end, enum hm_mode mode)
 	}
 	memcpy(map->piece, pieces, n * sizeof(*pieces));
 	map->npieces = n;
+	map_advised(map);
 	return true;
 }
 
@@ -316,6 +327,23 @@ static void set_mode_around_hints(struct map *map, u64 start, u64 end, enum hm_m
 void act_take_back(struct map *map)
 {
 	set_mode_around_hints(map, map->advisor.first, map->advisor.end, HM_MODE_NORMAL);
+}
+
+void act_moved(struct map *map, const struct map *old)
+{
+	const struct advised *was = &steer_advised[old - steer_maps];
+
+	if (old->nhints) {
+		/* Which of it is the program's, and where, is not worth knowing. */
+		map->nhints = 1;
+		map->hint[0] = (struct hint){ map->advisor.first, map->advisor.end };
+	} else {
+		if (was->random)
+			advise(map, map->advisor.first, map->advisor.end, MADV_NORMAL);
+		if (was->huge)
+			advise(map, map->advisor.first, map->advisor.end, MADV_NOHUGEPAGE);
+	}
+	map_advised(map);
 }
 
 static void carry_mode(struct map *map, const struct hm_advice *advice)

@@ -11,6 +11,8 @@ void act_end(struct map *map);
 void act_missed(void);
 /* The program has advised there: what is ours of another kind is taken back. */
 void act_hinted(struct map *map, u64 start, u64 end, int advice);
+/* It was moved: what was advised came along, and is taken back. */
+void act_moved(struct map *map, const struct map *old);
 /* All that was advised is taken back: nobody will look any more. */
 void act_take_back(struct map *map);
 

@@ -1,34 +1,63 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * System calls as the kernel has them: a negative errno, and the C library's errno left
- * as it is. Others' calls come by here, so nothing else of the C library is used.
+ * System calls by their instruction: a negative errno, and nothing of the C library is
+ * touched, neither errno nor any other data of a thread's. Others' calls come by here,
+ * and the watcher is no thread that the C library knows.
  */
 #ifndef HM_STEER_CALL_H
 #define HM_STEER_CALL_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
+#if defined(__x86_64__)
 static inline long call(long number, long a, long b, long c, long d, long e, long f)
 {
-	int saved = errno;
-	long result = syscall(number, a, b, c, d, e, f);
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long result;
 
-	if (result == -1) {
-		result = -errno;
-		errno = saved;
-	}
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
 	return result;
+}
+#elif defined(__aarch64__)
+static inline long call(long number, long a, long b, long c, long d, long e, long f)
+{
+	register long x8 __asm__("x8") = number;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	register long x5 __asm__("x5") = f;
+
+	__asm__ volatile("svc 0"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+			 : "memory");
+	return x0;
+}
+#else
+#error "steering knows the system calls of x86-64 and arm64"
+#endif
+
+static inline bool call_failed(long result)
+{
+	return result < 0 && result > -4096;
 }
 
 static inline uint64_t clock_ns(clockid_t clock)
 {
-	struct timespec time;
+	struct timespec time = {};
 
-	clock_gettime(clock, &time);
+	call(SYS_clock_gettime, clock, (long)&time, 0, 0, 0, 0);
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 

@@ -24,6 +24,7 @@ static uint64_t done; /* ... and carried out */
 static uint32_t word; /* changes with each event */
 static uint32_t done_word; /* changes with each events_done() */
 static uint32_t waiters;
+static uint32_t sleeps; /* the reader does, or is about to */
 static bool lost;
 
 /* Slots begin with turn 0; so event n is slot n's when its turn says n less a round. */
@@ -131,11 +132,14 @@ uint32_t events_word(void)
 
 void events_sleep(uint32_t seen, uint64_t ns)
 {
+	__atomic_store_n(&sleeps, 1, __ATOMIC_SEQ_CST);
 	sleep_on(&word, seen, ns);
+	__atomic_store_n(&sleeps, 0, __ATOMIC_SEQ_CST);
 }
 
 void events_wake(void)
 {
 	__atomic_add_fetch(&word, 1, __ATOMIC_SEQ_CST);
-	call(SYS_futex, (long)&word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+	if (__atomic_load_n(&sleeps, __ATOMIC_SEQ_CST))
+		call(SYS_futex, (long)&word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 }

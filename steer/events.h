@@ -25,6 +25,8 @@ struct event {
 	int prot, flags, fd; /* MAPPED */
 	uint64_t until; /* MAPPED: the caller waits up to then */
 	int advice; /* HINT */
+	void *room; /* MAPPED, MOVED: memory for what is to be known of it */
+	uint64_t room_bytes;
 };
 
 /* Returns the number under which events_done() will tell of it; 0 = it is lost. */

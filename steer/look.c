@@ -163,3 +163,48 @@ uint64_t look(const struct looker *looker, uint64_t start, uint64_t end, uint64_
 		return look_scan(looker, start, end, base, seen, runs, n, huge);
 	return look_read(looker, start, end, base, seen, runs, n);
 }
+
+/* The rest of what was asked for before a stream, and some more. */
+static bool window_of(const struct hm_advisor *a, const struct hm_track *t, struct hm_touch *w)
+{
+	const uint64_t room = 16 * HM_BLOCK_PAGES;
+
+	if (!t->grown || !t->way || t->grown + 3 < a->look)
+		return false;
+	if (t->way > 0) {
+		w->start = t->next;
+		w->end = (t->ahead > t->next ? t->ahead : t->next) + room;
+	} else {
+		w->end = t->start;
+		w->start = t->ahead && t->ahead < t->start ? t->ahead : t->start;
+		w->start = w->start > room ? w->start - room : 0;
+	}
+	w->start = w->start < a->first ? a->first : w->start;
+	w->end = w->end > a->end ? a->end : w->end;
+	return w->start < w->end;
+}
+
+uint32_t look_windows(const struct hm_advisor *a, struct hm_touch *window)
+{
+	uint32_t count = 0, n = 0, i, at;
+	struct hm_touch one;
+	uint64_t from = 0;
+
+	for (i = 0; i < HM_TRACKS; i++) {
+		if (!window_of(a, &a->track[i], &one))
+			continue;
+		/* In order, as runs must be. */
+		for (at = count++; at && window[at - 1].start > one.start; at--)
+			window[at] = window[at - 1];
+		window[at] = one;
+	}
+	for (i = 0; i < count; i++) {
+		one = window[i];
+		one.start = one.start > from ? one.start : from;
+		if (one.start >= one.end)
+			continue;
+		from = one.end;
+		window[n++] = one;
+	}
+	return n;
+}

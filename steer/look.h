@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct hm_advisor;
 struct hm_touch;
 
 /* The runs of one look, at most; what more there is comes with the next one. */
@@ -53,6 +54,17 @@ void looker_open(struct looker *looker, int pagemap, void *buffer);
  */
 uint64_t look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
 	      unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge);
+
+/**
+ * look_windows() - where an advisor's streams are going on
+ * @advisor: of the mapping
+ * @window: HM_TRACKS, filled in: pages, ascending, none twice
+ *
+ * There is little to be seen there, so looking costs little.
+ *
+ * Return: how many.
+ */
+uint32_t look_windows(const struct hm_advisor *advisor, struct hm_touch *window);
 
 /* These pages were mapped by us: they are no news. */
 void look_mark(unsigned long *seen, uint64_t page, uint64_t end);

@@ -10,7 +10,9 @@
 
 #define REGION_BYTES ((u64)HM_BLOCK_SIZE)
 
-struct map steer_maps[STEER_PAGE_MAPS];
+struct map *steer_maps;
+struct advised steer_advised[STEER_PAGE_MAPS];
+static u32 advised_top; /* no more were ever used */
 
 /* Only one mapping is looked at, at any time. */
 static struct hm_advice advices[HM_ADVICES];
@@ -18,9 +20,9 @@ static struct hm_advice advices[HM_ADVICES];
 /* From there on: the next entry that is used. */
 static struct map *next_map(struct map *map)
 {
-	while (map < steer_maps + STEER_PAGE_MAPS && !map->start)
+	while (steer_maps && map < steer_maps + STEER_PAGE_MAPS && !map->start)
 		map++;
-	return map < steer_maps + STEER_PAGE_MAPS ? map : NULL;
+	return steer_maps && map < steer_maps + STEER_PAGE_MAPS ? map : NULL;
 }
 
 #define for_each_map(map) for ((map) = next_map(steer_maps); (map); (map) = next_map((map) + 1))
@@ -52,192 +54,226 @@ void map_let_go(struct map *map)
 	__atomic_sub_fetch(&steer_held, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Bits for pages, then the regions; of memory that is zero until it is used. */
-static bool take_room(struct map *map)
+static u64 base_of(u64 start)
 {
-	u64 pages = (map->start + map->bytes - map->base) / HM_PAGE_SIZE;
-	size_t bits = (pages + 63) / 64 * 8;
-	size_t regions = (pages / HM_BLOCK_PAGES + 1) * sizeof(struct hm_region);
-	long room;
+	return start - start % REGION_BYTES;
+}
 
-	map->room = (bits + regions + HM_PAGE_SIZE - 1) / HM_PAGE_SIZE * HM_PAGE_SIZE;
-	room = call(SYS_mmap, 0, (long)map->room, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (room < 0 && room > -4096)
-		return false;
-	/* A child of fork() has no watcher that could use it. */
-	call(SYS_madvise, room, (long)map->room, MADV_DONTFORK, 0, 0, 0);
-	map->seen = (unsigned long *)room;
-	map->advisor = (struct hm_advisor){ .writable = map->writable };
-	hm_advisor_init(&map->advisor, (map->start - map->base) / HM_PAGE_SIZE, pages,
-			(struct hm_region *)((char *)room + bits), advices);
-	map->piece[0] = (struct piece){ map->advisor.first, pages, HM_MODE_NORMAL };
-	map->npieces = 1;
-	return true;
+static size_t bitmap_bytes(u64 pages)
+{
+	return (pages + 63) / 64 * 8;
+}
+
+/* Bits for pages, then the regions; of memory that is zero until it is used. */
+size_t map_room(u64 start, u64 bytes)
+{
+	u64 pages = (start + bytes - base_of(start)) / HM_PAGE_SIZE;
+	size_t room = bitmap_bytes(pages) + (pages / HM_BLOCK_PAGES + 1) * sizeof(struct hm_region);
+
+	return (room + HM_PAGE_SIZE - 1) / HM_PAGE_SIZE * HM_PAGE_SIZE;
+}
+
+void map_advised(const struct map *map)
+{
+	u32 at = (u32)(map - steer_maps), i;
+	struct advised now = { .start = map->start, .bytes = map->bytes, .hinted = map->nhints };
+
+	for (i = 0; i < map->npieces; i++) {
+		enum hm_mode mode = map->piece[i].mode;
+
+		now.huge |= mode == HM_MODE_HUGE || mode == HM_MODE_CHUNK;
+		now.random |= mode == HM_MODE_RANDOM || mode == HM_MODE_CHUNK;
+	}
+	steer_advised[at] = now;
+	if (at >= advised_top)
+		__atomic_store_n(&advised_top, at + 1, __ATOMIC_RELEASE);
+}
+
+/* Others' advice, for other memory by now perhaps, is harmless. */
+void maps_child(void)
+{
+	u32 i;
+
+	for (i = 0; i < advised_top; i++) {
+		const struct advised *at = &steer_advised[i];
+
+		if (!at->bytes || at->hinted)
+			continue;
+		if (at->random)
+			call(SYS_madvise, (long)at->start, (long)at->bytes, MADV_NORMAL, 0, 0, 0);
+		if (at->huge)
+			call(SYS_madvise, (long)at->start, (long)at->bytes, MADV_NOHUGEPAGE, 0, 0,
+			     0);
+	}
+	memset(steer_advised, 0, advised_top * sizeof(*steer_advised));
+	advised_top = 0;
+	steer_maps = NULL;
+	steer_held = 0;
 }
 
 static void drop(struct map *map)
 {
 	act_end(map);
 	map_let_go(map);
-	if (map->seen)
-		call(SYS_munmap, (long)map->seen, (long)map->room, 0, 0, 0, 0);
+	call(SYS_munmap, (long)map->seen, (long)map->room, 0, 0, 0, 0);
 	map->start = 0;
-	map->seen = NULL;
+	steer_advised[map - steer_maps] = (struct advised){};
 }
 
-void maps_clear(void)
+void maps_clear(bool take_back)
 {
 	struct map *map;
 
 	for_each_map(map) {
-		act_take_back(map);
+		if (take_back)
+			act_take_back(map);
 		drop(map);
 	}
 }
 
-void maps_rest(void)
+static struct map *add(u64 start, u64 bytes, u64 offset, const struct event *event)
 {
 	struct map *map;
-
-	for_each_map(map) {
-		act_take_back(map);
-		map_let_go(map);
-		map->number = -1;
-	}
-}
-
-static struct map *add(u64 start, u64 bytes, u64 offset, const struct map *like)
-{
-	struct map *map;
+	u64 pages;
 
 	for (map = steer_maps; map < steer_maps + STEER_PAGE_MAPS && map->start; map++)
 		;
-	if (map == steer_maps + STEER_PAGE_MAPS)
+	if (map == steer_maps + STEER_PAGE_MAPS) {
+		call(SYS_munmap, (long)event->room, (long)event->room_bytes, 0, 0, 0, 0);
+		act_missed();
 		return NULL;
+	}
 	*map = (struct map){
 		.start = start,
 		.bytes = bytes,
-		.base = start - start % REGION_BYTES,
+		.base = base_of(start),
 		.offset = offset,
 		.fd = -1,
 		.number = -1,
 		.before = ~0ull,
+		.seen = event->room,
+		.room = event->room_bytes,
 	};
-	if (like) {
-		map->shared = like->shared;
-		map->writable = like->writable;
-		map->heap = like->heap;
-		map->settled = true;
-		map->before = like->before == 0 ? 0 : ~0ull;
-		if (like->fd >= 0) {
-			long fd = call(SYS_fcntl, like->fd, F_DUPFD_CLOEXEC, 0, 0, 0, 0);
-
-			if (fd >= 0)
-				map_hold(map, (int)fd);
-		}
-	}
-	if (!take_room(map)) {
-		map->start = 0;
-		return NULL;
-	}
+	pages = (start + bytes - map->base) / HM_PAGE_SIZE;
+	hm_advisor_init(&map->advisor, (start - map->base) / HM_PAGE_SIZE, pages,
+			(struct hm_region *)((char *)event->room + bitmap_bytes(pages)), advices);
+	map->piece[0] = (struct piece){ map->advisor.first, pages, HM_MODE_NORMAL };
+	map->npieces = 1;
 	return map;
 }
 
-/*
- * A child of fork() has the parent's table, in whatever state it was, and the parent's
- * advice: that goes, as there is nobody who would take it back when it is wrong.
- */
-void maps_child(void)
+/* Pieces and hints that lie outside of what is left go. */
+static void trim(struct map *map)
 {
-	struct map *map;
+	u64 first = map->advisor.first, end = map->advisor.end;
+	u32 i, n;
 
-	for_each_map(map) {
-		bool huge = false, random = false;
-		u32 i;
+	for (i = n = 0; i < map->npieces; i++) {
+		struct piece p = map->piece[i];
 
-		for (i = 0; i < map->npieces && i < MAP_PIECES; i++) {
-			enum hm_mode mode = map->piece[i].mode;
-
-			huge |= mode == HM_MODE_HUGE || mode == HM_MODE_CHUNK;
-			random |= mode == HM_MODE_RANDOM || mode == HM_MODE_CHUNK;
-		}
-		if (map->nhints)
-			continue; /* the program's own advice may lie among it */
-		if (random)
-			call(SYS_madvise, (long)map->start, (long)map->bytes, MADV_NORMAL, 0, 0, 0);
-		if (huge)
-			call(SYS_madvise, (long)map->start, (long)map->bytes, MADV_NOHUGEPAGE, 0, 0,
-			     0);
+		p.start = p.start < first ? first : p.start;
+		p.end = p.end > end ? end : p.end;
+		if (p.start < p.end)
+			map->piece[n++] = p;
 	}
-	memset(steer_maps, 0, sizeof(steer_maps));
-	steer_held = 0;
+	map->npieces = n;
+	for (i = n = 0; i < map->nhints; i++) {
+		struct hint h = map->hint[i];
+
+		h.start = h.start < first ? first : h.start;
+		h.end = h.end > end ? end : h.end;
+		if (h.start < h.end)
+			map->hint[n++] = h;
+	}
+	map->nhints = n;
+	if (map->told) {
+		map->told->start = map->start;
+		map->told->bytes = map->bytes;
+		map->told->offset = map->offset;
+	}
+	map_advised(map);
 }
 
-/* What is left of a mapping begins anew: nothing is known of it but its advice. */
+/* Of a mapping that is cut the larger part stays; of the other one all is forgotten. */
 static void cut(struct map *map, u64 start, u64 end)
 {
-	struct map old = *map;
-	u64 last = old.start + old.bytes;
+	u64 last = map->start + map->bytes;
+	u64 head = start > map->start ? start - map->start : 0;
+	u64 tail = end < last ? last - end : 0;
 
-	if (start > old.start && (start - old.start) >= REGION_BYTES)
-		add(old.start, start - old.start, old.offset, &old);
-	if (end < last && last - end >= REGION_BYTES)
-		add(end, last - end, old.offset + (end - old.start), &old);
-	drop(map);
+	if (head < REGION_BYTES && tail < REGION_BYTES) {
+		drop(map);
+	} else if (head >= tail) {
+		map->bytes = head;
+		map->advisor.end = (start - map->base) / HM_PAGE_SIZE;
+		trim(map);
+	} else {
+		map->offset += end - map->start;
+		map->start = end;
+		map->bytes = tail;
+		map->advisor.first = (end - map->base) / HM_PAGE_SIZE;
+		trim(map);
+	}
 }
 
-static void unmapped(u64 start, u64 bytes)
+static void unmapped(u64 start, u64 bytes, const struct map *but)
 {
 	u64 end = start + bytes;
 	struct map *map;
 
 	for_each_map(map)
-		if (map->start < end && start < map->start + map->bytes)
+		if (map != but && map->start < end && start < map->start + map->bytes)
 			cut(map, start, end);
 }
 
-static void mapped(const struct event *event)
+static struct map *mapped(const struct event *event)
 {
 	struct map *map;
 
-	unmapped(event->start, event->bytes);
-	map = add(event->start, event->bytes, event->offset, NULL);
-	if (!map) {
-		act_missed();
-		return;
-	}
+	unmapped(event->start, event->bytes, NULL);
+	map = add(event->start, event->bytes, event->offset, event);
+	if (!map)
+		return NULL;
 	map->shared = event->flags & MAP_SHARED;
 	map->writable = event->prot & PROT_WRITE;
 	/* Stores to a private mapping never reach the file. */
 	map->advisor.writable = map->writable && map->shared;
 	map->hold = steer_would_hold(event->prot, event->flags, event->bytes);
+	map->waits = steer_would_wait(event->prot, event->flags, event->bytes);
 	map->number = event->fd;
 	map->until = event->until;
 	act_begin(map);
+	return map;
 }
 
+/* What was advised moves along: it is taken back, and all begins anew. */
 static void moved(const struct event *event)
 {
-	struct map *map, old;
+	struct map *map, *new;
 
-	for_each_map(map) {
-		if (event->start < map->start || event->start >= map->start + map->bytes)
-			continue;
-		old = *map;
-		if (old.fd >= 0)
-			old.fd = (int)call(SYS_fcntl, old.fd, F_DUPFD_CLOEXEC, 0, 0, 0, 0);
-		unmapped(event->start, event->bytes);
-		unmapped(event->to, event->to_bytes);
-		map = add(event->to, event->to_bytes, old.offset + (event->start - old.start),
-			  &old);
-		if (old.fd >= 0)
-			call(SYS_close, old.fd, 0, 0, 0, 0, 0);
-		if (map)
-			act_begin(map);
+	for_each_map(map)
+		if (event->start >= map->start && event->start < map->start + map->bytes)
+			break;
+	unmapped(event->to, event->to_bytes, map);
+	if (!map || event->bytes < map->bytes) {
+		unmapped(event->start, event->bytes, NULL);
+		call(SYS_munmap, (long)event->room, (long)event->room_bytes, 0, 0, 0, 0);
 		return;
 	}
-	unmapped(event->to, event->to_bytes);
+	new = add(event->to, event->to_bytes, map->offset + (event->start - map->start), event);
+	if (new) {
+		new->shared = map->shared;
+		new->writable = map->writable;
+		new->advisor.writable = map->advisor.writable;
+		new->settled = true;
+		/* Slices are of other places now. */
+		new->before = map->before ? ~0ull : 0;
+		new->fd = map->fd;
+		map->fd = -1;
+		act_begin(new);
+		act_moved(new, map);
+	}
+	drop(map);
 }
 
 /* --- hints --- */
@@ -305,14 +341,13 @@ static void hint(const struct event *event)
 	}
 }
 
-void maps_follow(const struct event *event)
+struct map *maps_follow(const struct event *event)
 {
 	switch (event->kind) {
 	case EVENT_MAPPED:
-		mapped(event);
-		break;
+		return mapped(event);
 	case EVENT_UNMAPPING:
-		unmapped(event->start, event->bytes);
+		unmapped(event->start, event->bytes, NULL);
 		break;
 	case EVENT_MOVED:
 		moved(event);
@@ -321,4 +356,5 @@ void maps_follow(const struct event *event)
 		hint(event);
 		break;
 	}
+	return NULL;
 }

@@ -48,6 +48,7 @@ struct map {
 	int fd, number;
 	u64 until;
 	bool settled, shared, writable, heap;
+	bool waits; /* whoever made it does, until @until */
 	bool hold; /* its file is wanted, to begin its writes */
 	bool huge_works; /* huge pages were seen */
 	u64 before;
@@ -64,7 +65,8 @@ struct map {
 	struct steer_map *told;
 };
 
-extern struct map steer_maps[STEER_PAGE_MAPS];
+/* STEER_PAGE_MAPS of them; NULL until there was a watcher. */
+extern struct map *steer_maps;
 
 /* Files that are held now: any thread may read it. */
 extern u32 steer_held;
@@ -75,17 +77,40 @@ static inline bool steer_would_hold(int prot, int flags, u64 bytes)
 	return prot & PROT_WRITE && flags & MAP_SHARED && bytes >= 64ull << 20;
 }
 
+/* Whoever makes such a mapping waits a moment, so that its file can be looked at. */
+static inline bool steer_would_wait(int prot, int flags, u64 bytes)
+{
+	return steer_would_hold(prot, flags, bytes) || bytes >= 512ull << 20;
+}
+
 void map_hold(struct map *map, int fd);
 void map_let_go(struct map *map);
 
-/* The table follows an event. */
-void maps_follow(const struct event *event);
+/* The table follows an event. Returns the mapping that is new; NULL if there is none. */
+struct map *maps_follow(const struct event *event);
+/* Memory that a mapping needs, for the event that tells of it; bytes. */
+size_t map_room(u64 start, u64 bytes);
 u32 maps_count(void);
-/* All are forgotten, and what was advised is taken back. */
-void maps_clear(void);
-/* What was advised is taken back, as nobody looks for a while; files are let go. */
-void maps_rest(void);
+/* All are forgotten; @take_back: and so is what was advised. */
+void maps_clear(bool take_back);
+/*
+ * In a child of fork(), which has the parent's advice and nobody who would take it back
+ * when it is wrong: it goes.
+ */
 void maps_child(void);
+
+/*
+ * Where the kernel was advised, for who has no table: a child, and mremap(). By the place
+ * in the table.
+ */
+struct advised {
+	u64 start, bytes; /* 0 = nothing */
+	bool random, huge;
+	bool hinted; /* the program's own advice may lie among it */
+};
+
+extern struct advised steer_advised[STEER_PAGE_MAPS];
+void map_advised(const struct map *map);
 
 static inline u64 map_address(const struct map *map, u64 page)
 {

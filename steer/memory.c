@@ -67,13 +67,13 @@ static uint64_t limit_up(char *directory, size_t top, const char *name)
 	}
 }
 
-static uint64_t cgroup_limit(void)
+static uint64_t cgroup_limit(const char *cgroup)
 {
 	static const char v1[] = "/sys/fs/cgroup/memory", v2[] = "/sys/fs/cgroup";
 	uint64_t limit = NOT_LIMITED, one;
 	char text[2048], *line, *end;
 
-	if (!read_text("/proc/self/cgroup", text, sizeof(text)))
+	if (!read_text(cgroup, text, sizeof(text)))
 		return limit;
 	for (line = text; *line; line = end + 1) {
 		char directory[512], *controllers = strchr(line, ':'), *path;
@@ -102,9 +102,9 @@ static uint64_t cgroup_limit(void)
 	return limit;
 }
 
-uint64_t memory_for_cache(void)
+uint64_t memory_for_cache_of(const char *cgroup)
 {
-	uint64_t available = 0, limit = cgroup_limit();
+	uint64_t available = 0, limit = cgroup_limit(cgroup);
 	char text[1024], *at;
 
 	if (read_text("/proc/meminfo", text, sizeof(text))) {
@@ -116,4 +116,9 @@ uint64_t memory_for_cache(void)
 		available = limit;
 	/* Some is for page tables, and for what the program itself needs. */
 	return available - available / 8;
+}
+
+uint64_t memory_for_cache(void)
+{
+	return memory_for_cache_of("/proc/self/cgroup");
 }

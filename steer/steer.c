@@ -10,8 +10,13 @@
 #include "events.h"
 #include "watch.h"
 
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 /* A caller waits for that long, at most, until its file is held, or is not any more. */
 #define HOLD_NS 5000000ull
@@ -67,9 +72,50 @@ void steer_configure(const struct steer_settings *chosen)
 	owner = getpid();
 }
 
+static bool is_owner(void)
+{
+	return owner && call(SYS_getpid, 0, 0, 0, 0, 0, 0) == owner;
+}
+
+/* Reading a hole takes room in file systems that are in memory. */
+static bool is_steerable(int fd)
+{
+	struct statfs fs;
+	struct stat st;
+
+	return call(SYS_newfstatat, fd, (long)"", (long)&st, AT_EMPTY_PATH, 0, 0) == 0 &&
+	       S_ISREG(st.st_mode) && call(SYS_fstatfs, fd, (long)&fs, 0, 0, 0, 0) == 0 &&
+	       fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC && fs.f_type != HUGETLBFS_MAGIC;
+}
+
+/* In the program's own call: see watch.c. */
+static bool take_room(struct event *event, uint64_t start, uint64_t bytes)
+{
+	long at;
+
+	event->room_bytes = map_room(start, bytes);
+	at = call(SYS_mmap, 0, (long)event->room_bytes, PROT_READ | PROT_WRITE,
+		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (call_failed(at))
+		return false;
+	/* A child of fork() has no watcher that could use it. */
+	call(SYS_madvise, at, (long)event->room_bytes, MADV_DONTFORK, 0, 0, 0);
+	event->room = (void *)at;
+	return true;
+}
+
+static uint64_t put_or_forget(const struct event *event)
+{
+	uint64_t number = event_put(event);
+
+	if (!number)
+		call(SYS_munmap, (long)event->room, (long)event->room_bytes, 0, 0, 0, 0);
+	return number;
+}
+
 void steer_mapped(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
 {
-	const struct event event = {
+	struct event event = {
 		.kind = EVENT_MAPPED,
 		.start = (uintptr_t)addr,
 		.bytes = (length + 4095) & ~4095ul,
@@ -82,13 +128,14 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, int fd, off_t 
 	uint64_t number;
 
 	/* A child of vfork() has its parent's memory, and must not start a thread there. */
-	if (!owner || never || length < settings.least || flags & MAP_ANONYMOUS ||
-	    prot & PROT_EXEC || !(prot & (PROT_READ | PROT_WRITE)) || getpid() != owner)
+	if (never || length < settings.least || flags & MAP_ANONYMOUS || prot & PROT_EXEC ||
+	    !(prot & (PROT_READ | PROT_WRITE)) || !is_owner() || !is_steerable(fd) ||
+	    !take_room(&event, event.start, event.bytes))
 		return;
 	widen(event.start, event.start + event.bytes);
-	number = event_put(&event);
+	number = put_or_forget(&event);
 	watch_start();
-	if (steer_would_hold(prot, flags, event.bytes) && watch_is_running())
+	if (steer_would_wait(prot, flags, event.bytes) && watch_is_running())
 		event_wait(number, HOLD_NS);
 }
 
@@ -101,17 +148,17 @@ void steer_unmapping(void *addr, size_t length)
 	};
 	uint64_t number;
 
-	if (!length || !may_be_steered(addr, length))
+	if (!length || !may_be_steered(addr, length) || !watch_is_running() || !is_owner())
 		return;
 	number = event_put(&event);
 	/* What is held was settled while the caller of mmap() waited. */
-	if (__atomic_load_n(&steer_held, __ATOMIC_SEQ_CST) && watch_is_running())
+	if (__atomic_load_n(&steer_held, __ATOMIC_SEQ_CST))
 		event_wait(number, RELEASE_NS);
 }
 
 void steer_moved(void *old, size_t old_length, void *new, size_t new_length)
 {
-	const struct event event = {
+	struct event event = {
 		.kind = EVENT_MOVED,
 		.start = (uintptr_t)old,
 		.bytes = (old_length + 4095) & ~4095ul,
@@ -119,10 +166,25 @@ void steer_moved(void *old, size_t old_length, void *new, size_t new_length)
 		.to_bytes = (new_length + 4095) & ~4095ul,
 	};
 
-	if (!may_be_steered(old, old_length) && !may_be_steered(new, new_length))
+	if ((!may_be_steered(old, old_length) && !may_be_steered(new, new_length)) ||
+	    !watch_is_running() || !is_owner() || !take_room(&event, event.to, event.to_bytes))
 		return;
 	widen(event.to, event.to + event.to_bytes);
-	event_put(&event);
+	put_or_forget(&event);
+}
+
+bool steer_has_advised(const void *addr, size_t length)
+{
+	uint64_t start = (uintptr_t)addr;
+	uint32_t i;
+
+	for (i = 0; may_be_steered(addr, length) && i < STEER_PAGE_MAPS; i++) {
+		const struct advised *at = &steer_advised[i];
+
+		if (at->start <= start && start + length <= at->start + at->bytes)
+			return (at->random || at->huge) && !at->hinted;
+	}
+	return false;
 }
 
 void steer_hint(void *addr, size_t length, int advice)
@@ -134,17 +196,21 @@ void steer_hint(void *addr, size_t length, int advice)
 		.advice = advice,
 	};
 
-	if (length && may_be_steered(addr, length))
+	if (length && may_be_steered(addr, length) && watch_is_running() && is_owner())
 		event_put(&event);
 }
 
 void steer_alone(void)
 {
-	watch_stop();
+	if (is_owner())
+		watch_stop();
 }
 
 void steer_never(void)
 {
+	/* A child of vfork() does not decide for its parent. */
+	if (!is_owner())
+		return;
 	__atomic_store_n(&never, true, __ATOMIC_SEQ_CST);
 	watch_stop();
 }

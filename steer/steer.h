@@ -8,8 +8,9 @@
  * Advice has no meaning for the data, so nothing here can lose or change a byte.
  *
  * Every call may be made from any thread at any moment, in a signal handler too. None
- * allocates, looks a symbol up, changes errno or takes a lock; the two that wait say
- * for how long at most. Only steer_mapped() starts the thread, by pthread_create().
+ * calls an allocator, looks a symbol up, changes errno or takes a lock; those that wait
+ * say for how long at most. The thread is the kernel's alone (thread.h): who changes its
+ * user by setuid(2) and its kin calls steer_alone() before.
  */
 #ifndef HUGEMAP_STEER_H
 #define HUGEMAP_STEER_H
@@ -48,9 +49,10 @@ void steer_configure(const struct steer_settings *settings);
  * @fd: of the file, as for mmap(2); it may be closed when this returns
  * @offset: in the file
  *
- * Starts the thread if this is the first mapping that is worth it. For long shared
- * mappings that may be written to, it waits until the thread holds the file, too: for
- * 5 ms at most.
+ * Starts the thread if this is the first mapping that is worth it. For long mappings (of
+ * 64 MB if they are shared and may be written to, of 512 MB else) it waits until the
+ * thread has had a look at the file, too: for 5 ms at most. Only regular files of file
+ * systems that are not in memory are steered.
  */
 void steer_mapped(void *addr, size_t length, int prot, int flags, int fd, off_t offset);
 
@@ -59,13 +61,19 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, int fd, off_t 
  * @addr: where it begins
  * @length: bytes
  *
- * If files are held whose mappings end here, it waits until they are not: for 100 ms
- * at most. Cheap when nothing is steered there.
+ * If files are held, it waits until they are not, where their mappings end here: for
+ * 100 ms at most. Cheap when nothing is steered.
  */
 void steer_unmapping(void *addr, size_t length);
 
 /* mremap(2) has moved a range, or changed its length. */
 void steer_moved(void *old, size_t old_length, void *new, size_t new_length);
+
+/*
+ * Is a range in a mapping that was advised, and by nobody else? Advice for a part splits
+ * what the kernel has for a mapping, and mremap(2) takes one such piece only.
+ */
+bool steer_has_advised(const void *addr, size_t length);
 
 /* The program itself has called madvise(2): for that range its word counts. */
 void steer_hint(void *addr, size_t length, int advice);

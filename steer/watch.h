@@ -7,8 +7,9 @@
 
 extern struct steer_settings watch_settings;
 
-/* Start it, if it may be and is not there. */
+/* Start it, if it may be and is not there. Its memory is taken here, in the caller. */
 void watch_start(void);
+/* Events are read. */
 bool watch_is_running(void);
 /* End it, and wait until it is gone: 100 ms at most. */
 void watch_stop(void);

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """What the tests of the command line share."""
+import fcntl
 import json
 import os
+import pty
 import re
+import select
+import struct
 import subprocess
 import tempfile
+import termios
+import time
 
 HUGEMAP = os.environ["HUGEMAP"]
 ROOT = os.environ["SOURCE_ROOT"]
+LONG = 60  # seconds that nothing here takes
 
 
 def hugemap(*args, **kwargs):
@@ -95,6 +102,57 @@ class FakeMount:
 
     def remove(self):
         self.tree.cleanup()
+
+
+class Screen:
+    """A command of hugemap on a terminal of its own."""
+
+    def __init__(self, *args, env=os.environ, rows=24, columns=80, term="xterm"):
+        self.master, self.slave = pty.openpty()
+        self.resize(rows, columns)
+        self.before = termios.tcgetattr(self.slave)
+        self.seen = ""
+        self.program = subprocess.Popen(
+            [HUGEMAP, *args], env={**env, "TERM": term, "LC_ALL": "C.UTF-8"},
+            stdin=self.slave, stdout=self.slave, stderr=self.slave, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self, seconds):
+        if select.select([self.master], [], [], seconds)[0]:
+            self.seen += os.read(self.master, 65536).decode(errors="replace")
+
+    def wait_for(self, pattern):
+        """What matches, of what was drawn since the last time."""
+        end = time.monotonic() + LONG
+        while not (match := re.search(pattern, self.seen)):
+            if time.monotonic() > end:
+                raise AssertionError(f"{pattern} did not come; seen: {self.seen!r}")
+            self.read(0.1)
+        self.seen = self.seen[match.end():]
+        return match
+
+    def type(self, text):
+        os.write(self.master, text.encode())
+
+    def end(self):
+        """The exit status; nobody reads a terminal that is closed."""
+        stop = time.monotonic() + LONG
+        while self.program.poll() is None and time.monotonic() < stop:
+            self.read(0.05)
+        self.program.kill()
+        status = self.program.wait()
+        self.read(0.05)
+        self.after = termios.tcgetattr(self.slave)
+        return status
+
+    def close(self):
+        self.program.kill()
+        self.program.wait()
+        os.close(self.master)
+        os.close(self.slave)
 
 
 # A program that maps a file; stdin: when it shall end.

@@ -208,6 +208,10 @@ class Offers:
                 self.assertEqual(set(self.offers("run", *before, "hugemap", "data-t")) |
                                  set(self.offers("run", *before, "cat", "data-t")), {"data-two"})
 
+    def test_which_processes_run(self):
+        self.assertIn(str(os.getpid()), self.offers("attach", ""))
+        self.assertIn(str(os.getpid()), self.offers("attach", "--dry-run", str(os.getpid())[:2]))
+
     def test_who_can_be_looked_at(self):
         fake = FakeMount()
         self.addCleanup(fake.remove)

@@ -13,8 +13,8 @@ BUILD = os.environ["BUILD_ROOT"]
 
 
 # The pages, and the commands that each tells about.
-COMMANDS = {"bench": ["bench"], "doctor": ["doctor"], "mount": ["mount", "umount"],
-            "run": ["run"], "stat": ["stat"], "top": ["top"]}
+COMMANDS = {"attach": ["attach"], "bench": ["bench"], "doctor": ["doctor"],
+            "mount": ["mount", "umount"], "run": ["run"], "stat": ["stat"], "top": ["top"]}
 
 
 def read(path):

@@ -231,6 +231,29 @@ static void stream_is_read_ahead(void **state)
 	world_end(&w);
 }
 
+/* It passes each multiple of where it began: that is no stride. */
+static void stream_may_begin_anywhere(void **state)
+{
+	static const u64 steps[] = { 16, HM_BLOCK_PAGES };
+	u64 begin, page, step;
+	struct world w;
+	size_t i;
+
+	for (i = 0; i < 2 * 16; i++) {
+		step = steps[i % 2];
+		begin = (i / 2 + 1) * step * 3;
+		world_make(&w, PAGES, PAGES * 2, false);
+		for (page = begin; page + step <= PAGES; page += step) {
+			struct hm_touch run = { page, page + step };
+
+			hm_advisor_look(&w.a, &run, 1, page);
+			assert_int_not_equal(w.a.pattern, HM_PATTERN_STRIDED);
+		}
+		assert_int_equal(w.a.pattern, HM_PATTERN_STREAM);
+		world_end(&w);
+	}
+}
+
 static void random_is_known_after_few(void **state)
 {
 	struct world w;
@@ -464,6 +487,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stream_is_read_ahead),
+		cmocka_unit_test(stream_may_begin_anywhere),
 		cmocka_unit_test(random_is_known_after_few),
 		cmocka_unit_test(random_in_memory_is_read_at_once),
 		cmocka_unit_test(small_files_are_left_to_the_kernel),

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* hugemap attach: what a running program does with its mapped files, and help for it. */
+#include "attach.h"
+#include "cli.h"
+#include "top.h"
+
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LEAST_DEFAULT (16ull << 20)
+#define PLAIN_WIDTH 200 /* of lines that go to no terminal: paths are long */
+#define DRAW_SECONDS 0.5
+#define HELP "q)uit  arrows and page keys scroll"
+
+static const struct cli_option options[] = {
+	{ "for", "TIME", 'f', "end after that time: seconds, or 90s, 5m, 2h" },
+	{ "dry-run", NULL, 'n', "only look, and tell what would help" },
+	{ "min-size", "SIZE", 'm', "leave shorter mappings alone (default: 16M)" },
+	{ "json", NULL, 'j', "print the summary as JSON" },
+	{},
+};
+
+static int run_attach(int argc, char **argv);
+
+const struct cli_command attach_command = {
+	.name = "attach",
+	.synopsis = "[--for TIME] [--dry-run] [--min-size SIZE] [--json] PID",
+	.summary = "Watch what a running program does with its mapped files, and help it.",
+	.options = options,
+	.letters = "n",
+	.notes = "It ends with the program, after --for, by q or by Ctrl-C; then it says what it\n"
+		 "saw and did. To look takes the program's user; to help takes root.\n",
+	.run = run_attach,
+};
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int number)
+{
+	stopped = number;
+}
+
+static double duration(const char *text)
+{
+	static const char units[] = "smh";
+	static const double factor[] = { 1, 60, 3600 };
+	char *end;
+	double value = strtod(text, &end);
+	const char *unit = *end ? strchr(units, *end) : units;
+
+	if (end == text || !unit || (*end && end[1]) || !(value > 0) || value > 1e7)
+		cli_usage(&attach_command, "--for must be a time like 60s, 5m or 2h, not '%s'",
+			  text);
+	return value * factor[unit - units];
+}
+
+/* --- on a terminal --- */
+
+struct screen {
+	bool used;
+	double draw_at;
+	size_t first; /* line shown below the head */
+	struct text_settings settings;
+};
+
+static void draw(const struct attach *attach, struct screen *screen)
+{
+	struct top_view view = {};
+	unsigned int height;
+	size_t below;
+
+	top_screen_size(&screen->settings.width, &height);
+	text_build(attach, &screen->settings, &view);
+	below = view.count > TOP_HEAD_LINES ? view.count - TOP_HEAD_LINES : 0;
+	if (screen->first >= below)
+		screen->first = below ? below - 1 : 0;
+	top_screen_draw(&view, screen->first, HELP);
+	top_view_free(&view);
+	screen->draw_at = cli_now() + DRAW_SECONDS;
+}
+
+/* Returns false to end. */
+static bool type(struct screen *screen)
+{
+	unsigned int width, height, page;
+	int key;
+
+	top_screen_size(&width, &height);
+	page = height > TOP_HEAD_LINES + 2 ? height - TOP_HEAD_LINES - 2 : 1;
+	while ((key = top_screen_key(0)) != TOP_NO_KEY) {
+		screen->draw_at = 0;
+		switch (key) {
+		case 'q':
+		case 'Q':
+			return false;
+		case TOP_KEY_UP:
+			screen->first -= screen->first > 0;
+			break;
+		case TOP_KEY_DOWN:
+			screen->first++;
+			break;
+		case TOP_KEY_PAGE_UP:
+			screen->first -= screen->first < page ? screen->first : page;
+			break;
+		case TOP_KEY_PAGE_DOWN:
+			screen->first += page;
+			break;
+		default:
+			break;
+		}
+	}
+	return true;
+}
+
+/* --- until it ends --- */
+
+/* For that long, or until a key is pressed, a signal comes, or the process ends. */
+static bool wait_for(const struct attach *attach, const struct screen *screen, uint64_t ns)
+{
+	struct timespec time = { .tv_sec = (time_t)(ns / 1000000000u),
+				 .tv_nsec = (long)(ns % 1000000000u) };
+	struct pollfd fds[] = {
+		{ .fd = attach->pidfd, .events = POLLIN },
+		{ .fd = screen->used ? STDIN_FILENO : -1, .events = POLLIN },
+	};
+	sigset_t none;
+
+	/* Signals come only here: none is missed. */
+	sigemptyset(&none);
+	ppoll(fds, 2, &time, &none);
+	return !fds[0].revents;
+}
+
+static void follow(struct attach *attach, struct screen *screen, double end)
+{
+	uint64_t wait;
+	double left;
+
+	for (;;) {
+		wait = attach_step(attach);
+		if (screen->used && (!type(screen) || stopped))
+			return;
+		if (screen->used && cli_now() >= screen->draw_at)
+			draw(attach, screen);
+		left = end - cli_now();
+		if (stopped || left <= 0)
+			return;
+		if (screen->used && wait > 1e9 * DRAW_SECONDS)
+			wait = (uint64_t)(1e9 * DRAW_SECONDS);
+		if ((double)wait > left * 1e9)
+			wait = (uint64_t)(left * 1e9) + 1;
+		if (!wait_for(attach, screen, wait))
+			return;
+	}
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	sigset_t set;
+	size_t i;
+
+	sigemptyset(&set);
+	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		sigaction(signals[i], &action, NULL);
+		sigaddset(&set, signals[i]);
+	}
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+static void print_end(const struct attach *attach, bool unicode)
+{
+	struct text_settings settings = {
+		.width = PLAIN_WIDTH, .unicode = unicode, .final = true, .maps = 12, .pictures = 4
+	};
+	struct top_view view = {};
+	size_t i;
+
+	text_build(attach, &settings, &view);
+	for (i = 0; i < view.count; i++)
+		puts(view.lines[i].text);
+	top_view_free(&view);
+}
+
+static int attach_to(pid_t pid, const struct attach_settings *settings, double length, bool json)
+{
+	bool terminal = !json && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
+	bool unicode = terminal && !strcmp(nl_langinfo(CODESET), "UTF-8");
+	struct screen screen = { .settings = { .unicode = unicode, .maps = 12, .pictures = 4 } };
+	struct attach attach;
+	char why[256];
+	int err;
+
+	err = attach_open(pid, settings, &attach, why);
+	if (!err && attach.steered && settings->advise) {
+		snprintf(why, sizeof(why),
+			 "process %d runs under `hugemap run`, which helps it from within already: "
+			 "see `hugemap stat %d`",
+			 pid, pid);
+		err = -EBUSY;
+	}
+	if (err) {
+		attach_close(&attach);
+		return cli_fail(&attach_command, "%s", why);
+	}
+	catch_signals();
+	screen.used = terminal && !top_screen_open();
+	if (!screen.used)
+		fprintf(stderr, "hugemap attach: watching %s (%d); Ctrl-C ends it\n", attach.name,
+			pid);
+	follow(&attach, &screen, cli_now() + length);
+	if (screen.used)
+		top_screen_close();
+	attach_finish(&attach);
+	if (json)
+		attach_write_json(&attach);
+	else
+		print_end(&attach, unicode);
+	attach_close(&attach);
+	return CLI_OK;
+}
+
+static int run_attach(int argc, char **argv)
+{
+	struct attach_settings settings = { .least = LEAST_DEFAULT, .advise = true };
+	struct cli_parser parser;
+	double length = 1e9;
+	bool json = false;
+	unsigned long long pid;
+	int key;
+
+	cli_parse(&parser, &attach_command, argc, argv);
+	while ((key = cli_next(&parser)) >= 0) {
+		if (key == 'f')
+			length = duration(optarg);
+		else if (key == 'm')
+			settings.least = cli_size(&attach_command, "--min-size", optarg);
+		else if (key == 'j')
+			json = true;
+		else
+			settings.advise = false;
+	}
+	if (optind == argc)
+		cli_usage(&attach_command, "say which process: its PID");
+	if (optind + 1 < argc)
+		cli_usage(&attach_command, "'%s' is not expected here", argv[optind + 1]);
+	pid = cli_number(&attach_command, "PID", argv[optind], 1, 0x7fffffff);
+	/* Names of files are shown as the user's terminal writes them. */
+	setlocale(LC_CTYPE, "");
+	return attach_to((pid_t)pid, &settings, length, json);
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* hugemap attach: what was seen and done, for programs. */
+#include "attach.h"
+#include "cli.h"
+
+#include <jansson.h>
+
+static json_t *hints(unsigned int bits)
+{
+	json_t *list = json_array();
+	char text[64];
+	unsigned int bit;
+
+	for (bit = 1; bit <= HINT_SMALL; bit <<= 1)
+		if (bits & bit)
+			json_array_append_new(list, json_string(hints_text(bit, text)));
+	return list;
+}
+
+static json_t *picture(const struct picture *picture)
+{
+	json_t *rows = json_array(), *cells;
+	unsigned int row, column;
+
+	for (row = 0; row < picture->rows; row++) {
+		cells = json_array();
+		for (column = 0; column < PICTURE_COLUMNS; column++)
+			json_array_append_new(
+				cells, json_integer((json_int_t)picture->touched[row][column]));
+		json_array_append_new(rows, cells);
+	}
+	return rows;
+}
+
+static json_int_t pages(uint64_t count)
+{
+	return (json_int_t)(count * HM_PAGE_SIZE);
+}
+
+static json_t *mapping(const struct watched *map)
+{
+	uint64_t column[PICTURE_COLUMNS] = {};
+
+	return json_pack(
+		"{s:o, s:I, s:I, s:b, s:b, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o}",
+		"path", cli_json_text(map->area.path), "offset", (json_int_t)map->area.offset,
+		"bytes", (json_int_t)watched_bytes(map), "writable", map->area.writable, "ended",
+		map->ended, "pattern", watched_pattern_name(watched_pattern(map)), "hints",
+		hints(map->area.hints), "touched_bytes", pages(map->touched), "resident_bytes",
+		pages(watched_resident(map, column)), "huge_bytes", (json_int_t)map->huge,
+		"ahead_bytes", (json_int_t)map->bytes[HELP_AHEAD], "dropped_bytes",
+		(json_int_t)map->bytes[HELP_DROP], "collapsed_bytes",
+		(json_int_t)map->bytes[HELP_COLLAPSE], "row_seconds", map->picture.row_seconds,
+		"touched_pages", picture(&map->picture));
+}
+
+int attach_write_json(const struct attach *attach)
+{
+	const struct usage *begin = &attach->begin, *now = &attach->now;
+	json_t *list = json_array(), *root;
+	size_t i;
+	int err;
+
+	for (i = 0; i < attach->count; i++)
+		json_array_append_new(list, mapping(attach->maps[i]));
+	root = json_pack("{s:i, s:o, s:f, s:b, s:I, s:I, s:I, s:I, s:I, s:i, s:o}", "pid",
+			 (int)attach->pid, "name", cli_json_text(attach->name), "seconds", now->at,
+			 "helped", attach->advising, "minor_faults",
+			 (json_int_t)(now->minor - begin->minor), "major_faults",
+			 (json_int_t)(now->major - begin->major), "read_bytes",
+			 (json_int_t)(now->read_bytes - begin->read_bytes), "touched_bytes",
+			 pages(now->touched), "look_ns", (json_int_t)attach->look_ns, "missed",
+			 (int)attach->missed, "mappings", list);
+	err = cli_write_json(stdout, root);
+	json_decref(root);
+	return err;
+}

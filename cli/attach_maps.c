@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* hugemap attach: which files a process has mapped, and what it has advised there. */
+#include "attach.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+/* A line of maps or smaps that begins an area; the path stays in the line. */
+static bool parse(char *line, struct area *area)
+{
+	unsigned int maj, min;
+	char rights[8];
+	int at = 0;
+
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %n",
+		   &area->start, &area->end, rights, &area->offset, &maj, &min, &area->ino,
+		   &at) != 7 ||
+	    !at)
+		return false;
+	line[strcspn(line, "\n")] = '\0';
+	area->dev = makedev(maj, min);
+	area->path = line + at;
+	area->writable = rights[1] == 'w';
+	area->shared = rights[3] == 's';
+	area->hints = 0;
+	/* Code is the linker's and the kernel's to care for. */
+	if (rights[2] == 'x')
+		area->ino = 0;
+	return true;
+}
+
+/* Devices, System V memory and what has no name are no files that could be read ahead. */
+static bool is_file(const struct area *area)
+{
+	return area->ino && area->path[0] == '/' && strncmp(area->path, "/memfd:", 7) &&
+	       strncmp(area->path, "/SYSV", 5) && strncmp(area->path, "/anon_hugepage", 14) &&
+	       (strncmp(area->path, "/dev/", 5) || !strncmp(area->path, "/dev/shm/", 9));
+}
+
+static bool goes_on(const struct area *last, const struct area *area)
+{
+	return last->end == area->start && last->dev == area->dev && last->ino == area->ino &&
+	       last->shared == area->shared &&
+	       last->offset + (last->end - last->start) == area->offset;
+}
+
+static struct area *add(struct areas *areas, const struct area *area)
+{
+	struct area *last = areas->count ? &areas->list[areas->count - 1] : NULL;
+
+	/* Advice and mprotect() cut a mapping into areas. */
+	if (last && goes_on(last, area)) {
+		last->end = area->end;
+		last->writable |= area->writable;
+		return last;
+	}
+	if (areas->count == areas->room) {
+		size_t room = areas->room ? 2 * areas->room : 16;
+		struct area *list = realloc(areas->list, room * sizeof(*list));
+
+		if (!list)
+			return NULL;
+		areas->list = list;
+		areas->room = room;
+	}
+	last = &areas->list[areas->count];
+	*last = *area;
+	last->path = strdup(area->path);
+	if (!last->path)
+		return NULL;
+	areas->count++;
+	return last;
+}
+
+static void leave_out_short(struct areas *areas, uint64_t least)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < areas->count; i++) {
+		if (areas->list[i].end - areas->list[i].start < least)
+			free(areas->list[i].path);
+		else
+			areas->list[n++] = areas->list[i];
+	}
+	areas->count = n;
+}
+
+static unsigned int parse_flags(const char *flags)
+{
+	static const struct {
+		const char *word;
+		unsigned int hint;
+	} words[] = {
+		{ " rr", HINT_RANDOM },
+		{ " sr", HINT_SEQUENTIAL },
+		{ " hg", HINT_HUGE },
+		{ " nh", HINT_SMALL },
+	};
+	unsigned int hints = 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strstr(flags, words[i].word))
+			hints |= words[i].hint;
+	return hints;
+}
+
+int areas_read(pid_t pid, uint64_t least, bool hints, struct areas *areas)
+{
+	struct area area, *last = NULL;
+	char path[64], *line = NULL;
+	size_t room = 0;
+	FILE *file;
+	int err;
+
+	*areas = (struct areas){};
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, hints ? "smaps" : "maps");
+	file = fopen(path, "re");
+	if (!file)
+		return errno == ENOENT ? -ESRCH : -errno;
+	errno = 0;
+	while (getline(&line, &room, file) > 0) {
+		if (!strncmp(line, "VmFlags:", 8)) {
+			if (last)
+				last->hints |= parse_flags(line + 8);
+			continue;
+		}
+		if (!parse(line, &area))
+			continue;
+		areas->steered |= !!strstr(area.path, "/libhugemap-run.so");
+		last = is_file(&area) ? add(areas, &area) : NULL;
+	}
+	/* The right to look is asked for at the first read, by some kernels. */
+	err = ferror(file) ? -errno : 0;
+	free(line);
+	fclose(file);
+	leave_out_short(areas, least);
+	return err;
+}
+
+void areas_free(struct areas *areas)
+{
+	size_t i;
+
+	for (i = 0; i < areas->count; i++)
+		free(areas->list[i].path);
+	free(areas->list);
+	*areas = (struct areas){};
+}
+
+const char *hints_text(unsigned int hints, char text[64])
+{
+	static const char *const names[] = { "MADV_RANDOM", "MADV_SEQUENTIAL", "MADV_HUGEPAGE",
+					     "MADV_NOHUGEPAGE" };
+	char *at = text;
+	size_t i;
+
+	*at = '\0';
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!(hints & 1u << i))
+			continue;
+		if (at > text)
+			at = stpcpy(at, ", ");
+		at = stpcpy(at, names[i]);
+	}
+	return text;
+}

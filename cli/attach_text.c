@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* hugemap attach: what is told, as lines of text: on the screen and at the end. */
+#include "attach.h"
+#include "cli.h"
+#include "top.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct page {
+	const struct attach *attach;
+	const struct text_settings *settings;
+	struct top_view *view;
+};
+
+static void line(struct page *page, enum top_style style, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void line(struct page *page, enum top_style style, const char *format, ...)
+{
+	char text[TOP_LINE];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	top_view_add(page->view, page->settings->width, style, text);
+}
+
+/* Sentences, below each other, where a line is full. */
+static void sentences(struct page *page, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void sentences(struct page *page, const char *format, ...)
+{
+	unsigned int width = page->settings->width;
+	char text[TOP_LINE], *from = text, *at, *space;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	width = width > 80 ? 80 : width < 24 ? 24 : width;
+	while (*from) {
+		space = NULL;
+		for (at = from; *at && at < from + width - 2; at++)
+			if (*at == ' ')
+				space = at;
+		if (*at && space) {
+			*space = '\0';
+			at = space + 1;
+		}
+		line(page, TOP_USER, "  %.*s", (int)(at - from), from);
+		from = at;
+	}
+}
+
+/* --- the process --- */
+
+static double rate(uint64_t now, uint64_t before, double seconds)
+{
+	return seconds > 0 ? (double)(now - before) / seconds : 0;
+}
+
+static void tell_process(struct page *page)
+{
+	const struct attach *attach = page->attach;
+	const struct usage *now = &attach->now;
+	const struct usage *from = page->settings->final ? &attach->begin : &attach->recent;
+	double seconds = now->at - from->at;
+	char text[2][CLI_TEXT];
+
+	line(page, TOP_TITLE, "hugemap attach: %s (%d), watched for %.1f s, %s", attach->name,
+	     attach->pid, now->at,
+	     attach->advising	     ? "helping" :
+	     attach->settings.advise ? "looking for a second, then helping" :
+				       "only looking");
+	line(page, TOP_SUM, "  %.0f page faults/s, of which %.0f/s waited for a device; %s/s read",
+	     rate(now->minor + now->major, from->minor + from->major, seconds),
+	     rate(now->major, from->major, seconds),
+	     cli_bytes(text[0], rate(now->read_bytes, from->read_bytes, seconds)));
+	line(page, TOP_SUM,
+	     "  %s/s came to be mapped of files; looking took %.1f %% of a processor",
+	     cli_bytes(text[1], rate(now->touched, from->touched, seconds) * (double)HM_PAGE_SIZE),
+	     now->at > 0 ? (double)attach->look_ns / now->at / 1e7 : 0.0);
+}
+
+/* --- a mapping --- */
+
+uint64_t watched_resident(const struct watched *map, uint64_t column[PICTURE_COLUMNS])
+{
+	uint64_t pages = map->picture.pages, n = 0, page, word;
+
+	for (word = 0; map->seen && word <= map->advisor.end / 64; word++) {
+		unsigned long bits = map->seen[word];
+
+		while (bits) {
+			page = word * 64 + (uint64_t)__builtin_ctzl(bits) - map->advisor.first;
+			if (page < pages)
+				column[page * PICTURE_COLUMNS / pages]++;
+			bits &= bits - 1;
+			n++;
+		}
+	}
+	return n;
+}
+
+static void tell_picture(struct page *page, const struct watched *map,
+			 const uint64_t column[PICTURE_COLUMNS])
+{
+	bool unicode = page->settings->unicode;
+	const struct picture *picture = &map->picture;
+	char cells[PICTURE_TEXT], text[2][CLI_TEXT];
+	unsigned int row;
+
+	if (map->touched) {
+		for (row = 0; row < picture->rows; row++) {
+			picture_row(picture, row, unicode, cells);
+			line(page, TOP_USER, "  %6.*f s |%s|", picture->row_seconds < 1 ? 2 : 0,
+			     row * picture->row_seconds, cells);
+		}
+	}
+	if (!map->ended) {
+		picture_strip(column, picture->pages, unicode, cells);
+		line(page, TOP_USER, "    mapped |%s|", cells);
+	}
+	line(page, TOP_NOTE, "  left to right: the file, %s a cell; downward: time",
+	     cli_bytes(text[0], (double)watched_bytes(map) / PICTURE_COLUMNS));
+	line(page, TOP_NOTE, "  %s", picture_legend(unicode));
+}
+
+const char *watched_pattern_name(enum hm_pattern pattern)
+{
+	static const char *const names[] = {
+		[HM_PATTERN_UNKNOWN] = "not clear", [HM_PATTERN_STREAM] = "stream",
+		[HM_PATTERN_STREAMS] = "streams",   [HM_PATTERN_BACKWARD] = "backward",
+		[HM_PATTERN_STRIDED] = "strided",   [HM_PATTERN_CHUNKS] = "chunks",
+		[HM_PATTERN_RANDOM] = "random",
+	};
+
+	return names[pattern];
+}
+
+enum hm_pattern watched_pattern(const struct watched *map)
+{
+	enum hm_pattern most = HM_PATTERN_UNKNOWN, pattern;
+
+	for (pattern = HM_PATTERN_STREAM; pattern <= HM_PATTERN_RANDOM; pattern++)
+		if (map->looks[pattern] > (most ? map->looks[most] : 0))
+			most = pattern;
+	return most;
+}
+
+/* Now; at the end, most of the time. */
+static enum hm_pattern pattern_of(const struct page *page, const struct watched *map)
+{
+	if (!map->touched)
+		return HM_PATTERN_UNKNOWN;
+	return page->settings->final ? watched_pattern(map) : map->advisor.pattern;
+}
+
+static void tell_pattern(struct page *page, const struct watched *map)
+{
+	struct hm_advisor used = { .pattern = pattern_of(page, map) };
+	char text[CLI_TEXT];
+
+	if (map->touched)
+		sentences(page, "%s: %s; %s came to be mapped.", watched_pattern_name(used.pattern),
+			  hm_advisor_why(&used),
+			  cli_bytes(text, (double)map->touched * HM_PAGE_SIZE));
+	else if (map->ended)
+		sentences(page, "Not used while it was watched.");
+	else
+		sentences(page, "quiet: nothing came to be mapped. It is not used, or what is used "
+				"of it is in memory.");
+}
+
+/* What advice would change, and who can give it. */
+static void tell_help(struct page *page, const struct watched *map)
+{
+	bool advise = page->attach->settings.advise;
+	const char *done = advise ? "done here" : "`hugemap attach`";
+	const char *behind = map->advisor.writable ? ", and writing behind the stores" : "";
+
+	switch (pattern_of(page, map)) {
+	case HM_PATTERN_STREAM:
+	case HM_PATTERN_STREAMS:
+	case HM_PATTERN_BACKWARD:
+		sentences(page,
+			  "Helps: reading ahead (%s); 2 MB pages where the file system has them%s "
+			  "(`hugemap run`, when the program is started).",
+			  done, behind);
+		break;
+	case HM_PATTERN_STRIDED:
+		sentences(page, "Helps: reading the next ones ahead, each by itself (%s).", done);
+		break;
+	case HM_PATTERN_CHUNKS:
+		sentences(page, "Helps: 2 MB at the first touch (MADV_HUGEPAGE and MADV_RANDOM). "
+				"That is advice from within: `hugemap run`.");
+		break;
+	case HM_PATTERN_RANDOM:
+		if (map->read_ahead_kb)
+			sentences(
+				page,
+				"Helps: reading single pages (MADV_RANDOM); now a fault that waits "
+				"reads up to %llu KB (read_ahead_kb). That is advice from within: "
+				"`hugemap run`.",
+				map->read_ahead_kb);
+		else
+			sentences(page, "Helps: reading single pages (MADV_RANDOM). That is advice "
+					"from within: `hugemap run`.");
+		break;
+	default:
+		break;
+	}
+}
+
+static void tell_done(struct page *page, const struct watched *map)
+{
+	char text[HELPS][CLI_TEXT], reason[64];
+
+	if (map->count[HELP_AHEAD])
+		sentences(page, "Done: read %s ahead (MADV_WILLNEED, %llu times).",
+			  cli_bytes(text[HELP_AHEAD], (double)map->bytes[HELP_AHEAD]),
+			  (unsigned long long)map->count[HELP_AHEAD]);
+	if (map->count[HELP_DROP])
+		sentences(page,
+			  "Done: gave back %s behind a scan that exceeds memory "
+			  "(MADV_PAGEOUT).",
+			  cli_bytes(text[HELP_DROP], (double)map->bytes[HELP_DROP]));
+	if (map->count[HELP_COLLAPSE])
+		sentences(page, "Done: %s that are well used are in huge pages (MADV_COLLAPSE).",
+			  cli_bytes(text[HELP_COLLAPSE], (double)map->bytes[HELP_COLLAPSE]));
+	if (map->collapse_err)
+		sentences(page, "No huge pages: MADV_COLLAPSE is refused for this file (%s).",
+			  strerror_r(-map->collapse_err, reason, sizeof(reason)));
+	if (page->attach->advising && map->touched && !map->count[HELP_AHEAD] &&
+	    !map->count[HELP_DROP] && !map->count[HELP_COLLAPSE])
+		sentences(page, "Done: nothing.");
+}
+
+static void tell_map(struct page *page, const struct watched *map, bool picture)
+{
+	uint64_t column[PICTURE_COLUMNS] = {}, pages = watched_resident(map, column);
+	char text[3][CLI_TEXT], hints[64], from[48] = "";
+
+	line(page, TOP_USER, "%s", "");
+	line(page, TOP_POOL, "%s", map->area.path);
+	if (map->area.offset)
+		snprintf(from, sizeof(from), " from byte %llu on",
+			 (unsigned long long)map->area.offset);
+	if (map->ended)
+		sentences(page, "%s; not mapped any more", cli_bytes(text[0], watched_bytes(map)));
+	else
+		sentences(page, "%s%s, %s; %s mapped now, %s of it in huge pages",
+			  cli_bytes(text[0], (double)watched_bytes(map)), from,
+			  !map->area.writable ? "only read" :
+			  map->area.shared    ? "writable" :
+						"private and writable",
+			  cli_bytes(text[1], (double)pages * HM_PAGE_SIZE),
+			  cli_bytes(text[2], (double)map->huge));
+	if (map->area.hints)
+		sentences(page, "The program gives advice here itself (%s): left alone.",
+			  hints_text(map->area.hints, hints));
+	tell_pattern(page, map);
+	if (!map->area.hints)
+		tell_help(page, map);
+	if (page->attach->settings.advise)
+		tell_done(page, map);
+	if (picture)
+		tell_picture(page, map, column);
+}
+
+/* --- what it gained --- */
+
+static double per_gb(uint64_t faults, uint64_t pages)
+{
+	return pages ? (double)faults / ((double)pages * HM_PAGE_SIZE / (1 << 30)) : 0;
+}
+
+static void tell_gain(struct page *page)
+{
+	const struct usage *first = &page->attach->first, *advised = &page->attach->advised;
+	const struct usage *now = &page->attach->now;
+	uint64_t before = advised->touched - first->touched;
+	uint64_t since = now->touched - advised->touched;
+	char text[2][CLI_TEXT];
+
+	if (!page->attach->advising)
+		return;
+	if (first->at < 0 || first->at >= advised->at || before < HM_BLOCK_PAGES ||
+	    since < HM_BLOCK_PAGES) {
+		sentences(page,
+			  "What it gained cannot be told: too little came to be mapped before "
+			  "or after advice began.");
+		return;
+	}
+	sentences(
+		page,
+		"Before advice: %s/s came to be mapped, and %.0f faults per GB of that waited for "
+		"a device.",
+		cli_bytes(text[0], (double)before * HM_PAGE_SIZE / (advised->at - first->at)),
+		per_gb(advised->major - first->major, before));
+	sentences(page, "Since then: %s/s, and %.0f faults per GB waited.",
+		  cli_bytes(text[1], (double)since * HM_PAGE_SIZE / (now->at - advised->at)),
+		  per_gb(now->major - advised->major, since));
+}
+
+/* --- all of it --- */
+
+static int by_use(const void *a, const void *b)
+{
+	const struct watched *x = *(struct watched *const *)a, *y = *(struct watched *const *)b;
+
+	if (x->touched != y->touched)
+		return x->touched < y->touched ? 1 : -1;
+	if (x->ended != y->ended)
+		return x->ended ? 1 : -1;
+	return watched_bytes(x) < watched_bytes(y) ? 1 :
+	       watched_bytes(x) > watched_bytes(y) ? -1 :
+						     0;
+}
+
+void text_build(const struct attach *attach, const struct text_settings *settings,
+		struct top_view *view)
+{
+	struct page page = { .attach = attach, .settings = settings, .view = view };
+	const struct watched *maps[ATTACH_MAPS];
+	char least[CLI_TEXT];
+	size_t i;
+
+	memcpy(maps, attach->maps, attach->count * sizeof(*maps));
+	qsort(maps, attach->count, sizeof(*maps), by_use);
+	tell_process(&page);
+	for (i = 0; i < attach->count && i < settings->maps; i++)
+		tell_map(&page, maps[i], i < settings->pictures);
+	line(&page, TOP_USER, "%s", "");
+	if (!attach->count)
+		sentences(&page, "It has no file of %s or more mapped%s.",
+			  cli_bytes(least, (double)attach->settings.least),
+			  settings->final ? "" : " yet");
+	if (i < attach->count)
+		sentences(&page, "And %zu more, which were used less.", attach->count - i);
+	if (attach->missed)
+		sentences(&page, "There was no room to watch %u more.", attach->missed);
+	if (attach->steered)
+		sentences(&page,
+			  "It runs under `hugemap run`, which does all of this from within: "
+			  "see `hugemap stat %d`.",
+			  attach->pid);
+	if (settings->final)
+		tell_gain(&page);
+}

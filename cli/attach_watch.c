@@ -1,0 +1,639 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * hugemap attach: looking at a process as the watcher of `hugemap run` looks at its own.
+ *
+ * Looks are paid from the same credit: a hundredth of a processor, and next to nothing
+ * while there are no page faults. What is mapped already when it begins is no news.
+ */
+#include "attach.h"
+#include "call.h"
+#include "cli.h"
+#include "look.h"
+#include "memory.h"
+#include "pace.h"
+#include "system.h"
+#include "uapi.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#define RESCAN_NS (1000 * MS)
+/* Advice that was given to a mapping as a whole changes nothing in maps. */
+#define HINTS_NS (5000 * MS)
+#define USAGE_NS (250 * MS)
+#define MEMORY_NS (5000 * MS)
+/* Rates that are shown are of the last one or two of these. */
+#define RECENT_SECONDS 1.0
+/* For so long it is only looked at, so that there is something to compare with. */
+#define LEARN_SECONDS 1.0
+#define QUIET_SECONDS 5.0
+/* No stream has gone through for that long. */
+#define QUIET_NS (2000 * MS)
+#define COLLAPSE_NS (10000 * MS)
+
+struct attach_private {
+	struct looker looker;
+	struct hm_touch runs[LOOK_RUNS];
+	struct hm_advice advices[HM_ADVICES]; /* of one mapping after another */
+	uint64_t buffer[LOOK_BYTES / 8];
+	struct pace pace;
+	int stat;
+	bool lost; /* the address space is another one: exec() */
+	uint64_t begin, last, faulted;
+	uint64_t faults;
+	uint64_t rescan_at, hints_at, usage_at, memory_at;
+	uint64_t memory;
+	uint64_t cpu; /* what all has taken, of a processor, without .act_ns */
+	uint64_t act_ns; /* what advice cost, of a processor: that is not charged to looks */
+};
+
+static uint64_t cpu_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static double seconds(const struct attach *attach)
+{
+	return (double)(attach->private->last - attach->private->begin) / 1e9;
+}
+
+/* --- what the process has done --- */
+
+static bool read_faults(struct attach *attach)
+{
+	unsigned long long minor, major;
+	char text[512], *at;
+	ssize_t n = pread(attach->private->stat, text, sizeof(text) - 1, 0);
+
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	/* The name may hold anything. */
+	at = strrchr(text, ')');
+	if (!at ||
+	    sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu", &minor, &major) != 2)
+		return false;
+	attach->now.minor = minor;
+	attach->now.major = major;
+	return true;
+}
+
+static void read_usage(struct attach *attach)
+{
+	unsigned long long bytes;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/io", attach->pid);
+	if (read_field(path, "read_bytes:", &bytes))
+		attach->now.read_bytes = bytes;
+	/* It may be another program by now. */
+	snprintf(path, sizeof(path), "/proc/%d/comm", attach->pid);
+	read_line(path, attach->name, sizeof(attach->name));
+	attach->now.at = seconds(attach);
+	if (attach->now.at >= attach->latest.at + RECENT_SECONDS) {
+		attach->recent = attach->latest;
+		attach->latest = attach->now;
+	}
+}
+
+/* --- mappings come and go --- */
+
+static void forget(struct watched *map)
+{
+	free(map->area.path);
+	free(map->seen);
+	free(map->regions);
+	free(map);
+}
+
+/* Its memory goes; what was seen and done is told at the end. */
+static void end_map(struct watched *map)
+{
+	map->ended = true;
+	free(map->seen);
+	free(map->regions);
+	map->seen = NULL;
+	map->regions = NULL;
+}
+
+static void remove_at(struct attach *attach, size_t i)
+{
+	forget(attach->maps[i]);
+	attach->maps[i] = attach->maps[--attach->count];
+}
+
+/* It is not mapped any more. */
+static void gone(struct attach *attach, size_t i)
+{
+	if (!attach->maps[i]->touched)
+		remove_at(attach, i);
+	else if (!attach->maps[i]->ended)
+		end_map(attach->maps[i]);
+}
+
+/* The one that ended and of which there is least to tell. */
+static bool make_room(struct attach *attach)
+{
+	size_t i, found = ATTACH_MAPS;
+
+	for (i = 0; i < attach->count; i++)
+		if (attach->maps[i]->ended &&
+		    (found == ATTACH_MAPS ||
+		     attach->maps[i]->touched < attach->maps[found]->touched))
+			found = i;
+	if (found == ATTACH_MAPS)
+		return false;
+	remove_at(attach, found);
+	return true;
+}
+
+static void begin_policy(struct attach *attach, struct watched *map)
+{
+	uint64_t end = (map->area.end - map->base) / HM_PAGE_SIZE;
+
+	map->advisor = (struct hm_advisor){
+		.writable = map->area.writable && map->area.shared,
+	};
+	memset(map->regions, 0, (end / HM_BLOCK_PAGES + 1) * sizeof(*map->regions));
+	hm_advisor_init(&map->advisor, (map->area.start - map->base) / HM_PAGE_SIZE, end,
+			map->regions, attach->private->advices);
+}
+
+/* What is mapped already is marked as seen. */
+static void look_first(struct attach *attach, struct watched *map)
+{
+	struct attach_private *p = attach->private;
+	uint64_t at = map->area.start;
+	uint32_t n;
+
+	map->huge = 0;
+	do {
+		n = 0;
+		at = look(&p->looker, at, map->area.end, map->base, map->seen, p->runs, &n,
+			  &map->huge);
+	} while (at && at < map->area.end);
+}
+
+static unsigned long long read_ahead_of(const struct area *area)
+{
+	unsigned long long kb;
+	char path[96];
+
+	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", major(area->dev),
+		 minor(area->dev));
+	return read_field(path, "", &kb) ? kb : 0;
+}
+
+static void begin_map(struct attach *attach, struct area *area)
+{
+	uint64_t pages;
+	struct watched *map;
+
+	if (attach->count == ATTACH_MAPS && !make_room(attach)) {
+		attach->missed++;
+		return;
+	}
+	map = calloc(1, sizeof(*map));
+	if (!map)
+		return;
+	map->area = *area;
+	area->path = NULL; /* it is the mapping's now */
+	map->base = map->area.start - map->area.start % HM_BLOCK_SIZE;
+	pages = (map->area.end - map->base) / HM_PAGE_SIZE;
+	map->seen = calloc(pages / 64 + 1, sizeof(uint64_t));
+	map->regions = calloc(pages / HM_BLOCK_PAGES + 1, sizeof(*map->regions));
+	if (!map->seen || !map->regions) {
+		forget(map);
+		return;
+	}
+	begin_policy(attach, map);
+	picture_begin(&map->picture, map->advisor.end - map->advisor.first);
+	map->read_ahead_kb = read_ahead_of(&map->area);
+	attach_settle(attach, map);
+	look_first(attach, map);
+	attach->maps[attach->count++] = map;
+}
+
+static bool is_same(const struct area *a, const struct area *b)
+{
+	return a->start == b->start && a->end == b->end && a->offset == b->offset &&
+	       a->dev == b->dev && a->ino == b->ino && a->shared == b->shared;
+}
+
+static struct area *find(struct areas *areas, const struct area *area)
+{
+	size_t i;
+
+	for (i = 0; i < areas->count; i++)
+		if (areas->list[i].path && is_same(&areas->list[i], area))
+			return &areas->list[i];
+	return NULL;
+}
+
+/* Returns true if there are mappings that were not there before. */
+static bool compare(struct attach *attach, struct areas *areas, bool hints)
+{
+	bool more = false;
+	size_t i;
+
+	for (i = attach->count; i-- > 0;) {
+		struct watched *map = attach->maps[i];
+		struct area *area = map->ended ? NULL : find(areas, &map->area);
+
+		if (map->ended)
+			continue;
+		if (!area) {
+			gone(attach, i);
+			continue;
+		}
+		map->area.writable = area->writable;
+		if (hints)
+			map->area.hints = area->hints;
+		free(area->path);
+		area->path = NULL;
+	}
+	for (i = 0; i < areas->count; i++)
+		more |= !!areas->list[i].path;
+	return more;
+}
+
+static void rescan(struct attach *attach, uint64_t now)
+{
+	struct attach_private *p = attach->private;
+	uint64_t begin = cpu_ns(), cost;
+	bool hints = now >= p->hints_at;
+	struct areas areas;
+	size_t i;
+
+	if (areas_read(attach->pid, attach->settings.least, hints, &areas)) {
+		areas_free(&areas);
+		p->rescan_at = now + RESCAN_NS;
+		return;
+	}
+	/* Nothing is advised where it is not known whether the program has. */
+	if (compare(attach, &areas, hints) && !hints) {
+		areas_free(&areas);
+		if (areas_read(attach->pid, attach->settings.least, true, &areas) == 0)
+			compare(attach, &areas, true);
+		hints = true;
+	}
+	for (i = 0; i < areas.count; i++)
+		if (areas.list[i].path)
+			begin_map(attach, &areas.list[i]);
+	attach->steered |= areas.steered;
+	areas_free(&areas);
+	cost = cpu_ns() - begin;
+	p->rescan_at = now + (cost * PACE_SHARE > RESCAN_NS ? cost * PACE_SHARE : RESCAN_NS);
+	if (hints)
+		p->hints_at = now + (cost * PACE_SHARE > HINTS_NS ? cost * PACE_SHARE : HINTS_NS);
+}
+
+static int open_pagemap(struct attach *attach)
+{
+	struct attach_private *p = attach->private;
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", attach->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	looker_open(&p->looker, fd, p->buffer);
+	return 0;
+}
+
+/* It has called exec(): nothing of what was mapped is there. */
+static void begin_again(struct attach *attach)
+{
+	struct attach_private *p = attach->private;
+	size_t i;
+
+	for (i = attach->count; i-- > 0;)
+		gone(attach, i);
+	close(p->looker.fd);
+	p->looker.fd = -1;
+	p->lost = false;
+	p->hints_at = 0;
+	open_pagemap(attach);
+}
+
+/* --- one look --- */
+
+static void found(struct attach *attach, struct watched *map, uint32_t n)
+{
+	struct attach_private *p = attach->private;
+	uint64_t begin;
+	uint32_t i;
+
+	p->pace.fruitless = 0;
+	if (attach->first.at < 0) {
+		attach->first = attach->now;
+		attach->first.at = seconds(attach);
+	}
+	picture_advance(&map->picture, seconds(attach));
+	for (i = 0; i < n; i++) {
+		uint64_t pages = p->runs[i].end - p->runs[i].start;
+
+		map->touched += pages;
+		attach->now.touched += pages;
+		picture_touch(&map->picture, p->runs[i].start - map->advisor.first,
+			      p->runs[i].end - map->advisor.first);
+	}
+	map->touched_ns = p->last;
+	map->advisor.memory = p->memory / HM_PAGE_SIZE;
+	hm_advisor_look(&map->advisor, p->runs, n, p->last / MS);
+	map->looks[map->advisor.pattern]++;
+	if (attach->advising && !map->area.hints) {
+		begin = cpu_ns();
+		attach_advise(attach, map);
+		p->act_ns += cpu_ns() - begin;
+	}
+}
+
+static void look_at(struct attach *attach, struct watched *map)
+{
+	struct attach_private *p = attach->private;
+	struct hm_touch window[HM_TRACKS];
+	uint32_t n = 0, count = look_windows(&map->advisor, window), i;
+	uint64_t at = map->area.start, huge = 0, begin;
+
+	for (i = 0; i < count; i++)
+		look(&p->looker, map->base + window[i].start * HM_PAGE_SIZE,
+		     map->base + window[i].end * HM_PAGE_SIZE, map->base, map->seen, p->runs, &n,
+		     &huge);
+	if (n)
+		found(attach, map, n);
+	if (p->last < map->full_at)
+		return;
+	begin = cpu_ns() - p->act_ns;
+	huge = 0;
+	do {
+		n = 0;
+		at = look(&p->looker, at, map->area.end, map->base, map->seen, p->runs, &n, &huge);
+		if (n)
+			found(attach, map, n);
+	} while (at && at < map->area.end);
+	p->lost |= !at;
+	map->huge = huge;
+	map->full_ns = cpu_ns() - p->act_ns - begin;
+}
+
+static void look_at_all(struct attach *attach)
+{
+	struct attach_private *p = attach->private;
+	size_t i;
+
+	for (i = 0; i < attach->count; i++) {
+		struct watched *map = attach->maps[i];
+
+		if (map->ended)
+			continue;
+		look_at(attach, map);
+		/* A look that is dear is paid back before the next one. */
+		if (map->full_ns > PACE_LEAST_NS / PACE_SHARE &&
+		    p->pace.credit_ns < (int64_t)map->full_ns)
+			map->full_at = p->last + map->full_ns * PACE_SHARE;
+	}
+}
+
+/* --- from beginning to end --- */
+
+/* Knowledge begins anew, too: what was asked for meanwhile was not carried out. */
+static void begin_advice(struct attach *attach)
+{
+	size_t i;
+
+	read_usage(attach);
+	attach->advised = attach->now;
+	attach->advising = true;
+	for (i = 0; i < attach->count; i++)
+		if (!attach->maps[i]->ended)
+			begin_policy(attach, attach->maps[i]);
+}
+
+static void now_and_then(struct attach *attach, uint64_t now)
+{
+	struct attach_private *p = attach->private;
+	char path[64];
+	size_t i;
+
+	if (now >= p->memory_at) {
+		snprintf(path, sizeof(path), "/proc/%d/cgroup", attach->pid);
+		p->memory = memory_for_cache_of(path);
+		p->memory_at = now + MEMORY_NS;
+	}
+	if (p->lost)
+		begin_again(attach);
+	if (now >= p->rescan_at || !p->hints_at)
+		rescan(attach, now);
+	if (now >= p->usage_at) {
+		read_usage(attach);
+		for (i = 0; i < attach->count; i++)
+			if (!attach->maps[i]->ended)
+				picture_advance(&attach->maps[i]->picture, seconds(attach));
+		p->usage_at = now + USAGE_NS;
+	}
+	if (attach->settings.advise && !attach->advising &&
+	    seconds(attach) >=
+		    (attach->first.at < 0 ? QUIET_SECONDS : attach->first.at + LEARN_SECONDS))
+		begin_advice(attach);
+}
+
+/* A stream goes through it: of what it has used nothing will be wanted soon. */
+static bool passes(const struct watched *map, uint64_t now)
+{
+	return map->advisor.pattern >= HM_PATTERN_STREAM &&
+	       map->advisor.pattern <= HM_PATTERN_BACKWARD && now < map->touched_ns + QUIET_NS;
+}
+
+/* Nine pages of ten are in use. */
+static bool is_well_used(const struct watched *map, uint64_t page)
+{
+	uint64_t used = 0, word;
+
+	for (word = page / 64; word < (page + HM_BLOCK_PAGES) / 64; word++)
+		used += (uint64_t)__builtin_popcountl(map->seen[word]);
+	return used >= HM_BLOCK_PAGES * 9 / 10;
+}
+
+static bool is_huge(struct attach *attach, struct watched *map, uint64_t page)
+{
+	struct attach_private *p = attach->private;
+	uint64_t at = map->base + page * HM_PAGE_SIZE, huge = 0;
+	uint32_t n = 0;
+
+	look(&p->looker, at, at + HM_BLOCK_SIZE, map->base, map->seen, p->runs, &n, &huge);
+	return huge == HM_BLOCK_SIZE;
+}
+
+/* Huge pages cost copying: that is charged as looks are. */
+static void collapse(struct attach *attach, struct watched *map)
+{
+	struct attach_private *p = attach->private;
+	uint64_t begin = cpu_ns(), page;
+	int err;
+
+	while (p->pace.credit_ns > (int64_t)(cpu_ns() - begin)) {
+		page = map->collapse_hand;
+		if (page < map->advisor.first)
+			page = HM_BLOCK_PAGES;
+		if (page + HM_BLOCK_PAGES > map->advisor.end) {
+			map->collapse_hand = 0;
+			map->collapse_at = p->last + COLLAPSE_NS;
+			return;
+		}
+		map->collapse_hand = page + HM_BLOCK_PAGES;
+		if (!is_well_used(map, page) || is_huge(attach, map, page))
+			continue;
+		err = attach_collapse(attach, map, page);
+		if (err && err != -EAGAIN && err != -EBUSY) {
+			map->collapse_err = err;
+			return;
+		}
+	}
+}
+
+static void collapse_all(struct attach *attach)
+{
+	uint64_t now = attach->private->last;
+	size_t i;
+
+	for (i = 0; i < attach->count; i++) {
+		struct watched *map = attach->maps[i];
+
+		if (!map->ended && !map->area.hints && !map->collapse_err &&
+		    now >= map->collapse_at && !passes(map, now))
+			collapse(attach, map);
+	}
+}
+
+static bool look_if_needed(struct attach *attach, uint64_t now)
+{
+	struct attach_private *p = attach->private;
+	uint64_t faults;
+
+	now_and_then(attach, now);
+	if (attach->advising)
+		collapse_all(attach);
+	faults = attach->now.minor + attach->now.major;
+	if (faults == p->faults)
+		return false;
+	p->faults = faults;
+	p->faulted = now;
+	p->pace.fruitless++;
+	look_at_all(attach);
+	return true;
+}
+
+uint64_t attach_step(struct attach *attach)
+{
+	struct attach_private *p = attach->private;
+	uint64_t now = now_ns(), cpu = cpu_ns() - p->act_ns, wait;
+	bool busy;
+
+	/* All that was done since the last step: waking up and drawing, too. */
+	pace_earn(&p->pace, now - p->last);
+	pace_spend(&p->pace, cpu - p->cpu);
+	attach->look_ns += cpu - p->cpu;
+	p->cpu = cpu;
+	p->last = now;
+	busy = read_faults(attach) && look_if_needed(attach, now);
+	wait = pace_wait_ns(&p->pace);
+	if (!busy && wait < pace_idle_ns(now - p->faulted))
+		wait = pace_idle_ns(now - p->faulted);
+	return wait;
+}
+
+void attach_finish(struct attach *attach)
+{
+	attach->private->last = now_ns();
+	if (read_faults(attach))
+		look_if_needed(attach, attach->private->last);
+	read_usage(attach);
+}
+
+static int refuse(char why[256], int err, pid_t pid)
+{
+	if (err == -ESRCH)
+		snprintf(why, 256, "there is no process %d", pid);
+	else if (err == -EACCES || err == -EPERM)
+		snprintf(why, 256,
+			 "process %d is another user's, or has more rights than you: try "
+			 "`sudo hugemap attach`",
+			 pid);
+	else
+		snprintf(why, 256, "process %d cannot be watched: %s", pid, strerror(-err));
+	return err;
+}
+
+static int open_process(struct attach *attach, char why[256])
+{
+	struct attach_private *p = attach->private;
+	char path[64];
+	int err;
+
+	attach->pidfd = (int)call(SYS_pidfd_open, attach->pid, 0, 0, 0, 0, 0);
+	if (attach->pidfd == -EINVAL || attach->pidfd == -ENOENT) {
+		snprintf(why, 256, "%d is a thread: give the number of its process", attach->pid);
+		return -EINVAL;
+	}
+	if (attach->pidfd < 0)
+		return refuse(why, attach->pidfd, attach->pid);
+	snprintf(path, sizeof(path), "/proc/%d/stat", attach->pid);
+	p->stat = open(path, O_RDONLY | O_CLOEXEC);
+	err = p->stat < 0 ? -errno : open_pagemap(attach);
+	return err ? refuse(why, err == -ENOENT ? -ESRCH : err, attach->pid) : 0;
+}
+
+int attach_open(pid_t pid, const struct attach_settings *settings, struct attach *attach,
+		char why[256])
+{
+	struct attach_private *p = calloc(1, sizeof(*p));
+	struct areas areas;
+	int err;
+
+	*attach = (struct attach){ .settings = *settings, .pid = pid, .pidfd = -1, .private = p };
+	if (!p)
+		return refuse(why, -ENOMEM, pid);
+	p->stat = p->looker.fd = -1;
+	p->cpu = cpu_ns();
+	p->begin = p->last = p->faulted = now_ns();
+	attach->first.at = -1;
+	err = open_process(attach, why);
+	if (err)
+		return err;
+	/* Only to find out whether it may be done. */
+	err = areas_read(pid, settings->least, false, &areas);
+	attach->steered = areas.steered;
+	areas_free(&areas);
+	if (err)
+		return refuse(why, err, pid);
+	if (settings->advise) {
+		err = attach_try(attach, why);
+		if (err)
+			return err;
+	}
+	read_faults(attach);
+	p->faults = attach->now.minor + attach->now.major;
+	now_and_then(attach, p->last);
+	attach->begin = attach->recent = attach->latest = attach->now;
+	return 0;
+}
+
+void attach_close(struct attach *attach)
+{
+	struct attach_private *p = attach->private;
+
+	while (attach->count)
+		remove_at(attach, attach->count - 1);
+	if (attach->pidfd >= 0)
+		close(attach->pidfd);
+	if (p && p->stat >= 0)
+		close(p->stat);
+	if (p && p->looker.fd >= 0)
+		close(p->looker.fd);
+	free(p);
+}

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""hugemap attach: what a running program does with its files is told, and helped."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from common import HUGEMAP, LONG, Screen, documented_keys, hugemap, is_sentence, keys
+
+PAGE = 4096
+MB = 1 << 20
+NOBODY = 65534
+
+# Maps a file, and after a line on standard input touches its pages, each page's number
+# being at its beginning if the file has data.
+PROGRAM = """
+import mmap, os, random, sys, time
+path, how, pause = sys.argv[1], sys.argv[2], float(sys.argv[3])
+with open(path, "rb") as file:
+    mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+if "--hint" in sys.argv:
+    mapped.madvise(mmap.MADV_RANDOM)
+n = len(mapped) // 4096
+draw = random.Random(1)
+order = {
+    "stream": lambda: range(n),
+    "streams": lambda: (k * (n // 4) + i for i in range(n // 4) for k in range(4)),
+    "backward": lambda: range(n - 1, -1, -1),
+    "strided": lambda: range(0, n, 1024),  # more than a huge folio
+    "chunks": lambda: (p + i for p in draw.sample(range(0, n, 512), n // 2048)
+                       for i in range(256)),
+    "random": lambda: (draw.randrange(n) for i in range(n // 64)),
+    "nothing": lambda: (),
+}[how]()
+print("ready", flush=True)
+sys.stdin.readline()
+rest = 1 if how in ("random", "strided") else 16
+for i, page in enumerate(order):
+    number = int.from_bytes(mapped[page * 4096:page * 4096 + 8], "little")
+    assert number in (0, page + 1), (number, page)
+    if "--data" in sys.argv:
+        assert number == page + 1, (number, page)
+    if i % rest == 0:
+        time.sleep(pause)
+if how == "nothing":
+    sys.stdin.read()
+"""
+
+
+class Attach(unittest.TestCase):
+    def setUp(self):
+        # Not /tmp: that may be no file of a disk.
+        self.directory = tempfile.TemporaryDirectory(dir="/var/tmp")
+        self.addCleanup(self.directory.cleanup)
+        os.chmod(self.directory.name, 0o755)
+
+    def file(self, size, data=False):
+        path = os.path.join(self.directory.name, "file")
+        with open(path, "wb") as file:
+            file.truncate(size)
+            if data:
+                for page in range(size // PAGE):
+                    file.write((page + 1).to_bytes(8, "little") * (PAGE // 8))
+                file.flush()
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        os.chmod(path, 0o644)
+        return path
+
+    def program(self, *args, code=PROGRAM, python=sys.executable, **kwargs):
+        """A program that is ready, and waits for a line."""
+        program = subprocess.Popen([python, "-c", code, *map(str, args)], text=True,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, **kwargs)
+        self.addCleanup(self.end, program)
+        self.assertEqual(program.stdout.readline(), "ready\n")
+        return program
+
+    def end(self, program):
+        program.kill()
+        program.communicate()
+
+    def attach(self, *args, **kwargs):
+        """hugemap attach, when it watches."""
+        attach = subprocess.Popen([HUGEMAP, "attach", *map(str, args)], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
+        self.addCleanup(self.end, attach)
+        self.assertIn("watching", attach.stderr.readline())
+        return attach
+
+    def go(self, program):
+        program.stdin.write("go\n")
+        program.stdin.flush()
+
+    def report(self, attach):
+        out, err = attach.communicate(timeout=LONG)
+        self.assertEqual((attach.returncode, err), (0, ""))
+        return out
+
+    def watch(self, how, *args, size=256 * MB, pause=0.001, data=False, program_args=()):
+        """A program, watched from its first touch to its end: what is said of it."""
+        path = self.file(size, data)
+        program = self.program(path, how, pause, *program_args)
+        attach = self.attach(*args, program.pid)
+        self.go(program)
+        self.assertEqual(program.wait(LONG), 0)
+        out = self.report(attach)
+        self.assertIn(f"({program.pid}), watched for", out)
+        self.assertIn(f"\n{path}\n", out)
+        return re.sub(r"\n  (?=\S)", " ", out)
+
+    def test_order_is_told_in_words(self):
+        for how, helps in (("stream", "reading ahead"), ("streams", "reading ahead"),
+                           ("backward", "reading ahead"), ("strided", "the next ones"),
+                           ("chunks", "2 MB at the first touch"),
+                           ("random", "MADV_RANDOM")):
+            with self.subTest(how):
+                size = 1024 * MB if how in ("strided", "chunks") else 256 * MB
+                pause = 0.005 if how == "strided" else 0.001
+                # Where the machine is busy, looks are too far between to tell for sure.
+                for _ in range(3):
+                    out = self.watch(how, "--dry-run", size=size, pause=pause)
+                    if f" {how}: " in out:
+                        break
+                self.assertRegex(out, rf"(?m) {how}: .* came to be mapped")
+                self.assertRegex(out, rf"Helps: [^.]*{helps}")
+                self.assertIn("only looking", out)
+                self.assertNotIn("Done:", out)
+
+    def test_a_stream_is_a_slope_in_the_picture(self):
+        out = self.watch("stream", "--dry-run")
+        rows = re.findall(r"(?m)^ +[\d.]+ s \|(.{64})\|$", out)
+        columns = [row.rindex("#") for row in rows if "#" in row]
+        self.assertGreater(len(columns), 3)
+        self.assertEqual(columns, sorted(columns))
+        self.assertGreater(columns[-1] - columns[0], 20)
+        self.assertIn(": 1 %", out)  # no Unicode where there is no terminal
+
+    def test_json_has_what_the_page_promises(self):
+        path = self.file(256 * MB)
+        program = self.program(path, "random", 0.001)
+        attach = self.attach("--dry-run", "--json", program.pid)
+        self.go(program)
+        self.assertEqual(program.wait(LONG), 0)
+        data = json.loads(self.report(attach))
+        self.assertEqual(keys(data), documented_keys("hugemap-attach.1"))
+        self.assertEqual((data["pid"], data["helped"], data["missed"]), (program.pid, False, 0))
+        mapping, = data["mappings"]
+        self.assertEqual((mapping["path"], mapping["bytes"], mapping["hints"]), (path, 256 * MB, []))
+        self.assertEqual(mapping["pattern"], "random")
+        self.assertEqual(mapping["touched_bytes"],
+                         PAGE * sum(map(sum, mapping["touched_pages"])))
+        self.assertEqual({len(row) for row in mapping["touched_pages"]}, {64})
+
+    @unittest.skipIf(os.getuid(), "to advise another process takes root")
+    def test_a_stream_is_helped(self):
+        out = self.watch("backward", size=256 * MB, pause=0.0008, data=True,
+                         program_args=["--data"])
+        self.assertIn("helping", out)
+        self.assertRegex(out, r"Done: read \S+ [MG]B ahead \(MADV_WILLNEED")
+        self.assertRegex(out, r"Before advice: .*/s came to be mapped, and \d+ faults per GB")
+        self.assertRegex(out, r"Since then: .*/s, and \d+ faults per GB")
+
+    @unittest.skipIf(os.getuid(), "to advise another process takes root")
+    def test_the_programs_own_advice_counts(self):
+        out = self.watch("stream", pause=0.0003, program_args=["--hint"])
+        self.assertIn("The program gives advice here itself (MADV_RANDOM): left alone.", out)
+        self.assertIn("helping", out)
+        self.assertIn(" stream: ", out)
+        self.assertNotIn("ahead", out)
+
+    @unittest.skipIf(os.getuid(), "only root can become another user")
+    @unittest.skipUnless(os.access("/usr/bin/python3", os.X_OK), "no Python that all may run")
+    def test_a_dry_run_needs_no_right_but_ones_own(self):
+        program = self.program(self.file(64 * MB), "nothing", 0, user=NOBODY,
+                               python="/usr/bin/python3")
+        out = self.report(self.attach("-n", "--for", "0.2", program.pid, user=NOBODY))
+        self.assertIn("quiet: nothing came to be mapped", out)
+        result = hugemap("attach", str(program.pid), user=NOBODY, timeout=LONG)
+        self.assertEqual(result.returncode, 1)
+        self.assertTrue(is_sentence(result.stderr), result.stderr)
+        self.assertIn(f"CAP_SYS_NICE: `sudo hugemap attach {program.pid}`", result.stderr)
+        self.assertIn("--dry-run", result.stderr)
+
+    @unittest.skipIf(os.getuid(), "only root can become another user")
+    def test_anothers_process_is_refused(self):
+        program = self.program(self.file(64 * MB), "nothing", 0)
+        for args in ((), ("--dry-run",)):
+            result = hugemap("attach", *args, str(program.pid), user=NOBODY, timeout=LONG)
+            self.assertEqual((result.returncode, result.stdout), (1, ""))
+            self.assertTrue(is_sentence(result.stderr), result.stderr)
+            self.assertIn("another user's", result.stderr)
+            self.assertIn("sudo", result.stderr)
+
+    def test_there_is_no_such_process(self):
+        child = subprocess.Popen(["true"])
+        child.wait()
+        result = hugemap("attach", "--dry-run", str(child.pid), timeout=LONG)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"there is no process {child.pid}", result.stderr)
+        self.assertTrue(is_sentence(result.stderr), result.stderr)
+
+    def test_a_thread_is_no_process(self):
+        code = ("import sys, threading\n"
+                "thread = threading.Thread(target=sys.stdin.read)\nthread.start()\n"
+                "print('ready', flush=True)\nprint(thread.native_id, flush=True)")
+        program = self.program(code=code)
+        thread = program.stdout.readline().strip()
+        result = hugemap("attach", "--dry-run", thread, timeout=LONG)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"{thread} is a thread", result.stderr)
+
+    def test_command_lines_that_make_no_sense(self):
+        for args in ((), ("x",), ("0",), ("-5",), ("1", "2"), ("--for", "2d", "1"),
+                     ("--for", "-1", "1"), ("--for", "0", "1"), ("--for", "s", "1"),
+                     ("--for", "nan", "1"), ("--min-size", "0", "1"), ("--nothing", "1")):
+            with self.subTest(args):
+                result = hugemap("attach", *args, timeout=LONG)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertTrue(is_sentence(result.stderr), result.stderr)
+
+    def test_it_ends_when_it_shall(self):
+        program = self.program(self.file(64 * MB), "nothing", 0)
+        for unit in ("0.3", "0.3s", "0.005m", "0.0001h"):
+            self.assertIn("watched for", self.report(self.attach("-n", "--for", unit, program.pid)))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            attach = self.attach("--dry-run", program.pid)
+            attach.send_signal(number)
+            self.assertIn("watched for", self.report(attach))
+        self.assertIsNone(program.poll())
+        attach = self.attach("--dry-run", program.pid)
+        program.kill()
+        self.assertIn("watched for", self.report(attach))
+
+    def test_short_mappings_are_left_out(self):
+        path = self.file(2 * MB)
+        program = self.program(path, "nothing", 0)
+        out = self.report(self.attach("-n", "--for", "0.2", program.pid))
+        self.assertIn("no file of 16 MB or more mapped", out)
+        out = self.report(self.attach("-n", "--for", "0.2", "--min-size", "2M", program.pid))
+        self.assertIn(f"\n{path}\n  2.0 MB, only read", out)
+
+    def test_code_and_memory_are_left_out(self):
+        path = self.file(32 * MB)
+        code = ("import mmap, sys\n"
+                "with open(sys.argv[1], 'rb') as file:\n"
+                "    code = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_EXEC)\n"
+                "memory = mmap.mmap(-1, 64 << 20)\n"
+                "print('ready', flush=True)\nsys.stdin.read()")
+        program = self.program(path, code=code)
+        out = self.report(self.attach("-n", "--for", "0.2", program.pid))
+        self.assertIn("no file of 16 MB or more mapped", out)
+
+    def test_who_is_helped_already(self):
+        """`hugemap run` does it from within."""
+        program = subprocess.Popen(
+            [HUGEMAP, "run", sys.executable, "-c", PROGRAM, self.file(64 * MB), "nothing", "0"],
+            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(self.end, program)
+        self.assertEqual(program.stdout.readline(), "ready\n")
+        out = self.report(self.attach("-n", "--for", "0.2", program.pid))
+        self.assertIn("It runs under `hugemap run`", out)
+        if not os.getuid():
+            result = hugemap("attach", str(program.pid), timeout=LONG)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(f"`hugemap stat {program.pid}`", result.stderr)
+            self.assertTrue(is_sentence(result.stderr), result.stderr)
+
+    def test_another_program_in_the_same_process(self):
+        """exec() and a mapping made later are noticed."""
+        path = self.file(512 * MB)
+        code = ("import os, sys\nprint('ready', flush=True)\nsys.stdin.readline()\n"
+                "os.execv(sys.executable, [sys.executable, '-c', *sys.argv[1:]])")
+        program = self.program(PROGRAM, path, "stream", 0.001, code=code)
+        attach = self.attach("--dry-run", program.pid)
+        self.go(program)
+        self.assertEqual(program.stdout.readline(), "ready\n")
+        self.go(program)
+        self.assertEqual(program.wait(LONG), 0)
+        self.assertRegex(re.sub(r"\n  (?=\S)", " ", self.report(attach)),
+                         rf"{path} .* stream: ")
+
+    @unittest.skipUnless(shutil.which("strace"), "strace is not installed")
+    def test_a_dry_run_changes_nothing(self):
+        program = self.program(self.file(256 * MB), "stream", 0.0003)
+        log = os.path.join(self.directory.name, "log")
+        attach = subprocess.Popen(["strace", "-f", "-o", log, HUGEMAP, "attach", "--dry-run",
+                                   str(program.pid)], text=True, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE)
+        self.addCleanup(self.end, attach)
+        self.assertIn("watching", attach.stderr.readline())
+        self.go(program)
+        self.assertEqual(program.wait(LONG), 0)
+        self.report(attach)
+        with open(log) as file:
+            calls = file.read().split("pidfd_open", 1)[1]
+        self.assertIn("/pagemap", calls)
+        self.assertNotRegex(calls, r"process_madvise|ptrace|kill|" + self.directory.name)
+        for flags in re.findall(r"openat\([^)]*", calls):
+            self.assertNotRegex(flags, "O_WRONLY|O_RDWR|O_CREAT")
+
+    def test_on_a_terminal(self):
+        program = self.program(self.file(512 * MB), "stream", 0.001)
+        screen = Screen("attach", "--dry-run", str(program.pid))
+        self.addCleanup(screen.close)
+        screen.wait_for(r"watched for")
+        screen.wait_for(r"q\)uit")
+        self.go(program)
+        screen.wait_for("stream: ")
+        screen.type("\f")
+        screen.wait_for("█")
+        screen.type("q")
+        self.assertEqual(screen.end(), 0)
+        self.assertEqual(screen.after, screen.before)
+        self.assertIn("\x1b[?1049l", screen.seen)
+        # The summary stays on the screen.
+        self.assertRegex(screen.seen.split("\x1b[?1049l")[1], r"watched for[^█]*█")
+
+
+if __name__ == "__main__":
+    unittest.main()
