@@ -179,7 +179,8 @@ class Shell(Program):
 @contextlib.contextmanager
 def prepared(kind, args):
     """The program, its files made in a directory of their own."""
-    with tempfile.TemporaryDirectory(prefix="hugemap-programs-", dir=args.dir) as directory:
+    with tempfile.TemporaryDirectory(prefix="hugemap-programs-", dir=args.dir,
+                                     ignore_cleanup_errors=True) as directory:
         os.chmod(directory, 0o755)  # a server of another user's may look at its own below
         program = kind(directory, args.python)
         program.prepare()

@@ -204,7 +204,7 @@ class Run:
             self.start = time.monotonic()
             ended = self.disturb(what) if what != "nothing" else None
             if ended:
-                self.gone()
+                self.gone(signal.SIGTERM if ended == "asked to end" else signal.SIGKILL)
                 return ended
             self.wait()
             out.seek(0)
@@ -267,13 +267,18 @@ class Run:
             send(pids, signal.SIGCONT)
             self.stopped += time.monotonic() - start
 
-    def gone(self):
+    def gone(self, number):
+        """Told again: who is in execve() has no environment to be found by."""
         end = time.monotonic() + MINUTE
-        while left := tagged(self.tag):
+        seen = time.monotonic()
+        while time.monotonic() - seen < 1:
             self.child.poll()
-            if time.monotonic() > end:
-                raise Hung(f"it was ended a minute ago: {where(left)}")
-            time.sleep(0.02)
+            if left := tagged(self.tag):
+                seen = time.monotonic()
+                if seen > end:
+                    raise Hung(f"it was ended a minute ago: {where(left)}")
+                send(left, number)
+            time.sleep(0.25)
         self.child.wait()
 
     def compare(self, output, errors):
