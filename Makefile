@@ -44,6 +44,11 @@ programs: build ## real programs under hugemap run, beside plain Linux (long)
 	@tools/install-deps.sh programs
 	@python3 tests/shim/programs.py
 
+SOAK_MINUTES ?= 60
+soak: build ## the same, two at a time, killed and stopped: SOAK_MINUTES=60 SEED=n
+	@tools/install-deps.sh programs
+	@python3 tests/shim/soak.py --minutes $(SOAK_MINUTES) $(if $(SEED),--seed $(SEED))
+
 SEED ?=
 check: test-deps ## format, lint and the fast tests (under a minute)
 	@tools/check.sh
@@ -90,4 +95,4 @@ wheel: ## a wheel of the Python package to carry elsewhere, into build/wheel (to
 clean: ## remove what was built
 	@rm -rf $(BUILD)
 
-.PHONY: help deps unit-deps test-deps build-tests module module-install vm-deps vm vm-test vm-bench build demo bench test programs check sim install clean wheel deb
+.PHONY: help deps unit-deps test-deps build-tests module module-install vm-deps vm vm-test vm-bench build demo bench test programs soak check sim install clean wheel deb

@@ -9,7 +9,9 @@
 #	tools/install-deps.sh unit	what builds the tests, too: `make sim`
 #	tools/install-deps.sh test	what `make test` needs
 #	tools/install-deps.sh python	what `pip install ./python` needs
-#	tools/install-deps.sh programs	the programs that `make programs` runs
+#	tools/install-deps.sh programs	the programs that `make programs` runs, and what it needs of
+#				PyPI into ~/.cache/hugemap/programs; rows whose program
+#				cannot be had are skipped
 #	tools/install-deps.sh deb	what `make deb` needs, as root
 #	tools/install-deps.sh vm	what virtual machines need, with all kernels
 #
@@ -25,8 +27,11 @@ guest="gcc libc6-dev make kmod qemu-system-x86 busybox-static e2fsprogs xfsprogs
 tests="$unit $python $guest python3-pip python3-mesonpy python3-numpy python3-pytest python3-matplotlib
 	linux-headers-cloud-$(dpkg --print-architecture) patch mandoc
 	util-linux clang-format-19 sparse python3 dkms fio zsh fish libjemalloc2 libmimalloc-dev mold"
-programs="fio sqlite3 rocksdb-tools stress-ng ripgrep grep default-jdk-headless
-	python3-lmdb python3-numpy cargo"
+programs="gcc libc6-dev binutils fio sqlite3 rocksdb-tools stress-ng ripgrep grep git mold
+	default-jdk-headless cargo redis-server postgresql openmpi-bin libopenmpi-dev
+	python3-venv python3-dev python3-numpy python3-torch"
+# What Debian does not have, by pip, into a directory of the user's cache.
+packages="lmdb faiss-cpu duckdb polars pyarrow gguf usearch annoy safetensors mpi4py"
 
 case "${1:-build}" in
 build) want=$build ;;
@@ -53,7 +58,32 @@ for package in $want; do
 	esac
 done
 missing=${missing# }
-[ -n "$missing" ] || exit 0
+
+# With Debian's python3-numpy and python3-torch in sight: PyPI's torch brings what only
+# graphics processors need. Debian 12's torch wants the numpy that it was built with.
+venv() {
+	top=$HOME/.cache/hugemap/programs
+	[ -x "$top/bin/python" ] || /usr/bin/python3 -m venv --system-site-packages "$top" || return 0
+	words="import importlib.metadata as m, sys; [m.version(name) for name in sys.argv[1:]]"
+	# shellcheck disable=SC2086 # a list of words
+	"$top/bin/python" -c "$words" $packages 2>/dev/null && return 0
+	case "$("$top/bin/python" -c 'import numpy; print(numpy.__version__)' 2>/dev/null)" in
+	1.*) limits="numpy<2 pyarrow<22" ;;
+	*) limits= ;;
+	esac
+	echo "Installing from PyPI into $top: $packages"
+	# shellcheck disable=SC2086
+	"$top/bin/pip" install -q $limits $packages && return 0
+	for package in $packages; do
+		"$top/bin/pip" install -q $limits "$package" ||
+			echo "PyPI's $package cannot be installed: its rows are skipped." >&2
+	done
+}
+
+[ -n "$missing" ] || {
+	[ "${1:-build}" != programs ] || venv
+	exit 0
+}
 
 if [ "$(id -u)" -ne 0 ]; then
 	echo "Some packages are missing. As root, type:" >&2
@@ -117,6 +147,13 @@ explain() {
 echo "Installing: $missing"
 # An old package list, or a moment without the network: once more.
 install || { sleep 2 && apt update && install; } || {
-	explain
-	exit 1
+	[ "${1:-build}" = programs ] || {
+		explain
+		exit 1
+	}
+	for package in $missing; do
+		apt install --no-install-recommends "$package" ||
+			echo "Debian's $package cannot be installed: its rows are skipped." >&2
+	done
 }
+[ "${1:-build}" != programs ] || venv
