@@ -244,14 +244,16 @@ static void open_page(void)
 	int fd = (int)call(SYS_memfd_create, (long)STEER_MEMFD_NAME, 1 /* MFD_CLOEXEC */, 0, 0, 0,
 			   0);
 
-	page->pid = (uint32_t)call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-	page->version = STEER_VERSION;
-	page->magic = STEER_MAGIC;
 	if (fd >= 0 &&
-	    call(SYS_write, fd, (long)page, sizeof(*page), 0, 0, 0) == (long)sizeof(*page) &&
+	    (act_page ? call(SYS_write, fd, (long)page, sizeof(*page), 0, 0, 0) ==
+				(long)sizeof(*page) :
+			call(SYS_ftruncate, fd, sizeof(*page), 0, 0, 0, 0) == 0) &&
 	    !call_failed(call(SYS_mmap, (long)page, sizeof(*page), PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_FIXED, fd, 0)))
 		call(SYS_madvise, (long)page, sizeof(*page), MADV_DONTFORK, 0, 0, 0);
+	page->pid = (uint32_t)call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	page->version = STEER_VERSION;
+	page->magic = STEER_MAGIC;
 	__atomic_store_n(&act_page, page, __ATOMIC_RELEASE);
 }
 
