@@ -361,6 +361,7 @@ extern const char hugemap_run_version[] __attribute__((weak, visibility("default
 void *steered_map(int fd, off_t offset, size_t length, int prot, int flags);
 void *steered_remap(char *start, char *end, size_t new_length);
 bool steered_covers(const void *addr);
+int steered_forget(char *start, char *end);
 bool steered_conflicts(dev_t dev, ino_t ino, bool writable);
 int steered_unmap(char *start, char *end, bool *found);
 int steered_sync(char *start, char *end, int flags);

@@ -127,6 +127,9 @@ static void *create(struct store *store, u64 offset, size_t length, int prot, u3
 		goto put;
 	}
 	map->end = map->start + bytes;
+	err = steered_forget(map->start, map->end);
+	if (err)
+		goto unmap;
 	map->store = store;
 	map->pgoff = offset >> HM_PAGE_SHIFT;
 	map->prot = prot;
@@ -142,6 +145,7 @@ static void *create(struct store *store, u64 offset, size_t length, int prot, u3
 	pthread_rwlock_unlock(&pool->maps_lock);
 	if (!err)
 		return map->start;
+unmap:
 	munmap(map->start, bytes);
 put:
 	if (map)
