@@ -38,6 +38,7 @@ ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
 {
 	struct store *store;
 	ssize_t n;
+	int err;
 
 	CALL_BEGINS();
 	if (offset < 0)
@@ -48,8 +49,8 @@ ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
 		return n < 0 ? -errno : n;
 	}
 	n = may(fd, O_RDONLY) ? access_write(store, buffer, count, (u64)offset) : -EBADF;
-	store_put(store);
-	return n;
+	err = store_put(store);
+	return n > 0 && err ? err : n;
 }
 
 int hugemap_truncate(int fd, off_t length)

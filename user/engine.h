@@ -320,7 +320,7 @@ void sync_op_done(struct sync_request *sync, int err);
 /* --- store.c, map.c --- */
 int store_get(struct pool *pool, int fd, bool writable, struct store **store);
 struct store *store_find(int fd); /* of any pool, with a reference */
-void store_put(struct store *store);
+int store_put(struct store *store);
 int store_check_writable(const struct store *store);
 int file_identify(int fd, dev_t *dev, ino_t *ino);
 u64 file_size(int fd);

@@ -392,7 +392,8 @@ static int unmap_one(struct pool *pool, char *start, char *end, char **next)
 	pthread_rwlock_unlock(&pool->maps_lock);
 
 	/* Nobody else unmaps, so it stays. */
-	if (map->prot & PROT_WRITE)
+	/* Through a read-only mapping, too: hugemap_pwrite() may have left something. */
+	if (store->writable)
 		write_err = sync_range(store, first, last);
 	pthread_rwlock_wrlock(&pool->maps_lock);
 	err = unmap_locked(pool, map, start, end);
@@ -401,7 +402,7 @@ static int unmap_one(struct pool *pool, char *start, char *end, char **next)
 	pthread_rwlock_unlock(&pool->maps_lock);
 	if (err)
 		return err;
-	if (map->prot & PROT_WRITE && !write_err)
+	if (store->writable && !write_err)
 		write_err = sync_range(store, first, last);
 	mapping_free(map);
 	store_put(store); /* the mapping's */

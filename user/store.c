@@ -406,22 +406,26 @@ static bool put_early(struct store *store)
 
 /*
  * Give a reference back. The last one closes the store. What is still dirty is written
- * once more; what cannot be written is lost, which unmapping has told.
+ * once more; what cannot be written is lost.
+ *
+ * Return: 0, or the errno of that write: unmapping has told it, but for what
+ * hugemap_pwrite() has stored meanwhile.
  */
-void store_put(struct store *store)
+int store_put(struct store *store)
 {
 	struct pool *pool = store->pool;
 	u64 since = 0;
+	int err = 0;
 
 	if (put_early(store))
-		return;
+		return 0;
 	if (store->writable)
-		sync_range(store, 0, ALL_PAGES);
+		err = sync_range(store, 0, ALL_PAGES);
 	for (;;) {
 		pthread_rwlock_wrlock(&pool->maps_lock);
 		if (put_early(store)) {
 			pthread_rwlock_unlock(&pool->maps_lock);
-			return;
+			return 0;
 		}
 		if (!atomic_load(&store->ops))
 			break;
@@ -433,4 +437,5 @@ void store_put(struct store *store)
 	handlers_forget(pool, store);
 	discard(store);
 	pthread_rwlock_unlock(&pool->maps_lock);
+	return err;
 }

@@ -286,6 +286,30 @@ static void test_unmap_tells_a_failed_write(void **state)
 	pool_free(pool);
 }
 
+/* What hugemap_pwrite() left dirty is written, or told, by whatever mapping is the last. */
+static void test_a_read_only_mapping_is_the_last(void **state)
+{
+	struct hugemap_pool_options options = { .bytes = MB(32), .dirty_expire_ms = 3600000 };
+	struct hugemap_pool *pool = pool_new_options(&options);
+	char *a, *b, *data = malloc(BLOCK);
+	struct file file;
+
+	memset(data, 'p', BLOCK);
+	file_pattern(&file, MB(4), SEED);
+	a = map_file(&file, pool, PROT_READ | PROT_WRITE);
+	b = map_file(&file, pool, PROT_READ);
+	ok(hugemap_unmap(a, MB(4)));
+	assert_int_equal((unsigned char)*(volatile char *)b, pattern_byte(SEED, 0));
+	assert_int_equal(hugemap_pwrite(file.fd, data, BLOCK, 0), BLOCK);
+	assert_int_equal(stat_of(b).dirty_bytes, BLOCK);
+	fail_io(IO_WRITE, 0, MB(4), EIO, -1);
+	assert_int_equal(hugemap_unmap(b, MB(4)), -EIO);
+	works_again();
+	free(data);
+	file_close(&file);
+	pool_free(pool);
+}
+
 /* The pool is full of dirty blocks that cannot be written: no hang. */
 static void test_a_pool_that_cannot_be_written(void **state)
 {
@@ -394,6 +418,7 @@ int main(void)
 		cmocka_unit_test(test_a_failed_write_is_told_and_retried),
 		cmocka_unit_test(test_a_load_beside_a_write_from_a_slot),
 		cmocka_unit_test(test_unmap_tells_a_failed_write),
+		cmocka_unit_test(test_a_read_only_mapping_is_the_last),
 		cmocka_unit_test(test_a_pool_that_cannot_be_written),
 		cmocka_unit_test(test_a_full_file_system),
 		cmocka_unit_test(test_pages_taken_away),
