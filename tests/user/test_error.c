@@ -286,6 +286,34 @@ static void test_unmap_tells_a_failed_write(void **state)
 	pool_free(pool);
 }
 
+/* Zeros over a hole are not written, but those over what a failed write has left are. */
+static void test_zeros_after_a_failed_write(void **state)
+{
+	struct hugemap_pool_options options = { .bytes = MB(32), .dirty_expire_ms = 3600000 };
+	struct hugemap_pool *pool = pool_new_options(&options);
+	unsigned char *now;
+	struct file file;
+	size_t size, i;
+	char *addr;
+
+	file_new(&file, MB(4));
+	addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
+	memset(addr, 'x', BLOCK);
+	fail_io(IO_WRITE, 0, BLOCK, EIO, 1); /* it has been written nevertheless */
+	assert_int_equal(hugemap_sync(addr, MB(4), MS_SYNC), -EIO);
+	works_again();
+	memset(addr, 0, BLOCK);
+	ok(hugemap_sync(addr, MB(4), MS_SYNC));
+	now = file_read(&file, &size);
+	for (i = 0; i < BLOCK && !now[i]; i++)
+		;
+	assert_int_equal(i, BLOCK);
+	free(now);
+	ok(hugemap_unmap(addr, MB(4)));
+	file_close(&file);
+	pool_free(pool);
+}
+
 /* What hugemap_pwrite() left dirty is written, or told, by whatever mapping is the last. */
 static void test_a_read_only_mapping_is_the_last(void **state)
 {
@@ -418,6 +446,7 @@ int main(void)
 		cmocka_unit_test(test_a_failed_write_is_told_and_retried),
 		cmocka_unit_test(test_a_load_beside_a_write_from_a_slot),
 		cmocka_unit_test(test_unmap_tells_a_failed_write),
+		cmocka_unit_test(test_zeros_after_a_failed_write),
 		cmocka_unit_test(test_a_read_only_mapping_is_the_last),
 		cmocka_unit_test(test_a_pool_that_cannot_be_written),
 		cmocka_unit_test(test_a_full_file_system),
