@@ -286,6 +286,39 @@ static void test_unmap_tells_a_failed_write(void **state)
 	pool_free(pool);
 }
 
+static void *sync_when_cancelled(void *arg)
+{
+	pthread_cancel(pthread_self());
+	ok(hugemap_sync(arg, MB(4), MS_SYNC));
+	atomic_store(&slow.loaded, true);
+	pthread_testcancel();
+	return NULL;
+}
+
+/* A thread that is cancelled finishes its call, and the next one works. */
+static void test_a_cancelled_thread(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	pthread_t thread;
+	struct file file;
+	void *result;
+	char *addr;
+
+	file_pattern(&file, MB(4), SEED);
+	addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
+	addr[5] = 'x';
+	slow.loaded = false;
+	assert_int_equal(pthread_create(&thread, NULL, sync_when_cancelled, addr), 0);
+	pthread_join(thread, &result);
+	assert_true(slow.loaded);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	addr[5] = 'y';
+	ok(hugemap_sync(addr, MB(4), MS_SYNC));
+	ok(hugemap_unmap(addr, MB(4)));
+	file_close(&file);
+	pool_free(pool);
+}
+
 /* Zeros over a hole are not written, but those over what a failed write has left are. */
 static void test_zeros_after_a_failed_write(void **state)
 {
@@ -446,6 +479,7 @@ int main(void)
 		cmocka_unit_test(test_a_failed_write_is_told_and_retried),
 		cmocka_unit_test(test_a_load_beside_a_write_from_a_slot),
 		cmocka_unit_test(test_unmap_tells_a_failed_write),
+		cmocka_unit_test(test_a_cancelled_thread),
 		cmocka_unit_test(test_zeros_after_a_failed_write),
 		cmocka_unit_test(test_a_read_only_mapping_is_the_last),
 		cmocka_unit_test(test_a_pool_that_cannot_be_written),
