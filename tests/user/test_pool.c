@@ -296,6 +296,44 @@ static void test_the_file_is_locked(void **state)
 	pool_free(pool);
 }
 
+static void lock_in_child(void *arg)
+{
+	const struct file *file = arg;
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	must(!fcntl(file->fd, F_GETLK, &lock));
+	_exit(lock.l_type == F_UNLCK ? 0 : 2);
+}
+
+/* A map that is refused leaves the program its own record lock. */
+static void test_a_record_lock_stays(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	struct hugemap_options options = { .size = sizeof(options), .pool = pool };
+	static const short kinds[] = { F_WRLCK, F_RDLCK };
+	struct file file;
+	char *addr;
+	size_t i;
+
+	file_pattern(&file, MB(4), SEED);
+	for (i = 0; i < 2; i++) {
+		struct flock lock = { .l_type = kinds[i], .l_whence = SEEK_SET, .l_len = 1 };
+
+		assert_int_equal(fcntl(file.fd, F_SETLK, &lock), 0);
+		addr = hugemap_map(file.fd, 0, 0, BOTH, 0, &options);
+		assert_int_equal(hugemap_error(addr), -EBUSY);
+		addr = hugemap_map(file.fd, 0, 0, PROT_READ, 0, &options);
+		assert_int_equal(hugemap_error(addr), -EBUSY);
+		assert_int_equal(status_of_child(lock_in_child, &file), 2);
+		lock.l_type = F_UNLCK;
+		assert_int_equal(fcntl(file.fd, F_SETLK, &lock), 0);
+	}
+	addr = map_file(&file, pool, BOTH);
+	ok(hugemap_unmap(addr, MB(4)));
+	file_close(&file);
+	pool_free(pool);
+}
+
 /* The last, partial block is the kernel's, and so is what the file grows by. */
 static void test_the_tail_is_the_kernels(void **state)
 {
@@ -618,6 +656,7 @@ int main(void)
 		cmocka_unit_test(test_with_a_pool_or_without),
 		cmocka_unit_test(test_a_pool_where_a_plain_mapping_was),
 		cmocka_unit_test(test_the_file_is_locked),
+		cmocka_unit_test(test_a_record_lock_stays),
 		cmocka_unit_test(test_the_tail_is_the_kernels),
 		cmocka_unit_test(test_a_program_that_is_killed),
 		cmocka_unit_test(test_children_do_not_have_it),
