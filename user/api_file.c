@@ -34,6 +34,18 @@ ssize_t hugemap_pread(int fd, void *buffer, size_t count, off_t offset)
 	return n;
 }
 
+/* O_SYNC and O_DSYNC: what has been written is to survive a power cut. */
+static int make_durable(struct store *store, int fd, u64 offset, u64 count)
+{
+	int flags = fcntl(fd, F_GETFL), err;
+
+	if (flags < 0 || !(flags & O_DSYNC))
+		return 0;
+	err = sync_range(store, offset >> HM_PAGE_SHIFT,
+			 (offset + count + PAGE_MASK) >> HM_PAGE_SHIFT);
+	return err || fdatasync(store->fd_buffered) >= 0 ? err : -errno;
+}
+
 ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
 {
 	struct store *store;
@@ -49,6 +61,9 @@ ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
 		return n < 0 ? -errno : n;
 	}
 	n = may(fd, O_RDONLY) ? access_write(store, buffer, count, (u64)offset) : -EBADF;
+	err = n > 0 ? make_durable(store, fd, (u64)offset, (u64)n) : 0;
+	if (err)
+		n = err;
 	err = store_put(store);
 	return n > 0 && err ? err : n;
 }
