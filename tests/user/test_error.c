@@ -286,6 +286,25 @@ static void test_unmap_tells_a_failed_write(void **state)
 	pool_free(pool);
 }
 
+/* A call that reads what the program has zapped reads it again, and nothing hangs. */
+static void test_a_read_of_pages_taken_away(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	struct file file;
+	char *addr, bytes[8];
+
+	file_pattern(&file, MB(4), SEED);
+	addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
+	assert_int_equal(pattern_differs(addr, SEED, 0, MB(4)), MB(4));
+	assert_int_equal(madvise(addr, BLOCK, MADV_DONTNEED), 0);
+	assert_int_equal(hugemap_pread(file.fd, bytes, 8, 80), 8);
+	assert_int_equal(pattern_differs(bytes, SEED, 80, 8), 8);
+	assert_int_equal(pattern_differs(addr, SEED, 0, MB(4)), MB(4));
+	ok(hugemap_unmap(addr, MB(4)));
+	file_close(&file);
+	pool_free(pool);
+}
+
 static void *sync_when_cancelled(void *arg)
 {
 	pthread_cancel(pthread_self());
@@ -479,6 +498,7 @@ int main(void)
 		cmocka_unit_test(test_a_failed_write_is_told_and_retried),
 		cmocka_unit_test(test_a_load_beside_a_write_from_a_slot),
 		cmocka_unit_test(test_unmap_tells_a_failed_write),
+		cmocka_unit_test(test_a_read_of_pages_taken_away),
 		cmocka_unit_test(test_a_cancelled_thread),
 		cmocka_unit_test(test_zeros_after_a_failed_write),
 		cmocka_unit_test(test_a_read_only_mapping_is_the_last),

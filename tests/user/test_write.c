@@ -289,10 +289,6 @@ static void test_read_and_write_calls_agree(void **state)
 	pool_free(pool);
 }
 
-/*
- * A database writes one page here and there: no block of 2 MB is written for it.
- * What was stored to the same block before is written with the block.
- */
 /* With O_DSYNC a write is in the file when the call returns. */
 static void test_a_write_that_is_durable(void **state)
 {
@@ -318,6 +314,10 @@ static void test_a_write_that_is_durable(void **state)
 	pool_free(pool);
 }
 
+/*
+ * A database writes one page here and there: no block of 2 MB is written for it.
+ * What was stored to the same block before is written with the block.
+ */
 static void test_a_small_write_is_not_a_block(void **state)
 {
 	struct hugemap_pool_options options = { .bytes = MB(64), .dirty_expire_ms = 3600000 };
