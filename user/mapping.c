@@ -220,11 +220,12 @@ void *mapping_again(struct pool *pool, char *start, char *end, size_t length)
 /* --- taking blocks out --------------------------------------------------------- */
 
 /*
- * The blocks of a range go back to their slots, from whatever mapping they are in. False:
- * some are pinned, or being written. maps_lock is held for writing.
+ * The blocks of a range that are in a mapping go back to their slots. False: some are
+ * pinned, or being written. maps_lock is held for writing.
  */
-bool mapping_take_out(struct store *store, u64 pos, u64 end)
+static bool take_out(struct mapping *map, u64 pos, u64 end)
 {
+	struct store *store = map->store;
 	struct pool *pool = store->pool;
 	bool all = true;
 
@@ -235,12 +236,12 @@ bool mapping_take_out(struct store *store, u64 pos, u64 end)
 		enum hm_state state = hm_peek(store->core, pos, &unit);
 		int err;
 
-		if (state == HM_WRITING) {
+		if (!page_is_mapped(pool, state, &unit, map))
+			continue;
+		if (state != HM_CLEAN && state != HM_DIRTY) {
 			all = false;
 			continue;
 		}
-		if (state != HM_CLEAN && state != HM_DIRTY)
-			continue;
 		err = page_remove(pool, &unit);
 		if (err == -ENOENT)
 			fault_lost(store, &unit);
@@ -351,7 +352,7 @@ static int unmap_locked(struct pool *pool, struct mapping *map, char *start, cha
 	u64 since = 0;
 	bool enough;
 
-	while (!mapping_take_out(map->store, first, last)) {
+	while (!take_out(map, first, last)) {
 		/* Others work in the meantime: writes end, pins go. */
 		pthread_rwlock_unlock(&pool->maps_lock);
 		handlers_kick(pool);

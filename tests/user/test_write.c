@@ -433,7 +433,7 @@ static void test_pages_that_stay_pinned(void **state)
 	struct io_uring ring;
 	struct iovec pinned;
 	struct file file;
-	char *addr;
+	char *addr, *other;
 
 	if (io_uring_queue_init(4, &ring, 0)) {
 		pool_free(pool);
@@ -460,6 +460,9 @@ static void test_pages_that_stay_pinned(void **state)
 	assert_non_null(strstr(hugemap_reason(), "pinned"));
 	assert_int_equal(hugemap_unmap(addr, size), -EBUSY);
 	assert_int_equal(addr[MB(3) + 2], 'c');
+	/* Another mapping has nothing to do with it. */
+	other = map_file(&file, pool, PROT_READ);
+	ok(hugemap_unmap(other, size));
 	io_uring_unregister_buffers(&ring);
 	io_uring_queue_exit(&ring);
 	ok(hugemap_unmap(addr, size));
