@@ -329,6 +329,7 @@ int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind);
 struct mapping *map_find(struct pool *pool, const void *addr); /* maps_lock held */
 struct mapping *map_find_next(struct pool *pool, const void *addr); /* the same */
 struct mapping *map_by_id(struct pool *pool, u64 id); /* maps_lock held */
+int map_make_room(struct pool *pool);
 int map_insert(struct pool *pool, struct mapping *map);
 void map_remove(struct pool *pool, struct mapping *map);
 

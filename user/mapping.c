@@ -310,17 +310,22 @@ static void adopt(struct pool *pool, struct mapping *from, struct mapping *to)
 static int cut(struct pool *pool, struct mapping *map, char *start, char *end)
 {
 	struct mapping *left = NULL, *right = NULL;
+	int err = map_make_room(pool); /* one goes, two may come */
 
 	if (start > map->start)
 		left = remainder_of(map, map->start, start);
 	if (end < map->end)
 		right = remainder_of(map, end, map->end);
-	if ((start > map->start && !left) || (end < map->end && !right)) {
+	if ((start > map->start && !left) || (end < map->end && !right))
+		err = -ENOMEM;
+	/* The kernel may have no more areas to give: nothing has changed then. */
+	if (!err && munmap(start, (size_t)(end - start)) < 0)
+		err = -errno;
+	if (err) {
 		free(left);
 		free(right);
-		return -ENOMEM;
+		return err;
 	}
-	munmap(start, (size_t)(end - start));
 	uffd_wake(pool->uffd, start, (size_t)(end - start));
 	map_remove(pool, map);
 	if (left) {
