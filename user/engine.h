@@ -342,7 +342,7 @@ void resize_drop_clean(struct store *store, u64 pos, u64 end);
 void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int prot,
 		     const struct hugemap_options *options);
 void mapping_lower_limit(struct mapping *map);
-int mapping_unmap(struct pool *pool, char *start, char *end, char **next);
+int mapping_unmap(struct pool *pool, char *start, char *end, char **next, int *write_err);
 void *mapping_again(struct pool *pool, char *start, char *end, size_t length);
 
 /* --- access.c --- */

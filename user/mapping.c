@@ -370,9 +370,9 @@ static int unmap_locked(struct pool *pool, struct mapping *map, char *start, cha
 	return cut(pool, map, start, end);
 }
 
-static int unmap_one(struct pool *pool, char *start, char *end, char **next)
+static int unmap_one(struct pool *pool, char *start, char *end, char **next, int *write_err)
 {
-	int err = 0, write_err = 0;
+	int err = 0;
 	struct mapping *map;
 	struct store *store;
 	u64 first, last;
@@ -400,19 +400,19 @@ static int unmap_one(struct pool *pool, char *start, char *end, char **next)
 	/* Nobody else unmaps, so it stays. */
 	/* Through a read-only mapping, too: hugemap_pwrite() may have left something. */
 	if (store->writable)
-		write_err = sync_range(store, first, last);
+		*write_err = sync_range(store, first, last);
 	pthread_rwlock_wrlock(&pool->maps_lock);
 	err = unmap_locked(pool, map, start, end);
-	if (!err && !write_err)
-		write_err = hm_store_error_check(store->core, &map->errors_seen);
+	if (!err && !*write_err)
+		*write_err = hm_store_error_check(store->core, &map->errors_seen);
 	pthread_rwlock_unlock(&pool->maps_lock);
 	if (err)
 		return err;
-	if (store->writable && !write_err)
-		write_err = sync_range(store, first, last);
+	if (store->writable && !*write_err)
+		*write_err = sync_range(store, first, last);
 	mapping_free(map);
 	store_put(store); /* the mapping's */
-	return write_err;
+	return 0;
 }
 
 /**
@@ -421,16 +421,18 @@ static int unmap_one(struct pool *pool, char *start, char *end, char **next)
  * @end: the end of the range
  * @next: set to the end of that part. What lies before it is not looked at again:
  *	another thread may have mapped something there since.
+ * @write_err: set to 0, or the errno of a write that failed
  *
- * Return: 0 or an error, of a write too.
+ * Return: 0, or why it is mapped still.
  */
-int mapping_unmap(struct pool *pool, char *start, char *end, char **next)
+int mapping_unmap(struct pool *pool, char *start, char *end, char **next, int *write_err)
 {
 	int err;
 
 	*next = end;
+	*write_err = 0;
 	pthread_mutex_lock(&pool->unmap_lock);
-	err = unmap_one(pool, start, end, next);
+	err = unmap_one(pool, start, end, next, write_err);
 	pthread_mutex_unlock(&pool->unmap_lock);
 	return err;
 }
