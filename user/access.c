@@ -60,8 +60,19 @@ static void copy(char *to, const char *from, size_t count)
 	program_memory_end();
 }
 
+/*
+ * Nobody could serve a fault here: what the program has zapped, which it should not, is
+ * not touched, but given up, and read again.
+ */
 static ssize_t read_cached(struct store *store, char *buffer, const struct piece *piece)
 {
+	const struct mapping *map = page_mapping(store->pool, &piece->unit);
+
+	if (map && !page_present(map, &piece->unit)) {
+		if (piece->state != HM_WRITING && page_remove(store->pool, &piece->unit) == -ENOENT)
+			fault_lost(store, &piece->unit);
+		return -EAGAIN;
+	}
 	copy(buffer, page_data(store->pool, &piece->unit) + piece->in_block, piece->count);
 	return (ssize_t)piece->count;
 }

@@ -184,7 +184,7 @@ void *hugemap_map(int fd, off_t offset, size_t length, int prot, int flags,
 
 int hugemap_unmap(void *addr, size_t length)
 {
-	int err, first_err = 0;
+	int err, write_err, first_err = 0;
 	char *start, *end;
 	bool found = false;
 
@@ -203,7 +203,9 @@ int hugemap_unmap(void *addr, size_t length)
 		err = start < at ? steered_unmap(start, at, &found) : 0;
 		start = at;
 		if (!err && pool) {
-			err = mapping_unmap(pool, at, end, &start);
+			err = mapping_unmap(pool, at, end, &start, &write_err);
+			if (!err)
+				err = write_err;
 			found = true;
 		}
 		if (err && !first_err)
@@ -216,20 +218,22 @@ int hugemap_unmap(void *addr, size_t length)
 static void *remap_pool(struct pool *pool, char *start, char *end, size_t new_length)
 {
 	char *last = start + ((new_length + PAGE_MASK) & ~PAGE_MASK), *at;
+	int err, write_err = 0;
 	void *moved;
-	int err;
 
 	if (last <= end) {
-		err = last < end ? mapping_unmap(pool, last, end, &at) : 0;
+		err = last < end ? mapping_unmap(pool, last, end, &at, &write_err) : 0;
+		if (!err)
+			err = write_err;
 		return err ? error_pointer(err) : start;
 	}
 	moved = mapping_again(pool, start, end, new_length);
 	if (hugemap_error(moved))
 		return moved;
-	err = mapping_unmap(pool, start, end, &at);
-	/* It is there still, or was gone already; else a write has failed, as a sync will tell. */
-	if (err == -EINVAL || err == -EBUSY || err == -ENOMEM) {
-		mapping_unmap(pool, moved, (char *)moved + new_length, &at);
+	err = mapping_unmap(pool, start, end, &at, &write_err);
+	/* Mapped still, or gone already. (That a write failed, a sync will tell.) */
+	if (err) {
+		mapping_unmap(pool, moved, (char *)moved + (last - start), &at, &write_err);
 		return error_pointer(err);
 	}
 	return moved;

@@ -6,12 +6,13 @@
 #include "engine.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 
 #define PAGE_MASK ((uintptr_t)HM_PAGE_SIZE - 1)
 
 struct call {
-	int saved_errno;
+	int saved_errno, cancel_state;
 	sigset_t signals;
 };
 
@@ -28,12 +29,14 @@ static inline struct call call_begin(void)
 	for (i = 0; i < sizeof(own_fault) / sizeof(own_fault[0]); i++)
 		sigdelset(&all, own_fault[i]);
 	pthread_sigmask(SIG_BLOCK, &all, &call.signals);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &call.cancel_state);
 	reason_clear();
 	return call;
 }
 
 static inline void call_end(const struct call *call)
 {
+	pthread_setcancelstate(call->cancel_state, NULL);
 	pthread_sigmask(SIG_SETMASK, &call->signals, NULL);
 	errno = call->saved_errno;
 }
@@ -41,7 +44,7 @@ static inline void call_end(const struct call *call)
 /*
  * The beginning of every call. errno is the program's; there is no reason yet; and no
  * handler of a signal may touch a mapping while this thread holds a lock that a fault
- * needs.
+ * needs. pthread_cancel() waits: a handler may have a request that lies on our stack.
  */
 #define CALL_BEGINS()                                                        \
 	__attribute__((cleanup(call_end))) struct call call_ = call_begin(); \

@@ -34,10 +34,23 @@ ssize_t hugemap_pread(int fd, void *buffer, size_t count, off_t offset)
 	return n;
 }
 
+/* O_SYNC and O_DSYNC: what has been written is to survive a power cut. */
+static int make_durable(struct store *store, int fd, u64 offset, u64 count)
+{
+	int flags = fcntl(fd, F_GETFL), err;
+
+	if (flags < 0 || !(flags & O_DSYNC))
+		return 0;
+	err = sync_range(store, offset >> HM_PAGE_SHIFT,
+			 (offset + count + PAGE_MASK) >> HM_PAGE_SHIFT);
+	return err || fdatasync(store->fd_buffered) >= 0 ? err : -errno;
+}
+
 ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
 {
 	struct store *store;
 	ssize_t n;
+	int err;
 
 	CALL_BEGINS();
 	if (offset < 0)
@@ -48,8 +61,11 @@ ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
 		return n < 0 ? -errno : n;
 	}
 	n = may(fd, O_RDONLY) ? access_write(store, buffer, count, (u64)offset) : -EBADF;
-	store_put(store);
-	return n;
+	err = n > 0 ? make_durable(store, fd, (u64)offset, (u64)n) : 0;
+	if (err)
+		n = err;
+	err = store_put(store);
+	return n > 0 && err ? err : n;
 }
 
 int hugemap_truncate(int fd, off_t length)

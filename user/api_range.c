@@ -54,11 +54,12 @@ static int sync_part(struct pool *pool, const struct part *part, int flags)
 		return 0;
 	}
 	err = sync_range(part->store, part->pgoff, part->end_pgoff);
+	/* The kernel tells it once: every mapping is to know. */
+	if (part->store->writable && fdatasync(part->store->fd_buffered) < 0)
+		hm_store_error(part->store->core, -errno);
 	told = tell_errors(pool, part->map_id);
 	if (!err)
 		err = told;
-	if (part->store->writable && fdatasync(part->store->fd_buffered) < 0 && !err)
-		err = -errno;
 	if (err)
 		fail(err,
 		     "writing to the file failed (%s); what is not written stays cached and "

@@ -320,7 +320,7 @@ void sync_op_done(struct sync_request *sync, int err);
 /* --- store.c, map.c --- */
 int store_get(struct pool *pool, int fd, bool writable, struct store **store);
 struct store *store_find(int fd); /* of any pool, with a reference */
-void store_put(struct store *store);
+int store_put(struct store *store);
 int store_check_writable(const struct store *store);
 int file_identify(int fd, dev_t *dev, ino_t *ino);
 u64 file_size(int fd);
@@ -329,6 +329,7 @@ int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind);
 struct mapping *map_find(struct pool *pool, const void *addr); /* maps_lock held */
 struct mapping *map_find_next(struct pool *pool, const void *addr); /* the same */
 struct mapping *map_by_id(struct pool *pool, u64 id); /* maps_lock held */
+int map_make_room(struct pool *pool);
 int map_insert(struct pool *pool, struct mapping *map);
 void map_remove(struct pool *pool, struct mapping *map);
 
@@ -340,9 +341,8 @@ void resize_drop_clean(struct store *store, u64 pos, u64 end);
 /* --- mapping.c --- */
 void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int prot,
 		     const struct hugemap_options *options);
-bool mapping_take_out(struct store *store, u64 pos, u64 end);
 void mapping_lower_limit(struct mapping *map);
-int mapping_unmap(struct pool *pool, char *start, char *end, char **next);
+int mapping_unmap(struct pool *pool, char *start, char *end, char **next, int *write_err);
 void *mapping_again(struct pool *pool, char *start, char *end, size_t length);
 
 /* --- access.c --- */
@@ -361,6 +361,7 @@ extern const char hugemap_run_version[] __attribute__((weak, visibility("default
 void *steered_map(int fd, off_t offset, size_t length, int prot, int flags);
 void *steered_remap(char *start, char *end, size_t new_length);
 bool steered_covers(const void *addr);
+int steered_forget(char *start, char *end);
 bool steered_conflicts(dev_t dev, ino_t ino, bool writable);
 int steered_unmap(char *start, char *end, bool *found);
 int steered_sync(char *start, char *end, int flags);

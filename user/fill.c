@@ -101,7 +101,7 @@ static void finish(struct handler *h, struct io_op *op, int err)
 	pthread_mutex_lock(lock);
 	if (err) {
 		stats_add(h->pool->stats, STATS_READ_ERRORS, 1);
-		wake = hm_fill_cancel(&unit);
+		wake = hm_fill_cancel(&unit) || (op->demand_addr && !map);
 		if (op->demand_addr && map)
 			trap_bus(h, op->demand_addr);
 	} else {

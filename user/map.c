@@ -48,19 +48,29 @@ struct mapping *map_by_id(struct pool *pool, u64 id)
 	return NULL;
 }
 
+/* So that the next map_insert() cannot fail. */
+int map_make_room(struct pool *pool)
+{
+	u32 room = pool->maps_room ? pool->maps_room * 2 : 16;
+	struct mapping **maps;
+
+	if (pool->nmaps < pool->maps_room)
+		return 0;
+	maps = realloc(pool->maps, room * sizeof(*maps));
+	if (!maps)
+		return -ENOMEM;
+	pool->maps = maps;
+	pool->maps_room = room;
+	return 0;
+}
+
 int map_insert(struct pool *pool, struct mapping *map)
 {
 	u32 i = lower_bound(pool, (uintptr_t)map->start);
+	int err = map_make_room(pool);
 
-	if (pool->nmaps == pool->maps_room) {
-		u32 room = pool->maps_room ? pool->maps_room * 2 : 16;
-		struct mapping **maps = realloc(pool->maps, room * sizeof(*maps));
-
-		if (!maps)
-			return -ENOMEM;
-		pool->maps = maps;
-		pool->maps_room = room;
-	}
+	if (err)
+		return err;
 	memmove(&pool->maps[i + 1], &pool->maps[i], (pool->nmaps - i) * sizeof(*pool->maps));
 	pool->maps[i] = map;
 	pool->nmaps++;

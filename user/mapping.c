@@ -127,6 +127,9 @@ static void *create(struct store *store, u64 offset, size_t length, int prot, u3
 		goto put;
 	}
 	map->end = map->start + bytes;
+	err = steered_forget(map->start, map->end);
+	if (err)
+		goto unmap;
 	map->store = store;
 	map->pgoff = offset >> HM_PAGE_SHIFT;
 	map->prot = prot;
@@ -142,6 +145,7 @@ static void *create(struct store *store, u64 offset, size_t length, int prot, u3
 	pthread_rwlock_unlock(&pool->maps_lock);
 	if (!err)
 		return map->start;
+unmap:
 	munmap(map->start, bytes);
 put:
 	if (map)
@@ -216,11 +220,12 @@ void *mapping_again(struct pool *pool, char *start, char *end, size_t length)
 /* --- taking blocks out --------------------------------------------------------- */
 
 /*
- * The blocks of a range go back to their slots, from whatever mapping they are in. False:
- * some are pinned, or being written. maps_lock is held for writing.
+ * The blocks of a range that are in a mapping go back to their slots. False: some are
+ * pinned, or being written. maps_lock is held for writing.
  */
-bool mapping_take_out(struct store *store, u64 pos, u64 end)
+static bool take_out(struct mapping *map, u64 pos, u64 end)
 {
+	struct store *store = map->store;
 	struct pool *pool = store->pool;
 	bool all = true;
 
@@ -231,12 +236,12 @@ bool mapping_take_out(struct store *store, u64 pos, u64 end)
 		enum hm_state state = hm_peek(store->core, pos, &unit);
 		int err;
 
-		if (state == HM_WRITING) {
+		if (!page_is_mapped(pool, state, &unit, map))
+			continue;
+		if (state != HM_CLEAN && state != HM_DIRTY) {
 			all = false;
 			continue;
 		}
-		if (state != HM_CLEAN && state != HM_DIRTY)
-			continue;
 		err = page_remove(pool, &unit);
 		if (err == -ENOENT)
 			fault_lost(store, &unit);
@@ -305,17 +310,22 @@ static void adopt(struct pool *pool, struct mapping *from, struct mapping *to)
 static int cut(struct pool *pool, struct mapping *map, char *start, char *end)
 {
 	struct mapping *left = NULL, *right = NULL;
+	int err = map_make_room(pool); /* one goes, two may come */
 
 	if (start > map->start)
 		left = remainder_of(map, map->start, start);
 	if (end < map->end)
 		right = remainder_of(map, end, map->end);
-	if ((start > map->start && !left) || (end < map->end && !right)) {
+	if ((start > map->start && !left) || (end < map->end && !right))
+		err = -ENOMEM;
+	/* The kernel may have no more areas to give: nothing has changed then. */
+	if (!err && munmap(start, (size_t)(end - start)) < 0)
+		err = -errno;
+	if (err) {
 		free(left);
 		free(right);
-		return -ENOMEM;
+		return err;
 	}
-	munmap(start, (size_t)(end - start));
 	uffd_wake(pool->uffd, start, (size_t)(end - start));
 	map_remove(pool, map);
 	if (left) {
@@ -347,7 +357,7 @@ static int unmap_locked(struct pool *pool, struct mapping *map, char *start, cha
 	u64 since = 0;
 	bool enough;
 
-	while (!mapping_take_out(map->store, first, last)) {
+	while (!take_out(map, first, last)) {
 		/* Others work in the meantime: writes end, pins go. */
 		pthread_rwlock_unlock(&pool->maps_lock);
 		handlers_kick(pool);
@@ -360,9 +370,9 @@ static int unmap_locked(struct pool *pool, struct mapping *map, char *start, cha
 	return cut(pool, map, start, end);
 }
 
-static int unmap_one(struct pool *pool, char *start, char *end, char **next)
+static int unmap_one(struct pool *pool, char *start, char *end, char **next, int *write_err)
 {
-	int err = 0, write_err = 0;
+	int err = 0;
 	struct mapping *map;
 	struct store *store;
 	u64 first, last;
@@ -388,20 +398,21 @@ static int unmap_one(struct pool *pool, char *start, char *end, char **next)
 	pthread_rwlock_unlock(&pool->maps_lock);
 
 	/* Nobody else unmaps, so it stays. */
-	if (map->prot & PROT_WRITE)
-		write_err = sync_range(store, first, last);
+	/* Through a read-only mapping, too: hugemap_pwrite() may have left something. */
+	if (store->writable)
+		*write_err = sync_range(store, first, last);
 	pthread_rwlock_wrlock(&pool->maps_lock);
 	err = unmap_locked(pool, map, start, end);
-	if (!err && !write_err)
-		write_err = hm_store_error_check(store->core, &map->errors_seen);
+	if (!err && !*write_err)
+		*write_err = hm_store_error_check(store->core, &map->errors_seen);
 	pthread_rwlock_unlock(&pool->maps_lock);
 	if (err)
 		return err;
-	if (map->prot & PROT_WRITE && !write_err)
-		write_err = sync_range(store, first, last);
+	if (store->writable && !*write_err)
+		*write_err = sync_range(store, first, last);
 	mapping_free(map);
 	store_put(store); /* the mapping's */
-	return write_err;
+	return 0;
 }
 
 /**
@@ -410,16 +421,18 @@ static int unmap_one(struct pool *pool, char *start, char *end, char **next)
  * @end: the end of the range
  * @next: set to the end of that part. What lies before it is not looked at again:
  *	another thread may have mapped something there since.
+ * @write_err: set to 0, or the errno of a write that failed
  *
- * Return: 0 or an error, of a write too.
+ * Return: 0, or why it is mapped still.
  */
-int mapping_unmap(struct pool *pool, char *start, char *end, char **next)
+int mapping_unmap(struct pool *pool, char *start, char *end, char **next, int *write_err)
 {
 	int err;
 
 	*next = end;
+	*write_err = 0;
 	pthread_mutex_lock(&pool->unmap_lock);
-	err = unmap_one(pool, start, end, next);
+	err = unmap_one(pool, start, end, next, write_err);
 	pthread_mutex_unlock(&pool->unmap_lock);
 	return err;
 }

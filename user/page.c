@@ -157,13 +157,14 @@ static void window_step(void)
  * Move a whole block, or nothing. It may be in small pages (the kernel has swapped it
  * out, say), of which some are moved before one turns out to be pinned: then the others
  * go back, to where nothing can pin them in between but for a moment.
+ *
+ * *came_back is set if any did, and left alone otherwise.
  */
 static int move_block(struct pool *pool, char *dst, char *src, bool wake, bool *came_back)
 {
 	size_t moved, back = 1, done = 0;
 	int err, err_back = 0;
 
-	*came_back = false;
 	stats_add(pool->stats, STATS_MOVES, 1);
 	err = uffd_move(pool->uffd, dst, src, HM_BLOCK_SIZE, wake, &moved);
 	while (err && done < moved && (back || err_back == -EBUSY)) {
@@ -205,7 +206,7 @@ int page_install(struct mapping *map, const struct hm_unit *unit)
 	char *dst = map_addr(map, unit->pgoff), *slot = slot_of(pool, unit->frame);
 	bool protect = must_protect(map, unit);
 	bool verify = protect && (map->prot & PROT_WRITE);
-	bool came_back;
+	bool came_back = false;
 	int err;
 
 	hm_assert(!place->map);
@@ -247,7 +248,7 @@ int page_remove(struct pool *pool, const struct hm_unit *unit)
 	struct place *place = &pool->places[unit->frame];
 	struct mapping *map = place->map;
 	char *slot = slot_of(pool, unit->frame);
-	bool verify, came_back;
+	bool verify, came_back = false;
 	int err;
 
 	if (!map)

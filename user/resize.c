@@ -40,6 +40,8 @@ static bool drop(struct store *store, u64 pos, u64 end, bool discard)
 		}
 		err = page_remove(pool, &unit);
 		stored = page_take_stored(pool, &unit);
+		if (!discard && stored && err == -ENOENT)
+			hm_store_error(store->core, -EIO); /* zapped with a store in it */
 		if (discard && err == -EBUSY)
 			page_forget(pool, &unit);
 		else if (!discard && stored && err != -ENOENT)

@@ -53,13 +53,13 @@ static struct steered *find(const char *addr)
 	return i < used && list[i].start <= addr ? &list[i] : NULL;
 }
 
-/* Room for one more, so that what follows cannot fail. */
+/* Room for two more, so that what follows cannot fail. */
 static int make_room(void)
 {
 	size_t more = room ? room * 2 : 16;
 	struct steered *larger;
 
-	if (used < room)
+	if (used + 2 <= room)
 		return 0;
 	larger = realloc(list, more * sizeof(*list));
 	if (!larger)
@@ -82,6 +82,50 @@ static void erase(size_t i)
 {
 	used--;
 	memmove(&list[i], &list[i + 1], (used - i) * sizeof(*list));
+}
+
+/* Take [start, end) out of an entry, which may leave a part on either side. */
+static void cut(size_t i, char *start, char *end)
+{
+	struct steered rest = list[i];
+
+	if (start == list[i].start && end == list[i].end) {
+		erase(i);
+	} else if (start == list[i].start) {
+		list[i].start = end;
+	} else {
+		list[i].end = start;
+		rest.start = end;
+		if (rest.start < rest.end)
+			insert(&rest);
+	}
+}
+
+/* Who unmaps with munmap(2) does not tell: what lies there now is not what was. */
+static void forget(char *start, char *end)
+{
+	size_t i;
+
+	for (i = lower_bound(start); i < used && list[i].start < end; i = lower_bound(start))
+		cut(i, start > list[i].start ? start : list[i].start,
+		    end < list[i].end ? end : list[i].end);
+}
+
+/**
+ * steered_forget() - a pool has mapped something in this range
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int steered_forget(char *start, char *end)
+{
+	int err;
+
+	pthread_mutex_lock(&lock);
+	err = make_room();
+	if (!err)
+		forget(start, end);
+	pthread_mutex_unlock(&lock);
+	return err;
 }
 
 static void configure(void)
@@ -109,6 +153,22 @@ bool steered_covers(const void *addr)
 	return covers;
 }
 
+/* Is a file mapped there still? If it cannot be told, it is. */
+static bool still_there(const struct steered *map)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long from, to, ino;
+	bool there = !maps;
+	char line[512];
+
+	while (maps && !there && fgets(line, sizeof(line), maps))
+		there = sscanf(line, "%lx-%lx %*s %*s %*s %lu", &from, &to, &ino) == 3 && ino &&
+			from < (uintptr_t)map->end && to > (uintptr_t)map->start;
+	if (maps)
+		fclose(maps);
+	return there;
+}
+
 /**
  * steered_conflicts() - would a pool's mapping of a file and those here disagree?
  * @writable: the file may be written through the pool
@@ -121,7 +181,8 @@ bool steered_conflicts(dev_t dev, ino_t ino, bool writable)
 	pthread_mutex_lock(&lock);
 	for (i = 0; i < used && !conflicts; i++)
 		conflicts = list[i].dev == dev && list[i].ino == ino &&
-			    (writable || (list[i].writable && !list[i].private));
+			    (writable || (list[i].writable && !list[i].private)) &&
+			    still_there(&list[i]);
 	pthread_mutex_unlock(&lock);
 	return conflicts;
 }
@@ -152,8 +213,10 @@ static int map_and_insert(struct steered *map, int fd, off_t offset, int prot, i
 	err = make_room();
 	if (!err && mmap(map->start, bytes, prot, flags | MAP_FIXED, fd, offset) == MAP_FAILED)
 		err = -errno;
-	if (!err)
+	if (!err) {
+		forget(map->start, map->end);
 		insert(map);
+	}
 	pthread_mutex_unlock(&lock);
 	return err;
 }
@@ -210,23 +273,6 @@ void *steered_map(int fd, off_t offset, size_t length, int prot, int flags)
 	if (!map.kernel_engine && we_steer())
 		steer_mapped(map.start, bytes, prot, kind, fd, offset);
 	return map.start;
-}
-
-/* Take [start, end) out of an entry, which may leave a part on either side. */
-static void cut(size_t i, char *start, char *end)
-{
-	struct steered rest = list[i];
-
-	if (start == list[i].start && end == list[i].end) {
-		erase(i);
-	} else if (start == list[i].start) {
-		list[i].start = end;
-	} else {
-		list[i].end = start;
-		rest.start = end;
-		if (rest.start < rest.end)
-			insert(&rest);
-	}
 }
 
 /**
@@ -291,8 +337,11 @@ void *steered_remap(char *start, char *end, size_t new_length)
 	int err = 0;
 
 	pthread_mutex_lock(&lock);
+	err = make_room();
 	i = lower_bound(start);
-	if (i == used || list[i].start != start || list[i].end != end) {
+	if (err) {
+		err = fail(err, "too little memory is left");
+	} else if (i == used || list[i].start != start || list[i].end != end) {
 		err = fail(-EINVAL, "the range is not one mapping");
 	} else {
 		at = move(start, old_bytes, bytes);
@@ -304,6 +353,7 @@ void *steered_remap(char *start, char *end, size_t new_length)
 		map.start = at;
 		map.end = at + bytes;
 		erase(i);
+		forget(map.start, map.end);
 		insert(&map);
 	}
 	pthread_mutex_unlock(&lock);

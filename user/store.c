@@ -144,6 +144,35 @@ static int open_direct(struct store *store, int fd, int flags)
 	return file_reopen(fd, flags);
 }
 
+static int refuse_locked(bool writable)
+{
+	return fail(-EBUSY,
+		    "somebody has locked the file%s: a pool must have it alone to write it, and "
+		    "nobody may write what it reads",
+		    writable ? "" : " for writing");
+}
+
+/*
+ * A record lock of this process would go as soon as we close a descriptor of ours. So
+ * who has the file is asked by the caller's, before anything is opened.
+ */
+static int check_locks(int fd, bool writable)
+{
+	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+
+	if (!writable && !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK)
+		return refuse_locked(writable);
+	lock = (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	if (fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
+		return 0; /* what is wrong is told when it is locked */
+	if (writable)
+		return refuse_locked(writable);
+	return lock.l_pid == getpid() ? fail(-EBUSY, "this process has a record lock on the file, "
+						     "which a pool would take away: release it, or "
+						     "use F_OFD_SETLK") :
+					0;
+}
+
 static int lock_file(int fd, bool writable)
 {
 	struct flock lock = { .l_type = writable ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET };
@@ -151,10 +180,7 @@ static int lock_file(int fd, bool writable)
 	if (!fcntl(fd, F_OFD_SETLK, &lock))
 		return 0;
 	if (errno == EAGAIN || errno == EACCES)
-		return fail(-EBUSY,
-			    "somebody has locked the file%s: a pool must have it alone "
-			    "to write it, and nobody may write what it reads",
-			    writable ? "" : " for writing");
+		return refuse_locked(writable);
 	return fail(-errno, "the file cannot be locked (%s), so that nobody else may write it",
 		    strerror(errno));
 }
@@ -162,8 +188,10 @@ static int lock_file(int fd, bool writable)
 /* Lock and open the file of a store. */
 static int open_all(struct store *store, int fd, bool writable)
 {
-	int flags = writable ? O_RDWR : O_RDONLY, err;
+	int flags = writable ? O_RDWR : O_RDONLY, err = check_locks(fd, writable);
 
+	if (err)
+		return err;
 	store->fd_buffered = file_reopen(fd, flags);
 	if (store->fd_buffered < 0)
 		return fail(store->fd_buffered, "the file could not be opened a second time "
@@ -406,22 +434,26 @@ static bool put_early(struct store *store)
 
 /*
  * Give a reference back. The last one closes the store. What is still dirty is written
- * once more; what cannot be written is lost, which unmapping has told.
+ * once more; what cannot be written is lost.
+ *
+ * Return: 0, or the errno of that write: unmapping has told it, but for what
+ * hugemap_pwrite() has stored meanwhile.
  */
-void store_put(struct store *store)
+int store_put(struct store *store)
 {
 	struct pool *pool = store->pool;
 	u64 since = 0;
+	int err = 0;
 
 	if (put_early(store))
-		return;
+		return 0;
 	if (store->writable)
-		sync_range(store, 0, ALL_PAGES);
+		err = sync_range(store, 0, ALL_PAGES);
 	for (;;) {
 		pthread_rwlock_wrlock(&pool->maps_lock);
 		if (put_early(store)) {
 			pthread_rwlock_unlock(&pool->maps_lock);
-			return;
+			return 0;
 		}
 		if (!atomic_load(&store->ops))
 			break;
@@ -433,4 +465,5 @@ void store_put(struct store *store)
 	handlers_forget(pool, store);
 	discard(store);
 	pthread_rwlock_unlock(&pool->maps_lock);
+	return err;
 }

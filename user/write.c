@@ -134,6 +134,8 @@ static void finish(struct handler *h, struct io_op *op, int err)
 
 void write_complete(struct handler *h, struct io_op *op)
 {
+	/* A write that failed may have written a part: zeros must be written over it. */
+	hm_store_set_hollow(op->store->core, op->pgoff, HM_BLOCK_PAGES, false);
 	if (op->result <= 0) {
 		finish(h, op, op->result ? (int)op->result : -EIO);
 		return;

@@ -27,23 +27,25 @@ bool map_check(struct map_object *map)
 
 /* --- making and closing --------------------------------------------------------- */
 
-/* Bytes of a file or a block device. 0 if it is neither: the library will tell. */
-static uint64_t file_bytes(int fd)
+/* Bytes of a file or a block device. False if it is neither: the library will tell. */
+static bool file_bytes(int fd, uint64_t *bytes)
 {
-	uint64_t bytes = 0;
 	struct stat st;
 
+	*bytes = 0;
 	if (fstat(fd, &st) < 0)
-		return 0;
+		return false;
 	if (S_ISBLK(st.st_mode))
-		return ioctl(fd, BLKGETSIZE64, &bytes) < 0 ? 0 : bytes;
-	return (uint64_t)st.st_size;
+		return ioctl(fd, BLKGETSIZE64, bytes) >= 0;
+	*bytes = (uint64_t)st.st_size;
+	return S_ISREG(st.st_mode);
 }
 
 /* What is beyond the end of a file ends a program that touches it. */
 static bool check_length(int fd, long long offset, long long *length)
 {
-	uint64_t bytes = file_bytes(fd);
+	uint64_t bytes;
+	bool known = file_bytes(fd, &bytes);
 
 	if (offset < 0 || *length < 0) {
 		raise_os_error(EINVAL, "the offset or the length is negative");
@@ -51,7 +53,7 @@ static bool check_length(int fd, long long offset, long long *length)
 	}
 	if (!*length && (uint64_t)offset < bytes)
 		*length = (long long)(bytes - (uint64_t)offset);
-	if (bytes && ((uint64_t)offset > bytes || (uint64_t)*length > bytes - (uint64_t)offset)) {
+	if (known && ((uint64_t)offset > bytes || (uint64_t)*length > bytes - (uint64_t)offset)) {
 		raise_os_error(EINVAL, "the file ends before the mapping does: make it longer "
 				       "first, with hugemap.truncate()");
 		return false;

@@ -338,8 +338,10 @@ def test_errors(opened, tmp_path):
     with raises(errno.EBADF):
         hugemap.map(999999)
     (tmp_path / "empty").touch()
-    with open(tmp_path / "empty") as empty, raises(errno.EINVAL):
-        hugemap.map(empty)
+    with open(tmp_path / "empty") as empty:
+        for length in (0, 4096):
+            with raises(errno.EINVAL):
+                hugemap.map(empty, length)
     with open("/dev/null", "rb") as null, raises(errno.ENODEV):
         hugemap.map(null, 4096)
     for bad in ({"mode": "w+"}, {"priority": 7}):

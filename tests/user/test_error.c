@@ -286,6 +286,110 @@ static void test_unmap_tells_a_failed_write(void **state)
 	pool_free(pool);
 }
 
+/* A call that reads what the program has zapped reads it again, and nothing hangs. */
+static void test_a_read_of_pages_taken_away(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	struct file file;
+	char *addr, bytes[8];
+
+	file_pattern(&file, MB(4), SEED);
+	addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
+	assert_int_equal(pattern_differs(addr, SEED, 0, MB(4)), MB(4));
+	assert_int_equal(madvise(addr, BLOCK, MADV_DONTNEED), 0);
+	assert_int_equal(hugemap_pread(file.fd, bytes, 8, 80), 8);
+	assert_int_equal(pattern_differs(bytes, SEED, 80, 8), 8);
+	assert_int_equal(pattern_differs(addr, SEED, 0, MB(4)), MB(4));
+	ok(hugemap_unmap(addr, MB(4)));
+	file_close(&file);
+	pool_free(pool);
+}
+
+static void *sync_when_cancelled(void *arg)
+{
+	pthread_cancel(pthread_self());
+	ok(hugemap_sync(arg, MB(4), MS_SYNC));
+	atomic_store(&slow.loaded, true);
+	pthread_testcancel();
+	return NULL;
+}
+
+/* A thread that is cancelled finishes its call, and the next one works. */
+static void test_a_cancelled_thread(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	pthread_t thread;
+	struct file file;
+	void *result;
+	char *addr;
+
+	file_pattern(&file, MB(4), SEED);
+	addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
+	addr[5] = 'x';
+	slow.loaded = false;
+	assert_int_equal(pthread_create(&thread, NULL, sync_when_cancelled, addr), 0);
+	pthread_join(thread, &result);
+	assert_true(slow.loaded);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	addr[5] = 'y';
+	ok(hugemap_sync(addr, MB(4), MS_SYNC));
+	ok(hugemap_unmap(addr, MB(4)));
+	file_close(&file);
+	pool_free(pool);
+}
+
+/* Zeros over a hole are not written, but those over what a failed write has left are. */
+static void test_zeros_after_a_failed_write(void **state)
+{
+	struct hugemap_pool_options options = { .bytes = MB(32), .dirty_expire_ms = 3600000 };
+	struct hugemap_pool *pool = pool_new_options(&options);
+	unsigned char *now;
+	struct file file;
+	size_t size, i;
+	char *addr;
+
+	file_new(&file, MB(4));
+	addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
+	memset(addr, 'x', BLOCK);
+	fail_io(IO_WRITE, 0, BLOCK, EIO, 1); /* it has been written nevertheless */
+	assert_int_equal(hugemap_sync(addr, MB(4), MS_SYNC), -EIO);
+	works_again();
+	memset(addr, 0, BLOCK);
+	ok(hugemap_sync(addr, MB(4), MS_SYNC));
+	now = file_read(&file, &size);
+	for (i = 0; i < BLOCK && !now[i]; i++)
+		;
+	assert_int_equal(i, BLOCK);
+	free(now);
+	ok(hugemap_unmap(addr, MB(4)));
+	file_close(&file);
+	pool_free(pool);
+}
+
+/* What hugemap_pwrite() left dirty is written, or told, by whatever mapping is the last. */
+static void test_a_read_only_mapping_is_the_last(void **state)
+{
+	struct hugemap_pool_options options = { .bytes = MB(32), .dirty_expire_ms = 3600000 };
+	struct hugemap_pool *pool = pool_new_options(&options);
+	char *a, *b, *data = malloc(BLOCK);
+	struct file file;
+
+	memset(data, 'p', BLOCK);
+	file_pattern(&file, MB(4), SEED);
+	a = map_file(&file, pool, PROT_READ | PROT_WRITE);
+	b = map_file(&file, pool, PROT_READ);
+	ok(hugemap_unmap(a, MB(4)));
+	assert_int_equal((unsigned char)*(volatile char *)b, pattern_byte(SEED, 0));
+	assert_int_equal(hugemap_pwrite(file.fd, data, BLOCK, 0), BLOCK);
+	assert_int_equal(stat_of(b).dirty_bytes, BLOCK);
+	fail_io(IO_WRITE, 0, MB(4), EIO, -1);
+	assert_int_equal(hugemap_unmap(b, MB(4)), -EIO);
+	works_again();
+	free(data);
+	file_close(&file);
+	pool_free(pool);
+}
+
 /* The pool is full of dirty blocks that cannot be written: no hang. */
 static void test_a_pool_that_cannot_be_written(void **state)
 {
@@ -394,6 +498,10 @@ int main(void)
 		cmocka_unit_test(test_a_failed_write_is_told_and_retried),
 		cmocka_unit_test(test_a_load_beside_a_write_from_a_slot),
 		cmocka_unit_test(test_unmap_tells_a_failed_write),
+		cmocka_unit_test(test_a_read_of_pages_taken_away),
+		cmocka_unit_test(test_a_cancelled_thread),
+		cmocka_unit_test(test_zeros_after_a_failed_write),
+		cmocka_unit_test(test_a_read_only_mapping_is_the_last),
 		cmocka_unit_test(test_a_pool_that_cannot_be_written),
 		cmocka_unit_test(test_a_full_file_system),
 		cmocka_unit_test(test_pages_taken_away),

@@ -184,6 +184,45 @@ static void test_with_a_pool_or_without(void **state)
 	pool_free(pool);
 }
 
+/* A mapping without a pool may go by munmap(2): its addresses and its file are free then. */
+static void test_a_pool_where_a_plain_mapping_was(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	struct file plain, pooled;
+	char *at, *addr = NULL;
+	int tries;
+	char byte;
+
+	file_pattern(&plain, MB(6), SEED);
+	file_pattern(&pooled, MB(6), SEED);
+	/* The kernel takes the same addresses again, most of the time. */
+	for (tries = 0; tries < 20; tries++) {
+		at = hugemap_map(plain.fd, 0, 0, BOTH, 0, NULL);
+		ok(hugemap_error(at));
+		assert_int_equal(munmap(at, MB(6)), 0);
+		addr = map_file(&pooled, pool, BOTH);
+		if (addr < at + MB(6) && at < addr + MB(6))
+			break;
+		ok(hugemap_unmap(addr, MB(6)));
+	}
+	assert_true(tries < 20);
+	assert_int_equal(stat_of(addr).engine, HUGEMAP_ENGINE_POOL);
+	assert_int_equal(stat_of(addr + MB(5)).engine, HUGEMAP_ENGINE_POOL);
+	addr[9] = 's';
+	ok(hugemap_sync(addr, MB(6), MS_SYNC));
+	assert_int_equal(pread(pooled.fd, &byte, 1, 9), 1);
+	assert_int_equal(byte, 's');
+	ok(hugemap_unmap(addr, MB(6)));
+	at = hugemap_map(plain.fd, 0, 0, BOTH, 0, NULL);
+	ok(hugemap_error(at));
+	assert_int_equal(munmap(at, MB(6)), 0);
+	addr = map_file(&plain, pool, BOTH);
+	ok(hugemap_unmap(addr, MB(6)));
+	file_close(&plain);
+	file_close(&pooled);
+	pool_free(pool);
+}
+
 /* Does somebody hold a lock on the file, who would not let this one in? */
 static bool is_locked(const struct file *file, short kind)
 {
@@ -253,6 +292,44 @@ static void test_the_file_is_locked(void **state)
 	close(other);
 	addr = map_file(&file, pool, BOTH);
 	ok(hugemap_unmap(addr, MB(5)));
+	file_close(&file);
+	pool_free(pool);
+}
+
+static void lock_in_child(void *arg)
+{
+	const struct file *file = arg;
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	must(!fcntl(file->fd, F_GETLK, &lock));
+	_exit(lock.l_type == F_UNLCK ? 0 : 2);
+}
+
+/* A map that is refused leaves the program its own record lock. */
+static void test_a_record_lock_stays(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	struct hugemap_options options = { .size = sizeof(options), .pool = pool };
+	static const short kinds[] = { F_WRLCK, F_RDLCK };
+	struct file file;
+	char *addr;
+	size_t i;
+
+	file_pattern(&file, MB(4), SEED);
+	for (i = 0; i < 2; i++) {
+		struct flock lock = { .l_type = kinds[i], .l_whence = SEEK_SET, .l_len = 1 };
+
+		assert_int_equal(fcntl(file.fd, F_SETLK, &lock), 0);
+		addr = hugemap_map(file.fd, 0, 0, BOTH, 0, &options);
+		assert_int_equal(hugemap_error(addr), -EBUSY);
+		addr = hugemap_map(file.fd, 0, 0, PROT_READ, 0, &options);
+		assert_int_equal(hugemap_error(addr), -EBUSY);
+		assert_int_equal(status_of_child(lock_in_child, &file), 2);
+		lock.l_type = F_UNLCK;
+		assert_int_equal(fcntl(file.fd, F_SETLK, &lock), 0);
+	}
+	addr = map_file(&file, pool, BOTH);
+	ok(hugemap_unmap(addr, MB(4)));
 	file_close(&file);
 	pool_free(pool);
 }
@@ -577,7 +654,9 @@ int main(void)
 		cmocka_unit_test(test_a_kernel_without_move),
 		cmocka_unit_test(test_io_uring_not_allowed),
 		cmocka_unit_test(test_with_a_pool_or_without),
+		cmocka_unit_test(test_a_pool_where_a_plain_mapping_was),
 		cmocka_unit_test(test_the_file_is_locked),
+		cmocka_unit_test(test_a_record_lock_stays),
 		cmocka_unit_test(test_the_tail_is_the_kernels),
 		cmocka_unit_test(test_a_program_that_is_killed),
 		cmocka_unit_test(test_children_do_not_have_it),

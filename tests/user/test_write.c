@@ -289,6 +289,31 @@ static void test_read_and_write_calls_agree(void **state)
 	pool_free(pool);
 }
 
+/* With O_DSYNC a write is in the file when the call returns. */
+static void test_a_write_that_is_durable(void **state)
+{
+	struct hugemap_pool_options options = { .bytes = MB(16), .dirty_expire_ms = 3600000 };
+	struct hugemap_pool *pool = pool_new_options(&options);
+	char *addr, *data = malloc(BLOCK), byte;
+	struct file file;
+	int fd;
+
+	memset(data, 'd', BLOCK);
+	file_pattern(&file, MB(6), SEED);
+	fd = open(file.path, O_RDWR | O_DSYNC);
+	addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
+	assert_int_equal((unsigned char)*(volatile char *)addr, pattern_byte(SEED, 0));
+	assert_int_equal(hugemap_pwrite(fd, data, BLOCK, 0), BLOCK);
+	assert_int_equal(stat_of(addr).dirty_bytes, 0);
+	assert_int_equal(pread(file.fd, &byte, 1, 0), 1);
+	assert_int_equal(byte, 'd');
+	ok(hugemap_unmap(addr, MB(6)));
+	close(fd);
+	free(data);
+	file_close(&file);
+	pool_free(pool);
+}
+
 /*
  * A database writes one page here and there: no block of 2 MB is written for it.
  * What was stored to the same block before is written with the block.
@@ -408,7 +433,7 @@ static void test_pages_that_stay_pinned(void **state)
 	struct io_uring ring;
 	struct iovec pinned;
 	struct file file;
-	char *addr;
+	char *addr, *other;
 
 	if (io_uring_queue_init(4, &ring, 0)) {
 		pool_free(pool);
@@ -435,6 +460,9 @@ static void test_pages_that_stay_pinned(void **state)
 	assert_non_null(strstr(hugemap_reason(), "pinned"));
 	assert_int_equal(hugemap_unmap(addr, size), -EBUSY);
 	assert_int_equal(addr[MB(3) + 2], 'c');
+	/* Another mapping has nothing to do with it. */
+	other = map_file(&file, pool, PROT_READ);
+	ok(hugemap_unmap(other, size));
 	io_uring_unregister_buffers(&ring);
 	io_uring_queue_exit(&ring);
 	ok(hugemap_unmap(addr, size));
@@ -599,6 +627,7 @@ int main(void)
 		cmocka_unit_test(test_tail_is_never_written),
 		cmocka_unit_test(test_partial_unmap),
 		cmocka_unit_test(test_read_and_write_calls_agree),
+		cmocka_unit_test(test_a_write_that_is_durable),
 		cmocka_unit_test(test_a_small_write_is_not_a_block),
 		cmocka_unit_test(test_calls_from_and_into_mappings),
 		cmocka_unit_test(test_direct_reads_into_a_mapping),
