@@ -218,8 +218,9 @@ void *hugemap_remap(void *addr, size_t old_length, size_t new_length);
  * hugemap_sync() - make stores durable
  * @addr: a multiple of 4096 in a mapping
  * @length: bytes; rounded up
- * @flags: MS_SYNC: return when the data survives a power cut; MS_ASYNC: start
- *	writing and return
+ * @flags: MS_SYNC: return when the data survives a power cut; MS_ASYNC: return at
+ *	once; a pool starts writing, of a mapping without one the kernel writes in its
+ *	own time
  *
  * Return: 0; -EINVAL; or the errno of a write that failed since the last call
  * on this mapping: the data stays cached and dirty, and is tried again.
