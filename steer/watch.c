@@ -45,7 +45,12 @@ enum state {
 struct steer_settings watch_settings;
 
 static int state = STOPPED; /* enum state */
-static bool cannot; /* it was tried, and this kernel or its rules do not let it */
+/* It was tried, and this kernel or its rules do not let it. */
+#ifdef HM_NO_WATCH
+static bool cannot = true;
+#else
+static bool cannot;
+#endif
 static struct thread thread;
 static struct looker looker;
 static u64 memory, memory_at;
