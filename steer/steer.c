@@ -130,9 +130,9 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, int fd, off_t 
 	uint64_t number;
 
 	/* A child of vfork() has its parent's memory, and must not start a thread there. */
-	if (never || length < settings.least || flags & MAP_ANONYMOUS || prot & PROT_EXEC ||
-	    !(prot & (PROT_READ | PROT_WRITE)) || !is_owner() || !is_steerable(fd) ||
-	    !take_room(&event, event.start, event.bytes))
+	if (never || watch_is_impossible() || length < settings.least || flags & MAP_ANONYMOUS ||
+	    prot & PROT_EXEC || !(prot & (PROT_READ | PROT_WRITE)) || !is_owner() ||
+	    !is_steerable(fd) || !take_room(&event, event.start, event.bytes))
 		return;
 	widen(event.start, event.start + event.bytes);
 	number = put_or_forget(&event);

@@ -453,9 +453,14 @@ static bool take_own(void)
 	return true;
 }
 
+bool watch_is_impossible(void)
+{
+	return __atomic_load_n(&cannot, __ATOMIC_RELAXED);
+}
+
 void watch_start(void)
 {
-	if (__atomic_load_n(&cannot, __ATOMIC_RELAXED) || !change_state(STOPPED, RUNNING))
+	if (watch_is_impossible() || !change_state(STOPPED, RUNNING))
 		return;
 	if (take_own() && !thread_begin(&thread, own->thread, run))
 		return;

@@ -7,6 +7,8 @@
 
 extern struct steer_settings watch_settings;
 
+/* It cannot be had: nothing needs to be told. */
+bool watch_is_impossible(void);
 /* Start it, if it may be and is not there. Its memory is taken here, in the caller. */
 void watch_start(void);
 /* Events are read. */
