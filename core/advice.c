@@ -115,7 +115,6 @@ static void change_mode(struct hm_advisor *a, enum hm_mode mode)
 	if (a->mode == mode)
 		return;
 	a->mode = mode;
-	a->since_mode = 0;
 	a->singles = a->chunks = 0;
 	a->chunk_pages = 0;
 	for (i = 0; i < HM_TRACKS; i++) {
@@ -657,7 +656,6 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 	if (!n)
 		return;
 	a->look++;
-	a->since_mode++;
 	for (i = 0; i < n; i++) {
 		hm_assert(runs[i].start < runs[i].end && runs[i].end <= a->end);
 		count_pages(a, &runs[i]);

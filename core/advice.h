@@ -102,7 +102,7 @@ struct hm_advisor {
 	u32 singles, chunks; /* tracks that ended, lately */
 	u64 chunk_pages;
 	u64 probe_at, probe_ms; /* when the mode CHUNK is put to the test */
-	u64 faults, since_mode; /* pages seen, one by one; looks since the mode changed */
+	u64 faults; /* pages seen, one by one */
 	u64 swept; /* up to here all was asked for */
 	u64 last; /* where the last new track began */
 	s64 stride, stride_seen; /* from there to the next; 0 = none */

@@ -47,7 +47,7 @@ struct map {
 	u64 start, bytes, base, offset;
 	int fd, number;
 	u64 until;
-	bool settled, shared, writable, heap;
+	bool settled, shared, writable;
 	bool waits; /* whoever made it does, until @until */
 	bool hold; /* its file is wanted, to begin its writes */
 	bool huge_works; /* huge pages were seen */

@@ -22,8 +22,6 @@
 
 /* Shorter mappings are left alone: what they could gain is not worth a look. */
 #define STEER_LEAST_DEFAULT (16ul << 20)
-/* Mappings that are steered at a time; the first ones. */
-#define STEER_MAPS 256u
 
 /**
  * struct steer_settings - what may be chosen, once, before the first mapping
