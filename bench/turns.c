@@ -206,6 +206,14 @@ static void one_run(struct turns *turns, struct row *row, unsigned int turn, boo
 	bench->runs_done++;
 }
 
+/* Each turn begins with another one, and every other turn goes the other way round. */
+static struct row *next_row(const struct group *group, unsigned int turn, unsigned int i)
+{
+	unsigned int at = turn & 1 ? group->nrows - i : i;
+
+	return &group->rows[(at + turn) % group->nrows];
+}
+
 /* In --quick: is there time for another turn? */
 static bool in_time(const struct bench *bench, double turn_seconds)
 {
@@ -233,9 +241,8 @@ static void take_turns(struct turns *turns)
 		}
 		snprintf(doing, sizeof(doing), "turn %u of %u", turn + 1, runs);
 		turns->doing = doing;
-		/* Nobody always comes after the same other one. */
 		for (i = 0; i < group->nrows && !bench_interrupted(); i++) {
-			struct row *row = &group->rows[(i + turn) % group->nrows];
+			struct row *row = next_row(group, turn, i);
 
 			if (!row->failed[0])
 				one_run(turns, row, turn, turn + 1 == runs);
