@@ -127,6 +127,7 @@ insert into t select i, hex(i * 2654435761) || printf('%0500d', i), (i * 7919) %
 
 class RocksDb(Program):
     only_reads = True
+    together = False  # the first one locks it
     num = 300000
     reads = 100000
 

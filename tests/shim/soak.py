@@ -58,6 +58,12 @@ class Hung(Exception):
     """It has not ended in the time that it had."""
 
 
+def state_of(pid):
+    """A letter; "Z" is a zombie, "T" is stopped."""
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
 def tagged(tag):
     """The processes of a run: whoever has its tag in the environment it was started with."""
     found = []
@@ -66,13 +72,18 @@ def tagged(tag):
             if name.isdigit():
                 with open(f"/proc/{name}/environ", "rb") as file:
                     variables = file.read().split(b"\0")
-                with open(f"/proc/{name}/stat") as file:
-                    state = file.read().rpartition(")")[2].split()[0]
-                if f"{TAG}={tag}".encode() in variables and state != "Z":
+                if f"{TAG}={tag}".encode() in variables and state_of(name) != "Z":
                     found.append(int(name))
         except OSError:
             continue
     return found
+
+
+def is_stopped(pid):
+    try:
+        return state_of(pid) == "T"
+    except OSError:
+        return False
 
 
 def send(pids, number):
@@ -266,6 +277,14 @@ class Run:
         finally:
             send(pids, signal.SIGCONT)
             self.stopped += time.monotonic() - start
+            self.go_on()
+
+    def go_on(self):
+        """Who waits for a child may stop with it, as su does, and a little later."""
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            send(filter(is_stopped, tagged(self.tag)), signal.SIGCONT)
+            time.sleep(.1)
 
     def gone(self, number):
         """Told again: who is in execve() has no environment to be found by."""
