@@ -13,8 +13,6 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-/* As much is read by one call as may keep a look waiting. */
-#define PIECE_BYTES (2ull << 20)
 #define VECTORS 128u
 
 static long advise(const struct attach *attach, const struct iovec *vec, size_t n, int advice)
@@ -121,7 +119,7 @@ static void read_range(const struct attach *attach, struct watched *map, uint64_
 		       uint64_t end)
 {
 	while (start < end) {
-		uint64_t to = start + PIECE_BYTES / HM_PAGE_SIZE;
+		uint64_t to = start + hm_advisor_piece(&map->advisor);
 		struct iovec vec;
 
 		to = to < end ? to : end;
@@ -178,7 +176,7 @@ void attach_advise(const struct attach *attach, struct watched *map)
 			drop(attach, map, advice);
 		else if (advice->kind == HM_ADVICE_AHEAD && step > 1)
 			read_pages(attach, map, advice, step);
-		else if (advice->kind == HM_ADVICE_AHEAD || advice->kind == HM_ADVICE_FILL)
+		else if (advice->kind == HM_ADVICE_AHEAD)
 			read_range(attach, map, advice->start, advice->end);
 	}
 }

@@ -8,6 +8,7 @@
 #include "attach.h"
 #include "call.h"
 #include "cli.h"
+#include "device.h"
 #include "look.h"
 #include "memory.h"
 #include "pace.h"
@@ -18,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #define RESCAN_NS (1000 * MS)
 /* Advice that was given to a mapping as a whole changes nothing in maps. */
@@ -156,6 +156,8 @@ static void begin_policy(struct attach *attach, struct watched *map)
 
 	map->advisor = (struct hm_advisor){
 		.writable = map->area.writable && map->area.shared,
+		.outside = true,
+		.window = map->read_ahead_kb * 1024 / HM_PAGE_SIZE,
 	};
 	memset(map->regions, 0, (end / HM_BLOCK_PAGES + 1) * sizeof(*map->regions));
 	hm_advisor_init(&map->advisor, (map->area.start - map->base) / HM_PAGE_SIZE, end,
@@ -175,16 +177,6 @@ static void look_first(struct attach *attach, struct watched *map)
 		at = look(&p->looker, at, map->area.end, map->base, map->seen, p->runs, &n,
 			  &map->huge);
 	} while (at && at < map->area.end);
-}
-
-static unsigned long long read_ahead_of(const struct area *area)
-{
-	unsigned long long kb;
-	char path[96];
-
-	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", major(area->dev),
-		 minor(area->dev));
-	return read_field(path, "", &kb) ? kb : 0;
 }
 
 static void begin_map(struct attach *attach, struct area *area)
@@ -209,9 +201,9 @@ static void begin_map(struct attach *attach, struct area *area)
 		forget(map);
 		return;
 	}
+	map->read_ahead_kb = device_read_ahead_kb(map->area.dev);
 	begin_policy(attach, map);
 	picture_begin(&map->picture, map->advisor.end - map->advisor.first);
-	map->read_ahead_kb = read_ahead_of(&map->area);
 	attach_settle(attach, map);
 	look_first(attach, map);
 	attach->maps[attach->count++] = map;

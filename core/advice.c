@@ -34,8 +34,17 @@
 /* Looks after which a track that does not grow says no more what is going on. */
 #define RECENT 12u
 
-#define FIRST_BATCH 4u
-#define LAST_BATCH 16u
+/* A stream is made to go on in huge pages that far before it. */
+#define KICK (4 * REGION)
+#define KICKS 4u
+/* So much is asked for before a stream that cannot be advised. */
+#define LAST_WINDOW (32 * REGION)
+/*
+ * Less than that, and than a sixteenth of memory, the kernel would not begin to write yet:
+ * it may be stored to again, or never be wanted on the disk.
+ */
+#define STORED_LEAST (32 * REGION)
+#define STORED_MOST (512 * REGION)
 /* Stores are left alone that far behind; writes are begun in pieces of that. */
 #define BEHIND (2 * REGION)
 #define PIECE (4 * REGION)
@@ -64,6 +73,12 @@ static u64 region_up(u64 page)
 static u64 region_down(u64 page)
 {
 	return page / REGION * REGION;
+}
+
+/* Where it is not known, the kernel may read ahead far. */
+static u64 window(const struct hm_advisor *a)
+{
+	return a->window ? a->window : 4 * REGION;
 }
 
 static bool by_pages(enum hm_mode mode)
@@ -109,7 +124,9 @@ static u64 length(const struct hm_track *t)
 /* The whole mapping, areas included. */
 static void change_mode(struct hm_advisor *a, enum hm_mode mode)
 {
-	u64 kept = mode == HM_MODE_HUGE ? LONG_RUN : PROVEN;
+	bool order = mode == HM_MODE_HUGE ||
+		     (mode == HM_MODE_CHUNK && a->pattern == HM_PATTERN_BACKWARD);
+	u64 kept = order ? LONG_RUN : PROVEN;
 	u32 i;
 
 	if (a->mode == mode)
@@ -140,7 +157,7 @@ static void end_area(struct hm_advisor *a, struct hm_track *t)
 /* A run of one region is all that can be seen of a single page in such modes. */
 static bool is_single(const struct hm_advisor *a, const struct hm_track *t)
 {
-	return length(t) <= (by_pages(a->mode) ? AROUND : REGION);
+	return length(t) <= (by_pages(a->mode) ? AROUND : REGION) || 2 * t->pages < length(t);
 }
 
 static void retire(struct hm_advisor *a, struct hm_track *t)
@@ -157,7 +174,7 @@ static void retire(struct hm_advisor *a, struct hm_track *t)
 	*t = (struct hm_track){};
 }
 
-static struct hm_track *new_track(struct hm_advisor *a, const struct hm_touch *run)
+static void new_track(struct hm_advisor *a, const struct hm_touch *run)
 {
 	struct hm_track *t, *victim = a->track;
 
@@ -172,17 +189,21 @@ static struct hm_track *new_track(struct hm_advisor *a, const struct hm_touch *r
 		.behind = run->start,
 		.grown = a->look,
 	};
-	return victim;
 }
 
-/* Does a run go on with a track, or lie in what was asked for on its way? */
+/* Has it come to the region that was read and mapped on its way? That is not seen again. */
+static bool is_kicked(const struct hm_track *t)
+{
+	return t->kicks && t->next < t->ahead && t->next + AROUND + REGION >= t->ahead;
+}
+
+/* Does a run go on with a track? */
 static int goes_on(const struct hm_track *t, const struct hm_touch *run)
 {
 	if (t->way >= 0 && run->start >= t->next &&
-	    run->start <= most(t->next, t->way ? t->ahead : 0) + AROUND)
+	    (run->start <= t->next + AROUND || (is_kicked(t) && run->start <= t->ahead + AROUND)))
 		return 1;
-	if (t->way <= 0 && run->end <= t->start &&
-	    run->end + AROUND >= (t->way && t->ahead ? least(t->start, t->ahead) : t->start))
+	if (t->way <= 0 && run->end <= t->start && run->end + AROUND >= t->start)
 		return -1;
 	return 0;
 }
@@ -207,6 +228,9 @@ static bool extend(struct hm_advisor *a, const struct hm_touch *run)
 		t->way = way;
 		t->pages += run->end - run->start;
 		t->grown = a->look;
+		/* Runs as far from each other as the ones before are no single pages. */
+		if (length(t) > AROUND && a->last >= t->start && a->last < t->next)
+			a->stride = a->stride_seen = 0;
 		return true;
 	}
 	return false;
@@ -229,7 +253,8 @@ static bool is_streamed(const struct hm_advisor *a, const struct hm_touch *run)
 /* Is this page as far from the last one as that was from the one before? */
 static bool stride_goes_on(struct hm_advisor *a, const struct hm_touch *run)
 {
-	if (!a->stride || (s64)(run->start - a->last) != a->stride || is_streamed(a, run))
+	if (!a->stride || (s64)(run->start - a->last) != a->stride || is_streamed(a, run) ||
+	    run->end - run->start > AROUND)
 		return false;
 	a->last = run->start;
 	a->stride_seen++;
@@ -296,75 +321,52 @@ static u64 edge(const struct hm_track *t)
 	return most(t->ahead, t->next);
 }
 
-/* What all streams have before them takes a quarter of memory at most. */
-static u32 largest_batch(const struct hm_advisor *a)
-{
-	u64 regions = a->memory ? a->memory / REGION : 1024;
-	u32 streams = 0, i;
-
-	for (i = 0; i < HM_TRACKS; i++)
-		streams += a->track[i].batch && a->track[i].grown + RECENT >= a->look;
-	return (u32)most(2, least(regions / (8 * most(streams, 1)), LAST_BATCH));
-}
-
 /*
  * A stream goes on with the pages that the kernel began with, whatever is advised. One
- * region that is missing on its way, and is asked for, makes it begin with huge ones.
+ * region that is missing on its way, and is asked for, makes it begin with huge ones. It
+ * lies beyond what the kernel asks for before we come: two windows. Where a stream was
+ * quicker than that, and ends within a region when it is past it, the next try is farther.
  */
-static void kick(struct hm_advisor *a, struct hm_track *t, u64 end)
+static void kick(struct hm_advisor *a, struct hm_track *t)
 {
-	u64 at = region_up(edge(t)) + FIRST_BATCH * REGION;
+	u64 to = a->mode == HM_MODE_HUGE ? a->end : t->area;
+	u64 at = region_up(t->next + (most(KICK, 2 * window(a)) << t->kicks));
 
-	if (t->batch || t->way < 0 || at + REGION > end)
+	if (t->way < 0 || t->kicks == KICKS || at + REGION > to)
 		return;
-	t->batch = FIRST_BATCH;
+	if (t->kicks && (t->next < t->ahead + REGION || t->next % REGION == 0))
+		return;
+	t->kicks++;
+	t->ahead = at + REGION;
 	answer(a, HM_ADVICE_FILL, at, at + REGION);
 }
 
 /*
- * Batches of regions are read and mapped, but for the last region of each: the fault
- * there tells where the stream is. Two batches are kept before it.
+ * Where no mode can be given, what is before a stream is asked for: a window, of all of
+ * them together a quarter of memory at most, again when half of it is used up.
  */
-static void fill(struct hm_advisor *a, struct hm_track *t)
+static void read_before(struct hm_advisor *a, struct hm_track *t)
 {
-	bool everywhere = a->mode == HM_MODE_HUGE;
-	u32 largest = largest_batch(a), n;
-	u64 from = everywhere ? a->first : t->back, to = everywhere ? a->end : t->area;
-	u64 at, size, wanted;
+	u64 streams = !t->ahead, room, from, to;
+	u32 i;
 
-	if (a->busy) {
-		kick(a, t, to);
-		return;
-	}
-	/* Elsewhere it would be read page by page. */
-	if (t->way >= 0) {
-		wanted = t->next + 2 * (u64)(t->batch ? t->batch : FIRST_BATCH) * REGION;
-		at = region_up(edge(t));
-		for (n = 0; n < 2 && at < wanted && at < to; n++, at += size) {
-			t->batch = t->batch ? (u32)least(2 * t->batch, largest) : FIRST_BATCH;
-			size = least(t->batch * REGION, to - at);
-			if (size <= REGION)
-				return;
-			answer(a, HM_ADVICE_FILL, at, at + size - REGION);
-			t->ahead = at + size;
-		}
-		return;
-	}
-	for (n = 0; n < 2; n++) {
-		at = region_down(edge(t));
-		wanted = 2 * (u64)(t->batch ? t->batch : FIRST_BATCH) * REGION;
-		if (at <= from || at + wanted <= t->start)
+	for (i = 0; i < HM_TRACKS; i++)
+		streams += a->track[i].ahead && a->track[i].grown + RECENT >= a->look;
+	room = a->memory ? a->memory / 4 / streams : LAST_WINDOW;
+	room = most(region_down(least(room, LAST_WINDOW)), 2 * REGION);
+	from = edge(t);
+	if (t->way < 0) {
+		to = t->start > room ? region_down(t->start - room) : 0;
+		if (to + room / 2 >= from && (to || t->ahead == 1))
 			return;
-		t->batch = t->batch ? (u32)least(2 * t->batch, largest) : FIRST_BATCH;
-		size = least(t->batch * REGION, at - region_down(from));
-		if (size <= REGION)
+		answer(a, HM_ADVICE_AHEAD, to, from);
+	} else {
+		to = region_down(t->next + room);
+		if (to < from + room / 2)
 			return;
-		answer(a, HM_ADVICE_FILL, at - size + REGION, at);
-		answer(a, HM_ADVICE_AHEAD, at - size, at - size + REGION);
-		t->ahead = at - size;
-		if (!t->ahead)
-			return;
+		answer(a, HM_ADVICE_AHEAD, from, to);
 	}
+	t->ahead = most(to, 1);
 }
 
 /* As far as the next one's beginning, what is before a stream is its own. */
@@ -387,11 +389,13 @@ static void widen_area(struct hm_advisor *a, struct hm_track *t)
 	if (a->mode == HM_MODE_HUGE)
 		return;
 	if (t->way < 0) {
+		if (a->mode == HM_MODE_CHUNK)
+			return;
 		to = region_down(t->start);
 		from = to > trust ? to - trust : 0;
-		if (t->back && t->back + REGION <= t->start && t->back)
+		if (t->back && t->back + REGION <= t->start)
 			return;
-		say_mode(a, from, t->area ? t->back : to, HM_MODE_HUGE);
+		say_mode(a, from, t->area ? t->back : to, HM_MODE_CHUNK);
 		t->area = t->area ? t->area : to;
 		t->back = from;
 		return;
@@ -419,27 +423,48 @@ static void shrink_area(struct hm_advisor *a, struct hm_track *t)
 	t->back = to;
 }
 
+/*
+ * Of a scan that exceeds memory the end is what stays, and the next scan would evict it
+ * before it comes there. So what is read once more goes at once; the end is still
+ * mapped, and is not seen again. Who scans once pays nothing.
+ */
+static void drop_again(struct hm_advisor *a, u64 start, u64 end, u64 length)
+{
+	u64 page;
+
+	for (page = start; page < end; page += REGION) {
+		struct hm_region *r = &a->region[page / REGION];
+		/* Whoever goes round in a part of it has room for that. */
+		bool again = r->passed && length > a->memory / 4;
+
+		r->passed = 1;
+		if (again)
+			continue;
+		answer(a, HM_ADVICE_DROP, start, page);
+		start = page + REGION;
+	}
+	answer(a, HM_ADVICE_DROP, start, end);
+}
+
 static void leave_behind(struct hm_advisor *a, struct hm_track *t)
 {
 	bool larger = a->memory && a->end - a->first > a->memory;
-	u64 to;
+	u64 stored = most(STORED_LEAST, least(a->memory / 16, STORED_MOST)), to;
 
 	if (t->way < 0)
 		return;
 	if (a->writable) {
-		if (length(t) < PROVEN || t->next < t->behind + BEHIND + PIECE)
+		if (length(t) < stored || t->next < t->behind + BEHIND + PIECE)
 			return;
 		to = region_down(t->next - BEHIND);
 		answer(a, HM_ADVICE_WRITE, t->behind, to);
 		t->behind = to;
 		return;
 	}
-	/* Of a scan that exceeds memory the beginning stays: the next one finds that. */
 	if (!larger || t->next < t->behind + DROP_LAG + PIECE)
 		return;
 	to = region_down(t->next - DROP_LAG);
-	if (length(t) > a->memory / 4 * 3)
-		answer(a, HM_ADVICE_DROP, t->behind, to);
+	drop_again(a, region_down(t->behind), to, length(t));
 	t->behind = to;
 }
 
@@ -449,29 +474,58 @@ static u64 noticed(const struct hm_advisor *a)
 	case HM_MODE_RANDOM:
 		return LONG_RUN;
 	case HM_MODE_NORMAL:
-		return NOTICED;
+		return a->pattern == HM_PATTERN_CHUNKS ? TRUSTED : NOTICED;
 	default:
 		return REGIONS_NOTICED;
 	}
 }
 
-static void serve(struct hm_advisor *a, struct hm_track *t)
+/* Here and there a page that lies near the last one, by chance, makes no run. */
+static bool is_noticed(const struct hm_advisor *a, const struct hm_track *t)
+{
+	u64 dense = length(t) < REGION ? length(t) / 2 : length(t) / 8;
+
+	return length(t) >= noticed(a) && t->pages >= dense;
+}
+
+/* Where single pages are read, what is left of a region is read at once. */
+static void rest_of_region(struct hm_advisor *a, struct hm_track *t)
 {
 	u64 to;
 
-	if (length(t) < noticed(a) && !t->area)
+	if (t->way < 0) {
+		to = region_down(t->start);
+		if (t->ahead && t->ahead <= most(to, 1))
+			return;
+		answer(a, HM_ADVICE_AHEAD, to, t->start);
+		to = most(to, 1);
+	} else {
+		to = region_up(t->next);
+		if (t->ahead >= to)
+			return;
+		answer(a, HM_ADVICE_AHEAD, t->next, to);
+	}
+	t->ahead = to;
+}
+
+static void serve(struct hm_advisor *a, struct hm_track *t)
+{
+	if (a->synced) {
+		if (t->way >= 0)
+			t->behind = region_down(t->next);
+		return;
+	}
+	if (!t->area && !is_noticed(a, t))
+		return;
+	if (a->mode == HM_MODE_RANDOM && length(t) < TRUSTED)
+		rest_of_region(a, t);
+	if (a->mode == HM_MODE_RANDOM && length(t) < REGION)
 		return;
 	widen_area(a, t);
-	/* What is left of this region is read at once. */
-	if (a->mode == HM_MODE_RANDOM && length(t) < TRUSTED && !t->ahead) {
-		to = t->way < 0 ? region_down(t->start) : region_up(t->next);
-		if (t->way < 0)
-			answer(a, HM_ADVICE_AHEAD, to, t->start);
-		else
-			answer(a, HM_ADVICE_AHEAD, t->next, to);
-	}
-	if (length(t) >= TRUSTED && !a->writable && !a->small)
-		fill(a, t);
+	if (length(t) >= TRUSTED && !a->outside && !a->small)
+		kick(a, t);
+	if (length(t) >= TRUSTED && a->outside && !a->writable)
+		read_before(a, t);
 	leave_behind(a, t);
 	shrink_area(a, t);
 }
@@ -496,7 +550,7 @@ static struct view take_view(struct hm_advisor *a)
 	for (t = a->track; t < a->track + HM_TRACKS; t++) {
 		if (!is_used(t) || t->grown + RECENT < a->look)
 			continue;
-		if (length(t) >= noticed(a) && (t->way || length(t) >= REGION) &&
+		if (is_noticed(a, t) && (t->way || length(t) >= REGION) &&
 		    t->grown + 3 >= a->look) {
 			v.streams++;
 			v.backward += t->way < 0;
@@ -518,20 +572,40 @@ static bool fits(const struct hm_advisor *a)
 	return a->memory && a->end - a->first < a->memory / 2;
 }
 
+/*
+ * Runs that end cost what is read beyond them: half a region or so, or what the kernel
+ * reads ahead by itself.
+ */
 static void decide_chunks(struct hm_advisor *a, const struct view *v, u64 now_ms)
 {
+	enum hm_mode mode;
+
 	if (v->chunks < 2 || v->singles > v->chunks || v->chunk_pages / v->chunks < CHUNK_LEAST)
 		return;
 	a->pattern = HM_PATTERN_CHUNKS;
-	change_mode(a, HM_MODE_CHUNK);
+	mode = window(a) < REGION / 4 || a->synced ? HM_MODE_NORMAL : HM_MODE_CHUNK;
+	if (a->mode == mode)
+		return;
 	a->probe_ms = a->probe_ms ? least(2 * a->probe_ms, PROBE_LAST_MS) : PROBE_FIRST_MS;
 	a->probe_at = now_ms + a->probe_ms;
+	change_mode(a, mode);
+}
+
+/* Backward, the region after this one is no gain. */
+static void read_in_order(struct hm_advisor *a)
+{
+	enum hm_mode mode = a->pattern == HM_PATTERN_BACKWARD ? HM_MODE_CHUNK : HM_MODE_HUGE;
+
+	a->probe_at = 0;
+	change_mode(a, mode);
 }
 
 static void decide(struct hm_advisor *a, u64 now_ms)
 {
 	struct view v = take_view(a);
 	u32 jumps = v.singles + v.chunks;
+	struct hm_track *t;
+	enum hm_pattern seen = a->pattern;
 	enum hm_mode before = a->mode;
 
 	/* A stream that goes on and on outweighs what was before it. */
@@ -541,6 +615,14 @@ static void decide(struct hm_advisor *a, u64 now_ms)
 		a->chunk_pages /= 2;
 	}
 
+	if (a->synced) {
+		for (t = a->track; t < a->track + HM_TRACKS; t++)
+			end_area(a, t);
+		if (!by_pages(a->mode)) {
+			change_mode(a, HM_MODE_NORMAL);
+			return;
+		}
+	}
 	if (a->stride_seen >= STRIDE_SEEN) {
 		a->pattern = HM_PATTERN_STRIDED;
 		change_mode(a, HM_MODE_RANDOM);
@@ -548,6 +630,8 @@ static void decide(struct hm_advisor *a, u64 now_ms)
 	}
 	switch (a->mode) {
 	case HM_MODE_NORMAL:
+		if (now_ms < a->probe_at)
+			break;
 		if (fits(a) && a->end - a->first <= SOON_READ) {
 			if (jumps >= 3 && !v.proven)
 				a->pattern = HM_PATTERN_RANDOM;
@@ -571,7 +655,7 @@ static void decide(struct hm_advisor *a, u64 now_ms)
 		decide_chunks(a, &v, now_ms);
 		break;
 	case HM_MODE_CHUNK:
-		if (now_ms >= a->probe_at)
+		if (a->probe_at ? now_ms >= a->probe_at : jumps >= 3 && !v.proven)
 			change_mode(a, HM_MODE_RANDOM);
 		break;
 	default:
@@ -581,8 +665,8 @@ static void decide(struct hm_advisor *a, u64 now_ms)
 		a->pattern = v.streams == v.backward ? HM_PATTERN_BACKWARD :
 			     v.streams > 1	     ? HM_PATTERN_STREAMS :
 						       HM_PATTERN_STREAM;
-		if (v.proven)
-			change_mode(a, HM_MODE_HUGE);
+		if (v.proven && !a->synced && (by_pages(a->mode) || a->pattern == seen))
+			read_in_order(a);
 	}
 }
 
@@ -590,24 +674,27 @@ static void decide(struct hm_advisor *a, u64 now_ms)
 
 /*
  * A region of which as many single pages were read as would have paid for all of it is
- * read, if there is memory for regions that are like that.
+ * read, if there is memory for regions that are like that: hotter than the mean. Looks go
+ * through a mapping from its start, so both are as they were before this one.
  */
-static void count_pages(struct hm_advisor *a, const struct hm_touch *run)
+static void count_pages(struct hm_advisor *a, const struct hm_touch *run, u64 mean)
 {
-	u64 regions = a->end / REGION + 1, mean;
 	struct hm_region *r = &a->region[run->start / REGION];
 
 	if (a->mode != HM_MODE_RANDOM || run->end - run->start > AROUND)
 		return;
+	if (r->look != (u16)a->look) {
+		r->look = (u16)a->look;
+		r->before = r->touched;
+	}
 	a->faults++;
 	if (r->touched < 0xffff)
 		r->touched++;
-	mean = a->faults / regions;
-	if (r->asked || a->stride_seen >= STRIDE_SEEN || r->touched < REGION_COST)
+	if (r->asked || a->stride_seen >= STRIDE_SEEN || r->before < REGION_COST)
 		return;
 	if (a->count >= HM_ADVICES / 4)
 		return;
-	if (!fits(a) && (r->touched < 4 * mean || r->touched < 2 * REGION_COST))
+	if (!fits(a) && (r->before < 4 * mean || r->before < 2 * REGION_COST))
 		return;
 	r->asked = 1;
 	answer(a, HM_ADVICE_AHEAD, region_down(run->start), region_up(run->end));
@@ -649,6 +736,7 @@ void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region 
 
 void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u64 now_ms)
 {
+	u64 mean = a->faults / (a->end / REGION + 1);
 	struct hm_track *t;
 	u32 i;
 
@@ -658,7 +746,7 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 	a->look++;
 	for (i = 0; i < n; i++) {
 		hm_assert(runs[i].start < runs[i].end && runs[i].end <= a->end);
-		count_pages(a, &runs[i]);
+		count_pages(a, &runs[i], mean);
 		if (stride_goes_on(a, &runs[i]) && a->stride_seen >= STRIDE_SEEN)
 			continue;
 		if (a->last != runs[i].start)

@@ -66,20 +66,23 @@ struct hm_touch {
 /* What is known of a region. */
 struct hm_region {
 	u16 touched; /* pages that came to be mapped, one by one, saturating */
+	u16 before; /* ... before the look in which some came last */
+	u16 look; /* which that is, its low bits */
 	u16 asked : 1; /* all of it was asked for */
+	u16 passed : 1; /* a scan went through it */
 };
 
 /* A run of pages that grows, at one end. */
 struct hm_track {
 	u64 start, next; /* what it has passed */
 	u64 pages; /* seen */
-	u64 ahead; /* asked for up to here; 0 = nothing was */
+	u64 ahead; /* asked for up to here, or the end of the region that was; 0 = nothing */
 	u64 area; /* the end of what is in another mode than the mapping, 0 = none */
 	u64 back; /* ... and where that begins */
 	u64 behind; /* written or dropped up to here */
-	u32 batch; /* regions that are asked for at a time */
 	u32 grown; /* the look in which it grew last; 0 = not used */
 	int way; /* 1, -1; 0 = it has not grown yet */
+	u32 kicks; /* tries to make it go on in huge pages */
 };
 
 /**
@@ -88,12 +91,15 @@ struct hm_track {
  * @end: the page after its last one
  * @memory: pages that can be cached at a time, as far as known
  * @writable: stores are possible
- * @small: huge folios do not come: nothing is gained by filling
- * @busy: no processor is idle: what is filled would only be taken from the program
+ * @window: pages that the kernel reads ahead by itself, at most; 0 = not known
+ * @small: huge folios do not come
+ * @synced: the program writes what it stores by itself, piece by piece: in huge folios it
+ *	would write more
+ * @outside: nobody can give modes: what is before a stream is asked for instead
  */
 struct hm_advisor {
-	u64 first, end, memory;
-	bool writable, small, busy;
+	u64 first, end, memory, window;
+	bool writable, small, synced, outside;
 	enum hm_mode mode; /* of all but the areas of tracks */
 	enum hm_pattern pattern;
 	u32 look;
@@ -101,7 +107,7 @@ struct hm_advisor {
 	struct hm_track track[HM_TRACKS];
 	u32 singles, chunks; /* tracks that ended, lately */
 	u64 chunk_pages;
-	u64 probe_at, probe_ms; /* when the mode CHUNK is put to the test */
+	u64 probe_at, probe_ms; /* when what was decided for chunks is put to the test */
 	u64 faults; /* pages seen, one by one */
 	u64 swept; /* up to here all was asked for */
 	u64 last; /* where the last new track began */
@@ -131,6 +137,12 @@ void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region 
  * @now_ms: the time; only forward
  */
 void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u64 now_ms);
+
+/* Pages to ask for by one call: of a longer piece the kernel reads its window only. */
+static inline u64 hm_advisor_piece(const struct hm_advisor *a)
+{
+	return a->window < 32 ? 32 : a->window < HM_BLOCK_PAGES ? a->window : HM_BLOCK_PAGES;
+}
 
 /* What the mode and the tracks say, in a few words. */
 const char *hm_advisor_why(const struct hm_advisor *a);

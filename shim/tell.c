@@ -94,8 +94,7 @@ static void tell_map(const struct steer_map *map, char line[LINE])
 		at = add(line, at, ", %s in huge pages", bytes(c, map->huge));
 	else if (map->huge_works == 2)
 		at = add(line, at, ", no huge pages here");
-	add(line, at, "  %.*s%s%s", (int)sizeof(map->path), map->path, map->heap ? " (heap)" : "",
-	    map->ended ? " (ended)" : "");
+	add(line, at, "  %.*s%s", (int)sizeof(map->path), map->path, map->ended ? " (ended)" : "");
 }
 
 void tell_page(const struct steer_page *page, bool ended, void (*put)(const char *line, void *arg),

@@ -11,6 +11,7 @@
 
 #include "area.h"
 #include "call.h"
+#include "device.h"
 #include "look.h"
 #include "say.h"
 #include "uapi.h"
@@ -18,20 +19,20 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
-/* As much is read by one call as may keep an event waiting. */
-#define FILL_BYTES (4ull << 20)
-#define WILLNEED_BYTES (2ull << 20)
+/* So much is touched before it is asked whether the program syncs, and asked again. */
+#define JUDGED_FIRST (4ull << 20)
+#define JUDGED_MOST (16ull << 20)
+#define JUDGED_STEP (4ull << 20)
+/* So many are written by one call: as many as may keep an event waiting. */
+#define WRITE_PAGES 2048u
 /* Pages that are looked at again after they were written early. */
 #define LATELY (64ull << 20 >> HM_PAGE_SHIFT)
-/* What makes the processors count as busy, and for how long. */
-#define LATE_NS 200000ull
-#define BUSY_NS 500000000ull
 
 int act_verbose_fd = -1;
 struct steer_page *act_page;
-u64 act_ns, act_cpu_ns, act_busy_until;
-int act_schedstat_fd = -1;
+u64 act_ns, act_cpu_ns;
 
 /* --- telling --- */
 
@@ -145,6 +146,18 @@ static void find_cached(struct map *map, int fd)
 	map->before = before;
 }
 
+/* As the file system knows it: nobody's stores are written for it, as stat() does on NFS. */
+static bool stat_file(int fd, struct statx *st)
+{
+	return call(SYS_statx, fd, (long)"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+		    STATX_TYPE | STATX_INO | STATX_MTIME, (long)st, 0) == 0;
+}
+
+static s64 changed_ns(const struct statx *st)
+{
+	return st->stx_mtime.tv_sec * 1000000000ll + st->stx_mtime.tv_nsec;
+}
+
 /*
  * The descriptor's number may be another file's by now: it is the mapping's file if that
  * is the same inode, and the same open file description while whoever made the mapping
@@ -154,7 +167,7 @@ void act_settle(struct map *map, int pidfd)
 {
 	bool waits = map->waits && now_ns() < map->until;
 	struct area area;
-	struct stat st;
+	struct statx st;
 
 	if (map->settled)
 		return;
@@ -169,16 +182,19 @@ void act_settle(struct map *map, int pidfd)
 	/* Whoever does not wait may close it and count on it, and on its locks, being gone. */
 	if (map->number >= 0 && waits)
 		map_hold(map, pidfd);
+	map->advisor.window = device_read_ahead_kb(area.dev) * 1024 / HM_PAGE_SIZE;
 	if (map->fd < 0)
 		return;
-	if (call(SYS_newfstatat, map->fd, (long)"", (long)&st, AT_EMPTY_PATH, 0, 0) < 0 ||
-	    !S_ISREG(st.st_mode) || st.st_dev != area.dev || st.st_ino != area.ino) {
+	if (!stat_file(map->fd, &st) || !S_ISREG(st.stx_mode) ||
+	    makedev(st.stx_dev_major, st.stx_dev_minor) != area.dev || st.stx_ino != area.ino) {
 		map_let_go(map);
 		return;
 	}
 	find_cached(map, map->fd);
+	map->changed_at = changed_ns(&st);
 	if (!map->hold || now_ns() >= map->until)
 		map_let_go(map);
+	map->judged_at = JUDGED_FIRST;
 }
 
 /* --- modes --- */
@@ -350,7 +366,7 @@ static void carry_mode(struct map *map, const struct hm_advice *advice)
 	bool all = advice->start == map->advisor.first && advice->end == map->advisor.end;
 
 	set_mode_around_hints(map, advice->start, advice->end, advice->mode);
-	if (all)
+	if (all && !map_is_hinted(map))
 		tell(map, what[advice->mode]);
 }
 
@@ -362,7 +378,7 @@ static void carry_ahead(struct map *map, const struct hm_advice *advice)
 
 	if (step == 1) {
 		for (page = advice->start; page < advice->end;) {
-			u64 end = page + WILLNEED_BYTES / HM_PAGE_SIZE;
+			u64 end = page + hm_advisor_piece(&map->advisor);
 
 			end = end < advice->end ? end : advice->end;
 			advise(map, page, end, MADV_WILLNEED);
@@ -377,50 +393,12 @@ static void carry_ahead(struct map *map, const struct hm_advice *advice)
 	}
 }
 
-/* Time for which this thread could have run and did not, as others had the processors. */
-static u64 delayed_ns(void)
-{
-	char text[64];
-	long n = act_schedstat_fd < 0 ?
-			 0 :
-			 call(SYS_pread64, act_schedstat_fd, (long)text, sizeof(text) - 1, 0, 0, 0);
-	char *at;
-
-	text[n < 0 ? 0 : n] = '\0';
-	at = strchr(text, ' ');
-	return at ? say_parse(at + 1) : 0;
-}
-
-/*
- * Where no processor is idle, whoever waits for what is being filled waits for us to get
- * one: then the program reads for itself.
- */
-static bool is_late(u64 since, u64 delayed)
-{
-	u64 now = now_ns(), late = delayed_ns() - delayed;
-
-	if (late < LATE_NS || late < (now - since) / 8)
-		return false;
-	act_busy_until = now + BUSY_NS;
-	return true;
-}
-
 static void carry_fill(struct map *map, const struct hm_advice *advice)
 {
-	u64 page, end, since = now_ns(), delayed = delayed_ns();
-	u32 word = events_word();
-
-	for (page = advice->start; page < advice->end; page = end) {
-		end = page + FILL_BYTES / HM_PAGE_SIZE;
-		end = end < advice->end ? end : advice->end;
-		if (advise(map, page, end, MADV_POPULATE_READ) < 0)
-			return; /* not before Linux 5.14, nor beyond the end of the file */
-		look_mark(map->seen, page, end);
-		count(map, STEER_ACT_POPULATE, (end - page) * HM_PAGE_SIZE);
-		map->filled += (end - page) * HM_PAGE_SIZE;
-		if (events_word() != word || is_late(since, delayed))
-			return; /* somebody waits */
-	}
+	if (advise(map, advice->start, advice->end, MADV_POPULATE_READ) < 0)
+		return; /* not before Linux 5.14, nor beyond the end of the file */
+	look_mark(map->seen, advice->start, advice->end);
+	count(map, STEER_ACT_POPULATE, (advice->end - advice->start) * HM_PAGE_SIZE);
 }
 
 static bool stat_pages(const struct map *map, u64 start, u64 end, struct steer_cachestat *stat)
@@ -448,23 +426,80 @@ static bool is_rewritten(struct map *map)
 	return map->rewritten;
 }
 
+/* What a stream has passed last; false if none is there. */
+static bool last_passed(const struct hm_advisor *a, u64 *start, u64 *end)
+{
+	const struct hm_track *t, *longest = NULL;
+	u64 length, most = 0;
+
+	for (t = a->track; t < a->track + HM_TRACKS; t++) {
+		length = t->next - t->start;
+		if (t->grown != a->look || t->way <= 0 || length <= most)
+			continue;
+		longest = t;
+		most = length;
+	}
+	if (most < JUDGED_FIRST / HM_PAGE_SIZE)
+		return false;
+	most = most < JUDGED_MOST / HM_PAGE_SIZE ? most : JUDGED_MOST / HM_PAGE_SIZE;
+	*end = longest->next;
+	*start = *end - most;
+	return true;
+}
+
+/*
+ * The file is stored to, and what a stream passed a while ago is clean, though nobody was
+ * asked to write it yet: then the program syncs, piece by piece. In huge folios it would
+ * write more. Said twice, it counts.
+ */
+void act_judge(struct map *map)
+{
+	struct steer_cachestat stat;
+	struct statx st;
+	u64 start, end;
+	bool synced;
+
+	if (map->fd < 0 || map->wrote || map->touched < map->judged_at ||
+	    !last_passed(&map->advisor, &start, &end))
+		return;
+	map->judged_at = map->touched + JUDGED_STEP;
+	if (!stat_pages(map, start, start + (end - start) / 2, &stat) || !stat_file(map->fd, &st)) {
+		map->advisor.synced = false;
+		return;
+	}
+	synced = changed_ns(&st) != map->changed_at && !stat.nr_dirty && !stat.nr_writeback;
+	map->changed_at = changed_ns(&st);
+	if (synced == map->synced)
+		map->advisor.synced = synced;
+	map->synced = synced;
+}
+
 static void carry_write(struct map *map, const struct hm_advice *advice)
 {
 	struct steer_cachestat stat;
-	u64 at = map_address(map, advice->start);
+	u64 page, end, at;
+	u32 word = events_word();
 
 	if (map->fd < 0 || is_rewritten(map))
 		return;
 	if (stat_pages(map, advice->start, advice->end, &stat) && !stat.nr_dirty)
 		return;
-	call(SYS_sync_file_range, map->fd,
-	     (long)(map->offset + (at < map->start ? 0 : at - map->start)),
-	     (long)((advice->end - advice->start) * HM_PAGE_SIZE), SYNC_FILE_RANGE_WRITE, 0, 0);
-	count(map, STEER_ACT_WRITE, (advice->end - advice->start) * HM_PAGE_SIZE);
 	/* Of one stream, and of what it has written last. */
 	if (advice->start != map->written_end || map->written_end - map->written > LATELY)
 		map->written = advice->start;
-	map->written_end = advice->end;
+	map->wrote = true;
+	for (page = advice->start; page < advice->end; page = end) {
+		at = map_address(map, page);
+		end = page + WRITE_PAGES < advice->end ? page + WRITE_PAGES : advice->end;
+		call(SYS_sync_file_range, map->fd,
+		     (long)(map->offset + (at < map->start ? 0 : at - map->start)),
+		     (long)((end - page) * HM_PAGE_SIZE), SYNC_FILE_RANGE_WRITE, 0, 0);
+		count(map, STEER_ACT_WRITE, (end - page) * HM_PAGE_SIZE);
+		map->written_end = end;
+		/* Somebody waits; the rest is the kernel's. */
+		if (events_word() != word)
+			return;
+	}
 }
 
 /* The kernel leaves alone what others have mapped, and what is dirty. */

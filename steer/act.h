@@ -19,6 +19,9 @@ void act_take_back(struct map *map);
 /* Find out what a mapping's file is, and who had it cached; hold it if it is written. */
 void act_settle(struct map *map, int pidfd);
 
+/* Does the program write what it stores by itself? Asked a few times, as more is touched. */
+void act_judge(struct map *map);
+
 /* All that the advisor said in its last look. */
 void act_advices(struct map *map);
 
@@ -31,9 +34,5 @@ extern int act_verbose_fd;
 extern struct steer_page *act_page;
 /* Time that was spent carrying advice out, and processor time of that. */
 extern u64 act_ns, act_cpu_ns;
-/* Up to then no processor is idle. */
-extern u64 act_busy_until;
-/* /proc/thread-self/schedstat of the watcher's; -1 = it is not known. */
-extern int act_schedstat_fd;
 
 #endif /* HM_STEER_ACT_H */

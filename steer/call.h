@@ -8,6 +8,7 @@
 #define HM_STEER_CALL_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -64,6 +65,21 @@ static inline uint64_t clock_ns(clockid_t clock)
 static inline uint64_t now_ns(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* A small file as text, which ends with a zero. Returns the length; 0 if there is none. */
+static inline long call_read_text(const char *path, char *text, long size)
+{
+	long fd = call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0), n;
+
+	text[0] = '\0';
+	if (fd < 0)
+		return 0;
+	n = call(SYS_read, fd, (long)text, size - 1, 0, 0, 0);
+	call(SYS_close, fd, 0, 0, 0, 0, 0);
+	n = n < 0 ? 0 : n;
+	text[n] = '\0';
+	return n;
 }
 
 #endif /* HM_STEER_CALL_H */

@@ -178,6 +178,8 @@ static void trim(struct map *map)
 	u64 first = map->advisor.first, end = map->advisor.end;
 	u32 i, n;
 
+	/* Slices are of other places now. */
+	map->before = map->before ? ~0ull : 0;
 	for (i = n = 0; i < map->npieces; i++) {
 		struct piece p = map->piece[i];
 
@@ -280,6 +282,16 @@ static void moved(const struct event *event)
 		new->before = map->before ? ~0ull : 0;
 		new->fd = map->fd;
 		map->fd = -1;
+		new->changed_at = map->changed_at;
+		new->touched = map->touched;
+		new->judged_at = map->judged_at;
+		new->synced = map->synced;
+		new->wrote = map->wrote;
+		new->rewritten = map->rewritten;
+		new->huge_works = map->huge_works;
+		new->advisor.small = map->advisor.small;
+		new->advisor.synced = map->advisor.synced;
+		new->advisor.window = map->advisor.window;
 		act_begin(new);
 		act_moved(new, map);
 	}

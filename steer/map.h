@@ -53,8 +53,12 @@ struct map {
 	bool huge_works; /* huge pages were seen */
 	u64 before;
 	u64 written, written_end; /* pages whose writes were begun lately */
+	bool wrote; /* some were */
+	bool synced; /* what was said of it last, see hm_advisor */
 	bool rewritten; /* they are stored to again: to write them early was for nothing */
-	u64 filled; /* bytes that were read ahead and mapped */
+	u64 touched, judged_at; /* bytes; with so many it is asked again who writes them */
+	s64 changed_at; /* the file, when that was asked last; ns */
+	u64 tried; /* bytes that were touched where there could be huge pages */
 	u64 full_at, full_ns; /* when all of it is looked at next, and what that costs */
 	unsigned long *seen;
 	size_t room;

@@ -5,26 +5,10 @@
 #include "call.h"
 #include "say.h"
 
-#include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
 
 #define NOT_LIMITED (1ull << 60)
-
-/* Returns the length; 0 if there is nothing. The text ends with a zero. */
-static long read_text(const char *path, char *text, long size)
-{
-	int fd = (int)call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-	long n;
-
-	if (fd < 0)
-		return 0;
-	n = call(SYS_read, fd, (long)text, size - 1, 0, 0, 0);
-	call(SYS_close, fd, 0, 0, 0, 0, 0);
-	n = n < 0 ? 0 : n;
-	text[n] = '\0';
-	return n;
-}
 
 static uint64_t number_at(const char *text)
 {
@@ -46,7 +30,7 @@ static uint64_t limit_in(const char *directory, const char *name)
 	say_into(&say, path, sizeof(path));
 	say_text(&say, directory);
 	say_text(&say, name);
-	if (!read_text(path, text, sizeof(text)) || text[0] < '0' || text[0] > '9')
+	if (!call_read_text(path, text, sizeof(text)) || text[0] < '0' || text[0] > '9')
 		return NOT_LIMITED;
 	return number_at(text);
 }
@@ -73,7 +57,7 @@ static uint64_t cgroup_limit(const char *cgroup)
 	uint64_t limit = NOT_LIMITED, one;
 	char text[2048], *line, *end;
 
-	if (!read_text(cgroup, text, sizeof(text)))
+	if (!call_read_text(cgroup, text, sizeof(text)))
 		return limit;
 	for (line = text; *line; line = end + 1) {
 		char directory[512], *controllers = strchr(line, ':'), *path;
@@ -107,7 +91,7 @@ uint64_t memory_for_cache_of(const char *cgroup)
 	uint64_t available = 0, limit = cgroup_limit(cgroup);
 	char text[1024], *at;
 
-	if (read_text("/proc/meminfo", text, sizeof(text))) {
+	if (call_read_text("/proc/meminfo", text, sizeof(text))) {
 		at = strstr(text, "MemAvailable:");
 		if (at)
 			available = number_at(at + strlen("MemAvailable:")) << 10;

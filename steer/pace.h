@@ -13,17 +13,19 @@
 /* Without faults it sleeps longer and longer. */
 #define PACE_IDLE_NS (20 * MS)
 #define PACE_ASLEEP_NS (1000 * MS)
+/* After such a pause, something else may begin. */
+#define PACE_PAUSE_NS (100 * MS)
 /* The share of time that looks may take, and how much of it may be saved up. */
 #define PACE_SHARE 100
 #define PACE_CREDIT_NS ((int64_t)(4 * MS))
-/* So many looks that find nothing make the time between them twice as long, up to this. */
-#define PACE_FRUITLESS 8u
-#define PACE_FRUITLESS_MOST 5u
+/* So many looks of which nothing follows make the time between them twice as long, up to this. */
+#define PACE_FRUITLESS 4u
+#define PACE_FRUITLESS_MOST 6u
 
 /**
  * struct pace - when to look
  * @credit_ns: time that looks may take, of a processor
- * @fruitless: looks since the last one that found something: the faults are elsewhere
+ * @fruitless: looks of which nothing followed, since the last one of which something did
  */
 struct pace {
 	int64_t credit_ns;

@@ -13,7 +13,7 @@
 /* Of the thread; there is no other way to know which one it is. */
 #define STEER_THREAD_NAME "hugemap"
 #define STEER_MAGIC 0x48554d53u
-#define STEER_VERSION 1u
+#define STEER_VERSION 2u
 #define STEER_PAGE_MAPS 256u
 
 /* What a mapping is used for, as far as was seen. */
@@ -46,7 +46,7 @@ struct steer_map {
 	uint64_t id; /* 0 = free; the first one is 1 */
 	uint64_t start, bytes, offset; /* offset: in the file */
 	uint32_t ended; /* unmapped; used again when there is no other entry */
-	uint32_t writable, private, heap;
+	uint32_t writable, private;
 	uint32_t pattern; /* enum steer_pattern: now */
 	uint32_t huge_works; /* 0 = not known, 1 = huge folios came, 2 = they did not */
 	uint64_t touched; /* bytes that were seen mapped for the first time */

@@ -28,8 +28,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-/* So much is read in huge pages before it is said that there are none. */
-#define TRIED (16ull << 20)
+/* So much is touched where there could be huge pages before it is said that there are none. */
+#define TRIED (64ull << 20)
 /* Memory changes slowly. */
 #define MEMORY_NS (5000 * MS)
 /* After its last mapping it stays for that long. */
@@ -93,16 +93,24 @@ static struct pace pace;
 
 static void found(struct map *map, u32 n, u64 now)
 {
+	u64 touched = 0;
 	u32 i;
 
-	pace.fruitless = 0;
-	for (i = 0; i < n && map->told; i++)
-		map->told->touched += (own->runs[i].end - own->runs[i].start) * HM_PAGE_SIZE;
+	for (i = 0; i < n; i++)
+		touched += (own->runs[i].end - own->runs[i].start) * HM_PAGE_SIZE;
+	if (map->told)
+		map->told->touched += touched;
+	if (!map->nhints &&
+	    (map->advisor.mode == HM_MODE_HUGE || map->advisor.mode == HM_MODE_CHUNK))
+		map->tried += touched;
+	map->touched += touched;
+	act_judge(map);
 	map->advisor.memory = memory / HM_PAGE_SIZE;
-	map->advisor.busy = now < act_busy_until;
 	hm_advisor_look(&map->advisor, own->runs, n, now / MS);
-	if (map->advisor.count)
-		act_advices(map);
+	if (!map->advisor.count)
+		return;
+	pace.fruitless = 0;
+	act_advices(map);
 }
 
 static void look_at(struct map *map, u64 now)
@@ -110,8 +118,8 @@ static void look_at(struct map *map, u64 now)
 	u64 begin, huge = 0, at = map->start;
 	u32 n = 0;
 
-	/* The program says itself what it does: nothing would follow from a look. */
-	if (map_is_hinted(map) && !watch_settings.budget)
+	/* The program says itself how it reads: of a look, only early writes could follow. */
+	if (map_is_hinted(map) && (map->fd < 0 || map->rewritten) && !watch_settings.budget)
 		return;
 	look_ahead(map, &n);
 	if (n)
@@ -126,8 +134,8 @@ static void look_at(struct map *map, u64 now)
 			found(map, n, now);
 	} while (at && at < page_end(map));
 	map->full_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns - begin;
-	/* Found out by trying: what was filled is mapped by huge pages, or never will be. */
-	if (map->filled >= TRIED && !map->huge_works)
+	/* Found out by trying: what is touched comes in huge pages, or never will. */
+	if (map->tried >= TRIED && !map->huge_works)
 		map->advisor.small = !huge;
 	map->huge_works |= huge > 0;
 	if (map->told) {
@@ -205,8 +213,7 @@ static void try_calls(void)
 	call(SYS_mmap, 1, 0, 0, 0, -1, 0);
 	call(SYS_munmap, 1, 0, 0, 0, 0, 0);
 	call(SYS_openat, -1, (long)"", 0, 0, 0, 0);
-	call(SYS_readlinkat, -1, (long)"", 0, 0, 0, 0);
-	call(SYS_newfstatat, -1, (long)"", 0, 0, 0, 0);
+	call(SYS_statx, -1, (long)"", 0, 0, 0, 0);
 	call(SYS_read, -1, 0, 0, 0, 0, 0);
 	call(SYS_write, -1, 0, 0, 0, 0, 0);
 	call(SYS_pread64, -1, 0, 0, 0, 0, 0);
@@ -290,7 +297,6 @@ static bool begin(void)
 	looker_open(&looker, open_own("/proc/self/pagemap"), own->looks);
 	if (looker.fd < 0)
 		return false;
-	act_schedstat_fd = open_own("/proc/thread-self/schedstat");
 	if (watch_settings.verbose)
 		act_verbose_fd = (int)call(SYS_pidfd_getfd, pidfd, 2, 0, 0, 0, 0);
 	drop_rights();
@@ -307,8 +313,10 @@ static void take_events(void)
 
 	while (event_take(&event)) {
 		map = maps_follow(&event);
-		if (map)
-			act_settle(map, pidfd);
+		if (!map)
+			continue;
+		act_settle(map, pidfd);
+		pace.fruitless = 0;
 	}
 	/*
 	 * What was lost may have been the end of a mapping, or a hint: all is forgotten, and
@@ -342,12 +350,8 @@ static const char *stat_field(const char *text, int n)
 static void end_with_the_others(void)
 {
 	char text[1024];
-	int fd = open_own("/proc/self/stat");
-	long n = fd < 0 ? 0 : call(SYS_read, fd, (long)text, sizeof(text) - 1, 0, 0, 0);
 
-	if (fd >= 0)
-		call(SYS_close, fd, 0, 0, 0, 0, 0);
-	text[n < 0 ? 0 : n] = '\0';
+	call_read_text("/proc/self/stat", text, sizeof(text));
 	if (*stat_field(text, 1) == 'Z' && say_parse(stat_field(text, 18)) <= 2)
 		call(SYS_exit, 0, 0, 0, 0, 0, 0);
 }
@@ -387,6 +391,8 @@ static void watch(void)
 		pace_spend(&pace, spent - cpu);
 		cpu = spent;
 		if (so_far != faults) {
+			if (now - faulted > PACE_PAUSE_NS)
+				pace.fruitless = 0;
 			faults = so_far;
 			faulted = now;
 			events_sleep(word, pace_wait_ns(&pace));

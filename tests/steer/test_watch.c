@@ -37,7 +37,7 @@
 
 #define MB ((size_t)1 << 20)
 #define PAGE ((size_t)4096)
-#define SIZE (96 * MB)
+#define SIZE (128 * MB)
 #define WAIT_S 20
 
 /* What a child says is wrong: a line, and exit status 1. */
@@ -260,16 +260,27 @@ static void stream(void)
 	CHECK(strstr(told_of(at)->path, "hugemap-steer-"));
 }
 
-static void writes_are_begun(void)
+/* Of which 64 MB are much to be stored. */
+static void little_memory(void)
+{
+	steer_configure(&(struct steer_settings){ .budget = 1024 * MB });
+}
+
+static void begin_writes(bool hinted)
 {
 	int fd = open_file(O_RDWR), round;
 	struct stat before, after;
 	char *at;
 
+	little_memory();
 	CHECK(!fstat(fd, &before));
 	/* Where the watcher comes too late to get hold of the file, it writes nothing. */
 	for (round = 0; round < 20; round++) {
 		at = map_file(fd, PROT_READ | PROT_WRITE, MAP_SHARED);
+		if (hinted) {
+			CHECK(!madvise(at, SIZE, MADV_SEQUENTIAL));
+			steer_hint(at, SIZE, MADV_SEQUENTIAL);
+		}
 		in_order(at, SIZE, true);
 		if (told_of(at) && told_of(at)->count[STEER_ACT_WRITE])
 			break;
@@ -282,6 +293,17 @@ static void writes_are_begun(void)
 	in_order(at, SIZE, false);
 }
 
+static void writes_are_begun(void)
+{
+	begin_writes(false);
+}
+
+/* A hint is about reading. */
+static void hinted_writes_are_begun(void)
+{
+	begin_writes(true);
+}
+
 /* What is stored to again after it was written early is written early no more. */
 static void rewrites_are_left_alone(void)
 {
@@ -290,7 +312,9 @@ static void rewrites_are_left_alone(void)
 	size_t size;
 	char *at;
 
-	for (round = 0; round < 20 && !written; round++) {
+	little_memory();
+	/* Begun at 64 MB or, by a late watcher, a little after; then no more. */
+	for (round = 0; round < 20 && !(written && written < 96 * MB); round++) {
 		at = map_file(fd, PROT_READ | PROT_WRITE, MAP_SHARED);
 		for (size = 8 * MB; size <= SIZE; size += 8 * MB)
 			in_order(at, size, true);
@@ -299,7 +323,51 @@ static void rewrites_are_left_alone(void)
 		steer_unmapping(at, SIZE);
 		CHECK(!munmap(at, SIZE));
 	}
-	CHECK(written && written < SIZE / 2);
+	CHECK(written && written < 96 * MB);
+}
+
+/* From end to end; stores, too, and writes each MB itself. Were huge pages asked for? */
+static bool is_helped(volatile char *at, bool store)
+{
+	size_t i;
+
+	for (i = 0; i < SIZE; i += PAGE) {
+		if (store)
+			at[i] = (char)byte_of(i);
+		else
+			CHECK((unsigned char)at[i] == byte_of(i));
+		if (i % MB)
+			continue;
+		nap();
+		CHECK(!store || i < MB || !msync((char *)at + i - MB, MB, MS_SYNC));
+	}
+	return told_of((char *)at)->amount[STEER_ACT_HUGE] >= SIZE / 2;
+}
+
+/*
+ * A program that syncs what it stores, piece by piece, would write more in huge folios; one
+ * that only reads a writable mapping is read ahead for. The file is changed by others, too.
+ */
+static void syncs_are_left_alone(void)
+{
+	int fd = open_file(O_RDWR), round;
+	bool helped = false, left = false;
+	char *at;
+
+	for (round = 0; round < 20 && !(helped && left); round++) {
+		at = map_file(fd, PROT_READ | PROT_WRITE, MAP_SHARED);
+		left |= !is_helped(at, true);
+		CHECK(!told_of(at)->count[STEER_ACT_WRITE]);
+		steer_unmapping(at, SIZE);
+		CHECK(!munmap(at, SIZE));
+		forget_cached(fd);
+		at = map_file(fd, PROT_READ | PROT_WRITE, MAP_SHARED);
+		helped |= is_helped(at, false);
+		steer_unmapping(at, SIZE);
+		CHECK(!munmap(at, SIZE));
+		forget_cached(fd);
+	}
+	CHECK(helped && left);
 }
 
 /* A mapping that is only read changes nothing of the file, whatever is advised. */
@@ -627,8 +695,8 @@ static void locks_go_in_parts(void)
 		close(fd);
 		steer_unmapping(at, 64 * MB);
 		CHECK(!munmap(at, 64 * MB));
-		steer_unmapping(at + 64 * MB, 32 * MB);
-		CHECK(!munmap(at + 64 * MB, 32 * MB));
+		steer_unmapping(at + 64 * MB, SIZE - 64 * MB);
+		CHECK(!munmap(at + 64 * MB, SIZE - 64 * MB));
 		other = open_file(O_RDWR);
 		CHECK(!flock(other, LOCK_EX | LOCK_NB));
 		close(other);
@@ -799,7 +867,9 @@ static void budget_is_kept(void)
 RUN(random_pages)
 RUN(stream)
 RUN(writes_are_begun)
+RUN(hinted_writes_are_begun)
 RUN(rewrites_are_left_alone)
+RUN(syncs_are_left_alone)
 RUN(file_is_left_alone)
 RUN(hints_win)
 RUN(late_hints_win)
@@ -830,7 +900,9 @@ int main(void)
 		cmocka_unit_test(random_pages_test),
 		cmocka_unit_test(stream_test),
 		cmocka_unit_test(writes_are_begun_test),
+		cmocka_unit_test(hinted_writes_are_begun_test),
 		cmocka_unit_test(rewrites_are_left_alone_test),
+		cmocka_unit_test(syncs_are_left_alone_test),
 		cmocka_unit_test(file_is_left_alone_test),
 		cmocka_unit_test(hints_win_test),
 		cmocka_unit_test(late_hints_win_test),
