@@ -19,7 +19,9 @@
 
 #include "port.h"
 
+#ifndef HM_PAGE_SHIFT
 #define HM_PAGE_SHIFT 12
+#endif
 #define HM_PAGE_SIZE (1u << HM_PAGE_SHIFT)
 
 /*

@@ -96,7 +96,8 @@ static int start_threads(struct hugemap_mount *mount)
 	mount->done_wq =
 		alloc_workqueue("hugemap_done", HUGEMAP_WQ_PERCPU | WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	mount->ahead_wq = alloc_workqueue("hugemap_ahead", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (!mount->done_wq || !mount->ahead_wq)
+	mount->write_wq = alloc_workqueue("hugemap_sync", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!mount->done_wq || !mount->ahead_wq || !mount->write_wq)
 		return -ENOMEM;
 	task = new_thread(mount, hugemap_writer, "write");
 	if (IS_ERR(task))
@@ -177,6 +178,8 @@ void hugemap_data_stop(struct hugemap_mount *mount)
 		destroy_workqueue(mount->ahead_wq);
 	if (mount->done_wq)
 		destroy_workqueue(mount->done_wq);
+	if (mount->write_wq)
+		destroy_workqueue(mount->write_wq);
 	hugemap_pool_give(mount);
 	kvfree(mount->cache_mem);
 	free_percpu(mount->counts);

@@ -29,6 +29,20 @@
 #define HUGEMAP_WRITE_DEPTH 8u
 /* References of a cached folio that nobody uses: the pool's, and that of i_pages. */
 #define HUGEMAP_CACHED_REFS 2
+
+/*
+ * Who owns a folio of the pool; it is written into ->private, and asserted where it
+ * changes. Other references are somebody's who looks, copies, or does I/O.
+ *
+ *   NOBODY --new_*()--> POOL --hugemap_folio_join()--> UNIT
+ *   UNIT --hugemap_folio_leave()--> POOL --put_*()--> NOBODY, freed
+ *   UNIT --hugemap_folio_abandon()--> NOBODY: it is whose reference it still has
+ */
+enum hugemap_owner {
+	HUGEMAP_NOBODYS,
+	HUGEMAP_POOLS,
+	HUGEMAP_UNITS,
+};
 /* How long a fault waits for a frame while all of the pool is dirty and cannot
  * be written, before it fails.
  */
@@ -52,10 +66,10 @@ struct folio *hugemap_frame_folio(struct hugemap_mount *mount, u32 frame);
 int hugemap_frame_prepare(struct hugemap_mount *mount, const struct hm_unit *unit);
 
 /*
- * Somebody holds the folio of a frame, and may for long: the frame gets a new
- * one. The old one, and the pool's reference to it, is the caller's.
+ * The folio of a frame was abandoned: the frame has no memory, until
+ * hugemap_frame_prepare() finds some. Never fails, and takes none.
  */
-int hugemap_frame_replace(struct hugemap_mount *mount, const struct hm_unit *unit);
+void hugemap_frame_empty(struct hugemap_mount *mount, const struct hm_unit *unit);
 
 /* --- folio.c: units and their folios -------------------------------------------- */
 
@@ -83,13 +97,18 @@ void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u
  */
 bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio);
 
-/* The same, for a folio that somebody holds: it is nobody's now. */
+/* The same, for a folio that somebody holds: it is nobody's now, and theirs. */
 void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio);
+
+/* See enum hugemap_owner. */
+void hugemap_folio_own(struct folio *folio, enum hugemap_owner from, enum hugemap_owner to);
 
 static inline u64 hugemap_pages(loff_t size)
 {
 	return ((u64)size + HM_PAGE_SIZE - 1) >> HM_PAGE_SHIFT;
 }
+
+/* --- change.c: hugemap_change_below() ---------------------------------------------- */
 
 /* --- store.c ----------------------------------------------------------------------- */
 
@@ -137,6 +156,7 @@ struct hugemap_io {
 	struct work_struct work; /* read-ahead: ends in a workqueue */
 	struct hm_unit unit; /* read: what is filled */
 	struct hm_run run; /* write */
+	loff_t end; /* read: where the file below ended when it began */
 	ssize_t result;
 	size_t bytes;
 	u64 started_ns;
@@ -162,8 +182,11 @@ void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes);
 int hugemap_io_wait(struct hugemap_io *io);
 int hugemap_io_result(struct hugemap_io *io);
 
+/* Read a part of a cached folio again, which is locked; direct I/O's rules hold for it. */
+int hugemap_io_refresh(struct hugemap_inode *hi, struct folio *folio, size_t offset, size_t bytes);
+
 /* Write the end of a file, which direct I/O cannot: not a multiple of a sector. */
-int hugemap_io_write_tail(struct hugemap_inode *hi, struct folio *folio, loff_t pos, size_t bytes);
+int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t pos, size_t bytes);
 
 int hugemap_io_setup(void);
 void hugemap_io_teardown(void);
@@ -204,14 +227,19 @@ void hugemap_wake_reclaimer(struct hugemap_mount *mount);
 void hugemap_take_hints(struct hugemap_inode *hi, const struct hm_unit *unit);
 int hugemap_reclaimer(void *arg);
 
+/* A unit that was claimed, by hm_reclaim() or hm_invalidate(): what has come of it. */
+void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
+			  enum hm_evict_result result);
+
 /* Drop what is cached in a range of pages: all of it, or what is clean. */
 void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool discard);
 
 /*
  * A fault needs a frame and none is free: evict, or wait for write-back. 0: ask
- * again. -EINTR; -ENOMEM when nothing has come free for long.
+ * again. -EINTR; -ENOMEM when nothing has come free for long, though nothing below
+ * is on its way or frozen. @began: 0 at first, and kept for the caller.
  */
-int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind);
+int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind, unsigned long *began);
 
 /* A frame came free, or a unit clean. */
 void hugemap_progress(struct hugemap_mount *mount);
@@ -226,6 +254,8 @@ void hugemap_evict_teardown(void);
  * the caller has write access below and holds the invalidate_lock, shared or
  * not. @wait: as a sync has to, which passes nothing. 0 or the first error; *pos
  * is where to go on.
+ *
+ * It is done by a worker, whoever asks: not with a caller's limits, signals or rights.
  */
 int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, bool wait);
 

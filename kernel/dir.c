@@ -235,6 +235,13 @@ static int dir_rename(struct hugemap_idmap *unused, struct inode *old_dir, struc
 	struct renamedata rename = { .flags = flags };
 	int err;
 
+	/*
+	 * Who writes a file anew and renames it over the old one, and does not sync, has
+	 * one of both after a power cut: as ext4 promises, and others.
+	 */
+	if (d_really_is_positive(new) && S_ISREG(d_inode(old)->i_mode) &&
+	    !(flags & RENAME_EXCHANGE))
+		hugemap_write_back(d_inode(old), 0, LLONG_MAX);
 	err = mnt_want_write(mnt);
 	if (err)
 		return err;

@@ -55,7 +55,10 @@ ssize_t hugemap_direct_read(struct kiocb *iocb, struct iov_iter *to)
 
 	if (!count)
 		return 0;
-	n = hugemap_write_back(inode, iocb->ki_pos, iocb->ki_pos + count);
+	/* Where the file below is to become longer, its end has to be there, too. */
+	n = hugemap_write_back(inode, iocb->ki_pos,
+			       hugemap_is_growing(hugemap_inode(inode)) ? LLONG_MAX :
+									  iocb->ki_pos + count);
 	if (n)
 		return n;
 	while (iov_iter_count(to) && iocb->ki_pos < i_size_read(inode)) {

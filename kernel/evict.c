@@ -17,6 +17,8 @@
 
 #define MAX_VICTIMS 128u
 #define ROUNDS 3u
+/* Looks at a folio that somebody holds, a tick apart, before it is theirs. */
+#define PATIENCE 3u
 
 /* What one round works on: too large for the stack. */
 struct batch {
@@ -39,8 +41,8 @@ void hugemap_evict_teardown(void)
 	mempool_destroy(batches);
 }
 
-static void report(struct hugemap_inode *hi, const struct hm_unit *unit,
-		   enum hm_evict_result result)
+void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
+			  enum hm_evict_result result)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 
@@ -61,17 +63,17 @@ static void leave(struct hugemap_inode *hi, struct folio *folio, const struct hm
 
 	if (folio_test_dirty(folio)) {
 		folio_unlock(folio);
-		report(hi, unit, HM_EVICT_DIRTY);
+		hugemap_evict_report(hi, unit, HM_EVICT_DIRTY);
 		return;
 	}
 	if (hugemap_folio_leave(hi, folio)) {
 		folio_unlock(folio);
-		report(hi, unit, HM_EVICTED);
+		hugemap_evict_report(hi, unit, HM_EVICTED);
 		(*freed)++;
 		return;
 	}
 	folio_unlock(folio);
-	report(hi, unit, HM_EVICT_BUSY);
+	hugemap_evict_report(hi, unit, HM_EVICT_BUSY);
 	/*
 	 * Pairs with hugemap_dirty_folio(), which sets the flag and then finds
 	 * the unit claimed: one of us sees the other.
@@ -139,7 +141,7 @@ static void evict_run(struct hugemap_mount *mount, const struct hm_victim *victi
 			continue;
 		}
 		folio[i] = NULL;
-		report(hi, &victims[i].unit, HM_EVICT_BUSY);
+		hugemap_evict_report(hi, &victims[i].unit, HM_EVICT_BUSY);
 	}
 	if (unmap) {
 		hugemap_count(mount, HUGEMAP_C_UNMAPS, 1);
@@ -202,11 +204,31 @@ void hugemap_progress(struct hugemap_mount *mount)
 		wake_up_all(&mount->frames_wait);
 }
 
-int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind)
+/* Is anything on its way that may free a frame, however long it takes? */
+static bool may_hope(struct hugemap_mount *mount)
+{
+	struct hugemap_inode *hi;
+	bool frozen = false;
+
+	if (atomic_read(&mount->depth))
+		return true;
+	down_read(&mount->stores_lock);
+	list_for_each_entry(hi, &mount->stores, stores) {
+		if (hi->lower && hi->lower->i_sb->s_writers.frozen != SB_UNFROZEN)
+			frozen = true;
+	}
+	up_read(&mount->stores_lock);
+	return frozen;
+}
+
+int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind, unsigned long *began)
 {
 	int freed = atomic_read(&mount->freed);
+	unsigned long last;
 	long left;
 
+	if (!*began)
+		*began = jiffies;
 	if (hugemap_evict_some(mount, kind))
 		return 0;
 	atomic_inc(&mount->pressed);
@@ -217,10 +239,12 @@ int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind)
 	atomic_dec(&mount->pressed);
 	if (left < 0)
 		return -EINTR;
-	if (!left &&
-	    time_after(jiffies, READ_ONCE(mount->progress) + msecs_to_jiffies(HUGEMAP_HOPELESS_MS)))
-		return -ENOMEM;
-	return 0;
+	if (left || may_hope(mount))
+		return 0;
+	last = READ_ONCE(mount->progress);
+	if (time_after(*began, last))
+		last = *began;
+	return time_after(jiffies, last + msecs_to_jiffies(HUGEMAP_HOPELESS_MS)) ? -ENOMEM : 0;
 }
 
 /* --- in the background ------------------------------------------------------------------ */
@@ -271,8 +295,9 @@ int hugemap_reclaimer(void *arg)
 /* --- invalidation ---------------------------------------------------------------------------- */
 
 /*
- * Take a claimed unit away, although somebody may hold its folio: a direct I/O
- * or a pipe keeps the old folio then, and the frame gets a new one.
+ * Take a claimed unit away as a whole, although somebody may hold its folio: a device, a
+ * pipe or a read keeps it then, and the frame is without memory for now. Once abandoned,
+ * a folio is never looked at again: its references are not ours.
  */
 static void discard(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
@@ -289,13 +314,12 @@ static void discard(struct hugemap_inode *hi, const struct hm_unit *unit)
 			folio_unlock(folio);
 			return;
 		}
-		if (tries >= 3 && !folio_mapped(folio)) {
+		if (tries >= PATIENCE && !folio_mapped(folio)) {
 			hugemap_folio_abandon(hi, folio);
-			if (!hugemap_frame_replace(mount, unit)) {
-				folio_unlock(folio);
-				folio_put(folio);
-				return;
-			}
+			hugemap_frame_empty(mount, unit);
+			folio_unlock(folio);
+			folio_put(folio);
+			return;
 		}
 		folio_unlock(folio);
 		schedule_timeout_uninterruptible(1);
@@ -316,7 +340,7 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 		case HM_INV_UNIT:
 			if (all) {
 				discard(hi, &unit);
-				report(hi, &unit, HM_EVICT_DISCARD);
+				hugemap_evict_report(hi, &unit, HM_EVICT_DISCARD);
 			} else {
 				struct folio *folio = hugemap_frame_folio(mount, unit.frame);
 				u32 freed;

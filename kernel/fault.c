@@ -196,6 +196,8 @@ static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct fo
 {
 	u32 access = HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN;
 
+	/* Write-back protects under this lock: a unit dirtied before it may be clean by now. */
+	WARN_ON_ONCE(!folio_test_locked(folio));
 	if (hm_fault(hi->store, vmf->pgoff, access, unit) != HM_HIT)
 		return false;
 	/* mm will tell hugemap_dirty_folio() what is known by now. */
@@ -266,16 +268,15 @@ static vm_fault_t upgrade_fault(struct vm_fault *vmf)
 		return VM_FAULT_FALLBACK;
 	sb_start_pagefault(inode->i_sb);
 	file_update_time(vmf->vma->vm_file);
-	folio = hugemap_find_locked(hi, vmf->pgoff, HM_ACCESS_WRITE | HM_ACCESS_AGAIN, &unit);
+	folio = hugemap_find_locked(hi, vmf->pgoff, HM_ACCESS_AGAIN, &unit);
 	if (folio) {
-		if (upgrade(vmf, folio)) {
+		if (make_dirty(vmf, hi, folio, &unit) && upgrade(vmf, folio)) {
 			hugemap_count(hugemap_of(hi), HUGEMAP_C_UPGRADES, 1);
 			trace_hugemap_fault(inode, unit.pgoff, unit.npages, 1);
 			ret = VM_FAULT_NOPAGE;
 		}
 		folio_unlock(folio);
 		folio_put(folio);
-		hugemap_take_hints(hi, &unit);
 	}
 	sb_end_pagefault(inode->i_sb);
 	filemap_invalidate_unlock_shared(mapping);

@@ -18,6 +18,7 @@ enum hm_outcome hugemap_ask(struct hugemap_inode *hi, u64 pgoff, u32 access, str
 {
 	enum hm_outcome outcome;
 
+	unit->hints = 0;
 	do {
 		outcome = hm_fault(hi->store, pgoff, access, unit);
 	} while (outcome == HM_NO_NODE && !hugemap_add_node(hi, pgoff, unit->err));
@@ -104,6 +105,7 @@ int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct hugemap_mount *mount = hugemap_of(hi);
+	unsigned long began = 0;
 	struct hm_unit unit;
 	int err = 0;
 
@@ -133,7 +135,8 @@ int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access)
 			err = hugemap_wait_unit(hi, pgoff);
 			break;
 		case HM_NO_FRAME:
-			err = hugemap_wait_frame(mount, unit.npages == 1 ? HM_BASE : HM_HUGE);
+			err = hugemap_wait_frame(mount, unit.npages == 1 ? HM_BASE : HM_HUGE,
+						 &began);
 			break;
 		case HM_ERROR:
 			return unit.err;

@@ -13,6 +13,12 @@
 
 #include "data.h"
 
+void hugemap_folio_own(struct folio *folio, enum hugemap_owner from, enum hugemap_owner to)
+{
+	WARN_ON_ONCE((unsigned long)folio->private != from);
+	folio->private = (void *)(unsigned long)to;
+}
+
 bool hugemap_folio_is(const struct hugemap_inode *hi, const struct folio *folio, u64 pgoff)
 {
 	return smp_load_acquire(&folio->mapping) == hi->vfs_inode.i_mapping &&
@@ -79,7 +85,7 @@ void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u
 		folio = hugemap_frame_folio(hugemap_of(hi), units[i].frame);
 		/* A late lookup may have the lock for a moment. */
 		folio_lock(folio);
-		WARN_ON_ONCE(folio->mapping);
+		hugemap_folio_own(folio, HUGEMAP_POOLS, HUGEMAP_UNITS);
 		folio->index = units[i].pgoff;
 		folio_mark_uptodate(folio);
 		/* Of i_pages: with it, nobody who finds it there can take it away. */
@@ -107,18 +113,18 @@ bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio)
 	folio_clear_uptodate(folio);
 	folio_clear_dirty(folio);
 	folio->mapping = NULL;
+	hugemap_folio_own(folio, HUGEMAP_UNITS, HUGEMAP_POOLS);
 	folio_ref_unfreeze(folio, 1);
 	return true;
 }
 
 void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio)
 {
-	if (!folio->mapping)
-		return;
 	store_entry(hi, folio->index, folio_order(folio), NULL);
 	folio_clear_dirty(folio);
 	folio->mapping = NULL;
-	folio_put(folio); /* of i_pages; the pool has another one */
+	hugemap_folio_own(folio, HUGEMAP_UNITS, HUGEMAP_NOBODYS);
+	folio_put(folio); /* of i_pages; that of the pool is the caller's */
 }
 
 struct folio *hugemap_find(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_unit *unit)

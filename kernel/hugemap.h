@@ -17,6 +17,7 @@
  *   mapping->invalidate_lock       shared: a miss becomes a fill, a clean unit
  *                                  dirty, write-back; exclusive: truncate, punch,
  *                                  what changes below
+ *   hi->grow_lock                  write-back behind the end of the file below
  *   the locks of the file system below, while it does our I/O
  *   folio lock                     several only of one batch, in frame order, by
  *                                  folio_trylock() for all but the first
@@ -27,6 +28,11 @@
  * a fault drops mmap_lock before it waits for the invalidate_lock or calls below,
  * and where it cannot, in ->page_mkwrite(), it only tries. Faults without
  * FAULT_FLAG_ALLOW_RETRY, which may not drop it, are the exception: see bring().
+ *
+ * A write makes the upper file longer at once, and the one below when its data is
+ * written there, from the old end on and in order: so nobody reads zeros where data
+ * was appended, not even after a power cut. Whoever changes the file below has it
+ * catch up first: see hugemap_change_below().
  *
  * The state of a unit is the core's; a folio that holds one has ->mapping and
  * ->index set and is in the inode's own i_pages, never on an LRU list. Whoever
@@ -156,6 +162,7 @@ struct hugemap_mount {
 	unsigned long progress; /* jiffies, when a frame last came free */
 	struct workqueue_struct *done_wq; /* ends of reads that nobody waits for */
 	struct workqueue_struct *ahead_wq; /* work ahead of and behind writers */
+	struct workqueue_struct *write_wq; /* write-back that somebody waits for */
 	struct rw_semaphore stores_lock; /* the list of stores */
 	struct list_head stores;
 	atomic_t depth; /* I/Os in flight */
@@ -184,6 +191,7 @@ struct hugemap_inode {
 	struct mutex store_lock; /* making @store, @reader and @writer */
 	struct file *reader; /* the file below, for fills */
 	struct file *writer; /* the same, for write-back; NULL until somebody may write */
+	struct mutex grow_lock; /* who writes behind the end of the file below */
 	struct list_head stores; /* mount->stores */
 	u32 opens; /* open files; under store_lock */
 	int priority;
@@ -299,6 +307,12 @@ static inline void hugemap_end_write_below(const struct hugemap_inode *hi)
 {
 	if (hi->lower)
 		sb_end_write(hi->lower->i_sb);
+}
+
+/* Is the file longer than the one below, until it is written back? */
+static inline bool hugemap_is_growing(const struct hugemap_inode *hi)
+{
+	return hi->lower && i_size_read(hi->lower) < i_size_read(&hi->vfs_inode);
 }
 
 /**

@@ -3,6 +3,7 @@
  * I/O below: direct, asynchronous where the file system below can, from and to
  * the frames themselves. One way for files and for devices: a kiocb.
  */
+#include <linux/blk_types.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mempool.h>
@@ -104,6 +105,7 @@ void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes)
 	ssize_t result;
 
 	io->bytes = bytes;
+	io->end = i_size_read(io->hi->lower ?: &io->hi->vfs_inode);
 	io->started_ns = local_clock();
 	init_sync_kiocb(&io->iocb, file);
 	io->iocb.ki_pos = pos;
@@ -142,13 +144,13 @@ static void zero_from(struct hugemap_io *io, size_t from)
 }
 
 /*
- * What came of it. A read that ends where the file below ends is zeroed to its
- * end; anything else that is short is an error.
+ * What came of it. A read that ends where the file below or the device ended is zeroed
+ * to its end; anything else that is short is an error.
  */
 int hugemap_io_result(struct hugemap_io *io)
 {
 	struct hugemap_mount *mount = hugemap_of(io->hi);
-	loff_t size, pos;
+	loff_t pos;
 
 	atomic_dec(&mount->depth);
 	hm_hist_record(io->write ? mount->write_ns : mount->read_ns,
@@ -157,12 +159,14 @@ int hugemap_io_result(struct hugemap_io *io)
 		return io->result;
 	if (io->result == io->bytes)
 		return 0;
-	if (io->write || !io->hi->lower)
+	if (io->write)
 		return -EIO;
-	/* The kiocb's position may have moved with what was read. */
+	/*
+	 * The kiocb's position may have moved with what was read. The file may be longer
+	 * now than when the read began: what is new are zeros, or it is discarded here.
+	 */
 	pos = (loff_t)io->unit.pgoff << HM_PAGE_SHIFT;
-	size = i_size_read(io->hi->lower);
-	if (pos + io->result < size)
+	if (pos + io->result < io->end)
 		return -EIO;
 	zero_from(io, io->result);
 	return 0;
@@ -174,7 +178,7 @@ int hugemap_io_wait(struct hugemap_io *io)
 	return hugemap_io_result(io);
 }
 
-int hugemap_io_write_tail(struct hugemap_inode *hi, struct folio *folio, loff_t pos, size_t bytes)
+int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t pos, size_t bytes)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 	struct iov_iter iter;
@@ -182,15 +186,50 @@ int hugemap_io_write_tail(struct hugemap_inode *hi, struct folio *folio, loff_t 
 	struct kiocb iocb;
 	ssize_t result;
 
-	bvec_set_page(&segment, folio_page(folio, 0), bytes, 0);
+	bvec_set_page(&segment, page, bytes, 0);
 	iov_iter_bvec(&iter, ITER_SOURCE, &segment, 1, bytes);
 	init_sync_kiocb(&iocb, hi->writer);
 	iocb.ki_pos = pos;
 	iocb.ki_flags &= ~IOCB_DIRECT;
 	hugemap_count(mount, HUGEMAP_C_WRITE_IOS, 1);
 	hugemap_count(mount, HUGEMAP_C_WRITTEN_BYTES, bytes);
+	atomic_inc(&mount->depth);
 	result = hi->writer->f_op->write_iter(&iocb, &iter);
+	atomic_dec(&mount->depth);
 	if (result < 0)
 		return result;
 	return result == bytes ? 0 : -EIO;
+}
+
+int hugemap_io_refresh(struct hugemap_inode *hi, struct folio *folio, size_t offset, size_t bytes)
+{
+	size_t done = 0, end = round_up(offset + bytes, SECTOR_SIZE);
+	struct hugemap_mount *mount = hugemap_of(hi);
+	loff_t pos = folio_pos(folio) + offset;
+	ssize_t result = 1;
+
+	end = min(end, folio_size(folio));
+	hugemap_count(mount, HUGEMAP_C_READ_IOS, 1);
+	while (result > 0 && offset + done < end) {
+		struct bio_vec segment;
+		struct iov_iter iter;
+		struct kiocb iocb;
+
+		bvec_set_page(&segment, folio_page(folio, 0), end - offset - done, offset + done);
+		iov_iter_bvec(&iter, ITER_DEST, &segment, 1, segment.bv_len);
+		init_sync_kiocb(&iocb, hi->reader);
+		iocb.ki_pos = pos + done;
+		if (hi->reader->f_mode & FMODE_CAN_ODIRECT)
+			iocb.ki_flags |= IOCB_DIRECT;
+		result = vfs_iocb_iter_read(hi->reader, &iocb, &iter);
+		if (result > 0)
+			done += result;
+	}
+	hugemap_count(mount, HUGEMAP_C_READ_BYTES, done);
+	if (result < 0)
+		return result;
+	/* It ends there. */
+	if (offset + done < end)
+		folio_zero_range(folio, offset + done, end - offset - done);
+	return 0;
 }

@@ -3,7 +3,8 @@
  * The frames of a mount. They are taken from the kernel once, at mount, and are
  * the hard limit of what the mount caches: PMD-order compound folios, or base
  * pages where the core has carved a slot. A frame at rest has one reference, no
- * ->mapping, and is on no list of mm.
+ * ->mapping, and is on no list of mm. A frame whose folio was abandoned has no memory
+ * until it is used again.
  *
  * A slot that turns from huge to base pages, or back, gets new memory and gives
  * the old back after an RCU grace period: a lookup may still try to get a
@@ -40,16 +41,38 @@ static struct folio *new_huge(int node, gfp_t more)
 	struct page *page;
 
 	page = alloc_pages_node(node, GFP_KERNEL | __GFP_COMP | __GFP_NOWARN | more, HUGE_ORDER);
-	return page ? page_folio(page) : NULL;
+	if (!page)
+		return NULL;
+	hugemap_folio_own(page_folio(page), HUGEMAP_NOBODYS, HUGEMAP_POOLS);
+	return page_folio(page);
+}
+
+static void put_huge(struct folio *huge)
+{
+	if (!huge)
+		return;
+	hugemap_folio_own(huge, HUGEMAP_POOLS, HUGEMAP_NOBODYS);
+	folio_put(huge);
+}
+
+static struct page *new_page(int node)
+{
+	struct page *page = alloc_pages_node(node, GFP_KERNEL | __GFP_NOWARN, 0);
+
+	if (page)
+		hugemap_folio_own(page_folio(page), HUGEMAP_NOBODYS, HUGEMAP_POOLS);
+	return page;
 }
 
 static void put_base(struct page **base)
 {
 	u32 i;
 
-	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		if (base[i])
-			__free_page(base[i]);
+	for (i = 0; base && i < HM_BLOCK_PAGES; i++) {
+		if (!base[i])
+			continue;
+		hugemap_folio_own(page_folio(base[i]), HUGEMAP_POOLS, HUGEMAP_NOBODYS);
+		__free_page(base[i]);
 	}
 	kvfree(base);
 }
@@ -62,7 +85,7 @@ static struct page **new_base(int node)
 	if (!base)
 		return NULL;
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		base[i] = alloc_pages_node(node, GFP_KERNEL | __GFP_NOWARN, 0);
+		base[i] = new_page(node);
 		if (!base[i]) {
 			put_base(base);
 			return NULL;
@@ -75,14 +98,15 @@ struct folio *hugemap_frame_folio(struct hugemap_mount *mount, u32 frame)
 {
 	u64 offset = hm_frame_offset(mount->cache, frame);
 	struct hugemap_slot *slot = &mount->slots[offset >> HM_BLOCK_SHIFT];
-	struct page **base;
+	struct page **base, *page;
 
 	if (!hm_frame_is_base(mount->cache, frame))
 		return READ_ONCE(slot->huge);
 	base = READ_ONCE(slot->base);
 	if (!base)
 		return NULL;
-	return page_folio(READ_ONCE(base[(offset >> HM_PAGE_SHIFT) & HUGEMAP_BLOCK_MASK]));
+	page = READ_ONCE(base[(offset >> HM_PAGE_SHIFT) & HUGEMAP_BLOCK_MASK]);
+	return page ? page_folio(page) : NULL;
 }
 
 /* The core has carved a huge frame: its slot becomes base pages. */
@@ -94,11 +118,10 @@ static int carve(struct hugemap_mount *mount, struct hugemap_slot *slot)
 	base = new_base(slot_node(mount, slot - mount->slots));
 	if (!base)
 		return -ENOMEM;
-	WARN_ON_ONCE(huge->mapping);
 	WRITE_ONCE(slot->base, base);
 	WRITE_ONCE(slot->huge, NULL);
 	synchronize_rcu_expedited();
-	folio_put(huge);
+	put_huge(huge);
 	return 0;
 }
 
@@ -118,6 +141,20 @@ static int reform(struct hugemap_mount *mount, struct hugemap_slot *slot)
 	return 0;
 }
 
+/* What was in its place was abandoned. */
+static int fill_page(struct hugemap_mount *mount, struct hugemap_slot *slot, u32 i)
+{
+	struct page *page = slot->base[i];
+
+	if (page)
+		return 0;
+	page = new_page(slot_node(mount, slot - mount->slots));
+	if (!page)
+		return -ENOMEM;
+	WRITE_ONCE(slot->base[i], page);
+	return 0;
+}
+
 int hugemap_frame_prepare(struct hugemap_mount *mount, const struct hm_unit *unit)
 {
 	u64 offset = hm_frame_offset(mount->cache, unit->frame);
@@ -125,41 +162,28 @@ int hugemap_frame_prepare(struct hugemap_mount *mount, const struct hm_unit *uni
 	bool base = hm_frame_is_base(mount->cache, unit->frame);
 	int err = 0;
 
-	if (likely(base ? (bool)READ_ONCE(slot->base) : (bool)READ_ONCE(slot->huge)))
+	if (likely(hugemap_frame_folio(mount, unit->frame)))
 		return 0;
 	mutex_lock(&mount->carve_lock);
 	if (base && !slot->base)
 		err = carve(mount, slot);
-	else if (!base && !slot->huge)
+	else if (base)
+		err = fill_page(mount, slot, (offset >> HM_PAGE_SHIFT) & HUGEMAP_BLOCK_MASK);
+	else if (!slot->huge)
 		err = reform(mount, slot);
 	mutex_unlock(&mount->carve_lock);
 	return err;
 }
 
-int hugemap_frame_replace(struct hugemap_mount *mount, const struct hm_unit *unit)
+void hugemap_frame_empty(struct hugemap_mount *mount, const struct hm_unit *unit)
 {
 	u64 offset = hm_frame_offset(mount->cache, unit->frame);
-	u32 index = offset >> HM_BLOCK_SHIFT;
-	struct hugemap_slot *slot = &mount->slots[index];
-	int node = slot_node(mount, index);
-	struct folio *folio;
-	struct page *page;
+	struct hugemap_slot *slot = &mount->slots[offset >> HM_BLOCK_SHIFT];
 
-	if (hm_frame_is_base(mount->cache, unit->frame)) {
-		struct page **base = slot->base;
-		u32 i = (offset >> HM_PAGE_SHIFT) & HUGEMAP_BLOCK_MASK;
-
-		page = alloc_pages_node(node, GFP_KERNEL | __GFP_NOWARN, 0);
-		if (!page)
-			return -ENOMEM;
-		WRITE_ONCE(base[i], page);
-	} else {
-		folio = new_huge(node, __GFP_NORETRY);
-		if (!folio)
-			return -ENOMEM;
-		WRITE_ONCE(slot->huge, folio);
-	}
-	return 0;
+	if (hm_frame_is_base(mount->cache, unit->frame))
+		WRITE_ONCE(slot->base[(offset >> HM_PAGE_SHIFT) & HUGEMAP_BLOCK_MASK], NULL);
+	else
+		WRITE_ONCE(slot->huge, NULL);
 }
 
 static int take_slot(struct hugemap_mount *mount, u32 i)
@@ -175,12 +199,8 @@ static int take_slot(struct hugemap_mount *mount, u32 i)
 
 static void give_slot(struct hugemap_slot *slot)
 {
-	if (slot->huge) {
-		WARN_ON_ONCE(slot->huge->mapping);
-		folio_put(slot->huge);
-	}
-	if (slot->base)
-		put_base(slot->base);
+	put_huge(slot->huge);
+	put_base(slot->base);
 	slot->huge = NULL;
 	slot->base = NULL;
 }
@@ -232,13 +252,14 @@ static int park(struct hugemap_mount *mount, u32 less, struct fs_context *fc)
 {
 	u32 *frames = kvmalloc_array(less, sizeof(*frames), GFP_KERNEL), n = 0;
 	int err = frames ? 0 : -ENOMEM;
+	unsigned long began = 0;
 
 	while (!err && n < less) {
 		frames[n] = hm_frame_park(mount->cache);
 		if (frames[n] != HM_NO_FRAME_ID)
 			n++;
 		else
-			err = hugemap_wait_frame(mount, HM_HUGE);
+			err = hugemap_wait_frame(mount, HM_HUGE, &began);
 		cond_resched();
 	}
 	if (err == -ENOMEM)

@@ -72,8 +72,11 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		folio = get_folio(iocb, hi, pos >> HM_PAGE_SHIFT, &err);
 		if (!folio)
 			break;
-		/* Again, now that its data is there: it may have been cut off. */
-		size = i_size_read(inode);
+		/*
+		 * Again, now that its data is there: it may have been cut off. Or the file
+		 * became longer, and the folio is from before.
+		 */
+		size = min(size, i_size_read(inode));
 		if (pos >= size) {
 			folio_put(folio);
 			break;
@@ -118,34 +121,39 @@ static size_t copy_in(struct folio *folio, size_t offset, size_t bytes, struct i
 	return copied;
 }
 
-/* The file becomes longer: what its last page held past the old end is zero. */
-static int extend(struct hugemap_inode *hi, struct file *file, loff_t size)
+/*
+ * The cache gets room behind the end: what the last page held past it is zero. The file
+ * itself becomes longer with what is copied, and the one below with what is written.
+ */
+static void make_room(struct hugemap_inode *hi, loff_t size)
 {
 	loff_t old = i_size_read(&hi->vfs_inode);
 	size_t offset = old % HM_PAGE_SIZE;
 	u64 old_end = hugemap_pages(old), end = hugemap_pages(size) | HUGEMAP_BLOCK_MASK;
 	struct hm_unit unit;
-	int err;
 
 	if (offset) {
 		struct folio *folio =
 			hugemap_find_locked(hi, old >> HM_PAGE_SHIFT, HM_ACCESS_AGAIN, &unit);
 
 		if (folio) {
-			folio_zero_range(folio, offset, HM_PAGE_SIZE - offset);
+			folio_zero_range(folio, old - folio_pos(folio), HM_PAGE_SIZE - offset);
 			folio_unlock(folio);
 			folio_put(folio);
 		}
 	}
-	hugemap_start_write_below(hi);
-	err = hugemap_resize_below(hugemap_lower_file(file), size);
-	hugemap_end_write_below(hi);
-	if (err)
-		return err;
 	hm_store_set_hollow(hi->store, old_end, end + 1 - old_end, true);
-	i_size_write(&hi->vfs_inode, size);
 	hm_store_set_size(hi->store, size);
-	return 0;
+}
+
+/*
+ * What was copied may be seen. Before anybody can write it back: with the folio locked,
+ * or while the unit is being filled; else it would be taken for what is past the end.
+ */
+static void publish(struct hugemap_inode *hi, loff_t end)
+{
+	if (end > i_size_read(&hi->vfs_inode))
+		i_size_write(&hi->vfs_inode, end);
 }
 
 /*
@@ -205,6 +213,7 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 	offset = pos - ((loff_t)folio->index << HM_PAGE_SHIFT);
 	bytes = min_t(size_t, folio_size(folio) - offset, iov_iter_count(from));
 	copied = copy_in(folio, offset, bytes, from);
+	publish(hi, pos + copied);
 	folio_unlock(folio);
 	folio_put(folio);
 	hugemap_take_hints(hi, &unit);
@@ -290,8 +299,10 @@ static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
 	if (!n)
 		return 0;
 	all = copy_units(hi, units, n, from, &done);
-	if (all)
+	if (all) {
 		hugemap_folio_join(hi, units, n);
+		publish(hi, pos + done);
+	}
 	for (i = 0; i < n; i++) {
 		hugemap_take_hints(hi, &units[i]);
 		if (!all) {
@@ -418,16 +429,10 @@ static int touch_below(struct inode *inode, struct file *lower)
 	return err;
 }
 
-struct shrink {
-	struct file *lower;
-	loff_t size;
-};
-
-static ssize_t shrink(void *arg)
+/* Nothing changes below: it ends where the file does, or before. */
+static ssize_t give_room(void *arg)
 {
-	struct shrink *s = arg;
-
-	return hugemap_resize_below(s->lower, s->size);
+	return 0;
 }
 
 static ssize_t write_locked(struct kiocb *iocb, struct iov_iter *from)
@@ -455,19 +460,16 @@ static ssize_t write_locked(struct kiocb *iocb, struct iov_iter *from)
 		if (ret)
 			return ret;
 	}
-	if (end > old) {
-		ret = extend(hi, file, end);
-		if (ret)
-			return ret;
-	}
+	if (end > old)
+		make_room(hi, end);
 	ret = write_all(hi, iocb, from);
-	/* Less than was asked for: the file does not end behind it. */
-	end = max(old, iocb->ki_pos);
-	if (i_size_read(inode) > end && lower) {
-		struct shrink s = { .lower = lower, .size = end };
-
+	/* Less than was asked for: nothing is cached behind what there is. */
+	if (hm_store_size(hi->store) > i_size_read(inode) && lower) {
 		hugemap_start_write_below(hi);
-		hugemap_change_below(inode, end, LLONG_MAX, HUGEMAP_DISCARD, shrink, &s);
+		/* What cannot be written stays, with what is behind the end in its block. */
+		if (hugemap_change_below(inode, i_size_read(inode), LLONG_MAX, HUGEMAP_DISCARD,
+					 give_room, NULL))
+			hm_store_set_size(hi->store, i_size_read(inode));
 		hugemap_end_write_below(hi);
 	}
 	return ret;

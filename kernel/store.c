@@ -48,6 +48,7 @@ void hugemap_data_init(struct hugemap_inode *hi)
 	hi->failures = 0;
 	hi->opens = 0;
 	mutex_init(&hi->store_lock);
+	mutex_init(&hi->grow_lock);
 	INIT_LIST_HEAD(&hi->stores);
 	hi->vfs_inode.i_mapping->a_ops = &data_aops;
 	mapping_set_large_folios(hi->vfs_inode.i_mapping);
@@ -140,13 +141,13 @@ static u32 part_of(const struct parts *parts, loff_t pos)
 /*
  * Which parts hold no data, and which have a hole: a bit each. Where the file
  * system cannot say, all of the file is data. What lies beyond its end holds
- * none; when the file grows, it becomes a hole.
+ * none; when the file grows, it becomes a hole. The core knows of growth first.
  */
 static void find_holes(struct hugemap_inode *hi, const struct parts *parts, unsigned long *hollow,
 		       unsigned long *holes)
 {
 	loff_t end = parts->start + ((loff_t)parts->n << parts->shift), at = parts->start;
-	loff_t size = i_size_read(&hi->vfs_inode);
+	loff_t size = hm_store_size(hi->store);
 
 	bitmap_zero(hollow, parts->n);
 	bitmap_zero(holes, parts->n);
@@ -438,7 +439,7 @@ int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	/* Nobody makes a hole between the allocation and the note of it. */
 	filemap_invalidate_lock_shared(mapping);
 	/* To the end of the last page: it will not be reserved again if the file grows. */
-	len = round_up(i_size_read(&hi->vfs_inode), HM_PAGE_SIZE) - pos;
+	len = round_up((loff_t)hm_store_size(hi->store), HM_PAGE_SIZE) - pos;
 	len = min_t(loff_t, npages << HM_PAGE_SHIFT, len);
 	if (len > 0) {
 		/* Whoever cannot reserve tells at write-back. */
@@ -446,122 +447,15 @@ int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 			err = -ENOSPC;
 		else if (writer->f_op->fallocate)
 			err = writer->f_op->fallocate(writer, FALLOC_FL_KEEP_SIZE, pos, len);
-		if (err == -EOPNOTSUPP || err == -EINTR)
+		if (err == -EOPNOTSUPP)
 			err = 0;
-		if (!err)
+		/* A signal that does not end the task: not reserved, and asked for again. */
+		if (err == -EINTR && !fatal_signal_pending(current))
+			err = 0;
+		else if (!err)
 			hm_store_set_allocated(hi->store, pgoff, len >> HM_PAGE_SHIFT);
 	}
 	filemap_invalidate_unlock_shared(mapping);
 	hugemap_end_write_below(hi);
 	return err;
-}
-
-/* --- changes below --------------------------------------------------------------------------- */
-
-static loff_t size_below(const struct hugemap_inode *hi)
-{
-	return hi->lower ? i_size_read(hi->lower) : i_size_read(&hi->vfs_inode);
-}
-
-/* The file is @size bytes long now; the caller holds what a change needs. */
-static void take_size(struct hugemap_inode *hi, loff_t size)
-{
-	i_size_write(&hi->vfs_inode, size);
-	if (hi->store)
-		hm_store_set_size(hi->store, size);
-}
-
-/* The pages of all blocks that a range of bytes touches. */
-static u64 first_of(loff_t start)
-{
-	return ((u64)start >> HM_PAGE_SHIFT) & ~HUGEMAP_BLOCK_MASK;
-}
-
-static u64 end_of(loff_t end)
-{
-	return end == LLONG_MAX ? U64_MAX : (hugemap_pages(end) | HUGEMAP_BLOCK_MASK) + 1;
-}
-
-/* Write what would otherwise be lost: units that reach out of what is discarded. */
-static int write_edges(struct hugemap_inode *hi, loff_t start, loff_t end)
-{
-	u64 first = first_of(start), last = end_of(end);
-	int err;
-
-	err = hugemap_write_range(hi, first, first + HM_BLOCK_PAGES);
-	if (!err && last != U64_MAX)
-		err = hugemap_write_range(hi, last - HM_BLOCK_PAGES, last);
-	return err;
-}
-
-/* What is known about holes in a range that has changed. */
-static void note_holes(struct hugemap_inode *hi, loff_t start, loff_t end, loff_t old_size,
-		       enum hugemap_change what)
-{
-	loff_t size = i_size_read(&hi->vfs_inode);
-	u64 beyond = hugemap_pages(size), old_end = hugemap_pages(old_size);
-	u64 first = (u64)start >> HM_PAGE_SHIFT, last;
-
-	if (beyond > old_end)
-		hm_store_set_hollow(hi->store, old_end, (beyond | HUGEMAP_BLOCK_MASK) + 1 - old_end,
-				    true);
-	if (what == HUGEMAP_KEEP) {
-		/* Direct I/O, a clone: it may be data now, and may have holes. */
-		last = min(end == LLONG_MAX ? beyond : hugemap_pages(end), beyond);
-		if (last > first) {
-			hm_store_set_hollow(hi->store, first, last - first, true);
-			hm_store_set_hollow(hi->store, first, last - first, false);
-		}
-	} else if (end != LLONG_MAX) {
-		first = hugemap_pages(start);
-		last = min((u64)end >> HM_PAGE_SHIFT, beyond);
-		if (last > first)
-			hm_store_set_hollow(hi->store, first, last - first, true);
-	}
-	if (old_end > beyond)
-		hm_store_set_hollow(hi->store, beyond, (old_end | HUGEMAP_BLOCK_MASK) + 1 - beyond,
-				    true);
-}
-
-static void forget_range(struct hugemap_inode *hi, loff_t start, loff_t end, bool cut)
-{
-	unmap_mapping_range(hi->vfs_inode.i_mapping, start, end == LLONG_MAX ? 0 : end - start,
-			    cut);
-	/* Units at the edges were written back: whole blocks go. */
-	hugemap_invalidate(hi, first_of(start), end_of(end), true);
-}
-
-ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
-			     enum hugemap_change what, ssize_t (*change)(void *arg), void *arg)
-{
-	struct hugemap_inode *hi = hugemap_inode(inode);
-	struct address_space *mapping = inode->i_mapping;
-	loff_t old_size = i_size_read(inode);
-	ssize_t ret = 0;
-
-	filemap_invalidate_lock(mapping);
-	if (hi->store) {
-		if (what == HUGEMAP_KEEP)
-			ret = hugemap_write_range(hi, first_of(start), end_of(end));
-		else
-			ret = write_edges(hi, start, end);
-		/* The page in which the file ends: what is past the end, if it grows. */
-		if (!ret)
-			ret = hugemap_write_range(hi, old_size >> HM_PAGE_SHIFT, U64_MAX);
-	}
-	if (!ret)
-		ret = change(arg);
-	if (ret >= 0) {
-		loff_t size = size_below(hi);
-
-		take_size(hi, size);
-		if (hi->store) {
-			forget_range(hi, start, end, size < old_size);
-			if (size > old_size)
-				forget_range(hi, old_size, size, false);
-			note_holes(hi, start, end, old_size, what);
-		}
-	}
-	filemap_invalidate_unlock(mapping);
-	return ret;
 }

@@ -7,6 +7,7 @@
  * before its I/O starts. Who stored to it before is in the I/O; who stores to it
  * afterwards faults, and the core notes that it is dirty again.
  */
+#include <linux/cred.h>
 #include <linux/freezer.h>
 #include <linux/fs.h>
 #include <linux/kthread.h>
@@ -113,9 +114,32 @@ static void protect(struct hugemap_inode *hi, const struct hm_run *run, struct h
 	}
 }
 
+/* What of a run is the file's, in bytes: asked for when nobody stores to it unseen. */
+static size_t bytes_of(struct hugemap_inode *hi, const struct hm_run *run)
+{
+	loff_t pos = (loff_t)run->pgoff << HM_PAGE_SHIFT;
+	loff_t left = max_t(loff_t, i_size_read(&hi->vfs_inode) - pos, 0);
+
+	return min_t(loff_t, (loff_t)run->npages << HM_PAGE_SHIFT, left);
+}
+
+/* The last bytes of a file, which are not for direct I/O. */
+static int write_tail(struct hugemap_inode *hi, const struct hm_run *run,
+		      const struct hugemap_io *io, size_t start, size_t bytes)
+{
+	const struct bio_vec *segment = io->segment;
+	size_t at = start;
+
+	for (; at >= segment->bv_len; segment++)
+		at -= segment->bv_len;
+	return hugemap_io_write_tail(hi,
+				     folio_page(page_folio(segment->bv_page), at >> HM_PAGE_SHIFT),
+				     ((loff_t)run->pgoff << HM_PAGE_SHIFT) + start, bytes);
+}
+
 static void write_run(struct hugemap_inode *hi, const struct hm_run *run, struct in_flight *flight)
 {
-	loff_t pos = (loff_t)run->pgoff << HM_PAGE_SHIFT, size = i_size_read(&hi->vfs_inode);
+	loff_t pos = (loff_t)run->pgoff << HM_PAGE_SHIFT;
 	struct hugemap_io *io = NULL;
 	size_t bytes, tail;
 	int err = 0;
@@ -131,48 +155,45 @@ static void write_run(struct hugemap_inode *hi, const struct hm_run *run, struct
 	io->run = *run;
 	protect(hi, run, io);
 
-	/* Never beyond the end of the file; its last bytes are not for direct I/O. */
-	bytes = min_t(loff_t, io->bytes, max_t(loff_t, size - pos, 0));
+	bytes = bytes_of(hi, run);
 	tail = bytes % HM_PAGE_SIZE;
 	bytes -= tail;
-	if (tail) {
-		struct bio_vec *last = &io->segment[bytes / HM_PAGE_SIZE];
-
-		WARN_ON_ONCE(run->kind != HM_BASE);
-		err = hugemap_io_write_tail(hi, page_folio(last->bv_page), pos + bytes, tail);
-	}
-	if (!err && bytes) {
-		io->nsegments = run->kind == HM_BASE ? bytes / HM_PAGE_SIZE : io->nsegments;
+	if (bytes) {
+		if (run->kind == HM_BASE)
+			io->nsegments = bytes / HM_PAGE_SIZE;
 		hugemap_io_submit(io, pos, bytes);
-		flight->io[(flight->first + flight->n++) % HUGEMAP_WRITE_DEPTH] = io;
-		return;
+		if (!tail) {
+			flight->io[(flight->first + flight->n++) % HUGEMAP_WRITE_DEPTH] = io;
+			return;
+		}
+		err = hugemap_io_wait(io);
 	}
+	/* Behind the rest of the run, and only if that is there. */
+	if (!err && tail)
+		err = write_tail(hi, run, io, bytes, tail);
 	hugemap_io_free(io);
 	run_done(hi, run, err);
 	if (err && !flight->err)
 		flight->err = err;
 }
 
-int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, bool wait)
+/* Dirty units from *pos to @end: see hugemap_write_pages(). Some may still be in flight. */
+static void write_units(struct hugemap_inode *hi, u64 *pos, u64 end, u64 *budget, bool wait,
+			struct in_flight *flight)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
-	struct in_flight flight = {};
 	struct hm_run run;
 
-	if (!hm_store_dirty_pages(hi->store) && !wait)
-		return 0;
-	if (!smp_load_acquire(&hi->writer))
-		return hm_store_dirty_pages(hi->store) ? -EROFS : 0;
-	while (budget) {
+	while (*budget) {
 		switch (hm_writeback(hi->store, pos, end, HUGEMAP_IO_SEGMENTS, wait, &run)) {
 		case HM_WB_RUN:
-			budget -= min_t(u64, budget, run.npages);
-			write_run(hi, &run, &flight);
+			*budget -= min_t(u64, *budget, run.npages);
+			write_run(hi, &run, flight);
 			continue;
 		case HM_WB_BUSY:
 			/* By us, or by somebody else. */
-			if (flight.n) {
-				reap(hi, &flight);
+			if (flight->n) {
+				reap(hi, flight);
 				continue;
 			}
 			wait_event(*hugemap_wait_of(mount, hi->store, *pos),
@@ -184,9 +205,105 @@ int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget,
 		*pos = end;
 		break;
 	}
-	while (flight.n)
-		reap(hi, &flight);
+}
+
+static void reap_all(struct hugemap_inode *hi, struct in_flight *flight)
+{
+	while (flight->n)
+		reap(hi, flight);
+}
+
+/* The first page of the block in which the file below ends, if that is too short yet. */
+static u64 growth(struct hugemap_inode *hi)
+{
+	loff_t below;
+
+	if (!hi->lower)
+		return U64_MAX;
+	below = i_size_read(hi->lower);
+	if (below >= i_size_read(&hi->vfs_inode))
+		return U64_MAX;
+	return ((u64)below >> HM_PAGE_SHIFT) & ~HUGEMAP_BLOCK_MASK;
+}
+
+/*
+ * Make the file below longer by writing what was appended: from its end on, in order,
+ * and each run before the next one, so that there is never a hole where there is data.
+ * Another one may have made it longer meanwhile: a sync passes nothing for that.
+ */
+static int write_growth(struct hugemap_inode *hi, u64 pos, u64 end, u64 *budget)
+{
+	struct in_flight flight = {};
+	u64 one;
+
+	mutex_lock(&hi->grow_lock);
+	while (pos < end && *budget && !flight.err) {
+		one = 1;
+		write_units(hi, &pos, end, &one, true, &flight);
+		reap_all(hi, &flight);
+		*budget -= min_t(u64, *budget, HM_BLOCK_PAGES);
+	}
+	mutex_unlock(&hi->grow_lock);
 	return flight.err;
+}
+
+static int write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, bool wait)
+{
+	u64 pages = hugemap_pages(i_size_read(&hi->vfs_inode)), grow = growth(hi);
+	struct in_flight flight = {};
+	/* Nothing of what somebody copies behind the end is the file's yet. */
+	u64 last = min(end, pages), stop = min(last, grow);
+	int err = 0;
+
+	if (*pos < stop) {
+		write_units(hi, pos, stop, &budget, wait, &flight);
+		reap_all(hi, &flight);
+	}
+	if (budget && last > grow)
+		err = write_growth(hi, grow, last, &budget);
+	if (budget)
+		*pos = end;
+	return flight.err ?: err;
+}
+
+/* Somebody asks for write-back, and waits. */
+struct write_work {
+	struct work_struct work;
+	struct completion done;
+	struct hugemap_inode *hi;
+	u64 *pos;
+	u64 end, budget;
+	bool wait;
+	int err;
+};
+
+static void write_work(struct work_struct *work)
+{
+	struct write_work *w = container_of(work, struct write_work, work);
+	const struct cred *old = override_creds(hugemap_of(w->hi)->cred);
+
+	w->err = write_pages(w->hi, w->pos, w->end, w->budget, w->wait);
+	revert_creds(old);
+	complete(&w->done);
+}
+
+int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, bool wait)
+{
+	struct write_work w = { .hi = hi, .pos = pos, .end = end, .budget = budget, .wait = wait };
+
+	if (!hm_store_dirty_pages(hi->store) && !wait)
+		return 0;
+	if (!smp_load_acquire(&hi->writer))
+		return hm_store_dirty_pages(hi->store) ? -EROFS : 0;
+	/* A thread of the kernel has no limits, and no signals. */
+	if (current->flags & PF_KTHREAD)
+		return write_pages(hi, pos, end, budget, wait);
+	init_completion(&w.done);
+	INIT_WORK_ONSTACK(&w.work, write_work);
+	queue_work(hugemap_of(hi)->write_wq, &w.work);
+	wait_for_completion(&w.done);
+	destroy_work_on_stack(&w.work);
+	return w.err;
 }
 
 int hugemap_write_range(struct hugemap_inode *hi, u64 start, u64 end)
@@ -227,6 +344,9 @@ int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	struct file *below = mount->device ?: hugemap_lower_file(file);
 	int err, below_err, told;
 
+	/* The file below gets its length with the last of what was written behind its end. */
+	if (hugemap_is_growing(hugemap_inode(inode)))
+		end = LLONG_MAX;
 	/* @end is the last byte, not the one after it. */
 	err = hugemap_write_back(inode, start, end == LLONG_MAX ? end : end + 1);
 	/* The metadata below, and the device's cache: invariant 1. */
@@ -317,6 +437,7 @@ static bool write_chunk(struct hugemap_inode *hi)
 int hugemap_writer(void *arg)
 {
 	struct hugemap_mount *mount = arg;
+	const struct cred *old = override_creds(mount->cred);
 
 	set_freezable();
 	while (!kthread_should_stop()) {
@@ -335,5 +456,6 @@ int hugemap_writer(void *arg)
 			cond_resched();
 		}
 	}
+	revert_creds(old);
 	return 0;
 }

@@ -160,7 +160,10 @@ static void truncate_by_path_and_open(void)
 	expect_bus(map, false, "behind O_TRUNC");
 	write_pattern(other, 51, 0, HUGE + 10);
 	expect_pattern("load of what was written anew", map, 51, 0, HUGE + 10);
+	/* Below it is as long as what was written back: never longer than its data. */
+	MUST(fsync(other));
 	expect_size("f", HUGE + 10);
+	expect_below("below", "f", 51, 0, HUGE + 10);
 }
 
 struct cutter {

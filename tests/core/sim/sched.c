@@ -369,7 +369,12 @@ u64 sched_steps(void)
 
 u32 sched_self(void)
 {
-	return (u32)(current - coroutines);
+	return current ? (u32)(current - coroutines) : SIM_COROUTINES;
+}
+
+u32 sched_spawned(void)
+{
+	return ncoroutines;
 }
 
 void sim_progress(void)

@@ -38,7 +38,8 @@ void sched_run(u64 steps);
 void sched_stop(void); /* from a coroutine: does not return */
 
 u64 sched_steps(void); /* since sched_seed() */
-u32 sched_self(void); /* the number of the running coroutine */
+u32 sched_self(void); /* the number of the running coroutine; SIM_COROUTINES: none */
+u32 sched_spawned(void); /* the number that the next one will have */
 
 /*
  * From sim_prepare() on, sim_wake() with the same key counts; sim_sleep() ends

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The file below changes without the cache: truncate, punch, direct I/O, clone. What
+ * reaches out of the range is written before; what was cached of it goes afterwards.
+ *
+ * Nobody makes a clean unit dirty meanwhile, as that takes the invalidate_lock, but for
+ * devices: their writes into pinned pages end when they like. So a unit of which only a
+ * part changes is never just dropped: the part is made what it is below, and the rest
+ * stays until it is written and nobody holds it.
+ */
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/sched.h>
+
+#include "data.h"
+
+/* Looks at a folio that a pipe or a read holds, a tick apart, before it is theirs. */
+#define PATIENCE 3u
+
+struct change {
+	loff_t start, end; /* bytes; LLONG_MAX: all there is */
+	enum hugemap_change what;
+};
+
+static loff_t size_below(const struct hugemap_inode *hi)
+{
+	return hi->lower ? i_size_read(hi->lower) : i_size_read(&hi->vfs_inode);
+}
+
+/* The file is @size bytes long now; the caller holds what a change needs. */
+static void take_size(struct hugemap_inode *hi, loff_t size)
+{
+	i_size_write(&hi->vfs_inode, size);
+	if (hi->store)
+		hm_store_set_size(hi->store, size);
+}
+
+/* The pages of all blocks that a range of bytes touches. */
+static u64 first_of(loff_t start)
+{
+	return ((u64)start >> HM_PAGE_SHIFT) & ~HUGEMAP_BLOCK_MASK;
+}
+
+static u64 end_of(loff_t end)
+{
+	return end == LLONG_MAX ? U64_MAX : (hugemap_pages(end) | HUGEMAP_BLOCK_MASK) + 1;
+}
+
+/*
+ * Write what would otherwise be lost: units that reach out of what is discarded; what
+ * is behind the end of the file below, if that has to catch up; and the page in which
+ * the file ends, of which the end is zero if it grows.
+ */
+static int write_before(struct hugemap_inode *hi, loff_t start, loff_t end,
+			enum hugemap_change what)
+{
+	loff_t size = i_size_read(&hi->vfs_inode);
+	bool cut = what == HUGEMAP_DISCARD && end == LLONG_MAX && start < size;
+	u64 first = first_of(start), last = end_of(end);
+	int err;
+
+	if (what == HUGEMAP_KEEP)
+		err = hugemap_write_range(hi, first, last);
+	else
+		err = hugemap_write_range(hi, first, first + HM_BLOCK_PAGES);
+	if (!err && what == HUGEMAP_DISCARD && last != U64_MAX)
+		err = hugemap_write_range(hi, last - HM_BLOCK_PAGES, last);
+	if (!err && !cut)
+		err = hugemap_write_range(hi, (u64)size >> HM_PAGE_SHIFT, U64_MAX);
+	return err;
+}
+
+/* What is known about holes in a range that has changed. */
+static void note_holes(struct hugemap_inode *hi, loff_t start, loff_t end, loff_t old_size,
+		       loff_t size, enum hugemap_change what)
+{
+	u64 beyond = hugemap_pages(size), old_end = hugemap_pages(old_size);
+	u64 first = (u64)start >> HM_PAGE_SHIFT, last;
+
+	if (beyond > old_end)
+		hm_store_set_hollow(hi->store, old_end, (beyond | HUGEMAP_BLOCK_MASK) + 1 - old_end,
+				    true);
+	if (what == HUGEMAP_KEEP) {
+		/* Direct I/O, a clone: it may be data now, and may have holes. */
+		last = min(end == LLONG_MAX ? beyond : hugemap_pages(end), beyond);
+		if (last > first) {
+			hm_store_set_hollow(hi->store, first, last - first, true);
+			hm_store_set_hollow(hi->store, first, last - first, false);
+		}
+	} else if (end != LLONG_MAX) {
+		first = hugemap_pages(start);
+		last = min((u64)end >> HM_PAGE_SHIFT, beyond);
+		if (last > first)
+			hm_store_set_hollow(hi->store, first, last - first, true);
+	}
+	if (old_end > beyond)
+		hm_store_set_hollow(hi->store, beyond, (old_end | HUGEMAP_BLOCK_MASK) + 1 - beyond,
+				    true);
+}
+
+/* The part of a unit that has changed, in bytes of its folio. */
+static size_t part_of(const struct hm_unit *unit, const struct change *change, size_t *offset)
+{
+	loff_t first = (loff_t)unit->pgoff << HM_PAGE_SHIFT;
+	loff_t last = first + ((loff_t)unit->npages << HM_PAGE_SHIFT);
+	loff_t start = max(first, change->start), end = last;
+
+	if (change->end < last)
+		end = change->end;
+	*offset = start - first;
+	return end > start ? end - start : 0;
+}
+
+/* The folio is locked: what has changed is what it is below. */
+static void amend(struct hugemap_inode *hi, struct folio *folio, const struct hm_unit *unit,
+		  const struct change *change)
+{
+	size_t offset, bytes = part_of(unit, change, &offset);
+
+	if (!bytes)
+		return;
+	if (change->what == HUGEMAP_DISCARD)
+		folio_zero_range(folio, offset, bytes);
+	else if (hugemap_io_refresh(hi, folio, offset, bytes))
+		pr_err_ratelimited("hugemap: %s: inode %llu: what was changed cannot be read\n",
+				   hi->vfs_inode.i_sb->s_id, (u64)hi->vfs_inode.i_ino);
+}
+
+/* A clean unit at the edge, claimed. False: it is still there, and has to go. */
+static bool drop_edge(struct hugemap_inode *hi, const struct hm_unit *unit,
+		      const struct change *change, u32 tries)
+{
+	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
+	enum hm_evict_result result = HM_EVICT_BUSY;
+	size_t offset, bytes = part_of(unit, change, &offset);
+	bool whole = bytes == folio_size(folio), abandoned = false;
+
+	folio_lock(folio);
+	unmap_mapping_pages(hi->vfs_inode.i_mapping, unit->pgoff, unit->npages, false);
+	if (folio_test_dirty(folio) && !whole) {
+		amend(hi, folio, unit, change);
+		result = HM_EVICT_DIRTY;
+	} else if (hugemap_folio_leave(hi, folio)) {
+		result = HM_EVICT_DISCARD;
+	} else if (bytes && tries >= PATIENCE && (whole || !folio_maybe_dma_pinned(folio))) {
+		hugemap_folio_abandon(hi, folio);
+		hugemap_frame_empty(hugemap_of(hi), unit);
+		result = HM_EVICT_DISCARD;
+		abandoned = true;
+	} else {
+		amend(hi, folio, unit, change);
+	}
+	folio_unlock(folio);
+	if (abandoned)
+		folio_put(folio);
+	hugemap_evict_report(hi, unit, result);
+	/* Base pages beside what has changed may stay. */
+	return result == HM_EVICT_DISCARD || !bytes;
+}
+
+/* What a device has written into since: amended, and on its way to the file below. */
+static bool write_edge(struct hugemap_inode *hi, u64 first, u64 end, const struct change *change)
+{
+	struct hm_unit unit;
+	bool dirty = false;
+	u64 pgoff;
+
+	for (pgoff = first; pgoff < end; pgoff = max(unit.pgoff + unit.npages, pgoff + 1)) {
+		struct folio *folio;
+		size_t offset;
+
+		unit = (struct hm_unit){ .pgoff = pgoff, .npages = 1 };
+		if (hm_peek(hi->store, pgoff, &unit) != HM_DIRTY ||
+		    !part_of(&unit, change, &offset))
+			continue;
+		folio = hugemap_unit_folio(hi, &unit);
+		if (!folio)
+			continue;
+		folio_lock(folio);
+		if (hugemap_folio_is(hi, folio, pgoff))
+			amend(hi, folio, &unit, change);
+		folio_unlock(folio);
+		folio_put(folio);
+		dirty = true;
+	}
+	if (dirty)
+		hugemap_write_range(hi, first, end);
+	return dirty;
+}
+
+/* A block of which a part has changed. */
+static void forget_edge(struct hugemap_inode *hi, u64 first, const struct change *change)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+	u64 end = first + HM_BLOCK_PAGES;
+	u32 tries;
+
+	for (tries = 0;; tries++) {
+		bool again = false;
+		u64 pos = first;
+
+		while (pos < end) {
+			struct hm_unit unit;
+
+			enum hm_invalidated found =
+				hm_invalidate(hi->store, &pos, end, false, &unit);
+
+			if (found == HM_INV_DONE)
+				break;
+			if (found == HM_INV_UNIT)
+				again |= !drop_edge(hi, &unit, change, tries);
+			else
+				wait_event(*hugemap_wait_of(mount, hi->store, pos),
+					   hugemap_unit_idle(hi, pos));
+		}
+		again |= write_edge(hi, first, end, change);
+		if (!again)
+			return;
+		schedule_timeout_uninterruptible(1);
+	}
+}
+
+static void forget_range(struct hugemap_inode *hi, const struct change *change, bool cut)
+{
+	loff_t start = change->start, end = change->end;
+	u64 first = first_of(start), last = end_of(end);
+	u64 whole_first = first_of(start + HM_BLOCK_SIZE - 1), whole_last = last;
+
+	unmap_mapping_range(hi->vfs_inode.i_mapping, start, end == LLONG_MAX ? 0 : end - start,
+			    cut);
+	if (end != LLONG_MAX)
+		whole_last = first_of(end);
+	if (whole_first > first)
+		forget_edge(hi, first, change);
+	if (last > whole_last && whole_last >= whole_first)
+		forget_edge(hi, whole_last, change);
+	if (whole_last > whole_first)
+		hugemap_invalidate(hi, whole_first, whole_last, true);
+}
+
+ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
+			     enum hugemap_change what, ssize_t (*change)(void *arg), void *arg)
+{
+	struct hugemap_inode *hi = hugemap_inode(inode);
+	struct address_space *mapping = inode->i_mapping;
+	loff_t old_size = i_size_read(inode);
+	ssize_t ret = 0;
+
+	filemap_invalidate_lock(mapping);
+	if (hi->store)
+		ret = write_before(hi, start, end, what);
+	if (!ret)
+		ret = change(arg);
+	if (ret >= 0) {
+		loff_t size = size_below(hi);
+
+		/* Nobody comes to what is cut off; nobody sees what was cached behind the end. */
+		if (size <= old_size)
+			take_size(hi, size);
+		if (hi->store) {
+			struct change range = { start, end, what };
+
+			forget_range(hi, &range, size < old_size);
+			if (size > old_size) {
+				range = (struct change){ old_size, size, what };
+				forget_range(hi, &range, false);
+			}
+			note_holes(hi, start, end, old_size, size, what);
+		}
+		if (size > old_size)
+			take_size(hi, size);
+	}
+	filemap_invalidate_unlock(mapping);
+	return ret;
+}

@@ -1,0 +1,643 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Programs, and whoever disturbs them: each picks what it does by the seed's weights. */
+#include "world.h"
+
+#define CALL_WORDS (HM_BLOCK_PAGES * WORDS)
+
+struct program {
+	u32 nr;
+	struct task_struct *task;
+	struct mm_struct *mm;
+	u64 at[MAX_VMAS]; /* where it goes on, if in order */
+	u64 buffer[CALL_WORDS * 2];
+	struct transfer transfer;
+};
+
+static struct program programs[MAX_PROGRAMS];
+
+static struct sim_file *any_file(void)
+{
+	return &w.file[sim_below(w.s.nfiles)];
+}
+
+static u64 pages_of(loff_t size)
+{
+	return ((u64)size + PAGE_SIZE - 1) >> PAGE_SHIFT;
+}
+
+/* May a call fail with it, without a fault of anybody? */
+static bool excused(int err)
+{
+	if (err == -EINTR)
+		return current->killed;
+	if (err == -ENOMEM)
+		return w.s.alloc_error_percent || w.pins;
+	if (err == -EFBIG)
+		return true; /* its limit, or the model's */
+	return err == -EIO && w.failures;
+}
+
+/* --- loads and stores ------------------------------------------------------------ */
+
+struct place {
+	struct vm_area_struct *vma;
+	struct sim_file *file;
+	unsigned long address;
+	u64 word;
+};
+
+static bool pick_place(struct program *p, struct place *place)
+{
+	u32 slot = sim_below(MAX_VMAS);
+	struct vm_area_struct *vma = &p->mm->vma[slot];
+	u64 words, at;
+
+	if (!vma->used)
+		return false;
+	words = vma_pages(vma) * WORDS;
+	if (sim_chance(w.s.sequential_percent))
+		at = p->at[slot] += 1 + sim_below(WORDS);
+	else
+		at = sim_below((u32)(sim_chance(w.s.hot_percent) ? min(words, 4 * WORDS) : words));
+	at %= words;
+	p->at[slot] = at;
+	*place = (struct place){
+		.vma = vma,
+		.file = model_file_of(vma),
+		.address = vma->vm_start + at * sizeof(u64),
+		.word = (vma->vm_pgoff << PAGE_SHIFT) / sizeof(u64) + at,
+	};
+	return true;
+}
+
+/* Another thread may have mapped something else there. */
+static bool same_place(const struct program *p, const struct place *place)
+{
+	const struct vm_area_struct *vma = place->vma;
+
+	return vma->used && model_file_of(vma) == place->file && place->address >= vma->vm_start &&
+	       place->address < vma->vm_end &&
+	       (vma->vm_pgoff << PAGE_SHIFT) + (place->address - vma->vm_start) ==
+		       place->word * sizeof(u64) &&
+	       vma->vm_mm == p->mm;
+}
+
+/* The word, if it can be accessed now; faults until then. NULL: it cannot be had. */
+static u64 *reach(struct program *p, const struct place *place, bool write, int *err)
+{
+	u32 tries;
+
+	*err = 0;
+	for (tries = 0;; tries++) {
+		u64 *word = mm_word(p->mm, place->address, write);
+
+		if (word)
+			return word;
+		*err = mm_fault(p->mm, place->address, write, sim_chance(95));
+		if (*err)
+			return NULL;
+		if (current->killed)
+			return NULL;
+		sim_check(tries < 100000, "a fault on page %llu is never served",
+			  (unsigned long long)(place->word / WORDS));
+	}
+}
+
+static void touch(struct program *p)
+{
+	bool write = sim_chance(w.s.write_percent);
+	struct place place;
+	loff_t least;
+	u32 resizes;
+	u64 *word;
+	int err;
+
+	if (!pick_place(p, &place))
+		return;
+	resizes = place.file->resizes;
+	least = place.file->min;
+	if (write && place.word * sizeof(u64) >= (u64)least)
+		write = false;
+	word = reach(p, &place, write, &err);
+	if (!same_place(p, &place))
+		return;
+	if (word && write) {
+		*word = ++w.version;
+		model_store(place.file, place.word, *word);
+		w.counts[C_STORES]++;
+	} else if (word) {
+		if (place.word * sizeof(u64) < (u64)place.file->min)
+			model_load(place.file, place.word, *word, U64_MAX);
+		else if (place.file->resizes == resizes && !(resizes & 1))
+			sim_check(place.word / WORDS < pages_of(place.file->max) || w.failures,
+				  "page %llu is there, beyond the end",
+				  (unsigned long long)(place.word / WORDS));
+		w.counts[C_LOADS]++;
+	} else if (err == -EIO && place.file->resizes == resizes && !(resizes & 1)) {
+		sim_check(place.word / WORDS >= pages_of(least) || current->killed ||
+				  excused(-EIO) || excused(-ENOMEM),
+			  "SIGBUS at page %llu of file %u, for nothing",
+			  (unsigned long long)(place.word / WORDS), place.file->index);
+	}
+	sim_progress();
+}
+
+/* --- calls ------------------------------------------------------------ */
+
+static void call_read(struct program *p, bool direct)
+{
+	struct sim_file *file = any_file();
+	struct file *fd = file->fd[sim_below(2)];
+	u64 since = sched_steps(), i;
+	u32 resizes = file->resizes, words = 1 + sim_below(CALL_WORDS);
+	struct kvec kvec = { p->buffer, words * sizeof(u64) };
+	struct kiocb iocb = { .ki_filp = fd };
+	loff_t least = file->min;
+	struct iov_iter iter;
+	ssize_t n;
+
+	if (direct)
+		iocb.ki_pos = sim_below(MAX_FILE_PAGES) * PAGE_SIZE;
+	else
+		iocb.ki_pos = sim_below(MAX_FILE_WORDS) * sizeof(u64);
+	if (sim_chance(60))
+		iocb.ki_pos = iocb.ki_pos % (least + 1) / PAGE_SIZE * PAGE_SIZE;
+	iov_iter_kvec(&iter, ITER_DEST, &kvec, 1, kvec.iov_len);
+	i = (u64)iocb.ki_pos / sizeof(u64);
+	n = direct ? hugemap_direct_read(&iocb, &iter) : hugemap_read_iter(&iocb, &iter);
+	if (n < 0) {
+		sim_check(excused((int)n), "read() failed with %zd", n);
+		return;
+	}
+	least = min(least, file->min);
+	/* Nobody has cut the file off meanwhile: it is what was there. */
+	if (file->resizes == resizes && !(resizes & 1)) {
+		u64 k;
+
+		for (k = 0; k < (u64)n / sizeof(u64); k++)
+			model_load(file, i + k, p->buffer[k], since);
+		sim_check((u64)n == words * sizeof(u64) ||
+				  (i + (u64)n / sizeof(u64)) * sizeof(u64) >= (u64)least ||
+				  excused(-EIO) || excused(-ENOMEM) || current->killed,
+			  "read() of %u words at %llu of file %u ends after %zd bytes", words,
+			  (unsigned long long)i, file->index, n);
+	}
+	w.counts[C_READS]++;
+	sim_progress();
+}
+
+static void own_values(struct program *p, u32 words)
+{
+	u32 i;
+
+	for (i = 0; i < words; i++)
+		p->buffer[i] = p->transfer.value[i] = ++w.version;
+	p->transfer.known = true;
+}
+
+/* Some of a mapping as the source of a write, or the target of a read. */
+static bool pick_range(struct program *p, struct place *place, u32 *words)
+{
+	u64 left;
+
+	if (!pick_place(p, place))
+		return false;
+	left = (place->vma->vm_end - place->address) / sizeof(u64);
+	*words = (u32)min((u64)*words, left);
+	return true;
+}
+
+static void call_write(struct program *p, bool append, bool direct)
+{
+	struct sim_file *file = any_file();
+	struct file *fd = file->fd[sim_below(2)];
+	u32 words = 1 + sim_below(CALL_WORDS);
+	struct transfer *t = &p->transfer;
+	struct kiocb iocb = { .ki_filp = fd };
+	bool mapped = !direct && sim_chance(20);
+	struct iov_iter iter;
+	struct place place;
+	ssize_t n;
+
+	t->begun = t->known = false;
+	t->known_at = 0;
+	if (direct) {
+		iocb.ki_pos = sim_below(MAX_FILE_PAGES) * PAGE_SIZE;
+		words = round_up(words, WORDS);
+	} else {
+		iocb.ki_pos = sim_below(w.s.npages * WORDS) * sizeof(u64);
+		if (sim_chance(50))
+			iocb.ki_pos = iocb.ki_pos / PAGE_SIZE * PAGE_SIZE;
+	}
+	if (!append && sim_chance(80) && iocb.ki_pos >= file->min)
+		iocb.ki_pos = iocb.ki_pos % (file->min + 1) / PAGE_SIZE * PAGE_SIZE;
+	if (append)
+		iocb.ki_flags |= IOCB_APPEND;
+	if (mapped && pick_range(p, &place, &words)) {
+		iov_iter_mapping(&iter, p->mm, place.address, words * sizeof(u64));
+	} else {
+		struct kvec kvec = { p->buffer, words * sizeof(u64) };
+
+		own_values(p, words);
+		iov_iter_kvec(&iter, ITER_SOURCE, &kvec, 1, kvec.iov_len);
+	}
+	iter.transfer = t;
+	t->file = file;
+	n = direct ? hugemap_direct_write(&iocb, &iter) : hugemap_write_iter(&iocb, &iter);
+	sim_check(n >= 0 || excused((int)n) || (n == -EFAULT && iter.type == ITER_MAPPING),
+		  "write() failed with %zd", n);
+	sim_check(!t->begun, "a write has kept its lock");
+	w.counts[C_WRITES]++;
+	sim_progress();
+}
+
+static void call_sync(struct program *p)
+{
+	struct sim_file *file = any_file();
+	u32 nr = sim_below(2);
+	u64 first = 0, end = MAX_FILE_WORDS;
+	loff_t start = 0, last = LLONG_MAX;
+	int err;
+
+	(void)p;
+	if (sim_chance(50)) {
+		start = sim_below(MAX_FILE_PAGES) * PAGE_SIZE;
+		last = start + (1 + sim_below(24)) * PAGE_SIZE - 1;
+		first = (u64)start / sizeof(u64);
+		end = (u64)(last + 1) / sizeof(u64);
+	}
+	model_sync_begins(file, first, end);
+	err = hugemap_fsync(file->fd[nr], start, last, 0);
+	if (!err)
+		model_synced(file, first, end);
+	else
+		sim_check(excused(err), "fsync() failed with %d, but nothing has", err);
+	w.counts[C_SYNCS]++;
+	sim_progress();
+}
+
+/* Pages of a mapping in the hands of a device, that writes into them when it likes. */
+static void dma(struct program *p)
+{
+	struct transfer *t = &p->transfer;
+	struct page *page[4] = { NULL };
+	u32 words = 1 + sim_below(3 * WORDS), i, n, left;
+	struct place place;
+	u64 done[3 * WORDS] = { 0 };
+	bool all = false;
+
+	t->begun = false;
+	t->known_at = 0;
+	if (!pick_range(p, &place, &words))
+		return;
+	if ((place.word + words) * sizeof(u64) > (u64)place.file->min)
+		return;
+	/* From before the first pin: what is punched or cut off since then is not its target. */
+	own_values(p, words);
+	model_begin(t, place.file, (loff_t)(place.word * sizeof(u64)), words * sizeof(u64));
+	n = (u32)((place.address + words * sizeof(u64) - 1) / PAGE_SIZE -
+		  place.address / PAGE_SIZE) +
+	    1;
+	for (i = 0; i < n; i++) {
+		unsigned long at = (place.address & ~(PAGE_SIZE - 1)) + i * PAGE_SIZE;
+
+		while (!(page[i] = mm_pin(p->mm, at, true)))
+			if (mm_fault(p->mm, at, true, sim_chance(80)) || current->killed)
+				goto out;
+		w.pins++;
+		if (!same_place(p, &place))
+			goto out;
+		folio_lock(page[i]->folio);
+		folio_mark_dirty(page[i]->folio);
+		folio_unlock(page[i]->folio);
+	}
+	for (left = words; left; left--) {
+		unsigned long at;
+		u32 pause = sim_chance(20) ? sim_below(300) : 0;
+
+		while (pause--)
+			sim_yield();
+		for (i = sim_below(words); done[i]; i = (i + 1) % words)
+			;
+		done[i] = 1;
+		model_transfers(t, i * sizeof(u64), t->value[i]);
+		at = place.address % PAGE_SIZE + i * sizeof(u64);
+		memory_check(page[at / PAGE_SIZE]->folio->memory);
+		page[at / PAGE_SIZE]->folio->memory[((size_t)(page[at / PAGE_SIZE] -
+							      page[at / PAGE_SIZE]->folio->page) *
+							     PAGE_SIZE +
+						     at % PAGE_SIZE) /
+						    sizeof(u64)] = t->value[i];
+	}
+	w.counts[C_DMAS]++;
+	all = true;
+out:
+	for (i = 0; i < n && page[i]; i++) {
+		folio_lock(page[i]->folio);
+		folio_mark_dirty(page[i]->folio);
+		folio_unlock(page[i]->folio);
+		page[i]->folio->dma_pins--;
+		folio_put(page[i]->folio);
+		w.pins--;
+	}
+	model_end(t, all ? words * sizeof(u64) : 0);
+	sim_progress();
+}
+
+/* A page of a mapping lies in a pipe. */
+static void pipe_page(struct program *p)
+{
+	struct place place;
+	struct page *page;
+	u32 pause;
+
+	if (!pick_place(p, &place))
+		return;
+	page = mm_get(p->mm, place.address, false);
+	if (!page)
+		return;
+	w.pins++;
+	for (pause = sim_below(sim_chance(20) ? 20000 : 500); pause; pause--) {
+		sim_yield();
+		if (!(pause % 64))
+			sim_progress();
+	}
+	folio_put(page->folio);
+	w.pins--;
+}
+
+static void remap(struct program *p)
+{
+	u32 slot = sim_below(MAX_VMAS), npages, skew;
+	struct sim_file *file = any_file();
+	u64 pgoff;
+
+	mm_unmap(p->mm, slot);
+	pgoff = sim_below(w.s.npages);
+	if (sim_chance(70))
+		pgoff = pgoff / HM_BLOCK_PAGES * HM_BLOCK_PAGES;
+	npages = 1 + sim_below((u32)(MAX_FILE_PAGES - pgoff));
+	skew = sim_chance(w.s.skew_percent) ? sim_below(HM_BLOCK_PAGES) : 0;
+	mm_map(p->mm, slot, file->fd[sim_below(2)], pgoff, npages, skew,
+	       VM_SHARED | VM_MAYWRITE | VM_WRITE | (sim_chance(10) ? VM_RAND_READ : 0));
+	p->at[slot] = 0;
+}
+
+static void advise(struct program *p)
+{
+	struct sim_file *file = any_file();
+	loff_t start = sim_below(MAX_FILE_PAGES) * PAGE_SIZE;
+	loff_t end = start + (1 + sim_below(32)) * PAGE_SIZE;
+
+	(void)p;
+	if (sim_chance(50))
+		hugemap_data_willneed(&file->hi->vfs_inode, start, end);
+	else
+		hugemap_data_dontneed(&file->hi->vfs_inode, start, end);
+}
+
+static void exit_program(struct program *p)
+{
+	u32 i;
+
+	current->killed = false;
+	current->fsize_limit = sim_chance(w.s.limits) ? sim_below(8) * PAGE_SIZE : U64_MAX;
+	for (i = 0; i < MAX_VMAS; i++)
+		mm_unmap(p->mm, i);
+}
+
+static void act(struct program *p)
+{
+	const struct scenario *s = &w.s;
+	const u32 weight[] = { s->touches, s->reads, s->writes, s->appends, s->syncs,  s->directs,
+			       s->directs, s->dmas,  s->pipes,	s->remaps,  s->advices };
+	u32 all = 0, dice, i;
+
+	for (i = 0; i < ARRAY_SIZE(weight); i++)
+		all += weight[i];
+	dice = sim_below(all);
+	for (i = 0; dice >= weight[i]; i++)
+		dice -= weight[i];
+	switch (i) {
+	case 0:
+		for (dice = sim_below(16); dice; dice--)
+			touch(p);
+		touch(p);
+		break;
+	case 1:
+		call_read(p, false);
+		break;
+	case 2:
+		call_write(p, false, false);
+		break;
+	case 3:
+		call_write(p, true, false);
+		break;
+	case 4:
+		call_sync(p);
+		break;
+	case 5:
+		call_read(p, true);
+		break;
+	case 6:
+		call_write(p, false, true);
+		break;
+	case 7:
+		dma(p);
+		break;
+	case 8:
+		pipe_page(p);
+		break;
+	case 9:
+		remap(p);
+		break;
+	case 10:
+		advise(p);
+		break;
+	}
+}
+
+static void program_main(void *arg)
+{
+	struct program *p = arg;
+	u32 i;
+
+	p->task = current;
+	exit_program(p);
+	for (i = 0; i < MAX_VMAS; i++)
+		remap(p);
+	while (!w.stopping) {
+		act(p);
+		if (current->killed) {
+			exit_program(p);
+			for (i = 0; i < MAX_VMAS; i++)
+				remap(p);
+		}
+	}
+	exit_program(p);
+	w.programs_left--;
+}
+
+/* --- who disturbs ------------------------------------------------------------ */
+
+struct size_change {
+	struct sim_file *file;
+	loff_t size;
+	u64 first, end;
+	struct transfer *transfer;
+};
+
+static ssize_t resize_below(void *arg)
+{
+	struct size_change *change = arg;
+	loff_t old = change->file->disk->size;
+
+	if (sim_chance(w.s.write_error_percent))
+		return -EIO;
+	hugemap_resize_below(hugemap_lower_file(change->file->fd[0]), change->size);
+	model_resize(change->file, old, change->size);
+	return 0;
+}
+
+static void resize(struct sim_file *file)
+{
+	struct inode *inode = &file->hi->vfs_inode;
+	struct size_change change = { .file = file };
+
+	change.size = sim_below(w.s.npages * WORDS) * sizeof(u64);
+	if (sim_chance(30))
+		change.size = change.size / PAGE_SIZE * PAGE_SIZE;
+	inode_lock(inode);
+	file->resizes++;
+	hugemap_change_below(inode, min(i_size_read(inode), change.size), LLONG_MAX,
+			     HUGEMAP_DISCARD, resize_below, &change);
+	file->resizes++;
+	inode_unlock(inode);
+	w.counts[C_RESIZES]++;
+}
+
+static ssize_t punch_below(void *arg)
+{
+	struct size_change *change = arg;
+
+	if (sim_chance(w.s.write_error_percent))
+		return -EIO;
+	below_punch(change->file->disk, change->first, change->end);
+	return 0;
+}
+
+static void punch(struct sim_file *file)
+{
+	static struct transfer transfer;
+	struct inode *inode = &file->hi->vfs_inode;
+	u64 pages;
+	struct size_change change = { .file = file };
+	ssize_t err;
+
+	inode_lock(inode);
+	pages = (u64)inode->i_size >> PAGE_SHIFT;
+	if (pages && pages << PAGE_SHIFT <= (u64)file->min) {
+		change.first = sim_below((u32)pages);
+		change.end = min(pages, change.first + 1 + sim_below(2 * HM_BLOCK_PAGES));
+		change.end = min(change.end, change.first + MAX_TRANSFER / WORDS);
+		memset(&transfer, 0, sizeof(transfer));
+		transfer.known = true;
+		model_begin(&transfer, file, (loff_t)(change.first << PAGE_SHIFT),
+			    (change.end - change.first) << PAGE_SHIFT);
+		err = hugemap_change_below(inode, (loff_t)(change.first << PAGE_SHIFT),
+					   (loff_t)(change.end << PAGE_SHIFT), HUGEMAP_DISCARD,
+					   punch_below, &change);
+		if (!err)
+			model_punched(file, change.first * WORDS, change.end * WORDS);
+		model_end(&transfer, err ? 0 : transfer.bytes);
+	}
+	inode_unlock(inode);
+	w.counts[C_RESIZES]++;
+}
+
+static void resize_pool(void)
+{
+	struct hugemap_options opts = w.mount->opts;
+
+	opts.pool = (4 + sim_below(w.s.pool_frames)) * PMD_SIZE;
+	hugemap_data_reconfigure(w.mount, &opts, NULL);
+}
+
+static void disturb(void)
+{
+	const struct scenario *s = &w.s;
+	u32 all = s->resizes + s->punches + s->pools + s->kills + 2, dice = sim_below(all);
+
+	if (dice < s->resizes) {
+		resize(any_file());
+		return;
+	}
+	dice -= s->resizes;
+	if (dice < s->punches) {
+		punch(any_file());
+		return;
+	}
+	dice -= s->punches;
+	if (dice < s->pools) {
+		resize_pool();
+		return;
+	}
+	dice -= s->pools;
+	if (dice < s->kills) {
+		task_kill(programs[sim_below(s->programs)].task);
+		return;
+	}
+	hugemap_data_sync(w.mount);
+}
+
+static void disturber(void *arg)
+{
+	(void)arg;
+	while (!w.stopping) {
+		u32 pause = sim_below(400);
+
+		while (pause--)
+			sim_yield();
+		disturb();
+		sim_progress();
+	}
+	w.programs_left--;
+}
+
+static void clock_main(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		u32 pause = sim_below(300);
+
+		while (pause--)
+			sim_yield();
+		time_passes(1 + sim_below(w.s.tick));
+	}
+}
+
+void actors_spawn(void)
+{
+	static const char *const program_names[] = { "program 0", "program 1", "program 2",
+						     "program 3", "program 4", "program 5" };
+	static const char *const worker_names[] = { "done 0", "ahead 0", "sync 0",
+						    "done 1", "ahead 1", "sync 1" };
+	u32 i;
+
+	BUILD_BUG_ON(ARRAY_SIZE(program_names) != MAX_PROGRAMS);
+	for (i = 0; i < w.s.programs; i++) {
+		struct program *p = &programs[i];
+
+		/* Every other one is a thread of the one before it. */
+		p->nr = i;
+		p->mm = i & 1 && i < 4 ? programs[i - 1].mm : mm_new();
+		p->task = &tasks[sched_spawned()];
+		sched_spawn(program_names[i], program_main, p);
+	}
+	sched_spawn("disturber", disturber, NULL);
+	sched_spawn("clock", clock_main, NULL);
+	sched_spawn("disk", below_main, NULL);
+	for (i = 0; i < ARRAY_SIZE(worker_names); i++)
+		sched_spawn(worker_names[i], worker_main, (void *)(uintptr_t)(i % 3));
+	w.programs_left = w.s.programs + 1;
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The file system below and its disk: direct I/O that ends in any order, short or with
+ * an error, or waits for long; a cache that a power cut loses; a length that a journal
+ * keeps in order with what was written behind the old one.
+ */
+#include "world.h"
+
+#define MAX_IOS 64u
+
+struct below_io {
+	bool used, fails;
+	struct kiocb *iocb;
+	struct iov_iter iter;
+	bool write;
+	loff_t pos;
+	size_t bytes, done, limit;
+};
+
+static struct below_io ios[MAX_IOS];
+static u32 nbusy, nqueued; /* I/Os under way, and those of them that the disk has */
+static wait_queue_head_t disk_wait;
+
+void below_forget(void)
+{
+	memset(ios, 0, sizeof(ios));
+	nbusy = nqueued = 0;
+}
+
+u32 below_busy(void)
+{
+	return nbusy;
+}
+
+/* --- the disk --------------------------------------------------------------------------- */
+
+static void put_word(struct disk_file *disk, loff_t pos, u64 value)
+{
+	struct disk_word *word = &disk->word[pos / (loff_t)sizeof(u64)];
+
+	if (word->npending < PENDING)
+		word->pending[word->npending++] = value;
+	else
+		word->pending[sim_below(PENDING)] = value;
+	word->value = value;
+	disk->hole[pos >> PAGE_SHIFT] = false;
+}
+
+void below_flush(struct disk_file *disk)
+{
+	u32 i;
+
+	for (i = 0; i < MAX_FILE_WORDS; i++) {
+		disk->word[i].safe = disk->word[i].value;
+		disk->word[i].npending = 0;
+	}
+	disk->safe_size = disk->size;
+}
+
+/* A new length is safe only with what was written behind the old one. */
+void below_lose_power(struct disk_file *disk)
+{
+	loff_t old = disk->safe_size;
+	u32 i;
+
+	sim_note("power cut: file %u has %lld bytes, %lld of them safe", (u32)(disk - w.disk),
+		 (long long)disk->size, (long long)old);
+	if (sim_chance(50))
+		disk->safe_size = disk->size;
+	for (i = 0; i < MAX_FILE_WORDS; i++) {
+		struct disk_word *word = &disk->word[i];
+		loff_t pos = (loff_t)i * (loff_t)sizeof(u64);
+		u32 n = sim_below(word->npending + 2);
+
+		if ((pos >= old && pos < disk->safe_size) || n == word->npending + 1)
+			word->safe = word->value;
+		else if (n < word->npending)
+			word->safe = word->pending[n];
+		if (pos >= disk->safe_size)
+			word->safe = 0;
+		word->value = word->safe;
+		word->npending = 0;
+		/* What was punched may be back. */
+		if (word->value)
+			disk->hole[i / WORDS] = false;
+	}
+	disk->size = disk->safe_size;
+	for (i = 0; i < MAX_FILE_PAGES; i++)
+		if ((loff_t)i << PAGE_SHIFT >= disk->size)
+			disk->hole[i] = true;
+}
+
+void below_punch(struct disk_file *disk, u64 first, u64 end)
+{
+	u64 i, word;
+
+	for (i = first; i < end && i < MAX_FILE_PAGES; i++) {
+		for (word = i * WORDS; word < (i + 1) * WORDS; word++)
+			put_word(disk, (loff_t)(word * sizeof(u64)), 0);
+		disk->hole[i] = true;
+	}
+}
+
+/* A cut is in the journal at once: what was behind it does not come back. */
+static void resize(struct disk_file *disk, loff_t size)
+{
+	loff_t pos;
+	u64 page;
+
+	for (pos = size; pos < disk->size; pos += sizeof(u64))
+		disk->word[pos / (loff_t)sizeof(u64)] = (struct disk_word){ 0 };
+	disk->safe_size = min(disk->safe_size, size);
+	for (page = ((u64)size + PAGE_SIZE - 1) >> PAGE_SHIFT; page < MAX_FILE_PAGES; page++)
+		disk->hole[page] = true;
+	disk->size = size;
+	disk->inode.i_size = size;
+}
+
+int hugemap_resize_below(struct file *lower, loff_t size)
+{
+	struct disk_file *disk = lower->disk;
+
+	down_write(&disk->lock);
+	sim_note("file %u has %lld bytes below, had %lld", (u32)(disk - w.disk), (long long)size,
+		 (long long)disk->size);
+	resize(disk, size);
+	up_write(&disk->lock);
+	return 0;
+}
+
+/* --- I/O --------------------------------------------------------------------------------- */
+
+static void begin(struct below_io *io, struct kiocb *iocb, struct iov_iter *iter, bool write)
+{
+	struct disk_file *disk = iocb->ki_filp->disk;
+	u32 errors = write ? w.s.write_error_percent : w.s.read_error_percent;
+
+	*io = (struct below_io){
+		.used = true,
+		.iocb = iocb,
+		.iter = *iter,
+		.write = write,
+		.pos = iocb->ki_pos,
+		.bytes = iter->count,
+		.limit = iter->count,
+		.fails = sim_chance(errors),
+	};
+	if (io->fails) {
+		w.counts[C_ERRORS]++;
+		w.failures++;
+		io->limit = sim_below((u32)(io->bytes / sizeof(u64)) + 1) * sizeof(u64);
+	} else if (write && sim_chance(w.s.short_percent)) {
+		w.failures++;
+		io->limit = (1 + sim_below((u32)(io->bytes / sizeof(u64)))) * sizeof(u64);
+	}
+	if (!write)
+		io->limit = min(io->limit, (size_t)max(disk->size - io->pos, (loff_t)0));
+	nbusy++;
+}
+
+/* A word at a time. False: that was all. */
+static bool advance(struct below_io *io)
+{
+	struct disk_file *disk = io->iocb->ki_filp->disk;
+	loff_t pos = io->pos + (loff_t)io->done;
+	u64 word;
+
+	if (io->done >= io->limit)
+		return false;
+	if (io->write) {
+		if (!copy_from_iter(&word, sizeof(word), &io->iter))
+			return false;
+		model_written(disk, pos);
+		put_word(disk, pos, word);
+	} else {
+		/* Cut off meanwhile: what is behind the end is not read. */
+		word = pos < disk->size ? disk->word[pos / (loff_t)sizeof(u64)].value : 0;
+		if (!copy_to_iter(&word, sizeof(word), &io->iter))
+			return false;
+	}
+	io->done += sizeof(word);
+	return true;
+}
+
+static void forget_behind(struct disk_file *disk, loff_t end)
+{
+	loff_t pos;
+
+	for (pos = disk->size; pos < end; pos += sizeof(u64))
+		disk->word[pos / (loff_t)sizeof(u64)] = (struct disk_word){ 0 };
+}
+
+static long finish(struct below_io *io)
+{
+	struct disk_file *disk = io->iocb->ki_filp->disk;
+	long result = (long)io->done;
+
+	/* Written behind the end: now it is longer, if all went well. */
+	if (io->write && io->fails) {
+		forget_behind(disk, io->pos + (loff_t)io->done);
+	} else if (io->write && io->pos + (loff_t)io->done > disk->size) {
+		disk->size = io->pos + (loff_t)io->done;
+		disk->inode.i_size = disk->size;
+	}
+	if (io->fails)
+		result = -EIO;
+	else if (!result && io->bytes && (io->write || io->pos < disk->size))
+		result = -EFAULT;
+	io->iocb->ki_pos += max(result, 0l);
+	nbusy--;
+	sim_note("%s below of %zu bytes at %lld of file %u: %ld", io->write ? "write" : "read",
+		 io->bytes, (long long)io->pos, (u32)(disk - w.disk), result);
+	sim_progress();
+	return result;
+}
+
+static ssize_t now(struct kiocb *iocb, struct iov_iter *iter, bool write)
+{
+	struct below_io io;
+	long result;
+
+	begin(&io, iocb, iter, write);
+	while (advance(&io))
+		sim_step();
+	iter->at = io.iter.at;
+	iter->count = io.iter.count;
+	result = finish(&io);
+	return result;
+}
+
+static ssize_t start(struct kiocb *iocb, struct iov_iter *iter, bool write)
+{
+	u32 i;
+
+	sim_step();
+	if (iocb->ki_complete && iter->type == ITER_BVEC && sim_chance(90)) {
+		for (i = 0; i < MAX_IOS; i++) {
+			if (ios[i].used)
+				continue;
+			begin(&ios[i], iocb, iter, write);
+			nqueued++;
+			wake_up_all(&disk_wait);
+			return -EIOCBQUEUED;
+		}
+	}
+	return now(iocb, iter, write);
+}
+
+static ssize_t below_write_iter(struct kiocb *iocb, struct iov_iter *iter)
+{
+	struct disk_file *disk = iocb->ki_filp->disk;
+	ssize_t ret = generic_write_checks(iocb, iter);
+
+	if (ret <= 0)
+		return ret;
+	if (iocb->ki_flags & IOCB_DIRECT && iocb->ki_pos + (loff_t)iter->count <= disk->size)
+		return start(iocb, iter, true);
+	/* Through its page cache, or behind its end: under its lock, and in the caller. */
+	if (fatal_signal_pending(current) && sim_chance(50))
+		return -EINTR;
+	down_write(&disk->lock);
+	ret = now(iocb, iter, true);
+	up_write(&disk->lock);
+	return ret;
+}
+
+ssize_t vfs_iocb_iter_read(struct file *file, struct kiocb *iocb, struct iov_iter *iter)
+{
+	(void)file;
+	return start(iocb, iter, false);
+}
+
+static long below_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
+{
+	struct disk_file *disk = file->disk;
+	u64 page, end = ((u64)(offset + length) + PAGE_SIZE - 1) >> PAGE_SHIFT;
+
+	sim_check(mode == FALLOC_FL_KEEP_SIZE, "the model knows no fallocate mode %d", mode);
+	if (fatal_signal_pending(current) && sim_chance(50))
+		return -EINTR;
+	down_write(&disk->lock);
+	for (page = (u64)offset >> PAGE_SHIFT; page < end && page < MAX_FILE_PAGES; page++)
+		disk->hole[page] = false;
+	up_write(&disk->lock);
+	return 0;
+}
+
+static struct below_io *any_io(void)
+{
+	u32 start = sim_below(MAX_IOS), i;
+
+	for (i = 0; i < MAX_IOS; i++)
+		if (ios[(start + i) % MAX_IOS].used)
+			return &ios[(start + i) % MAX_IOS];
+	return NULL;
+}
+
+/* Any of those under way goes on, or none for long. */
+void below_main(void *arg)
+{
+	u32 stall = 0;
+
+	(void)arg;
+	for (;;) {
+		struct below_io *io;
+		long result;
+
+		wait_event_freezable(disk_wait, nqueued);
+		sim_yield();
+		if (stall) {
+			stall--;
+			time_passes(20);
+			continue;
+		}
+		if (nbusy && w.s.stalls && !sim_below(2000))
+			stall = 1 + sim_below(1000); /* up to 20 s */
+		io = any_io();
+		if (!io || advance(io))
+			continue;
+		result = finish(io);
+		io->used = false;
+		nqueued--;
+		io->iocb->ki_complete(io->iocb, result);
+	}
+}
+
+/* --- the rest of a file below ---------------------------------------------------------------- */
+
+static const struct file_operations below_operations = {
+	.write_iter = below_write_iter,
+	.fallocate = below_fallocate,
+};
+
+struct file *below_open(struct disk_file *disk, fmode_t mode)
+{
+	struct file *file = sim_alloc(sizeof(*file), GFP_KERNEL);
+
+	if (!file)
+		return ERR_PTR(-ENOMEM);
+	file->f_inode = &disk->inode;
+	file->f_mapping = disk->inode.i_mapping;
+	file->f_op = &below_operations;
+	file->f_mode = mode | FMODE_CAN_ODIRECT;
+	file->f_path.dentry = (struct dentry *)disk;
+	file->refs.value = 1;
+	file->disk = disk;
+	return file;
+}
+
+struct file *dentry_open(const struct path *path, int flags, const struct cred *cred)
+{
+	(void)cred;
+	return below_open((struct disk_file *)path->dentry,
+			  FMODE_READ | (flags & O_RDWR ? FMODE_WRITE : 0));
+}
+
+loff_t vfs_llseek(struct file *file, loff_t offset, int whence)
+{
+	struct disk_file *disk = file->disk;
+	bool hole = whence == SEEK_HOLE;
+	u64 page;
+
+	sim_step();
+	if (offset >= disk->size)
+		return -ENXIO;
+	for (page = (u64)offset >> PAGE_SHIFT; (loff_t)(page << PAGE_SHIFT) < disk->size; page++)
+		if (disk->hole[page] == hole)
+			return max(offset, (loff_t)(page << PAGE_SHIFT));
+	if (whence == SEEK_HOLE)
+		return disk->size;
+	return -ENXIO;
+}
+
+int vfs_fsync_range(struct file *file, loff_t start, loff_t end, int datasync)
+{
+	(void)start, (void)end, (void)datasync;
+	sim_step();
+	below_flush(file->disk);
+	return 0;
+}
+
+int vfs_statfs(const struct path *path, struct kstatfs *st)
+{
+	(void)path;
+	*st = (struct kstatfs){ .f_blocks = 1u << 20, .f_bavail = 1u << 20, .f_bsize = 512 };
+	return 0;
+}

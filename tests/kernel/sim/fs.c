@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Inodes, open files and iterators: see fs.h. */
+#include "world.h"
+
+/* --- inodes ------------------------------------------------------------------------ */
+
+void inode_init(struct inode *inode, struct super_block *sb, u64 ino, loff_t size)
+{
+	inode->i_sb = sb;
+	inode->i_mapping = &inode->i_data;
+	inode->i_data.host = inode;
+	init_rwsem(&inode->i_data.invalidate_lock);
+	init_rwsem(&inode->i_data.i_mmap_rwsem);
+	init_rwsem(&inode->i_rwsem);
+	inode->i_count.value = 1;
+	inode->i_ino = ino;
+	inode->i_size = size;
+}
+
+struct inode *igrab(struct inode *inode)
+{
+	atomic_inc(&inode->i_count);
+	return inode;
+}
+
+void iput(struct inode *inode)
+{
+	sim_check(atomic_add_return(-1, &inode->i_count) > 0, "an inode in use is put");
+}
+
+struct file *get_file(struct file *file)
+{
+	atomic_inc(&file->refs);
+	return file;
+}
+
+void fput(struct file *file)
+{
+	sim_check(file->refs.value > 0, "a file is put twice");
+	if (!atomic_add_return(-1, &file->refs))
+		sim_free(file);
+}
+
+/* What a write has written is known, and settled, while it has the lock. */
+void inode_unlock(struct inode *inode)
+{
+	struct transfer *t = current->transfer;
+
+	if (t && t->begun && &t->file->hi->vfs_inode == inode) {
+		model_end(t, (size_t)(t->iocb->ki_pos - t->pos));
+		current->transfer = NULL;
+	}
+	up_write(&inode->i_rwsem);
+}
+
+void xas_store(struct xa_state *xas, void *entry)
+{
+	u32 i;
+
+	sim_check(xas->xa->lock.locked, "xas_store() without the lock");
+	/* Room for an entry may be refused, but not for taking one out. */
+	if (entry && !xas->xa->slot[xas->index] && sim_chance(w.s.alloc_error_percent)) {
+		xas->err = -ENOMEM;
+		return;
+	}
+	for (i = 0; i < 1u << xas->order; i++)
+		xas->xa->slot[xas->index + i] = entry;
+}
+
+bool mapping_empty(const struct address_space *mapping)
+{
+	u32 i;
+
+	for (i = 0; i < MAX_FILE_PAGES; i++)
+		if (mapping->i_pages.slot[i])
+			return false;
+	return true;
+}
+
+/* As errseq_t: each open file is told once of what happened since it looked last. */
+void mapping_set_error(struct address_space *mapping, int err)
+{
+	sim_step();
+	sim_check(err == -EIO && w.failures, "error %d is told to all, and the disk has none", err);
+	mapping->wb_seq++;
+	mapping->wb_err = err;
+}
+
+int file_check_and_advance_wb_err(struct file *file)
+{
+	struct address_space *mapping = file->f_mapping;
+
+	sim_step();
+	if (file->wb_seen == mapping->wb_seq)
+		return 0;
+	file->wb_seen = mapping->wb_seq;
+	return mapping->wb_err;
+}
+
+ssize_t generic_write_checks(struct kiocb *iocb, struct iov_iter *from)
+{
+	u64 limit = current->fsize_limit;
+
+	if (!from->count)
+		return 0;
+	if (iocb->ki_flags & IOCB_APPEND)
+		iocb->ki_pos = i_size_read(file_inode(iocb->ki_filp));
+	limit = min(limit, (u64)MAX_FILE_PAGES << PAGE_SHIFT);
+	if ((u64)iocb->ki_pos >= limit)
+		return -EFBIG;
+	iov_iter_truncate(from, limit - (u64)iocb->ki_pos);
+	if (from->transfer && !from->transfer->begun) {
+		from->transfer->known_at = from->at;
+		model_begin(from->transfer, from->transfer->file, iocb->ki_pos, from->count);
+		from->transfer->iocb = iocb;
+		current->transfer = from->transfer;
+	}
+	return (ssize_t)from->count;
+}
+
+ssize_t generic_write_sync(struct kiocb *iocb, ssize_t count)
+{
+	(void)iocb;
+	return count;
+}
+
+int file_modified(struct file *file)
+{
+	(void)file;
+	sim_step();
+	return 0;
+}
+
+/* --- iterators ------------------------------------------------------------------------ */
+
+void iov_iter_bvec(struct iov_iter *iter, int direction, const struct bio_vec *bvec, u32 n,
+		   size_t bytes)
+{
+	(void)direction;
+	(void)n;
+	*iter = (struct iov_iter){ .type = ITER_BVEC, .bvec = bvec, .count = bytes };
+}
+
+void iov_iter_kvec(struct iov_iter *iter, int direction, const struct kvec *kvec, u32 n,
+		   size_t bytes)
+{
+	(void)direction;
+	(void)n;
+	*iter = (struct iov_iter){ .type = ITER_KVEC, .base = kvec->iov_base, .count = bytes };
+}
+
+void iov_iter_mapping(struct iov_iter *iter, struct mm_struct *mm, unsigned long address,
+		      size_t bytes)
+{
+	*iter = (struct iov_iter){
+		.type = ITER_MAPPING, .mm = mm, .address = address, .count = bytes
+	};
+}
+
+void iov_iter_revert(struct iov_iter *iter, size_t bytes)
+{
+	iter->at -= bytes;
+	iter->count += bytes;
+}
+
+void iov_iter_truncate(struct iov_iter *iter, u64 bytes)
+{
+	if (iter->count > bytes)
+		iter->count = bytes;
+}
+
+static u64 *bvec_word(const struct iov_iter *iter)
+{
+	const struct bio_vec *bvec = iter->bvec;
+	size_t at = iter->at;
+	char *page;
+
+	for (; at >= bvec->bv_len; bvec++)
+		at -= bvec->bv_len;
+	page = (char *)folio_address(bvec->bv_page->folio) +
+	       (size_t)(bvec->bv_page - bvec->bv_page->folio->page) * PAGE_SIZE;
+	return (u64 *)(page + bvec->bv_offset + at);
+}
+
+/* The next word; NULL: a fault that may not be taken, or cannot be served. */
+static u64 *next_word(const struct iov_iter *iter, bool write)
+{
+	unsigned long address = iter->address + iter->at;
+	u64 *word;
+
+	switch (iter->type) {
+	case ITER_BVEC:
+		return bvec_word(iter);
+	case ITER_KVEC:
+		return (u64 *)(iter->base + iter->at);
+	case ITER_MAPPING:
+		break;
+	}
+	while (!(word = mm_word(iter->mm, address, write))) {
+		if (current->nofault || iter->nofault ||
+		    mm_fault(iter->mm, address, write, sim_chance(80)))
+			return NULL;
+	}
+	return word;
+}
+
+size_t copy_to_iter(const void *from, size_t bytes, struct iov_iter *to)
+{
+	size_t done;
+
+	for (done = 0; done < bytes; done += sizeof(u64)) {
+		u64 *word = next_word(to, true);
+
+		if (!word)
+			break;
+		memory_check(from);
+		*word = *(const u64 *)((const char *)from + done);
+		if (to->type == ITER_MAPPING)
+			model_stored(to->mm, to->address + to->at, *word);
+		to->at += sizeof(u64);
+		to->count -= sizeof(u64);
+		sim_step();
+	}
+	return done;
+}
+
+size_t copy_from_iter(void *to, size_t bytes, struct iov_iter *from)
+{
+	size_t done;
+
+	for (done = 0; done < bytes; done += sizeof(u64)) {
+		const u64 *word = next_word(from, false);
+
+		if (!word)
+			break;
+		memory_check(to);
+		*(u64 *)((char *)to + done) = *word;
+		if (from->transfer)
+			model_transfers(from->transfer, from->at - from->transfer->known_at, *word);
+		from->at += sizeof(u64);
+		from->count -= sizeof(u64);
+		sim_step();
+	}
+	return done;
+}
+
+static size_t fault_in(const struct iov_iter *iter, size_t bytes, bool write)
+{
+	size_t at;
+
+	if (iter->type != ITER_MAPPING)
+		return 0;
+	for (at = 0; at < bytes; at += PAGE_SIZE - (iter->address + iter->at + at) % PAGE_SIZE) {
+		unsigned long address = iter->address + iter->at + at;
+
+		while (!mm_word(iter->mm, address, write))
+			if (mm_fault(iter->mm, address, write, true))
+				return bytes - at;
+	}
+	return 0;
+}
+
+size_t fault_in_iov_iter_readable(const struct iov_iter *iter, size_t bytes)
+{
+	return fault_in(iter, bytes, false);
+}
+
+size_t fault_in_iov_iter_writeable(const struct iov_iter *iter, size_t bytes)
+{
+	return fault_in(iter, bytes, true);
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The model's VFS: inodes, open files and their pages; iterators over memory of all
+ * kinds; and a file system below, on a disk that reorders, fails and loses power.
+ */
+#ifndef SIM_KERNEL_FS_H
+#define SIM_KERNEL_FS_H
+
+#include "mm.h"
+
+#define MAX_FILE_WORDS (MAX_FILE_PAGES * WORDS)
+
+/* --- inodes and files ------------------------------------------------------------------- */
+
+struct xarray {
+	struct folio *slot[MAX_FILE_PAGES]; /* under the lock; read without it */
+	spinlock_t lock;
+};
+
+struct address_space_operations {
+	bool (*dirty_folio)(struct address_space *mapping, struct folio *folio);
+};
+
+struct address_space {
+	struct inode *host;
+	const struct address_space_operations *a_ops;
+	struct xarray i_pages;
+	struct rw_semaphore invalidate_lock, i_mmap_rwsem;
+	u32 wb_seq; /* errors of write-back so far */
+	int wb_err;
+};
+
+struct xa_state {
+	struct xarray *xa;
+	u64 index;
+	u32 order;
+	int err;
+};
+
+#define XA_STATE(name, array, i) struct xa_state name = { .xa = (array), .index = (i) }
+#define XA_STATE_ORDER(name, array, i, o) \
+	struct xa_state name = { .xa = (array), .index = (i), .order = (o) }
+#define xas_lock_irq(xas) spin_lock(&(xas)->xa->lock)
+#define xas_unlock_irq(xas) spin_unlock(&(xas)->xa->lock)
+#define xas_set(xas, i) ((xas)->index = (i))
+#define xas_nomem(xas, gfp) false
+#define xas_error(xas) ((xas)->err)
+void xas_store(struct xa_state *xas, void *entry);
+
+struct super_block {
+	void *s_fs_info;
+	dev_t s_dev;
+	char s_id[32];
+	struct {
+		int frozen;
+	} s_writers;
+};
+
+#define SB_UNFROZEN 0
+
+struct inode {
+	struct super_block *i_sb;
+	struct address_space *i_mapping;
+	struct address_space i_data;
+	struct rw_semaphore i_rwsem;
+	atomic_t i_count;
+	u64 i_ino;
+	umode_t i_mode;
+	u32 i_flags;
+	loff_t i_size;
+};
+
+struct vfsmount;
+struct dentry;
+struct cred;
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+struct file_ra_state {
+	pgoff_t start;
+	u32 size, ra_pages;
+};
+
+struct kiocb;
+struct iov_iter;
+struct disk_file;
+
+struct file_operations {
+	ssize_t (*read_iter)(struct kiocb *iocb, struct iov_iter *to);
+	ssize_t (*write_iter)(struct kiocb *iocb, struct iov_iter *from);
+	long (*fallocate)(struct file *file, int mode, loff_t offset, loff_t length);
+	int (*mmap)(struct file *file, struct vm_area_struct *vma);
+};
+
+struct file {
+	struct inode *f_inode;
+	struct address_space *f_mapping;
+	const struct file_operations *f_op;
+	struct path f_path;
+	struct file_ra_state f_ra;
+	fmode_t f_mode;
+	u32 f_flags;
+	u32 wb_seen;
+	atomic_t refs;
+	void *private_data;
+	struct disk_file *disk; /* of a file below */
+};
+
+struct kiocb {
+	struct file *ki_filp;
+	loff_t ki_pos;
+	void (*ki_complete)(struct kiocb *iocb, long result);
+	int ki_flags;
+};
+
+struct bio_vec {
+	struct page *bv_page;
+	u32 bv_len, bv_offset;
+};
+
+struct kvec {
+	void *iov_base;
+	size_t iov_len;
+};
+
+#define FMODE_READ 1u
+#define FMODE_WRITE 2u
+#define FMODE_RANDOM 4u
+#define FMODE_CAN_ODIRECT 8u
+#define FMODE_NOCMTIME 16u
+#define FMODE_NOWAIT 32u
+#ifndef O_NOATIME
+#define O_RDONLY 0
+#define O_RDWR 2
+#define O_LARGEFILE 0
+#define O_NOATIME 0
+#endif
+#define IOCB_DIRECT 1
+#define IOCB_NOWAIT 2
+#define IOCB_WRITE 4
+#define IOCB_DSYNC 8
+#define IOCB_SYNC 16
+#define IOCB_APPEND 32
+#define EIOCBQUEUED 529
+#define SEEK_DATA 3
+#define SEEK_HOLE 4
+#define FALLOC_FL_KEEP_SIZE 1
+#define FALLOC_FL_PUNCH_HOLE 2
+#define FALLOC_FL_ZERO_RANGE 16
+
+#define file_inode(file) ((file)->f_inode)
+#define file_accessed(file) sim_step()
+#define file_update_time(file) ((void)(file), sim_step())
+struct file *get_file(struct file *file);
+void fput(struct file *file);
+#define sb_start_pagefault(sb) ((void)(sb))
+#define sb_end_pagefault(sb) ((void)(sb))
+#define sb_start_write(sb) ((void)(sb))
+#define sb_end_write(sb) ((void)(sb))
+#define fsnotify_modify(file) ((void)(file))
+#define MAJOR(dev) 0u
+#define MINOR(dev) 0u
+
+#define inode_lock(inode) down_write(&(inode)->i_rwsem)
+void inode_unlock(struct inode *inode);
+#define inode_trylock(inode) down_write_trylock(&(inode)->i_rwsem)
+#define i_size_read(inode) READ_ONCE((inode)->i_size)
+#define i_size_write(inode, size) WRITE_ONCE((inode)->i_size, size)
+#define ihold(inode) atomic_inc(&(inode)->i_count)
+struct inode *igrab(struct inode *inode);
+void iput(struct inode *inode);
+void inode_init(struct inode *inode, struct super_block *sb, u64 ino, loff_t size);
+
+#define filemap_invalidate_lock(m) down_write(&(m)->invalidate_lock)
+#define filemap_invalidate_unlock(m) up_write(&(m)->invalidate_lock)
+#define filemap_invalidate_lock_shared(m) down_read(&(m)->invalidate_lock)
+#define filemap_invalidate_unlock_shared(m) up_read(&(m)->invalidate_lock)
+#define filemap_invalidate_trylock_shared(m) down_read_trylock(&(m)->invalidate_lock)
+#define mapping_set_large_folios(m) ((void)(m))
+bool mapping_empty(const struct address_space *mapping);
+void mapping_set_error(struct address_space *mapping, int err);
+int file_check_and_advance_wb_err(struct file *file);
+
+ssize_t generic_write_checks(struct kiocb *iocb, struct iov_iter *from);
+ssize_t generic_write_sync(struct kiocb *iocb, ssize_t count);
+int file_modified(struct file *file);
+
+/* --- iterators --------------------------------------------------------------------------- */
+
+enum iter_type {
+	ITER_BVEC, /* folios */
+	ITER_KVEC, /* memory of the kernel, or that nobody else sees */
+	ITER_MAPPING, /* addresses of a process, where files may be mapped */
+};
+
+#define ITER_SOURCE 1
+#define ITER_DEST 0
+
+struct transfer;
+
+struct iov_iter {
+	enum iter_type type;
+	bool nofault;
+	size_t at, count; /* bytes done, and left */
+	const struct bio_vec *bvec;
+	char *base;
+	struct mm_struct *mm;
+	unsigned long address;
+	struct transfer *transfer; /* model.c: a write that takes its data from here */
+};
+
+#define iov_iter_count(iter) ((iter)->count)
+void iov_iter_bvec(struct iov_iter *iter, int direction, const struct bio_vec *bvec, u32 n,
+		   size_t bytes);
+void iov_iter_kvec(struct iov_iter *iter, int direction, const struct kvec *kvec, u32 n,
+		   size_t bytes);
+void iov_iter_mapping(struct iov_iter *iter, struct mm_struct *mm, unsigned long address,
+		      size_t bytes);
+void iov_iter_revert(struct iov_iter *iter, size_t bytes);
+void iov_iter_truncate(struct iov_iter *iter, u64 bytes);
+size_t copy_to_iter(const void *from, size_t bytes, struct iov_iter *to);
+size_t copy_from_iter(void *to, size_t bytes, struct iov_iter *from);
+#define copy_from_iter_nocache(to, bytes, from) copy_from_iter(to, bytes, from)
+size_t fault_in_iov_iter_readable(const struct iov_iter *iter, size_t bytes);
+size_t fault_in_iov_iter_writeable(const struct iov_iter *iter, size_t bytes);
+
+static inline void bvec_set_page(struct bio_vec *bvec, struct page *page, u32 length, u32 offset)
+{
+	*bvec = (struct bio_vec){ page, length, offset };
+}
+
+/* --- what is below --------------------------------------------------------------------------- */
+
+#define PENDING 3u /* values that the disk's cache remembers of a word */
+
+struct disk_word {
+	u64 value; /* as a read finds it */
+	u64 safe; /* as a power cut leaves it, or one of these */
+	u64 pending[PENDING];
+	u32 npending;
+};
+
+/* A file on the disk; its inode is made anew after each power cut. */
+struct disk_file {
+	struct disk_word word[MAX_FILE_WORDS];
+	bool hole[MAX_FILE_PAGES];
+	loff_t size, safe_size;
+	struct inode inode;
+	bool ready;
+	struct rw_semaphore lock; /* reads and direct writes share it */
+};
+
+struct file *below_open(struct disk_file *disk, fmode_t mode);
+void below_flush(struct disk_file *disk);
+void below_lose_power(struct disk_file *disk);
+void below_punch(struct disk_file *disk, u64 first_page, u64 end_page);
+void below_main(void *arg); /* coroutine: the disk */
+void below_forget(void); /* what was under way */
+u32 below_busy(void); /* I/Os under way */
+
+static inline void init_sync_kiocb(struct kiocb *iocb, struct file *file)
+{
+	*iocb = (struct kiocb){ .ki_filp = file };
+}
+
+ssize_t vfs_iocb_iter_read(struct file *file, struct kiocb *iocb, struct iov_iter *iter);
+loff_t vfs_llseek(struct file *file, loff_t offset, int whence);
+int vfs_fsync_range(struct file *file, loff_t start, loff_t end, int datasync);
+int hugemap_resize_below(struct file *lower, loff_t size);
+
+struct kstatfs {
+	u64 f_blocks, f_bavail;
+	u32 f_bsize;
+};
+int vfs_statfs(const struct path *path, struct kstatfs *st);
+
+/* store.c opens the files below by their path. */
+struct file *dentry_open(const struct path *path, int flags, const struct cred *cred);
+
+#endif /* SIM_KERNEL_FS_H */

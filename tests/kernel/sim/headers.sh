@@ -1,0 +1,18 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+#
+# Each header of Linux that kernel/ includes, as one that includes the model.
+#
+#	headers.sh KERNEL_DIR OUT_DIR [STAMP]
+set -eu
+
+from=$1 out=$2
+rm -rf "$out"
+sed -n 's/^#include <\(linux\/[^>]*\|trace\/[^>]*\)>.*/\1/p' "$from"/*.c "$from"/*.h | sort -u |
+	while read -r name; do
+		mkdir -p "$out/$(dirname "$name")"
+		echo '#include "linux.h"' >"$out/$name"
+	done
+if [ $# -gt 2 ]; then
+	echo "/* The headers are in $out. */" >"$3"
+fi

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * What kernel/ finds when it includes a header of Linux: the model, and what of the
+ * rest of Linux it only names.
+ */
+#ifndef SIM_KERNEL_LINUX_H
+#define SIM_KERNEL_LINUX_H
+
+/* The newest way of each; kernel/compat.h has the differences between kernels. */
+#define HUGEMAP_COMPAT_H
+#define HUGEMAP_HAVE_HUGE_FAULT_ORDER
+#define HUGEMAP_HAVE_VMF_INSERT_FOLIO_PMD
+#define HUGEMAP_WQ_PERCPU 0
+#define HUGEMAP_XATTR_CONST
+
+#include "fs.h"
+
+struct fs_context;
+struct iattr;
+struct fs_parameter;
+struct inode_operations;
+struct kstat;
+struct seq_file;
+struct timespec64;
+struct xattr_handler;
+struct hugemap_idmap;
+
+struct kobject {
+	char unused;
+};
+
+struct dentry {
+	void *d_fsdata;
+	struct super_block *d_sb;
+};
+
+struct hugemap_idmap *hugemap_idmap_of(const struct vfsmount *mnt);
+
+#define errorf(fc, ...) kernel_log(__VA_ARGS__)
+
+#define DECLARE_EVENT_CLASS(...)
+#define TP_PROTO(...) __VA_ARGS__
+#define TP_ARGS(...)
+#define DEFINE_EVENT(class, name, proto, args)                                               \
+	static inline void trace_##name(proto)                                               \
+	{                                                                                    \
+		sim_note("%-18s %llu+%u of file %llu: %d", #name, (unsigned long long)pgoff, \
+			 npages, (unsigned long long)inode->i_ino, value);                   \
+	}
+#define TRACE_EVENT(name, proto, ...)                                                        \
+	static inline void trace_##name(proto)                                               \
+	{                                                                                    \
+		sim_note("%-18s bytes %lld..%lld of file %llu: %d", #name, (long long)start, \
+			 (long long)end, (unsigned long long)inode->i_ino, err);             \
+	}
+
+#endif /* SIM_KERNEL_LINUX_H */

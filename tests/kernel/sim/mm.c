@@ -1,0 +1,727 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Folios and page tables: see mm.h. */
+#include "world.h"
+
+#define MAX_FOLIOS 1024u
+
+static struct folio folios[MAX_FOLIOS];
+static u64 memory[MAX_FOLIOS][HM_BLOCK_PAGES * WORDS];
+static u32 next_folio;
+struct mm_struct *mms[MAX_MMS];
+
+/* --- folios ------------------------------------------------------------ */
+
+void mm_forget(void)
+{
+	u32 i;
+
+	for (i = 0; i < MAX_FOLIOS; i++)
+		folios[i] = (struct folio){ .is_free = true, .memory = memory[i] };
+	memset(mms, 0, sizeof(mms));
+}
+
+struct page *alloc_pages_node(int node, gfp_t gfp, u32 order)
+{
+	struct folio *folio;
+	u32 i;
+
+	(void)node;
+	sim_step();
+	if (w.running &&
+	    sim_chance(gfp & __GFP_NORETRY ? 4 * w.s.alloc_error_percent : w.s.alloc_error_percent))
+		return NULL;
+	/* One that was freed long ago: whoever still uses it is found out. */
+	for (i = 0; i < MAX_FOLIOS; i++) {
+		folio = &folios[next_folio++ % MAX_FOLIOS];
+		if (folio->is_free)
+			break;
+	}
+	sim_check(folio->is_free, "the model has no memory left: folios leak");
+	*folio = (struct folio){ .order = order, .memory = folio->memory };
+	folio->refs.value = 1;
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		folio->page[i].folio = folio;
+	memset(folio->memory, 0xa5, PMD_SIZE);
+	return &folio->page[0];
+}
+
+static void free_folio(struct folio *folio)
+{
+	sim_check(!folio->mapping, "a folio of a file is freed");
+	sim_check(!folio->mapcount, "a folio that is mapped is freed");
+	sim_check(!folio->lock.held, "a locked folio is freed");
+	folio->is_free = true;
+	memset(folio->memory, 0xdb, PMD_SIZE);
+}
+
+void __free_page(struct page *page)
+{
+	folio_put(page->folio);
+}
+
+u32 mm_in_use(void)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < MAX_FOLIOS; i++)
+		n += !folios[i].is_free;
+	return n;
+}
+
+static void check_alive(const struct folio *folio)
+{
+	sim_check(!folio->is_free, "folio %u is used after it was freed", (u32)(folio - folios));
+}
+
+void memory_check(const void *at)
+{
+	const char *p = at, *base = (const char *)memory;
+
+	if (p >= base && p < base + sizeof(memory))
+		check_alive(&folios[(size_t)(p - base) / sizeof(memory[0])]);
+}
+
+void folio_get(struct folio *folio)
+{
+	check_alive(folio);
+	sim_check(atomic_add_return(1, &folio->refs) > 1, "a reference to a frozen folio");
+}
+
+bool folio_try_get(struct folio *folio)
+{
+	sim_step();
+	if (folio->refs.value <= 0)
+		return false;
+	folio->refs.value++;
+	return true;
+}
+
+void folio_put(struct folio *folio)
+{
+	int left;
+
+	check_alive(folio);
+	left = atomic_add_return(-1, &folio->refs);
+	sim_check(left >= 0, "a reference too many is given back");
+	if (!left)
+		free_folio(folio);
+}
+
+int folio_ref_count(const struct folio *folio)
+{
+	return atomic_read(&folio->refs);
+}
+
+bool folio_ref_freeze(struct folio *folio, int count)
+{
+	sim_step();
+	check_alive(folio);
+	if (folio->refs.value != count)
+		return false;
+	folio->refs.value = 0;
+	return true;
+}
+
+void folio_ref_unfreeze(struct folio *folio, int count)
+{
+	sim_check(!folio->refs.value, "a folio that is not frozen is thawed");
+	sim_step();
+	folio->refs.value = count;
+}
+
+void folio_lock(struct folio *folio)
+{
+	check_alive(folio);
+	sim_lock(&folio->lock);
+	check_alive(folio);
+}
+
+bool folio_trylock(struct folio *folio)
+{
+	sim_step();
+	if (folio->lock.held)
+		return false;
+	folio->lock.held = true;
+	return true;
+}
+
+void folio_unlock(struct folio *folio)
+{
+	check_alive(folio);
+	sim_unlock(&folio->lock);
+}
+
+void folio_mark_dirty(struct folio *folio)
+{
+	struct address_space *mapping = smp_load_acquire(&folio->mapping);
+
+	if (mapping)
+		mapping->a_ops->dirty_folio(mapping, folio);
+}
+
+void *folio_address(struct folio *folio)
+{
+	check_alive(folio);
+	return folio->memory;
+}
+
+void folio_zero_range(struct folio *folio, size_t start, size_t length)
+{
+	size_t at;
+
+	for (at = start; at < start + length; at += sizeof(u64)) {
+		check_alive(folio);
+		folio->memory[at / sizeof(u64)] = 0;
+		sim_step();
+	}
+}
+
+void clear_highpage(struct page *page)
+{
+	size_t at = (size_t)(page - page->folio->page) * PAGE_SIZE;
+
+	folio_zero_range(page->folio, at, PAGE_SIZE);
+}
+
+/* --- page tables ------------------------------------------------------------ */
+
+static u32 page_nr(unsigned long address)
+{
+	return (u32)(address >> PAGE_SHIFT);
+}
+
+static pmd_t *pmd_of(struct mm_struct *mm, unsigned long address)
+{
+	return &mm->pmd[page_nr(address) / HM_BLOCK_PAGES];
+}
+
+static struct vm_area_struct *find_vma(struct mm_struct *mm, unsigned long address)
+{
+	struct vm_area_struct *vma = &mm->vma[page_nr(address) / VMA_PAGES];
+
+	return vma->used && address >= vma->vm_start && address < vma->vm_end ? vma : NULL;
+}
+
+static u64 file_page(const struct vm_area_struct *vma, unsigned long address)
+{
+	return vma->vm_pgoff + ((address - vma->vm_start) >> PAGE_SHIFT);
+}
+
+/* Is the block around an address mapped whole, and at a place that fits? */
+static bool fits_huge(const struct vm_area_struct *vma, unsigned long address)
+{
+	unsigned long start = address & PMD_MASK;
+
+	return start >= vma->vm_start && start + PMD_SIZE <= vma->vm_end &&
+	       file_page(vma, start) % HM_BLOCK_PAGES == 0;
+}
+
+/* The lock of the tables is held. */
+static void map_huge(pmd_t *pmd, struct folio *folio, bool write)
+{
+	folio_get(folio);
+	folio->mapcount++;
+	*pmd = (pmd_t){ .folio = folio, .write = write, .dirty = write };
+}
+
+static void map_page(struct mm_struct *mm, unsigned long address, struct page *page, bool write)
+{
+	folio_get(page->folio);
+	page->folio->mapcount++;
+	pmd_of(mm, address)->table = true;
+	mm->pte[page_nr(address)] = (struct pte){ page, write, write };
+}
+
+static void unmap(struct folio *folio, bool dirty)
+{
+	sim_check(folio->mapcount > 0, "an entry too many is unmapped");
+	if (dirty)
+		folio_mark_dirty(folio);
+	folio->mapcount--;
+	folio_put(folio);
+}
+
+static void zap_pmd(pmd_t *pmd)
+{
+	pmd_t old = *pmd;
+
+	*pmd = (pmd_t){ 0 };
+	unmap(old.folio, old.dirty);
+}
+
+static void zap_pte(struct pte *pte)
+{
+	struct pte old = *pte;
+
+	*pte = (struct pte){ 0 };
+	unmap(old.page->folio, old.dirty);
+}
+
+/* A huge page that is touched in part goes as a whole: its pages fault again. */
+static void zap_range(struct mm_struct *mm, unsigned long start, unsigned long end)
+{
+	unsigned long at;
+
+	for (at = start; at < end; at += PAGE_SIZE) {
+		spin_lock(&mm->ptl);
+		if (pmd_of(mm, at)->folio)
+			zap_pmd(pmd_of(mm, at));
+		else if (mm->pte[page_nr(at)].page)
+			zap_pte(&mm->pte[page_nr(at)]);
+		spin_unlock(&mm->ptl);
+	}
+}
+
+/* Each part of a VMA that maps pages of a file. */
+static bool clip(const struct vm_area_struct *vma, const struct address_space *mapping, u64 first,
+		 u64 end, unsigned long *start, unsigned long *stop)
+{
+	u64 last = vma->vm_pgoff + vma_pages(vma);
+
+	if (!vma->used || vma->vm_file->f_mapping != mapping || end <= vma->vm_pgoff ||
+	    first >= last)
+		return false;
+	*start = vma->vm_start + ((max(first, vma->vm_pgoff) - vma->vm_pgoff) << PAGE_SHIFT);
+	*stop = vma->vm_start + ((min(end, last) - vma->vm_pgoff) << PAGE_SHIFT);
+	return true;
+}
+
+/* Each VMA that there may be, of any process: NULL where there is no process. */
+static struct vm_area_struct *any_vma(u32 i)
+{
+	struct mm_struct *mm = mms[i / MAX_VMAS];
+
+	return mm ? &mm->vma[i % MAX_VMAS] : NULL;
+}
+
+void unmap_mapping_pages(struct address_space *mapping, pgoff_t first, pgoff_t nr, bool cows)
+{
+	u64 end = nr > U64_MAX - first ? U64_MAX : first + nr;
+	unsigned long start, stop;
+	u32 i;
+
+	(void)cows;
+	down_read(&mapping->i_mmap_rwsem);
+	for (i = 0; i < MAX_MMS * MAX_VMAS; i++) {
+		struct vm_area_struct *vma = any_vma(i);
+
+		if (vma && clip(vma, mapping, first, end, &start, &stop))
+			zap_range(vma->vm_mm, start, stop);
+	}
+	up_read(&mapping->i_mmap_rwsem);
+}
+
+void unmap_mapping_range(struct address_space *mapping, loff_t start, loff_t length, int cows)
+{
+	u64 first = ((u64)start + PAGE_SIZE - 1) >> PAGE_SHIFT;
+	u64 last = length ? (u64)(start + length) >> PAGE_SHIFT : U64_MAX;
+
+	if (last > first)
+		unmap_mapping_pages(mapping, first, last - first, cows);
+}
+
+int folio_mkclean(struct folio *folio)
+{
+	u64 first = folio->index, end = first + folio_nr_pages(folio);
+	struct address_space *mapping = folio->mapping;
+	unsigned long at, stop;
+	int cleaned = 0;
+	u32 i;
+
+	sim_check(folio->lock.held, "folio_mkclean() without the folio lock");
+	if (!mapping)
+		return 0;
+	down_read(&mapping->i_mmap_rwsem);
+	for (i = 0; i < MAX_MMS * MAX_VMAS; i++) {
+		struct vm_area_struct *vma = any_vma(i);
+
+		if (!vma || !clip(vma, mapping, first, end, &at, &stop))
+			continue;
+		for (; at < stop; at += PAGE_SIZE) {
+			struct mm_struct *mm = vma->vm_mm;
+			pmd_t *pmd = pmd_of(mm, at);
+			struct pte *pte = &mm->pte[page_nr(at)];
+
+			spin_lock(&mm->ptl);
+			if (pmd->folio == folio) {
+				cleaned += pmd->write;
+				pmd->write = pmd->dirty = false;
+			} else if (pte->page && pte->page->folio == folio) {
+				cleaned += pte->write;
+				pte->write = pte->dirty = false;
+			}
+			spin_unlock(&mm->ptl);
+		}
+	}
+	up_read(&mapping->i_mmap_rwsem);
+	return cleaned;
+}
+
+/* --- faults ------------------------------------------------------------ */
+
+vm_fault_t vmf_insert_folio_pmd(struct vm_fault *vmf, struct folio *folio, bool write)
+{
+	spinlock_t *ptl = pmd_lock(vmf->vma->vm_mm, vmf->pmd);
+
+	if (pmd_none(*vmf->pmd))
+		map_huge(vmf->pmd, folio, write);
+	spin_unlock(ptl);
+	return VM_FAULT_NOPAGE;
+}
+
+/* A folio that fault-around may map: locked, with a reference. */
+static struct folio *next_uptodate(struct address_space *mapping, u64 index)
+{
+	struct folio *folio = READ_ONCE(mapping->i_pages.slot[index]);
+
+	if (!folio || folio_test_locked(folio) || !folio_try_get(folio))
+		return NULL;
+	if (folio != READ_ONCE(mapping->i_pages.slot[index]))
+		goto put;
+	if (!folio->uptodate || !folio_trylock(folio))
+		goto put;
+	if (folio->mapping == mapping && folio->uptodate &&
+	    index < ((u64)i_size_read(mapping->host) + PAGE_SIZE - 1) >> PAGE_SHIFT)
+		return folio;
+	folio_unlock(folio);
+put:
+	folio_put(folio);
+	return NULL;
+}
+
+vm_fault_t filemap_map_pages(struct vm_fault *vmf, pgoff_t first, pgoff_t last)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	struct mm_struct *mm = vma->vm_mm;
+	vm_fault_t ret = 0;
+	u64 index;
+
+	for (index = first; index <= last && index < MAX_FILE_PAGES; index++) {
+		unsigned long at = vma->vm_start + ((index - vma->vm_pgoff) << PAGE_SHIFT);
+		struct folio *folio = next_uptodate(vma->vm_file->f_mapping, index);
+
+		if (!folio)
+			continue;
+		spin_lock(&mm->ptl);
+		if (folio->order && pmd_none(*vmf->pmd) && fits_huge(vma, at)) {
+			map_huge(vmf->pmd, folio, false);
+			ret = VM_FAULT_NOPAGE;
+		} else if (!vmf->pmd->folio && !mm->pte[page_nr(at)].page) {
+			map_page(mm, at, &folio->page[index - folio->index], false);
+			if (index == vmf->pgoff)
+				ret = VM_FAULT_NOPAGE;
+		}
+		spin_unlock(&mm->ptl);
+		folio_unlock(folio);
+		folio_put(folio);
+		if (ret && pmd_trans_huge(*vmf->pmd))
+			break;
+	}
+	return ret;
+}
+
+/* The page that ->fault() brought, locked, goes into the table. */
+static vm_fault_t finish_fault(struct vm_fault *vmf, bool write)
+{
+	struct mm_struct *mm = vmf->vma->vm_mm;
+	struct folio *folio = vmf->page->folio;
+	vm_fault_t ret = 0;
+
+	spin_lock(&mm->ptl);
+	if (folio->order && pmd_none(*vmf->pmd) && fits_huge(vmf->vma, vmf->address))
+		map_huge(vmf->pmd, folio, write);
+	else if (!vmf->pmd->folio && !mm->pte[page_nr(vmf->address)].page)
+		map_page(mm, vmf->address, vmf->page, write);
+	else
+		ret = VM_FAULT_NOPAGE;
+	spin_unlock(&mm->ptl);
+	return ret;
+}
+
+/* 0: the page is locked, and may be written to. */
+static vm_fault_t do_page_mkwrite(struct vm_fault *vmf)
+{
+	struct folio *folio = vmf->page->folio;
+	vm_fault_t ret;
+
+	vmf->flags |= FAULT_FLAG_WRITE;
+	ret = vmf->vma->vm_ops->page_mkwrite(vmf);
+	if (ret & (VM_FAULT_SIGBUS | VM_FAULT_NOPAGE))
+		return ret;
+	if (ret & VM_FAULT_LOCKED)
+		return 0;
+	folio_lock(folio);
+	if (folio->mapping)
+		return 0;
+	folio_unlock(folio);
+	return VM_FAULT_NOPAGE;
+}
+
+static void dirty_and_put(struct folio *folio)
+{
+	folio_mark_dirty(folio);
+	folio_unlock(folio);
+	folio_put(folio);
+}
+
+static vm_fault_t do_read_fault(struct vm_fault *vmf)
+{
+	u64 table = vmf->pgoff - ((vmf->address & ~PMD_MASK) >> PAGE_SHIFT);
+	u64 first =
+		max(table + HM_BLOCK_PAGES, vmf->vma->vm_pgoff + HM_BLOCK_PAGES) - HM_BLOCK_PAGES;
+	u64 last = min(table + HM_BLOCK_PAGES, vmf->vma->vm_pgoff + vma_pages(vmf->vma)) - 1;
+	vm_fault_t ret;
+
+	rcu_read_lock();
+	ret = vmf->vma->vm_ops->map_pages(vmf, first, last);
+	rcu_read_unlock();
+	if (ret)
+		return ret;
+	ret = vmf->vma->vm_ops->fault(vmf);
+	if (!(ret & VM_FAULT_LOCKED))
+		return ret;
+	ret = finish_fault(vmf, false);
+	folio_unlock(vmf->page->folio);
+	folio_put(vmf->page->folio);
+	return ret;
+}
+
+static vm_fault_t do_shared_fault(struct vm_fault *vmf)
+{
+	vm_fault_t ret = vmf->vma->vm_ops->fault(vmf);
+	struct folio *folio;
+
+	if (!(ret & VM_FAULT_LOCKED))
+		return ret;
+	folio = vmf->page->folio;
+	folio_unlock(folio);
+	ret = do_page_mkwrite(vmf);
+	if (ret) {
+		folio_put(folio);
+		return ret;
+	}
+	ret = finish_fault(vmf, true);
+	if (!ret) {
+		dirty_and_put(folio);
+		return 0;
+	}
+	folio_unlock(folio);
+	folio_put(folio);
+	return ret;
+}
+
+/* There, but read-only. */
+static vm_fault_t wp_page_shared(struct vm_fault *vmf)
+{
+	struct mm_struct *mm = vmf->vma->vm_mm;
+	struct pte *pte = &mm->pte[page_nr(vmf->address)], old;
+	vm_fault_t ret = VM_FAULT_NOPAGE;
+	struct folio *folio;
+
+	spin_lock(&mm->ptl);
+	old = *pte;
+	if (!old.page || old.write) {
+		spin_unlock(&mm->ptl);
+		return 0;
+	}
+	folio = old.page->folio;
+	folio_get(folio);
+	spin_unlock(&mm->ptl);
+	vmf->page = old.page;
+	ret = do_page_mkwrite(vmf);
+	if (ret) {
+		folio_put(folio);
+		return ret;
+	}
+	spin_lock(&mm->ptl);
+	if (pte->page != old.page || pte->write) {
+		spin_unlock(&mm->ptl);
+		folio_unlock(folio);
+		folio_put(folio);
+		return VM_FAULT_NOPAGE;
+	}
+	pte->write = pte->dirty = true;
+	spin_unlock(&mm->ptl);
+	dirty_and_put(folio);
+	return 0;
+}
+
+static vm_fault_t handle_fault(struct vm_fault *vmf, bool write)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	struct mm_struct *mm = vma->vm_mm;
+	vm_fault_t ret;
+
+	vmf->orig_pmd = READ_ONCE(*vmf->pmd);
+	if (pmd_none(vmf->orig_pmd) && fits_huge(vma, vmf->address)) {
+		ret = vma->vm_ops->huge_fault(vmf, HM_BLOCK_ORDER);
+		if (!(ret & VM_FAULT_FALLBACK))
+			return ret;
+	} else if (pmd_trans_huge(vmf->orig_pmd)) {
+		if (!write || vmf->orig_pmd.write)
+			return 0;
+		ret = vma->vm_ops->huge_fault(vmf, HM_BLOCK_ORDER);
+		if (!(ret & VM_FAULT_FALLBACK))
+			return ret;
+		spin_lock(&mm->ptl);
+		if (vmf->pmd->folio)
+			zap_pmd(vmf->pmd);
+		spin_unlock(&mm->ptl);
+	}
+	if (READ_ONCE(mm->pte[page_nr(vmf->address)].page))
+		return write ? wp_page_shared(vmf) : 0;
+	return write ? do_shared_fault(vmf) : do_read_fault(vmf);
+}
+
+int mm_fault(struct mm_struct *mm, unsigned long address, bool write, bool may_retry)
+{
+	struct vm_fault vmf = { .flags = may_retry ? FAULT_FLAG_ALLOW_RETRY : 0 };
+	vm_fault_t ret;
+
+	if (write)
+		vmf.flags |= FAULT_FLAG_WRITE;
+	for (;;) {
+		struct vm_area_struct *vma;
+
+		down_read(&mm->mmap_lock);
+		vma = find_vma(mm, address);
+		if (!vma || (write && !(vma->vm_flags & VM_WRITE))) {
+			up_read(&mm->mmap_lock);
+			return -EFAULT;
+		}
+		vmf.vma = vma;
+		vmf.address = address & ~(PAGE_SIZE - 1);
+		vmf.pgoff = file_page(vma, address);
+		vmf.pmd = pmd_of(mm, address);
+		ret = handle_fault(&vmf, write);
+		if (!(ret & VM_FAULT_RETRY)) {
+			up_read(&mm->mmap_lock);
+			break;
+		}
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		/* Once only may it be told to wait without the lock; it may be told again. */
+		vmf.flags |= FAULT_FLAG_TRIED;
+		if (!write)
+			vmf.flags &= ~FAULT_FLAG_WRITE;
+	}
+	return ret & VM_FAULT_SIGBUS ? -EIO : 0;
+}
+
+/* --- what the actors do ------------------------------------------------------------ */
+
+struct mm_struct *mm_new(void)
+{
+	u32 i;
+
+	for (i = 0; i < MAX_MMS; i++) {
+		if (mms[i])
+			continue;
+		mms[i] = sim_alloc(sizeof(*mms[i]), GFP_KERNEL);
+		return mms[i];
+	}
+	sim_fail(__FILE__, __LINE__, "too many processes");
+}
+
+static void unmap_locked(struct mm_struct *mm, u32 slot)
+{
+	struct vm_area_struct *vma = &mm->vma[slot];
+	u32 i;
+
+	if (!vma->used)
+		return;
+	zap_range(mm, vma->vm_start, vma->vm_end);
+	for (i = slot * VMA_PAGES / HM_BLOCK_PAGES; i < (slot + 1) * VMA_PAGES / HM_BLOCK_PAGES;
+	     i++)
+		mm->pmd[i].table = false;
+	down_write(&vma->vm_file->f_mapping->i_mmap_rwsem);
+	vma->used = false;
+	up_write(&vma->vm_file->f_mapping->i_mmap_rwsem);
+}
+
+int mm_map(struct mm_struct *mm, u32 slot, struct file *file, u64 pgoff, u32 npages, u32 skew,
+	   unsigned long flags)
+{
+	struct vm_area_struct *vma = &mm->vma[slot];
+	struct vm_area_struct new = {
+		.vm_start = (slot * VMA_PAGES + (pgoff + skew) % HM_BLOCK_PAGES) << PAGE_SHIFT,
+		.vm_flags = flags,
+		.vm_pgoff = pgoff,
+		.vm_file = file,
+		.vm_mm = mm,
+	};
+	int err;
+
+	new.vm_end = new.vm_start + ((unsigned long)npages << PAGE_SHIFT);
+	err = file->f_op->mmap(file, &new);
+	if (err)
+		return err;
+	down_write(&mm->mmap_lock);
+	unmap_locked(mm, slot);
+	down_write(&file->f_mapping->i_mmap_rwsem);
+	*vma = new;
+	vma->used = true;
+	up_write(&file->f_mapping->i_mmap_rwsem);
+	up_write(&mm->mmap_lock);
+	return 0;
+}
+
+void mm_unmap(struct mm_struct *mm, u32 slot)
+{
+	down_write(&mm->mmap_lock);
+	unmap_locked(mm, slot);
+	up_write(&mm->mmap_lock);
+}
+
+u64 *mm_word(struct mm_struct *mm, unsigned long address, bool write)
+{
+	pmd_t *pmd = pmd_of(mm, address);
+	struct pte *pte = &mm->pte[page_nr(address)];
+	size_t at = address & ~PMD_MASK;
+	struct folio *folio;
+
+	sim_step();
+	folio = pmd->folio;
+	if (folio) {
+		if (write && !pmd->write)
+			return NULL;
+		pmd->dirty |= write;
+	} else {
+		if (!pte->page || (write && !pte->write))
+			return NULL;
+		pte->dirty |= write;
+		folio = pte->page->folio;
+		at = (size_t)(pte->page - folio->page) * PAGE_SIZE + (address & (PAGE_SIZE - 1));
+	}
+	check_alive(folio);
+	return &folio->memory[at / sizeof(u64)];
+}
+
+static struct page *get_page(struct mm_struct *mm, unsigned long address, bool write, u32 pins)
+{
+	pmd_t *pmd = pmd_of(mm, address);
+	struct pte *pte = &mm->pte[page_nr(address)];
+	struct page *page = NULL;
+
+	spin_lock(&mm->ptl);
+	if (pmd->folio && (!write || pmd->write))
+		page = &pmd->folio->page[(address & ~PMD_MASK) >> PAGE_SHIFT];
+	else if (pte->page && (!write || pte->write))
+		page = pte->page;
+	if (page)
+		page->folio->dma_pins += pins;
+	if (page)
+		folio_get(page->folio);
+	spin_unlock(&mm->ptl);
+	return page;
+}
+
+struct page *mm_pin(struct mm_struct *mm, unsigned long address, bool write)
+{
+	return get_page(mm, address, write, 1);
+}
+
+struct page *mm_get(struct mm_struct *mm, unsigned long address, bool write)
+{
+	return get_page(mm, address, write, 0);
+}

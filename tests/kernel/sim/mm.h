@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The model's memory management: folios with references, locks and contents; page
+ * tables of several processes with PMD- and PTE-mapped pages; faults as mm/memory.c
+ * makes them; rmap; pins. A page has PAGE_SIZE bytes, which are real.
+ */
+#ifndef SIM_KERNEL_MM_H
+#define SIM_KERNEL_MM_H
+
+#include "cache.h"
+#include "task.h"
+
+#define PAGE_SHIFT HM_PAGE_SHIFT
+#define PAGE_SIZE (1ul << PAGE_SHIFT)
+#define PMD_SHIFT HM_BLOCK_SHIFT
+#define PMD_SIZE (1ul << PMD_SHIFT)
+#define PMD_MASK (~(PMD_SIZE - 1))
+#define WORDS (PAGE_SIZE / sizeof(u64)) /* what a program loads or stores at once */
+
+struct address_space;
+struct file;
+struct inode;
+struct folio;
+
+struct page {
+	struct folio *folio;
+};
+
+struct folio {
+	struct address_space *mapping;
+	pgoff_t index;
+	u32 order;
+	atomic_t refs;
+	u32 dma_pins; /* of them: FOLL_PIN */
+	int mapcount; /* page table entries */
+	void *private;
+	struct sim_lock lock;
+	bool dirty, uptodate, is_free;
+	u64 *memory;
+	struct page page[HM_BLOCK_PAGES];
+};
+
+/* --- folios ------------------------------------------------------------------------- */
+
+#define NUMA_NO_NODE (-1)
+#define num_online_nodes() 1u
+#define first_online_node 0
+#define for_each_online_node(node) for ((node) = 0; (node) < 1; (node)++)
+
+struct page *alloc_pages_node(int node, gfp_t gfp, u32 order);
+void __free_page(struct page *page);
+void mm_forget(void); /* all folios are free */
+
+#define page_folio(p) ((p)->folio)
+#define folio_page(f, n) (&(f)->page[n])
+#define folio_order(f) ((f)->order)
+#define folio_nr_pages(f) (1ul << (f)->order)
+#define folio_size(f) (PAGE_SIZE << (f)->order)
+#define folio_pos(f) ((loff_t)((f)->index << PAGE_SHIFT))
+#define SECTOR_SIZE sizeof(u64) /* what the model's direct I/O can do */
+#define folio_pfn(f) ((unsigned long)(f))
+#define folio_mapped(f) (READ_ONCE((f)->mapcount) > 0)
+
+void folio_get(struct folio *folio);
+bool folio_try_get(struct folio *folio);
+void folio_put(struct folio *folio);
+bool folio_ref_freeze(struct folio *folio, int count);
+void folio_ref_unfreeze(struct folio *folio, int count);
+#define folio_maybe_dma_pinned(f) (READ_ONCE((f)->dma_pins) > 0)
+int folio_ref_count(const struct folio *folio);
+void folio_lock(struct folio *folio);
+bool folio_trylock(struct folio *folio);
+void folio_unlock(struct folio *folio);
+#define folio_test_locked(f) ((f)->lock.held)
+#define folio_test_dirty(f) READ_ONCE((f)->dirty)
+#define folio_test_set_dirty(f) xchg(&(f)->dirty, true)
+#define folio_clear_dirty(f) WRITE_ONCE((f)->dirty, false)
+#define folio_mark_uptodate(f) WRITE_ONCE((f)->uptodate, true)
+#define folio_clear_uptodate(f) WRITE_ONCE((f)->uptodate, false)
+void folio_mark_dirty(struct folio *folio);
+void *folio_address(struct folio *folio);
+void folio_zero_range(struct folio *folio, size_t start, size_t length);
+void clear_highpage(struct page *page);
+
+/* What is read from or written to kernel memory: of a folio it must be alive. */
+void memory_check(const void *at);
+
+/* --- processes ------------------------------------------------------------------------ */
+
+#define MAX_VMAS 3u
+#define MAX_MMS 4u
+#define VMA_PAGES (MAX_FILE_PAGES + 2 * HM_BLOCK_PAGES) /* room for each */
+#define MAX_FILE_PAGES 96u
+#define MM_PAGES (MAX_VMAS * VMA_PAGES)
+
+_Static_assert(VMA_PAGES % HM_BLOCK_PAGES == 0, "a PMD belongs to one VMA");
+
+typedef struct {
+	struct folio *folio; /* NULL: none, or a table */
+	bool table, write, dirty;
+} pmd_t;
+
+struct pte {
+	struct page *page; /* NULL: none */
+	bool write, dirty;
+};
+
+struct vm_operations_struct;
+
+struct vm_area_struct {
+	bool used;
+	unsigned long vm_start, vm_end, vm_flags;
+	u64 vm_pgoff;
+	struct file *vm_file;
+	struct mm_struct *vm_mm;
+	const struct vm_operations_struct *vm_ops;
+};
+
+struct mm_struct {
+	struct rw_semaphore mmap_lock;
+	spinlock_t ptl; /* of all its tables */
+	struct vm_area_struct vma[MAX_VMAS];
+	pmd_t pmd[MM_PAGES / HM_BLOCK_PAGES];
+	struct pte pte[MM_PAGES];
+};
+
+#define VM_SHARED 1ul
+#define VM_MAYWRITE 2ul
+#define VM_WRITE 4ul
+#define VM_SEQ_READ 8ul
+#define VM_RAND_READ 16ul
+#define VM_LOCKED 32ul
+#define vma_pages(vma) (((vma)->vm_end - (vma)->vm_start) >> PAGE_SHIFT)
+
+#define FAULT_FLAG_WRITE 1u
+#define FAULT_FLAG_ALLOW_RETRY 2u
+#define FAULT_FLAG_RETRY_NOWAIT 4u
+#define FAULT_FLAG_TRIED 8u
+#define VM_FAULT_SIGBUS 2u
+#define VM_FAULT_MAJOR 4u
+#define VM_FAULT_NOPAGE 0x100u
+#define VM_FAULT_LOCKED 0x200u
+#define VM_FAULT_RETRY 0x400u
+#define VM_FAULT_FALLBACK 0x800u
+typedef u32 vm_fault_t;
+
+struct vm_fault {
+	struct vm_area_struct *vma;
+	u32 flags;
+	pgoff_t pgoff;
+	unsigned long address;
+	pmd_t *pmd, orig_pmd;
+	struct page *page;
+};
+
+struct vm_operations_struct {
+	vm_fault_t (*fault)(struct vm_fault *vmf);
+	vm_fault_t (*huge_fault)(struct vm_fault *vmf, u32 order);
+	vm_fault_t (*map_pages)(struct vm_fault *vmf, pgoff_t start, pgoff_t end);
+	vm_fault_t (*page_mkwrite)(struct vm_fault *vmf);
+};
+
+static inline spinlock_t *pmd_lock(struct mm_struct *mm, pmd_t *pmd)
+{
+	(void)pmd;
+	spin_lock(&mm->ptl);
+	return &mm->ptl;
+}
+
+#define pmd_none(p) (!(p).folio && !(p).table)
+#define pmd_trans_huge(p) (!!(p).folio)
+#define pmd_pfn(p) folio_pfn((p).folio)
+#define pmd_uffd_wp(p) false
+
+static inline bool pmd_same(pmd_t a, pmd_t b)
+{
+	return a.folio == b.folio && a.table == b.table && a.write == b.write && a.dirty == b.dirty;
+}
+
+static inline pmd_t pmd_mkdirty(pmd_t pmd)
+{
+	pmd.dirty = true;
+	return pmd;
+}
+
+#define pmd_mkyoung(p) (p)
+
+static inline pmd_t hugemap_pmd_mkwrite(pmd_t pmd)
+{
+	pmd.write = true;
+	return pmd;
+}
+
+#define set_pmd(at, value) (*(at) = (value))
+#define hugemap_release_fault_lock(vmf) up_read(&(vmf)->vma->vm_mm->mmap_lock)
+
+vm_fault_t vmf_insert_folio_pmd(struct vm_fault *vmf, struct folio *folio, bool write);
+vm_fault_t filemap_map_pages(struct vm_fault *vmf, pgoff_t first, pgoff_t last);
+void unmap_mapping_pages(struct address_space *mapping, pgoff_t start, pgoff_t nr, bool cows);
+void unmap_mapping_range(struct address_space *mapping, loff_t start, loff_t length, int cows);
+int folio_mkclean(struct folio *folio);
+
+/* --- what the actors do -------------------------------------------------------------------- */
+
+struct mm_struct *mm_new(void);
+/* 0, or -errno; @skew: base pages by which it does not fit huge pages. */
+int mm_map(struct mm_struct *mm, u32 slot, struct file *file, u64 pgoff, u32 npages, u32 skew,
+	   unsigned long flags);
+void mm_unmap(struct mm_struct *mm, u32 slot);
+
+/*
+ * Where a word of the mapping is, if it may be accessed now. The caller accesses it
+ * before its next step, as one instruction does. NULL: a fault.
+ */
+u64 *mm_word(struct mm_struct *mm, unsigned long address, bool write);
+/* 0: try again; -EFAULT: nothing is mapped; -EIO: SIGBUS; -EINTR: a fatal signal. */
+int mm_fault(struct mm_struct *mm, unsigned long address, bool write, bool may_retry);
+/* The page, with a reference; NULL if it is not there, or not writable. */
+struct page *mm_get(struct mm_struct *mm, unsigned long address, bool write);
+/* The same, for a device that writes into it: a pin. */
+struct page *mm_pin(struct mm_struct *mm, unsigned long address, bool write);
+
+extern struct mm_struct *mms[MAX_MMS];
+
+#endif /* SIM_KERNEL_MM_H */

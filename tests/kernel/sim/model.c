@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * What must hold: each load, and each read, sees the last store; while several are
+ * under way, one of theirs. What a sync promised is on the disk, and survives a power
+ * cut. Nobody sees zeros where data was appended. Nothing is written beyond the end.
+ *
+ * Nothing here is a step: an access and its note are one.
+ */
+#include "world.h"
+
+struct world w;
+
+struct sim_file *model_file_of(const struct vm_area_struct *vma)
+{
+	u32 i;
+
+	for (i = 0; i < w.s.nfiles; i++)
+		if (vma->vm_file->f_mapping == w.file[i].hi->vfs_inode.i_mapping)
+			return &w.file[i];
+	sim_fail(__FILE__, __LINE__, "a mapping of no file");
+}
+
+static u64 size_words(loff_t size)
+{
+	return (u64)size / sizeof(u64);
+}
+
+/* --- candidates --------------------------------------------------------------------- */
+
+static void retire(struct model_word *m)
+{
+	u32 i;
+
+	for (i = 0; i < m->n; i++) {
+		m->now[i].until = sched_steps();
+		m->old[m->nold++ % OLD] = m->now[i];
+	}
+	m->n = 0;
+	/* Those that did not fit are not remembered: anything may have been before. */
+	if (m->any)
+		m->nold += OLD;
+	m->any = false;
+}
+
+static void add(struct model_word *m, u64 value)
+{
+	u32 i;
+
+	m->orders++;
+	m->was_zero |= !value;
+	for (i = 0; i < m->n; i++)
+		if (m->now[i].value == value)
+			return;
+	if (m->n == CANDIDATES) {
+		m->any = true;
+		return;
+	}
+	m->now[m->n++] = (struct model_value){ .value = value, .order = m->orders };
+}
+
+static void set(struct model_word *m, u64 value)
+{
+	retire(m);
+	add(m, value);
+}
+
+/* Nothing is there any more, and nothing is promised. */
+static void clear(struct model_word *m)
+{
+	retire(m);
+	m->changes++;
+	m->resets++;
+	m->durable = 0;
+	m->was_zero = false;
+}
+
+/* The last time that the word had a value, if it has not ceased to before @since. */
+static const struct model_value *find(const struct model_word *m, u64 value, u64 since)
+{
+	const struct model_value *found = NULL;
+	u32 i;
+
+	for (i = 0; i < m->n; i++)
+		if (m->now[i].value == value)
+			return &m->now[i];
+	for (i = 0; i < min(m->nold, OLD); i++) {
+		const struct model_value *v = &m->old[i];
+
+		if (v->value == value && v->until >= since && (!found || v->order > found->order))
+			found = v;
+	}
+	return found;
+}
+
+/* --- loads and stores -------------------------------------------------------------------- */
+
+/* @since: the step at which the call began that has read it. */
+void model_load(struct sim_file *file, u64 word, u64 value, u64 since)
+{
+	const struct model_word *m = &file->word[word];
+
+	u32 i;
+
+	if (m->any || find(m, value, since))
+		return;
+	sim_note("the disk has %llu", (unsigned long long)file->disk->word[word].value);
+	for (i = 0; i < m->n; i++)
+		sim_note("it may hold %llu, the %u. of %u", (unsigned long long)m->now[i].value,
+			 m->now[i].order, m->orders);
+	for (i = 0; i < min(m->nold, OLD); i++)
+		sim_note("it held %llu, the %u., until %llu", (unsigned long long)m->old[i].value,
+			 m->old[i].order, (unsigned long long)m->old[i].until);
+	sim_fail(__FILE__, __LINE__, "word %llu (page %llu) of file %u holds %llu, not %llu",
+		 (unsigned long long)word, (unsigned long long)(word / WORDS), file->index,
+		 (unsigned long long)value,
+		 (unsigned long long)(m->n ? m->now[m->n - 1].value : 0));
+}
+
+void model_store(struct sim_file *file, u64 word, u64 value)
+{
+	struct model_word *m = &file->word[word];
+
+	m->changes++;
+	sim_note("store %llu in word %llu of file %u", (unsigned long long)value,
+		 (unsigned long long)word, file->index);
+	if (word >= size_words(file->max))
+		return; /* it was cut off a moment ago */
+	if (m->busy || word >= size_words(file->min))
+		add(m, value);
+	else
+		set(m, value);
+}
+
+void model_stored(struct mm_struct *mm, unsigned long address, u64 value)
+{
+	const struct vm_area_struct *vma = &mm->vma[(address >> PAGE_SHIFT) / VMA_PAGES];
+	u64 at = (vma->vm_pgoff << PAGE_SHIFT) + (address - vma->vm_start);
+
+	model_store(model_file_of(vma), at / sizeof(u64), value);
+}
+
+/* --- transfers ------------------------------------------------------------------------------ */
+
+void model_begin(struct transfer *t, struct sim_file *file, loff_t pos, size_t bytes)
+{
+	u64 first = size_words(pos), end = size_words(pos + (loff_t)bytes), i;
+	u64 old_end = size_words(file->max);
+
+	sim_check(!t->begun, "a transfer begins twice");
+	sim_note("transfer of %zu bytes to %lld of file %u begins", bytes, (long long)pos,
+		 file->index);
+	sim_check(end - first <= MAX_TRANSFER, "a transfer is too long");
+	t->file = file;
+	t->begun = true;
+	t->pos = pos;
+	t->bytes = bytes;
+	t->old_size = file->max;
+	t->resizes = file->resizes;
+	for (i = old_end; i < first; i++)
+		set(&file->word[i], 0);
+	if (pos + (loff_t)bytes > file->max)
+		file->max = pos + (loff_t)bytes;
+	for (i = first; i < end; i++) {
+		struct model_word *m = &file->word[i];
+
+		m->busy++;
+		m->changes++;
+		t->changes[i - first] = m->changes;
+		t->shared[i - first] = m->busy > 1;
+		if (t->known)
+			add(m, t->value[i - first + t->known_at / sizeof(u64)]);
+	}
+}
+
+void model_transfers(struct transfer *t, size_t at, u64 value)
+{
+	u64 i = at / sizeof(u64);
+
+	if (!t->begun)
+		return;
+	sim_check(at < t->bytes, "more is transferred than was asked for");
+	t->value[i + t->known_at / sizeof(u64)] = value;
+	if (size_words(t->pos) + i >= size_words(t->file->max))
+		return; /* it was cut off a moment ago */
+	add(&t->file->word[size_words(t->pos) + i], value);
+}
+
+/* What was written behind the end is the file's now; what was not, is not. */
+static void grown(struct sim_file *file, const struct transfer *t, loff_t end)
+{
+	u64 i;
+
+	file->min = max(file->min, min(end, file->max));
+	if (file->max != t->pos + (loff_t)t->bytes || file->max <= t->old_size)
+		return;
+	file->max = max(t->old_size, end);
+	for (i = size_words(file->max); i < MAX_FILE_WORDS; i++)
+		clear(&file->word[i]);
+}
+
+void model_end(struct transfer *t, size_t done)
+{
+	u64 first = size_words(t->pos), n = t->bytes / sizeof(u64), i;
+	struct sim_file *file = t->file;
+
+	if (!t->begun)
+		return;
+	sim_note("transfer to %lld of file %u ends after %zu bytes", (long long)t->pos, file->index,
+		 done);
+	for (i = 0; i < n; i++) {
+		struct model_word *m = &file->word[first + i];
+
+		m->busy--;
+		m->changes++;
+		if (i < done / sizeof(u64) && !t->shared[i] && m->changes == t->changes[i] + 1)
+			set(m, t->value[i + t->known_at / sizeof(u64)]);
+	}
+	t->begun = false;
+	if (file->resizes == t->resizes)
+		grown(file, t, done ? t->pos + (loff_t)done : t->old_size);
+}
+
+/* @old: the length that it had, with all of what was written behind its end. */
+void model_resize(struct sim_file *file, loff_t old, loff_t size)
+{
+	u64 i;
+
+	sim_note("file %u has %lld bytes", file->index, (long long)size);
+	for (i = size_words(min(old, size)); i < MAX_FILE_WORDS; i++)
+		clear(&file->word[i]);
+	for (i = size_words(old); i < size_words(size); i++)
+		set(&file->word[i], 0);
+	if (size < file->durable_size)
+		file->durable_size = 0;
+	file->min = file->max = size;
+}
+
+/* Zeros are there now, but whether they survive is not known. */
+void model_punched(struct sim_file *file, u64 first, u64 end)
+{
+	for (; first < end; first++) {
+		file->word[first].resets++;
+		file->word[first].durable = 0;
+	}
+}
+
+/* --- what a sync promises --------------------------------------------------------------------- */
+
+static struct snapshot {
+	u32 order[MAX_FILE_WORDS], changes[MAX_FILE_WORDS], resets[MAX_FILE_WORDS];
+	loff_t size;
+	u32 resizes;
+} snapshots[SIM_COROUTINES];
+
+void model_written(struct disk_file *disk, loff_t pos)
+{
+	u32 i;
+
+	for (i = 0; i < w.s.nfiles; i++)
+		if (w.file[i].disk == disk)
+			sim_check(pos < w.file[i].max,
+				  "byte %llu of file %u is written, beyond its end (%llu)",
+				  (unsigned long long)pos, i, (unsigned long long)w.file[i].max);
+}
+
+void model_sync_begins(struct sim_file *file, u64 first, u64 end)
+{
+	struct snapshot *s = &snapshots[sched_self()];
+	u64 i;
+	u32 k;
+
+	sim_note("sync of words %llu to %llu of file %u begins", (unsigned long long)first,
+		 (unsigned long long)end, file->index);
+	s->size = file->min;
+	s->resizes = file->resizes;
+	for (i = first; i < min(end, (u64)MAX_FILE_WORDS); i++) {
+		const struct model_word *m = &file->word[i];
+
+		s->changes[i] = m->changes;
+		s->resets[i] = m->resets;
+		s->order[i] = m->n && !m->any ? m->now[0].order : 0;
+		for (k = 1; k < m->n; k++)
+			s->order[i] = min(s->order[i], m->now[k].order);
+	}
+}
+
+void model_synced(struct sim_file *file, u64 first, u64 end)
+{
+	const struct snapshot *s = &snapshots[sched_self()];
+	bool all = !first && end >= MAX_FILE_WORDS;
+	u64 i;
+
+	sim_note("synced words %llu to %llu of file %u", (unsigned long long)first,
+		 (unsigned long long)end, file->index);
+	end = min(end, size_words(min(s->size, file->min)));
+	for (i = first; i < end; i++) {
+		struct model_word *m = &file->word[i];
+		u64 value = file->disk->word[i].safe;
+
+		if (m->resets != s->resets[i])
+			continue;
+		m->durable = max(m->durable, s->order[i]);
+		/* Nobody has changed it meanwhile: it must be there now. */
+		if (m->busy || m->changes != s->changes[i] || m->any || find(m, value, U64_MAX))
+			continue;
+		sim_fail(
+			__FILE__, __LINE__,
+			"word %llu (page %llu) of file %u was synced, and the disk has %llu, not %llu",
+			(unsigned long long)i, (unsigned long long)(i / WORDS), file->index,
+			(unsigned long long)value, (unsigned long long)m->now[0].value);
+	}
+	if (all && file->resizes == s->resizes && !(s->resizes & 1))
+		file->durable_size = max(file->durable_size, s->size);
+}
+
+/* What survived is what was promised, or newer. */
+void model_after_power_cut(struct sim_file *file)
+{
+	loff_t size = file->disk->size;
+	u64 i;
+
+	sim_check(size >= file->durable_size, "file %u: %llu bytes were synced, %llu survived",
+		  file->index, (unsigned long long)file->durable_size, (unsigned long long)size);
+	for (i = 0; i < min(size_words(size), size_words(file->max)); i++) {
+		const struct model_word *m = &file->word[i];
+		u64 value = file->disk->word[i].value;
+		const struct model_value *v = find(m, value, 0);
+
+		sim_check(
+			value || m->was_zero || !m->orders || m->any,
+			"word %llu of file %u: zeros survived the power cut, and never were there",
+			(unsigned long long)i, file->index);
+		sim_check(value <= w.version, "made-up data survived");
+		if (v)
+			sim_check(
+				v->order >= m->durable || m->any,
+				"word %llu of file %u: version %llu is older than what was synced",
+				(unsigned long long)i, file->index, (unsigned long long)value);
+		else
+			sim_check(
+				m->durable <= 1 || m->nold > OLD || m->any || m->resets,
+				"word %llu of file %u: %llu survived, which is not what was synced",
+				(unsigned long long)i, file->index, (unsigned long long)value);
+	}
+}
+
+/* All was written back: the disk has what was stored. */
+void model_unmounted(struct sim_file *file)
+{
+	u64 i;
+
+	sim_check(file->disk->size == file->max, "file %u has %llu bytes, not %llu", file->index,
+		  (unsigned long long)file->disk->size, (unsigned long long)file->max);
+	for (i = 0; i < size_words(file->max); i++)
+		model_load(file, i, file->disk->word[i].value, U64_MAX);
+}
+
+/* A new beginning, from what the disk has. */
+void model_restart(struct sim_file *file)
+{
+	u64 i;
+
+	below_flush(file->disk);
+	memset(file->word, 0, sizeof(file->word));
+	for (i = 0; i < size_words(file->disk->size); i++)
+		set(&file->word[i], file->disk->word[i].value);
+	file->min = file->max = file->disk->size;
+	file->durable_size = 0;
+	file->resizes = 0;
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Tasks, waiting, works and memory: see task.h. */
+#include "world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct task_struct tasks[SIM_COROUTINES + 1];
+unsigned long jiffies;
+
+void kernel_log(const char *format, ...)
+{
+	char line[160];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	sim_note("%s", line);
+}
+
+/* --- threads of the kernel --------------------------------------------------------- */
+
+static void kthread_main(void *arg)
+{
+	struct task_struct *task = arg;
+
+	task->work(task->arg);
+	task->over = true;
+}
+
+struct task_struct *kthread_run(int (*work)(void *arg), void *arg, const char *format, ...)
+{
+	struct task_struct *task = &tasks[sched_spawned()];
+
+	(void)format;
+	*task = (struct task_struct){
+		.work = work, .arg = arg, .flags = PF_KTHREAD, .fsize_limit = U64_MAX
+	};
+	sched_spawn("kthread", kthread_main, task);
+	return task;
+}
+
+void kthread_stop(struct task_struct *task)
+{
+	WRITE_ONCE(task->should_stop, true);
+	while (!task->over) {
+		time_passes(HZ);
+		sim_yield();
+	}
+}
+
+/* Until everybody who is in a critical section now has left it. */
+void synchronize_rcu(void)
+{
+	u64 left[SIM_COROUTINES];
+	u32 i;
+
+	for (i = 0; i < SIM_COROUTINES; i++)
+		left[i] = tasks[i].rcu_left;
+	for (i = 0; i < SIM_COROUTINES; i++)
+		while (tasks[i].in_rcu && tasks[i].rcu_left == left[i])
+			sim_yield();
+}
+
+/* --- time and waiting ------------------------------------------------------------------ */
+
+static struct waiter {
+	wait_queue_head_t *wait;
+	unsigned long deadline;
+	bool idle;
+} waiters[SIM_COROUTINES];
+
+static void wake_one(u32 i)
+{
+	/* The key is the task's own: spurious wake-ups are for all of them. */
+	sim_wake(&waiters[i], 0, 1);
+}
+
+void wait_prepare(wait_queue_head_t *wait)
+{
+	u32 self = sched_self();
+
+	waiters[self] = (struct waiter){ .wait = wait };
+	sim_prepare(&waiters[self], 0);
+	sim_step();
+}
+
+void wait_sleep(unsigned long deadline, bool idle)
+{
+	waiters[sched_self()].deadline = deadline;
+	waiters[sched_self()].idle = idle;
+	sim_sleep();
+}
+
+void wait_done(void)
+{
+	waiters[sched_self()] = (struct waiter){ 0 };
+	sim_prepare(NULL, 0);
+}
+
+bool wq_has_sleeper(wait_queue_head_t *wait)
+{
+	u32 i;
+
+	sim_step();
+	for (i = 0; i < SIM_COROUTINES; i++)
+		if (waiters[i].wait == wait)
+			return true;
+	return false;
+}
+
+void wake_up_all(wait_queue_head_t *wait)
+{
+	u32 i;
+
+	sim_step();
+	for (i = 0; i < SIM_COROUTINES; i++)
+		if (waiters[i].wait == wait)
+			wake_one(i);
+}
+
+void time_passes(unsigned long more)
+{
+	u32 i;
+
+	jiffies += more;
+	for (i = 0; i < SIM_COROUTINES; i++)
+		if (waiters[i].wait &&
+		    (waiters[i].idle ||
+		     (waiters[i].deadline && !time_before(jiffies, waiters[i].deadline))))
+			wake_one(i);
+}
+
+/* A fatal signal. */
+void task_kill(struct task_struct *task)
+{
+	task->killed = true;
+	if (waiters[task - tasks].wait)
+		wake_one((u32)(task - tasks));
+}
+
+void tasks_forget(void)
+{
+	u32 i;
+
+	memset(waiters, 0, sizeof(waiters));
+	memset(tasks, 0, sizeof(tasks));
+	for (i = 0; i <= SIM_COROUTINES; i++)
+		tasks[i].fsize_limit = U64_MAX;
+}
+
+void schedule_timeout_uninterruptible(long timeout)
+{
+	unsigned long until = jiffies + (unsigned long)timeout;
+
+	while (time_before(jiffies, until))
+		sim_yield();
+}
+
+bool down_read_trylock(struct rw_semaphore *s)
+{
+	sim_step();
+	if (s->lock.writer || s->lock.waiting)
+		return false;
+	s->lock.readers++;
+	return true;
+}
+
+bool down_write_trylock(struct rw_semaphore *s)
+{
+	sim_step();
+	if (s->lock.writer || s->lock.readers)
+		return false;
+	s->lock.writer = true;
+	return true;
+}
+
+/* --- works -------------------------------------------------------------------------------- */
+
+#define MAX_QUEUES 3u
+
+static struct workqueue_struct queues[MAX_QUEUES];
+static wait_queue_head_t works_wait;
+static u32 nqueues;
+
+void works_forget(void)
+{
+	nqueues = 0;
+}
+
+struct workqueue_struct *alloc_workqueue(const char *name, u32 flags, int active)
+{
+	struct workqueue_struct *wq = &queues[nqueues++];
+
+	(void)name, (void)flags, (void)active;
+	sim_check(nqueues <= MAX_QUEUES, "too many workqueues");
+	wq->first = NULL;
+	wq->last = &wq->first;
+	wq->running = 0;
+	return wq;
+}
+
+bool queue_work(struct workqueue_struct *wq, struct work_struct *work)
+{
+	sim_step();
+	if (work->queued)
+		return false;
+	work->queued = true;
+	work->next = NULL;
+	*wq->last = work;
+	wq->last = &work->next;
+	wake_up_all(&works_wait);
+	return true;
+}
+
+void flush_workqueue(struct workqueue_struct *wq)
+{
+	while (wq->first || wq->running)
+		sim_yield();
+}
+
+/*
+ * Two for each queue: its works run beside each other, and none waits for those of
+ * another queue, as Linux makes more workers when some wait.
+ */
+void worker_main(void *arg)
+{
+	struct workqueue_struct *wq = &queues[(uintptr_t)arg % MAX_QUEUES];
+
+	current->flags = PF_KTHREAD;
+	for (;;) {
+		struct work_struct *work;
+
+		wait_event_freezable(works_wait, wq->first);
+		work = wq->first;
+		if (!work)
+			continue;
+		wq->first = work->next;
+		if (!wq->first)
+			wq->last = &wq->first;
+		work->queued = false;
+		wq->running++;
+		sim_progress();
+		work->func(work); /* may free it */
+		wq->running--;
+	}
+}
+
+/* --- memory ---------------------------------------------------------------------------------- */
+
+struct block {
+	struct block *next, *prev;
+	size_t bytes;
+	u64 alive;
+} __attribute__((aligned(64)));
+
+#define ALIVE 0xa11ce5a11ce5ull
+
+static struct block blocks = { &blocks, &blocks, 0, 0 };
+
+void *sim_alloc(size_t bytes, gfp_t gfp)
+{
+	struct block *block;
+
+	sim_step();
+	if (gfp & GFP_NOWAIT && sim_chance(10))
+		return NULL;
+	if (w.running && sim_chance(w.s.alloc_error_percent))
+		return NULL;
+	block = aligned_alloc(64, (sizeof(*block) + bytes + 63) & ~(size_t)63);
+	memset(block + 1, 0, bytes);
+	block->bytes = bytes;
+	block->alive = ALIVE;
+	block->next = &blocks;
+	block->prev = blocks.prev;
+	blocks.prev->next = block;
+	blocks.prev = block;
+	return block + 1;
+}
+
+void sim_free(const void *mem)
+{
+	struct block *block = (struct block *)mem - 1;
+
+	if (!mem)
+		return;
+	sim_check(block->alive == ALIVE, "memory is freed twice, or was never allocated");
+	block->alive = 0;
+	block->next->prev = block->prev;
+	block->prev->next = block->next;
+	memset(block + 1, 0xdb, block->bytes);
+	free(block);
+	sim_step();
+}
+
+void sim_free_all(void)
+{
+	while (blocks.next != &blocks)
+		sim_free(blocks.next + 1);
+}
+
+struct kmem_cache *kmem_cache_create(const char *name, size_t bytes, u32 align, u32 flags,
+				     void (*ctor)(void *))
+{
+	struct kmem_cache *cache = sim_alloc(sizeof(*cache), 0);
+
+	(void)name, (void)align, (void)flags, (void)ctor;
+	cache->bytes = bytes;
+	return cache;
+}
+
+void kmem_cache_destroy(struct kmem_cache *cache)
+{
+	sim_free(cache);
+}
+
+static mempool_t *new_pool(size_t bytes)
+{
+	mempool_t *pool = sim_alloc(sizeof(*pool), 0);
+
+	pool->bytes = bytes;
+	return pool;
+}
+
+mempool_t *mempool_create_kmalloc_pool(int n, size_t bytes)
+{
+	(void)n;
+	return new_pool(bytes);
+}
+
+mempool_t *mempool_create_slab_pool(int n, struct kmem_cache *cache)
+{
+	(void)n;
+	return new_pool(cache->bytes);
+}
+
+void mempool_destroy(mempool_t *pool)
+{
+	sim_free(pool);
+}
+
+void *mempool_alloc(mempool_t *pool, gfp_t gfp)
+{
+	void *mem;
+
+	while (!(mem = sim_alloc(pool->bytes, gfp)))
+		if (gfp & GFP_NOWAIT)
+			return NULL;
+	return mem;
+}
+
+u32 num_possible_cpus(void)
+{
+	return w.s.cpus;
+}

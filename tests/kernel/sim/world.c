@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* The mount: how it begins, what a seed makes of it, and how it ends. */
+#include "world.h"
+
+static void choose_scenario(struct scenario *s)
+{
+	static const u32 rates[] = { 0, 0, 1, 5, 20 };
+
+	*s = (struct scenario){
+		.switch_every = 1u << sim_below(6),
+		.stall_every = sim_chance(30) ? 0 : 100u << sim_below(8),
+		.cpus = 1 + sim_below(4),
+		.nfiles = 1 + sim_below(MAX_FILES),
+		.npages = 8 + sim_below(MAX_FILE_PAGES - 8),
+		.pool_frames = 4 + sim_below(8),
+		.programs = 1 + sim_below(MAX_PROGRAMS),
+		.write_percent = 10 + sim_below(80),
+		.sequential_percent = sim_below(101),
+		.hot_percent = sim_below(60),
+		.skew_percent = sim_chance(60) ? 0 : sim_below(101),
+		.read_error_percent = sim_chance(70) ? 0 : rates[sim_below(5)],
+		.write_error_percent = sim_chance(70) ? 0 : rates[sim_below(5)],
+		.short_percent = sim_chance(80) ? 0 : rates[sim_below(5)],
+		.alloc_error_percent = sim_chance(60) ? 0 : rates[sim_below(5)],
+		.touches = 5 + sim_below(40),
+		.reads = sim_below(10),
+		.writes = sim_below(10),
+		.appends = sim_chance(50) ? sim_below(8) : 0,
+		.syncs = 1 + sim_below(8),
+		.directs = sim_chance(50) ? sim_below(5) : 0,
+		.dmas = sim_chance(50) ? sim_below(6) : 0,
+		.pipes = sim_chance(40) ? sim_below(3) : 0,
+		.remaps = sim_below(4),
+		.advices = sim_below(3),
+		.resizes = sim_chance(50) ? sim_below(8) : 0,
+		.punches = sim_chance(50) ? sim_below(8) : 0,
+		.pools = sim_chance(30) ? sim_below(3) : 0,
+		.kills = sim_chance(30) ? sim_below(4) : 0,
+		.limits = sim_chance(30) ? sim_below(60) : 0,
+		.tick = 1u << sim_below(6),
+		.base = sim_chance(35),
+		.holes = sim_chance(60),
+		.stalls = sim_chance(30),
+	};
+}
+
+/* --- what the parts of kernel/ that are not here would do ---------------------------- */
+
+void hugemap_copy_attr(struct inode *inode)
+{
+	(void)inode;
+	sim_step();
+}
+
+static const struct file_operations upper_operations = {
+	.read_iter = hugemap_read_iter,
+	.write_iter = hugemap_write_iter,
+	.mmap = hugemap_mmap,
+};
+
+/* --- the beginning ------------------------------------------------------------------------ */
+
+static void open_file(struct sim_file *file)
+{
+	struct inode *inode = &file->hi->vfs_inode;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(file->fd); i++) {
+		struct file *fd = sim_alloc(sizeof(*fd), 0);
+		struct hugemap_file *private = sim_alloc(sizeof(*private), 0);
+
+		fd->f_inode = inode;
+		fd->f_mapping = inode->i_mapping;
+		fd->f_op = &upper_operations;
+		fd->f_mode = FMODE_READ | FMODE_WRITE;
+		fd->refs.value = 1;
+		fd->private_data = private;
+		private->lower = below_open(file->disk, FMODE_READ | FMODE_WRITE);
+		sim_check(!hugemap_data_open(inode, fd), "a file cannot be opened");
+		private->data = true;
+		file->fd[i] = fd;
+	}
+}
+
+static void new_file(struct sim_file *file, u32 index, bool fresh)
+{
+	struct disk_file *disk = &w.disk[index];
+	u32 i;
+
+	file->index = index;
+	file->disk = disk;
+	if (fresh) {
+		memset(disk, 0, sizeof(*disk));
+		disk->size = (loff_t)(sim_below(w.s.npages * WORDS) * sizeof(u64));
+		disk->safe_size = disk->size;
+		for (i = 0; i < MAX_FILE_PAGES; i++)
+			disk->hole[i] = w.s.holes || (loff_t)((u64)i << PAGE_SHIFT) >= disk->size;
+	}
+	memset(&disk->inode, 0, sizeof(disk->inode));
+	memset(&disk->lock, 0, sizeof(disk->lock));
+	inode_init(&disk->inode, &w.sb_below, 100 + index, disk->size);
+	model_restart(file);
+	file->hi = sim_alloc(sizeof(*file->hi), 0);
+	inode_init(&file->hi->vfs_inode, &w.sb, index, disk->size);
+	file->hi->lower = &disk->inode;
+	hugemap_data_init(file->hi);
+	open_file(file);
+}
+
+static void mount(void)
+{
+	struct hugemap_mount *mount = sim_alloc(sizeof(*mount), 0);
+
+	w.sb.s_fs_info = mount;
+	strcpy(w.sb.s_id, "sim");
+	w.mount = mount;
+	mount->sb = &w.sb;
+	mount->opts = (struct hugemap_options){
+		.pool = w.s.pool_frames * PMD_SIZE,
+		.page = w.s.base ? HUGEMAP_PAGE_4K : HUGEMAP_PAGE_2M,
+		.dirty_ratio = 10 + sim_below(85),
+		.evict_batch = 1 + sim_below(6),
+		.readahead_kb = sim_below(5),
+		.node = NUMA_NO_NODE,
+		.read_optimization = sim_chance(70),
+		.write_optimization = sim_chance(70),
+	};
+	sim_check(!hugemap_data_setup(), "the module cannot be loaded");
+	sim_check(!hugemap_data_start(mount, NULL), "the mount fails");
+}
+
+void world_new(bool fresh)
+{
+	u32 i;
+
+	w.running = w.stopping = false;
+	sim_free_all();
+	tasks_forget();
+	works_forget();
+	mm_forget();
+	below_forget();
+	choose_scenario(&w.s);
+	if (fresh) {
+		w.version = 0;
+		memset(w.counts, 0, sizeof(w.counts));
+		memset(w.disk, 0, sizeof(w.disk));
+		jiffies = 1000;
+	}
+	w.failures = 0;
+	w.pins = 0;
+	sched_start(w.s.switch_every, w.s.stall_every, w.s.cpus);
+	mount();
+	for (i = 0; i < w.s.nfiles; i++)
+		new_file(&w.file[i], i, !w.disk[i].ready);
+	for (i = 0; i < w.s.nfiles; i++)
+		w.disk[i].ready = true;
+	actors_spawn();
+	w.running = true;
+}
+
+/* --- the end ---------------------------------------------------------------------------------- */
+
+static void close_file(struct sim_file *file)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(file->fd); i++) {
+		struct hugemap_file *private = file->fd[i]->private_data;
+
+		hugemap_data_release(&file->hi->vfs_inode);
+		fput(private->lower);
+		sim_free(private);
+		fput(file->fd[i]);
+	}
+	hugemap_data_evict(&file->hi->vfs_inode, false);
+}
+
+void world_unmount(void *arg)
+{
+	u32 i;
+
+	(void)arg;
+	w.stopping = true;
+	while (w.programs_left)
+		sim_yield();
+	hugemap_data_quiesce(w.mount);
+	for (i = 0; i < w.s.nfiles; i++)
+		close_file(&w.file[i]);
+	hugemap_data_stop(w.mount);
+	sim_check(!mm_in_use(), "%u folios are left when the mount is gone", mm_in_use());
+	if (!w.failures)
+		for (i = 0; i < w.s.nfiles; i++)
+			model_unmounted(&w.file[i]);
+	w.counts[C_UNMOUNTS]++;
+	sched_stop();
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The world in which kernel/ runs: one mount over some files, programs that map, load,
+ * store, read, write and sync, and a model of what each word of a file may hold.
+ *
+ * A word's value is a version: a number that each store makes larger. 0 = zeros.
+ */
+#ifndef SIM_KERNEL_WORLD_H
+#define SIM_KERNEL_WORLD_H
+
+#include "data.h"
+#include "names.h"
+
+#define MAX_FILES 2u
+#define MAX_PROGRAMS 6u
+#define MAX_TRANSFER (2 * HM_BLOCK_PAGES * WORDS)
+
+/* What a seed decides, so that each run is lopsided in its own way. */
+struct scenario {
+	u32 switch_every, stall_every, cpus, nfiles, npages, pool_frames, programs;
+	u32 write_percent, sequential_percent, hot_percent, skew_percent;
+	u32 read_error_percent, write_error_percent, short_percent, alloc_error_percent;
+	u32 touches, reads, writes, appends, syncs, directs, dmas, pipes, remaps, advices;
+	u32 resizes, punches, pools, kills, limits;
+	u32 tick; /* ms, at most, that pass at a time */
+	bool base, holes, stalls;
+};
+
+#define CANDIDATES 6u
+#define OLD 16u
+
+struct model_value {
+	u64 value;
+	u32 order; /* the how-manieth of its word */
+	u64 until; /* the step at which it was replaced */
+};
+
+/* What a load of a word may see, and what must survive. */
+struct model_word {
+	struct model_value now[CANDIDATES], old[OLD];
+	u32 n, nold; /* of @old: how many there ever were */
+	u32 orders, changes, resets;
+	u32 busy; /* transfers under way */
+	u32 durable; /* this order, or a later one */
+	bool any; /* more than fit */
+	bool was_zero;
+};
+
+struct sim_file {
+	u32 index;
+	struct disk_file *disk;
+	struct hugemap_inode *hi;
+	struct file *fd[2];
+	struct model_word word[MAX_FILE_WORDS];
+	loff_t min, max; /* its size, or between them while somebody writes behind it */
+	loff_t durable_size;
+	u32 resizes; /* odd: one is under way */
+};
+
+/* Words on their way into a file. */
+struct transfer {
+	struct sim_file *file;
+	struct kiocb *iocb;
+	size_t known_at; /* of its source, where it begins */
+	bool begun;
+	loff_t pos, old_size;
+	size_t bytes;
+	u32 resizes;
+	u64 value[MAX_TRANSFER];
+	u32 changes[MAX_TRANSFER];
+	bool known, shared[MAX_TRANSFER];
+};
+
+struct world {
+	struct scenario s;
+	bool running, stopping;
+	u32 programs_left;
+	struct disk_file disk[MAX_FILES]; /* outlives the rest */
+	struct super_block sb, sb_below;
+	struct hugemap_mount *mount;
+	struct sim_file file[MAX_FILES];
+	u64 version; /* the last one given */
+	u64 failures; /* injected errors so far */
+	u32 pins; /* pages in the hands of others */
+	u64 counts[16];
+};
+
+enum {
+	C_STORES,
+	C_LOADS,
+	C_READS,
+	C_WRITES,
+	C_SYNCS,
+	C_DMAS,
+	C_RESIZES,
+	C_ERRORS,
+	C_CUTS,
+	C_UNMOUNTS,
+};
+
+extern struct world w;
+
+/* task.c */
+void task_kill(struct task_struct *task);
+void tasks_forget(void);
+void works_forget(void);
+
+/* model.c: nothing there is a step */
+struct sim_file *model_file_of(const struct vm_area_struct *vma);
+void model_load(struct sim_file *file, u64 word, u64 value, u64 since);
+void model_store(struct sim_file *file, u64 word, u64 value);
+void model_stored(struct mm_struct *mm, unsigned long address, u64 value);
+void model_begin(struct transfer *t, struct sim_file *file, loff_t pos, size_t bytes);
+void model_transfers(struct transfer *t, size_t at, u64 value);
+void model_end(struct transfer *t, size_t done);
+void model_resize(struct sim_file *file, loff_t old, loff_t size);
+void model_punched(struct sim_file *file, u64 first, u64 end);
+void model_written(struct disk_file *disk, loff_t pos);
+void model_sync_begins(struct sim_file *file, u64 first, u64 end);
+void model_synced(struct sim_file *file, u64 first, u64 end);
+void model_after_power_cut(struct sim_file *file);
+void model_restart(struct sim_file *file);
+void model_unmounted(struct sim_file *file);
+
+/* actors.c */
+void actors_spawn(void);
+void world_new(bool fresh);
+void world_unmount(void *arg); /* coroutine */
+
+/* mm.c: folios in use */
+u32 mm_in_use(void);
+
+#endif /* SIM_KERNEL_WORLD_H */
