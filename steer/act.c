@@ -172,7 +172,7 @@ void act_settle(struct map *map, int pidfd)
 	if (map->settled)
 		return;
 	map->settled = true;
-	if (!area_at(map->start, &area))
+	if (area_at((char *)map->start, &area) < 0)
 		return;
 	if (map->told) {
 		map->told->dev = area.dev;
