@@ -181,7 +181,7 @@ static void tell_help(struct page *page, const struct watched *map)
 {
 	bool advise = page->attach->settings.advise;
 	const char *done = advise ? "done here" : "`hugemap attach`";
-	const char *behind = map->advisor.writable ? ", and writing behind the stores" : "";
+	const char *behind = map->advisor.facts.writable ? ", and writing behind the stores" : "";
 
 	switch (pattern_of(page, map)) {
 	case HM_PATTERN_STREAM:

@@ -155,9 +155,9 @@ static void begin_policy(struct attach *attach, struct watched *map)
 	uint64_t end = (map->area.end - map->base) / HM_PAGE_SIZE;
 
 	map->advisor = (struct hm_advisor){
-		.writable = map->area.writable && map->area.shared,
-		.outside = true,
-		.window = map->read_ahead_kb * 1024 / HM_PAGE_SIZE,
+		.facts.writable = map->area.writable && map->area.shared,
+		.facts.outside = true,
+		.facts.window = map->read_ahead_kb * 1024 / HM_PAGE_SIZE,
 	};
 	memset(map->regions, 0, (end / HM_BLOCK_PAGES + 1) * sizeof(*map->regions));
 	hm_advisor_init(&map->advisor, (map->area.start - map->base) / HM_PAGE_SIZE, end,
@@ -335,7 +335,7 @@ static void found(struct attach *attach, struct watched *map, uint32_t n)
 			      p->runs[i].end - map->advisor.first);
 	}
 	map->touched_ns = p->last;
-	map->advisor.memory = p->memory / HM_PAGE_SIZE;
+	map->advisor.facts.memory = p->memory / HM_PAGE_SIZE;
 	hm_advisor_look(&map->advisor, p->runs, n, p->last / MS);
 	map->looks[map->advisor.pattern]++;
 	if (attach->advising && !map->area.hints) {

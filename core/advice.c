@@ -78,7 +78,7 @@ static u64 region_down(u64 page)
 /* Where it is not known, the kernel may read ahead far. */
 static u64 window(const struct hm_advisor *a)
 {
-	return a->window ? a->window : 4 * REGION;
+	return a->facts.window ? a->facts.window : 4 * REGION;
 }
 
 static bool by_pages(enum hm_mode mode)
@@ -352,7 +352,7 @@ static void read_before(struct hm_advisor *a, struct hm_track *t)
 
 	for (i = 0; i < HM_TRACKS; i++)
 		streams += a->track[i].ahead && a->track[i].grown + RECENT >= a->look;
-	room = a->memory ? a->memory / 4 / streams : LAST_WINDOW;
+	room = a->facts.memory ? a->facts.memory / 4 / streams : LAST_WINDOW;
 	room = most(region_down(least(room, LAST_WINDOW)), 2 * REGION);
 	from = edge(t);
 	if (t->way < 0) {
@@ -435,7 +435,7 @@ static void drop_again(struct hm_advisor *a, u64 start, u64 end, u64 length)
 	for (page = start; page < end; page += REGION) {
 		struct hm_region *r = &a->region[page / REGION];
 		/* Whoever goes round in a part of it has room for that. */
-		bool again = r->passed && length > a->memory / 4;
+		bool again = r->passed && length > a->facts.memory / 4;
 
 		r->passed = 1;
 		if (again)
@@ -448,12 +448,12 @@ static void drop_again(struct hm_advisor *a, u64 start, u64 end, u64 length)
 
 static void leave_behind(struct hm_advisor *a, struct hm_track *t)
 {
-	bool larger = a->memory && a->end - a->first > a->memory;
-	u64 stored = most(STORED_LEAST, least(a->memory / 16, STORED_MOST)), to;
+	bool larger = a->facts.memory && a->end - a->first > a->facts.memory;
+	u64 stored = most(STORED_LEAST, least(a->facts.memory / 16, STORED_MOST)), to;
 
 	if (t->way < 0)
 		return;
-	if (a->writable) {
+	if (a->facts.writable) {
 		if (length(t) < stored || t->next < t->behind + BEHIND + PIECE)
 			return;
 		to = region_down(t->next - BEHIND);
@@ -510,7 +510,7 @@ static void rest_of_region(struct hm_advisor *a, struct hm_track *t)
 
 static void serve(struct hm_advisor *a, struct hm_track *t)
 {
-	if (a->synced) {
+	if (a->facts.synced) {
 		if (t->way >= 0)
 			t->behind = region_down(t->next);
 		return;
@@ -522,9 +522,9 @@ static void serve(struct hm_advisor *a, struct hm_track *t)
 	if (a->mode == HM_MODE_RANDOM && length(t) < REGION)
 		return;
 	widen_area(a, t);
-	if (length(t) >= TRUSTED && !a->outside && !a->small)
+	if (length(t) >= TRUSTED && !a->facts.outside && !a->facts.small)
 		kick(a, t);
-	if (length(t) >= TRUSTED && a->outside && !a->writable)
+	if (length(t) >= TRUSTED && a->facts.outside && !a->facts.writable)
 		read_before(a, t);
 	leave_behind(a, t);
 	shrink_area(a, t);
@@ -569,7 +569,7 @@ static struct view take_view(struct hm_advisor *a)
 
 static bool fits(const struct hm_advisor *a)
 {
-	return a->memory && a->end - a->first < a->memory / 2;
+	return a->facts.memory && a->end - a->first < a->facts.memory / 2;
 }
 
 /*
@@ -583,7 +583,7 @@ static void decide_chunks(struct hm_advisor *a, const struct view *v, u64 now_ms
 	if (v->chunks < 2 || v->singles > v->chunks || v->chunk_pages / v->chunks < CHUNK_LEAST)
 		return;
 	a->pattern = HM_PATTERN_CHUNKS;
-	mode = window(a) < REGION / 4 || a->synced ? HM_MODE_NORMAL : HM_MODE_CHUNK;
+	mode = window(a) < REGION / 4 || a->facts.synced ? HM_MODE_NORMAL : HM_MODE_CHUNK;
 	if (a->mode == mode)
 		return;
 	a->probe_ms = a->probe_ms ? least(2 * a->probe_ms, PROBE_LAST_MS) : PROBE_FIRST_MS;
@@ -615,7 +615,7 @@ static void decide(struct hm_advisor *a, u64 now_ms)
 		a->chunk_pages /= 2;
 	}
 
-	if (a->synced) {
+	if (a->facts.synced) {
 		for (t = a->track; t < a->track + HM_TRACKS; t++)
 			end_area(a, t);
 		if (!by_pages(a->mode)) {
@@ -665,7 +665,7 @@ static void decide(struct hm_advisor *a, u64 now_ms)
 		a->pattern = v.streams == v.backward ? HM_PATTERN_BACKWARD :
 			     v.streams > 1	     ? HM_PATTERN_STREAMS :
 						       HM_PATTERN_STREAM;
-		if (v.proven && !a->synced && (by_pages(a->mode) || a->pattern == seen))
+		if (v.proven && !a->facts.synced && (by_pages(a->mode) || a->pattern == seen))
 			read_in_order(a);
 	}
 }

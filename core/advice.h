@@ -86,20 +86,29 @@ struct hm_track {
 };
 
 /**
- * struct hm_advisor - one mapping
- * @first: its first page
- * @end: the page after its last one
+ * struct hm_facts - what pages do not tell; may change from look to look
  * @memory: pages that can be cached at a time, as far as known
- * @writable: stores are possible
  * @window: pages that the kernel reads ahead by itself, at most; 0 = not known
+ * @writable: stores are possible
  * @small: huge folios do not come
  * @synced: the program writes what it stores by itself, piece by piece: in huge folios it
  *	would write more
  * @outside: nobody can give modes: what is before a stream is asked for instead
  */
-struct hm_advisor {
-	u64 first, end, memory, window;
+struct hm_facts {
+	u64 memory, window;
 	bool writable, small, synced, outside;
+};
+
+/**
+ * struct hm_advisor - one mapping
+ * @first: its first page
+ * @end: the page after its last one
+ * @facts: the caller's
+ */
+struct hm_advisor {
+	u64 first, end;
+	struct hm_facts facts;
 	enum hm_mode mode; /* of all but the areas of tracks */
 	enum hm_pattern pattern;
 	u32 look;
@@ -120,7 +129,7 @@ struct hm_advisor {
 
 /**
  * hm_advisor_init() - a mapping that nothing is known of
- * @a: the advisor, all zeros
+ * @a: the advisor, all zeros but its facts
  * @first: its first page
  * @end: the page after its last one
  * @region: one for each region up to @end, all zeros; the caller's
@@ -141,7 +150,9 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 /* Pages to ask for by one call: of a longer piece the kernel reads its window only. */
 static inline u64 hm_advisor_piece(const struct hm_advisor *a)
 {
-	return a->window < 32 ? 32 : a->window < HM_BLOCK_PAGES ? a->window : HM_BLOCK_PAGES;
+	u64 window = a->facts.window;
+
+	return window < 32 ? 32 : window < HM_BLOCK_PAGES ? window : HM_BLOCK_PAGES;
 }
 
 /* What the mode and the tracks say, in a few words. */

@@ -18,7 +18,6 @@
  * arrives: an allocator may call with its own lock held.
  */
 #include "heap.h"
-#include "maps.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -27,6 +26,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "area.h"
 #include "page.h"
 #include "steer.h"
 
@@ -60,7 +60,8 @@ enum kind {
  * @live: a bit for each page that is in use
  * @low: no granule below this one is free
  * @top: none from this one on was ever used
- * @file: as /proc/self/maps shows it
+ * @shown_dev: of the file, as /proc/self/maps shows it
+ * @shown_ino: of the file, as /proc/self/maps shows it
  * @fd: only to tell the watcher which file it is; the program may close it
  * @dev: of the file behind @fd
  * @ino: of the file behind @fd
@@ -73,7 +74,7 @@ struct arena {
 	unsigned char *block;
 	uint64_t *live;
 	size_t low, top;
-	struct maps_file file;
+	uint64_t shown_dev, shown_ino;
 	int fd;
 	dev_t dev;
 	ino_t ino;
@@ -181,17 +182,11 @@ static bool map_file(struct arena *arena)
 	       !raw_madvise(arena->shadow, arena->bytes, MADV_DONTFORK);
 }
 
-static bool learn_file(const struct maps_line *line, void *arg)
-{
-	struct arena *arena = arg;
-
-	arena->file = line->file;
-	return false;
-}
-
 static bool make_arena(struct arena *arena)
 {
+	struct area area;
 	struct stat st;
+	int err;
 
 	arena->fd = open_high();
 	if (arena->fd < 0)
@@ -199,9 +194,13 @@ static bool make_arena(struct arena *arena)
 	if (!fstat(arena->fd, &st) && size_file(arena) && map_file(arena)) {
 		arena->dev = st.st_dev;
 		arena->ino = st.st_ino;
-		maps_each(arena->base, arena->base + 1, learn_file, arena);
-		if (arena->file.ino)
+		err = area_at(arena->base, &area);
+		if (!err) {
+			arena->shown_dev = area.dev;
+			arena->shown_ino = area.ino;
 			return true;
+		}
+		errno = -err;
 	}
 	syscall(SYS_close, arena->fd);
 	return false;
@@ -440,23 +439,23 @@ int heap_unmap(char *addr, size_t length)
 
 /* --- advice that takes contents away --- */
 
-static bool is_heap(const struct maps_line *line, const struct arena *arena)
+static bool is_heap(const struct area *area, const struct arena *arena)
 {
-	return line->file.ino == arena->file.ino && line->file.dev == arena->file.dev &&
-	       line->offset == (uint64_t)(line->from - arena->base);
+	return area->ino == arena->shown_ino && area->dev == arena->shown_dev &&
+	       area->offset == (uint64_t)(area->from - arena->base);
 }
 
-static bool clear_line(const struct maps_line *line, void *arg)
+static bool clear_line(const struct area *area, void *arg)
 {
 	const struct arena *arena = arg;
-	size_t length = (size_t)(line->to - line->from);
+	size_t length = (size_t)(area->to - area->from);
 
-	if (!is_heap(line, arena))
-		raw_madvise(line->from, length, MADV_DONTNEED);
-	else if (line->shared)
-		raw_madvise(line->from, length, MADV_REMOVE);
+	if (!is_heap(area, arena))
+		raw_madvise(area->from, length, MADV_DONTNEED);
+	else if (area->shared)
+		raw_madvise(area->from, length, MADV_REMOVE);
 	else
-		put_anonymous(line->from, length, line->prot);
+		put_anonymous(area->from, length, area->prot);
 	return true;
 }
 
@@ -468,7 +467,7 @@ static int clear_piece(const struct piece *piece)
 	case PRIVATE:
 		return put_anonymous(piece->from, length_of(piece), RW);
 	case MIXED:
-		maps_each(piece->from, piece->to, clear_line, piece->arena);
+		areas_each(piece->from, piece->to, clear_line, piece->arena);
 		return 0;
 	default:
 		return raw_madvise(piece->from, length_of(piece), MADV_DONTNEED);
@@ -574,13 +573,13 @@ void *heap_remap(char *old, size_t old_length, size_t length, int flags, void *n
 /* --- fork --- */
 
 /* Memory of the file becomes private, part by part; free granules stay as they are. */
-static bool make_private(const struct maps_line *line, void *arg)
+static bool make_private(const struct area *area, void *arg)
 {
 	const struct arena *arena = arg;
-	char *from = line->from;
+	char *from = area->from;
 
-	while (line->shared && is_heap(line, arena) && from < line->to) {
-		struct piece piece = piece_at(from, line->to);
+	while (area->shared && is_heap(area, arena) && from < area->to) {
+		struct piece piece = piece_at(from, area->to);
 		char *shadow = arena->shadow + (from - arena->base);
 		size_t length = length_of(&piece);
 
@@ -588,7 +587,7 @@ static bool make_private(const struct maps_line *line, void *arg)
 		if (piece.kind != SHARED && piece.kind != MIXED)
 			continue;
 		steer_unmapping(piece.from, length);
-		if (mprotect(shadow, length, line->prot) ||
+		if (mprotect(shadow, length, area->prot) ||
 		    raw_madvise(shadow, length, MADV_DOFORK) ||
 		    raw_mremap(shadow, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, piece.from) ==
 			    MAP_FAILED)
@@ -606,7 +605,7 @@ static void before_fork(void)
 
 	enter(&signals);
 	if (current)
-		maps_each(current->base, current->base + current->bytes, make_private, current);
+		areas_each(current->base, current->base + current->bytes, make_private, current);
 	for (i = 0; current && i < current->top; i++)
 		if (current->kind[i] == SHARED)
 			current->kind[i] = PRIVATE;

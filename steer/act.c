@@ -70,8 +70,8 @@ void act_begin(struct map *map)
 	told->start = map->start;
 	told->bytes = map->bytes;
 	told->offset = map->offset;
-	told->writable = map->writable;
-	told->private = !map->shared;
+	told->writable = map->file.writable;
+	told->private = !map->file.shared;
 	__atomic_store_n(&told->id, ++last_id, __ATOMIC_RELEASE);
 }
 
@@ -127,7 +127,7 @@ static void find_cached(struct map *map, int fd)
 	int i;
 
 	/* The kernel would drop the program's own copies with the rest. */
-	if (!map->shared && map->writable)
+	if (!map->file.shared && map->file.writable)
 		return;
 	if (call(SYS_cachestat, fd, (long)&range, (long)&stat, 0, 0, 0) < 0)
 		return; /* before Linux 6.5 nobody knows: all is left alone */
@@ -169,10 +169,7 @@ void act_settle(struct map *map, int pidfd)
 	struct area area;
 	struct statx st;
 
-	if (map->settled)
-		return;
-	map->settled = true;
-	if (!area_at(map->start, &area))
+	if (area_at((char *)map->start, &area) < 0)
 		return;
 	if (map->told) {
 		map->told->dev = area.dev;
@@ -182,19 +179,19 @@ void act_settle(struct map *map, int pidfd)
 	/* Whoever does not wait may close it and count on it, and on its locks, being gone. */
 	if (map->number >= 0 && waits)
 		map_hold(map, pidfd);
-	map->advisor.window = device_read_ahead_kb(area.dev) * 1024 / HM_PAGE_SIZE;
-	if (map->fd < 0)
+	map->advisor.facts.window = device_read_ahead_kb(area.dev) * 1024 / HM_PAGE_SIZE;
+	if (map->file.fd < 0)
 		return;
-	if (!stat_file(map->fd, &st) || !S_ISREG(st.stx_mode) ||
+	if (!stat_file(map->file.fd, &st) || !S_ISREG(st.stx_mode) ||
 	    makedev(st.stx_dev_major, st.stx_dev_minor) != area.dev || st.stx_ino != area.ino) {
 		map_let_go(map);
 		return;
 	}
-	find_cached(map, map->fd);
-	map->changed_at = changed_ns(&st);
+	find_cached(map, map->file.fd);
+	map->file.changed_at = changed_ns(&st);
 	if (!map->hold || now_ns() >= map->until)
 		map_let_go(map);
-	map->judged_at = JUDGED_FIRST;
+	map->file.judged_at = JUDGED_FIRST;
 }
 
 /* --- modes --- */
@@ -409,7 +406,7 @@ static bool stat_pages(const struct map *map, u64 start, u64 end, struct steer_c
 		.len = (end - start) * HM_PAGE_SIZE,
 	};
 
-	return call(SYS_cachestat, map->fd, (long)&range, (long)stat, 0, 0, 0) == 0;
+	return call(SYS_cachestat, map->file.fd, (long)&range, (long)stat, 0, 0, 0) == 0;
 }
 
 /*
@@ -420,10 +417,10 @@ static bool is_rewritten(struct map *map)
 {
 	struct steer_cachestat stat;
 
-	if (!map->rewritten && map->written < map->written_end &&
+	if (!map->file.rewritten && map->written < map->written_end &&
 	    stat_pages(map, map->written, map->written_end, &stat))
-		map->rewritten = stat.nr_dirty > (map->written_end - map->written) / 16;
-	return map->rewritten;
+		map->file.rewritten = stat.nr_dirty > (map->written_end - map->written) / 16;
+	return map->file.rewritten;
 }
 
 /* What a stream has passed last; false if none is there. */
@@ -459,19 +456,20 @@ void act_judge(struct map *map)
 	u64 start, end;
 	bool synced;
 
-	if (map->fd < 0 || map->wrote || map->touched < map->judged_at ||
+	if (map->file.fd < 0 || map->file.wrote || map->file.touched < map->file.judged_at ||
 	    !last_passed(&map->advisor, &start, &end))
 		return;
-	map->judged_at = map->touched + JUDGED_STEP;
-	if (!stat_pages(map, start, start + (end - start) / 2, &stat) || !stat_file(map->fd, &st)) {
-		map->advisor.synced = false;
+	map->file.judged_at = map->file.touched + JUDGED_STEP;
+	if (!stat_pages(map, start, start + (end - start) / 2, &stat) ||
+	    !stat_file(map->file.fd, &st)) {
+		map->advisor.facts.synced = false;
 		return;
 	}
-	synced = changed_ns(&st) != map->changed_at && !stat.nr_dirty && !stat.nr_writeback;
-	map->changed_at = changed_ns(&st);
-	if (synced == map->synced)
-		map->advisor.synced = synced;
-	map->synced = synced;
+	synced = changed_ns(&st) != map->file.changed_at && !stat.nr_dirty && !stat.nr_writeback;
+	map->file.changed_at = changed_ns(&st);
+	if (synced == map->file.synced)
+		map->advisor.facts.synced = synced;
+	map->file.synced = synced;
 }
 
 static void carry_write(struct map *map, const struct hm_advice *advice)
@@ -480,18 +478,18 @@ static void carry_write(struct map *map, const struct hm_advice *advice)
 	u64 page, end, at;
 	u32 word = events_word();
 
-	if (map->fd < 0 || is_rewritten(map))
+	if (map->file.fd < 0 || is_rewritten(map))
 		return;
 	if (stat_pages(map, advice->start, advice->end, &stat) && !stat.nr_dirty)
 		return;
 	/* Of one stream, and of what it has written last. */
 	if (advice->start != map->written_end || map->written_end - map->written > LATELY)
 		map->written = advice->start;
-	map->wrote = true;
+	map->file.wrote = true;
 	for (page = advice->start; page < advice->end; page = end) {
 		at = map_address(map, page);
 		end = page + WRITE_PAGES < advice->end ? page + WRITE_PAGES : advice->end;
-		call(SYS_sync_file_range, map->fd,
+		call(SYS_sync_file_range, map->file.fd,
 		     (long)(map->offset + (at < map->start ? 0 : at - map->start)),
 		     (long)((end - page) * HM_PAGE_SIZE), SYNC_FILE_RANGE_WRITE, 0, 0);
 		count(map, STEER_ACT_WRITE, (end - page) * HM_PAGE_SIZE);

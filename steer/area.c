@@ -1,105 +1,126 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * One line of /proc/self/maps, found without stdio:
+ * Lines of /proc/self/maps, read without stdio, and without memory from an allocator:
  *	7f0000000000-7f0000200000 r--s 00000000 fe:00 1234    /data/file
  */
 #include "area.h"
 
 #include "call.h"
 
-#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/sysmacros.h>
 
-#define LINE 1024u
+struct reader {
+	long fd;
+	char *at, *end;
+	char buffer[4096];
+};
 
-static uint64_t number(const char **text, unsigned int base)
+/* The next character; -1 at the end. */
+static int next(struct reader *reader)
+{
+	if (reader->at == reader->end) {
+		long n = call(SYS_read, reader->fd, (long)reader->buffer, sizeof(reader->buffer), 0,
+			      0, 0);
+
+		if (n <= 0)
+			return -1;
+		reader->at = reader->buffer;
+		reader->end = reader->buffer + n;
+	}
+	return (unsigned char)*reader->at++;
+}
+
+/* A number, and the one character after it. */
+static uint64_t number(struct reader *reader, unsigned int base)
 {
 	uint64_t value = 0;
+	int c;
 
-	for (;; (*text)++) {
-		char c = **text;
-		unsigned int digit = c >= '0' && c <= '9' ? (unsigned int)(c - '0') :
-				     c >= 'a' && c <= 'f' ? (unsigned int)(c - 'a') + 10 :
-							    99;
-
-		if (digit >= base)
-			return value;
-		value = value * base + digit;
+	while ((c = next(reader)) > 0) {
+		if (c >= '0' && c <= '9')
+			value = value * base + (uint64_t)(c - '0');
+		else if (base == 16 && c >= 'a' && c <= 'f')
+			value = value * base + (uint64_t)(c - 'a' + 10);
+		else
+			break;
 	}
+	return value;
 }
 
-static const char *after(const char *text, char c, int times)
+/* The rest of the line; false: it has no end. */
+static bool read_path(struct reader *reader, char *path, size_t size)
 {
-	while (*text && times)
-		times -= *text++ == c;
-	return text;
-}
+	size_t length = 0;
+	int c;
 
-static bool line_is(const char *line, uint64_t address)
-{
-	uint64_t start = number(&line, 16), end;
-
-	if (*line++ != '-')
-		return false;
-	end = number(&line, 16);
-	return start <= address && address < end;
-}
-
-static void take_line(const char *line, struct area *area)
-{
-	uint64_t major, minor;
-	size_t length;
-
-	line = after(line, ' ', 3);
-	major = number(&line, 16);
-	line += *line == ':';
-	minor = number(&line, 16);
-	area->dev = makedev((unsigned int)major, (unsigned int)minor);
-	line += *line == ' ';
-	area->ino = number(&line, 10);
-	line += strspn(line, " ");
-	length = strlen(line);
-	if (length >= sizeof(area->path))
-		line += length - sizeof(area->path) + 1;
-	memcpy(area->path, line, strlen(line) + 1);
-}
-
-bool area_at(uint64_t address, struct area *area)
-{
-	int fd = (int)call(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0,
-			   0, 0);
-	char text[4 * LINE + 1];
-	size_t have = 0;
-	bool found = false, long_line = false;
-	long n;
-
-	*area = (struct area){};
-	while (fd >= 0 && !found &&
-	       (n = call(SYS_read, fd, (long)(text + have), (long)(4 * LINE - have), 0, 0, 0)) >
-		       0) {
-		char *line = text, *end;
-
-		have += (size_t)n;
-		text[have] = '\0';
-		while (!found && (end = strchr(line, '\n'))) {
-			*end = '\0';
-			if (!long_line && line_is(line, address)) {
-				take_line(line, area);
-				found = true;
-			}
-			long_line = false;
-			line = end + 1;
-		}
-		have -= (size_t)(line - text);
-		memmove(text, line, have);
-		/* Of a path that is longer than that nothing is known. */
-		if (have == 4 * LINE) {
-			have = 0;
-			long_line = true;
-		}
+	while ((c = next(reader)) == ' ')
+		;
+	for (; c >= 0 && c != '\n'; c = next(reader)) {
+		if (length == size - 1)
+			memmove(path, path + 1, --length);
+		path[length++] = (char)c;
 	}
-	if (fd >= 0)
-		call(SYS_close, fd, 0, 0, 0, 0, 0);
-	return found;
+	path[length] = '\0';
+	return c == '\n';
+}
+
+static bool read_line(struct reader *reader, struct area *area)
+{
+	unsigned int major;
+
+	area->from = (char *)number(reader, 16);
+	area->to = (char *)number(reader, 16);
+	area->prot = next(reader) == 'r' ? PROT_READ : 0;
+	area->prot |= next(reader) == 'w' ? PROT_WRITE : 0;
+	area->prot |= next(reader) == 'x' ? PROT_EXEC : 0;
+	area->shared = next(reader) == 's';
+	next(reader);
+	area->offset = number(reader, 16);
+	major = (unsigned int)number(reader, 16);
+	area->dev = makedev(major, (unsigned int)number(reader, 16));
+	area->ino = number(reader, 10);
+	return read_path(reader, area->path, sizeof(area->path));
+}
+
+int areas_each(char *from, char *to, bool (*visit)(const struct area *area, void *arg), void *arg)
+{
+	struct reader reader;
+	struct area area;
+	bool more = true;
+
+	reader.at = reader.end = reader.buffer;
+	reader.fd =
+		call(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	if (reader.fd < 0)
+		return (int)reader.fd;
+	while (more && read_line(&reader, &area) && area.from < to) {
+		if (area.to <= from)
+			continue;
+		if (area.from < from) {
+			area.offset += (uint64_t)(from - area.from);
+			area.from = from;
+		}
+		if (area.to > to)
+			area.to = to;
+		more = visit(&area, arg);
+	}
+	call(SYS_close, reader.fd, 0, 0, 0, 0, 0);
+	return 0;
+}
+
+static bool take(const struct area *area, void *to)
+{
+	*(struct area *)to = *area;
+	return false;
+}
+
+int area_at(char *address, struct area *area)
+{
+	int err;
+
+	area->to = NULL;
+	err = areas_each(address, address + 1, take, area);
+	return err ? err : area->to ? 0 : -ENOENT;
 }

@@ -47,20 +47,20 @@ void map_hold(struct map *map, int pidfd)
 {
 	__atomic_add_fetch(&steer_held, 1, __ATOMIC_SEQ_CST);
 	if (now_ns() < map->until)
-		map->fd = (int)call(SYS_pidfd_getfd, pidfd, map->number, 0, 0, 0, 0);
+		map->file.fd = (int)call(SYS_pidfd_getfd, pidfd, map->number, 0, 0, 0, 0);
 	map->number = -1;
-	if (map->fd < 0) {
-		map->fd = -1;
+	if (map->file.fd < 0) {
+		map->file.fd = -1;
 		__atomic_sub_fetch(&steer_held, 1, __ATOMIC_SEQ_CST);
 	}
 }
 
 void map_let_go(struct map *map)
 {
-	if (map->fd < 0)
+	if (map->file.fd < 0)
 		return;
-	call(SYS_close, map->fd, 0, 0, 0, 0, 0);
-	map->fd = -1;
+	call(SYS_close, map->file.fd, 0, 0, 0, 0, 0);
+	map->file.fd = -1;
 	__atomic_sub_fetch(&steer_held, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -158,7 +158,7 @@ static struct map *add(u64 start, u64 bytes, u64 offset, const struct event *eve
 		.bytes = bytes,
 		.base = base_of(start),
 		.offset = offset,
-		.fd = -1,
+		.file.fd = -1,
 		.number = -1,
 		.before = ~0ull,
 		.seen = event->room,
@@ -246,10 +246,10 @@ static struct map *mapped(const struct event *event)
 	map = add(event->start, event->bytes, event->offset, event);
 	if (!map)
 		return NULL;
-	map->shared = event->flags & MAP_SHARED;
-	map->writable = event->prot & PROT_WRITE;
+	map->file.shared = event->flags & MAP_SHARED;
+	map->file.writable = event->prot & PROT_WRITE;
 	/* Stores to a private mapping never reach the file. */
-	map->advisor.writable = map->writable && map->shared;
+	map->advisor.facts.writable = map->file.writable && map->file.shared;
 	map->hold = steer_would_hold(event->prot, event->flags, event->bytes);
 	map->waits = event->waits;
 	map->number = event->fd;
@@ -274,24 +274,11 @@ static void moved(const struct event *event)
 	}
 	new = add(event->to, event->to_bytes, map->offset + (event->start - map->start), event);
 	if (new) {
-		new->shared = map->shared;
-		new->writable = map->writable;
-		new->advisor.writable = map->advisor.writable;
-		new->settled = true;
+		new->file = map->file;
+		map->file.fd = -1;
+		new->advisor.facts = map->advisor.facts;
 		/* Slices are of other places now. */
 		new->before = map->before ? ~0ull : 0;
-		new->fd = map->fd;
-		map->fd = -1;
-		new->changed_at = map->changed_at;
-		new->touched = map->touched;
-		new->judged_at = map->judged_at;
-		new->synced = map->synced;
-		new->wrote = map->wrote;
-		new->rewritten = map->rewritten;
-		new->huge_works = map->huge_works;
-		new->advisor.small = map->advisor.small;
-		new->advisor.synced = map->advisor.synced;
-		new->advisor.window = map->advisor.window;
 		act_begin(new);
 		act_moved(new, map);
 	}

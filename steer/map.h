@@ -26,17 +26,35 @@ struct hint {
 };
 
 /**
+ * struct map_file - what belongs to a mapping's file, not to its place: it moves along
+ * @fd: in the watcher's table of descriptors; -1 = not held
+ * @shared: MAP_SHARED
+ * @writable: PROT_WRITE, now or at the beginning
+ * @huge_works: huge pages were seen
+ * @wrote: writes of some pages were begun
+ * @rewritten: such pages are stored to again: to write them early was for nothing
+ * @synced: what was said of it last, see hm_facts
+ * @touched: bytes
+ * @judged_at: with so many touched it is asked again who writes them
+ * @changed_at: the file, when that was asked last; ns
+ */
+struct map_file {
+	int fd;
+	bool shared, writable;
+	bool huge_works, wrote, rewritten, synced;
+	u64 touched, judged_at;
+	s64 changed_at;
+};
+
+/**
  * struct map - a mapping
  * @start: its first address; 0 = the entry is free
  * @bytes: its length
  * @base: the 2 MB boundary at or below @start: the address of page 0
  * @offset: of @start in the file
- * @fd: the file, in the watcher's table of descriptors; -1 = not held
+ * @file: what moves with it
  * @number: of the descriptor in the program's table; -1 = not any more
  * @until: up to then whoever made the mapping waits; nanoseconds, see now_ns()
- * @settled: what the file is was found out
- * @shared: MAP_SHARED
- * @writable: PROT_WRITE, now or at the beginning
  * @before: of each 64th of it: somebody had pages of it cached before us
  * @seen: a bit for each page
  * @pieces, @npieces: what was advised where
@@ -45,19 +63,13 @@ struct hint {
  */
 struct map {
 	u64 start, bytes, base, offset;
-	int fd, number;
+	struct map_file file;
+	int number;
 	u64 until;
-	bool settled, shared, writable;
 	bool waits; /* whoever made it does, until @until */
 	bool hold; /* its file is wanted, to begin its writes */
-	bool huge_works; /* huge pages were seen */
 	u64 before;
 	u64 written, written_end; /* pages whose writes were begun lately */
-	bool wrote; /* some were */
-	bool synced; /* what was said of it last, see hm_advisor */
-	bool rewritten; /* they are stored to again: to write them early was for nothing */
-	u64 touched, judged_at; /* bytes; with so many it is asked again who writes them */
-	s64 changed_at; /* the file, when that was asked last; ns */
 	u64 tried; /* bytes that were touched where there could be huge pages */
 	u64 full_at, full_ns; /* when all of it is looked at next, and what that costs */
 	unsigned long *seen;

@@ -103,9 +103,9 @@ static void found(struct map *map, u32 n, u64 now)
 	if (!map->nhints &&
 	    (map->advisor.mode == HM_MODE_HUGE || map->advisor.mode == HM_MODE_CHUNK))
 		map->tried += touched;
-	map->touched += touched;
+	map->file.touched += touched;
 	act_judge(map);
-	map->advisor.memory = memory / HM_PAGE_SIZE;
+	map->advisor.facts.memory = memory / HM_PAGE_SIZE;
 	hm_advisor_look(&map->advisor, own->runs, n, now / MS);
 	if (!map->advisor.count)
 		return;
@@ -119,7 +119,8 @@ static void look_at(struct map *map, u64 now)
 	u32 n = 0;
 
 	/* The program says itself how it reads: of a look, only early writes could follow. */
-	if (map_is_hinted(map) && (map->fd < 0 || map->rewritten) && !watch_settings.budget)
+	if (map_is_hinted(map) && (map->file.fd < 0 || map->file.rewritten) &&
+	    !watch_settings.budget)
 		return;
 	look_ahead(map, &n);
 	if (n)
@@ -135,12 +136,12 @@ static void look_at(struct map *map, u64 now)
 	} while (at && at < page_end(map));
 	map->full_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns - begin;
 	/* Found out by trying: what is touched comes in huge pages, or never will. */
-	if (map->tried >= TRIED && !map->huge_works)
-		map->advisor.small = !huge;
-	map->huge_works |= huge > 0;
+	if (map->tried >= TRIED && !map->file.huge_works)
+		map->advisor.facts.small = !huge;
+	map->file.huge_works |= huge > 0;
 	if (map->told) {
 		map->told->huge = huge;
-		map->told->huge_works = map->huge_works ? 1 : map->advisor.small ? 2 : 0;
+		map->told->huge_works = map->file.huge_works ? 1 : map->advisor.facts.small ? 2 : 0;
 	}
 }
 

@@ -41,9 +41,9 @@ static void world_make(struct world *w, u64 pages, u64 memory, bool writable)
 	w->cached = test_calloc(pages, 1);
 	w->mapped = test_calloc(pages, 1);
 	w->seen = test_calloc(pages, 1);
-	w->a.memory = memory;
-	w->a.window = w->window;
-	w->a.writable = writable;
+	w->a.facts.memory = memory;
+	w->a.facts.window = w->window;
+	w->a.facts.writable = writable;
 	hm_advisor_init(&w->a, 0, pages, w->region, w->advice);
 	w->fifo = test_calloc(FIFO, sizeof(*w->fifo));
 }
@@ -114,7 +114,7 @@ static void do_advice(struct world *w)
 				cache_read(w, page, page + 1);
 			break;
 		case HM_ADVICE_FILL:
-			assert_false(w->a.outside);
+			assert_false(w->a.facts.outside);
 			/* Where single pages are read, that would be slow. */
 			for (page = advice->start; page < advice->end; page++)
 				assert_true(w->mode[page] == HM_MODE_HUGE ||
@@ -124,11 +124,11 @@ static void do_advice(struct world *w)
 			memset(w->seen + advice->start, 1, advice->end - advice->start);
 			break;
 		case HM_ADVICE_WRITE:
-			assert_true(w->a.writable);
+			assert_true(w->a.facts.writable);
 			w->written += advice->end - advice->start;
 			break;
 		case HM_ADVICE_DROP:
-			assert_false(w->a.writable);
+			assert_false(w->a.facts.writable);
 			for (page = advice->start; page < advice->end; page++) {
 				w->held -= w->cached[page];
 				w->dropped += w->cached[page];
@@ -291,7 +291,7 @@ static void stream_outside_is_asked_for(void **state)
 
 	for (back = false;; back = true) {
 		world_make(&w, PAGES, PAGES / 8, false);
-		w.a.outside = true;
+		w.a.facts.outside = true;
 		for (page = 0; page < PAGES; page++) {
 			u64 at = back ? PAGES - 1 - page : page;
 
@@ -316,7 +316,7 @@ static void synced_writer_is_left_alone(void **state)
 	u64 page;
 
 	world_make(&w, PAGES, PAGES / 8, true);
-	w.a.synced = true;
+	w.a.facts.synced = true;
 	for (page = 0; page < PAGES; page++)
 		access_page(&w, page);
 	assert_int_equal(w.a.mode, HM_MODE_NORMAL);
@@ -324,11 +324,11 @@ static void synced_writer_is_left_alone(void **state)
 	assert_null(memchr(w.mode, HM_MODE_HUGE, PAGES));
 	assert_null(memchr(w.mode, HM_MODE_CHUNK, PAGES));
 	/* It syncs no more: what it does now is helped, what it did is not written again. */
-	w.a.synced = false;
+	w.a.facts.synced = false;
 	for (page = 0; page < PAGES; page++)
 		access_page(&w, page);
 	assert_int_equal(w.a.mode, HM_MODE_HUGE);
-	w.a.synced = true;
+	w.a.facts.synced = true;
 	for (page = 0; page < PAGES; page++)
 		access_page(&w, page);
 	assert_null(memchr(w.mode, HM_MODE_HUGE, PAGES));
@@ -406,7 +406,7 @@ static void chunks_with_a_short_window_are_left_alone(void **state)
 
 	world_make(&w, PAGES, PAGES / 8, false);
 	w.window = 32;
-	w.a.window = 32;
+	w.a.facts.window = 32;
 	for (i = 0; i < 300; i++) {
 		page = any_page(PAGES - 256);
 		for (n = 0; n < 256; n++)
@@ -693,7 +693,7 @@ static void modes_do_not_flap(u32 window)
 
 	world_make(&w, PAGES, PAGES / 8, false);
 	w.window = window;
-	w.a.window = window;
+	w.a.facts.window = window;
 	for (i = 0; i < 20000; i++) {
 		page = any_page(PAGES - 64);
 		for (n = 0; n < (i % 2 ? 1 : 40); n++)
@@ -719,11 +719,11 @@ static void anything_goes(void **state)
 	for (round = 0; round < 20; round++) {
 		world_make(&w, 64 * REGION - any_page(2) * 3, 1 + any_page(80 * REGION), round & 1);
 		w.a.first = any_page(REGION);
-		w.a.window = any_page(4096);
-		w.a.outside = any_page(4) == 0;
+		w.a.facts.window = any_page(4096);
+		w.a.facts.outside = any_page(4) == 0;
 		w.period_ns = 1 + any_page(5000000);
 		for (i = 0; i < 400; i++) {
-			w.a.synced = any_page(8) == 0;
+			w.a.facts.synced = any_page(8) == 0;
 			page = w.a.first + any_page(w.pages - w.a.first);
 			length = any_page(3) ? 1 : any_page(4 * REGION);
 			for (n = 0; n < length && page + n < w.pages; n++)

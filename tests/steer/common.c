@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "common.h"
+
+#include <dirent.h>
+
+static char path[300];
+
+int new_group(void **state)
+{
+	const char *dir = getenv("HM_TEST_DIR") ?: "/var/tmp";
+	unsigned char *block = malloc(MB);
+	size_t i;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/hugemap-steer-XXXXXX", dir);
+	fd = mkstemp(path);
+	if (fd < 0 || !block)
+		return -1;
+	for (i = 0; i < SIZE / MB; i++) {
+		memset(block, (int)i + 1, MB);
+		if (write(fd, block, MB) != (ssize_t)MB)
+			return -1;
+	}
+	free(block);
+	return fsync(fd) || close(fd);
+}
+
+int end_group(void **state)
+{
+	return unlink(path);
+}
+
+int open_file(int flags)
+{
+	int fd = open(path, flags | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	return fd;
+}
+
+unsigned char byte_of(size_t offset)
+{
+	return (unsigned char)(offset / MB + 1);
+}
+
+void forget_cached(int fd)
+{
+	CHECK(!fdatasync(fd) && !posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+}
+
+void *map_file(int fd, int prot, int flags)
+{
+	char *at = mmap(NULL, SIZE, prot, flags, fd, 0);
+
+	CHECK(at != MAP_FAILED);
+	steer_mapped(at, SIZE, prot, flags, fd, 0);
+	return at;
+}
+
+void in_order(volatile char *at, size_t size, bool store)
+{
+	size_t i;
+
+	for (i = 0; i < size; i += PAGE) {
+		if (store)
+			at[i] = (char)byte_of(i);
+		else
+			CHECK((unsigned char)at[i] == byte_of(i));
+		if (i % MB == 0)
+			nap();
+	}
+}
+
+void nap(void)
+{
+	const struct timespec time = { .tv_nsec = 1000000 };
+
+	nanosleep(&time, NULL);
+}
+
+int threads_now(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	int n = -2; /* . and .. */
+
+	CHECK(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+bool has_flag(const void *at, const char *flag)
+{
+	FILE *file = fopen("/proc/self/smaps", "re");
+	bool here = false, found = false;
+	unsigned long start, end;
+	char line[512];
+
+	CHECK(file);
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+			here = start <= (unsigned long)at && (unsigned long)at < end;
+		else if (here && !strncmp(line, "VmFlags:", 8))
+			found = strstr(line, flag);
+	}
+	fclose(file);
+	return found;
+}
+
+const struct steer_map *told_of(const void *at)
+{
+	const struct steer_page *page = steer_page();
+	uint32_t i;
+
+	for (i = 0; page && i < STEER_PAGE_MAPS; i++)
+		if (page->maps[i].id && !page->maps[i].ended &&
+		    page->maps[i].start == (uintptr_t)at)
+			return &page->maps[i];
+	return NULL;
+}
+
+bool has_pattern(const void *at, unsigned int pattern)
+{
+	const struct steer_map *told = told_of(at);
+
+	return told && told->pattern == pattern;
+}
+
+void in_child(void (*test)(void))
+{
+	pid_t child = fork();
+	int status = 0;
+
+	assert_true(child >= 0);
+	if (!child) {
+		alarm(120);
+		steer_configure(&(struct steer_settings){ .least = 16 * MB });
+		test();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
