@@ -115,6 +115,11 @@ static loff_t file_llseek(struct file *file, loff_t offset, int whence)
 
 /* --- changes that only the file system below can make ---------------------------------- */
 
+/* Of what each of these changes, and what not, is known here. */
+#define KNOWN_MODES                                                          \
+	(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE | \
+	 FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE | FALLOC_FL_UNSHARE_RANGE)
+
 struct change_range {
 	struct file *lower;
 	int mode;
@@ -145,7 +150,7 @@ static long file_fallocate(struct file *file, int mode, loff_t offset, loff_t le
 	loff_t start = offset, end = offset + length, size;
 	long err;
 
-	if (!change.lower)
+	if (!change.lower || mode & ~KNOWN_MODES)
 		return -EOPNOTSUPP;
 	inode_lock(inode);
 	size = i_size_read(inode);

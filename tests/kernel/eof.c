@@ -359,6 +359,21 @@ static void preallocated(void)
 	expect_size("f", 2 * HUGE + 100);
 }
 
+/* What nobody here knows the meaning of may change bytes that are cached: refused. */
+static void unknown_modes(void)
+{
+	int fd = make_file("f", 12, 2 * HUGE), bit;
+	unsigned char *map = map_shared(fd, 0, 2 * HUGE);
+
+	for (bit = 7; bit < 31; bit++) {
+		EXPECT_ERRNO(fallocate(fd, 1 << bit, 0, HUGE), EOPNOTSUPP);
+		EXPECT_ERRNO(fallocate(fd, 1 << bit | FALLOC_FL_KEEP_SIZE, HUGE, HUGE), EOPNOTSUPP);
+	}
+	expect_pattern("load after changes that were refused", map, 12, 0, 2 * HUGE);
+	MUST(fsync(fd));
+	expect_below("below, after them", "f", 12, 0, 2 * HUGE);
+}
+
 /* Write-back in the middle of growth by small appends. */
 static void append_and_sync(void)
 {
@@ -396,6 +411,7 @@ static const struct behaviour all[] = {
 	{ "sparse", sparse },
 	{ "seek_data_hole", seek_data_hole },
 	{ "preallocated", preallocated },
+	{ "unknown_modes", unknown_modes },
 	{ "append_and_sync", append_and_sync },
 };
 
