@@ -88,6 +88,14 @@ static bool is_direct(const struct kiocb *iocb)
 	return (iocb->ki_flags & IOCB_DIRECT) && hugemap_lower_file(iocb->ki_filp);
 }
 
+/* Does the kernel swap to the file below? It may not change then. */
+static bool swaps_below(const struct inode *inode)
+{
+	const struct inode *lower = hugemap_inode(inode)->lower;
+
+	return lower && IS_SWAPFILE(lower);
+}
+
 static ssize_t file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	return is_direct(iocb) ? hugemap_direct_read(iocb, to) : hugemap_read_iter(iocb, to);
@@ -95,6 +103,14 @@ static ssize_t file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 
 static ssize_t file_write_iter(struct kiocb *iocb, struct iov_iter *from)
 {
+	struct inode *inode = file_inode(iocb->ki_filp);
+
+	/* As file systems do it: write-back could not write it any more. */
+	hugemap_copy_flags(inode);
+	if (IS_IMMUTABLE(inode))
+		return -EPERM;
+	if (swaps_below(inode))
+		return -ETXTBSY;
 	return is_direct(iocb) ? hugemap_direct_write(iocb, from) : hugemap_write_iter(iocb, from);
 }
 
@@ -127,13 +143,22 @@ struct change_range {
 	loff_t length;
 };
 
+/* What vfs_fallocate() asks of a file; it has seen flags that may be old. */
+static int may_fallocate(struct inode *inode, int mode)
+{
+	hugemap_copy_flags(inode);
+	if (IS_IMMUTABLE(inode) || (IS_APPEND(inode) && mode & ~FALLOC_FL_KEEP_SIZE))
+		return -EPERM;
+	return swaps_below(inode) ? -ETXTBSY : 0;
+}
+
 static ssize_t fallocate_below(void *arg)
 {
 	struct change_range *change = arg;
 	struct file *lower = change->lower;
 	int err;
 
-	/* vfs_fallocate() has checked the upper file, and would freeze-protect twice. */
+	/* vfs_fallocate() itself would freeze-protect twice. */
 	if (!lower->f_op->fallocate)
 		return -EOPNOTSUPP;
 	err = lower->f_op->fallocate(lower, change->mode, change->offset, change->length);
@@ -153,6 +178,9 @@ static long file_fallocate(struct file *file, int mode, loff_t offset, loff_t le
 	if (!change.lower || mode & ~KNOWN_MODES)
 		return -EOPNOTSUPP;
 	inode_lock(inode);
+	err = may_fallocate(inode, mode);
+	if (err)
+		goto out;
 	size = i_size_read(inode);
 	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) {
 		what = HUGEMAP_DISCARD;
@@ -174,6 +202,7 @@ static long file_fallocate(struct file *file, int mode, loff_t offset, loff_t le
 		err = fallocate_below(&change);
 	hugemap_end_write_below(hugemap_inode(inode));
 	hugemap_copy_attr(inode);
+out:
 	inode_unlock(inode);
 	return err;
 }

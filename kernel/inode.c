@@ -142,6 +142,18 @@ static void copy_owner(struct inode *inode, const struct inode *lower)
 	inode->i_gid = lower->i_gid;
 }
 
+void hugemap_copy_flags(struct inode *inode)
+{
+	const struct inode *lower = hugemap_inode(inode)->lower;
+	unsigned int flags;
+
+	if (!lower)
+		return;
+	flags = READ_ONCE(lower->i_flags) & COPIED_FLAGS;
+	if ((READ_ONCE(inode->i_flags) & COPIED_FLAGS) != flags)
+		inode_set_flags(inode, flags, COPIED_FLAGS);
+}
+
 void hugemap_copy_attr(struct inode *inode)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;
@@ -149,7 +161,7 @@ void hugemap_copy_attr(struct inode *inode)
 	copy_owner(inode, lower);
 	fsstack_copy_attr_times(inode, lower);
 	inode->i_blkbits = lower->i_blkbits;
-	inode_set_flags(inode, lower->i_flags & COPIED_FLAGS, COPIED_FLAGS);
+	hugemap_copy_flags(inode);
 	set_nlink(inode, lower->i_nlink);
 	if (!S_ISREG(inode->i_mode))
 		i_size_write(inode, i_size_read(lower));
@@ -167,6 +179,8 @@ int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mas
 	    (inode->i_mode != lower->i_mode || !uid_eq(inode->i_uid, lower->i_uid) ||
 	     !gid_eq(inode->i_gid, lower->i_gid)))
 		copy_owner(inode, lower);
+	/* The same goes for chattr(1): may_open() looks at them after this. */
+	hugemap_copy_flags(inode);
 	return inode_permission(hugemap_lower_idmap(inode->i_sb), lower, mask);
 }
 
@@ -223,6 +237,12 @@ int hugemap_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct i
 	struct change_attr change = { dentry->d_sb, hugemap_lower(dentry), &below };
 	int err;
 
+	hugemap_copy_flags(inode);
+	/* ftruncate() has looked at the flags that were known before. */
+	if ((attr->ia_valid & ATTR_SIZE) && IS_APPEND(inode))
+		return -EPERM;
+	if ((attr->ia_valid & ATTR_SIZE) && IS_SWAPFILE(hugemap_inode(inode)->lower))
+		return -ETXTBSY;
 	err = setattr_prepare(idmap, dentry, attr);
 	if (err)
 		return err;

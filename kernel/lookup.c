@@ -126,8 +126,13 @@ static int revalidate(struct dentry *dentry, unsigned int flags)
 {
 	struct inode *inode;
 
-	if (!is_stale(dentry))
+	if (!is_stale(dentry)) {
+		/* Before the VFS looks at them, and refuses what is allowed by now. */
+		inode = d_inode_rcu(dentry);
+		if (inode)
+			hugemap_copy_flags(inode);
 		return revalidate_lower(dentry, flags);
+	}
 	if (flags & LOOKUP_RCU)
 		return -ECHILD;
 	if (is_being_changed(dentry))

@@ -10,6 +10,7 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/statvfs.h>
+#include <sys/swap.h>
 #include <sys/xattr.h>
 
 static void attributes(void)
@@ -142,11 +143,91 @@ static void file_flags(void)
 	MUST(truncate("f", 0));
 }
 
+/* Sets one flag of the file below, or clears it. False: that cannot be done there. */
+static bool flag_below(const char *name, int flag, bool set)
+{
+	int fd = open(below(name), O_RDONLY | O_CLOEXEC), flags = 0;
+	bool done;
+
+	EXPECT(fd >= 0, "open %s: %s", below(name), strerror(errno));
+	done = !ioctl(fd, FS_IOC_GETFLAGS, &flags);
+	flags = set ? flags | flag : flags & ~flag;
+	done = done && !ioctl(fd, FS_IOC_SETFLAGS, &flags);
+	close(fd);
+	return done;
+}
+
+/* Somebody changes them below, while the file is known, and open, here. */
+static void file_flags_below(void)
+{
+	int fd = make_file("f", 1, 3 * SMALL), other;
+
+	MUST(fsync(fd));
+	if (!flag_below("f", FS_APPEND_FL, true))
+		skip("no file flags here");
+	EXPECT_ERRNO(ftruncate(fd, 0), EPERM);
+	EXPECT_ERRNO(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, SMALL), EPERM);
+	EXPECT_ERRNO(open("f", O_RDWR), EPERM);
+	other = open_file("f", O_WRONLY | O_APPEND);
+	EXPECT(write(other, "x", 1) == 1, "append: %s", strerror(errno));
+	close(other);
+	EXPECT(flag_below("f", FS_APPEND_FL, false), "the flag stays");
+	close(open_file("f", O_RDWR));
+	MUST(ftruncate(fd, 2 * SMALL));
+	EXPECT(flag_below("f", FS_IMMUTABLE_FL, true), "no such flag: %s", strerror(errno));
+	EXPECT_ERRNO(pwrite(fd, "x", 1, 0), EPERM);
+	EXPECT_ERRNO(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, SMALL), EPERM);
+	EXPECT_ERRNO(open("f", O_RDWR), EPERM);
+	EXPECT_ERRNO(unlink("f"), EPERM);
+	EXPECT(flag_below("f", FS_IMMUTABLE_FL, false), "the flag stays");
+	close(open_file("f", O_RDWR));
+	read_pattern("read after all that was refused", fd, 1, 0, 2 * SMALL);
+	MUST(fsync(fd));
+}
+
+/* A file of this size that swapon(2) takes. */
+static int make_swap_file(const char *name, uint32_t pages)
+{
+	unsigned char *page = buffer(SMALL);
+	const uint32_t head[3] = { 1, pages - 1, 0 }; /* version, last page, bad pages */
+	int fd = make_file(name, 1, pages * SMALL);
+
+	memset(page, 0, SMALL);
+	memcpy(page + 1024, head, sizeof(head));
+	memcpy(page + SMALL - 10, "SWAPSPACE2", 10);
+	EXPECT(pwrite(fd, page, SMALL, 0) == SMALL, "write: %s", strerror(errno));
+	MUST(fchmod(fd, 0600));
+	MUST(fsync(fd));
+	free(page);
+	return fd;
+}
+
+/* The kernel swaps to the file below: its blocks must stay where they are. */
+static void swap_file_below(void)
+{
+	int fd = make_swap_file("s", 4 * HUGE / SMALL), punched, written, cut;
+
+	if (swapon(below("s"), 0))
+		skip("no swap file here: %s", strerror(errno));
+	punched = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, HUGE, HUGE) ? errno : 0;
+	written = pwrite(fd, "x", 1, HUGE) == 1 ? 0 : errno;
+	cut = ftruncate(fd, HUGE) ? errno : 0;
+	MUST(swapoff(below("s")));
+	EXPECT(punched == ETXTBSY, "punch gave %s, expected ETXTBSY", strerror(punched));
+	EXPECT(written == ETXTBSY, "write gave %s, expected ETXTBSY", strerror(written));
+	EXPECT(cut == ETXTBSY, "ftruncate gave %s, expected ETXTBSY", strerror(cut));
+	MUST(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, HUGE, HUGE));
+	EXPECT(pwrite(fd, "x", 1, HUGE) == 1, "write after swapoff: %s", strerror(errno));
+	MUST(ftruncate(fd, HUGE));
+}
+
 static const struct behaviour all[] = {
 	{ "attributes", attributes },
 	{ "times", times },
 	{ "file_system_facts", file_system_facts },
 	{ "file_flags", file_flags },
+	{ "file_flags_below", file_flags_below },
+	{ "swap_file_below", swap_file_below },
 };
 
 int main(int argc, char **argv)
