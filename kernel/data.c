@@ -8,6 +8,7 @@
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <linux/slab.h>
+#include <linux/vmalloc.h>
 
 #include "data.h"
 
@@ -62,10 +63,19 @@ static void core_options(const struct hugemap_options *from, struct hm_options *
 		to->readahead_base_kb = from->readahead_kb;
 }
 
+/* Those of a pool of some 80 GB and more are too large for kvmalloc(): INT_MAX bytes. */
+static void *new_table(size_t bytes)
+{
+	gfp_t gfp = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
+
+	return bytes > INT_MAX ? __vmalloc(bytes, gfp) : kvmalloc(bytes, gfp);
+}
+
 static int start_core(struct hugemap_mount *mount, struct fs_context *fc)
 {
 	struct hm_options opts;
 	const char *wrong;
+	size_t bytes;
 
 	core_options(&mount->opts, &opts);
 	wrong = hm_options_check(&opts);
@@ -75,10 +85,16 @@ static int start_core(struct hugemap_mount *mount, struct fs_context *fc)
 	}
 	mount->nslots = 2 * opts.pool_frames;
 	opts.pool_frames = mount->nslots;
-	mount->cache_mem = kvzalloc(hm_cache_bytes(&opts), GFP_KERNEL);
-	if (!mount->cache_mem)
+	bytes = hm_cache_bytes(&opts);
+	mount->cache_mem = new_table(bytes);
+	if (!mount->cache_mem) {
+		hugemap_errorfc(
+			fc, "no memory for the tables of the pool, %zu MB: ask for less (pool=)",
+			bytes >> 20);
 		return -ENOMEM;
+	}
 	mount->cache = hm_cache_init(mount->cache_mem, &opts);
+	mount->table_bytes = bytes + (u64)mount->nslots * sizeof(*mount->slots);
 	return 0;
 }
 
