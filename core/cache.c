@@ -109,7 +109,6 @@ struct hm_cache *hm_cache_init(void *mem, const struct hm_options *opts)
 	cache->opts = *opts;
 	cache->nframes = opts->pool_frames;
 	cache->nshards = opts->cpus;
-	cache->frames_per_shard = (cache->nframes + cache->nshards - 1) / cache->nshards;
 	cache->reserve = cache->nframes / 32 < 8 ? cache->nframes / 32 : 8;
 	cache->shards = (struct hm_shard *)(base + at.shards);
 	cache->desc = (struct hm_desc *)(base + at.desc);

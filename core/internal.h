@@ -85,7 +85,6 @@ struct hm_cache {
 	struct hm_options opts;
 	u32 nframes;
 	u32 nshards;
-	u32 frames_per_shard;
 	u32 reserve; /* huge frames that read-ahead leaves alone */
 	struct hm_shard *shards;
 	struct hm_desc *desc; /* nframes huge ones, then the base ones */

@@ -9,9 +9,13 @@
  */
 #include "internal.h"
 
+/*
+ * Neighbours have different homes: whichever frames have memory, each shard has
+ * its part of it.
+ */
 static struct hm_shard *home_of(struct hm_cache *cache, u32 huge)
 {
-	return &cache->shards[huge / cache->frames_per_shard];
+	return &cache->shards[huge % cache->nshards];
 }
 
 bool hm_frame_is_base(const struct hm_cache *cache, u32 frame)
@@ -55,18 +59,31 @@ u64 hm_cache_free_pages(struct hm_cache *cache)
 	return hm_pool_free(cache, HM_HUGE) * HM_BLOCK_PAGES + hm_pool_free(cache, HM_BASE);
 }
 
-/* A cheap look at the shard of this CPU, for the fault path. */
+/* Pages that a shard, or all of them, should have free for a kind. */
+static u64 free_target(const struct hm_cache *cache, enum hm_kind kind)
+{
+	return kind == HM_BASE ? cache->opts.evict_batch * 2 :
+				 (u64)cache->opts.free_target * HM_BLOCK_PAGES;
+}
+
+/*
+ * For the fault path: a cheap look at the shard of this CPU; at the others only if
+ * that is low, as it may just be that this CPU has used up its own.
+ */
 bool hm_pool_low(struct hm_cache *cache, enum hm_kind kind)
 {
 	struct hm_shard *shard = hm_local_shard(cache);
 	u64 free = hm_atomic_read(&shard->nfree[HM_HUGE]) * HM_BLOCK_PAGES;
-	u64 target = (u64)cache->opts.free_target * HM_BLOCK_PAGES / cache->nshards;
+	u64 all;
 
-	if (kind == HM_BASE) {
+	if (kind == HM_BASE)
 		free += hm_atomic_read(&shard->nfree[HM_BASE]);
-		target = cache->opts.evict_batch;
-	}
-	return free <= target;
+	if (free > free_target(cache, kind) / cache->nshards)
+		return false;
+	all = hm_pool_free(cache, HM_HUGE) * HM_BLOCK_PAGES;
+	if (kind == HM_BASE)
+		all += hm_pool_free(cache, HM_BASE);
+	return all <= free_target(cache, kind);
 }
 
 /* The list of carved frames; pool_lock of their home shard is held. */
@@ -261,9 +278,20 @@ bool hm_cache_dirty_above_limit(const struct hm_cache *cache)
 	return hm_cache_dirty_pages(cache) > hm_pool_dirty_limit(cache);
 }
 
+/* From the shard that has most, so that all of them become smaller. */
 u32 hm_frame_park(struct hm_cache *cache)
 {
-	u32 frame = take_from_any(cache, take_huge_from);
+	struct hm_shard *most = cache->shards;
+	u32 frame, i;
+
+	for (i = 1; i < cache->nshards; i++) {
+		if (hm_atomic_read(&cache->shards[i].nfree[HM_HUGE]) >
+		    hm_atomic_read(&most->nfree[HM_HUGE]))
+			most = &cache->shards[i];
+	}
+	frame = take_huge_from(cache, most);
+	if (frame == HM_NO_FRAME_ID)
+		frame = take_from_any(cache, take_huge_from);
 
 	if (frame != HM_NO_FRAME_ID)
 		hm_atomic_add(&cache->parked, 1);

@@ -55,7 +55,8 @@ static void core_options(const struct hugemap_options *from, struct hm_options *
 {
 	hm_options_init(to);
 	to->pool_frames = from->pool >> HM_BLOCK_SHIFT;
-	to->cpus = num_possible_cpus();
+	/* Those that could be plugged in, too, would own memory that nobody takes first. */
+	to->cpus = num_online_cpus();
 	to->dirty_ratio = from->dirty_ratio;
 	to->evict_batch = from->evict_batch;
 	to->readahead_kb = from->readahead_kb;
@@ -83,8 +84,11 @@ static int start_core(struct hugemap_mount *mount, struct fs_context *fc)
 		hugemap_errorfc(fc, "%s", wrong);
 		return -EINVAL;
 	}
-	mount->nslots = 2 * opts.pool_frames;
-	opts.pool_frames = mount->nslots;
+	/* It may grow, as far as the core can count. */
+	opts.pool_frames *= 2;
+	if (hm_options_check(&opts))
+		opts.pool_frames /= 2;
+	mount->nslots = opts.pool_frames;
 	bytes = hm_cache_bytes(&opts);
 	mount->cache_mem = new_table(bytes);
 	if (!mount->cache_mem) {

@@ -147,7 +147,7 @@ struct hugemap_mount {
 	void *cache_mem;
 	u64 table_bytes; /* memory of the mount beside its pool */
 	struct hugemap_slot *slots;
-	u32 nslots; /* twice the pool at mount: how far it can grow */
+	u32 nslots; /* twice the pool at mount, if the core can: how far it can grow */
 	u32 nparked;
 	struct mutex carve_lock; /* a slot turns from huge to base or back */
 	wait_queue_head_t waits[HUGEMAP_WAITS]; /* for units, hashed */

@@ -14,6 +14,7 @@
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/topology.h>
 
 #include "data.h"
 
@@ -21,19 +22,17 @@
 
 static_assert(HUGE_ORDER == HM_BLOCK_ORDER);
 
+/*
+ * The core's shards are the CPUs, and slots in a row belong to one after the other:
+ * a CPU takes memory of its own node first.
+ */
 static int slot_node(const struct hugemap_mount *mount, u32 slot)
 {
-	int node = mount->opts.node, skip;
+	u32 cpu = slot % hm_cache_options(mount->cache)->cpus;
 
-	if (node != NUMA_NO_NODE)
-		return node;
-	/* The core's shards are consecutive slots: spread them over the nodes. */
-	skip = slot / DIV_ROUND_UP(mount->nslots, num_online_nodes());
-	for_each_online_node(node) {
-		if (skip-- == 0)
-			return node;
-	}
-	return first_online_node;
+	if (mount->opts.node != NUMA_NO_NODE)
+		return mount->opts.node;
+	return cpu_possible(cpu) ? cpu_to_mem(cpu) : first_online_node;
 }
 
 static struct folio *new_huge(int node, gfp_t more)

@@ -350,7 +350,7 @@ static void audit_pool(struct hm_cache *cache, u32 nr, struct sums *sums)
 	u32 frame, i;
 
 	for (frame = shard->free; frame != HM_NO_FRAME_ID; frame = cache->desc[frame].next) {
-		assert_int_equal(frame / cache->frames_per_shard, nr);
+		assert_int_equal(frame % cache->nshards, nr);
 		assert_int_equal(sums->used[frame], 0);
 		sums->used[frame] = 2;
 		assert_null(hm_ptr_read(&cache->desc[frame].word));
@@ -360,14 +360,13 @@ static void audit_pool(struct hm_cache *cache, u32 nr, struct sums *sums)
 	}
 	assert_int_equal(hm_atomic_read(&shard->nfree[HM_HUGE]), huge);
 	for (frame = shard->partial; frame != HM_NO_FRAME_ID; frame = cache->carve[frame].next) {
-		assert_int_equal(frame / cache->frames_per_shard, nr);
+		assert_int_equal(frame % cache->nshards, nr);
 		assert_true(cache->carve[frame].carved && !cache->carve[frame].draining);
 		assert_true(cache->carve[frame].nfree > 0);
 		base += cache->carve[frame].nfree;
 	}
 	assert_int_equal(hm_atomic_read(&shard->nfree[HM_BASE]), base);
-	for (frame = nr * cache->frames_per_shard;
-	     frame < cache->nframes && frame < (nr + 1) * cache->frames_per_shard; frame++) {
+	for (frame = nr; frame < cache->nframes; frame += cache->nshards) {
 		struct hm_carve *carve = &cache->carve[frame];
 		u32 nfree = 0;
 

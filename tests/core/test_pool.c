@@ -9,7 +9,7 @@ static u64 free_in(struct env *env, u32 shard, enum hm_kind kind)
 
 static u32 home(struct env *env, u32 frame)
 {
-	return hm_pool_container(env->cache, frame) / env->cache->frames_per_shard;
+	return hm_pool_container(env->cache, frame) % env->cache->nshards;
 }
 
 /*
@@ -326,6 +326,59 @@ static void test_park(void **state)
 	env_end(&env);
 }
 
+/*
+ * Half of the frames have no memory, as where the pool may grow: each shard has its
+ * part of the other half, and what a CPU takes first is its own.
+ */
+static void test_half_parked(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u32 parked[8], i;
+
+	env_start(&env, 64, 4, BYTES(64));
+	for (i = 0; i < 64; i++)
+		assert_int_not_equal(hm_frame_park(env.cache), HM_NO_FRAME_ID);
+	for (i = 0; i < 32; i++)
+		hm_frame_unpark(env.cache, i);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(free_in(&env, i, HM_HUGE), 8);
+	for (i = 0; i < 16; i++) {
+		hm_test_cpu = i % 4;
+		unit = bring(env.store, P(i), HM_ACCESS_READ);
+		assert_int_equal(home(&env, unit.frame), i % 4);
+	}
+	hm_test_cpu = 0;
+	/* The pool becomes smaller: so does each shard's part. */
+	for (i = 0; i < 8; i++) {
+		parked[i] = hm_frame_park(env.cache);
+		assert_int_not_equal(parked[i], HM_NO_FRAME_ID);
+	}
+	for (i = 0; i < 4; i++)
+		assert_int_equal(free_in(&env, i, HM_HUGE), 2);
+	for (i = 0; i < 8; i++)
+		hm_frame_unpark(env.cache, parked[i]);
+	for (i = 32; i < 64; i++)
+		hm_frame_unpark(env.cache, i);
+	env_end(&env);
+}
+
+/* A CPU that has used up its own frames, while others have plenty, is not short. */
+static void test_low_is_of_all(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u32 i;
+
+	env_start(&env, 128, 2, BYTES(128)); /* 16 are kept free */
+	for (i = 0; i < 112; i++) {
+		assert_int_equal(fault(env.store, P(i), HM_ACCESS_READ, &unit), HM_FILL);
+		assert_int_equal(!!(unit.hints & HM_HINT_RECLAIM), i == 111);
+		assert_false(hm_fill_done(&unit, 0, 0));
+	}
+	env_end(&env);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_own_then_steal), cmocka_unit_test(test_frames_go_home),
 	cmocka_unit_test(test_uneven_shards),  cmocka_unit_test(test_carve),
@@ -333,6 +386,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_drain_full),     cmocka_unit_test(test_partial_list),
 	cmocka_unit_test(test_steal_base),     cmocka_unit_test(test_reserve),
 	cmocka_unit_test(test_random_use),     cmocka_unit_test(test_park),
+	cmocka_unit_test(test_half_parked),    cmocka_unit_test(test_low_is_of_all),
 };
 
 int main(void)
