@@ -271,8 +271,8 @@ size_t hm_store_bytes(void);
 /**
  * hm_store_init() - open a store in a cache
  * @cache: the cache
- * @mem: hm_store_bytes() of zeroed memory, the caller's, kept until
- *	hm_store_destroy()
+ * @mem: hm_store_bytes() of zeroed memory, aligned to 64, the caller's, kept
+ *	until hm_store_destroy()
  * @size: length in bytes; may be 0
  *
  * Return: the store, or NULL if HM_MAX_STORES are open or @size is beyond

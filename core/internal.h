@@ -81,23 +81,29 @@ struct hm_shard {
 	hm_atomic_t count[HM_COUNTERS] __attribute__((aligned(64)));
 } __attribute__((aligned(64)));
 
+/*
+ * What every fault reads has cache lines of its own: what faults, write-back and
+ * eviction write would take them away from all other CPUs.
+ */
 struct hm_cache {
 	struct hm_options opts;
 	u32 nframes;
 	u32 nshards;
 	u32 reserve; /* huge frames that read-ahead leaves alone */
+	u32 nghosts; /* a power of two */
 	struct hm_shard *shards;
 	struct hm_desc *desc; /* nframes huge ones, then the base ones */
 	struct hm_carve *carve;
 	hm_atomic_t *ghosts;
-	u32 nghosts; /* a power of two */
-	hm_atomic_t ghost_clock;
-	hm_atomic_t dirty_pages;
 	hm_atomic_t parked; /* huge frames that have no memory */
 	hm_atomic_t clock; /* milliseconds */
+
+	hm_atomic_t dirty_pages __attribute__((aligned(64)));
+
+	hm_atomic_t ghost_clock __attribute__((aligned(64)));
 	hm_atomic_t evict_cursor;
-	hm_atomic_t wb_cursor;
-	hm_spinlock_t stores_lock;
+
+	hm_spinlock_t stores_lock __attribute__((aligned(64)));
 	hm_atomic_t stores_end; /* one past the last one used */
 	u32 stores_free; /* none below this is free; under stores_lock */
 	struct hm_store *stores[HM_MAX_STORES];
@@ -153,24 +159,29 @@ struct hm_stream {
 	bool write;
 };
 
+/* Here, too, what every fault reads comes first. */
 struct hm_store {
 	struct hm_cache *cache;
 	u32 id;
 	hm_atomic_t size; /* bytes */
-	hm_atomic_t dirty_pages;
+	hm_atomic_t holes; /* 1: there are, or were, bits in a node's holes */
+
+	hm_atomic_t dirty_pages __attribute__((aligned(64)));
 	hm_atomic_t dirty_since; /* cache->clock, 0 = nothing dirty */
 	hm_atomic_t errors; /* sequence number << 16 | errno */
 
 	hm_spinlock_t dirty_lock __attribute__((aligned(64)));
+
 	hm_spinlock_t stream_lock __attribute__((aligned(64)));
 	u32 stream_hand; /* the slot to take next */
-	hm_atomic_t holes; /* 1: there are, or were, bits in a node's holes */
 	struct hm_stream stream[HM_STREAMS];
 
 	hm_spinlock_t node_lock __attribute__((aligned(64)));
 	struct hm_node *nodes;
-	unsigned long dirty[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
-	struct hm_dir *dir[HM_NODE_SLOTS];
+
+	unsigned long dirty[HM_BITMAP_LONGS(HM_NODE_SLOTS)] __attribute__((aligned(64)));
+
+	struct hm_dir *dir[HM_NODE_SLOTS] __attribute__((aligned(64)));
 };
 
 /* Where a unit is in the index. */

@@ -484,6 +484,31 @@ static void test_peek_without_nodes(void **state)
 	env_end(&env);
 }
 
+#define LINE(type, field) (offsetof(struct type, field) / 64)
+#define LAST_LINE(type, field) \
+	((offsetof(struct type, field) + sizeof(((struct type *)NULL)->field) - 1) / 64)
+
+/* What every fault reads shares no cache line with what faults and write-back write. */
+static void test_lines(void **state)
+{
+	assert_true(LAST_LINE(hm_cache, clock) < LINE(hm_cache, dirty_pages));
+	assert_true(LAST_LINE(hm_cache, ghosts) < LINE(hm_cache, dirty_pages));
+	assert_true(LAST_LINE(hm_cache, desc) < LINE(hm_cache, dirty_pages));
+	assert_true(LAST_LINE(hm_cache, carve) < LINE(hm_cache, dirty_pages));
+	assert_true(LAST_LINE(hm_cache, shards) < LINE(hm_cache, dirty_pages));
+	assert_true(LINE(hm_cache, dirty_pages) < LINE(hm_cache, ghost_clock));
+	assert_true(LINE(hm_cache, ghost_clock) < LINE(hm_cache, stores_lock));
+
+	assert_true(LAST_LINE(hm_store, cache) < LINE(hm_store, dirty_pages));
+	assert_true(LAST_LINE(hm_store, size) < LINE(hm_store, dirty_pages));
+	assert_true(LAST_LINE(hm_store, holes) < LINE(hm_store, dirty_pages));
+	assert_true(LAST_LINE(hm_store, holes) < LINE(hm_store, stream_lock));
+	assert_true(LAST_LINE(hm_store, errors) < LINE(hm_store, dirty_lock));
+	assert_true(LAST_LINE(hm_store, stream) < LINE(hm_store, node_lock));
+	assert_true(LINE(hm_store, node_lock) < LINE(hm_store, dir));
+	assert_true(LAST_LINE(hm_store, dirty) < LINE(hm_store, dir));
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_nodes_on_demand),
 	cmocka_unit_test(test_node_brought_twice),
@@ -501,7 +526,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_holes),
 	cmocka_unit_test(test_set_hollow),
 	cmocka_unit_test(test_peek_without_nodes),
-
+	cmocka_unit_test(test_lines),
 };
 
 int main(void)
