@@ -166,6 +166,8 @@ struct hugemap_mount {
 	struct workqueue_struct *write_wq; /* write-back that somebody waits for */
 	struct rw_semaphore stores_lock; /* the list of stores */
 	struct list_head stores;
+	u64 stores_moved; /* changes when one is moved in the list; under stores_lock */
+	atomic64_t syncs; /* a number for each */
 	atomic_t depth; /* I/Os in flight */
 	struct hugemap_counts __percpu *counts;
 	struct hm_hist *fault_ns; /* a fault that had to wait, I/O included */
@@ -194,6 +196,7 @@ struct hugemap_inode {
 	struct file *writer; /* the same, for write-back; NULL until somebody may write */
 	struct mutex grow_lock; /* who writes behind the end of the file below */
 	struct list_head stores; /* mount->stores */
+	u64 synced; /* by which hugemap_data_sync() it was seen last */
 	u32 opens; /* open files; under store_lock */
 	int priority;
 	u32 failures; /* write-backs in sequence that failed */

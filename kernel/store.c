@@ -285,6 +285,7 @@ static u32 trim_stores(struct hugemap_mount *mount)
 				continue;
 			found = hi;
 			list_move_tail(&hi->stores, &mount->stores);
+			mount->stores_moved++;
 			break;
 		}
 		up_write(&mount->stores_lock);

@@ -359,23 +359,30 @@ int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 
 int hugemap_data_sync(struct hugemap_mount *mount)
 {
+	u64 sync = atomic64_inc_return(&mount->syncs), moved;
 	struct hugemap_inode *hi, *last = NULL;
 	int err = 0, one;
 
 	/* One after the other; the list may change while one is written. */
 	down_read(&mount->stores_lock);
-	list_for_each_entry(hi, &mount->stores, stores) {
-		if (!hm_store_dirty_pages(hi->store) || !igrab(&hi->vfs_inode))
-			continue;
-		up_read(&mount->stores_lock);
-		if (last)
-			iput(&last->vfs_inode);
-		one = hugemap_write_back(&hi->vfs_inode, 0, LLONG_MAX);
-		if (one && !err)
-			err = one;
-		last = hi;
-		down_read(&mount->stores_lock);
-	}
+	do {
+		moved = mount->stores_moved;
+		list_for_each_entry(hi, &mount->stores, stores) {
+			if (!hm_store_dirty_pages(hi->store) || READ_ONCE(hi->synced) == sync ||
+			    !igrab(&hi->vfs_inode))
+				continue;
+			WRITE_ONCE(hi->synced, sync);
+			up_read(&mount->stores_lock);
+			if (last)
+				iput(&last->vfs_inode);
+			one = hugemap_write_back(&hi->vfs_inode, 0, LLONG_MAX);
+			if (one && !err)
+				err = one;
+			last = hi;
+			down_read(&mount->stores_lock);
+		}
+		/* If the one that we were at has moved to the end, some were not seen. */
+	} while (moved != mount->stores_moved);
 	up_read(&mount->stores_lock);
 	if (last)
 		iput(&last->vfs_inode);
