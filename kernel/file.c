@@ -263,14 +263,18 @@ static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *f
 
 /* --- advice ------------------------------------------------------------------------------ */
 
-static void advise_order(struct file *file, bool random, unsigned int pages)
+/*
+ * Streams are known by their faults. f_ra.ra_pages stays 0: with another number, what
+ * collapses pages of files would read ahead by way of ->read_folio, of which there is
+ * none.
+ */
+static void advise_order(struct file *file, bool random)
 {
 	spin_lock(&file->f_lock);
 	if (random)
 		file->f_mode |= FMODE_RANDOM;
 	else
 		file->f_mode &= ~FMODE_RANDOM;
-	file->f_ra.ra_pages = pages;
 	spin_unlock(&file->f_lock);
 }
 
@@ -285,13 +289,11 @@ static int file_fadvise(struct file *file, loff_t start, loff_t length, int advi
 		end = LLONG_MAX;
 	switch (advice) {
 	case POSIX_FADV_NORMAL:
-		advise_order(file, false, 0);
-		break;
 	case POSIX_FADV_SEQUENTIAL:
-		advise_order(file, false, HM_BLOCK_PAGES);
+		advise_order(file, false);
 		break;
 	case POSIX_FADV_RANDOM:
-		advise_order(file, true, 0);
+		advise_order(file, true);
 		break;
 	case POSIX_FADV_WILLNEED:
 		hugemap_data_willneed(inode, start, end);

@@ -178,6 +178,28 @@ static void advice(void)
 	expect_below("below", "f", 70 + i - 1, HUGE / 2, HUGE + 17);
 }
 
+/*
+ * A program's text read in order, with a hole in it: where a kernel collapses pages of
+ * read-only files (CONFIG_READ_ONLY_THP_FOR_FS), it reads what is missing by itself.
+ */
+static void collapse_of_text(void)
+{
+	int fd = make_file("f", 10, 2 * HUGE);
+	unsigned char *map;
+
+	MUST(ftruncate(fd, 6 * HUGE));
+	MUST(fsync(fd));
+	close(fd);
+	fd = open_file("f", O_RDONLY);
+	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL));
+	map = map_file(fd, 0, 6 * HUGE, PROT_READ | PROT_EXEC, MAP_SHARED);
+	if (madvise(map, 6 * HUGE, 25 /* MADV_COLLAPSE */))
+		EXPECT(errno == EINVAL || errno == EBUSY || errno == EAGAIN || errno == ENOMEM,
+		       "MADV_COLLAPSE: %s", strerror(errno));
+	expect_pattern("load of the data", map, 10, 0, 2 * HUGE);
+	expect_zero("load of the hole", map + 2 * HUGE, 2 * HUGE, 4 * HUGE);
+}
+
 /* MADV_POPULATE does what it says: no fault afterwards. */
 static void populate(void)
 {
@@ -304,6 +326,7 @@ static const struct behaviour all[] = {
 	{ "read_only_descriptor", read_only_descriptor },
 	{ "partial_munmap", partial_munmap },
 	{ "advice", advice },
+	{ "collapse_of_text", collapse_of_text },
 	{ "populate", populate },
 	{ "incore_and_locked", incore_and_locked },
 	{ "fork_of_split", fork_of_split },
