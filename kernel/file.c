@@ -54,6 +54,7 @@ int hugemap_open(struct inode *inode, struct file *file)
 		/* A device has no direct I/O of its own: it goes through the pool. */
 		if (!private->lower || (private->lower->f_mode & FMODE_CAN_ODIRECT))
 			file->f_mode |= FMODE_CAN_ODIRECT;
+		file->f_mode |= FMODE_NOWAIT;
 		err = hugemap_data_open(inode, file);
 		private->data = !err;
 	}
@@ -96,15 +97,20 @@ static bool swaps_below(const struct inode *inode)
 	return lower && IS_SWAPFILE(lower);
 }
 
+/* RWF_NOWAIT: what is cached can be had at once; direct I/O, and what is written, cannot. */
 static ssize_t file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
-	return is_direct(iocb) ? hugemap_direct_read(iocb, to) : hugemap_read_iter(iocb, to);
+	if (!is_direct(iocb))
+		return hugemap_read_iter(iocb, to);
+	return iocb->ki_flags & IOCB_NOWAIT ? -EAGAIN : hugemap_direct_read(iocb, to);
 }
 
 static ssize_t file_write_iter(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 
+	if (iocb->ki_flags & IOCB_NOWAIT)
+		return -EOPNOTSUPP;
 	/* As file systems do it: write-back could not write it any more. */
 	hugemap_copy_flags(inode);
 	if (IS_IMMUTABLE(inode))

@@ -49,7 +49,11 @@ static struct folio *get_folio(struct kiocb *iocb, struct hugemap_inode *hi, u64
 		access |= HM_ACCESS_AGAIN;
 	}
 	hugemap_take_hints(hi, &unit);
-	if (reads_ahead(iocb->ki_filp, &unit))
+	if (!reads_ahead(iocb->ki_filp, &unit))
+		return folio;
+	if (iocb->ki_flags & IOCB_NOWAIT)
+		hugemap_queue_ahead(hi, pgoff, access);
+	else
 		hugemap_read_ahead(hi, pgoff, access);
 	return folio;
 }
