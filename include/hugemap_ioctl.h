@@ -2,7 +2,8 @@
 /*
  * What a program may ask of a file on a hugemap mount beyond madvise and
  * posix_fadvise. Priorities: units of a file of low priority are evicted first,
- * those of high priority only when nothing else is left (FastMap).
+ * those of high priority only when nothing else is left (FastMap). Who may write or
+ * owns the file sets it; a high one takes CAP_SYS_NICE or CAP_SYS_ADMIN, too.
  */
 #ifndef HUGEMAP_IOCTL_H
 #define HUGEMAP_IOCTL_H

@@ -231,7 +231,7 @@ int hugemap_reclaimer(void *arg);
 void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 			  enum hm_evict_result result);
 
-/* Drop what is cached in a range of pages: all of it, or what is clean. */
+/* Drop what is cached in a range of pages: all of it, or what is clean and not mapped. */
 void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool discard);
 
 /*

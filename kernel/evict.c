@@ -346,9 +346,14 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 				u32 freed;
 
 				folio_lock(folio);
-				unmap_mapping_pages(hi->vfs_inode.i_mapping, unit.pgoff,
-						    unit.npages, false);
-				leave(hi, folio, &unit, &freed);
+				/* Who maps it wants it, whoever asks: as Linux has it. */
+				if (folio_mapped(folio)) {
+					folio_unlock(folio);
+					hm_evict_done(&unit, HM_EVICT_BUSY);
+					hugemap_wake_unit(mount, &unit);
+				} else {
+					leave(hi, folio, &unit, &freed);
+				}
 			}
 			break;
 		case HM_INV_BUSY:

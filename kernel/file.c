@@ -4,6 +4,7 @@
  * open too, with the opener's rights: for direct I/O, and for all that only the
  * file system below can do.
  */
+#include <linux/capability.h>
 #include <linux/compat.h>
 #include <linux/fadvise.h>
 #include <linux/falloc.h>
@@ -315,6 +316,15 @@ static int file_fadvise(struct file *file, loff_t start, loff_t length, int advi
 	return 0;
 }
 
+/*
+ * High priority takes the pool from everybody else on the mount: as with nice(2) and
+ * ioprio_set(2), one may step back, and only an administrator may step forward.
+ */
+static bool may_go_first(void)
+{
+	return capable(CAP_SYS_NICE) || capable(CAP_SYS_ADMIN);
+}
+
 static long set_priority(struct file *file, const __s32 __user *arg)
 {
 	struct inode *inode = file_inode(file);
@@ -326,6 +336,8 @@ static long set_priority(struct file *file, const __s32 __user *arg)
 		return -EINVAL;
 	if (!(file->f_mode & FMODE_WRITE) &&
 	    !inode_owner_or_capable(hugemap_idmap_of(file->f_path.mnt), inode))
+		return -EPERM;
+	if (priority > READ_ONCE(hugemap_inode(inode)->priority) && priority > 0 && !may_go_first())
 		return -EPERM;
 	WRITE_ONCE(hugemap_inode(inode)->priority, priority);
 	return 0;

@@ -288,7 +288,7 @@ int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 /* Write back what is dirty in a range of bytes and wait for it; no device flush. */
 int hugemap_write_back(struct inode *inode, loff_t start, loff_t end);
 
-/* Drop clean cached data in a range (POSIX_FADV_DONTNEED), start to read it (WILLNEED). */
+/* Drop clean data in a range that nobody maps (POSIX_FADV_DONTNEED); start to read it (WILLNEED). */
 void hugemap_data_dontneed(struct inode *inode, loff_t start, loff_t end);
 void hugemap_data_willneed(struct inode *inode, loff_t start, loff_t end);
 

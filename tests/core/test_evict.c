@@ -702,6 +702,16 @@ static void test_invalidate_kept(void **state)
 	assert_int_equal(state_of(env.store, P(1)), HM_DIRTY);
 	audit(&env);
 	assert_int_equal(write_all(env.store), 1);
+	/* What was known of it is known still: a touch, and the marker of a stream. */
+	bring(env.store, P(2), HM_ACCESS_READ);
+	touch(env.store, P(2), HM_ACCESS_READ);
+	bring(env.store, P(3), HM_ACCESS_AHEAD | HM_ACCESS_MARK);
+	for (pos = P(2); pos < P(4);) {
+		assert_int_equal(hm_invalidate(env.store, &pos, P(4), false, &unit), HM_INV_UNIT);
+		assert_false(hm_evict_done(&unit, HM_EVICT_BUSY));
+	}
+	assert_true(hm_referenced(env.store, P(2)));
+	assert_true(touch(env.store, P(3), HM_ACCESS_READ).hints & HM_HINT_READAHEAD);
 	env_end(&env);
 }
 

@@ -270,6 +270,13 @@ static inline unsigned char *map_shared(int fd, uint64_t off, size_t len)
 	return map_file(fd, off, len, PROT_READ | PROT_WRITE, MAP_SHARED);
 }
 
+/* What is clean leaves the cache. What somebody maps would stay: here, nobody does. */
+static inline void uncache(int fd, void *map, size_t len)
+{
+	MUST(madvise(map, len, MADV_DONTNEED));
+	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+}
+
 /* What is on the device below, whatever its page cache may remember. */
 static inline void expect_below(const char *how, const char *name, uint64_t seed, uint64_t off,
 				size_t len)

@@ -102,7 +102,7 @@ static void direct_self(void)
 
 	direct = open_direct("f", O_RDWR);
 	MUST(fsync(fd));
-	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+	uncache(fd, map, 4 * HUGE);
 	n = pread(direct, map, HUGE, 2 * HUGE);
 	EXPECT(n == HUGE || (n < 0 && errno == EFAULT), "direct read into itself gave %zd: %s", n,
 	       strerror(errno));
@@ -115,7 +115,7 @@ static void direct_self(void)
 	if (n == HUGE)
 		expect_pattern("load", map + 3 * HUGE, 40, HUGE, HUGE);
 	/* never touched, so that the fault has to read */
-	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+	uncache(fd, map, 4 * HUGE);
 	n = pwrite(direct, map + 2 * HUGE, SMALL, 3 * HUGE);
 	EXPECT(n == SMALL || (n < 0 && errno == EFAULT), "direct write from itself gave %zd: %s", n,
 	       strerror(errno));
@@ -130,11 +130,11 @@ static void buffered_self(void)
 	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
 
 	MUST(fsync(fd));
-	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+	uncache(fd, map, 4 * HUGE);
 	EXPECT(pwrite(fd, map + 2 * HUGE + 5, HUGE, 7) == HUGE, "write from itself: %s",
 	       strerror(errno));
 	expect_pattern("load", map + 7 + 3, 5, 2 * HUGE + 8, HUGE - 3);
-	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+	uncache(fd, map, 4 * HUGE);
 	EXPECT(pread(fd, map + 3 * HUGE, HUGE, HUGE + 8) == HUGE, "read into itself: %s",
 	       strerror(errno));
 	expect_pattern("load", map + 3 * HUGE + 8, 5, HUGE + 16, HUGE - 16);

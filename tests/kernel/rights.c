@@ -7,8 +7,11 @@
  */
 #include "entry.h"
 
+#include <sys/ioctl.h>
 #include <sys/time.h>
 #include <sys/xattr.h>
+
+#include "hugemap_ioctl.h"
 
 static void modes_and_owners(void)
 {
@@ -236,10 +239,95 @@ static void access_lists(void)
 	EXPECT_ERRNO(setxattr("f", "system.posix_acl_access", &acl, sizeof(acl), 0), EOPNOTSUPP);
 }
 
+static int set_priority(int fd, int32_t priority)
+{
+	return ioctl(fd, HUGEMAP_IOC_PRIORITY, &priority);
+}
+
+/* As with nice(2): a step back is free, a step forward is an administrator's. */
+static void priority_of_a_user(void *arg)
+{
+	bool high = arg;
+	int fd;
+
+	become(1000, 1000);
+	fd = open_file("f", O_RDWR);
+	if (high) /* as it is, which changes nothing */
+		MUST(set_priority(fd, 1));
+	MUST(set_priority(fd, 0));
+	EXPECT_ERRNO(set_priority(fd, 1), EPERM);
+	MUST(set_priority(fd, -1));
+	EXPECT_ERRNO(set_priority(fd, 1), EPERM);
+	MUST(set_priority(fd, 0));
+	EXPECT_ERRNO(set_priority(fd, 2), EINVAL);
+	fd = open_file("readable", O_RDONLY);
+	EXPECT_ERRNO(set_priority(fd, -1), EPERM);
+}
+
+static void priorities(void)
+{
+	int fd;
+
+	if (!on_hugemap())
+		skip("no priorities here");
+	MUST(chmod(".", 0755));
+	touch_file("readable");
+	fd = make_file("f", 1, 100);
+	MUST(fchown(fd, 1000, 1000));
+	in_child(priority_of_a_user, NULL);
+	MUST(set_priority(fd, 1));
+	in_child(priority_of_a_user, "high");
+}
+
+static unsigned int pages_cached(unsigned char *map, size_t len)
+{
+	unsigned char present[2 * HUGE / SMALL];
+	unsigned int i, n = 0;
+
+	MUST(mincore(map, len, present));
+	for (i = 0; i < len / SMALL; i++)
+		n += present[i] & 1;
+	return n;
+}
+
+static void reader_does_not_need_it(void *arg)
+{
+	int fd;
+
+	(void)arg;
+	become(1000, 1000);
+	fd = open_file("f", O_RDONLY);
+	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+}
+
+/* What one program has mapped, another one's advice does not take away. */
+static void advice_of_others(void)
+{
+	int fd = make_file("f", 1, 2 * HUGE);
+	unsigned char *map = map_shared(fd, 0, 2 * HUGE);
+	unsigned int n;
+
+	MUST(chmod(".", 0755));
+	MUST(fsync(fd));
+	expect_pattern("load", map, 1, 0, 2 * HUGE);
+	in_child(reader_does_not_need_it, NULL);
+	n = pages_cached(map, 2 * HUGE);
+	EXPECT(n == 2 * HUGE / SMALL, "%u pages of %lu that are mapped are still cached", n,
+	       2 * HUGE / SMALL);
+	/* Of the half that nobody has mapped any more, it does. */
+	MUST(munmap(map, HUGE));
+	in_child(reader_does_not_need_it, NULL);
+	EXPECT(pages_cached(map + HUGE, HUGE) == HUGE / SMALL, "the other half is gone, too");
+	map = map_shared(fd, 0, HUGE);
+	n = pages_cached(map, HUGE);
+	EXPECT(!n, "%u pages that nobody has mapped stay cached", n);
+}
+
 static const struct behaviour all[] = {
 	{ "modes_and_owners", modes_and_owners }, { "setuid_goes", setuid_goes },
 	{ "permissions", permissions },		  { "rights_of_open_files", rights_of_open_files },
-	{ "access_lists", access_lists },
+	{ "access_lists", access_lists },	  { "priorities", priorities },
+	{ "advice_of_others", advice_of_others },
 };
 
 int main(int argc, char **argv)
