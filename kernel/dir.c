@@ -6,6 +6,7 @@
  * the lock of the directory there; if it is not what the upper dentry stands
  * for, somebody has changed it below: -ESTALE, and the VFS looks it up anew.
  */
+#include <linux/cred.h>
 #include <linux/dcache.h>
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -262,6 +263,28 @@ out:
 	return err;
 }
 
+/* It belongs to the caller, and is opened by who mounted: see hugemap_open_below(). */
+static struct file *tmpfile_below(struct super_block *sb, const struct path *parent, umode_t mode,
+				  int flags)
+{
+	const struct cred *caller = current_cred(), *old;
+	struct file *lower;
+	struct cred *cred;
+
+	old = override_creds(hugemap_mount(sb)->cred);
+	cred = prepare_creds();
+	revert_creds(old);
+	if (!cred)
+		return ERR_PTR(-ENOMEM);
+	cred->fsuid = caller->fsuid;
+	cred->fsgid = caller->fsgid;
+	old = override_creds(cred);
+	lower = hugemap_tmpfile_below(hugemap_lower_idmap(sb), parent, mode, flags);
+	revert_creds(old);
+	put_cred(cred);
+	return lower;
+}
+
 static int dir_tmpfile(struct hugemap_idmap *unused, struct inode *dir, struct file *file,
 		       umode_t mode)
 {
@@ -274,7 +297,7 @@ static int dir_tmpfile(struct hugemap_idmap *unused, struct inode *dir, struct f
 	err = mnt_want_write(parent.mnt);
 	if (err)
 		return err;
-	lower = hugemap_tmpfile_below(hugemap_lower_idmap(dir->i_sb), &parent, mode, file->f_flags);
+	lower = tmpfile_below(dir->i_sb, &parent, mode, file->f_flags);
 	mnt_drop_write(parent.mnt);
 	if (IS_ERR(lower))
 		return PTR_ERR(lower);

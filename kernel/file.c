@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Open files: what is not reading, writing or mapping. Each has the file below
- * open too, with the opener's rights: for direct I/O, and for all that only the
- * file system below can do.
+ * open too, for reading or writing as it is itself: for direct I/O, and for all that
+ * only the file system below can do.
  */
 #include <linux/capability.h>
 #include <linux/compat.h>
@@ -30,7 +30,7 @@ static struct file *open_lower(struct file *file)
 	/* Nothing changes on a read-only mount, times of reads included. */
 	if (sb_rdonly(file_inode(file)->i_sb))
 		flags |= O_NOATIME;
-	return dentry_open(&lower, flags | O_LARGEFILE, file->f_cred);
+	return hugemap_open_below(hugemap_mount(file_inode(file)->i_sb), &lower, flags);
 }
 
 int hugemap_open(struct inode *inode, struct file *file)

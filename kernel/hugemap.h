@@ -216,7 +216,7 @@ static inline struct hugemap_inode *hugemap_inode(const struct inode *inode)
 
 /*
  * struct hugemap_file - an open file: file->private_data
- * @lower: the file below, opened with the opener's rights; NULL over a device
+ * @lower: the file below, for what the opener may do with it; NULL over a device
  * @data: hugemap_data_open() succeeded
  */
 struct hugemap_file {
@@ -228,6 +228,14 @@ static inline struct file *hugemap_lower_file(const struct file *file)
 {
 	return ((struct hugemap_file *)file->private_data)->lower;
 }
+
+/*
+ * Open a file or directory below, as who mounted: whether the caller may was asked of
+ * the upper one. What confines programs by paths (AppArmor, Landlock) has seen its
+ * path; that of the private mount means nothing to it, so it would say no.
+ */
+struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct path *path,
+				int flags);
 
 static inline void hugemap_count(struct hugemap_mount *mount, enum hugemap_counter counter,
 				 u64 delta)

@@ -2,6 +2,7 @@
 /*
  * Inodes that stand for those below: their life, attributes and permissions.
  */
+#include <linux/cred.h>
 #include <linux/dcache.h>
 #include <linux/fcntl.h>
 #include <linux/fs.h>
@@ -184,13 +185,21 @@ int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mas
 	return inode_permission(hugemap_lower_idmap(inode->i_sb), lower, mask);
 }
 
-static int getattr_below(const struct path *path, struct kstat *stat, u32 mask, unsigned int flags)
+/* As who mounted: see hugemap_open_below(). Everybody may know, who may ask here. */
+static int getattr_below(const struct hugemap_mount *mount, const struct path *path,
+			 struct kstat *stat, u32 mask, unsigned int flags)
 {
+	const struct cred *old;
+	int err;
+
 #ifdef AT_GETATTR_NOSEC
 	if (flags & AT_GETATTR_NOSEC)
 		return vfs_getattr_nosec(path, stat, mask, flags & ~AT_GETATTR_NOSEC);
 #endif
-	return vfs_getattr(path, stat, mask, flags);
+	old = override_creds(mount->cred);
+	err = vfs_getattr(path, stat, mask, flags);
+	revert_creds(old);
+	return err;
 }
 
 int hugemap_getattr(struct hugemap_idmap *idmap, const struct path *path, struct kstat *stat,
@@ -200,7 +209,7 @@ int hugemap_getattr(struct hugemap_idmap *idmap, const struct path *path, struct
 	struct path lower = hugemap_lower_path(path->dentry);
 	int err;
 
-	err = getattr_below(&lower, stat, mask, flags);
+	err = getattr_below(hugemap_mount(inode->i_sb), &lower, stat, mask, flags);
 	if (err)
 		return err;
 	/* A btrfs gives each subvolume a number of its own: those must stay apart. */

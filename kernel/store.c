@@ -213,8 +213,7 @@ static struct file *open_below(struct hugemap_inode *hi, const struct file *uppe
 
 	if (mount->device)
 		return get_file(mount->device);
-	return dentry_open(&hugemap_lower_file(upper)->f_path, flags | O_LARGEFILE | O_NOATIME,
-			   mount->cred);
+	return hugemap_open_below(mount, &hugemap_lower_file(upper)->f_path, flags | O_NOATIME);
 }
 
 /* Nobody uses it, and nothing of it is dirty: the store goes. */

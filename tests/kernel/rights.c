@@ -7,7 +7,10 @@
  */
 #include "entry.h"
 
+#include <linux/landlock.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/xattr.h>
 
@@ -323,11 +326,73 @@ static void advice_of_others(void)
 	EXPECT(!n, "%u pages that nobody has mapped stay cached", n);
 }
 
+/* From here on this process may use files below one directory, and no others. */
+static void confine_to(const char *dir)
+{
+	struct landlock_ruleset_attr handled = {
+		.handled_access_fs = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
+				     LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
+				     LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE,
+	};
+	struct landlock_path_beneath_attr beneath = { .allowed_access = handled.handled_access_fs };
+	int rules = (int)syscall(SYS_landlock_create_ruleset, &handled, sizeof(handled), 0);
+
+	if (rules < 0)
+		skip("no Landlock in this kernel: %s", strerror(errno));
+	beneath.parent_fd = open_file(dir, O_PATH | O_DIRECTORY);
+	MUST(syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0));
+	MUST(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	MUST(syscall(SYS_landlock_restrict_self, rules, 0));
+}
+
+static void in_sandbox(void *arg)
+{
+	unsigned char *map;
+	struct stat st;
+	int fd;
+
+	confine_to(".");
+	if (arg)
+		become(1000, 1000);
+	EXPECT_ERRNO(open("/etc/passwd", O_RDONLY), EACCES);
+	fd = open("f", O_RDWR);
+	EXPECT(fd >= 0, "open of a file that is allowed: %s", strerror(errno));
+	read_pattern("read", fd, 1, 0, HUGE + 5);
+	map = map_shared(fd, 0, HUGE + 5);
+	pattern(map, 1, 0, HUGE + 5);
+	MUST(fsync(fd));
+	MUST(fstat(fd, &st));
+	MUST(stat("f", &st));
+	close(open_file(".", O_RDONLY | O_DIRECTORY));
+	fd = make_file("new", 2, 100);
+	MUST(fstat(fd, &st));
+	EXPECT(st.st_uid == getuid(), "a new file belongs to %u", st.st_uid);
+	MUST(unlink("new"));
+	fd = open(".", O_RDWR | O_TMPFILE, 0600);
+	EXPECT(fd >= 0, "a file without a name: %s", strerror(errno));
+	MUST(fstat(fd, &st));
+	EXPECT(st.st_uid == getuid() && st.st_gid == getgid() && (st.st_mode & 0777) == 0600,
+	       "a file without a name belongs to %u:%u, mode %o", st.st_uid, st.st_gid, st.st_mode);
+	write_pattern(fd, 3, 0, 5000);
+	read_pattern("read of a file without a name", fd, 3, 0, 5000);
+}
+
+/* Programs that confine themselves by paths: they see those of the mount only. */
+static void sandboxes(void)
+{
+	int fd = make_file("f", 1, HUGE + 5);
+
+	MUST(chmod(".", 0777));
+	MUST(fchmod(fd, 0666));
+	in_child(in_sandbox, NULL);
+	in_child(in_sandbox, "another user");
+}
+
 static const struct behaviour all[] = {
 	{ "modes_and_owners", modes_and_owners }, { "setuid_goes", setuid_goes },
 	{ "permissions", permissions },		  { "rights_of_open_files", rights_of_open_files },
 	{ "access_lists", access_lists },	  { "priorities", priorities },
-	{ "advice_of_others", advice_of_others },
+	{ "advice_of_others", advice_of_others }, { "sandboxes", sandboxes },
 };
 
 int main(int argc, char **argv)
