@@ -25,7 +25,7 @@ struct change {
 
 static loff_t size_below(const struct hugemap_inode *hi)
 {
-	return hi->lower ? i_size_read(hi->lower) : i_size_read(&hi->vfs_inode);
+	return i_size_read(hi->lower ?: hugemap_of(hi)->device->f_mapping->host);
 }
 
 /* The file is @size bytes long now; the caller holds what a change needs. */
@@ -78,6 +78,9 @@ static void note_holes(struct hugemap_inode *hi, loff_t start, loff_t end, loff_
 	u64 beyond = hugemap_pages(size), old_end = hugemap_pages(old_size);
 	u64 first = (u64)start >> HM_PAGE_SHIFT, last;
 
+	/* A device has none. */
+	if (!hi->lower)
+		return;
 	if (beyond > old_end)
 		hm_store_set_hollow(hi->store, old_end, (beyond | HUGEMAP_BLOCK_MASK) + 1 - old_end,
 				    true);

@@ -5,6 +5,7 @@
 #include <linux/blkdev.h>
 #include <linux/dcache.h>
 #include <linux/fs.h>
+#include <linux/fs_context.h>
 #include <linux/kdev_t.h>
 
 #include "names.h"
@@ -63,7 +64,10 @@ const struct file_operations hugemap_disk_root_operations = {
 	.fsync = noop_fsync,
 };
 
-/* Owner, mode and times live as long as the mount; the size is the device's. */
+/*
+ * Owner, mode and times live as long as the mount; the size is what the device.s was
+ * when it was mounted, or last remounted.
+ */
 static int disk_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
 	struct inode *inode = d_inode(dentry);
@@ -80,6 +84,33 @@ static int disk_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, stru
 	}
 	setattr_copy(idmap, inode, attr);
 	return 0;
+}
+
+/* Nothing is changed below: it is the device that has changed. */
+static ssize_t device_has_grown(void *arg)
+{
+	return 0;
+}
+
+int hugemap_disk_resize(struct hugemap_mount *mount, struct fs_context *fc)
+{
+	loff_t size = i_size_read(mount->device->f_mapping->host), old;
+	struct inode *disk = mount->disk;
+	ssize_t err = 0;
+
+	if ((u64)size > HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT)
+		return invalfc(fc, "the device is too large now: at most %llu TB can be cached",
+			       (HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT) >> 40);
+	inode_lock(disk);
+	old = i_size_read(disk);
+	if (size < old)
+		warnfc(fc,
+		       "the device has become smaller: what is cached of its end cannot be written");
+	else if (size > old)
+		err = hugemap_change_below(disk, old, LLONG_MAX, HUGEMAP_KEEP, device_has_grown,
+					   NULL);
+	inode_unlock(disk);
+	return (int)err;
 }
 
 static const struct inode_operations disk_inode_operations = {

@@ -119,4 +119,7 @@ ssize_t hugemap_direct_write(struct kiocb *iocb, struct iov_iter *from);
 /* The root directory over a device, and mount->disk, its one file. */
 struct inode *hugemap_disk_root(struct hugemap_mount *mount);
 
+/* It becomes as large as the device has become; 0, or an error in words. */
+int hugemap_disk_resize(struct hugemap_mount *mount, struct fs_context *fc);
+
 #endif /* HUGEMAP_NAMES_H */

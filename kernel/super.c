@@ -343,6 +343,8 @@ static int reconfigure(struct fs_context *fc)
 		}
 	}
 	err = sync_filesystem(sb);
+	if (!err && mount->device)
+		err = hugemap_disk_resize(mount, fc);
 	return err ?: hugemap_data_reconfigure(mount, fc->fs_private, fc);
 }
 

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * A device that becomes larger while it is mounted, as volumes and virtual disks do.
+ *
+ * vm: lower=none modules=loop timeout=120
+ */
+#include "common.h"
+
+#include <linux/loop.h>
+#include <sys/ioctl.h>
+
+static char high[600], device[64], disk[700];
+
+/* A device over a file, which goes when nobody uses it any more. */
+static int make_loop(int file)
+{
+	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC), nr, fd;
+	struct loop_info64 info = { .lo_flags = LO_FLAGS_AUTOCLEAR };
+
+	if (control < 0)
+		skip("no loop devices here: %s", strerror(errno));
+	nr = ioctl(control, LOOP_CTL_GET_FREE);
+	EXPECT(nr >= 0, "LOOP_CTL_GET_FREE: %s", strerror(errno));
+	close(control);
+	snprintf(device, sizeof(device), "/dev/loop%d", nr);
+	fd = open_file(device, O_RDWR);
+	MUST(ioctl(fd, LOOP_SET_FD, file));
+	MUST(ioctl(fd, LOOP_SET_STATUS64, &info));
+	snprintf(high, sizeof(high), "%s/high", work_dir);
+	snprintf(disk, sizeof(disk), "%s/loop%d", high, nr);
+	MUST(mkdir(high, 0755));
+	return fd;
+}
+
+static off_t size_of(int fd)
+{
+	struct stat st;
+
+	MUST(fstat(fd, &st));
+	return st.st_size;
+}
+
+static void check_growth(const char *options, size_t old, size_t size)
+{
+	int file = make_file("file", 1, old), loop, fd;
+	unsigned char *map;
+
+	MUST(fsync(file));
+	loop = make_loop(file);
+	EXPECT(!mount(device, high, "hugemap", 0, options), "mount: %s", strerror(errno));
+	fd = open_file(disk, O_RDWR);
+	EXPECT(size_of(fd) == (off_t)old, "its size is %lld", (long long)size_of(fd));
+	map = map_shared(fd, 0, old);
+	pattern(map, 2, 0, old);
+	/* What comes with it is data: nothing of it is zero, or the old end's. */
+	write_pattern(file, 1, old, size - old);
+	MUST(fsync(file));
+	MUST(ioctl(loop, LOOP_SET_CAPACITY, 0));
+	EXPECT(!mount(NULL, high, NULL, MS_REMOUNT, ""), "remount: %s", strerror(errno));
+	EXPECT(size_of(fd) == (off_t)size, "its size is %lld, expected %zu", (long long)size_of(fd),
+	       size);
+	read_pattern("read of what was there", fd, 2, 0, old);
+	read_pattern("read of what has come", fd, 1, old, size - old);
+	expect_pattern("load by the old mapping", map, 2, 0, old);
+	MUST(munmap(map, old));
+	map = map_shared(fd, 0, size);
+	expect_pattern("load of what has come", map + old, 1, old, size - old);
+	pattern(map + old - 5, 3, old - 5, size - old + 5);
+	MUST(msync(map, size, MS_SYNC));
+	MUST(munmap(map, size));
+	/* Smaller: that is not followed, and what is still there stays. */
+	MUST(ftruncate(file, (off_t)old));
+	MUST(ioctl(loop, LOOP_SET_CAPACITY, 0));
+	EXPECT(!mount(NULL, high, NULL, MS_REMOUNT, ""), "remount: %s", strerror(errno));
+	EXPECT(size_of(fd) == (off_t)size, "its size is %lld", (long long)size_of(fd));
+	close(fd);
+	MUST(umount(high));
+	MUST(rmdir(high));
+	close(loop);
+	read_pattern("the file below", file, 2, 0, old - 5);
+	read_pattern("the file below", file, 3, old - 5, 5);
+	close(file);
+}
+
+static void growth(void)
+{
+	static const char *const pages[] = { "pool=32M,page=2M", "pool=32M,page=4K" };
+	unsigned int i;
+
+	need_type();
+	for (i = 0; i < COUNT(pages); i++) {
+		check_growth(pages[i], 3 * HUGE + 7 * SMALL, 9 * HUGE + SMALL);
+		check_growth(pages[i], 2 * HUGE, 2 * HUGE + 3 * SMALL);
+		check_growth(pages[i], 100 * SMALL, 4 * HUGE);
+	}
+}
+
+static const struct behaviour all[] = {
+	{ "growth", growth },
+};
+
+int main(int argc, char **argv)
+{
+	return run_all(argc, argv, all, COUNT(all));
+}
