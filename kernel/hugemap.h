@@ -4,8 +4,8 @@
  * whose files are cached in a pool of 2 MB frames of its own. This header is
  * what its files share.
  *
- * Two halves. The *name space* (super.c, inode.c, dir.c, xattr.c, file.c) stands
- * in for the file system below. The *data* (pool.c, store.c, fill.c, fault.c,
+ * Two halves. The *name space* (super.c, inode.c, dir.c, xattr.c, file.c, export.c) stands
+ * in for the file system below. The *data* (pool.c, store.c, change.c, fill.c, fault.c,
  * evict.c, writeback.c, rw.c) carries out what the cache core decides. The one
  * calls the other through the functions under "the data" only.
  *

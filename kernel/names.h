@@ -50,6 +50,11 @@ int hugemap_show_options(struct seq_file *seq, struct dentry *root);
 int hugemap_init_fs_context(struct fs_context *fc);
 void hugemap_kill_sb(struct super_block *sb);
 
+/* --- export.c --- */
+
+/* File handles, if the file system below has them. */
+void hugemap_set_export(struct super_block *sb, const struct super_block *lower);
+
 /* --- inode.c --- */
 
 int __init hugemap_inode_setup(void);

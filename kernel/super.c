@@ -113,6 +113,7 @@ static int use_directory(struct super_block *sb, struct fs_context *fc, const st
 	if (mnt->mnt_flags & MNT_NOATIME)
 		sb->s_flags |= SB_NOATIME;
 	sb->s_xattr = hugemap_xattr_handlers;
+	hugemap_set_export(sb, lower);
 	hugemap_set_dentry_ops(sb, &hugemap_dentry_operations);
 	return 0;
 }

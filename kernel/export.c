@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * File handles, for NFS servers and open_by_handle_at(2): those of the file system
+ * below, of files that lie in the directory that is mounted.
+ */
+#include <linux/cred.h>
+#include <linux/dcache.h>
+#include <linux/exportfs.h>
+#include <linux/fs.h>
+
+#include "names.h"
+
+static int encode_fh(struct inode *inode, u32 *fh, int *max_len, struct inode *unused)
+{
+	struct dentry *lower = d_find_any_alias(hugemap_inode(inode)->lower);
+	int type;
+
+	if (!lower)
+		return FILEID_INVALID;
+	/* With its directory, so that who decodes it can see where it lies. */
+	type = exportfs_encode_fh(lower, (struct fid *)fh, max_len, 1);
+	dput(lower);
+	return type < 0 ? FILEID_INVALID : type;
+}
+
+static int lies_in(void *root, struct dentry *lower)
+{
+	return is_subdir(lower, root);
+}
+
+/* Of the directories from @lower up: the one, or @lower itself, that lies in @parent. */
+static struct dentry *step_towards(struct dentry *lower, struct dentry *parent)
+{
+	struct dentry *at = dget(lower), *up;
+
+	for (;;) {
+		up = dget_parent(at);
+		if (up == parent) {
+			dput(up);
+			return at;
+		}
+		dput(at);
+		at = up;
+		if (IS_ROOT(at)) {
+			dput(at);
+			return NULL;
+		}
+	}
+}
+
+/* The name in @upper that stands for the next one towards @lower. */
+static struct dentry *step_down(struct dentry *upper, struct dentry *lower)
+{
+	struct dentry *parent, *next, *found;
+	struct name_snapshot name;
+
+	spin_lock(&upper->d_lock);
+	parent = dget(upper->d_fsdata);
+	spin_unlock(&upper->d_lock);
+	next = step_towards(lower, parent);
+	dput(parent);
+	if (!next)
+		return ERR_PTR(-ESTALE);
+	take_dentry_name_snapshot(&name, next);
+	found = hugemap_lookup_below(hugemap_lower_idmap(upper->d_sb), &name.name, upper);
+	release_dentry_name_snapshot(&name);
+	/* Renamed meanwhile, or deleted. */
+	if (!IS_ERR(found) && (d_really_is_negative(found) ||
+			       hugemap_inode(d_inode(found))->lower != d_inode(next))) {
+		dput(found);
+		found = ERR_PTR(-ESTALE);
+	}
+	dput(next);
+	return found;
+}
+
+static struct dentry *upper_of(struct super_block *sb, struct dentry *lower)
+{
+	struct dentry *upper = dget(sb->s_root), *next;
+
+	while (hugemap_inode(d_inode(upper))->lower != d_inode(lower)) {
+		next = d_is_dir(upper) ? step_down(upper, lower) : ERR_PTR(-ESTALE);
+		dput(upper);
+		if (IS_ERR(next))
+			return next;
+		upper = next;
+	}
+	return upper;
+}
+
+/* Every dentry here is connected: the one below is, and its names are looked up. */
+static struct dentry *fh_to_dentry(struct super_block *sb, struct fid *fid, int fh_len, int fh_type)
+{
+	struct hugemap_mount *mount = hugemap_mount(sb);
+	const struct cred *old = override_creds(mount->cred);
+	struct dentry *lower, *upper;
+
+	lower = exportfs_decode_fh(mount->lower.mnt, fid, fh_len, fh_type, lies_in,
+				   mount->lower.dentry);
+	if (IS_ERR_OR_NULL(lower)) {
+		upper = lower ?: ERR_PTR(-ESTALE);
+	} else {
+		upper = upper_of(sb, lower);
+		dput(lower);
+	}
+	revert_creds(old);
+	return upper;
+}
+
+static const struct export_operations export_operations = {
+	.encode_fh = encode_fh,
+	.fh_to_dentry = fh_to_dentry,
+};
+
+void hugemap_set_export(struct super_block *sb, const struct super_block *lower)
+{
+	if (IS_ENABLED(CONFIG_EXPORTFS) && lower->s_export_op && lower->s_export_op->fh_to_dentry)
+		sb->s_export_op = &export_operations;
+}

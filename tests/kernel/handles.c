@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * File handles, by which NFS servers and backup programs find files again: whatever the
+ * file is called by now, and whether or not anybody remembers it.
+ *
+ * vm: page=2M lower=ext4,xfs timeout=120
+ */
+#include "common.h"
+
+#include <dirent.h>
+
+struct handle {
+	struct file_handle fh;
+	unsigned char bytes[MAX_HANDLE_SZ];
+};
+
+static void get_handle(const char *name, struct handle *handle)
+{
+	int id;
+
+	memset(handle, 0, sizeof(*handle));
+	handle->fh.handle_bytes = MAX_HANDLE_SZ;
+	EXPECT(!name_to_handle_at(AT_FDCWD, name, &handle->fh, &id, 0), "handle of %s: %s", name,
+	       strerror(errno));
+}
+
+static int open_handle(struct handle *handle, int flags)
+{
+	int mount = open_file(mnt_dir, O_RDONLY | O_DIRECTORY), fd, error;
+
+	fd = open_by_handle_at(mount, &handle->fh, flags | O_CLOEXEC);
+	error = errno;
+	close(mount);
+	errno = error;
+	return fd;
+}
+
+static void forget_names(void)
+{
+	int fd = open_file("/proc/sys/vm/drop_caches", O_WRONLY);
+
+	EXPECT(write(fd, "2", 1) == 1, "drop_caches: %s", strerror(errno));
+	close(fd);
+}
+
+static void expect_handle(const char *how, struct handle *handle, uint64_t seed, size_t len)
+{
+	int fd = open_handle(handle, O_RDWR);
+
+	EXPECT(fd >= 0, "%s: open by its handle: %s", how, strerror(errno));
+	read_pattern(how, fd, seed, 0, len);
+	close(fd);
+}
+
+static void files(void)
+{
+	struct handle handle, linked;
+	int fd, cached;
+
+	MUST(mkdir("d", 0755));
+	MUST(mkdir("d/e", 0755));
+	close(make_file("d/e/f", 1, HUGE + 100));
+	get_handle("d/e/f", &handle);
+	expect_handle("a file that is known", &handle, 1, HUGE + 100);
+	forget_names();
+	expect_handle("a file that is not", &handle, 1, HUGE + 100);
+	MUST(rename("d/e", "moved"));
+	MUST(rename("moved/f", "g"));
+	forget_names();
+	expect_handle("a file that was renamed", &handle, 1, HUGE + 100);
+	/* It is the same file: one cache. */
+	cached = open_file("g", O_RDWR);
+	fd = open_handle(&handle, O_RDWR);
+	EXPECT(fd >= 0, "open by handle: %s", strerror(errno));
+	write_pattern(fd, 2, 0, 1000);
+	read_pattern("read by its name", cached, 2, 0, 1000);
+	close(fd);
+	close(cached);
+	MUST(link("g", "d/h"));
+	get_handle("d/h", &linked);
+	MUST(unlink("g"));
+	forget_names();
+	expect_handle("a file that has another name", &linked, 2, 1000);
+	MUST(unlink("d/h"));
+	EXPECT_ERRNO(open_handle(&linked, O_RDONLY), ESTALE);
+	EXPECT_ERRNO(open_handle(&handle, O_RDONLY), ESTALE);
+}
+
+static void directories(void)
+{
+	struct dirent *entry;
+	struct handle handle;
+	bool found = false;
+	DIR *dir;
+	int fd;
+
+	MUST(mkdir("d", 0755));
+	close(make_file("d/f", 1, 10));
+	get_handle("d", &handle);
+	MUST(rename("d", "e"));
+	forget_names();
+	fd = open_handle(&handle, O_RDONLY | O_DIRECTORY);
+	EXPECT(fd >= 0, "a directory by its handle: %s", strerror(errno));
+	fd = openat(fd, "f", O_RDONLY);
+	EXPECT(fd >= 0, "a file in it: %s", strerror(errno));
+	read_pattern("read of a file in it", fd, 1, 0, 10);
+	dir = fdopendir(open_handle(&handle, O_RDONLY | O_DIRECTORY));
+	EXPECT(dir, "fdopendir: %s", strerror(errno));
+	while ((entry = readdir(dir)))
+		found = found || !strcmp(entry->d_name, "f");
+	EXPECT(found, "its file is not in it");
+	get_handle(mnt_dir, &handle);
+	EXPECT(open_handle(&handle, O_RDONLY | O_DIRECTORY) >= 0, "the root: %s", strerror(errno));
+}
+
+/* What lies beside the directory that is mounted is no business of the mount's. */
+static void outside(void)
+{
+	struct handle handle;
+	char name[700];
+	int fd;
+
+	if (!on_hugemap())
+		skip("all of it is inside here");
+	snprintf(name, sizeof(name), "%s/../outside-%d", lower_dir, (int)getpid());
+	fd = make_file(name, 1, 100);
+	get_handle(name, &handle);
+	EXPECT_ERRNO(open_handle(&handle, O_RDONLY), ESTALE);
+	forget_names();
+	EXPECT_ERRNO(open_handle(&handle, O_RDONLY), ESTALE);
+	close(fd);
+	MUST(unlink(name));
+}
+
+static const struct behaviour all[] = {
+	{ "files", files },
+	{ "directories", directories },
+	{ "outside", outside },
+};
+
+int main(int argc, char **argv)
+{
+	return run_all(argc, argv, all, COUNT(all));
+}
