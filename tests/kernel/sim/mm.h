@@ -43,9 +43,9 @@ struct folio {
 /* --- folios ------------------------------------------------------------------------- */
 
 #define NUMA_NO_NODE (-1)
-#define num_online_nodes() 1u
+#define cpu_possible(cpu) true
+#define cpu_to_mem(cpu) 0
 #define first_online_node 0
-#define for_each_online_node(node) for ((node) = 0; (node) < 1; (node)++)
 
 struct page *alloc_pages_node(int node, gfp_t gfp, u32 order);
 void __free_page(struct page *page);

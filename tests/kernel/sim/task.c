@@ -350,7 +350,7 @@ void *mempool_alloc(mempool_t *pool, gfp_t gfp)
 	return mem;
 }
 
-u32 num_possible_cpus(void)
+u32 num_online_cpus(void)
 {
 	return w.s.cpus;
 }

@@ -114,6 +114,8 @@ typedef struct {
 	int value;
 } atomic_t;
 typedef atomic_t refcount_t;
+typedef hm_atomic_t atomic64_t;
+#define atomic64_inc_return(a) hm_atomic_add(a, 1)
 
 static inline int atomic_read(const atomic_t *a)
 {
@@ -440,6 +442,7 @@ void *mempool_alloc(mempool_t *pool, gfp_t gfp); /* NULL with GFP_NOWAIT only */
 #define this_cpu_add(var, n) ((var) += (n))
 #define this_cpu_inc(var) ((var)++)
 #define for_each_possible_cpu(cpu) for ((cpu) = 0; (cpu) < 1; (cpu)++)
-u32 num_possible_cpus(void);
+#define __vmalloc(n, gfp) sim_alloc(n, gfp)
+u32 num_online_cpus(void);
 
 #endif /* SIM_KERNEL_TASK_H */

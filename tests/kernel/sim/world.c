@@ -52,6 +52,12 @@ void hugemap_copy_attr(struct inode *inode)
 	sim_step();
 }
 
+struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct path *path,
+				int flags)
+{
+	return dentry_open(path, flags, mount->cred);
+}
+
 static const struct file_operations upper_operations = {
 	.read_iter = hugemap_read_iter,
 	.write_iter = hugemap_write_iter,
