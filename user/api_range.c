@@ -2,6 +2,32 @@
 /* The calls of hugemap.h on ranges of addresses: syncs, advice, prefetch, numbers. */
 #include "api.h"
 
+/* A part of a range that lies in one mapping. */
+struct part {
+	struct store *store; /* with a reference */
+	u64 map_id;
+	u64 pgoff, end_pgoff;
+	char *end;
+};
+
+static bool get_part(struct pool *pool, char *start, char *end, struct part *part)
+{
+	struct mapping *map;
+
+	pthread_rwlock_rdlock(&pool->maps_lock);
+	map = map_find(pool, start);
+	if (map) {
+		part->store = map->store;
+		atomic_fetch_add(&map->store->refs, 1);
+		part->map_id = map->id;
+		part->end = end < map->end ? end : map->end;
+		part->pgoff = map_pgoff(map, (uintptr_t)start);
+		part->end_pgoff = map_pgoff(map, (uintptr_t)part->end);
+	}
+	pthread_rwlock_unlock(&pool->maps_lock);
+	return map;
+}
+
 static int tell_errors(struct pool *pool, u64 map_id)
 {
 	struct mapping *map;
@@ -62,7 +88,7 @@ int hugemap_sync(void *addr, size_t length, int flags)
 	while (start < end) {
 		struct part part;
 
-		if (!mapping_part(pool, start, end, &part))
+		if (!get_part(pool, start, end, &part))
 			return first_err ? first_err : not_mapped();
 		err = sync_part(pool, &part, flags);
 		store_put(part.store);
@@ -164,7 +190,7 @@ int hugemap_advise(void *addr, size_t length, enum hugemap_advice advice)
 	while (start < end) {
 		struct part part;
 
-		if (!mapping_part(pool, start, end, &part))
+		if (!get_part(pool, start, end, &part))
 			return not_mapped();
 		advise_part(pool, &part, advice);
 		store_put(part.store);
@@ -206,7 +232,7 @@ int hugemap_prefetch(void *addr, size_t length)
 		struct part part;
 		u64 size;
 
-		if (!mapping_part(pool, start, end, &part))
+		if (!get_part(pool, start, end, &part))
 			return not_mapped();
 		size = (store_file_size(part.store) + PAGE_MASK) >> HM_PAGE_SHIFT;
 		if (part.end_pgoff > size)

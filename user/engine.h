@@ -158,18 +158,6 @@ struct mapping {
 	_Atomic u64 faults, hits, wait_ns;
 };
 
-/* What of a range lies in its first mapping, as it was when it was looked up. */
-struct part {
-	struct store *store; /* with a reference */
-	u64 map_id;
-	u64 pgoff, end_pgoff;
-	char *end;
-	bool whole; /* the range is the mapping */
-	int prot;
-	u32 access;
-	bool random;
-};
-
 /* A fault that could not be served yet: no frame, or the file is changing. */
 struct pending {
 	uintptr_t addr;
@@ -353,7 +341,6 @@ void resize_drop_clean(struct store *store, u64 pos, u64 end);
 /* --- mapping.c --- */
 void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int prot,
 		     const struct hugemap_options *options);
-bool mapping_part(struct pool *pool, char *start, char *end, struct part *part);
 void mapping_lower_limit(struct mapping *map);
 int mapping_unmap(struct pool *pool, char *start, char *end, char **next, int *write_err);
 void *mapping_again(struct pool *pool, char *start, char *end, size_t length);

@@ -108,8 +108,7 @@ static int check_blocks(const struct store *store, u64 offset, size_t bytes)
 }
 
 /* The reference to the store is the mapping's, or given back on an error. */
-static void *create(struct store *store, u64 offset, size_t length, int prot, u32 access,
-		    bool random)
+static void *create(struct store *store, u64 offset, size_t length, int prot, u32 access)
 {
 	size_t bytes = (length + PAGE_MASK) & ~PAGE_MASK;
 	struct pool *pool = store->pool;
@@ -135,7 +134,6 @@ static void *create(struct store *store, u64 offset, size_t length, int prot, u3
 	map->pgoff = offset >> HM_PAGE_SHIFT;
 	map->prot = prot;
 	atomic_init(&map->access, access);
-	atomic_init(&map->random, random);
 	map->errors_seen = hm_store_error_sample(store->core);
 	/* The limit must not change before the mapping can be found. */
 	pthread_rwlock_wrlock(&pool->maps_lock);
@@ -169,37 +167,7 @@ void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int
 
 	if (err)
 		return (void *)(intptr_t)err;
-	return create(store, (u64)offset, length, prot, priority_access(options->priority), false);
-}
-
-/**
- * mapping_part() - look up what lies at the start of a range
- * @start: where the range begins
- * @end: where it ends
- * @part: filled in; its store has a reference more
- *
- * Return: false if nothing of the pool's is mapped there.
- */
-bool mapping_part(struct pool *pool, char *start, char *end, struct part *part)
-{
-	struct mapping *map;
-
-	pthread_rwlock_rdlock(&pool->maps_lock);
-	map = map_find(pool, start);
-	if (map) {
-		atomic_fetch_add(&map->store->refs, 1);
-		part->store = map->store;
-		part->map_id = map->id;
-		part->end = end < map->end ? end : map->end;
-		part->pgoff = map_pgoff(map, (uintptr_t)start);
-		part->end_pgoff = map_pgoff(map, (uintptr_t)part->end);
-		part->whole = map->start == start && map->end == end;
-		part->prot = map->prot;
-		part->access = atomic_load(&map->access);
-		part->random = atomic_load(&map->random);
-	}
-	pthread_rwlock_unlock(&pool->maps_lock);
-	return map;
+	return create(store, (u64)offset, length, prot, priority_access(options->priority));
 }
 
 /**
@@ -212,19 +180,41 @@ bool mapping_part(struct pool *pool, char *start, char *end, struct part *part)
  */
 void *mapping_again(struct pool *pool, char *start, char *end, size_t length)
 {
-	struct part part = {};
-	u64 offset;
-	int err;
+	struct store *store = NULL;
+	struct mapping *map, *copy;
+	u32 access = 0;
+	bool random = false;
+	u64 offset = 0;
+	int prot = 0;
+	void *addr;
 
-	mapping_part(pool, start, end, &part);
-	offset = part.pgoff << HM_PAGE_SHIFT;
-	if (part.whole && offset + length <= (u64)INT64_MAX)
-		return create(part.store, offset, length, part.prot, part.access, part.random);
-	if (part.store)
-		store_put(part.store);
-	err = part.whole ? fail(-EOVERFLOW, "the range ends beyond the largest possible file") :
-			   fail(-EINVAL, "the range is not one mapping");
-	return (void *)(intptr_t)err;
+	pthread_rwlock_rdlock(&pool->maps_lock);
+	map = map_find(pool, start);
+	if (map && map->start == start && map->end == end) {
+		store = map->store;
+		atomic_fetch_add(&store->refs, 1);
+		offset = map->pgoff << HM_PAGE_SHIFT;
+		prot = map->prot;
+		access = atomic_load(&map->access);
+		random = atomic_load(&map->random);
+	}
+	pthread_rwlock_unlock(&pool->maps_lock);
+	if (!store)
+		return (void *)(intptr_t)fail(-EINVAL, "the range is not one mapping");
+	if (offset + length > (u64)INT64_MAX) {
+		store_put(store);
+		return (void *)(intptr_t)fail(-EOVERFLOW, "the range ends beyond the largest "
+							  "possible file");
+	}
+	addr = create(store, offset, length, prot, access);
+	if (hugemap_error(addr))
+		return addr;
+	pthread_rwlock_rdlock(&pool->maps_lock);
+	copy = map_find(pool, addr);
+	if (copy)
+		atomic_store(&copy->random, random);
+	pthread_rwlock_unlock(&pool->maps_lock);
+	return addr;
 }
 
 /* --- taking blocks out --------------------------------------------------------- */
