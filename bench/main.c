@@ -19,7 +19,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "engine.h" /* memory_available() */
+#include "engine.h" /* sys_memory_available() */
 
 /* Exit statuses beside those of cli.h. */
 #define EXIT_NO_REPORT 3
@@ -336,7 +336,7 @@ static int choose_sizes(struct bench *bench)
 {
 	struct settings *settings = &bench->settings;
 	unsigned int files = writes_any(settings) + reads_any(settings);
-	uint64_t room = free_bytes(bench->volume.dir), memory = memory_available();
+	uint64_t room = free_bytes(bench->volume.dir), memory = sys_memory_available();
 	char a[CLI_TEXT], b[CLI_TEXT];
 
 	if (!settings->size)
@@ -384,7 +384,7 @@ static int choose_size_of_fast(struct settings *settings, uint64_t *disk)
 {
 	unsigned int files = writes_any(settings) + reads_any(settings);
 	uint64_t size = settings->size ? settings->size : settings->quick ? 1 * GB : 4 * GB;
-	uint64_t most = memory_available() / 4 * 3 / (8 * files + 1) * 8;
+	uint64_t most = sys_memory_available() / 4 * 3 / (8 * files + 1) * 8;
 	char a[CLI_TEXT], b[CLI_TEXT];
 
 	if (settings->size && size > most)

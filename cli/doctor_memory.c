@@ -289,7 +289,7 @@ void check_huge_pages(const struct patient *patient, struct finding *finding)
 void check_memory(const struct patient *patient, struct finding *finding)
 {
 	unsigned long long total = 0, machine = 0;
-	uint64_t room = memory_available();
+	uint64_t room = sys_memory_available();
 	char text[3][CLI_TEXT];
 	bool limited;
 

@@ -19,15 +19,14 @@
 
 #include "port.h"
 
+/*
+ * log2 of the bytes in a base page, of the base pages in a block, and of the slots in an
+ * index node. The simulators make them small, so that a few hundred pages reach every
+ * level, and a page is moved by a copy.
+ */
 #ifndef HM_PAGE_SHIFT
 #define HM_PAGE_SHIFT 12
 #endif
-#define HM_PAGE_SIZE (1u << HM_PAGE_SHIFT)
-
-/*
- * log2 of the base pages in a block, and of the slots in an index node. The
- * simulator makes both small, so that a few hundred pages reach every level.
- */
 #ifndef HM_BLOCK_ORDER
 #define HM_BLOCK_ORDER 9
 #endif
@@ -35,6 +34,7 @@
 #define HM_NODE_ORDER 9
 #endif
 
+#define HM_PAGE_SIZE (1u << HM_PAGE_SHIFT)
 #define HM_BLOCK_PAGES (1u << HM_BLOCK_ORDER)
 #define HM_BLOCK_SHIFT (HM_BLOCK_ORDER + HM_PAGE_SHIFT)
 #define HM_BLOCK_SIZE (1u << HM_BLOCK_SHIFT)
@@ -44,7 +44,9 @@
 #define HM_STORE_MAX_BLOCKS ((u64)HM_NODE_SLOTS * HM_NODE_SLOTS * HM_NODE_SLOTS)
 
 /* Stores that one cache can have open at a time. */
+#ifndef HM_MAX_STORES
 #define HM_MAX_STORES 65536u
+#endif
 
 /* Concurrent streams that one store tells apart. */
 #define HM_STREAMS 16u
@@ -271,8 +273,8 @@ size_t hm_store_bytes(void);
 /**
  * hm_store_init() - open a store in a cache
  * @cache: the cache
- * @mem: hm_store_bytes() of zeroed memory, aligned to 64, the caller's, kept
- *	until hm_store_destroy()
+ * @mem: hm_store_bytes() of zeroed memory, the caller's, kept until
+ *	hm_store_destroy()
  * @size: length in bytes; may be 0
  *
  * Return: the store, or NULL if HM_MAX_STORES are open or @size is beyond

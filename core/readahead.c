@@ -106,7 +106,7 @@ bool hm_readahead(struct hm_store *store, u64 pgoff, u32 access, struct hm_plan 
 	const struct hm_options *opts = &store->cache->opts;
 	u32 step = access & HM_ACCESS_BASE ? 1 : HM_BLOCK_PAGES;
 	u32 kb = step == 1 ? opts->readahead_base_kb : opts->readahead_kb;
-	u32 max = (u32)((u64)kb * 1024 >> HM_PAGE_SHIFT);
+	u32 max = (u32)((u64)kb << 10 >> HM_PAGE_SHIFT);
 	u64 first = pgoff - pgoff % step;
 	struct hm_stream *s;
 

@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 /*
  * Smaller writes to a clean block go to the file at once, by the page cache: a database
@@ -30,7 +29,10 @@ struct piece {
 	enum hm_state state;
 };
 
-/* The block lock is held. -EAGAIN: it is on its way in or out, look again. */
+/*
+ * The block lock is held. -EAGAIN: it is on its way in or out, look again. (-EBUSY, from
+ * the functions below: the same, but a page of it is pinned.)
+ */
 static int find_piece(struct store *store, u64 offset, size_t count, bool write,
 		      struct piece *piece)
 {
@@ -56,7 +58,7 @@ static int find_piece(struct store *store, u64 offset, size_t count, bool write,
 static void copy(char *to, const char *from, size_t count)
 {
 	program_memory_begin();
-	memcpy(to, from, count);
+	hm_copy(to, from, count);
 	program_memory_end();
 }
 
@@ -69,9 +71,12 @@ static ssize_t read_cached(struct store *store, char *buffer, const struct piece
 	const struct mapping *map = page_mapping(store->pool, &piece->unit);
 
 	if (map && !page_present(map, &piece->unit)) {
-		if (piece->state != HM_WRITING && page_remove(store->pool, &piece->unit) == -ENOENT)
+		int err = piece->state == HM_WRITING ? -EAGAIN :
+						       page_remove(store->pool, &piece->unit);
+
+		if (err == -ENOENT)
 			fault_lost(store, &piece->unit);
-		return -EAGAIN;
+		return err == -EBUSY ? err : -EAGAIN;
 	}
 	copy(buffer, page_data(store->pool, &piece->unit) + piece->in_block, piece->count);
 	return (ssize_t)piece->count;
@@ -79,18 +84,14 @@ static ssize_t read_cached(struct store *store, char *buffer, const struct piece
 
 static ssize_t read_file(struct store *store, char *buffer, const struct piece *piece)
 {
-	ssize_t n = pread(store->fd_buffered, buffer, piece->count, (off_t)piece->offset);
-
-	return n < 0 ? -errno : n;
+	return sys_pread(store->fd_buffered, buffer, piece->count, piece->offset);
 }
 
 static ssize_t write_file(struct store *store, const char *buffer, const struct piece *piece)
 {
-	ssize_t n = pwrite(store->fd_buffered, buffer, piece->count, (off_t)piece->offset);
+	ssize_t n = sys_pwrite(store->fd_buffered, buffer, piece->count, piece->offset);
 
-	if (n < 0)
-		return -errno;
-	if (piece->offset < hm_store_size(store->core))
+	if (n >= 0 && piece->offset < hm_store_size(store->core))
 		hm_store_set_hollow(store->core, block_of(piece->offset >> HM_PAGE_SHIFT),
 				    HM_BLOCK_PAGES, false);
 	return n;
@@ -110,7 +111,7 @@ static ssize_t write_cached(struct store *store, const char *buffer, struct piec
 	if (err == -ENOENT)
 		fault_lost(store, &piece->unit); /* what the program has zapped is read again */
 	if (err)
-		return -EAGAIN;
+		return err == -EBUSY ? err : -EAGAIN;
 	if (hm_peek(store->core, piece->unit.pgoff, &now) == HM_CLEAN && piece->count < KEEP_BYTES)
 		n = write_file(store, buffer, piece);
 	else if (hm_fault(store->core, piece->unit.pgoff, HM_ACCESS_WRITE, &now) != HM_HIT)
@@ -156,14 +157,17 @@ static ssize_t transfer_once(struct store *store, char *buffer, size_t count, u6
 static ssize_t transfer_piece(struct store *store, char *buffer, size_t count, u64 offset,
 			      bool write)
 {
-	u64 since = 0;
+	struct patience patience = { 0 };
 	ssize_t n;
 
-	while ((n = transfer_once(store, buffer, count, offset, write)) == -EAGAIN)
-		if (!look_again(&since))
+	for (;;) {
+		n = transfer_once(store, buffer, count, offset, write);
+		if (n != -EAGAIN && n != -EBUSY)
+			return n;
+		if (!look_again(&patience, n == -EBUSY))
 			return fail(-EBUSY, "a page of the file is pinned by direct I/O: wait for "
 					    "that to end");
-	return n;
+	}
 }
 
 /* In pieces, until the end, an error, or a short one. */

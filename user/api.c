@@ -8,6 +8,9 @@
 
 #include <fcntl.h>
 
+/* More than any structure of a later version will be. */
+#define LARGEST_STRUCT 4096u
+
 /* --- what all calls need ------------------------------------------------------------ */
 
 int take_struct(void *to, size_t ours, const void *from)
@@ -16,7 +19,7 @@ int take_struct(void *to, size_t ours, const void *from)
 
 	memset(to, 0, ours);
 	memcpy(&theirs, from, sizeof(theirs));
-	if (theirs < sizeof(theirs) || theirs > HM_PAGE_SIZE)
+	if (theirs < sizeof(theirs) || theirs > LARGEST_STRUCT)
 		return fail(-EINVAL, "set .size of the structure to its sizeof first");
 	for (i = ours; i < theirs; i++)
 		if (((const char *)from)[i])
@@ -32,7 +35,7 @@ int give_struct(void *to, const void *from, size_t ours)
 	size_t theirs;
 
 	memcpy(&theirs, to, sizeof(theirs));
-	if (theirs < sizeof(theirs) || theirs > HM_PAGE_SIZE)
+	if (theirs < sizeof(theirs) || theirs > LARGEST_STRUCT)
 		return fail(-EINVAL, "set .size of the structure to its sizeof first");
 	if (theirs > ours)
 		memset((char *)to + ours, 0, theirs - ours);
@@ -120,7 +123,7 @@ int hugemap_pool_destroy(struct hugemap_pool *pool)
 
 static int check_fd(int fd, int prot, int flags)
 {
-	int mode = fcntl(fd, F_GETFL);
+	int mode = sys_fcntl(fd, F_GETFL, NULL);
 
 	if (mode < 0)
 		return fail(-EBADF, "the file descriptor is not open");

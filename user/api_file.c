@@ -6,12 +6,11 @@
 #include "api.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 /* A descriptor that is open in this mode only may not. */
 static bool may(int fd, int only)
 {
-	int mode = fcntl(fd, F_GETFL);
+	int mode = sys_fcntl(fd, F_GETFL, NULL);
 
 	return mode >= 0 && (mode & O_ACCMODE) != only;
 }
@@ -25,10 +24,8 @@ ssize_t hugemap_pread(int fd, void *buffer, size_t count, off_t offset)
 	if (offset < 0)
 		return fail(-EINVAL, "the offset is negative");
 	store = store_find(fd);
-	if (!store) {
-		n = pread(fd, buffer, count, offset);
-		return n < 0 ? -errno : n;
-	}
+	if (!store)
+		return sys_pread(fd, buffer, count, (u64)offset);
 	n = may(fd, O_WRONLY) ? access_read(store, buffer, count, (u64)offset) : -EBADF;
 	store_put(store);
 	return n;
@@ -37,13 +34,43 @@ ssize_t hugemap_pread(int fd, void *buffer, size_t count, off_t offset)
 /* O_SYNC and O_DSYNC: what has been written is to survive a power cut. */
 static int make_durable(struct store *store, int fd, u64 offset, u64 count)
 {
-	int flags = fcntl(fd, F_GETFL), err;
+	int flags = sys_fcntl(fd, F_GETFL, NULL), err;
 
 	if (flags < 0 || !(flags & O_DSYNC))
 		return 0;
 	err = sync_range(store, offset >> HM_PAGE_SHIFT,
 			 (offset + count + PAGE_MASK) >> HM_PAGE_SHIFT);
-	return err || fdatasync(store->fd_buffered) >= 0 ? err : -errno;
+	return err ? err : sys_fdatasync(store->fd_buffered);
+}
+
+/*
+ * A file that nobody had mapped is the kernel's, but somebody may have mapped it, and read
+ * what was there, during a call that has changed it: then it is done once more. Through a
+ * mapping that is for reading nothing is written: what is cached is dropped.
+ */
+static void write_again(struct store *store, const char *buffer, size_t count, u64 offset)
+{
+	if (store->writable)
+		access_write(store, buffer, count, offset);
+	else
+		resize_drop_clean(store, offset >> HM_PAGE_SHIFT,
+				  (offset + count + PAGE_MASK) >> HM_PAGE_SHIFT);
+	store_put(store);
+}
+
+static ssize_t write_file(int fd, const void *buffer, size_t count, u64 offset)
+{
+	ssize_t n = sys_pwrite(fd, buffer, count, offset);
+	struct store *store = n > 0 ? store_find(fd) : NULL;
+	int flags;
+
+	if (!store)
+		return n;
+	flags = sys_fcntl(fd, F_GETFL, NULL);
+	if (flags >= 0 && flags & O_APPEND)
+		offset = store_file_size(store) - (u64)n; /* there it is, if nobody else appends */
+	write_again(store, buffer, (size_t)n, offset);
+	return n;
 }
 
 ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
@@ -56,10 +83,8 @@ ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
 	if (offset < 0)
 		return fail(-EINVAL, "the offset is negative");
 	store = store_find(fd);
-	if (!store) {
-		n = pwrite(fd, buffer, count, offset);
-		return n < 0 ? -errno : n;
-	}
+	if (!store)
+		return write_file(fd, buffer, count, (u64)offset);
 	n = may(fd, O_RDONLY) ? access_write(store, buffer, count, (u64)offset) : -EBADF;
 	err = n > 0 ? make_durable(store, fd, (u64)offset, (u64)n) : 0;
 	if (err)
@@ -71,15 +96,21 @@ ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
 int hugemap_truncate(int fd, off_t length)
 {
 	struct store *store;
+	bool again = false;
 	int err;
 
 	CALL_BEGINS();
 	if (length < 0)
 		return fail(-EINVAL, "the length is negative");
 	store = store_find(fd);
-	if (!store)
-		return ftruncate(fd, length) < 0 ? -errno : 0;
-	err = resize_truncate(store, fd, (u64)length);
+	if (!store) {
+		err = sys_ftruncate(fd, (u64)length);
+		store = err ? NULL : store_find(fd);
+		if (!store)
+			return err;
+		again = true;
+	}
+	err = resize_truncate(store, fd, (u64)length, again);
 	store_put(store);
 	return err;
 }
@@ -87,18 +118,22 @@ int hugemap_truncate(int fd, off_t length)
 int hugemap_punch(int fd, off_t offset, off_t length)
 {
 	struct store *store;
+	bool again = false;
 	int err;
 
 	CALL_BEGINS();
 	if (offset < 0 || length <= 0 || offset > INT64_MAX - length)
 		return fail(-EINVAL, "the range is empty or negative");
 	store = store_find(fd);
-	if (!store)
-		return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length) <
-				       0 ?
-			       -errno :
-			       0;
-	err = resize_punch(store, fd, (u64)offset, (u64)length);
+	if (!store) {
+		err = sys_fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (u64)offset,
+				    (u64)length);
+		store = err ? NULL : store_find(fd);
+		if (!store)
+			return err;
+		again = true;
+	}
+	err = resize_punch(store, fd, (u64)offset, (u64)length, again);
 	store_put(store);
 	return err;
 }

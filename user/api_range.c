@@ -49,14 +49,15 @@ static int sync_part(struct pool *pool, const struct part *part, int flags)
 	int err, told;
 
 	if (flags & MS_ASYNC) {
-		atomic_store(&part->store->wb_pass, true);
+		atomic_fetch_add(&part->store->wb_asked, 1);
 		handler_kick(&pool->handlers[0]);
 		return 0;
 	}
 	err = sync_range(part->store, part->pgoff, part->end_pgoff);
 	/* The kernel tells it once: every mapping is to know. */
-	if (part->store->writable && fdatasync(part->store->fd_buffered) < 0)
-		hm_store_error(part->store->core, -errno);
+	told = part->store->writable ? sys_fdatasync(part->store->fd_buffered) : 0;
+	if (told)
+		hm_store_error(part->store->core, told);
 	told = tell_errors(pool, part->map_id);
 	if (!err)
 		err = told;
@@ -156,9 +157,7 @@ static int advise_part(struct pool *pool, const struct part *part, enum hugemap_
 		will_need(pool, part);
 		return 0;
 	case HUGEMAP_ADVICE_DONTNEED:
-		pthread_rwlock_wrlock(&pool->maps_lock);
 		resize_drop_clean(part->store, part->pgoff, part->end_pgoff);
-		pthread_rwlock_unlock(&pool->maps_lock);
 		return 0;
 	default:
 		pthread_rwlock_rdlock(&pool->maps_lock);
@@ -206,9 +205,10 @@ int hugemap_advise(void *addr, size_t length, enum hugemap_advice advice)
 /* Touch a range from the kernel's side, which takes errors as results. */
 static int populate(char *start, char *end)
 {
-	if (!madvise(start, (size_t)(end - start), MADV_POPULATE_READ))
-		return 0;
-	return fail(errno == ENOMEM ? -EINVAL : -EIO, "a part of the range cannot be read");
+	int err = sys_madvise(start, (size_t)(end - start), MADV_POPULATE_READ);
+
+	return err ? fail(err == -ENOMEM ? -EINVAL : -EIO, "a part of the range cannot be read") :
+		     0;
 }
 
 int hugemap_prefetch(void *addr, size_t length)
@@ -278,15 +278,18 @@ static int pool_numbers(const void *addr, struct hugemap_stat *numbers)
 {
 	struct pool *pool = find_pool(addr);
 	struct mapping *map;
+	u64 bytes;
 
 	if (!pool)
 		return not_mapped();
 	pthread_rwlock_rdlock(&pool->maps_lock);
 	stats_publish(pool);
-	stats_fill(pool->stats, numbers);
 	map = map_find(pool, addr);
-	numbers->mapped_bytes = map ? (u64)(map->end - map->start) : 0;
+	bytes = map ? (u64)(map->end - map->start) : 0;
 	pthread_rwlock_unlock(&pool->maps_lock);
+	/* That takes a while: nobody waits for it. */
+	stats_fill(pool->stats, numbers);
+	numbers->mapped_bytes = bytes;
 	return 0;
 }
 

@@ -54,6 +54,7 @@
 #include "cache.h"
 #include "hugemap.h"
 #include "io.h"
+#include "linux.h"
 #include "stats.h"
 #include "uffd.h"
 
@@ -68,6 +69,11 @@ struct handler;
 struct mapping;
 struct pool;
 struct store;
+
+/* Of who looks again and again whether others are done; zeros at first. */
+struct patience {
+	u64 since_ns, pinned_since_ns;
+};
 
 /* Where the block in a frame is mapped: NULL = its pages are in the slot. */
 struct place {
@@ -105,7 +111,7 @@ struct pool {
 	u32 nmaps, maps_room;
 	struct store *stores;
 	u64 next_map_id;
-	int pagemap_fd; /* see pagemap.h; -1 = none */
+	int pagemap_fd; /* see pagemap.h */
 
 	pthread_mutex_t block_locks[BLOCK_LOCKS];
 
@@ -113,6 +119,7 @@ struct pool {
 	u32 nhandlers;
 	atomic_uint next_handler;
 	atomic_bool pressed; /* a fault waits for clean frames */
+	_Atomic u64 freed_ns; /* when a frame became free, or clean, last */
 	atomic_bool swap; /* the machine has some */
 
 	struct stats *stats; /* shared with `hugemap stat`; see stats.h */
@@ -139,7 +146,8 @@ struct store {
 
 	/* background write-back, by handler 0; see write.c */
 	u64 wb_pos;
-	atomic_bool wb_pass; /* a pass over everything is wanted or under way */
+	atomic_uint wb_asked; /* passes over everything, counted */
+	u32 wb_begun, wb_passed; /* asked for when the pass began, and before the last one did */
 	_Atomic u64 wb_retry_ms; /* not before, after an error */
 	_Atomic u32 wb_backoff_ms; /* 0 = writes work */
 	_Atomic u64 wb_bad_pgoff; /* where one failed last */
@@ -235,8 +243,7 @@ int pool_create(const struct hugemap_pool_options *opts, struct pool **pool);
 int pool_destroy(struct pool *pool);
 int memory_create(struct pool *pool, const struct hm_options *opts);
 void memory_destroy(struct pool *pool);
-bool memory_has_swap(void);
-u64 memory_available(void);
+void *memory_reserve(size_t bytes);
 void populate_start(struct pool *pool);
 void populate_stop(struct pool *pool);
 void populate_frame(struct pool *pool, u32 frame);
@@ -249,8 +256,7 @@ struct handler *handler_any(struct pool *pool);
 bool handler_job(struct handler *h, const struct job *job);
 void handlers_kick(struct pool *pool);
 void handlers_forget(struct pool *pool, const struct store *store);
-u64 clock_ns(void);
-bool look_again(u64 *since);
+bool look_again(struct patience *patience, bool pinned);
 
 /* --- page.c: page tables; the block lock is held unless it says otherwise --- */
 pthread_mutex_t *block_lock(struct store *store, u64 pgoff);
@@ -275,11 +281,14 @@ enum served {
 	SERVED,
 	SERVE_LATER, /* try again */
 	SERVE_NO_FRAME, /* try again if a frame can be freed now */
+	SERVE_REFUSED, /* try again, but not for ever: the program is in the way */
+	SERVE_GONE, /* the program has unmapped the block itself, or a part of it */
 };
 
 /* --- fault.c --- */
 void fault_read_all(struct handler *h);
 void fault_retry_pending(struct handler *h);
+void fault_progress(struct pool *pool);
 enum served fault_serve_hit(struct mapping *map, const struct hm_unit *unit, bool write,
 			    bool missing);
 void fault_lost(struct store *store, const struct hm_unit *unit);
@@ -334,8 +343,8 @@ int map_insert(struct pool *pool, struct mapping *map);
 void map_remove(struct pool *pool, struct mapping *map);
 
 /* --- resize.c --- */
-int resize_truncate(struct store *store, int fd, u64 size);
-int resize_punch(struct store *store, int fd, u64 offset, u64 length);
+int resize_truncate(struct store *store, int fd, u64 size, bool again);
+int resize_punch(struct store *store, int fd, u64 offset, u64 length, bool again);
 void resize_drop_clean(struct store *store, u64 pos, u64 end);
 
 /* --- mapping.c --- */

@@ -33,6 +33,8 @@ static bool evict(struct store *store, const struct hm_unit *unit)
 		result = HM_EVICT_BUSY;
 	if (hm_evict_done(unit, result))
 		page_wake(store, unit->pgoff);
+	if (result == HM_EVICTED)
+		fault_progress(pool);
 	return result == HM_EVICTED;
 }
 

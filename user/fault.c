@@ -6,16 +6,16 @@
 #include "engine.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #define MAX_MESSAGES 64
 #define MAX_TRIES 4u
 #define HOPELESS_NS 5000000000ull
+#define STUCK_NS 30000000000ull
 
 /* @map: NULL if it is gone meanwhile */
 void fault_done(struct handler *h, struct mapping *map, u64 arrived_ns, bool hit)
 {
-	u64 ns = clock_ns() - arrived_ns;
+	u64 ns = sys_clock_ns() - arrived_ns;
 
 	hm_hist_record(&h->pool->stats->fault_ns, ns);
 	if (!map)
@@ -88,11 +88,11 @@ enum served fault_serve_hit(struct mapping *map, const struct hm_unit *unit, boo
 	if (err)
 		return SERVE_LATER;
 	err = page_install(map, unit);
-	if (err != -ENOENT)
-		return err ? SERVE_LATER : SERVED;
-	/* The program has unmapped it itself: let the thread find out. */
-	uffd_wake(store->pool->uffd, map_addr(map, unit->pgoff), HM_BLOCK_SIZE);
-	return SERVED;
+	if (err == -EINVAL)
+		return SERVE_REFUSED;
+	if (err == -ENOENT)
+		return SERVE_GONE;
+	return err ? SERVE_LATER : SERVED;
 }
 
 /* A miss: start to read, or fill with zeros. The block lock is held. */
@@ -187,17 +187,39 @@ static void press(struct handler *h)
 		handler_kick(&h->pool->handlers[0]);
 }
 
+/* A frame has become free, or can be. */
+void fault_progress(struct pool *pool)
+{
+	atomic_store_explicit(&pool->freed_ns, sys_clock_ns(), memory_order_relaxed);
+}
+
+/* Every frame is pinned, it seems, perhaps by the thread that waits: nothing goes on. */
+static bool stuck(const struct pool *pool, u64 now, u64 arrived_ns)
+{
+	const struct store *store;
+
+	if (now - arrived_ns < STUCK_NS || atomic_load(&pool->freed_ns) + STUCK_NS > now)
+		return false;
+	for (store = pool->stores; store; store = store->next)
+		if (atomic_load(&store->ops))
+			return false; /* a device that takes its time */
+	return true;
+}
+
 /*
- * The pool is full of dirty blocks, and writing them fails (a full file system, say). A
- * fault waits for a while, as the cause may go away, but not for ever.
+ * The pool is full of dirty blocks, and writing them fails (a full file system, say); or
+ * of pinned ones. A fault waits for a while, as the cause may go away, but not for ever.
  */
 static bool hopeless(struct handler *h, const struct pending *fault)
 {
+	u64 now = sys_clock_ns();
 	struct store *store;
 	bool failing = false;
 
-	if (clock_ns() - fault->arrived_ns < HOPELESS_NS)
+	if (now - fault->arrived_ns < HOPELESS_NS)
 		return false;
+	if (stuck(h->pool, now, fault->arrived_ns))
+		return true;
 	for (store = h->pool->stores; store; store = store->next) {
 		if (!hm_store_dirty_pages(store->core))
 			continue;
@@ -206,6 +228,20 @@ static bool hopeless(struct handler *h, const struct pending *fault)
 		failing = true;
 	}
 	return failing;
+}
+
+/*
+ * The program has unmapped a block itself: the thread shall find out. If there is another
+ * part of it left, that cannot be served.
+ */
+static void gone(struct handler *h, uintptr_t addr)
+{
+	char *page = (char *)(addr & ~(uintptr_t)(HM_PAGE_SIZE - 1));
+
+	if (uffd_watches(h->pool->uffd, page, HM_PAGE_SIZE))
+		uffd_wake(h->pool->uffd, page, HM_PAGE_SIZE);
+	else
+		trap_bus(h, addr);
 }
 
 static bool serve_address(struct handler *h, const struct pending *fault)
@@ -231,6 +267,14 @@ static bool serve_address(struct handler *h, const struct pending *fault)
 			return true;
 		case SERVE_LATER:
 			return false;
+		case SERVE_REFUSED:
+			if (sys_clock_ns() - fault->arrived_ns < HOPELESS_NS)
+				return false;
+			trap_bus(h, fault->addr);
+			return true;
+		case SERVE_GONE:
+			gone(h, fault->addr);
+			return true;
 		case SERVE_NO_FRAME:
 			h->reclaim = true;
 			if (evict_some(h))
@@ -262,8 +306,8 @@ static void pend(struct handler *h, const struct pending *fault)
 void fault_read_all(struct handler *h)
 {
 	struct uffd_msg msgs[MAX_MESSAGES];
-	ssize_t n = read(h->pool->uffd, msgs, sizeof(msgs));
-	u64 now = clock_ns();
+	ssize_t n = sys_read(h->pool->uffd, msgs, sizeof(msgs));
+	u64 now = sys_clock_ns();
 	ssize_t i;
 
 	h->faults_left = n == (ssize_t)sizeof(msgs);

@@ -5,6 +5,7 @@
  * again.
  */
 #include "engine.h"
+#include "races.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -15,15 +16,15 @@
  */
 bool fill_is_hollow(struct store *store, const struct hm_unit *unit)
 {
-	off_t start = (off_t)(unit->pgoff << HM_PAGE_SHIFT);
-	off_t data;
+	u64 start = unit->pgoff << HM_PAGE_SHIFT;
+	s64 data;
 
 	if (store->block_device)
 		return false;
-	data = lseek(store->fd_buffered, start, SEEK_DATA);
+	data = sys_lseek(store->fd_buffered, start, SEEK_DATA);
 	if (data < 0)
-		return errno == ENXIO;
-	return data >= start + (off_t)HM_BLOCK_SIZE;
+		return data == -ENXIO;
+	return (u64)data >= start + HM_BLOCK_SIZE;
 }
 
 /* Fill a frame with zeros. The block lock is held. */
@@ -32,6 +33,7 @@ void fill_zero(struct mapping *map, const struct hm_unit *unit)
 	struct pool *pool = map->store->pool;
 
 	populate_frame(pool, unit->frame);
+	hm_touch(slot_of(pool, unit->frame), HM_BLOCK_SIZE);
 	memset(slot_of(pool, unit->frame), 0, HM_BLOCK_SIZE);
 	if (map->prot & PROT_WRITE)
 		page_hash_zero(pool, unit);
@@ -63,7 +65,7 @@ int fill_start(struct handler *h, struct mapping *map, const struct hm_unit *uni
 		.map_id = map->id,
 		.demand_addr = fault ? fault->addr : 0,
 		.demand_write = fault && fault->write,
-		.start_ns = fault ? fault->arrived_ns : clock_ns(),
+		.start_ns = fault ? fault->arrived_ns : sys_clock_ns(),
 	};
 	atomic_fetch_add(&map->store->ops, 1);
 	io_queue(&h->io, op);
@@ -106,7 +108,7 @@ static void finish(struct handler *h, struct io_op *op, int err)
 			trap_bus(h, op->demand_addr);
 	} else {
 		stats_add(h->pool->stats, STATS_READ_BYTES, (s64)op->done);
-		hm_hist_record(&h->pool->stats->read_ns, clock_ns() - op->start_ns);
+		hm_hist_record(&h->pool->stats->read_ns, sys_clock_ns() - op->start_ns);
 		done(h, op, map, &unit);
 	}
 	pthread_mutex_unlock(lock);
@@ -132,6 +134,7 @@ void fill_complete(struct handler *h, struct io_op *op)
 		return;
 	}
 	/* Somebody has cut the file off, whatever its lock says: zeros, as mmap has. */
+	hm_touch(op->buffer + op->done, op->len - op->done);
 	memset(op->buffer + op->done, 0, op->len - op->done);
 	finish(h, op, 0);
 }

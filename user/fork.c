@@ -7,8 +7,6 @@
  */
 #include "engine.h"
 
-#include <unistd.h>
-
 /* Everything at rest, so that the child finds its lists whole. */
 static void before_fork(void)
 {
@@ -39,17 +37,16 @@ static void after_fork_in_child(void)
 	steered_unlock();
 	for (pool = pools; pool; pool = pool->next) {
 		for (store = pool->stores; store; store = store->next) {
-			close(store->fd);
-			close(store->fd_buffered);
+			sys_close(store->fd);
+			sys_close(store->fd_buffered);
 		}
 		for (i = 0; i < pool->nhandlers; i++) {
-			close(pool->handlers[i].event_fd);
+			sys_close(pool->handlers[i].event_fd);
 			pool->handlers[i].io.backend->forked(&pool->handlers[i].io);
 		}
-		close(pool->uffd);
-		close(pool->stats_fd);
-		if (pool->pagemap_fd >= 0)
-			close(pool->pagemap_fd);
+		sys_close(pool->uffd);
+		sys_close(pool->stats_fd);
+		sys_close(pool->pagemap_fd);
 	}
 	pools = NULL;
 	pthread_mutex_unlock(&pools_lock);

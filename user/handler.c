@@ -6,12 +6,8 @@
 #include "engine.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <time.h>
-#include <unistd.h>
 
 /* How long to wait while something is under way that nobody will tell us of. */
 #define POLL_MS 1
@@ -25,33 +21,29 @@
 #define SPIN_NS 100000u
 #define SHORT_WAITS 16u
 
-u64 clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (u64)now.tv_sec * 1000000000ull + (u64)now.tv_nsec;
-}
-
 /*
  * Before somebody looks again whether others are done: they may need this CPU, or wait
  * for the device. Who only yields all the time while the others wake up and yield, too,
  * can keep what their I/O needs from running, for a minute on Linux 6.18.
  *
- * @since: 0 at first. Return: false if it has been long enough.
+ * @pinned: what keeps it from going on is direct I/O of the program's, not a device that
+ *	takes its time. Return: false if that has been so for long enough.
  */
-bool look_again(u64 *since)
+bool look_again(struct patience *patience, bool pinned)
 {
-	const struct timespec pause = { .tv_nsec = LOOK_PAUSE_NS };
-	u64 now = clock_ns();
+	u64 now = sys_clock_ns();
 
-	if (!*since)
-		*since = now;
-	if (now - *since < YIELD_NS)
-		sched_yield();
+	if (!patience->since_ns)
+		patience->since_ns = now;
+	if (!pinned)
+		patience->pinned_since_ns = 0;
+	else if (!patience->pinned_since_ns)
+		patience->pinned_since_ns = now;
+	if (now - patience->since_ns < YIELD_NS)
+		sys_yield();
 	else
-		nanosleep(&pause, NULL);
-	return now - *since < PATIENCE_NS;
+		sys_sleep_ns(LOOK_PAUSE_NS);
+	return !pinned || now - patience->pinned_since_ns < PATIENCE_NS;
 }
 
 static void complete_all(struct handler *h)
@@ -128,14 +120,14 @@ static int how_long(struct handler *h)
  */
 static u32 wait_for_work(struct handler *h, int timeout)
 {
-	u64 start = clock_ns();
+	u64 start = sys_clock_ns();
 	u32 events;
 
 	h->io.spin_ns = h->short_waits >= SHORT_WAITS / 2 ? SPIN_NS : 0;
 	events = h->io.backend->wait(&h->io, timeout);
 	if (!timeout)
 		return events;
-	if (clock_ns() - start > SPIN_NS)
+	if (sys_clock_ns() - start > SPIN_NS)
 		h->short_waits /= 2;
 	else if (h->short_waits < SHORT_WAITS)
 		h->short_waits++;
@@ -149,7 +141,7 @@ static void run(struct handler *h)
 	int timeout;
 
 	while (!atomic_load(&pool->stopping) || h->io.nfree < h->io.depth) {
-		h->now_ms = clock_ns() / 1000000;
+		h->now_ms = sys_clock_ns() / 1000000;
 		h->again = false;
 		h->zeroed = 0;
 		if (h->index == 0)
@@ -158,7 +150,7 @@ static void run(struct handler *h)
 		work(h, events);
 		if (h->index == 0 && h->now_ms >= h->published_ms + PUBLISH_MS) {
 			stats_publish(pool);
-			atomic_store_explicit(&pool->swap, memory_has_swap(), memory_order_relaxed);
+			atomic_store_explicit(&pool->swap, sys_has_swap(), memory_order_relaxed);
 			h->published_ms = h->now_ms;
 		}
 		timeout = how_long(h);
@@ -191,9 +183,9 @@ static void *handler_main(void *arg)
 void handler_kick(struct handler *h)
 {
 	uint64_t one = 1;
+	ssize_t n = sys_write(h->event_fd, &one, sizeof(one));
 
-	if (write(h->event_fd, &one, sizeof(one)) < 0)
-		hm_assert(errno == EAGAIN);
+	hm_assert(n > 0 || n == -EAGAIN);
 }
 
 void handlers_kick(struct pool *pool)
@@ -257,9 +249,9 @@ static int handler_start(struct handler *h)
 	sigset_t all, old;
 	int err;
 
-	h->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	h->event_fd = sys_eventfd();
 	if (h->event_fd < 0)
-		return -errno;
+		return h->event_fd;
 	pthread_mutex_init(&h->lock, NULL);
 	pthread_cond_init(&h->cond, NULL);
 	sigfillset(&all);
@@ -277,7 +269,7 @@ static int handler_start(struct handler *h)
 			pthread_join(h->thread, NULL);
 	}
 	if (err)
-		close(h->event_fd);
+		sys_close(h->event_fd);
 	return err;
 }
 
@@ -312,7 +304,7 @@ void handlers_stop(struct pool *pool)
 	handlers_kick(pool);
 	for (i = 0; i < pool->nhandlers; i++) {
 		pthread_join(pool->handlers[i].thread, NULL);
-		close(pool->handlers[i].event_fd);
+		sys_close(pool->handlers[i].event_fd);
 	}
 	free(pool->handlers);
 	pool->handlers = NULL;

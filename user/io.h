@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "cache.h"
+#include "linux.h"
 
 struct io;
 struct handler;

@@ -11,8 +11,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 /* More threads than this do not make a device faster. */
 #define MAX_THREADS 16u
@@ -33,7 +31,7 @@ static ssize_t write_out(const struct io_op *op)
 	ssize_t n;
 
 	program_memory_begin();
-	n = pwrite(op->fd, op->buffer + op->done, op->len - op->done, (off_t)op->offset);
+	n = sys_pwrite(op->fd, op->buffer + op->done, op->len - op->done, op->offset);
 	program_memory_end();
 	return n;
 }
@@ -44,18 +42,19 @@ static ssize_t run_op(const struct io_op *op)
 
 	do {
 		if (op->type == IO_READ)
-			n = pread(op->fd, op->buffer + op->done, op->len - op->done,
-				  (off_t)op->offset);
+			n = sys_pread(op->fd, op->buffer + op->done, op->len - op->done,
+				      op->offset);
 		else
 			n = write_out(op);
-	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : n;
+	} while (n == -EINTR);
+	return n;
 }
 
 static void *worker(void *arg)
 {
 	struct threads *t = arg;
 	uint64_t one = 1;
+	ssize_t n;
 
 	pthread_mutex_lock(&t->lock);
 	for (;;) {
@@ -73,8 +72,8 @@ static void *worker(void *arg)
 		pthread_mutex_lock(&t->lock);
 		op->next = t->completed;
 		t->completed = op;
-		if (!op->next && write(t->done_fd, &one, sizeof(one)) < 0)
-			hm_assert(errno == EAGAIN);
+		n = op->next ? 1 : sys_write(t->done_fd, &one, sizeof(one));
+		hm_assert(n > 0 || n == -EAGAIN);
 	}
 	pthread_mutex_unlock(&t->lock);
 	return NULL;
@@ -90,7 +89,7 @@ static void stop_threads(struct threads *t)
 	pthread_mutex_unlock(&t->lock);
 	for (i = 0; i < t->nthreads; i++)
 		pthread_join(t->thread[i], NULL);
-	close(t->done_fd);
+	sys_close(t->done_fd);
 	pthread_cond_destroy(&t->work);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
@@ -104,11 +103,12 @@ static int threads_init(struct io *io, u32 depth)
 
 	if (!t)
 		return -ENOMEM;
-	t->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (t->done_fd < 0) {
+	err = t->done_fd = sys_eventfd();
+	if (err < 0) {
 		free(t);
-		return -errno;
+		return err;
 	}
+	err = 0;
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->work, NULL);
 	sigfillset(&all);
@@ -170,14 +170,14 @@ static u32 threads_wait(struct io *io, int timeout_ms)
 
 	if (have_completed(t))
 		timeout_ms = 0;
-	if (poll(fds, sizeof(fds) / sizeof(fds[0]), timeout_ms) <= 0)
+	if (sys_poll(fds, sizeof(fds) / sizeof(fds[0]), timeout_ms) <= 0)
 		return 0;
 	if (fds[0].revents)
 		events |= IO_EVENT_FAULT;
-	if (fds[1].revents && read(io->event_fd, &drained, sizeof(drained)) > 0)
+	if (fds[1].revents && sys_read(io->event_fd, &drained, sizeof(drained)) > 0)
 		events |= IO_EVENT_REQUEST;
-	if (fds[2].revents && read(t->done_fd, &drained, sizeof(drained)) < 0)
-		hm_assert(errno == EAGAIN);
+	if (fds[2].revents)
+		sys_read(t->done_fd, &drained, sizeof(drained));
 	return events;
 }
 
@@ -203,7 +203,7 @@ static void threads_forked(struct io *io)
 {
 	struct threads *t = io->private;
 
-	close(t->done_fd);
+	sys_close(t->done_fd);
 }
 
 const struct io_backend io_threads_backend = {

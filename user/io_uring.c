@@ -7,9 +7,7 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include <liburing.h>
 
 /* Tags of polls; operations are tagged with their address. */
@@ -115,7 +113,7 @@ static void poll_done(struct io *io, u32 tag, const struct io_uring_cqe *cqe)
 
 	if (!(cqe->flags & IORING_CQE_F_MORE))
 		ring->to_poll |= 1u << tag;
-	if (tag == TAG_REQUEST && read(io->event_fd, &drained, sizeof(drained)) < 0)
+	if (tag == TAG_REQUEST && sys_read(io->event_fd, &drained, sizeof(drained)) < 0)
 		return; /* drained already */
 	ring->events |= event[tag];
 }
@@ -152,13 +150,13 @@ static bool spin(struct io *io)
 
 	if (!io->spin_ns)
 		return false;
-	until = clock_ns() + io->spin_ns;
+	until = sys_clock_ns() + io->spin_ns;
 	do {
 		io_uring_submit_and_get_events(&ring->uring);
 		if (io_uring_cq_ready(&ring->uring))
 			return true;
-		sched_yield(); /* whoever has work to do goes first */
-	} while (clock_ns() < until);
+		sys_yield(); /* whoever has work to do goes first */
+	} while (sys_clock_ns() < until);
 	return false;
 }
 
@@ -206,7 +204,7 @@ static void uring_forked(struct io *io)
 {
 	struct ring *ring = io->private;
 
-	close(ring->uring.ring_fd);
+	sys_close(ring->uring.ring_fd);
 }
 
 const struct io_backend io_uring_backend = {

@@ -20,15 +20,14 @@
 static char *reserve(size_t bytes)
 {
 	size_t all = bytes + HM_BLOCK_SIZE, skip;
-	char *at = mmap(NULL, all, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *at = memory_reserve(all);
 
-	if (at == MAP_FAILED)
+	if (!at)
 		return NULL;
 	skip = -(uintptr_t)at & BLOCK_MASK;
 	if (skip)
-		munmap(at, skip);
-	munmap(at + skip + bytes, HM_BLOCK_SIZE - skip);
+		sys_munmap(at, skip);
+	sys_munmap(at + skip + bytes, HM_BLOCK_SIZE - skip);
 	return at + skip;
 }
 
@@ -37,18 +36,19 @@ static int map_rest(struct mapping *map, char *from)
 {
 	struct store *store = map->store;
 	size_t bytes = (size_t)(map->end - from);
-	off_t offset = (off_t)(map_pgoff(map, (uintptr_t)from) << HM_PAGE_SHIFT);
-	void *at;
+	u64 offset = map_pgoff(map, (uintptr_t)from) << HM_PAGE_SHIFT;
+	int err;
 
 	if (!bytes)
 		return 0;
 	program_memory_begin();
-	at = mmap(from, bytes, map->prot, MAP_SHARED | MAP_FIXED, store->fd_buffered, offset);
+	err = sys_error(sys_mmap(from, bytes, map->prot, MAP_SHARED | MAP_FIXED, store->fd_buffered,
+				 offset));
 	program_memory_end();
-	if (at == MAP_FAILED)
-		return -errno;
-	madvise(from, bytes, MADV_HUGEPAGE);
-	return madvise(from, bytes, MADV_DONTFORK) < 0 ? -errno : 0;
+	if (err)
+		return err;
+	sys_madvise(from, bytes, MADV_HUGEPAGE);
+	return sys_madvise(from, bytes, MADV_DONTFORK);
 }
 
 static int watch(struct pool *pool, struct mapping *map)
@@ -58,11 +58,11 @@ static int watch(struct pool *pool, struct mapping *map)
 	int err = 0;
 
 	if (bytes) {
-		madvise(map->start, bytes, MADV_HUGEPAGE);
-		madvise(map->start, bytes, MADV_DONTDUMP);
-		if (madvise(map->start, bytes, MADV_DONTFORK) < 0)
-			return -errno;
-		err = uffd_register(pool->uffd, map->start, bytes);
+		sys_madvise(map->start, bytes, MADV_HUGEPAGE);
+		sys_madvise(map->start, bytes, MADV_DONTDUMP);
+		err = sys_madvise(map->start, bytes, MADV_DONTFORK);
+		if (!err)
+			err = uffd_register(pool->uffd, map->start, bytes);
 	}
 	return err ? err : map_rest(map, limit);
 }
@@ -107,8 +107,12 @@ static int check_blocks(const struct store *store, u64 offset, size_t bytes)
 	return 0;
 }
 
-/* The reference to the store is the mapping's, or given back on an error. */
-static void *create(struct store *store, u64 offset, size_t length, int prot, u32 access)
+/*
+ * The reference to the store is the mapping's, or given back on an error.
+ * @errors_seen: of the mapping that it takes the place of; NULL: there is none
+ */
+static void *create(struct store *store, u64 offset, size_t length, int prot, u32 access,
+		    const u64 *errors_seen)
 {
 	size_t bytes = (length + PAGE_MASK) & ~PAGE_MASK;
 	struct pool *pool = store->pool;
@@ -134,7 +138,7 @@ static void *create(struct store *store, u64 offset, size_t length, int prot, u3
 	map->pgoff = offset >> HM_PAGE_SHIFT;
 	map->prot = prot;
 	atomic_init(&map->access, access);
-	map->errors_seen = hm_store_error_sample(store->core);
+	map->errors_seen = errors_seen ? *errors_seen : hm_store_error_sample(store->core);
 	/* The limit must not change before the mapping can be found. */
 	pthread_rwlock_wrlock(&pool->maps_lock);
 	err = watch(pool, map);
@@ -146,7 +150,7 @@ static void *create(struct store *store, u64 offset, size_t length, int prot, u3
 	if (!err)
 		return map->start;
 unmap:
-	munmap(map->start, bytes);
+	sys_munmap(map->start, bytes);
 put:
 	if (map)
 		mapping_free(map);
@@ -167,7 +171,7 @@ void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int
 
 	if (err)
 		return (void *)(intptr_t)err;
-	return create(store, (u64)offset, length, prot, priority_access(options->priority));
+	return create(store, (u64)offset, length, prot, priority_access(options->priority), NULL);
 }
 
 /**
@@ -184,7 +188,7 @@ void *mapping_again(struct pool *pool, char *start, char *end, size_t length)
 	struct mapping *map, *copy;
 	u32 access = 0;
 	bool random = false;
-	u64 offset = 0;
+	u64 offset = 0, errors_seen = 0;
 	int prot = 0;
 	void *addr;
 
@@ -197,6 +201,9 @@ void *mapping_again(struct pool *pool, char *start, char *end, size_t length)
 		prot = map->prot;
 		access = atomic_load(&map->access);
 		random = atomic_load(&map->random);
+		pthread_mutex_lock(&map->error_lock);
+		errors_seen = map->errors_seen;
+		pthread_mutex_unlock(&map->error_lock);
 	}
 	pthread_rwlock_unlock(&pool->maps_lock);
 	if (!store)
@@ -206,7 +213,7 @@ void *mapping_again(struct pool *pool, char *start, char *end, size_t length)
 		return (void *)(intptr_t)fail(-EOVERFLOW, "the range ends beyond the largest "
 							  "possible file");
 	}
-	addr = create(store, offset, length, prot, access);
+	addr = create(store, offset, length, prot, access, &errors_seen);
 	if (hugemap_error(addr))
 		return addr;
 	pthread_rwlock_rdlock(&pool->maps_lock);
@@ -219,15 +226,21 @@ void *mapping_again(struct pool *pool, char *start, char *end, size_t length)
 
 /* --- taking blocks out --------------------------------------------------------- */
 
+enum taken {
+	TAKEN_ALL,
+	TAKEN_LATER, /* some are being written */
+	TAKEN_PINNED, /* some are pinned */
+};
+
 /*
- * The blocks of a range that are in a mapping go back to their slots. False: some are
- * pinned, or being written. maps_lock is held for writing.
+ * The blocks of a range that are in a mapping go back to their slots. maps_lock is held
+ * for writing.
  */
-static bool take_out(struct mapping *map, u64 pos, u64 end)
+static enum taken take_out(struct mapping *map, u64 pos, u64 end)
 {
 	struct store *store = map->store;
 	struct pool *pool = store->pool;
-	bool all = true;
+	enum taken taken = TAKEN_ALL;
 
 	if (end > store_limit(store))
 		end = store_limit(store);
@@ -239,16 +252,17 @@ static bool take_out(struct mapping *map, u64 pos, u64 end)
 		if (!page_is_mapped(pool, state, &unit, map))
 			continue;
 		if (state != HM_CLEAN && state != HM_DIRTY) {
-			all = false;
+			if (taken == TAKEN_ALL)
+				taken = TAKEN_LATER;
 			continue;
 		}
 		err = page_remove(pool, &unit);
 		if (err == -ENOENT)
 			fault_lost(store, &unit);
 		else if (err)
-			all = false;
+			taken = TAKEN_PINNED;
 	}
-	return all;
+	return taken;
 }
 
 /*
@@ -263,7 +277,7 @@ void mapping_lower_limit(struct mapping *map)
 	if (!bytes)
 		return;
 	if (map_rest(map, from))
-		munmap(from, bytes);
+		sys_munmap(from, bytes);
 	uffd_wake(map->store->pool->uffd, from, bytes);
 }
 
@@ -319,8 +333,8 @@ static int cut(struct pool *pool, struct mapping *map, char *start, char *end)
 	if ((start > map->start && !left) || (end < map->end && !right))
 		err = -ENOMEM;
 	/* The kernel may have no more areas to give: nothing has changed then. */
-	if (!err && munmap(start, (size_t)(end - start)) < 0)
-		err = -errno;
+	if (!err)
+		err = sys_munmap(start, (size_t)(end - start));
 	if (err) {
 		free(left);
 		free(right);
@@ -354,14 +368,15 @@ static bool may_cut(const struct mapping *map, const char *at)
 static int unmap_locked(struct pool *pool, struct mapping *map, char *start, char *end)
 {
 	u64 first = map_pgoff(map, (uintptr_t)start), last = map_pgoff(map, (uintptr_t)end);
-	u64 since = 0;
+	struct patience patience = { 0 };
+	enum taken taken;
 	bool enough;
 
-	while (!take_out(map, first, last)) {
+	while ((taken = take_out(map, first, last)) != TAKEN_ALL) {
 		/* Others work in the meantime: writes end, pins go. */
 		pthread_rwlock_unlock(&pool->maps_lock);
 		handlers_kick(pool);
-		enough = !look_again(&since);
+		enough = !look_again(&patience, taken == TAKEN_PINNED);
 		pthread_rwlock_wrlock(&pool->maps_lock);
 		if (enough)
 			return fail(-EBUSY, "a page there is pinned by direct I/O: wait for that "
@@ -370,7 +385,9 @@ static int unmap_locked(struct pool *pool, struct mapping *map, char *start, cha
 	return cut(pool, map, start, end);
 }
 
-static int unmap_one(struct pool *pool, char *start, char *end, char **next, int *write_err)
+/* *put: set to the store whose reference is the caller's now. */
+static int unmap_one(struct pool *pool, char *start, char *end, char **next, int *write_err,
+		     struct store **put)
 {
 	int err = 0;
 	struct mapping *map;
@@ -411,7 +428,7 @@ static int unmap_one(struct pool *pool, char *start, char *end, char **next, int
 	if (store->writable && !*write_err)
 		*write_err = sync_range(store, first, last);
 	mapping_free(map);
-	store_put(store); /* the mapping's */
+	*put = store; /* the mapping's */
 	return 0;
 }
 
@@ -427,12 +444,16 @@ static int unmap_one(struct pool *pool, char *start, char *end, char **next, int
  */
 int mapping_unmap(struct pool *pool, char *start, char *end, char **next, int *write_err)
 {
+	struct store *put = NULL;
 	int err;
 
 	*next = end;
 	*write_err = 0;
 	pthread_mutex_lock(&pool->unmap_lock);
-	err = unmap_one(pool, start, end, next, write_err);
+	err = unmap_one(pool, start, end, next, write_err, &put);
 	pthread_mutex_unlock(&pool->unmap_lock);
+	/* The last thing: without its stores somebody may destroy the pool. */
+	if (put)
+		store_put(put);
 	return err;
 }

@@ -20,7 +20,6 @@
 #include "races.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 pthread_mutex_t *block_lock(struct store *store, u64 pgoff)
 {
@@ -66,6 +65,7 @@ static XXH128_hash_t hash_of(const char *data)
 {
 	XXH128_hash_t hash;
 
+	hm_touch(data, HM_BLOCK_SIZE);
 	program_memory_begin();
 	hash = XXH3_128bits(data, HM_BLOCK_SIZE);
 	program_memory_end();
@@ -138,20 +138,61 @@ bool page_take_stored(struct pool *pool, const struct hm_unit *unit)
  * Between the move and the verdict the block may hold a store although it is clean, so a
  * sync waits for the windows that are open when it begins.
  */
-static _Thread_local atomic_uint *my_window;
-
 void page_windows_of(atomic_uint *window)
 {
-	my_window = window;
+	*sys_thread_pointer() = window;
 }
 
 static void window_step(void)
 {
-	if (my_window)
-		atomic_fetch_add(my_window, 1);
+	atomic_uint *window = *sys_thread_pointer();
+
+	if (window)
+		atomic_fetch_add(window, 1);
 }
 
 /* --- moves --------------------------------------------------------------------- */
+
+/*
+ * Memory can be moved if it is locked on both sides, or on neither. mlock(2) of a mapping
+ * cannot keep more in memory than the pool has: it is undone when it is in the way.
+ */
+static void unlock(struct mapping *map)
+{
+	struct pool *pool = map->store->pool;
+
+	sys_munlock(map->start, (size_t)(map_limit(map) - map->start));
+	sys_munlock(pool->slots, pool->slots_bytes);
+}
+
+/*
+ * Some pages of a block were moved from @at, and shall be there again: half a block here
+ * and half there is none, so this ends when they are, whatever the program does meanwhile.
+ * A page that it zaps is gone.
+ */
+static void move_back(struct mapping *map, char *at, char *from, size_t bytes)
+{
+	struct pool *pool = map->store->pool;
+	bool to_slot = at >= pool->slots && at < pool->slots + pool->slots_bytes;
+	size_t done = 0, back;
+	int err;
+
+	while (done < bytes) {
+		err = uffd_move(pool->uffd, at + done, from + done, bytes - done, true, &back);
+		done += back;
+		if (!err || err == -EBUSY)
+			continue;
+		if (err != -EEXIST && err != -EINVAL) {
+			done += HM_PAGE_SIZE;
+			continue;
+		}
+		unlock(map);
+		if (err == -EEXIST) /* a look at an empty slot has left a page of zeros */
+			sys_madvise(at + done, HM_PAGE_SIZE, MADV_DONTNEED);
+		else
+			sys_mprotect(to_slot ? from : at, bytes, PROT_READ | PROT_WRITE);
+	}
+}
 
 /*
  * Move a whole block, or nothing. It may be in small pages (the kernel has swapped it
@@ -160,16 +201,22 @@ static void window_step(void)
  *
  * *came_back is set if any did, and left alone otherwise.
  */
-static int move_block(struct pool *pool, char *dst, char *src, bool wake, bool *came_back)
+static int move_block(struct mapping *map, char *dst, char *src, bool wake, bool *came_back)
 {
-	size_t moved, back = 1, done = 0;
-	int err, err_back = 0;
+	struct pool *pool = map->store->pool;
+	size_t moved;
+	int err;
 
 	stats_add(pool->stats, STATS_MOVES, 1);
 	err = uffd_move(pool->uffd, dst, src, HM_BLOCK_SIZE, wake, &moved);
-	while (err && done < moved && (back || err_back == -EBUSY)) {
-		err_back = uffd_move(pool->uffd, src + done, dst + done, moved - done, true, &back);
-		done += back;
+	if ((err == -EINVAL || err == -EEXIST) && !moved) {
+		unlock(map);
+		/* A poisoned page; or the zero page of somebody's look at an empty slot. */
+		sys_madvise(dst, HM_BLOCK_SIZE, MADV_DONTNEED);
+		err = uffd_move(pool->uffd, dst, src, HM_BLOCK_SIZE, wake, &moved);
+	}
+	if (err && moved) {
+		move_back(map, src, dst, moved);
 		*came_back = true;
 	}
 	return err;
@@ -197,7 +244,7 @@ static bool must_protect(const struct mapping *map, const struct hm_unit *unit)
  * @map: where; nothing that counts is there
  *
  * Waiters are woken. Return: 0; -EBUSY: not now; -ENOENT: the program has unmapped the
- * addresses itself.
+ * addresses itself; -EINVAL: it has changed what may be done to them.
  */
 int page_install(struct mapping *map, const struct hm_unit *unit)
 {
@@ -206,19 +253,21 @@ int page_install(struct mapping *map, const struct hm_unit *unit)
 	char *dst = map_addr(map, unit->pgoff), *slot = slot_of(pool, unit->frame);
 	bool protect = must_protect(map, unit);
 	bool verify = protect && (map->prot & PROT_WRITE);
-	bool came_back = false;
+	bool came_back = false, open = false;
 	int err;
 
 	hm_assert(!place->map);
+	if (uffd_watches(pool->uffd, dst, HM_BLOCK_SIZE) == -ENOENT)
+		return -ENOENT; /* not one byte of what is there now is touched */
 	if (verify && !pool->hashes[unit->frame].valid)
 		page_hash(pool, unit);
 	if (!verify)
 		page_changed(pool, unit);
-	/* A poisoned page, or a page table, in which a huge page would be split. */
-	madvise(dst, HM_BLOCK_SIZE, MADV_DONTNEED);
+	/* A page table may be left, in which a huge page would be split. */
+	sys_madvise(dst, HM_BLOCK_SIZE, MADV_DONTNEED);
 	if (verify)
 		window_step();
-	err = move_block(pool, dst, slot, !protect, &came_back);
+	err = move_block(map, dst, slot, !protect, &came_back);
 	if (!err) {
 		place->map = map;
 		place->pgoff = unit->pgoff;
@@ -226,10 +275,11 @@ int page_install(struct mapping *map, const struct hm_unit *unit)
 	}
 	if (!err && protect) {
 		stats_add(pool->stats, STATS_PROTECTS, 1);
-		uffd_protect(pool->uffd, dst, HM_BLOCK_SIZE);
+		/* It is not ours any more, in part: who knows what is stored there. */
+		open = uffd_protect(pool->uffd, dst, HM_BLOCK_SIZE);
 		uffd_wake(pool->uffd, dst, HM_BLOCK_SIZE);
 	}
-	if (verify && (!err || came_back) && hash_differs(pool, unit, err ? slot : dst))
+	if (verify && (!err || came_back) && (open || hash_differs(pool, unit, err ? slot : dst)))
 		slipped(map->store, unit);
 	if (verify)
 		window_step();
@@ -241,7 +291,7 @@ int page_install(struct mapping *map, const struct hm_unit *unit)
  *
  * Not while it is being written from where it is. Return: 0: it is in its slot; -EBUSY: it
  * stays, as a page is pinned, or the program has changed what may be done to the
- * addresses; -ENOENT: the program has zapped it: the data is gone.
+ * addresses; -ENOENT: the program has zapped it, or unmapped it itself: the data is gone.
  */
 int page_remove(struct pool *pool, const struct hm_unit *unit)
 {
@@ -254,13 +304,12 @@ int page_remove(struct pool *pool, const struct hm_unit *unit)
 	if (!map)
 		return 0;
 	hm_assert(place->pgoff == unit->pgoff);
-	verify = map->prot & PROT_WRITE && pool->hashes[unit->frame].valid;
-	err = move_block(pool, slot, map_addr(map, unit->pgoff), false, &came_back);
-	if (err == -EEXIST) {
-		/* The zero page of somebody's look at an empty slot. */
-		madvise(slot, HM_BLOCK_SIZE, MADV_DONTNEED);
-		err = move_block(pool, slot, map_addr(map, unit->pgoff), false, &came_back);
+	if (uffd_watches_page(pool->uffd, map_addr(map, unit->pgoff)) == -ENOENT) {
+		page_forget(pool, unit);
+		return -ENOENT;
 	}
+	verify = map->prot & PROT_WRITE && pool->hashes[unit->frame].valid;
+	err = move_block(map, slot, map_addr(map, unit->pgoff), false, &came_back);
 	/* What came back is not protected any more. */
 	if (came_back && map->prot & PROT_WRITE)
 		slipped(map->store, unit);
@@ -286,10 +335,13 @@ int page_remove(struct pool *pool, const struct hm_unit *unit)
 void page_forget(struct pool *pool, const struct hm_unit *unit)
 {
 	struct place *place = &pool->places[unit->frame];
+	char *at;
 
 	if (!place->map)
 		return;
-	madvise(map_addr(place->map, unit->pgoff), HM_BLOCK_SIZE, MADV_DONTNEED);
+	at = map_addr(place->map, unit->pgoff);
+	if (!uffd_watches(pool->uffd, at, HM_BLOCK_SIZE))
+		sys_madvise(at, HM_BLOCK_SIZE, MADV_DONTNEED);
 	stats_add(pool->stats, STATS_LOST, 1);
 	count_mapped(pool, -1);
 	page_changed(pool, unit);
@@ -300,9 +352,9 @@ void page_forget(struct pool *pool, const struct hm_unit *unit)
 static bool swapped_out(const struct mapping *map, const struct hm_unit *unit)
 {
 	u64 entries[HM_BLOCK_PAGES];
-	off_t at = pagemap_offset(map_addr(map, unit->pgoff));
+	u64 at = pagemap_offset(map_addr(map, unit->pgoff));
 
-	return pread(map->store->pool->pagemap_fd, entries, sizeof(entries), at) ==
+	return sys_pread(map->store->pool->pagemap_fd, entries, sizeof(entries), at) ==
 		       (ssize_t)sizeof(entries) &&
 	       pagemap_all_there(entries, HM_BLOCK_PAGES);
 }
@@ -313,7 +365,7 @@ bool page_present(const struct mapping *map, const struct hm_unit *unit)
 	unsigned char present[HM_BLOCK_PAGES];
 	u32 i;
 
-	if (mincore(map_addr(map, unit->pgoff), HM_BLOCK_SIZE, present))
+	if (sys_mincore(map_addr(map, unit->pgoff), HM_BLOCK_SIZE, present))
 		return false;
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
 		if (!(present[i] & 1))
@@ -325,10 +377,14 @@ bool page_present(const struct mapping *map, const struct hm_unit *unit)
 int page_unprotect(struct mapping *map, const struct hm_unit *unit)
 {
 	struct pool *pool = map->store->pool;
+	int err;
 
 	page_changed(pool, unit);
 	stats_add(pool->stats, STATS_PROTECTS, 1);
-	return uffd_unprotect(pool->uffd, map_addr(map, unit->pgoff), HM_BLOCK_SIZE);
+	err = uffd_unprotect(pool->uffd, map_addr(map, unit->pgoff), HM_BLOCK_SIZE);
+	if (err)
+		uffd_wake(pool->uffd, map_addr(map, unit->pgoff), HM_BLOCK_SIZE);
+	return err;
 }
 
 /*

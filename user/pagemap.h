@@ -6,15 +6,15 @@
 #ifndef HM_PAGEMAP_H
 #define HM_PAGEMAP_H
 
-#include "port.h"
+#include "cache.h"
 
 #define PAGEMAP_PRESENT (1ull << 63)
 #define PAGEMAP_SWAPPED (1ull << 62)
 
 /* Where the entry of an address is; one of 8 bytes for each page. */
-static inline s64 pagemap_offset(const char *addr)
+static inline u64 pagemap_offset(const char *addr)
 {
-	return (s64)((uintptr_t)addr >> 12) * 8;
+	return (u64)((uintptr_t)addr >> HM_PAGE_SHIFT) * 8;
 }
 
 static inline bool pagemap_all_there(const u64 *entries, u32 n)

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define DEFAULT_QUEUE_DEPTH 32u
 #define MAX_QUEUE_DEPTH 256u
@@ -19,16 +18,9 @@
 pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
 struct pool *pools;
 
-static u32 online_cpus(void)
-{
-	long n = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return n < 1 ? 1 : (u32)n;
-}
-
 static u32 default_handlers(void)
 {
-	u32 n = (online_cpus() + CPUS_PER_HANDLER - 1) / CPUS_PER_HANDLER;
+	u32 n = (sys_cpus() + CPUS_PER_HANDLER - 1) / CPUS_PER_HANDLER;
 
 	return n < MAX_DEFAULT_HANDLERS ? n : MAX_DEFAULT_HANDLERS;
 }
@@ -36,7 +28,7 @@ static u32 default_handlers(void)
 static int check_options(const struct hugemap_pool_options *given,
 			 struct hugemap_pool_options *opts, struct hm_options *core)
 {
-	u64 available = memory_available();
+	u64 available = sys_memory_available();
 	const char *wrong;
 
 	*opts = *given;
@@ -124,7 +116,7 @@ int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 		err = fail(pool->uffd, "%s", caps.why);
 		goto free_pool;
 	}
-	atomic_init(&pool->swap, memory_has_swap());
+	atomic_init(&pool->swap, sys_has_swap());
 	err = stats_create(pool);
 	if (err)
 		goto close_uffd;
@@ -132,7 +124,12 @@ int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 	if (err)
 		goto destroy_stats;
 	init_locks(pool);
-	pool->pagemap_fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	err = pool->pagemap_fd = sys_open("/proc/self/pagemap", O_RDONLY);
+	if (err < 0) {
+		fail(err, "/proc/self/pagemap cannot be opened: without it a page that was "
+			  "swapped out would pass for one that is gone");
+		goto destroy_memory;
+	}
 	err = handlers_start(pool, pool->opts.handlers);
 	if (err) {
 		fail(err, "the handler threads could not start their I/O");
@@ -148,14 +145,14 @@ int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 	return 0;
 
 close_files:
-	if (pool->pagemap_fd >= 0)
-		close(pool->pagemap_fd);
+	sys_close(pool->pagemap_fd);
+destroy_memory:
 	destroy_locks(pool);
 	memory_destroy(pool);
 destroy_stats:
 	stats_destroy(pool);
 close_uffd:
-	close(pool->uffd);
+	sys_close(pool->uffd);
 free_pool:
 	free(pool);
 	return err;
@@ -181,12 +178,11 @@ int pool_destroy(struct pool *pool)
 	atomic_store(&pool->stopping, true);
 	populate_stop(pool);
 	handlers_stop(pool);
-	if (pool->pagemap_fd >= 0)
-		close(pool->pagemap_fd);
+	sys_close(pool->pagemap_fd);
 	destroy_locks(pool);
 	memory_destroy(pool);
 	stats_destroy(pool);
-	close(pool->uffd);
+	sys_close(pool->uffd);
 	free(pool->maps);
 	free(pool);
 	return 0;

@@ -11,7 +11,6 @@
  */
 #include "engine.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -46,7 +45,7 @@ static void populate_range(struct pool *pool, u32 frame, u32 end)
 	for (; frame < end && !atomic_load(&pool->stopping); frame++) {
 		if (!change(pool, frame, POPULATED_NOT, POPULATED_UNDER_WAY))
 			continue;
-		madvise(slot_of(pool, frame), HM_BLOCK_SIZE, MADV_POPULATE_WRITE);
+		sys_madvise(slot_of(pool, frame), HM_BLOCK_SIZE, MADV_POPULATE_WRITE);
 		atomic_store(&pool->populated[frame], POPULATED_AHEAD);
 	}
 }
@@ -99,7 +98,7 @@ void populate_frame(struct pool *pool, u32 frame)
 		    change(pool, frame, POPULATED_AHEAD, POPULATED_USED))
 			first_use(pool, frame);
 		else
-			sched_yield(); /* the thread is at it */
+			sys_yield(); /* the thread is at it */
 	}
 }
 

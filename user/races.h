@@ -8,6 +8,23 @@
 #ifndef HM_RACES_H
 #define HM_RACES_H
 
+#include <string.h>
+
+#include "port.h"
+
+/*
+ * hm_touch() - before the engine itself reads or writes memory that is moved about
+ * hm_copy() - memcpy() from or to memory of the program's, which may fault
+ *
+ * The port of a simulator, whose memory is not the processor's, has its own.
+ */
+#ifndef hm_touch
+#define hm_touch(at, bytes) \
+	do {                \
+	} while (0)
+#define hm_copy(to, from, bytes) memcpy(to, from, bytes)
+#endif
+
 #ifdef __SANITIZE_THREAD__
 
 void AnnotateIgnoreReadsBegin(const char *file, int line);

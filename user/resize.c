@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 /*
  * Take a block, or what there is of a range, out of the cache. A block that is pinned
@@ -58,17 +57,25 @@ static bool drop(struct store *store, u64 pos, u64 end, bool discard)
 	return all;
 }
 
-/* Drop what is clean of a range, for advice; maps_lock is held for writing. */
+/* Drop what is clean of a range. No lock is held. */
 void resize_drop_clean(struct store *store, u64 pos, u64 end)
 {
+	pthread_rwlock_wrlock(&store->pool->maps_lock);
 	drop(store, block_of(pos), end, false);
+	pthread_rwlock_unlock(&store->pool->maps_lock);
 }
 
-static bool is_absent(struct store *store, u64 pgoff)
+static enum hm_state state_of(struct store *store, u64 pgoff)
 {
 	struct hm_unit unit;
 
-	return pgoff >= store_limit(store) || hm_peek(store->core, pgoff, &unit) == HM_ABSENT;
+	return pgoff >= store_limit(store) ? HM_ABSENT : hm_peek(store->core, pgoff, &unit);
+}
+
+/* It was written and dropped, and is there: it cannot be moved away. */
+static bool is_pinned(enum hm_state state)
+{
+	return state == HM_CLEAN || state == HM_DIRTY;
 }
 
 /*
@@ -79,7 +86,8 @@ static bool is_absent(struct store *store, u64 pgoff)
 static int begin(struct store *store, u64 a, u64 b)
 {
 	struct pool *pool = store->pool;
-	u64 since = 0;
+	struct patience patience = { 0 };
+	enum hm_state state_a, state_b;
 	int err = 0;
 
 	pthread_mutex_lock(&store->resize_lock);
@@ -98,11 +106,13 @@ static int begin(struct store *store, u64 a, u64 b)
 		pthread_rwlock_wrlock(&pool->maps_lock);
 		drop(store, block_of(a), block_of(a) + 1, false);
 		drop(store, block_of(b), block_of(b) + 1, false);
-		if (is_absent(store, a) && is_absent(store, b) && !atomic_load(&store->ops))
+		state_a = state_of(store, a);
+		state_b = state_of(store, b);
+		if (state_a == HM_ABSENT && state_b == HM_ABSENT && !atomic_load(&store->ops))
 			return 0;
 		pthread_rwlock_unlock(&pool->maps_lock);
 		handlers_kick(pool);
-		if (!look_again(&since)) {
+		if (!look_again(&patience, is_pinned(state_a) || is_pinned(state_b))) {
 			err = fail(-EBUSY, "a page there is pinned by direct I/O: wait for that to "
 					   "end");
 			break;
@@ -143,11 +153,12 @@ static void lower_limit(struct store *store, u64 size)
 /**
  * resize_truncate() - ftruncate() of a file that is mapped
  * @store: held by a reference; no lock is held
+ * @again: it was done already, before anybody knew that it is mapped
  */
-int resize_truncate(struct store *store, int fd, u64 size)
+int resize_truncate(struct store *store, int fd, u64 size, bool again)
 {
 	u64 last = size >> HM_PAGE_SHIFT;
-	int err = store_check_writable(store);
+	int err = again ? 0 : store_check_writable(store);
 
 	if (!err && store->block_device)
 		err = fail(-EINVAL, "a block device has the length that it has");
@@ -157,9 +168,8 @@ int resize_truncate(struct store *store, int fd, u64 size)
 			    size & (HM_BLOCK_SIZE - 1) ? last : ALL_PAGES - 1);
 	if (err)
 		return err;
-	if (ftruncate(fd, (off_t)size) < 0)
-		err = -errno;
-	else
+	err = sys_ftruncate(fd, size);
+	if (!err)
 		lower_limit(store, size);
 	end(store);
 	return err;
@@ -168,13 +178,14 @@ int resize_truncate(struct store *store, int fd, u64 size)
 /**
  * resize_punch() - fallocate(PUNCH_HOLE) of a file that is mapped
  * @store: held by a reference; no lock is held
+ * @again: as above
  */
-int resize_punch(struct store *store, int fd, u64 offset, u64 length)
+int resize_punch(struct store *store, int fd, u64 offset, u64 length, bool again)
 {
 	u64 last = offset + length, limit = hm_store_size(store->core);
 	u64 first_block = (offset + HM_BLOCK_SIZE - 1) >> HM_BLOCK_SHIFT << HM_BLOCK_ORDER;
 	u64 end_block = (last < limit ? last : limit) >> HM_BLOCK_SHIFT << HM_BLOCK_ORDER;
-	int err = store_check_writable(store);
+	int err = again ? 0 : store_check_writable(store);
 	bool all;
 
 	if (!err)
@@ -183,10 +194,8 @@ int resize_punch(struct store *store, int fd, u64 offset, u64 length)
 			    last & (HM_BLOCK_SIZE - 1) ? last >> HM_PAGE_SHIFT : ALL_PAGES - 1);
 	if (err)
 		return err;
-	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
-		      (off_t)length) < 0) {
-		err = -errno;
-	} else if (first_block < end_block) {
+	err = sys_fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);
+	if (!err && first_block < end_block) {
 		all = drop(store, first_block, end_block, true);
 		hm_assert(all);
 		hm_store_set_hollow(store->core, first_block, end_block - first_block, true);

@@ -2,29 +2,26 @@
 /* Statistics: collected for hugemap_stat() and published for `hugemap stat`. */
 #include "engine.h"
 
-#include <errno.h>
-#include <unistd.h>
-
 int stats_create(struct pool *pool)
 {
-	int fd = memfd_create(STATS_MEMFD_NAME, MFD_CLOEXEC);
+	int fd = sys_memfd_create(STATS_MEMFD_NAME), err;
 	struct stats *stats;
 
 	if (fd < 0)
-		return -errno;
-	if (ftruncate(fd, sizeof(*stats)) < 0) {
-		close(fd);
-		return -errno;
+		return fd;
+	err = sys_ftruncate(fd, sizeof(*stats));
+	if (!err) {
+		stats = sys_mmap(NULL, sizeof(*stats), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		err = sys_error(stats);
 	}
-	stats = mmap(NULL, sizeof(*stats), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (stats == MAP_FAILED) {
-		close(fd);
-		return -errno;
+	if (err) {
+		sys_close(fd);
+		return err;
 	}
-	madvise(stats, sizeof(*stats), MADV_DONTFORK);
+	sys_madvise(stats, sizeof(*stats), MADV_DONTFORK);
 	stats->magic = STATS_MAGIC;
 	stats->version = STATS_VERSION;
-	stats->pid = (u32)getpid();
+	stats->pid = (u32)sys_pid();
 	stats->bytes = sizeof(*stats);
 	strcpy(stats->engine, "pool");
 	pool->stats = stats;
@@ -34,8 +31,8 @@ int stats_create(struct pool *pool)
 
 void stats_destroy(struct pool *pool)
 {
-	munmap(pool->stats, sizeof(*pool->stats));
-	close(pool->stats_fd);
+	sys_munmap(pool->stats, sizeof(*pool->stats));
+	sys_close(pool->stats_fd);
 }
 
 /* Copy what lives elsewhere to where others can see it. maps_lock is held. */
@@ -57,7 +54,7 @@ void stats_publish(struct pool *pool)
 	hm_atomic_set(&stats->count[STATS_DIRTY_BYTES], hm_cache_dirty_pages(pool->cache)
 								<< HM_PAGE_SHIFT);
 	hm_atomic_set(&stats->count[STATS_IO_DEPTH], depth);
-	hm_atomic_set(&stats->updated_ms, clock_ns() / 1000000);
+	hm_atomic_set(&stats->updated_ms, sys_clock_ns() / 1000000);
 }
 
 static struct hugemap_latency latency(const struct hm_hist *hist)

@@ -13,7 +13,6 @@
 #include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,11 +28,11 @@ static void identify(const struct stat *st, dev_t *dev, ino_t *ino)
 int file_identify(int fd, dev_t *dev, ino_t *ino)
 {
 	struct stat st;
+	int err = sys_fstat(fd, &st);
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	identify(&st, dev, ino);
-	return 0;
+	if (!err)
+		identify(&st, dev, ino);
+	return err;
 }
 
 /* The length of a file or a block device in bytes. */
@@ -42,10 +41,10 @@ u64 file_size(int fd)
 	struct stat st;
 	u64 bytes;
 
-	if (fstat(fd, &st) < 0)
+	if (sys_fstat(fd, &st))
 		return 0;
 	if (S_ISBLK(st.st_mode))
-		return ioctl(fd, BLKGETSIZE64, &bytes) < 0 ? 0 : bytes;
+		return sys_ioctl(fd, BLKGETSIZE64, &bytes) < 0 ? 0 : bytes;
 	return (u64)st.st_size;
 }
 
@@ -68,16 +67,15 @@ static void find_hollow(const struct store *store, u64 pgoff, unsigned long *hol
 	}
 	memset(hollow, 0xff, HM_BITMAP_LONGS(HM_NODE_SLOTS) * sizeof(*hollow));
 	while (at < end) {
-		off_t data = lseek(store->fd_buffered, (off_t)at, SEEK_DATA);
-		off_t hole;
+		s64 data = sys_lseek(store->fd_buffered, at, SEEK_DATA), hole;
 		u64 last;
 
 		if (data < 0 || (u64)data >= end) {
-			if (data < 0 && errno != ENXIO)
+			if (data < 0 && data != -ENXIO)
 				memset(hollow, 0, HM_BITMAP_LONGS(HM_NODE_SLOTS) * sizeof(*hollow));
 			return;
 		}
-		hole = lseek(store->fd_buffered, data, SEEK_HOLE);
+		hole = sys_lseek(store->fd_buffered, (u64)data, SEEK_HOLE);
 		last = hole < 0 || (u64)hole > end ? end : (u64)hole;
 		for (i = (u32)(((u64)data - start) >> HM_BLOCK_SHIFT);
 		     i <= (last - 1 - start) >> HM_BLOCK_SHIFT; i++)
@@ -110,8 +108,7 @@ static int file_reopen(int fd, int flags)
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	fd = open(path, flags | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return sys_open(path, flags);
 }
 
 static u32 direct_alignment(int fd, bool block_device)
@@ -120,9 +117,9 @@ static u32 direct_alignment(int fd, bool block_device)
 	int bytes;
 
 	if (block_device)
-		return ioctl(fd, BLKSSZGET, &bytes) < 0 ? HM_PAGE_SIZE : (u32)bytes;
+		return sys_ioctl(fd, BLKSSZGET, &bytes) < 0 ? HM_PAGE_SIZE : (u32)bytes;
 #ifdef STATX_DIOALIGN
-	if (!statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stx) && stx.stx_mask & STATX_DIOALIGN)
+	if (!sys_statx(fd, STATX_DIOALIGN, &stx) && stx.stx_mask & STATX_DIOALIGN)
 		return stx.stx_dio_offset_align;
 #else
 	(void)stx;
@@ -139,7 +136,7 @@ static int open_direct(struct store *store, int fd, int flags)
 	if (store->align && store->align <= HM_PAGE_SIZE)
 		return direct;
 	if (direct >= 0)
-		close(direct);
+		sys_close(direct);
 	store->align = 1;
 	return file_reopen(fd, flags);
 }
@@ -160,29 +157,31 @@ static int check_locks(int fd, bool writable)
 {
 	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
 
-	if (!writable && !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK)
+	if (!writable && !sys_fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK)
 		return refuse_locked(writable);
 	lock = (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	if (fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
+	if (sys_fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
 		return 0; /* what is wrong is told when it is locked */
 	if (writable)
 		return refuse_locked(writable);
-	return lock.l_pid == getpid() ? fail(-EBUSY, "this process has a record lock on the file, "
-						     "which a pool would take away: release it, or "
-						     "use F_OFD_SETLK") :
-					0;
+	return lock.l_pid == sys_pid() ?
+		       fail(-EBUSY, "this process has a record lock on the file, "
+				    "which a pool would take away: release it, or "
+				    "use F_OFD_SETLK") :
+		       0;
 }
 
 static int lock_file(int fd, bool writable)
 {
 	struct flock lock = { .l_type = writable ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET };
+	int err = sys_fcntl(fd, F_OFD_SETLK, &lock);
 
-	if (!fcntl(fd, F_OFD_SETLK, &lock))
+	if (!err)
 		return 0;
-	if (errno == EAGAIN || errno == EACCES)
+	if (err == -EAGAIN || err == -EACCES)
 		return refuse_locked(writable);
-	return fail(-errno, "the file cannot be locked (%s), so that nobody else may write it",
-		    strerror(errno));
+	return fail(err, "the file cannot be locked (%s), so that nobody else may write it",
+		    strerror(-err));
 }
 
 /* Lock and open the file of a store. */
@@ -211,11 +210,11 @@ static void shut(struct store *store)
 
 	/* Not left to close(): a child that was just made may have the descriptor, too. */
 	if (store->fd_buffered >= 0) {
-		fcntl(store->fd_buffered, F_OFD_SETLK, &none);
-		close(store->fd_buffered);
+		sys_fcntl(store->fd_buffered, F_OFD_SETLK, &none);
+		sys_close(store->fd_buffered);
 	}
 	if (store->fd >= 0)
-		close(store->fd);
+		sys_close(store->fd);
 }
 
 /* What is left of a store that is shut and empty. */
@@ -340,8 +339,9 @@ int store_get(struct pool *pool, int fd, bool writable, struct store **result)
 	ino_t ino;
 	int err = 0;
 
-	if (fstat(fd, &st) < 0)
-		return fail(-errno, "the file descriptor is not open");
+	err = sys_fstat(fd, &st);
+	if (err)
+		return fail(err, "the file descriptor is not open");
 	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
 		return fail(-ENODEV, "only regular files and block devices can be mapped");
 	identify(&st, &dev, &ino);
@@ -442,7 +442,7 @@ static bool put_early(struct store *store)
 int store_put(struct store *store)
 {
 	struct pool *pool = store->pool;
-	u64 since = 0;
+	struct patience patience = { 0 };
 	int err = 0;
 
 	if (put_early(store))
@@ -459,7 +459,7 @@ int store_put(struct store *store)
 			break;
 		pthread_rwlock_unlock(&pool->maps_lock);
 		handlers_kick(pool);
-		look_again(&since);
+		look_again(&patience, false);
 	}
 	unlist(&pool->stores, store);
 	handlers_forget(pool, store);

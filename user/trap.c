@@ -29,10 +29,11 @@ static void heal(struct pool *pool, struct mapping *map, const struct poisoned *
 	pthread_mutex_lock(lock);
 	state = hm_peek(map->store->core, pgoff, &unit);
 	if (poisoned->end)
-		mprotect((void *)poisoned->addr, poisoned->end - poisoned->addr,
-			 PROT_READ | PROT_WRITE);
-	else if (pgoff < store_limit(map->store) && !page_is_mapped(pool, state, &unit, map))
-		madvise((void *)poisoned->addr, HM_PAGE_SIZE, MADV_DONTNEED);
+		sys_mprotect((void *)poisoned->addr, poisoned->end - poisoned->addr,
+			     PROT_READ | PROT_WRITE);
+	else if (pgoff < store_limit(map->store) && !page_is_mapped(pool, state, &unit, map) &&
+		 !uffd_watches(pool->uffd, (void *)poisoned->addr, HM_PAGE_SIZE))
+		sys_madvise((void *)poisoned->addr, HM_PAGE_SIZE, MADV_DONTNEED);
 	/* else it was read since, and mapping it has zapped the poison */
 	pthread_mutex_unlock(lock);
 }
@@ -87,7 +88,7 @@ void trap_segv(struct handler *h, struct mapping *map, uintptr_t addr)
 			.end = end,
 			.until_ms = h->now_ms + PROTECT_MS,
 		};
-		mprotect((void *)start, end - start, PROT_READ);
+		sys_mprotect((void *)start, end - start, PROT_READ);
 	}
 	uffd_wake(h->pool->uffd, (void *)start, end - start);
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "uffd.h"
 
+#include "cache.h"
+#include "linux.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define FEATURES (UFFD_FEATURE_MOVE | UFFD_FEATURE_POISON | UFFD_FEATURE_PAGEFAULT_FLAG_WP)
 
@@ -16,33 +15,27 @@
  * but not for ever.
  */
 #define MOVE_RETRIES 64
-#define PAGE_BYTES 4096u
 
 static int open_any(struct uffd_caps *caps)
 {
 	int flags = O_CLOEXEC | O_NONBLOCK;
 	int dev, fd;
 
-	dev = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+	dev = sys_open("/dev/userfaultfd", O_RDWR);
 	if (dev >= 0) {
-		fd = ioctl(dev, USERFAULTFD_IOC_NEW, flags);
-		close(dev);
+		fd = sys_ioctl(dev, USERFAULTFD_IOC_NEW, (void *)(uintptr_t)flags);
+		sys_close(dev);
 		if (fd >= 0) {
 			caps->from_device = true;
 			return fd;
 		}
 	}
-	fd = (int)syscall(SYS_userfaultfd, flags);
-	if (fd >= 0)
-		return fd;
-	if (errno == EPERM) {
-		fd = (int)syscall(SYS_userfaultfd, flags | UFFD_USER_MODE_ONLY);
-		if (fd >= 0) {
-			caps->user_mode_only = true;
-			return fd;
-		}
+	fd = sys_userfaultfd(flags);
+	if (fd == -EPERM) {
+		fd = sys_userfaultfd(flags | UFFD_USER_MODE_ONLY);
+		caps->user_mode_only = fd >= 0;
 	}
-	return -errno;
+	return fd;
 }
 
 int uffd_open(struct uffd_caps *caps)
@@ -59,14 +52,14 @@ int uffd_open(struct uffd_caps *caps)
 		return fd;
 	}
 	if (caps->user_mode_only) {
-		close(fd);
+		sys_close(fd);
 		caps->err = -EPERM;
 		caps->why = "only faults from user mode may be handled here, so system calls on "
 			    "the mapping would fail";
 		return caps->err;
 	}
-	if (ioctl(fd, UFFDIO_API, &api) < 0) {
-		close(fd);
+	if (sys_ioctl(fd, UFFDIO_API, &api)) {
+		sys_close(fd);
 		caps->err = -EOPNOTSUPP;
 		caps->why = "this kernel has no UFFDIO_MOVE (it came with Linux 6.8)";
 		return caps->err;
@@ -81,7 +74,7 @@ static int do_register(int uffd, void *addr, size_t len, __u64 mode)
 		.mode = mode,
 	};
 
-	return ioctl(uffd, UFFDIO_REGISTER, &reg) < 0 ? -errno : 0;
+	return sys_ioctl(uffd, UFFDIO_REGISTER, &reg);
 }
 
 int uffd_register(int uffd, void *addr, size_t len)
@@ -98,7 +91,7 @@ int uffd_unregister(int uffd, void *addr, size_t len)
 {
 	struct uffdio_range range = { .start = (uintptr_t)addr, .len = len };
 
-	return ioctl(uffd, UFFDIO_UNREGISTER, &range) < 0 ? -errno : 0;
+	return sys_ioctl(uffd, UFFDIO_UNREGISTER, &range);
 }
 
 /*
@@ -112,9 +105,9 @@ static size_t moved_anyway(char *dst, char *src, size_t len)
 	unsigned char there = 0, here = 0;
 	size_t at;
 
-	for (at = 0; at < len; at += PAGE_BYTES) {
-		if (mincore(src + at, PAGE_BYTES, &here) || here & 1 ||
-		    mincore(dst + at, PAGE_BYTES, &there) || !(there & 1))
+	for (at = 0; at < len; at += HM_PAGE_SIZE) {
+		if (sys_mincore(src + at, HM_PAGE_SIZE, &here) || here & 1 ||
+		    sys_mincore(dst + at, HM_PAGE_SIZE, &there) || !(there & 1))
 			break;
 	}
 	return at;
@@ -134,7 +127,8 @@ int uffd_move(int uffd, void *dst, void *src, size_t len, bool wake, size_t *mov
 			.mode = wake ? 0 : UFFDIO_MOVE_MODE_DONTWAKE,
 		};
 
-		if (ioctl(uffd, UFFDIO_MOVE, &move) == 0) {
+		err = sys_ioctl(uffd, UFFDIO_MOVE, &move);
+		if (!err) {
 			*moved += move.move > 0 ? (size_t)move.move : move.len;
 			continue;
 		}
@@ -142,7 +136,6 @@ int uffd_move(int uffd, void *dst, void *src, size_t len, bool wake, size_t *mov
 			*moved += (size_t)move.move;
 			continue;
 		}
-		err = -errno;
 		more = moved_anyway((char *)dst + *moved, (char *)src + *moved, len - *moved);
 		*moved += more;
 		if (more) {
@@ -154,7 +147,7 @@ int uffd_move(int uffd, void *dst, void *src, size_t len, bool wake, size_t *mov
 			return err;
 		if (++retries > MOVE_RETRIES)
 			return -EBUSY;
-		sched_yield();
+		sys_yield();
 	}
 	return 0;
 }
@@ -168,7 +161,7 @@ static int write_protect(int uffd, void *addr, size_t len, __u64 mode)
 	int err;
 
 	do {
-		err = ioctl(uffd, UFFDIO_WRITEPROTECT, &wp) < 0 ? -errno : 0;
+		err = sys_ioctl(uffd, UFFDIO_WRITEPROTECT, &wp);
 	} while (err == -EAGAIN);
 	return err;
 }
@@ -187,7 +180,7 @@ int uffd_wake(int uffd, void *addr, size_t len)
 {
 	struct uffdio_range range = { .start = (uintptr_t)addr, .len = len };
 
-	return ioctl(uffd, UFFDIO_WAKE, &range) < 0 ? -errno : 0;
+	return sys_ioctl(uffd, UFFDIO_WAKE, &range);
 }
 
 int uffd_poison(int uffd, void *addr, size_t len)
@@ -198,7 +191,29 @@ int uffd_poison(int uffd, void *addr, size_t len)
 	int err;
 
 	do {
-		err = ioctl(uffd, UFFDIO_POISON, &poison) < 0 ? -errno : 0;
+		err = sys_ioctl(uffd, UFFDIO_POISON, &poison);
 	} while (err == -EAGAIN);
 	return err;
+}
+
+int uffd_watches(int uffd, void *addr, size_t len)
+{
+	return write_protect(uffd, addr, len, UFFDIO_WRITEPROTECT_MODE_DONTWAKE);
+}
+
+/* A page of zeros can be had where none is: who has one, or is not watched, says so. */
+int uffd_watches_page(int uffd, void *page)
+{
+	struct uffdio_zeropage zero = {
+		.range = { .start = (uintptr_t)page, .len = HM_PAGE_SIZE },
+		.mode = UFFDIO_ZEROPAGE_MODE_DONTWAKE,
+	};
+	int err;
+
+	do {
+		err = sys_ioctl(uffd, UFFDIO_ZEROPAGE, &zero);
+	} while (err == -EAGAIN);
+	if (!err)
+		sys_madvise(page, HM_PAGE_SIZE, MADV_DONTNEED);
+	return err == -EEXIST ? 0 : err ? err : -ENODATA;
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <linux/userfaultfd.h>
 
 /* Debian 12's headers (Linux 6.1) lack what came with 6.6 and 6.8. */
@@ -78,6 +79,17 @@ int uffd_register(int uffd, void *addr, size_t len);
 /* Only take part in moves: a touch of an empty page is the kernel's business. */
 int uffd_register_quiet(int uffd, void *addr, size_t len);
 int uffd_unregister(int uffd, void *addr, size_t len);
+
+/*
+ * Is a range watched, still? A program may have unmapped it with munmap(2), and something
+ * else may be there now.
+ *
+ * uffd_watches(): a range of which nothing counts; 0 or -ENOENT
+ * uffd_watches_page(): of a page, which stays as it is; 0, -ENOENT, or -ENODATA: it is
+ *	watched, and nothing is there
+ */
+int uffd_watches(int uffd, void *addr, size_t len);
+int uffd_watches_page(int uffd, void *page);
 
 /*
  * Move pages without a copy. -EEXIST: something is at dst; -ENOENT: nothing is

@@ -49,6 +49,7 @@ static bool is_zero(const char *buffer, size_t bytes)
 {
 	bool zero;
 
+	hm_touch(buffer, bytes);
 	program_memory_begin();
 	zero = !buffer[0] && !memcmp(buffer, buffer + 1, bytes - 1);
 	program_memory_end();
@@ -114,7 +115,7 @@ static void finish(struct handler *h, struct io_op *op, int err)
 				  err || !op->pinned ? err : HM_WB_AGAIN);
 	if (err < 0 && !op->lost) {
 		back_off(h, store, op->pgoff);
-		atomic_store(&store->wb_pass, true);
+		atomic_fetch_add(&store->wb_asked, 1);
 	} else if (op->pgoff == atomic_load(&store->wb_bad_pgoff)) {
 		write_works(store);
 	}
@@ -122,8 +123,10 @@ static void finish(struct handler *h, struct io_op *op, int err)
 		stats_add(h->pool->stats, STATS_UNWRITTEN_BYTES, HM_BLOCK_SIZE);
 	} else if (!err) {
 		stats_add(h->pool->stats, STATS_WRITTEN_BYTES, (s64)op->len);
-		hm_hist_record(&h->pool->stats->write_ns, clock_ns() - op->start_ns);
+		hm_hist_record(&h->pool->stats->write_ns, sys_clock_ns() - op->start_ns);
 	}
+	if (err >= 0 && !op->pinned)
+		fault_progress(h->pool);
 	if (op->background)
 		h->wb_ops--;
 	if (op->sync)
@@ -178,7 +181,7 @@ enum hm_wb write_next(struct handler *h, struct store *store, u64 *pos, u64 end,
 		.pgoff = run.pgoff,
 		.background = background,
 		.sync = sync,
-		.start_ns = clock_ns(),
+		.start_ns = sys_clock_ns(),
 	};
 	atomic_fetch_add(&store->ops, 1);
 	if (background)
@@ -230,7 +233,7 @@ static struct store *choose(struct handler *h, bool pressed)
 	bool expired;
 
 	for (store = h->pool->stores; store; store = store->next)
-		if (atomic_load(&store->wb_pass) && may_write(h, store))
+		if (atomic_load(&store->wb_asked) != store->wb_passed && may_write(h, store))
 			return store;
 	core = hm_writeback_pick(h->pool->cache, &expired);
 	if (!core)
@@ -239,7 +242,8 @@ static struct store *choose(struct handler *h, bool pressed)
 		;
 	if (!store || !may_write(h, store))
 		return dirtiest(h); /* another one that can be written */
-	atomic_store(&store->wb_pass, expired);
+	if (expired)
+		atomic_fetch_add(&store->wb_asked, 1);
 	return store;
 }
 
@@ -254,10 +258,12 @@ void write_background(struct handler *h)
 
 		if (!store)
 			break;
+		if (!store->wb_pos)
+			store->wb_begun = atomic_load(&store->wb_asked);
 		if (write_next(h, store, &store->wb_pos, ~0ull, false, NULL, true) != HM_WB_DONE)
 			continue;
 		store->wb_pos = 0;
-		atomic_store(&store->wb_pass, false);
+		store->wb_passed = store->wb_begun;
 		if (!hm_store_dirty_pages(store->core))
 			write_works(store);
 		if (restarted)

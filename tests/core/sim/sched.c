@@ -333,12 +333,23 @@ void sched_start(u32 switch_every, u32 stall_every, u32 ncpus)
 	set_countdown();
 }
 
+/* One that has ended is used again. */
+static struct coroutine *new_coroutine(void)
+{
+	u32 i;
+
+	for (i = 0; i < ncoroutines; i++)
+		if (coroutines[i].ended && &coroutines[i] != current)
+			return &coroutines[i];
+	sim_check(ncoroutines < SIM_COROUTINES, "too many coroutines");
+	return &coroutines[ncoroutines++];
+}
+
 void sched_spawn(const char *name, void (*work)(void *arg), void *arg)
 {
-	struct coroutine *c = &coroutines[ncoroutines++];
+	struct coroutine *c = new_coroutine();
 	char *stack = c->stack;
 
-	sim_check(ncoroutines <= SIM_COROUTINES, "too many coroutines");
 	if (!stack)
 		stack = aligned_alloc(4096, STACK_BYTES);
 	*c = (struct coroutine){ .name = name, .work = work, .arg = arg, .stack = stack };

@@ -8,7 +8,9 @@
 
 #include "port.h"
 
+#ifndef SIM_COROUTINES
 #define SIM_COROUTINES 24u
+#endif
 
 /* The generator of everything that happens by chance. */
 u64 sim_random(void);
