@@ -162,7 +162,7 @@ static bool drop_edge(struct hugemap_inode *hi, const struct hm_unit *unit,
 	return result == HM_EVICT_DISCARD || !bytes;
 }
 
-/* What a device has written into since: amended, and on its way to the file below. */
+/* What a device has written into since is amended, and written. True: look again. */
 static bool write_edge(struct hugemap_inode *hi, u64 first, u64 end, const struct change *change)
 {
 	struct hm_unit unit;
@@ -187,9 +187,8 @@ static bool write_edge(struct hugemap_inode *hi, u64 first, u64 end, const struc
 		folio_put(folio);
 		dirty = true;
 	}
-	if (dirty)
-		hugemap_write_range(hi, first, end);
-	return dirty;
+	/* What cannot be written stays, as it should be, and is tried again later. */
+	return dirty && !hugemap_write_range(hi, first, end);
 }
 
 /* A block of which a part has changed. */

@@ -296,7 +296,7 @@ int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 /* Write back what is dirty in a range of bytes and wait for it; no device flush. */
 int hugemap_write_back(struct inode *inode, loff_t start, loff_t end);
 
-/* Drop clean data in a range that nobody maps (POSIX_FADV_DONTNEED); start to read it (WILLNEED). */
+/* Drop clean data in a range that nobody maps (FADV_DONTNEED); start to read it. */
 void hugemap_data_dontneed(struct inode *inode, loff_t start, loff_t end);
 void hugemap_data_willneed(struct inode *inode, loff_t start, loff_t end);
 

@@ -28,7 +28,7 @@ static_assert(HUGE_ORDER == HM_BLOCK_ORDER);
  */
 static int slot_node(const struct hugemap_mount *mount, u32 slot)
 {
-	u32 cpu = slot % hm_cache_options(mount->cache)->cpus;
+	int cpu = slot % hm_cache_options(mount->cache)->cpus;
 
 	if (mount->opts.node != NUMA_NO_NODE)
 		return mount->opts.node;

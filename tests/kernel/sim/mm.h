@@ -43,7 +43,7 @@ struct folio {
 /* --- folios ------------------------------------------------------------------------- */
 
 #define NUMA_NO_NODE (-1)
-#define cpu_possible(cpu) true
+#define cpu_possible(cpu) ((cpu) >= 0)
 #define cpu_to_mem(cpu) 0
 #define first_online_node 0
 

@@ -37,8 +37,10 @@ static void retire(struct model_word *m)
 	}
 	m->n = 0;
 	/* Those that did not fit are not remembered: anything may have been before. */
-	if (m->any)
+	if (m->any) {
 		m->nold += OLD;
+		m->forgot = sched_steps();
+	}
 	m->any = false;
 }
 
@@ -101,7 +103,7 @@ void model_load(struct sim_file *file, u64 word, u64 value, u64 since)
 
 	u32 i;
 
-	if (m->any || find(m, value, since))
+	if (m->any || since <= m->forgot || find(m, value, since))
 		return;
 	sim_note("the disk has %llu", (unsigned long long)file->disk->word[word].value);
 	for (i = 0; i < m->n; i++)
@@ -217,7 +219,7 @@ void model_end(struct transfer *t, size_t done)
 	}
 	t->begun = false;
 	if (file->resizes == t->resizes)
-		grown(file, t, done ? t->pos + (loff_t)done : t->old_size);
+		grown(file, t, done ? t->pos + (loff_t)done : 0);
 }
 
 /* @old: the length that it had, with all of what was written behind its end. */

@@ -41,6 +41,7 @@ struct model_word {
 	u32 n, nold; /* of @old: how many there ever were */
 	u32 orders, changes, resets;
 	u32 busy; /* transfers under way */
+	u64 forgot; /* the step at which some were not remembered */
 	u32 durable; /* this order, or a later one */
 	bool any; /* more than fit */
 	bool was_zero;
