@@ -98,7 +98,6 @@ static int start_core(struct hugemap_mount *mount, struct fs_context *fc)
 		return -ENOMEM;
 	}
 	mount->cache = hm_cache_init(mount->cache_mem, &opts);
-	mount->table_bytes = bytes + (u64)mount->nslots * sizeof(*mount->slots);
 	return 0;
 }
 

@@ -145,7 +145,6 @@ struct hugemap_mount {
 	/* the data */
 	struct hm_cache *cache;
 	void *cache_mem;
-	u64 table_bytes; /* memory of the mount beside its pool */
 	struct hugemap_slot *slots;
 	u32 nslots; /* twice the pool at mount, if the core can: how far it can grow */
 	u32 nparked;

@@ -123,7 +123,6 @@ enum {
 	NOW_FREE,
 	NOW_RESIDENT,
 	NOW_DIRTY,
-	NOW_TABLES,
 	NOW_IO,
 };
 
@@ -141,9 +140,6 @@ static ssize_t show_now(struct hugemap_mount *mount, const struct hugemap_attr *
 		break;
 	case NOW_DIRTY:
 		value = hm_cache_dirty_pages(mount->cache) << HM_PAGE_SHIFT;
-		break;
-	case NOW_TABLES:
-		value = mount->table_bytes;
 		break;
 	default:
 		value = (u64)max(atomic_read(&mount->depth), 0);
@@ -177,7 +173,6 @@ static struct hugemap_attr stats[] = {
 	STAT(free_bytes, now, NOW_FREE),
 	STAT(resident_bytes, now, NOW_RESIDENT),
 	STAT(dirty_bytes, now, NOW_DIRTY),
-	STAT(table_bytes, now, NOW_TABLES),
 	STAT(io_in_flight, now, NOW_IO),
 	STAT(faults, core, HM_C_FAULTS),
 	STAT(hits, core, HM_C_HITS),

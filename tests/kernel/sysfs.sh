@@ -14,7 +14,7 @@ writable="dirty_ratio evict_batch priority readahead_kb vfs_read_optimization
 	vfs_write_optimization"
 numbers="ahead ahead_used ahead_wasted base_mapped cleaned copied_in copied_out dirty_bytes
 	evictions faults fills free_bytes ghosts hits huge_mapped io_in_flight pinned
-	read_bytes read_errors read_ios rescued resident_bytes syncs table_bytes unmaps
+	read_bytes read_errors read_ios rescued resident_bytes syncs unmaps
 	upgrades write_errors write_faults write_ios written_bytes zeros"
 latencies="fault_ns read_ns write_ns"
 
@@ -123,9 +123,6 @@ dd if="$file" of=/dev/null bs=1M count=8 2>/dev/null || fail "dd for reading"
 grew copied_out "$out" $bytes
 [ $(($(number free_bytes) + $(number resident_bytes))) = "$(cat "$dir/pool_bytes")" ] ||
 	fail "free and resident do not make the pool"
-# For twice the pool: a descriptor of 48 bytes for each page of it, and for each block.
-tables=$(number table_bytes)
-[ "$tables" -gt $(($(cat "$dir/pool_bytes") / 4096 * 2 * 48)) ] || fail "tables: $tables"
 [ "$(number resident_bytes)" -ge $bytes ] || fail "resident: $(number resident_bytes)"
 
 # --- unmounting while somebody looks ---
