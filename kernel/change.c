@@ -15,9 +15,6 @@
 
 #include "data.h"
 
-/* Looks at a folio that a pipe or a read holds, a tick apart, before it is theirs. */
-#define PATIENCE 3u
-
 struct change {
 	loff_t start, end; /* bytes; LLONG_MAX: all there is */
 	enum hugemap_change what;
@@ -146,7 +143,8 @@ static bool drop_edge(struct hugemap_inode *hi, const struct hm_unit *unit,
 		result = HM_EVICT_DIRTY;
 	} else if (hugemap_folio_leave(hi, folio)) {
 		result = HM_EVICT_DISCARD;
-	} else if (bytes && tries >= PATIENCE && (whole || !folio_maybe_dma_pinned(folio))) {
+	} else if (bytes && tries >= HUGEMAP_PATIENCE &&
+		   (whole || !folio_maybe_dma_pinned(folio))) {
 		hugemap_folio_abandon(hi, folio);
 		hugemap_frame_empty(hugemap_of(hi), unit);
 		result = HM_EVICT_DISCARD;
@@ -204,7 +202,6 @@ static void forget_edge(struct hugemap_inode *hi, u64 first, const struct change
 
 		while (pos < end) {
 			struct hm_unit unit;
-
 			enum hm_invalidated found =
 				hm_invalidate(hi->store, &pos, end, false, &unit);
 

@@ -27,6 +27,8 @@
 #define HUGEMAP_IO_SEGMENTS 256u
 /* Writes in flight of one sync or of background write-back. */
 #define HUGEMAP_WRITE_DEPTH 8u
+/* Looks at a folio that somebody holds, a tick apart, before it is theirs. */
+#define HUGEMAP_PATIENCE 3u
 /* References of a cached folio that nobody uses: the pool's, and that of i_pages. */
 #define HUGEMAP_CACHED_REFS 2
 

@@ -17,8 +17,6 @@
 
 #define MAX_VICTIMS 128u
 #define ROUNDS 3u
-/* Looks at a folio that somebody holds, a tick apart, before it is theirs. */
-#define PATIENCE 3u
 
 /* What one round works on: too large for the stack. */
 struct batch {
@@ -314,7 +312,7 @@ static void discard(struct hugemap_inode *hi, const struct hm_unit *unit)
 			folio_unlock(folio);
 			return;
 		}
-		if (tries >= PATIENCE && !folio_mapped(folio)) {
+		if (tries >= HUGEMAP_PATIENCE && !folio_mapped(folio)) {
 			hugemap_folio_abandon(hi, folio);
 			hugemap_frame_empty(mount, unit);
 			folio_unlock(folio);

@@ -27,11 +27,6 @@ void below_forget(void)
 	nbusy = nqueued = 0;
 }
 
-u32 below_busy(void)
-{
-	return nbusy;
-}
-
 /* --- the disk --------------------------------------------------------------------------- */
 
 static void put_word(struct disk_file *disk, loff_t pos, u64 value)

@@ -259,7 +259,6 @@ void below_lose_power(struct disk_file *disk);
 void below_punch(struct disk_file *disk, u64 first_page, u64 end_page);
 void below_main(void *arg); /* coroutine: the disk */
 void below_forget(void); /* what was under way */
-u32 below_busy(void); /* I/Os under way */
 
 static inline void init_sync_kiocb(struct kiocb *iocb, struct file *file)
 {
