@@ -297,6 +297,14 @@ static int open_pagemap(struct attach *attach)
 	return 0;
 }
 
+/* exec(): the pagemap is of an address space that is no more. A scan finds nothing there. */
+static bool has_gone(const struct attach_private *p)
+{
+	uint64_t entry;
+
+	return p->looker.fd >= 0 && pread(p->looker.fd, &entry, sizeof(entry), 0) == 0;
+}
+
 /* It has called exec(): nothing of what was mapped is there. */
 static void begin_again(struct attach *attach)
 {
@@ -417,7 +425,7 @@ static void now_and_then(struct attach *attach, uint64_t now)
 		p->memory = memory_for_cache_of(path);
 		p->memory_at = now + MEMORY_NS;
 	}
-	if (p->lost)
+	if (p->lost || (now >= p->rescan_at && has_gone(p)))
 		begin_again(attach);
 	if (now >= p->rescan_at || !p->hints_at)
 		rescan(attach, now);

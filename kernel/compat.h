@@ -45,6 +45,16 @@ static inline pmd_t hugemap_pmd_mkwrite(pmd_t pmd)
 #endif
 }
 
+/* userfaultfd wants to know of stores: protection, or all access (7.3). */
+static inline bool hugemap_pmd_uffd(pmd_t pmd)
+{
+#ifdef HUGEMAP_HAVE_PMD_UFFD
+	return pmd_uffd(pmd);
+#else
+	return pmd_uffd_wp(pmd);
+#endif
+}
+
 /* The length of a file below changes. The caller has write access to it. */
 static inline int hugemap_resize_below(struct file *lower, loff_t size)
 {

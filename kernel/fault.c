@@ -248,7 +248,7 @@ static bool upgrade(struct vm_fault *vmf, const struct folio *folio)
 	bool same = pmd_same(*vmf->pmd, vmf->orig_pmd) && pmd_trans_huge(*vmf->pmd) &&
 		    pmd_pfn(*vmf->pmd) == folio_pfn((struct folio *)folio) &&
 		    /* Somebody wants to know of stores: mm does that, page by page. */
-		    !pmd_uffd_wp(*vmf->pmd);
+		    !hugemap_pmd_uffd(*vmf->pmd);
 
 	if (same)
 		set_pmd(vmf->pmd, hugemap_pmd_mkwrite(pmd_mkyoung(pmd_mkdirty(*vmf->pmd))));

@@ -170,7 +170,7 @@ static inline spinlock_t *pmd_lock(struct mm_struct *mm, pmd_t *pmd)
 #define pmd_none(p) (!(p).folio && !(p).table)
 #define pmd_trans_huge(p) (!!(p).folio)
 #define pmd_pfn(p) folio_pfn((p).folio)
-#define pmd_uffd_wp(p) false
+#define hugemap_pmd_uffd(p) false
 
 static inline bool pmd_same(pmd_t a, pmd_t b)
 {
