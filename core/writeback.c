@@ -84,8 +84,11 @@ enum hm_wb hm_writeback(struct hm_store *store, u64 *at, u64 end, u32 max_pages,
 		if (got == CLAIM_OTHER)
 			break;
 		if (got == CLAIM_WRITING && (wait || run->npages)) {
-			if (!run->npages)
+			if (!run->npages) {
+				/* There: nothing before it is dirty. */
+				*at = pgoff;
 				result = HM_WB_BUSY;
+			}
 			break;
 		}
 		*at = pos.pgoff + hm_pos_pages(&pos);

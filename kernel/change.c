@@ -6,7 +6,7 @@
  * Nobody makes a clean unit dirty meanwhile, as that takes the invalidate_lock, but for
  * devices: their writes into pinned pages end when they like. So a unit of which only a
  * part changes is never just dropped: the part is made what it is below, and the rest
- * stays until it is written and nobody holds it.
+ * is written. What a device holds stays, and what it writes from then on came later.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -14,6 +14,9 @@
 #include <linux/sched.h>
 
 #include "data.h"
+
+/* What has changed below can perhaps not be read now; a tick apart. */
+#define AMEND_TRIES 20u
 
 struct change {
 	loff_t start, end; /* bytes; LLONG_MAX: all there is */
@@ -113,18 +116,47 @@ static size_t part_of(const struct hm_unit *unit, const struct change *change, s
 }
 
 /* The folio is locked: what has changed is what it is below. */
-static void amend(struct hugemap_inode *hi, struct folio *folio, const struct hm_unit *unit,
-		  const struct change *change)
+static int amend(struct hugemap_inode *hi, struct folio *folio, const struct hm_unit *unit,
+		 const struct change *change)
 {
 	size_t offset, bytes = part_of(unit, change, &offset);
 
 	if (!bytes)
-		return;
-	if (change->what == HUGEMAP_DISCARD)
-		folio_zero_range(folio, offset, bytes);
-	else if (hugemap_io_refresh(hi, folio, offset, bytes))
-		pr_err_ratelimited("hugemap: %s: inode %llu: what was changed cannot be read\n",
-				   hi->vfs_inode.i_sb->s_id, (u64)hi->vfs_inode.i_ino);
+		return 0;
+	if (change->what != HUGEMAP_DISCARD)
+		return hugemap_io_refresh(hi, folio, offset, bytes);
+	folio_zero_range(folio, offset, bytes);
+	return 0;
+}
+
+/* The end of the file comes to lie in a huge unit, which must not map what is behind it. */
+static bool is_cut(const struct hm_unit *unit, const struct change *change)
+{
+	return unit->npages > 1 && change->what == HUGEMAP_DISCARD && change->end == LLONG_MAX &&
+	       change->start > (loff_t)unit->pgoff << HM_PAGE_SHIFT;
+}
+
+/*
+ * Before the change: would it cut a huge unit that a device writes into? It has to go,
+ * but not what the device writes into the part that stays.
+ */
+static bool cuts_pinned(struct hugemap_inode *hi, const struct change *change)
+{
+	struct hm_unit unit = { .pgoff = (u64)change->start >> HM_PAGE_SHIFT, .npages = 1 };
+	enum hm_state state = hm_peek(hi->store, unit.pgoff, &unit);
+	struct folio *folio;
+	bool pinned;
+
+	if (state == HM_ABSENT || state == HM_FILLING || !is_cut(&unit, change))
+		return false;
+	folio = hugemap_unit_folio(hi, &unit);
+	if (!folio)
+		return false;
+	/* Whoever has it mapped could pin it. */
+	unmap_mapping_pages(hi->vfs_inode.i_mapping, unit.pgoff, unit.npages, false);
+	pinned = folio_maybe_dma_pinned(folio);
+	folio_put(folio);
+	return pinned;
 }
 
 /* A clean unit at the edge, claimed. False: it is still there, and has to go. */
@@ -134,7 +166,8 @@ static bool drop_edge(struct hugemap_inode *hi, const struct hm_unit *unit,
 	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
 	enum hm_evict_result result = HM_EVICT_BUSY;
 	size_t offset, bytes = part_of(unit, change, &offset);
-	bool whole = bytes == folio_size(folio), abandoned = false;
+	bool whole = bytes == folio_size(folio), abandoned = false, done = false;
+	bool cut = is_cut(unit, change);
 
 	folio_lock(folio);
 	unmap_mapping_pages(hi->vfs_inode.i_mapping, unit->pgoff, unit->npages, false);
@@ -143,47 +176,65 @@ static bool drop_edge(struct hugemap_inode *hi, const struct hm_unit *unit,
 		result = HM_EVICT_DIRTY;
 	} else if (hugemap_folio_leave(hi, folio)) {
 		result = HM_EVICT_DISCARD;
-	} else if (bytes && tries >= HUGEMAP_PATIENCE &&
-		   (whole || !folio_maybe_dma_pinned(folio))) {
+	} else if (!bytes) {
+		/* Base pages beside what has changed may stay. */
+		done = true;
+	} else if (tries >= HUGEMAP_PATIENCE &&
+		   (whole || cut || !folio_maybe_dma_pinned(folio) || tries >= AMEND_TRIES)) {
 		hugemap_folio_abandon(hi, folio);
 		hugemap_frame_empty(hugemap_of(hi), unit);
 		result = HM_EVICT_DISCARD;
 		abandoned = true;
-	} else {
-		amend(hi, folio, unit, change);
+	} else if (tries >= HUGEMAP_PATIENCE) {
+		/*
+		 * A device may go on to write into it, or may be what waits for us with a
+		 * fault on the next page: never wait for it.
+		 */
+		done = !amend(hi, folio, unit, change);
 	}
 	folio_unlock(folio);
 	if (abandoned)
 		folio_put(folio);
 	hugemap_evict_report(hi, unit, result);
-	/* Base pages beside what has changed may stay. */
-	return result == HM_EVICT_DISCARD || !bytes;
+	return result == HM_EVICT_DISCARD || done;
 }
 
 /* What a device has written into since is amended, and written. True: look again. */
-static bool write_edge(struct hugemap_inode *hi, u64 first, u64 end, const struct change *change)
+static bool write_edge(struct hugemap_inode *hi, u64 first, u64 end, const struct change *change,
+		       u32 tries)
 {
+	u64 pages = hugemap_pages(i_size_read(&hi->vfs_inode)), pgoff;
 	struct hm_unit unit;
 	bool dirty = false;
-	u64 pgoff;
 
 	for (pgoff = first; pgoff < end; pgoff = max(unit.pgoff + unit.npages, pgoff + 1)) {
 		struct folio *folio;
-		size_t offset;
+		size_t offset, bytes;
+		int err = 0;
 
 		unit = (struct hm_unit){ .pgoff = pgoff, .npages = 1 };
-		if (hm_peek(hi->store, pgoff, &unit) != HM_DIRTY ||
-		    !part_of(&unit, change, &offset))
+		if (hm_peek(hi->store, pgoff, &unit) != HM_DIRTY)
+			continue;
+		bytes = part_of(&unit, change, &offset);
+		if (!bytes)
 			continue;
 		folio = hugemap_unit_folio(hi, &unit);
 		if (!folio)
 			continue;
 		folio_lock(folio);
 		if (hugemap_folio_is(hi, folio, pgoff))
-			amend(hi, folio, &unit, change);
+			err = amend(hi, folio, &unit, change);
 		folio_unlock(folio);
 		folio_put(folio);
-		dirty = true;
+		if (err && tries < AMEND_TRIES)
+			return true;
+		if (err)
+			/* Never what was there before: the device's bytes go, and that is told. */
+			mapping_set_error(hi->vfs_inode.i_mapping, err);
+		if (err || bytes == (size_t)unit.npages << HM_PAGE_SHIFT)
+			hugemap_invalidate(hi, unit.pgoff, unit.pgoff + unit.npages, true);
+		else if (unit.pgoff < pages)
+			dirty = true;
 	}
 	/* What cannot be written stays, as it should be, and is tried again later. */
 	return dirty && !hugemap_write_range(hi, first, end);
@@ -213,7 +264,7 @@ static void forget_edge(struct hugemap_inode *hi, u64 first, const struct change
 				wait_event(*hugemap_wait_of(mount, hi->store, pos),
 					   hugemap_unit_idle(hi, pos));
 		}
-		again |= write_edge(hi, first, end, change);
+		again |= write_edge(hi, first, end, change, tries);
 		if (!again)
 			return;
 		schedule_timeout_uninterruptible(1);
@@ -227,7 +278,10 @@ static void forget_range(struct hugemap_inode *hi, const struct change *change, 
 	u64 whole_first = first_of(start + HM_BLOCK_SIZE - 1), whole_last = last;
 
 	unmap_mapping_range(hi->vfs_inode.i_mapping, start, end == LLONG_MAX ? 0 : end - start,
-			    cut);
+			    false);
+	/* What programs have of their own goes only with its page. */
+	if (cut)
+		unmap_mapping_range(hi->vfs_inode.i_mapping, round_up(start, PAGE_SIZE), 0, true);
 	if (end != LLONG_MAX)
 		whole_last = first_of(end);
 	if (whole_first > first)
@@ -243,10 +297,19 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 {
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	struct address_space *mapping = inode->i_mapping;
+	struct change range = { start, end, what };
 	loff_t old_size = i_size_read(inode);
 	ssize_t ret = 0;
 
 	filemap_invalidate_lock(mapping);
+	/* Not with the lock: who pins page after page may need it for the next one. */
+	while (hi->store && cuts_pinned(hi, &range)) {
+		filemap_invalidate_unlock(mapping);
+		schedule_timeout_killable(1);
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		filemap_invalidate_lock(mapping);
+	}
 	if (hi->store)
 		ret = write_before(hi, start, end, what);
 	if (!ret)
@@ -258,8 +321,6 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 		if (size <= old_size)
 			take_size(hi, size);
 		if (hi->store) {
-			struct change range = { start, end, what };
-
 			forget_range(hi, &range, size < old_size);
 			if (size > old_size) {
 				range = (struct change){ old_size, size, what };

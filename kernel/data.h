@@ -233,6 +233,12 @@ int hugemap_reclaimer(void *arg);
 void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 			  enum hm_evict_result result);
 
+/*
+ * Until every unit that became dirty while it was claimed, to be evicted, is known to
+ * be dirty. For a sync, before it looks.
+ */
+void hugemap_await_claims(struct hugemap_mount *mount);
+
 /* Drop what is cached in a range of pages: all of it, or what is clean and not mapped. */
 void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool discard);
 

@@ -39,6 +39,27 @@ void hugemap_evict_teardown(void)
 	mempool_destroy(batches);
 }
 
+/* Somebody holds it. While it was claimed it may have become dirty. */
+static void stay(struct hugemap_inode *hi, const struct hm_unit *unit)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+	struct folio *folio = hugemap_frame_folio(mount, unit->frame);
+	struct hm_unit ignored;
+
+	/* It is not ours any more when the core knows. */
+	folio_get(folio);
+	hugemap_count(mount, HUGEMAP_C_PINNED, 1);
+	hm_evict_done(unit, HM_EVICT_BUSY);
+	/*
+	 * Pairs with hugemap_dirty_folio(), which sets the flag and then finds
+	 * the unit claimed: one of us sees the other.
+	 */
+	if (folio_test_dirty(folio))
+		hm_fault(hi->store, unit->pgoff,
+			 HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN, &ignored);
+	folio_put(folio);
+}
+
 void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 			  enum hm_evict_result result)
 {
@@ -46,8 +67,9 @@ void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 
 	trace_hugemap_evict(&hi->vfs_inode, unit->pgoff, unit->npages, result);
 	if (result == HM_EVICT_BUSY)
-		hugemap_count(mount, HUGEMAP_C_PINNED, 1);
-	hm_evict_done(unit, result);
+		stay(hi, unit);
+	else
+		hm_evict_done(unit, result);
 	hugemap_wake_unit(mount, unit);
 	if (result == HM_EVICTED || result == HM_EVICT_DISCARD)
 		hugemap_progress(mount);
@@ -57,28 +79,17 @@ void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 static void leave(struct hugemap_inode *hi, struct folio *folio, const struct hm_unit *unit,
 		  u32 *freed)
 {
-	struct hm_unit ignored;
-
 	if (folio_test_dirty(folio)) {
 		folio_unlock(folio);
 		hugemap_evict_report(hi, unit, HM_EVICT_DIRTY);
-		return;
-	}
-	if (hugemap_folio_leave(hi, folio)) {
+	} else if (hugemap_folio_leave(hi, folio)) {
 		folio_unlock(folio);
 		hugemap_evict_report(hi, unit, HM_EVICTED);
 		(*freed)++;
-		return;
+	} else {
+		folio_unlock(folio);
+		hugemap_evict_report(hi, unit, HM_EVICT_BUSY);
 	}
-	folio_unlock(folio);
-	hugemap_evict_report(hi, unit, HM_EVICT_BUSY);
-	/*
-	 * Pairs with hugemap_dirty_folio(), which sets the flag and then finds
-	 * the unit claimed: one of us sees the other.
-	 */
-	if (folio_test_dirty(folio))
-		hm_fault(hi->store, unit->pgoff,
-			 HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN, &ignored);
 }
 
 /* Became inactive: out of the page tables, unless it was used since. */
@@ -324,34 +335,44 @@ static void discard(struct hugemap_inode *hi, const struct hm_unit *unit)
 	}
 }
 
+/* A clean unit that somebody said is not needed. */
+static void drop(struct hugemap_inode *hi, const struct hm_unit *unit)
+{
+	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
+	u32 freed;
+
+	folio_lock(folio);
+	/* Who maps it wants it, whoever asks: as Linux has it. */
+	if (folio_mapped(folio)) {
+		folio_unlock(folio);
+		hugemap_evict_report(hi, unit, HM_EVICT_BUSY);
+	} else {
+		leave(hi, folio, unit, &freed);
+	}
+}
+
 void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 	u64 pos = start;
 
 	for (;;) {
+		enum hm_invalidated found;
 		struct hm_unit unit;
 
-		switch (hm_invalidate(hi->store, &pos, end, all, &unit)) {
+		/* A sync waits for who has claimed a unit: see hugemap_await_claims(). */
+		down_read(&mount->stores_lock);
+		found = hm_invalidate(hi->store, &pos, end, all, &unit);
+		if (found == HM_INV_UNIT && !all)
+			drop(hi, &unit);
+		up_read(&mount->stores_lock);
+		switch (found) {
 		case HM_INV_DONE:
 			return;
 		case HM_INV_UNIT:
 			if (all) {
 				discard(hi, &unit);
 				hugemap_evict_report(hi, &unit, HM_EVICT_DISCARD);
-			} else {
-				struct folio *folio = hugemap_frame_folio(mount, unit.frame);
-				u32 freed;
-
-				folio_lock(folio);
-				/* Who maps it wants it, whoever asks: as Linux has it. */
-				if (folio_mapped(folio)) {
-					folio_unlock(folio);
-					hm_evict_done(&unit, HM_EVICT_BUSY);
-					hugemap_wake_unit(mount, &unit);
-				} else {
-					leave(hi, folio, &unit, &freed);
-				}
 			}
 			break;
 		case HM_INV_BUSY:
@@ -362,6 +383,18 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 		}
 		cond_resched();
 	}
+}
+
+void hugemap_await_claims(struct hugemap_mount *mount)
+{
+	int dirtied = atomic_read(&mount->dirtied_claimed);
+
+	if (READ_ONCE(mount->awaited) == dirtied)
+		return;
+	/* Claims last no longer than stores_lock is held; each ends with the truth. */
+	down_write(&mount->stores_lock);
+	up_write(&mount->stores_lock);
+	WRITE_ONCE(mount->awaited, dirtied);
 }
 
 void hugemap_data_dontneed(struct inode *inode, loff_t start, loff_t end)

@@ -165,6 +165,8 @@ struct hugemap_mount {
 	struct workqueue_struct *write_wq; /* write-back that somebody waits for */
 	struct rw_semaphore stores_lock; /* the list of stores */
 	struct list_head stores;
+	atomic_t dirtied_claimed; /* became dirty while they were claimed for eviction */
+	int awaited; /* as many of those were waited for */
 	u64 stores_moved; /* changes when one is moved in the list; under stores_lock */
 	atomic64_t syncs; /* a number for each */
 	atomic_t depth; /* I/Os in flight */

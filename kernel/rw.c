@@ -136,15 +136,21 @@ static void make_room(struct hugemap_inode *hi, loff_t size)
 	u64 old_end = hugemap_pages(old), end = hugemap_pages(size) | HUGEMAP_BLOCK_MASK;
 	struct hm_unit unit;
 
-	if (offset) {
-		struct folio *folio =
-			hugemap_find_locked(hi, old >> HM_PAGE_SHIFT, HM_ACCESS_AGAIN, &unit);
+	while (offset) {
+		u64 last = old >> HM_PAGE_SHIFT;
+		struct folio *folio = hugemap_find_locked(hi, last, HM_ACCESS_AGAIN, &unit);
 
 		if (folio) {
 			folio_zero_range(folio, old - folio_pos(folio), HM_PAGE_SIZE - offset);
 			folio_unlock(folio);
 			folio_put(folio);
+			break;
 		}
+		/* Claimed, to be evicted: it may stay. */
+		if (hm_peek(hi->store, last, &unit) != HM_EVICTING)
+			break;
+		wait_event(*hugemap_wait_of(hugemap_of(hi), hi->store, last),
+			   hugemap_unit_idle(hi, last));
 	}
 	hm_store_set_hollow(hi->store, old_end, end + 1 - old_end, true);
 	hm_store_set_size(hi->store, size);
@@ -217,7 +223,8 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 	offset = pos - ((loff_t)folio->index << HM_PAGE_SHIFT);
 	bytes = min_t(size_t, folio_size(folio) - offset, iov_iter_count(from));
 	copied = copy_in(folio, offset, bytes, from);
-	publish(hi, pos + copied);
+	if (copied)
+		publish(hi, pos + copied);
 	folio_unlock(folio);
 	folio_put(folio);
 	hugemap_take_hints(hi, &unit);

@@ -226,9 +226,10 @@ static void end_store(struct hugemap_inode *hi)
 	/* Whoever holds a unit of it, or writes it, holds stores_lock or a reference. */
 	down_write(&mount->stores_lock);
 	list_del_init(&hi->stores);
-	up_write(&mount->stores_lock);
 	WRITE_ONCE(hi->store, NULL);
+	/* hm_writeback_pick() looks at all stores of the cache. */
 	hm_store_destroy(store);
+	up_write(&mount->stores_lock);
 	/* kfree() knows which cache an object is from. */
 	while ((node = hm_store_take_node(store)))
 		kfree(node);

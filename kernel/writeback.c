@@ -35,12 +35,12 @@ bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 	struct hugemap_inode *hi = hugemap_inode(mapping->host);
 	struct hm_unit unit;
 
-	if (folio_test_set_dirty(folio))
-		return false;
-	/* If it is claimed for eviction, leave() in evict.c finds the flag. */
-	if (hi->store)
-		hm_fault(hi->store, folio->index,
-			 HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN, &unit);
+	folio_test_set_dirty(folio);
+	/* If it is claimed for eviction, who has claimed it finds the flag. */
+	if (hi->store &&
+	    hm_fault(hi->store, folio->index, HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
+		     &unit) == HM_BUSY)
+		atomic_inc(&hugemap_of(hi)->dirtied_claimed);
 	return false;
 }
 
@@ -255,6 +255,8 @@ static int write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 	u64 last = min(end, pages), stop = min(last, grow);
 	int err = 0;
 
+	if (wait)
+		hugemap_await_claims(hugemap_of(hi));
 	if (*pos < stop) {
 		write_units(hi, pos, stop, &budget, wait, &flight);
 		reap_all(hi, &flight);
@@ -363,6 +365,7 @@ int hugemap_data_sync(struct hugemap_mount *mount)
 	struct hugemap_inode *hi, *last = NULL;
 	int err = 0, one;
 
+	hugemap_await_claims(mount);
 	/* One after the other; the list may change while one is written. */
 	down_read(&mount->stores_lock);
 	do {

@@ -103,6 +103,12 @@ static u64 *reach(struct program *p, const struct place *place, bool write, int 
 	}
 }
 
+/* What lies behind the end in its page is zeroed until a call that makes the file longer ends. */
+static loff_t certain_size(const struct sim_file *file)
+{
+	return file->resizes & 1 ? min(file->min, file->resize_min) : file->min;
+}
+
 static void touch(struct program *p)
 {
 	bool write = sim_chance(w.s.write_percent);
@@ -126,7 +132,7 @@ static void touch(struct program *p)
 		model_store(place.file, place.word, *word);
 		w.counts[C_STORES]++;
 	} else if (word) {
-		if (place.word * sizeof(u64) < (u64)place.file->min)
+		if (place.word * sizeof(u64) < (u64)certain_size(place.file))
 			model_load(place.file, place.word, *word, U64_MAX);
 		else if (place.file->resizes == resizes && !(resizes & 1))
 			sim_check(place.word / WORDS < pages_of(place.file->max) || w.failures,
@@ -490,13 +496,10 @@ struct size_change {
 static ssize_t resize_below(void *arg)
 {
 	struct size_change *change = arg;
-	loff_t old = change->file->disk->size;
 
 	if (sim_chance(w.s.write_error_percent))
 		return -EIO;
-	hugemap_resize_below(hugemap_lower_file(change->file->fd[0]), change->size);
-	model_resize(change->file, old, change->size);
-	return 0;
+	return hugemap_resize_below(hugemap_lower_file(change->file->fd[0]), change->size);
 }
 
 static void resize(struct sim_file *file)
@@ -508,6 +511,7 @@ static void resize(struct sim_file *file)
 	if (sim_chance(30))
 		change.size = change.size / PAGE_SIZE * PAGE_SIZE;
 	inode_lock(inode);
+	file->resize_min = min(i_size_read(inode), change.size);
 	file->resizes++;
 	hugemap_change_below(inode, min(i_size_read(inode), change.size), LLONG_MAX,
 			     HUGEMAP_DISCARD, resize_below, &change);

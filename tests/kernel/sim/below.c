@@ -118,6 +118,7 @@ int hugemap_resize_below(struct file *lower, loff_t size)
 	down_write(&disk->lock);
 	sim_note("file %u has %lld bytes below, had %lld", (u32)(disk - w.disk), (long long)size,
 		 (long long)disk->size);
+	model_resize(&w.file[disk - w.disk], disk->size, size);
 	resize(disk, size);
 	up_write(&disk->lock);
 	return 0;
@@ -199,7 +200,7 @@ static long finish(struct below_io *io)
 	}
 	if (io->fails)
 		result = -EIO;
-	else if (!result && io->bytes && (io->write || io->pos < disk->size))
+	else if (!result && io->limit && (io->write || io->pos < disk->size))
 		result = -EFAULT;
 	io->iocb->ki_pos += max(result, 0l);
 	nbusy--;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define DEFAULT_STEPS 1000000u
+#define UNMOUNT_STEPS 20000000u /* though there is progress all the time */
 
 static void usage(FILE *out)
 {
@@ -37,6 +38,7 @@ static void cut_power(void)
 static void run_seed(u64 seed, u64 steps)
 {
 	struct timespec start, end;
+	u64 unmounts;
 	double seconds;
 
 	clock_gettime(CLOCK_MONOTONIC, &start);
@@ -45,8 +47,11 @@ static void run_seed(u64 seed, u64 steps)
 	while (sched_steps() < steps) {
 		sched_run(2000 + sim_below(sim_chance(10) ? 500000 : 100000));
 		if (sim_chance(30)) {
+			unmounts = w.counts[C_UNMOUNTS];
 			sched_spawn("unmount", world_unmount, NULL);
-			sched_run(U64_MAX / 2);
+			sched_run(UNMOUNT_STEPS);
+			sim_check(w.counts[C_UNMOUNTS] != unmounts,
+				  "an unmount waits for I/O without end");
 		} else {
 			cut_power();
 		}

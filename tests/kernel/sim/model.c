@@ -295,6 +295,9 @@ void model_synced(struct sim_file *file, u64 first, u64 end)
 	sim_note("synced words %llu to %llu of file %u", (unsigned long long)first,
 		 (unsigned long long)end, file->index);
 	end = min(end, size_words(min(s->size, file->min)));
+	/* It may be cut off, which is not known here yet. */
+	if (file->resizes & 1)
+		end = min(end, size_words(file->disk->size));
 	for (i = first; i < end; i++) {
 		struct model_word *m = &file->word[i];
 		u64 value = file->disk->word[i].safe;

@@ -158,6 +158,14 @@ void schedule_timeout_uninterruptible(long timeout)
 		sim_yield();
 }
 
+void schedule_timeout_killable(long timeout)
+{
+	unsigned long until = jiffies + (unsigned long)timeout;
+
+	while (time_before(jiffies, until) && !fatal_signal_pending(current))
+		sim_yield();
+}
+
 bool down_read_trylock(struct rw_semaphore *s)
 {
 	sim_step();

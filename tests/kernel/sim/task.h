@@ -269,6 +269,7 @@ typedef u64 ktime_t;
 #define ktime_to_ms(t) ((t) / 1000000)
 void time_passes(unsigned long more); /* wakes whose time has come */
 void schedule_timeout_uninterruptible(long timeout);
+void schedule_timeout_killable(long timeout);
 
 /* --- waiting ------------------------------------------------------------ */
 

@@ -56,6 +56,7 @@ struct sim_file {
 	loff_t min, max; /* its size, or between them while somebody writes behind it */
 	loff_t durable_size;
 	u32 resizes; /* odd: one is under way */
+	loff_t resize_min; /* the shorter of the two sizes of that */
 };
 
 /* Words on their way into a file. */
