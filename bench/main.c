@@ -19,7 +19,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "engine.h" /* sys_memory_available() */
+#include "linux.h"
 
 /* Exit statuses beside those of cli.h. */
 #define EXIT_NO_REPORT 3
