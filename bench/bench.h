@@ -10,7 +10,7 @@
  * minute; what is told are medians over the turns. A *row* is what came out for
  * one config.
  *
- *	main.c      options, and the order of things
+ *	main.c      options, and the order of things; notes.c: what is told in the end
  *	plan.c      which configs a scenario has
  *	scenario.c  the scenarios, and what they must have read; scenario_*.c: what
  *	            comes next
@@ -19,8 +19,8 @@
  *	engine_*.c  the engines; mount.c: a mount of the kernel engine
  *	files.c     the files; content.c: what is in them
  *	fast.c      a device as fast as memory; module.c: modprobe
- *	limit.c     memory groups, read_ahead_kb; guard.c: all is put back
- *	cost.c      what it costs who gains nothing
+ *	limit.c     memory groups, read_ahead_kb; guard.c: all is put back, by undo.c
+ *	cost.c      what it costs who gains nothing; count.c: as counted in the run
  *	verdict.c   is it as good as the best advice?
  *	row.c       medians and paired ratios; table.c, demo.c, json.c: output
  */
@@ -418,6 +418,8 @@ struct bench {
 unsigned int plan_configs(const struct bench *bench, const struct scenario *scenario,
 			  unsigned int threads, struct config configs[MAX_CONFIGS]);
 bool config_is_hugemap(const struct config *config);
+/* After so many seconds a run of single operations ends. */
+double run_seconds_most(const struct bench *bench);
 /* "Linux mmap, MADV_HUGEPAGE" */
 const char *config_title(const struct config *config, const struct scenario *scenario, char *text,
 			 size_t size);
@@ -448,8 +450,6 @@ int bench_mount(const char *dir, enum hugemap_page page, uint64_t pool_bytes, ch
 const char *kernel_works_not(struct result *shared, const struct volume *volume);
 
 /* --- turns.c --- */
-/* After so many seconds a run of single operations ends. */
-double run_seconds_most(const struct bench *bench);
 void turns_run(struct bench *bench, const struct scenario *scenario, unsigned int threads);
 
 /* --- files.c --- */
@@ -460,8 +460,6 @@ bool files_create_write(struct bench *bench, uint64_t bytes, bool fresh);
 bool files_cut_tail(struct bench *bench, uint64_t bytes);
 double files_evict(const char *path, uint64_t bytes);
 bool files_verify(struct bench *bench, uint64_t bytes, char *what, size_t size);
-/* Of an operation that takes a while: say how far it is, return false to stop. */
-bool bench_going_on(struct bench *bench, const char *what, double share);
 
 /* --- row.c --- */
 double result_value(const struct scenario *scenario, const struct result *result);
@@ -492,13 +490,17 @@ void table_print(const struct bench *bench, const struct group *group);
 void table_notes(const struct bench *bench);
 void demo_print(const struct bench *bench);
 int json_write(const struct bench *bench, const char *path);
-/* 0; or -1 and has said why. *@charts: matplotlib was there to draw them. */
-int report_write(struct bench *bench, const char *path, bool *charts);
+/* 0; or -1 and has said why, as @command. *@charts: matplotlib was there to draw them. */
+int report_write(const struct cli_command *command, struct bench *bench, const char *path,
+		 bool *charts);
 
-/* --- main.c --- */
+/* --- notes.c --- */
 void bench_note(struct bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void bench_error(struct bench *bench, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 bool bench_interrupted(void);
+void bench_interrupt(int signal); /* a handler of signals */
+/* Of an operation that takes a while: say how far it is, return false to stop. */
+bool bench_going_on(struct bench *bench, const char *what, double share);
 
 #endif /* BENCH_H */

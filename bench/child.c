@@ -6,7 +6,7 @@
  * by fork(), each with page tables of its own, and each makes its part durable.
  */
 #include "bench.h"
-#include "cost.h"
+#include "count.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -4,17 +4,9 @@
 #define BENCH_COST_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 struct bench;
 struct group;
-
-/* Memory of a program's own that comes and goes: page faults which concern no file. */
-bool cost_faults(void);
-
-/* Instructions of this process and of what it starts later; -1 = nobody counts them here. */
-int counter_open(void);
-uint64_t counter_read(int fd);
 
 /**
  * struct cost - how many times what plain mmap takes; each of the same turn, the median

@@ -3,6 +3,7 @@
 #include "bench.h"
 #include "guard.h"
 #include "module.h"
+#include "undo.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,11 +14,6 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define CONTROL "/sys/class/zram-control/"
-/* Whoever was just killed may still have files open there: so often, 50 ms each. */
-#define TRIES 200
-#define PAUSE 50000 /* us */
 
 static void say(char *why, size_t size, const char *format, ...)
 {
@@ -74,22 +70,14 @@ static int run_mkfs(const char *device)
 	return pid < 0 ? -1 : WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static bool write_setting(int zram, const char *name, const char *value)
-{
-	char path[96];
-
-	snprintf(path, sizeof(path), "/sys/block/zram%d/%s", zram, name);
-	return write_line(path, value);
-}
-
 /* Its number; -1 = there is none, and why. */
 static int add_zram(char *why, size_t size)
 {
 	char line[16];
 
-	if (access(CONTROL "hot_add", F_OK) && module_load("zram", "num_devices=0"))
+	if (access(ZRAM_CONTROL "hot_add", F_OK) && module_load("zram", "num_devices=0"))
 		guard_module("zram");
-	if (!read_line(CONTROL "hot_add", line, sizeof(line))) {
+	if (!read_line(ZRAM_CONTROL "hot_add", line, sizeof(line))) {
 		say(why, size,
 		    "this kernel has no zram (CONFIG_ZRAM), or does not let us have it: "
 		    "%s",
@@ -110,10 +98,10 @@ const char *fast_create(uint64_t bytes, char *why, size_t size)
 		return NULL;
 	guard_fast(zram, "");
 	/* Random data: the one that is quickest to see that it cannot be made smaller. */
-	write_setting(zram, "comp_algorithm", "lz4");
+	zram_write(zram, "comp_algorithm", "lz4");
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes);
 	snprintf(device, sizeof(device), "/dev/zram%d", zram);
-	if (!write_setting(zram, "disksize", text)) {
+	if (!zram_write(zram, "disksize", text)) {
 		say(why, size, "%s could not have %s bytes: %s", device, text, strerror(errno));
 		return NULL;
 	}
@@ -135,21 +123,4 @@ const char *fast_create(uint64_t bytes, char *why, size_t size)
 		return NULL;
 	}
 	return dir;
-}
-
-void fast_remove(int zram, const char *dir)
-{
-	char number[16];
-	int i;
-
-	/* EINVAL: not mounted, or not any more. */
-	for (i = 0; *dir && i < TRIES && umount2(dir, 0) < 0 && errno == EBUSY; i++)
-		usleep(PAUSE);
-	if (*dir)
-		rmdir(dir);
-	for (i = 0; i < TRIES && !write_setting(zram, "reset", "1") && errno == EBUSY; i++)
-		usleep(PAUSE);
-	snprintf(number, sizeof(number), "%d", zram);
-	for (i = 0; i < TRIES && !write_line(CONTROL "hot_remove", number) && errno == EBUSY; i++)
-		usleep(PAUSE);
 }

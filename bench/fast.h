@@ -25,7 +25,4 @@ bool fast_apart(char *why, size_t size);
  */
 const char *fast_create(uint64_t bytes, char *why, size_t size);
 
-/* Unmount it and remove the device; for the guard. It may take a moment. */
-void fast_remove(int zram, const char *dir);
-
 #endif /* BENCH_FAST_H */

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "guard.h"
-#include "fast.h"
-#include "limit.h"
 #include "system.h"
+#include "undo.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,18 +32,6 @@ static struct duties {
 static int pipe_end = -1;
 static pid_t guard_pid;
 
-/* A run that was just killed may still be unmounting. */
-static void unload(const char *module)
-{
-	int i;
-
-	for (i = 0; i < 50 && *module; i++) {
-		if (!syscall(SYS_delete_module, module, O_NONBLOCK) || errno == ENOENT)
-			break;
-		usleep(100000);
-	}
-}
-
 static void put_back(void)
 {
 	int i;
@@ -60,9 +46,9 @@ static void put_back(void)
 		if (duties->files[i][0])
 			unlink(duties->files[i]);
 	if (duties->has_zram)
-		fast_remove(duties->zram, duties->fast_dir);
+		zram_remove(duties->zram, duties->fast_dir);
 	for (i = 0; i < MAX_MODULES; i++)
-		unload(duties->modules[i]);
+		module_remove(duties->modules[i]);
 }
 
 _Noreturn static void watch(int fd)

@@ -2,10 +2,8 @@
 #include "limit.h"
 #include "guard.h"
 #include "system.h"
+#include "undo.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,35 +75,6 @@ static bool make_group(struct limits *limits, uint64_t bytes)
 	limits->group[0] = '\0';
 	guard_group(NULL);
 	return false;
-}
-
-/* Kill what is left in a group, by its own list. */
-static void kill_all(const char *group)
-{
-	char path[PATH_BYTES + 96];
-	FILE *file;
-	int pid;
-
-	snprintf(path, sizeof(path), "%s/cgroup.procs", group);
-	file = fopen(path, "re");
-	if (!file)
-		return;
-	while (fscanf(file, "%d", &pid) == 1)
-		if (pid > 1 && pid != getpid())
-			kill(pid, SIGKILL);
-	fclose(file);
-}
-
-void group_remove(const char *path)
-{
-	int tries;
-
-	/* A process that has just ended keeps its group busy for a moment. */
-	for (tries = 0; rmdir(path) < 0 && errno == EBUSY && tries < 500; tries++) {
-		if (tries >= 200)
-			kill_all(path);
-		usleep(10000);
-	}
 }
 
 /* Where a hierarchy is mounted, and where this process is in it. */

@@ -41,7 +41,4 @@ bool limits_can_read_ahead(const struct limits *limits);
 bool limits_set_read_ahead(struct limits *limits, unsigned int kb);
 void limits_restore_read_ahead(struct limits *limits);
 
-/* Remove a group; what still runs in it is killed. */
-void group_remove(const char *path);
-
 #endif /* BENCH_LIMITS_H */

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,7 +18,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "engine.h" /* sys_memory_available() */
+#include "linux.h"
 
 /* Exit statuses beside those of cli.h. */
 #define EXIT_NO_REPORT 3
@@ -85,60 +84,6 @@ const struct cli_command bench_command = {
 		"there, 130 if interrupted.\n",
 	.run = run_bench,
 };
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int signal)
-{
-	interrupted = signal;
-}
-
-bool bench_interrupted(void)
-{
-	return interrupted;
-}
-
-bool bench_going_on(struct bench *bench, const char *what, double share)
-{
-	cli_progress("[%u of %u] %s: %.0f %%", bench->runs_done, bench->runs_planned, what,
-		     100 * share);
-	return !interrupted;
-}
-
-static void keep_text(char (*texts)[256], unsigned int *n, unsigned int most, const char *format,
-		      va_list args)
-{
-	char text[256];
-	unsigned int i;
-
-	vsnprintf(text, sizeof(text), format, args);
-	for (i = 0; i < *n; i++)
-		if (!strncmp(texts[i], text, 12))
-			return; /* the same kind of thing, with another number */
-	if (*n < most)
-		memcpy(texts[(*n)++], text, sizeof(text));
-}
-
-void bench_note(struct bench *bench, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	keep_text(bench->notes, &bench->nnotes, sizeof(bench->notes) / sizeof(bench->notes[0]),
-		  format, args);
-	va_end(args);
-}
-
-void bench_error(struct bench *bench, const char *format, ...)
-{
-	va_list args;
-
-	if (bench->nerrors == sizeof(bench->errors) / sizeof(bench->errors[0]))
-		return;
-	va_start(args, format);
-	vsnprintf(bench->errors[bench->nerrors++], sizeof(bench->errors[0]), format, args);
-	va_end(args);
-}
 
 /* --- the command line --- */
 
@@ -416,7 +361,7 @@ static bool has_engine(const struct bench *bench, const struct engine *engine)
 static void catch_signals(void)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction action = { .sa_handler = bench_interrupt };
 	size_t i;
 
 	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
@@ -482,11 +427,11 @@ static void measure(struct bench *bench, bool tables)
 
 	for (i = 0; i < nscenarios; i++)
 		for (t = 0; t < settings->nthreads; t++) {
-			if (!has_chosen(bench, &scenarios[i]) || interrupted)
+			if (!has_chosen(bench, &scenarios[i]) || bench_interrupted())
 				continue;
 			turns_run(bench, &scenarios[i], settings->threads[t]);
 			last = last ? last->next : bench->groups;
-			if (last && tables && !interrupted)
+			if (last && tables && !bench_interrupted())
 				table_print(bench, last);
 		}
 	cli_progress_clear();
@@ -510,7 +455,7 @@ static int tell(struct bench *bench)
 	bool charts;
 	char *path;
 
-	if (interrupted) {
+	if (bench_interrupted()) {
 		cli_fail(&bench_command, "interrupted; files and settings are put back");
 		return EXIT_INTERRUPTED;
 	}
@@ -529,7 +474,7 @@ static int tell(struct bench *bench)
 					  strerror(-err));
 	}
 	if (settings->report) {
-		if (report_write(bench, settings->report, &charts)) {
+		if (report_write(&bench_command, bench, settings->report, &charts)) {
 			if (status == CLI_OK)
 				status = EXIT_NO_REPORT;
 		} else if (!alone) {
@@ -584,7 +529,7 @@ static int prepare(struct bench *bench, const char *dir)
 	files_measure(bench);
 	if (bench->nerrors)
 		return cli_fail(&bench_command, "%s", bench->errors[0]);
-	if (interrupted)
+	if (bench_interrupted())
 		return EXIT_INTERRUPTED;
 	if (choose_sizes(bench))
 		return CLI_FAILED;

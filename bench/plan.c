@@ -145,3 +145,8 @@ const char *config_title(const struct config *config, const struct scenario *sce
 		snprintf(text, size, "device: O_DIRECT, depth %u", config->depth);
 	return text;
 }
+
+double run_seconds_most(const struct bench *bench)
+{
+	return bench->settings.quick ? 1.5 : 5;
+}

@@ -55,7 +55,8 @@ static int try_python(const char *python, const char *script, const char *json, 
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-static int make_page(const char *script, const char *json, const char *html, bool *charts)
+static int make_page(const struct cli_command *command, const char *script, const char *json,
+		     const char *html, bool *charts)
 {
 	/* matplotlib is there for Debian's Python, which need not be the first one. */
 	static const char *const pythons[] = { "/usr/bin/python3", "python3" };
@@ -73,22 +74,23 @@ static int make_page(const char *script, const char *json, const char *html, boo
 	if (!status || page)
 		return 0;
 	if (status == NO_PYTHON)
-		cli_fail(&bench_command, "the report needs Python: type "
-					 "`apt-get install python3` as root");
+		cli_fail(command, "the report needs Python: type "
+				  "`apt-get install python3` as root");
 	else
-		cli_fail(&bench_command, "%s could not be made: report.py ended with status %d",
-			 html, status);
+		cli_fail(command, "%s could not be made: report.py ended with status %d", html,
+			 status);
 	return -1;
 }
 
-int report_write(struct bench *bench, const char *path, bool *charts)
+int report_write(const struct cli_command *command, struct bench *bench, const char *path,
+		 bool *charts)
 {
 	char script[PATH_MAX], json[] = "/tmp/hugemap-bench-XXXXXX";
 	int fd, err;
 
 	if (!find_script(script)) {
-		cli_fail(&bench_command, "report.py, which makes the report, is not where it was "
-					 "installed");
+		cli_fail(command, "report.py, which makes the report, is not where it was "
+				  "installed");
 		return -1;
 	}
 	fd = mkstemp(json);
@@ -96,9 +98,9 @@ int report_write(struct bench *bench, const char *path, bool *charts)
 		close(fd);
 	err = fd < 0 ? -errno : json_write(bench, json);
 	if (err)
-		cli_fail(&bench_command, "%s: %s", json, strerror(-err));
+		cli_fail(command, "%s: %s", json, strerror(-err));
 	else
-		err = make_page(script, json, path, charts);
+		err = make_page(command, script, json, path, charts);
 	if (fd >= 0)
 		unlink(json);
 	return err ? -1 : 0;

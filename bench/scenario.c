@@ -9,24 +9,6 @@
 #define FOR_RANDOM (BIT(ADVICE_RANDOM) | BIT(ADVICE_HUGEPAGE) | BIT(ADVICE_HUGEPAGE_RANDOM))
 #define POPULATE BIT(ADVICE_POPULATE)
 
-uint64_t next_random(struct worker *worker, uint64_t below)
-{
-	uint64_t x = worker->random += 0x9e3779b97f4a7c15ull;
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	x ^= x >> 31;
-	return (uint64_t)((unsigned __int128)x * below >> 64);
-}
-
-bool next_enough(const struct worker *worker)
-{
-	const struct run *run = worker->run;
-
-	return worker->ops >= worker->ops_most ||
-	       (run->seconds_most > 0 && cli_now() >= run->deadline);
-}
-
 const struct scenario scenarios[] = {
 	{
 		.name = "seq-read",

@@ -95,13 +95,12 @@ const char *scenario_workers(const struct scenario *scenario, unsigned int n);
 uint64_t scenario_expect(const struct run *run);
 void worker_init(struct worker *worker, const struct run *run, unsigned int index);
 
-/* --- for the files that say what comes next --- */
+/* --- what comes next --- */
 
+/* scenario_basic.c; the first two are for the others, too */
 uint64_t next_random(struct worker *worker, uint64_t below);
 /* The scenario's number of operations, or its time, is over. */
 bool next_enough(const struct worker *worker);
-
-/* scenario_basic.c */
 bool next_stream_read(struct worker *worker, struct op *op);
 bool next_stream_write(struct worker *worker, struct op *op);
 bool next_random_read(struct worker *worker, struct op *op);

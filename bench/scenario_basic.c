@@ -8,6 +8,24 @@
 /* Loads between two looks at whether it is enough. */
 #define CHASE_STRETCH 65536u
 
+uint64_t next_random(struct worker *worker, uint64_t below)
+{
+	uint64_t x = worker->random += 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	x ^= x >> 31;
+	return (uint64_t)((unsigned __int128)x * below >> 64);
+}
+
+bool next_enough(const struct worker *worker)
+{
+	const struct run *run = worker->run;
+
+	return worker->ops >= worker->ops_most ||
+	       (run->seconds_most > 0 && cli_now() >= run->deadline);
+}
+
 static bool next_in_order(struct worker *worker, struct op *op, enum op_kind kind)
 {
 	uint32_t length = worker->run->op_bytes;

@@ -59,11 +59,6 @@ static uint64_t most_ops(const struct turns *turns, uint64_t bytes)
 	return scenario->pages_an_op ? bytes / CONTENT_PAGE / scenario->pages_an_op : 0;
 }
 
-double run_seconds_most(const struct bench *bench)
-{
-	return bench->settings.quick ? 1.5 : 5;
-}
-
 static struct run make_run(const struct turns *turns, const struct config *config,
 			   unsigned int turn)
 {

@@ -2,7 +2,9 @@
 /* hugemap doctor: the kernel, page faults and memory. */
 #include "doctor.h"
 #include "cli.h"
-#include "engine.h"
+#include "cache.h"
+#include "linux.h"
+#include "uffd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>

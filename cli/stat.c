@@ -58,27 +58,21 @@ static int explain(pid_t pid, int err)
 	}
 }
 
-void stat_wait(double seconds)
+static int explain_mount(const char *path, int err)
 {
-	struct timespec ts = {
-		.tv_sec = (time_t)seconds,
-		.tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9),
-	};
-
-	while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
-		;
-}
-
-void stat_put_json(json_t *object, bool line)
-{
-	if (line) {
-		json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
-		putchar('\n');
-		fflush(stdout);
-	} else {
-		cli_write_json(stdout, object);
+	switch (err) {
+	case -ENODEV:
+		return cli_fail(&stat_command,
+				"'%s' is not on a mount of HugeMap; `hugemap stat` lists those "
+				"that there are",
+				path);
+	case -EPROTO:
+		return cli_fail(&stat_command,
+				"the kernel module is of another version of HugeMap: use the "
+				"`hugemap` command of that version");
+	default:
+		return cli_fail(&stat_command, "'%s': %s", path, strerror(-err));
 	}
-	json_decref(object);
 }
 
 /* --- one process --- */
@@ -112,6 +106,13 @@ static int watch(pid_t pid, double interval, unsigned long long count, bool json
 	if (err == -ESRCH && i)
 		err = 0;
 	return err ? explain(pid, err) : CLI_OK;
+}
+
+static int watch_mount(const char *path, double interval, unsigned long long count, bool json)
+{
+	int err = stat_mount_watch(path, interval, count, json);
+
+	return err ? explain_mount(path, err) : CLI_OK;
 }
 
 /* --- all processes and mounts --- */
@@ -194,7 +195,7 @@ static int run_stat(int argc, char **argv)
 	what = argv[optind];
 	/* A name of digits alone is a PID; ./4711 is a file. */
 	if (!is_number(what) && (strchr(what, '/') || !access(what, F_OK)))
-		return stat_mount_watch(what, interval, count, json);
+		return watch_mount(what, interval, count, json);
 	pid = (pid_t)cli_number(&stat_command, "the PID", what, 1, 1 << 30);
 	return watch(pid, interval, count, json);
 }

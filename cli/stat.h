@@ -113,19 +113,17 @@ void stat_print(const struct target *target);
 struct json_t *stat_json(const struct target *target);
 void stat_list_title(void);
 void stat_list_print(const struct target *target);
+/* With one object a line, if there will be several. */
+void stat_put_json(struct json_t *object, bool line);
+void stat_wait(double seconds); /* between two */
 
 /* --- stat_mount.c --- */
 void stat_view_of_mount(const struct mount_numbers *now, const struct mount_numbers *before,
 			uint64_t mappings, double seconds, struct stat_view *view);
-/* Numbers of a mount, again and again; returns the exit status. */
+/* Numbers of a mount, again and again; 0 or a negative errno. */
 int stat_mount_watch(const char *path, double interval, unsigned long long count, bool json);
 /* All mounts: on standard output, and returns how many; or as a list of objects. */
 unsigned int stat_mount_list(void);
 struct json_t *stat_mount_list_json(void);
-
-/* --- stat.c --- */
-void stat_wait(double seconds);
-/* With one object a line, if there will be several. */
-void stat_put_json(struct json_t *object, bool line);
 
 #endif /* CLI_STAT_H */

@@ -84,23 +84,6 @@ static json_t *mount_json(const struct mount *mount, const struct stat_view *vie
 			 "pools", stat_view_json(view));
 }
 
-static int explain(const char *path, int err)
-{
-	switch (err) {
-	case -ENODEV:
-		return cli_fail(&stat_command,
-				"'%s' is not on a mount of HugeMap; `hugemap stat` lists those "
-				"that there are",
-				path);
-	case -EPROTO:
-		return cli_fail(&stat_command,
-				"the kernel module is of another version of HugeMap: use the "
-				"`hugemap` command of that version");
-	default:
-		return cli_fail(&stat_command, "'%s': %s", path, strerror(-err));
-	}
-}
-
 /* What is mapped of it now, as far as one may look. */
 static uint64_t count_mappings(const struct mount *mount, struct mount_numbers *numbers)
 {
@@ -149,7 +132,7 @@ int stat_mount_watch(const char *path, double interval, unsigned long long count
 	/* That it was unmounted is no failure once there were numbers. */
 	if ((err == -ENODEV || err == -ENOENT) && i)
 		err = 0;
-	return err ? explain(path, err) : CLI_OK;
+	return err;
 }
 
 /* --- all mounts --- */

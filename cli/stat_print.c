@@ -4,6 +4,7 @@
 #include "cli.h"
 #include "tell.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <time.h>
 #include <jansson.h>
@@ -261,4 +262,27 @@ void stat_list_print(const struct target *target)
 		       cli_bytes(text[2], (double)stat.resident_bytes),
 		       cli_bytes(text[3], (double)stat.dirty_bytes));
 	}
+}
+
+void stat_wait(double seconds)
+{
+	struct timespec ts = {
+		.tv_sec = (time_t)seconds,
+		.tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9),
+	};
+
+	while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
+		;
+}
+
+void stat_put_json(json_t *object, bool line)
+{
+	if (line) {
+		json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
+		putchar('\n');
+		fflush(stdout);
+	} else {
+		cli_write_json(stdout, object);
+	}
+	json_decref(object);
 }

@@ -8,8 +8,14 @@
  * The kernel is asked by the store's own descriptor: the caller's may append, or take
  * whole sectors only.
  */
-#include "engine.h"
+#include "evict.h"
+#include "frames.h"
+#include "handler.h"
+#include "linux.h"
+#include "mapping.h"
 #include "races.h"
+#include "reason.h"
+#include "store.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -75,7 +81,7 @@ static ssize_t read_cached(struct store *store, char *buffer, const struct piece
 						       page_remove(store->pool, &piece->unit);
 
 		if (err == -ENOENT)
-			fault_lost(store, &piece->unit);
+			evict_lost(store, &piece->unit);
 		return err == -EBUSY ? err : -EAGAIN;
 	}
 	copy(buffer, page_data(store->pool, &piece->unit) + piece->in_block, piece->count);
@@ -109,7 +115,7 @@ static ssize_t write_cached(struct store *store, const char *buffer, struct piec
 	int err = page_remove(pool, &piece->unit);
 
 	if (err == -ENOENT)
-		fault_lost(store, &piece->unit); /* what the program has zapped is read again */
+		evict_lost(store, &piece->unit); /* what the program has zapped is read again */
 	if (err)
 		return err == -EBUSY ? err : -EAGAIN;
 	if (hm_peek(store->core, piece->unit.pgoff, &now) == HM_CLEAN && piece->count < KEEP_BYTES)

@@ -5,6 +5,11 @@
  * the kernel (steered.c).
  */
 #include "api.h"
+#include "linux.h"
+#include "mapping.h"
+#include "pool.h"
+#include "steered.h"
+#include "store.h"
 
 #include <fcntl.h>
 
@@ -177,6 +182,7 @@ void *hugemap_map(int fd, off_t offset, size_t length, int prot, int flags,
 		err = check_map(fd, offset, &length, prot, flags, &options);
 	if (err)
 		return error_pointer(err);
+	fork_init();
 	if (!options.pool)
 		return steered_map(fd, offset, length, prot, flags);
 	if (flags & HUGEMAP_PRIVATE && prot & PROT_WRITE)

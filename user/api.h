@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What the files that have the calls of hugemap.h share. */
+/*
+ * What the files that have the calls of hugemap.h share (api.c, api_range.c, api_file.c).
+ *
+ * Owns: the caller's errno, signals and structures during a call.
+ * Locks: takes pools_lock and maps_lock to find what is mapped; none while it waits.
+ */
 #ifndef HM_API_H
 #define HM_API_H
 
-#include "engine.h"
+#include "objects.h"
+#include "reason.h"
 
 #include <errno.h>
 #include <pthread.h>

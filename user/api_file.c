@@ -4,6 +4,10 @@
  * is the system call.
  */
 #include "api.h"
+#include "handler.h"
+#include "linux.h"
+#include "mapping.h"
+#include "store.h"
 
 #include <fcntl.h>
 

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* The calls of hugemap.h on ranges of addresses: syncs, advice, prefetch, numbers. */
 #include "api.h"
+#include "handler.h"
+#include "linux.h"
+#include "mapping.h"
+#include "stats.h"
+#include "steered.h"
+#include "store.h"
 
 /* A part of a range that lies in one mapping. */
 struct part {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* Errors in words: one sentence for each code, and the reason of the last one. */
-#include "engine.h"
+#include "hugemap.h"
+#include "port.h"
+#include "reason.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* Eviction: carry out what hm_reclaim() chose. */
-#include "engine.h"
+#include "evict.h"
+#include "frames.h"
+#include "handler.h"
+#include "linux.h"
 
 #include <errno.h>
 
@@ -15,6 +18,33 @@ static struct store *store_of(struct pool *pool, const struct hm_store *core)
 	while (store && store->core != core)
 		store = store->next;
 	return store;
+}
+
+/*
+ * The program has zapped the pages of a block itself, with munmap or madvise. A clean
+ * block can be read again; the stores to a dirty one are lost, which the next sync
+ * reports. The block lock is held.
+ */
+void evict_lost(struct store *store, const struct hm_unit *unit)
+{
+	u64 pos = unit->pgoff;
+	struct hm_unit gone;
+
+	if (hm_invalidate(store->core, &pos, pos + 1, false, &gone) == HM_INV_UNIT) {
+		hm_evict_done(&gone, HM_EVICT_DISCARD);
+		return;
+	}
+	pos = unit->pgoff;
+	if (hm_invalidate(store->core, &pos, pos + 1, true, &gone) == HM_INV_UNIT) {
+		hm_evict_done(&gone, HM_EVICT_DISCARD);
+		hm_store_error(store->core, -EIO);
+	}
+}
+
+/* A frame has become free, or can be. */
+void evict_progress(struct pool *pool)
+{
+	atomic_store_explicit(&pool->freed_ns, sys_clock_ns(), memory_order_relaxed);
 }
 
 /* A block that is claimed leaves the cache. True: its frame is free. */
@@ -34,7 +64,7 @@ static bool evict(struct store *store, const struct hm_unit *unit)
 	if (hm_evict_done(unit, result))
 		page_wake(store, unit->pgoff);
 	if (result == HM_EVICTED)
-		fault_progress(pool);
+		evict_progress(pool);
 	return result == HM_EVICTED;
 }
 
@@ -47,7 +77,7 @@ static void unmap(struct store *store, const struct hm_unit *unit)
 	    hm_referenced(unit->store, unit->pgoff))
 		return;
 	if (page_remove(store->pool, unit) == -ENOENT)
-		fault_lost(store, unit);
+		evict_lost(store, unit);
 }
 
 static u32 evict_round(struct handler *h, u32 want, u32 *chosen)

@@ -3,7 +3,13 @@
  * Faults: the userfaultfd tells of a page that is missing, or of a store to one that is
  * protected; ask the core, and carry out its answer.
  */
-#include "engine.h"
+#include "evict.h"
+#include "fault.h"
+#include "frames.h"
+#include "linux.h"
+#include "stats.h"
+#include "store.h"
+#include "uffd.h"
 
 #include <errno.h>
 
@@ -11,89 +17,6 @@
 #define MAX_TRIES 4u
 #define HOPELESS_NS 5000000000ull
 #define STUCK_NS 30000000000ull
-
-/* @map: NULL if it is gone meanwhile */
-void fault_done(struct handler *h, struct mapping *map, u64 arrived_ns, bool hit)
-{
-	u64 ns = sys_clock_ns() - arrived_ns;
-
-	hm_hist_record(&h->pool->stats->fault_ns, ns);
-	if (!map)
-		return;
-	atomic_fetch_add_explicit(&map->faults, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&map->wait_ns, ns, memory_order_relaxed);
-	if (hit)
-		atomic_fetch_add_explicit(&map->hits, 1, memory_order_relaxed);
-}
-
-/*
- * The program has zapped the pages of a block itself, with munmap or madvise. A clean
- * block can be read again; the stores to a dirty one are lost, which the next sync
- * reports. The block lock is held.
- */
-void fault_lost(struct store *store, const struct hm_unit *unit)
-{
-	u64 pos = unit->pgoff;
-	struct hm_unit gone;
-
-	if (hm_invalidate(store->core, &pos, pos + 1, false, &gone) == HM_INV_UNIT) {
-		hm_evict_done(&gone, HM_EVICT_DISCARD);
-		return;
-	}
-	pos = unit->pgoff;
-	if (hm_invalidate(store->core, &pos, pos + 1, true, &gone) == HM_INV_UNIT) {
-		hm_evict_done(&gone, HM_EVICT_DISCARD);
-		hm_store_error(store->core, -EIO);
-	}
-}
-
-/* Page missing where its block is mapped: zapped by the program, or an old message. */
-static enum served serve_missing(struct mapping *map, const struct hm_unit *unit)
-{
-	struct store *store = map->store;
-
-	if (!page_present(map, unit)) {
-		page_forget(store->pool, unit);
-		fault_lost(store, unit);
-	}
-	uffd_wake(store->pool->uffd, map_addr(map, unit->pgoff), HM_BLOCK_SIZE);
-	return SERVED;
-}
-
-/*
- * Map a block that is cached, or allow stores to it, and wake who waits. The block lock
- * is held, and hm_fault() has said HM_HIT under it (or the block was filled under it).
- * @missing: the fault was for a page that is not there.
- */
-enum served fault_serve_hit(struct mapping *map, const struct hm_unit *unit, bool write,
-			    bool missing)
-{
-	struct store *store = map->store;
-	struct mapping *at = page_mapping(store->pool, unit);
-	struct hm_unit now;
-	int err;
-
-	if (at == map && write && !missing) {
-		page_unprotect(map, unit);
-		return SERVED;
-	}
-	/* The write takes its data from where the block is now. */
-	if (hm_peek(store->core, unit->pgoff, &now) == HM_WRITING)
-		return SERVE_LATER;
-	if (at == map)
-		return serve_missing(map, unit);
-	err = page_remove(store->pool, unit);
-	if (err == -ENOENT)
-		fault_lost(store, unit); /* and fault again */
-	if (err)
-		return SERVE_LATER;
-	err = page_install(map, unit);
-	if (err == -EINVAL)
-		return SERVE_REFUSED;
-	if (err == -ENOENT)
-		return SERVE_GONE;
-	return err ? SERVE_LATER : SERVED;
-}
 
 /* A miss: start to read, or fill with zeros. The block lock is held. */
 static enum served serve_miss(struct handler *h, struct mapping *map, enum hm_outcome outcome,
@@ -115,8 +38,8 @@ static enum served serve_miss(struct handler *h, struct mapping *map, enum hm_ou
 	fill_zero(map, unit);
 	if (hm_fill_done(unit, 0, fault->write ? HM_FILL_DIRTY : 0))
 		page_wake(store, unit->pgoff);
-	fault_done(h, map, fault->arrived_ns, true);
-	return fault_serve_hit(map, unit, fault->write, false);
+	stats_fault(h->pool, map, fault->arrived_ns, true);
+	return hit_serve(map, unit, fault->write, false);
 }
 
 /* Ask the core, and carry out its answer, under the block lock. */
@@ -137,9 +60,9 @@ static enum served serve_locked(struct handler *h, struct mapping *map, const st
 		 !store_add_node(store, pgoff, (enum hm_node_kind)unit->err));
 	switch (outcome) {
 	case HM_HIT:
-		served = fault_serve_hit(map, unit, fault->write, fault->missing);
+		served = hit_serve(map, unit, fault->write, fault->missing);
 		if (served == SERVED)
-			fault_done(h, map, fault->arrived_ns, true);
+			stats_fault(h->pool, map, fault->arrived_ns, true);
 		return served;
 	case HM_FILL:
 	case HM_ZERO:
@@ -185,12 +108,6 @@ static void press(struct handler *h)
 {
 	if (!atomic_exchange(&h->pool->pressed, true) && h->index)
 		handler_kick(&h->pool->handlers[0]);
-}
-
-/* A frame has become free, or can be. */
-void fault_progress(struct pool *pool)
-{
-	atomic_store_explicit(&pool->freed_ns, sys_clock_ns(), memory_order_relaxed);
 }
 
 /* Every frame is pinned, it seems, perhaps by the thread that waits: nothing goes on. */

@@ -4,8 +4,11 @@
  * read is not cached: the fault that asked for it gets SIGBUS, and the next one tries
  * again.
  */
-#include "engine.h"
+#include "fault.h"
+#include "frames.h"
+#include "linux.h"
 #include "races.h"
+#include "stats.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -83,7 +86,7 @@ static void done(struct handler *h, struct io_op *op, struct mapping *map, struc
 		page_changed(h->pool, unit);
 	waited = hm_fill_done(unit, 0, op->demand_write && map ? HM_FILL_DIRTY : 0);
 	if (op->demand_addr && map)
-		served = fault_serve_hit(map, unit, op->demand_write, false) == SERVED;
+		served = hit_serve(map, unit, op->demand_write, false) == SERVED;
 	if (waited || (op->demand_addr && !served))
 		page_wake(op->store, unit->pgoff);
 }
@@ -115,7 +118,7 @@ static void finish(struct handler *h, struct io_op *op, int err)
 	if (wake)
 		page_wake(op->store, op->pgoff);
 	if (op->demand_addr)
-		fault_done(h, map, op->start_ns, false);
+		stats_fault(h->pool, map, op->start_ns, false);
 	atomic_fetch_sub(&op->store->ops, 1);
 	io_give(&h->io, op);
 }

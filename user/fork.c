@@ -5,7 +5,10 @@
  * has inherited of them, above all the locks on files. Other mappings are the kernel's,
  * which a child has as always.
  */
-#include "engine.h"
+#include "handler.h"
+#include "linux.h"
+#include "pool.h"
+#include "steered.h"
 
 /* Everything at rest, so that the child finds its lists whole. */
 static void before_fork(void)

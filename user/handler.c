@@ -3,7 +3,12 @@
  * The handler threads: each waits for faults, completions and requests, and
  * does a bounded part of everything else before it looks at the faults again.
  */
-#include "engine.h"
+#include "evict.h"
+#include "fault.h"
+#include "frames.h"
+#include "linux.h"
+#include "stats.h"
+#include "write.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,37 +19,8 @@
 #define TICK_MS 100
 #define PUBLISH_MS 50u
 
-#define YIELD_NS 20000u
-#define LOOK_PAUSE_NS 50000
-#define PATIENCE_NS 5000000000ull
-
 #define SPIN_NS 100000u
 #define SHORT_WAITS 16u
-
-/*
- * Before somebody looks again whether others are done: they may need this CPU, or wait
- * for the device. Who only yields all the time while the others wake up and yield, too,
- * can keep what their I/O needs from running, for a minute on Linux 6.18.
- *
- * @pinned: what keeps it from going on is direct I/O of the program's, not a device that
- *	takes its time. Return: false if that has been so for long enough.
- */
-bool look_again(struct patience *patience, bool pinned)
-{
-	u64 now = sys_clock_ns();
-
-	if (!patience->since_ns)
-		patience->since_ns = now;
-	if (!pinned)
-		patience->pinned_since_ns = 0;
-	else if (!patience->pinned_since_ns)
-		patience->pinned_since_ns = now;
-	if (now - patience->since_ns < YIELD_NS)
-		sys_yield();
-	else
-		sys_sleep_ns(LOOK_PAUSE_NS);
-	return !pinned || now - patience->pinned_since_ns < PATIENCE_NS;
-}
 
 static void complete_all(struct handler *h)
 {
@@ -178,70 +154,6 @@ static void *handler_main(void *arg)
 	run(h);
 	io_destroy(&h->io);
 	return NULL;
-}
-
-void handler_kick(struct handler *h)
-{
-	uint64_t one = 1;
-	ssize_t n = sys_write(h->event_fd, &one, sizeof(one));
-
-	hm_assert(n > 0 || n == -EAGAIN);
-}
-
-void handlers_kick(struct pool *pool)
-{
-	u32 i;
-
-	for (i = 0; i < pool->nhandlers; i++)
-		handler_kick(&pool->handlers[i]);
-}
-
-struct handler *handler_any(struct pool *pool)
-{
-	return &pool->handlers[atomic_fetch_add(&pool->next_handler, 1) % pool->nhandlers];
-}
-
-/* Ask for a job; false if too many are waiting. */
-bool handler_job(struct handler *h, const struct job *job)
-{
-	bool taken = false;
-
-	pthread_mutex_lock(&h->lock);
-	if (h->nnew_jobs < MAX_PLANS) {
-		h->new_jobs[h->nnew_jobs++] = *job;
-		taken = true;
-	}
-	pthread_mutex_unlock(&h->lock);
-	handler_kick(h);
-	return taken;
-}
-
-static u32 forget_jobs(struct job *jobs, u32 n, const struct store *store)
-{
-	u32 kept = 0, i;
-
-	for (i = 0; i < n; i++) {
-		if (jobs[i].store != store)
-			jobs[kept++] = jobs[i];
-		else
-			stream_give_up(&jobs[i]);
-	}
-	return kept;
-}
-
-/* A store is mapped no more. maps_lock is held for writing: no handler works. */
-void handlers_forget(struct pool *pool, const struct store *store)
-{
-	u32 i;
-
-	for (i = 0; i < pool->nhandlers; i++) {
-		struct handler *h = &pool->handlers[i];
-
-		h->njobs = forget_jobs(h->jobs, h->njobs, store);
-		pthread_mutex_lock(&h->lock);
-		h->nnew_jobs = forget_jobs(h->new_jobs, h->nnew_jobs, store);
-		pthread_mutex_unlock(&h->lock);
-	}
 }
 
 static int handler_start(struct handler *h)

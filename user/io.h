@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "cache.h"
-#include "linux.h"
 
 struct io;
 struct handler;

@@ -4,6 +4,7 @@
  * (containers, hardened kernels).
  */
 #include "io.h"
+#include "linux.h"
 #include "races.h"
 
 #include <errno.h>

@@ -3,7 +3,8 @@
  * I/O by io_uring. The handler waits in one place for completions, faults and
  * requests: the last two are multishot polls on the ring.
  */
-#include "engine.h"
+#include "io.h"
+#include "linux.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The mappings of a pool, sorted by address. maps_lock is held throughout. */
-#include "engine.h"
+/*
+ * The pools of the process, and the mappings of a pool, sorted by address. maps_lock is
+ * held throughout.
+ */
+#include "objects.h"
+#include "stats.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+/* Every pool of the process; taken before any lock of a pool. */
+pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
+struct pool *pools;
 
 /* The first mapping that ends above an address. */
 static u32 lower_bound(const struct pool *pool, uintptr_t addr)

@@ -7,8 +7,16 @@
  * are the same modulo 2 MB. The pool's part is of whole blocks: what would not be is
  * refused.
  */
-#include "engine.h"
+#include "evict.h"
+#include "frames.h"
+#include "handler.h"
+#include "linux.h"
+#include "mapping.h"
 #include "races.h"
+#include "reason.h"
+#include "steered.h"
+#include "store.h"
+#include "uffd.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -171,6 +179,13 @@ void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int
 
 	if (err)
 		return (void *)(intptr_t)err;
+	/* Looked up after we can be seen: of two at a time, one sees the other. */
+	if (steered_conflicts(store->dev, store->ino, store->writable)) {
+		store_put(store);
+		return (void *)(intptr_t)fail(-EBUSY, "the file is mapped without a pool in this "
+						      "process, which would not see what is "
+						      "stored through one");
+	}
 	return create(store, (u64)offset, length, prot, priority_access(options->priority), NULL);
 }
 
@@ -258,7 +273,7 @@ static enum taken take_out(struct mapping *map, u64 pos, u64 end)
 		}
 		err = page_remove(pool, &unit);
 		if (err == -ENOENT)
-			fault_lost(store, &unit);
+			evict_lost(store, &unit);
 		else if (err)
 			taken = TAKEN_PINNED;
 	}

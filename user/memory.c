@@ -4,7 +4,10 @@
  * is taken when the pool is made; none of it is passed on to children, since a
  * page that fork() shares could never be moved again.
  */
-#include "engine.h"
+#include "frames.h"
+#include "linux.h"
+#include "reason.h"
+#include "uffd.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -15,9 +15,12 @@
  * A page that is pinned cannot be moved, which shows that a device may store to it: the
  * block stays where it is.
  */
-#include "engine.h"
+#include "frames.h"
+#include "linux.h"
 #include "pagemap.h"
 #include "races.h"
+#include "stats.h"
+#include "uffd.h"
 
 #include <errno.h>
 

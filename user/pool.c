@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* Pools: a cache, its memory, its userfaultfd and its handlers. */
-#include "engine.h"
+#include "fault.h"
+#include "frames.h"
+#include "linux.h"
+#include "pool.h"
+#include "reason.h"
+#include "stats.h"
+#include "uffd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +19,6 @@
 #define MOST_DEFAULT_POOL (4ull << 30)
 #define CPUS_PER_HANDLER 8u
 #define MAX_DEFAULT_HANDLERS 4u
-
-/* Every pool of the process; taken before any lock of a pool. */
-pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
-struct pool *pools;
 
 static u32 default_handlers(void)
 {

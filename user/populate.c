@@ -9,7 +9,8 @@
  * A slot must not be populated while its pages are mapped elsewhere, so each
  * frame is claimed once, by the thread or by its first user.
  */
-#include "engine.h"
+#include "frames.h"
+#include "linux.h"
 
 #include <signal.h>
 #include <sys/mman.h>

@@ -6,7 +6,13 @@
  * under way: no fault is served then, and nothing is written. What is dropped is dropped
  * after it has succeeded, so that a call that fails has changed nothing.
  */
-#include "engine.h"
+#include "frames.h"
+#include "handler.h"
+#include "linux.h"
+#include "mapping.h"
+#include "reason.h"
+#include "store.h"
+#include "write.h"
 
 #include <errno.h>
 #include <fcntl.h>

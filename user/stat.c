@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* Statistics: collected for hugemap_stat() and published for `hugemap stat`. */
-#include "engine.h"
+#include "linux.h"
+#include "objects.h"
+#include "stats.h"
 
 int stats_create(struct pool *pool)
 {
@@ -55,6 +57,20 @@ void stats_publish(struct pool *pool)
 								<< HM_PAGE_SHIFT);
 	hm_atomic_set(&stats->count[STATS_IO_DEPTH], depth);
 	hm_atomic_set(&stats->updated_ms, sys_clock_ns() / 1000000);
+}
+
+/* A fault was served. @map: NULL if it is gone meanwhile */
+void stats_fault(struct pool *pool, struct mapping *map, u64 arrived_ns, bool hit)
+{
+	u64 ns = sys_clock_ns() - arrived_ns;
+
+	hm_hist_record(&pool->stats->fault_ns, ns);
+	if (!map)
+		return;
+	atomic_fetch_add_explicit(&map->faults, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&map->wait_ns, ns, memory_order_relaxed);
+	if (hit)
+		atomic_fetch_add_explicit(&map->hits, 1, memory_order_relaxed);
 }
 
 static struct hugemap_latency latency(const struct hm_hist *hist)

@@ -50,8 +50,15 @@ struct stats {
 	struct hm_hist write_ns;
 };
 
-/* Numbers as hugemap_stat() gives them; *stats may be another process's. */
+/* --- stat.c; takes no lock ------------------------------------------------------ */
 struct hugemap_stat;
+struct mapping;
+struct pool;
+int stats_create(struct pool *pool);
+void stats_destroy(struct pool *pool);
+void stats_publish(struct pool *pool); /* maps_lock is held */
+void stats_fault(struct pool *pool, struct mapping *map, u64 arrived_ns, bool hit);
+/* Numbers as hugemap_stat() gives them; *stats may be another process's. */
 void stats_fill(const struct stats *stats, struct hugemap_stat *stat);
 
 static inline void stats_add(struct stats *stats, enum stats_counter counter, s64 delta)

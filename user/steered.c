@@ -4,7 +4,9 @@
  * addresses lie to the file as huge pages need it. Nothing of what mmap(2) promises is
  * different; this list only knows which ranges are ours, to answer calls for them.
  */
-#include "engine.h"
+#include "reason.h"
+#include "steered.h"
+#include "store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -240,7 +242,6 @@ void *steered_map(int fd, off_t offset, size_t length, int prot, int flags)
 	bool found;
 	int err;
 
-	fork_init();
 	err = file_identify(fd, &map.dev, &map.ino);
 	if (err)
 		return (void *)(intptr_t)fail(err, "the file descriptor is not open");

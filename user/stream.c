@@ -3,19 +3,16 @@
  * Jobs: what streams and prefetches bring in, and what writing streams leave
  * behind, a few blocks at a time, as frames and operations become free.
  */
-#include "engine.h"
+#include "evict.h"
+#include "fault.h"
+#include "frames.h"
+#include "store.h"
+#include "write.h"
 
 #include <errno.h>
 
 /* Operations that jobs leave to demand faults and syncs. */
 #define SPARE_OPS(io) ((io)->depth / 4)
-
-/* What was not brought in of a stream's plan may be planned again. */
-void stream_give_up(const struct job *job)
-{
-	if (job->type == JOB_AHEAD)
-		hm_readahead_stopped(job->store->core, &job->plan, job->pos);
-}
 
 void stream_add_job(struct handler *h, const struct job *job)
 {
@@ -24,7 +21,7 @@ void stream_add_job(struct handler *h, const struct job *job)
 		h->jobs[h->njobs++] = *job;
 		return;
 	}
-	stream_give_up(job);
+	job_give_up(job);
 }
 
 /* A fault of a mapping may be part of a stream. */
@@ -130,7 +127,7 @@ static bool run_ahead(struct handler *h, struct job *job)
 	u64 end = job->end;
 
 	if (!map) {
-		stream_give_up(job);
+		job_give_up(job);
 		return true;
 	}
 	if (atomic_load(&job->store->resizing))
@@ -150,7 +147,7 @@ static bool run_ahead(struct handler *h, struct job *job)
 			return false; /* see to the faults in between */
 	}
 	if (step == STEP_STOP)
-		stream_give_up(job);
+		job_give_up(job);
 	return true;
 }
 

@@ -4,17 +4,9 @@
  * written once; one that somebody else is writing is waited for, since a store
  * may have come after that write began.
  */
-#include "engine.h"
+#include "write.h"
 
 #include <errno.h>
-
-void sync_op_done(struct sync_request *sync, int err)
-{
-	hm_assert(sync->ops > 0);
-	sync->ops--;
-	if (err)
-		sync->err = err;
-}
 
 static void tell(struct sync_request *sync)
 {
@@ -80,39 +72,4 @@ void sync_run(struct handler *h)
 		else
 			at = &sync->next;
 	}
-}
-
-/**
- * sync_range() - write what is dirty in a range, and wait for it
- * @store: held by a reference
- * @pos: first page
- * @end: the page after the last one
- *
- * No lock may be held. Return: 0 or the errno of a write that failed.
- */
-int sync_range(struct store *store, u64 pos, u64 end)
-{
-	struct handler *h = handler_any(store->pool);
-	struct sync_request sync = {
-		.store = store,
-		.pos = pos,
-		.end = end,
-		.lock = PTHREAD_MUTEX_INITIALIZER,
-		.cond = PTHREAD_COND_INITIALIZER,
-	};
-	u32 i;
-
-	for (i = 0; i < store->pool->nhandlers; i++)
-		sync.windows[i] = atomic_load(&store->pool->handlers[i].window);
-	pthread_mutex_lock(&h->lock);
-	sync.next = h->new_syncs;
-	h->new_syncs = &sync;
-	pthread_mutex_unlock(&h->lock);
-	handler_kick(h);
-
-	pthread_mutex_lock(&sync.lock);
-	while (!sync.done)
-		pthread_cond_wait(&sync.cond, &sync.lock);
-	pthread_mutex_unlock(&sync.lock);
-	return sync.err;
 }

@@ -7,7 +7,10 @@
  * system call gets EFAULT). A poisoned page stays so for a moment only, so that the next
  * touch tries again, as with mmap. It is gone earlier if the block is mapped meanwhile.
  */
-#include "engine.h"
+#include "fault.h"
+#include "frames.h"
+#include "linux.h"
+#include "uffd.h"
 
 #include <sys/mman.h>
 

@@ -6,8 +6,13 @@
  * without a fault, now or later. Then a sync writes it from where it is, and it stays
  * dirty; write-back that nobody waits for leaves it for later.
  */
-#include "engine.h"
+#include "evict.h"
+#include "frames.h"
+#include "linux.h"
 #include "races.h"
+#include "stats.h"
+#include "store.h"
+#include "write.h"
 
 #include <errno.h>
 
@@ -40,7 +45,7 @@ static void give_up_lost(struct store *store, u64 pgoff)
 	pthread_mutex_lock(lock);
 	hm_writeback_done(store->core, pgoff, HM_BLOCK_PAGES, HM_WB_UNCHANGED);
 	hm_peek(store->core, pgoff, &unit);
-	fault_lost(store, &unit);
+	evict_lost(store, &unit);
 	hm_store_error(store->core, -EIO);
 	pthread_mutex_unlock(lock);
 }
@@ -104,6 +109,14 @@ void write_works(struct store *store)
 	atomic_store(&store->wb_retry_ms, 0);
 }
 
+static void sync_op_done(struct sync_request *sync, int err)
+{
+	hm_assert(sync->ops > 0);
+	sync->ops--;
+	if (err)
+		sync->err = err;
+}
+
 static void finish(struct handler *h, struct io_op *op, int err)
 {
 	struct store *store = op->store;
@@ -126,7 +139,7 @@ static void finish(struct handler *h, struct io_op *op, int err)
 		hm_hist_record(&h->pool->stats->write_ns, sys_clock_ns() - op->start_ns);
 	}
 	if (err >= 0 && !op->pinned)
-		fault_progress(h->pool);
+		evict_progress(h->pool);
 	if (op->background)
 		h->wb_ops--;
 	if (op->sync)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * The books, when no handler works and no I/O is under way: what is in each frame, where
- * it is mapped, and who may store to it without a fault. See user/engine.h.
+ * it is mapped, and who may store to it without a fault. See user/objects.h and user/frames.h.
  */
 #include "world.h"
 
-#include "engine.h"
+#include "frames.h"
 
 struct books {
 	struct pool *pool;

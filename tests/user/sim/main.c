@@ -6,7 +6,7 @@
 #include <getopt.h>
 #include <time.h>
 
-#include "engine.h"
+#include "objects.h"
 
 #define DEFAULT_STEPS 1000000u
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "io.h"
+#include "linux.h"
 
 #include "alloc.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* There are no mappings without a pool in the simulated world. */
-#include "engine.h"
+#include "steered.h"
 
 #include <errno.h>
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* What is told in the end, and whether that is now: notes, errors, an interrupt. */
+#include "bench.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+
+static volatile sig_atomic_t interrupted;
+
+void bench_interrupt(int signal)
+{
+	interrupted = signal;
+}
+
+bool bench_interrupted(void)
+{
+	return interrupted;
+}
+
+bool bench_going_on(struct bench *bench, const char *what, double share)
+{
+	cli_progress("[%u of %u] %s: %.0f %%", bench->runs_done, bench->runs_planned, what,
+		     100 * share);
+	return !interrupted;
+}
+
+static void keep_text(char (*texts)[256], unsigned int *n, unsigned int most, const char *format,
+		      va_list args)
+{
+	char text[256];
+	unsigned int i;
+
+	vsnprintf(text, sizeof(text), format, args);
+	for (i = 0; i < *n; i++)
+		if (!strncmp(texts[i], text, 12))
+			return; /* the same kind of thing, with another number */
+	if (*n < most)
+		memcpy(texts[(*n)++], text, sizeof(text));
+}
+
+void bench_note(struct bench *bench, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	keep_text(bench->notes, &bench->nnotes, sizeof(bench->notes) / sizeof(bench->notes[0]),
+		  format, args);
+	va_end(args);
+}
+
+void bench_error(struct bench *bench, const char *format, ...)
+{
+	va_list args;
+
+	if (bench->nerrors == sizeof(bench->errors) / sizeof(bench->errors[0]))
+		return;
+	va_start(args, format);
+	vsnprintf(bench->errors[bench->nerrors++], sizeof(bench->errors[0]), format, args);
+	va_end(args);
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "undo.h"
+#include "system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Whoever was just killed may still have files open there: so often, 50 ms each. */
+#define TRIES 200
+#define PAUSE 50000 /* us */
+
+/* Kill what is left in a group, by its own list. */
+static void kill_all(const char *group)
+{
+	char path[1200];
+	FILE *file;
+	int pid;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", group);
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	while (fscanf(file, "%d", &pid) == 1)
+		if (pid > 1 && pid != getpid())
+			kill(pid, SIGKILL);
+	fclose(file);
+}
+
+void group_remove(const char *path)
+{
+	int tries;
+
+	/* A process that has just ended keeps its group busy for a moment. */
+	for (tries = 0; rmdir(path) < 0 && errno == EBUSY && tries < 500; tries++) {
+		if (tries >= 200)
+			kill_all(path);
+		usleep(10000);
+	}
+}
+
+/* A run that was just killed may still be unmounting. */
+void module_remove(const char *module)
+{
+	int i;
+
+	for (i = 0; i < 50 && *module; i++) {
+		if (!syscall(SYS_delete_module, module, O_NONBLOCK) || errno == ENOENT)
+			break;
+		usleep(100000);
+	}
+}
+
+bool zram_write(int zram, const char *name, const char *value)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/sys/block/zram%d/%s", zram, name);
+	return write_line(path, value);
+}
+
+void zram_remove(int zram, const char *dir)
+{
+	char number[16];
+	int i;
+
+	/* EINVAL: not mounted, or not any more. */
+	for (i = 0; *dir && i < TRIES && umount2(dir, 0) < 0 && errno == EBUSY; i++)
+		usleep(PAUSE);
+	if (*dir)
+		rmdir(dir);
+	for (i = 0; i < TRIES && !zram_write(zram, "reset", "1") && errno == EBUSY; i++)
+		usleep(PAUSE);
+	snprintf(number, sizeof(number), "%d", zram);
+	for (i = 0; i < TRIES && !write_line(ZRAM_CONTROL "hot_remove", number) && errno == EBUSY;
+	     i++)
+		usleep(PAUSE);
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* What other threads ask of the handlers, and how they wait for it. */
+#include "handler.h"
+#include "linux.h"
+
+#include <errno.h>
+
+#define YIELD_NS 20000u
+#define LOOK_PAUSE_NS 50000
+#define PATIENCE_NS 5000000000ull
+
+/*
+ * Before somebody looks again whether others are done: they may need this CPU, or wait
+ * for the device. Who only yields all the time while the others wake up and yield, too,
+ * can keep what their I/O needs from running, for a minute on Linux 6.18.
+ *
+ * @pinned: what keeps it from going on is direct I/O of the program's, not a device that
+ *	takes its time. Return: false if that has been so for long enough.
+ */
+bool look_again(struct patience *patience, bool pinned)
+{
+	u64 now = sys_clock_ns();
+
+	if (!patience->since_ns)
+		patience->since_ns = now;
+	if (!pinned)
+		patience->pinned_since_ns = 0;
+	else if (!patience->pinned_since_ns)
+		patience->pinned_since_ns = now;
+	if (now - patience->since_ns < YIELD_NS)
+		sys_yield();
+	else
+		sys_sleep_ns(LOOK_PAUSE_NS);
+	return !pinned || now - patience->pinned_since_ns < PATIENCE_NS;
+}
+
+void handler_kick(struct handler *h)
+{
+	uint64_t one = 1;
+	ssize_t n = sys_write(h->event_fd, &one, sizeof(one));
+
+	hm_assert(n > 0 || n == -EAGAIN);
+}
+
+void handlers_kick(struct pool *pool)
+{
+	u32 i;
+
+	for (i = 0; i < pool->nhandlers; i++)
+		handler_kick(&pool->handlers[i]);
+}
+
+struct handler *handler_any(struct pool *pool)
+{
+	return &pool->handlers[atomic_fetch_add(&pool->next_handler, 1) % pool->nhandlers];
+}
+
+/* Ask for a job; false if too many are waiting. */
+bool handler_job(struct handler *h, const struct job *job)
+{
+	bool taken = false;
+
+	pthread_mutex_lock(&h->lock);
+	if (h->nnew_jobs < MAX_PLANS) {
+		h->new_jobs[h->nnew_jobs++] = *job;
+		taken = true;
+	}
+	pthread_mutex_unlock(&h->lock);
+	handler_kick(h);
+	return taken;
+}
+
+/* What was not brought in of a stream's plan may be planned again. */
+void job_give_up(const struct job *job)
+{
+	if (job->type == JOB_AHEAD)
+		hm_readahead_stopped(job->store->core, &job->plan, job->pos);
+}
+
+static u32 forget_jobs(struct job *jobs, u32 n, const struct store *store)
+{
+	u32 kept = 0, i;
+
+	for (i = 0; i < n; i++) {
+		if (jobs[i].store != store)
+			jobs[kept++] = jobs[i];
+		else
+			job_give_up(&jobs[i]);
+	}
+	return kept;
+}
+
+/* A store is mapped no more. maps_lock is held for writing: no handler works. */
+void handlers_forget(struct pool *pool, const struct store *store)
+{
+	u32 i;
+
+	for (i = 0; i < pool->nhandlers; i++) {
+		struct handler *h = &pool->handlers[i];
+
+		h->njobs = forget_jobs(h->jobs, h->njobs, store);
+		pthread_mutex_lock(&h->lock);
+		h->nnew_jobs = forget_jobs(h->new_jobs, h->nnew_jobs, store);
+		pthread_mutex_unlock(&h->lock);
+	}
+}
+
+/**
+ * sync_range() - write what is dirty in a range, and wait for it
+ * @store: held by a reference
+ * @pos: first page
+ * @end: the page after the last one
+ *
+ * No lock may be held. Return: 0 or the errno of a write that failed.
+ */
+int sync_range(struct store *store, u64 pos, u64 end)
+{
+	struct handler *h = handler_any(store->pool);
+	struct sync_request sync = {
+		.store = store,
+		.pos = pos,
+		.end = end,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.cond = PTHREAD_COND_INITIALIZER,
+	};
+	u32 i;
+
+	for (i = 0; i < store->pool->nhandlers; i++)
+		sync.windows[i] = atomic_load(&store->pool->handlers[i].window);
+	pthread_mutex_lock(&h->lock);
+	sync.next = h->new_syncs;
+	h->new_syncs = &sync;
+	pthread_mutex_unlock(&h->lock);
+	handler_kick(h);
+
+	pthread_mutex_lock(&sync.lock);
+	while (!sync.done)
+		pthread_cond_wait(&sync.cond, &sync.lock);
+	pthread_mutex_unlock(&sync.lock);
+	return sync.err;
+}
