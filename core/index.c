@@ -141,6 +141,15 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 	/* Of some holes, where they are was known when the node came. */
 	if (hollow || !holes)
 		memset(base->holes, holes ? 0xff : 0, sizeof(base->holes));
+	/*
+	 * set_hollow() sets the block's bit, then those of its pages, which may have gone
+	 * with that: all, then. (Clearing a bit is a full barrier; that one is clear.)
+	 */
+	if (!holes) {
+		hm_bit_clear(base->hollow, 0);
+		if (hm_bit_test(pos->leaf->holes, pos->leaf_slot))
+			memset(base->holes, 0xff, sizeof(base->holes));
+	}
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		word = hm_atomic_read(&base->word[i]);
 		hm_assert(hm_word_state(word) == HM_FROZEN);

@@ -44,13 +44,14 @@ static u64 first_of(loff_t start)
 
 static u64 end_of(loff_t end)
 {
-	return end == LLONG_MAX ? U64_MAX : (hugemap_pages(end) | HUGEMAP_BLOCK_MASK) + 1;
+	return end == LLONG_MAX ? U64_MAX : round_up(hugemap_pages(end), (u64)HM_BLOCK_PAGES);
 }
 
 /*
  * Write what would otherwise be lost: units that reach out of what is discarded; what
  * is behind the end of the file below, if that has to catch up; and the page in which
- * the file ends, of which the end is zero if it grows.
+ * the file ends, of which the end is zero if it grows. What is discarded as a whole is
+ * not: there may be no room for it.
  */
 static int write_before(struct hugemap_inode *hi, loff_t start, loff_t end,
 			enum hugemap_change what)
@@ -58,13 +59,13 @@ static int write_before(struct hugemap_inode *hi, loff_t start, loff_t end,
 	loff_t size = i_size_read(&hi->vfs_inode);
 	bool cut = what == HUGEMAP_DISCARD && end == LLONG_MAX && start < size;
 	u64 first = first_of(start), last = end_of(end);
-	int err;
+	int err = 0;
 
 	if (what == HUGEMAP_KEEP)
 		err = hugemap_write_range(hi, first, last);
-	else
-		err = hugemap_write_range(hi, first, first + HM_BLOCK_PAGES);
-	if (!err && what == HUGEMAP_DISCARD && last != U64_MAX)
+	else if (start % HM_BLOCK_SIZE || (cut && size_below(hi) < start))
+		err = hugemap_write_range(hi, first, hugemap_pages(start));
+	if (!err && what == HUGEMAP_DISCARD && end != LLONG_MAX && end % HM_BLOCK_SIZE)
 		err = hugemap_write_range(hi, last - HM_BLOCK_PAGES, last);
 	if (!err && !cut)
 		err = hugemap_write_range(hi, (u64)size >> HM_PAGE_SHIFT, U64_MAX);
@@ -292,6 +293,26 @@ static void forget_range(struct hugemap_inode *hi, const struct change *change, 
 		hugemap_invalidate(hi, whole_first, whole_last, true);
 }
 
+/*
+ * The change has failed, but a part of it may have been made: what is clean is read
+ * again, and what the file below has become longer by is there.
+ */
+static void take_rest(struct hugemap_inode *hi, const struct change *change, loff_t old_size)
+{
+	loff_t size = size_below(hi), start = change->start, end = change->end;
+
+	if (hi->store) {
+		unmap_mapping_range(hi->vfs_inode.i_mapping, start,
+				    end == LLONG_MAX ? 0 : end - start, false);
+		hugemap_invalidate(hi, first_of(start), end_of(end), false);
+	}
+	if (size <= old_size)
+		return;
+	if (hi->store)
+		note_holes(hi, old_size, LLONG_MAX, old_size, size, HUGEMAP_KEEP);
+	take_size(hi, size);
+}
+
 ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 			     enum hugemap_change what, ssize_t (*change)(void *arg), void *arg)
 {
@@ -312,9 +333,12 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 	}
 	if (hi->store)
 		ret = write_before(hi, start, end, what);
-	if (!ret)
-		ret = change(arg);
-	if (ret >= 0) {
+	if (ret)
+		goto out;
+	ret = change(arg);
+	if (ret < 0) {
+		take_rest(hi, &range, old_size);
+	} else {
 		loff_t size = size_below(hi);
 
 		/* Nobody comes to what is cut off; nobody sees what was cached behind the end. */
@@ -331,6 +355,7 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 		if (size > old_size)
 			take_size(hi, size);
 	}
+out:
 	filemap_invalidate_unlock(mapping);
 	return ret;
 }

@@ -11,6 +11,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/fsnotify.h>
+#include <linux/uaccess.h>
 #include <linux/uio.h>
 
 #include "names.h"
@@ -29,6 +30,8 @@ static ssize_t transfer(struct kiocb *iocb, struct iov_iter *iter, bool write)
 	below.ki_pos = iocb->ki_pos;
 	below.ki_flags = IOCB_DIRECT | (iocb->ki_flags & (IOCB_DSYNC | IOCB_SYNC));
 	iter->nofault = true;
+	/* Some file systems fault in by themselves, with our invalidate_lock held. */
+	pagefault_disable();
 	if (write) {
 		below.ki_flags |= IOCB_WRITE;
 		/* vfs_iocb_iter_write() takes freeze protection on some kernels, we have it. */
@@ -38,6 +41,7 @@ static ssize_t transfer(struct kiocb *iocb, struct iov_iter *iter, bool write)
 	} else {
 		done = vfs_iocb_iter_read(lower, &below, iter);
 	}
+	pagefault_enable();
 	iter->nofault = false;
 	/* The iterator has moved by what was done, and by nothing else. */
 	iov_iter_revert(iter, count - iov_iter_count(iter) - max_t(ssize_t, done, 0));

@@ -213,21 +213,23 @@ void hugemap_progress(struct hugemap_mount *mount)
 		wake_up_all(&mount->frames_wait);
 }
 
-/* Is anything on its way that may free a frame, however long it takes? */
+/* Is anything on its way that may free a frame, or to be written, however long it takes? */
 static bool may_hope(struct hugemap_mount *mount)
 {
 	struct hugemap_inode *hi;
-	bool frozen = false;
+	bool hope = false;
 
 	if (atomic_read(&mount->depth))
 		return true;
 	down_read(&mount->stores_lock);
 	list_for_each_entry(hi, &mount->stores, stores) {
+		if (hm_store_dirty_pages(hi->store) && !READ_ONCE(hi->failures))
+			hope = true;
 		if (hi->lower && hi->lower->i_sb->s_writers.frozen != SB_UNFROZEN)
-			frozen = true;
+			hope = true;
 	}
 	up_read(&mount->stores_lock);
-	return frozen;
+	return hope;
 }
 
 int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind, unsigned long *began)

@@ -241,11 +241,15 @@ again:
 	return ret;
 }
 
-/* The PMD is there, read-only: allow stores in place, without a TLB flush. */
+/*
+ * The PMD is there, read-only: allow stores in place, without a TLB flush. That a stale
+ * read-only entry goes with the fault is so on x86 only.
+ */
 static bool upgrade(struct vm_fault *vmf, const struct folio *folio)
 {
 	spinlock_t *ptl = pmd_lock(vmf->vma->vm_mm, vmf->pmd);
-	bool same = pmd_same(*vmf->pmd, vmf->orig_pmd) && pmd_trans_huge(*vmf->pmd) &&
+	bool same = IS_ENABLED(CONFIG_X86) && pmd_same(*vmf->pmd, vmf->orig_pmd) &&
+		    pmd_trans_huge(*vmf->pmd) &&
 		    pmd_pfn(*vmf->pmd) == folio_pfn((struct folio *)folio) &&
 		    /* Somebody wants to know of stores: mm does that, page by page. */
 		    !hugemap_pmd_uffd(*vmf->pmd);

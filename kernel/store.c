@@ -253,6 +253,8 @@ static bool trim_one(struct hugemap_inode *hi)
 	struct inode *inode = &hi->vfs_inode;
 	bool unused = false;
 
+	/* Names that are only remembered hold the inode, too. */
+	d_prune_aliases(inode);
 	hugemap_start_write_below(hi);
 	mutex_lock(&hi->store_lock);
 	filemap_invalidate_lock(inode->i_mapping);
@@ -307,8 +309,11 @@ static int make_store(struct hugemap_inode *hi)
 	if (!mem)
 		return -ENOMEM;
 	mem->hi = hi;
+	/* A path's truncation beside it sees the store, or is seen. */
+	filemap_invalidate_lock_shared(hi->vfs_inode.i_mapping);
 	store = hm_store_init(mount->cache, mem->core, i_size_read(&hi->vfs_inode));
 	if (!store) {
+		filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 		kvfree(mem);
 		return i_size_read(&hi->vfs_inode) >> HM_BLOCK_SHIFT > HM_STORE_MAX_BLOCKS ?
 			       -EFBIG :
@@ -317,6 +322,7 @@ static int make_store(struct hugemap_inode *hi)
 	hi->store_mem = mem;
 	hi->write_at = 0;
 	smp_store_release(&hi->store, store);
+	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 	down_write(&mount->stores_lock);
 	list_add_tail(&hi->stores, &mount->stores);
 	up_write(&mount->stores_lock);
@@ -454,7 +460,8 @@ int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 		if (err == -EINTR && !fatal_signal_pending(current))
 			err = 0;
 		else if (!err)
-			hm_store_set_allocated(hi->store, pgoff, len >> HM_PAGE_SHIFT);
+			/* Behind the end, too: growth makes holes there. */
+			hm_store_set_allocated(hi->store, pgoff, npages);
 	}
 	filemap_invalidate_unlock_shared(mapping);
 	hugemap_end_write_below(hi);

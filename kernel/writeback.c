@@ -318,11 +318,13 @@ int hugemap_write_range(struct hugemap_inode *hi, u64 start, u64 end)
 int hugemap_write_some(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, bool wait)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
-	int err;
+	int err = 0;
 
 	hugemap_start_write_below(hi);
 	filemap_invalidate_lock_shared(mapping);
-	err = hugemap_write_pages(hi, pos, end, budget, wait);
+	/* Nothing is dirty if the store has ended meanwhile: see trim_one(). */
+	if (hi->store)
+		err = hugemap_write_pages(hi, pos, end, budget, wait);
 	filemap_invalidate_unlock_shared(mapping);
 	hugemap_end_write_below(hi);
 	return err;

@@ -12,6 +12,8 @@
 #define HUGEMAP_HAVE_VMF_INSERT_FOLIO_PMD
 #define HUGEMAP_WQ_PERCPU 0
 #define HUGEMAP_XATTR_CONST
+#define CONFIG_X86 1
+#define IS_ENABLED(option) (option)
 
 #include "fs.h"
 
@@ -33,6 +35,8 @@ struct dentry {
 	void *d_fsdata;
 	struct super_block *d_sb;
 };
+
+#define d_prune_aliases(inode) ((void)(inode)) /* nothing has a name */
 
 struct hugemap_idmap *hugemap_idmap_of(const struct vfsmount *mnt);
 

@@ -32,8 +32,12 @@ static void retire(struct model_word *m)
 	u32 i;
 
 	for (i = 0; i < m->n; i++) {
-		m->now[i].until = sched_steps();
-		m->old[m->nold++ % OLD] = m->now[i];
+		struct model_value *old = &m->old[m->nold++ % OLD];
+
+		/* A call that began before may have read it still. */
+		m->forgot = max(m->forgot, old->until);
+		*old = m->now[i];
+		old->until = sched_steps();
 	}
 	m->n = 0;
 	/* Those that did not fit are not remembered: anything may have been before. */
