@@ -43,7 +43,7 @@ void hm_dirty_clear(const struct hm_pos *pos)
 		hm_bit_clear(pos->leaf->dirty, pos->leaf_slot);
 }
 
-/* A unit became dirty (1) or stopped being dirty or written (-1). */
+/* A unit will be dirty (1), or stopped being dirty or written (-1). */
 void hm_dirty_account(const struct hm_pos *pos, s64 sign)
 {
 	struct hm_store *store = pos->store;
@@ -65,12 +65,14 @@ void hm_dirty_account(const struct hm_pos *pos, s64 sign)
 		hm_atomic_cas(&store->dirty_since, &none, hm_atomic_read(&cache->clock));
 }
 
-/* A unit was made dirty by a transition of its word that the caller won. */
+/*
+ * A unit was made dirty by a transition of its word that the caller won. It was counted
+ * before that: it may be written as soon as it is dirty, and the count is never too low.
+ */
 void hm_dirty_mark(const struct hm_pos *pos)
 {
 	hm_window();
 	hm_dirty_ensure(pos);
-	hm_dirty_account(pos, 1);
 }
 
 /* The lowest bit at or above @from, or @bits if there is none. */

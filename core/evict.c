@@ -400,6 +400,8 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 	case HM_EVICT_DIRTY:
 		break;
 	}
+	if (result == HM_EVICT_DIRTY)
+		hm_dirty_account(&pos, 1);
 	do {
 		/* Who only asked for it does not make others' touches forgotten. */
 		next = hm_word_to(word, result == HM_EVICT_DIRTY ? HM_DIRTY : HM_CLEAN) |

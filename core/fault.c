@@ -79,8 +79,13 @@ static bool hit(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *
 		next |= HM_W_REDIRTY;
 	if ((access & HM_ACCESS_WRITE) && state == HM_DIRTY)
 		next &= ~HM_W_TOLD;
-	if (next != word && !hm_atomic_cas(pos->word, &word, next))
+	if (dirties)
+		hm_dirty_account(pos, 1);
+	if (next != word && !hm_atomic_cas(pos->word, &word, next)) {
+		if (dirties)
+			hm_dirty_account(pos, -1);
 		return false;
+	}
 	if (dirties) {
 		hm_dirty_mark(pos);
 		hm_count(cache, HM_C_DIRTIED, 1);
@@ -364,6 +369,8 @@ bool hm_fill_done(const struct hm_unit *unit, int err, u32 flags)
 	proven = hm_ghost_take(&pos);
 	if (proven)
 		hm_count(unit->store->cache, HM_C_GHOSTS, 1);
+	if (flags & HM_FILL_DIRTY)
+		hm_dirty_account(&pos, 1);
 	do {
 		next = hm_word_to(word, flags & HM_FILL_DIRTY ? HM_DIRTY : HM_CLEAN) |
 		       (word & (HM_W_AHEAD | HM_W_MARK));

@@ -139,9 +139,10 @@ static bool is_cut(const struct hm_unit *unit, const struct change *change)
 
 /*
  * Before the change: would it cut a huge unit that a device writes into? It has to go,
- * but not what the device writes into the part that stays.
+ * but not what the device writes into the part that stays. Older kernels' devices have
+ * plain references, as others have who may keep them for ever: those only @soon.
  */
-static bool cuts_pinned(struct hugemap_inode *hi, const struct change *change)
+static bool cuts_pinned(struct hugemap_inode *hi, const struct change *change, bool soon)
 {
 	struct hm_unit unit = { .pgoff = (u64)change->start >> HM_PAGE_SHIFT, .npages = 1 };
 	enum hm_state state = hm_peek(hi->store, unit.pgoff, &unit);
@@ -155,7 +156,8 @@ static bool cuts_pinned(struct hugemap_inode *hi, const struct change *change)
 		return false;
 	/* Whoever has it mapped could pin it. */
 	unmap_mapping_pages(hi->vfs_inode.i_mapping, unit.pgoff, unit.npages, false);
-	pinned = folio_maybe_dma_pinned(folio);
+	pinned = folio_maybe_dma_pinned(folio) ||
+		 (soon && folio_ref_count(folio) > HUGEMAP_CACHED_REFS + 1);
 	folio_put(folio);
 	return pinned;
 }
@@ -180,15 +182,14 @@ static bool drop_edge(struct hugemap_inode *hi, const struct hm_unit *unit,
 	} else if (!bytes) {
 		/* Base pages beside what has changed may stay. */
 		done = true;
-	} else if (tries >= HUGEMAP_PATIENCE &&
-		   (whole || cut || !folio_maybe_dma_pinned(folio) || tries >= AMEND_TRIES)) {
+	} else if (tries >= HUGEMAP_PATIENCE && (whole || cut || tries >= AMEND_TRIES)) {
 		hugemap_folio_abandon(hi, folio);
 		hugemap_frame_empty(hugemap_of(hi), unit);
 		result = HM_EVICT_DISCARD;
 		abandoned = true;
 	} else if (tries >= HUGEMAP_PATIENCE) {
 		/*
-		 * A device may go on to write into it, or may be what waits for us with a
+		 * A device may go on to write into it, or who holds it may wait for us with a
 		 * fault on the next page: never wait for it.
 		 */
 		done = !amend(hi, folio, unit, change);
@@ -318,13 +319,14 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 {
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	struct address_space *mapping = inode->i_mapping;
+	unsigned long patience = jiffies + msecs_to_jiffies(HUGEMAP_HOPELESS_MS);
 	struct change range = { start, end, what };
 	loff_t old_size = i_size_read(inode);
 	ssize_t ret = 0;
 
 	filemap_invalidate_lock(mapping);
 	/* Not with the lock: who pins page after page may need it for the next one. */
-	while (hi->store && cuts_pinned(hi, &range)) {
+	while (hi->store && cuts_pinned(hi, &range, time_before(jiffies, patience))) {
 		filemap_invalidate_unlock(mapping);
 		schedule_timeout_killable(1);
 		if (fatal_signal_pending(current))

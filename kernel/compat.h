@@ -25,6 +25,9 @@
 #define HUGEMAP_WQ_PERCPU 0
 #endif
 
+/* References of a cached folio that nobody uses: the pool's, and that of i_pages. */
+#define HUGEMAP_CACHED_REFS 2
+
 /* --- memory management ------------------------------------------------------ */
 
 static inline void hugemap_release_fault_lock(struct vm_fault *vmf)
@@ -52,6 +55,25 @@ static inline bool hugemap_pmd_uffd(pmd_t pmd)
 	return pmd_uffd(pmd);
 #else
 	return pmd_uffd_wp(pmd);
+#endif
+}
+
+/*
+ * Before 6.7 a block device that has read into a compound page does not make it dirty.
+ * So it is not clean after write-back if anybody but the page tables holds it still,
+ * who may be such a device. The folio is locked, and write-protected.
+ */
+static inline bool hugemap_forgets_dirty(struct folio *folio)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+	if (!folio_test_large(folio) ||
+	    folio_ref_count(folio) <= HUGEMAP_CACHED_REFS + folio_entire_mapcount(folio))
+		return false;
+	/* Or it is mapped by PTEs, too, which cannot be counted here. */
+	unmap_mapping_pages(folio->mapping, folio->index, folio_nr_pages(folio), false);
+	return folio_ref_count(folio) > HUGEMAP_CACHED_REFS;
+#else
+	return false;
 #endif
 }
 

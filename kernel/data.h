@@ -29,8 +29,6 @@
 #define HUGEMAP_WRITE_DEPTH 8u
 /* Looks at a folio that somebody holds, a tick apart, before it is theirs. */
 #define HUGEMAP_PATIENCE 3u
-/* References of a cached folio that nobody uses: the pool's, and that of i_pages. */
-#define HUGEMAP_CACHED_REFS 2
 
 /*
  * Who owns a folio of the pool; it is written into ->private, and asserted where it

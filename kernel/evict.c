@@ -399,10 +399,24 @@ void hugemap_await_claims(struct hugemap_mount *mount)
 	WRITE_ONCE(mount->awaited, dirtied);
 }
 
+/* Units of which a part is needed stay, as Linux has it. */
 void hugemap_data_dontneed(struct inode *inode, loff_t start, loff_t end)
 {
 	struct hugemap_inode *hi = hugemap_inode(inode);
+	u64 first = hugemap_pages(start), last = (u64)end >> HM_PAGE_SHIFT;
+	struct hm_unit unit;
 
-	if (hi->store && end > start)
-		hugemap_invalidate(hi, start >> HM_PAGE_SHIFT, hugemap_pages(end), false);
+	if (!hi->store || end <= start)
+		return;
+	if (end >= i_size_read(inode))
+		last = hugemap_pages(end);
+	unit = (struct hm_unit){ .pgoff = first, .npages = 1 };
+	hm_peek(hi->store, first, &unit);
+	if (unit.pgoff < first)
+		first = unit.pgoff + unit.npages;
+	unit = (struct hm_unit){ .pgoff = last, .npages = 1 };
+	hm_peek(hi->store, last, &unit);
+	last = min(last, unit.pgoff);
+	if (first < last)
+		hugemap_invalidate(hi, first, last, false);
 }

@@ -81,6 +81,7 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		 * became longer, and the folio is from before.
 		 */
 		size = min(size, i_size_read(inode));
+		smp_rmb();
 		if (pos >= size) {
 			folio_put(folio);
 			break;
@@ -162,8 +163,11 @@ static void make_room(struct hugemap_inode *hi, loff_t size)
  */
 static void publish(struct hugemap_inode *hi, loff_t end)
 {
-	if (end > i_size_read(&hi->vfs_inode))
+	if (end > i_size_read(&hi->vfs_inode)) {
+		/* The bytes first; pairs with read_range(). Newer kernels do it by themselves. */
+		smp_wmb();
 		i_size_write(&hi->vfs_inode, end);
+	}
 }
 
 /*

@@ -88,12 +88,16 @@ static void reap(struct hugemap_inode *hi, struct in_flight *flight)
 		flight->err = err;
 }
 
-/* Nobody can store to the run without a fault from here on. */
+/*
+ * Nobody can store to the run without a fault from here on. What a device may still
+ * write into, and not tell of, stays dirty.
+ */
 static void protect(struct hugemap_inode *hi, const struct hm_run *run, struct hugemap_io *io)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
+	const u32 store = HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN;
 	u64 pgoff = run->pgoff, end = pgoff + run->npages;
-	struct hm_unit unit;
+	struct hm_unit unit, ignored;
 
 	if (run->kind == HM_BASE && run->npages >= UNMAP_PAGES) {
 		unmap_mapping_pages(hi->vfs_inode.i_mapping, pgoff, run->npages, false);
@@ -109,6 +113,8 @@ static void protect(struct hugemap_inode *hi, const struct hm_run *run, struct h
 		if (folio_mapped(folio) && folio_mkclean(folio))
 			hugemap_count(mount, HUGEMAP_C_CLEANED, 1);
 		folio_clear_dirty(folio);
+		if (hugemap_forgets_dirty(folio))
+			hm_fault(hi->store, pgoff, store, &ignored);
 		folio_unlock(folio);
 		hugemap_io_add(io, folio);
 	}
@@ -293,10 +299,12 @@ int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget,
 {
 	struct write_work w = { .hi = hi, .pos = pos, .end = end, .budget = budget, .wait = wait };
 
-	if (!hm_store_dirty_pages(hi->store) && !wait)
+	if (!hm_store_dirty_pages(hi->store) && (!wait || !smp_load_acquire(&hi->writer))) {
+		*pos = end;
 		return 0;
+	}
 	if (!smp_load_acquire(&hi->writer))
-		return hm_store_dirty_pages(hi->store) ? -EROFS : 0;
+		return -EROFS;
 	/* A thread of the kernel has no limits, and no signals. */
 	if (current->flags & PF_KTHREAD)
 		return write_pages(hi, pos, end, budget, wait);
@@ -325,9 +333,26 @@ int hugemap_write_some(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 	/* Nothing is dirty if the store has ended meanwhile: see trim_one(). */
 	if (hi->store)
 		err = hugemap_write_pages(hi, pos, end, budget, wait);
+	else
+		*pos = end;
 	filemap_invalidate_unlock_shared(mapping);
 	hugemap_end_write_below(hi);
 	return err;
+}
+
+static bool may_be_dirty(struct hugemap_inode *hi)
+{
+	struct address_space *mapping = hi->vfs_inode.i_mapping;
+	bool dirty;
+
+	if (!smp_load_acquire(&hi->store))
+		return false;
+	hugemap_await_claims(hugemap_of(hi));
+	/* It may end meanwhile: see trim_one(). */
+	filemap_invalidate_lock_shared(mapping);
+	dirty = hi->store && hm_store_dirty_pages(hi->store);
+	filemap_invalidate_unlock_shared(mapping);
+	return dirty;
 }
 
 int hugemap_write_back(struct inode *inode, loff_t start, loff_t end)
@@ -335,10 +360,16 @@ int hugemap_write_back(struct inode *inode, loff_t start, loff_t end)
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	u64 last = end >= LLONG_MAX - HM_PAGE_SIZE ? U64_MAX : hugemap_pages(end);
 	u64 pos = (u64)start >> HM_PAGE_SHIFT;
+	int err = 0;
 
-	if (!smp_load_acquire(&hi->store))
+	/* With nothing to write, nobody waits for a file system below that is frozen. */
+	if (!may_be_dirty(hi))
 		return 0;
-	return hugemap_write_some(hi, &pos, last, U64_MAX, true);
+	last = min(last, hugemap_pages(i_size_read(inode)));
+	/* Others want the invalidate_lock, too. */
+	while (pos < last && !err)
+		err = hugemap_write_some(hi, &pos, last, CHUNK_PAGES, true);
+	return err;
 }
 
 int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)

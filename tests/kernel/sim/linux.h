@@ -12,6 +12,8 @@
 #define HUGEMAP_HAVE_VMF_INSERT_FOLIO_PMD
 #define HUGEMAP_WQ_PERCPU 0
 #define HUGEMAP_XATTR_CONST
+#define HUGEMAP_CACHED_REFS 2
+#define hugemap_forgets_dirty(folio) false
 #define CONFIG_X86 1
 #define IS_ENABLED(option) (option)
 

@@ -98,6 +98,8 @@ void kernel_log(const char *format, ...); /* u64 is long here, and long long the
 		sim_step(); \
 		(x) = (v);  \
 	} while (0)
+#define smp_wmb() ((void)0)
+#define smp_rmb() ((void)0)
 #define smp_load_acquire(p) READ_ONCE(*(p))
 #define smp_store_release(p, v) WRITE_ONCE(*(p), v)
 #define xchg(p, v)                          \
