@@ -206,6 +206,12 @@ static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct fo
 	return true;
 }
 
+/* chattr(1) has made it so since it was opened: write-back would be refused. */
+static bool is_immutable(const struct hugemap_inode *hi)
+{
+	return hi->lower && IS_IMMUTABLE(hi->lower);
+}
+
 static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
@@ -217,9 +223,13 @@ static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 	bool ahead = false;
 
 	sb_start_pagefault(inode->i_sb);
-	file_update_time(vmf->vma->vm_file);
 	if (!filemap_invalidate_trylock_shared(mapping))
 		goto again;
+	if (is_immutable(hi)) {
+		ret = VM_FAULT_SIGBUS;
+		goto out;
+	}
+	file_update_time(vmf->vma->vm_file);
 	folio_lock(folio);
 	if (!hugemap_folio_is(hi, folio, vmf->pgoff) ||
 	    vmf->pgoff >= hugemap_pages(i_size_read(inode)) ||
@@ -269,9 +279,13 @@ static vm_fault_t upgrade_fault(struct vm_fault *vmf)
 	struct hm_unit unit;
 	struct folio *folio;
 
-	/* What may sleep for long is left to hugemap_page_mkwrite(). */
+	/* What may sleep for long, or is refused, is left to hugemap_page_mkwrite(). */
 	if (hm_has_holes(hi->store, vmf->pgoff) || !filemap_invalidate_trylock_shared(mapping))
 		return VM_FAULT_FALLBACK;
+	if (is_immutable(hi)) {
+		filemap_invalidate_unlock_shared(mapping);
+		return VM_FAULT_FALLBACK;
+	}
 	sb_start_pagefault(inode->i_sb);
 	file_update_time(vmf->vma->vm_file);
 	folio = hugemap_find_locked(hi, vmf->pgoff, HM_ACCESS_AGAIN, &unit);

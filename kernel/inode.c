@@ -339,14 +339,21 @@ int hugemap_fileattr_set(struct hugemap_idmap *idmap, struct dentry *dentry,
 			 struct hugemap_fileattr *fa)
 {
 	struct vfsmount *mnt = hugemap_mount(dentry->d_sb)->lower.mnt;
+	struct inode *inode = d_inode(dentry);
 	int err = mnt_want_write(mnt);
 
 	if (err)
 		return err;
+	/* An immutable file could not be written any more. */
+	err = hugemap_settle(inode);
+	if (err)
+		goto out;
 	err = vfs_fileattr_set(hugemap_lower_idmap(dentry->d_sb), hugemap_lower(dentry), fa);
-	mnt_drop_write(mnt);
 	if (!err)
-		hugemap_copy_attr(d_inode(dentry));
+		hugemap_copy_attr(inode);
+	hugemap_unsettle(inode);
+out:
+	mnt_drop_write(mnt);
 	return err;
 }
 

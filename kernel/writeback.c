@@ -341,6 +341,25 @@ int hugemap_write_back(struct inode *inode, loff_t start, loff_t end)
 	return hugemap_write_some(hi, &pos, last, U64_MAX, true);
 }
 
+int hugemap_settle(struct inode *inode)
+{
+	struct hugemap_inode *hi = hugemap_inode(inode);
+	int err = 0;
+
+	filemap_invalidate_lock(inode->i_mapping);
+	/* If it is immutable already, it is about to be so no more, or all is refused below. */
+	if (hi->store && !IS_IMMUTABLE(hi->lower))
+		err = hugemap_write_range(hi, 0, U64_MAX);
+	if (err)
+		filemap_invalidate_unlock(inode->i_mapping);
+	return err;
+}
+
+void hugemap_unsettle(struct inode *inode)
+{
+	filemap_invalidate_unlock(inode->i_mapping);
+}
+
 int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	struct inode *inode = file_inode(file);

@@ -185,6 +185,38 @@ static void file_flags_below(void)
 	MUST(fsync(fd));
 }
 
+/* What was stored before chattr +i is kept, and nothing is stored after it. */
+static void immutable_after_stores(void)
+{
+	int fd = make_file("f", 1, HUGE), flags = 0, other;
+	unsigned char *map, byte;
+
+	MUST(fsync(fd));
+	map = map_shared(fd, 0, HUGE);
+	/* Appended, and stored to a mapping: not yet below. */
+	write_pattern(fd, 1, HUGE, 5000);
+	pattern(map, 2, 0, 3 * SMALL);
+	MUST(ioctl(fd, FS_IOC_GETFLAGS, &flags));
+	flags |= FS_IMMUTABLE_FL;
+	if (ioctl(fd, FS_IOC_SETFLAGS, &flags))
+		skip("file flags cannot be set here: %s", strerror(errno));
+	catch_bus();
+	expect_bus(map, true, "into what has become immutable");
+	expect_bus(map + HUGE / 2, true, "into what has become immutable");
+	EXPECT_ERRNO(pwrite(fd, "x", 1, 0), EPERM);
+	EXPECT(!fsync(fd), "fsync of an immutable file: %s", strerror(errno));
+	other = open(below("f"), O_RDONLY | O_CLOEXEC);
+	EXPECT(pread(other, &byte, 1, HUGE + 4999) == 1, "what was appended is not below");
+	close(other);
+	flags &= ~FS_IMMUTABLE_FL;
+	MUST(ioctl(fd, FS_IOC_SETFLAGS, &flags));
+	expect_below("below", "f", 2, 0, 3 * SMALL);
+	expect_below("below", "f", 1, 3 * SMALL, HUGE + 5000 - 3 * SMALL);
+	EXPECT(!touch(map, true), "no store after chattr -i");
+	MUST(munmap(map, HUGE));
+	close(fd);
+}
+
 /* A file of this size that swapon(2) takes. */
 static int make_swap_file(const char *name, uint32_t pages)
 {
@@ -227,6 +259,7 @@ static const struct behaviour all[] = {
 	{ "file_system_facts", file_system_facts },
 	{ "file_flags", file_flags },
 	{ "file_flags_below", file_flags_below },
+	{ "immutable_after_stores", immutable_after_stores },
 	{ "swap_file_below", swap_file_below },
 };
 

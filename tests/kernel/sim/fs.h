@@ -57,6 +57,8 @@ struct super_block {
 };
 
 #define SB_UNFROZEN 0
+#define S_IMMUTABLE 1
+#define IS_IMMUTABLE(inode) ((inode)->i_flags & S_IMMUTABLE)
 
 struct inode {
 	struct super_block *i_sb;
