@@ -47,6 +47,37 @@ static void attributes(void)
 	EXPECT(getxattr(below("d"), "user.d", buf, 10) == 3, "no attribute of the directory below");
 }
 
+/* setcap(8) on what was just written: it is still set when all of it is below. */
+static void capabilities_after_stores(void)
+{
+	/* VFS_CAP_REVISION_2, effective: CAP_NET_RAW. */
+	const uint32_t caps[5] = { 0x02000001, 1u << 13, 0, 0, 0 };
+	int fd = make_file("f", 1, HUGE + 5000), other = make_file("g", 2, 100);
+	unsigned char *map = map_shared(fd, 0, HUGE);
+	char buf[64];
+
+	pattern(map, 3, 0, SMALL);
+	if (setxattr("f", "security.capability", caps, sizeof(caps), 0)) {
+		EXPECT(errno == EOPNOTSUPP, "setxattr: %s", strerror(errno));
+		skip("no extended attributes here");
+	}
+	MUST(setxattr("g", "security.capability", caps, sizeof(caps), 0));
+	MUST(fsync(fd));
+	MUST(fsync(other));
+	EXPECT(getxattr("f", "security.capability", buf, sizeof(buf)) == sizeof(caps),
+	       "write-back has taken the capabilities away");
+	EXPECT(getxattr(below("g"), "security.capability", buf, sizeof(buf)) == sizeof(caps),
+	       "write-back has taken the capabilities away, below");
+	expect_below("below", "f", 3, 0, SMALL);
+	expect_below("below", "f", 1, SMALL, HUGE + 5000 - SMALL);
+	/* Who writes takes them away. */
+	EXPECT(pwrite(other, "x", 1, 0) == 1, "write: %s", strerror(errno));
+	EXPECT_ERRNO(getxattr("g", "security.capability", buf, sizeof(buf)), ENODATA);
+	MUST(munmap(map, HUGE));
+	close(other);
+	close(fd);
+}
+
 static void timespec_before(struct timespec then, struct timespec now, const char *what)
 {
 	EXPECT(now.tv_sec > then.tv_sec ||
@@ -255,6 +286,7 @@ static void swap_file_below(void)
 
 static const struct behaviour all[] = {
 	{ "attributes", attributes },
+	{ "capabilities_after_stores", capabilities_after_stores },
 	{ "times", times },
 	{ "file_system_facts", file_system_facts },
 	{ "file_flags", file_flags },
