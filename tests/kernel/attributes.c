@@ -103,6 +103,11 @@ static void times(void)
 	MUST(stat(below("f"), &lower));
 	EXPECT(lower.st_mtim.tv_sec == 2000000, "below, the file is of %lld",
 	       (long long)lower.st_mtim.tv_sec);
+	/* What was stored before is written now, and is not newer. */
+	MUST(fsync(fd));
+	MUST(stat(below("f"), &lower));
+	EXPECT(lower.st_mtim.tv_sec == 2000000, "below, when it is written, the file is of %lld",
+	       (long long)lower.st_mtim.tv_sec);
 	/* Small file systems know seconds only. */
 	usleep(1100000);
 	EXPECT(pwrite(fd, "x", 1, 5) == 1, "write: %s", strerror(errno));
