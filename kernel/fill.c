@@ -56,7 +56,22 @@ static void fill_zero(struct hugemap_inode *hi, const struct hm_unit *unit)
 
 /* --- one unit, and somebody waits ------------------------------------------------------ */
 
-static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, u32 access)
+/* Has the file system below refused this reader, for its signal or its limits, and not all? */
+static bool concerns_reader(int err)
+{
+	switch (err) {
+	case -EINTR:
+	case -ERESTARTSYS:
+	case -EAGAIN:
+	case -ENOMEM:
+	case -EACCES:
+	case -EPERM:
+		return true;
+	}
+	return false;
+}
+
+static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, u32 *access)
 {
 	/* On the stack: nothing of it is used after hugemap_io_wait(). */
 	struct bio_vec segment;
@@ -70,8 +85,16 @@ static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, u32 a
 	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 	/* While the device works on what is waited for. */
 	if (unit->hints & HM_HINT_READAHEAD)
-		hugemap_read_ahead(hi, unit->pgoff, access);
+		hugemap_read_ahead(hi, unit->pgoff, *access);
 	err = hugemap_io_wait(&io);
+	if (concerns_reader(err)) {
+		/* Others who wait for it read it themselves. */
+		hugemap_fill_cancel(hi, unit);
+		if (err != -ENOMEM || unit->npages == 1)
+			return err;
+		*access |= HM_ACCESS_BASE;
+		return 0;
+	}
 	fill_done(hi, unit, err);
 	/* A block that cannot be read as a whole is read page by page: ask again. */
 	return err && unit->npages == 1 ? err : 0;
@@ -93,7 +116,7 @@ static int fill(struct hugemap_inode *hi, const struct hm_unit *unit, enum hm_ou
 		return 0;
 	}
 	if (outcome == HM_FILL)
-		return fill_read(hi, unit, *access);
+		return fill_read(hi, unit, access);
 	fill_zero(hi, unit);
 	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 	if (unit->hints & HM_HINT_READAHEAD)

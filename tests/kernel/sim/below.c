@@ -263,6 +263,9 @@ static ssize_t below_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 ssize_t vfs_iocb_iter_read(struct file *file, struct kiocb *iocb, struct iov_iter *iter)
 {
 	(void)file;
+	/* Where it reads by way of a page cache of its own. */
+	if (fatal_signal_pending(current) && sim_chance(50))
+		return -EINTR;
 	return start(iocb, iter, false);
 }
 

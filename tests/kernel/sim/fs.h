@@ -147,6 +147,9 @@ struct kvec {
 #define IOCB_SYNC 16
 #define IOCB_APPEND 32
 #define EIOCBQUEUED 529
+#ifndef ERESTARTSYS
+#define ERESTARTSYS 512
+#endif
 #define SEEK_DATA 3
 #define SEEK_HOLE 4
 #define FALLOC_FL_KEEP_SIZE 1
