@@ -97,6 +97,11 @@ static void io_complete(struct kiocb *iocb, long result)
 		complete(&io->done);
 }
 
+static loff_t size_below(const struct hugemap_inode *hi)
+{
+	return i_size_read(hi->lower ?: &hi->vfs_inode);
+}
+
 void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes)
 {
 	struct file *file = io->write ? io->hi->writer : io->hi->reader;
@@ -105,7 +110,7 @@ void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes)
 	ssize_t result;
 
 	io->bytes = bytes;
-	io->end = i_size_read(io->hi->lower ?: &io->hi->vfs_inode);
+	io->end = size_below(io->hi);
 	io->started_ns = local_clock();
 	init_sync_kiocb(&io->iocb, file);
 	io->iocb.ki_pos = pos;
@@ -163,10 +168,11 @@ int hugemap_io_result(struct hugemap_io *io)
 		return -EIO;
 	/*
 	 * The kiocb's position may have moved with what was read. The file may be longer
-	 * now than when the read began: what is new are zeros, or it is discarded here.
+	 * now than when the read began: what is new are zeros, or it is discarded here. Or
+	 * shorter: a cut waits for this read, so that it is not longer again.
 	 */
 	pos = (loff_t)io->unit.pgoff << HM_PAGE_SHIFT;
-	if (pos + io->result < io->end)
+	if (pos + io->result < min(io->end, size_below(io->hi)))
 		return -EIO;
 	zero_from(io, io->result);
 	return 0;

@@ -198,6 +198,9 @@ static long finish(struct below_io *io)
 		disk->size = io->pos + (loff_t)io->done;
 		disk->inode.i_size = disk->size;
 	}
+	/* Or a read says so where the file ends now, cut off meanwhile. */
+	if (!io->write && io->pos + (loff_t)io->done > disk->size && sim_chance(50))
+		result = (long)max(disk->size - io->pos, (loff_t)0);
 	if (io->fails)
 		result = -EIO;
 	else if (!result && io->limit && (io->write || io->pos < disk->size))
