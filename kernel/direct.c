@@ -8,6 +8,7 @@
  * faulted in before, and a buffer that does not stay in is copied from or to
  * through the cache.
  */
+#include <linux/cred.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/fsnotify.h>
@@ -39,7 +40,12 @@ static ssize_t transfer(struct kiocb *iocb, struct iov_iter *iter, bool write)
 		if (done > 0)
 			fsnotify_modify(lower);
 	} else {
+		const struct cred *old =
+			override_creds(hugemap_mount(file_inode(iocb->ki_filp)->i_sb)->cred);
+
+		/* As in io.c. A write asks what the writer may: set-id bits, reserved blocks. */
 		done = vfs_iocb_iter_read(lower, &below, iter);
+		revert_creds(old);
 	}
 	pagefault_enable();
 	iter->nofault = false;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * I/O below: direct, asynchronous where the file system below can, from and to
- * the frames themselves. One way for files and for devices: a kiocb.
+ * the frames themselves. One way for files and for devices: a kiocb. It is made with
+ * the rights of who mounted, to whom the file below was opened: what is cached is for
+ * all, whoever needs it first, and a label (SELinux) of the caller is not asked for
+ * another one's open file.
  */
+#include <linux/cred.h>
 #include <linux/blk_types.h>
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -106,6 +110,7 @@ void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes)
 {
 	struct file *file = io->write ? io->hi->writer : io->hi->reader;
 	struct hugemap_mount *mount = hugemap_of(io->hi);
+	const struct cred *old;
 	struct iov_iter iter;
 	ssize_t result;
 
@@ -124,11 +129,13 @@ void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes)
 	atomic_inc(&mount->depth);
 	/* File systems look at the kiocb even after its end was reported. */
 	refcount_inc(&io->refs);
+	old = override_creds(mount->cred);
 	if (io->write)
 		/* The caller has said file_start_write(), on all kernels. */
 		result = file->f_op->write_iter(&io->iocb, &iter);
 	else
 		result = vfs_iocb_iter_read(file, &io->iocb, &iter);
+	revert_creds(old);
 	if (result != -EIOCBQUEUED)
 		io_complete(&io->iocb, result);
 	hugemap_io_free(io);
@@ -187,6 +194,7 @@ int hugemap_io_wait(struct hugemap_io *io)
 int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t pos, size_t bytes)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
+	const struct cred *old;
 	struct iov_iter iter;
 	struct bio_vec segment;
 	struct kiocb iocb;
@@ -200,7 +208,9 @@ int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t po
 	hugemap_count(mount, HUGEMAP_C_WRITE_IOS, 1);
 	hugemap_count(mount, HUGEMAP_C_WRITTEN_BYTES, bytes);
 	atomic_inc(&mount->depth);
+	old = override_creds(mount->cred);
 	result = hi->writer->f_op->write_iter(&iocb, &iter);
+	revert_creds(old);
 	atomic_dec(&mount->depth);
 	if (result < 0)
 		return result;
@@ -211,6 +221,7 @@ int hugemap_io_refresh(struct hugemap_inode *hi, struct folio *folio, size_t off
 {
 	size_t done = 0, end = round_up(offset + bytes, SECTOR_SIZE);
 	struct hugemap_mount *mount = hugemap_of(hi);
+	const struct cred *old = override_creds(mount->cred);
 	loff_t pos = folio_pos(folio) + offset;
 	ssize_t result = 1;
 
@@ -231,6 +242,7 @@ int hugemap_io_refresh(struct hugemap_inode *hi, struct folio *folio, size_t off
 		if (result > 0)
 			done += result;
 	}
+	revert_creds(old);
 	hugemap_count(mount, HUGEMAP_C_READ_BYTES, done);
 	if (result < 0)
 		return result;
