@@ -229,6 +229,7 @@ extern struct task_struct tasks[SIM_COROUTINES + 1];
 
 #define current (&tasks[sched_self()])
 #define PF_KTHREAD 1u
+#define PF_WQ_WORKER 2u
 #define fatal_signal_pending(task) ((task)->killed)
 #define pagefault_disable() ((void)current->nofault++)
 #define pagefault_enable() ((void)current->nofault--)
