@@ -224,6 +224,7 @@ void iov_iter_kvec(struct iov_iter *iter, int direction, const struct kvec *kvec
 		   size_t bytes);
 void iov_iter_mapping(struct iov_iter *iter, struct mm_struct *mm, unsigned long address,
 		      size_t bytes);
+void iov_iter_advance(struct iov_iter *iter, size_t bytes);
 void iov_iter_revert(struct iov_iter *iter, size_t bytes);
 void iov_iter_truncate(struct iov_iter *iter, u64 bytes);
 size_t copy_to_iter(const void *from, size_t bytes, struct iov_iter *to);

@@ -328,6 +328,8 @@ static inline void init_completion(struct completion *c)
 	c->done = false;
 }
 
+#define reinit_completion(c) init_completion(c)
+
 static inline void complete(struct completion *c)
 {
 	WRITE_ONCE(c->done, true);
