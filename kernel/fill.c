@@ -5,6 +5,7 @@
  * the unit's state keeps truncate and punch waiting, so the lock is not held
  * during the I/O.
  */
+#include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -307,14 +308,18 @@ static void carry_out(struct hugemap_inode *hi, const struct hm_plan *plan)
 struct writer_work {
 	struct work_struct work;
 	struct hugemap_inode *hi;
+	const struct cred *cred; /* of the writer, whose quota its room counts for */
 	struct hm_plan plan;
 };
 
 static void writer_work(struct work_struct *work)
 {
 	struct writer_work *w = container_of(work, struct writer_work, work);
+	const struct cred *old = override_creds(w->cred);
 
 	carry_out(w->hi, &w->plan);
+	revert_creds(old);
+	put_cred(w->cred);
 	iput(&w->hi->vfs_inode);
 	kfree(w);
 }
@@ -329,6 +334,7 @@ static void queue_plan(struct hugemap_inode *hi, const struct hm_plan *plan)
 	}
 	INIT_WORK(&w->work, writer_work);
 	w->hi = hi;
+	w->cred = get_current_cred();
 	w->plan = *plan;
 	ihold(&hi->vfs_inode);
 	queue_work(hugemap_of(hi)->ahead_wq, &w->work);

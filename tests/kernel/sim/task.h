@@ -210,6 +210,8 @@ struct transfer;
 
 #define override_creds(cred) (cred)
 #define revert_creds(old) ((void)(old))
+#define get_current_cred() NULL
+#define put_cred(cred) ((void)(cred))
 
 struct task_struct {
 	struct mm_struct *mm;
