@@ -198,6 +198,9 @@ static long file_fallocate(struct file *file, int mode, loff_t offset, loff_t le
 		start = max(start, size);
 		end = max(start, end);
 	}
+	/* Nor may it make the file below longer, before its data is there. */
+	if (offset + length <= size && !(mode & ~FALLOC_FL_UNSHARE_RANGE))
+		change.mode |= FALLOC_FL_KEEP_SIZE;
 	if (end > size && !(mode & FALLOC_FL_KEEP_SIZE)) {
 		start = min(start, size);
 		end = LLONG_MAX;
