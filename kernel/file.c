@@ -258,7 +258,10 @@ static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *f
 	lock_two_nondirectories(in, out);
 	/* A length of 0 means all there is; below it means the same. */
 	end = to + (length ?: max_t(loff_t, i_size_read(in) - from, 0));
-	done = hugemap_write_back(in, from, length ? from + length : LLONG_MAX);
+	/* The file below ends where the range does, or behind it, when all of it is there. */
+	done = hugemap_write_back(in, from,
+				  length && !hugemap_is_growing(hugemap_inode(in)) ? from + length :
+										     LLONG_MAX);
 	if (!done) {
 		hugemap_start_write_below(hugemap_inode(out));
 		done = hugemap_change_below(out, min(to, i_size_read(out)),
