@@ -60,7 +60,16 @@ struct super_block {
 #define S_IMMUTABLE 1
 #define IS_IMMUTABLE(inode) ((inode)->i_flags & S_IMMUTABLE)
 
+struct fiemap_extent_info {
+	u32 fi_extents_mapped;
+};
+
+struct inode_operations {
+	int (*fiemap)(struct inode *inode, struct fiemap_extent_info *info, u64 start, u64 len);
+};
+
 struct inode {
+	const struct inode_operations *i_op; /* of a file below; never short of room */
 	struct super_block *i_sb;
 	struct address_space *i_mapping;
 	struct address_space i_data;
