@@ -89,7 +89,7 @@ static int kept_error(struct hugemap_mount *mount, u64 pgoff)
  * file system below may need: see the order of locks. 0: with it, for the few
  * that cannot let go of it.
  */
-static vm_fault_t bring(struct vm_fault *vmf, u32 access, bool store)
+static vm_fault_t bring(struct vm_fault *vmf, u32 access, bool store, u64 started)
 {
 	struct file *file = vmf->vma->vm_file;
 	struct hugemap_inode *hi = hugemap_inode(file_inode(file));
@@ -106,6 +106,8 @@ static vm_fault_t bring(struct vm_fault *vmf, u32 access, bool store)
 			get_file(file);
 			hugemap_release_fault_lock(vmf);
 			keep_error(mount, pgoff, provide(hi, pgoff, access, store));
+			/* It may be all that keeps the mount, if somebody has unmapped. */
+			hm_hist_record(mount->fault_ns, local_clock() - started);
 			fput(file);
 			return VM_FAULT_RETRY | VM_FAULT_MAJOR;
 		}
@@ -166,12 +168,9 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 		}
 		if (!started)
 			started = local_clock();
-		ret = bring(vmf, access, store);
-		if (ret) {
-			if (ret & VM_FAULT_MAJOR)
-				hm_hist_record(mount->fault_ns, local_clock() - started);
+		ret = bring(vmf, access, store, started);
+		if (ret)
 			return ret;
-		}
 		access |= HM_ACCESS_AGAIN;
 	}
 	if (unlikely(vmf->pgoff >= hugemap_pages(i_size_read(inode)))) {
