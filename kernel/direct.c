@@ -146,11 +146,17 @@ ssize_t hugemap_direct_write(struct kiocb *iocb, struct iov_iter *from)
 	n = write_locked(inode, iocb, from);
 	inode_unlock(inode);
 	if (n == -EFAULT) {
+		size_t direct = count - iov_iter_count(from);
 		loff_t start = iocb->ki_pos;
 
 		n = hugemap_write_iter(iocb, from);
 		if (n > 0)
 			n = hugemap_write_back(inode, start, iocb->ki_pos);
+		if (n < 0) {
+			/* The rest is cached, but is not below: only what went there counts. */
+			iocb->ki_pos = start;
+			return direct ? (ssize_t)direct : n;
+		}
 	}
 	count -= iov_iter_count(from);
 	return count ? (ssize_t)count : n;
