@@ -274,9 +274,12 @@ static u64 bring_plan(struct hugemap_inode *hi, u64 start, u64 end, u64 mark, u3
 	access &= ~(u32)(HM_ACCESS_WRITE | HM_ACCESS_CACHED);
 	if (!filemap_invalidate_trylock_shared(mapping))
 		return start;
-	while (more && pgoff < end)
+	while (more && pgoff < end && !fatal_signal_pending(current)) {
 		more = bring_ahead(hi, &pgoff, pgoff == mark ? access | HM_ACCESS_MARK : access,
 				   &io);
+		/* What is cached takes no time, and there may be a million pages of it. */
+		cond_resched();
+	}
 	submit_ahead(hi, &io);
 	filemap_invalidate_unlock_shared(mapping);
 	return pgoff;
