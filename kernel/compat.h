@@ -210,6 +210,17 @@ static inline struct dentry *hugemap_lookup_below(struct hugemap_idmap *idmap,
 #endif
 }
 
+/* The same in a directory that is locked. */
+static inline struct dentry *hugemap_lookup_locked(struct hugemap_idmap *idmap,
+						   const struct qstr *name, struct dentry *parent)
+{
+#ifdef HUGEMAP_HAVE_LOOKUP_QSTR
+	return lookup_one(idmap, &QSTR_LEN(name->name, name->len), parent);
+#else
+	return lookup_one(idmap, name->name, parent, name->len);
+#endif
+}
+
 /*
  * A change of a directory below: lock it and look the name up; change; unlock.
  * What is found may be negative. hugemap_end_naming() drops it.
@@ -224,7 +235,7 @@ static inline struct dentry *hugemap_start_naming(struct hugemap_idmap *idmap,
 	struct dentry *dentry;
 
 	inode_lock_nested(dir, I_MUTEX_PARENT);
-	dentry = lookup_one(idmap, name->name, parent, name->len);
+	dentry = hugemap_lookup_locked(idmap, name, parent);
 	if (IS_ERR(dentry))
 		inode_unlock(dir);
 	return dentry;
@@ -320,9 +331,9 @@ static inline int hugemap_start_renaming(struct renamedata *rename, struct hugem
 
 	if (IS_ERR(trap))
 		return PTR_ERR(trap);
-	old = lookup_one(idmap, old_name->name, old_parent, old_name->len);
+	old = hugemap_lookup_locked(idmap, old_name, old_parent);
 	if (!IS_ERR(old))
-		new = lookup_one(idmap, new_name->name, new_parent, new_name->len);
+		new = hugemap_lookup_locked(idmap, new_name, new_parent);
 	err = PTR_ERR_OR_ZERO(old) ?: PTR_ERR_OR_ZERO(new);
 	if (!err && old == trap)
 		err = -EINVAL;
@@ -336,15 +347,22 @@ static inline int hugemap_start_renaming(struct renamedata *rename, struct hugem
 		unlock_rename(old_parent, new_parent);
 		return err;
 	}
-#ifdef HUGEMAP_HAVE_MNT_IDMAP
+#if defined(HUGEMAP_HAVE_RENAME_ONE_IDMAP)
+	rename->mnt_idmap = idmap;
+#elif defined(HUGEMAP_HAVE_MNT_IDMAP)
 	rename->old_mnt_idmap = idmap;
 	rename->new_mnt_idmap = idmap;
 #else
 	rename->old_mnt_userns = idmap;
 	rename->new_mnt_userns = idmap;
 #endif
+#ifdef HUGEMAP_HAVE_RENAME_PARENTS
+	rename->old_parent = old_parent;
+	rename->new_parent = new_parent;
+#else
 	rename->old_dir = d_inode(old_parent);
 	rename->new_dir = d_inode(new_parent);
+#endif
 	rename->old_dentry = old;
 	rename->new_dentry = new;
 	return 0;

@@ -158,7 +158,9 @@ struct hugemap_io {
 	struct hm_run run; /* write */
 	loff_t end; /* read: where the file below ended when it began */
 	ssize_t result;
+	loff_t pos;
 	size_t bytes;
+	size_t written; /* of them, by writes that were short */
 	u64 started_ns;
 	bool write;
 	bool ahead;

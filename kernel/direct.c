@@ -8,6 +8,7 @@
  * faulted in before, and a buffer that does not stay in is copied from or to
  * through the cache.
  */
+#include <linux/cred.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/fsnotify.h>
@@ -39,7 +40,12 @@ static ssize_t transfer(struct kiocb *iocb, struct iov_iter *iter, bool write)
 		if (done > 0)
 			fsnotify_modify(lower);
 	} else {
+		const struct cred *old =
+			override_creds(hugemap_mount(file_inode(iocb->ki_filp)->i_sb)->cred);
+
+		/* As in io.c. A write asks what the writer may: set-id bits, reserved blocks. */
 		done = vfs_iocb_iter_read(lower, &below, iter);
+		revert_creds(old);
 	}
 	pagefault_enable();
 	iter->nofault = false;
@@ -140,11 +146,17 @@ ssize_t hugemap_direct_write(struct kiocb *iocb, struct iov_iter *from)
 	n = write_locked(inode, iocb, from);
 	inode_unlock(inode);
 	if (n == -EFAULT) {
+		size_t direct = count - iov_iter_count(from);
 		loff_t start = iocb->ki_pos;
 
 		n = hugemap_write_iter(iocb, from);
 		if (n > 0)
 			n = hugemap_write_back(inode, start, iocb->ki_pos);
+		if (n < 0) {
+			/* The rest is cached, but is not below: only what went there counts. */
+			iocb->ki_pos = start;
+			return direct ? (ssize_t)direct : n;
+		}
 	}
 	count -= iov_iter_count(from);
 	return count ? (ssize_t)count : n;

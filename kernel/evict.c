@@ -341,7 +341,7 @@ static void discard(struct hugemap_inode *hi, const struct hm_unit *unit)
 static void drop(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
-	u32 freed;
+	u32 freed = 0; /* for leave() to count, and nobody asks */
 
 	folio_lock(folio);
 	/* Who maps it wants it, whoever asks: as Linux has it. */

@@ -89,7 +89,7 @@ static int kept_error(struct hugemap_mount *mount, u64 pgoff)
  * file system below may need: see the order of locks. 0: with it, for the few
  * that cannot let go of it.
  */
-static vm_fault_t bring(struct vm_fault *vmf, u32 access, bool store)
+static vm_fault_t bring(struct vm_fault *vmf, u32 access, bool store, u64 started)
 {
 	struct file *file = vmf->vma->vm_file;
 	struct hugemap_inode *hi = hugemap_inode(file_inode(file));
@@ -106,6 +106,8 @@ static vm_fault_t bring(struct vm_fault *vmf, u32 access, bool store)
 			get_file(file);
 			hugemap_release_fault_lock(vmf);
 			keep_error(mount, pgoff, provide(hi, pgoff, access, store));
+			/* It may be all that keeps the mount, if somebody has unmapped. */
+			hm_hist_record(mount->fault_ns, local_clock() - started);
 			fput(file);
 			return VM_FAULT_RETRY | VM_FAULT_MAJOR;
 		}
@@ -166,12 +168,9 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 		}
 		if (!started)
 			started = local_clock();
-		ret = bring(vmf, access, store);
-		if (ret) {
-			if (ret & VM_FAULT_MAJOR)
-				hm_hist_record(mount->fault_ns, local_clock() - started);
+		ret = bring(vmf, access, store, started);
+		if (ret)
 			return ret;
-		}
 		access |= HM_ACCESS_AGAIN;
 	}
 	if (unlikely(vmf->pgoff >= hugemap_pages(i_size_read(inode)))) {
@@ -206,6 +205,12 @@ static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct fo
 	return true;
 }
 
+/* chattr(1) has made it so since it was opened: write-back would be refused. */
+static bool is_immutable(const struct hugemap_inode *hi)
+{
+	return hi->lower && IS_IMMUTABLE(hi->lower);
+}
+
 static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
@@ -217,9 +222,13 @@ static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 	bool ahead = false;
 
 	sb_start_pagefault(inode->i_sb);
-	file_update_time(vmf->vma->vm_file);
 	if (!filemap_invalidate_trylock_shared(mapping))
 		goto again;
+	if (is_immutable(hi)) {
+		ret = VM_FAULT_SIGBUS;
+		goto out;
+	}
+	file_update_time(vmf->vma->vm_file);
 	folio_lock(folio);
 	if (!hugemap_folio_is(hi, folio, vmf->pgoff) ||
 	    vmf->pgoff >= hugemap_pages(i_size_read(inode)) ||
@@ -269,9 +278,13 @@ static vm_fault_t upgrade_fault(struct vm_fault *vmf)
 	struct hm_unit unit;
 	struct folio *folio;
 
-	/* What may sleep for long is left to hugemap_page_mkwrite(). */
+	/* What may sleep for long, or is refused, is left to hugemap_page_mkwrite(). */
 	if (hm_has_holes(hi->store, vmf->pgoff) || !filemap_invalidate_trylock_shared(mapping))
 		return VM_FAULT_FALLBACK;
+	if (is_immutable(hi)) {
+		filemap_invalidate_unlock_shared(mapping);
+		return VM_FAULT_FALLBACK;
+	}
 	sb_start_pagefault(inode->i_sb);
 	file_update_time(vmf->vma->vm_file);
 	folio = hugemap_find_locked(hi, vmf->pgoff, HM_ACCESS_AGAIN, &unit);

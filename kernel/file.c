@@ -198,6 +198,9 @@ static long file_fallocate(struct file *file, int mode, loff_t offset, loff_t le
 		start = max(start, size);
 		end = max(start, end);
 	}
+	/* Nor may it make the file below longer, before its data is there. */
+	if (offset + length <= size && !(mode & ~FALLOC_FL_UNSHARE_RANGE))
+		change.mode |= FALLOC_FL_KEEP_SIZE;
 	if (end > size && !(mode & FALLOC_FL_KEEP_SIZE)) {
 		start = min(start, size);
 		end = LLONG_MAX;
@@ -255,7 +258,10 @@ static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *f
 	lock_two_nondirectories(in, out);
 	/* A length of 0 means all there is; below it means the same. */
 	end = to + (length ?: max_t(loff_t, i_size_read(in) - from, 0));
-	done = hugemap_write_back(in, from, length ? from + length : LLONG_MAX);
+	/* The file below ends where the range does, or behind it, when all of it is there. */
+	done = hugemap_write_back(in, from,
+				  length && !hugemap_is_growing(hugemap_inode(in)) ? from + length :
+										     LLONG_MAX);
 	if (!done) {
 		hugemap_start_write_below(hugemap_inode(out));
 		done = hugemap_change_below(out, min(to, i_size_read(out)),

@@ -5,6 +5,7 @@
  * the unit's state keeps truncate and punch waiting, so the lock is not held
  * during the I/O.
  */
+#include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -56,7 +57,22 @@ static void fill_zero(struct hugemap_inode *hi, const struct hm_unit *unit)
 
 /* --- one unit, and somebody waits ------------------------------------------------------ */
 
-static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, u32 access)
+/* Has the file system below refused this reader, for its signal or its limits, and not all? */
+static bool concerns_reader(int err)
+{
+	switch (err) {
+	case -EINTR:
+	case -ERESTARTSYS:
+	case -EAGAIN:
+	case -ENOMEM:
+	case -EACCES:
+	case -EPERM:
+		return true;
+	}
+	return false;
+}
+
+static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, u32 *access)
 {
 	/* On the stack: nothing of it is used after hugemap_io_wait(). */
 	struct bio_vec segment;
@@ -70,8 +86,16 @@ static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, u32 a
 	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 	/* While the device works on what is waited for. */
 	if (unit->hints & HM_HINT_READAHEAD)
-		hugemap_read_ahead(hi, unit->pgoff, access);
+		hugemap_read_ahead(hi, unit->pgoff, *access);
 	err = hugemap_io_wait(&io);
+	if (concerns_reader(err)) {
+		/* Others who wait for it read it themselves. */
+		hugemap_fill_cancel(hi, unit);
+		if (err != -ENOMEM || unit->npages == 1)
+			return err;
+		*access |= HM_ACCESS_BASE;
+		return 0;
+	}
 	fill_done(hi, unit, err);
 	/* A block that cannot be read as a whole is read page by page: ask again. */
 	return err && unit->npages == 1 ? err : 0;
@@ -93,7 +117,7 @@ static int fill(struct hugemap_inode *hi, const struct hm_unit *unit, enum hm_ou
 		return 0;
 	}
 	if (outcome == HM_FILL)
-		return fill_read(hi, unit, *access);
+		return fill_read(hi, unit, access);
 	fill_zero(hi, unit);
 	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 	if (unit->hints & HM_HINT_READAHEAD)
@@ -250,9 +274,12 @@ static u64 bring_plan(struct hugemap_inode *hi, u64 start, u64 end, u64 mark, u3
 	access &= ~(u32)(HM_ACCESS_WRITE | HM_ACCESS_CACHED);
 	if (!filemap_invalidate_trylock_shared(mapping))
 		return start;
-	while (more && pgoff < end)
+	while (more && pgoff < end && !fatal_signal_pending(current)) {
 		more = bring_ahead(hi, &pgoff, pgoff == mark ? access | HM_ACCESS_MARK : access,
 				   &io);
+		/* What is cached takes no time, and there may be a million pages of it. */
+		cond_resched();
+	}
 	submit_ahead(hi, &io);
 	filemap_invalidate_unlock_shared(mapping);
 	return pgoff;
@@ -284,14 +311,18 @@ static void carry_out(struct hugemap_inode *hi, const struct hm_plan *plan)
 struct writer_work {
 	struct work_struct work;
 	struct hugemap_inode *hi;
+	const struct cred *cred; /* of the writer, whose quota its room counts for */
 	struct hm_plan plan;
 };
 
 static void writer_work(struct work_struct *work)
 {
 	struct writer_work *w = container_of(work, struct writer_work, work);
+	const struct cred *old = override_creds(w->cred);
 
 	carry_out(w->hi, &w->plan);
+	revert_creds(old);
+	put_cred(w->cred);
 	iput(&w->hi->vfs_inode);
 	kfree(w);
 }
@@ -306,6 +337,7 @@ static void queue_plan(struct hugemap_inode *hi, const struct hm_plan *plan)
 	}
 	INIT_WORK(&w->work, writer_work);
 	w->hi = hi;
+	w->cred = get_current_cred();
 	w->plan = *plan;
 	ihold(&hi->vfs_inode);
 	queue_work(hugemap_of(hi)->ahead_wq, &w->work);

@@ -297,6 +297,15 @@ int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 /* Write back what is dirty in a range of bytes and wait for it; no device flush. */
 int hugemap_write_back(struct inode *inode, loff_t start, loff_t end);
 
+/*
+ * Attributes below are about to change that write-back would be refused by, or would
+ * change in its turn: all is written before, and nothing becomes dirty by a program
+ * until hugemap_unsettle(). i_rwsem and freeze protection below are held. Not 0: it
+ * cannot be written, and hugemap_unsettle() is not called. Not for devices.
+ */
+int hugemap_settle(struct inode *inode);
+void hugemap_unsettle(struct inode *inode);
+
 /* Drop clean data in a range that nobody maps (FADV_DONTNEED); start to read it. */
 void hugemap_data_dontneed(struct inode *inode, loff_t start, loff_t end);
 void hugemap_data_willneed(struct inode *inode, loff_t start, loff_t end);

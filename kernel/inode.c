@@ -9,6 +9,7 @@
 #include <linux/fiemap.h>
 #include <linux/fileattr.h>
 #include <linux/fs_stack.h>
+#include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -238,6 +239,33 @@ static ssize_t change_attr_below(void *arg)
 	return err;
 }
 
+/*
+ * Does write-back leave a file's times alone, as FMODE_NOCMTIME asks? btrfs looks at the
+ * inode only, and servers set the times themselves.
+ */
+static bool keeps_times(const struct super_block *lower)
+{
+	switch (lower->s_magic) {
+	case EXT4_SUPER_MAGIC:
+	case XFS_SUPER_MAGIC:
+	case F2FS_SUPER_MAGIC:
+	case TMPFS_MAGIC:
+		return true;
+	}
+	return false;
+}
+
+static int settled_change(struct inode *inode, struct change_attr *change)
+{
+	int err = hugemap_settle(inode);
+
+	if (err)
+		return err;
+	err = (int)change_attr_below(change);
+	hugemap_unsettle(inode);
+	return err;
+}
+
 int hugemap_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
 	struct vfsmount *mnt = hugemap_mount(dentry->d_sb)->lower.mnt;
@@ -272,6 +300,9 @@ int hugemap_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct i
 		err = (int)hugemap_change_below(inode, min(i_size_read(inode), attr->ia_size),
 						LLONG_MAX, HUGEMAP_DISCARD, change_attr_below,
 						&change);
+	else if ((attr->ia_valid & ATTR_MTIME_SET) && !keeps_times(change.lower->d_sb))
+		/* What was written before would be the last change. */
+		err = settled_change(inode, &change);
 	else
 		err = (int)change_attr_below(&change);
 	mnt_drop_write(mnt);
@@ -339,14 +370,21 @@ int hugemap_fileattr_set(struct hugemap_idmap *idmap, struct dentry *dentry,
 			 struct hugemap_fileattr *fa)
 {
 	struct vfsmount *mnt = hugemap_mount(dentry->d_sb)->lower.mnt;
+	struct inode *inode = d_inode(dentry);
 	int err = mnt_want_write(mnt);
 
 	if (err)
 		return err;
+	/* An immutable file could not be written any more. */
+	err = hugemap_settle(inode);
+	if (err)
+		goto out;
 	err = vfs_fileattr_set(hugemap_lower_idmap(dentry->d_sb), hugemap_lower(dentry), fa);
-	mnt_drop_write(mnt);
 	if (!err)
-		hugemap_copy_attr(d_inode(dentry));
+		hugemap_copy_attr(inode);
+	hugemap_unsettle(inode);
+out:
+	mnt_drop_write(mnt);
 	return err;
 }
 

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * I/O below: direct, asynchronous where the file system below can, from and to
- * the frames themselves. One way for files and for devices: a kiocb.
+ * the frames themselves. One way for files and for devices: a kiocb. It is made with
+ * the rights of who mounted, to whom the file below was opened: what is cached is for
+ * all, whoever needs it first, and a label (SELinux) of the caller is not asked for
+ * another one's open file.
  */
+#include <linux/cred.h>
 #include <linux/blk_types.h>
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -97,36 +101,54 @@ static void io_complete(struct kiocb *iocb, long result)
 		complete(&io->done);
 }
 
-void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes)
+static loff_t size_below(const struct hugemap_inode *hi)
+{
+	return i_size_read(hi->lower ?: &hi->vfs_inode);
+}
+
+/* From the byte io->written on. */
+static void submit(struct hugemap_io *io)
 {
 	struct file *file = io->write ? io->hi->writer : io->hi->reader;
 	struct hugemap_mount *mount = hugemap_of(io->hi);
+	const struct cred *old;
 	struct iov_iter iter;
 	ssize_t result;
 
-	io->bytes = bytes;
-	io->end = i_size_read(io->hi->lower ?: &io->hi->vfs_inode);
-	io->started_ns = local_clock();
 	init_sync_kiocb(&io->iocb, file);
-	io->iocb.ki_pos = pos;
+	io->iocb.ki_pos = io->pos + io->written;
 	io->iocb.ki_complete = io_complete;
 	if (file->f_mode & FMODE_CAN_ODIRECT)
 		io->iocb.ki_flags |= IOCB_DIRECT;
 	iov_iter_bvec(&iter, io->write ? ITER_SOURCE : ITER_DEST, io->segment, io->nsegments,
-		      bytes);
+		      io->bytes);
+	iov_iter_advance(&iter, io->written);
 	hugemap_count(mount, io->write ? HUGEMAP_C_WRITE_IOS : HUGEMAP_C_READ_IOS, 1);
-	hugemap_count(mount, io->write ? HUGEMAP_C_WRITTEN_BYTES : HUGEMAP_C_READ_BYTES, bytes);
 	atomic_inc(&mount->depth);
 	/* File systems look at the kiocb even after its end was reported. */
 	refcount_inc(&io->refs);
+	old = override_creds(mount->cred);
 	if (io->write)
 		/* The caller has said file_start_write(), on all kernels. */
 		result = file->f_op->write_iter(&io->iocb, &iter);
 	else
 		result = vfs_iocb_iter_read(file, &io->iocb, &iter);
+	revert_creds(old);
 	if (result != -EIOCBQUEUED)
 		io_complete(&io->iocb, result);
 	hugemap_io_free(io);
+}
+
+void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes)
+{
+	struct hugemap_mount *mount = hugemap_of(io->hi);
+
+	io->pos = pos;
+	io->bytes = bytes;
+	io->end = size_below(io->hi);
+	io->started_ns = local_clock();
+	hugemap_count(mount, io->write ? HUGEMAP_C_WRITTEN_BYTES : HUGEMAP_C_READ_BYTES, bytes);
+	submit(io);
 }
 
 static void zero_from(struct hugemap_io *io, size_t from)
@@ -150,23 +172,22 @@ static void zero_from(struct hugemap_io *io, size_t from)
 int hugemap_io_result(struct hugemap_io *io)
 {
 	struct hugemap_mount *mount = hugemap_of(io->hi);
-	loff_t pos;
 
 	atomic_dec(&mount->depth);
 	hm_hist_record(io->write ? mount->write_ns : mount->read_ns,
 		       local_clock() - io->started_ns);
 	if (io->result < 0)
 		return io->result;
-	if (io->result == io->bytes)
+	if (io->result == io->bytes - io->written)
 		return 0;
 	if (io->write)
 		return -EIO;
 	/*
-	 * The kiocb's position may have moved with what was read. The file may be longer
-	 * now than when the read began: what is new are zeros, or it is discarded here.
+	 * The file may be longer now than when the read began: what is new are zeros, or
+	 * it is discarded here. Or shorter: a cut waits for this read, so that it is not
+	 * longer again.
 	 */
-	pos = (loff_t)io->unit.pgoff << HM_PAGE_SHIFT;
-	if (pos + io->result < io->end)
+	if (io->pos + io->result < min(io->end, size_below(io->hi)))
 		return -EIO;
 	zero_from(io, io->result);
 	return 0;
@@ -175,36 +196,53 @@ int hugemap_io_result(struct hugemap_io *io)
 int hugemap_io_wait(struct hugemap_io *io)
 {
 	wait_for_completion(&io->done);
+	/* The rest of a short write has an error of its own: no room, no quota. */
+	while (io->write && io->result > 0 && (size_t)io->result < io->bytes - io->written) {
+		atomic_dec(&hugemap_of(io->hi)->depth);
+		io->written += io->result;
+		reinit_completion(&io->done);
+		submit(io);
+		wait_for_completion(&io->done);
+	}
 	return hugemap_io_result(io);
 }
 
 int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t pos, size_t bytes)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
-	struct iov_iter iter;
-	struct bio_vec segment;
-	struct kiocb iocb;
-	ssize_t result;
+	const struct cred *old = override_creds(mount->cred);
+	ssize_t result = 1;
+	size_t done = 0;
 
-	bvec_set_page(&segment, page, bytes, 0);
-	iov_iter_bvec(&iter, ITER_SOURCE, &segment, 1, bytes);
-	init_sync_kiocb(&iocb, hi->writer);
-	iocb.ki_pos = pos;
-	iocb.ki_flags &= ~IOCB_DIRECT;
 	hugemap_count(mount, HUGEMAP_C_WRITE_IOS, 1);
 	hugemap_count(mount, HUGEMAP_C_WRITTEN_BYTES, bytes);
 	atomic_inc(&mount->depth);
-	result = hi->writer->f_op->write_iter(&iocb, &iter);
+	while (result > 0 && done < bytes) {
+		struct bio_vec segment;
+		struct iov_iter iter;
+		struct kiocb iocb;
+
+		bvec_set_page(&segment, page, bytes - done, done);
+		iov_iter_bvec(&iter, ITER_SOURCE, &segment, 1, bytes - done);
+		init_sync_kiocb(&iocb, hi->writer);
+		iocb.ki_pos = pos + done;
+		iocb.ki_flags &= ~IOCB_DIRECT;
+		result = hi->writer->f_op->write_iter(&iocb, &iter);
+		if (result > 0)
+			done += result;
+	}
 	atomic_dec(&mount->depth);
+	revert_creds(old);
 	if (result < 0)
 		return result;
-	return result == bytes ? 0 : -EIO;
+	return done == bytes ? 0 : -EIO;
 }
 
 int hugemap_io_refresh(struct hugemap_inode *hi, struct folio *folio, size_t offset, size_t bytes)
 {
 	size_t done = 0, end = round_up(offset + bytes, SECTOR_SIZE);
 	struct hugemap_mount *mount = hugemap_of(hi);
+	const struct cred *old = override_creds(mount->cred);
 	loff_t pos = folio_pos(folio) + offset;
 	ssize_t result = 1;
 
@@ -225,6 +263,7 @@ int hugemap_io_refresh(struct hugemap_inode *hi, struct folio *folio, size_t off
 		if (result > 0)
 			done += result;
 	}
+	revert_creds(old);
 	hugemap_count(mount, HUGEMAP_C_READ_BYTES, done);
 	if (result < 0)
 		return result;

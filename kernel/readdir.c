@@ -2,6 +2,7 @@
 /*
  * Open directories: their entries and positions are those below.
  */
+#include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/fs_stack.h>
 
@@ -10,10 +11,14 @@
 static int dir_iterate(struct file *file, struct dir_context *ctx)
 {
 	struct file *lower = hugemap_lower_file(file);
+	const struct cred *old;
 	int err;
 
 	lower->f_pos = ctx->pos;
+	/* As who mounted, to whom it was opened. */
+	old = override_creds(hugemap_mount(file_inode(file)->i_sb)->cred);
 	err = iterate_dir(lower, ctx);
+	revert_creds(old);
 	fsstack_copy_attr_atime(file_inode(file), file_inode(lower));
 	return err;
 }

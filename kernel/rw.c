@@ -460,6 +460,9 @@ static ssize_t write_locked(struct kiocb *iocb, struct iov_iter *from)
 
 	if (ret <= 0)
 		return ret;
+	/* chattr(1) may have come first. */
+	if (IS_IMMUTABLE(inode))
+		return -EPERM;
 	end = iocb->ki_pos + iov_iter_count(from);
 	if (end > old && !hi->lower) {
 		/* A device does not grow. */

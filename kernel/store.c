@@ -5,6 +5,7 @@
  */
 #include <linux/cred.h>
 #include <linux/falloc.h>
+#include <linux/fiemap.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/hash.h>
@@ -433,6 +434,38 @@ static bool room_is_short(struct hugemap_inode *hi, loff_t bytes)
 	return st.f_bavail < spare + DIV_ROUND_UP_ULL(bytes, st.f_bsize);
 }
 
+/*
+ * Has the file below something of a range: data, or room that was preallocated? Who cannot
+ * say (tmpfs) has no extents to split.
+ */
+static bool has_extents(struct hugemap_inode *hi, loff_t pos, loff_t len)
+{
+	struct fiemap_extent_info info = {};
+
+	if (!hi->lower->i_op->fiemap)
+		return true;
+	return !hi->lower->i_op->fiemap(hi->lower, &info, pos, len) && info.fi_extents_mapped;
+}
+
+/*
+ * What is preallocated is a hole here, as it holds no data, and takes no room: when room is
+ * short, as databases provide for, the file system below has the last word.
+ */
+static int allocate(struct hugemap_inode *hi, struct file *writer, loff_t pos, loff_t len)
+{
+	bool is_short = room_is_short(hi, len);
+	int err = -EOPNOTSUPP;
+
+	if (is_short && !has_extents(hi, pos, len))
+		return -ENOSPC;
+	if (writer->f_op->fallocate)
+		err = writer->f_op->fallocate(writer, FALLOC_FL_KEEP_SIZE, pos, len);
+	/* Whoever cannot reserve tells at write-back. */
+	if (err == -EOPNOTSUPP)
+		err = is_short ? -ENOSPC : 0;
+	return err;
+}
+
 int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
@@ -449,13 +482,7 @@ int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	len = round_up((loff_t)hm_store_size(hi->store), HM_PAGE_SIZE) - pos;
 	len = min_t(loff_t, npages << HM_PAGE_SHIFT, len);
 	if (len > 0) {
-		/* Whoever cannot reserve tells at write-back. */
-		if (room_is_short(hi, len))
-			err = -ENOSPC;
-		else if (writer->f_op->fallocate)
-			err = writer->f_op->fallocate(writer, FALLOC_FL_KEEP_SIZE, pos, len);
-		if (err == -EOPNOTSUPP)
-			err = 0;
+		err = allocate(hi, writer, pos, len);
 		/* A signal that does not end the task: not reserved, and asked for again. */
 		if (err == -EINTR && !fatal_signal_pending(current))
 			err = 0;

@@ -55,6 +55,15 @@ static int refuse_overlap(struct hugemap_mount *mount, struct fs_context *fc)
 	return err;
 }
 
+/* Direct I/O of a base page has to be possible. */
+static int check_sectors(struct block_device *bdev, struct fs_context *fc)
+{
+	if (!bdev || bdev_logical_block_size(bdev) <= HM_PAGE_SIZE)
+		return 0;
+	return invalfc(fc, "%s has sectors of %u bytes: hugemap can use those of up to %u",
+		       fc->source, bdev_logical_block_size(bdev), HM_PAGE_SIZE);
+}
+
 static int check_lower(const struct path *path, struct fs_context *fc)
 {
 	const struct super_block *lower = path->dentry->d_sb;
@@ -76,7 +85,7 @@ static int check_lower(const struct path *path, struct fs_context *fc)
 			fc->source);
 		return -EROFS;
 	}
-	return 0;
+	return check_sectors(lower->s_bdev, fc);
 }
 
 static int use_directory(struct super_block *sb, struct fs_context *fc, const struct path *path)
@@ -149,6 +158,9 @@ static int use_device(struct super_block *sb, struct fs_context *fc)
 	if (i_size_read(file->f_mapping->host) > HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT)
 		return invalfc(fc, "%s is too large: at most %llu TB can be cached", fc->source,
 			       (HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT) >> 40);
+	err = check_sectors(bdev, fc);
+	if (err)
+		return err;
 	/* What others have left in the page cache of the device. */
 	err = sync_blockdev(bdev);
 	if (err)

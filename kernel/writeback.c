@@ -7,7 +7,6 @@
  * before its I/O starts. Who stored to it before is in the I/O; who stores to it
  * afterwards faults, and the core notes that it is dirty again.
  */
-#include <linux/cred.h>
 #include <linux/freezer.h>
 #include <linux/fs.h>
 #include <linux/kthread.h>
@@ -288,16 +287,15 @@ struct write_work {
 static void write_work(struct work_struct *work)
 {
 	struct write_work *w = container_of(work, struct write_work, work);
-	const struct cred *old = override_creds(hugemap_of(w->hi)->cred);
 
 	w->err = write_pages(w->hi, w->pos, w->end, w->budget, w->wait);
-	revert_creds(old);
 	complete(&w->done);
 }
 
 int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, bool wait)
 {
 	struct write_work w = { .hi = hi, .pos = pos, .end = end, .budget = budget, .wait = wait };
+	struct hugemap_mount *mount = hugemap_of(hi);
 
 	if (!hm_store_dirty_pages(hi->store) && (!wait || !smp_load_acquire(&hi->writer))) {
 		*pos = end;
@@ -305,12 +303,12 @@ int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget,
 	}
 	if (!smp_load_acquire(&hi->writer))
 		return -EROFS;
-	/* A thread of the kernel has no limits, and no signals. */
-	if (current->flags & PF_KTHREAD)
+	/* No limits, and no signals; other threads of the kernel may have them (nfsd). */
+	if (current == mount->writer || current->flags & PF_WQ_WORKER)
 		return write_pages(hi, pos, end, budget, wait);
 	init_completion(&w.done);
 	INIT_WORK_ONSTACK(&w.work, write_work);
-	queue_work(hugemap_of(hi)->write_wq, &w.work);
+	queue_work(mount->write_wq, &w.work);
 	wait_for_completion(&w.done);
 	destroy_work_on_stack(&w.work);
 	return w.err;
@@ -370,6 +368,25 @@ int hugemap_write_back(struct inode *inode, loff_t start, loff_t end)
 	while (pos < last && !err)
 		err = hugemap_write_some(hi, &pos, last, CHUNK_PAGES, true);
 	return err;
+}
+
+int hugemap_settle(struct inode *inode)
+{
+	struct hugemap_inode *hi = hugemap_inode(inode);
+	int err = 0;
+
+	filemap_invalidate_lock(inode->i_mapping);
+	/* If it is immutable already, it is about to be so no more, or all is refused below. */
+	if (hi->store && !IS_IMMUTABLE(hi->lower))
+		err = hugemap_write_range(hi, 0, U64_MAX);
+	if (err)
+		filemap_invalidate_unlock(inode->i_mapping);
+	return err;
+}
+
+void hugemap_unsettle(struct inode *inode)
+{
+	filemap_invalidate_unlock(inode->i_mapping);
 }
 
 int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)
@@ -480,7 +497,6 @@ static bool write_chunk(struct hugemap_inode *hi)
 int hugemap_writer(void *arg)
 {
 	struct hugemap_mount *mount = arg;
-	const struct cred *old = override_creds(mount->cred);
 
 	set_freezable();
 	while (!kthread_should_stop()) {
@@ -499,6 +515,5 @@ int hugemap_writer(void *arg)
 			cond_resched();
 		}
 	}
-	revert_creds(old);
 	return 0;
 }

@@ -23,15 +23,24 @@ static int xattr_set(const struct xattr_handler *handler, struct hugemap_idmap *
 {
 	struct hugemap_idmap *idmap = hugemap_lower_idmap(inode->i_sb);
 	struct vfsmount *mnt = hugemap_mount(inode->i_sb)->lower.mnt;
+	/* A write below takes them away: one that was made before setcap(8) must not. */
+	bool settle = value && !strcmp(name, XATTR_NAME_CAPS);
 	struct dentry *lower = hugemap_lower(dentry);
 	int err = mnt_want_write(mnt);
 
 	if (err)
 		return err;
+	if (settle)
+		err = hugemap_settle(inode);
+	if (err)
+		goto out;
 	if (value)
 		err = vfs_setxattr(idmap, lower, name, value, size, flags);
 	else
 		err = vfs_removexattr(idmap, lower, name);
+	if (settle)
+		hugemap_unsettle(inode);
+out:
 	mnt_drop_write(mnt);
 	if (!err)
 		hugemap_copy_attr(inode);

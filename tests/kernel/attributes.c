@@ -47,6 +47,37 @@ static void attributes(void)
 	EXPECT(getxattr(below("d"), "user.d", buf, 10) == 3, "no attribute of the directory below");
 }
 
+/* setcap(8) on what was just written: it is still set when all of it is below. */
+static void capabilities_after_stores(void)
+{
+	/* VFS_CAP_REVISION_2, effective: CAP_NET_RAW. */
+	const uint32_t caps[5] = { 0x02000001, 1u << 13, 0, 0, 0 };
+	int fd = make_file("f", 1, HUGE + 5000), other = make_file("g", 2, 100);
+	unsigned char *map = map_shared(fd, 0, HUGE);
+	char buf[64];
+
+	pattern(map, 3, 0, SMALL);
+	if (setxattr("f", "security.capability", caps, sizeof(caps), 0)) {
+		EXPECT(errno == EOPNOTSUPP, "setxattr: %s", strerror(errno));
+		skip("no extended attributes here");
+	}
+	MUST(setxattr("g", "security.capability", caps, sizeof(caps), 0));
+	MUST(fsync(fd));
+	MUST(fsync(other));
+	EXPECT(getxattr("f", "security.capability", buf, sizeof(buf)) == sizeof(caps),
+	       "write-back has taken the capabilities away");
+	EXPECT(getxattr(below("g"), "security.capability", buf, sizeof(buf)) == sizeof(caps),
+	       "write-back has taken the capabilities away, below");
+	expect_below("below", "f", 3, 0, SMALL);
+	expect_below("below", "f", 1, SMALL, HUGE + 5000 - SMALL);
+	/* Who writes takes them away. */
+	EXPECT(pwrite(other, "x", 1, 0) == 1, "write: %s", strerror(errno));
+	EXPECT_ERRNO(getxattr("g", "security.capability", buf, sizeof(buf)), ENODATA);
+	MUST(munmap(map, HUGE));
+	close(other);
+	close(fd);
+}
+
 static void timespec_before(struct timespec then, struct timespec now, const char *what)
 {
 	EXPECT(now.tv_sec > then.tv_sec ||
@@ -71,6 +102,11 @@ static void times(void)
 	       (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 	MUST(stat(below("f"), &lower));
 	EXPECT(lower.st_mtim.tv_sec == 2000000, "below, the file is of %lld",
+	       (long long)lower.st_mtim.tv_sec);
+	/* What was stored before is written now, and is not newer. */
+	MUST(fsync(fd));
+	MUST(stat(below("f"), &lower));
+	EXPECT(lower.st_mtim.tv_sec == 2000000, "below, when it is written, the file is of %lld",
 	       (long long)lower.st_mtim.tv_sec);
 	/* Small file systems know seconds only. */
 	usleep(1100000);
@@ -185,6 +221,38 @@ static void file_flags_below(void)
 	MUST(fsync(fd));
 }
 
+/* What was stored before chattr +i is kept, and nothing is stored after it. */
+static void immutable_after_stores(void)
+{
+	int fd = make_file("f", 1, HUGE), flags = 0, other;
+	unsigned char *map, byte;
+
+	MUST(fsync(fd));
+	map = map_shared(fd, 0, HUGE);
+	/* Appended, and stored to a mapping: not yet below. */
+	write_pattern(fd, 1, HUGE, 5000);
+	pattern(map, 2, 0, 3 * SMALL);
+	MUST(ioctl(fd, FS_IOC_GETFLAGS, &flags));
+	flags |= FS_IMMUTABLE_FL;
+	if (ioctl(fd, FS_IOC_SETFLAGS, &flags))
+		skip("file flags cannot be set here: %s", strerror(errno));
+	catch_bus();
+	expect_bus(map, true, "into what has become immutable");
+	expect_bus(map + HUGE / 2, true, "into what has become immutable");
+	EXPECT_ERRNO(pwrite(fd, "x", 1, 0), EPERM);
+	EXPECT(!fsync(fd), "fsync of an immutable file: %s", strerror(errno));
+	other = open(below("f"), O_RDONLY | O_CLOEXEC);
+	EXPECT(pread(other, &byte, 1, HUGE + 4999) == 1, "what was appended is not below");
+	close(other);
+	flags &= ~FS_IMMUTABLE_FL;
+	MUST(ioctl(fd, FS_IOC_SETFLAGS, &flags));
+	expect_below("below", "f", 2, 0, 3 * SMALL);
+	expect_below("below", "f", 1, 3 * SMALL, HUGE + 5000 - 3 * SMALL);
+	EXPECT(!touch(map, true), "no store after chattr -i");
+	MUST(munmap(map, HUGE));
+	close(fd);
+}
+
 /* A file of this size that swapon(2) takes. */
 static int make_swap_file(const char *name, uint32_t pages)
 {
@@ -223,10 +291,12 @@ static void swap_file_below(void)
 
 static const struct behaviour all[] = {
 	{ "attributes", attributes },
+	{ "capabilities_after_stores", capabilities_after_stores },
 	{ "times", times },
 	{ "file_system_facts", file_system_facts },
 	{ "file_flags", file_flags },
 	{ "file_flags_below", file_flags_below },
+	{ "immutable_after_stores", immutable_after_stores },
 	{ "swap_file_below", swap_file_below },
 };
 

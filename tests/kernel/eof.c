@@ -9,6 +9,8 @@
 #include "common.h"
 
 #include <linux/falloc.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 
 /* Tails within a page, at a page, within a block, at a block. */
 static const uint64_t sizes[] = {
@@ -359,6 +361,50 @@ static void preallocated(void)
 	expect_size("f", 2 * HUGE + 100);
 }
 
+/* Room for what was appended: the file below is not longer than its data is there. */
+static void room_for_appended(void)
+{
+	int fd = open_file("f", O_RDWR | O_CREAT);
+	struct stat st;
+
+	write_pattern(fd, 8, 0, 2 * HUGE);
+	if (fallocate(fd, 0, 0, 2 * HUGE)) {
+		EXPECT(errno == EOPNOTSUPP, "fallocate: %s", strerror(errno));
+		skip("no fallocate here");
+	}
+	MUST(stat(below("f"), &st));
+	expect_below("below, before a sync", "f", 8, 0, (size_t)st.st_size);
+	MUST(fsync(fd));
+	expect_size("f", 2 * HUGE);
+	expect_below("below, synced", "f", 8, 0, 2 * HUGE);
+}
+
+/* What is cloned ends in a hole, and the data behind it is not below yet. */
+static void clone_of_growing(void)
+{
+	int fd = open_file("f", O_RDWR | O_CREAT), to = open_file("g", O_RDWR | O_CREAT);
+	struct file_clone_range range = { .src_fd = fd, .src_length = HUGE / 4 };
+	unsigned char *buf = buffer(HUGE);
+
+	write_pattern(fd, 10, 0, SMALL);
+	write_pattern(fd, 10, HUGE / 2, SMALL);
+	if (ioctl(to, FICLONERANGE, &range)) {
+		EXPECT(errno == EOPNOTSUPP, "clone: %s", strerror(errno));
+		skip("no clones here");
+	}
+	expect_size("g", HUGE / 4);
+	read_pattern("read of a clone", to, 10, 0, SMALL);
+	EXPECT(pread(to, buf, HUGE, SMALL) == HUGE / 4 - SMALL, "a short read of a clone");
+	expect_zero("read of a clone", buf, SMALL, HUGE / 4 - SMALL);
+	/* And by the call that copies or clones. */
+	MUST(ftruncate(to, 0));
+	write_pattern(fd, 10, HUGE, SMALL);
+	EXPECT(copy_file_range(fd, NULL, to, NULL, HUGE - SMALL, 0) == HUGE - SMALL,
+	       "copy_file_range: %s", strerror(errno));
+	read_pattern("read of a copy", to, 10, HUGE / 2, SMALL);
+	free(buf);
+}
+
 /* What nobody here knows the meaning of may change bytes that are cached: refused. */
 static void unknown_modes(void)
 {
@@ -411,6 +457,8 @@ static const struct behaviour all[] = {
 	{ "sparse", sparse },
 	{ "seek_data_hole", seek_data_hole },
 	{ "preallocated", preallocated },
+	{ "room_for_appended", room_for_appended },
+	{ "clone_of_growing", clone_of_growing },
 	{ "unknown_modes", unknown_modes },
 	{ "append_and_sync", append_and_sync },
 };

@@ -246,11 +246,57 @@ static void rewrite_when_full(void)
 	end();
 }
 
+/* Room that was taken in advance is there when there is no other. */
+static void preallocated_when_full(void)
+{
+	unsigned char *map, *buf = buffer(SMALL);
+	int fd, ballast;
+	uint64_t off;
+
+	start();
+	catch_bus();
+	fd = open_file("f", O_RDWR | O_CREAT);
+	MUST(fallocate(fd, 0, 0, 8 << 20));
+	MUST(fsync(fd));
+	ballast = open_file("ballast", O_RDWR | O_CREAT);
+	pattern(buf, 9, 0, SMALL);
+	while (write(ballast, buf, SMALL) > 0)
+		;
+	EXPECT(errno == ENOSPC, "the file system does not fill: %s", strerror(errno));
+	MUST(fsync(ballast));
+	map = map_shared(fd, 0, 8 << 20);
+	/* Here and there first, so that it is split. */
+	for (off = 0; off < 4 << 20; off += 16 * SMALL) {
+		EXPECT(!touch(map + off, true), "SIGBUS at %#llx, which was preallocated",
+		       (unsigned long long)off);
+		pattern(map + off, 6, off, SMALL);
+	}
+	EXPECT(!msync(map, 8 << 20, MS_SYNC), "msync: %s", strerror(errno));
+	for (off = 0; off < 4 << 20; off += SMALL) {
+		EXPECT(!touch(map + off, true), "SIGBUS at %#llx, which was preallocated",
+		       (unsigned long long)off);
+		pattern(map + off, 6, off, SMALL);
+	}
+	write_pattern(fd, 6, 4 << 20, 4 << 20);
+	EXPECT(!fsync(fd), "fsync: %s", strerror(errno));
+	expect_below("below", "f", 6, 0, 8 << 20);
+	/* Where nothing was, there is no room. */
+	MUST(ftruncate(fd, 12 << 20));
+	MUST(munmap(map, 8 << 20));
+	map = map_shared(fd, 0, 12 << 20);
+	expect_bus(map + (8 << 20) + HUGE, true, "behind what was preallocated");
+	MUST(munmap(map, 12 << 20));
+	close(ballast);
+	close(fd);
+	end();
+}
+
 static const struct behaviour all[] = {
 	{ "write_until_full", write_until_full },
 	{ "store_until_full", store_until_full },
 	{ "store_between_data", store_between_data },
 	{ "rewrite_when_full", rewrite_when_full },
+	{ "preallocated_when_full", preallocated_when_full },
 };
 
 int main(int argc, char **argv)

@@ -146,7 +146,7 @@ static void begin(struct below_io *io, struct kiocb *iocb, struct iov_iter *iter
 		w.failures++;
 		io->limit = sim_below((u32)(io->bytes / sizeof(u64)) + 1) * sizeof(u64);
 	} else if (write && sim_chance(w.s.short_percent)) {
-		w.failures++;
+		/* No error: the rest can be written. */
 		io->limit = (1 + sim_below((u32)(io->bytes / sizeof(u64)))) * sizeof(u64);
 	}
 	if (!write)
@@ -198,6 +198,9 @@ static long finish(struct below_io *io)
 		disk->size = io->pos + (loff_t)io->done;
 		disk->inode.i_size = disk->size;
 	}
+	/* Or a read says so where the file ends now, cut off meanwhile. */
+	if (!io->write && io->pos + (loff_t)io->done > disk->size && sim_chance(50))
+		result = (long)max(disk->size - io->pos, (loff_t)0);
 	if (io->fails)
 		result = -EIO;
 	else if (!result && io->limit && (io->write || io->pos < disk->size))
@@ -263,6 +266,9 @@ static ssize_t below_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 ssize_t vfs_iocb_iter_read(struct file *file, struct kiocb *iocb, struct iov_iter *iter)
 {
 	(void)file;
+	/* Where it reads by way of a page cache of its own. */
+	if (fatal_signal_pending(current) && sim_chance(50))
+		return -EINTR;
 	return start(iocb, iter, false);
 }
 

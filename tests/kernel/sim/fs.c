@@ -157,6 +157,12 @@ void iov_iter_mapping(struct iov_iter *iter, struct mm_struct *mm, unsigned long
 	};
 }
 
+void iov_iter_advance(struct iov_iter *iter, size_t bytes)
+{
+	iter->at += bytes;
+	iter->count -= bytes;
+}
+
 void iov_iter_revert(struct iov_iter *iter, size_t bytes)
 {
 	iter->at -= bytes;

@@ -57,8 +57,19 @@ struct super_block {
 };
 
 #define SB_UNFROZEN 0
+#define S_IMMUTABLE 1
+#define IS_IMMUTABLE(inode) ((inode)->i_flags & S_IMMUTABLE)
+
+struct fiemap_extent_info {
+	u32 fi_extents_mapped;
+};
+
+struct inode_operations {
+	int (*fiemap)(struct inode *inode, struct fiemap_extent_info *info, u64 start, u64 len);
+};
 
 struct inode {
+	const struct inode_operations *i_op; /* of a file below; never short of room */
 	struct super_block *i_sb;
 	struct address_space *i_mapping;
 	struct address_space i_data;
@@ -145,6 +156,9 @@ struct kvec {
 #define IOCB_SYNC 16
 #define IOCB_APPEND 32
 #define EIOCBQUEUED 529
+#ifndef ERESTARTSYS
+#define ERESTARTSYS 512
+#endif
 #define SEEK_DATA 3
 #define SEEK_HOLE 4
 #define FALLOC_FL_KEEP_SIZE 1
@@ -219,6 +233,7 @@ void iov_iter_kvec(struct iov_iter *iter, int direction, const struct kvec *kvec
 		   size_t bytes);
 void iov_iter_mapping(struct iov_iter *iter, struct mm_struct *mm, unsigned long address,
 		      size_t bytes);
+void iov_iter_advance(struct iov_iter *iter, size_t bytes);
 void iov_iter_revert(struct iov_iter *iter, size_t bytes);
 void iov_iter_truncate(struct iov_iter *iter, u64 bytes);
 size_t copy_to_iter(const void *from, size_t bytes, struct iov_iter *to);

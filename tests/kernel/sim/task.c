@@ -236,7 +236,7 @@ void worker_main(void *arg)
 {
 	struct workqueue_struct *wq = &queues[(uintptr_t)arg % MAX_QUEUES];
 
-	current->flags = PF_KTHREAD;
+	current->flags = PF_KTHREAD | PF_WQ_WORKER;
 	for (;;) {
 		struct work_struct *work;
 

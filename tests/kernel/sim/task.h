@@ -212,6 +212,8 @@ struct transfer;
 
 #define override_creds(cred) (cred)
 #define revert_creds(old) ((void)(old))
+#define get_current_cred() NULL
+#define put_cred(cred) ((void)(cred))
 
 struct task_struct {
 	struct mm_struct *mm;
@@ -231,6 +233,7 @@ extern struct task_struct tasks[SIM_COROUTINES + 1];
 
 #define current (&tasks[sched_self()])
 #define PF_KTHREAD 1u
+#define PF_WQ_WORKER 2u
 #define fatal_signal_pending(task) ((task)->killed)
 #define pagefault_disable() ((void)current->nofault++)
 #define pagefault_enable() ((void)current->nofault--)
@@ -328,6 +331,8 @@ static inline void init_completion(struct completion *c)
 {
 	c->done = false;
 }
+
+#define reinit_completion(c) init_completion(c)
 
 static inline void complete(struct completion *c)
 {
