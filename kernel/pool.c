@@ -19,6 +19,12 @@
 #include "data.h"
 
 #define HUGE_ORDER (PMD_SHIFT - PAGE_SHIFT)
+/* A pool leaves this part of the machine's memory to everybody else. */
+#define KEPT_FREE 64u
+/* Slots that are taken without a look at what is left, or tried in vain. */
+#define LOOK_AGAIN 16u
+/* A fault, or a mount, that fails is less harm than a program that is killed for it. */
+#define POOL_GFP (GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
 
 static_assert(HUGE_ORDER == HM_BLOCK_ORDER);
 
@@ -56,7 +62,7 @@ static void put_huge(struct folio *huge)
 
 static struct page *new_page(int node)
 {
-	struct page *page = alloc_pages_node(node, GFP_KERNEL | __GFP_NOWARN, 0);
+	struct page *page = alloc_pages_node(node, POOL_GFP, 0);
 
 	if (page)
 		hugemap_folio_own(page_folio(page), HUGEMAP_NOBODYS, HUGEMAP_POOLS);
@@ -204,24 +210,50 @@ static void give_slot(struct hugemap_slot *slot)
 	slot->base = NULL;
 }
 
+/*
+ * Is there memory for so many slots, and some for everybody else? To take the last
+ * of it would have others killed, even if we ask so that nobody is killed for us.
+ */
+static bool fits(u32 slots)
+{
+	u64 left = totalram_pages() / KEPT_FREE, wanted = (u64)slots * HM_BLOCK_PAGES;
+
+	return si_mem_available() >= (long)(wanted + left);
+}
+
 static int short_of_memory(struct fs_context *fc, u32 got, u32 wanted)
 {
-	hugemap_errorfc(
-		fc,
-		"only %u MB of contiguous memory for a pool of %u MB: ask for less (pool=), or free memory and write 1 to /proc/sys/vm/compact_memory",
-		got * 2, wanted * 2);
+	if (!fits(wanted - got))
+		hugemap_errorfc(
+			fc,
+			"no memory for a pool of %llu MB: %ld MB are available: ask for less (pool=), or free some",
+			(u64)wanted * 2, max(si_mem_available(), 0l) >> (20 - PAGE_SHIFT));
+	else
+		hugemap_errorfc(
+			fc,
+			"only %llu MB of contiguous memory for a pool of %llu MB: ask for less (pool=), or free memory and write 1 to /proc/sys/vm/compact_memory",
+			(u64)got * 2, (u64)wanted * 2);
 	return -ENOMEM;
 }
 
 /* Give memory to parked frames. All of them or none. */
 static int unpark(struct hugemap_mount *mount, u32 more, struct fs_context *fc)
 {
-	u32 taken = 0, i, n;
+	u32 taken = 0, failed = 0, i, n;
 	int err = 0;
 
 	for (i = 0; taken < more && i < mount->nslots && !err; i++) {
-		if (!mount->slots[i].parked || take_slot(mount, i))
+		if (!mount->slots[i].parked)
 			continue;
+		/* Others take some, too, meanwhile. */
+		if (taken % LOOK_AGAIN == 0 && !fits(more - taken))
+			break;
+		if (take_slot(mount, i)) {
+			/* Each try may take long. */
+			if (++failed == LOOK_AGAIN)
+				break;
+			continue;
+		}
 		taken++;
 		if (fatal_signal_pending(current))
 			err = -EINTR;
@@ -230,7 +262,7 @@ static int unpark(struct hugemap_mount *mount, u32 more, struct fs_context *fc)
 	if (!err && taken < more)
 		err = short_of_memory(fc, mount->nslots - mount->nparked + taken,
 				      mount->nslots - mount->nparked + more);
-	for (n = 0; n < i; n++) {
+	for (n = 0; n < mount->nslots; n++) {
 		struct hugemap_slot *slot = &mount->slots[n];
 
 		if (!slot->parked || (!slot->huge && !slot->base))

@@ -50,6 +50,8 @@ struct folio {
 struct page *alloc_pages_node(int node, gfp_t gfp, u32 order);
 void __free_page(struct page *page);
 void mm_forget(void); /* all folios are free */
+#define totalram_pages() 0ul
+#define si_mem_available() LONG_MAX
 
 #define page_folio(p) ((p)->folio)
 #define folio_page(f, n) (&(f)->page[n])
