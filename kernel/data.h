@@ -50,13 +50,26 @@ enum hugemap_owner {
  */
 #define HUGEMAP_HOPELESS_MS 5000u
 
-/* --- pool.c: frames ------------------------------------------------------------ */
+/* --- pool.c -------------------------------------------------------------------- */
 
 int hugemap_pool_take(struct hugemap_mount *mount, struct fs_context *fc);
 void hugemap_pool_give(struct hugemap_mount *mount);
 
 /* Grow or shrink, by remount. All of it or nothing; may wait for write-back. */
 int hugemap_pool_resize(struct hugemap_mount *mount, u64 bytes, struct fs_context *fc);
+
+/* --- slot.c: the memory of a slot, and frames in it ---------------------------- */
+
+/*
+ * Have memory for a slot that has none, as the mount's page size asks for. @insist:
+ * look for long, and take pieces for what may be in pieces. 0 or -ENOMEM.
+ */
+int hugemap_slot_take(struct hugemap_mount *mount, struct hugemap_slot *slot, bool insist);
+/* No frame of it is in use: its memory, if it has any, is free. */
+void hugemap_slot_give(struct hugemap_slot *slot);
+/* The same, when nobody looks frames up any more. */
+void hugemap_slot_end(struct hugemap_slot *slot);
+bool hugemap_slot_has_memory(const struct hugemap_slot *slot);
 
 /* The folio of a frame, without a reference: only under RCU, or if it is yours. */
 struct folio *hugemap_frame_folio(struct hugemap_mount *mount, u32 frame);

@@ -5,7 +5,7 @@
  * what its files share.
  *
  * Two halves. The *name space* (super.c, inode.c, dir.c, xattr.c, file.c, export.c) stands
- * in for the file system below. The *data* (pool.c, store.c, change.c, fill.c, fault.c,
+ * in for the file system below. The *data* (pool.c, slot.c, store.c, change.c, fill.c, fault.c,
  * evict.c, writeback.c, rw.c) carries out what the cache core decides. The one
  * calls the other through the functions under "the data" only.
  *
@@ -125,7 +125,9 @@ struct hugemap_fault_error {
 /* One container of the pool: a PMD-order folio, or 512 base pages. */
 struct hugemap_slot {
 	struct folio *huge;
-	struct page **base;
+	struct page **base; /* a table, from the first time that it is carved on */
+	bool carved; /* the memory is that of @base; under carve_lock, or if it is parked */
+	bool whole; /* it was taken as one piece, and none of it has been replaced */
 	bool parked; /* no memory: the pool could grow by it */
 };
 

@@ -1,214 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The frames of a mount. They are taken from the kernel once, at mount, and are
- * the hard limit of what the mount caches: PMD-order compound folios, or base
- * pages where the core has carved a slot. A frame at rest has one reference, no
- * ->mapping, and is on no list of mm. A frame whose folio was abandoned has no memory
- * until it is used again.
- *
- * A slot that turns from huge to base pages, or back, gets new memory and gives
- * the old back after an RCU grace period: a lookup may still try to get a
- * reference to it, and will find that it is not what it looked for.
+ * The pool of a mount: memory that is taken from the kernel at mount, and is the hard
+ * limit of what the mount caches. See slot.c for what a piece of it is made of.
  */
-#include <linux/gfp.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include <linux/topology.h>
 
 #include "data.h"
 
-#define HUGE_ORDER (PMD_SHIFT - PAGE_SHIFT)
 /* A pool leaves this part of the machine's memory to everybody else. */
 #define KEPT_FREE 64u
 /* Slots that are taken without a look at what is left, or tried in vain. */
 #define LOOK_AGAIN 16u
-/* A fault, or a mount, that fails is less harm than a program that is killed for it. */
-#define POOL_GFP (GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
-
-static_assert(HUGE_ORDER == HM_BLOCK_ORDER);
-
-/*
- * The core's shards are the CPUs, and slots in a row belong to one after the other:
- * a CPU takes memory of its own node first.
- */
-static int slot_node(const struct hugemap_mount *mount, u32 slot)
-{
-	int cpu = slot % hm_cache_options(mount->cache)->cpus;
-
-	if (mount->opts.node != NUMA_NO_NODE)
-		return mount->opts.node;
-	return cpu_possible(cpu) ? cpu_to_mem(cpu) : first_online_node;
-}
-
-static struct folio *new_huge(int node, gfp_t more)
-{
-	struct page *page;
-
-	page = alloc_pages_node(node, GFP_KERNEL | __GFP_COMP | __GFP_NOWARN | more, HUGE_ORDER);
-	if (!page)
-		return NULL;
-	hugemap_folio_own(page_folio(page), HUGEMAP_NOBODYS, HUGEMAP_POOLS);
-	return page_folio(page);
-}
-
-static void put_huge(struct folio *huge)
-{
-	if (!huge)
-		return;
-	hugemap_folio_own(huge, HUGEMAP_POOLS, HUGEMAP_NOBODYS);
-	folio_put(huge);
-}
-
-static struct page *new_page(int node)
-{
-	struct page *page = alloc_pages_node(node, POOL_GFP, 0);
-
-	if (page)
-		hugemap_folio_own(page_folio(page), HUGEMAP_NOBODYS, HUGEMAP_POOLS);
-	return page;
-}
-
-static void put_base(struct page **base)
-{
-	u32 i;
-
-	for (i = 0; base && i < HM_BLOCK_PAGES; i++) {
-		if (!base[i])
-			continue;
-		hugemap_folio_own(page_folio(base[i]), HUGEMAP_POOLS, HUGEMAP_NOBODYS);
-		__free_page(base[i]);
-	}
-	kvfree(base);
-}
-
-static struct page **new_base(int node)
-{
-	struct page **base = kvcalloc(HM_BLOCK_PAGES, sizeof(*base), GFP_KERNEL);
-	u32 i;
-
-	if (!base)
-		return NULL;
-	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		base[i] = new_page(node);
-		if (!base[i]) {
-			put_base(base);
-			return NULL;
-		}
-	}
-	return base;
-}
-
-struct folio *hugemap_frame_folio(struct hugemap_mount *mount, u32 frame)
-{
-	u64 offset = hm_frame_offset(mount->cache, frame);
-	struct hugemap_slot *slot = &mount->slots[offset >> HM_BLOCK_SHIFT];
-	struct page **base, *page;
-
-	if (!hm_frame_is_base(mount->cache, frame))
-		return READ_ONCE(slot->huge);
-	base = READ_ONCE(slot->base);
-	if (!base)
-		return NULL;
-	page = READ_ONCE(base[(offset >> HM_PAGE_SHIFT) & HUGEMAP_BLOCK_MASK]);
-	return page ? page_folio(page) : NULL;
-}
-
-/* The core has carved a huge frame: its slot becomes base pages. */
-static int carve(struct hugemap_mount *mount, struct hugemap_slot *slot)
-{
-	struct folio *huge = slot->huge;
-	struct page **base;
-
-	base = new_base(slot_node(mount, slot - mount->slots));
-	if (!base)
-		return -ENOMEM;
-	WRITE_ONCE(slot->base, base);
-	WRITE_ONCE(slot->huge, NULL);
-	synchronize_rcu_expedited();
-	put_huge(huge);
-	return 0;
-}
-
-/* All base pages of a slot are free: it is a huge frame again. */
-static int reform(struct hugemap_mount *mount, struct hugemap_slot *slot)
-{
-	struct page **base = slot->base;
-	struct folio *huge;
-
-	huge = new_huge(slot_node(mount, slot - mount->slots), __GFP_NORETRY);
-	if (!huge)
-		return -ENOMEM;
-	WRITE_ONCE(slot->huge, huge);
-	WRITE_ONCE(slot->base, NULL);
-	synchronize_rcu_expedited();
-	put_base(base);
-	return 0;
-}
-
-/* What was in its place was abandoned. */
-static int fill_page(struct hugemap_mount *mount, struct hugemap_slot *slot, u32 i)
-{
-	struct page *page = slot->base[i];
-
-	if (page)
-		return 0;
-	page = new_page(slot_node(mount, slot - mount->slots));
-	if (!page)
-		return -ENOMEM;
-	WRITE_ONCE(slot->base[i], page);
-	return 0;
-}
-
-int hugemap_frame_prepare(struct hugemap_mount *mount, const struct hm_unit *unit)
-{
-	u64 offset = hm_frame_offset(mount->cache, unit->frame);
-	struct hugemap_slot *slot = &mount->slots[offset >> HM_BLOCK_SHIFT];
-	bool base = hm_frame_is_base(mount->cache, unit->frame);
-	int err = 0;
-
-	if (likely(hugemap_frame_folio(mount, unit->frame)))
-		return 0;
-	mutex_lock(&mount->carve_lock);
-	if (base && !slot->base)
-		err = carve(mount, slot);
-	else if (base)
-		err = fill_page(mount, slot, (offset >> HM_PAGE_SHIFT) & HUGEMAP_BLOCK_MASK);
-	else if (!slot->huge)
-		err = reform(mount, slot);
-	mutex_unlock(&mount->carve_lock);
-	return err;
-}
-
-void hugemap_frame_empty(struct hugemap_mount *mount, const struct hm_unit *unit)
-{
-	u64 offset = hm_frame_offset(mount->cache, unit->frame);
-	struct hugemap_slot *slot = &mount->slots[offset >> HM_BLOCK_SHIFT];
-
-	if (hm_frame_is_base(mount->cache, unit->frame))
-		WRITE_ONCE(slot->base[(offset >> HM_PAGE_SHIFT) & HUGEMAP_BLOCK_MASK], NULL);
-	else
-		WRITE_ONCE(slot->huge, NULL);
-}
-
-static int take_slot(struct hugemap_mount *mount, u32 i)
-{
-	struct hugemap_slot *slot = &mount->slots[i];
-
-	if (mount->opts.page == HUGEMAP_PAGE_4K)
-		slot->base = new_base(slot_node(mount, i));
-	else
-		slot->huge = new_huge(slot_node(mount, i), __GFP_RETRY_MAYFAIL);
-	return slot->huge || slot->base ? 0 : -ENOMEM;
-}
-
-static void give_slot(struct hugemap_slot *slot)
-{
-	put_huge(slot->huge);
-	put_base(slot->base);
-	slot->huge = NULL;
-	slot->base = NULL;
-}
 
 /*
  * Is there memory for so many slots, and some for everybody else? To take the last
@@ -248,7 +52,7 @@ static int unpark(struct hugemap_mount *mount, u32 more, struct fs_context *fc)
 		/* Others take some, too, meanwhile. */
 		if (taken % LOOK_AGAIN == 0 && !fits(more - taken))
 			break;
-		if (take_slot(mount, i)) {
+		if (hugemap_slot_take(mount, &mount->slots[i], true)) {
 			/* Each try may take long. */
 			if (++failed == LOOK_AGAIN)
 				break;
@@ -265,10 +69,10 @@ static int unpark(struct hugemap_mount *mount, u32 more, struct fs_context *fc)
 	for (n = 0; n < mount->nslots; n++) {
 		struct hugemap_slot *slot = &mount->slots[n];
 
-		if (!slot->parked || (!slot->huge && !slot->base))
+		if (!slot->parked || !hugemap_slot_has_memory(slot))
 			continue;
 		if (err) {
-			give_slot(slot);
+			hugemap_slot_give(slot);
 			continue;
 		}
 		slot->parked = false;
@@ -310,11 +114,9 @@ static int park(struct hugemap_mount *mount, u32 less, struct fs_context *fc)
 	if (!err) {
 		u32 i;
 
-		/* A late lookup may still try for a reference: see above. */
-		synchronize_rcu();
 		for (i = 0; i < mount->nslots; i++) {
 			if (mount->slots[i].parked)
-				give_slot(&mount->slots[i]);
+				hugemap_slot_give(&mount->slots[i]);
 		}
 	}
 	kvfree(frames);
@@ -361,7 +163,7 @@ void hugemap_pool_give(struct hugemap_mount *mount)
 	u32 i;
 
 	for (i = 0; mount->slots && i < mount->nslots; i++) {
-		give_slot(&mount->slots[i]);
+		hugemap_slot_end(&mount->slots[i]);
 		cond_resched();
 	}
 	kvfree(mount->slots);

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * A pool among others who want memory: what does not fit is refused.
+ * A pool among others who want memory: what does not fit is refused, and a pool of
+ * huge pages is still one when all other memory is in pieces.
  *
  * vm: lower=none timeout=300
  */
 #include "common.h"
+
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+#define UNEVICTABLE "/proc/sys/vm/compact_unevictable_allowed"
 
 static char low[600], high[600];
 
@@ -14,6 +20,16 @@ static void set_number(const char *path, unsigned long number)
 
 	EXPECT(dprintf(fd, "%lu", number) > 0, "write to %s: %s", path, strerror(errno));
 	close(fd);
+}
+
+static unsigned long get_number(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	unsigned long number;
+
+	EXPECT(file && fscanf(file, "%lu", &number) == 1, "%s: %s", path, strerror(errno));
+	fclose(file);
+	return number;
 }
 
 /* What /proc/meminfo says of a field, in bytes. */
@@ -124,8 +140,141 @@ static void no_room(void)
 	wait_child(pid);
 }
 
+/* --- memory in pieces --------------------------------------------------------------- */
+
+/*
+ * Free pieces of memory of 2 MB, and of 4 MB, which are two; not those of the first
+ * 16 MB, which programs do not get.
+ */
+static unsigned long free_blocks(void)
+{
+	FILE *file = fopen("/proc/buddyinfo", "r");
+	unsigned long sum = 0, n;
+	char line[512], zone[16], *at;
+	int order, length;
+
+	EXPECT(file, "buddyinfo: %s", strerror(errno));
+	while (fgets(line, sizeof(line), file)) {
+		at = strstr(line, "zone");
+		if (at && sscanf(at, "zone %15s", zone) == 1 && !strcmp(zone, "DMA"))
+			continue;
+		EXPECT(at && sscanf(at, "zone %*s%n", &length) == 0, "what is %s", line);
+		for (order = 0, at += length; sscanf(at, "%lu%n", &n, &length) == 1; order++) {
+			sum += order >= 9 ? n << (order - 9) : 0;
+			at += length;
+		}
+	}
+	fclose(file);
+	return sum;
+}
+
+/* Half of the pages of most memory, every other one, for as long as the process lives. */
+static void break_memory(void)
+{
+	size_t take = memory_available() * 6 / 10, off;
+	unsigned char *memory = map_file(-1, 0, take, PROT_READ | PROT_WRITE,
+					 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+
+	madvise(memory, take, MADV_NOHUGEPAGE);
+	MUST(mlock(memory, take));
+	for (off = 0; off < take - SMALL; off += 2 * SMALL)
+		MUST(madvise(memory + off, SMALL, MADV_DONTNEED_LOCKED));
+}
+
+/* All that is in one piece, as far as a program can have it. */
+static void take_blocks(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2000 && free_blocks(); i++) {
+		unsigned char *memory = map_file(-1, 0, 2 * HUGE, PROT_READ | PROT_WRITE,
+						 MAP_PRIVATE | MAP_ANONYMOUS);
+
+		memory = (unsigned char *)(((uintptr_t)memory + HUGE - 1) & ~(HUGE - 1));
+		madvise(memory, HUGE, MADV_HUGEPAGE);
+		MUST(mlock(memory, HUGE));
+	}
+}
+
+static unsigned long huge_mapped(const unsigned char *addr)
+{
+	FILE *file = fopen("/proc/self/smaps", "r");
+	unsigned long start, end, kb = 0;
+	bool inside = false;
+	char line[512];
+
+	EXPECT(file, "smaps: %s", strerror(errno));
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+			inside = start <= (unsigned long)addr && (unsigned long)addr < end;
+		else if (inside && sscanf(line, "FilePmdMapped: %lu kB", &kb) == 1)
+			break;
+	}
+	fclose(file);
+	return kb << 10;
+}
+
+#define SMALL_FILES 24u
+#define BLOCKS 20u
+
+static void carve_and_reform(void *arg)
+{
+	unsigned char *map;
+	char name[32];
+	unsigned int i;
+	int fd;
+
+	(void)arg;
+	break_memory();
+	take_blocks();
+	MUST(chdir(high));
+	/* The block that a file ends in is of base pages. */
+	for (i = 0; i < SMALL_FILES; i++) {
+		snprintf(name, sizeof(name), "small-%u", i);
+		fd = make_file(name, i, HUGE - SMALL);
+		MUST(fsync(fd));
+		read_pattern("read of base pages", fd, i, 0, HUGE - SMALL);
+		close(fd);
+	}
+	/* Somebody else takes what the pool has given back. */
+	take_blocks();
+	for (i = 0; i < SMALL_FILES; i++) {
+		snprintf(name, sizeof(name), "small-%u", i);
+		MUST(unlink(name));
+	}
+	take_blocks();
+	fd = open_file("large", O_RDWR | O_CREAT);
+	MUST(ftruncate(fd, (BLOCKS + 1) * HUGE));
+	map = map_shared(fd, 0, BLOCKS * HUGE);
+	pattern(map, 99, 0, BLOCKS * HUGE);
+	EXPECT(huge_mapped(map) >= (BLOCKS - 2) * HUGE,
+	       "%lu MB are mapped in huge pages, of %lu MB: the pool has lost the others",
+	       huge_mapped(map) >> 20, BLOCKS * HUGE >> 20);
+	expect_pattern("load", map, 99, 0, BLOCKS * HUGE);
+}
+
+/* Huge frames were base pages for a while: they come back, whatever is free outside. */
+static void comes_back_huge(void)
+{
+	unsigned long allowed;
+	int status;
+	pid_t pid;
+
+	make_places();
+	EXPECT(!try_mount("pool=64M", 0), "mount: %s", strerror(errno));
+	allowed = get_number(UNEVICTABLE);
+	/* Pages that are locked stay where they are. */
+	set_number(UNEVICTABLE, 0);
+	pid = start_child(carve_and_reform, NULL);
+	MUST(waitpid(pid, &status, 0));
+	set_number(UNEVICTABLE, allowed);
+	MUST(umount(high));
+	EXPECT(!status, "the child ended with status %#x", status);
+}
+
 static const struct behaviour all[] = {
 	{ "no_room", no_room },
+	{ "comes_back_huge", comes_back_huge },
 };
 
 int main(int argc, char **argv)

@@ -37,7 +37,7 @@ struct folio {
 	struct sim_lock lock;
 	bool dirty, uptodate, is_free;
 	u64 *memory;
-	struct page page[HM_BLOCK_PAGES];
+	struct page *page;
 };
 
 /* --- folios ------------------------------------------------------------------------- */
@@ -49,6 +49,10 @@ struct folio {
 
 struct page *alloc_pages_node(int node, gfp_t gfp, u32 order);
 void __free_page(struct page *page);
+/* A piece becomes pages, and pages become a piece again: all but the first are frozen. */
+void split_page(struct page *page, u32 order);
+void __free_pages(struct page *page, u32 order);
+#define PageHWPoison(page) false
 void mm_forget(void); /* all folios are free */
 #define totalram_pages() 0ul
 #define si_mem_available() LONG_MAX

@@ -387,7 +387,7 @@ void worker_main(void *arg); /* coroutine */
 
 /* --- memory ------------------------------------------------------------ */
 
-#define GFP_KERNEL 0u
+#define GFP_KERNEL 8u
 #define GFP_NOFS 0u
 #define GFP_KERNEL_ACCOUNT 0u
 #define GFP_NOWAIT 1u
@@ -395,6 +395,7 @@ void worker_main(void *arg); /* coroutine */
 #define __GFP_COMP 0u
 #define __GFP_ZERO 0u
 #define __GFP_NORETRY 2u
+#define __GFP_RECLAIM 8u
 #define __GFP_RETRY_MAYFAIL 4u
 #define SLAB_HWCACHE_ALIGN 0
 #define SLAB_ACCOUNT 0
