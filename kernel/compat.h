@@ -10,6 +10,9 @@
 #include <linux/mm.h>
 #include <linux/mount.h>
 #include <linux/namei.h>
+#include <linux/shrinker.h>
+#include <linux/slab.h>
+#include <linux/swap.h>
 #include <linux/version.h>
 
 #include "probed.h"
@@ -52,6 +55,83 @@ static inline bool hugemap_pmd_uffd(pmd_t pmd)
 	return pmd_uffd(pmd);
 #else
 	return pmd_uffd_wp(pmd);
+#endif
+}
+
+typedef unsigned long hugemap_shrink_t(struct shrinker *shrinker, struct shrink_control *sc);
+
+#ifdef HUGEMAP_HAVE_SHRINKER_ALLOC
+static inline void *hugemap_shrinker_data(const struct shrinker *shrinker)
+{
+	return shrinker->private_data;
+}
+
+/* @batch: what one call is asked to scan. NULL: no memory. */
+static inline struct shrinker *hugemap_shrinker_new(void *data, long batch, hugemap_shrink_t *count,
+						    hugemap_shrink_t *scan, const char *name)
+{
+	struct shrinker *shrinker = shrinker_alloc(0, "hugemap:%s", name);
+
+	if (!shrinker)
+		return NULL;
+	shrinker->count_objects = count;
+	shrinker->scan_objects = scan;
+	shrinker->batch = batch;
+	shrinker->private_data = data;
+	shrinker_register(shrinker);
+	return shrinker;
+}
+
+/* No call is under way when this returns, and none comes. */
+static inline void hugemap_shrinker_free(struct shrinker *shrinker)
+{
+	shrinker_free(shrinker);
+}
+#else
+struct hugemap_shrinker {
+	struct shrinker shrinker;
+	void *data;
+};
+
+static inline void *hugemap_shrinker_data(struct shrinker *shrinker)
+{
+	return container_of(shrinker, struct hugemap_shrinker, shrinker)->data;
+}
+
+static inline struct shrinker *hugemap_shrinker_new(void *data, long batch, hugemap_shrink_t *count,
+						    hugemap_shrink_t *scan, const char *name)
+{
+	struct hugemap_shrinker *new = kzalloc(sizeof(*new), GFP_KERNEL);
+
+	if (!new)
+		return NULL;
+	new->data = data;
+	new->shrinker.count_objects = count;
+	new->shrinker.scan_objects = scan;
+	new->shrinker.batch = batch;
+	new->shrinker.seeks = DEFAULT_SEEKS;
+	if (register_shrinker(&new->shrinker, "hugemap:%s", name)) {
+		kfree(new);
+		return NULL;
+	}
+	return &new->shrinker;
+}
+
+static inline void hugemap_shrinker_free(struct shrinker *shrinker)
+{
+	unregister_shrinker(shrinker);
+	kfree(container_of(shrinker, struct hugemap_shrinker, shrinker));
+}
+#endif
+
+/* A shrinker has freed pages that are not of a slab: whoever reclaims counts them. */
+static inline void hugemap_account_reclaimed(unsigned long pages)
+{
+#ifdef HUGEMAP_HAVE_ACCOUNT_RECLAIMED
+	mm_account_reclaimed_pages(pages);
+#else
+	if (current->reclaim_state)
+		current->reclaim_state->reclaimed_slab += pages;
 #endif
 }
 

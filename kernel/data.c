@@ -145,7 +145,10 @@ int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc)
 	int err, i;
 
 	spin_lock_init(&mount->fault_error_lock);
+	mutex_init(&mount->pool_lock);
 	mutex_init(&mount->carve_lock);
+	spin_lock_init(&mount->idle_lock);
+	INIT_LIST_HEAD(&mount->idle);
 	init_rwsem(&mount->stores_lock);
 	INIT_LIST_HEAD(&mount->stores);
 	for (i = 0; i < HUGEMAP_WAITS; i++)
@@ -162,6 +165,8 @@ int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc)
 		err = hugemap_pool_take(mount, fc);
 	if (!err)
 		err = start_threads(mount);
+	if (!err)
+		err = hugemap_shrink_start(mount);
 	return err;
 }
 
@@ -177,6 +182,7 @@ static void stop_threads(struct hugemap_mount *mount)
 
 void hugemap_data_quiesce(struct hugemap_mount *mount)
 {
+	hugemap_shrink_stop(mount);
 	/*
 	 * Works and I/Os hold inodes, and end by themselves: first what starts
 	 * reads, then the reads, then what they queue when they end.
@@ -188,10 +194,12 @@ void hugemap_data_quiesce(struct hugemap_mount *mount)
 	if (mount->done_wq)
 		flush_workqueue(mount->done_wq);
 	stop_threads(mount);
+	hugemap_put_idle(mount);
 }
 
 void hugemap_data_stop(struct hugemap_mount *mount)
 {
+	hugemap_shrink_stop(mount);
 	stop_threads(mount);
 	if (mount->ahead_wq)
 		destroy_workqueue(mount->ahead_wq);
@@ -227,7 +235,10 @@ int hugemap_data_reconfigure(struct hugemap_mount *mount, const struct hugemap_o
 	err = hugemap_pool_resize(mount, opts->pool, fc);
 	if (err)
 		return err;
+	/* Not while reclaim reads them. */
+	mutex_lock(&mount->pool_lock);
 	mount->opts = *opts;
+	mutex_unlock(&mount->pool_lock);
 	hm_cache_set_options(mount->cache, &core);
 	hugemap_wake_writer(mount);
 	return 0;

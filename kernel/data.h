@@ -55,14 +55,33 @@ enum hugemap_owner {
 int hugemap_pool_take(struct hugemap_mount *mount, struct fs_context *fc);
 void hugemap_pool_give(struct hugemap_mount *mount);
 
-/* Grow or shrink, by remount. All of it or nothing; may wait for write-back. */
+/*
+ * Grow or shrink, by remount. All of it or nothing; may wait for write-back. What others
+ * have got of it for now is not asked back here: see shrink.c.
+ */
 int hugemap_pool_resize(struct hugemap_mount *mount, u64 bytes, struct fs_context *fc);
+
+/* For shrink.c, with pool_lock held: give a free slot's memory back, if there is one. */
+bool hugemap_pool_shed(struct hugemap_mount *mount);
+/* The same: take memory for so many, without much ado. How many were had. */
+u32 hugemap_pool_take_back(struct hugemap_mount *mount, u32 more);
+/* Is there memory for so many slots, beside a part of the machine's for everybody else? */
+bool hugemap_pool_fits(u32 slots, u32 part);
+
+/* --- shrink.c ---------------------------------------------------------------------- */
+
+int hugemap_shrink_start(struct hugemap_mount *mount);
+void hugemap_shrink_stop(struct hugemap_mount *mount);
+/* Have others got some of the pool? */
+bool hugemap_pool_is_short(const struct hugemap_mount *mount);
+/* Take some of that again, if there is memory; from time to time. */
+void hugemap_pool_regrow(struct hugemap_mount *mount);
 
 /* --- slot.c: the memory of a slot, and frames in it ---------------------------- */
 
 /*
  * Have memory for a slot that has none, as the mount's page size asks for. @insist:
- * look for long, and take pieces for what may be in pieces. 0 or -ENOMEM.
+ * look for long, else only among what is free. 0 or -ENOMEM.
  */
 int hugemap_slot_take(struct hugemap_mount *mount, struct hugemap_slot *slot, bool insist);
 /* No frame of it is in use: its memory, if it has any, is free. */
@@ -236,7 +255,11 @@ void hugemap_fill_cancel(struct hugemap_inode *hi, const struct hm_unit *unit);
 
 /* Free some frames; false: nothing clean is left. */
 bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind);
+/* The same for who reclaims memory, and must not wait. False: not now, either. */
+bool hugemap_evict_quickly(struct hugemap_mount *mount);
 void hugemap_wake_reclaimer(struct hugemap_mount *mount);
+/* Inodes of which reclaim has taken the last data: they are let go, which may wait. */
+void hugemap_put_idle(struct hugemap_mount *mount);
 
 /* What hm_fault() said: wake the threads of the mount. */
 void hugemap_take_hints(struct hugemap_inode *hi, const struct hm_unit *unit);

@@ -14,20 +14,17 @@
 /* Slots that are taken without a look at what is left, or tried in vain. */
 #define LOOK_AGAIN 16u
 
-/*
- * Is there memory for so many slots, and some for everybody else? To take the last
- * of it would have others killed, even if we ask so that nobody is killed for us.
- */
-static bool fits(u32 slots)
+/* To take the last of it would have others killed, even if nobody is killed for us. */
+bool hugemap_pool_fits(u32 slots, u32 part)
 {
-	u64 left = totalram_pages() / KEPT_FREE, wanted = (u64)slots * HM_BLOCK_PAGES;
+	u64 left = totalram_pages() / part, wanted = (u64)slots * HM_BLOCK_PAGES;
 
 	return si_mem_available() >= (long)(wanted + left);
 }
 
 static int short_of_memory(struct fs_context *fc, u32 got, u32 wanted)
 {
-	if (!fits(wanted - got))
+	if (!hugemap_pool_fits(wanted - got, KEPT_FREE))
 		hugemap_errorfc(
 			fc,
 			"no memory for a pool of %llu MB: %ld MB are available: ask for less (pool=), or free some",
@@ -40,6 +37,21 @@ static int short_of_memory(struct fs_context *fc, u32 got, u32 wanted)
 	return -ENOMEM;
 }
 
+/* Its memory is there. */
+static void unpark_one(struct hugemap_mount *mount, u32 frame)
+{
+	mount->slots[frame].parked = false;
+	WRITE_ONCE(mount->nparked, mount->nparked - 1);
+	hm_frame_unpark(mount->cache, frame);
+}
+
+/* Taken out of the core: nobody uses it. */
+static void note_parked(struct hugemap_mount *mount, u32 frame)
+{
+	mount->slots[frame].parked = true;
+	WRITE_ONCE(mount->nparked, mount->nparked + 1);
+}
+
 /* Give memory to parked frames. All of them or none. */
 static int unpark(struct hugemap_mount *mount, u32 more, struct fs_context *fc)
 {
@@ -50,7 +62,7 @@ static int unpark(struct hugemap_mount *mount, u32 more, struct fs_context *fc)
 		if (!mount->slots[i].parked)
 			continue;
 		/* Others take some, too, meanwhile. */
-		if (taken % LOOK_AGAIN == 0 && !fits(more - taken))
+		if (taken % LOOK_AGAIN == 0 && !hugemap_pool_fits(more - taken, KEPT_FREE))
 			break;
 		if (hugemap_slot_take(mount, &mount->slots[i], true)) {
 			/* Each try may take long. */
@@ -75,9 +87,7 @@ static int unpark(struct hugemap_mount *mount, u32 more, struct fs_context *fc)
 			hugemap_slot_give(slot);
 			continue;
 		}
-		slot->parked = false;
-		mount->nparked--;
-		hm_frame_unpark(mount->cache, n);
+		unpark_one(mount, n);
 	}
 	return err;
 }
@@ -102,14 +112,10 @@ static int park(struct hugemap_mount *mount, u32 less, struct fs_context *fc)
 			fc,
 			"the pool cannot shrink: what is in it is pinned, or cannot be written");
 	while (n--) {
-		struct hugemap_slot *slot = &mount->slots[frames[n]];
-
-		if (err) {
+		if (err)
 			hm_frame_unpark(mount->cache, frames[n]);
-			continue;
-		}
-		slot->parked = true;
-		mount->nparked++;
+		else
+			note_parked(mount, frames[n]);
 	}
 	if (!err) {
 		u32 i;
@@ -125,7 +131,8 @@ static int park(struct hugemap_mount *mount, u32 less, struct fs_context *fc)
 
 int hugemap_pool_resize(struct hugemap_mount *mount, u64 bytes, struct fs_context *fc)
 {
-	u32 now = mount->nslots - mount->nparked, wanted = bytes >> HM_BLOCK_SHIFT;
+	u32 asked = mount->opts.pool >> HM_BLOCK_SHIFT, wanted = bytes >> HM_BLOCK_SHIFT, now;
+	int err = 0;
 
 	if (wanted > mount->nslots) {
 		hugemap_errorfc(
@@ -134,9 +141,41 @@ int hugemap_pool_resize(struct hugemap_mount *mount, u64 bytes, struct fs_contex
 			mount->nslots * 2);
 		return -EINVAL;
 	}
-	if (wanted > now)
-		return unpark(mount, wanted - now, fc);
-	return wanted < now ? park(mount, now - wanted, fc) : 0;
+	mutex_lock(&mount->pool_lock);
+	now = hugemap_pool_slots(mount);
+	if (wanted < now)
+		err = park(mount, now - wanted, fc);
+	else if (wanted > asked)
+		err = unpark(mount, wanted - now, fc);
+	mutex_unlock(&mount->pool_lock);
+	return err;
+}
+
+bool hugemap_pool_shed(struct hugemap_mount *mount)
+{
+	u32 frame = hm_frame_park(mount->cache);
+
+	if (frame == HM_NO_FRAME_ID)
+		return false;
+	note_parked(mount, frame);
+	hugemap_slot_give(&mount->slots[frame]);
+	return true;
+}
+
+u32 hugemap_pool_take_back(struct hugemap_mount *mount, u32 more)
+{
+	u32 taken = 0, i;
+
+	for (i = 0; taken < more && i < mount->nslots; i++) {
+		if (!mount->slots[i].parked)
+			continue;
+		if (hugemap_slot_take(mount, &mount->slots[i], false))
+			break;
+		unpark_one(mount, i);
+		taken++;
+		cond_resched();
+	}
+	return taken;
 }
 
 int hugemap_pool_take(struct hugemap_mount *mount, struct fs_context *fc)
@@ -151,8 +190,7 @@ int hugemap_pool_take(struct hugemap_mount *mount, struct fs_context *fc)
 
 		if (WARN_ON_ONCE(frame == HM_NO_FRAME_ID))
 			return -EIO;
-		mount->slots[frame].parked = true;
-		mount->nparked++;
+		note_parked(mount, frame);
 	}
 	return unpark(mount, wanted, fc);
 }

@@ -26,8 +26,12 @@ static_assert(HUGE_ORDER == HM_BLOCK_ORDER);
 
 /* A fault, or a mount, that fails is less harm than a program that is killed for it. */
 #define POOL_GFP (GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
-/* How long to look for memory in one piece: only among what is free; or once. */
+/*
+ * How long to look for memory in one piece: only among what is free; the same, and others
+ * may make some for the next time; or once.
+ */
 #define QUICKLY ((GFP_KERNEL | __GFP_NOWARN) & ~__GFP_RECLAIM)
+#define GENTLY ((GFP_KERNEL | __GFP_NOWARN) & ~__GFP_DIRECT_RECLAIM)
 #define ONCE (GFP_KERNEL | __GFP_NOWARN | __GFP_NORETRY)
 
 /*
@@ -65,9 +69,9 @@ static void put_huge(struct folio *huge)
 
 /* --- base pages ------------------------------------------------------------------- */
 
-static struct page *new_page(int node)
+static struct page *new_page(int node, gfp_t gfp)
 {
-	struct page *page = alloc_pages_node(node, POOL_GFP, 0);
+	struct page *page = alloc_pages_node(node, gfp, 0);
 
 	if (page)
 		hugemap_folio_own(page_folio(page), HUGEMAP_NOBODYS, HUGEMAP_POOLS);
@@ -141,26 +145,26 @@ static void put_base(struct hugemap_slot *slot)
 }
 
 /* What was not there, or was abandoned. */
-static int fill_page(struct hugemap_slot *slot, u32 i, int node)
+static int fill_page(struct hugemap_slot *slot, u32 i, int node, gfp_t gfp)
 {
 	struct page *page;
 
 	if (slot->base[i])
 		return 0;
-	page = new_page(node);
+	page = new_page(node, gfp);
 	if (!page)
 		return -ENOMEM;
 	smp_store_release(&slot->base[i], page);
 	return 0;
 }
 
-static int take_scattered(struct hugemap_slot *slot, int node)
+static int take_scattered(struct hugemap_slot *slot, int node, gfp_t gfp)
 {
 	int err = 0;
 	u32 i;
 
 	for (i = 0; i < HM_BLOCK_PAGES && !err; i++)
-		err = fill_page(slot, i, node);
+		err = fill_page(slot, i, node, gfp);
 	return err;
 }
 
@@ -187,7 +191,7 @@ bool hugemap_slot_has_memory(const struct hugemap_slot *slot)
 
 int hugemap_slot_take(struct hugemap_mount *mount, struct hugemap_slot *slot, bool insist)
 {
-	gfp_t gfp = insist ? POOL_GFP : ONCE;
+	gfp_t gfp = insist ? POOL_GFP : GENTLY;
 	int node = slot_node(mount, slot), err;
 
 	if (mount->opts.page != HUGEMAP_PAGE_4K) {
@@ -197,10 +201,10 @@ int hugemap_slot_take(struct hugemap_mount *mount, struct hugemap_slot *slot, bo
 	if (need_table(slot))
 		return -ENOMEM;
 	slot->carved = true;
-	slot->whole = take_whole(slot->base, node, ONCE);
+	slot->whole = take_whole(slot->base, node, insist ? ONCE : GENTLY);
 	if (slot->whole)
 		return 0;
-	err = insist ? take_scattered(slot, node) : -ENOMEM;
+	err = take_scattered(slot, node, gfp);
 	if (err)
 		hugemap_slot_give(slot);
 	return err;
@@ -244,7 +248,7 @@ static int carve(struct hugemap_slot *slot, int node)
 		slot->whole = take_whole(slot->base, node, QUICKLY) ||
 			      take_whole(slot->base, node, ONCE);
 	if (!slot->whole)
-		take_scattered(slot, node);
+		take_scattered(slot, node, POOL_GFP);
 	return 0;
 }
 
@@ -308,7 +312,7 @@ int hugemap_frame_prepare(struct hugemap_mount *mount, const struct hm_unit *uni
 	else if (base && !slot->carved)
 		err = carve(slot, node);
 	if (base && !err)
-		err = fill_page(slot, page, node);
+		err = fill_page(slot, page, node, POOL_GFP);
 	mutex_unlock(&mount->carve_lock);
 	return err;
 }

@@ -50,6 +50,7 @@ void hugemap_data_init(struct hugemap_inode *hi)
 	mutex_init(&hi->store_lock);
 	mutex_init(&hi->grow_lock);
 	INIT_LIST_HEAD(&hi->stores);
+	INIT_LIST_HEAD(&hi->idle);
 	hi->vfs_inode.i_mapping->a_ops = &data_aops;
 	mapping_set_large_folios(hi->vfs_inode.i_mapping);
 }

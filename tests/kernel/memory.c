@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * A pool among others who want memory: what does not fit is refused, and a pool of
- * huge pages is still one when all other memory is in pieces.
+ * A pool among others who want memory: what does not fit is refused, a pool of huge
+ * pages is still one when all other memory is in pieces, and what is cached makes room.
  *
- * vm: lower=none timeout=300
+ * vm: lower=none timeout=600
  */
 #include "common.h"
+
+#include <sys/sysmacros.h>
 
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
@@ -272,9 +274,109 @@ static void comes_back_huge(void)
 	EXPECT(!status, "the child ended with status %#x", status);
 }
 
+/* --- others need what is cached ------------------------------------------------------- */
+
+static uint64_t pool_number(const char *name)
+{
+	char path[256];
+	struct stat st;
+
+	MUST(stat(high, &st));
+	snprintf(path, sizeof(path), "/sys/fs/hugemap/%u:%u/%s", major(st.st_dev), minor(st.st_dev),
+		 name);
+	return get_number(path);
+}
+
+static uint64_t held(void)
+{
+	return pool_number("stats/held_bytes");
+}
+
+/* Take so much, and keep it until the parent says so. The least that the pool had meanwhile. */
+static uint64_t press(uint64_t bytes, bool survives)
+{
+	struct hog hog = { .bytes = bytes };
+	uint64_t least = UINT64_MAX;
+	int status = 0;
+	pid_t pid, over = 0;
+	char ready;
+
+	turns_init(&hog.turns);
+	pid = start_child(take_memory, &hog);
+	close(hog.turns.to_parent[1]);
+	MUST(fcntl(hog.turns.to_parent[0], F_SETFL, O_NONBLOCK));
+	while (!over && read(hog.turns.to_parent[0], &ready, 1) != 1) {
+		uint64_t now = held();
+
+		least = now < least ? now : least;
+		usleep(10000);
+		over = waitpid(pid, &status, WNOHANG);
+	}
+	least = held() < least ? held() : least;
+	EXPECT(!over || !survives,
+	       "a program that took %llu MB ended with status %#x, and the pool has %llu MB",
+	       (unsigned long long)bytes >> 20, status, (unsigned long long)held() >> 20);
+	if (over)
+		return least;
+	turn_give(hog.turns.to_child);
+	wait_child(pid);
+	return least;
+}
+
+#define PRESSED (400ull << 20)
+#define PRESSED_MIN (120ull << 20)
+
+static void pressed_pool(const char *page)
+{
+	uint64_t available, least, off;
+	char options[64];
+	unsigned int i;
+	int fd;
+
+	snprintf(options, sizeof(options), "pool=400M,pool_min=120M,page=%s", page);
+	EXPECT(!try_mount(options, 0), "mount -o %s: %s", options, strerror(errno));
+	EXPECT(pool_number("pool_min_bytes") == PRESSED_MIN, "pool_min_bytes: %llu",
+	       (unsigned long long)pool_number("pool_min_bytes"));
+	MUST(chdir(high));
+	/* A hole is cached as anything else is. */
+	fd = make_file("f", 7, 10 * HUGE);
+	MUST(ftruncate(fd, PRESSED));
+	for (off = 0; off < PRESSED; off += HUGE)
+		MUST(pread(fd, buffer(HUGE), HUGE, (off_t)off));
+	MUST(fsync(fd));
+	EXPECT(held() == PRESSED, "the pool has %llu MB", (unsigned long long)held() >> 20);
+	available = memory_available();
+	/* More than there is, and less than with what is cached. */
+	least = press(available + (PRESSED - PRESSED_MIN) / 2, true);
+	EXPECT(least < PRESSED && least >= PRESSED_MIN, "under pressure the pool has %llu MB",
+	       (unsigned long long)least >> 20);
+	read_pattern("read of what was cached", fd, 7, 0, 10 * HUGE);
+	/* Other settings have nothing to do with it. */
+	MUST(mount(NULL, high, NULL, MS_REMOUNT, "dirty_ratio=50"));
+	least = press(available + PRESSED, false);
+	EXPECT(least >= PRESSED_MIN, "under much pressure the pool has %llu MB",
+	       (unsigned long long)least >> 20);
+	for (i = 0; i < 1200 && held() < PRESSED; i++)
+		usleep(100000);
+	EXPECT(held() == PRESSED, "the pool has %llu MB long after the pressure",
+	       (unsigned long long)held() >> 20);
+	read_pattern("read at the end", fd, 7, 0, 10 * HUGE);
+	close(fd);
+	MUST(chdir("/"));
+	MUST(umount(high));
+}
+
+static void makes_room(void)
+{
+	make_places();
+	pressed_pool("2M");
+	pressed_pool("4K");
+}
+
 static const struct behaviour all[] = {
 	{ "no_room", no_room },
 	{ "comes_back_huge", comes_back_huge },
+	{ "makes_room", makes_room },
 };
 
 int main(int argc, char **argv)

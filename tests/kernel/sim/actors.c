@@ -572,6 +572,10 @@ static void disturb(void)
 	const struct scenario *s = &w.s;
 	u32 all = s->resizes + s->punches + s->pools + s->kills + 2, dice = sim_below(all);
 
+	/* By a thread of mm's own. */
+	if (sim_chance(s->pressure))
+		shrink(GFP_KERNEL);
+
 	if (dice < s->resizes) {
 		resize(any_file());
 		return;

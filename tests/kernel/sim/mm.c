@@ -56,7 +56,8 @@ struct page *alloc_pages_node(int node, gfp_t gfp, u32 order)
 
 	(void)node;
 	sim_step();
-	if (!(gfp & __GFP_RECLAIM) || gfp & __GFP_NORETRY)
+	memory_pressure(gfp);
+	if (!(gfp & __GFP_DIRECT_RECLAIM) || gfp & __GFP_NORETRY)
 		refused *= 4;
 	if (w.running && sim_chance(refused))
 		return NULL;
@@ -112,6 +113,47 @@ void __free_pages(struct page *page, u32 order)
 void __free_page(struct page *page)
 {
 	folio_put(page->folio);
+}
+
+struct shrinker *hugemap_shrinker_new(void *data, long batch, hugemap_shrink_t *count,
+				      hugemap_shrink_t *scan, const char *name)
+{
+	w.shrinker = (struct shrinker){ data, count, scan };
+	return &w.shrinker;
+}
+
+void hugemap_shrinker_free(struct shrinker *shrinker)
+{
+	/* Whoever scans is waited for. */
+	while (w.shrinking)
+		sim_yield();
+	shrinker->scan = NULL;
+}
+
+void shrink(gfp_t gfp)
+{
+	u64 floor = hugemap_pool_floor(&w.mount->opts) >> PMD_SHIFT;
+	struct shrink_control sc = { gfp, 1 + sim_below(2 * HM_BLOCK_PAGES) };
+	u64 before = hugemap_pool_slots(w.mount);
+
+	if (!w.shrinker.scan || current->reclaims)
+		return;
+	current->reclaims = true;
+	w.shrinking++;
+	if (w.shrinker.count(&w.shrinker, &sc) != SHRINK_EMPTY)
+		w.shrinker.scan(&w.shrinker, &sc);
+	w.shrinking--;
+	current->reclaims = false;
+	/* A remount may have made it smaller meanwhile, and its floor lower or higher. */
+	sim_check(hugemap_pool_slots(w.mount) >= min(before, floor) || w.s.pools,
+		  "the pool has %u slots, and its floor is %llu", hugemap_pool_slots(w.mount),
+		  (unsigned long long)floor);
+}
+
+void memory_pressure(gfp_t gfp)
+{
+	if (w.running && gfp & __GFP_DIRECT_RECLAIM && sim_chance(w.s.pressure))
+		shrink(gfp);
 }
 
 u32 mm_in_use(void)

@@ -91,6 +91,33 @@ void clear_highpage(struct page *page);
 /* What is read from or written to kernel memory: of a folio it must be alive. */
 void memory_check(const void *at);
 
+/* --- who needs memory --------------------------------------------------------------- */
+
+struct shrink_control {
+	gfp_t gfp_mask;
+	unsigned long nr_to_scan;
+};
+
+struct shrinker;
+typedef unsigned long hugemap_shrink_t(struct shrinker *shrinker, struct shrink_control *sc);
+
+struct shrinker {
+	void *data;
+	hugemap_shrink_t *count, *scan;
+};
+
+#define SHRINK_STOP (~0ul)
+#define SHRINK_EMPTY (~0ul - 1)
+#define hugemap_shrinker_data(shrinker) ((shrinker)->data)
+#define hugemap_account_reclaimed(pages) ((void)(pages))
+struct shrinker *hugemap_shrinker_new(void *data, long batch, hugemap_shrink_t *count,
+				      hugemap_shrink_t *scan, const char *name);
+void hugemap_shrinker_free(struct shrinker *shrinker);
+
+/* Somebody asks for memory, with whatever locks are held: the shrinker may be called. */
+void memory_pressure(gfp_t gfp);
+void shrink(gfp_t gfp);
+
 /* --- processes ------------------------------------------------------------------------ */
 
 #define MAX_VMAS 3u
