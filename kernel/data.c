@@ -147,6 +147,8 @@ int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc)
 	spin_lock_init(&mount->fault_error_lock);
 	mutex_init(&mount->pool_lock);
 	mutex_init(&mount->carve_lock);
+	spin_lock_init(&mount->held_lock);
+	INIT_LIST_HEAD(&mount->held);
 	spin_lock_init(&mount->idle_lock);
 	INIT_LIST_HEAD(&mount->idle);
 	init_rwsem(&mount->stores_lock);
@@ -207,6 +209,8 @@ void hugemap_data_stop(struct hugemap_mount *mount)
 		destroy_workqueue(mount->done_wq);
 	if (mount->write_wq)
 		destroy_workqueue(mount->write_wq);
+	if (mount->slots)
+		hugemap_held_end(mount);
 	hugemap_pool_give(mount);
 	kvfree(mount->cache_mem);
 	free_percpu(mount->counts);

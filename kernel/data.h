@@ -38,13 +38,16 @@
  *
  *   NOBODY --new_*()--> POOL --hugemap_folio_join()--> UNIT
  *   UNIT --hugemap_folio_leave()--> POOL --put_*()--> NOBODY, freed
- *   UNIT --hugemap_folio_abandon()--> NOBODY: it is whose reference it still has
+ *   UNIT --hugemap_folio_abandon()--> OTHERS: it is whose reference it still has, until
+ *   there is none --hugemap_held_reap()--> NOBODY, freed
  */
 enum hugemap_owner {
 	HUGEMAP_NOBODYS,
 	HUGEMAP_POOLS,
 	HUGEMAP_UNITS,
+	HUGEMAP_OTHERS,
 };
+
 /* How long a fault waits for a frame while all of the pool is dirty and cannot
  * be written, before it fails.
  */
@@ -72,10 +75,20 @@ bool hugemap_pool_fits(u32 slots, u32 part);
 
 int hugemap_shrink_start(struct hugemap_mount *mount);
 void hugemap_shrink_stop(struct hugemap_mount *mount);
-/* Have others got some of the pool? */
-bool hugemap_pool_is_short(const struct hugemap_mount *mount);
-/* Take some of that again, if there is memory; from time to time. */
-void hugemap_pool_regrow(struct hugemap_mount *mount);
+/* Is the pool not as large as it should be now? */
+bool hugemap_pool_is_off(const struct hugemap_mount *mount);
+/* Make it so, as far as memory allows; from time to time. */
+void hugemap_pool_adjust(struct hugemap_mount *mount);
+
+/* --- held.c ------------------------------------------------------------------------ */
+
+/* A folio is abandoned; with a reference. */
+void hugemap_held_add(struct hugemap_mount *mount, struct folio *folio);
+/* Free what nobody holds any more. Is there something else? */
+bool hugemap_held_reap(struct hugemap_mount *mount);
+void hugemap_held_end(struct hugemap_mount *mount);
+/* How large the pool may be with what is held beside it, in slots. */
+u32 hugemap_pool_wanted(const struct hugemap_mount *mount);
 
 /* --- slot.c: the memory of a slot, and frames in it ---------------------------- */
 
@@ -168,6 +181,22 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 /* The inode of a store that the core named: a unit of it is claimed. */
 struct hugemap_inode *hugemap_store_inode(const struct hm_store *store);
 
+/*
+ * Has somebody the file below locked? Perhaps the caller, who writes it out of a mapping
+ * of it and has come here by a fault: what needs the lock is for a worker then, and the
+ * caller waits killably. False: the caller has not.
+ */
+static inline bool hugemap_is_locked_below(const struct hugemap_inode *hi)
+{
+	/* A thread of the kernel takes no faults, and may wait. */
+	if (!hi->lower || current->flags & PF_KTHREAD)
+		return false;
+	if (!inode_trylock_shared(hi->lower))
+		return true;
+	inode_unlock_shared(hi->lower);
+	return false;
+}
+
 /* HM_ACCESS_* that the mount and the file's priority ask for. */
 u32 hugemap_access(const struct hugemap_inode *hi);
 
@@ -196,6 +225,7 @@ struct hugemap_io {
 	u64 started_ns;
 	bool write;
 	bool ahead;
+	bool wanted; /* ahead, but somebody waits: an error is told */
 	u32 nsegments, max_segments;
 	struct bio_vec *segment;
 };

@@ -340,13 +340,15 @@ int hugemap_reclaimer(void *arg)
 		bool again = false;
 		long timeout;
 
-		timeout = hugemap_pool_is_short(mount) ? HZ : MAX_SCHEDULE_TIMEOUT;
+		timeout = hugemap_held_reap(mount) || hugemap_pool_is_off(mount) ?
+				  HZ :
+				  MAX_SCHEDULE_TIMEOUT;
 		wait_event_freezable_timeout(mount->reclaim_wait,
 					     READ_ONCE(mount->reclaim) || kthread_should_stop(),
 					     timeout);
 		WRITE_ONCE(mount->reclaim, false);
 		hugemap_put_idle(mount);
-		hugemap_pool_regrow(mount);
+		hugemap_pool_adjust(mount);
 		do {
 			again = false;
 			for (kind = 0; kind < HM_KINDS; kind++) {

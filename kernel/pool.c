@@ -147,6 +147,8 @@ int hugemap_pool_resize(struct hugemap_mount *mount, u64 bytes, struct fs_contex
 		err = park(mount, now - wanted, fc);
 	else if (wanted > asked)
 		err = unpark(mount, wanted - now, fc);
+	if (!err)
+		WRITE_ONCE(mount->opts.pool, bytes);
 	mutex_unlock(&mount->pool_lock);
 	return err;
 }

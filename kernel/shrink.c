@@ -17,7 +17,7 @@
 /* So long nobody asked for memory, before some is taken again. */
 #define QUIET (10 * HZ)
 /* This part of the pool is taken at a time, a second apart. */
-#define GROW_PART 64u
+#define GROW_PART 16u
 /* What is taken must be there beside this part of the machine's memory. */
 #define ROOM_PART 16u
 
@@ -69,29 +69,45 @@ static unsigned long scan_objects(struct shrinker *shrinker, struct shrink_contr
 		WRITE_ONCE(mount->shed_at, jiffies);
 	mutex_unlock(&mount->pool_lock);
 	hugemap_account_reclaimed((unsigned long)given * HM_BLOCK_PAGES);
-	/* Who evicts and who grows is told that the pool is smaller now. */
+	/* It evicts for those who are short of frames now, and makes the pool grow later. */
 	hugemap_wake_reclaimer(mount);
 	return given ? (unsigned long)given * HM_BLOCK_PAGES : SHRINK_STOP;
 }
 
-bool hugemap_pool_is_short(const struct hugemap_mount *mount)
+bool hugemap_pool_is_off(const struct hugemap_mount *mount)
 {
-	return hugemap_pool_slots(mount) < READ_ONCE(mount->opts.pool) >> HM_BLOCK_SHIFT;
+	return hugemap_pool_slots(mount) != hugemap_pool_wanted(mount);
 }
 
-void hugemap_pool_regrow(struct hugemap_mount *mount)
+/* As much as is held beside the pool. */
+static void shed(struct hugemap_mount *mount)
 {
-	u32 wanted = READ_ONCE(mount->opts.pool) >> HM_BLOCK_SHIFT, more;
+	while (hugemap_pool_slots(mount) > hugemap_pool_wanted(mount)) {
+		if (!hugemap_pool_shed(mount) && !hugemap_evict_some(mount, HM_HUGE))
+			return;
+		cond_resched();
+	}
+}
 
-	if (!hugemap_pool_is_short(mount) ||
-	    time_before(jiffies, READ_ONCE(mount->shed_at) + QUIET))
+/* What others have got under pressure, when that is over. */
+static void grow(struct hugemap_mount *mount)
+{
+	u32 wanted = hugemap_pool_wanted(mount), now = hugemap_pool_slots(mount), more;
+
+	if (now >= wanted || time_before(jiffies, READ_ONCE(mount->shed_at) + QUIET))
 		return;
-	/* Not to wait for who resizes it, and waits for the caller to evict. */
-	if (!mutex_trylock(&mount->pool_lock))
-		return;
-	more = min(wanted - hugemap_pool_slots(mount), wanted / GROW_PART + 1);
+	more = min(wanted - now, wanted / GROW_PART + 1);
 	if (!hugemap_pool_fits(more, ROOM_PART) || hugemap_pool_take_back(mount, more) < more)
 		WRITE_ONCE(mount->shed_at, jiffies);
+}
+
+void hugemap_pool_adjust(struct hugemap_mount *mount)
+{
+	/* Not to wait for who resizes it, and waits for the caller to evict. */
+	if (!hugemap_pool_is_off(mount) || !mutex_trylock(&mount->pool_lock))
+		return;
+	shed(mount);
+	grow(mount);
 	mutex_unlock(&mount->pool_lock);
 }
 

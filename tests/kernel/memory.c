@@ -328,6 +328,7 @@ static uint64_t press(uint64_t bytes, bool survives)
 
 static void pressed_pool(const char *page)
 {
+	unsigned char *buf = buffer(HUGE);
 	uint64_t available, least, off;
 	char options[64];
 	unsigned int i;
@@ -342,7 +343,7 @@ static void pressed_pool(const char *page)
 	fd = make_file("f", 7, 10 * HUGE);
 	MUST(ftruncate(fd, PRESSED));
 	for (off = 0; off < PRESSED; off += HUGE)
-		MUST(pread(fd, buffer(HUGE), HUGE, (off_t)off));
+		MUST(pread(fd, buf, HUGE, (off_t)off));
 	MUST(fsync(fd));
 	EXPECT(held() == PRESSED, "the pool has %llu MB", (unsigned long long)held() >> 20);
 	available = memory_available();
@@ -362,6 +363,7 @@ static void pressed_pool(const char *page)
 	       (unsigned long long)held() >> 20);
 	read_pattern("read at the end", fd, 7, 0, 10 * HUGE);
 	close(fd);
+	free(buf);
 	MUST(chdir("/"));
 	MUST(umount(high));
 }
@@ -373,10 +375,67 @@ static void makes_room(void)
 	pressed_pool("4K");
 }
 
+/* --- what a pipe keeps ------------------------------------------------------------------ */
+
+#define CUT_POOL (64ull << 20)
+#define CUTS 160u
+
+/* A page of each block goes into a pipe, and the block is cut off: it stays with the pipe. */
+static void pinned_and_cut(void)
+{
+	uint64_t before, after;
+	unsigned char *map, *buf = buffer(SMALL);
+	unsigned int i;
+	int fd, ends[2];
+
+	make_places();
+	EXPECT(!try_mount("pool=64M", 0), "mount: %s", strerror(errno));
+	MUST(chdir(high));
+	MUST(pipe(ends));
+	MUST(fcntl(ends[0], F_SETPIPE_SZ, 1 << 20));
+	fd = open_file("f", O_RDWR | O_CREAT);
+	MUST(ftruncate(fd, 2 * HUGE));
+	map = map_shared(fd, 0, 2 * HUGE);
+	before = memory_available();
+	for (i = 0; i < CUTS; i++) {
+		struct iovec one = { map, SMALL };
+
+		pattern(map, i, 0, SMALL);
+		EXPECT(vmsplice(ends[1], &one, 1, SPLICE_F_NONBLOCK) == (ssize_t)SMALL,
+		       "vmsplice: %s", strerror(errno));
+		MUST(ftruncate(fd, 0));
+		MUST(ftruncate(fd, 2 * HUGE));
+	}
+	/* Its thread follows within a second. */
+	for (i = 0; i < 300 && held() > CUT_POOL / 4; i++)
+		usleep(100000);
+	after = memory_available();
+	printf("  %u pages in a pipe keep %llu MB; the pool has %llu MB\n", CUTS,
+	       (unsigned long long)(before - after) >> 20, (unsigned long long)held() >> 20);
+	EXPECT(held() <= CUT_POOL / 4, "the pool still has %llu MB, and what is cut off %u MB",
+	       (unsigned long long)held() >> 20, CUTS * 2);
+	expect_zero("load behind it", map + SMALL, SMALL, SMALL);
+	for (i = 0; i < CUTS; i++) {
+		MUST(read(ends[0], buf, SMALL));
+		expect_pattern("read from the pipe", buf, i, 0, SMALL);
+	}
+	close(ends[0]);
+	close(ends[1]);
+	for (i = 0; i < 1200 && held() < CUT_POOL; i++)
+		usleep(100000);
+	EXPECT(held() == CUT_POOL, "the pool has %llu MB long after",
+	       (unsigned long long)held() >> 20);
+	MUST(munmap(map, 2 * HUGE));
+	close(fd);
+	MUST(chdir("/"));
+	MUST(umount(high));
+}
+
 static const struct behaviour all[] = {
 	{ "no_room", no_room },
 	{ "comes_back_huge", comes_back_huge },
 	{ "makes_room", makes_room },
+	{ "pinned_and_cut", pinned_and_cut },
 };
 
 int main(int argc, char **argv)

@@ -145,7 +145,7 @@ void shrink(gfp_t gfp)
 	w.shrinking--;
 	current->reclaims = false;
 	/* A remount may have made it smaller meanwhile, and its floor lower or higher. */
-	sim_check(hugemap_pool_slots(w.mount) >= min(before, floor) || w.s.pools,
+	sim_check(hugemap_pool_slots(w.mount) >= min(before, floor) || w.s.pools || w.s.pipes || w.s.dmas,
 		  "the pool has %u slots, and its floor is %llu", hugemap_pool_slots(w.mount),
 		  (unsigned long long)floor);
 }

@@ -34,6 +34,7 @@ struct folio {
 	u32 dma_pins; /* of them: FOLL_PIN */
 	int mapcount; /* page table entries */
 	void *private;
+	struct list_head lru;
 	struct sim_lock lock;
 	bool dirty, uptodate, is_free;
 	u64 *memory;

@@ -175,6 +175,12 @@ static inline bool list_empty(const struct list_head *list)
 
 #define list_first_entry_or_null(head, type, member) \
 	(list_empty(head) ? NULL : container_of((head)->next, type, member))
+#define LIST_HEAD(name) struct list_head name = { &name, &name }
+#define list_for_each_entry_safe(pos, n, head, member)                    \
+	for (pos = container_of((head)->next, __typeof__(*pos), member),  \
+	    n = container_of(pos->member.next, __typeof__(*pos), member); \
+	     &pos->member != (head);                                      \
+	     pos = n, n = container_of(n->member.next, __typeof__(*n), member))
 #define list_for_each_entry(pos, head, member)                                                   \
 	for (pos = container_of((head)->next, __typeof__(*pos), member); &pos->member != (head); \
 	     pos = container_of(pos->member.next, __typeof__(*pos), member))
@@ -338,6 +344,7 @@ static inline void complete(struct completion *c)
 	wake_up_all(&c->wait);
 }
 
+#define wait_for_completion_killable(c) wait_event_killable((c)->wait, READ_ONCE((c)->done))
 #define wait_for_completion(c) wait_event((c)->wait, READ_ONCE((c)->done))
 
 /* --- locks ------------------------------------------------------------ */
