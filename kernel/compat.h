@@ -6,7 +6,9 @@
 #ifndef HUGEMAP_COMPAT_H
 #define HUGEMAP_COMPAT_H
 
+#include <linux/blkdev.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/mount.h>
 #include <linux/namei.h>
@@ -152,6 +154,17 @@ static inline int hugemap_resize_below(struct file *lower, loff_t size)
 #endif
 	inode_unlock(d_inode(dentry));
 	return err;
+}
+
+/* Are there sums of the data, of the file system or of the device, as it is written? */
+static inline bool hugemap_wants_stable(struct inode *lower)
+{
+	const struct super_block *sb = lower->i_sb;
+
+	if (S_ISBLK(lower->i_mode))
+		return bdev_stable_writes(I_BDEV(lower));
+	/* btrfs does not say so of direct I/O. */
+	return sb->s_iflags & SB_I_STABLE_WRITES || sb->s_magic == BTRFS_SUPER_MAGIC;
 }
 
 /* --- the name space --------------------------------------------------------- */

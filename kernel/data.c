@@ -115,8 +115,9 @@ static int start_threads(struct hugemap_mount *mount)
 	mount->done_wq =
 		alloc_workqueue("hugemap_done", HUGEMAP_WQ_PERCPU | WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	mount->ahead_wq = alloc_workqueue("hugemap_ahead", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	mount->below_wq = alloc_workqueue("hugemap_below", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	mount->write_wq = alloc_workqueue("hugemap_sync", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (!mount->done_wq || !mount->ahead_wq || !mount->write_wq)
+	if (!mount->done_wq || !mount->ahead_wq || !mount->below_wq || !mount->write_wq)
 		return -ENOMEM;
 	task = new_thread(mount, hugemap_writer, "write");
 	if (IS_ERR(task))
@@ -191,6 +192,8 @@ void hugemap_data_quiesce(struct hugemap_mount *mount)
 	 */
 	if (mount->ahead_wq)
 		flush_workqueue(mount->ahead_wq);
+	if (mount->below_wq)
+		flush_workqueue(mount->below_wq);
 	while (atomic_read(&mount->depth))
 		schedule_timeout_uninterruptible(1);
 	if (mount->done_wq)
@@ -205,6 +208,8 @@ void hugemap_data_stop(struct hugemap_mount *mount)
 	stop_threads(mount);
 	if (mount->ahead_wq)
 		destroy_workqueue(mount->ahead_wq);
+	if (mount->below_wq)
+		destroy_workqueue(mount->below_wq);
 	if (mount->done_wq)
 		destroy_workqueue(mount->done_wq);
 	if (mount->write_wq)

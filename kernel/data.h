@@ -197,6 +197,11 @@ static inline bool hugemap_is_locked_below(const struct hugemap_inode *hi)
 	return false;
 }
 
+/* May the page not be stored to before its write-back has ended? Its folio is locked. */
+bool hugemap_must_stay(struct hugemap_inode *hi, u64 pgoff);
+/* Until it may, as far as can be seen. -EINTR if a fatal signal comes. */
+int hugemap_await_stable(struct hugemap_inode *hi, u64 pgoff);
+
 /* HM_ACCESS_* that the mount and the file's priority ask for. */
 u32 hugemap_access(const struct hugemap_inode *hi);
 

@@ -119,7 +119,7 @@ static int read_by_worker(struct hugemap_inode *hi, const struct hm_unit *unit)
 		hugemap_io_add(io, hugemap_frame_folio(hugemap_of(hi), unit->frame));
 		INIT_WORK(&io->work, submit_work);
 		ihold(&hi->vfs_inode);
-		queue_work(hugemap_of(hi)->ahead_wq, &io->work);
+		queue_work(hugemap_of(hi)->below_wq, &io->work);
 	} else {
 		hugemap_fill_cancel(hi, unit);
 	}

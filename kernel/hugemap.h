@@ -180,6 +180,8 @@ struct hugemap_mount {
 	unsigned long progress; /* jiffies, when a frame last came free */
 	struct workqueue_struct *done_wq; /* ends of reads that nobody waits for */
 	struct workqueue_struct *ahead_wq; /* work ahead of and behind writers */
+	struct workqueue_struct
+		*below_wq; /* reads that wait for the file below, and no lock of ours */
 	struct workqueue_struct *write_wq; /* write-back that somebody waits for */
 	struct rw_semaphore stores_lock; /* the list of stores */
 	struct list_head stores;
@@ -218,6 +220,7 @@ struct hugemap_inode {
 	struct list_head idle; /* mount->idle */
 	u64 synced; /* by which hugemap_data_sync() it was seen last */
 	u32 opens; /* open files; under store_lock */
+	bool stable; /* what is being written may not change meanwhile: below computes sums */
 	int priority;
 	u32 failures; /* write-backs in sequence that failed */
 	unsigned long retry_at; /* jiffies; background write-back waits until then */

@@ -102,6 +102,19 @@ int hugemap_wait_unit(struct hugemap_inode *hi, u64 pgoff)
 	return wait_event_killable(*wait, settled(hm_peek(hi->store, pgoff, &unit)));
 }
 
+bool hugemap_must_stay(struct hugemap_inode *hi, u64 pgoff)
+{
+	struct hm_unit unit;
+
+	return hi->stable && hm_peek(hi->store, pgoff, &unit) == HM_WRITING;
+}
+
+int hugemap_await_stable(struct hugemap_inode *hi, u64 pgoff)
+{
+	return wait_event_killable(*hugemap_wait_of(hugemap_of(hi), hi->store, pgoff),
+				   !hugemap_must_stay(hi, pgoff));
+}
+
 /* --- the index's nodes --------------------------------------------------------------- */
 
 int hugemap_store_setup(void)
@@ -345,6 +358,7 @@ static int open_files(struct hugemap_inode *hi, const struct file *file)
 		below = open_below(hi, file, O_RDWR);
 		if (IS_ERR(below))
 			return PTR_ERR(below);
+		hi->stable = hugemap_wants_stable(below->f_mapping->host);
 		/* The times are those of stores and writes, not of write-back. */
 		below->f_mode |= FMODE_NOCMTIME;
 		/* Pairs with the acquire in whoever writes back. */

@@ -270,6 +270,7 @@ static inline void init_sync_kiocb(struct kiocb *iocb, struct file *file)
 ssize_t vfs_iocb_iter_read(struct file *file, struct kiocb *iocb, struct iov_iter *iter);
 loff_t vfs_llseek(struct file *file, loff_t offset, int whence);
 int vfs_fsync_range(struct file *file, loff_t start, loff_t end, int datasync);
+bool hugemap_wants_stable(struct inode *lower);
 int hugemap_resize_below(struct file *lower, loff_t size);
 
 struct kstatfs {

@@ -42,6 +42,7 @@ static void choose_scenario(struct scenario *s)
 		.base = sim_chance(35),
 		.holes = sim_chance(60),
 		.stalls = sim_chance(30),
+		.stable = sim_chance(40),
 	};
 }
 

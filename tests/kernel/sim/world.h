@@ -23,7 +23,7 @@ struct scenario {
 	u32 touches, reads, writes, appends, syncs, directs, dmas, pipes, remaps, advices;
 	u32 resizes, punches, pools, kills, limits, pressure;
 	u32 tick; /* ms, at most, that pass at a time */
-	bool base, holes, stalls;
+	bool base, holes, stalls, stable;
 };
 
 #define CANDIDATES 6u
