@@ -21,11 +21,13 @@ const char *const mount_count_names[MOUNT_COUNTS] = {
 	[MOUNT_CLEANED] = "cleaned",	     [MOUNT_UNMAPS] = "unmaps",
 	[MOUNT_COPIED_IN] = "copied_in",     [MOUNT_COPIED_OUT] = "copied_out",
 	[MOUNT_PINNED] = "pinned",	     [MOUNT_SYNCS] = "syncs",
+	[MOUNT_HELD] = "held_bytes",
 };
 
 const char *const mount_setting_names[MOUNT_SETTINGS] = {
-	"page",		"node",	    "dirty_ratio",	     "evict_batch",
-	"readahead_kb", "priority", "vfs_read_optimization", "vfs_write_optimization",
+	"page",		  "node",     "dirty_ratio",	       "evict_batch",
+	"readahead_kb",	  "priority", "vfs_read_optimization", "vfs_write_optimization",
+	"pool_min_bytes",
 };
 
 static const struct {

@@ -63,6 +63,7 @@ enum mount_count {
 	MOUNT_COPIED_OUT,
 	MOUNT_PINNED,
 	MOUNT_SYNCS,
+	MOUNT_HELD,
 	MOUNT_COUNTS,
 };
 
@@ -81,7 +82,7 @@ struct mount_numbers {
 	uint64_t count[MOUNT_COUNTS];
 };
 
-#define MOUNT_SETTINGS 8
+#define MOUNT_SETTINGS 9
 extern const char *const mount_setting_names[MOUNT_SETTINGS];
 
 /**

@@ -6,10 +6,15 @@
 #ifndef HUGEMAP_COMPAT_H
 #define HUGEMAP_COMPAT_H
 
+#include <linux/blkdev.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/mount.h>
 #include <linux/namei.h>
+#include <linux/shrinker.h>
+#include <linux/slab.h>
+#include <linux/swap.h>
 #include <linux/version.h>
 
 #include "probed.h"
@@ -77,6 +82,83 @@ static inline bool hugemap_forgets_dirty(struct folio *folio)
 #endif
 }
 
+typedef unsigned long hugemap_shrink_t(struct shrinker *shrinker, struct shrink_control *sc);
+
+#ifdef HUGEMAP_HAVE_SHRINKER_ALLOC
+static inline void *hugemap_shrinker_data(const struct shrinker *shrinker)
+{
+	return shrinker->private_data;
+}
+
+/* @batch: what one call is asked to scan. NULL: no memory. */
+static inline struct shrinker *hugemap_shrinker_new(void *data, long batch, hugemap_shrink_t *count,
+						    hugemap_shrink_t *scan, const char *name)
+{
+	struct shrinker *shrinker = shrinker_alloc(0, "hugemap:%s", name);
+
+	if (!shrinker)
+		return NULL;
+	shrinker->count_objects = count;
+	shrinker->scan_objects = scan;
+	shrinker->batch = batch;
+	shrinker->private_data = data;
+	shrinker_register(shrinker);
+	return shrinker;
+}
+
+/* No call is under way when this returns, and none comes. */
+static inline void hugemap_shrinker_free(struct shrinker *shrinker)
+{
+	shrinker_free(shrinker);
+}
+#else
+struct hugemap_shrinker {
+	struct shrinker shrinker;
+	void *data;
+};
+
+static inline void *hugemap_shrinker_data(struct shrinker *shrinker)
+{
+	return container_of(shrinker, struct hugemap_shrinker, shrinker)->data;
+}
+
+static inline struct shrinker *hugemap_shrinker_new(void *data, long batch, hugemap_shrink_t *count,
+						    hugemap_shrink_t *scan, const char *name)
+{
+	struct hugemap_shrinker *new = kzalloc(sizeof(*new), GFP_KERNEL);
+
+	if (!new)
+		return NULL;
+	new->data = data;
+	new->shrinker.count_objects = count;
+	new->shrinker.scan_objects = scan;
+	new->shrinker.batch = batch;
+	new->shrinker.seeks = DEFAULT_SEEKS;
+	if (register_shrinker(&new->shrinker, "hugemap:%s", name)) {
+		kfree(new);
+		return NULL;
+	}
+	return &new->shrinker;
+}
+
+static inline void hugemap_shrinker_free(struct shrinker *shrinker)
+{
+	unregister_shrinker(shrinker);
+	kfree(container_of(shrinker, struct hugemap_shrinker, shrinker));
+}
+#endif
+
+/* A shrinker has freed pages that are not of a slab: whoever reclaims counts them. */
+static inline void hugemap_account_reclaimed(unsigned long pages)
+{
+#ifdef HUGEMAP_HAVE_ACCOUNT_RECLAIMED
+	mm_account_reclaimed_pages(pages);
+#else
+	if (current->reclaim_state)
+		current->reclaim_state->reclaimed_slab += pages;
+#endif
+}
+
 /* The length of a file below changes. The caller has write access to it. */
 static inline int hugemap_resize_below(struct file *lower, loff_t size)
 {
@@ -94,6 +176,17 @@ static inline int hugemap_resize_below(struct file *lower, loff_t size)
 #endif
 	inode_unlock(d_inode(dentry));
 	return err;
+}
+
+/* Are there sums of the data, of the file system or of the device, as it is written? */
+static inline bool hugemap_wants_stable(struct inode *lower)
+{
+	const struct super_block *sb = lower->i_sb;
+
+	if (S_ISBLK(lower->i_mode))
+		return bdev_stable_writes(I_BDEV(lower));
+	/* btrfs does not say so of direct I/O. */
+	return sb->s_iflags & SB_I_STABLE_WRITES || sb->s_magic == BTRFS_SUPER_MAGIC;
 }
 
 /* --- the name space --------------------------------------------------------- */

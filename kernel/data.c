@@ -115,8 +115,9 @@ static int start_threads(struct hugemap_mount *mount)
 	mount->done_wq =
 		alloc_workqueue("hugemap_done", HUGEMAP_WQ_PERCPU | WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	mount->ahead_wq = alloc_workqueue("hugemap_ahead", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	mount->below_wq = alloc_workqueue("hugemap_below", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	mount->write_wq = alloc_workqueue("hugemap_sync", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (!mount->done_wq || !mount->ahead_wq || !mount->write_wq)
+	if (!mount->done_wq || !mount->ahead_wq || !mount->below_wq || !mount->write_wq)
 		return -ENOMEM;
 	task = new_thread(mount, hugemap_writer, "write");
 	if (IS_ERR(task))
@@ -145,7 +146,12 @@ int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc)
 	int err, i;
 
 	spin_lock_init(&mount->fault_error_lock);
+	mutex_init(&mount->pool_lock);
 	mutex_init(&mount->carve_lock);
+	spin_lock_init(&mount->held_lock);
+	INIT_LIST_HEAD(&mount->held);
+	spin_lock_init(&mount->idle_lock);
+	INIT_LIST_HEAD(&mount->idle);
 	init_rwsem(&mount->stores_lock);
 	INIT_LIST_HEAD(&mount->stores);
 	for (i = 0; i < HUGEMAP_WAITS; i++)
@@ -162,6 +168,8 @@ int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc)
 		err = hugemap_pool_take(mount, fc);
 	if (!err)
 		err = start_threads(mount);
+	if (!err)
+		err = hugemap_shrink_start(mount);
 	return err;
 }
 
@@ -177,28 +185,37 @@ static void stop_threads(struct hugemap_mount *mount)
 
 void hugemap_data_quiesce(struct hugemap_mount *mount)
 {
+	hugemap_shrink_stop(mount);
 	/*
 	 * Works and I/Os hold inodes, and end by themselves: first what starts
 	 * reads, then the reads, then what they queue when they end.
 	 */
 	if (mount->ahead_wq)
 		flush_workqueue(mount->ahead_wq);
+	if (mount->below_wq)
+		flush_workqueue(mount->below_wq);
 	while (atomic_read(&mount->depth))
 		schedule_timeout_uninterruptible(1);
 	if (mount->done_wq)
 		flush_workqueue(mount->done_wq);
 	stop_threads(mount);
+	hugemap_put_idle(mount);
 }
 
 void hugemap_data_stop(struct hugemap_mount *mount)
 {
+	hugemap_shrink_stop(mount);
 	stop_threads(mount);
 	if (mount->ahead_wq)
 		destroy_workqueue(mount->ahead_wq);
+	if (mount->below_wq)
+		destroy_workqueue(mount->below_wq);
 	if (mount->done_wq)
 		destroy_workqueue(mount->done_wq);
 	if (mount->write_wq)
 		destroy_workqueue(mount->write_wq);
+	if (mount->slots)
+		hugemap_held_end(mount);
 	hugemap_pool_give(mount);
 	kvfree(mount->cache_mem);
 	free_percpu(mount->counts);
@@ -227,7 +244,10 @@ int hugemap_data_reconfigure(struct hugemap_mount *mount, const struct hugemap_o
 	err = hugemap_pool_resize(mount, opts->pool, fc);
 	if (err)
 		return err;
+	/* Not while reclaim reads them. */
+	mutex_lock(&mount->pool_lock);
 	mount->opts = *opts;
+	mutex_unlock(&mount->pool_lock);
 	hm_cache_set_options(mount->cache, &core);
 	hugemap_wake_writer(mount);
 	return 0;

@@ -36,25 +36,70 @@
  *
  *   NOBODY --new_*()--> POOL --hugemap_folio_join()--> UNIT
  *   UNIT --hugemap_folio_leave()--> POOL --put_*()--> NOBODY, freed
- *   UNIT --hugemap_folio_abandon()--> NOBODY: it is whose reference it still has
+ *   UNIT --hugemap_folio_abandon()--> OTHERS: it is whose reference it still has, until
+ *   there is none --hugemap_held_reap()--> NOBODY, freed
  */
 enum hugemap_owner {
 	HUGEMAP_NOBODYS,
 	HUGEMAP_POOLS,
 	HUGEMAP_UNITS,
+	HUGEMAP_OTHERS,
 };
+
 /* How long a fault waits for a frame while all of the pool is dirty and cannot
  * be written, before it fails.
  */
 #define HUGEMAP_HOPELESS_MS 5000u
 
-/* --- pool.c: frames ------------------------------------------------------------ */
+/* --- pool.c -------------------------------------------------------------------- */
 
 int hugemap_pool_take(struct hugemap_mount *mount, struct fs_context *fc);
 void hugemap_pool_give(struct hugemap_mount *mount);
 
-/* Grow or shrink, by remount. All of it or nothing; may wait for write-back. */
+/*
+ * Grow or shrink, by remount. All of it or nothing; may wait for write-back. What others
+ * have got of it for now is not asked back here: see shrink.c.
+ */
 int hugemap_pool_resize(struct hugemap_mount *mount, u64 bytes, struct fs_context *fc);
+
+/* For shrink.c, with pool_lock held: give a free slot's memory back, if there is one. */
+bool hugemap_pool_shed(struct hugemap_mount *mount);
+/* The same: take memory for so many, without much ado. How many were had. */
+u32 hugemap_pool_take_back(struct hugemap_mount *mount, u32 more);
+/* Is there memory for so many slots, beside a part of the machine's for everybody else? */
+bool hugemap_pool_fits(u32 slots, u32 part);
+
+/* --- shrink.c ---------------------------------------------------------------------- */
+
+int hugemap_shrink_start(struct hugemap_mount *mount);
+void hugemap_shrink_stop(struct hugemap_mount *mount);
+/* Is the pool not as large as it should be now? */
+bool hugemap_pool_is_off(const struct hugemap_mount *mount);
+/* Make it so, as far as memory allows; from time to time. */
+void hugemap_pool_adjust(struct hugemap_mount *mount);
+
+/* --- held.c ------------------------------------------------------------------------ */
+
+/* A folio is abandoned; with a reference. */
+void hugemap_held_add(struct hugemap_mount *mount, struct folio *folio);
+/* Free what nobody holds any more. Is there something else? */
+bool hugemap_held_reap(struct hugemap_mount *mount);
+void hugemap_held_end(struct hugemap_mount *mount);
+/* How large the pool may be with what is held beside it, in slots. */
+u32 hugemap_pool_wanted(const struct hugemap_mount *mount);
+
+/* --- slot.c: the memory of a slot, and frames in it ---------------------------- */
+
+/*
+ * Have memory for a slot that has none, as the mount's page size asks for. @insist:
+ * look for long, else only among what is free. 0 or -ENOMEM.
+ */
+int hugemap_slot_take(struct hugemap_mount *mount, struct hugemap_slot *slot, bool insist);
+/* No frame of it is in use: its memory, if it has any, is free. */
+void hugemap_slot_give(struct hugemap_slot *slot);
+/* The same, when nobody looks frames up any more. */
+void hugemap_slot_end(struct hugemap_slot *slot);
+bool hugemap_slot_has_memory(const struct hugemap_slot *slot);
 
 /* The folio of a frame, without a reference: only under RCU, or if it is yours. */
 struct folio *hugemap_frame_folio(struct hugemap_mount *mount, u32 frame);
@@ -134,6 +179,27 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 /* The inode of a store that the core named: a unit of it is claimed. */
 struct hugemap_inode *hugemap_store_inode(const struct hm_store *store);
 
+/*
+ * Has somebody the file below locked? Perhaps the caller, who writes it out of a mapping
+ * of it and has come here by a fault: what needs the lock is for a worker then, and the
+ * caller waits killably. False: the caller has not.
+ */
+static inline bool hugemap_is_locked_below(const struct hugemap_inode *hi)
+{
+	/* A thread of the kernel takes no faults, and may wait. */
+	if (!hi->lower || current->flags & PF_KTHREAD)
+		return false;
+	if (!inode_trylock_shared(hi->lower))
+		return true;
+	inode_unlock_shared(hi->lower);
+	return false;
+}
+
+/* May the page not be stored to before its write-back has ended? Its folio is locked. */
+bool hugemap_must_stay(struct hugemap_inode *hi, u64 pgoff);
+/* Until it may, as far as can be seen. -EINTR if a fatal signal comes. */
+int hugemap_await_stable(struct hugemap_inode *hi, u64 pgoff);
+
 /* HM_ACCESS_* that the mount and the file's priority ask for. */
 u32 hugemap_access(const struct hugemap_inode *hi);
 
@@ -164,6 +230,7 @@ struct hugemap_io {
 	u64 started_ns;
 	bool write;
 	bool ahead;
+	bool wanted; /* ahead, but somebody waits: an error is told */
 	u32 nsegments, max_segments;
 	struct bio_vec *segment;
 };
@@ -223,7 +290,11 @@ void hugemap_fill_cancel(struct hugemap_inode *hi, const struct hm_unit *unit);
 
 /* Free some frames; false: nothing clean is left. */
 bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind);
+/* The same for who reclaims memory, and must not wait. False: not now, either. */
+bool hugemap_evict_quickly(struct hugemap_mount *mount);
 void hugemap_wake_reclaimer(struct hugemap_mount *mount);
+/* Inodes of which reclaim has taken the last data: they are let go, which may wait. */
+void hugemap_put_idle(struct hugemap_mount *mount);
 
 /* What hm_fault() said: wake the threads of the mount. */
 void hugemap_take_hints(struct hugemap_inode *hi, const struct hm_unit *unit);

@@ -163,14 +163,41 @@ static void evict_run(struct hugemap_mount *mount, const struct hm_victim *victi
 	}
 }
 
-static u32 evict_round(struct hugemap_mount *mount, enum hm_kind kind, u32 want, u32 *chosen)
+/* The last iput() of an inode may write and wait: the thread of the mount does it. */
+static void leave_idle(struct hugemap_mount *mount, struct batch *batch)
 {
-	struct batch *batch = mempool_alloc(batches, GFP_NOFS);
+	u32 i;
+
+	spin_lock(&mount->idle_lock);
+	/* The reference that note_idle() took keeps it from being noted again. */
+	for (i = 0; i < batch->nidle; i++)
+		list_add_tail(&hugemap_inode(batch->idle[i])->idle, &mount->idle);
+	spin_unlock(&mount->idle_lock);
+}
+
+void hugemap_put_idle(struct hugemap_mount *mount)
+{
+	struct hugemap_inode *hi;
+
+	do {
+		spin_lock(&mount->idle_lock);
+		hi = list_first_entry_or_null(&mount->idle, struct hugemap_inode, idle);
+		if (hi)
+			list_del_init(&hi->idle);
+		spin_unlock(&mount->idle_lock);
+		if (hi)
+			iput(&hi->vfs_inode);
+	} while (hi);
+}
+
+/* The stores_lock is held for reading. */
+static u32 evict_batch(struct hugemap_mount *mount, struct batch *batch, enum hm_kind kind,
+		       u32 want, u32 *chosen)
+{
 	struct hugemap_inode *hi;
 	u32 freed = 0, i = 0, n;
 
 	batch->nidle = 0;
-	down_read(&mount->stores_lock);
 	n = hm_reclaim(mount->cache, kind, want, batch->victim, MAX_VICTIMS);
 	while (i < n) {
 		u32 length = run_length(&batch->victim[i], n - i);
@@ -180,11 +207,40 @@ static u32 evict_round(struct hugemap_mount *mount, enum hm_kind kind, u32 want,
 		note_idle(batch, &hi->vfs_inode);
 		i += length;
 	}
+	*chosen = n;
+	return freed;
+}
+
+static u32 evict_round(struct hugemap_mount *mount, enum hm_kind kind, u32 want, u32 *chosen)
+{
+	struct batch *batch = mempool_alloc(batches, GFP_NOFS);
+	u32 freed;
+
+	down_read(&mount->stores_lock);
+	freed = evict_batch(mount, batch, kind, want, chosen);
 	up_read(&mount->stores_lock);
 	while (batch->nidle)
 		iput(batch->idle[--batch->nidle]);
 	mempool_free(batch, batches);
-	*chosen = n;
+	return freed;
+}
+
+bool hugemap_evict_quickly(struct hugemap_mount *mount)
+{
+	u32 want = hm_cache_options(mount->cache)->evict_batch, freed = 0, chosen = 1, round;
+	struct batch *batch;
+
+	if (!down_read_trylock(&mount->stores_lock))
+		return false;
+	batch = mempool_alloc(batches, GFP_NOWAIT | __GFP_NOWARN);
+	/* Units become inactive in one round and leave in the next. */
+	for (round = 0; batch && chosen && !freed && round < ROUNDS; round++) {
+		freed = evict_batch(mount, batch, HM_HUGE, want, &chosen);
+		leave_idle(mount, batch);
+	}
+	up_read(&mount->stores_lock);
+	if (batch)
+		mempool_free(batch, batches);
 	return freed;
 }
 
@@ -284,10 +340,17 @@ int hugemap_reclaimer(void *arg)
 	while (!kthread_should_stop()) {
 		u32 kind, want, chosen;
 		bool again = false;
+		long timeout;
 
-		wait_event_freezable(mount->reclaim_wait,
-				     READ_ONCE(mount->reclaim) || kthread_should_stop());
+		timeout = hugemap_held_reap(mount) || hugemap_pool_is_off(mount) ?
+				  HZ :
+				  MAX_SCHEDULE_TIMEOUT;
+		wait_event_freezable_timeout(mount->reclaim_wait,
+					     READ_ONCE(mount->reclaim) || kthread_should_stop(),
+					     timeout);
 		WRITE_ONCE(mount->reclaim, false);
+		hugemap_put_idle(mount);
+		hugemap_pool_adjust(mount);
 		do {
 			again = false;
 			for (kind = 0; kind < HM_KINDS; kind++) {

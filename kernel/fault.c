@@ -21,7 +21,7 @@
 
 /*
  * What a fault waits for: the page; for a store, that nobody changes the file
- * below, and room there.
+ * below, room there, and where pages are stable, the end of a write-back.
  */
 static int provide(struct hugemap_inode *hi, u64 pgoff, u32 access, bool store)
 {
@@ -29,6 +29,8 @@ static int provide(struct hugemap_inode *hi, u64 pgoff, u32 access, bool store)
 	struct hm_unit unit;
 	int err = hugemap_bring(hi, pgoff, access);
 
+	if (!err && store)
+		err = hugemap_await_stable(hi, pgoff);
 	if (err || !store)
 		return err;
 	if (!hm_has_holes(hi->store, pgoff)) {
@@ -45,7 +47,8 @@ static bool may_store(struct hugemap_inode *hi, u64 pgoff)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 
-	if (hm_has_holes(hi->store, pgoff) || !filemap_invalidate_trylock_shared(mapping))
+	if (hm_has_holes(hi->store, pgoff) || hugemap_must_stay(hi, pgoff) ||
+	    !filemap_invalidate_trylock_shared(mapping))
 		return false;
 	filemap_invalidate_unlock_shared(mapping);
 	return true;
@@ -188,7 +191,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 
 /*
  * The unit of a locked folio is being stored to. False: it is claimed for
- * eviction, which cannot succeed, so look again soon.
+ * eviction, which cannot succeed, so look again soon; or it has to stay as it is.
  */
 static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct folio *folio,
 		       struct hm_unit *unit)
@@ -197,7 +200,8 @@ static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct fo
 
 	/* Write-back protects under this lock: a unit dirtied before it may be clean by now. */
 	WARN_ON_ONCE(!folio_test_locked(folio));
-	if (hm_fault(hi->store, vmf->pgoff, access, unit) != HM_HIT)
+	if (hugemap_must_stay(hi, vmf->pgoff) ||
+	    hm_fault(hi->store, vmf->pgoff, access, unit) != HM_HIT)
 		return false;
 	/* mm will tell hugemap_dirty_folio() what is known by now. */
 	folio_test_set_dirty(folio);

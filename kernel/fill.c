@@ -55,6 +55,28 @@ static void fill_zero(struct hugemap_inode *hi, const struct hm_unit *unit)
 	fill_done(hi, unit, 0);
 }
 
+/* In a workqueue: fills end by joining folios, which an interrupt cannot. */
+static void ahead_done(struct work_struct *work)
+{
+	struct hugemap_io *io = container_of(work, struct hugemap_io, work);
+	struct hugemap_inode *hi = io->hi;
+	int err = hugemap_io_result(io);
+	struct hm_unit unit;
+	u64 pgoff = io->unit.pgoff, end = pgoff + io->unit.npages;
+
+	while (pgoff < end) {
+		hm_peek(hi->store, pgoff, &unit);
+		pgoff = unit.pgoff + unit.npages;
+		/* Whoever needs it reads it again, and gets an error of its own. */
+		if (err && !io->wanted)
+			hugemap_fill_cancel(hi, &unit);
+		else
+			fill_done(hi, &unit, err);
+	}
+	hugemap_io_free(io);
+	iput(&hi->vfs_inode);
+}
+
 /* --- one unit, and somebody waits ------------------------------------------------------ */
 
 /* Has the file system below refused this reader, for its signal or its limits, and not all? */
@@ -101,6 +123,38 @@ static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, u32 *
 	return err && unit->npages == 1 ? err : 0;
 }
 
+static void submit_work(struct work_struct *work)
+{
+	struct hugemap_io *io = container_of(work, struct hugemap_io, work);
+
+	INIT_WORK(&io->work, ahead_done);
+	hugemap_io_submit(io, (loff_t)io->unit.pgoff << HM_PAGE_SHIFT, io->bytes);
+}
+
+/* See hugemap_is_locked_below(). The unit is being filled, and waited for as any. */
+static int read_by_worker(struct hugemap_inode *hi, const struct hm_unit *unit)
+{
+	struct hugemap_io *io = hugemap_io_new(hi, GFP_NOWAIT | __GFP_NOWARN);
+
+	if (io) {
+		io->unit = *unit;
+		io->ahead = true;
+		io->wanted = true;
+		hugemap_io_add(io, hugemap_frame_folio(hugemap_of(hi), unit->frame));
+		INIT_WORK(&io->work, submit_work);
+		ihold(&hi->vfs_inode);
+		queue_work(hugemap_of(hi)->below_wq, &io->work);
+	} else {
+		hugemap_fill_cancel(hi, unit);
+	}
+	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
+	if (unit->hints & HM_HINT_READAHEAD)
+		hugemap_queue_ahead(hi, unit->pgoff, hugemap_access(hi));
+	if (!io)
+		schedule_timeout_killable(1);
+	return 0;
+}
+
 /* The unit is ours to fill. The shared invalidate_lock is held, and released here. */
 static int fill(struct hugemap_inode *hi, const struct hm_unit *unit, enum hm_outcome outcome,
 		u32 *access)
@@ -117,7 +171,8 @@ static int fill(struct hugemap_inode *hi, const struct hm_unit *unit, enum hm_ou
 		return 0;
 	}
 	if (outcome == HM_FILL)
-		return fill_read(hi, unit, access);
+		return hugemap_is_locked_below(hi) ? read_by_worker(hi, unit) :
+						     fill_read(hi, unit, access);
 	fill_zero(hi, unit);
 	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 	if (unit->hints & HM_HINT_READAHEAD)
@@ -174,28 +229,6 @@ int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access)
 }
 
 /* --- ahead, and nobody waits --------------------------------------------------------------- */
-
-/* In a workqueue: fills end by joining folios, which an interrupt cannot. */
-static void ahead_done(struct work_struct *work)
-{
-	struct hugemap_io *io = container_of(work, struct hugemap_io, work);
-	struct hugemap_inode *hi = io->hi;
-	int err = hugemap_io_result(io);
-	struct hm_unit unit;
-	u64 pgoff = io->unit.pgoff, end = pgoff + io->unit.npages;
-
-	while (pgoff < end) {
-		hm_peek(hi->store, pgoff, &unit);
-		pgoff = unit.pgoff + unit.npages;
-		/* Whoever needs it reads it again, and gets an error of its own. */
-		if (err)
-			hugemap_fill_cancel(hi, &unit);
-		else
-			fill_done(hi, &unit, 0);
-	}
-	hugemap_io_free(io);
-	iput(&hi->vfs_inode);
-}
 
 static void submit_ahead(struct hugemap_inode *hi, struct hugemap_io **slot)
 {
@@ -349,7 +382,7 @@ void hugemap_read_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access)
 
 	if (!hm_readahead(hi->store, pgoff, access & ~(u32)HM_ACCESS_CACHED, &plan))
 		return;
-	if (plan.access & HM_ACCESS_WRITE)
+	if (plan.access & HM_ACCESS_WRITE || hugemap_is_locked_below(hi))
 		queue_plan(hi, &plan);
 	else
 		carry_out(hi, &plan);

@@ -123,8 +123,9 @@ void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio)
 	store_entry(hi, folio->index, folio_order(folio), NULL);
 	folio_clear_dirty(folio);
 	folio->mapping = NULL;
-	hugemap_folio_own(folio, HUGEMAP_UNITS, HUGEMAP_NOBODYS);
-	folio_put(folio); /* of i_pages; that of the pool is the caller's */
+	hugemap_folio_own(folio, HUGEMAP_UNITS, HUGEMAP_OTHERS);
+	/* With the reference of i_pages; that of the pool is the caller's. */
+	hugemap_held_add(hugemap_of(hi), folio);
 }
 
 struct folio *hugemap_find(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_unit *unit)

@@ -5,12 +5,14 @@
  * what its files share.
  *
  * Two halves. The *name space* (super.c, inode.c, dir.c, xattr.c, file.c, export.c) stands
- * in for the file system below. The *data* (pool.c, store.c, change.c, fill.c, fault.c,
- * evict.c, writeback.c, rw.c) carries out what the cache core decides. The one
+ * in for the file system below. The *data* (pool.c, slot.c, store.c, change.c, fill.c, fault.c,
+ * evict.c, held.c, shrink.c, writeback.c, rw.c) carries out what the cache core decides. The one
  * calls the other through the functions under "the data" only.
  *
  * Order of locks (each may be taken with those before it held):
  *
+ *   mount->pool_lock               the pool becomes larger or smaller; held while memory
+ *                                  is asked for, so whoever reclaims only tries it
  *   inode->i_rwsem                 of the upper inode, as in every file system
  *   freeze protection below        sb_start_write(): write-back, changes below
  *   mm->mmap_lock or a VMA lock    the core of mm holds it around a fault
@@ -60,9 +62,11 @@
 
 #define HUGEMAP_SUPER_MAGIC 0x48554745 /* "HUGE" */
 #define HUGEMAP_WAITS 256u
+#define HUGEMAP_POOL_LEAST (4ull * HM_BLOCK_SIZE)
 #define HUGEMAP_BLOCK_MASK ((u64)HM_BLOCK_PAGES - 1)
 
 struct fs_context;
+struct shrinker;
 
 enum hugemap_page {
 	HUGEMAP_PAGE_2M,
@@ -72,6 +76,8 @@ enum hugemap_page {
 /**
  * struct hugemap_options - what a mount was asked for
  * @pool: size of the pool in bytes, a multiple of 2 MB
+ * @pool_min: what of it is kept when others want memory, in bytes; if @pool_min_percent is 0
+ * @pool_min_percent: the same, as a part of the pool
  * @page: page size of new units
  * @dirty_ratio: percent of the pool that may be dirty before write-back starts
  * @evict_batch: units evicted at a time
@@ -83,6 +89,8 @@ enum hugemap_page {
  */
 struct hugemap_options {
 	u64 pool;
+	u64 pool_min;
+	u32 pool_min_percent;
 	enum hugemap_page page;
 	u32 dirty_ratio;
 	u32 evict_batch;
@@ -125,8 +133,10 @@ struct hugemap_fault_error {
 /* One container of the pool: a PMD-order folio, or 512 base pages. */
 struct hugemap_slot {
 	struct folio *huge;
-	struct page **base;
-	bool parked; /* no memory: the pool could grow by it */
+	struct page **base; /* a table, from the first time that it is carved on */
+	bool carved; /* the memory is that of @base; under carve_lock, or if it is parked */
+	bool whole; /* it was taken as one piece, and none of it has been replaced */
+	bool parked; /* no memory: the pool could grow by it; under pool_lock */
 };
 
 /* A mount: struct super_block.s_fs_info. */
@@ -148,6 +158,14 @@ struct hugemap_mount {
 	struct hugemap_slot *slots;
 	u32 nslots; /* twice the pool at mount, if the core can: how far it can grow */
 	u32 nparked;
+	struct mutex pool_lock; /* which slots are parked; reclaim only tries it */
+	struct shrinker *shrinker;
+	unsigned long shed_at; /* jiffies, when the pool last gave memory to others */
+	spinlock_t held_lock;
+	struct list_head held; /* folios that were abandoned: held.c */
+	u64 held_pages;
+	spinlock_t idle_lock;
+	struct list_head idle; /* inodes that reclaim is done with; see evict.c */
 	struct mutex carve_lock; /* a slot turns from huge to base or back */
 	wait_queue_head_t waits[HUGEMAP_WAITS]; /* for units, hashed */
 	wait_queue_head_t frames_wait; /* for free or clean frames */
@@ -162,6 +180,8 @@ struct hugemap_mount {
 	unsigned long progress; /* jiffies, when a frame last came free */
 	struct workqueue_struct *done_wq; /* ends of reads that nobody waits for */
 	struct workqueue_struct *ahead_wq; /* work ahead of and behind writers */
+	struct workqueue_struct
+		*below_wq; /* reads that wait for the file below, and no lock of ours */
 	struct workqueue_struct *write_wq; /* write-back that somebody waits for */
 	struct rw_semaphore stores_lock; /* the list of stores */
 	struct list_head stores;
@@ -197,8 +217,10 @@ struct hugemap_inode {
 	struct file *writer; /* the same, for write-back; NULL until somebody may write */
 	struct mutex grow_lock; /* who writes behind the end of the file below */
 	struct list_head stores; /* mount->stores */
+	struct list_head idle; /* mount->idle */
 	u64 synced; /* by which hugemap_data_sync() it was seen last */
 	u32 opens; /* open files; under store_lock */
+	bool stable; /* what is being written may not change meanwhile: below computes sums */
 	int priority;
 	u32 failures; /* write-backs in sequence that failed */
 	unsigned long retry_at; /* jiffies; background write-back waits until then */
@@ -259,6 +281,15 @@ void hugemap_data_teardown(void);
  * @fc: for errors in words
  */
 int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc);
+
+/* What others cannot have of the pool, in bytes. */
+u64 hugemap_pool_floor(const struct hugemap_options *opts);
+
+/* What the pool has now, in slots of 2 MB: less than it was asked for, if others want memory. */
+static inline u32 hugemap_pool_slots(const struct hugemap_mount *mount)
+{
+	return mount->nslots - READ_ONCE(mount->nparked);
+}
 
 /* Change what can be changed while mounted; all of it or nothing. */
 int hugemap_data_reconfigure(struct hugemap_mount *mount, const struct hugemap_options *opts,

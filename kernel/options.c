@@ -13,14 +13,15 @@
 
 #include "names.h"
 
-#define POOL_MIN (4ull * HM_BLOCK_SIZE)
 #define POOL_DEFAULT_PERCENT 25
+#define POOL_MIN_DEFAULT_PERCENT 50
 #define POOL_MAX_PERCENT 90
 #define READAHEAD_DEFAULT_KB 32768
 #define READAHEAD_MAX_KB (1u << 20)
 
 enum {
 	OPT_POOL,
+	OPT_POOL_MIN,
 	OPT_PAGE,
 	OPT_DIRTY_RATIO,
 	OPT_EVICT_BATCH,
@@ -34,6 +35,7 @@ enum {
 /* Strings, all of them: what is wrong with one is said here. */
 static const struct fs_parameter_spec parameters[] = {
 	fsparam_string("pool", OPT_POOL),
+	fsparam_string("pool_min", OPT_POOL_MIN),
 	fsparam_string("page", OPT_PAGE),
 	fsparam_string("dirty_ratio", OPT_DIRTY_RATIO),
 	fsparam_string("evict_batch", OPT_EVICT_BATCH),
@@ -54,7 +56,8 @@ void hugemap_options_init(struct hugemap_options *opts)
 {
 	*opts = (struct hugemap_options){
 		.pool = max(round_up(percent_of_ram(POOL_DEFAULT_PERCENT), HM_BLOCK_SIZE),
-			    POOL_MIN),
+			    HUGEMAP_POOL_LEAST),
+		.pool_min_percent = POOL_MIN_DEFAULT_PERCENT,
 		.page = HUGEMAP_PAGE_2M,
 		.dirty_ratio = 75,
 		.evict_batch = 16,
@@ -98,11 +101,34 @@ static int parse_pool(struct fs_context *fc, const char *text, u64 *pool)
 			text, percent_of_ram(100) >> 20, percent_of_ram(POOL_MAX_PERCENT) >> 20,
 			POOL_MAX_PERCENT);
 	size = round_up(size, HM_BLOCK_SIZE);
-	if (size < POOL_MIN)
+	if (size < HUGEMAP_POOL_LEAST)
 		return invalfc(fc, "pool=%s is too little: a pool has at least %llu MB", text,
-			       POOL_MIN >> 20);
+			       HUGEMAP_POOL_LEAST >> 20);
 	*pool = size;
 	return 0;
+}
+
+/* A share is one of the pool; what is more than the pool is all of it. */
+static int parse_pool_min(struct fs_context *fc, const char *text, struct hugemap_options *opts)
+{
+	const char *rest;
+	u64 size;
+
+	if (parse_size(text, &size, &rest)) {
+		if (!strcmp(rest, "%") && size && size <= 100) {
+			opts->pool_min_percent = size;
+			return 0;
+		}
+		if (!*rest) {
+			opts->pool_min = size;
+			opts->pool_min_percent = 0;
+			return 0;
+		}
+	}
+	return invalfc(
+		fc,
+		"pool_min=%s is no size: say, for example, pool_min=1G, or pool_min=50%% for half of the pool",
+		text);
 }
 
 static int parse_readahead(struct fs_context *fc, const char *text, u32 *kb)
@@ -186,6 +212,8 @@ int hugemap_parse_param(struct fs_context *fc, struct fs_parameter *param)
 	switch (opt) {
 	case OPT_POOL:
 		return parse_pool(fc, param->string, &opts->pool);
+	case OPT_POOL_MIN:
+		return parse_pool_min(fc, param->string, opts);
 	case OPT_PAGE:
 		err = parse_word(fc, param, page_words, "2M or 4K", &value);
 		if (!err)
@@ -221,6 +249,10 @@ int hugemap_show_options(struct seq_file *seq, struct dentry *root)
 {
 	const struct hugemap_options *opts = &hugemap_mount(root->d_sb)->opts;
 
+	if (opts->pool_min_percent)
+		seq_printf(seq, ",pool_min=%u%%", opts->pool_min_percent);
+	else
+		seq_printf(seq, ",pool_min=%lluK", opts->pool_min >> 10);
 	seq_printf(seq, ",pool=%lluM,page=%s,dirty_ratio=%u,evict_batch=%u,readahead=%uK",
 		   opts->pool >> 20, opts->page == HUGEMAP_PAGE_4K ? "4K" : "2M", opts->dirty_ratio,
 		   opts->evict_batch, opts->readahead_kb);

@@ -216,6 +216,12 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 	if (!folio)
 		return 0;
 	folio_lock(folio);
+	if (hugemap_must_stay(hi, pgoff)) {
+		folio_unlock(folio);
+		folio_put(folio);
+		/* 0: look again. */
+		return hugemap_await_stable(hi, pgoff);
+	}
 	/* Dirty before the copy, and locked until after it: see protect(). */
 	if (!hugemap_folio_is(hi, folio, pgoff) ||
 	    hm_fault(hi->store, pgoff, HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,

@@ -11,8 +11,10 @@
 #include <linux/hash.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/refcount.h>
 #include <linux/slab.h>
 #include <linux/statfs.h>
+#include <linux/workqueue.h>
 
 #include "data.h"
 
@@ -51,6 +53,7 @@ void hugemap_data_init(struct hugemap_inode *hi)
 	mutex_init(&hi->store_lock);
 	mutex_init(&hi->grow_lock);
 	INIT_LIST_HEAD(&hi->stores);
+	INIT_LIST_HEAD(&hi->idle);
 	hi->vfs_inode.i_mapping->a_ops = &data_aops;
 	mapping_set_large_folios(hi->vfs_inode.i_mapping);
 }
@@ -98,6 +101,19 @@ int hugemap_wait_unit(struct hugemap_inode *hi, u64 pgoff)
 	struct hm_unit unit;
 
 	return wait_event_killable(*wait, settled(hm_peek(hi->store, pgoff, &unit)));
+}
+
+bool hugemap_must_stay(struct hugemap_inode *hi, u64 pgoff)
+{
+	struct hm_unit unit;
+
+	return hi->stable && hm_peek(hi->store, pgoff, &unit) == HM_WRITING;
+}
+
+int hugemap_await_stable(struct hugemap_inode *hi, u64 pgoff)
+{
+	return wait_event_killable(*hugemap_wait_of(hugemap_of(hi), hi->store, pgoff),
+				   !hugemap_must_stay(hi, pgoff));
 }
 
 /* --- the index's nodes --------------------------------------------------------------- */
@@ -154,6 +170,11 @@ static void find_holes(struct hugemap_inode *hi, const struct parts *parts, unsi
 	bitmap_zero(holes, parts->n);
 	if (!hi->lower)
 		return;
+	if (hugemap_is_locked_below(hi)) {
+		/* To ask would be to wait: it is read, and reserved before it is stored to. */
+		bitmap_fill(holes, parts->n);
+		return;
+	}
 	bitmap_fill(hollow, parts->n);
 	while (at < end) {
 		loff_t data = at < size ? vfs_llseek(hi->reader, at, SEEK_DATA) : -ENXIO;
@@ -344,6 +365,7 @@ static int open_files(struct hugemap_inode *hi, const struct file *file)
 		below = open_below(hi, file, O_RDWR);
 		if (IS_ERR(below))
 			return PTR_ERR(below);
+		hi->stable = hugemap_wants_stable(below->f_mapping->host);
 		/* The times are those of stores and writes, not of write-back. */
 		below->f_mode |= FMODE_NOCMTIME;
 		/* Pairs with the acquire in whoever writes back. */
@@ -466,15 +488,13 @@ static int allocate(struct hugemap_inode *hi, struct file *writer, loff_t pos, l
 	return err;
 }
 
-int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
+static int reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct file *writer = smp_load_acquire(&hi->writer);
 	loff_t pos = (loff_t)pgoff << HM_PAGE_SHIFT, len;
 	int err = 0;
 
-	if (!hi->lower || !writer)
-		return 0;
 	hugemap_start_write_below(hi);
 	/* Nobody makes a hole between the allocation and the note of it. */
 	filemap_invalidate_lock_shared(mapping);
@@ -493,4 +513,68 @@ int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	filemap_invalidate_unlock_shared(mapping);
 	hugemap_end_write_below(hi);
 	return err;
+}
+
+/* A reservation that a worker makes: of it, and of who waits. */
+struct reserve_work {
+	struct work_struct work;
+	struct completion done;
+	refcount_t refs;
+	struct hugemap_inode *hi;
+	const struct cred *cred; /* whose quota it is */
+	u64 pgoff, npages;
+	int err;
+};
+
+static void put_reserve(struct reserve_work *w)
+{
+	if (!refcount_dec_and_test(&w->refs))
+		return;
+	put_cred(w->cred);
+	kfree(w);
+}
+
+static void reserve_work(struct work_struct *work)
+{
+	struct reserve_work *w = container_of(work, struct reserve_work, work);
+	const struct cred *old = override_creds(w->cred);
+
+	w->err = reserve(w->hi, w->pgoff, w->npages);
+	revert_creds(old);
+	complete(&w->done);
+	iput(&w->hi->vfs_inode);
+	put_reserve(w);
+}
+
+static int reserve_by_worker(struct hugemap_inode *hi, u64 pgoff, u64 npages)
+{
+	struct reserve_work *w = kmalloc(sizeof(*w), GFP_KERNEL);
+	int err;
+
+	if (!w)
+		return -ENOMEM;
+	INIT_WORK(&w->work, reserve_work);
+	init_completion(&w->done);
+	refcount_set(&w->refs, 2);
+	w->hi = hi;
+	w->cred = get_current_cred();
+	w->pgoff = pgoff;
+	w->npages = npages;
+	ihold(&hi->vfs_inode);
+	queue_work(hugemap_of(hi)->ahead_wq, &w->work);
+	err = wait_for_completion_killable(&w->done) ? -EINTR : w->err;
+	put_reserve(w);
+	return err;
+}
+
+int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
+{
+	if (!hi->lower || !smp_load_acquire(&hi->writer))
+		return 0;
+	if (current->flags & PF_KTHREAD)
+		return reserve(hi, pgoff, npages);
+	if (!inode_trylock(hi->lower))
+		return reserve_by_worker(hi, pgoff, npages);
+	inode_unlock(hi->lower);
+	return reserve(hi, pgoff, npages);
 }

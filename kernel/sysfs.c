@@ -74,6 +74,11 @@ static ssize_t show_bool(struct hugemap_mount *mount, const struct hugemap_attr 
 	return sysfs_emit(buf, "%s\n", on ? "on" : "off");
 }
 
+static ssize_t show_floor(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n", hugemap_pool_floor(&mount->opts));
+}
+
 static ssize_t show_page(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
 {
 	return sysfs_emit(buf, "%s\n",
@@ -99,6 +104,7 @@ static struct hugemap_attr settings[] = {
 	FIXED(pool_bytes, pool, u64),
 	FIXED(page, page, page),
 	FIXED(node, node, node),
+	SETTING(pool_min_bytes, pool_min, pool_min, floor),
 	SETTING(dirty_ratio, dirty_ratio, dirty_ratio, u32),
 	SETTING(evict_batch, evict_batch, evict_batch, u32),
 	SETTING(readahead_kb, readahead, readahead_kb, u32),
@@ -120,6 +126,7 @@ static ssize_t show_engine(struct hugemap_mount *mount, const struct hugemap_att
 }
 
 enum {
+	NOW_HELD,
 	NOW_FREE,
 	NOW_RESIDENT,
 	NOW_DIRTY,
@@ -128,10 +135,13 @@ enum {
 
 static ssize_t show_now(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
 {
-	u64 pool = READ_ONCE(mount->opts.pool), value;
+	u64 pool = (u64)hugemap_pool_slots(mount) << HM_BLOCK_SHIFT, value;
 	u64 free = min_t(u64, hm_cache_free_pages(mount->cache) << HM_PAGE_SHIFT, pool);
 
 	switch (attr->arg) {
+	case NOW_HELD:
+		value = pool;
+		break;
 	case NOW_FREE:
 		value = free;
 		break;
@@ -170,6 +180,7 @@ static ssize_t show_latency(struct hugemap_mount *mount, const struct hugemap_at
 	{ .attr = { .name = #file, .mode = 0444 }, .show = show_##kind, .arg = what }
 
 static struct hugemap_attr stats[] = {
+	STAT(held_bytes, now, NOW_HELD),
 	STAT(free_bytes, now, NOW_FREE),
 	STAT(resident_bytes, now, NOW_RESIDENT),
 	STAT(dirty_bytes, now, NOW_DIRTY),

@@ -10,10 +10,10 @@
 set -u
 
 fixed="node page pool_bytes"
-writable="dirty_ratio evict_batch priority readahead_kb vfs_read_optimization
+writable="dirty_ratio evict_batch pool_min_bytes priority readahead_kb vfs_read_optimization
 	vfs_write_optimization"
 numbers="ahead ahead_used ahead_wasted base_mapped cleaned copied_in copied_out dirty_bytes
-	evictions faults fills free_bytes ghosts hits huge_mapped io_in_flight pinned
+	evictions faults fills free_bytes ghosts held_bytes hits huge_mapped io_in_flight pinned
 	read_bytes read_errors read_ios rescued resident_bytes syncs unmaps
 	upgrades write_errors write_faults write_ios written_bytes zeros"
 latencies="fault_ns read_ns write_ns"
@@ -82,6 +82,12 @@ for value in 0 96 -1 much '' 99999999999999999999 '1 2' 500000000000000000000000
 	check_write dirty_ratio "$value" 50
 done
 check_write evict_batch 8 8
+check_write pool_min_bytes 50% $((${POOL%M} * 524288))
+check_write pool_min_bytes 16M 16777216
+check_write pool_min_bytes 101% 16777216
+check_write pool_min_bytes 0% 16777216
+check_write pool_min_bytes 1 8388608
+check_write pool_min_bytes 1T $((${POOL%M} * 1048576))
 check_write evict_batch 65 8
 check_write readahead_kb 0 0
 check_write readahead_kb 4096 4096
@@ -121,7 +127,7 @@ grew syncs "$syncs" 1
 [ "$(number dirty_bytes)" = 0 ] || fail "dirty after a sync: $(number dirty_bytes)"
 dd if="$file" of=/dev/null bs=1M count=8 2>/dev/null || fail "dd for reading"
 grew copied_out "$out" $bytes
-[ $(($(number free_bytes) + $(number resident_bytes))) = "$(cat "$dir/pool_bytes")" ] ||
+[ $(($(number free_bytes) + $(number resident_bytes))) = "$(number held_bytes)" ] ||
 	fail "free and resident do not make the pool"
 [ "$(number resident_bytes)" -ge $bytes ] || fail "resident: $(number resident_bytes)"
 

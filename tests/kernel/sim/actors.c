@@ -572,6 +572,10 @@ static void disturb(void)
 	const struct scenario *s = &w.s;
 	u32 all = s->resizes + s->punches + s->pools + s->kills + 2, dice = sim_below(all);
 
+	/* By a thread of mm's own. */
+	if (sim_chance(s->pressure))
+		shrink(GFP_KERNEL);
+
 	if (dice < s->resizes) {
 		resize(any_file());
 		return;
@@ -624,8 +628,8 @@ void actors_spawn(void)
 {
 	static const char *const program_names[] = { "program 0", "program 1", "program 2",
 						     "program 3", "program 4", "program 5" };
-	static const char *const worker_names[] = { "done 0", "ahead 0", "sync 0",
-						    "done 1", "ahead 1", "sync 1" };
+	static const char *const worker_names[] = { "done 0", "ahead 0", "below 0", "sync 0",
+						    "done 1", "ahead 1", "below 1", "sync 1" };
 	u32 i;
 
 	BUILD_BUG_ON(ARRAY_SIZE(program_names) != MAX_PROGRAMS);
@@ -642,6 +646,6 @@ void actors_spawn(void)
 	sched_spawn("clock", clock_main, NULL);
 	sched_spawn("disk", below_main, NULL);
 	for (i = 0; i < ARRAY_SIZE(worker_names); i++)
-		sched_spawn(worker_names[i], worker_main, (void *)(uintptr_t)(i % 3));
+		sched_spawn(worker_names[i], worker_main, (void *)(uintptr_t)(i % 4));
 	w.programs_left = w.s.programs + 1;
 }

@@ -11,7 +11,8 @@
 struct below_io {
 	bool used, fails;
 	struct kiocb *iocb;
-	struct iov_iter iter;
+	struct iov_iter iter, whole;
+	u64 sum; /* of what was to be written when it began */
 	bool write;
 	loff_t pos;
 	size_t bytes, done, limit;
@@ -124,7 +125,32 @@ int hugemap_resize_below(struct file *lower, loff_t size)
 	return 0;
 }
 
+bool hugemap_wants_stable(struct inode *lower)
+{
+	(void)lower;
+	return w.s.stable;
+}
+
 /* --- I/O --------------------------------------------------------------------------------- */
+
+/* What a file system that computes sums makes of what is written. */
+static u64 sum_of(const struct iov_iter *iter)
+{
+	const struct bio_vec *bvec = iter->bvec;
+	size_t left = iter->count, at = 0;
+	u64 sum = 0;
+
+	for (; iter->type == ITER_BVEC && left; left -= sizeof(u64), at += sizeof(u64)) {
+		const struct page *page;
+
+		for (; at >= bvec->bv_len; bvec++)
+			at -= bvec->bv_len;
+		page = bvec->bv_page;
+		sum = sum * 31 + page->folio->memory[(size_t)(page - page->folio->page) * WORDS +
+						     (bvec->bv_offset + at) / sizeof(u64)];
+	}
+	return sum;
+}
 
 static void begin(struct below_io *io, struct kiocb *iocb, struct iov_iter *iter, bool write)
 {
@@ -151,6 +177,8 @@ static void begin(struct below_io *io, struct kiocb *iocb, struct iov_iter *iter
 	}
 	if (!write)
 		io->limit = min(io->limit, (size_t)max(disk->size - io->pos, (loff_t)0));
+	io->whole = *iter;
+	io->sum = sum_of(iter);
 	nbusy++;
 }
 
@@ -201,6 +229,11 @@ static long finish(struct below_io *io)
 	/* Or a read says so where the file ends now, cut off meanwhile. */
 	if (!io->write && io->pos + (loff_t)io->done > disk->size && sim_chance(50))
 		result = (long)max(disk->size - io->pos, (loff_t)0);
+	/* A device stores as it likes, here and in Linux. */
+	sim_check(!io->write || !w.s.stable || w.s.dmas || w.s.pipes ||
+			  sum_of(&io->whole) == io->sum,
+		  "what is written at %lld of file %u changes meanwhile", (long long)io->pos,
+		  (u32)(disk - w.disk));
 	if (io->fails)
 		result = -EIO;
 	else if (!result && io->limit && (io->write || io->pos < disk->size))

@@ -17,6 +17,17 @@ void inode_init(struct inode *inode, struct super_block *sb, u64 ino, loff_t siz
 	inode->i_size = size;
 }
 
+/* Others have it now and then, perhaps the caller. */
+bool inode_trylock(struct inode *inode)
+{
+	return !sim_chance(5) && down_write_trylock(&inode->i_rwsem);
+}
+
+bool inode_trylock_shared(struct inode *inode)
+{
+	return !sim_chance(5) && down_read_trylock(&inode->i_rwsem);
+}
+
 struct inode *igrab(struct inode *inode)
 {
 	atomic_inc(&inode->i_count);

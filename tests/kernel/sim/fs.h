@@ -180,7 +180,9 @@ void fput(struct file *file);
 
 #define inode_lock(inode) down_write(&(inode)->i_rwsem)
 void inode_unlock(struct inode *inode);
-#define inode_trylock(inode) down_write_trylock(&(inode)->i_rwsem)
+bool inode_trylock(struct inode *inode);
+bool inode_trylock_shared(struct inode *inode);
+#define inode_unlock_shared(inode) up_read(&(inode)->i_rwsem)
 #define i_size_read(inode) READ_ONCE((inode)->i_size)
 #define i_size_write(inode, size) WRITE_ONCE((inode)->i_size, size)
 #define ihold(inode) atomic_inc(&(inode)->i_count)
@@ -283,6 +285,7 @@ static inline void init_sync_kiocb(struct kiocb *iocb, struct file *file)
 ssize_t vfs_iocb_iter_read(struct file *file, struct kiocb *iocb, struct iov_iter *iter);
 loff_t vfs_llseek(struct file *file, loff_t offset, int whence);
 int vfs_fsync_range(struct file *file, loff_t start, loff_t end, int datasync);
+bool hugemap_wants_stable(struct inode *lower);
 int hugemap_resize_below(struct file *lower, loff_t size);
 
 struct kstatfs {

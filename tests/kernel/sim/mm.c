@@ -4,7 +4,11 @@
 
 #define MAX_FOLIOS 1024u
 
-static struct folio folios[MAX_FOLIOS];
+/* A piece of memory: one folio, or as many as it has pages. */
+static struct block {
+	struct folio folio[HM_BLOCK_PAGES];
+	struct page page[HM_BLOCK_PAGES];
+} blocks[MAX_FOLIOS];
 static u64 memory[MAX_FOLIOS][HM_BLOCK_PAGES * WORDS];
 static u32 next_folio;
 struct mm_struct *mms[MAX_MMS];
@@ -13,36 +17,75 @@ struct mm_struct *mms[MAX_MMS];
 
 void mm_forget(void)
 {
-	u32 i;
+	u32 i, n;
 
 	for (i = 0; i < MAX_FOLIOS; i++)
-		folios[i] = (struct folio){ .is_free = true, .memory = memory[i] };
+		for (n = 0; n < HM_BLOCK_PAGES; n++)
+			blocks[i].folio[n].is_free = true;
 	memset(mms, 0, sizeof(mms));
+}
+
+static struct block *block_of(const struct page *page)
+{
+	return &blocks[((const char *)page - (const char *)blocks) / sizeof(blocks[0])];
+}
+
+static bool block_is_free(const struct block *block)
+{
+	u32 i;
+
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		if (!block->folio[i].is_free)
+			return false;
+	return true;
+}
+
+/* The folio that page @i of a block begins. */
+static void new_folio(struct block *block, u32 i, u32 order)
+{
+	block->folio[i] = (struct folio){ .order = order,
+					  .refs.value = 1,
+					  .memory = memory[block - blocks] + i * WORDS,
+					  .page = &block->page[i] };
 }
 
 struct page *alloc_pages_node(int node, gfp_t gfp, u32 order)
 {
-	struct folio *folio;
-	u32 i;
+	u32 refused = w.s.alloc_error_percent, i;
+	struct block *block;
 
 	(void)node;
 	sim_step();
-	if (w.running &&
-	    sim_chance(gfp & __GFP_NORETRY ? 4 * w.s.alloc_error_percent : w.s.alloc_error_percent))
+	memory_pressure(gfp);
+	if (!(gfp & __GFP_DIRECT_RECLAIM) || gfp & __GFP_NORETRY)
+		refused *= 4;
+	if (w.running && sim_chance(refused))
 		return NULL;
 	/* One that was freed long ago: whoever still uses it is found out. */
 	for (i = 0; i < MAX_FOLIOS; i++) {
-		folio = &folios[next_folio++ % MAX_FOLIOS];
-		if (folio->is_free)
+		block = &blocks[next_folio++ % MAX_FOLIOS];
+		if (block_is_free(block))
 			break;
 	}
-	sim_check(folio->is_free, "the model has no memory left: folios leak");
-	*folio = (struct folio){ .order = order, .memory = folio->memory };
-	folio->refs.value = 1;
+	sim_check(block_is_free(block), "the model has no memory left: folios leak");
+	new_folio(block, 0, order);
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
-		folio->page[i].folio = folio;
-	memset(folio->memory, 0xa5, PMD_SIZE);
-	return &folio->page[0];
+		block->page[i].folio = &block->folio[0];
+	memset(block->folio[0].memory, 0xa5, PMD_SIZE);
+	return &block->page[0];
+}
+
+void split_page(struct page *page, u32 order)
+{
+	struct block *block = block_of(page);
+	u32 i;
+
+	sim_check(block->folio[0].order == order, "a part of a piece is split");
+	block->folio[0].order = 0;
+	for (i = 1; i < HM_BLOCK_PAGES; i++) {
+		new_folio(block, i, 0);
+		block->page[i].folio = &block->folio[i];
+	}
 }
 
 static void free_folio(struct folio *folio)
@@ -51,7 +94,20 @@ static void free_folio(struct folio *folio)
 	sim_check(!folio->mapcount, "a folio that is mapped is freed");
 	sim_check(!folio->lock.held, "a locked folio is freed");
 	folio->is_free = true;
-	memset(folio->memory, 0xdb, PMD_SIZE);
+	memset(folio->memory, 0xdb, folio_size(folio));
+}
+
+void __free_pages(struct page *page, u32 order)
+{
+	struct block *block = block_of(page);
+	u32 i;
+
+	for (i = 1; i < 1u << order; i++) {
+		sim_check(!block->folio[i].is_free && !block->folio[i].refs.value,
+			  "a page of a piece that is freed is in use");
+		free_folio(&block->folio[i]);
+	}
+	folio_put(page->folio);
 }
 
 void __free_page(struct page *page)
@@ -59,18 +115,60 @@ void __free_page(struct page *page)
 	folio_put(page->folio);
 }
 
+struct shrinker *hugemap_shrinker_new(void *data, long batch, hugemap_shrink_t *count,
+				      hugemap_shrink_t *scan, const char *name)
+{
+	w.shrinker = (struct shrinker){ data, count, scan };
+	return &w.shrinker;
+}
+
+void hugemap_shrinker_free(struct shrinker *shrinker)
+{
+	/* Whoever scans is waited for. */
+	while (w.shrinking)
+		sim_yield();
+	shrinker->scan = NULL;
+}
+
+void shrink(gfp_t gfp)
+{
+	u64 floor = hugemap_pool_floor(&w.mount->opts) >> PMD_SHIFT;
+	struct shrink_control sc = { gfp, 1 + sim_below(2 * HM_BLOCK_PAGES) };
+	u64 before = hugemap_pool_slots(w.mount);
+
+	if (!w.shrinker.scan || current->reclaims)
+		return;
+	current->reclaims = true;
+	w.shrinking++;
+	if (w.shrinker.count(&w.shrinker, &sc) != SHRINK_EMPTY)
+		w.shrinker.scan(&w.shrinker, &sc);
+	w.shrinking--;
+	current->reclaims = false;
+	/* A remount may have made it smaller meanwhile, and its floor lower or higher. */
+	sim_check(hugemap_pool_slots(w.mount) >= min(before, floor) || w.s.pools || w.s.pipes || w.s.dmas,
+		  "the pool has %u slots, and its floor is %llu", hugemap_pool_slots(w.mount),
+		  (unsigned long long)floor);
+}
+
+void memory_pressure(gfp_t gfp)
+{
+	if (w.running && gfp & __GFP_DIRECT_RECLAIM && sim_chance(w.s.pressure))
+		shrink(gfp);
+}
+
 u32 mm_in_use(void)
 {
 	u32 i, n = 0;
 
 	for (i = 0; i < MAX_FOLIOS; i++)
-		n += !folios[i].is_free;
+		n += !block_is_free(&blocks[i]);
 	return n;
 }
 
 static void check_alive(const struct folio *folio)
 {
-	sim_check(!folio->is_free, "folio %u is used after it was freed", (u32)(folio - folios));
+	sim_check(!folio->is_free, "a folio of piece %u is used after it was freed",
+		  (u32)(block_of(folio->page) - blocks));
 }
 
 void memory_check(const void *at)
@@ -78,7 +176,9 @@ void memory_check(const void *at)
 	const char *p = at, *base = (const char *)memory;
 
 	if (p >= base && p < base + sizeof(memory))
-		check_alive(&folios[(size_t)(p - base) / sizeof(memory[0])]);
+		check_alive(blocks[(size_t)(p - base) / sizeof(memory[0])]
+				    .page[(size_t)(p - base) % sizeof(memory[0]) / PAGE_SIZE]
+				    .folio);
 }
 
 void folio_get(struct folio *folio)

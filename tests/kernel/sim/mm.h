@@ -34,10 +34,11 @@ struct folio {
 	u32 dma_pins; /* of them: FOLL_PIN */
 	int mapcount; /* page table entries */
 	void *private;
+	struct list_head lru;
 	struct sim_lock lock;
 	bool dirty, uptodate, is_free;
 	u64 *memory;
-	struct page page[HM_BLOCK_PAGES];
+	struct page *page;
 };
 
 /* --- folios ------------------------------------------------------------------------- */
@@ -49,7 +50,13 @@ struct folio {
 
 struct page *alloc_pages_node(int node, gfp_t gfp, u32 order);
 void __free_page(struct page *page);
+/* A piece becomes pages, and pages become a piece again: all but the first are frozen. */
+void split_page(struct page *page, u32 order);
+void __free_pages(struct page *page, u32 order);
+#define PageHWPoison(page) false
 void mm_forget(void); /* all folios are free */
+#define totalram_pages() 0ul
+#define si_mem_available() LONG_MAX
 
 #define page_folio(p) ((p)->folio)
 #define folio_page(f, n) (&(f)->page[n])
@@ -84,6 +91,33 @@ void clear_highpage(struct page *page);
 
 /* What is read from or written to kernel memory: of a folio it must be alive. */
 void memory_check(const void *at);
+
+/* --- who needs memory --------------------------------------------------------------- */
+
+struct shrink_control {
+	gfp_t gfp_mask;
+	unsigned long nr_to_scan;
+};
+
+struct shrinker;
+typedef unsigned long hugemap_shrink_t(struct shrinker *shrinker, struct shrink_control *sc);
+
+struct shrinker {
+	void *data;
+	hugemap_shrink_t *count, *scan;
+};
+
+#define SHRINK_STOP (~0ul)
+#define SHRINK_EMPTY (~0ul - 1)
+#define hugemap_shrinker_data(shrinker) ((shrinker)->data)
+#define hugemap_account_reclaimed(pages) ((void)(pages))
+struct shrinker *hugemap_shrinker_new(void *data, long batch, hugemap_shrink_t *count,
+				      hugemap_shrink_t *scan, const char *name);
+void hugemap_shrinker_free(struct shrinker *shrinker);
+
+/* Somebody asks for memory, with whatever locks are held: the shrinker may be called. */
+void memory_pressure(gfp_t gfp);
+void shrink(gfp_t gfp);
 
 /* --- processes ------------------------------------------------------------------------ */
 

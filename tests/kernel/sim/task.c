@@ -184,9 +184,18 @@ bool down_write_trylock(struct rw_semaphore *s)
 	return true;
 }
 
+bool mutex_trylock(struct mutex *m)
+{
+	sim_step();
+	if (m->lock.held)
+		return false;
+	m->lock.held = true;
+	return true;
+}
+
 /* --- works -------------------------------------------------------------------------------- */
 
-#define MAX_QUEUES 3u
+#define MAX_QUEUES 4u
 
 static struct workqueue_struct queues[MAX_QUEUES];
 static wait_queue_head_t works_wait;
@@ -272,6 +281,7 @@ void *sim_alloc(size_t bytes, gfp_t gfp)
 	struct block *block;
 
 	sim_step();
+	memory_pressure(gfp);
 	if (gfp & GFP_NOWAIT && sim_chance(10))
 		return NULL;
 	if (w.running && sim_chance(w.s.alloc_error_percent))

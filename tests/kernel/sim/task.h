@@ -66,6 +66,7 @@ typedef unsigned short umode_t;
 #define IS_ALIGNED(x, a) (((x) & ((a) - 1)) == 0)
 #define round_up(x, a) (((x) + (a) - 1) / (a) * (a))
 #define DIV_ROUND_UP(n, d) (((n) + (d) - 1) / (d))
+#define div_u64(n, d) ((u64)(n) / (d))
 #define DIV_ROUND_UP_ULL(n, d) DIV_ROUND_UP((u64)(n), (u64)(d))
 #define ilog2(n) (63 - __builtin_clzll(n))
 
@@ -174,6 +175,14 @@ static inline bool list_empty(const struct list_head *list)
 	return list->next == list;
 }
 
+#define list_first_entry_or_null(head, type, member) \
+	(list_empty(head) ? NULL : container_of((head)->next, type, member))
+#define LIST_HEAD(name) struct list_head name = { &name, &name }
+#define list_for_each_entry_safe(pos, n, head, member)                    \
+	for (pos = container_of((head)->next, __typeof__(*pos), member),  \
+	    n = container_of(pos->member.next, __typeof__(*pos), member); \
+	     &pos->member != (head);                                      \
+	     pos = n, n = container_of(n->member.next, __typeof__(*n), member))
 #define list_for_each_entry(pos, head, member)                                                   \
 	for (pos = container_of((head)->next, __typeof__(*pos), member); &pos->member != (head); \
 	     pos = container_of(pos->member.next, __typeof__(*pos), member))
@@ -227,6 +236,7 @@ struct task_struct {
 	int (*work)(void *arg);
 	void *arg;
 	bool should_stop, over;
+	bool reclaims; /* memory, as one that asks for some does */
 };
 
 extern struct task_struct tasks[SIM_COROUTINES + 1];
@@ -265,6 +275,7 @@ void synchronize_rcu(void);
 
 #define HZ 1000
 extern unsigned long jiffies;
+#define MAX_SCHEDULE_TIMEOUT LONG_MAX
 #define msecs_to_jiffies(ms) (ms)
 #define time_after(a, b) ((long)((b) - (a)) < 0)
 #define time_before(a, b) time_after(b, a)
@@ -340,6 +351,7 @@ static inline void complete(struct completion *c)
 	wake_up_all(&c->wait);
 }
 
+#define wait_for_completion_killable(c) wait_event_killable((c)->wait, READ_ONCE((c)->done))
 #define wait_for_completion(c) wait_event((c)->wait, READ_ONCE((c)->done))
 
 /* --- locks ------------------------------------------------------------ */
@@ -355,6 +367,7 @@ struct mutex {
 #define mutex_init(m) ((m)->lock.held = false)
 #define mutex_lock(m) sim_lock(&(m)->lock)
 #define mutex_unlock(m) sim_unlock(&(m)->lock)
+bool mutex_trylock(struct mutex *m);
 
 struct rw_semaphore {
 	struct sim_rwlock lock;
@@ -394,9 +407,12 @@ void worker_main(void *arg); /* coroutine */
 
 /* --- memory ------------------------------------------------------------ */
 
-#define GFP_KERNEL 0u
+#define __GFP_DIRECT_RECLAIM 8u
+#define __GFP_RECLAIM 24u
+#define __GFP_FS 32u
+#define GFP_KERNEL (__GFP_RECLAIM | __GFP_FS)
 #define GFP_NOFS 0u
-#define GFP_KERNEL_ACCOUNT 0u
+#define GFP_KERNEL_ACCOUNT GFP_KERNEL
 #define GFP_NOWAIT 1u
 #define __GFP_NOWARN 0u
 #define __GFP_COMP 0u

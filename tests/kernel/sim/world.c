@@ -37,10 +37,12 @@ static void choose_scenario(struct scenario *s)
 		.pools = sim_chance(30) ? sim_below(3) : 0,
 		.kills = sim_chance(30) ? sim_below(4) : 0,
 		.limits = sim_chance(30) ? sim_below(60) : 0,
+		.pressure = sim_chance(50) ? sim_below(30) : 0,
 		.tick = 1u << sim_below(6),
 		.base = sim_chance(35),
 		.holes = sim_chance(60),
 		.stalls = sim_chance(30),
+		.stable = sim_chance(40),
 	};
 }
 
@@ -123,6 +125,7 @@ static void mount(void)
 	mount->sb = &w.sb;
 	mount->opts = (struct hugemap_options){
 		.pool = w.s.pool_frames * PMD_SIZE,
+		.pool_min_percent = 1 + sim_below(100),
 		.page = w.s.base ? HUGEMAP_PAGE_4K : HUGEMAP_PAGE_2M,
 		.dirty_ratio = 10 + sim_below(85),
 		.evict_batch = 1 + sim_below(6),
@@ -154,6 +157,7 @@ void world_new(bool fresh)
 	}
 	w.failures = 0;
 	w.pins = 0;
+	w.shrinking = 0;
 	sched_start(w.s.switch_every, w.s.stall_every, w.s.cpus);
 	mount();
 	for (i = 0; i < w.s.nfiles; i++)

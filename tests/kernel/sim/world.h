@@ -21,9 +21,9 @@ struct scenario {
 	u32 write_percent, sequential_percent, hot_percent, skew_percent;
 	u32 read_error_percent, write_error_percent, short_percent, alloc_error_percent;
 	u32 touches, reads, writes, appends, syncs, directs, dmas, pipes, remaps, advices;
-	u32 resizes, punches, pools, kills, limits;
+	u32 resizes, punches, pools, kills, limits, pressure;
 	u32 tick; /* ms, at most, that pass at a time */
-	bool base, holes, stalls;
+	bool base, holes, stalls, stable;
 };
 
 #define CANDIDATES 6u
@@ -83,6 +83,8 @@ struct world {
 	struct sim_file file[MAX_FILES];
 	u64 version; /* the last one given */
 	u64 failures; /* injected errors so far */
+	struct shrinker shrinker;
+	u32 shrinking; /* calls of it under way */
 	u32 pins; /* pages in the hands of others */
 	u64 counts[16];
 };

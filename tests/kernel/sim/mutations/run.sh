@@ -23,7 +23,7 @@ for file in "$root"/core/*.c "$root"/tests/kernel/sim/*.c "$root"/tests/core/sim
 	(cd "$root" && ${CC:-cc} $flags -c "$file" -o "$work/same/$(basename "$file" .c).o")
 done
 
-parts="change data direct evict fault fill folio io pool rw store writeback"
+parts="change data direct evict fault fill folio held io pool rw shrink slot store writeback"
 build() {
 	for part in $parts; do
 		if ! cmp -s "$root/kernel/$part.c" "$work/tree/kernel/$part.c"; then

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Folios that left the cache while somebody held them: a pipe, a device, a read. They
+ * are their holder's, and outside of the pool; a page of 4 KB in a pipe keeps 2 MB. So
+ * they are counted and looked at until they are let go, and what is more than a part of
+ * the pool makes the pool smaller for as long: see hugemap_pool_wanted().
+ *
+ * The list has a reference of its own. One that has the only one is free.
+ */
+#include <linux/list.h>
+#include <linux/mm.h>
+
+#include "data.h"
+
+/* As much of the pool may be held beside it. */
+#define HELD_PART 8u
+
+void hugemap_held_add(struct hugemap_mount *mount, struct folio *folio)
+{
+	spin_lock(&mount->held_lock);
+	list_add_tail(&folio->lru, &mount->held);
+	mount->held_pages += folio_nr_pages(folio);
+	spin_unlock(&mount->held_lock);
+	hugemap_wake_reclaimer(mount);
+}
+
+static void let_go(struct hugemap_mount *mount, struct folio *folio)
+{
+	mount->held_pages -= folio_nr_pages(folio);
+	list_del_init(&folio->lru);
+	hugemap_folio_own(folio, HUGEMAP_OTHERS, HUGEMAP_NOBODYS);
+}
+
+bool hugemap_held_reap(struct hugemap_mount *mount)
+{
+	struct folio *folio, *next;
+	LIST_HEAD(free);
+
+	spin_lock(&mount->held_lock);
+	list_for_each_entry_safe(folio, next, &mount->held, lru) {
+		if (!folio_ref_freeze(folio, 1))
+			continue;
+		folio_ref_unfreeze(folio, 1);
+		let_go(mount, folio);
+		list_add_tail(&folio->lru, &free);
+	}
+	spin_unlock(&mount->held_lock);
+	list_for_each_entry_safe(folio, next, &free, lru) {
+		list_del_init(&folio->lru);
+		folio_put(folio);
+	}
+	return READ_ONCE(mount->held_pages);
+}
+
+void hugemap_held_end(struct hugemap_mount *mount)
+{
+	struct folio *folio, *next;
+
+	/* Whoever still has one frees it. */
+	list_for_each_entry_safe(folio, next, &mount->held, lru) {
+		let_go(mount, folio);
+		folio_put(folio);
+	}
+}
+
+u32 hugemap_pool_wanted(const struct hugemap_mount *mount)
+{
+	u32 slots = READ_ONCE(mount->opts.pool) >> HM_BLOCK_SHIFT;
+	u32 held = READ_ONCE(mount->held_pages) >> HM_BLOCK_ORDER, free = slots / HELD_PART;
+	u32 least = HUGEMAP_POOL_LEAST >> HM_BLOCK_SHIFT;
+
+	if (held <= free)
+		return slots;
+	return slots > held - free + least ? slots - (held - free) : least;
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* A shrinker is allocated, and knows its owner's data, since 6.7. */
+#include <linux/shrinker.h>
+
+void probe(void *data);
+void probe(void *data)
+{
+	struct shrinker *shrinker = shrinker_alloc(0, "probe");
+
+	shrinker->private_data = data;
+	shrinker_register(shrinker);
+	shrinker_free(shrinker);
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Others want memory: the pool gives clean frames back, down to its floor, and takes
+ * memory again, up to the size that it was mounted with, when there is plenty.
+ *
+ * Whoever allocates may be anybody, with any lock held, this module's too. So reclaim
+ * waits for nothing here but what that of Linux waits for itself: locks are only tried,
+ * and what is dirty is left to write-back.
+ */
+#include <linux/fs.h>
+#include <linux/jiffies.h>
+#include <linux/mm.h>
+#include <linux/shrinker.h>
+
+#include "data.h"
+
+/* So long nobody asked for memory, before some is taken again. */
+#define QUIET (10 * HZ)
+/* This part of the pool is taken at a time, a second apart. */
+#define GROW_PART 16u
+/* What is taken must be there beside this part of the machine's memory. */
+#define ROOM_PART 16u
+
+u64 hugemap_pool_floor(const struct hugemap_options *opts)
+{
+	u64 bytes = opts->pool_min;
+
+	if (opts->pool_min_percent)
+		bytes = div_u64(opts->pool * opts->pool_min_percent, 100);
+	bytes = max(round_up(bytes, HM_BLOCK_SIZE), HUGEMAP_POOL_LEAST);
+	return min(bytes, opts->pool);
+}
+
+/* Slots that could be given back. */
+static u32 spare(const struct hugemap_mount *mount)
+{
+	u32 floor = hugemap_pool_floor(&mount->opts) >> HM_BLOCK_SHIFT;
+	u32 now = hugemap_pool_slots(mount);
+
+	return now > floor ? now - floor : 0;
+}
+
+static unsigned long count_objects(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	struct hugemap_mount *mount = hugemap_shrinker_data(shrinker);
+	u64 all = (u64)hugemap_pool_slots(mount) * HM_BLOCK_PAGES;
+	u64 dirty = hm_cache_dirty_pages(mount->cache);
+	u64 pages = min((u64)spare(mount) * HM_BLOCK_PAGES, all > dirty ? all - dirty : 0);
+
+	return pages ? pages : SHRINK_EMPTY;
+}
+
+static unsigned long scan_objects(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	struct hugemap_mount *mount = hugemap_shrinker_data(shrinker);
+	u32 want = DIV_ROUND_UP(sc->nr_to_scan, HM_BLOCK_PAGES), given = 0;
+
+	/* Who may not enter a file system may be in the middle of one. */
+	if (!(sc->gfp_mask & __GFP_FS) || !mutex_trylock(&mount->pool_lock))
+		return SHRINK_STOP;
+	want = min(want, spare(mount));
+	while (given < want) {
+		if (hugemap_pool_shed(mount))
+			given++;
+		else if (!hugemap_evict_quickly(mount))
+			break;
+	}
+	if (given)
+		WRITE_ONCE(mount->shed_at, jiffies);
+	mutex_unlock(&mount->pool_lock);
+	hugemap_account_reclaimed((unsigned long)given * HM_BLOCK_PAGES);
+	/* It evicts for those who are short of frames now, and makes the pool grow later. */
+	hugemap_wake_reclaimer(mount);
+	return given ? (unsigned long)given * HM_BLOCK_PAGES : SHRINK_STOP;
+}
+
+bool hugemap_pool_is_off(const struct hugemap_mount *mount)
+{
+	return hugemap_pool_slots(mount) != hugemap_pool_wanted(mount);
+}
+
+/* As much as is held beside the pool. */
+static void shed(struct hugemap_mount *mount)
+{
+	while (hugemap_pool_slots(mount) > hugemap_pool_wanted(mount)) {
+		if (!hugemap_pool_shed(mount) && !hugemap_evict_some(mount, HM_HUGE))
+			return;
+		cond_resched();
+	}
+}
+
+/* What others have got under pressure, when that is over. */
+static void grow(struct hugemap_mount *mount)
+{
+	u32 wanted = hugemap_pool_wanted(mount), now = hugemap_pool_slots(mount), more;
+
+	if (now >= wanted || time_before(jiffies, READ_ONCE(mount->shed_at) + QUIET))
+		return;
+	more = min(wanted - now, wanted / GROW_PART + 1);
+	if (!hugemap_pool_fits(more, ROOM_PART) || hugemap_pool_take_back(mount, more) < more)
+		WRITE_ONCE(mount->shed_at, jiffies);
+}
+
+void hugemap_pool_adjust(struct hugemap_mount *mount)
+{
+	/* Not to wait for who resizes it, and waits for the caller to evict. */
+	if (!hugemap_pool_is_off(mount) || !mutex_trylock(&mount->pool_lock))
+		return;
+	shed(mount);
+	grow(mount);
+	mutex_unlock(&mount->pool_lock);
+}
+
+int hugemap_shrink_start(struct hugemap_mount *mount)
+{
+	mount->shed_at = jiffies;
+	mount->shrinker = hugemap_shrinker_new(mount, HM_BLOCK_PAGES, count_objects, scan_objects,
+					       mount->sb->s_id);
+	return mount->shrinker ? 0 : -ENOMEM;
+}
+
+void hugemap_shrink_stop(struct hugemap_mount *mount)
+{
+	if (mount->shrinker)
+		hugemap_shrinker_free(mount->shrinker);
+	mount->shrinker = NULL;
+}

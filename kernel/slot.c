@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The memory of a slot: a PMD-order compound folio, or 512 base pages where the core
+ * has carved it. A frame at rest has one reference, no ->mapping, and is on no list of
+ * mm. A frame whose folio was abandoned has no memory until it is used again.
+ *
+ * Base pages are a piece of memory that was taken as one and split, where there is
+ * one. So a slot that turns from huge to base pages, or back, gives to mm what it
+ * takes from it, and a pool on a fragmented machine stays one of huge frames.
+ *
+ * What is given back is free at once. A lookup may still try to get a reference to
+ * it, as those of the page cache may: it does not get one, or finds that the folio is
+ * not what it looked for. Only the table of base pages, which it reads, stays with
+ * the slot until the mount is gone.
+ */
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/topology.h>
+
+#include "data.h"
+
+#define HUGE_ORDER (PMD_SHIFT - PAGE_SHIFT)
+
+static_assert(HUGE_ORDER == HM_BLOCK_ORDER);
+
+/* A fault, or a mount, that fails is less harm than a program that is killed for it. */
+#define POOL_GFP (GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
+/*
+ * How long to look for memory in one piece: only among what is free; the same, and others
+ * may make some for the next time; or once.
+ */
+#define QUICKLY ((GFP_KERNEL | __GFP_NOWARN) & ~__GFP_RECLAIM)
+#define GENTLY ((GFP_KERNEL | __GFP_NOWARN) & ~__GFP_DIRECT_RECLAIM)
+#define ONCE (GFP_KERNEL | __GFP_NOWARN | __GFP_NORETRY)
+
+/*
+ * The core's shards are the CPUs, and slots in a row belong to one after the other:
+ * a CPU takes memory of its own node first.
+ */
+static int slot_node(const struct hugemap_mount *mount, const struct hugemap_slot *slot)
+{
+	int cpu = (slot - mount->slots) % hm_cache_options(mount->cache)->cpus;
+
+	if (mount->opts.node != NUMA_NO_NODE)
+		return mount->opts.node;
+	return cpu_possible(cpu) ? cpu_to_mem(cpu) : first_online_node;
+}
+
+/* --- huge ------------------------------------------------------------------------- */
+
+static struct folio *new_huge(int node, gfp_t gfp)
+{
+	struct page *page = alloc_pages_node(node, gfp | __GFP_COMP, HUGE_ORDER);
+
+	if (!page)
+		return NULL;
+	hugemap_folio_own(page_folio(page), HUGEMAP_NOBODYS, HUGEMAP_POOLS);
+	return page_folio(page);
+}
+
+static void put_huge(struct folio *huge)
+{
+	if (!huge)
+		return;
+	hugemap_folio_own(huge, HUGEMAP_POOLS, HUGEMAP_NOBODYS);
+	folio_put(huge);
+}
+
+/* --- base pages ------------------------------------------------------------------- */
+
+static struct page *new_page(int node, gfp_t gfp)
+{
+	struct page *page = alloc_pages_node(node, gfp, 0);
+
+	if (page)
+		hugemap_folio_own(page_folio(page), HUGEMAP_NOBODYS, HUGEMAP_POOLS);
+	return page;
+}
+
+/* In one piece. */
+static bool take_whole(struct page **base, int node, gfp_t gfp)
+{
+	struct page *page = alloc_pages_node(node, gfp, HUGE_ORDER);
+	u32 i;
+
+	if (!page)
+		return false;
+	split_page(page, HUGE_ORDER);
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		/* Only of the first page does mm say that it is clear. */
+		page_folio(page + i)->private = NULL;
+		hugemap_folio_own(page_folio(page + i), HUGEMAP_NOBODYS, HUGEMAP_POOLS);
+		/* Whoever sees the page sees whose it is. */
+		smp_store_release(&base[i], page + i);
+	}
+	return true;
+}
+
+/*
+ * The opposite of split_page(), if nobody holds one of the pages: the first has the
+ * only reference again.
+ */
+static bool join_pages(struct page *page)
+{
+	u32 i;
+
+	if (PageHWPoison(page))
+		return false;
+	for (i = 1; i < HM_BLOCK_PAGES; i++) {
+		/* What is broken is freed by itself, and not used again. */
+		if (PageHWPoison(page + i) || !folio_ref_freeze(page_folio(page + i), 1))
+			break;
+	}
+	if (i == HM_BLOCK_PAGES)
+		return true;
+	while (--i > 0)
+		folio_ref_unfreeze(page_folio(page + i), 1);
+	return false;
+}
+
+static void put_base(struct hugemap_slot *slot)
+{
+	struct page *first = slot->base[0];
+	u32 i;
+
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		if (slot->base[i])
+			hugemap_folio_own(page_folio(slot->base[i]), HUGEMAP_POOLS,
+					  HUGEMAP_NOBODYS);
+	}
+	if (slot->whole && join_pages(first)) {
+		for (i = 0; i < HM_BLOCK_PAGES; i++)
+			WRITE_ONCE(slot->base[i], NULL);
+		__free_pages(first, HUGE_ORDER);
+		return;
+	}
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		struct page *page = slot->base[i];
+
+		WRITE_ONCE(slot->base[i], NULL);
+		if (page)
+			__free_page(page);
+	}
+}
+
+/* What was not there, or was abandoned. */
+static int fill_page(struct hugemap_slot *slot, u32 i, int node, gfp_t gfp)
+{
+	struct page *page;
+
+	if (slot->base[i])
+		return 0;
+	page = new_page(node, gfp);
+	if (!page)
+		return -ENOMEM;
+	smp_store_release(&slot->base[i], page);
+	return 0;
+}
+
+static int take_scattered(struct hugemap_slot *slot, int node, gfp_t gfp)
+{
+	int err = 0;
+	u32 i;
+
+	for (i = 0; i < HM_BLOCK_PAGES && !err; i++)
+		err = fill_page(slot, i, node, gfp);
+	return err;
+}
+
+static int need_table(struct hugemap_slot *slot)
+{
+	struct page **base;
+
+	if (slot->base)
+		return 0;
+	base = kvcalloc(HM_BLOCK_PAGES, sizeof(*base), POOL_GFP);
+	if (!base)
+		return -ENOMEM;
+	/* Whoever sees the table sees that it is empty. */
+	smp_store_release(&slot->base, base);
+	return 0;
+}
+
+/* --- a slot ------------------------------------------------------------------------- */
+
+bool hugemap_slot_has_memory(const struct hugemap_slot *slot)
+{
+	return slot->huge || slot->carved;
+}
+
+int hugemap_slot_take(struct hugemap_mount *mount, struct hugemap_slot *slot, bool insist)
+{
+	gfp_t gfp = insist ? POOL_GFP : GENTLY;
+	int node = slot_node(mount, slot), err;
+
+	if (mount->opts.page != HUGEMAP_PAGE_4K) {
+		smp_store_release(&slot->huge, new_huge(node, gfp));
+		return slot->huge ? 0 : -ENOMEM;
+	}
+	if (need_table(slot))
+		return -ENOMEM;
+	slot->carved = true;
+	slot->whole = take_whole(slot->base, node, insist ? ONCE : GENTLY);
+	if (slot->whole)
+		return 0;
+	err = take_scattered(slot, node, gfp);
+	if (err)
+		hugemap_slot_give(slot);
+	return err;
+}
+
+void hugemap_slot_give(struct hugemap_slot *slot)
+{
+	struct folio *huge = slot->huge;
+
+	WRITE_ONCE(slot->huge, NULL);
+	put_huge(huge);
+	if (slot->carved)
+		put_base(slot);
+	slot->carved = false;
+	slot->whole = false;
+}
+
+void hugemap_slot_end(struct hugemap_slot *slot)
+{
+	hugemap_slot_give(slot);
+	kvfree(slot->base);
+	slot->base = NULL;
+}
+
+/*
+ * The core has carved a huge frame: its slot becomes base pages. If there is no other
+ * piece of memory than its own, that is given back and taken at once. As far as there
+ * is none then, a frame has its page when it is used.
+ */
+static int carve(struct hugemap_slot *slot, int node)
+{
+	struct folio *huge = slot->huge;
+
+	if (need_table(slot))
+		return -ENOMEM;
+	WRITE_ONCE(slot->huge, NULL);
+	slot->carved = true;
+	slot->whole = take_whole(slot->base, node, QUICKLY);
+	put_huge(huge);
+	if (!slot->whole)
+		slot->whole = take_whole(slot->base, node, QUICKLY) ||
+			      take_whole(slot->base, node, ONCE);
+	if (!slot->whole)
+		take_scattered(slot, node, POOL_GFP);
+	return 0;
+}
+
+/* All base pages of a slot are free: it is a huge frame again, in the same manner. */
+static int reform(struct hugemap_slot *slot, int node)
+{
+	struct folio *huge = new_huge(node, QUICKLY);
+
+	if (!huge && slot->carved && !slot->whole) {
+		/* Scattered pages: nothing would come of giving them back first. */
+		huge = new_huge(node, ONCE);
+		if (!huge)
+			return -ENOMEM;
+	}
+	hugemap_slot_give(slot);
+	if (!huge)
+		huge = new_huge(node, QUICKLY) ?: new_huge(node, ONCE);
+	smp_store_release(&slot->huge, huge);
+	return huge ? 0 : -ENOMEM;
+}
+
+/* --- frames -------------------------------------------------------------------------- */
+
+static struct hugemap_slot *slot_of(const struct hugemap_mount *mount, u32 frame, u32 *page)
+{
+	u64 offset = hm_frame_offset(mount->cache, frame);
+
+	*page = (offset >> HM_PAGE_SHIFT) & HUGEMAP_BLOCK_MASK;
+	return &mount->slots[offset >> HM_BLOCK_SHIFT];
+}
+
+struct folio *hugemap_frame_folio(struct hugemap_mount *mount, u32 frame)
+{
+	u32 i;
+	struct hugemap_slot *slot = slot_of(mount, frame, &i);
+	struct page **base, *page;
+
+	if (!hm_frame_is_base(mount->cache, frame))
+		return READ_ONCE(slot->huge);
+	base = READ_ONCE(slot->base);
+	if (!base)
+		return NULL;
+	page = READ_ONCE(base[i]);
+	return page ? page_folio(page) : NULL;
+}
+
+int hugemap_frame_prepare(struct hugemap_mount *mount, const struct hm_unit *unit)
+{
+	bool base = hm_frame_is_base(mount->cache, unit->frame);
+	struct hugemap_slot *slot;
+	int node, err = 0;
+	u32 page;
+
+	if (likely(hugemap_frame_folio(mount, unit->frame)))
+		return 0;
+	slot = slot_of(mount, unit->frame, &page);
+	node = slot_node(mount, slot);
+	mutex_lock(&mount->carve_lock);
+	if (!base && !slot->huge)
+		err = reform(slot, node);
+	else if (base && !slot->carved)
+		err = carve(slot, node);
+	if (base && !err)
+		err = fill_page(slot, page, node, POOL_GFP);
+	mutex_unlock(&mount->carve_lock);
+	return err;
+}
+
+void hugemap_frame_empty(struct hugemap_mount *mount, const struct hm_unit *unit)
+{
+	u32 page;
+	struct hugemap_slot *slot = slot_of(mount, unit->frame, &page);
+
+	if (hm_frame_is_base(mount->cache, unit->frame)) {
+		WRITE_ONCE(slot->base[page], NULL);
+		WRITE_ONCE(slot->whole, false);
+	} else {
+		WRITE_ONCE(slot->huge, NULL);
+	}
+}

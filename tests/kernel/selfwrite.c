@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * A program writes the file below out of a mapping of the same file here, or reads that
+ * into one: the file system below has its lock while the fault needs it. Nobody should;
+ * who does may wait, but not for ever: SIGKILL ends it, and nothing stays behind.
+ *
+ * vm: page=2M,4K lower=ext4,xfs timeout=120
+ */
+#include "common.h"
+
+#define SIZE (8 * HUGE)
+
+struct self {
+	struct turns turns;
+	bool reads; /* directly, into a mapping of a hole */
+};
+
+static void write_below(void *arg)
+{
+	struct self *self = arg;
+	int fd = open_file("f", O_RDWR), lower;
+	unsigned char *map = map_shared(fd, 0, SIZE);
+
+	lower = open(below("f"), self->reads ? O_RDWR | O_DIRECT : O_RDWR);
+	EXPECT(lower >= 0, "open below: %s", strerror(errno));
+	turn_give(self->turns.to_parent);
+	if (self->reads)
+		pread(lower, map + 4 * HUGE, SMALL, 0);
+	else
+		pwrite(lower, map + 2 * HUGE, SMALL, 0);
+}
+
+static void ends(bool reads)
+{
+	struct self self = { .reads = reads };
+	int fd, status, i;
+	pid_t pid, over = 0;
+
+	fd = make_file("f", 1, 3 * HUGE);
+	MUST(ftruncate(fd, SIZE));
+	MUST(fsync(fd));
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	turns_init(&self.turns);
+	pid = start_child(write_below, &self);
+	turn_take(self.turns.to_parent);
+	/* It has the time to get there. */
+	for (i = 0; i < 20 && !over; i++) {
+		usleep(100000);
+		over = waitpid(pid, &status, WNOHANG);
+	}
+	printf("  it %s\n", over ? "ends by itself" : "has to be killed");
+	kill(pid, SIGKILL);
+	for (i = 0; i < 300 && !over; i++) {
+		usleep(100000);
+		over = waitpid(pid, &status, WNOHANG);
+	}
+	EXPECT(over == pid, "it cannot be killed");
+	/* And the file can be used. */
+	read_pattern("read afterwards", fd, 1, 2 * HUGE, HUGE);
+	write_pattern(fd, 2, 2 * HUGE, HUGE);
+	MUST(fsync(fd));
+	MUST(ftruncate(fd, 0));
+	close(fd);
+}
+
+static void write_from_own_mapping(void)
+{
+	ends(false);
+}
+
+static void read_into_own_mapping(void)
+{
+	ends(true);
+}
+
+static const struct behaviour all[] = {
+	{ "write_from_own_mapping", write_from_own_mapping },
+	{ "read_into_own_mapping", read_into_own_mapping },
+};
+
+int main(int argc, char **argv)
+{
+	return run_all(argc, argv, all, COUNT(all));
+}
