@@ -33,12 +33,19 @@ bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 {
 	struct hugemap_inode *hi = hugemap_inode(mapping->host);
 	struct hm_unit unit;
+	bool claimed;
 
-	folio_test_set_dirty(folio);
-	/* If it is claimed for eviction, who has claimed it finds the flag. */
-	if (hi->store &&
-	    hm_fault(hi->store, folio->index, HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
-		     &unit) == HM_BUSY)
+	if (!hi->store)
+		return false;
+	/* With the flag, it is known already; but if it is claimed, perhaps not yet. */
+	if (folio_test_set_dirty(folio))
+		claimed = hm_peek(hi->store, folio->index, &unit) == HM_EVICTING;
+	else
+		claimed = hm_fault(hi->store, folio->index,
+				   HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
+				   &unit) == HM_BUSY;
+	/* Who has claimed it, to be evicted, finds the flag. */
+	if (claimed)
 		atomic_inc(&hugemap_of(hi)->dirtied_claimed);
 	return false;
 }

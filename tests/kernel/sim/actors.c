@@ -31,7 +31,7 @@ static bool excused(int err)
 	if (err == -EINTR)
 		return current->killed;
 	if (err == -ENOMEM)
-		return w.s.alloc_error_percent || w.pins;
+		return w.s.alloc_error_percent || w.pins || w.failures;
 	if (err == -EFBIG)
 		return true; /* its limit, or the model's */
 	return err == -EIO && w.failures;
