@@ -473,19 +473,25 @@ void hugemap_data_dontneed(struct inode *inode, loff_t start, loff_t end)
 {
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	u64 first = hugemap_pages(start), last = (u64)end >> HM_PAGE_SHIFT;
+	loff_t size = i_size_read(inode);
 	struct hm_unit unit;
 
 	if (!hi->store || end <= start)
 		return;
-	if (end >= i_size_read(inode))
-		last = hugemap_pages(end);
+	/* The core has no place for what is far behind the end, and nothing is cached there. */
+	if (end >= size)
+		last = hugemap_pages(size);
+	if (first >= last)
+		return;
 	unit = (struct hm_unit){ .pgoff = first, .npages = 1 };
 	hm_peek(hi->store, first, &unit);
 	if (unit.pgoff < first)
 		first = unit.pgoff + unit.npages;
-	unit = (struct hm_unit){ .pgoff = last, .npages = 1 };
-	hm_peek(hi->store, last, &unit);
-	last = min(last, unit.pgoff);
+	if (end < size) {
+		unit = (struct hm_unit){ .pgoff = last, .npages = 1 };
+		hm_peek(hi->store, last, &unit);
+		last = min(last, unit.pgoff);
+	}
 	if (first < last)
 		hugemap_invalidate(hi, first, last, false);
 }
