@@ -12,6 +12,7 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/refcount.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/statfs.h>
 #include <linux/workqueue.h>
@@ -221,6 +222,7 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 	} else if (kind == HM_NODE_LEAF) {
 		find_holes(hi, &parts, hollow, holes);
 	}
+	hugemap_window("index: holes known, node not there");
 	if (!hm_store_add_node(hi->store, pgoff, kind, node, hollow, holes))
 		kfree(node);
 	return 0;
@@ -503,6 +505,7 @@ static int reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	len = min_t(loff_t, npages << HM_PAGE_SHIFT, len);
 	if (len > 0) {
 		err = allocate(hi, writer, pos, len);
+		hugemap_window("room: allocated, not noted");
 		/* A signal that does not end the task: not reserved, and asked for again. */
 		if (err == -EINTR && !fatal_signal_pending(current))
 			err = 0;
@@ -573,7 +576,12 @@ int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 		return 0;
 	if (current->flags & PF_KTHREAD)
 		return reserve(hi, pgoff, npages);
-	if (!inode_trylock(hi->lower))
+	/*
+	 * Some file systems hold a limit of the caller's against room in a file that does not
+	 * become longer. A store to a mapping has no limit, and behind the end of the file
+	 * below there may be much that write(2) was allowed.
+	 */
+	if (rlimit(RLIMIT_FSIZE) != RLIM_INFINITY || !inode_trylock(hi->lower))
 		return reserve_by_worker(hi, pgoff, npages);
 	inode_unlock(hi->lower);
 	return reserve(hi, pgoff, npages);
