@@ -46,6 +46,13 @@ enum hugemap_owner {
 	HUGEMAP_OTHERS,
 };
 
+static inline void hugemap_folio_own(struct folio *folio, enum hugemap_owner from,
+				     enum hugemap_owner to)
+{
+	WARN_ON_ONCE((unsigned long)folio->private != from);
+	folio->private = (void *)(unsigned long)to;
+}
+
 /* How long a fault waits for a frame while all of the pool is dirty and cannot
  * be written, before it fails.
  */
@@ -144,9 +151,6 @@ bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio);
 
 /* The same, for a folio that somebody holds: it is nobody's now, and theirs. */
 void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio);
-
-/* See enum hugemap_owner. */
-void hugemap_folio_own(struct folio *folio, enum hugemap_owner from, enum hugemap_owner to);
 
 static inline u64 hugemap_pages(loff_t size)
 {
