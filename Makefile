@@ -53,8 +53,9 @@ SEED ?=
 check: test-deps ## format, lint and the fast tests (under a minute)
 	@tools/check.sh
 
-sim: build-tests ## replay one seed of the simulator: make sim SEED=n
-	@$(BUILD)/tests/core/sim/hugemap-sim --seed $(or $(SEED),1) --verbose
+sim: build-tests ## replay one seed of both engines' simulators: make sim SEED=n
+	@$(BUILD)/tests/user/sim/hugemap-sim-user --seed $(or $(SEED),1) --verbose
+	@$(BUILD)/tests/kernel/sim/hugemap-sim-kernel --seed $(or $(SEED),1) --verbose
 
 OPS ?= 1000000
 hunt: build-tests ## random operations on a pool, every byte compared (long): OPS=1000000 SEED=n

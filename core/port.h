@@ -4,7 +4,7 @@
  *
  * The core is compiled into a kernel module, a user-space library and a
  * simulator. Each of them puts its own hm_port_impl.h on the include path
- * (kernel/, user/, tests/core/sim/), and nothing else of the platform is seen
+ * (kernel/, user/, tests/sim/), and nothing else of the platform is seen
  * by the core. An implementation provides:
  *
  *   types       u8 u16 u32 u64 s64 bool size_t, NULL, memset(), memcpy()

@@ -47,6 +47,13 @@ enum hugemap_owner {
 	HUGEMAP_OTHERS,
 };
 
+static inline void hugemap_folio_own(struct folio *folio, enum hugemap_owner from,
+				     enum hugemap_owner to)
+{
+	WARN_ON_ONCE((unsigned long)folio->private != from);
+	folio->private = (void *)(unsigned long)to;
+}
+
 /* How long a fault waits for a frame while all of the pool is dirty and cannot
  * be written, before it fails.
  */
@@ -154,9 +161,6 @@ void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio);
  * one within a piece of 2 MB: that is lost.
  */
 void hugemap_folio_free(struct folio *folio);
-
-/* See enum hugemap_owner. */
-void hugemap_folio_own(struct folio *folio, enum hugemap_owner from, enum hugemap_owner to);
 
 static inline u64 hugemap_pages(loff_t size)
 {

@@ -13,12 +13,6 @@
 
 #include "data.h"
 
-void hugemap_folio_own(struct folio *folio, enum hugemap_owner from, enum hugemap_owner to)
-{
-	WARN_ON_ONCE((unsigned long)folio->private != from);
-	folio->private = (void *)(unsigned long)to;
-}
-
 bool hugemap_folio_is(const struct hugemap_inode *hi, const struct folio *folio, u64 pgoff)
 {
 	return smp_load_acquire(&folio->mapping) == hi->vfs_inode.i_mapping &&

@@ -7,7 +7,8 @@
  * Two halves. The *name space* (super.c, inode.c, dir.c, xattr.c, file.c, export.c) stands
  * in for the file system below. The *data* (pool.c, slot.c, store.c, change.c, fill.c, fault.c,
  * evict.c, held.c, shrink.c, writeback.c, rw.c) carries out what the cache core decides. The one
- * calls the other through the functions under "the data" only.
+ * calls the other through the functions under "the data" only; the other way round goes
+ * nothing. Both use below.c.
  *
  * Order of locks (each may be taken with those before it held):
  *
@@ -252,6 +253,8 @@ static inline struct file *hugemap_lower_file(const struct file *file)
 	return ((struct hugemap_file *)file->private_data)->lower;
 }
 
+/* --- below.c: the file below ------------------------------------------------ */
+
 /*
  * Open a file or directory below, as who mounted: whether the caller may was asked of
  * the upper one. What confines programs by paths (AppArmor, Landlock) has seen its
@@ -259,6 +262,13 @@ static inline struct file *hugemap_lower_file(const struct file *file)
  */
 struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct path *path,
 				int flags);
+
+/* All attributes, but not the size of a regular file: see hugemap_change_below(). */
+void hugemap_copy_attr(struct inode *inode);
+/* Of these: who may do what. */
+void hugemap_copy_owner(struct inode *inode);
+/* What chattr(1) has said of the file below since; takes no lock. */
+void hugemap_copy_flags(struct inode *inode);
 
 static inline void hugemap_count(struct hugemap_mount *mount, enum hugemap_counter counter,
 				 u64 delta)

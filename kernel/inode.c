@@ -18,9 +18,6 @@
 
 #include "names.h"
 
-/* Of a lower inode's flags, what the VFS must know of the upper one. */
-#define COPIED_FLAGS (S_SYNC | S_IMMUTABLE | S_APPEND | S_NOATIME | S_DIRSYNC)
-
 static struct kmem_cache *inode_cache;
 
 /* --- life ------------------------------------------------------------------------ */
@@ -137,38 +134,6 @@ struct inode *hugemap_inode_get(struct super_block *sb, struct inode *lower)
 
 /* --- attributes ------------------------------------------------------------------ */
 
-static void copy_owner(struct inode *inode, const struct inode *lower)
-{
-	inode->i_mode = lower->i_mode;
-	inode->i_uid = lower->i_uid;
-	inode->i_gid = lower->i_gid;
-}
-
-void hugemap_copy_flags(struct inode *inode)
-{
-	const struct inode *lower = hugemap_inode(inode)->lower;
-	unsigned int flags;
-
-	if (!lower)
-		return;
-	flags = READ_ONCE(lower->i_flags) & COPIED_FLAGS;
-	if ((READ_ONCE(inode->i_flags) & COPIED_FLAGS) != flags)
-		inode_set_flags(inode, flags, COPIED_FLAGS);
-}
-
-void hugemap_copy_attr(struct inode *inode)
-{
-	struct inode *lower = hugemap_inode(inode)->lower;
-
-	copy_owner(inode, lower);
-	fsstack_copy_attr_times(inode, lower);
-	inode->i_blkbits = lower->i_blkbits;
-	hugemap_copy_flags(inode);
-	set_nlink(inode, lower->i_nlink);
-	if (!S_ISREG(inode->i_mode))
-		i_size_write(inode, i_size_read(lower));
-}
-
 int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mask)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;
@@ -180,7 +145,7 @@ int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mas
 	if (!(mask & MAY_NOT_BLOCK) &&
 	    (inode->i_mode != lower->i_mode || !uid_eq(inode->i_uid, lower->i_uid) ||
 	     !gid_eq(inode->i_gid, lower->i_gid)))
-		copy_owner(inode, lower);
+		hugemap_copy_owner(inode);
 	/* The same goes for chattr(1): may_open() looks at them after this. */
 	hugemap_copy_flags(inode);
 	return inode_permission(hugemap_lower_idmap(inode->i_sb), lower, mask);

@@ -66,12 +66,6 @@ void hugemap_evict_inode(struct inode *inode);
 /* The inode that stands for one below, with a reference. */
 struct inode *hugemap_inode_get(struct super_block *sb, struct inode *lower);
 
-/* All attributes, but not the size of a regular file: see hugemap_change_below(). */
-void hugemap_copy_attr(struct inode *inode);
-
-/* What chattr(1) has said of the file below since; takes no lock. */
-void hugemap_copy_flags(struct inode *inode);
-
 int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mask);
 int hugemap_getattr(struct hugemap_idmap *idmap, const struct path *path, struct kstat *stat,
 		    u32 mask, unsigned int flags);

@@ -15,7 +15,6 @@
 #include <linux/uio.h>
 
 #include "data.h"
-#include "names.h"
 
 /* Base pages that one write takes at a time. */
 #define BATCH 64u

@@ -21,16 +21,6 @@
 static DEFINE_MUTEX(mounts_lock);
 static LIST_HEAD(mounts);
 
-struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct path *path,
-				int flags)
-{
-	const struct cred *old = override_creds(mount->cred);
-	struct file *file = dentry_open(path, flags | O_LARGEFILE, mount->cred);
-
-	revert_creds(old);
-	return file;
-}
-
 /* --- what is below ------------------------------------------------------------------ */
 
 static int refuse_overlap(struct hugemap_mount *mount, struct fs_context *fc)

@@ -2,6 +2,8 @@
 /* The mount: how it begins, what a seed makes of it, and how it ends. */
 #include "world.h"
 
+#include "sim.h"
+
 static void choose_scenario(struct scenario *s)
 {
 	static const u32 rates[] = { 0, 0, 1, 5, 20 };
@@ -128,6 +130,7 @@ static void mount(void)
 		.pool_min_percent = 1 + sim_below(100),
 		.page = w.s.base ? HUGEMAP_PAGE_4K : HUGEMAP_PAGE_2M,
 		.dirty_ratio = 10 + sim_below(85),
+		.priority = sim_chance(50) ? 0 : (int)sim_below(3) - 1,
 		.evict_batch = 1 + sim_below(6),
 		.readahead_kb = sim_below(5),
 		.node = NUMA_NO_NODE,
@@ -194,6 +197,7 @@ void world_unmount(void *arg)
 	while (w.programs_left)
 		sim_yield();
 	hugemap_data_quiesce(w.mount);
+	books_check(w.mount->cache);
 	for (i = 0; i < w.s.nfiles; i++)
 		close_file(&w.file[i]);
 	hugemap_data_stop(w.mount);

@@ -5,13 +5,8 @@
  */
 #include "world.h"
 
+#include "../../sim/sim.h"
 #include "frames.h"
-
-struct books {
-	struct pool *pool;
-	bool used[64];
-	u64 resident, dirty;
-};
 
 static u32 index_of(const struct store *store)
 {
@@ -19,18 +14,18 @@ static u32 index_of(const struct store *store)
 }
 
 /* Where its pages are, there alone, and as its state says. */
-static void audit_place(struct books *books, struct store *store, const struct hm_unit *unit,
+static void audit_place(struct pool *pool, struct store *store, const struct hm_unit *unit,
 			enum hm_state state)
 {
-	struct place *place = &books->pool->places[unit->frame];
-	char *slot = slot_of(books->pool, unit->frame);
+	struct place *place = &pool->places[unit->frame];
+	char *slot = slot_of(pool, unit->frame);
 	struct mapping *map = place->map;
 	char *at = map ? map_addr(map, unit->pgoff) : slot;
 	struct os_file *file = &os_files[index_of(store)];
 	u32 i;
 
 	if (map) {
-		sim_check(map_find(books->pool, at) == map, "a block is in a mapping that is gone");
+		sim_check(map_find(pool, at) == map, "a block is in a mapping that is gone");
 		sim_check(map->store == store && place->pgoff == unit->pgoff,
 			  "a block is mapped where another one belongs");
 	}
@@ -57,12 +52,12 @@ static void audit_place(struct books *books, struct store *store, const struct h
 }
 
 /* A block that is not cached is mapped nowhere. */
-static void audit_absent(struct books *books, struct store *store, u64 pgoff)
+static void audit_absent(struct pool *pool, struct store *store, u64 pgoff)
 {
 	u32 i, k;
 
-	for (i = 0; i < books->pool->nmaps; i++) {
-		struct mapping *map = books->pool->maps[i];
+	for (i = 0; i < pool->nmaps; i++) {
+		struct mapping *map = pool->maps[i];
 
 		if (map->store != store || pgoff < map->pgoff || pgoff >= map_end_pgoff(map))
 			continue;
@@ -75,7 +70,7 @@ static void audit_absent(struct books *books, struct store *store, u64 pgoff)
 	}
 }
 
-static void audit_store(struct books *books, struct store *store)
+static void audit_store(struct pool *pool, struct store *store)
 {
 	u64 pgoff;
 
@@ -84,35 +79,22 @@ static void audit_store(struct books *books, struct store *store)
 		enum hm_state state = hm_peek(store->core, pgoff, &unit);
 
 		if (state == HM_ABSENT) {
-			audit_absent(books, store, pgoff);
+			audit_absent(pool, store, pgoff);
 			continue;
 		}
 		sim_check(state == HM_CLEAN || state == HM_DIRTY, "page %llu: state %d at rest",
 			  (unsigned long long)pgoff, state);
-		sim_check(!books->used[unit.frame], "a frame belongs to two blocks");
-		books->used[unit.frame] = true;
-		books->resident += HM_BLOCK_PAGES;
-		if (state == HM_DIRTY)
-			books->dirty += HM_BLOCK_PAGES;
-		audit_place(books, store, &unit, state);
+		audit_place(pool, store, &unit, state);
 	}
 }
 
 static void audit_pool(struct pool *pool)
 {
-	struct books books = { .pool = pool };
-	u64 frames = hm_cache_options(pool->cache)->pool_frames;
 	struct store *store;
 
 	for (store = pool->stores; store; store = store->next)
-		audit_store(&books, store);
-	sim_check(books.resident + hm_cache_free_pages(pool->cache) == frames * HM_BLOCK_PAGES,
-		  "%llu pages are cached and %llu free, of %llu",
-		  (unsigned long long)books.resident,
-		  (unsigned long long)hm_cache_free_pages(pool->cache),
-		  (unsigned long long)(frames * HM_BLOCK_PAGES));
-	sim_check(books.dirty == hm_cache_dirty_pages(pool->cache),
-		  "the count of dirty pages is wrong");
+		audit_store(pool, store);
+	books_check(pool->cache);
 	counts[C_AUDITS]++;
 }
 

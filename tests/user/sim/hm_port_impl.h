@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../../core/sim/hm_port_impl.h"
+#include "../../sim/hm_port_impl.h"
 
 /* memory.c */
 void memory_engine_touch(const void *at, size_t bytes);

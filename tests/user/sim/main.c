@@ -3,14 +3,9 @@
 #include "world.h"
 
 #include <fcntl.h>
-#include <getopt.h>
-#include <time.h>
 
 #include "objects.h"
-
-#define DEFAULT_STEPS 1000000u
-
-bool sim_break_rules;
+#include "../../sim/sim.h"
 
 /* --- the world of a seed -------------------------------------------------------------- */
 
@@ -62,11 +57,10 @@ static void choose_scenario(struct scenario *s)
 }
 
 /* A new process over the files, as after a boot; all of them new, if fresh. */
-void world_new(u64 seed, bool fresh)
+void world_new(bool fresh)
 {
 	u32 f, p;
 
-	(void)seed;
 	memset(&w, 0, sizeof(w));
 	choose_machine(&machine);
 	choose_scenario(&w.s);
@@ -194,7 +188,7 @@ void world_spawn(void)
 /* --- seeds --------------------------------------------------------------------------------- */
 
 /* The power fails now: what the device has left must be what was promised. */
-static void cut_power(u64 seed)
+static void cut_power(void)
 {
 	u32 i;
 
@@ -202,108 +196,36 @@ static void cut_power(u64 seed)
 		device_lose_power(&os_files[i]);
 	model_after_power_cut();
 	counts[C_CUTS]++;
-	world_new(seed, false);
+	world_new(false);
 }
 
-static void run_seed(u64 seed, u64 steps)
+static void run(u64 steps)
 {
-	struct timespec start, end;
-	double seconds;
-	u64 ran;
-
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	sched_seed(seed);
 	memset(counts, 0, sizeof(counts));
-	world_new(seed, true);
+	world_new(true);
 	while (sched_steps() < steps) {
 		u64 left = steps - sched_steps();
 
 		world_spawn();
 		sched_run(left < 2000 ? left : 2000 + sim_below(sim_chance(25) ? 1000000 : 100000));
-		cut_power(seed);
+		cut_power();
 	}
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	seconds = (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
-	ran = sched_steps();
-	if (!sim_verbose)
-		return;
-	printf("seed %llu: %llu steps (%.1f million a minute), %llu stores, %llu loads, "
-	       "%llu syncs, %llu calls, %llu resizes, %llu DMAs, %llu maps, %llu errors, %llu SIGBUS, "
-	       "%llu power cuts, %llu audits\n",
-	       (unsigned long long)seed, (unsigned long long)ran, (double)ran / seconds * 60 / 1e6,
-	       (unsigned long long)counts[C_STORES], (unsigned long long)counts[C_LOADS],
-	       (unsigned long long)counts[C_SYNCS], (unsigned long long)counts[C_CALLS],
-	       (unsigned long long)counts[C_RESIZES], (unsigned long long)counts[C_DMAS],
-	       (unsigned long long)counts[C_MAPS], (unsigned long long)counts[C_ERRORS],
-	       (unsigned long long)counts[C_BUSES], (unsigned long long)counts[C_CUTS],
-	       (unsigned long long)counts[C_AUDITS]);
-	fflush(stdout);
 }
 
-static void usage(FILE *out)
-{
-	fputs("usage: hugemap-sim-user [--seed N | --seeds A..B] [--steps M]\n"
-	      "       [--break-rules] [--verbose]\n"
-	      "\n"
-	      "Run the pool engine in a simulated Linux, with power cuts, for M steps for each\n"
-	      "seed (default: 1000000). The same seed does the same again. With --break-rules\n"
-	      "some programs do what they should not: see README.md.\n"
-	      "\n"
-	      "Exit status: 0 if all checks held, 1 if one failed, 2 for a wrong command line.\n",
-	      out);
-}
+static const struct sim_count told[] = {
+	{ "stores", &counts[C_STORES] },   { "loads", &counts[C_LOADS] },
+	{ "syncs", &counts[C_SYNCS] },	   { "calls", &counts[C_CALLS] },
+	{ "resizes", &counts[C_RESIZES] }, { "DMAs", &counts[C_DMAS] },
+	{ "maps", &counts[C_MAPS] },	   { "errors", &counts[C_ERRORS] },
+	{ "SIGBUS", &counts[C_BUSES] },	   { "power cuts", &counts[C_CUTS] },
+	{ "audits", &counts[C_AUDITS] },   { 0 },
+};
 
-int main(int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "seed", required_argument, NULL, 's' },
-		{ "seeds", required_argument, NULL, 'r' },
-		{ "steps", required_argument, NULL, 'n' },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "break-rules", no_argument, NULL, 'b' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	unsigned long long from = 1, to = 1, steps = DEFAULT_STEPS, seed;
-	static char replay[512];
-	int c;
-
-	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		char junk;
-		bool good = true;
-
-		switch (c) {
-		case 's':
-			good = sscanf(optarg, "%llu%c", &from, &junk) == 1;
-			to = from;
-			break;
-		case 'r':
-			good = sscanf(optarg, "%llu..%llu%c", &from, &to, &junk) == 2 && from <= to;
-			break;
-		case 'n':
-			good = sscanf(optarg, "%llu%c", &steps, &junk) == 1;
-			break;
-		case 'v':
-			sim_verbose = true;
-			break;
-		case 'b':
-			sim_break_rules = true;
-			break;
-		case 'h':
-			usage(stdout);
-			return 0;
-		default:
-			good = false;
-		}
-		if (!good) {
-			usage(stderr);
-			return 2;
-		}
-	}
-	snprintf(replay, sizeof(replay), "%s --steps %llu", argv[0], steps);
-	sim_replay = replay;
-	for (seed = from; seed <= to; seed++)
-		run_seed(seed, steps);
-	printf("%llu seeds, %llu steps each: all checks held\n", to - from + 1, steps);
-	return 0;
-}
+const struct sim_program sim_program = {
+	.name = "hugemap-sim-user",
+	.what = "the pool engine",
+	.run = run,
+	.counts = told,
+	.has_rules = true,
+	.apart = true,
+};

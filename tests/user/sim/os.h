@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "cache.h"
-#include "../../core/sim/sched.h"
+#include "../../sim/sched.h"
 
 #define MAX_FILES 3u
 #define MAX_PAGES 160u /* of a file */

@@ -72,7 +72,6 @@ enum {
 };
 
 extern struct world w;
-extern bool sim_break_rules; /* see README.md */
 extern u64 counts[COUNTS];
 
 /* callers.c */
@@ -103,7 +102,7 @@ void pool_make(struct pool_of *pool);
 /* audit.c */
 void audit(void);
 
-void world_new(u64 seed, bool fresh);
+void world_new(bool fresh);
 void world_spawn(void);
 
 #endif /* SIM_WORLD_H */

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The file below: it is opened, and the upper inode is made to look like it.
+ */
+#include <linux/cred.h>
+#include <linux/fs.h>
+#include <linux/fs_stack.h>
+
+#include "hugemap.h"
+
+/* Of a lower inode's flags, what the VFS must know of the upper one. */
+#define COPIED_FLAGS (S_SYNC | S_IMMUTABLE | S_APPEND | S_NOATIME | S_DIRSYNC)
+
+struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct path *path,
+				int flags)
+{
+	const struct cred *old = override_creds(mount->cred);
+	struct file *file = dentry_open(path, flags | O_LARGEFILE, mount->cred);
+
+	revert_creds(old);
+	return file;
+}
+
+void hugemap_copy_owner(struct inode *inode)
+{
+	const struct inode *lower = hugemap_inode(inode)->lower;
+
+	inode->i_mode = lower->i_mode;
+	inode->i_uid = lower->i_uid;
+	inode->i_gid = lower->i_gid;
+}
+
+void hugemap_copy_flags(struct inode *inode)
+{
+	const struct inode *lower = hugemap_inode(inode)->lower;
+	unsigned int flags;
+
+	if (!lower)
+		return;
+	flags = READ_ONCE(lower->i_flags) & COPIED_FLAGS;
+	if ((READ_ONCE(inode->i_flags) & COPIED_FLAGS) != flags)
+		inode_set_flags(inode, flags, COPIED_FLAGS);
+}
+
+void hugemap_copy_attr(struct inode *inode)
+{
+	struct inode *lower = hugemap_inode(inode)->lower;
+
+	hugemap_copy_owner(inode);
+	fsstack_copy_attr_times(inode, lower);
+	inode->i_blkbits = lower->i_blkbits;
+	hugemap_copy_flags(inode);
+	set_nlink(inode, lower->i_nlink);
+	if (!S_ISREG(inode->i_mode))
+		i_size_write(inode, i_size_read(lower));
+}
