@@ -44,7 +44,7 @@ static int make_durable(struct store *store, int fd, u64 offset, u64 count)
 		return 0;
 	err = sync_range(store, offset >> HM_PAGE_SHIFT,
 			 (offset + count + PAGE_MASK) >> HM_PAGE_SHIFT);
-	return err ? err : sys_fdatasync(store->fd_buffered);
+	return err ? err : store_flush(store);
 }
 
 /*

@@ -52,7 +52,7 @@ static int tell_errors(struct pool *pool, u64 map_id)
 
 static int sync_part(struct pool *pool, const struct part *part, int flags)
 {
-	int err, told;
+	int err, flushed, told;
 
 	if (flags & MS_ASYNC) {
 		atomic_fetch_add(&part->store->wb_asked, 1);
@@ -60,13 +60,10 @@ static int sync_part(struct pool *pool, const struct part *part, int flags)
 		return 0;
 	}
 	err = sync_range(part->store, part->pgoff, part->end_pgoff);
-	/* The kernel tells it once: every mapping is to know. */
-	told = part->store->writable ? sys_fdatasync(part->store->fd_buffered) : 0;
-	if (told)
-		hm_store_error(part->store->core, told);
+	flushed = part->store->writable ? store_flush(part->store) : 0;
 	told = tell_errors(pool, part->map_id);
 	if (!err)
-		err = told;
+		err = flushed ? flushed : told;
 	if (err)
 		fail(err,
 		     "writing to the file failed (%s); what is not written stays cached and "

@@ -57,6 +57,22 @@ u64 store_file_size(const struct store *store)
 	return file_size(store->fd_buffered);
 }
 
+/**
+ * store_flush() - what has been written is to survive a power cut
+ * @store: held by a reference
+ *
+ * The kernel tells a failure once, so every mapping is to know; and who asked, whoever
+ * else of the same mapping is told first.
+ */
+int store_flush(struct store *store)
+{
+	int err = sys_fdatasync(store->fd_buffered);
+
+	if (err)
+		hm_store_error(store->core, err);
+	return err;
+}
+
 /* Which blocks of a leaf's range hold no data in the file? */
 static void find_hollow(const struct store *store, u64 pgoff, unsigned long *hollow)
 {

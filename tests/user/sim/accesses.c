@@ -223,8 +223,6 @@ void dma_some(void)
 
 	if (!map)
 		return;
-	others_pins++;
-	others_pins_ever++;
 	for (i = 0; i < n && map->pgoff + page + i < MAX_PAGES; i++) {
 		u64 at = map->pgoff + page + i;
 
@@ -234,7 +232,7 @@ void dma_some(void)
 			break;
 		memory_others_pin(to);
 		if (model_files[map->file].page[at].owned) {
-			memory_unpin(to, id[i]);
+			memory_others_unpin(to, id[i]);
 			break;
 		}
 		value[i] = model_new_value(map->file, at);
@@ -260,13 +258,12 @@ void dma_some(void)
 
 		model_end(map->file, map->pgoff + page + i, &change[i],
 			  memory_page(at)->id == id[i] ? CHANGE_DONE : CHANGE_PERHAPS);
-		memory_unpin(at, id[i]);
-		memory_others_pin(at);
+		if (memory_page(at)->state & PAGE_EARLY)
+			model_unseen(map->file, map->pgoff + page + i);
+		memory_others_unpin(at, id[i]);
 	}
 	sim_note("a device has stored to pages %llu+%u of file %u",
 		 (unsigned long long)(map->pgoff + page), pinned, map->file);
-	others_pins--;
-	others_pins_ever++;
 	counts[C_DMAS] += pinned != 0;
 	map_release(map, page, n);
 }

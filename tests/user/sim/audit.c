@@ -49,7 +49,8 @@ static void audit_place(struct books *books, struct store *store, const struct h
 		sim_check(!map || !memory_page(slot + ((size_t)i << HM_PAGE_SHIFT))->pins,
 			  "an empty slot is pinned");
 		memcpy(&value, at + ((size_t)i << HM_PAGE_SHIFT), sizeof(value));
-		sim_check(state == HM_DIRTY || value == file->page[pgoff].value,
+		sim_check(state == HM_DIRTY || value == file->page[pgoff].value ||
+				  page->state & PAGE_EARLY,
 			  "clean page %llu of file %u holds %llx, the file has %llx",
 			  (unsigned long long)pgoff, index_of(store), (unsigned long long)value,
 			  (unsigned long long)file->page[pgoff].value);

@@ -37,7 +37,18 @@ void map_release(struct mapped *map, u32 page, u32 n)
 
 /* --- loads and stores --------------------------------------------------------------------- */
 
-/* A signal comes only where something is wrong with the file. */
+/* A pool that is full of what cannot be written has no frame for other files either. */
+static bool writes_fail(void)
+{
+	u32 i;
+
+	for (i = 0; i < MAX_FILES; i++)
+		if (model_files[i].failures)
+			return true;
+	return !machine.room;
+}
+
+/* A signal comes only where something is wrong with the file, or with what fills the pool. */
 static void check_signal(struct mapped *map, u32 page, bool write, enum touch touch)
 {
 	struct os_file *file = &os_files[map->file];
@@ -49,8 +60,7 @@ static void check_signal(struct mapped *map, u32 page, bool write, enum touch to
 		return;
 	}
 	sim_check(touch == TOUCHED || at >= file_pages(file) || file->broken ||
-			  file->bad_block[at / HM_BLOCK_PAGES] || model_files[map->file].failures ||
-			  !machine.room,
+			  file->bad_block[at / HM_BLOCK_PAGES] || writes_fail(),
 		  "SIGBUS at page %llu of file %u", (unsigned long long)at, map->file);
 	if (touch == TOUCH_BUS)
 		counts[C_BUSES]++;

@@ -16,6 +16,7 @@ static void remember(struct disk_page *p, u64 value)
 	else
 		p->pending[sim_below(PENDING)] = value;
 	p->value = value;
+	p->writes++;
 }
 
 int device_write(struct os_file *file, u64 page, u64 value)
@@ -62,6 +63,7 @@ void device_lose_power(struct os_file *file)
 		}
 		p->value = p->safe;
 		p->npending = 0;
+		p->writes = p->safe_writes = 0;
 		p->hole = p->hole && !p->value;
 	}
 }

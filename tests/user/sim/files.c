@@ -509,12 +509,14 @@ int sys_fallocate(int fd, int mode, uint64_t offset, uint64_t length)
 int sys_fdatasync(int fd)
 {
 	struct os_file *file = file_of(fd);
-	u64 before[MAX_PAGES];
+	u64 before[MAX_PAGES], writes[MAX_PAGES];
 	u32 i;
 
 	sim_step();
-	for (i = 0; i < MAX_PAGES; i++)
+	for (i = 0; i < MAX_PAGES; i++) {
 		before[i] = file->page[i].value;
+		writes[i] = file->page[i].writes;
+	}
 	device_pause();
 	if (sim_chance(machine.flush_error_percent)) {
 		model_flush_failed(file);
@@ -523,7 +525,10 @@ int sys_fdatasync(int fd)
 	for (i = 0; i < MAX_PAGES; i++) {
 		struct disk_page *p = &file->page[i];
 
+		if (writes[i] < p->safe_writes)
+			continue; /* a flush that began later has ended first */
 		p->safe = before[i];
+		p->safe_writes = writes[i];
 		p->npending = 0;
 		if (p->value != before[i])
 			p->pending[p->npending++] = p->value;

@@ -62,6 +62,7 @@ enum {
 	PAGE_PROTECTED = 1 << 1, /* by the userfaultfd */
 	PAGE_SWAPPED = 1 << 2,
 	PAGE_POISON = 1 << 3,
+	PAGE_EARLY = 1 << 4, /* others had it pinned before it was protected */
 };
 
 struct os_file;
@@ -70,7 +71,7 @@ struct os_file;
 struct page {
 	u8 kind, prot, watched, state;
 	bool locked; /* by mlock(2) */
-	u16 pins;
+	u16 pins, others; /* by anybody; by others than the engine */
 	u32 id; /* of the memory behind it */
 	u64 others_step; /* when others had it pinned last */
 	u32 pgoff;
@@ -96,7 +97,8 @@ enum touch memory_pin(void *at, bool write, u32 *id);
 void memory_unpin(void *at, u32 id);
 extern u32 others_pins; /* now, but for the engine's own I/O */
 extern u64 others_pins_ever;
-void memory_others_pin(void *at); /* marks it as pinned by others now */
+void memory_others_pin(void *at); /* what is pinned is so for others */
+void memory_others_unpin(void *at, u32 id);
 bool memory_was_pinned(const void *at); /* by others, a moment ago */
 void swapper_main(void *arg); /* coroutines */
 void passer_by_main(void *arg);
@@ -115,6 +117,7 @@ struct disk_page {
 	u64 safe; /* as a power cut leaves it, or one of these: */
 	u64 pending[PENDING];
 	u32 npending;
+	u64 writes, safe_writes; /* so many made the value, and what is safe */
 	bool hole;
 };
 
