@@ -57,8 +57,8 @@ static void write_again(struct store *store, const char *buffer, size_t count, u
 	if (store->writable)
 		access_write(store, buffer, count, offset);
 	else
-		resize_drop_clean(store, offset >> HM_PAGE_SHIFT,
-				  (offset + count + PAGE_MASK) >> HM_PAGE_SHIFT);
+		resize_drop_read(store, offset >> HM_PAGE_SHIFT,
+				 (offset + count + PAGE_MASK) >> HM_PAGE_SHIFT);
 	store_put(store);
 }
 

@@ -85,6 +85,26 @@ static bool is_pinned(enum hm_state state)
 }
 
 /*
+ * Drop what was read of a range before somebody wrote the file, or is being read. What is
+ * pinned is left in the end, as it was. No lock is held.
+ */
+void resize_drop_read(struct store *store, u64 pos, u64 end)
+{
+	struct patience patience = { 0 };
+	enum hm_state state;
+	bool all;
+
+	for (pos = block_of(pos); pos < end; pos += HM_BLOCK_PAGES) {
+		do {
+			pthread_rwlock_wrlock(&store->pool->maps_lock);
+			all = drop(store, pos, pos + 1, false);
+			state = state_of(store, pos);
+			pthread_rwlock_unlock(&store->pool->maps_lock);
+		} while (!all && look_again(&patience, is_pinned(state)));
+	}
+}
+
+/*
  * Blocks that lie in a range in part are written and dropped, and no I/O is under way;
  * maps_lock is held for writing when this returns 0, until end().
  * @a, @b: pages of such blocks; may be the same, or beyond the limit: none

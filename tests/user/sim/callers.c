@@ -66,7 +66,8 @@ static void check_signal(struct mapped *map, u32 page, bool write, enum touch to
 		counts[C_BUSES]++;
 }
 
-static void touch(struct mapped *map, u32 page, bool write)
+/* False: a signal came. */
+static bool touch(struct mapped *map, u32 page, bool write)
 {
 	char *at = map->addr + ((size_t)page << HM_PAGE_SHIFT);
 	u64 pgoff = map->pgoff + page, value;
@@ -75,10 +76,10 @@ static void touch(struct mapped *map, u32 page, bool write)
 	touched = memory_touch(at, write);
 	check_signal(map, page, write, touched);
 	if (touched != TOUCHED)
-		return;
+		return false;
 	/* Between a move and its protection it would land: a fault of the program's, see README. */
 	if (write && !map->writable)
-		return;
+		return true;
 	if (write && !model_files[map->file].page[pgoff].owned) {
 		value = model_new_value(map->file, pgoff);
 		memory_set_value(at, value);
@@ -88,6 +89,7 @@ static void touch(struct mapped *map, u32 page, bool write)
 		model_loaded(map->file, pgoff, memory_value(at));
 		counts[C_LOADS]++;
 	}
+	return true;
 }
 
 static void pause_for_audit(void)
@@ -114,7 +116,8 @@ void program_main(void *arg)
 			continue;
 		/* Mostly in order; a store to a read-only mapping is a signal. */
 		for (i = 0; i < n; i++)
-			touch(map, page + i, write && (map->writable || sim_chance(2)));
+			if (!touch(map, page + i, write && (map->writable || sim_chance(2))))
+				break; /* in a pool that is full each may take seconds */
 		map_release(map, page, n);
 	}
 }
@@ -263,7 +266,7 @@ void advise_some(void)
 	if (sim_chance(5))
 		memory_lock(at, bytes);
 	if (sim_chance(30)) {
-		bool bad = os_files[map->file].broken || model_files[map->file].failures ||
+		bool bad = os_files[map->file].broken || writes_fail() ||
 			   map->pgoff + page + n > file_pages(&os_files[map->file]);
 
 		err = hugemap_prefetch(at, bytes);

@@ -333,8 +333,8 @@ static ssize_t buffered(struct os_file *file, char *buffer, size_t count, u64 of
 		if (got < 0)
 			return done ? (ssize_t)done : got;
 		done += n;
-		if (sim_chance(machine.short_percent))
-			break;
+		if (n % HM_PAGE_SIZE || sim_chance(machine.short_percent))
+			break; /* the end, which may be elsewhere at the next call */
 		if (sim_chance(10))
 			device_pause();
 	}
@@ -482,6 +482,7 @@ int sys_ftruncate(int fd, uint64_t size)
 	if (sim_chance(machine.refuse_percent))
 		return -EIO;
 	file_resize(d->file, size);
+	d->file->truncations++;
 	return 0;
 }
 
@@ -502,6 +503,7 @@ int sys_fallocate(int fd, int mode, uint64_t offset, uint64_t length)
 	for (page = (offset + HM_PAGE_SIZE - 1) >> HM_PAGE_SHIFT;
 	     page < end && page < file_pages(d->file); page++)
 		device_zero(d->file, page);
+	d->file->truncations++;
 	return 0;
 }
 

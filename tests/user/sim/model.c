@@ -31,6 +31,17 @@ static bool has(const struct model_page *m, u64 value)
 	return false;
 }
 
+static u64 newest(const struct model_page *m)
+{
+	u64 newest = 0;
+	u32 i;
+
+	for (i = 0; i < m->n; i++)
+		if (version_of(m->value[i]) > newest)
+			newest = version_of(m->value[i]);
+	return newest;
+}
+
 static void add(struct model_page *m, u64 value)
 {
 	if (has(m, value))
@@ -95,7 +106,8 @@ void model_begin(u32 file, u64 page, u64 value, struct change *change)
 	*change = (struct change){ .value = value, .was_there = has(m, value) };
 	m->changes++;
 	change->changes = m->changes;
-	if (!value) {
+	/* Older than what is there: no promise of that holds any more. */
+	if (!value || version_of(value) < newest(m)) {
 		m->zeroed = m->changes;
 		m->floor = 0;
 	}

@@ -17,7 +17,7 @@ struct model_page {
 	u32 nflight;
 	u64 changes; /* counted */
 	u64 settled; /* loads that found which one it is, counted */
-	u64 zeroed; /* changes when zeros began to be written last */
+	u64 zeroed; /* changes when zeros, or an older version, began to be written last */
 	u64 floor; /* the version that a sync promised */
 	bool any; /* not known: too much at a time, or somebody broke a rule */
 	bool owned; /* by one caller, as a buffer */

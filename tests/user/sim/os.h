@@ -128,6 +128,7 @@ struct os_file {
 	u32 bad_read; /* a page that cannot be read; MAX_PAGES: none */
 	bool bad_block[MAX_BLOCKS]; /* a read of it has failed */
 	u32 truncating; /* by calls of the library that are under way */
+	u32 truncations; /* and punches, that the kernel has done */
 	bool broken; /* somebody has changed it, or zapped pages of it, behind our back */
 	bool foreign[MAX_PAGES]; /* holds what was made for another page */
 };
