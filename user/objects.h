@@ -101,6 +101,10 @@ struct pool {
 	int pagemap_fd; /* see pagemap.h */
 
 	pthread_mutex_t block_locks[BLOCK_LOCKS];
+	struct block_call {
+		bool writing; /* a call of hugemap_pwrite() asks the kernel to */
+		bool wanted; /* a fault waits for that */
+	} block_calls[BLOCK_LOCKS]; /* of the blocks of each lock, and under it */
 
 	struct handler *handlers;
 	u32 nhandlers;

@@ -79,6 +79,10 @@ static enum step bring_in(struct handler *h, struct mapping *map, struct job *jo
 	if (mark)
 		access |= HM_ACCESS_MARK;
 	pthread_mutex_lock(lock);
+	if (block_call(store, job->pos)->writing) {
+		pthread_mutex_unlock(lock);
+		return STEP_LATER;
+	}
 	do {
 		outcome = hm_fault(store->core, job->pos, access, &unit);
 	} while (outcome == HM_NO_NODE &&
