@@ -76,7 +76,7 @@ int hugemap_sync(void *addr, size_t length, int flags)
 {
 	char *start, *end;
 	struct pool *pool;
-	int err, first_err = 0;
+	int err, put_err, first_err = 0;
 
 	CALL_BEGINS();
 	err = check_range(addr, length, true, &start, &end);
@@ -95,7 +95,9 @@ int hugemap_sync(void *addr, size_t length, int flags)
 		if (!get_part(pool, start, end, &part))
 			return first_err ? first_err : not_mapped();
 		err = sync_part(pool, &part, flags);
-		store_put(part.store);
+		put_err = store_put(part.store);
+		if (!err)
+			err = put_err;
 		if (err && !first_err)
 			first_err = err;
 		start = part.end;
@@ -195,7 +197,9 @@ int hugemap_advise(void *addr, size_t length, enum hugemap_advice advice)
 		if (!get_part(pool, start, end, &part))
 			return not_mapped();
 		advise_part(pool, &part, advice);
-		store_put(part.store);
+		err = store_put(part.store);
+		if (err)
+			return err;
 		start = part.end;
 	}
 	return 0;
@@ -218,7 +222,7 @@ int hugemap_prefetch(void *addr, size_t length)
 {
 	char *start, *end;
 	struct pool *pool;
-	int err;
+	int err, put_err;
 
 	CALL_BEGINS();
 	err = check_range(addr, length, false, &start, &end);
@@ -245,9 +249,9 @@ int hugemap_prefetch(void *addr, size_t length)
 			err = populate(start,
 				       start + ((part.end_pgoff - part.pgoff) << HM_PAGE_SHIFT));
 		}
-		store_put(part.store);
-		if (err)
-			return err;
+		put_err = store_put(part.store);
+		if (err || put_err)
+			return err ? err : put_err;
 		start = part.end;
 	}
 	return 0;

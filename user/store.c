@@ -449,8 +449,8 @@ static bool put_early(struct store *store)
  * Give a reference back. The last one closes the store. What is still dirty is written
  * once more; what cannot be written is lost.
  *
- * Return: 0, or the errno of that write: unmapping has told it, but for what
- * hugemap_pwrite() has stored meanwhile.
+ * Return: 0, or the errno of that write, which nobody can be told of later: what
+ * hugemap_pwrite() has stored since the last unmapping is lost then.
  */
 int store_put(struct store *store)
 {

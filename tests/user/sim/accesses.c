@@ -194,6 +194,8 @@ static void do_pread(u32 file, u64 first, u32 n)
 				  "page %llu of file %u: %llx is read, which is too old",
 				  (unsigned long long)(first + i), file, (unsigned long long)value);
 	}
+	if (got < 0)
+		model_lost(file); /* it was the last one to have the file */
 	check_busy((int)got, begun, "pread()");
 	give_buffer(&buffer);
 }

@@ -37,15 +37,15 @@ void map_release(struct mapped *map, u32 page, u32 n)
 
 /* --- loads and stores --------------------------------------------------------------------- */
 
-/* A pool that is full of what cannot be written has no frame for other files either. */
-static bool writes_fail(void)
+/* A pool full of what cannot be written, or is pinned, has no frame for other files either. */
+static bool frames_are_stuck(void)
 {
 	u32 i;
 
 	for (i = 0; i < MAX_FILES; i++)
 		if (model_files[i].failures)
 			return true;
-	return !machine.room;
+	return !machine.room || others_pins;
 }
 
 /* A signal comes only where something is wrong with the file, or with what fills the pool. */
@@ -60,7 +60,7 @@ static void check_signal(struct mapped *map, u32 page, bool write, enum touch to
 		return;
 	}
 	sim_check(touch == TOUCHED || at >= file_pages(file) || file->broken ||
-			  file->bad_block[at / HM_BLOCK_PAGES] || writes_fail(),
+			  file->bad_block[at / HM_BLOCK_PAGES] || frames_are_stuck(),
 		  "SIGBUS at page %llu of file %u", (unsigned long long)at, map->file);
 	if (touch == TOUCH_BUS)
 		counts[C_BUSES]++;
@@ -266,14 +266,14 @@ void advise_some(void)
 	if (sim_chance(5))
 		memory_lock(at, bytes);
 	if (sim_chance(30)) {
-		bool bad = os_files[map->file].broken || writes_fail() ||
-			   map->pgoff + page + n > file_pages(&os_files[map->file]);
+		bool bad = map->pgoff + page + n > file_pages(&os_files[map->file]);
 
 		err = hugemap_prefetch(at, bytes);
 		for (i = 0; i < n; i++)
 			bad |= os_files[map->file]
 				       .bad_block[(map->pgoff + page + i) / HM_BLOCK_PAGES];
-		bad |= map->pgoff + page + n > file_pages(&os_files[map->file]);
+		bad |= os_files[map->file].broken || frames_are_stuck() ||
+		       map->pgoff + page + n > file_pages(&os_files[map->file]);
 		sim_check(!err || bad, "prefetch: %d", err);
 	} else {
 		err = hugemap_advise(

@@ -353,6 +353,7 @@ static ssize_t transfer(int fd, char *buffer, size_t count, u64 offset, bool wri
 	struct os_file *file = d->file;
 
 	sim_step();
+	sim_check(!thread_locks_held(), "a lock is held while a file is read or written");
 	sim_check(d->kind == FD_FILE, "I/O on a descriptor of another kind");
 	if ((d->flags & O_ACCMODE) == (write ? O_RDONLY : O_WRONLY))
 		return -EBADF;

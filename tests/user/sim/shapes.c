@@ -248,6 +248,8 @@ static void change_to_zeros(u32 file, u64 from, u64 to, int fd, bool truncate, u
 			  !err				     ? CHANGE_DONE :
 			  done == os_files[file].truncations ? CHANGE_NOT :
 							       CHANGE_PERHAPS);
+	if (err)
+		model_lost(file);
 	counts[C_RESIZES]++;
 }
 
