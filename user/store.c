@@ -460,15 +460,16 @@ int store_put(struct store *store)
 
 	if (put_early(store))
 		return 0;
-	if (store->writable)
-		err = sync_range(store, 0, ALL_PAGES);
 	for (;;) {
+		if (store->writable && !err)
+			err = sync_range(store, 0, ALL_PAGES);
 		pthread_rwlock_wrlock(&pool->maps_lock);
 		if (put_early(store)) {
 			pthread_rwlock_unlock(&pool->maps_lock);
 			return 0;
 		}
-		if (!atomic_load(&store->ops))
+		/* A call that came and went meanwhile may have left something. */
+		if (!atomic_load(&store->ops) && (err || !hm_store_dirty_pages(store->core)))
 			break;
 		pthread_rwlock_unlock(&pool->maps_lock);
 		handlers_kick(pool);
