@@ -18,6 +18,7 @@
 #include "store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 /*
@@ -36,6 +37,7 @@ struct piece {
 	size_t in_block; /* bytes from the start of the block */
 	struct hm_unit unit;
 	enum hm_state state;
+	bool wants_room; /* before the block may be dirty */
 };
 
 /*
@@ -51,6 +53,7 @@ static int find_piece(struct store *store, u64 offset, size_t count, bool write,
 	piece->count = left < count ? left : count;
 	piece->in_block = in_block;
 	piece->state = HM_ABSENT;
+	piece->wants_room = false;
 	if (offset < hm_store_size(store->core))
 		piece->state = hm_peek(store->core, offset >> HM_PAGE_SHIFT, &piece->unit);
 	switch (piece->state) {
@@ -139,10 +142,31 @@ static ssize_t write_file(struct store *store, const char *buffer, const struct 
 	return n;
 }
 
+/* Before a block becomes dirty. -EAGAIN: it may now. */
+static int make_room(struct store *store, const struct piece *piece)
+{
+	u64 pgoff = block_of(piece->offset >> HM_PAGE_SHIFT);
+	struct block_call *call = block_call(store, pgoff);
+	pthread_mutex_t *lock = block_lock(store, pgoff);
+	bool wanted;
+	int err;
+
+	err = sys_fallocate(store->fd_buffered, FALLOC_FL_KEEP_SIZE, pgoff << HM_PAGE_SHIFT,
+			    HM_BLOCK_SIZE);
+	pthread_mutex_lock(lock);
+	err = store_takes_room(store, pgoff, err);
+	call->writing = false;
+	wanted = call->wanted;
+	pthread_mutex_unlock(lock);
+	if (wanted)
+		handlers_kick(store->pool);
+	return err ? fail(err, "the file system is full (%s)", strerror(-err)) : -EAGAIN;
+}
+
 /*
  * To a block that is cached: it is taken back into its slot first, so that nobody can
  * store to it at the same time. A clean one may take a small piece and stay clean: then
- * this returns 0, and the file is to be written.
+ * this returns 0, and the file is to be written; or room to be made in it.
  */
 static ssize_t write_cached(struct store *store, const char *buffer, struct piece *piece)
 {
@@ -154,8 +178,13 @@ static ssize_t write_cached(struct store *store, const char *buffer, struct piec
 		evict_lost(store, &piece->unit); /* what the program has zapped is read again */
 	if (err)
 		return err == -EBUSY ? err : -EAGAIN;
-	if (hm_peek(store->core, piece->unit.pgoff, &now) == HM_CLEAN && piece->count < KEEP_BYTES)
-		return 0;
+	if (hm_peek(store->core, piece->unit.pgoff, &now) == HM_CLEAN) {
+		if (piece->count < KEEP_BYTES)
+			return 0;
+		piece->wants_room = store_lacks_room(store, piece->unit.pgoff);
+		if (piece->wants_room)
+			return 0;
+	}
 	if (hm_fault(store->core, piece->unit.pgoff, HM_ACCESS_WRITE, &now) != HM_HIT)
 		return -EAGAIN;
 	page_changed(pool, &piece->unit);
@@ -193,13 +222,19 @@ static ssize_t transfer_once(struct store *store, char *buffer, size_t count, u6
 	if (!n && piece.state != HM_ABSENT)
 		n = write ? write_cached(store, buffer, &piece) :
 			    read_cached(store, buffer, &piece);
-	if (!n && write)
+	if (!n && write) {
 		call->writing = true;
+		atomic_fetch_add(&store->ops, 1);
+	}
 	pthread_mutex_unlock(lock);
 	pthread_rwlock_unlock(&pool->maps_lock);
 	if (n)
 		return n;
-	return write ? write_file(store, buffer, &piece) : read_file(store, buffer, &piece);
+	if (!write)
+		return read_file(store, buffer, &piece);
+	n = piece.wants_room ? make_room(store, &piece) : write_file(store, buffer, &piece);
+	atomic_fetch_sub(&store->ops, 1);
+	return n;
 }
 
 /* The same; waits for what is on its way. */

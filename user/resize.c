@@ -201,6 +201,14 @@ int resize_truncate(struct store *store, int fd, u64 size, bool again)
 	return err;
 }
 
+static void punched(struct store *store, u64 start, u64 end)
+{
+	u64 first = (start + HM_PAGE_SIZE - 1) >> HM_PAGE_SHIFT, last = end >> HM_PAGE_SHIFT;
+
+	if (first < last)
+		hm_store_set_hollow(store->core, first, last - first, true);
+}
+
 /**
  * resize_punch() - fallocate(PUNCH_HOLE) of a file that is mapped
  * @store: held by a reference; no lock is held
@@ -224,8 +232,10 @@ int resize_punch(struct store *store, int fd, u64 offset, u64 length, bool again
 	if (!err && first_block < end_block) {
 		all = drop(store, first_block, end_block, true);
 		hm_assert(all);
-		hm_store_set_hollow(store->core, first_block, end_block - first_block, true);
 	}
+	/* Of blocks at the edges it is known that they have holes. */
+	if (!err)
+		punched(store, offset, last < limit ? last : limit);
 	end(store);
 	return err;
 }

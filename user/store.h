@@ -21,4 +21,8 @@ u64 store_file_size(const struct store *store);
 int store_flush(struct store *store);
 int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind);
 
+/* Room in the file system; the block lock is held. */
+bool store_lacks_room(struct store *store, u64 pgoff);
+int store_takes_room(struct store *store, u64 pgoff, int err);
+
 #endif /* HM_STORE_H */

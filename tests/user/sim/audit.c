@@ -6,6 +6,7 @@
 #include "world.h"
 
 #include "frames.h"
+#include "stats.h"
 
 struct books {
 	struct pool *pool;
@@ -115,6 +116,16 @@ static void audit_pool(struct pool *pool)
 	sim_check(books.dirty == hm_cache_dirty_pages(pool->cache),
 		  "the count of dirty pages is wrong");
 	counts[C_AUDITS]++;
+}
+
+bool stores_slipped(void)
+{
+	const struct pool *pool;
+
+	for (pool = pools; pool; pool = pool->next)
+		if (pool->stats->count[STATS_SLIPPED].value)
+			return true;
+	return false;
 }
 
 static bool is_quiet(struct pool *pool)

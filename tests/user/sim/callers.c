@@ -45,7 +45,7 @@ static bool frames_are_stuck(void)
 	for (i = 0; i < MAX_FILES; i++)
 		if (model_files[i].failures)
 			return true;
-	return !machine.room || others_pins;
+	return device_was_full || others_pins;
 }
 
 /* A signal comes only where something is wrong with the file, or with what fills the pool. */

@@ -487,16 +487,33 @@ int sys_ftruncate(int fd, uint64_t size)
 	return 0;
 }
 
+/* Room for what will be written; some of it may be there when there is not enough. */
+static int reserve(struct os_file *file, u64 page, u64 end)
+{
+	int err = 0;
+
+	sim_check(!thread_locks_held(), "a lock is held while room is made");
+	if (machine.no_reserve)
+		return -EOPNOTSUPP;
+	for (; page < end && page < file_pages(file) && !err; page++) {
+		err = device_reserve(file, page);
+		sim_step();
+	}
+	return err;
+}
+
 int sys_fallocate(int fd, int mode, uint64_t offset, uint64_t length)
 {
 	struct descriptor *d = get(fd);
 	u64 page, end = (offset + length) >> HM_PAGE_SHIFT;
 
 	sim_step();
-	sim_check(mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE), "fallocate: %d", mode);
 	if ((d->flags & O_ACCMODE) == O_RDONLY)
 		return -EBADF;
 	device_pause();
+	if (mode == FALLOC_FL_KEEP_SIZE)
+		return reserve(d->file, offset >> HM_PAGE_SHIFT, end);
+	sim_check(mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE), "fallocate: %d", mode);
 	if (machine.no_punch)
 		return -EOPNOTSUPP;
 	if (sim_chance(machine.refuse_percent))

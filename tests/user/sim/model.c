@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "model.h"
 
+#include <errno.h>
+
 struct model_file model_files[MAX_FILES];
 static u64 last_version;
 
@@ -286,6 +288,10 @@ void model_wrote(struct os_file *file, u64 pgoff, u64 npages, int err)
 			m->failing[block] = false;
 		return;
 	}
+	sim_check(
+		err != -ENOSPC || machine.no_reserve || stores_slipped(),
+		"a full file system is told when block %llu of file %u is written, not at the store",
+		(unsigned long long)block, (u32)(file - os_files));
 	m->failures++;
 	m->failed_step = sched_steps();
 	sim_note("block %llu of file %u: %d", (unsigned long long)block, (u32)(file - os_files),

@@ -61,6 +61,9 @@ void model_unseen(u32 file, u64 page);
 void model_synced(u32 file, u64 page, u64 least, u64 changes);
 void model_check_file(u32 file, u64 page, u64 least, u64 changes);
 
+/* audit.c: a store came in the window of a move, before room could be made for it */
+bool stores_slipped(void);
+
 void model_start(bool fresh); /* the files are what the process finds */
 void model_after_power_cut(void);
 

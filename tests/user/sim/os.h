@@ -28,7 +28,7 @@ struct machine {
 	u32 split_percent; /* blocks that are moved page by page */
 	u32 tick_ms; /* how fast time goes */
 	u32 io_steps; /* how slow the device is */
-	bool swap, no_punch;
+	bool swap, no_punch, no_reserve;
 	bool lock_future; /* mlockall(2) */
 	u64 room; /* pages that the file system can still allocate */
 };
@@ -119,6 +119,7 @@ struct disk_page {
 	u32 npending;
 	u64 writes, safe_writes; /* so many made the value, and what is safe */
 	bool hole;
+	bool reserved; /* a hole that has room */
 };
 
 struct os_file {
@@ -140,6 +141,8 @@ static inline u64 file_pages(const struct os_file *file)
 	return (file->size + HM_PAGE_SIZE - 1) >> HM_PAGE_SHIFT;
 }
 
+extern bool device_was_full; /* since the process began */
+int device_reserve(struct os_file *file, u64 page); /* 0 or -ENOSPC */
 int device_write(struct os_file *file, u64 page, u64 value); /* 0 or -ENOSPC */
 void device_zero(struct os_file *file, u64 page);
 void device_lose_power(struct os_file *file);
