@@ -111,6 +111,7 @@ static void do_pwrite(u32 file, u64 first, u32 n)
 	struct change change[MOST];
 	struct begun begun = call_begun();
 	struct buffer buffer;
+	u64 value[MOST];
 	int how = sim_chance(80) ? 0 : 1 + (int)sim_below(2);
 	ssize_t got;
 	u32 i, done;
@@ -118,14 +119,17 @@ static void do_pwrite(u32 file, u64 first, u32 n)
 	n = take_buffer(&buffer, n);
 	if (first + n > MAX_PAGES)
 		n = (u32)(MAX_PAGES - first);
+	for (i = 0; i < n; i++)
+		put(&buffer, i, model_new_value(file, first + i));
+	for (i = 0; i < n; i++)
+		value[i] = look(&buffer, i);
+	/* Nobody comes between this and what follows. */
 	if (model_is_owned(file, first, first + n)) {
 		give_buffer(&buffer);
 		return;
 	}
 	for (i = 0; i < n; i++)
-		put(&buffer, i, model_new_value(file, first + i));
-	for (i = 0; i < n; i++)
-		model_begin(file, first + i, look(&buffer, i), &change[i]);
+		model_begin(file, first + i, value[i], &change[i]);
 	sim_note("pwrite of pages %llu+%u of file %u%s", (unsigned long long)first, n, file,
 		 buffer.map ? " from a mapping" : "");
 	got = hugemap_pwrite(w.fd[file][how], buffer.at, (size_t)n << HM_PAGE_SHIFT,
