@@ -26,7 +26,7 @@
 
 static u32 index_of(const struct store *store, u64 pgoff)
 {
-	u64 hash = (pgoff >> HM_BLOCK_ORDER) * 0x9e3779b97f4a7c15ull + (uintptr_t)store / 64;
+	u64 hash = (pgoff >> HM_BLOCK_ORDER) * 0x9e3779b97f4a7c15ull + store->ino * 0xff51afd7ull;
 
 	return (hash >> 20) % BLOCK_LOCKS;
 }

@@ -195,6 +195,8 @@ int resize_truncate(struct store *store, int fd, u64 size, bool again)
 	if (err)
 		return err;
 	err = sys_ftruncate(fd, size);
+	if (again)
+		err = 0; /* what is cached above is not in the file, in any case */
 	if (!err)
 		lower_limit(store, size);
 	end(store);
@@ -229,12 +231,13 @@ int resize_punch(struct store *store, int fd, u64 offset, u64 length, bool again
 	if (err)
 		return err;
 	err = sys_fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);
-	if (!err && first_block < end_block) {
+	/* Done already, its blocks are not what is cached, in any case. */
+	if ((!err || again) && first_block < end_block) {
 		all = drop(store, first_block, end_block, true);
 		hm_assert(all);
 	}
 	/* Of blocks at the edges it is known that they have holes. */
-	if (!err)
+	if (!err || again)
 		punched(store, offset, last < limit ? last : limit);
 	end(store);
 	return err;
