@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * hugemap_pread() and hugemap_pwrite() on a file that is mapped through a pool: what is
- * cached is copied from or to its frame, anything else is left to the kernel. Each piece,
- * of one block at most, is handled under the block lock, where the block cannot come or
- * go. The program's memory is touched without any lock: it may be in a mapping itself.
+ * cached is copied from or to its frame under the block lock, a block at a time, anything
+ * else is left to the kernel. Neither the kernel is asked nor the program's memory touched
+ * while a lock is held: a device may take its time, and the memory may be in a mapping.
  *
  * The kernel is asked by the store's own descriptor: the caller's may append, or take
  * whole sectors only.
@@ -18,6 +18,7 @@
 #include "store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 /*
@@ -27,12 +28,16 @@
  */
 #define KEEP_BYTES (HM_BLOCK_SIZE / 4)
 
+/* Calls that follow each other let a fault in between, if it comes within this time. */
+#define GIVE_WAY_NS 2000000u
+
 struct piece {
 	u64 offset;
 	size_t count;
 	size_t in_block; /* bytes from the start of the block */
 	struct hm_unit unit;
 	enum hm_state state;
+	bool wants_room; /* before the block may be dirty */
 };
 
 /*
@@ -48,6 +53,7 @@ static int find_piece(struct store *store, u64 offset, size_t count, bool write,
 	piece->count = left < count ? left : count;
 	piece->in_block = in_block;
 	piece->state = HM_ABSENT;
+	piece->wants_room = false;
 	if (offset < hm_store_size(store->core))
 		piece->state = hm_peek(store->core, offset >> HM_PAGE_SHIFT, &piece->unit);
 	switch (piece->state) {
@@ -93,24 +99,78 @@ static ssize_t read_file(struct store *store, char *buffer, const struct piece *
 	return sys_pread(store->fd_buffered, buffer, piece->count, piece->offset);
 }
 
+/* The block lock is held. What is written to the file is written to the frame, too. */
+static void file_is_written(struct store *store, const char *buffer, const struct piece *piece,
+			    ssize_t n)
+{
+	u64 pgoff = piece->offset >> HM_PAGE_SHIFT;
+	struct hm_unit now;
+
+	if (n < 0 || piece->offset >= hm_store_size(store->core))
+		return;
+	hm_store_set_hollow(store->core, block_of(pgoff), HM_BLOCK_PAGES, false);
+	if (hm_peek(store->core, pgoff, &now) != HM_CLEAN)
+		return; /* it was dropped meanwhile; nobody has read it again */
+	hm_assert(!page_mapping(store->pool, &now));
+	page_changed(store->pool, &now);
+	copy(slot_of(store->pool, now.frame) + piece->in_block, buffer, (size_t)n);
+}
+
+/*
+ * To the file, for a block that is not cached, or clean and in its slot, and stays so:
+ * block_call() keeps others from it meanwhile.
+ */
 static ssize_t write_file(struct store *store, const char *buffer, const struct piece *piece)
 {
-	ssize_t n = sys_pwrite(store->fd_buffered, buffer, piece->count, piece->offset);
+	u64 pgoff = piece->offset >> HM_PAGE_SHIFT;
+	struct block_call *call = block_call(store, pgoff);
+	pthread_mutex_t *lock = block_lock(store, pgoff);
+	struct pool *pool = store->pool;
+	bool wanted;
+	ssize_t n;
 
-	if (n >= 0 && piece->offset < hm_store_size(store->core))
-		hm_store_set_hollow(store->core, block_of(piece->offset >> HM_PAGE_SHIFT),
-				    HM_BLOCK_PAGES, false);
+	n = sys_pwrite(store->fd_buffered, buffer, piece->count, piece->offset);
+	pthread_rwlock_rdlock(&pool->maps_lock);
+	pthread_mutex_lock(lock);
+	file_is_written(store, buffer, piece, n);
+	call->writing = false;
+	wanted = call->wanted;
+	pthread_mutex_unlock(lock);
+	pthread_rwlock_unlock(&pool->maps_lock);
+	if (wanted)
+		handlers_kick(pool);
 	return n;
+}
+
+/* Before a block becomes dirty. -EAGAIN: it may now. */
+static int make_room(struct store *store, const struct piece *piece)
+{
+	u64 pgoff = block_of(piece->offset >> HM_PAGE_SHIFT);
+	struct block_call *call = block_call(store, pgoff);
+	pthread_mutex_t *lock = block_lock(store, pgoff);
+	bool wanted;
+	int err;
+
+	err = sys_fallocate(store->fd_buffered, FALLOC_FL_KEEP_SIZE, pgoff << HM_PAGE_SHIFT,
+			    HM_BLOCK_SIZE);
+	pthread_mutex_lock(lock);
+	err = store_takes_room(store, pgoff, err);
+	call->writing = false;
+	wanted = call->wanted;
+	pthread_mutex_unlock(lock);
+	if (wanted)
+		handlers_kick(store->pool);
+	return err ? fail(err, "the file system is full (%s)", strerror(-err)) : -EAGAIN;
 }
 
 /*
  * To a block that is cached: it is taken back into its slot first, so that nobody can
- * store to it at the same time. A clean one may take a small piece and stay clean.
+ * store to it at the same time. A clean one may take a small piece and stay clean: then
+ * this returns 0, and the file is to be written; or room to be made in it.
  */
 static ssize_t write_cached(struct store *store, const char *buffer, struct piece *piece)
 {
 	struct pool *pool = store->pool;
-	ssize_t n = (ssize_t)piece->count;
 	struct hm_unit now;
 	int err = page_remove(pool, &piece->unit);
 
@@ -118,44 +178,62 @@ static ssize_t write_cached(struct store *store, const char *buffer, struct piec
 		evict_lost(store, &piece->unit); /* what the program has zapped is read again */
 	if (err)
 		return err == -EBUSY ? err : -EAGAIN;
-	if (hm_peek(store->core, piece->unit.pgoff, &now) == HM_CLEAN && piece->count < KEEP_BYTES)
-		n = write_file(store, buffer, piece);
-	else if (hm_fault(store->core, piece->unit.pgoff, HM_ACCESS_WRITE, &now) != HM_HIT)
-		return -EAGAIN;
-	if (n > 0) {
-		page_changed(pool, &piece->unit);
-		copy(slot_of(pool, piece->unit.frame) + piece->in_block, buffer, (size_t)n);
+	if (hm_peek(store->core, piece->unit.pgoff, &now) == HM_CLEAN) {
+		if (piece->count < KEEP_BYTES)
+			return 0;
+		piece->wants_room = store_lacks_room(store, piece->unit.pgoff);
+		if (piece->wants_room)
+			return 0;
 	}
-	return n;
+	if (hm_fault(store->core, piece->unit.pgoff, HM_ACCESS_WRITE, &now) != HM_HIT)
+		return -EAGAIN;
+	page_changed(pool, &piece->unit);
+	copy(slot_of(pool, piece->unit.frame) + piece->in_block, buffer, piece->count);
+	return (ssize_t)piece->count;
+}
+
+/* The block lock is held. May this call write there now? */
+static bool may_write(struct block_call *call, bool gives_way)
+{
+	if (call->writing || (call->wanted && gives_way))
+		return false;
+	call->wanted = false;
+	return true;
 }
 
 /*
- * One piece, between the file and a buffer of ours. What is not cached is read without a
- * lock: it is in the file if it was stored before. It is written under the block's, so
- * that nobody reads it into a frame meanwhile; faults elsewhere do not wait for that.
+ * One piece, between the file or the cache and a buffer of ours. What is not cached is in
+ * the file if it was stored before.
  */
 static ssize_t transfer_once(struct store *store, char *buffer, size_t count, u64 offset,
-			     bool write)
+			     bool write, bool gives_way)
 {
+	struct block_call *call = block_call(store, offset >> HM_PAGE_SHIFT);
 	pthread_mutex_t *lock = block_lock(store, offset >> HM_PAGE_SHIFT);
 	struct pool *pool = store->pool;
 	struct piece piece;
-	bool cached;
 	ssize_t n;
 
 	pthread_rwlock_rdlock(&pool->maps_lock);
 	pthread_mutex_lock(lock);
 	n = find_piece(store, offset, count, write, &piece);
-	cached = piece.state != HM_ABSENT;
-	if (!n && cached)
+	if (!n && write && !may_write(call, gives_way))
+		n = -EAGAIN;
+	if (!n && piece.state != HM_ABSENT)
 		n = write ? write_cached(store, buffer, &piece) :
 			    read_cached(store, buffer, &piece);
-	pthread_rwlock_unlock(&pool->maps_lock);
-	if (!n && !cached && write)
-		n = write_file(store, buffer, &piece);
+	if (!n && write) {
+		call->writing = true;
+		atomic_fetch_add(&store->ops, 1);
+	}
 	pthread_mutex_unlock(lock);
-	if (!n && !cached && !write)
-		n = read_file(store, buffer, &piece);
+	pthread_rwlock_unlock(&pool->maps_lock);
+	if (n)
+		return n;
+	if (!write)
+		return read_file(store, buffer, &piece);
+	n = piece.wants_room ? make_room(store, &piece) : write_file(store, buffer, &piece);
+	atomic_fetch_sub(&store->ops, 1);
 	return n;
 }
 
@@ -164,15 +242,17 @@ static ssize_t transfer_piece(struct store *store, char *buffer, size_t count, u
 			      bool write)
 {
 	struct patience patience = { 0 };
+	bool gives_way = true;
 	ssize_t n;
 
 	for (;;) {
-		n = transfer_once(store, buffer, count, offset, write);
+		n = transfer_once(store, buffer, count, offset, write, gives_way);
 		if (n != -EAGAIN && n != -EBUSY)
 			return n;
 		if (!look_again(&patience, n == -EBUSY))
 			return fail(-EBUSY, "a page of the file is pinned by direct I/O: wait for "
 					    "that to end");
+		gives_way = sys_clock_ns() - patience.since_ns < GIVE_WAY_NS;
 	}
 }
 

@@ -19,6 +19,17 @@ static bool may(int fd, int only)
 	return mode >= 0 && (mode & O_ACCMODE) != only;
 }
 
+/*
+ * A call may hold the last reference, as another one unmaps: what it then cannot write is
+ * lost, and this is the last one to tell.
+ */
+static ssize_t put(struct store *store, ssize_t result)
+{
+	int err = store_put(store);
+
+	return err && result >= 0 ? err : result;
+}
+
 ssize_t hugemap_pread(int fd, void *buffer, size_t count, off_t offset)
 {
 	struct store *store;
@@ -31,8 +42,7 @@ ssize_t hugemap_pread(int fd, void *buffer, size_t count, off_t offset)
 	if (!store)
 		return sys_pread(fd, buffer, count, (u64)offset);
 	n = may(fd, O_WRONLY) ? access_read(store, buffer, count, (u64)offset) : -EBADF;
-	store_put(store);
-	return n;
+	return put(store, n);
 }
 
 /* O_SYNC and O_DSYNC: what has been written is to survive a power cut. */
@@ -44,7 +54,7 @@ static int make_durable(struct store *store, int fd, u64 offset, u64 count)
 		return 0;
 	err = sync_range(store, offset >> HM_PAGE_SHIFT,
 			 (offset + count + PAGE_MASK) >> HM_PAGE_SHIFT);
-	return err ? err : sys_fdatasync(store->fd_buffered);
+	return err ? err : store_flush(store);
 }
 
 /*
@@ -57,9 +67,8 @@ static void write_again(struct store *store, const char *buffer, size_t count, u
 	if (store->writable)
 		access_write(store, buffer, count, offset);
 	else
-		resize_drop_clean(store, offset >> HM_PAGE_SHIFT,
-				  (offset + count + PAGE_MASK) >> HM_PAGE_SHIFT);
-	store_put(store);
+		resize_drop_read(store, offset >> HM_PAGE_SHIFT,
+				 (offset + count + PAGE_MASK) >> HM_PAGE_SHIFT);
 }
 
 static ssize_t write_file(int fd, const void *buffer, size_t count, u64 offset)
@@ -74,7 +83,7 @@ static ssize_t write_file(int fd, const void *buffer, size_t count, u64 offset)
 	if (flags >= 0 && flags & O_APPEND)
 		offset = store_file_size(store) - (u64)n; /* there it is, if nobody else appends */
 	write_again(store, buffer, (size_t)n, offset);
-	return n;
+	return put(store, n);
 }
 
 ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
@@ -91,10 +100,7 @@ ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
 		return write_file(fd, buffer, count, (u64)offset);
 	n = may(fd, O_RDONLY) ? access_write(store, buffer, count, (u64)offset) : -EBADF;
 	err = n > 0 ? make_durable(store, fd, (u64)offset, (u64)n) : 0;
-	if (err)
-		n = err;
-	err = store_put(store);
-	return n > 0 && err ? err : n;
+	return put(store, err ? err : n);
 }
 
 int hugemap_truncate(int fd, off_t length)
@@ -114,9 +120,7 @@ int hugemap_truncate(int fd, off_t length)
 			return err;
 		again = true;
 	}
-	err = resize_truncate(store, fd, (u64)length, again);
-	store_put(store);
-	return err;
+	return (int)put(store, resize_truncate(store, fd, (u64)length, again));
 }
 
 int hugemap_punch(int fd, off_t offset, off_t length)
@@ -137,9 +141,7 @@ int hugemap_punch(int fd, off_t offset, off_t length)
 			return err;
 		again = true;
 	}
-	err = resize_punch(store, fd, (u64)offset, (u64)length, again);
-	store_put(store);
-	return err;
+	return (int)put(store, resize_punch(store, fd, (u64)offset, (u64)length, again));
 }
 
 int hugemap_flush(int fd, off_t offset, off_t length)
@@ -157,6 +159,5 @@ int hugemap_flush(int fd, off_t offset, off_t length)
 	if (length)
 		end = ((u64)offset + (u64)length + PAGE_MASK) >> HM_PAGE_SHIFT;
 	err = store->writable ? sync_range(store, (u64)offset >> HM_PAGE_SHIFT, end) : 0;
-	store_put(store);
-	return err;
+	return (int)put(store, err);
 }

@@ -52,7 +52,7 @@ static int tell_errors(struct pool *pool, u64 map_id)
 
 static int sync_part(struct pool *pool, const struct part *part, int flags)
 {
-	int err, told;
+	int err, flushed, told;
 
 	if (flags & MS_ASYNC) {
 		atomic_fetch_add(&part->store->wb_asked, 1);
@@ -60,13 +60,10 @@ static int sync_part(struct pool *pool, const struct part *part, int flags)
 		return 0;
 	}
 	err = sync_range(part->store, part->pgoff, part->end_pgoff);
-	/* The kernel tells it once: every mapping is to know. */
-	told = part->store->writable ? sys_fdatasync(part->store->fd_buffered) : 0;
-	if (told)
-		hm_store_error(part->store->core, told);
+	flushed = part->store->writable ? store_flush(part->store) : 0;
 	told = tell_errors(pool, part->map_id);
 	if (!err)
-		err = told;
+		err = flushed ? flushed : told;
 	if (err)
 		fail(err,
 		     "writing to the file failed (%s); what is not written stays cached and "
@@ -79,7 +76,7 @@ int hugemap_sync(void *addr, size_t length, int flags)
 {
 	char *start, *end;
 	struct pool *pool;
-	int err, first_err = 0;
+	int err, put_err, first_err = 0;
 
 	CALL_BEGINS();
 	err = check_range(addr, length, true, &start, &end);
@@ -98,7 +95,9 @@ int hugemap_sync(void *addr, size_t length, int flags)
 		if (!get_part(pool, start, end, &part))
 			return first_err ? first_err : not_mapped();
 		err = sync_part(pool, &part, flags);
-		store_put(part.store);
+		put_err = store_put(part.store);
+		if (!err)
+			err = put_err;
 		if (err && !first_err)
 			first_err = err;
 		start = part.end;
@@ -198,7 +197,9 @@ int hugemap_advise(void *addr, size_t length, enum hugemap_advice advice)
 		if (!get_part(pool, start, end, &part))
 			return not_mapped();
 		advise_part(pool, &part, advice);
-		store_put(part.store);
+		err = store_put(part.store);
+		if (err)
+			return err;
 		start = part.end;
 	}
 	return 0;
@@ -221,7 +222,7 @@ int hugemap_prefetch(void *addr, size_t length)
 {
 	char *start, *end;
 	struct pool *pool;
-	int err;
+	int err, put_err;
 
 	CALL_BEGINS();
 	err = check_range(addr, length, false, &start, &end);
@@ -248,9 +249,9 @@ int hugemap_prefetch(void *addr, size_t length)
 			err = populate(start,
 				       start + ((part.end_pgoff - part.pgoff) << HM_PAGE_SHIFT));
 		}
-		store_put(part.store);
-		if (err)
-			return err;
+		put_err = store_put(part.store);
+		if (err || put_err)
+			return err ? err : put_err;
 		start = part.end;
 	}
 	return 0;

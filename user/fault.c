@@ -42,18 +42,36 @@ static enum served serve_miss(struct handler *h, struct mapping *map, enum hm_ou
 	return hit_serve(map, unit, fault->write, false);
 }
 
+/* Is a store about to make a block dirty that may have no room in the file system? */
+static bool wants_room(struct store *store, u64 pgoff)
+{
+	struct hm_unit unit;
+	enum hm_state state;
+
+	if (!store_lacks_room(store, pgoff))
+		return false;
+	state = hm_peek(store->core, pgoff, &unit);
+	return state != HM_DIRTY && state != HM_WRITING;
+}
+
 /* Ask the core, and carry out its answer, under the block lock. */
 static enum served serve_locked(struct handler *h, struct mapping *map, const struct pending *fault,
 				u32 access, struct hm_unit *unit)
 {
 	struct store *store = map->store;
 	u64 pgoff = map_pgoff(map, fault->addr);
+	struct block_call *call = block_call(store, pgoff);
 	enum hm_outcome outcome;
 	enum served served;
 
+	call->wanted = call->writing;
+	if (call->writing)
+		return SERVE_LATER;
 	/* Not redirtied by a fault that has to wait for the write anyway. */
 	if (fault->missing && hm_peek(store->core, pgoff, unit) == HM_WRITING)
 		return SERVE_LATER;
+	if (fault->write && wants_room(store, pgoff))
+		return room_start(h, map, pgoff, fault) ? SERVE_LATER : SERVED;
 	do {
 		outcome = hm_fault(store->core, pgoff, access, unit);
 	} while (outcome == HM_NO_NODE &&

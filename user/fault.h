@@ -2,7 +2,8 @@
 /*
  * The way of a fault. handler.c: a handler thread waits for one, among other work;
  * fault.c: reads it and asks the core; hit.c: maps a block that is cached; fill.c: reads
- * one that is not, or fills it with zeros; stream.c: brings in what will be wanted next;
+ * one that is not, or fills it with zeros; room.c: has the file system make room for
+ * stores to a hole; stream.c: brings in what will be wanted next;
  * trap.c: SIGBUS and SIGSEGV.
  *
  * Owns: the threads; faults that wait; units that are being filled; poisoned pages.
@@ -39,6 +40,10 @@ int fill_start(struct handler *h, struct mapping *map, const struct hm_unit *uni
 void fill_complete(struct handler *h, struct io_op *op);
 bool fill_is_hollow(struct store *store, const struct hm_unit *unit);
 void fill_zero(struct mapping *map, const struct hm_unit *unit);
+
+/* --- room.c: the same ------------------------------------------------------------- */
+int room_start(struct handler *h, struct mapping *map, u64 pgoff, const struct pending *fault);
+void room_complete(struct handler *h, struct io_op *op);
 
 /* --- stream.c ------------------------------------------------------------------- */
 void stream_hint(struct handler *h, struct mapping *map, u64 pgoff, u32 access);

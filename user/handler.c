@@ -30,10 +30,17 @@ static void complete_all(struct handler *h)
 	while ((op = h->io.backend->reap(&h->io))) {
 		if (inject)
 			op->result = inject(op, op->result);
-		if (op->type == IO_READ)
+		switch (op->type) {
+		case IO_READ:
 			fill_complete(h, op);
-		else
+			break;
+		case IO_WRITE:
 			write_complete(h, op);
+			break;
+		case IO_ROOM:
+			room_complete(h, op);
+			break;
+		}
 	}
 }
 

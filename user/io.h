@@ -22,6 +22,7 @@ struct sync_request;
 enum io_type {
 	IO_READ,
 	IO_WRITE,
+	IO_ROOM, /* fallocate(): no buffer */
 };
 
 struct io_op {

@@ -8,6 +8,7 @@
 #include "races.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -42,7 +43,9 @@ static ssize_t run_op(const struct io_op *op)
 	ssize_t n;
 
 	do {
-		if (op->type == IO_READ)
+		if (op->type == IO_ROOM)
+			n = sys_fallocate(op->fd, FALLOC_FL_KEEP_SIZE, op->offset, op->len);
+		else if (op->type == IO_READ)
 			n = sys_pread(op->fd, op->buffer + op->done, op->len - op->done,
 				      op->offset);
 		else

@@ -7,6 +7,7 @@
 #include "linux.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <liburing.h>
@@ -90,7 +91,9 @@ static void uring_queue(struct io *io, struct io_op *op)
 	struct ring *ring = io->private;
 	struct io_uring_sqe *sqe = get_sqe(ring);
 
-	if (op->type == IO_READ)
+	if (op->type == IO_ROOM)
+		io_uring_prep_fallocate(sqe, op->fd, FALLOC_FL_KEEP_SIZE, op->offset, op->len);
+	else if (op->type == IO_READ)
 		io_uring_prep_read(sqe, op->fd, op->buffer + op->done,
 				   (unsigned int)(op->len - op->done), op->offset);
 	else

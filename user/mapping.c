@@ -125,7 +125,7 @@ static void *create(struct store *store, u64 offset, size_t length, int prot, u3
 	size_t bytes = (length + PAGE_MASK) & ~PAGE_MASK;
 	struct pool *pool = store->pool;
 	struct mapping *map = NULL;
-	int err = check_blocks(store, offset, bytes);
+	int err = check_blocks(store, offset, bytes), put_err;
 
 	if (err)
 		goto put;
@@ -162,8 +162,8 @@ unmap:
 put:
 	if (map)
 		mapping_free(map);
-	store_put(store);
-	return (void *)(intptr_t)err;
+	put_err = store_put(store);
+	return (void *)(intptr_t)(put_err ? put_err : err);
 }
 
 /**
@@ -181,10 +181,11 @@ void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int
 		return (void *)(intptr_t)err;
 	/* Looked up after we can be seen: of two at a time, one sees the other. */
 	if (steered_conflicts(store->dev, store->ino, store->writable)) {
-		store_put(store);
-		return (void *)(intptr_t)fail(-EBUSY, "the file is mapped without a pool in this "
-						      "process, which would not see what is "
-						      "stored through one");
+		err = store_put(store);
+		if (!err)
+			err = fail(-EBUSY, "the file is mapped without a pool in this process, "
+					   "which would not see what is stored through one");
+		return (void *)(intptr_t)err;
 	}
 	return create(store, (u64)offset, length, prot, priority_access(options->priority), NULL);
 }
@@ -224,9 +225,11 @@ void *mapping_again(struct pool *pool, char *start, char *end, size_t length)
 	if (!store)
 		return (void *)(intptr_t)fail(-EINVAL, "the range is not one mapping");
 	if (offset + length > (u64)INT64_MAX) {
-		store_put(store);
-		return (void *)(intptr_t)fail(-EOVERFLOW, "the range ends beyond the largest "
-							  "possible file");
+		int err = store_put(store);
+
+		return (void *)(intptr_t)(err ? err :
+						fail(-EOVERFLOW, "the range ends beyond the "
+								 "largest possible file"));
 	}
 	addr = create(store, offset, length, prot, access, &errors_seen);
 	if (hugemap_error(addr))
@@ -460,7 +463,7 @@ static int unmap_one(struct pool *pool, char *start, char *end, char **next, int
 int mapping_unmap(struct pool *pool, char *start, char *end, char **next, int *write_err)
 {
 	struct store *put = NULL;
-	int err;
+	int err, put_err;
 
 	*next = end;
 	*write_err = 0;
@@ -468,7 +471,8 @@ int mapping_unmap(struct pool *pool, char *start, char *end, char **next, int *w
 	err = unmap_one(pool, start, end, next, write_err, &put);
 	pthread_mutex_unlock(&pool->unmap_lock);
 	/* The last thing: without its stores somebody may destroy the pool. */
-	if (put)
-		store_put(put);
+	put_err = put ? store_put(put) : 0;
+	if (!*write_err)
+		*write_err = put_err;
 	return err;
 }

@@ -101,6 +101,10 @@ struct pool {
 	int pagemap_fd; /* see pagemap.h */
 
 	pthread_mutex_t block_locks[BLOCK_LOCKS];
+	struct block_call {
+		bool writing; /* the kernel writes the file, or makes room in it */
+		bool wanted; /* a fault waits for that */
+	} block_calls[BLOCK_LOCKS]; /* of the blocks of each lock, and under it */
 
 	struct handler *handlers;
 	u32 nhandlers;
@@ -126,6 +130,8 @@ struct store {
 	int fd; /* with O_DIRECT, if the file system can */
 	int fd_buffered; /* for what direct I/O cannot do; holds the lock on the file */
 	u32 align; /* of direct I/O: bytes; 1 = there is none */
+	atomic_bool unreserved; /* room cannot be had before it is written */
+	_Atomic u64 full_until_ms; /* what is not asked for needs not try before */
 
 	pthread_mutex_t resize_lock;
 	atomic_bool resizing; /* faults wait */

@@ -24,11 +24,22 @@
 
 #include <errno.h>
 
+static u32 index_of(const struct store *store, u64 pgoff)
+{
+	u64 hash = (pgoff >> HM_BLOCK_ORDER) * 0x9e3779b97f4a7c15ull + store->ino * 0xff51afd7ull;
+
+	return (hash >> 20) % BLOCK_LOCKS;
+}
+
 pthread_mutex_t *block_lock(struct store *store, u64 pgoff)
 {
-	u64 hash = (pgoff >> HM_BLOCK_ORDER) * 0x9e3779b97f4a7c15ull + (uintptr_t)store / 64;
+	return &store->pool->block_locks[index_of(store, pgoff)];
+}
 
-	return &store->pool->block_locks[(hash >> 20) % BLOCK_LOCKS];
+/* Is the file being written there, by a call? Until that ends nothing is mapped or read. */
+struct block_call *block_call(struct store *store, u64 pgoff)
+{
+	return &store->pool->block_calls[index_of(store, pgoff)];
 }
 
 struct mapping *page_mapping(struct pool *pool, const struct hm_unit *unit)

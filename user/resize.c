@@ -85,6 +85,26 @@ static bool is_pinned(enum hm_state state)
 }
 
 /*
+ * Drop what was read of a range before somebody wrote the file, or is being read. What is
+ * pinned is left in the end, as it was. No lock is held.
+ */
+void resize_drop_read(struct store *store, u64 pos, u64 end)
+{
+	struct patience patience = { 0 };
+	enum hm_state state;
+	bool all;
+
+	for (pos = block_of(pos); pos < end; pos += HM_BLOCK_PAGES) {
+		do {
+			pthread_rwlock_wrlock(&store->pool->maps_lock);
+			all = drop(store, pos, pos + 1, false);
+			state = state_of(store, pos);
+			pthread_rwlock_unlock(&store->pool->maps_lock);
+		} while (!all && look_again(&patience, is_pinned(state)));
+	}
+}
+
+/*
  * Blocks that lie in a range in part are written and dropped, and no I/O is under way;
  * maps_lock is held for writing when this returns 0, until end().
  * @a, @b: pages of such blocks; may be the same, or beyond the limit: none
@@ -175,10 +195,20 @@ int resize_truncate(struct store *store, int fd, u64 size, bool again)
 	if (err)
 		return err;
 	err = sys_ftruncate(fd, size);
+	if (again)
+		err = 0; /* what is cached above is not in the file, in any case */
 	if (!err)
 		lower_limit(store, size);
 	end(store);
 	return err;
+}
+
+static void punched(struct store *store, u64 start, u64 end)
+{
+	u64 first = (start + HM_PAGE_SIZE - 1) >> HM_PAGE_SHIFT, last = end >> HM_PAGE_SHIFT;
+
+	if (first < last)
+		hm_store_set_hollow(store->core, first, last - first, true);
 }
 
 /**
@@ -201,11 +231,14 @@ int resize_punch(struct store *store, int fd, u64 offset, u64 length, bool again
 	if (err)
 		return err;
 	err = sys_fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);
-	if (!err && first_block < end_block) {
+	/* Done already, its blocks are not what is cached, in any case. */
+	if ((!err || again) && first_block < end_block) {
 		all = drop(store, first_block, end_block, true);
 		hm_assert(all);
-		hm_store_set_hollow(store->core, first_block, end_block - first_block, true);
 	}
+	/* Of blocks at the edges it is known that they have holes. */
+	if (!err || again)
+		punched(store, offset, last < limit ? last : limit);
 	end(store);
 	return err;
 }

@@ -57,8 +57,25 @@ u64 store_file_size(const struct store *store)
 	return file_size(store->fd_buffered);
 }
 
-/* Which blocks of a leaf's range hold no data in the file? */
-static void find_hollow(const struct store *store, u64 pgoff, unsigned long *hollow)
+/**
+ * store_flush() - what has been written is to survive a power cut
+ * @store: held by a reference
+ *
+ * The kernel tells a failure once, so every mapping is to know; and who asked, whoever
+ * else of the same mapping is told first.
+ */
+int store_flush(struct store *store)
+{
+	int err = sys_fdatasync(store->fd_buffered);
+
+	if (err)
+		hm_store_error(store->core, err);
+	return err;
+}
+
+/* Which blocks of a leaf's range hold no data in the file, and which not in all of it? */
+static void find_holes(const struct store *store, u64 pgoff, unsigned long *hollow,
+		       unsigned long *holes)
 {
 	u64 start = hm_leaf_start(pgoff) << HM_PAGE_SHIFT;
 	u64 end = start + ((u64)HM_NODE_SLOTS << HM_BLOCK_SHIFT);
@@ -67,9 +84,11 @@ static void find_hollow(const struct store *store, u64 pgoff, unsigned long *hol
 
 	if (store->block_device) {
 		memset(hollow, 0, HM_BITMAP_LONGS(HM_NODE_SLOTS) * sizeof(*hollow));
+		memset(holes, 0, HM_BITMAP_LONGS(HM_NODE_SLOTS) * sizeof(*holes));
 		return;
 	}
 	memset(hollow, 0xff, HM_BITMAP_LONGS(HM_NODE_SLOTS) * sizeof(*hollow));
+	memset(holes, 0xff, HM_BITMAP_LONGS(HM_NODE_SLOTS) * sizeof(*holes));
 	while (at < end) {
 		s64 data = sys_lseek(store->fd_buffered, at, SEEK_DATA), hole;
 		u64 last;
@@ -82,8 +101,13 @@ static void find_hollow(const struct store *store, u64 pgoff, unsigned long *hol
 		hole = sys_lseek(store->fd_buffered, (u64)data, SEEK_HOLE);
 		last = hole < 0 || (u64)hole > end ? end : (u64)hole;
 		for (i = (u32)(((u64)data - start) >> HM_BLOCK_SHIFT);
-		     i <= (last - 1 - start) >> HM_BLOCK_SHIFT; i++)
+		     i <= (last - 1 - start) >> HM_BLOCK_SHIFT; i++) {
+			u64 block = start + ((u64)i << HM_BLOCK_SHIFT);
+
 			hollow[i / 64] &= ~(1ul << (i % 64));
+			if ((u64)data <= block && last >= block + HM_BLOCK_SIZE)
+				holes[i / 64] &= ~(1ul << (i % 64));
+		}
 		/* The rest of that block is known not to be hollow. */
 		at = start + ((u64)i << HM_BLOCK_SHIFT);
 	}
@@ -93,6 +117,7 @@ static void find_hollow(const struct store *store, u64 pgoff, unsigned long *hol
 int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind)
 {
 	unsigned long hollow[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	unsigned long holes[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
 	size_t bytes = (hm_node_bytes(kind) + 63) & ~(size_t)63;
 	void *mem = aligned_alloc(64, bytes);
 
@@ -100,9 +125,41 @@ int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind)
 		return -ENOMEM;
 	memset(mem, 0, bytes);
 	if (kind == HM_NODE_LEAF)
-		find_hollow(store, pgoff, hollow);
-	if (!hm_store_add_node(store->core, pgoff, kind, mem, hollow, NULL))
+		find_holes(store, pgoff, hollow, holes);
+	if (!hm_store_add_node(store->core, pgoff, kind, mem, hollow,
+			       kind == HM_NODE_LEAF ? holes : NULL))
 		free(mem);
+	return 0;
+}
+
+/*
+ * Would writing this block need room that the file system may not have? Plain mmap asks
+ * for it when a page is stored to for the first time: who has stored is not to hear later
+ * that the disk is full.
+ */
+bool store_lacks_room(struct store *store, u64 pgoff)
+{
+	enum hm_node_kind kind;
+
+	if (store->block_device || atomic_load(&store->unreserved) || pgoff >= store_limit(store))
+		return false;
+	while (hm_store_lacks_node(store->core, pgoff, &kind))
+		if (store_add_node(store, pgoff, kind))
+			return false; /* the fault will find that, too */
+	return hm_has_holes(store->core, pgoff);
+}
+
+/*
+ * What fallocate() has answered for a block. Return: 0: it can be stored to; or why not.
+ * Where nobody can say, a sync will.
+ */
+int store_takes_room(struct store *store, u64 pgoff, int err)
+{
+	if (err == -ENOSPC || err == -EDQUOT)
+		return err;
+	if (err == -EOPNOTSUPP)
+		atomic_store(&store->unreserved, true);
+	hm_store_set_allocated(store->core, block_of(pgoff), HM_BLOCK_PAGES);
 	return 0;
 }
 
@@ -433,8 +490,8 @@ static bool put_early(struct store *store)
  * Give a reference back. The last one closes the store. What is still dirty is written
  * once more; what cannot be written is lost.
  *
- * Return: 0, or the errno of that write: unmapping has told it, but for what
- * hugemap_pwrite() has stored meanwhile.
+ * Return: 0, or the errno of that write, which nobody can be told of later: what
+ * hugemap_pwrite() has stored since the last unmapping is lost then.
  */
 int store_put(struct store *store)
 {
@@ -444,15 +501,16 @@ int store_put(struct store *store)
 
 	if (put_early(store))
 		return 0;
-	if (store->writable)
-		err = sync_range(store, 0, ALL_PAGES);
 	for (;;) {
+		if (store->writable && !err)
+			err = sync_range(store, 0, ALL_PAGES);
 		pthread_rwlock_wrlock(&pool->maps_lock);
 		if (put_early(store)) {
 			pthread_rwlock_unlock(&pool->maps_lock);
 			return 0;
 		}
-		if (!atomic_load(&store->ops))
+		/* A call that came and went meanwhile may have left something. */
+		if (!atomic_load(&store->ops) && (err || !hm_store_dirty_pages(store->core)))
 			break;
 		pthread_rwlock_unlock(&pool->maps_lock);
 		handlers_kick(pool);

@@ -18,6 +18,11 @@ int store_check_writable(const struct store *store);
 int file_identify(int fd, dev_t *dev, ino_t *ino);
 u64 file_size(int fd);
 u64 store_file_size(const struct store *store);
+int store_flush(struct store *store);
 int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind);
+
+/* Room in the file system; the block lock is held. */
+bool store_lacks_room(struct store *store, u64 pgoff);
+int store_takes_room(struct store *store, u64 pgoff, int err);
 
 #endif /* HM_STORE_H */

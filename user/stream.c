@@ -65,6 +65,21 @@ static void map_zeroed(struct mapping *map, const struct hm_unit *unit, bool wri
 		page_install(map, unit);
 }
 
+/* For a block that will be mapped dirty. What a full file system has no room for is not. */
+static bool has_room(struct handler *h, struct mapping *map, u64 pgoff, bool *write)
+{
+	struct store *store = map->store;
+
+	if (!store_lacks_room(store, pgoff) || !hm_hollow(store->core, pgoff))
+		return true;
+	if (h->now_ms < atomic_load(&store->full_until_ms)) {
+		*write = false;
+		return true;
+	}
+	room_start(h, map, pgoff, NULL);
+	return false;
+}
+
 static enum step bring_in(struct handler *h, struct mapping *map, struct job *job)
 {
 	struct store *store = map->store;
@@ -79,6 +94,11 @@ static enum step bring_in(struct handler *h, struct mapping *map, struct job *jo
 	if (mark)
 		access |= HM_ACCESS_MARK;
 	pthread_mutex_lock(lock);
+	if (block_call(store, job->pos)->writing ||
+	    (write && !mark && !has_room(h, map, job->pos, &write))) {
+		pthread_mutex_unlock(lock);
+		return STEP_LATER;
+	}
 	do {
 		outcome = hm_fault(store->core, job->pos, access, &unit);
 	} while (outcome == HM_NO_NODE &&

@@ -111,6 +111,7 @@ static void do_pwrite(u32 file, u64 first, u32 n)
 	struct change change[MOST];
 	struct begun begun = call_begun();
 	struct buffer buffer;
+	u64 value[MOST];
 	int how = sim_chance(80) ? 0 : 1 + (int)sim_below(2);
 	ssize_t got;
 	u32 i, done;
@@ -118,14 +119,17 @@ static void do_pwrite(u32 file, u64 first, u32 n)
 	n = take_buffer(&buffer, n);
 	if (first + n > MAX_PAGES)
 		n = (u32)(MAX_PAGES - first);
+	for (i = 0; i < n; i++)
+		put(&buffer, i, model_new_value(file, first + i));
+	for (i = 0; i < n; i++)
+		value[i] = look(&buffer, i);
+	/* Nobody comes between this and what follows. */
 	if (model_is_owned(file, first, first + n)) {
 		give_buffer(&buffer);
 		return;
 	}
 	for (i = 0; i < n; i++)
-		put(&buffer, i, model_new_value(file, first + i));
-	for (i = 0; i < n; i++)
-		model_begin(file, first + i, look(&buffer, i), &change[i]);
+		model_begin(file, first + i, value[i], &change[i]);
 	sim_note("pwrite of pages %llu+%u of file %u%s", (unsigned long long)first, n, file,
 		 buffer.map ? " from a mapping" : "");
 	got = hugemap_pwrite(w.fd[file][how], buffer.at, (size_t)n << HM_PAGE_SHIFT,
@@ -194,6 +198,8 @@ static void do_pread(u32 file, u64 first, u32 n)
 				  "page %llu of file %u: %llx is read, which is too old",
 				  (unsigned long long)(first + i), file, (unsigned long long)value);
 	}
+	if (got < 0)
+		model_lost(file); /* it was the last one to have the file */
 	check_busy((int)got, begun, "pread()");
 	give_buffer(&buffer);
 }
@@ -223,8 +229,6 @@ void dma_some(void)
 
 	if (!map)
 		return;
-	others_pins++;
-	others_pins_ever++;
 	for (i = 0; i < n && map->pgoff + page + i < MAX_PAGES; i++) {
 		u64 at = map->pgoff + page + i;
 
@@ -234,7 +238,7 @@ void dma_some(void)
 			break;
 		memory_others_pin(to);
 		if (model_files[map->file].page[at].owned) {
-			memory_unpin(to, id[i]);
+			memory_others_unpin(to, id[i]);
 			break;
 		}
 		value[i] = model_new_value(map->file, at);
@@ -260,13 +264,12 @@ void dma_some(void)
 
 		model_end(map->file, map->pgoff + page + i, &change[i],
 			  memory_page(at)->id == id[i] ? CHANGE_DONE : CHANGE_PERHAPS);
-		memory_unpin(at, id[i]);
-		memory_others_pin(at);
+		if (memory_page(at)->state & PAGE_EARLY)
+			model_unseen(map->file, map->pgoff + page + i);
+		memory_others_unpin(at, id[i]);
 	}
 	sim_note("a device has stored to pages %llu+%u of file %u",
 		 (unsigned long long)(map->pgoff + page), pinned, map->file);
-	others_pins--;
-	others_pins_ever++;
 	counts[C_DMAS] += pinned != 0;
 	map_release(map, page, n);
 }

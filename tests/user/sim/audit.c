@@ -7,6 +7,7 @@
 
 #include "../../sim/sim.h"
 #include "frames.h"
+#include "stats.h"
 
 static u32 index_of(const struct store *store)
 {
@@ -44,7 +45,8 @@ static void audit_place(struct pool *pool, struct store *store, const struct hm_
 		sim_check(!map || !memory_page(slot + ((size_t)i << HM_PAGE_SHIFT))->pins,
 			  "an empty slot is pinned");
 		memcpy(&value, at + ((size_t)i << HM_PAGE_SHIFT), sizeof(value));
-		sim_check(state == HM_DIRTY || value == file->page[pgoff].value,
+		sim_check(state == HM_DIRTY || value == file->page[pgoff].value ||
+				  page->state & PAGE_EARLY,
 			  "clean page %llu of file %u holds %llx, the file has %llx",
 			  (unsigned long long)pgoff, index_of(store), (unsigned long long)value,
 			  (unsigned long long)file->page[pgoff].value);
@@ -96,6 +98,16 @@ static void audit_pool(struct pool *pool)
 		audit_store(pool, store);
 	books_check(pool->cache);
 	counts[C_AUDITS]++;
+}
+
+bool stores_slipped(void)
+{
+	const struct pool *pool;
+
+	for (pool = pools; pool; pool = pool->next)
+		if (pool->stats->count[STATS_SLIPPED].value)
+			return true;
+	return false;
 }
 
 static bool is_quiet(struct pool *pool)

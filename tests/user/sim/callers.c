@@ -37,7 +37,18 @@ void map_release(struct mapped *map, u32 page, u32 n)
 
 /* --- loads and stores --------------------------------------------------------------------- */
 
-/* A signal comes only where something is wrong with the file. */
+/* A pool full of what cannot be written, or is pinned, has no frame for other files either. */
+static bool frames_are_stuck(void)
+{
+	u32 i;
+
+	for (i = 0; i < MAX_FILES; i++)
+		if (model_files[i].failures)
+			return true;
+	return device_was_full || others_pins;
+}
+
+/* A signal comes only where something is wrong with the file, or with what fills the pool. */
 static void check_signal(struct mapped *map, u32 page, bool write, enum touch touch)
 {
 	struct os_file *file = &os_files[map->file];
@@ -49,14 +60,14 @@ static void check_signal(struct mapped *map, u32 page, bool write, enum touch to
 		return;
 	}
 	sim_check(touch == TOUCHED || at >= file_pages(file) || file->broken ||
-			  file->bad_block[at / HM_BLOCK_PAGES] || model_files[map->file].failures ||
-			  !machine.room,
+			  file->bad_block[at / HM_BLOCK_PAGES] || frames_are_stuck(),
 		  "SIGBUS at page %llu of file %u", (unsigned long long)at, map->file);
 	if (touch == TOUCH_BUS)
 		counts[C_BUSES]++;
 }
 
-static void touch(struct mapped *map, u32 page, bool write)
+/* False: a signal came. */
+static bool touch(struct mapped *map, u32 page, bool write)
 {
 	char *at = map->addr + ((size_t)page << HM_PAGE_SHIFT);
 	u64 pgoff = map->pgoff + page, value;
@@ -65,10 +76,10 @@ static void touch(struct mapped *map, u32 page, bool write)
 	touched = memory_touch(at, write);
 	check_signal(map, page, write, touched);
 	if (touched != TOUCHED)
-		return;
+		return false;
 	/* Between a move and its protection it would land: a fault of the program's, see README. */
 	if (write && !map->writable)
-		return;
+		return true;
 	if (write && !model_files[map->file].page[pgoff].owned) {
 		value = model_new_value(map->file, pgoff);
 		memory_set_value(at, value);
@@ -78,6 +89,7 @@ static void touch(struct mapped *map, u32 page, bool write)
 		model_loaded(map->file, pgoff, memory_value(at));
 		counts[C_LOADS]++;
 	}
+	return true;
 }
 
 static void pause_for_audit(void)
@@ -104,7 +116,8 @@ void program_main(void *arg)
 			continue;
 		/* Mostly in order; a store to a read-only mapping is a signal. */
 		for (i = 0; i < n; i++)
-			touch(map, page + i, write && (map->writable || sim_chance(2)));
+			if (!touch(map, page + i, write && (map->writable || sim_chance(2))))
+				break; /* in a pool that is full each may take seconds */
 		map_release(map, page, n);
 	}
 }
@@ -253,14 +266,14 @@ void advise_some(void)
 	if (sim_chance(5))
 		memory_lock(at, bytes);
 	if (sim_chance(30)) {
-		bool bad = os_files[map->file].broken || model_files[map->file].failures ||
-			   map->pgoff + page + n > file_pages(&os_files[map->file]);
+		bool bad = map->pgoff + page + n > file_pages(&os_files[map->file]);
 
 		err = hugemap_prefetch(at, bytes);
 		for (i = 0; i < n; i++)
 			bad |= os_files[map->file]
 				       .bad_block[(map->pgoff + page + i) / HM_BLOCK_PAGES];
-		bad |= map->pgoff + page + n > file_pages(&os_files[map->file]);
+		bad |= os_files[map->file].broken || frames_are_stuck() ||
+		       map->pgoff + page + n > file_pages(&os_files[map->file]);
 		sim_check(!err || bad, "prefetch: %d", err);
 	} else {
 		err = hugemap_advise(

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 struct os_file os_files[MAX_FILES];
+bool device_was_full;
 
 static void remember(struct disk_page *p, u64 value)
 {
@@ -16,6 +17,22 @@ static void remember(struct disk_page *p, u64 value)
 	else
 		p->pending[sim_below(PENDING)] = value;
 	p->value = value;
+	p->writes++;
+}
+
+int device_reserve(struct os_file *file, u64 page)
+{
+	struct disk_page *p = &file->page[page];
+
+	if (!p->hole || p->reserved)
+		return 0;
+	if (!machine.room) {
+		device_was_full = true;
+		return -ENOSPC;
+	}
+	machine.room--;
+	p->reserved = true;
+	return 0;
 }
 
 int device_write(struct os_file *file, u64 page, u64 value)
@@ -24,11 +41,9 @@ int device_write(struct os_file *file, u64 page, u64 value)
 
 	sim_check(page < MAX_PAGES, "page %llu is written, far beyond the end of the file",
 		  (unsigned long long)page);
-	if (p->hole && !machine.room)
+	if (device_reserve(file, page))
 		return -ENOSPC;
-	if (p->hole)
-		machine.room--;
-	p->hole = false;
+	p->hole = p->reserved = false;
 	remember(p, value);
 	return 0;
 }
@@ -37,10 +52,11 @@ void device_zero(struct os_file *file, u64 page)
 {
 	struct disk_page *p = &file->page[page];
 
-	if (!p->hole)
+	if (!p->hole || p->reserved)
 		machine.room++;
 	remember(p, 0);
 	p->hole = true;
+	p->reserved = false;
 }
 
 /* Of what was not flushed, any part survives, in any order. */
@@ -62,7 +78,9 @@ void device_lose_power(struct os_file *file)
 		}
 		p->value = p->safe;
 		p->npending = 0;
+		p->writes = p->safe_writes = 0;
 		p->hole = p->hole && !p->value;
+		p->reserved = false;
 	}
 }
 

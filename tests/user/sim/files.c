@@ -333,8 +333,8 @@ static ssize_t buffered(struct os_file *file, char *buffer, size_t count, u64 of
 		if (got < 0)
 			return done ? (ssize_t)done : got;
 		done += n;
-		if (sim_chance(machine.short_percent))
-			break;
+		if (n % HM_PAGE_SIZE || sim_chance(machine.short_percent))
+			break; /* the end, which may be elsewhere at the next call */
 		if (sim_chance(10))
 			device_pause();
 	}
@@ -353,6 +353,7 @@ static ssize_t transfer(int fd, char *buffer, size_t count, u64 offset, bool wri
 	struct os_file *file = d->file;
 
 	sim_step();
+	sim_check(!thread_locks_held(), "a lock is held while a file is read or written");
 	sim_check(d->kind == FD_FILE, "I/O on a descriptor of another kind");
 	if ((d->flags & O_ACCMODE) == (write ? O_RDONLY : O_WRONLY))
 		return -EBADF;
@@ -482,7 +483,23 @@ int sys_ftruncate(int fd, uint64_t size)
 	if (sim_chance(machine.refuse_percent))
 		return -EIO;
 	file_resize(d->file, size);
+	d->file->truncations++;
 	return 0;
+}
+
+/* Room for what will be written; some of it may be there when there is not enough. */
+static int reserve(struct os_file *file, u64 page, u64 end)
+{
+	int err = 0;
+
+	sim_check(!thread_locks_held(), "a lock is held while room is made");
+	if (machine.no_reserve)
+		return -EOPNOTSUPP;
+	for (; page < end && page < file_pages(file) && !err; page++) {
+		err = device_reserve(file, page);
+		sim_step();
+	}
+	return err;
 }
 
 int sys_fallocate(int fd, int mode, uint64_t offset, uint64_t length)
@@ -491,10 +508,12 @@ int sys_fallocate(int fd, int mode, uint64_t offset, uint64_t length)
 	u64 page, end = (offset + length) >> HM_PAGE_SHIFT;
 
 	sim_step();
-	sim_check(mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE), "fallocate: %d", mode);
 	if ((d->flags & O_ACCMODE) == O_RDONLY)
 		return -EBADF;
 	device_pause();
+	if (mode == FALLOC_FL_KEEP_SIZE)
+		return reserve(d->file, offset >> HM_PAGE_SHIFT, end);
+	sim_check(mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE), "fallocate: %d", mode);
 	if (machine.no_punch)
 		return -EOPNOTSUPP;
 	if (sim_chance(machine.refuse_percent))
@@ -502,6 +521,7 @@ int sys_fallocate(int fd, int mode, uint64_t offset, uint64_t length)
 	for (page = (offset + HM_PAGE_SIZE - 1) >> HM_PAGE_SHIFT;
 	     page < end && page < file_pages(d->file); page++)
 		device_zero(d->file, page);
+	d->file->truncations++;
 	return 0;
 }
 
@@ -509,12 +529,14 @@ int sys_fallocate(int fd, int mode, uint64_t offset, uint64_t length)
 int sys_fdatasync(int fd)
 {
 	struct os_file *file = file_of(fd);
-	u64 before[MAX_PAGES];
+	u64 before[MAX_PAGES], writes[MAX_PAGES];
 	u32 i;
 
 	sim_step();
-	for (i = 0; i < MAX_PAGES; i++)
+	for (i = 0; i < MAX_PAGES; i++) {
 		before[i] = file->page[i].value;
+		writes[i] = file->page[i].writes;
+	}
 	device_pause();
 	if (sim_chance(machine.flush_error_percent)) {
 		model_flush_failed(file);
@@ -523,7 +545,10 @@ int sys_fdatasync(int fd)
 	for (i = 0; i < MAX_PAGES; i++) {
 		struct disk_page *p = &file->page[i];
 
+		if (writes[i] < p->safe_writes)
+			continue; /* a flush that began later has ended first */
 		p->safe = before[i];
+		p->safe_writes = writes[i];
 		p->npending = 0;
 		if (p->value != before[i])
 			p->pending[p->npending++] = p->value;

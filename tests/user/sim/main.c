@@ -26,6 +26,7 @@ static void choose_machine(struct machine *m)
 		.swap = sim_chance(30),
 		.lock_future = sim_chance(10),
 		.no_punch = sim_chance(10),
+		.no_reserve = sim_chance(20),
 		.room = sim_chance(80) ? 1u << 20 : sim_below(200),
 	};
 }
@@ -69,6 +70,7 @@ void world_new(bool fresh)
 	userfault_new();
 	descriptors_new();
 	pools = NULL;
+	device_was_full = false;
 	memset(&pools_lock, 0, sizeof(pools_lock));
 	for (f = 0; f < MAX_FILES; f++) {
 		struct os_file *file = &os_files[f];

@@ -68,7 +68,7 @@ static void allocate(struct page *page)
 {
 	page->state = PAGE_PRESENT;
 	page->id = ++next_id;
-	page->pins = 0;
+	page->pins = page->others = 0;
 	memset(start_of(page), 0, HM_PAGE_SIZE);
 }
 
@@ -78,7 +78,7 @@ void memory_zap(struct page *page)
 		return;
 	page->state = 0;
 	page->id = ++next_id; /* who has it pinned keeps what nobody else sees */
-	page->pins = 0;
+	page->pins = page->others = 0;
 	memset(start_of(page), NONSENSE, HM_PAGE_SIZE);
 }
 
@@ -177,17 +177,43 @@ void memory_unpin(void *at, u32 id)
 
 void memory_others_pin(void *at)
 {
-	memory_page(at)->others_step = sched_steps() + 1;
+	struct page *page = memory_page(at);
+
+	page->others++;
+	page->others_step = sched_steps() + 1;
+	others_pins++;
+	others_pins_ever++;
 }
 
-/* The engine may have seen it so when it decided where to write it from. */
+void memory_others_unpin(void *at, u32 id)
+{
+	struct page *page = memory_page(at);
+
+	others_pins--;
+	others_pins_ever++;
+	memory_unpin(at, id);
+	if (page->id != id || !page->others)
+		return;
+	page->others--;
+	page->others_step = sched_steps() + 1;
+}
+
+/*
+ * The engine may have seen it so when it decided where to write the block from, of which
+ * this is a page.
+ */
 bool memory_was_pinned(const void *at)
 {
-	const struct page *page = memory_page(at);
+	const struct page *page = memory_page((void *)((uintptr_t)at & -(uintptr_t)HM_BLOCK_SIZE));
+	u32 i;
 
-	return page->watched & 1 &&
-	       (machine.busy_percent ||
-		(page->others_step && sched_steps() - page->others_step < JUST_NOW));
+	if (!(memory_page(at)->watched & 1))
+		return false;
+	for (i = 0; i < HM_BLOCK_PAGES; i++, page++)
+		if (machine.busy_percent || page->others ||
+		    (page->others_step && sched_steps() - page->others_step < JUST_NOW))
+			return true;
+	return false;
 }
 
 /* --- the engine's own touches ------------------------------------------------------------ */
@@ -475,13 +501,9 @@ void passer_by_main(void *arg)
 		if (page && machine.busy_percent) {
 			page->pins++;
 			memory_others_pin(start_of(page));
-			others_pins++;
-			others_pins_ever++;
 			id = page->id;
 			sim_yield();
-			memory_unpin(start_of(page), id);
-			others_pins--;
-			others_pins_ever++;
+			memory_others_unpin(start_of(page), id);
 		}
 		while (pause--)
 			sim_yield();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "model.h"
 
+#include <errno.h>
+
 struct model_file model_files[MAX_FILES];
 static u64 last_version;
 
@@ -29,6 +31,17 @@ static bool has(const struct model_page *m, u64 value)
 		if (m->value[i] == value)
 			return true;
 	return false;
+}
+
+static u64 newest(const struct model_page *m)
+{
+	u64 newest = 0;
+	u32 i;
+
+	for (i = 0; i < m->n; i++)
+		if (version_of(m->value[i]) > newest)
+			newest = version_of(m->value[i]);
+	return newest;
 }
 
 static void add(struct model_page *m, u64 value)
@@ -84,6 +97,7 @@ void model_stored(u32 file, u64 page, u64 value)
 	struct model_page *m = page_of(file, page);
 
 	m->changes++;
+	m->unseen = false;
 	settle(m, value);
 }
 
@@ -94,7 +108,8 @@ void model_begin(u32 file, u64 page, u64 value, struct change *change)
 	*change = (struct change){ .value = value, .was_there = has(m, value) };
 	m->changes++;
 	change->changes = m->changes;
-	if (!value) {
+	/* Older than what is there: no promise of that holds any more. */
+	if (!value || version_of(value) < newest(m)) {
 		m->zeroed = m->changes;
 		m->floor = 0;
 	}
@@ -183,11 +198,23 @@ u64 model_least(u32 file, u64 page)
 	return least;
 }
 
+/*
+ * A device had the page pinned before it was protected, in the window that UFFDIO_MOVE
+ * leaves, and has stored to it since: that is found when the block is taken out of its
+ * mapping, and no sync before that can know.
+ */
+void model_unseen(u32 file, u64 page)
+{
+	page_of(file, page)->unseen = true;
+}
+
 /* What was there when a sync began is promised now, unless it was taken away since. */
 void model_synced(u32 file, u64 page, u64 least, u64 changes)
 {
 	struct model_page *m = page_of(file, page);
 
+	if (m->unseen)
+		return;
 	if (!m->any && !os_files[file].broken && m->zeroed <= changes && least > m->floor)
 		m->floor = least;
 }
@@ -198,7 +225,7 @@ void model_check_file(u32 file, u64 page, u64 least, u64 changes)
 	struct model_page *m = page_of(file, page);
 	u64 value = os_files[file].page[page].value;
 
-	if (m->any || os_files[file].broken || m->zeroed > changes ||
+	if (m->any || m->unseen || os_files[file].broken || m->zeroed > changes ||
 	    page >= file_pages(&os_files[file]))
 		return;
 	sim_check(version_of(value) >= least,
@@ -261,6 +288,10 @@ void model_wrote(struct os_file *file, u64 pgoff, u64 npages, int err)
 			m->failing[block] = false;
 		return;
 	}
+	sim_check(
+		err != -ENOSPC || machine.no_reserve || stores_slipped(),
+		"a full file system is told when block %llu of file %u is written, not at the store",
+		(unsigned long long)block, (u32)(file - os_files));
 	m->failures++;
 	m->failed_step = sched_steps();
 	sim_note("block %llu of file %u: %d", (unsigned long long)block, (u32)(file - os_files),

@@ -17,10 +17,11 @@ struct model_page {
 	u32 nflight;
 	u64 changes; /* counted */
 	u64 settled; /* loads that found which one it is, counted */
-	u64 zeroed; /* changes when zeros began to be written last */
+	u64 zeroed; /* changes when zeros, or an older version, began to be written last */
 	u64 floor; /* the version that a sync promised */
 	bool any; /* not known: too much at a time, or somebody broke a rule */
 	bool owned; /* by one caller, as a buffer */
+	bool unseen; /* it was stored by a device, which nobody can know yet */
 };
 
 struct model_file {
@@ -56,8 +57,12 @@ void model_forget(u32 file); /* somebody broke a rule */
 bool model_is_owned(u32 file, u64 from, u64 to); /* any page */
 void model_lost(u32 file);
 u64 model_least(u32 file, u64 page); /* the oldest version that it may hold */
+void model_unseen(u32 file, u64 page);
 void model_synced(u32 file, u64 page, u64 least, u64 changes);
 void model_check_file(u32 file, u64 page, u64 least, u64 changes);
+
+/* audit.c: a store came in the window of a move, before room could be made for it */
+bool stores_slipped(void);
 
 void model_start(bool fresh); /* the files are what the process finds */
 void model_after_power_cut(void);

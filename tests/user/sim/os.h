@@ -28,7 +28,7 @@ struct machine {
 	u32 split_percent; /* blocks that are moved page by page */
 	u32 tick_ms; /* how fast time goes */
 	u32 io_steps; /* how slow the device is */
-	bool swap, no_punch;
+	bool swap, no_punch, no_reserve;
 	bool lock_future; /* mlockall(2) */
 	u64 room; /* pages that the file system can still allocate */
 };
@@ -62,6 +62,7 @@ enum {
 	PAGE_PROTECTED = 1 << 1, /* by the userfaultfd */
 	PAGE_SWAPPED = 1 << 2,
 	PAGE_POISON = 1 << 3,
+	PAGE_EARLY = 1 << 4, /* others had it pinned before it was protected */
 };
 
 struct os_file;
@@ -70,7 +71,7 @@ struct os_file;
 struct page {
 	u8 kind, prot, watched, state;
 	bool locked; /* by mlock(2) */
-	u16 pins;
+	u16 pins, others; /* by anybody; by others than the engine */
 	u32 id; /* of the memory behind it */
 	u64 others_step; /* when others had it pinned last */
 	u32 pgoff;
@@ -96,7 +97,8 @@ enum touch memory_pin(void *at, bool write, u32 *id);
 void memory_unpin(void *at, u32 id);
 extern u32 others_pins; /* now, but for the engine's own I/O */
 extern u64 others_pins_ever;
-void memory_others_pin(void *at); /* marks it as pinned by others now */
+void memory_others_pin(void *at); /* what is pinned is so for others */
+void memory_others_unpin(void *at, u32 id);
 bool memory_was_pinned(const void *at); /* by others, a moment ago */
 void swapper_main(void *arg); /* coroutines */
 void passer_by_main(void *arg);
@@ -115,7 +117,9 @@ struct disk_page {
 	u64 safe; /* as a power cut leaves it, or one of these: */
 	u64 pending[PENDING];
 	u32 npending;
+	u64 writes, safe_writes; /* so many made the value, and what is safe */
 	bool hole;
+	bool reserved; /* a hole that has room */
 };
 
 struct os_file {
@@ -125,6 +129,7 @@ struct os_file {
 	u32 bad_read; /* a page that cannot be read; MAX_PAGES: none */
 	bool bad_block[MAX_BLOCKS]; /* a read of it has failed */
 	u32 truncating; /* by calls of the library that are under way */
+	u32 truncations; /* and punches, that the kernel has done */
 	bool broken; /* somebody has changed it, or zapped pages of it, behind our back */
 	bool foreign[MAX_PAGES]; /* holds what was made for another page */
 };
@@ -136,6 +141,8 @@ static inline u64 file_pages(const struct os_file *file)
 	return (file->size + HM_PAGE_SIZE - 1) >> HM_PAGE_SHIFT;
 }
 
+extern bool device_was_full; /* since the process began */
+int device_reserve(struct os_file *file, u64 page); /* 0 or -ENOSPC */
 int device_write(struct os_file *file, u64 page, u64 value); /* 0 or -ENOSPC */
 void device_zero(struct os_file *file, u64 page);
 void device_lose_power(struct os_file *file);

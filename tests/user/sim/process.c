@@ -22,7 +22,7 @@
 #undef free
 
 #define MAX_THREADS SIM_COROUTINES
-#define PATIENCE_STEPS 400000u
+#define PATIENCE_STEPS 1000000u
 #define PATIENCE_MS 60000u
 
 /* --- memory ------------------------------------------------------------------------ */

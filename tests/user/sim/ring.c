@@ -6,6 +6,7 @@
 #include "os.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include "io.h"
 #include "linux.h"
@@ -50,7 +51,10 @@ static void *worker(void *arg)
 		op = take_any(ring->queued, &ring->nqueued);
 		file = file_of(op->fd);
 		buffer = op->buffer + op->done;
-		if (file_is_direct(op->fd))
+		if (op->type == IO_ROOM)
+			op->result =
+				sys_fallocate(op->fd, FALLOC_FL_KEEP_SIZE, op->offset, op->len);
+		else if (file_is_direct(op->fd))
 			op->result = file_direct(file, buffer, op->len - op->done, op->offset,
 						 op->type == IO_WRITE);
 		else

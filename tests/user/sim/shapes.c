@@ -221,6 +221,7 @@ static void change_to_zeros(u32 file, u64 from, u64 to, int fd, bool truncate, u
 {
 	struct change change[MAX_PAGES];
 	struct begun begun = call_begun();
+	u32 done = os_files[file].truncations;
 	u64 i;
 	int err;
 
@@ -238,8 +239,17 @@ static void change_to_zeros(u32 file, u64 from, u64 to, int fd, bool truncate, u
 	sim_note("%s: %d", truncate ? "truncated" : "punched", err);
 	sim_check(fd != 1 || err, "a file is changed by a descriptor that is for reading");
 	check_busy(err, begun, truncate ? "truncate()" : "punch()");
+	/*
+	 * Mapped by others meanwhile, it is done once more: only if that fails has a call that
+	 * fails changed something.
+	 */
 	for (i = from; i < to; i++)
-		model_end(file, i, &change[i], err ? CHANGE_NOT : CHANGE_DONE);
+		model_end(file, i, &change[i],
+			  !err				     ? CHANGE_DONE :
+			  done == os_files[file].truncations ? CHANGE_NOT :
+							       CHANGE_PERHAPS);
+	if (err)
+		model_lost(file);
 	counts[C_RESIZES]++;
 }
 

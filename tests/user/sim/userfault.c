@@ -147,7 +147,9 @@ static int protect(struct uffdio_writeprotect *wp)
 			if (on)
 				page->state |= PAGE_PROTECTED;
 			else
-				page->state &= (u8)~PAGE_PROTECTED;
+				page->state &= (u8) ~(PAGE_PROTECTED | PAGE_EARLY);
+			if (on && page->others && page->watched & WATCH_MISSING)
+				page->state |= PAGE_EARLY;
 		}
 		if (split)
 			sim_step();
@@ -186,7 +188,7 @@ static int move_page(struct page *dst, struct page *src, void *to, void *from)
 		return -EBUSY;
 	memcpy(to, from, HM_PAGE_SIZE);
 	/* A page that is there arrives without its protection, one in the swap with it. */
-	dst->state = src->state & PAGE_SWAPPED ? src->state : PAGE_PRESENT;
+	dst->state = src->state & PAGE_SWAPPED ? src->state & (u8)~PAGE_EARLY : PAGE_PRESENT;
 	dst->id = src->id;
 	dst->others_step = src->others_step;
 	memory_zap(src);

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Room in the file system. Before a block that has holes in the file becomes dirty, room
+ * is made for all of it, once: a full file system is told by SIGBUS at the store, as with
+ * plain mmap, not by a sync that comes later. A handler does not wait for that.
+ */
+#include "evict.h"
+#include "fault.h"
+#include "frames.h"
+#include "io.h"
+#include "linux.h"
+#include "store.h"
+
+#include <errno.h>
+
+#define FULL_MS 100u
+
+/**
+ * room_start() - make room for a block
+ * @fault: what waits for it; NULL: nothing
+ *
+ * Nobody brings the block in, maps it or writes it meanwhile. Return: 0, or -EBUSY if no
+ * operation is free.
+ */
+int room_start(struct handler *h, struct mapping *map, u64 pgoff, const struct pending *fault)
+{
+	struct io_op *op = io_take(&h->io, fault ? 0 : h->io.depth / 8);
+
+	if (!op)
+		return -EBUSY;
+	*op = (struct io_op){
+		.type = IO_ROOM,
+		.fd = map->store->fd_buffered,
+		.len = HM_BLOCK_SIZE,
+		.store = map->store,
+		.pgoff = block_of(pgoff),
+		.map_id = map->id,
+		.demand_addr = fault ? fault->addr : 0,
+	};
+	block_call(map->store, pgoff)->writing = true;
+	atomic_fetch_add(&map->store->ops, 1);
+	io_queue(&h->io, op);
+	return 0;
+}
+
+/* A signal can come only where no page is. The block lock is held. */
+static void refuse(struct handler *h, struct io_op *op)
+{
+	struct mapping *map = map_by_id(h->pool, op->map_id);
+	enum hm_state state;
+	struct hm_unit unit;
+	int err = 0;
+
+	if (!map || !op->demand_addr)
+		return;
+	state = hm_peek(op->store->core, op->pgoff, &unit);
+	if (page_is_mapped(h->pool, state, &unit, map))
+		err = page_remove(h->pool, &unit);
+	if (err == -ENOENT)
+		evict_lost(op->store, &unit);
+	if (!err)
+		trap_bus(h, op->demand_addr);
+}
+
+void room_complete(struct handler *h, struct io_op *op)
+{
+	pthread_mutex_t *lock = block_lock(op->store, op->pgoff);
+
+	pthread_mutex_lock(lock);
+	block_call(op->store, op->pgoff)->writing = false;
+	if (store_takes_room(op->store, op->pgoff, (int)op->result)) {
+		atomic_store(&op->store->full_until_ms, h->now_ms + FULL_MS);
+		refuse(h, op);
+	}
+	pthread_mutex_unlock(lock);
+	page_wake(op->store, op->pgoff);
+	atomic_fetch_sub(&op->store->ops, 1);
+	io_give(&h->io, op);
+}
