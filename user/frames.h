@@ -50,9 +50,9 @@ void populate_frame(struct pool *pool, u32 frame);
 /* --- page.c: the block lock is held unless it says otherwise --------------------- */
 pthread_mutex_t *block_lock(struct store *store, u64 pgoff);
 struct block_call *block_call(struct store *store, u64 pgoff);
-void page_windows_of(atomic_uint *window); /* this thread's, from now on */
 int page_install(struct mapping *map, const struct hm_unit *unit);
 int page_remove(struct pool *pool, const struct hm_unit *unit);
+int page_prove(struct store *store, u64 pgoff);
 bool page_is_mapped(struct pool *pool, enum hm_state state, const struct hm_unit *unit,
 		    const struct mapping *map);
 bool page_present(const struct mapping *map, const struct hm_unit *unit);

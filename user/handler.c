@@ -157,7 +157,6 @@ static void *handler_main(void *arg)
 	pthread_mutex_unlock(&h->lock);
 	if (err)
 		return NULL;
-	page_windows_of(&h->window);
 	run(h);
 	io_destroy(&h->io);
 	return NULL;

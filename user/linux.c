@@ -268,10 +268,3 @@ bool sys_has_swap(void)
 
 	return !sysinfo(&info) && info.totalswap;
 }
-
-void **sys_thread_pointer(void)
-{
-	static _Thread_local void *pointer;
-
-	return &pointer;
-}

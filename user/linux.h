@@ -62,7 +62,4 @@ unsigned int sys_cpus(void);
 uint64_t sys_memory_available(void); /* bytes that can be taken without harm to others */
 bool sys_has_swap(void);
 
-/* A pointer of this thread's own, NULL at first. */
-void **sys_thread_pointer(void);
-
 #endif /* HM_LINUX_H */

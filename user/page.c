@@ -13,7 +13,9 @@
  * hashes differ, a store slipped in, and the block is dirty.
  *
  * A page that is pinned cannot be moved, which shows that a device may store to it: the
- * block stays where it is.
+ * block stays where it is. Nothing else shows it. So while a clean block is in a writable
+ * mapping it may hold what a device has stored since it was hashed, and a sync takes it out
+ * to see (page_prove()).
  */
 #include "frames.h"
 #include "linux.h"
@@ -148,23 +150,6 @@ bool page_take_stored(struct pool *pool, const struct hm_unit *unit)
 	return stored;
 }
 
-/*
- * Between the move and the verdict the block may hold a store although it is clean, so a
- * sync waits for the windows that are open when it begins.
- */
-void page_windows_of(atomic_uint *window)
-{
-	*sys_thread_pointer() = window;
-}
-
-static void window_step(void)
-{
-	atomic_uint *window = *sys_thread_pointer();
-
-	if (window)
-		atomic_fetch_add(window, 1);
-}
-
 /* --- moves --------------------------------------------------------------------- */
 
 /*
@@ -279,8 +264,6 @@ int page_install(struct mapping *map, const struct hm_unit *unit)
 		page_changed(pool, unit);
 	/* A page table may be left, in which a huge page would be split. */
 	sys_madvise(dst, HM_BLOCK_SIZE, MADV_DONTNEED);
-	if (verify)
-		window_step();
 	err = move_block(map, dst, slot, !protect, &came_back);
 	if (!err) {
 		place->map = map;
@@ -295,8 +278,6 @@ int page_install(struct mapping *map, const struct hm_unit *unit)
 	}
 	if (verify && (!err || came_back) && (open || hash_differs(pool, unit, err ? slot : dst)))
 		slipped(map->store, unit);
-	if (verify)
-		window_step();
 	return err;
 }
 
@@ -343,6 +324,32 @@ int page_remove(struct pool *pool, const struct hm_unit *unit)
 	if (verify && hash_differs(pool, unit, slot))
 		slipped(map->store, unit);
 	return 0;
+}
+
+/**
+ * page_prove() - is a block that is clean what the file has?
+ *
+ * It is in its slot then. If it is pinned, it is dirty, as is what was stored to. Whoever
+ * moves or evicts a block knows what was stored there before he gives its lock back, or
+ * ends the eviction.
+ *
+ * Return: 0; 1: that had to be found out; -EAGAIN: it is being evicted; -ENOENT: as
+ * page_remove().
+ */
+int page_prove(struct store *store, u64 pgoff)
+{
+	struct pool *pool = store->pool;
+	struct hm_unit unit, now;
+	enum hm_state state = hm_peek(store->core, pgoff, &unit);
+	struct mapping *map = state == HM_CLEAN ? page_mapping(pool, &unit) : NULL;
+	bool unproved = map && map->prot & PROT_WRITE;
+	int err = unproved ? page_remove(pool, &unit) : 0;
+
+	if (err == -ENOENT)
+		return err;
+	if (err)
+		slipped(store, &unit);
+	return hm_peek(store->core, pgoff, &now) == HM_EVICTING ? -EAGAIN : unproved;
 }
 
 /* The pages of a block are gone, or are not wanted: what is left of them goes, too. */
