@@ -223,7 +223,9 @@ void *hugemap_remap(void *addr, size_t old_length, size_t new_length);
  *	own time
  *
  * Return: 0; -EINVAL; or the errno of a write that failed since the last call
- * on this mapping: the data stays cached and dirty, and is tried again.
+ * on this mapping: what is cached stays so, dirty, and is tried again. What only the
+ * device had, or the page cache after hugemap_pwrite(), nobody can try again, as after an
+ * fsync(2) that fails.
  */
 int hugemap_sync(void *addr, size_t length, int flags);
 
