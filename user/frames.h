@@ -26,6 +26,7 @@ struct place {
 	struct mapping *map;
 	u64 pgoff;
 	bool stored; /* a store was found when it was claimed for eviction already */
+	bool lost; /* the program has zapped the pages: there are none in the slot either */
 };
 
 /* What a block's data was when it could not be stored to; see page.c. */
@@ -57,6 +58,8 @@ bool page_is_mapped(struct pool *pool, enum hm_state state, const struct hm_unit
 		    const struct mapping *map);
 bool page_present(const struct mapping *map, const struct hm_unit *unit);
 void page_forget(struct pool *pool, const struct hm_unit *unit);
+void page_begin(struct pool *pool, const struct hm_unit *unit);
+bool page_is_lost(struct pool *pool, const struct hm_unit *unit);
 bool page_take_stored(struct pool *pool, const struct hm_unit *unit);
 int page_unprotect(struct mapping *map, const struct hm_unit *unit);
 void page_hash(struct pool *pool, const struct hm_unit *unit);

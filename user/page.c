@@ -297,7 +297,7 @@ int page_remove(struct pool *pool, const struct hm_unit *unit)
 	int err;
 
 	if (!map)
-		return 0;
+		return place->lost ? -ENOENT : 0;
 	hm_assert(place->pgoff == unit->pgoff);
 	if (uffd_watches_page(pool->uffd, map_addr(map, unit->pgoff)) == -ENOENT) {
 		page_forget(pool, unit);
@@ -367,6 +367,19 @@ void page_forget(struct pool *pool, const struct hm_unit *unit)
 	count_mapped(pool, -1);
 	page_changed(pool, unit);
 	place->map = NULL;
+	place->lost = true;
+}
+
+/* A frame gets a block, whose pages will be in the slot. */
+void page_begin(struct pool *pool, const struct hm_unit *unit)
+{
+	pool->places[unit->frame].lost = false;
+}
+
+/* Are its pages nowhere? Who finds that may come before who is to do something about it. */
+bool page_is_lost(struct pool *pool, const struct hm_unit *unit)
+{
+	return pool->places[unit->frame].lost;
 }
 
 /* Pages that the kernel has swapped out are there, though mincore() does not say so. */
