@@ -177,7 +177,8 @@ static void move_back(struct mapping *map, char *at, char *from, size_t bytes)
 	int err;
 
 	while (done < bytes) {
-		err = uffd_move(pool->uffd, at + done, from + done, bytes - done, true, &back);
+		err = uffd_move(pool->uffd, pool->pagemap_fd, at + done, from + done, bytes - done,
+				true, &back);
 		done += back;
 		if (!err || err == -EBUSY)
 			continue;
@@ -207,12 +208,13 @@ static int move_block(struct mapping *map, char *dst, char *src, bool wake, bool
 	int err;
 
 	stats_add(pool->stats, STATS_MOVES, 1);
-	err = uffd_move(pool->uffd, dst, src, HM_BLOCK_SIZE, wake, &moved);
+	err = uffd_move(pool->uffd, pool->pagemap_fd, dst, src, HM_BLOCK_SIZE, wake, &moved);
 	if ((err == -EINVAL || err == -EEXIST) && !moved) {
 		unlock(map);
 		/* A poisoned page; or the zero page of somebody's look at an empty slot. */
 		sys_madvise(dst, HM_BLOCK_SIZE, MADV_DONTNEED);
-		err = uffd_move(pool->uffd, dst, src, HM_BLOCK_SIZE, wake, &moved);
+		err = uffd_move(pool->uffd, pool->pagemap_fd, dst, src, HM_BLOCK_SIZE, wake,
+				&moved);
 	}
 	if (err && moved) {
 		move_back(map, src, dst, moved);
