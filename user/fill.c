@@ -129,14 +129,18 @@ static void finish(struct handler *h, struct io_op *op, int err)
 
 void fill_complete(struct handler *h, struct io_op *op)
 {
+	size_t begun, again;
+
 	if (op->result < 0) {
 		finish(h, op, (int)op->result);
 		return;
 	}
+	begun = op->done;
 	op->done += (size_t)op->result;
-	if (op->done < op->len && op->result) {
-		/* Short: read the rest, from where direct I/O may start. */
-		op->done -= op->done % op->store->align;
+	/* Short: read the rest, from where direct I/O may start. It may be the end of the file. */
+	again = op->done - op->done % op->store->align;
+	if (op->done < op->len && again > begun) {
+		op->done = again;
 		io_queue(&h->io, op);
 		return;
 	}
