@@ -2,6 +2,8 @@
 /* The real Linux behind linux.h. */
 #include "linux.h"
 
+#include "uffd.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -30,11 +32,26 @@
 		result_;                                    \
 	})
 
+/*
+ * A program that has closed its standard streams still writes to descriptor 2: into a file
+ * of its own, if that is the number that we get.
+ */
+static int no_stream(int fd)
+{
+	int high;
+
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	high = result_of(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+	(void)result_of(close(fd));
+	return high;
+}
+
 /* --- files ------------------------------------------------------------------------- */
 
 int sys_open(const char *path, int flags)
 {
-	return result_of(open(path, flags | O_CLOEXEC));
+	return no_stream(result_of(open(path, flags | O_CLOEXEC)));
 }
 
 void sys_close(int fd)
@@ -84,7 +101,9 @@ int sys_fcntl(int fd, int command, void *arg)
 
 int sys_ioctl(int fd, unsigned long request, void *arg)
 {
-	return result_of(ioctl(fd, request, arg));
+	int got = result_of(ioctl(fd, request, arg));
+
+	return request == USERFAULTFD_IOC_NEW ? no_stream(got) : got;
 }
 
 int sys_ftruncate(int fd, uint64_t size)
@@ -104,7 +123,7 @@ int sys_fdatasync(int fd)
 
 int sys_memfd_create(const char *name)
 {
-	return result_of(memfd_create(name, MFD_CLOEXEC));
+	return no_stream(result_of(memfd_create(name, MFD_CLOEXEC)));
 }
 
 /* --- memory ------------------------------------------------------------------------ */
@@ -149,12 +168,12 @@ int sys_mincore(void *at, size_t length, unsigned char *present)
 
 int sys_userfaultfd(int flags)
 {
-	return (int)result_of(syscall(SYS_userfaultfd, flags));
+	return no_stream((int)result_of(syscall(SYS_userfaultfd, flags)));
 }
 
 int sys_eventfd(void)
 {
-	return result_of(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	return no_stream(result_of(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
 }
 
 int sys_poll(struct pollfd *fds, unsigned int n, int timeout_ms)

@@ -17,7 +17,7 @@ struct pollfd;
 struct stat;
 struct statx;
 
-/* --- files; their descriptors are closed on exec() --------------------------------- */
+/* --- files; their descriptors are closed on exec(), and none is 0, 1 or 2 ----------- */
 int sys_open(const char *path, int flags);
 void sys_close(int fd);
 ssize_t sys_read(int fd, void *buffer, size_t count);
