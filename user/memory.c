@@ -29,7 +29,8 @@ struct memory {
 /*
  * Address space; NULL if there is none. mlockall(2) with MCL_FUTURE would fill it, and
  * what is there already is not asked of us: it is never locked, and not accessible, so that
- * nothing is filled, until it is not.
+ * nothing is filled, until it is not. Nor may KSM have it (prctl(PR_SET_MEMORY_MERGE) is
+ * inherited): it takes the protection away from a page, so that a store goes unseen.
  */
 void *memory_reserve(size_t bytes)
 {
@@ -38,6 +39,7 @@ void *memory_reserve(size_t bytes)
 
 	if (sys_error(at))
 		return NULL;
+	sys_madvise(at, bytes, MADV_UNMERGEABLE); /* a kernel without KSM refuses */
 	if (!sys_munlock(at, bytes) && !sys_mprotect(at, bytes, PROT_READ | PROT_WRITE))
 		return at;
 	sys_munmap(at, bytes);
