@@ -153,6 +153,9 @@ int hugemap_flush(int fd, off_t offset, off_t length)
 	CALL_BEGINS();
 	if (offset < 0 || length < 0 || offset > INT64_MAX - length)
 		return fail(-EINVAL, "the range is negative");
+	err = sys_fcntl(fd, F_GETFL, NULL);
+	if (err < 0)
+		return fail(-EBADF, "the file descriptor is not open");
 	store = store_find(fd);
 	if (!store)
 		return 0;
