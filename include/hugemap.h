@@ -139,7 +139,8 @@ int hugemap_pool_create(const struct hugemap_pool_options *options, struct hugem
  * hugemap_pool_destroy() - give a pool back
  * @pool: a pool that no mapping uses any more
  *
- * Return: 0, or -EBUSY while mappings use it.
+ * Return: 0; -EBUSY while mappings use it; or -EINVAL: it is none of this process, but
+ * of its parent, say.
  */
 int hugemap_pool_destroy(struct hugemap_pool *pool);
 
@@ -208,9 +209,9 @@ int hugemap_unmap(void *addr, size_t length);
  * moves unless it becomes shorter; threads must not touch it meanwhile.
  *
  * Return: the address from now on; or an error in the sense of hugemap_error():
- * -ENOMEM, -EOVERFLOW, or -EINVAL (a length is 0, or the range is not exactly one
- * mapping). A write that fails on the way is told by the
- * next hugemap_sync().
+ * -ENOMEM, -EOVERFLOW, -EINVAL (a length is 0, or the range is not exactly one mapping,
+ * or a pool would have to cut a block), or -EBUSY (as hugemap_unmap()). A write that fails
+ * on the way is told by the next hugemap_sync().
  */
 void *hugemap_remap(void *addr, size_t old_length, size_t new_length);
 

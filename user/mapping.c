@@ -190,6 +190,19 @@ void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int
 	return create(store, (u64)offset, length, prot, priority_access(options->priority), NULL);
 }
 
+/* 0, or -EINVAL: the range is not one mapping, from its beginning to its end. */
+int mapping_check(struct pool *pool, const char *start, const char *end)
+{
+	struct mapping *map;
+	bool is_one;
+
+	pthread_rwlock_rdlock(&pool->maps_lock);
+	map = map_find(pool, start);
+	is_one = map && map->start == start && map->end == end;
+	pthread_rwlock_unlock(&pool->maps_lock);
+	return is_one ? 0 : fail(-EINVAL, "the range is not one mapping");
+}
+
 /**
  * mapping_again() - map what a mapping maps once more, with another length
  * @start: where the mapping starts

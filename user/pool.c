@@ -160,23 +160,52 @@ free_pool:
 	return err;
 }
 
-int pool_destroy(struct pool *pool)
+int pool_check(const struct pool *pool)
+{
+	struct pool *known;
+
+	pthread_mutex_lock(&pools_lock);
+	for (known = pools; known && known != pool; known = known->next)
+		;
+	pthread_mutex_unlock(&pools_lock);
+	return known ? 0 :
+		       fail(-EINVAL, "there is no such pool in this process (a child has none "
+				     "of its parent's)");
+}
+
+/* Take a pool out of the list. -EAGAIN: a call has a file of it that is mapped no more. */
+static int unlist(struct pool *pool)
 {
 	struct pool **at;
-	bool used;
+	int err = 0;
 
 	pthread_mutex_lock(&pools_lock);
 	pthread_rwlock_rdlock(&pool->maps_lock);
-	used = pool->nmaps || pool->stores;
+	if (pool->nmaps)
+		err = -EBUSY;
+	else if (pool->stores)
+		err = -EAGAIN;
 	pthread_rwlock_unlock(&pool->maps_lock);
-	if (!used) {
+	if (!err) {
 		for (at = &pools; *at != pool; at = &(*at)->next)
 			;
 		*at = pool->next;
 	}
 	pthread_mutex_unlock(&pools_lock);
-	if (used)
-		return fail(-EBUSY, "the pool is still used by mappings");
+	return err;
+}
+
+int pool_destroy(struct pool *pool)
+{
+	struct patience patience = { 0 };
+	int err = pool_check(pool);
+
+	if (err)
+		return err;
+	while ((err = unlist(pool)) == -EAGAIN)
+		look_again(&patience, false);
+	if (err)
+		return fail(err, "the pool is still used by mappings");
 	atomic_store(&pool->stopping, true);
 	populate_stop(pool);
 	handlers_stop(pool);
