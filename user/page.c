@@ -26,6 +26,8 @@
 
 #include <errno.h>
 
+#define MOST_TRIES 10000u
+
 static u32 index_of(const struct store *store, u64 pgoff)
 {
 	u64 hash = (pgoff >> HM_BLOCK_ORDER) * 0x9e3779b97f4a7c15ull + store->ino * 0xff51afd7ull;
@@ -164,6 +166,11 @@ static void unlock(struct mapping *map)
 	sys_munlock(pool->slots, pool->slots_bytes);
 }
 
+static bool in_slots(const struct pool *pool, const char *at)
+{
+	return at >= pool->slots && at < pool->slots + pool->slots_bytes;
+}
+
 /*
  * Some pages of a block were moved from @at, and shall be there again: half a block here
  * and half there is none, so this ends when they are, whatever the program does meanwhile.
@@ -172,7 +179,7 @@ static void unlock(struct mapping *map)
 static void move_back(struct mapping *map, char *at, char *from, size_t bytes)
 {
 	struct pool *pool = map->store->pool;
-	bool to_slot = at >= pool->slots && at < pool->slots + pool->slots_bytes;
+	bool to_slot = in_slots(pool, at);
 	size_t done = 0, back;
 	int err;
 
@@ -204,7 +211,8 @@ static void move_back(struct mapping *map, char *at, char *from, size_t bytes)
 static int move_block(struct mapping *map, char *dst, char *src, bool wake, bool *came_back)
 {
 	struct pool *pool = map->store->pool;
-	size_t moved;
+	size_t moved, more;
+	u32 tries = 0;
 	int err;
 
 	stats_add(pool->stats, STATS_MOVES, 1);
@@ -215,6 +223,15 @@ static int move_block(struct mapping *map, char *dst, char *src, bool wake, bool
 		sys_madvise(dst, HM_BLOCK_SIZE, MADV_DONTNEED);
 		err = uffd_move(pool->uffd, pool->pagemap_fd, dst, src, HM_BLOCK_SIZE, wake,
 				&moved);
+	}
+	/*
+	 * In a mapping a page may be pinned by now, for as long as the program likes; in a slot
+	 * only somebody who passes by has one: so the rest follows, rather than it going back.
+	 */
+	while (err == -EBUSY && moved && in_slots(pool, src) && tries++ < MOST_TRIES) {
+		err = uffd_move(pool->uffd, pool->pagemap_fd, dst + moved, src + moved,
+				HM_BLOCK_SIZE - moved, wake, &more);
+		moved += more;
 	}
 	if (err && moved) {
 		move_back(map, src, dst, moved);
