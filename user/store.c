@@ -243,7 +243,11 @@ static u32 direct_alignment(int fd, bool block_device)
 		return sys_ioctl(fd, BLKSSZGET, &bytes) < 0 ? HM_PAGE_SIZE : (u32)bytes;
 #ifdef STATX_DIOALIGN
 	if (!sys_statx(fd, STATX_DIOALIGN, &stx) && stx.stx_mask & STATX_DIOALIGN)
-		return stx.stx_dio_offset_align;
+		/* A buffer goes on where its offset does; 0: there is no direct I/O. */
+		return stx.stx_dio_offset_align &&
+				       stx.stx_dio_mem_align > stx.stx_dio_offset_align ?
+			       stx.stx_dio_mem_align :
+			       stx.stx_dio_offset_align;
 #else
 	(void)stx;
 #endif
