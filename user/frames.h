@@ -44,7 +44,7 @@ static inline char *slot_of(const struct pool *pool, u32 frame)
 int memory_create(struct pool *pool, const struct hm_options *opts);
 void memory_destroy(struct pool *pool);
 void *memory_reserve(size_t bytes);
-void populate_start(struct pool *pool);
+int populate_start(struct pool *pool);
 void populate_stop(struct pool *pool);
 void populate_frame(struct pool *pool, u32 frame);
 

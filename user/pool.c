@@ -101,28 +101,20 @@ static void destroy_locks(struct pool *pool)
 		pthread_mutex_destroy(&pool->block_locks[i]);
 }
 
-int pool_create(const struct hugemap_pool_options *given, struct pool **result)
+/* Its memory and threads. pools_lock is held: a child gets all of it or nothing. */
+static int start(struct pool *pool, const struct hm_options *core)
 {
-	struct pool *pool = calloc(1, sizeof(*pool));
-	struct hm_options core;
 	struct uffd_caps caps;
 	int err;
 
-	if (!pool)
-		return -ENOMEM;
-	err = check_options(given, &pool->opts, &core);
-	if (err)
-		goto free_pool;
 	pool->uffd = uffd_open(&caps);
-	if (pool->uffd < 0) {
-		err = fail(pool->uffd, "%s", caps.why);
-		goto free_pool;
-	}
+	if (pool->uffd < 0)
+		return fail(pool->uffd, "%s", caps.why);
 	atomic_init(&pool->swap, sys_has_swap());
 	err = stats_create(pool);
 	if (err)
 		goto close_uffd;
-	err = memory_create(pool, &core);
+	err = memory_create(pool, core);
 	if (err)
 		goto destroy_stats;
 	init_locks(pool);
@@ -137,13 +129,8 @@ int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 		fail(err, "the handler threads could not start their I/O");
 		goto close_files;
 	}
-	fork_init();
-	populate_start(pool);
-	pthread_mutex_lock(&pools_lock);
 	pool->next = pools;
 	pools = pool;
-	pthread_mutex_unlock(&pools_lock);
-	*result = pool;
 	return 0;
 
 close_files:
@@ -155,9 +142,35 @@ destroy_stats:
 	stats_destroy(pool);
 close_uffd:
 	sys_close(pool->uffd);
-free_pool:
-	free(pool);
 	return err;
+}
+
+int pool_create(const struct hugemap_pool_options *given, struct pool **result)
+{
+	struct pool *pool = calloc(1, sizeof(*pool));
+	struct hm_options core;
+	int err;
+
+	if (!pool)
+		return -ENOMEM;
+	err = check_options(given, &pool->opts, &core);
+	if (!err) {
+		fork_init();
+		pthread_mutex_lock(&pools_lock);
+		err = start(pool, &core);
+		pthread_mutex_unlock(&pools_lock);
+	}
+	if (err) {
+		free(pool);
+		return err;
+	}
+	err = populate_start(pool);
+	if (err) {
+		pool_destroy(pool);
+		return fail(err, "the pool's memory cannot be had (%s)", strerror(-err));
+	}
+	*result = pool;
+	return 0;
 }
 
 int pool_check(const struct pool *pool)
