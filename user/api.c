@@ -182,7 +182,9 @@ void *hugemap_map(int fd, off_t offset, size_t length, int prot, int flags,
 		err = check_map(fd, offset, &length, prot, flags, &options);
 	if (err)
 		return error_pointer(err);
-	fork_init();
+	err = fork_init();
+	if (err)
+		return error_pointer(err);
 	if (!options.pool)
 		return steered_map(fd, offset, length, prot, flags);
 	if (flags & HUGEMAP_PRIVATE && prot & PROT_WRITE)

@@ -154,8 +154,9 @@ int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 	if (!pool)
 		return -ENOMEM;
 	err = check_options(given, &pool->opts, &core);
+	if (!err)
+		err = fork_init();
 	if (!err) {
-		fork_init();
 		pthread_mutex_lock(&pools_lock);
 		err = start(pool, &core);
 		pthread_mutex_unlock(&pools_lock);
