@@ -64,6 +64,7 @@ bool page_take_stored(struct pool *pool, const struct hm_unit *unit);
 int page_unprotect(struct mapping *map, const struct hm_unit *unit);
 void page_hash(struct pool *pool, const struct hm_unit *unit);
 void page_changed(struct pool *pool, const struct hm_unit *unit);
+void page_init(struct pool *pool);
 void page_hash_zero(struct pool *pool, const struct hm_unit *unit);
 char *page_data(struct pool *pool, const struct hm_unit *unit);
 struct mapping *page_mapping(struct pool *pool, const struct hm_unit *unit);

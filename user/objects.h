@@ -84,7 +84,7 @@ struct pool {
 	char *slots; /* the frames, aligned to 2 MB */
 	size_t slots_bytes;
 	struct place *places; /* one for each frame */
-	struct frame_hash *hashes; /* the same */
+	struct frame_hash *hashes; /* the same, and that of zeros */
 	_Atomic u8 *populated; /* enum populated, the same */
 	atomic_uint used_frames; /* that were used at least once */
 	atomic_uint populate_from; /* the frame that the thread is to go on from */

@@ -102,18 +102,28 @@ void page_hash(struct pool *pool, const struct hm_unit *unit)
 	hash->valid = true;
 }
 
+static struct frame_hash *hash_of_zeros(struct pool *pool)
+{
+	return &pool->hashes[hm_cache_options(pool->cache)->pool_frames];
+}
+
+/* The memory is there: what a block of zeros hashes to. */
+void page_init(struct pool *pool)
+{
+	static const char zeros[HM_PAGE_SIZE];
+	XXH3_state_t state;
+	u32 i;
+
+	XXH3_128bits_reset(&state);
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		XXH3_128bits_update(&state, zeros, sizeof(zeros));
+	*hash_of_zeros(pool) = (struct frame_hash){ XXH3_128bits_digest(&state), true };
+}
+
 /* The same for a block that was filled with zeros. */
 void page_hash_zero(struct pool *pool, const struct hm_unit *unit)
 {
-	static _Atomic bool known;
-	static XXH128_hash_t zero;
-
-	if (!known) {
-		zero = hash_of(slot_of(pool, unit->frame));
-		known = true;
-	}
-	pool->hashes[unit->frame].value = zero;
-	pool->hashes[unit->frame].valid = true;
+	pool->hashes[unit->frame] = *hash_of_zeros(pool);
 }
 
 /* The data of a block is being changed. */
