@@ -130,8 +130,8 @@ struct hugemap_options {
  *
  * Return: 0; -EINVAL (a setting is out of range), -ENOMEM (less memory is
  * available than asked for), -EPERM, -ENOSYS or -EOPNOTSUPP (userfaultfd cannot
- * be used here: `hugemap doctor` says what would help). hugemap_reason() has
- * the details.
+ * be used here: `hugemap doctor` says what would help), -EMFILE, or -E2BIG (@options
+ * are a newer library's). hugemap_reason() has the details.
  */
 int hugemap_pool_create(const struct hugemap_pool_options *options, struct hugemap_pool **pool);
 
@@ -139,7 +139,8 @@ int hugemap_pool_create(const struct hugemap_pool_options *options, struct hugem
  * hugemap_pool_destroy() - give a pool back
  * @pool: a pool that no mapping uses any more
  *
- * Return: 0, or -EBUSY while mappings use it.
+ * Return: 0; -EBUSY while mappings use it; or -EINVAL: it is none of this process, but
+ * of its parent, say.
  */
 int hugemap_pool_destroy(struct hugemap_pool *pool);
 
@@ -167,7 +168,9 @@ int hugemap_pool_destroy(struct hugemap_pool *pool);
  * of 2 MB; or an error in the sense of hugemap_error(): -EACCES, -EBADF,
  * -EINVAL, -ENODEV (no file to map), -ENOMEM, -EOVERFLOW, -EBUSY (with a pool:
  * somebody else has the file; without one: a pool of this process has it),
- * -EOPNOTSUPP (a private writable mapping of a pool).
+ * -EOPNOTSUPP (a private writable mapping of a pool), -E2BIG (@options are a newer
+ * library's). With a pool also -EFBIG (a file too large, or too many), -ENOENT (there is
+ * no /proc), -ENOLCK, or what open(2) says.
  */
 void *hugemap_map(int fd, off_t offset, size_t length, int prot, int flags,
 		  const struct hugemap_options *options);
@@ -208,9 +211,9 @@ int hugemap_unmap(void *addr, size_t length);
  * moves unless it becomes shorter; threads must not touch it meanwhile.
  *
  * Return: the address from now on; or an error in the sense of hugemap_error():
- * -ENOMEM, -EOVERFLOW, or -EINVAL (a length is 0, or the range is not exactly one
- * mapping). A write that fails on the way is told by the
- * next hugemap_sync().
+ * -ENOMEM, -EOVERFLOW, -EINVAL (a length is 0, or the range is not exactly one mapping,
+ * or a pool would have to cut a block), or -EBUSY (as hugemap_unmap()). A write that fails
+ * on the way is told by the next hugemap_sync().
  */
 void *hugemap_remap(void *addr, size_t old_length, size_t new_length);
 
@@ -223,7 +226,9 @@ void *hugemap_remap(void *addr, size_t old_length, size_t new_length);
  *	own time
  *
  * Return: 0; -EINVAL; or the errno of a write that failed since the last call
- * on this mapping: the data stays cached and dirty, and is tried again.
+ * on this mapping: what is cached stays so, dirty, and is tried again. What only the
+ * device had, or the page cache after hugemap_pwrite(), nobody can try again, as after an
+ * fsync(2) that fails.
  */
 int hugemap_sync(void *addr, size_t length, int flags);
 
@@ -267,7 +272,8 @@ int hugemap_prefetch(void *addr, size_t length);
  * @offset: position in the file
  *
  * As pread(2), but sees what was stored to mappings of the file in this process,
- * those of a pool, too.
+ * those of a pool, too. A @buffer that is not accessible is SIGSEGV where a pool has the
+ * file, as for memcpy().
  *
  * Return: bytes read, or a negative errno.
  */
@@ -282,7 +288,7 @@ ssize_t hugemap_pread(int fd, void *buffer, size_t count, off_t offset);
  *	the write
  *
  * As pwrite(2), and mappings of the file in this process see it at once, those of a
- * pool, too.
+ * pool, too. A @buffer that is not accessible: see hugemap_pread().
  *
  * Return: bytes written, or a negative errno: -EBUSY if a pool has the file for
  * reading only, or a page of it is pinned.
@@ -326,7 +332,7 @@ int hugemap_punch(int fd, off_t offset, off_t length);
  * before the call. It need not survive a power cut yet: fsync(2) the file for
  * that.
  *
- * Return: 0, -EINVAL, or the errno of a write that failed.
+ * Return: 0, -EBADF, -EINVAL, or the errno of a write that failed.
  */
 int hugemap_flush(int fd, off_t offset, off_t length);
 

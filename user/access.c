@@ -82,7 +82,7 @@ static ssize_t read_cached(struct store *store, char *buffer, const struct piece
 {
 	const struct mapping *map = page_mapping(store->pool, &piece->unit);
 
-	if (map && !page_present(map, &piece->unit)) {
+	if (page_is_lost(store->pool, &piece->unit) || (map && !page_present(map, &piece->unit))) {
 		int err = piece->state == HM_WRITING ? -EAGAIN :
 						       page_remove(store->pool, &piece->unit);
 

@@ -182,12 +182,17 @@ void *hugemap_map(int fd, off_t offset, size_t length, int prot, int flags,
 		err = check_map(fd, offset, &length, prot, flags, &options);
 	if (err)
 		return error_pointer(err);
-	fork_init();
+	err = fork_init();
+	if (err)
+		return error_pointer(err);
 	if (!options.pool)
 		return steered_map(fd, offset, length, prot, flags);
 	if (flags & HUGEMAP_PRIVATE && prot & PROT_WRITE)
 		return error_pointer(fail(-EOPNOTSUPP, "a pool has no private copies: map "
 						       "without one"));
+	err = pool_check(pool_of(options.pool));
+	if (err)
+		return error_pointer(err);
 	return mapping_create(pool_of(options.pool), fd, offset, length, prot, &options);
 }
 
@@ -231,9 +236,10 @@ static void *remap_pool(struct pool *pool, char *start, char *end, size_t new_le
 	void *moved;
 
 	if (last <= end) {
-		err = last < end ? mapping_unmap(pool, last, end, &at, &write_err) : 0;
-		if (!err)
-			err = write_err;
+		err = mapping_check(pool, start, end);
+		if (!err && last < end)
+			err = mapping_unmap(pool, last, end, &at, &write_err);
+		/* Shorter, even if a write failed: that a sync of what is left will tell. */
 		return err ? error_pointer(err) : start;
 	}
 	moved = mapping_again(pool, start, end, new_length);

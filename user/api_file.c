@@ -62,13 +62,13 @@ static int make_durable(struct store *store, int fd, u64 offset, u64 count)
  * what was there, during a call that has changed it: then it is done once more. Through a
  * mapping that is for reading nothing is written: what is cached is dropped.
  */
-static void write_again(struct store *store, const char *buffer, size_t count, u64 offset)
+static ssize_t write_again(struct store *store, const char *buffer, size_t count, u64 offset)
 {
 	if (store->writable)
-		access_write(store, buffer, count, offset);
-	else
-		resize_drop_read(store, offset >> HM_PAGE_SHIFT,
-				 (offset + count + PAGE_MASK) >> HM_PAGE_SHIFT);
+		return access_write(store, buffer, count, offset);
+	resize_drop_read(store, offset >> HM_PAGE_SHIFT,
+			 (offset + count + PAGE_MASK) >> HM_PAGE_SHIFT);
+	return (ssize_t)count;
 }
 
 static ssize_t write_file(int fd, const void *buffer, size_t count, u64 offset)
@@ -82,8 +82,7 @@ static ssize_t write_file(int fd, const void *buffer, size_t count, u64 offset)
 	flags = sys_fcntl(fd, F_GETFL, NULL);
 	if (flags >= 0 && flags & O_APPEND)
 		offset = store_file_size(store) - (u64)n; /* there it is, if nobody else appends */
-	write_again(store, buffer, (size_t)n, offset);
-	return put(store, n);
+	return put(store, write_again(store, buffer, (size_t)n, offset));
 }
 
 ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
@@ -153,6 +152,9 @@ int hugemap_flush(int fd, off_t offset, off_t length)
 	CALL_BEGINS();
 	if (offset < 0 || length < 0 || offset > INT64_MAX - length)
 		return fail(-EINVAL, "the range is negative");
+	err = sys_fcntl(fd, F_GETFL, NULL);
+	if (err < 0)
+		return fail(-EBADF, "the file descriptor is not open");
 	store = store_find(fd);
 	if (!store)
 		return 0;

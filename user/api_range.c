@@ -82,7 +82,8 @@ int hugemap_sync(void *addr, size_t length, int flags)
 	err = check_range(addr, length, true, &start, &end);
 	if (err)
 		return err;
-	if (flags & ~(MS_SYNC | MS_ASYNC | MS_INVALIDATE) || (flags & MS_SYNC && flags & MS_ASYNC))
+	if (flags & ~(MS_SYNC | MS_ASYNC | MS_INVALIDATE) ||
+	    !(flags & MS_SYNC) == !(flags & MS_ASYNC))
 		return fail(-EINVAL, "flags must be MS_SYNC or MS_ASYNC");
 	if (steered_covers(start))
 		return steered_sync(start, end, flags);

@@ -23,7 +23,8 @@ static struct store *store_of(struct pool *pool, const struct hm_store *core)
 /*
  * The program has zapped the pages of a block itself, with munmap or madvise. A clean
  * block can be read again; the stores to a dirty one are lost, which the next sync
- * reports. The block lock is held.
+ * reports. (If it is being written, or evicted, who does that finds out.) The block lock is
+ * held.
  */
 void evict_lost(struct store *store, const struct hm_unit *unit)
 {

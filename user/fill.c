@@ -35,11 +35,14 @@ void fill_zero(struct mapping *map, const struct hm_unit *unit)
 {
 	struct pool *pool = map->store->pool;
 
+	page_begin(pool, unit);
 	populate_frame(pool, unit->frame);
 	hm_touch(slot_of(pool, unit->frame), HM_BLOCK_SIZE);
 	memset(slot_of(pool, unit->frame), 0, HM_BLOCK_SIZE);
 	if (map->prot & PROT_WRITE)
 		page_hash_zero(pool, unit);
+	else
+		page_changed(pool, unit); /* the hash was that of another block */
 }
 
 /**
@@ -56,6 +59,7 @@ int fill_start(struct handler *h, struct mapping *map, const struct hm_unit *uni
 
 	if (!op)
 		return -EBUSY;
+	page_begin(h->pool, unit);
 	populate_frame(h->pool, unit->frame);
 	*op = (struct io_op){
 		.type = IO_READ,
@@ -125,14 +129,18 @@ static void finish(struct handler *h, struct io_op *op, int err)
 
 void fill_complete(struct handler *h, struct io_op *op)
 {
+	size_t begun, again;
+
 	if (op->result < 0) {
 		finish(h, op, (int)op->result);
 		return;
 	}
+	begun = op->done;
 	op->done += (size_t)op->result;
-	if (op->done < op->len && op->result) {
-		/* Short: read the rest, from where direct I/O may start. */
-		op->done -= op->done % op->store->align;
+	/* Short: read the rest, from where direct I/O may start. It may be the end of the file. */
+	again = op->done - op->done % op->store->align;
+	if (op->done < op->len && again > begun) {
+		op->done = again;
 		io_queue(&h->io, op);
 		return;
 	}

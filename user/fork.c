@@ -10,6 +10,8 @@
 #include "pool.h"
 #include "steered.h"
 
+#include <errno.h>
+
 /* Everything at rest, so that the child finds its lists whole. */
 static void before_fork(void)
 {
@@ -55,14 +57,17 @@ static void after_fork_in_child(void)
 	pthread_mutex_unlock(&pools_lock);
 }
 
+static int registered = -ENOMEM;
+
 static void register_once(void)
 {
-	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+	registered = -pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-void fork_init(void)
+int fork_init(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, register_once);
+	return registered;
 }

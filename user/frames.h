@@ -26,6 +26,7 @@ struct place {
 	struct mapping *map;
 	u64 pgoff;
 	bool stored; /* a store was found when it was claimed for eviction already */
+	bool lost; /* the program has zapped the pages: there are none in the slot either */
 };
 
 /* What a block's data was when it could not be stored to; see page.c. */
@@ -43,24 +44,27 @@ static inline char *slot_of(const struct pool *pool, u32 frame)
 int memory_create(struct pool *pool, const struct hm_options *opts);
 void memory_destroy(struct pool *pool);
 void *memory_reserve(size_t bytes);
-void populate_start(struct pool *pool);
+int populate_start(struct pool *pool);
 void populate_stop(struct pool *pool);
 void populate_frame(struct pool *pool, u32 frame);
 
 /* --- page.c: the block lock is held unless it says otherwise --------------------- */
 pthread_mutex_t *block_lock(struct store *store, u64 pgoff);
 struct block_call *block_call(struct store *store, u64 pgoff);
-void page_windows_of(atomic_uint *window); /* this thread's, from now on */
 int page_install(struct mapping *map, const struct hm_unit *unit);
 int page_remove(struct pool *pool, const struct hm_unit *unit);
+int page_prove(struct store *store, u64 pgoff);
 bool page_is_mapped(struct pool *pool, enum hm_state state, const struct hm_unit *unit,
 		    const struct mapping *map);
 bool page_present(const struct mapping *map, const struct hm_unit *unit);
 void page_forget(struct pool *pool, const struct hm_unit *unit);
+void page_begin(struct pool *pool, const struct hm_unit *unit);
+bool page_is_lost(struct pool *pool, const struct hm_unit *unit);
 bool page_take_stored(struct pool *pool, const struct hm_unit *unit);
 int page_unprotect(struct mapping *map, const struct hm_unit *unit);
 void page_hash(struct pool *pool, const struct hm_unit *unit);
 void page_changed(struct pool *pool, const struct hm_unit *unit);
+void page_init(struct pool *pool);
 void page_hash_zero(struct pool *pool, const struct hm_unit *unit);
 char *page_data(struct pool *pool, const struct hm_unit *unit);
 struct mapping *page_mapping(struct pool *pool, const struct hm_unit *unit);

@@ -133,7 +133,9 @@ static void run(struct handler *h)
 		work(h, events);
 		if (h->index == 0 && h->now_ms >= h->published_ms + PUBLISH_MS) {
 			stats_publish(pool);
-			atomic_store_explicit(&pool->swap, sys_has_swap(), memory_order_relaxed);
+			/* For good: swapoff(2) hides it before its pages are back. */
+			if (sys_has_swap())
+				atomic_store_explicit(&pool->swap, true, memory_order_relaxed);
 			h->published_ms = h->now_ms;
 		}
 		timeout = how_long(h);
@@ -157,7 +159,6 @@ static void *handler_main(void *arg)
 	pthread_mutex_unlock(&h->lock);
 	if (err)
 		return NULL;
-	page_windows_of(&h->window);
 	run(h);
 	io_destroy(&h->io);
 	return NULL;

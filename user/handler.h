@@ -41,11 +41,11 @@ struct job {
 /* A sync, or a flush before something else, asked of a handler. */
 struct sync_request {
 	struct store *store;
+	u64 proved; /* up to here it is known what is dirty */
 	u64 pos, end; /* base pages */
 	u32 ops; /* under way */
 	int err;
 	bool walked, done;
-	u32 windows[MAX_HANDLERS]; /* of the handlers, when it was made; page.c */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	struct sync_request *next;
@@ -64,8 +64,6 @@ struct handler {
 	struct sync_request *new_syncs;
 	struct job new_jobs[MAX_PLANS];
 	u32 nnew_jobs;
-
-	atomic_uint window; /* odd while a block is installed and verified */
 
 	/* this thread's own */
 	struct sync_request *syncs;

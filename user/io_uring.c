@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <liburing.h>
 
 /* Tags of polls; operations are tagged with their address. */
@@ -61,6 +62,21 @@ static void arm_polls(struct io *io)
 	}
 }
 
+/* As for all descriptors of ours: not 0, 1 or 2; see linux.c. */
+static int keep_streams(struct io_uring *uring)
+{
+	int fd = uring->ring_fd, high;
+
+	if (fd > STDERR_FILENO)
+		return 0;
+	high = sys_fcntl(fd, F_DUPFD_CLOEXEC, (void *)(STDERR_FILENO + 1L));
+	if (high < 0)
+		return high;
+	uring->ring_fd = uring->enter_ring_fd = high;
+	sys_close(fd);
+	return 0;
+}
+
 static int uring_init(struct io *io, u32 depth)
 {
 	const unsigned int flags[] = {
@@ -77,6 +93,12 @@ static int uring_init(struct io *io, u32 depth)
 	for (i = 0; i < sizeof(flags) / sizeof(flags[0]) && err; i++)
 		err = io_uring_queue_init(depth + POLLS, &ring->uring, flags[i]);
 	if (err) {
+		free(ring);
+		return err;
+	}
+	err = keep_streams(&ring->uring);
+	if (err) {
+		io_uring_queue_exit(&ring->uring);
 		free(ring);
 		return err;
 	}

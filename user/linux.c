@@ -2,6 +2,8 @@
 /* The real Linux behind linux.h. */
 #include "linux.h"
 
+#include "uffd.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -30,11 +32,26 @@
 		result_;                                    \
 	})
 
+/*
+ * A program that has closed its standard streams still writes to descriptor 2: into a file
+ * of its own, if that is the number that we get.
+ */
+static int no_stream(int fd)
+{
+	int high;
+
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	high = result_of(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+	(void)result_of(close(fd));
+	return high;
+}
+
 /* --- files ------------------------------------------------------------------------- */
 
 int sys_open(const char *path, int flags)
 {
-	return result_of(open(path, flags | O_CLOEXEC));
+	return no_stream(result_of(open(path, flags | O_CLOEXEC)));
 }
 
 void sys_close(int fd)
@@ -84,7 +101,9 @@ int sys_fcntl(int fd, int command, void *arg)
 
 int sys_ioctl(int fd, unsigned long request, void *arg)
 {
-	return result_of(ioctl(fd, request, arg));
+	int got = result_of(ioctl(fd, request, arg));
+
+	return request == USERFAULTFD_IOC_NEW ? no_stream(got) : got;
 }
 
 int sys_ftruncate(int fd, uint64_t size)
@@ -104,7 +123,7 @@ int sys_fdatasync(int fd)
 
 int sys_memfd_create(const char *name)
 {
-	return result_of(memfd_create(name, MFD_CLOEXEC));
+	return no_stream(result_of(memfd_create(name, MFD_CLOEXEC)));
 }
 
 /* --- memory ------------------------------------------------------------------------ */
@@ -149,12 +168,12 @@ int sys_mincore(void *at, size_t length, unsigned char *present)
 
 int sys_userfaultfd(int flags)
 {
-	return (int)result_of(syscall(SYS_userfaultfd, flags));
+	return no_stream((int)result_of(syscall(SYS_userfaultfd, flags)));
 }
 
 int sys_eventfd(void)
 {
-	return result_of(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	return no_stream(result_of(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
 }
 
 int sys_poll(struct pollfd *fds, unsigned int n, int timeout_ms)
@@ -215,20 +234,39 @@ static uint64_t read_number(const char *path, const char *after)
 	return value;
 }
 
-/* What the control group of this process may still use; both versions. */
+/* In one group: what it has of files, and used last long ago, makes room for others. */
+static uint64_t room_here(const char *path, const char *limit_name, const char *usage_name,
+			  const char *cache_name)
+{
+	char name[1200];
+	uint64_t limit, usage, cache;
+
+	snprintf(name, sizeof(name), "%s/%s", path, limit_name);
+	limit = read_number(name, "");
+	snprintf(name, sizeof(name), "%s/%s", path, usage_name);
+	usage = read_number(name, "");
+	snprintf(name, sizeof(name), "%s/memory.stat", path);
+	cache = read_number(name, cache_name);
+	if (limit == ~0ull || usage == ~0ull)
+		return ~0ull;
+	if (cache != ~0ull)
+		usage -= cache < usage ? cache : usage;
+	return limit > usage ? limit - usage : 0;
+}
+
+/* What the control group of this process, and those that it is in, may still use. */
 static uint64_t group_room(const char *controller, const char *root, const char *limit_name,
-			   const char *usage_name)
+			   const char *usage_name, const char *cache_name)
 {
 	FILE *file = fopen("/proc/self/cgroup", "re");
 	char line[512], path[1024];
-	uint64_t room = ~0ull;
+	uint64_t room = ~0ull, here;
 
 	if (!file)
 		return room;
 	while (fgets(line, sizeof(line), file)) {
 		char *names = strchr(line, ':');
 		char *group = names ? strchr(names + 1, ':') : NULL;
-		uint64_t limit, usage;
 
 		if (!group)
 			continue;
@@ -236,12 +274,12 @@ static uint64_t group_room(const char *controller, const char *root, const char 
 		group[strcspn(group, "\n")] = '\0';
 		if (strcmp(names + 1, controller))
 			continue;
-		snprintf(path, sizeof(path), "%s%s/%s", root, group, limit_name);
-		limit = read_number(path, "");
-		snprintf(path, sizeof(path), "%s%s/%s", root, group, usage_name);
-		usage = read_number(path, "");
-		if (limit != ~0ull && usage != ~0ull)
-			room = limit > usage ? limit - usage : 0;
+		snprintf(path, sizeof(path), "%s%s", root, group);
+		while (strlen(path) >= strlen(root)) {
+			here = room_here(path, limit_name, usage_name, cache_name);
+			room = here < room ? here : room;
+			*strrchr(path, '/') = '\0';
+		}
 	}
 	fclose(file);
 	return room;
@@ -253,11 +291,11 @@ uint64_t sys_memory_available(void)
 	uint64_t available = read_number("/proc/meminfo", "MemAvailable:"), room;
 
 	available = available == ~0ull ? 1ull << 30 : available * 1024;
-	room = group_room("", "/sys/fs/cgroup", "memory.max", "memory.current");
+	room = group_room("", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file");
 	if (room < available)
 		available = room;
 	room = group_room("memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
-			  "memory.usage_in_bytes");
+			  "memory.usage_in_bytes", "total_inactive_file");
 	errno = saved;
 	return room < available ? room : available;
 }
@@ -267,11 +305,4 @@ bool sys_has_swap(void)
 	struct sysinfo info;
 
 	return !sysinfo(&info) && info.totalswap;
-}
-
-void **sys_thread_pointer(void)
-{
-	static _Thread_local void *pointer;
-
-	return &pointer;
 }

@@ -17,7 +17,7 @@ struct pollfd;
 struct stat;
 struct statx;
 
-/* --- files; their descriptors are closed on exec() --------------------------------- */
+/* --- files; their descriptors are closed on exec(), and none is 0, 1 or 2 ----------- */
 int sys_open(const char *path, int flags);
 void sys_close(int fd);
 ssize_t sys_read(int fd, void *buffer, size_t count);
@@ -61,8 +61,5 @@ int sys_pid(void);
 unsigned int sys_cpus(void);
 uint64_t sys_memory_available(void); /* bytes that can be taken without harm to others */
 bool sys_has_swap(void);
-
-/* A pointer of this thread's own, NULL at first. */
-void **sys_thread_pointer(void);
 
 #endif /* HM_LINUX_H */

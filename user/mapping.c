@@ -190,6 +190,19 @@ void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int
 	return create(store, (u64)offset, length, prot, priority_access(options->priority), NULL);
 }
 
+/* 0, or -EINVAL: the range is not one mapping, from its beginning to its end. */
+int mapping_check(struct pool *pool, const char *start, const char *end)
+{
+	struct mapping *map;
+	bool is_one;
+
+	pthread_rwlock_rdlock(&pool->maps_lock);
+	map = map_find(pool, start);
+	is_one = map && map->start == start && map->end == end;
+	pthread_rwlock_unlock(&pool->maps_lock);
+	return is_one ? 0 : fail(-EINVAL, "the range is not one mapping");
+}
+
 /**
  * mapping_again() - map what a mapping maps once more, with another length
  * @start: where the mapping starts
@@ -283,9 +296,19 @@ static enum taken take_out(struct mapping *map, u64 pos, u64 end)
 	return taken;
 }
 
+/* Nothing is there, and nothing else may come to be there: it would be taken for ours. */
+static void keep_out(char *from, size_t bytes)
+{
+	program_memory_begin();
+	if (sys_error(sys_mmap(from, bytes, PROT_NONE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0)))
+		sys_mprotect(from, bytes, PROT_NONE);
+	program_memory_end();
+}
+
 /*
  * The limit has come down: from there on the mapping is the kernel's. If that cannot be
- * had, there is nothing. maps_lock is held for writing.
+ * had, it cannot be touched. maps_lock is held for writing.
  */
 void mapping_lower_limit(struct mapping *map)
 {
@@ -295,7 +318,7 @@ void mapping_lower_limit(struct mapping *map)
 	if (!bytes)
 		return;
 	if (map_rest(map, from))
-		sys_munmap(from, bytes);
+		keep_out(from, bytes);
 	uffd_wake(map->store->pool->uffd, from, bytes);
 }
 

@@ -18,6 +18,7 @@ void *mapping_create(struct pool *pool, int fd, off_t offset, size_t length, int
 		     const struct hugemap_options *options);
 void mapping_lower_limit(struct mapping *map);
 int mapping_unmap(struct pool *pool, char *start, char *end, char **next, int *write_err);
+int mapping_check(struct pool *pool, const char *start, const char *end);
 void *mapping_again(struct pool *pool, char *start, char *end, size_t length);
 
 /* --- resize.c ------------------------------------------------------------------- */

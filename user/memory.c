@@ -29,7 +29,8 @@ struct memory {
 /*
  * Address space; NULL if there is none. mlockall(2) with MCL_FUTURE would fill it, and
  * what is there already is not asked of us: it is never locked, and not accessible, so that
- * nothing is filled, until it is not.
+ * nothing is filled, until it is not. Nor may KSM have it (prctl(PR_SET_MEMORY_MERGE) is
+ * inherited): it takes the protection away from a page, so that a store goes unseen.
  */
 void *memory_reserve(size_t bytes)
 {
@@ -38,6 +39,7 @@ void *memory_reserve(size_t bytes)
 
 	if (sys_error(at))
 		return NULL;
+	sys_madvise(at, bytes, MADV_UNMERGEABLE); /* a kernel without KSM refuses */
 	if (!sys_munlock(at, bytes) && !sys_mprotect(at, bytes, PROT_READ | PROT_WRITE))
 		return at;
 	sys_munmap(at, bytes);
@@ -80,7 +82,7 @@ static int take_all(struct pool *pool, struct memory *memory, const struct hm_op
 	slots = take(memory, MEM_SLOTS, pool->slots_bytes + HM_BLOCK_SIZE);
 	cache = take(memory, MEM_CACHE, hm_cache_bytes(opts));
 	pool->places = take(memory, MEM_PLACES, frames * sizeof(struct place));
-	pool->hashes = take(memory, MEM_HASHES, frames * sizeof(struct frame_hash));
+	pool->hashes = take(memory, MEM_HASHES, (frames + 1) * sizeof(struct frame_hash));
 	pool->populated = take(memory, MEM_POPULATED, frames);
 	if (!slots || !cache || !pool->places || !pool->hashes || !pool->populated)
 		return fail(-ENOMEM, "no address space is left for a pool of %zu MB",
@@ -88,6 +90,7 @@ static int take_all(struct pool *pool, struct memory *memory, const struct hm_op
 	pool->slots =
 		(char *)(((uintptr_t)slots + HM_BLOCK_SIZE - 1) & ~(uintptr_t)(HM_BLOCK_SIZE - 1));
 	pool->cache = hm_cache_init(cache, opts);
+	page_init(pool);
 	sys_madvise(pool->slots, pool->slots_bytes, MADV_HUGEPAGE);
 	sys_madvise(pool->slots, pool->slots_bytes, MADV_DONTDUMP);
 	err = sys_madvise(pool->slots, pool->slots_bytes, MADV_DONTFORK);

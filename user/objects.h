@@ -40,6 +40,7 @@
  *   block_lock()         one of a hashed set: the page tables of a block, i.e. where it
  *                        is mapped (struct place) and how it is protected. One at a time.
  *   handler->lock        requests from other threads
+ *   store->flush_lock    who flushes the device; not while it does
  *   the core's spinlocks
  *
  * The lock of steered.c comes after maps_lock, and is not held with those below that.
@@ -83,7 +84,7 @@ struct pool {
 	char *slots; /* the frames, aligned to 2 MB */
 	size_t slots_bytes;
 	struct place *places; /* one for each frame */
-	struct frame_hash *hashes; /* the same */
+	struct frame_hash *hashes; /* the same, and that of zeros */
 	_Atomic u8 *populated; /* enum populated, the same */
 	atomic_uint used_frames; /* that were used at least once */
 	atomic_uint populate_from; /* the frame that the thread is to go on from */
@@ -136,6 +137,12 @@ struct store {
 	pthread_mutex_t resize_lock;
 	atomic_bool resizing; /* faults wait */
 	atomic_uint ops; /* I/O under way */
+
+	/* flushes of the device, one at a time, counted; see store.c */
+	pthread_mutex_t flush_lock;
+	pthread_cond_t flush_cond;
+	u64 flushes_begun, flushes_ended, flush_failed;
+	int flush_err; /* of the one that failed last */
 
 	/* background write-back, by handler 0; see write.c */
 	u64 wb_pos;

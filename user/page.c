@@ -13,7 +13,9 @@
  * hashes differ, a store slipped in, and the block is dirty.
  *
  * A page that is pinned cannot be moved, which shows that a device may store to it: the
- * block stays where it is.
+ * block stays where it is. Nothing else shows it. So while a clean block is in a writable
+ * mapping it may hold what a device has stored since it was hashed, and a sync takes it out
+ * to see (page_prove()).
  */
 #include "frames.h"
 #include "linux.h"
@@ -23,6 +25,8 @@
 #include "uffd.h"
 
 #include <errno.h>
+
+#define MOST_TRIES 10000u
 
 static u32 index_of(const struct store *store, u64 pgoff)
 {
@@ -98,18 +102,28 @@ void page_hash(struct pool *pool, const struct hm_unit *unit)
 	hash->valid = true;
 }
 
+static struct frame_hash *hash_of_zeros(struct pool *pool)
+{
+	return &pool->hashes[hm_cache_options(pool->cache)->pool_frames];
+}
+
+/* The memory is there: what a block of zeros hashes to. */
+void page_init(struct pool *pool)
+{
+	static const char zeros[HM_PAGE_SIZE];
+	XXH3_state_t state;
+	u32 i;
+
+	XXH3_128bits_reset(&state);
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		XXH3_128bits_update(&state, zeros, sizeof(zeros));
+	*hash_of_zeros(pool) = (struct frame_hash){ XXH3_128bits_digest(&state), true };
+}
+
 /* The same for a block that was filled with zeros. */
 void page_hash_zero(struct pool *pool, const struct hm_unit *unit)
 {
-	static _Atomic bool known;
-	static XXH128_hash_t zero;
-
-	if (!known) {
-		zero = hash_of(slot_of(pool, unit->frame));
-		known = true;
-	}
-	pool->hashes[unit->frame].value = zero;
-	pool->hashes[unit->frame].valid = true;
+	pool->hashes[unit->frame] = *hash_of_zeros(pool);
 }
 
 /* The data of a block is being changed. */
@@ -148,23 +162,6 @@ bool page_take_stored(struct pool *pool, const struct hm_unit *unit)
 	return stored;
 }
 
-/*
- * Between the move and the verdict the block may hold a store although it is clean, so a
- * sync waits for the windows that are open when it begins.
- */
-void page_windows_of(atomic_uint *window)
-{
-	*sys_thread_pointer() = window;
-}
-
-static void window_step(void)
-{
-	atomic_uint *window = *sys_thread_pointer();
-
-	if (window)
-		atomic_fetch_add(window, 1);
-}
-
 /* --- moves --------------------------------------------------------------------- */
 
 /*
@@ -179,6 +176,11 @@ static void unlock(struct mapping *map)
 	sys_munlock(pool->slots, pool->slots_bytes);
 }
 
+static bool in_slots(const struct pool *pool, const char *at)
+{
+	return at >= pool->slots && at < pool->slots + pool->slots_bytes;
+}
+
 /*
  * Some pages of a block were moved from @at, and shall be there again: half a block here
  * and half there is none, so this ends when they are, whatever the program does meanwhile.
@@ -187,12 +189,13 @@ static void unlock(struct mapping *map)
 static void move_back(struct mapping *map, char *at, char *from, size_t bytes)
 {
 	struct pool *pool = map->store->pool;
-	bool to_slot = at >= pool->slots && at < pool->slots + pool->slots_bytes;
+	bool to_slot = in_slots(pool, at);
 	size_t done = 0, back;
 	int err;
 
 	while (done < bytes) {
-		err = uffd_move(pool->uffd, at + done, from + done, bytes - done, true, &back);
+		err = uffd_move(pool->uffd, pool->pagemap_fd, at + done, from + done, bytes - done,
+				true, &back);
 		done += back;
 		if (!err || err == -EBUSY)
 			continue;
@@ -218,16 +221,27 @@ static void move_back(struct mapping *map, char *at, char *from, size_t bytes)
 static int move_block(struct mapping *map, char *dst, char *src, bool wake, bool *came_back)
 {
 	struct pool *pool = map->store->pool;
-	size_t moved;
+	size_t moved, more;
+	u32 tries = 0;
 	int err;
 
 	stats_add(pool->stats, STATS_MOVES, 1);
-	err = uffd_move(pool->uffd, dst, src, HM_BLOCK_SIZE, wake, &moved);
+	err = uffd_move(pool->uffd, pool->pagemap_fd, dst, src, HM_BLOCK_SIZE, wake, &moved);
 	if ((err == -EINVAL || err == -EEXIST) && !moved) {
 		unlock(map);
 		/* A poisoned page; or the zero page of somebody's look at an empty slot. */
 		sys_madvise(dst, HM_BLOCK_SIZE, MADV_DONTNEED);
-		err = uffd_move(pool->uffd, dst, src, HM_BLOCK_SIZE, wake, &moved);
+		err = uffd_move(pool->uffd, pool->pagemap_fd, dst, src, HM_BLOCK_SIZE, wake,
+				&moved);
+	}
+	/*
+	 * In a mapping a page may be pinned by now, for as long as the program likes; in a slot
+	 * only somebody who passes by has one: so the rest follows, rather than it going back.
+	 */
+	while (err == -EBUSY && moved && in_slots(pool, src) && tries++ < MOST_TRIES) {
+		err = uffd_move(pool->uffd, pool->pagemap_fd, dst + moved, src + moved,
+				HM_BLOCK_SIZE - moved, wake, &more);
+		moved += more;
 	}
 	if (err && moved) {
 		move_back(map, src, dst, moved);
@@ -279,8 +293,6 @@ int page_install(struct mapping *map, const struct hm_unit *unit)
 		page_changed(pool, unit);
 	/* A page table may be left, in which a huge page would be split. */
 	sys_madvise(dst, HM_BLOCK_SIZE, MADV_DONTNEED);
-	if (verify)
-		window_step();
 	err = move_block(map, dst, slot, !protect, &came_back);
 	if (!err) {
 		place->map = map;
@@ -295,8 +307,6 @@ int page_install(struct mapping *map, const struct hm_unit *unit)
 	}
 	if (verify && (!err || came_back) && (open || hash_differs(pool, unit, err ? slot : dst)))
 		slipped(map->store, unit);
-	if (verify)
-		window_step();
 	return err;
 }
 
@@ -316,7 +326,7 @@ int page_remove(struct pool *pool, const struct hm_unit *unit)
 	int err;
 
 	if (!map)
-		return 0;
+		return place->lost ? -ENOENT : 0;
 	hm_assert(place->pgoff == unit->pgoff);
 	if (uffd_watches_page(pool->uffd, map_addr(map, unit->pgoff)) == -ENOENT) {
 		page_forget(pool, unit);
@@ -345,6 +355,32 @@ int page_remove(struct pool *pool, const struct hm_unit *unit)
 	return 0;
 }
 
+/**
+ * page_prove() - is a block that is clean what the file has?
+ *
+ * It is in its slot then. If it is pinned, it is dirty, as is what was stored to. Whoever
+ * moves or evicts a block knows what was stored there before he gives its lock back, or
+ * ends the eviction.
+ *
+ * Return: 0; 1: that had to be found out; -EAGAIN: it is being evicted; -ENOENT: as
+ * page_remove().
+ */
+int page_prove(struct store *store, u64 pgoff)
+{
+	struct pool *pool = store->pool;
+	struct hm_unit unit, now;
+	enum hm_state state = hm_peek(store->core, pgoff, &unit);
+	struct mapping *map = state == HM_CLEAN ? page_mapping(pool, &unit) : NULL;
+	bool unproved = map && map->prot & PROT_WRITE;
+	int err = unproved ? page_remove(pool, &unit) : 0;
+
+	if (err == -ENOENT)
+		return err;
+	if (err)
+		slipped(store, &unit);
+	return hm_peek(store->core, pgoff, &now) == HM_EVICTING ? -EAGAIN : unproved;
+}
+
 /* The pages of a block are gone, or are not wanted: what is left of them goes, too. */
 void page_forget(struct pool *pool, const struct hm_unit *unit)
 {
@@ -360,6 +396,19 @@ void page_forget(struct pool *pool, const struct hm_unit *unit)
 	count_mapped(pool, -1);
 	page_changed(pool, unit);
 	place->map = NULL;
+	place->lost = true;
+}
+
+/* A frame gets a block, whose pages will be in the slot. */
+void page_begin(struct pool *pool, const struct hm_unit *unit)
+{
+	pool->places[unit->frame].lost = false;
+}
+
+/* Are its pages nowhere? Who finds that may come before who is to do something about it. */
+bool page_is_lost(struct pool *pool, const struct hm_unit *unit)
+{
+	return pool->places[unit->frame].lost;
 }
 
 /* Pages that the kernel has swapped out are there, though mincore() does not say so. */

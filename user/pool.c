@@ -101,28 +101,20 @@ static void destroy_locks(struct pool *pool)
 		pthread_mutex_destroy(&pool->block_locks[i]);
 }
 
-int pool_create(const struct hugemap_pool_options *given, struct pool **result)
+/* Its memory and threads. pools_lock is held: a child gets all of it or nothing. */
+static int start(struct pool *pool, const struct hm_options *core)
 {
-	struct pool *pool = calloc(1, sizeof(*pool));
-	struct hm_options core;
 	struct uffd_caps caps;
 	int err;
 
-	if (!pool)
-		return -ENOMEM;
-	err = check_options(given, &pool->opts, &core);
-	if (err)
-		goto free_pool;
 	pool->uffd = uffd_open(&caps);
-	if (pool->uffd < 0) {
-		err = fail(pool->uffd, "%s", caps.why);
-		goto free_pool;
-	}
+	if (pool->uffd < 0)
+		return fail(pool->uffd, "%s", caps.why);
 	atomic_init(&pool->swap, sys_has_swap());
 	err = stats_create(pool);
 	if (err)
 		goto close_uffd;
-	err = memory_create(pool, &core);
+	err = memory_create(pool, core);
 	if (err)
 		goto destroy_stats;
 	init_locks(pool);
@@ -137,13 +129,8 @@ int pool_create(const struct hugemap_pool_options *given, struct pool **result)
 		fail(err, "the handler threads could not start their I/O");
 		goto close_files;
 	}
-	fork_init();
-	populate_start(pool);
-	pthread_mutex_lock(&pools_lock);
 	pool->next = pools;
 	pools = pool;
-	pthread_mutex_unlock(&pools_lock);
-	*result = pool;
 	return 0;
 
 close_files:
@@ -155,28 +142,84 @@ destroy_stats:
 	stats_destroy(pool);
 close_uffd:
 	sys_close(pool->uffd);
-free_pool:
-	free(pool);
 	return err;
 }
 
-int pool_destroy(struct pool *pool)
+int pool_create(const struct hugemap_pool_options *given, struct pool **result)
+{
+	struct pool *pool = calloc(1, sizeof(*pool));
+	struct hm_options core;
+	int err;
+
+	if (!pool)
+		return -ENOMEM;
+	err = check_options(given, &pool->opts, &core);
+	if (!err)
+		err = fork_init();
+	if (!err) {
+		pthread_mutex_lock(&pools_lock);
+		err = start(pool, &core);
+		pthread_mutex_unlock(&pools_lock);
+	}
+	if (err) {
+		free(pool);
+		return err;
+	}
+	err = populate_start(pool);
+	if (err) {
+		pool_destroy(pool);
+		return fail(err, "the pool's memory cannot be had (%s)", strerror(-err));
+	}
+	*result = pool;
+	return 0;
+}
+
+int pool_check(const struct pool *pool)
+{
+	struct pool *known;
+
+	pthread_mutex_lock(&pools_lock);
+	for (known = pools; known && known != pool; known = known->next)
+		;
+	pthread_mutex_unlock(&pools_lock);
+	return known ? 0 :
+		       fail(-EINVAL, "there is no such pool in this process (a child has none "
+				     "of its parent's)");
+}
+
+/* Take a pool out of the list. -EAGAIN: a call has a file of it that is mapped no more. */
+static int unlist(struct pool *pool)
 {
 	struct pool **at;
-	bool used;
+	int err = 0;
 
 	pthread_mutex_lock(&pools_lock);
 	pthread_rwlock_rdlock(&pool->maps_lock);
-	used = pool->nmaps || pool->stores;
+	if (pool->nmaps)
+		err = -EBUSY;
+	else if (pool->stores)
+		err = -EAGAIN;
 	pthread_rwlock_unlock(&pool->maps_lock);
-	if (!used) {
+	if (!err) {
 		for (at = &pools; *at != pool; at = &(*at)->next)
 			;
 		*at = pool->next;
 	}
 	pthread_mutex_unlock(&pools_lock);
-	if (used)
-		return fail(-EBUSY, "the pool is still used by mappings");
+	return err;
+}
+
+int pool_destroy(struct pool *pool)
+{
+	struct patience patience = { 0 };
+	int err = pool_check(pool);
+
+	if (err)
+		return err;
+	while ((err = unlist(pool)) == -EAGAIN)
+		look_again(&patience, false);
+	if (err)
+		return fail(err, "the pool is still used by mappings");
 	atomic_store(&pool->stopping, true);
 	populate_stop(pool);
 	handlers_stop(pool);

@@ -12,6 +12,7 @@
 
 int pool_create(const struct hugemap_pool_options *opts, struct pool **pool);
 int pool_destroy(struct pool *pool);
-void fork_init(void); /* before anything is mapped */
+int pool_check(const struct pool *pool); /* 0, or -EINVAL: not one of this process */
+int fork_init(void); /* before anything is mapped; 0 or -ENOMEM */
 
 #endif /* HM_POOL_H */

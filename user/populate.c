@@ -41,14 +41,19 @@ static bool change(struct pool *pool, u32 frame, enum populated from, enum popul
 	return atomic_compare_exchange_strong(&pool->populated[frame], &state, (u8)to);
 }
 
-static void populate_range(struct pool *pool, u32 frame, u32 end)
+/* 0, or why there is no memory for a frame: its first use will ask again. */
+static int populate_range(struct pool *pool, u32 frame, u32 end)
 {
+	int err = 0, one;
+
 	for (; frame < end && !atomic_load(&pool->stopping); frame++) {
 		if (!change(pool, frame, POPULATED_NOT, POPULATED_UNDER_WAY))
 			continue;
-		sys_madvise(slot_of(pool, frame), HM_BLOCK_SIZE, MADV_POPULATE_WRITE);
+		one = sys_madvise(slot_of(pool, frame), HM_BLOCK_SIZE, MADV_POPULATE_WRITE);
+		err = one ? one : err;
 		atomic_store(&pool->populated[frame], POPULATED_AHEAD);
 	}
+	return err;
 }
 
 static u32 ahead(const struct pool *pool)
@@ -104,14 +109,12 @@ void populate_frame(struct pool *pool, u32 frame)
 }
 
 /* In the background as they are used, or (prefault) all before this returns. */
-void populate_start(struct pool *pool)
+int populate_start(struct pool *pool)
 {
 	sigset_t all, old;
 
-	if (pool->opts.prefault) {
-		populate_range(pool, 0, pool_frames(pool));
-		return;
-	}
+	if (pool->opts.prefault)
+		return populate_range(pool, 0, pool_frames(pool));
 	sem_init(&pool->populate_work, 0, 0);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -119,6 +122,7 @@ void populate_start(struct pool *pool)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!pool->populating)
 		sem_destroy(&pool->populate_work);
+	return 0;
 }
 
 void populate_stop(struct pool *pool)

@@ -118,15 +118,13 @@ int sync_range(struct store *store, u64 pos, u64 end)
 	struct handler *h = handler_any(store->pool);
 	struct sync_request sync = {
 		.store = store,
+		.proved = block_of(pos),
 		.pos = pos,
 		.end = end,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.cond = PTHREAD_COND_INITIALIZER,
 	};
-	u32 i;
 
-	for (i = 0; i < store->pool->nhandlers; i++)
-		sync.windows[i] = atomic_load(&store->pool->handlers[i].window);
 	pthread_mutex_lock(&h->lock);
 	sync.next = h->new_syncs;
 	h->new_syncs = &sync;

@@ -57,19 +57,81 @@ u64 store_file_size(const struct store *store)
 	return file_size(store->fd_buffered);
 }
 
+/*
+ * The device has not kept what was written, or the kernel not what is in the page cache,
+ * and neither will try again: what is cached here is written once more.
+ */
+static void make_dirty(struct store *store)
+{
+	u64 pos, end = store_limit(store);
+	struct pool *pool = store->pool;
+
+	for (pos = 0; pos < end; pos += HM_BLOCK_PAGES) {
+		pthread_mutex_t *lock = block_lock(store, pos);
+		struct patience patience = { 0 };
+		struct hm_unit unit;
+		bool later;
+
+		do {
+			pthread_rwlock_rdlock(&pool->maps_lock);
+			pthread_mutex_lock(lock);
+			later = block_call(store, pos)->writing;
+			/* Where it has no room it was not written from here. */
+			if (!later && hm_peek(store->core, pos, &unit) != HM_ABSENT &&
+			    !store_lacks_room(store, pos))
+				hm_fault(store->core, pos,
+					 HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
+					 &unit);
+			pthread_mutex_unlock(lock);
+			pthread_rwlock_unlock(&pool->maps_lock);
+		} while (later && look_again(&patience, false));
+	}
+}
+
+/* flush_lock is held, but for the call itself. */
+static void flush(struct store *store)
+{
+	u64 number = ++store->flushes_begun;
+	int err;
+
+	pthread_mutex_unlock(&store->flush_lock);
+	err = sys_fdatasync(store->fd_buffered);
+	if (err) {
+		hm_store_error(store->core, err);
+		make_dirty(store);
+	}
+	pthread_mutex_lock(&store->flush_lock);
+	store->flushes_ended = number;
+	if (err) {
+		store->flush_failed = number;
+		store->flush_err = err;
+	}
+	pthread_cond_broadcast(&store->flush_cond);
+}
+
 /**
  * store_flush() - what has been written is to survive a power cut
  * @store: held by a reference
  *
- * The kernel tells a failure once, so every mapping is to know; and who asked, whoever
- * else of the same mapping is told first.
+ * The kernel tells a failure once. So every mapping is to know, and all who asked while it
+ * happened. One flush that begins after they have asked does for all of them.
  */
 int store_flush(struct store *store)
 {
-	int err = sys_fdatasync(store->fd_buffered);
+	u64 ended, wanted;
+	int err;
 
-	if (err)
-		hm_store_error(store->core, err);
+	pthread_mutex_lock(&store->flush_lock);
+	ended = store->flushes_ended;
+	wanted = store->flushes_begun + 1;
+	while (store->flushes_ended < wanted) {
+		if (store->flushes_begun == store->flushes_ended)
+			flush(store);
+		else
+			pthread_cond_wait(&store->flush_cond, &store->flush_lock);
+	}
+	err = store->flush_failed > ended ? store->flush_err : 0;
+	pthread_mutex_unlock(&store->flush_lock);
 	return err;
 }
 
@@ -181,7 +243,11 @@ static u32 direct_alignment(int fd, bool block_device)
 		return sys_ioctl(fd, BLKSSZGET, &bytes) < 0 ? HM_PAGE_SIZE : (u32)bytes;
 #ifdef STATX_DIOALIGN
 	if (!sys_statx(fd, STATX_DIOALIGN, &stx) && stx.stx_mask & STATX_DIOALIGN)
-		return stx.stx_dio_offset_align;
+		/* A buffer goes on where its offset does; 0: there is no direct I/O. */
+		return stx.stx_dio_offset_align &&
+				       stx.stx_dio_mem_align > stx.stx_dio_offset_align ?
+			       stx.stx_dio_mem_align :
+			       stx.stx_dio_offset_align;
 #else
 	(void)stx;
 #endif
@@ -289,6 +355,8 @@ static void store_free(struct store *store)
 		free(store->core);
 	}
 	pthread_mutex_destroy(&store->resize_lock);
+	pthread_mutex_destroy(&store->flush_lock);
+	pthread_cond_destroy(&store->flush_cond);
 	free(store);
 }
 
@@ -311,6 +379,8 @@ static int open_store(struct pool *pool, int fd, const struct stat *st, bool wri
 	store->block_device = S_ISBLK(st->st_mode);
 	identify(st, &store->dev, &store->ino);
 	pthread_mutex_init(&store->resize_lock, NULL);
+	pthread_mutex_init(&store->flush_lock, NULL);
+	pthread_cond_init(&store->flush_cond, NULL);
 	err = open_all(store, fd, writable);
 	if (!err) {
 		/* The limit: whole blocks. */

@@ -31,10 +31,12 @@ static void heal(struct pool *pool, struct mapping *map, const struct poisoned *
 
 	pthread_mutex_lock(lock);
 	state = hm_peek(map->store->core, pgoff, &unit);
-	if (poisoned->end)
+	if (pgoff >= store_limit(map->store))
+		; /* the kernel's by now: a file, whose protection is as it should be */
+	else if (poisoned->end)
 		sys_mprotect((void *)poisoned->addr, poisoned->end - poisoned->addr,
 			     PROT_READ | PROT_WRITE);
-	else if (pgoff < store_limit(map->store) && !page_is_mapped(pool, state, &unit, map) &&
+	else if (!page_is_mapped(pool, state, &unit, map) &&
 		 !uffd_watches(pool->uffd, (void *)poisoned->addr, HM_PAGE_SIZE))
 		sys_madvise((void *)poisoned->addr, HM_PAGE_SIZE, MADV_DONTNEED);
 	/* else it was read since, and mapping it has zapped the poison */

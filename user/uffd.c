@@ -3,6 +3,7 @@
 
 #include "cache.h"
 #include "linux.h"
+#include "pagemap.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -94,26 +95,36 @@ int uffd_unregister(int uffd, void *addr, size_t len)
 	return sys_ioctl(uffd, UFFDIO_UNREGISTER, &range);
 }
 
+/* Is there a page, in memory or swapped out? True also if that is not known. */
+static bool is_there(int pagemap, const char *at)
+{
+	u64 entry;
+
+	return sys_pread(pagemap, &entry, sizeof(entry), pagemap_offset(at)) !=
+		       (ssize_t)sizeof(entry) ||
+	       pagemap_all_there(&entry, 1);
+}
+
 /*
  * How many bytes were moved although the kernel reports an error? Linux 6.18
  * says EBUSY, and EEXIST when asked again, for a page that it has moved, if
  * another thread splits the huge page that it comes from at that moment. Such
  * a page is not where it was and is where it should be.
  */
-static size_t moved_anyway(char *dst, char *src, size_t len)
+static size_t moved_anyway(int pagemap, char *dst, char *src, size_t len)
 {
-	unsigned char there = 0, here = 0;
+	unsigned char there = 0;
 	size_t at;
 
 	for (at = 0; at < len; at += HM_PAGE_SIZE) {
-		if (sys_mincore(src + at, HM_PAGE_SIZE, &here) || here & 1 ||
-		    sys_mincore(dst + at, HM_PAGE_SIZE, &there) || !(there & 1))
+		if (is_there(pagemap, src + at) || sys_mincore(dst + at, HM_PAGE_SIZE, &there) ||
+		    !(there & 1))
 			break;
 	}
 	return at;
 }
 
-int uffd_move(int uffd, void *dst, void *src, size_t len, bool wake, size_t *moved)
+int uffd_move(int uffd, int pagemap, void *dst, void *src, size_t len, bool wake, size_t *moved)
 {
 	int retries = 0, err;
 	size_t more;
@@ -136,7 +147,8 @@ int uffd_move(int uffd, void *dst, void *src, size_t len, bool wake, size_t *mov
 			*moved += (size_t)move.move;
 			continue;
 		}
-		more = moved_anyway((char *)dst + *moved, (char *)src + *moved, len - *moved);
+		more = moved_anyway(pagemap, (char *)dst + *moved, (char *)src + *moved,
+				    len - *moved);
 		*moved += more;
 		if (more) {
 			if (wake)

@@ -94,9 +94,9 @@ int uffd_watches_page(int uffd, void *page);
 /*
  * Move pages without a copy. -EEXIST: something is at dst; -ENOENT: nothing is
  * at src, or dst is not registered; -EBUSY: a page is pinned; part of the range
- * may have moved: *moved tells. Waiters at dst are woken if @wake.
+ * may have moved: *moved tells. Waiters at dst are woken if @wake. @pagemap: see pagemap.h.
  */
-int uffd_move(int uffd, void *dst, void *src, size_t len, bool wake, size_t *moved);
+int uffd_move(int uffd, int pagemap, void *dst, void *src, size_t len, bool wake, size_t *moved);
 
 /* Write-protect, or allow stores again; the latter wakes waiters. */
 int uffd_protect(int uffd, void *addr, size_t len);

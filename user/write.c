@@ -150,6 +150,8 @@ static void finish(struct handler *h, struct io_op *op, int err)
 
 void write_complete(struct handler *h, struct io_op *op)
 {
+	size_t begun = op->done;
+
 	/* A write that failed may have written a part: zeros must be written over it. */
 	hm_store_set_hollow(op->store->core, op->pgoff, HM_BLOCK_PAGES, false);
 	if (op->result <= 0) {
@@ -161,9 +163,12 @@ void write_complete(struct handler *h, struct io_op *op)
 		finish(h, op, 0);
 		return;
 	}
-	/* Short: write the rest, from where direct I/O may start. */
+	/* Short: write the rest, from where direct I/O may start, if that is any further. */
 	op->done -= op->done % op->store->align;
-	io_queue(&h->io, op);
+	if (op->done > begun)
+		io_queue(&h->io, op);
+	else
+		finish(h, op, -EIO);
 }
 
 /**

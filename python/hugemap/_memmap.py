@@ -68,6 +68,14 @@ def _set_length(file: BinaryIO, length: int) -> None:
     file.seek(0, os.SEEK_END)
 
 
+def _grow(file: BinaryIO, length: int) -> int:
+    """Not by its length: somebody else may be making it longer still. The length then."""
+    if not file.writable():
+        raise io.UnsupportedOperation("the file is open for reading only: it cannot be extended")
+    os.posix_fallocate(file.fileno(), length - 1, 1)
+    return file.seek(0, os.SEEK_END)
+
+
 def _check_range(start: int, length: int, file_bytes: int) -> None:
     """What mmap.mmap would say: touching what is not there ends a program."""
     if not length and not file_bytes:
@@ -147,8 +155,7 @@ class memmap(_Array):
                     _set_length(file, 0)
                     file_bytes = 0
                 if file_bytes < end:
-                    _set_length(file, end)
-                    file_bytes = end
+                    file_bytes = _grow(file, end)
 
             map_mode: Mode = "r+" if mode == "w+" else mode  # type: ignore[assignment]
             pool = _options.settle()["pool"] if mode != "c" else None

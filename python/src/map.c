@@ -77,10 +77,12 @@ static int map_init(PyObject *self, PyObject *args, PyObject *kwargs)
 	if (!PyArg_ParseTuple(args, "O&LLiiiO", fd_convert, &fd, &offset, &length, &prot, &flags,
 			      &priority, &pool))
 		return -1;
-	if (map->start) {
+	/* Once: who has looked at its length may still store by that. */
+	if (map->begun) {
 		PyErr_SetString(PyExc_ValueError, "the mapping is there already");
 		return -1;
 	}
+	map->begun = true;
 	if (!pool_get(pool, &options.pool) || !check_length(fd, offset, &length))
 		return -1;
 	options.priority = (enum hugemap_priority)priority;

@@ -24,6 +24,7 @@
 struct pool_object {
 	PyObject ob_base;
 	struct hugemap_pool *pool; /* NULL: closed */
+	bool begun; /* __init__() was called */
 	pid_t owner; /* a child after fork() has no pool */
 	Py_ssize_t users; /* mappings, and calls under way */
 };
@@ -31,6 +32,7 @@ struct pool_object {
 struct map_object {
 	PyObject ob_base;
 	char *start; /* NULL: closed */
+	bool begun; /* __init__() was called */
 	size_t length;
 	off_t offset;
 	int prot;

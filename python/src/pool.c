@@ -59,10 +59,11 @@ static int pool_init(PyObject *self, PyObject *args, PyObject *kwargs)
 					 &options.evict_batch, &options.readahead_kb, &no_readahead,
 					 &options.queue_depth, &options.handlers, &io, &prefault))
 		return -1;
-	if (pool->pool) {
+	if (pool->begun) {
 		PyErr_SetString(PyExc_ValueError, "the pool is there already");
 		return -1;
 	}
+	pool->begun = true;
 	options.bytes = bytes;
 	options.no_readahead = no_readahead;
 	options.io = (enum hugemap_io)io;

@@ -351,6 +351,8 @@ def test_errors(opened, tmp_path):
         hugemap.map("a name")
     with hugemap.map(file) as m, pytest.raises(ValueError):
         m.__init__(file)  # it is there already
+    with pytest.raises(ValueError):
+        m.__init__(file)  # or was: a store may be under way by its length
 
 
 # --- DLPack --------------------------------------------------------------------------

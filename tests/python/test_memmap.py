@@ -93,6 +93,19 @@ def test_writing_a_file_anew_while_it_is_mapped(path):
     assert path.stat().st_size == MB
 
 
+def test_making_longer_what_somebody_makes_longer_still(path, monkeypatch):
+    path.write_bytes(bytes(4096))
+    real = os.posix_fallocate
+
+    def beaten(fd, offset, length):
+        path.write_bytes(b"x" * 12288)
+        real(fd, offset, length)
+
+    monkeypatch.setattr(os, "posix_fallocate", beaten)
+    a = hugemap.memmap(path, mode="r+", shape=(8192,))
+    assert path.read_bytes() == b"x" * 12288 and a.tobytes() == b"x" * 8192
+
+
 def test_making_a_mapped_file_longer(make, path):
     make(MB + 5)
     short = hugemap.memmap(path, mode="r+")

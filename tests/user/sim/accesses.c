@@ -218,6 +218,19 @@ void call_some(void)
 
 /* --- devices ----------------------------------------------------------------------------- */
 
+/*
+ * Pages are pinned without a fault, if they happen to be there: somebody else touches them.
+ * So a pin may come as soon as a block is moved to where it is mapped, before it is
+ * protected.
+ */
+static void wait_for_page(const char *at)
+{
+	u32 looks = 1000;
+
+	while (looks-- && !(memory_page(at)->state & PAGE_PRESENT))
+		sim_yield();
+}
+
 /* A device stores into pages that are pinned, at moments of its own. */
 void dma_some(void)
 {
@@ -234,6 +247,8 @@ void dma_some(void)
 
 		char *to = map->addr + ((size_t)(page + i) << HM_PAGE_SHIFT);
 
+		if (!i && sim_chance(30))
+			wait_for_page(to);
 		if (memory_pin(to, true, &id[i]) != TOUCHED)
 			break;
 		memory_others_pin(to);
@@ -264,12 +279,12 @@ void dma_some(void)
 
 		model_end(map->file, map->pgoff + page + i, &change[i],
 			  memory_page(at)->id == id[i] ? CHANGE_DONE : CHANGE_PERHAPS);
-		if (memory_page(at)->state & PAGE_EARLY)
-			model_unseen(map->file, map->pgoff + page + i);
 		memory_others_unpin(at, id[i]);
 	}
 	sim_note("a device has stored to pages %llu+%u of file %u",
 		 (unsigned long long)(map->pgoff + page), pinned, map->file);
 	counts[C_DMAS] += pinned != 0;
+	if (pinned && sim_chance(30))
+		flush_map(map, page, pinned);
 	map_release(map, page, n);
 }

@@ -221,7 +221,7 @@ static void sync_map(struct mapped *map, u32 page, u32 n, int flags)
 }
 
 /* hugemap_flush(): everybody finds it in the file. */
-static void flush_map(struct mapped *map, u32 page, u32 n)
+void flush_map(struct mapped *map, u32 page, u32 n)
 {
 	u64 least[MAX_PAGES], changes[MAX_PAGES], first = map->pgoff + page, i;
 	int err;

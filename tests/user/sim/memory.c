@@ -490,13 +490,27 @@ void swapper_main(void *arg)
 	}
 }
 
+/* A debugger, say, looks at the process's memory: where none is, it finds a page of zeros. */
+static void look_around(void)
+{
+	struct page *page = &pages[sim_below(ARENA_PAGES)];
+
+	if (page->kind == PAGE_ANON && page->watched == 2 && !page->state)
+		allocate(page);
+}
+
 /* Somebody holds a page for a moment: compaction, a look by another process. */
 void passer_by_main(void *arg)
 {
+	bool looks = sim_chance(30);
+
 	(void)arg;
 	for (;;) {
 		struct page *page = any_page();
 		u32 pause = sim_below(500), id;
+
+		if (looks)
+			look_around();
 
 		if (page && machine.busy_percent) {
 			page->pins++;

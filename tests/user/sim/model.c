@@ -97,7 +97,6 @@ void model_stored(u32 file, u64 page, u64 value)
 	struct model_page *m = page_of(file, page);
 
 	m->changes++;
-	m->unseen = false;
 	settle(m, value);
 }
 
@@ -198,23 +197,11 @@ u64 model_least(u32 file, u64 page)
 	return least;
 }
 
-/*
- * A device had the page pinned before it was protected, in the window that UFFDIO_MOVE
- * leaves, and has stored to it since: that is found when the block is taken out of its
- * mapping, and no sync before that can know.
- */
-void model_unseen(u32 file, u64 page)
-{
-	page_of(file, page)->unseen = true;
-}
-
 /* What was there when a sync began is promised now, unless it was taken away since. */
 void model_synced(u32 file, u64 page, u64 least, u64 changes)
 {
 	struct model_page *m = page_of(file, page);
 
-	if (m->unseen)
-		return;
 	if (!m->any && !os_files[file].broken && m->zeroed <= changes && least > m->floor)
 		m->floor = least;
 }
@@ -225,7 +212,7 @@ void model_check_file(u32 file, u64 page, u64 least, u64 changes)
 	struct model_page *m = page_of(file, page);
 	u64 value = os_files[file].page[page].value;
 
-	if (m->any || m->unseen || os_files[file].broken || m->zeroed > changes ||
+	if (m->any || os_files[file].broken || m->zeroed > changes ||
 	    page >= file_pages(&os_files[file]))
 		return;
 	sim_check(version_of(value) >= least,

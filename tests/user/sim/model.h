@@ -21,7 +21,6 @@ struct model_page {
 	u64 floor; /* the version that a sync promised */
 	bool any; /* not known: too much at a time, or somebody broke a rule */
 	bool owned; /* by one caller, as a buffer */
-	bool unseen; /* it was stored by a device, which nobody can know yet */
 };
 
 struct model_file {
@@ -57,7 +56,6 @@ void model_forget(u32 file); /* somebody broke a rule */
 bool model_is_owned(u32 file, u64 from, u64 to); /* any page */
 void model_lost(u32 file);
 u64 model_least(u32 file, u64 page); /* the oldest version that it may hold */
-void model_unseen(u32 file, u64 page);
 void model_synced(u32 file, u64 page, u64 least, u64 changes);
 void model_check_file(u32 file, u64 page, u64 least, u64 changes);
 

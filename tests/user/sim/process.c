@@ -177,14 +177,12 @@ struct thread {
 };
 
 static struct thread threads[MAX_THREADS];
-static void *thread_pointer[SIM_COROUTINES];
 
 static void thread_main(void *arg)
 {
 	struct thread *thread = arg;
 
 	held[sched_self()] = 0;
-	thread_pointer[sched_self()] = NULL;
 	thread->work(thread->arg);
 	sim_check(!held[sched_self()], "a thread ends with a lock");
 	thread->ended = true;
@@ -226,11 +224,6 @@ void thread_join(pthread_t thread)
 	while (!threads[thread].ended)
 		wait_more(&wait, "the end of a thread");
 	threads[thread].used = false;
-}
-
-void **sys_thread_pointer(void)
-{
-	return &thread_pointer[sched_self()];
 }
 
 void thread_lock(struct sim_lock *lock)
@@ -392,6 +385,5 @@ void process_new(void)
 	blocks.next = blocks.prev = &blocks;
 	memset(threads, 0, sizeof(threads));
 	memset(held, 0, sizeof(held));
-	memset(thread_pointer, 0, sizeof(thread_pointer));
 	now_ns = 1000000000;
 }

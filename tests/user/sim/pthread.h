@@ -47,7 +47,7 @@ void thread_join(pthread_t thread);
 /* There are no signals, no cancelling and no fork() in the simulated world. */
 #define pthread_sigmask(how, set, old) ((void)(set))
 #define pthread_setcancelstate(state, old) ((void)(state))
-#define pthread_once(once, work) ((void)(once), (void)(work))
-#define pthread_atfork(before, parent, child) ((void)(before), (void)(parent), (void)(child))
+#define pthread_once(once, work) ((void)(once), (work)())
+#define pthread_atfork(before, parent, child) ((void)(before), (void)(parent), (void)(child), 0)
 
 #endif /* HM_USER_SIM_PTHREAD_H */

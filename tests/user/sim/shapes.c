@@ -190,9 +190,6 @@ static void remap(struct mapped *map)
 	if (!hugemap_error(addr)) {
 		map->addr = addr;
 		map->n = (u32)n;
-	} else if (n < map->n && hugemap_error(addr) != -EBUSY && hugemap_error(addr) != -ENOMEM &&
-		   hugemap_error(addr) != -EINVAL) {
-		map->n = (u32)n; /* a write has failed, and it is shorter nevertheless */
 	}
 	if (hugemap_error(addr))
 		model_lost(map->file);

@@ -85,6 +85,7 @@ struct begun {
 };
 struct begun call_begun(void);
 void check_busy(int err, struct begun begun, const char *what);
+void flush_map(struct mapped *map, u32 page, u32 n);
 void sync_some(void);
 void advise_some(void);
 
