@@ -207,8 +207,8 @@ static bool write_edge(struct hugemap_inode *hi, u64 first, u64 end, const struc
 		       u32 tries)
 {
 	u64 pages = hugemap_pages(i_size_read(&hi->vfs_inode)), pgoff;
+	bool dirty = false, cut = false;
 	struct hm_unit unit;
-	bool dirty = false;
 
 	for (pgoff = first; pgoff < end; pgoff = max(unit.pgoff + unit.npages, pgoff + 1)) {
 		struct folio *folio;
@@ -238,9 +238,16 @@ static bool write_edge(struct hugemap_inode *hi, u64 first, u64 end, const struc
 			hugemap_invalidate(hi, unit.pgoff, unit.pgoff + unit.npages, true);
 		else if (unit.pgoff < pages)
 			dirty = true;
+		cut |= is_cut(&unit, change);
 	}
 	/* What cannot be written stays, as it should be, and is tried again later. */
-	return dirty && !hugemap_write_range(hi, first, end);
+	if (!dirty || hugemap_write_range(hi, first, end) || !cut)
+		return false;
+	/* A huge unit has to go; it may be dirty again, for as long as somebody holds it. */
+	if (tries < AMEND_TRIES)
+		return true;
+	hugemap_invalidate(hi, first, end, true);
+	return false;
 }
 
 /* A block of which a part has changed. */
