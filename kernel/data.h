@@ -116,6 +116,9 @@ int hugemap_frame_prepare(struct hugemap_mount *mount, const struct hm_unit *uni
  */
 void hugemap_frame_empty(struct hugemap_mount *mount, const struct hm_unit *unit);
 
+/* A unit has left, and its frame is still claimed: broken memory is not used again. */
+void hugemap_frame_check(struct hugemap_mount *mount, const struct hm_unit *unit);
+
 /* --- folio.c: units and their folios -------------------------------------------- */
 
 /* The folio of a unit that the core said is cached, with a reference; or NULL. */
@@ -144,6 +147,12 @@ bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio);
 
 /* The same, for a folio that somebody holds: it is nobody's now, and theirs. */
 void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio);
+
+/*
+ * The last reference of one that is nobody's. mm keeps a broken page for itself, but not
+ * one within a piece of 2 MB: that is lost.
+ */
+void hugemap_folio_free(struct folio *folio);
 
 /* See enum hugemap_owner. */
 void hugemap_folio_own(struct folio *folio, enum hugemap_owner from, enum hugemap_owner to);

@@ -66,6 +66,8 @@ void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 	struct hugemap_mount *mount = hugemap_of(hi);
 
 	trace_hugemap_evict(&hi->vfs_inode, unit->pgoff, unit->npages, result);
+	if (result == HM_EVICTED || result == HM_EVICT_DISCARD)
+		hugemap_frame_check(mount, unit);
 	if (result == HM_EVICT_BUSY)
 		stay(hi, unit);
 	else
@@ -103,6 +105,22 @@ static bool may_unmap(const struct hm_victim *victim)
 		!hm_referenced(unit->store, unit->pgoff));
 }
 
+/* mlock(): it stays, and where it is mapped. mm forgets the lock with the mapping. */
+static bool is_mlocked(struct hugemap_inode *hi, const struct hm_victim *victim)
+{
+	struct folio *folio;
+	bool locked;
+
+	if (victim->evict)
+		return folio_test_mlocked(hugemap_frame_folio(hugemap_of(hi), victim->unit.frame));
+	folio = hugemap_unit_folio(hi, &victim->unit);
+	if (!folio)
+		return false;
+	locked = folio_test_mlocked(folio);
+	folio_put(folio);
+	return locked;
+}
+
 /* Victims that follow each other in one store: from the first on, how many? */
 static u32 run_length(const struct hm_victim *victims, u32 n)
 {
@@ -129,34 +147,44 @@ static void note_idle(struct batch *batch, struct inode *inode)
 		batch->idle[batch->nidle++] = inode;
 }
 
+static void unmap_run(struct hugemap_inode *hi, u64 start, u64 end)
+{
+	hugemap_count(hugemap_of(hi), HUGEMAP_C_UNMAPS, 1);
+	unmap_mapping_pages(hi->vfs_inode.i_mapping, start, end - start, false);
+}
+
 static void evict_run(struct hugemap_mount *mount, const struct hm_victim *victims,
 		      struct folio **folio, u32 n, u32 *freed)
 {
 	struct hugemap_inode *hi = hugemap_store_inode(victims[0].unit.store);
-	const struct hm_unit *last = &victims[n - 1].unit;
-	u64 start = victims[0].unit.pgoff;
+	u64 start = victims[0].unit.pgoff, end = start;
 	bool unmap = false;
 	u32 i;
 
 	for (i = 0; i < n; i++) {
+		bool locked = is_mlocked(hi, &victims[i]);
+
 		folio[i] = NULL;
-		if (!victims[i].evict) {
+		if (locked && unmap)
+			unmap_run(hi, start, end);
+		end += victims[i].unit.npages;
+		if (locked) {
+			start = end;
+			unmap = false;
+		} else if (!victims[i].evict) {
 			unmap |= may_unmap(&victims[i]);
-			continue;
+		} else {
+			folio[i] = hugemap_frame_folio(mount, victims[i].unit.frame);
+			if (folio_trylock(folio[i]))
+				unmap |= folio_mapped(folio[i]);
+			else
+				folio[i] = NULL;
 		}
-		folio[i] = hugemap_frame_folio(mount, victims[i].unit.frame);
-		if (folio_trylock(folio[i])) {
-			unmap |= folio_mapped(folio[i]);
-			continue;
-		}
-		folio[i] = NULL;
-		hugemap_evict_report(hi, &victims[i].unit, HM_EVICT_BUSY);
+		if (victims[i].evict && !folio[i])
+			hugemap_evict_report(hi, &victims[i].unit, HM_EVICT_BUSY);
 	}
-	if (unmap) {
-		hugemap_count(mount, HUGEMAP_C_UNMAPS, 1);
-		unmap_mapping_pages(hi->vfs_inode.i_mapping, start,
-				    last->pgoff + last->npages - start, false);
-	}
+	if (unmap)
+		unmap_run(hi, start, end);
 	for (i = 0; i < n; i++) {
 		if (folio[i])
 			leave(hi, folio[i], &victims[i].unit, freed);

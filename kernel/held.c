@@ -47,7 +47,7 @@ bool hugemap_held_reap(struct hugemap_mount *mount)
 	spin_unlock(&mount->held_lock);
 	list_for_each_entry_safe(folio, next, &free, lru) {
 		list_del_init(&folio->lru);
-		folio_put(folio);
+		hugemap_folio_free(folio);
 	}
 	return READ_ONCE(mount->held_pages);
 }

@@ -152,6 +152,18 @@ static u64 sum_of(const struct iov_iter *iter)
 	return sum;
 }
 
+/* What is brought in comes to memory that is not known to be broken. */
+static void check_memory(const struct iov_iter *iter)
+{
+	size_t left = iter->type == ITER_BVEC ? iter->count : 0;
+	const struct bio_vec *bvec = iter->bvec;
+	u32 i;
+
+	for (; left; left -= bvec++->bv_len)
+		for (i = 0; i < bvec->bv_len / PAGE_SIZE; i++)
+			sim_check(!bvec->bv_page[i].broken, "data is read into broken memory");
+}
+
 static void begin(struct below_io *io, struct kiocb *iocb, struct iov_iter *iter, bool write)
 {
 	struct disk_file *disk = iocb->ki_filp->disk;
@@ -177,6 +189,8 @@ static void begin(struct below_io *io, struct kiocb *iocb, struct iov_iter *iter
 	}
 	if (!write)
 		io->limit = min(io->limit, (size_t)max(disk->size - io->pos, (loff_t)0));
+	if (!write && iocb->ki_complete)
+		check_memory(iter);
 	io->whole = *iter;
 	io->sum = sum_of(iter);
 	nbusy++;

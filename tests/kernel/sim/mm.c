@@ -22,6 +22,9 @@ void mm_forget(void)
 	for (i = 0; i < MAX_FOLIOS; i++)
 		for (n = 0; n < HM_BLOCK_PAGES; n++)
 			blocks[i].folio[n].is_free = true;
+	for (i = 0; i < MAX_FOLIOS; i++)
+		for (n = 0; n < HM_BLOCK_PAGES; n++)
+			blocks[i].page[n].broken = false;
 	memset(mms, 0, sizeof(mms));
 }
 
@@ -38,6 +41,22 @@ static bool block_is_free(const struct block *block)
 		if (!block->folio[i].is_free)
 			return false;
 	return true;
+}
+
+static bool block_is_broken(const struct block *block)
+{
+	u32 i;
+
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		if (block->page[i].broken)
+			return true;
+	return false;
+}
+
+/* Memory of a file's becomes unreliable. */
+void mm_break(struct page *page)
+{
+	page->broken = true;
 }
 
 /* The folio that page @i of a block begins. */
@@ -64,7 +83,7 @@ struct page *alloc_pages_node(int node, gfp_t gfp, u32 order)
 	/* One that was freed long ago: whoever still uses it is found out. */
 	for (i = 0; i < MAX_FOLIOS; i++) {
 		block = &blocks[next_folio++ % MAX_FOLIOS];
-		if (block_is_free(block))
+		if (block_is_free(block) && !block_is_broken(block))
 			break;
 	}
 	sim_check(block_is_free(block), "the model has no memory left: folios leak");
@@ -145,7 +164,8 @@ void shrink(gfp_t gfp)
 	w.shrinking--;
 	current->reclaims = false;
 	/* A remount may have made it smaller meanwhile, and its floor lower or higher. */
-	sim_check(hugemap_pool_slots(w.mount) >= min(before, floor) || w.s.pools || w.s.pipes || w.s.dmas,
+	sim_check(hugemap_pool_slots(w.mount) >= min(before, floor) || w.s.pools || w.s.pipes ||
+			  w.s.dmas,
 		  "the pool has %u slots, and its floor is %llu", hugemap_pool_slots(w.mount),
 		  (unsigned long long)floor);
 }
@@ -161,7 +181,7 @@ u32 mm_in_use(void)
 	u32 i, n = 0;
 
 	for (i = 0; i < MAX_FOLIOS; i++)
-		n += !block_is_free(&blocks[i]);
+		n += !block_is_free(&blocks[i]) && !block_is_broken(&blocks[i]);
 	return n;
 }
 

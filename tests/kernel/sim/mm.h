@@ -24,6 +24,7 @@ struct folio;
 
 struct page {
 	struct folio *folio;
+	bool broken; /* for good: it is not to be used again */
 };
 
 struct folio {
@@ -53,7 +54,9 @@ void __free_page(struct page *page);
 /* A piece becomes pages, and pages become a piece again: all but the first are frozen. */
 void split_page(struct page *page, u32 order);
 void __free_pages(struct page *page, u32 order);
-#define PageHWPoison(page) false
+#define PageHWPoison(page) ((page)->broken)
+#define folio_test_mlocked(f) false
+void mm_break(struct page *page);
 void mm_forget(void); /* all folios are free */
 #define totalram_pages() 0ul
 #define si_mem_available() LONG_MAX
