@@ -254,32 +254,58 @@ static void reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32 want,
 	}
 }
 
-/* The longest time, in ms, that a clean unit of a kind has been queued. */
-static u32 oldest_age(struct hm_cache *cache, enum hm_kind kind, u32 *frame)
-{
-	u32 now = (u32)hm_atomic_read(&cache->clock);
-	u32 oldest = 0, i, q;
+/* The clean unit of a kind that has been queued longest; HM_NO_FRAME_ID: none is. */
+struct oldest {
+	u32 frame;
+	u32 age; /* ms */
+};
 
-	*frame = HM_NO_FRAME_ID;
+/* queue_lock of the shard is held. */
+static void oldest_of_shard(struct hm_cache *cache, const struct hm_shard *shard, enum hm_kind kind,
+			    u32 now, struct oldest *oldest)
+{
+	u32 q;
+
+	for (q = HM_Q_PROBATION; q < HM_QUEUES; q++) {
+		const struct hm_list *list = &shard->list[kind][q];
+		u32 age;
+
+		if (!hm_list_count(list))
+			continue;
+		age = now - hm_desc_of(cache, list->tail)->stamp;
+		if (oldest->frame == HM_NO_FRAME_ID || age > oldest->age)
+			*oldest = (struct oldest){ list->tail, age };
+	}
+}
+
+/* Does a shard have units in its queues? Without the lock: a hint. */
+static bool has_units(const struct hm_shard *shard)
+{
+	u32 kind, q;
+
+	for (kind = 0; kind < HM_KINDS; kind++)
+		for (q = HM_Q_PROBATION; q < HM_QUEUES; q++)
+			if (hm_list_count(&shard->list[kind][q]))
+				return true;
+	return false;
+}
+
+static void find_oldest(struct hm_cache *cache, struct oldest oldest[HM_KINDS])
+{
+	u32 now = (u32)hm_atomic_read(&cache->clock), kind, i;
+
+	for (kind = 0; kind < HM_KINDS; kind++)
+		oldest[kind] = (struct oldest){ .frame = HM_NO_FRAME_ID };
 	for (i = 0; i < cache->nshards; i++) {
 		struct hm_shard *shard = &cache->shards[i];
 
+		if (!has_units(shard))
+			continue;
 		hm_spin_lock(&shard->queue_lock);
-		for (q = HM_Q_PROBATION; q < HM_QUEUES; q++) {
-			struct hm_list *list = &shard->list[kind][q];
-			u32 age;
-
-			if (!hm_list_count(list))
-				continue;
-			age = now - hm_desc_of(cache, list->tail)->stamp;
-			if (*frame == HM_NO_FRAME_ID || age > oldest) {
-				*frame = list->tail;
-				oldest = age;
-			}
-		}
+		for (kind = 0; kind < HM_KINDS; kind++)
+			oldest_of_shard(cache, shard, (enum hm_kind)kind, now, &oldest[kind]);
 		hm_spin_unlock(&shard->queue_lock);
 	}
-	return oldest;
 }
 
 /*
@@ -342,18 +368,18 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 	 * meets nothing else takes them out, and the next one looks again.
 	 */
 	for (round = 0; round < RECLAIM_ROUNDS && !n; round++) {
-		u32 own_frame, other_frame;
-		u32 own_age = oldest_age(cache, kind, &own_frame);
-		u32 other_age =
-			oldest_age(cache, kind == HM_HUGE ? HM_BASE : HM_HUGE, &other_frame);
+		struct oldest oldest[HM_KINDS];
+		const struct oldest *own = &oldest[kind];
+		const struct oldest *other = &oldest[kind == HM_HUGE ? HM_BASE : HM_HUGE];
 
-		if (own_frame != HM_NO_FRAME_ID &&
-		    (other_frame == HM_NO_FRAME_ID || other_age <= own_age + 1000))
+		find_oldest(cache, oldest);
+		if (own->frame != HM_NO_FRAME_ID &&
+		    (other->frame == HM_NO_FRAME_ID || other->age <= own->age + 1000))
 			reclaim_kind(cache, kind, want, victims, max, &n);
-		else if (other_frame == HM_NO_FRAME_ID)
+		else if (other->frame == HM_NO_FRAME_ID)
 			break;
 		else if (kind == HM_HUGE)
-			drain(cache, hm_pool_container(cache, other_frame), victims, max, &n);
+			drain(cache, hm_pool_container(cache, other->frame), victims, max, &n);
 		else
 			reclaim_kind(cache, HM_HUGE, 1, victims, max, &n);
 	}

@@ -208,7 +208,9 @@ u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead, u32 *hin
 {
 	u32 frame = HM_NO_FRAME_ID;
 
-	if (ahead && hm_cache_free_pages(cache) <= (u64)cache->reserve * HM_BLOCK_PAGES)
+	/* If this CPU has enough, the others need not be asked. */
+	if (ahead && hm_atomic_read(&hm_local_shard(cache)->nfree[HM_HUGE]) <= cache->reserve &&
+	    hm_cache_free_pages(cache) <= (u64)cache->reserve * HM_BLOCK_PAGES)
 		return HM_NO_FRAME_ID;
 	if (kind == HM_BASE) {
 		frame = take_from_any(cache, take_base_from);

@@ -73,11 +73,11 @@ void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 	else
 		hm_evict_done(unit, result);
 	hugemap_wake_unit(mount, unit);
-	if (result == HM_EVICTED || result == HM_EVICT_DISCARD)
+	if (result == HM_EVICT_DISCARD)
 		hugemap_progress(mount);
 }
 
-/* Unmapped, locked and claimed: may it leave? Unlocks the folio. */
+/* Unmapped, locked and claimed: may it leave? Unlocks the folio; the caller tells of frames. */
 static void leave(struct hugemap_inode *hi, struct folio *folio, const struct hm_unit *unit,
 		  u32 *freed)
 {
@@ -235,6 +235,9 @@ static u32 evict_batch(struct hugemap_mount *mount, struct batch *batch, enum hm
 		note_idle(batch, &hi->vfs_inode);
 		i += length;
 	}
+	/* Once for all: each of those who wait looks for itself. */
+	if (freed)
+		hugemap_progress(mount);
 	*chosen = n;
 	return freed;
 }
@@ -432,7 +435,7 @@ static void discard(struct hugemap_inode *hi, const struct hm_unit *unit)
 static void drop(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
-	u32 freed = 0; /* for leave() to count, and nobody asks */
+	u32 freed = 0;
 
 	folio_lock(folio);
 	/* Who maps it wants it, whoever asks: as Linux has it. */
@@ -442,6 +445,8 @@ static void drop(struct hugemap_inode *hi, const struct hm_unit *unit)
 	} else {
 		leave(hi, folio, unit, &freed);
 	}
+	if (freed)
+		hugemap_progress(hugemap_of(hi));
 }
 
 void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
