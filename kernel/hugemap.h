@@ -161,10 +161,10 @@ struct hugemap_mount {
 	struct mutex pool_lock; /* which slots are parked; reclaim only tries it */
 	struct shrinker *shrinker;
 	unsigned long shed_at; /* jiffies, when the pool last gave memory to others */
-	spinlock_t held_lock;
+	spinlock_t held_lock; /* of @held and @held_pages */
 	struct list_head held; /* folios that were abandoned: held.c */
 	u64 held_pages;
-	spinlock_t idle_lock;
+	spinlock_t idle_lock; /* of @idle */
 	struct list_head idle; /* inodes that reclaim is done with; see evict.c */
 	struct mutex carve_lock; /* a slot turns from huge to base or back */
 	wait_queue_head_t waits[HUGEMAP_WAITS]; /* for units, hashed */
