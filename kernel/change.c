@@ -174,6 +174,7 @@ static bool drop_edge(struct hugemap_inode *hi, const struct hm_unit *unit,
 
 	folio_lock(folio);
 	unmap_mapping_pages(hi->vfs_inode.i_mapping, unit->pgoff, unit->npages, false);
+	hugemap_window("edge: unmapped, not looked at");
 	if (folio_test_dirty(folio) && !whole) {
 		amend(hi, folio, unit, change);
 		result = HM_EVICT_DIRTY;
@@ -279,6 +280,7 @@ static void forget_range(struct hugemap_inode *hi, const struct change *change, 
 	u64 first = first_of(start), last = end_of(end);
 	u64 whole_first = first_of(start + HM_BLOCK_SIZE - 1), whole_last = last;
 
+	hugemap_window("change: size told, cached and mapped");
 	unmap_mapping_range(hi->vfs_inode.i_mapping, start, end == LLONG_MAX ? 0 : end - start,
 			    false);
 	/* What programs have of their own goes only with its page. */
@@ -337,7 +339,9 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 		ret = write_before(hi, start, end, what);
 	if (ret)
 		goto out;
+	hugemap_window("change: written before, not changed");
 	ret = change(arg);
+	hugemap_window("change: below, not here");
 	if (ret < 0) {
 		take_rest(hi, &range, old_size);
 	} else {
@@ -354,6 +358,7 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 			}
 			note_holes(hi, start, end, old_size, size, what);
 		}
+		hugemap_window("change: dropped, size not told");
 		if (size > old_size)
 			take_size(hi, size);
 	}

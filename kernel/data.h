@@ -13,6 +13,7 @@
 
 #include "compat.h"
 #include "hugemap.h"
+#include "window.h"
 
 /* Errors in words: to who mounts, or to the log. */
 #define hugemap_errorfc(fc, fmt, ...)                                \

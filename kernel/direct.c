@@ -16,6 +16,7 @@
 #include <linux/uio.h>
 
 #include "names.h"
+#include "window.h"
 
 #define FAULT_IN_TRIES 3
 
@@ -27,6 +28,7 @@ static ssize_t transfer(struct kiocb *iocb, struct iov_iter *iter, bool write)
 	struct kiocb below;
 	ssize_t done;
 
+	hugemap_window("direct: written back, not transferred");
 	init_sync_kiocb(&below, lower);
 	below.ki_pos = iocb->ki_pos;
 	below.ki_flags = IOCB_DIRECT | (iocb->ki_flags & (IOCB_DSYNC | IOCB_SYNC));

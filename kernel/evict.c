@@ -66,10 +66,12 @@ void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 	struct hugemap_mount *mount = hugemap_of(hi);
 
 	trace_hugemap_evict(&hi->vfs_inode, unit->pgoff, unit->npages, result);
+	hugemap_window("evict: left, not absent yet");
 	if (result == HM_EVICT_BUSY)
 		stay(hi, unit);
 	else
 		hm_evict_done(unit, result);
+	hugemap_window("evict: absent, nobody woken");
 	hugemap_wake_unit(mount, unit);
 	if (result == HM_EVICTED || result == HM_EVICT_DISCARD)
 		hugemap_progress(mount);
@@ -138,6 +140,7 @@ static void evict_run(struct hugemap_mount *mount, const struct hm_victim *victi
 	bool unmap = false;
 	u32 i;
 
+	hugemap_window("evict: claimed, not locked");
 	for (i = 0; i < n; i++) {
 		folio[i] = NULL;
 		if (!victims[i].evict) {
@@ -152,11 +155,13 @@ static void evict_run(struct hugemap_mount *mount, const struct hm_victim *victi
 		folio[i] = NULL;
 		hugemap_evict_report(hi, &victims[i].unit, HM_EVICT_BUSY);
 	}
+	hugemap_window("evict: locked, mapped");
 	if (unmap) {
 		hugemap_count(mount, HUGEMAP_C_UNMAPS, 1);
 		unmap_mapping_pages(hi->vfs_inode.i_mapping, start,
 				    last->pgoff + last->npages - start, false);
 	}
+	hugemap_window("evict: unmapped, not frozen");
 	for (i = 0; i < n; i++) {
 		if (folio[i])
 			leave(hi, folio[i], &victims[i].unit, freed);
@@ -435,6 +440,7 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 		case HM_INV_DONE:
 			return;
 		case HM_INV_UNIT:
+			hugemap_window("invalidate: claimed, not locked");
 			if (all) {
 				discard(hi, &unit);
 				hugemap_evict_report(hi, &unit, HM_EVICT_DISCARD);

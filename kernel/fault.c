@@ -31,6 +31,7 @@ static int provide(struct hugemap_inode *hi, u64 pgoff, u32 access, bool store)
 
 	if (!err && store)
 		err = hugemap_await_stable(hi, pgoff);
+	hugemap_window("fault: brought in, no room below");
 	if (err || !store)
 		return err;
 	if (!hm_has_holes(hi->store, pgoff)) {
@@ -161,6 +162,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 			return VM_FAULT_SIGBUS;
 		folio = hugemap_find_locked(hi, vmf->pgoff, access, &unit);
 		if (folio) {
+			hugemap_window("fault: locked, not mapped");
 			hugemap_take_hints(hi, &unit);
 			if (wants_ahead(vmf, &unit))
 				hugemap_queue_ahead(hi, vmf->pgoff, access);
@@ -200,9 +202,11 @@ static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct fo
 
 	/* Write-back protects under this lock: a unit dirtied before it may be clean by now. */
 	WARN_ON_ONCE(!folio_test_locked(folio));
+	hugemap_window("first store: locked, not dirty");
 	if (hugemap_must_stay(hi, vmf->pgoff) ||
 	    hm_fault(hi->store, vmf->pgoff, access, unit) != HM_HIT)
 		return false;
+	hugemap_window("first store: dirty, no flag");
 	/* mm will tell hugemap_dirty_folio() what is known by now. */
 	folio_test_set_dirty(folio);
 	hugemap_take_hints(hi, unit);
@@ -226,6 +230,7 @@ static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 	bool ahead = false;
 
 	sb_start_pagefault(inode->i_sb);
+	hugemap_window("first store: mapped, not dirty");
 	if (!filemap_invalidate_trylock_shared(mapping))
 		goto again;
 	if (is_immutable(hi)) {
@@ -240,6 +245,7 @@ static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 		folio_unlock(folio);
 		goto out;
 	}
+	hugemap_window("first store: dirty, not writable");
 	ahead = wants_ahead(vmf, &unit);
 	ret = VM_FAULT_LOCKED;
 out:
@@ -417,6 +423,7 @@ static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t
 	if (!hm_fault_around_row(hi->store, vmf->pgoff, &first, &last, &unit))
 		return 0;
 	WRITE_ONCE(vmf->vma->vm_file->f_ra.start, last + 1);
+	hugemap_window_atomic("fault-around: found, not mapped");
 	ret = filemap_map_pages(vmf, first, last);
 	if (ret & VM_FAULT_NOPAGE) {
 		hugemap_count(hugemap_of(hi),

@@ -32,6 +32,7 @@ struct folio *hugemap_unit_folio(struct hugemap_inode *hi, const struct hm_unit 
 
 	rcu_read_lock();
 	folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
+	hugemap_window_atomic("folio: found, no reference");
 	if (folio && !folio_try_get(folio))
 		folio = NULL;
 	rcu_read_unlock();
@@ -90,6 +91,7 @@ void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u
 		folio_mark_uptodate(folio);
 		/* Of i_pages: with it, nobody who finds it there can take it away. */
 		folio_get(folio);
+		hugemap_window("join: owned, without a mapping");
 		/* Whoever sees the mapping sees the data: see hugemap_unit_folio(). */
 		smp_store_release(&folio->mapping, hi->vfs_inode.i_mapping);
 		folio_unlock(folio);
@@ -109,6 +111,7 @@ bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio)
 	 */
 	if (!folio_ref_freeze(folio, HUGEMAP_CACHED_REFS))
 		return false;
+	hugemap_window_atomic("leave: frozen, in i_pages");
 	store_entry(hi, folio->index, folio_order(folio), NULL);
 	folio_clear_uptodate(folio);
 	folio_clear_dirty(folio);
@@ -147,6 +150,7 @@ struct folio *hugemap_find_locked(struct hugemap_inode *hi, u64 pgoff, u32 acces
 	struct folio *folio;
 
 	while ((folio = hugemap_find(hi, pgoff, access, unit))) {
+		hugemap_window("folio: has a reference, not locked");
 		folio_lock(folio);
 		if (likely(hugemap_folio_is(hi, folio, pgoff)))
 			return folio;

@@ -76,6 +76,7 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		folio = get_folio(iocb, hi, pos >> HM_PAGE_SHIFT, &err);
 		if (!folio)
 			break;
+		hugemap_window("read: has a folio, size from before");
 		/*
 		 * Again, now that its data is there: it may have been cut off. Or the file
 		 * became longer, and the folio is from before.
@@ -91,6 +92,7 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		bytes = min_t(loff_t, bytes, size - pos);
 		if (!READ_ONCE(mount->opts.read_optimization))
 			bytes = min_t(size_t, bytes, HM_PAGE_SIZE - offset % HM_PAGE_SIZE);
+		hugemap_window("read: size known, not copied");
 		copied = copy_to_iter(folio_address(folio) + offset, bytes, to);
 		folio_put(folio);
 		iocb->ki_pos += copied;
@@ -153,6 +155,7 @@ static void make_room(struct hugemap_inode *hi, loff_t size)
 		wait_event(*hugemap_wait_of(hugemap_of(hi), hi->store, last),
 			   hugemap_unit_idle(hi, last));
 	}
+	hugemap_window("write: old end zeroed, no room behind");
 	hm_store_set_hollow(hi->store, old_end, end + 1 - old_end, true);
 	hm_store_set_size(hi->store, size);
 }
@@ -230,9 +233,11 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 		folio_put(folio);
 		return 0;
 	}
+	hugemap_window("write: dirty, not copied");
 	offset = pos - ((loff_t)folio->index << HM_PAGE_SHIFT);
 	bytes = min_t(size_t, folio_size(folio) - offset, iov_iter_count(from));
 	copied = copy_in(folio, offset, bytes, from);
+	hugemap_window("write: copied, not the file's yet");
 	if (copied)
 		publish(hi, pos + copied);
 	folio_unlock(folio);
@@ -319,9 +324,11 @@ static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
 	filemap_invalidate_unlock_shared(mapping);
 	if (!n)
 		return 0;
+	hugemap_window("write: has frames, not copied");
 	all = copy_units(hi, units, n, from, &done);
 	if (all) {
 		hugemap_folio_join(hi, units, n);
+		hugemap_window("write: in i_pages, not the file's yet");
 		publish(hi, pos + done);
 	}
 	for (i = 0; i < n; i++) {
@@ -330,6 +337,7 @@ static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
 			hugemap_fill_cancel(hi, &units[i]);
 			continue;
 		}
+		hugemap_window("write: the file's, not cached yet");
 		hm_fill_done(&units[i], 0, HM_FILL_DIRTY);
 		hugemap_wake_unit(mount, &units[i]);
 	}
@@ -360,6 +368,7 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 	err = reserve(hi, pgoff, hugemap_pages(pos + chunk), access);
 	if (err)
 		return err;
+	hugemap_window("write: room below, not cached");
 	written = write_cached(hi, pos, from, access);
 	if (!written)
 		written = write_fresh(hi, pos, chunk, from, access, units);
@@ -487,6 +496,7 @@ static ssize_t write_locked(struct kiocb *iocb, struct iov_iter *from)
 	if (end > old)
 		make_room(hi, end);
 	ret = write_all(hi, iocb, from);
+	hugemap_window("write: done, room behind it");
 	/* Less than was asked for: nothing is cached behind what there is. */
 	if (hm_store_size(hi->store) > i_size_read(inode) && lower) {
 		hugemap_start_write_below(hi);

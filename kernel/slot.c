@@ -241,6 +241,7 @@ static int carve(struct hugemap_slot *slot, int node)
 	if (need_table(slot))
 		return -ENOMEM;
 	WRITE_ONCE(slot->huge, NULL);
+	hugemap_window("carve: not huge, without base pages");
 	slot->carved = true;
 	slot->whole = take_whole(slot->base, node, QUICKLY);
 	put_huge(huge);
@@ -264,6 +265,7 @@ static int reform(struct hugemap_slot *slot, int node)
 			return -ENOMEM;
 	}
 	hugemap_slot_give(slot);
+	hugemap_window("reform: no base pages, not huge");
 	if (!huge)
 		huge = new_huge(node, QUICKLY) ?: new_huge(node, ONCE);
 	smp_store_release(&slot->huge, huge);

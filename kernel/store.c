@@ -221,6 +221,7 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 	} else if (kind == HM_NODE_LEAF) {
 		find_holes(hi, &parts, hollow, holes);
 	}
+	hugemap_window("index: holes known, node not there");
 	if (!hm_store_add_node(hi->store, pgoff, kind, node, hollow, holes))
 		kfree(node);
 	return 0;
@@ -503,6 +504,7 @@ static int reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	len = min_t(loff_t, npages << HM_PAGE_SHIFT, len);
 	if (len > 0) {
 		err = allocate(hi, writer, pos, len);
+		hugemap_window("room: allocated, not noted");
 		/* A signal that does not end the task: not reserved, and asked for again. */
 		if (err == -EINTR && !fatal_signal_pending(current))
 			err = 0;

@@ -38,12 +38,14 @@ bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 	if (!hi->store)
 		return false;
 	/* With the flag, it is known already; but if it is claimed, perhaps not yet. */
-	if (folio_test_set_dirty(folio))
+	if (folio_test_set_dirty(folio)) {
 		claimed = hm_peek(hi->store, folio->index, &unit) == HM_EVICTING;
-	else
+	} else {
+		hugemap_window_atomic("flagged dirty, not dirty in the cache");
 		claimed = hm_fault(hi->store, folio->index,
 				   HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
 				   &unit) == HM_BUSY;
+	}
 	/* Who has claimed it, to be evicted, finds the flag. */
 	if (claimed)
 		atomic_inc(&hugemap_of(hi)->dirtied_claimed);
@@ -73,7 +75,9 @@ static void run_done(struct hugemap_inode *hi, const struct hm_run *run, int err
 		failed(hi, err);
 	else
 		hi->failures = 0;
+	hugemap_window("write-back: I/O has ended, not clean yet");
 	hm_writeback_done(hi->store, run->pgoff, run->npages, err);
+	hugemap_window("write-back: clean, nobody woken");
 	for (block = run->pgoff & ~HUGEMAP_BLOCK_MASK; block < run->pgoff + run->npages;
 	     block += HM_BLOCK_PAGES)
 		hugemap_wake(mount, hi->store, block);
@@ -114,6 +118,7 @@ static void protect(struct hugemap_inode *hi, const struct hm_run *run, struct h
 
 		hm_peek(hi->store, pgoff, &unit);
 		folio = hugemap_frame_folio(mount, unit.frame);
+		hugemap_window("write-back: claimed, not protected");
 		/* A fault that is about to map it writable holds the lock. */
 		folio_lock(folio);
 		if (folio_mapped(folio) && folio_mkclean(folio))
@@ -124,6 +129,7 @@ static void protect(struct hugemap_inode *hi, const struct hm_run *run, struct h
 		folio_unlock(folio);
 		hugemap_io_add(io, folio);
 	}
+	hugemap_window("write-back: protected, size not known");
 }
 
 /* What of a run is the file's, in bytes: asked for when nobody stores to it unseen. */
@@ -180,6 +186,7 @@ static void write_run(struct hugemap_inode *hi, const struct hm_run *run, struct
 		}
 		err = hugemap_io_wait(io);
 	}
+	hugemap_window("write-back: all but the tail written");
 	/* Behind the rest of the run, and only if that is there. */
 	if (!err && tail)
 		err = write_tail(hi, run, io, bytes, tail);
@@ -269,6 +276,7 @@ static int write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 
 	if (wait)
 		hugemap_await_claims(hugemap_of(hi));
+	hugemap_window("write-back: sizes known, nothing claimed");
 	if (*pos < stop) {
 		write_units(hi, pos, stop, &budget, wait, &flight);
 		reap_all(hi, &flight);
@@ -408,8 +416,10 @@ int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 		end = LLONG_MAX;
 	/* @end is the last byte, not the one after it. */
 	err = hugemap_write_back(inode, start, end == LLONG_MAX ? end : end + 1);
+	hugemap_window("sync: written, not flushed");
 	/* The metadata below, and the device's cache: invariant 1. */
 	below_err = vfs_fsync_range(below, start, end, datasync);
+	hugemap_window("sync: flushed, errors not told");
 	told = file_check_and_advance_wb_err(file);
 	hugemap_count(mount, HUGEMAP_C_SYNCS, 1);
 	trace_hugemap_sync(inode, start, end, err ?: below_err);

@@ -191,13 +191,17 @@ def get(name: str, renew: bool = False) -> Kernel:
         raise Unavailable(f"no program {error.filename}") from error
 
 
-def build_module(kernel: Kernel, out: pathlib.Path, source: pathlib.Path | None = None) -> pathlib.Path:
+def build_module(
+    kernel: Kernel, out: pathlib.Path, source: pathlib.Path | None = None, windows: bool = False
+) -> pathlib.Path:
     """Build hugemap.ko for a kernel; raises CalledProcessError if it does not build."""
     command = [HERE.parent / "tools" / "build-module.sh"]
     if kernel.root:
         command += ["--root", kernel.root]
     if source:
         command += ["--source", source]
+    if windows:
+        command += ["--windows"]
     subprocess.run([os.fspath(word) for word in [*command, kernel.kdir, out]], check=True)
     return out / "hugemap.ko"
 

@@ -3,6 +3,7 @@
 """HugeMap's kernel engine in a virtual machine; see vm/README.md.
 
     run.py test [--kernel K] [--quick] [--source DIR] [NAME...]   the tests of tests/kernel/
+    run.py test --windows SEED [NAME...]                          where half done things wait
     run.py shell [--kernel K]                                     a guest to try it in
     run.py bench [--kernel K] [--json FILE]                       count instructions
     run.py boot [--kernel K]                                      mounts at boot, with systemd
@@ -207,6 +208,8 @@ class Session:
         # What makes random tests shorter, and what repeats a failure of one.
         self.exported = {"QUICK": "1"} if args.quick else {}
         self.exported |= {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        self.load_with = f"windows={args.windows}" if args.windows else ""
+        self.patience = (5 if kernel.slow else 1) * (4 if args.windows else 1)
         self.disks = {"ext4": (2 * GIB, "ext4"), "scratch": (GIB, "")}
         if xfs:
             self.disks["xfs"] = (2 * GIB, "xfs")
@@ -262,7 +265,7 @@ class Session:
         return result
 
     def load(self) -> Result:
-        return self.step("load", "load", 60 * (5 if self.kernel.slow else 1))
+        return self.step("load", f"load {self.load_with}".rstrip(), 60 * self.patience)
 
     def unload(self) -> Result:
         # KASAN keeps freed memory for a while.
@@ -271,7 +274,7 @@ class Session:
     def test(self, run: Run) -> Result:
         if run.missing:
             return Result("SKIPPED", run.missing)
-        timeout = int(run.keys["timeout"]) * (5 if self.kernel.slow else 1)
+        timeout = int(run.keys["timeout"]) * self.patience
         program = f"/tests/{run.program.stem if run.program.suffix == '.c' else run.program.name}"
         words = [run.name, run.lower, run.page, run.keys["pool"], run.keys["opts"]]
         words += [run.keys["modules"].replace(",", " "), str(timeout), "1" if self.kernel.slow else "0", program]
@@ -429,7 +432,8 @@ def test_kernel(name: str, args: argparse.Namespace) -> bool | None:
         guest.acceleration()
         work = work_directory(kernel, args.source)
         with building(work) as initrd:
-            module = kernels.build_module(kernel, work / "module", args.source)
+            out = work / ("module-windows" if args.windows else "module")
+            module = kernels.build_module(kernel, out, args.source, bool(args.windows))
             test_archive(initrd, work, kernel, module, runs, helpers)
     except kernels.Unavailable as error:
         print(f"skipped: kernel {name}: {error}", flush=True)
@@ -628,6 +632,7 @@ def main() -> int:
         if name == "test":
             sub.add_argument("--tests", type=pathlib.Path, default=TOP / "tests" / "kernel")
             sub.add_argument("--verbose", action="store_true", help="what passing tests say, too")
+            sub.add_argument("--windows", type=int, metavar="SEED", help="wait where things are half done, by chance")
             sub.add_argument("--jobs", type=int, default=1, help="guests at a time")
             sub.add_argument("--quick", action="store_true", help="not the long ones, and the random ones for a short time")
             sub.add_argument("names", nargs="*", help="runs, tests or patterns")

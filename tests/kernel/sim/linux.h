@@ -8,6 +8,10 @@
 
 /* The newest way of each; kernel/compat.h has the differences between kernels. */
 #define HUGEMAP_COMPAT_H
+/* Anybody may go on in a window. */
+#define HUGEMAP_WINDOW_H
+#define hugemap_window(text) sim_step()
+#define hugemap_window_atomic(text) sim_step()
 #define HUGEMAP_HAVE_HUGE_FAULT_ORDER
 #define HUGEMAP_HAVE_VMF_INSERT_FOLIO_PMD
 #define HUGEMAP_WQ_PERCPU 0
