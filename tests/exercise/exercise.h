@@ -5,10 +5,13 @@
  *
  *	main.c	options, processes and threads, pauses for a hook command
  *	model.c	the copy in memory, the comparison, the log of what was done
- *	ops.c	the operations, how often each is done, and where; ops.h lists them:
+ *	ops.c	which operation is next, and where; table.c, ops.h list them:
  *	bytes.c	those that read and write
  *	room.c	those on the file's size and its holes
  *	maps.c	those by way of mappings, some kept over many operations
+ *	dma.c	direct I/O into mappings and out of them, beside write-back
+ *	pipes.c	pipes that hold pages while other things are done
+ *	limits.c those of a process that may not make files long
  *	still.c	those that change nothing, and the comparison of the whole file
  *	exec.c	those that other programs do; child.c is such a program
  *	apart.c	those for which this worker lets the file go
@@ -31,9 +34,13 @@
 #define BLOCK (2ull << 20)
 #define KEPT 8u /* mappings that a worker keeps */
 #define LOG 4096u /* operations that it remembers */
+#define HELD 3u /* pipes that it keeps, with pages in them */
+#define VERSIONS 32u /* of what is in one of them */
+#define POLLUTION 0xee /* what is stored past the end of the file */
 #define LARGEST (4ull << 20) /* bytes that one operation moves at most */
 
 struct options {
+	const char *program, *more; /* its name, and what else repeats a run */
 	const char *path;
 	const char *lower; /* directory of the same file below, or NULL */
 	const char *hook;
@@ -75,6 +82,15 @@ struct kept {
 	bool writable;
 };
 
+/* A pipe with a part of the file in it: see pipes.c. */
+struct held {
+	int fds[2];
+	uint64_t off, len; /* 0: there is none */
+	uint64_t since; /* the operation that made it */
+	unsigned char *version[VERSIONS];
+	unsigned int nversions;
+};
+
 struct worker {
 	const struct options *opts;
 	struct model *model;
@@ -84,8 +100,10 @@ struct worker {
 	char path[512];
 	char lower[512]; /* "" if there is none to compare with */
 	char other[512]; /* a second file, to copy to and from */
+	char outside[512]; /* another one, not served by whoever serves these; or "" */
 	int fd, direct, append, below;
 	struct kept kept[KEPT];
+	struct held held[HELD];
 	unsigned char *buf; /* LARGEST bytes and a page, page-aligned */
 	struct entry log[LOG];
 	uint64_t logged;
@@ -116,6 +134,16 @@ void list_operations(void);
 bool known_operations(const char *names);
 void operate(struct worker *w);
 
+/* By the program that has the operations: table.c, still.c. */
+struct operation {
+	const char *name;
+	unsigned int often;
+	void (*run)(struct worker *w);
+};
+extern const struct operation operations[];
+extern const unsigned int noperations;
+void after_operation(struct worker *w);
+
 /* child.c */
 int child_main(int argc, char **argv);
 
@@ -129,6 +157,10 @@ enum server {
 enum server served_by(const struct worker *w);
 void unmap_all(struct worker *w);
 void keep_some(struct worker *w);
+
+/* pipes.c */
+void pipes_watch(struct worker *w); /* after each operation */
+void pipes_end(struct worker *w);
 
 /* still.c */
 void open_files(struct worker *w);

@@ -255,6 +255,7 @@ static void *work(void *arg)
 		if (w->opts->hook && w->op % w->opts->hook_every == 0)
 			pause_for_hook(w);
 	}
+	pipes_end(w);
 	verify(w);
 	if (fsync(w->fd))
 		fail(w, "fsync at the end: %s", strerror(errno));
@@ -282,6 +283,9 @@ static struct worker *new_worker(const struct options *o, struct model *model, u
 	snprintf(w->other, sizeof(w->other), "%s.%u.%u.other", o->path, process, thread);
 	if (o->lower)
 		snprintf(w->lower, sizeof(w->lower), "%s/%s.%u", o->lower, basename(copy), process);
+	if (o->lower)
+		snprintf(w->outside, sizeof(w->outside), "%s/outside.%u.%u", o->lower, process,
+			 thread);
 	free(copy);
 	return w;
 }
@@ -328,6 +332,8 @@ static int run_process(const struct options *o, unsigned int process)
 		pthread_join(threads[i], NULL);
 	for (i = 0; i < o->threads; i++) {
 		unlink(workers[i]->other);
+		if (workers[i]->outside[0])
+			unlink(workers[i]->outside);
 		free(workers[i]->buf);
 		if (!o->keep && !i)
 			unlink(workers[i]->path);
@@ -367,6 +373,8 @@ static int wait_for_all(const pid_t *pids, unsigned int n)
 int main(int argc, char **argv)
 {
 	struct options o = {
+		.program = "hugemap-exercise",
+		.more = "",
 		.seed = 1,
 		.ops = 10000,
 		.size = 16 << 20,

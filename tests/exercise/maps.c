@@ -75,8 +75,11 @@ void op_map_write(struct worker *w)
 	addr = map_fresh(w, off, len, PROT_READ | PROT_WRITE, MAP_SHARED, &skip);
 	memcpy(addr + skip, w->buf, len);
 	wrote(w, off, w->buf, len);
-	if (random_chance(w, 10) && msync(addr, len + skip, MS_SYNC))
-		fail(w, "msync: %s", strerror(errno));
+	if (random_chance(w, 10)) {
+		if (msync(addr, len + skip, MS_SYNC))
+			fail(w, "msync: %s", strerror(errno));
+		check_below(w, "after msync of a fresh mapping, below", off, len);
+	}
 	munmap(addr, len + skip);
 }
 
@@ -146,7 +149,7 @@ enum server served_by(const struct worker *w)
 }
 
 /* A mapping that can be used now, or NULL. @len: how much of it the file has. */
-static struct kept *pick_kept(struct worker *w, bool writable, uint64_t *len)
+struct kept *pick_kept(struct worker *w, bool writable, uint64_t *len)
 {
 	unsigned int start = (unsigned int)random_below(w, KEPT);
 	uint64_t end = mapped_end(w);
@@ -532,5 +535,5 @@ void op_pollute(struct worker *w)
 		return;
 	note(w, "pollute", w->model->size, page + PAGE - w->model->size, 0);
 	w->model->polluted = w->model->size;
-	memset(kept->addr + (w->model->size - kept->off), 0xee, page + PAGE - w->model->size);
+	memset(kept->addr + (w->model->size - kept->off), POLLUTION, page + PAGE - w->model->size);
 }

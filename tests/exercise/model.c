@@ -129,9 +129,9 @@ static void print_repeat(struct worker *w)
 {
 	const struct options *o = w->opts;
 
-	fprintf(stderr, "to repeat: hugemap-exercise --seed %llu --ops %llu --size %llu",
+	fprintf(stderr, "to repeat: %s --seed %llu --ops %llu --size %llu%s", o->program,
 		(unsigned long long)o->seed, (unsigned long long)o->ops,
-		(unsigned long long)o->size);
+		(unsigned long long)o->size, o->more);
 	if (o->processes != 1 || o->threads != 1)
 		fprintf(stderr, " --processes %u --threads %u", o->processes, o->threads);
 	if (o->without)
@@ -142,7 +142,7 @@ static void print_repeat(struct worker *w)
 		fprintf(stderr, " --anew %llu", (unsigned long long)o->anew);
 	if (o->pollute)
 		fprintf(stderr, " --pollute");
-	if (o->lower)
+	if (o->lower && o->lower != o->path)
 		fprintf(stderr, " --verify-lower %s", o->lower);
 	if (o->hook)
 		fprintf(stderr, " --hook '%s' --hook-every %llu%s", o->hook,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The operations by name, how often each is done, and where in the file.
+ * Which operation is next, and where in the file. What there is to choose from is the
+ * program's: table.c has those on files.
  */
 #include "ops.h"
 
@@ -71,69 +72,13 @@ bool pick_range(struct worker *w, bool change, uint64_t *off, uint64_t *len)
 	return true;
 }
 
-static const struct {
-	const char *name;
-	unsigned int often;
-	void (*run)(struct worker *w);
-} operations[] = {
-	{ "read", 80, op_read },
-	{ "pread", 80, op_pread },
-	{ "preadv", 40, op_preadv },
-	{ "write", 60, op_write },
-	{ "pwrite", 80, op_pwrite },
-	{ "pwritev", 40, op_pwritev },
-	{ "append", 20, op_append },
-	{ "stream-read", 6, op_stream_read },
-	{ "stream-write", 4, op_stream_write },
-	{ "direct-read", 25, op_direct_read },
-	{ "direct-write", 25, op_direct_write },
-	{ "map-read", 80, op_map_read },
-	{ "map-write", 100, op_map_write },
-	{ "map-private", 20, op_private },
-	{ "keep", 10, op_keep },
-	{ "keep-odd", 2, op_keep_odd },
-	{ "kept-read", 100, op_kept_read },
-	{ "kept-write", 150, op_kept_write },
-	{ "msync", 12, op_msync },
-	{ "madvise", 25, op_madvise },
-	{ "madv-remove", 2, op_remove },
-	{ "mremap", 3, op_mremap },
-	{ "mremap-fixed", 3, op_mremap_fixed },
-	{ "mprotect", 6, op_mprotect },
-	{ "munmap", 4, op_munmap },
-	{ "fork", 1, op_fork },
-	{ "exec", 3, op_exec },
-	{ "apart", 1, op_apart },
-	{ "settled", 1, op_settled },
-	{ "read-self", 4, op_read_self },
-	{ "write-self", 4, op_write_self },
-	{ "pollute", 6, op_pollute },
-	{ "truncate", 8, op_truncate },
-	{ "truncate-path", 7, op_truncate_path },
-	{ "fallocate", 6, op_fallocate },
-	{ "punch", 10, op_punch },
-	{ "zero-range", 8, op_zero_range },
-	{ "collapse", 3, op_collapse },
-	{ "insert", 3, op_insert },
-	{ "fsync", 6, op_fsync },
-	{ "sync-range", 4, op_sync_range },
-	{ "fadvise", 12, op_fadvise },
-	{ "copy-range", 6, op_copy_range },
-	{ "sendfile", 4, op_sendfile },
-	{ "splice", 8, op_splice },
-	{ "seek-hole", 8, op_seek },
-	{ "reopen", 3, op_reopen },
-	{ "verify", 1, op_verify },
-};
-
 #define RARELY 20
-#define OPERATIONS (sizeof(operations) / sizeof(operations[0]))
 
 void list_operations(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < OPERATIONS; i++)
+	for (i = 0; i < noperations; i++)
 		printf("%-14s %u\n", operations[i].name, operations[i].often);
 }
 
@@ -158,7 +103,7 @@ bool known_operations(const char *names)
 
 	for (at = names; *at; at++)
 		given += *at == ',';
-	for (i = 0; i < OPERATIONS; i++)
+	for (i = 0; i < noperations; i++)
 		known += listed(names, operations[i].name);
 	return known == given;
 }
@@ -168,7 +113,7 @@ void operate(struct worker *w)
 	unsigned int i, sum = 0;
 	uint64_t pick;
 
-	for (i = 0; i < OPERATIONS; i++)
+	for (i = 0; i < noperations; i++)
 		sum += operations[i].often;
 	pick = random_below(w, sum);
 	for (i = 0; pick >= operations[i].often; i++)
@@ -177,5 +122,5 @@ void operate(struct worker *w)
 		return;
 	if (!listed(w->opts->rarely, operations[i].name) || !random_below(w, RARELY))
 		operations[i].run(w);
-	check_size(w);
+	after_operation(w);
 }

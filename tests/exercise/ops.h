@@ -42,6 +42,7 @@ void op_seek(struct worker *w);
 
 /* maps.c */
 uint64_t mapped_end(const struct worker *w);
+struct kept *pick_kept(struct worker *w, bool writable, uint64_t *len);
 void op_map_read(struct worker *w);
 void op_map_write(struct worker *w);
 void op_private(struct worker *w);
@@ -60,6 +61,17 @@ void op_fork(struct worker *w);
 void op_read_self(struct worker *w);
 void op_write_self(struct worker *w);
 void op_pollute(struct worker *w);
+
+/* dma.c */
+void op_direct_into(struct worker *w);
+void op_direct_from(struct worker *w);
+
+/* pipes.c */
+void op_pipe_hold(struct worker *w);
+void op_pipe_take(struct worker *w);
+
+/* limits.c */
+void op_limit(struct worker *w);
 
 /* exec.c */
 void await(struct worker *w, const char *who, pid_t pid, int expected);

@@ -104,6 +104,12 @@ void check_size(struct worker *w)
 		     (unsigned long long)w->model->size);
 }
 
+void after_operation(struct worker *w)
+{
+	pipes_watch(w);
+	check_size(w);
+}
+
 static void verify_by(struct worker *w, int fd, const char *how)
 {
 	uint64_t off;
