@@ -265,12 +265,17 @@ void hm_pool_give(struct hm_cache *cache, u32 frame)
 	hm_spin_unlock(&home->pool_lock);
 }
 
-/* Dirty pages above which write-back starts by itself. */
+/*
+ * Dirty pages above which write-back starts by itself. Two blocks may be: a store that
+ * lies in both needs them at the same time, and would never get them if each was written
+ * at once.
+ */
 u64 hm_pool_dirty_limit(const struct hm_cache *cache)
 {
 	u64 frames = cache->nframes - hm_atomic_read(&cache->parked);
+	u64 pages = frames * HM_BLOCK_PAGES * cache->opts.dirty_ratio / 100;
 
-	return frames * HM_BLOCK_PAGES * cache->opts.dirty_ratio / 100;
+	return pages < 2 * HM_BLOCK_PAGES ? 2 * HM_BLOCK_PAGES : pages;
 }
 
 bool hm_cache_dirty_above_limit(const struct hm_cache *cache)

@@ -272,6 +272,34 @@ static void test_mapping_in_many_threads(void **state)
 	pool_free(pool);
 }
 
+/* One instruction that stores into two blocks: it needs both of them at the same time. */
+static void test_a_store_into_two_blocks(void **state)
+{
+	struct hugemap_pool_options pool_options = {
+		.size = sizeof(pool_options), .bytes = MB(8), .dirty_ratio = 1
+	};
+	struct hugemap_options options = { .size = sizeof(options) };
+	uint64_t random = 17, now;
+	struct file file;
+	char *addr;
+	int i;
+
+	file_new(&file, MB(16));
+	ok(hugemap_pool_create(&pool_options, &options.pool));
+	addr = hugemap_map(file.fd, 0, 0, PROT_READ | PROT_WRITE, 0, &options);
+	ok(hugemap_error(addr));
+	for (i = 1; i < ROUNDS(200); i++) {
+		char *at = addr + BLOCK * (1 + next_random(&random) % 7) - 4;
+
+		now = (uint64_t)i << 32 | (uint64_t)i;
+		memcpy(at, &now, sizeof(now));
+		assert_memory_equal(at, &now, sizeof(now));
+	}
+	ok(hugemap_unmap(addr, MB(16)));
+	file_close(&file);
+	pool_free(options.pool);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -280,6 +308,7 @@ int main(void)
 		cmocka_unit_test(test_counting_while_syncing),
 		cmocka_unit_test(test_two_mappings_agree),
 		cmocka_unit_test(test_mapping_in_many_threads),
+		cmocka_unit_test(test_a_store_into_two_blocks),
 	};
 
 	return RUN(tests);
