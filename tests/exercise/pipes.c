@@ -119,9 +119,9 @@ static void take(struct worker *w, struct held *held, uint64_t kind)
 	uint64_t to, len;
 	int other;
 
-	if (kind < 10)
+	if (kind < 10) {
 		note(w, "pipe-drop", held->off, held->len, held->since);
-	else if (kind < 55) {
+	} else if (kind < 55) {
 		note(w, "pipe-read", held->off, held->len, held->since);
 		check_held(w, "what a pipe held", held, w->buf, from_pipe(w, held, w->buf));
 	} else if (kind < 75) {
