@@ -56,6 +56,13 @@ check: test-deps ## format, lint and the fast tests (under a minute)
 sim: build-tests ## replay one seed of the simulator: make sim SEED=n
 	@$(BUILD)/tests/core/sim/hugemap-sim --seed $(or $(SEED),1) --verbose
 
+OPS ?= 1000000
+hunt: build-tests ## random operations on a pool, every byte compared (long): OPS=1000000 SEED=n
+	@$(BUILD)/tests/user/exercise/hugemap-exercise-pool --seed $(or $(SEED),1) --ops $(OPS) \
+		$(BUILD)/hunt
+	@$(BUILD)/tests/user/exercise/hugemap-exercise-pool --seed $(or $(SEED),1) --threads 4 \
+		--ops $$(($(OPS) / 4)) $(BUILD)/hunt
+
 KERNEL ?=
 TEST ?=
 module: ## build hugemap.ko for the running kernel, or KERNEL=6.1, 6.12, 7
@@ -96,4 +103,4 @@ wheel: ## a wheel of the Python package to carry elsewhere, into build/wheel (to
 clean: ## remove what was built
 	@rm -rf $(BUILD)
 
-.PHONY: help deps unit-deps test-deps build-tests module module-install vm-deps vm vm-test vm-bench build demo bench test programs soak check sim install clean wheel deb
+.PHONY: help deps unit-deps test-deps build-tests hunt module module-install vm-deps vm vm-test vm-bench build demo bench test programs soak check sim install clean wheel deb

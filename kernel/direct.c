@@ -32,6 +32,8 @@ static ssize_t transfer(struct kiocb *iocb, struct iov_iter *iter, bool write)
 	init_sync_kiocb(&below, lower);
 	below.ki_pos = iocb->ki_pos;
 	below.ki_flags = IOCB_DIRECT | (iocb->ki_flags & (IOCB_DSYNC | IOCB_SYNC));
+	/* Nor where it copies: zeros for a hole, what is no whole sector. */
+	pagefault_disable();
 	iter->nofault = true;
 	/* Some file systems fault in by themselves, with our invalidate_lock held. */
 	pagefault_disable();
@@ -51,6 +53,7 @@ static ssize_t transfer(struct kiocb *iocb, struct iov_iter *iter, bool write)
 	}
 	pagefault_enable();
 	iter->nofault = false;
+	pagefault_enable();
 	/* The iterator has moved by what was done, and by nothing else. */
 	iov_iter_revert(iter, count - iov_iter_count(iter) - max_t(ssize_t, done, 0));
 	if (done > 0)

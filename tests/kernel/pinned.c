@@ -428,11 +428,34 @@ static void direct_beside_stores(void)
 	MUST(-pthread_join(thread, NULL));
 }
 
+/*
+ * What is a hole is not read but zeroed, by a copy to the buffer, while the file system
+ * below has its lock on the file: a fault there, which asks for room in that file, would
+ * wait for itself.
+ */
+static void direct_hole_into_mapping(void)
+{
+	int fd = open_file("f", O_RDWR | O_CREAT | O_TRUNC), direct;
+	unsigned char *map;
+
+	MUST(ftruncate(fd, 4 * HUGE));
+	map = map_shared(fd, 0, 4 * HUGE);
+	direct = open_direct("f", O_RDWR);
+	map[3 * HUGE] = 'x';
+	EXPECT(pread(direct, map + 2 * HUGE, HUGE, 0) == HUGE, "direct read of a hole: %s",
+	       strerror(errno));
+	EXPECT(pread(direct, map + 3 * HUGE, HUGE, HUGE) == HUGE, "direct read of a hole: %s",
+	       strerror(errno));
+	expect_zero("load after a direct read of a hole", map, 0, 4 * HUGE);
+	MUST(fdatasync(fd));
+}
+
 static const struct behaviour all[] = {
 	{ "direct_from_mapping", direct_from_mapping },
 	{ "direct_into_mapping", direct_into_mapping },
 	{ "direct_between_two", direct_between_two },
 	{ "direct_self", direct_self },
+	{ "direct_hole_into_mapping", direct_hole_into_mapping },
 	{ "buffered_self", buffered_self },
 	{ "process_vm", process_vm },
 	{ "proc_mem", proc_mem },
