@@ -12,6 +12,7 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/refcount.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/statfs.h>
 #include <linux/workqueue.h>
@@ -575,7 +576,12 @@ int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 		return 0;
 	if (current->flags & PF_KTHREAD)
 		return reserve(hi, pgoff, npages);
-	if (!inode_trylock(hi->lower))
+	/*
+	 * Some file systems hold a limit of the caller's against room in a file that does not
+	 * become longer. A store to a mapping has no limit, and behind the end of the file
+	 * below there may be much that write(2) was allowed.
+	 */
+	if (rlimit(RLIMIT_FSIZE) != RLIM_INFINITY || !inode_trylock(hi->lower))
 		return reserve_by_worker(hi, pgoff, npages);
 	inode_unlock(hi->lower);
 	return reserve(hi, pgoff, npages);

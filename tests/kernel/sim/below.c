@@ -313,6 +313,9 @@ static long below_fallocate(struct file *file, int mode, loff_t offset, loff_t l
 	sim_check(mode == FALLOC_FL_KEEP_SIZE, "the model knows no fallocate mode %d", mode);
 	if (fatal_signal_pending(current) && sim_chance(50))
 		return -EINTR;
+	/* As tmpfs and btrfs have it, although the file does not become longer. */
+	if ((u64)(offset + length) > max((u64)i_size_read(file->f_inode), current->fsize_limit))
+		return -EFBIG;
 	down_write(&disk->lock);
 	for (page = (u64)offset >> PAGE_SHIFT; page < end && page < MAX_FILE_PAGES; page++)
 		disk->hole[page] = false;

@@ -244,6 +244,8 @@ extern struct task_struct tasks[SIM_COROUTINES + 1];
 #define current (&tasks[sched_self()])
 #define PF_KTHREAD 1u
 #define PF_WQ_WORKER 2u
+#define RLIM_INFINITY U64_MAX
+#define rlimit(which) (current->fsize_limit) /* RLIMIT_FSIZE is the only one */
 #define fatal_signal_pending(task) ((task)->killed)
 #define pagefault_disable() ((void)current->nofault++)
 #define pagefault_enable() ((void)current->nofault--)
