@@ -14,7 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ROUNDS 3
+#define ROUNDS 3 /* each with other bytes, so that none hides what another one lost */
+#define MOST (LARGEST / 4) /* bytes of one */
 #define SECTOR 512ull
 
 /* Nothing that it does may change a byte. */
@@ -99,6 +100,8 @@ static struct kept *pick_part(struct worker *w, bool change, uint64_t *off, uint
 		return NULL;
 	at = round_down(random_below(w, there), PAGE);
 	*len = round_up(pick_length(w), PAGE);
+	if (*len > MOST)
+		*len = MOST;
 	if (w->opts->threads > 1) {
 		at = round_down(kept->off + at, PAGE * w->opts->threads) + PAGE * w->thread;
 		if (at < kept->off || at + PAGE > kept->off + there)
@@ -154,7 +157,7 @@ static void then_sync(struct worker *w, const char *how, uint64_t off, uint64_t 
 void op_direct_into(struct worker *w)
 {
 	bool own = random_chance(w, 25);
-	uint64_t off, len, at = 0;
+	uint64_t off, len, at = 0, step;
 	struct disturber d;
 	struct kept *kept = pick_part(w, true, &off, &len);
 	unsigned int i;
@@ -162,6 +165,7 @@ void op_direct_into(struct worker *w)
 
 	if (!kept || (own && !pick_self(w, off, round_up(len, PAGE), &at)))
 		return;
+	step = own ? 0 : round_up(len, PAGE);
 	note(w, own ? "direct-self" : "direct-into", off, len, at);
 	if (own) {
 		memcpy(w->buf, w->model->bytes + at, len);
@@ -169,15 +173,15 @@ void op_direct_into(struct worker *w)
 		fd = open_other(w, O_DIRECT);
 		if (fd < 0)
 			return;
-		fill(w, w->buf, round_up(len, PAGE));
-		transfer(w, "direct write of another file", 0, round_up(len, PAGE), false, fd,
-			 w->buf, 0);
+		fill(w, w->buf, ROUNDS * step);
+		transfer(w, "direct write of another file", 0, ROUNDS * step, false, fd, w->buf, 0);
 	}
 	disturb_begin(w, &d);
 	for (i = 0; i < ROUNDS; i++)
 		transfer(w, "direct read into a mapping", off, len, true, own ? w->direct : fd,
-			 kept->addr + (off - kept->off), at);
+			 kept->addr + (off - kept->off), at + i * step);
 	disturb_end(w, &d);
+	memmove(w->buf, w->buf + (ROUNDS - 1) * step, len);
 	if (fd >= 0)
 		close(fd);
 	wrote(w, off, w->buf, len);

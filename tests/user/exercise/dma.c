@@ -15,7 +15,8 @@
 #include "ops.h"
 #include "pool.h"
 
-#define ROUNDS 3
+#define ROUNDS 3 /* each with other bytes, so that none hides what another one lost */
+#define MOST (LARGEST / 4) /* bytes of one */
 
 /* Nothing that it does may change a byte. */
 struct disturber {
@@ -99,6 +100,8 @@ static struct kept *pick_part(struct worker *w, bool change, uint64_t *off, uint
 		return NULL;
 	at = kept->off + round_down(random_below(w, there), PAGE);
 	*len = round_up(pick_length(w), PAGE);
+	if (*len > MOST)
+		*len = MOST;
 	if (w->opts->threads > 1) {
 		at = round_down(at, PAGE * w->opts->threads) + PAGE * w->thread;
 		*len = PAGE;
@@ -150,13 +153,16 @@ void op_direct_into(struct worker *w)
 	addr = kept->addr + (off - kept->off);
 	note(w, "direct-into", off, len, 0);
 	fd = open_other(w);
-	fill(w, w->buf, len);
-	transfer(w, "direct write of another file", 0, len, pwrite(fd, w->buf, len, 0));
+	fill(w, w->buf, ROUNDS * len);
+	transfer(w, "direct write of another file", 0, ROUNDS * len,
+		 pwrite(fd, w->buf, ROUNDS * len, 0));
 	disturb_begin(w, &d, kept);
 	for (i = 0; i < ROUNDS; i++)
-		transfer(w, "direct read into a mapping", off, len, pread(fd, addr, len, 0));
+		transfer(w, "direct read into a mapping", off, len,
+			 pread(fd, addr, len, (off_t)(i * len)));
 	disturb_end(w, &d);
 	close(fd);
+	memmove(w->buf, w->buf + (ROUNDS - 1) * len, len);
 	wrote(w, off, w->buf, len);
 	check(w, "load after a direct read into the mapping", off, addr, len);
 	then_sync(w, kept, off, len);
