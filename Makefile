@@ -64,13 +64,6 @@ hunt: build-tests ## random operations on a pool, every byte compared (long): OP
 	@$(BUILD)/tests/user/exercise/hugemap-exercise-pool --seed $(or $(SEED),1) --threads 4 \
 		--ops $$(($(OPS) / 4)) $(BUILD)/hunt
 
-OPS ?= 1000000
-hunt: build-tests ## random operations on a pool, every byte compared (long): OPS=1000000 SEED=n
-	@$(BUILD)/tests/user/exercise/hugemap-exercise-pool --seed $(or $(SEED),1) --ops $(OPS) \
-		$(BUILD)/hunt
-	@$(BUILD)/tests/user/exercise/hugemap-exercise-pool --seed $(or $(SEED),1) --threads 4 \
-		--ops $$(($(OPS) / 4)) $(BUILD)/hunt
-
 KERNEL ?=
 TEST ?=
 module: ## build hugemap.ko for the running kernel, or KERNEL=6.1, 6.12, 7

@@ -47,7 +47,7 @@ bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 	if (!hi->store)
 		return false;
 	/* With the flag, it is known already; but if it is claimed, perhaps not yet. */
-	if (folio_test_set_dirty(folio)) {
+	if (folio_test_set_dirty(folio))
 		claimed = hm_peek(hi->store, folio->index, &unit) == HM_EVICTING;
 	else
 		claimed = become_dirty(hi, folio->index) == HM_BUSY;
