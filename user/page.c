@@ -110,12 +110,12 @@ static struct frame_hash *hash_of_zeros(struct pool *pool)
 /* The memory is there: what a block of zeros hashes to. */
 void page_init(struct pool *pool)
 {
-	static const char zeros[HM_PAGE_SIZE];
+	static const char zeros[512]; /* a part of the smallest block */
 	XXH3_state_t state;
 	u32 i;
 
 	XXH3_128bits_reset(&state);
-	for (i = 0; i < HM_BLOCK_PAGES; i++)
+	for (i = 0; i < HM_BLOCK_SIZE / sizeof(zeros); i++)
 		XXH3_128bits_update(&state, zeros, sizeof(zeros));
 	*hash_of_zeros(pool) = (struct frame_hash){ XXH3_128bits_digest(&state), true };
 }
