@@ -305,7 +305,8 @@ ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset);
  * through a pool grows by is the kernel's, in the same mappings, until the file is
  * mapped anew.
  *
- * Return: 0; or a negative errno, and nothing has changed: -EBUSY as hugemap_pwrite().
+ * Return: 0; or a negative errno, and nothing has changed (but for a file that came to be
+ * mapped during the call): -EBUSY as hugemap_pwrite().
  */
 int hugemap_truncate(int fd, off_t length);
 
@@ -318,7 +319,8 @@ int hugemap_truncate(int fd, off_t length);
  * As fallocate(2) with FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE: the range
  * reads as zeros afterwards, in mappings too.
  *
- * Return: 0; or a negative errno, and nothing has changed: -EBUSY as hugemap_pwrite().
+ * Return: 0; or a negative errno, and nothing has changed (but for a file that came to be
+ * mapped during the call): -EBUSY as hugemap_pwrite().
  */
 int hugemap_punch(int fd, off_t offset, off_t length);
 
