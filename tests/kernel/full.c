@@ -6,11 +6,15 @@
  *
  * vm: name=ext4 args=ext4 lower=none page=2M,4K programs=mkfs.ext4 timeout=180
  * vm: name=tmpfs args=tmpfs lower=none page=2M,4K timeout=180
+ * vm: name=quota args=quota lower=none page=2M,4K programs=mkfs.ext4 modules=quota_v2
  */
 #include "common.h"
 
+#include <sys/quota.h>
+
 #define ROOM (48ul << 20) /* of the file system below */
 #define SPARSE (128ul << 20)
+#define QUOTA (8ul << 20) /* of another user */
 
 static const char *kind;
 static char low[600], high[600];
@@ -18,6 +22,7 @@ static char low[600], high[600];
 static void start(void)
 {
 	const char *page = getenv("PAGE"), *dev = getenv("DEV");
+	bool quota = !strcmp(kind, "quota");
 	char command[1400], options[64];
 
 	snprintf(low, sizeof(low), "%s/low", work_lower);
@@ -32,11 +37,12 @@ static void start(void)
 	} else {
 		if (!dev)
 			skip("DEV is not set");
-		snprintf(command, sizeof(command), "mkfs.ext4 -q -F -m 0 %s %luk >/dev/null 2>&1",
+		snprintf(command, sizeof(command),
+			 "mkfs.ext4 -q -F -m 0 %s %s %luk >/dev/null 2>&1", quota ? "-O quota" : "",
 			 dev, ROOM >> 10);
 		if (system(command))
 			skip("mkfs.ext4 does not work");
-		MUST(mount(dev, low, "ext4", 0, NULL));
+		MUST(mount(dev, low, "ext4", 0, quota ? "usrquota" : NULL));
 	}
 	snprintf(options, sizeof(options), "pool=64M,page=%s", page ? page : "2M");
 	if (mount(low, high, "hugemap", 0, options)) {
@@ -55,7 +61,7 @@ static void end(void)
 	MUST(chdir(work_dir));
 	MUST(umount(high));
 	MUST(umount(low));
-	if (strcmp(kind, "ext4"))
+	if (!strcmp(kind, "tmpfs"))
 		return;
 	/* Nobody holds on to a file or the mount below: its device is free. */
 	for (tries = 0; tries < 100 && fd < 0; tries++) {
@@ -291,6 +297,50 @@ static void preallocated_when_full(void)
 	end();
 }
 
+static void store_in_order(void *arg)
+{
+	unsigned char *map;
+	uint64_t off;
+	int fd;
+
+	(void)arg;
+	become(1000, 1000);
+	fd = open_file("f", O_RDWR | O_CREAT);
+	MUST(ftruncate(fd, ROOM));
+	map = map_shared(fd, 0, ROOM);
+	for (off = 0; off < ROOM && !touch(map + off, true); off += SMALL)
+		;
+	EXPECT(off < ROOM && off >= QUOTA / 4, "of a quota of %lu bytes, %llu could be stored",
+	       QUOTA, (unsigned long long)off);
+	EXPECT(!msync(map, ROOM, MS_SYNC), "msync: %s", strerror(errno));
+	MUST(munmap(map, ROOM));
+	close(fd);
+}
+
+/* What is made ready ahead of a writer is the writer's, too. */
+static void store_over_quota(void)
+{
+	struct dqblk quota = { .dqb_bhardlimit = QUOTA >> 10, .dqb_valid = QIF_BLIMITS };
+	const char *dev = getenv("DEV");
+
+	start();
+	catch_bus();
+	MUST(chmod(".", 0777));
+	if (quotactl(QCMD(Q_SETQUOTA, USRQUOTA), dev, 1000, (char *)&quota))
+		skip("no quota here: %s", strerror(errno));
+	in_child(store_in_order, NULL);
+	sync();
+	MUST(quotactl(QCMD(Q_GETQUOTA, USRQUOTA), dev, 1000, (char *)&quota));
+	EXPECT(quota.dqb_curspace <= QUOTA, "%llu bytes are used, with a quota of %lu",
+	       (unsigned long long)quota.dqb_curspace, QUOTA);
+	MUST(unlink("f"));
+	end();
+}
+
+static const struct behaviour of_users[] = {
+	{ "store_over_quota", store_over_quota },
+};
+
 static const struct behaviour all[] = {
 	{ "write_until_full", write_until_full },
 	{ "store_until_full", store_until_full },
@@ -307,5 +357,7 @@ int main(int argc, char **argv)
 		argc--;
 		argv++;
 	}
+	if (!strcmp(kind, "quota"))
+		return run_all(argc, argv, of_users, COUNT(of_users));
 	return run_all(argc, argv, all, COUNT(all));
 }
