@@ -240,7 +240,7 @@ int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t po
 	return done == bytes ? 0 : -EIO;
 }
 
-int hugemap_io_refresh(struct hugemap_inode *hi, struct folio *folio, size_t offset, size_t bytes)
+static int refresh(struct hugemap_inode *hi, struct folio *folio, size_t offset, size_t bytes)
 {
 	size_t done = 0, end = round_up(offset + bytes, SECTOR_SIZE);
 	struct hugemap_mount *mount = hugemap_of(hi);
@@ -273,4 +273,34 @@ int hugemap_io_refresh(struct hugemap_inode *hi, struct folio *folio, size_t off
 	if (offset + done < end)
 		folio_zero_range(folio, offset + done, end - offset - done);
 	return 0;
+}
+
+struct refresh_work {
+	struct work_struct work;
+	struct completion done;
+	struct hugemap_inode *hi;
+	struct folio *folio;
+	size_t offset, bytes;
+	int err;
+};
+
+static void refresh_work(struct work_struct *work)
+{
+	struct refresh_work *w = container_of(work, struct refresh_work, work);
+
+	w->err = refresh(w->hi, w->folio, w->offset, w->bytes);
+	complete(&w->done);
+}
+
+/* By a worker: who is killed may be refused a read, and the change has been made by now. */
+int hugemap_io_refresh(struct hugemap_inode *hi, struct folio *folio, size_t offset, size_t bytes)
+{
+	struct refresh_work w = { .hi = hi, .folio = folio, .offset = offset, .bytes = bytes };
+
+	init_completion(&w.done);
+	INIT_WORK_ONSTACK(&w.work, refresh_work);
+	queue_work(hugemap_of(hi)->write_wq, &w.work);
+	wait_for_completion(&w.done);
+	destroy_work_on_stack(&w.work);
+	return w.err;
 }

@@ -312,11 +312,16 @@ static ssize_t below_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 
 ssize_t vfs_iocb_iter_read(struct file *file, struct kiocb *iocb, struct iov_iter *iter)
 {
+	ssize_t ret;
+
 	(void)file;
-	/* Where it reads by way of a page cache of its own. */
-	if (fatal_signal_pending(current) && sim_chance(50))
+	/* By way of a page cache of its own: who waits for that can be killed. */
+	if (fatal_signal_pending(current) && sim_chance(80))
 		return -EINTR;
-	return start(iocb, iter, false);
+	if (sim_chance(80))
+		return start(iocb, iter, false);
+	ret = now(iocb, iter, false);
+	return fatal_signal_pending(current) && sim_chance(80) ? -EINTR : ret;
 }
 
 static long below_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
