@@ -37,12 +37,12 @@ static void take_size(struct hugemap_inode *hi, loff_t size)
 }
 
 /* The pages of all blocks that a range of bytes touches. */
-static u64 first_of(loff_t start)
+static u64 change_first_of(loff_t start)
 {
 	return ((u64)start >> HM_PAGE_SHIFT) & ~HUGEMAP_BLOCK_MASK;
 }
 
-static u64 end_of(loff_t end)
+static u64 change_end_of(loff_t end)
 {
 	return end == LLONG_MAX ? U64_MAX : round_up(hugemap_pages(end), (u64)HM_BLOCK_PAGES);
 }
@@ -58,7 +58,7 @@ static int write_before(struct hugemap_inode *hi, loff_t start, loff_t end,
 {
 	loff_t size = i_size_read(&hi->vfs_inode);
 	bool cut = what == HUGEMAP_DISCARD && end == LLONG_MAX && start < size;
-	u64 first = first_of(start), last = end_of(end);
+	u64 first = change_first_of(start), last = change_end_of(end);
 	int err = 0;
 
 	if (what == HUGEMAP_KEEP)
@@ -117,8 +117,8 @@ static size_t part_of(const struct hm_unit *unit, const struct change *change, s
 }
 
 /* The folio is locked: what has changed is what it is below. */
-static int amend(struct hugemap_inode *hi, struct folio *folio, const struct hm_unit *unit,
-		 const struct change *change)
+static int change_amend(struct hugemap_inode *hi, struct folio *folio, const struct hm_unit *unit,
+			const struct change *change)
 {
 	size_t offset, bytes = part_of(unit, change, &offset);
 
@@ -176,7 +176,7 @@ static bool drop_edge(struct hugemap_inode *hi, const struct hm_unit *unit,
 	unmap_mapping_pages(hi->vfs_inode.i_mapping, unit->pgoff, unit->npages, false);
 	hugemap_window("edge: unmapped, not looked at");
 	if (folio_test_dirty(folio) && !whole) {
-		amend(hi, folio, unit, change);
+		change_amend(hi, folio, unit, change);
 		result = HM_EVICT_DIRTY;
 	} else if (hugemap_folio_leave(hi, folio)) {
 		result = HM_EVICT_DISCARD;
@@ -193,7 +193,7 @@ static bool drop_edge(struct hugemap_inode *hi, const struct hm_unit *unit,
 		 * A device may go on to write into it, or who holds it may wait for us with a
 		 * fault on the next page: never wait for it.
 		 */
-		done = !amend(hi, folio, unit, change);
+		done = !change_amend(hi, folio, unit, change);
 	}
 	folio_unlock(folio);
 	if (abandoned)
@@ -226,7 +226,7 @@ static bool write_edge(struct hugemap_inode *hi, u64 first, u64 end, const struc
 			continue;
 		folio_lock(folio);
 		if (hugemap_folio_is(hi, folio, pgoff))
-			err = amend(hi, folio, &unit, change);
+			err = change_amend(hi, folio, &unit, change);
 		folio_unlock(folio);
 		folio_put(folio);
 		if (err && tries < AMEND_TRIES)
@@ -284,8 +284,8 @@ static void forget_edge(struct hugemap_inode *hi, u64 first, const struct change
 static void forget_range(struct hugemap_inode *hi, const struct change *change, bool cut)
 {
 	loff_t start = change->start, end = change->end;
-	u64 first = first_of(start), last = end_of(end);
-	u64 whole_first = first_of(start + HM_BLOCK_SIZE - 1), whole_last = last;
+	u64 first = change_first_of(start), last = change_end_of(end);
+	u64 whole_first = change_first_of(start + HM_BLOCK_SIZE - 1), whole_last = last;
 
 	hugemap_window("change: size told, cached and mapped");
 	unmap_mapping_range(hi->vfs_inode.i_mapping, start, end == LLONG_MAX ? 0 : end - start,
@@ -294,7 +294,7 @@ static void forget_range(struct hugemap_inode *hi, const struct change *change, 
 	if (cut)
 		unmap_mapping_range(hi->vfs_inode.i_mapping, round_up(start, PAGE_SIZE), 0, true);
 	if (end != LLONG_MAX)
-		whole_last = first_of(end);
+		whole_last = change_first_of(end);
 	if (whole_first > first)
 		forget_edge(hi, first, change);
 	if (last > whole_last && whole_last >= whole_first)
@@ -314,7 +314,7 @@ static void take_rest(struct hugemap_inode *hi, const struct change *change, lof
 	if (hi->store) {
 		unmap_mapping_range(hi->vfs_inode.i_mapping, start,
 				    end == LLONG_MAX ? 0 : end - start, false);
-		hugemap_invalidate(hi, first_of(start), end_of(end), false);
+		hugemap_invalidate(hi, change_first_of(start), change_end_of(end), false);
 	}
 	if (size <= old_size)
 		return;

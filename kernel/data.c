@@ -3,6 +3,7 @@
  * The data half of a mount: its pool, its core, its threads. Taken when it is
  * mounted, in this order, and given back in the opposite one.
  */
+#include <linux/freezer.h>
 #include <linux/fs.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
@@ -101,6 +102,29 @@ static int start_core(struct hugemap_mount *mount, struct fs_context *fc)
 	return 0;
 }
 
+static int reclaimer(void *arg)
+{
+	struct hugemap_mount *mount = arg;
+
+	set_freezable();
+	while (!kthread_should_stop()) {
+		long timeout;
+
+		timeout = hugemap_held_reap(mount) || hugemap_pool_is_off(mount) ?
+				  HZ :
+				  MAX_SCHEDULE_TIMEOUT;
+		wait_event_freezable_timeout(mount->reclaim_wait,
+					     READ_ONCE(mount->reclaim) || kthread_should_stop(),
+					     timeout);
+		WRITE_ONCE(mount->reclaim, false);
+		hugemap_put_idle(mount);
+		hugemap_pool_adjust(mount);
+		while (hugemap_evict_ahead(mount) && !kthread_should_stop())
+			cond_resched();
+	}
+	return 0;
+}
+
 static struct task_struct *new_thread(struct hugemap_mount *mount, int (*work)(void *arg),
 				      const char *what)
 {
@@ -123,7 +147,7 @@ static int start_threads(struct hugemap_mount *mount)
 	if (IS_ERR(task))
 		return PTR_ERR(task);
 	mount->writer = task;
-	task = new_thread(mount, hugemap_reclaimer, "evict");
+	task = new_thread(mount, reclaimer, "evict");
 	if (IS_ERR(task))
 		return PTR_ERR(task);
 	mount->reclaimer = task;

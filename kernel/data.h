@@ -169,12 +169,12 @@ static inline u64 hugemap_pages(loff_t size)
 
 /* --- change.c: hugemap_change_below() ---------------------------------------------- */
 
-/* --- store.c ----------------------------------------------------------------------- */
-
 static inline struct hugemap_mount *hugemap_of(const struct hugemap_inode *hi)
 {
 	return hugemap_mount(hi->vfs_inode.i_sb);
 }
+
+/* --- wait.c ------------------------------------------------------------------------ */
 
 /* Who waits for a unit to be filled or evicted, or for a write-back to end. */
 wait_queue_head_t *hugemap_wait_of(struct hugemap_mount *mount, const struct hm_store *store,
@@ -188,10 +188,30 @@ bool hugemap_unit_idle(struct hugemap_inode *hi, u64 pgoff);
 /* Until nobody fills or evicts the unit; -EINTR if a fatal signal comes. */
 int hugemap_wait_unit(struct hugemap_inode *hi, u64 pgoff);
 
-int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind);
+/* A frame came free, or a unit clean. */
+void hugemap_progress(struct hugemap_mount *mount);
+
+void hugemap_wake_writer(struct hugemap_mount *mount);
+void hugemap_wake_reclaimer(struct hugemap_mount *mount);
+
+/* What hm_fault() said: wake the threads of the mount. */
+void hugemap_take_hints(struct hugemap_inode *hi, const struct hm_unit *unit);
+
+/* --- store.c ----------------------------------------------------------------------- */
+
+/* The core's memory for a store, and the way back from it. */
+struct hugemap_store_mem {
+	struct hugemap_inode *hi;
+	u8 core[] __aligned(64);
+};
 
 /* The inode of a store that the core named: a unit of it is claimed. */
-struct hugemap_inode *hugemap_store_inode(const struct hm_store *store);
+static inline struct hugemap_inode *hugemap_store_inode(const struct hm_store *store)
+{
+	return container_of((const u8 *)store, struct hugemap_store_mem, core[0])->hi;
+}
+
+int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind);
 
 /*
  * Has somebody the file below locked? Perhaps the caller, who writes it out of a mapping
@@ -302,17 +322,15 @@ void hugemap_fill_cancel(struct hugemap_inode *hi, const struct hm_unit *unit);
 
 /* --- evict.c ------------------------------------------------------------------------ */
 
+/* Restore the stock of free frames. False: nothing was to be done, or could be. */
+bool hugemap_evict_ahead(struct hugemap_mount *mount);
+
 /* Free some frames; false: nothing clean is left. */
 bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind);
 /* The same for who reclaims memory, and must not wait. False: not now, either. */
 bool hugemap_evict_quickly(struct hugemap_mount *mount);
-void hugemap_wake_reclaimer(struct hugemap_mount *mount);
 /* Inodes of which reclaim has taken the last data: they are let go, which may wait. */
 void hugemap_put_idle(struct hugemap_mount *mount);
-
-/* What hm_fault() said: wake the threads of the mount. */
-void hugemap_take_hints(struct hugemap_inode *hi, const struct hm_unit *unit);
-int hugemap_reclaimer(void *arg);
 
 /* A unit that was claimed, by hm_reclaim() or hm_invalidate(): what has come of it. */
 void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
@@ -333,9 +351,6 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool disca
  * is on its way or frozen. @began: 0 at first, and kept for the caller.
  */
 int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind, unsigned long *began);
-
-/* A frame came free, or a unit clean. */
-void hugemap_progress(struct hugemap_mount *mount);
 
 int hugemap_evict_setup(void);
 void hugemap_evict_teardown(void);
@@ -359,7 +374,6 @@ int hugemap_write_some(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 int hugemap_write_range(struct hugemap_inode *hi, u64 start, u64 end);
 
 int hugemap_writer(void *arg);
-void hugemap_wake_writer(struct hugemap_mount *mount);
 
 /* Dirtied outside of a fault: GUP, DMA, zap. May be called under spinlocks. */
 bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio);

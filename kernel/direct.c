@@ -21,7 +21,7 @@
 #define FAULT_IN_TRIES 3
 
 /* What program and file below hand to each other: all of it at once, or -EFAULT. */
-static ssize_t transfer(struct kiocb *iocb, struct iov_iter *iter, bool write)
+static ssize_t direct_transfer(struct kiocb *iocb, struct iov_iter *iter, bool write)
 {
 	struct file *lower = hugemap_lower_file(iocb->ki_filp);
 	size_t count = iov_iter_count(iter);
@@ -77,7 +77,7 @@ ssize_t hugemap_direct_read(struct kiocb *iocb, struct iov_iter *to)
 	if (n)
 		return n;
 	while (iov_iter_count(to) && iocb->ki_pos < i_size_read(inode)) {
-		n = transfer(iocb, to, false);
+		n = direct_transfer(iocb, to, false);
 		if (n > 0) {
 			tries = 0;
 			continue;
@@ -104,7 +104,7 @@ static ssize_t write_below(void *arg)
 {
 	struct direct_write *direct = arg;
 
-	return transfer(direct->iocb, direct->from, true);
+	return direct_transfer(direct->iocb, direct->from, true);
 }
 
 /* Under i_rwsem. -EFAULT: the rest has to go through the cache. */

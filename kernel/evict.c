@@ -6,8 +6,6 @@
  * stores_lock is held for reading around each batch: a store whose units are
  * victims, and its inode, cannot go away meanwhile.
  */
-#include <linux/freezer.h>
-#include <linux/kthread.h>
 #include <linux/mempool.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -40,7 +38,7 @@ void hugemap_evict_teardown(void)
 }
 
 /* Somebody holds it. While it was claimed it may have become dirty. */
-static void stay(struct hugemap_inode *hi, const struct hm_unit *unit)
+static void evict_stay(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 	struct folio *folio = hugemap_frame_folio(mount, unit->frame);
@@ -70,7 +68,7 @@ void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 	if (result == HM_EVICTED || result == HM_EVICT_DISCARD)
 		hugemap_frame_check(mount, unit);
 	if (result == HM_EVICT_BUSY)
-		stay(hi, unit);
+		evict_stay(hi, unit);
 	else
 		hm_evict_done(unit, result);
 	hugemap_window("evict: absent, nobody woken");
@@ -80,8 +78,8 @@ void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 }
 
 /* Unmapped, locked and claimed: may it leave? Unlocks the folio; the caller tells of frames. */
-static void leave(struct hugemap_inode *hi, struct folio *folio, const struct hm_unit *unit,
-		  u32 *freed)
+static void evict_leave(struct hugemap_inode *hi, struct folio *folio, const struct hm_unit *unit,
+			u32 *freed)
 {
 	if (folio_test_dirty(folio)) {
 		folio_unlock(folio);
@@ -192,7 +190,7 @@ static void evict_run(struct hugemap_mount *mount, const struct hm_victim *victi
 	hugemap_window("evict: unmapped, not frozen");
 	for (i = 0; i < n; i++) {
 		if (folio[i])
-			leave(hi, folio[i], &victims[i].unit, freed);
+			evict_leave(hi, folio[i], &victims[i].unit, freed);
 	}
 }
 
@@ -280,6 +278,21 @@ bool hugemap_evict_quickly(struct hugemap_mount *mount)
 	return freed;
 }
 
+bool hugemap_evict_ahead(struct hugemap_mount *mount)
+{
+	u32 kind, want, chosen;
+	bool some = false;
+
+	for (kind = 0; kind < HM_KINDS; kind++) {
+		want = hm_reclaim_want(mount->cache, kind);
+		if (!want)
+			continue;
+		evict_round(mount, kind, want, &chosen);
+		some |= chosen != 0;
+	}
+	return some;
+}
+
 bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind)
 {
 	u32 want = hm_cache_options(mount->cache)->evict_batch;
@@ -296,14 +309,6 @@ bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind)
 }
 
 /* --- waiting for frames -------------------------------------------------------------- */
-
-void hugemap_progress(struct hugemap_mount *mount)
-{
-	WRITE_ONCE(mount->progress, jiffies);
-	atomic_inc(&mount->freed);
-	if (wq_has_sleeper(&mount->frames_wait))
-		wake_up_all(&mount->frames_wait);
-}
 
 /* Is anything on its way that may free a frame, or to be written, however long it takes? */
 static bool may_hope(struct hugemap_mount *mount)
@@ -350,58 +355,6 @@ int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind, unsigned 
 	return time_after(jiffies, last + msecs_to_jiffies(HUGEMAP_HOPELESS_MS)) ? -ENOMEM : 0;
 }
 
-/* --- in the background ------------------------------------------------------------------ */
-
-void hugemap_wake_reclaimer(struct hugemap_mount *mount)
-{
-	if (!READ_ONCE(mount->reclaim) && !xchg(&mount->reclaim, true))
-		wake_up(&mount->reclaim_wait);
-}
-
-void hugemap_take_hints(struct hugemap_inode *hi, const struct hm_unit *unit)
-{
-	struct hugemap_mount *mount = hugemap_of(hi);
-
-	if (unit->hints & HM_HINT_WRITEBACK)
-		hugemap_wake_writer(mount);
-	if (unit->hints & HM_HINT_RECLAIM)
-		hugemap_wake_reclaimer(mount);
-}
-
-int hugemap_reclaimer(void *arg)
-{
-	struct hugemap_mount *mount = arg;
-
-	set_freezable();
-	while (!kthread_should_stop()) {
-		u32 kind, want, chosen;
-		bool again = false;
-		long timeout;
-
-		timeout = hugemap_held_reap(mount) || hugemap_pool_is_off(mount) ?
-				  HZ :
-				  MAX_SCHEDULE_TIMEOUT;
-		wait_event_freezable_timeout(mount->reclaim_wait,
-					     READ_ONCE(mount->reclaim) || kthread_should_stop(),
-					     timeout);
-		WRITE_ONCE(mount->reclaim, false);
-		hugemap_put_idle(mount);
-		hugemap_pool_adjust(mount);
-		do {
-			again = false;
-			for (kind = 0; kind < HM_KINDS; kind++) {
-				want = hm_reclaim_want(mount->cache, kind);
-				if (!want)
-					continue;
-				evict_round(mount, kind, want, &chosen);
-				again |= chosen != 0;
-			}
-			cond_resched();
-		} while (again && !kthread_should_stop());
-	}
-	return 0;
-}
-
 /* --- invalidation ---------------------------------------------------------------------------- */
 
 /*
@@ -409,7 +362,7 @@ int hugemap_reclaimer(void *arg)
  * pipe or a read keeps it then, and the frame is without memory for now. Once abandoned,
  * a folio is never looked at again: its references are not ours.
  */
-static void discard(struct hugemap_inode *hi, const struct hm_unit *unit)
+static void evict_discard(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 	struct folio *folio = hugemap_frame_folio(mount, unit->frame);
@@ -437,7 +390,7 @@ static void discard(struct hugemap_inode *hi, const struct hm_unit *unit)
 }
 
 /* A clean unit that somebody said is not needed. */
-static void drop(struct hugemap_inode *hi, const struct hm_unit *unit)
+static void evict_drop(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
 	u32 freed = 0;
@@ -448,7 +401,7 @@ static void drop(struct hugemap_inode *hi, const struct hm_unit *unit)
 		folio_unlock(folio);
 		hugemap_evict_report(hi, unit, HM_EVICT_BUSY);
 	} else {
-		leave(hi, folio, unit, &freed);
+		evict_leave(hi, folio, unit, &freed);
 	}
 	if (freed)
 		hugemap_progress(hugemap_of(hi));
@@ -467,7 +420,7 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 		down_read(&mount->stores_lock);
 		found = hm_invalidate(hi->store, &pos, end, all, &unit);
 		if (found == HM_INV_UNIT && !all)
-			drop(hi, &unit);
+			evict_drop(hi, &unit);
 		up_read(&mount->stores_lock);
 		switch (found) {
 		case HM_INV_DONE:
@@ -475,7 +428,7 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 		case HM_INV_UNIT:
 			hugemap_window("invalidate: claimed, not locked");
 			if (all) {
-				discard(hi, &unit);
+				evict_discard(hi, &unit);
 				hugemap_evict_report(hi, &unit, HM_EVICT_DISCARD);
 			}
 			break;

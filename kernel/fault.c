@@ -23,7 +23,7 @@
  * What a fault waits for: the page; for a store, that nobody changes the file
  * below, room there, and where pages are stable, the end of a write-back.
  */
-static int provide(struct hugemap_inode *hi, u64 pgoff, u32 access, bool store)
+static int fault_provide(struct hugemap_inode *hi, u64 pgoff, u32 access, bool store)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct hm_unit unit;
@@ -93,7 +93,7 @@ static int kept_error(struct hugemap_mount *mount, u64 pgoff)
  * file system below may need: see the order of locks. 0: with it, for the few
  * that cannot let go of it.
  */
-static vm_fault_t bring(struct vm_fault *vmf, u32 access, bool store, u64 started)
+static vm_fault_t fault_bring(struct vm_fault *vmf, u32 access, bool store, u64 started)
 {
 	struct file *file = vmf->vma->vm_file;
 	struct hugemap_inode *hi = hugemap_inode(file_inode(file));
@@ -109,14 +109,14 @@ static vm_fault_t bring(struct vm_fault *vmf, u32 access, bool store, u64 starte
 		if (!err) {
 			get_file(file);
 			hugemap_release_fault_lock(vmf);
-			keep_error(mount, pgoff, provide(hi, pgoff, access, store));
+			keep_error(mount, pgoff, fault_provide(hi, pgoff, access, store));
 			/* It may be all that keeps the mount, if somebody has unmapped. */
 			hm_hist_record(mount->fault_ns, local_clock() - started);
 			fput(file);
 			return VM_FAULT_RETRY | VM_FAULT_MAJOR;
 		}
 	} else {
-		err = provide(hi, pgoff, access, store);
+		err = fault_provide(hi, pgoff, access, store);
 	}
 	/*
 	 * SIGBUS for all errors, as Linux has it for ENOSPC. -ENOMEM: the pool is
@@ -173,7 +173,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 		}
 		if (!started)
 			started = local_clock();
-		ret = bring(vmf, access, store, started);
+		ret = fault_bring(vmf, access, store, started);
 		if (ret)
 			return ret;
 		access |= HM_ACCESS_AGAIN;
@@ -264,7 +264,7 @@ again:
  * The PMD is there, read-only: allow stores in place, without a TLB flush. That a stale
  * read-only entry goes with the fault is so on x86 only.
  */
-static bool upgrade(struct vm_fault *vmf, const struct folio *folio)
+static bool fault_upgrade(struct vm_fault *vmf, const struct folio *folio)
 {
 	spinlock_t *ptl = pmd_lock(vmf->vma->vm_mm, vmf->pmd);
 	bool same = IS_ENABLED(CONFIG_X86) && pmd_same(*vmf->pmd, vmf->orig_pmd) &&
@@ -299,7 +299,7 @@ static vm_fault_t upgrade_fault(struct vm_fault *vmf)
 	file_update_time(vmf->vma->vm_file);
 	folio = hugemap_find_locked(hi, vmf->pgoff, HM_ACCESS_AGAIN, &unit);
 	if (folio) {
-		if (make_dirty(vmf, hi, folio, &unit) && upgrade(vmf, folio)) {
+		if (make_dirty(vmf, hi, folio, &unit) && fault_upgrade(vmf, folio)) {
 			hugemap_count(hugemap_of(hi), HUGEMAP_C_UPGRADES, 1);
 			trace_hugemap_fault(inode, unit.pgoff, unit.npages, 1);
 			ret = VM_FAULT_NOPAGE;
@@ -390,7 +390,7 @@ static vm_fault_t hugemap_huge_fault(struct vm_fault *vmf, enum page_entry_size 
  * one maps, and each is worth twice as many: what an exception costs is shared by
  * more pages. Not out of what one page table maps, nor out of the VMA.
  */
-static void widen(struct vm_fault *vmf, u64 *first, u64 *last)
+static void fault_widen(struct vm_fault *vmf, u64 *first, u64 *last)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	struct file_ra_state *around = &vma->vm_file->f_ra;
@@ -419,7 +419,7 @@ static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t
 	struct hm_unit unit;
 	vm_fault_t ret;
 
-	widen(vmf, &first, &last);
+	fault_widen(vmf, &first, &last);
 	if (!hm_fault_around_row(hi->store, vmf->pgoff, &first, &last, &unit))
 		return 0;
 	WRITE_ONCE(vmf->vma->vm_file->f_ra.start, last + 1);

@@ -160,8 +160,8 @@ static int read_by_worker(struct hugemap_inode *hi, const struct hm_unit *unit)
 }
 
 /* The unit is ours to fill. The shared invalidate_lock is held, and released here. */
-static int fill(struct hugemap_inode *hi, const struct hm_unit *unit, enum hm_outcome outcome,
-		u32 *access)
+static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum hm_outcome outcome,
+		      u32 *access)
 {
 	int err = hugemap_frame_prepare(hugemap_of(hi), unit);
 
@@ -204,7 +204,7 @@ int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access)
 		if (outcome == HM_FILL || outcome == HM_ZERO) {
 			if (unit.hints & HM_HINT_RECLAIM)
 				hugemap_wake_reclaimer(mount);
-			err = fill(hi, &unit, outcome, &access);
+			err = fill_units(hi, &unit, outcome, &access);
 			continue;
 		}
 		filemap_invalidate_unlock_shared(mapping);
@@ -323,7 +323,7 @@ static u64 bring_plan(struct hugemap_inode *hi, u64 start, u64 end, u64 mark, u3
 	return pgoff;
 }
 
-static void carry_out(struct hugemap_inode *hi, const struct hm_plan *plan)
+static void fill_carry_out(struct hugemap_inode *hi, const struct hm_plan *plan)
 {
 	u64 reached;
 
@@ -358,7 +358,7 @@ static void writer_work(struct work_struct *work)
 	struct writer_work *w = container_of(work, struct writer_work, work);
 	const struct cred *old = override_creds(w->cred);
 
-	carry_out(w->hi, &w->plan);
+	fill_carry_out(w->hi, &w->plan);
 	revert_creds(old);
 	put_cred(w->cred);
 	iput(&w->hi->vfs_inode);
@@ -390,7 +390,7 @@ void hugemap_read_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access)
 	if (plan.access & HM_ACCESS_WRITE || hugemap_is_locked_below(hi))
 		queue_plan(hi, &plan);
 	else
-		carry_out(hi, &plan);
+		fill_carry_out(hi, &plan);
 }
 
 void hugemap_queue_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access)

@@ -30,7 +30,7 @@
  * The file system below may hold its locks and take a fault of a mapping here. So
  * a fault drops mmap_lock before it waits for the invalidate_lock or calls below,
  * and where it cannot, in ->page_mkwrite(), it only tries. Faults without
- * FAULT_FLAG_ALLOW_RETRY, which may not drop it, are the exception: see bring().
+ * FAULT_FLAG_ALLOW_RETRY, which may not drop it, are the exception: see fault_bring().
  *
  * A write makes the upper file longer at once, and the one below when its data is
  * written there, from the old end on and in order: so nobody reads zeros where data

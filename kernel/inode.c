@@ -276,7 +276,7 @@ int hugemap_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct i
 	return err;
 }
 
-static void touched(struct inode *inode)
+static void inode_touched(struct inode *inode)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;
 	struct path path = { .mnt = hugemap_mount(inode->i_sb)->lower.mnt };
@@ -290,7 +290,7 @@ static void touched(struct inode *inode)
 }
 
 /* Called by a fault, too: below it may be frozen, and then waits for no fault. */
-static int changed(struct inode *inode)
+static int inode_changed(struct inode *inode)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;
 	int err = 0;
@@ -311,7 +311,7 @@ static int changed(struct inode *inode)
 int hugemap_update_time(struct inode *inode, enum fs_update_time type, unsigned int flags)
 {
 	if (type == FS_UPD_CMTIME)
-		return changed(inode);
+		return inode_changed(inode);
 #else
 #if defined(HUGEMAP_HAVE_UPDATE_TIME_FLAGS)
 int hugemap_update_time(struct inode *inode, int flags)
@@ -320,9 +320,9 @@ int hugemap_update_time(struct inode *inode, struct timespec64 *time, int flags)
 #endif
 {
 	if (flags & (S_MTIME | S_CTIME))
-		return changed(inode);
+		return inode_changed(inode);
 #endif
-	touched(inode);
+	inode_touched(inode);
 	return 0;
 }
 

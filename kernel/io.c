@@ -108,7 +108,7 @@ static loff_t size_below(const struct hugemap_inode *hi)
 }
 
 /* From the byte io->written on. */
-static void submit(struct hugemap_io *io)
+static void io_issue(struct hugemap_io *io)
 {
 	struct file *file = io->write ? io->hi->writer : io->hi->reader;
 	struct hugemap_mount *mount = hugemap_of(io->hi);
@@ -150,7 +150,7 @@ void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes)
 	io->end = size_below(io->hi);
 	io->started_ns = local_clock();
 	hugemap_count(mount, io->write ? HUGEMAP_C_WRITTEN_BYTES : HUGEMAP_C_READ_BYTES, bytes);
-	submit(io);
+	io_issue(io);
 }
 
 static void zero_from(struct hugemap_io *io, size_t from)
@@ -203,7 +203,7 @@ int hugemap_io_wait(struct hugemap_io *io)
 		atomic_dec(&hugemap_of(io->hi)->depth);
 		io->written += io->result;
 		reinit_completion(&io->done);
-		submit(io);
+		io_issue(io);
 		wait_for_completion(&io->done);
 	}
 	return hugemap_io_result(io);
@@ -245,9 +245,12 @@ static int refresh(struct hugemap_inode *hi, struct folio *folio, size_t offset,
 	size_t done = 0, end = round_up(offset + bytes, SECTOR_SIZE);
 	struct hugemap_mount *mount = hugemap_of(hi);
 	const struct cred *old = override_creds(mount->cred);
-	loff_t pos = folio_pos(folio) + offset;
 	ssize_t result = 1;
+	loff_t pos;
 
+	/* Whole sectors: what is before it in one is below, too, where the file ended. */
+	offset = round_down(offset, SECTOR_SIZE);
+	pos = folio_pos(folio) + offset;
 	end = min(end, folio_size(folio));
 	hugemap_count(mount, HUGEMAP_C_READ_IOS, 1);
 	while (result > 0 && offset + done < end) {

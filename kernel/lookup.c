@@ -122,7 +122,7 @@ static int revalidate_lower(struct dentry *dentry, unsigned int flags)
 	return valid;
 }
 
-static int revalidate(struct dentry *dentry, unsigned int flags)
+static int lookup_revalidate(struct dentry *dentry, unsigned int flags)
 {
 	struct inode *inode;
 
@@ -151,7 +151,7 @@ static int dentry_revalidate(struct inode *dir, const struct qstr *name, struct 
 static int dentry_revalidate(struct dentry *dentry, unsigned int flags)
 #endif
 {
-	return revalidate(dentry, flags);
+	return lookup_revalidate(dentry, flags);
 }
 
 static void dentry_release(struct dentry *dentry)

@@ -38,7 +38,7 @@ static int short_of_memory(struct fs_context *fc, u32 got, u32 wanted)
 }
 
 /* Its memory is there. */
-static void unpark_one(struct hugemap_mount *mount, u32 frame)
+static void pool_unpark_one(struct hugemap_mount *mount, u32 frame)
 {
 	mount->slots[frame].parked = false;
 	WRITE_ONCE(mount->nparked, mount->nparked - 1);
@@ -53,7 +53,7 @@ static void note_parked(struct hugemap_mount *mount, u32 frame)
 }
 
 /* Give memory to parked frames. All of them or none. */
-static int unpark(struct hugemap_mount *mount, u32 more, struct fs_context *fc)
+static int pool_unpark(struct hugemap_mount *mount, u32 more, struct fs_context *fc)
 {
 	u32 taken = 0, failed = 0, i, n;
 	int err = 0;
@@ -87,13 +87,13 @@ static int unpark(struct hugemap_mount *mount, u32 more, struct fs_context *fc)
 			hugemap_slot_give(slot);
 			continue;
 		}
-		unpark_one(mount, n);
+		pool_unpark_one(mount, n);
 	}
 	return err;
 }
 
 /* Take @less frames out of the pool, as soon as they can be had. */
-static int park(struct hugemap_mount *mount, u32 less, struct fs_context *fc)
+static int pool_park(struct hugemap_mount *mount, u32 less, struct fs_context *fc)
 {
 	u32 *frames = kvmalloc_array(less, sizeof(*frames), GFP_KERNEL), n = 0;
 	int err = frames ? 0 : -ENOMEM;
@@ -144,9 +144,9 @@ int hugemap_pool_resize(struct hugemap_mount *mount, u64 bytes, struct fs_contex
 	mutex_lock(&mount->pool_lock);
 	now = hugemap_pool_slots(mount);
 	if (wanted < now)
-		err = park(mount, now - wanted, fc);
+		err = pool_park(mount, now - wanted, fc);
 	else if (wanted > asked)
-		err = unpark(mount, wanted - now, fc);
+		err = pool_unpark(mount, wanted - now, fc);
 	if (!err)
 		WRITE_ONCE(mount->opts.pool, bytes);
 	mutex_unlock(&mount->pool_lock);
@@ -173,7 +173,7 @@ u32 hugemap_pool_take_back(struct hugemap_mount *mount, u32 more)
 			continue;
 		if (hugemap_slot_take(mount, &mount->slots[i], false))
 			break;
-		unpark_one(mount, i);
+		pool_unpark_one(mount, i);
 		taken++;
 		cond_resched();
 	}
@@ -194,7 +194,7 @@ int hugemap_pool_take(struct hugemap_mount *mount, struct fs_context *fc)
 			return -EIO;
 		note_parked(mount, frame);
 	}
-	return unpark(mount, wanted, fc);
+	return pool_unpark(mount, wanted, fc);
 }
 
 /* The mount is gone: nobody looks up frames any more. */

@@ -163,7 +163,7 @@ static void make_room(struct hugemap_inode *hi, loff_t size)
  * What was copied may be seen. Before anybody can write it back: with the folio locked,
  * or while the unit is being filled; else it would be taken for what is past the end.
  */
-static void publish(struct hugemap_inode *hi, loff_t end)
+static void write_publish(struct hugemap_inode *hi, loff_t end)
 {
 	if (end > i_size_read(&hi->vfs_inode)) {
 		/* The bytes first; pairs with read_range(). Newer kernels do it by themselves. */
@@ -176,7 +176,7 @@ static void publish(struct hugemap_inode *hi, loff_t end)
  * Room below for pages that are about to be dirty for the first time, so that
  * what was accepted can be written: from the first to the last hole among them.
  */
-static int reserve(struct hugemap_inode *hi, u64 start, u64 end, u32 access)
+static int reserve_room(struct hugemap_inode *hi, u64 start, u64 end, u32 access)
 {
 	u64 first = U64_MAX, last = 0, pgoff = start;
 	enum hm_node_kind kind;
@@ -224,7 +224,7 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 		/* 0: look again. */
 		return hugemap_await_stable(hi, pgoff);
 	}
-	/* Dirty before the copy, and locked until after it: see protect(). */
+	/* Dirty before the copy, and locked until after it: see writeback_protect(). */
 	if (!hugemap_folio_is(hi, folio, pgoff) ||
 	    hm_fault(hi->store, pgoff, HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
 		     &unit) != HM_HIT) {
@@ -238,7 +238,7 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 	copied = copy_in(folio, offset, bytes, from);
 	hugemap_window("write: copied, not the file's yet");
 	if (copied)
-		publish(hi, pos + copied);
+		write_publish(hi, pos + copied);
 	folio_unlock(folio);
 	folio_put(folio);
 	hugemap_take_hints(hi, &unit);
@@ -248,7 +248,7 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 }
 
 /* Does a write from @pos on overwrite all of a unit that the file holds? */
-static bool covers(const struct hm_unit *unit, loff_t pos, size_t bytes, loff_t size)
+static bool write_covers(const struct hm_unit *unit, loff_t pos, size_t bytes, loff_t size)
 {
 	loff_t start = (loff_t)unit->pgoff << HM_PAGE_SHIFT;
 	loff_t end = start + ((loff_t)unit->npages << HM_PAGE_SHIFT);
@@ -293,7 +293,7 @@ static u32 take_units(struct hugemap_inode *hi, loff_t pos, size_t bytes, u32 ac
 		outcome = hugemap_ask(hi, pgoff, access, unit);
 		if (outcome != HM_FILL && outcome != HM_ZERO)
 			break;
-		if (!covers(unit, pos, bytes, size) || (n && unit->npages > 1) ||
+		if (!write_covers(unit, pos, bytes, size) || (n && unit->npages > 1) ||
 		    hugemap_frame_prepare(hugemap_of(hi), unit)) {
 			hugemap_fill_cancel(hi, unit);
 			break;
@@ -328,7 +328,7 @@ static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
 	if (all) {
 		hugemap_folio_join(hi, units, n);
 		hugemap_window("write: in i_pages, not the file's yet");
-		publish(hi, pos + done);
+		write_publish(hi, pos + done);
 	}
 	for (i = 0; i < n; i++) {
 		hugemap_take_hints(hi, &units[i]);
@@ -364,7 +364,7 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 	/* Have the source there, as the copies do not wait for it. */
 	if (fault_in_iov_iter_readable(from, chunk) == chunk)
 		return -EFAULT;
-	err = reserve(hi, pgoff, hugemap_pages(pos + chunk), access);
+	err = reserve_room(hi, pgoff, hugemap_pages(pos + chunk), access);
 	if (err)
 		return err;
 	hugemap_window("write: room below, not cached");

@@ -32,7 +32,7 @@ u64 hugemap_pool_floor(const struct hugemap_options *opts)
 }
 
 /* Slots that could be given back. */
-static u32 spare(const struct hugemap_mount *mount)
+static u32 shrink_spare(const struct hugemap_mount *mount)
 {
 	u32 floor = hugemap_pool_floor(&mount->opts) >> HM_BLOCK_SHIFT;
 	u32 now = hugemap_pool_slots(mount);
@@ -45,7 +45,7 @@ static unsigned long count_objects(struct shrinker *shrinker, struct shrink_cont
 	struct hugemap_mount *mount = hugemap_shrinker_data(shrinker);
 	u64 all = (u64)hugemap_pool_slots(mount) * HM_BLOCK_PAGES;
 	u64 dirty = hm_cache_dirty_pages(mount->cache);
-	u64 pages = min((u64)spare(mount) * HM_BLOCK_PAGES, all > dirty ? all - dirty : 0);
+	u64 pages = min((u64)shrink_spare(mount) * HM_BLOCK_PAGES, all > dirty ? all - dirty : 0);
 
 	return pages ? pages : SHRINK_EMPTY;
 }
@@ -58,7 +58,7 @@ static unsigned long scan_objects(struct shrinker *shrinker, struct shrink_contr
 	/* Who may not enter a file system may be in the middle of one. */
 	if (!(sc->gfp_mask & __GFP_FS) || !mutex_trylock(&mount->pool_lock))
 		return SHRINK_STOP;
-	want = min(want, spare(mount));
+	want = min(want, shrink_spare(mount));
 	while (given < want) {
 		if (hugemap_pool_shed(mount))
 			given++;
@@ -80,7 +80,7 @@ bool hugemap_pool_is_off(const struct hugemap_mount *mount)
 }
 
 /* As much as is held beside the pool. */
-static void shed(struct hugemap_mount *mount)
+static void shrink_shed(struct hugemap_mount *mount)
 {
 	while (hugemap_pool_slots(mount) > hugemap_pool_wanted(mount)) {
 		if (!hugemap_pool_shed(mount) && !hugemap_evict_some(mount, HM_HUGE))
@@ -90,7 +90,7 @@ static void shed(struct hugemap_mount *mount)
 }
 
 /* What others have got under pressure, when that is over. */
-static void grow(struct hugemap_mount *mount)
+static void shrink_grow(struct hugemap_mount *mount)
 {
 	u32 wanted = hugemap_pool_wanted(mount), now = hugemap_pool_slots(mount), more;
 
@@ -106,8 +106,8 @@ void hugemap_pool_adjust(struct hugemap_mount *mount)
 	/* Not to wait for who resizes it, and waits for the caller to evict. */
 	if (!hugemap_pool_is_off(mount) || !mutex_trylock(&mount->pool_lock))
 		return;
-	shed(mount);
-	grow(mount);
+	shrink_shed(mount);
+	shrink_grow(mount);
 	mutex_unlock(&mount->pool_lock);
 }
 

@@ -253,7 +253,7 @@ void hugemap_slot_end(struct hugemap_slot *slot)
  * piece of memory than its own, that is given back and taken at once. As far as there
  * is none then, a frame has its page when it is used.
  */
-static int carve(struct hugemap_slot *slot, int node)
+static int slot_carve(struct hugemap_slot *slot, int node)
 {
 	struct folio *huge = slot->huge;
 
@@ -273,7 +273,7 @@ static int carve(struct hugemap_slot *slot, int node)
 }
 
 /* All base pages of a slot are free: it is a huge frame again, in the same manner. */
-static int reform(struct hugemap_slot *slot, int node)
+static int slot_reform(struct hugemap_slot *slot, int node)
 {
 	struct folio *huge = new_huge(node, QUICKLY);
 
@@ -329,9 +329,9 @@ int hugemap_frame_prepare(struct hugemap_mount *mount, const struct hm_unit *uni
 	node = slot_node(mount, slot);
 	mutex_lock(&mount->carve_lock);
 	if (!base && !slot->huge)
-		err = reform(slot, node);
+		err = slot_reform(slot, node);
 	else if (base && !slot->carved)
-		err = carve(slot, node);
+		err = slot_carve(slot, node);
 	if (base && !err)
 		err = fill_page(slot, page, node, POOL_GFP);
 	mutex_unlock(&mount->carve_lock);

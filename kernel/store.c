@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * A regular file as a store of the core: its life, what waits for it, the
- * index nodes it needs, and changes of the file below that go past the cache.
+ * A regular file as a store of the core: its life, the index
+ * nodes it needs, and room for it below.
  */
 #include <linux/cred.h>
 #include <linux/falloc.h>
 #include <linux/fiemap.h>
 #include <linux/file.h>
 #include <linux/fs.h>
-#include <linux/hash.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/refcount.h>
@@ -26,17 +25,6 @@
 #define TRIM_STORES 64u
 
 static struct kmem_cache *node_cache[HM_NODE_BASE + 1];
-
-/* The core's memory for a store, and the way back from it. */
-struct store_mem {
-	struct hugemap_inode *hi;
-	u8 core[] __aligned(64);
-};
-
-struct hugemap_inode *hugemap_store_inode(const struct hm_store *store)
-{
-	return container_of((const u8 *)store, struct store_mem, core[0])->hi;
-}
 
 static const struct address_space_operations data_aops = {
 	.dirty_folio = hugemap_dirty_folio,
@@ -57,51 +45,6 @@ void hugemap_data_init(struct hugemap_inode *hi)
 	INIT_LIST_HEAD(&hi->idle);
 	hi->vfs_inode.i_mapping->a_ops = &data_aops;
 	mapping_set_large_folios(hi->vfs_inode.i_mapping);
-}
-
-/* --- waiting ---------------------------------------------------------------------- */
-
-wait_queue_head_t *hugemap_wait_of(struct hugemap_mount *mount, const struct hm_store *store,
-				   u64 pgoff)
-{
-	u64 key = (u64)(uintptr_t)store ^ (pgoff >> HM_BLOCK_ORDER) * 0x9e3779b97f4a7c15ull;
-
-	return &mount->waits[hash_64(key, ilog2(HUGEMAP_WAITS))];
-}
-
-void hugemap_wake(struct hugemap_mount *mount, const struct hm_store *store, u64 pgoff)
-{
-	wait_queue_head_t *wait = hugemap_wait_of(mount, store, pgoff);
-
-	/* A full barrier first: pairs with the one in wait_event(). */
-	if (wq_has_sleeper(wait))
-		wake_up_all(wait);
-}
-
-void hugemap_wake_unit(struct hugemap_mount *mount, const struct hm_unit *unit)
-{
-	hugemap_wake(mount, unit->store, unit->pgoff);
-}
-
-static bool settled(enum hm_state state)
-{
-	return state != HM_FILLING && state != HM_EVICTING;
-}
-
-bool hugemap_unit_idle(struct hugemap_inode *hi, u64 pgoff)
-{
-	struct hm_unit unit;
-	enum hm_state state = hm_peek(hi->store, pgoff, &unit);
-
-	return settled(state) && state != HM_WRITING;
-}
-
-int hugemap_wait_unit(struct hugemap_inode *hi, u64 pgoff)
-{
-	wait_queue_head_t *wait = hugemap_wait_of(hugemap_of(hi), hi->store, pgoff);
-	struct hm_unit unit;
-
-	return wait_event_killable(*wait, settled(hm_peek(hi->store, pgoff, &unit)));
 }
 
 bool hugemap_must_stay(struct hugemap_inode *hi, u64 pgoff)
@@ -326,7 +269,7 @@ static u32 trim_stores(struct hugemap_mount *mount)
 static int make_store(struct hugemap_inode *hi)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
-	struct store_mem *mem;
+	struct hugemap_store_mem *mem;
 	struct hm_store *store;
 
 	mem = kvzalloc(sizeof(*mem) + hm_store_bytes(), GFP_KERNEL_ACCOUNT);
@@ -475,7 +418,7 @@ static bool has_extents(struct hugemap_inode *hi, loff_t pos, loff_t len)
  * What is preallocated is a hole here, as it holds no data, and takes no room: when room is
  * short, as databases provide for, the file system below has the last word.
  */
-static int allocate(struct hugemap_inode *hi, struct file *writer, loff_t pos, loff_t len)
+static int store_allocate(struct hugemap_inode *hi, struct file *writer, loff_t pos, loff_t len)
 {
 	bool is_short = room_is_short(hi, len);
 	int err = -EOPNOTSUPP;
@@ -490,7 +433,7 @@ static int allocate(struct hugemap_inode *hi, struct file *writer, loff_t pos, l
 	return err;
 }
 
-static int reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
+static int reserve_room(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct file *writer = smp_load_acquire(&hi->writer);
@@ -504,7 +447,7 @@ static int reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	len = round_up((loff_t)hm_store_size(hi->store), HM_PAGE_SIZE) - pos;
 	len = min_t(loff_t, npages << HM_PAGE_SHIFT, len);
 	if (len > 0) {
-		err = allocate(hi, writer, pos, len);
+		err = store_allocate(hi, writer, pos, len);
 		hugemap_window("room: allocated, not noted");
 		/* A signal that does not end the task: not reserved, and asked for again. */
 		if (err == -EINTR && !fatal_signal_pending(current))
@@ -542,7 +485,7 @@ static void reserve_work(struct work_struct *work)
 	struct reserve_work *w = container_of(work, struct reserve_work, work);
 	const struct cred *old = override_creds(w->cred);
 
-	w->err = reserve(w->hi, w->pgoff, w->npages);
+	w->err = reserve_room(w->hi, w->pgoff, w->npages);
 	revert_creds(old);
 	complete(&w->done);
 	iput(&w->hi->vfs_inode);
@@ -575,7 +518,7 @@ int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	if (!hi->lower || !smp_load_acquire(&hi->writer))
 		return 0;
 	if (current->flags & PF_KTHREAD)
-		return reserve(hi, pgoff, npages);
+		return reserve_room(hi, pgoff, npages);
 	/*
 	 * Some file systems hold a limit of the caller's against room in a file that does not
 	 * become longer. A store to a mapping has no limit, and behind the end of the file
@@ -584,5 +527,5 @@ int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	if (rlimit(RLIMIT_FSIZE) != RLIM_INFINITY || !inode_trylock(hi->lower))
 		return reserve_by_worker(hi, pgoff, npages);
 	inode_unlock(hi->lower);
-	return reserve(hi, pgoff, npages);
+	return reserve_room(hi, pgoff, npages);
 }

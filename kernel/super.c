@@ -259,7 +259,7 @@ static int make_root(struct super_block *sb)
 	return 0;
 }
 
-static int fill_super(struct super_block *sb, struct fs_context *fc)
+static int super_fill(struct super_block *sb, struct fs_context *fc)
 {
 	struct hugemap_mount *mount = hugemap_mount(sb);
 	int err;
@@ -312,7 +312,7 @@ void hugemap_kill_sb(struct super_block *sb)
 
 /* --- mounting and remounting ------------------------------------------------------------ */
 
-static int get_tree(struct fs_context *fc)
+static int super_get_tree(struct fs_context *fc)
 {
 	const struct hugemap_options *opts = fc->fs_private;
 	struct hugemap_mount *mount;
@@ -326,10 +326,10 @@ static int get_tree(struct fs_context *fc)
 	mount->cred = get_cred(fc->cred);
 	INIT_LIST_HEAD(&mount->mounts);
 	fc->s_fs_info = mount;
-	return get_tree_nodev(fc, fill_super);
+	return get_tree_nodev(fc, super_fill);
 }
 
-static int reconfigure(struct fs_context *fc)
+static int super_reconfigure(struct fs_context *fc)
 {
 	struct super_block *sb = fc->root->d_sb;
 	struct hugemap_mount *mount = hugemap_mount(sb);
@@ -351,7 +351,7 @@ static int reconfigure(struct fs_context *fc)
 	return err ?: hugemap_data_reconfigure(mount, fc->fs_private, fc);
 }
 
-static void free_fc(struct fs_context *fc)
+static void super_free_fc(struct fs_context *fc)
 {
 	/* Still here if no super block has taken it. */
 	if (fc->s_fs_info)
@@ -361,9 +361,9 @@ static void free_fc(struct fs_context *fc)
 
 static const struct fs_context_operations context_operations = {
 	.parse_param = hugemap_parse_param,
-	.get_tree = get_tree,
-	.reconfigure = reconfigure,
-	.free = free_fc,
+	.get_tree = super_get_tree,
+	.reconfigure = super_reconfigure,
+	.free = super_free_fc,
 };
 
 int hugemap_init_fs_context(struct fs_context *fc)

@@ -57,7 +57,7 @@ bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 	return false;
 }
 
-static void failed(struct hugemap_inode *hi, int err)
+static void writeback_failed(struct hugemap_inode *hi, int err)
 {
 	unsigned long wait = min_t(unsigned long, HZ << min(hi->failures, 10u), BACKOFF_MAX);
 
@@ -77,7 +77,7 @@ static void run_done(struct hugemap_inode *hi, const struct hm_run *run, int err
 
 	trace_hugemap_writeback(&hi->vfs_inode, run->pgoff, run->npages, err);
 	if (err)
-		failed(hi, err);
+		writeback_failed(hi, err);
 	else
 		hi->failures = 0;
 	hugemap_window("write-back: I/O has ended, not clean yet");
@@ -90,7 +90,7 @@ static void run_done(struct hugemap_inode *hi, const struct hm_run *run, int err
 		hugemap_progress(mount);
 }
 
-static void reap(struct hugemap_inode *hi, struct in_flight *flight)
+static void writeback_reap(struct hugemap_inode *hi, struct in_flight *flight)
 {
 	struct hugemap_io *io = flight->io[flight->first];
 	int err = hugemap_io_wait(io);
@@ -107,7 +107,8 @@ static void reap(struct hugemap_inode *hi, struct in_flight *flight)
  * Nobody can store to the run without a fault from here on. What a device may still
  * write into, and not tell of, stays dirty.
  */
-static void protect(struct hugemap_inode *hi, const struct hm_run *run, struct hugemap_io *io)
+static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run,
+			      struct hugemap_io *io)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 	const u32 store = HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN;
@@ -138,7 +139,7 @@ static void protect(struct hugemap_inode *hi, const struct hm_run *run, struct h
 }
 
 /* What of a run is the file's, in bytes: asked for when nobody stores to it unseen. */
-static size_t bytes_of(struct hugemap_inode *hi, const struct hm_run *run)
+static size_t writeback_bytes_of(struct hugemap_inode *hi, const struct hm_run *run)
 {
 	loff_t pos = (loff_t)run->pgoff << HM_PAGE_SHIFT;
 	loff_t left = max_t(loff_t, i_size_read(&hi->vfs_inode) - pos, 0);
@@ -168,17 +169,17 @@ static void write_run(struct hugemap_inode *hi, const struct hm_run *run, struct
 	int err = 0;
 
 	if (flight->n == HUGEMAP_WRITE_DEPTH)
-		reap(hi, flight);
+		writeback_reap(hi, flight);
 	while (!io) {
 		io = hugemap_io_new(hi, flight->n ? GFP_NOWAIT | __GFP_NOWARN : GFP_NOFS);
 		if (!io)
-			reap(hi, flight);
+			writeback_reap(hi, flight);
 	}
 	io->write = true;
 	io->run = *run;
-	protect(hi, run, io);
+	writeback_protect(hi, run, io);
 
-	bytes = bytes_of(hi, run);
+	bytes = writeback_bytes_of(hi, run);
 	tail = bytes % HM_PAGE_SIZE;
 	bytes -= tail;
 	if (bytes) {
@@ -217,7 +218,7 @@ static void write_units(struct hugemap_inode *hi, u64 *pos, u64 end, u64 *budget
 		case HM_WB_BUSY:
 			/* By us, or by somebody else. */
 			if (flight->n) {
-				reap(hi, flight);
+				writeback_reap(hi, flight);
 				continue;
 			}
 			wait_event(*hugemap_wait_of(mount, hi->store, *pos),
@@ -231,14 +232,14 @@ static void write_units(struct hugemap_inode *hi, u64 *pos, u64 end, u64 *budget
 	}
 }
 
-static void reap_all(struct hugemap_inode *hi, struct in_flight *flight)
+static void writeback_reap_all(struct hugemap_inode *hi, struct in_flight *flight)
 {
 	while (flight->n)
-		reap(hi, flight);
+		writeback_reap(hi, flight);
 }
 
 /* The first page of the block in which the file below ends, if that is too short yet. */
-static u64 growth(struct hugemap_inode *hi)
+static u64 writeback_growth(struct hugemap_inode *hi)
 {
 	loff_t below;
 
@@ -264,7 +265,7 @@ static int write_growth(struct hugemap_inode *hi, u64 pos, u64 end, u64 *budget)
 	while (pos < end && *budget && !flight.err) {
 		one = 1;
 		write_units(hi, &pos, end, &one, true, &flight);
-		reap_all(hi, &flight);
+		writeback_reap_all(hi, &flight);
 		*budget -= min_t(u64, *budget, HM_BLOCK_PAGES);
 	}
 	mutex_unlock(&hi->grow_lock);
@@ -273,7 +274,7 @@ static int write_growth(struct hugemap_inode *hi, u64 pos, u64 end, u64 *budget)
 
 static int write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, bool wait)
 {
-	u64 pages = hugemap_pages(i_size_read(&hi->vfs_inode)), grow = growth(hi);
+	u64 pages = hugemap_pages(i_size_read(&hi->vfs_inode)), grow = writeback_growth(hi);
 	struct in_flight flight = {};
 	/* Nothing of what somebody copies behind the end is the file's yet. */
 	u64 last = min(end, pages), stop = min(last, grow);
@@ -284,7 +285,7 @@ static int write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 	hugemap_window("write-back: sizes known, nothing claimed");
 	if (*pos < stop) {
 		write_units(hi, pos, stop, &budget, wait, &flight);
-		reap_all(hi, &flight);
+		writeback_reap_all(hi, &flight);
 	}
 	if (budget && last > grow)
 		err = write_growth(hi, grow, last, &budget);
@@ -466,19 +467,13 @@ int hugemap_data_sync(struct hugemap_mount *mount)
 
 /* --- the thread of the mount ------------------------------------------------------------ */
 
-void hugemap_wake_writer(struct hugemap_mount *mount)
-{
-	if (!READ_ONCE(mount->write) && !xchg(&mount->write, true))
-		wake_up(&mount->writer_wait);
-}
-
 static bool backs_off(const struct hugemap_inode *hi)
 {
 	return hi->failures && time_before(jiffies, READ_ONCE(hi->retry_at));
 }
 
 /* The file to write now, with a reference; or NULL. */
-static struct hugemap_inode *pick(struct hugemap_mount *mount)
+static struct hugemap_inode *writeback_pick(struct hugemap_mount *mount)
 {
 	bool pressed = atomic_read(&mount->pressed) > 0, expired = false;
 	struct hugemap_inode *hi, *best = NULL;
@@ -528,7 +523,7 @@ int hugemap_writer(void *arg)
 					     READ_ONCE(mount->write) || kthread_should_stop(), HZ);
 		WRITE_ONCE(mount->write, false);
 		hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
-		while (!kthread_should_stop() && (hi = pick(mount))) {
+		while (!kthread_should_stop() && (hi = writeback_pick(mount))) {
 			bool wrote = write_chunk(hi);
 
 			iput(&hi->vfs_inode);

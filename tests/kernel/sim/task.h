@@ -64,6 +64,7 @@ typedef unsigned short umode_t;
 #define max_t(type, a, b) max((type)(a), (type)(b))
 #define clamp(v, lo, hi) min(max(v, lo), hi)
 #define IS_ALIGNED(x, a) (((x) & ((a) - 1)) == 0)
+#define round_down(x, y) ((x) / (y) * (y))
 #define round_up(x, a) (((x) + (a) - 1) / (a) * (a))
 #define DIV_ROUND_UP(n, d) (((n) + (d) - 1) / (d))
 #define div_u64(n, d) ((u64)(n) / (d))
