@@ -15,7 +15,6 @@
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 #include <linux/swap.h>
-#include <linux/version.h>
 
 #include "probed.h"
 
@@ -70,7 +69,7 @@ static inline bool hugemap_pmd_uffd(pmd_t pmd)
  */
 static inline bool hugemap_forgets_dirty(struct folio *folio)
 {
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#ifndef HUGEMAP_HAVE_SHRINKER_ALLOC /* of 6.7 as well */
 	if (!folio_test_large(folio) ||
 	    folio_ref_count(folio) <= HUGEMAP_CACHED_REFS + folio_entire_mapcount(folio))
 		return false;

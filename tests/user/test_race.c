@@ -275,9 +275,9 @@ static void test_mapping_in_many_threads(void **state)
 /* One instruction that stores into two blocks: it needs both of them at the same time. */
 static void test_a_store_into_two_blocks(void **state)
 {
-	struct hugemap_pool_options pool_options = {
-		.size = sizeof(pool_options), .bytes = MB(8), .dirty_ratio = 1
-	};
+	struct hugemap_pool_options pool_options = { .size = sizeof(pool_options),
+						     .bytes = MB(8),
+						     .dirty_ratio = 1 };
 	struct hugemap_options options = { .size = sizeof(options) };
 	uint64_t random = 17, now;
 	struct file file;

@@ -19,7 +19,7 @@
 #define HUGEMAP_CACHED_REFS 2
 #define hugemap_forgets_dirty(folio) false
 #define CONFIG_X86 1
-#define IS_ENABLED(option) (option)
+#define IS_ENABLED(CONFIG_option) (CONFIG_option)
 
 #include "fs.h"
 
