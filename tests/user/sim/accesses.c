@@ -153,7 +153,7 @@ static void do_pwrite(u32 file, u64 first, u32 n)
 static void do_pread(u32 file, u64 first, u32 n)
 {
 	struct begun begun = call_begun();
-	u64 before[MOST], changes[MOST], settled[MOST];
+	u64 before[MOST], changes[MOST], settled[MOST], failures = model_files[file].failures;
 	struct change change[MOST];
 	struct buffer buffer;
 	ssize_t got;
@@ -198,7 +198,7 @@ static void do_pread(u32 file, u64 first, u32 n)
 				  "page %llu of file %u: %llx is read, which is too old",
 				  (unsigned long long)(first + i), file, (unsigned long long)value);
 	}
-	if (got < 0)
+	if (got < 0 && model_files[file].failures != failures)
 		model_lost(file); /* it was the last one to have the file */
 	check_busy((int)got, begun, "pread()");
 	give_buffer(&buffer);

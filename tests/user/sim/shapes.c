@@ -219,6 +219,7 @@ static void change_to_zeros(u32 file, u64 from, u64 to, int fd, bool truncate, u
 	struct change change[MAX_PAGES];
 	struct begun begun = call_begun();
 	u32 done = os_files[file].truncations;
+	u64 failures = model_files[file].failures;
 	u64 i;
 	int err;
 
@@ -245,8 +246,8 @@ static void change_to_zeros(u32 file, u64 from, u64 to, int fd, bool truncate, u
 			  !err				     ? CHANGE_DONE :
 			  done == os_files[file].truncations ? CHANGE_NOT :
 							       CHANGE_PERHAPS);
-	if (err)
-		model_lost(file);
+	if (err && model_files[file].failures != failures)
+		model_lost(file); /* it was the last one to have the file */
 	counts[C_RESIZES]++;
 }
 
