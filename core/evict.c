@@ -423,6 +423,10 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 	case HM_EVICT_DISCARD:
 		return hm_unit_gone(&pos, unit->frame);
 	case HM_EVICT_BUSY:
+		/* What is held for long would take the rest of its container along. */
+		if (pos.base)
+			hm_pool_stay(cache, unit->frame);
+		break;
 	case HM_EVICT_DIRTY:
 		break;
 	}

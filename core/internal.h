@@ -213,6 +213,7 @@ void hm_pool_give(struct hm_cache *cache, u32 frame);
 u64 hm_pool_free(struct hm_cache *cache, enum hm_kind kind);
 bool hm_pool_low(struct hm_cache *cache, enum hm_kind kind);
 u32 hm_pool_container(const struct hm_cache *cache, u32 frame);
+void hm_pool_stay(struct hm_cache *cache, u32 frame);
 u64 hm_pool_dirty_limit(const struct hm_cache *cache);
 void hm_pool_drain(struct hm_cache *cache, u32 huge);
 

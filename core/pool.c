@@ -328,6 +328,24 @@ void hm_pool_drain(struct hm_cache *cache, u32 huge)
 	hm_spin_unlock(&home->pool_lock);
 }
 
+/* A base frame cannot be freed now: those beside it are for use again. */
+void hm_pool_stay(struct hm_cache *cache, u32 frame)
+{
+	u32 huge = hm_pool_container(cache, frame);
+	struct hm_shard *home = home_of(cache, huge);
+	struct hm_carve *carve = &cache->carve[huge];
+
+	hm_spin_lock(&home->pool_lock);
+	hm_assert(carve->carved);
+	if (carve->draining) {
+		carve->draining = false;
+		count_free(home, HM_BASE, (s64)carve->nfree);
+		if (carve->nfree)
+			partial_link(cache, home, huge);
+	}
+	hm_spin_unlock(&home->pool_lock);
+}
+
 void hm_pool_init(struct hm_cache *cache)
 {
 	u32 i;

@@ -318,8 +318,12 @@ static void take_rest(struct hugemap_inode *hi, const struct change *change, lof
 	}
 	if (size <= old_size)
 		return;
-	if (hi->store)
+	if (hi->store) {
+		struct change grown = { old_size, size, HUGEMAP_KEEP };
+
+		forget_range(hi, &grown, false);
 		note_holes(hi, old_size, LLONG_MAX, old_size, size, HUGEMAP_KEEP);
+	}
 	take_size(hi, size);
 }
 

@@ -12,6 +12,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/fsnotify.h>
+#include <linux/magic.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
@@ -32,10 +33,11 @@ static ssize_t direct_transfer(struct kiocb *iocb, struct iov_iter *iter, bool w
 	init_sync_kiocb(&below, lower);
 	below.ki_pos = iocb->ki_pos;
 	below.ki_flags = IOCB_DIRECT | (iocb->ki_flags & (IOCB_DSYNC | IOCB_SYNC));
-	/* Nor where it copies: zeros for a hole, what is no whole sector. */
-	pagefault_disable();
 	iter->nofault = true;
-	/* Some file systems fault in by themselves, with our invalidate_lock held. */
+	/*
+	 * Nor where it copies: zeros for a hole, what is no whole sector. And some file
+	 * systems fault in by themselves, with our invalidate_lock held.
+	 */
 	pagefault_disable();
 	if (write) {
 		below.ki_flags |= IOCB_WRITE;
@@ -53,7 +55,6 @@ static ssize_t direct_transfer(struct kiocb *iocb, struct iov_iter *iter, bool w
 	}
 	pagefault_enable();
 	iter->nofault = false;
-	pagefault_enable();
 	/* The iterator has moved by what was done, and by nothing else. */
 	iov_iter_revert(iter, count - iov_iter_count(iter) - max_t(ssize_t, done, 0));
 	if (done > 0)
@@ -76,6 +77,10 @@ ssize_t hugemap_direct_read(struct kiocb *iocb, struct iov_iter *to)
 									  iocb->ki_pos + count);
 	if (n)
 		return n;
+	/* btrfs faults in what is missing with its lock held, which the fault may need. */
+	if (hugemap_lower_file(iocb->ki_filp) &&
+	    file_inode(hugemap_lower_file(iocb->ki_filp))->i_sb->s_magic == BTRFS_SUPER_MAGIC)
+		fault_in_iov_iter_writeable(to, count);
 	while (iov_iter_count(to) && iocb->ki_pos < i_size_read(inode)) {
 		n = direct_transfer(iocb, to, false);
 		if (n > 0) {

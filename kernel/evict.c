@@ -278,21 +278,6 @@ bool hugemap_evict_quickly(struct hugemap_mount *mount)
 	return freed;
 }
 
-bool hugemap_evict_ahead(struct hugemap_mount *mount)
-{
-	u32 kind, want, chosen;
-	bool some = false;
-
-	for (kind = 0; kind < HM_KINDS; kind++) {
-		want = hm_reclaim_want(mount->cache, kind);
-		if (!want)
-			continue;
-		evict_round(mount, kind, want, &chosen);
-		some |= chosen != 0;
-	}
-	return some;
-}
-
 bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind)
 {
 	u32 want = hm_cache_options(mount->cache)->evict_batch;
@@ -306,6 +291,17 @@ bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind)
 			return false;
 	}
 	return false;
+}
+
+bool hugemap_evict_ahead(struct hugemap_mount *mount)
+{
+	bool some = false;
+	u32 kind;
+
+	/* All that is there may be locked in memory, or held: not again and again. */
+	for (kind = 0; kind < HM_KINDS; kind++)
+		some |= hm_reclaim_want(mount->cache, kind) && hugemap_evict_some(mount, kind);
+	return some;
 }
 
 /* --- waiting for frames -------------------------------------------------------------- */

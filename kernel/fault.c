@@ -35,7 +35,8 @@ static int fault_provide(struct hugemap_inode *hi, u64 pgoff, u32 access, bool s
 	if (err || !store)
 		return err;
 	if (!hm_has_holes(hi->store, pgoff)) {
-		filemap_invalidate_lock_shared(mapping);
+		if (down_read_killable(&mapping->invalidate_lock))
+			return -EINTR;
 		filemap_invalidate_unlock_shared(mapping);
 		return 0;
 	}

@@ -240,25 +240,18 @@ int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t po
 	return done == bytes ? 0 : -EIO;
 }
 
-static int refresh(struct hugemap_inode *hi, struct folio *folio, size_t offset, size_t bytes)
+/* A page of the file below, as it is there; zeros behind its end. */
+static int read_page(struct hugemap_inode *hi, struct page *page, loff_t pos)
 {
-	size_t done = 0, end = round_up(offset + bytes, SECTOR_SIZE);
-	struct hugemap_mount *mount = hugemap_of(hi);
-	const struct cred *old = override_creds(mount->cred);
 	ssize_t result = 1;
-	loff_t pos;
+	size_t done = 0;
 
-	/* Whole sectors: what is before it in one is below, too, where the file ended. */
-	offset = round_down(offset, SECTOR_SIZE);
-	pos = folio_pos(folio) + offset;
-	end = min(end, folio_size(folio));
-	hugemap_count(mount, HUGEMAP_C_READ_IOS, 1);
-	while (result > 0 && offset + done < end) {
+	while (result > 0 && done < HM_PAGE_SIZE) {
 		struct bio_vec segment;
 		struct iov_iter iter;
 		struct kiocb iocb;
 
-		bvec_set_page(&segment, folio_page(folio, 0), end - offset - done, offset + done);
+		bvec_set_page(&segment, page, HM_PAGE_SIZE - done, done);
 		iov_iter_bvec(&iter, ITER_DEST, &segment, 1, segment.bv_len);
 		init_sync_kiocb(&iocb, hi->reader);
 		iocb.ki_pos = pos + done;
@@ -268,14 +261,38 @@ static int refresh(struct hugemap_inode *hi, struct folio *folio, size_t offset,
 		if (result > 0)
 			done += result;
 	}
-	revert_creds(old);
-	hugemap_count(mount, HUGEMAP_C_READ_BYTES, done);
 	if (result < 0)
 		return result;
-	/* It ends there. */
-	if (offset + done < end)
-		folio_zero_range(folio, offset + done, end - offset - done);
+	hugemap_count(hugemap_of(hi), HUGEMAP_C_READ_BYTES, done);
+	folio_zero_range(page_folio(page), done, HM_PAGE_SIZE - done);
 	return 0;
+}
+
+/* By way of another page: a device may write into what is beside it in a sector. */
+static int refresh(struct hugemap_inode *hi, struct folio *folio, size_t offset, size_t bytes)
+{
+	struct page *page = alloc_pages_node(NUMA_NO_NODE, GFP_NOFS, 0);
+	const struct cred *old;
+	int err = 0;
+
+	if (!page)
+		return -ENOMEM;
+	old = override_creds(hugemap_of(hi)->cred);
+	hugemap_count(hugemap_of(hi), HUGEMAP_C_READ_IOS, 1);
+	while (bytes && !err) {
+		size_t start = round_down(offset, HM_PAGE_SIZE);
+		size_t part = min_t(size_t, bytes, start + HM_PAGE_SIZE - offset);
+
+		err = read_page(hi, page, folio_pos(folio) + start);
+		if (!err)
+			memcpy(folio_address(folio) + offset,
+			       folio_address(page_folio(page)) + (offset - start), part);
+		offset += part;
+		bytes -= part;
+	}
+	revert_creds(old);
+	__free_pages(page, 0);
+	return err;
 }
 
 struct refresh_work {

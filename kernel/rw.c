@@ -141,6 +141,7 @@ static void make_room(struct hugemap_inode *hi, loff_t size)
 	while (offset) {
 		u64 last = old >> HM_PAGE_SHIFT;
 		struct folio *folio = hugemap_find_locked(hi, last, HM_ACCESS_AGAIN, &unit);
+		enum hm_state state;
 
 		if (folio) {
 			folio_zero_range(folio, old - folio_pos(folio), HM_PAGE_SIZE - offset);
@@ -148,9 +149,10 @@ static void make_room(struct hugemap_inode *hi, loff_t size)
 			folio_put(folio);
 			break;
 		}
-		/* Claimed, to be evicted: it may stay. */
-		if (hm_peek(hi->store, last, &unit) != HM_EVICTING)
+		state = hm_peek(hi->store, last, &unit);
+		if (state == HM_ABSENT || state == HM_FILLING || state == HM_FAILED)
 			break;
+		/* Claimed, to be evicted: it may stay. */
 		wait_event(*hugemap_wait_of(hugemap_of(hi), hi->store, last),
 			   hugemap_unit_idle(hi, last));
 	}

@@ -20,6 +20,8 @@
 #define GROW_PART 16u
 /* What is taken must be there beside this part of the machine's memory. */
 #define ROOM_PART 16u
+/* So often one call may evict in vain. */
+#define EVICTIONS 4u
 
 u64 hugemap_pool_floor(const struct hugemap_options *opts)
 {
@@ -53,13 +55,14 @@ static unsigned long count_objects(struct shrinker *shrinker, struct shrink_cont
 static unsigned long scan_objects(struct shrinker *shrinker, struct shrink_control *sc)
 {
 	struct hugemap_mount *mount = hugemap_shrinker_data(shrinker);
-	u32 want = DIV_ROUND_UP(sc->nr_to_scan, HM_BLOCK_PAGES), given = 0;
+	u32 want = DIV_ROUND_UP(sc->nr_to_scan, HM_BLOCK_PAGES), given = 0, tries;
 
 	/* Who may not enter a file system may be in the middle of one. */
 	if (!(sc->gfp_mask & __GFP_FS) || !mutex_trylock(&mount->pool_lock))
 		return SHRINK_STOP;
 	want = min(want, shrink_spare(mount));
-	while (given < want) {
+	/* What is evicted may be base pages, of which a frame is not free yet. */
+	for (tries = want + EVICTIONS; given < want && tries; tries--) {
 		if (hugemap_pool_shed(mount))
 			given++;
 		else if (!hugemap_evict_quickly(mount))
@@ -82,7 +85,9 @@ bool hugemap_pool_is_off(const struct hugemap_mount *mount)
 /* As much as is held beside the pool. */
 static void shrink_shed(struct hugemap_mount *mount)
 {
-	while (hugemap_pool_slots(mount) > hugemap_pool_wanted(mount)) {
+	u32 tries = hugemap_pool_slots(mount) + EVICTIONS;
+
+	while (hugemap_pool_slots(mount) > hugemap_pool_wanted(mount) && tries--) {
 		if (!hugemap_pool_shed(mount) && !hugemap_evict_some(mount, HM_HUGE))
 			return;
 		cond_resched();

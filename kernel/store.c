@@ -429,7 +429,7 @@ static int store_allocate(struct hugemap_inode *hi, struct file *writer, loff_t 
 		err = writer->f_op->fallocate(writer, FALLOC_FL_KEEP_SIZE, pos, len);
 	/* Whoever cannot reserve tells at write-back. */
 	if (err == -EOPNOTSUPP)
-		err = is_short ? -ENOSPC : 0;
+		err = is_short && !hi->lower->i_op->fiemap ? -ENOSPC : 0;
 	return err;
 }
 

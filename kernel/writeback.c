@@ -378,16 +378,19 @@ int hugemap_write_back(struct inode *inode, loff_t start, loff_t end)
 {
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	u64 last = end >= LLONG_MAX - HM_PAGE_SIZE ? U64_MAX : hugemap_pages(end);
-	u64 pos = (u64)start >> HM_PAGE_SHIFT;
-	int err = 0;
+	u64 pos = (u64)start >> HM_PAGE_SHIFT, before;
+	int err = 0, one = 0;
 
 	/* With nothing to write, nobody waits for a file system below that is frozen. */
 	if (!may_be_dirty(hi))
 		return 0;
 	last = min(last, hugemap_pages(i_size_read(inode)));
-	/* Others want the invalidate_lock, too. */
-	while (pos < last && !err)
-		err = hugemap_write_some(hi, &pos, last, CHUNK_PAGES, true);
+	/* Others want the invalidate_lock, too. What lies behind an error is written. */
+	for (before = U64_MAX; pos < last && (!one || pos != before);) {
+		before = pos;
+		one = hugemap_write_some(hi, &pos, last, CHUNK_PAGES, true);
+		err = err ?: one;
+	}
 	return err;
 }
 
@@ -444,8 +447,11 @@ int hugemap_data_sync(struct hugemap_mount *mount)
 	do {
 		moved = mount->stores_moved;
 		list_for_each_entry(hi, &mount->stores, stores) {
-			if (!hm_store_dirty_pages(hi->store) || READ_ONCE(hi->synced) == sync ||
-			    !igrab(&hi->vfs_inode))
+			/* Who changes the file below may have claimed what is dirty. */
+			if (!hm_store_dirty_pages(hi->store) &&
+			    !rwsem_is_locked(&hi->vfs_inode.i_mapping->invalidate_lock))
+				continue;
+			if (READ_ONCE(hi->synced) == sync || !igrab(&hi->vfs_inode))
 				continue;
 			WRITE_ONCE(hi->synced, sync);
 			up_read(&mount->stores_lock);

@@ -48,6 +48,7 @@ struct xa_state {
 void xas_store(struct xa_state *xas, void *entry);
 
 struct super_block {
+	unsigned long s_magic;
 	void *s_fs_info;
 	dev_t s_dev;
 	char s_id[32];

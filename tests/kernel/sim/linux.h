@@ -18,6 +18,7 @@
 #define HUGEMAP_XATTR_CONST
 #define HUGEMAP_CACHED_REFS 2
 #define hugemap_forgets_dirty(folio) false
+#define BTRFS_SUPER_MAGIC 0x9123683E
 #define CONFIG_X86 1
 #define IS_ENABLED(CONFIG_option) (CONFIG_option)
 

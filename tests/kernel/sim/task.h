@@ -381,6 +381,8 @@ struct rw_semaphore {
 #define down_write(s) sim_write_lock(&(s)->lock)
 #define up_write(s) sim_write_unlock(&(s)->lock)
 bool down_read_trylock(struct rw_semaphore *s);
+#define down_read_killable(s) (down_read(s), 0)
+#define rwsem_is_locked(s) ((s)->lock.writer || (s)->lock.readers)
 bool down_write_trylock(struct rw_semaphore *s);
 
 /* --- works ------------------------------------------------------------ */
