@@ -217,6 +217,9 @@ static ssize_t transfer_once(struct store *store, char *buffer, size_t count, u6
 	pthread_rwlock_rdlock(&pool->maps_lock);
 	pthread_mutex_lock(lock);
 	n = find_piece(store, offset, count, write, &piece);
+	/* Else a resize would wait for ever: it wants a moment without any. */
+	if (!n && write && atomic_load(&store->resizing))
+		n = -EAGAIN;
 	if (!n && write && !may_write(call, gives_way))
 		n = -EAGAIN;
 	if (!n && piece.state != HM_ABSENT)

@@ -135,7 +135,7 @@ struct store {
 	_Atomic u64 full_until_ms; /* what is not asked for needs not try before */
 
 	pthread_mutex_t resize_lock;
-	atomic_bool resizing; /* faults wait */
+	atomic_bool resizing; /* faults wait, and hugemap_pwrite() */
 	atomic_uint ops; /* I/O under way */
 
 	/* flushes of the device, one at a time, counted; see store.c */
