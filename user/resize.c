@@ -104,25 +104,39 @@ void resize_drop_read(struct store *store, u64 pos, u64 end)
 	}
 }
 
+/* @give_up: what is stored there, too; who syncs next is told. */
+static void drop_edge(struct store *store, u64 pgoff, bool give_up)
+{
+	if (give_up && state_of(store, pgoff) == HM_DIRTY)
+		hm_store_error(store->core, -EIO);
+	drop(store, block_of(pgoff), block_of(pgoff) + 1, give_up);
+}
+
 /*
  * Blocks that lie in a range in part are written and dropped, and no I/O is under way;
  * maps_lock is held for writing when this returns 0, until end().
  * @a, @b: pages of such blocks; may be the same, or beyond the limit: none
+ * @lost: if the file is cut already, what is cached has to go in any case: why it is given
+ * up, if it cannot be written, or is pinned; NULL: then this fails
  */
-static int begin(struct store *store, u64 a, u64 b)
+static int begin(struct store *store, u64 a, u64 b, int *lost)
 {
 	struct pool *pool = store->pool;
 	struct patience patience = { 0 };
 	enum hm_state state_a, state_b;
-	int err = 0;
+	int err = 0, given_up = 0;
 
 	pthread_mutex_lock(&store->resize_lock);
 	atomic_store(&store->resizing, true);
 	for (;;) {
-		if (store->writable) {
+		if (store->writable && !given_up) {
 			err = sync_range(store, block_of(a), block_of(a) + HM_BLOCK_PAGES);
 			if (!err && b != a)
 				err = sync_range(store, block_of(b), block_of(b) + HM_BLOCK_PAGES);
+		}
+		if (err && lost) {
+			given_up = err;
+			err = 0;
 		}
 		if (err) {
 			fail(err, "writing to the file failed (%s): nothing is changed",
@@ -130,19 +144,24 @@ static int begin(struct store *store, u64 a, u64 b)
 			break;
 		}
 		pthread_rwlock_wrlock(&pool->maps_lock);
-		drop(store, block_of(a), block_of(a) + 1, false);
-		drop(store, block_of(b), block_of(b) + 1, false);
+		drop_edge(store, a, given_up);
+		drop_edge(store, b, given_up);
 		state_a = state_of(store, a);
 		state_b = state_of(store, b);
-		if (state_a == HM_ABSENT && state_b == HM_ABSENT && !atomic_load(&store->ops))
+		if (state_a == HM_ABSENT && state_b == HM_ABSENT && !atomic_load(&store->ops)) {
+			if (lost)
+				*lost = given_up;
 			return 0;
+		}
 		pthread_rwlock_unlock(&pool->maps_lock);
 		handlers_kick(pool);
-		if (!look_again(&patience, is_pinned(state_a) || is_pinned(state_b))) {
-			err = fail(-EBUSY, "a page there is pinned by direct I/O: wait for that to "
-					   "end");
+		if (look_again(&patience, is_pinned(state_a) || is_pinned(state_b)))
+			continue;
+		err = fail(-EBUSY, "a page there is pinned by direct I/O: wait for that to end");
+		if (!lost)
 			break;
-		}
+		given_up = err;
+		err = 0;
 	}
 	atomic_store(&store->resizing, false);
 	pthread_mutex_unlock(&store->resize_lock);
@@ -184,14 +203,15 @@ static void lower_limit(struct store *store, u64 size)
 int resize_truncate(struct store *store, int fd, u64 size, bool again)
 {
 	u64 last = size >> HM_PAGE_SHIFT;
-	int err = again ? 0 : store_check_writable(store);
+	int err = again ? 0 : store_check_writable(store), lost = 0;
 
 	if (!err && store->block_device)
 		err = fail(-EINVAL, "a block device has the length that it has");
 	/* A block that keeps its first part, only. */
 	if (!err)
 		err = begin(store, size & (HM_BLOCK_SIZE - 1) ? last : ALL_PAGES - 1,
-			    size & (HM_BLOCK_SIZE - 1) ? last : ALL_PAGES - 1);
+			    size & (HM_BLOCK_SIZE - 1) ? last : ALL_PAGES - 1,
+			    again ? &lost : NULL);
 	if (err)
 		return err;
 	err = sys_ftruncate(fd, size);
@@ -200,7 +220,7 @@ int resize_truncate(struct store *store, int fd, u64 size, bool again)
 	if (!err)
 		lower_limit(store, size);
 	end(store);
-	return err;
+	return err ? err : lost;
 }
 
 static void punched(struct store *store, u64 start, u64 end)
@@ -221,13 +241,14 @@ int resize_punch(struct store *store, int fd, u64 offset, u64 length, bool again
 	u64 last = offset + length, limit = hm_store_size(store->core);
 	u64 first_block = (offset + HM_BLOCK_SIZE - 1) >> HM_BLOCK_SHIFT << HM_BLOCK_ORDER;
 	u64 end_block = (last < limit ? last : limit) >> HM_BLOCK_SHIFT << HM_BLOCK_ORDER;
-	int err = again ? 0 : store_check_writable(store);
+	int err = again ? 0 : store_check_writable(store), lost = 0;
 	bool all;
 
 	if (!err)
 		err = begin(store,
 			    offset & (HM_BLOCK_SIZE - 1) ? offset >> HM_PAGE_SHIFT : ALL_PAGES - 1,
-			    last & (HM_BLOCK_SIZE - 1) ? last >> HM_PAGE_SHIFT : ALL_PAGES - 1);
+			    last & (HM_BLOCK_SIZE - 1) ? last >> HM_PAGE_SHIFT : ALL_PAGES - 1,
+			    again ? &lost : NULL);
 	if (err)
 		return err;
 	err = sys_fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);
@@ -240,5 +261,5 @@ int resize_punch(struct store *store, int fd, u64 offset, u64 length, bool again
 	if (!err || again)
 		punched(store, offset, last < limit ? last : limit);
 	end(store);
-	return err;
+	return err ? err : lost;
 }
