@@ -46,7 +46,7 @@ ssize_t hugemap_pread(int fd, void *buffer, size_t count, off_t offset)
 }
 
 /* O_SYNC and O_DSYNC: what has been written is to survive a power cut. */
-static int make_durable(struct store *store, int fd, u64 offset, u64 count)
+static int make_durable(struct store *store, int fd, u64 offset, u64 count, u64 since)
 {
 	int flags = sys_fcntl(fd, F_GETFL, NULL), err;
 
@@ -54,7 +54,17 @@ static int make_durable(struct store *store, int fd, u64 offset, u64 count)
 		return 0;
 	err = sync_range(store, offset >> HM_PAGE_SHIFT,
 			 (offset + count + PAGE_MASK) >> HM_PAGE_SHIFT);
-	return err ? err : store_flush(store);
+	return err ? err : store_flush(store, since);
+}
+
+static ssize_t write_store(struct store *store, int fd, const char *buffer, size_t count,
+			   u64 offset)
+{
+	u64 since = store_flushes(store);
+	ssize_t n = access_write(store, buffer, count, offset);
+	int err = n > 0 ? make_durable(store, fd, offset, (u64)n, since) : 0;
+
+	return err ? err : n;
 }
 
 /*
@@ -89,7 +99,6 @@ ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
 {
 	struct store *store;
 	ssize_t n;
-	int err;
 
 	CALL_BEGINS();
 	if (offset < 0)
@@ -97,9 +106,8 @@ ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
 	store = store_find(fd);
 	if (!store)
 		return write_file(fd, buffer, count, (u64)offset);
-	n = may(fd, O_RDONLY) ? access_write(store, buffer, count, (u64)offset) : -EBADF;
-	err = n > 0 ? make_durable(store, fd, (u64)offset, (u64)n) : 0;
-	return put(store, err ? err : n);
+	n = may(fd, O_RDONLY) ? write_store(store, fd, buffer, count, (u64)offset) : -EBADF;
+	return put(store, n);
 }
 
 int hugemap_truncate(int fd, off_t length)

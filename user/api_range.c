@@ -53,14 +53,16 @@ static int tell_errors(struct pool *pool, u64 map_id)
 static int sync_part(struct pool *pool, const struct part *part, int flags)
 {
 	int err, flushed, told;
+	u64 since;
 
 	if (flags & MS_ASYNC) {
 		atomic_fetch_add(&part->store->wb_asked, 1);
 		handler_kick(&pool->handlers[0]);
 		return 0;
 	}
+	since = store_flushes(part->store);
 	err = sync_range(part->store, part->pgoff, part->end_pgoff);
-	flushed = part->store->writable ? store_flush(part->store) : 0;
+	flushed = part->store->writable ? store_flush(part->store, since) : 0;
 	told = tell_errors(pool, part->map_id);
 	if (!err)
 		err = flushed ? flushed : told;

@@ -109,20 +109,32 @@ static void flush(struct store *store)
 	pthread_cond_broadcast(&store->flush_cond);
 }
 
-/**
- * store_flush() - what has been written is to survive a power cut
- * @store: held by a reference
- *
- * The kernel tells a failure once. So every mapping is to know, and all who asked while it
- * happened. One flush that begins after they have asked does for all of them.
- */
-int store_flush(struct store *store)
+/* How many flushes have ended: to be asked before what store_flush() is for is written. */
+u64 store_flushes(struct store *store)
 {
-	u64 ended, wanted;
-	int err;
+	u64 ended;
 
 	pthread_mutex_lock(&store->flush_lock);
 	ended = store->flushes_ended;
+	pthread_mutex_unlock(&store->flush_lock);
+	return ended;
+}
+
+/**
+ * store_flush() - what has been written is to survive a power cut
+ * @store: held by a reference
+ * @since: what store_flushes() was before that was written
+ *
+ * The kernel tells a failure once. So every mapping is to know, and all whose data it may
+ * have been: what they had written by then may be lost. One flush that begins after they
+ * have asked does for all of them.
+ */
+int store_flush(struct store *store, u64 since)
+{
+	u64 wanted;
+	int err;
+
+	pthread_mutex_lock(&store->flush_lock);
 	wanted = store->flushes_begun + 1;
 	while (store->flushes_ended < wanted) {
 		if (store->flushes_begun == store->flushes_ended)
@@ -130,7 +142,7 @@ int store_flush(struct store *store)
 		else
 			pthread_cond_wait(&store->flush_cond, &store->flush_lock);
 	}
-	err = store->flush_failed > ended ? store->flush_err : 0;
+	err = store->flush_failed > since ? store->flush_err : 0;
 	pthread_mutex_unlock(&store->flush_lock);
 	return err;
 }

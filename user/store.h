@@ -18,7 +18,8 @@ int store_check_writable(const struct store *store);
 int file_identify(int fd, dev_t *dev, ino_t *ino);
 u64 file_size(int fd);
 u64 store_file_size(const struct store *store);
-int store_flush(struct store *store);
+u64 store_flushes(struct store *store);
+int store_flush(struct store *store, u64 since);
 int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind);
 
 /* Room in the file system; the block lock is held. */
