@@ -263,13 +263,17 @@ void *steered_map(int fd, off_t offset, size_t length, int prot, int flags)
 	if (store) {
 		bool clash = store->writable || (map.writable && !map.private);
 
-		store_put(store);
-		if (clash) {
+		/* Perhaps the last reference: nobody else tells what cannot be written. */
+		err = store_put(store);
+		if (err || clash)
 			steered_unmap(map.start, map.end, &found);
+		if (err)
+			return (void *)(intptr_t)fail(err, "writing to the file failed (%s)",
+						      strerror(-err));
+		if (clash)
 			return (void *)(intptr_t)fail(-EBUSY, "the file is mapped through a pool "
 							      "of this process, which alone "
 							      "knows what is in it");
-		}
 	}
 	if (!map.kernel_engine && we_steer())
 		steer_mapped(map.start, bytes, prot, kind, fd, offset);
