@@ -72,10 +72,11 @@ static ssize_t write_store(struct store *store, int fd, const char *buffer, size
  * what was there, during a call that has changed it: then it is done once more. Through a
  * mapping that is for reading nothing is written: what is cached is dropped.
  */
-static ssize_t write_again(struct store *store, const char *buffer, size_t count, u64 offset)
+static ssize_t write_again(struct store *store, int fd, const char *buffer, size_t count,
+			   u64 offset)
 {
 	if (store->writable)
-		return access_write(store, buffer, count, offset);
+		return write_store(store, fd, buffer, count, offset);
 	resize_drop_read(store, offset >> HM_PAGE_SHIFT,
 			 (offset + count + PAGE_MASK) >> HM_PAGE_SHIFT);
 	return (ssize_t)count;
@@ -92,7 +93,7 @@ static ssize_t write_file(int fd, const void *buffer, size_t count, u64 offset)
 	flags = sys_fcntl(fd, F_GETFL, NULL);
 	if (flags >= 0 && flags & O_APPEND)
 		offset = store_file_size(store) - (u64)n; /* there it is, if nobody else appends */
-	return put(store, write_again(store, buffer, (size_t)n, offset));
+	return put(store, write_again(store, fd, buffer, (size_t)n, offset));
 }
 
 ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
