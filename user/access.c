@@ -142,8 +142,11 @@ static ssize_t write_file(struct store *store, const char *buffer, const struct 
 	return n;
 }
 
-/* Before a block becomes dirty. -EAGAIN: it may now. */
-static int make_room(struct store *store, const struct piece *piece)
+/*
+ * Before a block becomes dirty. -EAGAIN: it may now. Where there is no room for all of it
+ * the piece goes to the file as a small one does: it may need less, or none.
+ */
+static ssize_t make_room(struct store *store, const char *buffer, const struct piece *piece)
 {
 	u64 pgoff = block_of(piece->offset >> HM_PAGE_SHIFT);
 	struct block_call *call = block_call(store, pgoff);
@@ -153,14 +156,16 @@ static int make_room(struct store *store, const struct piece *piece)
 
 	err = sys_fallocate(store->fd_buffered, FALLOC_FL_KEEP_SIZE, pgoff << HM_PAGE_SHIFT,
 			    HM_BLOCK_SIZE);
+	if (err == -ENOSPC || err == -EDQUOT)
+		return write_file(store, buffer, piece);
 	pthread_mutex_lock(lock);
-	err = store_takes_room(store, pgoff, err);
+	store_takes_room(store, pgoff, err);
 	call->writing = false;
 	wanted = call->wanted;
 	pthread_mutex_unlock(lock);
 	if (wanted)
 		handlers_kick(store->pool);
-	return err ? fail(err, "the file system is full (%s)", strerror(-err)) : -EAGAIN;
+	return -EAGAIN;
 }
 
 /*
@@ -235,7 +240,7 @@ static ssize_t transfer_once(struct store *store, char *buffer, size_t count, u6
 		return n;
 	if (!write)
 		return read_file(store, buffer, &piece);
-	n = piece.wants_room ? make_room(store, &piece) : write_file(store, buffer, &piece);
+	n = piece.wants_room ? make_room(store, buffer, &piece) : write_file(store, buffer, &piece);
 	atomic_fetch_sub(&store->ops, 1);
 	return n;
 }
