@@ -43,7 +43,11 @@ int room_start(struct handler *h, struct mapping *map, u64 pgoff, const struct p
 	return 0;
 }
 
-/* A signal can come only where no page is. The block lock is held. */
+/*
+ * A signal can come only where no page is. A block that is pinned stays where it is, and may
+ * be stored to by the device in any case: it is dirty then, and a sync tells. The block lock
+ * is held.
+ */
 static void refuse(struct handler *h, struct io_op *op)
 {
 	struct mapping *map = map_by_id(h->pool, op->map_id);
@@ -58,6 +62,9 @@ static void refuse(struct handler *h, struct io_op *op)
 		err = page_remove(h->pool, &unit);
 	if (err == -ENOENT)
 		evict_lost(op->store, &unit);
+	if (err == -EBUSY)
+		hm_fault(op->store->core, op->pgoff,
+			 HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN, &unit);
 	if (!err)
 		trap_bus(h, op->demand_addr);
 }
