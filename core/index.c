@@ -47,6 +47,10 @@ bool hm_index_find(struct hm_store *store, u64 pgoff, struct hm_pos *pos)
 	u64 block = hm_block_of(pgoff);
 
 	hm_assert(block < HM_STORE_MAX_BLOCKS);
+	pos->missing = HM_NODE_DIR;
+	/* Where an assertion does not end everything, nothing is looked up. */
+	if (block >= HM_STORE_MAX_BLOCKS)
+		return false;
 	pos->store = store;
 	pos->leaf_slot = (u32)(block & (HM_NODE_SLOTS - 1));
 	pos->dir_slot = (u32)((block >> HM_NODE_ORDER) & (HM_NODE_SLOTS - 1));
@@ -55,7 +59,6 @@ bool hm_index_find(struct hm_store *store, u64 pgoff, struct hm_pos *pos)
 	pos->base = NULL;
 	pos->word = NULL;
 	pos->dir = hm_ptr_read(&store->dir[pos->root_slot]);
-	pos->missing = HM_NODE_DIR;
 	if (!pos->dir)
 		return false;
 	pos->leaf = hm_ptr_read(&pos->dir->leaf[pos->dir_slot]);

@@ -458,7 +458,7 @@ void hugemap_data_dontneed(struct inode *inode, loff_t start, loff_t end)
 	loff_t size = i_size_read(inode);
 	struct hm_unit unit;
 
-	if (!hi->store || start >= min(end, size))
+	if (!hi->store || start < 0 || start >= min(end, size))
 		return;
 	unit = (struct hm_unit){ .pgoff = first, .npages = 1 };
 	hm_peek(hi->store, first, &unit);
