@@ -88,6 +88,7 @@ struct handler {
 /* Of who looks again and again whether others are done; zeros at first. */
 struct patience {
 	u64 since_ns, pinned_since_ns;
+	u32 looks; /* since then */
 };
 
 void handler_kick(struct handler *h);

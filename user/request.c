@@ -8,6 +8,7 @@
 #define YIELD_NS 20000u
 #define LOOK_PAUSE_NS 50000
 #define PATIENCE_NS 5000000000ull
+#define PATIENCE_LOOKS 100u
 
 /*
  * Before somebody looks again whether others are done: they may need this CPU, or wait
@@ -15,7 +16,8 @@
  * can keep what their I/O needs from running, for a minute on Linux 6.18.
  *
  * @pinned: what keeps it from going on is direct I/O of the program's, not a device that
- *	takes its time. Return: false if that has been so for long enough.
+ *	takes its time. Return: false if that has been so for long enough, and whenever it
+ *	looked: it may have been stopped itself.
  */
 bool look_again(struct patience *patience, bool pinned)
 {
@@ -24,14 +26,14 @@ bool look_again(struct patience *patience, bool pinned)
 	if (!patience->since_ns)
 		patience->since_ns = now;
 	if (!pinned)
-		patience->pinned_since_ns = 0;
-	else if (!patience->pinned_since_ns)
+		patience->looks = 0;
+	else if (!patience->looks++)
 		patience->pinned_since_ns = now;
 	if (now - patience->since_ns < YIELD_NS)
 		sys_yield();
 	else
 		sys_sleep_ns(LOOK_PAUSE_NS);
-	return !pinned || now - patience->pinned_since_ns < PATIENCE_NS;
+	return patience->looks < PATIENCE_LOOKS || now - patience->pinned_since_ns < PATIENCE_NS;
 }
 
 void handler_kick(struct handler *h)
