@@ -15,6 +15,7 @@
 
 #define MAX_VICTIMS 128u
 #define ROUNDS 3u
+#define MANY_ROUNDS 256u
 
 /* What one round works on: too large for the stack. */
 struct batch {
@@ -283,8 +284,11 @@ bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind)
 	u32 want = hm_cache_options(mount->cache)->evict_batch;
 	u32 round, chosen;
 
-	/* Units become inactive in one round and leave in the next. */
-	for (round = 0; round < ROUNDS; round++) {
+	/*
+	 * Units become inactive in one round and leave in the next. The oldest may all be
+	 * locked in memory, or held: others come after them.
+	 */
+	for (round = 0; round < MANY_ROUNDS; round++) {
 		if (evict_round(mount, kind, want, &chosen))
 			return true;
 		if (!chosen)
