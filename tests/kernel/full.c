@@ -208,10 +208,25 @@ static void store_between_data(void)
 	store_into_holes(256 << 10);
 }
 
+/* A file takes all the room that is left. */
+static int fill_up(void)
+{
+	int ballast = open_file("ballast", O_RDWR | O_CREAT);
+	unsigned char *buf = buffer(SMALL);
+
+	pattern(buf, 9, 0, SMALL);
+	while (write(ballast, buf, SMALL) > 0)
+		;
+	EXPECT(errno == ENOSPC, "the file system does not fill: %s", strerror(errno));
+	MUST(fsync(ballast));
+	free(buf);
+	return ballast;
+}
+
 /* What has room already can be stored to in a full file system. */
 static void rewrite_when_full(void)
 {
-	unsigned char *map, *buf = buffer(SMALL);
+	unsigned char *map;
 	struct statfs fs;
 	int fd, ballast;
 	uint64_t off;
@@ -220,12 +235,7 @@ static void rewrite_when_full(void)
 	catch_bus();
 	fd = make_file("f", 3, 8 << 20);
 	MUST(fsync(fd));
-	ballast = open_file("ballast", O_RDWR | O_CREAT);
-	pattern(buf, 9, 0, SMALL);
-	while (write(ballast, buf, SMALL) > 0)
-		;
-	EXPECT(errno == ENOSPC, "the file system does not fill: %s", strerror(errno));
-	MUST(fsync(ballast));
+	ballast = fill_up();
 	map = map_shared(fd, 0, 8 << 20);
 	for (off = 0; off < 8 << 20; off += SMALL) {
 		EXPECT(!touch(map + off, true), "SIGBUS at %#llx, where there is data already",
@@ -255,7 +265,7 @@ static void rewrite_when_full(void)
 /* Room that was taken in advance is there when there is no other. */
 static void preallocated_when_full(void)
 {
-	unsigned char *map, *buf = buffer(SMALL);
+	unsigned char *map;
 	int fd, ballast;
 	uint64_t off;
 
@@ -264,12 +274,7 @@ static void preallocated_when_full(void)
 	fd = open_file("f", O_RDWR | O_CREAT);
 	MUST(fallocate(fd, 0, 0, 8 << 20));
 	MUST(fsync(fd));
-	ballast = open_file("ballast", O_RDWR | O_CREAT);
-	pattern(buf, 9, 0, SMALL);
-	while (write(ballast, buf, SMALL) > 0)
-		;
-	EXPECT(errno == ENOSPC, "the file system does not fill: %s", strerror(errno));
-	MUST(fsync(ballast));
+	ballast = fill_up();
 	map = map_shared(fd, 0, 8 << 20);
 	/* Here and there first, so that it is split. */
 	for (off = 0; off < 4 << 20; off += 16 * SMALL) {
