@@ -499,6 +499,11 @@ enum hm_invalidated hm_invalidate(struct hm_store *store, u64 *at, u64 end, bool
 			continue;
 		}
 		word = hm_index_word(&pos, *at);
+		/* A file of terabytes has billions of base pages. */
+		if (pos.base && !hm_atomic_read(&pos.base->resident)) {
+			*at = hm_block_start(*at) + HM_BLOCK_PAGES;
+			continue;
+		}
 		result = invalidate_one(&pos, word, discard, unit);
 		if (result == HM_INV_BUSY)
 			return result;

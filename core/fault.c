@@ -43,7 +43,12 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 		filling |= HM_W_AHEAD;
 	if (access & HM_ACCESS_MARK)
 		filling |= HM_W_MARK;
+	/* Before the claim: what counts nothing holds nothing. */
+	if (pos->base)
+		hm_atomic_add(&pos->base->resident, 1);
 	if (!hm_atomic_cas(pos->word, &word, filling)) {
+		if (pos->base)
+			hm_atomic_add(&pos->base->resident, -1);
 		/* A late hm_queue_insert() for an earlier stay may have queued it. */
 		hm_queue_forget(pos, frame);
 		if (hints & HM_HINT_REFORM)
@@ -51,8 +56,6 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 		hm_pool_give(cache, frame);
 		return HM_BUSY; /* somebody was faster: look again */
 	}
-	if (pos->base)
-		hm_atomic_add(&pos->base->resident, 1);
 	if (hm_pool_low(cache, hm_pos_kind(pos)))
 		hints |= HM_HINT_RECLAIM;
 	if (!(access & HM_ACCESS_AHEAD))

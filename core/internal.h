@@ -123,7 +123,7 @@ struct hm_node {
 
 struct hm_base {
 	struct hm_node node;
-	hm_atomic_t resident; /* words that are not absent (or frozen) */
+	hm_atomic_t resident; /* no fewer than the words that are not absent (or frozen) */
 	unsigned long dirty[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
 	unsigned long hollow[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
 	unsigned long holes[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];

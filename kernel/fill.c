@@ -117,6 +117,10 @@ static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, u32 *
 	if (concerns_reader(err)) {
 		/* Others who wait for it read it themselves. */
 		hugemap_fill_cancel(hi, unit);
+		/* A signal that does not end the task has no meaning for a fault: a worker reads. */
+		if ((err == -EINTR || err == -ERESTARTSYS) && signal_pending(current) &&
+		    !fatal_signal_pending(current))
+			return 0;
 		if (err != -ENOMEM || unit->npages == 1)
 			return err;
 		*access |= HM_ACCESS_BASE;
@@ -176,8 +180,9 @@ static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum
 		return 0;
 	}
 	if (outcome == HM_FILL)
-		return hugemap_is_locked_below(hi) ? read_by_worker(hi, unit) :
-						     fill_read(hi, unit, access);
+		return hugemap_is_locked_below(hi) || signal_pending(current) ?
+			       read_by_worker(hi, unit) :
+			       fill_read(hi, unit, access);
 	fill_zero(hi, unit);
 	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 	if (unit->hints & HM_HINT_READAHEAD)

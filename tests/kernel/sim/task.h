@@ -248,6 +248,8 @@ extern struct task_struct tasks[SIM_COROUTINES + 1];
 #define RLIM_INFINITY U64_MAX
 #define rlimit(which) (current->fsize_limit) /* RLIMIT_FSIZE is the only one */
 #define fatal_signal_pending(task) ((task)->killed)
+/* Some have a signal that does not end them, now and then. */
+#define signal_pending(task) ((task)->killed || sim_chance(5))
 #define pagefault_disable() ((void)current->nofault++)
 #define pagefault_enable() ((void)current->nofault--)
 #define raw_smp_processor_id() sim_cpu()
