@@ -305,9 +305,11 @@ static void forget_range(struct hugemap_inode *hi, const struct change *change, 
 
 /*
  * The change has failed, but a part of it may have been made: what is clean is read
- * again, and what the file below has become longer by is there.
+ * again, and what the file below has become longer by is there, or has become shorter
+ * by is not; it was @below bytes long before, which may be less than here.
  */
-static void take_rest(struct hugemap_inode *hi, const struct change *change, loff_t old_size)
+static void take_rest(struct hugemap_inode *hi, const struct change *change, loff_t old_size,
+		      loff_t below)
 {
 	loff_t size = size_below(hi), start = change->start, end = change->end;
 
@@ -315,6 +317,16 @@ static void take_rest(struct hugemap_inode *hi, const struct change *change, lof
 		unmap_mapping_range(hi->vfs_inode.i_mapping, start,
 				    end == LLONG_MAX ? 0 : end - start, false);
 		hugemap_invalidate(hi, change_first_of(start), change_end_of(end), false);
+	}
+	if (size < min(below, old_size)) {
+		struct change cut = { size, LLONG_MAX, HUGEMAP_DISCARD };
+
+		take_size(hi, size);
+		if (!hi->store)
+			return;
+		forget_range(hi, &cut, true);
+		note_holes(hi, size, LLONG_MAX, old_size, size, HUGEMAP_DISCARD);
+		return;
 	}
 	if (size <= old_size)
 		return;
@@ -334,7 +346,7 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 	struct address_space *mapping = inode->i_mapping;
 	unsigned long patience = jiffies + msecs_to_jiffies(HUGEMAP_HOPELESS_MS);
 	struct change range = { start, end, what };
-	loff_t old_size = i_size_read(inode);
+	loff_t old_size = i_size_read(inode), below;
 	ssize_t ret = 0;
 
 	filemap_invalidate_lock(mapping);
@@ -350,11 +362,12 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 		ret = write_before(hi, start, end, what);
 	if (ret)
 		goto out;
+	below = size_below(hi);
 	hugemap_window("change: written before, not changed");
 	ret = change(arg);
 	hugemap_window("change: below, not here");
 	if (ret < 0) {
-		take_rest(hi, &range, old_size);
+		take_rest(hi, &range, old_size, below);
 	} else {
 		loff_t size = size_below(hi);
 

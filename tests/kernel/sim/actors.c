@@ -499,8 +499,14 @@ static ssize_t resize_below(void *arg)
 {
 	struct size_change *change = arg;
 
-	if (sim_chance(w.s.write_error_percent))
+	if (sim_chance(w.s.write_error_percent)) {
+		/* Half done, perhaps: shorter, with an error for freeing what was cut off. */
+		if (change->size <
+			    i_size_read(file_inode(hugemap_lower_file(change->file->fd[0]))) &&
+		    sim_chance(50))
+			hugemap_resize_below(hugemap_lower_file(change->file->fd[0]), change->size);
 		return -EIO;
+	}
 	return hugemap_resize_below(hugemap_lower_file(change->file->fd[0]), change->size);
 }
 
