@@ -364,7 +364,7 @@ static void pipe_page(struct program *p)
 		return;
 	w.pins++;
 	if (sim_chance(2))
-		mm_break(page);
+		folio_break_page(page);
 	for (pause = sim_below(sim_chance(20) ? 20000 : 500); pause; pause--) {
 		sim_yield();
 		if (!(pause % 64))

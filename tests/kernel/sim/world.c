@@ -149,6 +149,7 @@ void world_new(bool fresh)
 	sim_free_all();
 	tasks_forget();
 	works_forget();
+	folios_forget();
 	mm_forget();
 	below_forget();
 	choose_scenario(&w.s);
@@ -201,7 +202,7 @@ void world_unmount(void *arg)
 	for (i = 0; i < w.s.nfiles; i++)
 		close_file(&w.file[i]);
 	hugemap_data_stop(w.mount);
-	sim_check(!mm_in_use(), "%u folios are left when the mount is gone", mm_in_use());
+	sim_check(!folios_in_use(), "%u folios are left when the mount is gone", folios_in_use());
 	if (!w.failures)
 		for (i = 0; i < w.s.nfiles; i++)
 			model_unmounted(&w.file[i]);

@@ -131,7 +131,4 @@ void actors_spawn(void);
 void world_new(bool fresh);
 void world_unmount(void *arg); /* coroutine */
 
-/* mm.c: folios in use */
-u32 mm_in_use(void);
-
 #endif /* SIM_KERNEL_WORLD_H */
