@@ -383,7 +383,8 @@ enum hm_state hm_peek(struct hm_store *store, u64 pgoff, struct hm_unit *unit)
 
 	unit->hints = 0;
 	unit->err = 0;
-	if (!hm_index_find(store, pgoff, &pos)) {
+	/* Of a file that ends with the index, somebody may ask for what follows. */
+	if (hm_block_of(pgoff) >= HM_STORE_MAX_BLOCKS || !hm_index_find(store, pgoff, &pos)) {
 		unit->store = store;
 		unit->pgoff = hm_block_start(pgoff);
 		unit->npages = HM_BLOCK_PAGES;

@@ -116,18 +116,25 @@ static size_t part_of(const struct hm_unit *unit, const struct change *change, s
 	return end > start ? end - start : 0;
 }
 
-/* The folio is locked: what has changed is what it is below. */
-static int change_amend(struct hugemap_inode *hi, struct folio *folio, const struct hm_unit *unit,
-			const struct change *change)
+/* What has changed of a cached unit is what it is below. */
+static int change_amend(struct hugemap_inode *hi, struct hm_unit *unit, const struct change *change)
 {
 	size_t offset, bytes = part_of(unit, change, &offset);
+	struct folio *folio = bytes ? hugemap_unit_folio(hi, unit) : NULL;
+	int err = 0;
 
-	if (!bytes)
+	if (!folio)
 		return 0;
-	if (change->what != HUGEMAP_DISCARD)
-		return hugemap_io_refresh(hi, folio, offset, bytes);
-	folio_zero_range(folio, offset, bytes);
-	return 0;
+	if (change->what == HUGEMAP_DISCARD) {
+		folio_lock(folio);
+		if (hugemap_folio_is(hi, folio, unit->pgoff))
+			folio_zero_range(folio, offset, bytes);
+		folio_unlock(folio);
+	} else {
+		err = hugemap_io_refresh(hi, folio, unit->pgoff, offset, bytes);
+	}
+	folio_put(folio);
+	return err;
 }
 
 /* The end of the file comes to lie in a huge unit, which must not map what is behind it. */
@@ -157,49 +164,47 @@ static bool cuts_pinned(struct hugemap_inode *hi, const struct change *change, b
 	/* Whoever has it mapped could pin it. */
 	unmap_mapping_pages(hi->vfs_inode.i_mapping, unit.pgoff, unit.npages, false);
 	pinned = folio_maybe_dma_pinned(folio) ||
-		 (soon && folio_ref_count(folio) > HUGEMAP_CACHED_REFS + 1);
+		 (soon && folio_ref_count(folio) > hugemap_cached_refs(folio) + 1);
 	folio_put(folio);
 	return pinned;
 }
 
 /* A clean unit at the edge, claimed. False: it is still there, and has to go. */
-static bool drop_edge(struct hugemap_inode *hi, const struct hm_unit *unit,
-		      const struct change *change, u32 tries)
+static bool drop_edge(struct hugemap_inode *hi, struct hm_unit *unit, const struct change *change,
+		      u32 tries)
 {
 	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
 	enum hm_evict_result result = HM_EVICT_BUSY;
 	size_t offset, bytes = part_of(unit, change, &offset);
-	bool whole = bytes == folio_size(folio), abandoned = false, done = false;
+	bool whole = bytes == folio_size(folio), abandoned = false, amend = false;
 	bool cut = is_cut(unit, change);
 
 	folio_lock(folio);
 	unmap_mapping_pages(hi->vfs_inode.i_mapping, unit->pgoff, unit->npages, false);
 	hugemap_window("edge: unmapped, not looked at");
 	if (folio_test_dirty(folio) && !whole) {
-		change_amend(hi, folio, unit, change);
+		/* write_edge() amends it. */
 		result = HM_EVICT_DIRTY;
 	} else if (hugemap_folio_leave(hi, folio)) {
 		result = HM_EVICT_DISCARD;
-	} else if (!bytes) {
-		/* Base pages beside what has changed may stay. */
-		done = true;
-	} else if (tries >= HUGEMAP_PATIENCE && (whole || cut || tries >= AMEND_TRIES)) {
+	} else if (bytes && tries >= HUGEMAP_PATIENCE && (whole || cut || tries >= AMEND_TRIES)) {
 		hugemap_folio_abandon(hi, folio);
 		hugemap_frame_empty(hugemap_of(hi), unit);
 		result = HM_EVICT_DISCARD;
 		abandoned = true;
-	} else if (tries >= HUGEMAP_PATIENCE) {
+	} else {
 		/*
 		 * A device may go on to write into it, or who holds it may wait for us with a
-		 * fault on the next page: never wait for it.
+		 * fault on the next page: never wait for it. Base pages beside what has
+		 * changed may stay as they are.
 		 */
-		done = !change_amend(hi, folio, unit, change);
+		amend = !bytes || tries >= HUGEMAP_PATIENCE;
 	}
 	folio_unlock(folio);
 	if (abandoned)
 		folio_put(folio);
 	hugemap_evict_report(hi, unit, result);
-	return result == HM_EVICT_DISCARD || done;
+	return result == HM_EVICT_DISCARD || (amend && !change_amend(hi, unit, change));
 }
 
 /* What a device has written into since is amended, and written. True: look again. */
@@ -211,9 +216,8 @@ static bool write_edge(struct hugemap_inode *hi, u64 first, u64 end, const struc
 	struct hm_unit unit;
 
 	for (pgoff = first; pgoff < end; pgoff = max(unit.pgoff + unit.npages, pgoff + 1)) {
-		struct folio *folio;
 		size_t offset, bytes;
-		int err = 0;
+		int err;
 
 		unit = (struct hm_unit){ .pgoff = pgoff, .npages = 1 };
 		if (hm_peek(hi->store, pgoff, &unit) != HM_DIRTY)
@@ -221,14 +225,7 @@ static bool write_edge(struct hugemap_inode *hi, u64 first, u64 end, const struc
 		bytes = part_of(&unit, change, &offset);
 		if (!bytes)
 			continue;
-		folio = hugemap_unit_folio(hi, &unit);
-		if (!folio)
-			continue;
-		folio_lock(folio);
-		if (hugemap_folio_is(hi, folio, pgoff))
-			err = change_amend(hi, folio, &unit, change);
-		folio_unlock(folio);
-		folio_put(folio);
+		err = change_amend(hi, &unit, change);
 		if (err && tries < AMEND_TRIES)
 			return true;
 		if (err)
@@ -303,40 +300,81 @@ static void forget_range(struct hugemap_inode *hi, const struct change *change, 
 		hugemap_invalidate(hi, whole_first, whole_last, true);
 }
 
+/* A clean unit, claimed, that may not be what it is below any more: it goes, or is read again. */
+static int refresh_unit(struct hugemap_inode *hi, struct hm_unit *unit)
+{
+	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
+	const struct change all = { 0, LLONG_MAX, HUGEMAP_KEEP };
+	enum hm_evict_result result = HM_EVICT_BUSY;
+	u32 tries = 0;
+	int err = 0;
+
+	folio_lock(folio);
+	unmap_mapping_pages(hi->vfs_inode.i_mapping, unit->pgoff, unit->npages, false);
+	if (folio_test_dirty(folio))
+		result = HM_EVICT_DIRTY;
+	else if (hugemap_folio_leave(hi, folio))
+		result = HM_EVICT_DISCARD;
+	folio_unlock(folio);
+	hugemap_evict_report(hi, unit, result);
+	while (result == HM_EVICT_BUSY && (err = change_amend(hi, unit, &all)) &&
+	       tries++ < AMEND_TRIES)
+		schedule_timeout_uninterruptible(1);
+	return err;
+}
+
+static void refresh_range(struct hugemap_inode *hi, const struct change *change)
+{
+	u64 pos = change_first_of(change->start), end = change_end_of(change->end);
+
+	for (;;) {
+		struct hm_unit unit;
+		int err = 0;
+
+		switch (hm_invalidate(hi->store, &pos, end, false, &unit)) {
+		case HM_INV_DONE:
+			return;
+		case HM_INV_UNIT:
+			err = refresh_unit(hi, &unit);
+			break;
+		case HM_INV_BUSY:
+			wait_event(*hugemap_wait_of(hugemap_of(hi), hi->store, pos),
+				   hugemap_unit_idle(hi, pos));
+			break;
+		}
+		if (err)
+			mapping_set_error(hi->vfs_inode.i_mapping, err);
+	}
+}
+
 /*
  * The change has failed, but a part of it may have been made: what is clean is read
  * again, and what the file below has become longer by is there, or has become shorter
- * by is not; it was @below bytes long before, which may be less than here.
+ * by is not; it was @below bytes long before, which may be less than here. What were
+ * holes, and what was data, is not known any more.
  */
 static void take_rest(struct hugemap_inode *hi, const struct change *change, loff_t old_size,
 		      loff_t below)
 {
-	loff_t size = size_below(hi), start = change->start, end = change->end;
+	struct change grown = { old_size, size_below(hi), HUGEMAP_KEEP };
+	struct change cut = { grown.end, LLONG_MAX, HUGEMAP_DISCARD };
 
+	if (grown.end < min(below, old_size))
+		take_size(hi, grown.end);
 	if (hi->store) {
-		unmap_mapping_range(hi->vfs_inode.i_mapping, start,
-				    end == LLONG_MAX ? 0 : end - start, false);
-		hugemap_invalidate(hi, change_first_of(start), change_end_of(end), false);
+		refresh_range(hi, change);
+		note_holes(hi, change->start, change->end, old_size, old_size, HUGEMAP_KEEP);
+		if (grown.end < min(below, old_size)) {
+			forget_range(hi, &cut, true);
+			note_holes(hi, cut.start, cut.end, old_size, cut.start, HUGEMAP_DISCARD);
+		}
+		if (grown.end > old_size) {
+			forget_range(hi, &grown, false);
+			note_holes(hi, old_size, LLONG_MAX, old_size, grown.end, HUGEMAP_KEEP);
+		}
 	}
-	if (size < min(below, old_size)) {
-		struct change cut = { size, LLONG_MAX, HUGEMAP_DISCARD };
-
-		take_size(hi, size);
-		if (!hi->store)
-			return;
-		forget_range(hi, &cut, true);
-		note_holes(hi, size, LLONG_MAX, old_size, size, HUGEMAP_DISCARD);
-		return;
-	}
-	if (size <= old_size)
-		return;
-	if (hi->store) {
-		struct change grown = { old_size, size, HUGEMAP_KEEP };
-
-		forget_range(hi, &grown, false);
-		note_holes(hi, old_size, LLONG_MAX, old_size, size, HUGEMAP_KEEP);
-	}
-	take_size(hi, size);
+	if (grown.end > old_size)
+		take_size(hi, grown.end);
 }
 
 ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,

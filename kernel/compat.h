@@ -29,9 +29,6 @@
 #define HUGEMAP_WQ_PERCPU 0
 #endif
 
-/* References of a cached folio that nobody uses: the pool's, and that of i_pages. */
-#define HUGEMAP_CACHED_REFS 2
-
 /* --- memory management ------------------------------------------------------ */
 
 static inline void hugemap_release_fault_lock(struct vm_fault *vmf)
@@ -63,6 +60,15 @@ static inline bool hugemap_pmd_uffd(pmd_t pmd)
 }
 
 /*
+ * References of a cached folio that nobody uses: the pool's, and those of i_pages, as
+ * many as mm takes them to be. So whoever there compares is one off, for any size.
+ */
+static inline int hugemap_cached_refs(struct folio *folio)
+{
+	return 1 + folio_nr_pages(folio);
+}
+
+/*
  * Before 6.7 a block device that has read into a compound page does not make it dirty.
  * So it is not clean after write-back if anybody but the page tables holds it still,
  * who may be such a device. The folio is locked, and write-protected.
@@ -71,11 +77,11 @@ static inline bool hugemap_forgets_dirty(struct folio *folio)
 {
 #ifndef HUGEMAP_HAVE_SHRINKER_ALLOC /* of 6.7 as well */
 	if (!folio_test_large(folio) ||
-	    folio_ref_count(folio) <= HUGEMAP_CACHED_REFS + folio_entire_mapcount(folio))
+	    folio_ref_count(folio) <= hugemap_cached_refs(folio) + folio_entire_mapcount(folio))
 		return false;
 	/* Or it is mapped by PTEs, too, which cannot be counted here. */
 	unmap_mapping_pages(folio->mapping, folio->index, folio_nr_pages(folio), false);
-	return folio_ref_count(folio) > HUGEMAP_CACHED_REFS;
+	return folio_ref_count(folio) > hugemap_cached_refs(folio);
 #else
 	return false;
 #endif

@@ -36,6 +36,7 @@ int hugemap_data_setup(void)
 	err = hugemap_store_setup();
 	if (err)
 		goto out_evict;
+	hugemap_poison_setup();
 	return 0;
 
 out_evict:
@@ -47,6 +48,7 @@ out_io:
 
 void hugemap_data_teardown(void)
 {
+	hugemap_poison_teardown();
 	hugemap_store_teardown();
 	hugemap_evict_teardown();
 	hugemap_io_teardown();

@@ -162,6 +162,14 @@ void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio);
  */
 void hugemap_folio_free(struct folio *folio);
 
+/* --- poison.c ---------------------------------------------------------------------- */
+
+void hugemap_poison_setup(void);
+void hugemap_poison_teardown(void);
+
+/* Has the machine found some of its memory broken? */
+bool hugemap_is_poisoned(const struct folio *folio);
+
 static inline u64 hugemap_pages(loff_t size)
 {
 	return ((u64)size + HM_PAGE_SIZE - 1) >> HM_PAGE_SHIFT;
@@ -213,24 +221,14 @@ static inline struct hugemap_inode *hugemap_store_inode(const struct hm_store *s
 
 int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind);
 
-/*
- * Has somebody the file below locked? Perhaps the caller, who writes it out of a mapping
- * of it and has come here by a fault: what needs the lock is for a worker then, and the
- * caller waits killably. False: the caller has not.
- */
-static inline bool hugemap_is_locked_below(const struct hugemap_inode *hi)
+/* May the page not be stored to before its write-back has ended? Its folio is locked. */
+static inline bool hugemap_must_stay(struct hugemap_inode *hi, u64 pgoff)
 {
-	/* A thread of the kernel takes no faults, and may wait. */
-	if (!hi->lower || current->flags & PF_KTHREAD)
-		return false;
-	if (!inode_trylock_shared(hi->lower))
-		return true;
-	inode_unlock_shared(hi->lower);
-	return false;
+	struct hm_unit unit;
+
+	return unlikely(hi->stable) && hm_peek(hi->store, pgoff, &unit) == HM_WRITING;
 }
 
-/* May the page not be stored to before its write-back has ended? Its folio is locked. */
-bool hugemap_must_stay(struct hugemap_inode *hi, u64 pgoff);
 /* Until it may, as far as can be seen. -EINTR if a fatal signal comes. */
 int hugemap_await_stable(struct hugemap_inode *hi, u64 pgoff);
 
@@ -264,7 +262,6 @@ struct hugemap_io {
 	u64 started_ns;
 	bool write;
 	bool ahead;
-	bool wanted; /* ahead, but somebody waits: an error is told */
 	u32 nsegments, max_segments;
 	struct bio_vec *segment;
 };
@@ -285,14 +282,28 @@ void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes);
 int hugemap_io_wait(struct hugemap_io *io);
 int hugemap_io_result(struct hugemap_io *io);
 
-/* Read a part of a cached folio again, which is locked; direct I/O's rules hold for it. */
-int hugemap_io_refresh(struct hugemap_inode *hi, struct folio *folio, size_t offset, size_t bytes);
+/*
+ * Read a part of the unit at @pgoff again, in bytes from its start. Its folio has a
+ * reference and is not locked: it is, page by page, if it is still that unit's.
+ */
+int hugemap_io_refresh(struct hugemap_inode *hi, struct folio *folio, u64 pgoff, size_t offset,
+		       size_t bytes);
 
 /* Write the end of a file, which direct I/O cannot: not a multiple of a sector. */
 int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t pos, size_t bytes);
 
 int hugemap_io_setup(void);
 void hugemap_io_teardown(void);
+
+/* --- worker.c ------------------------------------------------------------------------ */
+
+typedef int (*hugemap_work_fn)(struct hugemap_inode *hi, u64 pgoff, u64 arg);
+
+/*
+ * Have it done by a worker, with this task's credentials, and wait for what it returns.
+ * -EINTR, while it goes on, if a fatal signal comes.
+ */
+int hugemap_by_worker(struct hugemap_inode *hi, hugemap_work_fn fn, u64 pgoff, u64 arg);
 
 /* --- fill.c ------------------------------------------------------------------------- */
 

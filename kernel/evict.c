@@ -16,6 +16,7 @@
 #define MAX_VICTIMS 128u
 #define ROUNDS 3u
 #define MANY_ROUNDS 256u
+#define DROP_BATCH 32u /* units while others wait for stores_lock */
 
 /* What one round works on: too large for the stack. */
 struct batch {
@@ -396,13 +397,8 @@ static void evict_drop(struct hugemap_inode *hi, const struct hm_unit *unit)
 	u32 freed = 0;
 
 	folio_lock(folio);
-	/* Who maps it wants it, whoever asks: as Linux has it. */
-	if (folio_mapped(folio)) {
-		folio_unlock(folio);
-		hugemap_evict_report(hi, unit, HM_EVICT_BUSY);
-	} else {
-		evict_leave(hi, folio, unit, &freed);
-	}
+	/* Who maps it wants it, whoever asks, and has a reference: as Linux has it. */
+	evict_leave(hi, folio, unit, &freed);
 	if (freed)
 		hugemap_progress(hugemap_of(hi));
 }
@@ -415,12 +411,16 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 	for (;;) {
 		enum hm_invalidated found;
 		struct hm_unit unit;
+		u32 n;
 
 		/* A sync waits for who has claimed a unit: see hugemap_await_claims(). */
 		down_read(&mount->stores_lock);
-		found = hm_invalidate(hi->store, &pos, end, all, &unit);
-		if (found == HM_INV_UNIT && !all)
+		for (n = 0; n < DROP_BATCH; n++) {
+			found = hm_invalidate(hi->store, &pos, end, all, &unit);
+			if (found != HM_INV_UNIT || all)
+				break;
 			evict_drop(hi, &unit);
+		}
 		up_read(&mount->stores_lock);
 		switch (found) {
 		case HM_INV_DONE:
@@ -434,6 +434,12 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 			break;
 		case HM_INV_BUSY:
 			/* Filling, being written or evicted: each of them ends. */
+			if (!all) {
+				/* Nobody waits for others' I/O to drop what is clean. */
+				hm_peek(hi->store, pos, &unit);
+				pos = unit.pgoff + unit.npages;
+				break;
+			}
 			wait_event(*hugemap_wait_of(mount, hi->store, pos),
 				   hugemap_unit_idle(hi, pos));
 			break;

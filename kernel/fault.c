@@ -19,15 +19,19 @@
 #include "data.h"
 #include "trace.h"
 
+/* Beside HM_ACCESS_*: a store follows. */
+#define FAULT_STORE (1ull << 32)
+
 /*
  * What a fault waits for: the page; for a store, that nobody changes the file
  * below, room there, and where pages are stable, the end of a write-back.
  */
-static int fault_provide(struct hugemap_inode *hi, u64 pgoff, u32 access, bool store)
+static int fault_provide(struct hugemap_inode *hi, u64 pgoff, u64 wanted)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
+	bool store = wanted & FAULT_STORE;
 	struct hm_unit unit;
-	int err = hugemap_bring(hi, pgoff, access);
+	int err = hugemap_bring(hi, pgoff, (u32)wanted);
 
 	if (!err && store)
 		err = hugemap_await_stable(hi, pgoff);
@@ -90,6 +94,22 @@ static int kept_error(struct hugemap_mount *mount, u64 pgoff)
 }
 
 /*
+ * A fault of the kernel's own, by GUP or in a copy, may have come with locks of the
+ * file system below, that of the very file that it is about: none is waited for here.
+ */
+static int fault_wait(const struct vm_fault *vmf, struct hugemap_inode *hi, u64 pgoff, u64 wanted)
+{
+	int err;
+
+	if (vmf->flags & FAULT_FLAG_USER)
+		err = fault_provide(hi, pgoff, wanted);
+	else
+		err = hugemap_by_worker(hi, fault_provide, pgoff, wanted);
+	/* A signal that the program handles: it faults again. */
+	return err == -EINTR || err == -ERESTARTSYS ? -EINTR : err;
+}
+
+/*
  * Have the page there. VM_FAULT_RETRY: tried without the fault lock, which the
  * file system below may need: see the order of locks. 0: with it, for the few
  * that cannot let go of it.
@@ -99,6 +119,7 @@ static vm_fault_t fault_bring(struct vm_fault *vmf, u32 access, bool store, u64 
 	struct file *file = vmf->vma->vm_file;
 	struct hugemap_inode *hi = hugemap_inode(file_inode(file));
 	struct hugemap_mount *mount = hugemap_of(hi);
+	u64 wanted = access | (store ? FAULT_STORE : 0);
 	pgoff_t pgoff = vmf->pgoff;
 	int err = 0;
 
@@ -110,20 +131,22 @@ static vm_fault_t fault_bring(struct vm_fault *vmf, u32 access, bool store, u64 
 		if (!err) {
 			get_file(file);
 			hugemap_release_fault_lock(vmf);
-			keep_error(mount, pgoff, fault_provide(hi, pgoff, access, store));
+			err = fault_wait(vmf, hi, pgoff, wanted);
+			keep_error(mount, pgoff, err == -EINTR ? 0 : err);
 			/* It may be all that keeps the mount, if somebody has unmapped. */
 			hm_hist_record(mount->fault_ns, local_clock() - started);
 			fput(file);
 			return VM_FAULT_RETRY | VM_FAULT_MAJOR;
 		}
 	} else {
-		err = fault_provide(hi, pgoff, access, store);
+		err = fault_wait(vmf, hi, pgoff, wanted);
+		if (err == -EINTR)
+			return VM_FAULT_NOPAGE;
 	}
 	/*
 	 * SIGBUS for all errors, as Linux has it for ENOSPC. -ENOMEM: the pool is
 	 * full of what can be neither written nor evicted, and VM_FAULT_OOM would
-	 * have somebody killed who is not to blame. -EINTR: the signal is fatal,
-	 * nobody will see this one.
+	 * have somebody killed who is not to blame.
 	 */
 	return err ? VM_FAULT_SIGBUS : 0;
 }
@@ -261,6 +284,20 @@ again:
 	return ret;
 }
 
+/* What the PMD maps, with a reference, if it is still as it was. */
+static struct folio *mapped_folio(const struct vm_fault *vmf)
+{
+	spinlock_t *ptl = pmd_lock(vmf->vma->vm_mm, vmf->pmd);
+	struct folio *folio = NULL;
+
+	if (pmd_same(*vmf->pmd, vmf->orig_pmd) && pmd_trans_huge(*vmf->pmd)) {
+		folio = page_folio(pmd_page(*vmf->pmd));
+		folio_get(folio);
+	}
+	spin_unlock(ptl);
+	return folio;
+}
+
 /*
  * The PMD is there, read-only: allow stores in place, without a TLB flush. That a stale
  * read-only entry goes with the fault is so on x86 only.
@@ -286,7 +323,7 @@ static vm_fault_t upgrade_fault(struct vm_fault *vmf)
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	struct address_space *mapping = inode->i_mapping;
 	vm_fault_t ret = VM_FAULT_FALLBACK;
-	struct hm_unit unit;
+	struct hm_unit unit = {};
 	struct folio *folio;
 
 	/* What may sleep for long, or is refused, is left to hugemap_page_mkwrite(). */
@@ -298,9 +335,11 @@ static vm_fault_t upgrade_fault(struct vm_fault *vmf)
 	}
 	sb_start_pagefault(inode->i_sb);
 	file_update_time(vmf->vma->vm_file);
-	folio = hugemap_find_locked(hi, vmf->pgoff, HM_ACCESS_AGAIN, &unit);
+	folio = mapped_folio(vmf);
 	if (folio) {
-		if (make_dirty(vmf, hi, folio, &unit) && fault_upgrade(vmf, folio)) {
+		folio_lock(folio);
+		if (hugemap_folio_is(hi, folio, vmf->pgoff) && make_dirty(vmf, hi, folio, &unit) &&
+		    fault_upgrade(vmf, folio)) {
 			hugemap_count(hugemap_of(hi), HUGEMAP_C_UPGRADES, 1);
 			trace_hugemap_fault(inode, unit.pgoff, unit.npages, 1);
 			ret = VM_FAULT_NOPAGE;

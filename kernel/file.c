@@ -193,8 +193,8 @@ static long file_fallocate(struct file *file, int mode, loff_t offset, loff_t le
 		what = HUGEMAP_DISCARD;
 	} else if (mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE)) {
 		end = LLONG_MAX;
-	} else if (!(mode & FALLOC_FL_UNSHARE_RANGE)) {
-		/* Room for what is there already changes none of it. */
+	} else {
+		/* Room for what is there already, shared or not, changes none of it. */
 		start = max(start, size);
 		end = max(start, end);
 	}

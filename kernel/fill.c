@@ -72,10 +72,10 @@ static void ahead_done(struct work_struct *work)
 		hm_peek(hi->store, pgoff, &unit);
 		pgoff = unit.pgoff + unit.npages;
 		/* Whoever needs it reads it again, and gets an error of its own. */
-		if (err && !io->wanted)
+		if (err)
 			hugemap_fill_cancel(hi, &unit);
 		else
-			fill_done(hi, &unit, err);
+			fill_done(hi, &unit, 0);
 	}
 	hugemap_io_free(io);
 	iput(&hi->vfs_inode);
@@ -117,10 +117,6 @@ static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, u32 *
 	if (concerns_reader(err)) {
 		/* Others who wait for it read it themselves. */
 		hugemap_fill_cancel(hi, unit);
-		/* A signal that does not end the task has no meaning for a fault: a worker reads. */
-		if ((err == -EINTR || err == -ERESTARTSYS) && signal_pending(current) &&
-		    !fatal_signal_pending(current))
-			return 0;
 		if (err != -ENOMEM || unit->npages == 1)
 			return err;
 		*access |= HM_ACCESS_BASE;
@@ -129,38 +125,6 @@ static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, u32 *
 	fill_done(hi, unit, err);
 	/* A block that cannot be read as a whole is read page by page: ask again. */
 	return err && unit->npages == 1 ? err : 0;
-}
-
-static void submit_work(struct work_struct *work)
-{
-	struct hugemap_io *io = container_of(work, struct hugemap_io, work);
-
-	INIT_WORK(&io->work, ahead_done);
-	hugemap_io_submit(io, (loff_t)io->unit.pgoff << HM_PAGE_SHIFT, io->bytes);
-}
-
-/* See hugemap_is_locked_below(). The unit is being filled, and waited for as any. */
-static int read_by_worker(struct hugemap_inode *hi, const struct hm_unit *unit)
-{
-	struct hugemap_io *io = hugemap_io_new(hi, GFP_NOWAIT | __GFP_NOWARN);
-
-	if (io) {
-		io->unit = *unit;
-		io->ahead = true;
-		io->wanted = true;
-		hugemap_io_add(io, hugemap_frame_folio(hugemap_of(hi), unit->frame));
-		INIT_WORK(&io->work, submit_work);
-		ihold(&hi->vfs_inode);
-		queue_work(hugemap_of(hi)->below_wq, &io->work);
-	} else {
-		hugemap_fill_cancel(hi, unit);
-	}
-	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
-	if (unit->hints & HM_HINT_READAHEAD)
-		hugemap_queue_ahead(hi, unit->pgoff, hugemap_access(hi));
-	if (!io)
-		schedule_timeout_killable(1);
-	return 0;
 }
 
 /* The unit is ours to fill. The shared invalidate_lock is held, and released here. */
@@ -180,9 +144,7 @@ static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum
 		return 0;
 	}
 	if (outcome == HM_FILL)
-		return hugemap_is_locked_below(hi) || signal_pending(current) ?
-			       read_by_worker(hi, unit) :
-			       fill_read(hi, unit, access);
+		return fill_read(hi, unit, access);
 	fill_zero(hi, unit);
 	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 	if (unit->hints & HM_HINT_READAHEAD)
@@ -393,7 +355,7 @@ void hugemap_read_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access)
 
 	if (!hm_readahead(hi->store, pgoff, access & ~(u32)HM_ACCESS_CACHED, &plan))
 		return;
-	if (plan.access & HM_ACCESS_WRITE || hugemap_is_locked_below(hi))
+	if (plan.access & HM_ACCESS_WRITE)
 		queue_plan(hi, &plan);
 	else
 		fill_carry_out(hi, &plan);

@@ -3,9 +3,9 @@
  * Units and their folios. A folio that holds a unit is in i_pages of its inode,
  * as a page-cache folio would be: fault-around and mincore(2) find it there, and
  * an inode with cached data is not reclaimed. It is on no LRU list and is not
- * counted in nrpages. What drops clean pages by the way of i_pages (drop_caches)
- * freezes one reference a page and its own: a unit has one more than a base page
- * would have, and far fewer than a huge one.
+ * counted in nrpages. What drops or splits folios by the way of i_pages (drop_caches,
+ * madvise) freezes one reference a page and its own, and never finds as few: there is
+ * that of the pool, too.
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -83,8 +83,8 @@ void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u
 		hugemap_folio_own(folio, HUGEMAP_POOLS, HUGEMAP_UNITS);
 		folio->index = units[i].pgoff;
 		folio_mark_uptodate(folio);
-		/* Of i_pages: with it, nobody who finds it there can take it away. */
-		folio_get(folio);
+		/* Of i_pages: with them, nobody who finds it there can take it away. */
+		folio_ref_add(folio, folio_nr_pages(folio));
 		hugemap_window("join: owned, without a mapping");
 		/* Whoever sees the mapping sees the data: see hugemap_unit_folio(). */
 		smp_store_release(&folio->mapping, hi->vfs_inode.i_mapping);
@@ -103,7 +103,7 @@ bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio)
 	 * Once frozen, nobody can get it: not through a page table, as there
 	 * is none, and not through the core or i_pages, which try_get.
 	 */
-	if (!folio_ref_freeze(folio, HUGEMAP_CACHED_REFS))
+	if (!folio_ref_freeze(folio, hugemap_cached_refs(folio)))
 		return false;
 	hugemap_window_atomic("leave: frozen, in i_pages");
 	store_entry(hi, folio->index, folio_order(folio), NULL);
@@ -121,7 +121,8 @@ void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio)
 	folio_clear_dirty(folio);
 	folio->mapping = NULL;
 	hugemap_folio_own(folio, HUGEMAP_UNITS, HUGEMAP_OTHERS);
-	/* With the reference of i_pages; that of the pool is the caller's. */
+	/* With one reference of i_pages; that of the pool is the caller's. */
+	folio_ref_sub(folio, folio_nr_pages(folio) - 1);
 	hugemap_held_add(hugemap_of(hi), folio);
 }
 

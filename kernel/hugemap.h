@@ -182,7 +182,7 @@ struct hugemap_mount {
 	struct workqueue_struct *done_wq; /* ends of reads that nobody waits for */
 	struct workqueue_struct *ahead_wq; /* work ahead of and behind writers */
 	struct workqueue_struct
-		*below_wq; /* reads that wait for the file below, and no lock of ours */
+		*below_wq; /* for tasks that wait, perhaps with locks of the file below */
 	struct workqueue_struct *write_wq; /* write-back that somebody waits for */
 	struct rw_semaphore stores_lock; /* the list of stores */
 	struct list_head stores;

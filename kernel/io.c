@@ -246,7 +246,9 @@ static int read_page(struct hugemap_inode *hi, struct page *page, loff_t pos)
 	ssize_t result = 1;
 	size_t done = 0;
 
-	while (result > 0 && done < HM_PAGE_SIZE) {
+	/* From where the file ends, direct I/O may be refused. */
+	while (result > 0 && done < HM_PAGE_SIZE &&
+	       (!done || pos + (loff_t)done < i_size_read(hi->reader->f_mapping->host))) {
 		struct bio_vec segment;
 		struct iov_iter iter;
 		struct kiocb iocb;
@@ -268,8 +270,12 @@ static int read_page(struct hugemap_inode *hi, struct page *page, loff_t pos)
 	return 0;
 }
 
-/* By way of another page: a device may write into what is beside it in a sector. */
-static int refresh(struct hugemap_inode *hi, struct folio *folio, size_t offset, size_t bytes)
+/*
+ * By way of another page: a device may write into what is beside it in a sector, and
+ * whoever waits for the folio lock, in a fault, may have locks of the file system below.
+ */
+static int refresh(struct hugemap_inode *hi, struct folio *folio, u64 pgoff, size_t offset,
+		   size_t bytes)
 {
 	struct page *page = alloc_pages_node(NUMA_NO_NODE, GFP_NOFS, 0);
 	const struct cred *old;
@@ -283,10 +289,12 @@ static int refresh(struct hugemap_inode *hi, struct folio *folio, size_t offset,
 		size_t start = round_down(offset, HM_PAGE_SIZE);
 		size_t part = min_t(size_t, bytes, start + HM_PAGE_SIZE - offset);
 
-		err = read_page(hi, page, folio_pos(folio) + start);
-		if (!err)
+		err = read_page(hi, page, ((loff_t)pgoff << HM_PAGE_SHIFT) + start);
+		folio_lock(folio);
+		if (!err && hugemap_folio_is(hi, folio, pgoff))
 			memcpy(folio_address(folio) + offset,
 			       folio_address(page_folio(page)) + (offset - start), part);
+		folio_unlock(folio);
 		offset += part;
 		bytes -= part;
 	}
@@ -300,6 +308,7 @@ struct refresh_work {
 	struct completion done;
 	struct hugemap_inode *hi;
 	struct folio *folio;
+	u64 pgoff;
 	size_t offset, bytes;
 	int err;
 };
@@ -308,14 +317,17 @@ static void refresh_work(struct work_struct *work)
 {
 	struct refresh_work *w = container_of(work, struct refresh_work, work);
 
-	w->err = refresh(w->hi, w->folio, w->offset, w->bytes);
+	w->err = refresh(w->hi, w->folio, w->pgoff, w->offset, w->bytes);
 	complete(&w->done);
 }
 
 /* By a worker: who is killed may be refused a read, and the change has been made by now. */
-int hugemap_io_refresh(struct hugemap_inode *hi, struct folio *folio, size_t offset, size_t bytes)
+int hugemap_io_refresh(struct hugemap_inode *hi, struct folio *folio, u64 pgoff, size_t offset,
+		       size_t bytes)
 {
-	struct refresh_work w = { .hi = hi, .folio = folio, .offset = offset, .bytes = bytes };
+	struct refresh_work w = {
+		.hi = hi, .folio = folio, .pgoff = pgoff, .offset = offset, .bytes = bytes
+	};
 
 	init_completion(&w.done);
 	INIT_WORK_ONSTACK(&w.work, refresh_work);

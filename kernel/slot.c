@@ -59,20 +59,9 @@ static struct folio *new_huge(int node, gfp_t gfp)
 	return page_folio(page);
 }
 
-/* Is some of its memory broken? */
-static bool is_poisoned(const struct folio *folio)
-{
-	u32 i;
-
-	for (i = 0; i < folio_nr_pages((struct folio *)folio); i++)
-		if (PageHWPoison(folio_page((struct folio *)folio, i)))
-			return true;
-	return false;
-}
-
 void hugemap_folio_free(struct folio *folio)
 {
-	if (folio_order(folio) && is_poisoned(folio))
+	if (folio_order(folio) && hugemap_is_poisoned(folio))
 		pr_warn("hugemap: 2 MB of broken memory are not used any more\n");
 	else
 		folio_put(folio);
@@ -343,7 +332,7 @@ void hugemap_frame_check(struct hugemap_mount *mount, const struct hm_unit *unit
 	struct folio *folio = hugemap_frame_folio(mount, unit->frame);
 
 	/* Abandoned, perhaps. */
-	if (!folio || likely(!is_poisoned(folio)))
+	if (!folio || likely(!hugemap_is_poisoned(folio)))
 		return;
 	hugemap_frame_empty(mount, unit);
 	hugemap_folio_own(folio, HUGEMAP_POOLS, HUGEMAP_NOBODYS);

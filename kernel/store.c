@@ -47,13 +47,6 @@ void hugemap_data_init(struct hugemap_inode *hi)
 	mapping_set_large_folios(hi->vfs_inode.i_mapping);
 }
 
-bool hugemap_must_stay(struct hugemap_inode *hi, u64 pgoff)
-{
-	struct hm_unit unit;
-
-	return hi->stable && hm_peek(hi->store, pgoff, &unit) == HM_WRITING;
-}
-
 int hugemap_await_stable(struct hugemap_inode *hi, u64 pgoff)
 {
 	return wait_event_killable(*hugemap_wait_of(hugemap_of(hi), hi->store, pgoff),
@@ -114,11 +107,6 @@ static void find_holes(struct hugemap_inode *hi, const struct parts *parts, unsi
 	bitmap_zero(holes, parts->n);
 	if (!hi->lower)
 		return;
-	if (hugemap_is_locked_below(hi)) {
-		/* To ask would be to wait: it is read, and reserved before it is stored to. */
-		bitmap_fill(holes, parts->n);
-		return;
-	}
 	bitmap_fill(hollow, parts->n);
 	while (at < end) {
 		loff_t data = at < size ? vfs_llseek(hi->reader, at, SEEK_DATA) : -ENXIO;
@@ -461,58 +449,6 @@ static int reserve_room(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	return err;
 }
 
-/* A reservation that a worker makes: of it, and of who waits. */
-struct reserve_work {
-	struct work_struct work;
-	struct completion done;
-	refcount_t refs;
-	struct hugemap_inode *hi;
-	const struct cred *cred; /* whose quota it is */
-	u64 pgoff, npages;
-	int err;
-};
-
-static void put_reserve(struct reserve_work *w)
-{
-	if (!refcount_dec_and_test(&w->refs))
-		return;
-	put_cred(w->cred);
-	kfree(w);
-}
-
-static void reserve_work(struct work_struct *work)
-{
-	struct reserve_work *w = container_of(work, struct reserve_work, work);
-	const struct cred *old = override_creds(w->cred);
-
-	w->err = reserve_room(w->hi, w->pgoff, w->npages);
-	revert_creds(old);
-	complete(&w->done);
-	iput(&w->hi->vfs_inode);
-	put_reserve(w);
-}
-
-static int reserve_by_worker(struct hugemap_inode *hi, u64 pgoff, u64 npages)
-{
-	struct reserve_work *w = kmalloc(sizeof(*w), GFP_KERNEL);
-	int err;
-
-	if (!w)
-		return -ENOMEM;
-	INIT_WORK(&w->work, reserve_work);
-	init_completion(&w->done);
-	refcount_set(&w->refs, 2);
-	w->hi = hi;
-	w->cred = get_current_cred();
-	w->pgoff = pgoff;
-	w->npages = npages;
-	ihold(&hi->vfs_inode);
-	queue_work(hugemap_of(hi)->ahead_wq, &w->work);
-	err = wait_for_completion_killable(&w->done) ? -EINTR : w->err;
-	put_reserve(w);
-	return err;
-}
-
 int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 {
 	if (!hi->lower || !smp_load_acquire(&hi->writer))
@@ -524,8 +460,7 @@ int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	 * become longer. A store to a mapping has no limit, and behind the end of the file
 	 * below there may be much that write(2) was allowed.
 	 */
-	if (rlimit(RLIMIT_FSIZE) != RLIM_INFINITY || !inode_trylock(hi->lower))
-		return reserve_by_worker(hi, pgoff, npages);
-	inode_unlock(hi->lower);
+	if (rlimit(RLIMIT_FSIZE) != RLIM_INFINITY)
+		return hugemap_by_worker(hi, reserve_room, pgoff, npages);
 	return reserve_room(hi, pgoff, npages);
 }

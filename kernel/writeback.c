@@ -41,19 +41,26 @@ static enum hm_outcome become_dirty(struct hugemap_inode *hi, u64 pgoff)
 bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 {
 	struct hugemap_inode *hi = hugemap_inode(mapping->host);
+	struct hugemap_mount *mount = hugemap_of(hi);
 	struct hm_unit unit;
 	bool claimed;
 
 	if (!hi->store)
 		return false;
-	/* With the flag, it is known already; but if it is claimed, perhaps not yet. */
-	if (folio_test_set_dirty(folio))
-		claimed = hm_peek(hi->store, folio->index, &unit) == HM_EVICTING;
-	else
+	/*
+	 * With the flag, it is known already; but if it is claimed, which is so only while
+	 * stores_lock is held, perhaps not yet. (Other claims hold the invalidate_lock.)
+	 */
+	if (folio_test_set_dirty(folio)) {
+		smp_mb(); /* pairs with the compare-and-swap of a claim */
+		claimed = rwsem_is_locked(&mount->stores_lock) &&
+			  hm_peek(hi->store, folio->index, &unit) == HM_EVICTING;
+	} else {
 		claimed = become_dirty(hi, folio->index) == HM_BUSY;
+	}
 	/* Who has claimed it, to be evicted, finds the flag. */
 	if (claimed)
-		atomic_inc(&hugemap_of(hi)->dirtied_claimed);
+		atomic_inc(&mount->dirtied_claimed);
 	return false;
 }
 
@@ -478,18 +485,22 @@ static bool backs_off(const struct hugemap_inode *hi)
 	return hi->failures && time_before(jiffies, READ_ONCE(hi->retry_at));
 }
 
-/* The file to write now, with a reference; or NULL. */
-static struct hugemap_inode *writeback_pick(struct hugemap_mount *mount)
+/* The file to write now, with a reference, and how many pages of it; or NULL. */
+static struct hugemap_inode *writeback_pick(struct hugemap_mount *mount, u64 *npages)
 {
 	bool pressed = atomic_read(&mount->pressed) > 0, expired = false;
 	struct hugemap_inode *hi, *best = NULL;
 	struct hm_store *store;
 	u64 most = 0;
 
+	*npages = CHUNK_PAGES;
 	down_read(&mount->stores_lock);
 	store = hm_writeback_pick(mount->cache, &expired);
 	if (store)
 		best = hugemap_store_inode(store);
+	/* What is old is written as a whole: its age counts from now on. */
+	if (expired && !backs_off(best))
+		*npages = hm_store_dirty_pages(store);
 	if (best ? backs_off(best) : pressed) {
 		/* Another one, then: the one with the most to write. */
 		best = NULL;
@@ -524,14 +535,19 @@ int hugemap_writer(void *arg)
 	set_freezable();
 	while (!kthread_should_stop()) {
 		struct hugemap_inode *hi;
+		u64 npages;
 
 		wait_event_freezable_timeout(mount->writer_wait,
 					     READ_ONCE(mount->write) || kthread_should_stop(), HZ);
 		WRITE_ONCE(mount->write, false);
 		hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
-		while (!kthread_should_stop() && (hi = writeback_pick(mount))) {
+		while (!kthread_should_stop() && (hi = writeback_pick(mount, &npages))) {
 			bool wrote = write_chunk(hi);
 
+			for (; wrote && npages > CHUNK_PAGES; npages -= CHUNK_PAGES) {
+				cond_resched();
+				write_chunk(hi);
+			}
 			iput(&hi->vfs_inode);
 			if (!wrote)
 				break;

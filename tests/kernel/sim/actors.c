@@ -93,7 +93,9 @@ static u64 *reach(struct program *p, const struct place *place, bool write, int 
 
 		if (word)
 			return word;
-		*err = mm_fault(p->mm, place->address, write, sim_chance(95));
+		*err = mm_fault(p->mm, place->address,
+				FAULT_FLAG_USER | (write ? FAULT_FLAG_WRITE : 0) |
+					(sim_chance(95) ? FAULT_FLAG_ALLOW_RETRY : 0));
 		if (*err)
 			return NULL;
 		if (current->killed)
@@ -308,7 +310,10 @@ static void dma(struct program *p)
 		unsigned long at = (place.address & ~(PAGE_SIZE - 1)) + i * PAGE_SIZE;
 
 		while (!(page[i] = mm_pin(p->mm, at, true)))
-			if (mm_fault(p->mm, at, true, sim_chance(80)) || current->killed)
+			if (mm_fault(p->mm, at,
+				     FAULT_FLAG_WRITE |
+					     (sim_chance(80) ? FAULT_FLAG_ALLOW_RETRY : 0)) ||
+			    current->killed)
 				goto out;
 		w.pins++;
 		if (!same_place(p, &place))

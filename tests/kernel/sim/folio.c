@@ -203,6 +203,12 @@ void folio_get(struct folio *folio)
 	sim_check(atomic_add_return(1, &folio->refs) > 1, "a reference to a frozen folio");
 }
 
+void folio_ref_add(struct folio *folio, long n)
+{
+	folio_check_alive(folio);
+	sim_check(atomic_add_return(n, &folio->refs) > 0, "references of a folio that has none");
+}
+
 bool folio_try_get(struct folio *folio)
 {
 	sim_step();

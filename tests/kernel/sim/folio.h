@@ -68,6 +68,8 @@ void __free_pages(struct page *page, u32 order);
 #define folio_mapped(f) (READ_ONCE((f)->mapcount) > 0)
 
 void folio_get(struct folio *folio);
+void folio_ref_add(struct folio *folio, long n);
+#define folio_ref_sub(folio, n) folio_ref_add(folio, -(long)(n))
 bool folio_try_get(struct folio *folio);
 void folio_put(struct folio *folio);
 bool folio_ref_freeze(struct folio *folio, int count);

@@ -215,7 +215,9 @@ static u64 *next_word(const struct iov_iter *iter, bool write)
 	}
 	while (!(word = mm_word(iter->mm, address, write))) {
 		if (current->nofault || iter->nofault ||
-		    mm_fault(iter->mm, address, write, sim_chance(80)))
+		    mm_fault(iter->mm, address,
+			     (write ? FAULT_FLAG_WRITE : 0) |
+				     (sim_chance(80) ? FAULT_FLAG_ALLOW_RETRY : 0)))
 			return NULL;
 	}
 	return word;
@@ -271,7 +273,8 @@ static size_t fault_in(const struct iov_iter *iter, size_t bytes, bool write)
 		unsigned long address = iter->address + iter->at + at;
 
 		while (!mm_word(iter->mm, address, write))
-			if (mm_fault(iter->mm, address, write, true))
+			if (mm_fault(iter->mm, address,
+				     (write ? FAULT_FLAG_WRITE : 0) | FAULT_FLAG_ALLOW_RETRY))
 				return bytes - at;
 	}
 	return 0;

@@ -16,10 +16,12 @@
 #define HUGEMAP_HAVE_VMF_INSERT_FOLIO_PMD
 #define HUGEMAP_WQ_PERCPU 0
 #define HUGEMAP_XATTR_CONST
-#define HUGEMAP_CACHED_REFS 2
+#define hugemap_cached_refs(folio) (1 + folio_nr_pages(folio))
 #define hugemap_forgets_dirty(folio) false
 #define BTRFS_SUPER_MAGIC 0x9123683E
 #define CONFIG_X86 1
+#define CONFIG_TRACEPOINTS 0
+#define CONFIG_MEMORY_FAILURE 1
 #define IS_ENABLED(CONFIG_option) (CONFIG_option)
 
 #include "fs.h"
@@ -48,6 +50,16 @@ struct dentry {
 struct hugemap_idmap *hugemap_idmap_of(const struct vfsmount *mnt);
 
 #define errorf(fc, ...) kernel_log(__VA_ARGS__)
+
+struct tracepoint {
+	const char *name;
+};
+#define for_each_kernel_tracepoint(look, data) look(NULL, data)
+#define tracepoint_probe_register(tp, probe, data) ((void)(tp), (void)(probe), -ENOENT)
+#define tracepoint_probe_unregister(tp, probe, data) ((void)(tp), (void)(probe))
+#define tracepoint_synchronize_unregister() \
+	do {                                \
+	} while (0)
 
 #define DECLARE_EVENT_CLASS(...)
 #define TP_PROTO(...) __VA_ARGS__

@@ -399,13 +399,12 @@ static vm_fault_t handle_fault(struct vm_fault *vmf, bool write)
 	return write ? do_shared_fault(vmf) : do_read_fault(vmf);
 }
 
-int mm_fault(struct mm_struct *mm, unsigned long address, bool write, bool may_retry)
+int mm_fault(struct mm_struct *mm, unsigned long address, u32 flags)
 {
-	struct vm_fault vmf = { .flags = may_retry ? FAULT_FLAG_ALLOW_RETRY : 0 };
+	bool write = flags & FAULT_FLAG_WRITE;
+	struct vm_fault vmf = { .flags = flags };
 	vm_fault_t ret;
 
-	if (write)
-		vmf.flags |= FAULT_FLAG_WRITE;
 	for (;;) {
 		struct vm_area_struct *vma;
 

@@ -61,6 +61,7 @@ struct mm_struct {
 #define FAULT_FLAG_ALLOW_RETRY 2u
 #define FAULT_FLAG_RETRY_NOWAIT 4u
 #define FAULT_FLAG_TRIED 8u
+#define FAULT_FLAG_USER 16u
 #define VM_FAULT_SIGBUS 2u
 #define VM_FAULT_MAJOR 4u
 #define VM_FAULT_NOPAGE 0x100u
@@ -95,6 +96,7 @@ static inline spinlock_t *pmd_lock(struct mm_struct *mm, pmd_t *pmd)
 #define pmd_none(p) (!(p).folio && !(p).table)
 #define pmd_trans_huge(p) (!!(p).folio)
 #define pmd_pfn(p) folio_pfn((p).folio)
+#define pmd_page(p) folio_page((p).folio, 0)
 #define hugemap_pmd_uffd(p) false
 
 static inline bool pmd_same(pmd_t a, pmd_t b)
@@ -140,7 +142,7 @@ void mm_unmap(struct mm_struct *mm, u32 slot);
  */
 u64 *mm_word(struct mm_struct *mm, unsigned long address, bool write);
 /* 0: try again; -EFAULT: nothing is mapped; -EIO: SIGBUS; -EINTR: a fatal signal. */
-int mm_fault(struct mm_struct *mm, unsigned long address, bool write, bool may_retry);
+int mm_fault(struct mm_struct *mm, unsigned long address, u32 flags);
 /* The page, with a reference; NULL if it is not there, or not writable. */
 struct page *mm_get(struct mm_struct *mm, unsigned long address, bool write);
 /* The same, for a device that writes into it: a pin. */

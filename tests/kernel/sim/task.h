@@ -248,8 +248,6 @@ extern struct task_struct tasks[SIM_COROUTINES + 1];
 #define RLIM_INFINITY U64_MAX
 #define rlimit(which) (current->fsize_limit) /* RLIMIT_FSIZE is the only one */
 #define fatal_signal_pending(task) ((task)->killed)
-/* Some have a signal that does not end them, now and then. */
-#define signal_pending(task) ((task)->killed || sim_chance(5))
 #define pagefault_disable() ((void)current->nofault++)
 #define pagefault_enable() ((void)current->nofault--)
 #define raw_smp_processor_id() sim_cpu()
@@ -384,6 +382,7 @@ struct rw_semaphore {
 #define up_write(s) sim_write_unlock(&(s)->lock)
 bool down_read_trylock(struct rw_semaphore *s);
 #define down_read_killable(s) (down_read(s), 0)
+#define smp_mb() sim_step()
 #define rwsem_is_locked(s) ((s)->lock.writer || (s)->lock.readers)
 bool down_write_trylock(struct rw_semaphore *s);
 

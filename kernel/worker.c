@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * What a worker does for a task that waits for it, killably: what the task may not do
+ * itself, for the locks that it may hold or the limits that it has.
+ */
+#include <linux/completion.h>
+#include <linux/cred.h>
+#include <linux/fs.h>
+#include <linux/refcount.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include "data.h"
+
+/* Of the worker, and of who waits, who may be killed. */
+struct task_work {
+	struct work_struct work;
+	struct completion done;
+	refcount_t refs;
+	struct hugemap_inode *hi;
+	const struct cred *cred; /* whose quota it is */
+	hugemap_work_fn fn;
+	u64 pgoff, arg;
+	int err;
+};
+
+static void put_work(struct task_work *w)
+{
+	if (!refcount_dec_and_test(&w->refs))
+		return;
+	put_cred(w->cred);
+	kfree(w);
+}
+
+static void run_work(struct work_struct *work)
+{
+	struct task_work *w = container_of(work, struct task_work, work);
+	const struct cred *old = override_creds(w->cred);
+
+	w->err = w->fn(w->hi, w->pgoff, w->arg);
+	revert_creds(old);
+	complete(&w->done);
+	iput(&w->hi->vfs_inode);
+	put_work(w);
+}
+
+int hugemap_by_worker(struct hugemap_inode *hi, hugemap_work_fn fn, u64 pgoff, u64 arg)
+{
+	struct task_work *w = kmalloc(sizeof(*w), GFP_KERNEL);
+	int err;
+
+	if (!w)
+		return -ENOMEM;
+	INIT_WORK(&w->work, run_work);
+	init_completion(&w->done);
+	refcount_set(&w->refs, 2);
+	w->hi = hi;
+	w->cred = get_current_cred();
+	w->fn = fn;
+	w->pgoff = pgoff;
+	w->arg = arg;
+	ihold(&hi->vfs_inode);
+	queue_work(hugemap_of(hi)->below_wq, &w->work);
+	err = wait_for_completion_killable(&w->done) ? -EINTR : w->err;
+	put_work(w);
+	return err;
+}
