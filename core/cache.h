@@ -310,6 +310,7 @@ size_t hm_node_bytes(enum hm_node_kind kind);
  * @pgoff: the fault's page
  * @kind: unit.err of the fault
  * @mem: hm_node_bytes(@kind) of zeroed memory, aligned to 64
+ * @size: hm_store_size() before it was looked for what follows
  * @hollow: for HM_NODE_LEAF: HM_NODE_SLOTS bits, set for blocks that hold no
  *	data in the store; NULL = all hold data. The leaf of @pgoff starts at
  *	hm_leaf_start(@pgoff).
@@ -318,10 +319,10 @@ size_t hm_node_bytes(enum hm_node_kind kind);
  *	HM_NODE_BASE, where NULL means what is known of the block.
  *
  * Return: true if @mem is now the store's, false if another thread was
- * faster and @mem is still the caller's.
+ * faster, or the store has another size now, and @mem is still the caller's: ask again.
  */
 bool hm_store_add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind, void *mem,
-		       const unsigned long *hollow, const unsigned long *holes);
+		       u64 size, const unsigned long *hollow, const unsigned long *holes);
 u64 hm_leaf_start(u64 pgoff);
 
 /* Which node would a fault on this page ask for? False: none but a base node. */
@@ -331,7 +332,8 @@ bool hm_store_lacks_node(struct hm_store *store, u64 pgoff, enum hm_node_kind *k
  * hm_store_set_hollow() - pages are known to hold data, or to hold none
  *
  * For pages that are not cached. Only blocks whose leaf exists are touched:
- * others are told when their leaf is added. That a part of a block holds none is
+ * others are told when their leaf is added; so what is new behind the end is told after
+ * hm_store_set_size(), and nobody stores to it before. That a part of a block holds none is
  * only remembered of a block that is split.
  */
 void hm_store_set_hollow(struct hm_store *store, u64 pgoff, u64 npages, bool hollow);

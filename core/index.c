@@ -186,8 +186,11 @@ bool hm_index_join(struct hm_pos *pos)
 		hm_stay_end();
 		return false;
 	}
+	/* Not beside set_hollow(), whose bit for the block would be lost. */
+	hm_spin_lock(&pos->store->node_lock);
 	set_bit_to(pos->leaf->hollow, pos->leaf_slot, bits_set(base->hollow) == HM_BLOCK_PAGES);
 	set_bit_to(pos->leaf->holes, pos->leaf_slot, bits_set(base->holes));
+	hm_spin_unlock(&pos->store->node_lock);
 	/* All words are frozen by us alone: nobody else can change the block. */
 	old = hm_atomic_read(block);
 	hm_assert(hm_word_state(old) == HM_SPLIT);
@@ -289,10 +292,13 @@ static void set_range(struct hm_store *store, u64 pgoff, u64 npages, bool alloca
 			continue;
 		}
 		next = next < end ? next : end;
-		if (allocated)
+		if (allocated) {
 			set_allocated(&pos, pgoff, next);
-		else
+		} else {
+			hm_spin_lock(&store->node_lock);
 			set_hollow(&pos, pgoff, next, hollow);
+			hm_spin_unlock(&store->node_lock);
+		}
 		pgoff = next;
 	}
 }
@@ -319,52 +325,69 @@ bool hm_store_lacks_node(struct hm_store *store, u64 pgoff, enum hm_node_kind *k
 	return true;
 }
 
-bool hm_store_add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind, void *mem,
-		       const unsigned long *hollow, const unsigned long *holes)
+static bool add_leaf(struct hm_store *store, const struct hm_pos *pos, struct hm_leaf *leaf,
+		     const unsigned long *hollow, const unsigned long *holes)
 {
-	struct hm_node *node = mem;
-	struct hm_base *base = mem;
-	struct hm_leaf *leaf = mem;
-	struct hm_pos pos;
-	bool added = false;
 	u32 i;
 
+	hm_assert(pos->dir);
+	if (hollow)
+		memcpy(leaf->hollow, hollow, sizeof(leaf->hollow));
+	if (!holes)
+		holes = hollow;
+	for (i = 0; holes && i < HM_BITMAP_LONGS(HM_NODE_SLOTS); i++) {
+		leaf->holes[i] = holes[i];
+		if (holes[i])
+			hm_atomic_set(&store->holes, 1);
+	}
+	return hm_ptr_install(&pos->dir->leaf[pos->dir_slot], leaf);
+}
+
+static bool add_base(const struct hm_pos *pos, struct hm_base *base, const unsigned long *holes)
+{
+	u32 i;
+
+	hm_assert(pos->leaf);
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		hm_atomic_set(&base->word[i], HM_FROZEN);
+	if (holes)
+		memcpy(base->holes, holes, sizeof(base->holes));
+	/* Where they are is not known, or there were none a moment ago. */
+	if (hm_bit_test(pos->leaf->holes, pos->leaf_slot) && !bits_set(base->holes))
+		memset(base->holes, 0xff, sizeof(base->holes));
+	return hm_ptr_install(&pos->leaf->base[pos->leaf_slot], base);
+}
+
+bool hm_store_add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind, void *mem,
+		       u64 size, const unsigned long *hollow, const unsigned long *holes)
+{
+	struct hm_node *node = mem;
+	struct hm_pos pos;
+	bool added = false;
+
 	hm_index_find(store, pgoff, &pos);
+	/* Whoever makes it larger sets the size first: its set_hollow() finds the node then. */
+	hm_spin_lock(&store->node_lock);
+	if (hm_store_size(store) != size)
+		goto out;
 	switch (kind) {
 	case HM_NODE_DIR:
 		added = hm_ptr_install(&store->dir[pos.root_slot], (struct hm_dir *)mem);
 		break;
 	case HM_NODE_LEAF:
-		hm_assert(pos.dir);
-		if (hollow)
-			memcpy(leaf->hollow, hollow, sizeof(leaf->hollow));
-		if (!holes)
-			holes = hollow;
-		for (i = 0; holes && i < HM_BITMAP_LONGS(HM_NODE_SLOTS); i++) {
-			leaf->holes[i] = holes[i];
-			if (holes[i])
-				hm_atomic_set(&store->holes, 1);
-		}
-		added = hm_ptr_install(&pos.dir->leaf[pos.dir_slot], leaf);
+		added = add_leaf(store, &pos, mem, hollow, holes);
 		break;
 	case HM_NODE_BASE:
-		hm_assert(pos.leaf);
-		for (i = 0; i < HM_BLOCK_PAGES; i++)
-			hm_atomic_set(&base->word[i], HM_FROZEN);
-		if (holes)
-			memcpy(base->holes, holes, sizeof(base->holes));
-		else if (hm_bit_test(pos.leaf->holes, pos.leaf_slot))
-			memset(base->holes, 0xff, sizeof(base->holes));
-		added = hm_ptr_install(&pos.leaf->base[pos.leaf_slot], base);
+		added = add_base(&pos, mem, holes);
 		break;
 	}
-	if (!added)
-		return false;
-	hm_spin_lock(&store->node_lock);
-	node->next = store->nodes;
-	store->nodes = node;
+	if (added) {
+		node->next = store->nodes;
+		store->nodes = node;
+	}
+out:
 	hm_spin_unlock(&store->node_lock);
-	return true;
+	return added;
 }
 
 void *hm_store_take_node(struct hm_store *store)

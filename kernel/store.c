@@ -134,6 +134,8 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 			       .shift = HM_BLOCK_SHIFT };
 	DECLARE_BITMAP(hollow, HM_NODE_SLOTS);
 	DECLARE_BITMAP(holes, HM_NODE_SLOTS);
+	/* Before anything is asked: who writes behind the end makes it larger meanwhile. */
+	u64 size = hm_store_size(hi->store);
 	void *node;
 
 	BUILD_BUG_ON(HM_NODE_SLOTS < HM_BLOCK_PAGES);
@@ -154,7 +156,7 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 		find_holes(hi, &parts, hollow, holes);
 	}
 	hugemap_window("index: holes known, node not there");
-	if (!hm_store_add_node(hi->store, pgoff, kind, node, hollow, holes))
+	if (!hm_store_add_node(hi->store, pgoff, kind, node, size, hollow, holes))
 		kfree(node);
 	return 0;
 }

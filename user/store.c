@@ -193,6 +193,7 @@ int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind)
 	unsigned long hollow[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
 	unsigned long holes[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
 	size_t bytes = (hm_node_bytes(kind) + 63) & ~(size_t)63;
+	u64 size = hm_store_size(store->core);
 	void *mem = aligned_alloc(64, bytes);
 
 	if (!mem)
@@ -200,7 +201,7 @@ int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind)
 	memset(mem, 0, bytes);
 	if (kind == HM_NODE_LEAF)
 		find_holes(store, pgoff, hollow, holes);
-	if (!hm_store_add_node(store->core, pgoff, kind, mem, hollow,
+	if (!hm_store_add_node(store->core, pgoff, kind, mem, size, hollow,
 			       kind == HM_NODE_LEAF ? holes : NULL))
 		free(mem);
 	return 0;

@@ -88,7 +88,7 @@ void add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind,
 	void *mem = aligned_alloc(64, size);
 
 	memset(mem, 0, size);
-	if (!hm_store_add_node(store, pgoff, kind, mem, hollow, holes))
+	if (!hm_store_add_node(store, pgoff, kind, mem, hm_store_size(store), hollow, holes))
 		free(mem);
 }
 

@@ -47,8 +47,8 @@ static void test_node_brought_twice(void **state)
 	for (kind = HM_NODE_DIR; kind <= HM_NODE_BASE; kind++) {
 		void *mem = calloc(1, hm_node_bytes((enum hm_node_kind)kind));
 
-		assert_false(
-			hm_store_add_node(env.store, 0, (enum hm_node_kind)kind, mem, NULL, NULL));
+		assert_false(hm_store_add_node(env.store, 0, (enum hm_node_kind)kind, mem,
+					       hm_store_size(env.store), NULL, NULL));
 		free(mem);
 	}
 	assert_int_equal(state_of(env.store, 0), HM_CLEAN);
@@ -439,6 +439,32 @@ static void test_hollow(void **state)
 	env_end(&env);
 }
 
+/* A node that was made for another size knows nothing of holes that came since. */
+static void test_node_of_another_size(void **state)
+{
+	const unsigned long none[HM_BITMAP_LONGS(HM_BLOCK_PAGES)] = { 0 };
+	struct hm_unit unit;
+	struct env env;
+	void *mem;
+
+	env_start(&env, 8, 1, BYTES(1) + HM_PAGE_SIZE);
+	mem = aligned_alloc(64, (hm_node_bytes(HM_NODE_BASE) + 63) & ~(size_t)63);
+	memset(mem, 0, hm_node_bytes(HM_NODE_BASE));
+	add_node(env.store, 0, HM_NODE_DIR, NULL, NULL);
+	add_node(env.store, 0, HM_NODE_LEAF, NULL, NULL);
+	hm_store_set_size(env.store, BYTES(2));
+	hm_store_set_hollow(env.store, P(1) + 1, BLOCK - 1, true);
+	assert_false(hm_store_add_node(env.store, P(1), HM_NODE_BASE, mem, BYTES(1) + HM_PAGE_SIZE,
+				       NULL, NULL));
+	/* Of the right size, but from before the holes. */
+	assert_true(hm_store_add_node(env.store, P(1), HM_NODE_BASE, mem, BYTES(2), NULL, none));
+	assert_int_equal(fault(env.store, P(1) + 2, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
+			 HM_FILL);
+	assert_true(hm_has_holes(env.store, P(1) + 2));
+	assert_false(hm_fill_done(&unit, 0, 0));
+	env_end(&env);
+}
+
 /* Punched and allocated blocks; those without a leaf are told by the leaf. */
 static void test_set_hollow(void **state)
 {
@@ -524,6 +550,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_hollow),
 	cmocka_unit_test(test_hollow_parts),
 	cmocka_unit_test(test_holes),
+	cmocka_unit_test(test_node_of_another_size),
 	cmocka_unit_test(test_set_hollow),
 	cmocka_unit_test(test_peek_without_nodes),
 	cmocka_unit_test(test_lines),

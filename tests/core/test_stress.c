@@ -231,7 +231,8 @@ static void add_missing(struct stressed *s, u64 page, const struct hm_unit *unit
 	/* The device is empty at first: every block is a hole. */
 	memset(mem, 0, size);
 	memset(hollow, 0xff, sizeof(hollow));
-	if (!hm_store_add_node(s->store, page, (enum hm_node_kind)unit->err, mem, hollow, NULL))
+	if (!hm_store_add_node(s->store, page, (enum hm_node_kind)unit->err, mem,
+			       hm_store_size(s->store), hollow, NULL))
 		free(mem);
 }
 
