@@ -327,7 +327,7 @@ static vm_fault_t upgrade_fault(struct vm_fault *vmf)
 	struct folio *folio;
 
 	/* What may sleep for long, or is refused, is left to hugemap_page_mkwrite(). */
-	if (hm_has_holes(hi->store, vmf->pgoff) || !filemap_invalidate_trylock_shared(mapping))
+	if (!filemap_invalidate_trylock_shared(mapping))
 		return VM_FAULT_FALLBACK;
 	if (is_immutable(hi)) {
 		filemap_invalidate_unlock_shared(mapping);
@@ -338,7 +338,8 @@ static vm_fault_t upgrade_fault(struct vm_fault *vmf)
 	folio = mapped_folio(vmf);
 	if (folio) {
 		folio_lock(folio);
-		if (hugemap_folio_is(hi, folio, vmf->pgoff) && make_dirty(vmf, hi, folio, &unit) &&
+		if (hugemap_folio_is(hi, folio, vmf->pgoff) &&
+		    !hm_has_holes(hi->store, vmf->pgoff) && make_dirty(vmf, hi, folio, &unit) &&
 		    fault_upgrade(vmf, folio)) {
 			hugemap_count(hugemap_of(hi), HUGEMAP_C_UPGRADES, 1);
 			trace_hugemap_fault(inode, unit.pgoff, unit.npages, 1);

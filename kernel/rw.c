@@ -228,8 +228,11 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 		/* 0: look again. */
 		return hugemap_await_stable(hi, pgoff);
 	}
-	/* Dirty before the copy, and locked until after it: see writeback_protect(). */
-	if (!hugemap_folio_is(hi, folio, pgoff) ||
+	/*
+	 * Base pages that there is room for may be a huge unit by now, which is written whole.
+	 * Dirty before the copy, and locked until after it: see writeback_protect().
+	 */
+	if (!hugemap_folio_is(hi, folio, pgoff) || hm_has_holes(hi->store, pgoff) ||
 	    hm_fault(hi->store, pgoff, HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
 		     &unit) != HM_HIT) {
 		folio_unlock(folio);
