@@ -25,6 +25,15 @@ static u64 pages_of(loff_t size)
 	return ((u64)size + PAGE_SIZE - 1) >> PAGE_SHIFT;
 }
 
+/* Blocks below that kernel/store.c leaves free: 64, and one for 128 dirty pages or a part. */
+#define SPARE_BLOCKS (64u + MAX_FILES * MAX_FILE_PAGES / 128u + 1u)
+
+/* Has there been less room than a block, and what is left free for its extents? */
+static bool was_full(void)
+{
+	return below_least_room() < HM_BLOCK_PAGES + (w.s.extents ? SPARE_BLOCKS : 0);
+}
+
 /* May a call fail with it, without a fault of anybody? */
 static bool excused(int err)
 {
@@ -34,6 +43,8 @@ static bool excused(int err)
 		return w.s.alloc_error_percent || w.pins || w.failures;
 	if (err == -EFBIG)
 		return true; /* its limit, or the model's */
+	if (err == -ENOSPC)
+		return was_full();
 	return err == -EIO && w.failures;
 }
 
@@ -122,6 +133,7 @@ static void touch(struct program *p)
 
 	if (!pick_place(p, &place))
 		return;
+	below_watch_room();
 	resizes = place.file->resizes;
 	least = place.file->min;
 	if (write && place.word * sizeof(u64) >= (u64)least)
@@ -143,7 +155,7 @@ static void touch(struct program *p)
 		w.counts[C_LOADS]++;
 	} else if (err == -EIO && place.file->resizes == resizes && !(resizes & 1)) {
 		sim_check(place.word / WORDS >= pages_of(least) || current->killed ||
-				  excused(-EIO) || excused(-ENOMEM),
+				  excused(-EIO) || excused(-ENOMEM) || (write && was_full()),
 			  "SIGBUS at page %llu of file %u, for nothing",
 			  (unsigned long long)(place.word / WORDS), place.file->index);
 	}
@@ -279,7 +291,8 @@ static void call_sync(struct program *p)
 	if (!err)
 		model_synced(file, first, end);
 	else
-		sim_check(excused(err), "fsync() failed with %d, but nothing has", err);
+		sim_check((err != -ENOSPC && excused(err)) || model_may_be_told(err),
+			  "fsync() failed with %d, but nothing has", err);
 	w.counts[C_SYNCS]++;
 	sim_progress();
 }
@@ -429,6 +442,7 @@ static void act(struct program *p)
 	for (i = 0; i < ARRAY_SIZE(weight); i++)
 		all += weight[i];
 	dice = sim_below(all);
+	below_watch_room();
 	for (i = 0; dice >= weight[i]; i++)
 		dice -= weight[i];
 	switch (i) {
@@ -583,7 +597,8 @@ static void resize_pool(void)
 static void disturb(void)
 {
 	const struct scenario *s = &w.s;
-	u32 all = s->resizes + s->punches + s->pools + s->kills + 2, dice = sim_below(all);
+	u32 all = s->resizes + s->punches + s->pools + s->kills + s->fills + 2;
+	u32 dice = sim_below(all);
 
 	/* By a thread of mm's own. */
 	if (sim_chance(s->pressure))
@@ -606,6 +621,12 @@ static void disturb(void)
 	dice -= s->pools;
 	if (dice < s->kills) {
 		task_kill(programs[sim_below(s->programs)].task);
+		return;
+	}
+	dice -= s->kills;
+	if (dice < s->fills) {
+		/* Others. */
+		below_set_room(sim_below(sim_chance(50) ? 12 : 160));
 		return;
 	}
 	hugemap_data_sync(w.mount);

@@ -9,7 +9,7 @@
 #define MAX_IOS 64u
 
 struct below_io {
-	bool used, fails;
+	bool used, fails, full;
 	struct kiocb *iocb;
 	struct iov_iter iter, whole;
 	u64 sum; /* of what was to be written when it began */
@@ -22,10 +22,54 @@ static struct below_io ios[MAX_IOS];
 static u32 nbusy, nqueued; /* I/Os under way, and those of them that the disk has */
 static wait_queue_head_t disk_wait;
 
+static u64 room, least_room[SIM_COROUTINES + 1];
+
 void below_forget(void)
 {
 	memset(ios, 0, sizeof(ios));
 	nbusy = nqueued = 0;
+}
+
+/* --- room ------------------------------------------------------------------------------- */
+
+void below_set_room(u64 pages)
+{
+	u32 i;
+
+	room = pages;
+	for (i = 0; i < ARRAY_SIZE(least_room); i++)
+		least_room[i] = min(least_room[i], room);
+}
+
+void below_watch_room(void)
+{
+	least_room[sched_self()] = room;
+}
+
+u64 below_least_room(void)
+{
+	return least_room[sched_self()];
+}
+
+/* False: there is none for the page. */
+static bool take_page(struct disk_file *disk, u64 page)
+{
+	if (disk->room[page])
+		return true;
+	if (!room)
+		return false;
+	disk->room[page] = true;
+	if (room != U64_MAX)
+		below_set_room(room - 1);
+	return true;
+}
+
+static void give_page(struct disk_file *disk, u64 page)
+{
+	if (disk->room[page] && room != U64_MAX)
+		below_set_room(room + 1);
+	disk->room[page] = false;
+	disk->hole[page] = true;
 }
 
 /* --- the disk --------------------------------------------------------------------------- */
@@ -77,13 +121,15 @@ void below_lose_power(struct disk_file *disk)
 		word->value = word->safe;
 		word->npending = 0;
 		/* What was punched may be back. */
-		if (word->value)
+		if (word->value) {
 			disk->hole[i / WORDS] = false;
+			disk->room[i / WORDS] = true;
+		}
 	}
 	disk->size = disk->safe_size;
 	for (i = 0; i < MAX_FILE_PAGES; i++)
 		if ((loff_t)i << PAGE_SHIFT >= disk->size)
-			disk->hole[i] = true;
+			give_page(disk, i);
 }
 
 void below_punch(struct disk_file *disk, u64 first, u64 end)
@@ -93,7 +139,7 @@ void below_punch(struct disk_file *disk, u64 first, u64 end)
 	for (i = first; i < end && i < MAX_FILE_PAGES; i++) {
 		for (word = i * WORDS; word < (i + 1) * WORDS; word++)
 			put_word(disk, (loff_t)(word * sizeof(u64)), 0);
-		disk->hole[i] = true;
+		give_page(disk, i);
 	}
 }
 
@@ -107,7 +153,7 @@ static void resize(struct disk_file *disk, loff_t size)
 		disk->word[pos / (loff_t)sizeof(u64)] = (struct disk_word){ 0 };
 	disk->safe_size = min(disk->safe_size, size);
 	for (page = ((u64)size + PAGE_SIZE - 1) >> PAGE_SHIFT; page < MAX_FILE_PAGES; page++)
-		disk->hole[page] = true;
+		give_page(disk, page);
 	disk->size = size;
 	disk->inode.i_size = size;
 }
@@ -206,6 +252,9 @@ static bool advance(struct below_io *io)
 	if (io->done >= io->limit)
 		return false;
 	if (io->write) {
+		io->full = !take_page(disk, (u64)pos >> PAGE_SHIFT);
+		if (io->full)
+			return false;
 		if (!copy_from_iter(&word, sizeof(word), &io->iter))
 			return false;
 		model_written(disk, pos);
@@ -236,7 +285,7 @@ static long finish(struct below_io *io)
 	/* Written behind the end: now it is longer, if all went well. */
 	if (io->write && io->fails) {
 		forget_behind(disk, io->pos + (loff_t)io->done);
-	} else if (io->write && io->pos + (loff_t)io->done > disk->size) {
+	} else if (io->write && io->done && io->pos + (loff_t)io->done > disk->size) {
 		disk->size = io->pos + (loff_t)io->done;
 		disk->inode.i_size = disk->size;
 	}
@@ -250,6 +299,8 @@ static long finish(struct below_io *io)
 		  (u32)(disk - w.disk));
 	if (io->fails)
 		result = -EIO;
+	else if (!result && io->full)
+		result = -ENOSPC;
 	else if (!result && io->limit && (io->write || io->pos < disk->size))
 		result = -EFAULT;
 	io->iocb->ki_pos += max(result, 0l);
@@ -328,6 +379,7 @@ static long below_fallocate(struct file *file, int mode, loff_t offset, loff_t l
 {
 	struct disk_file *disk = file->disk;
 	u64 page, end = ((u64)(offset + length) + PAGE_SIZE - 1) >> PAGE_SHIFT;
+	long err = 0;
 
 	sim_check(mode == FALLOC_FL_KEEP_SIZE, "the model knows no fallocate mode %d", mode);
 	if (fatal_signal_pending(current) && sim_chance(50))
@@ -336,11 +388,33 @@ static long below_fallocate(struct file *file, int mode, loff_t offset, loff_t l
 	if ((u64)(offset + length) > max((u64)i_size_read(file->f_inode), current->fsize_limit))
 		return -EFBIG;
 	down_write(&disk->lock);
-	for (page = (u64)offset >> PAGE_SHIFT; page < end && page < MAX_FILE_PAGES; page++)
-		disk->hole[page] = false;
+	for (page = (u64)offset >> PAGE_SHIFT; page < end && page < MAX_FILE_PAGES; page++) {
+		/* What there was room for stays. */
+		if (!take_page(disk, page)) {
+			err = -ENOSPC;
+			break;
+		}
+		disk->hole[page] &= w.s.unwritten;
+	}
+	sim_note("room below at %lld to page %llu of file %u: %ld", (long long)offset,
+		 (unsigned long long)page, (u32)(disk - w.disk), err);
 	up_write(&disk->lock);
+	return err;
+}
+
+static int below_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start, u64 len)
+{
+	struct disk_file *disk = container_of(inode, struct disk_file, inode);
+	u64 page, end = (start + len + PAGE_SIZE - 1) >> PAGE_SHIFT;
+
+	sim_step();
+	for (page = start >> PAGE_SHIFT; page < end && page < MAX_FILE_PAGES; page++)
+		info->fi_extents_mapped += disk->room[page];
 	return 0;
 }
+
+const struct inode_operations below_extents = { .fiemap = below_fiemap };
+const struct inode_operations below_no_extents = { 0 };
 
 static struct below_io *any_io(void)
 {
@@ -439,6 +513,6 @@ int vfs_fsync_range(struct file *file, loff_t start, loff_t end, int datasync)
 int vfs_statfs(const struct path *path, struct kstatfs *st)
 {
 	(void)path;
-	*st = (struct kstatfs){ .f_blocks = 1u << 20, .f_bavail = 1u << 20, .f_bsize = 512 };
+	*st = (struct kstatfs){ .f_blocks = 1u << 20, .f_bavail = room, .f_bsize = PAGE_SIZE };
 	return 0;
 }

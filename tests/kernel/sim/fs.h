@@ -70,7 +70,7 @@ struct inode_operations {
 };
 
 struct inode {
-	const struct inode_operations *i_op; /* of a file below; never short of room */
+	const struct inode_operations *i_op; /* of a file below */
 	struct super_block *i_sb;
 	struct address_space *i_mapping;
 	struct address_space i_data;
@@ -264,7 +264,8 @@ struct disk_word {
 /* A file on the disk; its inode is made anew after each power cut. */
 struct disk_file {
 	struct disk_word word[MAX_FILE_WORDS];
-	bool hole[MAX_FILE_PAGES];
+	bool hole[MAX_FILE_PAGES]; /* no data, as SEEK_DATA finds it */
+	bool room[MAX_FILE_PAGES]; /* its own: data, or preallocated */
 	loff_t size, safe_size;
 	struct inode inode;
 	bool ready;
@@ -277,6 +278,13 @@ void below_lose_power(struct disk_file *disk);
 void below_punch(struct disk_file *disk, u64 first_page, u64 end_page);
 void below_main(void *arg); /* coroutine: the disk */
 void below_forget(void); /* what was under way */
+
+/* Pages that nobody has: others fill the file system below, and free them again. */
+void below_set_room(u64 pages);
+/* The least of them since the caller has begun to look. */
+void below_watch_room(void);
+u64 below_least_room(void);
+extern const struct inode_operations below_extents, below_no_extents;
 
 static inline void init_sync_kiocb(struct kiocb *iocb, struct file *file)
 {

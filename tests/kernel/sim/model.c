@@ -353,6 +353,15 @@ void model_after_power_cut(struct sim_file *file)
 	}
 }
 
+/* May write-back fail with it? Who has stored was to hear before that there is no room. */
+bool model_may_be_told(int err)
+{
+	/* But for a device, whose unit is written whole though a part of it was punched. */
+	if (err == -ENOSPC)
+		return w.s.fills && w.s.punches && w.s.dmas;
+	return err == -EIO && w.failures;
+}
+
 /* All was written back: the disk has what was stored. */
 void model_unmounted(struct sim_file *file)
 {

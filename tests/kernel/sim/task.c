@@ -299,10 +299,11 @@ void *sim_alloc(size_t bytes, gfp_t gfp)
 
 void sim_free(const void *mem)
 {
-	struct block *block = (struct block *)mem - 1;
+	struct block *block;
 
 	if (!mem)
 		return;
+	block = (struct block *)mem - 1;
 	sim_check(block->alive == ALIVE, "memory is freed twice, or was never allocated");
 	block->alive = 0;
 	block->next->prev = block->prev;

@@ -45,6 +45,9 @@ static void choose_scenario(struct scenario *s)
 		.holes = sim_chance(60),
 		.stalls = sim_chance(30),
 		.stable = sim_chance(40),
+		.fills = sim_chance(40) ? 1 + sim_below(6) : 0,
+		.extents = sim_chance(50),
+		.unwritten = sim_chance(60),
 	};
 }
 
@@ -105,10 +108,13 @@ static void new_file(struct sim_file *file, u32 index, bool fresh)
 		disk->safe_size = disk->size;
 		for (i = 0; i < MAX_FILE_PAGES; i++)
 			disk->hole[i] = w.s.holes || (loff_t)((u64)i << PAGE_SHIFT) >= disk->size;
+		for (i = 0; i < MAX_FILE_PAGES; i++)
+			disk->room[i] = !disk->hole[i];
 	}
 	memset(&disk->inode, 0, sizeof(disk->inode));
 	memset(&disk->lock, 0, sizeof(disk->lock));
 	inode_init(&disk->inode, &w.sb_below, 100 + index, disk->size);
+	disk->inode.i_op = w.s.extents ? &below_extents : &below_no_extents;
 	model_restart(file);
 	file->hi = sim_alloc(sizeof(*file->hi), 0);
 	inode_init(&file->hi->vfs_inode, &w.sb, index, disk->size);
@@ -159,6 +165,7 @@ void world_new(bool fresh)
 		memset(w.disk, 0, sizeof(w.disk));
 		jiffies = 1000;
 	}
+	below_set_room(w.s.fills ? sim_below(256) : U64_MAX);
 	w.failures = 0;
 	w.pins = 0;
 	w.shrinking = 0;

@@ -21,9 +21,9 @@ struct scenario {
 	u32 write_percent, sequential_percent, hot_percent, skew_percent;
 	u32 read_error_percent, write_error_percent, short_percent, alloc_error_percent;
 	u32 touches, reads, writes, appends, syncs, directs, dmas, pipes, remaps, advices;
-	u32 resizes, punches, pools, kills, limits, pressure;
+	u32 resizes, punches, pools, kills, limits, pressure, fills;
 	u32 tick; /* ms, at most, that pass at a time */
-	bool base, holes, stalls, stable;
+	bool base, holes, stalls, stable, extents, unwritten;
 };
 
 #define CANDIDATES 6u
@@ -125,6 +125,7 @@ void model_synced(struct sim_file *file, u64 first, u64 end);
 void model_after_power_cut(struct sim_file *file);
 void model_restart(struct sim_file *file);
 void model_unmounted(struct sim_file *file);
+bool model_may_be_told(int err);
 
 /* actors.c */
 void actors_spawn(void);
