@@ -57,7 +57,7 @@ flags() {
 	case $1 in
 	user) echo "$common -DHM_MAX_STORES=16u -DSIM_COROUTINES=64u -DHUGEMAP_VERSION_STRING=NULL
 		-Itests/user/sim -Icore -Iuser -Iinclude" ;;
-	kernel) echo "$common -Itests/kernel/sim -Itests/sim -I$work/include -Icore -Ikernel" ;;
+	kernel) echo "$common -Itests/kernel/sim -Itests/sim -I$work/include -Icore -Ikernel -Iinclude" ;;
 	esac
 }
 

@@ -184,7 +184,9 @@ static void call_read(struct program *p, bool direct)
 		iocb.ki_pos = iocb.ki_pos % (least + 1) / PAGE_SIZE * PAGE_SIZE;
 	iov_iter_kvec(&iter, ITER_DEST, &kvec, 1, kvec.iov_len);
 	i = (u64)iocb.ki_pos / sizeof(u64);
-	n = direct ? hugemap_direct_read(&iocb, &iter) : hugemap_read_iter(&iocb, &iter);
+	if (direct)
+		iocb.ki_flags |= IOCB_DIRECT;
+	n = fd->f_op->read_iter(&iocb, &iter);
 	if (n < 0) {
 		sim_check(excused((int)n), "read() failed with %zd", n);
 		return;
@@ -263,7 +265,9 @@ static void call_write(struct program *p, bool append, bool direct)
 	}
 	iter.transfer = t;
 	t->file = file;
-	n = direct ? hugemap_direct_write(&iocb, &iter) : hugemap_write_iter(&iocb, &iter);
+	if (direct)
+		iocb.ki_flags |= IOCB_DIRECT;
+	n = fd->f_op->write_iter(&iocb, &iter);
 	sim_check(n >= 0 || excused((int)n) || (n == -EFAULT && iter.type == ITER_MAPPING),
 		  "write() failed with %zd", n);
 	sim_check(!t->begun, "a write has kept its lock");
@@ -287,7 +291,7 @@ static void call_sync(struct program *p)
 		end = (u64)(last + 1) / sizeof(u64);
 	}
 	model_sync_begins(file, first, end);
-	err = hugemap_fsync(file->fd[nr], start, last, 0);
+	err = file->fd[nr]->f_op->fsync(file->fd[nr], start, last, 0);
 	if (!err)
 		model_synced(file, first, end);
 	else
@@ -411,15 +415,17 @@ static void remap(struct program *p)
 
 static void advise(struct program *p)
 {
+	static const int advices[] = { POSIX_FADV_WILLNEED, POSIX_FADV_WILLNEED,
+				       POSIX_FADV_DONTNEED, POSIX_FADV_DONTNEED,
+				       POSIX_FADV_RANDOM,   POSIX_FADV_NORMAL,
+				       POSIX_FADV_NOREUSE };
 	struct sim_file *file = any_file();
 	loff_t start = sim_below(MAX_FILE_PAGES) * PAGE_SIZE;
 	loff_t end = start + (1 + sim_below(32)) * PAGE_SIZE;
 
 	(void)p;
-	if (sim_chance(50))
-		hugemap_data_willneed(&file->hi->vfs_inode, start, end);
-	else
-		hugemap_data_dontneed(&file->hi->vfs_inode, start, end);
+	file->fd[0]->f_op->fadvise(file->fd[sim_below(2)], start, sim_chance(10) ? 0 : end - start,
+				   advices[sim_below(ARRAY_SIZE(advices))]);
 }
 
 static void exit_program(struct program *p)
@@ -510,8 +516,6 @@ static void program_main(void *arg)
 struct size_change {
 	struct sim_file *file;
 	loff_t size;
-	u64 first, end;
-	struct transfer *transfer;
 };
 
 static ssize_t resize_below(void *arg)
@@ -538,51 +542,47 @@ static void resize(struct sim_file *file)
 	if (sim_chance(30))
 		change.size = change.size / PAGE_SIZE * PAGE_SIZE;
 	inode_lock(inode);
-	file->resize_min = min(i_size_read(inode), change.size);
-	file->resizes++;
+	model_resizes(file, change.size);
 	hugemap_change_below(inode, min(i_size_read(inode), change.size), LLONG_MAX,
 			     HUGEMAP_DISCARD, resize_below, &change);
-	file->resizes++;
 	inode_unlock(inode);
 	w.counts[C_RESIZES]++;
 }
 
-static ssize_t punch_below(void *arg)
+/* Room, zeros or a hole, by fallocate(2). */
+static void call_fallocate(struct sim_file *file)
 {
-	struct size_change *change = arg;
+	static const int modes[] = {
+		0,
+		FALLOC_FL_KEEP_SIZE,
+		FALLOC_FL_UNSHARE_RANGE,
+		FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		FALLOC_FL_ZERO_RANGE,
+		FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE,
+		FALLOC_FL_COLLAPSE_RANGE,
+	};
+	int mode = modes[sim_below(ARRAY_SIZE(modes))];
+	loff_t offset = (loff_t)(sim_below(w.s.npages * WORDS) * sizeof(u64)), length;
+	long err;
 
-	if (sim_chance(w.s.write_error_percent))
-		return -EIO;
-	below_punch(change->file->disk, change->first, change->end);
-	return 0;
-}
-
-static void punch(struct sim_file *file)
-{
-	static struct transfer transfer;
-	struct inode *inode = &file->hi->vfs_inode;
-	u64 pages;
-	struct size_change change = { .file = file };
-	ssize_t err;
-
-	inode_lock(inode);
-	pages = (u64)inode->i_size >> PAGE_SHIFT;
-	if (pages && pages << PAGE_SHIFT <= (u64)file->min) {
-		change.first = sim_below((u32)pages);
-		change.end = min(pages, change.first + 1 + sim_below(2 * HM_BLOCK_PAGES));
-		change.end = min(change.end, change.first + MAX_TRANSFER / WORDS);
-		memset(&transfer, 0, sizeof(transfer));
-		transfer.known = true;
-		model_begin(&transfer, file, (loff_t)(change.first << PAGE_SHIFT),
-			    (change.end - change.first) << PAGE_SHIFT);
-		err = hugemap_change_below(inode, (loff_t)(change.first << PAGE_SHIFT),
-					   (loff_t)(change.end << PAGE_SHIFT), HUGEMAP_DISCARD,
-					   punch_below, &change);
-		if (!err)
-			model_punched(file, change.first * WORDS, change.end * WORDS);
-		model_end(&transfer, err ? 0 : transfer.bytes);
+	length = (loff_t)((1 + sim_below(MAX_TRANSFER)) * sizeof(u64));
+	if (sim_chance(60)) {
+		offset = offset / PAGE_SIZE * PAGE_SIZE;
+		length = round_up(length, PAGE_SIZE);
 	}
-	inode_unlock(inode);
+	/* As vfs_fallocate() asks; and most of them within the file. */
+	if (offset >= file->min && sim_chance(70))
+		offset = offset % (file->min + 1) / PAGE_SIZE * PAGE_SIZE;
+	length = min(length, (loff_t)(MAX_FILE_PAGES * PAGE_SIZE) - offset);
+	below_watch_room();
+	err = file->fd[0]->f_op->fallocate(file->fd[0], mode, offset, length);
+	sim_check(!err || excused((int)err) ||
+			  (err == -ENOSPC && below_least_room() < MAX_TRANSFER) ||
+			  (err == -EOPNOTSUPP && mode == FALLOC_FL_COLLAPSE_RANGE) ||
+			  (err == -EIO && w.s.write_error_percent),
+		  "fallocate() failed with %ld", err);
 	w.counts[C_RESIZES]++;
 }
 
@@ -610,7 +610,7 @@ static void disturb(void)
 	}
 	dice -= s->resizes;
 	if (dice < s->punches) {
-		punch(any_file());
+		call_fallocate(any_file());
 		return;
 	}
 	dice -= s->punches;

@@ -132,14 +132,21 @@ void below_lose_power(struct disk_file *disk)
 			give_page(disk, i);
 }
 
-void below_punch(struct disk_file *disk, u64 first, u64 end)
+/* Whole pages give their room back, of others a part is zero. */
+static void punch(struct disk_file *disk, loff_t start, loff_t end, bool keep_room)
 {
-	u64 i, word;
+	loff_t pos;
+	u64 page;
 
-	for (i = first; i < end && i < MAX_FILE_PAGES; i++) {
-		for (word = i * WORDS; word < (i + 1) * WORDS; word++)
-			put_word(disk, (loff_t)(word * sizeof(u64)), 0);
-		give_page(disk, i);
+	for (pos = start; pos < end; pos += sizeof(u64))
+		if (!disk->hole[pos >> PAGE_SHIFT])
+			put_word(disk, pos, 0);
+	for (page = ((u64)start + PAGE_SIZE - 1) >> PAGE_SHIFT; page < (u64)end >> PAGE_SHIFT;
+	     page++) {
+		if (keep_room)
+			disk->hole[page] |= w.s.unwritten;
+		else
+			give_page(disk, page);
 	}
 }
 
@@ -375,20 +382,12 @@ ssize_t vfs_iocb_iter_read(struct file *file, struct kiocb *iocb, struct iov_ite
 	return fatal_signal_pending(current) && sim_chance(80) ? -EINTR : ret;
 }
 
-static long below_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
+static long allocate(struct disk_file *disk, loff_t offset, loff_t end)
 {
-	struct disk_file *disk = file->disk;
-	u64 page, end = ((u64)(offset + length) + PAGE_SIZE - 1) >> PAGE_SHIFT;
+	u64 page = (u64)offset >> PAGE_SHIFT, last = ((u64)end + PAGE_SIZE - 1) >> PAGE_SHIFT;
 	long err = 0;
 
-	sim_check(mode == FALLOC_FL_KEEP_SIZE, "the model knows no fallocate mode %d", mode);
-	if (fatal_signal_pending(current) && sim_chance(50))
-		return -EINTR;
-	/* As tmpfs and btrfs have it, although the file does not become longer. */
-	if ((u64)(offset + length) > max((u64)i_size_read(file->f_inode), current->fsize_limit))
-		return -EFBIG;
-	down_write(&disk->lock);
-	for (page = (u64)offset >> PAGE_SHIFT; page < end && page < MAX_FILE_PAGES; page++) {
+	for (; page < last && page < MAX_FILE_PAGES; page++) {
 		/* What there was room for stays. */
 		if (!take_page(disk, page)) {
 			err = -ENOSPC;
@@ -398,6 +397,42 @@ static long below_fallocate(struct file *file, int mode, loff_t offset, loff_t l
 	}
 	sim_note("room below at %lld to page %llu of file %u: %ld", (long long)offset,
 		 (unsigned long long)page, (u32)(disk - w.disk), err);
+	return err;
+}
+
+static long below_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
+{
+	const int known = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE |
+			  FALLOC_FL_UNSHARE_RANGE;
+	struct disk_file *disk = file->disk;
+	struct sim_file *changed = &w.file[disk - w.disk];
+	loff_t end = offset + length;
+	long err = 0;
+
+	if (mode & ~known)
+		return -EOPNOTSUPP;
+	if (fatal_signal_pending(current) && sim_chance(50))
+		return -EINTR;
+	if (mode != FALLOC_FL_KEEP_SIZE && sim_chance(w.s.write_error_percent))
+		return -EIO;
+	/* As tmpfs and btrfs have it, although the file does not become longer. */
+	if ((u64)end > max((u64)i_size_read(file->f_inode), current->fsize_limit))
+		return -EFBIG;
+	down_write(&disk->lock);
+	if (!(mode & FALLOC_FL_PUNCH_HOLE))
+		err = allocate(disk, offset, end);
+	if (!err && mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) {
+		model_zeroes(changed, offset, end);
+		punch(disk, offset, min(end, disk->size), !(mode & FALLOC_FL_PUNCH_HOLE));
+	}
+	if (!err && !(mode & FALLOC_FL_KEEP_SIZE) && end > disk->size) {
+		sim_note("file %u has %lld bytes below, had %lld", (u32)(disk - w.disk),
+			 (long long)end, (long long)disk->size);
+		model_resizes(changed, end);
+		/* What lies between is cached, or zeros as it is here. */
+		model_resize(changed, changed->hi->vfs_inode.i_size, end);
+		resize(disk, end);
+	}
 	up_write(&disk->lock);
 	return err;
 }

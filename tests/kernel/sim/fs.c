@@ -52,6 +52,20 @@ void fput(struct file *file)
 		sim_free(file);
 }
 
+void lock_two(struct inode *a, struct inode *b)
+{
+	inode_lock(min(a, b));
+	if (a != b)
+		inode_lock(max(a, b));
+}
+
+void unlock_two_nondirectories(struct inode *a, struct inode *b)
+{
+	inode_unlock(max(a, b));
+	if (a != b)
+		inode_unlock(min(a, b));
+}
+
 /* What a write has written is known, and settled, while it has the lock. */
 void inode_unlock(struct inode *inode)
 {
@@ -60,6 +74,10 @@ void inode_unlock(struct inode *inode)
 	if (t && t->begun && &t->file->hi->vfs_inode == inode) {
 		model_end(t, (size_t)(t->iocb->ki_pos - t->pos));
 		current->transfer = NULL;
+	}
+	if (current->resizes && &current->resizes->hi->vfs_inode == inode) {
+		current->resizes->resizes++;
+		current->resizes = NULL;
 	}
 	up_write(&inode->i_rwsem);
 }

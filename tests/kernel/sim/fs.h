@@ -49,6 +49,7 @@ void xas_store(struct xa_state *xas, void *entry);
 
 struct super_block {
 	unsigned long s_magic;
+	loff_t s_maxbytes;
 	void *s_fs_info;
 	dev_t s_dev;
 	char s_id[32];
@@ -59,7 +60,11 @@ struct super_block {
 
 #define SB_UNFROZEN 0
 #define S_IMMUTABLE 1
+#define S_APPEND 2
 #define IS_IMMUTABLE(inode) ((inode)->i_flags & S_IMMUTABLE)
+#define IS_APPEND(inode) ((inode)->i_flags & S_APPEND)
+#define IS_SWAPFILE(inode) ((void)(inode), false) /* nobody swaps to a file */
+#define sb_rdonly(sb) ((void)(sb), false)
 
 struct fiemap_extent_info {
 	u32 fi_extents_mapped;
@@ -100,11 +105,24 @@ struct kiocb;
 struct iov_iter;
 struct disk_file;
 
+typedef void *fl_owner_t;
+
+/* What nobody calls here has no type. */
 struct file_operations {
+	void *owner, *splice_read, *splice_write, *get_unmapped_area, *compat_ioctl, *setlease;
+	int (*open)(struct inode *inode, struct file *file);
+	int (*release)(struct inode *inode, struct file *file);
+	int (*flush)(struct file *file, fl_owner_t id);
+	loff_t (*llseek)(struct file *file, loff_t offset, int whence);
 	ssize_t (*read_iter)(struct kiocb *iocb, struct iov_iter *to);
 	ssize_t (*write_iter)(struct kiocb *iocb, struct iov_iter *from);
-	long (*fallocate)(struct file *file, int mode, loff_t offset, loff_t length);
 	int (*mmap)(struct file *file, struct vm_area_struct *vma);
+	int (*fsync)(struct file *file, loff_t start, loff_t end, int datasync);
+	long (*fallocate)(struct file *file, int mode, loff_t offset, loff_t length);
+	loff_t (*remap_file_range)(struct file *in, loff_t from, struct file *out, loff_t to,
+				   loff_t length, unsigned int flags);
+	int (*fadvise)(struct file *file, loff_t start, loff_t length, int advice);
+	long (*unlocked_ioctl)(struct file *file, unsigned int cmd, unsigned long arg);
 };
 
 struct file {
@@ -113,6 +131,7 @@ struct file {
 	const struct file_operations *f_op;
 	struct path f_path;
 	struct file_ra_state f_ra;
+	spinlock_t f_lock;
 	fmode_t f_mode;
 	u32 f_flags;
 	u32 wb_seen;
@@ -150,6 +169,16 @@ struct kvec {
 #define O_LARGEFILE 0
 #define O_NOATIME 0
 #endif
+#ifndef O_CREAT
+#define O_CREAT 0100
+#define O_EXCL 0200
+#define O_NOCTTY 0400
+#define O_TRUNC 01000
+#endif
+#ifndef S_IFREG
+#define S_IFREG 0100000
+#define S_ISREG(mode) (((mode) & 0170000) == S_IFREG)
+#endif
 #define IOCB_DIRECT 1
 #define IOCB_NOWAIT 2
 #define IOCB_WRITE 4
@@ -164,7 +193,18 @@ struct kvec {
 #define SEEK_HOLE 4
 #define FALLOC_FL_KEEP_SIZE 1
 #define FALLOC_FL_PUNCH_HOLE 2
+#define FALLOC_FL_COLLAPSE_RANGE 8
 #define FALLOC_FL_ZERO_RANGE 16
+#define FALLOC_FL_INSERT_RANGE 32
+#define FALLOC_FL_UNSHARE_RANGE 64
+#define REMAP_FILE_DEDUP 1
+#define POSIX_FADV_NORMAL 0
+#define POSIX_FADV_RANDOM 1
+#define POSIX_FADV_SEQUENTIAL 2
+#define POSIX_FADV_WILLNEED 3
+#define POSIX_FADV_DONTNEED 4
+#define POSIX_FADV_NOREUSE 5
+#define check_add_overflow(a, b, sum) __builtin_add_overflow(a, b, sum)
 
 #define file_inode(file) ((file)->f_inode)
 #define file_accessed(file) sim_step()
@@ -197,6 +237,9 @@ void inode_init(struct inode *inode, struct super_block *sb, u64 ino, loff_t siz
 #define filemap_invalidate_unlock_shared(m) up_read(&(m)->invalidate_lock)
 #define filemap_invalidate_trylock_shared(m) down_read_trylock(&(m)->invalidate_lock)
 #define mapping_set_large_folios(m) ((void)(m))
+#define lock_two_nondirectories(a, b) lock_two(a, b)
+void lock_two(struct inode *a, struct inode *b);
+void unlock_two_nondirectories(struct inode *a, struct inode *b);
 bool mapping_empty(const struct address_space *mapping);
 void mapping_set_error(struct address_space *mapping, int err);
 int file_check_and_advance_wb_err(struct file *file);
@@ -275,7 +318,6 @@ struct disk_file {
 struct file *below_open(struct disk_file *disk, fmode_t mode);
 void below_flush(struct disk_file *disk);
 void below_lose_power(struct disk_file *disk);
-void below_punch(struct disk_file *disk, u64 first_page, u64 end_page);
 void below_main(void *arg); /* coroutine: the disk */
 void below_forget(void); /* what was under way */
 
@@ -293,6 +335,8 @@ static inline void init_sync_kiocb(struct kiocb *iocb, struct file *file)
 
 ssize_t vfs_iocb_iter_read(struct file *file, struct kiocb *iocb, struct iov_iter *iter);
 loff_t vfs_llseek(struct file *file, loff_t offset, int whence);
+#define vfs_setpos(file, at, most) ((at) > (most) ? -EINVAL : (at))
+#define generic_file_llseek(file, offset, whence) vfs_setpos(file, offset, MAX_FILE_WORDS)
 int vfs_fsync_range(struct file *file, loff_t start, loff_t end, int datasync);
 bool hugemap_wants_stable(struct inode *lower);
 int hugemap_resize_below(struct file *lower, loff_t size);

@@ -241,12 +241,33 @@ void model_resize(struct sim_file *file, loff_t old, loff_t size)
 	file->min = file->max = size;
 }
 
-/* Zeros are there now, but whether they survive is not known. */
-void model_punched(struct sim_file *file, u64 first, u64 end)
+void model_resizes(struct sim_file *file, loff_t size)
 {
-	for (; first < end; first++) {
-		file->word[first].resets++;
-		file->word[first].durable = 0;
+	file->resize_min = min(i_size_read(&file->hi->vfs_inode), size);
+	file->resizes++;
+	current->resizes = file;
+}
+
+/* Whether they survive is not known. */
+void model_zeroes(struct sim_file *file, loff_t start, loff_t end)
+{
+	static struct transfer transfer;
+	static struct kiocb done;
+	u64 i;
+
+	/* Nobody writes behind the end, or makes it another one, meanwhile. */
+	end = min(end, file->hi->vfs_inode.i_size);
+	if (end <= start)
+		return;
+	memset(&transfer, 0, sizeof(transfer));
+	transfer.known = true;
+	transfer.iocb = &done;
+	done.ki_pos = end;
+	model_begin(&transfer, file, start, (size_t)(end - start));
+	current->transfer = &transfer;
+	for (i = size_words(start); i < size_words(end); i++) {
+		file->word[i].resets++;
+		file->word[i].durable = 0;
 	}
 }
 

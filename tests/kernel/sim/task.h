@@ -219,6 +219,7 @@ static inline void bitmap_clear(unsigned long *map, u32 from, u32 n)
 struct mm_struct;
 struct cred;
 struct transfer;
+struct sim_file;
 
 #define override_creds(cred) (cred)
 #define revert_creds(old) ((void)(old))
@@ -228,6 +229,7 @@ struct transfer;
 struct task_struct {
 	struct mm_struct *mm;
 	struct transfer *transfer; /* a write, until it has let go of its file */
+	struct sim_file *resizes; /* the same, for what changes the length */
 	u32 flags;
 	bool killed; /* a fatal signal waits */
 	u64 fsize_limit; /* RLIMIT_FSIZE; U64_MAX: none */

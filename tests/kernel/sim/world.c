@@ -59,17 +59,17 @@ void hugemap_copy_attr(struct inode *inode)
 	sim_step();
 }
 
+void hugemap_copy_flags(struct inode *inode)
+{
+	(void)inode;
+	sim_step();
+}
+
 struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct path *path,
 				int flags)
 {
 	return dentry_open(path, flags, mount->cred);
 }
-
-static const struct file_operations upper_operations = {
-	.read_iter = hugemap_read_iter,
-	.write_iter = hugemap_write_iter,
-	.mmap = hugemap_mmap,
-};
 
 /* --- the beginning ------------------------------------------------------------------------ */
 
@@ -78,19 +78,18 @@ static void open_file(struct sim_file *file)
 	struct inode *inode = &file->hi->vfs_inode;
 	u32 i;
 
+	file->dentry = (struct dentry){ .d_fsdata = file->disk, .d_sb = &w.sb };
 	for (i = 0; i < ARRAY_SIZE(file->fd); i++) {
 		struct file *fd = sim_alloc(sizeof(*fd), 0);
-		struct hugemap_file *private = sim_alloc(sizeof(*private), 0);
 
 		fd->f_inode = inode;
 		fd->f_mapping = inode->i_mapping;
-		fd->f_op = &upper_operations;
+		fd->f_op = &hugemap_file_operations;
 		fd->f_mode = FMODE_READ | FMODE_WRITE;
+		fd->f_flags = O_RDWR;
+		fd->f_path.dentry = &file->dentry;
 		fd->refs.value = 1;
-		fd->private_data = private;
-		private->lower = below_open(file->disk, FMODE_READ | FMODE_WRITE);
-		sim_check(!hugemap_data_open(inode, fd), "a file cannot be opened");
-		private->data = true;
+		sim_check(!fd->f_op->open(inode, fd), "a file cannot be opened");
 		file->fd[i] = fd;
 	}
 }
@@ -118,6 +117,7 @@ static void new_file(struct sim_file *file, u32 index, bool fresh)
 	model_restart(file);
 	file->hi = sim_alloc(sizeof(*file->hi), 0);
 	inode_init(&file->hi->vfs_inode, &w.sb, index, disk->size);
+	file->hi->vfs_inode.i_mode = S_IFREG;
 	file->hi->lower = &disk->inode;
 	hugemap_data_init(file->hi);
 	open_file(file);
@@ -128,6 +128,7 @@ static void mount(void)
 	struct hugemap_mount *mount = sim_alloc(sizeof(*mount), 0);
 
 	w.sb.s_fs_info = mount;
+	w.sb.s_maxbytes = MAX_FILE_PAGES * PAGE_SIZE;
 	strcpy(w.sb.s_id, "sim");
 	w.mount = mount;
 	mount->sb = &w.sb;
@@ -186,11 +187,7 @@ static void close_file(struct sim_file *file)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(file->fd); i++) {
-		struct hugemap_file *private = file->fd[i]->private_data;
-
-		hugemap_data_release(&file->hi->vfs_inode);
-		fput(private->lower);
-		sim_free(private);
+		file->fd[i]->f_op->release(&file->hi->vfs_inode, file->fd[i]);
 		fput(file->fd[i]);
 	}
 	hugemap_data_evict(&file->hi->vfs_inode, false);

@@ -51,6 +51,7 @@ struct sim_file {
 	u32 index;
 	struct disk_file *disk;
 	struct hugemap_inode *hi;
+	struct dentry dentry;
 	struct file *fd[2];
 	struct model_word word[MAX_FILE_WORDS];
 	loff_t min, max; /* its size, or between them while somebody writes behind it */
@@ -118,7 +119,9 @@ void model_begin(struct transfer *t, struct sim_file *file, loff_t pos, size_t b
 void model_transfers(struct transfer *t, size_t at, u64 value);
 void model_end(struct transfer *t, size_t done);
 void model_resize(struct sim_file *file, loff_t old, loff_t size);
-void model_punched(struct sim_file *file, u64 first, u64 end);
+/* A range becomes zeros, or the length another: until the caller lets go of the file. */
+void model_zeroes(struct sim_file *file, loff_t start, loff_t end);
+void model_resizes(struct sim_file *file, loff_t size);
 void model_written(struct disk_file *disk, loff_t pos);
 void model_sync_begins(struct sim_file *file, u64 first, u64 end);
 void model_synced(struct sim_file *file, u64 first, u64 end);
