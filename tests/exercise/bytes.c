@@ -31,6 +31,21 @@ static void put(struct worker *w, const char *how, uint64_t off, uint64_t len, s
 	wrote(w, off, w->buf, len);
 }
 
+ssize_t read_file(struct worker *w, unsigned char *buf, uint64_t len, uint64_t off)
+{
+	return pread(w->fd, buf, len, (off_t)off);
+}
+
+bool write_file(struct worker *w, const unsigned char *buf, uint64_t len, uint64_t off)
+{
+	ssize_t n = pwrite(w->fd, buf, len, (off_t)off);
+
+	if (n != (ssize_t)len)
+		fail(w, "write of %llu bytes at %#llx gave %zd: %s", (unsigned long long)len,
+		     (unsigned long long)off, n, n < 0 ? strerror(errno) : "short");
+	return true;
+}
+
 void op_read(struct worker *w)
 {
 	uint64_t off, len;
@@ -40,15 +55,6 @@ void op_read(struct worker *w)
 	if (lseek(w->fd, (off_t)off, SEEK_SET) != (off_t)off)
 		fail(w, "lseek: %s", strerror(errno));
 	got(w, "read", off, len, read(w->fd, w->buf, len));
-}
-
-void op_pread(struct worker *w)
-{
-	uint64_t off, len;
-
-	pick_range(w, false, &off, &len);
-	note(w, "pread", off, len, 0);
-	got(w, "pread", off, len, pread(w->fd, w->buf, len, (off_t)off));
 }
 
 static int slices(struct worker *w, struct iovec *iov, int most, uint64_t len)
@@ -99,17 +105,6 @@ void op_write(struct worker *w)
 	if (lseek(w->fd, (off_t)off, SEEK_SET) != (off_t)off)
 		fail(w, "lseek: %s", strerror(errno));
 	put(w, "write", off, len, write(w->fd, w->buf, len));
-}
-
-void op_pwrite(struct worker *w)
-{
-	uint64_t off, len;
-
-	if (!pick_range(w, true, &off, &len))
-		return;
-	note(w, "pwrite", off, len, 0);
-	fill(w, w->buf, len);
-	put(w, "pwrite", off, len, pwrite(w->fd, w->buf, len, (off_t)off));
 }
 
 void op_pwritev(struct worker *w)
@@ -191,11 +186,8 @@ void op_stream_write(struct worker *w)
 	note(w, stores ? "stream-store" : "stream-write", off, len, step);
 	fill(w, w->buf, len);
 	if (stores) {
-		if (off + len > w->model->size) {
-			if (ftruncate(w->fd, (off_t)(off + len)))
-				fail(w, "ftruncate: %s", strerror(errno));
-			resized(w, off + len);
-		}
+		if (off + len > w->model->size)
+			resize_file(w, off + len);
 		addr = mmap(NULL, len + skip, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd,
 			    (off_t)(off - skip));
 		if (addr == MAP_FAILED)
@@ -250,8 +242,8 @@ void op_direct_write(struct worker *w)
 
 	if (!pick_direct(w, true, &off, &len))
 		return;
-	/* Where the kernel serves the file, ext4 leaves what was stored past the old end. */
-	if (w->opts->anew && w->model->polluted == w->model->size && off + len > w->model->size)
+	/* Where Linux itself serves the file, ext4 leaves what was stored past the old end. */
+	if (!w->lower[0] && w->model->polluted == w->model->size && off + len > w->model->size)
 		return;
 	note(w, "direct-write", off, len, 0);
 	fill(w, w->buf, len);

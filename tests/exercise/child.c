@@ -4,7 +4,7 @@
  * file, which it opens by its path or has inherited as a descriptor, and ends. What
  * it finds there it writes to a descriptor, for its parent to compare.
  */
-#include "exercise.h"
+#include "ops.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,76 +9,50 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define ROUNDS 3 /* each with other bytes, so that none hides what another one lost */
 #define MOST (LARGEST / 4) /* bytes of one */
 #define SECTOR 512ull
 
-/* Nothing that it does may change a byte. */
-struct disturber {
-	pthread_t thread;
-	int fd;
-	uint64_t seed, size;
-	atomic_bool stop;
-	const char *failed;
-	int err;
-};
-
 static void *disturb(void *arg)
 {
 	struct disturber *d = arg;
 	uint64_t x = d->seed;
-	char byte;
 
-	while (!atomic_load(&d->stop) && !d->failed) {
+	while (!atomic_load(&d->stop)) {
 		x = x * 6364136223846793005ull + 1442695040888963407ull;
-		switch (x >> 61) {
-		case 0:
-			d->err = posix_fadvise(d->fd, 0, 0, POSIX_FADV_DONTNEED);
-			if (d->err)
-				d->failed = "fadvise";
-			break;
-		case 1:
-		case 2:
-			if (pread(d->fd, &byte, 1, (off_t)((x >> 20) % d->size)) != 1) {
-				d->err = errno;
-				d->failed = "read";
-			}
-			break;
-		default:
-			if (fdatasync(d->fd)) {
-				d->err = errno;
-				d->failed = "fdatasync";
-			}
-		}
+		if (x >> 61)
+			disturb_once(d, x);
+		else
+			*(volatile unsigned char *)(d->kept->addr + (x >> 20) % d->there);
 	}
 	return NULL;
 }
 
-static void disturb_begin(struct worker *w, struct disturber *d)
+void disturb_begin(struct worker *w, struct disturber *d, const struct kept *kept)
 {
-	*d = (struct disturber){ .fd = w->fd, .seed = random_next(w), .size = w->model->size };
+	*d = (struct disturber){
+		.w = w, .kept = kept, .size = w->model->size, .seed = random_next(w)
+	};
+	d->there = available(w, kept->off, kept->len);
 	if (pthread_create(&d->thread, NULL, disturb, d))
 		fail(w, "no thread");
 }
 
-static void disturb_end(struct worker *w, struct disturber *d)
+void disturb_end(struct disturber *d)
 {
 	atomic_store(&d->stop, true);
 	pthread_join(d->thread, NULL);
-	if (d->failed)
-		fail(w, "%s beside direct I/O: %s", d->failed, strerror(d->err));
 }
 
 /* Another file for direct I/O: beside this one, or below. -1: there is none. */
-static int open_other(struct worker *w, int flags)
+int open_other(struct worker *w)
 {
 	const char *path = w->outside[0] && random_chance(w, 60) ? w->outside : w->other;
-	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | flags, 0600);
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_DIRECT, 0600);
 
 	if (fd < 0 && errno != EINVAL)
 		fail(w, "open %s: %s", path, strerror(errno));
@@ -86,37 +60,31 @@ static int open_other(struct worker *w, int flags)
 }
 
 /* A part of a kept mapping that is the file's: whole pages, and this worker's own. */
-static struct kept *pick_part(struct worker *w, bool change, uint64_t *off, uint64_t *len)
+struct kept *pick_part(struct worker *w, bool change, uint64_t *off, uint64_t *len)
 {
-	uint64_t there, at;
+	uint64_t there, end;
 	struct kept *kept = pick_kept(w, change, &there);
 
 	if (!kept)
 		return NULL;
-	if (there > w->model->size - kept->off)
-		there = w->model->size - kept->off;
-	there = round_down(there, PAGE);
-	if (!there)
-		return NULL;
-	at = round_down(random_below(w, there), PAGE);
+	end = kept->off + round_down(available(w, kept->off, kept->len), PAGE);
+	*off = kept->off + round_down(random_below(w, there), PAGE);
 	*len = round_up(pick_length(w), PAGE);
 	if (*len > MOST)
 		*len = MOST;
 	if (w->opts->threads > 1) {
-		at = round_down(kept->off + at, PAGE * w->opts->threads) + PAGE * w->thread;
-		if (at < kept->off || at + PAGE > kept->off + there)
-			return NULL;
-		at -= kept->off;
+		*off = round_down(*off, PAGE * w->opts->threads) + PAGE * w->thread;
 		*len = PAGE;
 	}
-	if (*len > there - at)
-		*len = there - at;
+	if (*off < kept->off || *off >= end)
+		return NULL;
+	if (*len > end - *off)
+		*len = end - *off;
 	/* Not all of a page: what is around it stays. */
 	if (change && random_chance(w, 20)) {
-		at += SECTOR * random_below(w, PAGE / SECTOR);
+		*off += SECTOR * random_below(w, PAGE / SECTOR);
 		*len = *len > PAGE ? *len - PAGE : SECTOR;
 	}
-	*off = kept->off + at;
 	return kept;
 }
 
@@ -134,93 +102,95 @@ static bool pick_self(struct worker *w, uint64_t off, uint64_t len, uint64_t *se
 	       (*self >= off + len + apart || *self + len + apart <= off);
 }
 
-static void transfer(struct worker *w, const char *how, uint64_t off, uint64_t len, bool into,
-		     int fd, unsigned char *addr, uint64_t at)
+void transferred(struct worker *w, const char *how, uint64_t off, uint64_t len, ssize_t n)
 {
-	ssize_t n = into ? pread(fd, addr, len, (off_t)at) : pwrite(fd, addr, len, (off_t)at);
-
 	if (n != (ssize_t)len)
 		fail(w, "%s at %#llx gave %zd of %llu: %s", how, (unsigned long long)off, n,
 		     (unsigned long long)len, n < 0 ? strerror(errno) : "short");
 }
 
-static void then_sync(struct worker *w, const char *how, uint64_t off, uint64_t len)
+void then_sync(struct worker *w, const struct kept *kept, uint64_t off, uint64_t len)
 {
-	if (random_chance(w, 50))
+	uint64_t skip = off % PAGE;
+
+	if (random_chance(w, 40))
 		return;
-	if (fdatasync(w->fd))
-		fail(w, "fdatasync %s: %s", how, strerror(errno));
-	check_below(w, how, off, len);
+	sync_mapped(w, mapped(kept, off) - skip, len + skip, MS_SYNC);
+	check_below(w, "after direct I/O into a mapping and a sync, below", off, len);
 }
 
 /* A direct read whose buffer is in a mapping of this file. */
 void op_direct_into(struct worker *w)
 {
-	bool own = random_chance(w, 25);
+	bool own = w->direct >= 0 && random_chance(w, 25);
 	uint64_t off, len, at = 0, step;
 	struct disturber d;
 	struct kept *kept = pick_part(w, true, &off, &len);
 	unsigned int i;
-	int fd = -1;
+	int fd;
 
 	if (!kept || (own && !pick_self(w, off, round_up(len, PAGE), &at)))
 		return;
 	step = own ? 0 : round_up(len, PAGE);
 	note(w, own ? "direct-self" : "direct-into", off, len, at);
 	if (own) {
+		fd = w->direct;
 		memcpy(w->buf, w->model->bytes + at, len);
 	} else {
-		fd = open_other(w, O_DIRECT);
+		fd = open_other(w);
 		if (fd < 0)
 			return;
 		fill(w, w->buf, ROUNDS * step);
-		transfer(w, "direct write of another file", 0, ROUNDS * step, false, fd, w->buf, 0);
+		transferred(w, "direct write of another file", 0, ROUNDS * step,
+			    pwrite(fd, w->buf, ROUNDS * step, 0));
 	}
-	disturb_begin(w, &d);
+	disturb_begin(w, &d, kept);
 	for (i = 0; i < ROUNDS; i++)
-		transfer(w, "direct read into a mapping", off, len, true, own ? w->direct : fd,
-			 kept->addr + (off - kept->off), at + i * step);
-	disturb_end(w, &d);
+		transferred(w, "direct read into a mapping", off, len,
+			    pread(fd, mapped(kept, off), len, (off_t)(at + i * step)));
+	disturb_end(&d);
 	memmove(w->buf, w->buf + (ROUNDS - 1) * step, len);
-	if (fd >= 0)
+	if (!own)
 		close(fd);
 	wrote(w, off, w->buf, len);
-	check(w, "load after a direct read into the mapping", off, kept->addr + (off - kept->off),
-	      len);
-	then_sync(w, "after a direct read into a mapping, below", off, len);
+	check(w, "load after a direct read into the mapping", off, mapped(kept, off), len);
+	then_sync(w, kept, off, len);
 }
 
 /* A direct write whose buffer is in a mapping of this file. */
 void op_direct_from(struct worker *w)
 {
-	bool own = random_chance(w, 25);
+	bool own = w->direct >= 0 && random_chance(w, 25);
 	uint64_t off, len, at = 0;
 	struct disturber d;
 	struct kept *kept = pick_part(w, false, &off, &len);
-	int fd = -1;
+	int fd;
 
 	if (!kept || (own && !pick_self(w, off, len, &at)))
 		return;
-	if (own && w->opts->anew && w->model->polluted == w->model->size)
+	/* Where Linux itself serves the file, ext4 leaves what was stored past the old end. */
+	if (own && !w->lower[0] && w->model->polluted == w->model->size)
 		return;
 	note(w, own ? "direct-copy" : "direct-from", own ? at : off, len, off);
-	if (!own) {
-		fd = open_other(w, O_DIRECT);
-		if (fd < 0)
-			return;
-	}
-	disturb_begin(w, &d);
-	transfer(w, "direct write from a mapping", off, len, false, own ? w->direct : fd,
-		 kept->addr + (off - kept->off), at);
-	disturb_end(w, &d);
+	fd = own ? w->direct : open_other(w);
+	if (fd < 0)
+		return;
+	disturb_begin(w, &d, kept);
+	transferred(w, "direct write from a mapping", off, len,
+		    pwrite(fd, mapped(kept, off), len, (off_t)at));
+	disturb_end(&d);
 	if (own) {
 		wrote(w, at, w->model->bytes + off, len);
 		got(w, "read after a direct write from a mapping", at, len,
-		    pread(w->fd, w->buf, len, (off_t)at));
-		then_sync(w, "after a direct write from a mapping, below", at, len);
+		    read_file(w, w->buf, len, at));
+		if (random_chance(w, 50))
+			return;
+		if (fdatasync(fd))
+			fail(w, "fdatasync: %s", strerror(errno));
+		check_below(w, "after a direct write from a mapping, below", at, len);
 		return;
 	}
-	transfer(w, "read of what was written directly", off, len, true, fd, w->buf, 0);
+	transferred(w, "read of what was written directly", off, len, pread(fd, w->buf, len, 0));
 	close(fd);
 	check(w, "direct write from a mapping", off, w->buf, len);
 }

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * The exerciser: random operations on a file, each byte of each answer compared
- * with a copy in memory. What its files share.
+ * with a copy in memory. What its files share; these are for whoever serves the file,
+ * Linux and its file systems or a pool of the library (tests/user/exercise/):
  *
  *	main.c	options, processes and threads, pauses for a hook command
  *	model.c	the copy in memory, the comparison, the log of what was done
- *	ops.c	which operation is next, and where; table.c, ops.h list them:
+ *	ops.c	which operation is next, and where
+ *	file.c	operations by calls on the file, and the comparison of all of it
+ *	kept.c	those by way of mappings, some kept over many operations
+ *	dma.c	direct I/O into mappings and out of them, beside write-back
+ *
+ * and these for Linux; table.c and ops.h list the operations:
+ *
  *	bytes.c	those that read and write
  *	room.c	those on the file's size and its holes
- *	maps.c	those by way of mappings, some kept over many operations
- *	dma.c	direct I/O into mappings and out of them, beside write-back
+ *	maps.c	what only mmap(2) and its kin can do
  *	pipes.c	pipes that hold pages while other things are done
  *	limits.c those of a process that may not make files long
- *	still.c	those that change nothing, and the comparison of the whole file
+ *	still.c	those that change nothing
  *	exec.c	those that other programs do; child.c is such a program
  *	apart.c	those for which this worker lets the file go
  *
@@ -40,20 +46,19 @@
 #define LARGEST (4ull << 20) /* bytes that one operation moves at most */
 
 struct options {
-	const char *program, *more; /* its name, and what else repeats a run */
 	const char *path;
 	const char *lower; /* directory of the same file below, or NULL */
 	const char *hook;
 	const char *without; /* names of operations, with commas */
 	const char *rarely;
-	uint64_t hook_every;
-	uint64_t anew; /* operations; 0: mappings are kept, whoever serves them */
 	uint64_t seed;
 	uint64_t ops;
 	uint64_t size;
-	unsigned int processes;
-	unsigned int threads;
-	unsigned int log; /* operations printed on a failure */
+	uint64_t processes;
+	uint64_t threads;
+	uint64_t hook_every;
+	uint64_t anew; /* operations; 0: never is everything unmapped at once */
+	uint64_t log; /* operations printed on a failure */
 	bool hook_open; /* the hook runs with files open and mapped */
 	bool pollute; /* store past the end of the file too */
 	bool keep; /* leave the files */
@@ -101,7 +106,8 @@ struct worker {
 	char lower[512]; /* "" if there is none to compare with */
 	char other[512]; /* a second file, to copy to and from */
 	char outside[512]; /* another one, not served by whoever serves these; or "" */
-	int fd, direct, append, below;
+	int fd, below;
+	int direct, append; /* -1: the program has none */
 	struct kept kept[KEPT];
 	struct held held[HELD];
 	unsigned char *buf; /* LARGEST bytes and a page, page-aligned */
@@ -134,38 +140,56 @@ void list_operations(void);
 bool known_operations(const char *names);
 void operate(struct worker *w);
 
-/* By the program that has the operations: table.c, still.c. */
+/* file.c */
+void check_size(struct worker *w);
+void verify(struct worker *w);
+
+/* kept.c */
+void unmap(struct worker *w, struct kept *kept);
+void unmap_all(struct worker *w);
+void keep_some(struct worker *w);
+
+/* --- by the program: what it does, and how whoever serves the file does it ------------ */
+
 struct operation {
 	const char *name;
 	unsigned int often;
 	void (*run)(struct worker *w);
 };
-extern const struct operation operations[];
-extern const unsigned int noperations;
-void after_operation(struct worker *w);
 
-/* child.c */
-int child_main(int argc, char **argv);
-
-/* maps.c */
-enum server {
-	BY_NOBODY, /* there are none */
-	BY_KERNEL,
-	BY_OTHERS, /* a library that was loaded before this program */
+struct program {
+	const char *name;
+	const struct operation *operations;
+	unsigned int noperations;
+	uint64_t unit; /* bytes: parts of a mapping that can be unmapped */
+	void (*begin)(uint64_t seed); /* in each process; NULL: there is nothing to do */
+	void (*end)(void);
+	int (*child)(int argc, char **argv); /* what it does with --child; or NULL */
+	bool lower_is_file; /* after a sync of a mapping the bytes are in the file itself */
 };
+extern const struct program program;
 
-enum server served_by(const struct worker *w);
-void unmap_all(struct worker *w);
-void keep_some(struct worker *w);
-
-/* pipes.c */
-void pipes_watch(struct worker *w); /* after each operation */
-void pipes_end(struct worker *w);
-
-/* still.c */
 void open_files(struct worker *w);
 void close_files(struct worker *w);
-void verify(struct worker *w);
+void after_operation(struct worker *w);
+void after_all(struct worker *w); /* the files are still open */
+
+/* These fail by themselves, but the ones that return something say what was done. */
+struct kept map_fresh(struct worker *w, uint64_t off, uint64_t len, bool change);
+void unmap_range(struct worker *w, unsigned char *addr, uint64_t len);
+void sync_mapped(struct worker *w, unsigned char *addr, uint64_t len, int flags);
+ssize_t read_file(struct worker *w, unsigned char *buf, uint64_t len, uint64_t off);
+bool write_file(struct worker *w, const unsigned char *buf, uint64_t len, uint64_t off);
+bool punch_file(struct worker *w, uint64_t off, uint64_t len);
+void resize_file(struct worker *w, uint64_t size);
+
+/* --------------------------------------------------------------------------------------- */
+
+/* Where in memory a byte of the file is. */
+static inline unsigned char *mapped(const struct kept *kept, uint64_t off)
+{
+	return kept->addr + (off - kept->off);
+}
 
 static inline uint64_t round_down(uint64_t x, uint64_t to)
 {

@@ -17,24 +17,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LOOK_EVERY 7 /* operations; --anew */
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define WORKERS 64u /* processes, and threads of each */
 #define PROGRESS 10000 /* operations; the first worker says how far it is */
 
 /* Shared by all processes: where they wait for each other around the hook. */
 struct meeting {
 	pthread_barrier_t barrier;
 	int hook_status;
-	atomic_ulong looks, others; /* see look() */
 };
 
 static struct meeting *meeting;
 
 /* Where the threads of this process wait for each other to map anew. */
 static pthread_barrier_t anew;
-static atomic_ulong anew_at; /* the operation before which somebody wanted it last */
 
 static const char usage[] =
-	"usage: hugemap-exercise [options] FILE\n"
+	"usage: %s [options] FILE\n"
 	"  --seed N           the run is the same for the same seed and options (1)\n"
 	"  --ops N            operations of each worker (10000)\n"
 	"  --size BYTES       largest size of the file, K, M or G (16M)\n"
@@ -47,8 +46,7 @@ static const char usage[] =
 	"  --pollute          store past the end of the file too, in its last page\n"
 	"  --without A,B      leave out operations; --list names them\n"
 	"  --rarely A,B       do these a twentieth as often\n"
-	"  --anew N           every N operations map the file anew if the kernel serves its\n"
-	"                     mappings; and say how often it was somebody else\n"
+	"  --anew N           every N operations all threads unmap everything, and map again\n"
 	"  --log N            operations printed on a failure (50)\n"
 	"  --keep             leave the files\n"
 	"  --verbose          each operation, as it is done\n";
@@ -78,115 +76,56 @@ static uint64_t number(const char *text)
 
 static void parse(int argc, char **argv, struct options *o)
 {
-	enum {
-		SEED = 256,
-		OPS,
-		SIZE,
-		PROCESSES,
-		THREADS,
-		LOWER,
-		HOOK,
-		EVERY,
-		OPEN,
-		POLLUTE,
-		WITHOUT,
-		RARELY,
-		ANEW,
-		LOGGED,
-		KEEP,
-		VERBOSE,
-		LIST,
-		HELP
+	bool list = false, help = false;
+	const struct {
+		const char *name;
+		uint64_t *number;
+		const char **text;
+		bool *flag;
+	} all[] = {
+		{ "seed", .number = &o->seed },
+		{ "ops", .number = &o->ops },
+		{ "size", .number = &o->size },
+		{ "processes", .number = &o->processes },
+		{ "threads", .number = &o->threads },
+		{ "verify-lower", .text = &o->lower },
+		{ "hook", .text = &o->hook },
+		{ "hook-every", .number = &o->hook_every },
+		{ "hook-open", .flag = &o->hook_open },
+		{ "pollute", .flag = &o->pollute },
+		{ "without", .text = &o->without },
+		{ "rarely", .text = &o->rarely },
+		{ "anew", .number = &o->anew },
+		{ "log", .number = &o->log },
+		{ "keep", .flag = &o->keep },
+		{ "verbose", .flag = &o->verbose },
+		{ "list", .flag = &list },
+		{ "help", .flag = &help },
 	};
-	static const struct option all[] = {
-		{ "seed", 1, NULL, SEED },
-		{ "ops", 1, NULL, OPS },
-		{ "size", 1, NULL, SIZE },
-		{ "processes", 1, NULL, PROCESSES },
-		{ "threads", 1, NULL, THREADS },
-		{ "verify-lower", 1, NULL, LOWER },
-		{ "hook", 1, NULL, HOOK },
-		{ "hook-every", 1, NULL, EVERY },
-		{ "hook-open", 0, NULL, OPEN },
-		{ "pollute", 0, NULL, POLLUTE },
-		{ "without", 1, NULL, WITHOUT },
-		{ "rarely", 1, NULL, RARELY },
-		{ "anew", 1, NULL, ANEW },
-		{ "log", 1, NULL, LOGGED },
-		{ "keep", 0, NULL, KEEP },
-		{ "verbose", 0, NULL, VERBOSE },
-		{ "list", 0, NULL, LIST },
-		{ "help", 0, NULL, HELP },
-		{ NULL, 0, NULL, 0 },
-	};
-	int c;
+	struct option known[COUNT(all) + 1] = { 0 };
+	int which, end;
 
-	while ((c = getopt_long(argc, argv, "", all, NULL)) != -1) {
-		switch (c) {
-		case SEED:
-			o->seed = number(optarg);
-			break;
-		case OPS:
-			o->ops = number(optarg);
-			break;
-		case SIZE:
-			o->size = number(optarg);
-			break;
-		case PROCESSES:
-			o->processes = (unsigned int)number(optarg);
-			break;
-		case THREADS:
-			o->threads = (unsigned int)number(optarg);
-			break;
-		case LOWER:
-			o->lower = optarg;
-			break;
-		case HOOK:
-			o->hook = optarg;
-			break;
-		case EVERY:
-			o->hook_every = number(optarg);
-			break;
-		case OPEN:
-			o->hook_open = true;
-			break;
-		case POLLUTE:
-			o->pollute = true;
-			break;
-		case WITHOUT:
-			o->without = optarg;
-			break;
-		case RARELY:
-			o->rarely = optarg;
-			break;
-		case ANEW:
-			o->anew = number(optarg);
-			break;
-		case LOGGED:
-			o->log = (unsigned int)number(optarg);
-			break;
-		case KEEP:
-			o->keep = true;
-			break;
-		case VERBOSE:
-			o->verbose = true;
-			break;
-		case LIST:
-			list_operations();
-			exit(0);
-		case HELP:
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			fputs(usage, stderr);
-			exit(2);
-		}
+	for (which = 0; which < (int)COUNT(all); which++)
+		known[which] = (struct option){ all[which].name, !all[which].flag, NULL, 0 };
+	while (!(end = getopt_long(argc, argv, "", known, &which))) {
+		if (all[which].number)
+			*all[which].number = number(optarg);
+		else if (all[which].text)
+			*all[which].text = optarg;
+		else
+			*all[which].flag = true;
 	}
-	if (optind != argc - 1 || !o->processes || o->processes > 64 || !o->threads ||
-	    o->threads > 64 || o->size < PAGE || !o->hook_every ||
+	if (list)
+		list_operations();
+	if (help)
+		printf(usage, program.name);
+	if (list || help)
+		exit(0);
+	if (end != -1 || optind != argc - 1 || !o->processes || o->processes > WORKERS ||
+	    !o->threads || o->threads > WORKERS || o->size < PAGE || !o->hook_every ||
 	    (o->without && !known_operations(o->without)) ||
 	    (o->rarely && !known_operations(o->rarely))) {
-		fputs(usage, stderr);
+		fprintf(stderr, usage, program.name);
 		exit(2);
 	}
 	o->path = argv[optind];
@@ -207,35 +146,12 @@ static void pause_for_hook(struct worker *w)
 	verify(w);
 }
 
-/* Who serves the mappings that this worker keeps? That is counted. */
-static enum server look(struct worker *w)
-{
-	enum server server = served_by(w);
-
-	if (server != BY_NOBODY)
-		atomic_fetch_add(&meeting->looks, 1);
-	if (server == BY_OTHERS)
-		atomic_fetch_add(&meeting->others, 1);
-	return server;
-}
-
-/*
- * A library that has left a file to the kernel can begin again once no mapping of it is
- * left: so all threads let theirs go at the same time.
- */
+/* Nothing of the file is mapped for a moment: what serves mappings can begin again. */
 static void begin_anew(struct worker *w)
 {
-	bool wanted;
-
-	if (look(w) == BY_KERNEL)
-		atomic_store(&anew_at, w->op);
+	unmap_all(w);
 	pthread_barrier_wait(&anew);
-	wanted = atomic_load(&anew_at) == w->op;
-	if (wanted)
-		unmap_all(w);
-	pthread_barrier_wait(&anew);
-	if (wanted)
-		keep_some(w);
+	keep_some(w);
 }
 
 static void *work(void *arg)
@@ -247,19 +163,13 @@ static void *work(void *arg)
 		operate(w);
 		if (w->opts->anew && w->op % w->opts->anew == 0)
 			begin_anew(w);
-		else if (w->opts->anew && w->op % LOOK_EVERY == 0)
-			look(w);
 		if (w->op % PROGRESS == 0 && !w->process && !w->thread)
 			fprintf(stderr, "%llu of %llu operations\n", (unsigned long long)w->op,
 				(unsigned long long)w->opts->ops);
 		if (w->opts->hook && w->op % w->opts->hook_every == 0)
 			pause_for_hook(w);
 	}
-	pipes_end(w);
-	verify(w);
-	if (fsync(w->fd))
-		fail(w, "fsync at the end: %s", strerror(errno));
-	check_below(w, "after the last fsync, below", 0, w->model->size);
+	after_all(w);
 	close_files(w);
 	return NULL;
 }
@@ -281,11 +191,13 @@ static struct worker *new_worker(const struct options *o, struct model *model, u
 	w->rng = o->seed * 0x2545f4914f6cdd1dull + process * 64 + thread;
 	snprintf(w->path, sizeof(w->path), "%s.%u", o->path, process);
 	snprintf(w->other, sizeof(w->other), "%s.%u.%u.other", o->path, process, thread);
-	if (o->lower)
+	if (o->lower) {
 		snprintf(w->lower, sizeof(w->lower), "%s/%s.%u", o->lower, basename(copy), process);
-	if (o->lower)
 		snprintf(w->outside, sizeof(w->outside), "%s/outside.%u.%u", o->lower, process,
 			 thread);
+	} else if (program.lower_is_file) {
+		strcpy(w->lower, w->path);
+	}
 	free(copy);
 	return w;
 }
@@ -297,17 +209,15 @@ static void prepare(struct worker *w)
 	if (w->opts->threads == 1)
 		return;
 	open_files(w);
-	if (ftruncate(w->fd, (off_t)w->opts->size))
-		fail(w, "ftruncate: %s", strerror(errno));
-	resized(w, w->opts->size);
+	resize_file(w, w->opts->size);
 	close_files(w);
 }
 
 static int run_process(const struct options *o, unsigned int process)
 {
 	struct model model = { .polluted = UINT64_MAX };
-	struct worker *workers[64];
-	pthread_t threads[64];
+	struct worker *workers[WORKERS];
+	pthread_t threads[WORKERS];
 	unsigned int i;
 
 	/* Room behind the largest size: the zeros past the end are compared too. */
@@ -319,7 +229,9 @@ static int run_process(const struct options *o, unsigned int process)
 	}
 	for (i = 0; i < o->threads; i++)
 		workers[i] = new_worker(o, &model, process, i);
-	pthread_barrier_init(&anew, NULL, o->threads);
+	pthread_barrier_init(&anew, NULL, (unsigned int)o->threads);
+	if (program.begin)
+		program.begin(o->seed + process);
 	prepare(workers[0]);
 	for (i = 1; i < o->threads; i++) {
 		if (pthread_create(&threads[i], NULL, work, workers[i])) {
@@ -330,6 +242,8 @@ static int run_process(const struct options *o, unsigned int process)
 	work(workers[0]);
 	for (i = 1; i < o->threads; i++)
 		pthread_join(threads[i], NULL);
+	if (program.end)
+		program.end();
 	for (i = 0; i < o->threads; i++) {
 		unlink(workers[i]->other);
 		if (workers[i]->outside[0])
@@ -365,16 +279,35 @@ static int wait_for_all(const pid_t *pids, unsigned int n)
 			for (i = 0; i < n; i++)
 				if (pids[i] != pid)
 					kill(pids[i], SIGKILL);
-		result = result ? result : 1;
+		if (!result)
+			result = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 	}
 	return result;
+}
+
+/* Each in a process of its own, but a single one: a sanitizer may follow that. */
+static int run_processes(const struct options *o)
+{
+	pid_t pids[WORKERS];
+	unsigned int i;
+
+	if (o->processes == 1)
+		return run_process(o, 0);
+	for (i = 0; i < o->processes; i++) {
+		pids[i] = fork();
+		if (pids[i] < 0) {
+			perror("fork");
+			return 2;
+		}
+		if (!pids[i])
+			_exit(run_process(o, i));
+	}
+	return wait_for_all(pids, i);
 }
 
 int main(int argc, char **argv)
 {
 	struct options o = {
-		.program = "hugemap-exercise",
-		.more = "",
 		.seed = 1,
 		.ops = 10000,
 		.size = 16 << 20,
@@ -384,12 +317,10 @@ int main(int argc, char **argv)
 		.hook_every = 10000,
 	};
 	pthread_barrierattr_t attr;
-	pid_t pids[64];
-	unsigned int i;
 	int result;
 
-	if (argc > 1 && !strcmp(argv[1], "--child"))
-		return child_main(argc, argv);
+	if (argc > 1 && !strcmp(argv[1], "--child") && program.child)
+		return program.child(argc, argv);
 	parse(argc, argv, &o);
 	meeting = mmap(NULL, sizeof(*meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
@@ -399,25 +330,12 @@ int main(int argc, char **argv)
 	}
 	pthread_barrierattr_init(&attr);
 	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	pthread_barrier_init(&meeting->barrier, &attr, o.processes * o.threads);
-	/* Always in a child, so that a SIGBUS is reported like any other failure. */
-	for (i = 0; i < o.processes; i++) {
-		pids[i] = fork();
-		if (pids[i] < 0) {
-			perror("fork");
-			return 2;
-		}
-		if (!pids[i])
-			_exit(run_process(&o, i));
-	}
-	result = wait_for_all(pids, o.processes);
+	pthread_barrier_init(&meeting->barrier, &attr, (unsigned int)(o.processes * o.threads));
+	result = run_processes(&o);
 	if (!result)
-		printf("%llu operations by each of %u processes with %u threads, "
+		printf("%llu operations by each of %llu processes with %llu threads, "
 		       "seed %llu: all bytes as expected\n",
-		       (unsigned long long)o.ops, o.processes, o.threads,
-		       (unsigned long long)o.seed);
-	if (!result && o.anew)
-		printf("%lu looks at who serves the mappings: %lu times not the kernel\n",
-		       atomic_load(&meeting->looks), atomic_load(&meeting->others));
+		       (unsigned long long)o.ops, (unsigned long long)o.processes,
+		       (unsigned long long)o.threads, (unsigned long long)o.seed);
 	return result;
 }

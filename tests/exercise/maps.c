@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Operations by way of mappings: fresh ones, and ones that are kept. What happens to
- * the file by other means must show in those at once, and the other way round.
+ * Mappings by Linux's own calls, and operations that only these can do: kept.c has those
+ * that any mapping can.
  */
 #include "ops.h"
 
@@ -18,77 +18,52 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Loads are allowed up to here: the end of the page that holds the last byte. */
-uint64_t mapped_end(const struct worker *w)
+static struct kept map_somewhere(struct worker *w, uint64_t off, uint64_t len, int prot, int flags)
 {
-	return round_up(w->model->size, PAGE);
-}
-
-static unsigned char *map_fresh(struct worker *w, uint64_t off, uint64_t len, int prot, int flags,
-				uint64_t *skip)
-{
-	unsigned char *addr;
+	struct kept fresh;
+	uint64_t skip;
 
 	/* From the page, from the block's start, or somewhere between. */
-	*skip = off % PAGE;
+	skip = off % PAGE;
 	if (random_chance(w, 40))
-		*skip = off % BLOCK;
+		skip = off % BLOCK;
 	else if (random_chance(w, 20))
-		*skip += PAGE * random_below(w, off / PAGE % 512 + 1);
-	addr = mmap(NULL, len + *skip, prot, flags, w->fd, (off_t)(off - *skip));
-	if (addr == MAP_FAILED)
+		skip += PAGE * random_below(w, off / PAGE % 512 + 1);
+	fresh.off = off - skip;
+	fresh.len = len + skip;
+	fresh.addr = mmap(NULL, fresh.len, prot, flags, w->fd, (off_t)fresh.off);
+	if (fresh.addr == MAP_FAILED)
 		fail(w, "mmap: %s", strerror(errno));
-	return addr;
+	return fresh;
 }
 
-void op_map_read(struct worker *w)
+struct kept map_fresh(struct worker *w, uint64_t off, uint64_t len, bool change)
 {
-	uint64_t off, len, skip;
-	unsigned char *addr;
-
-	pick_range(w, false, &off, &len);
-	if (off >= w->model->size)
-		return;
-	/* To the end of the last page: zeros. */
-	if (len > mapped_end(w) - off)
-		len = mapped_end(w) - off;
-	note(w, "map-read", off, len, 0);
-	addr = map_fresh(w, off, len, PROT_READ, MAP_SHARED, &skip);
-	check(w, "load from a fresh mapping", off, addr + skip, len);
-	munmap(addr, len + skip);
+	return map_somewhere(w, off, len, change ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED);
 }
 
-void op_map_write(struct worker *w)
+void unmap_range(struct worker *w, unsigned char *addr, uint64_t len)
 {
-	uint64_t off, len, skip;
-	unsigned char *addr;
+	if (munmap(addr, len))
+		fail(w, "munmap: %s", strerror(errno));
+}
 
-	if (!pick_range(w, true, &off, &len))
-		return;
-	note(w, "map-write", off, len, 0);
-	if (off + len > w->model->size) {
-		if (ftruncate(w->fd, (off_t)(off + len)))
-			fail(w, "ftruncate: %s", strerror(errno));
-		resized(w, off + len);
-	}
-	fill(w, w->buf, len);
-	addr = map_fresh(w, off, len, PROT_READ | PROT_WRITE, MAP_SHARED, &skip);
-	memcpy(addr + skip, w->buf, len);
-	wrote(w, off, w->buf, len);
-	if (random_chance(w, 10)) {
-		if (msync(addr, len + skip, MS_SYNC))
-			fail(w, "msync: %s", strerror(errno));
-		check_below(w, "after msync of a fresh mapping, below", off, len);
-	}
-	munmap(addr, len + skip);
+void sync_mapped(struct worker *w, unsigned char *addr, uint64_t len, int flags)
+{
+	/* What a sync of a part does, one of the whole file does as well. */
+	bool whole = flags == MS_SYNC && random_chance(w, 30);
+
+	if (whole ? fdatasync(w->fd) : msync(addr, len, flags))
+		fail(w, "%s: %s", whole ? "fdatasync" : "msync", strerror(errno));
 }
 
 /* Private: what the file holds, and stores stay here. */
 void op_private(struct worker *w)
 {
-	uint64_t off, len, skip, at;
-	unsigned char *addr;
 	bool store = random_chance(w, 30);
+	uint64_t off, len, at;
+	struct kept private;
+	unsigned char *addr;
 
 	pick_range(w, false, &off, &len);
 	if (off >= w->model->size)
@@ -96,74 +71,18 @@ void op_private(struct worker *w)
 	if (len > mapped_end(w) - off)
 		len = mapped_end(w) - off;
 	note(w, "map-private", off, len, store);
-	addr = map_fresh(w, off, len, PROT_READ | PROT_WRITE, MAP_PRIVATE, &skip);
-	check(w, "load from a private mapping", off, addr + skip, len);
+	private = map_somewhere(w, off, len, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	addr = mapped(&private, off);
+	check(w, "load from a private mapping", off, addr, len);
 	if (store) {
 		at = random_below(w, len);
-		addr[skip + at] ^= 0xff;
-		check(w, "load before a private store", off, addr + skip, at);
-		check(w, "load behind a private store", off + at + 1, addr + skip + at + 1,
-		      len - at - 1);
+		addr[at] ^= 0xff;
+		check(w, "load before a private store", off, addr, at);
+		check(w, "load behind a private store", off + at + 1, addr + at + 1, len - at - 1);
 		len = available(w, off, len);
-		got(w, "read beside a private store", off, len,
-		    pread(w->fd, w->buf, len, (off_t)off));
+		got(w, "read beside a private store", off, len, read_file(w, w->buf, len, off));
 	}
-	munmap(addr, len + skip);
-}
-
-static void unmap(struct worker *w, struct kept *kept)
-{
-	if (kept->addr && munmap(kept->addr, kept->len))
-		fail(w, "munmap: %s", strerror(errno));
-	kept->addr = NULL;
-}
-
-void unmap_all(struct worker *w)
-{
-	unsigned int i;
-
-	for (i = 0; i < KEPT; i++)
-		unmap(w, &w->kept[i]);
-}
-
-/* By the line of /proc that has the address of one of them: is there an inode? */
-enum server served_by(const struct worker *w)
-{
-	enum server server = BY_NOBODY;
-	unsigned long start, end, inode, addr = 0;
-	char line[600];
-	unsigned int i;
-	FILE *maps;
-
-	for (i = 0; !addr && i < KEPT; i++)
-		addr = (unsigned long)w->kept[i].addr;
-	maps = addr ? fopen("/proc/self/maps", "re") : NULL;
-	if (!maps)
-		return server;
-	while (server == BY_NOBODY && fgets(line, sizeof(line), maps))
-		if (sscanf(line, "%lx-%lx %*s %*s %*s %lu", &start, &end, &inode) == 3 &&
-		    addr >= start && addr < end)
-			server = inode ? BY_KERNEL : BY_OTHERS;
-	fclose(maps);
-	return server;
-}
-
-/* A mapping that can be used now, or NULL. @len: how much of it the file has. */
-struct kept *pick_kept(struct worker *w, bool writable, uint64_t *len)
-{
-	unsigned int start = (unsigned int)random_below(w, KEPT);
-	uint64_t end = mapped_end(w);
-	unsigned int i;
-
-	for (i = 0; i < KEPT; i++) {
-		struct kept *kept = &w->kept[(start + i) % KEPT];
-
-		if (!kept->addr || kept->off >= end || (writable && !kept->writable))
-			continue;
-		*len = end - kept->off < kept->len ? end - kept->off : kept->len;
-		return kept;
-	}
-	return NULL;
+	unmap(w, &private);
 }
 
 static void keep(struct worker *w, bool misaligned)
@@ -214,69 +133,6 @@ void op_keep_odd(struct worker *w)
 	keep(w, true);
 }
 
-void keep_some(struct worker *w)
-{
-	unsigned int i;
-
-	for (i = 0; i < KEPT / 2; i++)
-		op_keep(w);
-}
-
-void op_kept_read(struct worker *w)
-{
-	uint64_t there, at, len;
-	struct kept *kept = pick_kept(w, false, &there);
-
-	if (!kept)
-		return;
-	at = random_below(w, there);
-	len = pick_length(w);
-	if (len > there - at)
-		len = there - at;
-	note(w, "kept-read", kept->off + at, len, 0);
-	check(w, "load from a kept mapping", kept->off + at, kept->addr + at, len);
-}
-
-void op_kept_write(struct worker *w)
-{
-	uint64_t there, off, len;
-	struct kept *kept = pick_kept(w, true, &there);
-
-	if (!kept || !pick_range(w, true, &off, &len))
-		return;
-	if (w->opts->threads == 1)
-		off = kept->off + random_below(w, there);
-	else if (off < kept->off || off >= kept->off + there)
-		return;
-	if (off >= w->model->size)
-		return;
-	if (len > w->model->size - off)
-		len = w->model->size - off;
-	if (len > kept->off + there - off)
-		len = kept->off + there - off;
-	note(w, "kept-write", off, len, 0);
-	fill(w, w->buf, len);
-	memcpy(kept->addr + (off - kept->off), w->buf, len);
-	wrote(w, off, w->buf, len);
-}
-
-void op_msync(struct worker *w)
-{
-	uint64_t there, at, len;
-	struct kept *kept = pick_kept(w, false, &there);
-	int flags = random_chance(w, 80) ? MS_SYNC : MS_ASYNC;
-
-	if (!kept)
-		return;
-	at = round_down(random_below(w, there), PAGE);
-	len = random_chance(w, 50) ? there - at : 1 + random_below(w, there - at);
-	note(w, "msync", kept->off + at, len, (uint64_t)flags);
-	if (msync(kept->addr + at, len, flags))
-		fail(w, "msync: %s", strerror(errno));
-	if (flags == MS_SYNC)
-		check_below(w, "after msync, below", kept->off + at, len);
-}
-
 /* None of these may change a byte. */
 void op_madvise(struct worker *w)
 {
@@ -292,40 +148,37 @@ void op_madvise(struct worker *w)
 		{ MADV_NOHUGEPAGE, false },
 	};
 	unsigned int which = (unsigned int)random_below(w, sizeof(all) / sizeof(all[0]));
-	uint64_t there, at, len;
-	struct kept *kept = pick_kept(w, all[which].advice == MADV_POPULATE_WRITE, &there);
+	uint64_t off, len;
+	struct kept *kept = pick_pages(w, all[which].advice == MADV_POPULATE_WRITE, &off, &len);
 
 	if (!kept)
 		return;
-	if (!all[which].inside)
-		there = kept->len;
-	at = round_down(random_below(w, there), PAGE);
-	len = round_up(1 + random_below(w, there - at), PAGE);
-	note(w, "madvise", kept->off + at, len, (uint64_t)all[which].advice);
+	if (!all[which].inside) {
+		off = kept->off + round_down(random_below(w, kept->len), PAGE);
+		len = 1 + random_below(w, kept->off + kept->len - off);
+	}
+	note(w, "madvise", off, len, (uint64_t)all[which].advice);
 	/* Older kernels, or built without THP, do not know all of them. */
-	if (madvise(kept->addr + at, len, all[which].advice) && errno != EINVAL)
+	if (madvise(mapped(kept, off), len, all[which].advice) && errno != EINVAL)
 		fail(w, "madvise(%d): %s", all[which].advice, strerror(errno));
 }
 
 /* Hole punching by way of a mapping. */
 void op_remove(struct worker *w)
 {
-	uint64_t there, at, len;
-	struct kept *kept = pick_kept(w, true, &there);
+	uint64_t off, len;
+	struct kept *kept = pick_pages(w, true, &off, &len);
 
 	if (!kept || w->opts->threads > 1)
 		return;
-	at = round_down(random_below(w, there), PAGE);
-	len = round_up(pick_length(w), PAGE);
-	if (len > there - at)
-		len = there - at;
-	note(w, "madv-remove", kept->off + at, len, 0);
-	if (madvise(kept->addr + at, len, MADV_REMOVE)) {
+	len = round_up(len, PAGE);
+	note(w, "madv-remove", off, len, 0);
+	if (madvise(mapped(kept, off), len, MADV_REMOVE)) {
 		if (errno != EOPNOTSUPP && errno != EINVAL)
 			fail(w, "madvise(MADV_REMOVE): %s", strerror(errno));
 		return;
 	}
-	zeroed(w, kept->off + at, len);
+	zeroed(w, off, len);
 }
 
 static void move(struct worker *w, bool fixed)
@@ -396,28 +249,6 @@ void op_mprotect(struct worker *w)
 	kept->writable = !kept->writable;
 }
 
-/* One end of a mapping goes, often not a whole block. */
-void op_munmap(struct worker *w)
-{
-	uint64_t there, cut;
-	struct kept *kept = pick_kept(w, false, &there);
-
-	if (!kept || kept->len == PAGE)
-		return;
-	cut = PAGE * (1 + random_below(w, kept->len / PAGE - 1));
-	note(w, "munmap", kept->off, kept->len, cut);
-	if (random_chance(w, 50)) {
-		if (munmap(kept->addr + kept->len - cut, cut))
-			fail(w, "munmap: %s", strerror(errno));
-	} else {
-		if (munmap(kept->addr, cut))
-			fail(w, "munmap: %s", strerror(errno));
-		kept->addr += cut;
-		kept->off += cut;
-	}
-	kept->len -= cut;
-}
-
 /* The child sees what the parent stored, and the parent what the child does. */
 void op_fork(struct worker *w)
 {
@@ -460,67 +291,6 @@ void op_fork(struct worker *w)
 		check(w, "load after a forked child's store", off, kept->addr + (off - kept->off),
 		      len);
 	}
-}
-
-/* read(2) into a mapping of the same file: the copy faults where it stores. */
-void op_read_self(struct worker *w)
-{
-	uint64_t there, from, to, len;
-	struct kept *kept = pick_kept(w, true, &there);
-	ssize_t n;
-
-	if (!kept || w->opts->threads > 1 || w->model->size < 2 * PAGE)
-		return;
-	len = pick_length(w) % (256 << 10) + 1;
-	to = random_below(w, there);
-	from = random_below(w, w->model->size);
-	if (len > there - to)
-		len = there - to;
-	if (kept->off + to >= w->model->size)
-		return;
-	if (len > w->model->size - kept->off - to)
-		len = w->model->size - kept->off - to;
-	if (len > w->model->size - from)
-		len = w->model->size - from;
-	/* Where they overlap, the result is whatever the copy makes of it. */
-	if (from < kept->off + to + len && kept->off + to < from + len)
-		return;
-	note(w, "read-self", kept->off + to, len, from);
-	n = pread(w->fd, kept->addr + to, len, (off_t)from);
-	if (n != (ssize_t)len)
-		fail(w, "read into a mapping of the file gave %zd of %llu: %s", n,
-		     (unsigned long long)len, n < 0 ? strerror(errno) : "short");
-	wrote(w, kept->off + to, w->model->bytes + from, len);
-	check(w, "load after a read into the mapping", kept->off + to, kept->addr + to, len);
-}
-
-/* write(2) from a mapping of the same file: the copy faults where it loads. */
-void op_write_self(struct worker *w)
-{
-	uint64_t there, from, to, len;
-	struct kept *kept = pick_kept(w, false, &there);
-	ssize_t put;
-
-	if (!kept || w->opts->threads > 1)
-		return;
-	len = pick_length(w) % (256 << 10) + 1;
-	from = random_below(w, there);
-	to = pick_offset(w, w->opts->size);
-	if (len > there - from)
-		len = there - from;
-	if (len > w->opts->size - to)
-		len = w->opts->size - to;
-	if (!len || (to < kept->off + from + len && kept->off + from < to + len))
-		return;
-	/* The bytes past the end in the last page are zero, unless stored to. */
-	if (w->model->polluted == w->model->size && kept->off + from + len > w->model->size)
-		return;
-	note(w, "write-self", to, len, kept->off + from);
-	put = pwrite(w->fd, kept->addr + from, len, (off_t)to);
-	if (put != (ssize_t)len)
-		fail(w, "write from a mapping of the file gave %zd of %llu: %s", put,
-		     (unsigned long long)len, put < 0 ? strerror(errno) : "short");
-	wrote(w, to, w->model->bytes + kept->off + from, len);
 }
 
 /* A store past the end, in the last page: it must not come back when the file grows. */

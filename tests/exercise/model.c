@@ -129,11 +129,12 @@ static void print_repeat(struct worker *w)
 {
 	const struct options *o = w->opts;
 
-	fprintf(stderr, "to repeat: %s --seed %llu --ops %llu --size %llu%s", o->program,
+	fprintf(stderr, "to repeat: %s --seed %llu --ops %llu --size %llu", program.name,
 		(unsigned long long)o->seed, (unsigned long long)o->ops,
-		(unsigned long long)o->size, o->more);
+		(unsigned long long)o->size);
 	if (o->processes != 1 || o->threads != 1)
-		fprintf(stderr, " --processes %u --threads %u", o->processes, o->threads);
+		fprintf(stderr, " --processes %llu --threads %llu",
+			(unsigned long long)o->processes, (unsigned long long)o->threads);
 	if (o->without)
 		fprintf(stderr, " --without %s", o->without);
 	if (o->rarely)
@@ -142,7 +143,7 @@ static void print_repeat(struct worker *w)
 		fprintf(stderr, " --anew %llu", (unsigned long long)o->anew);
 	if (o->pollute)
 		fprintf(stderr, " --pollute");
-	if (o->lower && o->lower != o->path)
+	if (o->lower)
 		fprintf(stderr, " --verify-lower %s", o->lower);
 	if (o->hook)
 		fprintf(stderr, " --hook '%s' --hook-every %llu%s", o->hook,

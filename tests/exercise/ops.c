@@ -78,8 +78,8 @@ void list_operations(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < noperations; i++)
-		printf("%-14s %u\n", operations[i].name, operations[i].often);
+	for (i = 0; i < program.noperations; i++)
+		printf("%-14s %u\n", program.operations[i].name, program.operations[i].often);
 }
 
 static bool listed(const char *names, const char *name)
@@ -103,24 +103,24 @@ bool known_operations(const char *names)
 
 	for (at = names; *at; at++)
 		given += *at == ',';
-	for (i = 0; i < noperations; i++)
-		known += listed(names, operations[i].name);
+	for (i = 0; i < program.noperations; i++)
+		known += listed(names, program.operations[i].name);
 	return known == given;
 }
 
 void operate(struct worker *w)
 {
+	const struct operation *op = program.operations;
 	unsigned int i, sum = 0;
 	uint64_t pick;
 
-	for (i = 0; i < noperations; i++)
-		sum += operations[i].often;
-	pick = random_below(w, sum);
-	for (i = 0; pick >= operations[i].often; i++)
-		pick -= operations[i].often;
-	if (listed(w->opts->without, operations[i].name))
+	for (i = 0; i < program.noperations; i++)
+		sum += op[i].often;
+	for (pick = random_below(w, sum); pick >= op->often; op++)
+		pick -= op->often;
+	if (listed(w->opts->without, op->name))
 		return;
-	if (!listed(w->opts->rarely, operations[i].name) || !random_below(w, RARELY))
-		operations[i].run(w);
+	if (!listed(w->opts->rarely, op->name) || !random_below(w, RARELY))
+		op->run(w);
 	after_operation(w);
 }

@@ -7,6 +7,9 @@
 #ifndef HUGEMAP_EXERCISE_OPS_H
 #define HUGEMAP_EXERCISE_OPS_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "exercise.h"
 
 /* ops.c */
@@ -14,12 +17,56 @@ bool pick_range(struct worker *w, bool change, uint64_t *off, uint64_t *len);
 uint64_t pick_offset(struct worker *w, uint64_t limit);
 uint64_t pick_length(struct worker *w);
 
+/* file.c */
+void op_pread(struct worker *w);
+void op_pwrite(struct worker *w);
+void op_read_self(struct worker *w);
+void op_write_self(struct worker *w);
+void op_truncate(struct worker *w);
+void op_punch(struct worker *w);
+void op_verify(struct worker *w);
+
+/* kept.c */
+uint64_t mapped_end(const struct worker *w);
+struct kept *pick_kept(struct worker *w, bool writable, uint64_t *len);
+struct kept *pick_pages(struct worker *w, bool writable, uint64_t *off, uint64_t *len);
+void op_map_read(struct worker *w);
+void op_map_write(struct worker *w);
+void op_kept_read(struct worker *w);
+void op_kept_write(struct worker *w);
+void op_sync(struct worker *w);
+void op_unmap(struct worker *w);
+
+/* Somebody who writes back, drops and loads beside direct I/O; it may not change a byte. */
+struct disturber {
+	pthread_t thread;
+	struct worker *w;
+	const struct kept *kept;
+	uint64_t there; /* bytes of it that the file has */
+	uint64_t size, seed;
+	atomic_bool stop;
+};
+
+/* dma.c */
+struct kept *pick_part(struct worker *w, bool change, uint64_t *off, uint64_t *len);
+int open_other(struct worker *w);
+void transferred(struct worker *w, const char *how, uint64_t off, uint64_t len, ssize_t n);
+void disturb_begin(struct worker *w, struct disturber *d, const struct kept *kept);
+void disturb_end(struct disturber *d);
+void then_sync(struct worker *w, const struct kept *kept, uint64_t off, uint64_t len);
+void op_direct_into(struct worker *w);
+void op_direct_from(struct worker *w);
+
+/* By the program: how it maps for long, and what disturbs, by a random number. */
+void op_keep(struct worker *w);
+void disturb_once(struct disturber *d, uint64_t random);
+
+/* --- on Linux alone ------------------------------------------------------------------- */
+
 /* bytes.c */
 void op_read(struct worker *w);
-void op_pread(struct worker *w);
 void op_preadv(struct worker *w);
 void op_write(struct worker *w);
-void op_pwrite(struct worker *w);
 void op_pwritev(struct worker *w);
 void op_append(struct worker *w);
 void op_stream_read(struct worker *w);
@@ -31,47 +78,34 @@ void op_sendfile(struct worker *w);
 void op_splice(struct worker *w);
 
 /* room.c */
-void op_truncate(struct worker *w);
-void op_truncate_path(struct worker *w);
 void op_fallocate(struct worker *w);
-void op_punch(struct worker *w);
 void op_zero_range(struct worker *w);
 void op_collapse(struct worker *w);
 void op_insert(struct worker *w);
 void op_seek(struct worker *w);
 
 /* maps.c */
-uint64_t mapped_end(const struct worker *w);
-struct kept *pick_kept(struct worker *w, bool writable, uint64_t *len);
-void op_map_read(struct worker *w);
-void op_map_write(struct worker *w);
 void op_private(struct worker *w);
-void op_keep(struct worker *w);
 void op_keep_odd(struct worker *w);
-void op_kept_read(struct worker *w);
-void op_kept_write(struct worker *w);
-void op_msync(struct worker *w);
 void op_madvise(struct worker *w);
 void op_remove(struct worker *w);
 void op_mremap(struct worker *w);
 void op_mremap_fixed(struct worker *w);
 void op_mprotect(struct worker *w);
-void op_munmap(struct worker *w);
 void op_fork(struct worker *w);
-void op_read_self(struct worker *w);
-void op_write_self(struct worker *w);
 void op_pollute(struct worker *w);
 
-/* dma.c */
-void op_direct_into(struct worker *w);
-void op_direct_from(struct worker *w);
-
 /* pipes.c */
+void pipes_watch(struct worker *w); /* after each operation */
+void pipes_end(struct worker *w);
 void op_pipe_hold(struct worker *w);
 void op_pipe_take(struct worker *w);
 
 /* limits.c */
 void op_limit(struct worker *w);
+
+/* child.c */
+int child_main(int argc, char **argv);
 
 /* exec.c */
 void await(struct worker *w, const char *who, pid_t pid, int expected);
@@ -84,11 +118,9 @@ void op_apart(struct worker *w);
 void op_settled(struct worker *w);
 
 /* still.c */
-void check_size(struct worker *w);
 void op_reopen(struct worker *w);
 void op_fsync(struct worker *w);
 void op_sync_range(struct worker *w);
 void op_fadvise(struct worker *w);
-void op_verify(struct worker *w);
 
 #endif /* HUGEMAP_EXERCISE_OPS_H */

@@ -11,29 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
-static void cut(struct worker *w, bool by_path)
+void resize_file(struct worker *w, uint64_t size)
 {
-	uint64_t size = pick_offset(w, w->opts->size + 1);
+	bool by_path = random_chance(w, 50);
 
-	if (w->opts->threads > 1)
-		return;
-	/* Mostly near where it is, lest the file be empty half of the time. */
-	if (random_chance(w, 60))
-		size = w->model->size - random_below(w, w->model->size / 4 + 1);
-	note(w, by_path ? "truncate-path" : "truncate", size, 0, 0);
 	if (by_path ? truncate(w->path, (off_t)size) : ftruncate(w->fd, (off_t)size))
-		fail(w, "truncate to %#llx: %s", (unsigned long long)size, strerror(errno));
+		fail(w, "%s to %#llx: %s", by_path ? "truncate" : "ftruncate",
+		     (unsigned long long)size, strerror(errno));
 	resized(w, size);
-}
-
-void op_truncate(struct worker *w)
-{
-	cut(w, false);
-}
-
-void op_truncate_path(struct worker *w)
-{
-	cut(w, true);
 }
 
 static bool supported(struct worker *w, const char *what, int result)
@@ -62,17 +47,11 @@ void op_fallocate(struct worker *w)
 		resized(w, off + len);
 }
 
-void op_punch(struct worker *w)
+bool punch_file(struct worker *w, uint64_t off, uint64_t len)
 {
-	uint64_t off, len;
-
-	if (!pick_range(w, true, &off, &len))
-		return;
-	note(w, "punch", off, len, 0);
-	if (supported(w, "punch",
-		      fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
-				(off_t)len)))
-		zeroed(w, off, available(w, off, len));
+	return supported(w, "punch",
+			 fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
+				   (off_t)len));
 }
 
 void op_zero_range(struct worker *w)

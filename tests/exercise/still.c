@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Operations that may not change a byte: files closed and opened again, write-back,
- * advice; and the comparison of all of the file, by each way there is.
+ * advice.
  */
 #include "ops.h"
 
@@ -92,54 +92,37 @@ void op_fadvise(struct worker *w)
 		fail(w, "posix_fadvise(%d): %s", advice, strerror(error));
 }
 
-/* Bytes changed in passing by nobody: size and length as the model has them. */
-void check_size(struct worker *w)
-{
-	struct stat st;
-
-	if (random_chance(w, 50) ? fstat(w->fd, &st) : stat(w->path, &st))
-		fail(w, "stat: %s", strerror(errno));
-	if ((uint64_t)st.st_size != w->model->size)
-		fail(w, "the file has %#llx bytes, expected %#llx", (unsigned long long)st.st_size,
-		     (unsigned long long)w->model->size);
-}
-
 void after_operation(struct worker *w)
 {
 	pipes_watch(w);
 	check_size(w);
 }
 
-static void verify_by(struct worker *w, int fd, const char *how)
+void after_all(struct worker *w)
 {
-	uint64_t off;
-
-	for (off = 0; off < w->model->size; off += LARGEST)
-		got(w, how, off, LARGEST, read_direct(w, fd, LARGEST, off));
-}
-
-/* All of the file, by each way there is. */
-void verify(struct worker *w)
-{
-	uint64_t len = mapped_end(w);
-	unsigned char *addr;
-
-	check_size(w);
-	if (!len)
-		return;
-	addr = mmap(NULL, len, PROT_READ, MAP_SHARED, w->fd, 0);
-	if (addr == MAP_FAILED)
-		fail(w, "mmap: %s", strerror(errno));
-	check(w, "load, all of the file", 0, addr, len);
-	verify_by(w, w->fd, "read, all of the file");
-	if (w->direct >= 0)
-		verify_by(w, w->direct, "direct read, all of the file");
-	check(w, "load again, all of the file", 0, addr, len);
-	munmap(addr, len);
-}
-
-void op_verify(struct worker *w)
-{
-	note(w, "verify", 0, 0, 0);
+	pipes_end(w);
 	verify(w);
+	if (fsync(w->fd))
+		fail(w, "fsync at the end: %s", strerror(errno));
+	check_below(w, "after the last fsync, below", 0, w->model->size);
+}
+
+void disturb_once(struct disturber *d, uint64_t random)
+{
+	struct worker *w = d->w;
+	unsigned char byte;
+
+	switch (random >> 61) {
+	case 1:
+		if (posix_fadvise(w->fd, 0, 0, POSIX_FADV_DONTNEED))
+			fail(w, "fadvise beside direct I/O");
+		break;
+	case 2:
+		if (read_file(w, &byte, 1, (random >> 20) % d->size) != 1)
+			fail(w, "read beside direct I/O: %s", strerror(errno));
+		break;
+	default:
+		if (fdatasync(w->fd))
+			fail(w, "fdatasync beside direct I/O: %s", strerror(errno));
+	}
 }

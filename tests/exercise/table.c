@@ -4,7 +4,7 @@
  */
 #include "ops.h"
 
-const struct operation operations[] = {
+static const struct operation all[] = {
 	{ "read", 80, op_read },
 	{ "pread", 80, op_pread },
 	{ "preadv", 40, op_preadv },
@@ -28,13 +28,13 @@ const struct operation operations[] = {
 	{ "keep-odd", 2, op_keep_odd },
 	{ "kept-read", 100, op_kept_read },
 	{ "kept-write", 150, op_kept_write },
-	{ "msync", 12, op_msync },
+	{ "sync", 12, op_sync },
 	{ "madvise", 25, op_madvise },
 	{ "madv-remove", 2, op_remove },
 	{ "mremap", 3, op_mremap },
 	{ "mremap-fixed", 3, op_mremap_fixed },
 	{ "mprotect", 6, op_mprotect },
-	{ "munmap", 4, op_munmap },
+	{ "unmap", 4, op_unmap },
 	{ "fork", 1, op_fork },
 	{ "exec", 3, op_exec },
 	{ "apart", 1, op_apart },
@@ -42,8 +42,7 @@ const struct operation operations[] = {
 	{ "read-self", 4, op_read_self },
 	{ "write-self", 4, op_write_self },
 	{ "pollute", 6, op_pollute },
-	{ "truncate", 8, op_truncate },
-	{ "truncate-path", 7, op_truncate_path },
+	{ "truncate", 15, op_truncate },
 	{ "fallocate", 6, op_fallocate },
 	{ "punch", 10, op_punch },
 	{ "zero-range", 8, op_zero_range },
@@ -59,4 +58,11 @@ const struct operation operations[] = {
 	{ "reopen", 3, op_reopen },
 	{ "verify", 1, op_verify },
 };
-const unsigned int noperations = sizeof(operations) / sizeof(operations[0]);
+
+const struct program program = {
+	.name = "hugemap-exercise",
+	.operations = all,
+	.noperations = sizeof(all) / sizeof(all[0]),
+	.unit = PAGE,
+	.child = child_main,
+};

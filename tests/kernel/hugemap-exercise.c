@@ -9,6 +9,8 @@
 #include "../exercise/child.c"
 #include "../exercise/dma.c"
 #include "../exercise/exec.c"
+#include "../exercise/file.c"
+#include "../exercise/kept.c"
 #include "../exercise/limits.c"
 #include "../exercise/main.c"
 #include "../exercise/maps.c"

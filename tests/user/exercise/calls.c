@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The library's calls on a file that a pool has, limits of this process among them, and
- * the comparison of all of the file by each way there is.
+ * The library's calls on a file that a pool has, limits of this process among them.
  */
+#include "pool.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#include "ops.h"
-#include "pool.h"
 
 static void put(struct worker *w, const char *how, uint64_t off, uint64_t len, ssize_t n)
 {
@@ -22,21 +19,13 @@ static void put(struct worker *w, const char *how, uint64_t off, uint64_t len, s
 		     hugemap_reason());
 }
 
-static void got_call(struct worker *w, const char *how, uint64_t off, uint64_t len, ssize_t n)
+ssize_t read_file(struct worker *w, unsigned char *buf, uint64_t len, uint64_t off)
 {
+	ssize_t n = hugemap_pread(w->fd, buf, len, (off_t)off);
+
 	if (n < 0)
-		fail(w, "%s at %#llx: %s (%s)", how, (unsigned long long)off, strerror((int)-n),
-		     hugemap_reason());
-	got(w, how, off, len, n);
-}
-
-void op_pread(struct worker *w)
-{
-	uint64_t off, len;
-
-	pick_range(w, false, &off, &len);
-	note(w, "pread", off, len, 0);
-	got_call(w, "hugemap_pread", off, len, hugemap_pread(w->fd, w->buf, len, (off_t)off));
+		put(w, "hugemap_pread", off, len, n);
+	return n;
 }
 
 /* Somebody else has a page of the block pinned for long: nothing has changed. */
@@ -45,98 +34,30 @@ static bool refused(const struct worker *w, ssize_t n)
 	return n == -EBUSY && w->opts->threads > 1;
 }
 
-void op_pwrite(struct worker *w)
+bool write_file(struct worker *w, const unsigned char *buf, uint64_t len, uint64_t off)
 {
-	uint64_t off, len;
-	ssize_t n;
+	ssize_t n = hugemap_pwrite(w->fd, buf, len, (off_t)off);
 
-	if (!pick_range(w, true, &off, &len))
-		return;
-	note(w, "pwrite", off, len, 0);
-	fill(w, w->buf, len);
-	n = hugemap_pwrite(w->fd, w->buf, len, (off_t)off);
 	if (refused(w, n))
-		return;
+		return false;
 	put(w, "hugemap_pwrite", off, len, n);
-	wrote(w, off, w->buf, len);
+	return true;
 }
 
-/* A call whose buffer is in a mapping of the same file, where that does not overlap. */
-static struct kept *pick_buffer(struct worker *w, bool change, uint64_t limit, uint64_t *in,
-				uint64_t *other, uint64_t *len)
+bool punch_file(struct worker *w, uint64_t off, uint64_t len)
 {
-	uint64_t there;
-	struct kept *kept = pick_kept(w, change, &there);
+	int err = hugemap_punch(w->fd, (off_t)off, (off_t)len);
 
-	if (!kept || w->opts->threads > 1)
-		return NULL;
-	*len = pick_length(w);
-	*in = kept->off + random_below(w, there);
-	*other = random_below(w, limit);
-	*len = available(w, *in, *len);
-	if (*len > kept->off + there - *in)
-		*len = kept->off + there - *in;
-	if (*len > limit - *other)
-		*len = limit - *other;
-	if (!*len || (*other < *in + *len && *in < *other + *len))
-		return NULL;
-	return kept;
+	if (err == -EOPNOTSUPP || refused(w, err))
+		return false;
+	call(w, "hugemap_punch", err);
+	return true;
 }
 
-void op_read_self(struct worker *w)
+void resize_file(struct worker *w, uint64_t size)
 {
-	uint64_t to, from, len;
-	struct kept *kept = pick_buffer(w, true, w->model->size, &to, &from, &len);
-
-	if (!kept)
-		return;
-	note(w, "read-self", to, len, from);
-	put(w, "hugemap_pread into a mapping", from, len,
-	    hugemap_pread(w->fd, kept->addr + (to - kept->off), len, (off_t)from));
-	wrote(w, to, w->model->bytes + from, len);
-	check(w, "load after a read into the mapping", to, kept->addr + (to - kept->off), len);
-}
-
-void op_write_self(struct worker *w)
-{
-	uint64_t to, from, len;
-	struct kept *kept = pick_buffer(w, false, w->opts->size, &from, &to, &len);
-
-	if (!kept)
-		return;
-	note(w, "write-self", to, len, from);
-	put(w, "hugemap_pwrite from a mapping", to, len,
-	    hugemap_pwrite(w->fd, kept->addr + (from - kept->off), len, (off_t)to));
-	wrote(w, to, w->model->bytes + from, len);
-}
-
-void op_truncate(struct worker *w)
-{
-	uint64_t size = pick_offset(w, w->opts->size + 1);
-
-	if (w->opts->threads > 1)
-		return;
-	/* Mostly near where it is, lest the file be empty half of the time. */
-	if (random_chance(w, 60))
-		size = w->model->size - random_below(w, w->model->size / 4 + 1);
-	note(w, "truncate", size, 0, 0);
 	call(w, "hugemap_truncate", hugemap_truncate(w->fd, (off_t)size));
 	resized(w, size);
-}
-
-void op_punch(struct worker *w)
-{
-	uint64_t off, len;
-	int err;
-
-	if (!pick_range(w, true, &off, &len))
-		return;
-	note(w, "punch", off, len, 0);
-	err = hugemap_punch(w->fd, (off_t)off, (off_t)len);
-	if (err == -EOPNOTSUPP || refused(w, err))
-		return;
-	call(w, "hugemap_punch", err);
-	zeroed(w, off, available(w, off, len));
 }
 
 /* Afterwards anybody finds in the file what was stored. */
@@ -207,7 +128,7 @@ void op_limit(struct worker *w)
 	sync_until_it_works(w);
 	set_limit(w, limit);
 	fill(w, w->buf, len);
-	memcpy(kept->addr + (off - kept->off), w->buf, len);
+	memcpy(mapped(kept, off), w->buf, len);
 	wrote(w, off, w->buf, len);
 	err = hugemap_sync(kept->addr, kept->len, MS_SYNC);
 	if (err && err != -EFBIG)
@@ -244,41 +165,13 @@ void close_files(struct worker *w)
 	w->fd = w->below = -1;
 }
 
-void check_size(struct worker *w)
-{
-	struct stat st;
-
-	if (fstat(w->fd, &st))
-		fail(w, "stat: %s", strerror(errno));
-	if ((uint64_t)st.st_size != w->model->size)
-		fail(w, "the file has %#llx bytes, expected %#llx", (unsigned long long)st.st_size,
-		     (unsigned long long)w->model->size);
-}
-
 void after_operation(struct worker *w)
 {
 	check_size(w);
 }
 
-void verify(struct worker *w)
+void after_all(struct worker *w)
 {
-	uint64_t len = mapped_end(w), off;
-	unsigned char *addr;
-
-	check_size(w);
-	if (!len)
-		return;
-	addr = map_pool(w, 0, 0, PROT_READ | PROT_WRITE);
-	check(w, "load, all of the file", 0, addr, len);
-	for (off = 0; off < w->model->size; off += LARGEST)
-		got_call(w, "hugemap_pread, all of the file", off, LARGEST,
-			 hugemap_pread(w->fd, w->buf, LARGEST, (off_t)off));
-	call(w, "hugemap_unmap", hugemap_unmap(addr, len));
-}
-
-void op_verify(struct worker *w)
-{
-	note(w, "verify", 0, 0, 0);
 	verify(w);
 }
 

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Operations by calls on the file, which each program has in its own way, and the
+ * comparison of all of it.
+ */
+#include "ops.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void op_pread(struct worker *w)
+{
+	uint64_t off, len;
+
+	pick_range(w, false, &off, &len);
+	note(w, "pread", off, len, 0);
+	got(w, "pread", off, len, read_file(w, w->buf, len, off));
+}
+
+void op_pwrite(struct worker *w)
+{
+	uint64_t off, len;
+
+	if (!pick_range(w, true, &off, &len))
+		return;
+	note(w, "pwrite", off, len, 0);
+	fill(w, w->buf, len);
+	if (write_file(w, w->buf, len, off))
+		wrote(w, off, w->buf, len);
+}
+
+/* A call whose buffer is in a mapping of the same file, at @in: it faults there. */
+static struct kept *pick_buffer(struct worker *w, bool change, uint64_t *in, uint64_t *other,
+				uint64_t *len)
+{
+	uint64_t limit = change ? w->model->size : w->opts->size, there;
+	struct kept *kept = pick_kept(w, change, &there);
+
+	if (!kept || w->opts->threads > 1)
+		return NULL;
+	*in = kept->off + random_below(w, there);
+	*other = pick_offset(w, limit);
+	*len = pick_length(w);
+	if (*len > kept->off + there - *in)
+		*len = kept->off + there - *in;
+	if (*len > limit - *other)
+		*len = limit - *other;
+	if (change)
+		*len = available(w, *in, *len);
+	/* Where they overlap, the result is whatever the copy makes of it. */
+	if (!*len || (*other < *in + *len && *in < *other + *len))
+		return NULL;
+	return kept;
+}
+
+void op_read_self(struct worker *w)
+{
+	uint64_t to, from, len;
+	struct kept *kept = pick_buffer(w, true, &to, &from, &len);
+	ssize_t n;
+
+	if (!kept)
+		return;
+	note(w, "read-self", to, len, from);
+	n = read_file(w, mapped(kept, to), len, from);
+	if (n != (ssize_t)len)
+		fail(w, "read into a mapping of the file gave %zd of %llu: %s", n,
+		     (unsigned long long)len, n < 0 ? strerror(errno) : "short");
+	wrote(w, to, w->model->bytes + from, len);
+	check(w, "load after a read into the mapping", to, mapped(kept, to), len);
+}
+
+void op_write_self(struct worker *w)
+{
+	uint64_t from, to, len;
+	struct kept *kept = pick_buffer(w, false, &from, &to, &len);
+
+	/* The bytes past the end in the last page are zero, unless stored to. */
+	if (!kept || (w->model->polluted == w->model->size && from + len > w->model->size))
+		return;
+	note(w, "write-self", to, len, from);
+	if (write_file(w, mapped(kept, from), len, to))
+		wrote(w, to, w->model->bytes + from, len);
+}
+
+void op_truncate(struct worker *w)
+{
+	uint64_t size = pick_offset(w, w->opts->size + 1);
+
+	if (w->opts->threads > 1)
+		return;
+	/* Mostly near where it is, lest the file be empty half of the time. */
+	if (random_chance(w, 60))
+		size = w->model->size - random_below(w, w->model->size / 4 + 1);
+	note(w, "truncate", size, 0, 0);
+	resize_file(w, size);
+}
+
+void op_punch(struct worker *w)
+{
+	uint64_t off, len;
+
+	if (!pick_range(w, true, &off, &len))
+		return;
+	note(w, "punch", off, len, 0);
+	if (punch_file(w, off, len))
+		zeroed(w, off, available(w, off, len));
+}
+
+/* Changed in passing by nobody: the size is as the model has it. */
+void check_size(struct worker *w)
+{
+	struct stat st;
+
+	if (random_chance(w, 50) ? fstat(w->fd, &st) : stat(w->path, &st))
+		fail(w, "stat: %s", strerror(errno));
+	if ((uint64_t)st.st_size != w->model->size)
+		fail(w, "the file has %#llx bytes, expected %#llx", (unsigned long long)st.st_size,
+		     (unsigned long long)w->model->size);
+}
+
+/* All of the file, by each way there is. */
+void verify(struct worker *w)
+{
+	uint64_t len = mapped_end(w), off;
+	struct kept all;
+
+	check_size(w);
+	if (!len)
+		return;
+	all = map_fresh(w, 0, len, false);
+	check(w, "load, all of the file", 0, mapped(&all, 0), len);
+	for (off = 0; off < w->model->size; off += LARGEST)
+		got(w, "read, all of the file", off, LARGEST, read_file(w, w->buf, LARGEST, off));
+	for (off = 0; off < w->model->size && w->direct >= 0; off += LARGEST)
+		got(w, "direct read, all of the file", off, LARGEST,
+		    read_direct(w, w->direct, LARGEST, off));
+	check(w, "load again, all of the file", 0, mapped(&all, 0), len);
+	unmap(w, &all);
+}
+
+void op_verify(struct worker *w)
+{
+	note(w, "verify", 0, 0, 0);
+	verify(w);
+}
