@@ -7,6 +7,7 @@
  * vm: lower=none page=2M,4K modules=dm_mod,dm_flakey programs=mkfs.ext4 timeout=240
  */
 #include "dm.h"
+#include "places.h"
 
 #include <dirent.h>
 #include <linux/fiemap.h>
@@ -16,17 +17,13 @@
 #define FILES (4 * HUGE)
 
 static const char *dev, *dm;
-static char low[600], high[600];
 
 static void need_dm(void)
 {
 	dev = getenv("DEV");
 	if (!dev)
 		skip("DEV is not set");
-	snprintf(high, sizeof(high), "%s/high", work_dir);
-	snprintf(low, sizeof(low), "%s/low", work_dir);
-	MUST(mkdir(high, 0755));
-	MUST(mkdir(low, 0755));
+	make_places();
 	dm = dm_create(NAME, (struct dm_line[]){ dm_linear(0, ROOM / SECTOR, dev, 0) }, 1);
 }
 

@@ -8,7 +8,7 @@
  * vm: name=tmpfs args=tmpfs lower=none page=2M,4K timeout=180
  * vm: name=quota args=quota lower=none page=2M,4K programs=mkfs.ext4 modules=quota_v2
  */
-#include "common.h"
+#include "places.h"
 
 #include <sys/quota.h>
 
@@ -17,7 +17,6 @@
 #define QUOTA (8ul << 20) /* of another user */
 
 static const char *kind;
-static char low[600], high[600];
 
 static void start(void)
 {
@@ -25,12 +24,7 @@ static void start(void)
 	bool quota = !strcmp(kind, "quota");
 	char command[1400], options[64];
 
-	snprintf(low, sizeof(low), "%s/low", work_lower);
-	snprintf(high, sizeof(high), "%s/high", work_dir);
-	if (strcmp(work_lower, work_dir))
-		MUST(mkdir(work_lower, 0755));
-	MUST(mkdir(low, 0755));
-	MUST(mkdir(high, 0755));
+	make_places();
 	if (!strcmp(kind, "tmpfs")) {
 		snprintf(options, sizeof(options), "size=%lu", ROOM);
 		MUST(mount("tmpfs", low, "tmpfs", 0, options));

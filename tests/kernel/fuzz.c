@@ -8,7 +8,7 @@
  * vm: name=quick args=quick lower=none timeout=300
  * vm: name=long lower=none set=long timeout=3600
  */
-#include "common.h"
+#include "places.h"
 
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -23,7 +23,6 @@
 #endif
 
 static uint64_t seed = 1;
-static char low[600], high[600];
 
 static uint64_t any(void)
 {
@@ -166,17 +165,6 @@ static void random_options(char *out, size_t size)
 			 8 + 2 * (unsigned long long)below_n(8));
 }
 
-static void make_places(void)
-{
-	snprintf(low, sizeof(low), "%s/low", work_lower);
-	snprintf(high, sizeof(high), "%s/high", work_dir);
-	if (strcmp(work_lower, work_dir))
-		MUST(mkdir(work_lower, 0755));
-	MUST(mkdir(low, 0777));
-	MUST(mkdir(high, 0755));
-	MUST(chmod(low, 0777));
-}
-
 static void expect_alive(const char *after)
 {
 	char path[700];
@@ -201,8 +189,7 @@ static void mounts_by_root(void)
 	unsigned int i, n = rounds(10000), mounted = 0;
 	char options[1024], path[700];
 
-	need_type();
-	make_places();
+	need_places();
 	for (i = 0; i < n; i++) {
 		unsigned long flags = below_n(8) ? 0 :
 						   any() & (MS_NOSUID | MS_NODEV | MS_NOEXEC |
@@ -242,8 +229,7 @@ static void contexts_by_root(void)
 	unsigned int i, j, n = rounds(5000);
 	char value[64], said[512];
 
-	need_type();
-	make_places();
+	need_places();
 	for (i = 0; i < n; i++) {
 		int fs = (int)syscall(SYS_fsopen, "hugemap", below_n(2)), fd;
 
@@ -279,6 +265,7 @@ static void try_as_nobody(void *arg)
 	unsigned int i, n = rounds(2000);
 	char options[1024];
 
+	MUST(chmod(low, 0777)); /* so that it is not that which is refused */
 	become(1000, 1000);
 	/* Root in a user namespace of one's own is nobody here. */
 	if (arg && unshare(CLONE_NEWUSER | CLONE_NEWNS))
@@ -304,16 +291,14 @@ static void try_as_nobody(void *arg)
 
 static void mounts_by_nobody(void)
 {
-	need_type();
-	make_places();
+	need_places();
 	in_child(try_as_nobody, NULL);
 	expect_alive("after mounts by an ordinary user");
 }
 
 static void mounts_in_namespace(void)
 {
-	need_type();
-	make_places();
+	need_places();
 	in_child(try_as_nobody, low);
 	expect_alive("after mounts in a user namespace");
 }

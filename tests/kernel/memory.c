@@ -5,7 +5,7 @@
  *
  * vm: lower=none timeout=600
  */
-#include "common.h"
+#include "places.h"
 
 #include <sys/sysmacros.h>
 
@@ -13,8 +13,6 @@
 #define MADV_DONTNEED_LOCKED 24
 #endif
 #define UNEVICTABLE "/proc/sys/vm/compact_unevictable_allowed"
-
-static char low[600], high[600];
 
 static void set_number(const char *path, unsigned long number)
 {
@@ -58,16 +56,11 @@ static uint64_t memory_available(void)
 	return meminfo("MemAvailable");
 }
 
-static void make_places(void)
+static void need_little_memory(void)
 {
-	need_type();
+	need_places();
 	if (meminfo("MemTotal") > 8ull << 30)
 		skip("this machine has much memory");
-	snprintf(low, sizeof(low), "%s/low", work_lower);
-	snprintf(high, sizeof(high), "%s/high", work_dir);
-	MUST(mkdir(work_lower, 0755) < 0 && errno != EEXIST ? -1 : 0);
-	MUST(mkdir(low, 0755));
-	MUST(mkdir(high, 0755));
 }
 
 static int try_mount(const char *options, unsigned long flags)
@@ -114,7 +107,7 @@ static void no_room(void)
 	unsigned int i;
 	pid_t pid;
 
-	make_places();
+	need_little_memory();
 	hog.bytes = memory_available() * 7 / 10;
 	turns_init(&hog.turns);
 	pid = start_child(take_memory, &hog);
@@ -262,7 +255,7 @@ static void comes_back_huge(void)
 	int status;
 	pid_t pid;
 
-	make_places();
+	need_little_memory();
 	EXPECT(!try_mount("pool=64M", 0), "mount: %s", strerror(errno));
 	allowed = get_number(UNEVICTABLE);
 	/* Pages that are locked stay where they are. */
@@ -370,7 +363,7 @@ static void pressed_pool(const char *page)
 
 static void makes_room(void)
 {
-	make_places();
+	need_little_memory();
 	pressed_pool("2M");
 	pressed_pool("4K");
 }
@@ -388,7 +381,7 @@ static void pinned_and_cut(void)
 	unsigned int i;
 	int fd, ends[2];
 
-	make_places();
+	need_little_memory();
 	EXPECT(!try_mount("pool=64M", 0), "mount: %s", strerror(errno));
 	MUST(chdir(high));
 	MUST(pipe(ends));

@@ -5,7 +5,7 @@
  *
  * vm: lower=none timeout=180
  */
-#include "common.h"
+#include "places.h"
 
 #include <sys/syscall.h>
 
@@ -31,19 +31,6 @@ static bool is_mounted(const char *where)
 	if (file)
 		fclose(file);
 	return found;
-}
-
-/* Each behaviour mounts low onto high, both in its own directory. */
-static char low[600], high[600];
-
-static void make_places(void)
-{
-	need_type();
-	snprintf(low, sizeof(low), "%s/low", work_lower);
-	snprintf(high, sizeof(high), "%s/high", work_dir);
-	MUST(mkdir(work_lower, 0755) < 0 && errno != EEXIST ? -1 : 0);
-	MUST(mkdir(low, 0755));
-	MUST(mkdir(high, 0755));
 }
 
 static int try_mount(const char *options, unsigned long flags)
@@ -116,7 +103,7 @@ static void refused_options(void)
 	};
 	unsigned int i;
 
-	make_places();
+	need_places();
 	for (i = 0; i < COUNT(wrong); i++) {
 		errno = 0;
 		EXPECT(try_mount(wrong[i], 0) < 0, "mount -o %s was allowed", wrong[i]);
@@ -193,7 +180,7 @@ static void remount(void)
 	unsigned char *map;
 	int fd;
 
-	make_places();
+	need_places();
 	must_mount("pool=32M,page=2M,dirty_ratio=60");
 	expect_setting("dirty_ratio", "60");
 	expect_setting("pool_bytes", "33554432");
@@ -227,7 +214,7 @@ static void read_only(void)
 	unsigned char *map;
 	int fd;
 
-	make_places();
+	need_places();
 	close(make_file(in(low, "f"), 1, HUGE + 5));
 	EXPECT(!try_mount("pool=16M", MS_RDONLY), "mount: %s", strerror(errno));
 	fd = open_file(in(high, "f"), O_RDONLY);
@@ -261,7 +248,7 @@ static void unmount_writes(void)
 	static const char *const pages[] = { "2M", "4K" };
 	unsigned int i, j;
 
-	make_places();
+	need_places();
 	for (i = 0; i < 2; i++) {
 		char options[64];
 
@@ -330,7 +317,7 @@ static void unmount_under_load(void)
 	pid_t pid;
 	unsigned char *map, *want = buffer(SMALL);
 
-	make_places();
+	need_places();
 	must_mount("pool=16M");
 	turns_init(&load.turns);
 	pid = start_child(loader, &load);
@@ -370,7 +357,7 @@ static void lazy_unmount(void)
 	unsigned char *map;
 	int fd, tries;
 
-	make_places();
+	need_places();
 	must_mount("pool=16M");
 	fd = make_file(in(high, "f"), 1, 3 * HUGE);
 	map = map_shared(fd, 0, 3 * HUGE);
@@ -402,7 +389,7 @@ static void mounted_twice(void)
 	char second[600];
 	int a, b;
 
-	make_places();
+	need_places();
 	snprintf(second, sizeof(second), "%s/second", work_dir);
 	MUST(mkdir(second, 0755));
 	must_mount("pool=16M");
@@ -429,7 +416,7 @@ static void stacked(void)
 	char top[600];
 	int fd;
 
-	make_places();
+	need_places();
 	snprintf(top, sizeof(top), "%s/top", work_dir);
 	MUST(mkdir(top, 0755));
 	must_mount("pool=16M");
@@ -452,7 +439,7 @@ static void below_is_renamed(void)
 {
 	int fd;
 
-	make_places();
+	need_places();
 	must_mount("pool=16M");
 	fd = make_file(in(high, "f"), 1, HUGE);
 	MUST(rename(low, in(work_lower, "moved")));

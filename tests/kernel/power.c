@@ -10,6 +10,7 @@
  * vm: args=ext4 lower=none page=2M,4K modules=dm_log_writes,loop programs=mkfs.ext4 timeout=300
  */
 #include "dm.h"
+#include "places.h"
 
 #include <dirent.h>
 
@@ -37,7 +38,7 @@ struct log_entry {
 };
 
 static const char *kind, *dev, *dm;
-static char low[600], high[600], file[1200];
+static char file[1200];
 
 /* For each page, which generation of its content was stored last, at each mark. */
 static uint32_t now[PAGES], at_mark[MARKS][PAGES];
@@ -56,10 +57,7 @@ static void set_up(void)
 	if (!dev)
 		skip("DEV is not set");
 	size = device_size(dev);
-	snprintf(low, sizeof(low), "%s/low", work_dir);
-	snprintf(high, sizeof(high), "%s/high", work_dir);
-	MUST(mkdir(low, 0755));
-	MUST(mkdir(high, 0755));
+	make_places();
 	/* The data first, then the log; the device's content before was anything. */
 	snprintf(line.params, sizeof(line.params), "%s %s",
 		 dm_create(NAME "-data", (struct dm_line[]){ dm_linear(0, ROOM / SECTOR, dev, 0) },
