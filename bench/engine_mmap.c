@@ -4,18 +4,13 @@
  * multiple of 2 MB, so that the kernel can use huge pages where it knows how.
  */
 #include "bench.h"
+#include "uapi.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
 
 /* How far ahead a stream populates. */
 #define WINDOW (32 * MB)

@@ -2,31 +2,18 @@
 /* The files of the benchmark: made, emptied from the page cache, checked. */
 #include "bench.h"
 #include "guard.h"
+#include "uapi.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PIECE (4 * MB)
 #define MEASURED (64 * MB)
 #define SETTLE 100000 /* us; for what deleting a file leaves to be done */
-
-#ifndef SYS_cachestat
-#define SYS_cachestat 451
-#endif
-
-struct cache_range {
-	uint64_t offset, length;
-};
-
-struct cache_state {
-	uint64_t cached, dirty, writeback, evicted, recently_evicted;
-};
 
 /* --- the page cache --- */
 
@@ -47,11 +34,11 @@ static double share_in_core(int fd, uint64_t bytes)
 
 static double share_cached(int fd, uint64_t bytes)
 {
-	struct cache_range range = { .length = bytes };
-	struct cache_state state;
+	struct steer_cachestat_range range = { .len = bytes };
+	struct steer_cachestat state;
 
 	if (!syscall(SYS_cachestat, fd, &range, &state, 0))
-		return (double)state.cached * CONTENT_PAGE / (double)bytes;
+		return (double)state.nr_cache * CONTENT_PAGE / (double)bytes;
 	return share_in_core(fd, bytes);
 }
 
@@ -86,28 +73,15 @@ static int open_for_making(const char *path, int flags)
 	return fd;
 }
 
-static bool write_all(int fd, const char *buffer, size_t length, uint64_t offset)
+static bool move_all(int fd, char *buffer, size_t length, uint64_t offset, bool write)
 {
 	size_t done = 0;
 
 	while (done < length) {
-		ssize_t n = pwrite(fd, buffer + done, length - done, (off_t)(offset + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		done += (size_t)n;
-	}
-	return true;
-}
-
-static bool read_all(int fd, char *buffer, size_t length, uint64_t offset)
-{
-	size_t done = 0;
-
-	while (done < length) {
-		ssize_t n = pread(fd, buffer + done, length - done, (off_t)(offset + done));
+		char *at = buffer + done;
+		size_t left = length - done;
+		off_t to = (off_t)(offset + done);
+		ssize_t n = write ? pwrite(fd, at, left, to) : pread(fd, at, left, to);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -138,7 +112,7 @@ static bool make(struct bench *bench, const char *path, struct content *content,
 	}
 	for (at = 0; ok && at < bytes; at += PIECE) {
 		content_restamp(buffer, at, PIECE, 0);
-		ok = write_all(fd, buffer, piece_at(at, bytes), at) &&
+		ok = move_all(fd, buffer, piece_at(at, bytes), at, true) &&
 		     bench_going_on(bench, "making a file", (double)at / (double)bytes);
 	}
 	ok = ok && fsync(fd) == 0;
@@ -163,7 +137,7 @@ static bool learn(struct bench *bench, const char *path, struct content *content
 	for (at = 0; ok && at < bytes; at += PIECE) {
 		size_t length = piece_at(at, bytes), i;
 
-		ok = read_all(fd, buffer, length, at) &&
+		ok = move_all(fd, buffer, length, at, false) &&
 		     bench_going_on(bench, "reading the file once", (double)at / (double)bytes);
 		for (i = 0; ok && i < length; i += CONTENT_PAGE)
 			content->sums[(at + i) / CONTENT_PAGE] =
@@ -261,7 +235,7 @@ bool files_verify(struct bench *bench, uint64_t bytes, char *what, size_t size)
 
 		if (!bench_going_on(bench, "checking what was written", (double)at / (double)bytes))
 			break;
-		ok = read_all(fd, buffer, length, at);
+		ok = move_all(fd, buffer, length, at, false);
 		if (!ok) {
 			snprintf(what, size, "reading it back failed: %s", strerror(errno));
 		} else if (!content_matches(content, buffer, at, length, &wrong)) {
@@ -294,7 +268,7 @@ void files_measure(struct bench *bench)
 	speed = MEASURED / MB / (cli_now() - start);
 	fd = open_for_making(path, O_RDONLY);
 	start = cli_now();
-	for (at = 0; buffer && fd >= 0 && at < MEASURED && read_all(fd, buffer, PIECE, at);
+	for (at = 0; buffer && fd >= 0 && at < MEASURED && move_all(fd, buffer, PIECE, at, false);
 	     at += PIECE)
 		;
 	read_speed = (double)at / MB / (cli_now() - start);
