@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap attach: which files a process has mapped, and what it has advised there. */
 #include "attach.h"
+#include "cli.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -57,15 +58,10 @@ static struct area *add(struct areas *areas, const struct area *area)
 		last->writable |= area->writable;
 		return last;
 	}
-	if (areas->count == areas->room) {
-		size_t room = areas->room ? 2 * areas->room : 16;
-		struct area *list = realloc(areas->list, room * sizeof(*list));
-
-		if (!list)
-			return NULL;
-		areas->list = list;
-		areas->room = room;
-	}
+	last = cli_grow(areas->list, areas->count, &areas->room, sizeof(*last));
+	if (!last)
+		return NULL;
+	areas->list = last;
 	last = &areas->list[areas->count];
 	*last = *area;
 	last->path = strdup(area->path);

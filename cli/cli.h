@@ -110,6 +110,15 @@ unsigned long long cli_number(const struct cli_command *command, const char *opt
 double cli_seconds(const struct cli_command *command, const char *option, const char *text);
 uint64_t cli_size(const struct cli_command *command, const char *option, const char *text);
 
+/* --- grow.c --- */
+/**
+ * cli_grow() - room for one more in a list
+ * @list: of @count entries of @size bytes, with room for @room
+ *
+ * Return: the list, perhaps elsewhere; NULL: no memory, and it is as it was.
+ */
+void *cli_grow(void *list, size_t count, size_t *room, size_t size);
+
 /* --- units.c --- */
 #define CLI_TEXT 24
 /* "4.0 GB"; K, M and G are powers of 1024. */

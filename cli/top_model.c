@@ -15,15 +15,10 @@ static struct top_pool *add_pool(struct top_model *model)
 {
 	struct top_pool *pool;
 
-	if (model->count == model->room) {
-		size_t room = model->room ? 2 * model->room : 8;
-
-		pool = realloc(model->pools, room * sizeof(*pool));
-		if (!pool)
-			return NULL;
-		model->pools = pool;
-		model->room = room;
-	}
+	pool = cli_grow(model->pools, model->count, &model->room, sizeof(*pool));
+	if (!pool)
+		return NULL;
+	model->pools = pool;
 	pool = &model->pools[model->count++];
 	*pool = (struct top_pool){ .taken = cli_now() };
 	return pool;

@@ -95,15 +95,10 @@ void top_view_add(struct top_view *view, unsigned int width, enum top_style styl
 {
 	struct top_line *line;
 
-	if (view->count == view->room) {
-		size_t room = view->room ? 2 * view->room : 32;
-
-		line = realloc(view->lines, room * sizeof(*line));
-		if (!line)
-			return;
-		view->lines = line;
-		view->room = room;
-	}
+	line = cli_grow(view->lines, view->count, &view->room, sizeof(*line));
+	if (!line)
+		return;
+	view->lines = line;
 	line = &view->lines[view->count++];
 	line->style = style;
 	top_fit(line->text, sizeof(line->text), text, width, false);

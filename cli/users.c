@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* Who maps files of a mount, and how: from /proc/PID/maps and smaps. */
 #include "mounts.h"
+#include "cli.h"
 #include "system.h"
 
 #include <ctype.h>
@@ -79,15 +80,10 @@ static struct user *entry_of(struct users *users, const struct user *who, const 
 		if (user->dev == who->dev && !strcmp(user->path, path))
 			return user;
 	}
-	if (users->count == users->room) {
-		size_t room = users->room ? 2 * users->room : 16;
-
-		user = realloc(users->list, room * sizeof(*user));
-		if (!user)
-			return NULL;
-		users->list = user;
-		users->room = room;
-	}
+	user = cli_grow(users->list, users->count, &users->room, sizeof(*user));
+	if (!user)
+		return NULL;
+	users->list = user;
 	user = &users->list[users->count];
 	*user = *who;
 	user->path = strdup(path);
