@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """What the tests of the command line share."""
+import contextlib
 import fcntl
 import json
 import os
@@ -8,6 +9,7 @@ import re
 import select
 import struct
 import subprocess
+import sys
 import tempfile
 import termios
 import time
@@ -164,3 +166,16 @@ assert mapped[0] == 1
 print("ready", flush=True)
 sys.stdin.read()
 """
+
+
+@contextlib.contextmanager
+def mapped_file(directory):
+    """A file of 1 MB and a process that has it mapped meanwhile."""
+    with tempfile.NamedTemporaryFile(dir=directory) as file:
+        file.write(b"\1" * (1 << 20))
+        file.flush()
+        with subprocess.Popen([sys.executable, "-c", MAPPER, file.name], text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+            assert program.stdout.readline() == "ready\n"
+            yield file.name, program.pid
+            program.stdin.close()

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-from common import (HUGEMAP, MAPPER, FakeMount, documented_keys, hugemap, is_sentence, keys,
+from common import (HUGEMAP, FakeMount, documented_keys, hugemap, is_sentence, keys, mapped_file,
                     pools_work, sysfs_files)
 
 BLOCK = 2 << 20
@@ -260,15 +260,9 @@ class Mount(unittest.TestCase):
             self.assertRegex(result.stdout, rf"(?m)^ +{word} ")
 
     def test_mappings_are_counted(self):
-        with tempfile.NamedTemporaryFile(dir=self.mount.directory) as file:
-            file.write(b"\1" * (1 << 20))
-            file.flush()
-            before = self.object()["pools"][0]
-            with subprocess.Popen([sys.executable, "-c", MAPPER, file.name], text=True,
-                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
-                self.assertEqual(program.stdout.readline(), "ready\n")
-                pool = self.object()["pools"][0]
-                program.stdin.close()
+        before = self.object()["pools"][0]
+        with mapped_file(self.mount.directory):
+            pool = self.object()["pools"][0]
         self.assertEqual(pool["mappings"] - before["mappings"], 1)
         self.assertEqual(pool["mapped_bytes"] - before["mapped_bytes"], 1 << 20)
         self.assertGreater(pool["base_pages"], before["base_pages"])

@@ -4,11 +4,10 @@ import json
 import os
 import signal
 import subprocess
-import sys
-import tempfile
 import unittest
 
-from common import HUGEMAP, LONG, MAPPER, FakeMount, Screen, documented_keys, hugemap, is_sentence, keys
+from common import (HUGEMAP, LONG, FakeMount, Screen, documented_keys, hugemap, is_sentence, keys,
+                    mapped_file)
 
 class Top(unittest.TestCase):
     def setUp(self):
@@ -47,20 +46,14 @@ class Top(unittest.TestCase):
         self.assertEqual(screen.end(), 0)
 
     def test_mappings_can_be_hidden(self):
-        with tempfile.NamedTemporaryFile(dir=self.mount.directory) as file:
-            file.write(b"\1" * (1 << 20))
-            file.flush()
-            with subprocess.Popen([sys.executable, "-c", MAPPER, file.name], text=True,
-                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
-                self.assertEqual(program.stdout.readline(), "ready\n")
-                screen = self.screen("--interval", "0.1")
-                screen.wait_for(rf"{program.pid} python")
-                screen.type("m")
-                screen.wait_for(r"\x1b\[J|\x1b\[K| {20}")
-                screen.type("\f")
-                shown = screen.wait_for(r"(?s)hugemap top.*?q\)uit").group()
-                program.stdin.close()
-        self.assertNotIn(str(program.pid), shown)
+        with mapped_file(self.mount.directory) as (path, pid):
+            screen = self.screen("--interval", "0.1")
+            screen.wait_for(rf"{pid} python")
+            screen.type("m")
+            screen.wait_for(r"\x1b\[J|\x1b\[K| {20}")
+            screen.type("\f")
+            shown = screen.wait_for(r"(?s)hugemap top.*?q\)uit").group()
+        self.assertNotIn(str(pid), shown)
 
     def test_numbers_are_renewed(self):
         screen = self.screen("--interval", "0.1")
@@ -118,26 +111,20 @@ class Top(unittest.TestCase):
         self.assertLessEqual(max(map(len, lines)), 100)
 
     def test_json_has_what_the_page_promises(self):
-        with tempfile.NamedTemporaryFile(dir=self.mount.directory) as file:
-            file.write(b"\1" * (1 << 20))
-            file.flush()
-            with subprocess.Popen([sys.executable, "-c", MAPPER, file.name], text=True,
-                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
-                self.assertEqual(program.stdout.readline(), "ready\n")
-                data = json.loads(self.top("--json"))
-                text = self.top()
-                program.stdin.close()
+        with mapped_file(self.mount.directory) as (path, pid):
+            data = json.loads(self.top("--json"))
+            text = self.top()
         wanted = documented_keys("hugemap-top.1")
         of_stat = keys(json.loads(self.mount.hugemap("stat", "--json").stdout)["mounts"][0]["pools"])
         self.assertLessEqual(wanted, keys(data))
         self.assertEqual(keys(data) - wanted, of_stat - wanted)
         pool, = [pool for pool in data["pools"] if pool["mount"]]
-        user, = [user for user in pool["users"] if user["pid"] == program.pid]
-        self.assertEqual(user["file"], file.name)
+        user, = [user for user in pool["users"] if user["pid"] == pid]
+        self.assertEqual(user["file"], path)
         self.assertEqual((user["mappings"], user["mapped_bytes"]), (1, 1 << 20))
         self.assertGreater(user["resident_bytes"], 0)
-        name = os.path.basename(file.name)
-        self.assertRegex(text, rf"(?m)^ +{program.pid} python\S* +{name} +1.0 MB in 1, ")
+        name = os.path.basename(path)
+        self.assertRegex(text, rf"(?m)^ +{pid} python\S* +{name} +1.0 MB in 1, ")
 
     def test_count_and_interval_give_one_object_a_line(self):
         result = self.mount.hugemap("top", "--json", "--interval", "0.1", "--count", "3")

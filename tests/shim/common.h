@@ -25,6 +25,15 @@
 #define PAGE ((size_t)4096)
 #define SIZE (8 * MB + 5000) /* of files; all are worth a look: HUGEMAP_RUN_MIN_SIZE=1M */
 
+/* In a child: a failed assertion would return to the parent's. */
+#define CHECK(what)                                                                      \
+	do {                                                                             \
+		if (!(what)) {                                                           \
+			fprintf(stderr, "%s, line %d: %s\n", __FILE__, __LINE__, #what); \
+			_exit(1);                                                        \
+		}                                                                        \
+	} while (0)
+
 struct file {
 	char path[256];
 	int fd; /* O_RDWR | O_CLOEXEC */

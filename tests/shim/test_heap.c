@@ -211,14 +211,6 @@ static void mapped_over(void **state)
 	file_end(&file);
 }
 
-#define CHECK(what)                                                                      \
-	do {                                                                             \
-		if (!(what)) {                                                           \
-			fprintf(stderr, "%s, line %d: %s\n", __FILE__, __LINE__, #what); \
-			_exit(1);                                                        \
-		}                                                                        \
-	} while (0)
-
 _Noreturn static void child(char *p, char *block)
 {
 	bool shared = true;

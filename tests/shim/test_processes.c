@@ -13,15 +13,6 @@
 
 static struct file file;
 
-/* In a child, so that nothing stays. A failed assertion would return to the parent's. */
-#define CHECK(what)                                                                      \
-	do {                                                                             \
-		if (!(what)) {                                                           \
-			fprintf(stderr, "%s, line %d: %s\n", __FILE__, __LINE__, #what); \
-			_exit(1);                                                        \
-		}                                                                        \
-	} while (0)
-
 static void in_child(void (*run)(void))
 {
 	pid_t pid;
