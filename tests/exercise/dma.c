@@ -9,20 +9,23 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define ROUNDS 3 /* each with other bytes, so that none hides what another one lost */
 #define MOST (LARGEST / 4) /* bytes of one */
 #define SECTOR 512ull
+#define SLOW (4 * PAGE) /* see read_into() */
 
 static void *disturb(void *arg)
 {
 	struct disturber *d = arg;
 	uint64_t x = d->seed;
 
-	while (!atomic_load(&d->stop)) {
+	for (; !atomic_load(&d->stop); atomic_store(&d->at_work, true)) {
 		x = x * 6364136223846793005ull + 1442695040888963407ull;
 		if (x >> 61)
 			disturb_once(d, x);
@@ -40,6 +43,8 @@ void disturb_begin(struct worker *w, struct disturber *d, const struct kept *kep
 	d->there = available(w, kept->off, kept->len);
 	if (pthread_create(&d->thread, NULL, disturb, d))
 		fail(w, "no thread");
+	while (!atomic_load(&d->at_work))
+		sched_yield();
 }
 
 void disturb_end(struct disturber *d)
@@ -69,7 +74,8 @@ struct kept *pick_part(struct worker *w, bool change, uint64_t *off, uint64_t *l
 		return NULL;
 	end = kept->off + round_down(available(w, kept->off, kept->len), PAGE);
 	*off = kept->off + round_down(random_below(w, there), PAGE);
-	*len = round_up(pick_length(w), PAGE);
+	/* Mostly long, so that a device is at it while others write back what it has pinned. */
+	*len = round_up(random_chance(w, 30) ? pick_length(w) : 1 + random_below(w, MOST), PAGE);
 	if (*len > MOST)
 		*len = MOST;
 	if (w->opts->threads > 1) {
@@ -119,11 +125,36 @@ void then_sync(struct worker *w, const struct kept *kept, uint64_t off, uint64_t
 	check_below(w, "after direct I/O into a mapping and a sync, below", off, len);
 }
 
+/*
+ * If there is a @slow file, the end of the buffer is a mapping of what of it is in no cache:
+ * while the kernel waits for that, the rest, which it holds already, can be written back;
+ * and only then a device stores there.
+ */
+static void read_into(struct worker *w, int fd, struct iovec to, uint64_t off, uint64_t at,
+		      uint64_t slow)
+{
+	struct iovec iov[2] = { to, { NULL, SLOW } };
+	uint64_t len = to.iov_len;
+
+	if (slow) {
+		iov[1].iov_base =
+			mmap(NULL, SLOW, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, (off_t)slow);
+		if (iov[1].iov_base == MAP_FAILED)
+			fail(w, "mmap of another file: %s", strerror(errno));
+		madvise(iov[1].iov_base, SLOW, MADV_RANDOM);
+		len += SLOW;
+	}
+	transferred(w, "direct read into a mapping", off, len,
+		    preadv(fd, iov, slow ? 2 : 1, (off_t)at));
+	if (slow)
+		munmap(iov[1].iov_base, SLOW);
+}
+
 /* A direct read whose buffer is in a mapping of this file. */
 void op_direct_into(struct worker *w)
 {
 	bool own = w->direct >= 0 && random_chance(w, 25);
-	uint64_t off, len, at = 0, step;
+	uint64_t off, len, at = 0, step, end;
 	struct disturber d;
 	struct kept *kept = pick_part(w, true, &off, &len);
 	unsigned int i;
@@ -140,14 +171,14 @@ void op_direct_into(struct worker *w)
 		fd = open_other(w);
 		if (fd < 0)
 			return;
-		fill(w, w->buf, ROUNDS * step);
-		transferred(w, "direct write of another file", 0, ROUNDS * step,
-			    pwrite(fd, w->buf, ROUNDS * step, 0));
+		end = ROUNDS * (step + SLOW);
+		fill(w, w->buf, end);
+		transferred(w, "direct write of another file", 0, end, pwrite(fd, w->buf, end, 0));
 	}
 	disturb_begin(w, &d, kept);
 	for (i = 0; i < ROUNDS; i++)
-		transferred(w, "direct read into a mapping", off, len,
-			    pread(fd, mapped(kept, off), len, (off_t)(at + i * step)));
+		read_into(w, fd, (struct iovec){ mapped(kept, off), len }, off, at + i * step,
+			  own ? 0 : ROUNDS * step + i * SLOW);
 	disturb_end(&d);
 	memmove(w->buf, w->buf + (ROUNDS - 1) * step, len);
 	if (!own)

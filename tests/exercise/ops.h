@@ -44,7 +44,7 @@ struct disturber {
 	const struct kept *kept;
 	uint64_t there; /* bytes of it that the file has */
 	uint64_t size, seed;
-	atomic_bool stop;
+	atomic_bool at_work, stop;
 };
 
 /* dma.c */
