@@ -146,10 +146,11 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 		memset(base->holes, holes ? 0xff : 0, sizeof(base->holes));
 	/*
 	 * set_hollow() sets the block's bit, then those of its pages, which may have gone
-	 * with that: all, then. (Clearing a bit is a full barrier; that one is clear.)
+	 * with that: all, then. (Clearing a bit is a full barrier; that one is clear, or is set
+	 * again below.)
 	 */
 	if (!holes) {
-		hm_bit_clear(base->hollow, 0);
+		hm_bit_clear(base->holes, 0);
 		if (hm_bit_test(pos->leaf->holes, pos->leaf_slot))
 			memset(base->holes, 0xff, sizeof(base->holes));
 	}

@@ -345,6 +345,15 @@ static void test_holes(void **state)
 	hm_store_set_hollow(env.store, P(4), BLOCK / 2, false);
 	assert_true(hm_has_holes(env.store, P(4)));
 	assert_false(hm_hollow(env.store, P(4)));
+	/* Split, what is allocated and without data is so in each of its pages. */
+	hm_store_set_hollow(env.store, P(5), BLOCK, true);
+	hm_store_set_allocated(env.store, P(5), BLOCK);
+	add_node(env.store, P(5), HM_NODE_BASE, NULL, NULL);
+	assert_int_equal(fault(env.store, P(5) + 1, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
+			 HM_ZERO);
+	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_true(hm_hollow(env.store, P(5)));
+	assert_false(hm_has_holes(env.store, P(5)));
 	env_end(&env);
 }
 
