@@ -187,13 +187,15 @@ int pool_check(const struct pool *pool)
 				     "of its parent's)");
 }
 
-/* Take a pool out of the list. -EAGAIN: a call has a file of it that is mapped no more. */
+/*
+ * Take a pool out of the list. -EAGAIN: a call has a file of it that is mapped no more.
+ * pools_lock is held.
+ */
 static int unlist(struct pool *pool)
 {
 	struct pool **at;
 	int err = 0;
 
-	pthread_mutex_lock(&pools_lock);
 	pthread_rwlock_rdlock(&pool->maps_lock);
 	if (pool->nmaps)
 		err = -EBUSY;
@@ -205,8 +207,20 @@ static int unlist(struct pool *pool)
 			;
 		*at = pool->next;
 	}
-	pthread_mutex_unlock(&pools_lock);
 	return err;
+}
+
+/* The reverse of start(); pools_lock is held. */
+static void stop(struct pool *pool)
+{
+	atomic_store(&pool->stopping, true);
+	populate_stop(pool);
+	handlers_stop(pool);
+	sys_close(pool->pagemap_fd);
+	destroy_locks(pool);
+	memory_destroy(pool);
+	stats_destroy(pool);
+	sys_close(pool->uffd);
 }
 
 int pool_destroy(struct pool *pool)
@@ -216,18 +230,16 @@ int pool_destroy(struct pool *pool)
 
 	if (err)
 		return err;
-	while ((err = unlist(pool)) == -EAGAIN)
-		look_again(&patience, false);
+	do {
+		pthread_mutex_lock(&pools_lock);
+		err = unlist(pool);
+		/* A child must know of it, to give back what it inherits, until there is nothing. */
+		if (!err)
+			stop(pool);
+		pthread_mutex_unlock(&pools_lock);
+	} while (err == -EAGAIN && look_again(&patience, false));
 	if (err)
 		return fail(err, "the pool is still used by mappings");
-	atomic_store(&pool->stopping, true);
-	populate_stop(pool);
-	handlers_stop(pool);
-	sys_close(pool->pagemap_fd);
-	destroy_locks(pool);
-	memory_destroy(pool);
-	stats_destroy(pool);
-	sys_close(pool->uffd);
 	free(pool->maps);
 	free(pool);
 	return 0;

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 
 #define SEED 3
 #define THREADS 4
@@ -300,6 +301,61 @@ static void test_a_store_into_two_blocks(void **state)
 	pool_free(options.pool);
 }
 
+/* A child of just now: has it anything of a pool? */
+static int has_userfaultfd(void)
+{
+	char path[40], target[40];
+	ssize_t n;
+	int fd;
+
+	for (fd = 0; fd < 200; fd++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		n = readlink(path, target, sizeof(target) - 1);
+		if (n <= 0)
+			continue;
+		target[n] = 0;
+		if (strstr(target, "userfaultfd"))
+			return 1;
+	}
+	return 0;
+}
+
+static void *fork_all_the_time(void *arg)
+{
+	struct job *job = arg;
+	int status = 0;
+
+	while (!atomic_load(job->stop)) {
+		pid_t child = fork();
+
+		if (!child)
+			_exit(has_userfaultfd());
+		if (child < 0 || waitpid(child, &status, 0) != child || status)
+			return job;
+	}
+	return NULL;
+}
+
+/*
+ * A child has nothing of a pool, whatever its parent does with it at that moment. Broken by:
+ * a pool that is off the list before its descriptors are closed.
+ */
+static void test_children_beside_pools_that_go(void **state)
+{
+	atomic_bool stop = false;
+	struct job job = { .stop = &stop };
+	pthread_t thread;
+	unsigned int i;
+	void *failed;
+
+	assert_int_equal(pthread_create(&thread, NULL, fork_all_the_time, &job), 0);
+	for (i = 0; i < ROUNDS(300); i++)
+		pool_free(pool_new(MB(16)));
+	atomic_store(&stop, true);
+	pthread_join(thread, &failed);
+	assert_null(failed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -309,6 +365,7 @@ int main(void)
 		cmocka_unit_test(test_two_mappings_agree),
 		cmocka_unit_test(test_mapping_in_many_threads),
 		cmocka_unit_test(test_a_store_into_two_blocks),
+		cmocka_unit_test(test_children_beside_pools_that_go),
 	};
 
 	return RUN(tests);
