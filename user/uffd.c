@@ -95,14 +95,19 @@ int uffd_unregister(int uffd, void *addr, size_t len)
 	return sys_ioctl(uffd, UFFDIO_UNREGISTER, &range);
 }
 
-/* Is there a page, in memory or swapped out? True also if that is not known. */
-static bool is_there(int pagemap, const char *at)
+enum page_is {
+	PAGE_IS_UNKNOWN,
+	PAGE_IS_ABSENT,
+	PAGE_IS_THERE, /* in memory, or swapped out */
+};
+
+static enum page_is look_at(int pagemap, const char *at)
 {
 	u64 entry;
 
-	return sys_pread(pagemap, &entry, sizeof(entry), pagemap_offset(at)) !=
-		       (ssize_t)sizeof(entry) ||
-	       pagemap_all_there(&entry, 1);
+	if (sys_pread(pagemap, &entry, sizeof(entry), pagemap_offset(at)) != (ssize_t)sizeof(entry))
+		return PAGE_IS_UNKNOWN;
+	return pagemap_all_there(&entry, 1) ? PAGE_IS_THERE : PAGE_IS_ABSENT;
 }
 
 /*
@@ -113,14 +118,11 @@ static bool is_there(int pagemap, const char *at)
  */
 static size_t moved_anyway(int pagemap, char *dst, char *src, size_t len)
 {
-	unsigned char there = 0;
-	size_t at;
+	size_t at = 0;
 
-	for (at = 0; at < len; at += HM_PAGE_SIZE) {
-		if (is_there(pagemap, src + at) || sys_mincore(dst + at, HM_PAGE_SIZE, &there) ||
-		    !(there & 1))
-			break;
-	}
+	while (at < len && look_at(pagemap, src + at) == PAGE_IS_ABSENT &&
+	       look_at(pagemap, dst + at) == PAGE_IS_THERE)
+		at += HM_PAGE_SIZE;
 	return at;
 }
 

@@ -250,8 +250,14 @@ static int move_pages(struct uffdio_move *move, u64 *moved)
 			err = move_page(memory_page(to), memory_page(from), to, from);
 		if (!err)
 			*moved += HM_PAGE_SIZE;
-		if (!huge && *moved && sim_chance(machine.busy_percent))
-			break;
+		if (huge || err || !*moved || !sim_chance(machine.busy_percent))
+			continue;
+		/* Linux 6.18 may say that of a page that it has moved: see user/uffd.c. */
+		if (*moved == HM_PAGE_SIZE && sim_chance(50)) {
+			*moved = 0;
+			return -EBUSY;
+		}
+		break;
 	}
 	return err;
 }
