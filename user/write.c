@@ -214,7 +214,9 @@ enum hm_wb write_next(struct handler *h, struct store *store, u64 *pos, u64 end,
 		finish(h, op, -EIO);
 	else if (op->pinned && !sync)
 		finish(h, op, HM_WB_AGAIN);
-	else if (!op->len || (!op->pinned && nothing_to_write(op)))
+	else if (!op->len) /* beyond the end: pinned, it may still be stored to */
+		finish(h, op, op->pinned ? HM_WB_AGAIN : HM_WB_UNCHANGED);
+	else if (!op->pinned && nothing_to_write(op))
 		finish(h, op, HM_WB_UNCHANGED);
 	else
 		io_queue(&h->io, op);
