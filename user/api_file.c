@@ -75,11 +75,13 @@ static ssize_t write_store(struct store *store, int fd, const char *buffer, size
 static ssize_t write_again(struct store *store, int fd, const char *buffer, size_t count,
 			   u64 offset)
 {
+	int err;
+
 	if (store->writable)
 		return write_store(store, fd, buffer, count, offset);
-	resize_drop_read(store, offset >> HM_PAGE_SHIFT,
-			 (offset + count + PAGE_MASK) >> HM_PAGE_SHIFT);
-	return (ssize_t)count;
+	err = resize_drop_read(store, offset >> HM_PAGE_SHIFT,
+			       (offset + count + PAGE_MASK) >> HM_PAGE_SHIFT);
+	return err ? err : (ssize_t)count;
 }
 
 static ssize_t write_file(int fd, const void *buffer, size_t count, u64 offset)

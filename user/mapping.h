@@ -25,7 +25,7 @@ void *mapping_again(struct pool *pool, char *start, char *end, size_t length);
 int resize_truncate(struct store *store, int fd, u64 size, bool again);
 int resize_punch(struct store *store, int fd, u64 offset, u64 length, bool again);
 void resize_drop_clean(struct store *store, u64 pos, u64 end);
-void resize_drop_read(struct store *store, u64 pos, u64 end);
+int resize_drop_read(struct store *store, u64 pos, u64 end);
 
 /* --- access.c ------------------------------------------------------------------- */
 ssize_t access_read(struct store *store, char *buffer, size_t count, u64 offset);

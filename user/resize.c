@@ -85,13 +85,14 @@ static bool is_pinned(enum hm_state state)
 }
 
 /*
- * Drop what was read of a range before somebody wrote the file, or is being read. What is
- * pinned is left in the end, as it was. No lock is held.
+ * Drop what was read of a range before somebody wrote the file, or is being read. -EBUSY:
+ * of what is pinned for long the cache keeps what the file had before. No lock is held.
  */
-void resize_drop_read(struct store *store, u64 pos, u64 end)
+int resize_drop_read(struct store *store, u64 pos, u64 end)
 {
 	struct patience patience = { 0 };
 	enum hm_state state;
+	int err = 0;
 	bool all;
 
 	for (pos = block_of(pos); pos < end; pos += HM_BLOCK_PAGES) {
@@ -101,7 +102,11 @@ void resize_drop_read(struct store *store, u64 pos, u64 end)
 			state = state_of(store, pos);
 			pthread_rwlock_unlock(&store->pool->maps_lock);
 		} while (!all && look_again(&patience, is_pinned(state)));
+		if (!all)
+			err = fail(-EBUSY, "the file is written, but a page of a mapping of it is "
+					   "pinned by direct I/O, and keeps what was there");
 	}
+	return err;
 }
 
 /* @give_up: what is stored there, too; who syncs next is told. */
