@@ -118,12 +118,11 @@ static void file_is_written(struct store *store, const char *buffer, const struc
 
 /*
  * To the file, for a block that is not cached, or clean and in its slot, and stays so:
- * block_call() keeps others from it meanwhile.
+ * the call keeps others from it meanwhile.
  */
 static ssize_t write_file(struct store *store, const char *buffer, const struct piece *piece)
 {
 	u64 pgoff = piece->offset >> HM_PAGE_SHIFT;
-	struct block_call *call = block_call(store, pgoff);
 	pthread_mutex_t *lock = block_lock(store, pgoff);
 	struct pool *pool = store->pool;
 	bool wanted;
@@ -133,8 +132,7 @@ static ssize_t write_file(struct store *store, const char *buffer, const struct 
 	pthread_rwlock_rdlock(&pool->maps_lock);
 	pthread_mutex_lock(lock);
 	file_is_written(store, buffer, piece, n);
-	call->writing = false;
-	wanted = call->wanted;
+	wanted = block_call_end(store, pgoff);
 	pthread_mutex_unlock(lock);
 	pthread_rwlock_unlock(&pool->maps_lock);
 	if (wanted)
@@ -149,7 +147,6 @@ static ssize_t write_file(struct store *store, const char *buffer, const struct 
 static ssize_t make_room(struct store *store, const char *buffer, const struct piece *piece)
 {
 	u64 pgoff = block_of(piece->offset >> HM_PAGE_SHIFT);
-	struct block_call *call = block_call(store, pgoff);
 	pthread_mutex_t *lock = block_lock(store, pgoff);
 	bool wanted;
 	int err;
@@ -160,8 +157,7 @@ static ssize_t make_room(struct store *store, const char *buffer, const struct p
 		return write_file(store, buffer, piece);
 	pthread_mutex_lock(lock);
 	store_takes_room(store, pgoff, err);
-	call->writing = false;
-	wanted = call->wanted;
+	wanted = block_call_end(store, pgoff);
 	pthread_mutex_unlock(lock);
 	if (wanted)
 		handlers_kick(store->pool);
@@ -200,7 +196,7 @@ static ssize_t write_cached(struct store *store, const char *buffer, struct piec
 /* The block lock is held. May this call write there now? */
 static bool may_write(struct block_call *call, bool gives_way)
 {
-	if (call->writing || (call->wanted && gives_way))
+	if (call->store || (call->wanted && gives_way))
 		return false;
 	call->wanted = false;
 	return true;
@@ -231,7 +227,7 @@ static ssize_t transfer_once(struct store *store, char *buffer, size_t count, u6
 		n = write ? write_cached(store, buffer, &piece) :
 			    read_cached(store, buffer, &piece);
 	if (!n && write) {
-		call->writing = true;
+		block_call_begin(store, offset >> HM_PAGE_SHIFT);
 		atomic_fetch_add(&store->ops, 1);
 	}
 	pthread_mutex_unlock(lock);

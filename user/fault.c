@@ -61,11 +61,13 @@ static enum served serve_locked(struct handler *h, struct mapping *map, const st
 	struct store *store = map->store;
 	u64 pgoff = map_pgoff(map, fault->addr);
 	struct block_call *call = block_call(store, pgoff);
+	bool called = block_is_called(store, pgoff);
 	enum hm_outcome outcome;
 	enum served served;
 
-	call->wanted = call->writing;
-	if (call->writing)
+	if (called || !call->store)
+		call->wanted = called;
+	if (called)
 		return SERVE_LATER;
 	/* Not redirtied by a fault that has to wait for the write anyway. */
 	if (fault->missing && hm_peek(store->core, pgoff, unit) == HM_WRITING)

@@ -51,6 +51,9 @@ void populate_frame(struct pool *pool, u32 frame);
 /* --- page.c: the block lock is held unless it says otherwise --------------------- */
 pthread_mutex_t *block_lock(struct store *store, u64 pgoff);
 struct block_call *block_call(struct store *store, u64 pgoff);
+bool block_is_called(struct store *store, u64 pgoff);
+void block_call_begin(struct store *store, u64 pgoff);
+bool block_call_end(struct store *store, u64 pgoff);
 int page_install(struct mapping *map, const struct hm_unit *unit);
 int page_remove(struct pool *pool, const struct hm_unit *unit);
 int page_prove(struct store *store, u64 pgoff);

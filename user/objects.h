@@ -65,7 +65,9 @@
 #include "cache.h"
 #include "hugemap.h"
 
+#ifndef BLOCK_LOCKS
 #define BLOCK_LOCKS 1024u
+#endif
 #define ALL_PAGES (HM_STORE_MAX_BLOCKS << HM_BLOCK_ORDER)
 
 struct frame_hash;
@@ -103,9 +105,10 @@ struct pool {
 
 	pthread_mutex_t block_locks[BLOCK_LOCKS];
 	struct block_call {
-		bool writing; /* the kernel writes the file, or makes room in it */
+		const struct store *store; /* the kernel writes it, or makes room; NULL: no */
+		u64 pgoff; /* of the block */
 		bool wanted; /* a fault waits for that */
-	} block_calls[BLOCK_LOCKS]; /* of the blocks of each lock, and under it */
+	} block_calls[BLOCK_LOCKS]; /* one at a time of the blocks of each lock, and under it */
 
 	struct handler *handlers;
 	u32 nhandlers;

@@ -40,10 +40,39 @@ pthread_mutex_t *block_lock(struct store *store, u64 pgoff)
 	return &store->pool->block_locks[index_of(store, pgoff)];
 }
 
-/* Is the file being written there, by a call? Until that ends nothing is mapped or read. */
 struct block_call *block_call(struct store *store, u64 pgoff)
 {
 	return &store->pool->block_calls[index_of(store, pgoff)];
+}
+
+/*
+ * Is the file being written there, by a call? Until that ends nothing of the block is mapped
+ * or read. Others go on, as long as they need no call of their own: one may hang.
+ */
+bool block_is_called(struct store *store, u64 pgoff)
+{
+	const struct block_call *call = block_call(store, pgoff);
+
+	return call->store == store && call->pgoff == block_of(pgoff);
+}
+
+void block_call_begin(struct store *store, u64 pgoff)
+{
+	struct block_call *call = block_call(store, pgoff);
+
+	hm_assert(!call->store);
+	call->store = store;
+	call->pgoff = block_of(pgoff);
+}
+
+/* True: somebody waits for it. */
+bool block_call_end(struct store *store, u64 pgoff)
+{
+	struct block_call *call = block_call(store, pgoff);
+
+	hm_assert(block_is_called(store, pgoff));
+	call->store = NULL;
+	return call->wanted;
 }
 
 struct mapping *page_mapping(struct pool *pool, const struct hm_unit *unit)

@@ -20,12 +20,18 @@
  * @fault: what waits for it; NULL: nothing
  *
  * Nobody brings the block in, maps it or writes it meanwhile. Return: 0, or -EBUSY if no
- * operation is free.
+ * operation is free, or another call is under way.
  */
 int room_start(struct handler *h, struct mapping *map, u64 pgoff, const struct pending *fault)
 {
-	struct io_op *op = io_take(&h->io, fault ? 0 : h->io.depth / 8);
+	struct block_call *call = block_call(map->store, pgoff);
+	struct io_op *op;
 
+	if (call->store) {
+		call->wanted |= !!fault;
+		return -EBUSY;
+	}
+	op = io_take(&h->io, fault ? 0 : h->io.depth / 8);
 	if (!op)
 		return -EBUSY;
 	*op = (struct io_op){
@@ -37,7 +43,7 @@ int room_start(struct handler *h, struct mapping *map, u64 pgoff, const struct p
 		.map_id = map->id,
 		.demand_addr = fault ? fault->addr : 0,
 	};
-	block_call(map->store, pgoff)->writing = true;
+	block_call_begin(map->store, pgoff);
 	atomic_fetch_add(&map->store->ops, 1);
 	io_queue(&h->io, op);
 	return 0;
@@ -74,7 +80,7 @@ void room_complete(struct handler *h, struct io_op *op)
 	pthread_mutex_t *lock = block_lock(op->store, op->pgoff);
 
 	pthread_mutex_lock(lock);
-	block_call(op->store, op->pgoff)->writing = false;
+	block_call_end(op->store, op->pgoff);
 	if (store_takes_room(op->store, op->pgoff, (int)op->result)) {
 		atomic_store(&op->store->full_until_ms, h->now_ms + FULL_MS);
 		refuse(h, op);

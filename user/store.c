@@ -75,7 +75,7 @@ static void make_dirty(struct store *store)
 		do {
 			pthread_rwlock_rdlock(&pool->maps_lock);
 			pthread_mutex_lock(lock);
-			later = block_call(store, pos)->writing;
+			later = block_is_called(store, pos);
 			/* Where it has no room it was not written from here. */
 			if (!later && hm_peek(store->core, pos, &unit) != HM_ABSENT &&
 			    !store_lacks_room(store, pos))

@@ -94,7 +94,7 @@ static enum step bring_in(struct handler *h, struct mapping *map, struct job *jo
 	if (mark)
 		access |= HM_ACCESS_MARK;
 	pthread_mutex_lock(lock);
-	if (block_call(store, job->pos)->writing ||
+	if (block_is_called(store, job->pos) ||
 	    (write && !mark && !has_room(h, map, job->pos, &write))) {
 		pthread_mutex_unlock(lock);
 		return STEP_LATER;

@@ -55,7 +55,7 @@ flags() {
 	user:core/* | user:user/*) echo '-include alloc.h' ;;
 	esac
 	case $1 in
-	user) echo "$common -DHM_MAX_STORES=16u -DSIM_COROUTINES=64u -DHUGEMAP_VERSION_STRING=NULL
+	user) echo "$common -DHM_MAX_STORES=16u -DBLOCK_LOCKS=8u -DSIM_COROUTINES=64u -DHUGEMAP_VERSION_STRING=NULL
 		-Itests/user/sim -Icore -Iuser -Iinclude" ;;
 	kernel) echo "$common -Itests/kernel/sim -Itests/sim -I$work/include -Icore -Ikernel -Iinclude" ;;
 	esac
