@@ -76,9 +76,11 @@ static void make_dirty(struct store *store)
 			pthread_rwlock_rdlock(&pool->maps_lock);
 			pthread_mutex_lock(lock);
 			later = block_is_called(store, pos);
-			/* Where it has no room it was not written from here. */
-			if (!later && hm_peek(store->core, pos, &unit) != HM_ABSENT &&
-			    !store_lacks_room(store, pos))
+			/*
+			 * Also where there are holes: hugemap_pwrite() may have written beside
+			 * them. What then finds no room is told by a sync.
+			 */
+			if (!later && hm_peek(store->core, pos, &unit) != HM_ABSENT)
 				hm_fault(store->core, pos,
 					 HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
 					 &unit);

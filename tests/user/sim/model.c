@@ -275,8 +275,9 @@ void model_wrote(struct os_file *file, u64 pgoff, u64 npages, int err)
 			m->failing[block] = false;
 		return;
 	}
+	/* After a flush that failed what was only read is written, too, which may need room. */
 	sim_check(
-		err != -ENOSPC || machine.no_reserve || stores_slipped(),
+		err != -ENOSPC || machine.no_reserve || stores_slipped() || m->flush_failed,
 		"a full file system is told when block %llu of file %u is written, not at the store",
 		(unsigned long long)block, (u32)(file - os_files));
 	m->failures++;
@@ -291,6 +292,9 @@ void model_wrote(struct os_file *file, u64 pgoff, u64 npages, int err)
 
 void model_flush_failed(struct os_file *file)
 {
-	model_files[file - os_files].failures++;
-	model_files[file - os_files].failed_step = sched_steps();
+	struct model_file *m = &model_files[file - os_files];
+
+	m->failures++;
+	m->failed_step = sched_steps();
+	m->flush_failed = true;
 }

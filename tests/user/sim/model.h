@@ -30,6 +30,7 @@ struct model_file {
 	u64 failed_at[MAX_BLOCKS]; /* the count when it began to */
 	u64 failures; /* writes and flushes, counted */
 	u64 failed_step; /* when the last one came */
+	bool flush_failed; /* once */
 };
 
 extern struct model_file model_files[MAX_FILES];
