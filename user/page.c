@@ -26,7 +26,7 @@
 
 #include <errno.h>
 
-#define MOST_TRIES 10000u
+#define FOLLOW_NS 100000000u
 
 static u32 index_of(const struct store *store, u64 pgoff)
 {
@@ -210,71 +210,85 @@ static bool in_slots(const struct pool *pool, const char *at)
 	return at >= pool->slots && at < pool->slots + pool->slots_bytes;
 }
 
-/*
- * Some pages of a block were moved from @at, and shall be there again: half a block here
- * and half there is none, so this ends when they are, whatever the program does meanwhile.
- * A page that it zaps is gone.
- */
-static void move_back(struct mapping *map, char *at, char *from, size_t bytes)
+/* The first *n bytes of a block are in @dst; the rest shall follow. */
+static int move_on(struct mapping *map, char *dst, char *src, bool wake, size_t *n)
 {
 	struct pool *pool = map->store->pool;
-	bool to_slot = in_slots(pool, at);
-	size_t done = 0, back;
-	int err;
+	size_t more;
+	int err = uffd_move(pool->uffd, pool->pagemap_fd, dst + *n, src + *n, HM_BLOCK_SIZE - *n,
+			    wake, &more);
 
-	while (done < bytes) {
-		err = uffd_move(pool->uffd, pool->pagemap_fd, at + done, from + done, bytes - done,
-				true, &back);
-		done += back;
-		if (!err || err == -EBUSY)
-			continue;
+	*n += more;
+	return err;
+}
+
+/*
+ * They shall be in @src again, the last one first. A page that the program zaps meanwhile is
+ * gone. -EBUSY: one is pinned; *n bytes are still in @dst.
+ */
+static int move_back(struct mapping *map, char *dst, char *src, size_t *n)
+{
+	struct pool *pool = map->store->pool;
+	char *mapped = in_slots(pool, src) ? dst : src;
+
+	while (*n) {
+		size_t at = *n - HM_PAGE_SIZE, moved;
+		int err = uffd_move(pool->uffd, pool->pagemap_fd, src + at, dst + at, HM_PAGE_SIZE,
+				    true, &moved);
+
+		if (err == -EBUSY)
+			return err;
 		if (err != -EEXIST && err != -EINVAL) {
-			done += HM_PAGE_SIZE;
+			*n = at;
 			continue;
 		}
 		unlock(map);
 		if (err == -EEXIST) /* a look at an empty slot has left a page of zeros */
-			sys_madvise(at + done, HM_PAGE_SIZE, MADV_DONTNEED);
+			sys_madvise(src + at, HM_PAGE_SIZE, MADV_DONTNEED);
 		else
-			sys_mprotect(to_slot ? from : at, bytes, PROT_READ | PROT_WRITE);
+			sys_mprotect(mapped, HM_BLOCK_SIZE, PROT_READ | PROT_WRITE);
 	}
+	return 0;
 }
 
 /*
  * Move a whole block, or nothing. It may be in small pages (the kernel has swapped it
  * out, say), of which some are moved before one turns out to be pinned: then the others
- * go back, to where nothing can pin them in between but for a moment.
+ * go back. Half a block here and half there is none, so this ends when it is a whole one,
+ * wherever that is, whatever the program does meanwhile.
+ *
+ * In a mapping a page may be pinned for as long as the program likes; in a slot only
+ * somebody who passes by has one. So what comes from a slot gets a moment to follow, and
+ * what can neither follow nor go back tries both in turns.
  *
  * *came_back is set if any did, and left alone otherwise.
  */
 static int move_block(struct mapping *map, char *dst, char *src, bool wake, bool *came_back)
 {
 	struct pool *pool = map->store->pool;
-	size_t moved, more;
-	u32 tries = 0;
+	u64 since = 0;
+	size_t n = 0;
 	int err;
 
 	stats_add(pool->stats, STATS_MOVES, 1);
-	err = uffd_move(pool->uffd, pool->pagemap_fd, dst, src, HM_BLOCK_SIZE, wake, &moved);
-	if ((err == -EINVAL || err == -EEXIST) && !moved) {
+	err = move_on(map, dst, src, wake, &n);
+	if (err == -EINVAL || err == -EEXIST) {
 		unlock(map);
 		/* A poisoned page; or the zero page of somebody's look at an empty slot. */
-		sys_madvise(dst, HM_BLOCK_SIZE, MADV_DONTNEED);
-		err = uffd_move(pool->uffd, pool->pagemap_fd, dst, src, HM_BLOCK_SIZE, wake,
-				&moved);
+		sys_madvise(dst + n, HM_BLOCK_SIZE - n, MADV_DONTNEED);
+		err = move_on(map, dst, src, wake, &n);
 	}
-	/*
-	 * In a mapping a page may be pinned by now, for as long as the program likes; in a slot
-	 * only somebody who passes by has one: so the rest follows, rather than it going back.
-	 */
-	while (err == -EBUSY && moved && in_slots(pool, src) && tries++ < MOST_TRIES) {
-		err = uffd_move(pool->uffd, pool->pagemap_fd, dst + moved, src + moved,
-				HM_BLOCK_SIZE - moved, wake, &more);
-		moved += more;
-	}
-	if (err && moved) {
-		move_back(map, src, dst, moved);
-		*came_back = true;
+	while (err && n) {
+		bool follows = err == -EBUSY && in_slots(pool, src);
+
+		if (follows && !since)
+			since = sys_clock_ns();
+		if (!follows || sys_clock_ns() - since > FOLLOW_NS) {
+			*came_back = true;
+			if (!move_back(map, dst, src, &n))
+				break;
+		}
+		err = move_on(map, dst, src, wake, &n);
 	}
 	return err;
 }
@@ -339,14 +353,8 @@ int page_install(struct mapping *map, const struct hm_unit *unit)
 	return err;
 }
 
-/**
- * page_remove() - take the pages of a block back into its slot
- *
- * Not while it is being written from where it is. Return: 0: it is in its slot; -EBUSY: it
- * stays, as a page is pinned, or the program has changed what may be done to the
- * addresses; -ENOENT: the program has zapped it, or unmapped it itself: the data is gone.
- */
-int page_remove(struct pool *pool, const struct hm_unit *unit)
+/* As page_remove(); -EINVAL: the program has changed what may be done to the addresses. */
+static int take_back(struct pool *pool, const struct hm_unit *unit)
 {
 	struct place *place = &pool->places[unit->frame];
 	struct mapping *map = place->map;
@@ -364,16 +372,18 @@ int page_remove(struct pool *pool, const struct hm_unit *unit)
 	verify = map->prot & PROT_WRITE && pool->hashes[unit->frame].valid;
 	err = move_block(map, slot, map_addr(map, unit->pgoff), false, &came_back);
 	/* What came back is not protected any more. */
-	if (came_back && map->prot & PROT_WRITE)
+	if (came_back && map->prot & PROT_WRITE) {
 		slipped(map->store, unit);
-	else if (came_back)
+		verify = false;
+	} else if (came_back) {
 		uffd_protect(pool->uffd, map_addr(map, unit->pgoff), HM_BLOCK_SIZE);
+	}
 	if (err == -ENOENT && !page_present(map, unit)) {
 		page_forget(pool, unit);
 		return -ENOENT;
 	}
 	if (err)
-		return -EBUSY;
+		return err == -EINVAL ? err : -EBUSY;
 	/* Pages that were swapped out bring their protection along: it has no reader here. */
 	if (atomic_load_explicit(&pool->swap, memory_order_relaxed))
 		uffd_unprotect(pool->uffd, slot, HM_BLOCK_SIZE);
@@ -385,11 +395,25 @@ int page_remove(struct pool *pool, const struct hm_unit *unit)
 }
 
 /**
+ * page_remove() - take the pages of a block back into its slot
+ *
+ * Not while it is being written from where it is. Return: 0: it is in its slot; -EBUSY: it
+ * stays, as a page is pinned, or the program has changed what may be done to the
+ * addresses; -ENOENT: the program has zapped it, or unmapped it itself: the data is gone.
+ */
+int page_remove(struct pool *pool, const struct hm_unit *unit)
+{
+	int err = take_back(pool, unit);
+
+	return err == -EINVAL ? -EBUSY : err;
+}
+
+/**
  * page_prove() - is a block that is clean what the file has?
  *
- * It is in its slot then. If it is pinned, it is dirty, as is what was stored to. Whoever
- * moves or evicts a block knows what was stored there before he gives its lock back, or
- * ends the eviction.
+ * It is in its slot then. If it is pinned, it is dirty, as is what was stored to. Where the
+ * program has taken the right to store away it stays as it is. Whoever moves or evicts a
+ * block knows what was stored there before he gives its lock back, or ends the eviction.
  *
  * Return: 0; 1: that had to be found out; -EAGAIN: it is being evicted; -ENOENT: as
  * page_remove().
@@ -401,11 +425,10 @@ int page_prove(struct store *store, u64 pgoff)
 	enum hm_state state = hm_peek(store->core, pgoff, &unit);
 	struct mapping *map = state == HM_CLEAN ? page_mapping(pool, &unit) : NULL;
 	bool unproved = map && map->prot & PROT_WRITE;
-	int err = unproved ? page_remove(pool, &unit) : 0;
-
+	int err = unproved ? take_back(pool, &unit) : 0;
 	if (err == -ENOENT)
 		return err;
-	if (err)
+	if (err == -EBUSY)
 		slipped(store, &unit);
 	return hm_peek(store->core, pgoff, &now) == HM_EVICTING ? -EAGAIN : unproved;
 }

@@ -617,6 +617,37 @@ static void test_stores_after_a_sync(void **state)
 	pool_free(pool);
 }
 
+/*
+ * mprotect(2) is not for a pool's mappings, but what it makes impossible to store to has not
+ * been stored to. Broken by: any refusal of a move being a pin.
+ */
+static void test_a_sync_where_nothing_can_be_stored(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	size_t size = 3 * BLOCK;
+	struct hugemap_stat before;
+	struct file file;
+	char *addr;
+
+	file_pattern(&file, size, SEED);
+	addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
+	assert_int_equal(pattern_differs(addr, SEED, 0, size), size);
+	before = stat_of(addr);
+	assert_int_equal(mprotect(addr, BLOCK, PROT_READ), 0);
+	assert_int_equal(mprotect(addr + BLOCK, BLOCK, PROT_NONE), 0);
+	ok(hugemap_sync(addr, size, MS_SYNC));
+	ok(hugemap_sync(addr, size, MS_SYNC));
+	assert_int_equal(stat_of(addr).written_bytes, before.written_bytes);
+	assert_int_equal(mprotect(addr, size, PROT_READ | PROT_WRITE), 0);
+	pattern_fill(addr, SEED + 1, 0, size);
+	ok(hugemap_unmap(addr, size));
+	addr = map_file(&file, pool, PROT_READ);
+	assert_int_equal(pattern_differs(addr, SEED + 1, 0, size), size);
+	ok(hugemap_unmap(addr, size));
+	file_close(&file);
+	pool_free(pool);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -636,6 +667,7 @@ int main(void)
 		cmocka_unit_test(test_sync_ranges_and_async),
 		cmocka_unit_test(test_dirty_data_is_written_in_time),
 		cmocka_unit_test(test_stores_after_a_sync),
+		cmocka_unit_test(test_a_sync_where_nothing_can_be_stored),
 	};
 
 	return RUN(tests);
