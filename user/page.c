@@ -9,13 +9,14 @@
  * protected: between the move and the protection there are a few microseconds in which
  * another thread can store unseen, or the kernel can pin a page for a device that stores
  * much later. So a block that is installed clean in a writable mapping is hashed before
- * the move and again after it is protected, and once more when it has been taken out. If
- * hashes differ, a store slipped in, and the block is dirty.
+ * the move, and again when it has been taken out. If the hashes differ, a store slipped in,
+ * and the block is dirty. A page that is pinned cannot be moved, which shows that a device
+ * may store to it: the block stays where it is. Nothing else shows it.
  *
- * A page that is pinned cannot be moved, which shows that a device may store to it: the
- * block stays where it is. Nothing else shows it. So while a clean block is in a writable
- * mapping it may hold what a device has stored since it was hashed, and a sync takes it out
- * to see (page_prove()).
+ * So while a clean block is in a writable mapping it may hold what nobody knows of, and a
+ * sync takes it out to see (page_prove()). It is hashed in its slot only: what the program
+ * does to its mapping meanwhile, with madvise(2) say, would be a fault of the handler's,
+ * which nobody could serve.
  */
 #include "frames.h"
 #include "linux.h"
@@ -348,7 +349,7 @@ int page_install(struct mapping *map, const struct hm_unit *unit)
 		open = uffd_protect(pool->uffd, dst, HM_BLOCK_SIZE);
 		uffd_wake(pool->uffd, dst, HM_BLOCK_SIZE);
 	}
-	if (verify && (!err || came_back) && (open || hash_differs(pool, unit, err ? slot : dst)))
+	if (verify && (open || (err && came_back && hash_differs(pool, unit, slot))))
 		slipped(map->store, unit);
 	return err;
 }
@@ -425,7 +426,10 @@ int page_prove(struct store *store, u64 pgoff)
 	enum hm_state state = hm_peek(store->core, pgoff, &unit);
 	struct mapping *map = state == HM_CLEAN ? page_mapping(pool, &unit) : NULL;
 	bool unproved = map && map->prot & PROT_WRITE;
-	int err = unproved ? take_back(pool, &unit) : 0;
+	int err;
+
+	hm_assert(!unproved || pool->hashes[unit.frame].valid);
+	err = unproved ? take_back(pool, &unit) : 0;
 	if (err == -ENOENT)
 		return err;
 	if (err == -EBUSY)

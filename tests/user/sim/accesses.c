@@ -219,11 +219,11 @@ void call_some(void)
 /* --- devices ----------------------------------------------------------------------------- */
 
 /*
- * Pages are pinned without a fault, if they happen to be there: somebody else touches them.
- * So a pin may come as soon as a block is moved to where it is mapped, before it is
- * protected.
+ * Pages are pinned, and stored to, without a fault, if they happen to be there: somebody else
+ * touches them. So that may be as soon as a block is moved to where it is mapped, before it
+ * is protected.
  */
-static void wait_for_page(const char *at)
+void wait_for_page(const char *at)
 {
 	u32 looks = 1000;
 

@@ -73,6 +73,8 @@ static bool touch(struct mapped *map, u32 page, bool write)
 	u64 pgoff = map->pgoff + page, value;
 	enum touch touched;
 
+	if (write && sim_chance(2))
+		wait_for_page(at);
 	touched = memory_touch(at, write);
 	check_signal(map, page, write, touched);
 	if (touched != TOUCHED)

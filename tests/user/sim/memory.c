@@ -151,6 +151,8 @@ void memory_set_value(void *at, u64 value)
 	}
 	for (i = 0; i < HM_PAGE_SIZE / 8; i++)
 		words[i] = value;
+	if (page->watched & 1)
+		page->state |= PAGE_STORED;
 }
 
 /* --- pins ------------------------------------------------------------------------------ */

@@ -62,7 +62,8 @@ enum {
 	PAGE_PROTECTED = 1 << 1, /* by the userfaultfd */
 	PAGE_SWAPPED = 1 << 2,
 	PAGE_POISON = 1 << 3,
-	PAGE_EARLY = 1 << 4, /* others had it pinned before it was protected */
+	PAGE_EARLY = 1 << 4, /* others had it pinned, or it was stored to, before that */
+	PAGE_STORED = 1 << 5, /* since it came where it is */
 };
 
 struct os_file;

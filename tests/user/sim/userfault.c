@@ -147,8 +147,9 @@ static int protect(struct uffdio_writeprotect *wp)
 			if (on)
 				page->state |= PAGE_PROTECTED;
 			else
-				page->state &= (u8) ~(PAGE_PROTECTED | PAGE_EARLY);
-			if (on && page->others && page->watched & WATCH_MISSING)
+				page->state &= (u8) ~(PAGE_PROTECTED | PAGE_EARLY | PAGE_STORED);
+			if (on && page->watched & WATCH_MISSING &&
+			    (page->others || page->state & PAGE_STORED))
 				page->state |= PAGE_EARLY;
 		}
 		if (split)
@@ -188,7 +189,9 @@ static int move_page(struct page *dst, struct page *src, void *to, void *from)
 		return -EBUSY;
 	memcpy(to, from, HM_PAGE_SIZE);
 	/* A page that is there arrives without its protection, one in the swap with it. */
-	dst->state = src->state & PAGE_SWAPPED ? src->state & (u8)~PAGE_EARLY : PAGE_PRESENT;
+	dst->state = src->state & PAGE_SWAPPED ?
+			     src->state & (u8) ~(PAGE_EARLY | PAGE_STORED) :
+			     PAGE_PRESENT;
 	dst->id = src->id;
 	dst->others_step = src->others_step;
 	memory_zap(src);
@@ -252,8 +255,13 @@ static int move_pages(struct uffdio_move *move, u64 *moved)
 			*moved += HM_PAGE_SIZE;
 		if (huge || err || !*moved || !sim_chance(machine.busy_percent))
 			continue;
-		/* Linux 6.18 may say that of a page that it has moved: see user/uffd.c. */
+		/*
+		 * Linux 6.18 may say that of a page that it has moved: see user/uffd.c. Until
+		 * somebody looks it may be swapped out.
+		 */
 		if (*moved == HM_PAGE_SIZE && sim_chance(50)) {
+			if (machine.swap && sim_chance(50))
+				memory_page(to)->state ^= PAGE_SWAPPED | PAGE_PRESENT;
 			*moved = 0;
 			return -EBUSY;
 		}

@@ -92,6 +92,7 @@ void advise_some(void);
 /* accesses.c */
 void call_some(void);
 void dma_some(void);
+void wait_for_page(const char *at);
 
 /* shapes.c: what changes mappings, files and pools */
 void map_some(void);
