@@ -300,50 +300,36 @@ static void forget_range(struct hugemap_inode *hi, const struct change *change, 
 		hugemap_invalidate(hi, whole_first, whole_last, true);
 }
 
-/* A clean unit, claimed, that may not be what it is below any more: it goes, or is read again. */
-static int refresh_unit(struct hugemap_inode *hi, struct hm_unit *unit)
-{
-	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
-	const struct change all = { 0, LLONG_MAX, HUGEMAP_KEEP };
-	enum hm_evict_result result = HM_EVICT_BUSY;
-	u32 tries = 0;
-	int err = 0;
-
-	folio_lock(folio);
-	unmap_mapping_pages(hi->vfs_inode.i_mapping, unit->pgoff, unit->npages, false);
-	if (folio_test_dirty(folio))
-		result = HM_EVICT_DIRTY;
-	else if (hugemap_folio_leave(hi, folio))
-		result = HM_EVICT_DISCARD;
-	folio_unlock(folio);
-	hugemap_evict_report(hi, unit, result);
-	while (result == HM_EVICT_BUSY && (err = change_amend(hi, unit, &all)) &&
-	       tries++ < AMEND_TRIES)
-		schedule_timeout_uninterruptible(1);
-	return err;
-}
-
-static void refresh_range(struct hugemap_inode *hi, const struct change *change)
+/*
+ * What is clean may not be what it is below any more: it goes, and is read again. But not
+ * what somebody holds, who may be a device that has written into it and not told yet.
+ */
+static void drop_clean(struct hugemap_inode *hi, const struct change *change)
 {
 	u64 pos = change_first_of(change->start), end = change_end_of(change->end);
+	enum hm_invalidated found;
+	struct hm_unit unit;
 
-	for (;;) {
-		struct hm_unit unit;
-		int err = 0;
+	while ((found = hm_invalidate(hi->store, &pos, end, false, &unit)) != HM_INV_DONE) {
+		enum hm_evict_result result = HM_EVICT_BUSY;
+		struct folio *folio;
 
-		switch (hm_invalidate(hi->store, &pos, end, false, &unit)) {
-		case HM_INV_DONE:
-			return;
-		case HM_INV_UNIT:
-			err = refresh_unit(hi, &unit);
-			break;
-		case HM_INV_BUSY:
+		if (found == HM_INV_BUSY) {
 			wait_event(*hugemap_wait_of(hugemap_of(hi), hi->store, pos),
 				   hugemap_unit_idle(hi, pos));
-			break;
+			continue;
 		}
-		if (err)
-			mapping_set_error(hi->vfs_inode.i_mapping, err);
+		folio = hugemap_frame_folio(hugemap_of(hi), unit.frame);
+		folio_lock(folio);
+		/* Readers may have mapped it again since. */
+		unmap_mapping_pages(hi->vfs_inode.i_mapping, unit.pgoff, unit.npages, false);
+		if (folio_test_dirty(folio))
+			result = HM_EVICT_DIRTY;
+		else if (hugemap_folio_leave(hi, folio))
+			result = HM_EVICT_DISCARD;
+		folio_unlock(folio);
+		hugemap_evict_report(hi, &unit, result);
+		cond_resched();
 	}
 }
 
@@ -362,7 +348,7 @@ static void take_rest(struct hugemap_inode *hi, const struct change *change, lof
 	if (grown.end < min(below, old_size))
 		take_size(hi, grown.end);
 	if (hi->store) {
-		refresh_range(hi, change);
+		drop_clean(hi, change);
 		note_holes(hi, change->start, change->end, old_size, old_size, HUGEMAP_KEEP);
 		if (grown.end < min(below, old_size)) {
 			forget_range(hi, &cut, true);
