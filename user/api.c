@@ -159,7 +159,9 @@ static int check_map(int fd, off_t offset, size_t *length, int prot, int flags,
 	if (flags & ~HUGEMAP_PRIVATE)
 		return fail(-EINVAL, "flags has bits that mean nothing");
 	if (!*length) {
-		size = file_size(fd);
+		err = file_size(fd, &size);
+		if (err)
+			return fail(err, "the length of the file cannot be found out");
 		if (size <= (u64)offset)
 			return fail(-EINVAL, "the file ends before the offset: nothing to map");
 		*length = size - (u64)offset;

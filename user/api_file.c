@@ -19,6 +19,24 @@ static bool may(int fd, int only)
 	return mode >= 0 && (mode & O_ACCMODE) != only;
 }
 
+struct file_id {
+	dev_t dev;
+	ino_t ino;
+};
+
+/*
+ * The store of a file, or NULL. What the file is called is kept for another look: the system
+ * call that comes in between cannot be taken back. 0, or why it is not known whether it is
+ * mapped: then it must be left alone, too.
+ */
+static int find(int fd, struct file_id *id, struct store **store)
+{
+	int err = file_identify(fd, &id->dev, &id->ino);
+
+	*store = err ? NULL : store_find(id->dev, id->ino);
+	return err ? fail(err, "which file it is cannot be found out") : 0;
+}
+
 /*
  * A call may hold the last reference, as another one unmaps: what it then cannot write is
  * lost, and this is the last one to tell.
@@ -33,12 +51,16 @@ static ssize_t put(struct store *store, ssize_t result)
 ssize_t hugemap_pread(int fd, void *buffer, size_t count, off_t offset)
 {
 	struct store *store;
+	struct file_id id;
 	ssize_t n;
+	int err;
 
 	CALL_BEGINS();
 	if (offset < 0)
 		return fail(-EINVAL, "the offset is negative");
-	store = store_find(fd);
+	err = find(fd, &id, &store);
+	if (err)
+		return err;
 	if (!store)
 		return sys_pread(fd, buffer, count, (u64)offset);
 	n = may(fd, O_WRONLY) ? access_read(store, buffer, count, (u64)offset) : -EBADF;
@@ -84,31 +106,41 @@ static ssize_t write_again(struct store *store, int fd, const char *buffer, size
 	return err ? err : (ssize_t)count;
 }
 
-static ssize_t write_file(int fd, const void *buffer, size_t count, u64 offset)
+static ssize_t write_file(int fd, struct file_id id, const void *buffer, size_t count, u64 offset)
 {
 	ssize_t n = sys_pwrite(fd, buffer, count, offset);
-	struct store *store = n > 0 ? store_find(fd) : NULL;
+	struct store *store = n > 0 ? store_find(id.dev, id.ino) : NULL;
 	int flags;
 
 	if (!store)
 		return n;
 	flags = sys_fcntl(fd, F_GETFL, NULL);
-	if (flags >= 0 && flags & O_APPEND)
-		offset = store_file_size(store) - (u64)n; /* there it is, if nobody else appends */
+	if (flags >= 0 && flags & O_APPEND) {
+		u64 size = 0;
+		int err = store_file_size(store, &size);
+
+		if (err)
+			return put(store, err);
+		offset = size - (u64)n; /* there it is, if nobody else appends */
+	}
 	return put(store, write_again(store, fd, buffer, (size_t)n, offset));
 }
 
 ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
 {
 	struct store *store;
+	struct file_id id;
 	ssize_t n;
+	int err;
 
 	CALL_BEGINS();
 	if (offset < 0)
 		return fail(-EINVAL, "the offset is negative");
-	store = store_find(fd);
+	err = find(fd, &id, &store);
+	if (err)
+		return err;
 	if (!store)
-		return write_file(fd, buffer, count, (u64)offset);
+		return write_file(fd, id, buffer, count, (u64)offset);
 	n = may(fd, O_RDONLY) ? write_store(store, fd, buffer, count, (u64)offset) : -EBADF;
 	return put(store, n);
 }
@@ -116,16 +148,19 @@ ssize_t hugemap_pwrite(int fd, const void *buffer, size_t count, off_t offset)
 int hugemap_truncate(int fd, off_t length)
 {
 	struct store *store;
+	struct file_id id;
 	bool again = false;
 	int err;
 
 	CALL_BEGINS();
 	if (length < 0)
 		return fail(-EINVAL, "the length is negative");
-	store = store_find(fd);
+	err = find(fd, &id, &store);
+	if (err)
+		return err;
 	if (!store) {
 		err = sys_ftruncate(fd, (u64)length);
-		store = err ? NULL : store_find(fd);
+		store = err ? NULL : store_find(id.dev, id.ino);
 		if (!store)
 			return err;
 		again = true;
@@ -136,17 +171,20 @@ int hugemap_truncate(int fd, off_t length)
 int hugemap_punch(int fd, off_t offset, off_t length)
 {
 	struct store *store;
+	struct file_id id;
 	bool again = false;
 	int err;
 
 	CALL_BEGINS();
 	if (offset < 0 || length <= 0 || offset > INT64_MAX - length)
 		return fail(-EINVAL, "the range is empty or negative");
-	store = store_find(fd);
+	err = find(fd, &id, &store);
+	if (err)
+		return err;
 	if (!store) {
 		err = sys_fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (u64)offset,
 				    (u64)length);
-		store = err ? NULL : store_find(fd);
+		store = err ? NULL : store_find(id.dev, id.ino);
 		if (!store)
 			return err;
 		again = true;
@@ -158,6 +196,7 @@ int hugemap_flush(int fd, off_t offset, off_t length)
 {
 	u64 end = ALL_PAGES;
 	struct store *store;
+	struct file_id id;
 	int err;
 
 	CALL_BEGINS();
@@ -166,9 +205,9 @@ int hugemap_flush(int fd, off_t offset, off_t length)
 	err = sys_fcntl(fd, F_GETFL, NULL);
 	if (err < 0)
 		return fail(-EBADF, "the file descriptor is not open");
-	store = store_find(fd);
-	if (!store)
-		return 0;
+	err = find(fd, &id, &store);
+	if (err || !store)
+		return err;
 	if (length)
 		end = ((u64)offset + (u64)length + PAGE_MASK) >> HM_PAGE_SHIFT;
 	err = store->writable ? sync_range(store, (u64)offset >> HM_PAGE_SHIFT, end) : 0;

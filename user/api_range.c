@@ -240,14 +240,15 @@ int hugemap_prefetch(void *addr, size_t length)
 		end = start + pool->slots_bytes / 4 * 3;
 	while (start < end) {
 		struct part part;
-		u64 size;
+		u64 size = 0;
 
 		if (!get_part(pool, start, end, &part))
 			return not_mapped();
-		size = (store_file_size(part.store) + PAGE_MASK) >> HM_PAGE_SHIFT;
+		err = store_file_size(part.store, &size);
+		size = (size + PAGE_MASK) >> HM_PAGE_SHIFT;
 		if (part.end_pgoff > size)
 			part.end_pgoff = size;
-		if (part.pgoff < part.end_pgoff) {
+		if (!err && part.pgoff < part.end_pgoff) {
 			will_need(pool, &part);
 			err = populate(start,
 				       start + ((part.end_pgoff - part.pgoff) << HM_PAGE_SHIFT));

@@ -259,7 +259,7 @@ void *steered_map(int fd, off_t offset, size_t length, int prot, int flags)
 		return (void *)(intptr_t)fail(err, "mmap: %s", strerror(-err));
 	}
 	/* Looked up after we can be seen: of two at a time, one sees the other. */
-	store = store_find(fd);
+	store = store_find(map.dev, map.ino);
 	if (store) {
 		bool clash = store->writable || (map.writable && !map.private);
 

@@ -39,22 +39,22 @@ int file_identify(int fd, dev_t *dev, ino_t *ino)
 	return err;
 }
 
-/* The length of a file or a block device in bytes. */
-u64 file_size(int fd)
+/* The length of a file or a block device in bytes. 0 or -errno: a server may not answer. */
+int file_size(int fd, u64 *bytes)
 {
 	struct stat st;
-	u64 bytes;
+	int err = sys_fstat(fd, &st);
 
-	if (sys_fstat(fd, &st))
-		return 0;
-	if (S_ISBLK(st.st_mode))
-		return sys_ioctl(fd, BLKGETSIZE64, &bytes) < 0 ? 0 : bytes;
-	return (u64)st.st_size;
+	if (err)
+		return err;
+	*bytes = (u64)st.st_size;
+	err = S_ISBLK(st.st_mode) ? sys_ioctl(fd, BLKGETSIZE64, bytes) : 0;
+	return err < 0 ? err : 0;
 }
 
-u64 store_file_size(const struct store *store)
+int store_file_size(const struct store *store, u64 *bytes)
 {
-	return file_size(store->fd_buffered);
+	return file_size(store->fd_buffered, bytes);
 }
 
 /*
@@ -382,6 +382,7 @@ static int open_store(struct pool *pool, int fd, const struct stat *st, bool wri
 	struct store *store = calloc(1, sizeof(*store));
 	void *mem = aligned_alloc(64, bytes);
 	int err = -ENOMEM;
+	u64 size = 0;
 
 	if (!store || !mem) {
 		free(store);
@@ -397,10 +398,11 @@ static int open_store(struct pool *pool, int fd, const struct stat *st, bool wri
 	pthread_mutex_init(&store->flush_lock, NULL);
 	pthread_cond_init(&store->flush_cond, NULL);
 	err = open_all(store, fd, writable);
+	if (!err)
+		err = store_file_size(store, &size);
 	if (!err) {
 		/* The limit: whole blocks. */
-		store->core = hm_store_init(pool->cache, mem,
-					    store_file_size(store) & ~(u64)(HM_BLOCK_SIZE - 1));
+		store->core = hm_store_init(pool->cache, mem, size & ~(u64)(HM_BLOCK_SIZE - 1));
 		if (!store->core)
 			err = fail(-EFBIG, "the file is too large, or too many are mapped");
 	}
@@ -513,16 +515,18 @@ int store_check_writable(const struct store *store)
 					      "mapping, or make the first one writable");
 }
 
-/* The store of a file that is mapped in any pool, with a reference, or NULL. */
-struct store *store_find(int fd)
+/**
+ * store_find() - the store of a file that is mapped in any pool, with a reference
+ * @dev: from file_identify(), as @ino. A file of which these are not known may be mapped:
+ *	nothing may be done past what is cached of it.
+ *
+ * Return: NULL if it is not mapped.
+ */
+struct store *store_find(dev_t dev, ino_t ino)
 {
 	struct store *store = NULL;
 	struct pool *pool;
-	dev_t dev;
-	ino_t ino;
 
-	if (file_identify(fd, &dev, &ino) < 0)
-		return NULL;
 	pthread_mutex_lock(&pools_lock);
 	for (pool = pools; pool && !store; pool = pool->next) {
 		pthread_rwlock_rdlock(&pool->maps_lock);

@@ -12,12 +12,12 @@
 #include "objects.h"
 
 int store_get(struct pool *pool, int fd, bool writable, struct store **store);
-struct store *store_find(int fd); /* of any pool, with a reference */
+struct store *store_find(dev_t dev, ino_t ino); /* of any pool, with a reference */
 int store_put(struct store *store);
 int store_check_writable(const struct store *store);
 int file_identify(int fd, dev_t *dev, ino_t *ino);
-u64 file_size(int fd);
-u64 store_file_size(const struct store *store);
+int file_size(int fd, u64 *bytes);
+int store_file_size(const struct store *store, u64 *bytes);
 u64 store_flushes(struct store *store);
 int store_flush(struct store *store, u64 since);
 int store_add_node(struct store *store, u64 pgoff, enum hm_node_kind kind);

@@ -69,15 +69,16 @@ static bool nothing_to_write(const struct io_op *op)
 
 /*
  * How much of a block lies within the file: all of it, unless somebody has cut the file
- * off, whatever its lock says. Then it is not made longer again.
+ * off, whatever its lock says. Then it is not made longer again. Where the length cannot be
+ * found out the write tells what is wrong.
  */
 static void clamp(struct io_op *op)
 {
-	u64 size = store_file_size(op->store), start = op->pgoff << HM_PAGE_SHIFT;
+	u64 start = op->pgoff << HM_PAGE_SHIFT, size;
 
 	op->len = HM_BLOCK_SIZE;
 	op->fd = op->store->fd;
-	if (start + HM_BLOCK_SIZE <= size)
+	if (store_file_size(op->store, &size) || start + HM_BLOCK_SIZE <= size)
 		return;
 	op->len = size > start ? size - start : 0;
 	op->fd = op->store->fd_buffered;

@@ -104,6 +104,9 @@ bool stores_slipped(void)
 {
 	const struct pool *pool;
 
+	/* Without room a block that is pinned cannot be taken from who wants to store. */
+	if (machine.busy_percent || others_pins_ever)
+		return true;
 	for (pool = pools; pool; pool = pool->next)
 		if (pool->stats->count[STATS_SLIPPED].value)
 			return true;

@@ -268,7 +268,8 @@ void advise_some(void)
 	if (sim_chance(5))
 		memory_lock(at, bytes);
 	if (sim_chance(30)) {
-		bool bad = map->pgoff + page + n > file_pages(&os_files[map->file]);
+		bool bad = machine.refuse_percent ||
+			   map->pgoff + page + n > file_pages(&os_files[map->file]);
 
 		err = hugemap_prefetch(at, bytes);
 		for (i = 0; i < n; i++)

@@ -411,6 +411,9 @@ int sys_fstat(int fd, struct stat *st)
 	const struct os_file *file = file_of(fd);
 
 	sim_step();
+	/* Of a file that a server has, say. */
+	if (sim_chance(machine.refuse_percent))
+		return -EIO;
 	memset(st, 0, sizeof(*st));
 	st->st_mode = S_IFREG | 0600;
 	st->st_dev = 1;

@@ -60,7 +60,7 @@ u64 model_least(u32 file, u64 page); /* the oldest version that it may hold */
 void model_synced(u32 file, u64 page, u64 least, u64 changes);
 void model_check_file(u32 file, u64 page, u64 least, u64 changes);
 
-/* audit.c: a store came in the window of a move, before room could be made for it */
+/* audit.c: stores may have come without room: in the window of a move, or where pins are */
 bool stores_slipped(void);
 
 void model_start(bool fresh); /* the files are what the process finds */
