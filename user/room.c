@@ -51,8 +51,8 @@ int room_start(struct handler *h, struct mapping *map, u64 pgoff, const struct p
 
 /*
  * A signal can come only where no page is. A block that is pinned stays where it is, and may
- * be stored to by the device in any case: it is dirty then, and a sync tells. The block lock
- * is held.
+ * be stored to by the device in any case: it is dirty then, and a sync tells. So does one that
+ * a sync writes from where it is, as a page of it was pinned. The block lock is held.
  */
 static void refuse(struct handler *h, struct io_op *op)
 {
@@ -65,7 +65,7 @@ static void refuse(struct handler *h, struct io_op *op)
 		return;
 	state = hm_peek(op->store->core, op->pgoff, &unit);
 	if (page_is_mapped(h->pool, state, &unit, map))
-		err = page_remove(h->pool, &unit);
+		err = state == HM_WRITING ? -EBUSY : page_remove(h->pool, &unit);
 	if (err == -ENOENT)
 		evict_lost(op->store, &unit);
 	if (err == -EBUSY)
