@@ -273,7 +273,7 @@ int hugemap_prefetch(void *addr, size_t length);
  *
  * As pread(2), but sees what was stored to mappings of the file in this process,
  * those of a pool, too. A @buffer that is not accessible is SIGSEGV where a pool has the
- * file, as for memcpy().
+ * file, or a part of the buffer, as for memcpy().
  *
  * Return: bytes read, or a negative errno.
  */

@@ -229,6 +229,7 @@ static ssize_t transfer_once(struct store *store, char *buffer, size_t count, u6
 	if (!n && write) {
 		block_call_begin(store, offset >> HM_PAGE_SHIFT);
 		atomic_fetch_add(&store->ops, 1);
+		atomic_fetch_add(&store->writers, 1);
 	}
 	pthread_mutex_unlock(lock);
 	pthread_rwlock_unlock(&pool->maps_lock);
@@ -237,6 +238,7 @@ static ssize_t transfer_once(struct store *store, char *buffer, size_t count, u6
 	if (!write)
 		return read_file(store, buffer, &piece);
 	n = piece.wants_room ? make_room(store, buffer, &piece) : write_file(store, buffer, &piece);
+	atomic_fetch_sub(&store->writers, 1);
 	atomic_fetch_sub(&store->ops, 1);
 	return n;
 }
@@ -260,11 +262,13 @@ static ssize_t transfer_piece(struct store *store, char *buffer, size_t count, u
 	}
 }
 
-/* In pieces, until the end, an error, or a short one. */
-static ssize_t transfer(struct store *store, char *to, const char *from, size_t count, u64 offset)
+/* Of a store, or of a file that no pool has: in pieces, until the end, or an error. */
+static ssize_t transfer(struct store *store, int fd, char *to, const char *from, size_t count,
+			size_t room, u64 offset)
 {
-	size_t room = count < KEEP_BYTES ? count : KEEP_BYTES, done = 0;
-	char *buffer = malloc(room);
+	/* Aligned: the file may be open for direct I/O. */
+	char *buffer = aligned_alloc(HM_PAGE_SIZE, (room + HM_PAGE_SIZE - 1) & -HM_PAGE_SIZE);
+	size_t done = 0;
 	ssize_t n = 0;
 
 	if (!buffer)
@@ -274,7 +278,12 @@ static ssize_t transfer(struct store *store, char *to, const char *from, size_t 
 
 		if (from)
 			copy(buffer, from + done, want);
-		n = transfer_piece(store, buffer, want, offset + done, from);
+		if (store)
+			n = transfer_piece(store, buffer, want, offset + done, from);
+		else if (from)
+			n = sys_pwrite(fd, buffer, want, offset + done);
+		else
+			n = sys_pread(fd, buffer, want, offset + done);
 		if (n <= 0)
 			break;
 		if (to)
@@ -285,13 +294,18 @@ static ssize_t transfer(struct store *store, char *to, const char *from, size_t 
 	return done ? (ssize_t)done : n;
 }
 
+static size_t piece_of(size_t count)
+{
+	return count < KEEP_BYTES ? count : KEEP_BYTES;
+}
+
 /**
  * access_read() - pread() from a store and what is cached of it
  * @store: held by a reference; no lock is held
  */
 ssize_t access_read(struct store *store, char *buffer, size_t count, u64 offset)
 {
-	return transfer(store, buffer, NULL, count, offset);
+	return transfer(store, -1, buffer, NULL, count, piece_of(count), offset);
 }
 
 /**
@@ -302,5 +316,22 @@ ssize_t access_write(struct store *store, const char *buffer, size_t count, u64 
 {
 	int err = store_check_writable(store);
 
-	return err ? err : transfer(store, NULL, buffer, count, offset);
+	return err ? err : transfer(store, -1, NULL, buffer, count, piece_of(count), offset);
+}
+
+/**
+ * access_plain_read() - pread() where no pool has the file, but one may have the buffer
+ *
+ * The kernel holds a lock of the file while it touches the buffer. A handler that is to
+ * serve that may ask where the file has holes, and wait for that lock.
+ */
+ssize_t access_plain_read(int fd, char *buffer, size_t count, u64 offset)
+{
+	return transfer(NULL, fd, buffer, NULL, count, piece_of(count), offset);
+}
+
+/* The same for pwrite(). What is appended stays in one piece. */
+ssize_t access_plain_write(int fd, const char *buffer, size_t count, u64 offset, bool append)
+{
+	return transfer(NULL, fd, NULL, buffer, count, append ? count : piece_of(count), offset);
 }

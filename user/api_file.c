@@ -48,6 +48,13 @@ static ssize_t put(struct store *store, ssize_t result)
 	return err && result >= 0 ? err : result;
 }
 
+static bool in_a_mapping(const char *buffer, size_t count)
+{
+	char *at;
+
+	return find_first((char *)(uintptr_t)buffer, buffer + count, &at);
+}
+
 ssize_t hugemap_pread(int fd, void *buffer, size_t count, off_t offset)
 {
 	struct store *store;
@@ -61,6 +68,8 @@ ssize_t hugemap_pread(int fd, void *buffer, size_t count, off_t offset)
 	err = find(fd, &id, &store);
 	if (err)
 		return err;
+	if (!store && in_a_mapping(buffer, count))
+		return access_plain_read(fd, buffer, count, (u64)offset);
 	if (!store)
 		return sys_pread(fd, buffer, count, (u64)offset);
 	n = may(fd, O_WRONLY) ? access_read(store, buffer, count, (u64)offset) : -EBADF;
@@ -108,15 +117,18 @@ static ssize_t write_again(struct store *store, int fd, const char *buffer, size
 
 static ssize_t write_file(int fd, struct file_id id, const void *buffer, size_t count, u64 offset)
 {
-	ssize_t n = sys_pwrite(fd, buffer, count, offset);
-	struct store *store = n > 0 ? store_find(id.dev, id.ino) : NULL;
-	int flags;
+	int flags = sys_fcntl(fd, F_GETFL, NULL);
+	bool append = flags >= 0 && flags & O_APPEND;
+	struct store *store;
+	ssize_t n;
 
+	n = in_a_mapping(buffer, count) ? access_plain_write(fd, buffer, count, offset, append) :
+					  sys_pwrite(fd, buffer, count, offset);
+	store = n > 0 ? store_find(id.dev, id.ino) : NULL;
 	if (!store)
 		return n;
-	flags = sys_fcntl(fd, F_GETFL, NULL);
 	/* What was appended lies above all that a store made since has read. */
-	if (flags >= 0 && flags & O_APPEND)
+	if (append)
 		return put(store, n);
 	return put(store, write_again(store, fd, buffer, (size_t)n, offset));
 }

@@ -15,14 +15,15 @@
 
 /*
  * The core was told once that the store holds no data in this block: does it still hold
- * none? hugemap_pwrite() may have written some since.
+ * none? hugemap_pwrite() may have written some since. While it writes the kernel may have the
+ * file locked, and would let us wait with our locks held: then a block is read, as any other.
  */
 bool fill_is_hollow(struct store *store, const struct hm_unit *unit)
 {
 	u64 start = unit->pgoff << HM_PAGE_SHIFT;
 	s64 data;
 
-	if (store->block_device)
+	if (store->block_device || atomic_load(&store->writers))
 		return false;
 	data = sys_lseek(store->fd_buffered, start, SEEK_DATA);
 	if (data < 0)

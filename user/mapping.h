@@ -29,6 +29,8 @@ int resize_drop_read(struct store *store, u64 pos, u64 end);
 
 /* --- access.c ------------------------------------------------------------------- */
 ssize_t access_read(struct store *store, char *buffer, size_t count, u64 offset);
+ssize_t access_plain_read(int fd, char *buffer, size_t count, u64 offset);
+ssize_t access_plain_write(int fd, const char *buffer, size_t count, u64 offset, bool append);
 ssize_t access_write(struct store *store, const char *buffer, size_t count, u64 offset);
 
 #endif /* HM_MAPPING_H */

@@ -140,6 +140,7 @@ struct store {
 	pthread_mutex_t resize_lock;
 	atomic_bool resizing; /* faults wait, and hugemap_pwrite() */
 	atomic_uint ops; /* I/O under way */
+	atomic_uint writers; /* of these, calls in which the kernel may have the file locked */
 
 	/* flushes of the device, one at a time, counted; see store.c */
 	pthread_mutex_t flush_lock;

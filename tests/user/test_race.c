@@ -260,6 +260,54 @@ static void *map_and_unmap(void *arg)
 	return NULL;
 }
 
+/* One writes a file, now and then mapped by the other, from a mapping that is larger than the pool. */
+static void *write_from_a_mapping(void *arg)
+{
+	struct job *job = arg;
+	unsigned int i;
+
+	for (i = 0; i < job->rounds; i++) {
+		char *addr;
+
+		if (!job->index) {
+			if (hugemap_pwrite(job->file->fd, job->addr, job->size, 0) !=
+			    (ssize_t)job->size)
+				abort();
+			continue;
+		}
+		addr = map_file(job->file, job->pool, PROT_READ | PROT_WRITE);
+		if ((unsigned char)addr[i % job->size] != pattern_byte(SEED, i % job->size) &&
+		    addr[i % job->size])
+			abort();
+		if (hugemap_unmap(addr, job->size))
+			abort();
+	}
+	return NULL;
+}
+
+/*
+ * The kernel writes with a lock of the file, and touches the buffer meanwhile. Broken by: a
+ * pwrite() that faults there for what a handler serves who asks for holes of the file.
+ */
+static void test_a_file_is_mapped_while_it_is_written_from_a_mapping(void **state)
+{
+	struct job job = { .pool = pool_new(MB(16)), .size = MB(40), .rounds = ROUNDS(40) };
+	struct file from, to;
+
+	file_pattern(&from, job.size, SEED);
+	file_new(&to, job.size);
+	job.file = &to;
+	job.addr = map_file(&from, job.pool, PROT_READ);
+	run_threads(&job, write_from_a_mapping, 2);
+	ok(hugemap_unmap(job.addr, job.size));
+	job.addr = map_file(&to, job.pool, PROT_READ);
+	assert_int_equal(pattern_differs(job.addr, SEED, 0, job.size), job.size);
+	ok(hugemap_unmap(job.addr, job.size));
+	file_close(&from);
+	file_close(&to);
+	pool_free(job.pool);
+}
+
 static void test_mapping_in_many_threads(void **state)
 {
 	struct hugemap_pool *pool = pool_new(MB(32));
@@ -363,6 +411,7 @@ int main(void)
 		cmocka_unit_test(test_no_store_is_lost_beyond_the_pool),
 		cmocka_unit_test(test_counting_while_syncing),
 		cmocka_unit_test(test_two_mappings_agree),
+		cmocka_unit_test(test_a_file_is_mapped_while_it_is_written_from_a_mapping),
 		cmocka_unit_test(test_mapping_in_many_threads),
 		cmocka_unit_test(test_a_store_into_two_blocks),
 		cmocka_unit_test(test_children_beside_pools_that_go),

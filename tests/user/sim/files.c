@@ -307,7 +307,17 @@ static ssize_t buffered_page(struct os_file *file, char *at, size_t n, u64 offse
 	return (ssize_t)n;
 }
 
-static ssize_t buffered(struct os_file *file, char *buffer, size_t count, u64 offset, bool write)
+/* A file system's lock, which is held while a buffer is touched. */
+static void wait_for_lock(const struct os_file *file)
+{
+	struct long_wait wait = { 0 };
+
+	while (file->locked)
+		wait_more(&wait, "a file's lock");
+}
+
+static ssize_t buffered_pages(struct os_file *file, char *buffer, size_t count, u64 offset,
+			      bool write)
 {
 	size_t done = 0, n;
 	ssize_t got;
@@ -339,6 +349,19 @@ static ssize_t buffered(struct os_file *file, char *buffer, size_t count, u64 of
 			device_pause();
 	}
 	return (ssize_t)done;
+}
+
+static ssize_t buffered(struct os_file *file, char *buffer, size_t count, u64 offset, bool write)
+{
+	ssize_t n;
+
+	if (!write)
+		return buffered_pages(file, buffer, count, offset, write);
+	wait_for_lock(file);
+	file->locked = true;
+	n = buffered_pages(file, buffer, count, offset, write);
+	file->locked = false;
+	return n;
 }
 
 ssize_t file_buffered(struct os_file *file, char *buffer, size_t count, u64 offset, bool write)
@@ -396,6 +419,7 @@ int64_t sys_lseek(int fd, uint64_t offset, int whence)
 	u64 page;
 
 	sim_step();
+	wait_for_lock(file);
 	for (page = offset >> HM_PAGE_SHIFT; page < file_pages(file); page++)
 		if (file->page[page].hole == hole)
 			break;

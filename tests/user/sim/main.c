@@ -84,7 +84,7 @@ void world_new(bool fresh)
 		}
 		file->align = sim_chance(10) ? 0 : HM_PAGE_SIZE;
 		file->bad_read = MAX_PAGES;
-		file->broken = false;
+		file->broken = file->locked = false;
 		file->truncating = 0;
 		memset(file->bad_block, 0, sizeof(file->bad_block));
 	}

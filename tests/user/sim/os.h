@@ -129,6 +129,7 @@ struct os_file {
 	u32 align; /* of direct I/O; 0: there is none */
 	u32 bad_read; /* a page that cannot be read; MAX_PAGES: none */
 	bool bad_block[MAX_BLOCKS]; /* a read of it has failed */
+	bool locked; /* the kernel's lock, of buffered writes and of who asks for holes */
 	u32 truncating; /* by calls of the library that are under way */
 	u32 truncations; /* and punches, that the kernel has done */
 	bool broken; /* somebody has changed it, or zapped pages of it, behind our back */
