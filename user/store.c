@@ -348,21 +348,29 @@ static int open_all(struct store *store, int fd, bool writable)
 	return store->fd < 0 ? store->fd : 0;
 }
 
-/* The reverse of it, also after it has failed. */
-static void shut(struct store *store)
+/* The reverse of it, also after it has failed: first this. */
+static void unlock_file(const struct store *store)
 {
 	struct flock none = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
 
 	/* Not left to close(): a child that was just made may have the descriptor, too. */
-	if (store->fd_buffered >= 0) {
+	if (store->fd_buffered >= 0)
 		sys_fcntl(store->fd_buffered, F_OFD_SETLK, &none);
-		sys_close(store->fd_buffered);
-	}
-	if (store->fd >= 0)
-		sys_close(store->fd);
 }
 
-/* What is left of a store that is shut and empty. */
+/*
+ * No lock is held: the last close of a file may take long, as it frees what has no name any
+ * more, or writes the page cache.
+ */
+static void shut(int fd, int fd_buffered)
+{
+	if (fd >= 0)
+		sys_close(fd);
+	if (fd_buffered >= 0)
+		sys_close(fd_buffered);
+}
+
+/* What is left of a store that is empty. */
 static void store_free(struct store *store)
 {
 	void *node;
@@ -411,7 +419,8 @@ static int open_store(struct pool *pool, int fd, const struct stat *st, bool wri
 	}
 	if (err) {
 		free(mem);
-		shut(store);
+		unlock_file(store);
+		shut(store->fd, store->fd_buffered);
 		store_free(store);
 		return err;
 	}
@@ -558,12 +567,12 @@ static void empty(struct store *store)
 	hm_assert(got == HM_INV_DONE);
 }
 
-/* The end of a store that is in no list; maps_lock is held for writing. */
+/* The end of a store that is in no list, but for its descriptors; maps_lock is held for writing. */
 static void discard(struct store *store)
 {
 	empty(store);
 	hm_store_destroy(store->core);
-	shut(store);
+	unlock_file(store);
 	store_free(store);
 }
 
@@ -589,6 +598,7 @@ int store_put(struct store *store)
 {
 	struct pool *pool = store->pool;
 	struct patience patience = { 0 };
+	int fd = store->fd, fd_buffered = store->fd_buffered;
 	int err = 0;
 
 	if (put_early(store))
@@ -612,5 +622,6 @@ int store_put(struct store *store)
 	handlers_forget(pool, store);
 	discard(store);
 	pthread_rwlock_unlock(&pool->maps_lock);
+	shut(fd, fd_buffered);
 	return err;
 }

@@ -98,6 +98,9 @@ int sys_open(const char *path, int flags)
 
 void sys_close(int fd)
 {
+	/* The last one may free the file, or write it. (Where no file could be opened: any.) */
+	sim_check(get(fd)->kind != FD_FILE || machine.refuse_percent || !thread_locks_held(),
+		  "a lock is held while a file is closed");
 	get(fd)->kind = FD_FREE;
 }
 
