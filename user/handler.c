@@ -127,6 +127,7 @@ static void run(struct handler *h)
 		h->now_ms = sys_clock_ns() / 1000000;
 		h->again = false;
 		h->zeroed = 0;
+		h->at_once = 0;
 		if (h->index == 0)
 			hm_cache_tick(pool->cache, h->now_ms);
 		pthread_rwlock_rdlock(&pool->maps_lock);

@@ -77,6 +77,9 @@ struct handler {
 	} poisoned[MAX_POISONED]; /* to be undone; see trap.c */
 	u32 npoisoned;
 	u32 wb_ops; /* background write-back under way */
+	u32 wb_passes; /* that ended, of what it is at */
+	bool wb_goes_on; /* in the next round */
+	u32 at_once; /* blocks whose write-back ended without I/O, in this round */
 	bool reclaim; /* free frames are few */
 	bool again; /* there is more to do: do not wait */
 	u32 short_waits; /* how many of the last waits were short */

@@ -567,7 +567,7 @@ static void empty(struct store *store)
 	hm_assert(got == HM_INV_DONE);
 }
 
-/* The end of a store that is in no list, but for its descriptors; maps_lock is held for writing. */
+/* A store that is in no list ends, but for its descriptors. maps_lock is held for writing. */
 static void discard(struct store *store)
 {
 	empty(store);

@@ -176,7 +176,7 @@ static bool run_behind(struct handler *h, struct job *job)
 	while (job->pos < job->end) {
 		if (atomic_load(&job->store->resizing))
 			return false;
-		if (h->io.nfree <= SPARE_OPS(&h->io))
+		if (h->io.nfree <= SPARE_OPS(&h->io) || !write_may_go_on(h))
 			return false;
 		if (write_next(h, job->store, &job->pos, job->end, false, NULL, false) ==
 		    HM_WB_DONE)

@@ -75,7 +75,7 @@ static bool advance(struct handler *h, struct sync_request *sync)
 {
 	if (!prove(h, sync))
 		return false;
-	while (!sync->walked && h->io.nfree > 0) {
+	while (!sync->walked && h->io.nfree > 0 && write_may_go_on(h)) {
 		switch (write_next(h, sync->store, &sync->pos, sync->end, true, sync, false)) {
 		case HM_WB_RUN:
 			break;

@@ -17,6 +17,7 @@
 #include <errno.h>
 
 #define BACKGROUND_OPS 8u
+#define MOST_AT_ONCE 16u
 #define FIRST_BACKOFF_MS 100u
 #define LAST_BACKOFF_MS 5000u
 
@@ -122,6 +123,8 @@ static void finish(struct handler *h, struct io_op *op, int err)
 {
 	struct store *store = op->store;
 
+	if (err > 0)
+		h->at_once++;
 	if (op->lost)
 		give_up_lost(store, op->pgoff);
 	else
@@ -170,6 +173,18 @@ void write_complete(struct handler *h, struct io_op *op)
 		io_queue(&h->io, op);
 	else
 		finish(h, op, -EIO);
+}
+
+/*
+ * May a handler go on with write-back in this round? A block that is pinned, or was never
+ * stored to, takes a while without any operation: there may be thousands, and faults wait.
+ */
+bool write_may_go_on(struct handler *h)
+{
+	if (h->at_once < MOST_AT_ONCE)
+		return true;
+	h->again = true;
+	return false;
 }
 
 /**
@@ -272,13 +287,19 @@ static struct store *choose(struct handler *h, bool pressed)
 void write_background(struct handler *h)
 {
 	bool pressed = atomic_exchange(&h->pool->pressed, false);
-	bool restarted = false;
 
+	if (!h->wb_goes_on)
+		h->wb_passes = 0;
+	h->wb_goes_on = false;
 	while (h->wb_ops < BACKGROUND_OPS && h->io.nfree > h->io.depth / 4) {
 		struct store *store = choose(h, pressed);
 
 		if (!store)
 			break;
+		if (!write_may_go_on(h)) {
+			h->wb_goes_on = true;
+			break;
+		}
 		if (!store->wb_pos)
 			store->wb_begun = atomic_load(&store->wb_asked);
 		if (write_next(h, store, &store->wb_pos, ~0ull, false, NULL, true) != HM_WB_DONE)
@@ -287,8 +308,7 @@ void write_background(struct handler *h)
 		store->wb_passed = store->wb_begun;
 		if (!hm_store_dirty_pages(store->core))
 			write_works(store);
-		if (restarted)
+		if (++h->wb_passes > 1)
 			break;
-		restarted = true;
 	}
 }

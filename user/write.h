@@ -11,6 +11,7 @@
 
 #include "handler.h"
 
+bool write_may_go_on(struct handler *h);
 enum hm_wb write_next(struct handler *h, struct store *store, u64 *pos, u64 end, bool wait,
 		      struct sync_request *sync, bool background);
 void write_complete(struct handler *h, struct io_op *op);
