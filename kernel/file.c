@@ -24,7 +24,8 @@
 
 static struct file *open_lower(struct file *file)
 {
-	struct path lower = hugemap_lower_path(file->f_path.dentry);
+	/* An overlay on top opens our inodes by files whose path is its own. */
+	struct path lower = hugemap_lower_path(file_dentry(file));
 	int flags = file->f_flags & ~(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC);
 
 	/* Nothing changes on a read-only mount, times of reads included. */
