@@ -87,6 +87,16 @@ static inline bool hugemap_forgets_dirty(struct folio *folio)
 #endif
 }
 
+/* Out of i_pages with a folio that is not ours; it is locked, and was not read. */
+static inline void hugemap_remove_folio(struct address_space *mapping, struct folio *folio)
+{
+#ifdef HUGEMAP_HAVE_ERROR_REMOVE_FOLIO
+	generic_error_remove_folio(mapping, folio);
+#else
+	generic_error_remove_page(mapping, &folio->page);
+#endif
+}
+
 typedef unsigned long hugemap_shrink_t(struct shrinker *shrinker, struct shrink_control *sc);
 
 #ifdef HUGEMAP_HAVE_SHRINKER_ALLOC

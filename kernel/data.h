@@ -205,6 +205,10 @@ void hugemap_wake_reclaimer(struct hugemap_mount *mount);
 /* What hm_fault() said: wake the threads of the mount. */
 void hugemap_take_hints(struct hugemap_inode *hi, const struct hm_unit *unit);
 
+/* --- aops.c ------------------------------------------------------------------------ */
+
+extern const struct address_space_operations hugemap_aops;
+
 /* --- store.c ----------------------------------------------------------------------- */
 
 /* The core's memory for a store, and the way back from it. */

@@ -279,8 +279,7 @@ static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *f
 
 /*
  * Streams are known by their faults. f_ra.ra_pages stays 0: with another number, what
- * collapses pages of files would read ahead by way of ->read_folio, of which there is
- * none.
+ * collapses pages of files would read ahead into folios of its own: see aops.c.
  */
 static void advise_order(struct file *file, bool random)
 {

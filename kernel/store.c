@@ -26,10 +26,6 @@
 
 static struct kmem_cache *node_cache[HM_NODE_BASE + 1];
 
-static const struct address_space_operations data_aops = {
-	.dirty_folio = hugemap_dirty_folio,
-};
-
 void hugemap_data_init(struct hugemap_inode *hi)
 {
 	hi->store = NULL;
@@ -43,7 +39,7 @@ void hugemap_data_init(struct hugemap_inode *hi)
 	mutex_init(&hi->grow_lock);
 	INIT_LIST_HEAD(&hi->stores);
 	INIT_LIST_HEAD(&hi->idle);
-	hi->vfs_inode.i_mapping->a_ops = &data_aops;
+	hi->vfs_inode.i_mapping->a_ops = &hugemap_aops;
 	mapping_set_large_folios(hi->vfs_inode.i_mapping);
 }
 

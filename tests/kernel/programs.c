@@ -6,8 +6,17 @@
  */
 #include "common.h"
 
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/swap.h>
+
+struct map_query {
+	uint64_t size, flags, address, start, end, vma_flags, page_size, offset, inode;
+	uint32_t major, minor, name_size, build_id_size;
+	uint64_t name_at, build_id_at;
+};
+#define MAP_QUERY _IOWR('f', 17, struct map_query)
 
 static void copy_self(const char *to)
 {
@@ -147,10 +156,58 @@ static void core_dump(void)
 	       "what was stored is not in the core dump of %lld bytes", (long long)st.st_size);
 }
 
+/* A file of which nothing is cached. */
+static int make_cold(const char *name)
+{
+	int fd = make_file(name, 1, HUGE + SMALL);
+
+	MUST(fsync(fd));
+	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+	return fd;
+}
+
+/* Parts of the kernel that look for a page by themselves leave none of their own here. */
+static void pages_for_the_kernel(void)
+{
+	int fd = make_cold("f"), i;
+
+	for (i = 0; i < 3; i++)
+		EXPECT(swapon("f", 0), "swapon on a file here");
+	read_pattern("after swapon", fd, 1, 0, HUGE + SMALL);
+	/* In the cache it has what swapon looks for, or not. */
+	EXPECT(swapon("f", 0), "swapon on a file here");
+	write_pattern(fd, 2, 0, SMALL);
+	MUST(fsync(fd));
+	expect_below("after swapon", "f", 2, 0, SMALL);
+	close(fd);
+}
+
+static void build_id(void)
+{
+	unsigned char id[20], *map;
+	struct map_query query = { .size = sizeof(query), .build_id_size = sizeof(id) };
+	int fd = make_cold("f"), maps = open_file("/proc/self/maps", O_RDONLY), ret;
+
+	map = map_file(fd, 0, HUGE, PROT_READ | PROT_EXEC, MAP_PRIVATE);
+	query.address = (uintptr_t)map;
+	query.build_id_at = (uintptr_t)id;
+	ret = ioctl(maps, MAP_QUERY, &query);
+	if (ret && errno == ENOTTY)
+		skip("this kernel tells no build ids");
+	EXPECT(ret || !query.build_id_size, "a file of no program has a build id");
+	read_pattern("after its build id", fd, 1, 0, HUGE + SMALL);
+	EXPECT(map[HUGE - 1] == pattern_byte(1, HUGE - 1), "the mapping is not what was written");
+	MUST(munmap(map, HUGE));
+	close(maps);
+	close(fd);
+}
+
 static const struct behaviour all[] = {
 	{ "execute", execute },
 	{ "text_busy", text_busy },
 	{ "core_dump", core_dump },
+	{ "pages_for_the_kernel", pages_for_the_kernel },
+	{ "build_id", build_id },
 };
 
 int main(int argc, char **argv)

@@ -21,6 +21,9 @@ struct address_space_operations {
 	bool (*dirty_folio)(struct address_space *mapping, struct folio *folio);
 };
 
+/* Nobody but kernel/ puts folios into i_pages here, so there is no ->read_folio. */
+extern const struct address_space_operations hugemap_aops;
+
 struct address_space {
 	struct inode *host;
 	const struct address_space_operations *a_ops;

@@ -53,6 +53,8 @@ static void choose_scenario(struct scenario *s)
 
 /* --- what the parts of kernel/ that are not here would do ---------------------------- */
 
+const struct address_space_operations hugemap_aops = { .dirty_folio = hugemap_dirty_folio };
+
 void hugemap_copy_attr(struct inode *inode)
 {
 	(void)inode;
