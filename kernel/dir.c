@@ -307,6 +307,8 @@ static int dir_tmpfile(struct hugemap_idmap *unused, struct inode *dir, struct f
 		return PTR_ERR(inode);
 	}
 	hugemap_set_lower(dentry, dget(lower->f_path.dentry));
+	/* It has no name yet, and is thrown away if it gets none. */
+	hugemap_inode(inode)->uncounted = false;
 	/* d_tmpfile() takes the link away that a new inode has. */
 	set_nlink(inode, 1);
 	d_tmpfile(file, inode);

@@ -210,6 +210,8 @@ struct hugemap_inode {
 	struct inode vfs_inode;
 	struct inode *lower; /* NULL over a device */
 
+	bool uncounted; /* what is below counts no names: 0 of them does not mean deleted */
+
 	/* the data; of regular files only */
 	struct hm_store *store; /* NULL until the first use; see store.c */
 	void *store_mem;

@@ -60,10 +60,21 @@ void hugemap_free_inode(struct inode *inode)
 	kmem_cache_free(inode_cache, hugemap_inode(inode));
 }
 
+/*
+ * Has the last name been taken away? Here, where it may be old: another machine may have
+ * given the file one since. And below, where FUSE file systems may always say 0.
+ */
+static bool is_deleted(const struct inode *inode)
+{
+	const struct hugemap_inode *hi = hugemap_inode(inode);
+
+	return !inode->i_nlink && hi->lower && !hi->lower->i_nlink && !hi->uncounted;
+}
+
 void hugemap_evict_inode(struct inode *inode)
 {
 	if (S_ISREG(inode->i_mode))
-		hugemap_data_evict(inode, !inode->i_nlink);
+		hugemap_data_evict(inode, is_deleted(inode));
 	truncate_inode_pages_final(&inode->i_data);
 	clear_inode(inode);
 	/* The pointer stays: a path walk under RCU may still look at it. */
@@ -92,6 +103,7 @@ static const struct inode_operations special_inode_operations;
 static void init_inode(struct inode *inode, struct inode *lower)
 {
 	hugemap_copy_attr(inode);
+	hugemap_inode(inode)->uncounted = !inode->i_nlink;
 	inode->i_generation = lower->i_generation;
 #ifdef CONFIG_FS_POSIX_ACL
 	/* The file system below has a cache of them. */
@@ -128,6 +140,10 @@ struct inode *hugemap_inode_get(struct super_block *sb, struct inode *lower)
 	if (hugemap_inode_is_new(inode)) {
 		init_inode(inode, lower);
 		unlock_new_inode(inode);
+	} else if (!inode->i_nlink && lower->i_nlink && inode_trylock(inode)) {
+		/* It has got a name again. */
+		hugemap_copy_attr(inode);
+		inode_unlock(inode);
 	}
 	return inode;
 }

@@ -132,10 +132,37 @@ static void outside(void)
 	MUST(unlink(name));
 }
 
+/* Another one has given a file its name, who knows nothing of this mount: it is kept. */
+static void named_below(void)
+{
+	int fd = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0644), mount, other, id;
+	struct handle handle = { .fh.handle_bytes = MAX_HANDLE_SZ };
+
+	EXPECT(fd >= 0, "open(O_TMPFILE): %s", strerror(errno));
+	write_pattern(fd, 1, 0, 3 * SMALL + 100);
+	EXPECT(!name_to_handle_at(fd, "", &handle.fh, &id, AT_EMPTY_PATH), "its handle: %s",
+	       strerror(errno));
+	mount = open_file(lower_dir, O_RDONLY | O_DIRECTORY);
+	other = open_by_handle_at(mount, &handle.fh, O_RDONLY | O_CLOEXEC);
+	if (other < 0)
+		skip("what lies below finds no file without a name: %s", strerror(errno));
+	MUST(linkat(other, "", AT_FDCWD, below("named"), AT_EMPTY_PATH));
+	close(fd);
+	/* Somebody may write it behind the program, and have it still. */
+	sync();
+	read_pattern("what was written before it had a name", other, 1, 0, 3 * SMALL + 100);
+	fd = open_file("named", O_RDWR);
+	read_pattern("found by that name", fd, 1, 0, 3 * SMALL + 100);
+	close(fd);
+	close(other);
+	close(mount);
+}
+
 static const struct behaviour all[] = {
 	{ "files", files },
 	{ "directories", directories },
 	{ "outside", outside },
+	{ "named_below", named_below },
 };
 
 int main(int argc, char **argv)
