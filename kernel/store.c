@@ -169,8 +169,11 @@ static struct file *open_below(struct hugemap_inode *hi, const struct file *uppe
 	return hugemap_open_below(mount, &hugemap_lower_file(upper)->f_path, flags | O_NOATIME);
 }
 
-/* Nobody uses it, and nothing of it is dirty: the store goes. */
-static void end_store(struct hugemap_inode *hi)
+/*
+ * Nobody uses it, and nothing of it is dirty: the store goes. @evicted: the inode, too.
+ * Else it is the caller's alone, or this is false: a sync may have got it from the list.
+ */
+static bool end_store(struct hugemap_inode *hi, bool evicted)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 	struct hm_store *store = hi->store;
@@ -178,6 +181,10 @@ static void end_store(struct hugemap_inode *hi)
 
 	/* Whoever holds a unit of it, or writes it, holds stores_lock or a reference. */
 	down_write(&mount->stores_lock);
+	if (!evicted && atomic_read(&hi->vfs_inode.i_count) != 1) {
+		up_write(&mount->stores_lock);
+		return false;
+	}
 	list_del_init(&hi->stores);
 	WRITE_ONCE(hi->store, NULL);
 	/* hm_writeback_pick() looks at all stores of the cache. */
@@ -188,6 +195,7 @@ static void end_store(struct hugemap_inode *hi)
 		kfree(node);
 	kvfree(hi->store_mem);
 	hi->store_mem = NULL;
+	return true;
 }
 
 static void close_files(struct hugemap_inode *hi)
@@ -214,11 +222,9 @@ static bool trim_one(struct hugemap_inode *hi)
 	if (hi->store && !hi->opens && !hugemap_write_range(hi, 0, U64_MAX)) {
 		hugemap_invalidate(hi, 0, U64_MAX, false);
 		/* One reference is ours: nobody works on it in the background. */
-		unused = mapping_empty(inode->i_mapping) && atomic_read(&inode->i_count) == 1;
-		if (unused) {
-			end_store(hi);
+		unused = mapping_empty(inode->i_mapping) && end_store(hi, false);
+		if (unused)
 			close_files(hi);
-		}
 	}
 	filemap_invalidate_unlock(inode->i_mapping);
 	mutex_unlock(&hi->store_lock);
@@ -350,7 +356,7 @@ void hugemap_data_evict(struct inode *inode, bool discard)
 			       hm_store_dirty_pages(hi->store) << HM_PAGE_SHIFT, err);
 	}
 	hugemap_invalidate(hi, 0, U64_MAX, true);
-	end_store(hi);
+	end_store(hi, true);
 close:
 	close_files(hi);
 }
