@@ -251,7 +251,7 @@ int hugemap_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct i
 {
 	struct vfsmount *mnt = hugemap_mount(dentry->d_sb)->lower.mnt;
 	struct inode *inode = d_inode(dentry);
-	struct iattr below;
+	struct iattr above = *attr, below;
 	struct change_attr change = { dentry->d_sb, hugemap_lower(dentry), &below };
 	int err;
 
@@ -261,10 +261,13 @@ int hugemap_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct i
 		return -EPERM;
 	if ((attr->ia_valid & ATTR_SIZE) && IS_SWAPFILE(hugemap_inode(inode)->lower))
 		return -ETXTBSY;
-	err = setattr_prepare(idmap, dentry, attr);
+	/* Capabilities of the file go with the change below: removing them here would ask. */
+	above.ia_valid &= ~ATTR_KILL_PRIV;
+	err = setattr_prepare(idmap, dentry, &above);
 	if (err)
 		return err;
-	below = *attr;
+	below = above;
+	below.ia_valid |= attr->ia_valid & ATTR_KILL_PRIV;
 	/* Below, too, the set-id bits go the way of that file system. */
 	if (below.ia_valid & (ATTR_KILL_SUID | ATTR_KILL_SGID))
 		below.ia_valid &= ~ATTR_MODE;

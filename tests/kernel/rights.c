@@ -78,6 +78,49 @@ static void setuid_goes(void)
 	expect_exists("f", true);
 }
 
+static void give_capability(const char *name)
+{
+	/* VFS_CAP_REVISION_2, effective: CAP_NET_RAW. */
+	const uint32_t caps[5] = { 0x02000001, 1u << 13, 0, 0, 0 };
+
+	if (setxattr(name, "security.capability", caps, sizeof(caps), 0)) {
+		EXPECT(errno == EOPNOTSUPP, "setxattr: %s", strerror(errno));
+		skip("no extended attributes here");
+	}
+}
+
+static void change_own(void *arg)
+{
+	int fd;
+
+	(void)arg;
+	become(1000, 1000);
+	fd = open("truncated", O_WRONLY | O_TRUNC);
+	EXPECT(fd >= 0, "open(O_TRUNC) by its owner: %s", strerror(errno));
+	MUST(truncate("cut", 10));
+	MUST(chown("given", (uid_t)-1, 1000));
+	/* But who asks for it has to be allowed, as far as this kernel asks. */
+	if (removexattr(below("kept too"), "security.capability"))
+		EXPECT_ERRNO(removexattr("kept", "security.capability"), EPERM);
+}
+
+/* A file's capabilities go with a change by its owner, who could not remove them. */
+static void capabilities_go(void)
+{
+	static const char *const names[] = { "truncated", "cut", "given", "kept", "kept too" };
+	unsigned int i;
+	char buf[64];
+
+	for (i = 0; i < COUNT(names); i++) {
+		close(make_file(names[i], 1, 5000));
+		MUST(chown(names[i], 1000, 1000));
+		give_capability(names[i]);
+	}
+	in_child(change_own, NULL);
+	for (i = 0; i < 3; i++)
+		EXPECT_ERRNO(getxattr(names[i], "security.capability", buf, sizeof(buf)), ENODATA);
+}
+
 static void as_other_user(void *arg)
 {
 	struct stat st;
@@ -393,6 +436,7 @@ static const struct behaviour all[] = {
 	{ "permissions", permissions },		  { "rights_of_open_files", rights_of_open_files },
 	{ "access_lists", access_lists },	  { "priorities", priorities },
 	{ "advice_of_others", advice_of_others }, { "sandboxes", sandboxes },
+	{ "capabilities_go", capabilities_go },
 };
 
 int main(int argc, char **argv)
