@@ -278,6 +278,15 @@ static struct file *tmpfile_below(struct super_block *sb, const struct path *par
 		return ERR_PTR(-ENOMEM);
 	cred->fsuid = caller->fsuid;
 	cred->fsgid = caller->fsgid;
+	set_groups(cred, caller->group_info);
+	/* No room that is kept for root, nor more than a quota allows. */
+	if (caller->user_ns == cred->user_ns) {
+		cred->cap_effective = caller->cap_effective;
+	} else {
+		cap_clear(cred->cap_effective);
+		/* Whether the caller may has been asked above, in the caller's name space. */
+		cap_raise(cred->cap_effective, CAP_DAC_OVERRIDE);
+	}
 	old = override_creds(cred);
 	lower = hugemap_tmpfile_below(hugemap_lower_idmap(sb), parent, mode, flags);
 	revert_creds(old);

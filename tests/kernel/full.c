@@ -336,8 +336,34 @@ static void store_over_quota(void)
 	end();
 }
 
+static void make_nameless(void *arg)
+{
+	unsigned int i;
+
+	(void)arg;
+	become(1000, 1000);
+	for (i = 0; i < 5; i++)
+		if (open(".", O_TMPFILE | O_RDWR, 0600) < 0)
+			break;
+	EXPECT(i < 5 && errno == EDQUOT, "%u files with a quota of 3, then %s", i, strerror(errno));
+}
+
+/* Files without a name are files, too. */
+static void files_over_quota(void)
+{
+	struct dqblk quota = { .dqb_ihardlimit = 3, .dqb_valid = QIF_ILIMITS };
+
+	start();
+	MUST(chmod(".", 0777));
+	if (quotactl(QCMD(Q_SETQUOTA, USRQUOTA), getenv("DEV"), 1000, (char *)&quota))
+		skip("no quota here: %s", strerror(errno));
+	in_child(make_nameless, NULL);
+	end();
+}
+
 static const struct behaviour of_users[] = {
 	{ "store_over_quota", store_over_quota },
+	{ "files_over_quota", files_over_quota },
 };
 
 static const struct behaviour all[] = {
