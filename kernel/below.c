@@ -21,13 +21,25 @@ struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct 
 	return file;
 }
 
+/*
+ * A chown(2) below sets the owner first, then takes the set-id bits away: both belong
+ * together, as what is copied is whom a program runs for.
+ */
 void hugemap_copy_owner(struct inode *inode)
 {
-	const struct inode *lower = hugemap_inode(inode)->lower;
+	struct inode *lower = hugemap_inode(inode)->lower;
+	umode_t mode = READ_ONCE(lower->i_mode);
+	bool set_id = hugemap_sets_id(mode);
 
-	inode->i_mode = lower->i_mode;
+	if (set_id) {
+		inode_lock_shared(lower);
+		mode = lower->i_mode;
+	}
+	inode->i_mode = mode;
 	inode->i_uid = lower->i_uid;
 	inode->i_gid = lower->i_gid;
+	if (set_id)
+		inode_unlock_shared(lower);
 }
 
 void hugemap_copy_flags(struct inode *inode)

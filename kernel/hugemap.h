@@ -267,8 +267,14 @@ struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct 
 
 /* All attributes, but not the size of a regular file: see hugemap_change_below(). */
 void hugemap_copy_attr(struct inode *inode);
-/* Of these: who may do what. */
+/* Of these: who may do what. Nobody else may look at set-id bits meanwhile: i_rwsem. */
 void hugemap_copy_owner(struct inode *inode);
+
+static inline bool hugemap_sets_id(umode_t mode)
+{
+	return S_ISREG(mode) && mode & (S_ISUID | S_ISGID);
+}
+
 /* What chattr(1) has said of the file below since; takes no lock. */
 void hugemap_copy_flags(struct inode *inode);
 

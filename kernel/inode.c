@@ -150,6 +150,22 @@ struct inode *hugemap_inode_get(struct super_block *sb, struct inode *lower)
 
 /* --- attributes ------------------------------------------------------------------ */
 
+/* Who runs a program holds i_rwsem while it looks for whom: it gets no half of a change. */
+static void follow_owner(struct inode *inode)
+{
+	umode_t mode = READ_ONCE(hugemap_inode(inode)->lower->i_mode);
+
+	if (!hugemap_sets_id(inode->i_mode) && !hugemap_sets_id(mode)) {
+		hugemap_copy_owner(inode);
+	} else if (inode_trylock(inode)) {
+		hugemap_copy_owner(inode);
+		inode_unlock(inode);
+	} else {
+		/* Perhaps by us. For nobody else, then, until the next look. */
+		inode->i_mode = mode & ~(S_ISUID | S_ISGID);
+	}
+}
+
 int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mask)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;
@@ -161,7 +177,7 @@ int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mas
 	if (!(mask & MAY_NOT_BLOCK) &&
 	    (inode->i_mode != lower->i_mode || !uid_eq(inode->i_uid, lower->i_uid) ||
 	     !gid_eq(inode->i_gid, lower->i_gid)))
-		hugemap_copy_owner(inode);
+		follow_owner(inode);
 	/* The same goes for chattr(1): may_open() looks at them after this. */
 	hugemap_copy_flags(inode);
 	return inode_permission(hugemap_lower_idmap(inode->i_sb), lower, mask);
