@@ -140,6 +140,11 @@ static int use_device(struct super_block *sb, struct fs_context *fc)
 		return err;
 	}
 	mount->device = file;
+	/* Somebody may have put another file in its place meanwhile. */
+	if (!S_ISBLK(file_inode(file)->i_mode)) {
+		errorfc(fc, "%s is no block device any more", fc->source);
+		return -ENOTBLK;
+	}
 	bdev = I_BDEV(file->f_mapping->host);
 	if (!ro && bdev_read_only(bdev)) {
 		errorfc(fc, "%s cannot be written: say -o ro", fc->source);
