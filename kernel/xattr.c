@@ -2,6 +2,7 @@
 /*
  * Extended attributes and ACLs: those of the file below, whatever their names.
  */
+#include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/mount.h>
 #include <linux/posix_acl.h>
@@ -10,11 +11,32 @@
 
 #include "names.h"
 
+/*
+ * The user that a file's capabilities are root's for is converted by each call of the VFS,
+ * from or to the caller's name space. The upper call has done that: below it is as who mounted.
+ */
+static const struct cred *begin_as(const struct inode *inode, const char *name)
+{
+	if (strcmp(name, XATTR_NAME_CAPS))
+		return NULL;
+	return override_creds(hugemap_mount(inode->i_sb)->cred);
+}
+
+static void end_as(const struct cred *old)
+{
+	if (old)
+		revert_creds(old);
+}
+
 static int xattr_get(const struct xattr_handler *handler, struct dentry *dentry,
 		     struct inode *inode, const char *name, void *value, size_t size)
 {
-	return vfs_getxattr(hugemap_lower_idmap(inode->i_sb), hugemap_lower(dentry), name, value,
-			    size);
+	const struct cred *old = begin_as(inode, name);
+	ssize_t n = vfs_getxattr(hugemap_lower_idmap(inode->i_sb), hugemap_lower(dentry), name,
+				 value, size);
+
+	end_as(old);
+	return (int)n;
 }
 
 static int xattr_set(const struct xattr_handler *handler, struct hugemap_idmap *unused,
@@ -27,6 +49,7 @@ static int xattr_set(const struct xattr_handler *handler, struct hugemap_idmap *
 	bool settle = value && !strcmp(name, XATTR_NAME_CAPS);
 	struct dentry *lower = hugemap_lower(dentry);
 	int err = mnt_want_write(mnt);
+	const struct cred *old;
 
 	if (err)
 		return err;
@@ -34,10 +57,13 @@ static int xattr_set(const struct xattr_handler *handler, struct hugemap_idmap *
 		err = hugemap_settle(inode);
 	if (err)
 		goto out;
-	if (value)
+	if (value) {
+		old = begin_as(inode, name);
 		err = vfs_setxattr(idmap, lower, name, value, size, flags);
-	else
+		end_as(old);
+	} else {
 		err = vfs_removexattr(idmap, lower, name);
+	}
 	if (settle)
 		hugemap_unsettle(inode);
 out:
