@@ -12,6 +12,7 @@
 #include <linux/fs.h>
 #include <linux/mount.h>
 #include <linux/namei.h>
+#include <linux/writeback.h>
 
 #include "names.h"
 
@@ -321,6 +322,8 @@ static int dir_tmpfile(struct hugemap_idmap *unused, struct inode *dir, struct f
 	/* d_tmpfile() takes the link away that a new inode has. */
 	set_nlink(inode, 1);
 	d_tmpfile(file, inode);
+	/* That has marked it dirty, and nobody would clean it: it would stay for ever. */
+	write_inode_now(inode, 0);
 	fput(lower);
 	return finish_open_simple(file, 0);
 }
