@@ -11,6 +11,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/fsnotify.h>
+#include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/mount.h>
 #include <linux/slab.h>
@@ -234,10 +235,6 @@ static ssize_t remap_below(void *arg)
 	loff_t done;
 
 	/* As with fallocate: the VFS has checked the upper files. */
-	if (!out->f_op->remap_file_range)
-		return -EOPNOTSUPP;
-	if (file_inode(remap->in)->i_sb != file_inode(out)->i_sb)
-		return -EXDEV;
 	done = out->f_op->remap_file_range(remap->in, remap->from, out, remap->to, remap->length,
 					   remap->flags);
 	if (done > 0 && !(remap->flags & REMAP_FILE_DEDUP))
@@ -249,12 +246,18 @@ static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *f
 			       loff_t length, unsigned int flags)
 {
 	struct inode *in = file_inode(file_in), *out = file_inode(file_out);
+	struct hugemap_mount *mount = hugemap_mount(out->i_sb);
 	struct remap remap = {
 		hugemap_lower_file(file_in), hugemap_lower_file(file_out), from, to, length, flags
 	};
 	loff_t end, done;
 
-	if (!remap.in || !remap.out)
+	/* Before anything is written for it: each copy_file_range(2) asks for this first. */
+	if (!remap.in || !remap.out || !remap.out->f_op->remap_file_range)
+		return -EOPNOTSUPP;
+	if (file_inode(remap.in)->i_sb != file_inode(remap.out)->i_sb)
+		return -EXDEV;
+	if (READ_ONCE(mount->never_clones))
 		return -EOPNOTSUPP;
 	lock_two_nondirectories(in, out);
 	/* A length of 0 means all there is; below it means the same. */
@@ -270,6 +273,9 @@ static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *f
 					    remap_below, &remap);
 		hugemap_end_write_below(hugemap_inode(out));
 	}
+	/* XFS that was made without reflinks says so of any two files. */
+	if (done == -EOPNOTSUPP && file_inode(remap.out)->i_sb->s_magic == XFS_SUPER_MAGIC)
+		WRITE_ONCE(mount->never_clones, true);
 	hugemap_copy_attr(out);
 	unlock_two_nondirectories(in, out);
 	return done;

@@ -152,6 +152,7 @@ struct hugemap_mount {
 	struct list_head mounts; /* super.c: all mounts over directories */
 	struct inode *disk; /* over a device: its one file */
 	bool started; /* hugemap_data_start() has succeeded */
+	bool never_clones; /* the file system below has said so */
 
 	/* the data */
 	struct hm_cache *cache;
