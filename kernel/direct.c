@@ -143,7 +143,9 @@ static ssize_t write_locked(struct inode *inode, struct kiocb *iocb, struct iov_
 ssize_t hugemap_direct_write(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
-	size_t count;
+	size_t count, direct;
+	loff_t start;
+	bool cached;
 	ssize_t n;
 
 	inode_lock(inode);
@@ -154,12 +156,16 @@ ssize_t hugemap_direct_write(struct kiocb *iocb, struct iov_iter *from)
 	}
 	count = iov_iter_count(from);
 	n = write_locked(inode, iocb, from);
+	direct = count - iov_iter_count(from);
+	start = iocb->ki_pos;
+	cached = n == -EFAULT;
+	/* Nobody comes in between: one write(2) is one piece. */
+	if (cached)
+		n = hugemap_write_locked(iocb, from);
 	inode_unlock(inode);
-	if (n == -EFAULT) {
-		size_t direct = count - iov_iter_count(from);
-		loff_t start = iocb->ki_pos;
-
-		n = hugemap_write_iter(iocb, from);
+	if (cached) {
+		if (n > 0)
+			n = generic_write_sync(iocb, n);
 		if (n > 0)
 			n = hugemap_write_back(inode, start, iocb->ki_pos);
 		if (n < 0) {

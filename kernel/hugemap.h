@@ -341,6 +341,8 @@ void hugemap_data_evict(struct inode *inode, bool discard);
 
 ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to);
 ssize_t hugemap_write_iter(struct kiocb *iocb, struct iov_iter *from);
+/* The same under i_rwsem; what O_SYNC asks for is the caller's. */
+ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from);
 int hugemap_mmap(struct file *file, struct vm_area_struct *vma);
 int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 

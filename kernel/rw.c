@@ -471,7 +471,7 @@ static ssize_t give_room(void *arg)
 	return 0;
 }
 
-static ssize_t write_locked(struct kiocb *iocb, struct iov_iter *from)
+ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct file *file = iocb->ki_filp, *lower = hugemap_lower_file(file);
 	struct inode *inode = file_inode(file);
@@ -526,7 +526,7 @@ ssize_t hugemap_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	} else {
 		inode_lock(inode);
 	}
-	ret = write_locked(iocb, from);
+	ret = hugemap_write_locked(iocb, from);
 	inode_unlock(inode);
 	return ret > 0 ? generic_write_sync(iocb, ret) : ret;
 }
