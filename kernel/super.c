@@ -108,7 +108,8 @@ static int use_directory(struct super_block *sb, struct fs_context *fc, const st
 	sb->s_time_gran = lower->s_time_gran;
 	sb->s_time_min = lower->s_time_min;
 	sb->s_time_max = lower->s_time_max;
-	sb->s_flags |= lower->s_flags & (SB_POSIXACL | SB_NOSEC | SB_NOATIME | SB_NODIRATIME);
+	sb->s_flags |= lower->s_flags & (SB_POSIXACL | SB_NOSEC | SB_NOATIME | SB_NODIRATIME |
+					 SB_SYNCHRONOUS);
 	if (mnt->mnt_flags & MNT_NOATIME)
 		sb->s_flags |= SB_NOATIME;
 	sb->s_xattr = hugemap_xattr_handlers;
@@ -340,6 +341,10 @@ static int super_reconfigure(struct fs_context *fc)
 	struct hugemap_mount *mount = hugemap_mount(sb);
 	bool below_ro;
 	int err;
+
+	/* If what lies below is mounted so, it stays so. */
+	if (!mount->device)
+		fc->sb_flags |= mount->lower.dentry->d_sb->s_flags & SB_SYNCHRONOUS;
 
 	if (sb_rdonly(sb) && !(fc->sb_flags & SB_RDONLY)) {
 		below_ro = mount->device ? !(mount->device->f_mode & FMODE_WRITE) :

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * What lies on another file system must not be in the way of it, nor of its own files:
+ * nothing is written, kept open or held below for longer than it takes.
+ *
+ * vm: page=2M lower=ext4 timeout=120
+ */
+#include "entry.h"
+
+#include <sys/statvfs.h>
+#include <time.h>
+
+static void drop_caches(void)
+{
+	int fd = open_file("/proc/sys/vm/drop_caches", O_WRONLY);
+
+	EXPECT(write(fd, "3", 1) == 1, "drop_caches: %s", strerror(errno));
+	close(fd);
+}
+
+static unsigned long free_files(void)
+{
+	struct statvfs st;
+
+	MUST(statvfs(work_lower, &st));
+	return st.f_ffree;
+}
+
+/* An inode that was made without a name is let go as any other. */
+static void nameless_are_let_go(void)
+{
+	const unsigned int count = 40;
+	unsigned long before;
+	char name[64], path[64];
+	unsigned int i;
+	int fd;
+
+	for (i = 0; i < count; i++) {
+		fd = open(".", O_TMPFILE | O_RDWR, 0600);
+		EXPECT(fd >= 0, "open(O_TMPFILE): %s", strerror(errno));
+		write_pattern(fd, i, 0, SMALL);
+		MUST(fsync(fd));
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		snprintf(name, sizeof(name), "f%u", i);
+		MUST(linkat(AT_FDCWD, path, AT_FDCWD, name, AT_SYMLINK_FOLLOW));
+		MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+		close(fd);
+	}
+	before = free_files();
+	drop_caches();
+	drop_caches();
+	for (i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		MUST(unlink(below(name)));
+	}
+	EXPECT(free_files() == before + count, "of %u files that were deleted below, %ld are gone",
+	       count, (long)(free_files() - before));
+}
+
+/* cp(1) asks for a clone, and on ext4 gets none: nothing is written below for that. */
+static void copies_write_nothing(void)
+{
+	struct timespec start, end;
+	struct stat st;
+	int in, out, tries;
+
+	for (tries = 0; tries < 3; tries++) {
+		clock_gettime(CLOCK_MONOTONIC, &start);
+		in = make_file("in", 1, 5 * SMALL);
+		out = open_file("out", O_RDWR | O_CREAT | O_TRUNC);
+		MUST(lseek(in, 0, SEEK_SET));
+		MUST(copy_file_range(in, NULL, out, NULL, 5 * SMALL, 0));
+		MUST(stat(below("in"), &st));
+		clock_gettime(CLOCK_MONOTONIC, &end);
+		close(in);
+		close(out);
+		/* Later it may have become due. */
+		if (end.tv_sec - start.tv_sec < 2)
+			break;
+	}
+	if (tries == 3)
+		skip("too slow to be seen");
+	EXPECT(!st.st_size, "%lld bytes of the source were written below", (long long)st.st_size);
+}
+
+static const struct behaviour all[] = {
+	{ "nameless_are_let_go", nameless_are_let_go },
+	{ "copies_write_nothing", copies_write_nothing },
+};
+
+int main(int argc, char **argv)
+{
+	return run_all(argc, argv, all, COUNT(all));
+}
