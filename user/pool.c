@@ -233,7 +233,7 @@ int pool_destroy(struct pool *pool)
 	do {
 		pthread_mutex_lock(&pools_lock);
 		err = unlist(pool);
-		/* A child must know of it, to give back what it inherits, until there is nothing. */
+		/* Until there is nothing a child must know of it, to give it back. */
 		if (!err)
 			stop(pool);
 		pthread_mutex_unlock(&pools_lock);

@@ -189,9 +189,8 @@ static int move_page(struct page *dst, struct page *src, void *to, void *from)
 		return -EBUSY;
 	memcpy(to, from, HM_PAGE_SIZE);
 	/* A page that is there arrives without its protection, one in the swap with it. */
-	dst->state = src->state & PAGE_SWAPPED ?
-			     src->state & (u8) ~(PAGE_EARLY | PAGE_STORED) :
-			     PAGE_PRESENT;
+	dst->state = src->state & PAGE_SWAPPED ? src->state & (u8) ~(PAGE_EARLY | PAGE_STORED) :
+						 PAGE_PRESENT;
 	dst->id = src->id;
 	dst->others_step = src->others_step;
 	memory_zap(src);
