@@ -179,6 +179,8 @@ struct kvec {
 #define O_TRUNC 01000
 #endif
 #ifndef S_IFREG
+#define S_ISUID 04000
+#define S_ISGID 02000
 #define S_IFREG 0100000
 #define S_ISREG(mode) (((mode) & 0170000) == S_IFREG)
 #endif
