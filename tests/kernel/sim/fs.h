@@ -179,9 +179,9 @@ struct kvec {
 #define O_TRUNC 01000
 #endif
 #ifndef S_IFREG
+#define S_IFREG 0100000
 #define S_ISUID 04000
 #define S_ISGID 02000
-#define S_IFREG 0100000
 #define S_ISREG(mode) (((mode) & 0170000) == S_IFREG)
 #endif
 #define IOCB_DIRECT 1
@@ -212,6 +212,7 @@ struct kvec {
 #define check_add_overflow(a, b, sum) __builtin_add_overflow(a, b, sum)
 
 #define file_inode(file) ((file)->f_inode)
+#define file_dentry(file) ((file)->f_path.dentry)
 #define file_accessed(file) sim_step()
 #define file_update_time(file) ((void)(file), sim_step())
 struct file *get_file(struct file *file);

@@ -20,7 +20,6 @@
 #define hugemap_forgets_dirty(folio) false
 #define BTRFS_SUPER_MAGIC 0x9123683E
 #define XFS_SUPER_MAGIC 0x58465342
-#define file_dentry(file) ((file)->f_path.dentry)
 #define CONFIG_X86 1
 #define CONFIG_TRACEPOINTS 0
 #define CONFIG_MEMORY_FAILURE 1
