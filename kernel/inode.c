@@ -204,14 +204,15 @@ int hugemap_getattr(struct hugemap_idmap *idmap, const struct path *path, struct
 		    u32 mask, unsigned int flags)
 {
 	struct inode *inode = d_inode(path->dentry);
+	const struct hugemap_mount *mount = hugemap_mount(inode->i_sb);
 	struct path lower = hugemap_lower_path(path->dentry);
 	int err;
 
-	err = getattr_below(hugemap_mount(inode->i_sb), &lower, stat, mask, flags);
+	err = getattr_below(mount, &lower, stat, mask, flags);
 	if (err)
 		return err;
 	/* A btrfs gives each subvolume a number of its own: those must stay apart. */
-	if (stat->dev == lower.dentry->d_sb->s_dev)
+	if (stat->dev == mount->lower_dev || stat->dev == lower.dentry->d_sb->s_dev)
 		stat->dev = inode->i_sb->s_dev;
 	if (S_ISREG(inode->i_mode))
 		stat->size = i_size_read(inode);

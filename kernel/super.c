@@ -13,6 +13,7 @@
 #include <linux/mount.h>
 #include <linux/namei.h>
 #include <linux/slab.h>
+#include <linux/stat.h>
 #include <linux/statfs.h>
 
 #include "names.h"
@@ -83,11 +84,14 @@ static int use_directory(struct super_block *sb, struct fs_context *fc, const st
 	struct hugemap_mount *mount = hugemap_mount(sb);
 	const struct super_block *lower = path->dentry->d_sb;
 	struct vfsmount *mnt;
+	struct kstat stat;
 	int err;
 
-	err = check_lower(path, fc);
+	err = check_lower(path, fc) ?:
+		      vfs_getattr(path, &stat, STATX_BASIC_STATS, AT_STATX_SYNC_AS_STAT);
 	if (err)
 		return err;
+	mount->lower_dev = stat.dev;
 	/* Ours alone: what is mounted over or below it later does not matter. */
 	mnt = clone_private_mount(path);
 	if (IS_ERR(mnt)) {
