@@ -66,12 +66,30 @@ int hugemap_open(struct inode *inode, struct file *file)
 	return err;
 }
 
+/*
+ * Where what is below sets the time of a change when it is written, that is done at the
+ * last close at the latest: who has closed a file does not see it change later.
+ */
+static int settle_times(struct inode *inode, const struct file *file)
+{
+	const struct inode *lower = hugemap_inode(inode)->lower;
+
+	if (!(file->f_mode & FMODE_WRITE) || !S_ISREG(inode->i_mode) || !lower)
+		return 0;
+	if (!IS_NOCMTIME(lower) && lower->i_sb->s_magic != OVERLAYFS_SUPER_MAGIC)
+		return 0;
+	return hugemap_write_back(inode, 0, LLONG_MAX);
+}
+
 int hugemap_release(struct inode *inode, struct file *file)
 {
 	struct hugemap_file *private = file->private_data;
 
-	if (private->data)
+	if (private->data) {
+		/* Stored through a mapping, after close(2). */
+		settle_times(inode, file);
 		hugemap_data_release(inode);
+	}
 	if (private->lower)
 		fput(private->lower);
 	kfree(private);
@@ -81,8 +99,11 @@ int hugemap_release(struct inode *inode, struct file *file)
 static int file_flush(struct file *file, fl_owner_t id)
 {
 	struct file *lower = hugemap_lower_file(file);
+	int err = settle_times(file_inode(file), file), below = 0;
 
-	return lower && lower->f_op->flush ? lower->f_op->flush(lower, id) : 0;
+	if (lower && lower->f_op->flush)
+		below = lower->f_op->flush(lower, id);
+	return err ?: below;
 }
 
 /* --- reading and writing ------------------------------------------------------------- */

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * A mount over an overlayfs, which sets the time of a change when it is written, whatever
+ * it is told.
+ *
+ * vm: lower=none modules=overlay timeout=120
+ */
+#include "common.h"
+
+static char base[600];
+
+static const char *in(const char *name)
+{
+	static char paths[4][700];
+	static unsigned int turn;
+	char *path = paths[turn++ % 4];
+
+	snprintf(path, sizeof(paths[0]), "%s/%s", base, name);
+	return path;
+}
+
+static void start(void)
+{
+	static const char *const dirs[] = { "low", "up", "work", "merged", "at" };
+	unsigned int i;
+	char options[2000];
+
+	need_type();
+	snprintf(base, sizeof(base), "%s/overlaid-%d", getenv("SCRATCH"), (int)getpid());
+	MUST(mkdir(base, 0755));
+	for (i = 0; i < COUNT(dirs); i++)
+		MUST(mkdir(in(dirs[i]), 0755));
+	close(make_file(in("low/f"), 1, 3 * SMALL));
+	snprintf(options, sizeof(options), "lowerdir=%s,upperdir=%s,workdir=%s", in("low"), in("up"),
+		 in("work"));
+	if (mount("overlay", in("merged"), "overlay", 0, options))
+		skip("no overlay: %s", strerror(errno));
+	MUST(mount(in("merged"), in("at"), "hugemap", 0, "pool=64M"));
+}
+
+static void end(void)
+{
+	MUST(umount(in("at")));
+	MUST(umount(in("merged")));
+	remove_tree(base);
+}
+
+static time_t changed(const char *name)
+{
+	struct stat st;
+
+	MUST(stat(in(name), &st));
+	return st.st_mtime;
+}
+
+static void times_of_changes(void)
+{
+	const struct timespec old[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };
+	unsigned char *map;
+	time_t after;
+	int fd;
+
+	start();
+	fd = open_file(in("at/f"), O_RDWR);
+	write_pattern(fd, 2, 0, SMALL);
+	MUST(fsync(fd));
+	MUST(futimens(fd, old));
+	EXPECT(changed("at/f") == 1000000000, "the time cannot be set");
+	write_pattern(fd, 3, 0, SMALL);
+	close(fd);
+	after = changed("at/f");
+	EXPECT(after > 1000000000, "the file has the time from before it was written");
+	sleep(1);
+	sync();
+	EXPECT(changed("at/f") == after, "the file has changed after it was closed");
+	/* The same by way of a mapping. */
+	MUST(utimensat(AT_FDCWD, in("at/f"), old, 0));
+	fd = open_file(in("at/f"), O_RDWR);
+	map = map_shared(fd, 0, 3 * SMALL);
+	close(fd);
+	pattern(map, 4, 0, SMALL);
+	MUST(munmap(map, 3 * SMALL));
+	after = changed("at/f");
+	EXPECT(after > 1000000000, "the file has the time from before it was stored to");
+	sleep(1);
+	sync();
+	EXPECT(changed("at/f") == after, "the file has changed after it was unmapped");
+	fd = open_file(in("merged/f"), O_RDONLY);
+	read_pattern("read below", fd, 4, 0, SMALL);
+	close(fd);
+	end();
+}
+
+static const struct behaviour all[] = {
+	{ "times_of_changes", times_of_changes },
+};
+
+int main(int argc, char **argv)
+{
+	return run_all(argc, argv, all, COUNT(all));
+}
