@@ -6,6 +6,7 @@
 #include <linux/fs.h>
 #include <linux/fs_stack.h>
 
+#include "compat.h"
 #include "hugemap.h"
 
 /* Of a lower inode's flags, what the VFS must know of the upper one. */
@@ -52,6 +53,25 @@ void hugemap_copy_flags(struct inode *inode)
 	flags = READ_ONCE(lower->i_flags) & COPIED_FLAGS;
 	if ((READ_ONCE(inode->i_flags) & COPIED_FLAGS) != flags)
 		inode_set_flags(inode, flags, COPIED_FLAGS);
+}
+
+int hugemap_tell_change(struct inode *inode)
+{
+	struct inode *lower = hugemap_inode(inode)->lower;
+	int err = hugemap_changed_below(lower);
+
+	fsstack_copy_attr_times(inode, lower);
+	return err;
+}
+
+void hugemap_tell_late_change(struct inode *inode)
+{
+	struct hugemap_inode *hi = hugemap_inode(inode);
+
+	if (!READ_ONCE(hi->untold))
+		return;
+	WRITE_ONCE(hi->untold, false);
+	hugemap_tell_change(inode);
 }
 
 void hugemap_copy_attr(struct inode *inode)

@@ -212,6 +212,7 @@ struct hugemap_inode {
 	struct inode vfs_inode;
 	struct inode *lower; /* NULL over a device */
 
+	bool untold; /* changed while the file system below was frozen: it does not know */
 	bool uncounted; /* what is below counts no names: 0 of them does not mean deleted */
 
 	/* the data; of regular files only */
@@ -279,6 +280,11 @@ static inline bool hugemap_sets_id(umode_t mode)
 
 /* What chattr(1) has said of the file below since; takes no lock. */
 void hugemap_copy_flags(struct inode *inode);
+
+/* The file is changed by a store: so is the one below. Freeze protection there is held. */
+int hugemap_tell_change(struct inode *inode);
+/* The same, if it could not be told when it happened. */
+void hugemap_tell_late_change(struct inode *inode);
 
 static inline void hugemap_count(struct hugemap_mount *mount, enum hugemap_counter counter,
 				 u64 delta)

@@ -329,13 +329,15 @@ static void inode_touched(struct inode *inode)
 static int inode_changed(struct inode *inode)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;
-	int err = 0;
+	int err;
 
-	if (!sb_start_write_trylock(lower->i_sb))
+	if (!sb_start_write_trylock(lower->i_sb)) {
+		/* What is written after the thaw tells it before. */
+		WRITE_ONCE(hugemap_inode(inode)->untold, true);
 		return 0;
-	err = hugemap_changed_below(lower);
+	}
+	err = hugemap_tell_change(inode);
 	sb_end_write(lower->i_sb);
-	fsstack_copy_attr_times(inode, lower);
 	return err;
 }
 

@@ -355,6 +355,7 @@ int hugemap_write_some(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 	int err = 0;
 
 	hugemap_start_write_below(hi);
+	hugemap_tell_late_change(&hi->vfs_inode);
 	filemap_invalidate_lock_shared(mapping);
 	/* Nothing is dirty if the store has ended meanwhile: see trim_one(). */
 	if (hi->store)

@@ -7,6 +7,8 @@
  */
 #include "entry.h"
 
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/statvfs.h>
 #include <time.h>
 
@@ -83,7 +85,37 @@ static void copies_write_nothing(void)
 	EXPECT(!st.st_size, "%lld bytes of the source were written below", (long long)st.st_size);
 }
 
+/* A store that comes while what is below is frozen changes the file all the same. */
+static void store_while_frozen(void)
+{
+	const struct timespec old[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };
+	int fd = make_file("f", 1, 3 * SMALL), dir = open_file(work_lower, O_RDONLY | O_DIRECTORY);
+	unsigned char *map = map_shared(fd, 0, 3 * SMALL);
+	struct stat st;
+	int sig;
+
+	catch_bus();
+	MUST(fsync(fd));
+	MUST(futimens(fd, old));
+	expect_pattern("read before", map, 1, 0, 3 * SMALL);
+	if (ioctl(dir, FIFREEZE, 0))
+		skip("what lies below cannot be frozen: %s", strerror(errno));
+	sig = touch(map, true);
+	MUST(ioctl(dir, FITHAW, 0));
+	EXPECT(!sig, "a store while it is frozen: %s", strsignal(sig));
+	MUST(fsync(fd));
+	MUST(fstat(fd, &st));
+	EXPECT(st.st_mtime > 1000000000 && st.st_ctime > 1000000000,
+	       "the file has the time from before the store");
+	MUST(stat(below("f"), &st));
+	EXPECT(st.st_mtime > 1000000000, "the file below has the time from before the store");
+	MUST(munmap(map, 3 * SMALL));
+	close(dir);
+	close(fd);
+}
+
 static const struct behaviour all[] = {
+	{ "store_while_frozen", store_while_frozen },
 	{ "nameless_are_let_go", nameless_are_let_go },
 	{ "copies_write_nothing", copies_write_nothing },
 };
