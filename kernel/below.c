@@ -82,7 +82,7 @@ void hugemap_copy_attr(struct inode *inode)
 	fsstack_copy_attr_times(inode, lower);
 	inode->i_blkbits = lower->i_blkbits;
 	hugemap_copy_flags(inode);
-	set_nlink(inode, lower->i_nlink);
+	set_nlink(inode, hugemap_inode(inode)->gone ? 0 : lower->i_nlink);
 	if (!S_ISREG(inode->i_mode))
 		i_size_write(inode, i_size_read(lower));
 }

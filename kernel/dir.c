@@ -173,6 +173,9 @@ static int remove_name(struct inode *dir, struct dentry *dentry, bool is_dir)
 		err = hugemap_rmdir_below(idmap, parent, lower);
 	else
 		err = vfs_unlink(idmap, d_inode(parent), lower, NULL);
+	/* NFS keeps a file that is open under another name, until we let it go. */
+	if (!err && lower->d_flags & DCACHE_NFSFS_RENAMED && d_inode(lower)->i_nlink <= 1)
+		hugemap_inode(inode)->gone = true;
 	hugemap_end_naming(parent, lower);
 	if (!err) {
 		hugemap_copy_attr(dir);
