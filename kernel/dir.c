@@ -209,8 +209,10 @@ static bool moved_below(const struct renamedata *rename, struct dentry *old, str
 {
 	if (rename->old_dentry != hugemap_lower(old))
 		return true;
+	/* Where case does not matter, both names may be one. */
 	if (d_really_is_negative(new))
-		return d_really_is_positive(rename->new_dentry);
+		return d_really_is_positive(rename->new_dentry) &&
+		       rename->new_dentry != rename->old_dentry;
 	return rename->new_dentry != hugemap_lower(new);
 }
 
