@@ -351,7 +351,7 @@ const struct inode_operations hugemap_dir_inode_operations = {
 	.update_time = hugemap_update_time,
 	.fileattr_get = hugemap_fileattr_get,
 	.fileattr_set = hugemap_fileattr_set,
-#ifdef HUGEMAP_HAVE_VFS_ACL
+#if defined(HUGEMAP_HAVE_VFS_ACL) || defined(HUGEMAP_HAVE_GET_ACL)
 	.get_acl = hugemap_get_acl,
 	.set_acl = hugemap_set_acl,
 #endif

@@ -421,7 +421,7 @@ static const struct inode_operations file_inode_operations = {
 	.fiemap = file_fiemap,
 	.fileattr_get = hugemap_fileattr_get,
 	.fileattr_set = hugemap_fileattr_set,
-#ifdef HUGEMAP_HAVE_VFS_ACL
+#if defined(HUGEMAP_HAVE_VFS_ACL) || defined(HUGEMAP_HAVE_GET_ACL)
 	.get_acl = hugemap_get_acl,
 	.set_acl = hugemap_set_acl,
 #endif
@@ -442,7 +442,7 @@ static const struct inode_operations special_inode_operations = {
 	.setattr = hugemap_setattr,
 	.listxattr = hugemap_listxattr,
 	.update_time = hugemap_update_time,
-#ifdef HUGEMAP_HAVE_VFS_ACL
+#if defined(HUGEMAP_HAVE_VFS_ACL) || defined(HUGEMAP_HAVE_GET_ACL)
 	.get_acl = hugemap_get_acl,
 	.set_acl = hugemap_set_acl,
 #endif

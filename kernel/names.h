@@ -101,6 +101,10 @@ ssize_t hugemap_listxattr(struct dentry *dentry, char *list, size_t size);
 struct posix_acl *hugemap_get_acl(struct hugemap_idmap *idmap, struct dentry *dentry, int type);
 int hugemap_set_acl(struct hugemap_idmap *idmap, struct dentry *dentry, struct posix_acl *acl,
 		    int type);
+#elif defined(HUGEMAP_HAVE_GET_ACL)
+struct posix_acl *hugemap_get_acl(struct inode *inode, int type, bool rcu);
+int hugemap_set_acl(struct user_namespace *userns, struct inode *inode, struct posix_acl *acl,
+		    int type);
 #endif
 
 /* --- file.c, readdir.c, direct.c, disk.c --- */

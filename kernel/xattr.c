@@ -115,4 +115,29 @@ int hugemap_set_acl(struct hugemap_idmap *unused, struct dentry *dentry, struct 
 		hugemap_copy_attr(d_inode(dentry));
 	return err;
 }
+
+#elif defined(HUGEMAP_HAVE_GET_ACL)
+/* For NFS servers only: programs come by the attributes' names. */
+struct posix_acl *hugemap_get_acl(struct inode *inode, int type, bool rcu)
+{
+	return rcu ? ERR_PTR(-ECHILD) : get_acl(hugemap_inode(inode)->lower, type);
+}
+
+int hugemap_set_acl(struct user_namespace *unused, struct inode *inode, struct posix_acl *acl,
+		    int type)
+{
+	struct vfsmount *mnt = hugemap_mount(inode->i_sb)->lower.mnt;
+	struct inode *lower = hugemap_inode(inode)->lower;
+	int err = mnt_want_write(mnt);
+
+	if (err)
+		return err;
+	inode_lock(lower);
+	err = set_posix_acl(hugemap_lower_idmap(inode->i_sb), lower, type, acl);
+	inode_unlock(lower);
+	mnt_drop_write(mnt);
+	if (!err)
+		hugemap_copy_attr(inode);
+	return err;
+}
 #endif
