@@ -87,6 +87,7 @@ enum hugemap_page {
  * @node: NUMA node of the pool, or NUMA_NO_NODE to spread it over all
  * @read_optimization: read(2) copies a whole unit under one reference
  * @write_optimization: write(2) takes its frames for the whole length at once
+ * @given: while they are parsed: which ones were, a bit each
  */
 struct hugemap_options {
 	u64 pool;
@@ -100,6 +101,7 @@ struct hugemap_options {
 	int node;
 	bool read_optimization;
 	bool write_optimization;
+	u32 given;
 };
 
 /* Counters of the engine, beside those of the core (enum hm_counter). */

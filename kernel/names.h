@@ -43,6 +43,8 @@ static inline struct hugemap_idmap *hugemap_lower_idmap(const struct super_block
 
 void hugemap_options_init(struct hugemap_options *opts);
 int hugemap_parse_param(struct fs_context *fc, struct fs_parameter *param);
+/* What was not given is what it is @now, with s_umount held. */
+void hugemap_options_update(struct hugemap_options *opts, const struct hugemap_options *now);
 int hugemap_show_options(struct seq_file *seq, struct dentry *root);
 
 /* --- super.c --- */

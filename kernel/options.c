@@ -202,11 +202,9 @@ static int parse_node(struct fs_context *fc, const char *text, int *node)
 	return 0;
 }
 
-int hugemap_parse_param(struct fs_context *fc, struct fs_parameter *param)
+static int parse_option(struct fs_context *fc, struct fs_parameter *param, int opt,
+			struct hugemap_options *opts)
 {
-	struct hugemap_options *opts = fc->fs_private;
-	struct fs_parse_result result;
-	int opt = fs_parse(fc, parameters, param, &result);
 	int value = 0, err;
 
 	switch (opt) {
@@ -243,6 +241,45 @@ int hugemap_parse_param(struct fs_context *fc, struct fs_parameter *param)
 	default:
 		return opt;
 	}
+}
+
+int hugemap_parse_param(struct fs_context *fc, struct fs_parameter *param)
+{
+	struct hugemap_options *opts = fc->fs_private;
+	struct fs_parse_result result;
+	int opt = fs_parse(fc, parameters, param, &result);
+	int err = parse_option(fc, param, opt, opts);
+
+	if (!err)
+		opts->given |= BIT(opt);
+	return err;
+}
+
+void hugemap_options_update(struct hugemap_options *opts, const struct hugemap_options *now)
+{
+	u32 given = opts->given;
+
+	/* Some of it may have been changed since by sysfs, or by another remount. */
+	if (!(given & BIT(OPT_POOL)))
+		opts->pool = now->pool;
+	if (!(given & BIT(OPT_POOL_MIN))) {
+		opts->pool_min = now->pool_min;
+		opts->pool_min_percent = now->pool_min_percent;
+	}
+	if (!(given & BIT(OPT_DIRTY_RATIO)))
+		opts->dirty_ratio = now->dirty_ratio;
+	if (!(given & BIT(OPT_EVICT_BATCH)))
+		opts->evict_batch = now->evict_batch;
+	if (!(given & BIT(OPT_READAHEAD)))
+		opts->readahead_kb = now->readahead_kb;
+	if (!(given & BIT(OPT_PRIORITY)))
+		opts->priority = now->priority;
+	if (!(given & BIT(OPT_NODE)))
+		opts->node = now->node;
+	if (!(given & BIT(OPT_READ_OPTIMIZATION)))
+		opts->read_optimization = now->read_optimization;
+	if (!(given & BIT(OPT_WRITE_OPTIMIZATION)))
+		opts->write_optimization = now->write_optimization;
 }
 
 int hugemap_show_options(struct seq_file *seq, struct dentry *root)

@@ -359,6 +359,7 @@ static int super_reconfigure(struct fs_context *fc)
 			return -EROFS;
 		}
 	}
+	hugemap_options_update(fc->fs_private, &mount->opts);
 	err = sync_filesystem(sb);
 	if (!err && mount->device)
 		err = hugemap_disk_resize(mount, fc);
@@ -390,6 +391,7 @@ int hugemap_init_fs_context(struct fs_context *fc)
 		*opts = hugemap_mount(fc->root->d_sb)->opts;
 	else
 		hugemap_options_init(opts);
+	opts->given = 0;
 	fc->fs_private = opts;
 	fc->ops = &context_operations;
 	return 0;

@@ -209,6 +209,25 @@ static void remount(void)
 	expect_file("below after unmount", in(low, "f"), 3, 12 * HUGE);
 }
 
+/* Who takes long to change one setting does not put the others back. */
+static void two_remounts(void)
+{
+	int fd;
+
+	make_places();
+	must_mount("pool=32M,dirty_ratio=60,evict_batch=8");
+	fd = (int)syscall(SYS_fspick, AT_FDCWD, high, FSPICK_CLOEXEC);
+	EXPECT(fd >= 0, "fspick: %s", strerror(errno));
+	MUST(syscall(SYS_fsconfig, fd, FSCONFIG_SET_STRING, "evict_batch", "4", 0));
+	MUST(mount(NULL, high, NULL, MS_REMOUNT, "pool=64M,dirty_ratio=30"));
+	MUST(syscall(SYS_fsconfig, fd, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0));
+	close(fd);
+	expect_setting("evict_batch", "4");
+	expect_setting("dirty_ratio", "30");
+	expect_setting("pool_bytes", "67108864");
+	MUST(umount(high));
+}
+
 static void read_only(void)
 {
 	unsigned char *map;
@@ -457,6 +476,7 @@ static const struct behaviour all[] = {
 	{ "refused_options", refused_options },
 	{ "reasons_in_words", reasons_in_words },
 	{ "remount", remount },
+	{ "two_remounts", two_remounts },
 	{ "read_only", read_only },
 	{ "unmount_writes", unmount_writes },
 	{ "unmount_under_load", unmount_under_load },
