@@ -42,7 +42,8 @@ struct piece {
 
 /*
  * The block lock is held. -EAGAIN: it is on its way in or out, look again. (-EBUSY, from
- * the functions below: the same, but a page of it is pinned.)
+ * the functions below: a page of it is pinned; -EINPROGRESS: it is being written, perhaps as
+ * it is pinned.)
  */
 static int find_piece(struct store *store, u64 offset, size_t count, bool write,
 		      struct piece *piece)
@@ -61,7 +62,7 @@ static int find_piece(struct store *store, u64 offset, size_t count, bool write,
 	case HM_EVICTING:
 		return -EAGAIN;
 	case HM_WRITING:
-		return write ? -EAGAIN : 0;
+		return write ? -EINPROGRESS : 0;
 	default:
 		return 0;
 	}
@@ -253,9 +254,10 @@ static ssize_t transfer_piece(struct store *store, char *buffer, size_t count, u
 
 	for (;;) {
 		n = transfer_once(store, buffer, count, offset, write, gives_way);
-		if (n != -EAGAIN && n != -EBUSY)
+		if (n != -EAGAIN && n != -EBUSY && n != -EINPROGRESS)
 			return n;
-		if (!look_again(&patience, n == -EBUSY))
+		if (!(n == -EINPROGRESS ? look_again_unsure(&patience) :
+					  look_again(&patience, n == -EBUSY)))
 			return fail(-EBUSY, "a page of the file is pinned by direct I/O: wait for "
 					    "that to end");
 		gives_way = sys_clock_ns() - patience.since_ns < GIVE_WAY_NS;

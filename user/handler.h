@@ -90,7 +90,7 @@ struct handler {
 
 /* Of who looks again and again whether others are done; zeros at first. */
 struct patience {
-	u64 since_ns, pinned_since_ns;
+	u64 since_ns, looked_ns, pinned_since_ns;
 	u32 looks; /* since then */
 };
 
@@ -102,5 +102,6 @@ void handlers_forget(struct pool *pool, const struct store *store);
 void job_give_up(const struct job *job);
 int sync_range(struct store *store, u64 pos, u64 end);
 bool look_again(struct patience *patience, bool pinned);
+bool look_again_unsure(struct patience *patience);
 
 #endif /* HM_HANDLER_H */

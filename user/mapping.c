@@ -259,7 +259,8 @@ void *mapping_again(struct pool *pool, char *start, char *end, size_t length)
 
 enum taken {
 	TAKEN_ALL,
-	TAKEN_LATER, /* some are being written */
+	TAKEN_LATER, /* some are on their way */
+	TAKEN_WRITING, /* some are written from where they are */
 	TAKEN_PINNED, /* some are pinned */
 };
 
@@ -271,7 +272,7 @@ static enum taken take_out(struct mapping *map, u64 pos, u64 end)
 {
 	struct store *store = map->store;
 	struct pool *pool = store->pool;
-	enum taken taken = TAKEN_ALL;
+	enum taken taken = TAKEN_ALL, later;
 
 	if (end > store_limit(store))
 		end = store_limit(store);
@@ -283,8 +284,9 @@ static enum taken take_out(struct mapping *map, u64 pos, u64 end)
 		if (!page_is_mapped(pool, state, &unit, map))
 			continue;
 		if (state != HM_CLEAN && state != HM_DIRTY) {
-			if (taken == TAKEN_ALL)
-				taken = TAKEN_LATER;
+			later = state == HM_WRITING ? TAKEN_WRITING : TAKEN_LATER;
+			if (taken < later)
+				taken = later;
 			continue;
 		}
 		err = page_remove(pool, &unit);
@@ -417,7 +419,8 @@ static int unmap_locked(struct pool *pool, struct mapping *map, char *start, cha
 		/* Others work in the meantime: writes end, pins go. */
 		pthread_rwlock_unlock(&pool->maps_lock);
 		handlers_kick(pool);
-		enough = !look_again(&patience, taken == TAKEN_PINNED);
+		enough = taken == TAKEN_WRITING ? !look_again_unsure(&patience) :
+						  !look_again(&patience, taken == TAKEN_PINNED);
 		pthread_rwlock_wrlock(&pool->maps_lock);
 		if (enough)
 			return fail(-EBUSY, "a page there is pinned by direct I/O: wait for that "

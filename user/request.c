@@ -10,6 +10,26 @@
 #define PATIENCE_NS 5000000000ull
 #define PATIENCE_LOOKS 100u
 
+/* A look, and the pause after it: false if that was enough. */
+static u64 begin_look(struct patience *patience)
+{
+	u64 now = sys_clock_ns();
+
+	if (!patience->since_ns)
+		patience->since_ns = now;
+	patience->looked_ns = now;
+	return now;
+}
+
+static bool end_look(const struct patience *patience, u64 now)
+{
+	if (now - patience->since_ns < YIELD_NS)
+		sys_yield();
+	else
+		sys_sleep_ns(LOOK_PAUSE_NS);
+	return patience->looks < PATIENCE_LOOKS || now - patience->pinned_since_ns < PATIENCE_NS;
+}
+
 /*
  * Before somebody looks again whether others are done: they may need this CPU, or wait
  * for the device. Who only yields all the time while the others wake up and yield, too,
@@ -21,19 +41,26 @@
  */
 bool look_again(struct patience *patience, bool pinned)
 {
-	u64 now = sys_clock_ns();
+	u64 now = begin_look(patience);
 
-	if (!patience->since_ns)
-		patience->since_ns = now;
 	if (!pinned)
 		patience->looks = 0;
 	else if (!patience->looks++)
 		patience->pinned_since_ns = now;
-	if (now - patience->since_ns < YIELD_NS)
-		sys_yield();
-	else
-		sys_sleep_ns(LOOK_PAUSE_NS);
-	return patience->looks < PATIENCE_LOOKS || now - patience->pinned_since_ns < PATIENCE_NS;
+	return end_look(patience, now);
+}
+
+/*
+ * The same of a block that is being written, from where it is, perhaps, as it was pinned: a
+ * look at it in that time neither counts nor says that it is not pinned any more.
+ */
+bool look_again_unsure(struct patience *patience)
+{
+	u64 looked = patience->looked_ns, now = begin_look(patience);
+
+	if (patience->looks)
+		patience->pinned_since_ns += now - looked;
+	return end_look(patience, now);
 }
 
 void handler_kick(struct handler *h)

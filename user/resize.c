@@ -117,6 +117,14 @@ static void drop_edge(struct store *store, u64 pgoff, bool give_up)
 	drop(store, block_of(pgoff), block_of(pgoff) + 1, give_up);
 }
 
+static bool look_again_at(struct patience *patience, enum hm_state a, enum hm_state b)
+{
+	if (is_pinned(a) || is_pinned(b))
+		return look_again(patience, true);
+	return a == HM_WRITING || b == HM_WRITING ? look_again_unsure(patience) :
+						    look_again(patience, false);
+}
+
 /*
  * Blocks that lie in a range in part are written and dropped, and no I/O is under way;
  * maps_lock is held for writing when this returns 0, until end().
@@ -160,7 +168,7 @@ static int begin(struct store *store, u64 a, u64 b, int *lost)
 		}
 		pthread_rwlock_unlock(&pool->maps_lock);
 		handlers_kick(pool);
-		if (look_again(&patience, is_pinned(state_a) || is_pinned(state_b)))
+		if (look_again_at(&patience, state_a, state_b))
 			continue;
 		err = fail(-EBUSY, "a page there is pinned by direct I/O: wait for that to end");
 		if (!lost)

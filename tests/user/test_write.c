@@ -3,9 +3,11 @@
 #include "common.h"
 
 #include <liburing.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "io.h"
 
@@ -437,18 +439,40 @@ static void test_direct_reads_into_a_mapping(void **state)
 	pool_free(pool);
 }
 
+struct syncer {
+	char *addr;
+	atomic_bool stop;
+};
+
+/* A pinned block is written from where it is, most of the time. */
+static void *sync_all_the_time(void *arg)
+{
+	struct syncer *syncer = arg;
+	time_t end = time(NULL) + 20;
+
+	while (!atomic_load(&syncer->stop) && time(NULL) < end)
+		if (hugemap_sync(syncer->addr, 2 * BLOCK, MS_SYNC))
+			abort();
+	return NULL;
+}
+
 /*
  * Pages that a device may store to for as long as the program likes. Syncs write them all
- * the same, again and again, and what would take them away fails with a reason.
+ * the same, again and again, and what would take them away fails with a reason, whatever
+ * else is done with them meanwhile. Broken by: a write from where a block is taken for the
+ * end of a pin.
  */
 static void test_pages_that_stay_pinned(void **state)
 {
 	struct hugemap_pool_options options = { .bytes = MB(16), .dirty_expire_ms = 50 };
 	struct hugemap_pool *pool = pool_new_options(&options);
 	size_t size = MB(40), at, n;
+	struct syncer syncer = { .stop = false };
 	unsigned char *now;
 	struct io_uring ring;
 	struct iovec pinned;
+	pthread_t thread;
+	time_t began;
 	struct file file;
 	char *addr, *other;
 
@@ -477,6 +501,15 @@ static void test_pages_that_stay_pinned(void **state)
 	assert_non_null(strstr(hugemap_reason(), "pinned"));
 	assert_int_equal(hugemap_unmap(addr, size), -EBUSY);
 	assert_int_equal(addr[MB(3) + 2], 'c');
+	syncer.addr = addr;
+	began = time(NULL);
+	assert_int_equal(pthread_create(&thread, NULL, sync_all_the_time, &syncer), 0);
+	assert_int_equal(hugemap_unmap(addr, size), -EBUSY);
+	assert_true(time(NULL) - began < 20);
+	assert_int_equal(hugemap_pwrite(file.fd, "d", 1, (off_t)MB(2)), -EBUSY);
+	assert_true(time(NULL) - began < 20);
+	atomic_store(&syncer.stop, true);
+	pthread_join(thread, NULL);
 	/* Another mapping has nothing to do with it. */
 	other = map_file(&file, pool, PROT_READ);
 	ok(hugemap_unmap(other, size));
