@@ -95,9 +95,15 @@ static ssize_t read_cached(struct store *store, char *buffer, const struct piece
 	return (ssize_t)piece->count;
 }
 
+/* What a file system says with an errno that means something else here. */
+static ssize_t of_kernel(ssize_t n)
+{
+	return n == -EAGAIN || n == -EBUSY || n == -EINPROGRESS ? -EIO : n;
+}
+
 static ssize_t read_file(struct store *store, char *buffer, const struct piece *piece)
 {
-	return sys_pread(store->fd_buffered, buffer, piece->count, piece->offset);
+	return of_kernel(sys_pread(store->fd_buffered, buffer, piece->count, piece->offset));
 }
 
 /* The block lock is held. What is written to the file is written to the frame, too. */
@@ -129,7 +135,7 @@ static ssize_t write_file(struct store *store, const char *buffer, const struct 
 	bool wanted;
 	ssize_t n;
 
-	n = sys_pwrite(store->fd_buffered, buffer, piece->count, piece->offset);
+	n = of_kernel(sys_pwrite(store->fd_buffered, buffer, piece->count, piece->offset));
 	pthread_rwlock_rdlock(&pool->maps_lock);
 	pthread_mutex_lock(lock);
 	file_is_written(store, buffer, piece, n);

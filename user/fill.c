@@ -132,6 +132,8 @@ void fill_complete(struct handler *h, struct io_op *op)
 {
 	size_t begun, again;
 
+	if (io_again(&h->io, op))
+		return;
 	if (op->result < 0) {
 		finish(h, op, (int)op->result);
 		return;

@@ -8,6 +8,7 @@
 #ifndef HM_IO_H
 #define HM_IO_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +19,8 @@ struct io;
 struct handler;
 struct store;
 struct sync_request;
+
+#define IO_MOST_TRIES 1000u
 
 enum io_type {
 	IO_READ,
@@ -34,6 +37,7 @@ struct io_op {
 	u64 offset; /* in the file, of what is asked; see io_queue() */
 	/* what the backend answers: bytes, or a negative errno */
 	ssize_t result;
+	u32 tries; /* so many were interrupted */
 
 	/* the engine's: see fill.c and write.c */
 	struct store *store;
@@ -112,6 +116,18 @@ static inline void io_queue(struct io *io, struct io_op *op)
 {
 	op->offset = (op->pgoff << HM_PAGE_SHIFT) + op->done;
 	io->backend->queue(io, op);
+}
+
+/*
+ * A worker of the kernel's was interrupted: true, and it is asked once more. (A server may say
+ * so for reasons of its own, and for ever.)
+ */
+static inline bool io_again(struct io *io, struct io_op *op)
+{
+	if ((op->result != -EINTR && op->result != -EAGAIN) || ++op->tries > IO_MOST_TRIES)
+		return false;
+	io_queue(io, op);
+	return true;
 }
 
 /*

@@ -79,6 +79,8 @@ void room_complete(struct handler *h, struct io_op *op)
 {
 	pthread_mutex_t *lock = block_lock(op->store, op->pgoff);
 
+	if (io_again(&h->io, op))
+		return;
 	pthread_mutex_lock(lock);
 	block_call_end(op->store, op->pgoff);
 	if (store_takes_room(op->store, op->pgoff, (int)op->result)) {

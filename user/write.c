@@ -152,14 +152,30 @@ static void finish(struct handler *h, struct io_op *op, int err)
 	io_give(&h->io, op);
 }
 
+/* These mean to those who are told that nothing has changed, or that they may ask again. */
+static int error_of(ssize_t result)
+{
+	switch (result) {
+	case 0:
+	case -EAGAIN:
+	case -EBUSY:
+	case -EINVAL:
+		return -EIO;
+	default:
+		return (int)result;
+	}
+}
+
 void write_complete(struct handler *h, struct io_op *op)
 {
 	size_t begun = op->done;
 
+	if (io_again(&h->io, op))
+		return;
 	/* A write that failed may have written a part: zeros must be written over it. */
 	hm_store_set_hollow(op->store->core, op->pgoff, HM_BLOCK_PAGES, false);
 	if (op->result <= 0) {
-		finish(h, op, op->result ? (int)op->result : -EIO);
+		finish(h, op, error_of(op->result));
 		return;
 	}
 	op->done += (size_t)op->result;

@@ -51,7 +51,9 @@ static void *worker(void *arg)
 		op = take_any(ring->queued, &ring->nqueued);
 		file = file_of(op->fd);
 		buffer = op->buffer + op->done;
-		if (op->type == IO_ROOM)
+		if (sim_chance(machine.refuse_percent))
+			op->result = sim_chance(50) ? -EINTR : -EAGAIN;
+		else if (op->type == IO_ROOM)
 			op->result =
 				sys_fallocate(op->fd, FALLOC_FL_KEEP_SIZE, op->offset, op->len);
 		else if (file_is_direct(op->fd))
