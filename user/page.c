@@ -467,25 +467,29 @@ bool page_is_lost(struct pool *pool, const struct hm_unit *unit)
 	return pool->places[unit->frame].lost;
 }
 
-/* Pages that the kernel has swapped out are there, though mincore() does not say so. */
+/*
+ * Pages that the kernel has swapped out are there, though mincore() does not say so. True also
+ * if that cannot be found out: what is lost is thrown away.
+ */
 static bool swapped_out(const struct mapping *map, const struct hm_unit *unit)
 {
 	u64 entries[HM_BLOCK_PAGES];
 	u64 at = pagemap_offset(map_addr(map, unit->pgoff));
 
-	return sys_pread(map->store->pool->pagemap_fd, entries, sizeof(entries), at) ==
-		       (ssize_t)sizeof(entries) &&
+	return sys_pread(map->store->pool->pagemap_fd, entries, sizeof(entries), at) !=
+		       (ssize_t)sizeof(entries) ||
 	       pagemap_all_there(entries, HM_BLOCK_PAGES);
 }
 
-/* Are all pages of a block where its place says they are? */
+/* Are all pages of a block where its place says they are? As far as one knows. */
 bool page_present(const struct mapping *map, const struct hm_unit *unit)
 {
 	unsigned char present[HM_BLOCK_PAGES];
+	int err = sys_mincore(map_addr(map, unit->pgoff), HM_BLOCK_SIZE, present);
 	u32 i;
 
-	if (sys_mincore(map_addr(map, unit->pgoff), HM_BLOCK_SIZE, present))
-		return false;
+	if (err)
+		return err != -ENOMEM; /* which says that nothing is mapped there */
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
 		if (!(present[i] & 1))
 			return swapped_out(map, unit);

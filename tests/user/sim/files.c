@@ -391,6 +391,8 @@ static ssize_t read_pagemap(u64 *entries, size_t count, u64 offset)
 {
 	size_t i;
 
+	if (count > 8 && sim_chance(machine.refuse_percent))
+		return -ENOMEM;
 	for (i = 0; i < count / 8; i++) {
 		const struct page *page = memory_page((void *)((offset / 8 + i) << HM_PAGE_SHIFT));
 

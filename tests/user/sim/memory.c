@@ -452,6 +452,8 @@ int sys_mincore(void *at, size_t length, unsigned char *present)
 	size_t i;
 
 	sim_step();
+	if (sim_chance(machine.refuse_percent))
+		return -EAGAIN; /* no page for a buffer of the kernel's */
 	for (i = 0; i < length >> HM_PAGE_SHIFT; i++) {
 		struct page *page = memory_page((char *)at + (i << HM_PAGE_SHIFT));
 
