@@ -17,6 +17,7 @@
 #define MAX_TRIES 4u
 #define HOPELESS_NS 5000000000ull
 #define STUCK_NS 30000000000ull
+#define HOPELESS_LOOKS 100u
 
 /* A miss: start to read, or fill with zeros. The block lock is held. */
 static enum served serve_miss(struct handler *h, struct mapping *map, enum hm_outcome outcome,
@@ -55,7 +56,7 @@ static bool wants_room(struct store *store, u64 pgoff)
 }
 
 /* Ask the core, and carry out its answer, under the block lock. */
-static enum served serve_locked(struct handler *h, struct mapping *map, const struct pending *fault,
+static enum served serve_locked(struct handler *h, struct mapping *map, struct pending *fault,
 				u32 access, struct hm_unit *unit)
 {
 	struct store *store = map->store;
@@ -80,6 +81,7 @@ static enum served serve_locked(struct handler *h, struct mapping *map, const st
 		 !store_add_node(store, pgoff, (enum hm_node_kind)unit->err));
 	switch (outcome) {
 	case HM_HIT:
+		fault->counted = true;
 		served = hit_serve(map, unit, fault->write, fault->missing);
 		if (served == SERVED)
 			stats_fault(h->pool, map, fault->arrived_ns, true);
@@ -108,10 +110,11 @@ static void take_hints(struct handler *h, struct mapping *map, const struct hm_u
 		stream_hint(h, map, pgoff, access);
 }
 
-static enum served serve(struct handler *h, struct mapping *map, const struct pending *fault)
+static enum served serve(struct handler *h, struct mapping *map, struct pending *fault)
 {
 	u64 pgoff = map_pgoff(map, fault->addr);
-	u32 access = atomic_load(&map->access) | (fault->write ? HM_ACCESS_WRITE : 0);
+	u32 access = atomic_load(&map->access) | (fault->write ? HM_ACCESS_WRITE : 0) |
+		     (fault->counted ? HM_ACCESS_AGAIN : 0);
 	pthread_mutex_t *lock = block_lock(map->store, pgoff);
 	struct hm_unit unit = { 0 };
 	enum served served;
@@ -143,9 +146,16 @@ static bool stuck(const struct pool *pool, u64 now, u64 arrived_ns)
 	return true;
 }
 
+/* By the clock, and by what was seen: the process may have been stopped. */
+static bool waits_long(const struct pending *fault)
+{
+	return fault->looks >= HOPELESS_LOOKS && sys_clock_ns() - fault->arrived_ns >= HOPELESS_NS;
+}
+
 /*
  * The pool is full of dirty blocks, and writing them fails (a full file system, say); or
- * of pinned ones. A fault waits for a while, as the cause may go away, but not for ever.
+ * of pinned ones. A fault waits for a while, as the cause may go away, but not for ever; nor
+ * where frames are on their way, of a store that works.
  */
 static bool hopeless(struct handler *h, const struct pending *fault)
 {
@@ -153,16 +163,16 @@ static bool hopeless(struct handler *h, const struct pending *fault)
 	struct store *store;
 	bool failing = false;
 
-	if (now - fault->arrived_ns < HOPELESS_NS)
+	if (!waits_long(fault))
 		return false;
 	if (stuck(h->pool, now, fault->arrived_ns))
 		return true;
 	for (store = h->pool->stores; store; store = store->next) {
-		if (!hm_store_dirty_pages(store->core))
-			continue;
-		if (!atomic_load(&store->wb_backoff_ms))
+		bool works = !atomic_load(&store->wb_backoff_ms);
+
+		if (works && (hm_store_dirty_pages(store->core) || atomic_load(&store->ops)))
 			return false;
-		failing = true;
+		failing |= !works && hm_store_dirty_pages(store->core);
 	}
 	return failing;
 }
@@ -181,7 +191,7 @@ static void gone(struct handler *h, uintptr_t addr)
 		trap_bus(h, addr);
 }
 
-static bool serve_address(struct handler *h, const struct pending *fault)
+static bool serve_address(struct handler *h, struct pending *fault)
 {
 	struct mapping *map = map_find(h->pool, (void *)fault->addr);
 	u32 tries;
@@ -205,7 +215,7 @@ static bool serve_address(struct handler *h, const struct pending *fault)
 		case SERVE_LATER:
 			return false;
 		case SERVE_REFUSED:
-			if (sys_clock_ns() - fault->arrived_ns < HOPELESS_NS)
+			if (!waits_long(fault))
 				return false;
 			trap_bus(h, fault->addr);
 			return true;
@@ -272,6 +282,7 @@ void fault_retry_pending(struct handler *h)
 	for (i = 0; i < n; i++) {
 		struct pending fault = h->pending[i];
 
+		fault.looks++;
 		if (!serve_address(h, &fault))
 			h->pending[h->npending++] = fault;
 	}

@@ -23,6 +23,8 @@ struct pending {
 	bool write;
 	bool missing; /* not only protected */
 	u64 arrived_ns;
+	u32 looks; /* at it since then: we may have been stopped ourselves */
+	bool counted; /* as a hit, which could not be served */
 };
 
 /* Blocks to bring in, or to write, as operations become free. */
