@@ -30,7 +30,9 @@ static void heal(struct pool *pool, struct mapping *map, const struct poisoned *
 	struct hm_unit unit;
 
 	pthread_mutex_lock(lock);
-	state = hm_peek(map->store->core, pgoff, &unit);
+	/* Another mapping may have come to be there, of what lies beyond all blocks. */
+	state = pgoff < store_limit(map->store) ? hm_peek(map->store->core, pgoff, &unit) :
+						  HM_ABSENT;
 	if (pgoff >= store_limit(map->store))
 		; /* the kernel's by now: a file, whose protection is as it should be */
 	else if (poisoned->end)
