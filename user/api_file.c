@@ -16,7 +16,7 @@ static bool may(int fd, int only)
 {
 	int mode = sys_fcntl(fd, F_GETFL, NULL);
 
-	return mode >= 0 && (mode & O_ACCMODE) != only;
+	return mode >= 0 && !(mode & O_PATH) && (mode & O_ACCMODE) != only;
 }
 
 struct file_id {

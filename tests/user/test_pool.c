@@ -558,7 +558,7 @@ static void test_descriptors_that_append_or_are_direct(void **state)
 {
 	struct hugemap_pool *pool = pool_new(MB(16));
 	struct file file;
-	int append, direct;
+	int append, direct, path;
 	char *addr, bytes[10];
 
 	file_pattern(&file, 2 * BLOCK, SEED);
@@ -574,6 +574,11 @@ static void test_descriptors_that_append_or_are_direct(void **state)
 	assert_int_equal(hugemap_pwrite(direct, "odd", 3, BLOCK + 9), 3);
 	assert_memory_equal(addr + BLOCK + 9, "odd", 3);
 	assert_int_equal(hugemap_pread(append, bytes, 3, 0), -EBADF);
+	path = open(file.path, O_PATH);
+	assert_true(path >= 0);
+	assert_int_equal(hugemap_pread(path, bytes, 3, 0), -EBADF);
+	assert_int_equal(hugemap_pwrite(path, bytes, 3, 0), -EBADF);
+	close(path);
 	ok(hugemap_unmap(addr, 2 * BLOCK));
 	close(append);
 	close(direct);
