@@ -17,6 +17,8 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#define MOST_DROPPED 16u
+
 /*
  * Take a block, or what there is of a range, out of the cache. A block that is pinned
  * is forgotten if it is not wanted, as a page of a file is by Linux: what the device
@@ -43,6 +45,8 @@ static bool drop(struct store *store, u64 pos, u64 end, bool discard)
 		case HM_INV_UNIT:
 			break;
 		}
+		if (discard)
+			page_changed(pool, &unit); /* whatever it is: no need to look */
 		err = page_remove(pool, &unit);
 		stored = page_take_stored(pool, &unit);
 		if (!discard && stored && err == -ENOENT)
@@ -63,12 +67,19 @@ static bool drop(struct store *store, u64 pos, u64 end, bool discard)
 	return all;
 }
 
-/* Drop what is clean of a range. No lock is held. */
+/* Drop what is clean of a range, a part at a time: faults wait meanwhile. No lock is held. */
 void resize_drop_clean(struct store *store, u64 pos, u64 end)
 {
-	pthread_rwlock_wrlock(&store->pool->maps_lock);
-	drop(store, block_of(pos), end, false);
-	pthread_rwlock_unlock(&store->pool->maps_lock);
+	u64 next, limit = store_limit(store);
+
+	if (end > limit)
+		end = limit;
+	for (pos = block_of(pos); pos < end; pos = next) {
+		next = pos + MOST_DROPPED * HM_BLOCK_PAGES;
+		pthread_rwlock_wrlock(&store->pool->maps_lock);
+		drop(store, pos, next < end ? next : end, false);
+		pthread_rwlock_unlock(&store->pool->maps_lock);
+	}
 }
 
 static enum hm_state state_of(struct store *store, u64 pgoff)
