@@ -196,8 +196,10 @@ static inline int hugemap_error(const void *addr)
  * 2 MB can be unmapped.
  *
  * Return: 0; -EINVAL if the range is not mapped by this library, or would cut a block
- * of a pool; -EBUSY if direct I/O has pages of a pool there pinned: both change
- * nothing. Or the errno of a failed write: the range is unmapped nevertheless.
+ * of a pool; -EBUSY if direct I/O has pages of a pool there pinned; -ENOMEM if the kernel
+ * has no areas left to cut one: these change nothing, but where the range has several
+ * mappings: the others are unmapped. Or the errno of a failed write, none of these: the
+ * range is unmapped nevertheless.
  */
 int hugemap_unmap(void *addr, size_t length);
 
@@ -251,7 +253,8 @@ enum hugemap_advice {
  *	mappings that it touches
  * @advice: see enum hugemap_advice
  *
- * Return: 0 or -EINVAL.
+ * Return: 0 or -EINVAL; or, if another thread unmaps the range meanwhile, the errno of a write
+ * that it would have been told.
  */
 int hugemap_advise(void *addr, size_t length, enum hugemap_advice advice);
 
@@ -260,7 +263,7 @@ int hugemap_advise(void *addr, size_t length, enum hugemap_advice advice);
  * @addr: in a mapping
  * @length: bytes; what does not fit into a pool is left out
  *
- * Return: 0, -EINVAL, or the errno of a failed read.
+ * Return: 0, -EINVAL, or the errno of a failed read; or of a write, as hugemap_advise().
  */
 int hugemap_prefetch(void *addr, size_t length);
 
@@ -273,7 +276,8 @@ int hugemap_prefetch(void *addr, size_t length);
  *
  * As pread(2), but sees what was stored to mappings of the file in this process,
  * those of a pool, too. A @buffer that is not accessible is SIGSEGV where a pool has the
- * file, or a part of the buffer, as for memcpy().
+ * file, or a part of the buffer, as for memcpy(). A handler of such a signal must not leave
+ * the call by siglongjmp(): the file would stay in use.
  *
  * Return: bytes read, or a negative errno.
  */

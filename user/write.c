@@ -160,6 +160,7 @@ static int error_of(ssize_t result)
 	case -EAGAIN:
 	case -EBUSY:
 	case -EINVAL:
+	case -ENOMEM:
 		return -EIO;
 	default:
 		return (int)result;

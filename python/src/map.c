@@ -110,7 +110,7 @@ static int map_init(PyObject *self, PyObject *args, PyObject *kwargs)
 	return 0;
 }
 
-/* 0, or the errno of a failed write: it is closed nevertheless, but for -EBUSY. */
+/* 0, or the errno of a failed write: it is closed nevertheless, but for -EBUSY and -ENOMEM. */
 static int unmap(struct map_object *map)
 {
 	char *start = map->start;
@@ -125,7 +125,8 @@ static int unmap(struct map_object *map)
 		err = hugemap_unmap(start, map->length);
 		Py_END_ALLOW_THREADS;
 	}
-	if (err == -EBUSY) { /* pages that direct I/O has pinned: nothing has changed */
+	/* Pages that direct I/O has pinned, or no memory of the kernel's: nothing has changed. */
+	if (err == -EBUSY || err == -ENOMEM) {
 		map->start = start;
 		return err;
 	}
