@@ -92,7 +92,7 @@ struct handler {
 
 /* Of who looks again and again whether others are done; zeros at first. */
 struct patience {
-	u64 since_ns, looked_ns, pinned_since_ns;
+	u64 since_ns, pinned_since_ns;
 	u32 looks; /* since then */
 };
 

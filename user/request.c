@@ -17,7 +17,6 @@ static u64 begin_look(struct patience *patience)
 
 	if (!patience->since_ns)
 		patience->since_ns = now;
-	patience->looked_ns = now;
 	return now;
 }
 
@@ -52,15 +51,11 @@ bool look_again(struct patience *patience, bool pinned)
 
 /*
  * The same of a block that is being written, from where it is, perhaps, as it was pinned: a
- * look at it in that time neither counts nor says that it is not pinned any more.
+ * look at it then neither counts nor says that it is not pinned any more.
  */
 bool look_again_unsure(struct patience *patience)
 {
-	u64 looked = patience->looked_ns, now = begin_look(patience);
-
-	if (patience->looks)
-		patience->pinned_since_ns += now - looked;
-	return end_look(patience, now);
+	return end_look(patience, begin_look(patience));
 }
 
 void handler_kick(struct handler *h)
