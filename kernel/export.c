@@ -54,9 +54,7 @@ static struct dentry *step_down(struct dentry *upper, struct dentry *lower)
 	struct dentry *parent, *next, *found;
 	struct name_snapshot name;
 
-	spin_lock(&upper->d_lock);
-	parent = dget(upper->d_fsdata);
-	spin_unlock(&upper->d_lock);
+	parent = hugemap_get_lower(upper);
 	next = step_towards(lower, parent);
 	dput(parent);
 	if (!next)

@@ -94,6 +94,19 @@ void hugemap_set_lower(struct dentry *dentry, struct dentry *lower)
 	dput(old);
 }
 
+struct dentry *hugemap_get_lower(struct dentry *dentry)
+{
+	struct dentry *lower;
+
+	rcu_read_lock();
+	do {
+		/* The last reference of one that has just been replaced may be gone. */
+		lower = READ_ONCE(dentry->d_fsdata);
+	} while (!lockref_get_not_dead(&lower->d_lockref));
+	rcu_read_unlock();
+	return lower;
+}
+
 static int revalidate_lower(struct dentry *dentry, unsigned int flags)
 {
 	struct dentry *lower, *parent;
@@ -108,9 +121,7 @@ static int revalidate_lower(struct dentry *dentry, unsigned int flags)
 	if (valid > 0 || (flags & LOOKUP_RCU))
 		return valid;
 
-	spin_lock(&dentry->d_lock);
-	lower = dget(dentry->d_fsdata);
-	spin_unlock(&dentry->d_lock);
+	lower = hugemap_get_lower(dentry);
 	parent = dget_parent(lower);
 	take_dentry_name_snapshot(&name, lower);
 	valid = hugemap_revalidate_below(lower, d_inode(parent), &name.name, flags);

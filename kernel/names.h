@@ -89,6 +89,8 @@ extern const struct dentry_operations hugemap_dentry_operations;
 
 /* A name has got another dentry below; takes over the caller's reference. */
 void hugemap_set_lower(struct dentry *dentry, struct dentry *lower);
+/* With a reference: another one may take its place. */
+struct dentry *hugemap_get_lower(struct dentry *dentry);
 struct dentry *hugemap_lookup(struct inode *dir, struct dentry *dentry, unsigned int flags);
 
 /* --- dir.c --- */

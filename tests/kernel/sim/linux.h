@@ -19,6 +19,8 @@
 #define hugemap_cached_refs(folio) (1 + folio_nr_pages(folio))
 #define hugemap_forgets_dirty(folio) false
 #define BTRFS_SUPER_MAGIC 0x9123683E
+#define OVERLAYFS_SUPER_MAGIC 0x794c7630
+#define IS_NOCMTIME(inode) ((void)(inode), false)
 #define XFS_SUPER_MAGIC 0x58465342
 #define CONFIG_X86 1
 #define CONFIG_TRACEPOINTS 0
