@@ -260,7 +260,7 @@ static void *map_and_unmap(void *arg)
 	return NULL;
 }
 
-/* One writes a file, now and then mapped by the other, from a mapping that is larger than the pool. */
+/* One writes a file from a mapping larger than the pool; the other maps it now and then. */
 static void *write_from_a_mapping(void *arg)
 {
 	struct job *job = arg;
