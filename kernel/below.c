@@ -22,6 +22,11 @@ struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct 
 	return file;
 }
 
+bool hugemap_sets_id(umode_t mode)
+{
+	return S_ISREG(mode) && mode & (S_ISUID | S_ISGID);
+}
+
 /*
  * A chown(2) below sets the owner first, then takes the set-id bits away: both belong
  * together, as what is copied is whom a program runs for.

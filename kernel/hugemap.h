@@ -275,12 +275,8 @@ struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct 
 void hugemap_copy_attr(struct inode *inode);
 /* Of these: who may do what. Nobody else may look at set-id bits meanwhile: i_rwsem. */
 void hugemap_copy_owner(struct inode *inode);
-
-static inline bool hugemap_sets_id(umode_t mode)
-{
-	return S_ISREG(mode) && mode & (S_ISUID | S_ISGID);
-}
-
+/* Does a program of this mode run as its owner or group? */
+bool hugemap_sets_id(umode_t mode);
 /* What chattr(1) has said of the file below since; takes no lock. */
 void hugemap_copy_flags(struct inode *inode);
 
