@@ -112,8 +112,8 @@ static int use_directory(struct super_block *sb, struct fs_context *fc, const st
 	sb->s_time_gran = lower->s_time_gran;
 	sb->s_time_min = lower->s_time_min;
 	sb->s_time_max = lower->s_time_max;
-	sb->s_flags |= lower->s_flags & (SB_POSIXACL | SB_NOSEC | SB_NOATIME | SB_NODIRATIME |
-					 SB_SYNCHRONOUS);
+	sb->s_flags |= lower->s_flags &
+		       (SB_POSIXACL | SB_NOSEC | SB_NOATIME | SB_NODIRATIME | SB_SYNCHRONOUS);
 	if (mnt->mnt_flags & MNT_NOATIME)
 		sb->s_flags |= SB_NOATIME;
 	sb->s_xattr = hugemap_xattr_handlers;

@@ -31,8 +31,8 @@ static void start(void)
 	for (i = 0; i < COUNT(dirs); i++)
 		MUST(mkdir(in(dirs[i]), 0755));
 	close(make_file(in("low/f"), 1, 3 * SMALL));
-	snprintf(options, sizeof(options), "lowerdir=%s,upperdir=%s,workdir=%s", in("low"), in("up"),
-		 in("work"));
+	snprintf(options, sizeof(options), "lowerdir=%s,upperdir=%s,workdir=%s", in("low"),
+		 in("up"), in("work"));
 	if (mount("overlay", in("merged"), "overlay", 0, options))
 		skip("no overlay: %s", strerror(errno));
 	MUST(mount(in("merged"), in("at"), "hugemap", 0, "pool=64M"));

@@ -203,10 +203,8 @@ static void build_id(void)
 }
 
 static const struct behaviour all[] = {
-	{ "execute", execute },
-	{ "text_busy", text_busy },
-	{ "core_dump", core_dump },
-	{ "pages_for_the_kernel", pages_for_the_kernel },
+	{ "execute", execute },	    { "text_busy", text_busy },
+	{ "core_dump", core_dump }, { "pages_for_the_kernel", pages_for_the_kernel },
 	{ "build_id", build_id },
 };
 
