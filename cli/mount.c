@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 /* Exit statuses of a helper of mount(8). */
@@ -214,9 +216,25 @@ static int remount(const struct request *request)
 
 /* --- mount --- */
 
+/* What is not allowed where the directory lies is not here, as with a bind mount. */
+static uint64_t forbidden_at(const char *source)
+{
+	struct statvfs fs;
+	struct stat st;
+
+	if (stat(source, &st) || !S_ISDIR(st.st_mode) || statvfs(source, &fs))
+		return 0;
+	return (fs.f_flag & ST_NOSUID ? MOUNT_ATTR_NOSUID : 0) |
+	       (fs.f_flag & ST_NODEV ? MOUNT_ATTR_NODEV : 0) |
+	       (fs.f_flag & ST_NOEXEC ? MOUNT_ATTR_NOEXEC : 0);
+}
+
 static int attach(const struct request *request, int fd)
 {
-	int point = fsmount(fd, FSMOUNT_CLOEXEC, (unsigned int)request->options.attr_set);
+	/* Unless it was asked for: -o suid, dev, exec. */
+	uint64_t attr = request->options.attr_set |
+			(forbidden_at(request->source) & ~request->options.attr_clear);
+	int point = fsmount(fd, FSMOUNT_CLOEXEC, (unsigned int)attr);
 	struct log log;
 	int err;
 

@@ -67,6 +67,10 @@ static int check_lower(const struct path *path, struct fs_context *fc)
 			fc,
 			"%s is on %d stacked file systems already, the most that Linux allows: mount a directory of one of them",
 			fc->source, lower->s_stack_depth);
+	/* Its setuid programs and capabilities are that name space's only. */
+	if (lower->s_user_ns != &init_user_ns)
+		return invalfc(fc, "%s is on a file system that was mounted in a user namespace",
+			       fc->source);
 	if (is_idmapped_mnt(path->mnt))
 		return invalfc(
 			fc, "%s is on an id-mapped mount: mount the same directory without the map",
@@ -105,6 +109,7 @@ static int use_directory(struct super_block *sb, struct fs_context *fc, const st
 	if (err)
 		return err;
 
+	sb->s_iflags |= lower->s_iflags & (SB_I_NODEV | SB_I_NOEXEC);
 	sb->s_stack_depth = lower->s_stack_depth + 1;
 	sb->s_maxbytes = min_t(loff_t, lower->s_maxbytes, HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT);
 	sb->s_blocksize = lower->s_blocksize;

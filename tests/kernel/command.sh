@@ -72,6 +72,20 @@ check 1 "dirty_ratio=0 is out of range" hugemap mount -o remount,dirty_ratio=0 "
 check 0 "" hugemap mount -o remount,rw "$at"
 grep " $at hugemap rw,.*dirty_ratio=40" /proc/mounts >/dev/null || fail "remount,rw"
 
+# --- what is not allowed below ---
+strict=$SCRATCH/strict
+over=$SCRATCH/over
+mkdir "$strict" "$over"
+mount -t tmpfs -o nosuid,nodev,noexec strict "$strict"
+check 0 "is mounted at" hugemap mount -o pool=16M "$strict" "$over"
+grep " $over hugemap rw,nosuid,nodev,noexec," /proc/mounts >/dev/null || fail "more is allowed"
+check 0 "" hugemap umount "$over"
+check 0 "is mounted at" hugemap mount -o pool=16M,suid "$strict" "$over"
+grep " $over hugemap rw,nodev,noexec," /proc/mounts >/dev/null || fail "suid was asked for"
+check 0 "" hugemap umount "$over"
+umount "$strict"
+rmdir "$strict" "$over"
+
 # --- umount ---
 check 1 "that is $at" hugemap umount "$at/."/../at/file
 sleep 60 <"$at/file" &
