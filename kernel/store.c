@@ -446,7 +446,7 @@ static int reserve_room(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 		if (err == -EINTR && !fatal_signal_pending(current))
 			err = 0;
 		else if (!err)
-			/* Not behind the end: who writes there may have noted it as holes by now. */
+			/* Not behind the end: who writes there may have noted it as holes. */
 			hm_store_set_allocated(hi->store, pgoff, hugemap_pages(len));
 	}
 	filemap_invalidate_unlock_shared(mapping);

@@ -134,7 +134,7 @@ struct file {
 	const struct file_operations *f_op;
 	struct path f_path;
 	struct file_ra_state f_ra;
-	spinlock_t f_lock;
+	spinlock_t f_lock; /* f_mode */
 	fmode_t f_mode;
 	u32 f_flags;
 	u32 wb_seen;
