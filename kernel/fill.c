@@ -189,6 +189,12 @@ int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access)
 		case HM_NO_FRAME:
 			err = hugemap_wait_frame(mount, unit.npages == 1 ? HM_BASE : HM_HUGE,
 						 &began);
+			if (err == -ENOMEM && unit.npages > 1) {
+				/* All huge frames are held: base pages may be free. */
+				access |= HM_ACCESS_BASE;
+				began = 0;
+				err = 0;
+			}
 			break;
 		case HM_ERROR:
 			return unit.err;
