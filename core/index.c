@@ -172,6 +172,8 @@ bool hm_index_join(struct hm_pos *pos)
 	u64 word, old;
 	u32 i;
 
+	/* Not beside set_hollow(), whose bit for the block would be lost. */
+	hm_spin_lock(&pos->store->node_lock);
 	hm_stay_begin();
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		word = hm_atomic_read(&base->word[i]);
@@ -185,18 +187,17 @@ bool hm_index_join(struct hm_pos *pos)
 			hm_atomic_set(&base->word[i], hm_word_gone(word));
 		}
 		hm_stay_end();
+		hm_spin_unlock(&pos->store->node_lock);
 		return false;
 	}
-	/* Not beside set_hollow(), whose bit for the block would be lost. */
-	hm_spin_lock(&pos->store->node_lock);
 	set_bit_to(pos->leaf->hollow, pos->leaf_slot, bits_set(base->hollow) == HM_BLOCK_PAGES);
 	set_bit_to(pos->leaf->holes, pos->leaf_slot, bits_set(base->holes));
-	hm_spin_unlock(&pos->store->node_lock);
 	/* All words are frozen by us alone: nobody else can change the block. */
 	old = hm_atomic_read(block);
 	hm_assert(hm_word_state(old) == HM_SPLIT);
 	hm_atomic_set(block, hm_word_gone(old));
 	hm_stay_end();
+	hm_spin_unlock(&pos->store->node_lock);
 	hm_count(pos->store->cache, HM_C_JOINS, 1);
 	return true;
 }
@@ -287,20 +288,19 @@ static void set_range(struct hm_store *store, u64 pgoff, u64 npages, bool alloca
 	while (pgoff < end && hm_block_of(pgoff) < HM_STORE_MAX_BLOCKS) {
 		u64 next = hm_block_start(pgoff) + HM_BLOCK_PAGES;
 		struct hm_pos pos;
+		bool found;
 
-		if (!hm_index_find(store, pgoff, &pos)) {
-			pgoff = hm_index_next(&pos, pgoff);
-			continue;
-		}
-		next = next < end ? next : end;
-		if (allocated) {
+		/* A node that is not found has not been looked at for holes, either. */
+		hm_spin_lock(&store->node_lock);
+		found = hm_index_find(store, pgoff, &pos);
+		if (next > end)
+			next = end;
+		if (found && allocated)
 			set_allocated(&pos, pgoff, next);
-		} else {
-			hm_spin_lock(&store->node_lock);
+		else if (found)
 			set_hollow(&pos, pgoff, next, hollow);
-			hm_spin_unlock(&store->node_lock);
-		}
-		pgoff = next;
+		hm_spin_unlock(&store->node_lock);
+		pgoff = found ? next : hm_index_next(&pos, pgoff);
 	}
 }
 

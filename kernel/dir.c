@@ -257,6 +257,11 @@ static int dir_rename(struct hugemap_idmap *unused, struct inode *old_dir, struc
 	if (err)
 		goto out;
 	err = moved_below(&rename, old, new) ? -ESTALE : vfs_rename(&rename);
+	/* As in remove_name(). */
+	if (!err && d_really_is_positive(new) && !(flags & RENAME_EXCHANGE) &&
+	    rename.new_dentry->d_flags & DCACHE_NFSFS_RENAMED &&
+	    d_inode(rename.new_dentry)->i_nlink <= 1)
+		hugemap_inode(d_inode(new))->gone = true;
 	hugemap_end_renaming(&rename, old_parent, new_parent);
 	if (!err)
 		copy_renamed(old_dir, old, new_dir, new, flags);

@@ -140,7 +140,8 @@ static vm_fault_t fault_bring(struct vm_fault *vmf, u32 access, bool store, u64 
 		}
 	} else {
 		err = fault_wait(vmf, hi, pgoff, wanted);
-		if (err == -EINTR)
+		/* Whoever does not look at signals would come again and again: an error, then. */
+		if (err == -EINTR && !fatal_signal_pending(current))
 			return VM_FAULT_NOPAGE;
 	}
 	/*

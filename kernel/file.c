@@ -74,7 +74,7 @@ static int settle_times(struct inode *inode, const struct file *file)
 {
 	const struct inode *lower = hugemap_inode(inode)->lower;
 
-	if (!(file->f_mode & FMODE_WRITE) || !S_ISREG(inode->i_mode) || !lower)
+	if (!(file->f_mode & FMODE_WRITE) || !S_ISREG(inode->i_mode) || !lower || !inode->i_nlink)
 		return 0;
 	if (!IS_NOCMTIME(lower) && lower->i_sb->s_magic != OVERLAYFS_SUPER_MAGIC)
 		return 0;

@@ -297,6 +297,8 @@ int hugemap_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct i
 	err = mnt_want_write(mnt);
 	if (err)
 		return err;
+	/* What is set now comes after what was stored before. */
+	hugemap_tell_late_change(inode);
 	if ((attr->ia_valid & ATTR_SIZE) && S_ISREG(inode->i_mode))
 		err = (int)hugemap_change_below(inode, min(i_size_read(inode), attr->ia_size),
 						LLONG_MAX, HUGEMAP_DISCARD, change_attr_below,

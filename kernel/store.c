@@ -348,7 +348,6 @@ void hugemap_data_evict(struct inode *inode, bool discard)
 	/* Reclaim comes here, too, which must not wait: with nothing to write. */
 	if (!discard && hm_store_dirty_pages(hi->store)) {
 		hugemap_start_write_below(hi);
-		hugemap_tell_late_change(inode);
 		err = hugemap_write_range(hi, 0, U64_MAX);
 		hugemap_end_write_below(hi);
 		if (err)

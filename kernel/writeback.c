@@ -346,6 +346,7 @@ int hugemap_write_range(struct hugemap_inode *hi, u64 start, u64 end)
 {
 	u64 pos = start;
 
+	hugemap_tell_late_change(&hi->vfs_inode);
 	return hugemap_write_pages(hi, &pos, end, U64_MAX, true);
 }
 
@@ -545,9 +546,12 @@ int hugemap_writer(void *arg)
 		while (!kthread_should_stop() && (hi = writeback_pick(mount, &npages))) {
 			bool wrote = write_chunk(hi);
 
-			for (; wrote && npages > CHUNK_PAGES; npages -= CHUNK_PAGES) {
+			for (; wrote && npages > CHUNK_PAGES && !backs_off(hi) &&
+			       !kthread_should_stop();
+			     npages -= CHUNK_PAGES) {
+				try_to_freeze();
 				cond_resched();
-				write_chunk(hi);
+				wrote = write_chunk(hi);
 			}
 			iput(&hi->vfs_inode);
 			if (!wrote)

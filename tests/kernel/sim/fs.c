@@ -14,6 +14,7 @@ void inode_init(struct inode *inode, struct super_block *sb, u64 ino, loff_t siz
 	init_rwsem(&inode->i_rwsem);
 	inode->i_count.value = 1;
 	inode->i_ino = ino;
+	inode->i_nlink = 1;
 	inode->i_size = size;
 }
 

@@ -85,6 +85,7 @@ struct inode {
 	struct rw_semaphore i_rwsem;
 	atomic_t i_count;
 	u64 i_ino;
+	unsigned int i_nlink;
 	umode_t i_mode;
 	u32 i_flags;
 	loff_t i_size;

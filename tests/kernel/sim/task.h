@@ -333,6 +333,7 @@ void wake_up_all(wait_queue_head_t *wait);
 #define wait_event_killable(wait, cond) ((int)sim_wait_(&(wait), cond, true, 0, false))
 #define wait_event_killable_timeout(wait, cond, timeout) \
 	sim_wait_(&(wait), cond, true, timeout, false)
+#define try_to_freeze() false
 #define wait_event_freezable(wait, cond) ((void)sim_wait_(&(wait), cond, false, 0, true))
 #define wait_event_freezable_timeout(wait, cond, timeout) \
 	((void)sim_wait_(&(wait), cond, false, timeout, true))
