@@ -121,6 +121,9 @@ static void io_issue(struct hugemap_io *io)
 	io->iocb.ki_complete = io_complete;
 	if (file->f_mode & FMODE_CAN_ODIRECT)
 		io->iocb.ki_flags |= IOCB_DIRECT;
+	/* An overlay below knows by it, when the I/O has ended, what it has to give back. */
+	if (io->write)
+		io->iocb.ki_flags |= IOCB_WRITE;
 	iov_iter_bvec(&iter, io->write ? ITER_SOURCE : ITER_DEST, io->segment, io->nsegments,
 		      io->bytes);
 	iov_iter_advance(&iter, io->written);
@@ -229,6 +232,7 @@ int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t po
 		init_sync_kiocb(&iocb, hi->writer);
 		iocb.ki_pos = pos + done;
 		iocb.ki_flags &= ~IOCB_DIRECT;
+		iocb.ki_flags |= IOCB_WRITE;
 		result = hi->writer->f_op->write_iter(&iocb, &iter);
 		if (result > 0)
 			done += result;
