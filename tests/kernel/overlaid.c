@@ -7,6 +7,9 @@
  */
 #include "common.h"
 
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+
 static char base[600];
 
 static const char *in(const char *name)
@@ -91,8 +94,26 @@ static void times_of_changes(void)
 	end();
 }
 
+/* What was written through an overlay holds nothing of what lies below that. */
+static void freeze_after_writes(void)
+{
+	int fd, dir;
+
+	start();
+	fd = make_file(in("at/g"), 1, HUGE + 100);
+	MUST(fsync(fd));
+	close(fd);
+	dir = open_file(base, O_RDONLY | O_DIRECTORY);
+	if (ioctl(dir, FIFREEZE, 0))
+		skip("it cannot be frozen: %s", strerror(errno));
+	MUST(ioctl(dir, FITHAW, 0));
+	close(dir);
+	end();
+}
+
 static const struct behaviour all[] = {
 	{ "times_of_changes", times_of_changes },
+	{ "freeze_after_writes", freeze_after_writes },
 };
 
 int main(int argc, char **argv)
