@@ -28,6 +28,9 @@
  */
 #define KEEP_BYTES (HM_BLOCK_SIZE / 4)
 
+/* What is appended is written in one piece, so that nobody else's comes in between. */
+#define APPEND_BYTES (32u << 20)
+
 /* Calls that follow each other let a fault in between, if it comes within this time. */
 #define GIVE_WAY_NS 2000000u
 
@@ -275,7 +278,8 @@ static ssize_t transfer(struct store *store, int fd, char *to, const char *from,
 			size_t room, u64 offset)
 {
 	/* Aligned: the file may be open for direct I/O. */
-	char *buffer = aligned_alloc(HM_PAGE_SIZE, (room + HM_PAGE_SIZE - 1) & -HM_PAGE_SIZE);
+	char *buffer = aligned_alloc(HM_PAGE_SIZE,
+				     (room + HM_PAGE_SIZE - 1) & ~(size_t)(HM_PAGE_SIZE - 1));
 	size_t done = 0;
 	ssize_t n = 0;
 
@@ -297,6 +301,8 @@ static ssize_t transfer(struct store *store, int fd, char *to, const char *from,
 		if (to)
 			copy(to + done, buffer, (size_t)n);
 		done += (size_t)n;
+		if (!store && (size_t)n < want)
+			break; /* as the kernel's own call: no second one appends behind others' */
 	}
 	free(buffer);
 	return done ? (ssize_t)done : n;
@@ -338,8 +344,13 @@ ssize_t access_plain_read(int fd, char *buffer, size_t count, u64 offset)
 	return transfer(NULL, fd, buffer, NULL, count, piece_of(count), offset);
 }
 
-/* The same for pwrite(). What is appended stays in one piece. */
+/*
+ * The same for pwrite(). What is appended stays in one piece: of more than we copy at once
+ * that is a part, as from a kernel that writes no more than 2 GB.
+ */
 ssize_t access_plain_write(int fd, const char *buffer, size_t count, u64 offset, bool append)
 {
+	if (append && count > APPEND_BYTES)
+		count = APPEND_BYTES;
 	return transfer(NULL, fd, NULL, buffer, count, append ? count : piece_of(count), offset);
 }

@@ -394,6 +394,40 @@ static void test_calls_from_and_into_mappings(void **state)
 }
 
 /*
+ * More than 4 GB at once, to a file that no pool has: a part is written, as by the kernel, and
+ * follows what was there. Broken by: a size of 32 bits; a second write for the rest.
+ */
+static void test_an_append_of_more_than_can_be(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	size_t size = 5 * MB(1024), at;
+	struct file from, to;
+	char page[4096];
+	char *addr;
+	ssize_t n;
+	int fd;
+
+	file_new(&from, size);
+	file_pattern(&to, 100, SEED);
+	fd = open(to.path, O_RDWR | O_APPEND);
+	assert_true(fd >= 0);
+	addr = map_file(&from, pool, PROT_READ | PROT_WRITE);
+	pattern_fill(addr, SEED + 1, 0, sizeof(page));
+	for (at = 100; at < MB(65); at += (size_t)n) {
+		n = hugemap_pwrite(fd, addr, MB(4096) + 4096, 0);
+		assert_true(n >= (ssize_t)MB(1) && n < (ssize_t)MB(2048));
+		assert_int_equal(lseek(fd, 0, SEEK_END), at + (size_t)n);
+		assert_int_equal(pread(fd, page, sizeof(page), (off_t)at), sizeof(page));
+		assert_int_equal(pattern_differs(page, SEED + 1, 0, sizeof(page)), sizeof(page));
+	}
+	ok(hugemap_unmap(addr, size));
+	close(fd);
+	file_close(&from);
+	file_close(&to);
+	pool_free(pool);
+}
+
+/*
  * Direct I/O into a mapping stores to pages without a fault, at any time until it is
  * done. Broken by: taking a block for clean that was protected and written meanwhile.
  */
@@ -711,6 +745,7 @@ int main(void)
 		cmocka_unit_test(test_a_write_that_is_durable),
 		cmocka_unit_test(test_a_small_write_is_not_a_block),
 		cmocka_unit_test(test_calls_from_and_into_mappings),
+		cmocka_unit_test(test_an_append_of_more_than_can_be),
 		cmocka_unit_test(test_direct_reads_into_a_mapping),
 		cmocka_unit_test(test_pages_that_stay_pinned),
 		cmocka_unit_test(test_frames_that_are_swapped_out),
