@@ -14,9 +14,9 @@
  * may store to it: the block stays where it is. Nothing else shows it.
  *
  * So while a clean block is in a writable mapping it may hold what nobody knows of, and a
- * sync takes it out to see (page_prove()). It is hashed in its slot only: what the program
- * does to its mapping meanwhile, with madvise(2) say, would be a fault of the handler's,
- * which nobody could serve.
+ * sync takes it out to see (page_prove()). It is hashed in its slot: what the program does
+ * to its mapping meanwhile, with madvise(2) say, would be a fault of the handler's, which
+ * nobody could serve. (Where it cannot be taken out it is read as a file, page by page.)
  */
 #include "frames.h"
 #include "linux.h"
@@ -26,6 +26,7 @@
 #include "uffd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #define FOLLOW_NS 100000000u
 
@@ -409,12 +410,53 @@ int page_remove(struct pool *pool, const struct hm_unit *unit)
 	return err == -EINVAL ? -EBUSY : err;
 }
 
+/* The memory of the process as a file: its pages are read without a fault, or not at all. */
+static bool hash_in_place(const struct mapping *map, const struct hm_unit *unit,
+			  XXH128_hash_t *hash)
+{
+	uintptr_t at = (uintptr_t)map_addr(map, unit->pgoff), end = at + HM_BLOCK_SIZE;
+	int fd = sys_open("/proc/self/mem", O_RDONLY);
+	char page[HM_PAGE_SIZE];
+	XXH3_state_t state;
+
+	if (fd < 0)
+		return false;
+	XXH3_128bits_reset(&state);
+	for (; at < end; at += sizeof(page)) {
+		if (sys_pread(fd, page, sizeof(page), at) != (ssize_t)sizeof(page))
+			break;
+		XXH3_128bits_update(&state, page, sizeof(page));
+	}
+	sys_close(fd);
+	*hash = XXH3_128bits_digest(&state);
+	return at == end;
+}
+
+/*
+ * The program has changed what may be done to the addresses, so a block stays there: is it
+ * what it was? 0; -ENOENT: it is gone; -EBUSY: it was stored to, as far as one knows.
+ */
+static int prove_in_place(struct pool *pool, const struct mapping *map, const struct hm_unit *unit)
+{
+	const struct frame_hash *was = &pool->hashes[unit->frame];
+	XXH128_hash_t hash;
+
+	if (!was->valid)
+		return 0; /* that was told when it came back */
+	if (hash_in_place(map, unit, &hash))
+		return XXH128_isEqual(was->value, hash) ? 0 : -EBUSY;
+	if (page_present(map, unit))
+		return -EBUSY;
+	page_forget(pool, unit);
+	return -ENOENT;
+}
+
 /**
  * page_prove() - is a block that is clean what the file has?
  *
  * It is in its slot then. If it is pinned, it is dirty, as is what was stored to. Where the
- * program has taken the right to store away it stays as it is. Whoever moves or evicts a
- * block knows what was stored there before he gives its lock back, or ends the eviction.
+ * program has changed what may be done to the addresses it is looked at there. Whoever moves
+ * or evicts a block knows what was stored before he gives its lock back, or ends the eviction.
  *
  * Return: 0; 1: that had to be found out; -EAGAIN: it is being evicted; -ENOENT: as
  * page_remove().
@@ -430,6 +472,8 @@ int page_prove(struct store *store, u64 pgoff)
 
 	hm_assert(!unproved || pool->hashes[unit.frame].valid);
 	err = unproved ? take_back(pool, &unit) : 0;
+	if (err == -EINVAL)
+		err = prove_in_place(pool, map, &unit);
 	if (err == -ENOENT)
 		return err;
 	if (err == -EBUSY)

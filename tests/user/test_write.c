@@ -3,8 +3,10 @@
 #include "common.h"
 
 #include <liburing.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -732,6 +734,55 @@ static void test_a_sync_where_nothing_can_be_stored(void **state)
 	pool_free(pool);
 }
 
+static int pool_userfaultfd(void)
+{
+	char path[32], name[64];
+	int fd;
+
+	for (fd = 3; fd < 1024; fd++) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		n = readlink(path, name, sizeof(name) - 1);
+		name[n < 0 ? 0 : n] = '\0';
+		if (!strcmp(name, "anon_inode:[userfaultfd]"))
+			return fd;
+	}
+	fail();
+	return -1;
+}
+
+/*
+ * A store that slips in before a block is protected, made certain; then the program takes away
+ * the right to store. Broken by: a refusal of a move passing for "nothing can be stored".
+ */
+static void test_a_store_before_nothing_can_be_stored(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	struct uffdio_writeprotect open_up = { 0 };
+	char byte = 0;
+	struct file file;
+	char *addr;
+
+	file_pattern(&file, BLOCK, SEED);
+	addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
+	assert_int_equal(pattern_differs(addr, SEED, 0, BLOCK), BLOCK);
+	open_up.range.start = (uintptr_t)addr;
+	open_up.range.len = BLOCK;
+	assert_int_equal(ioctl(pool_userfaultfd(), UFFDIO_WRITEPROTECT, &open_up), 0);
+	addr[MB(1)] ^= 1;
+	assert_int_equal(stat_of(addr).dirty_bytes, 0);
+	assert_int_equal(mprotect(addr, BLOCK, PROT_READ), 0);
+	ok(hugemap_sync(addr, BLOCK, MS_SYNC));
+	assert_int_equal(pread(file.fd, &byte, 1, MB(1)), 1);
+	assert_int_equal(byte, addr[MB(1)]);
+	ok(hugemap_sync(addr, BLOCK, MS_SYNC));
+	assert_int_equal(mprotect(addr, BLOCK, PROT_READ | PROT_WRITE), 0);
+	ok(hugemap_unmap(addr, BLOCK));
+	file_close(&file);
+	pool_free(pool);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -753,6 +804,7 @@ int main(void)
 		cmocka_unit_test(test_dirty_data_is_written_in_time),
 		cmocka_unit_test(test_stores_after_a_sync),
 		cmocka_unit_test(test_a_sync_where_nothing_can_be_stored),
+		cmocka_unit_test(test_a_store_before_nothing_can_be_stored),
 	};
 
 	return RUN(tests);
