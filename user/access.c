@@ -45,8 +45,8 @@ struct piece {
 
 /*
  * The block lock is held. -EAGAIN: it is on its way in or out, look again. (-EBUSY, from
- * the functions below: a page of it is pinned; -EINPROGRESS: it is being written, perhaps as
- * it is pinned.)
+ * the functions below: a page of it is pinned; -EINPROGRESS: it is being written from where
+ * it is mapped, as it was pinned.)
  */
 static int find_piece(struct store *store, u64 offset, size_t count, bool write,
 		      struct piece *piece)
@@ -65,7 +65,9 @@ static int find_piece(struct store *store, u64 offset, size_t count, bool write,
 	case HM_EVICTING:
 		return -EAGAIN;
 	case HM_WRITING:
-		return write ? -EINPROGRESS : 0;
+		if (!write)
+			return 0;
+		return page_mapping(store->pool, &piece->unit) ? -EINPROGRESS : -EAGAIN;
 	default:
 		return 0;
 	}

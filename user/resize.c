@@ -89,10 +89,28 @@ static enum hm_state state_of(struct store *store, u64 pgoff)
 	return pgoff >= store_limit(store) ? HM_ABSENT : hm_peek(store->core, pgoff, &unit);
 }
 
-/* It was written and dropped, and is there: it cannot be moved away. */
-static bool is_pinned(enum hm_state state)
+enum left {
+	LEFT_NOTHING,
+	LEFT_BUSY,
+	LEFT_PINNED, /* it was written and dropped, and is mapped: it cannot be moved away */
+	LEFT_WRITING, /* from where it is mapped, as it was pinned */
+};
+
+/* What is there of a block that is to go? maps_lock is held for writing. */
+static enum left what_is_left(struct store *store, u64 pgoff)
 {
-	return state == HM_CLEAN || state == HM_DIRTY;
+	struct hm_unit unit;
+	enum hm_state state;
+	bool mapped;
+
+	if (pgoff >= store_limit(store))
+		return LEFT_NOTHING;
+	state = hm_peek(store->core, pgoff, &unit);
+	mapped = (state == HM_CLEAN || state == HM_DIRTY || state == HM_WRITING) &&
+		 page_mapping(store->pool, &unit);
+	if (mapped)
+		return state == HM_WRITING ? LEFT_WRITING : LEFT_PINNED;
+	return state == HM_ABSENT ? LEFT_NOTHING : LEFT_BUSY;
 }
 
 /*
@@ -102,7 +120,7 @@ static bool is_pinned(enum hm_state state)
 int resize_drop_read(struct store *store, u64 pos, u64 end)
 {
 	struct patience patience = { 0 };
-	enum hm_state state;
+	enum left left;
 	int err = 0;
 	bool all;
 
@@ -110,9 +128,9 @@ int resize_drop_read(struct store *store, u64 pos, u64 end)
 		do {
 			pthread_rwlock_wrlock(&store->pool->maps_lock);
 			all = drop(store, pos, pos + 1, false);
-			state = state_of(store, pos);
+			left = what_is_left(store, pos);
 			pthread_rwlock_unlock(&store->pool->maps_lock);
-		} while (!all && look_again(&patience, is_pinned(state)));
+		} while (!all && look_again(&patience, left == LEFT_PINNED));
 		if (!all)
 			err = fail(-EBUSY, "the file is written, but a page of a mapping of it is "
 					   "pinned by direct I/O, and keeps what was there");
@@ -128,12 +146,12 @@ static void drop_edge(struct store *store, u64 pgoff, bool give_up)
 	drop(store, block_of(pgoff), block_of(pgoff) + 1, give_up);
 }
 
-static bool look_again_at(struct patience *patience, enum hm_state a, enum hm_state b)
+static bool look_again_at(struct patience *patience, enum left a, enum left b)
 {
-	if (is_pinned(a) || is_pinned(b))
+	if (a == LEFT_PINNED || b == LEFT_PINNED)
 		return look_again(patience, true);
-	return a == HM_WRITING || b == HM_WRITING ? look_again_unsure(patience) :
-						    look_again(patience, false);
+	return a == LEFT_WRITING || b == LEFT_WRITING ? look_again_unsure(patience) :
+							look_again(patience, false);
 }
 
 /*
@@ -147,7 +165,7 @@ static int begin(struct store *store, u64 a, u64 b, int *lost)
 {
 	struct pool *pool = store->pool;
 	struct patience patience = { 0 };
-	enum hm_state state_a, state_b;
+	enum left left_a, left_b;
 	int err = 0, given_up = 0;
 
 	pthread_mutex_lock(&store->resize_lock);
@@ -170,16 +188,16 @@ static int begin(struct store *store, u64 a, u64 b, int *lost)
 		pthread_rwlock_wrlock(&pool->maps_lock);
 		drop_edge(store, a, given_up);
 		drop_edge(store, b, given_up);
-		state_a = state_of(store, a);
-		state_b = state_of(store, b);
-		if (state_a == HM_ABSENT && state_b == HM_ABSENT && !atomic_load(&store->ops)) {
+		left_a = what_is_left(store, a);
+		left_b = what_is_left(store, b);
+		if (left_a == LEFT_NOTHING && left_b == LEFT_NOTHING && !atomic_load(&store->ops)) {
 			if (lost)
 				*lost = given_up;
 			return 0;
 		}
 		pthread_rwlock_unlock(&pool->maps_lock);
 		handlers_kick(pool);
-		if (look_again_at(&patience, state_a, state_b))
+		if (look_again_at(&patience, left_a, left_b))
 			continue;
 		err = fail(-EBUSY, "a page there is pinned by direct I/O: wait for that to end");
 		if (!lost)
