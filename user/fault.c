@@ -25,10 +25,8 @@ static enum served serve_miss(struct handler *h, struct mapping *map, enum hm_ou
 {
 	struct store *store = map->store;
 
-	if (outcome == HM_ZERO && !fill_is_hollow(store, unit)) {
-		hm_store_set_hollow(store->core, unit->pgoff, HM_BLOCK_PAGES, false);
+	if (outcome == HM_ZERO && !fill_is_hollow(store, unit))
 		outcome = HM_FILL;
-	}
 	if (outcome == HM_FILL) {
 		if (!fill_start(h, map, unit, fault))
 			return SERVED;

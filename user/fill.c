@@ -16,19 +16,21 @@
 /*
  * The core was told once that the store holds no data in this block: does it still hold
  * none? hugemap_pwrite() may have written some since. While it writes the kernel may have the
- * file locked, and would let us wait with our locks held: then a block is read, as any other.
+ * file locked, and would let us wait with our locks held: then a block is read, as any other,
+ * but that is not an answer.
  */
 bool fill_is_hollow(struct store *store, const struct hm_unit *unit)
 {
 	u64 start = unit->pgoff << HM_PAGE_SHIFT;
 	s64 data;
 
-	if (store->block_device || atomic_load(&store->writers))
+	if (atomic_load(&store->writers))
 		return false;
-	data = sys_lseek(store->fd_buffered, start, SEEK_DATA);
-	if (data < 0)
-		return data == -ENXIO;
-	return (u64)data >= start + HM_BLOCK_SIZE;
+	data = store->block_device ? (s64)start : sys_lseek(store->fd_buffered, start, SEEK_DATA);
+	if (data == -ENXIO || (data >= 0 && (u64)data >= start + HM_BLOCK_SIZE))
+		return true;
+	hm_store_set_hollow(store->core, unit->pgoff, HM_BLOCK_PAGES, false);
+	return false;
 }
 
 /* Fill a frame with zeros. The block lock is held. */
@@ -61,6 +63,7 @@ int fill_start(struct handler *h, struct mapping *map, const struct hm_unit *uni
 	if (!op)
 		return -EBUSY;
 	page_begin(h->pool, unit);
+	h->pool->places[unit->frame].guessed = hm_hollow(map->store->core, unit->pgoff);
 	populate_frame(h->pool, unit->frame);
 	*op = (struct io_op){
 		.type = IO_READ,

@@ -26,6 +26,7 @@ struct place {
 	struct mapping *map;
 	u64 pgoff;
 	bool stored; /* a store was found when it was claimed for eviction already */
+	bool guessed; /* it was read, as nobody could say whether the file holds data there */
 	bool lost; /* the program has zapped the pages: there are none in the slot either */
 };
 

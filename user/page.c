@@ -503,6 +503,7 @@ void page_forget(struct pool *pool, const struct hm_unit *unit)
 void page_begin(struct pool *pool, const struct hm_unit *unit)
 {
 	pool->places[unit->frame].lost = false;
+	pool->places[unit->frame].guessed = false;
 }
 
 /* Are its pages nowhere? Who finds that may come before who is to do something about it. */

@@ -12,6 +12,7 @@
 #include "store.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #define FULL_MS 100u
 
@@ -75,11 +76,33 @@ static void refuse(struct handler *h, struct io_op *op)
 		trap_bus(h, op->demand_addr);
 }
 
+/*
+ * No room, says the file system. Some want room for the whole range before they look what has
+ * room already; and that a block has holes is a guess, if a call wrote when it was asked. So it
+ * is asked now, when none writes, or has not for long.
+ */
+static bool asked_again(struct handler *h, struct io_op *op)
+{
+	u64 start = op->pgoff << HM_PAGE_SHIFT;
+	s64 hole;
+
+	if (op->result != -ENOSPC && op->result != -EDQUOT)
+		return false;
+	if (atomic_load(&op->store->writers) && ++op->tries <= IO_MOST_TRIES) {
+		io_queue(&h->io, op);
+		return true;
+	}
+	hole = sys_lseek(op->store->fd_buffered, start, SEEK_HOLE);
+	if (hole >= 0 && (u64)hole >= start + HM_BLOCK_SIZE)
+		op->result = 0;
+	return false;
+}
+
 void room_complete(struct handler *h, struct io_op *op)
 {
 	pthread_mutex_t *lock = block_lock(op->store, op->pgoff);
 
-	if (io_again(&h->io, op))
+	if (io_again(&h->io, op) || asked_again(h, op))
 		return;
 	pthread_mutex_lock(lock);
 	block_call_end(op->store, op->pgoff);

@@ -103,10 +103,8 @@ static enum step bring_in(struct handler *h, struct mapping *map, struct job *jo
 		outcome = hm_fault(store->core, job->pos, access, &unit);
 	} while (outcome == HM_NO_NODE &&
 		 !store_add_node(store, job->pos, (enum hm_node_kind)unit.err));
-	if (outcome == HM_ZERO && !fill_is_hollow(store, &unit)) {
-		hm_store_set_hollow(store->core, unit.pgoff, HM_BLOCK_PAGES, false);
+	if (outcome == HM_ZERO && !fill_is_hollow(store, &unit))
 		outcome = HM_FILL;
-	}
 	switch (outcome) {
 	case HM_HIT:
 	case HM_BUSY:

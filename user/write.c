@@ -31,6 +31,7 @@ static int collect(struct handler *h, struct io_op *op)
 
 	pthread_mutex_lock(lock);
 	hm_peek(store->core, op->pgoff, &unit);
+	op->frame = unit.frame;
 	err = page_remove(h->pool, &unit);
 	op->buffer = page_data(h->pool, &unit);
 	pthread_mutex_unlock(lock);
@@ -65,6 +66,8 @@ static bool is_zero(const char *buffer, size_t bytes)
 /* Nothing was stored to this block, and the store holds no data there either. */
 static bool nothing_to_write(const struct io_op *op)
 {
+	if (op->store->pool->places[op->frame].guessed)
+		return false;
 	return hm_hollow(op->store->core, op->pgoff) && is_zero(op->buffer, HM_BLOCK_SIZE);
 }
 

@@ -507,6 +507,53 @@ static void test_pages_taken_away(void **state)
 	pool_free(pool);
 }
 
+struct writer {
+	pthread_t thread;
+	atomic_bool stop;
+	int fd;
+};
+
+static void *write_all_the_time(void *arg)
+{
+	struct writer *writer = arg;
+	char *data = calloc(1, BLOCK);
+
+	while (!atomic_load(&writer->stop))
+		assert_int_equal(hugemap_pwrite(writer->fd, data, BLOCK, 15 * BLOCK), BLOCK);
+	free(data);
+	return NULL;
+}
+
+/*
+ * Where a file has holes is a guess while calls write it. XFS wants room for a whole range,
+ * also where nothing of it is missing. Broken by: a guess that is not asked about again.
+ */
+static void test_no_room_where_none_is_needed(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(32));
+	struct writer writer = { 0 };
+	struct file file;
+	char *addr;
+	int i;
+
+	file_pattern(&file, 16 * BLOCK, SEED);
+	writer.fd = file.fd;
+	fail_io(IO_ROOM, 0, 8 * BLOCK, ENOSPC, -1);
+	assert_int_equal(pthread_create(&writer.thread, NULL, write_all_the_time, &writer), 0);
+	for (i = 0; i < 20 || (i < 2000 && !fault.count); i++) {
+		addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
+		usleep(1000 * (useconds_t)(i % 4));
+		assert_int_equal(signal_of_write(addr + 7, NULL), 0);
+		ok(hugemap_unmap(addr, 16 * BLOCK));
+	}
+	atomic_store(&writer.stop, true);
+	pthread_join(writer.thread, NULL);
+	works_again();
+	assert_true(fault.count > 0);
+	file_close(&file);
+	pool_free(pool);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -522,6 +569,7 @@ int main(void)
 		cmocka_unit_test(test_a_read_only_mapping_is_the_last),
 		cmocka_unit_test(test_a_pool_that_cannot_be_written),
 		cmocka_unit_test(test_a_full_file_system),
+		cmocka_unit_test(test_no_room_where_none_is_needed),
 		cmocka_unit_test(test_pages_taken_away),
 	};
 
