@@ -33,18 +33,23 @@ static void after_fork_in_parent(void)
 	pthread_mutex_unlock(&pools_lock);
 }
 
+static void close_files(const struct store *store)
+{
+	for (; store; store = store->next) {
+		sys_close(store->fd);
+		sys_close(store->fd_buffered);
+	}
+}
+
 static void after_fork_in_child(void)
 {
-	struct store *store;
 	struct pool *pool;
 	u32 i;
 
 	steered_unlock();
 	for (pool = pools; pool; pool = pool->next) {
-		for (store = pool->stores; store; store = store->next) {
-			sys_close(store->fd);
-			sys_close(store->fd_buffered);
-		}
+		close_files(pool->stores);
+		close_files(pool->closing);
 		for (i = 0; i < pool->nhandlers; i++) {
 			sys_close(pool->handlers[i].event_fd);
 			pool->handlers[i].io.backend->forked(&pool->handlers[i].io);

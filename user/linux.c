@@ -59,6 +59,11 @@ void sys_close(int fd)
 	(void)result_of(close(fd));
 }
 
+int sys_replace(int fd, int by)
+{
+	return result_of(dup3(by, fd, O_CLOEXEC));
+}
+
 ssize_t sys_read(int fd, void *buffer, size_t count)
 {
 	return result_of(read(fd, buffer, count));

@@ -20,6 +20,7 @@ struct statx;
 /* --- files; their descriptors are closed on exec(), and none is 0, 1 or 2 ----------- */
 int sys_open(const char *path, int flags);
 void sys_close(int fd);
+int sys_replace(int fd, int by); /* fd is what by is, from now on */
 ssize_t sys_read(int fd, void *buffer, size_t count);
 ssize_t sys_write(int fd, const void *buffer, size_t count);
 ssize_t sys_pread(int fd, void *buffer, size_t count, uint64_t offset);

@@ -100,6 +100,7 @@ struct pool {
 	struct mapping **maps; /* sorted by address */
 	u32 nmaps, maps_room;
 	struct store *stores;
+	struct store *closing; /* in no list but this; see store_put() */
 	u64 next_map_id;
 	int pagemap_fd; /* see pagemap.h */
 
@@ -130,6 +131,7 @@ struct store {
 	ino_t ino;
 	bool block_device;
 	bool writable;
+	atomic_bool unlocked; /* it is closing, and others may have the file */
 	atomic_uint refs; /* mappings and callers; the last goes under maps_lock */
 	int fd; /* with O_DIRECT, if the file system can */
 	int fd_buffered; /* for what direct I/O cannot do; holds the lock on the file */

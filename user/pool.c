@@ -188,7 +188,8 @@ int pool_check(const struct pool *pool)
 }
 
 /*
- * Take a pool out of the list. -EAGAIN: a call has a file of it that is mapped no more.
+ * Take a pool out of the list. -EAGAIN: a call has a file of it that is mapped no more, or
+ * closes it.
  * pools_lock is held.
  */
 static int unlist(struct pool *pool)
@@ -199,7 +200,7 @@ static int unlist(struct pool *pool)
 	pthread_rwlock_rdlock(&pool->maps_lock);
 	if (pool->nmaps)
 		err = -EBUSY;
-	else if (pool->stores)
+	else if (pool->stores || pool->closing)
 		err = -EAGAIN;
 	pthread_rwlock_unlock(&pool->maps_lock);
 	if (!err) {

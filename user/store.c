@@ -20,6 +20,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Somebody gives the file back: look again. */
+#define LATER 1
+
 static void identify(const struct stat *st, dev_t *dev, ino_t *ino)
 {
 	bool block = S_ISBLK(st->st_mode);
@@ -358,16 +361,12 @@ static void unlock_file(const struct store *store)
 		sys_fcntl(store->fd_buffered, F_OFD_SETLK, &none);
 }
 
-/*
- * No lock is held: the last close of a file may take long, as it frees what has no name any
- * more, or writes the page cache.
- */
-static void shut(int fd, int fd_buffered)
+static void shut(const struct store *store)
 {
-	if (fd >= 0)
-		sys_close(fd);
-	if (fd_buffered >= 0)
-		sys_close(fd_buffered);
+	if (store->fd >= 0)
+		sys_close(store->fd);
+	if (store->fd_buffered >= 0)
+		sys_close(store->fd_buffered);
 }
 
 /* What is left of a store that is empty. */
@@ -420,7 +419,7 @@ static int open_store(struct pool *pool, int fd, const struct stat *st, bool wri
 	if (err) {
 		free(mem);
 		unlock_file(store);
-		shut(store->fd, store->fd_buffered);
+		shut(store);
 		store_free(store);
 		return err;
 	}
@@ -443,18 +442,32 @@ static void unlist(struct store **at, const struct store *store)
 	*at = store->next;
 }
 
-/* Has another pool the file? pools_lock is held. */
-static bool elsewhere(const struct pool *pool, dev_t dev, ino_t ino)
+/* Is the file's lock about to be given back? The last one closed comes first. */
+static bool is_closing(const struct pool *pool, dev_t dev, ino_t ino)
 {
-	bool has = false;
-	struct pool *p;
+	const struct store *store = store_in(pool->closing, dev, ino);
 
-	for (p = pools; p && !has; p = p->next) {
+	return store && !atomic_load(&store->unlocked);
+}
+
+/* Has another pool the file? -EBUSY: yes; LATER: not for long. pools_lock is held. */
+static int elsewhere(const struct pool *pool, dev_t dev, ino_t ino)
+{
+	struct pool *p;
+	int err = 0;
+
+	for (p = pools; p && !err; p = p->next) {
+		if (p == pool)
+			continue;
 		pthread_rwlock_rdlock(&p->maps_lock);
-		has = p != pool && store_in(p->stores, dev, ino);
+		if (store_in(p->stores, dev, ino))
+			err = fail(-EBUSY,
+				   "the file is mapped through another pool of this process");
+		else if (is_closing(p, dev, ino))
+			err = LATER;
 		pthread_rwlock_unlock(&p->maps_lock);
 	}
-	return has;
+	return err;
 }
 
 static int get_locked(struct pool *pool, int fd, const struct stat *st, bool writable,
@@ -469,6 +482,8 @@ static int get_locked(struct pool *pool, int fd, const struct stat *st, bool wri
 	store = store_in(pool->stores, dev, ino);
 	if (store && writable)
 		err = store_check_writable(store);
+	if (!store && is_closing(pool, dev, ino))
+		return LATER;
 	if (!store) {
 		err = open_store(pool, fd, st, writable, &store);
 		if (err)
@@ -493,6 +508,7 @@ static int get_locked(struct pool *pool, int fd, const struct stat *st, bool wri
  */
 int store_get(struct pool *pool, int fd, bool writable, struct store **result)
 {
+	struct patience patience = { 0 };
 	struct store *store = NULL;
 	struct stat st;
 	dev_t dev;
@@ -505,15 +521,16 @@ int store_get(struct pool *pool, int fd, bool writable, struct store **result)
 	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
 		return fail(-ENODEV, "only regular files and block devices can be mapped");
 	identify(&st, &dev, &ino);
-	pthread_mutex_lock(&pools_lock);
-	if (elsewhere(pool, dev, ino))
-		err = fail(-EBUSY, "the file is mapped through another pool of this process");
-	if (!err) {
-		pthread_rwlock_wrlock(&pool->maps_lock);
-		err = get_locked(pool, fd, &st, writable, &store);
-		pthread_rwlock_unlock(&pool->maps_lock);
-	}
-	pthread_mutex_unlock(&pools_lock);
+	do {
+		pthread_mutex_lock(&pools_lock);
+		err = elsewhere(pool, dev, ino);
+		if (!err) {
+			pthread_rwlock_wrlock(&pool->maps_lock);
+			err = get_locked(pool, fd, &st, writable, &store);
+			pthread_rwlock_unlock(&pool->maps_lock);
+		}
+		pthread_mutex_unlock(&pools_lock);
+	} while (err == LATER && look_again(&patience, false));
 	if (!err)
 		*result = store;
 	return err;
@@ -567,12 +584,24 @@ static void empty(struct store *store)
 	hm_assert(got == HM_INV_DONE);
 }
 
-/* A store that is in no list ends, but for its descriptors. maps_lock is held for writing. */
-static void discard(struct store *store)
+/*
+ * No lock is held: to unlock a file asks its server, and the last close may take long, as it
+ * frees what has no name any more, or writes the page cache. Until that is over a child that
+ * is made must know the descriptors, and nobody may get their numbers: they become something
+ * else first, which closes the file.
+ */
+static void close_unlisted(struct store *store)
 {
-	empty(store);
-	hm_store_destroy(store->core);
+	struct pool *pool = store->pool;
+
 	unlock_file(store);
+	atomic_store(&store->unlocked, true);
+	sys_replace(store->fd, pool->pagemap_fd);
+	sys_replace(store->fd_buffered, pool->pagemap_fd);
+	pthread_rwlock_wrlock(&pool->maps_lock);
+	unlist(&pool->closing, store);
+	shut(store);
+	pthread_rwlock_unlock(&pool->maps_lock);
 	store_free(store);
 }
 
@@ -598,7 +627,6 @@ int store_put(struct store *store)
 {
 	struct pool *pool = store->pool;
 	struct patience patience = { 0 };
-	int fd = store->fd, fd_buffered = store->fd_buffered;
 	int err = 0;
 
 	if (put_early(store))
@@ -620,8 +648,11 @@ int store_put(struct store *store)
 	}
 	unlist(&pool->stores, store);
 	handlers_forget(pool, store);
-	discard(store);
+	empty(store);
+	hm_store_destroy(store->core);
+	store->next = pool->closing;
+	pool->closing = store;
 	pthread_rwlock_unlock(&pool->maps_lock);
-	shut(fd, fd_buffered);
+	close_unlisted(store);
 	return err;
 }

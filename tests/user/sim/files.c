@@ -107,6 +107,17 @@ void sys_close(int fd)
 	get(fd)->kind = FD_FREE;
 }
 
+int sys_replace(int fd, int by)
+{
+	const struct descriptor *d = get(by);
+
+	sim_step();
+	sim_check(!thread_locks_held(), "a lock is held while a file is closed");
+	*get(fd) = *d;
+	device_pause();
+	return fd;
+}
+
 int sys_userfaultfd(int flags)
 {
 	return new_fd(FD_USERFAULT, flags, NULL);
@@ -502,6 +513,9 @@ int sys_fcntl(int fd, int command, void *arg)
 		lock->l_pid = -1;
 		return 0;
 	case F_OFD_SETLK:
+		/* A server is asked. (Where no file could be opened: under any.) */
+		sim_check(lock->l_type != F_UNLCK || machine.refuse_percent || !thread_locks_held(),
+			  "a lock is held while a file is unlocked");
 		if (lock->l_type != F_UNLCK && who_locks(d, lock->l_type))
 			return -EAGAIN;
 		d->lock = lock->l_type;
