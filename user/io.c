@@ -66,3 +66,21 @@ void io_give(struct io *io, struct io_op *op)
 	io->nfree++;
 	hm_assert(io->nfree <= io->depth);
 }
+
+/*
+ * Of a write, or a flush, that failed, for those who are told: some errno mean to them that
+ * nothing has changed, or that they may ask again.
+ */
+int io_error(ssize_t result)
+{
+	switch (result) {
+	case 0:
+	case -EAGAIN:
+	case -EBUSY:
+	case -EINVAL:
+	case -ENOMEM:
+		return -EIO;
+	default:
+		return (int)result;
+	}
+}

@@ -130,6 +130,8 @@ static inline bool io_again(struct io *io, struct io_op *op)
 	return true;
 }
 
+int io_error(ssize_t result);
+
 /*
  * For tests: if set, it sees each result before the engine does and may change
  * it. Never set by the library.

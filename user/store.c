@@ -8,6 +8,7 @@
  */
 #include "frames.h"
 #include "handler.h"
+#include "io.h"
 #include "linux.h"
 #include "reason.h"
 #include "store.h"
@@ -102,6 +103,7 @@ static void flush(struct store *store)
 	pthread_mutex_unlock(&store->flush_lock);
 	err = sys_fdatasync(store->fd_buffered);
 	if (err) {
+		err = io_error(err);
 		hm_store_error(store->core, err);
 		make_dirty(store);
 	}

@@ -155,21 +155,6 @@ static void finish(struct handler *h, struct io_op *op, int err)
 	io_give(&h->io, op);
 }
 
-/* These mean to those who are told that nothing has changed, or that they may ask again. */
-static int error_of(ssize_t result)
-{
-	switch (result) {
-	case 0:
-	case -EAGAIN:
-	case -EBUSY:
-	case -EINVAL:
-	case -ENOMEM:
-		return -EIO;
-	default:
-		return (int)result;
-	}
-}
-
 void write_complete(struct handler *h, struct io_op *op)
 {
 	size_t begun = op->done;
@@ -179,7 +164,7 @@ void write_complete(struct handler *h, struct io_op *op)
 	/* A write that failed may have written a part: zeros must be written over it. */
 	hm_store_set_hollow(op->store->core, op->pgoff, HM_BLOCK_PAGES, false);
 	if (op->result <= 0) {
-		finish(h, op, error_of(op->result));
+		finish(h, op, io_error(op->result));
 		return;
 	}
 	op->done += (size_t)op->result;

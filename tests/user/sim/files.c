@@ -603,7 +603,7 @@ int sys_fdatasync(int fd)
 	device_pause();
 	if (sim_chance(machine.flush_error_percent)) {
 		model_flush_failed(file);
-		return -EIO;
+		return sim_chance(50) ? -EIO : sim_chance(50) ? -EBUSY : -EAGAIN;
 	}
 	for (i = 0; i < MAX_PAGES; i++) {
 		struct disk_page *p = &file->page[i];
