@@ -131,6 +131,12 @@ static void press(struct handler *h)
 		handler_kick(&h->pool->handlers[0]);
 }
 
+/* I/O that brings frames, or makes clean ones: calls that write the file do neither. */
+static bool works_for_frames(const struct store *store)
+{
+	return atomic_load(&store->ops) > atomic_load(&store->writers);
+}
+
 /* Every frame is pinned, it seems, perhaps by the thread that waits: nothing goes on. */
 static bool stuck(const struct pool *pool, u64 now, u64 arrived_ns)
 {
@@ -139,7 +145,7 @@ static bool stuck(const struct pool *pool, u64 now, u64 arrived_ns)
 	if (now - arrived_ns < STUCK_NS || atomic_load(&pool->freed_ns) + STUCK_NS > now)
 		return false;
 	for (store = pool->stores; store; store = store->next)
-		if (atomic_load(&store->ops))
+		if (works_for_frames(store))
 			return false; /* a device that takes its time */
 	return true;
 }
@@ -168,7 +174,7 @@ static bool hopeless(struct handler *h, const struct pending *fault)
 	for (store = h->pool->stores; store; store = store->next) {
 		bool works = !atomic_load(&store->wb_backoff_ms);
 
-		if (works && (hm_store_dirty_pages(store->core) || atomic_load(&store->ops)))
+		if (works && (hm_store_dirty_pages(store->core) || works_for_frames(store)))
 			return false;
 		failing |= !works && hm_store_dirty_pages(store->core);
 	}
