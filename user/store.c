@@ -170,7 +170,7 @@ static void find_holes(const struct store *store, u64 pgoff, unsigned long *holl
 	}
 	memset(hollow, 0xff, HM_BITMAP_LONGS(HM_NODE_SLOTS) * sizeof(*hollow));
 	memset(holes, 0xff, HM_BITMAP_LONGS(HM_NODE_SLOTS) * sizeof(*holes));
-	/* The kernel may answer after that only. Who fills a block, or finds no room, asks again. */
+	/* The kernel may answer after that only. Who fills, or finds no room, asks again. */
 	if (atomic_load(&store->writers))
 		return;
 	while (at < end) {
