@@ -344,22 +344,24 @@ static void take_rest(struct hugemap_inode *hi, const struct change *change, lof
 {
 	struct change grown = { old_size, size_below(hi), HUGEMAP_KEEP };
 	struct change cut = { grown.end, LLONG_MAX, HUGEMAP_DISCARD };
+	bool is_shorter = grown.end < min(below, old_size);
+	bool is_longer = grown.end > old_size;
 
-	if (grown.end < min(below, old_size))
+	if (is_shorter)
 		take_size(hi, grown.end);
 	if (hi->store) {
 		drop_clean(hi, change);
 		note_holes(hi, change->start, change->end, old_size, old_size, HUGEMAP_KEEP);
-		if (grown.end < min(below, old_size)) {
+		if (is_shorter) {
 			forget_range(hi, &cut, true);
 			note_holes(hi, cut.start, cut.end, old_size, cut.start, HUGEMAP_DISCARD);
 		}
-		if (grown.end > old_size) {
+		if (is_longer) {
 			forget_range(hi, &grown, false);
 			note_holes(hi, old_size, LLONG_MAX, old_size, grown.end, HUGEMAP_KEEP);
 		}
 	}
-	if (grown.end > old_size)
+	if (is_longer)
 		take_size(hi, grown.end);
 }
 

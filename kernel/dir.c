@@ -150,6 +150,12 @@ static int dir_link(struct dentry *old, struct inode *dir, struct dentry *dentry
 	return err;
 }
 
+/* NFS keeps a file that is open under another name, until we let it go. */
+static bool only_we_keep(const struct dentry *removed)
+{
+	return removed->d_flags & DCACHE_NFSFS_RENAMED && d_inode(removed)->i_nlink <= 1;
+}
+
 static int remove_name(struct inode *dir, struct dentry *dentry, bool is_dir)
 {
 	struct hugemap_idmap *idmap = hugemap_lower_idmap(dir->i_sb);
@@ -173,8 +179,7 @@ static int remove_name(struct inode *dir, struct dentry *dentry, bool is_dir)
 		err = hugemap_rmdir_below(idmap, parent, lower);
 	else
 		err = vfs_unlink(idmap, d_inode(parent), lower, NULL);
-	/* NFS keeps a file that is open under another name, until we let it go. */
-	if (!err && lower->d_flags & DCACHE_NFSFS_RENAMED && d_inode(lower)->i_nlink <= 1)
+	if (!err && only_we_keep(lower))
 		hugemap_inode(inode)->gone = true;
 	hugemap_end_naming(parent, lower);
 	if (!err) {
@@ -257,10 +262,8 @@ static int dir_rename(struct hugemap_idmap *unused, struct inode *old_dir, struc
 	if (err)
 		goto out;
 	err = moved_below(&rename, old, new) ? -ESTALE : vfs_rename(&rename);
-	/* As in remove_name(). */
 	if (!err && d_really_is_positive(new) && !(flags & RENAME_EXCHANGE) &&
-	    rename.new_dentry->d_flags & DCACHE_NFSFS_RENAMED &&
-	    d_inode(rename.new_dentry)->i_nlink <= 1)
+	    only_we_keep(rename.new_dentry))
 		hugemap_inode(d_inode(new))->gone = true;
 	hugemap_end_renaming(&rename, old_parent, new_parent);
 	if (!err)

@@ -24,11 +24,6 @@ bool inode_trylock(struct inode *inode)
 	return !sim_chance(5) && down_write_trylock(&inode->i_rwsem);
 }
 
-bool inode_trylock_shared(struct inode *inode)
-{
-	return !sim_chance(5) && down_read_trylock(&inode->i_rwsem);
-}
-
 struct inode *igrab(struct inode *inode)
 {
 	atomic_inc(&inode->i_count);
