@@ -348,8 +348,13 @@ int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind, unsigned 
 	atomic_dec(&mount->pressed);
 	if (left < 0)
 		return -EINTR;
-	if (left || may_hope(mount))
+	if (left)
 		return 0;
+	if (may_hope(mount)) {
+		/* What a slow disk has brought can be evicted only from then on. */
+		*began = jiffies;
+		return 0;
+	}
 	last = READ_ONCE(mount->progress);
 	if (time_after(*began, last))
 		last = *began;
