@@ -400,6 +400,13 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 		/* Nobody comes to what is cut off; nobody sees what was cached behind the end. */
 		if (size <= old_size)
 			take_size(hi, size);
+		if (hi->store && what == HUGEMAP_KEEP && ret > 0 &&
+		    start + ret < min(end, old_size)) {
+			/* Nothing says that the rest has changed: what devices wrote there stays. */
+			range.start = start + ret;
+			drop_clean(hi, &range);
+			range = (struct change){ start, start + ret, what };
+		}
 		if (hi->store) {
 			forget_range(hi, &range, size < old_size);
 			if (size > old_size) {
