@@ -30,7 +30,7 @@ struct sim_program {
 struct hm_cache;
 
 /* books.c: nothing is under way, and nobody goes on meanwhile. */
-void books_check(struct hm_cache *cache);
+void books_check(struct hm_cache *cache, bool beyond);
 
 extern const struct sim_program sim_program;
 extern bool sim_break_rules; /* some programs do what they should not */

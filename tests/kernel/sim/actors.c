@@ -116,18 +116,12 @@ static u64 *reach(struct program *p, const struct place *place, bool write, int 
 	}
 }
 
-/* What lies behind the end in its page is zeroed until a call that makes the file longer ends. */
-static loff_t certain_size(const struct sim_file *file)
-{
-	return file->resizes & 1 ? min(file->min, file->resize_min) : file->min;
-}
-
 static void touch(struct program *p)
 {
 	bool write = sim_chance(w.s.write_percent);
 	struct place place;
-	loff_t least;
 	u32 resizes;
+	loff_t least;
 	u64 *word;
 	int err;
 
@@ -146,10 +140,11 @@ static void touch(struct program *p)
 		model_store(place.file, place.word, *word);
 		w.counts[C_STORES]++;
 	} else if (word) {
-		if (place.word * sizeof(u64) < (u64)certain_size(place.file))
+		if (place.word * sizeof(u64) < (u64)model_certain_size(place.file))
 			model_load(place.file, place.word, *word, U64_MAX);
 		else if (place.file->resizes == resizes && !(resizes & 1))
-			sim_check(place.word / WORDS < pages_of(place.file->max) || w.failures,
+			sim_check(place.word / WORDS < pages_of(place.file->max) ||
+					  w.failures || place.file->loose,
 				  "page %llu is there, beyond the end",
 				  (unsigned long long)(place.word / WORDS));
 		w.counts[C_LOADS]++;

@@ -122,6 +122,12 @@ void model_load(struct sim_file *file, u64 word, u64 value, u64 since)
 		 (unsigned long long)(m->n ? m->now[m->n - 1].value : 0));
 }
 
+/* What lies behind the end in its page is zeroed until a call that makes the file longer ends. */
+loff_t model_certain_size(const struct sim_file *file)
+{
+	return file->resizes & 1 ? min(file->min, file->resize_min) : file->min;
+}
+
 void model_store(struct sim_file *file, u64 word, u64 value)
 {
 	struct model_word *m = &file->word[word];
@@ -131,7 +137,7 @@ void model_store(struct sim_file *file, u64 word, u64 value)
 		 (unsigned long long)word, file->index);
 	if (word >= size_words(file->max))
 		return; /* it was cut off a moment ago */
-	if (m->busy || word >= size_words(file->min))
+	if (m->busy || word >= size_words(model_certain_size(file)))
 		add(m, value);
 	else
 		set(m, value);
@@ -199,6 +205,7 @@ static void grown(struct sim_file *file, const struct transfer *t, loff_t end)
 	file->min = max(file->min, min(end, file->max));
 	if (file->max != t->pos + (loff_t)t->bytes || file->max <= t->old_size)
 		return;
+	file->loose |= current->killed;
 	file->max = max(t->old_size, end);
 	for (i = size_words(file->max); i < MAX_FILE_WORDS; i++)
 		clear(&file->word[i]);
@@ -238,6 +245,7 @@ void model_resize(struct sim_file *file, loff_t old, loff_t size)
 		set(&file->word[i], 0);
 	if (size < file->durable_size)
 		file->durable_size = 0;
+	file->loose = false;
 	file->min = file->max = size;
 }
 
@@ -406,4 +414,5 @@ void model_restart(struct sim_file *file)
 	file->min = file->max = file->disk->size;
 	file->durable_size = 0;
 	file->resizes = 0;
+	file->loose = false;
 }

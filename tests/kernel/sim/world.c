@@ -204,6 +204,7 @@ static void close_file(struct sim_file *file)
 
 void world_unmount(void *arg)
 {
+	bool beyond = w.failures;
 	u32 i;
 
 	(void)arg;
@@ -211,7 +212,10 @@ void world_unmount(void *arg)
 	while (w.programs_left)
 		sim_yield();
 	hugemap_data_quiesce(w.mount);
-	books_check(w.mount->cache);
+	/* What a write had room for stays behind the end, if the rest cannot be written. */
+	for (i = 0; i < w.s.nfiles; i++)
+		beyond |= w.file[i].loose;
+	books_check(w.mount->cache, beyond);
 	for (i = 0; i < w.s.nfiles; i++)
 		close_file(&w.file[i]);
 	hugemap_data_stop(w.mount);

@@ -58,6 +58,7 @@ struct sim_file {
 	loff_t durable_size;
 	u32 resizes; /* odd: one is under way */
 	loff_t resize_min; /* the shorter of the two sizes of that */
+	bool loose; /* who was killed while he made it longer may leave a block behind its end */
 };
 
 /* Words on their way into a file. */
@@ -121,6 +122,7 @@ void model_end(struct transfer *t, size_t done);
 void model_resize(struct sim_file *file, loff_t old, loff_t size);
 /* A range becomes zeros, or the length another: until the caller lets go of the file. */
 void model_zeroes(struct sim_file *file, loff_t start, loff_t end);
+loff_t model_certain_size(const struct sim_file *file);
 void model_resizes(struct sim_file *file, loff_t size);
 void model_written(struct disk_file *disk, loff_t pos);
 void model_sync_begins(struct sim_file *file, u64 first, u64 end);

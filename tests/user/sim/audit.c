@@ -96,7 +96,7 @@ static void audit_pool(struct pool *pool)
 
 	for (store = pool->stores; store; store = store->next)
 		audit_store(pool, store);
-	books_check(pool->cache);
+	books_check(pool->cache, false);
 	counts[C_AUDITS]++;
 }
 
