@@ -12,7 +12,6 @@
 
 #define STACK_BYTES (128u << 10)
 #define PATIENCE 4000000u /* steps without progress */
-#define LONG_SLEEP 400000u /* steps that a coroutine waits to be woken */
 #define LONGEST_STALL 30000u /* steps */
 #define NOTES 120u
 #define NOTE_BYTES 120u
@@ -24,9 +23,7 @@ struct coroutine {
 	void *stack_pointer;
 	char *stack;
 	const void *key; /* waits for this */
-	u64 detail;
 	bool asleep, ended;
-	u64 since; /* it sleeps */
 	void *fake_stack;
 };
 
@@ -234,13 +231,10 @@ static void list_runnable(void)
 
 	nrunnable = 0;
 	for (i = 0; i < ncoroutines; i++) {
-		if (coroutines[i].asleep)
-			sim_check(steps - coroutines[i].since < LONG_SLEEP,
-				  "%s %u, which waits for page %llu, was not woken for %u steps",
-				  coroutines[i].name, i, (unsigned long long)coroutines[i].detail,
-				  LONG_SLEEP);
-		else if (!coroutines[i].ended && &coroutines[i] != stalled)
-			runnable[nrunnable++] = &coroutines[i];
+		struct coroutine *c = &coroutines[i];
+
+		if (!c->asleep && !c->ended && c != stalled)
+			runnable[nrunnable++] = c;
 	}
 }
 
@@ -388,16 +382,25 @@ u32 sched_spawned(void)
 	return ncoroutines;
 }
 
+const char *sched_name(u32 number)
+{
+	return coroutines[number].name;
+}
+
 void sim_progress(void)
 {
 	last_progress = steps;
 	list_runnable();
 }
 
-void sim_prepare(const void *key, u64 detail)
+u64 sched_quiet(void)
+{
+	return steps - last_progress;
+}
+
+void sim_prepare(const void *key)
 {
 	current->key = key;
-	current->detail = detail;
 }
 
 void sim_sleep(void)
@@ -405,20 +408,19 @@ void sim_sleep(void)
 	if (!current->key)
 		return;
 	current->asleep = true;
-	current->since = steps;
 	list_runnable();
 	while (current->asleep)
 		sim_yield();
 }
 
-void sim_wake(const void *key, u64 from, u64 to)
+void sim_wake(const void *key)
 {
 	u32 i;
 
 	for (i = 0; i < ncoroutines; i++) {
 		struct coroutine *c = &coroutines[i];
 
-		if (c->key == key && c->detail >= from && c->detail < to) {
+		if (c->key == key) {
 			c->key = NULL;
 			c->asleep = false;
 		}

@@ -42,17 +42,19 @@ void sched_stop(void); /* from a coroutine: does not return */
 u64 sched_steps(void); /* since sched_seed() */
 u32 sched_self(void); /* the number of the running coroutine; SIM_COROUTINES: none */
 u32 sched_spawned(void); /* the number that the next one will have */
+const char *sched_name(u32 number);
 
 /*
  * From sim_prepare() on, sim_wake() with the same key counts; sim_sleep() ends
- * when it has come. sim_wake() wakes those with a detail in [from, to).
+ * when it has come.
  */
-void sim_prepare(const void *key, u64 detail);
+void sim_prepare(const void *key);
 void sim_sleep(void);
-void sim_wake(const void *key, u64 from, u64 to);
+void sim_wake(const void *key);
 
 /* Something was achieved: the scheduler gives up after long without it. */
 void sim_progress(void);
+u64 sched_quiet(void); /* steps since */
 
 /* A lock that sleeps, and one for many readers or one writer. */
 struct sim_lock {

@@ -65,16 +65,34 @@ void synchronize_rcu(void)
 
 /* --- time and waiting ------------------------------------------------------------------ */
 
+/*
+ * Some waits last as long as the engine's patience with a disk, and a step may be any part
+ * of a second: who sleeps has slept for too long only if both the clock and the steps of
+ * the others say so.
+ */
+#define LONG_SLEEP 400000u /* steps */
+#define LONG_WAIT (60 * HZ)
+
 static struct waiter {
 	wait_queue_head_t *wait;
-	unsigned long deadline;
-	bool idle;
+	unsigned long deadline, since; /* jiffies */
+	u64 since_steps;
+	bool idle, asleep;
 } waiters[SIM_COROUTINES];
 
 static void wake_one(u32 i)
 {
 	/* The key is the task's own: spurious wake-ups are for all of them. */
-	sim_wake(&waiters[i], 0, 1);
+	sim_wake(&waiters[i]);
+}
+
+static void check_patience(u32 i)
+{
+	sim_check(!waiters[i].asleep || time_before(jiffies, waiters[i].since + LONG_WAIT) ||
+			  sched_steps() - waiters[i].since_steps < LONG_SLEEP,
+		  "%s %u was not woken for %llu steps, and %lu seconds", sched_name(i), i,
+		  (unsigned long long)(sched_steps() - waiters[i].since_steps),
+		  (jiffies - waiters[i].since) / HZ);
 }
 
 void wait_prepare(wait_queue_head_t *wait)
@@ -82,21 +100,26 @@ void wait_prepare(wait_queue_head_t *wait)
 	u32 self = sched_self();
 
 	waiters[self] = (struct waiter){ .wait = wait };
-	sim_prepare(&waiters[self], 0);
+	sim_prepare(&waiters[self]);
 	sim_step();
 }
 
 void wait_sleep(unsigned long deadline, bool idle)
 {
-	waiters[sched_self()].deadline = deadline;
-	waiters[sched_self()].idle = idle;
+	struct waiter *self = &waiters[sched_self()];
+
+	self->deadline = deadline;
+	self->idle = idle;
+	self->since = jiffies;
+	self->since_steps = sched_steps();
+	self->asleep = true;
 	sim_sleep();
 }
 
 void wait_done(void)
 {
 	waiters[sched_self()] = (struct waiter){ 0 };
-	sim_prepare(NULL, 0);
+	sim_prepare(NULL);
 }
 
 bool wq_has_sleeper(wait_queue_head_t *wait)
@@ -125,11 +148,14 @@ void time_passes(unsigned long more)
 	u32 i;
 
 	jiffies += more;
-	for (i = 0; i < SIM_COROUTINES; i++)
+	for (i = 0; i < SIM_COROUTINES; i++) {
 		if (waiters[i].wait &&
 		    (waiters[i].idle ||
 		     (waiters[i].deadline && !time_before(jiffies, waiters[i].deadline))))
 			wake_one(i);
+		else
+			check_patience(i);
+	}
 }
 
 /* A fatal signal. */
