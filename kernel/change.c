@@ -300,13 +300,9 @@ static void forget_range(struct hugemap_inode *hi, const struct change *change, 
 		hugemap_invalidate(hi, whole_first, whole_last, true);
 }
 
-/*
- * What is clean may not be what it is below any more: it goes, and is read again. But not
- * what somebody holds, who may be a device that has written into it and not told yet.
- */
-static void drop_clean(struct hugemap_inode *hi, const struct change *change)
+void hugemap_drop_clean(struct hugemap_inode *hi, loff_t start, loff_t last)
 {
-	u64 pos = change_first_of(change->start), end = change_end_of(change->end);
+	u64 pos = change_first_of(start), end = change_end_of(last);
 	enum hm_invalidated found;
 	struct hm_unit unit;
 
@@ -350,7 +346,7 @@ static void take_rest(struct hugemap_inode *hi, const struct change *change, lof
 	if (is_shorter)
 		take_size(hi, grown.end);
 	if (hi->store) {
-		drop_clean(hi, change);
+		hugemap_drop_clean(hi, change->start, change->end);
 		note_holes(hi, change->start, change->end, old_size, old_size, HUGEMAP_KEEP);
 		if (is_shorter) {
 			forget_range(hi, &cut, true);
@@ -403,8 +399,7 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 		if (hi->store && what == HUGEMAP_KEEP && ret > 0 &&
 		    start + ret < min(end, old_size)) {
 			/* Nothing says that the rest has changed: what devices wrote there stays. */
-			range.start = start + ret;
-			drop_clean(hi, &range);
+			hugemap_drop_clean(hi, start + ret, end);
 			range = (struct change){ start, start + ret, what };
 		}
 		if (hi->store) {

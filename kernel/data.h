@@ -175,12 +175,19 @@ static inline u64 hugemap_pages(loff_t size)
 	return ((u64)size + HM_PAGE_SIZE - 1) >> HM_PAGE_SHIFT;
 }
 
-/* --- change.c: hugemap_change_below() ---------------------------------------------- */
-
 static inline struct hugemap_mount *hugemap_of(const struct hugemap_inode *hi)
 {
 	return hugemap_mount(hi->vfs_inode.i_sb);
 }
+
+/* --- change.c: and hugemap_change_below() ------------------------------------------ */
+
+/*
+ * What is clean of a range of bytes, in whole blocks, goes, and is read again: it may not
+ * be what it is below. But not what somebody holds, who may be a device that has written
+ * into it and not told yet.
+ */
+void hugemap_drop_clean(struct hugemap_inode *hi, loff_t start, loff_t last);
 
 /* --- wait.c ------------------------------------------------------------------------ */
 

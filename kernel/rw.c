@@ -506,10 +506,12 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	/* Less than was asked for: nothing is cached behind what there is. */
 	if (hm_store_size(hi->store) > i_size_read(inode) && lower) {
 		hugemap_start_write_below(hi);
-		/* What cannot be written stays, with what is behind the end in its block. */
 		if (hugemap_change_below(inode, i_size_read(inode), LLONG_MAX, HUGEMAP_DISCARD,
-					 give_room, NULL))
+					 give_room, NULL)) {
+			/* What cannot be written stays, with what is behind the end in its unit. */
 			hm_store_set_size(hi->store, i_size_read(inode));
+			hugemap_drop_clean(hi, i_size_read(inode), LLONG_MAX);
+		}
 		hugemap_end_write_below(hi);
 	}
 	return ret;

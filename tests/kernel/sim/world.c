@@ -204,7 +204,7 @@ static void close_file(struct sim_file *file)
 
 void world_unmount(void *arg)
 {
-	bool beyond = w.failures;
+	bool beyond;
 	u32 i;
 
 	(void)arg;
@@ -213,7 +213,7 @@ void world_unmount(void *arg)
 		sim_yield();
 	hugemap_data_quiesce(w.mount);
 	/* What a write had room for stays behind the end, if the rest cannot be written. */
-	for (i = 0; i < w.s.nfiles; i++)
+	for (beyond = w.failures, i = 0; i < w.s.nfiles; i++)
 		beyond |= w.file[i].loose;
 	books_check(w.mount->cache, beyond);
 	for (i = 0; i < w.s.nfiles; i++)
