@@ -398,7 +398,7 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 			take_size(hi, size);
 		if (hi->store && what == HUGEMAP_KEEP && ret > 0 &&
 		    start + ret < min(end, old_size)) {
-			/* Nothing says that the rest has changed: what devices wrote there stays. */
+			/* The rest may be as it was: what devices wrote there stays. */
 			hugemap_drop_clean(hi, start + ret, end);
 			range = (struct change){ start, start + ret, what };
 		}
