@@ -217,6 +217,17 @@ static void check_memory(const struct iov_iter *iter)
 			sim_check(!bvec->bv_page[i].broken, "data is read into broken memory");
 }
 
+/* What is written back was accepted: there is room, but for a device: see model_may_be_told(). */
+static void check_room(const struct disk_file *disk, loff_t pos, size_t bytes)
+{
+	u64 page = (u64)pos >> PAGE_SHIFT, last = (u64)(pos + (loff_t)bytes - 1) >> PAGE_SHIFT;
+
+	for (; page <= last && !(w.s.punches && w.s.dmas); page++)
+		sim_check(disk->room[page],
+			  "page %llu of file %u is written back, and nobody has asked for room",
+			  (unsigned long long)page, (u32)(disk - w.disk));
+}
+
 static void begin(struct below_io *io, struct kiocb *iocb, struct iov_iter *iter, bool write)
 {
 	struct disk_file *disk = iocb->ki_filp->disk;
@@ -244,6 +255,8 @@ static void begin(struct below_io *io, struct kiocb *iocb, struct iov_iter *iter
 		io->limit = min(io->limit, (size_t)max(disk->size - io->pos, (loff_t)0));
 	if (!write && iocb->ki_complete)
 		check_memory(iter);
+	if (write && iter->type == ITER_BVEC)
+		check_room(disk, io->pos, io->bytes);
 	io->whole = *iter;
 	io->sum = sum_of(iter);
 	nbusy++;
