@@ -13,7 +13,7 @@ set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 engines=${1:?user, kernel or any}
 shift
-seeds=1..400
+seeds=1..520
 case $engines in
 user)
 	own=$root/tests/user/mutations
