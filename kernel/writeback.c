@@ -69,6 +69,9 @@ static void writeback_failed(struct hugemap_inode *hi, int err)
 	unsigned long wait = min_t(unsigned long, HZ << min(hi->failures, 10u), BACKOFF_MAX);
 
 	mapping_set_error(hi->vfs_inode.i_mapping, err);
+	/* Those that were in flight together are one failure: else all would wait for long. */
+	if (hi->failures && time_before(jiffies, READ_ONCE(hi->retry_at)))
+		return;
 	if (!hi->failures)
 		pr_err_ratelimited(
 			"hugemap: %s: inode %llu cannot be written: error %d; it is kept and tried again\n",
