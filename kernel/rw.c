@@ -11,6 +11,7 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
@@ -438,6 +439,9 @@ static ssize_t write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct io
 		else
 			written = write_some(hi, iocb->ki_pos, from, access, units);
 		stuck = written ? 0 : stuck + 1;
+		/* tmpfs gives no room while any signal is pending: it is handled first. */
+		if (stuck > 2 * STUCK && signal_pending(current))
+			written = -ERESTARTSYS;
 		if (written < 0) {
 			err = written;
 			break;
@@ -509,8 +513,10 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 		if (hugemap_change_below(inode, i_size_read(inode), LLONG_MAX, HUGEMAP_DISCARD,
 					 give_room, NULL)) {
 			/* What cannot be written stays, with what is behind the end in its unit. */
+			filemap_invalidate_lock(inode->i_mapping);
 			hm_store_set_size(hi->store, i_size_read(inode));
 			hugemap_drop_clean(hi, i_size_read(inode), LLONG_MAX);
+			filemap_invalidate_unlock(inode->i_mapping);
 		}
 		hugemap_end_write_below(hi);
 	}

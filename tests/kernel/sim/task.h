@@ -250,6 +250,8 @@ extern struct task_struct tasks[SIM_COROUTINES + 1];
 #define RLIM_INFINITY U64_MAX
 #define rlimit(which) (current->fsize_limit) /* RLIMIT_FSIZE is the only one */
 #define fatal_signal_pending(task) ((task)->killed)
+/* Of those that a program handles there are none. */
+#define signal_pending(task) fatal_signal_pending(task)
 #define pagefault_disable() ((void)current->nofault++)
 #define pagefault_enable() ((void)current->nofault--)
 #define raw_smp_processor_id() sim_cpu()
