@@ -123,7 +123,14 @@ enum {
 	HM_ACCESS_LOW = 1 << 6, /* priority: evict first */
 	HM_ACCESS_CACHED = 1 << 7, /* only if it is cached: else HM_MISS */
 	HM_ACCESS_AGAIN = 1 << 8, /* of a fault that was counted before */
+	HM_ACCESS_AUTO = 1 << 9, /* block or base page, as a stream goes through it; see below */
 };
+
+/*
+ * What a miss brings in: the block; with HM_ACCESS_BASE its base page; with HM_ACCESS_AUTO
+ * the block if a stream goes on there, or HM_ACCESS_SEQUENTIAL says so, and if nothing of it
+ * is cached, else the base page. BASE wins over AUTO. What is cached is found whatever it is.
+ */
 
 /**
  * enum hm_outcome - the answer to a fault
@@ -466,7 +473,8 @@ struct hm_plan {
  * @plan: what to bring in and to write back
  *
  * A stream is recognised by its faults alone; random access gets an empty
- * plan. Each plan continues where the last one of the stream ended.
+ * plan. Each plan continues where the last one of the stream ended. With
+ * HM_ACCESS_AUTO it is the rest of a block in base pages, or whole blocks.
  *
  * Return: true if there is something to do.
  */

@@ -16,7 +16,15 @@ static bool wants_base(const struct hm_pos *pos, u64 pgoff, u32 access)
 	/* The pages after the end of the store must not exist: invariant 3. */
 	if (hm_block_of(pgoff) == size >> HM_BLOCK_SHIFT)
 		return true;
-	return hm_bit_test(pos->leaf->broken, pos->leaf_slot);
+	if (hm_bit_test(pos->leaf->broken, pos->leaf_slot))
+		return true;
+	if (!hm_is_auto(access))
+		return false;
+	if (pos->base && hm_atomic_read(&pos->base->resident))
+		return true;
+	if (access & HM_ACCESS_SEQUENTIAL)
+		return false;
+	return access & HM_ACCESS_AHEAD || !hm_stream_goes_on(pos->store, pgoff);
 }
 
 static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_unit *unit)

@@ -154,8 +154,8 @@ struct hm_stream {
 	u64 behind; /* everything below this has been written behind */
 	u32 window; /* base pages */
 	u32 seen; /* faults in sequence */
-	u32 step; /* base pages of its units; 0 = slot is free */
-	bool used; /* went on since the hand came by */
+	u32 step; /* base pages of its units, 1 if they are chosen; 0 = slot is free */
+	u32 lives; /* how often the hand passes it before it is over */
 	bool write;
 };
 
@@ -233,6 +233,9 @@ void hm_dirty_clear(const struct hm_pos *pos);
 void hm_dirty_account(const struct hm_pos *pos, s64 sign);
 bool hm_dirty_next(struct hm_store *store, u64 from, u64 end, u64 *pgoff);
 
+/* readahead.c */
+bool hm_stream_goes_on(struct hm_store *store, u64 pgoff);
+
 /* evict.c */
 bool hm_unit_gone(const struct hm_pos *pos, u32 frame);
 
@@ -261,6 +264,12 @@ static inline enum hm_kind hm_pos_kind(const struct hm_pos *pos)
 static inline u32 hm_pos_pages(const struct hm_pos *pos)
 {
 	return pos->base ? 1 : HM_BLOCK_PAGES;
+}
+
+/* Is it the core's choice what a miss brings in? */
+static inline bool hm_is_auto(u32 access)
+{
+	return (access & (HM_ACCESS_AUTO | HM_ACCESS_BASE)) == HM_ACCESS_AUTO;
 }
 
 static inline u32 hm_kind_pages(enum hm_kind kind)

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Hybrid page sizes: what a miss brings in where the core chooses. */
+#include "common.h"
+
+#define AUTO ((u32)HM_ACCESS_AUTO)
+
+/* A program that touches pages, and the engine under it. */
+struct reader {
+	struct env env;
+	u64 misses; /* that somebody waited for */
+	u64 pages; /* read from the store */
+	u64 huge; /* blocks */
+	u64 behind; /* everything below this was written behind */
+};
+
+static void start(struct reader *r, u32 frames, u64 blocks)
+{
+	struct hm_options opts = options_for(frames, 1);
+
+	memset(r, 0, sizeof(*r));
+	opts.readahead_kb = (u32)(16 * (HM_BLOCK_SIZE / 1024));
+	env_init(&r->env, &opts);
+	env_open(&r->env, BYTES(blocks) + HM_PAGE_SIZE);
+}
+
+static void count(struct reader *r, const struct hm_unit *unit)
+{
+	r->pages += unit->npages;
+	r->huge += unit->npages > 1;
+}
+
+static void read_ahead(struct reader *r, u64 page, u32 access)
+{
+	struct hm_plan plan;
+	struct hm_unit unit;
+	u64 at;
+
+	if (!hm_readahead(r->env.store, page, access, &plan))
+		return;
+	if (plan.behind_end > plan.behind_start) {
+		/* Whole blocks, once. */
+		assert_int_equal(plan.behind_end % BLOCK, 0);
+		assert_true(plan.behind_start >= r->behind);
+		r->behind = plan.behind_end;
+		write_range(r->env.store, plan.behind_start, plan.behind_end);
+	}
+	for (at = plan.start; at < plan.end; at = unit.pgoff + unit.npages) {
+		u32 mark = at == plan.mark ? HM_ACCESS_MARK : 0;
+		enum hm_outcome out;
+
+		out = fault(r->env.store, at, plan.access | HM_ACCESS_AHEAD | mark, &unit);
+		if (out == HM_NO_FRAME) {
+			hm_readahead_stopped(r->env.store, &plan, at);
+			break;
+		}
+		if (out == HM_FILL) {
+			assert_false(hm_fill_done(&unit, 0, 0));
+			count(r, &unit);
+		}
+	}
+}
+
+/* Returns the size of the unit, in pages. */
+static u32 read_page(struct reader *r, u64 page, u32 access)
+{
+	struct hm_unit unit;
+	enum hm_outcome out;
+
+	while ((out = fault(r->env.store, page, access, &unit)) == HM_NO_FRAME)
+		evict(r->env.cache, HM_HUGE, 1);
+	if (out == HM_FILL) {
+		assert_false(hm_fill_done(&unit, 0, access & HM_ACCESS_WRITE ? HM_FILL_DIRTY : 0));
+		count(r, &unit);
+		r->misses++;
+	} else {
+		assert_int_equal(out, HM_HIT);
+	}
+	if (unit.hints & HM_HINT_READAHEAD)
+		read_ahead(r, page, access);
+	while (hm_reclaim_want(r->env.cache, HM_HUGE) && evict(r->env.cache, HM_HUGE, 1))
+		;
+	return unit.npages;
+}
+
+static void end(struct reader *r)
+{
+	write_all(r->env.store);
+	env_end(&r->env);
+}
+
+/* What the access says otherwise wins. */
+static void test_classes(void **state)
+{
+	struct reader r;
+
+	start(&r, 64, 100);
+	assert_int_equal(read_page(&r, P(3) + 1, HM_ACCESS_READ), BLOCK);
+	assert_int_equal(read_page(&r, P(5) + 1, HM_ACCESS_BASE), 1);
+	assert_int_equal(read_page(&r, P(7) + 1, AUTO), 1);
+	assert_int_equal(read_page(&r, P(50) + 1, AUTO | HM_ACCESS_BASE | HM_ACCESS_SEQUENTIAL), 1);
+	assert_int_equal(read_page(&r, P(70) + 1, AUTO | HM_ACCESS_SEQUENTIAL), BLOCK);
+	/* What is there is there. */
+	assert_int_equal(read_page(&r, P(3) + 5, AUTO), BLOCK);
+	assert_int_equal(read_page(&r, P(7) + 2, HM_ACCESS_READ), 1);
+	assert_int_equal(read_page(&r, P(7) + 3, AUTO | HM_ACCESS_SEQUENTIAL), 1);
+	/* The block with the end of the store. */
+	assert_int_equal(read_page(&r, P(100), AUTO | HM_ACCESS_SEQUENTIAL), 1);
+	end(&r);
+}
+
+/* Ahead of nobody's stream, a page is a page. */
+static void test_ahead_alone(void **state)
+{
+	struct reader r;
+
+	start(&r, 64, 100);
+	read_page(&r, P(3) - 2, AUTO);
+	read_page(&r, P(3) - 1, AUTO);
+	assert_int_equal(bring(r.env.store, P(3), AUTO | HM_ACCESS_AHEAD).npages, 1);
+	assert_int_equal(
+		bring(r.env.store, P(4), AUTO | HM_ACCESS_AHEAD | HM_ACCESS_SEQUENTIAL).npages,
+		BLOCK);
+	end(&r);
+}
+
+/* Random access reads what it asks for. */
+static void test_random(void **state)
+{
+	u32 seed = 5, i;
+	struct reader r;
+
+	start(&r, 64, 400);
+	for (i = 0; i < 1000; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		/* Chance neighbours are not random access. */
+		assert_int_equal(read_page(&r, (u64)(seed >> 8) % (P(400) / 2) * 2, AUTO), 1);
+	}
+	assert_int_equal(r.pages, r.misses);
+	end(&r);
+}
+
+/* A stride is not a stream, although each page is in the next block but few. */
+static void test_stride(void **state)
+{
+	struct reader r;
+	u64 page;
+
+	start(&r, 64, 200);
+	for (page = 0; page < P(200); page += 2)
+		read_page(&r, page, AUTO);
+	assert_int_equal(r.huge, 0);
+	assert_int_equal(r.pages, P(200) / 2);
+	end(&r);
+}
+
+/* Where the second block of a stream begins, it is one of blocks. */
+static void test_stream(void **state)
+{
+	struct reader r;
+	u64 page;
+
+	start(&r, 64, 200);
+	for (page = P(10) + 3; page < P(150); page++) {
+		u32 npages = read_page(&r, page, AUTO);
+
+		assert_int_equal(npages, page < P(11) ? 1 : BLOCK);
+		if (page == P(11))
+			assert_true(r.misses <= 4);
+	}
+	/* stream_min, and perhaps one where the first block ends; the rest was there in time. */
+	assert_in_range(r.misses, 3, 4);
+	/* Nothing is read that it does not come to, but what is ahead of it. */
+	assert_in_range(r.pages, P(140) - 3, P(140) - 3 + P(16));
+	end(&r);
+}
+
+/* Beginning near the end of its first block, it waits no more often. */
+static void test_stream_from_the_end(void **state)
+{
+	struct reader r;
+	u64 page;
+
+	start(&r, 64, 200);
+	for (page = P(11) - 4; page < P(50); page++)
+		read_page(&r, page, AUTO);
+	assert_in_range(r.misses, 3, 4);
+	end(&r);
+}
+
+/* Two pages in a row are none, wherever they are. */
+static void test_pairs(void **state)
+{
+	struct reader r;
+	u32 i;
+
+	start(&r, 64, 200);
+	for (i = 1; i < 60; i++) {
+		read_page(&r, P(i * 3) - 1, AUTO);
+		assert_int_equal(read_page(&r, P(i * 3), AUTO), 1);
+	}
+	assert_int_equal(r.pages, r.misses);
+	end(&r);
+}
+
+/* A second stream that comes to what others have read of a block fills it up. */
+static void test_stream_through_base_pages(void **state)
+{
+	struct reader r;
+	u64 page;
+
+	start(&r, 64, 200);
+	read_page(&r, P(14) + 3, AUTO);
+	for (page = P(10); page < P(20); page++)
+		assert_int_equal(read_page(&r, page, AUTO),
+				 page < P(11) || page >> HM_BLOCK_ORDER == 14 ? 1 : BLOCK);
+	assert_in_range(r.misses, 4, 5);
+	end(&r);
+}
+
+/* The same page again and again does not go forward, nor does one back. */
+static void test_not_forward(void **state)
+{
+	struct reader r;
+	u32 i;
+
+	start(&r, 64, 200);
+	for (i = 0; i < 5; i++) {
+		read_page(&r, P(10), AUTO);
+		drop(r.env.store, 0, ~0ull, false);
+	}
+	read_page(&r, P(10) + 1, AUTO);
+	drop(r.env.store, 0, ~0ull, false);
+	read_page(&r, P(10) + 1, AUTO);
+	for (i = 5; i > 0; i--)
+		read_page(&r, P(20 + i), AUTO);
+	assert_int_equal(r.huge, 0);
+	assert_int_equal(r.pages, r.misses);
+	end(&r);
+}
+
+/* Random faults between its own do not end a stream that has much on its way. */
+static void test_stream_beside_random(void **state)
+{
+	struct reader r;
+	u32 seed = 5;
+	u64 page;
+
+	start(&r, 128, 400);
+	for (page = P(10); page < P(100); page++) {
+		read_page(&r, page, AUTO);
+		if (page < P(20) || page % 2)
+			continue;
+		seed = seed * 1664525u + 1013904223u;
+		read_page(&r, P(200) + (u64)(seed >> 8) % (P(200) / 2) * 2, AUTO);
+	}
+	assert_in_range(r.huge, 89, 89 + 16);
+	end(&r);
+}
+
+/* What a writer leaves behind is written when its block is full. */
+static void test_write_behind(void **state)
+{
+	struct reader r;
+	u64 page;
+
+	start(&r, 64, 200);
+	for (page = P(10); page < P(30); page++)
+		read_page(&r, page, AUTO | HM_ACCESS_WRITE);
+	assert_true(r.behind >= P(28));
+	assert_int_equal(hm_cache_count(r.env.cache, HM_C_WRITTEN), r.behind - P(10));
+	end(&r);
+}
+
+/* A block of which nothing is left may come as a whole. */
+static void test_whole_again(void **state)
+{
+	struct reader r;
+
+	start(&r, 64, 200);
+	read_page(&r, P(10), AUTO);
+	drop(r.env.store, 0, ~0ull, false);
+	assert_int_equal(read_page(&r, P(10) + 1, AUTO | HM_ACCESS_SEQUENTIAL), BLOCK);
+	assert_int_equal(hm_cache_count(r.env.cache, HM_C_JOINS), 1);
+	end(&r);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_classes),	     cmocka_unit_test(test_ahead_alone),
+	cmocka_unit_test(test_random),	     cmocka_unit_test(test_stride),
+	cmocka_unit_test(test_stream),	     cmocka_unit_test(test_stream_from_the_end),
+	cmocka_unit_test(test_pairs),	     cmocka_unit_test(test_stream_through_base_pages),
+	cmocka_unit_test(test_not_forward),  cmocka_unit_test(test_stream_beside_random),
+	cmocka_unit_test(test_write_behind), cmocka_unit_test(test_whole_again),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests_name("hybrid", tests, NULL, NULL);
+}
