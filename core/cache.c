@@ -10,6 +10,8 @@
 #define DEFAULT_READAHEAD_KB 32768u
 #define DEFAULT_READAHEAD_BASE_KB 2048u
 #define DEFAULT_STREAM_MIN 3u
+#define DEFAULT_PROMOTE_UTIL 90u
+#define DEFAULT_PROMOTE_INTERVAL_MS 1000u
 
 #define MIN_POOL_FRAMES 4u
 #define MAX_POOL_FRAMES (1u << 22) /* 8 TB: base frame numbers fit 32 bits */
@@ -27,6 +29,8 @@ void hm_options_init(struct hm_options *opts)
 		.readahead_kb = DEFAULT_READAHEAD_KB,
 		.readahead_base_kb = DEFAULT_READAHEAD_BASE_KB,
 		.stream_min = DEFAULT_STREAM_MIN,
+		.promote_util = DEFAULT_PROMOTE_UTIL,
+		.promote_interval_ms = DEFAULT_PROMOTE_INTERVAL_MS,
 	};
 }
 
@@ -43,6 +47,8 @@ const char *hm_options_check(struct hm_options *opts)
 	opts->probation_ratio = or_default(opts->probation_ratio, DEFAULT_PROBATION_RATIO);
 	opts->inactive_ratio = or_default(opts->inactive_ratio, DEFAULT_INACTIVE_RATIO);
 	opts->stream_min = or_default(opts->stream_min, DEFAULT_STREAM_MIN);
+	opts->promote_interval_ms =
+		or_default(opts->promote_interval_ms, DEFAULT_PROMOTE_INTERVAL_MS);
 	if (opts->pool_frames < MIN_POOL_FRAMES)
 		return "the pool must have at least 4 huge frames (8 MB)";
 	if (opts->pool_frames > MAX_POOL_FRAMES)
@@ -51,6 +57,8 @@ const char *hm_options_check(struct hm_options *opts)
 		return "dirty_ratio must be between 1 and 95 percent";
 	if (opts->probation_ratio > 90 || opts->inactive_ratio > 90)
 		return "probation_ratio and inactive_ratio must be between 1 and 90 percent";
+	if (opts->promote_util > 100)
+		return "promote_util must be between 0 and 100 percent";
 	if (opts->evict_batch > MAX_EVICT_BATCH)
 		return "evict_batch must be between 1 and 256";
 	if (opts->cpus > opts->pool_frames)
@@ -117,6 +125,7 @@ struct hm_cache *hm_cache_init(void *mem, const struct hm_options *opts)
 	cache->nghosts = ghost_count(opts);
 	hm_atomic_set(&cache->clock, 1);
 	hm_spin_init(&cache->stores_lock);
+	hm_spin_init(&cache->promote_lock);
 	for (i = 0; i < cache->nshards; i++) {
 		struct hm_shard *shard = &cache->shards[i];
 
@@ -207,6 +216,7 @@ void hm_store_destroy(struct hm_store *store)
 	struct hm_cache *cache = store->cache;
 
 	hm_assert(hm_atomic_read(&store->dirty_pages) == 0);
+	hm_promote_forget(store);
 	hm_spin_lock(&cache->stores_lock);
 	hm_assert(hm_ptr_read(&cache->stores[store->id]) == store);
 	hm_ptr_set(&cache->stores[store->id], NULL);

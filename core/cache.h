@@ -73,6 +73,11 @@
  *	KiB, default 32768, 0 = no read-ahead
  * @readahead_base_kb: the same for base pages; KiB, default 2048
  * @stream_min: sequential faults that make a stream; count, default 3
+ * @promote_util: the share of a block that is cached in base pages, brought in
+ *	with HM_ACCESS_AUTO, from which on it is to be promoted; percent, default
+ *	90, 0 = never. What a promotion holds beyond that is what was not asked for.
+ * @promote_interval_ms: how long after a promotion that was refused it is tried
+ *	again, the first time; milliseconds, default 1000
  *
  * A field of 0 means the default, except where 0 has a meaning of its own:
  * those take their default from hm_options_init().
@@ -89,6 +94,8 @@ struct hm_options {
 	u32 readahead_kb;
 	u32 readahead_base_kb;
 	u32 stream_min;
+	u32 promote_util;
+	u32 promote_interval_ms;
 };
 
 /* Kinds of frames, of units and of the queues for them. */
@@ -166,6 +173,7 @@ enum {
 	HM_HINT_DIRTIED = 1 << 3, /* this call made the unit dirty */
 	HM_HINT_REFORM = 1 << 4, /* a huge frame that was carved before */
 	HM_HINT_JOINED = 1 << 5, /* base pages before this call, one huge unit now */
+	HM_HINT_PROMOTE = 1 << 6, /* there is something to promote: hm_promote_pick() */
 };
 
 /* Kinds of index nodes. */
@@ -216,6 +224,15 @@ enum hm_counter {
 	HM_C_SPLITS,
 	HM_C_JOINS,
 	HM_C_CARVED, /* huge frames carved into base frames */
+	HM_C_PROMOTED,
+	HM_C_REFUSED, /* promotions that did not happen; then why, by enum hm_refused: */
+	HM_C_REFUSED_COLD,
+	HM_C_REFUSED_STORED,
+	HM_C_REFUSED_HOLES,
+	HM_C_REFUSED_BUSY,
+	HM_C_REFUSED_NO_FRAME,
+	HM_C_REFUSED_PINNED,
+	HM_C_REFUSED_FAILED,
 	HM_COUNTERS,
 };
 
@@ -566,8 +583,9 @@ enum hm_wb {
  * @end: where to stop
  * @max_pages: the longest run wanted; at least one unit is given
  * @wait: true for a sync, which must not pass units that are being written
- *	by somebody else: it gets HM_WB_BUSY, waits for any
- *	hm_writeback_done() on the store and asks again. false: skip them.
+ *	by somebody else, or promoted: it gets HM_WB_BUSY, waits for any
+ *	hm_writeback_done() on the store, or the end of the promotion, and asks
+ *	again. false: skip them.
  * @run: the run
  */
 enum hm_wb hm_writeback(struct hm_store *store, u64 *pos, u64 end, u32 max_pages, bool wait,
@@ -627,5 +645,188 @@ enum hm_invalidated {
  */
 enum hm_invalidated hm_invalidate(struct hm_store *store, u64 *pos, u64 end, bool discard,
 				  struct hm_unit *unit);
+
+/* --- promotion --------------------------------------------------------------- */
+
+/**
+ * enum hm_refused - why a promotion does not happen
+ * @HM_REFUSED_NOT: it does, so far
+ * @HM_REFUSED_COLD: too little of the block was touched
+ * @HM_REFUSED_STORED: a part of it is stored to, and all of it would be written
+ * @HM_REFUSED_HOLES: the store may have no room for all of it
+ * @HM_REFUSED_BUSY: a page of it is being filled, written, evicted, or has just left
+ * @HM_REFUSED_NO_FRAME: no huge frame is free
+ * @HM_REFUSED_PINNED: for the engine: somebody holds a page of it
+ * @HM_REFUSED_FAILED: for the engine: there is no memory, or a page cannot be read
+ * @HM_REFUSED_GONE: there is nothing to promote any more; not counted
+ *
+ * It is tried again later, if it still may be, but after HM_REFUSED_GONE.
+ */
+enum hm_refused {
+	HM_REFUSED_NOT,
+	HM_REFUSED_COLD,
+	HM_REFUSED_STORED,
+	HM_REFUSED_HOLES,
+	HM_REFUSED_BUSY,
+	HM_REFUSED_NO_FRAME,
+	HM_REFUSED_PINNED,
+	HM_REFUSED_FAILED,
+	HM_REFUSED_GONE,
+};
+
+/**
+ * struct hm_promotion - a block that is to be promoted: 512 base pages become one unit
+ * @unit: the block as it will be: .store, .pgoff and .npages from hm_promote_pick() on (or set
+ *	by the caller), .frame, the huge one, from hm_promote_begin() on
+ * @missing: pages of it that are not cached, a bit each: the engine reads them. Nobody else
+ *	does: their faults are told HM_BUSY until the end. (What hm_peek() says of the frame
+ *	of such a page is its place in the huge one.)
+ * @nmissing: how many
+ *
+ * What follows is the core's. About 2.3 KB: too large for a kernel's stack.
+ *
+ * One promotion is one task's, and these calls come one after the other:
+ *
+ *	hm_promote_pick()	which block; or the caller's choice (MADV_COLLAPSE)
+ *	hm_promote_begin()	a huge frame; the missing pages are FILLING
+ *		The engine has memory for the frame and reads what is missing, and zeroes
+ *		what hm_hollow() says, into its place in the frame: page i at i * 4 KB.
+ *	hm_promote_copy()	a page to copy ahead, again and again, while all are in use
+ *	hm_promote_claim()	all base pages are claimed, or none
+ *		The engine has nobody use them: it locks, unmaps all at once, freezes.
+ *	hm_promote_page()	page by page: what is yet to be copied
+ *	hm_promote_commit()	the block is one unit; the base frames are free
+ *
+ * In kernel/ that is: begin under the shared invalidate_lock, then hugemap_frame_prepare(),
+ * and the reads, after it has been let go; each page to copy by hugemap_unit_folio(), with a
+ * reference and without its lock. To claim, the shared invalidate_lock by a trylock, and
+ * stores_lock; then folio_trylock() of all base folios, in order, one unmap_mapping_pages(),
+ * folio_ref_freeze() of all; the copies; all out of i_pages and the huge folio in; unfrozen
+ * and unlocked; commit; wake all of the block. Whatever fails: unfreeze, unlock, abort.
+ *
+ * From hm_promote_pick() on, hm_promote_abort() ends it at any time and leaves everything
+ * as it was; it must be called if it does not come to hm_promote_commit(). Only when
+ * hm_promote_begin() refuses, that has been done.
+ */
+struct hm_promotion {
+	struct hm_unit unit;
+	u32 nmissing;
+	unsigned long missing[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
+
+	u32 tries;
+	bool picked, begun, claimed;
+	u32 ndirty;
+	unsigned long copied[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
+	u32 frame[HM_BLOCK_PAGES];
+};
+
+/**
+ * hm_promote_pick() - the next block that should be promoted
+ * @cache: the cache
+ * @p: set to it
+ *
+ * In the order in which they came to it, of whatever store. For a worker of the engine: after
+ * HM_HINT_PROMOTE, and every opts.promote_interval_ms for those that are tried again.
+ * Not safe against hm_store_destroy(); afterwards the store must stay until the promotion has
+ * ended.
+ *
+ * Return: false if there is none, or none yet.
+ */
+bool hm_promote_pick(struct hm_cache *cache, struct hm_promotion *p);
+
+/**
+ * hm_promote_begin() - take a huge frame, claim what is missing
+ * @p: from hm_promote_pick(); or zeroed, with .unit.store and .unit.pgoff set, a multiple of
+ *	HM_BLOCK_PAGES below the end
+ * @force: somebody has asked for it: whatever was touched or stored to
+ *
+ * What keeps faults, which this is as many as pages are missing, apart from changes of the
+ * store (truncate, punch) is held by the caller, and may be let go before the I/O: these wait
+ * for what is FILLING. After HM_REFUSED_NO_FRAME the caller may have some evicted.
+ *
+ * Return: HM_REFUSED_NOT, or why not, and it has ended.
+ */
+enum hm_refused hm_promote_begin(struct hm_promotion *p, bool force);
+
+/**
+ * hm_promote_copy() - the next page that can be copied while it is in use
+ * @p: the promotion; what was missing has been read
+ * @at: 0 at first; moved past the page
+ * @unit: the page
+ *
+ * Copy it from its frame to its place in the huge one; nothing is to be reported, and no lock is
+ * needed but what keeps the frame's memory what it is: the page may be evicted at any
+ * time, so look whether it is still there as one does who found it by hm_fault(), and go
+ * on without it if it is not. If it is stored to, evicted or written meanwhile, the core knows
+ * that the copy is worth nothing. Dirty pages are not copied ahead: who may store to
+ * them is not seen.
+ *
+ * Return: false if there is none.
+ */
+bool hm_promote_copy(struct hm_promotion *p, u32 *at, struct hm_unit *unit);
+
+/**
+ * hm_promote_claim() - claim all base pages of the block, or none
+ * @p: the promotion; what was missing has been read, successfully
+ *
+ * The caller holds what keeps the store from changes (truncate, punch) from here on to
+ * hm_promote_commit() or hm_promote_abort(); it must not wait for that, as who has it may
+ * wait for what is FILLING here: if it is not to be had, abort. What it holds while units are
+ * claimed for an eviction, too, so that a sync waits: a unit may be dirty, or become it by
+ * a device.
+ *
+ * From here on faults are told HM_BUSY. Programs go on to use what they have mapped, until
+ * the engine unmaps the block, as it does for an eviction; stores to dirty pages are
+ * among that.
+ *
+ * Return: HM_REFUSED_NOT; HM_REFUSED_BUSY: something is being written, or has left: the caller
+ * may wait, and ask again, or abort; otherwise abort. A device may have made a page dirty
+ * that was claimed for a moment: see hm_promote_abort().
+ */
+enum hm_refused hm_promote_claim(struct hm_promotion *p);
+
+enum hm_promote_page {
+	HM_PAGE_READ, /* it was missing, and is in the huge frame */
+	HM_PAGE_COPIED, /* it was copied; its frame is given back by the commit */
+	HM_PAGE_COPY, /* copy it now */
+};
+
+/**
+ * hm_promote_page() - a page of a claimed block
+ * @p: the promotion
+ * @i: which one, below HM_BLOCK_PAGES
+ * @unit: the page and its base frame, but for HM_PAGE_READ
+ *
+ * When nobody can store to it any more: unmapped, and its folio frozen. What a device has
+ * stored to after all (the folio says that it is dirty) is to be copied, whatever this says.
+ */
+enum hm_promote_page hm_promote_page(const struct hm_promotion *p, u32 i, struct hm_unit *unit);
+
+/**
+ * hm_promote_commit() - the block is one huge unit from here on
+ * @p: the promotion; all data is in the huge frame
+ * @dirty: a page was found to be stored to that the core knows nothing of
+ *
+ * Before: the huge frame is what lookups shall find (its folio is in i_pages), the base
+ * frames are the pool's again: nobody has them, they are in no table, and are not locked.
+ * They are used for something else when this returns. As after a fill, whoever
+ * was told HM_BUSY is to be woken, and who waits for a write-back: that of all pages.
+ *
+ * Return: true if somebody was told HM_BUSY meanwhile.
+ */
+bool hm_promote_commit(struct hm_promotion *p, bool dirty);
+
+/**
+ * hm_promote_abort() - give up: everything is as it was
+ * @p: the promotion, at whatever point; nobody uses the huge frame, nor looks it up
+ * @why: what to count; a page that was to be read and failed is read again by who needs it
+ *
+ * Claimed pages are clean or dirty as before. Afterwards the engine asks, as after
+ * HM_EVICT_BUSY, whether a device has made one dirty meanwhile, and has it noted
+ * (hm_fault() with HM_ACCESS_WRITE | HM_ACCESS_CACHED).
+ *
+ * Return: true if somebody was told HM_BUSY meanwhile.
+ */
+bool hm_promote_abort(struct hm_promotion *p, enum hm_refused why);
 
 #endif /* HM_CACHE_H */

@@ -435,7 +435,9 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 	do {
 		/* Who only asked for it does not make others' touches forgotten. */
 		next = hm_word_to(word, result == HM_EVICT_DIRTY ? HM_DIRTY : HM_CLEAN) |
-		       (word & (HM_W_AHEAD | HM_W_MARK | HM_W_REF));
+		       (word & (HM_W_AHEAD | HM_W_MARK | HM_W_REF | HM_W_STORED));
+		if (result == HM_EVICT_DIRTY)
+			next |= HM_W_STORED;
 	} while (!hm_atomic_cas(pos.word, &word, next));
 	if (result == HM_EVICT_DIRTY)
 		hm_dirty_mark(&pos);

@@ -68,6 +68,8 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 		hints |= HM_HINT_RECLAIM;
 	if (!(access & HM_ACCESS_AHEAD))
 		hints |= HM_HINT_READAHEAD;
+	if (pos->base && hm_is_auto(access) && hm_promote_offer(pos))
+		hints |= HM_HINT_PROMOTE;
 	unit->frame = frame;
 	unit->hints |= hints;
 	return hm_index_hollow(pos) ? HM_ZERO : HM_FILL;
@@ -85,7 +87,7 @@ static bool hit(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *
 	bool dirties = (access & HM_ACCESS_WRITE) && state == HM_CLEAN;
 
 	if (dirties)
-		next = (next & ~HM_W_STATE) | HM_DIRTY;
+		next = (next & ~(HM_W_STATE | HM_W_COPIED)) | HM_DIRTY | HM_W_STORED;
 	if ((access & HM_ACCESS_WRITE) && state == HM_WRITING)
 		next |= HM_W_REDIRTY;
 	if ((access & HM_ACCESS_WRITE) && state == HM_DIRTY)
@@ -107,8 +109,11 @@ static bool hit(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *
 		/* Whoever made it dirty may not have set the bits yet. */
 		hm_dirty_ensure(pos);
 	}
-	if (word & HM_W_AHEAD)
+	if (word & HM_W_AHEAD) {
 		hm_count(cache, HM_C_AHEAD_USED, 1);
+		if (pos->base && hm_is_auto(access) && hm_promote_offer(pos))
+			unit->hints |= HM_HINT_PROMOTE;
+	}
 	if (word & HM_W_MARK)
 		unit->hints |= HM_HINT_READAHEAD;
 	return true;
@@ -383,8 +388,9 @@ bool hm_fill_done(const struct hm_unit *unit, int err, u32 flags)
 	if (flags & HM_FILL_DIRTY)
 		hm_dirty_account(&pos, 1);
 	do {
-		next = hm_word_to(word, flags & HM_FILL_DIRTY ? HM_DIRTY : HM_CLEAN) |
-		       (word & (HM_W_AHEAD | HM_W_MARK));
+		next = hm_word_to(word, HM_CLEAN) | (word & (HM_W_AHEAD | HM_W_MARK));
+		if (flags & HM_FILL_DIRTY)
+			next = (next & ~HM_W_STATE) | HM_DIRTY | HM_W_STORED;
 	} while (!hm_atomic_cas(pos.word, &word, next));
 	if (flags & HM_FILL_DIRTY)
 		hm_dirty_mark(&pos);

@@ -164,12 +164,28 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 	return true;
 }
 
+/*
+ * The words of all base pages of a block are frozen by the caller alone: nobody else can
+ * change the block. It is one unit from here on: absent, or @now, a state and a frame.
+ * node_lock is held.
+ */
+void hm_index_whole(const struct hm_pos *pos, struct hm_base *base, u64 now)
+{
+	hm_atomic_t *block = &pos->leaf->word[pos->leaf_slot];
+	u64 old;
+
+	set_bit_to(pos->leaf->hollow, pos->leaf_slot, bits_set(base->hollow) == HM_BLOCK_PAGES);
+	set_bit_to(pos->leaf->holes, pos->leaf_slot, bits_set(base->holes));
+	old = hm_atomic_read(block);
+	hm_assert(hm_word_state(old) == HM_SPLIT);
+	hm_atomic_set(block, now ? (old & HM_W_SEQ) | now : hm_word_gone(old));
+}
+
 /* Make a split block one unit again. False: something of it is cached. */
 bool hm_index_join(struct hm_pos *pos)
 {
 	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
-	hm_atomic_t *block = &pos->leaf->word[pos->leaf_slot];
-	u64 word, old;
+	u64 word;
 	u32 i;
 
 	/* Not beside set_hollow(), whose bit for the block would be lost. */
@@ -190,12 +206,7 @@ bool hm_index_join(struct hm_pos *pos)
 		hm_spin_unlock(&pos->store->node_lock);
 		return false;
 	}
-	set_bit_to(pos->leaf->hollow, pos->leaf_slot, bits_set(base->hollow) == HM_BLOCK_PAGES);
-	set_bit_to(pos->leaf->holes, pos->leaf_slot, bits_set(base->holes));
-	/* All words are frozen by us alone: nobody else can change the block. */
-	old = hm_atomic_read(block);
-	hm_assert(hm_word_state(old) == HM_SPLIT);
-	hm_atomic_set(block, hm_word_gone(old));
+	hm_index_whole(pos, base, 0);
 	hm_stay_end();
 	hm_spin_unlock(&pos->store->node_lock);
 	hm_count(pos->store->cache, HM_C_JOINS, 1);

@@ -4,6 +4,7 @@
  *
  * Lock order (all are spinlocks; at most one of each at a time):
  *   store->stream_lock      read-ahead streams; nothing taken inside
+ *   cache->promote_lock     candidates for promotion; nothing taken inside
  *   store->dirty_lock       clearing of dirty bits, the ordered walk
  *     shard->queue_lock     the queues, and desc->word of queued frames
  *   shard->pool_lock        free lists; nothing taken inside
@@ -81,6 +82,16 @@ struct hm_shard {
 	hm_atomic_t count[HM_COUNTERS] __attribute__((aligned(64)));
 } __attribute__((aligned(64)));
 
+/* Blocks that wait to be promoted; more than these are found again by later faults. */
+#define HM_CANDIDATES 256u
+
+struct hm_candidate {
+	struct hm_store *store;
+	u64 pgoff;
+	u64 after; /* cache->clock */
+	u32 tries; /* that were refused */
+};
+
 /*
  * What every fault reads has cache lines of its own: what faults, write-back and
  * eviction write would take them away from all other CPUs.
@@ -106,6 +117,11 @@ struct hm_cache {
 	hm_spinlock_t stores_lock __attribute__((aligned(64)));
 	hm_atomic_t stores_end; /* one past the last one used */
 	u32 stores_free; /* none below this is free; under stores_lock */
+
+	hm_spinlock_t promote_lock __attribute__((aligned(64)));
+	u32 ncandidates;
+	struct hm_candidate candidate[HM_CANDIDATES];
+
 	struct hm_store *stores[HM_MAX_STORES];
 };
 
@@ -137,6 +153,9 @@ struct hm_leaf {
 	unsigned long holes[HM_BITMAP_LONGS(HM_NODE_SLOTS)]; /* some of it may be one */
 	/* blocks that could not be read as a whole: base pages only */
 	unsigned long broken[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	/* blocks that are candidates for promotion, or picked; that are being promoted */
+	unsigned long offered[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	unsigned long promoting[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
 	hm_atomic_t word[HM_NODE_SLOTS];
 	struct hm_base *base[HM_NODE_SLOTS];
 };
@@ -202,6 +221,7 @@ u64 hm_index_next(const struct hm_pos *pos, u64 pgoff);
 u64 hm_index_word(struct hm_pos *pos, u64 pgoff);
 bool hm_index_split(struct hm_pos *pos, u64 word);
 bool hm_index_join(struct hm_pos *pos);
+void hm_index_whole(const struct hm_pos *pos, struct hm_base *base, u64 now);
 bool hm_index_hollow(const struct hm_pos *pos);
 void hm_index_set_data(const struct hm_pos *pos);
 u64 hm_store_npages(const struct hm_store *store);
@@ -212,6 +232,7 @@ u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead, u32 *hin
 void hm_pool_give(struct hm_cache *cache, u32 frame);
 u64 hm_pool_free(struct hm_cache *cache, enum hm_kind kind);
 bool hm_pool_low(struct hm_cache *cache, enum hm_kind kind);
+u32 hm_pool_base_frame(const struct hm_cache *cache, u32 huge, u32 slot);
 u32 hm_pool_container(const struct hm_cache *cache, u32 frame);
 void hm_pool_stay(struct hm_cache *cache, u32 frame);
 u64 hm_pool_dirty_limit(const struct hm_cache *cache);
@@ -235,6 +256,10 @@ bool hm_dirty_next(struct hm_store *store, u64 from, u64 end, u64 *pgoff);
 
 /* readahead.c */
 bool hm_stream_goes_on(struct hm_store *store, u64 pgoff);
+
+/* promote.c */
+bool hm_promote_offer(const struct hm_pos *pos);
+void hm_promote_forget(struct hm_store *store);
 
 /* evict.c */
 bool hm_unit_gone(const struct hm_pos *pos, u32 frame);

@@ -133,7 +133,7 @@ static u32 take_huge_from(struct hm_cache *cache, struct hm_shard *shard)
 	return frame;
 }
 
-static u32 base_frame(const struct hm_cache *cache, u32 huge, u32 slot)
+u32 hm_pool_base_frame(const struct hm_cache *cache, u32 huge, u32 slot)
 {
 	return cache->nframes + (huge << HM_BLOCK_ORDER) + slot;
 }
@@ -154,7 +154,8 @@ static u32 take_base_from(struct hm_cache *cache, struct hm_shard *shard)
 		hm_assert(carve->carved && !carve->draining && carve->nfree > 0);
 		for (i = 0; !carve->free[i]; i++)
 			hm_assert(i + 1 < HM_BITMAP_LONGS(HM_BLOCK_PAGES));
-		frame = base_frame(cache, huge, i * HM_BITS_PER_LONG + hm_ctz(carve->free[i]));
+		frame = hm_pool_base_frame(cache, huge,
+					   i * HM_BITS_PER_LONG + hm_ctz(carve->free[i]));
 		carve->free[i] &= carve->free[i] - 1;
 		count_free(shard, HM_BASE, -1);
 		if (--carve->nfree == 0)
@@ -183,7 +184,7 @@ static u32 carve_up(struct hm_cache *cache, u32 huge)
 	partial_link(cache, home, huge);
 	hm_spin_unlock(&home->pool_lock);
 	hm_count(cache, HM_C_CARVED, 1);
-	return base_frame(cache, huge, 0);
+	return hm_pool_base_frame(cache, huge, 0);
 }
 
 static u32 take_from_any(struct hm_cache *cache,

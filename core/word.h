@@ -22,6 +22,9 @@
  *     |              `- WRITING ------ written -------------' |
  *     `------------------ evict_done -------------------------'
  *
+ * A promotion claims base pages as an eviction does, HM_EVICTING, but dirty ones too: these
+ * have HM_W_REDIRTY then.
+ *
  * The word of a whole block may also be HM_SPLIT: its base pages have words of
  * their own then. Those are HM_FROZEN while, and after, the block is joined.
  */
@@ -37,6 +40,8 @@
 #define HM_W_REDIRTY (1ull << 7) /* stored to while being written */
 #define HM_W_AHEAD (1ull << 8) /* brought in ahead, not used yet */
 #define HM_W_TOLD (1ull << 9) /* its failed write was told; no store since */
+#define HM_W_STORED (1ull << 10) /* stored to, since promotion last looked */
+#define HM_W_COPIED (1ull << 11) /* copied by a promotion, and not stored to since */
 #define HM_W_FRAME_SHIFT 16
 #define HM_W_FRAME (0xffffffffull << HM_W_FRAME_SHIFT)
 #define HM_W_SEQ_SHIFT 48

@@ -10,7 +10,7 @@
 /* Claim the unit at a position for writing. */
 enum claim {
 	CLAIMED,
-	CLAIM_WRITING, /* somebody else writes it */
+	CLAIM_WRITING, /* somebody else writes it, or promotes it */
 	CLAIM_NOTHING, /* not dirty: the bit was stale and is cleared now */
 	CLAIM_OTHER, /* it does not fit into the run */
 };
@@ -30,6 +30,12 @@ static enum claim claim(struct hm_pos *pos, u64 pgoff, const struct hm_run *run,
 	for (;;) {
 		if (!fits(run, pos, max_pages))
 			return CLAIM_OTHER;
+		if (hm_word_state(word) == HM_EVICTING && word & HM_W_REDIRTY) {
+			/* It is being promoted, and dirty. */
+			if (healed)
+				hm_dirty_ensure(pos);
+			return CLAIM_WRITING;
+		}
 		switch (hm_word_state(word)) {
 		case HM_DIRTY:
 			if (healed)
@@ -151,7 +157,8 @@ static void unit_done(struct hm_pos *pos, u64 word, int err)
 			if (word & HM_W_REDIRTY)
 				told = 0;
 			if (hm_atomic_cas(pos->word, &word,
-					  hm_word_to(word, HM_DIRTY) | (word & HM_W_REF) | told))
+					  hm_word_to(word, HM_DIRTY) |
+						  (word & (HM_W_REF | HM_W_STORED)) | told))
 				return;
 			continue;
 		}
@@ -160,7 +167,8 @@ static void unit_done(struct hm_pos *pos, u64 word, int err)
 		hm_dirty_clear(pos);
 		hm_window();
 		if (hm_atomic_cas(pos->word, &word,
-				  hm_word_to(word, HM_CLEAN) | (word & (HM_W_REF | HM_W_MARK))))
+				  hm_word_to(word, HM_CLEAN) |
+					  (word & (HM_W_REF | HM_W_MARK | HM_W_STORED))))
 			break;
 		hm_dirty_ensure(pos);
 	}

@@ -19,6 +19,8 @@ static void test_defaults(void **state)
 	assert_int_equal(opts.readahead_kb, 32768);
 	assert_int_equal(opts.readahead_base_kb, 2048);
 	assert_int_equal(opts.stream_min, 3);
+	assert_int_equal(opts.promote_util, 90);
+	assert_int_equal(opts.promote_interval_ms, 1000);
 	opts.pool_frames = 1024;
 	assert_null(hm_options_check(&opts));
 	assert_int_equal(opts.free_target, 16);
@@ -38,6 +40,8 @@ static void test_zero_is_default(void **state)
 	assert_int_equal(opts.inactive_ratio, 12);
 	assert_int_equal(opts.stream_min, 3);
 	assert_int_equal(opts.dirty_expire_ms, 0); /* never */
+	assert_int_equal(opts.promote_interval_ms, 1000);
+	assert_int_equal(opts.promote_util, 0); /* never */
 	assert_int_equal(opts.readahead_kb, 0); /* none */
 	assert_int_equal(opts.readahead_base_kb, 0);
 }
@@ -75,6 +79,9 @@ static void test_refused(void **state)
 	opts = options_for(64, 1);
 	opts.evict_batch = 257;
 	refused(&opts, "evict_batch");
+	opts = options_for(64, 1);
+	opts.promote_util = 101;
+	refused(&opts, "promote_util");
 }
 
 static void test_accepted_at_the_limits(void **state)
@@ -85,7 +92,9 @@ static void test_accepted_at_the_limits(void **state)
 	opts.probation_ratio = 90;
 	opts.inactive_ratio = 90;
 	opts.evict_batch = 256;
+	opts.promote_util = 100;
 	assert_null(hm_options_check(&opts));
+	assert_int_equal(opts.promote_util, 100);
 	assert_int_equal(opts.dirty_ratio, 95);
 	assert_int_equal(opts.probation_ratio, 90);
 	assert_int_equal(opts.inactive_ratio, 90);

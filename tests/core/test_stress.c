@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * The core under several threads at once, as an engine would drive it: faults,
- * read-ahead, eviction, write-back, syncs, truncation and dropping, on a pool
+ * read-ahead, eviction, promotion, write-back, syncs, truncation and dropping, on a pool
  * that is much too small, with errors from the device now and then.
  *
  * Memory is one number per page, the version of its data; the device is an
@@ -35,7 +35,7 @@ struct pte {
 struct stressed {
 	struct hm_store *store;
 	pthread_mutex_t lock[BLOCKS]; /* page table and expected versions */
-	pthread_mutex_t resize;
+	pthread_mutex_t resize; /* and what keeps a block from changing its shape */
 	struct pte pte[P(BLOCKS)];
 	u64 expected[P(BLOCKS)];
 	u64 device[P(BLOCKS)]; /* atomic: reads and writes of it may cross */
@@ -294,6 +294,8 @@ static void map_unit(struct stressed *s, const struct hm_unit *unit, bool writab
 	}
 }
 
+static void promote(struct thread *t);
+
 /* One load or store by a program, with all faults that it takes. */
 static void touch_page(struct thread *t, struct stressed *s, u64 page, u32 access)
 {
@@ -340,6 +342,8 @@ static void touch_page(struct thread *t, struct stressed *s, u64 page, u32 acces
 				read_ahead(t, s, page, access);
 			if (unit.hints & HM_HINT_RECLAIM)
 				reclaim_some(t, unit.npages == 1 ? HM_BASE : HM_HUGE);
+			if (unit.hints & HM_HINT_PROMOTE && rnd(t, 2))
+				promote(t);
 			break;
 		case HM_BUSY:
 			pause_a_little(t);
@@ -449,12 +453,111 @@ static void truncate_store(struct thread *t, struct stressed *s)
 	pthread_mutex_unlock(&s->resize);
 }
 
+/* --- promotion ---------------------------------------------------------------------- */
+
+static u64 place_of(const struct hm_promotion *p, u32 i)
+{
+	return first_page(&p->unit) + i;
+}
+
+static void copy_page(const struct hm_promotion *p, const struct hm_unit *page)
+{
+	u64 version = __atomic_load_n(&memory[first_page(page)], __ATOMIC_RELAXED);
+
+	__atomic_store_n(&memory[place_of(p, (u32)(page->pgoff - p->unit.pgoff))], version,
+			 __ATOMIC_RELAXED);
+}
+
+/* What is missing, from the device, and what is there, from where it is. */
+static void promote_copy(struct stressed *s, struct hm_promotion *p)
+{
+	struct hm_unit page;
+	u32 at = 0, i;
+
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		if (hm_bit_test(p->missing, i))
+			__atomic_store_n(&memory[place_of(p, i)], device_read(s, p->unit.pgoff + i),
+					 __ATOMIC_RELAXED);
+	}
+	while (hm_promote_copy(p, &at, &page))
+		copy_page(p, &page);
+}
+
+/* Claimed: unmap it, copy what is not yet, and it is whole. False: somebody holds a page. */
+static bool promote_finish(struct thread *t, struct stressed *s, struct hm_promotion *p)
+{
+	bool dirty = false, pinned = rnd(t, 8) == 0;
+	struct hm_unit page;
+	u32 i;
+
+	pthread_mutex_lock(lock_of(s, p->unit.pgoff));
+	unmap(s, &p->unit);
+	for (i = 0; i < HM_BLOCK_PAGES && !pinned; i++) {
+		enum hm_promote_page what = hm_promote_page(p, i, &page);
+
+		if (what == HM_PAGE_READ)
+			continue;
+		/* A device has stored to it. */
+		if (rnd(t, 200) == 0) {
+			memory[first_page(&page)] = ++s->expected[page.pgoff];
+			what = HM_PAGE_COPY;
+			dirty = true;
+		}
+		if (what == HM_PAGE_COPY)
+			copy_page(p, &page);
+	}
+	if (!pinned)
+		hm_promote_commit(p, dirty);
+	pthread_mutex_unlock(lock_of(s, p->unit.pgoff));
+	return !pinned;
+}
+
+static void promote(struct thread *t)
+{
+	bool force = rnd(t, 4) == 0;
+	struct hm_promotion p;
+	enum hm_refused why;
+	struct stressed *s;
+	u32 tries = 0;
+
+	if (force)
+		p = (struct hm_promotion){ .unit = { .store = stores[rnd(t, STORES)].store,
+						     .pgoff = P(rnd(t, BLOCKS - 1)) } };
+	else if (!hm_promote_pick(env.cache, &p))
+		return;
+	s = stressed_of(p.unit.store);
+	if (rnd(t, 2))
+		hm_store_set_allocated(p.unit.store, p.unit.pgoff, HM_BLOCK_PAGES);
+	pthread_mutex_lock(lock_of(s, p.unit.pgoff));
+	why = hm_promote_begin(&p, force);
+	pthread_mutex_unlock(lock_of(s, p.unit.pgoff));
+	if (why)
+		return;
+	promote_copy(s, &p);
+	if (rnd(t, 20) == 0) {
+		hm_promote_abort(&p, HM_REFUSED_FAILED);
+		return;
+	}
+	if (pthread_mutex_trylock(&s->resize)) {
+		hm_promote_abort(&p, HM_REFUSED_BUSY);
+		return;
+	}
+	do {
+		why = hm_promote_claim(&p);
+	} while (why == HM_REFUSED_BUSY && ++tries < 3);
+	if (!why && !promote_finish(t, s, &p))
+		why = HM_REFUSED_PINNED;
+	if (why)
+		hm_promote_abort(&p, why);
+	pthread_mutex_unlock(&s->resize);
+}
+
 static u32 access_of(struct thread *t)
 {
+	static const u32 size[] = { 0, HM_ACCESS_BASE, HM_ACCESS_AUTO, HM_ACCESS_AUTO };
 	u32 access = rnd(t, 3) ? HM_ACCESS_READ : HM_ACCESS_WRITE;
 
-	if (rnd(t, 2))
-		access |= HM_ACCESS_BASE;
+	access |= size[rnd(t, 4)];
 	if (rnd(t, 20) == 0)
 		access |= rnd(t, 2) ? HM_ACCESS_HIGH : HM_ACCESS_LOW;
 	return access;
@@ -471,7 +574,9 @@ static void *run_thread(void *arg)
 		struct stressed *s = &stores[rnd(t, STORES)];
 		u32 what = rnd(t, 1000);
 
-		if (what < 900) {
+		if (what < 20) {
+			promote(t);
+		} else if (what < 900) {
 			/* Mostly in a hot part, so that threads meet. */
 			u64 page = rnd(t, 2) ? rnd(t, NPAGES / 8) : rnd(t, NPAGES);
 
@@ -529,6 +634,8 @@ static void test_stress(void **state)
 	ops = number("HM_STRESS_OPS", ops);
 	opts.dirty_expire_ms = 100;
 	opts.evict_batch = 4;
+	opts.promote_util = 40;
+	opts.promote_interval_ms = 1;
 	opts.readahead_kb = 8 * HM_BLOCK_SIZE / 1024;
 	env_init(&env, &opts);
 	memory = calloc(P(FRAMES), sizeof(*memory));
@@ -560,7 +667,8 @@ static void test_stress(void **state)
 	}
 	assert_int_equal(hm_cache_free_pages(env.cache), P(FRAMES));
 	print_message("faults %llu, fills %llu, zeros %llu, evicted %llu, rescued %llu, "
-		      "written %llu, splits %llu, joins %llu, ghosts %llu, waits %llu\n",
+		      "written %llu, splits %llu, joins %llu, ghosts %llu, promoted %llu of %llu, "
+		      "waits %llu\n",
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_FAULTS),
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_FILLS),
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_ZEROS),
@@ -570,6 +678,9 @@ static void test_stress(void **state)
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_SPLITS),
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_JOINS),
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_GHOSTS),
+		      (unsigned long long)hm_cache_count(env.cache, HM_C_PROMOTED),
+		      (unsigned long long)(hm_cache_count(env.cache, HM_C_PROMOTED) +
+					   hm_cache_count(env.cache, HM_C_REFUSED)),
 		      (unsigned long long)last.waits);
 	/* It was not idle: every way through the core was taken. */
 	for (i = 0; i < HM_COUNTERS; i++)

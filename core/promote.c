@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Promotion: the base pages of a block become one huge unit, in the background.
+ *
+ * A base page that is cached was touched, or read ahead: the words of a block's base
+ * pages are its 512 touched bits, aged by eviction. When as many of them as
+ * opts.promote_util asks for are cached, a fault offers the block, and a worker of the
+ * engine promotes it. The block stays in use meanwhile:
+ *
+ *   missing:  ABSENT -> FILLING, named by its place in the huge frame; read there
+ *   others:   copied while they are in use. HM_W_COPIED works as a sequence lock: what
+ *             makes the unit dirty, or takes it away, clears it
+ *   claim:    all at once CLEAN or DIRTY -> EVICTING, as for an eviction
+ *   commit:   all words FROZEN, then the block SPLIT -> CLEAN or DIRTY
+ *
+ * Until then nothing has happened that cannot be taken back. Who has HM_PAGE_COPY
+ * copied after nobody could store to it any more.
+ */
+#include "internal.h"
+
+/* After so many times, that too little was touched is left to the next fault to find out. */
+#define COLD_TRIES 3u
+#define BACKOFF_MAX 6u
+
+/* --- candidates ----------------------------------------------------------------- */
+
+static bool queue_candidate(struct hm_cache *cache, const struct hm_candidate *candidate)
+{
+	bool room;
+
+	hm_spin_lock(&cache->promote_lock);
+	room = cache->ncandidates < HM_CANDIDATES;
+	if (room)
+		cache->candidate[cache->ncandidates++] = *candidate;
+	hm_spin_unlock(&cache->promote_lock);
+	return room;
+}
+
+/* promote_lock is held. */
+static struct hm_candidate take_candidate(struct hm_cache *cache, u32 i)
+{
+	struct hm_candidate taken = cache->candidate[i];
+
+	for (cache->ncandidates--; i < cache->ncandidates; i++)
+		cache->candidate[i] = cache->candidate[i + 1];
+	return taken;
+}
+
+/* Something came into a block of base pages. True: it is a candidate since now. */
+bool hm_promote_offer(const struct hm_pos *pos)
+{
+	struct hm_cache *cache = pos->store->cache;
+	const struct hm_candidate candidate = {
+		.store = pos->store,
+		.pgoff = hm_block_start(pos->pgoff),
+	};
+	u32 util = cache->opts.promote_util;
+
+	if (!util || hm_atomic_read(&pos->base->resident) * 100 < (u64)util * HM_BLOCK_PAGES)
+		return false;
+	if (hm_bit_test(pos->leaf->offered, pos->leaf_slot) ||
+	    hm_bit_set(pos->leaf->offered, pos->leaf_slot))
+		return false;
+	if (queue_candidate(cache, &candidate))
+		return true;
+	hm_bit_clear(pos->leaf->offered, pos->leaf_slot);
+	return false;
+}
+
+/* A store ends: nothing of it is promoted now. */
+void hm_promote_forget(struct hm_store *store)
+{
+	struct hm_cache *cache = store->cache;
+	u32 i = 0;
+
+	hm_spin_lock(&cache->promote_lock);
+	while (i < cache->ncandidates) {
+		if (cache->candidate[i].store == store)
+			take_candidate(cache, i);
+		else
+			i++;
+	}
+	hm_spin_unlock(&cache->promote_lock);
+}
+
+bool hm_promote_pick(struct hm_cache *cache, struct hm_promotion *p)
+{
+	u64 now = hm_atomic_read(&cache->clock);
+	u32 i = 0;
+
+	hm_spin_lock(&cache->promote_lock);
+	while (i < cache->ncandidates && cache->candidate[i].after > now)
+		i++;
+	if (i < cache->ncandidates) {
+		struct hm_candidate taken = take_candidate(cache, i);
+
+		*p = (struct hm_promotion){
+			.unit = { .store = taken.store,
+				  .pgoff = taken.pgoff,
+				  .npages = HM_BLOCK_PAGES,
+				  .frame = HM_NO_FRAME_ID },
+			.tries = taken.tries,
+			.picked = true,
+		};
+		hm_spin_unlock(&cache->promote_lock);
+		return true;
+	}
+	hm_spin_unlock(&cache->promote_lock);
+	return false;
+}
+
+/* --- pages of the block ------------------------------------------------------------- */
+
+/* Its block, which has a node for base pages, if it ever had any. */
+static bool find_block(const struct hm_promotion *p, struct hm_pos *pos)
+{
+	if (!hm_index_find(p->unit.store, p->unit.pgoff, pos))
+		return false;
+	pos->pgoff = p->unit.pgoff;
+	pos->word = &pos->leaf->word[pos->leaf_slot];
+	return hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+}
+
+/* From the block to one of its base pages. */
+static struct hm_pos page_of(const struct hm_pos *block, u32 i)
+{
+	struct hm_pos page = *block;
+
+	page.base = hm_ptr_read(&block->leaf->base[block->leaf_slot]);
+	page.base_slot = i;
+	page.pgoff = block->pgoff + i;
+	page.word = &page.base->word[i];
+	return page;
+}
+
+static bool is_set(const unsigned long *map, u32 i)
+{
+	return map[i / HM_BITS_PER_LONG] >> (i % HM_BITS_PER_LONG) & 1;
+}
+
+static void set(unsigned long *map, u32 i)
+{
+	map[i / HM_BITS_PER_LONG] |= 1ul << (i % HM_BITS_PER_LONG);
+}
+
+/* May it be one unit, as far as the store is concerned? */
+static enum hm_refused may_be_whole(const struct hm_pos *block)
+{
+	const struct hm_base *base = hm_ptr_read(&block->leaf->base[block->leaf_slot]);
+	u32 i;
+
+	if (hm_block_of(block->pgoff) >= hm_atomic_read(&block->store->size) >> HM_BLOCK_SHIFT ||
+	    hm_bit_test(block->leaf->broken, block->leaf_slot))
+		return HM_REFUSED_GONE;
+	/* A page that is dirty has room; the whole block would have none. */
+	for (i = 0; i < HM_BITMAP_LONGS(HM_BLOCK_PAGES); i++) {
+		if (hm_bits_read(base->holes, i))
+			return HM_REFUSED_HOLES;
+	}
+	return HM_REFUSED_NOT;
+}
+
+/* Is enough of it touched, and if a part of it is stored to, enough of that? */
+static enum hm_refused weigh(const struct hm_pos *block)
+{
+	u32 util = block->store->cache->opts.promote_util;
+	u32 least = (util * HM_BLOCK_PAGES + 99) / 100;
+	u32 touched = 0, stored = 0, i;
+
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		u64 word = hm_atomic_read(page_of(block, i).word);
+
+		if (hm_word_state(word) == HM_FILLING || hm_state_resident(hm_word_state(word)))
+			touched += !(word & HM_W_AHEAD);
+		stored += !!(word & HM_W_STORED);
+	}
+	if (touched < least)
+		return HM_REFUSED_COLD;
+	return stored && stored < least ? HM_REFUSED_STORED : HM_REFUSED_NOT;
+}
+
+/* What of the flag is seen from now on is news. */
+static void clear_flag(const struct hm_pos *block, u64 flag)
+{
+	u32 i;
+
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		hm_atomic_t *at = page_of(block, i).word;
+		u64 word = hm_atomic_read(at);
+
+		while ((word & flag) && !hm_atomic_cas(at, &word, word & ~flag))
+			;
+	}
+}
+
+/* --- its steps ------------------------------------------------------------------------ */
+
+/* Claim what is missing, to be read into its place in the huge frame. */
+static enum hm_refused claim_missing(struct hm_promotion *p, const struct hm_pos *block)
+{
+	struct hm_cache *cache = block->store->cache;
+	u32 i;
+
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		u32 place = hm_pool_base_frame(cache, p->unit.frame, i);
+		struct hm_pos page = page_of(block, i);
+		u64 word = hm_atomic_read(page.word);
+
+		if (hm_word_state(word) == HM_FROZEN || hm_word_state(word) == HM_FAILED)
+			return HM_REFUSED_GONE;
+		if (hm_word_state(word) != HM_ABSENT)
+			continue;
+		/* Before the claim, as any fill does. */
+		hm_atomic_add(&page.base->resident, 1);
+		if (hm_atomic_cas(page.word, &word, hm_word_with_frame(word, HM_FILLING, place))) {
+			set(p->missing, i);
+			p->nmissing++;
+		} else {
+			hm_atomic_add(&page.base->resident, -1);
+		}
+	}
+	return HM_REFUSED_NOT;
+}
+
+enum hm_refused hm_promote_begin(struct hm_promotion *p, bool force)
+{
+	struct hm_cache *cache = p->unit.store->cache;
+	enum hm_refused why = HM_REFUSED_GONE;
+	struct hm_pos block;
+
+	hm_assert(p->unit.pgoff % HM_BLOCK_PAGES == 0 && !p->begun);
+	p->unit.npages = HM_BLOCK_PAGES;
+	p->unit.frame = HM_NO_FRAME_ID;
+	p->unit.hints = 0;
+	if (!find_block(p, &block))
+		goto refused;
+	if (hm_bit_set(block.leaf->promoting, block.leaf_slot)) {
+		why = HM_REFUSED_BUSY;
+		goto refused;
+	}
+	p->begun = true;
+	if (hm_word_state(hm_atomic_read(block.word)) != HM_SPLIT)
+		goto refused;
+	why = may_be_whole(&block);
+	if (!why && !force)
+		why = weigh(&block);
+	if (why)
+		goto refused;
+	p->unit.frame = hm_pool_take(cache, HM_HUGE, true, &p->unit.hints);
+	why = HM_REFUSED_NO_FRAME;
+	if (p->unit.frame == HM_NO_FRAME_ID)
+		goto refused;
+	why = claim_missing(p, &block);
+	if (!why)
+		return HM_REFUSED_NOT;
+refused:
+	hm_promote_abort(p, why);
+	return why;
+}
+
+bool hm_promote_copy(struct hm_promotion *p, u32 *at, struct hm_unit *unit)
+{
+	struct hm_pos block;
+
+	find_block(p, &block);
+	for (; *at < HM_BLOCK_PAGES; (*at)++) {
+		struct hm_pos page = page_of(&block, *at);
+		u64 word = hm_atomic_read(page.word);
+
+		while (hm_word_state(word) == HM_CLEAN && !(word & HM_W_COPIED)) {
+			if (!hm_atomic_cas(page.word, &word, word | HM_W_COPIED))
+				continue;
+			(*at)++;
+			unit->hints = 0;
+			unit->err = 0;
+			hm_unit_set(unit, &page, hm_word_frame(word));
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A claimed page is what it was. */
+static bool unclaim(const struct hm_pos *page)
+{
+	u64 word = hm_atomic_read(page->word), next;
+
+	do {
+		next = hm_word_to(word, word & HM_W_REDIRTY ? HM_DIRTY : HM_CLEAN) |
+		       (word & (HM_W_AHEAD | HM_W_MARK | HM_W_REF | HM_W_STORED | HM_W_TOLD |
+				HM_W_COPIED));
+	} while (!hm_atomic_cas(page->word, &word, next));
+	if (hm_word_state(next) == HM_CLEAN)
+		hm_queue_insert(page, hm_word_frame(next), false);
+	return word & HM_W_WAIT;
+}
+
+static bool claim_page(struct hm_promotion *p, const struct hm_pos *page, u32 i)
+{
+	u64 word = hm_atomic_read(page->word), next;
+
+	do {
+		if (hm_word_state(word) == HM_DIRTY)
+			next = (word & ~HM_W_STATE) | HM_EVICTING | HM_W_REDIRTY;
+		else if (hm_word_state(word) == HM_CLEAN)
+			next = (word & ~HM_W_STATE) | HM_EVICTING;
+		else
+			return false;
+	} while (!hm_atomic_cas(page->word, &word, next));
+	p->frame[i] = hm_word_frame(next);
+	if (next & HM_W_COPIED)
+		set(p->copied, i);
+	if (next & HM_W_REDIRTY)
+		p->ndirty++;
+	return true;
+}
+
+enum hm_refused hm_promote_claim(struct hm_promotion *p)
+{
+	struct hm_pos block, page;
+	enum hm_refused why;
+	u32 i;
+
+	hm_assert(p->begun && !p->claimed);
+	find_block(p, &block);
+	why = may_be_whole(&block);
+	if (why)
+		return why;
+	memset(p->copied, 0, sizeof(p->copied));
+	p->ndirty = 0;
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		page = page_of(&block, i);
+		if (!is_set(p->missing, i) && !claim_page(p, &page, i))
+			break;
+	}
+	p->claimed = i == HM_BLOCK_PAGES;
+	if (p->claimed)
+		return HM_REFUSED_NOT;
+	while (i-- > 0) {
+		page = page_of(&block, i);
+		if (!is_set(p->missing, i))
+			unclaim(&page);
+	}
+	return HM_REFUSED_BUSY;
+}
+
+enum hm_promote_page hm_promote_page(const struct hm_promotion *p, u32 i, struct hm_unit *unit)
+{
+	hm_assert(p->claimed && i < HM_BLOCK_PAGES);
+	if (is_set(p->missing, i))
+		return HM_PAGE_READ;
+	*unit = (struct hm_unit){
+		.store = p->unit.store,
+		.pgoff = p->unit.pgoff + i,
+		.npages = 1,
+		.frame = p->frame[i],
+	};
+	return is_set(p->copied, i) ? HM_PAGE_COPIED : HM_PAGE_COPY;
+}
+
+/* What of the words of its pages is so of the block. */
+struct sum {
+	bool waited;
+	u64 flags;
+};
+
+/* Nobody else changes a word that is claimed, but for who waits. */
+static void freeze_page(const struct hm_pos *page, struct sum *sum)
+{
+	u64 word = hm_atomic_read(page->word);
+
+	while (!hm_atomic_cas(page->word, &word, (word & HM_W_SEQ) | HM_FROZEN))
+		;
+	sum->waited |= !!(word & HM_W_WAIT);
+	sum->flags |= word & (HM_W_MARK | HM_W_STORED);
+}
+
+/* The huge frame's. The base frames are nobody's from here on, and not free yet. */
+static void hand_over(const struct hm_promotion *p, const struct hm_pos *block)
+{
+	struct hm_cache *cache = block->store->cache;
+	struct hm_desc *desc = hm_desc_of(cache, p->unit.frame);
+	u32 i;
+
+	hm_assert(!hm_ptr_read(&desc->word) && !hm_queued(desc));
+	desc->store = block->store;
+	desc->pgoff = block->pgoff;
+	desc->priority = 0;
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		struct hm_pos page = page_of(block, i);
+
+		if (is_set(p->missing, i))
+			continue;
+		desc->priority |= hm_desc_of(cache, p->frame[i])->priority;
+		hm_queue_forget(&page, p->frame[i]);
+	}
+	/* One that is wanted for long and one that is not: neither. */
+	if (desc->priority == (HM_ACCESS_HIGH | HM_ACCESS_LOW))
+		desc->priority = 0;
+	hm_ptr_set(&desc->word, block->word);
+}
+
+/* Its last step, however it ends: another may begin, or this one again later. */
+static void end(struct hm_promotion *p, const struct hm_pos *block, enum hm_refused why)
+{
+	struct hm_cache *cache = p->unit.store->cache;
+	u32 interval = cache->opts.promote_interval_ms;
+	u32 backoff = p->tries < BACKOFF_MAX ? p->tries : BACKOFF_MAX;
+	const struct hm_candidate again = {
+		.store = p->unit.store,
+		.pgoff = p->unit.pgoff,
+		.after = hm_atomic_read(&cache->clock) + ((u64)interval << backoff),
+		.tries = p->tries + 1,
+	};
+
+	if (p->begun)
+		hm_bit_clear(block->leaf->promoting, block->leaf_slot);
+	p->begun = false;
+	p->claimed = false;
+	if (!p->picked)
+		return;
+	p->picked = false;
+	if (why == HM_REFUSED_NOT || why == HM_REFUSED_GONE ||
+	    (why == HM_REFUSED_COLD && again.tries >= COLD_TRIES) ||
+	    !queue_candidate(cache, &again))
+		hm_bit_clear(block->leaf->offered, block->leaf_slot);
+}
+
+bool hm_promote_commit(struct hm_promotion *p, bool dirty)
+{
+	struct hm_store *store = p->unit.store;
+	struct hm_cache *cache = store->cache;
+	struct sum sum = { .flags = HM_W_REF };
+	struct hm_pos block, page;
+	struct hm_base *base;
+	u32 i;
+
+	hm_assert(p->claimed);
+	find_block(p, &block);
+	base = hm_ptr_read(&block.leaf->base[block.leaf_slot]);
+	hand_over(p, &block);
+	dirty |= p->ndirty > 0;
+	if (dirty) {
+		sum.flags |= HM_W_STORED;
+		hm_dirty_account(&block, 1);
+	}
+
+	hm_spin_lock(&store->node_lock);
+	hm_stay_begin();
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		page = page_of(&block, i);
+		freeze_page(&page, &sum);
+	}
+	hm_index_whole(&block, base,
+		       hm_word_with_frame(0, dirty ? HM_DIRTY : HM_CLEAN, p->unit.frame) |
+			       sum.flags);
+	hm_stay_end();
+	hm_spin_unlock(&store->node_lock);
+
+	hm_atomic_add(&base->resident, -(s64)HM_BLOCK_PAGES);
+	if (dirty)
+		hm_dirty_mark(&block);
+	else
+		hm_queue_insert(&block, p->unit.frame, true);
+	for (i = 0; i < p->ndirty; i++)
+		hm_dirty_account(&page, -1);
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		if (!is_set(p->missing, i))
+			hm_pool_give(cache, p->frame[i]);
+	}
+	hm_count(cache, HM_C_PROMOTED, 1);
+	end(p, &block, HM_REFUSED_NOT);
+	return sum.waited;
+}
+
+/* A page that was to be read. */
+static bool give_up_fill(const struct hm_pos *page)
+{
+	u64 word = hm_atomic_read(page->word);
+
+	while (!hm_atomic_cas(page->word, &word, hm_word_gone(word)))
+		;
+	hm_atomic_add(&page->base->resident, -1);
+	return word & HM_W_WAIT;
+}
+
+bool hm_promote_abort(struct hm_promotion *p, enum hm_refused why)
+{
+	struct hm_cache *cache = p->unit.store->cache;
+	bool waited = false;
+	struct hm_pos block;
+	u32 i;
+
+	if (!find_block(p, &block))
+		return false; /* nothing was ever there */
+	for (i = 0; p->begun && i < HM_BLOCK_PAGES; i++) {
+		struct hm_pos page = page_of(&block, i);
+
+		if (is_set(p->missing, i))
+			waited |= give_up_fill(&page);
+		else if (p->claimed)
+			waited |= unclaim(&page);
+	}
+	if (p->begun)
+		clear_flag(&block, HM_W_COPIED | (why == HM_REFUSED_STORED ? HM_W_STORED : 0));
+	if (p->unit.frame != HM_NO_FRAME_ID) {
+		if (p->unit.hints & HM_HINT_REFORM)
+			cache->carve[p->unit.frame].reform = true;
+		hm_pool_give(cache, p->unit.frame);
+	}
+	if (why != HM_REFUSED_GONE) {
+		hm_count(cache, HM_C_REFUSED, 1);
+		hm_count(cache, (enum hm_counter)(HM_C_REFUSED + why), 1);
+	}
+	end(p, &block, why);
+	return waited;
+}

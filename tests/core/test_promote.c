@@ -1,0 +1,682 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Promotion: from base pages to one huge unit, with everything that can come between. */
+#include "common.h"
+
+#define AUTO ((u32)HM_ACCESS_AUTO)
+#define UTIL 75u
+#define LEAST ((UTIL * HM_BLOCK_PAGES + 99) / 100)
+#define FRAMES 24u
+
+static void start(struct env *env)
+{
+	struct hm_options opts = options_for(FRAMES, 2);
+
+	opts.promote_util = UTIL;
+	env_init(env, &opts);
+	env_open(env, BYTES(300) + HM_PAGE_SIZE);
+}
+
+/* The last @n pages of a block, from the end on: no stream. */
+static u32 fill(struct hm_store *store, u64 block, u32 n, u32 access)
+{
+	struct hm_unit unit;
+	u32 hints = 0, i;
+
+	for (i = 0; i < n; i++) {
+		assert_int_equal(fault(store, P(block + 1) - 1 - i, access, &unit), HM_FILL);
+		assert_int_equal(unit.npages, 1);
+		hints |= unit.hints;
+		hm_fill_done(&unit, 0, access & HM_ACCESS_WRITE ? HM_FILL_DIRTY : 0);
+	}
+	return hints & HM_HINT_PROMOTE;
+}
+
+static void begin(struct env *env, struct hm_promotion *p)
+{
+	assert_true(hm_promote_pick(env->cache, p));
+	assert_int_equal(hm_promote_begin(p, false), HM_REFUSED_NOT);
+	assert_false(hm_frame_is_base(env->cache, p->unit.frame));
+}
+
+static u32 copy_all(struct hm_promotion *p)
+{
+	struct hm_unit unit;
+	u32 at = 0, n = 0;
+
+	while (hm_promote_copy(p, &at, &unit)) {
+		assert_int_equal(unit.npages, 1);
+		assert_int_equal(unit.pgoff, p->unit.pgoff + at - 1);
+		n++;
+	}
+	return n;
+}
+
+static u32 pages(const struct hm_promotion *p, enum hm_promote_page what)
+{
+	struct hm_unit unit;
+	u32 i, n = 0;
+
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		n += hm_promote_page(p, i, &unit) == what;
+	return n;
+}
+
+static u64 refused(struct env *env, enum hm_counter why)
+{
+	return hm_cache_count(env->cache, why);
+}
+
+/* Not before it is worth it, and once; not what was asked for as base pages. */
+static void test_offer(void **state)
+{
+	struct hm_promotion p;
+	struct env env;
+
+	start(&env);
+	assert_false(fill(env.store, 3, LEAST - 1, AUTO));
+	assert_false(hm_promote_pick(env.cache, &p));
+	assert_false(fill(env.store, 5, LEAST, HM_ACCESS_BASE));
+	assert_true(fill(env.store, 7, LEAST, AUTO));
+	fill(env.store, 9, LEAST + 1, AUTO);
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_ptr_equal(p.unit.store, env.store);
+	assert_int_equal(p.unit.pgoff, P(7));
+	hm_promote_abort(&p, HM_REFUSED_GONE);
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_int_equal(p.unit.pgoff, P(9));
+	hm_promote_abort(&p, HM_REFUSED_GONE);
+	assert_false(hm_promote_pick(env.cache, &p));
+	/* Forgotten, but not for ever. */
+	assert_int_equal(refused(&env, HM_C_REFUSED), 0);
+	bring(env.store, P(7), AUTO);
+	assert_true(hm_promote_pick(env.cache, &p));
+	hm_promote_abort(&p, HM_REFUSED_GONE);
+	env_end(&env);
+}
+
+/* promote_util of 0: never. */
+static void test_never(void **state)
+{
+	struct hm_options opts = options_for(FRAMES, 1);
+	struct hm_promotion p;
+	struct env env;
+
+	opts.promote_util = 0;
+	env_init(&env, &opts);
+	env_open(&env, BYTES(20));
+	assert_false(fill(env.store, 3, HM_BLOCK_PAGES, AUTO));
+	assert_false(hm_promote_pick(env.cache, &p));
+	env_end(&env);
+}
+
+/* All the way, with nothing in between. */
+static void test_promote(void **state)
+{
+	struct hm_promotion p;
+	struct hm_unit unit;
+	struct env env;
+
+	start(&env);
+	fill(env.store, 3, LEAST, AUTO);
+	begin(&env, &p);
+	assert_int_equal(p.nmissing, HM_BLOCK_PAGES - LEAST);
+	assert_true(hm_bit_test(p.missing, 0));
+	assert_false(hm_bit_test(p.missing, HM_BLOCK_PAGES - 1));
+	assert_int_equal(hm_peek(env.store, P(3), &unit), HM_FILLING);
+	assert_int_equal(hm_frame_offset(env.cache, unit.frame),
+			 hm_frame_offset(env.cache, p.unit.frame));
+	assert_int_equal(hm_peek(env.store, P(3) + 1, &unit), HM_FILLING);
+	assert_int_equal(hm_frame_offset(env.cache, unit.frame),
+			 hm_frame_offset(env.cache, p.unit.frame) + HM_PAGE_SIZE);
+	assert_int_equal(copy_all(&p), LEAST);
+	assert_int_equal(copy_all(&p), 0);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(pages(&p, HM_PAGE_READ), HM_BLOCK_PAGES - LEAST);
+	assert_int_equal(pages(&p, HM_PAGE_COPIED), LEAST);
+	assert_int_equal(hm_promote_page(&p, HM_BLOCK_PAGES - 1, &unit), HM_PAGE_COPIED);
+	assert_int_equal(unit.pgoff, P(4) - 1);
+	assert_true(hm_frame_is_base(env.cache, unit.frame));
+	assert_false(hm_promote_commit(&p, false));
+
+	assert_int_equal(hm_peek(env.store, P(3) + 1, &unit), HM_CLEAN);
+	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
+	assert_int_equal(unit.frame, p.unit.frame);
+	assert_int_equal(hm_cache_free_pages(env.cache), P(FRAMES - 1));
+	assert_int_equal(hm_cache_count(env.cache, HM_C_PROMOTED), 1);
+	assert_false(hm_promote_pick(env.cache, &p));
+	/* Evicted, it begins anew. */
+	assert_int_equal(drop(env.store, 0, ~0ull, false), 1);
+	fill(env.store, 3, LEAST, AUTO);
+	begin(&env, &p);
+	hm_promote_abort(&p, HM_REFUSED_FAILED);
+	env_end(&env);
+}
+
+/* It proved to be used: a scan does not push it out. */
+static void test_proven(void **state)
+{
+	struct hm_promotion p;
+	struct env env;
+
+	start(&env);
+	fill(env.store, 3, LEAST, AUTO);
+	begin(&env, &p);
+	copy_all(&p);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	hm_promote_commit(&p, false);
+	assert_int_equal(hm_atomic_read(&hm_desc_of(env.cache, p.unit.frame)->where) & 0xff,
+			 HM_Q_MAIN);
+	env_end(&env);
+}
+
+/* A store after the copy: that is copied again, and the unit is dirty. */
+static void test_store(void **state)
+{
+	struct hm_promotion p;
+	struct hm_unit unit;
+	struct env env;
+
+	start(&env);
+	fill(env.store, 3, HM_BLOCK_PAGES, AUTO);
+	begin(&env, &p);
+	touch(env.store, P(3) + 1, HM_ACCESS_WRITE);
+	assert_int_equal(copy_all(&p), HM_BLOCK_PAGES - 1);
+	touch(env.store, P(3) + 2, HM_ACCESS_WRITE);
+	/* Stored to, written: clean, and not as it was copied. */
+	touch(env.store, P(3) + 3, HM_ACCESS_WRITE);
+	write_range(env.store, P(3) + 3, P(3) + 4);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(pages(&p, HM_PAGE_COPY), 3);
+	assert_int_equal(hm_promote_page(&p, 0, &unit), HM_PAGE_COPIED);
+	assert_int_equal(hm_promote_page(&p, 1, &unit), HM_PAGE_COPY);
+	assert_int_equal(hm_promote_page(&p, 2, &unit), HM_PAGE_COPY);
+	assert_int_equal(hm_promote_page(&p, 3, &unit), HM_PAGE_COPY);
+	assert_int_equal(hm_store_dirty_pages(env.store), 2);
+	hm_promote_commit(&p, false);
+	assert_int_equal(state_of(env.store, P(3)), HM_DIRTY);
+	assert_int_equal(hm_store_dirty_pages(env.store), HM_BLOCK_PAGES);
+	audit(&env);
+	assert_int_equal(write_all(env.store), 1);
+	assert_int_equal(hm_store_dirty_pages(env.store), 0);
+	env_end(&env);
+}
+
+/* What the engine found: a device has stored to it. */
+static void test_device(void **state)
+{
+	struct hm_promotion p;
+	struct env env;
+
+	start(&env);
+	fill(env.store, 3, LEAST, AUTO);
+	begin(&env, &p);
+	copy_all(&p);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	hm_promote_commit(&p, true);
+	assert_int_equal(state_of(env.store, P(3)), HM_DIRTY);
+	assert_int_equal(hm_store_dirty_pages(env.store), HM_BLOCK_PAGES);
+	audit(&env);
+	write_all(env.store);
+	env_end(&env);
+}
+
+/* A page that leaves is claimed by nobody. All is as it was, and copied again later. */
+static void test_evicted(void **state)
+{
+	struct hm_promotion p;
+	struct env env;
+	u64 free;
+
+	start(&env);
+	fill(env.store, 3, LEAST + 1, AUTO);
+	free = hm_cache_free_pages(env.cache);
+	begin(&env, &p);
+	touch(env.store, P(4) - 1, HM_ACCESS_WRITE);
+	copy_all(&p);
+	drop(env.store, P(4) - 2, P(4) - 1, false);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_BUSY);
+	assert_false(hm_promote_abort(&p, HM_REFUSED_BUSY));
+	assert_int_equal(refused(&env, HM_C_REFUSED_BUSY), 1);
+	assert_int_equal(hm_cache_free_pages(env.cache), free + 1);
+	assert_int_equal(state_of(env.store, P(3)), HM_ABSENT);
+	assert_int_equal(state_of(env.store, P(4) - 1), HM_DIRTY);
+	audit(&env);
+	/* It is tried again, and what was copied then is not what is copied now. */
+	write_all(env.store);
+	assert_false(hm_promote_pick(env.cache, &p));
+	hm_cache_tick(env.cache, 5000);
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(pages(&p, HM_PAGE_COPY), LEAST);
+	hm_promote_commit(&p, false);
+	env_end(&env);
+}
+
+/* Given up at the last moment. */
+static void test_pinned(void **state)
+{
+	struct hm_promotion p;
+	struct hm_unit unit;
+	struct env env;
+
+	start(&env);
+	fill(env.store, 3, LEAST, AUTO);
+	begin(&env, &p);
+	touch(env.store, P(4) - 1, HM_ACCESS_WRITE);
+	copy_all(&p);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(fault(env.store, P(4) - 2, HM_ACCESS_READ | AUTO, &unit), HM_BUSY);
+	assert_true(hm_promote_abort(&p, HM_REFUSED_PINNED));
+	assert_int_equal(state_of(env.store, P(4) - 1), HM_DIRTY);
+	assert_int_equal(state_of(env.store, P(4) - 2), HM_CLEAN);
+	assert_int_equal(hm_store_dirty_pages(env.store), 1);
+	audit(&env);
+	assert_int_equal(write_all(env.store), 1);
+	env_end(&env);
+}
+
+/* Who needs a page that is being read waits for the end of it, whatever comes. */
+static void test_waiter(void **state)
+{
+	struct hm_promotion p;
+	struct hm_unit unit;
+	struct env env;
+	u32 commit;
+
+	start(&env);
+	for (commit = 0; commit < 2; commit++) {
+		fill(env.store, 3 + commit, LEAST, AUTO);
+		begin(&env, &p);
+		assert_int_equal(fault(env.store, P(3 + commit), AUTO, &unit), HM_BUSY);
+		copy_all(&p);
+		assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+		if (commit) {
+			assert_true(hm_promote_commit(&p, false));
+			touch(env.store, P(3 + commit), AUTO);
+		} else {
+			assert_true(hm_promote_abort(&p, HM_REFUSED_FAILED));
+			assert_int_equal(refused(&env, HM_C_REFUSED_FAILED), 1);
+			bring(env.store, P(3 + commit), AUTO);
+		}
+	}
+	env_end(&env);
+}
+
+/* What is being written is not taken away under it. */
+static void test_writing(void **state)
+{
+	struct hm_promotion p;
+	struct hm_run run;
+	struct env env;
+	u64 pos = 0;
+
+	start(&env);
+	fill(env.store, 3, HM_BLOCK_PAGES, AUTO | HM_ACCESS_WRITE);
+	assert_int_equal(hm_writeback(env.store, &pos, ~0ull, 1, true, &run), HM_WB_RUN);
+	begin(&env, &p);
+	assert_int_equal(copy_all(&p), 0);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_BUSY);
+	hm_writeback_done(env.store, run.pgoff, run.npages, 0);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(pages(&p, HM_PAGE_COPY), HM_BLOCK_PAGES);
+	hm_promote_commit(&p, false);
+	audit(&env);
+	assert_int_equal(write_all(env.store), 1);
+	env_end(&env);
+}
+
+/* Claimed twice: what was found the first time does not count. */
+static void test_claimed_twice(void **state)
+{
+	struct hm_promotion p;
+	struct hm_unit unit;
+	struct hm_run run;
+	struct env env;
+	u64 pos = P(4) - 1;
+
+	start(&env);
+	fill(env.store, 3, HM_BLOCK_PAGES, AUTO);
+	begin(&env, &p);
+	copy_all(&p);
+	touch(env.store, P(3) + 1, HM_ACCESS_WRITE);
+	touch(env.store, P(4) - 1, HM_ACCESS_WRITE);
+	assert_int_equal(hm_writeback(env.store, &pos, ~0ull, 1, true, &run), HM_WB_RUN);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_BUSY);
+	touch(env.store, P(3), HM_ACCESS_WRITE);
+	hm_writeback_done(env.store, run.pgoff, run.npages, 0);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_page(&p, 0, &unit), HM_PAGE_COPY);
+	hm_promote_commit(&p, false);
+	assert_int_equal(hm_store_dirty_pages(env.store), HM_BLOCK_PAGES);
+	write_all(env.store);
+	env_end(&env);
+}
+
+/* Reclaim that passes meanwhile takes nothing, and finds all of it later. */
+static void test_reclaim(void **state)
+{
+	struct hm_victim victims[MAX_VICTIMS];
+	struct hm_promotion p;
+	struct env env;
+	u32 i;
+
+	start(&env);
+	fill(env.store, 3, LEAST, AUTO);
+	begin(&env, &p);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	for (i = 0; i < 100; i++)
+		assert_int_equal(hm_reclaim(env.cache, HM_BASE, 32, victims, MAX_VICTIMS), 0);
+	hm_promote_abort(&p, HM_REFUSED_PINNED);
+	audit(&env);
+	assert_int_equal(evict(env.cache, HM_BASE, LEAST), LEAST);
+	env_end(&env);
+}
+
+/* A sync does not pass what is dirty, and claimed. */
+static void test_sync(void **state)
+{
+	struct hm_promotion p;
+	struct hm_run run;
+	struct env env;
+	u64 pos = 0;
+
+	start(&env);
+	fill(env.store, 3, HM_BLOCK_PAGES, AUTO | HM_ACCESS_WRITE);
+	begin(&env, &p);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_writeback(env.store, &pos, ~0ull, 1, true, &run), HM_WB_BUSY);
+	assert_int_equal(pos, P(3));
+	pos = 0;
+	assert_int_equal(hm_writeback(env.store, &pos, ~0ull, 1, false, &run), HM_WB_DONE);
+	hm_promote_commit(&p, false);
+	pos = P(3);
+	assert_int_equal(hm_writeback(env.store, &pos, ~0ull, 1, true, &run), HM_WB_RUN);
+	assert_int_equal(run.npages, HM_BLOCK_PAGES);
+	hm_writeback_done(env.store, run.pgoff, run.npages, 0);
+	env_end(&env);
+}
+
+/* What was read ahead and not used is not worth it, until it is used. */
+static void test_cold(void **state)
+{
+	struct hm_promotion p;
+	struct env env;
+	u32 i;
+
+	start(&env);
+	assert_true(fill(env.store, 3, LEAST, AUTO | HM_ACCESS_AHEAD));
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_COLD);
+	assert_int_equal(refused(&env, HM_C_REFUSED), 1);
+	assert_int_equal(refused(&env, HM_C_REFUSED_COLD), 1);
+	for (i = 0; i < LEAST - 1; i++)
+		touch(env.store, P(4) - 1 - i, HM_ACCESS_READ);
+	hm_cache_tick(env.cache, 5000);
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_COLD);
+	touch(env.store, P(4) - LEAST, HM_ACCESS_READ);
+	hm_cache_tick(env.cache, 10000);
+	begin(&env, &p);
+	hm_promote_abort(&p, HM_REFUSED_GONE);
+	/* Not for ever again and again, but a touch of one finds it. */
+	fill(env.store, 5, HM_BLOCK_PAGES, AUTO | HM_ACCESS_AHEAD);
+	for (i = 0; i < 3; i++) {
+		hm_cache_tick(env.cache, 20000 + i * 20000);
+		assert_true(hm_promote_pick(env.cache, &p));
+		assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_COLD);
+	}
+	hm_cache_tick(env.cache, 1000000);
+	assert_false(hm_promote_pick(env.cache, &p));
+	assert_true(touch(env.store, P(5), AUTO).hints & HM_HINT_PROMOTE);
+	env_end(&env);
+}
+
+/* Stores to a part of it: not while they come. */
+static void test_stored(void **state)
+{
+	struct hm_promotion p;
+	struct env env;
+
+	start(&env);
+	fill(env.store, 3, HM_BLOCK_PAGES, AUTO);
+	touch(env.store, P(3), HM_ACCESS_WRITE);
+	write_all(env.store);
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_STORED);
+	assert_int_equal(refused(&env, HM_C_REFUSED_STORED), 1);
+	hm_cache_tick(env.cache, 5000);
+	touch(env.store, P(3) + 1, HM_ACCESS_WRITE);
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_STORED);
+	write_all(env.store);
+	hm_cache_tick(env.cache, 10000);
+	begin(&env, &p);
+	hm_promote_abort(&p, HM_REFUSED_GONE);
+	/* Somebody who asks for it has it. */
+	touch(env.store, P(3) + 1, HM_ACCESS_WRITE);
+	p = (struct hm_promotion){ .unit = { .store = env.store, .pgoff = P(3) } };
+	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	hm_promote_commit(&p, false);
+	write_all(env.store);
+	env_end(&env);
+}
+
+/* As far as there may be no room for it, it stays what it is. */
+static void test_holes(void **state)
+{
+	struct hm_promotion p;
+	struct env env;
+
+	start(&env);
+	fill(env.store, 3, HM_BLOCK_PAGES, AUTO);
+	hm_store_set_hollow(env.store, P(3) + 5, 1, true);
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_HOLES);
+	assert_int_equal(refused(&env, HM_C_REFUSED_HOLES), 1);
+	hm_store_set_allocated(env.store, P(3) + 5, 1);
+	hm_cache_tick(env.cache, 5000);
+	begin(&env, &p);
+	hm_store_set_hollow(env.store, P(3) + 6, 1, true);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_HOLES);
+	hm_promote_abort(&p, HM_REFUSED_HOLES);
+	hm_store_set_allocated(env.store, P(3) + 6, 1);
+	hm_cache_tick(env.cache, 10000);
+	begin(&env, &p);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	hm_promote_commit(&p, false);
+	/* A part of it was hollow: it is not. */
+	assert_false(hm_hollow(env.store, P(3) + 5));
+	assert_false(hm_has_holes(env.store, P(3) + 5));
+	env_end(&env);
+}
+
+/* The block in which the store ends, before and after it has become that. */
+static void test_end(void **state)
+{
+	struct hm_promotion p = { .unit = { .pgoff = P(300) } };
+	struct env env;
+
+	start(&env);
+	p.unit.store = env.store;
+	bring(env.store, P(300), AUTO);
+	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_GONE);
+	fill(env.store, 3, HM_BLOCK_PAGES, AUTO);
+	begin(&env, &p);
+	hm_store_set_size(env.store, BYTES(3) + HM_PAGE_SIZE);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_GONE);
+	hm_promote_abort(&p, HM_REFUSED_GONE);
+	assert_int_equal(refused(&env, HM_C_REFUSED), 0);
+	env_end(&env);
+}
+
+/* Nothing there to promote: absent, huge, broken, gone since it was picked. */
+static void test_gone(void **state)
+{
+	struct hm_promotion p;
+	struct hm_unit unit;
+	struct env env;
+
+	start(&env);
+	p = (struct hm_promotion){ .unit = { .store = env.store, .pgoff = P(3) } };
+	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_GONE);
+	bring(env.store, P(3), HM_ACCESS_READ);
+	p = (struct hm_promotion){ .unit = { .store = env.store, .pgoff = P(3) } };
+	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_GONE);
+	assert_int_equal(fault(env.store, P(5), HM_ACCESS_READ, &unit), HM_FILL);
+	hm_fill_done(&unit, -EIO, 0);
+	fill(env.store, 5, HM_BLOCK_PAGES, AUTO);
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_GONE);
+	fill(env.store, 7, LEAST, AUTO);
+	assert_true(hm_promote_pick(env.cache, &p));
+	drop(env.store, P(7), P(8), false);
+	assert_int_equal(fault(env.store, P(7), HM_ACCESS_READ, &unit), HM_FILL);
+	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_GONE);
+	hm_fill_done(&unit, 0, 0);
+	assert_false(hm_promote_pick(env.cache, &p));
+	env_end(&env);
+}
+
+/* One at a time; and a pool without a huge frame. */
+static void test_busy(void **state)
+{
+	struct hm_promotion p, other;
+	struct env env;
+	u64 block;
+
+	start(&env);
+	fill(env.store, 3, LEAST, AUTO);
+	begin(&env, &p);
+	other = (struct hm_promotion){ .unit = { .store = env.store, .pgoff = P(3) } };
+	assert_int_equal(hm_promote_begin(&other, true), HM_REFUSED_BUSY);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	hm_promote_commit(&p, false);
+
+	fill(env.store, 5, HM_BLOCK_PAGES, AUTO);
+	for (block = 10; hm_pool_free(env.cache, HM_HUGE); block++)
+		bring(env.store, P(block), HM_ACCESS_READ);
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_NO_FRAME);
+	assert_int_equal(refused(&env, HM_C_REFUSED_NO_FRAME), 1);
+	drop(env.store, P(10), P(11), false);
+	hm_cache_tick(env.cache, 5000);
+	begin(&env, &p);
+	hm_promote_abort(&p, HM_REFUSED_GONE);
+	env_end(&env);
+}
+
+/* The marker, and a priority. */
+static void test_keeps(void **state)
+{
+	struct hm_promotion p;
+	struct env env;
+
+	start(&env);
+	fill(env.store, 3, LEAST, AUTO | HM_ACCESS_LOW);
+	bring(env.store, P(3), AUTO | HM_ACCESS_LOW | HM_ACCESS_AHEAD | HM_ACCESS_MARK);
+	begin(&env, &p);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	hm_promote_commit(&p, false);
+	assert_true(touch(env.store, P(3) + 1, AUTO).hints & HM_HINT_READAHEAD);
+	assert_int_equal(hm_desc_of(env.cache, p.unit.frame)->priority, HM_ACCESS_LOW);
+	env_end(&env);
+}
+
+/* The longer nothing comes of it, the rarer; and it does not hold up others. */
+static void test_backoff(void **state)
+{
+	u64 now = 1, wait = 1000;
+	struct hm_promotion p;
+	struct env env;
+	u32 i;
+
+	start(&env);
+	hm_cache_tick(env.cache, now);
+	fill(env.store, 3, LEAST, AUTO);
+	for (i = 0; i < 9; i++) {
+		begin(&env, &p);
+		hm_promote_abort(&p, HM_REFUSED_PINNED);
+		hm_cache_tick(env.cache, now + wait - 1);
+		assert_false(hm_promote_pick(env.cache, &p));
+		if (i == 4) {
+			fill(env.store, 5, LEAST, AUTO);
+			assert_true(hm_promote_pick(env.cache, &p));
+			assert_int_equal(p.unit.pgoff, P(5));
+			hm_promote_abort(&p, HM_REFUSED_GONE);
+		}
+		now += wait;
+		hm_cache_tick(env.cache, now);
+		if (wait < 64000)
+			wait *= 2;
+	}
+	assert_int_equal(refused(&env, HM_C_REFUSED_PINNED), 9);
+	env_end(&env);
+}
+
+/* A store that ends takes its candidates along, and no others. */
+static void test_store_ends(void **state)
+{
+	struct hm_promotion p;
+	struct hm_store *other;
+	struct env env;
+
+	start(&env);
+	other = env_open(&env, BYTES(20));
+	fill(other, 3, LEAST, AUTO);
+	fill(env.store, 5, LEAST, AUTO);
+	fill(other, 4, LEAST, AUTO);
+	env_close(&env, other);
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_int_equal(p.unit.pgoff, P(5));
+	hm_promote_abort(&p, HM_REFUSED_GONE);
+	assert_false(hm_promote_pick(env.cache, &p));
+	env_end(&env);
+}
+
+/* More candidates than there is room for: those wait for a later fault. */
+static void test_many(void **state)
+{
+	struct hm_options opts = options_for(HM_CANDIDATES + 8, 1);
+	struct hm_promotion p;
+	struct env env;
+	u64 block;
+	u32 n = 0;
+
+	opts.promote_util = 1;
+	env_init(&env, &opts);
+	env_open(&env, BYTES(2 * HM_CANDIDATES));
+	for (block = 0; block < HM_CANDIDATES + 4; block++)
+		fill(env.store, block, 6, AUTO);
+	while (hm_promote_pick(env.cache, &p)) {
+		hm_promote_abort(&p, HM_REFUSED_GONE);
+		n++;
+	}
+	assert_int_equal(n, HM_CANDIDATES);
+	bring(env.store, P(HM_CANDIDATES + 3), AUTO);
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_int_equal(p.unit.pgoff, P(HM_CANDIDATES + 3));
+	hm_promote_abort(&p, HM_REFUSED_GONE);
+	env_end(&env);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_offer),	      cmocka_unit_test(test_never),
+	cmocka_unit_test(test_promote),	      cmocka_unit_test(test_proven),
+	cmocka_unit_test(test_store),	      cmocka_unit_test(test_device),
+	cmocka_unit_test(test_evicted),	      cmocka_unit_test(test_pinned),
+	cmocka_unit_test(test_waiter),	      cmocka_unit_test(test_writing),
+	cmocka_unit_test(test_claimed_twice), cmocka_unit_test(test_reclaim),
+	cmocka_unit_test(test_sync),	      cmocka_unit_test(test_cold),
+	cmocka_unit_test(test_stored),	      cmocka_unit_test(test_holes),
+	cmocka_unit_test(test_end),	      cmocka_unit_test(test_gone),
+	cmocka_unit_test(test_busy),	      cmocka_unit_test(test_keeps),
+	cmocka_unit_test(test_backoff),	      cmocka_unit_test(test_store_ends),
+	cmocka_unit_test(test_many),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests_name("promote", tests, NULL, NULL);
+}
