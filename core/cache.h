@@ -147,7 +147,7 @@ enum {
  *	instead of reading, call hm_fill_done()
  * @HM_BUSY: somebody is filling or evicting it; wait until that is reported
  *	done (its done-call returns true for "somebody waits") and ask again
- * @HM_NO_FRAME: the pool is empty; reclaim or write back, ask again
+ * @HM_NO_FRAME: the pool is empty; reclaim or write back, for unit.npages, ask again
  * @HM_NO_NODE: the index lacks a node: see hm_store_add_node(), ask again
  * @HM_ERROR: reading it failed, unit.err says why; told once
  * @HM_BEYOND: the store ends before it

@@ -36,6 +36,7 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 
 	frame = hm_pool_take(cache, hm_pos_kind(pos), access & HM_ACCESS_AHEAD, &hints);
 	if (frame == HM_NO_FRAME_ID) {
+		unit->npages = hm_pos_pages(pos);
 		unit->hints |= HM_HINT_RECLAIM;
 		return HM_NO_FRAME;
 	}

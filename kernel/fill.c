@@ -165,7 +165,6 @@ int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access)
 
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		unit.npages = access & HM_ACCESS_BASE ? 1 : HM_BLOCK_PAGES;
 		if (down_read_killable(&mapping->invalidate_lock))
 			return -EINTR;
 		outcome = hugemap_ask(hi, pgoff, access & ~HM_ACCESS_WRITE, &unit);

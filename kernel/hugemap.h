@@ -72,6 +72,7 @@ struct shrinker;
 enum hugemap_page {
 	HUGEMAP_PAGE_2M,
 	HUGEMAP_PAGE_4K,
+	HUGEMAP_PAGE_AUTO,
 };
 
 /**

@@ -45,6 +45,7 @@ void hugemap_options_init(struct hugemap_options *opts);
 int hugemap_parse_param(struct fs_context *fc, struct fs_parameter *param);
 /* What was not given is what it is @now, with s_umount held. */
 void hugemap_options_update(struct hugemap_options *opts, const struct hugemap_options *now);
+const char *hugemap_page_name(enum hugemap_page page);
 int hugemap_show_options(struct seq_file *seq, struct dentry *root);
 
 /* --- super.c --- */

@@ -175,9 +175,14 @@ static int parse_word(struct fs_context *fc, const struct fs_parameter *param,
 	return invalfc(fc, "%s=%s is not known: it is %s", param->key, param->string, choices);
 }
 
-static const struct constant_table page_words[] = { { "2M", HUGEMAP_PAGE_2M },
-						    { "4K", HUGEMAP_PAGE_4K },
-						    {} };
+static const struct constant_table page_words[] = {
+	{ "2M", HUGEMAP_PAGE_2M }, { "4K", HUGEMAP_PAGE_4K }, { "auto", HUGEMAP_PAGE_AUTO }, {}
+};
+
+const char *hugemap_page_name(enum hugemap_page page)
+{
+	return page_words[page].name;
+}
 
 static const struct constant_table priority_words[] = {
 	{ "low", -1 }, { "normal", 0 }, { "high", 1 }, {}
@@ -213,7 +218,7 @@ static int parse_option(struct fs_context *fc, struct fs_parameter *param, int o
 	case OPT_POOL_MIN:
 		return parse_pool_min(fc, param->string, opts);
 	case OPT_PAGE:
-		err = parse_word(fc, param, page_words, "2M or 4K", &value);
+		err = parse_word(fc, param, page_words, "2M, 4K or auto", &value);
 		if (!err)
 			opts->page = value;
 		return err;
@@ -291,7 +296,7 @@ int hugemap_show_options(struct seq_file *seq, struct dentry *root)
 	else
 		seq_printf(seq, ",pool_min=%lluK", opts->pool_min >> 10);
 	seq_printf(seq, ",pool=%lluM,page=%s,dirty_ratio=%u,evict_batch=%u,readahead=%uK",
-		   opts->pool >> 20, opts->page == HUGEMAP_PAGE_4K ? "4K" : "2M", opts->dirty_ratio,
+		   opts->pool >> 20, hugemap_page_name(opts->page), opts->dirty_ratio,
 		   opts->evict_batch, opts->readahead_kb);
 	if (opts->priority)
 		seq_printf(seq, ",priority=%s", opts->priority < 0 ? "low" : "high");

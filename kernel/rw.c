@@ -195,13 +195,14 @@ static int reserve_room(struct hugemap_inode *hi, u64 start, u64 end, u32 access
 	}
 	while (pgoff < end) {
 		struct hm_unit unit = { .pgoff = pgoff, .npages = 1 };
+		enum hm_state state = hm_peek(hi->store, pgoff, &unit);
 		u64 next;
 
-		hm_peek(hi->store, pgoff, &unit);
 		next = max(unit.pgoff + unit.npages, pgoff + 1);
 		if (hm_has_holes(hi->store, pgoff)) {
-			/* What will be a huge unit is written as one, too. */
-			bool part = access & HM_ACCESS_BASE;
+			/* What is a huge unit, or will be one, is written as one, too. */
+			bool part = state == HM_ABSENT &&
+				    access & (HM_ACCESS_BASE | HM_ACCESS_AUTO);
 
 			first = min(first, part ? pgoff : unit.pgoff);
 			last = part ? min(next, end) : next;
@@ -369,6 +370,11 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 	ssize_t written;
 	int err;
 
+	/* Of a whole block nothing is read; of a part nothing but what is not overwritten. */
+	if (access & HM_ACCESS_AUTO && chunk == HM_BLOCK_SIZE)
+		access &= ~(u32)HM_ACCESS_AUTO;
+	else if (access & HM_ACCESS_AUTO && !hm_hollow(hi->store, pgoff))
+		access |= HM_ACCESS_BASE;
 	/* Have the source there, as the copies do not wait for it. */
 	if (fault_in_iov_iter_readable(from, chunk) == chunk)
 		return -EFAULT;

@@ -373,8 +373,16 @@ u32 hugemap_access(const struct hugemap_inode *hi)
 		priority = mount->opts.priority;
 	if (priority)
 		access |= priority > 0 ? HM_ACCESS_HIGH : HM_ACCESS_LOW;
-	if (mount->opts.page == HUGEMAP_PAGE_4K)
+	switch (mount->opts.page) {
+	case HUGEMAP_PAGE_2M:
+		break;
+	case HUGEMAP_PAGE_4K:
 		access |= HM_ACCESS_BASE;
+		break;
+	case HUGEMAP_PAGE_AUTO:
+		access |= HM_ACCESS_AUTO;
+		break;
+	}
 	return access;
 }
 

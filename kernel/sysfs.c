@@ -81,8 +81,7 @@ static ssize_t show_floor(struct hugemap_mount *mount, const struct hugemap_attr
 
 static ssize_t show_page(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
 {
-	return sysfs_emit(buf, "%s\n",
-			  READ_ONCE(mount->opts.page) == HUGEMAP_PAGE_2M ? "2M" : "4K");
+	return sysfs_emit(buf, "%s\n", hugemap_page_name(READ_ONCE(mount->opts.page)));
 }
 
 /* SETTING: what @option of a mount says, to be written too. */

@@ -41,7 +41,9 @@ static void choose_scenario(struct scenario *s)
 		.limits = sim_chance(30) ? sim_below(60) : 0,
 		.pressure = sim_chance(50) ? sim_below(30) : 0,
 		.tick = 1u << sim_below(6),
-		.base = sim_chance(35),
+		.page = sim_chance(35) ? HUGEMAP_PAGE_4K :
+			sim_chance(50) ? HUGEMAP_PAGE_AUTO :
+					 HUGEMAP_PAGE_2M,
 		.holes = sim_chance(60),
 		.stalls = sim_chance(30),
 		.stable = sim_chance(40),
@@ -144,7 +146,7 @@ static void mount(void)
 	mount->opts = (struct hugemap_options){
 		.pool = w.s.pool_frames * PMD_SIZE,
 		.pool_min_percent = 1 + sim_below(100),
-		.page = w.s.base ? HUGEMAP_PAGE_4K : HUGEMAP_PAGE_2M,
+		.page = w.s.page,
 		.dirty_ratio = 10 + sim_below(85),
 		.priority = sim_chance(50) ? 0 : (int)sim_below(3) - 1,
 		.evict_batch = 1 + sim_below(6),

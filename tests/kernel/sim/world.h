@@ -23,7 +23,8 @@ struct scenario {
 	u32 touches, reads, writes, appends, syncs, directs, dmas, pipes, remaps, advices;
 	u32 resizes, punches, pools, kills, limits, pressure, fills;
 	u32 tick; /* ms, at most, that pass at a time */
-	bool base, holes, stalls, stable, extents, unwritten;
+	enum hugemap_page page;
+	bool holes, stalls, stable, extents, unwritten;
 };
 
 #define CANDIDATES 6u
