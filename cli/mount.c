@@ -41,7 +41,7 @@ const struct cli_command mount_command = {
 	.options = options,
 	.notes =
 		"SOURCE is a directory of any file system, or a block device. Options, among them\n"
-		"pool=SIZE and page=2M or 4K, are told in hugemap(5). Without pool= a quarter of\n"
+		"pool=SIZE and page=2M, 4K or auto, are told in hugemap(5). Without pool= a quarter of\n"
 		"the machine's memory is taken. --persist shows the line before it writes it;\n"
 		"`hugemap umount --forget` takes it away.\n",
 	.letters = "ofv",

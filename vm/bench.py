@@ -107,15 +107,16 @@ def count_hugemap(counter: Counter) -> list[Row]:
         finally:
             counter.shell("umount /mnt/fast")
 
-    for page in ("2M", "4K"):
+    for page in ("2M", "4K", "auto"):
         for pool in (POOL_MIB, SEQUENTIAL_MIB + POOL_MIB):
             with_mount(page, pool, SEQUENTIAL_MIB, "seq-read")
             with_mount(page, pool, SEQUENTIAL_MIB, "seq-write")
         with_mount(page, 2 * SINGLE_MIB, SINGLE_MIB, SINGLE)
         with_mount(page, 2 * SINGLE_MIB, SINGLE_MIB, CALLS)
         with_mount(page, 2 * SINGLE_MIB, SINGLE_MIB, CALLS, ",vfs_read_optimization=off,vfs_write_optimization=off")
-    with_mount("4K", POOL_MIB, RANDOM_MIB, "random-read")
-    with_mount("4K", POOL_MIB, RANDOM_MIB, "random-write")
+    for page in ("4K", "auto"):
+        with_mount(page, POOL_MIB, RANDOM_MIB, "random-read")
+        with_mount(page, POOL_MIB, RANDOM_MIB, "random-write")
     return rows
 
 

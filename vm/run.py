@@ -49,7 +49,7 @@ KEYS = {
     "programs": "",
 }
 CHOICES = {
-    "page": {"2M", "4K"},
+    "page": {"2M", "4K", "auto"},
     "lower": {"ext4", "xfs", "tmpfs", "dev", "none"},
     "set": {"quick", "long"},
 }

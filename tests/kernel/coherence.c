@@ -3,7 +3,7 @@
  * mmap, read and write of the same file agree, at every byte, at every moment, in
  * all processes. A cache with a second copy anywhere fails here.
  *
- * vm: page=2M,4K lower=ext4,xfs,tmpfs timeout=240
+ * vm: page=2M,4K,auto lower=ext4,xfs,tmpfs timeout=240
  */
 #include "common.h"
 

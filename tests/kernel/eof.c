@@ -4,7 +4,7 @@
  * the end and never written, SIGBUS beyond the last page, no byte brought back that
  * was cut off, and write-back that leaves the length alone.
  *
- * vm: page=2M,4K lower=ext4,xfs,tmpfs timeout=240
+ * vm: page=2M,4K,auto lower=ext4,xfs,tmpfs timeout=240
  */
 #include "common.h"
 

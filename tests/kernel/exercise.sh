@@ -6,14 +6,14 @@
 # on neighbouring pages of one file; with a remount, and with caches dropped, now and
 # then. The long ones are the data integrity hunt: a million operations and more.
 #
-# vm: name=one args=one lower=ext4,xfs timeout=300
+# vm: name=one args=one page=2M,4K,auto lower=ext4,xfs timeout=300
 # vm: name=many args=many pool=24M timeout=300
-# vm: name=threads args=threads pool=24M timeout=300
+# vm: name=threads args=threads page=2M,4K,auto pool=24M timeout=300
 # vm: name=remount args=remount timeout=300
 # vm: name=drop args=drop timeout=300
 # vm: name=noahead args=one pool=16M opts=readahead=0,evict_batch=1,dirty_ratio=10 timeout=300
 # vm: name=tmpfs args=one lower=tmpfs timeout=300
-# vm: name=hunt args=hunt lower=ext4,xfs pool=48M set=long timeout=7200
+# vm: name=hunt args=hunt page=2M,4K,auto lower=ext4,xfs pool=48M set=long timeout=7200
 # vm: name=hunt_threads args=hunt_threads pool=48M set=long timeout=7200
 #
 # SEED=n and OPS=n in the environment repeat a failure; QUICK=1 is make test.

@@ -3,7 +3,7 @@
  * What a program may do with a mapping: move it, resize it, protect it, take parts
  * away, advise on it, lock it.
  *
- * vm: page=2M,4K timeout=180
+ * vm: page=2M,4K,auto timeout=180
  */
 #include "common.h"
 

@@ -4,7 +4,7 @@
  * of other processes, and as the place of locks. Frames must stay where they are as
  * long as somebody holds them, and a fault inside a copy must not wait for itself.
  *
- * vm: page=2M,4K lower=ext4,xfs timeout=180
+ * vm: page=2M,4K,auto lower=ext4,xfs timeout=180
  */
 #include "common.h"
 

@@ -4,7 +4,7 @@
  * copied and where to for: write(2) from a mapping and read(2) into one end all the
  * same, and are right.
  *
- * vm: page=2M,4K lower=ext4 pool=8M timeout=120
+ * vm: page=2M,4K,auto lower=ext4 pool=8M timeout=120
  */
 #include "common.h"
 

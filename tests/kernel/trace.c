@@ -3,7 +3,7 @@
  * Tracepoints: each of them tells of the file that it happened to, and the promotion
  * of a block whose base pages are gone is told once, where there are huge pages.
  *
- * vm: page=2M,4K lower=ext4 pool=8M
+ * vm: page=2M,4K,auto lower=ext4 pool=8M
  */
 #include "common.h"
 

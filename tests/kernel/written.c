@@ -3,7 +3,7 @@
  * Which pages were stored to since a while, as PAGEMAP_SCAN tells programs that
  * checkpoint others: pages that are write-protected for it are seen when they change.
  *
- * vm: page=2M,4K lower=ext4
+ * vm: page=2M,4K,auto lower=ext4
  */
 #include "common.h"
 
