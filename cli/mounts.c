@@ -15,19 +15,34 @@
 #include <unistd.h>
 
 const char *const mount_count_names[MOUNT_COUNTS] = {
-	[MOUNT_GHOSTS] = "ghosts",	     [MOUNT_READ_IOS] = "read_ios",
-	[MOUNT_WRITE_IOS] = "write_ios",     [MOUNT_HUGE_MAPPED] = "huge_mapped",
-	[MOUNT_BASE_MAPPED] = "base_mapped", [MOUNT_UPGRADES] = "upgrades",
-	[MOUNT_CLEANED] = "cleaned",	     [MOUNT_UNMAPS] = "unmaps",
-	[MOUNT_COPIED_IN] = "copied_in",     [MOUNT_COPIED_OUT] = "copied_out",
-	[MOUNT_PINNED] = "pinned",	     [MOUNT_SYNCS] = "syncs",
+	[MOUNT_GHOSTS] = "ghosts",
+	[MOUNT_READ_IOS] = "read_ios",
+	[MOUNT_WRITE_IOS] = "write_ios",
+	[MOUNT_HUGE_MAPPED] = "huge_mapped",
+	[MOUNT_BASE_MAPPED] = "base_mapped",
+	[MOUNT_UPGRADES] = "upgrades",
+	[MOUNT_CLEANED] = "cleaned",
+	[MOUNT_UNMAPS] = "unmaps",
+	[MOUNT_COPIED_IN] = "copied_in",
+	[MOUNT_COPIED_OUT] = "copied_out",
+	[MOUNT_PINNED] = "pinned",
+	[MOUNT_SYNCS] = "syncs",
 	[MOUNT_HELD] = "held_bytes",
+	[MOUNT_PROMOTED] = "promoted",
+	[MOUNT_REFUSED] = "refused",
+	[MOUNT_REFUSED_COLD] = "refused_cold",
+	[MOUNT_REFUSED_STORED] = "refused_stored",
+	[MOUNT_REFUSED_HOLES] = "refused_holes",
+	[MOUNT_REFUSED_BUSY] = "refused_busy",
+	[MOUNT_REFUSED_NO_FRAME] = "refused_no_frame",
+	[MOUNT_REFUSED_PINNED] = "refused_pinned",
+	[MOUNT_REFUSED_FAILED] = "refused_failed",
 };
 
 const char *const mount_setting_names[MOUNT_SETTINGS] = {
-	"page",		  "node",     "dirty_ratio",	       "evict_batch",
-	"readahead_kb",	  "priority", "vfs_read_optimization", "vfs_write_optimization",
-	"pool_min_bytes",
+	"page",		  "node",	    "dirty_ratio",	     "evict_batch",
+	"readahead_kb",	  "priority",	    "vfs_read_optimization", "vfs_write_optimization",
+	"pool_min_bytes", "util_threshold",
 };
 
 static const struct {

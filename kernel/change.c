@@ -385,6 +385,7 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 	if (ret)
 		goto out;
 	below = size_below(hi);
+	hi->changes++;
 	hugemap_window("change: written before, not changed");
 	ret = change(arg);
 	hugemap_window("change: below, not here");

@@ -63,6 +63,7 @@ static void core_options(const struct hugemap_options *from, struct hm_options *
 	to->dirty_ratio = from->dirty_ratio;
 	to->evict_batch = from->evict_batch;
 	to->readahead_kb = from->readahead_kb;
+	to->promote_util = from->util_threshold;
 	if (to->readahead_base_kb > from->readahead_kb)
 		to->readahead_base_kb = from->readahead_kb;
 }
@@ -153,6 +154,15 @@ static int start_threads(struct hugemap_mount *mount)
 	if (IS_ERR(task))
 		return PTR_ERR(task);
 	mount->reclaimer = task;
+	if (mount->opts.page != HUGEMAP_PAGE_AUTO)
+		return 0;
+	mount->promotion = kzalloc(hugemap_promotion_bytes(), GFP_KERNEL);
+	if (!mount->promotion)
+		return -ENOMEM;
+	task = new_thread(mount, hugemap_promoter, "promote");
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	mount->promoter = task;
 	return 0;
 }
 
@@ -185,6 +195,7 @@ int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc)
 	init_waitqueue_head(&mount->frames_wait);
 	init_waitqueue_head(&mount->writer_wait);
 	init_waitqueue_head(&mount->reclaim_wait);
+	init_waitqueue_head(&mount->promote_wait);
 	mount->progress = jiffies;
 
 	err = start_counts(mount);
@@ -205,8 +216,13 @@ static void stop_threads(struct hugemap_mount *mount)
 		kthread_stop(mount->writer);
 	if (mount->reclaimer)
 		kthread_stop(mount->reclaimer);
+	if (mount->promoter)
+		kthread_stop(mount->promoter);
+	kfree(mount->promotion);
 	mount->writer = NULL;
 	mount->reclaimer = NULL;
+	mount->promoter = NULL;
+	mount->promotion = NULL;
 }
 
 void hugemap_data_quiesce(struct hugemap_mount *mount)

@@ -153,6 +153,13 @@ void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u
  */
 bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio);
 
+/*
+ * The base pages of a block, frozen and locked, NULL where one was not cached, give way to
+ * the huge folio of @unit, which has their data.
+ */
+void hugemap_folio_replace(struct hugemap_inode *hi, const struct hm_unit *unit,
+			   struct folio *const *base);
+
 /* The same, for a folio that somebody holds: it is nobody's now, and theirs. */
 void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio);
 
@@ -285,6 +292,8 @@ void hugemap_io_init(struct hugemap_io *io, struct hugemap_inode *hi, struct bio
 void hugemap_io_free(struct hugemap_io *io);
 bool hugemap_io_full(const struct hugemap_io *io);
 void hugemap_io_add(struct hugemap_io *io, struct folio *folio);
+/* Some pages of it, from @first on. */
+void hugemap_io_add_pages(struct hugemap_io *io, struct folio *folio, u32 first, u32 npages);
 
 /* Start; io->done is completed, or io->work is queued, when it is over. */
 void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes);
@@ -341,6 +350,13 @@ enum hm_outcome hugemap_ask(struct hugemap_inode *hi, u64 pgoff, u32 access, str
 
 /* hm_fill_cancel(), and whoever waits looks again. */
 void hugemap_fill_cancel(struct hugemap_inode *hi, const struct hm_unit *unit);
+
+/* --- promote.c --------------------------------------------------------------------- */
+
+size_t hugemap_promotion_bytes(void);
+
+/* The thread that promotes; @mount. */
+int hugemap_promoter(void *mount);
 
 /* --- evict.c ------------------------------------------------------------------------ */
 

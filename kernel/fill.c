@@ -169,8 +169,7 @@ int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access)
 			return -EINTR;
 		outcome = hugemap_ask(hi, pgoff, access & ~HM_ACCESS_WRITE, &unit);
 		if (outcome == HM_FILL || outcome == HM_ZERO) {
-			if (unit.hints & HM_HINT_RECLAIM)
-				hugemap_wake_reclaimer(mount);
+			hugemap_take_hints(hi, &unit);
 			err = fill_units(hi, &unit, outcome, &access);
 			continue;
 		}

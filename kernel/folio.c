@@ -96,6 +96,16 @@ void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u
 		store_entry(hi, units[0].pgoff, HM_BLOCK_ORDER, folio);
 }
 
+/* Frozen, and not in i_pages any more: it is the pool's. */
+static void folio_leave(struct folio *folio)
+{
+	folio_clear_uptodate(folio);
+	folio_clear_dirty(folio);
+	folio->mapping = NULL;
+	hugemap_folio_own(folio, HUGEMAP_UNITS, HUGEMAP_POOLS);
+	folio_ref_unfreeze(folio, 1);
+}
+
 bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio)
 {
 	/*
@@ -107,12 +117,22 @@ bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio)
 		return false;
 	hugemap_window_atomic("leave: frozen, in i_pages");
 	store_entry(hi, folio->index, folio_order(folio), NULL);
-	folio_clear_uptodate(folio);
-	folio_clear_dirty(folio);
-	folio->mapping = NULL;
-	hugemap_folio_own(folio, HUGEMAP_UNITS, HUGEMAP_POOLS);
-	folio_ref_unfreeze(folio, 1);
+	folio_leave(folio);
 	return true;
+}
+
+void hugemap_folio_replace(struct hugemap_inode *hi, const struct hm_unit *unit,
+			   struct folio *const *base)
+{
+	u32 i;
+
+	/* For this no memory is needed; for the other one there may be none. */
+	store_entry(hi, unit->pgoff, HM_BLOCK_ORDER, NULL);
+	hugemap_window_atomic("replace: frozen, not in i_pages");
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		if (base[i])
+			folio_leave(base[i]);
+	hugemap_folio_join(hi, unit, 1);
 }
 
 void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio)

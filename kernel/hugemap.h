@@ -88,6 +88,8 @@ enum hugemap_page {
  * @node: NUMA node of the pool, or NUMA_NO_NODE to spread it over all
  * @read_optimization: read(2) copies a whole unit under one reference
  * @write_optimization: write(2) takes its frames for the whole length at once
+ * @util_threshold: page=auto: percent of a block that is cached, from which on it becomes
+ *	huge; 0 = never
  * @given: while they are parsed: which ones were, a bit each
  */
 struct hugemap_options {
@@ -102,6 +104,7 @@ struct hugemap_options {
 	int node;
 	bool read_optimization;
 	bool write_optimization;
+	u32 util_threshold;
 	u32 given;
 };
 
@@ -181,6 +184,10 @@ struct hugemap_mount {
 	struct task_struct *reclaimer;
 	wait_queue_head_t reclaim_wait;
 	bool reclaim; /* frames are short */
+	struct task_struct *promoter; /* with page=auto */
+	wait_queue_head_t promote_wait;
+	bool promote; /* there may be something to promote */
+	struct hugemap_promotion *promotion; /* the promoter's */
 	atomic_t pressed; /* faults that wait for clean frames */
 	atomic_t freed; /* changes when a frame comes free or a unit clean */
 	unsigned long progress; /* jiffies, when a frame last came free */
@@ -230,6 +237,7 @@ struct hugemap_inode {
 	struct list_head idle; /* mount->idle */
 	u64 synced; /* by which hugemap_data_sync() it was seen last */
 	u32 opens; /* open files; under store_lock */
+	u32 changes; /* of the file below, without the cache; under the invalidate_lock */
 	bool stable; /* what is being written may not change meanwhile: below computes sums */
 	int priority;
 	u32 failures; /* write-backs in sequence that failed */

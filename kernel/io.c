@@ -84,9 +84,16 @@ bool hugemap_io_full(const struct hugemap_io *io)
 
 void hugemap_io_add(struct hugemap_io *io, struct folio *folio)
 {
+	hugemap_io_add_pages(io, folio, 0, folio_nr_pages(folio));
+}
+
+void hugemap_io_add_pages(struct hugemap_io *io, struct folio *folio, u32 first, u32 npages)
+{
+	size_t bytes = (size_t)npages << HM_PAGE_SHIFT;
+
 	WARN_ON_ONCE(hugemap_io_full(io));
-	bvec_set_page(&io->segment[io->nsegments++], folio_page(folio, 0), folio_size(folio), 0);
-	io->bytes += folio_size(folio);
+	bvec_set_page(&io->segment[io->nsegments++], folio_page(folio, first), bytes, 0);
+	io->bytes += bytes;
 }
 
 /* Any context: an interrupt, or the submitter. */
@@ -163,9 +170,13 @@ static void zero_from(struct hugemap_io *io, size_t from)
 	for (i = 0; i < io->nsegments; i++) {
 		struct bio_vec *segment = &io->segment[i];
 
-		if (from < segment->bv_len)
-			folio_zero_range(page_folio(segment->bv_page), from,
+		if (from < segment->bv_len) {
+			struct folio *folio = page_folio(segment->bv_page);
+			size_t first = folio_page_idx(folio, segment->bv_page);
+
+			folio_zero_range(folio, (first << HM_PAGE_SHIFT) + from,
 					 segment->bv_len - from);
+		}
 		from -= min_t(size_t, from, segment->bv_len);
 	}
 }

@@ -16,6 +16,7 @@
 #define POOL_DEFAULT_PERCENT 25
 #define POOL_MIN_DEFAULT_PERCENT 50
 #define POOL_MAX_PERCENT 90
+#define UTIL_DEFAULT_PERCENT 90
 #define READAHEAD_DEFAULT_KB 32768
 #define READAHEAD_MAX_KB (1u << 20)
 
@@ -30,6 +31,7 @@ enum {
 	OPT_NODE,
 	OPT_READ_OPTIMIZATION,
 	OPT_WRITE_OPTIMIZATION,
+	OPT_UTIL_THRESHOLD,
 };
 
 /* Strings, all of them: what is wrong with one is said here. */
@@ -44,6 +46,7 @@ static const struct fs_parameter_spec parameters[] = {
 	fsparam_string("node", OPT_NODE),
 	fsparam_string("vfs_read_optimization", OPT_READ_OPTIMIZATION),
 	fsparam_string("vfs_write_optimization", OPT_WRITE_OPTIMIZATION),
+	fsparam_string("util_threshold", OPT_UTIL_THRESHOLD),
 	{}
 };
 
@@ -66,6 +69,7 @@ void hugemap_options_init(struct hugemap_options *opts)
 		.node = NUMA_NO_NODE,
 		.read_optimization = true,
 		.write_optimization = true,
+		.util_threshold = UTIL_DEFAULT_PERCENT,
 	};
 }
 
@@ -151,14 +155,14 @@ static int parse_readahead(struct fs_context *fc, const char *text, u32 *kb)
 	return 0;
 }
 
-static int parse_number(struct fs_context *fc, const struct fs_parameter *param, u32 max,
+static int parse_number(struct fs_context *fc, const struct fs_parameter *param, u32 min, u32 max,
 			u32 *number)
 {
 	u32 value;
 
-	if (kstrtou32(param->string, 10, &value) || value < 1 || value > max)
-		return invalfc(fc, "%s=%s is out of range: it is from 1 to %u", param->key,
-			       param->string, max);
+	if (kstrtou32(param->string, 10, &value) || value < min || value > max)
+		return invalfc(fc, "%s=%s is out of range: it is from %u to %u", param->key,
+			       param->string, min, max);
 	*number = value;
 	return 0;
 }
@@ -223,9 +227,11 @@ static int parse_option(struct fs_context *fc, struct fs_parameter *param, int o
 			opts->page = value;
 		return err;
 	case OPT_DIRTY_RATIO:
-		return parse_number(fc, param, 95, &opts->dirty_ratio);
+		return parse_number(fc, param, 1, 95, &opts->dirty_ratio);
 	case OPT_EVICT_BATCH:
-		return parse_number(fc, param, 64, &opts->evict_batch);
+		return parse_number(fc, param, 1, 64, &opts->evict_batch);
+	case OPT_UTIL_THRESHOLD:
+		return parse_number(fc, param, 0, 100, &opts->util_threshold);
 	case OPT_READAHEAD:
 		return parse_readahead(fc, param->string, &opts->readahead_kb);
 	case OPT_PRIORITY:
@@ -285,6 +291,8 @@ void hugemap_options_update(struct hugemap_options *opts, const struct hugemap_o
 		opts->read_optimization = now->read_optimization;
 	if (!(given & BIT(OPT_WRITE_OPTIMIZATION)))
 		opts->write_optimization = now->write_optimization;
+	if (!(given & BIT(OPT_UTIL_THRESHOLD)))
+		opts->util_threshold = now->util_threshold;
 }
 
 int hugemap_show_options(struct seq_file *seq, struct dentry *root)
@@ -306,5 +314,7 @@ int hugemap_show_options(struct seq_file *seq, struct dentry *root)
 		seq_puts(seq, ",vfs_read_optimization=off");
 	if (!opts->write_optimization)
 		seq_puts(seq, ",vfs_write_optimization=off");
+	if (opts->util_threshold != UTIL_DEFAULT_PERCENT)
+		seq_printf(seq, ",util_threshold=%u", opts->util_threshold);
 	return 0;
 }

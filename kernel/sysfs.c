@@ -110,6 +110,7 @@ static struct hugemap_attr settings[] = {
 	SETTING(priority, priority, priority, priority),
 	SETTING(vfs_read_optimization, vfs_read_optimization, read_optimization, bool),
 	SETTING(vfs_write_optimization, vfs_write_optimization, write_optimization, bool),
+	SETTING(util_threshold, util_threshold, util_threshold, u32),
 };
 
 /* --- statistics ------------------------------------------------------------------ */
@@ -197,6 +198,15 @@ static struct hugemap_attr stats[] = {
 	STAT(ghosts, core, HM_C_GHOSTS),
 	STAT(read_errors, core, HM_C_READ_ERRORS),
 	STAT(write_errors, core, HM_C_WRITE_ERRORS),
+	STAT(promoted, core, HM_C_PROMOTED),
+	STAT(refused, core, HM_C_REFUSED),
+	STAT(refused_cold, core, HM_C_REFUSED_COLD),
+	STAT(refused_stored, core, HM_C_REFUSED_STORED),
+	STAT(refused_holes, core, HM_C_REFUSED_HOLES),
+	STAT(refused_busy, core, HM_C_REFUSED_BUSY),
+	STAT(refused_no_frame, core, HM_C_REFUSED_NO_FRAME),
+	STAT(refused_pinned, core, HM_C_REFUSED_PINNED),
+	STAT(refused_failed, core, HM_C_REFUSED_FAILED),
 	STAT(read_bytes, engine, HUGEMAP_C_READ_BYTES),
 	STAT(written_bytes, engine, HUGEMAP_C_WRITTEN_BYTES),
 	STAT(read_ios, engine, HUGEMAP_C_READ_IOS),

@@ -84,4 +84,6 @@ void hugemap_take_hints(struct hugemap_inode *hi, const struct hm_unit *unit)
 		hugemap_wake_writer(mount);
 	if (unit->hints & HM_HINT_RECLAIM)
 		hugemap_wake_reclaimer(mount);
+	if (unit->hints & HM_HINT_PROMOTE && !xchg(&mount->promote, true))
+		wake_up(&mount->promote_wait);
 }

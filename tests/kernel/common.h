@@ -337,6 +337,24 @@ static inline void expect_bus(unsigned char *addr, bool store, const char *what)
 	       (unsigned long)bus_address, (void *)addr);
 }
 
+/* A number of the mount's statistics. */
+static inline uint64_t stat_of(const char *name)
+{
+	unsigned long long value;
+	char path[256];
+	struct stat st;
+	FILE *file;
+
+	MUST(stat(mnt_dir, &st));
+	snprintf(path, sizeof(path), "/sys/fs/hugemap/%u:%u/stats/%s", major(st.st_dev),
+		 minor(st.st_dev), name);
+	file = fopen(path, "r");
+	EXPECT(file, "%s: %s", path, strerror(errno));
+	EXPECT(fscanf(file, "%llu", &value) == 1, "%s holds no number", path);
+	fclose(file);
+	return value;
+}
+
 /* For tests that mount by themselves: is there such a file system type? */
 static inline void need_type(void)
 {

@@ -13,23 +13,6 @@
 #define BLOCKS 16ul
 #define SIZE (BLOCKS * HUGE)
 
-static uint64_t stat_of(const char *name)
-{
-	unsigned long long value;
-	char path[256];
-	struct stat st;
-	FILE *file;
-
-	MUST(stat(mnt_dir, &st));
-	snprintf(path, sizeof(path), "/sys/fs/hugemap/%u:%u/stats/%s", major(st.st_dev),
-		 minor(st.st_dev), name);
-	file = fopen(path, "r");
-	EXPECT(file, "%s: %s", path, strerror(errno));
-	EXPECT(fscanf(file, "%llu", &value) == 1, "%s holds no number", path);
-	fclose(file);
-	return value;
-}
-
 static void need_hugemap(void)
 {
 	if (!on_hugemap())

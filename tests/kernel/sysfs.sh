@@ -11,10 +11,11 @@ set -u
 
 fixed="node page pool_bytes"
 writable="dirty_ratio evict_batch pool_min_bytes priority readahead_kb vfs_read_optimization
-	vfs_write_optimization"
+	util_threshold vfs_write_optimization"
 numbers="ahead ahead_used ahead_wasted base_mapped cleaned copied_in copied_out dirty_bytes
 	evictions faults fills free_bytes ghosts held_bytes hits huge_mapped io_in_flight pinned
-	read_bytes read_errors read_ios rescued resident_bytes syncs unmaps
+	promoted read_bytes read_errors read_ios refused refused_busy refused_cold refused_failed
+	refused_holes refused_no_frame refused_pinned refused_stored rescued resident_bytes syncs unmaps
 	upgrades write_errors write_faults write_ios written_bytes zeros"
 latencies="fault_ns read_ns write_ns"
 
@@ -88,6 +89,8 @@ check_write pool_min_bytes 101% 16777216
 check_write pool_min_bytes 0% 16777216
 check_write pool_min_bytes 1 8388608
 check_write pool_min_bytes 1T $((${POOL%M} * 1048576))
+check_write util_threshold 0 0
+check_write util_threshold 101 0
 check_write evict_batch 65 8
 check_write readahead_kb 0 0
 check_write readahead_kb 4096 4096

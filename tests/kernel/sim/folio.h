@@ -59,6 +59,7 @@ void __free_pages(struct page *page, u32 order);
 
 #define page_folio(p) ((p)->folio)
 #define folio_page(f, n) (&(f)->page[n])
+#define folio_page_idx(f, p) ((size_t)((p) - (f)->page))
 #define folio_order(f) ((f)->order)
 #define folio_nr_pages(f) (1ul << (f)->order)
 #define folio_size(f) (PAGE_SIZE << (f)->order)

@@ -15,6 +15,7 @@ static void cut_power(void)
 		below_lose_power(&w.disk[i]);
 		model_after_power_cut(&w.file[i]);
 	}
+	world_count();
 	w.counts[C_CUTS]++;
 }
 
@@ -49,6 +50,8 @@ static const struct sim_count told[] = {
 	{ "errors", &w.counts[C_ERRORS] },
 	{ "power cuts", &w.counts[C_CUTS] },
 	{ "unmounts", &w.counts[C_UNMOUNTS] },
+	{ "promotions", &w.counts[C_PROMOTIONS] },
+	{ "refused ones", &w.counts[C_REFUSED] },
 	{ 0 },
 };
 

@@ -154,6 +154,7 @@ static void mount(void)
 		.node = NUMA_NO_NODE,
 		.read_optimization = sim_chance(70),
 		.write_optimization = sim_chance(70),
+		.util_threshold = sim_below(101),
 	};
 	sim_check(!hugemap_data_setup(), "the module cannot be loaded");
 	sim_check(!hugemap_data_start(mount, NULL), "the mount fails");
@@ -204,6 +205,13 @@ static void close_file(struct sim_file *file)
 	hugemap_data_evict(&file->hi->vfs_inode, false);
 }
 
+/* Of a mount that is about to end. */
+void world_count(void)
+{
+	w.counts[C_PROMOTIONS] += hm_cache_count(w.mount->cache, HM_C_PROMOTED);
+	w.counts[C_REFUSED] += hm_cache_count(w.mount->cache, HM_C_REFUSED);
+}
+
 void world_unmount(void *arg)
 {
 	bool beyond;
@@ -220,6 +228,7 @@ void world_unmount(void *arg)
 	books_check(w.mount->cache, beyond);
 	for (i = 0; i < w.s.nfiles; i++)
 		close_file(&w.file[i]);
+	world_count();
 	hugemap_data_stop(w.mount);
 	sim_check(!folios_in_use(), "%u folios are left when the mount is gone", folios_in_use());
 	if (!w.failures)

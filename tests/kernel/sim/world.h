@@ -103,6 +103,8 @@ enum {
 	C_ERRORS,
 	C_CUTS,
 	C_UNMOUNTS,
+	C_PROMOTIONS,
+	C_REFUSED,
 };
 
 extern struct world w;
@@ -136,6 +138,7 @@ bool model_may_be_told(int err);
 /* actors.c */
 void actors_spawn(void);
 void world_new(bool fresh);
-void world_unmount(void *arg); /* coroutine */
+void world_unmount(void *arg);
+void world_count(void); /* coroutine */
 
 #endif /* SIM_KERNEL_WORLD_H */

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Promotion: the base pages of a block become one huge unit (page=auto), by a thread of
+ * the mount and never in a fault. What is missing is read into the huge frame, what is
+ * there is copied while it is in use; then, in one go, all of it is claimed, unmapped
+ * once and frozen, and the huge folio takes the place of the base pages. Whatever comes
+ * in between (somebody holds a page, a store, a truncation) leaves everything as it was.
+ *
+ * The core has the states (core/promote.c), and knows of each store to a page that was
+ * copied: nobody can store to a clean page unseen, but for a device, which holds it so
+ * that it cannot be frozen, and leaves a dirty flag. Who changes the file below may change
+ * clean pages, too: then none of the copies counts (hi->changes).
+ */
+#include <linux/freezer.h>
+#include <linux/fs.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/slab.h>
+
+#include "data.h"
+#include "trace.h"
+
+/* Missing pages that are no further apart are read at once, with what lies between. */
+#define MERGED_PAGES 4u
+/* Claims that find a page busy, a tick apart. */
+#define CLAIM_TRIES 3u
+
+/* What a promotion needs, once for a mount: too much for a stack. */
+struct hugemap_promotion {
+	struct hm_promotion core;
+	struct hugemap_inode *hi;
+	u32 changes; /* of the file below, when it began */
+	struct folio *huge;
+	struct folio *folio[HM_BLOCK_PAGES]; /* the base pages, locked; NULL: it was missing */
+};
+
+/* --- what is missing ------------------------------------------------------------------ */
+
+static bool is_missing(const struct hugemap_promotion *p, u32 i)
+{
+	return p->core.missing[i / HM_BITS_PER_LONG] >> (i % HM_BITS_PER_LONG) & 1;
+}
+
+static bool is_to_read(const struct hugemap_promotion *p, u32 i)
+{
+	return is_missing(p, i) && !hm_hollow(p->hi->store, p->core.unit.pgoff + i);
+}
+
+/* The next pages to read at once. False: there are none from @first on. */
+static bool next_run(const struct hugemap_promotion *p, u32 *first, u32 *end)
+{
+	u32 i;
+
+	while (*first < HM_BLOCK_PAGES && !is_to_read(p, *first))
+		(*first)++;
+	*end = *first;
+	for (i = *first; i < HM_BLOCK_PAGES && i <= *end + MERGED_PAGES; i++)
+		if (is_to_read(p, i))
+			*end = i + 1;
+	return *end > *first;
+}
+
+struct flight {
+	struct hugemap_io *io[HUGEMAP_WRITE_DEPTH];
+	u32 n;
+	int err;
+};
+
+static void land(struct flight *flight)
+{
+	while (flight->n) {
+		struct hugemap_io *io = flight->io[--flight->n];
+		int err = hugemap_io_wait(io);
+
+		if (err)
+			flight->err = err;
+		hugemap_io_free(io);
+	}
+}
+
+/* The invalidate_lock is held, shared, and released as soon as nothing is to be submitted. */
+static int read_missing(struct hugemap_promotion *p)
+{
+	loff_t start = (loff_t)p->core.unit.pgoff << HM_PAGE_SHIFT;
+	struct flight flight = {};
+	u32 first, end, i;
+
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		if (is_missing(p, i) && !is_to_read(p, i))
+			clear_highpage(folio_page(p->huge, i));
+	for (first = 0; next_run(p, &first, &end); first = end) {
+		struct hugemap_io *io = NULL;
+
+		if (flight.n && flight.n < HUGEMAP_WRITE_DEPTH)
+			io = hugemap_io_new(p->hi, GFP_NOWAIT | __GFP_NOWARN);
+		if (!io) {
+			land(&flight);
+			io = hugemap_io_new(p->hi, GFP_NOFS);
+		}
+		hugemap_io_add_pages(io, p->huge, first, end - first);
+		hugemap_io_submit(io, start + ((loff_t)first << HM_PAGE_SHIFT), io->bytes);
+		flight.io[flight.n++] = io;
+	}
+	filemap_invalidate_unlock_shared(p->hi->vfs_inode.i_mapping);
+	land(&flight);
+	return flight.err;
+}
+
+/* --- what is there ---------------------------------------------------------------------- */
+
+static void take_copy(const struct hugemap_promotion *p, u32 i, struct folio *from)
+{
+	memcpy(folio_address(p->huge) + ((size_t)i << HM_PAGE_SHIFT), folio_address(from),
+	       HM_PAGE_SIZE);
+}
+
+/* While it is in use. What has left or is stored to meanwhile is known to the core. */
+static void copy_ahead(struct hugemap_promotion *p)
+{
+	struct hm_unit unit;
+	u32 at = 0;
+
+	while (hm_promote_copy(&p->core, &at, &unit)) {
+		struct folio *folio = hugemap_unit_folio(p->hi, &unit);
+
+		hugemap_window("promote: noted as copied, not copied");
+		if (folio) {
+			take_copy(p, unit.pgoff - p->core.unit.pgoff, folio);
+			folio_put(folio);
+		}
+		cond_resched();
+	}
+}
+
+/*
+ * A page that was claimed, and is not now: did it become dirty meanwhile? Pairs with
+ * hugemap_dirty_folio(), as in evict.c.
+ */
+static void note_dirtied(struct hugemap_promotion *p)
+{
+	u64 pgoff = p->core.unit.pgoff, end = pgoff + HM_BLOCK_PAGES;
+
+	smp_mb();
+	for (; pgoff < end; pgoff++) {
+		struct hm_unit unit;
+		struct folio *folio;
+
+		if (hm_peek(p->hi->store, pgoff, &unit) != HM_CLEAN || unit.npages > 1)
+			continue;
+		folio = hugemap_unit_folio(p->hi, &unit);
+		if (!folio)
+			continue;
+		if (folio_test_dirty(folio))
+			hm_fault(p->hi->store, pgoff,
+				 HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN, &unit);
+		folio_put(folio);
+	}
+}
+
+/* --- all at once ------------------------------------------------------------------------ */
+
+static void unlock_pages(struct hugemap_promotion *p, u32 n)
+{
+	while (n-- > 0)
+		if (p->folio[n])
+			folio_unlock(p->folio[n]);
+}
+
+/* Of a claimed block. mm would forget that a page is locked in memory with its mapping. */
+static bool lock_pages(struct hugemap_promotion *p)
+{
+	struct hm_unit unit;
+	u32 i;
+
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		p->folio[i] = NULL;
+		if (hm_promote_page(&p->core, i, &unit) == HM_PAGE_READ)
+			continue;
+		p->folio[i] = hugemap_frame_folio(hugemap_of(p->hi), unit.frame);
+		if (folio_test_mlocked(p->folio[i]) || !folio_trylock(p->folio[i])) {
+			unlock_pages(p, i);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Locked and unmapped: does nobody hold one? */
+static bool freeze_pages(struct hugemap_promotion *p)
+{
+	u32 i;
+
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		if (p->folio[i] && !folio_ref_freeze(p->folio[i], hugemap_cached_refs(p->folio[i])))
+			break;
+	if (i == HM_BLOCK_PAGES)
+		return true;
+	while (i-- > 0)
+		if (p->folio[i])
+			folio_ref_unfreeze(p->folio[i], hugemap_cached_refs(p->folio[i]));
+	return false;
+}
+
+/* Nobody can store to them now. True: one is dirty. */
+static bool copy_rest(struct hugemap_promotion *p)
+{
+	bool dirty = false;
+	struct hm_unit unit;
+	u32 i;
+
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		if (!p->folio[i])
+			continue;
+		if (folio_test_dirty(p->folio[i]) ||
+		    hm_promote_page(&p->core, i, &unit) == HM_PAGE_COPY)
+			take_copy(p, i, p->folio[i]);
+		dirty |= folio_test_dirty(p->folio[i]);
+	}
+	return dirty;
+}
+
+/* The base pages are the pool's. */
+static void let_go(struct hugemap_promotion *p)
+{
+	struct hm_unit unit;
+	u32 i;
+
+	hugemap_folio_replace(p->hi, &p->core.unit, p->folio);
+	unlock_pages(p, HM_BLOCK_PAGES);
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		if (hm_promote_page(&p->core, i, &unit) != HM_PAGE_READ)
+			hugemap_frame_check(hugemap_of(p->hi), &unit);
+}
+
+/* stores_lock and the invalidate_lock are held, shared. */
+static enum hm_refused promote_claimed(struct hugemap_promotion *p)
+{
+	u64 first = p->core.unit.pgoff;
+	bool dirty;
+
+	hugemap_window("promote: claimed, mapped");
+	if (!lock_pages(p))
+		return HM_REFUSED_PINNED;
+	hugemap_count(hugemap_of(p->hi), HUGEMAP_C_UNMAPS, 1);
+	unmap_mapping_pages(p->hi->vfs_inode.i_mapping, first, HM_BLOCK_PAGES, false);
+	hugemap_window("promote: unmapped, not frozen");
+	if (!freeze_pages(p)) {
+		unlock_pages(p, HM_BLOCK_PAGES);
+		return HM_REFUSED_PINNED;
+	}
+	dirty = copy_rest(p);
+	let_go(p);
+	hugemap_window("promote: in i_pages, claimed");
+	hm_promote_commit(&p->core, dirty);
+	return HM_REFUSED_NOT;
+}
+
+/*
+ * True: it has ended. Claims end before stores_lock is released, and with the truth: see
+ * hugemap_await_claims(). Nobody who has the invalidate_lock is waited for, as he may
+ * wait for what is to be read here.
+ */
+static bool promote_finish(struct hugemap_promotion *p, enum hm_refused *why)
+{
+	struct address_space *mapping = p->hi->vfs_inode.i_mapping;
+	struct hugemap_mount *mount = hugemap_of(p->hi);
+	bool ended = false;
+
+	*why = HM_REFUSED_BUSY;
+	down_read(&mount->stores_lock);
+	if (filemap_invalidate_trylock_shared(mapping)) {
+		if (p->hi->changes == p->changes)
+			*why = hm_promote_claim(&p->core);
+		if (!*why) {
+			*why = promote_claimed(p);
+			if (*why)
+				hm_promote_abort(&p->core, *why);
+			ended = true;
+		}
+		if (*why)
+			note_dirtied(p);
+		filemap_invalidate_unlock_shared(mapping);
+	}
+	up_read(&mount->stores_lock);
+	return ended;
+}
+
+static enum hm_refused promote(struct hugemap_promotion *p)
+{
+	struct address_space *mapping = p->hi->vfs_inode.i_mapping;
+	enum hm_refused why;
+	u32 tries = 0;
+
+	filemap_invalidate_lock_shared(mapping);
+	why = hm_promote_begin(&p->core, false);
+	if (why) {
+		filemap_invalidate_unlock_shared(mapping);
+		return why;
+	}
+	p->changes = p->hi->changes;
+	hugemap_window("promote: has a frame, not read");
+	if (hugemap_frame_prepare(hugemap_of(p->hi), &p->core.unit)) {
+		filemap_invalidate_unlock_shared(mapping);
+		why = HM_REFUSED_FAILED;
+		goto failed;
+	}
+	p->huge = hugemap_frame_folio(hugemap_of(p->hi), p->core.unit.frame);
+	if (read_missing(p)) {
+		why = HM_REFUSED_FAILED;
+		goto failed;
+	}
+	copy_ahead(p);
+	for (;;) {
+		if (promote_finish(p, &why))
+			return why;
+		if (why != HM_REFUSED_BUSY || ++tries == CLAIM_TRIES)
+			goto failed;
+		schedule_timeout_uninterruptible(1);
+	}
+failed:
+	hm_promote_abort(&p->core, why);
+	return why;
+}
+
+/* --- the thread of a mount ---------------------------------------------------------------- */
+
+/* The next one, and its inode with a reference. */
+static bool promote_pick(struct hugemap_mount *mount, struct hugemap_promotion *p)
+{
+	bool found;
+
+	p->hi = NULL;
+	down_read(&mount->stores_lock);
+	found = hm_promote_pick(mount->cache, &p->core);
+	if (found) {
+		p->hi = hugemap_store_inode(p->core.unit.store);
+		if (!igrab(&p->hi->vfs_inode)) {
+			hm_promote_abort(&p->core, HM_REFUSED_GONE);
+			p->hi = NULL;
+		}
+	}
+	up_read(&mount->stores_lock);
+	return found;
+}
+
+static void promote_one(struct hugemap_mount *mount, struct hugemap_promotion *p)
+{
+	enum hm_refused why = promote(p);
+
+	if (!why) {
+		trace_hugemap_promote(&p->hi->vfs_inode, p->core.unit.pgoff, p->core.unit.npages,
+				      0);
+		hugemap_progress(mount);
+	} else if (why == HM_REFUSED_NO_FRAME) {
+		/* For the next time. */
+		hugemap_evict_some(mount, HM_HUGE);
+	}
+	hugemap_wake_unit(mount, &p->core.unit);
+	iput(&p->hi->vfs_inode);
+}
+
+int hugemap_promoter(void *arg)
+{
+	struct hugemap_mount *mount = arg;
+	struct hugemap_promotion *p = mount->promotion;
+
+	set_freezable();
+	while (!kthread_should_stop()) {
+		wait_event_freezable_timeout(mount->promote_wait,
+					     READ_ONCE(mount->promote) || kthread_should_stop(),
+					     HZ);
+		WRITE_ONCE(mount->promote, false);
+		while (!kthread_should_stop() && promote_pick(mount, p)) {
+			if (p->hi)
+				promote_one(mount, p);
+			try_to_freeze();
+			cond_resched();
+		}
+	}
+	return 0;
+}
+
+size_t hugemap_promotion_bytes(void)
+{
+	return sizeof(struct hugemap_promotion);
+}

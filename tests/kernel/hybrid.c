@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * page=auto: base pages where access is random, huge ones where a stream goes through,
+ * and what was touched nearly as a whole becomes huge while it is in use. Counted, never timed.
+ *
+ * vm: page=auto lower=ext4,xfs pool=48M timeout=300
+ */
+#include "common.h"
+
+#include <pthread.h>
+
+#define BLOCKS 8u
+#define SIZE (BLOCKS * HUGE)
+#define PAGES (HUGE / SMALL)
+/* Seconds until a promotion must have happened, of which it takes one. */
+#define PATIENCE 60u
+
+static int cold_file(void)
+{
+	int fd = make_file("f", 1, SIZE + SMALL);
+
+	MUST(fsync(fd));
+	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+	return fd;
+}
+
+static void load(const volatile unsigned char *at)
+{
+	(void)*at;
+}
+
+/* Each page of a block once, in an order in which no two follow each other; all but @spared. */
+static void touch_block(const unsigned char *block, unsigned int spared)
+{
+	unsigned int i;
+
+	for (i = 0; i < PAGES - spared; i++)
+		load(block + i * 37 % PAGES * SMALL);
+}
+
+static void await_promotions(uint64_t n)
+{
+	unsigned int i;
+
+	for (i = 0; stat_of("promoted") < n; i++) {
+		EXPECT(i < PATIENCE * 10, "%llu promotions of %llu, %llu refused",
+		       (unsigned long long)stat_of("promoted"), (unsigned long long)n,
+		       (unsigned long long)stat_of("refused"));
+		usleep(100000);
+	}
+}
+
+static void random_reads_pages(void)
+{
+	int fd = cold_file();
+	unsigned char *map = map_shared(fd, 0, SIZE);
+	uint64_t before = stat_of("read_bytes"), promoted = stat_of("promoted");
+	unsigned int i;
+
+	for (i = 0; i < BLOCKS * PAGES / 8; i++)
+		load(map + i * 997 % (BLOCKS * PAGES) * SMALL);
+	EXPECT(stat_of("read_bytes") - before <= i * SMALL * 12 / 10,
+	       "%llu bytes are read for %u pages",
+	       (unsigned long long)(stat_of("read_bytes") - before), i);
+	EXPECT(stat_of("promoted") == promoted,
+	       "a block of which an eighth was touched is promoted");
+}
+
+static void stream_is_huge(void)
+{
+	int fd = cold_file();
+	unsigned char *map = map_shared(fd, 0, SIZE);
+	uint64_t before = stat_of("huge_mapped");
+
+	expect_pattern("load", map, 1, 0, SIZE);
+	EXPECT(stat_of("huge_mapped") - before >= BLOCKS / 2,
+	       "%llu faults mapped 2 MB, of %u blocks",
+	       (unsigned long long)(stat_of("huge_mapped") - before), BLOCKS);
+}
+
+static void touched_becomes_huge(void)
+{
+	int fd = cold_file();
+	unsigned char *map = map_shared(fd, 0, SIZE);
+	uint64_t promoted = stat_of("promoted"), read = stat_of("read_bytes"), before;
+
+	touch_block(map + HUGE, PAGES / 20);
+	touch_block(map + 3 * HUGE, PAGES / 2);
+	await_promotions(promoted + 1);
+	EXPECT(stat_of("read_bytes") - read <= HUGE * 3 / 2 + HUGE / 8,
+	       "%llu bytes are read for a block and half a block",
+	       (unsigned long long)(stat_of("read_bytes") - read));
+	expect_pattern("load of what was promoted", map + HUGE, 1, HUGE, HUGE);
+	MUST(munmap(map, SIZE));
+	before = stat_of("huge_mapped");
+	map = map_shared(fd, 0, SIZE);
+	load(map + HUGE);
+	EXPECT(stat_of("huge_mapped") == before + 1, "it is not mapped as one");
+	EXPECT(stat_of("promoted") == promoted + 1,
+	       "a block of which half was touched is promoted");
+}
+
+struct storer {
+	volatile uint64_t *map;
+	unsigned int id;
+	volatile bool stop;
+	uint64_t rounds;
+};
+
+/* A word of each page is its own: it counts up, and must be what it was. */
+static void *store(void *arg)
+{
+	struct storer *s = arg;
+	size_t step = SMALL / sizeof(uint64_t), page;
+
+	for (s->rounds = 0; !s->stop; s->rounds++) {
+		for (page = 0; page < 4 * PAGES; page++) {
+			volatile uint64_t *word = s->map + page * 37 % (4 * PAGES) * step + s->id;
+
+			EXPECT(*word == s->rounds, "round %llu of a store is lost: %llu",
+			       (unsigned long long)s->rounds, (unsigned long long)*word);
+			*word = s->rounds + 1;
+		}
+	}
+	return NULL;
+}
+
+static void no_store_is_lost(void)
+{
+	int fd = open_file("g", O_RDWR | O_CREAT | O_TRUNC), round;
+	struct storer storers[3] = {};
+	uint64_t *below_map, before;
+	pthread_t threads[3];
+	unsigned char *map;
+	unsigned int i;
+	size_t page;
+
+	write_pattern(fd, 2, 0, SIZE);
+	map = map_shared(fd, 0, SIZE);
+	for (page = 0; page < 4 * PAGES; page++)
+		memset(map + page * SMALL, 0, sizeof(storers) / sizeof(*storers) * 8);
+	MUST(fsync(fd));
+	uncache(fd, map, SIZE);
+	before = stat_of("promoted");
+	for (i = 0; i < COUNT(storers); i++) {
+		storers[i].map = (uint64_t *)map;
+		storers[i].id = i;
+		EXPECT(!pthread_create(&threads[i], NULL, store, &storers[i]), "no thread");
+	}
+	for (round = 0; round < 6; round++) {
+		sleep(1);
+		MUST(fsync(fd));
+	}
+	await_promotions(before + 1);
+	for (i = 0; i < COUNT(storers); i++) {
+		storers[i].stop = true;
+		EXPECT(!pthread_join(threads[i], NULL), "a thread does not end");
+	}
+	MUST(fsync(fd));
+	fd = open(below("g"), O_RDONLY | O_CLOEXEC);
+	EXPECT(fd >= 0, "open below: %s", strerror(errno));
+	below_map = mmap(NULL, 4 * HUGE, PROT_READ, MAP_SHARED, fd, 0);
+	EXPECT(below_map != MAP_FAILED, "mmap below: %s", strerror(errno));
+	for (page = 0; page < 4 * PAGES; page++)
+		for (i = 0; i < COUNT(storers); i++)
+			EXPECT(below_map[page * (SMALL / 8) + i] == storers[i].rounds,
+			       "page %zu: %llu was stored, and %llu synced", page,
+			       (unsigned long long)storers[i].rounds,
+			       (unsigned long long)below_map[page * (SMALL / 8) + i]);
+}
+
+static void little_is_written(void)
+{
+	int fd = cold_file();
+	unsigned char *map = map_shared(fd, 0, SIZE);
+	uint64_t before;
+
+	map[3 * HUGE + 5] = 1;
+	before = stat_of("written_bytes");
+	MUST(msync(map, SIZE, MS_SYNC));
+	EXPECT(stat_of("written_bytes") - before <= 2 * SMALL, "%llu bytes are written for one",
+	       (unsigned long long)(stat_of("written_bytes") - before));
+}
+
+static void sparse_stays_sparse(void)
+{
+	int fd = open_file("h", O_RDWR | O_CREAT | O_TRUNC), i;
+	unsigned char *map;
+	struct stat st;
+
+	MUST(ftruncate(fd, SIZE));
+	map = map_shared(fd, 0, SIZE);
+	for (i = 0; i < (int)BLOCKS; i++)
+		map[i * HUGE + 7 * SMALL] = 1;
+	MUST(msync(map, SIZE, MS_SYNC));
+	MUST(stat(below("h"), &st));
+	EXPECT((uint64_t)st.st_blocks * 512 <= BLOCKS * 4 * SMALL,
+	       "%llu bytes of room for %u pages", (unsigned long long)st.st_blocks * 512, BLOCKS);
+}
+
+static const struct behaviour all[] = {
+	{ "random_reads_pages", random_reads_pages },
+	{ "stream_is_huge", stream_is_huge },
+	{ "touched_becomes_huge", touched_becomes_huge },
+	{ "no_store_is_lost", no_store_is_lost },
+	{ "little_is_written", little_is_written },
+	{ "sparse_stays_sparse", sparse_stays_sparse },
+};
+
+int main(int argc, char **argv)
+{
+	return run_all(argc, argv, all, COUNT(all));
+}
