@@ -358,6 +358,11 @@ size_t hugemap_promotion_bytes(void);
 /* The thread that promotes; @mount. */
 int hugemap_promoter(void *mount);
 
+/* --- remap.c ----------------------------------------------------------------------- */
+
+/* A huge unit takes the place of page tables: for the promoter. */
+void hugemap_remap(struct hugemap_inode *hi, u64 pgoff);
+
 /* --- evict.c ------------------------------------------------------------------------ */
 
 /* Restore the stock of free frames. False: nothing was to be done, or could be. */

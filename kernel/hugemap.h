@@ -123,6 +123,7 @@ enum hugemap_counter {
 	HUGEMAP_C_COPIED_OUT, /* bytes of read(2) */
 	HUGEMAP_C_PINNED, /* victims that could not leave */
 	HUGEMAP_C_SYNCS,
+	HUGEMAP_C_REMAPPED, /* blocks mapped anew, after they were promoted */
 	HUGEMAP_COUNTERS,
 };
 
@@ -188,6 +189,7 @@ struct hugemap_mount {
 	wait_queue_head_t promote_wait;
 	bool promote; /* there may be something to promote */
 	struct hugemap_promotion *promotion; /* the promoter's */
+	unsigned long remap_prot; /* the promoter's: of what it maps anew */
 	atomic_t pressed; /* faults that wait for clean frames */
 	atomic_t freed; /* changes when a frame comes free or a unit clean */
 	unsigned long progress; /* jiffies, when a frame last came free */
@@ -359,6 +361,11 @@ ssize_t hugemap_write_iter(struct kiocb *iocb, struct iov_iter *from);
 /* The same under i_rwsem; what O_SYNC asks for is the caller's. */
 ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from);
 int hugemap_mmap(struct file *file, struct vm_area_struct *vma);
+
+/* --- remap.c ------------------------------------------------------------------ */
+
+unsigned long hugemap_get_unmapped_area(struct file *file, unsigned long address, unsigned long len,
+					unsigned long pgoff, unsigned long flags);
 int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 
 /* Write back what is dirty in a range of bytes and wait for it; no device flush. */

@@ -352,11 +352,14 @@ static void promote_one(struct hugemap_mount *mount, struct hugemap_promotion *p
 		trace_hugemap_promote(&p->hi->vfs_inode, p->core.unit.pgoff, p->core.unit.npages,
 				      0);
 		hugemap_progress(mount);
+		hugemap_wake_unit(mount, &p->core.unit);
+		hugemap_remap(p->hi, p->core.unit.pgoff);
 	} else if (why == HM_REFUSED_NO_FRAME) {
 		/* For the next time. */
 		hugemap_evict_some(mount, HM_HUGE);
 	}
-	hugemap_wake_unit(mount, &p->core.unit);
+	if (why)
+		hugemap_wake_unit(mount, &p->core.unit);
 	iput(&p->hi->vfs_inode);
 }
 

@@ -355,6 +355,28 @@ static inline uint64_t stat_of(const char *name)
 	return value;
 }
 
+static inline unsigned long smaps_of(const void *addr, const char *field)
+{
+	unsigned long start, end, value = 0;
+	bool inside = false, found = false;
+	FILE *file = fopen("/proc/self/smaps", "r");
+	char line[512], name[64];
+
+	EXPECT(file, "smaps: %s", strerror(errno));
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
+			inside = start <= (unsigned long)addr && (unsigned long)addr < end;
+		} else if (inside && sscanf(line, "%63[^:]: %lu kB", name, &value) == 2 &&
+			   !strcmp(name, field)) {
+			found = true;
+			break;
+		}
+	}
+	fclose(file);
+	EXPECT(found, "there is no %s in smaps", field);
+	return value << 10;
+}
+
 /* For tests that mount by themselves: is there such a file system type? */
 static inline void need_type(void)
 {

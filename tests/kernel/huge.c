@@ -60,28 +60,6 @@ static void expect_faults(const char *how, long n, unsigned long blocks)
 	       "%s took %ld faults, expected %lu, one for each 2 MB", how, n, blocks);
 }
 
-static unsigned long smaps_of(const void *addr, const char *field)
-{
-	unsigned long start, end, value = 0;
-	bool inside = false, found = false;
-	FILE *file = fopen("/proc/self/smaps", "r");
-	char line[512], name[64];
-
-	EXPECT(file, "smaps: %s", strerror(errno));
-	while (fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
-			inside = start <= (unsigned long)addr && (unsigned long)addr < end;
-		} else if (inside && sscanf(line, "%63[^:]: %lu kB", name, &value) == 2 &&
-			   !strcmp(name, field)) {
-			found = true;
-			break;
-		}
-	}
-	fclose(file);
-	EXPECT(found, "there is no %s in smaps", field);
-	return value << 10;
-}
-
 static void sequential_loads(void)
 {
 	unsigned char *map;

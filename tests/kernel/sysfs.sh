@@ -15,7 +15,7 @@ writable="dirty_ratio evict_batch pool_min_bytes priority readahead_kb vfs_read_
 numbers="ahead ahead_used ahead_wasted base_mapped cleaned copied_in copied_out dirty_bytes
 	evictions faults fills free_bytes ghosts held_bytes hits huge_mapped io_in_flight pinned
 	promoted read_bytes read_errors read_ios refused refused_busy refused_cold refused_failed
-	refused_holes refused_no_frame refused_pinned refused_stored rescued resident_bytes syncs unmaps
+	refused_holes refused_no_frame refused_pinned refused_stored remapped rescued resident_bytes syncs unmaps
 	upgrades write_errors write_faults write_ios written_bytes zeros"
 latencies="fault_ns read_ns write_ns"
 

@@ -47,7 +47,6 @@ struct hugemap_idmap;
 #define THIS_MODULE NULL
 #define hugemap_splice_read NULL
 #define iter_file_splice_write NULL
-#define thp_get_unmapped_area NULL
 #define compat_ptr_ioctl NULL
 #define generic_setlease NULL
 #define CAP_SYS_NICE 23

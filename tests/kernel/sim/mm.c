@@ -183,6 +183,35 @@ int folio_mkclean(struct folio *folio)
 	return cleaned;
 }
 
+unsigned long hugemap_get_unmapped_area(struct file *file, unsigned long address, unsigned long len,
+					unsigned long pgoff, unsigned long flags)
+{
+	sim_fail(__FILE__, __LINE__, "nobody asks for addresses here");
+}
+
+/* kernel/remap.c: what a mapping made anew does to the page tables. */
+void hugemap_remap(struct hugemap_inode *hi, u64 pgoff)
+{
+	struct address_space *mapping = hi->vfs_inode.i_mapping;
+	unsigned long at, stop;
+	u32 i;
+
+	for (i = 0; i < MAX_MMS * MAX_VMAS; i++) {
+		struct vm_area_struct *vma = any_vma(i);
+		struct mm_struct *mm = mms[i / MAX_VMAS];
+
+		if (!vma || !sim_chance(70))
+			continue;
+		down_write(&mm->mmap_lock);
+		if (clip(vma, mapping, pgoff, pgoff + HM_BLOCK_PAGES, &at, &stop) &&
+		    stop - at == PMD_SIZE && IS_ALIGNED(at, PMD_SIZE)) {
+			zap_range(mm, at, stop);
+			pmd_of(mm, at)->table = false;
+		}
+		up_write(&mm->mmap_lock);
+	}
+}
+
 /* --- faults ------------------------------------------------------------ */
 
 vm_fault_t vmf_insert_folio_pmd(struct vm_fault *vmf, struct folio *folio, bool write)
