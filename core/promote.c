@@ -18,9 +18,8 @@
  */
 #include "internal.h"
 
-/* After so many times, that too little was touched is left to the next fault to find out. */
-#define COLD_TRIES 3u
-#define BACKOFF_MAX 6u
+/* After so many, the next fault finds out whether there is something to promote. */
+#define TRIES 4u
 
 /* --- candidates ----------------------------------------------------------------- */
 
@@ -172,7 +171,8 @@ static enum hm_refused weigh(const struct hm_pos *block)
 
 		if (hm_word_state(word) == HM_FILLING || hm_state_resident(hm_word_state(word)))
 			touched += !(word & HM_W_AHEAD);
-		stored += !!(word & HM_W_STORED);
+		stored += word & HM_W_STORED || hm_word_state(word) == HM_DIRTY ||
+			  hm_word_state(word) == HM_WRITING;
 	}
 	if (touched < least)
 		return HM_REFUSED_COLD;
@@ -241,6 +241,9 @@ enum hm_refused hm_promote_begin(struct hm_promotion *p, bool force)
 	p->begun = true;
 	if (hm_word_state(hm_atomic_read(block.word)) != HM_SPLIT)
 		goto refused;
+	/* What waits for another try when that is turned off waits in vain. */
+	if (!force && !cache->opts.promote_util)
+		goto refused;
 	why = may_be_whole(&block);
 	if (!why && !force)
 		why = weigh(&block);
@@ -300,7 +303,8 @@ static bool claim_page(struct hm_promotion *p, const struct hm_pos *page, u32 i)
 	u64 word = hm_atomic_read(page->word), next;
 
 	do {
-		if (hm_word_state(word) == HM_DIRTY)
+		/* What could not be written would take all of the block along. */
+		if (hm_word_state(word) == HM_DIRTY && !(word & HM_W_TOLD))
 			next = (word & ~HM_W_STATE) | HM_EVICTING | HM_W_REDIRTY;
 		else if (hm_word_state(word) == HM_CLEAN)
 			next = (word & ~HM_W_STATE) | HM_EVICTING;
@@ -405,11 +409,10 @@ static void end(struct hm_promotion *p, const struct hm_pos *block, enum hm_refu
 {
 	struct hm_cache *cache = p->unit.store->cache;
 	u32 interval = cache->opts.promote_interval_ms;
-	u32 backoff = p->tries < BACKOFF_MAX ? p->tries : BACKOFF_MAX;
 	const struct hm_candidate again = {
 		.store = p->unit.store,
 		.pgoff = p->unit.pgoff,
-		.after = hm_atomic_read(&cache->clock) + ((u64)interval << backoff),
+		.after = hm_atomic_read(&cache->clock) + ((u64)interval << p->tries),
 		.tries = p->tries + 1,
 	};
 
@@ -420,8 +423,7 @@ static void end(struct hm_promotion *p, const struct hm_pos *block, enum hm_refu
 	if (!p->picked)
 		return;
 	p->picked = false;
-	if (why == HM_REFUSED_NOT || why == HM_REFUSED_GONE ||
-	    (why == HM_REFUSED_COLD && again.tries >= COLD_TRIES) ||
+	if (why == HM_REFUSED_NOT || why == HM_REFUSED_GONE || again.tries >= TRIES ||
 	    !queue_candidate(cache, &again))
 		hm_bit_clear(block->leaf->offered, block->leaf_slot);
 }

@@ -121,14 +121,17 @@ bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio)
 	return true;
 }
 
+void hugemap_folio_forget(struct hugemap_inode *hi, u64 pgoff)
+{
+	store_entry(hi, pgoff, HM_BLOCK_ORDER, NULL);
+	hugemap_window_atomic("replace: frozen, not in i_pages");
+}
+
 void hugemap_folio_replace(struct hugemap_inode *hi, const struct hm_unit *unit,
 			   struct folio *const *base)
 {
 	u32 i;
 
-	/* For this no memory is needed; for the other one there may be none. */
-	store_entry(hi, unit->pgoff, HM_BLOCK_ORDER, NULL);
-	hugemap_window_atomic("replace: frozen, not in i_pages");
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
 		if (base[i])
 			folio_leave(base[i]);

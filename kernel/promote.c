@@ -32,19 +32,26 @@ struct hugemap_promotion {
 	struct hugemap_inode *hi;
 	u32 changes; /* of the file below, when it began */
 	struct folio *huge;
+	bool to_read[HM_BLOCK_PAGES]; /* of what is missing: the rest are zeros */
 	struct folio *folio[HM_BLOCK_PAGES]; /* the base pages, locked; NULL: it was missing */
 };
 
 /* --- what is missing ------------------------------------------------------------------ */
 
-static bool is_missing(const struct hugemap_promotion *p, u32 i)
+/* What is a hole may become another one meanwhile, and data: it is asked once. */
+static void zero_holes(struct hugemap_promotion *p)
 {
-	return p->core.missing[i / HM_BITS_PER_LONG] >> (i % HM_BITS_PER_LONG) & 1;
-}
+	u32 i;
 
-static bool is_to_read(const struct hugemap_promotion *p, u32 i)
-{
-	return is_missing(p, i) && !hm_hollow(p->hi->store, p->core.unit.pgoff + i);
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		p->to_read[i] = false;
+		if (!(p->core.missing[i / HM_BITS_PER_LONG] >> (i % HM_BITS_PER_LONG) & 1))
+			continue;
+		if (hm_hollow(p->hi->store, p->core.unit.pgoff + i))
+			clear_highpage(folio_page(p->huge, i));
+		else
+			p->to_read[i] = true;
+	}
 }
 
 /* The next pages to read at once. False: there are none from @first on. */
@@ -52,11 +59,11 @@ static bool next_run(const struct hugemap_promotion *p, u32 *first, u32 *end)
 {
 	u32 i;
 
-	while (*first < HM_BLOCK_PAGES && !is_to_read(p, *first))
+	while (*first < HM_BLOCK_PAGES && !p->to_read[*first])
 		(*first)++;
 	*end = *first;
 	for (i = *first; i < HM_BLOCK_PAGES && i <= *end + MERGED_PAGES; i++)
-		if (is_to_read(p, i))
+		if (p->to_read[i])
 			*end = i + 1;
 	return *end > *first;
 }
@@ -84,11 +91,10 @@ static int read_missing(struct hugemap_promotion *p)
 {
 	loff_t start = (loff_t)p->core.unit.pgoff << HM_PAGE_SHIFT;
 	struct flight flight = {};
-	u32 first, end, i;
+	u32 first, end;
 
-	for (i = 0; i < HM_BLOCK_PAGES; i++)
-		if (is_missing(p, i) && !is_to_read(p, i))
-			clear_highpage(folio_page(p->huge, i));
+	zero_holes(p);
+	hugemap_window("promote: holes are zeros, nothing is read");
 	for (first = 0; next_run(p, &first, &end); first = end) {
 		struct hugemap_io *io = NULL;
 
@@ -125,7 +131,10 @@ static void copy_ahead(struct hugemap_promotion *p)
 		struct folio *folio = hugemap_unit_folio(p->hi, &unit);
 
 		hugemap_window("promote: noted as copied, not copied");
-		if (folio) {
+		if (folio && hugemap_is_poisoned(folio)) {
+			/* It cannot be claimed, either. */
+			folio_put(folio);
+		} else if (folio) {
 			take_copy(p, unit.pgoff - p->core.unit.pgoff, folio);
 			folio_put(folio);
 		}
@@ -167,7 +176,16 @@ static void unlock_pages(struct hugemap_promotion *p, u32 n)
 			folio_unlock(p->folio[n]);
 }
 
-/* Of a claimed block. mm would forget that a page is locked in memory with its mapping. */
+/*
+ * Nobody touches memory that is broken, and what it held is not made up. And mm would forget
+ * that a page is locked in memory with its mapping.
+ */
+static bool must_stay(struct folio *folio)
+{
+	return hugemap_is_poisoned(folio) || folio_test_mlocked(folio);
+}
+
+/* Of a claimed block. */
 static bool lock_pages(struct hugemap_promotion *p)
 {
 	struct hm_unit unit;
@@ -178,7 +196,7 @@ static bool lock_pages(struct hugemap_promotion *p)
 		if (hm_promote_page(&p->core, i, &unit) == HM_PAGE_READ)
 			continue;
 		p->folio[i] = hugemap_frame_folio(hugemap_of(p->hi), unit.frame);
-		if (folio_test_mlocked(p->folio[i]) || !folio_trylock(p->folio[i])) {
+		if (must_stay(p->folio[i]) || !folio_trylock(p->folio[i])) {
 			unlock_pages(p, i);
 			return false;
 		}
@@ -245,10 +263,15 @@ static enum hm_refused promote_claimed(struct hugemap_promotion *p)
 	hugemap_count(hugemap_of(p->hi), HUGEMAP_C_UNMAPS, 1);
 	unmap_mapping_pages(p->hi->vfs_inode.i_mapping, first, HM_BLOCK_PAGES, false);
 	hugemap_window("promote: unmapped, not frozen");
+	hm_stay_begin();
 	if (!freeze_pages(p)) {
+		hm_stay_end();
 		unlock_pages(p, HM_BLOCK_PAGES);
 		return HM_REFUSED_PINNED;
 	}
+	/* Who looks for one there tries until it is not frozen, or gone. */
+	hugemap_folio_forget(p->hi, first);
+	hm_stay_end();
 	dirty = copy_rest(p);
 	let_go(p);
 	hugemap_window("promote: in i_pages, claimed");
@@ -269,9 +292,15 @@ static bool promote_finish(struct hugemap_promotion *p, enum hm_refused *why)
 
 	*why = HM_REFUSED_BUSY;
 	down_read(&mount->stores_lock);
-	if (filemap_invalidate_trylock_shared(mapping)) {
-		if (p->hi->changes == p->changes)
-			*why = hm_promote_claim(&p->core);
+	if (!filemap_invalidate_trylock_shared(mapping)) {
+		up_read(&mount->stores_lock);
+		return false;
+	}
+	if (p->hi->changes != p->changes) {
+		hm_promote_abort(&p->core, *why);
+		ended = true;
+	} else {
+		*why = hm_promote_claim(&p->core);
 		if (!*why) {
 			*why = promote_claimed(p);
 			if (*why)
@@ -280,9 +309,11 @@ static bool promote_finish(struct hugemap_promotion *p, enum hm_refused *why)
 		}
 		if (*why)
 			note_dirtied(p);
-		filemap_invalidate_unlock_shared(mapping);
 	}
+	filemap_invalidate_unlock_shared(mapping);
 	up_read(&mount->stores_lock);
+	/* Some were told that a page is busy, for the moment that it was claimed. */
+	hugemap_wake_unit(mount, &p->core.unit);
 	return ended;
 }
 
@@ -348,18 +379,13 @@ static void promote_one(struct hugemap_mount *mount, struct hugemap_promotion *p
 {
 	enum hm_refused why = promote(p);
 
+	hugemap_wake_unit(mount, &p->core.unit);
 	if (!why) {
 		trace_hugemap_promote(&p->hi->vfs_inode, p->core.unit.pgoff, p->core.unit.npages,
 				      0);
 		hugemap_progress(mount);
-		hugemap_wake_unit(mount, &p->core.unit);
 		hugemap_remap(p->hi, p->core.unit.pgoff);
-	} else if (why == HM_REFUSED_NO_FRAME) {
-		/* For the next time. */
-		hugemap_evict_some(mount, HM_HUGE);
 	}
-	if (why)
-		hugemap_wake_unit(mount, &p->core.unit);
 	iput(&p->hi->vfs_inode);
 }
 

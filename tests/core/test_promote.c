@@ -421,7 +421,7 @@ static void test_cold(void **state)
 	hm_promote_abort(&p, HM_REFUSED_GONE);
 	/* Not for ever again and again, but a touch of one finds it. */
 	fill(env.store, 5, HM_BLOCK_PAGES, AUTO | HM_ACCESS_AHEAD);
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < 4; i++) {
 		hm_cache_tick(env.cache, 20000 + i * 20000);
 		assert_true(hm_promote_pick(env.cache, &p));
 		assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_COLD);
@@ -453,6 +453,15 @@ static void test_stored(void **state)
 	hm_cache_tick(env.cache, 10000);
 	begin(&env, &p);
 	hm_promote_abort(&p, HM_REFUSED_GONE);
+	/* A page that stays dirty is stored to. */
+	touch(env.store, P(3) + 1, HM_ACCESS_WRITE);
+	fill(env.store, 5, HM_BLOCK_PAGES, AUTO);
+	touch(env.store, P(5), HM_ACCESS_WRITE);
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_STORED);
+	hm_cache_tick(env.cache, 15000);
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_STORED);
 	/* Somebody who asks for it has it. */
 	touch(env.store, P(3) + 1, HM_ACCESS_WRITE);
 	p = (struct hm_promotion){ .unit = { .store = env.store, .pgoff = P(3) } };
@@ -595,12 +604,12 @@ static void test_backoff(void **state)
 	start(&env);
 	hm_cache_tick(env.cache, now);
 	fill(env.store, 3, LEAST, AUTO);
-	for (i = 0; i < 9; i++) {
+	for (i = 0; i < 4; i++) {
 		begin(&env, &p);
 		hm_promote_abort(&p, HM_REFUSED_PINNED);
 		hm_cache_tick(env.cache, now + wait - 1);
 		assert_false(hm_promote_pick(env.cache, &p));
-		if (i == 4) {
+		if (i == 1) {
 			fill(env.store, 5, LEAST, AUTO);
 			assert_true(hm_promote_pick(env.cache, &p));
 			assert_int_equal(p.unit.pgoff, P(5));
@@ -608,10 +617,20 @@ static void test_backoff(void **state)
 		}
 		now += wait;
 		hm_cache_tick(env.cache, now);
-		if (wait < 64000)
-			wait *= 2;
+		wait *= 2;
 	}
-	assert_int_equal(refused(&env, HM_C_REFUSED_PINNED), 9);
+	/* Not for ever: those that cannot be would keep others out. */
+	assert_int_equal(refused(&env, HM_C_REFUSED_PINNED), 4);
+	assert_false(hm_promote_pick(env.cache, &p));
+	drop(env.store, P(4) - 1, P(4), false);
+	assert_true(fill(env.store, 3, 1, AUTO));
+	assert_true(hm_promote_pick(env.cache, &p));
+	hm_promote_abort(&p, HM_REFUSED_GONE);
+	/* Nor when it was turned off meanwhile. */
+	fill(env.store, 7, LEAST, AUTO);
+	env.cache->opts.promote_util = 0;
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_GONE);
 	env_end(&env);
 }
 
