@@ -112,10 +112,8 @@ static bool is_free(struct mm_struct *mm)
 	u32 tries;
 
 	for (tries = 0; tries < LOCK_TRIES; tries++) {
-		if (mmap_write_trylock(mm)) {
-			mmap_write_unlock(mm);
+		if (!rwsem_is_locked(&mm->mmap_lock))
 			return true;
-		}
 		schedule_timeout_uninterruptible(1);
 	}
 	return false;
