@@ -57,6 +57,10 @@ sim: build-tests ## replay one seed of both engines' simulators: make sim SEED=n
 	@$(BUILD)/tests/user/sim/hugemap-sim-user --seed $(or $(SEED),1) --verbose
 	@$(BUILD)/tests/kernel/sim/hugemap-sim-kernel --seed $(or $(SEED),1) --verbose
 
+NODES ?= 2
+scale: build-tests ## a model of up to 128 processors: what limits the core there: NODES=1, 2, 4
+	@$(BUILD)/tests/scale/hugemap-scale --nodes $(NODES)
+
 OPS ?= 1000000
 hunt: build-tests ## random operations on a pool, every byte compared (long): OPS=1000000 SEED=n
 	@$(BUILD)/tests/user/exercise/hugemap-exercise-pool --seed $(or $(SEED),1) --ops $(OPS) \
@@ -104,4 +108,4 @@ wheel: ## a wheel of the Python package to carry elsewhere, into build/wheel (to
 clean: ## remove what was built
 	@rm -rf $(BUILD)
 
-.PHONY: help deps unit-deps test-deps build-tests hunt module module-install vm-deps vm vm-test vm-bench build demo bench test programs soak check sim install clean wheel deb
+.PHONY: help deps unit-deps test-deps build-tests hunt module module-install vm-deps vm vm-test vm-bench build demo bench test programs soak check sim scale install clean wheel deb

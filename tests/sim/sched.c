@@ -367,6 +367,14 @@ void sched_stop(void)
 		sim_yield();
 }
 
+void sched_switch(u32 number)
+{
+	struct coroutine *to = number < SIM_COROUTINES ? &coroutines[number] : NULL;
+
+	if (to != current)
+		switch_to(to);
+}
+
 u64 sched_steps(void)
 {
 	return steps;

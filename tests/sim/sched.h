@@ -39,6 +39,9 @@ void sched_spawn(const char *name, void (*work)(void *arg), void *arg);
 void sched_run(u64 steps);
 void sched_stop(void); /* from a coroutine: does not return */
 
+/* For whoever has another order in mind: this one now; SIM_COROUTINES: who began. */
+void sched_switch(u32 number);
+
 u64 sched_steps(void); /* since sched_seed() */
 u32 sched_self(void); /* the number of the running coroutine; SIM_COROUTINES: none */
 u32 sched_spawned(void); /* the number that the next one will have */

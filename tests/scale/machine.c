@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "machine.h"
+
+#include <sys/mman.h>
+
+#include "plain.h"
+#include "sched.h"
+
+#define ARENA_BYTES (1ul << 30)
+#define LINE_SHIFT 6
+#define REGIONS 32768u
+#define NEVER (~0ull)
+#define CPU_WORDS ((MACHINE_CPUS + 63) / 64)
+
+/* Kinds of access. */
+enum {
+	WRITES = 1 << 0,
+	ORDERED = 1 << 1, /* others see when: whoever is earlier goes first */
+	LOCKED = 1 << 2,
+	OVERLAPS = 1 << 3, /* does not wait for the value of the read before it */
+};
+
+struct line {
+	u64 busy; /* until then it is on its way */
+	u64 shared[CPU_WORDS];
+	u32 owner; /* plus 1; who alone has it */
+};
+
+struct region {
+	char *start;
+	size_t stride;
+	struct machine_member *members;
+};
+
+/* Typical of a two-socket server of x86; scale.c says where that is from. */
+struct machine_prices machine_prices = {
+	.own = 1,
+	.locked = 7,
+	.near = 50,
+	.far = 120,
+	.memory = 80,
+	.overlap = 4,
+};
+
+static char *arena;
+static struct line *lines;
+static size_t used;
+static struct region regions[REGIONS];
+static u32 nregions;
+
+static u64 when[MACHINE_CPUS]; /* clocks; NEVER: does not run */
+static u64 slept[MACHINE_CPUS];
+static u8 behind[MACHINE_CPUS]; /* in a lock's queue: who comes next, plus 1 */
+static bool reading[MACHINE_CPUS]; /* the last access was a read that another one may overlap */
+static u64 on_node[MACHINE_CPUS][CPU_WORDS];
+static u32 node_of[MACHINE_CPUS];
+static u32 ncpus, self;
+static u64 horizon; /* no other processor is earlier than this */
+static u64 all_ns; /* of those that have ended */
+static bool running;
+static void (*cpu_work)(u32 cpu);
+
+/* --- processors ----------------------------------------------------------------------- */
+
+/* The earliest processor goes on; without any, whoever called machine_run() does. */
+static void go_on(void)
+{
+	u32 first = SIM_COROUTINES, i;
+	u64 least = NEVER;
+
+	horizon = NEVER;
+	for (i = 0; i < ncpus; i++) {
+		if (when[i] < least) {
+			horizon = least;
+			least = when[i];
+			first = i;
+		} else if (when[i] < horizon) {
+			horizon = when[i];
+		}
+	}
+	self = first;
+	sched_switch(first);
+}
+
+void machine_turn(void)
+{
+	if (running && when[self] > horizon)
+		go_on();
+}
+
+void machine_be(u32 cpu)
+{
+	self = cpu;
+}
+
+u64 machine_now(void)
+{
+	return when[self];
+}
+
+void machine_work(u64 ns)
+{
+	when[self] += ns;
+	reading[self] = false;
+}
+
+bool machine_charge(bool on)
+{
+	bool was = running;
+
+	running = on;
+	return was;
+}
+
+static void cpu_main(void *arg)
+{
+	cpu_work(self);
+	all_ns += when[self];
+	when[self] = NEVER;
+	go_on();
+}
+
+u64 machine_run(void (*work)(u32 cpu))
+{
+	u32 i;
+
+	cpu_work = work;
+	all_ns = 0;
+	sched_start(1, 0, ncpus);
+	for (i = 0; i < ncpus; i++) {
+		when[i] = 0;
+		sched_spawn("cpu", cpu_main, NULL);
+	}
+	running = true;
+	go_on();
+	running = false;
+	for (i = 0; i < ncpus; i++)
+		sim_check(!slept[i], "processor %u waits for a lock that nobody releases", i);
+	return all_ns;
+}
+
+/* --- lines ------------------------------------------------------------------------------ */
+
+void machine_reset(u32 cpus, u32 nodes)
+{
+	u32 i, j;
+
+	if (!arena) {
+		arena = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		lines = mmap(NULL, (ARENA_BYTES >> LINE_SHIFT) * sizeof(*lines),
+			     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			     -1, 0);
+		sim_check(arena != MAP_FAILED && lines != MAP_FAILED, "no memory");
+	}
+	madvise(arena, ARENA_BYTES, MADV_DONTNEED);
+	madvise(lines, (ARENA_BYTES >> LINE_SHIFT) * sizeof(*lines), MADV_DONTNEED);
+	used = 0;
+	nregions = 0;
+	self = 0;
+	ncpus = cpus;
+	memset(on_node, 0, sizeof(on_node));
+	for (i = 0; i < cpus; i++)
+		node_of[i] = i * nodes / cpus;
+	for (i = 0; i < cpus; i++)
+		for (j = 0; j < cpus; j++)
+			if (node_of[i] == node_of[j])
+				on_node[i][j / 64] |= 1ull << (j % 64);
+}
+
+void machine_name(void *start, size_t stride, struct machine_member *members)
+{
+	sim_check(nregions < REGIONS, "too many regions");
+	sim_check(!nregions || regions[nregions - 1].start < (char *)start, "out of order");
+	regions[nregions++] = (struct region){ start, stride, members };
+}
+
+void *machine_alloc(size_t bytes, size_t stride, struct machine_member *members)
+{
+	char *start = arena + used;
+
+	used += (bytes + 4095) & ~4095ul;
+	sim_check(used <= ARENA_BYTES, "too little modelled memory");
+	machine_name(start, stride, members);
+	return start;
+}
+
+static struct machine_member *member_of(const void *address)
+{
+	u32 low = 0, high = nregions;
+	struct machine_member *m;
+	size_t offset;
+
+	while (high - low > 1) {
+		u32 middle = (low + high) / 2;
+
+		if (regions[middle].start <= (const char *)address)
+			low = middle;
+		else
+			high = middle;
+	}
+	offset = (size_t)((const char *)address - regions[low].start) % regions[low].stride;
+	for (m = regions[low].members; m[1].name && m[1].offset <= offset; m++)
+		;
+	return m;
+}
+
+static bool has(const struct line *line, u32 cpu, bool alone)
+{
+	return line->owner == cpu + 1 || (!alone && line->shared[cpu / 64] >> (cpu % 64) & 1);
+}
+
+static u64 distance(u32 a, u32 b)
+{
+	return node_of[a] == node_of[b] ? machine_prices.near : machine_prices.far;
+}
+
+/* What a line costs that this processor does not have as it needs it. */
+static u64 price_of(const struct line *line, bool writes)
+{
+	bool near = false, far = false;
+	u32 i;
+
+	if (line->owner)
+		return distance(self, line->owner - 1);
+	for (i = 0; i < CPU_WORDS; i++) {
+		u64 others = line->shared[i];
+
+		if (i == self / 64)
+			others &= ~(1ull << (self % 64));
+		near |= (others & on_node[self][i]) != 0;
+		far |= (others & ~on_node[self][i]) != 0;
+	}
+	/* Whoever writes waits until the farthest copy is gone, a reader takes the nearest. */
+	if (far && (writes || !near))
+		return machine_prices.far;
+	return near ? machine_prices.near : machine_prices.memory;
+}
+
+static void fetch(struct line *line, const void *address, u32 access)
+{
+	bool writes = access & WRITES, cold = !line->owner;
+	u64 price = price_of(line, writes), before = when[self], start = before;
+	u32 i;
+
+	for (i = 0; i < CPU_WORDS; i++)
+		cold &= !line->shared[i];
+	if (start < line->busy)
+		start = line->busy;
+	if (writes || line->owner)
+		line->busy = start + price;
+	when[self] = start + (reading[self] ? price / machine_prices.overlap : price);
+	if (!cold)
+		member_of(address)->line_ns += when[self] - before;
+
+	if (writes || cold) {
+		memset(line->shared, 0, sizeof(line->shared));
+		line->owner = self + 1;
+		return;
+	}
+	if (line->owner)
+		line->shared[(line->owner - 1) / 64] |= 1ull << ((line->owner - 1) % 64);
+	line->owner = 0;
+	line->shared[self / 64] |= 1ull << (self % 64);
+}
+
+static struct line *line_of(const void *address)
+{
+	size_t offset = (size_t)((const char *)address - arena);
+
+	return offset < ARENA_BYTES ? &lines[offset >> LINE_SHIFT] : NULL;
+}
+
+static void touch(const void *address, u32 access)
+{
+	struct line *line = line_of(address);
+
+	if (!running)
+		return;
+	if (!line) {
+		when[self] += machine_prices.own;
+		return;
+	}
+	if (access & ORDERED || !has(line, self, access & WRITES))
+		machine_turn();
+	if (!(access & OVERLAPS))
+		reading[self] = false;
+	if (!has(line, self, access & WRITES)) {
+		fetch(line, address, access);
+		reading[self] = access & OVERLAPS;
+	}
+	when[self] += access & LOCKED ? machine_prices.locked : machine_prices.own;
+}
+
+/* --- the port ---------------------------------------------------------------------------- */
+
+u64 hm_atomic_read(const hm_atomic_t *a)
+{
+	touch(a, ORDERED | OVERLAPS);
+	return a->value;
+}
+
+void hm_atomic_set(hm_atomic_t *a, u64 value)
+{
+	touch(a, WRITES | ORDERED);
+	a->value = value;
+}
+
+bool hm_atomic_cas(hm_atomic_t *a, u64 *old, u64 new_value)
+{
+	u64 seen;
+
+	touch(a, WRITES | ORDERED | LOCKED);
+	seen = a->value;
+	if (seen == *old) {
+		a->value = new_value;
+		return true;
+	}
+	*old = seen;
+	return false;
+}
+
+u64 hm_atomic_add(hm_atomic_t *a, s64 delta)
+{
+	touch(a, WRITES | ORDERED | LOCKED);
+	return a->value += (u64)delta;
+}
+
+void hm_atomic_count(hm_atomic_t *a, s64 delta)
+{
+	hm_atomic_add(a, delta);
+}
+
+static bool change_bit(unsigned long *map, u32 nr, bool value)
+{
+	unsigned long mask = 1ul << (nr % 64), old;
+
+	touch(&map[nr / 64], WRITES | ORDERED | LOCKED);
+	old = map[nr / 64];
+	map[nr / 64] = value ? old | mask : old & ~mask;
+	return old & mask;
+}
+
+bool hm_bit_set(unsigned long *map, u32 nr)
+{
+	return change_bit(map, nr, true);
+}
+
+bool hm_bit_clear(unsigned long *map, u32 nr)
+{
+	return change_bit(map, nr, false);
+}
+
+unsigned long hm_bits_read(const unsigned long *map, u32 word)
+{
+	touch(&map[word], ORDERED | OVERLAPS);
+	return map[word];
+}
+
+void *machine_ptr_read(const void *p)
+{
+	touch(p, ORDERED);
+	return *(void *const *)p;
+}
+
+void machine_ptr_set(void *p, void *value)
+{
+	touch(p, WRITES | ORDERED);
+	*(void **)p = value;
+}
+
+bool machine_ptr_install(void *p, void *value)
+{
+	touch(p, WRITES | ORDERED | LOCKED);
+	if (*(void **)p)
+		return false;
+	*(void **)p = value;
+	return true;
+}
+
+u32 hm_cpu(void)
+{
+	return self;
+}
+
+void hm_relax(void)
+{
+	machine_work(10);
+	machine_turn();
+}
+
+void hm_spin_init(hm_spinlock_t *lock)
+{
+	*lock = (hm_spinlock_t){ .held = 0 };
+}
+
+/* As the kernel's: who finds it held stands in a queue, and looks at a line of its own. */
+void hm_spin_lock(hm_spinlock_t *lock)
+{
+	touch(lock, WRITES | ORDERED | LOCKED);
+	if (!lock->held) {
+		lock->held = 1;
+		return;
+	}
+	sim_check(running, "a lock is held by nobody");
+	if (lock->first)
+		behind[lock->last - 1] = (u8)(self + 1);
+	else
+		lock->first = (u8)(self + 1);
+	lock->last = (u8)(self + 1);
+	behind[self] = 0;
+	slept[self] = when[self];
+	when[self] = NEVER;
+	go_on();
+	member_of(lock)->lock_ns += when[self] - slept[self];
+	slept[self] = 0;
+}
+
+void hm_spin_unlock(hm_spinlock_t *lock)
+{
+	struct line *line;
+	u64 then;
+	u32 next;
+
+	sim_check(lock->held, "a lock that is not held is released");
+	touch(lock, WRITES | ORDERED);
+	if (!lock->first) {
+		lock->held = 0;
+		return;
+	}
+	next = lock->first - 1u;
+	lock->first = behind[next];
+	then = when[self] + distance(self, next);
+	if (then < slept[next])
+		then = slept[next];
+	when[next] = then;
+	if (then < horizon)
+		horizon = then;
+	line = line_of(lock);
+	line->owner = next + 1;
+	line->busy = then;
+}
+
+/* --- plain loads and stores of the core: see plain.h ---------------------------------------- */
+
+void __tsan_read1(void *p)
+{
+	touch(p, OVERLAPS);
+}
+
+void __tsan_write1(void *p)
+{
+	touch(p, WRITES);
+}
+
+static void touch_range(const char *p, size_t bytes, u32 access)
+{
+	const char *end = p + bytes;
+
+	for (; p < end; p = (const char *)(((uintptr_t)p | ((1ul << LINE_SHIFT) - 1)) + 1))
+		touch(p, access);
+}
+
+void __tsan_read_range(void *p, unsigned long bytes)
+{
+	touch_range(p, bytes, OVERLAPS);
+}
+
+void __tsan_write_range(void *p, unsigned long bytes)
+{
+	touch_range(p, bytes, WRITES);
+}
+
+void __tsan_func_entry(void *caller)
+{
+}
