@@ -12,6 +12,9 @@
 /* Rounds of looking among units that are not clean, before reclaim gives up. */
 #define RECLAIM_ROUNDS 32u
 
+/* Carved frames that are looked at for one that can be emptied. */
+#define DRAIN_TRIES 8u
+
 /* Victims are kept sorted, so that neighbours can be unmapped together. */
 static void victim_add(struct hm_victim *victims, u32 *n, const struct hm_desc *desc,
 		       enum hm_kind kind, u32 frame, bool evict)
@@ -308,13 +311,51 @@ static void find_oldest(struct hm_cache *cache, struct oldest oldest[HM_KINDS])
 	}
 }
 
+/* Could a carved frame be emptied? All of it is free, or queued, as what is clean is. */
+static bool can_drain(struct hm_cache *cache, u32 huge)
+{
+	u32 i;
+
+	if (!hm_pool_carved(cache, huge, false))
+		return false;
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		const struct hm_desc *desc = hm_desc_of(cache, hm_pool_base_frame(cache, huge, i));
+
+		if (hm_ptr_read(&desc->word) && !hm_queued(desc))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Which carved frame to empty: the one that is being emptied; or that of the oldest base
+ * page; or one beside it. None, if each of them has a page that is dirty: then no
+ * huge frame would come of it, and all that is clean would go.
+ */
+static u32 container_to_drain(struct hm_cache *cache, u32 oldest)
+{
+	u32 huge = (u32)hm_atomic_read(&cache->draining), i;
+
+	if (hm_pool_carved(cache, huge, true) && can_drain(cache, huge))
+		return huge;
+	for (i = 0; i < DRAIN_TRIES; i++) {
+		huge = (hm_pool_container(cache, oldest) + i) % cache->nframes;
+		if (can_drain(cache, huge)) {
+			hm_atomic_set(&cache->draining, huge);
+			return huge;
+		}
+	}
+	return HM_NO_FRAME_ID;
+}
+
 /*
  * Empty a carved frame, so that it becomes a huge one again: claim all clean
- * base pages in it. Dirty ones keep it from emptying until they are written.
+ * base pages in it. If one is not after all, the others' frames are for use meanwhile.
  */
 static void drain(struct hm_cache *cache, u32 huge, struct hm_victim *victims, u32 max, u32 *n)
 {
-	u32 frame = cache->nframes + (huge << HM_BLOCK_ORDER);
+	u32 frame = hm_pool_base_frame(cache, huge, 0);
+	bool stays = false;
 	u32 i;
 
 	hm_pool_drain(cache, huge);
@@ -338,9 +379,12 @@ static void drain(struct hm_cache *cache, u32 huge, struct hm_victim *victims, u
 				hm_queue_unlink(cache, shard, frame);
 			if (verdict == TAKE)
 				victim_add(victims, n, desc, HM_BASE, frame, true);
+			stays |= verdict == NOT_CLEAN;
 		}
 		hm_spin_unlock(&shard->queue_lock);
 	}
+	if (stays)
+		hm_pool_stay(cache, hm_pool_base_frame(cache, huge, 0));
 }
 
 u32 hm_reclaim_want(struct hm_cache *cache, enum hm_kind kind)
@@ -378,10 +422,19 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 			reclaim_kind(cache, kind, want, victims, max, &n);
 		else if (other->frame == HM_NO_FRAME_ID)
 			break;
-		else if (kind == HM_HUGE)
-			drain(cache, hm_pool_container(cache, other->frame), victims, max, &n);
-		else
+		else if (kind == HM_HUGE) {
+			u32 huge = container_to_drain(cache, other->frame);
+
+			if (huge != HM_NO_FRAME_ID)
+				drain(cache, huge, victims, max, &n);
+			else if (hm_cache_free_pages(cache) <
+				 (u64)cache->opts.free_target * HM_BLOCK_PAGES)
+				reclaim_kind(cache, HM_BASE, want, victims, max, &n);
+			else
+				break;
+		} else {
 			reclaim_kind(cache, HM_HUGE, 1, victims, max, &n);
+		}
 	}
 	return n;
 }

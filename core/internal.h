@@ -113,6 +113,7 @@ struct hm_cache {
 
 	hm_atomic_t ghost_clock __attribute__((aligned(64)));
 	hm_atomic_t evict_cursor;
+	hm_atomic_t draining; /* a huge frame, if it is carved, that becomes empty */
 
 	hm_spinlock_t stores_lock __attribute__((aligned(64)));
 	hm_atomic_t stores_end; /* one past the last one used */
@@ -236,6 +237,7 @@ u32 hm_pool_base_frame(const struct hm_cache *cache, u32 huge, u32 slot);
 u32 hm_pool_container(const struct hm_cache *cache, u32 frame);
 void hm_pool_stay(struct hm_cache *cache, u32 frame);
 u64 hm_pool_dirty_limit(const struct hm_cache *cache);
+bool hm_pool_carved(struct hm_cache *cache, u32 huge, bool draining);
 void hm_pool_drain(struct hm_cache *cache, u32 huge);
 
 /* queue.c */

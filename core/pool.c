@@ -313,6 +313,19 @@ void hm_frame_unpark(struct hm_cache *cache, u32 frame)
 	hm_pool_give(cache, frame);
 }
 
+/* Is a frame carved, and if @draining, becoming empty? */
+bool hm_pool_carved(struct hm_cache *cache, u32 huge, bool draining)
+{
+	struct hm_shard *home = home_of(cache, huge);
+	const struct hm_carve *carve = &cache->carve[huge];
+	bool is;
+
+	hm_spin_lock(&home->pool_lock);
+	is = carve->carved && (carve->draining || !draining);
+	hm_spin_unlock(&home->pool_lock);
+	return is;
+}
+
 /* From now on a carved frame hands out no base frames, so that it empties. */
 void hm_pool_drain(struct hm_cache *cache, u32 huge)
 {
@@ -337,7 +350,6 @@ void hm_pool_stay(struct hm_cache *cache, u32 frame)
 	struct hm_carve *carve = &cache->carve[huge];
 
 	hm_spin_lock(&home->pool_lock);
-	hm_assert(carve->carved);
 	if (carve->draining) {
 		carve->draining = false;
 		count_free(home, HM_BASE, (s64)carve->nfree);
