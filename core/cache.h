@@ -131,6 +131,7 @@ enum {
 	HM_ACCESS_CACHED = 1 << 7, /* only if it is cached: else HM_MISS */
 	HM_ACCESS_AGAIN = 1 << 8, /* of a fault that was counted before */
 	HM_ACCESS_AUTO = 1 << 9, /* block or base page, as a stream goes through it; see below */
+	HM_ACCESS_PASSING = 1 << 10, /* of a stream that is too large to stay: from a plan */
 };
 
 /*

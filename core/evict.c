@@ -12,6 +12,11 @@
 /* Rounds of looking among units that are not clean, before reclaim gives up. */
 #define RECLAIM_ROUNDS 32u
 
+/* Of what passes, in a shard, what may be in use; and how long what is ahead is waited with. */
+#define PASSING_KEPT 4u
+#define PASSING_KEPT_BASE 128u
+#define PASSING_WAIT_MS 30000u
+
 /* Carved frames that are looked at for one that can be emptied. */
 #define DRAIN_TRIES 8u
 
@@ -102,6 +107,75 @@ static u32 take_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm
 		case NOT_CLEAN: /* whoever makes it clean queues it */
 			break;
 		}
+	}
+	return taken;
+}
+
+/* Of what passes, from the oldest on, how many have been used? */
+static u32 passing_used(struct hm_cache *cache, const struct hm_list *list)
+{
+	u32 frame = list->tail, left = hm_list_count(list), used = 0;
+
+	if (left > HM_SCAN_MAX)
+		left = HM_SCAN_MAX;
+	for (; left--; frame = hm_desc_of(cache, frame)->prev) {
+		if (!(hm_atomic_read(hm_ptr_read(&hm_desc_of(cache, frame)->word)) & HM_W_AHEAD))
+			used++;
+	}
+	return used;
+}
+
+/*
+ * Claim up to @want units that pass, the oldest first. That one was touched is no merit of it:
+ * all are, once. The last ones that were used may be in use. What was read ahead waits for its
+ * stream, but not for long: then it is as any other that is new. @all: nothing else is left.
+ */
+static u32 take_passing(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind, bool all,
+			u32 want, struct hm_victim *victims, u32 max, u32 *n)
+{
+	struct hm_list *list = &shard->list[kind][HM_Q_PASSING];
+	u32 keep = kind == HM_BASE ? PASSING_KEPT_BASE : PASSING_KEPT;
+	u32 now = (u32)hm_atomic_read(&cache->clock);
+	u32 frame, next, left, used, taken = 0;
+
+	hm_spin_lock(&shard->queue_lock);
+	used = passing_used(cache, list);
+	left = hm_list_count(list) < HM_SCAN_MAX ? hm_list_count(list) : HM_SCAN_MAX;
+	for (frame = list->tail; left-- && taken < want && *n < max; frame = next) {
+		struct hm_desc *desc = hm_desc_of(cache, frame);
+		bool ahead = hm_atomic_read(hm_ptr_read(&desc->word)) & HM_W_AHEAD;
+		enum verdict verdict;
+
+		next = desc->prev;
+		if (!all && (ahead ? now - desc->stamp < PASSING_WAIT_MS : used <= keep))
+			continue;
+		hm_queue_unlink(cache, shard, frame);
+		verdict = ahead && !all ? TOUCHED : judge(desc, true);
+		if (verdict == TOUCHED && !ahead)
+			verdict = judge(desc, true);
+		if (verdict == TAKE) {
+			victim_add(victims, n, desc, kind, frame, true);
+			taken++;
+		} else if (verdict == TOUCHED) {
+			hm_queue_push(cache, shard, frame, HM_Q_PROBATION, false);
+		}
+		used -= !ahead;
+	}
+	hm_spin_unlock(&shard->queue_lock);
+	return taken;
+}
+
+static u32 reclaim_passing(struct hm_cache *cache, enum hm_kind kind, bool all, u32 want,
+			   struct hm_victim *victims, u32 max, u32 *n)
+{
+	u32 taken = 0, i;
+
+	for (i = 0; i < cache->nshards && taken < want; i++) {
+		struct hm_shard *shard = &cache->shards[i];
+
+		if (hm_list_count(&shard->list[kind][HM_Q_PASSING]))
+			taken += take_passing(cache, shard, kind, all, want - taken, victims, max,
+					      n);
 	}
 	return taken;
 }
@@ -269,7 +343,7 @@ static void oldest_of_shard(struct hm_cache *cache, const struct hm_shard *shard
 {
 	u32 q;
 
-	for (q = HM_Q_PROBATION; q < HM_QUEUES; q++) {
+	for (q = HM_Q_PROBATION; q < HM_Q_PASSING; q++) {
 		const struct hm_list *list = &shard->list[kind][q];
 		u32 age;
 
@@ -287,7 +361,7 @@ static bool has_units(const struct hm_shard *shard)
 	u32 kind, q;
 
 	for (kind = 0; kind < HM_KINDS; kind++)
-		for (q = HM_Q_PROBATION; q < HM_QUEUES; q++)
+		for (q = HM_Q_PROBATION; q < HM_Q_PASSING; q++)
 			if (hm_list_count(&shard->list[kind][q]))
 				return true;
 	return false;
@@ -407,6 +481,9 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 	u32 round, n = 0;
 
 	hm_assert(max >= 4 && want > 0);
+	if (reclaim_passing(cache, kind, false, want, victims, max, &n) ||
+	    (kind == HM_BASE && reclaim_passing(cache, HM_HUGE, false, 1, victims, max, &n)))
+		return n;
 	/*
 	 * The queues hold some units that are no longer clean. A round that
 	 * meets nothing else takes them out, and the next one looks again.
@@ -417,12 +494,16 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 		const struct oldest *other = &oldest[kind == HM_HUGE ? HM_BASE : HM_HUGE];
 
 		find_oldest(cache, oldest);
-		if (own->frame != HM_NO_FRAME_ID &&
-		    (other->frame == HM_NO_FRAME_ID || other->age <= own->age + 1000))
-			reclaim_kind(cache, kind, want, victims, max, &n);
-		else if (other->frame == HM_NO_FRAME_ID)
+		if (own->frame == HM_NO_FRAME_ID && other->frame == HM_NO_FRAME_ID) {
+			if (!reclaim_passing(cache, kind, true, want, victims, max, &n))
+				reclaim_passing(cache, kind == HM_HUGE ? HM_BASE : HM_HUGE, true,
+						want, victims, max, &n);
 			break;
-		else if (kind == HM_HUGE) {
+		}
+		if (own->frame != HM_NO_FRAME_ID &&
+		    (other->frame == HM_NO_FRAME_ID || other->age <= own->age + 1000)) {
+			reclaim_kind(cache, kind, want, victims, max, &n);
+		} else if (kind == HM_HUGE) {
 			u32 huge = container_to_drain(cache, other->frame);
 
 			if (huge != HM_NO_FRAME_ID)

@@ -45,6 +45,9 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 	desc->store = pos->store;
 	desc->pgoff = pos->pgoff;
 	desc->priority = (u8)(access & (HM_ACCESS_HIGH | HM_ACCESS_LOW));
+	/* A block that was chosen for a fault goes on with a stream. */
+	desc->passing = access & HM_ACCESS_PASSING ||
+			(!pos->base && hm_is_auto(access) && hm_stream_passes(pos->store));
 	hm_ptr_set(&desc->word, pos->word);
 
 	filling = hm_word_with_frame(word, HM_FILLING, frame);

@@ -26,6 +26,7 @@ enum hm_queue {
 	HM_Q_MAIN, /* units that proved to be used again */
 	HM_Q_HIGH, /* units of high priority: only when nothing else is left */
 	HM_Q_INACTIVE, /* unmapped, first to leave */
+	HM_Q_PASSING, /* of a stream that does not stay, and leaves even before */
 	HM_QUEUES,
 };
 
@@ -53,6 +54,7 @@ struct hm_desc {
 	u32 next, prev; /* in the queue or the free list */
 	u32 stamp; /* cache->clock when it was queued */
 	u8 priority; /* HM_ACCESS_HIGH or HM_ACCESS_LOW */
+	bool passing; /* HM_ACCESS_PASSING */
 };
 
 /* A huge frame seen as a container of base frames. */
@@ -258,6 +260,7 @@ bool hm_dirty_next(struct hm_store *store, u64 from, u64 end, u64 *pgoff);
 
 /* readahead.c */
 bool hm_stream_goes_on(struct hm_store *store, u64 pgoff);
+bool hm_stream_passes(struct hm_store *store);
 
 /* promote.c */
 bool hm_promote_offer(const struct hm_pos *pos);

@@ -390,6 +390,7 @@ static void hand_over(const struct hm_promotion *p, const struct hm_pos *block)
 	desc->store = block->store;
 	desc->pgoff = block->pgoff;
 	desc->priority = 0;
+	desc->passing = false;
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		struct hm_pos page = page_of(block, i);
 

@@ -16,6 +16,11 @@
  * again soon after its eviction (its ghost is still there) goes to the main
  * queue at once.
  *
+ * What a stream brings in that is larger than the pool has room for would push out all
+ * that is on probation, and leave nothing for the next one: it has a queue of its own, and
+ * makes room for itself. So what came first of a file that is larger than the pool stays, and
+ * a second scan finds it.
+ *
  * A unit whose state is not clean may linger in a queue; see hm_queue_insert().
  */
 #include "internal.h"
@@ -85,6 +90,8 @@ void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven)
 		bool low = desc->priority == HM_ACCESS_LOW;
 		enum hm_queue queue = proven && !low ? HM_Q_MAIN : HM_Q_PROBATION;
 
+		if (desc->passing && !proven)
+			queue = HM_Q_PASSING;
 		if (desc->priority == HM_ACCESS_HIGH)
 			queue = HM_Q_HIGH;
 		hm_queue_push(cache, shard, frame, queue, low);

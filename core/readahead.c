@@ -20,6 +20,8 @@
 
 #define FIRST_WINDOW_HUGE (4u * HM_BLOCK_PAGES)
 #define FIRST_WINDOW_BASE 32u
+/* Many a stream of base pages ends soon; the next block of one that does not comes as a whole. */
+#define FIRST_WINDOW_CHOSEN 4u
 
 /* Pages on their way that are worth one more passing of the hand: as many faults of others. */
 #define LIFE HM_STREAMS
@@ -98,6 +100,19 @@ static struct hm_stream *start_stream(struct hm_store *store, const struct reach
 }
 
 /*
+ * Has a stream to make room for itself? There is none left, and its file would take a good
+ * part of all.
+ */
+bool hm_stream_passes(struct hm_store *store)
+{
+	struct hm_cache *cache = store->cache;
+	u64 room = (u64)(cache->opts.free_target + cache->opts.evict_batch) * HM_BLOCK_PAGES;
+
+	return hm_store_npages(store) > (u64)cache->nframes * HM_BLOCK_PAGES / 2 &&
+	       hm_cache_free_pages(cache) <= room;
+}
+
+/*
  * Where units are chosen, a window ends where a block does, or in the block of the
  * last fault.
  */
@@ -110,9 +125,11 @@ static void plan_ahead(struct hm_store *store, struct hm_stream *s, const struct
 		       struct hm_plan *plan)
 {
 	u64 npages = hm_store_npages(store), end;
-	u32 first = s->step == 1 && !at->whole ? FIRST_WINDOW_BASE : FIRST_WINDOW_HUGE;
 	bool chosen = hm_is_auto(plan->access);
+	u32 first = s->step == 1 ? FIRST_WINDOW_BASE : FIRST_WINDOW_HUGE;
 
+	if (chosen)
+		first = at->whole ? FIRST_WINDOW_HUGE : FIRST_WINDOW_CHOSEN;
 	plan->start = s->ahead > s->next ? s->ahead : s->next;
 	plan->end = plan->start;
 	if (plan->start - s->next >= s->window / 2 && s->window)
@@ -133,6 +150,8 @@ static void plan_ahead(struct hm_store *store, struct hm_stream *s, const struct
 	plan->end = end;
 	if (chosen)
 		plan->access |= HM_ACCESS_SEQUENTIAL;
+	if (chosen && hm_stream_passes(store))
+		plan->access |= HM_ACCESS_PASSING;
 	plan->mark = plan->end;
 	if (plan->end < npages) {
 		plan->mark = s->next + s->window / 2 / s->step * s->step;

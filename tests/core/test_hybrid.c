@@ -284,6 +284,67 @@ static void test_whole_again(void **state)
 	end(&r);
 }
 
+static void scan(struct reader *r, u64 blocks, u32 access)
+{
+	u64 page;
+
+	for (page = 0; page < P(blocks); page++)
+		read_page(r, page, access);
+}
+
+/* A file of two pools: the second scan finds a part of it, the third one no less. */
+static void test_scan_twice(void **state)
+{
+	struct reader r;
+	u64 first, second;
+
+	start(&r, 128, 256);
+	scan(&r, 256, AUTO);
+	first = r.pages;
+	scan(&r, 256, AUTO);
+	second = r.pages - first;
+	assert_in_range(first, P(256), P(256) + 8);
+	assert_in_range(second, P(256) / 2, P(256) * 3 / 4);
+	scan(&r, 256, AUTO);
+	assert_in_range(r.pages - first - second, P(256) / 2, P(256) * 8 / 10);
+	end(&r);
+}
+
+/* A file that is not that large stays, whatever was there before. */
+static void test_scan_that_fits(void **state)
+{
+	struct hm_store *other;
+	struct reader r;
+	u64 first;
+
+	start(&r, 128, 256);
+	other = env_open(&r.env, BYTES(60));
+	scan(&r, 256, AUTO);
+	r.env.store = other;
+	scan(&r, 59, AUTO);
+	first = r.pages;
+	scan(&r, 59, AUTO);
+	assert_in_range(r.pages - first, 0, P(2));
+	r.env.store = r.env.all[0];
+	end(&r);
+}
+
+/* When nothing else is left, what passes goes, all of it; and what nobody came to, with time. */
+static void test_passing_goes(void **state)
+{
+	struct reader r;
+	u32 passing;
+
+	start(&r, 128, 256);
+	scan(&r, 250, AUTO);
+	passing = hm_list_count(&r.env.cache->shards->list[HM_HUGE][HM_Q_PASSING]);
+	assert_in_range(passing, 4, 64);
+	hm_cache_tick(r.env.cache, 60000);
+	evict(r.env.cache, HM_HUGE, ~0u);
+	assert_int_equal(hm_pool_free(r.env.cache, HM_HUGE), 128);
+	end(&r);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_classes),	     cmocka_unit_test(test_ahead_alone),
 	cmocka_unit_test(test_random),	     cmocka_unit_test(test_stride),
@@ -291,6 +352,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_pairs),	     cmocka_unit_test(test_stream_through_base_pages),
 	cmocka_unit_test(test_not_forward),  cmocka_unit_test(test_stream_beside_random),
 	cmocka_unit_test(test_write_behind), cmocka_unit_test(test_whole_again),
+	cmocka_unit_test(test_scan_twice),   cmocka_unit_test(test_scan_that_fits),
+	cmocka_unit_test(test_passing_goes),
 };
 
 int main(void)

@@ -349,7 +349,7 @@ static void touch_page(struct thread *t, struct stressed *s, u64 page, u32 acces
 			pause_a_little(t);
 			break;
 		case HM_NO_FRAME:
-			reclaim_some(t, access & HM_ACCESS_BASE ? HM_BASE : HM_HUGE);
+			reclaim_some(t, unit.npages == 1 ? HM_BASE : HM_HUGE);
 			if (++tries % 4 == 0)
 				write_back(t, &stores[rnd(t, STORES)], 0, NPAGES, false);
 			/* Somebody has to give way when all of it is in use. */
