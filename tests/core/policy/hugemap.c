@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The core under a trace, and an engine that carries out what it says as kernel/ does,
+ * without data: page tables are two bits a page, I/O is a number, and background work is
+ * done between two accesses. Time goes by with accesses and I/O, for what is old.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy.h"
+
+#define MAX_VICTIMS 128u
+#define ROUNDS 256u
+#define AROUND 8u /* pages that a read fault maps on both sides, if they are cached */
+#define NS_ACCESS 1000ull
+#define NS_IO 80000ull
+#define NS_PAGE 2000ull
+
+struct engine {
+	struct hm_cache *cache;
+	struct hm_store *store;
+	const struct trace *trace;
+	u8 *mapped, *writable; /* of each page */
+	u32 size; /* HM_ACCESS_* */
+	u64 ns, looked; /* the time, and when background work was last done */
+	bool second, promote, reclaim;
+	struct result r;
+};
+
+static void *zeroed(size_t size)
+{
+	void *mem = aligned_alloc(64, (size + 63) & ~(size_t)63);
+
+	if (!mem)
+		abort();
+	return memset(mem, 0, (size + 63) & ~(size_t)63);
+}
+
+/* One I/O, and nobody may wait for it. */
+static void io(struct engine *e, u64 pages, bool store, bool waits)
+{
+	if (store) {
+		e->r.written += pages;
+	} else {
+		e->r.read += pages;
+		if (e->second)
+			e->r.read_second += pages;
+	}
+	if (waits)
+		e->ns += NS_IO + pages * NS_PAGE;
+}
+
+static void unmap(struct engine *e, u64 pgoff, u32 npages)
+{
+	memset(e->mapped + pgoff, 0, npages);
+	memset(e->writable + pgoff, 0, npages);
+}
+
+/* --- evict.c ----------------------------------------------------------------------- */
+
+static u32 evict_batch(struct engine *e, enum hm_kind kind, u32 *chosen)
+{
+	struct hm_victim victim[MAX_VICTIMS];
+	u32 want = hm_cache_options(e->cache)->evict_batch, freed = 0, i;
+
+	*chosen = hm_reclaim(e->cache, kind, want, victim, MAX_VICTIMS);
+	for (i = 0; i < *chosen; i++) {
+		struct hm_unit *unit = &victim[i].unit;
+
+		if (!victim[i].evict && hm_referenced(e->store, unit->pgoff))
+			continue;
+		unmap(e, unit->pgoff, unit->npages);
+		if (victim[i].evict) {
+			hm_evict_done(unit, HM_EVICTED);
+			freed++;
+		}
+	}
+	return freed;
+}
+
+static bool evict_some(struct engine *e, enum hm_kind kind)
+{
+	u32 round, chosen = 1;
+
+	for (round = 0; round < ROUNDS && chosen; round++) {
+		if (evict_batch(e, kind, &chosen))
+			return true;
+	}
+	return false;
+}
+
+static void evict_ahead(struct engine *e)
+{
+	bool some;
+	u32 kind;
+
+	e->reclaim = false;
+	do {
+		some = false;
+		for (kind = 0; kind < HM_KINDS; kind++)
+			some |= hm_reclaim_want(e->cache, (enum hm_kind)kind) &&
+				evict_some(e, (enum hm_kind)kind);
+	} while (some);
+}
+
+/* --- writeback.c ---------------------------------------------------------------------- */
+
+static void write_back(struct engine *e, u64 pos, u64 end)
+{
+	struct hm_run run;
+
+	while (hm_writeback(e->store, &pos, end, 256, true, &run) == HM_WB_RUN) {
+		memset(e->writable + run.pgoff, 0, run.npages);
+		io(e, run.npages, true, false);
+		hm_writeback_done(e->store, run.pgoff, run.npages, 0);
+	}
+}
+
+static void wait_frame(struct engine *e, enum hm_kind kind)
+{
+	if (!evict_some(e, kind))
+		write_back(e, 0, ~0ull);
+}
+
+/* --- fill.c -------------------------------------------------------------------------------- */
+
+static enum hm_outcome ask(struct engine *e, u64 page, u32 access, struct hm_unit *unit)
+{
+	enum hm_outcome out;
+
+	while ((out = hm_fault(e->store, page, access, unit)) == HM_NO_NODE) {
+		void *mem = zeroed(hm_node_bytes((enum hm_node_kind)unit->err));
+
+		hm_store_add_node(e->store, page, (enum hm_node_kind)unit->err, mem,
+				  hm_store_size(e->store), NULL, NULL);
+	}
+	return out;
+}
+
+static void read_ahead(struct engine *e, u64 page, u32 access)
+{
+	struct hm_plan plan;
+	struct hm_unit unit;
+	u64 at;
+
+	if (!hm_readahead(e->store, page, access, &plan))
+		return;
+	if (plan.behind_end > plan.behind_start)
+		write_back(e, plan.behind_start, plan.behind_end);
+	for (at = plan.start; at < plan.end; at = unit.pgoff + unit.npages) {
+		u32 mark = at == plan.mark ? HM_ACCESS_MARK : 0;
+		enum hm_outcome out;
+
+		out = ask(e, at, (plan.access & ~(u32)HM_ACCESS_WRITE) | HM_ACCESS_AHEAD | mark,
+			  &unit);
+		if (out == HM_FILL) {
+			io(e, unit.npages, false, false);
+			hm_fill_done(&unit, 0, 0);
+		} else if (out != HM_HIT) {
+			hm_readahead_stopped(e->store, &plan, at);
+			e->reclaim = true;
+			break;
+		}
+	}
+}
+
+/* --- promote.c ------------------------------------------------------------------------------ */
+
+static void promote(struct engine *e)
+{
+	struct hm_promotion p;
+	enum hm_refused why;
+	struct hm_unit page;
+	u32 at;
+
+	e->promote = false;
+	while (hm_promote_pick(e->cache, &p)) {
+		why = hm_promote_begin(&p, false);
+		if (why == HM_REFUSED_NO_FRAME)
+			evict_some(e, HM_HUGE);
+		if (why)
+			continue;
+		io(e, p.nmissing, false, false);
+		if (p.nmissing > e->r.beyond)
+			e->r.beyond = p.nmissing;
+		for (at = 0; hm_promote_copy(&p, &at, &page);)
+			;
+		why = hm_promote_claim(&p);
+		if (why) {
+			hm_promote_abort(&p, why);
+			continue;
+		}
+		unmap(e, p.unit.pgoff, HM_BLOCK_PAGES);
+		hm_promote_commit(&p, false);
+	}
+}
+
+/* --- fault.c ---------------------------------------------------------------------------------- */
+
+/* Map what the fault found, and beside it what is cached. */
+static void map(struct engine *e, u64 page, bool store, const struct hm_unit *unit)
+{
+	u64 first = page & ~(u64)(2 * AROUND - 1), last = first + 2 * AROUND - 1, i;
+	struct hm_unit row;
+
+	if (unit->npages > 1) {
+		memset(e->mapped + unit->pgoff, 1, unit->npages);
+		if (store)
+			memset(e->writable + unit->pgoff, 1, unit->npages);
+		return;
+	}
+	e->mapped[page] = 1;
+	e->writable[page] |= store;
+	if (store || !hm_fault_around_row(e->store, page, &first, &last, &row))
+		return;
+	for (i = first; i <= last && i < e->trace->pages; i++)
+		e->mapped[i] = 1;
+}
+
+static void fault(struct engine *e, u64 page, bool store)
+{
+	u32 access = e->size | (store ? HM_ACCESS_WRITE : 0), tries = 0;
+	struct hm_unit unit;
+	bool waited = false;
+
+	e->r.faults++;
+	for (;;) {
+		enum hm_outcome out = ask(e, page, access, &unit);
+
+		e->promote |= unit.hints & HM_HINT_PROMOTE;
+		if (out == HM_NO_FRAME) {
+			if (++tries > 10000)
+				abort();
+			wait_frame(e, unit.npages == 1 ? HM_BASE : HM_HUGE);
+			continue;
+		}
+		if (out == HM_FILL) {
+			waited = true;
+			io(e, unit.npages, false, true);
+			hm_fill_done(&unit, 0, store ? HM_FILL_DIRTY : 0);
+		} else if (out != HM_HIT) {
+			abort();
+		}
+		e->reclaim |= unit.hints & HM_HINT_RECLAIM;
+		if (unit.hints & HM_HINT_READAHEAD)
+			read_ahead(e, page, access);
+		if (unit.hints & HM_HINT_WRITEBACK)
+			write_back(e, 0, ~0ull);
+		if (out == HM_HIT)
+			break;
+		access |= HM_ACCESS_AGAIN;
+	}
+	e->r.hits += !waited;
+	map(e, page, store, &unit);
+}
+
+static void background(struct engine *e)
+{
+	bool expired;
+
+	hm_cache_tick(e->cache, e->ns / 1000000);
+	if (hm_writeback_pick(e->cache, &expired))
+		write_back(e, 0, ~0ull);
+	promote(e);
+	e->looked = e->ns;
+}
+
+static double huge_share(struct engine *e)
+{
+	u64 huge = 0, all = 0, pgoff = 0;
+	struct hm_unit unit;
+
+	while (pgoff < e->trace->pages) {
+		enum hm_state state = hm_peek(e->store, pgoff, &unit);
+
+		if (state == HM_CLEAN || state == HM_DIRTY) {
+			all += unit.npages;
+			huge += unit.npages > 1 ? unit.npages : 0;
+		}
+		pgoff = unit.pgoff + unit.npages;
+	}
+	return all ? (double)huge / (double)all : 0;
+}
+
+static void end(struct engine *e)
+{
+	enum hm_invalidated inv;
+	struct hm_unit unit;
+	void *node;
+	u64 pos = 0;
+
+	while ((inv = hm_invalidate(e->store, &pos, ~0ull, true, &unit)) == HM_INV_UNIT)
+		hm_evict_done(&unit, HM_EVICT_DISCARD);
+	if (inv != HM_INV_DONE)
+		abort();
+	hm_store_destroy(e->store);
+	while ((node = hm_store_take_node(e->store)))
+		free(node);
+	free(e->store);
+	free(e->cache);
+	free(e->mapped);
+	free(e->writable);
+}
+
+struct result run_core(const struct trace *trace, const struct limits *limits, u32 size)
+{
+	struct engine e = { .trace = trace, .size = size, .ns = 1000000 };
+	u64 blocks = (trace->pages + HM_BLOCK_PAGES - 1) / HM_BLOCK_PAGES + 1, i;
+	struct hm_options opts;
+
+	hm_options_init(&opts);
+	opts.pool_frames = limits->frames;
+	/* In small pools, as much of it as in large ones. */
+	if (opts.evict_batch > limits->frames / 16)
+		opts.evict_batch = limits->frames / 16;
+	if (opts.readahead_kb > limits->frames / 8 * (HM_BLOCK_SIZE >> 10))
+		opts.readahead_kb = limits->frames / 8 * (HM_BLOCK_SIZE >> 10);
+	if (hm_options_check(&opts))
+		abort();
+	e.cache = hm_cache_init(zeroed(hm_cache_bytes(&opts)), &opts);
+	/* Not one page of it in the block in which it ends, which is never huge. */
+	e.store = hm_store_init(e.cache, zeroed(hm_store_bytes()),
+				((blocks - 1) << HM_BLOCK_SHIFT) + HM_PAGE_SIZE);
+	e.mapped = zeroed(blocks * HM_BLOCK_PAGES);
+	e.writable = zeroed(blocks * HM_BLOCK_PAGES);
+	background(&e);
+	for (i = 0; i < trace->n; i++) {
+		const struct access *a = &trace->access[i];
+
+		e.second = trace->second && i >= trace->second;
+		e.ns += NS_ACCESS;
+		if (e.mapped[a->page] && (!a->store || e.writable[a->page]))
+			e.r.hits++;
+		else
+			fault(&e, a->page, a->store);
+		if (e.reclaim)
+			evict_ahead(&e);
+		if (e.promote || e.ns - e.looked > 1000000)
+			background(&e);
+	}
+	e.r.huge = huge_share(&e);
+	write_back(&e, 0, ~0ull);
+	e.r.promoted = hm_cache_count(e.cache, HM_C_PROMOTED);
+	end(&e);
+	return e.r;
+}

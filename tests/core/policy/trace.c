@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Traces: made of a seed that is always the same, or read from a file. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <math.h>
+
+#include "policy.h"
+
+const char *const trace_names[] = {
+	"sequential",	"random",    "zipf",	   "strided",  "records",
+	"hot-tenth",	"streams",   "scan-twice", "scan+hot", "hot-small",
+	"random-store", "hot-store", "mixed",	   "shift",    NULL,
+};
+
+static u64 seed;
+
+static u32 rnd(u32 n)
+{
+	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (u32)((seed >> 33) * (u64)n >> 31);
+}
+
+static void add(struct trace *t, u64 page, bool store)
+{
+	/* Room for twice as much each time that it is a power of two. */
+	if (!(t->n & (t->n - 1))) {
+		t->access = realloc(t->access, (t->n ? 2 * t->n : 1) * sizeof(*t->access));
+		if (!t->access)
+			abort();
+	}
+	t->access[t->n++] = (struct access){ (u32)page, store };
+}
+
+static void scan(struct trace *t, u64 start, u64 end, bool store)
+{
+	while (start < end)
+		add(t, start++, store);
+}
+
+/* Which page comes at a place of the order of heat: those are anywhere. */
+static u32 scatter(const struct trace *t, u32 rank)
+{
+	return (u32)((rank * 2654435761ull + 12345) % t->pages);
+}
+
+/* Zipf's law with an exponent of nearly 1: the integral, inverted. */
+static u32 zipf(const struct trace *t)
+{
+	double u = (rnd(1u << 30) + 0.5) / (1u << 30);
+
+	return scatter(t, (u32)(pow((double)t->pages + 1, u) - 1) % t->pages);
+}
+
+struct trace trace_make(const char *name, const struct limits *limits)
+{
+	u64 pool = (u64)limits->frames * HM_BLOCK_PAGES, n = limits->accesses, i;
+	struct trace t = { .name = name, .pages = (u32)(4 * pool) };
+	u32 tenth = t.pages / 10;
+
+	seed = 4711;
+	if (!strcmp(name, "sequential")) {
+		scan(&t, 0, t.pages, false);
+	} else if (!strcmp(name, "random")) {
+		for (i = 0; i < n; i++)
+			add(&t, rnd(t.pages), false);
+	} else if (!strcmp(name, "zipf")) {
+		for (i = 0; i < n; i++)
+			add(&t, zipf(&t), false);
+	} else if (!strcmp(name, "strided")) {
+		for (i = 0; i < n; i++)
+			add(&t, i * 16 % t.pages + i * 16 / t.pages % 16, false);
+	} else if (!strcmp(name, "records")) {
+		/* Of 16 KB, anywhere, each read from its start to its end. */
+		for (i = 0; i < n; i++)
+			add(&t, i % 4 ? t.access[t.n - 1].page + 1 : rnd(t.pages / 4) * 4, false);
+	} else if (!strcmp(name, "hot-tenth")) {
+		for (i = 0; i < n; i++)
+			add(&t, rnd(10) ? rnd(tenth) : tenth + rnd(t.pages - tenth), false);
+	} else if (!strcmp(name, "streams")) {
+		for (i = 0; i < t.pages; i++)
+			add(&t, i % 4 * (t.pages / 4) + i / 4, false);
+	} else if (!strcmp(name, "scan-twice")) {
+		t.pages = (u32)(2 * pool);
+		scan(&t, 0, t.pages, false);
+		t.second = t.n;
+		scan(&t, 0, t.pages, false);
+	} else if (!strcmp(name, "scan+hot")) {
+		/* What is hot would fit; a scan passes beside it. */
+		for (i = 0; i < n; i++)
+			add(&t, i % 2 ? rnd((u32)pool / 2) : pool / 2 + i / 2 % (3 * pool), false);
+	} else if (!strcmp(name, "hot-small")) {
+		/* All of it fits, touched at random. */
+		t.pages = (u32)pool / 2;
+		for (i = 0; i < n; i++)
+			add(&t, rnd(t.pages), false);
+	} else if (!strcmp(name, "random-store")) {
+		for (i = 0; i < n; i++)
+			add(&t, rnd(t.pages), rnd(2));
+	} else if (!strcmp(name, "hot-store")) {
+		/* It is read until it is all huge; then a page is stored to here and there. */
+		t.pages = (u32)pool / 8;
+		for (i = 0; i < n; i++)
+			add(&t, rnd(t.pages), i > n / 2 && rnd(50) == 0);
+	} else if (!strcmp(name, "mixed")) {
+		/* A stream that stores, one that reads, and random ones of both kinds. */
+		for (i = 0; i < n / 4; i++) {
+			add(&t, i % pool, true);
+			add(&t, pool + i % pool, false);
+			add(&t, 2 * pool + rnd((u32)(2 * pool)), false);
+			add(&t, 2 * pool + zipf(&t) % (2 * pool), rnd(4) == 0);
+		}
+	} else if (!strcmp(name, "shift")) {
+		/* Another part of the file is read from now on, which would fit. */
+		scan(&t, 0, pool + pool / 4, false);
+		for (i = 0; i < 4; i++) {
+			t.second = i == 3 ? t.n : 0;
+			scan(&t, 2 * pool, 2 * pool + pool * 3 / 4, false);
+		}
+	}
+	return t;
+}
+
+struct trace trace_read(const char *path)
+{
+	struct trace t = { .name = path };
+	FILE *file = fopen(path, "r");
+	unsigned long page;
+	char how;
+
+	while (file && fscanf(file, " %lu , %c", &page, &how) == 2 && page < 1u << 30) {
+		add(&t, page, how == 'w');
+		if (page >= t.pages)
+			t.pages = (u32)page + 1;
+	}
+	if (!file || !feof(file)) {
+		fprintf(stderr, "policy: %s: lines of a page and r or w, as in \"17, r\"\n", path);
+		exit(2);
+	}
+	fclose(file);
+	return t;
+}
+
+void trace_free(struct trace *trace)
+{
+	free(trace->access);
+}
