@@ -202,6 +202,24 @@ static u32 take_from_any(struct hm_cache *cache,
 }
 
 /*
+ * A frame that this CPU carves for itself. Else all CPUs take from the one frame that was
+ * carved first, by its lock. Where that is an eighth of the pool at most.
+ */
+static u32 take_base_of_own(struct hm_cache *cache)
+{
+	struct hm_shard *shard = hm_local_shard(cache);
+	u32 frame;
+
+	if (cache->nframes < 8 * cache->nshards)
+		return HM_NO_FRAME_ID;
+	frame = take_base_from(cache, shard);
+	if (frame != HM_NO_FRAME_ID)
+		return frame;
+	frame = take_huge_from(cache, shard);
+	return frame == HM_NO_FRAME_ID ? frame : carve_up(cache, frame);
+}
+
+/*
  * Take a frame, or HM_NO_FRAME_ID. Read-ahead leaves a reserve, so that a
  * demand fault does not have to wait for an eviction because of it.
  */
@@ -214,7 +232,9 @@ u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead, u32 *hin
 	    hm_cache_free_pages(cache) <= (u64)cache->reserve * HM_BLOCK_PAGES)
 		return HM_NO_FRAME_ID;
 	if (kind == HM_BASE) {
-		frame = take_from_any(cache, take_base_from);
+		frame = take_base_of_own(cache);
+		if (frame == HM_NO_FRAME_ID)
+			frame = take_from_any(cache, take_base_from);
 		if (frame == HM_NO_FRAME_ID) {
 			frame = take_from_any(cache, take_huge_from);
 			if (frame != HM_NO_FRAME_ID)

@@ -219,7 +219,30 @@ static void test_partial_list(void **state)
 	env_end(&env);
 }
 
-/* Base frames of another shard are used before a huge frame is carved. */
+/* Each CPU carves a huge frame for itself, until it has none. */
+static void test_carve_own(void **state)
+{
+	struct hm_unit a, b;
+	struct env env;
+	u32 i;
+
+	env_start(&env, 16, 2, BYTES(32));
+	hm_test_cpu = 0;
+	a = bring(env.store, 0, HM_ACCESS_BASE);
+	hm_test_cpu = 1;
+	b = bring(env.store, 1, HM_ACCESS_BASE);
+	assert_int_equal(home(&env, a.frame), 0);
+	assert_int_equal(home(&env, b.frame), 1);
+	for (i = 2; i < 8 * BLOCK + 1; i++)
+		b = bring(env.store, i, HM_ACCESS_BASE);
+	assert_int_equal(home(&env, b.frame), 1);
+	b = bring(env.store, i, HM_ACCESS_BASE);
+	assert_int_equal(hm_pool_container(env.cache, a.frame),
+			 hm_pool_container(env.cache, b.frame));
+	env_end(&env);
+}
+
+/* In a small pool, base frames of another shard are used before a huge frame is carved. */
 static void test_steal_base(void **state)
 {
 	struct hm_unit a, b;
@@ -384,9 +407,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_uneven_shards),  cmocka_unit_test(test_carve),
 	cmocka_unit_test(test_reform),	       cmocka_unit_test(test_drain),
 	cmocka_unit_test(test_drain_full),     cmocka_unit_test(test_partial_list),
-	cmocka_unit_test(test_steal_base),     cmocka_unit_test(test_reserve),
-	cmocka_unit_test(test_random_use),     cmocka_unit_test(test_park),
-	cmocka_unit_test(test_half_parked),    cmocka_unit_test(test_low_is_of_all),
+	cmocka_unit_test(test_carve_own),      cmocka_unit_test(test_steal_base),
+	cmocka_unit_test(test_reserve),	       cmocka_unit_test(test_random_use),
+	cmocka_unit_test(test_park),	       cmocka_unit_test(test_half_parked),
+	cmocka_unit_test(test_low_is_of_all),
 };
 
 int main(void)
