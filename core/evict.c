@@ -314,12 +314,14 @@ static void reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32 want,
 	/*
 	 * Begin where most units are that have not proven themselves: else a
 	 * shard that the scan of the moment does not pass loses its hot units.
-	 * The counts are read without the lock: it is a hint.
+	 * Of those that have about as many, the next in turn: whoever reclaims at
+	 * the same time goes elsewhere. The counts are read without the lock: it is
+	 * a hint.
 	 */
 	for (i = 0; i < cache->nshards; i++) {
 		u32 units = shard_unproven(&cache->shards[(start + i) % cache->nshards], kind);
 
-		if (units > most) {
+		if (units > most + most / 4) {
 			cursor = start + i;
 			most = units;
 		}

@@ -241,6 +241,30 @@ static void test_results(void **state)
 	env_end(&env);
 }
 
+/* Who reclaims next looks elsewhere, if about as much is there. */
+static void test_shards_in_turn(void **state)
+{
+	struct hm_victim victims[MAX_VICTIMS];
+	u32 evicted[2] = { 0, 0 }, round, i, n;
+	struct env env;
+
+	env_start(&env, 32, 2, BYTES(64));
+	for (i = 0; i < 30; i++)
+		bring(env.store, P(i), HM_ACCESS_READ); /* 16 in one shard, 14 in the other */
+	for (round = 0; round < 3; round++) { /* in the first one, some become inactive */
+		n = hm_reclaim(env.cache, HM_HUGE, 1, victims, MAX_VICTIMS);
+		for (i = 0; i < n; i++) {
+			if (!victims[i].evict)
+				continue;
+			evicted[victims[i].unit.pgoff >= P(16)]++;
+			hm_evict_done(&victims[i].unit, HM_EVICTED);
+		}
+	}
+	assert_int_equal(evicted[0], 1);
+	assert_int_equal(evicted[1], 1);
+	env_end(&env);
+}
+
 /* Reclaim looks into the queues of every shard. */
 static void test_all_shards(void **state)
 {
@@ -728,6 +752,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_neighbours_by_age),
 	cmocka_unit_test(test_want_and_max),
 	cmocka_unit_test(test_results),
+	cmocka_unit_test(test_shards_in_turn),
 	cmocka_unit_test(test_all_shards),
 	cmocka_unit_test(test_dirty_do_not_hide),
 	cmocka_unit_test(test_drain_for_huge),
