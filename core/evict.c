@@ -357,15 +357,24 @@ static void oldest_of_shard(struct hm_cache *cache, const struct hm_shard *shard
 	}
 }
 
-/* Does a shard have units in its queues? Without the lock: a hint. */
-static bool has_units(const struct hm_shard *shard)
+/* Does a shard have units of a kind in its queues? Without the lock: a hint. */
+static bool has_units(const struct hm_shard *shard, enum hm_kind kind)
 {
-	u32 kind, q;
+	u32 q;
 
-	for (kind = 0; kind < HM_KINDS; kind++)
-		for (q = HM_Q_PROBATION; q < HM_Q_PASSING; q++)
-			if (hm_list_count(&shard->list[kind][q]))
-				return true;
+	for (q = HM_Q_PROBATION; q < HM_Q_PASSING; q++)
+		if (hm_list_count(&shard->list[kind][q]))
+			return true;
+	return false;
+}
+
+static bool any_has_units(const struct hm_cache *cache, enum hm_kind kind)
+{
+	u32 i;
+
+	for (i = 0; i < cache->nshards; i++)
+		if (has_units(&cache->shards[i], kind))
+			return true;
 	return false;
 }
 
@@ -378,7 +387,7 @@ static void find_oldest(struct hm_cache *cache, struct oldest oldest[HM_KINDS])
 	for (i = 0; i < cache->nshards; i++) {
 		struct hm_shard *shard = &cache->shards[i];
 
-		if (!has_units(shard))
+		if (!has_units(shard, HM_HUGE) && !has_units(shard, HM_BASE))
 			continue;
 		hm_spin_lock(&shard->queue_lock);
 		for (kind = 0; kind < HM_KINDS; kind++)
@@ -491,15 +500,20 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 	 * meets nothing else takes them out, and the next one looks again.
 	 */
 	for (round = 0; round < RECLAIM_ROUNDS && !n; round++) {
+		enum hm_kind other_kind = kind == HM_HUGE ? HM_BASE : HM_HUGE;
 		struct oldest oldest[HM_KINDS];
 		const struct oldest *own = &oldest[kind];
-		const struct oldest *other = &oldest[kind == HM_HUGE ? HM_BASE : HM_HUGE];
+		const struct oldest *other = &oldest[other_kind];
 
+		/* Ages take all locks, and of one kind alone nobody need know them. */
+		if (any_has_units(cache, kind) && !any_has_units(cache, other_kind)) {
+			reclaim_kind(cache, kind, want, victims, max, &n);
+			continue;
+		}
 		find_oldest(cache, oldest);
 		if (own->frame == HM_NO_FRAME_ID && other->frame == HM_NO_FRAME_ID) {
 			if (!reclaim_passing(cache, kind, true, want, victims, max, &n))
-				reclaim_passing(cache, kind == HM_HUGE ? HM_BASE : HM_HUGE, true,
-						want, victims, max, &n);
+				reclaim_passing(cache, other_kind, true, want, victims, max, &n);
 			break;
 		}
 		if (own->frame != HM_NO_FRAME_ID &&
