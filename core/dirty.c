@@ -43,15 +43,18 @@ void hm_dirty_clear(const struct hm_pos *pos)
 		hm_bit_clear(pos->leaf->dirty, pos->leaf_slot);
 }
 
-/* A unit will be dirty (1), or stopped being dirty or written (-1). */
-void hm_dirty_account(const struct hm_pos *pos, s64 sign)
+/*
+ * A unit will be dirty (1), or stopped being dirty or written (-1). Returns the dirty pages of
+ * the cache: to read them again takes the line from who counts there now.
+ */
+u64 hm_dirty_account(const struct hm_pos *pos, s64 sign)
 {
 	struct hm_store *store = pos->store;
 	struct hm_cache *cache = store->cache;
 	s64 pages = sign * (s64)hm_pos_pages(pos);
-	u64 none = 0;
+	u64 none = 0, all;
 
-	hm_atomic_add(&cache->dirty_pages, pages);
+	all = hm_atomic_add(&cache->dirty_pages, pages);
 	if (hm_atomic_add(&store->dirty_pages, pages) == 0) {
 		u64 since = hm_atomic_read(&store->dirty_since);
 
@@ -59,10 +62,11 @@ void hm_dirty_account(const struct hm_pos *pos, s64 sign)
 			;
 		/* Somebody who made a unit dirty meanwhile may have seen an age. */
 		if (!hm_atomic_read(&store->dirty_pages))
-			return;
+			return all;
 	}
 	if (!hm_atomic_read(&store->dirty_since))
 		hm_atomic_cas(&store->dirty_since, &none, hm_atomic_read(&cache->clock));
+	return all;
 }
 
 /*

@@ -255,7 +255,7 @@ void hm_ghost_add(const struct hm_pos *pos);
 void hm_dirty_mark(const struct hm_pos *pos);
 void hm_dirty_ensure(const struct hm_pos *pos);
 void hm_dirty_clear(const struct hm_pos *pos);
-void hm_dirty_account(const struct hm_pos *pos, s64 sign);
+u64 hm_dirty_account(const struct hm_pos *pos, s64 sign);
 bool hm_dirty_next(struct hm_store *store, u64 from, u64 end, u64 *pgoff);
 
 /* readahead.c */
