@@ -189,7 +189,8 @@ struct hm_store {
 	hm_atomic_t holes; /* 1: there are, or were, bits in a node's holes */
 
 	hm_atomic_t dirty_pages __attribute__((aligned(64)));
-	hm_atomic_t dirty_since; /* cache->clock, 0 = nothing dirty */
+	/* All stores read it, hardly one writes it: not where all of them count. */
+	hm_atomic_t dirty_since __attribute__((aligned(64))); /* cache->clock, 0 = nothing dirty */
 	hm_atomic_t errors; /* sequence number << 16 | errno */
 
 	hm_spinlock_t dirty_lock __attribute__((aligned(64)));
