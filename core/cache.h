@@ -175,6 +175,7 @@ enum {
 	HM_HINT_REFORM = 1 << 4, /* a huge frame that was carved before */
 	HM_HINT_JOINED = 1 << 5, /* base pages before this call, one huge unit now */
 	HM_HINT_PROMOTE = 1 << 6, /* there is something to promote: hm_promote_pick() */
+	HM_HINT_HOLES = 1 << 7, /* of hm_peek() only: as hm_has_holes(), of this very unit */
 };
 
 /* Kinds of index nodes. */
@@ -193,7 +194,7 @@ struct hm_store;
  * @pgoff: its first base page in the store
  * @npages: HM_BLOCK_PAGES for a block in a huge frame, 1 for a base page
  * @frame: the frame's number; see hm_frame_offset()
- * @hints: HM_HINT_*, set by hm_fault()
+ * @hints: HM_HINT_*, set by hm_fault() and hm_peek()
  * @err: for HM_ERROR the negative errno; for HM_NO_NODE the enum hm_node_kind
  */
 struct hm_unit {

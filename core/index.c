@@ -231,6 +231,13 @@ bool hm_hollow(struct hm_store *store, u64 pgoff)
 	return hm_index_hollow(&pos);
 }
 
+static bool index_has_holes(const struct hm_pos *pos)
+{
+	if (pos->base)
+		return hm_bit_test(pos->base->holes, pos->base_slot);
+	return hm_bit_test(pos->leaf->holes, pos->leaf_slot);
+}
+
 bool hm_has_holes(struct hm_store *store, u64 pgoff)
 {
 	struct hm_pos pos;
@@ -241,9 +248,7 @@ bool hm_has_holes(struct hm_store *store, u64 pgoff)
 	if (!hm_index_find(store, pgoff, &pos))
 		return true;
 	hm_index_word(&pos, pgoff);
-	if (pos.base)
-		return hm_bit_test(pos.base->holes, pos.base_slot);
-	return hm_bit_test(pos.leaf->holes, pos.leaf_slot);
+	return index_has_holes(&pos);
 }
 
 /* The unit has been written: the store holds data there now. */
@@ -416,7 +421,7 @@ enum hm_state hm_peek(struct hm_store *store, u64 pgoff, struct hm_unit *unit)
 	struct hm_pos pos;
 	u64 word;
 
-	unit->hints = 0;
+	unit->hints = hm_atomic_read(&store->holes) ? HM_HINT_HOLES : 0;
 	unit->err = 0;
 	/* Of a file that ends with the index, somebody may ask for what follows. */
 	if (hm_block_of(pgoff) >= HM_STORE_MAX_BLOCKS || !hm_index_find(store, pgoff, &pos)) {
@@ -428,6 +433,9 @@ enum hm_state hm_peek(struct hm_store *store, u64 pgoff, struct hm_unit *unit)
 	}
 	word = hm_index_word(&pos, pgoff);
 	hm_unit_set(unit, &pos, hm_word_frame(word));
+	/* Of that unit, whatever the block is split into meanwhile. */
+	if (unit->hints && !index_has_holes(&pos))
+		unit->hints = 0;
 	return hm_word_state(word);
 }
 

@@ -199,7 +199,7 @@ static int reserve_room(struct hugemap_inode *hi, u64 start, u64 end, u32 access
 		u64 next;
 
 		next = max(unit.pgoff + unit.npages, pgoff + 1);
-		if (hm_has_holes(hi->store, pgoff)) {
+		if (unit.hints & HM_HINT_HOLES) {
 			/* What is a huge unit, or will be one, is written as one, too. */
 			bool part = state == HM_ABSENT &&
 				    access & (HM_ACCESS_BASE | HM_ACCESS_AUTO);
