@@ -216,6 +216,7 @@ void hm_store_destroy(struct hm_store *store)
 	struct hm_cache *cache = store->cache;
 
 	hm_assert(hm_atomic_read(&store->dirty_pages) == 0);
+	hm_assert(hm_atomic_read(&store->nhuge) == 0 && hm_atomic_read(&store->nidle) == 0);
 	hm_promote_forget(store);
 	hm_spin_lock(&cache->stores_lock);
 	hm_assert(hm_ptr_read(&cache->stores[store->id]) == store);

@@ -715,7 +715,7 @@ struct hm_promotion {
 	u32 nmissing;
 	unsigned long missing[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
 
-	u32 tries;
+	u32 tries, weight;
 	bool picked, begun, claimed;
 	u32 ndirty;
 	unsigned long copied[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
@@ -727,7 +727,8 @@ struct hm_promotion {
  * @cache: the cache
  * @p: set to it
  *
- * In the order in which they came to it, of whatever store. For a worker of the engine: after
+ * Of the store that has least of the huge frames for its priority, where those that are idle
+ * count more often; of several in the order in which they came. For a worker of the engine: after
  * HM_HINT_PROMOTE, and every opts.promote_interval_ms for those that are tried again.
  * Not safe against hm_store_destroy(); afterwards the store must stay until the promotion has
  * ended.

@@ -41,14 +41,11 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 		return HM_NO_FRAME;
 	}
 	desc = hm_desc_of(cache, frame);
-	hm_assert(!hm_ptr_read(&desc->word) && !hm_queued(desc));
-	desc->store = pos->store;
-	desc->pgoff = pos->pgoff;
 	desc->priority = (u8)(access & (HM_ACCESS_HIGH | HM_ACCESS_LOW));
 	/* A block that was chosen for a fault goes on with a stream. */
 	desc->passing = access & HM_ACCESS_PASSING ||
 			(!pos->base && hm_is_auto(access) && hm_stream_passes(pos->store));
-	hm_ptr_set(&desc->word, pos->word);
+	hm_queue_own(pos, frame);
 
 	filling = hm_word_with_frame(word, HM_FILLING, frame);
 	if (access & HM_ACCESS_AHEAD)
@@ -72,7 +69,7 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 		hints |= HM_HINT_RECLAIM;
 	if (!(access & HM_ACCESS_AHEAD))
 		hints |= HM_HINT_READAHEAD;
-	if (pos->base && hm_is_auto(access) && hm_promote_offer(pos))
+	if (pos->base && hm_is_auto(access) && hm_promote_offer(pos, access))
 		hints |= HM_HINT_PROMOTE;
 	unit->frame = frame;
 	unit->hints |= hints;
@@ -116,7 +113,7 @@ static bool hit(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *
 	}
 	if (word & HM_W_AHEAD) {
 		hm_count(cache, HM_C_AHEAD_USED, 1);
-		if (pos->base && hm_is_auto(access) && hm_promote_offer(pos))
+		if (pos->base && hm_is_auto(access) && hm_promote_offer(pos, access))
 			unit->hints |= HM_HINT_PROMOTE;
 	}
 	if (word & HM_W_MARK)

@@ -92,6 +92,7 @@ struct hm_candidate {
 	u64 pgoff;
 	u64 after; /* cache->clock */
 	u32 tries; /* that were refused */
+	u32 weight; /* of its share of the huge frames, as its priority says */
 };
 
 /*
@@ -188,6 +189,9 @@ struct hm_store {
 	hm_atomic_t size; /* bytes */
 	hm_atomic_t holes; /* 1: there are, or were, bits in a node's holes */
 
+	hm_atomic_t nhuge __attribute__((aligned(64))); /* units, cached or being filled */
+	hm_atomic_t nidle; /* those of them that are inactive */
+
 	hm_atomic_t dirty_pages __attribute__((aligned(64)));
 	/* All stores read it, hardly one writes it: not where all of them count. */
 	hm_atomic_t dirty_since __attribute__((aligned(64))); /* cache->clock, 0 = nothing dirty */
@@ -244,6 +248,7 @@ bool hm_pool_carved(struct hm_cache *cache, u32 huge, bool draining);
 void hm_pool_drain(struct hm_cache *cache, u32 huge);
 
 /* queue.c */
+void hm_queue_own(const struct hm_pos *pos, u32 frame);
 void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven);
 void hm_queue_forget(const struct hm_pos *pos, u32 frame);
 void hm_queue_push(struct hm_cache *cache, struct hm_shard *shard, u32 frame, enum hm_queue queue,
@@ -264,7 +269,7 @@ bool hm_stream_goes_on(struct hm_store *store, u64 pgoff);
 bool hm_stream_passes(struct hm_store *store);
 
 /* promote.c */
-bool hm_promote_offer(const struct hm_pos *pos);
+bool hm_promote_offer(const struct hm_pos *pos, u32 access);
 void hm_promote_forget(struct hm_store *store);
 
 /* evict.c */

@@ -21,6 +21,15 @@
 /* After so many, the next fault finds out whether there is something to promote. */
 #define TRIES 4u
 
+/*
+ * Ingens' fairness: next is who has least of the huge frames for its weight, and of what it
+ * has, what is idle counts more often. A file's, as pages of a cache are of files.
+ */
+#define IDLE_COUNTS 16u
+#define WEIGHT_LOW 1u
+#define WEIGHT 4u
+#define WEIGHT_HIGH 16u
+
 /* --- candidates ----------------------------------------------------------------- */
 
 static bool queue_candidate(struct hm_cache *cache, const struct hm_candidate *candidate)
@@ -46,12 +55,15 @@ static struct hm_candidate take_candidate(struct hm_cache *cache, u32 i)
 }
 
 /* Something came into a block of base pages. True: it is a candidate since now. */
-bool hm_promote_offer(const struct hm_pos *pos)
+bool hm_promote_offer(const struct hm_pos *pos, u32 access)
 {
 	struct hm_cache *cache = pos->store->cache;
 	const struct hm_candidate candidate = {
 		.store = pos->store,
 		.pgoff = hm_block_start(pos->pgoff),
+		.weight = access & HM_ACCESS_HIGH ? WEIGHT_HIGH :
+			  access & HM_ACCESS_LOW  ? WEIGHT_LOW :
+						    WEIGHT,
 	};
 	u32 util = cache->opts.promote_util;
 
@@ -82,14 +94,38 @@ void hm_promote_forget(struct hm_store *store)
 	hm_spin_unlock(&cache->promote_lock);
 }
 
+static u64 share_of(const struct hm_store *store)
+{
+	return hm_atomic_read(&store->nhuge) + hm_atomic_read(&store->nidle) * (IDLE_COUNTS - 1);
+}
+
+/* The one that is next, of those that need not wait; ncandidates: none. promote_lock is held. */
+static u32 fair_candidate(const struct hm_cache *cache)
+{
+	u64 now = hm_atomic_read(&cache->clock), least = 0;
+	u32 next = cache->ncandidates, i;
+
+	for (i = 0; i < cache->ncandidates; i++) {
+		const struct hm_candidate *candidate = &cache->candidate[i];
+		u64 share;
+
+		if (candidate->after > now)
+			continue;
+		share = share_of(candidate->store) * WEIGHT_HIGH / candidate->weight;
+		if (next == cache->ncandidates || share < least) {
+			next = i;
+			least = share;
+		}
+	}
+	return next;
+}
+
 bool hm_promote_pick(struct hm_cache *cache, struct hm_promotion *p)
 {
-	u64 now = hm_atomic_read(&cache->clock);
-	u32 i = 0;
+	u32 i;
 
 	hm_spin_lock(&cache->promote_lock);
-	while (i < cache->ncandidates && cache->candidate[i].after > now)
-		i++;
+	i = fair_candidate(cache);
 	if (i < cache->ncandidates) {
 		struct hm_candidate taken = take_candidate(cache, i);
 
@@ -99,6 +135,7 @@ bool hm_promote_pick(struct hm_cache *cache, struct hm_promotion *p)
 				  .npages = HM_BLOCK_PAGES,
 				  .frame = HM_NO_FRAME_ID },
 			.tries = taken.tries,
+			.weight = taken.weight,
 			.picked = true,
 		};
 		hm_spin_unlock(&cache->promote_lock);
@@ -386,9 +423,6 @@ static void hand_over(const struct hm_promotion *p, const struct hm_pos *block)
 	struct hm_desc *desc = hm_desc_of(cache, p->unit.frame);
 	u32 i;
 
-	hm_assert(!hm_ptr_read(&desc->word) && !hm_queued(desc));
-	desc->store = block->store;
-	desc->pgoff = block->pgoff;
 	desc->priority = 0;
 	desc->passing = false;
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
@@ -402,7 +436,7 @@ static void hand_over(const struct hm_promotion *p, const struct hm_pos *block)
 	/* One that is wanted for long and one that is not: neither. */
 	if (desc->priority == (HM_ACCESS_HIGH | HM_ACCESS_LOW))
 		desc->priority = 0;
-	hm_ptr_set(&desc->word, block->word);
+	hm_queue_own(block, p->unit.frame);
 }
 
 /* Its last step, however it ends: another may begin, or this one again later. */
@@ -415,6 +449,7 @@ static void end(struct hm_promotion *p, const struct hm_pos *block, enum hm_refu
 		.pgoff = p->unit.pgoff,
 		.after = hm_atomic_read(&cache->clock) + ((u64)interval << p->tries),
 		.tries = p->tries + 1,
+		.weight = p->weight,
 	};
 
 	if (p->begun)

@@ -49,6 +49,8 @@ void hm_queue_push(struct hm_cache *cache, struct hm_shard *shard, u32 frame, en
 	}
 	*end = frame;
 	hm_atomic_set(&list->count, hm_list_count(list) + 1);
+	if (kind == HM_HUGE && queue == HM_Q_INACTIVE)
+		hm_atomic_add(&desc->store->nidle, 1);
 }
 
 /* queue_lock of the unit's shard is held. */
@@ -70,6 +72,8 @@ void hm_queue_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 frame)
 	else
 		hm_desc_of(cache, desc->prev)->next = desc->next;
 	hm_atomic_set(&list->count, hm_list_count(list) - 1);
+	if (kind == HM_HUGE && queue == HM_Q_INACTIVE)
+		hm_atomic_add(&desc->store->nidle, -1);
 	hm_atomic_set(&desc->where, HM_Q_NONE);
 }
 
@@ -99,6 +103,19 @@ void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven)
 	hm_spin_unlock(&shard->queue_lock);
 }
 
+/* A frame is a unit's from now on, which is being filled, or made of base pages. */
+void hm_queue_own(const struct hm_pos *pos, u32 frame)
+{
+	struct hm_desc *desc = hm_desc_of(pos->store->cache, frame);
+
+	hm_assert(!hm_ptr_read(&desc->word) && !hm_queued(desc));
+	desc->store = pos->store;
+	desc->pgoff = pos->pgoff;
+	if (!pos->base)
+		hm_atomic_add(&pos->store->nhuge, 1);
+	hm_ptr_set(&desc->word, pos->word);
+}
+
 /* A unit leaves the cache: its frame belongs to nobody from now on. */
 void hm_queue_forget(const struct hm_pos *pos, u32 frame)
 {
@@ -111,6 +128,8 @@ void hm_queue_forget(const struct hm_pos *pos, u32 frame)
 	if (hm_queued(desc))
 		hm_queue_unlink(cache, shard, frame);
 	hm_ptr_set(&desc->word, NULL);
+	if (!pos->base)
+		hm_atomic_add(&pos->store->nhuge, -1);
 	hm_spin_unlock(&shard->queue_lock);
 }
 

@@ -94,6 +94,55 @@ static void test_offer(void **state)
 	env_end(&env);
 }
 
+static void next_is(struct env *env, const struct hm_store *store)
+{
+	struct hm_promotion p;
+
+	assert_true(hm_promote_pick(env->cache, &p));
+	assert_ptr_equal(p.unit.store, store);
+	hm_promote_abort(&p, HM_REFUSED_GONE);
+}
+
+/* Next is who has least of the huge frames, for its priority, and what is idle counts more. */
+static void test_fair(void **state)
+{
+	struct hm_options opts = options_for(FRAMES, 1);
+	struct hm_victim victims[64];
+	struct hm_store *other;
+	struct env env;
+	u32 n;
+
+	opts.promote_util = UTIL;
+	env_init(&env, &opts);
+	env_open(&env, BYTES(20));
+	other = env_open(&env, BYTES(20));
+	bring(env.store, P(11), 0);
+	bring(env.store, P(12), 0);
+	bring(other, P(11), 0);
+	fill(env.store, 3, LEAST, AUTO);
+	fill(other, 3, LEAST, AUTO);
+	next_is(&env, other);
+	next_is(&env, env.store);
+
+	fill(env.store, 5, LEAST, AUTO | HM_ACCESS_HIGH);
+	fill(other, 5, LEAST, AUTO);
+	next_is(&env, env.store);
+	next_is(&env, other);
+
+	/* The oldest first. */
+	n = hm_reclaim(env.cache, HM_HUGE, 1, victims, 64);
+	assert_int_not_equal(n, 0);
+	while (n-- > 0)
+		assert_ptr_equal(victims[n].unit.store, env.store);
+	bring(other, P(12), 0);
+	bring(other, P(13), 0);
+	fill(env.store, 7, LEAST, AUTO);
+	fill(other, 7, LEAST, AUTO);
+	next_is(&env, other);
+	next_is(&env, env.store);
+	env_end(&env);
+}
+
 /* promote_util of 0: never. */
 static void test_never(void **state)
 {
@@ -681,18 +730,18 @@ static void test_many(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_offer),	      cmocka_unit_test(test_never),
-	cmocka_unit_test(test_promote),	      cmocka_unit_test(test_proven),
-	cmocka_unit_test(test_store),	      cmocka_unit_test(test_device),
-	cmocka_unit_test(test_evicted),	      cmocka_unit_test(test_pinned),
-	cmocka_unit_test(test_waiter),	      cmocka_unit_test(test_writing),
-	cmocka_unit_test(test_claimed_twice), cmocka_unit_test(test_reclaim),
-	cmocka_unit_test(test_sync),	      cmocka_unit_test(test_cold),
-	cmocka_unit_test(test_stored),	      cmocka_unit_test(test_holes),
-	cmocka_unit_test(test_end),	      cmocka_unit_test(test_gone),
-	cmocka_unit_test(test_busy),	      cmocka_unit_test(test_keeps),
-	cmocka_unit_test(test_backoff),	      cmocka_unit_test(test_store_ends),
-	cmocka_unit_test(test_many),
+	cmocka_unit_test(test_offer),	   cmocka_unit_test(test_fair),
+	cmocka_unit_test(test_never),	   cmocka_unit_test(test_promote),
+	cmocka_unit_test(test_proven),	   cmocka_unit_test(test_store),
+	cmocka_unit_test(test_device),	   cmocka_unit_test(test_evicted),
+	cmocka_unit_test(test_pinned),	   cmocka_unit_test(test_waiter),
+	cmocka_unit_test(test_writing),	   cmocka_unit_test(test_claimed_twice),
+	cmocka_unit_test(test_reclaim),	   cmocka_unit_test(test_sync),
+	cmocka_unit_test(test_cold),	   cmocka_unit_test(test_stored),
+	cmocka_unit_test(test_holes),	   cmocka_unit_test(test_end),
+	cmocka_unit_test(test_gone),	   cmocka_unit_test(test_busy),
+	cmocka_unit_test(test_keeps),	   cmocka_unit_test(test_backoff),
+	cmocka_unit_test(test_store_ends), cmocka_unit_test(test_many),
 };
 
 int main(void)
