@@ -75,6 +75,22 @@ static enum verdict judge(struct hm_desc *desc, bool claim)
 	}
 }
 
+/*
+ * A unit is out of its queue: whoever makes it clean puts it back. Until then its container
+ * cannot be emptied, and what is free of that is for use.
+ */
+static void not_clean(struct hm_cache *cache, u32 frame)
+{
+	if (hm_frame_is_base(cache, frame))
+		hm_pool_stay(cache, frame);
+}
+
+/* A tick may have come after @now was read. */
+static u32 since(u32 now, u32 stamp)
+{
+	return now - stamp < 1u << 31 ? now - stamp : 0;
+}
+
 /* Where a unit goes that was touched while inactive. */
 static enum hm_queue rescue_queue(const struct hm_desc *desc)
 {
@@ -104,7 +120,8 @@ static u32 take_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm
 			hm_queue_push(cache, shard, frame, rescue_queue(desc), false);
 			hm_count(cache, HM_C_RESCUED, 1);
 			break;
-		case NOT_CLEAN: /* whoever makes it clean queues it */
+		case NOT_CLEAN:
+			not_clean(cache, frame);
 			break;
 		}
 	}
@@ -147,7 +164,7 @@ static u32 take_passing(struct hm_cache *cache, struct hm_shard *shard, enum hm_
 		enum verdict verdict;
 
 		next = desc->prev;
-		if (!all && (ahead ? now - desc->stamp < PASSING_WAIT_MS : used <= keep))
+		if (!all && (ahead ? since(now, desc->stamp) < PASSING_WAIT_MS : used <= keep))
 			continue;
 		hm_queue_unlink(cache, shard, frame);
 		verdict = ahead && !all ? TOUCHED : judge(desc, true);
@@ -158,6 +175,8 @@ static u32 take_passing(struct hm_cache *cache, struct hm_shard *shard, enum hm_
 			taken++;
 		} else if (verdict == TOUCHED) {
 			hm_queue_push(cache, shard, frame, HM_Q_PROBATION, false);
+		} else {
+			not_clean(cache, frame);
 		}
 		used -= !ahead;
 	}
@@ -271,8 +290,10 @@ static u32 make_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm
 		desc = hm_desc_of(cache, frame);
 		stamp = desc->stamp;
 		hm_queue_unlink(cache, shard, frame);
-		if (judge(desc, false) == NOT_CLEAN)
+		if (judge(desc, false) == NOT_CLEAN) {
+			not_clean(cache, frame);
 			continue;
+		}
 		hm_queue_push(cache, shard, frame, HM_Q_INACTIVE, false);
 		victim_add(victims, n, desc, kind, frame, false);
 		taken++;
@@ -351,7 +372,7 @@ static void oldest_of_shard(struct hm_cache *cache, const struct hm_shard *shard
 
 		if (!hm_list_count(list))
 			continue;
-		age = now - hm_desc_of(cache, list->tail)->stamp;
+		age = since(now, hm_desc_of(cache, list->tail)->stamp);
 		if (oldest->frame == HM_NO_FRAME_ID || age > oldest->age)
 			*oldest = (struct oldest){ list->tail, age };
 	}
@@ -419,16 +440,21 @@ static bool can_drain(struct hm_cache *cache, u32 huge)
  */
 static u32 container_to_drain(struct hm_cache *cache, u32 oldest)
 {
-	u32 huge = (u32)hm_atomic_read(&cache->draining), i;
+	u64 now = hm_atomic_read(&cache->draining);
+	u32 huge = (u32)now, i;
 
 	if (hm_pool_carved(cache, huge, true) && can_drain(cache, huge))
 		return huge;
 	for (i = 0; i < DRAIN_TRIES; i++) {
 		huge = (hm_pool_container(cache, oldest) + i) % cache->nframes;
-		if (can_drain(cache, huge)) {
-			hm_atomic_set(&cache->draining, huge);
-			return huge;
-		}
+		if (!can_drain(cache, huge))
+			continue;
+		while (!hm_atomic_cas(&cache->draining, &now, huge))
+			;
+		/* Nobody goes on with the one before: what is free of it is for use. */
+		if (now != huge)
+			hm_pool_stay(cache, hm_pool_base_frame(cache, (u32)now, 0));
+		return huge;
 	}
 	return HM_NO_FRAME_ID;
 }
@@ -524,6 +550,8 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 
 			if (huge != HM_NO_FRAME_ID)
 				drain(cache, huge, victims, max, &n);
+			else if (own->frame != HM_NO_FRAME_ID)
+				reclaim_kind(cache, HM_HUGE, want, victims, max, &n);
 			else if (hm_cache_free_pages(cache) <
 				 (u64)cache->opts.free_target * HM_BLOCK_PAGES)
 				reclaim_kind(cache, HM_BASE, want, victims, max, &n);
@@ -533,6 +561,8 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 			reclaim_kind(cache, HM_HUGE, 1, victims, max, &n);
 		}
 	}
+	if (!n)
+		reclaim_passing(cache, kind, true, want, victims, max, &n);
 	return n;
 }
 
@@ -573,13 +603,15 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 	case HM_EVICT_DISCARD:
 		return hm_unit_gone(&pos, unit->frame);
 	case HM_EVICT_BUSY:
-		/* What is held for long would take the rest of its container along. */
-		if (pos.base)
-			hm_pool_stay(cache, unit->frame);
+		/* Who holds it may do so for ever: others come before it is tried again. */
+		hm_desc_of(cache, unit->frame)->passing = false;
 		break;
 	case HM_EVICT_DIRTY:
 		break;
 	}
+	/* What stays would take the rest of its container along. */
+	if (pos.base)
+		hm_pool_stay(cache, unit->frame);
 	if (result == HM_EVICT_DIRTY)
 		hm_dirty_account(&pos, 1);
 	do {

@@ -239,6 +239,7 @@ void hm_pool_init(struct hm_cache *cache);
 u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead, u32 *hints);
 void hm_pool_give(struct hm_cache *cache, u32 frame);
 u64 hm_pool_free(struct hm_cache *cache, enum hm_kind kind);
+u64 hm_pool_frames(const struct hm_cache *cache);
 bool hm_pool_low(struct hm_cache *cache, enum hm_kind kind);
 u32 hm_pool_base_frame(const struct hm_cache *cache, u32 huge, u32 slot);
 u32 hm_pool_container(const struct hm_cache *cache, u32 frame);

@@ -201,6 +201,12 @@ static u32 take_from_any(struct hm_cache *cache,
 	return HM_NO_FRAME_ID;
 }
 
+/* Huge frames that have memory: a cache may have been made for more. */
+u64 hm_pool_frames(const struct hm_cache *cache)
+{
+	return cache->nframes - hm_atomic_read(&cache->parked);
+}
+
 /*
  * A frame that this CPU carves for itself. Else all CPUs take from the one frame that was
  * carved first, by its lock. Where that is an eighth of the pool at most.
@@ -210,7 +216,7 @@ static u32 take_base_of_own(struct hm_cache *cache)
 	struct hm_shard *shard = hm_local_shard(cache);
 	u32 frame;
 
-	if (cache->nframes < 8 * cache->nshards)
+	if (hm_pool_frames(cache) < 8 * cache->nshards)
 		return HM_NO_FRAME_ID;
 	frame = take_base_from(cache, shard);
 	if (frame != HM_NO_FRAME_ID)
@@ -295,7 +301,7 @@ void hm_pool_give(struct hm_cache *cache, u32 frame)
  */
 u64 hm_pool_dirty_limit(const struct hm_cache *cache)
 {
-	u64 frames = cache->nframes - hm_atomic_read(&cache->parked);
+	u64 frames = hm_pool_frames(cache);
 	u64 pages = frames * HM_BLOCK_PAGES * cache->opts.dirty_ratio / 100;
 
 	return pages < 2 * HM_BLOCK_PAGES ? 2 * HM_BLOCK_PAGES : pages;

@@ -108,7 +108,7 @@ bool hm_stream_passes(struct hm_store *store)
 	struct hm_cache *cache = store->cache;
 	u64 room = (u64)(cache->opts.free_target + cache->opts.evict_batch) * HM_BLOCK_PAGES;
 
-	return hm_store_npages(store) > (u64)cache->nframes * HM_BLOCK_PAGES / 2 &&
+	return hm_store_npages(store) > hm_pool_frames(cache) * HM_BLOCK_PAGES / 2 &&
 	       hm_cache_free_pages(cache) <= room;
 }
 

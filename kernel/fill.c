@@ -152,11 +152,23 @@ static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum
 	return 0;
 }
 
+/*
+ * No huge frame is free. Base pages are, and no huge frame comes of them as long as some
+ * beside them are stored to: where both will do, nobody waits for that, else not for long.
+ */
+static bool base_pages_do(struct hugemap_mount *mount, u32 access, unsigned long patience)
+{
+	if (!hm_cache_free_pages(mount->cache))
+		return false;
+	return time_after(jiffies, patience) ||
+	       (access & HM_ACCESS_AUTO && !hugemap_evict_some(mount, HM_HUGE));
+}
+
 int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct hugemap_mount *mount = hugemap_of(hi);
-	unsigned long began = 0;
+	unsigned long patience = jiffies + msecs_to_jiffies(HUGEMAP_HOPELESS_MS), began = 0;
 	struct hm_unit unit;
 	int err = 0;
 
@@ -185,6 +197,10 @@ int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access)
 			err = hugemap_wait_unit(hi, pgoff);
 			break;
 		case HM_NO_FRAME:
+			if (unit.npages > 1 && base_pages_do(mount, access, patience)) {
+				access |= HM_ACCESS_BASE;
+				break;
+			}
 			err = hugemap_wait_frame(mount, unit.npages == 1 ? HM_BASE : HM_HUGE,
 						 &began);
 			if (err == -ENOMEM && unit.npages > 1) {

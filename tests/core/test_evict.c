@@ -346,6 +346,123 @@ static void test_drain_touched_and_dirty(void **state)
 	env_end(&env);
 }
 
+/* What is free of a container that cannot be emptied after all is for use. */
+static void test_drain_given_up(void **state)
+{
+	struct hm_victim victims[4];
+	u32 evicted = 0, huge = 0, i;
+	struct env env;
+
+	env_start(&env, 4, 1, BYTES(8));
+	for (i = 0; i < 4 * HM_BLOCK_PAGES; i++)
+		bring(env.store, i, HM_ACCESS_BASE);
+	while (!evicted) {
+		u32 n = hm_reclaim(env.cache, HM_HUGE, 1, victims, 4);
+
+		for (i = 0; i < n; i++) {
+			if (!victims[i].evict)
+				continue;
+			hm_evict_done(&victims[i].unit, HM_EVICTED);
+			huge = hm_pool_container(env.cache, victims[i].unit.frame);
+			evicted++;
+		}
+	}
+	assert_true(env.cache->carve[huge].draining);
+	/* A store to another page of it. */
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		const struct hm_desc *desc =
+			hm_desc_of(env.cache, hm_pool_base_frame(env.cache, huge, i));
+
+		if (hm_ptr_read(&desc->word))
+			break;
+	}
+	touch(env.store, hm_desc_of(env.cache, hm_pool_base_frame(env.cache, huge, i))->pgoff,
+	      HM_ACCESS_WRITE);
+	while (evict(env.cache, HM_BASE, 16))
+		;
+	assert_false(env.cache->carve[huge].draining);
+	assert_int_equal(hm_pool_free(env.cache, HM_BASE) % HM_BLOCK_PAGES, HM_BLOCK_PAGES - 1);
+	env_end(&env);
+}
+
+/* Base pages that are older, each beside a dirty one: the huge units are there, too. */
+static void test_huge_beside_dirty(void **state)
+{
+	struct env env;
+	u32 i;
+
+	env_start(&env, 8, 1, BYTES(64));
+	hm_cache_tick(env.cache, 1000);
+	for (i = 0; i < 4 * HM_BLOCK_PAGES; i++)
+		bring(env.store, i, HM_ACCESS_BASE);
+	hm_cache_tick(env.cache, 60000);
+	for (i = 4; i < 8; i++)
+		bring(env.store, P(i), HM_ACCESS_READ);
+	for (i = 0; i < 4; i++)
+		touch(env.store, P(i) + 7, HM_ACCESS_WRITE);
+	while (!hm_pool_free(env.cache, HM_HUGE))
+		assert_int_not_equal(evict(env.cache, HM_HUGE, 1), 0);
+	env_end(&env);
+}
+
+/* What passes and is held does not keep what is not held from leaving. */
+static void test_passing_held(void **state)
+{
+	struct hm_victim victims[MAX_VICTIMS];
+	u32 round, i, evicted = 0;
+	struct env env;
+
+	env_start(&env, 16, 1, BYTES(64));
+	for (i = 0; i < 8; i++)
+		bring(env.store, P(i), HM_ACCESS_READ);
+	for (i = 8; i < 16; i++) {
+		bring(env.store, P(i), HM_ACCESS_PASSING);
+		touch(env.store, P(i), HM_ACCESS_READ);
+	}
+	for (round = 0; round < 64; round++) {
+		u32 n = hm_reclaim(env.cache, HM_HUGE, 2, victims, MAX_VICTIMS);
+
+		for (i = 0; i < n; i++) {
+			bool held = victims[i].unit.pgoff >= P(8);
+
+			if (!victims[i].evict)
+				continue;
+			hm_evict_done(&victims[i].unit, held ? HM_EVICT_BUSY : HM_EVICTED);
+			evicted += !held;
+		}
+	}
+	assert_int_equal(evicted, 8);
+	env_end(&env);
+}
+
+/* Nothing is left of the kind but a few that pass, and no container can be emptied. */
+static void test_passing_last(void **state)
+{
+	struct hm_options opts = options_for(16, 1);
+	struct env env;
+	u32 i;
+
+	opts.free_target = 1;
+	env_init(&env, &opts);
+	env_open(&env, BYTES(64));
+	for (i = 0; i < 3 * HM_BLOCK_PAGES; i++)
+		bring(env.store, i, HM_ACCESS_BASE);
+	for (i = 0; i < 3; i++)
+		touch(env.store, P(i) + 7, HM_ACCESS_WRITE);
+	while (evict(env.cache, HM_BASE, 16))
+		;
+	bring(env.store, P(3), HM_ACCESS_BASE);
+	for (i = 4; i < 14; i++)
+		bring(env.store, P(i), HM_ACCESS_WRITE);
+	for (; i < 17; i++) {
+		bring(env.store, P(i), HM_ACCESS_PASSING);
+		touch(env.store, P(i), HM_ACCESS_READ);
+	}
+	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 0);
+	assert_int_not_equal(evict(env.cache, HM_HUGE, 1), 0);
+	env_end(&env);
+}
+
 /* Base frames are short, and only blocks are clean. */
 static void test_huge_for_base(void **state)
 {
@@ -757,6 +874,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_dirty_do_not_hide),
 	cmocka_unit_test(test_drain_for_huge),
 	cmocka_unit_test(test_drain_touched_and_dirty),
+	cmocka_unit_test(test_drain_given_up),
+	cmocka_unit_test(test_huge_beside_dirty),
+	cmocka_unit_test(test_passing_held),
+	cmocka_unit_test(test_passing_last),
 	cmocka_unit_test(test_huge_for_base),
 	cmocka_unit_test(test_older_kind_first),
 	cmocka_unit_test(test_scan_resistance),
