@@ -288,7 +288,10 @@ bool hm_cache_dirty_above_limit(const struct hm_cache *cache); /* see dirty_rati
 u64 hm_cache_free_pages(struct hm_cache *cache);
 const struct hm_options *hm_cache_options(const struct hm_cache *cache);
 
-/* Byte offset of a frame in the pool's memory. Base frames lie in huge ones. */
+/*
+ * Byte offset of a frame in the pool's memory. Base frames lie in huge ones; their numbers
+ * begin with opts.pool_frames.
+ */
 u64 hm_frame_offset(const struct hm_cache *cache, u32 frame);
 bool hm_frame_is_base(const struct hm_cache *cache, u32 frame);
 

@@ -420,13 +420,12 @@ static void find_oldest(struct hm_cache *cache, struct oldest oldest[HM_KINDS])
 /* Could a carved frame be emptied? All of it is free, or queued, as what is clean is. */
 static bool can_drain(struct hm_cache *cache, u32 huge)
 {
+	const struct hm_desc *desc = hm_desc_of(cache, hm_pool_base_frame(cache, huge, 0));
 	u32 i;
 
 	if (!hm_pool_carved(cache, huge, false))
 		return false;
-	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		const struct hm_desc *desc = hm_desc_of(cache, hm_pool_base_frame(cache, huge, i));
-
+	for (i = 0; i < HM_BLOCK_PAGES; i++, desc++) {
 		if (hm_ptr_read(&desc->word) && !hm_queued(desc))
 			return false;
 	}
@@ -443,7 +442,8 @@ static u32 container_to_drain(struct hm_cache *cache, u32 oldest)
 	u64 now = hm_atomic_read(&cache->draining);
 	u32 huge = (u32)now, i;
 
-	if (hm_pool_carved(cache, huge, true) && can_drain(cache, huge))
+	/* As long as it can be: whatever stays in it ends that. */
+	if (hm_pool_carved(cache, huge, true))
 		return huge;
 	for (i = 0; i < DRAIN_TRIES; i++) {
 		huge = (hm_pool_container(cache, oldest) + i) % cache->nframes;
@@ -548,15 +548,19 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 		} else if (kind == HM_HUGE) {
 			u32 huge = container_to_drain(cache, other->frame);
 
-			if (huge != HM_NO_FRAME_ID)
+			if (huge != HM_NO_FRAME_ID) {
 				drain(cache, huge, victims, max, &n);
-			else if (own->frame != HM_NO_FRAME_ID)
+				/* All that is left of it is about to leave. */
+				if (!n && hm_pool_carved(cache, huge, true))
+					break;
+			} else if (own->frame != HM_NO_FRAME_ID) {
 				reclaim_kind(cache, HM_HUGE, want, victims, max, &n);
-			else if (hm_cache_free_pages(cache) <
-				 (u64)cache->opts.free_target * HM_BLOCK_PAGES)
+			} else if (hm_cache_free_pages(cache) <
+				   (u64)cache->opts.free_target * HM_BLOCK_PAGES) {
 				reclaim_kind(cache, HM_BASE, want, victims, max, &n);
-			else
+			} else {
 				break;
+			}
 		} else {
 			reclaim_kind(cache, HM_HUGE, 1, victims, max, &n);
 		}

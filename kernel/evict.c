@@ -107,14 +107,17 @@ static bool may_unmap(const struct hm_victim *victim)
 		!hm_referenced(unit->store, unit->pgoff));
 }
 
-/* mlock(): it stays, and where it is mapped. mm forgets the lock with the mapping. */
-static bool is_mlocked(struct hugemap_inode *hi, const struct hm_victim *victim)
+/*
+ * mlock(): it stays, and where it is mapped. mm forgets the lock with the mapping. @folio: of
+ * one that is claimed; else it is not ours to look at.
+ */
+static bool is_mlocked(struct hugemap_inode *hi, const struct hm_victim *victim,
+		       struct folio *folio)
 {
-	struct folio *folio;
 	bool locked;
 
-	if (victim->evict)
-		return folio_test_mlocked(hugemap_frame_folio(hugemap_of(hi), victim->unit.frame));
+	if (folio)
+		return folio_test_mlocked(folio);
 	folio = hugemap_unit_folio(hi, &victim->unit);
 	if (!folio)
 		return false;
@@ -165,23 +168,25 @@ static void evict_run(struct hugemap_mount *mount, const struct hm_victim *victi
 
 	hugemap_window("evict: claimed, not locked");
 	for (i = 0; i < n; i++) {
-		bool locked = is_mlocked(hi, &victims[i]);
+		bool locked;
 
 		folio[i] = NULL;
+		if (victims[i].evict)
+			folio[i] = hugemap_frame_folio(mount, victims[i].unit.frame);
+		locked = is_mlocked(hi, &victims[i], folio[i]);
 		if (locked && unmap)
 			unmap_run(hi, start, end);
 		end += victims[i].unit.npages;
 		if (locked) {
 			start = end;
 			unmap = false;
+			folio[i] = NULL;
 		} else if (!victims[i].evict) {
 			unmap |= may_unmap(&victims[i]);
+		} else if (folio_trylock(folio[i])) {
+			unmap |= folio_mapped(folio[i]);
 		} else {
-			folio[i] = hugemap_frame_folio(mount, victims[i].unit.frame);
-			if (folio_trylock(folio[i]))
-				unmap |= folio_mapped(folio[i]);
-			else
-				folio[i] = NULL;
+			folio[i] = NULL;
 		}
 		if (victims[i].evict && !folio[i])
 			hugemap_evict_report(hi, &victims[i].unit, HM_EVICT_BUSY);

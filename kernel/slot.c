@@ -290,13 +290,15 @@ static struct hugemap_slot *slot_of(const struct hugemap_mount *mount, u32 frame
 	return &mount->slots[offset >> HM_BLOCK_SHIFT];
 }
 
+/* Several times for each page that comes and goes. */
 struct folio *hugemap_frame_folio(struct hugemap_mount *mount, u32 frame)
 {
 	u32 i;
 	struct hugemap_slot *slot = slot_of(mount, frame, &i);
 	struct page **base, *page;
 
-	if (!hm_frame_is_base(mount->cache, frame))
+	/* Huge frames have the first numbers. */
+	if (frame < mount->nslots)
 		return READ_ONCE(slot->huge);
 	base = READ_ONCE(slot->base);
 	if (!base)
