@@ -153,8 +153,8 @@ void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u
  */
 bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio);
 
-/* The base pages of a block, all frozen, are not in i_pages any more; takes no memory. */
-void hugemap_folio_forget(struct hugemap_inode *hi, u64 pgoff);
+/* These of a block, all frozen, are not in i_pages any more; takes no memory. */
+void hugemap_folio_forget(struct hugemap_inode *hi, u64 pgoff, struct folio *const *base);
 
 /*
  * These, locked, NULL where one was not cached, give way to the huge folio of @unit, which

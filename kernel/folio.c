@@ -38,37 +38,61 @@ struct folio *hugemap_unit_folio(struct hugemap_inode *hi, const struct hm_unit 
 	return NULL;
 }
 
-static int store_entry(struct hugemap_inode *hi, u64 pgoff, u32 order, void *entry)
+/*
+ * Somebody else's folio in the place of an entry, with a reference; or NULL. The xa_lock is
+ * held.
+ */
+static struct folio *find_foreign(struct xa_state *xas)
 {
-	XA_STATE_ORDER(xas, &hi->vfs_inode.i_mapping->i_pages, pgoff, order);
+	struct folio *foreign = xas_find_conflict(xas);
 
-	do {
-		xas_lock_irq(&xas);
-		xas_store(&xas, entry);
-		xas_unlock_irq(&xas);
-	} while (xas_nomem(&xas, GFP_NOFS | __GFP_NOWARN));
-	return xas_error(&xas);
+	if (foreign)
+		folio_get(foreign);
+	return foreign;
 }
 
 /*
- * All entries of a row under one xa_lock. Without memory for an entry,
- * fault-around does not find the folio: no harm.
+ * All entries of a row under one xa_lock, and none may lack: i_pages tells whether anything
+ * is cached, to us and to who reclaims inodes. What somebody else has put there is waited
+ * for: it is locked until he takes it out again (see aops.c), and with it he would take ours.
  */
 static void store_row(struct hugemap_inode *hi, const struct hm_unit *units, u32 n)
 {
 	XA_STATE(xas, &hi->vfs_inode.i_mapping->i_pages, units[0].pgoff);
+	struct folio *foreign;
 	u32 i = 0;
 
 	do {
+		foreign = NULL;
 		xas_lock_irq(&xas);
 		for (; i < n; i++) {
-			xas_set(&xas, units[i].pgoff);
+			xas_set_order(&xas, units[i].pgoff, ilog2(units[i].npages));
+			foreign = find_foreign(&xas);
+			if (foreign)
+				break;
 			xas_store(&xas, hugemap_frame_folio(hugemap_of(hi), units[i].frame));
 			if (xas_error(&xas))
 				break;
 		}
 		xas_unlock_irq(&xas);
-	} while (xas_nomem(&xas, GFP_NOFS | __GFP_NOWARN));
+		if (foreign) {
+			folio_lock(foreign);
+			folio_unlock(foreign);
+			folio_put(foreign);
+		}
+	} while (foreign || xas_nomem(&xas, GFP_NOFS | __GFP_NOFAIL));
+}
+
+/* It takes no memory. */
+static void take_entry(struct hugemap_inode *hi, struct folio *folio)
+{
+	XA_STATE_ORDER(xas, &hi->vfs_inode.i_mapping->i_pages, folio->index, folio_order(folio));
+	void *entry;
+
+	xas_lock_irq(&xas);
+	entry = xas_store(&xas, NULL);
+	xas_unlock_irq(&xas);
+	WARN_ON_ONCE(entry != folio);
 }
 
 void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u32 n)
@@ -90,10 +114,7 @@ void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u
 		smp_store_release(&folio->mapping, hi->vfs_inode.i_mapping);
 		folio_unlock(folio);
 	}
-	if (units[0].npages == 1)
-		store_row(hi, units, n);
-	else
-		store_entry(hi, units[0].pgoff, HM_BLOCK_ORDER, folio);
+	store_row(hi, units, n);
 }
 
 /* Frozen, and not in i_pages any more: it is the pool's. */
@@ -116,14 +137,25 @@ bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio)
 	if (!folio_ref_freeze(folio, hugemap_cached_refs(folio)))
 		return false;
 	hugemap_window_atomic("leave: frozen, in i_pages");
-	store_entry(hi, folio->index, folio_order(folio), NULL);
+	take_entry(hi, folio);
 	folio_leave(folio);
 	return true;
 }
 
-void hugemap_folio_forget(struct hugemap_inode *hi, u64 pgoff)
+void hugemap_folio_forget(struct hugemap_inode *hi, u64 pgoff, struct folio *const *base)
 {
-	store_entry(hi, pgoff, HM_BLOCK_ORDER, NULL);
+	XA_STATE(xas, &hi->vfs_inode.i_mapping->i_pages, pgoff);
+	u32 i;
+
+	/* One by one: where a page was not cached there may be a foreign folio. */
+	xas_lock_irq(&xas);
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		if (!base[i])
+			continue;
+		xas_set(&xas, pgoff + i);
+		xas_store(&xas, NULL);
+	}
+	xas_unlock_irq(&xas);
 	hugemap_window_atomic("replace: frozen, not in i_pages");
 }
 
@@ -140,7 +172,7 @@ void hugemap_folio_replace(struct hugemap_inode *hi, const struct hm_unit *unit,
 
 void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio)
 {
-	store_entry(hi, folio->index, folio_order(folio), NULL);
+	take_entry(hi, folio);
 	folio_clear_dirty(folio);
 	folio->mapping = NULL;
 	hugemap_folio_own(folio, HUGEMAP_UNITS, HUGEMAP_OTHERS);

@@ -270,7 +270,7 @@ static enum hm_refused promote_claimed(struct hugemap_promotion *p)
 		return HM_REFUSED_PINNED;
 	}
 	/* Who looks for one there tries until it is not frozen, or gone. */
-	hugemap_folio_forget(p->hi, first);
+	hugemap_folio_forget(p->hi, first, p->folio);
 	hm_stay_end();
 	dirty = copy_rest(p);
 	let_go(p);

@@ -592,7 +592,7 @@ static void resize_pool(void)
 static void disturb(void)
 {
 	const struct scenario *s = &w.s;
-	u32 all = s->resizes + s->punches + s->pools + s->kills + s->fills + 2;
+	u32 all = s->resizes + s->punches + s->pools + s->kills + s->fills + s->foreigners + 2;
 	u32 dice = sim_below(all);
 
 	/* By a thread of mm's own. */
@@ -622,6 +622,11 @@ static void disturb(void)
 	if (dice < s->fills) {
 		/* Others. */
 		below_set_room(sim_below(sim_chance(50) ? 12 : 160));
+		return;
+	}
+	dice -= s->fills;
+	if (dice < s->foreigners) {
+		foreign_folio(&any_file()->hi->vfs_inode, sim_below(s->npages));
 		return;
 	}
 	hugemap_data_sync(w.mount);

@@ -78,18 +78,71 @@ void inode_unlock(struct inode *inode)
 	up_write(&inode->i_rwsem);
 }
 
-void xas_store(struct xa_state *xas, void *entry)
+void *xas_find_conflict(const struct xa_state *xas)
 {
+	u32 i;
+
+	for (i = 0; i < 1u << xas->order; i++)
+		if (xas->xa->slot[xas->index + i])
+			return xas->xa->slot[xas->index + i];
+	return NULL;
+}
+
+void *xas_store(struct xa_state *xas, void *entry)
+{
+	struct folio *old = xas->xa->slot[xas->index];
 	u32 i;
 
 	sim_check(xas->xa->lock.locked, "xas_store() without the lock");
 	/* Room for an entry may be refused, but not for taking one out. */
-	if (entry && !xas->xa->slot[xas->index] && sim_chance(w.s.alloc_error_percent)) {
+	if (entry && !old && sim_chance(w.s.alloc_error_percent)) {
 		xas->err = -ENOMEM;
-		return;
+		return NULL;
 	}
+	sim_check(!entry || !xas_find_conflict(xas), "an entry of i_pages is stored over another");
 	for (i = 0; i < 1u << xas->order; i++)
 		xas->xa->slot[xas->index + i] = entry;
+	return old;
+}
+
+bool xas_nomem(struct xa_state *xas, gfp_t gfp)
+{
+	if (xas->err != -ENOMEM)
+		return false;
+	memory_pressure(gfp);
+	if (!(gfp & __GFP_NOFAIL) && sim_chance(w.s.alloc_error_percent))
+		return false;
+	xas->err = 0;
+	return true;
+}
+
+void foreign_folio(struct inode *inode, u64 index)
+{
+	struct xarray *xa = &inode->i_mapping->i_pages;
+	struct page *page = alloc_pages_node(0, GFP_KERNEL, 0);
+	struct folio *folio;
+
+	if (!page)
+		return;
+	folio = page->folio;
+	folio_lock(folio);
+	spin_lock(&xa->lock);
+	if (!xa->slot[index]) {
+		u32 pause = sim_below(100);
+
+		folio_get(folio);
+		xa->slot[index] = folio;
+		spin_unlock(&xa->lock);
+		while (pause--)
+			sim_yield();
+		spin_lock(&xa->lock);
+		sim_check(xa->slot[index] == folio, "a foreign folio of i_pages is not there");
+		xa->slot[index] = NULL;
+		folio_put(folio);
+	}
+	spin_unlock(&xa->lock);
+	folio_unlock(folio);
+	folio_put(folio);
 }
 
 bool mapping_empty(const struct address_space *mapping)

@@ -21,7 +21,7 @@ struct address_space_operations {
 	bool (*dirty_folio)(struct address_space *mapping, struct folio *folio);
 };
 
-/* Nobody but kernel/ puts folios into i_pages here, so there is no ->read_folio. */
+/* What ->read_folio does is done by foreign_folio(). */
 extern const struct address_space_operations hugemap_aops;
 
 struct address_space {
@@ -46,9 +46,13 @@ struct xa_state {
 #define xas_lock_irq(xas) spin_lock(&(xas)->xa->lock)
 #define xas_unlock_irq(xas) spin_unlock(&(xas)->xa->lock)
 #define xas_set(xas, i) ((xas)->index = (i))
-#define xas_nomem(xas, gfp) false
+#define xas_set_order(xas, i, o) ((xas)->index = (i), (xas)->order = (o))
 #define xas_error(xas) ((xas)->err)
-void xas_store(struct xa_state *xas, void *entry);
+void *xas_find_conflict(const struct xa_state *xas);
+bool xas_nomem(struct xa_state *xas, gfp_t gfp);
+void *xas_store(struct xa_state *xas, void *entry);
+/* Somebody in the kernel reads a page that is not cached, for a build id, and is refused. */
+void foreign_folio(struct inode *inode, u64 index);
 
 struct super_block {
 	unsigned long s_magic;

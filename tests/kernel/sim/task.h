@@ -423,6 +423,7 @@ void worker_main(void *arg); /* coroutine */
 #define __GFP_FS 32u
 #define GFP_KERNEL (__GFP_RECLAIM | __GFP_FS)
 #define GFP_NOFS __GFP_RECLAIM
+#define __GFP_NOFAIL 64u
 #define GFP_KERNEL_ACCOUNT GFP_KERNEL
 #define GFP_NOWAIT 1u
 #define __GFP_NOWARN 0u
