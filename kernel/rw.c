@@ -11,7 +11,6 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
-#include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
@@ -445,9 +444,6 @@ static ssize_t write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct io
 		else
 			written = write_some(hi, iocb->ki_pos, from, access, units);
 		stuck = written ? 0 : stuck + 1;
-		/* tmpfs gives no room while any signal is pending: it is handled first. */
-		if (stuck > 2 * STUCK && signal_pending(current))
-			written = -ERESTARTSYS;
 		if (written < 0) {
 			err = written;
 			break;

@@ -449,10 +449,7 @@ static int reserve_room(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	if (len > 0) {
 		err = store_allocate(hi, writer, pos, len);
 		hugemap_window("room: allocated, not noted");
-		/* A signal that does not end the task: not reserved, and asked for again. */
-		if (err == -EINTR && !fatal_signal_pending(current))
-			err = 0;
-		else if (!err)
+		if (!err)
 			/* Not behind the end: who writes there may have noted it as holes. */
 			hm_store_set_allocated(hi->store, pgoff, hugemap_pages(len));
 	}
@@ -463,16 +460,22 @@ static int reserve_room(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 
 int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 {
+	int err = -EINTR;
+
 	if (!hi->lower || !smp_load_acquire(&hi->writer))
 		return 0;
-	if (current->flags & PF_KTHREAD)
-		return reserve_room(hi, pgoff, npages);
 	/*
 	 * Some file systems hold a limit of the caller's against room in a file that does not
 	 * become longer. A store to a mapping has no limit, and behind the end of the file
 	 * below there may be much that write(2) was allowed.
 	 */
-	if (rlimit(RLIMIT_FSIZE) != RLIM_INFINITY)
-		return hugemap_by_worker(hi, reserve_room, pgoff, npages);
-	return reserve_room(hi, pgoff, npages);
+	if (current->flags & PF_KTHREAD || rlimit(RLIMIT_FSIZE) == RLIM_INFINITY)
+		err = reserve_room(hi, pgoff, npages);
+	/*
+	 * tmpfs may give no room while any signal is pending, nor a FUSE server: who has no
+	 * signals asks again. Nothing is stored, or taken from a write, without room.
+	 */
+	if (err == -EINTR && !(current->flags & PF_KTHREAD) && !fatal_signal_pending(current))
+		err = hugemap_by_worker(hi, reserve_room, pgoff, npages);
+	return err;
 }

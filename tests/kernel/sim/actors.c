@@ -496,6 +496,7 @@ static void program_main(void *arg)
 		remap(p);
 	while (!w.stopping) {
 		act(p);
+		current->signalled = false;
 		if (current->killed) {
 			exit_program(p);
 			for (i = 0; i < MAX_VMAS; i++)
@@ -592,7 +593,8 @@ static void resize_pool(void)
 static void disturb(void)
 {
 	const struct scenario *s = &w.s;
-	u32 all = s->resizes + s->punches + s->pools + s->kills + s->fills + s->foreigners + 2;
+	u32 all = s->resizes + s->punches + s->pools + s->kills + s->fills + s->foreigners +
+		  s->signals + 2;
 	u32 dice = sim_below(all);
 
 	/* By a thread of mm's own. */
@@ -627,6 +629,11 @@ static void disturb(void)
 	dice -= s->fills;
 	if (dice < s->foreigners) {
 		foreign_folio(&any_file()->hi->vfs_inode, sim_below(s->npages));
+		return;
+	}
+	dice -= s->foreigners;
+	if (dice < s->signals) {
+		programs[sim_below(s->programs)].task->signalled = true;
 		return;
 	}
 	hugemap_data_sync(w.mount);

@@ -424,7 +424,9 @@ static long below_fallocate(struct file *file, int mode, loff_t offset, loff_t l
 
 	if (mode & ~known)
 		return -EOPNOTSUPP;
-	if (fatal_signal_pending(current) && sim_chance(50))
+	/* As tmpfs had it, any signal, or as most do, a fatal one. */
+	if ((fatal_signal_pending(current) && sim_chance(50)) ||
+	    (signal_pending(current) && !w.s.extents))
 		return -EINTR;
 	if (mode != FALLOC_FL_KEEP_SIZE && sim_chance(w.s.write_error_percent))
 		return -EIO;

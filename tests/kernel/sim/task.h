@@ -232,6 +232,7 @@ struct task_struct {
 	struct sim_file *resizes; /* the same, for what changes the length */
 	u32 flags;
 	bool killed; /* a fatal signal waits */
+	bool signalled; /* one waits that the program handles, when its call is over */
 	u64 fsize_limit; /* RLIMIT_FSIZE; U64_MAX: none */
 	u32 nofault;
 	u32 in_rcu;
@@ -250,8 +251,7 @@ extern struct task_struct tasks[SIM_COROUTINES + 1];
 #define RLIM_INFINITY U64_MAX
 #define rlimit(which) (current->fsize_limit) /* RLIMIT_FSIZE is the only one */
 #define fatal_signal_pending(task) ((task)->killed)
-/* Of those that a program handles there are none. */
-#define signal_pending(task) fatal_signal_pending(task)
+#define signal_pending(task) ((task)->killed || (task)->signalled)
 #define pagefault_disable() ((void)current->nofault++)
 #define pagefault_enable() ((void)current->nofault--)
 #define raw_smp_processor_id() sim_cpu()

@@ -50,6 +50,7 @@ static void choose_scenario(struct scenario *s)
 		.fills = sim_chance(40) ? 1 + sim_below(6) : 0,
 		.extents = sim_chance(50),
 		.unwritten = sim_chance(60),
+		.signals = sim_chance(30) ? sim_below(6) : 0,
 		.foreigners = sim_chance(30) ? 1 + sim_below(6) : 0,
 	};
 }
