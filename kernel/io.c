@@ -115,36 +115,57 @@ static loff_t size_below(const struct hugemap_inode *hi)
 }
 
 /* From the byte io->written on. */
-static void io_issue(struct hugemap_io *io)
+static ssize_t io_call(struct hugemap_io *io, int flags)
 {
 	struct file *file = io->write ? io->hi->writer : io->hi->reader;
-	struct hugemap_mount *mount = hugemap_of(io->hi);
-	const struct cred *old;
 	struct iov_iter iter;
-	ssize_t result;
 
 	init_sync_kiocb(&io->iocb, file);
 	io->iocb.ki_pos = io->pos + io->written;
 	io->iocb.ki_complete = io_complete;
-	if (file->f_mode & FMODE_CAN_ODIRECT)
-		io->iocb.ki_flags |= IOCB_DIRECT;
+	io->iocb.ki_flags |= flags;
 	/* An overlay below knows by it, when the I/O has ended, what it has to give back. */
 	if (io->write)
 		io->iocb.ki_flags |= IOCB_WRITE;
 	iov_iter_bvec(&iter, io->write ? ITER_SOURCE : ITER_DEST, io->segment, io->nsegments,
 		      io->bytes);
 	iov_iter_advance(&iter, io->written);
+	/* The caller has said file_start_write(), on all kernels. */
+	if (io->write)
+		return file->f_op->write_iter(&io->iocb, &iter);
+	return vfs_iocb_iter_read(file, &io->iocb, &iter);
+}
+
+/*
+ * What an open file promises is not always so: an overlay, of the files of its layers, and
+ * CIFS refuse direct I/O when it is asked for. Then it goes through the page cache below.
+ */
+static bool is_refused(ssize_t result, int flags)
+{
+	return result == -EINVAL && flags & IOCB_DIRECT;
+}
+
+static int flags_of(const struct file *file)
+{
+	return file->f_mode & FMODE_CAN_ODIRECT ? IOCB_DIRECT : 0;
+}
+
+static void io_issue(struct hugemap_io *io)
+{
+	int flags = flags_of(io->write ? io->hi->writer : io->hi->reader);
+	struct hugemap_mount *mount = hugemap_of(io->hi);
+	const struct cred *old;
+	ssize_t result;
+
 	hugemap_count(mount, io->write ? HUGEMAP_C_WRITE_IOS : HUGEMAP_C_READ_IOS, 1);
 	atomic_inc(&mount->depth);
 	/* File systems look at the kiocb even after its end was reported. */
 	refcount_inc(&io->refs);
 	hugemap_window("I/O: its range is known, not submitted");
 	old = override_creds(mount->cred);
-	if (io->write)
-		/* The caller has said file_start_write(), on all kernels. */
-		result = file->f_op->write_iter(&io->iocb, &iter);
-	else
-		result = vfs_iocb_iter_read(file, &io->iocb, &iter);
+	result = io_call(io, flags);
+	if (is_refused(result, flags))
+		result = io_call(io, 0);
 	revert_creds(old);
 	if (result != -EIOCBQUEUED)
 		io_complete(&io->iocb, result);
@@ -258,6 +279,7 @@ int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t po
 /* A page of the file below, as it is there; zeros behind its end. */
 static int read_page(struct hugemap_inode *hi, struct page *page, loff_t pos)
 {
+	int flags = flags_of(hi->reader);
 	ssize_t result = 1;
 	size_t done = 0;
 
@@ -272,11 +294,14 @@ static int read_page(struct hugemap_inode *hi, struct page *page, loff_t pos)
 		iov_iter_bvec(&iter, ITER_DEST, &segment, 1, segment.bv_len);
 		init_sync_kiocb(&iocb, hi->reader);
 		iocb.ki_pos = pos + done;
-		if (hi->reader->f_mode & FMODE_CAN_ODIRECT)
-			iocb.ki_flags |= IOCB_DIRECT;
+		iocb.ki_flags |= flags;
 		result = vfs_iocb_iter_read(hi->reader, &iocb, &iter);
 		if (result > 0)
 			done += result;
+		if (is_refused(result, flags)) {
+			flags = 0;
+			result = 1;
+		}
 	}
 	if (result < 0)
 		return result;

@@ -22,7 +22,8 @@ static const char *in(const char *name)
 	return path;
 }
 
-static void start(void)
+/* @type: of a file system of its own for the layers. */
+static void start(const char *type)
 {
 	static const char *const dirs[] = { "low", "up", "work", "merged", "at" };
 	unsigned int i;
@@ -31,6 +32,8 @@ static void start(void)
 	need_type();
 	snprintf(base, sizeof(base), "%s/overlaid-%d", getenv("SCRATCH"), (int)getpid());
 	MUST(mkdir(base, 0755));
+	if (type)
+		MUST(mount(type, base, type, 0, NULL));
 	for (i = 0; i < COUNT(dirs); i++)
 		MUST(mkdir(in(dirs[i]), 0755));
 	close(make_file(in("low/f"), 1, 3 * SMALL));
@@ -41,10 +44,12 @@ static void start(void)
 	MUST(mount(in("merged"), in("at"), "hugemap", 0, "pool=64M"));
 }
 
-static void end(void)
+static void end(const char *type)
 {
 	MUST(umount(in("at")));
 	MUST(umount(in("merged")));
+	if (type)
+		MUST(umount(base));
 	remove_tree(base);
 }
 
@@ -63,7 +68,7 @@ static void times_of_changes(void)
 	time_t after;
 	int fd;
 
-	start();
+	start(NULL);
 	fd = open_file(in("at/f"), O_RDWR);
 	write_pattern(fd, 2, 0, SMALL);
 	MUST(fsync(fd));
@@ -91,7 +96,7 @@ static void times_of_changes(void)
 	fd = open_file(in("merged/f"), O_RDONLY);
 	read_pattern("read below", fd, 4, 0, SMALL);
 	close(fd);
-	end();
+	end(NULL);
 }
 
 /* What was written through an overlay holds nothing of what lies below that. */
@@ -99,7 +104,7 @@ static void freeze_after_writes(void)
 {
 	int fd, dir;
 
-	start();
+	start(NULL);
 	fd = make_file(in("at/g"), 1, HUGE + 100);
 	MUST(fsync(fd));
 	close(fd);
@@ -108,12 +113,41 @@ static void freeze_after_writes(void)
 		skip("it cannot be frozen: %s", strerror(errno));
 	MUST(ioctl(dir, FITHAW, 0));
 	close(dir);
-	end();
+	end(NULL);
+}
+
+/*
+ * An overlay's files promise direct I/O, and refuse it where the layer has none: tmpfs
+ * before 6.6.
+ */
+static void layers_without_direct_io(void)
+{
+	unsigned char *map;
+	int fd;
+
+	start("tmpfs");
+	/* Of the lower layer, and of the upper one. */
+	fd = open_file(in("at/f"), O_RDONLY);
+	read_pattern("read of the lower layer", fd, 1, 0, 3 * SMALL);
+	close(fd);
+	fd = make_file(in("at/new"), 5, HUGE + 3 * SMALL + 100);
+	MUST(fsync(fd));
+	map = map_shared(fd, 0, HUGE);
+	expect_pattern("mapping of the upper layer", map, 5, 0, HUGE);
+	pattern(map, 6, 0, HUGE);
+	MUST(msync(map, HUGE, MS_SYNC));
+	MUST(munmap(map, HUGE));
+	close(fd);
+	fd = open_file(in("merged/new"), O_RDONLY);
+	read_pattern("read below", fd, 6, 0, HUGE);
+	close(fd);
+	end("tmpfs");
 }
 
 static const struct behaviour all[] = {
 	{ "times_of_changes", times_of_changes },
 	{ "freeze_after_writes", freeze_after_writes },
+	{ "layers_without_direct_io", layers_without_direct_io },
 };
 
 int main(int argc, char **argv)

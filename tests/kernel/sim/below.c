@@ -363,6 +363,12 @@ static ssize_t start(struct kiocb *iocb, struct iov_iter *iter, bool write)
 	return now(iocb, iter, write);
 }
 
+/* Direct I/O, which the open file has promised. */
+static bool refuses_direct(void)
+{
+	return !w.s.directs && !w.s.extents;
+}
+
 static ssize_t below_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 {
 	struct disk_file *disk = iocb->ki_filp->disk;
@@ -370,8 +376,11 @@ static ssize_t below_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 
 	if (ret <= 0)
 		return ret;
-	if (iocb->ki_flags & IOCB_DIRECT && iocb->ki_pos + (loff_t)iter->count <= disk->size)
+	if (iocb->ki_flags & IOCB_DIRECT && !refuses_direct() &&
+	    iocb->ki_pos + (loff_t)iter->count <= disk->size)
 		return start(iocb, iter, true);
+	if (iocb->ki_flags & IOCB_DIRECT && refuses_direct())
+		return -EINVAL;
 	/* Through its page cache, or behind its end: under its lock, and in the caller. */
 	if (fatal_signal_pending(current) && sim_chance(50))
 		return -EINTR;
@@ -386,6 +395,8 @@ ssize_t vfs_iocb_iter_read(struct file *file, struct kiocb *iocb, struct iov_ite
 	ssize_t ret;
 
 	(void)file;
+	if (iocb->ki_flags & IOCB_DIRECT && refuses_direct())
+		return -EINVAL;
 	/* By way of a page cache of its own: who waits for that can be killed. */
 	if (fatal_signal_pending(current) && sim_chance(80))
 		return -EINTR;
