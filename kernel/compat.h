@@ -193,15 +193,21 @@ static inline int hugemap_resize_below(struct file *lower, loff_t size)
 	return err;
 }
 
-/* Are there sums of the data, of the file system or of the device, as it is written? */
-static inline bool hugemap_wants_stable(struct inode *lower)
+/*
+ * May there be sums of the data, of the file system or of the device, as it is written?
+ * btrfs does not say so of direct I/O, nor do those that send it to a server, and sign it.
+ */
+static inline bool hugemap_wants_stable(struct file *below)
 {
-	const struct super_block *sb = lower->i_sb;
+	struct inode *inode = below->f_mapping->host;
+	const struct super_block *sb;
 
-	if (S_ISBLK(lower->i_mode))
-		return bdev_stable_writes(I_BDEV(lower));
-	/* btrfs does not say so of direct I/O. */
-	return sb->s_iflags & SB_I_STABLE_WRITES || sb->s_magic == BTRFS_SUPER_MAGIC;
+	if (S_ISBLK(inode->i_mode))
+		return bdev_stable_writes(I_BDEV(inode));
+	/* What is open for writing is in an overlay's upper layer, whose file it is. */
+	sb = d_real_inode(below->f_path.dentry)->i_sb;
+	return sb->s_iflags & SB_I_STABLE_WRITES || sb->s_magic == BTRFS_SUPER_MAGIC ||
+	       (!sb->s_bdev && sb->s_magic != TMPFS_MAGIC);
 }
 
 /* --- the name space --------------------------------------------------------- */

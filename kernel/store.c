@@ -302,7 +302,7 @@ static int open_files(struct hugemap_inode *hi, const struct file *file)
 		below = open_below(hi, file, O_RDWR);
 		if (IS_ERR(below))
 			return PTR_ERR(below);
-		hi->stable = hugemap_wants_stable(below->f_mapping->host);
+		hi->stable = hugemap_wants_stable(below);
 		/* The times are those of stores and writes, not of write-back. */
 		below->f_mode |= FMODE_NOCMTIME;
 		/* Pairs with the acquire in whoever writes back. */

@@ -178,9 +178,9 @@ int hugemap_resize_below(struct file *lower, loff_t size)
 	return 0;
 }
 
-bool hugemap_wants_stable(struct inode *lower)
+bool hugemap_wants_stable(struct file *below)
 {
-	(void)lower;
+	(void)below;
 	return w.s.stable;
 }
 

@@ -348,7 +348,7 @@ loff_t vfs_llseek(struct file *file, loff_t offset, int whence);
 #define vfs_setpos(file, at, most) ((at) > (most) ? -EINVAL : (at))
 #define generic_file_llseek(file, offset, whence) vfs_setpos(file, offset, MAX_FILE_WORDS)
 int vfs_fsync_range(struct file *file, loff_t start, loff_t end, int datasync);
-bool hugemap_wants_stable(struct inode *lower);
+bool hugemap_wants_stable(struct file *below);
 int hugemap_resize_below(struct file *lower, loff_t size);
 
 struct kstatfs {
