@@ -229,13 +229,14 @@ void hugemap_data_quiesce(struct hugemap_mount *mount)
 {
 	hugemap_shrink_stop(mount);
 	/*
-	 * Works and I/Os hold inodes, and end by themselves: first what starts
-	 * reads, then the reads, then what they queue when they end.
+	 * Works and I/Os hold inodes, and end by themselves: first those who wait for
+	 * somebody who may have been killed, then what they queue ahead, then the reads,
+	 * then what those queue when they end.
 	 */
-	if (mount->ahead_wq)
-		flush_workqueue(mount->ahead_wq);
 	if (mount->below_wq)
 		flush_workqueue(mount->below_wq);
+	if (mount->ahead_wq)
+		flush_workqueue(mount->ahead_wq);
 	while (atomic_read(&mount->depth))
 		schedule_timeout_uninterruptible(1);
 	if (mount->done_wq)

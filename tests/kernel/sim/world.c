@@ -224,6 +224,9 @@ void world_unmount(void *arg)
 	while (w.programs_left)
 		sim_yield();
 	hugemap_data_quiesce(w.mount);
+	for (i = 0; i < w.s.nfiles; i++)
+		sim_check(atomic_read(&w.file[i].hi->vfs_inode.i_count) == 1,
+			  "an inode is in use when the mount ends");
 	/* What a write had room for stays behind the end, if the rest cannot be written. */
 	for (beyond = w.failures, i = 0; i < w.s.nfiles; i++)
 		beyond |= w.file[i].loose;
