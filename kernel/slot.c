@@ -87,7 +87,7 @@ static struct page *new_page(int node, gfp_t gfp)
 }
 
 /* In one piece. */
-static bool take_whole(struct page **base, int node, gfp_t gfp)
+static bool take_whole(struct hugemap_slot *slot, int node, gfp_t gfp)
 {
 	struct page *page = alloc_pages_node(node, gfp, HUGE_ORDER);
 	u32 i;
@@ -95,12 +95,14 @@ static bool take_whole(struct page **base, int node, gfp_t gfp)
 	if (!page)
 		return false;
 	split_page(page, HUGE_ORDER);
+	/* Before: as soon as one is there it may be used, and abandoned again. */
+	WRITE_ONCE(slot->whole, true);
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		/* Only of the first page does mm say that it is clear. */
 		page_folio(page + i)->private = NULL;
 		hugemap_folio_own(page_folio(page + i), HUGEMAP_NOBODYS, HUGEMAP_POOLS);
 		/* Whoever sees the page sees whose it is. */
-		smp_store_release(&base[i], page + i);
+		smp_store_release(&slot->base[i], page + i);
 	}
 	return true;
 }
@@ -209,8 +211,7 @@ int hugemap_slot_take(struct hugemap_mount *mount, struct hugemap_slot *slot, bo
 	if (need_table(slot))
 		return -ENOMEM;
 	slot->carved = true;
-	slot->whole = take_whole(slot->base, node, insist ? ONCE : GENTLY);
-	if (slot->whole)
+	if (take_whole(slot, node, insist ? ONCE : GENTLY))
 		return 0;
 	err = take_scattered(slot, node, gfp);
 	if (err)
@@ -245,18 +246,16 @@ void hugemap_slot_end(struct hugemap_slot *slot)
 static int slot_carve(struct hugemap_slot *slot, int node)
 {
 	struct folio *huge = slot->huge;
+	bool whole;
 
 	if (need_table(slot))
 		return -ENOMEM;
 	WRITE_ONCE(slot->huge, NULL);
 	hugemap_window("carve: not huge, without base pages");
 	slot->carved = true;
-	slot->whole = take_whole(slot->base, node, QUICKLY);
+	whole = take_whole(slot, node, QUICKLY);
 	put_huge(huge);
-	if (!slot->whole)
-		slot->whole = take_whole(slot->base, node, QUICKLY) ||
-			      take_whole(slot->base, node, ONCE);
-	if (!slot->whole)
+	if (!whole && !take_whole(slot, node, QUICKLY) && !take_whole(slot, node, ONCE))
 		take_scattered(slot, node, POOL_GFP);
 	return 0;
 }
