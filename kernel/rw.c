@@ -128,23 +128,30 @@ static size_t copy_in(struct folio *folio, size_t offset, size_t bytes, struct i
 }
 
 /*
- * The cache gets room behind the end: what the last page held past it is zero. The file
+ * The cache gets room behind the end: what the last unit held past it is zero. That may be a
+ * huge one, where who made the file longer was killed and somebody holds it. The file
  * itself becomes longer with what is copied, and the one below with what is written.
  */
 static void make_room(struct hugemap_inode *hi, loff_t size)
 {
 	loff_t old = i_size_read(&hi->vfs_inode);
-	size_t offset = old % HM_PAGE_SIZE;
 	u64 old_end = hugemap_pages(old), end = hugemap_pages(size) | HUGEMAP_BLOCK_MASK;
 	struct hm_unit unit;
 
-	while (offset) {
-		u64 last = old >> HM_PAGE_SHIFT;
-		struct folio *folio = hugemap_find_locked(hi, last, HM_ACCESS_AGAIN, &unit);
+	while (old % HM_BLOCK_SIZE) {
+		u64 last = (u64)(old - 1) >> HM_PAGE_SHIFT;
 		enum hm_state state;
+		struct folio *folio;
 
+		unit = (struct hm_unit){ .npages = 1 };
+		hm_peek(hi->store, last, &unit);
+		if (unit.npages == 1 && !(old % HM_PAGE_SIZE))
+			break;
+		folio = hugemap_find_locked(hi, last, HM_ACCESS_AGAIN, &unit);
 		if (folio) {
-			folio_zero_range(folio, old - folio_pos(folio), HM_PAGE_SIZE - offset);
+			size_t offset = old - folio_pos(folio);
+
+			folio_zero_range(folio, offset, folio_size(folio) - offset);
 			folio_unlock(folio);
 			folio_put(folio);
 			break;
