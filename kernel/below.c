@@ -79,6 +79,17 @@ void hugemap_tell_late_change(struct inode *inode)
 	hugemap_tell_change(inode);
 }
 
+/*
+ * The VFS counts the inodes that have no name, by looking at what the number was: two who do
+ * so at once, as two lookups of a name that has gone below, would count one twice.
+ */
+void hugemap_set_nlink(struct inode *inode, unsigned int nlink)
+{
+	spin_lock(&inode->i_lock);
+	set_nlink(inode, nlink);
+	spin_unlock(&inode->i_lock);
+}
+
 void hugemap_copy_attr(struct inode *inode)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;
@@ -87,7 +98,7 @@ void hugemap_copy_attr(struct inode *inode)
 	fsstack_copy_attr_times(inode, lower);
 	inode->i_blkbits = lower->i_blkbits;
 	hugemap_copy_flags(inode);
-	set_nlink(inode, hugemap_inode(inode)->gone ? 0 : lower->i_nlink);
+	hugemap_set_nlink(inode, hugemap_inode(inode)->gone ? 0 : lower->i_nlink);
 	if (!S_ISREG(inode->i_mode))
 		i_size_write(inode, i_size_read(lower));
 }

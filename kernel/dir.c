@@ -186,7 +186,7 @@ static int remove_name(struct inode *dir, struct dentry *dentry, bool is_dir)
 		hugemap_copy_attr(dir);
 		hugemap_copy_attr(inode);
 		if (is_dir)
-			clear_nlink(inode);
+			hugemap_set_nlink(inode, 0);
 	}
 out:
 	mnt_drop_write(mnt);
@@ -234,7 +234,7 @@ static void copy_renamed(struct inode *old_dir, struct dentry *old, struct inode
 		return;
 	hugemap_copy_attr(replaced);
 	if (S_ISDIR(replaced->i_mode) && !(flags & RENAME_EXCHANGE))
-		clear_nlink(replaced);
+		hugemap_set_nlink(replaced, 0);
 }
 
 static int dir_rename(struct hugemap_idmap *unused, struct inode *old_dir, struct dentry *old,

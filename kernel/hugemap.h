@@ -284,6 +284,7 @@ struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct 
 
 /* All attributes, but not the size of a regular file: see hugemap_change_below(). */
 void hugemap_copy_attr(struct inode *inode);
+void hugemap_set_nlink(struct inode *inode, unsigned int nlink);
 /* Of these: who may do what. Nobody else may look at set-id bits meanwhile: i_rwsem. */
 void hugemap_copy_owner(struct inode *inode);
 /* Does a program of this mode run as its owner or group? */

@@ -151,7 +151,7 @@ static int lookup_revalidate(struct dentry *dentry, unsigned int flags)
 	/* Deleted below, perhaps: then its data must not be kept for long. */
 	inode = d_inode(dentry);
 	if (inode && !hugemap_inode(inode)->lower->i_nlink)
-		clear_nlink(inode);
+		hugemap_set_nlink(inode, 0);
 	return 0;
 }
 
