@@ -325,16 +325,15 @@ static vm_fault_t upgrade_fault(struct vm_fault *vmf)
 	struct address_space *mapping = inode->i_mapping;
 	vm_fault_t ret = VM_FAULT_FALLBACK;
 	struct hm_unit unit = {};
-	struct folio *folio;
+	struct folio *folio = NULL;
 
+	/* A freeze is waited for without the lock, for which its sync may have to wait. */
+	sb_start_pagefault(inode->i_sb);
 	/* What may sleep for long, or is refused, is left to hugemap_page_mkwrite(). */
 	if (!filemap_invalidate_trylock_shared(mapping))
-		return VM_FAULT_FALLBACK;
-	if (is_immutable(hi)) {
-		filemap_invalidate_unlock_shared(mapping);
-		return VM_FAULT_FALLBACK;
-	}
-	sb_start_pagefault(inode->i_sb);
+		goto out;
+	if (is_immutable(hi))
+		goto unlock;
 	file_update_time(vmf->vma->vm_file);
 	folio = mapped_folio(vmf);
 	if (folio) {
@@ -349,8 +348,10 @@ static vm_fault_t upgrade_fault(struct vm_fault *vmf)
 		folio_unlock(folio);
 		folio_put(folio);
 	}
-	sb_end_pagefault(inode->i_sb);
+unlock:
 	filemap_invalidate_unlock_shared(mapping);
+out:
+	sb_end_pagefault(inode->i_sb);
 	if (folio && wants_ahead(vmf, &unit))
 		hugemap_queue_ahead(hi, vmf->pgoff, fault_access(vmf, hi) | HM_ACCESS_WRITE);
 	return ret;
