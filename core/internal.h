@@ -67,6 +67,9 @@ struct hm_carve {
 	bool reform; /* was carved: tell who gets it as a huge frame */
 };
 
+/* Faults that a CPU remembers, so that the next one in sequence is seen. */
+#define HM_NOTES 16u
+
 struct hm_list {
 	u32 head, tail;
 	hm_atomic_t count; /* changed under queue_lock, read without it too */
@@ -81,7 +84,10 @@ struct hm_shard {
 	hm_spinlock_t queue_lock __attribute__((aligned(64)));
 	struct hm_list list[HM_KINDS][HM_QUEUES];
 
+	hm_atomic_t note[HM_NOTES] __attribute__((aligned(64))); /* see readahead.c */
+
 	hm_atomic_t count[HM_COUNTERS] __attribute__((aligned(64)));
+	hm_atomic_t note_hand; /* the note to overwrite next */
 } __attribute__((aligned(64)));
 
 /* Blocks that wait to be promoted; more than these are found again by later faults. */
@@ -199,6 +205,7 @@ struct hm_store {
 
 	hm_spinlock_t dirty_lock __attribute__((aligned(64)));
 
+	hm_atomic_t span[HM_STREAMS] __attribute__((aligned(64))); /* of streams; see readahead.c */
 	hm_spinlock_t stream_lock __attribute__((aligned(64)));
 	u32 stream_hand; /* the slot to take next */
 	struct hm_stream stream[HM_STREAMS];

@@ -9,7 +9,10 @@
  * half is asked for while the other one is being used, and a stream never
  * waits. What a writing stream leaves behind is written while it writes.
  *
- * Random access matches no stream and costs nothing but this look.
+ * A fault that goes on with no stream is noted, by its CPU; a fault where one was
+ * expected by a note is the second in sequence, and starts a stream. So random access
+ * takes no lock and writes to nothing that other CPUs read: it looks at the spans of the
+ * store's streams, and at the notes of its CPU.
  *
  * Where the core chooses what a miss brings in (HM_ACCESS_AUTO), this is what it
  * goes by: streams are counted in base pages. The block in which one is seen is read
@@ -22,6 +25,12 @@
 #define FIRST_WINDOW_BASE 32u
 /* Many a stream of base pages ends soon; the next block of one that does not comes as a whole. */
 #define FIRST_WINDOW_CHOSEN 4u
+
+/*
+ * After so many faults of a CPU that go on with none, a stream has to have gone on itself.
+ * Odd: of two files that are read in turn, it is not always the same one that is asked.
+ */
+#define PASS_FAULTS 17u
 
 /* Pages on their way that are worth one more passing of the hand: as many faults of others. */
 #define LIFE HM_STREAMS
@@ -43,6 +52,49 @@ static bool goes_on(const struct hm_stream *s, const struct reach *at)
 	       s->step == at->step;
 }
 
+/*
+ * Where the faults of a stream are expected, for a look without the lock: one word, so that
+ * what is read has been true as a whole. 0: the slot is free, as no stream expects page 0.
+ */
+#define SPAN_LENGTH_BITS 26
+#define SPAN_LENGTH_MAX ((1ull << SPAN_LENGTH_BITS) - 1)
+
+/* stream_lock is held: whatever changed of a stream is to be seen. */
+static void show(struct hm_store *store, const struct hm_stream *s)
+{
+	u64 length = s->ahead > s->next ? s->ahead - s->next : 0;
+
+	if (length > SPAN_LENGTH_MAX)
+		length = SPAN_LENGTH_MAX;
+	hm_atomic_set(&store->span[s - store->stream],
+		      s->step ? s->next << (SPAN_LENGTH_BITS + 1) | length << 1 | (s->step == 1) :
+				0);
+}
+
+/*
+ * Does a fault go on with a stream? A hint, as it is without the lock: who is told yes
+ * looks again under it. Told no is whoever came while the stream was changed by somebody else,
+ * and might have come a moment before that as well: its fault is noted. A reader's own faults
+ * follow each other, and the second sees what the first one wrote before it returned.
+ */
+static bool may_go_on(const struct hm_store *store, const struct reach *at)
+{
+	u32 i;
+
+	for (i = 0; i < HM_STREAMS; i++) {
+		u64 span = hm_atomic_read(&store->span[i]);
+		struct hm_stream s = { .next = span >> (SPAN_LENGTH_BITS + 1) };
+
+		if (!span || at->end < s.next)
+			continue;
+		s.ahead = s.next + (span >> 1 & SPAN_LENGTH_MAX);
+		s.step = span & 1 ? 1 : HM_BLOCK_PAGES;
+		if (goes_on(&s, at))
+			return true;
+	}
+	return false;
+}
+
 static struct hm_stream *find_stream(struct hm_store *store, const struct reach *at)
 {
 	struct hm_stream *s = store->stream, *end = s + HM_STREAMS;
@@ -56,46 +108,117 @@ static struct hm_stream *find_stream(struct hm_store *store, const struct reach 
 }
 
 /*
+ * Notes of a CPU: the pages at which its last faults would go on. Each is complete in itself,
+ * and a hint: threads that write at once, or a store that has the number of another one
+ * that was closed, cost at worst a stream that starts a fault too late or too early.
+ */
+static u64 note_of(const struct hm_store *store, u64 page, u32 step)
+{
+	return (u64)store->id << 48 | page << 2 | (step == 1 ? 2 : 1);
+}
+
+static bool noted(const struct hm_store *store, const struct reach *at)
+{
+	const struct hm_shard *shard = hm_local_shard(store->cache);
+	u64 note = note_of(store, at->first, at->step);
+	u32 i;
+
+	for (i = 0; i < HM_NOTES; i++) {
+		if (hm_atomic_read(&shard->note[i]) == note)
+			return true;
+	}
+	return false;
+}
+
+/* Returns how many its CPU has taken. */
+static u64 take_note(const struct hm_store *store, const struct reach *at)
+{
+	struct hm_shard *shard = hm_local_shard(store->cache);
+	u64 hand = hm_atomic_read(&shard->note_hand);
+
+	hm_atomic_set(&shard->note[hand % HM_NOTES], note_of(store, at->end, at->step));
+	hm_atomic_set(&shard->note_hand, hand + 1);
+	return hand;
+}
+
+/*
  * Does a miss at a page go on with a stream, forward? Then it is one by that, if not
  * before. (A page that is read again and again does not.)
  */
 bool hm_stream_goes_on(struct hm_store *store, u64 pgoff)
 {
 	const struct reach at = { .first = pgoff, .end = pgoff + 1, .step = 1 };
+	u32 min = store->cache->opts.stream_min;
 	bool found = false;
 	u32 i;
 
+	if (!may_go_on(store, &at))
+		return min <= 2 && noted(store, &at);
 	hm_spin_lock(&store->stream_lock);
 	for (i = 0; i < HM_STREAMS && !found; i++) {
 		const struct hm_stream *s = &store->stream[i];
 
-		found = goes_on(s, &at) && pgoff >= s->next &&
-			s->seen + 1 >= store->cache->opts.stream_min;
+		found = goes_on(s, &at) && pgoff >= s->next && s->seen + 1 >= min;
 	}
 	hm_spin_unlock(&store->stream_lock);
 	return found;
 }
 
-/* Over the next one that has not gone on since the hand came by. */
-static struct hm_stream *start_stream(struct hm_store *store, const struct reach *at)
+/* The hand comes by: a stream that has not gone on since it last did is over. */
+static bool is_over(struct hm_stream *s)
+{
+	if (!s->lives)
+		return true;
+	s->lives--;
+	return false;
+}
+
+/* The hand passes all streams. */
+static void pass_streams(struct hm_store *store)
+{
+	u32 i;
+
+	for (i = 0; i < HM_STREAMS && !hm_atomic_read(&store->span[i]); i++)
+		;
+	if (i == HM_STREAMS)
+		return;
+	hm_spin_lock(&store->stream_lock);
+	for (i = 0; i < HM_STREAMS; i++) {
+		struct hm_stream *s = &store->stream[i];
+
+		if (s->step && is_over(s)) {
+			s->step = 0;
+			show(store, s);
+		}
+	}
+	hm_spin_unlock(&store->stream_lock);
+}
+
+/* In a free slot, or in that of the next one that is over. @second: a note led to it. */
+static struct hm_stream *start_stream(struct hm_store *store, const struct reach *at, bool second)
 {
 	struct hm_stream *s;
+	u32 i;
 
-	for (;;) {
-		s = &store->stream[store->stream_hand++ % HM_STREAMS];
-		if (!s->lives)
-			break;
-		s->lives--;
+	for (i = 0; i < HM_STREAMS && store->stream[i].step; i++)
+		;
+	if (i < HM_STREAMS) {
+		s = &store->stream[i];
+	} else {
+		do {
+			s = &store->stream[store->stream_hand++ % HM_STREAMS];
+		} while (!is_over(s));
 	}
 	*s = (struct hm_stream){
 		.next = at->end,
 		.ahead = at->end,
-		.behind = at->first,
+		.behind = second ? at->first - at->step : at->first,
 		.step = at->step,
-		.seen = 1,
+		.seen = second ? 2 : 1,
+		.lives = second,
 	};
-	if (at->first == 0 && store->cache->opts.stream_min > 2)
-		s->seen = 2; /* a start at the start is likely to go on */
+	if (s->behind == 0 && store->cache->opts.stream_min > 2)
+		s->seen++; /* a start at the start is likely to go on */
 	return s;
 }
 
@@ -205,12 +328,21 @@ bool hm_readahead(struct hm_store *store, u64 pgoff, u32 access, struct hm_plan 
 	u32 max = (u32)((u64)kb << 10 >> HM_PAGE_SHIFT);
 	struct reach at = reach_of(store, pgoff, access);
 	struct hm_stream *s;
+	bool second = false;
 
 	*plan = (struct hm_plan){ .access = access & ~(u32)HM_ACCESS_SEQUENTIAL };
+	if (!may_go_on(store, &at)) {
+		second = noted(store, &at);
+		if (!second && opts->stream_min > 1 && !(access & HM_ACCESS_SEQUENTIAL)) {
+			if (take_note(store, &at) % PASS_FAULTS == 0)
+				pass_streams(store);
+			return false;
+		}
+	}
 	hm_spin_lock(&store->stream_lock);
 	s = find_stream(store, &at);
 	if (!s) {
-		s = start_stream(store, &at);
+		s = start_stream(store, &at, second);
 	} else {
 		if (at.end > s->next) {
 			s->next = at.end;
@@ -229,6 +361,7 @@ bool hm_readahead(struct hm_store *store, u64 pgoff, u32 access, struct hm_plan 
 		if (s->write)
 			plan_behind(s, at.first, plan);
 	}
+	show(store, s);
 	hm_spin_unlock(&store->stream_lock);
 	return plan->end > plan->start || plan->behind_end > plan->behind_start;
 }
@@ -241,8 +374,10 @@ void hm_readahead_stopped(struct hm_store *store, const struct hm_plan *plan, u6
 	for (i = 0; i < HM_STREAMS; i++) {
 		struct hm_stream *s = &store->stream[i];
 
-		if (s->seen && s->ahead == plan->end && pgoff < s->ahead)
+		if (s->step && s->ahead == plan->end && pgoff < s->ahead) {
 			s->ahead = pgoff > s->next ? pgoff : s->next;
+			show(store, s);
+		}
 	}
 	hm_spin_unlock(&store->stream_lock);
 }

@@ -132,7 +132,17 @@ static void test_stream_min(void **state)
 	}
 }
 
-/* Random access gets nothing, ever. */
+/* Streams that faults of other CPUs look at. */
+static u32 streams_of(const struct hm_store *store)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < HM_STREAMS; i++)
+		n += hm_atomic_read(&store->span[i]) != 0;
+	return n;
+}
+
+/* Random access gets nothing, ever, and is nothing that others see. */
 static void test_random(void **state)
 {
 	struct hm_plan plan;
@@ -155,6 +165,7 @@ static void test_random(void **state)
 		} while (near);
 		last[i % 16] = block;
 		assert_false(ask(env.store, P(block) + seed % BLOCK, HM_ACCESS_READ, &plan));
+		assert_int_equal(streams_of(env.store), 0);
 	}
 	env_end(&env);
 }
@@ -289,6 +300,55 @@ static void test_stream_among_random(void **state)
 		ask(env.store, P(150 + (seed >> 8) % 350 / 5 * 5), HM_ACCESS_READ, &plan);
 	}
 	assert_int_equal(r.misses, 3);
+	env_end(&env);
+}
+
+/* A stream that has ended is forgotten, by random faults of its own file, among others'. */
+static void test_stream_is_over(void **state)
+{
+	struct hm_store *store[2];
+	struct hm_plan plan;
+	struct env env;
+	u32 i, j;
+
+	start(&env, 8, 512, 512);
+	store[0] = env.store;
+	store[1] = env_open(&env, BYTES(512));
+	for (i = 0; i < 2; i++) {
+		for (j = 10; j < 13; j++)
+			ask(store[i], P(j), HM_ACCESS_READ, &plan);
+		assert_int_equal(streams_of(store[i]), 1);
+		assert_true(plan.end > P(13));
+	}
+	/* Each is passed twice. */
+	for (i = 0; i < 100; i++)
+		assert_false(ask(store[i % 2], P(30 + 4 * i), HM_ACCESS_READ, &plan));
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(streams_of(store[i]), 0);
+		assert_false(ask(store[i], P(13), HM_ACCESS_READ, &plan));
+	}
+	env_end(&env);
+}
+
+/* A stream is the file's: whoever reads it moves, and others go on with it. */
+static void test_reader_moves(void **state)
+{
+	struct hm_options opts = options_for(64, 4);
+	struct reader r = { .next = P(1) };
+	struct env env;
+	u32 i;
+
+	opts.readahead_kb = 8 * KB_PER_BLOCK;
+	env_init(&env, &opts);
+	env_open(&env, BYTES(512));
+	for (i = 0; i < 400; i++) {
+		/* But its second fault is seen as that where the first was. */
+		hm_test_cpu = i < 2 ? 0 : i % 4;
+		read_on(env.store, &r, HM_ACCESS_READ, BLOCK);
+	}
+	assert_int_equal(r.misses, 3);
+	assert_int_equal(streams_of(env.store), 1);
+	hm_test_cpu = 0;
 	env_end(&env);
 }
 
@@ -462,6 +522,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_end_of_store),
 	cmocka_unit_test(test_streams_interleaved),
 	cmocka_unit_test(test_stream_among_random),
+	cmocka_unit_test(test_stream_is_over),
+	cmocka_unit_test(test_reader_moves),
 	cmocka_unit_test(test_kinds_apart),
 	cmocka_unit_test(test_sequential_hint),
 	cmocka_unit_test(test_switched_off),

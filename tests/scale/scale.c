@@ -81,7 +81,8 @@ static struct machine_member shard_names[] = {
 	AT(hm_shard, nfree, "shard->nfree"),
 	AT(hm_shard, queue_lock, "shard->queue_lock"),
 	AT(hm_shard, list, "shard->list"),
-	AT(hm_shard, count, "shard->count"),
+	AT(hm_shard, note, "shard->note"),
+	AT(hm_shard, count, "shard->count, note_hand"),
 	END,
 };
 static struct machine_member desc_names[] = { AT(hm_desc, word, "desc"), END };
@@ -92,6 +93,7 @@ static struct machine_member store_names[] = {
 	AT(hm_store, dirty_pages, "store->dirty_pages"),
 	AT(hm_store, dirty_since, "store->dirty_since"),
 	AT(hm_store, dirty_lock, "store->dirty_lock"),
+	AT(hm_store, span, "store->span"),
 	AT(hm_store, stream_lock, "store->stream_lock"),
 	AT(hm_store, stream_hand, "store->stream_hand"),
 	AT(hm_store, stream, "store->stream"),
