@@ -88,6 +88,7 @@ struct hm_shard {
 
 	hm_atomic_t count[HM_COUNTERS] __attribute__((aligned(64)));
 	hm_atomic_t note_hand; /* the note to overwrite next */
+	hm_atomic_t gone_pages; /* evicted by this CPU */
 } __attribute__((aligned(64)));
 
 /* Blocks that wait to be promoted; more than these are found again by later faults. */
@@ -117,11 +118,11 @@ struct hm_cache {
 	hm_atomic_t *ghosts;
 	hm_atomic_t parked; /* huge frames that have no memory */
 	hm_atomic_t clock; /* milliseconds */
+	hm_atomic_t ghost_clock; /* blocks of pages evicted; see queue.c */
 
 	hm_atomic_t dirty_pages __attribute__((aligned(64)));
 
-	hm_atomic_t ghost_clock __attribute__((aligned(64)));
-	hm_atomic_t evict_cursor;
+	hm_atomic_t evict_cursor __attribute__((aligned(64)));
 	hm_atomic_t draining; /* a huge frame, if it is carved, that becomes empty */
 
 	hm_spinlock_t stores_lock __attribute__((aligned(64)));

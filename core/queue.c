@@ -135,7 +135,7 @@ void hm_queue_forget(const struct hm_pos *pos, u32 frame)
 
 /*
  * Ghosts: a table of fingerprints of evicted units, each with the time of its
- * eviction, counted in evictions. A ghost fades when as many units have been
+ * eviction, counted in blocks evicted. A ghost fades when as many units have been
  * evicted since as the pool holds.
  */
 static u64 ghost_hash(const struct hm_pos *pos)
@@ -155,12 +155,17 @@ static hm_atomic_t *ghost_slot(const struct hm_pos *pos, u64 hash)
 	return &cache->ghosts[(hash >> 32) & (cache->nghosts - 1)];
 }
 
+/* A CPU tells the clock of each block of pages that it has evicted, not of each page. */
 void hm_ghost_add(const struct hm_pos *pos)
 {
-	u64 hash = ghost_hash(pos);
-	u64 now = hm_atomic_add(&pos->store->cache->ghost_clock, hm_pos_pages(pos));
+	struct hm_cache *cache = pos->store->cache;
+	u64 hash = ghost_hash(pos), pages = hm_pos_pages(pos);
+	u64 gone = hm_atomic_add(&hm_local_shard(cache)->gone_pages, (s64)pages);
 
-	hm_atomic_set(ghost_slot(pos, hash), (hash << 32) | ((now / HM_BLOCK_PAGES) & 0xffffffff));
+	if (gone % HM_BLOCK_PAGES < pages)
+		hm_atomic_add(&cache->ghost_clock, 1);
+	hm_atomic_set(ghost_slot(pos, hash),
+		      (hash << 32) | (hm_atomic_read(&cache->ghost_clock) & 0xffffffff));
 }
 
 /* Was this unit evicted a short time ago? Its ghost is gone afterwards. */
@@ -169,7 +174,7 @@ bool hm_ghost_take(const struct hm_pos *pos)
 	struct hm_cache *cache = pos->store->cache;
 	u64 hash = ghost_hash(pos);
 	hm_atomic_t *slot = ghost_slot(pos, hash);
-	u64 now = hm_atomic_read(&cache->ghost_clock) / HM_BLOCK_PAGES;
+	u64 now = hm_atomic_read(&cache->ghost_clock);
 	u64 ghost = hm_atomic_read(slot);
 
 	if (!ghost || (u32)(ghost >> 32) != (u32)hash)

@@ -531,8 +531,9 @@ static void test_lines(void **state)
 	assert_true(LAST_LINE(hm_cache, desc) < LINE(hm_cache, dirty_pages));
 	assert_true(LAST_LINE(hm_cache, carve) < LINE(hm_cache, dirty_pages));
 	assert_true(LAST_LINE(hm_cache, shards) < LINE(hm_cache, dirty_pages));
-	assert_true(LINE(hm_cache, dirty_pages) < LINE(hm_cache, ghost_clock));
-	assert_true(LINE(hm_cache, ghost_clock) < LINE(hm_cache, stores_lock));
+	assert_true(LAST_LINE(hm_cache, ghost_clock) < LINE(hm_cache, dirty_pages));
+	assert_true(LINE(hm_cache, dirty_pages) < LINE(hm_cache, evict_cursor));
+	assert_true(LINE(hm_cache, evict_cursor) < LINE(hm_cache, stores_lock));
 
 	assert_true(LAST_LINE(hm_store, cache) < LINE(hm_store, dirty_pages));
 	assert_true(LAST_LINE(hm_store, size) < LINE(hm_store, dirty_pages));

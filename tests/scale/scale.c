@@ -68,22 +68,17 @@ static const struct option {
 #define END { 0, NULL, 0, 0 }
 
 static struct machine_member cache_names[] = {
-	AT(hm_cache, opts, "cache->opts, clock"),
+	AT(hm_cache, opts, "cache->opts, clocks"),
 	AT(hm_cache, dirty_pages, "cache->dirty_pages"),
-	AT(hm_cache, ghost_clock, "cache->ghost_clock"),
 	AT(hm_cache, evict_cursor, "cache->evict_cursor"),
 	AT(hm_cache, stores_lock, "cache->stores"),
 	END,
 };
 static struct machine_member shard_names[] = {
-	AT(hm_shard, pool_lock, "shard->pool_lock"),
-	AT(hm_shard, free, "shard->free, partial"),
-	AT(hm_shard, nfree, "shard->nfree"),
-	AT(hm_shard, queue_lock, "shard->queue_lock"),
-	AT(hm_shard, list, "shard->list"),
-	AT(hm_shard, note, "shard->note"),
-	AT(hm_shard, count, "shard->count, note_hand"),
-	END,
+	AT(hm_shard, pool_lock, "shard->pool_lock"), AT(hm_shard, free, "shard->free, partial"),
+	AT(hm_shard, nfree, "shard->nfree"),	     AT(hm_shard, queue_lock, "shard->queue_lock"),
+	AT(hm_shard, list, "shard->list"),	     AT(hm_shard, note, "shard->note"),
+	AT(hm_shard, count, "shard->count"),	     END,
 };
 static struct machine_member desc_names[] = { AT(hm_desc, word, "desc"), END };
 static struct machine_member carve_names[] = { AT(hm_carve, free, "carve"), END };
