@@ -69,6 +69,16 @@ const char *hm_options_check(struct hm_options *opts)
 	return NULL;
 }
 
+/* All CPUs together are no later with it than by a 32nd of the pool. */
+static u32 dirty_step(const struct hm_options *opts)
+{
+	u64 most = (u64)opts->pool_frames * HM_BLOCK_PAGES / 32 / opts->cpus;
+
+	if (most > 4 * opts->cpus)
+		most = 4 * opts->cpus;
+	return most ? (u32)most : 1;
+}
+
 static u32 ghost_count(const struct hm_options *opts)
 {
 	u64 pages = (u64)opts->pool_frames * HM_BLOCK_PAGES;
@@ -123,6 +133,7 @@ struct hm_cache *hm_cache_init(void *mem, const struct hm_options *opts)
 	cache->carve = (struct hm_carve *)(base + at.carve);
 	cache->ghosts = (hm_atomic_t *)(base + at.ghosts);
 	cache->nghosts = ghost_count(opts);
+	cache->dirty_step = dirty_step(opts);
 	hm_atomic_set(&cache->clock, 1);
 	hm_spin_init(&cache->stores_lock);
 	hm_spin_init(&cache->promote_lock);
@@ -169,9 +180,22 @@ u64 hm_cache_count(struct hm_cache *cache, enum hm_counter counter)
 	return sum;
 }
 
+/*
+ * Never too low, whatever is counted meanwhile: a page was counted as dirty before it was
+ * seen to be by whoever cleaned it. Both are full barriers. So what is subtracted, as it was
+ * read first, is in what is read after that, and so is what has been dirty all the time.
+ */
 u64 hm_cache_dirty_pages(const struct hm_cache *cache)
 {
-	return hm_atomic_read(&cache->dirty_pages);
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < cache->nshards; i++)
+		sum -= hm_atomic_read(&cache->shards[i].cleaned);
+	hm_window();
+	for (i = 0; i < cache->nshards; i++)
+		sum += hm_atomic_read(&cache->shards[i].dirtied);
+	return sum;
 }
 
 const struct hm_options *hm_cache_options(const struct hm_cache *cache)

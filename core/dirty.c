@@ -44,29 +44,38 @@ void hm_dirty_clear(const struct hm_pos *pos)
 }
 
 /*
- * A unit will be dirty (1), or stopped being dirty or written (-1). Returns the dirty pages of
- * the cache: to read them again takes the line from who counts there now.
+ * Is more dirty than the limit allows, now that a CPU has made so many pages dirty? It looks at
+ * the counts of all of them once in so many pages that a store reads less than one.
  */
-u64 hm_dirty_account(const struct hm_pos *pos, s64 sign)
+static bool above_limit(struct hm_cache *cache, u64 mine, u64 pages)
+{
+	return mine % cache->dirty_step < pages && hm_cache_dirty_above_limit(cache);
+}
+
+/*
+ * A unit will be dirty (1), or stopped being dirty or written (-1). Is there more than the limit
+ * allows?
+ */
+bool hm_dirty_account(const struct hm_pos *pos, s64 sign)
 {
 	struct hm_store *store = pos->store;
 	struct hm_cache *cache = store->cache;
-	s64 pages = sign * (s64)hm_pos_pages(pos);
-	u64 none = 0, all;
+	struct hm_shard *shard = hm_local_shard(cache);
+	u64 none = 0, pages = hm_pos_pages(pos);
+	u64 mine = hm_atomic_add(sign > 0 ? &shard->dirtied : &shard->cleaned, (s64)pages);
 
-	all = hm_atomic_add(&cache->dirty_pages, pages);
-	if (hm_atomic_add(&store->dirty_pages, pages) == 0) {
+	if (hm_atomic_add(&store->dirty_pages, sign * (s64)pages) == 0) {
 		u64 since = hm_atomic_read(&store->dirty_since);
 
 		while (since && !hm_atomic_cas(&store->dirty_since, &since, 0))
 			;
 		/* Somebody who made a unit dirty meanwhile may have seen an age. */
 		if (!hm_atomic_read(&store->dirty_pages))
-			return all;
+			return false;
 	}
 	if (!hm_atomic_read(&store->dirty_since))
 		hm_atomic_cas(&store->dirty_since, &none, hm_atomic_read(&cache->clock));
-	return all;
+	return sign > 0 && above_limit(cache, mine, pages);
 }
 
 /*

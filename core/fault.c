@@ -86,7 +86,7 @@ static bool hit(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *
 	enum hm_state state = hm_word_state(word);
 	u64 next = (word | HM_W_REF) & ~(HM_W_AHEAD | HM_W_MARK);
 	bool dirties = (access & HM_ACCESS_WRITE) && state == HM_CLEAN;
-	u64 dirty = 0;
+	bool above = false;
 
 	if (dirties)
 		next = (next & ~(HM_W_STATE | HM_W_COPIED)) | HM_DIRTY | HM_W_STORED;
@@ -95,7 +95,7 @@ static bool hit(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *
 	if ((access & HM_ACCESS_WRITE) && state == HM_DIRTY)
 		next &= ~HM_W_TOLD;
 	if (dirties)
-		dirty = hm_dirty_account(pos, 1);
+		above = hm_dirty_account(pos, 1);
 	if (next != word && !hm_atomic_cas(pos->word, &word, next)) {
 		if (dirties)
 			hm_dirty_account(pos, -1);
@@ -105,7 +105,7 @@ static bool hit(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *
 		hm_dirty_mark(pos);
 		hm_count(cache, HM_C_DIRTIED, 1);
 		unit->hints |= HM_HINT_DIRTIED | HM_HINT_READAHEAD;
-		if (dirty > hm_pool_dirty_limit(cache))
+		if (above)
 			unit->hints |= HM_HINT_WRITEBACK;
 	} else if ((access & HM_ACCESS_WRITE) && state == HM_DIRTY) {
 		/* Whoever made it dirty may not have set the bits yet. */

@@ -89,6 +89,7 @@ struct hm_shard {
 	hm_atomic_t count[HM_COUNTERS] __attribute__((aligned(64)));
 	hm_atomic_t note_hand; /* the note to overwrite next */
 	hm_atomic_t gone_pages; /* evicted by this CPU */
+	hm_atomic_t dirtied, cleaned; /* pages, by this CPU: see hm_cache_dirty_pages() */
 } __attribute__((aligned(64)));
 
 /* Blocks that wait to be promoted; more than these are found again by later faults. */
@@ -112,6 +113,7 @@ struct hm_cache {
 	u32 nshards;
 	u32 reserve; /* huge frames that read-ahead leaves alone */
 	u32 nghosts; /* a power of two */
+	u32 dirty_step; /* pages that a CPU makes dirty between two looks at the limit */
 	struct hm_shard *shards;
 	struct hm_desc *desc; /* nframes huge ones, then the base ones */
 	struct hm_carve *carve;
@@ -119,8 +121,6 @@ struct hm_cache {
 	hm_atomic_t parked; /* huge frames that have no memory */
 	hm_atomic_t clock; /* milliseconds */
 	hm_atomic_t ghost_clock; /* blocks of pages evicted; see queue.c */
-
-	hm_atomic_t dirty_pages __attribute__((aligned(64)));
 
 	hm_atomic_t evict_cursor __attribute__((aligned(64)));
 	hm_atomic_t draining; /* a huge frame, if it is carved, that becomes empty */
@@ -270,7 +270,7 @@ void hm_ghost_add(const struct hm_pos *pos);
 void hm_dirty_mark(const struct hm_pos *pos);
 void hm_dirty_ensure(const struct hm_pos *pos);
 void hm_dirty_clear(const struct hm_pos *pos);
-u64 hm_dirty_account(const struct hm_pos *pos, s64 sign);
+bool hm_dirty_account(const struct hm_pos *pos, s64 sign);
 bool hm_dirty_next(struct hm_store *store, u64 from, u64 end, u64 *pgoff);
 
 /* readahead.c */

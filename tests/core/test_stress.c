@@ -689,7 +689,52 @@ static void test_stress(void **state)
 	free(memory);
 }
 
+/* A page is made dirty on one CPU and cleaned on another, again and again. */
+static void *run_dirtier(void *arg)
+{
+	bool *stop = arg;
+	u32 i;
+
+	for (i = 0; !__atomic_load_n(stop, __ATOMIC_RELAXED); i++) {
+		u64 page = P(i % 2), pos = page;
+		struct hm_run run;
+
+		hm_test_cpu = i % 3;
+		touch(env.store, page, HM_ACCESS_WRITE);
+		hm_test_cpu = (i / 3 + 1) % 3;
+		check(hm_writeback(env.store, &pos, page + 1, 1, true, &run) == HM_WB_RUN);
+		hm_writeback_done(env.store, run.pgoff, run.npages, 0);
+	}
+	return NULL;
+}
+
+/* Beside one that stays dirty: no count is ever so low that all seems to be clean. */
+static void test_counts(void **state)
+{
+	struct hm_options opts = options_for(FRAMES, 3);
+	bool stop = false;
+	pthread_t dirtier;
+	u32 i;
+
+	env_init(&env, &opts);
+	env_open(&env, SIZE);
+	for (i = 0; i < 3; i++)
+		bring(env.store, P(i), HM_ACCESS_BASE | (i == 2 ? HM_ACCESS_WRITE : 0));
+	assert_int_equal(pthread_create(&dirtier, NULL, run_dirtier, &stop), 0);
+	for (i = 0; i < ops; i++) {
+		assert_true((s64)hm_cache_dirty_pages(env.cache) > 0);
+		assert_true((s64)hm_store_dirty_pages(env.store) > 0);
+		assert_int_not_equal(hm_atomic_read(&env.store->dirty_since), 0);
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	pthread_join(dirtier, NULL);
+	assert_int_equal(hm_cache_dirty_pages(env.cache), 1);
+	assert_int_equal(hm_store_dirty_pages(env.store), 1);
+	env_end(&env);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_counts),
 	cmocka_unit_test(test_stress),
 };
 

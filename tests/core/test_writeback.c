@@ -485,6 +485,32 @@ static void test_pick_above_limit(void **state)
 	env_end(&env);
 }
 
+/* CPUs that each count for themselves see together that there is too much: a little later. */
+static void test_limit_of_many(void **state)
+{
+	struct hm_unit unit = { .hints = 0 };
+	u32 late, limit, i;
+	struct env env;
+
+	env_start(&env, 16, 4, BYTES(16));
+	late = 4 * env.cache->dirty_step;
+	limit = (u32)hm_pool_dirty_limit(env.cache);
+	assert_in_range(late, 1, P(16) / 32 + 4);
+	for (i = 0; !(unit.hints & HM_HINT_WRITEBACK); i++) {
+		assert_in_range(i, 0, limit + late);
+		assert_int_equal(hm_cache_dirty_pages(env.cache), i);
+		hm_test_cpu = i * 7 / 5 % 4;
+		bring(env.store, i, HM_ACCESS_BASE);
+		unit = touch(env.store, i, HM_ACCESS_WRITE);
+	}
+	assert_true(i > limit);
+	hm_test_cpu = 3;
+	write_range(env.store, 0, i);
+	assert_int_equal(hm_cache_dirty_pages(env.cache), 0);
+	hm_test_cpu = 0;
+	env_end(&env);
+}
+
 /*
  * A store is picked when its oldest dirty unit is old enough, and not again
  * before as much time has passed.
@@ -553,6 +579,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_again),
 	cmocka_unit_test(test_written_is_queued),
 	cmocka_unit_test(test_pick_above_limit),
+	cmocka_unit_test(test_limit_of_many),
 	cmocka_unit_test(test_pick_expired),
 	cmocka_unit_test(test_pick_never_expires),
 };

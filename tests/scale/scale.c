@@ -69,7 +69,6 @@ static const struct option {
 
 static struct machine_member cache_names[] = {
 	AT(hm_cache, opts, "cache->opts, clocks"),
-	AT(hm_cache, dirty_pages, "cache->dirty_pages"),
 	AT(hm_cache, evict_cursor, "cache->evict_cursor"),
 	AT(hm_cache, stores_lock, "cache->stores"),
 	END,
