@@ -239,7 +239,7 @@ void hm_store_destroy(struct hm_store *store)
 {
 	struct hm_cache *cache = store->cache;
 
-	hm_assert(hm_atomic_read(&store->dirty_pages) == 0);
+	hm_assert(hm_store_dirty_pages(store) == 0);
 	hm_assert(hm_atomic_read(&store->nhuge) == 0 && hm_atomic_read(&store->nidle) == 0);
 	hm_promote_forget(store);
 	hm_spin_lock(&cache->stores_lock);
@@ -263,7 +263,17 @@ u64 hm_store_size(const struct hm_store *store)
 	return hm_atomic_read(&store->size);
 }
 
+/*
+ * 0 says that nothing was dirty all the time that this took: such a page would have been in its
+ * part whenever that was read. (Parts by CPU could add up to 0 beside a page that one CPU
+ * makes dirty after its part was read, and another one cleans before its part is.)
+ */
 u64 hm_store_dirty_pages(const struct hm_store *store)
 {
-	return hm_atomic_read(&store->dirty_pages);
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < HM_DIRTY_PARTS; i++)
+		sum += hm_atomic_read(&store->dirty_part[i].pages);
+	return sum;
 }

@@ -62,15 +62,21 @@ bool hm_dirty_account(const struct hm_pos *pos, s64 sign)
 	struct hm_cache *cache = store->cache;
 	struct hm_shard *shard = hm_local_shard(cache);
 	u64 none = 0, pages = hm_pos_pages(pos);
+	struct hm_dirty_part *part;
 	u64 mine = hm_atomic_add(sign > 0 ? &shard->dirtied : &shard->cleaned, (s64)pages);
 
-	if (hm_atomic_add(&store->dirty_pages, sign * (s64)pages) == 0) {
+	part = &store->dirty_part[hm_block_of(pos->pgoff) % HM_DIRTY_PARTS];
+	if (hm_atomic_add(&part->pages, sign * (s64)pages) == 0 && !hm_store_dirty_pages(store)) {
 		u64 since = hm_atomic_read(&store->dirty_since);
 
 		while (since && !hm_atomic_cas(&store->dirty_since, &since, 0))
 			;
-		/* Somebody who made a unit dirty meanwhile may have seen an age. */
-		if (!hm_atomic_read(&store->dirty_pages))
+		/*
+		 * Somebody who made a unit dirty meanwhile may have seen an age. He counts, then
+		 * looks at the age, and here it is the other way round, all with full barriers:
+		 * one of the two sees the other.
+		 */
+		if (!hm_store_dirty_pages(store))
 			return false;
 	}
 	if (!hm_atomic_read(&store->dirty_since))

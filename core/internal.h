@@ -189,6 +189,16 @@ struct hm_stream {
 	bool write;
 };
 
+/*
+ * The dirty pages of every so many-th block: what is stored to at many places is counted at
+ * many, each page always at the same. See hm_store_dirty_pages().
+ */
+#define HM_DIRTY_PARTS 16u
+
+struct hm_dirty_part {
+	hm_atomic_t pages;
+} __attribute__((aligned(64)));
+
 /* Here, too, what every fault reads comes first. */
 struct hm_store {
 	struct hm_cache *cache;
@@ -199,7 +209,7 @@ struct hm_store {
 	hm_atomic_t nhuge __attribute__((aligned(64))); /* units, cached or being filled */
 	hm_atomic_t nidle; /* those of them that are inactive */
 
-	hm_atomic_t dirty_pages __attribute__((aligned(64)));
+	struct hm_dirty_part dirty_part[HM_DIRTY_PARTS];
 	/* All stores read it, hardly one writes it: not where all of them count. */
 	hm_atomic_t dirty_since __attribute__((aligned(64))); /* cache->clock, 0 = nothing dirty */
 	hm_atomic_t errors; /* sequence number << 16 | errno */

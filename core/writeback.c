@@ -235,9 +235,9 @@ struct hm_store *hm_writeback_pick(struct hm_cache *cache, bool *expired)
 
 		if (!store)
 			continue;
-		dirty = hm_atomic_read(&store->dirty_pages);
 		since = hm_atomic_read(&store->dirty_since);
-		if (dirty && since && cache->opts.dirty_expire_ms &&
+		dirty = since ? hm_store_dirty_pages(store) : 0;
+		if (dirty && cache->opts.dirty_expire_ms &&
 		    now >= since + cache->opts.dirty_expire_ms) {
 			/* Its age counts from now on: this pass writes it all. */
 			hm_atomic_set(&store->dirty_since, now);

@@ -534,9 +534,9 @@ static void test_lines(void **state)
 	assert_true(LAST_LINE(hm_cache, ghost_clock) < LINE(hm_cache, evict_cursor));
 	assert_true(LINE(hm_cache, evict_cursor) < LINE(hm_cache, stores_lock));
 
-	assert_true(LAST_LINE(hm_store, cache) < LINE(hm_store, dirty_pages));
-	assert_true(LAST_LINE(hm_store, size) < LINE(hm_store, dirty_pages));
-	assert_true(LAST_LINE(hm_store, holes) < LINE(hm_store, dirty_pages));
+	assert_true(LAST_LINE(hm_store, cache) < LINE(hm_store, dirty_part));
+	assert_true(LAST_LINE(hm_store, size) < LINE(hm_store, dirty_part));
+	assert_true(LAST_LINE(hm_store, holes) < LINE(hm_store, dirty_part));
 	assert_true(LAST_LINE(hm_store, holes) < LINE(hm_store, stream_lock));
 	assert_true(LAST_LINE(hm_store, errors) < LINE(hm_store, dirty_lock));
 	assert_true(LAST_LINE(hm_store, stream) < LINE(hm_store, node_lock));

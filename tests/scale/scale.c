@@ -84,7 +84,7 @@ static struct machine_member carve_names[] = { AT(hm_carve, free, "carve"), END 
 static struct machine_member ghost_names[] = { { 0, "ghosts", 0, 0 }, END };
 static struct machine_member store_names[] = {
 	AT(hm_store, cache, "store->cache, size"),
-	AT(hm_store, dirty_pages, "store->dirty_pages"),
+	AT(hm_store, dirty_part, "store->dirty_part"),
 	AT(hm_store, dirty_since, "store->dirty_since"),
 	AT(hm_store, dirty_lock, "store->dirty_lock"),
 	AT(hm_store, span, "store->span"),
