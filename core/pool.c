@@ -187,14 +187,22 @@ static u32 carve_up(struct hm_cache *cache, u32 huge)
 	return hm_pool_base_frame(cache, huge, 0);
 }
 
+/*
+ * Each CPU asks in an order of its own, its own shard and its neighbours' first: where few have
+ * frames, those who find none in theirs do not all come to the same one next.
+ */
 static u32 take_from_any(struct hm_cache *cache,
 			 u32 (*take)(struct hm_cache *cache, struct hm_shard *shard))
 {
-	u32 start = hm_cpu();
+	u32 start = hm_cpu() % cache->nshards, end = 1;
 	u32 i, frame;
 
-	for (i = 0; i < cache->nshards; i++) {
-		frame = take(cache, &cache->shards[(start + i) % cache->nshards]);
+	while (end < cache->nshards)
+		end *= 2;
+	for (i = 0; i < end; i++) {
+		if ((start ^ i) >= cache->nshards)
+			continue;
+		frame = take(cache, &cache->shards[start ^ i]);
 		if (frame != HM_NO_FRAME_ID)
 			return frame;
 	}

@@ -70,6 +70,39 @@ static void test_uneven_shards(void **state)
 	env_end(&env);
 }
 
+/* However many shards there are, each CPU finds the frames of all; two that lack one, at two. */
+static void test_all_shards(void **state)
+{
+	u32 cpus, cpu, i;
+
+	for (cpus = 1; cpus <= 6; cpus++) {
+		for (cpu = 0; cpu < cpus; cpu++) {
+			struct env env;
+
+			env_start(&env, 12, cpus, BYTES(16));
+			hm_test_cpu = cpu;
+			for (i = 0; i < 12; i++)
+				bring(env.store, P(i), HM_ACCESS_READ);
+			assert_int_equal(hm_cache_free_pages(env.cache), 0);
+			hm_test_cpu = 0;
+			env_end(&env);
+		}
+	}
+	for (cpu = 0; cpu < 4; cpu++) {
+		struct env env;
+
+		env_start(&env, 12, 4, BYTES(16));
+		hm_test_cpu = cpu;
+		for (i = 0; i < 3; i++)
+			bring(env.store, P(i), HM_ACCESS_READ);
+		assert_int_equal(free_in(&env, cpu, HM_HUGE), 0);
+		bring(env.store, P(3), HM_ACCESS_READ);
+		assert_int_equal(free_in(&env, cpu ^ 1, HM_HUGE), 2);
+		hm_test_cpu = 0;
+		env_end(&env);
+	}
+}
+
 /* Base frames come out of one huge frame until it is used up. */
 static void test_carve(void **state)
 {
@@ -407,10 +440,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_uneven_shards),  cmocka_unit_test(test_carve),
 	cmocka_unit_test(test_reform),	       cmocka_unit_test(test_drain),
 	cmocka_unit_test(test_drain_full),     cmocka_unit_test(test_partial_list),
-	cmocka_unit_test(test_carve_own),      cmocka_unit_test(test_steal_base),
-	cmocka_unit_test(test_reserve),	       cmocka_unit_test(test_random_use),
-	cmocka_unit_test(test_park),	       cmocka_unit_test(test_half_parked),
-	cmocka_unit_test(test_low_is_of_all),
+	cmocka_unit_test(test_all_shards),     cmocka_unit_test(test_carve_own),
+	cmocka_unit_test(test_steal_base),     cmocka_unit_test(test_reserve),
+	cmocka_unit_test(test_random_use),     cmocka_unit_test(test_park),
+	cmocka_unit_test(test_half_parked),    cmocka_unit_test(test_low_is_of_all),
 };
 
 int main(void)
