@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * The core under a trace, and an engine that carries out what it says as kernel/ does,
- * without data: page tables are two bits a page, I/O is a number, and background work is
+ * without data: page tables are three bits a page, I/O is a number, and background work is
  * done between two accesses. Time goes by with accesses and I/O, for what is old.
  */
 #include <stdlib.h>
@@ -16,11 +16,16 @@
 #define NS_IO 80000ull
 #define NS_PAGE 2000ull
 
+/* Bits of a page table. */
+#define MAPPED 1u
+#define WRITABLE 2u
+#define LARGE 4u
+
 struct engine {
 	struct hm_cache *cache;
 	struct hm_store *store;
 	const struct trace *trace;
-	u8 *mapped, *writable; /* of each page */
+	u8 *table; /* of each page */
 	u32 size; /* HM_ACCESS_* */
 	u64 ns, looked; /* the time, and when background work was last done */
 	bool second, promote, reclaim;
@@ -52,8 +57,7 @@ static void io(struct engine *e, u64 pages, bool store, bool waits)
 
 static void unmap(struct engine *e, u64 pgoff, u32 npages)
 {
-	memset(e->mapped + pgoff, 0, npages);
-	memset(e->writable + pgoff, 0, npages);
+	memset(e->table + pgoff, 0, npages);
 }
 
 /* --- evict.c ----------------------------------------------------------------------- */
@@ -105,12 +109,18 @@ static void evict_ahead(struct engine *e)
 
 /* --- writeback.c ---------------------------------------------------------------------- */
 
+static void protect(struct engine *e, u64 pgoff, u32 npages)
+{
+	while (npages--)
+		e->table[pgoff++] &= (u8)~WRITABLE;
+}
+
 static void write_back(struct engine *e, u64 pos, u64 end)
 {
 	struct hm_run run;
 
 	while (hm_writeback(e->store, &pos, end, 256, true, &run) == HM_WB_RUN) {
-		memset(e->writable + run.pgoff, 0, run.npages);
+		protect(e, run.pgoff, run.npages);
 		io(e, run.npages, true, false);
 		hm_writeback_done(e->store, run.pgoff, run.npages, 0);
 	}
@@ -181,6 +191,7 @@ static void promote(struct engine *e)
 		if (why)
 			continue;
 		io(e, p.nmissing, false, false);
+		e->r.beyond_all += p.nmissing;
 		if (p.nmissing > e->r.beyond)
 			e->r.beyond = p.nmissing;
 		for (at = 0; hm_promote_copy(&p, &at, &page);)
@@ -204,17 +215,15 @@ static void map(struct engine *e, u64 page, bool store, const struct hm_unit *un
 	struct hm_unit row;
 
 	if (unit->npages > 1) {
-		memset(e->mapped + unit->pgoff, 1, unit->npages);
-		if (store)
-			memset(e->writable + unit->pgoff, 1, unit->npages);
+		memset(e->table + unit->pgoff, MAPPED | LARGE | (store ? WRITABLE : 0),
+		       unit->npages);
 		return;
 	}
-	e->mapped[page] = 1;
-	e->writable[page] |= store;
+	e->table[page] |= MAPPED | (store ? WRITABLE : 0);
 	if (store || !hm_fault_around_row(e->store, page, &first, &last, &row))
 		return;
 	for (i = first; i <= last && i < e->trace->pages; i++)
-		e->mapped[i] = 1;
+		e->table[i] |= MAPPED;
 }
 
 static void fault(struct engine *e, u64 page, bool store)
@@ -265,21 +274,19 @@ static void background(struct engine *e)
 	e->looked = e->ns;
 }
 
-static double huge_share(struct engine *e)
+static u64 held(struct engine *e)
 {
-	u64 huge = 0, all = 0, pgoff = 0;
+	u64 all = 0, pgoff = 0;
 	struct hm_unit unit;
 
 	while (pgoff < e->trace->pages) {
 		enum hm_state state = hm_peek(e->store, pgoff, &unit);
 
-		if (state == HM_CLEAN || state == HM_DIRTY) {
+		if (state == HM_CLEAN || state == HM_DIRTY)
 			all += unit.npages;
-			huge += unit.npages > 1 ? unit.npages : 0;
-		}
 		pgoff = unit.pgoff + unit.npages;
 	}
-	return all ? (double)huge / (double)all : 0;
+	return all;
 }
 
 static void end(struct engine *e)
@@ -298,21 +305,21 @@ static void end(struct engine *e)
 		free(node);
 	free(e->store);
 	free(e->cache);
-	free(e->mapped);
-	free(e->writable);
+	free(e->table);
 }
 
 struct result run_core(const struct trace *trace, const struct limits *limits, u32 size)
 {
 	struct engine e = { .trace = trace, .size = size, .ns = 1000000 };
-	u64 blocks = (trace->pages + HM_BLOCK_PAGES - 1) / HM_BLOCK_PAGES + 1, i;
+	u64 blocks = (trace->pages + HM_BLOCK_PAGES - 1) / HM_BLOCK_PAGES + 1, at = 0, i;
 	struct hm_options opts;
 
 	hm_options_init(&opts);
 	opts.pool_frames = limits->frames;
+	opts.promote_util = limits->util;
 	/* In small pools, as much of it as in large ones. */
 	if (opts.evict_batch > limits->frames / 16)
-		opts.evict_batch = limits->frames / 16;
+		opts.evict_batch = limits->frames < 32 ? 1 : limits->frames / 16;
 	if (opts.readahead_kb > limits->frames / 8 * (HM_BLOCK_SIZE >> 10))
 		opts.readahead_kb = limits->frames / 8 * (HM_BLOCK_SIZE >> 10);
 	if (hm_options_check(&opts))
@@ -321,24 +328,26 @@ struct result run_core(const struct trace *trace, const struct limits *limits, u
 	/* Not one page of it in the block in which it ends, which is never huge. */
 	e.store = hm_store_init(e.cache, zeroed(hm_store_bytes()),
 				((blocks - 1) << HM_BLOCK_SHIFT) + HM_PAGE_SIZE);
-	e.mapped = zeroed(blocks * HM_BLOCK_PAGES);
-	e.writable = zeroed(blocks * HM_BLOCK_PAGES);
+	e.table = zeroed(blocks * HM_BLOCK_PAGES);
 	background(&e);
-	for (i = 0; i < trace->n; i++) {
-		const struct access *a = &trace->access[i];
+	for (i = 0; i < trace->total; i++, at = trace_next(trace, at)) {
+		u32 page = trace->access[at] >> 1;
+		u8 needed = trace->access[at] & 1 ? MAPPED | WRITABLE : MAPPED;
 
-		e.second = trace->second && i >= trace->second;
 		e.ns += NS_ACCESS;
-		if (e.mapped[a->page] && (!a->store || e.writable[a->page]))
+		if ((e.table[page] & needed) == needed) {
 			e.r.hits++;
-		else
-			fault(&e, a->page, a->store);
+		} else {
+			e.second = trace->second && i >= trace->second && i < trace->n;
+			fault(&e, page, trace->access[at] & 1);
+		}
+		e.r.huge += e.table[page] / LARGE;
 		if (e.reclaim)
 			evict_ahead(&e);
 		if (e.promote || e.ns - e.looked > 1000000)
 			background(&e);
 	}
-	e.r.huge = huge_share(&e);
+	e.r.held = held(&e);
 	write_back(&e, 0, ~0ull);
 	e.r.promoted = hm_cache_count(e.cache, HM_C_PROMOTED);
 	end(&e);

@@ -4,16 +4,28 @@
  * beside what a textbook or an oracle would. A hit is an access that waits for no read, so a
  * stream that is read ahead of has all of them; what a textbook writes, it writes at eviction.
  *
- *	policy [--pool FRAMES] [--accesses N] [--check] [TRACE | FILE]...
+ *	policy [OPTION]... [TRACE | FILE]...
  *
- * A TRACE is one of those in trace.c, all by default; a FILE has a page and r or w in each
- * line. With --check, what is promised of page=auto is asserted.
+ * A TRACE is one of those in trace.c, "made" for all of them (the default); a FILE is one of
+ * traces/, or of your own by record.py: four copies of it take turns.
+ *
+ *	--pool FRAMES	of TRACEs, whose size follows from it; default 256. A FILE has a pool
+ *			of a quarter of its size
+ *	--pools		three pools for each: of 64, 256 and 1024 frames; of an eighth, a
+ *			quarter and half of a FILE
+ *	--accesses N	for each of them, at least: they begin again; default 250000
+ *	--json OUTPUT	all results
+ *	--check		what is promised of page=auto is asserted
+ *	--bloat		another table: memory that is held, of what is touched
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "policy.h"
+
+#define COPIES 4u
+#define POOLS 3u
 
 enum policy {
 	AUTO,
@@ -26,110 +38,254 @@ enum policy {
 
 static const char *const policy_names[] = { "auto", "2M", "4K", "LRU 4K", "oracle" };
 
-static u32 broken;
+struct settings {
+	struct limits limits;
+	bool checks, pools, bloat;
+	FILE *json;
+	u64 accesses; /* so far, of all */
+	u32 runs, broken;
+};
 
-static void promise(const struct trace *t, const char *what, double is, double most)
+static double share(u64 part, u64 of)
+{
+	return of ? (double)part / (double)of : 0;
+}
+
+static double mb(u64 pages)
+{
+	return (double)pages / 256;
+}
+
+static void promise(struct settings *s, const struct trace *t, const char *what, double is,
+		    double most)
 {
 	bool kept = is <= most;
 
 	printf("  %s %s: %.3f, at most %.2f\n", kept ? "ok:  " : "NOT: ", what, is, most);
 	if (!kept) {
 		fprintf(stderr, "policy: %s: %s is %.3f\n", t->name, what, is);
-		broken++;
+		s->broken++;
 	}
 }
 
-static void check(const struct trace *t, const struct result *r)
+static void promise_beyond(struct settings *s, const struct trace *t, const struct result *r,
+			   u32 util)
+{
+	if (r->promoted)
+		promise(s, t, "of a block that is promoted, what nobody asked for",
+			share(r->beyond, HM_BLOCK_PAGES), (100 - util) / 100.0);
+}
+
+static void check(struct settings *s, const struct trace *t, const struct result *r)
 {
 	u64 better = r[HUGE].read < r[BASE].read ? r[HUGE].read : r[BASE].read;
 
 	/* What is large and new stays from its third time on: "shift" reads it once more. */
-	promise(t, "bytes read, of the better page size's", (double)r[AUTO].read / (double)better,
-		strcmp(t->name, "shift") ? 1.07 : 1.5);
+	if (t->recorded)
+		printf("  told: bytes read, of the better page size's: %.3f\n",
+		       share(r[AUTO].read, better));
+	else
+		promise(s, t, "bytes read, of the better page size's", share(r[AUTO].read, better),
+			strcmp(t->name, "shift") ? 1.07 : 1.5);
 	if (!strcmp(t->name, "random"))
-		promise(t, "bytes read, of those asked for", (double)r[AUTO].read / (double)t->n,
-			1.2);
+		promise(s, t, "bytes read, of those asked for", share(r[AUTO].read, t->total), 1.2);
 	/* A store makes all of a huge unit dirty, and no core can see which page it was. */
 	better = r[HUGE].written < r[BASE].written ? r[HUGE].written : r[BASE].written;
 	if (better)
 		printf("  told: bytes written, of the better page size's: %.3f\n",
-		       (double)r[AUTO].written / (double)better);
-	if (r[AUTO].promoted)
-		promise(t, "of a block that is promoted, what nobody asked for",
-			(double)r[AUTO].beyond / HM_BLOCK_PAGES, 0.10);
+		       share(r[AUTO].written, better));
+	promise_beyond(s, t, &r[AUTO], s->limits.util);
 	if (t->second)
-		promise(t, "read by the second scan, of the file",
-			(double)r[AUTO].read_second / t->pages, 0.6);
+		promise(s, t, "read by the second scan, of the file",
+			share(r[AUTO].read_second, t->pages), 0.6);
 }
 
-static void run(const struct trace *t, const struct limits *limits, bool checks)
+static void print(const struct trace *t, const struct limits *limits, const struct result *r)
+{
+	u32 i;
+
+	printf("%s: %llu accesses to %u MB, pool %u MB; %u MB touched, %u stored to\n", t->name,
+	       (unsigned long long)t->total, t->pages >> 8, limits->frames * 2, t->touched >> 8,
+	       t->stored >> 8);
+	printf("  %-7s %7s %9s %9s %9s %6s %9s\n", "", "hits", "faults", "MB read", "written",
+	       "huge", "promoted");
+	for (i = 0; i < POLICIES; i++)
+		printf("  %-7s %6.2f%% %9llu %9.1f %9.1f %5.1f%% %9llu\n", policy_names[i],
+		       100 * share(r[i].hits, t->total), (unsigned long long)r[i].faults,
+		       mb(r[i].read), mb(r[i].written), 100 * share(r[i].huge, t->total),
+		       (unsigned long long)r[i].promoted);
+	if (t->second)
+		printf("  second: auto %.3f, 2M %.3f, 4K %.3f, LRU %.3f, oracle %.3f of it\n",
+		       share(r[AUTO].read_second, t->pages), share(r[HUGE].read_second, t->pages),
+		       share(r[BASE].read_second, t->pages), share(r[LRU].read_second, t->pages),
+		       share(r[ORACLE].read_second, t->pages));
+}
+
+static void write_json(FILE *json, const struct trace *t, const struct limits *limits,
+		       const struct result *r, bool first)
+{
+	u32 i;
+
+	fprintf(json,
+		"%s\n  {\"trace\": \"%s\", \"recorded\": %s, \"accesses\": %llu, \"file_mb\": %u, "
+		"\"pool_mb\": %u, \"touched_mb\": %.1f, \"stored_mb\": %.1f, \"policies\": {",
+		first ? "" : ",", t->name, t->recorded ? "true" : "false",
+		(unsigned long long)t->total, t->pages >> 8, limits->frames * 2, mb(t->touched),
+		mb(t->stored));
+	for (i = 0; i < POLICIES; i++)
+		fprintf(json,
+			"%s\n    \"%s\": {\"hits\": %.6f, \"huge\": %.6f, \"faults\": %llu, "
+			"\"read_mb\": %.1f, \"written_mb\": %.1f, \"promoted\": %llu, "
+			"\"beyond_max\": %.4f, \"beyond_mean\": %.4f}",
+			i ? "," : "", policy_names[i], share(r[i].hits, t->total),
+			share(r[i].huge, t->total), (unsigned long long)r[i].faults, mb(r[i].read),
+			mb(r[i].written), (unsigned long long)r[i].promoted,
+			share(r[i].beyond, HM_BLOCK_PAGES),
+			share(r[i].beyond_all, r[i].promoted * HM_BLOCK_PAGES));
+	fprintf(json, "\n  }}");
+	fflush(json);
+}
+
+static void run(struct settings *s, const struct trace *t, const struct limits *limits)
 {
 	struct result r[POLICIES];
-	u32 i;
 
 	r[AUTO] = run_core(t, limits, HM_ACCESS_AUTO);
 	r[HUGE] = run_core(t, limits, 0);
 	r[BASE] = run_core(t, limits, HM_ACCESS_BASE);
 	r[LRU] = run_lru(t, limits);
 	r[ORACLE] = run_oracle(t, limits);
-	printf("%s: %llu accesses to %u MB, pool %u MB\n", t->name, (unsigned long long)t->n,
-	       t->pages >> 8, limits->frames * 2);
-	printf("  %-7s %7s %9s %9s %9s %6s %9s\n", "", "hits", "faults", "MB read", "written",
-	       "huge", "promoted");
-	for (i = 0; i < POLICIES; i++)
-		printf("  %-7s %6.2f%% %9llu %9.1f %9.1f %5.1f%% %9llu\n", policy_names[i],
-		       100.0 * (double)r[i].hits / (double)t->n, (unsigned long long)r[i].faults,
-		       (double)r[i].read / 256, (double)r[i].written / 256, 100 * r[i].huge,
-		       (unsigned long long)r[i].promoted);
-	if (t->second)
-		printf("  second: auto %.3f, 2M %.3f, 4K %.3f, LRU %.3f, oracle %.3f of it\n",
-		       (double)r[AUTO].read_second / t->pages,
-		       (double)r[HUGE].read_second / t->pages,
-		       (double)r[BASE].read_second / t->pages,
-		       (double)r[LRU].read_second / t->pages,
-		       (double)r[ORACLE].read_second / t->pages);
-	if (checks)
-		check(t, r);
+	print(t, limits, r);
+	if (s->checks)
+		check(s, t, r);
 	fflush(stdout);
+	if (s->json)
+		write_json(s->json, t, limits, r, !s->runs);
+	s->runs++;
+	s->accesses += t->total;
 }
 
-static void run_named(const char *name, const struct limits *limits, bool checks)
+/* All of it fits: is more held than was touched? Ingens (OSDI 2016) asks that of memory. */
+static void bloat(struct settings *s, const struct trace *t)
 {
-	struct trace t;
+	static const u32 utils[] = { 50, 70, 90 };
+	struct limits limits = { .frames = t->pages / HM_BLOCK_PAGES * 5 / 4 + 64, .util = 90 };
+	struct result r;
 	u32 i;
 
-	for (i = 0; trace_names[i] && strcmp(trace_names[i], name); i++)
-		;
-	t = trace_names[i] ? trace_make(name, limits) : trace_read(name);
-	run(&t, limits, checks);
-	trace_free(&t);
+	if (!s->runs++)
+		printf("held of what is touched (accesses by 2 MB pages)\n"
+		       "%-14s %8s %15s %15s %15s %15s %15s\n",
+		       "", "touched", "2M", "auto 50 %", "auto 70 %", "auto 90 %", "4K");
+	r = run_core(t, &limits, 0);
+	printf("%-14.14s %5u MB %7.2f (%3.0f%%)", t->name, t->touched >> 8,
+	       share(r.held, t->touched), 100 * share(r.huge, t->total));
+	for (i = 0; i < sizeof(utils) / sizeof(utils[0]); i++) {
+		limits.util = utils[i];
+		r = run_core(t, &limits, HM_ACCESS_AUTO);
+		printf("  %7.2f (%3.0f%%)", share(r.held, t->touched),
+		       100 * share(r.huge, t->total));
+		if (r.beyond * 100 > (u64)(100 - utils[i]) * HM_BLOCK_PAGES) {
+			fprintf(stderr, "policy: %s: %llu pages were read for a block at %u %%\n",
+				t->name, (unsigned long long)r.beyond, utils[i]);
+			s->broken++;
+		}
+	}
+	r = run_core(t, &limits, HM_ACCESS_BASE);
+	printf("  %7.2f (%3.0f%%)\n", share(r.held, t->touched), 100 * share(r.huge, t->total));
+}
+
+static void run_named(struct settings *s, const char *name)
+{
+	static const u32 frames[POOLS] = { 64, 256, 1024 };
+	struct limits limits = s->limits;
+	bool made = trace_is_made(name);
+	struct trace t = { 0 };
+	u32 i;
+
+	if (!made)
+		t = trace_read(name, s->bloat ? 1 : COPIES);
+	for (i = 0; i < (s->pools ? POOLS : 1); i++) {
+		if (made && s->pools)
+			limits.frames = frames[i];
+		if (made)
+			t = trace_make(name, &limits);
+		else
+			limits.frames = t.pages / HM_BLOCK_PAGES / (s->pools ? 8 >> i : 4);
+		trace_count(&t, s->bloat ? 0 : limits.accesses);
+		if (s->bloat)
+			bloat(s, &t);
+		else
+			run(s, &t, &limits);
+		if (made)
+			trace_free(&t);
+	}
+	if (!made)
+		trace_free(&t);
+}
+
+static void run_made(struct settings *s)
+{
+	u32 i;
+
+	for (i = 0; trace_names[i]; i++)
+		run_named(s, trace_names[i]);
+}
+
+static void usage(const char *program)
+{
+	fprintf(stderr,
+		"usage: %s [--pool FRAMES | --pools] [--accesses N] [--json OUTPUT] "
+		"[--check | --bloat] [TRACE | FILE | made]...\n",
+		program);
+	exit(2);
+}
+
+static int options(struct settings *s, int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < argc && !strncmp(argv[i], "--", 2); i++) {
+		if (!strcmp(argv[i], "--check"))
+			s->checks = true;
+		else if (!strcmp(argv[i], "--pools"))
+			s->pools = true;
+		else if (!strcmp(argv[i], "--bloat"))
+			s->bloat = true;
+		else if (!strcmp(argv[i], "--pool") && i + 1 < argc)
+			s->limits.frames = (u32)strtoul(argv[++i], NULL, 0);
+		else if (!strcmp(argv[i], "--accesses") && i + 1 < argc)
+			s->limits.accesses = strtoull(argv[++i], NULL, 0);
+		else if (!strcmp(argv[i], "--json") && i + 1 < argc)
+			s->json = fopen(argv[++i], "w");
+		else
+			usage(argv[0]);
+	}
+	if (s->limits.frames < 64 || !s->limits.accesses)
+		usage(argv[0]);
+	return i;
 }
 
 int main(int argc, char **argv)
 {
-	struct limits limits = { .frames = 256, .accesses = 250000 };
-	bool checks = false;
-	int i = 1;
-	u32 k;
+	struct settings s = { .limits = { .frames = 256, .util = 90, .accesses = 250000 } };
+	int i = options(&s, argc, argv);
 
-	for (; i < argc && !strncmp(argv[i], "--", 2); i++) {
-		if (!strcmp(argv[i], "--check"))
-			checks = true;
-		else if (!strcmp(argv[i], "--pool") && i + 1 < argc)
-			limits.frames = (u32)strtoul(argv[++i], NULL, 0);
-		else if (!strcmp(argv[i], "--accesses") && i + 1 < argc)
-			limits.accesses = strtoull(argv[++i], NULL, 0);
+	if (s.json)
+		fprintf(s.json, "{\"schema\": \"hugemap-policy-1\", \"runs\": [");
+	if (i == argc)
+		run_made(&s);
+	for (; i < argc; i++) {
+		if (!strcmp(argv[i], "made"))
+			run_made(&s);
 		else
-			i = argc;
+			run_named(&s, argv[i]);
 	}
-	if (i > argc || limits.frames < 64 || !limits.accesses) {
-		fprintf(stderr, "usage: %s [--pool FRAMES] [--accesses N] [--check] [TRACE]...\n",
-			argv[0]);
-		return 2;
+	if (s.json) {
+		fprintf(s.json, "\n]}\n");
+		fclose(s.json);
 	}
-	for (k = 0; i == argc && trace_names[k]; k++)
-		run_named(trace_names[k], &limits, checks);
-	for (; i < argc; i++)
-		run_named(argv[i], &limits, checks);
-	return broken > 0;
+	if (!s.bloat)
+		printf("%llu accesses in %u runs\n", (unsigned long long)s.accesses, s.runs);
+	return s.broken > 0;
 }

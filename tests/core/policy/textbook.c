@@ -5,14 +5,82 @@
 
 #include "policy.h"
 
-/*
- * A heap of the pages that are cached, by a key that each has: the smallest leaves. LRU: the
- * time of its last access; the oracle: that of its next one, the later, the smaller.
- */
+static void *zeroed(u64 n, size_t size)
+{
+	void *mem = calloc(n, size);
+
+	if (!mem)
+		abort();
+	return mem;
+}
+
+/* A ring of the pages that are cached, by their last access. Page + 1; 0 is its head. */
+struct ring {
+	u32 *next, *prev;
+	u64 n;
+};
+
+static void unlink_page(struct ring *ring, u32 at)
+{
+	ring->next[ring->prev[at]] = ring->next[at];
+	ring->prev[ring->next[at]] = ring->prev[at];
+}
+
+static void push(struct ring *ring, u32 at)
+{
+	ring->next[at] = ring->next[0];
+	ring->prev[at] = 0;
+	ring->prev[ring->next[0]] = at;
+	ring->next[0] = at;
+}
+
+struct result run_lru(const struct trace *t, const struct limits *limits)
+{
+	struct ring ring = {
+		.next = zeroed((u64)t->pages + 1, sizeof(u32)),
+		.prev = zeroed((u64)t->pages + 1, sizeof(u32)),
+	};
+	u64 pool = (u64)limits->frames * HM_BLOCK_PAGES, i, k = 0;
+	u8 *state = zeroed((u64)t->pages + 1, 1); /* 1: cached, 2: dirty */
+	struct result r = { 0 };
+
+	for (i = 0; i < t->total; i++, k = trace_next(t, k)) {
+		u32 at = (t->access[k] >> 1) + 1;
+
+		if (state[at]) {
+			r.hits++;
+			unlink_page(&ring, at);
+		} else {
+			r.read++;
+			r.read_second += t->second && i >= t->second && i < t->n;
+			if (ring.n < pool) {
+				ring.n++;
+			} else {
+				u32 victim = ring.prev[0];
+
+				r.written += state[victim] >> 1;
+				state[victim] = 0;
+				unlink_page(&ring, victim);
+			}
+		}
+		push(&ring, at);
+		state[at] |= 1 | (t->access[k] & 1) << 1;
+	}
+	for (i = 1; i <= t->pages; i++)
+		r.written += state[i] >> 1;
+	r.faults = r.read;
+	r.held = ring.n;
+	free(ring.next);
+	free(ring.prev);
+	free(state);
+	return r;
+}
+
+/* A heap of the pages that are cached: the one whose next access is the latest is first. */
 struct heap {
-	u32 *page, n; /* the heap */
+	u32 *page, n;
 	u32 *at; /* of each page, its place + 1; 0: it is not cached */
-	u64 *key;
+	u64 *key; /* of each page, when it is accessed next */
 	bool *dirty;
 };
 
@@ -28,16 +96,16 @@ static void settle(struct heap *h, u32 i)
 	u32 page = h->page[i];
 	u64 key = h->key[page];
 
-	while (i && h->key[h->page[(i - 1) / 2]] > key) {
+	while (i && h->key[h->page[(i - 1) / 2]] < key) {
 		put(h, i, h->page[(i - 1) / 2]);
 		i = (i - 1) / 2;
 	}
 	for (;;) {
 		u32 child = 2 * i + 1;
 
-		if (child + 1 < h->n && h->key[h->page[child + 1]] < h->key[h->page[child]])
+		if (child + 1 < h->n && h->key[h->page[child + 1]] > h->key[h->page[child]])
 			child++;
-		if (child >= h->n || h->key[h->page[child]] >= key)
+		if (child >= h->n || h->key[h->page[child]] <= key)
 			break;
 		put(h, i, h->page[child]);
 		i = child;
@@ -45,27 +113,49 @@ static void settle(struct heap *h, u32 i)
 	put(h, i, page);
 }
 
-static struct result run(const struct trace *t, const struct limits *limits, const u64 *next)
+/* How far it is from each access to the next one of its page; traces begin again. */
+static u32 *distances(const struct trace *t)
 {
-	u64 pool = (u64)limits->frames * HM_BLOCK_PAGES, i;
+	u64 *seen = zeroed(t->pages, sizeof(u64)), i;
+	u32 *distance = zeroed(t->n, sizeof(u32));
+
+	for (i = 2 * t->n; i-- > 0;) {
+		u32 page = t->access[i % t->n] >> 1;
+
+		if (i < t->n)
+			distance[i] = (u32)(seen[page] - i);
+		seen[page] = i;
+	}
+	free(seen);
+	return distance;
+}
+
+/*
+ * Belady's: no cache of this size that reads single pages when they are wanted reads fewer.
+ * What it writes is no bound: that is trace->stored.
+ */
+struct result run_oracle(const struct trace *t, const struct limits *limits)
+{
+	u64 pool = (u64)limits->frames * HM_BLOCK_PAGES, i, k = 0;
 	struct heap h = {
-		.page = calloc(pool, sizeof(u32)),
-		.at = calloc(t->pages, sizeof(u32)),
-		.key = calloc(t->pages, sizeof(u64)),
-		.dirty = calloc(t->pages, sizeof(bool)),
+		.page = zeroed(pool, sizeof(u32)),
+		.at = zeroed(t->pages, sizeof(u32)),
+		.key = zeroed(t->pages, sizeof(u64)),
+		.dirty = zeroed(t->pages, sizeof(bool)),
 	};
+	u32 *distance = distances(t);
 	struct result r = { 0 };
 
-	for (i = 0; i < t->n; i++) {
-		u32 page = t->access[i].page;
+	for (i = 0; i < t->total; i++, k = trace_next(t, k)) {
+		u32 page = t->access[k] >> 1;
 
-		h.key[page] = next ? ~next[i] : i;
+		h.key[page] = i + distance[k];
 		if (h.at[page]) {
 			r.hits++;
 			settle(&h, h.at[page] - 1);
 		} else {
 			r.read++;
-			r.read_second += t->second && i >= t->second;
+			r.read_second += t->second && i >= t->second && i < t->n;
 			if (h.n < pool) {
 				h.n++;
 				put(&h, h.n - 1, page);
@@ -80,36 +170,16 @@ static struct result run(const struct trace *t, const struct limits *limits, con
 				settle(&h, 0);
 			}
 		}
-		h.dirty[page] |= t->access[i].store;
+		h.dirty[page] |= t->access[k] & 1;
 	}
 	for (i = 0; i < t->pages; i++)
 		r.written += h.dirty[i];
 	r.faults = r.read;
+	r.held = h.n;
 	free(h.page);
 	free(h.at);
 	free(h.key);
 	free(h.dirty);
-	return r;
-}
-
-struct result run_lru(const struct trace *trace, const struct limits *limits)
-{
-	return run(trace, limits, NULL);
-}
-
-struct result run_oracle(const struct trace *trace, const struct limits *limits)
-{
-	u64 *next = calloc(trace->n, sizeof(u64)), *seen = malloc(trace->pages * sizeof(u64));
-	struct result r;
-	u64 i;
-
-	memset(seen, 0xff, trace->pages * sizeof(u64));
-	for (i = trace->n; i-- > 0;) {
-		next[i] = seen[trace->access[i].page];
-		seen[trace->access[i].page] = i;
-	}
-	r = run(trace, limits, next);
-	free(next);
-	free(seen);
+	free(distance);
 	return r;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Traces: made of a seed that is always the same, or read from a file. */
-#include <stdio.h>
+/* Traces that are made, of a seed that is always the same. */
 #include <stdlib.h>
 #include <string.h>
 #include <math.h>
@@ -8,9 +7,9 @@
 #include "policy.h"
 
 const char *const trace_names[] = {
-	"sequential",	"random",    "zipf",	   "strided",  "records",
-	"hot-tenth",	"streams",   "scan-twice", "scan+hot", "hot-small",
-	"random-store", "hot-store", "mixed",	   "shift",    NULL,
+	"sequential", "random",	    "zipf",	"strided",   "records",	     "hot-tenth",
+	"streams",    "scan-twice", "scan+hot", "hot-small", "random-store", "hot-store",
+	"mixed",      "shift",	    "gradient", NULL,
 };
 
 static u64 seed;
@@ -21,7 +20,7 @@ static u32 rnd(u32 n)
 	return (u32)((seed >> 33) * (u64)n >> 31);
 }
 
-static void add(struct trace *t, u64 page, bool store)
+void trace_add(struct trace *t, u64 page, bool store)
 {
 	/* Room for twice as much each time that it is a power of two. */
 	if (!(t->n & (t->n - 1))) {
@@ -29,13 +28,13 @@ static void add(struct trace *t, u64 page, bool store)
 		if (!t->access)
 			abort();
 	}
-	t->access[t->n++] = (struct access){ (u32)page, store };
+	t->access[t->n++] = (u32)page << 1 | store;
 }
 
 static void scan(struct trace *t, u64 start, u64 end, bool store)
 {
 	while (start < end)
-		add(t, start++, store);
+		trace_add(t, start++, store);
 }
 
 /* Which page comes at a place of the order of heat: those are anywhere. */
@@ -52,6 +51,15 @@ static u32 zipf(const struct trace *t)
 	return scatter(t, (u32)(pow((double)t->pages + 1, u) - 1) % t->pages);
 }
 
+bool trace_is_made(const char *name)
+{
+	u32 i;
+
+	for (i = 0; trace_names[i] && strcmp(trace_names[i], name); i++)
+		;
+	return trace_names[i];
+}
+
 struct trace trace_make(const char *name, const struct limits *limits)
 {
 	u64 pool = (u64)limits->frames * HM_BLOCK_PAGES, n = limits->accesses, i;
@@ -63,23 +71,24 @@ struct trace trace_make(const char *name, const struct limits *limits)
 		scan(&t, 0, t.pages, false);
 	} else if (!strcmp(name, "random")) {
 		for (i = 0; i < n; i++)
-			add(&t, rnd(t.pages), false);
+			trace_add(&t, rnd(t.pages), false);
 	} else if (!strcmp(name, "zipf")) {
 		for (i = 0; i < n; i++)
-			add(&t, zipf(&t), false);
+			trace_add(&t, zipf(&t), false);
 	} else if (!strcmp(name, "strided")) {
 		for (i = 0; i < n; i++)
-			add(&t, i * 16 % t.pages + i * 16 / t.pages % 16, false);
+			trace_add(&t, i * 16 % t.pages + i * 16 / t.pages % 16, false);
 	} else if (!strcmp(name, "records")) {
 		/* Of 16 KB, anywhere, each read from its start to its end. */
 		for (i = 0; i < n; i++)
-			add(&t, i % 4 ? t.access[t.n - 1].page + 1 : rnd(t.pages / 4) * 4, false);
+			trace_add(&t, i % 4 ? (t.access[t.n - 1] >> 1) + 1 : rnd(t.pages / 4) * 4,
+				  false);
 	} else if (!strcmp(name, "hot-tenth")) {
 		for (i = 0; i < n; i++)
-			add(&t, rnd(10) ? rnd(tenth) : tenth + rnd(t.pages - tenth), false);
+			trace_add(&t, rnd(10) ? rnd(tenth) : tenth + rnd(t.pages - tenth), false);
 	} else if (!strcmp(name, "streams")) {
 		for (i = 0; i < t.pages; i++)
-			add(&t, i % 4 * (t.pages / 4) + i / 4, false);
+			trace_add(&t, i % 4 * (t.pages / 4) + i / 4, false);
 	} else if (!strcmp(name, "scan-twice")) {
 		t.pages = (u32)(2 * pool);
 		scan(&t, 0, t.pages, false);
@@ -88,27 +97,36 @@ struct trace trace_make(const char *name, const struct limits *limits)
 	} else if (!strcmp(name, "scan+hot")) {
 		/* What is hot would fit; a scan passes beside it. */
 		for (i = 0; i < n; i++)
-			add(&t, i % 2 ? rnd((u32)pool / 2) : pool / 2 + i / 2 % (3 * pool), false);
+			trace_add(&t, i % 2 ? rnd((u32)pool / 2) : pool / 2 + i / 2 % (3 * pool),
+				  false);
 	} else if (!strcmp(name, "hot-small")) {
 		/* All of it fits, touched at random. */
 		t.pages = (u32)pool / 2;
 		for (i = 0; i < n; i++)
-			add(&t, rnd(t.pages), false);
+			trace_add(&t, rnd(t.pages), false);
 	} else if (!strcmp(name, "random-store")) {
 		for (i = 0; i < n; i++)
-			add(&t, rnd(t.pages), rnd(2));
+			trace_add(&t, rnd(t.pages), rnd(2));
 	} else if (!strcmp(name, "hot-store")) {
 		/* It is read until it is all huge; then a page is stored to here and there. */
 		t.pages = (u32)pool / 8;
 		for (i = 0; i < n; i++)
-			add(&t, rnd(t.pages), i > n / 2 && rnd(50) == 0);
+			trace_add(&t, rnd(t.pages), i > n / 2 && rnd(50) == 0);
 	} else if (!strcmp(name, "mixed")) {
 		/* A stream that stores, one that reads, and random ones of both kinds. */
 		for (i = 0; i < n / 4; i++) {
-			add(&t, i % pool, true);
-			add(&t, pool + i % pool, false);
-			add(&t, 2 * pool + rnd((u32)(2 * pool)), false);
-			add(&t, 2 * pool + zipf(&t) % (2 * pool), rnd(4) == 0);
+			trace_add(&t, i % pool, true);
+			trace_add(&t, pool + i % pool, false);
+			trace_add(&t, 2 * pool + rnd((u32)(2 * pool)), false);
+			trace_add(&t, 2 * pool + zipf(&t) % (2 * pool), rnd(4) == 0);
+		}
+	} else if (!strcmp(name, "gradient")) {
+		/* Of the first block one page is used, of the last one all are. */
+		for (i = 0; i < n; i++) {
+			u32 block = rnd(4 * limits->frames);
+			u32 k = rnd(1 + block * HM_BLOCK_PAGES / (4 * limits->frames));
+
+			trace_add(&t, block * HM_BLOCK_PAGES + k * 211 % HM_BLOCK_PAGES, false);
 		}
 	} else if (!strcmp(name, "shift")) {
 		/* Another part of the file is read from now on, which would fit. */
@@ -121,24 +139,23 @@ struct trace trace_make(const char *name, const struct limits *limits)
 	return t;
 }
 
-struct trace trace_read(const char *path)
+/* How much there is to it, once it is complete; it goes on for so many accesses at least. */
+void trace_count(struct trace *t, u64 accesses)
 {
-	struct trace t = { .name = path };
-	FILE *file = fopen(path, "r");
-	unsigned long page;
-	char how;
+	u8 *seen = calloc(t->pages, 1);
+	u64 i;
 
-	while (file && fscanf(file, " %lu , %c", &page, &how) == 2 && page < 1u << 30) {
-		add(&t, page, how == 'w');
-		if (page >= t.pages)
-			t.pages = (u32)page + 1;
+	if (!seen)
+		abort();
+	for (i = 0; i < t->n; i++) {
+		u32 page = t->access[i] >> 1;
+
+		t->touched += !seen[page];
+		t->stored += t->access[i] & 1 && !(seen[page] & 2);
+		seen[page] |= 1 | (t->access[i] & 1) << 1;
 	}
-	if (!file || !feof(file)) {
-		fprintf(stderr, "policy: %s: lines of a page and r or w, as in \"17, r\"\n", path);
-		exit(2);
-	}
-	fclose(file);
-	return t;
+	free(seen);
+	t->total = t->n > accesses ? t->n : accesses;
 }
 
 void trace_free(struct trace *trace)
