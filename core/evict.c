@@ -17,6 +17,9 @@
 #define PASSING_KEPT_BASE 128u
 #define PASSING_WAIT_MS 30000u
 
+/* How much older what is of the other kind has to be, to go instead; what is young, less. */
+#define OLDER_MS 1000u
+
 /* Carved frames that are looked at for one that can be emptied. */
 #define DRAIN_TRIES 8u
 
@@ -417,6 +420,17 @@ static void find_oldest(struct hm_cache *cache, struct oldest oldest[HM_KINDS])
 	}
 }
 
+/*
+ * Of this kind, or of the other one? In a pool that is all new within a second, a block that
+ * has just come would be the oldest of its kind, and go for each of its own pages.
+ */
+static bool own_goes(const struct oldest *own, const struct oldest *other)
+{
+	if (own->frame == HM_NO_FRAME_ID || other->frame == HM_NO_FRAME_ID)
+		return own->frame != HM_NO_FRAME_ID;
+	return other->age <= own->age + (own->age < OLDER_MS ? own->age : OLDER_MS);
+}
+
 /* Could a carved frame be emptied? All of it is free, or queued, as what is clean is. */
 static bool can_drain(struct hm_cache *cache, u32 huge)
 {
@@ -542,8 +556,7 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 				reclaim_passing(cache, other_kind, true, want, victims, max, &n);
 			break;
 		}
-		if (own->frame != HM_NO_FRAME_ID &&
-		    (other->frame == HM_NO_FRAME_ID || other->age <= own->age + 1000)) {
+		if (own_goes(own, other)) {
 			reclaim_kind(cache, kind, want, victims, max, &n);
 		} else if (kind == HM_HUGE) {
 			u32 huge = container_to_drain(cache, other->frame);

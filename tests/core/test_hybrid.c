@@ -345,6 +345,31 @@ static void test_passing_goes(void **state)
 	end(&r);
 }
 
+/* A block that has just come does not leave for older base pages, however young all are. */
+static void test_new_block_stays(void **state)
+{
+	struct hm_store *other;
+	struct reader r;
+	u64 page;
+
+	start(&r, 16, 100);
+	other = env_open(&r.env, BYTES(6));
+	for (page = P(20); page < P(30); page++)
+		read_page(&r, page, HM_ACCESS_BASE);
+	hm_cache_tick(r.env.cache, 500);
+	r.env.store = other;
+	assert_int_equal(read_page(&r, P(3), AUTO | HM_ACCESS_SEQUENTIAL), BLOCK);
+	hm_cache_tick(r.env.cache, 510);
+	r.misses = 0;
+	for (page = P(3); page < P(3) + 4; page++) {
+		evict(r.env.cache, HM_HUGE, 1);
+		read_page(&r, page, AUTO);
+	}
+	assert_int_equal(r.misses, 0);
+	r.env.store = r.env.all[0];
+	end(&r);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_classes),	     cmocka_unit_test(test_ahead_alone),
 	cmocka_unit_test(test_random),	     cmocka_unit_test(test_stride),
@@ -353,7 +378,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_not_forward),  cmocka_unit_test(test_stream_beside_random),
 	cmocka_unit_test(test_write_behind), cmocka_unit_test(test_whole_again),
 	cmocka_unit_test(test_scan_twice),   cmocka_unit_test(test_scan_that_fits),
-	cmocka_unit_test(test_passing_goes),
+	cmocka_unit_test(test_passing_goes), cmocka_unit_test(test_new_block_stays),
 };
 
 int main(void)
