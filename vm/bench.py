@@ -25,6 +25,8 @@ MIB = 1 << 20
 # read() of what is cached, write() of what is not.
 CALLS = "warm read-call forget write-call"
 SINGLE = "warm read-fault upgrade first-write sync rewrite drop"
+# Faults one by one, of base pages, while promotion is at work or not.
+SPREAD = ("spread-read", "spread-write")
 # The loops that scenarios contain, by name.
 LOOPS = {"seq-read": "copy", "seq-write": "fill"}
 # What takes the whole file, so that totals compare whatever the page is.
@@ -55,8 +57,9 @@ class Failed(Exception):
 class Counter:
     """Runs count-insns in a guest."""
 
-    def __init__(self, vm: guest.Guest) -> None:
+    def __init__(self, vm: guest.Guest, scenario: str | None) -> None:
         self.vm = vm
+        self.scenario = scenario
         self.loops: dict[tuple[str, int], int] = {}
 
     def shell(self, command: str, seconds: float = 600) -> list[str]:
@@ -65,6 +68,9 @@ class Counter:
         if answer != "ok":
             raise Failed(f"{command}: {'; '.join(lines) or 'it failed and says nothing'}")
         return lines
+
+    def wanted(self, what: str) -> bool:
+        return not self.scenario or self.scenario in what
 
     def count(self, words: str, prefix: str = "") -> list[tuple[str, int, int, int]]:
         results = []
@@ -78,6 +84,8 @@ class Counter:
     def rows(
         self, engine: str, page: str, setting: str, file: str, mib: int, what: str, advice: str, prefix: str = ""
     ) -> list[Row]:
+        if not self.wanted(what):
+            return []
         step = 4096 if page == "4K" else 2 * MIB
         print(f"counting {engine}, {page}, {setting}: {what}", file=sys.stderr, flush=True)
         rows = []
@@ -98,10 +106,12 @@ class Counter:
 def count_hugemap(counter: Counter) -> list[Row]:
     rows = []
 
-    def with_mount(page: str, pool: int, mib: int, what: str, more: str = "") -> None:
+    def with_mount(page: str, pool: int, mib: int, what: str, more: str = "", told: str = "") -> None:
+        if not counter.wanted(what):
+            return
         counter.shell(f"mount -t hugemap -o pool={pool}M,page={page}{more} /dev/nullb0 /mnt/fast")
         file = "/mnt/fast/" + counter.shell("ls /mnt/fast")[0].strip()
-        setting = f"pool {pool} MB" + (", not optimized" if more else "")
+        setting = f"pool {pool} MB{told}"
         try:
             rows.extend(counter.rows("hugemap-kernel", page, setting, file, mib, what, "none"))
         finally:
@@ -113,7 +123,11 @@ def count_hugemap(counter: Counter) -> list[Row]:
             with_mount(page, pool, SEQUENTIAL_MIB, "seq-write")
         with_mount(page, 2 * SINGLE_MIB, SINGLE_MIB, SINGLE)
         with_mount(page, 2 * SINGLE_MIB, SINGLE_MIB, CALLS)
-        with_mount(page, 2 * SINGLE_MIB, SINGLE_MIB, CALLS, ",vfs_read_optimization=off,vfs_write_optimization=off")
+        plain = ",vfs_read_optimization=off,vfs_write_optimization=off"
+        with_mount(page, 2 * SINGLE_MIB, SINGLE_MIB, CALLS, plain, ", not optimized")
+    for page, more in (("4K", ""), ("auto", ",util_threshold=0"), ("auto", ",util_threshold=90")):
+        for what in SPREAD:
+            with_mount(page, 2 * SINGLE_MIB, SINGLE_MIB, what, more, more.replace(",", ", "))
     for page in ("4K", "auto"):
         with_mount(page, POOL_MIB, RANDOM_MIB, "random-read")
         with_mount(page, POOL_MIB, RANDOM_MIB, "random-write")
@@ -146,6 +160,8 @@ def count_linux(counter: Counter) -> list[Row]:
             one("2M", SEQUENTIAL_MIB, "seq-write", advice, read_ahead)
     one("4K", SINGLE_MIB, SINGLE, "none", 128)
     one("4K", SINGLE_MIB, CALLS, "none", 128)
+    for what in SPREAD:
+        one("4K", SINGLE_MIB, what, "random", 128)
     # The same memory for its page cache as the pool has, by a memory group.
     limited = f"echo {POOL_MIB}M >/cg/limited/memory.max && echo 0 >/cg/limited/memory.swap.max 2>/dev/null;"
     limited += " sh -c 'echo $$ >/cg/limited/cgroup.procs && exec \"$@\"' sh "
@@ -219,7 +235,7 @@ def count(kernel: kernels.Kernel, initrd: pathlib.Path, args: argparse.Namespace
     rows: list[Row] = []
     failed = []
     with guest.Guest(kernel, initrd, args.memory, {"ext4": (1 << 30, "ext4")}, counted=True) as vm:
-        counter = Counter(vm)
+        counter = Counter(vm, args.scenario)
         counter.shell("modprobe null_blk nr_devices=2 gb=2 bs=4096 irqmode=0 && mkdir -p /mnt/fast")
         counter.shell("insmod /hugemap.ko")
         for name, part in () if args.command_only else (("linux-mmap", count_linux), ("hugemap-kernel", count_hugemap)):

@@ -627,6 +627,7 @@ def main() -> int:
             sub.add_argument("--out", type=pathlib.Path)
         if name == "bench":
             sub.add_argument("--json", type=pathlib.Path, help="write the counts there, too")
+            sub.add_argument("--scenario", help="count only what is called so, or by more, in count-insns.c")
             sub.add_argument("--command-too", action="store_true", help="hugemap bench as well")
             sub.add_argument("--command-only", action="store_true", help="nothing but that")
         if name == "test":

@@ -26,6 +26,10 @@
  *	forget		not counted: the same
  *	random-read	read a byte of RANDOM_OPS random pages
  *	random-write	write a byte of each
+ *	spread-read	read a byte of every page, at random in 8 MB at a time; each access that
+ *			faults is counted alone: NAME-mean, then the median, the 99th
+ *			percentile and the most, as one operation
+ *	spread-write	write one of each
  *	read-call	read all of the file by calls of 1 MB
  *	write-call	write all of it so
  */
@@ -42,6 +46,7 @@
 #define BUFFER (1ul << 20)
 #define RANDOM_OPS 8192ul
 #define PAGE 4096ul
+#define SPREAD 2048ul /* pages */
 
 struct bench {
 	int fd;
@@ -312,6 +317,83 @@ static void random_write(struct bench *b, struct count *count)
 	random_access(b, count, true);
 }
 
+static int compare(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void told(const char *name, const char *what, uint64_t ops, uint64_t insns)
+{
+	printf("%s-%s %llu %llu %llu\n", name, what, (unsigned long long)ops,
+	       (unsigned long long)insns, (unsigned long long)ops);
+}
+
+/* Some pages, each once, in any order: what every access that faults needs. */
+static uint64_t *spread_part(struct bench *b, size_t first, bool write, uint64_t *out)
+{
+	static uint64_t x = 88172645463325252ull;
+	size_t order[SPREAD];
+
+	for (size_t i = 0; i < SPREAD; i++) {
+		size_t j;
+
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		j = (x >> 12) % (i + 1);
+		order[i] = order[j];
+		order[j] = first + i;
+	}
+	for (size_t i = 0; i < SPREAD; i++) {
+		volatile uint64_t *word = (volatile uint64_t *)(b->at + order[i] * PAGE);
+		struct count one;
+
+		start(&one);
+		if (write)
+			*word = i;
+		else
+			sink += *word;
+		stop(&one, 1);
+		if (one.faults)
+			*out++ = one.insns;
+	}
+	return out;
+}
+
+static void spread(struct bench *b, struct count *count, const char *name, bool write)
+{
+	size_t pages = b->size / PAGE, n;
+	uint64_t *insns = calloc(pages, sizeof(*insns)), *end = insns, sum = 0;
+
+	if (!insns)
+		fail("memory");
+	map(b, true);
+	for (size_t i = 0; i + SPREAD <= pages; i += SPREAD)
+		end = spread_part(b, i, write, end);
+	n = (size_t)(end - insns);
+	for (size_t i = 0; i < n; i++)
+		sum += insns[i];
+	qsort(insns, n, sizeof(*insns), compare);
+	told(name, "mean", n, sum);
+	told(name, "median", 1, insns[n / 2]);
+	told(name, "99th", 1, insns[n * 99 / 100]);
+	told(name, "most", 1, insns[n - 1]);
+	free(insns);
+	count->ops = 0;
+}
+
+static void spread_read(struct bench *b, struct count *count)
+{
+	spread(b, count, "spread-read", false);
+}
+
+static void spread_write(struct bench *b, struct count *count)
+{
+	spread(b, count, "spread-write", true);
+}
+
 static void calls(struct bench *b, struct count *count, bool write)
 {
 	char *buffer = buffer_new();
@@ -356,6 +438,8 @@ static const struct {
 	{ "forget", forget },
 	{ "random-read", random_read },
 	{ "random-write", random_write },
+	{ "spread-read", spread_read },
+	{ "spread-write", spread_write },
 	{ "read-call", read_call },
 	{ "write-call", write_call },
 };
