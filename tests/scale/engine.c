@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "engine.h"
+
+#include "sched.h"
+
+#define ROUNDS 256u /* of one eviction, as in kernel/evict.c */
+
+struct costs costs = {
+	.fault = 600,
+	.map = 400,
+	.unmap = 1000,
+	.protect = 50,
+	.latency = 10,
+	.stream = 7000,
+	.depth = 1024,
+	.copy = 10000,
+	.looks = 1,
+};
+
+/* --- names of lines and locks ---------------------------------------------------------------- */
+
+#define AT(type, member, words) { offsetof(struct type, member), words, 0, 0 }
+#define END { 0, NULL, 0, 0 }
+
+static struct machine_member cache_names[] = {
+	AT(hm_cache, opts, "cache->opts, clocks"),
+	AT(hm_cache, evict_cursor, "cache->evict_cursor"),
+	AT(hm_cache, stores_lock, "cache->stores"),
+	END,
+};
+static struct machine_member shard_names[] = {
+	AT(hm_shard, pool_lock, "shard->pool_lock"), AT(hm_shard, free, "shard->free, partial"),
+	AT(hm_shard, nfree, "shard->nfree"),	     AT(hm_shard, queue_lock, "shard->queue_lock"),
+	AT(hm_shard, list, "shard->list"),	     AT(hm_shard, note, "shard->note"),
+	AT(hm_shard, count, "shard->count"),	     END,
+};
+static struct machine_member desc_names[] = { AT(hm_desc, word, "desc"), END };
+static struct machine_member carve_names[] = { AT(hm_carve, free, "carve"), END };
+static struct machine_member ghost_names[] = { { 0, "ghosts", 0, 0 }, END };
+static struct machine_member store_names[] = {
+	AT(hm_store, cache, "store->cache, size"),
+	AT(hm_store, nhuge, "store->nhuge, nidle"),
+	AT(hm_store, dirty_part, "store->dirty_part"),
+	AT(hm_store, dirty_since, "store->dirty_since"),
+	AT(hm_store, dirty_lock, "store->dirty_lock"),
+	AT(hm_store, span, "store->span"),
+	AT(hm_store, stream_lock, "store->stream_lock"),
+	AT(hm_store, stream_hand, "store->stream_hand"),
+	AT(hm_store, stream, "store->stream"),
+	AT(hm_store, node_lock, "store->node_lock"),
+	AT(hm_store, dirty, "store->dirty"),
+	AT(hm_store, dir, "store->dir"),
+	END,
+};
+static struct machine_member dir_names[] = {
+	AT(hm_dir, dirty, "dir->dirty"),
+	AT(hm_dir, leaf, "dir->leaf"),
+	END,
+};
+static struct machine_member leaf_names[] = {
+	AT(hm_leaf, dirty, "leaf->dirty"),
+	AT(hm_leaf, hollow, "leaf->hollow"),
+	AT(hm_leaf, word, "leaf->word"),
+	AT(hm_leaf, base, "leaf->base"),
+	END,
+};
+static struct machine_member base_names[] = {
+	AT(hm_base, resident, "base->resident"),
+	AT(hm_base, dirty, "base->dirty"),
+	AT(hm_base, hollow, "base->hollow"),
+	AT(hm_base, word, "base->word"),
+	END,
+};
+static struct machine_member one_lock_names[] = { { 0, "the one lock", 0, 0 }, END };
+
+/* Time that was not spent on lines and locks. */
+struct machine_member elsewhere[] = {
+	{ 0, "(the device's queue)", 0, 0 },
+	{ 0, "(pages that others fill)", 0, 0 },
+	{ 0, "(no free frame)", 0, 0 },
+	END,
+};
+enum {
+	DEVICE,
+	OTHERS,
+	NO_FRAME
+};
+
+struct machine_member *const names[] = {
+	cache_names, shard_names, desc_names, carve_names, ghost_names,	   store_names,
+	dir_names,   leaf_names,  base_names, elsewhere,   one_lock_names,
+};
+const size_t nnames = sizeof(names) / sizeof(names[0]);
+
+/* --- a run ----------------------------------------------------------------------------------- */
+
+const struct workload *workload;
+struct cpu cpus[MACHINE_CPUS];
+struct hm_cache *cache;
+bool one_locked, reclaim_wanted;
+u64 core_ns;
+u8 mapped[(HM_BLOCK_PAGES + 1) * MOST_FRAMES];
+static hm_spinlock_t *one_lock;
+static u64 called_at[MACHINE_CPUS];
+static u64 device_free, device_done[4096], device_ios;
+
+void new_cache(const struct hm_options *opts)
+{
+	size_t i, j;
+
+	for (i = 0; i < nnames; i++)
+		for (j = 0; j == 0 || names[i][j].name; j++)
+			names[i][j].line_ns = names[i][j].lock_ns = 0;
+	cache = machine_alloc(hm_cache_bytes(opts), sizeof(*cache), cache_names);
+	hm_cache_init(cache, opts);
+	machine_name(cache->shards, sizeof(struct hm_shard), shard_names);
+	machine_name(cache->desc, sizeof(struct hm_desc), desc_names);
+	machine_name(cache->carve, sizeof(struct hm_carve), carve_names);
+	machine_name(cache->ghosts, sizeof(hm_atomic_t), ghost_names);
+	one_lock = machine_alloc(sizeof(*one_lock), sizeof(*one_lock), one_lock_names);
+	core_ns = 0;
+	reclaim_wanted = false;
+	device_ios = 0;
+	device_free = 0;
+	memset(device_done, 0, sizeof(device_done));
+}
+
+struct hm_store *open_store(u64 blocks)
+{
+	struct hm_store *store = machine_alloc(hm_store_bytes(), sizeof(*store), store_names);
+
+	/* Not all of the last block is the file's: the others are cached as a whole. */
+	store = hm_store_init(cache, store, (blocks + 1) << HM_BLOCK_SHIFT);
+	sim_check(store, "no store");
+	return store;
+}
+
+void enter(void)
+{
+	called_at[hm_cpu()] = machine_now();
+	if (one_locked)
+		hm_spin_lock(one_lock);
+}
+
+void leave(void)
+{
+	if (one_locked)
+		hm_spin_unlock(one_lock);
+	core_ns += machine_now() - called_at[hm_cpu()];
+}
+
+u32 kind_access(void)
+{
+	return workload->huge ? 0 : HM_ACCESS_BASE;
+}
+
+u64 unit_pages(void)
+{
+	return workload->huge ? PAGES : 1;
+}
+
+u64 draw(struct cpu *cpu, u64 n)
+{
+	cpu->random ^= cpu->random << 13;
+	cpu->random ^= cpu->random >> 7;
+	cpu->random ^= cpu->random << 17;
+	return (cpu->random * 0x2545f4914f6cdd1dull >> 11) % n;
+}
+
+void wait_until(u64 time)
+{
+	if (time > machine_now())
+		machine_work(time - machine_now());
+}
+
+static void lose(u32 why, u64 ns)
+{
+	elsewhere[why].line_ns += ns;
+}
+
+u64 submit(u64 pages)
+{
+	u64 bytes = pages << HM_PAGE_SHIFT, *slot, start, done, alone;
+
+	machine_turn();
+	slot = &device_done[device_ios++ % costs.depth];
+	start = *slot > machine_now() ? *slot : machine_now();
+	alone = costs.latency * 1000 + bytes * 1000 / costs.stream;
+	done = start + alone;
+	if (costs.bandwidth) {
+		device_free = (start > device_free ? start : device_free) +
+			      bytes * 1000 / costs.bandwidth;
+		if (done < device_free + costs.latency * 1000)
+			done = device_free + costs.latency * 1000;
+	}
+	*slot = done;
+	lose(DEVICE, done - machine_now() - alone);
+	return done;
+}
+
+/* --- an engine ------------------------------------------------------------------------------- */
+
+static const u64 node_stride[] = { sizeof(struct hm_dir), sizeof(struct hm_leaf),
+				   sizeof(struct hm_base) };
+static struct machine_member *const node_names[] = { dir_names, leaf_names, base_names };
+
+enum hm_outcome ask(struct hm_store *store, u64 pgoff, u32 access, struct hm_unit *unit)
+{
+	enum hm_outcome outcome;
+	bool charged;
+
+	for (;;) {
+		outcome = CORE(hm_fault(store, pgoff, access, unit));
+		if (outcome != HM_NO_NODE)
+			return outcome;
+		charged = machine_charge(false);
+		hm_store_add_node(store, pgoff, (enum hm_node_kind)unit->err,
+				  machine_alloc(hm_node_bytes((enum hm_node_kind)unit->err),
+						node_stride[unit->err], node_names[unit->err]),
+				  hm_store_size(store), NULL, NULL);
+		machine_charge(charged);
+	}
+}
+
+void finish_jobs(struct cpu *cpu, bool wait)
+{
+	if (wait) {
+		u64 until = machine_now() + POLL_NS;
+
+		if (cpu->njobs && cpu->job[cpu->first_job].done < until)
+			until = cpu->job[cpu->first_job].done;
+		if (until > machine_now())
+			lose(OTHERS, until - machine_now());
+		wait_until(until);
+	}
+	while (cpu->njobs && cpu->job[cpu->first_job].done <= machine_now()) {
+		const struct job *job = &cpu->job[cpu->first_job];
+		u64 pgoff = job->pgoff;
+		struct hm_unit unit;
+
+		for (; pgoff < job->pgoff + job->npages; pgoff = unit.pgoff + unit.npages) {
+			CORE(hm_peek(cpu->store, pgoff, &unit));
+			CORE(hm_fill_done(&unit, 0, 0));
+		}
+		cpu->first_job = (cpu->first_job + 1) % JOBS;
+		cpu->njobs--;
+	}
+}
+
+static void submit_job(struct cpu *cpu, struct job *job)
+{
+	if (!job->npages)
+		return;
+	sim_check(cpu->njobs < JOBS, "too many reads ahead");
+	job->done = submit(job->npages);
+	cpu->job[(cpu->first_job + cpu->njobs++) % JOBS] = *job;
+	job->npages = 0;
+}
+
+void read_ahead(struct cpu *cpu, u64 pgoff, u32 access)
+{
+	struct job job = { .npages = 0 };
+	struct hm_plan plan;
+	u64 next;
+
+	if (!costs.looks ||
+	    !CORE(hm_readahead(cpu->store, pgoff, access & ~(u32)HM_ACCESS_CACHED, &plan)))
+		return;
+	for (next = plan.start; next < plan.end;) {
+		u32 mark = next == plan.mark ? HM_ACCESS_MARK : 0;
+		struct hm_unit unit;
+		enum hm_outcome outcome =
+			ask(cpu->store, next,
+			    (plan.access & ~(u32)HM_ACCESS_WRITE) | HM_ACCESS_AHEAD | mark, &unit);
+
+		if (outcome == HM_FILL) {
+			if (job.npages && (unit.npages > 1 || job.npages == IO_PAGES ||
+					   job.pgoff + job.npages != unit.pgoff))
+				submit_job(cpu, &job);
+			if (!job.npages)
+				job.pgoff = unit.pgoff;
+			job.npages += unit.npages;
+		} else if (outcome != HM_HIT && outcome != HM_BUSY) {
+			break;
+		}
+		next = unit.pgoff + unit.npages;
+	}
+	submit_job(cpu, &job);
+	if (next < plan.end) {
+		enter();
+		hm_readahead_stopped(cpu->store, &plan, next);
+		leave();
+		reclaim_wanted = true;
+	}
+}
+
+/* Victims that follow each other are unmapped at once. */
+static u32 evict_round(enum hm_kind kind, u32 *chosen)
+{
+	struct hm_victim victims[VICTIMS];
+	u32 batch = hm_cache_options(cache)->evict_batch, freed = 0, i;
+	u32 n = CORE(hm_reclaim(cache, kind, batch, victims, VICTIMS));
+	const struct hm_unit *before = NULL;
+	bool unmapped = false;
+
+	for (i = 0; i < n; i++) {
+		const struct hm_unit *unit = &victims[i].unit;
+		struct hm_unit now;
+
+		if (!before || before->store != unit->store ||
+		    before->pgoff + before->npages != unit->pgoff)
+			unmapped = false;
+		before = unit;
+		if (!victims[i].evict) {
+			CORE(hm_peek(unit->store, unit->pgoff, &now));
+			if (CORE(hm_referenced(unit->store, unit->pgoff)))
+				continue;
+		}
+		if (mapped[unit->frame]) {
+			machine_work(unmapped ? costs.protect : costs.protect + costs.unmap);
+			mapped[unit->frame] = false;
+			unmapped = true;
+		}
+		if (victims[i].evict) {
+			CORE(hm_evict_done(unit, HM_EVICTED));
+			freed++;
+		}
+	}
+	*chosen = n;
+	return freed;
+}
+
+/* Units become inactive in one round and leave in the next. */
+static bool evict_some(enum hm_kind kind)
+{
+	u32 round, chosen;
+
+	for (round = 0; round < ROUNDS; round++) {
+		if (evict_round(kind, &chosen))
+			return true;
+		if (!chosen)
+			return false;
+	}
+	return false;
+}
+
+void reclaim(struct cpu *cpu, u64 end)
+{
+	while (machine_now() < end) {
+		bool some = true;
+		u32 kind;
+
+		machine_turn();
+		if (!reclaim_wanted) {
+			machine_work(POLL_NS);
+			continue;
+		}
+		reclaim_wanted = false;
+		hm_cache_tick(cache, 1 + machine_now() / 1000000);
+		while (some && machine_now() < end) {
+			some = false;
+			for (kind = 0; kind < HM_KINDS; kind++)
+				some |= CORE(hm_reclaim_want(cache, (enum hm_kind)kind)) &&
+					evict_some((enum hm_kind)kind);
+		}
+	}
+}
+
+/* As hugemap_bring() does: have a page there. */
+static void bring(struct cpu *cpu, u64 pgoff, u32 access)
+{
+	struct hm_unit unit;
+	u64 done;
+
+	for (;;) {
+		enum hm_outcome outcome = ask(cpu->store, pgoff, access, &unit);
+
+		if (outcome == HM_FILL)
+			done = submit(unit.npages);
+		if (outcome != HM_NO_FRAME && unit.hints & HM_HINT_READAHEAD)
+			read_ahead(cpu, pgoff, access);
+		switch (outcome) {
+		case HM_HIT:
+			return;
+		case HM_FILL:
+			if (unit.hints & HM_HINT_RECLAIM)
+				reclaim_wanted = true;
+			wait_until(done);
+			CORE(hm_fill_done(&unit, 0, 0));
+			break;
+		case HM_BUSY:
+			finish_jobs(cpu, true);
+			break;
+		case HM_NO_FRAME:
+			finish_jobs(cpu, false);
+			reclaim_wanted = true;
+			if (!evict_some(unit.npages > 1 ? HM_HUGE : HM_BASE)) {
+				lose(NO_FRAME, POLL_NS);
+				machine_work(POLL_NS);
+			}
+			break;
+		default:
+			sim_check(0, "outcome %d", outcome);
+		}
+		access |= HM_ACCESS_AGAIN;
+	}
+}
+
+void fault(struct cpu *cpu, u64 pgoff, struct hm_unit *unit)
+{
+	u32 access = kind_access();
+
+	machine_work(costs.fault);
+	while (ask(cpu->store, pgoff, access | HM_ACCESS_CACHED, unit) != HM_HIT) {
+		bring(cpu, pgoff, access);
+		machine_work(costs.fault);
+		access |= HM_ACCESS_AGAIN;
+	}
+	if (unit->hints & HM_HINT_READAHEAD)
+		read_ahead(cpu, pgoff, access);
+	machine_work(costs.map);
+	mapped[unit->frame] = true;
+}
