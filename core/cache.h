@@ -132,12 +132,17 @@ enum {
 	HM_ACCESS_AGAIN = 1 << 8, /* of a fault that was counted before */
 	HM_ACCESS_AUTO = 1 << 9, /* block or base page, as a stream goes through it; see below */
 	HM_ACCESS_PASSING = 1 << 10, /* of a stream that is too large to stay: from a plan */
+	HM_ACCESS_RANDOM = 1 << 11, /* the program said so: with AUTO, a base page */
+	HM_ACCESS_HUGE = 1 << 12, /* the program said so: with AUTO, the block */
 };
 
 /*
  * What a miss brings in: the block; with HM_ACCESS_BASE its base page; with HM_ACCESS_AUTO
- * the block if a stream goes on there, or HM_ACCESS_SEQUENTIAL says so, and if nothing of it
- * is cached, else the base page. BASE wins over AUTO. What is cached is found whatever it is.
+ * the block if a stream goes on there, or HM_ACCESS_SEQUENTIAL or HM_ACCESS_HUGE says so, and
+ * if nothing of it is cached, else the base page. HUGE wins over RANDOM, BASE over AUTO. What is
+ * cached is found whatever it is; if that is a base page, HUGE has its block promoted,
+ * however little of it is cached. What came in with BASE, and without AUTO, keeps its block from
+ * being promoted until all of it has gone, or HUGE is said.
  */
 
 /**

@@ -22,9 +22,17 @@ static bool wants_base(const struct hm_pos *pos, u64 pgoff, u32 access)
 		return false;
 	if (pos->base && hm_atomic_read(&pos->base->resident))
 		return true;
-	if (access & HM_ACCESS_SEQUENTIAL)
+	if (access & (HM_ACCESS_SEQUENTIAL | HM_ACCESS_HUGE))
 		return false;
-	return access & HM_ACCESS_AHEAD || !hm_stream_goes_on(pos->store, pgoff);
+	return access & (HM_ACCESS_AHEAD | HM_ACCESS_RANDOM) ||
+	       !hm_stream_goes_on(pos->store, pgoff);
+}
+
+/* Something of a block came to be cached in base pages, or to be used. */
+static void offer(const struct hm_pos *pos, u32 access, struct hm_unit *unit)
+{
+	if (pos->base && hm_is_auto(access) && hm_promote_offer(pos, access))
+		unit->hints |= HM_HINT_PROMOTE;
 }
 
 static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_unit *unit)
@@ -69,8 +77,9 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 		hints |= HM_HINT_RECLAIM;
 	if (!(access & HM_ACCESS_AHEAD))
 		hints |= HM_HINT_READAHEAD;
-	if (pos->base && hm_is_auto(access) && hm_promote_offer(pos, access))
-		hints |= HM_HINT_PROMOTE;
+	if (pos->base)
+		hm_promote_heed(pos, access);
+	offer(pos, access, unit);
 	unit->frame = frame;
 	unit->hints |= hints;
 	return hm_index_hollow(pos) ? HM_ZERO : HM_FILL;
@@ -113,8 +122,7 @@ static bool hit(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *
 	}
 	if (word & HM_W_AHEAD) {
 		hm_count(cache, HM_C_AHEAD_USED, 1);
-		if (pos->base && hm_is_auto(access) && hm_promote_offer(pos, access))
-			unit->hints |= HM_HINT_PROMOTE;
+		offer(pos, access, unit);
 	}
 	if (word & HM_W_MARK)
 		unit->hints |= HM_HINT_READAHEAD;
@@ -180,6 +188,8 @@ static enum hm_outcome look(struct hm_pos *pos, u64 pgoff, u32 access, struct hm
 	case HM_WRITING:
 		if (!(access & HM_ACCESS_AHEAD) && !hit(pos, word, access, unit))
 			break;
+		if (access & HM_ACCESS_HUGE)
+			offer(pos, access, unit);
 		return HM_HIT;
 	case HM_FAILED:
 		unit->err = -(int)hm_word_frame(word);

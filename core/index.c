@@ -176,6 +176,8 @@ void hm_index_whole(const struct hm_pos *pos, struct hm_base *base, u64 now)
 
 	set_bit_to(pos->leaf->hollow, pos->leaf_slot, bits_set(base->hollow) == HM_BLOCK_PAGES);
 	set_bit_to(pos->leaf->holes, pos->leaf_slot, bits_set(base->holes));
+	hm_bit_clear(pos->leaf->kept, pos->leaf_slot);
+	hm_bit_clear(pos->leaf->asked, pos->leaf_slot);
 	old = hm_atomic_read(block);
 	hm_assert(hm_word_state(old) == HM_SPLIT);
 	hm_atomic_set(block, now ? (old & HM_W_SEQ) | now : hm_word_gone(old));

@@ -167,6 +167,9 @@ struct hm_leaf {
 	/* blocks that are candidates for promotion, or picked; that are being promoted */
 	unsigned long offered[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
 	unsigned long promoting[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	/* blocks of which a program wants base pages; that it wants as a whole */
+	unsigned long kept[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	unsigned long asked[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
 	hm_atomic_t word[HM_NODE_SLOTS];
 	struct hm_base *base[HM_NODE_SLOTS];
 };
@@ -289,6 +292,7 @@ bool hm_stream_passes(struct hm_store *store);
 
 /* promote.c */
 bool hm_promote_offer(const struct hm_pos *pos, u32 access);
+void hm_promote_heed(const struct hm_pos *pos, u32 access);
 void hm_promote_forget(struct hm_store *store);
 
 /* evict.c */

@@ -54,6 +54,38 @@ static struct hm_candidate take_candidate(struct hm_cache *cache, u32 i)
 	return taken;
 }
 
+/* A base page of a block comes in: has the program said that it wants one? */
+void hm_promote_heed(const struct hm_pos *pos, u32 access)
+{
+	bool kept = hm_bit_test(pos->leaf->kept, pos->leaf_slot);
+
+	if ((access & (HM_ACCESS_BASE | HM_ACCESS_AUTO)) == HM_ACCESS_BASE) {
+		if (!kept)
+			hm_bit_set(pos->leaf->kept, pos->leaf_slot);
+	} else if (kept && hm_atomic_read(&pos->base->resident) <= 1) {
+		/* What it was said of has gone: this is the first one since. */
+		hm_bit_clear(pos->leaf->kept, pos->leaf_slot);
+	}
+}
+
+/* Is there something to promote, by what programs have said, or by what is cached? */
+static bool is_wanted(const struct hm_pos *pos, u32 access)
+{
+	u32 util = pos->store->cache->opts.promote_util;
+
+	if (access & HM_ACCESS_HUGE) {
+		if (hm_bit_test(pos->leaf->kept, pos->leaf_slot))
+			hm_bit_clear(pos->leaf->kept, pos->leaf_slot);
+		if (!hm_bit_test(pos->leaf->asked, pos->leaf_slot))
+			hm_bit_set(pos->leaf->asked, pos->leaf_slot);
+		/* The end of a store is never a whole block. */
+		return hm_block_of(pos->pgoff) < hm_atomic_read(&pos->store->size) >>
+		       HM_BLOCK_SHIFT;
+	}
+	return util && !hm_bit_test(pos->leaf->kept, pos->leaf_slot) &&
+	       hm_atomic_read(&pos->base->resident) * 100 >= (u64)util * HM_BLOCK_PAGES;
+}
+
 /* Something came into a block of base pages. True: it is a candidate since now. */
 bool hm_promote_offer(const struct hm_pos *pos, u32 access)
 {
@@ -65,9 +97,8 @@ bool hm_promote_offer(const struct hm_pos *pos, u32 access)
 			  access & HM_ACCESS_LOW  ? WEIGHT_LOW :
 						    WEIGHT,
 	};
-	u32 util = cache->opts.promote_util;
 
-	if (!util || hm_atomic_read(&pos->base->resident) * 100 < (u64)util * HM_BLOCK_PAGES)
+	if (!is_wanted(pos, access))
 		return false;
 	if (hm_bit_test(pos->leaf->offered, pos->leaf_slot) ||
 	    hm_bit_set(pos->leaf->offered, pos->leaf_slot))
@@ -278,8 +309,9 @@ enum hm_refused hm_promote_begin(struct hm_promotion *p, bool force)
 	p->begun = true;
 	if (hm_word_state(hm_atomic_read(block.word)) != HM_SPLIT)
 		goto refused;
+	force |= hm_bit_test(block.leaf->asked, block.leaf_slot);
 	/* What waits for another try when that is turned off waits in vain. */
-	if (!force && !cache->opts.promote_util)
+	if (!force && (!cache->opts.promote_util || hm_bit_test(block.leaf->kept, block.leaf_slot)))
 		goto refused;
 	why = may_be_whole(&block);
 	if (!why && !force)

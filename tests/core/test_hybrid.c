@@ -108,6 +108,29 @@ static void test_classes(void **state)
 	end(&r);
 }
 
+/* What the program says of the order or the size, even where a stream goes on. */
+static void test_said(void **state)
+{
+	struct hm_plan plan;
+	struct reader r;
+	u32 i;
+
+	start(&r, 64, 100);
+	assert_int_equal(read_page(&r, P(3) + 1, AUTO | HM_ACCESS_HUGE), BLOCK);
+	assert_int_equal(read_page(&r, P(7) + 1, AUTO | HM_ACCESS_HUGE | HM_ACCESS_RANDOM), BLOCK);
+	assert_int_equal(read_page(&r, P(9) + 1, AUTO | HM_ACCESS_HUGE | HM_ACCESS_BASE), 1);
+	/* A stream up to the block before: without a word, the next page would come as a block. */
+	for (i = 4; i; i--)
+		hm_readahead(r.env.store, P(50) - i, AUTO, &plan);
+	assert_int_equal(read_page(&r, P(50), AUTO | HM_ACCESS_RANDOM), 1);
+	for (i = 4; i; i--)
+		hm_readahead(r.env.store, P(60) - i, AUTO, &plan);
+	assert_int_equal(read_page(&r, P(60), AUTO), BLOCK);
+	/* A block of which something is cached in base pages stays so, for now. */
+	assert_int_equal(read_page(&r, P(50) + 1, AUTO | HM_ACCESS_HUGE), 1);
+	end(&r);
+}
+
 /* Ahead of nobody's stream, a page is a page. */
 static void test_ahead_alone(void **state)
 {
@@ -120,6 +143,8 @@ static void test_ahead_alone(void **state)
 	assert_int_equal(
 		bring(r.env.store, P(4), AUTO | HM_ACCESS_AHEAD | HM_ACCESS_SEQUENTIAL).npages,
 		BLOCK);
+	assert_int_equal(bring(r.env.store, P(5), AUTO | HM_ACCESS_AHEAD | HM_ACCESS_HUGE).npages,
+			 BLOCK);
 	end(&r);
 }
 
@@ -371,14 +396,23 @@ static void test_new_block_stays(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_classes),	     cmocka_unit_test(test_ahead_alone),
-	cmocka_unit_test(test_random),	     cmocka_unit_test(test_stride),
-	cmocka_unit_test(test_stream),	     cmocka_unit_test(test_stream_from_the_end),
-	cmocka_unit_test(test_pairs),	     cmocka_unit_test(test_stream_through_base_pages),
-	cmocka_unit_test(test_not_forward),  cmocka_unit_test(test_stream_beside_random),
-	cmocka_unit_test(test_write_behind), cmocka_unit_test(test_whole_again),
-	cmocka_unit_test(test_scan_twice),   cmocka_unit_test(test_scan_that_fits),
-	cmocka_unit_test(test_passing_goes), cmocka_unit_test(test_new_block_stays),
+	cmocka_unit_test(test_classes),
+	cmocka_unit_test(test_said),
+	cmocka_unit_test(test_ahead_alone),
+	cmocka_unit_test(test_random),
+	cmocka_unit_test(test_stride),
+	cmocka_unit_test(test_stream),
+	cmocka_unit_test(test_stream_from_the_end),
+	cmocka_unit_test(test_pairs),
+	cmocka_unit_test(test_stream_through_base_pages),
+	cmocka_unit_test(test_not_forward),
+	cmocka_unit_test(test_stream_beside_random),
+	cmocka_unit_test(test_write_behind),
+	cmocka_unit_test(test_whole_again),
+	cmocka_unit_test(test_scan_twice),
+	cmocka_unit_test(test_scan_that_fits),
+	cmocka_unit_test(test_passing_goes),
+	cmocka_unit_test(test_new_block_stays),
 };
 
 int main(void)

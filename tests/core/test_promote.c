@@ -143,6 +143,77 @@ static void test_fair(void **state)
 	env_end(&env);
 }
 
+/* The program wants the block as a whole: that counts for more than how much is cached. */
+static void test_asked(void **state)
+{
+	struct hm_promotion p;
+	struct hm_unit unit;
+	struct env env;
+
+	start(&env);
+	fill(env.store, 3, 2, AUTO);
+	assert_true(touch(env.store, P(4) - 1, AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
+	/* Once. */
+	assert_false(touch(env.store, P(4) - 1, AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
+	begin(&env, &p);
+	assert_int_equal(p.unit.pgoff, P(3));
+	assert_int_equal(p.nmissing, HM_BLOCK_PAGES - 2);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	hm_promote_commit(&p, false);
+	/* What is huge is not asked for, and a block that was is like others when it is gone. */
+	assert_false(touch(env.store, P(3), AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
+	drop(env.store, P(3), P(4), false);
+	fill(env.store, 3, LEAST, AUTO);
+	drop(env.store, P(3), P(4) - LEAST / 2, false);
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_COLD);
+	drop(env.store, P(3), P(4), false);
+
+	/* By who reads ahead, too, and with automatic promotion turned off. */
+	env.cache->opts.promote_util = 0;
+	fill(env.store, 5, 1, AUTO);
+	assert_int_equal(fault(env.store, P(6) - 1, AUTO | HM_ACCESS_HUGE | HM_ACCESS_AHEAD, &unit),
+			 HM_HIT);
+	assert_true(unit.hints & HM_HINT_PROMOTE);
+	begin(&env, &p);
+	hm_promote_abort(&p, HM_REFUSED_GONE);
+	/* Not where a block cannot be. */
+	bring(env.store, P(300), AUTO);
+	assert_false(touch(env.store, P(300), AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
+	env_end(&env);
+}
+
+/* The program wants base pages: others that use them do not have them promoted. */
+static void test_kept(void **state)
+{
+	struct hm_promotion p;
+	struct env env;
+	u32 i;
+
+	start(&env);
+	fill(env.store, 3, 1, HM_ACCESS_BASE);
+	drop(env.store, P(4) - 1, P(4), false);
+	/* It has gone, and so has what was said of it. */
+	assert_true(fill(env.store, 3, LEAST, AUTO));
+	assert_true(hm_promote_pick(env.cache, &p));
+	hm_promote_abort(&p, HM_REFUSED_GONE);
+
+	assert_false(fill(env.store, 7, 1, HM_ACCESS_BASE));
+	for (i = 0; i < HM_BLOCK_PAGES - 1; i++)
+		assert_false(bring(env.store, P(7) + i, AUTO).hints & HM_HINT_PROMOTE);
+	/* It was offered before that was said. */
+	fill(env.store, 9, HM_BLOCK_PAGES - 1, AUTO);
+	bring(env.store, P(9), HM_ACCESS_BASE);
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_int_equal(p.unit.pgoff, P(9));
+	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_GONE);
+	/* Who says something else says it later. */
+	assert_true(touch(env.store, P(9), AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
+	begin(&env, &p);
+	hm_promote_abort(&p, HM_REFUSED_GONE);
+	env_end(&env);
+}
+
 /* promote_util of 0: never. */
 static void test_never(void **state)
 {
@@ -742,6 +813,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_gone),	   cmocka_unit_test(test_busy),
 	cmocka_unit_test(test_keeps),	   cmocka_unit_test(test_backoff),
 	cmocka_unit_test(test_store_ends), cmocka_unit_test(test_many),
+	cmocka_unit_test(test_asked),	   cmocka_unit_test(test_kept),
 };
 
 int main(void)
