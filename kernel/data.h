@@ -218,6 +218,7 @@ void hugemap_progress(struct hugemap_mount *mount);
 
 void hugemap_wake_writer(struct hugemap_mount *mount);
 void hugemap_wake_reclaimer(struct hugemap_mount *mount);
+void hugemap_wake_promoter(struct hugemap_mount *mount);
 
 /* What hm_fault() said: wake the threads of the mount. */
 void hugemap_take_hints(struct hugemap_inode *hi, const struct hm_unit *unit);
@@ -253,8 +254,10 @@ static inline bool hugemap_must_stay(struct hugemap_inode *hi, u64 pgoff)
 /* Until it may, as far as can be seen. -EINTR if a fatal signal comes. */
 int hugemap_await_stable(struct hugemap_inode *hi, u64 pgoff);
 
-/* HM_ACCESS_* that the mount and the file's priority ask for. */
-u32 hugemap_access(const struct hugemap_inode *hi);
+/* HM_ACCESS_* that the mount, the file's priority and what was said of the file ask for. */
+u32 hugemap_access(const struct file *file);
+/* The same for a fault of a mapping: what was said of its range comes first. */
+u32 hugemap_access_in(const struct vm_area_struct *vma);
 
 /*
  * Let the file below have room for units that are, or have, holes there. For who
@@ -362,6 +365,12 @@ size_t hugemap_promotion_bytes(void);
 int hugemap_promoter(void *mount);
 
 /* --- remap.c ----------------------------------------------------------------------- */
+
+/*
+ * hugemap_access() for pages that the calling program wants, without a fault: as it has said
+ * of what it has mapped of them, if it has.
+ */
+u32 hugemap_access_by_caller(struct file *file, u64 first, u64 end);
 
 /* A huge unit takes the place of page tables: for the promoter. */
 void hugemap_remap(struct hugemap_inode *hi, u64 pgoff);

@@ -152,22 +152,14 @@ static vm_fault_t fault_bring(struct vm_fault *vmf, u32 access, bool store, u64 
 	return err ? VM_FAULT_SIGBUS : 0;
 }
 
-static u32 fault_access(struct vm_fault *vmf, struct hugemap_inode *hi)
+static u32 fault_access(const struct vm_fault *vmf)
 {
-	u32 access = hugemap_access(hi);
+	u32 access = hugemap_access_in(vmf->vma);
 
-	if (vmf->vma->vm_flags & VM_SEQ_READ)
-		access |= HM_ACCESS_SEQUENTIAL;
 	/* It comes back after the page was brought in for it. */
 	if (vmf->flags & FAULT_FLAG_TRIED)
 		access |= HM_ACCESS_AGAIN;
 	return access;
-}
-
-static bool wants_ahead(const struct vm_fault *vmf, const struct hm_unit *unit)
-{
-	return unit->hints & HM_HINT_READAHEAD && !(vmf->vma->vm_flags & VM_RAND_READ) &&
-	       !(vmf->vma->vm_file->f_mode & FMODE_RANDOM);
 }
 
 static vm_fault_t hugemap_fault(struct vm_fault *vmf)
@@ -177,7 +169,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 	struct hugemap_mount *mount = hugemap_of(hi);
 	bool store = vmf->flags & FAULT_FLAG_WRITE && vmf->vma->vm_flags & VM_SHARED;
 	u64 started = 0;
-	u32 access = fault_access(vmf, hi);
+	u32 access = fault_access(vmf);
 	struct folio *folio;
 	struct hm_unit unit;
 	vm_fault_t ret;
@@ -189,7 +181,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 		if (folio) {
 			hugemap_window("fault: locked, not mapped");
 			hugemap_take_hints(hi, &unit);
-			if (wants_ahead(vmf, &unit))
+			if (unit.hints & HM_HINT_READAHEAD)
 				hugemap_queue_ahead(hi, vmf->pgoff, access);
 			if (!store || may_store(hi, vmf->pgoff))
 				break;
@@ -271,7 +263,7 @@ static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 		goto out;
 	}
 	hugemap_window("first store: dirty, not writable");
-	ahead = wants_ahead(vmf, &unit);
+	ahead = unit.hints & HM_HINT_READAHEAD;
 	ret = VM_FAULT_LOCKED;
 out:
 	filemap_invalidate_unlock_shared(mapping);
@@ -281,7 +273,7 @@ again:
 		/* hugemap_fault() can drop the fault lock and wait: have it called. */
 		unmap_mapping_pages(mapping, vmf->pgoff, 1, false);
 	if (ahead)
-		hugemap_queue_ahead(hi, unit.pgoff, fault_access(vmf, hi) | HM_ACCESS_WRITE);
+		hugemap_queue_ahead(hi, unit.pgoff, fault_access(vmf) | HM_ACCESS_WRITE);
 	return ret;
 }
 
@@ -352,8 +344,8 @@ unlock:
 	filemap_invalidate_unlock_shared(mapping);
 out:
 	sb_end_pagefault(inode->i_sb);
-	if (folio && wants_ahead(vmf, &unit))
-		hugemap_queue_ahead(hi, vmf->pgoff, fault_access(vmf, hi) | HM_ACCESS_WRITE);
+	if (folio && unit.hints & HM_HINT_READAHEAD)
+		hugemap_queue_ahead(hi, vmf->pgoff, fault_access(vmf) | HM_ACCESS_WRITE);
 	return ret;
 }
 

@@ -308,13 +308,16 @@ static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *f
  * Streams are known by their faults. f_ra.ra_pages stays 0: with another number, what
  * collapses pages of files would read ahead into folios of its own: see aops.c.
  */
-static void advise_order(struct file *file, bool random)
+static void advise_order(struct file *file, int advice)
 {
+	struct hugemap_file *private = file->private_data;
+
 	spin_lock(&file->f_lock);
-	if (random)
+	if (advice == POSIX_FADV_RANDOM)
 		file->f_mode |= FMODE_RANDOM;
 	else
 		file->f_mode &= ~FMODE_RANDOM;
+	WRITE_ONCE(private->sequential, advice == POSIX_FADV_SEQUENTIAL);
 	spin_unlock(&file->f_lock);
 }
 
@@ -330,13 +333,11 @@ static int file_fadvise(struct file *file, loff_t start, loff_t length, int advi
 	switch (advice) {
 	case POSIX_FADV_NORMAL:
 	case POSIX_FADV_SEQUENTIAL:
-		advise_order(file, false);
-		break;
 	case POSIX_FADV_RANDOM:
-		advise_order(file, true);
+		advise_order(file, advice);
 		break;
 	case POSIX_FADV_WILLNEED:
-		hugemap_data_willneed(inode, start, end);
+		hugemap_data_willneed(file, start, end);
 		break;
 	case POSIX_FADV_DONTNEED:
 		hugemap_data_dontneed(inode, start, end);

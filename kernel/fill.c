@@ -265,6 +265,8 @@ static bool bring_ahead(struct hugemap_inode *hi, u64 *pgoff, u32 access, struct
 	struct hm_unit unit;
 	enum hm_outcome outcome = hugemap_ask(hi, *pgoff, access | HM_ACCESS_AHEAD, &unit);
 
+	if (unit.hints & HM_HINT_PROMOTE)
+		hugemap_wake_promoter(hugemap_of(hi));
 	switch (outcome) {
 	case HM_FILL:
 	case HM_ZERO:
@@ -369,11 +371,18 @@ static void queue_plan(struct hugemap_inode *hi, const struct hm_plan *plan)
 	queue_work(hugemap_of(hi)->ahead_wq, &w->work);
 }
 
+/* What a stream wants next. Of random access nobody learns: the program has said so. */
+static bool plan_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_plan *plan)
+{
+	return !(access & HM_ACCESS_RANDOM) &&
+	       hm_readahead(hi->store, pgoff, access & ~(u32)HM_ACCESS_CACHED, plan);
+}
+
 void hugemap_read_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access)
 {
 	struct hm_plan plan;
 
-	if (!hm_readahead(hi->store, pgoff, access & ~(u32)HM_ACCESS_CACHED, &plan))
+	if (!plan_ahead(hi, pgoff, access, &plan))
 		return;
 	if (plan.access & HM_ACCESS_WRITE)
 		queue_plan(hi, &plan);
@@ -385,7 +394,7 @@ void hugemap_queue_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access)
 {
 	struct hm_plan plan;
 
-	if (hm_readahead(hi->store, pgoff, access & ~(u32)HM_ACCESS_CACHED, &plan))
+	if (plan_ahead(hi, pgoff, access, &plan))
 		queue_plan(hi, &plan);
 }
 
@@ -402,11 +411,11 @@ void hugemap_write_behind(struct hugemap_inode *hi, u64 pgoff, u32 access)
 		queue_plan(hi, &plan);
 }
 
-void hugemap_data_willneed(struct inode *inode, loff_t start, loff_t end)
+void hugemap_data_willneed(struct file *file, loff_t start, loff_t end)
 {
-	struct hugemap_inode *hi = hugemap_inode(inode);
+	struct hugemap_inode *hi = hugemap_inode(file_inode(file));
+	u64 first = start >> HM_PAGE_SHIFT, last = hugemap_pages(end);
 
 	if (hi->store && end > start)
-		bring_plan(hi, start >> HM_PAGE_SHIFT, hugemap_pages(end), U64_MAX,
-			   hugemap_access(hi));
+		bring_plan(hi, first, last, U64_MAX, hugemap_access_by_caller(file, first, last));
 }

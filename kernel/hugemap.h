@@ -261,10 +261,12 @@ static inline struct hugemap_inode *hugemap_inode(const struct inode *inode)
  * struct hugemap_file - an open file: file->private_data
  * @lower: the file below, for what the opener may do with it; NULL over a device
  * @data: hugemap_data_open() succeeded
+ * @sequential: POSIX_FADV_SEQUENTIAL was said of it; of FADV_RANDOM, f_mode tells
  */
 struct hugemap_file {
 	struct file *lower;
 	bool data;
+	bool sequential;
 };
 
 static inline struct file *hugemap_lower_file(const struct file *file)
@@ -383,7 +385,7 @@ void hugemap_unsettle(struct inode *inode);
 
 /* Drop clean data in a range that nobody maps (FADV_DONTNEED); start to read it. */
 void hugemap_data_dontneed(struct inode *inode, loff_t start, loff_t end);
-void hugemap_data_willneed(struct inode *inode, loff_t start, loff_t end);
+void hugemap_data_willneed(struct file *file, loff_t start, loff_t end);
 
 enum hugemap_change {
 	HUGEMAP_KEEP, /* the old data in the range matters: it is written first */

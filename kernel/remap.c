@@ -32,6 +32,9 @@
 	(VM_READ | VM_WRITE | VM_EXEC | VM_SHARED | VM_MAYREAD | VM_MAYWRITE | VM_MAYEXEC | \
 	 VM_MAYSHARE | VM_SOFTDIRTY)
 
+/* What madvise(2) says of what its pages are for. */
+#define ADVICE_FLAGS (VM_HUGEPAGE | VM_NOHUGEPAGE | VM_SEQ_READ | VM_RAND_READ)
+
 struct hugemap_remap {
 	struct mm_struct *mm; /* its users are counted */
 	struct file *file;
@@ -51,6 +54,29 @@ static bool is_plain(struct vm_area_struct *vma)
 {
 	return vma->vm_flags & VM_MAYSHARE && !(vma->vm_flags & ~PLAIN_FLAGS) && !vma_policy(vma) &&
 	       !vma->vm_mm->def_flags;
+}
+
+u32 hugemap_access_by_caller(struct file *file, u64 first, u64 end)
+{
+	struct address_space *mapping = file_inode(file)->i_mapping;
+	u32 access = hugemap_access(file), looked = 0;
+	struct rb_node *node;
+
+	if (!(access & HM_ACCESS_AUTO))
+		return access;
+	i_mmap_lock_read(mapping);
+	for (node = rb_first_cached(&mapping->i_mmap); node && looked < MOST_NODES;
+	     node = rb_next(node), looked++) {
+		struct vm_area_struct *vma = rb_entry(node, struct vm_area_struct, shared.rb);
+
+		if (vma->vm_mm == current->mm && vma->vm_flags & ADVICE_FLAGS &&
+		    vma->vm_pgoff < end && first < vma->vm_pgoff + vma_pages(vma)) {
+			access = hugemap_access_in(vma);
+			break;
+		}
+	}
+	i_mmap_unlock_read(mapping);
+	return access;
 }
 
 /* Does it map all of a block, so that one PMD can? */

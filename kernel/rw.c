@@ -25,15 +25,10 @@
 
 /* --- reading ------------------------------------------------------------------- */
 
-static bool reads_ahead(const struct file *file, const struct hm_unit *unit)
-{
-	return unit->hints & HM_HINT_READAHEAD && !(file->f_mode & FMODE_RANDOM);
-}
-
 /* The folio of a position, with a reference. */
 static struct folio *get_folio(struct kiocb *iocb, struct hugemap_inode *hi, u64 pgoff, int *err)
 {
-	u32 access = hugemap_access(hi);
+	u32 access = hugemap_access(iocb->ki_filp);
 	struct hm_unit unit;
 	struct folio *folio;
 
@@ -48,7 +43,7 @@ static struct folio *get_folio(struct kiocb *iocb, struct hugemap_inode *hi, u64
 		access |= HM_ACCESS_AGAIN;
 	}
 	hugemap_take_hints(hi, &unit);
-	if (!reads_ahead(iocb->ki_filp, &unit))
+	if (!(unit.hints & HM_HINT_READAHEAD))
 		return folio;
 	if (iocb->ki_flags & IOCB_NOWAIT)
 		hugemap_queue_ahead(hi, pgoff, access);
@@ -428,7 +423,7 @@ static ssize_t write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov_it
 /* As @iocb and @from say, the slow way from where the quick one does not get on. */
 static ssize_t write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct iov_iter *from)
 {
-	u32 access = hugemap_access(hi), stuck = 0;
+	u32 access = hugemap_access(iocb->ki_filp), stuck = 0;
 	struct hm_unit *units;
 	ssize_t done = 0, err = 0;
 	void *bounce = NULL;

@@ -363,8 +363,10 @@ close:
 
 /* --- what a fault or a call asks for ------------------------------------------------------- */
 
-u32 hugemap_access(const struct hugemap_inode *hi)
+u32 hugemap_access(const struct file *file)
 {
+	const struct hugemap_inode *hi = hugemap_inode(file_inode(file));
+	const struct hugemap_file *private = file->private_data;
 	const struct hugemap_mount *mount = hugemap_mount(hi->vfs_inode.i_sb);
 	int priority = READ_ONCE(hi->priority);
 	u32 access = 0;
@@ -383,7 +385,27 @@ u32 hugemap_access(const struct hugemap_inode *hi)
 		access |= HM_ACCESS_AUTO;
 		break;
 	}
+	if (file->f_mode & FMODE_RANDOM)
+		access |= HM_ACCESS_RANDOM;
+	else if (READ_ONCE(private->sequential))
+		access |= HM_ACCESS_SEQUENTIAL;
 	return access;
+}
+
+u32 hugemap_access_in(const struct vm_area_struct *vma)
+{
+	u32 access = hugemap_access(vma->vm_file);
+
+	if (vma->vm_flags & (VM_SEQ_READ | VM_RAND_READ)) {
+		access &= ~(u32)(HM_ACCESS_SEQUENTIAL | HM_ACCESS_RANDOM);
+		access |= vma->vm_flags & VM_SEQ_READ ? HM_ACCESS_SEQUENTIAL : HM_ACCESS_RANDOM;
+	}
+	/* Where the mount has one size only, that it is. */
+	if (!(access & HM_ACCESS_AUTO))
+		return access;
+	if (vma->vm_flags & VM_NOHUGEPAGE)
+		return (access & ~(u32)HM_ACCESS_AUTO) | HM_ACCESS_BASE;
+	return vma->vm_flags & VM_HUGEPAGE ? access | HM_ACCESS_HUGE : access;
 }
 
 /*

@@ -76,6 +76,12 @@ void hugemap_wake_reclaimer(struct hugemap_mount *mount)
 		wake_up(&mount->reclaim_wait);
 }
 
+void hugemap_wake_promoter(struct hugemap_mount *mount)
+{
+	if (!xchg(&mount->promote, true))
+		wake_up(&mount->promote_wait);
+}
+
 void hugemap_take_hints(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
@@ -84,6 +90,6 @@ void hugemap_take_hints(struct hugemap_inode *hi, const struct hm_unit *unit)
 		hugemap_wake_writer(mount);
 	if (unit->hints & HM_HINT_RECLAIM)
 		hugemap_wake_reclaimer(mount);
-	if (unit->hints & HM_HINT_PROMOTE && !xchg(&mount->promote, true))
-		wake_up(&mount->promote_wait);
+	if (unit->hints & HM_HINT_PROMOTE)
+		hugemap_wake_promoter(mount);
 }

@@ -12,6 +12,9 @@
 #define BLOCKS 8u
 #define SIZE (BLOCKS * HUGE)
 #define PAGES (HUGE / SMALL)
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 /* Seconds until a promotion must have happened, of which it takes one. */
 #define PATIENCE 60u
 
@@ -204,6 +207,145 @@ static void sparse_stays_sparse(void)
 	       "%llu bytes of room for %u pages", (unsigned long long)st.st_blocks * 512, BLOCKS);
 }
 
+/* --- what programs say ------------------------------------------------------------- */
+
+/* What a load brings in, in bytes. */
+static uint64_t read_for(const unsigned char *at)
+{
+	uint64_t before = stat_of("read_bytes");
+
+	load(at);
+	return stat_of("read_bytes") - before;
+}
+
+static void said_huge(void)
+{
+	unsigned char *map = map_shared(cold_file(), 0, SIZE);
+
+	MUST(madvise(map, SIZE, MADV_HUGEPAGE));
+	EXPECT(read_for(map + 5 * HUGE + 7 * SMALL) == HUGE, "a load does not read its block");
+	EXPECT(read_for(map + 2 * HUGE + 9 * SMALL) == HUGE, "a load does not read its block");
+	EXPECT(smaps_of(map, "FilePmdMapped") == 2 * HUGE, "%lu bytes are mapped as huge pages",
+	       smaps_of(map, "FilePmdMapped"));
+	/* Whatever is said of the order beside it. */
+	MUST(madvise(map, SIZE, MADV_RANDOM));
+	EXPECT(read_for(map + 7 * HUGE) == HUGE, "a load of random access does not read its block");
+	expect_pattern("load", map, 1, 0, SIZE);
+}
+
+/* What was cached before that was said. */
+static void said_huge_later(void)
+{
+	unsigned char *map = map_shared(cold_file(), 0, SIZE);
+	uint64_t promoted = stat_of("promoted"), read;
+
+	load(map + 3 * HUGE + 5 * SMALL);
+	load(map + 3 * HUGE + 50 * SMALL);
+	MUST(madvise(map + 3 * HUGE, 2 * HUGE, MADV_HUGEPAGE));
+	EXPECT(stat_of("promoted") == promoted, "a block is promoted for two pages of it");
+	read = stat_of("read_bytes");
+	MUST(madvise(map + 3 * HUGE, 2 * HUGE, MADV_WILLNEED));
+	await_promotions(promoted + 1);
+	load(map + 4 * HUGE);
+	EXPECT(stat_of("read_bytes") - read >= 2 * HUGE - 2 * SMALL &&
+		       stat_of("read_bytes") - read <= 2 * HUGE,
+	       "%llu bytes are read for two blocks but two pages",
+	       (unsigned long long)(stat_of("read_bytes") - read));
+	EXPECT(smaps_of(map + 4 * HUGE, "FilePmdMapped") == HUGE,
+	       "a block that was read ahead is not huge");
+	expect_pattern("load", map, 1, 0, SIZE);
+}
+
+static void said_small(void)
+{
+	int fd = cold_file();
+	unsigned char *map = map_shared(fd, 0, SIZE), *other = map_shared(fd, 0, SIZE);
+	uint64_t promoted = stat_of("promoted"), huge = stat_of("huge_mapped");
+	unsigned int block;
+
+	MUST(madvise(map, SIZE, MADV_NOHUGEPAGE));
+	for (block = 0; block < BLOCKS - 1; block++)
+		touch_block(map + block * HUGE, 0);
+	expect_pattern("load", map, 1, 0, SIZE - HUGE);
+	EXPECT(stat_of("huge_mapped") == huge, "2 MB are mapped where base pages are wanted");
+	/* Another one, where nothing was said, comes after them in the queue. */
+	touch_block(other, 0);
+	touch_block(other + SIZE - HUGE, 0);
+	await_promotions(promoted + 1);
+	EXPECT(stat_of("promoted") == promoted + 1, "%llu blocks of base pages are promoted",
+	       (unsigned long long)(stat_of("promoted") - promoted - 1));
+	EXPECT(smaps_of(map, "FilePmdMapped") == 0, "%lu bytes are mapped as huge pages",
+	       smaps_of(map, "FilePmdMapped"));
+}
+
+static void said_sequential(void)
+{
+	unsigned char *map = map_shared(cold_file(), 0, SIZE);
+
+	MUST(madvise(map, SIZE, MADV_SEQUENTIAL));
+	EXPECT(read_for(map + 2 * HUGE + 9 * SMALL) >= HUGE, "a load does not read its block");
+	EXPECT(smaps_of(map, "FilePmdMapped") >= HUGE, "a block of a stream is not huge");
+	expect_pattern("load", map, 1, 0, SIZE);
+}
+
+static void said_random(void)
+{
+	unsigned char *map = map_shared(cold_file(), 0, SIZE);
+	uint64_t promoted = stat_of("promoted");
+	unsigned int i;
+
+	MUST(madvise(map, SIZE, MADV_RANDOM));
+	for (i = PAGES / 2; i < PAGES * 3 / 2; i++)
+		EXPECT(read_for(map + i * SMALL) == SMALL, "page %u: %s", i,
+		       "a load of random access reads more than its page");
+	/* Which does not mean that all of a block is not in use. */
+	touch_block(map + 4 * HUGE, 0);
+	await_promotions(promoted + 1);
+	expect_pattern("load", map, 1, 0, SIZE);
+}
+
+/* Of the file, by POSIX_FADV_*; what is said of a range comes first. */
+static void said_of_the_file(void)
+{
+	int fd = cold_file();
+	unsigned char *map = map_shared(fd, 0, SIZE), byte;
+	uint64_t read = stat_of("read_bytes");
+	unsigned int i;
+
+	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM));
+	for (i = 0; i < 64; i++)
+		MUST(pread(fd, &byte, 1, (off_t)(i * SMALL)));
+	EXPECT(stat_of("read_bytes") - read == 64 * SMALL, "%llu bytes are read for 64 pages",
+	       (unsigned long long)(stat_of("read_bytes") - read));
+	EXPECT(read_for(map + HUGE) == SMALL, "a mapping of random access reads more");
+	MUST(madvise(map + 2 * HUGE, HUGE, MADV_HUGEPAGE));
+	EXPECT(read_for(map + 2 * HUGE) == HUGE, "the range does not come before the file");
+
+	uncache(fd, map, SIZE);
+	MUST(madvise(map + 6 * HUGE, HUGE, MADV_RANDOM));
+	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL));
+	EXPECT(read_for(map + 6 * HUGE) == SMALL, "the range does not come before the file");
+	read = stat_of("read_bytes");
+	MUST(pread(fd, &byte, 1, 3 * HUGE));
+	EXPECT(stat_of("read_bytes") - read >= HUGE, "a read of a stream does not read its block");
+	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_NORMAL));
+	uncache(fd, map, SIZE);
+	EXPECT(read_for(map + 5 * HUGE) == SMALL, "what was said is not taken back");
+	expect_pattern("load", map, 1, 0, SIZE);
+}
+
+/* Linux does not ask the file system: see hugemap(5). */
+static void collapse_changes_nothing(void)
+{
+	unsigned char *map = map_shared(cold_file(), 0, SIZE);
+	uint64_t promoted = stat_of("promoted");
+
+	load(map + HUGE + 3 * SMALL);
+	EXPECT_ERRNO(madvise(map + HUGE, HUGE, MADV_COLLAPSE), EINVAL);
+	EXPECT(stat_of("promoted") == promoted, "a block is promoted");
+	expect_pattern("load", map, 1, 0, SIZE);
+}
+
 static const struct behaviour all[] = {
 	{ "random_reads_pages", random_reads_pages },
 	{ "stream_is_huge", stream_is_huge },
@@ -211,6 +353,13 @@ static const struct behaviour all[] = {
 	{ "no_store_is_lost", no_store_is_lost },
 	{ "little_is_written", little_is_written },
 	{ "sparse_stays_sparse", sparse_stays_sparse },
+	{ "said_huge", said_huge },
+	{ "said_huge_later", said_huge_later },
+	{ "said_small", said_small },
+	{ "said_sequential", said_sequential },
+	{ "said_random", said_random },
+	{ "said_of_the_file", said_of_the_file },
+	{ "collapse_changes_nothing", collapse_changes_nothing },
 };
 
 int main(int argc, char **argv)

@@ -391,6 +391,18 @@ static void pipe_page(struct program *p)
 	w.pins--;
 }
 
+/* What a program says of a mapping, by madvise(2): nothing, mostly. */
+static unsigned long said_of(u32 npages)
+{
+	static const unsigned long flags[16] = { [1] = VM_HUGEPAGE,
+						 [2] = VM_NOHUGEPAGE,
+						 [3] = VM_SEQ_READ,
+						 [4] = VM_HUGEPAGE | VM_RAND_READ,
+						 [5] = VM_NOHUGEPAGE | VM_SEQ_READ };
+
+	return w.s.page == HUGEMAP_PAGE_AUTO ? flags[npages % ARRAY_SIZE(flags)] : 0;
+}
+
 static void remap(struct program *p)
 {
 	u32 slot = sim_below(MAX_VMAS), npages, skew;
@@ -404,16 +416,17 @@ static void remap(struct program *p)
 	npages = 1 + sim_below((u32)(MAX_FILE_PAGES - pgoff));
 	skew = sim_chance(w.s.skew_percent) ? sim_below(HM_BLOCK_PAGES) : 0;
 	mm_map(p->mm, slot, file->fd[sim_below(2)], pgoff, npages, skew,
-	       VM_SHARED | VM_MAYWRITE | VM_WRITE | (sim_chance(10) ? VM_RAND_READ : 0));
+	       VM_SHARED | VM_MAYWRITE | VM_WRITE | (sim_chance(10) ? VM_RAND_READ : 0) |
+		       said_of(npages));
 	p->at[slot] = 0;
 }
 
 static void advise(struct program *p)
 {
-	static const int advices[] = { POSIX_FADV_WILLNEED, POSIX_FADV_WILLNEED,
-				       POSIX_FADV_DONTNEED, POSIX_FADV_DONTNEED,
-				       POSIX_FADV_RANDOM,   POSIX_FADV_NORMAL,
-				       POSIX_FADV_NOREUSE };
+	static const int advices[] = { POSIX_FADV_WILLNEED,  POSIX_FADV_WILLNEED,
+				       POSIX_FADV_DONTNEED,  POSIX_FADV_DONTNEED,
+				       POSIX_FADV_RANDOM,    POSIX_FADV_NORMAL,
+				       POSIX_FADV_SEQUENTIAL };
 	struct sim_file *file = any_file();
 	loff_t start = sim_below(MAX_FILE_PAGES) * PAGE_SIZE;
 	loff_t end = start + (1 + sim_below(32)) * PAGE_SIZE;

@@ -189,6 +189,16 @@ unsigned long hugemap_get_unmapped_area(struct file *file, unsigned long address
 	sim_fail(__FILE__, __LINE__, "nobody asks for addresses here");
 }
 
+/* kernel/remap.c: here, who asks says nothing, or that they are to be huge, or small. */
+u32 hugemap_access_by_caller(struct file *file, u64 first, u64 end)
+{
+	u32 access = hugemap_access(file);
+
+	if (!(access & HM_ACCESS_AUTO) || end - first < 4)
+		return access;
+	return end % 4 ? access | HM_ACCESS_HUGE : (access & ~HM_ACCESS_AUTO) | HM_ACCESS_BASE;
+}
+
 /* kernel/remap.c: what a mapping made anew does to the page tables. */
 void hugemap_remap(struct hugemap_inode *hi, u64 pgoff)
 {

@@ -55,6 +55,8 @@ struct mm_struct {
 #define VM_SEQ_READ 8ul
 #define VM_RAND_READ 16ul
 #define VM_LOCKED 32ul
+#define VM_HUGEPAGE 64ul
+#define VM_NOHUGEPAGE 128ul
 #define vma_pages(vma) (((vma)->vm_end - (vma)->vm_start) >> PAGE_SHIFT)
 
 #define FAULT_FLAG_WRITE 1u
