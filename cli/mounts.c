@@ -28,6 +28,7 @@ const char *const mount_count_names[MOUNT_COUNTS] = {
 	[MOUNT_PINNED] = "pinned",
 	[MOUNT_SYNCS] = "syncs",
 	[MOUNT_HELD] = "held_bytes",
+	[MOUNT_HUGE] = "huge_bytes",
 	[MOUNT_PROMOTED] = "promoted",
 	[MOUNT_REMAPPED] = "remapped",
 	[MOUNT_REFUSED] = "refused",
@@ -43,7 +44,7 @@ const char *const mount_count_names[MOUNT_COUNTS] = {
 const char *const mount_setting_names[MOUNT_SETTINGS] = {
 	"page",		  "node",	    "dirty_ratio",	     "evict_batch",
 	"readahead_kb",	  "priority",	    "vfs_read_optimization", "vfs_write_optimization",
-	"pool_min_bytes", "util_threshold",
+	"pool_min_bytes", "util_threshold", "promote_interval_ms",   "promote_batch",
 };
 
 static const struct {

@@ -64,6 +64,7 @@ enum mount_count {
 	MOUNT_PINNED,
 	MOUNT_SYNCS,
 	MOUNT_HELD,
+	MOUNT_HUGE,
 	MOUNT_PROMOTED,
 	MOUNT_REMAPPED,
 	MOUNT_REFUSED,
@@ -92,7 +93,7 @@ struct mount_numbers {
 	uint64_t count[MOUNT_COUNTS];
 };
 
-#define MOUNT_SETTINGS 10
+#define MOUNT_SETTINGS 12
 extern const char *const mount_setting_names[MOUNT_SETTINGS];
 
 /**

@@ -40,6 +40,11 @@ static void print_mount(const struct mount *mount, const struct stat_view *view)
 		printf("mount %u:%u (in another mount name space)\n", major(mount->dev),
 		       minor(mount->dev));
 	stat_view_print(view);
+	printf("  huge        %s of what is resident, %.0f %%; %" PRIu64
+	       " blocks promoted, %" PRIu64 " refused\n",
+	       cli_bytes(a, (double)count[MOUNT_HUGE]),
+	       stat_percent(count[MOUNT_HUGE], view->now.resident_bytes), count[MOUNT_PROMOTED],
+	       count[MOUNT_REFUSED]);
 	printf("  calls       read(2) copied %s, write(2) %s; %" PRIu64 " syncs\n",
 	       cli_bytes(a, (double)count[MOUNT_COPIED_OUT]),
 	       cli_bytes(b, (double)count[MOUNT_COPIED_IN]), count[MOUNT_SYNCS]);

@@ -159,6 +159,10 @@ json_t *stat_view_json(const struct stat_view *view)
 	for (i = 0; view->count && i < MOUNT_COUNTS; i++)
 		json_object_set_new(pool, mount_count_names[i],
 				    json_integer((json_int_t)view->count[i]));
+	if (view->count)
+		json_object_set_new(
+			pool, "huge_percent",
+			json_real(stat_percent(view->count[MOUNT_HUGE], now->resident_bytes)));
 	json_object_set_new(pool, "faults_per_s", json_real(STAT_RATE(view, faults)));
 	json_object_set_new(pool, "evictions_per_s", json_real(STAT_RATE(view, evictions)));
 	json_object_set_new(pool, "read_bytes_per_s", json_real(STAT_RATE(view, read_bytes)));

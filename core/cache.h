@@ -231,6 +231,7 @@ enum hm_counter {
 	HM_C_SPLITS,
 	HM_C_JOINS,
 	HM_C_CARVED, /* huge frames carved into base frames */
+	HM_C_REJOINED, /* and these that are huge again */
 	HM_C_PROMOTED,
 	HM_C_REFUSED, /* promotions that did not happen; then why, by enum hm_refused: */
 	HM_C_REFUSED_COLD,
@@ -291,6 +292,7 @@ u64 hm_cache_count(struct hm_cache *cache, enum hm_counter counter);
 u64 hm_cache_dirty_pages(const struct hm_cache *cache);
 bool hm_cache_dirty_above_limit(const struct hm_cache *cache); /* see dirty_ratio */
 u64 hm_cache_free_pages(struct hm_cache *cache);
+u64 hm_cache_huge_pages(struct hm_cache *cache); /* of those that are not free, in huge frames */
 const struct hm_options *hm_cache_options(const struct hm_cache *cache);
 
 /*

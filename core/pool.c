@@ -59,6 +59,15 @@ u64 hm_cache_free_pages(struct hm_cache *cache)
 	return hm_pool_free(cache, HM_HUGE) * HM_BLOCK_PAGES + hm_pool_free(cache, HM_BASE);
 }
 
+u64 hm_cache_huge_pages(struct hm_cache *cache)
+{
+	u64 carved = hm_cache_count(cache, HM_C_CARVED) - hm_cache_count(cache, HM_C_REJOINED);
+	u64 others = carved + hm_pool_free(cache, HM_HUGE) + hm_atomic_read(&cache->parked);
+
+	/* They change while they are added up. */
+	return others < cache->nframes ? (cache->nframes - others) * HM_BLOCK_PAGES : 0;
+}
+
 /* Pages that a shard, or all of them, should have free for a kind. */
 static u64 free_target(const struct hm_cache *cache, enum hm_kind kind)
 {
@@ -295,6 +304,7 @@ void hm_pool_give(struct hm_cache *cache, u32 frame)
 		carve->nfree = 0;
 		carve->carved = false;
 		carve->draining = false;
+		hm_count(cache, HM_C_REJOINED, 1);
 		push_huge(cache, home, huge);
 	} else if (carve->nfree == 1 && !carve->draining) {
 		partial_link(cache, home, huge);

@@ -64,6 +64,7 @@ static void core_options(const struct hugemap_options *from, struct hm_options *
 	to->evict_batch = from->evict_batch;
 	to->readahead_kb = from->readahead_kb;
 	to->promote_util = from->util_threshold;
+	to->promote_interval_ms = from->promote_interval;
 	if (to->readahead_base_kb > from->readahead_kb)
 		to->readahead_base_kb = from->readahead_kb;
 }
@@ -293,5 +294,6 @@ int hugemap_data_reconfigure(struct hugemap_mount *mount, const struct hugemap_o
 	mutex_unlock(&mount->pool_lock);
 	hm_cache_set_options(mount->cache, &core);
 	hugemap_wake_writer(mount);
+	hugemap_wake_promoter(mount);
 	return 0;
 }

@@ -90,6 +90,8 @@ enum hugemap_page {
  * @write_optimization: write(2) takes its frames for the whole length at once
  * @util_threshold: page=auto: percent of a block that is cached, from which on it becomes
  *	huge; 0 = never
+ * @promote_interval: page=auto: how often what may become huge is looked for, ms
+ * @promote_batch: how many blocks become huge in such an interval, at most
  * @given: while they are parsed: which ones were, a bit each
  */
 struct hugemap_options {
@@ -105,6 +107,8 @@ struct hugemap_options {
 	bool read_optimization;
 	bool write_optimization;
 	u32 util_threshold;
+	u32 promote_interval;
+	u32 promote_batch;
 	u32 given;
 };
 

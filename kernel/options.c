@@ -17,6 +17,12 @@
 #define POOL_MIN_DEFAULT_PERCENT 50
 #define POOL_MAX_PERCENT 90
 #define UTIL_DEFAULT_PERCENT 90
+#define PROMOTE_INTERVAL_DEFAULT_MS 1000
+#define PROMOTE_INTERVAL_MIN_MS 10
+#define PROMOTE_INTERVAL_MAX_MS 3600000
+/* 512 MB a second: of a processor that copies ten times as much, a tenth. */
+#define PROMOTE_BATCH_DEFAULT 256
+#define PROMOTE_BATCH_MAX 65536
 #define READAHEAD_DEFAULT_KB 32768
 #define READAHEAD_MAX_KB (1u << 20)
 
@@ -32,6 +38,8 @@ enum {
 	OPT_READ_OPTIMIZATION,
 	OPT_WRITE_OPTIMIZATION,
 	OPT_UTIL_THRESHOLD,
+	OPT_PROMOTE_INTERVAL,
+	OPT_PROMOTE_BATCH,
 };
 
 /* Strings, all of them: what is wrong with one is said here. */
@@ -47,6 +55,8 @@ static const struct fs_parameter_spec parameters[] = {
 	fsparam_string("vfs_read_optimization", OPT_READ_OPTIMIZATION),
 	fsparam_string("vfs_write_optimization", OPT_WRITE_OPTIMIZATION),
 	fsparam_string("util_threshold", OPT_UTIL_THRESHOLD),
+	fsparam_string("promote_interval", OPT_PROMOTE_INTERVAL),
+	fsparam_string("promote_batch", OPT_PROMOTE_BATCH),
 	{}
 };
 
@@ -70,6 +80,8 @@ void hugemap_options_init(struct hugemap_options *opts)
 		.read_optimization = true,
 		.write_optimization = true,
 		.util_threshold = UTIL_DEFAULT_PERCENT,
+		.promote_interval = PROMOTE_INTERVAL_DEFAULT_MS,
+		.promote_batch = PROMOTE_BATCH_DEFAULT,
 	};
 }
 
@@ -232,6 +244,11 @@ static int parse_option(struct fs_context *fc, struct fs_parameter *param, int o
 		return parse_number(fc, param, 1, 64, &opts->evict_batch);
 	case OPT_UTIL_THRESHOLD:
 		return parse_number(fc, param, 0, 100, &opts->util_threshold);
+	case OPT_PROMOTE_INTERVAL:
+		return parse_number(fc, param, PROMOTE_INTERVAL_MIN_MS, PROMOTE_INTERVAL_MAX_MS,
+				    &opts->promote_interval);
+	case OPT_PROMOTE_BATCH:
+		return parse_number(fc, param, 1, PROMOTE_BATCH_MAX, &opts->promote_batch);
 	case OPT_READAHEAD:
 		return parse_readahead(fc, param->string, &opts->readahead_kb);
 	case OPT_PRIORITY:
@@ -293,6 +310,10 @@ void hugemap_options_update(struct hugemap_options *opts, const struct hugemap_o
 		opts->write_optimization = now->write_optimization;
 	if (!(given & BIT(OPT_UTIL_THRESHOLD)))
 		opts->util_threshold = now->util_threshold;
+	if (!(given & BIT(OPT_PROMOTE_INTERVAL)))
+		opts->promote_interval = now->promote_interval;
+	if (!(given & BIT(OPT_PROMOTE_BATCH)))
+		opts->promote_batch = now->promote_batch;
 }
 
 int hugemap_show_options(struct seq_file *seq, struct dentry *root)
@@ -316,5 +337,9 @@ int hugemap_show_options(struct seq_file *seq, struct dentry *root)
 		seq_puts(seq, ",vfs_write_optimization=off");
 	if (opts->util_threshold != UTIL_DEFAULT_PERCENT)
 		seq_printf(seq, ",util_threshold=%u", opts->util_threshold);
+	if (opts->promote_interval != PROMOTE_INTERVAL_DEFAULT_MS)
+		seq_printf(seq, ",promote_interval=%u", opts->promote_interval);
+	if (opts->promote_batch != PROMOTE_BATCH_DEFAULT)
+		seq_printf(seq, ",promote_batch=%u", opts->promote_batch);
 	return 0;
 }

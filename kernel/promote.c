@@ -378,29 +378,52 @@ static bool promote_pick(struct hugemap_mount *mount, struct hugemap_promotion *
 static void promote_one(struct hugemap_mount *mount, struct hugemap_promotion *p)
 {
 	enum hm_refused why = promote(p);
+	struct inode *inode = &p->hi->vfs_inode;
 
 	hugemap_wake_unit(mount, &p->core.unit);
 	if (!why) {
-		trace_hugemap_promote(&p->hi->vfs_inode, p->core.unit.pgoff, p->core.unit.npages,
-				      0);
+		trace_hugemap_promote(inode, p->core.unit.pgoff, p->core.unit.npages, 0);
 		hugemap_progress(mount);
 		hugemap_remap(p->hi, p->core.unit.pgoff);
+	} else {
+		trace_hugemap_refuse(inode, p->core.unit.pgoff, p->core.unit.npages, why);
 	}
-	iput(&p->hi->vfs_inode);
+	iput(inode);
 }
 
+static unsigned long interval_of(const struct hugemap_mount *mount)
+{
+	return msecs_to_jiffies(READ_ONCE(mount->opts.promote_interval));
+}
+
+/*
+ * It works as soon as there is something to promote, but not for more than promote_batch
+ * blocks in each interval.
+ */
 int hugemap_promoter(void *arg)
 {
 	struct hugemap_mount *mount = arg;
 	struct hugemap_promotion *p = mount->promotion;
+	unsigned long began = jiffies;
+	u32 picked = 0; /* since then */
 
 	set_freezable();
 	while (!kthread_should_stop()) {
+		unsigned long now = jiffies;
+		unsigned long next = began + interval_of(mount);
+
 		wait_event_freezable_timeout(mount->promote_wait,
 					     READ_ONCE(mount->promote) || kthread_should_stop(),
-					     HZ);
+					     time_after(next, now) ? next - now : 1);
 		WRITE_ONCE(mount->promote, false);
-		while (!kthread_should_stop() && promote_pick(mount, p)) {
+		/* It may have been changed since. */
+		if (!time_before(jiffies, began + interval_of(mount))) {
+			began = jiffies;
+			picked = 0;
+		}
+		while (!kthread_should_stop() && picked < READ_ONCE(mount->opts.promote_batch) &&
+		       promote_pick(mount, p)) {
+			picked++;
 			if (p->hi)
 				promote_one(mount, p);
 			try_to_freeze();

@@ -111,6 +111,8 @@ static struct hugemap_attr settings[] = {
 	SETTING(vfs_read_optimization, vfs_read_optimization, read_optimization, bool),
 	SETTING(vfs_write_optimization, vfs_write_optimization, write_optimization, bool),
 	SETTING(util_threshold, util_threshold, util_threshold, u32),
+	SETTING(promote_interval_ms, promote_interval, promote_interval, u32),
+	SETTING(promote_batch, promote_batch, promote_batch, u32),
 };
 
 /* --- statistics ------------------------------------------------------------------ */
@@ -129,6 +131,7 @@ enum {
 	NOW_HELD,
 	NOW_FREE,
 	NOW_RESIDENT,
+	NOW_HUGE,
 	NOW_DIRTY,
 	NOW_IO,
 };
@@ -147,6 +150,9 @@ static ssize_t show_now(struct hugemap_mount *mount, const struct hugemap_attr *
 		break;
 	case NOW_RESIDENT:
 		value = pool - free;
+		break;
+	case NOW_HUGE:
+		value = min_t(u64, hm_cache_huge_pages(mount->cache) << HM_PAGE_SHIFT, pool - free);
 		break;
 	case NOW_DIRTY:
 		value = hm_cache_dirty_pages(mount->cache) << HM_PAGE_SHIFT;
@@ -183,6 +189,7 @@ static struct hugemap_attr stats[] = {
 	STAT(held_bytes, now, NOW_HELD),
 	STAT(free_bytes, now, NOW_FREE),
 	STAT(resident_bytes, now, NOW_RESIDENT),
+	STAT(huge_bytes, now, NOW_HUGE),
 	STAT(dirty_bytes, now, NOW_DIRTY),
 	STAT(io_in_flight, now, NOW_IO),
 	STAT(faults, core, HM_C_FAULTS),

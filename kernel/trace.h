@@ -57,6 +57,11 @@ DEFINE_EVENT(hugemap_unit, hugemap_promote,
 	TP_PROTO(const struct inode *inode, u64 pgoff, u32 npages, int value),
 	TP_ARGS(inode, pgoff, npages, value));
 
+/* What was to become one huge unit does not, now. value: enum hm_refused */
+DEFINE_EVENT(hugemap_unit, hugemap_refuse,
+	TP_PROTO(const struct inode *inode, u64 pgoff, u32 npages, int value),
+	TP_ARGS(inode, pgoff, npages, value));
+
 TRACE_EVENT(hugemap_sync,
 	TP_PROTO(const struct inode *inode, loff_t start, loff_t end, int err),
 	TP_ARGS(inode, start, end, err),

@@ -108,7 +108,7 @@ static void test_carve(void **state)
 {
 	struct hm_unit first, unit;
 	struct env env;
-	u32 i;
+	u32 parked, i;
 
 	env_start(&env, 8, 1, BYTES(16));
 	first = bring(env.store, 0, HM_ACCESS_BASE);
@@ -116,6 +116,9 @@ static void test_carve(void **state)
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 7);
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), BLOCK - 1);
 	assert_int_equal(hm_cache_free_pages(env.cache), 8 * BLOCK - 1);
+	assert_int_equal(hm_cache_huge_pages(env.cache), 0);
+	bring(env.store, P(9), 0);
+	assert_int_equal(hm_cache_huge_pages(env.cache), BLOCK);
 	for (i = 1; i < HM_BLOCK_PAGES; i++) {
 		unit = bring(env.store, i, HM_ACCESS_BASE);
 		assert_int_equal(hm_pool_container(env.cache, unit.frame),
@@ -129,9 +132,16 @@ static void test_carve(void **state)
 	/* A page that came back is handed out again before another is carved. */
 	drop(env.store, 3, 4, false);
 	drop(env.store, P(1), P(1) + 1, false);
-	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 7);
+	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 6);
+	assert_int_equal(hm_cache_huge_pages(env.cache), BLOCK);
 	unit = bring(env.store, P(2), HM_ACCESS_BASE);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_CARVED), 2);
+	parked = hm_frame_park(env.cache);
+	assert_int_not_equal(parked, HM_NO_FRAME_ID);
+	assert_int_equal(hm_cache_huge_pages(env.cache), BLOCK);
+	drop(env.store, P(9), P(10), false);
+	assert_int_equal(hm_cache_huge_pages(env.cache), 0);
+	hm_frame_unpark(env.cache, parked);
 	env_end(&env);
 }
 

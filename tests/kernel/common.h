@@ -355,6 +355,23 @@ static inline uint64_t stat_of(const char *name)
 	return value;
 }
 
+/* A setting of the mount. */
+static inline void set(const char *name, const char *value)
+{
+	char path[256];
+	struct stat st;
+	int fd;
+
+	MUST(stat(mnt_dir, &st));
+	snprintf(path, sizeof(path), "/sys/fs/hugemap/%u:%u/%s", major(st.st_dev), minor(st.st_dev),
+		 name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	EXPECT(fd >= 0, "%s: %s", path, strerror(errno));
+	EXPECT(write(fd, value, strlen(value)) == (ssize_t)strlen(value), "%s to %s: %s", value,
+	       path, strerror(errno));
+	close(fd);
+}
+
 static inline unsigned long smaps_of(const void *addr, const char *field)
 {
 	unsigned long start, end, value = 0;

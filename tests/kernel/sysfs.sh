@@ -10,10 +10,10 @@
 set -u
 
 fixed="node page pool_bytes"
-writable="dirty_ratio evict_batch pool_min_bytes priority readahead_kb vfs_read_optimization
-	util_threshold vfs_write_optimization"
+writable="dirty_ratio evict_batch pool_min_bytes priority promote_batch promote_interval_ms
+	readahead_kb vfs_read_optimization util_threshold vfs_write_optimization"
 numbers="ahead ahead_used ahead_wasted base_mapped cleaned copied_in copied_out dirty_bytes
-	evictions faults fills free_bytes ghosts held_bytes hits huge_mapped io_in_flight pinned
+	evictions faults fills free_bytes ghosts held_bytes hits huge_bytes huge_mapped io_in_flight pinned
 	promoted read_bytes read_errors read_ios refused refused_busy refused_cold refused_failed
 	refused_holes refused_no_frame refused_pinned refused_stored remapped rescued resident_bytes syncs unmaps
 	upgrades write_errors write_faults write_ios written_bytes zeros"
@@ -91,6 +91,16 @@ check_write pool_min_bytes 1 8388608
 check_write pool_min_bytes 1T $((${POOL%M} * 1048576))
 check_write util_threshold 0 0
 check_write util_threshold 101 0
+check_write promote_interval_ms 10 10
+check_write promote_interval_ms 3600000 3600000
+check_write promote_interval_ms 9 3600000
+check_write promote_interval_ms 3600001 3600000
+check_write promote_interval_ms soon 3600000
+grep " $MNT hugemap .*promote_interval=3600000" /proc/mounts >/dev/null || fail "not in /proc/mounts"
+check_write promote_batch 1 1
+check_write promote_batch 65536 65536
+check_write promote_batch 0 65536
+check_write promote_batch 65537 65536
 check_write evict_batch 65 8
 check_write readahead_kb 0 0
 check_write readahead_kb 4096 4096
@@ -103,9 +113,11 @@ check_write vfs_read_optimization on on
 check_write vfs_write_optimization off off
 check_write pool_bytes 1073741824 $((${POOL%M} * 1048576))
 check_write node 0 any
-mount -o remount,dirty_ratio=60,vfs_write_optimization=on "$MNT" || fail remount
+mount -o remount,dirty_ratio=60,vfs_write_optimization=on,promote_batch=7 "$MNT" || fail remount
 [ "$(cat "$dir/dirty_ratio") $(cat "$dir/vfs_write_optimization")" = "60 on" ] ||
 	fail "a remount is not seen"
+[ "$(cat "$dir/promote_batch") $(cat "$dir/promote_interval_ms")" = "7 3600000" ] ||
+	fail "a remount is not seen, or changes what it does not name"
 
 # --- numbers ---
 number() {
@@ -117,7 +129,11 @@ grew() {
 
 # Over a device there is one file, of its name.
 file=$MNT/${DEV##*/}
-[ -e "$file" ] || file=$MNT/file
+# Where it need not become longer, what is written is in whole blocks.
+[ -e "$file" ] || {
+	file=$MNT/file
+	truncate -s 8M "$file"
+}
 bytes=$((8 * 1048576))
 copied=$(number copied_in)
 written=$(number written_bytes)
@@ -133,6 +149,10 @@ grew copied_out "$out" $bytes
 [ $(($(number free_bytes) + $(number resident_bytes))) = "$(number held_bytes)" ] ||
 	fail "free and resident do not make the pool"
 [ "$(number resident_bytes)" -ge $bytes ] || fail "resident: $(number resident_bytes)"
+case $PAGE in
+2M) [ "$(number huge_bytes)" -ge $bytes ] || fail "huge: $(number huge_bytes)" ;;
+4K) [ "$(number huge_bytes)" = 0 ] || fail "huge: $(number huge_bytes)" ;;
+esac
 
 # --- unmounting while somebody looks ---
 below=$SCRATCH/below

@@ -85,8 +85,42 @@ static void each_event(void)
 	close(fd);
 }
 
+/* One page of it is stored to, so all of it would be written. */
+static void a_promotion_is_refused(void)
+{
+	const char *page = getenv("PAGE");
+	volatile unsigned char *data;
+	unsigned int i, seconds;
+	char last[256] = "";
+	struct stat st;
+	int fd;
+
+	if (!on_hugemap() || !page || strcmp(page, "auto"))
+		skip("only page=auto promotes");
+	fd = make_file("file", 1, HUGE + SMALL);
+	MUST(fstat(fd, &st));
+	MUST(fsync(fd));
+	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+	data = map_shared(fd, 0, HUGE);
+	write_text(TRACING "trace", "");
+	write_text(TRACING "events/hugemap/hugemap_refuse/enable", "1");
+	data[5 * SMALL]++;
+	for (i = 0; i < HUGE / SMALL; i++)
+		(void)data[i * 37 % (HUGE / SMALL) * SMALL];
+	for (seconds = 0; !count_events("refuse", st.st_ino, last, sizeof(last)); seconds++) {
+		EXPECT(seconds < 60, "no event of a promotion that does not happen");
+		sleep(1);
+	}
+	write_text(TRACING "events/hugemap/hugemap_refuse/enable", "0");
+	EXPECT(!strncmp(last, "pgoff 0 npages 512 value 2", 26), "it says: %s", last);
+	write_text(TRACING "trace", "");
+	MUST(munmap((void *)data, HUGE));
+	close(fd);
+}
+
 static const struct behaviour all[] = {
 	{ "each_event", each_event },
+	{ "a_promotion_is_refused", a_promotion_is_refused },
 };
 
 int main(int argc, char **argv)

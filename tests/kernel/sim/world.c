@@ -157,7 +157,9 @@ static void mount(void)
 		.read_optimization = sim_chance(70),
 		.write_optimization = sim_chance(70),
 		.util_threshold = sim_below(101),
+		.promote_interval = HZ,
 	};
+	mount->opts.promote_batch = 1 + mount->opts.util_threshold % 3;
 	sim_check(!hugemap_data_setup(), "the module cannot be loaded");
 	sim_check(!hugemap_data_start(mount, NULL), "the mount fails");
 }
