@@ -467,6 +467,31 @@ bool hm_hollow(struct hm_store *store, u64 pgoff);
  */
 bool hm_has_holes(struct hm_store *store, u64 pgoff);
 
+/**
+ * struct hm_cached - how much of a range is cached, in base pages
+ * @huge: in huge units
+ * @base: in base pages, those that are being filled among them
+ * @dirty: of both, what was stored to and not written yet
+ */
+struct hm_cached {
+	u64 huge;
+	u64 base;
+	u64 dirty;
+};
+
+/**
+ * hm_cached() - add up what is cached of the blocks from a page on
+ * @store: the store
+ * @pgoff: a page of the first one
+ * @end: where to stop
+ * @sum: it is added to
+ *
+ * For people: units come and go meanwhile. Nothing counts as touched by it.
+ *
+ * Return: where to go on, after a bounded number of blocks; not below @end: it is all.
+ */
+u64 hm_cached(struct hm_store *store, u64 pgoff, u64 end, struct hm_cached *sum);
+
 /* The unit that holds a page now, and its state; for checks under a lock. */
 enum hm_state hm_peek(struct hm_store *store, u64 pgoff, struct hm_unit *unit);
 

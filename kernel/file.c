@@ -384,6 +384,8 @@ static long file_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	switch (cmd) {
 	case HUGEMAP_IOC_PRIORITY:
 		return set_priority(file, (const __s32 __user *)arg);
+	case HUGEMAP_IOC_CACHED:
+		return hugemap_cached(file, (void __user *)arg);
 	/* These tell, and change nothing; others might go past the cache. */
 	case FS_IOC_GETVERSION:
 	case FS_IOC_GETFSLABEL:

@@ -391,6 +391,9 @@ void hugemap_unsettle(struct inode *inode);
 void hugemap_data_dontneed(struct inode *inode, loff_t start, loff_t end);
 void hugemap_data_willneed(struct file *file, loff_t start, loff_t end);
 
+/* HUGEMAP_IOC_CACHED of an open file. */
+long hugemap_cached(struct file *file, void __user *arg);
+
 enum hugemap_change {
 	HUGEMAP_KEEP, /* the old data in the range matters: it is written first */
 	HUGEMAP_DISCARD, /* it does not: truncate, punch */

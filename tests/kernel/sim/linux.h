@@ -42,6 +42,7 @@ struct hugemap_idmap;
 /* kernel/file.c names them: nobody splices, leases or asks for a priority here. */
 #define HUGEMAP_IOCTL_H
 #define HUGEMAP_IOC_PRIORITY 1
+#define HUGEMAP_IOC_CACHED 4
 #define FS_IOC_GETVERSION 2
 #define FS_IOC_GETFSLABEL 3
 #define THIS_MODULE NULL

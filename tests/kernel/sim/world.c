@@ -59,6 +59,11 @@ static void choose_scenario(struct scenario *s)
 
 const struct address_space_operations hugemap_aops = { .dirty_folio = hugemap_dirty_folio };
 
+long hugemap_cached(struct file *file, void *arg)
+{
+	sim_fail(__FILE__, __LINE__, "nobody looks at what is cached here");
+}
+
 void hugemap_copy_attr(struct inode *inode)
 {
 	(void)inode;

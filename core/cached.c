@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * What of a store is cached, and how, for people to see. Nothing is touched: no reference
+ * bit, no queue, no count of faults. Without a lock, so it is as it was while it was read.
+ */
+#include "internal.h"
+
+static u32 bits_in(const unsigned long *map)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < HM_BITMAP_LONGS(HM_BLOCK_PAGES); i++) {
+		unsigned long bits = hm_bits_read(map, i);
+
+		for (; bits; bits &= bits - 1)
+			n++;
+	}
+	return n;
+}
+
+static void add_block(const struct hm_pos *pos, struct hm_cached *sum)
+{
+	enum hm_state state = hm_word_state(hm_atomic_read(&pos->leaf->word[pos->leaf_slot]));
+
+	if (state == HM_SPLIT) {
+		const struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+		s64 resident = (s64)hm_atomic_read(&base->resident);
+
+		/* For a moment, what gives up is counted as well. */
+		sum->base += resident < HM_BLOCK_PAGES ? (u64)resident : HM_BLOCK_PAGES;
+		sum->dirty += bits_in(base->dirty);
+	} else if (hm_state_resident(state)) {
+		sum->huge += HM_BLOCK_PAGES;
+		if (state == HM_DIRTY || state == HM_WRITING)
+			sum->dirty += HM_BLOCK_PAGES;
+	}
+}
+
+u64 hm_cached(struct hm_store *store, u64 pgoff, u64 end, struct hm_cached *sum)
+{
+	struct hm_pos pos;
+	u32 n;
+
+	pgoff = hm_block_start(pgoff);
+	for (n = 0; pgoff < end && n < HM_NODE_SLOTS; n++) {
+		if (hm_block_of(pgoff) >= HM_STORE_MAX_BLOCKS)
+			return end;
+		if (hm_index_find(store, pgoff, &pos)) {
+			add_block(&pos, sum);
+			pgoff += HM_BLOCK_PAGES;
+		} else {
+			pgoff = hm_index_next(&pos, pgoff);
+		}
+	}
+	return pgoff;
+}

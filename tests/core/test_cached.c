@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* What is cached of a store, for people: right, and without a trace. */
+#include "common.h"
+
+static struct hm_cached all(struct hm_store *store, u64 pgoff, u64 end)
+{
+	struct hm_cached sum = {};
+	u64 next;
+
+	while (pgoff < end) {
+		next = hm_cached(store, pgoff, end, &sum);
+		assert_true(next > pgoff);
+		/* A bounded number of blocks, or of what has no nodes. */
+		pgoff = next;
+	}
+	return sum;
+}
+
+static void is(struct hm_cached sum, u64 huge, u64 base, u64 dirty)
+{
+	assert_int_equal(sum.huge, huge);
+	assert_int_equal(sum.base, base);
+	assert_int_equal(sum.dirty, dirty);
+}
+
+static void test_kinds(void **state)
+{
+	const u64 far = P((u64)HM_NODE_SLOTS * HM_NODE_SLOTS * 2);
+	struct env env;
+
+	env_start(&env, 16, 1, BYTES((u64)HM_NODE_SLOTS * HM_NODE_SLOTS * 3));
+	is(all(env.store, 0, ~0ull), 0, 0, 0);
+	bring(env.store, P(2), 0);
+	touch(env.store, P(2) + 1, HM_ACCESS_WRITE);
+	bring(env.store, P(3), 0);
+	bring(env.store, P(4), HM_ACCESS_BASE);
+	bring(env.store, P(4) + 5, HM_ACCESS_BASE);
+	touch(env.store, P(4) + 5, HM_ACCESS_WRITE);
+	bring(env.store, far, 0);
+	is(all(env.store, 0, ~0ull), 3 * BLOCK, 2, BLOCK + 1);
+	is(all(env.store, P(2), P(3)), BLOCK, 0, BLOCK);
+	is(all(env.store, P(3), P(4)), BLOCK, 0, 0);
+	is(all(env.store, P(4), P(5)), 0, 2, 1);
+	/* Whole blocks, whichever page is named. */
+	is(all(env.store, P(4) + 3, P(4) + 4), 0, 2, 1);
+	is(all(env.store, P(5), far), 0, 0, 0);
+	write_all(env.store);
+	is(all(env.store, 0, ~0ull), 3 * BLOCK, 2, 0);
+	drop(env.store, P(4), P(5), false);
+	is(all(env.store, P(4), P(5)), 0, 0, 0);
+	env_end(&env);
+}
+
+/* Who looks is not a program that uses it. */
+static void test_no_touch(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u64 faults;
+	u32 i;
+
+	env_start(&env, 16, 1, BYTES(64));
+	assert_int_equal(fault(env.store, P(1), HM_ACCESS_AHEAD, &unit), HM_FILL);
+	hm_fill_done(&unit, 0, 0);
+	bring(env.store, P(3), HM_ACCESS_BASE);
+	faults = hm_cache_count(env.cache, HM_C_FAULTS);
+	for (i = 0; i < 3; i++)
+		all(env.store, 0, P(64));
+	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), faults);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 0);
+	assert_false(hm_referenced(env.store, P(1)));
+	assert_false(hm_referenced(env.store, P(3)));
+	env_end(&env);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_kinds),
+	cmocka_unit_test(test_no_touch),
+};
+
+int main(void)
+{
+	return cmocka_run_group_tests_name("cached", tests, NULL, NULL);
+}
