@@ -3,6 +3,8 @@
 #include "top.h"
 #include "cli.h"
 
+#include <errno.h>
+#include <langinfo.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,7 +14,7 @@
 
 #define PLAIN_WIDTH 100 /* of lines that go to no terminal */
 #define FOREVER (~0ull)
-#define HELP "q)uit  sort: r)ead w)rite f)aults h)its d)irty e)vict l)atency n)ame  m)aps"
+#define HELP "q)uit sort: r)ead w)rite f)aults h)its d)irty e)vict l)atency n)ame m)aps p)ages"
 
 static const struct cli_option options[] = {
 	{ "interval", "S", 'i', "look again every S seconds (default: 2)" },
@@ -26,18 +28,20 @@ static int run_top(int argc, char **argv);
 
 const struct cli_command top_command = {
 	.name = "top",
-	.synopsis = "[--interval S] [--count N] [--sort WORD] [--json]",
+	.synopsis = "[--interval S] [--count N] [--sort WORD] [--json] [FILE...]",
 	.summary = "Watch all mounts and mappings, live.",
 	.options = options,
 	.notes =
-		"Keys: q ends it; r, w, f, h, d, e, l and n sort; m hides or shows mappings; arrows\n"
-		"and page keys scroll. Where there is no terminal, plain text is printed.\n",
+		"Keys: q ends it; r, w, f, h, d, e, l and n sort; m hides or shows mappings, p which\n"
+		"pages are cached of files that are mapped, and of each FILE; arrows and page keys\n"
+		"scroll. Where there is no terminal, plain text is printed.\n",
 	.run = run_top,
 };
 
 struct top {
 	struct top_settings settings;
 	struct top_model now, before;
+	char **files; /* that are shown even if nobody maps them; NULL ends them */
 	unsigned long long count;
 	size_t first; /* line shown below the head */
 };
@@ -49,11 +53,44 @@ static void on_signal(int number)
 	stopped = number;
 }
 
+/* What may not be seen, or cannot be opened by this name, is not shown. */
+static void look_at_files(struct top *top)
+{
+	const struct users *users = &top->now.users;
+	char **file;
+	size_t i;
+
+	for (file = top->files; *file; file++)
+		top_strip_read(&top->now, *file, 0);
+	for (i = 0; i < users->count; i++)
+		top_strip_read(&top->now, users->list[i].path, users->list[i].dev);
+}
+
 static void look(struct top *top)
 {
 	top_model_free(&top->before);
 	top->before = top->now;
 	top_model_read(&top->now, &top->before);
+	if (top->settings.strips)
+		look_at_files(top);
+}
+
+/* A file that was named, and cannot be shown: why. */
+static int check_file(const char *path)
+{
+	struct top_model model = {};
+	int err = top_strip_read(&model, path, 0);
+
+	top_model_free(&model);
+	if (err == -ENOTTY || err == -EINVAL)
+		return cli_fail(&top_command, "%s is no file of a mount of HugeMap", path);
+	if (err == -EPERM)
+		return cli_fail(&top_command,
+				"%s: what is cached of it is for who may write it, or owns it",
+				path);
+	if (err)
+		return cli_fail(&top_command, "%s: %s", path, strerror(-err));
+	return CLI_OK;
 }
 
 /* --- without a terminal --- */
@@ -126,6 +163,9 @@ static bool act(struct top *top, int key)
 		return false;
 	case 'm':
 		top->settings.mappings = !top->settings.mappings;
+		break;
+	case 'p':
+		top->settings.strips = !top->settings.strips;
 		break;
 	case TOP_KEY_UP:
 		top->first -= top->first > 0;
@@ -202,12 +242,15 @@ static int run_screen(struct top *top)
 static int run_top(int argc, char **argv)
 {
 	struct top top = {
-		.settings = { .width = PLAIN_WIDTH, .mappings = true, .interval = 2 },
+		.settings = { .width = PLAIN_WIDTH,
+			      .mappings = true,
+			      .strips = true,
+			      .interval = 2 },
 		.count = FOREVER,
 	};
 	struct cli_parser parser;
 	bool json = false;
-	int key, status;
+	int key, i, status = CLI_OK;
 
 	cli_parse(&parser, &top_command, argc, argv);
 	while ((key = cli_next(&parser)) >= 0) {
@@ -220,10 +263,14 @@ static int run_top(int argc, char **argv)
 		else if (key == 'j')
 			json = true;
 	}
-	if (optind < argc)
-		cli_usage(&top_command, "'%s' is not expected here", argv[optind]);
+	for (i = optind; i < argc && status == CLI_OK; i++)
+		status = check_file(argv[i]);
+	if (status != CLI_OK)
+		return status;
+	top.files = argv + optind;
 	/* Names of files are shown as the user's terminal writes them. */
 	setlocale(LC_CTYPE, "");
+	top.settings.unicode = !strcmp(nl_langinfo(CODESET), "UTF-8");
 	if (json || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO)) {
 		top_model_read(&top.now, NULL);
 		status = run_plain(&top, json);

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "hugemap_ioctl.h"
 #include "mounts.h"
 #include "stat.h"
 
@@ -40,10 +41,31 @@ struct top_pool {
 	struct stat_view view;
 };
 
+/* Of a file, and of files, as many are read: more cells than a terminal has columns. */
+#define TOP_CELLS 512
+#define TOP_STRIPS 64
+
+/**
+ * struct top_strip - how a file is cached
+ * @path: its name
+ * @dev: the mount
+ * @bytes: how long it is
+ * @count: of @cells
+ * @cells: from its beginning to its end
+ */
+struct top_strip {
+	char *path;
+	dev_t dev;
+	uint64_t bytes;
+	size_t count;
+	struct hugemap_cell cells[TOP_CELLS];
+};
+
 /**
  * struct top_model - all of them at a time
  * @pools: see struct top_pool
  * @users: who maps files of mounts
+ * @strips: of these files, and of those that were asked for, if one may see it
  * @closed: processes that may not be looked into
  */
 struct top_model {
@@ -51,6 +73,9 @@ struct top_model {
 	size_t count;
 	size_t room;
 	struct users users;
+	struct top_strip *strips;
+	size_t nstrips;
+	size_t strips_room;
 	unsigned int closed;
 };
 
@@ -61,6 +86,31 @@ void top_model_read(struct top_model *model, const struct top_model *before);
 void top_model_free(struct top_model *model);
 struct json_t;
 struct json_t *top_model_json(const struct top_model *model, double seconds);
+
+/* --- top_strip.c --- */
+
+/*
+ * How a file is cached, to the model, if it is not there yet; of a mount, or if @dev is 0 of any.
+ * 0, or a negative errno: -ENOTTY: it is on no mount of HugeMap, -EPERM: one may not see it.
+ */
+int top_strip_read(struct top_model *model, const char *path, dev_t dev);
+
+/**
+ * top_strip_text() - a strip, a sign for each of its cells or for some of them
+ * @to: where to; @size bytes
+ * @strip: see struct top_strip
+ * @width: how many signs there may be
+ * @unicode: blocks and shades; else signs of ASCII
+ *
+ * Return: how many signs there are.
+ */
+unsigned int top_strip_text(char *to, size_t size, const struct top_strip *strip,
+			    unsigned int width, bool unicode);
+/* All of it, in bytes. */
+void top_strip_sum(const struct top_strip *strip, uint64_t *huge, uint64_t *base, uint64_t *dirty);
+
+/* What the signs say; [1]: those that are not of ASCII. */
+extern const char *const top_strip_legend[2];
 
 /* --- top_view.c --- */
 
@@ -89,6 +139,8 @@ struct top_settings {
 	unsigned int width; /* of a line, in columns */
 	enum top_sort sort;
 	bool mappings; /* show them */
+	bool strips; /* the same */
+	bool unicode; /* the terminal can show what is not ASCII */
 	double interval; /* seconds */
 };
 

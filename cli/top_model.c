@@ -153,6 +153,9 @@ void top_model_free(struct top_model *model)
 {
 	free(model->pools);
 	users_free(&model->users);
+	while (model->nstrips)
+		free(model->strips[--model->nstrips].path);
+	free(model->strips);
 	*model = (struct top_model){};
 }
 

@@ -379,6 +379,37 @@ static void add_mappings(const struct top_settings *settings, const struct top_p
 		 numbers->now.base_pages, pool->engine, pool->io[0] ? ", " : "", pool->io);
 }
 
+/* Which part of which file of a mount is cached. */
+static void add_strips(const struct top_model *model, const struct top_settings *settings,
+		       const struct top_pool *pool, struct top_view *view)
+{
+	char strip[TOP_LINE], path[TOP_LINE], a[CLI_TEXT], b[CLI_TEXT], c[CLI_TEXT], d[CLI_TEXT];
+	unsigned int width = settings->width > 4 ? settings->width - 4 : 1;
+	size_t dir = strlen(pool->name), i;
+
+	/* So many signs of three bytes a line has room for. */
+	if (width > TOP_LINE / 4)
+		width = TOP_LINE / 4;
+	for (i = 0; i < model->nstrips; i++) {
+		const struct top_strip *file = &model->strips[i];
+		uint64_t huge, base, dirty;
+		const char *name = file->path;
+
+		if (file->dev != pool->dev)
+			continue;
+		if (!strncmp(name, pool->name, dir) && name[dir] == '/')
+			name += dir + 1;
+		top_fit(path, sizeof(path), end_of(name, 24), 24, false);
+		top_strip_sum(file, &huge, &base, &dirty);
+		add_line(view, settings, TOP_USER,
+			 "  %s: %s in 2 MB pages, %s in 4 KB, of %s; %s not written", path,
+			 cli_bytes(a, (double)huge), cli_bytes(b, (double)base),
+			 cli_bytes(c, (double)file->bytes), cli_bytes(d, (double)dirty));
+		top_strip_text(strip, sizeof(strip), file, width, settings->unicode);
+		add_line(view, settings, TOP_USER, "  [%s]", strip);
+	}
+}
+
 void top_view_build(struct top_model *model, const struct top_settings *settings,
 		    struct top_view *view)
 {
@@ -404,7 +435,11 @@ void top_view_build(struct top_model *model, const struct top_settings *settings
 			add_mappings(settings, pool, view);
 		else if (settings->mappings)
 			add_users(model, settings, pool, view);
+		if (settings->strips && !pool->pid)
+			add_strips(model, settings, pool, view);
 	}
+	if (settings->strips && model->nstrips)
+		add_line(view, settings, TOP_NOTE, "%s", top_strip_legend[settings->unicode]);
 	if (!model->count)
 		add_line(view, settings, TOP_NOTE,
 			 "No process here uses HugeMap now, and there is no mount of it.");

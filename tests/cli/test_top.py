@@ -133,12 +133,20 @@ class Top(unittest.TestCase):
         for line in lines:
             self.assertGreater(json.loads(line)["seconds"], 0)
 
+    def test_a_file_that_cannot_be_shown(self):
+        for name, words in (("/nothing/there", "No such file"),
+                            (HUGEMAP, "no file of a mount of HugeMap")):
+            result = hugemap("top", name)
+            self.assertEqual((result.returncode, result.stdout), (1, ""))
+            self.assertTrue(is_sentence(result.stderr), result.stderr)
+            self.assertIn(words, result.stderr)
+
     def test_help(self):
         result = hugemap("top", "--help")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def test_nonsense_is_refused_with_a_sentence(self):
-        for args in (["word"], ["--nonsense"], ["--interval", "0"], ["--count", "0"],
+        for args in (["--nonsense"], ["--interval", "0"], ["--count", "0"],
                      ["--sort", "size"], ["--sort"]):
             with self.subTest(args):
                 result = hugemap("top", *args)

@@ -140,6 +140,88 @@ static void test_users_are_below_their_mount(void **state)
 	top_model_free(&model);
 }
 
+static struct top_strip strip_of(const struct hugemap_cell *cells, size_t count)
+{
+	struct top_strip strip = { .dev = 7, .bytes = count * 2 * MB, .count = count };
+
+	memcpy(strip.cells, cells, count * sizeof(*cells));
+	return strip;
+}
+
+/* A block each: pages of the file, in huge units, in base pages, dirty. */
+static const struct hugemap_cell blocks[] = {
+	{ 512, 512, 0, 0 }, { 512, 0, 512, 0 }, { 512, 0, 256, 0 },   { 512, 0, 1, 0 },
+	{ 512, 0, 0, 0 },   { 512, 0, 90, 1 },	{ 512, 512, 0, 512 }, { 3, 0, 3, 0 },
+};
+
+static void test_a_strip_tells_of_each_block(void **state)
+{
+	struct top_strip strip = strip_of(blocks, 8);
+	char text[64];
+
+	assert_int_equal(top_strip_text(text, sizeof(text), &strip, 76, false), 8);
+	assert_string_equal(text, "#=-'.dD=");
+	assert_int_equal(top_strip_text(text, sizeof(text), &strip, 8, true), 8);
+	assert_string_equal(text, "█▓▒░·dD▓");
+	/* Not more than there is room, and no part of a sign. */
+	assert_int_equal(top_strip_text(text, 8, &strip, 8, true), 2);
+	assert_string_equal(text, "█▓");
+	strip.count = 0;
+	assert_int_equal(top_strip_text(text, sizeof(text), &strip, 8, true), 0);
+	assert_string_equal(text, "");
+}
+
+/* Neighbours share a sign where there are more of them than columns. */
+static void test_a_strip_follows_the_width(void **state)
+{
+	static const struct hugemap_cell many[] = {
+		{ 512, 512, 0, 0 }, { 512, 0, 0, 0 },	{ 512, 512, 0, 0 }, { 512, 512, 0, 0 },
+		{ 512, 0, 0, 0 },   { 512, 0, 0, 0 },	{ 512, 0, 512, 0 }, { 512, 512, 0, 0 },
+		{ 512, 0, 300, 0 }, { 512, 0, 300, 0 },
+	};
+	struct top_strip strip = strip_of(many, 10);
+	unsigned int width;
+	char text[64];
+
+	assert_int_equal(top_strip_text(text, sizeof(text), &strip, 5, false), 5);
+	/* Half of it huge; huge; nothing; as much of both; more than half in base pages. */
+	assert_string_equal(text, "h#.#-");
+	assert_int_equal(top_strip_text(text, sizeof(text), &strip, 1, false), 1);
+	assert_string_equal(text, "h");
+	for (width = 1; width < 20; width++)
+		assert_int_equal(top_strip_text(text, sizeof(text), &strip, width, false),
+				 width < 10 ? width : 10);
+}
+
+static void test_strips_are_below_their_mount(void **state)
+{
+	struct top_settings settings = { .width = 100, .sort = TOP_BY_NAME, .interval = 2 };
+	struct top_model model = make_model();
+	struct top_view view = {};
+	size_t n;
+
+	model.pools[1].dev = 8;
+	model.strips = calloc(1, sizeof(*model.strips));
+	model.strips[0] = strip_of(blocks, 8);
+	model.strips[0].path = strdup("/mnt/fast/a/file");
+	model.nstrips = 1;
+	top_view_build(&model, &settings, &view);
+	n = view.count;
+	top_view_free(&view);
+	settings.strips = true;
+	top_view_build(&model, &settings, &view);
+	assert_int_equal(view.count, n + 3);
+	assert_string_equal(view.lines[4].text,
+			    "  a/file: 4.0 MB in 2 MB pages, 3.4 MB in 4 KB, of 16 MB; "
+			    "2.0 MB not written");
+	assert_string_equal(view.lines[5].text, "  [#=-'.dD=]");
+	assert_int_equal(view.lines[6].style, TOP_POOL);
+	assert_string_equal(view.lines[view.count - 2].text, top_strip_legend[0]);
+	assert_int_equal(view.lines[view.count - 2].style, TOP_NOTE);
+	top_view_free(&view);
+	top_model_free(&model);
+}
+
 static void test_an_empty_view_says_so(void **state)
 {
 	struct top_model model = {};
@@ -177,6 +259,9 @@ int main(void)
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_columns),
 		cmocka_unit_test(test_users_are_below_their_mount),
+		cmocka_unit_test(test_a_strip_tells_of_each_block),
+		cmocka_unit_test(test_a_strip_follows_the_width),
+		cmocka_unit_test(test_strips_are_below_their_mount),
 		cmocka_unit_test(test_an_empty_view_says_so),
 		cmocka_unit_test(test_fit_counts_columns_not_bytes),
 	};

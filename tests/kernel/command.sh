@@ -57,6 +57,13 @@ check 1 "is mounted already" hugemap mount -o pool=16M "$below" "$MNT"
 # --- numbers ---
 dd if="$at/file" of=/dev/null bs=1M 2>/dev/null
 check 0 "^$at ($below)" hugemap stat "$at/file"
+check 0 "huge  *8.0 MB of what is resident, 100 %" hugemap stat "$at"
+check 0 '"huge_percent": 100' hugemap stat --json "$at"
+check 0 "  file: 8.0 MB in 2 MB pages, 0 B in 4 KB, of 8.0 MB; 0 B not written" \
+	hugemap top --count 1 --interval 0.1 "$at/file"
+check 0 "^  \[####\]$" hugemap top --count 1 --interval 0.1 "$at/file"
+check 1 "is no file of a mount of HugeMap" hugemap top --count 1 "$below/file"
+check 1 "No such file" hugemap top --count 1 "$at/nothing"
 check 0 '"copied_out": 8388608' hugemap stat --json "$at"
 check 0 "^$at .* 16 MB" hugemap stat
 check 0 "/at .*16 MB" hugemap top --count 1 --interval 0.1
