@@ -143,9 +143,15 @@ static int start_threads(struct hugemap_mount *mount)
 	mount->done_wq =
 		alloc_workqueue("hugemap_done", HUGEMAP_WQ_PERCPU | WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	mount->ahead_wq = alloc_workqueue("hugemap_ahead", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	mount->below_wq = alloc_workqueue("hugemap_below", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	mount->write_wq = alloc_workqueue("hugemap_sync", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (!mount->done_wq || !mount->ahead_wq || !mount->below_wq || !mount->write_wq)
+	/* Works of these may wait for each other, and for what a program does. */
+	mount->below_wq =
+		alloc_workqueue("hugemap_below", WQ_UNBOUND | WQ_MEM_RECLAIM, WQ_MAX_ACTIVE);
+	mount->write_wq =
+		alloc_workqueue("hugemap_sync", WQ_UNBOUND | WQ_MEM_RECLAIM, WQ_MAX_ACTIVE);
+	mount->chunk_wq =
+		alloc_workqueue("hugemap_write", WQ_UNBOUND | WQ_MEM_RECLAIM, WQ_MAX_ACTIVE);
+	if (!mount->done_wq || !mount->ahead_wq || !mount->below_wq || !mount->write_wq ||
+	    !mount->chunk_wq)
 		return -ENOMEM;
 	task = new_thread(mount, hugemap_writer, "write");
 	if (IS_ERR(task))
@@ -243,6 +249,8 @@ void hugemap_data_quiesce(struct hugemap_mount *mount)
 	if (mount->done_wq)
 		flush_workqueue(mount->done_wq);
 	stop_threads(mount);
+	if (mount->chunk_wq)
+		flush_workqueue(mount->chunk_wq);
 	hugemap_put_idle(mount);
 }
 
@@ -258,6 +266,8 @@ void hugemap_data_stop(struct hugemap_mount *mount)
 		destroy_workqueue(mount->done_wq);
 	if (mount->write_wq)
 		destroy_workqueue(mount->write_wq);
+	if (mount->chunk_wq)
+		destroy_workqueue(mount->chunk_wq);
 	if (mount->slots)
 		hugemap_held_end(mount);
 	hugemap_pool_give(mount);

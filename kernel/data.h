@@ -429,6 +429,8 @@ int hugemap_write_some(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 int hugemap_write_range(struct hugemap_inode *hi, u64 start, u64 end);
 
 int hugemap_writer(void *arg);
+/* What it has a worker do: hugemap_inode.chunk. */
+void hugemap_chunk_work(struct work_struct *work);
 
 /* Dirtied outside of a fault: GUP, DMA, zap. May be called under spinlocks. */
 bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio);

@@ -202,6 +202,7 @@ struct hugemap_mount {
 	struct workqueue_struct
 		*below_wq; /* for tasks that wait, perhaps with locks of the file below */
 	struct workqueue_struct *write_wq; /* write-back that somebody waits for */
+	struct workqueue_struct *chunk_wq; /* in the background: one work for a file */
 	struct rw_semaphore stores_lock; /* the list of stores */
 	struct list_head stores;
 	atomic_t dirtied_claimed; /* became dirty while they were claimed for eviction */
@@ -249,6 +250,10 @@ struct hugemap_inode {
 	u32 failures; /* write-backs in sequence that failed */
 	unsigned long retry_at; /* jiffies; background write-back waits until then */
 	u64 write_at; /* where background write-back goes on */
+	struct work_struct chunk; /* of that */
+	bool in_chunk; /* it is under way */
+	bool wrote; /* something, the last time */
+	u32 runs; /* that were written so far, well or not: does it get on? */
 };
 
 static inline struct hugemap_mount *hugemap_mount(const struct super_block *sb)

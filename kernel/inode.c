@@ -12,11 +12,17 @@
 #include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/pagemap.h>
 #include <linux/slab.h>
 #include <linux/stat.h>
+#include <linux/uaccess.h>
 #include <linux/xattr.h>
 
 #include "names.h"
+
+/* Memory of a program's that is gone again whenever it is to be used. */
+#define FAULT_IN_TRIES 3
+#define FAULT_IN_BYTES (1u << 20)
 
 static struct kmem_cache *inode_cache;
 
@@ -395,6 +401,39 @@ out:
 
 /* --- kinds of inodes --------------------------------------------------------------- */
 
+/*
+ * The file system below tells of each extent with its locks held, which a fault of the
+ * program's memory may need, if that is a mapping here: it is faulted in without them.
+ */
+static int fiemap_below(struct inode *lower, struct fiemap_extent_info *info, u64 start, u64 length)
+{
+	u32 most = 0, tries = 0;
+
+	for (;;) {
+		char __user *next;
+		size_t bytes;
+		int err;
+
+		info->fi_extents_mapped = 0;
+		pagefault_disable();
+		err = lower->i_op->fiemap(lower, info, start, length);
+		pagefault_enable();
+		if (err != -EFAULT)
+			return err;
+		if (info->fi_extents_mapped > most)
+			tries = 0;
+		else if (tries++ == FAULT_IN_TRIES)
+			return err;
+		most = max(most, info->fi_extents_mapped);
+		next = (char __user *)(info->fi_extents_start + info->fi_extents_mapped);
+		bytes = min_t(u64, FAULT_IN_BYTES,
+			      sizeof(struct fiemap_extent) *
+				      (u64)(info->fi_extents_max - info->fi_extents_mapped));
+		if (fault_in_writeable(next, bytes) == bytes)
+			return err;
+	}
+}
+
 static int file_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start, u64 length)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;
@@ -403,7 +442,7 @@ static int file_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64
 	if (!lower->i_op->fiemap)
 		return -EOPNOTSUPP;
 	err = hugemap_write_back(inode, 0, LLONG_MAX);
-	return err ?: lower->i_op->fiemap(lower, info, start, length);
+	return err ?: fiemap_below(lower, info, start, length);
 }
 
 static const char *symlink_get_link(struct dentry *dentry, struct inode *inode,

@@ -39,6 +39,7 @@ void hugemap_data_init(struct hugemap_inode *hi)
 	mutex_init(&hi->grow_lock);
 	INIT_LIST_HEAD(&hi->stores);
 	INIT_LIST_HEAD(&hi->idle);
+	INIT_WORK(&hi->chunk, hugemap_chunk_work);
 	hi->vfs_inode.i_mapping->a_ops = &hugemap_aops;
 	mapping_set_large_folios(hi->vfs_inode.i_mapping);
 }

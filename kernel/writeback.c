@@ -90,6 +90,7 @@ static void run_done(struct hugemap_inode *hi, const struct hm_run *run, int err
 		writeback_failed(hi, err);
 	else
 		hi->failures = 0;
+	WRITE_ONCE(hi->runs, hi->runs + 1);
 	hugemap_window("write-back: I/O has ended, not clean yet");
 	hm_writeback_done(hi->store, run->pgoff, run->npages, err);
 	hugemap_window("write-back: clean, nobody woken");
@@ -335,7 +336,7 @@ int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget,
 	if (!smp_load_acquire(&hi->writer))
 		return -EROFS;
 	/* No limits, and no signals; other threads of the kernel may have them (nfsd). */
-	if (current == mount->writer || current->flags & PF_WQ_WORKER)
+	if (current->flags & PF_WQ_WORKER)
 		return write_pages(hi, pos, end, budget, wait);
 	init_completion(&w.done);
 	INIT_WORK_ONSTACK(&w.work, write_work);
@@ -485,9 +486,11 @@ int hugemap_data_sync(struct hugemap_mount *mount)
 
 /* --- the thread of the mount ------------------------------------------------------------ */
 
+/* Or is it still being written? */
 static bool backs_off(const struct hugemap_inode *hi)
 {
-	return hi->failures && time_before(jiffies, READ_ONCE(hi->retry_at));
+	return READ_ONCE(hi->in_chunk) ||
+	       (hi->failures && time_before(jiffies, READ_ONCE(hi->retry_at)));
 }
 
 /* The file to write now, with a reference, and how many pages of it; or NULL. */
@@ -533,6 +536,36 @@ static bool write_chunk(struct hugemap_inode *hi)
 	return hm_store_dirty_pages(hi->store) != dirty || hi->write_at;
 }
 
+void hugemap_chunk_work(struct work_struct *work)
+{
+	struct hugemap_inode *hi = container_of(work, struct hugemap_inode, chunk);
+	struct hugemap_mount *mount = hugemap_of(hi);
+
+	hi->wrote = write_chunk(hi);
+	smp_store_release(&hi->in_chunk, false);
+	wake_up(&mount->writer_wait);
+	iput(&hi->vfs_inode);
+}
+
+/*
+ * By a worker, as what the file system below waits for there may be a program's, which can
+ * make it last for ever: the thread waits as long as it gets on, and no other file for it.
+ */
+static bool write_by_worker(struct hugemap_mount *mount, struct hugemap_inode *hi)
+{
+	u32 runs;
+
+	ihold(&hi->vfs_inode);
+	WRITE_ONCE(hi->in_chunk, true);
+	queue_work(mount->chunk_wq, &hi->chunk);
+	do {
+		runs = READ_ONCE(hi->runs);
+		wait_event_timeout(mount->writer_wait, !READ_ONCE(hi->in_chunk), HZ);
+	} while (READ_ONCE(hi->in_chunk) && READ_ONCE(hi->runs) != runs);
+	/* Of another file there may be more. */
+	return smp_load_acquire(&hi->in_chunk) || hi->wrote;
+}
+
 int hugemap_writer(void *arg)
 {
 	struct hugemap_mount *mount = arg;
@@ -547,14 +580,14 @@ int hugemap_writer(void *arg)
 		WRITE_ONCE(mount->write, false);
 		hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
 		while (!kthread_should_stop() && (hi = writeback_pick(mount, &npages))) {
-			bool wrote = write_chunk(hi);
+			bool wrote = write_by_worker(mount, hi);
 
 			for (; wrote && npages > CHUNK_PAGES && !backs_off(hi) &&
 			       !kthread_should_stop();
 			     npages -= CHUNK_PAGES) {
 				try_to_freeze();
 				cond_resched();
-				wrote = write_chunk(hi);
+				wrote = write_by_worker(mount, hi);
 			}
 			iput(&hi->vfs_inode);
 			if (!wrote)

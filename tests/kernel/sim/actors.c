@@ -685,8 +685,9 @@ void actors_spawn(void)
 {
 	static const char *const program_names[] = { "program 0", "program 1", "program 2",
 						     "program 3", "program 4", "program 5" };
-	static const char *const worker_names[] = { "done 0", "ahead 0", "below 0", "sync 0",
-						    "done 1", "ahead 1", "below 1", "sync 1" };
+	static const char *const worker_names[] = { "done 0",  "ahead 0", "below 0", "sync 0",
+						    "write 0", "done 1",  "ahead 1", "below 1",
+						    "sync 1",  "write 1" };
 	u32 i;
 
 	BUILD_BUG_ON(ARRAY_SIZE(program_names) != MAX_PROGRAMS);
@@ -703,6 +704,6 @@ void actors_spawn(void)
 	sched_spawn("clock", clock_main, NULL);
 	sched_spawn("disk", below_main, NULL);
 	for (i = 0; i < ARRAY_SIZE(worker_names); i++)
-		sched_spawn(worker_names[i], worker_main, (void *)(uintptr_t)(i % 4));
+		sched_spawn(worker_names[i], worker_main, (void *)(uintptr_t)(i % 5));
 	w.programs_left = w.s.programs + 1;
 }
