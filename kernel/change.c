@@ -83,24 +83,22 @@ static void note_holes(struct hugemap_inode *hi, loff_t start, loff_t end, loff_
 	if (!hi->lower)
 		return;
 	if (beyond > old_end)
-		hm_store_set_hollow(hi->store, old_end, (beyond | HUGEMAP_BLOCK_MASK) + 1 - old_end,
-				    true);
+		hugemap_note_hollow(hi, old_end, (beyond | HUGEMAP_BLOCK_MASK) + 1 - old_end, true);
 	if (what == HUGEMAP_KEEP) {
 		/* Direct I/O, a clone: it may be data now, and may have holes. */
 		last = min(end == LLONG_MAX ? beyond : hugemap_pages(end), beyond);
 		if (last > first) {
-			hm_store_set_hollow(hi->store, first, last - first, true);
-			hm_store_set_hollow(hi->store, first, last - first, false);
+			hugemap_note_hollow(hi, first, last - first, true);
+			hugemap_note_hollow(hi, first, last - first, false);
 		}
 	} else if (end != LLONG_MAX) {
 		first = hugemap_pages(start);
 		last = min((u64)end >> HM_PAGE_SHIFT, beyond);
 		if (last > first)
-			hm_store_set_hollow(hi->store, first, last - first, true);
+			hugemap_note_hollow(hi, first, last - first, true);
 	}
 	if (old_end > beyond)
-		hm_store_set_hollow(hi->store, beyond, (old_end | HUGEMAP_BLOCK_MASK) + 1 - beyond,
-				    true);
+		hugemap_note_hollow(hi, beyond, (old_end | HUGEMAP_BLOCK_MASK) + 1 - beyond, true);
 }
 
 /* The part of a unit that has changed, in bytes of its folio. */

@@ -243,6 +243,9 @@ static inline struct hugemap_inode *hugemap_store_inode(const struct hm_store *s
 
 int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind);
 
+/* hm_store_set_hollow(), which may be long. */
+void hugemap_note_hollow(struct hugemap_inode *hi, u64 pgoff, u64 npages, bool hollow);
+
 /* May the page not be stored to before its write-back has ended? Its folio is locked. */
 static inline bool hugemap_must_stay(struct hugemap_inode *hi, u64 pgoff)
 {

@@ -162,7 +162,7 @@ static void make_room(struct hugemap_inode *hi, loff_t size)
 	/* In this order: see hm_store_add_node(), with which a reader may be under way. */
 	hm_store_set_size(hi->store, size);
 	hugemap_window("write: room behind the end, holes not known");
-	hm_store_set_hollow(hi->store, old_end, end + 1 - old_end, true);
+	hugemap_note_hollow(hi, old_end, end + 1 - old_end, true);
 }
 
 /*

@@ -57,9 +57,10 @@ int hugemap_store_setup(void)
 	static const char *const name[] = { "hugemap_dir", "hugemap_leaf", "hugemap_base" };
 	u32 i;
 
+	/* Not to be counted on by who asks what is available: they stay as long as the file. */
 	for (i = 0; i < ARRAY_SIZE(node_cache); i++) {
-		node_cache[i] = kmem_cache_create(name[i], hm_node_bytes(i), 64,
-						  SLAB_ACCOUNT | SLAB_RECLAIM_ACCOUNT, NULL);
+		node_cache[i] =
+			kmem_cache_create(name[i], hm_node_bytes(i), 64, SLAB_ACCOUNT, NULL);
 		if (!node_cache[i]) {
 			hugemap_store_teardown();
 			return -ENOMEM;
@@ -156,6 +157,18 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 	if (!hm_store_add_node(hi->store, pgoff, kind, node, size, hollow, holes))
 		kfree(node);
 	return 0;
+}
+
+void hugemap_note_hollow(struct hugemap_inode *hi, u64 pgoff, u64 npages, bool hollow)
+{
+	u64 end = pgoff + npages, next;
+
+	for (; pgoff < end; pgoff = next) {
+		next = min(end, hm_leaf_start(pgoff) + HM_NODE_SLOTS * HM_BLOCK_PAGES);
+		hm_store_set_hollow(hi->store, pgoff, next - pgoff, hollow);
+		/* Terabytes of base pages take seconds. */
+		cond_resched();
+	}
 }
 
 /* --- life ------------------------------------------------------------------------------ */
