@@ -25,10 +25,11 @@
 
 /* --- reading ------------------------------------------------------------------- */
 
-/* The folio of a position, with a reference. */
-static struct folio *get_folio(struct kiocb *iocb, struct hugemap_inode *hi, u64 pgoff, int *err)
+/* The folio of a position, with a reference. @again: HM_ACCESS_AGAIN, or 0. */
+static struct folio *get_folio(struct kiocb *iocb, struct hugemap_inode *hi, u64 pgoff, u32 again,
+			       int *err)
 {
-	u32 access = hugemap_access(iocb->ki_filp);
+	u32 access = hugemap_access(iocb->ki_filp) | again;
 	struct hm_unit unit;
 	struct folio *folio;
 
@@ -52,12 +53,49 @@ static struct folio *get_folio(struct kiocb *iocb, struct hugemap_inode *hi, u64
 	return folio;
 }
 
+/*
+ * Nobody holds a folio while the target has its faults, which may last for ever: it may be a
+ * file of a FUSE server's. @bounce: not NULL if what was faulted in was gone again: by way of
+ * that page, then.
+ */
+static size_t copy_out(struct folio *folio, size_t offset, size_t bytes, struct iov_iter *to,
+		       void *bounce)
+{
+	const void *from = folio_address(folio) + offset;
+	size_t copied;
+
+	if (bounce) {
+		bytes = min_t(size_t, bytes, HM_PAGE_SIZE);
+		memcpy(bounce, from, bytes);
+		folio_put(folio);
+		return copy_to_iter(bounce, bytes, to);
+	}
+	pagefault_disable();
+	copied = copy_to_iter(from, bytes, to);
+	pagefault_enable();
+	folio_put(folio);
+	return copied;
+}
+
+/* Nothing could be copied. Have the target there, or a page to go round it; or an error. */
+static int await_target(struct iov_iter *to, size_t bytes, u32 stuck, void **bounce)
+{
+	if (*bounce || fault_in_iov_iter_writeable(to, bytes) == bytes)
+		return -EFAULT;
+	if (stuck < STUCK)
+		return 0;
+	*bounce = kmalloc(HM_PAGE_SIZE, GFP_KERNEL);
+	return *bounce ? 0 : -ENOMEM;
+}
+
 ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	struct hugemap_mount *mount = hugemap_of(hi);
+	void *bounce = NULL;
 	ssize_t done = 0;
+	u32 stuck = 0;
 	int err = 0;
 
 	while (iov_iter_count(to)) {
@@ -67,7 +105,8 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 
 		if (pos >= size)
 			break;
-		folio = get_folio(iocb, hi, pos >> HM_PAGE_SHIFT, &err);
+		folio = get_folio(iocb, hi, pos >> HM_PAGE_SHIFT, stuck ? HM_ACCESS_AGAIN : 0,
+				  &err);
 		if (!folio)
 			break;
 		hugemap_window("read: has a folio, size from before");
@@ -87,16 +126,17 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		if (!READ_ONCE(mount->opts.read_optimization))
 			bytes = min_t(size_t, bytes, HM_PAGE_SIZE - offset % HM_PAGE_SIZE);
 		hugemap_window("read: size known, not copied");
-		copied = copy_to_iter(folio_address(folio) + offset, bytes, to);
-		folio_put(folio);
+		copied = copy_out(folio, offset, bytes, to, bounce);
 		iocb->ki_pos += copied;
 		done += copied;
-		if (copied < bytes) {
-			err = -EFAULT;
+		stuck = copied ? 0 : stuck + 1;
+		if (!copied)
+			err = await_target(to, bytes, stuck, &bounce);
+		if (err)
 			break;
-		}
 		cond_resched();
 	}
+	kfree(bounce);
 	hugemap_count(mount, HUGEMAP_C_COPIED_OUT, done);
 	file_accessed(iocb->ki_filp);
 	/* A page that vanished under a shrinking file is the end of it. */

@@ -159,6 +159,18 @@ static void touch(struct program *p)
 
 /* --- calls ------------------------------------------------------------ */
 
+/* Some of a mapping as the source of a write, or the target of a read. */
+static bool pick_range(struct program *p, struct place *place, u32 *words)
+{
+	u64 left;
+
+	if (!pick_place(p, place))
+		return false;
+	left = (place->vma->vm_end - place->address) / sizeof(u64);
+	*words = (u32)min((u64)*words, left);
+	return true;
+}
+
 static void call_read(struct program *p, bool direct)
 {
 	struct sim_file *file = any_file();
@@ -169,6 +181,7 @@ static void call_read(struct program *p, bool direct)
 	struct kiocb iocb = { .ki_filp = fd };
 	loff_t least = file->min;
 	struct iov_iter iter;
+	struct place place;
 	ssize_t n;
 
 	if (direct)
@@ -177,15 +190,21 @@ static void call_read(struct program *p, bool direct)
 		iocb.ki_pos = sim_below(MAX_FILE_WORDS) * sizeof(u64);
 	if (sim_chance(60))
 		iocb.ki_pos = iocb.ki_pos % (least + 1) / PAGE_SIZE * PAGE_SIZE;
-	iov_iter_kvec(&iter, ITER_DEST, &kvec, 1, kvec.iov_len);
+	if (!direct && sim_chance(20) && pick_range(p, &place, &words))
+		iov_iter_mapping(&iter, p->mm, place.address, words * sizeof(u64));
+	else
+		iov_iter_kvec(&iter, ITER_DEST, &kvec, 1, kvec.iov_len);
 	i = (u64)iocb.ki_pos / sizeof(u64);
 	if (direct)
 		iocb.ki_flags |= IOCB_DIRECT;
 	n = fd->f_op->read_iter(&iocb, &iter);
 	if (n < 0) {
-		sim_check(excused((int)n), "read() failed with %zd", n);
+		sim_check(excused((int)n) || (n == -EFAULT && iter.type == ITER_MAPPING),
+			  "read() failed with %zd", n);
 		return;
 	}
+	if (iter.type == ITER_MAPPING)
+		goto out; /* it has become a store */
 	least = min(least, file->min);
 	/* Nobody has cut the file off meanwhile: it is what was there. */
 	if (file->resizes == resizes && !(resizes & 1)) {
@@ -199,6 +218,7 @@ static void call_read(struct program *p, bool direct)
 			  "read() of %u words at %llu of file %u ends after %zd bytes", words,
 			  (unsigned long long)i, file->index, n);
 	}
+out:
 	w.counts[C_READS]++;
 	sim_progress();
 }
@@ -210,18 +230,6 @@ static void own_values(struct program *p, u32 words)
 	for (i = 0; i < words; i++)
 		p->buffer[i] = p->transfer.value[i] = ++w.version;
 	p->transfer.known = true;
-}
-
-/* Some of a mapping as the source of a write, or the target of a read. */
-static bool pick_range(struct program *p, struct place *place, u32 *words)
-{
-	u64 left;
-
-	if (!pick_place(p, place))
-		return false;
-	left = (place->vma->vm_end - place->address) / sizeof(u64);
-	*words = (u32)min((u64)*words, left);
-	return true;
 }
 
 static void call_write(struct program *p, bool append, bool direct)

@@ -187,11 +187,18 @@ void folio_check_alive(const struct folio *folio)
 		  (u32)(block_of(folio->page) - blocks));
 }
 
+bool memory_is_folios(const void *at)
+{
+	const char *p = at, *base = (const char *)memory;
+
+	return p >= base && p < base + sizeof(memory);
+}
+
 void memory_check(const void *at)
 {
 	const char *p = at, *base = (const char *)memory;
 
-	if (p >= base && p < base + sizeof(memory))
+	if (memory_is_folios(at))
 		folio_check_alive(blocks[(size_t)(p - base) / sizeof(memory[0])]
 					  .page[(size_t)(p - base) % sizeof(memory[0]) / PAGE_SIZE]
 					  .folio);

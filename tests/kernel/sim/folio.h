@@ -93,6 +93,7 @@ void clear_highpage(struct page *page);
 
 /* What is read from or written to kernel memory: of a folio it must be alive. */
 void memory_check(const void *at);
+bool memory_is_folios(const void *at);
 
 /* --- what the model itself does -------------------------------------------------------- */
 

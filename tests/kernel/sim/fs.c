@@ -295,6 +295,8 @@ size_t copy_to_iter(const void *from, size_t bytes, struct iov_iter *to)
 {
 	size_t done;
 
+	sim_check(to->type != ITER_MAPPING || current->nofault || !memory_is_folios(from),
+		  "somebody holds a folio while he faults");
 	for (done = 0; done < bytes; done += sizeof(u64)) {
 		u64 *word = next_word(to, true);
 
