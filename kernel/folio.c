@@ -7,6 +7,7 @@
  * madvise) freezes one reference a page and its own, and never finds as few: there is
  * that of the pool, too.
  */
+#include <linux/cacheflush.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/xarray.h>
@@ -107,6 +108,8 @@ void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u
 		hugemap_folio_own(folio, HUGEMAP_POOLS, HUGEMAP_UNITS);
 		folio->index = units[i].pgoff;
 		folio_mark_uptodate(folio);
+		/* Instructions that were run out of this frame are stale. */
+		flush_dcache_folio(folio);
 		/* Of i_pages: with them, nobody who finds it there can take it away. */
 		folio_ref_add(folio, folio_nr_pages(folio));
 		hugemap_window("join: owned, without a mapping");

@@ -331,9 +331,11 @@ static int refresh(struct hugemap_inode *hi, struct folio *folio, u64 pgoff, siz
 
 		err = read_page(hi, page, ((loff_t)pgoff << HM_PAGE_SHIFT) + start);
 		folio_lock(folio);
-		if (!err && hugemap_folio_is(hi, folio, pgoff))
+		if (!err && hugemap_folio_is(hi, folio, pgoff)) {
 			memcpy(folio_address(folio) + offset,
 			       folio_address(page_folio(page)) + (offset - start), part);
+			flush_dcache_folio(folio);
+		}
 		folio_unlock(folio);
 		offset += part;
 		bytes -= part;

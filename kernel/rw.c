@@ -8,6 +8,7 @@
  * instead of one a base page. write_optimization: frames for the length of the
  * write are taken and join the file together, and are not read or zeroed first.
  */
+#include <linux/cacheflush.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -286,6 +287,7 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 	offset = pos - ((loff_t)folio->index << HM_PAGE_SHIFT);
 	bytes = min_t(size_t, folio_size(folio) - offset, iov_iter_count(from));
 	copied = copy_in(folio, offset, bytes, from);
+	flush_dcache_folio(folio);
 	hugemap_window("write: copied, not the file's yet");
 	if (copied)
 		write_publish(hi, pos + copied);

@@ -85,6 +85,7 @@ void folio_unlock(struct folio *folio);
 #define folio_test_set_dirty(f) xchg(&(f)->dirty, true)
 #define folio_clear_dirty(f) WRITE_ONCE((f)->dirty, false)
 #define folio_mark_uptodate(f) WRITE_ONCE((f)->uptodate, true)
+#define flush_dcache_folio(f) ((void)(f))
 #define folio_clear_uptodate(f) WRITE_ONCE((f)->uptodate, false)
 void folio_mark_dirty(struct folio *folio);
 void *folio_address(struct folio *folio);
