@@ -323,7 +323,11 @@ static enum hm_refused promote(struct hugemap_promotion *p)
 	enum hm_refused why;
 	u32 tries = 0;
 
-	filemap_invalidate_lock_shared(mapping);
+	/* Who changes the file below has it for long, perhaps: other files do not wait for him. */
+	if (!filemap_invalidate_trylock_shared(mapping)) {
+		why = HM_REFUSED_BUSY;
+		goto failed;
+	}
 	why = hm_promote_begin(&p->core, false);
 	if (why) {
 		filemap_invalidate_unlock_shared(mapping);
