@@ -153,13 +153,13 @@ void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u
  */
 bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio);
 
-/* These of a block, all frozen, are not in i_pages any more; takes no memory. */
-void hugemap_folio_forget(struct hugemap_inode *hi, u64 pgoff, struct folio *const *base);
-
 /*
- * These, locked, NULL where one was not cached, give way to the huge folio of @unit, which
- * has their data.
+ * The base pages of a block, locked and unmapped, NULL where one was not cached: all frozen
+ * and not in i_pages any more. False if somebody holds one. Takes no memory.
  */
+bool hugemap_folio_take_out(struct hugemap_inode *hi, struct folio *const *base);
+
+/* Then: they give way to the huge folio of @unit, which has their data. */
 void hugemap_folio_replace(struct hugemap_inode *hi, const struct hm_unit *unit,
 			   struct folio *const *base);
 

@@ -120,6 +120,39 @@ void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u
 	store_row(hi, units, n);
 }
 
+/*
+ * Does nobody hold one of these, NULL where there is none? Locked and unmapped. Frozen,
+ * nobody can get it: not through a page table, as there is none, and not through the core or
+ * i_pages, which try until it is not frozen, or gone; so it is both under one lock, and nobody
+ * is kept waiting where the lock does not sleep.
+ */
+static bool take_out(struct hugemap_inode *hi, struct folio *const *folios, u32 n)
+{
+	XA_STATE(xas, &hi->vfs_inode.i_mapping->i_pages, 0);
+	bool frozen;
+	u32 end, i;
+
+	xas_lock_irq(&xas);
+	for (end = 0; end < n; end++)
+		if (folios[end] && !folio_ref_freeze(folios[end], hugemap_cached_refs(folios[end])))
+			break;
+	frozen = end == n;
+	hugemap_window_atomic("leave: frozen, in i_pages");
+	for (i = 0; i < end; i++) {
+		if (!folios[i])
+			continue;
+		if (!frozen) {
+			folio_ref_unfreeze(folios[i], hugemap_cached_refs(folios[i]));
+			continue;
+		}
+		/* One by one: where a page was not cached there may be a foreign folio. */
+		xas_set_order(&xas, folios[i]->index, folio_order(folios[i]));
+		WARN_ON_ONCE(xas_store(&xas, NULL) != folios[i]);
+	}
+	xas_unlock_irq(&xas);
+	return frozen;
+}
+
 /* Frozen, and not in i_pages any more: it is the pool's. */
 static void folio_leave(struct folio *folio)
 {
@@ -132,34 +165,16 @@ static void folio_leave(struct folio *folio)
 
 bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio)
 {
-	/*
-	 * A zap or a direct I/O may hold it still, although it is unmapped.
-	 * Once frozen, nobody can get it: not through a page table, as there
-	 * is none, and not through the core or i_pages, which try_get.
-	 */
-	if (!folio_ref_freeze(folio, hugemap_cached_refs(folio)))
+	/* A zap or a direct I/O may hold it still, although it is unmapped. */
+	if (!take_out(hi, &folio, 1))
 		return false;
-	hugemap_window_atomic("leave: frozen, in i_pages");
-	take_entry(hi, folio);
 	folio_leave(folio);
 	return true;
 }
 
-void hugemap_folio_forget(struct hugemap_inode *hi, u64 pgoff, struct folio *const *base)
+bool hugemap_folio_take_out(struct hugemap_inode *hi, struct folio *const *base)
 {
-	XA_STATE(xas, &hi->vfs_inode.i_mapping->i_pages, pgoff);
-	u32 i;
-
-	/* One by one: where a page was not cached there may be a foreign folio. */
-	xas_lock_irq(&xas);
-	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		if (!base[i])
-			continue;
-		xas_set(&xas, pgoff + i);
-		xas_store(&xas, NULL);
-	}
-	xas_unlock_irq(&xas);
-	hugemap_window_atomic("replace: frozen, not in i_pages");
+	return take_out(hi, base, HM_BLOCK_PAGES);
 }
 
 void hugemap_folio_replace(struct hugemap_inode *hi, const struct hm_unit *unit,

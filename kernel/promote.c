@@ -204,22 +204,6 @@ static bool lock_pages(struct hugemap_promotion *p)
 	return true;
 }
 
-/* Locked and unmapped: does nobody hold one? */
-static bool freeze_pages(struct hugemap_promotion *p)
-{
-	u32 i;
-
-	for (i = 0; i < HM_BLOCK_PAGES; i++)
-		if (p->folio[i] && !folio_ref_freeze(p->folio[i], hugemap_cached_refs(p->folio[i])))
-			break;
-	if (i == HM_BLOCK_PAGES)
-		return true;
-	while (i-- > 0)
-		if (p->folio[i])
-			folio_ref_unfreeze(p->folio[i], hugemap_cached_refs(p->folio[i]));
-	return false;
-}
-
 /* Nobody can store to them now. True: one is dirty. */
 static bool copy_rest(struct hugemap_promotion *p)
 {
@@ -254,24 +238,18 @@ static void let_go(struct hugemap_promotion *p)
 /* stores_lock and the invalidate_lock are held, shared. */
 static enum hm_refused promote_claimed(struct hugemap_promotion *p)
 {
-	u64 first = p->core.unit.pgoff;
 	bool dirty;
 
 	hugemap_window("promote: claimed, mapped");
 	if (!lock_pages(p))
 		return HM_REFUSED_PINNED;
 	hugemap_count(hugemap_of(p->hi), HUGEMAP_C_UNMAPS, 1);
-	unmap_mapping_pages(p->hi->vfs_inode.i_mapping, first, HM_BLOCK_PAGES, false);
+	unmap_mapping_pages(p->hi->vfs_inode.i_mapping, p->core.unit.pgoff, HM_BLOCK_PAGES, false);
 	hugemap_window("promote: unmapped, not frozen");
-	hm_stay_begin();
-	if (!freeze_pages(p)) {
-		hm_stay_end();
+	if (!hugemap_folio_take_out(p->hi, p->folio)) {
 		unlock_pages(p, HM_BLOCK_PAGES);
 		return HM_REFUSED_PINNED;
 	}
-	/* Who looks for one there tries until it is not frozen, or gone. */
-	hugemap_folio_forget(p->hi, first, p->folio);
-	hm_stay_end();
 	dirty = copy_rest(p);
 	let_go(p);
 	hugemap_window("promote: in i_pages, claimed");
