@@ -200,7 +200,11 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 		folio_put(folio);
 		return VM_FAULT_SIGBUS;
 	}
-	hugemap_count(mount, unit.npages > 1 ? HUGEMAP_C_HUGE_MAPPED : HUGEMAP_C_BASE_MAPPED, 1);
+	/* Where there is a page table, mm maps a huge folio by it, too. */
+	hugemap_count(mount,
+		      unit.npages > 1 && pmd_none(*vmf->pmd) ? HUGEMAP_C_HUGE_MAPPED :
+							       HUGEMAP_C_BASE_MAPPED,
+		      1);
 	trace_hugemap_fault(inode, vmf->pgoff, unit.npages, vmf->flags & FAULT_FLAG_WRITE);
 	if (started)
 		hm_hist_record(mount->fault_ns, local_clock() - started);
@@ -462,7 +466,9 @@ static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t
 	ret = filemap_map_pages(vmf, first, last);
 	if (ret & VM_FAULT_NOPAGE) {
 		hugemap_count(hugemap_of(hi),
-			      unit.npages > 1 ? HUGEMAP_C_HUGE_MAPPED : HUGEMAP_C_BASE_MAPPED, 1);
+			      pmd_trans_huge(*vmf->pmd) ? HUGEMAP_C_HUGE_MAPPED :
+							  HUGEMAP_C_BASE_MAPPED,
+			      1);
 		trace_hugemap_fault(inode, first, (u32)(last - first + 1), 0);
 	}
 	return ret;
