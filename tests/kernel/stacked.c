@@ -114,7 +114,17 @@ static void store_while_frozen(void)
 	close(fd);
 }
 
+/* A fault that waited for a thaw would hold locks of its program: there is nothing to freeze. */
+static void is_not_frozen(void)
+{
+	int dir = open_file(mnt_dir, O_RDONLY | O_DIRECTORY);
+
+	EXPECT_ERRNO(ioctl(dir, FIFREEZE, 0), EOPNOTSUPP);
+	close(dir);
+}
+
 static const struct behaviour all[] = {
+	{ "is_not_frozen", is_not_frozen },
 	{ "store_while_frozen", store_while_frozen },
 	{ "nameless_are_let_go", nameless_are_let_go },
 	{ "copies_write_nothing", copies_write_nothing },
