@@ -45,6 +45,7 @@ const char *const mount_setting_names[MOUNT_SETTINGS] = {
 	"page",		  "node",	    "dirty_ratio",	     "evict_batch",
 	"readahead_kb",	  "priority",	    "vfs_read_optimization", "vfs_write_optimization",
 	"pool_min_bytes", "util_threshold", "promote_interval_ms",   "promote_batch",
+	"remap",
 };
 
 static const struct {

@@ -93,7 +93,7 @@ struct mount_numbers {
 	uint64_t count[MOUNT_COUNTS];
 };
 
-#define MOUNT_SETTINGS 12
+#define MOUNT_SETTINGS 13
 extern const char *const mount_setting_names[MOUNT_SETTINGS];
 
 /**

@@ -375,7 +375,7 @@ int hugemap_promoter(void *mount);
  */
 u32 hugemap_access_by_caller(struct file *file, u64 first, u64 end);
 
-/* A huge unit takes the place of page tables: for the promoter. */
+/* With the option: a huge unit takes the place of page tables, soon. It waits for nothing. */
 void hugemap_remap(struct hugemap_inode *hi, u64 pgoff);
 
 /* --- evict.c ------------------------------------------------------------------------ */

@@ -490,7 +490,9 @@ int hugemap_mmap(struct file *file, struct vm_area_struct *vma)
 	if (vma->vm_flags & VM_SHARED && vma->vm_flags & VM_MAYWRITE &&
 	    !smp_load_acquire(&hi->writer))
 		return -EACCES;
-	file_accessed(file);
+	/* What is mapped anew is none of the program's accesses. */
+	if (current != READ_ONCE(hugemap_of(hi)->remapper))
+		file_accessed(file);
 	vma->vm_ops = &hugemap_vm_ops;
 	return 0;
 }

@@ -92,6 +92,7 @@ enum hugemap_page {
  *	huge; 0 = never
  * @promote_interval: page=auto: how often what may become huge is looked for, ms
  * @promote_batch: how many blocks become huge in such an interval, at most
+ * @remap: page=auto: blocks that became huge are mapped anew where programs map them
  * @given: while they are parsed: which ones were, a bit each
  */
 struct hugemap_options {
@@ -109,6 +110,7 @@ struct hugemap_options {
 	u32 util_threshold;
 	u32 promote_interval;
 	u32 promote_batch;
+	bool remap;
 	u32 given;
 };
 
@@ -193,7 +195,10 @@ struct hugemap_mount {
 	wait_queue_head_t promote_wait;
 	bool promote; /* there may be something to promote */
 	struct hugemap_promotion *promotion; /* the promoter's */
-	unsigned long remap_prot; /* the promoter's: of what it maps anew */
+	struct workqueue_struct *remap_wq; /* blocks to be mapped anew, in order */
+	atomic_t remaps; /* as many of them */
+	struct task_struct *remapper; /* who is mapping one anew, with @remap_prot */
+	unsigned long remap_prot;
 	atomic_t pressed; /* faults that wait for clean frames */
 	atomic_t freed; /* changes when a frame comes free or a unit clean */
 	unsigned long progress; /* jiffies, when a frame last came free */
@@ -245,6 +250,7 @@ struct hugemap_inode {
 	u64 synced; /* by which hugemap_data_sync() it was seen last */
 	u32 opens; /* open files; under store_lock */
 	u32 changes; /* of the file below, without the cache; under the invalidate_lock */
+	bool stays; /* a security module does not let it be mapped anew */
 	bool stable; /* what is being written may not change meanwhile: below computes sums */
 	int priority;
 	u32 failures; /* write-backs in sequence that failed */

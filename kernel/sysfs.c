@@ -113,6 +113,7 @@ static struct hugemap_attr settings[] = {
 	SETTING(util_threshold, util_threshold, util_threshold, u32),
 	SETTING(promote_interval_ms, promote_interval, promote_interval, u32),
 	SETTING(promote_batch, promote_batch, promote_batch, u32),
+	SETTING(remap, remap, remap, bool),
 };
 
 /* --- statistics ------------------------------------------------------------------ */

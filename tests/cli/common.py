@@ -79,7 +79,8 @@ class FakeMount:
             self.set(name, 7)
         for name, value in (("page", "2M"), ("node", "any"), ("priority", "low"),
                             ("pool_bytes", 64 << 20),
-                            ("vfs_read_optimization", "on"), ("vfs_write_optimization", "off")):
+                            ("vfs_read_optimization", "on"), ("vfs_write_optimization", "off"),
+                            ("remap", "off")):
             self.set(name, value)
         self.numbers = {}
         for at, name in enumerate(sysfs_files("Numbers")):

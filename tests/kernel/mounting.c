@@ -103,6 +103,8 @@ static void refused_options(void)
 		"pool=64M,page=3M",
 		"pool=64M,pool=0",
 		"readahead=-1",
+		"remap=",
+		"remap=perhaps",
 		"readahead=9999999999999999999999",
 	};
 	unsigned int i;
@@ -219,7 +221,7 @@ static void two_remounts(void)
 	int fd;
 
 	make_places();
-	must_mount("pool=32M,dirty_ratio=60,evict_batch=8");
+	must_mount("pool=32M,dirty_ratio=60,evict_batch=8,remap");
 	fd = (int)syscall(SYS_fspick, AT_FDCWD, high, FSPICK_CLOEXEC);
 	EXPECT(fd >= 0, "fspick: %s", strerror(errno));
 	MUST(syscall(SYS_fsconfig, fd, FSCONFIG_SET_STRING, "evict_batch", "4", 0));
@@ -227,6 +229,7 @@ static void two_remounts(void)
 	MUST(syscall(SYS_fsconfig, fd, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0));
 	close(fd);
 	expect_setting("evict_batch", "4");
+	expect_setting("remap", "on");
 	expect_setting("dirty_ratio", "30");
 	expect_setting("pool_bytes", "67108864");
 	MUST(umount(high));

@@ -206,7 +206,7 @@ void hugemap_remap(struct hugemap_inode *hi, u64 pgoff)
 	unsigned long at, stop;
 	u32 i;
 
-	for (i = 0; i < MAX_MMS * MAX_VMAS; i++) {
+	for (i = 0; hugemap_of(hi)->opts.remap && i < MAX_MMS * MAX_VMAS; i++) {
 		struct vm_area_struct *vma = any_vma(i);
 		struct mm_struct *mm = mms[i / MAX_VMAS];
 

@@ -221,7 +221,7 @@ bool mutex_trylock(struct mutex *m)
 
 /* --- works -------------------------------------------------------------------------------- */
 
-#define MAX_QUEUES 5u
+#define MAX_QUEUES 6u
 
 static struct workqueue_struct queues[MAX_QUEUES];
 static wait_queue_head_t works_wait;

@@ -412,6 +412,7 @@ struct workqueue_struct {
 #define WQ_MEM_RECLAIM 0
 #define WQ_MAX_ACTIVE 0
 struct workqueue_struct *alloc_workqueue(const char *name, u32 flags, int active);
+#define alloc_ordered_workqueue(name, flags) alloc_workqueue(name, flags, 1)
 #define destroy_workqueue(wq) flush_workqueue(wq)
 bool queue_work(struct workqueue_struct *wq, struct work_struct *work);
 void flush_workqueue(struct workqueue_struct *wq);
