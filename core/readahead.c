@@ -42,14 +42,30 @@
 struct reach {
 	u64 first, end;
 	u32 step;
+	u32 into; /* its block, in pages */
+	bool chosen;
 	bool whole; /* chosen, and a block */
 };
+
+/*
+ * Would a stream that chooses its units get to a place ahead of it? What it brought in whole
+ * it enters near the start, what has left again, at the start; and the window of base pages
+ * ends with their block. Random faults beside what is on its way would have more of it read.
+ */
+static bool in_order(const struct hm_stream *s, const struct reach *at)
+{
+	if (!at->chosen || at->first <= s->next || at->first == s->ahead)
+		return true;
+	if (at->whole)
+		return at->into < HM_BLOCK_PAGES / 4;
+	return !at->into || hm_block_of(at->first) == hm_block_of(s->next - 1);
+}
 
 /* Faults at @next, a step before it, or up to what is on its way, go on with it. */
 static bool goes_on(const struct hm_stream *s, const struct reach *at)
 {
 	return at->end >= s->next && (at->first <= s->next || at->first <= s->ahead) &&
-	       s->step == at->step;
+	       s->step == at->step && in_order(s, at);
 }
 
 /*
@@ -147,7 +163,13 @@ static u64 take_note(const struct hm_store *store, const struct reach *at)
  */
 bool hm_stream_goes_on(struct hm_store *store, u64 pgoff)
 {
-	const struct reach at = { .first = pgoff, .end = pgoff + 1, .step = 1 };
+	const struct reach at = {
+		.first = pgoff,
+		.end = pgoff + 1,
+		.step = 1,
+		.into = (u32)(pgoff - hm_block_start(pgoff)),
+		.chosen = true,
+	};
 	u32 min = store->cache->opts.stream_min;
 	bool found = false;
 	u32 i;
@@ -309,10 +331,14 @@ static void plan_behind(struct hm_stream *s, u64 first, struct hm_plan *plan)
 
 static struct reach reach_of(struct hm_store *store, u64 pgoff, u32 access)
 {
-	struct reach at = { .step = access & HM_ACCESS_BASE ? 1 : HM_BLOCK_PAGES };
+	struct reach at = {
+		.step = access & HM_ACCESS_BASE ? 1 : HM_BLOCK_PAGES,
+		.into = (u32)(pgoff - hm_block_start(pgoff)),
+		.chosen = hm_is_auto(access),
+	};
 	struct hm_unit unit;
 
-	if (hm_is_auto(access)) {
+	if (at.chosen) {
 		at.step = 1;
 		at.whole = hm_peek(store, pgoff, &unit) != HM_ABSENT && unit.npages > 1;
 	}

@@ -282,6 +282,36 @@ static void test_stream_beside_random(void **state)
 	end(&r);
 }
 
+/* Random faults among what it has on its way do not have more of it read. */
+static void test_random_ahead(void **state)
+{
+	struct reader r;
+	u64 page, pages;
+	u32 i;
+
+	start(&r, 128, 400);
+	for (page = P(10); page < P(20); page++)
+		read_page(&r, page, AUTO);
+	/* Nobody comes to the middle of a block first. */
+	pages = r.pages;
+	for (i = 0; i < 40; i++)
+		read_page(&r, P(20 + i * 7 % 12) + BLOCK / 2, AUTO);
+	assert_in_range(r.pages, pages, pages + 12);
+	/* What has left is read a page at a time. */
+	drop(r.env.store, 0, ~0ull, false);
+	pages = r.pages;
+	for (i = 0; i < 40; i++)
+		read_page(&r, P(20 + i * 7 % 12) + 2 + i % (BLOCK / 4), AUTO);
+	assert_in_range(r.pages, pages, pages + 40);
+	/* The stream itself waits for each of those once more, and goes on. */
+	drop(r.env.store, 0, ~0ull, false);
+	r.misses = 0;
+	for (page = P(20); page < P(60); page++)
+		read_page(&r, page, AUTO);
+	assert_in_range(r.misses, 1, 16);
+	end(&r);
+}
+
 /* What a writer leaves behind is written when its block is full. */
 static void test_write_behind(void **state)
 {
@@ -407,6 +437,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_stream_through_base_pages),
 	cmocka_unit_test(test_not_forward),
 	cmocka_unit_test(test_stream_beside_random),
+	cmocka_unit_test(test_random_ahead),
 	cmocka_unit_test(test_write_behind),
 	cmocka_unit_test(test_whole_again),
 	cmocka_unit_test(test_scan_twice),
