@@ -566,7 +566,8 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 				/* All that is left of it is about to leave. */
 				if (!n && hm_pool_carved(cache, huge, true))
 					break;
-			} else if (own->frame != HM_NO_FRAME_ID) {
+			} else if (own->frame != HM_NO_FRAME_ID &&
+				   (own->age >= OLDER_MS || !hm_pool_free(cache, HM_HUGE))) {
 				reclaim_kind(cache, HM_HUGE, want, victims, max, &n);
 			} else if (hm_cache_free_pages(cache) <
 				   (u64)cache->opts.free_target * HM_BLOCK_PAGES) {
@@ -578,7 +579,8 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 			reclaim_kind(cache, HM_HUGE, 1, victims, max, &n);
 		}
 	}
-	if (!n)
+	/* What is in use, or yet to be used, goes for who waits, not for frames to be free. */
+	if (!n && (kind == HM_BASE || !hm_pool_free(cache, HM_HUGE)))
 		reclaim_passing(cache, kind, true, want, victims, max, &n);
 	return n;
 }
