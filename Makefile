@@ -61,6 +61,12 @@ NODES ?= 2
 scale: build-tests ## a model of up to 128 processors: what limits the core there: NODES=1, 2, 4
 	@$(BUILD)/tests/scale/hugemap-scale --nodes $(NODES)
 
+ACCESSES ?= 2000000
+policy: build-tests ## a billion accesses, made and recorded: page=auto beside 2M, 4K, LRU, an oracle (long)
+	@$(BUILD)/tests/core/core-policy --pools --accesses $(ACCESSES) --json $(BUILD)/policy.json \
+		made tests/core/policy/traces/*.trace
+	@python3 tests/core/policy/chart.py $(BUILD)/policy.json $(BUILD)/policy.svg
+
 OPS ?= 1000000
 hunt: build-tests ## random operations on a pool, every byte compared (long): OPS=1000000 SEED=n
 	@$(BUILD)/tests/user/exercise/hugemap-exercise-pool --seed $(or $(SEED),1) --ops $(OPS) \
@@ -108,4 +114,4 @@ wheel: ## a wheel of the Python package to carry elsewhere, into build/wheel (to
 clean: ## remove what was built
 	@rm -rf $(BUILD)
 
-.PHONY: help deps unit-deps test-deps build-tests hunt module module-install vm-deps vm vm-test vm-bench build demo bench test programs soak check sim scale install clean wheel deb
+.PHONY: help deps unit-deps test-deps build-tests hunt module module-install vm-deps vm vm-test vm-bench build demo bench test programs soak check sim scale policy install clean wheel deb

@@ -147,6 +147,8 @@ void trace_count(struct trace *t, u64 accesses)
 
 	if (!seen)
 		abort();
+	t->touched = 0;
+	t->stored = 0;
 	for (i = 0; i < t->n; i++) {
 		u32 page = t->access[i] >> 1;
 
