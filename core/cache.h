@@ -137,6 +137,15 @@ enum {
 };
 
 /*
+ * With HM_ACCESS_WRITE: only so many pages, from this one on and of its unit, are stored to. Of
+ * a huge unit, write-back can learn which these are: see hm_writeback_take(). That is so if
+ * HM_HINT_PART is the answer; else all of it may be stored to, as without this. The caller holds
+ * a lock of the unit, as whoever calls hm_writeback_take() does.
+ */
+#define HM_ACCESS_PAGES_SHIFT 16
+#define HM_ACCESS_PAGES(n) ((u32)(n) << HM_ACCESS_PAGES_SHIFT)
+
+/*
  * What a miss brings in: the block; with HM_ACCESS_BASE its base page; with HM_ACCESS_AUTO
  * the block if a stream goes on there, or HM_ACCESS_SEQUENTIAL or HM_ACCESS_HUGE says so, and
  * if nothing of it is cached, else the base page. HUGE wins over RANDOM, BASE over AUTO. What is
@@ -181,6 +190,8 @@ enum {
 	HM_HINT_JOINED = 1 << 5, /* base pages before this call, one huge unit now */
 	HM_HINT_PROMOTE = 1 << 6, /* there is something to promote: hm_promote_pick() */
 	HM_HINT_HOLES = 1 << 7, /* of hm_peek() only: as hm_has_holes(), of this very unit */
+	HM_HINT_PART = 1 << 8, /* of a huge unit, only the HM_ACCESS_PAGES may be stored to */
+	HM_HINT_WHOLE = 1 << 9, /* from this call on all of it, and not only parts */
 };
 
 /* Kinds of index nodes. */
@@ -629,6 +640,23 @@ enum hm_wb hm_writeback(struct hm_store *store, u64 *pos, u64 end, u32 max_pages
 			struct hm_run *run);
 
 /**
+ * hm_writeback_take() - what of a huge unit that is to be written has changed
+ * @unit: a huge unit of a run
+ * @held: may somebody store to it without a word before or after, who could before?
+ * @pages: HM_BLOCK_PAGES bits: the pages to write. Others may be written as well.
+ *
+ * Once, when nobody can store to the unit without hm_fault() any more, and with the lock that
+ * HM_ACCESS_PAGES asks for. Who does not ask writes all of it.
+ *
+ * Where a device may store to what it once got hold of, as long as it likes, and tells only then,
+ * and where that is not heard if the unit is known to be dirty, all of the unit is dirty from the
+ * next store on, until nobody holds it at a write-back (@held).
+ *
+ * Return: how many pages.
+ */
+u32 hm_writeback_take(const struct hm_unit *unit, bool held, unsigned long *pages);
+
+/**
  * hm_writeback_done() - a run, or part of one, is written or has failed
  * @store: the store
  * @pgoff: first page
@@ -754,6 +782,7 @@ struct hm_promotion {
 	bool picked, begun, claimed;
 	u32 ndirty;
 	unsigned long copied[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
+	unsigned long changed[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
 	u32 frame[HM_BLOCK_PAGES];
 };
 
@@ -840,10 +869,12 @@ enum hm_promote_page {
  */
 enum hm_promote_page hm_promote_page(const struct hm_promotion *p, u32 i, struct hm_unit *unit);
 
+/* A page of a claimed block was found to be stored to, which the core may not know. */
+void hm_promote_dirty(struct hm_promotion *p, u32 i);
+
 /**
  * hm_promote_commit() - the block is one huge unit from here on
  * @p: the promotion; all data is in the huge frame
- * @dirty: a page was found to be stored to that the core knows nothing of
  *
  * Before: the huge frame is what lookups shall find (its folio is in i_pages), the base
  * frames are the pool's again: nobody has them, they are in no table, and are not locked.
@@ -852,7 +883,7 @@ enum hm_promote_page hm_promote_page(const struct hm_promotion *p, u32 i, struct
  *
  * Return: true if somebody was told HM_BUSY meanwhile.
  */
-bool hm_promote_commit(struct hm_promotion *p, bool dirty);
+bool hm_promote_commit(struct hm_promotion *p);
 
 /**
  * hm_promote_abort() - give up: everything is as it was

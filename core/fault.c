@@ -25,7 +25,7 @@ static bool wants_base(const struct hm_pos *pos, u64 pgoff, u32 access)
 	if (access & (HM_ACCESS_SEQUENTIAL | HM_ACCESS_HUGE))
 		return false;
 	return access & (HM_ACCESS_AHEAD | HM_ACCESS_RANDOM) ||
-	       !hm_stream_goes_on(pos->store, pgoff);
+	       !hm_stream_goes_on(pos->store, pgoff, false);
 }
 
 /* Something of a block came to be cached in base pages, or to be used. */
@@ -89,13 +89,14 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
  * A unit is cached: note the touch, and the store if it is one. False: its
  * word changed meanwhile, look again.
  */
-static bool hit(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *unit)
+static bool hit(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access, struct hm_unit *unit)
 {
 	struct hm_cache *cache = pos->store->cache;
 	enum hm_state state = hm_word_state(word);
 	u64 next = (word | HM_W_REF) & ~(HM_W_AHEAD | HM_W_MARK);
 	bool dirties = (access & HM_ACCESS_WRITE) && state == HM_CLEAN;
 	bool above = false;
+	u64 part = 0;
 
 	if (dirties)
 		next = (next & ~(HM_W_STATE | HM_W_COPIED)) | HM_DIRTY | HM_W_STORED;
@@ -103,6 +104,11 @@ static bool hit(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *
 		next |= HM_W_REDIRTY;
 	if ((access & HM_ACCESS_WRITE) && state == HM_DIRTY)
 		next &= ~HM_W_TOLD;
+	if (access & HM_ACCESS_WRITE) {
+		/* Before the word says so; whoever does not say which pages means all. */
+		part = hm_part_store(pos, word, pgoff, access);
+		next = (next & ~HM_W_PART) | part;
+	}
 	if (dirties)
 		above = hm_dirty_account(pos, 1);
 	if (next != word && !hm_atomic_cas(pos->word, &word, next)) {
@@ -120,6 +126,10 @@ static bool hit(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *
 		/* Whoever made it dirty may not have set the bits yet. */
 		hm_dirty_ensure(pos);
 	}
+	if (part)
+		unit->hints |= HM_HINT_PART;
+	else if (word & HM_W_PART && access & HM_ACCESS_WRITE)
+		unit->hints |= HM_HINT_WHOLE;
 	if (word & HM_W_AHEAD) {
 		hm_count(cache, HM_C_AHEAD_USED, 1);
 		offer(pos, access, unit);
@@ -186,7 +196,7 @@ static enum hm_outcome look(struct hm_pos *pos, u64 pgoff, u32 access, struct hm
 	case HM_CLEAN:
 	case HM_DIRTY:
 	case HM_WRITING:
-		if (!(access & HM_ACCESS_AHEAD) && !hit(pos, word, access, unit))
+		if (!(access & HM_ACCESS_AHEAD) && !hit(pos, word, pgoff, access, unit))
 			break;
 		if (access & HM_ACCESS_HUGE)
 			offer(pos, access, unit);
@@ -271,7 +281,7 @@ static bool touch(struct hm_pos *pos, u64 pgoff, struct hm_unit *unit)
 		if (!mappable(word))
 			return false;
 		hm_unit_set(unit, pos, hm_word_frame(word));
-		if (hit(pos, word, HM_ACCESS_READ, unit))
+		if (hit(pos, word, pgoff, HM_ACCESS_READ, unit))
 			return true;
 	}
 }
@@ -310,7 +320,7 @@ static bool touch_base(struct hm_pos *pos, u64 pgoff)
 		if (!mappable(word))
 			return false;
 		if ((word & (HM_W_REF | HM_W_AHEAD)) == HM_W_REF ||
-		    hit(pos, word, HM_ACCESS_READ, &unit))
+		    hit(pos, word, pgoff, HM_ACCESS_READ, &unit))
 			return true;
 	}
 }

@@ -253,15 +253,16 @@ bool hm_has_holes(struct hm_store *store, u64 pgoff)
 	return index_has_holes(&pos);
 }
 
-/* The unit has been written: the store holds data there now. */
-void hm_index_set_data(const struct hm_pos *pos)
+/* The unit has been written, or only a part of it: the store holds data there now. */
+void hm_index_set_data(const struct hm_pos *pos, bool all)
 {
 	if (pos->base) {
 		hm_bit_clear(pos->base->hollow, pos->base_slot);
 		hm_bit_clear(pos->base->holes, pos->base_slot);
 	} else {
 		hm_bit_clear(pos->leaf->hollow, pos->leaf_slot);
-		hm_bit_clear(pos->leaf->holes, pos->leaf_slot);
+		if (all)
+			hm_bit_clear(pos->leaf->holes, pos->leaf_slot);
 	}
 }
 

@@ -67,6 +67,17 @@ struct hm_carve {
 	bool reform; /* was carved: tell who gets it as a huge frame */
 };
 
+/*
+ * What is dirty of the unit in a huge frame, where its word says HM_W_PART; see part.c. Changed
+ * with the lock of HM_ACCESS_PAGES, or by who writes the unit.
+ */
+struct hm_part {
+	unsigned long changed[HM_BITMAP_LONGS(HM_BLOCK_PAGES)]; /* since the last take */
+	unsigned long writing[HM_BITMAP_LONGS(HM_BLOCK_PAGES)]; /* what that take was given */
+	bool held; /* at the last write-back, somebody held it */
+	u8 whole; /* times that it will be dirty as a whole, as it came to that before */
+};
+
 /* Faults that a CPU remembers, so that the next one in sequence is seen. */
 #define HM_NOTES 16u
 
@@ -117,6 +128,7 @@ struct hm_cache {
 	struct hm_shard *shards;
 	struct hm_desc *desc; /* nframes huge ones, then the base ones */
 	struct hm_carve *carve;
+	struct hm_part *part; /* of each huge frame */
 	hm_atomic_t *ghosts;
 	hm_atomic_t parked; /* huge frames that have no memory */
 	hm_atomic_t clock; /* milliseconds */
@@ -252,7 +264,7 @@ bool hm_index_split(struct hm_pos *pos, u64 word);
 bool hm_index_join(struct hm_pos *pos);
 void hm_index_whole(const struct hm_pos *pos, struct hm_base *base, u64 now);
 bool hm_index_hollow(const struct hm_pos *pos);
-void hm_index_set_data(const struct hm_pos *pos);
+void hm_index_set_data(const struct hm_pos *pos, bool all);
 u64 hm_store_npages(const struct hm_store *store);
 
 /* pool.c */
@@ -287,8 +299,16 @@ bool hm_dirty_account(const struct hm_pos *pos, s64 sign);
 bool hm_dirty_next(struct hm_store *store, u64 from, u64 end, u64 *pgoff);
 
 /* readahead.c */
-bool hm_stream_goes_on(struct hm_store *store, u64 pgoff);
+bool hm_stream_goes_on(struct hm_store *store, u64 pgoff, bool stores);
 bool hm_stream_passes(struct hm_store *store);
+
+/* part.c */
+u64 hm_part_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access);
+void hm_part_claimed(const struct hm_pos *pos, u32 frame);
+u32 hm_part_written(const struct hm_pos *pos, u32 frame);
+bool hm_part_failed(const struct hm_pos *pos, u32 frame);
+bool hm_part_promoted(const struct hm_promotion *p);
+void hm_part_new(struct hm_cache *cache, u32 frame);
 
 /* promote.c */
 bool hm_promote_offer(const struct hm_pos *pos, u32 access);

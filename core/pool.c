@@ -265,6 +265,8 @@ u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead, u32 *hin
 		}
 	} else {
 		frame = take_from_any(cache, take_huge_from);
+		if (frame != HM_NO_FRAME_ID)
+			hm_part_new(cache, frame);
 		if (frame != HM_NO_FRAME_ID && cache->carve[frame].reform) {
 			cache->carve[frame].reform = false;
 			*hints |= HM_HINT_REFORM;

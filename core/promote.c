@@ -383,8 +383,10 @@ static bool claim_page(struct hm_promotion *p, const struct hm_pos *page, u32 i)
 	p->frame[i] = hm_word_frame(next);
 	if (next & HM_W_COPIED)
 		set(p->copied, i);
-	if (next & HM_W_REDIRTY)
+	if (next & HM_W_REDIRTY) {
 		p->ndirty++;
+		set(p->changed, i);
+	}
 	return true;
 }
 
@@ -400,6 +402,7 @@ enum hm_refused hm_promote_claim(struct hm_promotion *p)
 	if (why)
 		return why;
 	memset(p->copied, 0, sizeof(p->copied));
+	memset(p->changed, 0, sizeof(p->changed));
 	p->ndirty = 0;
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		page = page_of(&block, i);
@@ -496,22 +499,40 @@ static void end(struct hm_promotion *p, const struct hm_pos *block, enum hm_refu
 		hm_bit_clear(block->leaf->offered, block->leaf_slot);
 }
 
-bool hm_promote_commit(struct hm_promotion *p, bool dirty)
+void hm_promote_dirty(struct hm_promotion *p, u32 i)
+{
+	hm_assert(p->claimed && i < HM_BLOCK_PAGES);
+	set(p->changed, i);
+}
+
+static bool any(const unsigned long *map)
+{
+	u32 i = 0;
+
+	while (i < HM_BITMAP_LONGS(HM_BLOCK_PAGES) && !map[i])
+		i++;
+	return i < HM_BITMAP_LONGS(HM_BLOCK_PAGES);
+}
+
+bool hm_promote_commit(struct hm_promotion *p)
 {
 	struct hm_store *store = p->unit.store;
 	struct hm_cache *cache = store->cache;
 	struct sum sum = { .flags = HM_W_REF };
 	struct hm_pos block, page;
 	struct hm_base *base;
+	bool dirty;
 	u32 i;
 
 	hm_assert(p->claimed);
 	find_block(p, &block);
 	base = hm_ptr_read(&block.leaf->base[block.leaf_slot]);
 	hand_over(p, &block);
-	dirty |= p->ndirty > 0;
+	dirty = any(p->changed);
 	if (dirty) {
 		sum.flags |= HM_W_STORED;
+		if (hm_part_promoted(p))
+			sum.flags |= HM_W_PART;
 		hm_dirty_account(&block, 1);
 	}
 

@@ -159,9 +159,9 @@ static u64 take_note(const struct hm_store *store, const struct reach *at)
 
 /*
  * Does a miss at a page go on with a stream, forward? Then it is one by that, if not
- * before. (A page that is read again and again does not.)
+ * before. (A page that is read again and again does not.) Or a store, with one that stores?
  */
-bool hm_stream_goes_on(struct hm_store *store, u64 pgoff)
+bool hm_stream_goes_on(struct hm_store *store, u64 pgoff, bool stores)
 {
 	const struct reach at = {
 		.first = pgoff,
@@ -175,12 +175,13 @@ bool hm_stream_goes_on(struct hm_store *store, u64 pgoff)
 	u32 i;
 
 	if (!may_go_on(store, &at))
-		return min <= 2 && noted(store, &at);
+		return !stores && min <= 2 && noted(store, &at);
 	hm_spin_lock(&store->stream_lock);
 	for (i = 0; i < HM_STREAMS && !found; i++) {
 		const struct hm_stream *s = &store->stream[i];
 
-		found = goes_on(s, &at) && pgoff >= s->next && s->seen + 1 >= min;
+		found = goes_on(s, &at) && pgoff >= s->next && s->seen + 1 >= min &&
+			(s->write || !stores);
 	}
 	hm_spin_unlock(&store->stream_lock);
 	return found;

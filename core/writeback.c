@@ -40,9 +40,10 @@ static enum claim claim(struct hm_pos *pos, u64 pgoff, const struct hm_run *run,
 		case HM_DIRTY:
 			if (healed)
 				hm_dirty_ensure(pos);
-			if (hm_atomic_cas(pos->word, &word, (word & ~HM_W_STATE) | HM_WRITING))
-				return CLAIMED;
-			continue;
+			if (!hm_atomic_cas(pos->word, &word, (word & ~HM_W_STATE) | HM_WRITING))
+				continue;
+			hm_part_claimed(pos, hm_word_frame(word));
+			return CLAIMED;
 		case HM_WRITING:
 			hm_assert(!healed);
 			return CLAIM_WRITING;
@@ -142,24 +143,32 @@ int hm_store_error_check(const struct hm_store *store, u64 *since)
 	return -(int)(now & 0xffff);
 }
 
-/* One unit; dirty_lock is held, so that no walk sees the bit cleared early. */
-static void unit_done(struct hm_pos *pos, u64 word, int err)
+/*
+ * One unit; dirty_lock is held, so that no walk sees the bit cleared early. Returns how much of
+ * it was to be written.
+ */
+static u32 unit_done(struct hm_pos *pos, u64 word, int err)
 {
-	u32 frame = hm_word_frame(word);
 	u64 told = err < 0 ? HM_W_TOLD : word & HM_W_TOLD;
+	u64 kept = HM_W_REF | HM_W_STORED | HM_W_PART;
+	bool failed = err < 0 || err == HM_WB_AGAIN;
+	u32 frame = hm_word_frame(word);
+	u32 npages = hm_part_written(pos, frame);
 
 	hm_assert(hm_word_state(word) == HM_WRITING);
 	if (!err)
-		hm_index_set_data(pos);
+		hm_index_set_data(pos, npages == hm_pos_pages(pos));
+	/* What was to be written is dirty still, beside what was stored to since. */
+	if (failed && !hm_part_failed(pos, frame))
+		kept &= ~HM_W_PART;
 	for (;;) {
-		if (err < 0 || err == HM_WB_AGAIN || (word & HM_W_REDIRTY)) {
+		if (failed || (word & HM_W_REDIRTY)) {
 			/* A store since then: its write is yet to be tried. */
 			if (word & HM_W_REDIRTY)
 				told = 0;
 			if (hm_atomic_cas(pos->word, &word,
-					  hm_word_to(word, HM_DIRTY) |
-						  (word & (HM_W_REF | HM_W_STORED)) | told))
-				return;
+					  hm_word_to(word, HM_DIRTY) | (word & kept) | told))
+				return npages;
 			continue;
 		}
 		/* The last look at the flag is the compare-and-swap. */
@@ -174,6 +183,7 @@ static void unit_done(struct hm_pos *pos, u64 word, int err)
 	}
 	hm_dirty_account(pos, -1);
 	hm_queue_insert(pos, frame, false);
+	return npages;
 }
 
 /*
@@ -196,14 +206,12 @@ static bool untold(struct hm_store *store, u64 pgoff, u64 end)
 
 void hm_writeback_done(struct hm_store *store, u64 pgoff, u32 npages, int err)
 {
-	u64 end = pgoff + npages;
+	u64 end = pgoff + npages, written = 0;
 
 	if (err < 0) {
 		hm_count(store->cache, HM_C_WRITE_ERRORS, 1);
 		if (untold(store, pgoff, end))
 			hm_store_error(store, err);
-	} else if (err == 0) {
-		hm_count(store->cache, HM_C_WRITTEN, npages);
 	}
 	hm_spin_lock(&store->dirty_lock);
 	while (pgoff < end) {
@@ -213,11 +221,13 @@ void hm_writeback_done(struct hm_store *store, u64 pgoff, u32 npages, int err)
 		if (!hm_index_find(store, pgoff, &pos))
 			hm_assert(!"a unit that is being written has an index leaf");
 		word = hm_index_word(&pos, pgoff);
-		unit_done(&pos, word, err);
+		written += unit_done(&pos, word, err);
 		pgoff = pos.pgoff + hm_pos_pages(&pos);
 	}
 	hm_assert(pgoff == end);
 	hm_spin_unlock(&store->dirty_lock);
+	if (!err)
+		hm_count(store->cache, HM_C_WRITTEN, (s64)written);
 }
 
 struct hm_store *hm_writeback_pick(struct hm_cache *cache, bool *expired)

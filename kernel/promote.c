@@ -204,10 +204,9 @@ static bool lock_pages(struct hugemap_promotion *p)
 	return true;
 }
 
-/* Nobody can store to them now. True: one is dirty. */
-static bool copy_rest(struct hugemap_promotion *p)
+/* Nobody can store to them now. */
+static void copy_rest(struct hugemap_promotion *p)
 {
-	bool dirty = false;
 	struct hm_unit unit;
 	u32 i;
 
@@ -217,9 +216,9 @@ static bool copy_rest(struct hugemap_promotion *p)
 		if (folio_test_dirty(p->folio[i]) ||
 		    hm_promote_page(&p->core, i, &unit) == HM_PAGE_COPY)
 			take_copy(p, i, p->folio[i]);
-		dirty |= folio_test_dirty(p->folio[i]);
+		if (folio_test_dirty(p->folio[i]))
+			hm_promote_dirty(&p->core, i);
 	}
-	return dirty;
 }
 
 /* The base pages are the pool's. */
@@ -238,8 +237,6 @@ static void let_go(struct hugemap_promotion *p)
 /* stores_lock and the invalidate_lock are held, shared. */
 static enum hm_refused promote_claimed(struct hugemap_promotion *p)
 {
-	bool dirty;
-
 	hugemap_window("promote: claimed, mapped");
 	if (!lock_pages(p))
 		return HM_REFUSED_PINNED;
@@ -250,10 +247,10 @@ static enum hm_refused promote_claimed(struct hugemap_promotion *p)
 		unlock_pages(p, HM_BLOCK_PAGES);
 		return HM_REFUSED_PINNED;
 	}
-	dirty = copy_rest(p);
+	copy_rest(p);
 	let_go(p);
 	hugemap_window("promote: in i_pages, claimed");
-	hm_promote_commit(&p->core, dirty);
+	hm_promote_commit(&p->core);
 	return HM_REFUSED_NOT;
 }
 

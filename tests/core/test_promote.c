@@ -256,7 +256,7 @@ static void test_promote(void **state)
 	assert_int_equal(hm_promote_page(&p, HM_BLOCK_PAGES - 1, &unit), HM_PAGE_COPIED);
 	assert_int_equal(unit.pgoff, P(4) - 1);
 	assert_true(hm_frame_is_base(env.cache, unit.frame));
-	assert_false(hm_promote_commit(&p, false));
+	assert_false(hm_promote_commit(&p));
 
 	assert_int_equal(hm_peek(env.store, P(3) + 1, &unit), HM_CLEAN);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
@@ -283,7 +283,7 @@ static void test_proven(void **state)
 	begin(&env, &p);
 	copy_all(&p);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
-	hm_promote_commit(&p, false);
+	hm_promote_commit(&p);
 	assert_int_equal(hm_atomic_read(&hm_desc_of(env.cache, p.unit.frame)->where) & 0xff,
 			 HM_Q_MAIN);
 	env_end(&env);
@@ -312,7 +312,7 @@ static void test_store(void **state)
 	assert_int_equal(hm_promote_page(&p, 2, &unit), HM_PAGE_COPY);
 	assert_int_equal(hm_promote_page(&p, 3, &unit), HM_PAGE_COPY);
 	assert_int_equal(hm_store_dirty_pages(env.store), 2);
-	hm_promote_commit(&p, false);
+	hm_promote_commit(&p);
 	assert_int_equal(state_of(env.store, P(3)), HM_DIRTY);
 	assert_int_equal(hm_store_dirty_pages(env.store), HM_BLOCK_PAGES);
 	audit(&env);
@@ -332,7 +332,8 @@ static void test_device(void **state)
 	begin(&env, &p);
 	copy_all(&p);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
-	hm_promote_commit(&p, true);
+	hm_promote_dirty(&p, 0);
+	hm_promote_commit(&p);
 	assert_int_equal(state_of(env.store, P(3)), HM_DIRTY);
 	assert_int_equal(hm_store_dirty_pages(env.store), HM_BLOCK_PAGES);
 	audit(&env);
@@ -369,7 +370,7 @@ static void test_evicted(void **state)
 	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_NOT);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
 	assert_int_equal(pages(&p, HM_PAGE_COPY), LEAST);
-	hm_promote_commit(&p, false);
+	hm_promote_commit(&p);
 	env_end(&env);
 }
 
@@ -412,7 +413,7 @@ static void test_waiter(void **state)
 		copy_all(&p);
 		assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
 		if (commit) {
-			assert_true(hm_promote_commit(&p, false));
+			assert_true(hm_promote_commit(&p));
 			touch(env.store, P(3 + commit), AUTO);
 		} else {
 			assert_true(hm_promote_abort(&p, HM_REFUSED_FAILED));
@@ -440,7 +441,7 @@ static void test_writing(void **state)
 	hm_writeback_done(env.store, run.pgoff, run.npages, 0);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
 	assert_int_equal(pages(&p, HM_PAGE_COPY), HM_BLOCK_PAGES);
-	hm_promote_commit(&p, false);
+	hm_promote_commit(&p);
 	audit(&env);
 	assert_int_equal(write_all(env.store), 1);
 	env_end(&env);
@@ -467,7 +468,7 @@ static void test_claimed_twice(void **state)
 	hm_writeback_done(env.store, run.pgoff, run.npages, 0);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
 	assert_int_equal(hm_promote_page(&p, 0, &unit), HM_PAGE_COPY);
-	hm_promote_commit(&p, false);
+	hm_promote_commit(&p);
 	assert_int_equal(hm_store_dirty_pages(env.store), HM_BLOCK_PAGES);
 	write_all(env.store);
 	env_end(&env);
@@ -509,7 +510,7 @@ static void test_sync(void **state)
 	assert_int_equal(pos, P(3));
 	pos = 0;
 	assert_int_equal(hm_writeback(env.store, &pos, ~0ull, 1, false, &run), HM_WB_DONE);
-	hm_promote_commit(&p, false);
+	hm_promote_commit(&p);
 	pos = P(3);
 	assert_int_equal(hm_writeback(env.store, &pos, ~0ull, 1, true, &run), HM_WB_RUN);
 	assert_int_equal(run.npages, HM_BLOCK_PAGES);
@@ -587,7 +588,7 @@ static void test_stored(void **state)
 	p = (struct hm_promotion){ .unit = { .store = env.store, .pgoff = P(3) } };
 	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_NOT);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
-	hm_promote_commit(&p, false);
+	hm_promote_commit(&p);
 	write_all(env.store);
 	env_end(&env);
 }
@@ -614,7 +615,7 @@ static void test_holes(void **state)
 	hm_cache_tick(env.cache, 10000);
 	begin(&env, &p);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
-	hm_promote_commit(&p, false);
+	hm_promote_commit(&p);
 	/* A part of it was hollow: it is not. */
 	assert_false(hm_hollow(env.store, P(3) + 5));
 	assert_false(hm_has_holes(env.store, P(3) + 5));
@@ -681,7 +682,7 @@ static void test_busy(void **state)
 	other = (struct hm_promotion){ .unit = { .store = env.store, .pgoff = P(3) } };
 	assert_int_equal(hm_promote_begin(&other, true), HM_REFUSED_BUSY);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
-	hm_promote_commit(&p, false);
+	hm_promote_commit(&p);
 
 	fill(env.store, 5, HM_BLOCK_PAGES, AUTO);
 	for (block = 10; hm_pool_free(env.cache, HM_HUGE); block++)
@@ -707,7 +708,7 @@ static void test_keeps(void **state)
 	bring(env.store, P(3), AUTO | HM_ACCESS_LOW | HM_ACCESS_AHEAD | HM_ACCESS_MARK);
 	begin(&env, &p);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
-	hm_promote_commit(&p, false);
+	hm_promote_commit(&p);
 	assert_true(touch(env.store, P(3) + 1, AUTO).hints & HM_HINT_READAHEAD);
 	assert_int_equal(hm_desc_of(env.cache, p.unit.frame)->priority, HM_ACCESS_LOW);
 	env_end(&env);

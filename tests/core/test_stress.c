@@ -486,7 +486,7 @@ static void promote_copy(struct stressed *s, struct hm_promotion *p)
 /* Claimed: unmap it, copy what is not yet, and it is whole. False: somebody holds a page. */
 static bool promote_finish(struct thread *t, struct stressed *s, struct hm_promotion *p)
 {
-	bool dirty = false, pinned = rnd(t, 8) == 0;
+	bool pinned = rnd(t, 8) == 0;
 	struct hm_unit page;
 	u32 i;
 
@@ -501,13 +501,13 @@ static bool promote_finish(struct thread *t, struct stressed *s, struct hm_promo
 		if (rnd(t, 200) == 0) {
 			memory[first_page(&page)] = ++s->expected[page.pgoff];
 			what = HM_PAGE_COPY;
-			dirty = true;
+			hm_promote_dirty(p, i);
 		}
 		if (what == HM_PAGE_COPY)
 			copy_page(p, &page);
 	}
 	if (!pinned)
-		hm_promote_commit(p, dirty);
+		hm_promote_commit(p);
 	pthread_mutex_unlock(lock_of(s, p->unit.pgoff));
 	return !pinned;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * The core under a trace, and an engine that carries out what it says as kernel/ does,
- * without data: page tables are three bits a page, I/O is a number, and background work is
+ * without data: page tables are three bits a page and one a block, I/O is a number, and background work is
  * done between two accesses. Time goes by with accesses and I/O, for what is old.
  */
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 #define NS_ACCESS 1000ull
 #define NS_IO 80000ull
 #define NS_PAGE 2000ull
+#define MERGED_PAGES 4u /* between parts of a huge unit that are written at once */
 
 /* Bits of a page table. */
 #define MAPPED 1u
@@ -26,6 +27,7 @@ struct engine {
 	struct hm_store *store;
 	const struct trace *trace;
 	u8 *table; /* of each page */
+	u8 *paged; /* of each block: it is mapped by pages */
 	u32 size; /* HM_ACCESS_* */
 	u64 ns, looked; /* the time, and when background work was last done */
 	bool second, promote, reclaim;
@@ -115,13 +117,33 @@ static void protect(struct engine *e, u64 pgoff, u32 npages)
 		e->table[pgoff++] &= (u8)~WRITABLE;
 }
 
+/* What of a run is written: of a huge unit the parts that have changed, if they are few. */
+static u64 pages_of(struct engine *e, const struct hm_run *run)
+{
+	unsigned long pages[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
+	u32 written = 0, end = 0, i;
+	struct hm_unit unit;
+
+	if (run->kind == HM_BASE || e->size != HM_ACCESS_AUTO)
+		return run->npages;
+	hm_peek(e->store, run->pgoff, &unit);
+	hm_writeback_take(&unit, false, pages);
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		if (!(pages[i / HM_BITS_PER_LONG] >> i % HM_BITS_PER_LONG & 1))
+			continue;
+		written += end && i - end <= MERGED_PAGES ? i - end + 1 : 1;
+		end = i + 1;
+	}
+	return written > HM_BLOCK_PAGES / 2 ? run->npages : written;
+}
+
 static void write_back(struct engine *e, u64 pos, u64 end)
 {
 	struct hm_run run;
 
 	while (hm_writeback(e->store, &pos, end, 256, true, &run) == HM_WB_RUN) {
 		protect(e, run.pgoff, run.npages);
-		io(e, run.npages, true, false);
+		io(e, pages_of(e, &run), true, false);
 		hm_writeback_done(e->store, run.pgoff, run.npages, 0);
 	}
 }
@@ -202,7 +224,7 @@ static void promote(struct engine *e)
 			continue;
 		}
 		unmap(e, p.unit.pgoff, HM_BLOCK_PAGES);
-		hm_promote_commit(&p, false);
+		hm_promote_commit(&p);
 	}
 }
 
@@ -214,7 +236,13 @@ static void map(struct engine *e, u64 page, bool store, const struct hm_unit *un
 	u64 first = page & ~(u64)(2 * AROUND - 1), last = first + 2 * AROUND - 1, i;
 	struct hm_unit row;
 
-	if (unit->npages > 1) {
+	if (unit->npages > 1 && unit->hints & HM_HINT_PART && !e->paged[page / HM_BLOCK_PAGES]) {
+		unmap(e, unit->pgoff, unit->npages);
+		e->paged[page / HM_BLOCK_PAGES] = 1;
+	} else if (unit->npages > 1 && store && !(unit->hints & HM_HINT_PART)) {
+		e->paged[page / HM_BLOCK_PAGES] = 0; /* remap.c */
+	}
+	if (unit->npages > 1 && !e->paged[page / HM_BLOCK_PAGES]) {
 		memset(e->table + unit->pgoff, MAPPED | LARGE | (store ? WRITABLE : 0),
 		       unit->npages);
 		return;
@@ -228,13 +256,14 @@ static void map(struct engine *e, u64 page, bool store, const struct hm_unit *un
 
 static void fault(struct engine *e, u64 page, bool store)
 {
+	bool parts = e->size == HM_ACCESS_AUTO;
 	u32 access = e->size | (store ? HM_ACCESS_WRITE : 0), tries = 0;
 	struct hm_unit unit;
 	bool waited = false;
 
 	e->r.faults++;
 	for (;;) {
-		enum hm_outcome out = ask(e, page, access, &unit);
+		enum hm_outcome out = ask(e, page, access | HM_ACCESS_PAGES(store && parts), &unit);
 
 		e->promote |= unit.hints & HM_HINT_PROMOTE;
 		if (out == HM_NO_FRAME) {
@@ -246,7 +275,7 @@ static void fault(struct engine *e, u64 page, bool store)
 		if (out == HM_FILL) {
 			waited = true;
 			io(e, unit.npages, false, true);
-			hm_fill_done(&unit, 0, store ? HM_FILL_DIRTY : 0);
+			hm_fill_done(&unit, 0, store && !parts ? HM_FILL_DIRTY : 0);
 		} else if (out != HM_HIT) {
 			abort();
 		}
@@ -306,6 +335,7 @@ static void end(struct engine *e)
 	free(e->store);
 	free(e->cache);
 	free(e->table);
+	free(e->paged);
 }
 
 struct result run_core(const struct trace *trace, const struct limits *limits, u32 size)
@@ -329,6 +359,7 @@ struct result run_core(const struct trace *trace, const struct limits *limits, u
 	e.store = hm_store_init(e.cache, zeroed(hm_store_bytes()),
 				((blocks - 1) << HM_BLOCK_SHIFT) + HM_PAGE_SIZE);
 	e.table = zeroed(blocks * HM_BLOCK_PAGES);
+	e.paged = zeroed(blocks);
 	background(&e);
 	for (i = 0; i < trace->total; i++, at = trace_next(trace, at)) {
 		u32 page = trace->access[at] >> 1;

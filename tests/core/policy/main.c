@@ -96,11 +96,11 @@ static void check(struct settings *s, const struct trace *t, const struct result
 		most_read(t));
 	if (!strcmp(t->name, "random"))
 		promise(s, t, "bytes read, of those asked for", share(r[AUTO].read, t->total), 1.2);
-	/* A store makes all of a huge unit dirty, and no core can see which page it was. */
+	/* With what lies between parts of a huge unit that are written at once. */
 	better = r[HUGE].written < r[BASE].written ? r[HUGE].written : r[BASE].written;
 	if (better)
-		printf("  told: bytes written, of the better page size's: %.3f\n",
-		       share(r[AUTO].written, better));
+		promise(s, t, "bytes written, of the better page size's",
+			share(r[AUTO].written, better), 2);
 	promise_beyond(s, t, &r[AUTO], s->limits.util);
 	if (t->second)
 		promise(s, t, "read by the second scan, of the file",

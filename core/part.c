@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * What of a huge unit is dirty: where few of its pages are stored to, only these are
+ * written back.
+ *
+ * HM_W_PART in the word of a unit that is dirty, or being written, says that only the pages
+ * in struct hm_part are; without it, all are. Any store of which it is not said which pages it
+ * is to takes the flag away, so what is not known means all.
+ *
+ *   clean -> dirty    the first store to pages that are known: only these, if that is worth it
+ *   dirty             more pages; with too many of them, all of it
+ *   writing           hm_writeback_take() has given the pages away: from there on it is
+ *                     what is stored to meanwhile
+ *   written           these are dirty, if any; the others as well if it has failed
+ *
+ * A bit is set before the store can happen. All of it is under a lock that the engine has for the
+ * unit, but the word, which a device may have changed, and the bits of a write that has failed.
+ */
+#include "internal.h"
+
+/* Each costs a fault, and most of them an I/O: beyond these, it is better to write it all. */
+#define MOST_PAGES (HM_BLOCK_PAGES / 4)
+/* So many one after the other are the beginning of a stream. */
+#define IN_A_ROW 16u
+/* Where it came to that, it is not tried to do with less so many times. */
+#define WHOLE_TIMES 3u
+
+static struct hm_part *part_of(const struct hm_cache *cache, u32 frame)
+{
+	return &cache->part[frame];
+}
+
+static u32 count(const unsigned long *map)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < HM_BITMAP_LONGS(HM_BLOCK_PAGES); i++) {
+		unsigned long word = hm_bits_read(map, i);
+
+		for (; word; word &= word - 1)
+			n++;
+	}
+	return n;
+}
+
+static void set_all(unsigned long *map)
+{
+	u32 i;
+
+	memset(map, 0, sizeof(*map) * HM_BITMAP_LONGS(HM_BLOCK_PAGES));
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		map[i / HM_BITS_PER_LONG] |= 1ul << (i % HM_BITS_PER_LONG);
+}
+
+/* How many are set beside a page, down from it (-1) or up? */
+static u32 in_a_row(const unsigned long *map, u32 page, s64 step)
+{
+	s64 at = page + step;
+	u32 n = 0;
+
+	for (; n < IN_A_ROW && at >= 0 && at < HM_BLOCK_PAGES; at += step, n++)
+		if (!hm_bit_test(map, (u32)at))
+			break;
+	return n;
+}
+
+/* Does a first store go on with what will soon be all of the unit? A stream comes to its start. */
+static bool is_stream(const struct hm_pos *pos, u64 pgoff, struct hm_part *part)
+{
+	if (part->whole) {
+		part->whole--;
+		return true;
+	}
+	return pgoff == pos->pgoff && hm_stream_goes_on(pos->store, pgoff, true);
+}
+
+/*
+ * A store to a unit whose word was just seen. HM_W_PART if only the pages that are
+ * known are dirty with it.
+ */
+u64 hm_part_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access)
+{
+	u32 npages = access >> HM_ACCESS_PAGES_SHIFT, page = (u32)(pgoff - pos->pgoff), i;
+	struct hm_part *part;
+	bool more = false;
+
+	if (!npages || pos->base)
+		return 0;
+	part = part_of(pos->store->cache, hm_word_frame(word));
+	if (hm_word_state(word) == HM_CLEAN) {
+		if (part->held || npages > MOST_PAGES || is_stream(pos, pgoff, part))
+			return 0;
+		memset(part->changed, 0, sizeof(part->changed));
+	} else if (!(word & HM_W_PART)) {
+		return 0;
+	}
+	for (i = page; i < page + npages && i < HM_BLOCK_PAGES; i++)
+		more |= !hm_bit_set(part->changed, i);
+	if (!more)
+		return HM_W_PART;
+	/* Of a write(2) it is known what it is to, and it costs no fault for each page. */
+	if (count(part->changed) <= MOST_PAGES &&
+	    (npages > 1 ||
+	     in_a_row(part->changed, page, -1) + 1 + in_a_row(part->changed, page, 1) < IN_A_ROW))
+		return HM_W_PART;
+	part->whole = WHOLE_TIMES;
+	return 0;
+}
+
+/* All of it is to be written, if nobody asks. */
+void hm_part_claimed(const struct hm_pos *pos, u32 frame)
+{
+	if (!pos->base)
+		set_all(part_of(pos->store->cache, frame)->writing);
+}
+
+u32 hm_writeback_take(const struct hm_unit *unit, bool held, unsigned long *pages)
+{
+	struct hm_part *part = part_of(unit->store->cache, unit->frame);
+	struct hm_pos pos;
+	u64 word, next;
+
+	if (!hm_index_find(unit->store, unit->pgoff, &pos))
+		hm_assert(!"a unit that is being written has an index leaf");
+	word = hm_index_word(&pos, unit->pgoff);
+	hm_assert(hm_word_state(word) == HM_WRITING && !pos.base);
+	part->held = held;
+	if (word & HM_W_PART)
+		memcpy(pages, part->changed, sizeof(part->changed));
+	else
+		set_all(pages);
+	memcpy(part->writing, pages, sizeof(part->writing));
+	do {
+		/* Who has stored to it since it was claimed is written once more. */
+		next = held ? word & ~HM_W_PART : word;
+		if (!held && !(word & HM_W_REDIRTY)) {
+			memset(part->changed, 0, sizeof(part->changed));
+			next |= HM_W_PART;
+		}
+	} while (next != word && !hm_atomic_cas(pos.word, &word, next));
+	return count(pages);
+}
+
+/* How many of its pages the write-back is about. */
+u32 hm_part_written(const struct hm_pos *pos, u32 frame)
+{
+	return pos->base ? 1 : count(part_of(pos->store->cache, frame)->writing);
+}
+
+/* These are dirty after all. False: all are. */
+bool hm_part_failed(const struct hm_pos *pos, u32 frame)
+{
+	struct hm_part *part;
+	u32 i;
+
+	if (hm_part_written(pos, frame) == hm_pos_pages(pos))
+		return false;
+	part = part_of(pos->store->cache, frame);
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		if (hm_bit_test(part->writing, i))
+			hm_bit_set(part->changed, i);
+	return true;
+}
+
+/* The unit is dirty as its base pages were. False: all of it is. */
+bool hm_part_promoted(const struct hm_promotion *p)
+{
+	struct hm_part *part = part_of(p->unit.store->cache, p->unit.frame);
+
+	memcpy(part->changed, p->changed, sizeof(part->changed));
+	return count(part->changed) <= MOST_PAGES;
+}
+
+/* Another unit comes into a frame, and nobody who held the last one. */
+void hm_part_new(struct hm_cache *cache, u32 frame)
+{
+	part_of(cache, frame)->held = false;
+	part_of(cache, frame)->whole = 0;
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* What of a huge unit is dirty: which pages, until when, and what becomes of them. */
+#include "common.h"
+
+#define STORE(n) ((u32)HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_PAGES(n))
+#define MOST (HM_BLOCK_PAGES / 4)
+
+/* A clean block, and the next ones apart, so that no stream goes through them. */
+static void start(struct env *env, u32 blocks)
+{
+	u32 i;
+
+	env_start(env, 16, 1, BYTES(64));
+	for (i = 0; i < blocks; i++)
+		bring(env->store, P(3 + 4 * i), HM_ACCESS_READ);
+}
+
+static u32 store(struct env *env, u64 pgoff, u32 npages)
+{
+	return touch(env->store, pgoff, STORE(npages)).hints & (HM_HINT_PART | HM_HINT_WHOLE);
+}
+
+struct taken {
+	struct hm_unit unit;
+	unsigned long pages[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
+	u32 n;
+};
+
+static void claim(struct env *env, u64 block)
+{
+	struct hm_run run;
+	u64 pos = P(block);
+
+	assert_int_equal(hm_writeback(env->store, &pos, P(block + 1), BLOCK, true, &run),
+			 HM_WB_RUN);
+	assert_int_equal(run.npages, BLOCK);
+}
+
+static struct taken take(struct env *env, u64 block, bool held)
+{
+	struct taken t;
+
+	assert_int_equal(hm_peek(env->store, P(block), &t.unit), HM_WRITING);
+	t.n = hm_writeback_take(&t.unit, held, t.pages);
+	return t;
+}
+
+static void done(struct env *env, u64 block, int err)
+{
+	hm_writeback_done(env->store, P(block), HM_BLOCK_PAGES, err);
+	audit(env);
+}
+
+static struct taken write_block(struct env *env, u64 block)
+{
+	struct taken t;
+
+	claim(env, block);
+	t = take(env, block, false);
+	done(env, block, 0);
+	return t;
+}
+
+static bool has(const struct taken *t, u32 page)
+{
+	return hm_bit_test(t->pages, page);
+}
+
+/* Only what is said to be stored to is written; and all where nothing is said. */
+static void test_few(void **state)
+{
+	struct taken t;
+	struct env env;
+
+	start(&env, 2);
+	assert_int_equal(store(&env, P(3) + 5, 1), HM_HINT_PART);
+	assert_int_equal(store(&env, P(3) + 5, 1), HM_HINT_PART);
+	assert_int_equal(store(&env, P(3), 1), HM_HINT_PART);
+	touch(env.store, P(3) + 1, HM_ACCESS_READ);
+	t = write_block(&env, 3);
+	assert_int_equal(t.n, 2);
+	assert_true(has(&t, 0) && has(&t, 5));
+	assert_int_equal(hm_cache_count(env.cache, HM_C_WRITTEN), 2);
+	assert_int_equal(state_of(env.store, P(3)), HM_CLEAN);
+	/* Nothing is left of it. */
+	assert_int_equal(store(&env, P(3) + 7, 1), HM_HINT_PART);
+	t = write_block(&env, 3);
+	assert_int_equal(t.n, 1);
+	assert_true(has(&t, 7));
+	/* A store that does not say where, before and after one that does. */
+	assert_int_equal(store(&env, P(7), 1), HM_HINT_PART);
+	touch(env.store, P(7), HM_ACCESS_WRITE);
+	assert_int_equal(store(&env, P(7), 1), 0);
+	assert_int_equal(write_block(&env, 7).n, BLOCK);
+	env_end(&env);
+}
+
+/* Nobody asks for parts: all is written, and nothing is remembered. */
+static void test_not_asked(void **state)
+{
+	struct env env;
+
+	start(&env, 1);
+	assert_int_equal(store(&env, P(3) + 5, 1), HM_HINT_PART);
+	claim(&env, 3);
+	done(&env, 3, 0);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_WRITTEN), BLOCK);
+	assert_int_equal(store(&env, P(3) + 6, 1), HM_HINT_PART);
+	assert_int_equal(write_block(&env, 3).n, 1);
+	env_end(&env);
+}
+
+/* Too many pages are the block; then it is so at once for some time, and tried again. */
+static void test_many(void **state)
+{
+	struct env env;
+	u32 i;
+
+	start(&env, 2);
+	for (i = 0; i < MOST; i++)
+		assert_int_equal(store(&env, P(3) + i * 2, 1), HM_HINT_PART);
+	assert_int_equal(store(&env, P(3) + 1, 1), HM_HINT_WHOLE);
+	assert_int_equal(store(&env, P(3) + 3, 1), 0);
+	assert_int_equal(write_block(&env, 3).n, BLOCK);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(store(&env, P(3), 1), 0);
+		assert_int_equal(write_block(&env, 3).n, BLOCK);
+	}
+	assert_int_equal(store(&env, P(3), 1), HM_HINT_PART);
+	assert_int_equal(write_block(&env, 3).n, 1);
+	/* A write that covers as much. */
+	assert_int_equal(store(&env, P(7), MOST), HM_HINT_PART);
+	assert_int_equal(write_block(&env, 7).n, MOST);
+	assert_int_equal(store(&env, P(7), MOST + 1), 0);
+	assert_int_equal(write_block(&env, 7).n, BLOCK);
+	env_end(&env);
+}
+
+/* Stores in a row, up or down, are of a stream that begins. */
+static void test_row(void **state)
+{
+	struct env env;
+	u32 i;
+
+	if (MOST < 17)
+		skip(); /* no block is that large */
+	start(&env, 2);
+	for (i = 0; i < 15; i++)
+		assert_int_equal(store(&env, P(3) + 40 + i, 1), HM_HINT_PART);
+	assert_int_equal(store(&env, P(3) + 40 + i, 1), HM_HINT_WHOLE);
+	for (i = 0; i < 15; i++)
+		assert_int_equal(store(&env, P(7) + 40 - i, 1), HM_HINT_PART);
+	assert_int_equal(store(&env, P(7) + 40 - i, 1), HM_HINT_WHOLE);
+	env_end(&env);
+}
+
+/* Where a stream of stores goes on, the next block is whole from its first store on. */
+static void test_stream(void **state)
+{
+	struct hm_plan plan;
+	struct env env;
+	u32 i;
+
+	env_start(&env, 16, 1, BYTES(64));
+	for (i = 3; i < 8; i++)
+		bring(env.store, P(i), HM_ACCESS_READ);
+	for (i = 3; i < 5; i++) {
+		assert_int_equal(store(&env, P(i), 1), HM_HINT_PART);
+		hm_readahead(env.store, P(i), HM_ACCESS_AUTO | HM_ACCESS_WRITE, &plan);
+	}
+	assert_int_equal(store(&env, P(5), 1), 0);
+	/* Elsewhere it is as before. */
+	assert_int_equal(store(&env, P(7) + 1, 1), HM_HINT_PART);
+	env_end(&env);
+}
+
+/* Stored to while it is written: before it is taken it is in this write, after it in the next. */
+static void test_meanwhile(void **state)
+{
+	struct taken t;
+	struct env env;
+
+	start(&env, 2);
+	store(&env, P(3) + 1, 1);
+	claim(&env, 3);
+	assert_int_equal(store(&env, P(3) + 2, 1), HM_HINT_PART);
+	t = take(&env, 3, false);
+	assert_int_equal(t.n, 2);
+	assert_true(has(&t, 1) && has(&t, 2));
+	done(&env, 3, 0);
+	/* Once more, as it is not known when it was. */
+	assert_int_equal(state_of(env.store, P(3)), HM_DIRTY);
+	claim(&env, 3);
+	t = take(&env, 3, false);
+	assert_int_equal(t.n, 2);
+	assert_int_equal(store(&env, P(3) + 4, 1), HM_HINT_PART);
+	done(&env, 3, 0);
+	assert_int_equal(state_of(env.store, P(3)), HM_DIRTY);
+	t = write_block(&env, 3);
+	assert_int_equal(t.n, 1);
+	assert_true(has(&t, 4));
+	/* All of it is written, and a page is stored to meanwhile: that page. */
+	touch(env.store, P(7), HM_ACCESS_WRITE);
+	claim(&env, 7);
+	assert_int_equal(take(&env, 7, false).n, BLOCK);
+	assert_int_equal(store(&env, P(7) + 3, 1), HM_HINT_PART);
+	done(&env, 7, 0);
+	assert_int_equal(write_block(&env, 7).n, 1);
+	/* And a store meanwhile that does not say where. */
+	store(&env, P(7) + 3, 1);
+	claim(&env, 7);
+	assert_int_equal(take(&env, 7, false).n, 1);
+	touch(env.store, P(7), HM_ACCESS_WRITE);
+	done(&env, 7, 0);
+	assert_int_equal(write_block(&env, 7).n, BLOCK);
+	env_end(&env);
+}
+
+/* What could not be written is dirty still, beside what was stored to since. */
+static void test_failure(void **state)
+{
+	struct taken t;
+	struct env env;
+
+	start(&env, 2);
+	store(&env, P(3) + 1, 1);
+	claim(&env, 3);
+	take(&env, 3, false);
+	store(&env, P(3) + 6, 1);
+	done(&env, 3, -EIO);
+	t = write_block(&env, 3);
+	assert_int_equal(t.n, 2);
+	assert_true(has(&t, 1) && has(&t, 6));
+	assert_int_equal(state_of(env.store, P(3)), HM_CLEAN);
+	touch(env.store, P(7), HM_ACCESS_WRITE);
+	claim(&env, 7);
+	take(&env, 7, false);
+	store(&env, P(7) + 6, 1);
+	done(&env, 7, -EIO);
+	assert_int_equal(write_block(&env, 7).n, BLOCK);
+	env_end(&env);
+}
+
+/* Somebody holds it, who may store to it and tell when nobody listens: all, until he has gone. */
+static void test_held(void **state)
+{
+	struct env env;
+
+	start(&env, 1);
+	assert_int_equal(store(&env, P(3), 1), HM_HINT_PART);
+	claim(&env, 3);
+	assert_int_equal(take(&env, 3, true).n, 1);
+	assert_int_equal(store(&env, P(3) + 1, 1), 0);
+	done(&env, 3, 0);
+	claim(&env, 3);
+	assert_int_equal(take(&env, 3, true).n, BLOCK);
+	done(&env, 3, 0);
+	assert_int_equal(store(&env, P(3), 1), 0);
+	assert_int_equal(write_block(&env, 3).n, BLOCK);
+	assert_int_equal(store(&env, P(3), 1), HM_HINT_PART);
+	env_end(&env);
+}
+
+/* It leaves, or is claimed and stays: what a device did is not known. */
+static void test_claimed(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u64 pos = P(3);
+
+	start(&env, 1);
+	assert_int_equal(hm_invalidate(env.store, &pos, P(4), false, &unit), HM_INV_UNIT);
+	hm_evict_done(&unit, HM_EVICT_DIRTY);
+	assert_int_equal(store(&env, P(3), 1), 0);
+	assert_int_equal(write_block(&env, 3).n, BLOCK);
+	store(&env, P(3), 1);
+	assert_int_equal(drop(env.store, P(3), P(4), true), 1);
+	bring(env.store, P(3), HM_ACCESS_READ);
+	assert_int_equal(store(&env, P(3) + 2, 1), HM_HINT_PART);
+	assert_int_equal(write_block(&env, 3).n, 1);
+	env_end(&env);
+}
+
+/* Of a block that holds no data, what is written does; and the room of the rest is not known. */
+static void test_holes(void **state)
+{
+	struct env env;
+
+	env_start(&env, 16, 1, BYTES(64));
+	bring(env.store, P(1), HM_ACCESS_READ);
+	hm_store_set_hollow(env.store, P(3), BLOCK, true);
+	bring(env.store, P(3), HM_ACCESS_READ);
+	assert_true(hm_hollow(env.store, P(3)) && hm_has_holes(env.store, P(3)));
+	store(&env, P(3) + 1, 1);
+	write_block(&env, 3);
+	assert_false(hm_hollow(env.store, P(3)));
+	assert_true(hm_has_holes(env.store, P(3)));
+	touch(env.store, P(3), HM_ACCESS_WRITE);
+	write_block(&env, 3);
+	assert_false(hm_has_holes(env.store, P(3)));
+	env_end(&env);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_few),	cmocka_unit_test(test_not_asked),
+		cmocka_unit_test(test_many),	cmocka_unit_test(test_row),
+		cmocka_unit_test(test_stream),	cmocka_unit_test(test_meanwhile),
+		cmocka_unit_test(test_failure), cmocka_unit_test(test_held),
+		cmocka_unit_test(test_claimed), cmocka_unit_test(test_holes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
