@@ -31,6 +31,7 @@ const char *const mount_count_names[MOUNT_COUNTS] = {
 	[MOUNT_HUGE] = "huge_bytes",
 	[MOUNT_PROMOTED] = "promoted",
 	[MOUNT_REMAPPED] = "remapped",
+	[MOUNT_PARTS] = "parts",
 	[MOUNT_REFUSED] = "refused",
 	[MOUNT_REFUSED_COLD] = "refused_cold",
 	[MOUNT_REFUSED_STORED] = "refused_stored",

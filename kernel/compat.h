@@ -70,22 +70,42 @@ static inline int hugemap_cached_refs(struct folio *folio)
 }
 
 /*
- * Before 6.7 a block device that has read into a compound page does not make it dirty.
- * So it is not clean after write-back if anybody but the page tables holds it still,
- * who may be such a device. The folio is locked, and write-protected.
+ * Does anybody but the page tables hold a cached huge folio? Who may be a device that stores to
+ * it, and tells then, or not at all. The folio is locked, and write-protected: nobody else comes
+ * to store to it. Who just looks is taken for one, too.
  */
-static inline bool hugemap_forgets_dirty(struct folio *folio)
+static inline bool hugemap_is_held(struct folio *folio)
 {
-#ifndef HUGEMAP_HAVE_SHRINKER_ALLOC /* of 6.7 as well */
-	if (!folio_test_large(folio) ||
-	    folio_ref_count(folio) <= hugemap_cached_refs(folio) + folio_entire_mapcount(folio))
+	int refs = folio_ref_count(folio);
+
+	/* One that is unmapped meanwhile is counted here, and not there. */
+	smp_rmb();
+	if (refs <= hugemap_cached_refs(folio) + folio_entire_mapcount(folio))
 		return false;
 	/* Or it is mapped by PTEs, too, which cannot be counted here. */
 	unmap_mapping_pages(folio->mapping, folio->index, folio_nr_pages(folio), false);
 	return folio_ref_count(folio) > hugemap_cached_refs(folio);
+}
+
+/*
+ * Before 6.7 a block device that has read into a compound page does not make it dirty. So it is
+ * not clean after write-back if somebody holds it still.
+ */
+#ifdef HUGEMAP_HAVE_SHRINKER_ALLOC /* of 6.7 as well */
+#define HUGEMAP_FORGETS_DIRTY 0
 #else
-	return false;
+#define HUGEMAP_FORGETS_DIRTY 1
 #endif
+
+/*
+ * Have a page table where a fault is, so that mm maps by it, and not the whole block. With the
+ * lock of the folio that would be mapped there: nobody else maps it meanwhile.
+ */
+static inline bool hugemap_need_table(struct vm_fault *vmf)
+{
+	return !pmd_none(READ_ONCE(*vmf->pmd)) ||
+	       !apply_to_page_range(vmf->vma->vm_mm, vmf->address & PAGE_MASK, PAGE_SIZE, NULL,
+				    NULL);
 }
 
 /*

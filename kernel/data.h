@@ -262,6 +262,16 @@ u32 hugemap_access(const struct file *file);
 /* The same for a fault of a mapping: what was said of its range comes first. */
 u32 hugemap_access_in(const struct vm_area_struct *vma);
 
+/* The same for a store to a cached unit, to so many pages and no others. Its folio is locked. */
+static inline u32 hugemap_store_access(const struct hugemap_inode *hi, size_t npages)
+{
+	u32 access = HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN;
+
+	if (hugemap_of(hi)->opts.page == HUGEMAP_PAGE_AUTO)
+		access |= HM_ACCESS_PAGES(npages);
+	return access;
+}
+
 /*
  * Let the file below have room for units that are, or have, holes there. For who
  * holds neither a fault lock nor the invalidate_lock. 0, or -ENOSPC and others.
@@ -366,6 +376,10 @@ size_t hugemap_promotion_bytes(void);
 
 /* The thread that promotes; @mount. */
 int hugemap_promoter(void *mount);
+
+/* Have a block mapped anew by it, soon. A wish: forgotten if there are many. */
+void hugemap_wish_remap(struct hugemap_inode *hi, u64 pgoff);
+void hugemap_forget_wishes(struct hugemap_mount *mount);
 
 /* --- remap.c ----------------------------------------------------------------------- */
 

@@ -219,7 +219,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct folio *folio,
 		       struct hm_unit *unit)
 {
-	u32 access = HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN;
+	u32 access = hugemap_store_access(hi, 1);
 
 	/* Write-back protects under this lock: a unit dirtied before it may be clean by now. */
 	WARN_ON_ONCE(!folio_test_locked(folio));
@@ -238,6 +238,39 @@ static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct fo
 static bool is_immutable(const struct hugemap_inode *hi)
 {
 	return hi->lower && IS_IMMUTABLE(hi->lower);
+}
+
+/*
+ * mm maps the page, or all of the block where no page table is. Of a unit that is dirty in
+ * parts, a page is all that may be stored to.
+ */
+static bool may_map(struct vm_fault *vmf, struct hugemap_inode *hi, const struct hm_unit *unit)
+{
+	struct hm_unit whole;
+
+	hugemap_window("first store: a page is dirty, the block may be mapped");
+	return !(unit->hints & HM_HINT_PART) || hugemap_need_table(vmf) ||
+	       hm_fault(hi->store, vmf->pgoff, HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
+			&whole) == HM_HIT;
+}
+
+/* Is all of the block mapped around the fault, at a place that one entry can map? */
+static bool fits(const struct vm_fault *vmf)
+{
+	unsigned long start = vmf->address & PMD_MASK;
+
+	return start >= vmf->vma->vm_start && start + PMD_SIZE <= vmf->vma->vm_end &&
+	       IS_ALIGNED((start >> PAGE_SHIFT) - vmf->vma->vm_start / PAGE_SIZE +
+				  vmf->vma->vm_pgoff,
+			  HM_BLOCK_PAGES);
+}
+
+/* From here on, is all of a block stored to that a page table maps, where one entry could? */
+static bool is_whole_now(const struct vm_fault *vmf, const struct hm_unit *unit)
+{
+	return unit->npages > 1 && !(unit->hints & HM_HINT_PART) &&
+	       unit->hints & (HM_HINT_DIRTIED | HM_HINT_WHOLE) && !pmd_none(READ_ONCE(*vmf->pmd)) &&
+	       fits(vmf);
 }
 
 static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
@@ -262,11 +295,14 @@ static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 	folio_lock(folio);
 	if (!hugemap_folio_is(hi, folio, vmf->pgoff) ||
 	    vmf->pgoff >= hugemap_pages(i_size_read(inode)) ||
-	    hm_has_holes(hi->store, vmf->pgoff) || !make_dirty(vmf, hi, folio, &unit)) {
+	    hm_has_holes(hi->store, vmf->pgoff) || !make_dirty(vmf, hi, folio, &unit) ||
+	    !may_map(vmf, hi, &unit)) {
 		folio_unlock(folio);
 		goto out;
 	}
 	hugemap_window("first store: dirty, not writable");
+	if (is_whole_now(vmf, &unit))
+		hugemap_wish_remap(hi, unit.pgoff);
 	ahead = unit.hints & HM_HINT_READAHEAD;
 	ret = VM_FAULT_LOCKED;
 out:
@@ -336,7 +372,8 @@ static vm_fault_t upgrade_fault(struct vm_fault *vmf)
 		folio_lock(folio);
 		if (hugemap_folio_is(hi, folio, vmf->pgoff) &&
 		    !hm_has_holes(hi->store, vmf->pgoff) && make_dirty(vmf, hi, folio, &unit) &&
-		    fault_upgrade(vmf, folio)) {
+		    /* Else mm takes the PMD away, and comes to hugemap_page_mkwrite(). */
+		    !(unit.hints & HM_HINT_PART) && fault_upgrade(vmf, folio)) {
 			hugemap_count(hugemap_of(hi), HUGEMAP_C_UPGRADES, 1);
 			trace_hugemap_fault(inode, unit.pgoff, unit.npages, 1);
 			ret = VM_FAULT_NOPAGE;
@@ -354,16 +391,6 @@ out:
 }
 
 #ifdef HUGEMAP_HAVE_VMF_INSERT_FOLIO_PMD
-static bool fits(const struct vm_fault *vmf)
-{
-	unsigned long start = vmf->address & PMD_MASK;
-
-	return start >= vmf->vma->vm_start && start + PMD_SIZE <= vmf->vma->vm_end &&
-	       IS_ALIGNED((start >> PAGE_SHIFT) - vmf->vma->vm_start / PAGE_SIZE +
-				  vmf->vma->vm_pgoff,
-			  HM_BLOCK_PAGES);
-}
-
 /* Nothing is mapped, it is a read, and the unit is cached: the short way. */
 static vm_fault_t insert_fault(struct vm_fault *vmf)
 {

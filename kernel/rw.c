@@ -276,16 +276,17 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 	 * Base pages that there is room for may be a huge unit by now, which is written whole.
 	 * Dirty before the copy, and locked until after it: see writeback_protect().
 	 */
+	offset = pos - ((loff_t)folio->index << HM_PAGE_SHIFT);
+	bytes = min_t(size_t, folio_size(folio) - offset, iov_iter_count(from));
 	if (!hugemap_folio_is(hi, folio, pgoff) || hm_has_holes(hi->store, pgoff) ||
-	    hm_fault(hi->store, pgoff, HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
+	    hm_fault(hi->store, pgoff,
+		     hugemap_store_access(hi, hugemap_pages(offset % HM_PAGE_SIZE + bytes)),
 		     &unit) != HM_HIT) {
 		folio_unlock(folio);
 		folio_put(folio);
 		return 0;
 	}
 	hugemap_window("write: dirty, not copied");
-	offset = pos - ((loff_t)folio->index << HM_PAGE_SHIFT);
-	bytes = min_t(size_t, folio_size(folio) - offset, iov_iter_count(from));
 	copied = copy_in(folio, offset, bytes, from);
 	flush_dcache_folio(folio);
 	hugemap_window("write: copied, not the file's yet");

@@ -21,11 +21,19 @@
 #define UNMAP_PAGES 4u
 /* What the thread writes of a file before it looks around again. */
 #define CHUNK_PAGES (64u * HM_BLOCK_PAGES)
+/* The longest run. A huge unit is one by itself, as is one of base pages from here on. */
+#define RUN_PAGES min(HUGEMAP_IO_SEGMENTS, HM_BLOCK_PAGES)
+/*
+ * Parts of a huge unit that are no further apart are written at once, and all of it where these are
+ * more than half: one I/O costs disks and processors about what 16 KB do.
+ */
+#define MERGED_PAGES (HM_BLOCK_PAGES / 128)
 #define BACKOFF_MAX (30 * HZ)
 
 struct in_flight {
 	struct hugemap_io *io[HUGEMAP_WRITE_DEPTH];
 	u32 first, n;
+	int part_err; /* of the parts so far of the unit whose last one ends the run */
 	int err;
 };
 
@@ -108,23 +116,62 @@ static void writeback_reap(struct hugemap_inode *hi, struct in_flight *flight)
 
 	flight->first = (flight->first + 1) % HUGEMAP_WRITE_DEPTH;
 	flight->n--;
-	run_done(hi, &io->run, err);
-	hugemap_io_free(io);
 	if (err && !flight->err)
 		flight->err = err;
+	err = flight->part_err ?: err;
+	if (io->run.npages)
+		run_done(hi, &io->run, err);
+	flight->part_err = io->run.npages ? 0 : err;
+	hugemap_io_free(io);
+}
+
+static struct hugemap_io *new_write(struct hugemap_inode *hi, struct in_flight *flight)
+{
+	struct hugemap_io *io = NULL;
+
+	if (flight->n == HUGEMAP_WRITE_DEPTH)
+		writeback_reap(hi, flight);
+	while (!io) {
+		io = hugemap_io_new(hi, flight->n ? GFP_NOWAIT | __GFP_NOWARN : GFP_NOFS);
+		if (!io)
+			writeback_reap(hi, flight);
+	}
+	io->write = true;
+	return io;
+}
+
+static void fly(struct in_flight *flight, struct hugemap_io *io)
+{
+	flight->io[(flight->first + flight->n++) % HUGEMAP_WRITE_DEPTH] = io;
 }
 
 /*
- * Nobody can store to the run without a fault from here on. What a device may still
- * write into, and not tell of, stays dirty.
+ * What of a unit is to be written: all, if @changed is not asked for. It is locked, and nobody can
+ * store to it. What a device may still write into, and not tell of, stays dirty.
  */
+static void writeback_take(struct hugemap_inode *hi, struct folio *folio,
+			   const struct hm_unit *unit, unsigned long *changed)
+{
+	const u32 store = HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN;
+	struct hm_unit ignored;
+	bool held;
+
+	if (!folio_test_large(folio) || (!changed && !HUGEMAP_FORGETS_DIRTY))
+		return;
+	held = hugemap_is_held(folio);
+	if (held && HUGEMAP_FORGETS_DIRTY)
+		hm_fault(hi->store, unit->pgoff, store, &ignored);
+	if (changed)
+		hm_writeback_take(unit, held, changed);
+}
+
+/* Nobody can store to the run without a fault from here on. */
 static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run,
-			      struct hugemap_io *io)
+			      struct hugemap_io *io, unsigned long *changed)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
-	const u32 store = HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN;
 	u64 pgoff = run->pgoff, end = pgoff + run->npages;
-	struct hm_unit unit, ignored;
+	struct hm_unit unit;
 
 	if (run->kind == HM_BASE && run->npages >= UNMAP_PAGES) {
 		unmap_mapping_pages(hi->vfs_inode.i_mapping, pgoff, run->npages, false);
@@ -141,8 +188,7 @@ static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run
 		if (folio_mapped(folio) && folio_mkclean(folio))
 			hugemap_count(mount, HUGEMAP_C_CLEANED, 1);
 		folio_clear_dirty(folio);
-		if (hugemap_forgets_dirty(folio))
-			hm_fault(hi->store, pgoff, store, &ignored);
+		writeback_take(hi, folio, &unit, changed);
 		folio_unlock(folio);
 		hugemap_io_add(io, folio);
 	}
@@ -172,25 +218,79 @@ static int write_tail(struct hugemap_inode *hi, const struct hm_run *run,
 				     ((loff_t)run->pgoff << HM_PAGE_SHIFT) + start, bytes);
 }
 
+/* The next part to write of a huge unit. False: there is none from @first on. */
+static bool next_part(const unsigned long *changed, u32 *first, u32 *end)
+{
+	u32 i;
+
+	*first = find_next_bit(changed, HM_BLOCK_PAGES, *first);
+	for (i = *end = *first; i < HM_BLOCK_PAGES && i <= *end + MERGED_PAGES; i++)
+		if (test_bit(i, changed))
+			*end = i + 1;
+	return *first < HM_BLOCK_PAGES;
+}
+
+/*
+ * Is a huge unit to be written in parts? Not the last bytes of a file, nor what makes the file
+ * below longer: that has to be there without a gap.
+ */
+static bool writes_parts(const struct hugemap_inode *hi, const struct hm_run *run,
+			 const unsigned long *changed, size_t bytes)
+{
+	loff_t end = (loff_t)(run->pgoff + run->npages) << HM_PAGE_SHIFT;
+	u32 first = 0, last, pages = 0;
+
+	if (bytes < (size_t)run->npages << HM_PAGE_SHIFT ||
+	    (hi->lower && i_size_read(hi->lower) < end))
+		return false;
+	for (; next_part(changed, &first, &last); first = last)
+		pages += last - first;
+	return pages <= HM_BLOCK_PAGES / 2;
+}
+
+/* The run has ended when the last one has: they are waited for in this order. */
+static void write_parts(struct hugemap_inode *hi, const struct hm_run *run,
+			const unsigned long *changed, struct folio *folio, struct in_flight *flight)
+{
+	u32 first = 0, end, next;
+
+	if (!next_part(changed, &first, &end))
+		run_done(hi, run, 0);
+	for (; first < HM_BLOCK_PAGES; first = next) {
+		struct hugemap_io *io = new_write(hi, flight);
+
+		next_part(changed, &first, &end);
+		next = end;
+		if (!next_part(changed, &next, &(u32){ 0 }))
+			io->run = *run;
+		hugemap_io_add_pages(io, folio, first, end - first);
+		hugemap_io_submit(io, (loff_t)(run->pgoff + first) << HM_PAGE_SHIFT, io->bytes);
+		fly(flight, io);
+	}
+}
+
 static void write_run(struct hugemap_inode *hi, const struct hm_run *run, struct in_flight *flight)
 {
+	bool may_be_parts = run->kind == HM_HUGE && run->npages == HM_BLOCK_PAGES &&
+			    hugemap_of(hi)->opts.page == HUGEMAP_PAGE_AUTO;
+	struct hugemap_io *io = new_write(hi, flight);
 	loff_t pos = (loff_t)run->pgoff << HM_PAGE_SHIFT;
-	struct hugemap_io *io = NULL;
+	DECLARE_BITMAP(changed, HM_BLOCK_PAGES);
 	size_t bytes, tail;
 	int err = 0;
 
-	if (flight->n == HUGEMAP_WRITE_DEPTH)
-		writeback_reap(hi, flight);
-	while (!io) {
-		io = hugemap_io_new(hi, flight->n ? GFP_NOWAIT | __GFP_NOWARN : GFP_NOFS);
-		if (!io)
-			writeback_reap(hi, flight);
-	}
-	io->write = true;
 	io->run = *run;
-	writeback_protect(hi, run, io);
+	writeback_protect(hi, run, io, may_be_parts ? changed : NULL);
 
 	bytes = writeback_bytes_of(hi, run);
+	if (may_be_parts && writes_parts(hi, run, changed, bytes)) {
+		struct folio *folio = page_folio(io->segment->bv_page);
+
+		hugemap_io_free(io);
+		hugemap_count(hugemap_of(hi), HUGEMAP_C_PARTS, 1);
+		write_parts(hi, run, changed, folio, flight);
+		return;
+	}
 	tail = bytes % HM_PAGE_SIZE;
 	bytes -= tail;
 	if (bytes) {
@@ -198,7 +298,7 @@ static void write_run(struct hugemap_inode *hi, const struct hm_run *run, struct
 			io->nsegments = bytes / HM_PAGE_SIZE;
 		hugemap_io_submit(io, pos, bytes);
 		if (!tail) {
-			flight->io[(flight->first + flight->n++) % HUGEMAP_WRITE_DEPTH] = io;
+			fly(flight, io);
 			return;
 		}
 		err = hugemap_io_wait(io);
@@ -221,7 +321,7 @@ static void write_units(struct hugemap_inode *hi, u64 *pos, u64 end, u64 *budget
 	struct hm_run run;
 
 	while (*budget) {
-		switch (hm_writeback(hi->store, pos, end, HUGEMAP_IO_SEGMENTS, wait, &run)) {
+		switch (hm_writeback(hi->store, pos, end, RUN_PAGES, wait, &run)) {
 		case HM_WB_RUN:
 			*budget -= min_t(u64, *budget, run.npages);
 			write_run(hi, &run, flight);

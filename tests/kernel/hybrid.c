@@ -297,6 +297,97 @@ static void little_is_written(void)
 	       (unsigned long long)(stat_of("written_bytes") - before));
 }
 
+/* All of it cached in huge units, and clean. */
+static unsigned char *huge_file(int *fd)
+{
+	unsigned char *map;
+
+	*fd = cold_file();
+	map = map_shared(*fd, 0, SIZE);
+	expect_pattern("load", map, 1, 0, SIZE);
+	EXPECT(smaps_of(map + 4 * HUGE, "FilePmdMapped") >= HUGE, "a block is not huge");
+	return map;
+}
+
+static void expect_written(uint64_t before, uint64_t most, const char *what)
+{
+	uint64_t written = stat_of("written_bytes") - before;
+
+	EXPECT(written && written <= most, "%llu bytes are written for %s",
+	       (unsigned long long)written, what);
+}
+
+/* Of a huge unit, too: by a mapping, which maps pages there from then on, or by a write. */
+static void little_of_a_block_is_written(void)
+{
+	uint64_t before, parts = stat_of("parts");
+	unsigned char *map, *other, was[3];
+	unsigned int i;
+	int fd;
+
+	map = huge_file(&fd);
+	other = map_shared(fd, 0, SIZE);
+	for (i = 0; i < 3; i++) {
+		before = stat_of("written_bytes");
+		was[i] = map[5 * HUGE + i * 77 * SMALL];
+		map[5 * HUGE + i * 77 * SMALL] = was[i] + 1;
+		MUST(msync(map, SIZE, MS_SYNC));
+		expect_written(before, 2 * SMALL, "a byte stored");
+	}
+	before = stat_of("written_bytes");
+	EXPECT(pwrite(fd, "x", 1, 6 * HUGE + 100 * SMALL) == 1, "write: %s", strerror(errno));
+	MUST(fsync(fd));
+	expect_written(before, 2 * SMALL, "a byte of write(2)");
+	/* What is stored to through a mapping that is gone, and by two of them. */
+	before = stat_of("written_bytes");
+	other[4 * HUGE + 9 * SMALL] = 1;
+	map[4 * HUGE + 300 * SMALL] = 2;
+	MUST(munmap(other, SIZE));
+	MUST(fsync(fd));
+	expect_written(before, 4 * SMALL, "two bytes stored by two mappings");
+	EXPECT(stat_of("parts") - parts == 5, "%llu units are written in parts",
+	       (unsigned long long)(stat_of("parts") - parts));
+	uncache(fd, map, SIZE);
+	for (i = 0; i < 3; i++)
+		EXPECT(map[5 * HUGE + i * 77 * SMALL] == (unsigned char)(was[i] + 1),
+		       "store %u is lost", i);
+	EXPECT(map[6 * HUGE + 100 * SMALL] == 'x' && map[4 * HUGE + 9 * SMALL] == 1 &&
+		       map[4 * HUGE + 300 * SMALL] == 2,
+	       "a store is lost");
+}
+
+static long minor_faults(void)
+{
+	struct rusage usage;
+
+	MUST(getrusage(RUSAGE_SELF, &usage));
+	return usage.ru_minflt;
+}
+
+/* Two blocks until it is one, page by page; then a fault for each. */
+static void stream_of_stores_is_huge(void)
+{
+	uint64_t before;
+	unsigned char *map;
+	long faults;
+	size_t page;
+	int fd;
+
+	map = huge_file(&fd);
+	before = stat_of("written_bytes");
+	faults = minor_faults();
+	for (page = 0; page < BLOCKS * PAGES; page++)
+		map[page * SMALL] = 7;
+	faults = minor_faults() - faults;
+	EXPECT(faults <= (long)(2 * PAGES + 4 * BLOCKS), "%ld faults for %u blocks", faults,
+	       BLOCKS);
+	MUST(msync(map, SIZE, MS_SYNC));
+	EXPECT(stat_of("written_bytes") - before >= SIZE, "less is written than was stored to");
+	uncache(fd, map, SIZE);
+	for (page = 0; page < BLOCKS * PAGES; page++)
+		EXPECT(map[page * SMALL] == 7, "the store to page %zu is lost", page);
+}
+
 static void sparse_stays_sparse(void)
 {
 	int fd = open_file("h", O_RDWR | O_CREAT | O_TRUNC), i;
@@ -494,6 +585,8 @@ static const struct behaviour all[] = {
 	{ "no_store_is_lost", no_store_is_lost },
 	{ "no_store_is_lost_remapped", no_store_is_lost_remapped },
 	{ "little_is_written", little_is_written },
+	{ "little_of_a_block_is_written", little_of_a_block_is_written },
+	{ "stream_of_stores_is_huge", stream_of_stores_is_huge },
 	{ "sparse_stays_sparse", sparse_stays_sparse },
 	{ "promotes_its_share", promotes_its_share },
 	{ "said_huge", said_huge },

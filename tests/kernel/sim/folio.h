@@ -61,6 +61,7 @@ void __free_pages(struct page *page, u32 order);
 #define folio_page(f, n) (&(f)->page[n])
 #define folio_page_idx(f, p) ((size_t)((p) - (f)->page))
 #define folio_order(f) ((f)->order)
+#define folio_test_large(f) ((f)->order > 0)
 #define folio_nr_pages(f) (1ul << (f)->order)
 #define folio_size(f) (PAGE_SIZE << (f)->order)
 #define folio_pos(f) ((loff_t)((f)->index << PAGE_SHIFT))

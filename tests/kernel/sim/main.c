@@ -52,6 +52,7 @@ static const struct sim_count told[] = {
 	{ "unmounts", &w.counts[C_UNMOUNTS] },
 	{ "promotions", &w.counts[C_PROMOTIONS] },
 	{ "refused ones", &w.counts[C_REFUSED] },
+	{ "units written in parts", &w.counts[C_PARTS] },
 	{ 0 },
 };
 

@@ -224,6 +224,37 @@ void hugemap_remap(struct hugemap_inode *hi, u64 pgoff)
 
 /* --- faults ------------------------------------------------------------ */
 
+/* kernel/compat.h: who holds the folio's lock keeps others from mapping it. */
+bool hugemap_need_table(struct vm_fault *vmf)
+{
+	struct mm_struct *mm = vmf->vma->vm_mm;
+
+	sim_step();
+	if (w.running && sim_chance(w.s.alloc_error_percent))
+		return !pmd_none(*vmf->pmd);
+	spin_lock(&mm->ptl);
+	if (pmd_none(*vmf->pmd))
+		vmf->pmd->table = true;
+	spin_unlock(&mm->ptl);
+	return true;
+}
+
+/* The same: entries that map all of it can be counted, and others are taken away. */
+bool hugemap_is_held(struct folio *folio)
+{
+	int refs = folio_ref_count(folio), entire = 0;
+	u32 i, k;
+
+	sim_step();
+	for (i = 0; i < MAX_MMS; i++)
+		for (k = 0; mms[i] && k < ARRAY_SIZE(mms[i]->pmd); k++)
+			entire += mms[i]->pmd[k].folio == folio;
+	if (refs <= (int)hugemap_cached_refs(folio) + entire)
+		return false;
+	unmap_mapping_pages(folio->mapping, folio->index, folio_nr_pages(folio), false);
+	return folio_ref_count(folio) > (int)hugemap_cached_refs(folio);
+}
+
 vm_fault_t vmf_insert_folio_pmd(struct vm_fault *vmf, struct folio *folio, bool write)
 {
 	spinlock_t *ptl = pmd_lock(vmf->vma->vm_mm, vmf->pmd);

@@ -191,6 +191,14 @@ static inline bool list_empty(const struct list_head *list)
 /* --- bitmaps ------------------------------------------------------------ */
 
 #define DECLARE_BITMAP(name, bits) unsigned long name[((bits) + 63) / 64]
+#define test_bit(nr, map) ((map)[(nr) / 64] >> (nr) % 64 & 1)
+
+static inline u32 find_next_bit(const unsigned long *map, u32 size, u32 from)
+{
+	while (from < size && !test_bit(from, map))
+		from++;
+	return from < size ? from : size;
+}
 
 static inline void bitmap_zero(unsigned long *map, u32 bits)
 {

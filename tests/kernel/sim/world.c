@@ -41,8 +41,8 @@ static void choose_scenario(struct scenario *s)
 		.limits = sim_chance(30) ? sim_below(60) : 0,
 		.pressure = sim_chance(50) ? sim_below(30) : 0,
 		.tick = 1u << sim_below(6),
-		.page = sim_chance(35) ? HUGEMAP_PAGE_4K :
-			sim_chance(50) ? HUGEMAP_PAGE_AUTO :
+		.page = sim_chance(25) ? HUGEMAP_PAGE_4K :
+			sim_chance(60) ? HUGEMAP_PAGE_AUTO :
 					 HUGEMAP_PAGE_2M,
 		.holes = sim_chance(60),
 		.stalls = sim_chance(30),
@@ -220,6 +220,7 @@ void world_count(void)
 {
 	w.counts[C_PROMOTIONS] += hm_cache_count(w.mount->cache, HM_C_PROMOTED);
 	w.counts[C_REFUSED] += hm_cache_count(w.mount->cache, HM_C_REFUSED);
+	w.counts[C_PARTS] += w.mount->counts->value[HUGEMAP_C_PARTS];
 }
 
 void world_unmount(void *arg)

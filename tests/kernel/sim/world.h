@@ -105,6 +105,7 @@ enum {
 	C_UNMOUNTS,
 	C_PROMOTIONS,
 	C_REFUSED,
+	C_PARTS,
 };
 
 extern struct world w;
