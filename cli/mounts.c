@@ -30,6 +30,7 @@ const char *const mount_count_names[MOUNT_COUNTS] = {
 	[MOUNT_HELD] = "held_bytes",
 	[MOUNT_HUGE] = "huge_bytes",
 	[MOUNT_PROMOTED] = "promoted",
+	[MOUNT_DEMOTED] = "demoted",
 	[MOUNT_REMAPPED] = "remapped",
 	[MOUNT_PARTS] = "parts",
 	[MOUNT_REFUSED] = "refused",

@@ -137,7 +137,8 @@ enum {
 };
 
 /*
- * With HM_ACCESS_WRITE: only so many pages, from this one on and of its unit, are stored to. Of
+ * With HM_ACCESS_WRITE: only so many pages, from this one on and of its unit, are stored to;
+ * without it: they will be, by another call, and nothing else is meant by this one. Of
  * a huge unit, write-back can learn which these are: see hm_writeback_take(). That is so if
  * HM_HINT_PART is the answer; else all of it may be stored to, as without this. The caller holds
  * a lock of the unit, as whoever calls hm_writeback_take() does.
@@ -244,6 +245,7 @@ enum hm_counter {
 	HM_C_CARVED, /* huge frames carved into base frames */
 	HM_C_REJOINED, /* and these that are huge again */
 	HM_C_PROMOTED,
+	HM_C_DEMOTED, /* evicted: huge units, of which few pages were stored to, and no more used */
 	HM_C_REFUSED, /* promotions that did not happen; then why, by enum hm_refused: */
 	HM_C_REFUSED_COLD,
 	HM_C_REFUSED_STORED,

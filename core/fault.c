@@ -98,6 +98,9 @@ static bool hit(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access, struc
 	bool above = false;
 	u64 part = 0;
 
+	/* A store to a few pages of it, as before: it is not for them that it stays. */
+	if (access >> HM_ACCESS_PAGES_SHIFT && hm_part_gives_way(pos, hm_word_frame(word)))
+		next = (next & ~HM_W_REF) | (word & HM_W_REF);
 	if (dirties)
 		next = (next & ~(HM_W_STATE | HM_W_COPIED)) | HM_DIRTY | HM_W_STORED;
 	if ((access & HM_ACCESS_WRITE) && state == HM_WRITING)

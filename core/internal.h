@@ -76,6 +76,7 @@ struct hm_part {
 	unsigned long writing[HM_BITMAP_LONGS(HM_BLOCK_PAGES)]; /* what that take was given */
 	bool held; /* at the last write-back, somebody held it */
 	u8 whole; /* times that it will be dirty as a whole, as it came to that before */
+	u8 few; /* write-backs of few pages, one after the other */
 };
 
 /* Faults that a CPU remembers, so that the next one in sequence is seen. */
@@ -309,6 +310,7 @@ u32 hm_part_written(const struct hm_pos *pos, u32 frame);
 bool hm_part_failed(const struct hm_pos *pos, u32 frame);
 bool hm_part_promoted(const struct hm_promotion *p);
 void hm_part_new(struct hm_cache *cache, u32 frame);
+bool hm_part_gives_way(const struct hm_pos *pos, u32 frame);
 
 /* promote.c */
 bool hm_promote_offer(const struct hm_pos *pos, u32 access);

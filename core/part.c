@@ -22,6 +22,13 @@
 #define MOST_PAGES (HM_BLOCK_PAGES / 4)
 /* So many one after the other are the beginning of a stream. */
 #define IN_A_ROW 16u
+/*
+ * Who is written so often, and never more of it, is not worth a huge frame for that: a store is
+ * no touch of it any more. If nothing else touches it, it leaves when memory is short, and
+ * what is needed of it comes back as base pages.
+ */
+#define FEW_PAGES (HM_BLOCK_PAGES / 16 + 1)
+#define FEW_TIMES 4u
 /* Where it came to that, it is not tried to do with less so many times. */
 #define WHOLE_TIMES 3u
 
@@ -119,6 +126,7 @@ u32 hm_writeback_take(const struct hm_unit *unit, bool held, unsigned long *page
 	struct hm_part *part = part_of(unit->store->cache, unit->frame);
 	struct hm_pos pos;
 	u64 word, next;
+	u32 npages;
 
 	if (!hm_index_find(unit->store, unit->pgoff, &pos))
 		hm_assert(!"a unit that is being written has an index leaf");
@@ -130,6 +138,11 @@ u32 hm_writeback_take(const struct hm_unit *unit, bool held, unsigned long *page
 	else
 		set_all(pages);
 	memcpy(part->writing, pages, sizeof(part->writing));
+	npages = count(pages);
+	if (npages > FEW_PAGES)
+		part->few = 0;
+	else if (part->few < FEW_TIMES)
+		part->few++;
 	do {
 		/* Who has stored to it since it was claimed is written once more. */
 		next = held ? word & ~HM_W_PART : word;
@@ -138,7 +151,7 @@ u32 hm_writeback_take(const struct hm_unit *unit, bool held, unsigned long *page
 			next |= HM_W_PART;
 		}
 	} while (next != word && !hm_atomic_cas(pos.word, &word, next));
-	return count(pages);
+	return npages;
 }
 
 /* How many of its pages the write-back is about. */
@@ -176,4 +189,10 @@ void hm_part_new(struct hm_cache *cache, u32 frame)
 {
 	part_of(cache, frame)->held = false;
 	part_of(cache, frame)->whole = 0;
+	part_of(cache, frame)->few = 0;
+}
+
+bool hm_part_gives_way(const struct hm_pos *pos, u32 frame)
+{
+	return !pos->base && part_of(pos->store->cache, frame)->few == FEW_TIMES;
 }

@@ -169,7 +169,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 	struct hugemap_mount *mount = hugemap_of(hi);
 	bool store = vmf->flags & FAULT_FLAG_WRITE && vmf->vma->vm_flags & VM_SHARED;
 	u64 started = 0;
-	u32 access = fault_access(vmf);
+	u32 access = fault_access(vmf), stores = store ? HM_ACCESS_PAGES(1) : 0;
 	struct folio *folio;
 	struct hm_unit unit;
 	vm_fault_t ret;
@@ -177,7 +177,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 	for (;;) {
 		if (vmf->pgoff >= hugemap_pages(i_size_read(inode)))
 			return VM_FAULT_SIGBUS;
-		folio = hugemap_find_locked(hi, vmf->pgoff, access, &unit);
+		folio = hugemap_find_locked(hi, vmf->pgoff, access | stores, &unit);
 		if (folio) {
 			hugemap_window("fault: locked, not mapped");
 			hugemap_take_hints(hi, &unit);

@@ -262,7 +262,7 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 	struct folio *folio;
 	struct hm_unit unit;
 
-	folio = hugemap_find(hi, pgoff, access, &unit);
+	folio = hugemap_find(hi, pgoff, access | HM_ACCESS_PAGES(1), &unit);
 	if (!folio)
 		return 0;
 	folio_lock(folio);

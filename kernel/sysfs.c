@@ -207,6 +207,7 @@ static struct hugemap_attr stats[] = {
 	STAT(read_errors, core, HM_C_READ_ERRORS),
 	STAT(write_errors, core, HM_C_WRITE_ERRORS),
 	STAT(promoted, core, HM_C_PROMOTED),
+	STAT(demoted, core, HM_C_DEMOTED),
 	STAT(remapped, engine, HUGEMAP_C_REMAPPED),
 	STAT(parts, engine, HUGEMAP_C_PARTS),
 	STAT(refused, core, HM_C_REFUSED),

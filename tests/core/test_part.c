@@ -301,14 +301,54 @@ static void test_holes(void **state)
 	env_end(&env);
 }
 
+static void reclaim_once(struct env *env)
+{
+	struct hm_victim victims[MAX_VICTIMS];
+	u32 evicted;
+
+	reclaim(env->cache, HM_HUGE, 1, victims, &evicted);
+}
+
+/* Few pages, again and again, are no reason to stay; what else is touched is. */
+static void test_gives_way(void **state)
+{
+	struct env env;
+	u32 i;
+
+	start(&env, 2);
+	for (i = 0; i < 4; i++) {
+		store(&env, P(3), 1);
+		store(&env, P(7), 1);
+		write_block(&env, 3);
+		write_block(&env, 7);
+	}
+	for (i = 0; i < 8 && !hm_cache_count(env.cache, HM_C_EVICTED); i++) {
+		touch(env.store, P(3), HM_ACCESS_PAGES(1));
+		store(&env, P(3), 1);
+		write_block(&env, 3);
+		touch(env.store, P(7) + 1, HM_ACCESS_READ);
+		reclaim_once(&env);
+	}
+	assert_int_equal(state_of(env.store, P(3)), HM_ABSENT);
+	assert_int_equal(state_of(env.store, P(7)), HM_CLEAN);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_DEMOTED), 1);
+	/* A unit of which more is written is not one of these any more. */
+	store(&env, P(7), HM_BLOCK_PAGES);
+	write_block(&env, 7);
+	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_DEMOTED), 1);
+	env_end(&env);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_few),	cmocka_unit_test(test_not_asked),
-		cmocka_unit_test(test_many),	cmocka_unit_test(test_row),
-		cmocka_unit_test(test_stream),	cmocka_unit_test(test_meanwhile),
-		cmocka_unit_test(test_failure), cmocka_unit_test(test_held),
-		cmocka_unit_test(test_claimed), cmocka_unit_test(test_holes),
+		cmocka_unit_test(test_few),	  cmocka_unit_test(test_not_asked),
+		cmocka_unit_test(test_many),	  cmocka_unit_test(test_row),
+		cmocka_unit_test(test_stream),	  cmocka_unit_test(test_meanwhile),
+		cmocka_unit_test(test_failure),	  cmocka_unit_test(test_held),
+		cmocka_unit_test(test_claimed),	  cmocka_unit_test(test_holes),
+		cmocka_unit_test(test_gives_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
