@@ -159,7 +159,7 @@ static void test_asked(void **state)
 	assert_int_equal(p.unit.pgoff, P(3));
 	assert_int_equal(p.nmissing, HM_BLOCK_PAGES - 2);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
-	hm_promote_commit(&p, false);
+	hm_promote_commit(&p);
 	/* What is huge is not asked for, and a block that was is like others when it is gone. */
 	assert_false(touch(env.store, P(3), AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
 	drop(env.store, P(3), P(4), false);
