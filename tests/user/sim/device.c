@@ -103,3 +103,14 @@ void device_pause(void)
 	while (pause--)
 		sim_yield();
 }
+
+/* Up to 20 s, that pass quickly where nobody does anything else. */
+void device_hang(void)
+{
+	u32 left = machine.hangs && !sim_below(100) ? 1 + sim_below(4000) : 0;
+
+	while (left--) {
+		clock_passes(5);
+		sim_yield();
+	}
+}

@@ -246,6 +246,7 @@ static ssize_t direct(struct os_file *file, char *buffer, size_t count, u64 offs
 	err = pin_all(&t);
 	if (err)
 		return err;
+	device_hang();
 	device_pause();
 	if (fails(&t)) {
 		for (i = 0; i < t.n && write && sim_chance(50); i++)

@@ -27,6 +27,7 @@ static void choose_machine(struct machine *m)
 		.lock_future = sim_chance(10),
 		.no_punch = sim_chance(10),
 		.no_reserve = sim_chance(20),
+		.hangs = sim_chance(40),
 		.room = sim_chance(80) ? 1u << 20 : sim_below(200),
 	};
 }

@@ -29,6 +29,7 @@ struct machine {
 	u32 tick_ms; /* how fast time goes */
 	u32 io_steps; /* how slow the device is */
 	bool swap, no_punch, no_reserve;
+	bool hangs; /* the device, for seconds, now and then */
 	bool lock_future; /* mlockall(2) */
 	u64 room; /* pages that the file system can still allocate */
 };
@@ -40,6 +41,7 @@ bool process_owns(const void *mem); /* it was allocated, and not freed */
 u32 thread_locks_held(void); /* by the running coroutine */
 void thread_spawn(const char *name, void *(*work)(void *arg), void *arg); /* not joined */
 u64 clock_now_ms(void);
+void clock_passes(u32 ms);
 void clock_main(void *arg); /* coroutine */
 
 /* Somebody waits in a loop: it must end. */
@@ -149,6 +151,7 @@ int device_write(struct os_file *file, u64 page, u64 value); /* 0 or -ENOSPC */
 void device_zero(struct os_file *file, u64 page);
 void device_lose_power(struct os_file *file);
 void device_pause(void); /* for as long as a page takes */
+void device_hang(void); /* perhaps */
 ssize_t file_direct(struct os_file *file, char *buffer, size_t count, u64 offset, bool write);
 ssize_t file_buffered(struct os_file *file, char *buffer, size_t count, u64 offset, bool write);
 void file_resize(struct os_file *file, u64 size);

@@ -319,6 +319,11 @@ u64 clock_now_ms(void)
 	return now_ns / 1000000;
 }
 
+void clock_passes(u32 ms)
+{
+	now_ns += (u64)ms * 1000000;
+}
+
 uint64_t sys_clock_ns(void)
 {
 	sim_step();
