@@ -157,6 +157,25 @@ static void touch(struct program *p)
 	sim_progress();
 }
 
+/* Is the block of a page being promoted: claimed by now, if that is asked for? */
+static bool is_promoted(const struct sim_file *file, u64 page, bool claimed)
+{
+	const struct hm_promotion *p = (const struct hm_promotion *)w.mount->promotion;
+
+	return p && p->begun && (p->claimed || !claimed) && p->unit.store == file->hi->store &&
+	       p->unit.pgoff == page / HM_BLOCK_PAGES * HM_BLOCK_PAGES;
+}
+
+/* Where a call begins that goes where something is held, a page aligned or not; or not there. */
+static void aim(const struct sim_file *file, loff_t *pos, bool aligned)
+{
+	if (!sim_chance(w.s.spot_percent))
+		return;
+	*pos = (loff_t)(file->spot << PAGE_SHIFT);
+	if (!aligned && sim_chance(50))
+		*pos += sim_below(WORDS) * sizeof(u64);
+}
+
 /* --- calls ------------------------------------------------------------ */
 
 /* Some of a mapping as the source of a write, or the target of a read. */
@@ -190,6 +209,7 @@ static void call_read(struct program *p, bool direct)
 		iocb.ki_pos = sim_below(MAX_FILE_WORDS) * sizeof(u64);
 	if (sim_chance(60))
 		iocb.ki_pos = iocb.ki_pos % (least + 1) / PAGE_SIZE * PAGE_SIZE;
+	aim(file, &iocb.ki_pos, direct);
 	if (!direct && sim_chance(20) && pick_range(p, &place, &words))
 		iov_iter_mapping(&iter, p->mm, place.address, words * sizeof(u64));
 	else
@@ -256,6 +276,7 @@ static void call_write(struct program *p, bool append, bool direct)
 	}
 	if (!append && sim_chance(80) && iocb.ki_pos >= file->min)
 		iocb.ki_pos = iocb.ki_pos % (file->min + 1) / PAGE_SIZE * PAGE_SIZE;
+	aim(file, &iocb.ki_pos, direct);
 	if (append)
 		iocb.ki_flags |= IOCB_APPEND;
 	if (mapped && pick_range(p, &place, &words)) {
@@ -278,15 +299,13 @@ static void call_write(struct program *p, bool append, bool direct)
 	sim_progress();
 }
 
-static void call_sync(struct program *p)
+static void sync_file(struct sim_file *file)
 {
-	struct sim_file *file = any_file();
 	u32 nr = sim_below(2);
 	u64 first = 0, end = MAX_FILE_WORDS;
 	loff_t start = 0, last = LLONG_MAX;
 	int err;
 
-	(void)p;
 	if (sim_chance(50)) {
 		start = sim_below(MAX_FILE_PAGES) * PAGE_SIZE;
 		last = start + (1 + sim_below(24)) * PAGE_SIZE - 1;
@@ -320,6 +339,7 @@ static void dma(struct program *p)
 		return;
 	if ((place.word + words) * sizeof(u64) > (u64)place.file->min)
 		return;
+	place.file->spot = place.word / WORDS;
 	/* From before the first pin: what is punched or cut off since then is not its target. */
 	own_values(p, words);
 	model_begin(t, place.file, (loff_t)(place.word * sizeof(u64)), words * sizeof(u64));
@@ -348,6 +368,9 @@ static void dma(struct program *p)
 
 		while (pause--)
 			sim_yield();
+		/* What it has written by now is clean; of the rest nobody knows until it tells. */
+		if (left == words / 2 && sim_chance(20))
+			place.file->fd[0]->f_op->fsync(place.file->fd[0], 0, LLONG_MAX, 0);
 		for (i = sim_below(words); done[i]; i = (i + 1) % words)
 			;
 		done[i] = 1;
@@ -362,6 +385,12 @@ static void dma(struct program *p)
 	}
 	w.counts[C_DMAS]++;
 	all = true;
+	/* Of all moments the one in which it cannot become dirty. */
+	for (left = sim_chance(50) ? 1000 : 0; left; left--) {
+		if (is_promoted(place.file, place.word / WORDS, true))
+			break;
+		sim_yield();
+	}
 out:
 	for (i = 0; i < n && page[i]; i++) {
 		folio_lock(page[i]->folio);
@@ -373,25 +402,35 @@ out:
 	}
 	model_end(t, all ? words * sizeof(u64) : 0);
 	sim_progress();
+	if (sim_chance(30))
+		sync_file(place.file);
 }
 
 /* A page of a mapping lies in a pipe. */
 static void pipe_page(struct program *p)
 {
 	struct place place;
+	u32 pause, changes;
 	struct page *page;
-	u32 pause;
 
 	if (!pick_place(p, &place))
 		return;
 	page = mm_get(p->mm, place.address, false);
 	if (!page)
 		return;
+	changes = place.file->hi->changes;
+	place.file->spot = place.word / WORDS;
 	w.pins++;
 	if (sim_chance(2))
 		folio_break_page(page);
 	for (pause = sim_below(sim_chance(20) ? 20000 : 500); pause; pause--) {
 		sim_yield();
+		/* Held while it is copied and changes, but not when all of them are claimed. */
+		if (is_promoted(place.file, place.word / WORDS, false)) {
+			place.file->spot = place.word / WORDS;
+			if (place.file->hi->changes != changes && sim_chance(5))
+				break;
+		}
 		if (!(pause % 64))
 			sim_progress();
 	}
@@ -483,7 +522,7 @@ static void act(struct program *p)
 		call_write(p, true, false);
 		break;
 	case 4:
-		call_sync(p);
+		sync_file(any_file());
 		break;
 	case 5:
 		call_read(p, true);
@@ -512,6 +551,7 @@ static void program_main(void *arg)
 	u32 i;
 
 	p->task = current;
+	current->mortal = true;
 	exit_program(p);
 	for (i = 0; i < MAX_VMAS; i++)
 		remap(p);
@@ -592,6 +632,7 @@ static void call_fallocate(struct sim_file *file)
 	/* As vfs_fallocate() asks; and most of them within the file. */
 	if (offset >= file->min && sim_chance(70))
 		offset = offset % (file->min + 1) / PAGE_SIZE * PAGE_SIZE;
+	aim(file, &offset, false);
 	length = min(length, (loff_t)(MAX_FILE_PAGES * PAGE_SIZE) - offset);
 	below_watch_room();
 	err = file->fd[0]->f_op->fallocate(file->fd[0], mode, offset, length);
@@ -609,6 +650,7 @@ static void resize_pool(void)
 
 	opts.pool = (4 + sim_below(w.s.pool_frames)) * PMD_SIZE;
 	hugemap_data_reconfigure(w.mount, &opts, NULL);
+	world_hurries();
 }
 
 static void disturb(void)

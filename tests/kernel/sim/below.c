@@ -337,6 +337,9 @@ static ssize_t now(struct kiocb *iocb, struct iov_iter *iter, bool write)
 	long result;
 
 	begin(&io, iocb, iter, write);
+	/* Of all moments the one in which others may wait for what is read. */
+	if (!write && current->mortal && sim_chance(8 * w.s.kills))
+		task_kill(current);
 	while (advance(&io))
 		sim_step();
 	iter->at = io.iter.at;

@@ -92,7 +92,9 @@ static const struct model_value *find(const struct model_word *m, u64 value, u64
 	for (i = 0; i < min(m->nold, OLD); i++) {
 		const struct model_value *v = &m->old[i];
 
-		if (v->value == value && v->until >= since && (!found || v->order > found->order))
+		/* Those that did not fit were counted only. */
+		if (v->order && v->value == value && v->until >= since &&
+		    (!found || v->order > found->order))
 			found = v;
 	}
 	return found;

@@ -239,6 +239,7 @@ struct task_struct {
 	struct transfer *transfer; /* a write, until it has let go of its file */
 	struct sim_file *resizes; /* the same, for what changes the length */
 	u32 flags;
+	bool mortal; /* somebody may kill it */
 	bool killed; /* a fatal signal waits */
 	bool signalled; /* one waits that the program handles, when its call is over */
 	u64 fsize_limit; /* RLIMIT_FSIZE; U64_MAX: none */
@@ -284,6 +285,9 @@ static inline void rcu_read_unlock(void)
 }
 
 void synchronize_rcu(void);
+
+#define WINDOWS 16u
+void window_pass(u32 number);
 #define synchronize_rcu_expedited() synchronize_rcu()
 
 /* --- time ------------------------------------------------------------ */

@@ -20,6 +20,7 @@ static void choose_scenario(struct scenario *s)
 		.sequential_percent = sim_below(101),
 		.hot_percent = sim_below(60),
 		.skew_percent = sim_chance(60) ? 0 : sim_below(101),
+		.spot_percent = sim_chance(50) ? 0 : sim_below(60),
 		.read_error_percent = sim_chance(70) ? 0 : rates[sim_below(5)],
 		.write_error_percent = sim_chance(70) ? 0 : rates[sim_below(5)],
 		.short_percent = sim_chance(80) ? 0 : rates[sim_below(5)],
@@ -41,6 +42,7 @@ static void choose_scenario(struct scenario *s)
 		.limits = sim_chance(30) ? sim_below(60) : 0,
 		.pressure = sim_chance(50) ? sim_below(30) : 0,
 		.tick = 1u << sim_below(6),
+		.window = sim_chance(60) ? sim_below(WINDOWS) : WINDOWS,
 		.page = sim_chance(25) ? HUGEMAP_PAGE_4K :
 			sim_chance(60) ? HUGEMAP_PAGE_AUTO :
 					 HUGEMAP_PAGE_2M,
@@ -53,6 +55,14 @@ static void choose_scenario(struct scenario *s)
 		.signals = sim_chance(30) ? sim_below(6) : 0,
 		.foreigners = sim_chance(30) ? 1 + sim_below(6) : 0,
 	};
+	/* Where holes are, nothing is promoted. */
+	s->solid = s->page == HUGEMAP_PAGE_AUTO && sim_chance(70);
+	if (s->solid && sim_chance(50)) {
+		s->dmas = 1 + sim_below(6);
+		s->pipes = 1 + sim_below(3);
+		s->directs = 1 + sim_below(4);
+		s->punches = 1 + sim_below(8);
+	}
 }
 
 /* --- what the parts of kernel/ that are not here would do ---------------------------- */
@@ -128,6 +138,10 @@ static void new_file(struct sim_file *file, u32 index, bool fresh)
 		for (i = 0; i < MAX_FILE_PAGES; i++)
 			disk->room[i] = !disk->hole[i];
 	}
+	for (i = 0; w.s.solid && i < MAX_FILE_PAGES; i++) {
+		disk->hole[i] &= (loff_t)((u64)i << PAGE_SHIFT) >= disk->size;
+		disk->room[i] = true;
+	}
 	memset(&disk->inode, 0, sizeof(disk->inode));
 	memset(&disk->lock, 0, sizeof(disk->lock));
 	inode_init(&disk->inode, &w.sb_below, 100 + index, disk->size);
@@ -139,6 +153,15 @@ static void new_file(struct sim_file *file, u32 index, bool fresh)
 	file->hi->lower = &disk->inode;
 	hugemap_data_init(file->hi);
 	open_file(file);
+}
+
+/* A second is longer than most mounts are there. */
+void world_hurries(void)
+{
+	struct hm_options opts = *hm_cache_options(w.mount->cache);
+
+	opts.promote_interval_ms = 1 + sim_below(50);
+	hm_cache_set_options(w.mount->cache, &opts);
 }
 
 static void mount(void)
@@ -161,13 +184,14 @@ static void mount(void)
 		.node = NUMA_NO_NODE,
 		.read_optimization = sim_chance(70),
 		.write_optimization = sim_chance(70),
-		.util_threshold = sim_below(101),
+		.util_threshold = sim_chance(50) ? sim_below(101) : 1 + sim_below(40),
 		.promote_interval = HZ,
 		.remap = sim_chance(50),
 	};
 	mount->opts.promote_batch = 1 + mount->opts.util_threshold % 3;
 	sim_check(!hugemap_data_setup(), "the module cannot be loaded");
 	sim_check(!hugemap_data_start(mount, NULL), "the mount fails");
+	world_hurries();
 }
 
 void world_new(bool fresh)

@@ -18,13 +18,14 @@
 /* What a seed decides, so that each run is lopsided in its own way. */
 struct scenario {
 	u32 switch_every, stall_every, cpus, nfiles, npages, pool_frames, programs;
-	u32 write_percent, sequential_percent, hot_percent, skew_percent;
+	u32 write_percent, sequential_percent, hot_percent, skew_percent, spot_percent;
 	u32 read_error_percent, write_error_percent, short_percent, alloc_error_percent;
 	u32 touches, reads, writes, appends, syncs, directs, dmas, pipes, remaps, advices;
 	u32 resizes, punches, pools, kills, limits, pressure, fills, foreigners, signals;
 	u32 tick; /* ms, at most, that pass at a time */
+	u32 window; /* that is open for long; WINDOWS: none */
 	enum hugemap_page page;
-	bool holes, stalls, stable, extents, unwritten;
+	bool holes, solid, stalls, stable, extents, unwritten;
 };
 
 #define CANDIDATES 6u
@@ -54,6 +55,7 @@ struct sim_file {
 	struct hugemap_inode *hi;
 	struct dentry dentry;
 	struct file *fd[2];
+	u64 spot; /* a page that a device or a pipe got hold of */
 	struct model_word word[MAX_FILE_WORDS];
 	loff_t min, max; /* its size, or between them while somebody writes behind it */
 	loff_t durable_size;
@@ -139,6 +141,7 @@ bool model_may_be_told(int err);
 /* actors.c */
 void actors_spawn(void);
 void world_new(bool fresh);
+void world_hurries(void);
 void world_unmount(void *arg);
 void world_count(void); /* coroutine */
 
