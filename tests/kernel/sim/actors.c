@@ -55,6 +55,7 @@ struct place {
 	struct sim_file *file;
 	unsigned long address;
 	u64 word;
+	bool shared;
 };
 
 static bool pick_place(struct program *p, struct place *place)
@@ -77,6 +78,7 @@ static bool pick_place(struct program *p, struct place *place)
 		.file = model_file_of(vma),
 		.address = vma->vm_start + at * sizeof(u64),
 		.word = (vma->vm_pgoff << PAGE_SHIFT) / sizeof(u64) + at,
+		.shared = vma->vm_flags & VM_SHARED,
 	};
 	return true;
 }
@@ -86,7 +88,8 @@ static bool same_place(const struct program *p, const struct place *place)
 {
 	const struct vm_area_struct *vma = place->vma;
 
-	return vma->used && model_file_of(vma) == place->file && place->address >= vma->vm_start &&
+	return vma->used && !(vma->vm_flags & VM_SHARED) == !place->shared &&
+	       model_file_of(vma) == place->file && place->address >= vma->vm_start &&
 	       place->address < vma->vm_end &&
 	       (vma->vm_pgoff << PAGE_SHIFT) + (place->address - vma->vm_start) ==
 		       place->word * sizeof(u64) &&
@@ -135,7 +138,20 @@ static void touch(struct program *p)
 	word = reach(p, &place, write, &err);
 	if (!same_place(p, &place))
 		return;
-	if (word && write) {
+	if (word && !place.shared && mm_copy_word(p->mm, place.address)) {
+		u64 *own = mm_copy_word(p->mm, place.address);
+
+		sim_check(*word == *own, "word %llu of a private copy holds %llu, not %llu",
+			  (unsigned long long)place.word, (unsigned long long)*word,
+			  (unsigned long long)*own);
+		if (write)
+			*word = *own = ++w.version;
+		sim_check(place.file->resizes != resizes || resizes & 1 || w.failures ||
+				  place.word / WORDS < pages_of(place.file->max),
+			  "a private copy of page %llu is there, beyond the end",
+			  (unsigned long long)(place.word / WORDS));
+	} else if (word && write) {
+		sim_check(place.shared, "a private mapping stores into the file");
 		*word = ++w.version;
 		model_store(place.file, place.word, *word);
 		w.counts[C_STORES]++;
@@ -150,7 +166,8 @@ static void touch(struct program *p)
 		w.counts[C_LOADS]++;
 	} else if (err == -EIO && place.file->resizes == resizes && !(resizes & 1)) {
 		sim_check(place.word / WORDS >= pages_of(least) || current->killed ||
-				  excused(-EIO) || excused(-ENOMEM) || (write && was_full()),
+				  excused(-EIO) || excused(-ENOMEM) ||
+				  (write && place.shared && was_full()),
 			  "SIGBUS at page %llu of file %u, for nothing",
 			  (unsigned long long)(place.word / WORDS), place.file->index);
 	}
@@ -335,7 +352,7 @@ static void dma(struct program *p)
 
 	t->begun = false;
 	t->known_at = 0;
-	if (!pick_range(p, &place, &words))
+	if (!pick_range(p, &place, &words) || !place.shared)
 		return;
 	if ((place.word + words) * sizeof(u64) > (u64)place.file->min)
 		return;
@@ -452,6 +469,7 @@ static unsigned long said_of(u32 npages)
 
 static void remap(struct program *p)
 {
+	unsigned long flags = VM_MAYWRITE | VM_WRITE | (sim_chance(10) ? VM_RAND_READ : 0);
 	u32 slot = sim_below(MAX_VMAS), npages, skew;
 	struct sim_file *file = any_file();
 	u64 pgoff;
@@ -461,10 +479,13 @@ static void remap(struct program *p)
 	if (sim_chance(70))
 		pgoff = pgoff / HM_BLOCK_PAGES * HM_BLOCK_PAGES;
 	npages = 1 + sim_below((u32)(MAX_FILE_PAGES - pgoff));
+	if (sim_chance(w.s.privates))
+		npages = min(npages, 3 * HM_BLOCK_PAGES);
+	else
+		flags |= VM_SHARED;
 	skew = sim_chance(w.s.skew_percent) ? sim_below(HM_BLOCK_PAGES) : 0;
 	mm_map(p->mm, slot, file->fd[sim_below(2)], pgoff, npages, skew,
-	       VM_SHARED | VM_MAYWRITE | VM_WRITE | (sim_chance(10) ? VM_RAND_READ : 0) |
-		       said_of(npages));
+	       flags | said_of(npages));
 	p->at[slot] = 0;
 }
 

@@ -46,6 +46,7 @@ static const struct sim_count told[] = {
 	{ "writes", &w.counts[C_WRITES] },
 	{ "syncs", &w.counts[C_SYNCS] },
 	{ "transfers of devices", &w.counts[C_DMAS] },
+	{ "private copies", &w.counts[C_COPIES] },
 	{ "resizes", &w.counts[C_RESIZES] },
 	{ "errors", &w.counts[C_ERRORS] },
 	{ "power cuts", &w.counts[C_CUTS] },

@@ -83,8 +83,11 @@ static void zap_pte(struct pte *pte)
 	unmap(old.page->folio, old.dirty);
 }
 
-/* A huge page that is touched in part goes as a whole: its pages fault again. */
-static void zap_range(struct mm_struct *mm, unsigned long start, unsigned long end)
+/*
+ * A huge page that is touched in part goes as a whole: its pages fault again. @cows: so do
+ * copies of a private mapping.
+ */
+static void zap_range(struct mm_struct *mm, unsigned long start, unsigned long end, bool cows)
 {
 	unsigned long at;
 
@@ -92,7 +95,7 @@ static void zap_range(struct mm_struct *mm, unsigned long start, unsigned long e
 		spin_lock(&mm->ptl);
 		if (pmd_of(mm, at)->folio)
 			zap_pmd(pmd_of(mm, at));
-		else if (mm->pte[page_nr(at)].page)
+		else if (mm->pte[page_nr(at)].page && (cows || !mm->pte[page_nr(at)].copy))
 			zap_pte(&mm->pte[page_nr(at)]);
 		spin_unlock(&mm->ptl);
 	}
@@ -126,24 +129,25 @@ void unmap_mapping_pages(struct address_space *mapping, pgoff_t first, pgoff_t n
 	unsigned long start, stop;
 	u32 i;
 
-	(void)cows;
+	sim_check(!cows || first >= ((u64)mapping->host->i_size + PAGE_SIZE - 1) >> PAGE_SHIFT,
+		  "private copies of page %llu go, which is not behind the end",
+		  (unsigned long long)first);
 	down_read(&mapping->i_mmap_rwsem);
 	for (i = 0; i < MAX_MMS * MAX_VMAS; i++) {
 		struct vm_area_struct *vma = any_vma(i);
 
 		if (vma && clip(vma, mapping, first, end, &start, &stop))
-			zap_range(vma->vm_mm, start, stop);
+			zap_range(vma->vm_mm, start, stop, cows);
 	}
 	up_read(&mapping->i_mmap_rwsem);
 }
 
 void unmap_mapping_range(struct address_space *mapping, loff_t start, loff_t length, int cows)
 {
-	u64 first = ((u64)start + PAGE_SIZE - 1) >> PAGE_SHIFT;
-	u64 last = length ? (u64)(start + length) >> PAGE_SHIFT : U64_MAX;
+	/* From the page that it begins in; the last one, of which it is a part, may stay. */
+	u64 nr = ((u64)length + PAGE_SIZE - 1) >> PAGE_SHIFT;
 
-	if (last > first)
-		unmap_mapping_pages(mapping, first, last - first, cows);
+	unmap_mapping_pages(mapping, (u64)start >> PAGE_SHIFT, nr ? nr : U64_MAX, cows);
 }
 
 int folio_mkclean(struct folio *folio)
@@ -213,9 +217,9 @@ void hugemap_remap(struct hugemap_inode *hi, u64 pgoff)
 		if (!vma || !sim_chance(70))
 			continue;
 		down_write(&mm->mmap_lock);
-		if (clip(vma, mapping, pgoff, pgoff + HM_BLOCK_PAGES, &at, &stop) &&
+		if (vma->vm_flags & VM_SHARED && clip(vma, mapping, pgoff, pgoff + HM_BLOCK_PAGES, &at, &stop) &&
 		    stop - at == PMD_SIZE && IS_ALIGNED(at, PMD_SIZE)) {
-			zap_range(mm, at, stop);
+			zap_range(mm, at, stop, true);
 			pmd_of(mm, at)->table = false;
 		}
 		up_write(&mm->mmap_lock);
@@ -442,10 +446,103 @@ static vm_fault_t wp_page_shared(struct vm_fault *vmf)
 	return 0;
 }
 
+/* --- private mappings --------------------------------------------------------------- */
+
+/* Others may store to it meanwhile, through mappings of their own. */
+static void copy_page(struct page *copy, const struct page *from)
+{
+	const u64 *words = &from->folio->memory[(size_t)(from - from->folio->page) * WORDS];
+	u32 i;
+
+	for (i = 0; i < WORDS; i++) {
+		folio_check_alive(from->folio);
+		copy->folio->memory[i] = words[i];
+		sim_step();
+	}
+}
+
+/* The lock of the tables is held. */
+static void map_copy(struct vm_fault *vmf, struct page *copy, u64 since)
+{
+	struct mm_struct *mm = vmf->vma->vm_mm;
+
+	map_page(mm, vmf->address, copy, true);
+	mm->pte[page_nr(vmf->address)].copy = true;
+	memcpy(mm->copy[page_nr(vmf->address)], copy->folio->memory, PAGE_SIZE);
+	model_copied(vmf->vma, vmf->pgoff, copy->folio->memory, since);
+}
+
+/* Nothing is mapped. */
+static vm_fault_t do_cow_fault(struct vm_fault *vmf)
+{
+	struct page *copy = alloc_pages_node(NUMA_NO_NODE, GFP_KERNEL, 0);
+	struct mm_struct *mm = vmf->vma->vm_mm;
+	vm_fault_t ret;
+	u64 since;
+
+	if (!copy)
+		return VM_FAULT_NOPAGE;
+	ret = vmf->vma->vm_ops->fault(vmf);
+	if (ret & VM_FAULT_LOCKED) {
+		since = sched_steps();
+		copy_page(copy, vmf->page);
+		spin_lock(&mm->ptl);
+		if (!vmf->pmd->folio && !mm->pte[page_nr(vmf->address)].page)
+			map_copy(vmf, copy, since);
+		spin_unlock(&mm->ptl);
+		folio_unlock(vmf->page->folio);
+		folio_put(vmf->page->folio);
+		ret = 0;
+	}
+	folio_put(copy->folio);
+	return ret;
+}
+
+/* There, and the file's. */
+static vm_fault_t wp_page_copy(struct vm_fault *vmf)
+{
+	struct page *copy = alloc_pages_node(NUMA_NO_NODE, GFP_KERNEL, 0);
+	struct mm_struct *mm = vmf->vma->vm_mm;
+	struct pte *pte = &mm->pte[page_nr(vmf->address)], old;
+	u64 since = sched_steps();
+
+	if (!copy)
+		return VM_FAULT_NOPAGE;
+	spin_lock(&mm->ptl);
+	old = *pte;
+	if (old.page && !old.copy)
+		folio_get(old.page->folio);
+	spin_unlock(&mm->ptl);
+	if (old.page && !old.copy) {
+		copy_page(copy, old.page);
+		spin_lock(&mm->ptl);
+		if (pte->page == old.page) {
+			zap_pte(pte);
+			map_copy(vmf, copy, since);
+		}
+		spin_unlock(&mm->ptl);
+		folio_put(old.page->folio);
+	}
+	folio_put(copy->folio);
+	return 0;
+}
+
+u64 *mm_copy_word(struct mm_struct *mm, unsigned long address)
+{
+	u32 nr = page_nr(address);
+
+	if (pmd_of(mm, address)->folio || !mm->pte[nr].copy)
+		return NULL;
+	return &mm->copy[nr][address % PAGE_SIZE / sizeof(u64)];
+}
+
+/* --- faults of all kinds ------------------------------------------------------------ */
+
 static vm_fault_t handle_fault(struct vm_fault *vmf, bool write)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	struct mm_struct *mm = vma->vm_mm;
+	bool shared = vma->vm_flags & VM_SHARED;
 	vm_fault_t ret;
 
 	vmf->orig_pmd = READ_ONCE(*vmf->pmd);
@@ -456,7 +553,7 @@ static vm_fault_t handle_fault(struct vm_fault *vmf, bool write)
 	} else if (pmd_trans_huge(vmf->orig_pmd)) {
 		if (!write || vmf->orig_pmd.write)
 			return 0;
-		ret = vma->vm_ops->huge_fault(vmf, HM_BLOCK_ORDER);
+		ret = shared ? vma->vm_ops->huge_fault(vmf, HM_BLOCK_ORDER) : VM_FAULT_FALLBACK;
 		if (!(ret & VM_FAULT_FALLBACK))
 			return ret;
 		spin_lock(&mm->ptl);
@@ -465,8 +562,10 @@ static vm_fault_t handle_fault(struct vm_fault *vmf, bool write)
 		spin_unlock(&mm->ptl);
 	}
 	if (READ_ONCE(mm->pte[page_nr(vmf->address)].page))
-		return write ? wp_page_shared(vmf) : 0;
-	return write ? do_shared_fault(vmf) : do_read_fault(vmf);
+		return !write ? 0 : shared ? wp_page_shared(vmf) : wp_page_copy(vmf);
+	if (!write)
+		return do_read_fault(vmf);
+	return shared ? do_shared_fault(vmf) : do_cow_fault(vmf);
 }
 
 int mm_fault(struct mm_struct *mm, unsigned long address, u32 flags)
@@ -525,7 +624,7 @@ static void unmap_locked(struct mm_struct *mm, u32 slot)
 
 	if (!vma->used)
 		return;
-	zap_range(mm, vma->vm_start, vma->vm_end);
+	zap_range(mm, vma->vm_start, vma->vm_end, true);
 	for (i = slot * VMA_PAGES / HM_BLOCK_PAGES; i < (slot + 1) * VMA_PAGES / HM_BLOCK_PAGES;
 	     i++)
 		mm->pmd[i].table = false;

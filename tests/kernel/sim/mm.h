@@ -27,7 +27,7 @@ typedef struct {
 
 struct pte {
 	struct page *page; /* NULL: none */
-	bool write, dirty;
+	bool write, dirty, copy; /* of a private mapping's own */
 };
 
 struct vm_operations_struct;
@@ -47,6 +47,7 @@ struct mm_struct {
 	struct vm_area_struct vma[MAX_VMAS];
 	pmd_t pmd[MM_PAGES / HM_BLOCK_PAGES];
 	struct pte pte[MM_PAGES];
+	u64 copy[MM_PAGES][WORDS]; /* what is in the copies of private mappings */
 };
 
 #define VM_SHARED 1ul
@@ -145,6 +146,8 @@ void mm_unmap(struct mm_struct *mm, u32 slot);
  * before its next step, as one instruction does. NULL: a fault.
  */
 u64 *mm_word(struct mm_struct *mm, unsigned long address, bool write);
+/* Of a word that is in a private copy: what must be there. NULL: it is the file's. */
+u64 *mm_copy_word(struct mm_struct *mm, unsigned long address);
 /* 0: try again; -EFAULT: nothing is mapped; -EIO: SIGBUS; -EINTR: a fatal signal. */
 int mm_fault(struct mm_struct *mm, unsigned long address, u32 flags);
 /* The page, with a reference; NULL if it is not there, or not writable. */

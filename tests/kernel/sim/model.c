@@ -145,6 +145,18 @@ void model_store(struct sim_file *file, u64 word, u64 value)
 		set(m, value);
 }
 
+/* A private mapping has a page of its own: what the file held since @since. */
+void model_copied(const struct vm_area_struct *vma, u64 page, const u64 *value, u64 since)
+{
+	struct sim_file *file = model_file_of(vma);
+	u64 i, first = page * WORDS;
+
+	w.counts[C_COPIES]++;
+	for (i = 0; i < WORDS; i++)
+		if (!(file->resizes & 1) && first + i < size_words(file->min))
+			model_load(file, first + i, value[i], since);
+}
+
 void model_stored(struct mm_struct *mm, unsigned long address, u64 value)
 {
 	const struct vm_area_struct *vma = &mm->vma[(address >> PAGE_SHIFT) / VMA_PAGES];

@@ -35,6 +35,7 @@ static void choose_scenario(struct scenario *s)
 		.pipes = sim_chance(40) ? sim_below(3) : 0,
 		.remaps = sim_below(4),
 		.advices = sim_below(3),
+		.privates = sim_chance(50) ? sim_below(60) : 0,
 		.resizes = sim_chance(50) ? sim_below(8) : 0,
 		.punches = sim_chance(50) ? sim_below(8) : 0,
 		.pools = sim_chance(30) ? sim_below(3) : 0,

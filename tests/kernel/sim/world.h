@@ -21,7 +21,7 @@ struct scenario {
 	u32 write_percent, sequential_percent, hot_percent, skew_percent, spot_percent;
 	u32 read_error_percent, write_error_percent, short_percent, alloc_error_percent;
 	u32 touches, reads, writes, appends, syncs, directs, dmas, pipes, remaps, advices;
-	u32 resizes, punches, pools, kills, limits, pressure, fills, foreigners, signals;
+	u32 privates, resizes, punches, pools, kills, limits, pressure, fills, foreigners, signals;
 	u32 tick; /* ms, at most, that pass at a time */
 	u32 window; /* that is open for long; WINDOWS: none */
 	enum hugemap_page page;
@@ -101,6 +101,7 @@ enum {
 	C_WRITES,
 	C_SYNCS,
 	C_DMAS,
+	C_COPIES,
 	C_RESIZES,
 	C_ERRORS,
 	C_CUTS,
@@ -121,6 +122,7 @@ void works_forget(void);
 struct sim_file *model_file_of(const struct vm_area_struct *vma);
 void model_load(struct sim_file *file, u64 word, u64 value, u64 since);
 void model_store(struct sim_file *file, u64 word, u64 value);
+void model_copied(const struct vm_area_struct *vma, u64 page, const u64 *value, u64 since);
 void model_stored(struct mm_struct *mm, unsigned long address, u64 value);
 void model_begin(struct transfer *t, struct sim_file *file, loff_t pos, size_t bytes);
 void model_transfers(struct transfer *t, size_t at, u64 value);
