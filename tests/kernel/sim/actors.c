@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Programs, and whoever disturbs them: each picks what it does by the seed's weights. */
+/* Programs: each picks what it does by the seed's weights. */
 #include "world.h"
 
 #define CALL_WORDS (HM_BLOCK_PAGES * WORDS)
@@ -15,9 +15,14 @@ struct program {
 
 static struct program programs[MAX_PROGRAMS];
 
-static struct sim_file *any_file(void)
+struct sim_file *any_file(void)
 {
 	return &w.file[sim_below(w.s.nfiles)];
+}
+
+struct task_struct *any_program(void)
+{
+	return programs[sim_below(w.s.programs)].task;
 }
 
 static u64 pages_of(loff_t size)
@@ -34,8 +39,7 @@ static bool was_full(void)
 	return below_least_room() < HM_BLOCK_PAGES + (w.s.extents ? SPARE_BLOCKS : 0);
 }
 
-/* May a call fail with it, without a fault of anybody? */
-static bool excused(int err)
+bool excused(int err)
 {
 	if (err == -EINTR)
 		return current->killed;
@@ -183,8 +187,7 @@ static bool is_promoted(const struct sim_file *file, u64 page, bool claimed)
 	       p->unit.pgoff == page / HM_BLOCK_PAGES * HM_BLOCK_PAGES;
 }
 
-/* Where a call begins that goes where something is held, a page aligned or not; or not there. */
-static void aim(const struct sim_file *file, loff_t *pos, bool aligned)
+void aim(const struct sim_file *file, loff_t *pos, bool aligned)
 {
 	if (!sim_chance(w.s.spot_percent))
 		return;
@@ -569,187 +572,30 @@ static void act(struct program *p)
 static void program_main(void *arg)
 {
 	struct program *p = arg;
+	bool is_new = true;
 	u32 i;
 
 	p->task = current;
 	current->mortal = true;
-	exit_program(p);
-	for (i = 0; i < MAX_VMAS; i++)
-		remap(p);
 	while (!w.stopping) {
-		act(p);
-		current->signalled = false;
-		if (current->killed) {
+		/* Nobody uses a file whose inode leaves memory. */
+		if (w.parking) {
+			sim_yield();
+			continue;
+		}
+		w.acting++;
+		if (is_new || current->killed) {
 			exit_program(p);
 			for (i = 0; i < MAX_VMAS; i++)
 				remap(p);
+			is_new = false;
 		}
+		act(p);
+		current->signalled = false;
+		w.acting--;
 	}
 	exit_program(p);
 	w.programs_left--;
-}
-
-/* --- who disturbs ------------------------------------------------------------ */
-
-struct size_change {
-	struct sim_file *file;
-	loff_t size;
-};
-
-static ssize_t resize_below(void *arg)
-{
-	struct size_change *change = arg;
-
-	if (sim_chance(w.s.write_error_percent)) {
-		/* Half done, perhaps: shorter, with an error for freeing what was cut off. */
-		if (change->size <
-			    i_size_read(file_inode(hugemap_lower_file(change->file->fd[0]))) &&
-		    sim_chance(50))
-			hugemap_resize_below(hugemap_lower_file(change->file->fd[0]), change->size);
-		return -EIO;
-	}
-	return hugemap_resize_below(hugemap_lower_file(change->file->fd[0]), change->size);
-}
-
-static void resize(struct sim_file *file)
-{
-	struct inode *inode = &file->hi->vfs_inode;
-	struct size_change change = { .file = file };
-
-	change.size = sim_below(w.s.npages * WORDS) * sizeof(u64);
-	if (sim_chance(30))
-		change.size = change.size / PAGE_SIZE * PAGE_SIZE;
-	inode_lock(inode);
-	model_resizes(file, change.size);
-	hugemap_change_below(inode, min(i_size_read(inode), change.size), LLONG_MAX,
-			     HUGEMAP_DISCARD, resize_below, &change);
-	inode_unlock(inode);
-	w.counts[C_RESIZES]++;
-}
-
-/* Room, zeros or a hole, by fallocate(2). */
-static void call_fallocate(struct sim_file *file)
-{
-	static const int modes[] = {
-		0,
-		FALLOC_FL_KEEP_SIZE,
-		FALLOC_FL_UNSHARE_RANGE,
-		FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		FALLOC_FL_ZERO_RANGE,
-		FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE,
-		FALLOC_FL_COLLAPSE_RANGE,
-	};
-	int mode = modes[sim_below(ARRAY_SIZE(modes))];
-	loff_t offset = (loff_t)(sim_below(w.s.npages * WORDS) * sizeof(u64)), length;
-	long err;
-
-	length = (loff_t)((1 + sim_below(MAX_TRANSFER)) * sizeof(u64));
-	if (sim_chance(60)) {
-		offset = offset / PAGE_SIZE * PAGE_SIZE;
-		length = round_up(length, PAGE_SIZE);
-	}
-	/* As vfs_fallocate() asks; and most of them within the file. */
-	if (offset >= file->min && sim_chance(70))
-		offset = offset % (file->min + 1) / PAGE_SIZE * PAGE_SIZE;
-	aim(file, &offset, false);
-	length = min(length, (loff_t)(MAX_FILE_PAGES * PAGE_SIZE) - offset);
-	below_watch_room();
-	err = file->fd[0]->f_op->fallocate(file->fd[0], mode, offset, length);
-	sim_check(!err || excused((int)err) ||
-			  (err == -ENOSPC && below_least_room() < MAX_TRANSFER) ||
-			  (err == -EOPNOTSUPP && mode == FALLOC_FL_COLLAPSE_RANGE) ||
-			  (err == -EIO && w.s.write_error_percent),
-		  "fallocate() failed with %ld", err);
-	w.counts[C_RESIZES]++;
-}
-
-static void resize_pool(void)
-{
-	struct hugemap_options opts = w.mount->opts;
-
-	opts.pool = (4 + sim_below(w.s.pool_frames)) * PMD_SIZE;
-	hugemap_data_reconfigure(w.mount, &opts, NULL);
-	world_hurries();
-}
-
-static void disturb(void)
-{
-	const struct scenario *s = &w.s;
-	u32 all = s->resizes + s->punches + s->pools + s->kills + s->fills + s->foreigners +
-		  s->signals + 2;
-	u32 dice = sim_below(all);
-
-	/* By a thread of mm's own. */
-	if (sim_chance(s->pressure))
-		shrink(GFP_KERNEL);
-
-	if (dice < s->resizes) {
-		resize(any_file());
-		return;
-	}
-	dice -= s->resizes;
-	if (dice < s->punches) {
-		call_fallocate(any_file());
-		return;
-	}
-	dice -= s->punches;
-	if (dice < s->pools) {
-		resize_pool();
-		return;
-	}
-	dice -= s->pools;
-	if (dice < s->kills) {
-		task_kill(programs[sim_below(s->programs)].task);
-		return;
-	}
-	dice -= s->kills;
-	if (dice < s->fills) {
-		/* Others. */
-		below_set_room(sim_below(sim_chance(50) ? 12 : 160));
-		return;
-	}
-	dice -= s->fills;
-	if (dice < s->foreigners) {
-		foreign_folio(&any_file()->hi->vfs_inode, sim_below(s->npages));
-		return;
-	}
-	dice -= s->foreigners;
-	if (dice < s->signals) {
-		programs[sim_below(s->programs)].task->signalled = true;
-		return;
-	}
-	hugemap_data_sync(w.mount);
-}
-
-static void disturber(void *arg)
-{
-	(void)arg;
-	while (!w.stopping) {
-		u32 pause = sim_below(400);
-
-		while (pause--)
-			sim_yield();
-		disturb();
-		sim_progress();
-	}
-	w.programs_left--;
-}
-
-/* Steps: then all that is waited for is time. */
-#define LONG_QUIET 100000u
-
-static void clock_main(void *arg)
-{
-	(void)arg;
-	for (;;) {
-		u32 pause = sim_below(300);
-
-		while (pause--)
-			sim_yield();
-		time_passes(sched_quiet() < LONG_QUIET ? 1 + sim_below(w.s.tick) : HZ / 10);
-	}
 }
 
 void actors_spawn(void)
@@ -771,7 +617,7 @@ void actors_spawn(void)
 		p->task = &tasks[sched_spawned()];
 		sched_spawn(program_names[i], program_main, p);
 	}
-	sched_spawn("disturber", disturber, NULL);
+	sched_spawn("disturber", disturber_main, NULL);
 	sched_spawn("clock", clock_main, NULL);
 	sched_spawn("disk", below_main, NULL);
 	for (i = 0; i < ARRAY_SIZE(worker_names); i++)

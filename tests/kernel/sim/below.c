@@ -165,6 +165,22 @@ static void resize(struct disk_file *disk, loff_t size)
 	disk->inode.i_size = size;
 }
 
+void below_change(struct disk_file *disk, bool fresh)
+{
+	u32 words = sim_below(3 * WORDS);
+
+	if (fresh)
+		resize(disk, 0);
+	if (fresh || sim_chance(30))
+		resize(disk, (loff_t)(sim_below(w.s.npages * WORDS) * sizeof(u64)));
+	for (; words && disk->size; words--) {
+		loff_t pos = sim_below((u32)(disk->size / (loff_t)sizeof(u64))) * sizeof(u64);
+
+		if (take_page(disk, (u64)pos >> PAGE_SHIFT))
+			put_word(disk, pos, ++w.version);
+	}
+}
+
 int hugemap_resize_below(struct file *lower, loff_t size)
 {
 	struct disk_file *disk = lower->disk;

@@ -26,13 +26,16 @@ bool inode_trylock(struct inode *inode)
 
 struct inode *igrab(struct inode *inode)
 {
-	atomic_inc(&inode->i_count);
+	sim_step();
+	if (inode->freeing)
+		return NULL;
+	inode->i_count.value++;
 	return inode;
 }
 
 void iput(struct inode *inode)
 {
-	sim_check(atomic_add_return(-1, &inode->i_count) > 0, "an inode in use is put");
+	sim_check(atomic_add_return(-1, &inode->i_count) >= 0, "an inode is put twice");
 }
 
 struct file *get_file(struct file *file)

@@ -88,6 +88,7 @@ struct inode {
 	struct address_space i_data;
 	struct rw_semaphore i_rwsem;
 	atomic_t i_count;
+	bool freeing; /* nobody gets it any more */
 	u64 i_ino;
 	unsigned int i_nlink;
 	umode_t i_mode;
@@ -327,6 +328,8 @@ struct disk_file {
 
 struct file *below_open(struct disk_file *disk, fmode_t mode);
 void below_flush(struct disk_file *disk);
+/* By somebody else, while nobody has it open above; or a new one takes its place. */
+void below_change(struct disk_file *disk, bool fresh);
 void below_lose_power(struct disk_file *disk);
 void below_main(void *arg); /* coroutine: the disk */
 void below_forget(void); /* what was under way */

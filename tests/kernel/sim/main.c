@@ -47,6 +47,7 @@ static const struct sim_count told[] = {
 	{ "syncs", &w.counts[C_SYNCS] },
 	{ "transfers of devices", &w.counts[C_DMAS] },
 	{ "private copies", &w.counts[C_COPIES] },
+	{ "inodes", &w.counts[C_INODES] },
 	{ "resizes", &w.counts[C_RESIZES] },
 	{ "errors", &w.counts[C_ERRORS] },
 	{ "power cuts", &w.counts[C_CUTS] },

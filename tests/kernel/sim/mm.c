@@ -217,7 +217,8 @@ void hugemap_remap(struct hugemap_inode *hi, u64 pgoff)
 		if (!vma || !sim_chance(70))
 			continue;
 		down_write(&mm->mmap_lock);
-		if (vma->vm_flags & VM_SHARED && clip(vma, mapping, pgoff, pgoff + HM_BLOCK_PAGES, &at, &stop) &&
+		if (vma->vm_flags & VM_SHARED &&
+		    clip(vma, mapping, pgoff, pgoff + HM_BLOCK_PAGES, &at, &stop) &&
 		    stop - at == PMD_SIZE && IS_ALIGNED(at, PMD_SIZE)) {
 			zap_range(mm, at, stop, true);
 			pmd_of(mm, at)->table = false;
@@ -665,6 +666,18 @@ void mm_unmap(struct mm_struct *mm, u32 slot)
 	down_write(&mm->mmap_lock);
 	unmap_locked(mm, slot);
 	up_write(&mm->mmap_lock);
+}
+
+void mm_unmap_file(const struct address_space *mapping)
+{
+	u32 i;
+
+	for (i = 0; i < MAX_MMS * MAX_VMAS; i++) {
+		const struct vm_area_struct *vma = any_vma(i);
+
+		if (vma && vma->used && vma->vm_file->f_mapping == mapping)
+			mm_unmap(vma->vm_mm, i % MAX_VMAS);
+	}
 }
 
 u64 *mm_word(struct mm_struct *mm, unsigned long address, bool write)

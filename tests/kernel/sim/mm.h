@@ -140,6 +140,7 @@ struct mm_struct *mm_new(void);
 int mm_map(struct mm_struct *mm, u32 slot, struct file *file, u64 pgoff, u32 npages, u32 skew,
 	   unsigned long flags);
 void mm_unmap(struct mm_struct *mm, u32 slot);
+void mm_unmap_file(const struct address_space *mapping); /* in all processes */
 
 /*
  * Where a word of the mapping is, if it may be accessed now. The caller accesses it

@@ -35,6 +35,7 @@ static void choose_scenario(struct scenario *s)
 		.pipes = sim_chance(40) ? sim_below(3) : 0,
 		.remaps = sim_below(4),
 		.advices = sim_below(3),
+		.reopens = sim_chance(50) ? sim_below(4) : 0,
 		.privates = sim_chance(50) ? sim_below(60) : 0,
 		.resizes = sim_chance(50) ? sim_below(8) : 0,
 		.punches = sim_chance(50) ? sim_below(8) : 0,
@@ -102,14 +103,34 @@ struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct 
 
 /* --- the beginning ------------------------------------------------------------------------ */
 
-static void open_file(struct sim_file *file)
+static void *alloc_surely(size_t bytes)
 {
-	struct inode *inode = &file->hi->vfs_inode;
+	void *mem;
+
+	while (!(mem = sim_alloc(bytes, 0)))
+		;
+	return mem;
+}
+
+/* @again: its inode is there still. */
+void world_open(struct sim_file *file, bool again)
+{
+	struct inode *inode;
 	u32 i;
+
+	if (!again) {
+		file->hi = alloc_surely(sizeof(*file->hi));
+		inode_init(&file->hi->vfs_inode, &w.sb, file->index, file->disk->size);
+		file->hi->vfs_inode.i_mode = S_IFREG;
+		file->hi->lower = &file->disk->inode;
+		hugemap_data_init(file->hi);
+	}
+	inode = &file->hi->vfs_inode;
 
 	file->dentry = (struct dentry){ .d_fsdata = file->disk, .d_sb = &w.sb };
 	for (i = 0; i < ARRAY_SIZE(file->fd); i++) {
-		struct file *fd = sim_alloc(sizeof(*fd), 0);
+		struct file *fd = alloc_surely(sizeof(*fd));
+		int err;
 
 		fd->f_inode = inode;
 		fd->f_mapping = inode->i_mapping;
@@ -118,7 +139,9 @@ static void open_file(struct sim_file *file)
 		fd->f_flags = O_RDWR;
 		fd->f_path.dentry = &file->dentry;
 		fd->refs.value = 1;
-		sim_check(!fd->f_op->open(inode, fd), "a file cannot be opened");
+		while ((err = fd->f_op->open(inode, fd)))
+			sim_check(err == -ENOMEM && w.s.alloc_error_percent,
+				  "a file cannot be opened: %d", err);
 		file->fd[i] = fd;
 	}
 }
@@ -148,12 +171,7 @@ static void new_file(struct sim_file *file, u32 index, bool fresh)
 	inode_init(&disk->inode, &w.sb_below, 100 + index, disk->size);
 	disk->inode.i_op = w.s.extents ? &below_extents : &below_no_extents;
 	model_restart(file);
-	file->hi = sim_alloc(sizeof(*file->hi), 0);
-	inode_init(&file->hi->vfs_inode, &w.sb, index, disk->size);
-	file->hi->vfs_inode.i_mode = S_IFREG;
-	file->hi->lower = &disk->inode;
-	hugemap_data_init(file->hi);
-	open_file(file);
+	world_open(file, false);
 }
 
 /* A second is longer than most mounts are there. */
@@ -217,6 +235,8 @@ void world_new(bool fresh)
 	w.failures = 0;
 	w.pins = 0;
 	w.shrinking = 0;
+	w.parking = false;
+	w.acting = 0;
 	sched_start(w.s.switch_every, w.s.stall_every, w.s.cpus);
 	mount();
 	for (i = 0; i < w.s.nfiles; i++)
@@ -229,7 +249,7 @@ void world_new(bool fresh)
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-static void close_file(struct sim_file *file)
+void world_close(struct sim_file *file)
 {
 	u32 i;
 
@@ -237,7 +257,6 @@ static void close_file(struct sim_file *file)
 		file->fd[i]->f_op->release(&file->hi->vfs_inode, file->fd[i]);
 		fput(file->fd[i]);
 	}
-	hugemap_data_evict(&file->hi->vfs_inode, false);
 }
 
 /* Of a mount that is about to end. */
@@ -265,8 +284,10 @@ void world_unmount(void *arg)
 	for (beyond = w.failures, i = 0; i < w.s.nfiles; i++)
 		beyond |= w.file[i].loose;
 	books_check(w.mount->cache, beyond);
-	for (i = 0; i < w.s.nfiles; i++)
-		close_file(&w.file[i]);
+	for (i = 0; i < w.s.nfiles; i++) {
+		world_close(&w.file[i]);
+		hugemap_data_evict(&w.file[i].hi->vfs_inode, false);
+	}
 	world_count();
 	hugemap_data_stop(w.mount);
 	sim_check(!folios_in_use(), "%u folios are left when the mount is gone", folios_in_use());

@@ -21,7 +21,7 @@ struct scenario {
 	u32 write_percent, sequential_percent, hot_percent, skew_percent, spot_percent;
 	u32 read_error_percent, write_error_percent, short_percent, alloc_error_percent;
 	u32 touches, reads, writes, appends, syncs, directs, dmas, pipes, remaps, advices;
-	u32 privates, resizes, punches, pools, kills, limits, pressure, fills, foreigners, signals;
+	u32 privates, reopens, resizes, punches, pools, kills, limits, pressure, fills, foreigners, signals;
 	u32 tick; /* ms, at most, that pass at a time */
 	u32 window; /* that is open for long; WINDOWS: none */
 	enum hugemap_page page;
@@ -81,6 +81,8 @@ struct transfer {
 struct world {
 	struct scenario s;
 	bool running, stopping;
+	bool parking; /* programs do nothing for now */
+	u32 acting; /* those that do */
 	u32 programs_left;
 	struct disk_file disk[MAX_FILES]; /* outlives the rest */
 	struct super_block sb, sb_below;
@@ -102,6 +104,7 @@ enum {
 	C_SYNCS,
 	C_DMAS,
 	C_COPIES,
+	C_INODES,
 	C_RESIZES,
 	C_ERRORS,
 	C_CUTS,
@@ -142,6 +145,20 @@ bool model_may_be_told(int err);
 
 /* actors.c */
 void actors_spawn(void);
+struct sim_file *any_file(void);
+struct task_struct *any_program(void);
+/* May a call fail with it, without a fault of anybody? */
+bool excused(int err);
+/* Where a call begins that goes where something is held, a page aligned or not; or not there. */
+void aim(const struct sim_file *file, loff_t *pos, bool aligned);
+
+/* disturb.c: coroutines */
+void disturber_main(void *arg);
+void clock_main(void *arg);
+
+/* world.c */
+void world_open(struct sim_file *file, bool again);
+void world_close(struct sim_file *file);
 void world_new(bool fresh);
 void world_hurries(void);
 void world_unmount(void *arg);

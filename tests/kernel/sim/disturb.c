@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Who disturbs: truncation and fallocate(2), memory pressure, kills, others who fill the
+ * disk, inodes that leave memory; and the clock.
+ */
+#include "world.h"
+
+struct size_change {
+	struct sim_file *file;
+	loff_t size;
+};
+
+static ssize_t resize_below(void *arg)
+{
+	struct size_change *change = arg;
+
+	if (sim_chance(w.s.write_error_percent)) {
+		/* Half done, perhaps: shorter, with an error for freeing what was cut off. */
+		if (change->size <
+			    i_size_read(file_inode(hugemap_lower_file(change->file->fd[0]))) &&
+		    sim_chance(50))
+			hugemap_resize_below(hugemap_lower_file(change->file->fd[0]), change->size);
+		return -EIO;
+	}
+	return hugemap_resize_below(hugemap_lower_file(change->file->fd[0]), change->size);
+}
+
+static void resize(struct sim_file *file)
+{
+	struct inode *inode = &file->hi->vfs_inode;
+	struct size_change change = { .file = file };
+
+	change.size = sim_below(w.s.npages * WORDS) * sizeof(u64);
+	if (sim_chance(30))
+		change.size = change.size / PAGE_SIZE * PAGE_SIZE;
+	inode_lock(inode);
+	model_resizes(file, change.size);
+	hugemap_change_below(inode, min(i_size_read(inode), change.size), LLONG_MAX,
+			     HUGEMAP_DISCARD, resize_below, &change);
+	inode_unlock(inode);
+	w.counts[C_RESIZES]++;
+}
+
+/* Room, zeros or a hole, by fallocate(2). */
+static void call_fallocate(struct sim_file *file)
+{
+	static const int modes[] = {
+		0,
+		FALLOC_FL_KEEP_SIZE,
+		FALLOC_FL_UNSHARE_RANGE,
+		FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		FALLOC_FL_ZERO_RANGE,
+		FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE,
+		FALLOC_FL_COLLAPSE_RANGE,
+	};
+	int mode = modes[sim_below(ARRAY_SIZE(modes))];
+	loff_t offset = (loff_t)(sim_below(w.s.npages * WORDS) * sizeof(u64)), length;
+	long err;
+
+	length = (loff_t)((1 + sim_below(MAX_TRANSFER)) * sizeof(u64));
+	if (sim_chance(60)) {
+		offset = offset / PAGE_SIZE * PAGE_SIZE;
+		length = round_up(length, PAGE_SIZE);
+	}
+	/* As vfs_fallocate() asks; and most of them within the file. */
+	if (offset >= file->min && sim_chance(70))
+		offset = offset % (file->min + 1) / PAGE_SIZE * PAGE_SIZE;
+	aim(file, &offset, false);
+	length = min(length, (loff_t)(MAX_FILE_PAGES * PAGE_SIZE) - offset);
+	below_watch_room();
+	err = file->fd[0]->f_op->fallocate(file->fd[0], mode, offset, length);
+	sim_check(!err || excused((int)err) ||
+			  (err == -ENOSPC && below_least_room() < MAX_TRANSFER) ||
+			  (err == -EOPNOTSUPP && mode == FALLOC_FL_COLLAPSE_RANGE) ||
+			  (err == -EIO && w.s.write_error_percent),
+		  "fallocate() failed with %ld", err);
+	w.counts[C_RESIZES]++;
+}
+
+static void resize_pool(void)
+{
+	struct hugemap_options opts = w.mount->opts;
+
+	opts.pool = (4 + sim_below(w.s.pool_frames)) * PMD_SIZE;
+	hugemap_data_reconfigure(w.mount, &opts, NULL);
+	world_hurries();
+}
+
+/*
+ * The last close of a file. Its inode stays, with what is cached, and is opened again; or
+ * leaves memory, as all of it is written, or the file was deleted: then somebody may change
+ * the file below, or make another one, before it is opened.
+ */
+static void reopen(struct sim_file *file)
+{
+	bool discard = sim_chance(20), evict = discard || sim_chance(60);
+	struct inode *inode = &file->hi->vfs_inode;
+	u32 pause;
+
+	w.parking = true;
+	while (w.acting && !w.stopping)
+		sim_yield();
+	if (w.acting)
+		goto out;
+	mm_unmap_file(inode->i_mapping);
+	world_close(file);
+	atomic_dec(&inode->i_count);
+	for (pause = sim_below(300); pause; pause--)
+		sim_yield();
+	/* Others may have it for what they do in the background. */
+	while (evict && inode->i_count.value)
+		sim_yield();
+	inode->freeing = evict;
+	if (!evict) {
+		atomic_inc(&inode->i_count);
+		world_open(file, true);
+		goto out;
+	}
+	hugemap_data_evict(inode, discard);
+	sim_check(mapping_empty(inode->i_mapping), "an inode leaves, and its folios do not");
+	synchronize_rcu();
+	sim_free(file->hi);
+	if (!discard && !w.failures)
+		model_unmounted(file);
+	if (discard || sim_chance(50))
+		below_change(file->disk, discard);
+	model_restart(file);
+	world_open(file, false);
+	w.counts[C_INODES]++;
+out:
+	w.parking = false;
+}
+
+static void disturb(void)
+{
+	const struct scenario *s = &w.s;
+	u32 all = s->resizes + s->punches + s->pools + s->kills + s->fills + s->reopens +
+		  s->foreigners + s->signals + 2;
+	u32 dice = sim_below(all);
+
+	/* By a thread of mm's own. */
+	if (sim_chance(s->pressure))
+		shrink(GFP_KERNEL);
+
+	if (dice < s->resizes) {
+		resize(any_file());
+		return;
+	}
+	dice -= s->resizes;
+	if (dice < s->punches) {
+		call_fallocate(any_file());
+		return;
+	}
+	dice -= s->punches;
+	if (dice < s->pools) {
+		resize_pool();
+		return;
+	}
+	dice -= s->pools;
+	if (dice < s->kills) {
+		task_kill(any_program());
+		return;
+	}
+	dice -= s->kills;
+	if (dice < s->fills) {
+		/* Others. */
+		below_set_room(sim_below(sim_chance(50) ? 12 : 160));
+		return;
+	}
+	dice -= s->fills;
+	if (dice < s->foreigners) {
+		foreign_folio(&any_file()->hi->vfs_inode, sim_below(s->npages));
+		return;
+	}
+	dice -= s->foreigners;
+	if (dice < s->signals) {
+		any_program()->signalled = true;
+		return;
+	}
+	dice -= s->signals;
+	if (dice < s->reopens)
+		reopen(any_file());
+	else
+		hugemap_data_sync(w.mount);
+}
+
+void disturber_main(void *arg)
+{
+	(void)arg;
+	while (!w.stopping) {
+		u32 pause = sim_below(400);
+
+		while (pause--)
+			sim_yield();
+		disturb();
+		sim_progress();
+	}
+	w.programs_left--;
+}
+
+/* Steps: then all that is waited for is time. */
+#define LONG_QUIET 100000u
+
+void clock_main(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		u32 pause = sim_below(300);
+
+		while (pause--)
+			sim_yield();
+		time_passes(sched_quiet() < LONG_QUIET ? 1 + sim_below(w.s.tick) : HZ / 10);
+	}
+}
