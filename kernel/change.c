@@ -285,9 +285,6 @@ static void forget_range(struct hugemap_inode *hi, const struct change *change, 
 	hugemap_window("change: size told, cached and mapped");
 	unmap_mapping_range(hi->vfs_inode.i_mapping, start, end == LLONG_MAX ? 0 : end - start,
 			    false);
-	/* What programs have of their own goes only with its page. */
-	if (cut)
-		unmap_mapping_range(hi->vfs_inode.i_mapping, round_up(start, PAGE_SIZE), 0, true);
 	if (end != LLONG_MAX)
 		whole_last = change_first_of(end);
 	if (whole_first > first)
@@ -296,6 +293,12 @@ static void forget_range(struct hugemap_inode *hi, const struct change *change, 
 		forget_edge(hi, whole_last, change);
 	if (whole_last > whole_first)
 		hugemap_invalidate(hi, whole_first, whole_last, true);
+	/*
+	 * What programs have of their own goes only with its page. Last: until its folio has
+	 * gone, a fault that saw the old size may make a copy of it.
+	 */
+	if (cut)
+		unmap_mapping_range(hi->vfs_inode.i_mapping, round_up(start, PAGE_SIZE), 0, true);
 }
 
 void hugemap_drop_clean(struct hugemap_inode *hi, loff_t start, loff_t last)

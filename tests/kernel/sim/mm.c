@@ -486,6 +486,7 @@ static vm_fault_t do_cow_fault(struct vm_fault *vmf)
 	ret = vmf->vma->vm_ops->fault(vmf);
 	if (ret & VM_FAULT_LOCKED) {
 		since = sched_steps();
+		window_pass(1);
 		copy_page(copy, vmf->page);
 		spin_lock(&mm->ptl);
 		if (!vmf->pmd->folio && !mm->pte[page_nr(vmf->address)].page)

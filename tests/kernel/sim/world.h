@@ -21,7 +21,8 @@ struct scenario {
 	u32 write_percent, sequential_percent, hot_percent, skew_percent, spot_percent;
 	u32 read_error_percent, write_error_percent, short_percent, alloc_error_percent;
 	u32 touches, reads, writes, appends, syncs, directs, dmas, pipes, remaps, advices;
-	u32 privates, reopens, resizes, punches, pools, kills, limits, pressure, fills, foreigners, signals;
+	u32 privates, reopens, resizes, punches, pools, kills, limits, pressure, fills, foreigners,
+		signals;
 	u32 tick; /* ms, at most, that pass at a time */
 	u32 window; /* that is open for long; WINDOWS: none */
 	enum hugemap_page page;
