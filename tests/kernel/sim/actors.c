@@ -203,7 +203,8 @@ static bool pick_range(struct program *p, struct place *place, u32 *words)
 {
 	u64 left;
 
-	if (!pick_place(p, place))
+	/* What a private copy holds, only its own program changes, which may map anew meanwhile. */
+	if (w.s.privates || !pick_place(p, place))
 		return false;
 	left = (place->vma->vm_end - place->address) / sizeof(u64);
 	*words = (u32)min((u64)*words, left);
@@ -487,8 +488,7 @@ static void remap(struct program *p)
 	else
 		flags |= VM_SHARED;
 	skew = sim_chance(w.s.skew_percent) ? sim_below(HM_BLOCK_PAGES) : 0;
-	mm_map(p->mm, slot, file->fd[sim_below(2)], pgoff, npages, skew,
-	       flags | said_of(npages));
+	mm_map(p->mm, slot, file->fd[sim_below(2)], pgoff, npages, skew, flags | said_of(npages));
 	p->at[slot] = 0;
 }
 

@@ -55,7 +55,7 @@ static void map_page(struct mm_struct *mm, unsigned long address, struct page *p
 	folio_get(page->folio);
 	page->folio->mapcount++;
 	pmd_of(mm, address)->table = true;
-	mm->pte[page_nr(address)] = (struct pte){ page, write, write };
+	mm->pte[page_nr(address)] = (struct pte){ page, write, write, false };
 }
 
 static void unmap(struct folio *folio, bool dirty)
