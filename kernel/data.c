@@ -204,7 +204,6 @@ int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc)
 	init_waitqueue_head(&mount->writer_wait);
 	init_waitqueue_head(&mount->reclaim_wait);
 	init_waitqueue_head(&mount->promote_wait);
-	spin_lock_init(&mount->wish_lock);
 	mount->progress = jiffies;
 
 	err = start_counts(mount);
@@ -227,7 +226,6 @@ static void stop_threads(struct hugemap_mount *mount)
 		kthread_stop(mount->reclaimer);
 	if (mount->promoter)
 		kthread_stop(mount->promoter);
-	hugemap_forget_wishes(mount);
 	/* Nobody maps anything any more, but those that did are looked at. */
 	WRITE_ONCE(mount->opts.remap, false);
 	if (mount->remap_wq)

@@ -377,10 +377,6 @@ size_t hugemap_promotion_bytes(void);
 /* The thread that promotes; @mount. */
 int hugemap_promoter(void *mount);
 
-/* Have a block mapped anew by it, soon. A wish: forgotten if there are many. */
-void hugemap_wish_remap(struct hugemap_inode *hi, u64 pgoff);
-void hugemap_forget_wishes(struct hugemap_mount *mount);
-
 /* --- remap.c ----------------------------------------------------------------------- */
 
 /*

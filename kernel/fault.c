@@ -254,25 +254,6 @@ static bool may_map(struct vm_fault *vmf, struct hugemap_inode *hi, const struct
 			&whole) == HM_HIT;
 }
 
-/* Is all of the block mapped around the fault, at a place that one entry can map? */
-static bool fits(const struct vm_fault *vmf)
-{
-	unsigned long start = vmf->address & PMD_MASK;
-
-	return start >= vmf->vma->vm_start && start + PMD_SIZE <= vmf->vma->vm_end &&
-	       IS_ALIGNED((start >> PAGE_SHIFT) - vmf->vma->vm_start / PAGE_SIZE +
-				  vmf->vma->vm_pgoff,
-			  HM_BLOCK_PAGES);
-}
-
-/* From here on, is all of a block stored to that a page table maps, where one entry could? */
-static bool is_whole_now(const struct vm_fault *vmf, const struct hm_unit *unit)
-{
-	return unit->npages > 1 && !(unit->hints & HM_HINT_PART) &&
-	       unit->hints & (HM_HINT_DIRTIED | HM_HINT_WHOLE) && !pmd_none(READ_ONCE(*vmf->pmd)) &&
-	       fits(vmf);
-}
-
 static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
@@ -301,8 +282,6 @@ static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 		goto out;
 	}
 	hugemap_window("first store: dirty, not writable");
-	if (is_whole_now(vmf, &unit))
-		hugemap_wish_remap(hi, unit.pgoff);
 	ahead = unit.hints & HM_HINT_READAHEAD;
 	ret = VM_FAULT_LOCKED;
 out:
@@ -391,6 +370,16 @@ out:
 }
 
 #ifdef HUGEMAP_HAVE_VMF_INSERT_FOLIO_PMD
+static bool fits(const struct vm_fault *vmf)
+{
+	unsigned long start = vmf->address & PMD_MASK;
+
+	return start >= vmf->vma->vm_start && start + PMD_SIZE <= vmf->vma->vm_end &&
+	       IS_ALIGNED((start >> PAGE_SHIFT) - vmf->vma->vm_start / PAGE_SIZE +
+				  vmf->vma->vm_pgoff,
+			  HM_BLOCK_PAGES);
+}
+
 /* Nothing is mapped, it is a read, and the unit is cached: the short way. */
 static vm_fault_t insert_fault(struct vm_fault *vmf)
 {

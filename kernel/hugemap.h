@@ -63,7 +63,6 @@
 
 #define HUGEMAP_SUPER_MAGIC 0x48554745 /* "HUGE" */
 #define HUGEMAP_WAITS 256u
-#define HUGEMAP_WISHES 16u
 #define HUGEMAP_POOL_LEAST (4ull * HM_BLOCK_SIZE)
 #define HUGEMAP_BLOCK_MASK ((u64)HM_BLOCK_PAGES - 1)
 
@@ -130,7 +129,7 @@ enum hugemap_counter {
 	HUGEMAP_C_COPIED_OUT, /* bytes of read(2) */
 	HUGEMAP_C_PINNED, /* victims that could not leave */
 	HUGEMAP_C_SYNCS,
-	HUGEMAP_C_REMAPPED, /* blocks mapped anew: promoted, or stored to as a whole */
+	HUGEMAP_C_REMAPPED, /* blocks mapped anew, after they were promoted */
 	HUGEMAP_C_PARTS, /* huge units of which only what had changed was written */
 	HUGEMAP_COUNTERS,
 };
@@ -153,12 +152,6 @@ struct hugemap_slot {
 	bool carved; /* the memory is that of @base; under carve_lock, or if it is parked */
 	bool whole; /* it was taken as one piece, and none of it has been replaced */
 	bool parked; /* no memory: the pool could grow by it; under pool_lock */
-};
-
-/* A block that could be mapped by one entry, but for a page table. With a reference. */
-struct hugemap_wish {
-	struct inode *inode;
-	u64 pgoff;
 };
 
 /* A mount: struct super_block.s_fs_info. */
@@ -207,9 +200,6 @@ struct hugemap_mount {
 	atomic_t remaps; /* as many of them */
 	struct task_struct *remapper; /* who is mapping one anew, with @remap_prot */
 	unsigned long remap_prot;
-	spinlock_t wish_lock;
-	u32 nwishes;
-	struct hugemap_wish wish[HUGEMAP_WISHES]; /* for the promoter, too */
 	atomic_t pressed; /* faults that wait for clean frames */
 	atomic_t freed; /* changes when a frame comes free or a unit clean */
 	unsigned long progress; /* jiffies, when a frame last came free */

@@ -370,42 +370,6 @@ static void promote_one(struct hugemap_mount *mount, struct hugemap_promotion *p
 	iput(inode);
 }
 
-/* --- blocks that are stored to as a whole, and mapped by page tables --------------------- */
-
-void hugemap_wish_remap(struct hugemap_inode *hi, u64 pgoff)
-{
-	struct hugemap_mount *mount = hugemap_of(hi);
-
-	if (!READ_ONCE(mount->promoter) || !READ_ONCE(mount->opts.remap))
-		return;
-	spin_lock(&mount->wish_lock);
-	if (mount->nwishes < HUGEMAP_WISHES && igrab(&hi->vfs_inode))
-		mount->wish[mount->nwishes++] = (struct hugemap_wish){ &hi->vfs_inode, pgoff };
-	spin_unlock(&mount->wish_lock);
-	if (!xchg(&mount->promote, true))
-		wake_up(&mount->promote_wait);
-}
-
-static bool take_wish(struct hugemap_mount *mount, struct hugemap_wish *wish)
-{
-	bool taken;
-
-	spin_lock(&mount->wish_lock);
-	taken = mount->nwishes;
-	if (taken)
-		*wish = mount->wish[--mount->nwishes];
-	spin_unlock(&mount->wish_lock);
-	return taken;
-}
-
-void hugemap_forget_wishes(struct hugemap_mount *mount)
-{
-	struct hugemap_wish wish;
-
-	while (take_wish(mount, &wish))
-		iput(wish.inode);
-}
-
 static unsigned long interval_of(const struct hugemap_mount *mount)
 {
 	return msecs_to_jiffies(READ_ONCE(mount->opts.promote_interval));
@@ -419,7 +383,6 @@ int hugemap_promoter(void *arg)
 {
 	struct hugemap_mount *mount = arg;
 	struct hugemap_promotion *p = mount->promotion;
-	struct hugemap_wish wish;
 	unsigned long began = jiffies;
 	u32 picked = 0; /* since then */
 
@@ -432,10 +395,6 @@ int hugemap_promoter(void *arg)
 					     READ_ONCE(mount->promote) || kthread_should_stop(),
 					     time_after(next, now) ? next - now : 1);
 		WRITE_ONCE(mount->promote, false);
-		while (!kthread_should_stop() && take_wish(mount, &wish)) {
-			hugemap_remap(hugemap_inode(wish.inode), wish.pgoff);
-			iput(wish.inode);
-		}
 		/* It may have been changed since. */
 		if (!time_before(jiffies, began + interval_of(mount))) {
 			began = jiffies;
