@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * The core under a trace, and an engine that carries out what it says as kernel/ does,
- * without data: page tables are three bits a page and one a block, I/O is a number, and background work is
- * done between two accesses. Time goes by with accesses and I/O, for what is old.
+ * without data: page tables are three bits a page and one a block, I/O is a number, and
+ * background work is done between two accesses. Time goes by with accesses and I/O, for what
+ * is old.
  */
 #include <stdlib.h>
 #include <string.h>
