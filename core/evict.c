@@ -480,10 +480,12 @@ static u32 container_to_drain(struct hm_cache *cache, u32 oldest)
 static void drain(struct hm_cache *cache, u32 huge, struct hm_victim *victims, u32 max, u32 *n)
 {
 	u32 frame = hm_pool_base_frame(cache, huge, 0);
-	bool stays = false;
-	u32 i;
+	u32 before = *n, i;
+	bool stays;
 
 	hm_pool_drain(cache, huge);
+	/* Somebody else may have chosen another one meanwhile, and goes on with that. */
+	stays = hm_atomic_read(&cache->draining) != huge;
 	for (i = 0; i < HM_BLOCK_PAGES && *n < max; i++, frame++) {
 		struct hm_desc *desc = hm_desc_of(cache, frame);
 		u64 where = hm_atomic_read(&desc->where);
@@ -508,7 +510,8 @@ static void drain(struct hm_cache *cache, u32 huge, struct hm_victim *victims, u
 		}
 		hm_spin_unlock(&shard->queue_lock);
 	}
-	if (stays)
+	/* Or what is left is in no queue: it comes in, became dirty, or others take it out. */
+	if (stays || *n == before)
 		hm_pool_stay(cache, hm_pool_base_frame(cache, huge, 0));
 }
 
@@ -563,9 +566,6 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 
 			if (huge != HM_NO_FRAME_ID) {
 				drain(cache, huge, victims, max, &n);
-				/* All that is left of it is about to leave. */
-				if (!n && hm_pool_carved(cache, huge, true))
-					break;
 			} else if (own->frame != HM_NO_FRAME_ID &&
 				   (own->age >= OLDER_MS || !hm_pool_free(cache, HM_HUGE))) {
 				reclaim_kind(cache, HM_HUGE, want, victims, max, &n);

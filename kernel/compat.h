@@ -98,13 +98,17 @@ static inline bool hugemap_is_held(struct folio *folio)
 #endif
 
 /*
- * Have a page table where a fault is, so that mm maps by it, and not the whole block. With the
- * lock of the folio that would be mapped there: nobody else maps it meanwhile.
+ * Have a page table where a fault is, so that mm maps by it, and not the whole block: as far as
+ * can be seen. The folio is locked, so nobody else maps it meanwhile, but it can be unmapped,
+ * and the table go with that: hugemap_dirty_folio() looks again.
  */
 static inline bool hugemap_need_table(struct vm_fault *vmf)
 {
-	return !pmd_none(READ_ONCE(*vmf->pmd)) ||
-	       !apply_to_page_range(vmf->vma->vm_mm, vmf->address & PAGE_MASK, PAGE_SIZE, NULL,
+	pmd_t pmd = READ_ONCE(*vmf->pmd);
+
+	if (!pmd_none(pmd))
+		return !pmd_trans_huge(pmd);
+	return !apply_to_page_range(vmf->vma->vm_mm, vmf->address & PAGE_MASK, PAGE_SIZE, NULL,
 				    NULL);
 }
 

@@ -219,7 +219,8 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct folio *folio,
 		       struct hm_unit *unit)
 {
-	u32 access = hugemap_store_access(hi, 1);
+	/* What is locked in memory stays mapped: mm would forget the lock with the entry. */
+	u32 access = hugemap_store_access(hi, vmf->vma->vm_flags & VM_LOCKED ? 0 : 1);
 
 	/* Write-back protects under this lock: a unit dirtied before it may be clean by now. */
 	WARN_ON_ONCE(!folio_test_locked(folio));

@@ -29,6 +29,8 @@
  */
 #define MERGED_PAGES (HM_BLOCK_PAGES / 128)
 #define BACKOFF_MAX (30 * HZ)
+/* For one chunk of a file that gets on, but slowly: then others have their turn. */
+#define WRITER_PATIENCE (5 * HZ)
 
 struct in_flight {
 	struct hugemap_io *io[HUGEMAP_WRITE_DEPTH];
@@ -66,6 +68,13 @@ bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 	} else {
 		claimed = become_dirty(hi, folio->index) == HM_BUSY;
 	}
+	/*
+	 * mm says so of each store that it has let happen, before the folio is unlocked. Where one
+	 * entry maps the block it may have let all of it be stored to, and not one page.
+	 */
+	if (mount->opts.page == HUGEMAP_PAGE_AUTO && folio_test_large(folio) &&
+	    folio_entire_mapcount(folio) > 0)
+		claimed |= become_dirty(hi, folio->index) == HM_BUSY;
 	/* Who has claimed it, to be evicted, finds the flag. */
 	if (claimed)
 		atomic_inc(&mount->dirtied_claimed);
@@ -602,6 +611,8 @@ static struct hugemap_inode *writeback_pick(struct hugemap_mount *mount, u64 *np
 	u64 most = 0;
 
 	*npages = CHUNK_PAGES;
+	/* Each time: beside a file that is stored to without end, others become old. */
+	hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
 	down_read(&mount->stores_lock);
 	store = hm_writeback_pick(mount->cache, &expired);
 	if (store)
@@ -653,6 +664,7 @@ void hugemap_chunk_work(struct work_struct *work)
  */
 static bool write_by_worker(struct hugemap_mount *mount, struct hugemap_inode *hi)
 {
+	unsigned long patience = jiffies + WRITER_PATIENCE;
 	u32 runs;
 
 	ihold(&hi->vfs_inode);
@@ -661,7 +673,9 @@ static bool write_by_worker(struct hugemap_mount *mount, struct hugemap_inode *h
 	do {
 		runs = READ_ONCE(hi->runs);
 		wait_event_timeout(mount->writer_wait, !READ_ONCE(hi->in_chunk), HZ);
-	} while (READ_ONCE(hi->in_chunk) && READ_ONCE(hi->runs) != runs);
+		hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
+	} while (READ_ONCE(hi->in_chunk) && READ_ONCE(hi->runs) != runs &&
+		 time_before(jiffies, patience));
 	/* Of another file there may be more. */
 	return smp_load_acquire(&hi->in_chunk) || hi->wrote;
 }
@@ -678,7 +692,6 @@ int hugemap_writer(void *arg)
 		wait_event_freezable_timeout(mount->writer_wait,
 					     READ_ONCE(mount->write) || kthread_should_stop(), HZ);
 		WRITE_ONCE(mount->write, false);
-		hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
 		while (!kthread_should_stop() && (hi = writeback_pick(mount, &npages))) {
 			bool wrote = write_by_worker(mount, hi);
 

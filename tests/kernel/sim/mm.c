@@ -235,26 +235,36 @@ bool hugemap_need_table(struct vm_fault *vmf)
 	struct mm_struct *mm = vmf->vma->vm_mm;
 
 	sim_step();
+	if (!pmd_none(*vmf->pmd))
+		return !pmd_trans_huge(*vmf->pmd);
 	if (w.running && sim_chance(w.s.alloc_error_percent))
-		return !pmd_none(*vmf->pmd);
+		return false;
+	/* An empty one goes again with a madvise(2) of a neighbour. */
 	spin_lock(&mm->ptl);
 	if (pmd_none(*vmf->pmd))
-		vmf->pmd->table = true;
+		vmf->pmd->table = !sim_chance(5);
 	spin_unlock(&mm->ptl);
 	return true;
+}
+
+int folio_entire_mapcount(const struct folio *folio)
+{
+	int entire = 0;
+	u32 i, k;
+
+	for (i = 0; i < MAX_MMS; i++)
+		for (k = 0; mms[i] && k < ARRAY_SIZE(mms[i]->pmd); k++)
+			entire += mms[i]->pmd[k].folio == folio;
+	return entire;
 }
 
 /* The same: entries that map all of it can be counted, and others are taken away. */
 bool hugemap_is_held(struct folio *folio)
 {
-	int refs = folio_ref_count(folio), entire = 0;
-	u32 i, k;
+	int refs = folio_ref_count(folio);
 
 	sim_step();
-	for (i = 0; i < MAX_MMS; i++)
-		for (k = 0; mms[i] && k < ARRAY_SIZE(mms[i]->pmd); k++)
-			entire += mms[i]->pmd[k].folio == folio;
-	if (refs <= (int)hugemap_cached_refs(folio) + entire)
+	if (refs <= (int)hugemap_cached_refs(folio) + folio_entire_mapcount(folio))
 		return false;
 	unmap_mapping_pages(folio->mapping, folio->index, folio_nr_pages(folio), false);
 	return folio_ref_count(folio) > (int)hugemap_cached_refs(folio);
