@@ -98,9 +98,21 @@ static inline bool hugemap_is_held(struct folio *folio)
 #endif
 
 /*
- * Have a page table where a fault is, so that mm maps by it, and not the whole block: as far as
- * can be seen. The folio is locked, so nobody else maps it meanwhile, but it can be unmapped,
- * and the table go with that: hugemap_dirty_folio() looks again.
+ * May a store to a mapping make a huge unit dirty in part? Only where mm maps what it faults on
+ * by the page table that was there, and no more of it: from 6.14 on madvise(2) takes an empty
+ * table away without the folio lock (PT_RECLAIM), and then mm maps the whole block, writable;
+ * and 7.3 was seen to lose stores. write(2) may on all.
+ */
+#if defined(CONFIG_PT_RECLAIM) || defined(HUGEMAP_HAVE_VMF_INSERT_FOLIO_PMD)
+#define HUGEMAP_MAPS_PARTS false
+#else
+#define HUGEMAP_MAPS_PARTS true
+#endif
+
+/*
+ * Have a page table where a fault is, so that mm maps by it, and not the whole block. With the
+ * lock of the folio that would be mapped there: nobody else maps it meanwhile. But it can be
+ * unmapped: a huge entry is none.
  */
 static inline bool hugemap_need_table(struct vm_fault *vmf)
 {

@@ -220,7 +220,8 @@ static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct fo
 		       struct hm_unit *unit)
 {
 	/* What is locked in memory stays mapped: mm would forget the lock with the entry. */
-	u32 access = hugemap_store_access(hi, vmf->vma->vm_flags & VM_LOCKED ? 0 : 1);
+	bool part = HUGEMAP_MAPS_PARTS && !(vmf->vma->vm_flags & VM_LOCKED);
+	u32 access = hugemap_store_access(hi, part);
 
 	/* Write-back protects under this lock: a unit dirtied before it may be clean by now. */
 	WARN_ON_ONCE(!folio_test_locked(folio));

@@ -68,13 +68,6 @@ bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 	} else {
 		claimed = become_dirty(hi, folio->index) == HM_BUSY;
 	}
-	/*
-	 * mm says so of each store that it has let happen, before the folio is unlocked. Where one
-	 * entry maps the block it may have let all of it be stored to, and not one page.
-	 */
-	if (mount->opts.page == HUGEMAP_PAGE_AUTO && folio_test_large(folio) &&
-	    folio_entire_mapcount(folio) > 0)
-		claimed |= become_dirty(hi, folio->index) == HM_BUSY;
 	/* Who has claimed it, to be evicted, finds the flag. */
 	if (claimed)
 		atomic_inc(&mount->dirtied_claimed);

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/utsname.h>
 
 #define BLOCKS 8u
 #define SIZE (BLOCKS * HUGE)
@@ -317,9 +318,13 @@ static void little_of_a_block_is_written(void)
 {
 	uint64_t before, parts = stat_of("parts");
 	unsigned char *map, *other, was[3];
+	struct utsname name;
 	unsigned int i;
 	int fd;
 
+	MUST(uname(&name));
+	if (strverscmp(name.release, "6.14") >= 0)
+		skip("from 6.14 on a store to a mapping makes all of a block dirty");
 	map = huge_file(&fd);
 	other = map_shared(fd, 0, SIZE);
 	for (i = 0; i < 3; i++) {
@@ -566,7 +571,10 @@ static void collapse_changes_nothing(void)
 	uint64_t promoted = stat_of("promoted");
 
 	load(map + HUGE + 3 * SMALL);
-	EXPECT_ERRNO(madvise(map + HUGE, HUGE, MADV_COLLAPSE), EINVAL);
+	/* Newer kernels look at what is there first. */
+	EXPECT(madvise(map + HUGE, HUGE, MADV_COLLAPSE) == -1 &&
+		       (errno == EINVAL || errno == EAGAIN),
+	       "madvise: %s", strerror(errno));
 	EXPECT(stat_of("promoted") == promoted, "a block is promoted");
 	expect_pattern("load", map, 1, 0, SIZE);
 }

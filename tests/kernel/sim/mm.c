@@ -239,15 +239,14 @@ bool hugemap_need_table(struct vm_fault *vmf)
 		return !pmd_trans_huge(*vmf->pmd);
 	if (w.running && sim_chance(w.s.alloc_error_percent))
 		return false;
-	/* An empty one goes again with a madvise(2) of a neighbour. */
 	spin_lock(&mm->ptl);
 	if (pmd_none(*vmf->pmd))
-		vmf->pmd->table = !sim_chance(5);
+		vmf->pmd->table = true;
 	spin_unlock(&mm->ptl);
 	return true;
 }
 
-int folio_entire_mapcount(const struct folio *folio)
+static int folio_entire_mapcount(const struct folio *folio)
 {
 	int entire = 0;
 	u32 i, k;

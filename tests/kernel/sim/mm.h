@@ -122,9 +122,9 @@ static inline pmd_t hugemap_pmd_mkwrite(pmd_t pmd)
 }
 
 #define set_pmd(at, value) (*(at) = (value))
+#define HUGEMAP_MAPS_PARTS true
 bool hugemap_need_table(struct vm_fault *vmf);
 bool hugemap_is_held(struct folio *folio);
-int folio_entire_mapcount(const struct folio *folio);
 #define hugemap_release_fault_lock(vmf) up_read(&(vmf)->vma->vm_mm->mmap_lock)
 
 vm_fault_t vmf_insert_folio_pmd(struct vm_fault *vmf, struct folio *folio, bool write);
