@@ -5,19 +5,6 @@
  */
 #include "internal.h"
 
-static u32 bits_in(const unsigned long *map)
-{
-	u32 i, n = 0;
-
-	for (i = 0; i < HM_BITMAP_LONGS(HM_BLOCK_PAGES); i++) {
-		unsigned long bits = hm_bits_read(map, i);
-
-		for (; bits; bits &= bits - 1)
-			n++;
-	}
-	return n;
-}
-
 static void add_block(const struct hm_pos *pos, struct hm_cached *sum)
 {
 	enum hm_state state = hm_word_state(hm_atomic_read(&pos->leaf->word[pos->leaf_slot]));
@@ -28,7 +15,7 @@ static void add_block(const struct hm_pos *pos, struct hm_cached *sum)
 
 		/* For a moment, what gives up is counted as well. */
 		sum->base += resident < HM_BLOCK_PAGES ? (u64)resident : HM_BLOCK_PAGES;
-		sum->dirty += bits_in(base->dirty);
+		sum->dirty += hm_bits_count(base->dirty);
 	} else if (hm_state_resident(state)) {
 		sum->huge += HM_BLOCK_PAGES;
 		if (state == HM_DIRTY || state == HM_WRITING)

@@ -100,16 +100,6 @@ u64 hm_index_word(struct hm_pos *pos, u64 pgoff)
 	}
 }
 
-/* How many of the base pages of a block have the bit? */
-static u32 bits_set(const unsigned long *map)
-{
-	u32 i, n = 0;
-
-	for (i = 0; i < HM_BLOCK_PAGES; i++)
-		n += hm_bit_test(map, i);
-	return n;
-}
-
 static void set_bit_to(unsigned long *map, u32 bit, bool value)
 {
 	if (value)
@@ -174,8 +164,9 @@ void hm_index_whole(const struct hm_pos *pos, struct hm_base *base, u64 now)
 	hm_atomic_t *block = &pos->leaf->word[pos->leaf_slot];
 	u64 old;
 
-	set_bit_to(pos->leaf->hollow, pos->leaf_slot, bits_set(base->hollow) == HM_BLOCK_PAGES);
-	set_bit_to(pos->leaf->holes, pos->leaf_slot, bits_set(base->holes));
+	set_bit_to(pos->leaf->hollow, pos->leaf_slot,
+		   hm_bits_count(base->hollow) == HM_BLOCK_PAGES);
+	set_bit_to(pos->leaf->holes, pos->leaf_slot, hm_bits_count(base->holes));
 	hm_bit_clear(pos->leaf->kept, pos->leaf_slot);
 	hm_bit_clear(pos->leaf->asked, pos->leaf_slot);
 	old = hm_atomic_read(block);
@@ -373,7 +364,7 @@ static bool add_base(const struct hm_pos *pos, struct hm_base *base, const unsig
 	if (holes)
 		memcpy(base->holes, holes, sizeof(base->holes));
 	/* Where they are is not known, or there were none a moment ago. */
-	if (hm_bit_test(pos->leaf->holes, pos->leaf_slot) && !bits_set(base->holes))
+	if (hm_bit_test(pos->leaf->holes, pos->leaf_slot) && !hm_bits_count(base->holes))
 		memset(base->holes, 0xff, sizeof(base->holes));
 	return hm_ptr_install(&pos->leaf->base[pos->leaf_slot], base);
 }

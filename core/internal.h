@@ -327,6 +327,23 @@ static inline bool hm_bit_test(const unsigned long *map, u32 nr)
 	return hm_bits_read(map, nr / HM_BITS_PER_LONG) >> (nr % HM_BITS_PER_LONG) & 1;
 }
 
+/* How many of the base pages of a block have the bit? */
+static inline u32 hm_bits_count(const unsigned long *map)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < HM_BITMAP_LONGS(HM_BLOCK_PAGES); i++) {
+		unsigned long bits = hm_bits_read(map, i);
+
+		/* Where tests have small blocks, what is set as a whole has more bits. */
+		if (HM_BLOCK_PAGES % HM_BITS_PER_LONG)
+			bits &= (1ul << HM_BLOCK_PAGES % HM_BITS_PER_LONG) - 1;
+		for (; bits; bits &= bits - 1)
+			n++;
+	}
+	return n;
+}
+
 static inline u64 hm_block_of(u64 pgoff)
 {
 	return pgoff >> HM_BLOCK_ORDER;

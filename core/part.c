@@ -37,19 +37,6 @@ static struct hm_part *part_of(const struct hm_cache *cache, u32 frame)
 	return &cache->part[frame];
 }
 
-static u32 count(const unsigned long *map)
-{
-	u32 i, n = 0;
-
-	for (i = 0; i < HM_BITMAP_LONGS(HM_BLOCK_PAGES); i++) {
-		unsigned long word = hm_bits_read(map, i);
-
-		for (; word; word &= word - 1)
-			n++;
-	}
-	return n;
-}
-
 static void set_all(unsigned long *map)
 {
 	u32 i;
@@ -106,7 +93,7 @@ u64 hm_part_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access)
 	if (!more)
 		return HM_W_PART;
 	/* Of a write(2) it is known what it is to, and it costs no fault for each page. */
-	if (count(part->changed) <= MOST_PAGES &&
+	if (hm_bits_count(part->changed) <= MOST_PAGES &&
 	    (npages > 1 ||
 	     in_a_row(part->changed, page, -1) + 1 + in_a_row(part->changed, page, 1) < IN_A_ROW))
 		return HM_W_PART;
@@ -138,7 +125,7 @@ u32 hm_writeback_take(const struct hm_unit *unit, bool held, unsigned long *page
 	else
 		set_all(pages);
 	memcpy(part->writing, pages, sizeof(part->writing));
-	npages = count(pages);
+	npages = hm_bits_count(pages);
 	if (npages > FEW_PAGES)
 		part->few = 0;
 	else if (part->few < FEW_TIMES)
@@ -157,7 +144,7 @@ u32 hm_writeback_take(const struct hm_unit *unit, bool held, unsigned long *page
 /* How many of its pages the write-back is about. */
 u32 hm_part_written(const struct hm_pos *pos, u32 frame)
 {
-	return pos->base ? 1 : count(part_of(pos->store->cache, frame)->writing);
+	return pos->base ? 1 : hm_bits_count(part_of(pos->store->cache, frame)->writing);
 }
 
 /* These are dirty after all. False: all are. */
@@ -181,7 +168,7 @@ bool hm_part_promoted(const struct hm_promotion *p)
 	struct hm_part *part = part_of(p->unit.store->cache, p->unit.frame);
 
 	memcpy(part->changed, p->changed, sizeof(part->changed));
-	return count(part->changed) <= MOST_PAGES;
+	return hm_bits_count(part->changed) <= MOST_PAGES;
 }
 
 /* Another unit comes into a frame, and nobody who held the last one. */

@@ -505,15 +505,6 @@ void hm_promote_dirty(struct hm_promotion *p, u32 i)
 	set(p->changed, i);
 }
 
-static bool any(const unsigned long *map)
-{
-	u32 i = 0;
-
-	while (i < HM_BITMAP_LONGS(HM_BLOCK_PAGES) && !map[i])
-		i++;
-	return i < HM_BITMAP_LONGS(HM_BLOCK_PAGES);
-}
-
 bool hm_promote_commit(struct hm_promotion *p)
 {
 	struct hm_store *store = p->unit.store;
@@ -528,7 +519,7 @@ bool hm_promote_commit(struct hm_promotion *p)
 	find_block(p, &block);
 	base = hm_ptr_read(&block.leaf->base[block.leaf_slot]);
 	hand_over(p, &block);
-	dirty = any(p->changed);
+	dirty = hm_bits_count(p->changed) > 0;
 	if (dirty) {
 		sum.flags |= HM_W_STORED;
 		if (hm_part_promoted(p))

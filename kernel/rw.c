@@ -179,7 +179,6 @@ static void make_room(struct hugemap_inode *hi, loff_t size)
 		enum hm_state state;
 		struct folio *folio;
 
-		unit = (struct hm_unit){ .npages = 1 };
 		hm_peek(hi->store, last, &unit);
 		if (unit.npages == 1 && !(old % HM_PAGE_SIZE))
 			break;

@@ -154,15 +154,13 @@ static void fly(struct in_flight *flight, struct hugemap_io *io)
 static void writeback_take(struct hugemap_inode *hi, struct folio *folio,
 			   const struct hm_unit *unit, unsigned long *changed)
 {
-	const u32 store = HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN;
-	struct hm_unit ignored;
 	bool held;
 
 	if (!folio_test_large(folio) || (!changed && !HUGEMAP_FORGETS_DIRTY))
 		return;
 	held = hugemap_is_held(folio);
 	if (held && HUGEMAP_FORGETS_DIRTY)
-		hm_fault(hi->store, unit->pgoff, store, &ignored);
+		become_dirty(hi, unit->pgoff);
 	if (changed)
 		hm_writeback_take(unit, held, changed);
 }
