@@ -192,7 +192,6 @@ enum {
 	HM_HINT_PROMOTE = 1 << 6, /* there is something to promote: hm_promote_pick() */
 	HM_HINT_HOLES = 1 << 7, /* of hm_peek() only: as hm_has_holes(), of this very unit */
 	HM_HINT_PART = 1 << 8, /* of a huge unit, only the HM_ACCESS_PAGES may be stored to */
-	HM_HINT_WHOLE = 1 << 9, /* from this call on all of it, and not only parts */
 };
 
 /* Kinds of index nodes. */

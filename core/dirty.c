@@ -52,36 +52,50 @@ static bool above_limit(struct hm_cache *cache, u64 mine, u64 pages)
 	return mine % cache->dirty_step < pages && hm_cache_dirty_above_limit(cache);
 }
 
-/*
- * A unit will be dirty (1), or stopped being dirty or written (-1). Is there more than the limit
- * allows?
- */
-bool hm_dirty_account(const struct hm_pos *pos, s64 sign)
+static struct hm_dirty_part *part_of(const struct hm_pos *pos)
+{
+	return &pos->store->dirty_part[hm_block_of(pos->pgoff) % HM_DIRTY_PARTS];
+}
+
+static inline void begin_age(struct hm_store *store)
+{
+	u64 none = 0;
+
+	if (!hm_atomic_read(&store->dirty_since))
+		hm_atomic_cas(&store->dirty_since, &none, hm_atomic_read(&store->cache->clock));
+}
+
+/* A unit will be dirty. Is there more than the limit allows? */
+bool hm_dirty_add(const struct hm_pos *pos)
+{
+	struct hm_cache *cache = pos->store->cache;
+	u64 pages = hm_pos_pages(pos);
+	u64 mine = hm_atomic_add(&hm_local_shard(cache)->dirtied, (s64)pages);
+
+	hm_atomic_add(&part_of(pos)->pages, (s64)pages);
+	begin_age(pos->store);
+	return above_limit(cache, mine, pages);
+}
+
+/* A unit stopped being dirty or written. */
+void hm_dirty_sub(const struct hm_pos *pos)
 {
 	struct hm_store *store = pos->store;
-	struct hm_cache *cache = store->cache;
-	struct hm_shard *shard = hm_local_shard(cache);
-	u64 none = 0, pages = hm_pos_pages(pos);
-	struct hm_dirty_part *part;
-	u64 mine = hm_atomic_add(sign > 0 ? &shard->dirtied : &shard->cleaned, (s64)pages);
+	u64 pages = hm_pos_pages(pos), since;
 
-	part = &store->dirty_part[hm_block_of(pos->pgoff) % HM_DIRTY_PARTS];
-	if (hm_atomic_add(&part->pages, sign * (s64)pages) == 0 && !hm_store_dirty_pages(store)) {
-		u64 since = hm_atomic_read(&store->dirty_since);
-
-		while (since && !hm_atomic_cas(&store->dirty_since, &since, 0))
-			;
-		/*
-		 * Somebody who made a unit dirty meanwhile may have seen an age. He counts, then
-		 * looks at the age, and here it is the other way round, all with full barriers:
-		 * one of the two sees the other.
-		 */
-		if (!hm_store_dirty_pages(store))
-			return false;
-	}
-	if (!hm_atomic_read(&store->dirty_since))
-		hm_atomic_cas(&store->dirty_since, &none, hm_atomic_read(&cache->clock));
-	return sign > 0 && above_limit(cache, mine, pages);
+	hm_atomic_add(&hm_local_shard(store->cache)->cleaned, (s64)pages);
+	if (hm_atomic_add(&part_of(pos)->pages, -(s64)pages) != 0 || hm_store_dirty_pages(store))
+		return;
+	since = hm_atomic_read(&store->dirty_since);
+	while (since && !hm_atomic_cas(&store->dirty_since, &since, 0))
+		;
+	/*
+	 * Somebody who made a unit dirty meanwhile may have seen an age. He counts, then
+	 * looks at the age, and here it is the other way round, all with full barriers:
+	 * one of the two sees the other.
+	 */
+	if (hm_store_dirty_pages(store))
+		begin_age(store);
 }
 
 /*

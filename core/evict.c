@@ -617,7 +617,7 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 	switch (result) {
 	case HM_EVICTED:
 		hm_count(cache, HM_C_EVICTED, 1);
-		if (hm_part_gives_way(&pos, unit->frame))
+		if (!pos.base && hm_part_gives_way(&pos, unit->frame))
 			hm_count(cache, HM_C_DEMOTED, 1);
 		hm_ghost_add(&pos);
 		return hm_unit_gone(&pos, unit->frame);
@@ -634,7 +634,7 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 	if (pos.base)
 		hm_pool_stay(cache, unit->frame);
 	if (result == HM_EVICT_DIRTY)
-		hm_dirty_account(&pos, 1);
+		hm_dirty_add(&pos);
 	do {
 		/* Who only asked for it does not make others' touches forgotten. */
 		next = hm_word_to(word, result == HM_EVICT_DIRTY ? HM_DIRTY : HM_CLEAN) |
@@ -681,7 +681,7 @@ static enum hm_invalidated invalidate_one(struct hm_pos *pos, u64 word, bool dis
 		hm_spin_lock(&pos->store->dirty_lock);
 		hm_dirty_clear(pos);
 		hm_spin_unlock(&pos->store->dirty_lock);
-		hm_dirty_account(pos, -1);
+		hm_dirty_sub(pos);
 	}
 	hm_unit_set(unit, pos, hm_word_frame(word));
 	unit->hints = 0;

@@ -35,6 +35,15 @@ static void offer(const struct hm_pos *pos, u32 access, struct hm_unit *unit)
 		unit->hints |= HM_HINT_PROMOTE;
 }
 
+/* A base page of a block comes in: has the program said that it wants one? */
+static void heed(const struct hm_pos *pos, u32 access)
+{
+	bool keep = (access & (HM_ACCESS_BASE | HM_ACCESS_AUTO)) == HM_ACCESS_BASE;
+
+	if (keep != hm_bit_test(pos->leaf->kept, pos->leaf_slot))
+		hm_promote_heed(pos, keep);
+}
+
 static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_unit *unit)
 {
 	struct hm_cache *cache = pos->store->cache;
@@ -78,11 +87,49 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 	if (!(access & HM_ACCESS_AHEAD))
 		hints |= HM_HINT_READAHEAD;
 	if (pos->base)
-		hm_promote_heed(pos, access);
+		heed(pos, access);
 	offer(pos, access, unit);
 	unit->frame = frame;
 	unit->hints |= hints;
 	return hm_index_hollow(pos) ? HM_ZERO : HM_FILL;
+}
+
+/* The word of a cached unit after a store to it; @next: after the touch. */
+static u64 stored(const struct hm_pos *pos, u64 word, u64 next, u64 pgoff, u32 access)
+{
+	switch (hm_word_state(word)) {
+	case HM_CLEAN:
+		next = (next & ~(HM_W_STATE | HM_W_COPIED)) | HM_DIRTY | HM_W_STORED;
+		break;
+	case HM_WRITING:
+		next |= HM_W_REDIRTY;
+		break;
+	default:
+		next &= ~HM_W_TOLD;
+	}
+	/* Before the word says so; whoever does not say which pages means all. */
+	next &= ~HM_W_PART;
+	if (!pos->base && access >> HM_ACCESS_PAGES_SHIFT)
+		next |= hm_part_store(pos, word, pgoff, access);
+	return next;
+}
+
+/* The same unit is dirty since now, or was so before. */
+static void heed_store(const struct hm_pos *pos, u64 word, u64 next, bool above,
+		       struct hm_unit *unit)
+{
+	if (hm_word_state(word) == HM_CLEAN) {
+		hm_dirty_mark(pos);
+		hm_count(pos->store->cache, HM_C_DIRTIED, 1);
+		unit->hints |= HM_HINT_DIRTIED | HM_HINT_READAHEAD;
+		if (above)
+			unit->hints |= HM_HINT_WRITEBACK;
+	} else if (hm_word_state(word) == HM_DIRTY) {
+		/* Whoever made it dirty may not have set the bits yet. */
+		hm_dirty_ensure(pos);
+	}
+	if (next & HM_W_PART)
+		unit->hints |= HM_HINT_PART;
 }
 
 /*
@@ -91,50 +138,27 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
  */
 static bool hit(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access, struct hm_unit *unit)
 {
-	struct hm_cache *cache = pos->store->cache;
-	enum hm_state state = hm_word_state(word);
 	u64 next = (word | HM_W_REF) & ~(HM_W_AHEAD | HM_W_MARK);
-	bool dirties = (access & HM_ACCESS_WRITE) && state == HM_CLEAN;
+	bool dirties = (access & HM_ACCESS_WRITE) && hm_word_state(word) == HM_CLEAN;
 	bool above = false;
-	u64 part = 0;
 
 	/* A store to a few pages of it, as before: it is not for them that it stays. */
-	if (access >> HM_ACCESS_PAGES_SHIFT && hm_part_gives_way(pos, hm_word_frame(word)))
+	if (!pos->base && access >> HM_ACCESS_PAGES_SHIFT &&
+	    hm_part_gives_way(pos, hm_word_frame(word)))
 		next = (next & ~HM_W_REF) | (word & HM_W_REF);
+	if (access & HM_ACCESS_WRITE)
+		next = stored(pos, word, next, pgoff, access);
 	if (dirties)
-		next = (next & ~(HM_W_STATE | HM_W_COPIED)) | HM_DIRTY | HM_W_STORED;
-	if ((access & HM_ACCESS_WRITE) && state == HM_WRITING)
-		next |= HM_W_REDIRTY;
-	if ((access & HM_ACCESS_WRITE) && state == HM_DIRTY)
-		next &= ~HM_W_TOLD;
-	if (access & HM_ACCESS_WRITE) {
-		/* Before the word says so; whoever does not say which pages means all. */
-		part = hm_part_store(pos, word, pgoff, access);
-		next = (next & ~HM_W_PART) | part;
-	}
-	if (dirties)
-		above = hm_dirty_account(pos, 1);
+		above = hm_dirty_add(pos);
 	if (next != word && !hm_atomic_cas(pos->word, &word, next)) {
 		if (dirties)
-			hm_dirty_account(pos, -1);
+			hm_dirty_sub(pos);
 		return false;
 	}
-	if (dirties) {
-		hm_dirty_mark(pos);
-		hm_count(cache, HM_C_DIRTIED, 1);
-		unit->hints |= HM_HINT_DIRTIED | HM_HINT_READAHEAD;
-		if (above)
-			unit->hints |= HM_HINT_WRITEBACK;
-	} else if ((access & HM_ACCESS_WRITE) && state == HM_DIRTY) {
-		/* Whoever made it dirty may not have set the bits yet. */
-		hm_dirty_ensure(pos);
-	}
-	if (part)
-		unit->hints |= HM_HINT_PART;
-	else if (word & HM_W_PART && access & HM_ACCESS_WRITE)
-		unit->hints |= HM_HINT_WHOLE;
+	if (access & HM_ACCESS_WRITE)
+		heed_store(pos, word, next, above, unit);
 	if (word & HM_W_AHEAD) {
-		hm_count(cache, HM_C_AHEAD_USED, 1);
+		hm_count(pos->store->cache, HM_C_AHEAD_USED, 1);
 		offer(pos, access, unit);
 	}
 	if (word & HM_W_MARK)
@@ -411,7 +435,7 @@ bool hm_fill_done(const struct hm_unit *unit, int err, u32 flags)
 	if (proven)
 		hm_count(unit->store->cache, HM_C_GHOSTS, 1);
 	if (flags & HM_FILL_DIRTY)
-		hm_dirty_account(&pos, 1);
+		hm_dirty_add(&pos);
 	do {
 		next = hm_word_to(word, HM_CLEAN) | (word & (HM_W_AHEAD | HM_W_MARK));
 		if (flags & HM_FILL_DIRTY)

@@ -42,15 +42,16 @@ u64 hm_leaf_start(u64 pgoff)
 }
 
 /* Find the leaf above a page. False: pos->missing is what it would take. */
-bool hm_index_find(struct hm_store *store, u64 pgoff, struct hm_pos *pos)
+static inline bool index_find(struct hm_store *store, u64 pgoff, struct hm_pos *pos)
 {
 	u64 block = hm_block_of(pgoff);
 
-	hm_assert(block < HM_STORE_MAX_BLOCKS);
 	pos->missing = HM_NODE_DIR;
 	/* Where an assertion does not end everything, nothing is looked up. */
-	if (block >= HM_STORE_MAX_BLOCKS)
+	if (block >= HM_STORE_MAX_BLOCKS) {
+		hm_assert(!"a page that is looked up is one that a store can have");
 		return false;
+	}
 	pos->store = store;
 	pos->leaf_slot = (u32)(block & (HM_NODE_SLOTS - 1));
 	pos->dir_slot = (u32)((block >> HM_NODE_ORDER) & (HM_NODE_SLOTS - 1));
@@ -64,6 +65,11 @@ bool hm_index_find(struct hm_store *store, u64 pgoff, struct hm_pos *pos)
 	pos->leaf = hm_ptr_read(&pos->dir->leaf[pos->dir_slot]);
 	pos->missing = HM_NODE_LEAF;
 	return pos->leaf;
+}
+
+bool hm_index_find(struct hm_store *store, u64 pgoff, struct hm_pos *pos)
+{
+	return index_find(store, pgoff, pos);
 }
 
 /* Where the next node could be, after hm_index_find() found none. */
@@ -238,7 +244,7 @@ bool hm_has_holes(struct hm_store *store, u64 pgoff)
 	/* Most stores have none. Set before the bits are. */
 	if (!hm_atomic_read(&store->holes))
 		return false;
-	if (!hm_index_find(store, pgoff, &pos))
+	if (!index_find(store, pgoff, &pos))
 		return true;
 	hm_index_word(&pos, pgoff);
 	return index_has_holes(&pos);
@@ -373,7 +379,7 @@ bool hm_store_add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind
 		       u64 size, const unsigned long *hollow, const unsigned long *holes)
 {
 	struct hm_node *node = mem;
-	struct hm_pos pos;
+	struct hm_pos pos = { .leaf = NULL };
 	bool added = false;
 
 	hm_index_find(store, pgoff, &pos);
@@ -418,7 +424,7 @@ enum hm_state hm_peek(struct hm_store *store, u64 pgoff, struct hm_unit *unit)
 	unit->hints = hm_atomic_read(&store->holes) ? HM_HINT_HOLES : 0;
 	unit->err = 0;
 	/* Of a file that ends with the index, somebody may ask for what follows. */
-	if (hm_block_of(pgoff) >= HM_STORE_MAX_BLOCKS || !hm_index_find(store, pgoff, &pos)) {
+	if (hm_block_of(pgoff) >= HM_STORE_MAX_BLOCKS || !index_find(store, pgoff, &pos)) {
 		unit->store = store;
 		unit->pgoff = hm_block_start(pgoff);
 		unit->npages = HM_BLOCK_PAGES;

@@ -61,6 +61,7 @@ struct hm_desc {
 struct hm_carve {
 	unsigned long free[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
 	u32 nfree;
+	u32 low; /* of free, nothing is set before this long */
 	u32 next, prev; /* shard->partial */
 	bool carved;
 	bool draining; /* hands out no base frames: it is wanted as a whole */
@@ -97,6 +98,7 @@ struct hm_shard {
 	struct hm_list list[HM_KINDS][HM_QUEUES];
 
 	hm_atomic_t note[HM_NOTES] __attribute__((aligned(64))); /* see readahead.c */
+	hm_atomic_t tags[HM_NOTES / 8]; /* a byte of each */
 
 	hm_atomic_t count[HM_COUNTERS] __attribute__((aligned(64)));
 	hm_atomic_t note_hand; /* the note to overwrite next */
@@ -232,7 +234,9 @@ struct hm_store {
 
 	hm_spinlock_t dirty_lock __attribute__((aligned(64)));
 
-	hm_atomic_t span[HM_STREAMS] __attribute__((aligned(64))); /* of streams; see readahead.c */
+	/* Of streams, and which of these are not 0; see readahead.c. */
+	hm_atomic_t spans __attribute__((aligned(64)));
+	hm_atomic_t span[HM_STREAMS];
 	hm_spinlock_t stream_lock __attribute__((aligned(64)));
 	u32 stream_hand; /* the slot to take next */
 	struct hm_stream stream[HM_STREAMS];
@@ -283,7 +287,6 @@ bool hm_pool_carved(struct hm_cache *cache, u32 huge, bool draining);
 void hm_pool_drain(struct hm_cache *cache, u32 huge);
 
 /* queue.c */
-void hm_queue_own(const struct hm_pos *pos, u32 frame);
 void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven);
 void hm_queue_forget(const struct hm_pos *pos, u32 frame);
 void hm_queue_push(struct hm_cache *cache, struct hm_shard *shard, u32 frame, enum hm_queue queue,
@@ -296,7 +299,8 @@ void hm_ghost_add(const struct hm_pos *pos);
 void hm_dirty_mark(const struct hm_pos *pos);
 void hm_dirty_ensure(const struct hm_pos *pos);
 void hm_dirty_clear(const struct hm_pos *pos);
-bool hm_dirty_account(const struct hm_pos *pos, s64 sign);
+bool hm_dirty_add(const struct hm_pos *pos);
+void hm_dirty_sub(const struct hm_pos *pos);
 bool hm_dirty_next(struct hm_store *store, u64 from, u64 end, u64 *pgoff);
 
 /* readahead.c */
@@ -310,11 +314,10 @@ u32 hm_part_written(const struct hm_pos *pos, u32 frame);
 bool hm_part_failed(const struct hm_pos *pos, u32 frame);
 bool hm_part_promoted(const struct hm_promotion *p);
 void hm_part_new(struct hm_cache *cache, u32 frame);
-bool hm_part_gives_way(const struct hm_pos *pos, u32 frame);
 
 /* promote.c */
 bool hm_promote_offer(const struct hm_pos *pos, u32 access);
-void hm_promote_heed(const struct hm_pos *pos, u32 access);
+void hm_promote_heed(const struct hm_pos *pos, bool keep);
 void hm_promote_forget(struct hm_store *store);
 
 /* evict.c */
@@ -325,6 +328,15 @@ bool hm_unit_gone(const struct hm_pos *pos, u32 frame);
 static inline bool hm_bit_test(const unsigned long *map, u32 nr)
 {
 	return hm_bits_read(map, nr / HM_BITS_PER_LONG) >> (nr % HM_BITS_PER_LONG) & 1;
+}
+
+/* How many bits are set, by adding up neighbours: no port need know an instruction for it. */
+static inline u32 hm_weight(u64 bits)
+{
+	bits -= bits >> 1 & 0x5555555555555555ull;
+	bits = (bits & 0x3333333333333333ull) + (bits >> 2 & 0x3333333333333333ull);
+	bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0full;
+	return (u32)(bits * 0x0101010101010101ull >> 56);
 }
 
 /* How many of the base pages of a block have the bit? */
@@ -338,8 +350,7 @@ static inline u32 hm_bits_count(const unsigned long *map)
 		/* Where tests have small blocks, what is set as a whole has more bits. */
 		if (HM_BLOCK_PAGES % HM_BITS_PER_LONG)
 			bits &= (1ul << HM_BLOCK_PAGES % HM_BITS_PER_LONG) - 1;
-		for (; bits; bits &= bits - 1)
-			n++;
+		n += hm_weight(bits);
 	}
 	return n;
 }
@@ -413,6 +424,31 @@ static inline bool hm_queued(const struct hm_desc *desc)
 static inline u32 hm_list_count(const struct hm_list *list)
 {
 	return (u32)hm_atomic_read(&list->count);
+}
+
+/* A frame is a unit's from now on, which is being filled, or made of base pages. */
+static inline void hm_queue_own(const struct hm_pos *pos, u32 frame)
+{
+	struct hm_desc *desc = hm_desc_of(pos->store->cache, frame);
+
+	hm_assert(!hm_ptr_read(&desc->word) && !hm_queued(desc));
+	desc->store = pos->store;
+	desc->pgoff = pos->pgoff;
+	if (!pos->base)
+		hm_atomic_add(&pos->store->nhuge, 1);
+	hm_ptr_set(&desc->word, pos->word);
+}
+
+/*
+ * A huge unit that was written so often, and never more than a few pages of it, is not worth a
+ * huge frame for that: a store is no touch of it any more. If nothing else touches it, it leaves
+ * when memory is short, and what is needed of it comes back as base pages.
+ */
+#define HM_FEW_TIMES 4u
+
+static inline bool hm_part_gives_way(const struct hm_pos *pos, u32 frame)
+{
+	return pos->store->cache->part[frame].few == HM_FEW_TIMES;
 }
 
 static inline void hm_unit_set(struct hm_unit *unit, const struct hm_pos *pos, u32 frame)

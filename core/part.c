@@ -22,13 +22,8 @@
 #define MOST_PAGES (HM_BLOCK_PAGES / 4)
 /* So many one after the other are the beginning of a stream. */
 #define IN_A_ROW 16u
-/*
- * Who is written so often, and never more of it, is not worth a huge frame for that: a store is
- * no touch of it any more. If nothing else touches it, it leaves when memory is short, and
- * what is needed of it comes back as base pages.
- */
+/* See hm_part_gives_way(). */
 #define FEW_PAGES (HM_BLOCK_PAGES / 16 + 1)
-#define FEW_TIMES 4u
 /* Where it came to that, it is not tried to do with less so many times. */
 #define WHOLE_TIMES 3u
 
@@ -39,11 +34,7 @@ static struct hm_part *part_of(const struct hm_cache *cache, u32 frame)
 
 static void set_all(unsigned long *map)
 {
-	u32 i;
-
-	memset(map, 0, sizeof(*map) * HM_BITMAP_LONGS(HM_BLOCK_PAGES));
-	for (i = 0; i < HM_BLOCK_PAGES; i++)
-		map[i / HM_BITS_PER_LONG] |= 1ul << (i % HM_BITS_PER_LONG);
+	memset(map, 0xff, sizeof(*map) * HM_BITMAP_LONGS(HM_BLOCK_PAGES));
 }
 
 /* How many are set beside a page, down from it (-1) or up? */
@@ -69,8 +60,8 @@ static bool is_stream(const struct hm_pos *pos, u64 pgoff, struct hm_part *part)
 }
 
 /*
- * A store to a unit whose word was just seen. HM_W_PART if only the pages that are
- * known are dirty with it.
+ * A store to so many pages of a huge unit whose word was just seen. HM_W_PART if only the
+ * pages that are known are dirty with it.
  */
 u64 hm_part_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access)
 {
@@ -78,8 +69,7 @@ u64 hm_part_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access)
 	struct hm_part *part;
 	bool more = false;
 
-	if (!npages || pos->base)
-		return 0;
+	hm_assert(npages && !pos->base);
 	part = part_of(pos->store->cache, hm_word_frame(word));
 	if (hm_word_state(word) == HM_CLEAN) {
 		if (part->held || npages > MOST_PAGES || is_stream(pos, pgoff, part))
@@ -104,8 +94,7 @@ u64 hm_part_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access)
 /* All of it is to be written, if nobody asks. */
 void hm_part_claimed(const struct hm_pos *pos, u32 frame)
 {
-	if (!pos->base)
-		set_all(part_of(pos->store->cache, frame)->writing);
+	set_all(part_of(pos->store->cache, frame)->writing);
 }
 
 u32 hm_writeback_take(const struct hm_unit *unit, bool held, unsigned long *pages)
@@ -128,7 +117,7 @@ u32 hm_writeback_take(const struct hm_unit *unit, bool held, unsigned long *page
 	npages = hm_bits_count(pages);
 	if (npages > FEW_PAGES)
 		part->few = 0;
-	else if (part->few < FEW_TIMES)
+	else if (part->few < HM_FEW_TIMES)
 		part->few++;
 	do {
 		/* Who has stored to it since it was claimed is written once more. */
@@ -144,7 +133,7 @@ u32 hm_writeback_take(const struct hm_unit *unit, bool held, unsigned long *page
 /* How many of its pages the write-back is about. */
 u32 hm_part_written(const struct hm_pos *pos, u32 frame)
 {
-	return pos->base ? 1 : hm_bits_count(part_of(pos->store->cache, frame)->writing);
+	return hm_bits_count(part_of(pos->store->cache, frame)->writing);
 }
 
 /* These are dirty after all. False: all are. */
@@ -153,7 +142,7 @@ bool hm_part_failed(const struct hm_pos *pos, u32 frame)
 	struct hm_part *part;
 	u32 i;
 
-	if (hm_part_written(pos, frame) == hm_pos_pages(pos))
+	if (pos->base || hm_part_written(pos, frame) == HM_BLOCK_PAGES)
 		return false;
 	part = part_of(pos->store->cache, frame);
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
@@ -177,9 +166,4 @@ void hm_part_new(struct hm_cache *cache, u32 frame)
 	part_of(cache, frame)->held = false;
 	part_of(cache, frame)->whole = 0;
 	part_of(cache, frame)->few = 0;
-}
-
-bool hm_part_gives_way(const struct hm_pos *pos, u32 frame)
-{
-	return !pos->base && part_of(pos->store->cache, frame)->few == FEW_TIMES;
 }

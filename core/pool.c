@@ -161,8 +161,9 @@ static u32 take_base_from(struct hm_cache *cache, struct hm_shard *shard)
 	if (huge != HM_NO_FRAME_ID) {
 		carve = &cache->carve[huge];
 		hm_assert(carve->carved && !carve->draining && carve->nfree > 0);
-		for (i = 0; !carve->free[i]; i++)
+		for (i = carve->low; !carve->free[i]; i++)
 			hm_assert(i + 1 < HM_BITMAP_LONGS(HM_BLOCK_PAGES));
+		carve->low = i;
 		frame = hm_pool_base_frame(cache, huge,
 					   i * HM_BITS_PER_LONG + hm_ctz(carve->free[i]));
 		carve->free[i] &= carve->free[i] - 1;
@@ -189,6 +190,7 @@ static u32 carve_up(struct hm_cache *cache, u32 huge)
 		carve->free[i / HM_BITS_PER_LONG] |= 1ul << (i % HM_BITS_PER_LONG);
 	carve->free[0] &= ~1ul;
 	carve->nfree = HM_BLOCK_PAGES - 1;
+	carve->low = 0;
 	count_free(home, HM_BASE, HM_BLOCK_PAGES - 1);
 	partial_link(cache, home, huge);
 	hm_spin_unlock(&home->pool_lock);
@@ -294,6 +296,8 @@ void hm_pool_give(struct hm_cache *cache, u32 frame)
 	hm_assert(!(carve->free[slot / HM_BITS_PER_LONG] >> (slot % HM_BITS_PER_LONG) & 1));
 	carve->free[slot / HM_BITS_PER_LONG] |= 1ul << (slot % HM_BITS_PER_LONG);
 	carve->nfree++;
+	if (slot / HM_BITS_PER_LONG < carve->low)
+		carve->low = slot / HM_BITS_PER_LONG;
 	if (!carve->draining)
 		count_free(home, HM_BASE, 1);
 	if (carve->nfree == HM_BLOCK_PAGES) {

@@ -54,18 +54,14 @@ static struct hm_candidate take_candidate(struct hm_cache *cache, u32 i)
 	return taken;
 }
 
-/* A base page of a block comes in: has the program said that it wants one? */
-void hm_promote_heed(const struct hm_pos *pos, u32 access)
+/* A base page of a block comes in, and what was said of the block is not what is said now. */
+void hm_promote_heed(const struct hm_pos *pos, bool keep)
 {
-	bool kept = hm_bit_test(pos->leaf->kept, pos->leaf_slot);
-
-	if ((access & (HM_ACCESS_BASE | HM_ACCESS_AUTO)) == HM_ACCESS_BASE) {
-		if (!kept)
-			hm_bit_set(pos->leaf->kept, pos->leaf_slot);
-	} else if (kept && hm_atomic_read(&pos->base->resident) <= 1) {
+	if (keep)
+		hm_bit_set(pos->leaf->kept, pos->leaf_slot);
+	else if (hm_atomic_read(&pos->base->resident) <= 1)
 		/* What it was said of has gone: this is the first one since. */
 		hm_bit_clear(pos->leaf->kept, pos->leaf_slot);
-	}
 }
 
 /* Is there something to promote, by what programs have said, or by what is cached? */
@@ -524,7 +520,7 @@ bool hm_promote_commit(struct hm_promotion *p)
 		sum.flags |= HM_W_STORED;
 		if (hm_part_promoted(p))
 			sum.flags |= HM_W_PART;
-		hm_dirty_account(&block, 1);
+		hm_dirty_add(&block);
 	}
 
 	hm_spin_lock(&store->node_lock);
@@ -545,7 +541,7 @@ bool hm_promote_commit(struct hm_promotion *p)
 	else
 		hm_queue_insert(&block, p->unit.frame, true);
 	for (i = 0; i < p->ndirty; i++)
-		hm_dirty_account(&page, -1);
+		hm_dirty_sub(&page);
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		if (!is_set(p->missing, i))
 			hm_pool_give(cache, p->frame[i]);

@@ -103,19 +103,6 @@ void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven)
 	hm_spin_unlock(&shard->queue_lock);
 }
 
-/* A frame is a unit's from now on, which is being filled, or made of base pages. */
-void hm_queue_own(const struct hm_pos *pos, u32 frame)
-{
-	struct hm_desc *desc = hm_desc_of(pos->store->cache, frame);
-
-	hm_assert(!hm_ptr_read(&desc->word) && !hm_queued(desc));
-	desc->store = pos->store;
-	desc->pgoff = pos->pgoff;
-	if (!pos->base)
-		hm_atomic_add(&pos->store->nhuge, 1);
-	hm_ptr_set(&desc->word, pos->word);
-}
-
 /* A unit leaves the cache: its frame belongs to nobody from now on. */
 void hm_queue_forget(const struct hm_pos *pos, u32 frame)
 {

@@ -87,6 +87,15 @@ static void show(struct hm_store *store, const struct hm_stream *s)
 				0);
 }
 
+/* stream_lock is held: it begins to be shown, or has ended. */
+static void begin_or_end(struct hm_store *store, const struct hm_stream *s)
+{
+	u64 bit = 1ull << (s - store->stream), used = hm_atomic_read(&store->spans);
+
+	show(store, s);
+	hm_atomic_set(&store->spans, s->step ? used | bit : used & ~bit);
+}
+
 /*
  * Does a fault go on with a stream? A hint, as it is without the lock: who is told yes
  * looks again under it. Told no is whoever came while the stream was changed by somebody else,
@@ -95,9 +104,10 @@ static void show(struct hm_store *store, const struct hm_stream *s)
  */
 static bool may_go_on(const struct hm_store *store, const struct reach *at)
 {
+	u64 used = hm_atomic_read(&store->spans);
 	u32 i;
 
-	for (i = 0; i < HM_STREAMS; i++) {
+	for (i = 0; used; i++, used >>= 1) {
 		u64 span = hm_atomic_read(&store->span[i]);
 		struct hm_stream s = { .next = span >> (SPAN_LENGTH_BITS + 1) };
 
@@ -133,13 +143,34 @@ static u64 note_of(const struct hm_store *store, u64 page, u32 step)
 	return (u64)store->id << 48 | page << 2 | (step == 1 ? 2 : 1);
 }
 
+/*
+ * Eight bits of each note, in a few words: that most faults are noted nowhere is seen without a
+ * look at all notes.
+ */
+#define BYTES 0x0101010101010101ull
+
+static u64 tag_of(u64 note)
+{
+	return (note >> 2) * 0x9e3779b97f4a7c15ull >> 56;
+}
+
+static bool has_tag(u64 tags, u64 tag)
+{
+	u64 zero = tags ^ tag * BYTES; /* in the byte that is looked for */
+
+	return (zero - BYTES) & ~zero & BYTES << 7;
+}
+
 static bool noted(const struct hm_store *store, const struct reach *at)
 {
 	const struct hm_shard *shard = hm_local_shard(store->cache);
-	u64 note = note_of(store, at->first, at->step);
+	u64 note = note_of(store, at->first, at->step), tag = tag_of(note);
+	bool may_be = false;
 	u32 i;
 
-	for (i = 0; i < HM_NOTES; i++) {
+	for (i = 0; i < HM_NOTES / 8; i++)
+		may_be |= has_tag(hm_atomic_read(&shard->tags[i]), tag);
+	for (i = 0; may_be && i < HM_NOTES; i++) {
 		if (hm_atomic_read(&shard->note[i]) == note)
 			return true;
 	}
@@ -150,9 +181,12 @@ static bool noted(const struct hm_store *store, const struct reach *at)
 static u64 take_note(const struct hm_store *store, const struct reach *at)
 {
 	struct hm_shard *shard = hm_local_shard(store->cache);
-	u64 hand = hm_atomic_read(&shard->note_hand);
+	u64 hand = hm_atomic_read(&shard->note_hand), note = note_of(store, at->end, at->step);
+	hm_atomic_t *tags = &shard->tags[hand % HM_NOTES / 8];
+	u32 shift = hand % 8 * 8;
 
-	hm_atomic_set(&shard->note[hand % HM_NOTES], note_of(store, at->end, at->step));
+	hm_atomic_set(&shard->note[hand % HM_NOTES], note);
+	hm_atomic_set(tags, (hm_atomic_read(tags) & ~(0xffull << shift)) | tag_of(note) << shift);
 	hm_atomic_set(&shard->note_hand, hand + 1);
 	return hand;
 }
@@ -201,9 +235,7 @@ static void pass_streams(struct hm_store *store)
 {
 	u32 i;
 
-	for (i = 0; i < HM_STREAMS && !hm_atomic_read(&store->span[i]); i++)
-		;
-	if (i == HM_STREAMS)
+	if (!hm_atomic_read(&store->spans))
 		return;
 	hm_spin_lock(&store->stream_lock);
 	for (i = 0; i < HM_STREAMS; i++) {
@@ -211,7 +243,7 @@ static void pass_streams(struct hm_store *store)
 
 		if (s->step && is_over(s)) {
 			s->step = 0;
-			show(store, s);
+			begin_or_end(store, s);
 		}
 	}
 	hm_spin_unlock(&store->stream_lock);
@@ -357,7 +389,6 @@ bool hm_readahead(struct hm_store *store, u64 pgoff, u32 access, struct hm_plan 
 	struct hm_stream *s;
 	bool second = false;
 
-	*plan = (struct hm_plan){ .access = access & ~(u32)HM_ACCESS_SEQUENTIAL };
 	if (!may_go_on(store, &at)) {
 		second = noted(store, &at);
 		if (!second && opts->stream_min > 1 && !(access & HM_ACCESS_SEQUENTIAL)) {
@@ -366,10 +397,12 @@ bool hm_readahead(struct hm_store *store, u64 pgoff, u32 access, struct hm_plan 
 			return false;
 		}
 	}
+	*plan = (struct hm_plan){ .access = access & ~(u32)HM_ACCESS_SEQUENTIAL };
 	hm_spin_lock(&store->stream_lock);
 	s = find_stream(store, &at);
 	if (!s) {
 		s = start_stream(store, &at, second);
+		begin_or_end(store, s);
 	} else {
 		if (at.end > s->next) {
 			s->next = at.end;

@@ -42,7 +42,8 @@ static enum claim claim(struct hm_pos *pos, u64 pgoff, const struct hm_run *run,
 				hm_dirty_ensure(pos);
 			if (!hm_atomic_cas(pos->word, &word, (word & ~HM_W_STATE) | HM_WRITING))
 				continue;
-			hm_part_claimed(pos, hm_word_frame(word));
+			if (!pos->base)
+				hm_part_claimed(pos, hm_word_frame(word));
 			return CLAIMED;
 		case HM_WRITING:
 			hm_assert(!healed);
@@ -153,7 +154,7 @@ static u32 unit_done(struct hm_pos *pos, u64 word, int err)
 	u64 kept = HM_W_REF | HM_W_STORED | HM_W_PART;
 	bool failed = err < 0 || err == HM_WB_AGAIN;
 	u32 frame = hm_word_frame(word);
-	u32 npages = hm_part_written(pos, frame);
+	u32 npages = pos->base ? 1 : hm_part_written(pos, frame);
 
 	hm_assert(hm_word_state(word) == HM_WRITING);
 	if (!err)
@@ -181,7 +182,7 @@ static u32 unit_done(struct hm_pos *pos, u64 word, int err)
 			break;
 		hm_dirty_ensure(pos);
 	}
-	hm_dirty_account(pos, -1);
+	hm_dirty_sub(pos);
 	hm_queue_insert(pos, frame, false);
 	return npages;
 }

@@ -17,7 +17,7 @@ static void start(struct env *env, u32 blocks)
 
 static u32 store(struct env *env, u64 pgoff, u32 npages)
 {
-	return touch(env->store, pgoff, STORE(npages)).hints & (HM_HINT_PART | HM_HINT_WHOLE);
+	return touch(env->store, pgoff, STORE(npages)).hints & HM_HINT_PART;
 }
 
 struct taken {
@@ -119,7 +119,7 @@ static void test_many(void **state)
 	start(&env, 2);
 	for (i = 0; i < MOST; i++)
 		assert_int_equal(store(&env, P(3) + i * 2, 1), HM_HINT_PART);
-	assert_int_equal(store(&env, P(3) + 1, 1), HM_HINT_WHOLE);
+	assert_int_equal(store(&env, P(3) + 1, 1), 0);
 	assert_int_equal(store(&env, P(3) + 3, 1), 0);
 	assert_int_equal(write_block(&env, 3).n, BLOCK);
 	for (i = 0; i < 3; i++) {
@@ -147,10 +147,10 @@ static void test_row(void **state)
 	start(&env, 2);
 	for (i = 0; i < 15; i++)
 		assert_int_equal(store(&env, P(3) + 40 + i, 1), HM_HINT_PART);
-	assert_int_equal(store(&env, P(3) + 40 + i, 1), HM_HINT_WHOLE);
+	assert_int_equal(store(&env, P(3) + 40 + i, 1), 0);
 	for (i = 0; i < 15; i++)
 		assert_int_equal(store(&env, P(7) + 40 - i, 1), HM_HINT_PART);
-	assert_int_equal(store(&env, P(7) + 40 - i, 1), HM_HINT_WHOLE);
+	assert_int_equal(store(&env, P(7) + 40 - i, 1), 0);
 	env_end(&env);
 }
 
