@@ -180,6 +180,9 @@ void hugemap_poison_teardown(void);
 /* Has the machine found some of its memory broken? */
 bool hugemap_is_poisoned(const struct folio *folio);
 
+/* Could any be? */
+bool hugemap_may_be_poisoned(void);
+
 static inline u64 hugemap_pages(loff_t size)
 {
 	return ((u64)size + HM_PAGE_SIZE - 1) >> HM_PAGE_SHIFT;
@@ -221,7 +224,14 @@ void hugemap_wake_reclaimer(struct hugemap_mount *mount);
 void hugemap_wake_promoter(struct hugemap_mount *mount);
 
 /* What hm_fault() said: wake the threads of the mount. */
-void hugemap_take_hints(struct hugemap_inode *hi, const struct hm_unit *unit);
+void hugemap_wake_by_hints(struct hugemap_mount *mount, u32 hints);
+
+static inline void hugemap_take_hints(struct hugemap_inode *hi, const struct hm_unit *unit)
+{
+	/* Most faults have none of them. */
+	if (unit->hints & (HM_HINT_WRITEBACK | HM_HINT_RECLAIM | HM_HINT_PROMOTE))
+		hugemap_wake_by_hints(hugemap_of(hi), unit->hints);
+}
 
 /* --- aops.c ------------------------------------------------------------------------ */
 
@@ -246,12 +256,12 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 /* hm_store_set_hollow(), which may be long. */
 void hugemap_note_hollow(struct hugemap_inode *hi, u64 pgoff, u64 npages, bool hollow);
 
+bool hugemap_is_writing(struct hugemap_inode *hi, u64 pgoff);
+
 /* May the page not be stored to before its write-back has ended? Its folio is locked. */
 static inline bool hugemap_must_stay(struct hugemap_inode *hi, u64 pgoff)
 {
-	struct hm_unit unit;
-
-	return unlikely(hi->stable) && hm_peek(hi->store, pgoff, &unit) == HM_WRITING;
+	return unlikely(hi->stable) && hugemap_is_writing(hi, pgoff);
 }
 
 /* Until it may, as far as can be seen. -EINTR if a fatal signal comes. */

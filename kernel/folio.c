@@ -40,12 +40,12 @@ struct folio *hugemap_unit_folio(struct hugemap_inode *hi, const struct hm_unit 
 }
 
 /*
- * Somebody else's folio in the place of an entry, with a reference; or NULL. The xa_lock is
- * held.
+ * Somebody else's folio in the place of an entry, with a reference; or NULL. mm counts such
+ * folios, and only them, where it puts them there. The xa_lock is held.
  */
-static struct folio *find_foreign(struct xa_state *xas)
+static struct folio *find_foreign(const struct address_space *mapping, struct xa_state *xas)
 {
-	struct folio *foreign = xas_find_conflict(xas);
+	struct folio *foreign = mapping->nrpages ? xas_find_conflict(xas) : NULL;
 
 	if (foreign)
 		folio_get(foreign);
@@ -59,7 +59,8 @@ static struct folio *find_foreign(struct xa_state *xas)
  */
 static void store_row(struct hugemap_inode *hi, const struct hm_unit *units, u32 n)
 {
-	XA_STATE(xas, &hi->vfs_inode.i_mapping->i_pages, units[0].pgoff);
+	struct address_space *mapping = hi->vfs_inode.i_mapping;
+	XA_STATE(xas, &mapping->i_pages, units[0].pgoff);
 	struct folio *foreign;
 	u32 i = 0;
 
@@ -68,7 +69,7 @@ static void store_row(struct hugemap_inode *hi, const struct hm_unit *units, u32
 		xas_lock_irq(&xas);
 		for (; i < n; i++) {
 			xas_set_order(&xas, units[i].pgoff, ilog2(units[i].npages));
-			foreign = find_foreign(&xas);
+			foreign = find_foreign(mapping, &xas);
 			if (foreign)
 				break;
 			xas_store(&xas, hugemap_frame_folio(hugemap_of(hi), units[i].frame));
@@ -111,7 +112,7 @@ void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u
 		/* Instructions that were run out of this frame are stale. */
 		flush_dcache_folio(folio);
 		/* Of i_pages: with them, nobody who finds it there can take it away. */
-		folio_ref_add(folio, folio_nr_pages(folio));
+		folio_ref_add(folio, units[i].npages);
 		hugemap_window("join: owned, without a mapping");
 		/* Whoever sees the mapping sees the data: see hugemap_unit_folio(). */
 		smp_store_release(&folio->mapping, hi->vfs_inode.i_mapping);

@@ -49,11 +49,16 @@ void hugemap_poison_teardown(void)
 	tracepoint_synchronize_unregister();
 }
 
+bool hugemap_may_be_poisoned(void)
+{
+	return unlikely(READ_ONCE(may_be_poisoned));
+}
+
 bool hugemap_is_poisoned(const struct folio *folio)
 {
 	u32 i;
 
-	if (likely(!READ_ONCE(may_be_poisoned)))
+	if (!hugemap_may_be_poisoned())
 		return false;
 	for (i = 0; i < folio_nr_pages((struct folio *)folio); i++)
 		if (PageHWPoison(folio_page((struct folio *)folio, i)))

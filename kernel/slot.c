@@ -281,24 +281,32 @@ static int slot_reform(struct hugemap_slot *slot, int node)
 
 /* --- frames -------------------------------------------------------------------------- */
 
+/*
+ * Where it lies is what hm_frame_offset() says: huge frames have the first numbers, and base
+ * frames follow in the order of their pages. Asked several times for each page that comes and
+ * goes, so it is worked out here.
+ */
 static struct hugemap_slot *slot_of(const struct hugemap_mount *mount, u32 frame, u32 *page)
 {
-	u64 offset = hm_frame_offset(mount->cache, frame);
+	u32 base = frame - mount->nslots;
 
-	*page = (offset >> HM_PAGE_SHIFT) & HUGEMAP_BLOCK_MASK;
-	return &mount->slots[offset >> HM_BLOCK_SHIFT];
+	if (frame < mount->nslots) {
+		*page = 0;
+		return &mount->slots[frame];
+	}
+	*page = base & HUGEMAP_BLOCK_MASK;
+	return &mount->slots[base >> HM_BLOCK_ORDER];
 }
 
-/* Several times for each page that comes and goes. */
 struct folio *hugemap_frame_folio(struct hugemap_mount *mount, u32 frame)
 {
-	u32 i;
-	struct hugemap_slot *slot = slot_of(mount, frame, &i);
+	struct hugemap_slot *slot;
 	struct page **base, *page;
+	u32 i;
 
-	/* Huge frames have the first numbers. */
 	if (frame < mount->nslots)
-		return READ_ONCE(slot->huge);
+		return READ_ONCE(mount->slots[frame].huge);
+	slot = slot_of(mount, frame, &i);
 	base = READ_ONCE(slot->base);
 	if (!base)
 		return NULL;
@@ -316,6 +324,8 @@ int hugemap_frame_prepare(struct hugemap_mount *mount, const struct hm_unit *uni
 	if (likely(hugemap_frame_folio(mount, unit->frame)))
 		return 0;
 	slot = slot_of(mount, unit->frame, &page);
+	WARN_ON_ONCE((u64)(slot - mount->slots) * HM_BLOCK_PAGES + page !=
+		     hm_frame_offset(mount->cache, unit->frame) >> HM_PAGE_SHIFT);
 	node = slot_node(mount, slot);
 	mutex_lock(&mount->carve_lock);
 	if (!base && !slot->huge)
@@ -330,10 +340,13 @@ int hugemap_frame_prepare(struct hugemap_mount *mount, const struct hm_unit *uni
 
 void hugemap_frame_check(struct hugemap_mount *mount, const struct hm_unit *unit)
 {
-	struct folio *folio = hugemap_frame_folio(mount, unit->frame);
+	struct folio *folio;
 
+	if (!hugemap_may_be_poisoned())
+		return;
+	folio = hugemap_frame_folio(mount, unit->frame);
 	/* Abandoned, perhaps. */
-	if (!folio || likely(!hugemap_is_poisoned(folio)))
+	if (!folio || !hugemap_is_poisoned(folio))
 		return;
 	hugemap_frame_empty(mount, unit);
 	hugemap_folio_own(folio, HUGEMAP_POOLS, HUGEMAP_NOBODYS);

@@ -44,6 +44,13 @@ void hugemap_data_init(struct hugemap_inode *hi)
 	mapping_set_large_folios(hi->vfs_inode.i_mapping);
 }
 
+bool hugemap_is_writing(struct hugemap_inode *hi, u64 pgoff)
+{
+	struct hm_unit unit;
+
+	return hm_peek(hi->store, pgoff, &unit) == HM_WRITING;
+}
+
 int hugemap_await_stable(struct hugemap_inode *hi, u64 pgoff)
 {
 	return wait_event_killable(*hugemap_wait_of(hugemap_of(hi), hi->store, pgoff),
@@ -379,26 +386,21 @@ close:
 
 u32 hugemap_access(const struct file *file)
 {
+	static const u32 of_page[] = {
+		[HUGEMAP_PAGE_2M] = 0,
+		[HUGEMAP_PAGE_4K] = HM_ACCESS_BASE,
+		[HUGEMAP_PAGE_AUTO] = HM_ACCESS_AUTO,
+	};
 	const struct hugemap_inode *hi = hugemap_inode(file_inode(file));
 	const struct hugemap_file *private = file->private_data;
 	const struct hugemap_mount *mount = hugemap_mount(hi->vfs_inode.i_sb);
 	int priority = READ_ONCE(hi->priority);
-	u32 access = 0;
+	u32 access = of_page[mount->opts.page];
 
 	if (!priority)
 		priority = mount->opts.priority;
 	if (priority)
 		access |= priority > 0 ? HM_ACCESS_HIGH : HM_ACCESS_LOW;
-	switch (mount->opts.page) {
-	case HUGEMAP_PAGE_2M:
-		break;
-	case HUGEMAP_PAGE_4K:
-		access |= HM_ACCESS_BASE;
-		break;
-	case HUGEMAP_PAGE_AUTO:
-		access |= HM_ACCESS_AUTO;
-		break;
-	}
 	if (file->f_mode & FMODE_RANDOM)
 		access |= HM_ACCESS_RANDOM;
 	else if (READ_ONCE(private->sequential))
@@ -410,6 +412,8 @@ u32 hugemap_access_in(const struct vm_area_struct *vma)
 {
 	u32 access = hugemap_access(vma->vm_file);
 
+	if (likely(!(vma->vm_flags & (VM_SEQ_READ | VM_RAND_READ | VM_HUGEPAGE | VM_NOHUGEPAGE))))
+		return access;
 	if (vma->vm_flags & (VM_SEQ_READ | VM_RAND_READ)) {
 		access &= ~(u32)(HM_ACCESS_SEQUENTIAL | HM_ACCESS_RANDOM);
 		access |= vma->vm_flags & VM_SEQ_READ ? HM_ACCESS_SEQUENTIAL : HM_ACCESS_RANDOM;

@@ -82,14 +82,12 @@ void hugemap_wake_promoter(struct hugemap_mount *mount)
 		wake_up(&mount->promote_wait);
 }
 
-void hugemap_take_hints(struct hugemap_inode *hi, const struct hm_unit *unit)
+void hugemap_wake_by_hints(struct hugemap_mount *mount, u32 hints)
 {
-	struct hugemap_mount *mount = hugemap_of(hi);
-
-	if (unit->hints & HM_HINT_WRITEBACK)
+	if (hints & HM_HINT_WRITEBACK)
 		hugemap_wake_writer(mount);
-	if (unit->hints & HM_HINT_RECLAIM)
+	if (hints & HM_HINT_RECLAIM)
 		hugemap_wake_reclaimer(mount);
-	if (unit->hints & HM_HINT_PROMOTE)
+	if (hints & HM_HINT_PROMOTE)
 		hugemap_wake_promoter(mount);
 }

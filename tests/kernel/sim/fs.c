@@ -135,12 +135,14 @@ void foreign_folio(struct inode *inode, u64 index)
 
 		folio_get(folio);
 		xa->slot[index] = folio;
+		inode->i_mapping->nrpages++;
 		spin_unlock(&xa->lock);
 		while (pause--)
 			sim_yield();
 		spin_lock(&xa->lock);
 		sim_check(xa->slot[index] == folio, "a foreign folio of i_pages is not there");
 		xa->slot[index] = NULL;
+		inode->i_mapping->nrpages--;
 		folio_put(folio);
 	}
 	spin_unlock(&xa->lock);

@@ -28,6 +28,7 @@ struct address_space {
 	struct inode *host;
 	const struct address_space_operations *a_ops;
 	struct xarray i_pages;
+	unsigned long nrpages; /* of others */
 	struct rw_semaphore invalidate_lock, i_mmap_rwsem;
 	u32 wb_seq; /* errors of write-back so far */
 	int wb_err;
