@@ -193,13 +193,14 @@ static u64 take_note(const struct hm_store *store, const struct reach *at)
 
 /*
  * Does a miss at a page go on with a stream, forward? Then it is one by that, if not
- * before. (A page that is read again and again does not.) Or a store, with one that stores?
+ * before. (A page that is read again and again does not.) Or a store at the start of a block,
+ * with one that stores? Its own fault may have told the stream of the block already.
  */
 bool hm_stream_goes_on(struct hm_store *store, u64 pgoff, bool stores)
 {
 	const struct reach at = {
 		.first = pgoff,
-		.end = pgoff + 1,
+		.end = pgoff + (stores ? HM_BLOCK_PAGES : 1),
 		.step = 1,
 		.into = (u32)(pgoff - hm_block_start(pgoff)),
 		.chosen = true,
@@ -214,8 +215,8 @@ bool hm_stream_goes_on(struct hm_store *store, u64 pgoff, bool stores)
 	for (i = 0; i < HM_STREAMS && !found; i++) {
 		const struct hm_stream *s = &store->stream[i];
 
-		found = goes_on(s, &at) && pgoff >= s->next && s->seen + 1 >= min &&
-			(s->write || !stores);
+		found = goes_on(s, &at) && (stores ? s->write : pgoff >= s->next) &&
+			s->seen + 1 >= min;
 	}
 	hm_spin_unlock(&store->stream_lock);
 	return found;
@@ -389,6 +390,7 @@ bool hm_readahead(struct hm_store *store, u64 pgoff, u32 access, struct hm_plan 
 	struct hm_stream *s;
 	bool second = false;
 
+	*plan = (struct hm_plan){ .access = access & ~(u32)HM_ACCESS_SEQUENTIAL };
 	if (!may_go_on(store, &at)) {
 		second = noted(store, &at);
 		if (!second && opts->stream_min > 1 && !(access & HM_ACCESS_SEQUENTIAL)) {
@@ -397,7 +399,6 @@ bool hm_readahead(struct hm_store *store, u64 pgoff, u32 access, struct hm_plan 
 			return false;
 		}
 	}
-	*plan = (struct hm_plan){ .access = access & ~(u32)HM_ACCESS_SEQUENTIAL };
 	hm_spin_lock(&store->stream_lock);
 	s = find_stream(store, &at);
 	if (!s) {

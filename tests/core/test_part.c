@@ -169,6 +169,10 @@ static void test_stream(void **state)
 		hm_readahead(env.store, P(i), HM_ACCESS_AUTO | HM_ACCESS_WRITE, &plan);
 	}
 	assert_int_equal(store(&env, P(5), 1), 0);
+	hm_readahead(env.store, P(5), HM_ACCESS_AUTO | HM_ACCESS_WRITE, &plan);
+	/* The fault of the first store to this one comes to the marker, and says so before. */
+	hm_readahead(env.store, P(6), HM_ACCESS_AUTO, &plan);
+	assert_int_equal(store(&env, P(6), 1), 0);
 	/* Elsewhere it is as before. */
 	assert_int_equal(store(&env, P(7) + 1, 1), HM_HINT_PART);
 	env_end(&env);
