@@ -6,11 +6,14 @@ Time in an emulated machine says nothing, instructions repeat exactly: QEMU runs
 answers at once. What the loop over the memory costs is taken off.
 """
 import argparse
+import contextlib
 import dataclasses
 import json
 import pathlib
 import sys
+import tempfile
 
+import functions
 import guest
 import kernels
 
@@ -57,9 +60,14 @@ class Failed(Exception):
 class Counter:
     """Runs count-insns in a guest."""
 
-    def __init__(self, vm: guest.Guest, scenario: str | None) -> None:
+    def __init__(
+        self, vm: guest.Guest, scenario: str | None, what: str | None = None, profiler: functions.Profiler | None = None
+    ) -> None:
         self.vm = vm
         self.scenario = scenario
+        self.what = what
+        self.profiler = profiler
+        self.profiles: list[dict] = []
         self.loops: dict[tuple[str, int], int] = {}
 
     def shell(self, command: str, seconds: float = 600) -> list[str]:
@@ -89,12 +97,27 @@ class Counter:
         step = 4096 if page == "4K" else 2 * MIB
         print(f"counting {engine}, {page}, {setting}: {what}", file=sys.stderr, flush=True)
         rows = []
-        for name, ops, insns, faults in self.count(f"-s {step} -a {advice} {file} {mib} {what}", prefix):
+        counts = self.profile(engine, page, setting, f"-s {step} -a {advice} {file} {mib} ", what, prefix)
+        for name, ops, insns, faults in counts:
             loop = LOOPS.get(name)
             if loop:
                 insns -= self.loop(loop, file, mib)
             rows.append(Row(name, engine, page, setting, ops, insns, faults))
         return rows
+
+    def profile(
+        self, engine: str, page: str, setting: str, words: str, what: str, prefix: str
+    ) -> list[tuple[str, int, int, int]]:
+        """Count, and if that is asked for, tell by function."""
+        counts: list[tuple[str, int, int, int]] = []
+        if not self.profiler:
+            return self.count(words + what, prefix)
+        if not self.profiler.names:
+            self.profiler.learn(self.shell("cat /proc/kallsyms"))
+        told = self.profiler.functions(lambda: counts.extend(self.count(words + what, prefix)))
+        row = {"engine": engine, "page": page, "setting": setting, "what": what, "ops": counts[-1][1]}
+        self.profiles.append(row | {"functions": told})
+        return counts
 
     def loop(self, name: str, file: str, mib: int) -> int:
         if (name, mib) not in self.loops:
@@ -117,6 +140,10 @@ def count_hugemap(counter: Counter) -> list[Row]:
         finally:
             counter.shell("umount /mnt/fast")
 
+    if counter.what:
+        for page in ("2M", "4K", "auto"):
+            with_mount(page, 2 * SINGLE_MIB, SINGLE_MIB, counter.what)
+        return rows
     for page in ("2M", "4K", "auto"):
         for pool in (POOL_MIB, SEQUENTIAL_MIB + POOL_MIB):
             with_mount(page, pool, SEQUENTIAL_MIB, "seq-read")
@@ -234,11 +261,22 @@ def count(kernel: kernels.Kernel, initrd: pathlib.Path, args: argparse.Namespace
     """All counts in one kernel, as what goes into the JSON."""
     rows: list[Row] = []
     failed = []
-    with guest.Guest(kernel, initrd, args.memory, {"ext4": (1 << 30, "ext4")}, counted=True) as vm:
-        counter = Counter(vm, args.scenario)
+    with contextlib.ExitStack() as stack:
+        profiler = None
+        if args.by_function:
+            profiler = functions.Profiler(pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        words = profiler.words() if profiler else []
+        disks = {"ext4": (1 << 30, "ext4")}
+        vm = stack.enter_context(guest.Guest(kernel, initrd, args.memory, disks, counted=True, more=words))
+        counter = Counter(vm, args.scenario, args.what, profiler)
         counter.shell("modprobe null_blk nr_devices=2 gb=2 bs=4096 irqmode=0 && mkdir -p /mnt/fast")
         counter.shell("insmod /hugemap.ko")
-        for name, part in () if args.command_only else (("linux-mmap", count_linux), ("hugemap-kernel", count_hugemap)):
+        parts = [("linux-mmap", count_linux), ("hugemap-kernel", count_hugemap)]
+        if args.command_only:
+            parts = []
+        elif args.by_function or args.what:
+            del parts[0]
+        for name, part in parts:
             try:
                 rows += part(counter)
             except Failed as error:
@@ -253,6 +291,8 @@ def count(kernel: kernels.Kernel, initrd: pathlib.Path, args: argparse.Namespace
                 print(f"failed: {error}", file=sys.stderr)
         splats = [line for line in vm.console if guest.SPLAT.search(line)]
     failed += splats
+    if args.by_function:
+        args.by_function.write_text(json.dumps({"kernel": kernel.release, "rows": counter.profiles}, indent=1) + "\n")
     for line in splats:
         print(f"the kernel wrote: {line}", file=sys.stderr)
     rows.sort(key=lambda row: (row.scenario, row.page, row.engine != "hugemap-kernel", row.insns))

@@ -115,11 +115,12 @@ class Guest:
         append: str = "",
         counted: bool = False,
         cpus: int = 0,
+        more: list[str] | None = None,
     ) -> None:
         """Boot it, and return once `init` speaks.
 
         disks: name: (size, file system) for a new one, or an image that stays; append: for
-        the kernel; counted, cpus: see command_line().
+        the kernel; counted, cpus: see command_line(); more: words for QEMU.
         """
         self.kernel = kernel
         self.console: list[str] = []  # lines of the kernel's log so far
@@ -134,7 +135,7 @@ class Guest:
                     continue
                 files[name] = self.scratch / name
                 make_disk(files[name], *disk)
-            command = command_line(kernel, initrd, memory_mb, files, append, counted, cpus)
+            command = command_line(kernel, initrd, memory_mb, files, append, counted, cpus) + (more or [])
             for attempt in range(ATTEMPTS):
                 try:
                     self._start(command)

@@ -628,6 +628,8 @@ def main() -> int:
         if name == "bench":
             sub.add_argument("--json", type=pathlib.Path, help="write the counts there, too")
             sub.add_argument("--scenario", help="count only what is called so, or by more, in count-insns.c")
+            sub.add_argument("--what", help="count this, in count-insns.c's words, on 64 MB that the pool has room for")
+            sub.add_argument("--by-function", type=pathlib.Path, metavar="FILE", help="for functions.py")
             sub.add_argument("--command-too", action="store_true", help="hugemap bench as well")
             sub.add_argument("--command-only", action="store_true", help="nothing but that")
         if name == "test":
