@@ -375,6 +375,7 @@ static void audit_pool(struct hm_cache *cache, u32 nr, struct sums *sums)
 			bool free = carve->free[i / HM_BITS_PER_LONG] >> (i % HM_BITS_PER_LONG) & 1;
 
 			nfree += free;
+			assert_true(!free || i / HM_BITS_PER_LONG >= carve->low);
 			/* In a carved frame each page is free or somebody's. */
 			assert_int_equal(sums->used[page], carve->carved && !free);
 		}

@@ -137,8 +137,12 @@ static u32 streams_of(const struct hm_store *store)
 {
 	u32 i, n = 0;
 
-	for (i = 0; i < HM_STREAMS; i++)
-		n += hm_atomic_read(&store->span[i]) != 0;
+	for (i = 0; i < HM_STREAMS; i++) {
+		bool used = hm_atomic_read(&store->spans) >> i & 1;
+
+		assert_int_equal(used, hm_atomic_read(&store->span[i]) != 0);
+		n += used;
+	}
 	return n;
 }
 
