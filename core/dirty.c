@@ -98,16 +98,6 @@ void hm_dirty_sub(const struct hm_pos *pos)
 		begin_age(store);
 }
 
-/*
- * A unit was made dirty by a transition of its word that the caller won. It was counted
- * before that: it may be written as soon as it is dirty, and the count is never too low.
- */
-void hm_dirty_mark(const struct hm_pos *pos)
-{
-	hm_window();
-	hm_dirty_ensure(pos);
-}
-
 /* The lowest bit at or above @from, or @bits if there is none. */
 static u32 next_bit(const unsigned long *map, u32 from, u32 bits)
 {

@@ -243,7 +243,7 @@ static enum hm_queue giving_queue(struct hm_cache *cache, struct hm_shard *shard
 static u32 take_neighbours(struct hm_cache *cache, struct hm_shard *shard, u32 frame,
 			   enum hm_queue queue, u32 want, struct hm_victim *victims, u32 *n)
 {
-	enum hm_kind kind = hm_frame_is_base(cache, frame) ? HM_BASE : HM_HUGE;
+	enum hm_kind kind = hm_frame_kind(cache, frame);
 	struct hm_desc *desc = hm_desc_of(cache, frame);
 	struct hm_store *store = desc->store;
 	u64 pgoff = desc->pgoff;

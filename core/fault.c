@@ -244,25 +244,29 @@ static enum hm_outcome look(struct hm_pos *pos, u64 pgoff, u32 access, struct hm
 	return HM_BUSY;
 }
 
+static void count_fault(struct hm_cache *cache, enum hm_counter kind)
+{
+	struct hm_shard *shard = hm_local_shard(cache);
+
+	hm_atomic_count(&shard->count[HM_C_FAULTS], 1);
+	hm_atomic_count(&shard->count[kind], 1);
+}
+
 static void count_outcome(struct hm_cache *cache, enum hm_outcome outcome, u32 access)
 {
 	bool ahead = access & HM_ACCESS_AHEAD;
 
 	switch (outcome) {
 	case HM_HIT:
-		if (!ahead && !(access & HM_ACCESS_AGAIN)) {
-			hm_count(cache, HM_C_FAULTS, 1);
-			hm_count(cache, HM_C_HITS, 1);
-		}
+		if (!ahead && !(access & HM_ACCESS_AGAIN))
+			count_fault(cache, HM_C_HITS);
 		break;
 	case HM_FILL:
 	case HM_ZERO:
-		if (ahead) {
+		if (ahead)
 			hm_count(cache, HM_C_AHEAD, 1);
-			break;
-		}
-		hm_count(cache, HM_C_FAULTS, 1);
-		hm_count(cache, outcome == HM_FILL ? HM_C_FILLS : HM_C_ZEROS, 1);
+		else
+			count_fault(cache, outcome == HM_FILL ? HM_C_FILLS : HM_C_ZEROS);
 		break;
 	default:
 		break;

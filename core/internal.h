@@ -296,7 +296,6 @@ bool hm_ghost_take(const struct hm_pos *pos);
 void hm_ghost_add(const struct hm_pos *pos);
 
 /* dirty.c */
-void hm_dirty_mark(const struct hm_pos *pos);
 void hm_dirty_ensure(const struct hm_pos *pos);
 void hm_dirty_clear(const struct hm_pos *pos);
 bool hm_dirty_add(const struct hm_pos *pos);
@@ -386,6 +385,12 @@ static inline u32 hm_kind_pages(enum hm_kind kind)
 	return kind == HM_BASE ? 1 : HM_BLOCK_PAGES;
 }
 
+/* hm_frame_is_base(), in line. */
+static inline enum hm_kind hm_frame_kind(const struct hm_cache *cache, u32 frame)
+{
+	return frame >= cache->nframes ? HM_BASE : HM_HUGE;
+}
+
 /* The shard whose queues hold a unit. */
 static inline struct hm_shard *hm_shard_of(struct hm_cache *cache, const struct hm_store *store,
 					   u64 pgoff)
@@ -449,6 +454,16 @@ static inline void hm_queue_own(const struct hm_pos *pos, u32 frame)
 static inline bool hm_part_gives_way(const struct hm_pos *pos, u32 frame)
 {
 	return pos->store->cache->part[frame].few == HM_FEW_TIMES;
+}
+
+/*
+ * A unit was made dirty by a transition of its word that the caller won. It was counted
+ * before that: it may be written as soon as it is dirty, and the count is never too low.
+ */
+static inline void hm_dirty_mark(const struct hm_pos *pos)
+{
+	hm_window();
+	hm_dirty_ensure(pos);
 }
 
 static inline void hm_unit_set(struct hm_unit *unit, const struct hm_pos *pos, u32 frame)

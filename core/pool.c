@@ -20,7 +20,7 @@ static struct hm_shard *home_of(struct hm_cache *cache, u32 huge)
 
 bool hm_frame_is_base(const struct hm_cache *cache, u32 frame)
 {
-	return frame >= cache->nframes;
+	return hm_frame_kind(cache, frame) == HM_BASE;
 }
 
 /* The huge frame that a base frame lies in; a huge frame itself. */
@@ -285,7 +285,7 @@ void hm_pool_give(struct hm_cache *cache, u32 frame)
 	u32 slot;
 
 	hm_spin_lock(&home->pool_lock);
-	if (!hm_frame_is_base(cache, frame)) {
+	if (hm_frame_kind(cache, frame) == HM_HUGE) {
 		hm_assert(!carve->carved);
 		push_huge(cache, home, huge);
 		hm_spin_unlock(&home->pool_lock);

@@ -29,7 +29,7 @@
 void hm_queue_push(struct hm_cache *cache, struct hm_shard *shard, u32 frame, enum hm_queue queue,
 		   bool at_tail)
 {
-	enum hm_kind kind = hm_frame_is_base(cache, frame) ? HM_BASE : HM_HUGE;
+	enum hm_kind kind = hm_frame_kind(cache, frame);
 	struct hm_list *list = &shard->list[kind][queue];
 	struct hm_desc *desc = hm_desc_of(cache, frame);
 	u32 *end = at_tail ? &list->tail : &list->head;
@@ -56,7 +56,7 @@ void hm_queue_push(struct hm_cache *cache, struct hm_shard *shard, u32 frame, en
 /* queue_lock of the unit's shard is held. */
 void hm_queue_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 frame)
 {
-	enum hm_kind kind = hm_frame_is_base(cache, frame) ? HM_BASE : HM_HUGE;
+	enum hm_kind kind = hm_frame_kind(cache, frame);
 	struct hm_desc *desc = hm_desc_of(cache, frame);
 	enum hm_queue queue = (enum hm_queue)(hm_atomic_read(&desc->where) & 0xff);
 	struct hm_list *list = &shard->list[kind][queue];

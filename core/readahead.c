@@ -102,7 +102,7 @@ static void begin_or_end(struct hm_store *store, const struct hm_stream *s)
  * and might have come a moment before that as well: its fault is noted. A reader's own faults
  * follow each other, and the second sees what the first one wrote before it returned.
  */
-static bool may_go_on(const struct hm_store *store, const struct reach *at)
+static inline bool may_go_on(const struct hm_store *store, const struct reach *at)
 {
 	u64 used = hm_atomic_read(&store->spans);
 	u32 i;
@@ -304,7 +304,7 @@ static void plan_ahead(struct hm_store *store, struct hm_stream *s, const struct
 		       struct hm_plan *plan)
 {
 	u64 npages = hm_store_npages(store), end;
-	bool chosen = hm_is_auto(plan->access);
+	bool chosen = at->chosen;
 	u32 first = s->step == 1 ? FIRST_WINDOW_BASE : FIRST_WINDOW_HUGE;
 
 	if (chosen)
@@ -344,14 +344,14 @@ static void plan_ahead(struct hm_store *store, struct hm_stream *s, const struct
 	s->ahead = plan->end;
 }
 
-static void plan_behind(struct hm_stream *s, u64 first, struct hm_plan *plan)
+static void plan_behind(struct hm_stream *s, const struct reach *at, struct hm_plan *plan)
 {
-	bool chosen = hm_is_auto(plan->access);
+	u64 first = at->first;
 	u32 lag = s->step == 1 ? BEHIND_LAG_BASE : 0;
 	u32 least = s->step == 1 ? BEHIND_LAG_BASE : s->step;
 
 	/* A block that is half written would be written twice. */
-	if (chosen) {
+	if (at->chosen) {
 		first = hm_block_start(first);
 		lag = 0;
 		least = 1;
@@ -390,7 +390,13 @@ bool hm_readahead(struct hm_store *store, u64 pgoff, u32 access, struct hm_plan 
 	struct hm_stream *s;
 	bool second = false;
 
-	*plan = (struct hm_plan){ .access = access & ~(u32)HM_ACCESS_SEQUENTIAL };
+	/* Not as one: compilers clear it with a string instruction. */
+	plan->start = 0;
+	plan->end = 0;
+	plan->mark = 0;
+	plan->behind_start = 0;
+	plan->behind_end = 0;
+	plan->access = access & ~(u32)HM_ACCESS_SEQUENTIAL;
 	if (!may_go_on(store, &at)) {
 		second = noted(store, &at);
 		if (!second && opts->stream_min > 1 && !(access & HM_ACCESS_SEQUENTIAL)) {
@@ -410,7 +416,7 @@ bool hm_readahead(struct hm_store *store, u64 pgoff, u32 access, struct hm_plan 
 			s->seen++;
 		}
 		/* Where random faults pass, too, the more, the longer until it comes by again. */
-		s->lives = 1 + (hm_is_auto(access) ? s->window / LIFE : 0);
+		s->lives = 1 + (at.chosen ? s->window / LIFE : 0);
 	}
 	if (access & HM_ACCESS_WRITE)
 		s->write = true;
@@ -420,7 +426,7 @@ bool hm_readahead(struct hm_store *store, u64 pgoff, u32 access, struct hm_plan 
 		if (max >= at.step)
 			plan_ahead(store, s, &at, max, plan);
 		if (s->write)
-			plan_behind(s, at.first, plan);
+			plan_behind(s, &at, plan);
 	}
 	show(store, s);
 	hm_spin_unlock(&store->stream_lock);

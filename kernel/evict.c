@@ -67,7 +67,7 @@ void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 
 	trace_hugemap_evict(&hi->vfs_inode, unit->pgoff, unit->npages, result);
 	hugemap_window("evict: left, not absent yet");
-	if (result == HM_EVICTED || result == HM_EVICT_DISCARD)
+	if (hugemap_may_be_poisoned() && (result == HM_EVICTED || result == HM_EVICT_DISCARD))
 		hugemap_frame_check(mount, unit);
 	if (result == HM_EVICT_BUSY)
 		evict_stay(hi, unit);

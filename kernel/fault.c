@@ -162,6 +162,14 @@ static u32 fault_access(const struct vm_fault *vmf)
 	return access;
 }
 
+/* As far as a unit that is cached has to know of it. */
+static u32 hit_access(const struct vm_fault *vmf, const struct hugemap_mount *mount)
+{
+	if (mount->opts.page == HUGEMAP_PAGE_AUTO)
+		return fault_access(vmf);
+	return vmf->flags & FAULT_FLAG_TRIED ? HM_ACCESS_AGAIN : 0;
+}
+
 static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
@@ -169,7 +177,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 	struct hugemap_mount *mount = hugemap_of(hi);
 	bool store = vmf->flags & FAULT_FLAG_WRITE && vmf->vma->vm_flags & VM_SHARED;
 	u64 started = 0;
-	u32 access = fault_access(vmf), stores = store ? HM_ACCESS_PAGES(1) : 0;
+	u32 access = hit_access(vmf, mount), stores = store ? HM_ACCESS_PAGES(1) : 0;
 	struct folio *folio;
 	struct hm_unit unit;
 	vm_fault_t ret;
@@ -182,7 +190,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 			hugemap_window("fault: locked, not mapped");
 			hugemap_take_hints(hi, &unit);
 			if (unit.hints & HM_HINT_READAHEAD)
-				hugemap_queue_ahead(hi, vmf->pgoff, access);
+				hugemap_queue_ahead(hi, vmf->pgoff, access | fault_access(vmf));
 			if (!store || may_store(hi, vmf->pgoff))
 				break;
 			folio_unlock(folio);
@@ -190,7 +198,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 		}
 		if (!started)
 			started = local_clock();
-		ret = fault_bring(vmf, access, store, started);
+		ret = fault_bring(vmf, access | fault_access(vmf), store, started);
 		if (ret)
 			return ret;
 		access |= HM_ACCESS_AGAIN;
