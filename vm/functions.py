@@ -8,8 +8,9 @@
 
 ROW is a part of "what page setting", as the JSON has it; a row is all that count-insns.c is
 asked for at once (--what asks for something else), by units of its last count. Numbers are
-exact, not samples: QEMU tells how often each block of code has run. What the kernel does beside
-it is in them, too: its own threads, the timer, the start of the program.
+counts, not samples: QEMU tells how often each block of code was begun. One that a fault leaves
+in the middle counts as a whole, and the rest of it once more. What the kernel does beside the row
+is in it, too: its own threads, the timer, the start of the program.
 """
 import argparse
 import bisect
@@ -128,7 +129,7 @@ def main() -> int:
         parser.error("one file of run.py bench --by-function, or two")
     try:
         tables = [load(file) for file in files]
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"{', '.join(map(str, files))}: {error}; it has to be what run.py bench --by-function wrote", file=sys.stderr)
         return 1
     rows = [name for name in tables[-1] if wanted in name and name in tables[0]]

@@ -523,6 +523,8 @@ def count(args: argparse.Namespace) -> int:
     if args.command_too and not command_built().exists():
         raise Wrong(f"{command_built()} has not been built: make build")
     names = list(kernels.SERIES) if args.kernel == "all" else args.kernel.split(",")
+    if args.by_function and (len(names) > 1 or args.command_only):
+        raise Wrong("--by-function is for what bench.py counts itself, in one kernel: --kernel 6.1")
     results = []
     for name in names:
         try:
