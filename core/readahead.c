@@ -192,9 +192,20 @@ static u64 take_note(const struct hm_store *store, const struct reach *at)
 }
 
 /*
+ * The fault of a store at the start of a block may have told the stream of the block before
+ * anybody asks for the store. It is not where a few stores have come to by chance, then.
+ */
+#define MORE_FAULTS 2u
+
+static bool is_told(const struct hm_stream *s, u64 pgoff, u32 min)
+{
+	return s->next == pgoff + HM_BLOCK_PAGES && s->seen >= min + MORE_FAULTS;
+}
+
+/*
  * Does a miss at a page go on with a stream, forward? Then it is one by that, if not
  * before. (A page that is read again and again does not.) Or a store at the start of a block,
- * with one that stores? Its own fault may have told the stream of the block already.
+ * with one that stores?
  */
 bool hm_stream_goes_on(struct hm_store *store, u64 pgoff, bool stores)
 {
@@ -215,8 +226,8 @@ bool hm_stream_goes_on(struct hm_store *store, u64 pgoff, bool stores)
 	for (i = 0; i < HM_STREAMS && !found; i++) {
 		const struct hm_stream *s = &store->stream[i];
 
-		found = goes_on(s, &at) && (stores ? s->write : pgoff >= s->next) &&
-			s->seen + 1 >= min;
+		found = goes_on(s, &at) && (s->write || !stores) &&
+			(pgoff >= s->next ? s->seen + 1 >= min : stores && is_told(s, pgoff, min));
 	}
 	hm_spin_unlock(&store->stream_lock);
 	return found;
