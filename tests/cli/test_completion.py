@@ -4,6 +4,7 @@
 Each shell itself is asked, with only the completion of this tree loaded. One that is
 not installed is skipped.
 """
+import json
 import os
 import pty
 import re
@@ -16,7 +17,7 @@ import threading
 import time
 import unittest
 
-from common import HUGEMAP, MAPPER, ROOT, FakeMount, hugemap
+from common import HUGEMAP, LONG, MAPPER, ROOT, FakeMount, hugemap
 
 COMPLETIONS = os.path.join(ROOT, "completions")
 PATIENCE = 60  # seconds, for a shell that hangs
@@ -34,6 +35,18 @@ def options(command):
 
 def listed(title):
     return set(re.search(rf"(?m)^{title}: (.*)$", hugemap("help", "bench").stdout)[1].split())
+
+
+def is_served(pid):
+    """Whether steering works here; its thread begins beside the program, and tells by and by."""
+    if not json.loads(hugemap("doctor", "--json").stdout)["checks"]["steering"]["pagemap"]:
+        return False
+    end = time.monotonic() + LONG
+    while f"{pid}  " not in hugemap("stat").stdout:
+        if time.monotonic() > end:
+            raise AssertionError(f"hugemap stat never told of {pid}")
+        time.sleep(0.05)
+    return True
 
 
 class Shell:
@@ -224,7 +237,7 @@ class Offers:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
         try:
             self.assertEqual(mapper.stdout.readline(), "ready\n")
-            served = f"{mapper.pid}  " in hugemap("stat").stdout
+            served = is_served(mapper.pid)
             found = self.offers("stat", "", env=env)
             self.assertEqual(str(mapper.pid) in found, served)
             self.assertIn(fake.directory, found)
