@@ -156,12 +156,12 @@ struct hm_cache *hm_cache_init(void *mem, const struct hm_options *opts)
 
 void hm_cache_set_options(struct hm_cache *cache, const struct hm_options *opts)
 {
-	u32 cpus = cache->opts.cpus, pool_frames = cache->opts.pool_frames;
+	struct hm_options now = *opts;
 
-	/* Field by field: each is read on its own. */
-	cache->opts = *opts;
-	cache->opts.cpus = cpus;
-	cache->opts.pool_frames = pool_frames;
+	/* Each is read on its own, by others, meanwhile. */
+	now.cpus = cache->opts.cpus;
+	now.pool_frames = cache->opts.pool_frames;
+	cache->opts = now;
 }
 
 void hm_cache_tick(struct hm_cache *cache, u64 now_ms)

@@ -187,11 +187,10 @@ enum {
 	HM_HINT_WRITEBACK = 1 << 1, /* the dirty share is above its limit */
 	HM_HINT_RECLAIM = 1 << 2, /* few free frames: call hm_reclaim() */
 	HM_HINT_DIRTIED = 1 << 3, /* this call made the unit dirty */
-	HM_HINT_REFORM = 1 << 4, /* a huge frame that was carved before */
-	HM_HINT_JOINED = 1 << 5, /* base pages before this call, one huge unit now */
-	HM_HINT_PROMOTE = 1 << 6, /* there is something to promote: hm_promote_pick() */
-	HM_HINT_HOLES = 1 << 7, /* of hm_peek() only: as hm_has_holes(), of this very unit */
-	HM_HINT_PART = 1 << 8, /* of a huge unit, only the HM_ACCESS_PAGES may be stored to */
+	HM_HINT_JOINED = 1 << 4, /* base pages before this call, one huge unit now */
+	HM_HINT_PROMOTE = 1 << 5, /* there is something to promote: hm_promote_pick() */
+	HM_HINT_HOLES = 1 << 6, /* of hm_peek() only: as hm_has_holes(), of this very unit */
+	HM_HINT_PART = 1 << 7, /* of a huge unit, only the HM_ACCESS_PAGES may be stored to */
 };
 
 /* Kinds of index nodes. */
@@ -294,8 +293,8 @@ void hm_cache_set_options(struct hm_cache *cache, const struct hm_options *opts)
  */
 u32 hm_frame_park(struct hm_cache *cache);
 
-/* It has memory again. */
-void hm_frame_unpark(struct hm_cache *cache, u32 frame);
+/* It has memory again, which is base pages now if @pages: it is carved before others. */
+void hm_frame_unpark(struct hm_cache *cache, u32 frame, bool pages);
 
 /* The engine's clock, in milliseconds; only ever forward; for ages. */
 void hm_cache_tick(struct hm_cache *cache, u64 now_ms);
@@ -586,7 +585,7 @@ u32 hm_reclaim_want(struct hm_cache *cache, enum hm_kind kind);
  *
  * Only clean units are chosen.
  *
- * Return: how many victims; 0 means that nothing clean is left.
+ * Return: how many victims; 0 means that nothing is found now that is clean and may go.
  */
 u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_victim *victims,
 	       u32 max);

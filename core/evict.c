@@ -12,8 +12,8 @@
 /* Rounds of looking among units that are not clean, before reclaim gives up. */
 #define RECLAIM_ROUNDS 32u
 
-/* Of what passes, in a shard, what may be in use; and how long what is ahead is waited with. */
-#define PASSING_KEPT 4u
+/* Of what passes, in all shards, what may be in use; and how long what is ahead is waited with. */
+#define PASSING_KEPT 4u /* but one in each */
 #define PASSING_KEPT_BASE 128u
 #define PASSING_WAIT_MS 30000u
 
@@ -57,15 +57,17 @@ enum verdict {
 
 /*
  * Claim a clean unit that was not touched: for eviction, or (claim == false)
- * just forget a touch. queue_lock is held, so the word belongs to the frame.
+ * just forget a touch. queue_lock is held, so the frame stays the word's, but the word may
+ * have another one: miss() owns a word before it has it, and a late hm_queue_insert() of the
+ * frame's last unit, that of the same word, may come in between.
  */
-static enum verdict judge(struct hm_desc *desc, bool claim)
+static enum verdict judge(struct hm_cache *cache, u32 frame, bool claim)
 {
-	hm_atomic_t *at = hm_ptr_read(&desc->word);
+	hm_atomic_t *at = hm_ptr_read(&hm_desc_of(cache, frame)->word);
 	u64 word = hm_atomic_read(at);
 
 	for (;;) {
-		if (hm_word_state(word) != HM_CLEAN)
+		if (hm_word_state(word) != HM_CLEAN || hm_word_frame(word) != frame)
 			return NOT_CLEAN;
 		if (word & HM_W_REF) {
 			if (hm_atomic_cas(at, &word, word & ~HM_W_REF))
@@ -88,10 +90,10 @@ static void not_clean(struct hm_cache *cache, u32 frame)
 		hm_pool_stay(cache, frame);
 }
 
-/* A tick may have come after @now was read. */
+/* A tick may have come after @now was read: a minute is more than that takes. */
 static u32 since(u32 now, u32 stamp)
 {
-	return now - stamp < 1u << 31 ? now - stamp : 0;
+	return now - stamp < ~0u - 60000 ? now - stamp : 0;
 }
 
 /* Where a unit goes that was touched while inactive. */
@@ -114,7 +116,7 @@ static u32 take_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm
 		struct hm_desc *desc = hm_desc_of(cache, frame);
 
 		hm_queue_unlink(cache, shard, frame);
-		switch (judge(desc, true)) {
+		switch (judge(cache, frame, true)) {
 		case TAKE:
 			victim_add(victims, n, desc, kind, frame, true);
 			taken++;
@@ -154,7 +156,8 @@ static u32 take_passing(struct hm_cache *cache, struct hm_shard *shard, enum hm_
 			u32 want, struct hm_victim *victims, u32 max, u32 *n)
 {
 	struct hm_list *list = &shard->list[kind][HM_Q_PASSING];
-	u32 keep = kind == HM_BASE ? PASSING_KEPT_BASE : PASSING_KEPT;
+	u32 most = kind == HM_BASE ? PASSING_KEPT_BASE : PASSING_KEPT;
+	u32 keep = most / cache->nshards ?: 1;
 	u32 now = (u32)hm_atomic_read(&cache->clock);
 	u32 frame, next, left, used, taken = 0;
 
@@ -170,9 +173,9 @@ static u32 take_passing(struct hm_cache *cache, struct hm_shard *shard, enum hm_
 		if (!all && (ahead ? since(now, desc->stamp) < PASSING_WAIT_MS : used <= keep))
 			continue;
 		hm_queue_unlink(cache, shard, frame);
-		verdict = ahead && !all ? TOUCHED : judge(desc, true);
+		verdict = ahead && !all ? TOUCHED : judge(cache, frame, true);
 		if (verdict == TOUCHED && !ahead)
-			verdict = judge(desc, true);
+			verdict = judge(cache, frame, true);
 		if (verdict == TAKE) {
 			victim_add(victims, n, desc, kind, frame, true);
 			taken++;
@@ -293,7 +296,7 @@ static u32 make_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm
 		desc = hm_desc_of(cache, frame);
 		stamp = desc->stamp;
 		hm_queue_unlink(cache, shard, frame);
-		if (judge(desc, false) == NOT_CLEAN) {
+		if (judge(cache, frame, false) == NOT_CLEAN) {
 			not_clean(cache, frame);
 			continue;
 		}
@@ -498,9 +501,9 @@ static void drain(struct hm_cache *cache, u32 huge, struct hm_victim *victims, u
 		/* Still queued in this shard? Then it stays so while we look. */
 		where = hm_atomic_read(&desc->where);
 		if (where != HM_Q_NONE && &cache->shards[where >> 8] == shard) {
-			verdict = judge(desc, true);
+			verdict = judge(cache, frame, true);
 			if (verdict == TOUCHED)
-				verdict = judge(desc, true);
+				verdict = judge(cache, frame, true);
 			/* Not clean: whoever makes it clean queues it again. */
 			if (verdict != TOUCHED)
 				hm_queue_unlink(cache, shard, frame);
@@ -517,7 +520,7 @@ static void drain(struct hm_cache *cache, u32 huge, struct hm_victim *victims, u
 
 u32 hm_reclaim_want(struct hm_cache *cache, enum hm_kind kind)
 {
-	u64 target = cache->opts.free_target;
+	u64 target = hm_pool_free_target(cache);
 	u64 free = hm_pool_free(cache, HM_HUGE);
 
 	if (kind == HM_BASE) {
@@ -570,7 +573,7 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 				   (own->age >= OLDER_MS || !hm_pool_free(cache, HM_HUGE))) {
 				reclaim_kind(cache, HM_HUGE, want, victims, max, &n);
 			} else if (hm_cache_free_pages(cache) <
-				   (u64)cache->opts.free_target * HM_BLOCK_PAGES) {
+				   hm_pool_free_target(cache) * HM_BLOCK_PAGES) {
 				reclaim_kind(cache, HM_BASE, want, victims, max, &n);
 			} else {
 				break;

@@ -51,7 +51,7 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 	struct hm_desc *desc;
 	u64 filling;
 
-	frame = hm_pool_take(cache, hm_pos_kind(pos), access & HM_ACCESS_AHEAD, &hints);
+	frame = hm_pool_take(cache, hm_pos_kind(pos), access & HM_ACCESS_AHEAD);
 	if (frame == HM_NO_FRAME_ID) {
 		unit->npages = hm_pos_pages(pos);
 		unit->hints |= HM_HINT_RECLAIM;
@@ -77,8 +77,6 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 			hm_atomic_add(&pos->base->resident, -1);
 		/* A late hm_queue_insert() for an earlier stay may have queued it. */
 		hm_queue_forget(pos, frame);
-		if (hints & HM_HINT_REFORM)
-			cache->carve[frame].reform = true;
 		hm_pool_give(cache, frame);
 		return HM_BUSY; /* somebody was faster: look again */
 	}
@@ -166,20 +164,24 @@ static bool hit(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access, struc
 	return true;
 }
 
-/* A unit is on its way in or out: ask to be told. False: look again. */
+/*
+ * A unit is on its way in or out: ask to be told. False: look again. Who asks only for what
+ * is cached comes back for it, and is told of the marker then.
+ */
 static bool busy(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *unit)
 {
+	bool used = hm_word_state(word) == HM_FILLING && !(access & HM_ACCESS_CACHED);
 	u64 next = word | HM_W_WAIT;
 
 	if (access & HM_ACCESS_AHEAD)
 		return true;
-	if (hm_word_state(word) == HM_FILLING)
+	if (used)
 		next &= ~(HM_W_AHEAD | HM_W_MARK);
 	if (next != word && !hm_atomic_cas(pos->word, &word, next))
 		return false;
-	if (hm_word_state(word) == HM_FILLING && (word & HM_W_AHEAD))
+	if (used && (word & HM_W_AHEAD))
 		hm_count(pos->store->cache, HM_C_AHEAD_USED, 1);
-	if (word & HM_W_MARK)
+	if (used && (word & HM_W_MARK))
 		unit->hints |= HM_HINT_READAHEAD;
 	return true;
 }

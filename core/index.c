@@ -135,7 +135,8 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 	}
 	hollow = hm_bit_test(pos->leaf->hollow, pos->leaf_slot);
 	holes = hm_bit_test(pos->leaf->holes, pos->leaf_slot);
-	/* Nobody asks for the bits of words that are frozen. */
+	/* Nobody asks for the bits of words that are frozen, and none of them is dirty. */
+	memset(base->dirty, 0, sizeof(base->dirty));
 	memset(base->hollow, hollow ? 0xff : 0, sizeof(base->hollow));
 	/* Of some holes, where they are was known when the node came. */
 	if (hollow || !holes)

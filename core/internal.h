@@ -3,12 +3,16 @@
  * What the files of the core share. Engines see cache.h only.
  *
  * Lock order (all are spinlocks; at most one of each at a time):
+ *   cache->stores_lock      the table of stores; nothing taken inside
+ *   store->node_lock        nodes that are added, blocks that are joined; nothing taken inside
  *   store->stream_lock      read-ahead streams; nothing taken inside
  *   cache->promote_lock     candidates for promotion; nothing taken inside
  *   store->dirty_lock       clearing of dirty bits, the ordered walk
  *     shard->queue_lock     the queues, and desc->word of queued frames
  *   shard->pool_lock        free lists; nothing taken inside
- * Lookups, faults on cached units and marking a unit dirty take no lock.
+ * Lookups, faults on cached units and marking a unit dirty take no lock; with HM_ACCESS_AUTO, a
+ * first store at the start of a block may take stream_lock, and one where programs have asked
+ * for blocks promote_lock.
  */
 #ifndef HM_INTERNAL_H
 #define HM_INTERNAL_H
@@ -65,7 +69,7 @@ struct hm_carve {
 	u32 next, prev; /* shard->partial */
 	bool carved;
 	bool draining; /* hands out no base frames: it is wanted as a whole */
-	bool reform; /* was carved: tell who gets it as a huge frame */
+	bool pages; /* its memory is base pages, as far as is known: better carved than not */
 };
 
 /*
@@ -90,7 +94,7 @@ struct hm_list {
 
 struct hm_shard {
 	hm_spinlock_t pool_lock;
-	u32 free; /* free list of huge frames */
+	hm_atomic_t free[HM_KINDS]; /* free lists of huge frames, by what their memory is made of */
 	u32 partial; /* carved frames with free base frames */
 	hm_atomic_t nfree[HM_KINDS];
 
@@ -274,10 +278,11 @@ u64 hm_store_npages(const struct hm_store *store);
 
 /* pool.c */
 void hm_pool_init(struct hm_cache *cache);
-u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead, u32 *hints);
+u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead);
 void hm_pool_give(struct hm_cache *cache, u32 frame);
 u64 hm_pool_free(struct hm_cache *cache, enum hm_kind kind);
 u64 hm_pool_frames(const struct hm_cache *cache);
+u64 hm_pool_free_target(const struct hm_cache *cache);
 bool hm_pool_low(struct hm_cache *cache, enum hm_kind kind);
 u32 hm_pool_base_frame(const struct hm_cache *cache, u32 huge, u32 slot);
 u32 hm_pool_container(const struct hm_cache *cache, u32 frame);

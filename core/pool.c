@@ -68,11 +68,25 @@ u64 hm_cache_huge_pages(struct hm_cache *cache)
 	return others < cache->nframes ? (cache->nframes - others) * HM_BLOCK_PAGES : 0;
 }
 
+/* Huge frames that have memory: a cache may have been made for more. */
+u64 hm_pool_frames(const struct hm_cache *cache)
+{
+	return cache->nframes - hm_atomic_read(&cache->parked);
+}
+
+/* Huge frames to keep free: of a pool that has given most of its memory back, not all. */
+u64 hm_pool_free_target(const struct hm_cache *cache)
+{
+	u64 most = hm_pool_frames(cache) / 4;
+
+	return cache->opts.free_target < most ? cache->opts.free_target : most;
+}
+
 /* Pages that a shard, or all of them, should have free for a kind. */
 static u64 free_target(const struct hm_cache *cache, enum hm_kind kind)
 {
 	return kind == HM_BASE ? cache->opts.evict_batch * 2 :
-				 (u64)cache->opts.free_target * HM_BLOCK_PAGES;
+				 hm_pool_free_target(cache) * HM_BLOCK_PAGES;
 }
 
 /*
@@ -121,25 +135,39 @@ static void partial_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 h
 
 static void push_huge(struct hm_cache *cache, struct hm_shard *shard, u32 huge)
 {
-	cache->desc[huge].next = shard->free;
-	shard->free = huge;
+	hm_atomic_t *list = &shard->free[cache->carve[huge].pages ? HM_BASE : HM_HUGE];
+
+	cache->desc[huge].next = (u32)hm_atomic_read(list);
+	hm_atomic_set(list, huge);
 	count_free(shard, HM_HUGE, 1);
 }
 
-static u32 take_huge_from(struct hm_cache *cache, struct hm_shard *shard)
+static u32 take_free_from(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind made_of)
 {
+	hm_atomic_t *list = &shard->free[made_of];
 	u32 frame;
 
-	if (!hm_atomic_read(&shard->nfree[HM_HUGE]))
+	/* Nobody takes a lock to find nothing. */
+	if (hm_atomic_read(list) == HM_NO_FRAME_ID)
 		return HM_NO_FRAME_ID;
 	hm_spin_lock(&shard->pool_lock);
-	frame = shard->free;
+	frame = (u32)hm_atomic_read(list);
 	if (frame != HM_NO_FRAME_ID) {
-		shard->free = cache->desc[frame].next;
+		hm_atomic_set(list, cache->desc[frame].next);
 		count_free(shard, HM_HUGE, -1);
 	}
 	hm_spin_unlock(&shard->pool_lock);
 	return frame;
+}
+
+static u32 take_huge_from(struct hm_cache *cache, struct hm_shard *shard)
+{
+	return take_free_from(cache, shard, HM_HUGE);
+}
+
+static u32 take_pages_from(struct hm_cache *cache, struct hm_shard *shard)
+{
+	return take_free_from(cache, shard, HM_BASE);
 }
 
 u32 hm_pool_base_frame(const struct hm_cache *cache, u32 huge, u32 slot)
@@ -185,7 +213,7 @@ static u32 carve_up(struct hm_cache *cache, u32 huge)
 	hm_spin_lock(&home->pool_lock);
 	hm_assert(!carve->carved);
 	carve->carved = true;
-	carve->reform = true;
+	carve->pages = true;
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
 		carve->free[i / HM_BITS_PER_LONG] |= 1ul << (i % HM_BITS_PER_LONG);
 	carve->free[0] &= ~1ul;
@@ -220,12 +248,6 @@ static u32 take_from_any(struct hm_cache *cache,
 	return HM_NO_FRAME_ID;
 }
 
-/* Huge frames that have memory: a cache may have been made for more. */
-u64 hm_pool_frames(const struct hm_cache *cache)
-{
-	return cache->nframes - hm_atomic_read(&cache->parked);
-}
-
 /*
  * A frame that this CPU carves for itself. Else all CPUs take from the one frame that was
  * carved first, by its lock. Where that is an eighth of the pool at most.
@@ -240,17 +262,32 @@ static u32 take_base_of_own(struct hm_cache *cache)
 	frame = take_base_from(cache, shard);
 	if (frame != HM_NO_FRAME_ID)
 		return frame;
-	frame = take_huge_from(cache, shard);
+	frame = take_pages_from(cache, shard);
+	if (frame == HM_NO_FRAME_ID)
+		frame = take_huge_from(cache, shard);
 	return frame == HM_NO_FRAME_ID ? frame : carve_up(cache, frame);
+}
+
+/*
+ * A whole huge frame, to be made of huge memory or of base pages: rather one that is, as
+ * the engine has to exchange what is not.
+ */
+static u32 take_whole(struct hm_cache *cache, enum hm_kind made_of)
+{
+	u32 frame = take_from_any(cache, made_of == HM_HUGE ? take_huge_from : take_pages_from);
+
+	if (frame == HM_NO_FRAME_ID)
+		frame = take_from_any(cache, made_of == HM_HUGE ? take_pages_from : take_huge_from);
+	return frame;
 }
 
 /*
  * Take a frame, or HM_NO_FRAME_ID. Read-ahead leaves a reserve, so that a
  * demand fault does not have to wait for an eviction because of it.
  */
-u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead, u32 *hints)
+u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead)
 {
-	u32 frame = HM_NO_FRAME_ID;
+	u32 frame;
 
 	/* If this CPU has enough, the others need not be asked. */
 	if (ahead && hm_atomic_read(&hm_local_shard(cache)->nfree[HM_HUGE]) <= cache->reserve &&
@@ -261,17 +298,15 @@ u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead, u32 *hin
 		if (frame == HM_NO_FRAME_ID)
 			frame = take_from_any(cache, take_base_from);
 		if (frame == HM_NO_FRAME_ID) {
-			frame = take_from_any(cache, take_huge_from);
+			frame = take_whole(cache, HM_BASE);
 			if (frame != HM_NO_FRAME_ID)
 				frame = carve_up(cache, frame);
 		}
 	} else {
-		frame = take_from_any(cache, take_huge_from);
-		if (frame != HM_NO_FRAME_ID)
+		frame = take_whole(cache, HM_HUGE);
+		if (frame != HM_NO_FRAME_ID) {
+			cache->carve[frame].pages = false;
 			hm_part_new(cache, frame);
-		if (frame != HM_NO_FRAME_ID && cache->carve[frame].reform) {
-			cache->carve[frame].reform = false;
-			*hints |= HM_HINT_REFORM;
 		}
 	}
 	return frame;
@@ -349,17 +384,17 @@ u32 hm_frame_park(struct hm_cache *cache)
 	}
 	frame = take_huge_from(cache, most);
 	if (frame == HM_NO_FRAME_ID)
-		frame = take_from_any(cache, take_huge_from);
-
+		frame = take_whole(cache, HM_HUGE);
 	if (frame != HM_NO_FRAME_ID)
 		hm_atomic_add(&cache->parked, 1);
 	return frame;
 }
 
-void hm_frame_unpark(struct hm_cache *cache, u32 frame)
+void hm_frame_unpark(struct hm_cache *cache, u32 frame, bool pages)
 {
 	hm_assert(!hm_frame_is_base(cache, frame) && hm_atomic_read(&cache->parked));
 	hm_atomic_add(&cache->parked, -1);
+	cache->carve[frame].pages = pages;
 	hm_pool_give(cache, frame);
 }
 
@@ -417,7 +452,8 @@ void hm_pool_init(struct hm_cache *cache)
 		struct hm_shard *shard = &cache->shards[i];
 
 		hm_spin_init(&shard->pool_lock);
-		shard->free = HM_NO_FRAME_ID;
+		hm_atomic_set(&shard->free[HM_HUGE], HM_NO_FRAME_ID);
+		hm_atomic_set(&shard->free[HM_BASE], HM_NO_FRAME_ID);
 		shard->partial = HM_NO_FRAME_ID;
 	}
 	/* Backwards, so that the lists hand frames out in address order. */

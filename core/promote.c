@@ -74,9 +74,10 @@ static bool is_wanted(const struct hm_pos *pos, u32 access)
 			hm_bit_clear(pos->leaf->kept, pos->leaf_slot);
 		if (!hm_bit_test(pos->leaf->asked, pos->leaf_slot))
 			hm_bit_set(pos->leaf->asked, pos->leaf_slot);
-		/* The end of a store is never a whole block. */
+		/* Neither the end of a store is ever a whole block, nor what cannot be read as one. */
 		return hm_block_of(pos->pgoff) < hm_atomic_read(&pos->store->size) >>
-		       HM_BLOCK_SHIFT;
+		       HM_BLOCK_SHIFT &&
+		       !hm_bit_test(pos->leaf->broken, pos->leaf_slot);
 	}
 	return util && !hm_bit_test(pos->leaf->kept, pos->leaf_slot) &&
 	       hm_atomic_read(&pos->base->resident) * 100 >= (u64)util * HM_BLOCK_PAGES;
@@ -210,17 +211,12 @@ static void set(unsigned long *map, u32 i)
 static enum hm_refused may_be_whole(const struct hm_pos *block)
 {
 	const struct hm_base *base = hm_ptr_read(&block->leaf->base[block->leaf_slot]);
-	u32 i;
 
 	if (hm_block_of(block->pgoff) >= hm_atomic_read(&block->store->size) >> HM_BLOCK_SHIFT ||
 	    hm_bit_test(block->leaf->broken, block->leaf_slot))
 		return HM_REFUSED_GONE;
 	/* A page that is dirty has room; the whole block would have none. */
-	for (i = 0; i < HM_BITMAP_LONGS(HM_BLOCK_PAGES); i++) {
-		if (hm_bits_read(base->holes, i))
-			return HM_REFUSED_HOLES;
-	}
-	return HM_REFUSED_NOT;
+	return hm_bits_count(base->holes) ? HM_REFUSED_HOLES : HM_REFUSED_NOT;
 }
 
 /* Is enough of it touched, and if a part of it is stored to, enough of that? */
@@ -314,7 +310,7 @@ enum hm_refused hm_promote_begin(struct hm_promotion *p, bool force)
 		why = weigh(&block);
 	if (why)
 		goto refused;
-	p->unit.frame = hm_pool_take(cache, HM_HUGE, true, &p->unit.hints);
+	p->unit.frame = hm_pool_take(cache, HM_HUGE, true);
 	why = HM_REFUSED_NO_FRAME;
 	if (p->unit.frame == HM_NO_FRAME_ID)
 		goto refused;
@@ -581,11 +577,8 @@ bool hm_promote_abort(struct hm_promotion *p, enum hm_refused why)
 	}
 	if (p->begun)
 		clear_flag(&block, HM_W_COPIED | (why == HM_REFUSED_STORED ? HM_W_STORED : 0));
-	if (p->unit.frame != HM_NO_FRAME_ID) {
-		if (p->unit.hints & HM_HINT_REFORM)
-			cache->carve[p->unit.frame].reform = true;
+	if (p->unit.frame != HM_NO_FRAME_ID)
 		hm_pool_give(cache, p->unit.frame);
-	}
 	if (why != HM_REFUSED_GONE) {
 		hm_count(cache, HM_C_REFUSED, 1);
 		hm_count(cache, (enum hm_counter)(HM_C_REFUSED + why), 1);

@@ -296,7 +296,7 @@ static struct hm_stream *start_stream(struct hm_store *store, const struct reach
 bool hm_stream_passes(struct hm_store *store)
 {
 	struct hm_cache *cache = store->cache;
-	u64 room = (u64)(cache->opts.free_target + cache->opts.evict_batch) * HM_BLOCK_PAGES;
+	u64 room = (hm_pool_free_target(cache) + cache->opts.evict_batch) * HM_BLOCK_PAGES;
 
 	return hm_store_npages(store) > hm_pool_frames(cache) * HM_BLOCK_PAGES / 2 &&
 	       hm_cache_free_pages(cache) <= room;

@@ -235,8 +235,8 @@ struct hm_store *hm_writeback_pick(struct hm_cache *cache, bool *expired)
 {
 	u64 now = hm_atomic_read(&cache->clock);
 	bool above = hm_cache_dirty_above_limit(cache);
-	struct hm_store *best = NULL;
-	u64 most = 0;
+	struct hm_store *best = NULL, *oldest = NULL;
+	u64 most = 0, longest = now;
 	u32 i;
 
 	*expired = false;
@@ -249,16 +249,20 @@ struct hm_store *hm_writeback_pick(struct hm_cache *cache, bool *expired)
 		since = hm_atomic_read(&store->dirty_since);
 		dirty = since ? hm_store_dirty_pages(store) : 0;
 		if (dirty && cache->opts.dirty_expire_ms &&
-		    now >= since + cache->opts.dirty_expire_ms) {
-			/* Its age counts from now on: this pass writes it all. */
-			hm_atomic_set(&store->dirty_since, now);
-			*expired = true;
-			return store;
+		    now >= since + cache->opts.dirty_expire_ms && since < longest) {
+			longest = since;
+			oldest = store;
 		}
 		if (above && dirty > most) {
 			most = dirty;
 			best = store;
 		}
 	}
-	return best;
+	/* What is always stored to would be the first that has expired for ever. */
+	if (!oldest)
+		return best;
+	/* Its age counts from now on: this pass writes it all. */
+	hm_atomic_set(&oldest->dirty_since, now);
+	*expired = true;
+	return oldest;
 }

@@ -259,12 +259,15 @@ static bool add_ahead(struct hugemap_inode *hi, const struct hm_unit *unit,
 	return true;
 }
 
-/* One unit. False: no further. */
-static bool bring_ahead(struct hugemap_inode *hi, u64 *pgoff, u32 access, struct hugemap_io **io)
+/* One unit. False: no further. The marker is for the first that comes in from @mark on. */
+static bool bring_ahead(struct hugemap_inode *hi, u64 *pgoff, u64 *mark, u32 access,
+			struct hugemap_io **io)
 {
+	enum hm_outcome outcome;
 	struct hm_unit unit;
-	enum hm_outcome outcome = hugemap_ask(hi, *pgoff, access | HM_ACCESS_AHEAD, &unit);
 
+	access |= HM_ACCESS_AHEAD | (*pgoff >= *mark ? HM_ACCESS_MARK : 0);
+	outcome = hugemap_ask(hi, *pgoff, access, &unit);
 	if (unit.hints & HM_HINT_PROMOTE)
 		hugemap_wake_promoter(hugemap_of(hi));
 	switch (outcome) {
@@ -275,6 +278,8 @@ static bool bring_ahead(struct hugemap_inode *hi, u64 *pgoff, u32 access, struct
 			hugemap_fill_cancel(hi, &unit);
 			return false;
 		}
+		if (access & HM_ACCESS_MARK)
+			*mark = U64_MAX;
 		if (outcome == HM_ZERO)
 			fill_zero(hi, &unit);
 		break;
@@ -303,8 +308,7 @@ static u64 bring_plan(struct hugemap_inode *hi, u64 start, u64 end, u64 mark, u3
 	if (!filemap_invalidate_trylock_shared(mapping))
 		return start;
 	while (more && pgoff < end && !fatal_signal_pending(current)) {
-		more = bring_ahead(hi, &pgoff, pgoff == mark ? access | HM_ACCESS_MARK : access,
-				   &io);
+		more = bring_ahead(hi, &pgoff, &mark, access, &io);
 		/* What is cached takes no time, and there may be a million pages of it. */
 		cond_resched();
 	}

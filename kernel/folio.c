@@ -200,31 +200,42 @@ void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio)
 	hugemap_held_add(hugemap_of(hi), folio);
 }
 
-struct folio *hugemap_find(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_unit *unit)
+/* @hints: of earlier looks. What a touch has taken out of the unit is told only once. */
+static struct folio *find_again(struct hugemap_inode *hi, u64 pgoff, u32 access,
+				struct hm_unit *unit, u32 hints)
 {
 	struct folio *folio;
 
 	while (hm_fault(hi->store, pgoff, access | HM_ACCESS_CACHED, unit) == HM_HIT) {
+		unit->hints |= hints;
 		folio = hugemap_unit_folio(hi, unit);
 		if (likely(folio))
 			return folio;
+		hints = unit->hints;
 		cpu_relax(); /* it has been evicted since: ask again */
 	}
 	return NULL;
+}
+
+struct folio *hugemap_find(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_unit *unit)
+{
+	return find_again(hi, pgoff, access, unit, 0);
 }
 
 struct folio *hugemap_find_locked(struct hugemap_inode *hi, u64 pgoff, u32 access,
 				  struct hm_unit *unit)
 {
 	struct folio *folio;
+	u32 hints = 0;
 
-	while ((folio = hugemap_find(hi, pgoff, access, unit))) {
+	while ((folio = find_again(hi, pgoff, access, unit, hints))) {
 		hugemap_window("folio: has a reference, not locked");
 		folio_lock(folio);
 		if (likely(hugemap_folio_is(hi, folio, pgoff)))
 			return folio;
 		folio_unlock(folio);
 		folio_put(folio);
+		hints = unit->hints;
 	}
 	return NULL;
 }

@@ -42,7 +42,7 @@ static void pool_unpark_one(struct hugemap_mount *mount, u32 frame)
 {
 	mount->slots[frame].parked = false;
 	WRITE_ONCE(mount->nparked, mount->nparked - 1);
-	hm_frame_unpark(mount->cache, frame);
+	hm_frame_unpark(mount->cache, frame, mount->slots[frame].carved);
 }
 
 /* Taken out of the core: nobody uses it. */
@@ -113,7 +113,7 @@ static int pool_park(struct hugemap_mount *mount, u32 less, struct fs_context *f
 			"the pool cannot shrink: what is in it is pinned, or cannot be written");
 	while (n--) {
 		if (err)
-			hm_frame_unpark(mount->cache, frames[n]);
+			hm_frame_unpark(mount->cache, frames[n], mount->slots[frames[n]].carved);
 		else
 			note_parked(mount, frames[n]);
 	}

@@ -34,6 +34,9 @@ static_assert(HUGE_ORDER == HM_BLOCK_ORDER);
 #define GENTLY ((GFP_KERNEL | __GFP_NOWARN) & ~__GFP_DIRECT_RECLAIM)
 #define ONCE (GFP_KERNEL | __GFP_NOWARN | __GFP_NORETRY)
 
+/* One frame of so many is base pages from the start, where the other ones are huge. A prime. */
+#define AT_HAND 19u
+
 /*
  * The core's shards are the CPUs, and slots in a row belong to one after the other:
  * a CPU takes memory of its own node first.
@@ -199,12 +202,24 @@ bool hugemap_slot_has_memory(const struct hugemap_slot *slot)
 	return slot->huge || slot->carved;
 }
 
+/*
+ * What is read first may be base pages or blocks, with page=auto: some of both are at hand.
+ * To exchange memory for a frame that is carved is dear where mm clears all that it gives
+ * (init_on_alloc). Not each time the same CPU's.
+ */
+static bool begins_as_pages(const struct hugemap_mount *mount, const struct hugemap_slot *slot)
+{
+	if (mount->opts.page != HUGEMAP_PAGE_AUTO)
+		return mount->opts.page == HUGEMAP_PAGE_4K;
+	return (slot - mount->slots) % AT_HAND == AT_HAND - 1;
+}
+
 int hugemap_slot_take(struct hugemap_mount *mount, struct hugemap_slot *slot, bool insist)
 {
 	gfp_t gfp = insist ? POOL_GFP : GENTLY;
 	int node = slot_node(mount, slot), err;
 
-	if (mount->opts.page != HUGEMAP_PAGE_4K) {
+	if (!begins_as_pages(mount, slot)) {
 		smp_store_release(&slot->huge, new_huge(node, gfp));
 		return slot->huge ? 0 : -ENOMEM;
 	}

@@ -86,9 +86,10 @@ static enum step bring_in(struct handler *h, struct mapping *map, struct job *jo
 	u32 access = atomic_load(&map->access) | HM_ACCESS_AHEAD;
 	pthread_mutex_t *lock = block_lock(store, job->pos);
 	bool write = job->plan.access & HM_ACCESS_WRITE && map->prot & PROT_WRITE;
-	bool mark = job->type == JOB_AHEAD && job->pos == job->plan.mark;
+	bool mark = job->type == JOB_AHEAD && job->pos >= job->plan.mark;
 	enum step step = STEP_DONE;
 	enum hm_outcome outcome;
+	bool placed = false;
 	struct hm_unit unit;
 
 	if (mark)
@@ -110,14 +111,17 @@ static enum step bring_in(struct handler *h, struct mapping *map, struct job *jo
 	case HM_BUSY:
 		break;
 	case HM_FILL:
-		if (!fill_start(h, map, &unit, NULL))
+		if (!fill_start(h, map, &unit, NULL)) {
+			placed = mark;
 			break;
+		}
 		if (hm_fill_cancel(&unit))
 			page_wake(store, unit.pgoff);
 		step = STEP_LATER;
 		break;
 	case HM_ZERO:
 		map_zeroed(map, &unit, write, mark);
+		placed = mark;
 		h->zeroed += HM_BLOCK_SIZE;
 		h->again = true; /* that took time: look for faults */
 		break;
@@ -132,6 +136,9 @@ static enum step bring_in(struct handler *h, struct mapping *map, struct job *jo
 	pthread_mutex_unlock(lock);
 	if (outcome == HM_NO_FRAME && !evict_some(h))
 		step = STEP_STOP;
+	/* The marker is for the first that comes in from there on. */
+	if (placed)
+		job->plan.mark = UINT64_MAX;
 	if (step == STEP_DONE)
 		job->pos = block_of(job->pos) + HM_BLOCK_PAGES;
 	return step;

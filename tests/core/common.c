@@ -349,14 +349,18 @@ static void audit_pool(struct hm_cache *cache, u32 nr, struct sums *sums)
 	u64 huge = 0, base = 0;
 	u32 frame, i;
 
-	for (frame = shard->free; frame != HM_NO_FRAME_ID; frame = cache->desc[frame].next) {
-		assert_int_equal(frame % cache->nshards, nr);
-		assert_int_equal(sums->used[frame], 0);
-		sums->used[frame] = 2;
-		assert_null(hm_ptr_read(&cache->desc[frame].word));
-		assert_false(hm_queued(&cache->desc[frame]));
-		assert_false(cache->carve[frame].carved);
-		huge++;
+	for (i = 0; i < HM_KINDS; i++) {
+		for (frame = (u32)hm_atomic_read(&shard->free[i]); frame != HM_NO_FRAME_ID;
+		     frame = cache->desc[frame].next) {
+			assert_int_equal(frame % cache->nshards, nr);
+			assert_int_equal(sums->used[frame], 0);
+			sums->used[frame] = 2;
+			assert_null(hm_ptr_read(&cache->desc[frame].word));
+			assert_false(hm_queued(&cache->desc[frame]));
+			assert_false(cache->carve[frame].carved);
+			assert_int_equal(cache->carve[frame].pages, i == HM_BASE);
+			huge++;
+		}
 	}
 	assert_int_equal(hm_atomic_read(&shard->nfree[HM_HUGE]), huge);
 	for (frame = shard->partial; frame != HM_NO_FRAME_ID; frame = cache->carve[frame].next) {

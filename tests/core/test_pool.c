@@ -141,23 +141,25 @@ static void test_carve(void **state)
 	assert_int_equal(hm_cache_huge_pages(env.cache), BLOCK);
 	drop(env.store, P(9), P(10), false);
 	assert_int_equal(hm_cache_huge_pages(env.cache), 0);
-	hm_frame_unpark(env.cache, parked);
+	hm_frame_unpark(env.cache, parked, false);
 	env_end(&env);
 }
 
 /*
- * When its last base frame is back, the huge frame is whole, and who gets it
- * next is told that it was carved: once.
+ * When its last base frame is back, the huge frame is whole. Its memory is base pages:
+ * it is carved before others are, and taken as a huge frame after them.
  */
 static void test_reform(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
-	u32 i;
+	u32 first, i;
 
-	env_start(&env, 4, 1, BYTES(16));
-	for (i = 0; i < HM_BLOCK_PAGES; i++)
-		bring(env.store, i, HM_ACCESS_BASE);
+	env_start(&env, 4, 2, BYTES(16));
+	for (i = 0; i < HM_BLOCK_PAGES; i++) {
+		unit = bring(env.store, i, HM_ACCESS_BASE);
+		first = hm_pool_container(env.cache, unit.frame);
+	}
 	for (i = HM_BLOCK_PAGES; i-- > 1;) {
 		drop(env.store, i, i + 1, false);
 		assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 3);
@@ -165,13 +167,41 @@ static void test_reform(void **state)
 	drop(env.store, 0, 1, false);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 4);
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 0);
-	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_FILL);
-	assert_true(unit.hints & HM_HINT_REFORM);
-	assert_false(hm_fill_done(&unit, 0, 0));
-	drop(env.store, P(1), P(2), false);
-	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_FILL);
-	assert_false(unit.hints & HM_HINT_REFORM);
-	assert_false(hm_fill_done(&unit, 0, 0));
+	for (i = 0; i < 3; i++)
+		assert_int_not_equal(bring(env.store, P(1) + P(i), 0).frame, first);
+	unit = bring(env.store, 0, HM_ACCESS_BASE);
+	assert_int_equal(hm_pool_container(env.cache, unit.frame), first);
+	drop(env.store, 0, 1, false);
+	assert_int_equal(bring(env.store, P(4), 0).frame, first);
+	/* It is huge memory now, as are those that have never been anything else. */
+	drop(env.store, P(1), P(5), false);
+	for (i = 0; i < 4; i++)
+		bring(env.store, P(1) + P(i), 0);
+	env_end(&env);
+}
+
+/* What an engine has taken as base pages is carved first, whoever's it is. */
+static void test_made_of_pages(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u32 parked[4], i;
+
+	env_start(&env, 4, 2, BYTES(16));
+	for (i = 0; i < 4; i++)
+		parked[i] = hm_frame_park(env.cache);
+	for (i = 0; i < 4; i++)
+		hm_frame_unpark(env.cache, parked[i], i == 1 || i == 2);
+	for (i = 0; i < 2; i++) {
+		unit = bring(env.store, P(i), HM_ACCESS_BASE);
+		unit.frame = hm_pool_container(env.cache, unit.frame);
+		assert_true(unit.frame == parked[1] || unit.frame == parked[2]);
+		hm_pool_drain(env.cache, unit.frame);
+	}
+	for (i = 0; i < 2; i++) {
+		unit = bring(env.store, P(2 + i), 0);
+		assert_true(unit.frame == parked[0] || unit.frame == parked[3]);
+	}
 	env_end(&env);
 }
 
@@ -381,12 +411,12 @@ static void test_park(void **state)
 		bring(env.store, P(i), HM_ACCESS_READ);
 	assert_int_equal(fault(env.store, P(4), HM_ACCESS_READ, &unit), HM_NO_FRAME);
 	assert_int_equal(hm_frame_park(env.cache), HM_NO_FRAME_ID);
-	hm_frame_unpark(env.cache, parked[2]);
+	hm_frame_unpark(env.cache, parked[2], false);
 	unit = bring(env.store, P(4), HM_ACCESS_READ);
 	assert_int_equal(unit.frame, parked[2]);
-	hm_frame_unpark(env.cache, parked[0]);
-	hm_frame_unpark(env.cache, parked[1]);
-	hm_frame_unpark(env.cache, parked[3]);
+	hm_frame_unpark(env.cache, parked[0], false);
+	hm_frame_unpark(env.cache, parked[1], false);
+	hm_frame_unpark(env.cache, parked[3], false);
 	assert_int_equal(hm_cache_free_pages(env.cache), 3 * BLOCK);
 	assert_int_equal(hm_pool_dirty_limit(env.cache), 8 * BLOCK * 75 / 100);
 	env_end(&env);
@@ -406,7 +436,7 @@ static void test_half_parked(void **state)
 	for (i = 0; i < 64; i++)
 		assert_int_not_equal(hm_frame_park(env.cache), HM_NO_FRAME_ID);
 	for (i = 0; i < 32; i++)
-		hm_frame_unpark(env.cache, i);
+		hm_frame_unpark(env.cache, i, false);
 	for (i = 0; i < 4; i++)
 		assert_int_equal(free_in(&env, i, HM_HUGE), 8);
 	for (i = 0; i < 16; i++) {
@@ -423,9 +453,9 @@ static void test_half_parked(void **state)
 	for (i = 0; i < 4; i++)
 		assert_int_equal(free_in(&env, i, HM_HUGE), 2);
 	for (i = 0; i < 8; i++)
-		hm_frame_unpark(env.cache, parked[i]);
+		hm_frame_unpark(env.cache, parked[i], false);
 	for (i = 32; i < 64; i++)
-		hm_frame_unpark(env.cache, i);
+		hm_frame_unpark(env.cache, i, false);
 	env_end(&env);
 }
 
@@ -448,7 +478,8 @@ static void test_low_is_of_all(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_own_then_steal), cmocka_unit_test(test_frames_go_home),
 	cmocka_unit_test(test_uneven_shards),  cmocka_unit_test(test_carve),
-	cmocka_unit_test(test_reform),	       cmocka_unit_test(test_drain),
+	cmocka_unit_test(test_reform),
+		cmocka_unit_test(test_made_of_pages),	       cmocka_unit_test(test_drain),
 	cmocka_unit_test(test_drain_full),     cmocka_unit_test(test_partial_list),
 	cmocka_unit_test(test_all_shards),     cmocka_unit_test(test_carve_own),
 	cmocka_unit_test(test_steal_base),     cmocka_unit_test(test_reserve),
