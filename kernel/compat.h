@@ -13,6 +13,7 @@
 #include <linux/mman.h>
 #include <linux/mount.h>
 #include <linux/namei.h>
+#include <linux/sched/mm.h>
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 #include <linux/swap.h>
@@ -117,11 +118,16 @@ static inline bool hugemap_is_held(struct folio *folio)
 static inline bool hugemap_need_table(struct vm_fault *vmf)
 {
 	pmd_t pmd = READ_ONCE(*vmf->pmd);
+	unsigned int flags;
+	int err;
 
 	if (!pmd_none(pmd))
 		return !pmd_trans_huge(pmd);
-	return !apply_to_page_range(vmf->vma->vm_mm, vmf->address & PAGE_MASK, PAGE_SIZE, NULL,
-				    NULL);
+	/* To reclaim inodes, ours among them, is not for who has a folio locked. */
+	flags = memalloc_nofs_save();
+	err = apply_to_page_range(vmf->vma->vm_mm, vmf->address & PAGE_MASK, PAGE_SIZE, NULL, NULL);
+	memalloc_nofs_restore(flags);
+	return !err;
 }
 
 /*

@@ -108,22 +108,32 @@ static bool may_unmap(const struct hm_victim *victim)
 }
 
 /*
- * mlock(): it stays, and where it is mapped. mm forgets the lock with the mapping. @folio: of
- * one that is claimed; else it is not ours to look at.
+ * The folio of a victim, locked; with a reference, if it is not claimed. NULL: it stays, and
+ * where it is mapped. mlock(): mm forgets the lock with the mapping.
+ *
+ * What only becomes inactive is locked as well until the TLBs are flushed. mm counts a huge
+ * entry as gone before it flushes: write-back would find nothing to protect meanwhile, and a
+ * store by way of a TLB would be seen by nobody.
  */
-static bool is_mlocked(struct hugemap_inode *hi, const struct hm_victim *victim,
-		       struct folio *folio)
+static struct folio *lock_victim(struct hugemap_inode *hi, const struct hm_victim *victim)
 {
-	bool locked;
+	const struct hm_unit *unit = &victim->unit;
+	struct folio *folio;
 
-	if (folio)
-		return folio_test_mlocked(folio);
-	folio = hugemap_unit_folio(hi, &victim->unit);
-	if (!folio)
-		return false;
-	locked = folio_test_mlocked(folio);
-	folio_put(folio);
-	return locked;
+	if (victim->evict)
+		folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
+	else
+		folio = hugemap_unit_folio(hi, unit);
+	if (folio && !folio_test_mlocked(folio) && folio_trylock(folio)) {
+		if (victim->evict || hugemap_folio_is(hi, folio, unit->pgoff))
+			return folio;
+		folio_unlock(folio);
+	}
+	if (victim->evict)
+		hugemap_evict_report(hi, unit, HM_EVICT_BUSY);
+	else if (folio)
+		folio_put(folio);
+	return NULL;
 }
 
 /* Victims that follow each other in one store: from the first on, how many? */
@@ -158,46 +168,39 @@ static void unmap_run(struct hugemap_inode *hi, u64 start, u64 end)
 	unmap_mapping_pages(hi->vfs_inode.i_mapping, start, end - start, false);
 }
 
-static void evict_run(struct hugemap_mount *mount, const struct hm_victim *victims,
+static void evict_run(struct hugemap_inode *hi, const struct hm_victim *victims,
 		      struct folio **folio, u32 n, u32 *freed)
 {
-	struct hugemap_inode *hi = hugemap_store_inode(victims[0].unit.store);
 	u64 start = victims[0].unit.pgoff, end = start;
 	bool unmap = false;
 	u32 i;
 
 	hugemap_window("evict: claimed, not locked");
 	for (i = 0; i < n; i++) {
-		bool locked;
-
-		folio[i] = NULL;
-		if (victims[i].evict)
-			folio[i] = hugemap_frame_folio(mount, victims[i].unit.frame);
-		locked = is_mlocked(hi, &victims[i], folio[i]);
-		if (locked && unmap)
+		folio[i] = lock_victim(hi, &victims[i]);
+		if (!folio[i] && unmap)
 			unmap_run(hi, start, end);
 		end += victims[i].unit.npages;
-		if (locked) {
+		if (folio[i]) {
+			unmap |= folio_mapped(folio[i]) && may_unmap(&victims[i]);
+		} else {
 			start = end;
 			unmap = false;
-			folio[i] = NULL;
-		} else if (!victims[i].evict) {
-			unmap |= may_unmap(&victims[i]);
-		} else if (folio_trylock(folio[i])) {
-			unmap |= folio_mapped(folio[i]);
-		} else {
-			folio[i] = NULL;
 		}
-		if (victims[i].evict && !folio[i])
-			hugemap_evict_report(hi, &victims[i].unit, HM_EVICT_BUSY);
 	}
 	hugemap_window("evict: locked, mapped");
 	if (unmap)
 		unmap_run(hi, start, end);
 	hugemap_window("evict: unmapped, not frozen");
 	for (i = 0; i < n; i++) {
-		if (folio[i])
+		if (!folio[i])
+			continue;
+		if (victims[i].evict) {
 			evict_leave(hi, folio[i], &victims[i].unit, freed);
+		} else {
+			folio_unlock(folio[i]);
+			folio_put(folio[i]);
+		}
 	}
 }
 
@@ -241,7 +244,7 @@ static u32 evict_batch(struct hugemap_mount *mount, struct batch *batch, enum hm
 		u32 length = run_length(&batch->victim[i], n - i);
 
 		hi = hugemap_store_inode(batch->victim[i].unit.store);
-		evict_run(mount, &batch->victim[i], &batch->folio[i], length, &freed);
+		evict_run(hi, &batch->victim[i], &batch->folio[i], length, &freed);
 		note_idle(batch, &hi->vfs_inode);
 		i += length;
 	}
@@ -371,15 +374,15 @@ int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind, unsigned 
 /*
  * Take a claimed unit away as a whole, although somebody may hold its folio: a device, a
  * pipe or a read keeps it then, and the frame is without memory for now. Once abandoned,
- * a folio is never looked at again: its references are not ours.
+ * a folio is never looked at again: its references are not ours. @tries: how often somebody
+ * was waited for; not for each unit of a file again.
  */
-static void evict_discard(struct hugemap_inode *hi, const struct hm_unit *unit)
+static void evict_discard(struct hugemap_inode *hi, const struct hm_unit *unit, u32 *tries)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 	struct folio *folio = hugemap_frame_folio(mount, unit->frame);
-	u32 tries;
 
-	for (tries = 0;; tries++) {
+	for (;; (*tries)++) {
 		folio_lock(folio);
 		if (folio_mapped(folio))
 			unmap_mapping_pages(hi->vfs_inode.i_mapping, unit->pgoff, unit->npages,
@@ -388,7 +391,7 @@ static void evict_discard(struct hugemap_inode *hi, const struct hm_unit *unit)
 			folio_unlock(folio);
 			return;
 		}
-		if (tries >= HUGEMAP_PATIENCE && !folio_mapped(folio)) {
+		if (*tries >= HUGEMAP_PATIENCE && !folio_mapped(folio)) {
 			hugemap_folio_abandon(hi, folio);
 			hugemap_frame_empty(mount, unit);
 			folio_unlock(folio);
@@ -417,6 +420,7 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 	u64 pos = start;
+	u32 tries = 0;
 
 	for (;;) {
 		enum hm_invalidated found;
@@ -438,7 +442,7 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 		case HM_INV_UNIT:
 			hugemap_window("invalidate: claimed, not locked");
 			if (all) {
-				evict_discard(hi, &unit);
+				evict_discard(hi, &unit, &tries);
 				hugemap_evict_report(hi, &unit, HM_EVICT_DISCARD);
 			}
 			break;

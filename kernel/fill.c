@@ -164,11 +164,27 @@ static bool base_pages_do(struct hugemap_mount *mount, u32 access, unsigned long
 	       (access & HM_ACCESS_AUTO && !hugemap_evict_some(mount, HM_HUGE));
 }
 
+/*
+ * A frame without memory, and the machine has none for it, or for the read: what leaves the
+ * cache has some. 0, or -EINTR, or -ENOMEM after long.
+ */
+static int await_memory(struct hugemap_mount *mount, unsigned long *began)
+{
+	if (!*began)
+		*began = jiffies;
+	hugemap_evict_some(mount, HM_BASE);
+	schedule_timeout_killable(1);
+	if (fatal_signal_pending(current))
+		return -EINTR;
+	return time_after(jiffies, *began + msecs_to_jiffies(HUGEMAP_HOPELESS_MS)) ? -ENOMEM : 0;
+}
+
 int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct hugemap_mount *mount = hugemap_of(hi);
 	unsigned long patience = jiffies + msecs_to_jiffies(HUGEMAP_HOPELESS_MS), began = 0;
+	unsigned long short_since = 0;
 	struct hm_unit unit;
 	int err = 0;
 
@@ -183,6 +199,8 @@ int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access)
 		if (outcome == HM_FILL || outcome == HM_ZERO) {
 			hugemap_take_hints(hi, &unit);
 			err = fill_units(hi, &unit, outcome, &access);
+			if (err == -ENOMEM)
+				err = await_memory(mount, &short_since);
 			continue;
 		}
 		filemap_invalidate_unlock_shared(mapping);
