@@ -134,6 +134,7 @@ enum {
 	HM_ACCESS_PASSING = 1 << 10, /* of a stream that is too large to stay: from a plan */
 	HM_ACCESS_RANDOM = 1 << 11, /* the program said so: with AUTO, a base page */
 	HM_ACCESS_HUGE = 1 << 12, /* the program said so: with AUTO, the block */
+	HM_ACCESS_STREAM = 1 << 13, /* of a long stream, that wants all of a block: from a plan */
 };
 
 /*
@@ -780,6 +781,7 @@ struct hm_promotion {
 
 	u32 tries, weight;
 	bool picked, begun, claimed;
+	bool stream;
 	u32 ndirty;
 	unsigned long copied[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
 	unsigned long changed[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];

@@ -119,6 +119,7 @@ struct hm_candidate {
 	u64 after; /* cache->clock */
 	u32 tries; /* that were refused */
 	u32 weight; /* of its share of the huge frames, as its priority says */
+	bool stream; /* one goes through it: what will be touched counts */
 };
 
 /*

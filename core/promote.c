@@ -74,13 +74,14 @@ static bool is_wanted(const struct hm_pos *pos, u32 access)
 			hm_bit_clear(pos->leaf->kept, pos->leaf_slot);
 		if (!hm_bit_test(pos->leaf->asked, pos->leaf_slot))
 			hm_bit_set(pos->leaf->asked, pos->leaf_slot);
-		/* Neither the end of a store is ever a whole block, nor what cannot be read as one. */
+		/* The end of a store is never a whole block, nor is what cannot be read as one. */
 		return hm_block_of(pos->pgoff) < hm_atomic_read(&pos->store->size) >>
-		       HM_BLOCK_SHIFT &&
+			       HM_BLOCK_SHIFT &&
 		       !hm_bit_test(pos->leaf->broken, pos->leaf_slot);
 	}
 	return util && !hm_bit_test(pos->leaf->kept, pos->leaf_slot) &&
-	       hm_atomic_read(&pos->base->resident) * 100 >= (u64)util * HM_BLOCK_PAGES;
+	       (access & HM_ACCESS_STREAM ||
+		hm_atomic_read(&pos->base->resident) * 100 >= (u64)util * HM_BLOCK_PAGES);
 }
 
 /* Something came into a block of base pages. True: it is a candidate since now. */
@@ -93,6 +94,7 @@ bool hm_promote_offer(const struct hm_pos *pos, u32 access)
 		.weight = access & HM_ACCESS_HIGH ? WEIGHT_HIGH :
 			  access & HM_ACCESS_LOW  ? WEIGHT_LOW :
 						    WEIGHT,
+		.stream = access & HM_ACCESS_STREAM,
 	};
 
 	if (!is_wanted(pos, access))
@@ -164,6 +166,7 @@ bool hm_promote_pick(struct hm_cache *cache, struct hm_promotion *p)
 				  .frame = HM_NO_FRAME_ID },
 			.tries = taken.tries,
 			.weight = taken.weight,
+			.stream = taken.stream,
 			.picked = true,
 		};
 		hm_spin_unlock(&cache->promote_lock);
@@ -219,8 +222,11 @@ static enum hm_refused may_be_whole(const struct hm_pos *block)
 	return hm_bits_count(base->holes) ? HM_REFUSED_HOLES : HM_REFUSED_NOT;
 }
 
-/* Is enough of it touched, and if a part of it is stored to, enough of that? */
-static enum hm_refused weigh(const struct hm_pos *block)
+/*
+ * Is enough of it touched, and if a part of it is stored to, enough of that? @stream: it goes
+ * on through all of it.
+ */
+static enum hm_refused weigh(const struct hm_pos *block, bool stream)
 {
 	u32 util = block->store->cache->opts.promote_util;
 	u32 least = (util * HM_BLOCK_PAGES + 99) / 100;
@@ -234,9 +240,10 @@ static enum hm_refused weigh(const struct hm_pos *block)
 		stored += word & HM_W_STORED || hm_word_state(word) == HM_DIRTY ||
 			  hm_word_state(word) == HM_WRITING;
 	}
-	if (touched < least)
+	if (touched < least && !stream)
 		return HM_REFUSED_COLD;
-	return stored && stored < least ? HM_REFUSED_STORED : HM_REFUSED_NOT;
+	/* A reader goes on through what others store to. */
+	return stored && (stored < least || touched < least) ? HM_REFUSED_STORED : HM_REFUSED_NOT;
 }
 
 /* What of the flag is seen from now on is news. */
@@ -307,7 +314,7 @@ enum hm_refused hm_promote_begin(struct hm_promotion *p, bool force)
 		goto refused;
 	why = may_be_whole(&block);
 	if (!why && !force)
-		why = weigh(&block);
+		why = weigh(&block, p->stream);
 	if (why)
 		goto refused;
 	p->unit.frame = hm_pool_take(cache, HM_HUGE, true);

@@ -25,6 +25,8 @@
 #define FIRST_WINDOW_BASE 32u
 /* Many a stream of base pages ends soon; the next block of one that does not comes as a whole. */
 #define FIRST_WINDOW_CHOSEN 4u
+/* From here on, what is left of the block it is in may come at once. Less may be a record. */
+#define LONG_WINDOW (HM_BLOCK_PAGES / 2)
 
 /*
  * After so many faults of a CPU that go on with none, a stream has to have gone on itself.
@@ -340,6 +342,10 @@ static void plan_ahead(struct hm_store *store, struct hm_stream *s, const struct
 	plan->end = end;
 	if (chosen)
 		plan->access |= HM_ACCESS_SEQUENTIAL;
+	/* In its first block: those after it come as a whole. */
+	if (chosen && !s->write && !at->whole && s->window >= LONG_WINDOW &&
+	    s->window <= HM_BLOCK_PAGES)
+		plan->access |= HM_ACCESS_STREAM;
 	if (chosen && hm_stream_passes(store))
 		plan->access |= HM_ACCESS_PASSING;
 	plan->mark = plan->end;

@@ -117,8 +117,7 @@ static int read_missing(struct hugemap_promotion *p)
 
 static void take_copy(const struct hugemap_promotion *p, u32 i, struct folio *from)
 {
-	memcpy(folio_address(p->huge) + ((size_t)i << HM_PAGE_SHIFT), folio_address(from),
-	       HM_PAGE_SIZE);
+	copy_highpage(folio_page(p->huge, i), folio_page(from, 0));
 }
 
 /* While it is in use. What has left or is stored to meanwhile is known to the core. */

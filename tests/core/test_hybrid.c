@@ -199,6 +199,39 @@ static void test_stream(void **state)
 	end(&r);
 }
 
+/*
+ * The block in which a stream begins: a long one has the rest of it promoted, before most of it
+ * has been touched. Not for one that stores, which may be one more record; nor if promotion is
+ * off.
+ */
+static void test_first_block(void **state)
+{
+	const struct {
+		u32 util, access;
+		bool promoted;
+	} tries[] = { { 90, HM_ACCESS_READ, true },
+		      { 90, HM_ACCESS_WRITE, false },
+		      { 0, HM_ACCESS_READ, false } };
+	struct hm_promotion p;
+	struct reader r;
+	bool promoted;
+	u64 page, i;
+
+	for (i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		start(&r, 64, 100);
+		r.env.cache->opts.promote_util = tries[i].util;
+		for (page = P(3); page < P(3) + BLOCK * 5 / 8; page++)
+			read_page(&r, page, AUTO | tries[i].access);
+		promoted = hm_promote_pick(r.env.cache, &p) && !hm_promote_begin(&p, false);
+		assert_int_equal(promoted, tries[i].promoted);
+		if (promoted) {
+			assert_int_equal(p.unit.pgoff, P(3));
+			hm_promote_abort(&p, HM_REFUSED_FAILED);
+		}
+		end(&r);
+	}
+}
+
 /* Beginning near the end of its first block, it waits no more often. */
 static void test_stream_from_the_end(void **state)
 {
@@ -426,23 +459,15 @@ static void test_new_block_stays(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_classes),
-	cmocka_unit_test(test_said),
-	cmocka_unit_test(test_ahead_alone),
-	cmocka_unit_test(test_random),
-	cmocka_unit_test(test_stride),
-	cmocka_unit_test(test_stream),
-	cmocka_unit_test(test_stream_from_the_end),
-	cmocka_unit_test(test_pairs),
-	cmocka_unit_test(test_stream_through_base_pages),
-	cmocka_unit_test(test_not_forward),
-	cmocka_unit_test(test_stream_beside_random),
-	cmocka_unit_test(test_random_ahead),
-	cmocka_unit_test(test_write_behind),
-	cmocka_unit_test(test_whole_again),
-	cmocka_unit_test(test_scan_twice),
-	cmocka_unit_test(test_scan_that_fits),
-	cmocka_unit_test(test_passing_goes),
+	cmocka_unit_test(test_classes),		cmocka_unit_test(test_said),
+	cmocka_unit_test(test_ahead_alone),	cmocka_unit_test(test_random),
+	cmocka_unit_test(test_stride),		cmocka_unit_test(test_stream),
+	cmocka_unit_test(test_first_block),	cmocka_unit_test(test_stream_from_the_end),
+	cmocka_unit_test(test_pairs),		cmocka_unit_test(test_stream_through_base_pages),
+	cmocka_unit_test(test_not_forward),	cmocka_unit_test(test_stream_beside_random),
+	cmocka_unit_test(test_random_ahead),	cmocka_unit_test(test_write_behind),
+	cmocka_unit_test(test_whole_again),	cmocka_unit_test(test_scan_twice),
+	cmocka_unit_test(test_scan_that_fits),	cmocka_unit_test(test_passing_goes),
 	cmocka_unit_test(test_new_block_stays),
 };
 

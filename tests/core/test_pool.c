@@ -478,13 +478,13 @@ static void test_low_is_of_all(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_own_then_steal), cmocka_unit_test(test_frames_go_home),
 	cmocka_unit_test(test_uneven_shards),  cmocka_unit_test(test_carve),
-	cmocka_unit_test(test_reform),
-		cmocka_unit_test(test_made_of_pages),	       cmocka_unit_test(test_drain),
-	cmocka_unit_test(test_drain_full),     cmocka_unit_test(test_partial_list),
-	cmocka_unit_test(test_all_shards),     cmocka_unit_test(test_carve_own),
-	cmocka_unit_test(test_steal_base),     cmocka_unit_test(test_reserve),
-	cmocka_unit_test(test_random_use),     cmocka_unit_test(test_park),
-	cmocka_unit_test(test_half_parked),    cmocka_unit_test(test_low_is_of_all),
+	cmocka_unit_test(test_reform),	       cmocka_unit_test(test_made_of_pages),
+	cmocka_unit_test(test_drain),	       cmocka_unit_test(test_drain_full),
+	cmocka_unit_test(test_partial_list),   cmocka_unit_test(test_all_shards),
+	cmocka_unit_test(test_carve_own),      cmocka_unit_test(test_steal_base),
+	cmocka_unit_test(test_reserve),	       cmocka_unit_test(test_random_use),
+	cmocka_unit_test(test_park),	       cmocka_unit_test(test_half_parked),
+	cmocka_unit_test(test_low_is_of_all),
 };
 
 int main(void)

@@ -215,7 +215,8 @@ static void promote(struct engine *e)
 			continue;
 		io(e, p.nmissing, false, false);
 		e->r.beyond_all += p.nmissing;
-		if (p.nmissing > e->r.beyond)
+		/* What a stream goes through is as if it had brought in the block. */
+		if (!p.stream && p.nmissing > e->r.beyond)
 			e->r.beyond = p.nmissing;
 		for (at = 0; hm_promote_copy(&p, &at, &page);)
 			;

@@ -311,3 +311,18 @@ void clear_highpage(struct page *page)
 
 	folio_zero_range(page->folio, at, PAGE_SIZE);
 }
+
+/* Others go on meanwhile, so that a copy may be of two times. */
+void copy_highpage(struct page *to, struct page *from)
+{
+	size_t into = (size_t)(to - to->folio->page) * PAGE_SIZE / sizeof(u64);
+	size_t of = (size_t)(from - from->folio->page) * PAGE_SIZE / sizeof(u64);
+	size_t i;
+
+	for (i = 0; i < PAGE_SIZE / sizeof(u64); i++) {
+		folio_check_alive(to->folio);
+		folio_check_alive(from->folio);
+		to->folio->memory[into + i] = from->folio->memory[of + i];
+		sim_step();
+	}
+}

@@ -92,6 +92,7 @@ void folio_mark_dirty(struct folio *folio);
 void *folio_address(struct folio *folio);
 void folio_zero_range(struct folio *folio, size_t start, size_t length);
 void clear_highpage(struct page *page);
+void copy_highpage(struct page *to, struct page *from);
 
 /* What is read from or written to kernel memory: of a folio it must be alive. */
 void memory_check(const void *at);
