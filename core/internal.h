@@ -309,6 +309,8 @@ void hm_dirty_sub(const struct hm_pos *pos);
 bool hm_dirty_next(struct hm_store *store, u64 from, u64 end, u64 *pgoff);
 
 /* readahead.c */
+void hm_stream_stores(struct hm_store *store, u64 pgoff);
+void hm_stream_promoted(struct hm_store *store, u64 pgoff);
 bool hm_stream_goes_on(struct hm_store *store, u64 pgoff, bool stores);
 bool hm_stream_passes(struct hm_store *store);
 

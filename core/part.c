@@ -65,7 +65,7 @@ static bool is_stream(const struct hm_pos *pos, u64 pgoff, struct hm_part *part)
  */
 u64 hm_part_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access)
 {
-	u32 npages = access >> HM_ACCESS_PAGES_SHIFT, page = (u32)(pgoff - pos->pgoff), i;
+	u32 npages = access >> HM_ACCESS_PAGES_SHIFT, page = (u32)(pgoff - pos->pgoff), below, i;
 	struct hm_part *part;
 	bool more = false;
 
@@ -82,12 +82,15 @@ u64 hm_part_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access)
 		more |= !hm_bit_set(part->changed, i);
 	if (!more)
 		return HM_W_PART;
+	below = in_a_row(part->changed, page, -1);
 	/* Of a write(2) it is known what it is to, and it costs no fault for each page. */
 	if (hm_bits_count(part->changed) <= MOST_PAGES &&
-	    (npages > 1 ||
-	     in_a_row(part->changed, page, -1) + 1 + in_a_row(part->changed, page, 1) < IN_A_ROW))
+	    (npages > 1 || below + 1 + in_a_row(part->changed, page, 1) < IN_A_ROW))
 		return HM_W_PART;
 	part->whole = WHOLE_TIMES;
+	/* Of pages that are mapped one by one, only the first store is a fault that tells of it. */
+	if (npages == 1 && below + 1 >= IN_A_ROW)
+		hm_stream_stores(pos->store, pos->pgoff);
 	return 0;
 }
 

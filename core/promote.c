@@ -550,6 +550,8 @@ bool hm_promote_commit(struct hm_promotion *p)
 			hm_pool_give(cache, p->frame[i]);
 	}
 	hm_count(cache, HM_C_PROMOTED, 1);
+	if (p->stream)
+		hm_stream_promoted(store, p->unit.pgoff);
 	end(p, &block, HM_REFUSED_NOT);
 	return sum.waited;
 }

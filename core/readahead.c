@@ -304,6 +304,54 @@ bool hm_stream_passes(struct hm_store *store)
 	       hm_cache_free_pages(cache) <= room;
 }
 
+/* A block became one unit for the stream in it, which will not tell of each page there now. */
+void hm_stream_promoted(struct hm_store *store, u64 pgoff)
+{
+	u64 end = pgoff + HM_BLOCK_PAGES;
+	u32 i;
+
+	hm_spin_lock(&store->stream_lock);
+	for (i = 0; i < HM_STREAMS; i++) {
+		struct hm_stream *s = &store->stream[i];
+
+		if (s->step != 1 || s->window < LONG_WINDOW || s->next <= pgoff || s->next >= end)
+			continue;
+		s->next = end;
+		if (s->ahead < end)
+			s->ahead = end;
+		show(store, s);
+	}
+	hm_spin_unlock(&store->stream_lock);
+}
+
+/* Stores in a row have shown that a stream goes through the block that begins there. */
+void hm_stream_stores(struct hm_store *store, u64 pgoff)
+{
+	const struct reach at = {
+		.first = pgoff,
+		.end = pgoff + HM_BLOCK_PAGES,
+		.step = 1,
+		.chosen = true,
+		.whole = true,
+	};
+	struct hm_stream *s;
+
+	hm_spin_lock(&store->stream_lock);
+	s = find_stream(store, &at);
+	if (!s) {
+		s = start_stream(store, &at, false);
+		s->lives = 1;
+		begin_or_end(store, s);
+	}
+	if (at.end > s->next)
+		s->next = at.end;
+	if (s->seen < store->cache->opts.stream_min)
+		s->seen = store->cache->opts.stream_min;
+	s->write = true;
+	show(store, s);
+	hm_spin_unlock(&store->stream_lock);
+}
+
 /*
  * Where units are chosen, a window ends where a block does, or in the block of the
  * last fault.

@@ -220,13 +220,16 @@ static void test_first_block(void **state)
 	for (i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
 		start(&r, 64, 100);
 		r.env.cache->opts.promote_util = tries[i].util;
-		for (page = P(3); page < P(3) + BLOCK * 5 / 8; page++)
+		for (page = P(3); page < P(3) + BLOCK * 7 / 16; page++)
 			read_page(&r, page, AUTO | tries[i].access);
 		promoted = hm_promote_pick(r.env.cache, &p) && !hm_promote_begin(&p, false);
 		assert_int_equal(promoted, tries[i].promoted);
 		if (promoted) {
 			assert_int_equal(p.unit.pgoff, P(3));
-			hm_promote_abort(&p, HM_REFUSED_FAILED);
+			assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+			hm_promote_commit(&p);
+			/* Nothing tells of its pages until the next block, which is the stream's. */
+			assert_int_equal(read_page(&r, P(4), AUTO), BLOCK);
 		}
 		end(&r);
 	}

@@ -154,6 +154,28 @@ static void test_row(void **state)
 	env_end(&env);
 }
 
+/* A block that is stored to page by page, the first one: the next one is of the stream. */
+static void test_first_of_stream(void **state)
+{
+	struct env env;
+	u32 i;
+
+	env_start(&env, 16, 1, BYTES(64));
+	for (i = 3; i < 6; i++)
+		bring(env.store, P(i), HM_ACCESS_READ);
+	assert_true(store(&env, P(3), 1));
+	for (i = 1; i < HM_BLOCK_PAGES; i++)
+		store(&env, P(3) + i, 1);
+	/* Nobody has told a stream of it; in small blocks there are not as many in a row. */
+	assert_int_equal(store(&env, P(4), 1) == 0, HM_BLOCK_PAGES > 16);
+	/* Not one that comes down. */
+	for (i = HM_BLOCK_PAGES; i-- > 1;)
+		store(&env, P(5) + i, 1);
+	write_block(&env, 3);
+	assert_true(write_block(&env, 4).n == HM_BLOCK_PAGES || HM_BLOCK_PAGES <= 16);
+	env_end(&env);
+}
+
 /* Where a stream of stores goes on, the next block is whole from its first store on. */
 static void test_stream(void **state)
 {
@@ -351,10 +373,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_few),	  cmocka_unit_test(test_not_asked),
 		cmocka_unit_test(test_many),	  cmocka_unit_test(test_row),
-		cmocka_unit_test(test_stream),	  cmocka_unit_test(test_meanwhile),
-		cmocka_unit_test(test_failure),	  cmocka_unit_test(test_held),
-		cmocka_unit_test(test_claimed),	  cmocka_unit_test(test_holes),
-		cmocka_unit_test(test_gives_way),
+		cmocka_unit_test(test_stream),	  cmocka_unit_test(test_first_of_stream),
+		cmocka_unit_test(test_meanwhile), cmocka_unit_test(test_failure),
+		cmocka_unit_test(test_held),	  cmocka_unit_test(test_claimed),
+		cmocka_unit_test(test_holes),	  cmocka_unit_test(test_gives_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
