@@ -204,6 +204,7 @@ struct hm_dir {
 struct hm_stream {
 	u64 next; /* the page it is expected to touch next */
 	u64 ahead; /* everything below this has been asked for */
+	u64 first; /* where it began */
 	u64 behind; /* everything below this has been written behind */
 	u32 window; /* base pages */
 	u32 seen; /* faults in sequence */

@@ -281,6 +281,7 @@ static struct hm_stream *start_stream(struct hm_store *store, const struct reach
 	*s = (struct hm_stream){
 		.next = at->end,
 		.ahead = at->end,
+		.first = at->first,
 		.behind = second ? at->first - at->step : at->first,
 		.step = at->step,
 		.seen = second ? 2 : 1,
@@ -353,6 +354,15 @@ void hm_stream_stores(struct hm_store *store, u64 pgoff)
 }
 
 /*
+ * Has it shown that it is? In a file that is, there are short ones, too, and what they bring in is
+ * like anything else: of a tree, perhaps, of which pages in a row are used again and again.
+ */
+static bool is_large(const struct hm_store *store, const struct hm_stream *s)
+{
+	return s->next - s->first >= hm_pool_frames(store->cache) * HM_BLOCK_PAGES / 4;
+}
+
+/*
  * Where units are chosen, a window ends where a block does, or in the block of the
  * last fault.
  */
@@ -394,7 +404,7 @@ static void plan_ahead(struct hm_store *store, struct hm_stream *s, const struct
 	if (chosen && !s->write && !at->whole && s->window >= LONG_WINDOW &&
 	    s->window <= HM_BLOCK_PAGES)
 		plan->access |= HM_ACCESS_STREAM;
-	if (chosen && hm_stream_passes(store))
+	if (chosen && is_large(store, s) && hm_stream_passes(store))
 		plan->access |= HM_ACCESS_PASSING;
 	plan->mark = plan->end;
 	if (plan->end < npages) {

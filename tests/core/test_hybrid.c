@@ -436,6 +436,32 @@ static void test_passing_goes(void **state)
 	end(&r);
 }
 
+static bool passes(struct reader *r, u64 page)
+{
+	struct hm_unit unit;
+
+	assert_int_equal(fault(r->env.store, page, HM_ACCESS_READ, &unit), HM_HIT);
+	return hm_desc_of(r->env.cache, unit.frame)->passing;
+}
+
+/* In a pool that is full, what a short stream has brought in is as anything else. */
+static void test_short_stream_stays(void **state)
+{
+	struct reader r;
+	u64 page;
+
+	start(&r, 32, 200);
+	for (page = P(1); page < P(65); page += BLOCK)
+		read_page(&r, page, HM_ACCESS_READ);
+	for (page = P(100); page < P(100) + 8; page++)
+		read_page(&r, page, AUTO);
+	assert_false(passes(&r, P(100) + 7));
+	for (page = P(120); page < P(140); page++)
+		read_page(&r, page, AUTO);
+	assert_true(passes(&r, P(140) - 1));
+	end(&r);
+}
+
 /* A block that has just come does not leave for older base pages, however young all are. */
 static void test_new_block_stays(void **state)
 {
@@ -462,15 +488,25 @@ static void test_new_block_stays(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_classes),		cmocka_unit_test(test_said),
-	cmocka_unit_test(test_ahead_alone),	cmocka_unit_test(test_random),
-	cmocka_unit_test(test_stride),		cmocka_unit_test(test_stream),
-	cmocka_unit_test(test_first_block),	cmocka_unit_test(test_stream_from_the_end),
-	cmocka_unit_test(test_pairs),		cmocka_unit_test(test_stream_through_base_pages),
-	cmocka_unit_test(test_not_forward),	cmocka_unit_test(test_stream_beside_random),
-	cmocka_unit_test(test_random_ahead),	cmocka_unit_test(test_write_behind),
-	cmocka_unit_test(test_whole_again),	cmocka_unit_test(test_scan_twice),
-	cmocka_unit_test(test_scan_that_fits),	cmocka_unit_test(test_passing_goes),
+	cmocka_unit_test(test_classes),
+	cmocka_unit_test(test_said),
+	cmocka_unit_test(test_ahead_alone),
+	cmocka_unit_test(test_random),
+	cmocka_unit_test(test_stride),
+	cmocka_unit_test(test_stream),
+	cmocka_unit_test(test_first_block),
+	cmocka_unit_test(test_stream_from_the_end),
+	cmocka_unit_test(test_pairs),
+	cmocka_unit_test(test_stream_through_base_pages),
+	cmocka_unit_test(test_not_forward),
+	cmocka_unit_test(test_stream_beside_random),
+	cmocka_unit_test(test_random_ahead),
+	cmocka_unit_test(test_write_behind),
+	cmocka_unit_test(test_whole_again),
+	cmocka_unit_test(test_scan_twice),
+	cmocka_unit_test(test_scan_that_fits),
+	cmocka_unit_test(test_passing_goes),
+	cmocka_unit_test(test_short_stream_stays),
 	cmocka_unit_test(test_new_block_stays),
 };
 
