@@ -81,6 +81,7 @@ static int make_name(struct inode *dir, struct dentry *dentry, const struct make
 	err = mnt_want_write(mnt);
 	if (err)
 		return err;
+	hugemap_name_changes(dentry);
 	lower = hugemap_start_naming(idmap, parent, &dentry->d_name);
 	if (!IS_ERR(lower))
 		lower = make_below(idmap, parent, lower, make);
@@ -99,6 +100,8 @@ static int make_name(struct inode *dir, struct dentry *dentry, const struct make
 	hugemap_copy_attr(dir);
 out:
 	mnt_drop_write(mnt);
+	if (err)
+		hugemap_name_stays(dentry);
 	if (err == -ESTALE)
 		d_drop(dentry);
 	return err;
@@ -261,13 +264,19 @@ static int dir_rename(struct hugemap_idmap *unused, struct inode *old_dir, struc
 				     &new->d_name);
 	if (err)
 		goto out;
+	hugemap_name_changes(old);
+	hugemap_name_changes(new);
 	err = moved_below(&rename, old, new) ? -ESTALE : vfs_rename(&rename);
 	if (!err && d_really_is_positive(new) && !(flags & RENAME_EXCHANGE) &&
 	    only_we_keep(rename.new_dentry))
 		hugemap_inode(d_inode(new))->gone = true;
 	hugemap_end_renaming(&rename, old_parent, new_parent);
-	if (!err)
+	if (!err) {
 		copy_renamed(old_dir, old, new_dir, new, flags);
+	} else {
+		hugemap_name_stays(old);
+		hugemap_name_stays(new);
+	}
 out:
 	mnt_drop_write(mnt);
 	if (err == -ESTALE) {

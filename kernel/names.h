@@ -94,6 +94,14 @@ void hugemap_set_lower(struct dentry *dentry, struct dentry *lower);
 struct dentry *hugemap_get_lower(struct dentry *dentry);
 struct dentry *hugemap_lookup(struct inode *dir, struct dentry *dentry, unsigned int flags);
 
+/*
+ * One of our own operations is about to change a name below, before the upper one: until
+ * the VFS has done that, too, lookups beside it go on with what the name stood for.
+ */
+void hugemap_name_changes(struct dentry *dentry);
+/* It has failed: nothing has changed. */
+void hugemap_name_stays(struct dentry *dentry);
+
 /* --- dir.c --- */
 
 extern const struct inode_operations hugemap_dir_inode_operations;
