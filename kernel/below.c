@@ -90,6 +90,15 @@ void hugemap_set_nlink(struct inode *inode, unsigned int nlink)
 	spin_unlock(&inode->i_lock);
 }
 
+/*
+ * Where nobody counts names, an inode that is in use has one: reclaim throws away at once what
+ * has none, and would have to write it for that, and nothing could become read-only.
+ */
+static unsigned int names_of(const struct hugemap_inode *hi)
+{
+	return hi->gone ? 0 : hi->lower->i_nlink ?: hi->uncounted;
+}
+
 void hugemap_copy_attr(struct inode *inode)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;
@@ -98,7 +107,7 @@ void hugemap_copy_attr(struct inode *inode)
 	fsstack_copy_attr_times(inode, lower);
 	inode->i_blkbits = lower->i_blkbits;
 	hugemap_copy_flags(inode);
-	hugemap_set_nlink(inode, hugemap_inode(inode)->gone ? 0 : lower->i_nlink);
+	hugemap_set_nlink(inode, names_of(hugemap_inode(inode)));
 	if (!S_ISREG(inode->i_mode))
 		i_size_write(inode, i_size_read(lower));
 }

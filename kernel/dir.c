@@ -159,6 +159,18 @@ static bool only_we_keep(const struct dentry *removed)
 	return removed->d_flags & DCACHE_NFSFS_RENAMED && d_inode(removed)->i_nlink <= 1;
 }
 
+/*
+ * The inode is let go with its last user, if this was its last name. Where nobody counts them
+ * it is taken for that, until a lookup finds another one.
+ */
+static void lose_name(struct inode *inode, const struct dentry *removed)
+{
+	struct hugemap_inode *hi = hugemap_inode(inode);
+
+	if (hi->uncounted || only_we_keep(removed))
+		hi->gone = true;
+}
+
 static int remove_name(struct inode *dir, struct dentry *dentry, bool is_dir)
 {
 	struct hugemap_idmap *idmap = hugemap_lower_idmap(dir->i_sb);
@@ -182,8 +194,8 @@ static int remove_name(struct inode *dir, struct dentry *dentry, bool is_dir)
 		err = hugemap_rmdir_below(idmap, parent, lower);
 	else
 		err = vfs_unlink(idmap, d_inode(parent), lower, NULL);
-	if (!err && only_we_keep(lower))
-		hugemap_inode(inode)->gone = true;
+	if (!err)
+		lose_name(inode, lower);
 	hugemap_end_naming(parent, lower);
 	if (!err) {
 		hugemap_copy_attr(dir);
@@ -267,9 +279,8 @@ static int dir_rename(struct hugemap_idmap *unused, struct inode *old_dir, struc
 	hugemap_name_changes(old);
 	hugemap_name_changes(new);
 	err = moved_below(&rename, old, new) ? -ESTALE : vfs_rename(&rename);
-	if (!err && d_really_is_positive(new) && !(flags & RENAME_EXCHANGE) &&
-	    only_we_keep(rename.new_dentry))
-		hugemap_inode(d_inode(new))->gone = true;
+	if (!err && d_really_is_positive(new) && !(flags & RENAME_EXCHANGE))
+		lose_name(d_inode(new), rename.new_dentry);
 	hugemap_end_renaming(&rename, old_parent, new_parent);
 	if (!err) {
 		copy_renamed(old_dir, old, new_dir, new, flags);

@@ -236,7 +236,7 @@ struct hugemap_inode {
 	struct inode *lower; /* NULL over a device */
 
 	bool untold; /* changed while the file system below was frozen: it does not know */
-	bool gone; /* its last name was taken away here, whatever is counted below */
+	bool gone; /* the last name that is known was taken away here, whatever is counted below */
 	bool uncounted; /* what is below counts no names: 0 of them does not mean deleted */
 
 	/* the data; of regular files only */

@@ -108,8 +108,8 @@ static const struct inode_operations special_inode_operations;
 
 static void init_inode(struct inode *inode, struct inode *lower)
 {
+	hugemap_inode(inode)->uncounted = !lower->i_nlink;
 	hugemap_copy_attr(inode);
-	hugemap_inode(inode)->uncounted = !inode->i_nlink;
 	inode->i_generation = lower->i_generation;
 #ifdef CONFIG_FS_POSIX_ACL
 	/* The file system below has a cache of them. */
@@ -138,16 +138,20 @@ static void init_inode(struct inode *inode, struct inode *lower)
 
 struct inode *hugemap_inode_get(struct super_block *sb, struct inode *lower)
 {
+	struct hugemap_inode *hi;
 	struct inode *inode;
 
 	inode = iget5_locked(sb, (unsigned long)lower, inode_test, inode_set, lower);
 	if (!inode)
 		return ERR_PTR(-ENOMEM);
+	hi = hugemap_inode(inode);
 	if (hugemap_inode_is_new(inode)) {
 		init_inode(inode, lower);
 		unlock_new_inode(inode);
-	} else if (!inode->i_nlink && lower->i_nlink && inode_trylock(inode)) {
-		/* It has got a name again. */
+	} else if (!inode->i_nlink && (lower->i_nlink || hi->uncounted) && inode_trylock(inode)) {
+		/* It has got a name again; or has another one, if nobody counts them. */
+		if (hi->uncounted)
+			hi->gone = false;
 		hugemap_copy_attr(inode);
 		inode_unlock(inode);
 	}
