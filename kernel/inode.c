@@ -160,13 +160,19 @@ struct inode *hugemap_inode_get(struct super_block *sb, struct inode *lower)
 
 /* --- attributes ------------------------------------------------------------------ */
 
-/* Who runs a program holds i_rwsem while it looks for whom: it gets no half of a change. */
-static void follow_owner(struct inode *inode)
+/*
+ * Who runs a program holds i_rwsem while it looks for whom: it gets no half of a change. What
+ * is written without that lock makes nobody's program: the mode that was looked at, and no other.
+ */
+void hugemap_follow_owner(struct inode *inode)
 {
-	umode_t mode = READ_ONCE(hugemap_inode(inode)->lower->i_mode);
+	const struct inode *lower = hugemap_inode(inode)->lower;
+	umode_t mode = READ_ONCE(lower->i_mode);
 
 	if (!hugemap_sets_id(inode->i_mode) && !hugemap_sets_id(mode)) {
-		hugemap_copy_owner(inode);
+		inode->i_mode = mode;
+		inode->i_uid = lower->i_uid;
+		inode->i_gid = lower->i_gid;
 	} else if (inode_trylock(inode)) {
 		hugemap_copy_owner(inode);
 		inode_unlock(inode);
@@ -174,6 +180,12 @@ static void follow_owner(struct inode *inode)
 		/* Perhaps by us. For nobody else, then, until the next look. */
 		inode->i_mode = mode & ~(S_ISUID | S_ISGID);
 	}
+}
+
+bool hugemap_has_owner_of(const struct inode *inode, const struct inode *lower)
+{
+	return inode->i_mode == lower->i_mode && uid_eq(inode->i_uid, lower->i_uid) &&
+	       gid_eq(inode->i_gid, lower->i_gid);
 }
 
 int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mask)
@@ -184,10 +196,11 @@ int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mas
 	 * The VFS itself looks at the upper mode and owner, for setuid programs
 	 * and sticky directories: no change below may go unnoticed.
 	 */
-	if (!(mask & MAY_NOT_BLOCK) &&
-	    (inode->i_mode != lower->i_mode || !uid_eq(inode->i_uid, lower->i_uid) ||
-	     !gid_eq(inode->i_gid, lower->i_gid)))
-		follow_owner(inode);
+	if (!hugemap_has_owner_of(inode, lower)) {
+		if (mask & MAY_NOT_BLOCK)
+			return -ECHILD;
+		hugemap_follow_owner(inode);
+	}
 	/* The same goes for chattr(1): may_open() looks at them after this. */
 	hugemap_copy_flags(inode);
 	return inode_permission(hugemap_lower_idmap(inode->i_sb), lower, mask);
