@@ -163,6 +163,11 @@ static int lookup_revalidate(struct dentry *dentry, unsigned int flags)
 	if (!is_stale(dentry)) {
 		/* Before the VFS looks at them, and refuses what is allowed by now. */
 		inode = d_inode_rcu(dentry);
+		if (inode && !hugemap_has_owner_of(inode, hugemap_inode(inode)->lower)) {
+			if (flags & LOOKUP_RCU)
+				return -ECHILD;
+			hugemap_follow_owner(inode);
+		}
 		if (inode)
 			hugemap_copy_flags(inode);
 		return revalidate_lower(dentry, flags);
