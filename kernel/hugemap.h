@@ -427,6 +427,12 @@ static inline void hugemap_end_write_below(const struct hugemap_inode *hi)
 		sb_end_write(hi->lower->i_sb);
 }
 
+/* Does the kernel swap to the file below? It may not change then. */
+static inline bool hugemap_swaps_below(const struct hugemap_inode *hi)
+{
+	return hi->lower && IS_SWAPFILE(hi->lower);
+}
+
 /* Is the file longer than the one below, until it is written back? */
 static inline bool hugemap_is_growing(const struct hugemap_inode *hi)
 {

@@ -299,7 +299,7 @@ int hugemap_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct i
 	/* ftruncate() has looked at the flags that were known before. */
 	if ((attr->ia_valid & ATTR_SIZE) && IS_APPEND(inode))
 		return -EPERM;
-	if ((attr->ia_valid & ATTR_SIZE) && IS_SWAPFILE(hugemap_inode(inode)->lower))
+	if ((attr->ia_valid & ATTR_SIZE) && hugemap_swaps_below(hugemap_inode(inode)))
 		return -ETXTBSY;
 	/* Capabilities of the file go with the change below: removing them here would ask. */
 	above.ia_valid &= ~ATTR_KILL_PRIV;
