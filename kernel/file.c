@@ -279,12 +279,14 @@ static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *f
 	done = hugemap_write_back(in, from,
 				  length && !hugemap_is_growing(hugemap_inode(in)) ? from + length :
 										     LLONG_MAX);
+	/* Whoever removes duplicates needs no file that is open for writing. */
+	if (!done)
+		done = mnt_want_write(mount->lower.mnt);
 	if (!done) {
-		hugemap_start_write_below(hugemap_inode(out));
 		done = hugemap_change_below(out, min(to, i_size_read(out)),
 					    end > i_size_read(out) ? LLONG_MAX : end, HUGEMAP_KEEP,
 					    remap_below, &remap);
-		hugemap_end_write_below(hugemap_inode(out));
+		mnt_drop_write(mount->lower.mnt);
 	}
 	/* XFS that was made without reflinks says so of any two files. */
 	if (done == -EOPNOTSUPP && file_inode(remap.out)->i_sb->s_magic == XFS_SUPER_MAGIC)
