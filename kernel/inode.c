@@ -223,6 +223,16 @@ static int getattr_below(const struct hugemap_mount *mount, const struct path *p
 	return err;
 }
 
+/* What only the file below can do: the one here goes through the pool. */
+static void hide_features(struct kstat *stat)
+{
+	stat->attributes &= ~(u64)STATX_ATTR_DAX;
+#ifdef STATX_WRITE_ATOMIC
+	stat->attributes &= ~(u64)STATX_ATTR_WRITE_ATOMIC;
+	stat->result_mask &= ~STATX_WRITE_ATOMIC;
+#endif
+}
+
 int hugemap_getattr(struct hugemap_idmap *idmap, const struct path *path, struct kstat *stat,
 		    u32 mask, unsigned int flags)
 {
@@ -237,8 +247,10 @@ int hugemap_getattr(struct hugemap_idmap *idmap, const struct path *path, struct
 	/* A btrfs gives each subvolume a number of its own: those must stay apart. */
 	if (stat->dev == mount->lower_dev || stat->dev == lower.dentry->d_sb->s_dev)
 		stat->dev = inode->i_sb->s_dev;
-	if (S_ISREG(inode->i_mode))
+	if (S_ISREG(inode->i_mode)) {
 		stat->size = i_size_read(inode);
+		hide_features(stat);
+	}
 	return 0;
 }
 
