@@ -12,6 +12,7 @@
 #include <linux/fs.h>
 #include <linux/mount.h>
 #include <linux/namei.h>
+#include <linux/security.h>
 #include <linux/writeback.h>
 
 #include "names.h"
@@ -297,6 +298,24 @@ out:
 	return err;
 }
 
+/*
+ * A security module has a label for what is made, by who makes it and where: here it is the
+ * caller, in the directory below.
+ */
+static int label_as(const struct cred *caller, struct dentry *parent, umode_t mode,
+		    struct cred *cred)
+{
+	struct qstr name = QSTR_INIT("/", 1);
+	struct dentry *child = d_alloc(parent, &name);
+	int err;
+
+	if (!child)
+		return -ENOMEM;
+	err = security_dentry_create_files_as(child, S_IFREG | mode, &name, caller, cred);
+	dput(child);
+	return err;
+}
+
 /* It belongs to the caller, and is opened by who mounted: see hugemap_open_below(). */
 static struct file *tmpfile_below(struct super_block *sb, const struct path *parent, umode_t mode,
 				  int flags)
@@ -304,6 +323,7 @@ static struct file *tmpfile_below(struct super_block *sb, const struct path *par
 	const struct cred *caller = current_cred(), *old;
 	struct file *lower;
 	struct cred *cred;
+	int err;
 
 	old = override_creds(hugemap_mount(sb)->cred);
 	cred = prepare_creds();
@@ -320,6 +340,11 @@ static struct file *tmpfile_below(struct super_block *sb, const struct path *par
 		cap_clear(cred->cap_effective);
 		/* Whether the caller may has been asked above, in the caller's name space. */
 		cap_raise(cred->cap_effective, CAP_DAC_OVERRIDE);
+	}
+	err = label_as(caller, parent->dentry, mode, cred);
+	if (err) {
+		put_cred(cred);
+		return ERR_PTR(err);
 	}
 	old = override_creds(cred);
 	lower = hugemap_tmpfile_below(hugemap_lower_idmap(sb), parent, mode, flags);
