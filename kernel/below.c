@@ -22,6 +22,36 @@ struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct 
 	return file;
 }
 
+#ifdef __FMODE_NONOTIFY
+#define O_QUIET __FMODE_NONOTIFY
+
+static void keep_quiet(struct file *file)
+{
+	/* Nobody is asked about writes, and that they have ended is told as ever. */
+	if (file->f_mode & FMODE_WRITE)
+		file->f_mode &= ~FMODE_NONOTIFY;
+}
+#else
+/* Since 6.14 a module cannot have the open itself be quiet, but what is read. */
+#define O_QUIET 0
+
+static void keep_quiet(struct file *file)
+{
+	if (!FMODE_FSNOTIFY_NONE(file->f_mode))
+		file->f_mode = (file->f_mode & ~FMODE_NONOTIFY) | FMODE_NONOTIFY_PERM;
+}
+#endif
+
+struct file *hugemap_open_quietly(const struct hugemap_mount *mount, const struct path *path,
+				  int flags)
+{
+	struct file *file = hugemap_open_below(mount, path, flags | O_QUIET);
+
+	if (!IS_ERR(file))
+		keep_quiet(file);
+	return file;
+}
+
 bool hugemap_sets_id(umode_t mode)
 {
 	return S_ISREG(mode) && mode & (S_ISUID | S_ISGID);

@@ -300,6 +300,14 @@ static inline struct file *hugemap_lower_file(const struct file *file)
 struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct path *path,
 				int flags);
 
+/*
+ * The same for what no program asks for: who is asked about each open and each read
+ * (fanotify), here and below, would be asked by himself, and wait for his own answer. His
+ * own file here is quiet, and by its flags (before 6.14) so is the one that it opens below.
+ */
+struct file *hugemap_open_quietly(const struct hugemap_mount *mount, const struct path *path,
+				  int flags);
+
 /* All attributes, but not the size of a regular file: see hugemap_change_below(). */
 void hugemap_copy_attr(struct inode *inode);
 void hugemap_set_nlink(struct inode *inode, unsigned int nlink);
