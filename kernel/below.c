@@ -22,6 +22,36 @@ struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct 
 	return file;
 }
 
+#ifdef __FMODE_NONOTIFY
+#define O_QUIET __FMODE_NONOTIFY
+
+static void keep_quiet(struct file *file)
+{
+	/* Nobody is asked about writes, and that they have ended is told as ever. */
+	if (file->f_mode & FMODE_WRITE)
+		file->f_mode &= ~FMODE_NONOTIFY;
+}
+#else
+/* Since 6.14 a module cannot have the open itself be quiet, but what is read. */
+#define O_QUIET 0
+
+static void keep_quiet(struct file *file)
+{
+	if (!FMODE_FSNOTIFY_NONE(file->f_mode))
+		file->f_mode = (file->f_mode & ~FMODE_NONOTIFY) | FMODE_NONOTIFY_PERM;
+}
+#endif
+
+struct file *hugemap_open_quietly(const struct hugemap_mount *mount, const struct path *path,
+				  int flags)
+{
+	struct file *file = hugemap_open_below(mount, path, flags | O_QUIET);
+
+	if (!IS_ERR(file))
+		keep_quiet(file);
+	return file;
+}
+
 bool hugemap_sets_id(umode_t mode)
 {
 	return S_ISREG(mode) && mode & (S_ISUID | S_ISGID);
@@ -90,6 +120,15 @@ void hugemap_set_nlink(struct inode *inode, unsigned int nlink)
 	spin_unlock(&inode->i_lock);
 }
 
+/*
+ * Where nobody counts names, an inode that is in use has one: reclaim throws away at once what
+ * has none, and would have to write it for that, and nothing could become read-only.
+ */
+static unsigned int names_of(const struct hugemap_inode *hi)
+{
+	return hi->gone ? 0 : hi->lower->i_nlink ?: hi->uncounted;
+}
+
 void hugemap_copy_attr(struct inode *inode)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;
@@ -98,7 +137,7 @@ void hugemap_copy_attr(struct inode *inode)
 	fsstack_copy_attr_times(inode, lower);
 	inode->i_blkbits = lower->i_blkbits;
 	hugemap_copy_flags(inode);
-	hugemap_set_nlink(inode, hugemap_inode(inode)->gone ? 0 : lower->i_nlink);
+	hugemap_set_nlink(inode, names_of(hugemap_inode(inode)));
 	if (!S_ISREG(inode->i_mode))
 		i_size_write(inode, i_size_read(lower));
 }

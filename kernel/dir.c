@@ -12,6 +12,7 @@
 #include <linux/fs.h>
 #include <linux/mount.h>
 #include <linux/namei.h>
+#include <linux/security.h>
 #include <linux/writeback.h>
 
 #include "names.h"
@@ -81,6 +82,7 @@ static int make_name(struct inode *dir, struct dentry *dentry, const struct make
 	err = mnt_want_write(mnt);
 	if (err)
 		return err;
+	hugemap_name_changes(dentry);
 	lower = hugemap_start_naming(idmap, parent, &dentry->d_name);
 	if (!IS_ERR(lower))
 		lower = make_below(idmap, parent, lower, make);
@@ -99,6 +101,8 @@ static int make_name(struct inode *dir, struct dentry *dentry, const struct make
 	hugemap_copy_attr(dir);
 out:
 	mnt_drop_write(mnt);
+	if (err)
+		hugemap_name_stays(dentry);
 	if (err == -ESTALE)
 		d_drop(dentry);
 	return err;
@@ -156,6 +160,18 @@ static bool only_we_keep(const struct dentry *removed)
 	return removed->d_flags & DCACHE_NFSFS_RENAMED && d_inode(removed)->i_nlink <= 1;
 }
 
+/*
+ * The inode is let go with its last user, if this was its last name. Where nobody counts them
+ * it is taken for that, until a lookup finds another one.
+ */
+static void lose_name(struct inode *inode, const struct dentry *removed)
+{
+	struct hugemap_inode *hi = hugemap_inode(inode);
+
+	if (hi->uncounted || only_we_keep(removed))
+		hi->gone = true;
+}
+
 static int remove_name(struct inode *dir, struct dentry *dentry, bool is_dir)
 {
 	struct hugemap_idmap *idmap = hugemap_lower_idmap(dir->i_sb);
@@ -179,8 +195,8 @@ static int remove_name(struct inode *dir, struct dentry *dentry, bool is_dir)
 		err = hugemap_rmdir_below(idmap, parent, lower);
 	else
 		err = vfs_unlink(idmap, d_inode(parent), lower, NULL);
-	if (!err && only_we_keep(lower))
-		hugemap_inode(inode)->gone = true;
+	if (!err)
+		lose_name(inode, lower);
 	hugemap_end_naming(parent, lower);
 	if (!err) {
 		hugemap_copy_attr(dir);
@@ -261,19 +277,42 @@ static int dir_rename(struct hugemap_idmap *unused, struct inode *old_dir, struc
 				     &new->d_name);
 	if (err)
 		goto out;
+	hugemap_name_changes(old);
+	hugemap_name_changes(new);
 	err = moved_below(&rename, old, new) ? -ESTALE : vfs_rename(&rename);
-	if (!err && d_really_is_positive(new) && !(flags & RENAME_EXCHANGE) &&
-	    only_we_keep(rename.new_dentry))
-		hugemap_inode(d_inode(new))->gone = true;
+	if (!err && d_really_is_positive(new) && !(flags & RENAME_EXCHANGE))
+		lose_name(d_inode(new), rename.new_dentry);
 	hugemap_end_renaming(&rename, old_parent, new_parent);
-	if (!err)
+	if (!err) {
 		copy_renamed(old_dir, old, new_dir, new, flags);
+	} else {
+		hugemap_name_stays(old);
+		hugemap_name_stays(new);
+	}
 out:
 	mnt_drop_write(mnt);
 	if (err == -ESTALE) {
 		d_drop(old);
 		d_drop(new);
 	}
+	return err;
+}
+
+/*
+ * A security module has a label for what is made, by who makes it and where: here it is the
+ * caller, in the directory below.
+ */
+static int label_as(const struct cred *caller, struct dentry *parent, umode_t mode,
+		    struct cred *cred)
+{
+	struct qstr name = QSTR_INIT("/", 1);
+	struct dentry *child = d_alloc(parent, &name);
+	int err;
+
+	if (!child)
+		return -ENOMEM;
+	err = security_dentry_create_files_as(child, S_IFREG | mode, &name, caller, cred);
+	dput(child);
 	return err;
 }
 
@@ -284,6 +323,7 @@ static struct file *tmpfile_below(struct super_block *sb, const struct path *par
 	const struct cred *caller = current_cred(), *old;
 	struct file *lower;
 	struct cred *cred;
+	int err;
 
 	old = override_creds(hugemap_mount(sb)->cred);
 	cred = prepare_creds();
@@ -300,6 +340,11 @@ static struct file *tmpfile_below(struct super_block *sb, const struct path *par
 		cap_clear(cred->cap_effective);
 		/* Whether the caller may has been asked above, in the caller's name space. */
 		cap_raise(cred->cap_effective, CAP_DAC_OVERRIDE);
+	}
+	err = label_as(caller, parent->dentry, mode, cred);
+	if (err) {
+		put_cred(cred);
+		return ERR_PTR(err);
 	}
 	old = override_creds(cred);
 	lower = hugemap_tmpfile_below(hugemap_lower_idmap(sb), parent, mode, flags);

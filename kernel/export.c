@@ -105,9 +105,21 @@ static struct dentry *fh_to_dentry(struct super_block *sb, struct fid *fid, int 
 	return upper;
 }
 
+/* An NFS server has changed a name or an attribute, and answers when it is safe: below. */
+static int commit_metadata(struct inode *inode)
+{
+	struct inode *lower = hugemap_inode(inode)->lower;
+	const struct export_operations *ops = lower->i_sb->s_export_op;
+
+	if (ops->commit_metadata)
+		return ops->commit_metadata(lower);
+	return sync_inode_metadata(lower, 1);
+}
+
 static const struct export_operations export_operations = {
 	.encode_fh = encode_fh,
 	.fh_to_dentry = fh_to_dentry,
+	.commit_metadata = commit_metadata,
 };
 
 void hugemap_set_export(struct super_block *sb, const struct super_block *lower)

@@ -244,10 +244,10 @@ static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct fo
 	return true;
 }
 
-/* chattr(1) has made it so since it was opened: write-back would be refused. */
+/* By chattr(1) or swapon(8), since it was opened: write-back would be refused. */
 static bool is_immutable(const struct hugemap_inode *hi)
 {
-	return hi->lower && IS_IMMUTABLE(hi->lower);
+	return hi->lower && (IS_IMMUTABLE(hi->lower) || hugemap_swaps_below(hi));
 }
 
 /*
@@ -516,9 +516,14 @@ int hugemap_mmap(struct file *file, struct vm_area_struct *vma)
 	if (vma->vm_flags & VM_SHARED && vma->vm_flags & VM_MAYWRITE &&
 	    !smp_load_acquire(&hi->writer))
 		return -EACCES;
-	/* What is mapped anew is none of the program's accesses. */
-	if (current != READ_ONCE(hugemap_of(hi)->remapper))
+	/* What is mapped anew is none of the program's accesses, and must not fail. */
+	if (current != READ_ONCE(hugemap_of(hi)->remapper)) {
+		/* The VFS has asked the file here. */
+		if (vma->vm_flags & VM_SHARED && vma->vm_flags & VM_WRITE &&
+		    hugemap_swaps_below(hi))
+			return -ETXTBSY;
 		file_accessed(file);
+	}
 	vma->vm_ops = &hugemap_vm_ops;
 	return 0;
 }

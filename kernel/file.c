@@ -113,14 +113,6 @@ static bool is_direct(const struct kiocb *iocb)
 	return (iocb->ki_flags & IOCB_DIRECT) && hugemap_lower_file(iocb->ki_filp);
 }
 
-/* Does the kernel swap to the file below? It may not change then. */
-static bool swaps_below(const struct inode *inode)
-{
-	const struct inode *lower = hugemap_inode(inode)->lower;
-
-	return lower && IS_SWAPFILE(lower);
-}
-
 /* RWF_NOWAIT: what is cached can be had at once; direct I/O, and what is written, cannot. */
 static ssize_t file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
@@ -139,7 +131,7 @@ static ssize_t file_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	hugemap_copy_flags(inode);
 	if (IS_IMMUTABLE(inode))
 		return -EPERM;
-	if (swaps_below(inode))
+	if (hugemap_swaps_below(hugemap_inode(inode)))
 		return -ETXTBSY;
 	return is_direct(iocb) ? hugemap_direct_write(iocb, from) : hugemap_write_iter(iocb, from);
 }
@@ -179,7 +171,7 @@ static int may_fallocate(struct inode *inode, int mode)
 	hugemap_copy_flags(inode);
 	if (IS_IMMUTABLE(inode) || (IS_APPEND(inode) && mode & ~FALLOC_FL_KEEP_SIZE))
 		return -EPERM;
-	return swaps_below(inode) ? -ETXTBSY : 0;
+	return hugemap_swaps_below(hugemap_inode(inode)) ? -ETXTBSY : 0;
 }
 
 static ssize_t fallocate_below(void *arg)
@@ -287,12 +279,14 @@ static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *f
 	done = hugemap_write_back(in, from,
 				  length && !hugemap_is_growing(hugemap_inode(in)) ? from + length :
 										     LLONG_MAX);
+	/* Whoever removes duplicates needs no file that is open for writing. */
+	if (!done)
+		done = mnt_want_write(mount->lower.mnt);
 	if (!done) {
-		hugemap_start_write_below(hugemap_inode(out));
 		done = hugemap_change_below(out, min(to, i_size_read(out)),
 					    end > i_size_read(out) ? LLONG_MAX : end, HUGEMAP_KEEP,
 					    remap_below, &remap);
-		hugemap_end_write_below(hugemap_inode(out));
+		mnt_drop_write(mount->lower.mnt);
 	}
 	/* XFS that was made without reflinks says so of any two files. */
 	if (done == -EOPNOTSUPP && file_inode(remap.out)->i_sb->s_magic == XFS_SUPER_MAGIC)

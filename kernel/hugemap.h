@@ -236,7 +236,7 @@ struct hugemap_inode {
 	struct inode *lower; /* NULL over a device */
 
 	bool untold; /* changed while the file system below was frozen: it does not know */
-	bool gone; /* its last name was taken away here, whatever is counted below */
+	bool gone; /* the last name that is known was taken away here, whatever is counted below */
 	bool uncounted; /* what is below counts no names: 0 of them does not mean deleted */
 
 	/* the data; of regular files only */
@@ -299,6 +299,14 @@ static inline struct file *hugemap_lower_file(const struct file *file)
  */
 struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct path *path,
 				int flags);
+
+/*
+ * The same for what no program asks for: who is asked about each open and each read
+ * (fanotify), here and below, would be asked by himself, and wait for his own answer. His
+ * own file here is quiet, and by its flags (before 6.14) so is the one that it opens below.
+ */
+struct file *hugemap_open_quietly(const struct hugemap_mount *mount, const struct path *path,
+				  int flags);
 
 /* All attributes, but not the size of a regular file: see hugemap_change_below(). */
 void hugemap_copy_attr(struct inode *inode);
@@ -425,6 +433,12 @@ static inline void hugemap_end_write_below(const struct hugemap_inode *hi)
 {
 	if (hi->lower)
 		sb_end_write(hi->lower->i_sb);
+}
+
+/* Does the kernel swap to the file below? It may not change then. */
+static inline bool hugemap_swaps_below(const struct hugemap_inode *hi)
+{
+	return hi->lower && IS_SWAPFILE(hi->lower);
 }
 
 /* Is the file longer than the one below, until it is written back? */

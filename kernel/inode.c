@@ -108,8 +108,8 @@ static const struct inode_operations special_inode_operations;
 
 static void init_inode(struct inode *inode, struct inode *lower)
 {
+	hugemap_inode(inode)->uncounted = !lower->i_nlink;
 	hugemap_copy_attr(inode);
-	hugemap_inode(inode)->uncounted = !inode->i_nlink;
 	inode->i_generation = lower->i_generation;
 #ifdef CONFIG_FS_POSIX_ACL
 	/* The file system below has a cache of them. */
@@ -138,16 +138,20 @@ static void init_inode(struct inode *inode, struct inode *lower)
 
 struct inode *hugemap_inode_get(struct super_block *sb, struct inode *lower)
 {
+	struct hugemap_inode *hi;
 	struct inode *inode;
 
 	inode = iget5_locked(sb, (unsigned long)lower, inode_test, inode_set, lower);
 	if (!inode)
 		return ERR_PTR(-ENOMEM);
+	hi = hugemap_inode(inode);
 	if (hugemap_inode_is_new(inode)) {
 		init_inode(inode, lower);
 		unlock_new_inode(inode);
-	} else if (!inode->i_nlink && lower->i_nlink && inode_trylock(inode)) {
-		/* It has got a name again. */
+	} else if (!inode->i_nlink && (lower->i_nlink || hi->uncounted) && inode_trylock(inode)) {
+		/* It has got a name again; or has another one, if nobody counts them. */
+		if (hi->uncounted)
+			hi->gone = false;
 		hugemap_copy_attr(inode);
 		inode_unlock(inode);
 	}
@@ -156,13 +160,19 @@ struct inode *hugemap_inode_get(struct super_block *sb, struct inode *lower)
 
 /* --- attributes ------------------------------------------------------------------ */
 
-/* Who runs a program holds i_rwsem while it looks for whom: it gets no half of a change. */
-static void follow_owner(struct inode *inode)
+/*
+ * Who runs a program holds i_rwsem while it looks for whom: it gets no half of a change. What
+ * is written without that lock makes nobody's program: the mode that was looked at, and no other.
+ */
+void hugemap_follow_owner(struct inode *inode)
 {
-	umode_t mode = READ_ONCE(hugemap_inode(inode)->lower->i_mode);
+	const struct inode *lower = hugemap_inode(inode)->lower;
+	umode_t mode = READ_ONCE(lower->i_mode);
 
 	if (!hugemap_sets_id(inode->i_mode) && !hugemap_sets_id(mode)) {
-		hugemap_copy_owner(inode);
+		inode->i_mode = mode;
+		inode->i_uid = lower->i_uid;
+		inode->i_gid = lower->i_gid;
 	} else if (inode_trylock(inode)) {
 		hugemap_copy_owner(inode);
 		inode_unlock(inode);
@@ -170,6 +180,12 @@ static void follow_owner(struct inode *inode)
 		/* Perhaps by us. For nobody else, then, until the next look. */
 		inode->i_mode = mode & ~(S_ISUID | S_ISGID);
 	}
+}
+
+bool hugemap_has_owner_of(const struct inode *inode, const struct inode *lower)
+{
+	return inode->i_mode == lower->i_mode && uid_eq(inode->i_uid, lower->i_uid) &&
+	       gid_eq(inode->i_gid, lower->i_gid);
 }
 
 int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mask)
@@ -180,10 +196,11 @@ int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mas
 	 * The VFS itself looks at the upper mode and owner, for setuid programs
 	 * and sticky directories: no change below may go unnoticed.
 	 */
-	if (!(mask & MAY_NOT_BLOCK) &&
-	    (inode->i_mode != lower->i_mode || !uid_eq(inode->i_uid, lower->i_uid) ||
-	     !gid_eq(inode->i_gid, lower->i_gid)))
-		follow_owner(inode);
+	if (!hugemap_has_owner_of(inode, lower)) {
+		if (mask & MAY_NOT_BLOCK)
+			return -ECHILD;
+		hugemap_follow_owner(inode);
+	}
 	/* The same goes for chattr(1): may_open() looks at them after this. */
 	hugemap_copy_flags(inode);
 	return inode_permission(hugemap_lower_idmap(inode->i_sb), lower, mask);
@@ -206,6 +223,16 @@ static int getattr_below(const struct hugemap_mount *mount, const struct path *p
 	return err;
 }
 
+/* What only the file below can do: the one here goes through the pool. */
+static void hide_features(struct kstat *stat)
+{
+	stat->attributes &= ~(u64)STATX_ATTR_DAX;
+#ifdef STATX_WRITE_ATOMIC
+	stat->attributes &= ~(u64)STATX_ATTR_WRITE_ATOMIC;
+	stat->result_mask &= ~STATX_WRITE_ATOMIC;
+#endif
+}
+
 int hugemap_getattr(struct hugemap_idmap *idmap, const struct path *path, struct kstat *stat,
 		    u32 mask, unsigned int flags)
 {
@@ -220,8 +247,10 @@ int hugemap_getattr(struct hugemap_idmap *idmap, const struct path *path, struct
 	/* A btrfs gives each subvolume a number of its own: those must stay apart. */
 	if (stat->dev == mount->lower_dev || stat->dev == lower.dentry->d_sb->s_dev)
 		stat->dev = inode->i_sb->s_dev;
-	if (S_ISREG(inode->i_mode))
+	if (S_ISREG(inode->i_mode)) {
 		stat->size = i_size_read(inode);
+		hide_features(stat);
+	}
 	return 0;
 }
 
@@ -282,7 +311,7 @@ int hugemap_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct i
 	/* ftruncate() has looked at the flags that were known before. */
 	if ((attr->ia_valid & ATTR_SIZE) && IS_APPEND(inode))
 		return -EPERM;
-	if ((attr->ia_valid & ATTR_SIZE) && IS_SWAPFILE(hugemap_inode(inode)->lower))
+	if ((attr->ia_valid & ATTR_SIZE) && hugemap_swaps_below(hugemap_inode(inode)))
 		return -ETXTBSY;
 	/* Capabilities of the file go with the change below: removing them here would ask. */
 	above.ia_valid &= ~ATTR_KILL_PRIV;

@@ -70,17 +70,40 @@ static bool is_stale(struct dentry *dentry)
 	return stale;
 }
 
-/*
- * One of our own operations changes the name below first, then the VFS the
- * upper one, and holds the upper directory meanwhile: that is not stale.
- */
-static bool is_being_changed(struct dentry *dentry)
-{
-	struct dentry *parent = dget_parent(dentry);
-	bool locked = inode_is_locked(d_inode(parent));
+/* Of d_time: odd, as d_seq never is while nobody changes the dentry. */
+#define NOT_CHANGING 1ul
 
-	dput(parent);
-	return locked || !is_stale(dentry);
+static int dentry_init(struct dentry *dentry)
+{
+	dentry->d_time = NOT_CHANGING;
+	return 0;
+}
+
+/* Each change of a dentry changes d_seq: so what is remembered here ends by itself. */
+void hugemap_name_changes(struct dentry *dentry)
+{
+	WRITE_ONCE(dentry->d_time, read_seqcount_begin(&dentry->d_seq));
+}
+
+void hugemap_name_stays(struct dentry *dentry)
+{
+	WRITE_ONCE(dentry->d_time, NOT_CHANGING);
+}
+
+/*
+ * Has somebody else changed what a name stands for below? That the directory here is locked
+ * says nothing: who looks the name up to make it holds it, too.
+ */
+static bool is_changed_below(struct dentry *dentry)
+{
+	unsigned int seq;
+
+	do {
+		seq = read_seqcount_begin(&dentry->d_seq);
+		if (!is_stale(dentry) || READ_ONCE(dentry->d_time) == seq)
+			return false;
+	} while (read_seqcount_retry(&dentry->d_seq, seq));
+	return true;
 }
 
 void hugemap_set_lower(struct dentry *dentry, struct dentry *lower)
@@ -140,13 +163,18 @@ static int lookup_revalidate(struct dentry *dentry, unsigned int flags)
 	if (!is_stale(dentry)) {
 		/* Before the VFS looks at them, and refuses what is allowed by now. */
 		inode = d_inode_rcu(dentry);
+		if (inode && !hugemap_has_owner_of(inode, hugemap_inode(inode)->lower)) {
+			if (flags & LOOKUP_RCU)
+				return -ECHILD;
+			hugemap_follow_owner(inode);
+		}
 		if (inode)
 			hugemap_copy_flags(inode);
 		return revalidate_lower(dentry, flags);
 	}
 	if (flags & LOOKUP_RCU)
 		return -ECHILD;
-	if (is_being_changed(dentry))
+	if (!is_changed_below(dentry))
 		return 1;
 	/* Deleted below, perhaps: then its data must not be kept for long. */
 	inode = d_inode(dentry);
@@ -171,6 +199,7 @@ static void dentry_release(struct dentry *dentry)
 }
 
 const struct dentry_operations hugemap_dentry_operations = {
+	.d_init = dentry_init,
 	.d_revalidate = dentry_revalidate,
 	.d_release = dentry_release,
 };

@@ -69,6 +69,10 @@ void hugemap_evict_inode(struct inode *inode);
 /* The inode that stands for one below, with a reference. */
 struct inode *hugemap_inode_get(struct super_block *sb, struct inode *lower);
 
+/* Is it known here whose file it is, and who may do what? Takes no lock. */
+bool hugemap_has_owner_of(const struct inode *inode, const struct inode *lower);
+/* It is not: have it known, as far as that can be without waiting. */
+void hugemap_follow_owner(struct inode *inode);
 int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mask);
 int hugemap_getattr(struct hugemap_idmap *idmap, const struct path *path, struct kstat *stat,
 		    u32 mask, unsigned int flags);
@@ -93,6 +97,14 @@ void hugemap_set_lower(struct dentry *dentry, struct dentry *lower);
 /* With a reference: another one may take its place. */
 struct dentry *hugemap_get_lower(struct dentry *dentry);
 struct dentry *hugemap_lookup(struct inode *dir, struct dentry *dentry, unsigned int flags);
+
+/*
+ * One of our own operations is about to change a name below, before the upper one: until
+ * the VFS has done that, too, lookups beside it go on with what the name stood for.
+ */
+void hugemap_name_changes(struct dentry *dentry);
+/* It has failed: nothing has changed. */
+void hugemap_name_stays(struct dentry *dentry);
 
 /* --- dir.c --- */
 

@@ -187,7 +187,7 @@ static struct file *open_below(struct hugemap_inode *hi, const struct file *uppe
 
 	if (mount->device)
 		return get_file(mount->device);
-	return hugemap_open_below(mount, &hugemap_lower_file(upper)->f_path, flags | O_NOATIME);
+	return hugemap_open_quietly(mount, &hugemap_lower_file(upper)->f_path, flags | O_NOATIME);
 }
 
 /*

@@ -110,6 +110,10 @@ static int use_directory(struct super_block *sb, struct fs_context *fc, const st
 		return err;
 
 	sb->s_iflags |= lower->s_iflags & (SB_I_NODEV | SB_I_NOEXEC);
+#ifdef SB_I_NOUMASK
+	/* A server applies the umask, or the access list of the directory instead. */
+	sb->s_iflags |= lower->s_iflags & SB_I_NOUMASK;
+#endif
 	sb->s_stack_depth = lower->s_stack_depth + 1;
 	sb->s_maxbytes = min_t(loff_t, lower->s_maxbytes, HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT);
 	sb->s_blocksize = lower->s_blocksize;

@@ -2,6 +2,7 @@
 /*
  * Extended attributes and ACLs: those of the file below, whatever their names.
  */
+#include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/mount.h>
@@ -45,26 +46,29 @@ static int xattr_set(const struct xattr_handler *handler, struct hugemap_idmap *
 {
 	struct hugemap_idmap *idmap = hugemap_lower_idmap(inode->i_sb);
 	struct vfsmount *mnt = hugemap_mount(inode->i_sb)->lower.mnt;
-	/* A write below takes them away: one that was made before setcap(8) must not. */
-	bool settle = value && !strcmp(name, XATTR_NAME_CAPS);
+	bool caps = value && !strcmp(name, XATTR_NAME_CAPS);
 	struct dentry *lower = hugemap_lower(dentry);
 	int err = mnt_want_write(mnt);
 	const struct cred *old;
 
 	if (err)
 		return err;
-	if (settle)
+	/* A write below takes them away: one that was made before setcap(8) must not. */
+	if (caps)
 		err = hugemap_settle(inode);
 	if (err)
 		goto out;
-	if (value) {
+	if (!value) {
+		err = vfs_removexattr(idmap, lower, name);
+	} else if (caps && !capable_wrt_inode_uidgid(idmap, d_inode(lower), CAP_SETFCAP)) {
+		/* The VFS has looked at the upper owner, who may be an old one. */
+		err = -EPERM;
+	} else {
 		old = begin_as(inode, name);
 		err = vfs_setxattr(idmap, lower, name, value, size, flags);
 		end_as(old);
-	} else {
-		err = vfs_removexattr(idmap, lower, name);
 	}
-	if (settle)
+	if (caps)
 		hugemap_unsettle(inode);
 out:
 	mnt_drop_write(mnt);

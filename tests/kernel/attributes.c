@@ -280,19 +280,28 @@ static int make_swap_file(const char *name, uint32_t pages)
 /* The kernel swaps to the file below: its blocks must stay where they are. */
 static void swap_file_below(void)
 {
-	int fd = make_swap_file("s", 4 * HUGE / SMALL), punched, written, cut;
+	int fd = make_swap_file("s", 4 * HUGE / SMALL), punched, written, cut, mapped, stored;
+	unsigned char *map = map_shared(fd, 0, SMALL), *late;
 
+	catch_bus();
 	if (swapon(below("s"), 0))
 		skip("no swap file here: %s", strerror(errno));
 	punched = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, HUGE, HUGE) ? errno : 0;
 	written = pwrite(fd, "x", 1, HUGE) == 1 ? 0 : errno;
 	cut = ftruncate(fd, HUGE) ? errno : 0;
+	late = mmap(NULL, SMALL, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	mapped = late == MAP_FAILED ? errno : 0;
+	stored = touch(map, true);
 	MUST(swapoff(below("s")));
 	EXPECT(punched == ETXTBSY, "punch gave %s, expected ETXTBSY", strerror(punched));
 	EXPECT(written == ETXTBSY, "write gave %s, expected ETXTBSY", strerror(written));
 	EXPECT(cut == ETXTBSY, "ftruncate gave %s, expected ETXTBSY", strerror(cut));
+	EXPECT(mapped == ETXTBSY, "mmap gave %s, expected ETXTBSY", strerror(mapped));
+	EXPECT(stored == SIGBUS, "a store gave signal %d, expected SIGBUS", stored);
+	expect_zero("read of a swap file", map, 0, 1024);
 	MUST(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, HUGE, HUGE));
 	EXPECT(pwrite(fd, "x", 1, HUGE) == 1, "write after swapoff: %s", strerror(errno));
+	EXPECT(!touch(map, true), "no store after swapoff");
 	MUST(ftruncate(fd, HUGE));
 }
 

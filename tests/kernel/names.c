@@ -75,6 +75,44 @@ static void made_below(void)
 	expect_exists("later", false);
 }
 
+/* What is below by another name of it, where two are needed at once. */
+static void rename_below(const char *from, const char *to)
+{
+	char path[1024];
+
+	strcpy(path, below(from));
+	MUST(rename(path, below(to)));
+}
+
+/* Known here, then deleted or replaced below: who makes the name makes it, and writes to it. */
+static void gone_below(void)
+{
+	struct stat st;
+	int fd = make_file("f", 1, 5000);
+
+	MUST(fsync(fd));
+	close(fd);
+	MUST(unlink(below("f")));
+	fd = make_file("f", 2, 6000);
+	MUST(fsync(fd));
+	close(fd);
+	expect_exists("f", true);
+	expect_below("what was made anew", "f", 2, 0, 6000);
+
+	close(make_file("other", 3, 100));
+	sync();
+	rename_below("other", "f");
+	fd = open("f", O_WRONLY | O_CREAT | O_APPEND, 0644);
+	EXPECT(fd >= 0, "open to append: %s", strerror(errno));
+	EXPECT(write(fd, "x", 1) == 1, "append: %s", strerror(errno));
+	MUST(fsync(fd));
+	close(fd);
+	MUST(stat(below("f"), &st));
+	EXPECT(st.st_size == 101, "what replaced it has %lld bytes, expected 101",
+	       (long long)st.st_size);
+	expect_below("what replaced it", "f", 3, 0, 100);
+}
+
 static long rename2(const char *from, const char *to, unsigned int flags)
 {
 	return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags);
@@ -116,6 +154,82 @@ static void renames(void)
 	EXPECT_ERRNO(rename2("d", "x", 0x80), EINVAL);
 	if (rename2("d/e/c", "d/e/w", RENAME_WHITEOUT))
 		EXPECT(errno == EINVAL || errno == EPERM, "RENAME_WHITEOUT: %s", strerror(errno));
+}
+
+static void missing_below(const char *name)
+{
+	expect_exists(name, true);
+	MUST(remove(below(name)));
+}
+
+/* The same for those who want a name that is not there. */
+static void made_anew(void)
+{
+	touch_file("f");
+	MUST(mkdir("d", 0755));
+	missing_below("d");
+	MUST(mkdir("d", 0755));
+	missing_below("d");
+	MUST(symlink("f", "d"));
+	missing_below("d");
+	MUST(link("f", "d"));
+	missing_below("d");
+	MUST(mkfifo("d", 0644));
+	missing_below("d");
+	close(open_file("d", O_RDWR | O_CREAT | O_EXCL));
+	missing_below("d");
+	MUST(rename2("f", "d", RENAME_NOREPLACE));
+	expect_exists("d", true);
+	expect_exists("f", false);
+	/* And the other way round: it is there, though it was not. */
+	MUST(mkdir(below("f"), 0755));
+	EXPECT_ERRNO(mkdir("f", 0755), EEXIST);
+	expect_exists("f", true);
+}
+
+static void look(void *arg)
+{
+	const volatile bool *end = arg;
+	struct stat st;
+
+	while (!*end) {
+		stat("d/e/at", &st);
+		stat("d2/e/at", &st);
+		stat("f", &st);
+	}
+}
+
+/* Our own changes are not taken for changes below: what is mounted in a directory stays. */
+static void beside_lookups(void)
+{
+	volatile bool *end =
+		mmap(NULL, SMALL, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char path[64], target[1024];
+	struct statfs fs;
+	unsigned int i;
+	pid_t pid;
+	ssize_t n;
+	int fd;
+
+	MUST(mkdir("d", 0755));
+	MUST(mkdir("d/e", 0755));
+	MUST(mkdir("d/e/at", 0755));
+	MUST(mount("tmpfs", "d/e/at", "tmpfs", 0, NULL));
+	pid = start_child(look, (void *)end);
+	for (i = 0; i < 5000; i++) {
+		MUST(rename("d", "d2"));
+		MUST(rename("d2", "d"));
+		fd = open_file("f", O_RDWR | O_CREAT | O_EXCL);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		n = readlink(path, target, sizeof(target) - 1);
+		EXPECT(n > 2 && target[n - 1] == 'f', "a new file is %.*s", (int)n, target);
+		close(fd);
+		MUST(unlink("f"));
+	}
+	*end = true;
+	wait_child(pid);
+	MUST(statfs("d/e/at", &fs));
+	EXPECT((unsigned int)fs.f_type == 0x01021994, "nothing is mounted there any more");
 }
 
 static void links(void)
@@ -366,7 +480,10 @@ static void notify_events(void)
 static const struct behaviour all[] = {
 	{ "create_and_remove", create_and_remove },
 	{ "made_below", made_below },
+	{ "gone_below", gone_below },
 	{ "renames", renames },
+	{ "made_anew", made_anew },
+	{ "beside_lookups", beside_lookups },
 	{ "links", links },
 	{ "special_files", special_files },
 	{ "tmpfile_and_unlinked", tmpfile_and_unlinked },

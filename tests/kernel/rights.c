@@ -8,6 +8,7 @@
 #include "entry.h"
 
 #include <linux/landlock.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -431,12 +432,97 @@ static void sandboxes(void)
 	in_child(in_sandbox, "another user");
 }
 
+/* As root of a name space of his own, by a file that he has had open. */
+static void late_capability(void *arg)
+{
+	const uint32_t caps[5] = { 0x02000001, 1u << 13, 0, 0, 0 };
+	char map[64];
+	int fd;
+
+	become(1000, 1000);
+	/* So that what is his below /proc is his. */
+	MUST(prctl(PR_SET_DUMPABLE, 1));
+	if (unshare(CLONE_NEWUSER))
+		skip("no user name spaces here: %s", strerror(errno));
+	fd = open("/proc/self/uid_map", O_WRONLY);
+	snprintf(map, sizeof(map), "0 1000 1");
+	EXPECT(fd >= 0 && write(fd, map, strlen(map)) > 0, "uid_map: %s", strerror(errno));
+	close(fd);
+	fd = open("/proc/self/setgroups", O_WRONLY);
+	EXPECT(fd >= 0 && write(fd, "deny", 4) == 4, "setgroups: %s", strerror(errno));
+	close(fd);
+	fd = open("/proc/self/gid_map", O_WRONLY);
+	EXPECT(fd >= 0 && write(fd, map, strlen(map)) > 0, "gid_map: %s", strerror(errno));
+	close(fd);
+	EXPECT_ERRNO(fsetxattr(*(int *)arg, "security.capability", caps, sizeof(caps), 0), EPERM);
+}
+
+static void of_another_owner(void *arg)
+{
+	(void)arg;
+	become(1000, 1000);
+	MUST(chmod("his", 0700));
+	EXPECT_ERRNO(chmod("was his", 0700), EPERM);
+}
+
+/* The VFS asks who owns a file here, and it has been given to somebody below. */
+static void owners_below(void)
+{
+	touch_file("his");
+	touch_file("was his");
+	MUST(chown("was his", 1000, 1000));
+	MUST(chown(below("his"), 1000, 1000));
+	MUST(chown(below("was his"), 0, 0));
+	in_child(of_another_owner, NULL);
+	expect_exists("his", true);
+}
+
+static void capability_below(void)
+{
+	int fd = open_file("f", O_RDWR | O_CREAT);
+
+	MUST(fchown(fd, 1000, 1000));
+	MUST(chown(below("f"), 0, 0));
+	in_child(late_capability, &fd);
+	EXPECT(getxattr(below("f"), "security.capability", NULL, 0) < 0, "it has capabilities");
+}
+
+static void follow_link(void *arg)
+{
+	struct stat st;
+
+	(void)arg;
+	become(1001, 1001);
+	MUST(lstat("link", &st));
+	EXPECT_ERRNO(stat("link", &st), EACCES);
+}
+
+/* A directory has become sticky below: who is in it already follows no links of others. */
+static void sticky_below(void)
+{
+	int fd = open_file("/proc/sys/fs/protected_symlinks", O_RDWR);
+	char before = '0';
+
+	EXPECT(pread(fd, &before, 1, 0) == 1, "protected_symlinks: %s", strerror(errno));
+	MUST(mkdir("d", 0777));
+	MUST(chmod("d", 0777));
+	MUST(chdir("d"));
+	touch_file("f");
+	MUST(symlink("f", "link"));
+	MUST(lchown("link", 1000, 1000));
+	MUST(chmod(below("d"), 01777));
+	EXPECT(pwrite(fd, "1", 1, 0) == 1, "protected_symlinks: %s", strerror(errno));
+	in_child(follow_link, NULL);
+	EXPECT(pwrite(fd, &before, 1, 0) == 1, "protected_symlinks: %s", strerror(errno));
+}
+
 static const struct behaviour all[] = {
 	{ "modes_and_owners", modes_and_owners }, { "setuid_goes", setuid_goes },
 	{ "permissions", permissions },		  { "rights_of_open_files", rights_of_open_files },
 	{ "access_lists", access_lists },	  { "priorities", priorities },
 	{ "advice_of_others", advice_of_others }, { "sandboxes", sandboxes },
-	{ "capabilities_go", capabilities_go },
+	{ "capabilities_go", capabilities_go },	  { "owners_below", owners_below },
+	{ "capability_below", capability_below }, { "sticky_below", sticky_below },
 };
 
 int main(int argc, char **argv)

@@ -228,6 +228,8 @@ void fput(struct file *file);
 #define sb_end_pagefault(sb) ((void)(sb))
 #define sb_start_write(sb) ((void)(sb))
 #define sb_end_write(sb) ((void)(sb))
+#define mnt_want_write(mnt) ((void)(mnt), 0)
+#define mnt_drop_write(mnt) ((void)(mnt))
 #define fsnotify_modify(file) ((void)(file))
 #define MAJOR(dev) 0u
 #define MINOR(dev) 0u

@@ -101,6 +101,12 @@ struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct 
 	return dentry_open(path, flags, mount->cred);
 }
 
+struct file *hugemap_open_quietly(const struct hugemap_mount *mount, const struct path *path,
+				  int flags)
+{
+	return dentry_open(path, flags, mount->cred);
+}
+
 /* --- the beginning ------------------------------------------------------------------------ */
 
 static void *alloc_surely(size_t bytes)
