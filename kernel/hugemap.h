@@ -160,6 +160,7 @@ struct hugemap_mount {
 	struct hugemap_options opts;
 	const struct cred *cred; /* of who mounted it, for I/O below */
 	struct path lower; /* the directory; .dentry is NULL over a device */
+	errseq_t lower_err; /* of it, up to where syncfs(2) has told; super.c */
 	dev_t lower_dev; /* what stat(2) says of it: on btrfs not its super block's */
 	struct file *device; /* the device, opened with O_EXCL, for all I/O; or NULL */
 

@@ -253,20 +253,27 @@ static unsigned int table_around(const char *path, struct dm_line *lines, unsign
 	return n;
 }
 
+static void make_ext4(void)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "mkfs.ext4 -q -F %s >/dev/null 2>&1", dm);
+	if (system(command))
+		skip("mkfs.ext4 does not work");
+	MUST(mount(dm, low, "ext4", 0, NULL));
+}
+
 /* Over a file system: one file's data fails, the other file never hears of it. */
 static void file_write_errors(void)
 {
 	struct dm_line lines[80];
-	char bad[700], good[700], path[700], command[256];
+	char bad[700], good[700], path[700];
 	unsigned char *map, *other;
 	unsigned int n, i;
 	int a, b, c;
 
 	need_dm();
-	snprintf(command, sizeof(command), "mkfs.ext4 -q -F %s >/dev/null 2>&1", dm);
-	if (system(command))
-		skip("mkfs.ext4 does not work");
-	MUST(mount(dm, low, "ext4", 0, NULL));
+	make_ext4();
 	mount_here(low);
 	snprintf(bad, sizeof(bad), "%s/bad", high);
 	snprintf(good, sizeof(good), "%s/good", high);
@@ -305,6 +312,46 @@ static void file_write_errors(void)
 	a = open_file(path, O_RDONLY);
 	posix_fadvise(a, 0, 0, POSIX_FADV_DONTNEED);
 	read_pattern("the file below, the device being well again", a, 2, 0, FILES + 333);
+	close(a);
+	MUST(umount(low));
+	dm_remove(NAME);
+}
+
+/* The last bytes of a file go by the page cache below, which forgets what it cannot write. */
+static void file_system_sync(void)
+{
+	unsigned char bytes[333];
+	struct dm_line lines[80];
+	char name[700], path[700];
+	int a, b;
+
+	need_dm();
+	make_ext4();
+	mount_here(low);
+	snprintf(name, sizeof(name), "%s/f", high);
+	a = make_file(name, 1, FILES + sizeof(bytes));
+	b = open_file(name, O_RDONLY);
+	MUST(syncfs(a));
+	MUST(syncfs(b));
+	snprintf(path, sizeof(path), "%s/f", low);
+	dm_change(NAME, lines, table_around(path, lines, COUNT(lines)));
+	pattern(bytes, 2, FILES, sizeof(bytes));
+	EXPECT(pwrite(a, bytes, sizeof(bytes), FILES) == sizeof(bytes), "write: %s",
+	       strerror(errno));
+	/* Each descriptor is told, whoever asked first, and none of them twice. */
+	EXPECT_ERRNO(syncfs(a), EIO);
+	EXPECT_ERRNO(syncfs(b), EIO);
+	heal();
+	write_pattern(a, 3, FILES, sizeof(bytes));
+	EXPECT(!syncfs(a), "syncfs, the device being well again: %s", strerror(errno));
+	EXPECT(!syncfs(b), "syncfs, the device being well again: %s", strerror(errno));
+	close(a);
+	close(b);
+	MUST(umount(high));
+	a = open_file(path, O_RDONLY);
+	posix_fadvise(a, 0, 0, POSIX_FADV_DONTNEED);
+	read_pattern("the file below", a, 1, 0, FILES);
+	read_pattern("its last bytes", a, 3, FILES, sizeof(bytes));
 	close(a);
 	MUST(umount(low));
 	dm_remove(NAME);
@@ -393,6 +440,7 @@ static const struct behaviour all[] = {
 	{ "unmount_of_failing", unmount_of_failing },
 	{ "read_errors", read_errors },
 	{ "file_write_errors", file_write_errors },
+	{ "file_system_sync", file_system_sync },
 	{ "pool_full_of_dirty", pool_full_of_dirty },
 	{ "device_gone", device_gone },
 };
