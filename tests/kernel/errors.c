@@ -130,6 +130,40 @@ static void device_write_errors(void)
 	dm_remove(NAME);
 }
 
+/*
+ * The last bytes of a device that is no multiple of a page go by its own page cache. They are
+ * there after any sync, and what cannot be written is kept, and told to each descriptor.
+ */
+static void last_bytes_of_a_device(void)
+{
+	uint64_t sectors = (8 * HUGE + 2 * SMALL) / SECTOR + 3, size = sectors * SECTOR;
+	uint64_t from = size - SMALL - 3 * SECTOR;
+	int a, b;
+
+	need_dm();
+	dm_change(NAME, (struct dm_line[]){ dm_linear(0, sectors, dev, 0) }, 1);
+	mount_here(dm);
+	a = open_file(device_file(), O_RDWR);
+	b = open_file(device_file(), O_RDWR);
+	write_pattern(a, 1, from, size - from);
+	MUST(syncfs(a));
+	expect_device("the device after syncfs", 1, from, size - from);
+	dm_change(NAME, (struct dm_line[]){ dm_flakey(0, sectors, dev, 0, "error_writes") }, 1);
+	write_pattern(a, 2, size - 100, 100);
+	EXPECT_ERRNO(fsync(a), EIO);
+	EXPECT_ERRNO(fsync(b), EIO);
+	read_pattern("read while the device fails", b, 2, size - 100, 100);
+	dm_change(NAME, (struct dm_line[]){ dm_linear(0, sectors, dev, 0) }, 1);
+	sync_until_well(a);
+	sync_until_well(b);
+	expect_device("the device, well again", 1, from, size - 100 - from);
+	expect_device("its end, well again", 2, size - 100, 100);
+	close(a);
+	close(b);
+	MUST(umount(high));
+	dm_remove(NAME);
+}
+
 /* The unmount cannot refuse. It must end, and what it could write is there. */
 static void unmount_of_failing(void)
 {
@@ -318,7 +352,7 @@ static void file_write_errors(void)
 }
 
 /* The last bytes of a file go by the page cache below, which forgets what it cannot write. */
-static void file_system_sync(void)
+static void last_bytes_of_a_file(void)
 {
 	unsigned char bytes[333];
 	struct dm_line lines[80];
@@ -437,10 +471,11 @@ static void device_gone(void)
 
 static const struct behaviour all[] = {
 	{ "device_write_errors", device_write_errors },
+	{ "last_bytes_of_a_device", last_bytes_of_a_device },
 	{ "unmount_of_failing", unmount_of_failing },
 	{ "read_errors", read_errors },
 	{ "file_write_errors", file_write_errors },
-	{ "file_system_sync", file_system_sync },
+	{ "last_bytes_of_a_file", last_bytes_of_a_file },
 	{ "pool_full_of_dirty", pool_full_of_dirty },
 	{ "device_gone", device_gone },
 };
