@@ -23,6 +23,8 @@
 #define CHUNK_PAGES (64u * HM_BLOCK_PAGES)
 /* The longest run. A huge unit is one by itself, as is one of base pages from here on. */
 #define RUN_PAGES min(HUGEMAP_IO_SEGMENTS, HM_BLOCK_PAGES)
+/* A run that is waited for by itself takes as long as so many pages of those in flight. */
+#define LONE_RUN_PAGES 16u
 /*
  * Parts of a huge unit that are no further apart are written at once, and all of it where these are
  * more than half: one I/O costs disks and processors about what 16 KB do.
@@ -313,33 +315,42 @@ static void write_run(struct hugemap_inode *hi, const struct hm_run *run, struct
 		flight->err = err;
 }
 
-/* Dirty units from *pos to @end: see hugemap_write_pages(). Some may still be in flight. */
-static void write_units(struct hugemap_inode *hi, u64 *pos, u64 end, u64 *budget, bool wait,
-			struct in_flight *flight)
+/* The next run of dirty units from *pos on: its pages. 0: there is none up to @end. */
+static u32 write_next(struct hugemap_inode *hi, u64 *pos, u64 end, bool wait,
+		      struct in_flight *flight)
 {
-	struct hugemap_mount *mount = hugemap_of(hi);
 	struct hm_run run;
 
-	while (*budget) {
+	for (;;) {
 		switch (hm_writeback(hi->store, pos, end, RUN_PAGES, wait, &run)) {
 		case HM_WB_RUN:
-			*budget -= min_t(u64, *budget, run.npages);
 			write_run(hi, &run, flight);
-			continue;
+			return run.npages;
 		case HM_WB_BUSY:
 			/* By us, or by somebody else. */
 			if (flight->n) {
 				writeback_reap(hi, flight);
 				continue;
 			}
-			wait_event(*hugemap_wait_of(mount, hi->store, *pos),
+			wait_event(*hugemap_wait_of(hugemap_of(hi), hi->store, *pos),
 				   hugemap_unit_idle(hi, *pos));
 			continue;
 		case HM_WB_DONE:
-			break;
+			*pos = end;
+			return 0;
 		}
-		*pos = end;
-		break;
+	}
+}
+
+/* Dirty units from *pos to @end: see hugemap_write_pages(). Some may still be in flight. */
+static void write_units(struct hugemap_inode *hi, u64 *pos, u64 end, u64 *budget, bool wait,
+			struct in_flight *flight)
+{
+	u32 npages = 1;
+
+	while (*budget && npages) {
+		npages = write_next(hi, pos, end, wait, flight);
+		*budget -= min_t(u64, *budget, npages);
 	}
 }
 
@@ -370,14 +381,13 @@ static u64 writeback_growth(struct hugemap_inode *hi)
 static int write_growth(struct hugemap_inode *hi, u64 pos, u64 end, u64 *budget)
 {
 	struct in_flight flight = {};
-	u64 one;
+	u32 npages;
 
 	mutex_lock(&hi->grow_lock);
 	while (pos < end && *budget && !flight.err) {
-		one = 1;
-		write_units(hi, &pos, end, &one, true, &flight);
+		npages = write_next(hi, &pos, end, true, &flight);
 		writeback_reap_all(hi, &flight);
-		*budget -= min_t(u64, *budget, HM_BLOCK_PAGES);
+		*budget -= min_t(u64, *budget, max(npages, LONE_RUN_PAGES));
 	}
 	mutex_unlock(&hi->grow_lock);
 	return flight.err;
@@ -398,8 +408,12 @@ static int write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 		write_units(hi, pos, stop, &budget, wait, &flight);
 		writeback_reap_all(hi, &flight);
 	}
-	if (budget && last > grow)
+	if (budget && last > grow) {
 		err = write_growth(hi, grow, last, &budget);
+		/* The rest of it is found from anywhere: what lies before it has its turn. */
+		if (!wait)
+			*pos = end;
+	}
 	if (budget)
 		*pos = end;
 	return flight.err ?: err;
