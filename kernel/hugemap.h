@@ -262,6 +262,7 @@ struct hugemap_inode {
 	bool in_chunk; /* it is under way */
 	bool wrote; /* something, the last time */
 	u32 runs; /* that were written so far, well or not: does it get on? */
+	u32 good_runs; /* of them, those that went well */
 };
 
 static inline struct hugemap_mount *hugemap_mount(const struct super_block *sb)

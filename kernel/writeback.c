@@ -101,7 +101,7 @@ static void run_done(struct hugemap_inode *hi, const struct hm_run *run, int err
 	if (err)
 		writeback_failed(hi, err);
 	else
-		hi->failures = 0;
+		WRITE_ONCE(hi->good_runs, hi->good_runs + 1);
 	WRITE_ONCE(hi->runs, hi->runs + 1);
 	hugemap_window("write-back: I/O has ended, not clean yet");
 	hm_writeback_done(hi->store, run->pgoff, run->npages, err);
@@ -111,6 +111,20 @@ static void run_done(struct hugemap_inode *hi, const struct hm_run *run, int err
 		hugemap_wake(mount, hi->store, block);
 	if (!err)
 		hugemap_progress(mount);
+}
+
+/*
+ * Some of it was written, and perhaps not all. Who tried again at once for as long as anything
+ * goes well would do nothing else; who waited for long would keep what can be written.
+ */
+static void writeback_went_well(struct hugemap_inode *hi, int err)
+{
+	if (!err) {
+		hi->failures = 0;
+	} else if (hi->failures > 1) {
+		hi->failures = 1;
+		WRITE_ONCE(hi->retry_at, jiffies + HZ);
+	}
 }
 
 static void writeback_reap(struct hugemap_inode *hi, struct in_flight *flight)
@@ -399,6 +413,7 @@ static int write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 	struct in_flight flight = {};
 	/* Nothing of what somebody copies behind the end is the file's yet. */
 	u64 last = min(end, pages), stop = min(last, grow);
+	u32 good = READ_ONCE(hi->good_runs);
 	int err = 0;
 
 	if (wait)
@@ -416,7 +431,10 @@ static int write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 	}
 	if (budget)
 		*pos = end;
-	return flight.err ?: err;
+	err = flight.err ?: err;
+	if (READ_ONCE(hi->good_runs) != good)
+		writeback_went_well(hi, err);
+	return err;
 }
 
 /* Somebody asks for write-back, and waits. */
