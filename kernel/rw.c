@@ -358,6 +358,20 @@ static u32 take_units(struct hugemap_inode *hi, loff_t pos, size_t bytes, u32 ac
 	return n;
 }
 
+/*
+ * The unit holds what is written up to @end, or to where it ends itself. Not the next one, which
+ * is not dirty yet: growth would be written without what lies before it.
+ */
+static void write_fresh_done(struct hugemap_inode *hi, const struct hm_unit *unit, loff_t end)
+{
+	loff_t unit_end = (loff_t)(unit->pgoff + unit->npages) << HM_PAGE_SHIFT;
+
+	write_publish(hi, min(end, unit_end));
+	hugemap_window("write: the file's, not cached yet");
+	hm_fill_done(unit, 0, HM_FILL_DIRTY);
+	hugemap_wake_unit(hugemap_of(hi), unit);
+}
+
 /* Over units that are not cached, as far as all of them is written. 0: bring it in. */
 static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
 			   struct iov_iter *from, u32 access, struct hm_unit *units)
@@ -380,17 +394,13 @@ static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
 	if (all) {
 		hugemap_folio_join(hi, units, n);
 		hugemap_window("write: in i_pages, not the file's yet");
-		write_publish(hi, pos + done);
 	}
 	for (i = 0; i < n; i++) {
 		hugemap_take_hints(hi, &units[i]);
-		if (!all) {
+		if (all)
+			write_fresh_done(hi, &units[i], pos + done);
+		else
 			hugemap_fill_cancel(hi, &units[i]);
-			continue;
-		}
-		hugemap_window("write: the file's, not cached yet");
-		hm_fill_done(&units[i], 0, HM_FILL_DIRTY);
-		hugemap_wake_unit(mount, &units[i]);
 	}
 	if (!all) {
 		/* Its page was not there after all: the slow way, from the start. */
