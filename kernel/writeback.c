@@ -181,6 +181,25 @@ static void writeback_take(struct hugemap_inode *hi, struct folio *folio,
 		hm_writeback_take(unit, held, changed);
 }
 
+/*
+ * One TLB flush for all of a run, but not where a page of it is locked in memory: mm would
+ * forget that with the mapping.
+ */
+static bool may_unmap(struct hugemap_inode *hi, const struct hm_run *run)
+{
+	u64 pgoff = run->pgoff, end = pgoff + run->npages;
+	struct hm_unit unit;
+
+	if (run->kind != HM_BASE || run->npages < UNMAP_PAGES)
+		return false;
+	for (; pgoff < end; pgoff++) {
+		hm_peek(hi->store, pgoff, &unit);
+		if (folio_test_mlocked(hugemap_frame_folio(hugemap_of(hi), unit.frame)))
+			return false;
+	}
+	return true;
+}
+
 /* Nobody can store to the run without a fault from here on. */
 static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run,
 			      struct hugemap_io *io, unsigned long *changed)
@@ -189,7 +208,7 @@ static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run
 	u64 pgoff = run->pgoff, end = pgoff + run->npages;
 	struct hm_unit unit;
 
-	if (run->kind == HM_BASE && run->npages >= UNMAP_PAGES) {
+	if (may_unmap(hi, run)) {
 		unmap_mapping_pages(hi->vfs_inode.i_mapping, pgoff, run->npages, false);
 		hugemap_count(mount, HUGEMAP_C_UNMAPS, 1);
 	}
