@@ -12,6 +12,7 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
@@ -106,6 +107,10 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 
 		if (pos >= size)
 			break;
+		if (fatal_signal_pending(current)) {
+			err = -EINTR;
+			break;
+		}
 		folio = get_folio(iocb, hi, pos >> HM_PAGE_SHIFT, stuck ? HM_ACCESS_AGAIN : 0,
 				  &err);
 		if (!folio)
@@ -465,6 +470,8 @@ static ssize_t write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov_it
 		written = write_some(hi, pos + done, &iter, access, units);
 		if (written > 0)
 			done += written;
+		if (!written && fatal_signal_pending(current))
+			written = -EINTR;
 		cond_resched();
 	}
 	/* What came from the source and was not written is still to be written. */
@@ -486,6 +493,10 @@ static ssize_t write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct io
 	while (iov_iter_count(from)) {
 		ssize_t written;
 
+		if (fatal_signal_pending(current)) {
+			err = -EINTR;
+			break;
+		}
 		if (stuck == STUCK && !bounce) {
 			bounce = kvmalloc(HM_BLOCK_SIZE, GFP_KERNEL);
 			if (!bounce) {
