@@ -247,6 +247,7 @@ struct hugemap_inode {
 	struct file *reader; /* the file below, for fills */
 	struct file *writer; /* the same, for write-back; NULL until somebody may write */
 	struct mutex grow_lock; /* who writes behind the end of the file below */
+	loff_t growth_failed_at; /* its end is no further, whatever it says; LLONG_MAX: as it says */
 	struct list_head stores; /* mount->stores */
 	struct list_head idle; /* mount->idle */
 	u64 synced; /* by which hugemap_data_sync() it was seen last */

@@ -400,10 +400,23 @@ static u64 writeback_growth(struct hugemap_inode *hi)
 
 	if (!hi->lower)
 		return U64_MAX;
-	below = i_size_read(hi->lower);
+	below = min(i_size_read(hi->lower), READ_ONCE(hi->growth_failed_at));
 	if (below >= i_size_read(&hi->vfs_inode))
 		return U64_MAX;
 	return ((u64)below >> HM_PAGE_SHIFT) & ~HUGEMAP_BLOCK_MASK;
+}
+
+/*
+ * Everything from @pos on up to @end was written behind the end of the file below, or @err says
+ * why not. Then it may be longer nevertheless: btrfs makes it so when a write begins, and
+ * leaves it so. What follows is written when this has been.
+ */
+static void note_growth(struct hugemap_inode *hi, u64 pos, u64 end, int err)
+{
+	if (err)
+		WRITE_ONCE(hi->growth_failed_at, (loff_t)pos << HM_PAGE_SHIFT);
+	else if ((loff_t)end << HM_PAGE_SHIFT > hi->growth_failed_at)
+		WRITE_ONCE(hi->growth_failed_at, LLONG_MAX);
 }
 
 /*
@@ -415,11 +428,16 @@ static int write_growth(struct hugemap_inode *hi, u64 pos, u64 end, u64 *budget)
 {
 	struct in_flight flight = {};
 	u32 npages;
+	u64 from;
 
 	mutex_lock(&hi->grow_lock);
+	/* Another one may have failed meanwhile, further in front. */
+	pos = min(pos, writeback_growth(hi));
 	while (pos < end && *budget && !flight.err) {
+		from = pos;
 		npages = write_next(hi, &pos, end, true, &flight);
 		writeback_reap_all(hi, &flight);
+		note_growth(hi, from, pos, flight.err);
 		*budget -= min_t(u64, *budget, max(npages, LONE_RUN_PAGES));
 	}
 	mutex_unlock(&hi->grow_lock);
