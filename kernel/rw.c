@@ -536,6 +536,27 @@ static int touch_below(struct inode *inode, struct file *lower)
 	return err;
 }
 
+/*
+ * How long the file below can be, up to @end, if @now is no problem: write-back could not tell who
+ * writes. It may be less than what its super block says (ext4 without extents), and a seek knows.
+ */
+static loff_t longest_below(const struct hugemap_inode *hi, loff_t now, loff_t end)
+{
+	loff_t middle;
+
+	/* So much is possible everywhere. */
+	if (end <= MAX_NON_LFS || vfs_llseek(hi->reader, end, SEEK_SET) != -EINVAL)
+		return end;
+	while (end - now > 1) {
+		middle = now + (end - now) / 2;
+		if (vfs_llseek(hi->reader, middle, SEEK_SET) < 0)
+			end = middle;
+		else
+			now = middle;
+	}
+	return now;
+}
+
 /* Nothing changes below: it ends where the file does, or before. */
 static ssize_t give_room(void *arg)
 {
@@ -547,7 +568,8 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	struct file *file = iocb->ki_filp, *lower = hugemap_lower_file(file);
 	struct inode *inode = file_inode(file);
 	struct hugemap_inode *hi = hugemap_inode(inode);
-	loff_t old = i_size_read(inode), end;
+	loff_t old = i_size_read(inode), end, longest;
+	size_t cut = 0;
 	ssize_t ret = generic_write_checks(iocb, from);
 
 	if (ret <= 0)
@@ -562,6 +584,13 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 			return -ENOSPC;
 		iov_iter_truncate(from, old - iocb->ki_pos);
 		end = old;
+	} else if (end > old) {
+		longest = longest_below(hi, old, end);
+		if (iocb->ki_pos >= longest)
+			return -EFBIG;
+		cut = end - longest;
+		iov_iter_truncate(from, longest - iocb->ki_pos);
+		end = longest;
 	}
 	if (lower) {
 		hugemap_start_write_below(hi);
@@ -573,6 +602,8 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	if (end > old)
 		make_room(hi, end);
 	ret = write_all(hi, iocb, from);
+	/* The caller counts what is left of it. */
+	iov_iter_reexpand(from, iov_iter_count(from) + cut);
 	hugemap_window("write: done, room behind it");
 	/* Less than was asked for: nothing is cached behind what there is. */
 	if (hm_store_size(hi->store) > i_size_read(inode) && lower) {

@@ -396,6 +396,11 @@ static void write_longest(void)
 	fd = open_file("f", O_RDWR | O_CREAT | O_DIRECT);
 	EXPECT_ERRNO(ftruncate(fd, (off_t)LONGEST + 1), EFBIG);
 	check_longest("direct", fd, 1);
+	MUST(ftruncate(fd, 0));
+	close(fd);
+	/* Cached: whoever writes is told, and not only a later sync. */
+	fd = open_file("f", O_RDWR);
+	check_longest("cached", fd, 2);
 	close(fd);
 	end();
 }
