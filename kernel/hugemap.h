@@ -6,9 +6,9 @@
  *
  * Two halves. The *name space* (super.c, inode.c, dir.c, xattr.c, file.c, export.c) stands
  * in for the file system below. The *data* (pool.c, slot.c, store.c, change.c, fill.c, fault.c,
- * evict.c, held.c, shrink.c, writeback.c, rw.c) carries out what the cache core decides. The one
- * calls the other through the functions under "the data" only; the other way round goes
- * nothing. Both use below.c.
+ * evict.c, held.c, shrink.c, writeback.c, writer.c, rw.c) carries out what the cache core
+ * decides. The one calls the other through the functions under "the data" only; the other way
+ * round goes nothing. Both use below.c.
  *
  * Order of locks (each may be taken with those before it held):
  *
@@ -247,7 +247,7 @@ struct hugemap_inode {
 	struct file *reader; /* the file below, for fills */
 	struct file *writer; /* the same, for write-back; NULL until somebody may write */
 	struct mutex grow_lock; /* who writes behind the end of the file below */
-	loff_t growth_failed_at; /* its end is no further, whatever it says; LLONG_MAX: as it says */
+	loff_t growth_failed_at; /* it ends there, whatever it says; or LLONG_MAX */
 	struct list_head stores; /* mount->stores */
 	struct list_head idle; /* mount->idle */
 	u64 synced; /* by which hugemap_data_sync() it was seen last */

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * From dirty to clean: write-back in offset order, some I/Os in flight at a
- * time, by a sync, by a writer's stream or by the thread of the mount.
+ * time, by a sync, by a writer's stream or by the thread of the mount (writer.c).
  *
  * A unit that the core gave to write is locked, write-protected and unlocked
  * before its I/O starts. Who stored to it before is in the I/O; who stores to it
  * afterwards faults, and the core notes that it is dirty again.
  */
-#include <linux/freezer.h>
 #include <linux/fs.h>
-#include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/rmap.h>
@@ -19,8 +17,6 @@
 
 /* Runs of base pages from this length on are unmapped: one TLB flush for all. */
 #define UNMAP_PAGES 4u
-/* What the thread writes of a file before it looks around again. */
-#define CHUNK_PAGES (64u * HM_BLOCK_PAGES)
 /* The longest run. A huge unit is one by itself, as is one of base pages from here on. */
 #define RUN_PAGES min(HUGEMAP_IO_SEGMENTS, HM_BLOCK_PAGES)
 /* A run that is waited for by itself takes as long as so many pages of those in flight. */
@@ -31,8 +27,6 @@
  */
 #define MERGED_PAGES (HM_BLOCK_PAGES / 128)
 #define BACKOFF_MAX (30 * HZ)
-/* For one chunk of a file that gets on, but slowly: then others have their turn. */
-#define WRITER_PATIENCE (5 * HZ)
 
 struct in_flight {
 	struct hugemap_io *io[HUGEMAP_WRITE_DEPTH];
@@ -570,7 +564,7 @@ int hugemap_write_back(struct inode *inode, loff_t start, loff_t end)
 	/* Others want the invalidate_lock, too. What lies behind an error is written. */
 	for (before = U64_MAX; pos < last && (!one || pos != before);) {
 		before = pos;
-		one = hugemap_write_some(hi, &pos, last, CHUNK_PAGES, true);
+		one = hugemap_write_some(hi, &pos, last, HUGEMAP_CHUNK_PAGES, true);
 		err = err ?: one;
 	}
 	return err;
@@ -651,122 +645,4 @@ int hugemap_data_sync(struct hugemap_mount *mount)
 	if (last)
 		iput(&last->vfs_inode);
 	return err;
-}
-
-/* --- the thread of the mount ------------------------------------------------------------ */
-
-/* Or is it still being written? */
-static bool backs_off(const struct hugemap_inode *hi)
-{
-	return READ_ONCE(hi->in_chunk) ||
-	       (hi->failures && time_before(jiffies, READ_ONCE(hi->retry_at)));
-}
-
-/* The file to write now, with a reference, and how many pages of it; or NULL. */
-static struct hugemap_inode *writeback_pick(struct hugemap_mount *mount, u64 *npages)
-{
-	bool pressed = atomic_read(&mount->pressed) > 0, expired = false;
-	struct hugemap_inode *hi, *best = NULL;
-	struct hm_store *store;
-	u64 most = 0;
-
-	*npages = CHUNK_PAGES;
-	/* Each time: beside a file that is stored to without end, others become old. */
-	hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
-	down_read(&mount->stores_lock);
-	store = hm_writeback_pick(mount->cache, &expired);
-	if (store)
-		best = hugemap_store_inode(store);
-	/* What is old is written as a whole: its age counts from now on. */
-	if (expired && !backs_off(best))
-		*npages = hm_store_dirty_pages(store);
-	if (best ? backs_off(best) : pressed) {
-		/* Another one, then: the one with the most to write. */
-		best = NULL;
-		list_for_each_entry(hi, &mount->stores, stores) {
-			if (hm_store_dirty_pages(hi->store) > most && !backs_off(hi)) {
-				most = hm_store_dirty_pages(hi->store);
-				best = hi;
-			}
-		}
-	}
-	if (best && !igrab(&best->vfs_inode))
-		best = NULL;
-	up_read(&mount->stores_lock);
-	return best;
-}
-
-/* False: there was nothing that nobody else is writing. */
-static bool write_chunk(struct hugemap_inode *hi)
-{
-	u64 pos = hi->write_at, dirty = hm_store_dirty_pages(hi->store);
-
-	hugemap_write_some(hi, &pos, U64_MAX, CHUNK_PAGES, false);
-	/* Round and round: what is dirtied again behind us has time. */
-	hi->write_at = pos == U64_MAX ? 0 : pos;
-	return hm_store_dirty_pages(hi->store) != dirty || hi->write_at;
-}
-
-void hugemap_chunk_work(struct work_struct *work)
-{
-	struct hugemap_inode *hi = container_of(work, struct hugemap_inode, chunk);
-	struct hugemap_mount *mount = hugemap_of(hi);
-
-	hi->wrote = write_chunk(hi);
-	smp_store_release(&hi->in_chunk, false);
-	wake_up(&mount->writer_wait);
-	iput(&hi->vfs_inode);
-}
-
-/*
- * By a worker, as what the file system below waits for there may be a program's, which can
- * make it last for ever: the thread waits as long as it gets on, and no other file for it.
- */
-static bool write_by_worker(struct hugemap_mount *mount, struct hugemap_inode *hi)
-{
-	unsigned long patience = jiffies + WRITER_PATIENCE;
-	u32 runs;
-
-	ihold(&hi->vfs_inode);
-	WRITE_ONCE(hi->in_chunk, true);
-	queue_work(mount->chunk_wq, &hi->chunk);
-	do {
-		runs = READ_ONCE(hi->runs);
-		wait_event_timeout(mount->writer_wait, !READ_ONCE(hi->in_chunk), HZ);
-		hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
-	} while (READ_ONCE(hi->in_chunk) && READ_ONCE(hi->runs) != runs &&
-		 time_before(jiffies, patience));
-	/* Of another file there may be more. */
-	return smp_load_acquire(&hi->in_chunk) || hi->wrote;
-}
-
-int hugemap_writer(void *arg)
-{
-	struct hugemap_mount *mount = arg;
-
-	set_freezable();
-	while (!kthread_should_stop()) {
-		struct hugemap_inode *hi;
-		u64 npages;
-
-		wait_event_freezable_timeout(mount->writer_wait,
-					     READ_ONCE(mount->write) || kthread_should_stop(), HZ);
-		WRITE_ONCE(mount->write, false);
-		while (!kthread_should_stop() && (hi = writeback_pick(mount, &npages))) {
-			bool wrote = write_by_worker(mount, hi);
-
-			for (; wrote && npages > CHUNK_PAGES && !backs_off(hi) &&
-			       !kthread_should_stop();
-			     npages -= CHUNK_PAGES) {
-				try_to_freeze();
-				cond_resched();
-				wrote = write_by_worker(mount, hi);
-			}
-			iput(&hi->vfs_inode);
-			if (!wrote)
-				break;
-			cond_resched();
-		}
-	}
-	return 0;
 }
