@@ -388,7 +388,8 @@ void hm_store_set_hollow(struct hm_store *store, u64 pgoff, u64 npages, bool hol
 
 /*
  * Units that are allocated in the store now, with data or without: they can be
- * written. Whole units: a part of a block that is not split is not remembered.
+ * written. Whole units: a part of a block that is not split is not remembered, but for the part
+ * in front of the end of the store.
  */
 void hm_store_set_allocated(struct hm_store *store, u64 pgoff, u64 npages);
 

@@ -286,12 +286,16 @@ static void set_hollow(const struct hm_pos *pos, u64 first, u64 end, bool hollow
 	}
 }
 
+/*
+ * Behind the end of the store no room is needed. Whoever makes it larger sets the size first,
+ * and then notes what has come as holes: see hm_store_add_node().
+ */
 static void set_allocated(const struct hm_pos *pos, u64 first, u64 end)
 {
-	u64 start = hm_block_start(first);
+	u64 start = hm_block_start(first), all = hm_store_npages(pos->store);
 	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
 
-	if (first == start && end == start + HM_BLOCK_PAGES)
+	if (first == start && (end == start + HM_BLOCK_PAGES || end >= all))
 		hm_bit_clear(pos->leaf->holes, pos->leaf_slot);
 	for (; base && first < end; first++)
 		hm_bit_clear(base->holes, (u32)(first - start));

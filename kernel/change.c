@@ -205,7 +205,11 @@ static bool drop_edge(struct hugemap_inode *hi, struct hm_unit *unit, const stru
 	return result == HM_EVICT_DISCARD || (amend && !change_amend(hi, unit, change));
 }
 
-/* What a device has written into since is amended, and written. True: look again. */
+/*
+ * What a device has written into since is amended, and written. True: look again. So is what is
+ * clean yet: it may be dirty before it is written with the rest, and that not with what was there
+ * before.
+ */
 static bool write_edge(struct hugemap_inode *hi, u64 first, u64 end, const struct change *change,
 		       u32 tries)
 {
@@ -214,11 +218,13 @@ static bool write_edge(struct hugemap_inode *hi, u64 first, u64 end, const struc
 	struct hm_unit unit;
 
 	for (pgoff = first; pgoff < end; pgoff = max(unit.pgoff + unit.npages, pgoff + 1)) {
+		enum hm_state state;
 		size_t offset, bytes;
 		int err;
 
 		unit = (struct hm_unit){ .pgoff = pgoff, .npages = 1 };
-		if (hm_peek(hi->store, pgoff, &unit) != HM_DIRTY)
+		state = hm_peek(hi->store, pgoff, &unit);
+		if (state == HM_ABSENT || state == HM_FILLING || state == HM_FAILED)
 			continue;
 		bytes = part_of(&unit, change, &offset);
 		if (!bytes)
@@ -226,6 +232,8 @@ static bool write_edge(struct hugemap_inode *hi, u64 first, u64 end, const struc
 		err = change_amend(hi, &unit, change);
 		if (err && tries < AMEND_TRIES)
 			return true;
+		if (state != HM_DIRTY)
+			continue;
 		if (err)
 			/* Never what was there before: the device's bytes go, and that is told. */
 			mapping_set_error(hi->vfs_inode.i_mapping, err);

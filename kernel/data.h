@@ -435,6 +435,9 @@ void hugemap_evict_teardown(void);
 
 /* --- writeback.c -------------------------------------------------------------------- */
 
+/* What is written of a file before others are looked at again. */
+#define HUGEMAP_CHUNK_PAGES (64u * HM_BLOCK_PAGES)
+
 /*
  * Write dirty units from *pos on, in order, up to @end or about @budget pages;
  * the caller has write access below and holds the invalidate_lock, shared or
@@ -451,11 +454,13 @@ int hugemap_write_some(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 /* All of a range, as a sync does; the caller holds what hugemap_write_pages() needs. */
 int hugemap_write_range(struct hugemap_inode *hi, u64 start, u64 end);
 
+/* Dirtied outside of a fault: GUP, DMA, zap. May be called under spinlocks. */
+bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio);
+
+/* --- writer.c ---------------------------------------------------------------------- */
+
 int hugemap_writer(void *arg);
 /* What it has a worker do: hugemap_inode.chunk. */
 void hugemap_chunk_work(struct work_struct *work);
-
-/* Dirtied outside of a fault: GUP, DMA, zap. May be called under spinlocks. */
-bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio);
 
 #endif /* HUGEMAP_DATA_H */

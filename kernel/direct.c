@@ -21,11 +21,35 @@
 
 #define FAULT_IN_TRIES 3
 
+/* A pipe fills while it is read into: what it was before is no way back. */
+static bool is_pipe(const struct iov_iter *iter)
+{
+#ifdef HUGEMAP_HAVE_COPY_SPLICE_READ
+	return false;
+#else
+	return iov_iter_is_pipe(iter);
+#endif
+}
+
+/*
+ * The iterator has moved by what was done, and by nothing else. A file system below may have
+ * made it shorter, too, and has not told: where the longest file ends that it can have.
+ */
+static void move_on(struct iov_iter *iter, const struct iov_iter *was, size_t done)
+{
+	if (is_pipe(iter)) {
+		iov_iter_revert(iter, iov_iter_count(was) - iov_iter_count(iter) - done);
+		return;
+	}
+	*iter = *was;
+	iov_iter_advance(iter, done);
+}
+
 /* What program and file below hand to each other: all of it at once, or -EFAULT. */
 static ssize_t direct_transfer(struct kiocb *iocb, struct iov_iter *iter, bool write)
 {
 	struct file *lower = hugemap_lower_file(iocb->ki_filp);
-	size_t count = iov_iter_count(iter);
+	struct iov_iter was = *iter;
 	struct kiocb below;
 	ssize_t done;
 
@@ -55,8 +79,7 @@ static ssize_t direct_transfer(struct kiocb *iocb, struct iov_iter *iter, bool w
 	}
 	pagefault_enable();
 	iter->nofault = false;
-	/* The iterator has moved by what was done, and by nothing else. */
-	iov_iter_revert(iter, count - iov_iter_count(iter) - max_t(ssize_t, done, 0));
+	move_on(iter, &was, max_t(ssize_t, done, 0));
 	if (done > 0)
 		iocb->ki_pos += done;
 	return done;

@@ -6,9 +6,9 @@
  *
  * Two halves. The *name space* (super.c, inode.c, dir.c, xattr.c, file.c, export.c) stands
  * in for the file system below. The *data* (pool.c, slot.c, store.c, change.c, fill.c, fault.c,
- * evict.c, held.c, shrink.c, writeback.c, rw.c) carries out what the cache core decides. The one
- * calls the other through the functions under "the data" only; the other way round goes
- * nothing. Both use below.c.
+ * evict.c, held.c, shrink.c, writeback.c, writer.c, rw.c) carries out what the cache core
+ * decides. The one calls the other through the functions under "the data" only; the other way
+ * round goes nothing. Both use below.c.
  *
  * Order of locks (each may be taken with those before it held):
  *
@@ -160,6 +160,7 @@ struct hugemap_mount {
 	struct hugemap_options opts;
 	const struct cred *cred; /* of who mounted it, for I/O below */
 	struct path lower; /* the directory; .dentry is NULL over a device */
+	errseq_t lower_err; /* of it, up to where syncfs(2) has told; super.c */
 	dev_t lower_dev; /* what stat(2) says of it: on btrfs not its super block's */
 	struct file *device; /* the device, opened with O_EXCL, for all I/O; or NULL */
 
@@ -246,6 +247,7 @@ struct hugemap_inode {
 	struct file *reader; /* the file below, for fills */
 	struct file *writer; /* the same, for write-back; NULL until somebody may write */
 	struct mutex grow_lock; /* who writes behind the end of the file below */
+	loff_t growth_failed_at; /* it ends there, whatever it says; or LLONG_MAX */
 	struct list_head stores; /* mount->stores */
 	struct list_head idle; /* mount->idle */
 	u64 synced; /* by which hugemap_data_sync() it was seen last */
@@ -261,6 +263,7 @@ struct hugemap_inode {
 	bool in_chunk; /* it is under way */
 	bool wrote; /* something, the last time */
 	u32 runs; /* that were written so far, well or not: does it get on? */
+	u32 good_runs; /* of them, those that went well */
 };
 
 static inline struct hugemap_mount *hugemap_mount(const struct super_block *sb)

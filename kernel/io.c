@@ -265,6 +265,12 @@ int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t po
 		iocb.ki_pos = pos + done;
 		iocb.ki_flags &= ~IOCB_DIRECT;
 		iocb.ki_flags |= IOCB_WRITE;
+		/*
+		 * All descriptors have one file of a device, which tells of an error once: known
+		 * here, it is told to each, and what could not be written is kept.
+		 */
+		if (!hi->lower)
+			iocb.ki_flags |= IOCB_DSYNC;
 		result = hi->writer->f_op->write_iter(&iocb, &iter);
 		if (result > 0)
 			done += result;

@@ -12,6 +12,7 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
@@ -106,6 +107,10 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 
 		if (pos >= size)
 			break;
+		if (fatal_signal_pending(current)) {
+			err = -EINTR;
+			break;
+		}
 		folio = get_folio(iocb, hi, pos >> HM_PAGE_SHIFT, stuck ? HM_ACCESS_AGAIN : 0,
 				  &err);
 		if (!folio)
@@ -358,6 +363,20 @@ static u32 take_units(struct hugemap_inode *hi, loff_t pos, size_t bytes, u32 ac
 	return n;
 }
 
+/*
+ * The unit holds what is written up to @end, or to where it ends itself. Not the next one, which
+ * is not dirty yet: growth would be written without what lies before it.
+ */
+static void write_fresh_done(struct hugemap_inode *hi, const struct hm_unit *unit, loff_t end)
+{
+	loff_t unit_end = (loff_t)(unit->pgoff + unit->npages) << HM_PAGE_SHIFT;
+
+	write_publish(hi, min(end, unit_end));
+	hugemap_window("write: the file's, not cached yet");
+	hm_fill_done(unit, 0, HM_FILL_DIRTY);
+	hugemap_wake_unit(hugemap_of(hi), unit);
+}
+
 /* Over units that are not cached, as far as all of them is written. 0: bring it in. */
 static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
 			   struct iov_iter *from, u32 access, struct hm_unit *units)
@@ -380,17 +399,13 @@ static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
 	if (all) {
 		hugemap_folio_join(hi, units, n);
 		hugemap_window("write: in i_pages, not the file's yet");
-		write_publish(hi, pos + done);
 	}
 	for (i = 0; i < n; i++) {
 		hugemap_take_hints(hi, &units[i]);
-		if (!all) {
+		if (all)
+			write_fresh_done(hi, &units[i], pos + done);
+		else
 			hugemap_fill_cancel(hi, &units[i]);
-			continue;
-		}
-		hugemap_window("write: the file's, not cached yet");
-		hm_fill_done(&units[i], 0, HM_FILL_DIRTY);
-		hugemap_wake_unit(mount, &units[i]);
 	}
 	if (!all) {
 		/* Its page was not there after all: the slow way, from the start. */
@@ -455,6 +470,8 @@ static ssize_t write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov_it
 		written = write_some(hi, pos + done, &iter, access, units);
 		if (written > 0)
 			done += written;
+		if (!written && fatal_signal_pending(current))
+			written = -EINTR;
 		cond_resched();
 	}
 	/* What came from the source and was not written is still to be written. */
@@ -476,6 +493,10 @@ static ssize_t write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct io
 	while (iov_iter_count(from)) {
 		ssize_t written;
 
+		if (fatal_signal_pending(current)) {
+			err = -EINTR;
+			break;
+		}
 		if (stuck == STUCK && !bounce) {
 			bounce = kvmalloc(HM_BLOCK_SIZE, GFP_KERNEL);
 			if (!bounce) {
@@ -515,6 +536,27 @@ static int touch_below(struct inode *inode, struct file *lower)
 	return err;
 }
 
+/*
+ * How long the file below can be, up to @end, if @now is no problem: write-back could not tell who
+ * writes. It may be less than what its super block says (ext4 without extents), and a seek knows.
+ */
+static loff_t longest_below(const struct hugemap_inode *hi, loff_t now, loff_t end)
+{
+	loff_t middle;
+
+	/* So much is possible everywhere. */
+	if (end <= MAX_NON_LFS || vfs_llseek(hi->reader, end, SEEK_SET) != -EINVAL)
+		return end;
+	while (end - now > 1) {
+		middle = now + (end - now) / 2;
+		if (vfs_llseek(hi->reader, middle, SEEK_SET) < 0)
+			end = middle;
+		else
+			now = middle;
+	}
+	return now;
+}
+
 /* Nothing changes below: it ends where the file does, or before. */
 static ssize_t give_room(void *arg)
 {
@@ -526,7 +568,8 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	struct file *file = iocb->ki_filp, *lower = hugemap_lower_file(file);
 	struct inode *inode = file_inode(file);
 	struct hugemap_inode *hi = hugemap_inode(inode);
-	loff_t old = i_size_read(inode), end;
+	loff_t old = i_size_read(inode), end, longest;
+	size_t cut = 0;
 	ssize_t ret = generic_write_checks(iocb, from);
 
 	if (ret <= 0)
@@ -541,6 +584,13 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 			return -ENOSPC;
 		iov_iter_truncate(from, old - iocb->ki_pos);
 		end = old;
+	} else if (end > old) {
+		longest = longest_below(hi, old, end);
+		if (iocb->ki_pos >= longest)
+			return -EFBIG;
+		cut = end - longest;
+		iov_iter_truncate(from, longest - iocb->ki_pos);
+		end = longest;
 	}
 	if (lower) {
 		hugemap_start_write_below(hi);
@@ -552,6 +602,8 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	if (end > old)
 		make_room(hi, end);
 	ret = write_all(hi, iocb, from);
+	/* The caller counts what is left of it. */
+	iov_iter_reexpand(from, iov_iter_count(from) + cut);
 	hugemap_window("write: done, room behind it");
 	/* Less than was asked for: nothing is cached behind what there is. */
 	if (hm_store_size(hi->store) > i_size_read(inode) && lower) {

@@ -37,6 +37,7 @@ void hugemap_data_init(struct hugemap_inode *hi)
 	hi->opens = 0;
 	mutex_init(&hi->store_lock);
 	mutex_init(&hi->grow_lock);
+	hi->growth_failed_at = LLONG_MAX;
 	INIT_LIST_HEAD(&hi->stores);
 	INIT_LIST_HEAD(&hi->idle);
 	INIT_WORK(&hi->chunk, hugemap_chunk_work);

@@ -6,6 +6,7 @@
 #include <linux/blkdev.h>
 #include <linux/cred.h>
 #include <linux/dcache.h>
+#include <linux/errseq.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/fs_context.h>
@@ -86,7 +87,7 @@ static int check_lower(const struct path *path, struct fs_context *fc)
 static int use_directory(struct super_block *sb, struct fs_context *fc, const struct path *path)
 {
 	struct hugemap_mount *mount = hugemap_mount(sb);
-	const struct super_block *lower = path->dentry->d_sb;
+	struct super_block *lower = path->dentry->d_sb;
 	struct vfsmount *mnt;
 	struct kstat stat;
 	int err;
@@ -105,6 +106,7 @@ static int use_directory(struct super_block *sb, struct fs_context *fc, const st
 		return PTR_ERR(mnt);
 	}
 	mount->lower = (struct path){ .mnt = mnt, .dentry = dget(path->dentry) };
+	mount->lower_err = errseq_sample(&lower->s_wb_err);
 	err = refuse_overlap(mount, fc);
 	if (err)
 		return err;
@@ -233,7 +235,7 @@ static int super_sync(struct super_block *sb, int wait)
 {
 	struct hugemap_mount *mount = hugemap_mount(sb);
 	struct super_block *lower;
-	int err, err_below;
+	int err, err_below, lost;
 
 	/* The caller comes twice; to start and not to wait gains nothing here. */
 	if (!wait)
@@ -245,6 +247,12 @@ static int super_sync(struct super_block *sb, int wait)
 	down_read(&lower->s_umount);
 	err_below = sync_filesystem(lower);
 	up_read(&lower->s_umount);
+	/* What went through its page cache and was lost there; the VFS tells each descriptor. */
+	mutex_lock(&mounts_lock);
+	lost = errseq_check_and_advance(&lower->s_wb_err, &mount->lower_err);
+	mutex_unlock(&mounts_lock);
+	if (lost)
+		errseq_set(&sb->s_wb_err, lost);
 	return err ?: err_below;
 }
 

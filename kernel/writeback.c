@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * From dirty to clean: write-back in offset order, some I/Os in flight at a
- * time, by a sync, by a writer's stream or by the thread of the mount.
+ * time, by a sync, by a writer's stream or by the thread of the mount (writer.c).
  *
  * A unit that the core gave to write is locked, write-protected and unlocked
  * before its I/O starts. Who stored to it before is in the I/O; who stores to it
  * afterwards faults, and the core notes that it is dirty again.
  */
-#include <linux/freezer.h>
 #include <linux/fs.h>
-#include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/rmap.h>
@@ -19,18 +17,16 @@
 
 /* Runs of base pages from this length on are unmapped: one TLB flush for all. */
 #define UNMAP_PAGES 4u
-/* What the thread writes of a file before it looks around again. */
-#define CHUNK_PAGES (64u * HM_BLOCK_PAGES)
 /* The longest run. A huge unit is one by itself, as is one of base pages from here on. */
 #define RUN_PAGES min(HUGEMAP_IO_SEGMENTS, HM_BLOCK_PAGES)
+/* A run that is waited for by itself takes as long as so many pages of those in flight. */
+#define LONE_RUN_PAGES 16u
 /*
  * Parts of a huge unit that are no further apart are written at once, and all of it where these are
  * more than half: one I/O costs disks and processors about what 16 KB do.
  */
 #define MERGED_PAGES (HM_BLOCK_PAGES / 128)
 #define BACKOFF_MAX (30 * HZ)
-/* For one chunk of a file that gets on, but slowly: then others have their turn. */
-#define WRITER_PATIENCE (5 * HZ)
 
 struct in_flight {
 	struct hugemap_io *io[HUGEMAP_WRITE_DEPTH];
@@ -99,7 +95,7 @@ static void run_done(struct hugemap_inode *hi, const struct hm_run *run, int err
 	if (err)
 		writeback_failed(hi, err);
 	else
-		hi->failures = 0;
+		WRITE_ONCE(hi->good_runs, hi->good_runs + 1);
 	WRITE_ONCE(hi->runs, hi->runs + 1);
 	hugemap_window("write-back: I/O has ended, not clean yet");
 	hm_writeback_done(hi->store, run->pgoff, run->npages, err);
@@ -109,6 +105,20 @@ static void run_done(struct hugemap_inode *hi, const struct hm_run *run, int err
 		hugemap_wake(mount, hi->store, block);
 	if (!err)
 		hugemap_progress(mount);
+}
+
+/*
+ * Some of it was written, and perhaps not all. Who tried again at once for as long as anything
+ * goes well would do nothing else; who waited for long would keep what can be written.
+ */
+static void writeback_went_well(struct hugemap_inode *hi, int err)
+{
+	if (!err) {
+		hi->failures = 0;
+	} else if (hi->failures > 1) {
+		hi->failures = 1;
+		WRITE_ONCE(hi->retry_at, jiffies + HZ);
+	}
 }
 
 static void writeback_reap(struct hugemap_inode *hi, struct in_flight *flight)
@@ -165,6 +175,25 @@ static void writeback_take(struct hugemap_inode *hi, struct folio *folio,
 		hm_writeback_take(unit, held, changed);
 }
 
+/*
+ * One TLB flush for all of a run, but not where a page of it is locked in memory: mm would
+ * forget that with the mapping.
+ */
+static bool may_unmap(struct hugemap_inode *hi, const struct hm_run *run)
+{
+	u64 pgoff = run->pgoff, end = pgoff + run->npages;
+	struct hm_unit unit;
+
+	if (run->kind != HM_BASE || run->npages < UNMAP_PAGES)
+		return false;
+	for (; pgoff < end; pgoff++) {
+		hm_peek(hi->store, pgoff, &unit);
+		if (folio_test_mlocked(hugemap_frame_folio(hugemap_of(hi), unit.frame)))
+			return false;
+	}
+	return true;
+}
+
 /* Nobody can store to the run without a fault from here on. */
 static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run,
 			      struct hugemap_io *io, unsigned long *changed)
@@ -173,7 +202,7 @@ static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run
 	u64 pgoff = run->pgoff, end = pgoff + run->npages;
 	struct hm_unit unit;
 
-	if (run->kind == HM_BASE && run->npages >= UNMAP_PAGES) {
+	if (may_unmap(hi, run)) {
 		unmap_mapping_pages(hi->vfs_inode.i_mapping, pgoff, run->npages, false);
 		hugemap_count(mount, HUGEMAP_C_UNMAPS, 1);
 	}
@@ -313,33 +342,42 @@ static void write_run(struct hugemap_inode *hi, const struct hm_run *run, struct
 		flight->err = err;
 }
 
-/* Dirty units from *pos to @end: see hugemap_write_pages(). Some may still be in flight. */
-static void write_units(struct hugemap_inode *hi, u64 *pos, u64 end, u64 *budget, bool wait,
-			struct in_flight *flight)
+/* The next run of dirty units from *pos on: its pages. 0: there is none up to @end. */
+static u32 write_next(struct hugemap_inode *hi, u64 *pos, u64 end, bool wait,
+		      struct in_flight *flight)
 {
-	struct hugemap_mount *mount = hugemap_of(hi);
 	struct hm_run run;
 
-	while (*budget) {
+	for (;;) {
 		switch (hm_writeback(hi->store, pos, end, RUN_PAGES, wait, &run)) {
 		case HM_WB_RUN:
-			*budget -= min_t(u64, *budget, run.npages);
 			write_run(hi, &run, flight);
-			continue;
+			return run.npages;
 		case HM_WB_BUSY:
 			/* By us, or by somebody else. */
 			if (flight->n) {
 				writeback_reap(hi, flight);
 				continue;
 			}
-			wait_event(*hugemap_wait_of(mount, hi->store, *pos),
+			wait_event(*hugemap_wait_of(hugemap_of(hi), hi->store, *pos),
 				   hugemap_unit_idle(hi, *pos));
 			continue;
 		case HM_WB_DONE:
-			break;
+			*pos = end;
+			return 0;
 		}
-		*pos = end;
-		break;
+	}
+}
+
+/* Dirty units from *pos to @end: see hugemap_write_pages(). Some may still be in flight. */
+static void write_units(struct hugemap_inode *hi, u64 *pos, u64 end, u64 *budget, bool wait,
+			struct in_flight *flight)
+{
+	u32 npages = 1;
+
+	while (*budget && npages) {
+		npages = write_next(hi, pos, end, wait, flight);
+		*budget -= min_t(u64, *budget, npages);
 	}
 }
 
@@ -356,10 +394,23 @@ static u64 writeback_growth(struct hugemap_inode *hi)
 
 	if (!hi->lower)
 		return U64_MAX;
-	below = i_size_read(hi->lower);
+	below = min(i_size_read(hi->lower), READ_ONCE(hi->growth_failed_at));
 	if (below >= i_size_read(&hi->vfs_inode))
 		return U64_MAX;
 	return ((u64)below >> HM_PAGE_SHIFT) & ~HUGEMAP_BLOCK_MASK;
+}
+
+/*
+ * Everything from @pos on up to @end was written behind the end of the file below, or @err says
+ * why not. Then it may be longer nevertheless: btrfs makes it so when a write begins, and
+ * leaves it so. What follows is written when this has been.
+ */
+static void note_growth(struct hugemap_inode *hi, u64 pos, u64 end, int err)
+{
+	if (err)
+		WRITE_ONCE(hi->growth_failed_at, (loff_t)pos << HM_PAGE_SHIFT);
+	else if ((loff_t)end << HM_PAGE_SHIFT > hi->growth_failed_at)
+		WRITE_ONCE(hi->growth_failed_at, LLONG_MAX);
 }
 
 /*
@@ -370,14 +421,18 @@ static u64 writeback_growth(struct hugemap_inode *hi)
 static int write_growth(struct hugemap_inode *hi, u64 pos, u64 end, u64 *budget)
 {
 	struct in_flight flight = {};
-	u64 one;
+	u32 npages;
+	u64 from;
 
 	mutex_lock(&hi->grow_lock);
+	/* Another one may have failed meanwhile, further in front. */
+	pos = min(pos, writeback_growth(hi));
 	while (pos < end && *budget && !flight.err) {
-		one = 1;
-		write_units(hi, &pos, end, &one, true, &flight);
+		from = pos;
+		npages = write_next(hi, &pos, end, true, &flight);
 		writeback_reap_all(hi, &flight);
-		*budget -= min_t(u64, *budget, HM_BLOCK_PAGES);
+		note_growth(hi, from, pos, flight.err);
+		*budget -= min_t(u64, *budget, max(npages, LONE_RUN_PAGES));
 	}
 	mutex_unlock(&hi->grow_lock);
 	return flight.err;
@@ -389,6 +444,7 @@ static int write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 	struct in_flight flight = {};
 	/* Nothing of what somebody copies behind the end is the file's yet. */
 	u64 last = min(end, pages), stop = min(last, grow);
+	u32 good = READ_ONCE(hi->good_runs);
 	int err = 0;
 
 	if (wait)
@@ -398,11 +454,18 @@ static int write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 		write_units(hi, pos, stop, &budget, wait, &flight);
 		writeback_reap_all(hi, &flight);
 	}
-	if (budget && last > grow)
+	if (budget && last > grow) {
 		err = write_growth(hi, grow, last, &budget);
+		/* The rest of it is found from anywhere: what lies before it has its turn. */
+		if (!wait)
+			*pos = end;
+	}
 	if (budget)
 		*pos = end;
-	return flight.err ?: err;
+	err = flight.err ?: err;
+	if (READ_ONCE(hi->good_runs) != good)
+		writeback_went_well(hi, err);
+	return err;
 }
 
 /* Somebody asks for write-back, and waits. */
@@ -501,7 +564,7 @@ int hugemap_write_back(struct inode *inode, loff_t start, loff_t end)
 	/* Others want the invalidate_lock, too. What lies behind an error is written. */
 	for (before = U64_MAX; pos < last && (!one || pos != before);) {
 		before = pos;
-		one = hugemap_write_some(hi, &pos, last, CHUNK_PAGES, true);
+		one = hugemap_write_some(hi, &pos, last, HUGEMAP_CHUNK_PAGES, true);
 		err = err ?: one;
 	}
 	return err;
@@ -582,122 +645,4 @@ int hugemap_data_sync(struct hugemap_mount *mount)
 	if (last)
 		iput(&last->vfs_inode);
 	return err;
-}
-
-/* --- the thread of the mount ------------------------------------------------------------ */
-
-/* Or is it still being written? */
-static bool backs_off(const struct hugemap_inode *hi)
-{
-	return READ_ONCE(hi->in_chunk) ||
-	       (hi->failures && time_before(jiffies, READ_ONCE(hi->retry_at)));
-}
-
-/* The file to write now, with a reference, and how many pages of it; or NULL. */
-static struct hugemap_inode *writeback_pick(struct hugemap_mount *mount, u64 *npages)
-{
-	bool pressed = atomic_read(&mount->pressed) > 0, expired = false;
-	struct hugemap_inode *hi, *best = NULL;
-	struct hm_store *store;
-	u64 most = 0;
-
-	*npages = CHUNK_PAGES;
-	/* Each time: beside a file that is stored to without end, others become old. */
-	hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
-	down_read(&mount->stores_lock);
-	store = hm_writeback_pick(mount->cache, &expired);
-	if (store)
-		best = hugemap_store_inode(store);
-	/* What is old is written as a whole: its age counts from now on. */
-	if (expired && !backs_off(best))
-		*npages = hm_store_dirty_pages(store);
-	if (best ? backs_off(best) : pressed) {
-		/* Another one, then: the one with the most to write. */
-		best = NULL;
-		list_for_each_entry(hi, &mount->stores, stores) {
-			if (hm_store_dirty_pages(hi->store) > most && !backs_off(hi)) {
-				most = hm_store_dirty_pages(hi->store);
-				best = hi;
-			}
-		}
-	}
-	if (best && !igrab(&best->vfs_inode))
-		best = NULL;
-	up_read(&mount->stores_lock);
-	return best;
-}
-
-/* False: there was nothing that nobody else is writing. */
-static bool write_chunk(struct hugemap_inode *hi)
-{
-	u64 pos = hi->write_at, dirty = hm_store_dirty_pages(hi->store);
-
-	hugemap_write_some(hi, &pos, U64_MAX, CHUNK_PAGES, false);
-	/* Round and round: what is dirtied again behind us has time. */
-	hi->write_at = pos == U64_MAX ? 0 : pos;
-	return hm_store_dirty_pages(hi->store) != dirty || hi->write_at;
-}
-
-void hugemap_chunk_work(struct work_struct *work)
-{
-	struct hugemap_inode *hi = container_of(work, struct hugemap_inode, chunk);
-	struct hugemap_mount *mount = hugemap_of(hi);
-
-	hi->wrote = write_chunk(hi);
-	smp_store_release(&hi->in_chunk, false);
-	wake_up(&mount->writer_wait);
-	iput(&hi->vfs_inode);
-}
-
-/*
- * By a worker, as what the file system below waits for there may be a program's, which can
- * make it last for ever: the thread waits as long as it gets on, and no other file for it.
- */
-static bool write_by_worker(struct hugemap_mount *mount, struct hugemap_inode *hi)
-{
-	unsigned long patience = jiffies + WRITER_PATIENCE;
-	u32 runs;
-
-	ihold(&hi->vfs_inode);
-	WRITE_ONCE(hi->in_chunk, true);
-	queue_work(mount->chunk_wq, &hi->chunk);
-	do {
-		runs = READ_ONCE(hi->runs);
-		wait_event_timeout(mount->writer_wait, !READ_ONCE(hi->in_chunk), HZ);
-		hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
-	} while (READ_ONCE(hi->in_chunk) && READ_ONCE(hi->runs) != runs &&
-		 time_before(jiffies, patience));
-	/* Of another file there may be more. */
-	return smp_load_acquire(&hi->in_chunk) || hi->wrote;
-}
-
-int hugemap_writer(void *arg)
-{
-	struct hugemap_mount *mount = arg;
-
-	set_freezable();
-	while (!kthread_should_stop()) {
-		struct hugemap_inode *hi;
-		u64 npages;
-
-		wait_event_freezable_timeout(mount->writer_wait,
-					     READ_ONCE(mount->write) || kthread_should_stop(), HZ);
-		WRITE_ONCE(mount->write, false);
-		while (!kthread_should_stop() && (hi = writeback_pick(mount, &npages))) {
-			bool wrote = write_by_worker(mount, hi);
-
-			for (; wrote && npages > CHUNK_PAGES && !backs_off(hi) &&
-			       !kthread_should_stop();
-			     npages -= CHUNK_PAGES) {
-				try_to_freeze();
-				cond_resched();
-				wrote = write_by_worker(mount, hi);
-			}
-			iput(&hi->vfs_inode);
-			if (!wrote)
-				break;
-			cond_resched();
-		}
-	}
-	return 0;
 }

@@ -345,6 +345,17 @@ static void test_holes(void **state)
 	hm_store_set_hollow(env.store, P(4), BLOCK / 2, false);
 	assert_true(hm_has_holes(env.store, P(4)));
 	assert_false(hm_hollow(env.store, P(4)));
+	/* What the store has of its last block is all of it, until there is more. */
+	hm_store_set_size(env.store, BYTES(6) + 3 * HM_PAGE_SIZE + 1);
+	hm_store_set_hollow(env.store, P(6), BLOCK, true);
+	hm_store_set_allocated(env.store, P(6), 3);
+	assert_true(hm_has_holes(env.store, P(6)));
+	hm_store_set_allocated(env.store, P(6), 4);
+	assert_false(hm_has_holes(env.store, P(6)));
+	hm_store_set_size(env.store, BYTES(6) + 4 * HM_PAGE_SIZE + 1);
+	hm_store_set_hollow(env.store, P(6) + 4, BLOCK - 4, true);
+	assert_true(hm_has_holes(env.store, P(6)));
+	hm_store_set_size(env.store, BYTES(8));
 	/* Split, what is allocated and without data is so in each of its pages. */
 	hm_store_set_hollow(env.store, P(5), BLOCK, true);
 	hm_store_set_allocated(env.store, P(5), BLOCK);

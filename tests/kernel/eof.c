@@ -445,6 +445,35 @@ static void append_and_sync(void)
 	expect_below("below", "f", 100, 0, size);
 }
 
+static void append_and_store(void *arg)
+{
+	int fd = open_file("f", O_RDWR | O_APPEND);
+	unsigned char *map = map_shared(fd, 0, HUGE);
+	uint64_t off;
+
+	(void)arg;
+	for (;;) {
+		EXPECT(write(fd, "", 1) == 1, "append: %s", strerror(errno));
+		for (off = 0; off < HUGE / 2; off += 2 * SMALL)
+			map[off]++;
+	}
+}
+
+/* A sync ends, beside somebody who goes on to make the file longer and to store to its end. */
+static void sync_beside_appends(void)
+{
+	int fd = make_file("f", 101, HUGE / 2), i;
+	pid_t pid;
+
+	pid = start_child(append_and_store, NULL);
+	for (i = 0; i < 10; i++) {
+		usleep(20000);
+		MUST(fsync(fd));
+	}
+	MUST(kill(pid, SIGKILL));
+	MUST(waitpid(pid, NULL, 0));
+}
+
 static const struct behaviour all[] = {
 	{ "zero_tail", zero_tail },
 	{ "write_beyond_tail", write_beyond_tail },
@@ -461,6 +490,7 @@ static const struct behaviour all[] = {
 	{ "clone_of_growing", clone_of_growing },
 	{ "unknown_modes", unknown_modes },
 	{ "append_and_sync", append_and_sync },
+	{ "sync_beside_appends", sync_beside_appends },
 };
 
 int main(int argc, char **argv)

@@ -130,6 +130,40 @@ static void device_write_errors(void)
 	dm_remove(NAME);
 }
 
+/*
+ * The last bytes of a device that is no multiple of a page go by its own page cache. They are
+ * there after any sync, and what cannot be written is kept, and told to each descriptor.
+ */
+static void last_bytes_of_a_device(void)
+{
+	uint64_t sectors = (8 * HUGE + 2 * SMALL) / SECTOR + 3, size = sectors * SECTOR;
+	uint64_t from = size - SMALL - 3 * SECTOR;
+	int a, b;
+
+	need_dm();
+	dm_change(NAME, (struct dm_line[]){ dm_linear(0, sectors, dev, 0) }, 1);
+	mount_here(dm);
+	a = open_file(device_file(), O_RDWR);
+	b = open_file(device_file(), O_RDWR);
+	write_pattern(a, 1, from, size - from);
+	MUST(syncfs(a));
+	expect_device("the device after syncfs", 1, from, size - from);
+	dm_change(NAME, (struct dm_line[]){ dm_flakey(0, sectors, dev, 0, "error_writes") }, 1);
+	write_pattern(a, 2, size - 100, 100);
+	EXPECT_ERRNO(fsync(a), EIO);
+	EXPECT_ERRNO(fsync(b), EIO);
+	read_pattern("read while the device fails", b, 2, size - 100, 100);
+	dm_change(NAME, (struct dm_line[]){ dm_linear(0, sectors, dev, 0) }, 1);
+	sync_until_well(a);
+	sync_until_well(b);
+	expect_device("the device, well again", 1, from, size - 100 - from);
+	expect_device("its end, well again", 2, size - 100, 100);
+	close(a);
+	close(b);
+	MUST(umount(high));
+	dm_remove(NAME);
+}
+
 /* The unmount cannot refuse. It must end, and what it could write is there. */
 static void unmount_of_failing(void)
 {
@@ -253,20 +287,27 @@ static unsigned int table_around(const char *path, struct dm_line *lines, unsign
 	return n;
 }
 
+static void make_ext4(void)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "mkfs.ext4 -q -F %s >/dev/null 2>&1", dm);
+	if (system(command))
+		skip("mkfs.ext4 does not work");
+	MUST(mount(dm, low, "ext4", 0, NULL));
+}
+
 /* Over a file system: one file's data fails, the other file never hears of it. */
 static void file_write_errors(void)
 {
 	struct dm_line lines[80];
-	char bad[700], good[700], path[700], command[256];
+	char bad[700], good[700], path[700];
 	unsigned char *map, *other;
 	unsigned int n, i;
 	int a, b, c;
 
 	need_dm();
-	snprintf(command, sizeof(command), "mkfs.ext4 -q -F %s >/dev/null 2>&1", dm);
-	if (system(command))
-		skip("mkfs.ext4 does not work");
-	MUST(mount(dm, low, "ext4", 0, NULL));
+	make_ext4();
 	mount_here(low);
 	snprintf(bad, sizeof(bad), "%s/bad", high);
 	snprintf(good, sizeof(good), "%s/good", high);
@@ -305,6 +346,46 @@ static void file_write_errors(void)
 	a = open_file(path, O_RDONLY);
 	posix_fadvise(a, 0, 0, POSIX_FADV_DONTNEED);
 	read_pattern("the file below, the device being well again", a, 2, 0, FILES + 333);
+	close(a);
+	MUST(umount(low));
+	dm_remove(NAME);
+}
+
+/* The last bytes of a file go by the page cache below, which forgets what it cannot write. */
+static void last_bytes_of_a_file(void)
+{
+	unsigned char bytes[333];
+	struct dm_line lines[80];
+	char name[700], path[700];
+	int a, b;
+
+	need_dm();
+	make_ext4();
+	mount_here(low);
+	snprintf(name, sizeof(name), "%s/f", high);
+	a = make_file(name, 1, FILES + sizeof(bytes));
+	b = open_file(name, O_RDONLY);
+	MUST(syncfs(a));
+	MUST(syncfs(b));
+	snprintf(path, sizeof(path), "%s/f", low);
+	dm_change(NAME, lines, table_around(path, lines, COUNT(lines)));
+	pattern(bytes, 2, FILES, sizeof(bytes));
+	EXPECT(pwrite(a, bytes, sizeof(bytes), FILES) == sizeof(bytes), "write: %s",
+	       strerror(errno));
+	/* Each descriptor is told, whoever asked first, and none of them twice. */
+	EXPECT_ERRNO(syncfs(a), EIO);
+	EXPECT_ERRNO(syncfs(b), EIO);
+	heal();
+	write_pattern(a, 3, FILES, sizeof(bytes));
+	EXPECT(!syncfs(a), "syncfs, the device being well again: %s", strerror(errno));
+	EXPECT(!syncfs(b), "syncfs, the device being well again: %s", strerror(errno));
+	close(a);
+	close(b);
+	MUST(umount(high));
+	a = open_file(path, O_RDONLY);
+	posix_fadvise(a, 0, 0, POSIX_FADV_DONTNEED);
+	read_pattern("the file below", a, 1, 0, FILES);
+	read_pattern("its last bytes", a, 3, FILES, sizeof(bytes));
 	close(a);
 	MUST(umount(low));
 	dm_remove(NAME);
@@ -390,9 +471,11 @@ static void device_gone(void)
 
 static const struct behaviour all[] = {
 	{ "device_write_errors", device_write_errors },
+	{ "last_bytes_of_a_device", last_bytes_of_a_device },
 	{ "unmount_of_failing", unmount_of_failing },
 	{ "read_errors", read_errors },
 	{ "file_write_errors", file_write_errors },
+	{ "last_bytes_of_a_file", last_bytes_of_a_file },
 	{ "pool_full_of_dirty", pool_full_of_dirty },
 	{ "device_gone", device_gone },
 };

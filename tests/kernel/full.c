@@ -7,6 +7,7 @@
  * vm: name=ext4 args=ext4 lower=none page=2M,4K programs=mkfs.ext4 timeout=180
  * vm: name=tmpfs args=tmpfs lower=none page=2M,4K timeout=180
  * vm: name=quota args=quota lower=none page=2M,4K programs=mkfs.ext4 modules=quota_v2
+ * vm: name=blocks args=blocks lower=none page=2M,4K programs=mkfs.ext4
  */
 #include "places.h"
 
@@ -15,13 +16,15 @@
 #define ROOM (48ul << 20) /* of the file system below */
 #define SPARSE (128ul << 20)
 #define QUOTA (8ul << 20) /* of another user */
+/* A file without extents, of blocks of 1 KB: so many lie under three levels of 256. */
+#define LONGEST ((12ull + 256 + 256 * 256 + 256 * 256 * 256) << 10)
 
 static const char *kind;
 
 static void start(void)
 {
 	const char *page = getenv("PAGE"), *dev = getenv("DEV");
-	bool quota = !strcmp(kind, "quota");
+	bool quota = !strcmp(kind, "quota"), blocks = !strcmp(kind, "blocks");
 	char command[1400], options[64];
 
 	make_places();
@@ -32,8 +35,9 @@ static void start(void)
 		if (!dev)
 			skip("DEV is not set");
 		snprintf(command, sizeof(command),
-			 "mkfs.ext4 -q -F -m 0 %s %s %luk >/dev/null 2>&1", quota ? "-O quota" : "",
-			 dev, ROOM >> 10);
+			 "mkfs.ext4 -q -F -m 0 %s %s %s %luk >/dev/null 2>&1",
+			 quota ? "-O quota" : "", blocks ? "-b 1024 -O ^extent,^64bit" : "", dev,
+			 ROOM >> 10);
 		if (system(command))
 			skip("mkfs.ext4 does not work");
 		MUST(mount(dev, low, "ext4", 0, quota ? "usrquota" : NULL));
@@ -361,9 +365,53 @@ static void files_over_quota(void)
 	end();
 }
 
+/* Up to where the file system below can have it, and no byte more. */
+static void check_longest(const char *how, int fd, uint64_t seed)
+{
+	uint64_t from = LONGEST - 4 * SMALL;
+	unsigned char *buf = buffer(16 * SMALL);
+	struct stat st;
+	ssize_t n;
+
+	/* Beside it something else, which is not to be touched. */
+	pattern(buf, seed, from, 16 * SMALL);
+	n = pwrite(fd, buf, 16 * SMALL, (off_t)from);
+	EXPECT(n == (ssize_t)(4 * SMALL), "%s: a write beyond the longest file gave %zd: %s", how,
+	       n, n < 0 ? strerror(errno) : "not short");
+	expect_pattern(how, buf, seed, from, 16 * SMALL);
+	EXPECT_ERRNO(pwrite(fd, buf, SMALL, (off_t)LONGEST), EFBIG);
+	MUST(fstat(fd, &st));
+	EXPECT((uint64_t)st.st_size == LONGEST, "%s: %lld bytes", how, (long long)st.st_size);
+	EXPECT(!fsync(fd), "%s: fsync: %s", how, strerror(errno));
+	read_pattern(how, fd, seed, from, 4 * SMALL);
+	expect_below(how, "f", seed, from, 4 * SMALL);
+	free(buf);
+}
+
+static void write_longest(void)
+{
+	int fd;
+
+	start();
+	fd = open_file("f", O_RDWR | O_CREAT | O_DIRECT);
+	EXPECT_ERRNO(ftruncate(fd, (off_t)LONGEST + 1), EFBIG);
+	check_longest("direct", fd, 1);
+	MUST(ftruncate(fd, 0));
+	close(fd);
+	/* Cached: whoever writes is told, and not only a later sync. */
+	fd = open_file("f", O_RDWR);
+	check_longest("cached", fd, 2);
+	close(fd);
+	end();
+}
+
 static const struct behaviour of_users[] = {
 	{ "store_over_quota", store_over_quota },
 	{ "files_over_quota", files_over_quota },
+};
+
+static const struct behaviour of_blocks[] = {
+	{ "write_longest", write_longest },
 };
 
 static const struct behaviour all[] = {
@@ -384,5 +432,7 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(kind, "quota"))
 		return run_all(argc, argv, of_users, COUNT(of_users));
+	if (!strcmp(kind, "blocks"))
+		return run_all(argc, argv, of_blocks, COUNT(of_blocks));
 	return run_all(argc, argv, all, COUNT(all));
 }

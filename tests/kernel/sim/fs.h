@@ -201,6 +201,9 @@ struct kvec {
 #ifndef ERESTARTSYS
 #define ERESTARTSYS 512
 #endif
+/* A file is never so long that it is asked for by a seek whether it may be longer. */
+#define MAX_NON_LFS ((1ul << 31) - 1)
+#define SEEK_SET 0
 #define SEEK_DATA 3
 #define SEEK_HOLE 4
 #define FALLOC_FL_KEEP_SIZE 1
@@ -296,6 +299,7 @@ void iov_iter_mapping(struct iov_iter *iter, struct mm_struct *mm, unsigned long
 void iov_iter_advance(struct iov_iter *iter, size_t bytes);
 void iov_iter_revert(struct iov_iter *iter, size_t bytes);
 void iov_iter_truncate(struct iov_iter *iter, u64 bytes);
+#define iov_iter_reexpand(iter, bytes) ((void)((iter)->count = (bytes)))
 size_t copy_to_iter(const void *from, size_t bytes, struct iov_iter *to);
 size_t copy_from_iter(void *to, size_t bytes, struct iov_iter *from);
 #define copy_from_iter_nocache(to, bytes, from) copy_from_iter(to, bytes, from)

@@ -12,6 +12,7 @@
 #define HUGEMAP_WINDOW_H
 #define hugemap_window(text) window_pass(sizeof(text) + (text)[0] + (text)[sizeof(text) / 2])
 #define hugemap_window_atomic(text) hugemap_window(text)
+#define HUGEMAP_HAVE_COPY_SPLICE_READ
 #define HUGEMAP_HAVE_HUGE_FAULT_ORDER
 #define HUGEMAP_HAVE_VMF_INSERT_FOLIO_PMD
 #define HUGEMAP_WQ_PERCPU 0

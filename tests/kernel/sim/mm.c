@@ -472,14 +472,14 @@ static void copy_page(struct page *copy, const struct page *from)
 }
 
 /* The lock of the tables is held. */
-static void map_copy(struct vm_fault *vmf, struct page *copy, u64 since)
+static void map_copy(struct vm_fault *vmf, struct page *copy, u64 since, loff_t size)
 {
 	struct mm_struct *mm = vmf->vma->vm_mm;
 
 	map_page(mm, vmf->address, copy, true);
 	mm->pte[page_nr(vmf->address)].copy = true;
 	memcpy(mm->copy[page_nr(vmf->address)], copy->folio->memory, PAGE_SIZE);
-	model_copied(vmf->vma, vmf->pgoff, copy->folio->memory, since);
+	model_copied(vmf->vma, vmf->pgoff, copy->folio->memory, since, size);
 }
 
 /* Nothing is mapped. */
@@ -488,6 +488,7 @@ static vm_fault_t do_cow_fault(struct vm_fault *vmf)
 	struct page *copy = alloc_pages_node(NUMA_NO_NODE, GFP_KERNEL, 0);
 	struct mm_struct *mm = vmf->vma->vm_mm;
 	vm_fault_t ret;
+	loff_t size;
 	u64 since;
 
 	if (!copy)
@@ -495,11 +496,12 @@ static vm_fault_t do_cow_fault(struct vm_fault *vmf)
 	ret = vmf->vma->vm_ops->fault(vmf);
 	if (ret & VM_FAULT_LOCKED) {
 		since = sched_steps();
+		size = model_size_of(vmf->vma);
 		window_pass(1);
 		copy_page(copy, vmf->page);
 		spin_lock(&mm->ptl);
 		if (!vmf->pmd->folio && !mm->pte[page_nr(vmf->address)].page)
-			map_copy(vmf, copy, since);
+			map_copy(vmf, copy, since, size);
 		spin_unlock(&mm->ptl);
 		folio_unlock(vmf->page->folio);
 		folio_put(vmf->page->folio);
@@ -515,6 +517,7 @@ static vm_fault_t wp_page_copy(struct vm_fault *vmf)
 	struct page *copy = alloc_pages_node(NUMA_NO_NODE, GFP_KERNEL, 0);
 	struct mm_struct *mm = vmf->vma->vm_mm;
 	struct pte *pte = &mm->pte[page_nr(vmf->address)], old;
+	loff_t size = model_size_of(vmf->vma);
 	u64 since = sched_steps();
 
 	if (!copy)
@@ -529,7 +532,7 @@ static vm_fault_t wp_page_copy(struct vm_fault *vmf)
 		spin_lock(&mm->ptl);
 		if (pte->page == old.page) {
 			zap_pte(pte);
-			map_copy(vmf, copy, since);
+			map_copy(vmf, copy, since, size);
 		}
 		spin_unlock(&mm->ptl);
 		folio_put(old.page->folio);

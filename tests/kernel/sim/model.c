@@ -145,15 +145,24 @@ void model_store(struct sim_file *file, u64 word, u64 value)
 		set(m, value);
 }
 
-/* A private mapping has a page of its own: what the file held since @since. */
-void model_copied(const struct vm_area_struct *vma, u64 page, const u64 *value, u64 since)
+loff_t model_size_of(const struct vm_area_struct *vma)
+{
+	return model_certain_size(model_file_of(vma));
+}
+
+/*
+ * A private mapping has a page of its own: what the file, of @size bytes then, held since
+ * @since. What a write makes it longer by may have been copied before it was there.
+ */
+void model_copied(const struct vm_area_struct *vma, u64 page, const u64 *value, u64 since,
+		  loff_t size)
 {
 	struct sim_file *file = model_file_of(vma);
 	u64 i, first = page * WORDS;
 
 	w.counts[C_COPIES]++;
 	for (i = 0; i < WORDS; i++)
-		if (!(file->resizes & 1) && first + i < size_words(file->min))
+		if (!(file->resizes & 1) && first + i < size_words(min(size, file->min)))
 			model_load(file, first + i, value[i], since);
 }
 

@@ -21,6 +21,7 @@ typedef int32_t s32;
 typedef uint32_t __u32;
 typedef int32_t __s32;
 typedef uint64_t __u64;
+typedef u32 errseq_t;
 typedef u32 fmode_t;
 typedef u32 gfp_t;
 typedef unsigned long pgoff_t;

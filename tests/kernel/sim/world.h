@@ -126,7 +126,9 @@ void works_forget(void);
 struct sim_file *model_file_of(const struct vm_area_struct *vma);
 void model_load(struct sim_file *file, u64 word, u64 value, u64 since);
 void model_store(struct sim_file *file, u64 word, u64 value);
-void model_copied(const struct vm_area_struct *vma, u64 page, const u64 *value, u64 since);
+loff_t model_size_of(const struct vm_area_struct *vma);
+void model_copied(const struct vm_area_struct *vma, u64 page, const u64 *value, u64 since,
+		  loff_t size);
 void model_stored(struct mm_struct *mm, unsigned long address, u64 value);
 void model_begin(struct transfer *t, struct sim_file *file, loff_t pos, size_t bytes);
 void model_transfers(struct transfer *t, size_t at, u64 value);

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The thread of a mount that writes in the background: which file is next, and how
+ * much of it.
+ */
+#include <linux/freezer.h>
+#include <linux/fs.h>
+#include <linux/kthread.h>
+
+#include "data.h"
+
+/* For one chunk of a file that gets on, but slowly: then others have their turn. */
+#define WRITER_PATIENCE (5 * HZ)
+
+/* Or is it still being written? */
+static bool backs_off(const struct hugemap_inode *hi)
+{
+	return READ_ONCE(hi->in_chunk) ||
+	       (hi->failures && time_before(jiffies, READ_ONCE(hi->retry_at)));
+}
+
+/* The file to write now, with a reference, and how many pages of it; or NULL. */
+static struct hugemap_inode *writeback_pick(struct hugemap_mount *mount, u64 *npages)
+{
+	bool pressed = atomic_read(&mount->pressed) > 0, expired = false;
+	struct hugemap_inode *hi, *best = NULL;
+	struct hm_store *store;
+	u64 most = 0;
+
+	*npages = HUGEMAP_CHUNK_PAGES;
+	/* Each time: beside a file that is stored to without end, others become old. */
+	hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
+	down_read(&mount->stores_lock);
+	store = hm_writeback_pick(mount->cache, &expired);
+	if (store)
+		best = hugemap_store_inode(store);
+	/* What is old is written as a whole: its age counts from now on. */
+	if (expired && !backs_off(best))
+		*npages = hm_store_dirty_pages(store);
+	if (best ? backs_off(best) : pressed) {
+		/* Another one, then: the one with the most to write. */
+		best = NULL;
+		list_for_each_entry(hi, &mount->stores, stores) {
+			if (hm_store_dirty_pages(hi->store) > most && !backs_off(hi)) {
+				most = hm_store_dirty_pages(hi->store);
+				best = hi;
+			}
+		}
+	}
+	if (best && !igrab(&best->vfs_inode))
+		best = NULL;
+	up_read(&mount->stores_lock);
+	return best;
+}
+
+/* False: there was nothing that nobody else is writing. */
+static bool write_chunk(struct hugemap_inode *hi)
+{
+	u64 pos = hi->write_at, dirty = hm_store_dirty_pages(hi->store);
+
+	hugemap_write_some(hi, &pos, U64_MAX, HUGEMAP_CHUNK_PAGES, false);
+	/* Round and round: what is dirtied again behind us has time. */
+	hi->write_at = pos == U64_MAX ? 0 : pos;
+	return hm_store_dirty_pages(hi->store) != dirty || hi->write_at;
+}
+
+void hugemap_chunk_work(struct work_struct *work)
+{
+	struct hugemap_inode *hi = container_of(work, struct hugemap_inode, chunk);
+	struct hugemap_mount *mount = hugemap_of(hi);
+
+	hi->wrote = write_chunk(hi);
+	smp_store_release(&hi->in_chunk, false);
+	wake_up(&mount->writer_wait);
+	iput(&hi->vfs_inode);
+}
+
+/*
+ * By a worker, as what the file system below waits for there may be a program's, which can
+ * make it last for ever: the thread waits as long as it gets on, and no other file for it.
+ */
+static bool write_by_worker(struct hugemap_mount *mount, struct hugemap_inode *hi)
+{
+	unsigned long patience = jiffies + WRITER_PATIENCE;
+	u32 runs;
+
+	ihold(&hi->vfs_inode);
+	WRITE_ONCE(hi->in_chunk, true);
+	queue_work(mount->chunk_wq, &hi->chunk);
+	do {
+		runs = READ_ONCE(hi->runs);
+		wait_event_timeout(mount->writer_wait, !READ_ONCE(hi->in_chunk), HZ);
+		hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
+	} while (READ_ONCE(hi->in_chunk) && READ_ONCE(hi->runs) != runs &&
+		 time_before(jiffies, patience));
+	/* Of another file there may be more. */
+	return smp_load_acquire(&hi->in_chunk) || hi->wrote;
+}
+
+int hugemap_writer(void *arg)
+{
+	struct hugemap_mount *mount = arg;
+
+	set_freezable();
+	while (!kthread_should_stop()) {
+		struct hugemap_inode *hi;
+		u64 npages;
+
+		wait_event_freezable_timeout(mount->writer_wait,
+					     READ_ONCE(mount->write) || kthread_should_stop(), HZ);
+		WRITE_ONCE(mount->write, false);
+		while (!kthread_should_stop() && (hi = writeback_pick(mount, &npages))) {
+			bool wrote = write_by_worker(mount, hi);
+
+			for (; wrote && npages > HUGEMAP_CHUNK_PAGES && !backs_off(hi) &&
+			       !kthread_should_stop();
+			     npages -= HUGEMAP_CHUNK_PAGES) {
+				try_to_freeze();
+				cond_resched();
+				wrote = write_by_worker(mount, hi);
+			}
+			iput(&hi->vfs_inode);
+			if (!wrote)
+				break;
+			cond_resched();
+		}
+	}
+	return 0;
+}
