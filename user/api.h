@@ -76,10 +76,25 @@ int give_struct(void *to, const void *from, size_t ours);
 int check_range(void *addr, size_t length, bool page, char **start, char **end);
 int not_mapped(void);
 
-/* The pool with the first mapping in a range, which starts at *at; or NULL. */
+/*
+ * The pool with the first mapping in a range, which starts at *at; or NULL. pools_lock is
+ * held, until the pool is not needed any more: it may be destroyed then.
+ */
 struct pool *find_first(char *start, const char *end, char **at);
-/* The pool that has an address mapped, or NULL. */
+/* The same for the pool that has an address mapped. */
 struct pool *find_pool(const char *addr);
+
+/* The first part of a range: of one mapping of a pool, or what comes before there is one. */
+struct part {
+	struct store *store; /* with a reference, which keeps its pool; NULL: no pool has it */
+	u64 map_id;
+	u64 pgoff, end_pgoff;
+	char *end;
+};
+
+void first_part(char *start, char *end, struct part *part);
+/* It is not needed any more. Return: @err, or what giving the store back says. */
+int put_part(const struct part *part, int err);
 
 static inline void *error_pointer(int err)
 {

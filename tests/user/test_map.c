@@ -317,6 +317,75 @@ static void test_advice(void **state)
 	pool_free(pool);
 }
 
+/*
+ * A block of the first file, then one of the second, and a page. In a mapping's place that is
+ * free again there is room for what is asked for, and not for more.
+ */
+static void map_side_by_side(const struct file *first, struct hugemap_pool *first_pool,
+			     const struct file *second, struct hugemap_pool *second_pool, char **at)
+{
+	size_t length = BLOCK + PAGE;
+	char *tries[100], *wall;
+	int n = 0, i;
+
+	at[0] = map_range(first, 0, 4 * BLOCK, first_pool, PROT_READ | PROT_WRITE);
+	ok(hugemap_unmap(at[0] + BLOCK, 3 * BLOCK));
+	wall = mmap(at[0] + BLOCK + length + BLOCK, PAGE, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	assert_ptr_not_equal(wall, MAP_FAILED);
+	do {
+		tries[n] = map_range(second, 0, length, second_pool, PROT_READ | PROT_WRITE);
+		at[1] = tries[n];
+	} while (at[1] != at[0] + BLOCK && ++n < 100);
+	assert_true(n < 100);
+	for (i = 0; i < n; i++)
+		ok(hugemap_unmap(tries[i], length));
+	munmap(wall, PAGE);
+}
+
+/* Broken by: a range that is served as what its first address is in. */
+static void test_a_range_of_two_mappings(void **state)
+{
+	struct hugemap_pool_options options = { .bytes = MB(16), .dirty_expire_ms = 3600000 };
+	struct hugemap_pool *pools[2] = { pool_new_options(&options), pool_new_options(&options) };
+	struct file files[2];
+	char *at[2], byte;
+	int i, p;
+
+	file_pattern(&files[0], 4 * BLOCK, SEED);
+	file_pattern(&files[1], BLOCK + PAGE, SEED);
+	/* Without a pool and with one, the other way round, and with two. */
+	for (p = 0; p < 3; p++) {
+		map_side_by_side(&files[0], p ? pools[0] : NULL, &files[1],
+				 p != 1 ? pools[1] : NULL, at);
+		for (i = 0; i < 2; i++)
+			at[i][PAGE] = (char)('a' + p);
+		ok(hugemap_sync(at[0], 2 * BLOCK, MS_SYNC));
+		for (i = 0; i < 2; i++) {
+			assert_int_equal(pread(files[i].fd, &byte, 1, PAGE), 1);
+			assert_int_equal(byte, 'a' + p);
+		}
+		ok(hugemap_sync(at[0], 2 * BLOCK, MS_ASYNC));
+		ok(hugemap_advise(at[0] + BLOCK / 2, BLOCK, HUGEMAP_ADVICE_RANDOM));
+		ok(hugemap_advise(at[0], 2 * BLOCK, HUGEMAP_ADVICE_DONTNEED));
+		for (i = 0; i < 2; i++)
+			if (p == 2 || i != p)
+				assert_int_equal(stat_of(at[i]).resident_bytes, 0);
+		ok(hugemap_prefetch(at[0], 2 * BLOCK));
+		for (i = 0; i < 2; i++) {
+			assert_true(stat_of(at[i]).resident_bytes >= BLOCK);
+			assert_int_equal(pattern_differs(at[i], SEED, 0, PAGE), PAGE);
+		}
+		ok(hugemap_unmap(at[0], 2 * BLOCK + PAGE));
+		assert_int_equal(hugemap_sync(at[0], 2 * BLOCK, MS_SYNC), -EINVAL);
+		assert_int_equal(hugemap_prefetch(at[0], 2 * BLOCK), -EINVAL);
+	}
+	for (i = 0; i < 2; i++) {
+		file_close(&files[i]);
+		pool_free(pools[i]);
+	}
+}
+
 /* A scan must not push out what is used again and again. */
 static void test_priority_and_scans(void **state)
 {
@@ -524,6 +593,7 @@ int main(void)
 		cmocka_unit_test(test_holes_are_not_read),
 		cmocka_unit_test(test_streams_are_read_ahead),
 		cmocka_unit_test(test_advice),
+		cmocka_unit_test(test_a_range_of_two_mappings),
 		cmocka_unit_test(test_priority_and_scans),
 		cmocka_unit_test(test_many_mappings_of_a_file),
 		cmocka_unit_test(test_refusals),

@@ -404,6 +404,63 @@ static void test_children_beside_pools_that_go(void **state)
 	assert_null(failed);
 }
 
+struct visit {
+	char *_Atomic addr;
+	atomic_bool stop;
+};
+
+static void *call_all_the_time(void *arg)
+{
+	struct hugemap_map_stat map_stat = { .size = sizeof(map_stat) };
+	struct hugemap_stat stat = { .size = sizeof(stat) };
+	struct visit *visit = arg;
+
+	while (!atomic_load(&visit->stop)) {
+		char *addr = atomic_load(&visit->addr);
+		int errs[] = {
+			hugemap_stat(addr, &stat),
+			hugemap_map_stat(addr, &map_stat),
+			hugemap_sync(addr, BLOCK, MS_SYNC),
+			hugemap_advise(addr, BLOCK, HUGEMAP_ADVICE_DONTNEED),
+		};
+		size_t i;
+
+		for (i = 0; i < sizeof(errs) / sizeof(errs[0]); i++)
+			if (errs[i] && errs[i] != -EINVAL)
+				return visit;
+	}
+	return NULL;
+}
+
+/* Broken by: a call that has found a pool and not yet done anything to keep it. */
+static void test_calls_beside_pools_that_go(void **state)
+{
+	struct visit visit = { 0 };
+	struct file file;
+	pthread_t threads[2];
+	unsigned int i;
+	void *failed;
+
+	file_pattern(&file, BLOCK, SEED);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, call_all_the_time, &visit), 0);
+	for (i = 0; i < ROUNDS(300); i++) {
+		struct hugemap_pool *pool = pool_new(MB(16));
+		char *addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
+
+		atomic_store(&visit.addr, addr);
+		addr[i] = (char)pattern_byte(SEED, i);
+		ok(hugemap_unmap(addr, BLOCK));
+		pool_free(pool);
+	}
+	atomic_store(&visit.stop, true);
+	for (i = 0; i < 2; i++) {
+		pthread_join(threads[i], &failed);
+		assert_null(failed);
+	}
+	file_close(&file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -415,6 +472,7 @@ int main(void)
 		cmocka_unit_test(test_mapping_in_many_threads),
 		cmocka_unit_test(test_a_store_into_two_blocks),
 		cmocka_unit_test(test_children_beside_pools_that_go),
+		cmocka_unit_test(test_calls_beside_pools_that_go),
 	};
 
 	return RUN(tests);
