@@ -10,10 +10,10 @@
 
 #include "objects.h"
 #include "reason.h"
+#include "signals.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 
 #define PAGE_MASK ((uintptr_t)HM_PAGE_SIZE - 1)
 
@@ -24,17 +24,9 @@ struct call {
 
 static inline struct call call_begin(void)
 {
-	static const int own_fault[] = {
-		SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS
-	};
 	struct call call = { .saved_errno = errno };
-	sigset_t all;
-	size_t i;
 
-	sigfillset(&all);
-	for (i = 0; i < sizeof(own_fault) / sizeof(own_fault[0]); i++)
-		sigdelset(&all, own_fault[i]);
-	pthread_sigmask(SIG_BLOCK, &all, &call.signals);
+	signals_hold(&call.signals);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &call.cancel_state);
 	reason_clear();
 	return call;
@@ -43,7 +35,7 @@ static inline struct call call_begin(void)
 static inline void call_end(const struct call *call)
 {
 	pthread_setcancelstate(call->cancel_state, NULL);
-	pthread_sigmask(SIG_SETMASK, &call->signals, NULL);
+	signals_release(&call->signals);
 	errno = call->saved_errno;
 }
 

@@ -18,6 +18,7 @@
  *   frames.h            the memory of the frames, and where their pages are mapped
  *   objects.h, stats.h  what there is, and how much of it
  *   io.h                reads and writes of blocks
+ *   signals.h           signals that are held back
  *   linux.h, uffd.h     the seam to Linux
  *
  * Owns: the list of pools, and the sorted list of a pool's mappings.
@@ -32,11 +33,15 @@
  * of the library run in the caller's thread, with its signals held back, and leave I/O to
  * a handler; none touches memory of the program's while it holds a lock. Order of locks:
  *
+ *   fork_lock            (rwlock) held for reading while there is what a child must not
+ *                        have, and does not know; fork() waits for that
  *   pool->unmap_lock     one unmapping at a time
  *   store->resize_lock   truncate and punch: one at a time
- *   pools_lock           the list of pools
- *   pool->maps_lock      (rwlock) mappings and stores. Handlers hold it for reading
- *                        while they work, never while they wait.
+ *   pools_lock           the lists of pools, and of their stores; fork() holds it, so nobody
+ *                        who serves faults may wait for it
+ *   pool->maps_lock      (rwlock) mappings and stores (of which the lists change under both).
+ *                        Handlers hold it for reading while they work, never while they
+ *                        wait.
  *   block_lock()         one of a hashed set: the page tables of a block, i.e. where it
  *                        is mapped (struct place) and how it is protected. One at a time.
  *   handler->lock        requests from other threads
@@ -173,6 +178,7 @@ struct mapping {
 };
 
 /* --- map.c: where they are found ------------------------------------------------ */
+extern pthread_rwlock_t fork_lock;
 extern pthread_mutex_t pools_lock;
 extern struct pool *pools; /* every pool of the process */
 

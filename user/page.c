@@ -410,26 +410,41 @@ int page_remove(struct pool *pool, const struct hm_unit *unit)
 	return err == -EINVAL ? -EBUSY : err;
 }
 
-/* The memory of the process as a file: its pages are read without a fault, or not at all. */
-static bool hash_in_place(const struct mapping *map, const struct hm_unit *unit,
-			  XXH128_hash_t *hash)
+static bool hash_by_reads(int fd, uintptr_t at, XXH128_hash_t *hash)
 {
-	uintptr_t at = (uintptr_t)map_addr(map, unit->pgoff), end = at + HM_BLOCK_SIZE;
-	int fd = sys_open("/proc/self/mem", O_RDONLY);
+	uintptr_t end = at + HM_BLOCK_SIZE;
 	char page[HM_PAGE_SIZE];
 	XXH3_state_t state;
 
-	if (fd < 0)
-		return false;
 	XXH3_128bits_reset(&state);
 	for (; at < end; at += sizeof(page)) {
 		if (sys_pread(fd, page, sizeof(page), at) != (ssize_t)sizeof(page))
-			break;
+			return false;
 		XXH3_128bits_update(&state, page, sizeof(page));
 	}
-	sys_close(fd);
 	*hash = XXH3_128bits_digest(&state);
-	return at == end;
+	return true;
+}
+
+/*
+ * The memory of the process as a file: its pages are read without a fault, or not at all.
+ * A child must not have the descriptor: no fork() goes on meanwhile, and none is waited for.
+ */
+static bool hash_in_place(const struct mapping *map, const struct hm_unit *unit,
+			  XXH128_hash_t *hash)
+{
+	bool known = false;
+	int fd;
+
+	if (pthread_rwlock_tryrdlock(&fork_lock))
+		return false;
+	fd = sys_open("/proc/self/mem", O_RDONLY);
+	if (fd >= 0) {
+		known = hash_by_reads(fd, (uintptr_t)map_addr(map, unit->pgoff), hash);
+		sys_close(fd);
+	}
+	pthread_rwlock_unlock(&fork_lock);
+	return known;
 }
 
 /*

@@ -586,6 +586,19 @@ static void empty(struct store *store)
 	hm_assert(got == HM_INV_DONE);
 }
 
+/* To change the lists of stores. */
+static void lock_lists(struct pool *pool)
+{
+	pthread_mutex_lock(&pools_lock);
+	pthread_rwlock_wrlock(&pool->maps_lock);
+}
+
+static void unlock_lists(struct pool *pool)
+{
+	pthread_rwlock_unlock(&pool->maps_lock);
+	pthread_mutex_unlock(&pools_lock);
+}
+
 /*
  * No lock is held: to unlock a file asks its server, and the last close may take long, as it
  * frees what has no name any more, or writes the page cache. Until that is over a child that
@@ -600,10 +613,10 @@ static void close_unlisted(struct store *store)
 	atomic_store(&store->unlocked, true);
 	sys_replace(store->fd, pool->pagemap_fd);
 	sys_replace(store->fd_buffered, pool->pagemap_fd);
-	pthread_rwlock_wrlock(&pool->maps_lock);
+	lock_lists(pool);
 	unlist(&pool->closing, store);
 	shut(store);
-	pthread_rwlock_unlock(&pool->maps_lock);
+	unlock_lists(pool);
 	store_free(store);
 }
 
@@ -636,15 +649,15 @@ int store_put(struct store *store)
 	for (;;) {
 		if (store->writable && !err)
 			err = sync_range(store, 0, ALL_PAGES);
-		pthread_rwlock_wrlock(&pool->maps_lock);
+		lock_lists(pool);
 		if (put_early(store)) {
-			pthread_rwlock_unlock(&pool->maps_lock);
+			unlock_lists(pool);
 			return 0;
 		}
 		/* A call that came and went meanwhile may have left something. */
 		if (!atomic_load(&store->ops) && (err || !hm_store_dirty_pages(store->core)))
 			break;
-		pthread_rwlock_unlock(&pool->maps_lock);
+		unlock_lists(pool);
 		handlers_kick(pool);
 		look_again(&patience, false);
 	}
@@ -654,7 +667,7 @@ int store_put(struct store *store)
 	hm_store_destroy(store->core);
 	store->next = pool->closing;
 	pool->closing = store;
-	pthread_rwlock_unlock(&pool->maps_lock);
+	unlock_lists(pool);
 	close_unlisted(store);
 	return err;
 }

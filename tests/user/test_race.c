@@ -6,6 +6,7 @@
 #include "common.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 
@@ -404,31 +405,138 @@ static void test_children_beside_pools_that_go(void **state)
 	assert_null(failed);
 }
 
+/* --- fork() beside faults ----------------------------------------------------------- */
+
+static pthread_mutex_t others_lock = PTHREAD_MUTEX_INITIALIZER;
+static char *cold; /* larger than its pool */
+static _Atomic size_t cold_at;
+#define COLD_BLOCKS 32
+
+static void touch_cold(void)
+{
+	size_t i = atomic_fetch_add(&cold_at, 1) % COLD_BLOCKS;
+
+	(void)*(volatile char *)(cold + i * BLOCK);
+}
+
+/* Registered before the library's own: before a fork this comes after that. */
+static void others_before_fork(void)
+{
+	pthread_mutex_lock(&others_lock);
+}
+
+static void others_after_fork(void)
+{
+	pthread_mutex_unlock(&others_lock);
+}
+
+static void *touch_under_a_lock(void *arg)
+{
+	atomic_bool *stop = arg;
+
+	while (!atomic_load(stop)) {
+		pthread_mutex_lock(&others_lock);
+		touch_cold();
+		pthread_mutex_unlock(&others_lock);
+		usleep(1);
+	}
+	return NULL;
+}
+
+static void on_usr1(int sig)
+{
+	touch_cold();
+}
+
+struct signaller {
+	pthread_t to;
+	atomic_bool *stop;
+};
+
+static void *signal_all_the_time(void *arg)
+{
+	struct signaller *signaller = arg;
+
+	while (!atomic_load(signaller->stop)) {
+		pthread_kill(signaller->to, SIGUSR1);
+		/* Faster than it takes to handle one, nothing else would go on. */
+		usleep(5000);
+	}
+	return NULL;
+}
+
+/* Broken by: a fork() that holds what a fault needs. Then this waits for ever. */
+static void test_children_beside_faults(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	struct sigaction action = { .sa_handler = on_usr1, .sa_flags = SA_RESTART }, old;
+	atomic_bool stop = false;
+	struct signaller signaller = { .to = pthread_self(), .stop = &stop };
+	pthread_t threads[2];
+	struct file file;
+	int i, status;
+
+	file_pattern(&file, COLD_BLOCKS * BLOCK, SEED);
+	cold = map_file(&file, pool, PROT_READ);
+	ok(hugemap_advise(cold, COLD_BLOCKS * BLOCK, HUGEMAP_ADVICE_RANDOM));
+	sigaction(SIGUSR1, &action, &old);
+	assert_int_equal(pthread_create(&threads[0], NULL, touch_under_a_lock, &stop), 0);
+	assert_int_equal(pthread_create(&threads[1], NULL, signal_all_the_time, &signaller), 0);
+	for (i = 0; i < ROUNDS(100); i++) {
+		pid_t child = fork();
+
+		if (!child)
+			_exit(has_userfaultfd());
+		assert_true(child > 0);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+	atomic_store(&stop, true);
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	sigaction(SIGUSR1, &old, NULL);
+	ok(hugemap_unmap(cold, COLD_BLOCKS * BLOCK));
+	file_close(&file);
+	pool_free(pool);
+}
+
 struct visit {
 	char *_Atomic addr;
 	atomic_bool stop;
 };
 
-static void *call_all_the_time(void *arg)
+static bool is_served(const char *addr, bool only_numbers)
 {
 	struct hugemap_map_stat map_stat = { .size = sizeof(map_stat) };
 	struct hugemap_stat stat = { .size = sizeof(stat) };
+	int err = hugemap_stat(addr, &stat);
+
+	if (!err || err == -EINVAL)
+		err = hugemap_map_stat(addr, &map_stat);
+	if (!only_numbers && (!err || err == -EINVAL))
+		err = hugemap_sync((char *)(uintptr_t)addr, BLOCK, MS_ASYNC);
+	if (!only_numbers && (!err || err == -EINVAL))
+		err = hugemap_advise((char *)(uintptr_t)addr, BLOCK, HUGEMAP_ADVICE_DONTNEED);
+	return !err || err == -EINVAL;
+}
+
+static void *ask_all_the_time(void *arg)
+{
 	struct visit *visit = arg;
 
-	while (!atomic_load(&visit->stop)) {
-		char *addr = atomic_load(&visit->addr);
-		int errs[] = {
-			hugemap_stat(addr, &stat),
-			hugemap_map_stat(addr, &map_stat),
-			hugemap_sync(addr, BLOCK, MS_SYNC),
-			hugemap_advise(addr, BLOCK, HUGEMAP_ADVICE_DONTNEED),
-		};
-		size_t i;
+	while (!atomic_load(&visit->stop))
+		if (!is_served(atomic_load(&visit->addr), true))
+			return visit;
+	return NULL;
+}
 
-		for (i = 0; i < sizeof(errs) / sizeof(errs[0]); i++)
-			if (errs[i] && errs[i] != -EINVAL)
-				return visit;
-	}
+static void *call_all_the_time(void *arg)
+{
+	struct visit *visit = arg;
+
+	while (!atomic_load(&visit->stop))
+		if (!is_served(atomic_load(&visit->addr), false))
+			return visit;
 	return NULL;
 }
 
@@ -442,8 +550,8 @@ static void test_calls_beside_pools_that_go(void **state)
 	void *failed;
 
 	file_pattern(&file, BLOCK, SEED);
-	for (i = 0; i < 2; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, call_all_the_time, &visit), 0);
+	assert_int_equal(pthread_create(&threads[0], NULL, ask_all_the_time, &visit), 0);
+	assert_int_equal(pthread_create(&threads[1], NULL, call_all_the_time, &visit), 0);
 	for (i = 0; i < ROUNDS(300); i++) {
 		struct hugemap_pool *pool = pool_new(MB(16));
 		char *addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
@@ -472,8 +580,10 @@ int main(void)
 		cmocka_unit_test(test_mapping_in_many_threads),
 		cmocka_unit_test(test_a_store_into_two_blocks),
 		cmocka_unit_test(test_children_beside_pools_that_go),
+		cmocka_unit_test(test_children_beside_faults),
 		cmocka_unit_test(test_calls_beside_pools_that_go),
 	};
 
+	pthread_atfork(others_before_fork, others_after_fork, others_after_fork);
 	return RUN(tests);
 }
