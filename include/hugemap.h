@@ -214,8 +214,9 @@ int hugemap_unmap(void *addr, size_t length);
  *
  * Return: the address from now on; or an error in the sense of hugemap_error():
  * -ENOMEM, -EOVERFLOW, -EINVAL (a length is 0, or the range is not exactly one mapping,
- * or a pool would have to cut a block), or -EBUSY (as hugemap_unmap()). A write that fails
- * on the way is told by the next hugemap_sync().
+ * or a pool would have to cut a block), -EBUSY (as hugemap_unmap()), or -EFAULT (without a
+ * pool: the program has given parts of it different advice). A write that fails on the way
+ * is told by the next hugemap_sync().
  */
 void *hugemap_remap(void *addr, size_t old_length, size_t new_length);
 

@@ -312,18 +312,32 @@ int steered_unmap(char *start, char *end, bool *found)
 	return err;
 }
 
-/* mremap() keeps an address if it can, and the alignment to the file if not. */
+/* The preload library, if it is there, sees the call, and does what steer_remap() does. */
+static char *remap(char *start, size_t old_bytes, size_t new_bytes, int flags, char *place)
+{
+	char *at;
+
+	if (!hugemap_run_version)
+		return steer_remap(start, old_bytes, new_bytes, flags, place);
+	at = mremap(start, old_bytes, new_bytes, flags, place);
+	return at == MAP_FAILED ? (char *)(intptr_t)-errno : at;
+}
+
+/*
+ * mremap() keeps an address if it can, and the alignment to the file if not. Returns a
+ * negative errno as a pointer if neither can be.
+ */
 static char *move(char *start, size_t old_bytes, size_t new_bytes)
 {
-	char *place, *at = mremap(start, old_bytes, new_bytes, 0);
+	char *place, *at = remap(start, old_bytes, new_bytes, 0, NULL);
 
-	if (at != MAP_FAILED)
+	if (!hugemap_error(at))
 		return at;
 	place = aligned_place((off_t)((uintptr_t)start & (HM_BLOCK_SIZE - 1)), new_bytes);
 	if (!place)
-		return MAP_FAILED;
-	at = mremap(start, old_bytes, new_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place);
-	if (at == MAP_FAILED)
+		return (char *)(intptr_t)-ENOMEM;
+	at = remap(start, old_bytes, new_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place);
+	if (hugemap_error(at))
 		munmap(place, new_bytes);
 	return at;
 }
@@ -350,8 +364,9 @@ void *steered_remap(char *start, char *end, size_t new_length)
 		err = fail(-EINVAL, "the range is not one mapping");
 	} else {
 		at = move(start, old_bytes, bytes);
-		if (at == MAP_FAILED)
-			err = fail(-errno, "mremap: %s", strerror(errno));
+		err = hugemap_error(at);
+		if (err)
+			fail(err, "mremap: %s", strerror(-err));
 	}
 	if (!err) {
 		map = list[i];

@@ -191,6 +191,54 @@ static void test_it_grows_and_shrinks(void **state)
 	file_close(&file);
 }
 
+/* Areas that the kernel has for a mapping. */
+static int areas_of(const char *at, size_t length)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long start, end;
+	char line[512];
+	int n = 0;
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx", &start, &end) == 2)
+			n += start < (unsigned long)(at + length) && end > (unsigned long)at;
+	fclose(maps);
+	return n;
+}
+
+/* Broken by: an mremap() that takes one area only, where the watcher has advised a part. */
+static void test_it_grows_with_advice_for_a_part(void **state)
+{
+	size_t size = MB(64), i, n;
+	char *addr, *longer;
+	struct file file;
+
+	file_pattern(&file, size, SEED);
+	addr = map_plain(&file, 0, 0, PROT_READ, 0);
+	/* It advises what lies before a stream. */
+	for (n = 0; n < 2000 && areas_of(addr, size) < 2; n++) {
+		if (n % 20 == 0)
+			madvise(addr, size, MADV_DONTNEED);
+		for (i = n % 20 * (MB(1) / 8); i < (n % 20 + 1) * (MB(1) / 8); i += PAGE)
+			assert_int_equal((unsigned char)addr[i], pattern_byte(SEED, i));
+		usleep(1000);
+	}
+	if (areas_of(addr, size) < 2) {
+		print_message("skipped: nothing is advised here\n");
+		ok(hugemap_unmap(addr, size));
+		file_close(&file);
+		skip();
+	}
+	assert_int_equal(ftruncate(file.fd, 2 * (off_t)size), 0);
+	longer = hugemap_remap(addr, size, 2 * size);
+	ok(hugemap_error(longer));
+	assert_int_equal(pattern_differs(longer, SEED, 0, size), size);
+	assert_int_equal(longer[2 * size - 1], 0);
+	ok(hugemap_unmap(longer, 2 * size));
+	file_close(&file);
+}
+
 static void test_many(void **state)
 {
 	char *at[200];
@@ -269,6 +317,7 @@ int main(void)
 		cmocka_unit_test(test_all_calls_work),
 		cmocka_unit_test(test_parts_go_one_by_one),
 		cmocka_unit_test(test_it_grows_and_shrinks),
+		cmocka_unit_test(test_it_grows_with_advice_for_a_part),
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_errno_is_left_alone),
 		cmocka_unit_test(test_sizes_of_structures),
