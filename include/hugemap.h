@@ -263,7 +263,7 @@ int hugemap_advise(void *addr, size_t length, enum hugemap_advice advice);
  * hugemap_prefetch() - bring a range into memory and wait until it is there
  * @addr: in a mapping
  * @length: bytes; the range may go on in other mappings of this library; what does not
- *	fit into a pool is left out
+ *	fit into a pool is left out, and what lies beyond the end of a file
  *
  * Return: 0, -EINVAL, or the errno of a failed read; or of a write, as hugemap_advise().
  */

@@ -180,10 +180,6 @@ int hugemap_advise(void *addr, size_t length, enum hugemap_advice advice)
 	return err;
 }
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#endif
-
 /* Touch a range from the kernel's side, which takes errors as results. */
 static int populate(char *start, char *end)
 {
@@ -232,7 +228,8 @@ int hugemap_prefetch(void *addr, size_t length)
 			pool = part.store->pool;
 			room = pool->slots_bytes / 4 * 3;
 		}
-		err = part.store ? prefetch_part(start, &part, &room) : populate(start, next);
+		err = part.store ? prefetch_part(start, &part, &room) :
+				   steered_prefetch(start, next);
 		err = put_part(&part, err);
 		start = next;
 	}

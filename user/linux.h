@@ -13,6 +13,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Debian 12's headers have it, not all. */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
 struct pollfd;
 struct stat;
 struct statx;

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #define SEED 17
 #define BOTH (PROT_READ | PROT_WRITE)
@@ -137,11 +138,36 @@ static void test_all_calls_work(void **state)
 	assert_int_equal(addr[MB(3)], 0);
 	ok(hugemap_truncate(file.fd, BLOCK));
 	assert_int_equal(signal_of_read(addr + BLOCK, NULL), SIGBUS);
-	assert_int_equal(hugemap_prefetch(addr, size), -EIO);
+	ok(hugemap_prefetch(addr, size)); /* as much as there is */
+	ok(hugemap_prefetch(addr + 2 * BLOCK, BLOCK));
 	assert_int_equal(hugemap_map_stat(addr, &one), -EINVAL);
 	ok(hugemap_unmap(addr, size));
 	assert_int_equal(hugemap_unmap(addr, size), -EINVAL);
 	assert_int_equal(hugemap_stat(addr, &stat), -EINVAL);
+	file_close(&file);
+}
+
+/* A kernel from before 5.14, as far as a program can tell. */
+static void prefetch_in_an_old_kernel(void *arg)
+{
+	struct file *file = arg;
+	char *addr = hugemap_map(file->fd, 0, 3 * BLOCK, PROT_READ, 0, NULL);
+	struct hugemap_stat stat = { .size = sizeof(stat) };
+
+	must(!hugemap_error(addr));
+	forbid(SYS_madvise, 2, 22 /* MADV_POPULATE_READ */, EINVAL);
+	must(!hugemap_prefetch(addr + PAGE, 3 * BLOCK - PAGE));
+	must(!hugemap_stat(addr, &stat));
+	must(stat.resident_bytes >= BLOCK + PAGE && stat.resident_bytes <= BLOCK + 2 * PAGE);
+	must(!ftruncate(file->fd, 100) && !hugemap_prefetch(addr, 3 * BLOCK));
+}
+
+static void test_prefetch_in_an_old_kernel(void **state)
+{
+	struct file file;
+
+	file_pattern(&file, BLOCK + PAGE + 5, SEED);
+	assert_int_equal(status_of_child(prefetch_in_an_old_kernel, &file), 0);
 	file_close(&file);
 }
 
@@ -315,6 +341,7 @@ int main(void)
 		cmocka_unit_test(test_a_child_shares_it),
 		cmocka_unit_test(test_a_private_copy),
 		cmocka_unit_test(test_all_calls_work),
+		cmocka_unit_test(test_prefetch_in_an_old_kernel),
 		cmocka_unit_test(test_parts_go_one_by_one),
 		cmocka_unit_test(test_it_grows_and_shrinks),
 		cmocka_unit_test(test_it_grows_with_advice_for_a_part),
