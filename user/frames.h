@@ -72,6 +72,7 @@ void page_init(struct pool *pool);
 void page_hash_zero(struct pool *pool, const struct hm_unit *unit);
 char *page_data(struct pool *pool, const struct hm_unit *unit);
 struct mapping *page_mapping(struct pool *pool, const struct hm_unit *unit);
+bool page_in_slots(const struct pool *pool, const char *at); /* no lock */
 void page_wake(struct store *store, u64 pgoff); /* under maps_lock alone */
 
 #endif /* HM_FRAMES_H */

@@ -134,9 +134,6 @@ static void run(struct handler *h)
 		work(h, events);
 		if (h->index == 0 && h->now_ms >= h->published_ms + PUBLISH_MS) {
 			stats_publish(pool);
-			/* For good: swapoff(2) hides it before its pages are back. */
-			if (sys_has_swap())
-				atomic_store_explicit(&pool->swap, true, memory_order_relaxed);
 			h->published_ms = h->now_ms;
 		}
 		timeout = how_long(h);

@@ -66,6 +66,5 @@ void sys_yield(void);
 int sys_pid(void);
 unsigned int sys_cpus(void);
 uint64_t sys_memory_available(void); /* bytes that can be taken without harm to others */
-bool sys_has_swap(void);
 
 #endif /* HM_LINUX_H */

@@ -121,7 +121,6 @@ struct pool {
 	atomic_uint next_handler;
 	atomic_bool pressed; /* a fault waits for clean frames */
 	_Atomic u64 freed_ns; /* when a frame became free, or clean, last */
-	atomic_bool swap; /* the machine has some */
 
 	struct stats *stats; /* shared with `hugemap stat`; see stats.h */
 	int stats_fd;

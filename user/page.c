@@ -207,7 +207,7 @@ static void unlock(struct mapping *map)
 	sys_munlock(pool->slots, pool->slots_bytes);
 }
 
-static bool in_slots(const struct pool *pool, const char *at)
+bool page_in_slots(const struct pool *pool, const char *at)
 {
 	return at >= pool->slots && at < pool->slots + pool->slots_bytes;
 }
@@ -231,7 +231,7 @@ static int move_on(struct mapping *map, char *dst, char *src, bool wake, size_t 
 static int move_back(struct mapping *map, char *dst, char *src, size_t *n)
 {
 	struct pool *pool = map->store->pool;
-	char *mapped = in_slots(pool, src) ? dst : src;
+	char *mapped = page_in_slots(pool, src) ? dst : src;
 
 	while (*n) {
 		size_t at = *n - HM_PAGE_SIZE, moved;
@@ -281,7 +281,7 @@ static int move_block(struct mapping *map, char *dst, char *src, bool wake, bool
 		err = move_on(map, dst, src, wake, &n);
 	}
 	while (err && n) {
-		bool follows = err == -EBUSY && in_slots(pool, src);
+		bool follows = err == -EBUSY && page_in_slots(pool, src);
 
 		if (follows && !since)
 			since = sys_clock_ns();
@@ -386,9 +386,11 @@ static int take_back(struct pool *pool, const struct hm_unit *unit)
 	}
 	if (err)
 		return err == -EINVAL ? err : -EBUSY;
-	/* Pages that were swapped out bring their protection along: it has no reader here. */
-	if (atomic_load_explicit(&pool->swap, memory_order_relaxed))
-		uffd_unprotect(pool->uffd, slot, HM_BLOCK_SIZE);
+	/*
+	 * Pages that were swapped out bring their protection along, and a store to them here would
+	 * wait for ever. Not asked whether there is swap: it may come, and go, meanwhile.
+	 */
+	uffd_unprotect(pool->uffd, slot, HM_BLOCK_SIZE);
 	place->map = NULL;
 	count_mapped(pool, -1);
 	if (verify && hash_differs(pool, unit, slot))

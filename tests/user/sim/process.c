@@ -384,11 +384,6 @@ uint64_t sys_memory_available(void)
 	return 1ull << 40;
 }
 
-bool sys_has_swap(void)
-{
-	return machine.swap;
-}
-
 void process_new(void)
 {
 	struct block *block, *next;
