@@ -120,6 +120,8 @@ struct pool {
 	u32 nhandlers;
 	atomic_uint next_handler;
 	atomic_bool pressed; /* a fault waits for clean frames */
+	atomic_bool news; /* the numbers have changed since handler 0 has published them */
+	atomic_bool asleep; /* handler 0, until it is asked */
 	_Atomic u64 freed_ns; /* when a frame became free, or clean, last */
 
 	struct stats *stats; /* shared with `hugemap stat`; see stats.h */

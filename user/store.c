@@ -92,6 +92,7 @@ static void make_dirty(struct store *store)
 			pthread_rwlock_unlock(&pool->maps_lock);
 		} while (later && look_again(&patience, false));
 	}
+	handler_news(pool);
 }
 
 /* flush_lock is held, but for the call itself. */

@@ -2,6 +2,7 @@
 /* Mapping and reading: what is at which address, and where it ends. */
 #include "common.h"
 
+#include <dirent.h>
 #include <signal.h>
 
 #define SEED 1
@@ -565,6 +566,73 @@ static void test_memory_is_taken_as_it_is_used(void **state)
 	pool_free(pool);
 }
 
+/* How often the pool's threads have gone to sleep. */
+static unsigned long sleeps(void)
+{
+	unsigned long sum = 0, n;
+	char path[300], line[128];
+	const struct dirent *task;
+	DIR *tasks = opendir("/proc/self/task");
+	bool ours;
+
+	assert_non_null(tasks);
+	while ((task = readdir(tasks))) {
+		FILE *status;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", task->d_name);
+		status = fopen(path, "re");
+		ours = false;
+		while (status && fgets(line, sizeof(line), status)) {
+			ours |= !strcmp(line, "Name:\thugemap\n");
+			if (ours && sscanf(line, "voluntary_ctxt_switches: %lu", &n) == 1)
+				sum += n;
+		}
+		if (status)
+			fclose(status);
+	}
+	closedir(tasks);
+	return sum;
+}
+
+/* Nothing for half a second, which may have to be waited for. */
+static bool sleeps_on(void)
+{
+	unsigned long before;
+	int tries;
+
+	for (tries = 0; tries < 20; tries++) {
+		before = sleeps();
+		usleep(500000);
+		if (sleeps() == before)
+			return true;
+	}
+	return false;
+}
+
+/* Broken by: numbers that are published again and again; by calls that wake nobody. */
+static void test_an_idle_pool_sleeps(void **state)
+{
+	struct hugemap_pool_options options = { .bytes = MB(16), .dirty_expire_ms = 200 };
+	struct hugemap_pool *pool = pool_new_options(&options);
+	char *addr, *data = malloc(BLOCK), byte = 0;
+	struct file file;
+
+	file_pattern(&file, 2 * BLOCK, SEED);
+	memset(data, 'd', BLOCK);
+	addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
+	addr[7] = 'x';
+	ok(hugemap_sync(addr, 2 * BLOCK, MS_SYNC));
+	assert_true(sleeps_on());
+	/* What a call stores into a block that is cached is written in time all the same. */
+	assert_int_equal(hugemap_pwrite(file.fd, data, BLOCK, 0), BLOCK);
+	eventually(pread(file.fd, &byte, 1, 9) == 1 && byte == 'd');
+	assert_true(sleeps_on());
+	ok(hugemap_unmap(addr, 2 * BLOCK));
+	free(data);
+	file_close(&file);
+	pool_free(pool);
+}
+
 static void test_errors_have_sentences(void **state)
 {
 	static const int errors[] = { EACCES, EBADF,  EBUSY,  EINVAL, EIO,   ENODEV,
@@ -598,6 +666,7 @@ int main(void)
 		cmocka_unit_test(test_many_mappings_of_a_file),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_memory_is_taken_as_it_is_used),
+		cmocka_unit_test(test_an_idle_pool_sleeps),
 		cmocka_unit_test(test_errors_have_sentences),
 	};
 
