@@ -500,6 +500,61 @@ static void test_children_beside_faults(void **state)
 	pool_free(pool);
 }
 
+struct lease {
+	int fd;
+	volatile char *addr; /* of another file */
+	atomic_bool mapped;
+	bool served; /* a fault, before that */
+};
+
+static void *touch_while_it_is_opened(void *arg)
+{
+	struct lease *lease = arg;
+
+	eventually(fcntl(lease->fd, F_GETLEASE) != F_WRLCK);
+	(void)*lease->addr;
+	lease->served = !atomic_load(&lease->mapped);
+	fcntl(lease->fd, F_SETLEASE, F_UNLCK);
+	return NULL;
+}
+
+/*
+ * A file whose open(2) waits for somebody else, as with a slow server. Broken by: one that
+ * is opened with a lock that faults need.
+ */
+static void test_faults_beside_a_file_that_is_opened(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	struct lease lease = { 0 };
+	struct file file, slow;
+	pthread_t thread;
+	char *addr;
+
+	file_pattern(&file, BLOCK, SEED);
+	file_pattern(&slow, BLOCK, SEED);
+	close(slow.fd);
+	slow.fd = open(slow.path, O_RDONLY | O_CLOEXEC);
+	signal(SIGIO, SIG_IGN);
+	lease.fd = slow.fd;
+	lease.addr = map_file(&file, pool, PROT_READ);
+	if (!fcntl(slow.fd, F_SETLEASE, F_WRLCK)) {
+		pthread_create(&thread, NULL, touch_while_it_is_opened, &lease);
+		addr = map_file(&slow, pool, PROT_READ);
+		atomic_store(&lease.mapped, true);
+		pthread_join(thread, NULL);
+		assert_true(lease.served);
+		assert_int_equal(pattern_differs(addr, SEED, 0, BLOCK), BLOCK);
+		ok(hugemap_unmap(addr, BLOCK));
+	} else {
+		print_message("skipped: no leases here\n");
+	}
+	ok(hugemap_unmap((char *)lease.addr, BLOCK));
+	signal(SIGIO, SIG_DFL);
+	file_close(&file);
+	file_close(&slow);
+	pool_free(pool);
+}
+
 struct visit {
 	char *_Atomic addr;
 	atomic_bool stop;
@@ -581,6 +636,7 @@ int main(void)
 		cmocka_unit_test(test_a_store_into_two_blocks),
 		cmocka_unit_test(test_children_beside_pools_that_go),
 		cmocka_unit_test(test_children_beside_faults),
+		cmocka_unit_test(test_faults_beside_a_file_that_is_opened),
 		cmocka_unit_test(test_calls_beside_pools_that_go),
 	};
 
