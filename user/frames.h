@@ -11,7 +11,7 @@
  * Owns: the slots; of each frame where its pages are (struct place), and what they were
  * when nobody could store to them (struct frame_hash); how a mapping's pages are protected.
  * Locks: block_lock() is found here, and held by whoever calls what changes a page table.
- * Takes none itself.
+ * Takes none itself, but fork_lock where it can be had at once.
  */
 #ifndef HM_FRAMES_H
 #define HM_FRAMES_H
