@@ -214,23 +214,24 @@ int hugemap_unmap(void *addr, size_t length);
  *
  * Return: the address from now on; or an error in the sense of hugemap_error():
  * -ENOMEM, -EOVERFLOW, -EINVAL (a length is 0, or the range is not exactly one mapping,
- * or a pool would have to cut a block), or -EBUSY (as hugemap_unmap()). A write that fails
- * on the way is told by the next hugemap_sync().
+ * or a pool would have to cut a block), -EBUSY (as hugemap_unmap()), or -EFAULT (without a
+ * pool: the program has given parts of it different advice). A write that fails on the way
+ * is told by the next hugemap_sync().
  */
 void *hugemap_remap(void *addr, size_t old_length, size_t new_length);
 
 /**
  * hugemap_sync() - make stores durable
  * @addr: a multiple of 4096 in a mapping
- * @length: bytes; rounded up
+ * @length: bytes; rounded up; the range may go on in other mappings of this library
  * @flags: MS_SYNC: return when the data survives a power cut; MS_ASYNC: return at
  *	once; a pool starts writing, of a mapping without one the kernel writes in its
  *	own time
  *
- * Return: 0; -EINVAL; or the errno of a write that failed since the last call
- * on this mapping: what is cached stays so, dirty, and is tried again. What only the
- * device had, or the page cache after hugemap_pwrite(), nobody can try again, as after an
- * fsync(2) that fails.
+ * Return: 0; -EINVAL, also if a part of the range is not mapped; or the errno of a write
+ * that failed since the last call on these mappings: what is cached stays so, dirty, and is
+ * tried again. What only the device had, or the page cache after hugemap_pwrite(), nobody
+ * can try again, as after an fsync(2) that fails.
  */
 int hugemap_sync(void *addr, size_t length, int flags);
 
@@ -249,8 +250,8 @@ enum hugemap_advice {
 /**
  * hugemap_advise() - say what the program will do
  * @addr: in a mapping
- * @length: bytes; WILLNEED and DONTNEED apply to the range, the others to the
- *	mappings that it touches
+ * @length: bytes; the range may go on in other mappings of this library. WILLNEED and
+ *	DONTNEED apply to it, the others to the mappings of a pool that it touches
  * @advice: see enum hugemap_advice
  *
  * Return: 0 or -EINVAL; or, if another thread unmaps the range meanwhile, the errno of a write
@@ -261,7 +262,8 @@ int hugemap_advise(void *addr, size_t length, enum hugemap_advice advice);
 /**
  * hugemap_prefetch() - bring a range into memory and wait until it is there
  * @addr: in a mapping
- * @length: bytes; what does not fit into a pool is left out
+ * @length: bytes; the range may go on in other mappings of this library; what does not
+ *	fit into a pool is left out, and what lies beyond the end of a file
  *
  * Return: 0, -EINVAL, or the errno of a failed read; or of a write, as hugemap_advise().
  */

@@ -55,28 +55,14 @@ SHIM_EXPORT int munmap(void *addr, size_t length)
 	return raw_munmap(addr, length);
 }
 
-/*
- * Advice for a part splits what the kernel has for a mapping, and mremap() takes one
- * such piece only. With one advice for all of it they are one again; the watcher gives
- * its own anew, perhaps even in between.
- */
 static void *remap(void *old, size_t old_length, size_t length, int flags, void *new)
 {
-	int saved = errno, tries;
-	void *at;
+	intptr_t at = (intptr_t)steer_remap(old, old_length, length, flags, new);
 
-	for (tries = 0; tries < 4; tries++) {
-		at = raw_mremap(old, old_length, length, flags, new);
-		if (at != MAP_FAILED)
-			break;
-		if (errno != EFAULT || !steer_has_advised(old, old_length))
-			return at;
-		if (raw_madvise(old, old_length, MADV_NORMAL) ||
-		    raw_madvise(old, old_length, MADV_NOHUGEPAGE))
-			break;
-	}
-	errno = at == MAP_FAILED ? EFAULT : saved;
-	return at;
+	if (at >= 0 || at < -4095)
+		return (void *)at;
+	errno = (int)-at;
+	return MAP_FAILED;
 }
 
 SHIM_EXPORT void *mremap(void *old, size_t old_length, size_t length, int flags, ...)

@@ -175,7 +175,8 @@ void steer_moved(void *old, size_t old_length, void *new, size_t new_length)
 	put_or_forget(&event);
 }
 
-bool steer_has_advised(const void *addr, size_t length)
+/* Is a range in a mapping that was advised, and by nobody else? */
+static bool has_advised(const void *addr, size_t length)
 {
 	uint64_t start = (uintptr_t)addr;
 	uint32_t i;
@@ -187,6 +188,22 @@ bool steer_has_advised(const void *addr, size_t length)
 			return (at->random || at->huge) && !at->hinted;
 	}
 	return false;
+}
+
+/* The watcher gives its advice anew, perhaps even in between. */
+void *steer_remap(void *old, size_t old_length, size_t new_length, int flags, void *new)
+{
+	long at, tries;
+
+	for (tries = 0; tries < 4; tries++) {
+		at = call(SYS_mremap, (long)old, (long)old_length, (long)new_length, flags,
+			  (long)new, 0);
+		if (at != -EFAULT || !has_advised(old, old_length) ||
+		    call(SYS_madvise, (long)old, (long)old_length, MADV_NORMAL, 0, 0, 0) ||
+		    call(SYS_madvise, (long)old, (long)old_length, MADV_NOHUGEPAGE, 0, 0, 0))
+			break;
+	}
+	return (void *)at;
 }
 
 void steer_hint(void *addr, size_t length, int advice)

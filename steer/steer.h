@@ -67,11 +67,21 @@ void steer_unmapping(void *addr, size_t length);
 /* mremap(2) has moved a range, or changed its length. */
 void steer_moved(void *old, size_t old_length, void *new, size_t new_length);
 
-/*
- * Is a range in a mapping that was advised, and by nobody else? Advice for a part splits
- * what the kernel has for a mapping, and mremap(2) takes one such piece only.
+/**
+ * steer_remap() - mremap(2) of what may have been advised in parts
+ * @old: as for mremap(2), like what follows
+ * @old_length: bytes
+ * @new_length: bytes
+ * @flags: MREMAP_*
+ * @new: with MREMAP_FIXED
+ *
+ * Advice for a part splits what the kernel has for a mapping, and mremap(2) takes one such
+ * piece only. With one advice for all of it they are one again: what the program has
+ * advised there stays, and so does the error then. steer_moved() is to follow.
+ *
+ * Return: the address, or a negative errno as a pointer.
  */
-bool steer_has_advised(const void *addr, size_t length);
+void *steer_remap(void *old, size_t old_length, size_t new_length, int flags, void *new);
 
 /* The program itself has called madvise(2): for that range its word counts. */
 void steer_hint(void *addr, size_t length, int advice);

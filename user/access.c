@@ -198,6 +198,7 @@ static ssize_t write_cached(struct store *store, const char *buffer, struct piec
 		if (piece->wants_room)
 			return 0;
 	}
+	hm_cache_tick(pool->cache, sys_clock_ns() / 1000000);
 	if (hm_fault(store->core, piece->unit.pgoff, HM_ACCESS_WRITE, &now) != HM_HIT)
 		return -EAGAIN;
 	page_changed(pool, &piece->unit);
@@ -242,9 +243,13 @@ static ssize_t transfer_once(struct store *store, char *buffer, size_t count, u6
 		block_call_begin(store, offset >> HM_PAGE_SHIFT);
 		atomic_fetch_add(&store->ops, 1);
 		atomic_fetch_add(&store->writers, 1);
+		atomic_store(&store->hearsay, true);
 	}
 	pthread_mutex_unlock(lock);
 	pthread_rwlock_unlock(&pool->maps_lock);
+	/* A block that was taken out may be dirty, too. */
+	if (write || n < 0)
+		handler_news(pool);
 	if (n)
 		return n;
 	if (!write)

@@ -54,7 +54,6 @@ struct pool *find_first(char *start, const char *end, char **at)
 	struct pool *first = NULL, *pool;
 
 	*at = NULL;
-	pthread_mutex_lock(&pools_lock);
 	for (pool = pools; pool; pool = pool->next) {
 		struct mapping *map;
 
@@ -66,7 +65,6 @@ struct pool *find_first(char *start, const char *end, char **at)
 		}
 		pthread_rwlock_unlock(&pool->maps_lock);
 	}
-	pthread_mutex_unlock(&pools_lock);
 	return first;
 }
 
@@ -75,6 +73,47 @@ struct pool *find_pool(const char *addr)
 	char *at;
 
 	return find_first((char *)addr, addr + 1, &at);
+}
+
+/* False: it is not mapped there any more. */
+static bool take_part(struct pool *pool, char *start, char *end, struct part *part)
+{
+	struct mapping *map;
+
+	pthread_rwlock_rdlock(&pool->maps_lock);
+	map = map_find(pool, start);
+	if (map) {
+		part->store = map->store;
+		atomic_fetch_add(&map->store->refs, 1);
+		part->map_id = map->id;
+		part->end = end < map->end ? end : map->end;
+		part->pgoff = map_pgoff(map, (uintptr_t)start);
+		part->end_pgoff = map_pgoff(map, (uintptr_t)part->end);
+	}
+	pthread_rwlock_unlock(&pool->maps_lock);
+	return map;
+}
+
+void first_part(char *start, char *end, struct part *part)
+{
+	struct pool *pool;
+	char *at;
+
+	*part = (struct part){ 0 };
+	pthread_mutex_lock(&pools_lock);
+	do {
+		pool = find_first(start, end, &at);
+	} while (pool && at == start && !take_part(pool, start, end, part));
+	pthread_mutex_unlock(&pools_lock);
+	if (!part->store)
+		part->end = pool ? at : end;
+}
+
+int put_part(const struct part *part, int err)
+{
+	int put_err = part->store ? store_put(part->store) : 0;
+
+	return err ? err : put_err;
 }
 
 int check_range(void *addr, size_t length, bool page, char **start, char **end)
@@ -210,20 +249,19 @@ int hugemap_unmap(void *addr, size_t length)
 		return err;
 	/* Once over the range: what is unmapped may be mapped anew meanwhile. */
 	while (start < end) {
-		char *at;
-		/* A pool with mappings cannot go away meanwhile. */
-		struct pool *pool = find_first(start, end, &at);
+		struct part part;
+		char *next;
 
-		if (!pool)
-			at = end;
-		err = start < at ? steered_unmap(start, at, &found) : 0;
-		start = at;
-		if (!err && pool) {
-			err = mapping_unmap(pool, at, end, &start, &write_err);
-			if (!err)
-				err = write_err;
+		first_part(start, end, &part);
+		next = part.end;
+		if (part.store) {
+			err = mapping_unmap(part.store->pool, start, part.end, &next, &write_err);
+			err = put_part(&part, err ? err : write_err);
 			found = true;
+		} else {
+			err = steered_unmap(start, part.end, &found);
 		}
+		start = next;
 		if (err && !first_err)
 			first_err = err;
 	}
@@ -259,7 +297,7 @@ static void *remap_pool(struct pool *pool, char *start, char *end, size_t new_le
 void *hugemap_remap(void *addr, size_t old_length, size_t new_length)
 {
 	char *start, *end, *at, *last;
-	struct pool *pool;
+	struct part part;
 	int err;
 
 	CALL_BEGINS();
@@ -270,6 +308,10 @@ void *hugemap_remap(void *addr, size_t old_length, size_t new_length)
 		return error_pointer(err);
 	if (steered_covers(start))
 		return steered_remap(start, end, new_length);
-	pool = find_pool(start);
-	return pool ? remap_pool(pool, start, end, new_length) : error_pointer(not_mapped());
+	first_part(start, end, &part);
+	if (!part.store)
+		return error_pointer(not_mapped());
+	at = remap_pool(part.store->pool, start, end, new_length);
+	err = put_part(&part, hugemap_error(at));
+	return err ? error_pointer(err) : at;
 }

@@ -10,10 +10,10 @@
 
 #include "objects.h"
 #include "reason.h"
+#include "signals.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 
 #define PAGE_MASK ((uintptr_t)HM_PAGE_SIZE - 1)
 
@@ -24,17 +24,9 @@ struct call {
 
 static inline struct call call_begin(void)
 {
-	static const int own_fault[] = {
-		SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS
-	};
 	struct call call = { .saved_errno = errno };
-	sigset_t all;
-	size_t i;
 
-	sigfillset(&all);
-	for (i = 0; i < sizeof(own_fault) / sizeof(own_fault[0]); i++)
-		sigdelset(&all, own_fault[i]);
-	pthread_sigmask(SIG_BLOCK, &all, &call.signals);
+	signals_hold(&call.signals);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &call.cancel_state);
 	reason_clear();
 	return call;
@@ -43,7 +35,7 @@ static inline struct call call_begin(void)
 static inline void call_end(const struct call *call)
 {
 	pthread_setcancelstate(call->cancel_state, NULL);
-	pthread_sigmask(SIG_SETMASK, &call->signals, NULL);
+	signals_release(&call->signals);
 	errno = call->saved_errno;
 }
 
@@ -76,10 +68,25 @@ int give_struct(void *to, const void *from, size_t ours);
 int check_range(void *addr, size_t length, bool page, char **start, char **end);
 int not_mapped(void);
 
-/* The pool with the first mapping in a range, which starts at *at; or NULL. */
+/*
+ * The pool with the first mapping in a range, which starts at *at; or NULL. pools_lock is
+ * held, until the pool is not needed any more: it may be destroyed then.
+ */
 struct pool *find_first(char *start, const char *end, char **at);
-/* The pool that has an address mapped, or NULL. */
+/* The same for the pool that has an address mapped. */
 struct pool *find_pool(const char *addr);
+
+/* The first part of a range: of one mapping of a pool, or what comes before there is one. */
+struct part {
+	struct store *store; /* with a reference, which keeps its pool; NULL: no pool has it */
+	u64 map_id;
+	u64 pgoff, end_pgoff;
+	char *end;
+};
+
+void first_part(char *start, char *end, struct part *part);
+/* It is not needed any more. Return: @err, or what giving the store back says. */
+int put_part(const struct part *part, int err);
 
 static inline void *error_pointer(int err)
 {

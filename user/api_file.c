@@ -50,9 +50,13 @@ static ssize_t put(struct store *store, ssize_t result)
 
 static bool in_a_mapping(const char *buffer, size_t count)
 {
+	bool found;
 	char *at;
 
-	return find_first((char *)(uintptr_t)buffer, buffer + count, &at);
+	pthread_mutex_lock(&pools_lock);
+	found = find_first((char *)(uintptr_t)buffer, buffer + count, &at);
+	pthread_mutex_unlock(&pools_lock);
+	return found;
 }
 
 ssize_t hugemap_pread(int fd, void *buffer, size_t count, off_t offset)

@@ -8,30 +8,11 @@
 #include "steered.h"
 #include "store.h"
 
-/* A part of a range that lies in one mapping. */
-struct part {
-	struct store *store; /* with a reference */
-	u64 map_id;
-	u64 pgoff, end_pgoff;
-	char *end;
-};
-
-static bool get_part(struct pool *pool, char *start, char *end, struct part *part)
+/* 0, or -EINVAL: a range begins where nothing of this library is mapped. */
+static int next_part(char *start, char *end, struct part *part)
 {
-	struct mapping *map;
-
-	pthread_rwlock_rdlock(&pool->maps_lock);
-	map = map_find(pool, start);
-	if (map) {
-		part->store = map->store;
-		atomic_fetch_add(&map->store->refs, 1);
-		part->map_id = map->id;
-		part->end = end < map->end ? end : map->end;
-		part->pgoff = map_pgoff(map, (uintptr_t)start);
-		part->end_pgoff = map_pgoff(map, (uintptr_t)part->end);
-	}
-	pthread_rwlock_unlock(&pool->maps_lock);
-	return map;
+	first_part(start, end, part);
+	return part->store || steered_covers(start) ? 0 : not_mapped();
 }
 
 static int tell_errors(struct pool *pool, u64 map_id)
@@ -50,8 +31,9 @@ static int tell_errors(struct pool *pool, u64 map_id)
 	return err;
 }
 
-static int sync_part(struct pool *pool, const struct part *part, int flags)
+static int sync_part(const struct part *part, int flags)
 {
+	struct pool *pool = part->store->pool;
 	int err, flushed, told;
 	u64 since;
 
@@ -77,8 +59,7 @@ static int sync_part(struct pool *pool, const struct part *part, int flags)
 int hugemap_sync(void *addr, size_t length, int flags)
 {
 	char *start, *end;
-	struct pool *pool;
-	int err, put_err, first_err = 0;
+	int err, first_err = 0;
 
 	CALL_BEGINS();
 	err = check_range(addr, length, true, &start, &end);
@@ -87,20 +68,14 @@ int hugemap_sync(void *addr, size_t length, int flags)
 	if (flags & ~(MS_SYNC | MS_ASYNC | MS_INVALIDATE) ||
 	    !(flags & MS_SYNC) == !(flags & MS_ASYNC))
 		return fail(-EINVAL, "flags must be MS_SYNC or MS_ASYNC");
-	if (steered_covers(start))
-		return steered_sync(start, end, flags);
-	pool = find_pool(start);
-	if (!pool)
-		return not_mapped();
 	while (start < end) {
 		struct part part;
 
-		if (!get_part(pool, start, end, &part))
-			return first_err ? first_err : not_mapped();
-		err = sync_part(pool, &part, flags);
-		put_err = store_put(part.store);
-		if (!err)
-			err = put_err;
+		err = next_part(start, end, &part);
+		if (err)
+			return first_err ? first_err : err;
+		err = part.store ? sync_part(&part, flags) : steered_sync(start, part.end, flags);
+		err = put_part(&part, err);
 		if (err && !first_err)
 			first_err = err;
 		start = part.end;
@@ -140,8 +115,9 @@ static void advise_mapping(struct mapping *map, enum hugemap_advice advice)
 	atomic_store(&map->access, access);
 }
 
-static void will_need(struct pool *pool, const struct part *part)
+static void will_need(const struct part *part)
 {
+	struct pool *pool = part->store->pool;
 	struct job job = {
 		.type = JOB_PREFETCH,
 		.store = part->store,
@@ -156,31 +132,30 @@ static void will_need(struct pool *pool, const struct part *part)
 	handler_job(handler_any(pool), &job);
 }
 
-static int advise_part(struct pool *pool, const struct part *part, enum hugemap_advice advice)
+static void advise_part(const struct part *part, enum hugemap_advice advice)
 {
+	struct pool *pool = part->store->pool;
 	struct mapping *map;
 
 	switch (advice) {
 	case HUGEMAP_ADVICE_WILLNEED:
-		will_need(pool, part);
-		return 0;
+		will_need(part);
+		break;
 	case HUGEMAP_ADVICE_DONTNEED:
 		resize_drop_clean(part->store, part->pgoff, part->end_pgoff);
-		return 0;
+		break;
 	default:
 		pthread_rwlock_rdlock(&pool->maps_lock);
 		map = map_by_id(pool, part->map_id);
 		if (map)
 			advise_mapping(map, advice);
 		pthread_rwlock_unlock(&pool->maps_lock);
-		return 0;
 	}
 }
 
 int hugemap_advise(void *addr, size_t length, enum hugemap_advice advice)
 {
 	char *start, *end;
-	struct pool *pool;
 	int err;
 
 	CALL_BEGINS();
@@ -189,28 +164,21 @@ int hugemap_advise(void *addr, size_t length, enum hugemap_advice advice)
 		return err;
 	if ((unsigned int)advice > HUGEMAP_ADVICE_PRIORITY_LOW)
 		return fail(-EINVAL, "the advice is not one of enum hugemap_advice");
-	if (steered_covers(start))
-		return steered_advise(start, end, advice);
-	pool = find_pool(start);
-	if (!pool)
-		return not_mapped();
-	while (start < end) {
+	while (!err && start < end) {
 		struct part part;
 
-		if (!get_part(pool, start, end, &part))
-			return not_mapped();
-		advise_part(pool, &part, advice);
-		err = store_put(part.store);
+		err = next_part(start, end, &part);
 		if (err)
 			return err;
+		if (part.store)
+			advise_part(&part, advice);
+		else
+			err = steered_advise(start, part.end, advice);
+		err = put_part(&part, err);
 		start = part.end;
 	}
-	return 0;
+	return err;
 }
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#endif
 
 /* Touch a range from the kernel's side, which takes errors as results. */
 static int populate(char *start, char *end)
@@ -221,44 +189,51 @@ static int populate(char *start, char *end)
 		     0;
 }
 
+/* @room: of the pool, bytes: what is beyond that is left out. */
+static int prefetch_part(char *start, struct part *part, size_t *room)
+{
+	u64 most = *room >> HM_PAGE_SHIFT, size = 0;
+	int err = store_file_size(part->store, &size);
+
+	size = (size + PAGE_MASK) >> HM_PAGE_SHIFT;
+	if (part->end_pgoff > size)
+		part->end_pgoff = size;
+	if (part->end_pgoff > part->pgoff + most)
+		part->end_pgoff = part->pgoff + most;
+	if (err || part->pgoff >= part->end_pgoff)
+		return err;
+	*room -= (part->end_pgoff - part->pgoff) << HM_PAGE_SHIFT;
+	will_need(part);
+	return populate(start, start + ((part->end_pgoff - part->pgoff) << HM_PAGE_SHIFT));
+}
+
 int hugemap_prefetch(void *addr, size_t length)
 {
+	const struct pool *pool = NULL;
 	char *start, *end;
-	struct pool *pool;
-	int err, put_err;
+	size_t room = 0;
+	int err;
 
 	CALL_BEGINS();
 	err = check_range(addr, length, false, &start, &end);
-	if (err)
-		return err;
-	if (steered_covers(start))
-		return populate(start, end);
-	pool = find_pool(start);
-	if (!pool)
-		return not_mapped();
-	if ((size_t)(end - start) > pool->slots_bytes / 4 * 3)
-		end = start + pool->slots_bytes / 4 * 3;
-	while (start < end) {
+	while (!err && start < end) {
 		struct part part;
-		u64 size = 0;
+		char *next;
 
-		if (!get_part(pool, start, end, &part))
-			return not_mapped();
-		err = store_file_size(part.store, &size);
-		size = (size + PAGE_MASK) >> HM_PAGE_SHIFT;
-		if (part.end_pgoff > size)
-			part.end_pgoff = size;
-		if (!err && part.pgoff < part.end_pgoff) {
-			will_need(pool, &part);
-			err = populate(start,
-				       start + ((part.end_pgoff - part.pgoff) << HM_PAGE_SHIFT));
+		err = next_part(start, end, &part);
+		if (err)
+			return err;
+		next = part.end;
+		if (part.store && part.store->pool != pool) {
+			pool = part.store->pool;
+			room = pool->slots_bytes / 4 * 3;
 		}
-		put_err = store_put(part.store);
-		if (err || put_err)
-			return err ? err : put_err;
-		start = part.end;
+		err = part.store ? prefetch_part(start, &part, &room) :
+				   steered_prefetch(start, next);
+		err = put_part(&part, err);
+		start = next;
 	}
-	return 0;
+	return err;
 }
 
 /* --- numbers ---------------------------------------------------------------------- */
@@ -270,38 +245,49 @@ int hugemap_map_stat(const void *addr, struct hugemap_map_stat *stat)
 	struct pool *pool;
 
 	CALL_BEGINS();
+	pthread_mutex_lock(&pools_lock);
 	pool = find_pool(addr);
-	if (!pool)
-		return not_mapped();
-	pthread_rwlock_rdlock(&pool->maps_lock);
-	map = map_find(pool, addr);
-	if (map) {
-		numbers.bytes = (u64)(map->end - map->start);
-		numbers.faults = atomic_load(&map->faults);
-		numbers.hits = atomic_load(&map->hits);
-		numbers.wait_ns = atomic_load(&map->wait_ns);
+	if (pool) {
+		pthread_rwlock_rdlock(&pool->maps_lock);
+		map = map_find(pool, addr);
+		if (map) {
+			numbers.bytes = (u64)(map->end - map->start);
+			numbers.faults = atomic_load(&map->faults);
+			numbers.hits = atomic_load(&map->hits);
+			numbers.wait_ns = atomic_load(&map->wait_ns);
+		}
+		pthread_rwlock_unlock(&pool->maps_lock);
 	}
-	pthread_rwlock_unlock(&pool->maps_lock);
+	pthread_mutex_unlock(&pools_lock);
 	return map ? give_struct(stat, &numbers, sizeof(numbers)) : not_mapped();
 }
 
-static int pool_numbers(const void *addr, struct hugemap_stat *numbers)
+/* pools_lock is held: the pool stays. */
+static void pool_numbers_of(struct pool *pool, const void *addr, struct hugemap_stat *numbers)
 {
-	struct pool *pool = find_pool(addr);
 	struct mapping *map;
 	u64 bytes;
 
-	if (!pool)
-		return not_mapped();
 	pthread_rwlock_rdlock(&pool->maps_lock);
 	stats_publish(pool);
 	map = map_find(pool, addr);
 	bytes = map ? (u64)(map->end - map->start) : 0;
 	pthread_rwlock_unlock(&pool->maps_lock);
-	/* That takes a while: nobody waits for it. */
+	/* That takes a while: no fault waits for it. */
 	stats_fill(pool->stats, numbers);
 	numbers->mapped_bytes = bytes;
-	return 0;
+}
+
+static int pool_numbers(const void *addr, struct hugemap_stat *numbers)
+{
+	struct pool *pool;
+
+	pthread_mutex_lock(&pools_lock);
+	pool = find_pool(addr);
+	if (pool)
+		pool_numbers_of(pool, addr, numbers);
+	pthread_mutex_unlock(&pools_lock);
+	return pool ? 0 : not_mapped();
 }
 
 int hugemap_stat(const void *addr, struct hugemap_stat *stat)

@@ -201,9 +201,12 @@ static bool serve_address(struct handler *h, struct pending *fault)
 	u32 tries;
 
 	if (!map) {
-		/* Unmapped since, or one of our own slots: let it look again. */
-		uffd_wake(h->pool->uffd, (void *)(fault->addr & ~(uintptr_t)(HM_PAGE_SIZE - 1)),
-			  HM_PAGE_SIZE);
+		char *page = (char *)(fault->addr & ~(uintptr_t)(HM_PAGE_SIZE - 1));
+
+		/* Unmapped since: let it look again. Our own slots need no protection. */
+		if (!page_in_slots(h->pool, page) ||
+		    uffd_unprotect(h->pool->uffd, page, HM_PAGE_SIZE))
+			uffd_wake(h->pool->uffd, page, HM_PAGE_SIZE);
 		return true;
 	}
 	if (fault->write && !(map->prot & PROT_WRITE)) {

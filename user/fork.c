@@ -8,29 +8,38 @@
 #include "handler.h"
 #include "linux.h"
 #include "pool.h"
+#include "signals.h"
 #include "steered.h"
 
 #include <errno.h>
 
-/* Everything at rest, so that the child finds its lists whole. */
+/* Of the thread that forks; guarded by pools_lock. */
+static sigset_t signals;
+
+/*
+ * The lists of pools and stores at rest, so that the child finds them whole. Nothing that a
+ * fault needs is held: other libraries' handlers come after this one, and may wait for a
+ * thread that waits for a fault.
+ */
 static void before_fork(void)
 {
-	struct pool *pool;
+	sigset_t old;
 
+	signals_hold(&old);
+	pthread_rwlock_wrlock(&fork_lock);
 	pthread_mutex_lock(&pools_lock);
-	for (pool = pools; pool; pool = pool->next)
-		pthread_rwlock_wrlock(&pool->maps_lock);
 	steered_lock();
+	signals = old;
 }
 
 static void after_fork_in_parent(void)
 {
-	struct pool *pool;
+	sigset_t old = signals;
 
 	steered_unlock();
-	for (pool = pools; pool; pool = pool->next)
-		pthread_rwlock_unlock(&pool->maps_lock);
 	pthread_mutex_unlock(&pools_lock);
+	pthread_rwlock_unlock(&fork_lock);
+	signals_release(&old);
 }
 
 static void close_files(const struct store *store)
@@ -43,6 +52,7 @@ static void close_files(const struct store *store)
 
 static void after_fork_in_child(void)
 {
+	sigset_t old = signals;
 	struct pool *pool;
 	u32 i;
 
@@ -60,6 +70,9 @@ static void after_fork_in_child(void)
 	}
 	pools = NULL;
 	pthread_mutex_unlock(&pools_lock);
+	/* The C library takes who is to unlock it for another thread: it has another number. */
+	pthread_rwlock_init(&fork_lock, NULL);
+	signals_release(&old);
 }
 
 static int registered = -ENOMEM;

@@ -11,7 +11,7 @@
  * Owns: the slots; of each frame where its pages are (struct place), and what they were
  * when nobody could store to them (struct frame_hash); how a mapping's pages are protected.
  * Locks: block_lock() is found here, and held by whoever calls what changes a page table.
- * Takes none itself.
+ * Takes none itself, but fork_lock where it can be had at once.
  */
 #ifndef HM_FRAMES_H
 #define HM_FRAMES_H
@@ -72,6 +72,7 @@ void page_init(struct pool *pool);
 void page_hash_zero(struct pool *pool, const struct hm_unit *unit);
 char *page_data(struct pool *pool, const struct hm_unit *unit);
 struct mapping *page_mapping(struct pool *pool, const struct hm_unit *unit);
+bool page_in_slots(const struct pool *pool, const char *at); /* no lock */
 void page_wake(struct store *store, u64 pgoff); /* under maps_lock alone */
 
 #endif /* HM_FRAMES_H */

@@ -22,14 +22,17 @@
 #define SPIN_NS 100000u
 #define SHORT_WAITS 16u
 
-static void complete_all(struct handler *h)
+/* True: something was complete. */
+static bool complete_all(struct handler *h)
 {
 	io_inject_fn *inject = atomic_load_explicit(&io_inject, memory_order_acquire);
+	bool any = false;
 	struct io_op *op;
 
 	while ((op = h->io.backend->reap(&h->io))) {
 		if (inject)
 			op->result = inject(op, op->result);
+		any = true;
 		switch (op->type) {
 		case IO_READ:
 			fill_complete(h, op);
@@ -42,6 +45,7 @@ static void complete_all(struct handler *h)
 			break;
 		}
 	}
+	return any;
 }
 
 static void take_requests(struct handler *h)
@@ -61,15 +65,17 @@ static void take_requests(struct handler *h)
 	pthread_mutex_unlock(&h->lock);
 }
 
-/* One round of work. maps_lock is held for reading. */
-static void work(struct handler *h, u32 events)
+/* One round of work. maps_lock is held for reading. True: something was complete. */
+static bool work(struct handler *h, u32 events)
 {
+	bool any;
+
 	if (events & IO_EVENT_FAULT || h->faults_left) {
 		fault_read_all(h);
 		/* The device works on these while we see to the rest. */
 		h->io.backend->submit(&h->io);
 	}
-	complete_all(h);
+	any = complete_all(h);
 	take_requests(h);
 	sync_run(h);
 	stream_run_jobs(h);
@@ -81,6 +87,7 @@ static void work(struct handler *h, u32 events)
 	if (h->npoisoned)
 		trap_heal(h);
 	h->io.backend->submit(&h->io);
+	return any;
 }
 
 static int how_long(struct handler *h)
@@ -91,9 +98,28 @@ static int how_long(struct handler *h)
 		return POLL_MS;
 	if (h->index == 0 && hm_cache_dirty_pages(h->pool->cache))
 		return TICK_MS;
-	if (h->npoisoned || h->published_ms + PUBLISH_MS > h->now_ms)
-		return TICK_MS;
-	return -1;
+	return h->npoisoned ? TICK_MS : -1;
+}
+
+/* The numbers, for others; not too often. */
+static void publish(struct handler *h)
+{
+	if (h->now_ms < h->published_ms + PUBLISH_MS || !atomic_exchange(&h->pool->news, false))
+		return;
+	stats_publish(h->pool);
+	h->published_ms = h->now_ms;
+}
+
+/* Handler 0 has nothing to do: has it, by now? Then not for ever; else it will be asked. */
+static int may_sleep(struct handler *h)
+{
+	struct pool *pool = h->pool;
+
+	atomic_store(&pool->asleep, true);
+	if (!atomic_load(&pool->news) && !hm_cache_dirty_pages(pool->cache))
+		return -1;
+	atomic_store(&pool->asleep, false);
+	return TICK_MS;
 }
 
 /*
@@ -121,27 +147,29 @@ static void run(struct handler *h)
 {
 	struct pool *pool = h->pool;
 	u32 events = IO_EVENT_FAULT;
-	int timeout;
+	int how = 0, timeout;
+	bool any;
 
 	while (!atomic_load(&pool->stopping) || h->io.nfree < h->io.depth) {
 		h->now_ms = sys_clock_ns() / 1000000;
 		h->again = false;
 		h->zeroed = 0;
 		h->at_once = 0;
-		if (h->index == 0)
-			hm_cache_tick(pool->cache, h->now_ms);
+		/* The others sleep for as long as they like. */
+		hm_cache_tick(pool->cache, h->now_ms);
 		pthread_rwlock_rdlock(&pool->maps_lock);
-		work(h, events);
-		if (h->index == 0 && h->now_ms >= h->published_ms + PUBLISH_MS) {
-			stats_publish(pool);
-			/* For good: swapoff(2) hides it before its pages are back. */
-			if (sys_has_swap())
-				atomic_store_explicit(&pool->swap, true, memory_order_relaxed);
-			h->published_ms = h->now_ms;
-		}
-		timeout = how_long(h);
+		any = work(h, events);
+		/* Also what a round does that was not asked for. */
+		if (any || events || how >= 0)
+			handler_news(pool);
+		if (h->index == 0)
+			publish(h);
+		how = how_long(h);
 		pthread_rwlock_unlock(&pool->maps_lock);
+		timeout = how < 0 && h->index == 0 ? may_sleep(h) : how;
 		events = wait_for_work(h, timeout);
+		if (h->index == 0)
+			atomic_store(&pool->asleep, false);
 	}
 }
 
@@ -223,10 +251,11 @@ void handlers_stop(struct pool *pool)
 
 	hm_assert(atomic_load(&pool->stopping));
 	handlers_kick(pool);
-	for (i = 0; i < pool->nhandlers; i++) {
+	for (i = 0; i < pool->nhandlers; i++)
 		pthread_join(pool->handlers[i].thread, NULL);
+	/* Until the last one has ended they ask each other. */
+	for (i = 0; i < pool->nhandlers; i++)
 		sys_close(pool->handlers[i].event_fd);
-	}
 	free(pool->handlers);
 	pool->handlers = NULL;
 	pool->nhandlers = 0;

@@ -98,6 +98,7 @@ struct patience {
 
 void handler_kick(struct handler *h);
 void handlers_kick(struct pool *pool);
+void handler_news(struct pool *pool);
 struct handler *handler_any(struct pool *pool);
 bool handler_job(struct handler *h, const struct job *job);
 void handlers_forget(struct pool *pool, const struct store *store);

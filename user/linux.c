@@ -16,7 +16,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -303,11 +302,4 @@ uint64_t sys_memory_available(void)
 			  "memory.usage_in_bytes", "total_inactive_file");
 	errno = saved;
 	return room < available ? room : available;
-}
-
-bool sys_has_swap(void)
-{
-	struct sysinfo info;
-
-	return !sysinfo(&info) && info.totalswap;
 }

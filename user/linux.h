@@ -13,6 +13,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Debian 12's headers have it, not all. */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
 struct pollfd;
 struct stat;
 struct statx;
@@ -61,6 +66,5 @@ void sys_yield(void);
 int sys_pid(void);
 unsigned int sys_cpus(void);
 uint64_t sys_memory_available(void); /* bytes that can be taken without harm to others */
-bool sys_has_swap(void);
 
 #endif /* HM_LINUX_H */

@@ -9,6 +9,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* See fork.c. */
+pthread_rwlock_t fork_lock = PTHREAD_RWLOCK_INITIALIZER;
+
 /* Every pool of the process; taken before any lock of a pool. */
 pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
 struct pool *pools;

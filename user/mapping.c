@@ -59,7 +59,11 @@ static int map_rest(struct mapping *map, char *from)
 	return sys_madvise(from, bytes, MADV_DONTFORK);
 }
 
-static int watch(struct pool *pool, struct mapping *map)
+/*
+ * Before anybody can find the mapping; maps_lock is held for writing.
+ * @rest: from there on it is the kernel's already
+ */
+static int watch(struct pool *pool, struct mapping *map, const char *rest)
 {
 	char *limit = map_limit(map);
 	size_t bytes = (size_t)(limit - map->start);
@@ -72,7 +76,8 @@ static int watch(struct pool *pool, struct mapping *map)
 		if (!err)
 			err = uffd_register(pool->uffd, map->start, bytes);
 	}
-	return err ? err : map_rest(map, limit);
+	/* The limit may have come down meanwhile. */
+	return err || limit == rest ? err : map_rest(map, limit);
 }
 
 static void mapping_free(struct mapping *map)
@@ -126,6 +131,7 @@ static void *create(struct store *store, u64 offset, size_t length, int prot, u3
 	struct pool *pool = store->pool;
 	struct mapping *map = NULL;
 	int err = check_blocks(store, offset, bytes), put_err;
+	char *rest;
 
 	if (err)
 		goto put;
@@ -147,9 +153,18 @@ static void *create(struct store *store, u64 offset, size_t length, int prot, u3
 	map->prot = prot;
 	atomic_init(&map->access, access);
 	map->errors_seen = errors_seen ? *errors_seen : hm_store_error_sample(store->core);
+	/* A server may be asked: faults are served meanwhile. A child must not have it. */
+	pthread_rwlock_rdlock(&fork_lock);
+	rest = map_limit(map);
+	err = map_rest(map, rest);
+	pthread_rwlock_unlock(&fork_lock);
+	if (err) {
+		fail(err, "the end of the file cannot be mapped (%s)", strerror(-err));
+		goto unmap;
+	}
 	/* The limit must not change before the mapping can be found. */
 	pthread_rwlock_wrlock(&pool->maps_lock);
-	err = watch(pool, map);
+	err = watch(pool, map, rest);
 	if (err)
 		fail(err, "the mapping could not be watched by userfaultfd (%s)", strerror(-err));
 	else

@@ -4,9 +4,9 @@
  * truncate and punch (resize.c), reads and writes (access.c).
  *
  * Owns: the address space of mappings.
- * Locks: takes unmap_lock and resize_lock, which are held while a sync is waited for;
- * maps_lock, for writing to change the list; block_lock(). None is held where memory of the
- * program's is touched.
+ * Locks: takes fork_lock, for reading; unmap_lock and resize_lock, which are held while a sync
+ * is waited for; maps_lock, for writing to change the list; block_lock(). None is held where
+ * memory of the program's is touched.
  */
 #ifndef HM_MAPPING_H
 #define HM_MAPPING_H

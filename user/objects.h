@@ -18,6 +18,7 @@
  *   frames.h            the memory of the frames, and where their pages are mapped
  *   objects.h, stats.h  what there is, and how much of it
  *   io.h                reads and writes of blocks
+ *   signals.h           signals that are held back
  *   linux.h, uffd.h     the seam to Linux
  *
  * Owns: the list of pools, and the sorted list of a pool's mappings.
@@ -32,11 +33,15 @@
  * of the library run in the caller's thread, with its signals held back, and leave I/O to
  * a handler; none touches memory of the program's while it holds a lock. Order of locks:
  *
+ *   fork_lock            (rwlock) held for reading while there is what a child must not
+ *                        have, and does not know; fork() waits for that
  *   pool->unmap_lock     one unmapping at a time
  *   store->resize_lock   truncate and punch: one at a time
- *   pools_lock           the list of pools
- *   pool->maps_lock      (rwlock) mappings and stores. Handlers hold it for reading
- *                        while they work, never while they wait.
+ *   pools_lock           the lists of pools, and of their stores; fork() holds it, so nobody
+ *                        who serves faults may wait for it
+ *   pool->maps_lock      (rwlock) mappings and stores (of which the lists change under both).
+ *                        Handlers hold it for reading while they work, never while they
+ *                        wait.
  *   block_lock()         one of a hashed set: the page tables of a block, i.e. where it
  *                        is mapped (struct place) and how it is protected. One at a time.
  *   handler->lock        requests from other threads
@@ -115,8 +120,9 @@ struct pool {
 	u32 nhandlers;
 	atomic_uint next_handler;
 	atomic_bool pressed; /* a fault waits for clean frames */
+	atomic_bool news; /* the numbers have changed since handler 0 has published them */
+	atomic_bool asleep; /* handler 0, until it is asked */
 	_Atomic u64 freed_ns; /* when a frame became free, or clean, last */
-	atomic_bool swap; /* the machine has some */
 
 	struct stats *stats; /* shared with `hugemap stat`; see stats.h */
 	int stats_fd;
@@ -143,6 +149,8 @@ struct store {
 	atomic_bool resizing; /* faults wait, and hugemap_pwrite() */
 	atomic_uint ops; /* I/O under way */
 	atomic_uint writers; /* of these, calls in which the kernel may have the file locked */
+	atomic_uint rooms; /* and room that is being made, in which it may, too */
+	atomic_bool hearsay; /* what the core was told of holes may not be so any more */
 
 	/* flushes of the device, one at a time, counted; see store.c */
 	pthread_mutex_t flush_lock;
@@ -173,6 +181,7 @@ struct mapping {
 };
 
 /* --- map.c: where they are found ------------------------------------------------ */
+extern pthread_rwlock_t fork_lock;
 extern pthread_mutex_t pools_lock;
 extern struct pool *pools; /* every pool of the process */
 
@@ -212,6 +221,12 @@ static inline u64 map_end_pgoff(const struct mapping *map)
 static inline u64 store_limit(const struct store *store)
 {
 	return hm_store_size(store->core) >> HM_PAGE_SHIFT;
+}
+
+/* May the kernel have the file locked? Then it answers only later where there are holes. */
+static inline bool store_is_busy(struct store *store)
+{
+	return atomic_load(&store->writers) || atomic_load(&store->rooms);
 }
 
 /* The same as an address in a mapping: the end of the pool's part. */

@@ -207,7 +207,7 @@ static void unlock(struct mapping *map)
 	sys_munlock(pool->slots, pool->slots_bytes);
 }
 
-static bool in_slots(const struct pool *pool, const char *at)
+bool page_in_slots(const struct pool *pool, const char *at)
 {
 	return at >= pool->slots && at < pool->slots + pool->slots_bytes;
 }
@@ -231,7 +231,7 @@ static int move_on(struct mapping *map, char *dst, char *src, bool wake, size_t 
 static int move_back(struct mapping *map, char *dst, char *src, size_t *n)
 {
 	struct pool *pool = map->store->pool;
-	char *mapped = in_slots(pool, src) ? dst : src;
+	char *mapped = page_in_slots(pool, src) ? dst : src;
 
 	while (*n) {
 		size_t at = *n - HM_PAGE_SIZE, moved;
@@ -281,7 +281,7 @@ static int move_block(struct mapping *map, char *dst, char *src, bool wake, bool
 		err = move_on(map, dst, src, wake, &n);
 	}
 	while (err && n) {
-		bool follows = err == -EBUSY && in_slots(pool, src);
+		bool follows = err == -EBUSY && page_in_slots(pool, src);
 
 		if (follows && !since)
 			since = sys_clock_ns();
@@ -386,9 +386,11 @@ static int take_back(struct pool *pool, const struct hm_unit *unit)
 	}
 	if (err)
 		return err == -EINVAL ? err : -EBUSY;
-	/* Pages that were swapped out bring their protection along: it has no reader here. */
-	if (atomic_load_explicit(&pool->swap, memory_order_relaxed))
-		uffd_unprotect(pool->uffd, slot, HM_BLOCK_SIZE);
+	/*
+	 * Pages that were swapped out bring their protection along, and a store to them here would
+	 * wait for ever. Not asked whether there is swap: it may come, and go, meanwhile.
+	 */
+	uffd_unprotect(pool->uffd, slot, HM_BLOCK_SIZE);
 	place->map = NULL;
 	count_mapped(pool, -1);
 	if (verify && hash_differs(pool, unit, slot))
@@ -410,26 +412,41 @@ int page_remove(struct pool *pool, const struct hm_unit *unit)
 	return err == -EINVAL ? -EBUSY : err;
 }
 
-/* The memory of the process as a file: its pages are read without a fault, or not at all. */
-static bool hash_in_place(const struct mapping *map, const struct hm_unit *unit,
-			  XXH128_hash_t *hash)
+static bool hash_by_reads(int fd, uintptr_t at, XXH128_hash_t *hash)
 {
-	uintptr_t at = (uintptr_t)map_addr(map, unit->pgoff), end = at + HM_BLOCK_SIZE;
-	int fd = sys_open("/proc/self/mem", O_RDONLY);
+	uintptr_t end = at + HM_BLOCK_SIZE;
 	char page[HM_PAGE_SIZE];
 	XXH3_state_t state;
 
-	if (fd < 0)
-		return false;
 	XXH3_128bits_reset(&state);
 	for (; at < end; at += sizeof(page)) {
 		if (sys_pread(fd, page, sizeof(page), at) != (ssize_t)sizeof(page))
-			break;
+			return false;
 		XXH3_128bits_update(&state, page, sizeof(page));
 	}
-	sys_close(fd);
 	*hash = XXH3_128bits_digest(&state);
-	return at == end;
+	return true;
+}
+
+/*
+ * The memory of the process as a file: its pages are read without a fault, or not at all.
+ * A child must not have the descriptor: no fork() goes on meanwhile, and none is waited for.
+ */
+static bool hash_in_place(const struct mapping *map, const struct hm_unit *unit,
+			  XXH128_hash_t *hash)
+{
+	bool known = false;
+	int fd;
+
+	if (pthread_rwlock_tryrdlock(&fork_lock))
+		return false;
+	fd = sys_open("/proc/self/mem", O_RDONLY);
+	if (fd >= 0) {
+		known = hash_by_reads(fd, (uintptr_t)map_addr(map, unit->pgoff), hash);
+		sys_close(fd);
+	}
+	pthread_rwlock_unlock(&fork_lock);
+	return known;
 }
 
 /*

@@ -110,7 +110,6 @@ static int start(struct pool *pool, const struct hm_options *core)
 	pool->uffd = uffd_open(&caps);
 	if (pool->uffd < 0)
 		return fail(pool->uffd, "%s", caps.why);
-	atomic_init(&pool->swap, sys_has_swap());
 	err = stats_create(pool);
 	if (err)
 		goto close_uffd;

@@ -2,8 +2,8 @@
 /*
  * Pools are made and destroyed (pool.c), and what fork() does to them (fork.c).
  *
- * Owns: which pools there are, and that all are at rest while a child is made.
- * Locks: takes pools_lock and maps_lock; around fork() every one of them, and steered.c's.
+ * Owns: which pools there are, and that the lists are at rest while a child is made.
+ * Locks: takes pools_lock and maps_lock; around fork() fork_lock, pools_lock and steered.c's.
  */
 #ifndef HM_POOL_H
 #define HM_POOL_H

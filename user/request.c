@@ -74,6 +74,17 @@ void handlers_kick(struct pool *pool)
 		handler_kick(&pool->handlers[i]);
 }
 
+/*
+ * Something has changed, or become dirty: handler 0, which sleeps while nothing does, is to
+ * publish it, and to write it in time.
+ */
+void handler_news(struct pool *pool)
+{
+	atomic_store(&pool->news, true);
+	if (atomic_load(&pool->asleep) && atomic_exchange(&pool->asleep, false))
+		handler_kick(&pool->handlers[0]);
+}
+
 struct handler *handler_any(struct pool *pool)
 {
 	return &pool->handlers[atomic_fetch_add(&pool->next_handler, 1) % pool->nhandlers];

@@ -80,6 +80,7 @@ void resize_drop_clean(struct store *store, u64 pos, u64 end)
 		drop(store, pos, next < end ? next : end, false);
 		pthread_rwlock_unlock(&store->pool->maps_lock);
 	}
+	handler_news(store->pool); /* some may be dirty after all */
 }
 
 static enum hm_state state_of(struct store *store, u64 pgoff)
@@ -135,6 +136,7 @@ int resize_drop_read(struct store *store, u64 pos, u64 end)
 			err = fail(-EBUSY, "the file is written, but a page of a mapping of it is "
 					   "pinned by direct I/O, and keeps what was there");
 	}
+	handler_news(store->pool);
 	return err;
 }
 

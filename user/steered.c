@@ -4,15 +4,20 @@
  * addresses lie to the file as huge pages need it. Nothing of what mmap(2) promises is
  * different; this list only knows which ranges are ours, to answer calls for them.
  */
+#include "linux.h"
 #include "reason.h"
 #include "steered.h"
 #include "store.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "page.h"
 #include "steer.h"
@@ -312,18 +317,32 @@ int steered_unmap(char *start, char *end, bool *found)
 	return err;
 }
 
-/* mremap() keeps an address if it can, and the alignment to the file if not. */
+/* The preload library, if it is there, sees the call, and does what steer_remap() does. */
+static char *remap(char *start, size_t old_bytes, size_t new_bytes, int flags, char *place)
+{
+	char *at;
+
+	if (!hugemap_run_version)
+		return steer_remap(start, old_bytes, new_bytes, flags, place);
+	at = mremap(start, old_bytes, new_bytes, flags, place);
+	return at == MAP_FAILED ? (char *)(intptr_t)-errno : at;
+}
+
+/*
+ * mremap() keeps an address if it can, and the alignment to the file if not. Returns a
+ * negative errno as a pointer if neither can be.
+ */
 static char *move(char *start, size_t old_bytes, size_t new_bytes)
 {
-	char *place, *at = mremap(start, old_bytes, new_bytes, 0);
+	char *place, *at = remap(start, old_bytes, new_bytes, 0, NULL);
 
-	if (at != MAP_FAILED)
+	if (!hugemap_error(at))
 		return at;
 	place = aligned_place((off_t)((uintptr_t)start & (HM_BLOCK_SIZE - 1)), new_bytes);
 	if (!place)
-		return MAP_FAILED;
-	at = mremap(start, old_bytes, new_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place);
-	if (at == MAP_FAILED)
+		return (char *)(intptr_t)-ENOMEM;
+	at = remap(start, old_bytes, new_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place);
+	if (hugemap_error(at))
 		munmap(place, new_bytes);
 	return at;
 }
@@ -350,8 +369,9 @@ void *steered_remap(char *start, char *end, size_t new_length)
 		err = fail(-EINVAL, "the range is not one mapping");
 	} else {
 		at = move(start, old_bytes, bytes);
-		if (at == MAP_FAILED)
-			err = fail(-errno, "mremap: %s", strerror(errno));
+		err = hugemap_error(at);
+		if (err)
+			fail(err, "mremap: %s", strerror(-err));
 	}
 	if (!err) {
 		map = list[i];
@@ -394,6 +414,95 @@ int steered_advise(char *start, char *end, enum hugemap_advice advice)
 	if (we_steer())
 		steer_hint(start, (size_t)(end - start), advices[advice]);
 	return 0;
+}
+
+/* --- prefetch --------------------------------------------------------------------- */
+
+/* Linux before 5.14: the kernel reads a byte of each page, and takes errors as results. */
+static int read_each_page(char *start, char *end)
+{
+	char bytes[64];
+	struct iovec pages[sizeof(bytes)], to = { .iov_base = bytes };
+	ssize_t n;
+
+	madvise(start, (size_t)(end - start), MADV_WILLNEED);
+	while (start < end) {
+		for (to.iov_len = 0; start < end && to.iov_len < sizeof(bytes);
+		     start += HM_PAGE_SIZE)
+			pages[to.iov_len++] = (struct iovec){ start, 1 };
+		n = process_vm_readv(getpid(), &to, 1, pages, to.iov_len, 0);
+		if (n != (ssize_t)to.iov_len)
+			return n < 0 ? -errno : -EFAULT;
+	}
+	return 0;
+}
+
+static int populate(char *start, char *end)
+{
+	if (start >= end || !madvise(start, (size_t)(end - start), MADV_POPULATE_READ))
+		return 0;
+	return errno == EINVAL ? read_each_page(start, end) : -errno;
+}
+
+/*
+ * Where the file ends, as an address: pages from there on cannot be had. @end if it goes on, or
+ * nobody knows, as the file has no name any more.
+ */
+static char *end_of_file(const struct steered *map, char *at, char *end)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long from, to, offset, size;
+	char line[PATH_MAX + 128];
+	struct stat st;
+	int name;
+
+	while (maps && fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%lx %*s %lx %*s %*s %n", &from, &to, &offset, &name) < 3 ||
+		    from > (uintptr_t)at || to <= (uintptr_t)at)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		if (stat(line + name, &st) || !S_ISREG(st.st_mode) || st.st_dev != map->dev ||
+		    st.st_ino != map->ino)
+			break;
+		size = ((unsigned long)st.st_size + HM_PAGE_SIZE - 1) & ~(HM_PAGE_SIZE - 1ul);
+		size = size > offset ? size - offset : 0;
+		if (size < (uintptr_t)end - from)
+			end = (char *)from + size;
+		break;
+	}
+	if (maps)
+		fclose(maps);
+	return end;
+}
+
+/* The part of a range in one mapping. */
+static int prefetch(const struct steered *map, char *start, char *end)
+{
+	int err = populate(start, end);
+	char *last = err == -EFAULT ? end_of_file(map, start, end) : end;
+
+	return last < end ? populate(start, last) : err;
+}
+
+int steered_prefetch(char *start, char *end)
+{
+	struct steered map, *found;
+	int err = 0;
+	char *to;
+
+	for (; start < end && !err; start = to) {
+		pthread_mutex_lock(&lock);
+		found = find(start);
+		if (found)
+			map = *found;
+		pthread_mutex_unlock(&lock);
+		if (!found)
+			return fail(-EINVAL, "the range is not mapped by this library");
+		to = end < map.end ? end : map.end;
+		err = prefetch(&map, start, to);
+	}
+	return err ? fail(err == -ENOMEM ? -EINVAL : -EIO, "a part of the range cannot be read") :
+		     0;
 }
 
 /* --- numbers ---------------------------------------------------------------------- */

@@ -26,6 +26,7 @@ bool steered_conflicts(dev_t dev, ino_t ino, bool writable);
 int steered_unmap(char *start, char *end, bool *found);
 int steered_sync(char *start, char *end, int flags);
 int steered_advise(char *start, char *end, enum hugemap_advice advice);
+int steered_prefetch(char *start, char *end);
 int steered_stat(const void *addr, struct hugemap_stat *stat);
 void steered_lock(void);
 void steered_unlock(void);

@@ -92,6 +92,7 @@ static void make_dirty(struct store *store)
 			pthread_rwlock_unlock(&pool->maps_lock);
 		} while (later && look_again(&patience, false));
 	}
+	handler_news(pool);
 }
 
 /* flush_lock is held, but for the call itself. */
@@ -155,8 +156,7 @@ int store_flush(struct store *store, u64 since)
 }
 
 /* Which blocks of a leaf's range hold no data in the file, and which not in all of it? */
-static void find_holes(const struct store *store, u64 pgoff, unsigned long *hollow,
-		       unsigned long *holes)
+static void find_holes(struct store *store, u64 pgoff, unsigned long *hollow, unsigned long *holes)
 {
 	u64 start = hm_leaf_start(pgoff) << HM_PAGE_SHIFT;
 	u64 end = start + ((u64)HM_NODE_SLOTS << HM_BLOCK_SHIFT);
@@ -171,8 +171,10 @@ static void find_holes(const struct store *store, u64 pgoff, unsigned long *holl
 	memset(hollow, 0xff, HM_BITMAP_LONGS(HM_NODE_SLOTS) * sizeof(*hollow));
 	memset(holes, 0xff, HM_BITMAP_LONGS(HM_NODE_SLOTS) * sizeof(*holes));
 	/* The kernel may answer after that only. Who fills, or finds no room, asks again. */
-	if (atomic_load(&store->writers))
+	if (store_is_busy(store)) {
+		atomic_store(&store->hearsay, true);
 		return;
+	}
 	while (at < end) {
 		s64 data = sys_lseek(store->fd_buffered, at, SEEK_DATA), hole;
 		u64 last;
@@ -387,21 +389,23 @@ static void store_free(struct store *store)
 	free(store);
 }
 
-static int open_store(struct pool *pool, int fd, const struct stat *st, bool writable,
-		      struct store **result)
+/* Of a store that nobody has seen. */
+static void close_again(struct store *store)
 {
-	size_t bytes = (hm_store_bytes() + 63) & ~(size_t)63;
-	struct store *store = calloc(1, sizeof(*store));
-	void *mem = aligned_alloc(64, bytes);
-	int err = -ENOMEM;
-	u64 size = 0;
+	unlock_file(store);
+	shut(store);
+	store_free(store);
+}
 
-	if (!store || !mem) {
-		free(store);
-		free(mem);
-		return err;
-	}
-	memset(mem, 0, bytes);
+/* All of it but what is the core's. @size: of the file. */
+static int open_store(struct pool *pool, int fd, const struct stat *st, bool writable,
+		      struct store **result, u64 *size)
+{
+	struct store *store = calloc(1, sizeof(*store));
+	int err;
+
+	if (!store)
+		return -ENOMEM;
 	store->pool = pool;
 	store->fd = store->fd_buffered = -1;
 	store->block_device = S_ISBLK(st->st_mode);
@@ -411,22 +415,12 @@ static int open_store(struct pool *pool, int fd, const struct stat *st, bool wri
 	pthread_cond_init(&store->flush_cond, NULL);
 	err = open_all(store, fd, writable);
 	if (!err)
-		err = store_file_size(store, &size);
-	if (!err) {
-		/* The limit: whole blocks. */
-		store->core = hm_store_init(pool->cache, mem, size & ~(u64)(HM_BLOCK_SIZE - 1));
-		if (!store->core)
-			err = fail(-EFBIG, "the file is too large, or too many are mapped");
-	}
-	if (err) {
-		free(mem);
-		unlock_file(store);
-		shut(store);
-		store_free(store);
-		return err;
-	}
-	*result = store;
-	return 0;
+		err = store_file_size(store, size);
+	if (err)
+		close_again(store);
+	else
+		*result = store;
+	return err;
 }
 
 /* In a list of stores. */
@@ -472,6 +466,43 @@ static int elsewhere(const struct pool *pool, dev_t dev, ino_t ino)
 	return err;
 }
 
+/*
+ * A file that the pool does not have. To open, lock and look at it may take long, as its server
+ * is asked: faults are served meanwhile. pools_lock is held, so nobody else adds it.
+ */
+static int add(struct pool *pool, int fd, const struct stat *st, bool writable,
+	       struct store **result)
+{
+	size_t bytes = (hm_store_bytes() + 63) & ~(size_t)63;
+	void *mem = aligned_alloc(64, bytes);
+	struct store *store;
+	u64 size = 0;
+	int err = mem ? open_store(pool, fd, st, writable, &store, &size) : -ENOMEM;
+
+	if (err) {
+		free(mem);
+		return err;
+	}
+	memset(mem, 0, bytes);
+	pthread_rwlock_wrlock(&pool->maps_lock);
+	/* The limit: whole blocks. */
+	store->core = hm_store_init(pool->cache, mem, size & ~(u64)(HM_BLOCK_SIZE - 1));
+	if (store->core) {
+		atomic_init(&store->refs, 1);
+		store->next = pool->stores;
+		pool->stores = store;
+	}
+	pthread_rwlock_unlock(&pool->maps_lock);
+	if (!store->core) {
+		free(mem);
+		close_again(store);
+		return fail(-EFBIG, "the file is too large, or too many are mapped");
+	}
+	*result = store;
+	return 0;
+}
+
+/* pools_lock is held. */
 static int get_locked(struct pool *pool, int fd, const struct stat *st, bool writable,
 		      struct store **result)
 {
@@ -481,23 +512,17 @@ static int get_locked(struct pool *pool, int fd, const struct stat *st, bool wri
 	int err = 0;
 
 	identify(st, &dev, &ino);
+	pthread_rwlock_rdlock(&pool->maps_lock);
 	store = store_in(pool->stores, dev, ino);
 	if (store && writable)
 		err = store_check_writable(store);
-	if (!store && is_closing(pool, dev, ino))
-		return LATER;
-	if (!store) {
-		err = open_store(pool, fd, st, writable, &store);
-		if (err)
-			return err;
-		store->next = pool->stores;
-		pool->stores = store;
-	}
-	if (!err) {
+	else if (!store && is_closing(pool, dev, ino))
+		err = LATER;
+	if (store && !err)
 		atomic_fetch_add(&store->refs, 1);
-		*result = store;
-	}
-	return err;
+	pthread_rwlock_unlock(&pool->maps_lock);
+	*result = store;
+	return store || err ? err : add(pool, fd, st, writable, result);
 }
 
 /**
@@ -526,11 +551,8 @@ int store_get(struct pool *pool, int fd, bool writable, struct store **result)
 	do {
 		pthread_mutex_lock(&pools_lock);
 		err = elsewhere(pool, dev, ino);
-		if (!err) {
-			pthread_rwlock_wrlock(&pool->maps_lock);
+		if (!err)
 			err = get_locked(pool, fd, &st, writable, &store);
-			pthread_rwlock_unlock(&pool->maps_lock);
-		}
 		pthread_mutex_unlock(&pools_lock);
 	} while (err == LATER && look_again(&patience, false));
 	if (!err)
@@ -586,6 +608,19 @@ static void empty(struct store *store)
 	hm_assert(got == HM_INV_DONE);
 }
 
+/* To change the lists of stores. */
+static void lock_lists(struct pool *pool)
+{
+	pthread_mutex_lock(&pools_lock);
+	pthread_rwlock_wrlock(&pool->maps_lock);
+}
+
+static void unlock_lists(struct pool *pool)
+{
+	pthread_rwlock_unlock(&pool->maps_lock);
+	pthread_mutex_unlock(&pools_lock);
+}
+
 /*
  * No lock is held: to unlock a file asks its server, and the last close may take long, as it
  * frees what has no name any more, or writes the page cache. Until that is over a child that
@@ -600,10 +635,10 @@ static void close_unlisted(struct store *store)
 	atomic_store(&store->unlocked, true);
 	sys_replace(store->fd, pool->pagemap_fd);
 	sys_replace(store->fd_buffered, pool->pagemap_fd);
-	pthread_rwlock_wrlock(&pool->maps_lock);
+	lock_lists(pool);
 	unlist(&pool->closing, store);
 	shut(store);
-	pthread_rwlock_unlock(&pool->maps_lock);
+	unlock_lists(pool);
 	store_free(store);
 }
 
@@ -636,15 +671,15 @@ int store_put(struct store *store)
 	for (;;) {
 		if (store->writable && !err)
 			err = sync_range(store, 0, ALL_PAGES);
-		pthread_rwlock_wrlock(&pool->maps_lock);
+		lock_lists(pool);
 		if (put_early(store)) {
-			pthread_rwlock_unlock(&pool->maps_lock);
+			unlock_lists(pool);
 			return 0;
 		}
 		/* A call that came and went meanwhile may have left something. */
 		if (!atomic_load(&store->ops) && (err || !hm_store_dirty_pages(store->core)))
 			break;
-		pthread_rwlock_unlock(&pool->maps_lock);
+		unlock_lists(pool);
 		handlers_kick(pool);
 		look_again(&patience, false);
 	}
@@ -654,7 +689,7 @@ int store_put(struct store *store)
 	hm_store_destroy(store->core);
 	store->next = pool->closing;
 	pool->closing = store;
-	pthread_rwlock_unlock(&pool->maps_lock);
+	unlock_lists(pool);
 	close_unlisted(store);
 	return err;
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "common.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -234,6 +237,23 @@ void check_in_child(bool good, const char *what)
 		return;
 	fprintf(stderr, "in the child: not true: %s (%s)\n", what, hugemap_reason());
 	_exit(1);
+}
+
+void forbid(unsigned int nr, unsigned int arg, unsigned int value, int err)
+{
+	const unsigned int arg_at = offsetof(struct seccomp_data, args[0]) + arg * 8;
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, arg_at),
+		BPF_JUMP(BPF_JMP | (value ? BPF_JEQ : BPF_JGE) | BPF_K, value, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned int)err),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	must(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	must(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
 }
 
 int status_of_child(void (*work)(void *arg), void *arg)

@@ -108,6 +108,9 @@ static inline uint64_t next_random(uint64_t *state)
 void check_in_child(bool good, const char *what);
 int status_of_child(void (*work)(void *arg), void *arg); /* as a shell has it */
 
+/* In a child: a system call (with this value of an argument, if not 0) fails from now on. */
+void forbid(unsigned int nr, unsigned int arg, unsigned int value, int err);
+
 /* Run a group of tests; skips all of it (77) where no pool can be made. */
 int run_group(const struct CMUnitTest *tests, size_t n);
 int run_group_anywhere(const struct CMUnitTest *tests, size_t n);

@@ -2,6 +2,7 @@
 /* Mapping and reading: what is at which address, and where it ends. */
 #include "common.h"
 
+#include <dirent.h>
 #include <signal.h>
 
 #define SEED 1
@@ -317,6 +318,75 @@ static void test_advice(void **state)
 	pool_free(pool);
 }
 
+/*
+ * A block of the first file, then one of the second, and a page. In a mapping's place that is
+ * free again there is room for what is asked for, and not for more.
+ */
+static void map_side_by_side(const struct file *first, struct hugemap_pool *first_pool,
+			     const struct file *second, struct hugemap_pool *second_pool, char **at)
+{
+	size_t length = BLOCK + PAGE;
+	char *tries[100], *wall;
+	int n = 0, i;
+
+	at[0] = map_range(first, 0, 4 * BLOCK, first_pool, PROT_READ | PROT_WRITE);
+	ok(hugemap_unmap(at[0] + BLOCK, 3 * BLOCK));
+	wall = mmap(at[0] + BLOCK + length + BLOCK, PAGE, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	assert_ptr_not_equal(wall, MAP_FAILED);
+	do {
+		tries[n] = map_range(second, 0, length, second_pool, PROT_READ | PROT_WRITE);
+		at[1] = tries[n];
+	} while (at[1] != at[0] + BLOCK && ++n < 100);
+	assert_true(n < 100);
+	for (i = 0; i < n; i++)
+		ok(hugemap_unmap(tries[i], length));
+	munmap(wall, PAGE);
+}
+
+/* Broken by: a range that is served as what its first address is in. */
+static void test_a_range_of_two_mappings(void **state)
+{
+	struct hugemap_pool_options options = { .bytes = MB(16), .dirty_expire_ms = 3600000 };
+	struct hugemap_pool *pools[2] = { pool_new_options(&options), pool_new_options(&options) };
+	struct file files[2];
+	char *at[2], byte;
+	int i, p;
+
+	file_pattern(&files[0], 4 * BLOCK, SEED);
+	file_pattern(&files[1], BLOCK + PAGE, SEED);
+	/* Without a pool and with one, the other way round, and with two. */
+	for (p = 0; p < 3; p++) {
+		map_side_by_side(&files[0], p ? pools[0] : NULL, &files[1],
+				 p != 1 ? pools[1] : NULL, at);
+		for (i = 0; i < 2; i++)
+			at[i][PAGE] = (char)('a' + p);
+		ok(hugemap_sync(at[0], 2 * BLOCK, MS_SYNC));
+		for (i = 0; i < 2; i++) {
+			assert_int_equal(pread(files[i].fd, &byte, 1, PAGE), 1);
+			assert_int_equal(byte, 'a' + p);
+		}
+		ok(hugemap_sync(at[0], 2 * BLOCK, MS_ASYNC));
+		ok(hugemap_advise(at[0] + BLOCK / 2, BLOCK, HUGEMAP_ADVICE_RANDOM));
+		ok(hugemap_advise(at[0], 2 * BLOCK, HUGEMAP_ADVICE_DONTNEED));
+		for (i = 0; i < 2; i++)
+			if (p == 2 || i != p)
+				assert_int_equal(stat_of(at[i]).resident_bytes, 0);
+		ok(hugemap_prefetch(at[0], 2 * BLOCK));
+		for (i = 0; i < 2; i++) {
+			assert_true(stat_of(at[i]).resident_bytes >= BLOCK);
+			assert_int_equal(pattern_differs(at[i], SEED, 0, PAGE), PAGE);
+		}
+		ok(hugemap_unmap(at[0], 2 * BLOCK + PAGE));
+		assert_int_equal(hugemap_sync(at[0], 2 * BLOCK, MS_SYNC), -EINVAL);
+		assert_int_equal(hugemap_prefetch(at[0], 2 * BLOCK), -EINVAL);
+	}
+	for (i = 0; i < 2; i++) {
+		file_close(&files[i]);
+		pool_free(pools[i]);
+	}
+}
+
 /* A scan must not push out what is used again and again. */
 static void test_priority_and_scans(void **state)
 {
@@ -496,6 +566,73 @@ static void test_memory_is_taken_as_it_is_used(void **state)
 	pool_free(pool);
 }
 
+/* How often the pool's threads have gone to sleep. */
+static unsigned long sleeps(void)
+{
+	unsigned long sum = 0, n;
+	char path[300], line[128];
+	const struct dirent *task;
+	DIR *tasks = opendir("/proc/self/task");
+	bool ours;
+
+	assert_non_null(tasks);
+	while ((task = readdir(tasks))) {
+		FILE *status;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", task->d_name);
+		status = fopen(path, "re");
+		ours = false;
+		while (status && fgets(line, sizeof(line), status)) {
+			ours |= !strcmp(line, "Name:\thugemap\n");
+			if (ours && sscanf(line, "voluntary_ctxt_switches: %lu", &n) == 1)
+				sum += n;
+		}
+		if (status)
+			fclose(status);
+	}
+	closedir(tasks);
+	return sum;
+}
+
+/* Nothing for half a second, which may have to be waited for. */
+static bool sleeps_on(void)
+{
+	unsigned long before;
+	int tries;
+
+	for (tries = 0; tries < 20; tries++) {
+		before = sleeps();
+		usleep(500000);
+		if (sleeps() == before)
+			return true;
+	}
+	return false;
+}
+
+/* Broken by: numbers that are published again and again; by calls that wake nobody. */
+static void test_an_idle_pool_sleeps(void **state)
+{
+	struct hugemap_pool_options options = { .bytes = MB(16), .dirty_expire_ms = 200 };
+	struct hugemap_pool *pool = pool_new_options(&options);
+	char *addr, *data = malloc(BLOCK), byte = 0;
+	struct file file;
+
+	file_pattern(&file, 2 * BLOCK, SEED);
+	memset(data, 'd', BLOCK);
+	addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
+	addr[7] = 'x';
+	ok(hugemap_sync(addr, 2 * BLOCK, MS_SYNC));
+	assert_true(sleeps_on());
+	/* What a call stores into a block that is cached is written in time all the same. */
+	assert_int_equal(hugemap_pwrite(file.fd, data, BLOCK, 0), BLOCK);
+	eventually(pread(file.fd, &byte, 1, 9) == 1 && byte == 'd');
+	assert_true(sleeps_on());
+	ok(hugemap_unmap(addr, 2 * BLOCK));
+	free(data);
+	file_close(&file);
+	pool_free(pool);
+}
+
 static void test_errors_have_sentences(void **state)
 {
 	static const int errors[] = { EACCES, EBADF,  EBUSY,  EINVAL, EIO,   ENODEV,
@@ -524,10 +661,12 @@ int main(void)
 		cmocka_unit_test(test_holes_are_not_read),
 		cmocka_unit_test(test_streams_are_read_ahead),
 		cmocka_unit_test(test_advice),
+		cmocka_unit_test(test_a_range_of_two_mappings),
 		cmocka_unit_test(test_priority_and_scans),
 		cmocka_unit_test(test_many_mappings_of_a_file),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_memory_is_taken_as_it_is_used),
+		cmocka_unit_test(test_an_idle_pool_sleeps),
 		cmocka_unit_test(test_errors_have_sentences),
 	};
 

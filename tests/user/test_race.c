@@ -6,6 +6,7 @@
 #include "common.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 
@@ -404,6 +405,225 @@ static void test_children_beside_pools_that_go(void **state)
 	assert_null(failed);
 }
 
+/* --- fork() beside faults ----------------------------------------------------------- */
+
+static pthread_mutex_t others_lock = PTHREAD_MUTEX_INITIALIZER;
+static char *cold; /* larger than its pool */
+static _Atomic size_t cold_at;
+#define COLD_BLOCKS 32
+
+static void touch_cold(void)
+{
+	size_t i = atomic_fetch_add(&cold_at, 1) % COLD_BLOCKS;
+
+	(void)*(volatile char *)(cold + i * BLOCK);
+}
+
+/* Registered before the library's own: before a fork this comes after that. */
+static void others_before_fork(void)
+{
+	pthread_mutex_lock(&others_lock);
+}
+
+static void others_after_fork(void)
+{
+	pthread_mutex_unlock(&others_lock);
+}
+
+static void *touch_under_a_lock(void *arg)
+{
+	atomic_bool *stop = arg;
+
+	while (!atomic_load(stop)) {
+		pthread_mutex_lock(&others_lock);
+		touch_cold();
+		pthread_mutex_unlock(&others_lock);
+		usleep(1);
+	}
+	return NULL;
+}
+
+static void on_usr1(int sig)
+{
+	touch_cold();
+}
+
+struct signaller {
+	pthread_t to;
+	atomic_bool *stop;
+};
+
+static void *signal_all_the_time(void *arg)
+{
+	struct signaller *signaller = arg;
+
+	while (!atomic_load(signaller->stop)) {
+		pthread_kill(signaller->to, SIGUSR1);
+		/* Faster than it takes to handle one, nothing else would go on. */
+		usleep(5000);
+	}
+	return NULL;
+}
+
+/* Broken by: a fork() that holds what a fault needs. Then this waits for ever. */
+static void test_children_beside_faults(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	struct sigaction action = { .sa_handler = on_usr1, .sa_flags = SA_RESTART }, old;
+	atomic_bool stop = false;
+	struct signaller signaller = { .to = pthread_self(), .stop = &stop };
+	pthread_t threads[2];
+	struct file file;
+	int i, status;
+
+	file_pattern(&file, COLD_BLOCKS * BLOCK, SEED);
+	cold = map_file(&file, pool, PROT_READ);
+	ok(hugemap_advise(cold, COLD_BLOCKS * BLOCK, HUGEMAP_ADVICE_RANDOM));
+	sigaction(SIGUSR1, &action, &old);
+	assert_int_equal(pthread_create(&threads[0], NULL, touch_under_a_lock, &stop), 0);
+	assert_int_equal(pthread_create(&threads[1], NULL, signal_all_the_time, &signaller), 0);
+	for (i = 0; i < ROUNDS(100); i++) {
+		pid_t child = fork();
+
+		if (!child)
+			_exit(has_userfaultfd());
+		assert_true(child > 0);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+	atomic_store(&stop, true);
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	sigaction(SIGUSR1, &old, NULL);
+	ok(hugemap_unmap(cold, COLD_BLOCKS * BLOCK));
+	file_close(&file);
+	pool_free(pool);
+}
+
+struct lease {
+	int fd;
+	volatile char *addr; /* of another file */
+	atomic_bool mapped;
+	bool served; /* a fault, before that */
+};
+
+static void *touch_while_it_is_opened(void *arg)
+{
+	struct lease *lease = arg;
+
+	eventually(fcntl(lease->fd, F_GETLEASE) != F_WRLCK);
+	(void)*lease->addr;
+	lease->served = !atomic_load(&lease->mapped);
+	fcntl(lease->fd, F_SETLEASE, F_UNLCK);
+	return NULL;
+}
+
+/*
+ * A file whose open(2) waits for somebody else, as with a slow server. Broken by: one that
+ * is opened with a lock that faults need.
+ */
+static void test_faults_beside_a_file_that_is_opened(void **state)
+{
+	struct hugemap_pool *pool = pool_new(MB(16));
+	struct lease lease = { 0 };
+	struct file file, slow;
+	pthread_t thread;
+	char *addr;
+
+	file_pattern(&file, BLOCK, SEED);
+	file_pattern(&slow, BLOCK, SEED);
+	close(slow.fd);
+	slow.fd = open(slow.path, O_RDONLY | O_CLOEXEC);
+	signal(SIGIO, SIG_IGN);
+	lease.fd = slow.fd;
+	lease.addr = map_file(&file, pool, PROT_READ);
+	if (!fcntl(slow.fd, F_SETLEASE, F_WRLCK)) {
+		pthread_create(&thread, NULL, touch_while_it_is_opened, &lease);
+		addr = map_file(&slow, pool, PROT_READ);
+		atomic_store(&lease.mapped, true);
+		pthread_join(thread, NULL);
+		assert_true(lease.served);
+		assert_int_equal(pattern_differs(addr, SEED, 0, BLOCK), BLOCK);
+		ok(hugemap_unmap(addr, BLOCK));
+	} else {
+		print_message("skipped: no leases here\n");
+	}
+	ok(hugemap_unmap((char *)lease.addr, BLOCK));
+	signal(SIGIO, SIG_DFL);
+	file_close(&file);
+	file_close(&slow);
+	pool_free(pool);
+}
+
+struct visit {
+	char *_Atomic addr;
+	atomic_bool stop;
+};
+
+static bool is_served(const char *addr, bool only_numbers)
+{
+	struct hugemap_map_stat map_stat = { .size = sizeof(map_stat) };
+	struct hugemap_stat stat = { .size = sizeof(stat) };
+	int err = hugemap_stat(addr, &stat);
+
+	if (!err || err == -EINVAL)
+		err = hugemap_map_stat(addr, &map_stat);
+	if (!only_numbers && (!err || err == -EINVAL))
+		err = hugemap_sync((char *)(uintptr_t)addr, BLOCK, MS_ASYNC);
+	if (!only_numbers && (!err || err == -EINVAL))
+		err = hugemap_advise((char *)(uintptr_t)addr, BLOCK, HUGEMAP_ADVICE_DONTNEED);
+	return !err || err == -EINVAL;
+}
+
+static void *ask_all_the_time(void *arg)
+{
+	struct visit *visit = arg;
+
+	while (!atomic_load(&visit->stop))
+		if (!is_served(atomic_load(&visit->addr), true))
+			return visit;
+	return NULL;
+}
+
+static void *call_all_the_time(void *arg)
+{
+	struct visit *visit = arg;
+
+	while (!atomic_load(&visit->stop))
+		if (!is_served(atomic_load(&visit->addr), false))
+			return visit;
+	return NULL;
+}
+
+/* Broken by: a call that has found a pool and not yet done anything to keep it. */
+static void test_calls_beside_pools_that_go(void **state)
+{
+	struct visit visit = { 0 };
+	struct file file;
+	pthread_t threads[2];
+	unsigned int i;
+	void *failed;
+
+	file_pattern(&file, BLOCK, SEED);
+	assert_int_equal(pthread_create(&threads[0], NULL, ask_all_the_time, &visit), 0);
+	assert_int_equal(pthread_create(&threads[1], NULL, call_all_the_time, &visit), 0);
+	for (i = 0; i < ROUNDS(300); i++) {
+		struct hugemap_pool *pool = pool_new(MB(16));
+		char *addr = map_file(&file, pool, PROT_READ | PROT_WRITE);
+
+		atomic_store(&visit.addr, addr);
+		addr[i] = (char)pattern_byte(SEED, i);
+		ok(hugemap_unmap(addr, BLOCK));
+		pool_free(pool);
+	}
+	atomic_store(&visit.stop, true);
+	for (i = 0; i < 2; i++) {
+		pthread_join(threads[i], &failed);
+		assert_null(failed);
+	}
+	file_close(&file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -415,7 +635,11 @@ int main(void)
 		cmocka_unit_test(test_mapping_in_many_threads),
 		cmocka_unit_test(test_a_store_into_two_blocks),
 		cmocka_unit_test(test_children_beside_pools_that_go),
+		cmocka_unit_test(test_children_beside_faults),
+		cmocka_unit_test(test_faults_beside_a_file_that_is_opened),
+		cmocka_unit_test(test_calls_beside_pools_that_go),
 	};
 
+	pthread_atfork(others_before_fork, others_after_fork, others_after_fork);
 	return RUN(tests);
 }

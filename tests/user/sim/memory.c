@@ -120,6 +120,7 @@ enum touch memory_touch(void *at, bool write)
 		}
 		if (!write || !(page->state & PAGE_PROTECTED))
 			return TOUCHED;
+		sim_check(page->watched != 2, "a slot is protected");
 		if (page->watched & 2)
 			userfault_wait(page_start(at), true, true);
 		else

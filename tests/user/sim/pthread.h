@@ -5,6 +5,7 @@
 
 #include_next <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 
 struct sim_lock;
 struct sim_rwlock;
@@ -12,6 +13,7 @@ struct sim_rwlock;
 void thread_lock(struct sim_lock *lock);
 void thread_unlock(struct sim_lock *lock);
 void thread_read_lock(struct sim_rwlock *lock);
+bool thread_try_read_lock(struct sim_rwlock *lock);
 void thread_write_lock(struct sim_rwlock *lock);
 void thread_rw_unlock(struct sim_rwlock *lock);
 void thread_wait(pthread_cond_t *cond, struct sim_lock *lock);
@@ -31,6 +33,7 @@ void thread_join(pthread_t thread);
 #define pthread_rwlock_init(lock, attr) ((void)memset((lock), 0, sizeof(*(lock))))
 #define pthread_rwlock_destroy(lock) ((void)(lock))
 #define pthread_rwlock_rdlock(lock) thread_read_lock((struct sim_rwlock *)(lock))
+#define pthread_rwlock_tryrdlock(lock) !thread_try_read_lock((struct sim_rwlock *)(lock))
 #define pthread_rwlock_wrlock(lock) thread_write_lock((struct sim_rwlock *)(lock))
 #define pthread_rwlock_unlock(lock) thread_rw_unlock((struct sim_rwlock *)(lock))
 

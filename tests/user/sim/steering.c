@@ -44,6 +44,11 @@ int steered_advise(char *start, char *end, enum hugemap_advice advice)
 	return -EINVAL;
 }
 
+int steered_prefetch(char *start, char *end)
+{
+	return -EINVAL;
+}
+
 int steered_stat(const void *addr, struct hugemap_stat *stat)
 {
 	return -EINVAL;
