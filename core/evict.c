@@ -61,9 +61,9 @@ enum verdict {
  * have another one: miss() owns a word before it has it, and a late hm_queue_insert() of the
  * frame's last unit, that of the same word, may come in between.
  */
-static enum verdict judge(struct hm_cache *cache, u32 frame, bool claim)
+static enum verdict judge(struct hm_desc *desc, u32 frame, bool claim)
 {
-	hm_atomic_t *at = hm_ptr_read(&hm_desc_of(cache, frame)->word);
+	hm_atomic_t *at = hm_ptr_read(&desc->word);
 	u64 word = hm_atomic_read(at);
 
 	for (;;) {
@@ -116,7 +116,7 @@ static u32 take_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm
 		struct hm_desc *desc = hm_desc_of(cache, frame);
 
 		hm_queue_unlink(cache, shard, frame);
-		switch (judge(cache, frame, true)) {
+		switch (judge(desc, frame, true)) {
 		case TAKE:
 			victim_add(victims, n, desc, kind, frame, true);
 			taken++;
@@ -173,9 +173,9 @@ static u32 take_passing(struct hm_cache *cache, struct hm_shard *shard, enum hm_
 		if (!all && (ahead ? since(now, desc->stamp) < PASSING_WAIT_MS : used <= keep))
 			continue;
 		hm_queue_unlink(cache, shard, frame);
-		verdict = ahead && !all ? TOUCHED : judge(cache, frame, true);
+		verdict = ahead && !all ? TOUCHED : judge(desc, frame, true);
 		if (verdict == TOUCHED && !ahead)
-			verdict = judge(cache, frame, true);
+			verdict = judge(desc, frame, true);
 		if (verdict == TAKE) {
 			victim_add(victims, n, desc, kind, frame, true);
 			taken++;
@@ -296,7 +296,7 @@ static u32 make_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm
 		desc = hm_desc_of(cache, frame);
 		stamp = desc->stamp;
 		hm_queue_unlink(cache, shard, frame);
-		if (judge(cache, frame, false) == NOT_CLEAN) {
+		if (judge(desc, frame, false) == NOT_CLEAN) {
 			not_clean(cache, frame);
 			continue;
 		}
@@ -501,9 +501,9 @@ static void drain(struct hm_cache *cache, u32 huge, struct hm_victim *victims, u
 		/* Still queued in this shard? Then it stays so while we look. */
 		where = hm_atomic_read(&desc->where);
 		if (where != HM_Q_NONE && &cache->shards[where >> 8] == shard) {
-			verdict = judge(cache, frame, true);
+			verdict = judge(desc, frame, true);
 			if (verdict == TOUCHED)
-				verdict = judge(cache, frame, true);
+				verdict = judge(desc, frame, true);
 			/* Not clean: whoever makes it clean queues it again. */
 			if (verdict != TOUCHED)
 				hm_queue_unlink(cache, shard, frame);

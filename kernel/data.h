@@ -319,10 +319,27 @@ struct hugemap_io *hugemap_io_new(struct hugemap_inode *hi, gfp_t gfp);
 void hugemap_io_init(struct hugemap_io *io, struct hugemap_inode *hi, struct bio_vec *segment,
 		     u32 max_segments);
 void hugemap_io_free(struct hugemap_io *io);
-bool hugemap_io_full(const struct hugemap_io *io);
-void hugemap_io_add(struct hugemap_io *io, struct folio *folio);
-/* Some pages of it, from @first on. */
-void hugemap_io_add_pages(struct hugemap_io *io, struct folio *folio, u32 first, u32 npages);
+
+static inline bool hugemap_io_full(const struct hugemap_io *io)
+{
+	return io->nsegments == io->max_segments;
+}
+
+/* Some pages of a folio, from @first on. In line: once for each page that is written. */
+static inline void hugemap_io_add_pages(struct hugemap_io *io, struct folio *folio, u32 first,
+					u32 npages)
+{
+	size_t bytes = (size_t)npages << HM_PAGE_SHIFT;
+
+	WARN_ON_ONCE(hugemap_io_full(io));
+	bvec_set_page(&io->segment[io->nsegments++], folio_page(folio, first), bytes, 0);
+	io->bytes += bytes;
+}
+
+static inline void hugemap_io_add(struct hugemap_io *io, struct folio *folio)
+{
+	hugemap_io_add_pages(io, folio, 0, folio_nr_pages(folio));
+}
 
 /* Start; io->done is completed, or io->work is queued, when it is over. */
 void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes);

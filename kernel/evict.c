@@ -109,7 +109,7 @@ static bool may_unmap(const struct hm_victim *victim)
 
 /*
  * The folio of a victim, locked; with a reference, if it is not claimed. NULL: it stays, and
- * where it is mapped. mlock(): mm forgets the lock with the mapping.
+ * where it is mapped, if it is. mlock(): mm forgets the lock with the mapping.
  *
  * What only becomes inactive is locked as well until the TLBs are flushed. mm counts a huge
  * entry as gone before it flushes: write-back would find nothing to protect meanwhile, and a
@@ -124,7 +124,8 @@ static struct folio *lock_victim(struct hugemap_inode *hi, const struct hm_victi
 		folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
 	else
 		folio = hugemap_unit_folio(hi, unit);
-	if (folio && !folio_test_mlocked(folio) && folio_trylock(folio)) {
+	if (folio && (victim->evict || folio_mapped(folio)) && !folio_test_mlocked(folio) &&
+	    folio_trylock(folio)) {
 		if (victim->evict || hugemap_folio_is(hi, folio, unit->pgoff))
 			return folio;
 		folio_unlock(folio);
@@ -182,7 +183,7 @@ static void evict_run(struct hugemap_inode *hi, const struct hm_victim *victims,
 			unmap_run(hi, start, end);
 		end += victims[i].unit.npages;
 		if (folio[i]) {
-			unmap |= folio_mapped(folio[i]) && may_unmap(&victims[i]);
+			unmap = unmap || (folio_mapped(folio[i]) && may_unmap(&victims[i]));
 		} else {
 			start = end;
 			unmap = false;

@@ -77,25 +77,6 @@ void hugemap_io_free(struct hugemap_io *io)
 		mempool_free(container_of(io, struct io_buffer, io), io_pool);
 }
 
-bool hugemap_io_full(const struct hugemap_io *io)
-{
-	return io->nsegments == io->max_segments;
-}
-
-void hugemap_io_add(struct hugemap_io *io, struct folio *folio)
-{
-	hugemap_io_add_pages(io, folio, 0, folio_nr_pages(folio));
-}
-
-void hugemap_io_add_pages(struct hugemap_io *io, struct folio *folio, u32 first, u32 npages)
-{
-	size_t bytes = (size_t)npages << HM_PAGE_SHIFT;
-
-	WARN_ON_ONCE(hugemap_io_full(io));
-	bvec_set_page(&io->segment[io->nsegments++], folio_page(folio, first), bytes, 0);
-	io->bytes += bytes;
-}
-
 /* Any context: an interrupt, or the submitter. */
 static void io_complete(struct kiocb *iocb, long result)
 {

@@ -176,22 +176,24 @@ static void writeback_take(struct hugemap_inode *hi, struct folio *folio,
 }
 
 /*
- * One TLB flush for all of a run, but not where a page of it is locked in memory: mm would
- * forget that with the mapping.
+ * The folios of a run. True: they may be unmapped, with one TLB flush for all of them. Not
+ * where one is locked in memory: mm would forget that with the mapping.
  */
-static bool may_unmap(struct hugemap_inode *hi, const struct hm_run *run)
+static bool writeback_gather(struct hugemap_inode *hi, const struct hm_run *run,
+			     struct hugemap_io *io, struct hm_unit *unit)
 {
+	bool may_unmap = run->kind == HM_BASE && run->npages >= UNMAP_PAGES;
 	u64 pgoff = run->pgoff, end = pgoff + run->npages;
-	struct hm_unit unit;
 
-	if (run->kind != HM_BASE || run->npages < UNMAP_PAGES)
-		return false;
-	for (; pgoff < end; pgoff++) {
-		hm_peek(hi->store, pgoff, &unit);
-		if (folio_test_mlocked(hugemap_frame_folio(hugemap_of(hi), unit.frame)))
-			return false;
+	for (; pgoff < end; pgoff = unit->pgoff + unit->npages) {
+		struct folio *folio;
+
+		hm_peek(hi->store, pgoff, unit);
+		folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
+		may_unmap &= !folio_test_mlocked(folio);
+		hugemap_io_add_pages(io, folio, 0, unit->npages);
 	}
-	return true;
+	return may_unmap;
 }
 
 /* Nobody can store to the run without a fault from here on. */
@@ -199,27 +201,25 @@ static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run
 			      struct hugemap_io *io, unsigned long *changed)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
-	u64 pgoff = run->pgoff, end = pgoff + run->npages;
 	struct hm_unit unit;
+	u32 i;
 
-	if (may_unmap(hi, run)) {
-		unmap_mapping_pages(hi->vfs_inode.i_mapping, pgoff, run->npages, false);
+	if (writeback_gather(hi, run, io, &unit)) {
+		unmap_mapping_pages(hi->vfs_inode.i_mapping, run->pgoff, run->npages, false);
 		hugemap_count(mount, HUGEMAP_C_UNMAPS, 1);
 	}
-	for (; pgoff < end; pgoff = unit.pgoff + unit.npages) {
-		struct folio *folio;
+	for (i = 0; i < io->nsegments; i++) {
+		struct folio *folio = page_folio(io->segment[i].bv_page);
 
-		hm_peek(hi->store, pgoff, &unit);
-		folio = hugemap_frame_folio(mount, unit.frame);
 		hugemap_window("write-back: claimed, not protected");
 		/* A fault that is about to map it writable holds the lock. */
 		folio_lock(folio);
 		if (folio_mapped(folio) && folio_mkclean(folio))
 			hugemap_count(mount, HUGEMAP_C_CLEANED, 1);
 		folio_clear_dirty(folio);
+		/* A huge unit is a run by itself. */
 		writeback_take(hi, folio, &unit, changed);
 		folio_unlock(folio);
-		hugemap_io_add(io, folio);
 	}
 	hugemap_window("write-back: protected, size not known");
 }

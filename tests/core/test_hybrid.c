@@ -228,7 +228,7 @@ static void test_first_block(void **state)
 			assert_int_equal(p.unit.pgoff, P(3));
 			assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
 			hm_promote_commit(&p);
-			/* Nothing tells of its pages until the next block, which is the stream's. */
+			/* Nothing tells of its pages until the next block, which is a stream's. */
 			assert_int_equal(read_page(&r, P(4), AUTO), BLOCK);
 		}
 		end(&r);
