@@ -59,7 +59,7 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 	}
 	desc = hm_desc_of(cache, frame);
 	desc->priority = (u8)(access & (HM_ACCESS_HIGH | HM_ACCESS_LOW));
-	/* A block that was chosen for a fault goes on with a stream. */
+	/* A block that was chosen for a fault is of a stream, or somebody has asked for it. */
 	desc->passing = access & HM_ACCESS_PASSING ||
 			(!pos->base && hm_is_auto(access) && hm_stream_passes(pos->store));
 	hm_queue_own(pos, frame);

@@ -10,9 +10,9 @@
  *   store->dirty_lock       clearing of dirty bits, the ordered walk
  *     shard->queue_lock     the queues, and desc->word of queued frames
  *   shard->pool_lock        free lists; nothing taken inside
- * Lookups, faults on cached units and marking a unit dirty take no lock; with HM_ACCESS_AUTO, a
- * first store at the start of a block may take stream_lock, and one where programs have asked
- * for blocks promote_lock.
+ * Lookups, faults on cached units and marking a unit dirty take no lock; but of a huge unit, of
+ * which it is said what is stored to, a first store at its start, and some in a row, may take
+ * stream_lock, and a fault where programs have asked for blocks promote_lock.
  */
 #ifndef HM_INTERNAL_H
 #define HM_INTERNAL_H
@@ -311,7 +311,7 @@ bool hm_dirty_next(struct hm_store *store, u64 from, u64 end, u64 *pgoff);
 
 /* readahead.c */
 void hm_stream_stores(struct hm_store *store, u64 pgoff);
-void hm_stream_promoted(struct hm_store *store, u64 pgoff);
+void hm_stream_promoted(struct hm_store *store, u64 pgoff, bool done);
 bool hm_stream_goes_on(struct hm_store *store, u64 pgoff, bool stores);
 bool hm_stream_passes(struct hm_store *store);
 

@@ -551,7 +551,7 @@ bool hm_promote_commit(struct hm_promotion *p)
 	}
 	hm_count(cache, HM_C_PROMOTED, 1);
 	if (p->stream)
-		hm_stream_promoted(store, p->unit.pgoff);
+		hm_stream_promoted(store, p->unit.pgoff, true);
 	end(p, &block, HM_REFUSED_NOT);
 	return sum.waited;
 }
@@ -588,6 +588,8 @@ bool hm_promote_abort(struct hm_promotion *p, enum hm_refused why)
 		clear_flag(&block, HM_W_COPIED | (why == HM_REFUSED_STORED ? HM_W_STORED : 0));
 	if (p->unit.frame != HM_NO_FRAME_ID)
 		hm_pool_give(cache, p->unit.frame);
+	if (p->begun && p->stream && p->nmissing)
+		hm_stream_promoted(block.store, p->unit.pgoff, false);
 	if (why != HM_REFUSED_GONE) {
 		hm_count(cache, HM_C_REFUSED, 1);
 		hm_count(cache, (enum hm_counter)(HM_C_REFUSED + why), 1);

@@ -305,8 +305,11 @@ bool hm_stream_passes(struct hm_store *store)
 	       hm_cache_free_pages(cache) <= room;
 }
 
-/* A block became one unit for the stream in it, which will not tell of each page there now. */
-void hm_stream_promoted(struct hm_store *store, u64 pgoff)
+/*
+ * A block was to become one unit for the stream in it, which will not tell of each page there
+ * now, if it has. Else what has gone again is not on its way.
+ */
+void hm_stream_promoted(struct hm_store *store, u64 pgoff, bool done)
 {
 	u64 end = pgoff + HM_BLOCK_PAGES;
 	u32 i;
@@ -317,9 +320,10 @@ void hm_stream_promoted(struct hm_store *store, u64 pgoff)
 
 		if (s->step != 1 || s->window < LONG_WINDOW || s->next <= pgoff || s->next >= end)
 			continue;
-		s->next = end;
-		if (s->ahead < end)
-			s->ahead = end;
+		if (done)
+			s->next = end;
+		if (done ? s->ahead < end : s->ahead <= end)
+			s->ahead = s->next;
 		show(store, s);
 	}
 	hm_spin_unlock(&store->stream_lock);
@@ -339,7 +343,8 @@ void hm_stream_stores(struct hm_store *store, u64 pgoff)
 
 	hm_spin_lock(&store->stream_lock);
 	s = find_stream(store, &at);
-	if (!s) {
+	/* Not a reader's that comes from further in front. */
+	if (!s || (!s->write && s->next <= pgoff)) {
 		s = start_stream(store, &at, false);
 		s->lives = 1;
 		begin_or_end(store, s);

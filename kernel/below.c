@@ -37,7 +37,10 @@ static void keep_quiet(struct file *file)
 
 static void keep_quiet(struct file *file)
 {
-	if (!FMODE_FSNOTIFY_NONE(file->f_mode))
+	/* Who brings in what a file only stands for has to know of each read, by whomever. */
+	if (FMODE_FSNOTIFY_HSM(file->f_mode))
+		file->f_mode |= FMODE_NONOTIFY | FMODE_NONOTIFY_PERM;
+	else if (!FMODE_FSNOTIFY_NONE(file->f_mode))
 		file->f_mode = (file->f_mode & ~FMODE_NONOTIFY) | FMODE_NONOTIFY_PERM;
 }
 #endif

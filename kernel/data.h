@@ -459,7 +459,8 @@ void hugemap_evict_teardown(void);
  * Write dirty units from *pos on, in order, up to @end or about @budget pages;
  * the caller has write access below and holds the invalidate_lock, shared or
  * not. @wait: as a sync has to, which passes nothing. 0 or the first error; *pos
- * is where to go on.
+ * is where to go on. (Without @wait, what makes the file below longer is gone on with from
+ * anywhere.)
  *
  * It is done by a worker, whoever asks: not with a caller's limits, signals or rights.
  */

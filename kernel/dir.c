@@ -148,10 +148,15 @@ static int dir_mkdir(struct hugemap_idmap *idmap, struct inode *dir, struct dent
 static int dir_link(struct dentry *old, struct inode *dir, struct dentry *dentry)
 {
 	int err = make_name(dir, dentry, &(struct make){ .old = hugemap_lower(old) });
+	struct hugemap_inode *hi = hugemap_inode(d_inode(old));
 
-	if (!err)
-		hugemap_copy_attr(d_inode(old));
-	return err;
+	if (err)
+		return err;
+	/* One that had none (O_TMPFILE), and nobody counts them: it is not thrown away any more. */
+	if (!hi->lower->i_nlink)
+		hi->uncounted = true;
+	hugemap_copy_attr(d_inode(old));
+	return 0;
 }
 
 /* NFS keeps a file that is open under another name, until we let it go. */
@@ -168,7 +173,7 @@ static void lose_name(struct inode *inode, const struct dentry *removed)
 {
 	struct hugemap_inode *hi = hugemap_inode(inode);
 
-	if (hi->uncounted || only_we_keep(removed))
+	if ((hi->uncounted && !hi->lower->i_nlink) || only_we_keep(removed))
 		hi->gone = true;
 }
 

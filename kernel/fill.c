@@ -165,8 +165,8 @@ static bool base_pages_do(struct hugemap_mount *mount, u32 access, unsigned long
 }
 
 /*
- * A frame without memory, and the machine has none for it, or for the read: what leaves the
- * cache has some. 0, or -EINTR, or -ENOMEM after long.
+ * A frame without memory, and the machine has none for it: what leaves the cache has some.
+ * 0, or -EINTR, or -ENOMEM after long.
  */
 static int await_memory(struct hugemap_mount *mount, unsigned long *began)
 {
@@ -199,7 +199,7 @@ int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access)
 		if (outcome == HM_FILL || outcome == HM_ZERO) {
 			hugemap_take_hints(hi, &unit);
 			err = fill_units(hi, &unit, outcome, &access);
-			if (err == -ENOMEM)
+			if (err == -ENOMEM && !hugemap_frame_folio(mount, unit.frame))
 				err = await_memory(mount, &short_since);
 			continue;
 		}

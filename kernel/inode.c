@@ -230,6 +230,9 @@ static void hide_features(struct kstat *stat)
 #ifdef STATX_WRITE_ATOMIC
 	stat->attributes &= ~(u64)STATX_ATTR_WRITE_ATOMIC;
 	stat->result_mask &= ~STATX_WRITE_ATOMIC;
+	stat->atomic_write_unit_min = 0;
+	stat->atomic_write_unit_max = 0;
+	stat->atomic_write_segments_max = 0;
 #endif
 }
 

@@ -257,6 +257,8 @@ static ssize_t transfer_once(struct store *store, char *buffer, size_t count, u6
 	n = piece.wants_room ? make_room(store, buffer, &piece) : write_file(store, buffer, &piece);
 	atomic_fetch_sub(&store->writers, 1);
 	atomic_fetch_sub(&store->ops, 1);
+	/* What is told of it ends, too. */
+	handler_news(pool);
 	return n;
 }
 

@@ -482,8 +482,10 @@ static int unmap_one(struct pool *pool, char *start, char *end, char **next, int
 	if (!err && !*write_err)
 		*write_err = hm_store_error_check(store->core, &map->errors_seen);
 	pthread_rwlock_unlock(&pool->maps_lock);
-	if (err)
+	if (err) {
+		handler_news(pool); /* some may be dirty after all */
 		return err;
+	}
 	if (store->writable && !*write_err)
 		*write_err = sync_range(store, first, last);
 	mapping_free(map);

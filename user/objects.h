@@ -34,7 +34,8 @@
  * a handler; none touches memory of the program's while it holds a lock. Order of locks:
  *
  *   fork_lock            (rwlock) held for reading while there is what a child must not
- *                        have, and does not know; fork() waits for that
+ *                        have, and does not know; fork() waits for that. (Not where the end
+ *                        of a file moves: a child may keep the kernel's mapping of its tail.)
  *   pool->unmap_lock     one unmapping at a time
  *   store->resize_lock   truncate and punch: one at a time
  *   pools_lock           the lists of pools, and of their stores; fork() holds it, so nobody

@@ -690,6 +690,7 @@ int store_put(struct store *store)
 	store->next = pool->closing;
 	pool->closing = store;
 	unlock_lists(pool);
+	handler_news(pool);
 	close_unlisted(store);
 	return err;
 }

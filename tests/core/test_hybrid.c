@@ -11,6 +11,7 @@ struct reader {
 	u64 pages; /* read from the store */
 	u64 huge; /* blocks */
 	u64 behind; /* everything below this was written behind */
+	bool refuse; /* what is promoted, when all of it was claimed */
 };
 
 static void start(struct reader *r, u32 frames, u64 blocks)
@@ -31,6 +32,7 @@ static void count(struct reader *r, const struct hm_unit *unit)
 
 static void read_ahead(struct reader *r, u64 page, u32 access)
 {
+	struct hm_promotion p = {};
 	struct hm_plan plan;
 	struct hm_unit unit;
 	u64 at;
@@ -57,7 +59,11 @@ static void read_ahead(struct reader *r, u64 page, u32 access)
 			assert_false(hm_fill_done(&unit, 0, 0));
 			count(r, &unit);
 		}
+		if (r->refuse && unit.hints & HM_HINT_PROMOTE && hm_promote_pick(r->env.cache, &p))
+			assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_NOT);
 	}
+	if (p.begun)
+		hm_promote_abort(&p, HM_REFUSED_PINNED);
 }
 
 /* Returns the size of the unit, in pages. */
@@ -209,9 +215,11 @@ static void test_first_block(void **state)
 	const struct {
 		u32 util, access;
 		bool promoted;
-	} tries[] = { { 90, HM_ACCESS_READ, true },
-		      { 90, HM_ACCESS_WRITE, false },
-		      { 0, HM_ACCESS_READ, false } };
+	} tries[] = {
+		{ 90, HM_ACCESS_READ, true },
+		{ 90, HM_ACCESS_WRITE, false },
+		{ 0, HM_ACCESS_READ, false },
+	};
 	struct hm_promotion p;
 	struct reader r;
 	bool promoted;
@@ -233,6 +241,22 @@ static void test_first_block(void **state)
 		}
 		end(&r);
 	}
+}
+
+/* It is refused when what is ahead was claimed for it: that is read ahead again. */
+static void test_first_block_refused(void **state)
+{
+	struct reader r;
+	u64 page;
+
+	start(&r, 64, 100);
+	r.env.cache->opts.promote_util = 90;
+	r.refuse = true;
+	for (page = P(3); page < P(4); page++)
+		read_page(&r, page, AUTO);
+	assert_int_not_equal(hm_cache_count(r.env.cache, HM_C_REFUSED_PINNED), 0);
+	assert_in_range(r.misses, 2, BLOCK / 8 + 8);
+	end(&r);
 }
 
 /* Beginning near the end of its first block, it waits no more often. */
@@ -495,6 +519,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_stride),
 	cmocka_unit_test(test_stream),
 	cmocka_unit_test(test_first_block),
+	cmocka_unit_test(test_first_block_refused),
 	cmocka_unit_test(test_stream_from_the_end),
 	cmocka_unit_test(test_pairs),
 	cmocka_unit_test(test_stream_through_base_pages),
