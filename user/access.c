@@ -243,7 +243,6 @@ static ssize_t transfer_once(struct store *store, char *buffer, size_t count, u6
 		block_call_begin(store, offset >> HM_PAGE_SHIFT);
 		atomic_fetch_add(&store->ops, 1);
 		atomic_fetch_add(&store->writers, 1);
-		atomic_store(&store->hearsay, true);
 	}
 	pthread_mutex_unlock(lock);
 	pthread_rwlock_unlock(&pool->maps_lock);

@@ -15,17 +15,17 @@
 
 /*
  * The core was told once that the store holds no data in this block: does it still hold
- * none? hugemap_pwrite() may have written some since. While it writes, or room is made, the
- * kernel may have the file locked, and would let us wait with our locks held: then a block is
- * read, as any other, but that is not an answer. (Where nobody has ever written, it is known.)
+ * none? hugemap_pwrite() may have written some since. While it writes the kernel may have the
+ * file locked, and would let us wait with our locks held: then a block is read, as any other,
+ * but that is not an answer.
  */
 bool fill_is_hollow(struct store *store, const struct hm_unit *unit)
 {
 	u64 start = unit->pgoff << HM_PAGE_SHIFT;
 	s64 data;
 
-	if (store_is_busy(store))
-		return !atomic_load(&store->hearsay);
+	if (atomic_load(&store->writers))
+		return false;
 	data = store->block_device ? (s64)start : sys_lseek(store->fd_buffered, start, SEEK_DATA);
 	if (data == -ENXIO || (data >= 0 && (u64)data >= start + HM_BLOCK_SIZE))
 		return true;

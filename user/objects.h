@@ -150,8 +150,6 @@ struct store {
 	atomic_bool resizing; /* faults wait, and hugemap_pwrite() */
 	atomic_uint ops; /* I/O under way */
 	atomic_uint writers; /* of these, calls in which the kernel may have the file locked */
-	atomic_uint rooms; /* and room that is being made, in which it may, too */
-	atomic_bool hearsay; /* what the core was told of holes may not be so any more */
 
 	/* flushes of the device, one at a time, counted; see store.c */
 	pthread_mutex_t flush_lock;
@@ -222,12 +220,6 @@ static inline u64 map_end_pgoff(const struct mapping *map)
 static inline u64 store_limit(const struct store *store)
 {
 	return hm_store_size(store->core) >> HM_PAGE_SHIFT;
-}
-
-/* May the kernel have the file locked? Then it answers only later where there are holes. */
-static inline bool store_is_busy(struct store *store)
-{
-	return atomic_load(&store->writers) || atomic_load(&store->rooms);
 }
 
 /* The same as an address in a mapping: the end of the pool's part. */

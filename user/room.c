@@ -46,7 +46,6 @@ int room_start(struct handler *h, struct mapping *map, u64 pgoff, const struct p
 	};
 	block_call_begin(map->store, pgoff);
 	atomic_fetch_add(&map->store->ops, 1);
-	atomic_fetch_add(&map->store->rooms, 1);
 	io_queue(&h->io, op);
 	return 0;
 }
@@ -113,7 +112,6 @@ void room_complete(struct handler *h, struct io_op *op)
 	}
 	pthread_mutex_unlock(lock);
 	page_wake(op->store, op->pgoff);
-	atomic_fetch_sub(&op->store->rooms, 1);
 	atomic_fetch_sub(&op->store->ops, 1);
 	io_give(&h->io, op);
 }

@@ -156,7 +156,8 @@ int store_flush(struct store *store, u64 since)
 }
 
 /* Which blocks of a leaf's range hold no data in the file, and which not in all of it? */
-static void find_holes(struct store *store, u64 pgoff, unsigned long *hollow, unsigned long *holes)
+static void find_holes(const struct store *store, u64 pgoff, unsigned long *hollow,
+		       unsigned long *holes)
 {
 	u64 start = hm_leaf_start(pgoff) << HM_PAGE_SHIFT;
 	u64 end = start + ((u64)HM_NODE_SLOTS << HM_BLOCK_SHIFT);
@@ -171,10 +172,8 @@ static void find_holes(struct store *store, u64 pgoff, unsigned long *hollow, un
 	memset(hollow, 0xff, HM_BITMAP_LONGS(HM_NODE_SLOTS) * sizeof(*hollow));
 	memset(holes, 0xff, HM_BITMAP_LONGS(HM_NODE_SLOTS) * sizeof(*holes));
 	/* The kernel may answer after that only. Who fills, or finds no room, asks again. */
-	if (store_is_busy(store)) {
-		atomic_store(&store->hearsay, true);
+	if (atomic_load(&store->writers))
 		return;
-	}
 	while (at < end) {
 		s64 data = sys_lseek(store->fd_buffered, at, SEEK_DATA), hole;
 		u64 last;
