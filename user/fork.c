@@ -8,6 +8,7 @@
 #include "handler.h"
 #include "linux.h"
 #include "pool.h"
+#include "races.h"
 #include "signals.h"
 #include "steered.h"
 
@@ -71,6 +72,7 @@ static void after_fork_in_child(void)
 	pools = NULL;
 	pthread_mutex_unlock(&pools_lock);
 	/* The C library takes who is to unlock it for another thread: it has another number. */
+	lock_is_forgotten(&fork_lock);
 	pthread_rwlock_init(&fork_lock, NULL);
 	signals_release(&old);
 }

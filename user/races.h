@@ -3,7 +3,7 @@
  * Memory that the program may store to at any moment is read by the engine all
  * the same: to hash it, to write it to the file, to copy it for pread(). That
  * such a read may see a store half done is understood, and ThreadSanitizer is
- * told so, for these reads only.
+ * told so, for these reads only. And of a lock that a child has from its parent.
  */
 #ifndef HM_RACES_H
 #define HM_RACES_H
@@ -31,6 +31,7 @@ void AnnotateIgnoreReadsBegin(const char *file, int line);
 void AnnotateIgnoreReadsEnd(const char *file, int line);
 void AnnotateIgnoreWritesBegin(const char *file, int line);
 void AnnotateIgnoreWritesEnd(const char *file, int line);
+void AnnotateRWLockReleased(const char *file, int line, void *lock, long is_writer);
 
 static inline void program_memory_begin(void)
 {
@@ -44,6 +45,12 @@ static inline void program_memory_end(void)
 	AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
 }
 
+/* A lock that is held for writing is made anew. */
+static inline void lock_is_forgotten(void *lock)
+{
+	AnnotateRWLockReleased(__FILE__, __LINE__, lock, 1);
+}
+
 #else
 
 static inline void program_memory_begin(void)
@@ -52,6 +59,11 @@ static inline void program_memory_begin(void)
 
 static inline void program_memory_end(void)
 {
+}
+
+static inline void lock_is_forgotten(void *lock)
+{
+	(void)lock;
 }
 
 #endif

@@ -13,7 +13,7 @@ set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 engines=${1:?user, kernel or any}
 shift
-seeds=1..520
+seeds=1..1560
 case $engines in
 user)
 	own=$root/tests/user/mutations
@@ -23,7 +23,7 @@ kernel) own=$root/tests/kernel/sim/mutations ;;
 any)
 	own=$root/tests/core/mutations
 	engines='user kernel'
-	seeds=1..60
+	seeds=1..260
 	;;
 *)
 	echo "$0: user, kernel or any, not '$engines'" >&2
