@@ -416,6 +416,19 @@ int steered_advise(char *start, char *end, enum hugemap_advice advice)
 	return 0;
 }
 
+/* What is known of the mapping at an address, to be used without the lock. 0 or -EINVAL. */
+static int copy_of(const void *at, struct steered *map)
+{
+	struct steered *found;
+
+	pthread_mutex_lock(&lock);
+	found = find(at);
+	if (found)
+		*map = *found;
+	pthread_mutex_unlock(&lock);
+	return found ? 0 : fail(-EINVAL, "the range is not mapped by this library");
+}
+
 /* --- prefetch --------------------------------------------------------------------- */
 
 /* Linux before 5.14: the kernel reads a byte of each page, and takes errors as results. */
@@ -486,18 +499,14 @@ static int prefetch(const struct steered *map, char *start, char *end)
 
 int steered_prefetch(char *start, char *end)
 {
-	struct steered map, *found;
+	struct steered map;
 	int err = 0;
 	char *to;
 
 	for (; start < end && !err; start = to) {
-		pthread_mutex_lock(&lock);
-		found = find(start);
-		if (found)
-			map = *found;
-		pthread_mutex_unlock(&lock);
-		if (!found)
-			return fail(-EINVAL, "the range is not mapped by this library");
+		err = copy_of(start, &map);
+		if (err)
+			return err;
 		to = end < map.end ? end : map.end;
 		err = prefetch(&map, start, to);
 	}
@@ -563,16 +572,11 @@ static void tell_why(const char *start, struct hugemap_stat *stat)
 int steered_stat(const void *addr, struct hugemap_stat *stat)
 {
 	struct seen seen = { 0 };
-	struct steered map = { 0 };
-	struct steered *found;
+	struct steered map;
+	int err = copy_of(addr, &map);
 
-	pthread_mutex_lock(&lock);
-	found = find(addr);
-	if (found)
-		map = *found;
-	pthread_mutex_unlock(&lock);
-	if (!found)
-		return fail(-EINVAL, "the range is not mapped by this library");
+	if (err)
+		return err;
 	stat->engine = map.kernel_engine ? HUGEMAP_ENGINE_KERNEL : HUGEMAP_ENGINE_STEER;
 	look(map.start, map.end, &seen);
 	stat->mapped_bytes = (u64)(map.end - map.start);
