@@ -3,7 +3,7 @@
  * What is known of a file beside its bytes and its rights: extended attributes, times,
  * flags, and the facts of its file system. What is set here is found below.
  *
- * vm: page=2M lower=ext4,xfs timeout=180
+ * vm: page=auto lower=ext4,xfs timeout=180
  */
 #include "entry.h"
 

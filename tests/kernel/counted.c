@@ -4,7 +4,7 @@
  * when nobody has it but its page cache and who asks: it counts references. Here they are
  * made as many as it could take for that, by pages in pipes and by mappings of 4 KB.
  *
- * vm: page=2M lower=ext4 pool=64M timeout=180
+ * vm: page=auto lower=ext4 pool=64M timeout=180
  */
 #include "common.h"
 

@@ -3,7 +3,7 @@
  * Who removes duplicates has the files open for reading only: what has become read-only
  * below since is not written.
  *
- * vm: lower=none page=2M modules=xfs programs=mkfs.xfs timeout=120
+ * vm: lower=none page=auto modules=xfs programs=mkfs.xfs timeout=120
  */
 #include "common.h"
 #include "places.h"

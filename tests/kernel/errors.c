@@ -4,7 +4,7 @@
  * its next sync, the data stays in memory, and is written when the device is well
  * again. What cannot be read is SIGBUS or EIO there, and nowhere else.
  *
- * vm: lower=none page=2M,4K modules=dm_mod,dm_flakey programs=mkfs.ext4 timeout=240
+ * vm: lower=none page=2M,4K,auto modules=dm_mod,dm_flakey programs=mkfs.ext4 timeout=240
  */
 #include "dm.h"
 #include "places.h"

@@ -4,10 +4,10 @@
  * at some later sync; what was accepted before is kept. On a kernel without hugemap
  * the file system itself is shown, by a bind mount.
  *
- * vm: name=ext4 args=ext4 lower=none page=2M,4K programs=mkfs.ext4 timeout=180
- * vm: name=tmpfs args=tmpfs lower=none page=2M,4K timeout=180
- * vm: name=quota args=quota lower=none page=2M,4K programs=mkfs.ext4 modules=quota_v2
- * vm: name=blocks args=blocks lower=none page=2M,4K programs=mkfs.ext4
+ * vm: name=ext4 args=ext4 lower=none page=2M,4K,auto programs=mkfs.ext4 timeout=180
+ * vm: name=tmpfs args=tmpfs lower=none page=2M,4K,auto timeout=180
+ * vm: name=quota args=quota lower=none page=2M,4K,auto programs=mkfs.ext4 modules=quota_v2
+ * vm: name=blocks args=blocks lower=none page=2M,4K,auto programs=mkfs.ext4
  */
 #include "places.h"
 

@@ -3,7 +3,7 @@
  * File handles, by which NFS servers and backup programs find files again: whatever the
  * file is called by now, and whether or not anybody remembers it.
  *
- * vm: page=2M lower=ext4,xfs timeout=120
+ * vm: page=auto lower=ext4,xfs timeout=120
  */
 #include "common.h"
 

@@ -2,7 +2,7 @@
 /*
  * Locks and leases between processes.
  *
- * vm: page=2M timeout=120
+ * vm: page=auto timeout=120
  */
 #include "common.h"
 

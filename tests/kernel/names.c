@@ -3,7 +3,7 @@
  * The name space: what is done to names and directories here is what is found below,
  * and who watches them is told.
  *
- * vm: page=2M lower=ext4,xfs timeout=180
+ * vm: page=auto lower=ext4,xfs timeout=180
  */
 #include "entry.h"
 

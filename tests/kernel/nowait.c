@@ -2,7 +2,7 @@
 /*
  * Reads that must not wait: they give what is cached, or say that it would take a wait.
  *
- * vm: page=2M,4K lower=ext4
+ * vm: page=2M,4K,auto lower=ext4
  */
 #include "common.h"
 

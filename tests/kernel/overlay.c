@@ -3,7 +3,7 @@
  * An overlayfs with its lower layers on the mount, as container engines and any user with a
  * user namespace make them: it opens our inodes by files that have its own path.
  *
- * vm: page=2M,4K lower=ext4 modules=overlay timeout=120
+ * vm: page=2M,4K,auto lower=ext4 modules=overlay timeout=120
  */
 #include "common.h"
 

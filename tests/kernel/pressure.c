@@ -4,7 +4,7 @@
  * of different ones side by side in each 2 MB block; each remembers what it stored
  * and finds it again. With plenty of memory outside the pool, and with next to none.
  *
- * vm: page=2M,4K pool=16M timeout=400 set=long
+ * vm: page=2M,4K,auto pool=16M timeout=400 set=long
  */
 #include "common.h"
 

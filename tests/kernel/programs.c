@@ -2,7 +2,7 @@
 /*
  * Programs on the mount: run, busy while they run, dumped when they crash.
  *
- * vm: page=2M,4K timeout=180
+ * vm: page=2M,4K,auto timeout=180
  */
 #include "common.h"
 

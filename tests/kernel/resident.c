@@ -3,7 +3,7 @@
  * What stays in memory and what must not: pages that are locked there are not evicted,
  * and memory that is broken is not used again.
  *
- * vm: page=2M,4K lower=ext4 pool=16M timeout=240
+ * vm: page=2M,4K,auto lower=ext4 pool=16M timeout=240
  */
 #include "common.h"
 

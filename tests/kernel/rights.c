@@ -3,7 +3,7 @@
  * Owners, modes and access lists: who may not do it below may not do it here, and
  * what takes rights away below takes them away here.
  *
- * vm: page=2M lower=ext4,xfs timeout=180
+ * vm: page=auto lower=ext4,xfs timeout=180
  */
 #include "entry.h"
 

@@ -5,7 +5,7 @@
  * who does may wait, but not for ever: SIGKILL ends it, and nothing stays behind. And
  * nobody else waits: other files are written meanwhile.
  *
- * vm: page=2M,4K lower=ext4,xfs timeout=240
+ * vm: page=2M,4K,auto lower=ext4,xfs timeout=240
  */
 #include "common.h"
 

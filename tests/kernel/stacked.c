@@ -3,7 +3,7 @@
  * What lies on another file system must not be in the way of it, nor of its own files:
  * nothing is written, kept open or held below for longer than it takes.
  *
- * vm: page=2M lower=ext4 timeout=120
+ * vm: page=auto lower=ext4 timeout=120
  */
 #include "entry.h"
 

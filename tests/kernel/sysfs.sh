@@ -5,7 +5,7 @@
 # others (tests/cli/test_man.py compares the lists below with the page), settings
 # that can be written, numbers that move, and unmounting while they are used.
 #
-# vm: page=2M,4K lower=ext4
+# vm: page=2M,4K,auto lower=ext4
 # vm: page=2M lower=dev
 set -u
 

@@ -3,7 +3,7 @@
  * A mount over a FUSE file system that counts no names, as some do: its files say that
  * they have 0 of them, and are none the less there. The server is a child, with one file.
  *
- * vm: lower=none page=2M modules=fuse timeout=120
+ * vm: lower=none page=auto modules=fuse timeout=120
  */
 #include "common.h"
 #include "places.h"

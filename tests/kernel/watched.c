@@ -3,7 +3,7 @@
  * Who is asked about each open and each read, here and below, as virus scanners are, reads
  * the file before he answers: he is not asked about what that takes below.
  *
- * vm: page=2M lower=ext4,xfs timeout=120
+ * vm: page=auto lower=ext4,xfs timeout=120
  */
 #include "common.h"
 
