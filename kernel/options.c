@@ -74,7 +74,7 @@ void hugemap_options_init(struct hugemap_options *opts)
 		.pool = max(round_up(percent_of_ram(POOL_DEFAULT_PERCENT), HM_BLOCK_SIZE),
 			    HUGEMAP_POOL_LEAST),
 		.pool_min_percent = POOL_MIN_DEFAULT_PERCENT,
-		.page = HUGEMAP_PAGE_2M,
+		.page = HUGEMAP_PAGE_AUTO,
 		.dirty_ratio = 75,
 		.evict_batch = 16,
 		.readahead_kb = READAHEAD_DEFAULT_KB,

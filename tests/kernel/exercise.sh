@@ -24,7 +24,7 @@ seed=${SEED:-1}
 file=$MNT/exercise
 mnt=$MNT
 pool=${POOL:-64M}
-page=${PAGE:-2M}
+page=${PAGE:-auto}
 few=1
 [ "${QUICK:-0}" = 0 ] || few=3 # make test has no time for more
 [ "${SLOW:-0}" = 0 ] || few=4
