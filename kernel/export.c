@@ -23,9 +23,10 @@ static int encode_fh(struct inode *inode, u32 *fh, int *max_len, struct inode *u
 	return type < 0 ? FILEID_INVALID : type;
 }
 
+/* By a name that there is: one that was deleted may be open still, and the file have another. */
 static int lies_in(void *root, struct dentry *lower)
 {
-	return is_subdir(lower, root);
+	return !d_unhashed(lower) && is_subdir(lower, root);
 }
 
 /* Of the directories from @lower up: the one, or @lower itself, that lies in @parent. */
