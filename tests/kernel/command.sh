@@ -48,7 +48,7 @@ is_mounted && fail "a refused mount is there"
 # --- mount ---
 check 0 "could be mounted" hugemap mount -f -o pool=16M "$below" "$at"
 is_mounted && fail "--fake mounted"
-check 0 "is mounted at" hugemap mount -o pool=16M,nosuid,noatime "$below" "$at"
+check 0 "is mounted at" hugemap mount -o pool=16M,page=2M,nosuid,noatime "$below" "$at"
 is_mounted || fail "it is not mounted"
 grep " $at hugemap rw,nosuid,noatime,.*pool=16M" /proc/mounts >/dev/null || fail "options"
 check 1 "on a mount of HugeMap already" hugemap mount -o pool=16M "$at" "$MNT"

@@ -222,6 +222,7 @@ static void two_remounts(void)
 
 	make_places();
 	must_mount("pool=32M,dirty_ratio=60,evict_batch=8,remap");
+	expect_setting("page", "auto");
 	fd = (int)syscall(SYS_fspick, AT_FDCWD, high, FSPICK_CLOEXEC);
 	EXPECT(fd >= 0, "fspick: %s", strerror(errno));
 	MUST(syscall(SYS_fsconfig, fd, FSCONFIG_SET_STRING, "evict_batch", "4", 0));
