@@ -3,7 +3,7 @@
  * What the engine is for: one fault and one I/O for each 2 MB, no read for what holds
  * no data, and a pool that is a limit. Counted, never timed.
  *
- * vm: page=2M,4K,auto lower=ext4,xfs timeout=180
+ * vm: page=2M,4K lower=ext4,xfs timeout=180
  */
 #include "common.h"
 

@@ -256,7 +256,7 @@ static void comes_back_huge(void)
 	pid_t pid;
 
 	need_little_memory();
-	EXPECT(!try_mount("pool=64M", 0), "mount: %s", strerror(errno));
+	EXPECT(!try_mount("pool=64M,page=2M", 0), "mount: %s", strerror(errno));
 	allowed = get_number(UNEVICTABLE);
 	/* Pages that are locked stay where they are. */
 	set_number(UNEVICTABLE, 0);
@@ -366,6 +366,7 @@ static void makes_room(void)
 	need_little_memory();
 	pressed_pool("2M");
 	pressed_pool("4K");
+	pressed_pool("auto");
 }
 
 /* --- what a pipe keeps ------------------------------------------------------------------ */
@@ -382,7 +383,7 @@ static void pinned_and_cut(void)
 	int fd, ends[2];
 
 	need_little_memory();
-	EXPECT(!try_mount("pool=64M", 0), "mount: %s", strerror(errno));
+	EXPECT(!try_mount("pool=64M,page=2M", 0), "mount: %s", strerror(errno));
 	MUST(chdir(high));
 	MUST(pipe(ends));
 	MUST(fcntl(ends[0], F_SETPIPE_SZ, 1 << 20));
