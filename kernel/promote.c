@@ -23,7 +23,7 @@
 
 /* Missing pages that are no further apart are read at once, with what lies between. */
 #define MERGED_PAGES 4u
-/* Claims that find a page busy, a tick apart. */
+/* Claims that find a page busy. */
 #define CLAIM_TRIES 3u
 
 /* What a promotion needs, once for a mount: too much for a stack. */
@@ -38,6 +38,11 @@ struct hugemap_promotion {
 
 /* --- what is missing ------------------------------------------------------------------ */
 
+static bool is_missing(const struct hugemap_promotion *p, u32 i)
+{
+	return p->core.missing[i / HM_BITS_PER_LONG] >> (i % HM_BITS_PER_LONG) & 1;
+}
+
 /* What is a hole may become another one meanwhile, and data: it is asked once. */
 static void zero_holes(struct hugemap_promotion *p)
 {
@@ -45,7 +50,7 @@ static void zero_holes(struct hugemap_promotion *p)
 
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		p->to_read[i] = false;
-		if (!(p->core.missing[i / HM_BITS_PER_LONG] >> (i % HM_BITS_PER_LONG) & 1))
+		if (!is_missing(p, i))
 			continue;
 		if (hm_hollow(p->hi->store, p->core.unit.pgoff + i))
 			clear_highpage(folio_page(p->huge, i));
@@ -291,6 +296,32 @@ static bool promote_finish(struct hugemap_promotion *p, enum hm_refused *why)
 	return ended;
 }
 
+/* Is nobody at work at a page that is to be claimed? */
+static bool pages_idle(const struct hugemap_promotion *p)
+{
+	u32 i;
+
+	for (i = 0; i < HM_BLOCK_PAGES; i++)
+		if (!is_missing(p, i) && !hugemap_unit_idle(p->hi, p->core.unit.pgoff + i))
+			return false;
+	return true;
+}
+
+/*
+ * For as long as a page is read or written, but no longer than a tick: who wants one that
+ * was missing waits as well.
+ */
+static void await_pages(const struct hugemap_promotion *p)
+{
+	wait_queue_head_t *wait =
+		hugemap_wait_of(hugemap_of(p->hi), p->hi->store, p->core.unit.pgoff);
+
+	if (pages_idle(p))
+		schedule_timeout_uninterruptible(1);
+	else
+		wait_event_timeout(*wait, pages_idle(p), 1);
+}
+
 static enum hm_refused promote(struct hugemap_promotion *p)
 {
 	struct address_space *mapping = p->hi->vfs_inode.i_mapping;
@@ -325,7 +356,7 @@ static enum hm_refused promote(struct hugemap_promotion *p)
 			return why;
 		if (why != HM_REFUSED_BUSY || ++tries == CLAIM_TRIES)
 			goto failed;
-		schedule_timeout_uninterruptible(1);
+		await_pages(p);
 	}
 failed:
 	hm_promote_abort(&p->core, why);
