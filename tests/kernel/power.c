@@ -7,7 +7,7 @@
  * or that returns before its writes do, fails here.
  *
  * vm: name=device args=device lower=none page=2M,4K,auto modules=dm_mod,dm_log_writes timeout=240
- * vm: args=ext4 lower=none page=2M,4K,auto modules=dm_log_writes,loop programs=mkfs.ext4 timeout=300
+ * vm: args=ext4 lower=none page=2M,4K,auto modules=dm_log_writes,loop programs=mkfs.ext4 timeout=99
  */
 #include "dm.h"
 #include "places.h"
