@@ -12,7 +12,9 @@
 
 static int encode_fh(struct inode *inode, u32 *fh, int *max_len, struct inode *unused)
 {
-	struct dentry *lower = d_find_any_alias(hugemap_inode(inode)->lower);
+	struct inode *below = hugemap_inode(inode)->lower;
+	/* A name that there is, if there is one. */
+	struct dentry *lower = d_find_alias(below) ?: d_find_any_alias(below);
 	int type;
 
 	if (!lower)
@@ -23,10 +25,13 @@ static int encode_fh(struct inode *inode, u32 *fh, int *max_len, struct inode *u
 	return type < 0 ? FILEID_INVALID : type;
 }
 
-/* By a name that there is: one that was deleted may be open still, and the file have another. */
+/*
+ * A file by a name that there is: one that was deleted may be open still, and the file have
+ * another. A directory has one, which is looked up anew.
+ */
 static int lies_in(void *root, struct dentry *lower)
 {
-	return !d_unhashed(lower) && is_subdir(lower, root);
+	return (d_is_dir(lower) || !d_unhashed(lower)) && is_subdir(lower, root);
 }
 
 /* Of the directories from @lower up: the one, or @lower itself, that lies in @parent. */

@@ -83,6 +83,12 @@ static void files(void)
 	forget_names();
 	expect_handle("a file that has another name, open by one that is gone", &linked, 2, 1000);
 	close(cached);
+	/* Of the name that there is, not of one that was looked up last, in another directory. */
+	MUST(link("d/h", "i"));
+	cached = open_file("i", O_RDWR);
+	MUST(unlink("i"));
+	get_handle("d/h", &linked);
+	close(cached);
 	forget_names();
 	expect_handle("a file that has another name", &linked, 2, 1000);
 	MUST(unlink("d/h"));
@@ -162,11 +168,38 @@ static void named_below(void)
 	close(mount);
 }
 
+/* It has no name below. */
+static void root_of_a_file_system(void)
+{
+	struct handle handle = { .fh.handle_bytes = MAX_HANDLE_SZ };
+	char whole[600], over[600];
+	int mount_fd, fd, error, id;
+
+	if (!on_hugemap())
+		skip("nothing is mounted over anything");
+	snprintf(whole, sizeof(whole), "%s/whole", getenv("SCRATCH"));
+	snprintf(over, sizeof(over), "%s/over", getenv("SCRATCH"));
+	MUST(mkdir(whole, 0755));
+	MUST(mkdir(over, 0755));
+	MUST(mount("tmpfs", whole, "tmpfs", 0, NULL));
+	MUST(mount(whole, over, "hugemap", 0, "pool=16M"));
+	MUST(name_to_handle_at(AT_FDCWD, over, &handle.fh, &id, 0));
+	mount_fd = open_file(over, O_RDONLY | O_DIRECTORY);
+	fd = open_by_handle_at(mount_fd, &handle.fh, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	error = errno;
+	close(fd);
+	close(mount_fd);
+	MUST(umount(over));
+	MUST(umount(whole));
+	EXPECT(fd >= 0, "the root of a file system by its handle: %s", strerror(error));
+}
+
 static const struct behaviour all[] = {
 	{ "files", files },
 	{ "directories", directories },
 	{ "outside", outside },
 	{ "named_below", named_below },
+	{ "root_of_a_file_system", root_of_a_file_system },
 };
 
 int main(int argc, char **argv)
