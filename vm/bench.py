@@ -271,7 +271,7 @@ def count(kernel: kernels.Kernel, initrd: pathlib.Path, args: argparse.Namespace
         counter = Counter(vm, args.scenario, args.what, profiler)
         counter.shell("modprobe null_blk nr_devices=2 gb=2 bs=4096 irqmode=0 && mkdir -p /mnt/fast")
         counter.shell("insmod /hugemap.ko")
-        # What a kernel does in its first seconds is not to be counted; to wait costs nothing here.
+        # What a kernel does in its first seconds is not to be counted.
         counter.shell("sleep 5")
         parts = [("linux-mmap", count_linux), ("hugemap-kernel", count_hugemap)]
         if args.command_only:
