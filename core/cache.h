@@ -876,6 +876,17 @@ enum hm_promote_page hm_promote_page(const struct hm_promotion *p, u32 i, struct
 void hm_promote_dirty(struct hm_promotion *p, u32 i);
 
 /**
+ * hm_promote_unclaim() - somebody has a page of it for a moment: all are in use again
+ * @p: the promotion, whose pages were claimed
+ *
+ * What was missing, and what was copied, is kept: the caller may claim them again, or abort.
+ * As after hm_promote_abort() the engine asks what has become dirty.
+ *
+ * Return: true if somebody was told HM_BUSY meanwhile.
+ */
+bool hm_promote_unclaim(struct hm_promotion *p);
+
+/**
  * hm_promote_commit() - the block is one huge unit from here on
  * @p: the promotion; all data is in the huge frame
  *

@@ -224,13 +224,13 @@ static enum hm_refused may_be_whole(const struct hm_pos *block)
 
 /*
  * Is enough of it touched, and if a part of it is stored to, enough of that? @stream: it goes
- * on through all of it.
+ * on through all of it, with stores, if they are to all pages up to one.
  */
 static enum hm_refused weigh(const struct hm_pos *block, bool stream)
 {
 	u32 util = block->store->cache->opts.promote_util;
 	u32 least = (util * HM_BLOCK_PAGES + 99) / 100;
-	u32 touched = 0, stored = 0, i;
+	u32 touched = 0, stored = 0, in_order = 0, i;
 
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		u64 word = hm_atomic_read(page_of(block, i).word);
@@ -239,9 +239,12 @@ static enum hm_refused weigh(const struct hm_pos *block, bool stream)
 			touched += !(word & HM_W_AHEAD);
 		stored += word & HM_W_STORED || hm_word_state(word) == HM_DIRTY ||
 			  hm_word_state(word) == HM_WRITING;
+		in_order += stored == i + 1;
 	}
 	if (touched < least && !stream)
 		return HM_REFUSED_COLD;
+	if (stream && stored == in_order)
+		return HM_REFUSED_NOT;
 	/* A reader goes on through what others store to. */
 	return stored && (stored < least || touched < least) ? HM_REFUSED_STORED : HM_REFUSED_NOT;
 }
@@ -389,9 +392,24 @@ static bool claim_page(struct hm_promotion *p, const struct hm_pos *page, u32 i)
 	return true;
 }
 
+/* The first @n pages of the block. */
+static bool unclaim_pages(struct hm_promotion *p, const struct hm_pos *block, u32 n)
+{
+	bool waited = false;
+
+	p->claimed = false;
+	while (n-- > 0) {
+		struct hm_pos page = page_of(block, n);
+
+		if (!is_set(p->missing, n))
+			waited |= unclaim(&page);
+	}
+	return waited;
+}
+
 enum hm_refused hm_promote_claim(struct hm_promotion *p)
 {
-	struct hm_pos block, page;
+	struct hm_pos block;
 	enum hm_refused why;
 	u32 i;
 
@@ -404,19 +422,24 @@ enum hm_refused hm_promote_claim(struct hm_promotion *p)
 	memset(p->changed, 0, sizeof(p->changed));
 	p->ndirty = 0;
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		page = page_of(&block, i);
-		if (!is_set(p->missing, i) && !claim_page(p, &page, i))
-			break;
+		struct hm_pos page = page_of(&block, i);
+
+		if (!is_set(p->missing, i) && !claim_page(p, &page, i)) {
+			unclaim_pages(p, &block, i);
+			return HM_REFUSED_BUSY;
+		}
 	}
-	p->claimed = i == HM_BLOCK_PAGES;
-	if (p->claimed)
-		return HM_REFUSED_NOT;
-	while (i-- > 0) {
-		page = page_of(&block, i);
-		if (!is_set(p->missing, i))
-			unclaim(&page);
-	}
-	return HM_REFUSED_BUSY;
+	p->claimed = true;
+	return HM_REFUSED_NOT;
+}
+
+bool hm_promote_unclaim(struct hm_promotion *p)
+{
+	struct hm_pos block;
+
+	hm_assert(p->claimed);
+	find_block(p, &block);
+	return unclaim_pages(p, &block, HM_BLOCK_PAGES);
 }
 
 enum hm_promote_page hm_promote_page(const struct hm_promotion *p, u32 i, struct hm_unit *unit)
@@ -576,13 +599,13 @@ bool hm_promote_abort(struct hm_promotion *p, enum hm_refused why)
 
 	if (!find_block(p, &block))
 		return false; /* nothing was ever there */
+	if (p->claimed)
+		waited = unclaim_pages(p, &block, HM_BLOCK_PAGES);
 	for (i = 0; p->begun && i < HM_BLOCK_PAGES; i++) {
 		struct hm_pos page = page_of(&block, i);
 
 		if (is_set(p->missing, i))
 			waited |= give_up_fill(&page);
-		else if (p->claimed)
-			waited |= unclaim(&page);
 	}
 	if (p->begun)
 		clear_flag(&block, HM_W_COPIED | (why == HM_REFUSED_STORED ? HM_W_STORED : 0));

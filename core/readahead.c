@@ -27,6 +27,8 @@
 #define FIRST_WINDOW_CHOSEN 4u
 /* From here on, what is left of the block it is in may come at once. Less may be a record. */
 #define LONG_WINDOW (HM_BLOCK_PAGES / 2)
+/* The same of one that began where its file does: it mostly wants all of it. */
+#define LONG_WINDOW_AT_START (HM_BLOCK_PAGES / 32)
 
 /*
  * After so many faults of a CPU that go on with none, a stream has to have gone on itself.
@@ -305,6 +307,16 @@ bool hm_stream_passes(struct hm_store *store)
 	       hm_cache_free_pages(cache) <= room;
 }
 
+static bool is_from_start(const struct hm_stream *s)
+{
+	return s->first <= 1;
+}
+
+static bool is_long(const struct hm_stream *s)
+{
+	return s->window >= (is_from_start(s) ? LONG_WINDOW_AT_START : LONG_WINDOW);
+}
+
 /*
  * A block was to become one unit for the stream in it, which will not tell of each page there
  * now, if it has. Else what has gone again is not on its way.
@@ -318,7 +330,7 @@ void hm_stream_promoted(struct hm_store *store, u64 pgoff, bool done)
 	for (i = 0; i < HM_STREAMS; i++) {
 		struct hm_stream *s = &store->stream[i];
 
-		if (s->step != 1 || s->window < LONG_WINDOW || s->next <= pgoff || s->next >= end)
+		if (s->step != 1 || !is_long(s) || s->next <= pgoff || s->next >= end)
 			continue;
 		if (done)
 			s->next = end;
@@ -406,7 +418,7 @@ static void plan_ahead(struct hm_store *store, struct hm_stream *s, const struct
 	if (chosen)
 		plan->access |= HM_ACCESS_SEQUENTIAL;
 	/* In its first block: those after it come as a whole. */
-	if (chosen && !s->write && !at->whole && s->window >= LONG_WINDOW &&
+	if (chosen && (!s->write || is_from_start(s)) && !at->whole && is_long(s) &&
 	    s->window <= HM_BLOCK_PAGES)
 		plan->access |= HM_ACCESS_STREAM;
 	if (chosen && is_large(store, s) && hm_stream_passes(store))

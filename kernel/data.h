@@ -341,6 +341,13 @@ static inline void hugemap_io_add(struct hugemap_io *io, struct folio *folio)
 	hugemap_io_add_pages(io, folio, 0, folio_nr_pages(folio));
 }
 
+/*
+ * The next pages of a block to read or write at once: no further apart than that, and what lies
+ * between as well, as an I/O costs disks and processors about what 16 KB do. False: there are
+ * none from *first on.
+ */
+bool hugemap_next_run(const unsigned long *pages, u32 *first, u32 *end);
+
 /* Start; io->done is completed, or io->work is queued, when it is over. */
 void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes);
 

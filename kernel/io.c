@@ -6,8 +6,9 @@
  * all, whoever needs it first, and a label (SELinux) of the caller is not asked for
  * another one's open file.
  */
-#include <linux/cred.h>
+#include <linux/bitmap.h>
 #include <linux/blk_types.h>
+#include <linux/cred.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mempool.h>
@@ -17,6 +18,8 @@
 #include <linux/uio.h>
 
 #include "data.h"
+
+#define MERGED_PAGES (HM_BLOCK_PAGES / 128)
 
 struct io_buffer {
 	struct hugemap_io io;
@@ -43,6 +46,18 @@ void hugemap_io_teardown(void)
 {
 	mempool_destroy(io_pool);
 	kmem_cache_destroy(io_cache);
+}
+
+bool hugemap_next_run(const unsigned long *pages, u32 *first, u32 *end)
+{
+	u32 next = find_next_bit(pages, HM_BLOCK_PAGES, *first);
+
+	*first = *end = next;
+	while (next < HM_BLOCK_PAGES && next <= *end + MERGED_PAGES) {
+		*end = find_next_zero_bit(pages, HM_BLOCK_PAGES, next);
+		next = find_next_bit(pages, HM_BLOCK_PAGES, *end);
+	}
+	return *first < HM_BLOCK_PAGES;
 }
 
 /*

@@ -11,6 +11,8 @@
  * that it cannot be frozen, and leaves a dirty flag. Who changes the file below may change
  * clean pages, too: then none of the copies counts (hi->changes).
  */
+#include <linux/bitmap.h>
+#include <linux/delay.h>
 #include <linux/freezer.h>
 #include <linux/fs.h>
 #include <linux/kthread.h>
@@ -21,10 +23,9 @@
 #include "data.h"
 #include "trace.h"
 
-/* Missing pages that are no further apart are read at once, with what lies between. */
-#define MERGED_PAGES 4u
-/* Claims that find a page busy. */
+/* Claims that find a page busy, or held. */
 #define CLAIM_TRIES 3u
+#define MOMENT_US 50u
 
 /* What a promotion needs, once for a mount: too much for a stack. */
 struct hugemap_promotion {
@@ -32,45 +33,24 @@ struct hugemap_promotion {
 	struct hugemap_inode *hi;
 	u32 changes; /* of the file below, when it began */
 	struct folio *huge;
-	bool to_read[HM_BLOCK_PAGES]; /* of what is missing: the rest are zeros */
+	DECLARE_BITMAP(to_read, HM_BLOCK_PAGES); /* of what is missing: the rest are zeros */
 	struct folio *folio[HM_BLOCK_PAGES]; /* the base pages, locked; NULL: it was missing */
 };
 
 /* --- what is missing ------------------------------------------------------------------ */
-
-static bool is_missing(const struct hugemap_promotion *p, u32 i)
-{
-	return p->core.missing[i / HM_BITS_PER_LONG] >> (i % HM_BITS_PER_LONG) & 1;
-}
 
 /* What is a hole may become another one meanwhile, and data: it is asked once. */
 static void zero_holes(struct hugemap_promotion *p)
 {
 	u32 i;
 
-	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		p->to_read[i] = false;
-		if (!is_missing(p, i))
-			continue;
+	bitmap_zero(p->to_read, HM_BLOCK_PAGES);
+	for_each_set_bit(i, p->core.missing, HM_BLOCK_PAGES) {
 		if (hm_hollow(p->hi->store, p->core.unit.pgoff + i))
 			clear_highpage(folio_page(p->huge, i));
 		else
-			p->to_read[i] = true;
+			__set_bit(i, p->to_read);
 	}
-}
-
-/* The next pages to read at once. False: there are none from @first on. */
-static bool next_run(const struct hugemap_promotion *p, u32 *first, u32 *end)
-{
-	u32 i;
-
-	while (*first < HM_BLOCK_PAGES && !p->to_read[*first])
-		(*first)++;
-	*end = *first;
-	for (i = *first; i < HM_BLOCK_PAGES && i <= *end + MERGED_PAGES; i++)
-		if (p->to_read[i])
-			*end = i + 1;
-	return *end > *first;
 }
 
 struct flight {
@@ -100,7 +80,7 @@ static int read_missing(struct hugemap_promotion *p)
 
 	zero_holes(p);
 	hugemap_window("promote: holes are zeros, nothing is read");
-	for (first = 0; next_run(p, &first, &end); first = end) {
+	for (first = 0; hugemap_next_run(p->to_read, &first, &end); first = end) {
 		struct hugemap_io *io = NULL;
 
 		if (flight.n && flight.n < HUGEMAP_WRITE_DEPTH)
@@ -152,10 +132,11 @@ static void copy_ahead(struct hugemap_promotion *p)
  */
 static void note_dirtied(struct hugemap_promotion *p)
 {
-	u64 pgoff = p->core.unit.pgoff, end = pgoff + HM_BLOCK_PAGES;
+	u32 i;
 
 	smp_mb();
-	for (; pgoff < end; pgoff++) {
+	for_each_clear_bit(i, p->core.missing, HM_BLOCK_PAGES) {
+		u64 pgoff = p->core.unit.pgoff + i;
 		struct hm_unit unit;
 		struct folio *folio;
 
@@ -173,11 +154,13 @@ static void note_dirtied(struct hugemap_promotion *p)
 
 /* --- all at once ------------------------------------------------------------------------ */
 
+/* The first @n of the block. */
 static void unlock_pages(struct hugemap_promotion *p, u32 n)
 {
-	while (n-- > 0)
-		if (p->folio[n])
-			folio_unlock(p->folio[n]);
+	u32 i;
+
+	for_each_clear_bit(i, p->core.missing, n)
+		folio_unlock(p->folio[i]);
 }
 
 /*
@@ -195,10 +178,9 @@ static bool lock_pages(struct hugemap_promotion *p)
 	struct hm_unit unit;
 	u32 i;
 
-	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		p->folio[i] = NULL;
-		if (hm_promote_page(&p->core, i, &unit) == HM_PAGE_READ)
-			continue;
+	memset(p->folio, 0, sizeof(p->folio));
+	for_each_clear_bit(i, p->core.missing, HM_BLOCK_PAGES) {
+		hm_promote_page(&p->core, i, &unit);
 		p->folio[i] = hugemap_frame_folio(hugemap_of(p->hi), unit.frame);
 		if (must_stay(p->folio[i]) || !folio_trylock(p->folio[i])) {
 			unlock_pages(p, i);
@@ -214,9 +196,7 @@ static void copy_rest(struct hugemap_promotion *p)
 	struct hm_unit unit;
 	u32 i;
 
-	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		if (!p->folio[i])
-			continue;
+	for_each_clear_bit(i, p->core.missing, HM_BLOCK_PAGES) {
 		if (folio_test_dirty(p->folio[i]) ||
 		    hm_promote_page(&p->core, i, &unit) == HM_PAGE_COPY)
 			take_copy(p, i, p->folio[i]);
@@ -233,9 +213,10 @@ static void let_go(struct hugemap_promotion *p)
 
 	hugemap_folio_replace(p->hi, &p->core.unit, p->folio);
 	unlock_pages(p, HM_BLOCK_PAGES);
-	for (i = 0; i < HM_BLOCK_PAGES; i++)
-		if (hm_promote_page(&p->core, i, &unit) != HM_PAGE_READ)
-			hugemap_frame_check(hugemap_of(p->hi), &unit);
+	for_each_clear_bit(i, p->core.missing, HM_BLOCK_PAGES) {
+		hm_promote_page(&p->core, i, &unit);
+		hugemap_frame_check(hugemap_of(p->hi), &unit);
+	}
 }
 
 /* stores_lock and the invalidate_lock are held, shared. */
@@ -283,9 +264,9 @@ static bool promote_finish(struct hugemap_promotion *p, enum hm_refused *why)
 		if (!*why) {
 			*why = promote_claimed(p);
 			if (*why)
-				hm_promote_abort(&p->core, *why);
-			ended = true;
+				hm_promote_unclaim(&p->core);
 		}
+		ended = !*why;
 		if (*why)
 			note_dirtied(p);
 	}
@@ -301,22 +282,25 @@ static bool pages_idle(const struct hugemap_promotion *p)
 {
 	u32 i;
 
-	for (i = 0; i < HM_BLOCK_PAGES; i++)
-		if (!is_missing(p, i) && !hugemap_unit_idle(p->hi, p->core.unit.pgoff + i))
+	for_each_clear_bit(i, p->core.missing, HM_BLOCK_PAGES)
+		if (!hugemap_unit_idle(p->hi, p->core.unit.pgoff + i))
 			return false;
 	return true;
 }
 
 /*
  * For as long as a page is read or written, but no longer than a tick: who wants one that
- * was missing waits as well.
+ * was missing waits as well. A fault holds a page for a moment only; who does for longer is not
+ * waited for.
  */
-static void await_pages(const struct hugemap_promotion *p)
+static void await_pages(const struct hugemap_promotion *p, enum hm_refused why)
 {
 	wait_queue_head_t *wait =
 		hugemap_wait_of(hugemap_of(p->hi), p->hi->store, p->core.unit.pgoff);
 
-	if (pages_idle(p))
+	if (why == HM_REFUSED_PINNED)
+		usleep_range(MOMENT_US, 2 * MOMENT_US);
+	else if (pages_idle(p))
 		schedule_timeout_uninterruptible(1);
 	else
 		wait_event_timeout(*wait, pages_idle(p), 1);
@@ -354,9 +338,9 @@ static enum hm_refused promote(struct hugemap_promotion *p)
 	for (;;) {
 		if (promote_finish(p, &why))
 			return why;
-		if (why != HM_REFUSED_BUSY || ++tries == CLAIM_TRIES)
+		if ((why != HM_REFUSED_BUSY && why != HM_REFUSED_PINNED) || ++tries == CLAIM_TRIES)
 			goto failed;
-		await_pages(p);
+		await_pages(p, why);
 	}
 failed:
 	hm_promote_abort(&p->core, why);

@@ -21,11 +21,6 @@
 #define RUN_PAGES min(HUGEMAP_IO_SEGMENTS, HM_BLOCK_PAGES)
 /* A run that is waited for by itself takes as long as so many pages of those in flight. */
 #define LONE_RUN_PAGES 16u
-/*
- * Parts of a huge unit that are no further apart are written at once, and all of it where these are
- * more than half: one I/O costs disks and processors about what 16 KB do.
- */
-#define MERGED_PAGES (HM_BLOCK_PAGES / 128)
 #define BACKOFF_MAX (30 * HZ)
 
 struct in_flight {
@@ -247,21 +242,9 @@ static int write_tail(struct hugemap_inode *hi, const struct hm_run *run,
 				     ((loff_t)run->pgoff << HM_PAGE_SHIFT) + start, bytes);
 }
 
-/* The next part to write of a huge unit. False: there is none from @first on. */
-static bool next_part(const unsigned long *changed, u32 *first, u32 *end)
-{
-	u32 i;
-
-	*first = find_next_bit(changed, HM_BLOCK_PAGES, *first);
-	for (i = *end = *first; i < HM_BLOCK_PAGES && i <= *end + MERGED_PAGES; i++)
-		if (test_bit(i, changed))
-			*end = i + 1;
-	return *first < HM_BLOCK_PAGES;
-}
-
 /*
- * Is a huge unit to be written in parts? Not the last bytes of a file, nor what makes the file
- * below longer: that has to be there without a gap.
+ * Is a huge unit to be written in parts? Not where these are more than half, nor the last
+ * bytes of a file, nor what makes the file below longer: that has to be there without a gap.
  */
 static bool writes_parts(const struct hugemap_inode *hi, const struct hm_run *run,
 			 const unsigned long *changed, size_t bytes)
@@ -272,7 +255,7 @@ static bool writes_parts(const struct hugemap_inode *hi, const struct hm_run *ru
 	if (bytes < (size_t)run->npages << HM_PAGE_SHIFT ||
 	    (hi->lower && i_size_read(hi->lower) < end))
 		return false;
-	for (; next_part(changed, &first, &last); first = last)
+	for (; hugemap_next_run(changed, &first, &last); first = last)
 		pages += last - first;
 	return pages <= HM_BLOCK_PAGES / 2;
 }
@@ -283,14 +266,14 @@ static void write_parts(struct hugemap_inode *hi, const struct hm_run *run,
 {
 	u32 first = 0, end, next;
 
-	if (!next_part(changed, &first, &end))
+	if (!hugemap_next_run(changed, &first, &end))
 		run_done(hi, run, 0);
 	for (; first < HM_BLOCK_PAGES; first = next) {
 		struct hugemap_io *io = new_write(hi, flight);
 
-		next_part(changed, &first, &end);
+		hugemap_next_run(changed, &first, &end);
 		next = end;
-		if (!next_part(changed, &next, &(u32){ 0 }))
+		if (!hugemap_next_run(changed, &next, &(u32){ 0 }))
 			io->run = *run;
 		hugemap_io_add_pages(io, folio, first, end - first);
 		hugemap_io_submit(io, (loff_t)(run->pgoff + first) << HM_PAGE_SHIFT, io->bytes);

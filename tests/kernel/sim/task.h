@@ -128,6 +128,9 @@ static inline int atomic_read(const atomic_t *a)
 	return a->value;
 }
 
+#define atomic_read_acquire(a) atomic_read(a)
+#define atomic_set(a, n) ((a)->value = (n))
+
 static inline int atomic_add_return(int n, atomic_t *a)
 {
 	sim_step();
@@ -199,6 +202,24 @@ static inline u32 find_next_bit(const unsigned long *map, u32 size, u32 from)
 	while (from < size && !test_bit(from, map))
 		from++;
 	return from < size ? from : size;
+}
+
+static inline u32 find_next_zero_bit(const unsigned long *map, u32 size, u32 from)
+{
+	while (from < size && test_bit(from, map))
+		from++;
+	return from < size ? from : size;
+}
+
+#define for_each_set_bit(i, map, n) \
+	for ((i) = find_next_bit(map, n, 0); (i) < (n); (i) = find_next_bit(map, n, (i) + 1))
+#define for_each_clear_bit(i, map, n)                        \
+	for ((i) = find_next_zero_bit(map, n, 0); (i) < (n); \
+	     (i) = find_next_zero_bit(map, n, (i) + 1))
+
+static inline void __set_bit(u32 nr, unsigned long *map)
+{
+	map[nr / 64] |= 1ul << nr % 64;
 }
 
 static inline void bitmap_zero(unsigned long *map, u32 bits)
@@ -305,6 +326,8 @@ typedef u64 ktime_t;
 #define ktime_to_ms(t) ((t) / 1000000)
 void time_passes(unsigned long more); /* wakes whose time has come */
 void schedule_timeout_uninterruptible(long timeout);
+/* Less than a tick. */
+#define usleep_range(least, most) sim_yield()
 void schedule_timeout_killable(long timeout);
 
 /* --- waiting ------------------------------------------------------------ */
@@ -401,6 +424,7 @@ struct rw_semaphore {
 bool down_read_trylock(struct rw_semaphore *s);
 #define down_read_killable(s) (down_read(s), 0)
 #define smp_mb() sim_step()
+#define smp_mb__before_atomic() sim_step()
 #define rwsem_is_locked(s) ((s)->lock.writer || (s)->lock.readers)
 bool down_write_trylock(struct rw_semaphore *s);
 
