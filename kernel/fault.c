@@ -264,6 +264,50 @@ static bool may_map(struct vm_fault *vmf, struct hugemap_inode *hi, const struct
 			&whole) == HM_HIT;
 }
 
+/*
+ * Nothing is mapped at the page, but a page table is there, and what is dirty is the whole block:
+ * then a fault for each of its pages would tell nothing. But where pages are stable, the
+ * next write-back must not find some that may be stored to.
+ */
+static bool may_map_around(const struct vm_fault *vmf, const struct hugemap_inode *hi,
+			   const struct hm_unit *unit)
+{
+	pmd_t pmd = READ_ONCE(*vmf->pmd);
+
+	return HUGEMAP_MAPS_PARTS && unit->npages > 1 && !(unit->hints & HM_HINT_PART) &&
+	       !vmf->pte && !pmd_none(pmd) && !pmd_trans_huge(pmd) && !hi->stable;
+}
+
+/*
+ * The folio is locked, and its unit dirty; mm will lock it itself. Until what may be stored to
+ * is mapped, who writes the unit back leaves it dirty. True: the page is mapped; the folio is
+ * not locked any more, either way.
+ */
+static bool map_around(struct vm_fault *vmf, struct hugemap_inode *hi, struct folio *folio)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	/* Pages up to the fault's, in the block, the page table and the VMA; and from it on. */
+	u64 before = min3(vmf->pgoff & HUGEMAP_BLOCK_MASK,
+			  (u64)(vmf->address & ~PMD_MASK) >> PAGE_SHIFT,
+			  (u64)(vmf->pgoff - vma->vm_pgoff));
+	u64 after = min3(HUGEMAP_BLOCK_MASK - (vmf->pgoff & HUGEMAP_BLOCK_MASK),
+			 (u64)(~vmf->address & ~PMD_MASK) >> PAGE_SHIFT,
+			 (u64)(vma->vm_pgoff + vma_pages(vma) - 1 - vmf->pgoff));
+	vm_fault_t ret;
+
+	/* Pairs with writeback_protect(). */
+	atomic_inc(&hi->mapping_stores);
+	folio_unlock(folio);
+	hugemap_window("first store: dirty, none of the block mapped");
+	/* A store's fault: all of it becomes writable. */
+	ret = filemap_map_pages(vmf, vmf->pgoff - before, vmf->pgoff + after);
+	vmf->pte = NULL;
+	hugemap_window("first store: the block is mapped, and counted");
+	smp_mb__before_atomic();
+	atomic_dec(&hi->mapping_stores);
+	return ret & VM_FAULT_NOPAGE;
+}
+
 static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
@@ -272,7 +316,7 @@ static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 	struct folio *folio = page_folio(vmf->page);
 	vm_fault_t ret = VM_FAULT_NOPAGE;
 	struct hm_unit unit = {};
-	bool ahead = false;
+	bool ahead = false, tried = false, mapped = false;
 
 	sb_start_pagefault(inode->i_sb);
 	hugemap_window("first store: mapped, not dirty");
@@ -283,6 +327,7 @@ static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 		goto out;
 	}
 	file_update_time(vmf->vma->vm_file);
+lock:
 	folio_lock(folio);
 	if (!hugemap_folio_is(hi, folio, vmf->pgoff) ||
 	    vmf->pgoff >= hugemap_pages(i_size_read(inode)) ||
@@ -292,13 +337,21 @@ static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 		goto out;
 	}
 	hugemap_window("first store: dirty, not writable");
-	ahead = unit.hints & HM_HINT_READAHEAD;
+	ahead |= unit.hints & HM_HINT_READAHEAD;
 	ret = VM_FAULT_LOCKED;
+	if (!tried && may_map_around(vmf, hi, &unit)) {
+		tried = true;
+		ret = VM_FAULT_NOPAGE;
+		/* Somebody else had the lock just then: this page, as ever. */
+		if (!map_around(vmf, hi, folio))
+			goto lock;
+		mapped = true;
+	}
 out:
 	filemap_invalidate_unlock_shared(mapping);
 again:
 	sb_end_pagefault(inode->i_sb);
-	if (ret == VM_FAULT_NOPAGE)
+	if (ret == VM_FAULT_NOPAGE && !mapped)
 		/* hugemap_fault() can drop the fault lock and wait: have it called. */
 		unmap_mapping_pages(mapping, vmf->pgoff, 1, false);
 	if (ahead)

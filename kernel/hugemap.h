@@ -256,6 +256,7 @@ struct hugemap_inode {
 	bool stays; /* a security module does not let it be mapped anew */
 	bool stable; /* what is being written may not change meanwhile: below computes sums */
 	int priority;
+	atomic_t mapping_stores; /* faults that map a dirty unit without its lock */
 	u32 failures; /* write-backs in sequence that failed */
 	unsigned long retry_at; /* jiffies; background write-back waits until then */
 	u64 write_at; /* where background write-back goes on */

@@ -34,6 +34,7 @@ void hugemap_data_init(struct hugemap_inode *hi)
 	hi->writer = NULL;
 	hi->priority = 0;
 	hi->failures = 0;
+	atomic_set(&hi->mapping_stores, 0);
 	hi->opens = 0;
 	mutex_init(&hi->store_lock);
 	mutex_init(&hi->grow_lock);

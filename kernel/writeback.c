@@ -205,13 +205,17 @@ static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run
 	}
 	for (i = 0; i < io->nsegments; i++) {
 		struct folio *folio = page_folio(io->segment[i].bv_page);
+		bool mapping;
 
 		hugemap_window("write-back: claimed, not protected");
-		/* A fault that is about to map it writable holds the lock. */
+		/* A fault that is about to map it writable holds the lock, or is counted. */
 		folio_lock(folio);
+		mapping = folio_test_large(folio) && atomic_read_acquire(&hi->mapping_stores);
 		if (folio_mapped(folio) && folio_mkclean(folio))
 			hugemap_count(mount, HUGEMAP_C_CLEANED, 1);
 		folio_clear_dirty(folio);
+		if (mapping)
+			become_dirty(hi, unit.pgoff);
 		/* A huge unit is a run by itself. */
 		writeback_take(hi, folio, &unit, changed);
 		folio_unlock(folio);

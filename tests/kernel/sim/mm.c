@@ -303,6 +303,7 @@ vm_fault_t filemap_map_pages(struct vm_fault *vmf, pgoff_t first, pgoff_t last)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	struct mm_struct *mm = vma->vm_mm;
+	bool write = vmf->flags & FAULT_FLAG_WRITE;
 	vm_fault_t ret = 0;
 	u64 index;
 
@@ -314,10 +315,10 @@ vm_fault_t filemap_map_pages(struct vm_fault *vmf, pgoff_t first, pgoff_t last)
 			continue;
 		spin_lock(&mm->ptl);
 		if (folio->order && pmd_none(*vmf->pmd) && fits_huge(vma, at)) {
-			map_huge(vmf->pmd, folio, false);
+			map_huge(vmf->pmd, folio, write);
 			ret = VM_FAULT_NOPAGE;
 		} else if (!vmf->pmd->folio && !mm->pte[page_nr(at)].page) {
-			map_page(mm, at, &folio->page[index - folio->index], false);
+			map_page(mm, at, &folio->page[index - folio->index], write);
 			if (index == vmf->pgoff)
 				ret = VM_FAULT_NOPAGE;
 		}
@@ -438,6 +439,7 @@ static vm_fault_t wp_page_shared(struct vm_fault *vmf)
 	folio_get(folio);
 	spin_unlock(&mm->ptl);
 	vmf->page = old.page;
+	vmf->pte = pte;
 	ret = do_page_mkwrite(vmf);
 	if (ret) {
 		folio_put(folio);

@@ -79,6 +79,7 @@ struct vm_fault {
 	pgoff_t pgoff;
 	unsigned long address;
 	pmd_t *pmd, orig_pmd;
+	struct pte *pte; /* NULL: nothing is mapped there */
 	struct page *page;
 };
 
