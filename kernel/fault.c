@@ -274,8 +274,8 @@ static bool may_map_around(const struct vm_fault *vmf, const struct hugemap_inod
 {
 	pmd_t pmd = READ_ONCE(*vmf->pmd);
 
-	return HUGEMAP_MAPS_PARTS && unit->npages > 1 && !(unit->hints & HM_HINT_PART) &&
-	       !vmf->pte && !pmd_none(pmd) && !pmd_trans_huge(pmd) && !hi->stable;
+	return unit->npages > 1 && !(unit->hints & HM_HINT_PART) && !vmf->pte && !pmd_none(pmd) &&
+	       !pmd_trans_huge(pmd) && !hi->stable;
 }
 
 /*

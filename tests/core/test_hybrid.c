@@ -243,6 +243,42 @@ static void test_first_block(void **state)
 	}
 }
 
+/* The first one of a file that is read, or stored to, from its start: soon, if all in order. */
+static void test_first_of_file(void **state)
+{
+	const struct {
+		u32 access;
+		u64 before; /* a page that was stored to before */
+		enum hm_refused why;
+	} tries[] = {
+		{ HM_ACCESS_READ, 0, HM_REFUSED_NOT },
+		{ HM_ACCESS_WRITE, 0, HM_REFUSED_NOT },
+		{ HM_ACCESS_READ, BLOCK - 1, HM_REFUSED_STORED },
+		{ HM_ACCESS_WRITE, BLOCK - 1, HM_REFUSED_STORED },
+	};
+	struct hm_promotion p;
+	struct reader r;
+	u64 page, i;
+
+	for (i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		start(&r, 64, 100);
+		r.env.cache->opts.promote_util = 90;
+		if (tries[i].before)
+			read_page(&r, tries[i].before, AUTO | HM_ACCESS_WRITE);
+		for (page = 0; page < BLOCK / 8 + 2; page++)
+			read_page(&r, page, AUTO | tries[i].access);
+		assert_true(hm_promote_pick(r.env.cache, &p));
+		assert_int_equal(hm_promote_begin(&p, false), tries[i].why);
+		if (!tries[i].why) {
+			assert_int_equal(p.unit.pgoff, 0);
+			assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+			hm_promote_commit(&p);
+			assert_int_equal(read_page(&r, BLOCK, AUTO | tries[i].access), BLOCK);
+		}
+		end(&r);
+	}
+}
+
 /* It is refused when what is ahead was claimed for it: that is read ahead again. */
 static void test_first_block_refused(void **state)
 {
@@ -520,6 +556,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_stream),
 	cmocka_unit_test(test_first_block),
 	cmocka_unit_test(test_first_block_refused),
+	cmocka_unit_test(test_first_of_file),
 	cmocka_unit_test(test_stream_from_the_end),
 	cmocka_unit_test(test_pairs),
 	cmocka_unit_test(test_stream_through_base_pages),

@@ -397,6 +397,34 @@ static void test_pinned(void **state)
 	env_end(&env);
 }
 
+/* Somebody had a page for a moment: what was read, and copied, is kept. */
+static void test_claimed_again(void **state)
+{
+	struct hm_promotion p;
+	struct hm_unit unit;
+	struct env env;
+
+	start(&env);
+	fill(env.store, 3, LEAST, AUTO);
+	begin(&env, &p);
+	copy_all(&p);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(fault(env.store, P(4) - 1, AUTO, &unit), HM_BUSY);
+	assert_true(hm_promote_unclaim(&p));
+	/* All are in use, and who stores to one is heard. */
+	touch(env.store, P(4) - 1, HM_ACCESS_WRITE);
+	assert_int_equal(state_of(env.store, P(4) - 2), HM_CLEAN);
+	assert_int_equal(fault(env.store, P(3), AUTO, &unit), HM_BUSY);
+	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(pages(&p, HM_PAGE_COPIED), LEAST - 1);
+	assert_int_equal(pages(&p, HM_PAGE_COPY), 1);
+	assert_true(hm_promote_commit(&p));
+	assert_int_equal(hm_store_dirty_pages(env.store), HM_BLOCK_PAGES);
+	audit(&env);
+	assert_int_equal(write_all(env.store), 1);
+	env_end(&env);
+}
+
 /* Who needs a page that is being read waits for the end of it, whatever comes. */
 static void test_waiter(void **state)
 {
@@ -802,19 +830,20 @@ static void test_many(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_offer),	   cmocka_unit_test(test_fair),
-	cmocka_unit_test(test_never),	   cmocka_unit_test(test_promote),
-	cmocka_unit_test(test_proven),	   cmocka_unit_test(test_store),
-	cmocka_unit_test(test_device),	   cmocka_unit_test(test_evicted),
-	cmocka_unit_test(test_pinned),	   cmocka_unit_test(test_waiter),
-	cmocka_unit_test(test_writing),	   cmocka_unit_test(test_claimed_twice),
-	cmocka_unit_test(test_reclaim),	   cmocka_unit_test(test_sync),
-	cmocka_unit_test(test_cold),	   cmocka_unit_test(test_stored),
-	cmocka_unit_test(test_holes),	   cmocka_unit_test(test_end),
-	cmocka_unit_test(test_gone),	   cmocka_unit_test(test_busy),
-	cmocka_unit_test(test_keeps),	   cmocka_unit_test(test_backoff),
-	cmocka_unit_test(test_store_ends), cmocka_unit_test(test_many),
-	cmocka_unit_test(test_asked),	   cmocka_unit_test(test_kept),
+	cmocka_unit_test(test_offer),	      cmocka_unit_test(test_fair),
+	cmocka_unit_test(test_never),	      cmocka_unit_test(test_promote),
+	cmocka_unit_test(test_proven),	      cmocka_unit_test(test_store),
+	cmocka_unit_test(test_device),	      cmocka_unit_test(test_evicted),
+	cmocka_unit_test(test_pinned),	      cmocka_unit_test(test_claimed_again),
+	cmocka_unit_test(test_waiter),	      cmocka_unit_test(test_writing),
+	cmocka_unit_test(test_claimed_twice), cmocka_unit_test(test_reclaim),
+	cmocka_unit_test(test_sync),	      cmocka_unit_test(test_cold),
+	cmocka_unit_test(test_stored),	      cmocka_unit_test(test_holes),
+	cmocka_unit_test(test_end),	      cmocka_unit_test(test_gone),
+	cmocka_unit_test(test_busy),	      cmocka_unit_test(test_keeps),
+	cmocka_unit_test(test_backoff),	      cmocka_unit_test(test_store_ends),
+	cmocka_unit_test(test_many),	      cmocka_unit_test(test_asked),
+	cmocka_unit_test(test_kept),
 };
 
 int main(void)

@@ -244,8 +244,10 @@ static void stores_and_promotions(void)
 		storers[i].id = i;
 		EXPECT(!pthread_create(&threads[i], NULL, store, &storers[i]), "no thread");
 	}
-	for (round = 0; round < 6; round++) {
-		sleep(1);
+	/* What is not mapped any more is mapped by stores, beside a sync. */
+	for (round = 0; round < 60; round++) {
+		usleep(100000);
+		MUST(madvise(map, 4 * HUGE, MADV_DONTNEED));
 		MUST(fsync(fd));
 	}
 	await_promotions(before + 1);
@@ -386,6 +388,59 @@ static void stream_of_stores_is_huge(void)
 	uncache(fd, map, SIZE);
 	for (page = 0; page < BLOCKS * PAGES; page++)
 		EXPECT(map[page * SMALL] == 7, "the store to page %zu is lost", page);
+}
+
+static long faults_of_stores(unsigned char *block, unsigned char value)
+{
+	long before = minor_faults();
+	unsigned int page;
+
+	for (page = 0; page < PAGES; page++)
+		block[page * SMALL] = value;
+	return minor_faults() - before;
+}
+
+/*
+ * There is a page table, as base pages were there, and all of the block is dirty: then one
+ * fault maps what is left of it, in a mapping that lies otherwise one for each of its tables.
+ */
+static void dirty_block_is_mapped_at_once(void)
+{
+	int fd = cold_file();
+	unsigned char *map = map_shared(fd, 0, SIZE), *room, *shifted;
+	uint64_t promoted = stat_of("promoted"), written;
+	unsigned int i;
+	long faults;
+
+	touch_block(map + HUGE, PAGES / 20);
+	await_promotions(promoted + 1);
+	/* What is mapped for reading has faults of its own. With no page, there may be no table. */
+	load(map + HUGE);
+	MUST(madvise(map + HUGE + SMALL, HUGE - SMALL, MADV_DONTNEED));
+	written = stat_of("written_bytes");
+	/* A page each, until they are a quarter of it. */
+	for (i = 0; i <= PAGES / 4; i++)
+		map[HUGE + i * 37 % PAGES * SMALL] = 3;
+	faults = faults_of_stores(map + HUGE, 4);
+	EXPECT(faults <= 8, "%ld faults for a block that is dirty", faults);
+
+	room = mmap(NULL, 2 * SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	EXPECT(room != MAP_FAILED, "mmap: %s", strerror(errno));
+	room += HUGE - (uintptr_t)room % HUGE + 5 * SMALL;
+	shifted = mmap(room, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	EXPECT(shifted == room, "mmap: %s", strerror(errno));
+	faults = faults_of_stores(shifted + HUGE, 5);
+	EXPECT(faults <= 8, "%ld faults for a block in two page tables", faults);
+	MUST(msync(map, SIZE, MS_SYNC));
+	expect_written(written, HUGE, "a block");
+	shifted[2 * HUGE] = 6;
+	shifted[HUGE - SMALL] = 6;
+	MUST(fsync(fd));
+	MUST(munmap(shifted, SIZE));
+	uncache(fd, map, SIZE);
+	for (i = 0; i < PAGES; i++)
+		EXPECT(map[HUGE + i * SMALL] == 5, "the store to page %u is lost", i);
+	EXPECT(map[2 * HUGE] == 6 && map[HUGE - SMALL] == 6, "a store beside the block is lost");
 }
 
 static void sparse_stays_sparse(void)
@@ -590,6 +645,7 @@ static const struct behaviour all[] = {
 	{ "little_is_written", little_is_written },
 	{ "little_of_a_block_is_written", little_of_a_block_is_written },
 	{ "stream_of_stores_is_huge", stream_of_stores_is_huge },
+	{ "dirty_block_is_mapped_at_once", dirty_block_is_mapped_at_once },
 	{ "sparse_stays_sparse", sparse_stays_sparse },
 	{ "promotes_its_share", promotes_its_share },
 	{ "said_huge", said_huge },
