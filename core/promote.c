@@ -64,6 +64,13 @@ void hm_promote_heed(const struct hm_pos *pos, bool keep)
 		hm_bit_clear(pos->leaf->kept, pos->leaf_slot);
 }
 
+/* The end of a store is never a whole block, nor is what cannot be read as one. */
+static bool can_be_read(const struct hm_pos *block)
+{
+	return hm_block_of(block->pgoff) < hm_atomic_read(&block->store->size) >> HM_BLOCK_SHIFT &&
+	       !hm_bit_test(block->leaf->broken, block->leaf_slot);
+}
+
 /* Is there something to promote, by what programs have said, or by what is cached? */
 static bool is_wanted(const struct hm_pos *pos, u32 access)
 {
@@ -74,14 +81,12 @@ static bool is_wanted(const struct hm_pos *pos, u32 access)
 			hm_bit_clear(pos->leaf->kept, pos->leaf_slot);
 		if (!hm_bit_test(pos->leaf->asked, pos->leaf_slot))
 			hm_bit_set(pos->leaf->asked, pos->leaf_slot);
-		/* The end of a store is never a whole block, nor is what cannot be read as one. */
-		return hm_block_of(pos->pgoff) < hm_atomic_read(&pos->store->size) >>
-			       HM_BLOCK_SHIFT &&
-		       !hm_bit_test(pos->leaf->broken, pos->leaf_slot);
+		return can_be_read(pos);
 	}
 	return util && !hm_bit_test(pos->leaf->kept, pos->leaf_slot) &&
 	       (access & HM_ACCESS_STREAM ||
-		hm_atomic_read(&pos->base->resident) * 100 >= (u64)util * HM_BLOCK_PAGES);
+		hm_atomic_read(&pos->base->resident) * 100 >= (u64)util * HM_BLOCK_PAGES) &&
+	       can_be_read(pos);
 }
 
 /* Something came into a block of base pages. True: it is a candidate since now. */
@@ -215,12 +220,14 @@ static enum hm_refused may_be_whole(const struct hm_pos *block)
 {
 	const struct hm_base *base = hm_ptr_read(&block->leaf->base[block->leaf_slot]);
 
-	if (hm_block_of(block->pgoff) >= hm_atomic_read(&block->store->size) >> HM_BLOCK_SHIFT ||
-	    hm_bit_test(block->leaf->broken, block->leaf_slot))
+	if (!can_be_read(block))
 		return HM_REFUSED_GONE;
 	/* A page that is dirty has room; the whole block would have none. */
 	return hm_bits_count(base->holes) ? HM_REFUSED_HOLES : HM_REFUSED_NOT;
 }
+
+/* So many, from the first one on, have been stored to by a stream. */
+#define STORED_IN_ORDER (HM_BLOCK_PAGES / 32 + 1)
 
 /*
  * Is enough of it touched, and if a part of it is stored to, enough of that? @stream: it goes
@@ -243,7 +250,7 @@ static enum hm_refused weigh(const struct hm_pos *block, bool stream)
 	}
 	if (touched < least && !stream)
 		return HM_REFUSED_COLD;
-	if (stream && stored == in_order)
+	if (stream && stored == in_order && (!stored || stored >= STORED_IN_ORDER))
 		return HM_REFUSED_NOT;
 	/* A reader goes on through what others store to. */
 	return stored && (stored < least || touched < least) ? HM_REFUSED_STORED : HM_REFUSED_NOT;

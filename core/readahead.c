@@ -27,8 +27,12 @@
 #define FIRST_WINDOW_CHOSEN 4u
 /* From here on, what is left of the block it is in may come at once. Less may be a record. */
 #define LONG_WINDOW (HM_BLOCK_PAGES / 2)
-/* The same of one that began where its file does: it mostly wants all of it. */
+/*
+ * The same of one that began where its file does: it mostly wants all of it. One that stores soon
+ * has all of a block written, so it has to have come further.
+ */
 #define LONG_WINDOW_AT_START (HM_BLOCK_PAGES / 32)
+#define LONG_WINDOW_OF_STORES (HM_BLOCK_PAGES / 16)
 
 /*
  * After so many faults of a CPU that go on with none, a stream has to have gone on itself.
@@ -203,7 +207,8 @@ static u64 take_note(const struct hm_store *store, const struct reach *at)
 
 static bool is_told(const struct hm_stream *s, u64 pgoff, u32 min)
 {
-	return s->next == pgoff + HM_BLOCK_PAGES && s->seen >= min + MORE_FAULTS;
+	return s->next == pgoff + HM_BLOCK_PAGES && s->first < pgoff &&
+	       s->seen >= min + MORE_FAULTS;
 }
 
 /*
@@ -307,14 +312,17 @@ bool hm_stream_passes(struct hm_store *store)
 	       hm_cache_free_pages(cache) <= room;
 }
 
+/* In the first block of a file, and in all of it so far. */
 static bool is_from_start(const struct hm_stream *s)
 {
-	return s->first <= 1;
+	return s->first <= 1 && s->next <= HM_BLOCK_PAGES;
 }
 
 static bool is_long(const struct hm_stream *s)
 {
-	return s->window >= (is_from_start(s) ? LONG_WINDOW_AT_START : LONG_WINDOW);
+	if (!is_from_start(s))
+		return s->window >= LONG_WINDOW;
+	return s->window >= (s->write ? LONG_WINDOW_OF_STORES : LONG_WINDOW_AT_START);
 }
 
 /*
@@ -402,7 +410,8 @@ static void plan_ahead(struct hm_store *store, struct hm_stream *s, const struct
 	if (plan->start - s->next >= s->window / 2 && s->window)
 		return; /* enough is on its way */
 	s->window = s->window ? s->window * 2 : first;
-	if (at->whole && s->window < first)
+	/* It was promoted early, perhaps, and nothing beyond it is wanted. */
+	if (at->whole && s->window < first && (s->first > 1 || hm_block_of(at->first)))
 		s->window = first;
 	if (s->window > max)
 		s->window = max;
@@ -419,7 +428,7 @@ static void plan_ahead(struct hm_store *store, struct hm_stream *s, const struct
 		plan->access |= HM_ACCESS_SEQUENTIAL;
 	/* In its first block: those after it come as a whole. */
 	if (chosen && (!s->write || is_from_start(s)) && !at->whole && is_long(s) &&
-	    s->window <= HM_BLOCK_PAGES)
+	    s->window <= HM_BLOCK_PAGES && max >= LONG_WINDOW)
 		plan->access |= HM_ACCESS_STREAM;
 	if (chosen && is_large(store, s) && hm_stream_passes(store))
 		plan->access |= HM_ACCESS_PASSING;

@@ -285,6 +285,7 @@ static bool may_map_around(const struct vm_fault *vmf, const struct hugemap_inod
  */
 static bool map_around(struct vm_fault *vmf, struct hugemap_inode *hi, struct folio *folio)
 {
+	atomic_t *mapping = hugemap_mapping_stores(hi, vmf->pgoff);
 	struct vm_area_struct *vma = vmf->vma;
 	/* Pages up to the fault's, in the block, the page table and the VMA; and from it on. */
 	u64 before = min3(vmf->pgoff & HUGEMAP_BLOCK_MASK,
@@ -296,7 +297,7 @@ static bool map_around(struct vm_fault *vmf, struct hugemap_inode *hi, struct fo
 	vm_fault_t ret;
 
 	/* Pairs with writeback_protect(). */
-	atomic_inc(&hi->mapping_stores);
+	atomic_inc(mapping);
 	folio_unlock(folio);
 	hugemap_window("first store: dirty, none of the block mapped");
 	/* A store's fault: all of it becomes writable. */
@@ -304,7 +305,7 @@ static bool map_around(struct vm_fault *vmf, struct hugemap_inode *hi, struct fo
 	vmf->pte = NULL;
 	hugemap_window("first store: the block is mapped, and counted");
 	smp_mb__before_atomic();
-	atomic_dec(&hi->mapping_stores);
+	atomic_dec(mapping);
 	return ret & VM_FAULT_NOPAGE;
 }
 

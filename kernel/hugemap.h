@@ -65,6 +65,8 @@
 #define HUGEMAP_WAITS 256u
 #define HUGEMAP_POOL_LEAST (4ull * HM_BLOCK_SIZE)
 #define HUGEMAP_BLOCK_MASK ((u64)HM_BLOCK_PAGES - 1)
+/* Blocks of a file that share a count of stores that map a dirty unit. */
+#define HUGEMAP_MAPPING_STORES 8
 
 struct fs_context;
 struct shrinker;
@@ -256,7 +258,8 @@ struct hugemap_inode {
 	bool stays; /* a security module does not let it be mapped anew */
 	bool stable; /* what is being written may not change meanwhile: below computes sums */
 	int priority;
-	atomic_t mapping_stores; /* faults that map a dirty unit without its lock */
+	/* Faults that map a dirty unit without its lock, by its block. */
+	atomic_t mapping_stores[HUGEMAP_MAPPING_STORES];
 	u32 failures; /* write-backs in sequence that failed */
 	unsigned long retry_at; /* jiffies; background write-back waits until then */
 	u64 write_at; /* where background write-back goes on */
@@ -275,6 +278,11 @@ static inline struct hugemap_mount *hugemap_mount(const struct super_block *sb)
 static inline struct hugemap_inode *hugemap_inode(const struct inode *inode)
 {
 	return container_of(inode, struct hugemap_inode, vfs_inode);
+}
+
+static inline atomic_t *hugemap_mapping_stores(struct hugemap_inode *hi, u64 pgoff)
+{
+	return &hi->mapping_stores[(pgoff >> HM_BLOCK_ORDER) % HUGEMAP_MAPPING_STORES];
 }
 
 /*

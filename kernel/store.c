@@ -28,13 +28,16 @@ static struct kmem_cache *node_cache[HM_NODE_BASE + 1];
 
 void hugemap_data_init(struct hugemap_inode *hi)
 {
+	unsigned int i;
+
 	hi->store = NULL;
 	hi->store_mem = NULL;
 	hi->reader = NULL;
 	hi->writer = NULL;
 	hi->priority = 0;
 	hi->failures = 0;
-	atomic_set(&hi->mapping_stores, 0);
+	for (i = 0; i < HUGEMAP_MAPPING_STORES; i++)
+		atomic_set(&hi->mapping_stores[i], 0);
 	hi->opens = 0;
 	mutex_init(&hi->store_lock);
 	mutex_init(&hi->grow_lock);

@@ -210,7 +210,8 @@ static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run
 		hugemap_window("write-back: claimed, not protected");
 		/* A fault that is about to map it writable holds the lock, or is counted. */
 		folio_lock(folio);
-		mapping = folio_test_large(folio) && atomic_read_acquire(&hi->mapping_stores);
+		mapping = folio_test_large(folio) &&
+			  atomic_read_acquire(hugemap_mapping_stores(hi, unit.pgoff));
 		if (folio_mapped(folio) && folio_mkclean(folio))
 			hugemap_count(mount, HUGEMAP_C_CLEANED, 1);
 		folio_clear_dirty(folio);

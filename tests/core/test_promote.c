@@ -684,9 +684,11 @@ static void test_gone(void **state)
 	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_GONE);
 	assert_int_equal(fault(env.store, P(5), HM_ACCESS_READ, &unit), HM_FILL);
 	hm_fill_done(&unit, -EIO, 0);
+	/* What cannot be read as one is not offered. */
 	fill(env.store, 5, HM_BLOCK_PAGES, AUTO);
-	assert_true(hm_promote_pick(env.cache, &p));
-	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_GONE);
+	assert_false(hm_promote_pick(env.cache, &p));
+	p = (struct hm_promotion){ .unit = { .store = env.store, .pgoff = P(5) } };
+	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_GONE);
 	fill(env.store, 7, LEAST, AUTO);
 	assert_true(hm_promote_pick(env.cache, &p));
 	drop(env.store, P(7), P(8), false);

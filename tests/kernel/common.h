@@ -110,11 +110,21 @@ static inline bool on_hugemap(void)
 	return !statfs(mnt_dir, &fs) && (unsigned int)fs.f_type == HUGEMAP_MAGIC;
 }
 
-static inline bool huge_pages(void)
+static inline bool mounted_with_pages(const char *what)
 {
 	const char *page = getenv("PAGE");
 
-	return on_hugemap() && page && !strcmp(page, "2M");
+	return on_hugemap() && page && !strcmp(page, what);
+}
+
+static inline bool huge_pages(void)
+{
+	return mounted_with_pages("2M");
+}
+
+static inline bool hybrid_pages(void)
+{
+	return mounted_with_pages("auto");
 }
 
 static inline bool slow(void)

@@ -76,8 +76,9 @@ static void each_event(void)
 	EXPECT(data[SMALL] == 0, "data behind an end that was there");
 	write_text(TRACING "events/hugemap/enable", "0");
 	promoted = count_events("promote", st.st_ino, last, sizeof(last));
-	EXPECT(promoted == (huge_pages() ? 1 : 0), "%u promotions, the last one: %s", promoted,
-	       last);
+	/* The cleared block was cached in base pages; or it is the start of what was stored. */
+	EXPECT(hybrid_pages() ? promoted <= 1 : promoted == (huge_pages() ? 1 : 0),
+	       "%u promotions, the last one: %s", promoted, last);
 	if (promoted)
 		EXPECT(!strncmp(last, "pgoff 0 npages 512 value 0", 26), "it says: %s", last);
 	write_text(TRACING "trace", "");
@@ -88,14 +89,13 @@ static void each_event(void)
 /* One page of it is stored to, so all of it would be written. */
 static void a_promotion_is_refused(void)
 {
-	const char *page = getenv("PAGE");
 	volatile unsigned char *data;
 	unsigned int i, seconds;
 	char last[256] = "";
 	struct stat st;
 	int fd;
 
-	if (!on_hugemap() || !page || strcmp(page, "auto"))
+	if (!hybrid_pages())
 		skip("only page=auto promotes");
 	fd = make_file("file", 1, HUGE + SMALL);
 	MUST(fstat(fd, &st));
