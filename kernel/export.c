@@ -15,12 +15,16 @@ static int encode_fh(struct inode *inode, u32 *fh, int *max_len, struct inode *u
 	struct inode *below = hugemap_inode(inode)->lower;
 	/* A name that there is, if there is one. */
 	struct dentry *lower = d_find_alias(below) ?: d_find_any_alias(below);
+	const struct export_operations *ops = below->i_sb->s_export_op;
 	int type;
 
 	if (!lower)
 		return FILEID_INVALID;
-	/* With its directory, so that who decodes it can see where it lies. */
-	type = exportfs_encode_fh(lower, (struct fid *)fh, max_len, 1);
+	/*
+	 * With its directory, so that who decodes it can see where it lies. tmpfs keeps all names,
+	 * and has no use for that: Linux 6.13 and later refuse it.
+	 */
+	type = exportfs_encode_fh(lower, (struct fid *)fh, max_len, ops && ops->fh_to_parent);
 	dput(lower);
 	return type < 0 ? FILEID_INVALID : type;
 }
