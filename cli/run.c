@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #define LIBRARY "libhugemap-run.so"
-#define HEAP_LIBRARY "libhugemap-heap.so"
 #define CANNOT_EXECUTE 126
 #define NOT_FOUND 127
 
@@ -25,14 +24,6 @@ static const struct cli_option options[] = {
 	{ "exclude", "GLOB", 'x', "not these; may be given again" },
 	{ "min-size", "SIZE", 'm', "leave smaller mappings alone (16M)" },
 	{ "budget", "SIZE", 'b', "page cache that its mappings may hold (what Linux gives)" },
-	{ "heap", "FILE", 'H', "large anonymous memory lives in FILE.PID, or a directory" },
-	/* See gone[]. */
-	{ "pool", "SIZE", 'p', NULL },
-	{ "page", "SIZE", 'g', NULL },
-	{ "readonly-only", NULL, 'r', NULL },
-	{ "cached", NULL, 'c', NULL },
-	{ "random", NULL, 'R', NULL },
-	{ "user-mode", NULL, 'u', NULL },
 	{},
 };
 
@@ -55,7 +46,6 @@ const struct cli_command run_command = {
 
 enum kind {
 	FLAG,
-	TEXT,
 	LIST,
 	SIZE,
 };
@@ -73,24 +63,8 @@ static struct setting {
 	{ 'x', LIST, "exclude", "HUGEMAP_RUN_EXCLUDE", NULL },
 	{ 'm', SIZE, "min-size", "HUGEMAP_RUN_MIN_SIZE", NULL },
 	{ 'b', SIZE, "budget", "HUGEMAP_RUN_BUDGET", NULL },
-	{ 'H', TEXT, "heap", "HUGEMAP_RUN_HEAP", NULL },
 };
 
-/* What there was while the library served files from a cache of its own. */
-static const struct {
-	int key;
-	const char *name, *variable, *why;
-} gone[] = {
-	{ 'p', "pool", "HUGEMAP_RUN_POOL", "the page cache is Linux's; see --budget" },
-	{ 'g', "page", "HUGEMAP_RUN_PAGE", "Linux chooses the size of pages, by advice" },
-	{ 'r', "readonly-only", "HUGEMAP_RUN_READONLY_ONLY",
-	  "all files are Linux's, and what is stored to them" },
-	{ 'c', "cached", "HUGEMAP_RUN_CACHED", "what the page cache holds is used as it is" },
-	{ 'R', "random", "HUGEMAP_RUN_RANDOM", "random access is found out, and advised" },
-	{ 'u', "user-mode", "HUGEMAP_RUN_USER_MODE", "no right is needed" },
-};
-
-#define NGONE (sizeof(gone) / sizeof(gone[0]))
 #define NSETTINGS (sizeof(settings) / sizeof(settings[0]))
 
 static void *or_die(void *memory)
@@ -143,33 +117,13 @@ static struct setting *by_name(const char *name)
 	return NULL;
 }
 
-/* An option that is gone does not come back. */
 static struct setting *by_key(int key)
 {
 	size_t i;
 
-	for (i = 0; i < NGONE; i++)
-		if (gone[i].key == key)
-			exit((cli_fail(&run_command, "--%s has no meaning any more: %s",
-				       gone[i].name, gone[i].why),
-			      CLI_USAGE));
 	for (i = 0; settings[i].key != key; i++)
 		;
 	return &settings[i];
-}
-
-/* In a file that may be older, a word is enough. */
-static bool is_gone(const char *name, const char *where)
-{
-	size_t i;
-
-	for (i = 0; i < NGONE; i++) {
-		if (strcmp(gone[i].name, name))
-			continue;
-		cli_fail(&run_command, "%s has no meaning any more: %s", where, gone[i].why);
-		return true;
-	}
-	return false;
 }
 
 static char *trim(char *text)
@@ -210,8 +164,6 @@ static void read_file(const char *path)
 			*value++ = '\0';
 		name = trim(name);
 		snprintf(where, sizeof(where), "%s, line %u: %s", path, number, name);
-		if (is_gone(name, where))
-			continue;
 		setting = by_name(name);
 		if (!setting || !value)
 			cli_usage(&run_command, "%s, line %u: '%s' is no setting", path, number,
@@ -246,13 +198,6 @@ static void read_environment(void)
 		if (value && *value)
 			set(&settings[i], value, settings[i].variable, false);
 	}
-	for (i = 0; i < NGONE; i++) {
-		const char *value = getenv(gone[i].variable);
-
-		/* Its children need not say it again. */
-		if (value && *value && is_gone(gone[i].name, gone[i].variable))
-			unsetenv(gone[i].variable);
-	}
 }
 
 /* Beside this command, as in the build directory; or where it was installed. */
@@ -275,21 +220,19 @@ static bool find_library(const char *name, char *path, size_t size)
 	return !access(path, R_OK);
 }
 
-static int preload(bool heap)
+static int preload(void)
 {
 	const char *already = getenv("LD_PRELOAD");
-	char library[2 * PATH_MAX], second[2 * PATH_MAX], *all;
+	char library[2 * PATH_MAX], *all;
 
 	if (!find_library(LIBRARY, library, sizeof(library)))
 		return cli_fail(&run_command, "%s is not there: is HugeMap installed?", library);
-	if (heap && !find_library(HEAP_LIBRARY, second, sizeof(second)))
-		return cli_fail(&run_command, "%s is not there: is HugeMap installed?", second);
 	/* Names are separated by spaces or colons there: neither can be in one. */
 	if (strpbrk(library, " :"))
 		return cli_fail(&run_command,
 				"the directory of %s must not have a space or a colon", library);
-	if (asprintf(&all, "%s%s%s%s%s", library, heap ? ":" : "", heap ? second : "",
-		     already && *already ? ":" : "", already ? already : "") < 0)
+	if (asprintf(&all, "%s%s%s", library, already && *already ? ":" : "",
+		     already ? already : "") < 0)
 		all = NULL;
 	or_die(all);
 	setenv("LD_PRELOAD", all, 1);
@@ -321,7 +264,7 @@ static int run_run(int argc, char **argv)
 	for (i = 0; i < NSETTINGS; i++)
 		if (settings[i].value)
 			setenv(settings[i].variable, settings[i].value, 1);
-	err = preload(by_name("heap")->value);
+	err = preload();
 	if (err)
 		return err;
 	fflush(NULL);

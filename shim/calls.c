@@ -4,7 +4,6 @@
  * advise mappings, and those before which the watcher's thread must be gone.
  */
 #include "shim.h"
-#include "heap.h"
 
 #include <dlfcn.h>
 #include <grp.h>
@@ -26,15 +25,8 @@ SHIM_EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd, o
 
 	if (!shim.on)
 		return raw_mmap(addr, length, prot, flags, fd, offset);
-	if (flags & MAP_FIXED) {
+	if (flags & MAP_FIXED)
 		steer_unmapping(addr, length);
-		if (heap_over(addr, length, prot, flags))
-			return addr;
-	} else if (heap_suits(length, prot, flags)) {
-		at = heap_map(length, false);
-		if (at)
-			return at;
-	}
 	at = raw_mmap(addr, length, prot, flags, fd, offset);
 	if (at != MAP_FAILED && !(flags & MAP_ANONYMOUS) && length >= shim.least &&
 	    config_wants(fd))
@@ -47,11 +39,8 @@ SHIM_EXPORT void *mmap64(void *addr, size_t length, int prot, int flags, int fd,
 
 SHIM_EXPORT int munmap(void *addr, size_t length)
 {
-	if (shim.on) {
+	if (shim.on)
 		steer_unmapping(addr, length);
-		if (heap_has(addr))
-			return heap_unmap(addr, length);
-	}
 	return raw_munmap(addr, length);
 }
 
@@ -78,10 +67,6 @@ SHIM_EXPORT void *mremap(void *old, size_t old_length, size_t length, int flags,
 		return raw_mremap(old, old_length, length, flags, new);
 	if (flags & MREMAP_FIXED)
 		steer_unmapping(new, length);
-	if (heap_has(old))
-		return heap_remap(old, old_length, length, flags, new);
-	if (flags & MREMAP_FIXED)
-		heap_over(new, length, PROT_NONE, 0);
 	at = remap(old, old_length, length, flags, new);
 	if (at != MAP_FAILED)
 		steer_moved(old, old_length, at, length);
@@ -96,11 +81,8 @@ static bool is_hint(int advice)
 
 SHIM_EXPORT int madvise(void *addr, size_t length, int advice)
 {
-	int result;
+	int result = raw_madvise(addr, length, advice);
 
-	if (shim.on && heap_has(addr))
-		return heap_advise(addr, length, advice);
-	result = raw_madvise(addr, length, advice);
 	if (!result && shim.on && is_hint(advice))
 		steer_hint(addr, length, advice);
 	return result;

@@ -5,7 +5,6 @@
  * copied: programs write over their environment to change what ps shows.
  */
 #include "shim.h"
-#include "heap.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -102,7 +101,6 @@ void config_read(void)
 	shim.summary = flag("HUGEMAP_RUN_SUMMARY");
 	text("HUGEMAP_RUN_INCLUDE", shim.include, sizeof(shim.include));
 	text("HUGEMAP_RUN_EXCLUDE", shim.exclude, sizeof(shim.exclude));
-	text("HUGEMAP_RUN_HEAP", shim.heap, sizeof(shim.heap));
 	steer_configure(&settings);
 	shim.on = true;
 }
@@ -114,6 +112,4 @@ __attribute__((constructor)) static void begin(void)
 	if (!shim.on)
 		return;
 	report_open();
-	if (*shim.heap)
-		heap_open();
 }

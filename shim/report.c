@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* What is said on standard error: complaints, and what was done, at the end. */
+/* The summary on standard error when the program ends. */
 #include "shim.h"
 
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,24 +31,6 @@ void report_open(void)
 
 	if (shim.summary && !fstat(STDERR_FILENO, &error_file))
 		error_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 100);
-	errno = saved;
-}
-
-void report_say(const char *format, ...)
-{
-	int saved = errno, n;
-	char line[512];
-	va_list args;
-
-	n = snprintf(line, sizeof(line), "hugemap run: %d: ", (int)getpid());
-	va_start(args, format);
-	n += vsnprintf(line + n, sizeof(line) - (size_t)n - 1, format, args);
-	va_end(args);
-	if (n > (int)sizeof(line) - 2)
-		n = (int)sizeof(line) - 2;
-	line[n++] = '\n';
-	if (syscall(SYS_write, STDERR_FILENO, line, (size_t)n) < 0)
-		n = 0; /* there is nobody to tell */
 	errno = saved;
 }
 

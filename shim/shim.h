@@ -27,7 +27,6 @@
  * @least: smaller mappings are left alone; bytes
  * @include: globs with colons between them; "" = all files
  * @exclude: the same; "" = none
- * @heap: where large anonymous memory lives; "" = in memory
  */
 struct shim_settings {
 	bool on;
@@ -35,7 +34,6 @@ struct shim_settings {
 	uint64_t least;
 	char include[4096];
 	char exclude[4096];
-	char heap[4096];
 };
 
 extern struct shim_settings shim;
@@ -50,7 +48,6 @@ bool config_wants(int fd);
 
 /* --- report.c --- */
 void report_open(void);
-void report_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* --- the system calls --- */
 

@@ -91,8 +91,6 @@ class Settings(Case):
     def test_the_library_is_the_first(self):
         found = self.settings(LD_PRELOAD="")
         self.assertEqual(os.path.realpath(found["LD_PRELOAD"]), os.path.realpath(LIBRARY))
-        found = self.settings("--heap", self.home)
-        self.assertIn("libhugemap-heap.so", found["LD_PRELOAD"].split(":")[1])
 
     def test_options_of_the_program_are_its_own(self):
         self.assertEqual(self.run_it("printf", "%s", "--pool").stdout, "--pool")
@@ -110,24 +108,6 @@ class Settings(Case):
         done = self.run_it("true")
         self.assertEqual(done.returncode, 2)
         self.assertIn("line 1", done.stderr)
-
-    def test_what_is_gone_says_why(self):
-        for option in (["--pool", "1G"], ["--page", "4K"], ["--readonly-only"], ["--cached"],
-                       ["--random"], ["--user-mode"]):
-            done = self.run_it(*option, "true")
-            self.assertEqual(done.returncode, 2, option)
-            self.assertRegex(done.stderr, rf"^hugemap run: {option[0]} has no meaning any more: \S")
-            self.assertNotIn(f"{option[0]} ", self.run_it("--help").stdout)
-
-    def test_what_is_gone_from_files_and_the_environment_stops_nobody(self):
-        self.configure("pool = 4G\nuser-mode = yes\nmin-size = 2M\n")
-        done = self.run_it(*SHOW, HUGEMAP_RUN_CACHED="1")
-        self.assertEqual(done.returncode, 0)
-        self.assertIn("HUGEMAP_RUN_MIN_SIZE=2M", done.stdout)
-        self.assertNotIn("CACHED", done.stdout)
-        self.assertEqual(len(done.stderr.splitlines()), 3)
-        for part in ("line 1: pool has no meaning", "line 2: user-mode", "HUGEMAP_RUN_CACHED has no"):
-            self.assertIn(part, done.stderr)
 
 
 class Told(Case):
@@ -197,42 +177,11 @@ class Told(Case):
     def test_off(self):
         path = self.make_file("data", 16 * MB)
         self.env["HUGEMAP_RUN_OFF"] = "1"
-        child = self.start("--summary", "--heap", self.home, "python3", "-c", READER, path, "1")
+        child = self.start("--summary", "python3", "-c", READER, path, "1")
         with open(f"/proc/{child.pid}/maps") as maps:
             self.assertIn("libhugemap-run", maps.read())
         self.assertEqual(len(os.listdir(f"/proc/{child.pid}/task")), 1)
         self.assertEqual(child.communicate("")[1], "")
-
-    def test_a_heap_is_steered(self):
-        program = "b = bytearray(64 << 20)\nb[::4096] = bytes(16384)\n" + \
-            "print('ready', flush=True)\nimport sys\nsys.stdin.read()\n"
-        child = self.start("--heap", f"{self.home}/heap", "python3", "-c", program)
-        self.assertEqual(os.listdir(self.home), [])
-        self.assertTrue(any(f"{self.home}/heap" in m["file"] for m in self.mappings(child)))
-
-
-class Heap(Case):
-    def test_where_it_cannot_be(self):
-        done = self.run_it("--heap", f"{self.home}/not/there", "python3", "-c",
-                           "b = bytearray(64 << 20)\nprint(len(b))")
-        self.assertEqual(done.stdout, f"{64 << 20}\n")
-        self.assertRegex(done.stderr, r"^hugemap run: \d+: --heap .*: No such file or directory\n$")
-
-    def test_children_and_other_programs(self):
-        program = ("import os, subprocess\nb = bytearray(40 << 20)\n"
-                   "b[::4096] = bytes(i & 255 for i in range(len(b) // 4096))\n"
-                   "b.extend(bytes(8 << 20))\n"
-                   "assert b[4096 * 77] == 77 and b[-1] == 0\n"
-                   "subprocess.run(['true'], check=True)\n"
-                   "pid = os.fork()\n"
-                   "b[5] = 9 if pid else 8\n"
-                   "if not pid: os._exit(0 if b[5] == 8 else 1)\n"
-                   "assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0\n"
-                   "assert b[5] == 9 and b[4096 * 78] == 78\n")
-        for heap in (self.home, f"{self.home}/heap"):
-            done = self.run_it("--heap", heap, "python3", "-c", program)
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
-            self.assertEqual(os.listdir(self.home), [])
 
 
 class Allocators(Case):
@@ -248,15 +197,14 @@ class Allocators(Case):
     def test_loaded_before_a_program(self):
         path = self.make_file("data", 16 * MB)
         for library in self.libraries():
-            for options in ([], ["--heap", self.home]):
-                for program in (["ls", self.home], ["python3", "-c", READER, path, "1"],
-                                ["sh", "-c", f"sort {path} | tail -n 1 | wc -l"]):
-                    done = subprocess.run([HUGEMAP, "run", "--min-size", "1M", *options,
-                                           *program], capture_output=True, timeout=PATIENCE,
-                                          stdin=subprocess.DEVNULL,
-                                          env={**self.env, "LD_PRELOAD": library})
-                    self.assertEqual((done.returncode, done.stderr), (0, b""), (library, program))
-                    self.assertTrue(done.stdout)
+            for program in (["ls", self.home], ["python3", "-c", READER, path, "1"],
+                            ["sh", "-c", f"sort {path} | tail -n 1 | wc -l"]):
+                done = subprocess.run([HUGEMAP, "run", "--min-size", "1M", *program],
+                                      capture_output=True, timeout=PATIENCE,
+                                      stdin=subprocess.DEVNULL,
+                                      env={**self.env, "LD_PRELOAD": library})
+                self.assertEqual((done.returncode, done.stderr), (0, b""), (library, program))
+                self.assertTrue(done.stdout)
 
     def test_switched_off(self):
         for library in self.libraries():
@@ -266,10 +214,9 @@ class Allocators(Case):
     def test_linked_into_a_program(self):
         if not shutil.which("mold"):
             self.skipTest("mold is not installed")
-        for options in ([], ["--heap", self.home]):
-            done = self.run_it(*options, "mold", "--version")
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
-            self.assertIn("mold", done.stdout)
+        done = self.run_it("mold", "--version")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("mold", done.stdout)
 
 
 class Others(Case):
