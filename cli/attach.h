@@ -108,7 +108,6 @@ const char *hints_text(unsigned int hints, char text[64]);
 /* What can be carried out from outside. */
 enum help {
 	HELP_AHEAD, /* MADV_WILLNEED */
-	HELP_DROP, /* MADV_PAGEOUT */
 	HELP_COLLAPSE, /* MADV_COLLAPSE */
 	HELPS,
 };
@@ -123,7 +122,6 @@ enum help {
  * @touched: pages that came to be mapped since it is watched
  * @huge: bytes that are mapped by huge pages
  * @looks: in which it was used so, by pattern
- * @before: of each 64th of it: somebody had pages of it cached before
  * @count, @bytes: what was done
  * @collapse_err: why no huge page could be had, -errno; 0 = it is not known, or they can
  * @collapse_hand: the region that is tried next; @collapse_at: when
@@ -140,7 +138,6 @@ struct watched {
 	struct hm_advisor advisor;
 	uint64_t touched, huge;
 	uint64_t looks[HM_PATTERN_RANDOM + 1];
-	uint64_t before;
 	uint64_t count[HELPS], bytes[HELPS];
 	int collapse_err;
 	uint64_t collapse_hand, collapse_at, touched_ns;
@@ -207,8 +204,6 @@ static inline uint64_t watched_bytes(const struct watched *map)
 
 /* May another process be advised? 0, or -errno with the reason in a sentence. */
 int attach_try(const struct attach *attach, char why[256]);
-/* Which parts of the file somebody has cached already. */
-void attach_settle(const struct attach *attach, struct watched *map);
 /* What the advisor said in its last look. */
 void attach_advise(const struct attach *attach, struct watched *map);
 /* The region at @page becomes a huge page; 0 or -errno. */

@@ -8,9 +8,7 @@
 #include "call.h"
 #include "uapi.h"
 
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 
 #define VECTORS 128u
@@ -45,53 +43,6 @@ int attach_try(const struct attach *attach, char why[256])
 	else
 		snprintf(why, 256, "process %d cannot be advised: %s", attach->pid, strerror(-err));
 	return err;
-}
-
-/* --- who had what cached --- */
-
-/* The file itself, not what lies at its path by now; or -1. */
-static int open_file(const struct attach *attach, const struct area *area)
-{
-	char path[4200], link[40];
-	struct stat st;
-	int at, fd = -1;
-
-	snprintf(path, sizeof(path), "/proc/%d/root%s", attach->pid, area->path);
-	at = open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
-	if (at < 0)
-		return -1;
-	if (!fstat(at, &st) && S_ISREG(st.st_mode) && st.st_dev == area->dev &&
-	    st.st_ino == area->ino) {
-		snprintf(link, sizeof(link), "/proc/self/fd/%d", at);
-		fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	}
-	close(at);
-	return fd;
-}
-
-/* Each 64th of the mapping of which pages are cached already is never dropped. */
-void attach_settle(const struct attach *attach, struct watched *map)
-{
-	uint64_t slice = watched_bytes(map) / 64, before = 0;
-	struct steer_cachestat_range range;
-	struct steer_cachestat stat;
-	int fd, i;
-
-	map->before = ~0ull;
-	fd = attach->settings.advise ? open_file(attach, &map->area) : -1;
-	if (fd < 0)
-		return;
-	for (i = 0; i < 64; i++) {
-		range.off = map->area.offset + (uint64_t)i * slice;
-		range.len = i == 63 ? watched_bytes(map) - 63 * slice : slice;
-		if (call(SYS_cachestat, fd, (long)&range, (long)&stat, 0, 0, 0) < 0)
-			break; /* before Linux 6.5 nobody knows: all is left alone */
-		if (stat.nr_cache)
-			before |= 1ull << i;
-	}
-	if (i == 64)
-		map->before = before;
-	close(fd);
 }
 
 /* --- carrying out --- */
@@ -144,26 +95,6 @@ static void read_pages(const struct attach *attach, struct watched *map,
 	}
 }
 
-/* The kernel leaves alone what others have mapped, and what is dirty. */
-static void drop(const struct attach *attach, struct watched *map, const struct hm_advice *advice)
-{
-	uint64_t first = map->advisor.first, pages = map->advisor.end - first;
-	uint64_t slice = pages / 64 + 1, page, end;
-
-	for (page = advice->start; page < advice->end; page = end) {
-		struct iovec vec;
-
-		end = first + ((page - first) / slice + 1) * slice;
-		end = end < advice->end ? end : advice->end;
-		/* A slice's edge may lie in its neighbour, by rounding. */
-		if ((map->before >> ((page - first) / slice) & 1) ||
-		    (map->before >> ((end - 1 - first) * 64 / pages) & 1))
-			continue;
-		vec = piece(map, page, end);
-		give(attach, map, &vec, 1, MADV_PAGEOUT, HELP_DROP);
-	}
-}
-
 void attach_advise(const struct attach *attach, struct watched *map)
 {
 	uint32_t i;
@@ -172,9 +103,7 @@ void attach_advise(const struct attach *attach, struct watched *map)
 		const struct hm_advice *advice = &map->advisor.advice[i];
 		uint64_t step = (uint64_t)(advice->step > 0 ? advice->step : -advice->step);
 
-		if (advice->kind == HM_ADVICE_DROP)
-			drop(attach, map, advice);
-		else if (advice->kind == HM_ADVICE_AHEAD && step > 1)
+		if (advice->kind == HM_ADVICE_AHEAD && step > 1)
 			read_pages(attach, map, advice, step);
 		else if (advice->kind == HM_ADVICE_AHEAD)
 			read_range(attach, map, advice->start, advice->end);

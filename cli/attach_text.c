@@ -224,11 +224,6 @@ static void tell_done(struct page *page, const struct watched *map)
 		sentences(page, "Done: read %s ahead (MADV_WILLNEED, %llu times).",
 			  cli_bytes(text[HELP_AHEAD], (double)map->bytes[HELP_AHEAD]),
 			  (unsigned long long)map->count[HELP_AHEAD]);
-	if (map->count[HELP_DROP])
-		sentences(page,
-			  "Done: gave back %s behind a scan that exceeds memory "
-			  "(MADV_PAGEOUT).",
-			  cli_bytes(text[HELP_DROP], (double)map->bytes[HELP_DROP]));
 	if (map->count[HELP_COLLAPSE])
 		sentences(page, "Done: %s that are well used are in huge pages (MADV_COLLAPSE).",
 			  cli_bytes(text[HELP_COLLAPSE], (double)map->bytes[HELP_COLLAPSE]));
@@ -236,7 +231,7 @@ static void tell_done(struct page *page, const struct watched *map)
 		sentences(page, "No huge pages: MADV_COLLAPSE is refused for this file (%s).",
 			  strerror_r(-map->collapse_err, reason, sizeof(reason)));
 	if (page->attach->advising && map->touched && !map->count[HELP_AHEAD] &&
-	    !map->count[HELP_DROP] && !map->count[HELP_COLLAPSE])
+	    !map->count[HELP_COLLAPSE])
 		sentences(page, "Done: nothing.");
 }
 

@@ -204,7 +204,6 @@ static void begin_map(struct attach *attach, struct area *area)
 	map->read_ahead_kb = device_read_ahead_kb(map->area.dev);
 	begin_policy(attach, map);
 	picture_begin(&map->picture, map->advisor.end - map->advisor.first);
-	attach_settle(attach, map);
 	look_first(attach, map);
 	attach->maps[attach->count++] = map;
 }

@@ -23,7 +23,6 @@ static const struct cli_option options[] = {
 	{ "include", "GLOB", 'i', "only files whose name matches; may be given again" },
 	{ "exclude", "GLOB", 'x', "not these; may be given again" },
 	{ "min-size", "SIZE", 'm', "leave smaller mappings alone (16M)" },
-	{ "budget", "SIZE", 'b', "page cache that its mappings may hold (what Linux gives)" },
 	{},
 };
 
@@ -36,7 +35,7 @@ const struct cli_command run_command = {
 	.options = options,
 	.notes =
 		"Each option is also a line in /etc/hugemap/run.conf and\n"
-		"~/.config/hugemap/run.conf (budget = 4G) and a variable (HUGEMAP_RUN_BUDGET).\n\n"
+		"~/.config/hugemap/run.conf (min-size = 64M) and a variable (HUGEMAP_RUN_MIN_SIZE).\n\n"
 		"Exit status: that of PROGRAM; 1 if the library to be loaded is missing, 2 if the\n"
 		"command line makes no sense, 126 or 127 if PROGRAM cannot be started or found.\n",
 	.letters = "v",
@@ -62,7 +61,6 @@ static struct setting {
 	{ 'i', LIST, "include", "HUGEMAP_RUN_INCLUDE", NULL },
 	{ 'x', LIST, "exclude", "HUGEMAP_RUN_EXCLUDE", NULL },
 	{ 'm', SIZE, "min-size", "HUGEMAP_RUN_MIN_SIZE", NULL },
-	{ 'b', SIZE, "budget", "HUGEMAP_RUN_BUDGET", NULL },
 };
 
 #define NSETTINGS (sizeof(settings) / sizeof(settings[0]))

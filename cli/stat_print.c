@@ -200,13 +200,12 @@ static json_t *steer_json(const struct steer_page *page)
 	for (i = 0; i < STEER_PAGE_MAPS; i++)
 		if (page->maps[i].id && !page->maps[i].ended)
 			json_array_append_new(list, steer_map_json(&page->maps[i]));
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "looks",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "looks",
 			 (json_int_t)page->looks, "look_ns", (json_int_t)page->look_ns, "advice_ns",
 			 (json_int_t)page->act_ns, "minor_faults", (json_int_t)page->minflt,
 			 "major_faults", (json_int_t)page->majflt, "read_bytes",
 			 (json_int_t)page->read_bytes, "mapped_bytes",
-			 (json_int_t)tell_mapped(page), "budget_bytes", (json_int_t)page->budget,
-			 "held_bytes", (json_int_t)page->held, "mappings", list);
+			 (json_int_t)tell_mapped(page), "mappings", list);
 }
 
 json_t *stat_json(const struct target *target)
@@ -236,16 +235,15 @@ void stat_list_title(void)
 /* Steered: the page cache is Linux's, so there is no pool, and nothing is dirty here. */
 static void list_steered(const struct target *target)
 {
-	uint64_t mapped = 0, held = target->steer.held;
-	char text[2][CLI_TEXT];
+	uint64_t mapped = 0;
+	char text[CLI_TEXT];
 	unsigned int i;
 
 	for (i = 0; i < STEER_PAGE_MAPS; i++)
 		if (target->steer.maps[i].id && !target->steer.maps[i].ended)
 			mapped += target->steer.maps[i].bytes;
 	printf("%8d  %-16s %10s %10s %10s %10s\n", target->pid, target->name, "steered",
-	       cli_bytes(text[0], (double)mapped), held ? cli_bytes(text[1], (double)held) : "-",
-	       "-");
+	       cli_bytes(text, (double)mapped), "-", "-");
 }
 
 void stat_list_print(const struct target *target)

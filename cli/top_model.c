@@ -40,8 +40,6 @@ static void add_steered(struct top_model *model, const struct target *target)
 	pool->view.now.faults = page->minflt + page->majflt;
 	pool->view.now.hits = page->minflt;
 	pool->view.now.read_bytes = page->read_bytes;
-	pool->view.now.pool_bytes = page->budget;
-	pool->view.now.resident_bytes = page->held;
 	for (i = 0; i < STEER_PAGE_MAPS; i++) {
 		const struct steer_map *map = &page->maps[i];
 

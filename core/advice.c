@@ -48,8 +48,6 @@
 /* Stores are left alone that far behind; writes are begun in pieces of that. */
 #define BEHIND (2 * REGION)
 #define PIECE (4 * REGION)
-/* What was scanned is dropped that far behind. */
-#define DROP_LAG (16 * REGION)
 #define PROBE_FIRST_MS 1000u
 #define PROBE_LAST_MS 30000u
 #define STRIDE_SEEN 4
@@ -423,48 +421,16 @@ static void shrink_area(struct hm_advisor *a, struct hm_track *t)
 	t->back = to;
 }
 
-/*
- * Of a scan that exceeds memory the end is what stays, and the next scan would evict it
- * before it comes there. So what is read once more goes at once; the end is still
- * mapped, and is not seen again. Who scans once pays nothing.
- */
-static void drop_again(struct hm_advisor *a, u64 start, u64 end, u64 length)
-{
-	u64 page;
-
-	for (page = start; page < end; page += REGION) {
-		struct hm_region *r = &a->region[page / REGION];
-		/* Whoever goes round in a part of it has room for that. */
-		bool again = r->passed && length > a->facts.memory / 4;
-
-		r->passed = 1;
-		if (again)
-			continue;
-		answer(a, HM_ADVICE_DROP, start, page);
-		start = page + REGION;
-	}
-	answer(a, HM_ADVICE_DROP, start, end);
-}
-
+/* Start writing what a stream of stores has passed. */
 static void leave_behind(struct hm_advisor *a, struct hm_track *t)
 {
-	bool larger = a->facts.memory && a->end - a->first > a->facts.memory;
 	u64 stored = most(STORED_LEAST, least(a->facts.memory / 16, STORED_MOST)), to;
 
-	if (t->way < 0)
+	if (t->way < 0 || !a->facts.writable || length(t) < stored ||
+	    t->next < t->behind + BEHIND + PIECE)
 		return;
-	if (a->facts.writable) {
-		if (length(t) < stored || t->next < t->behind + BEHIND + PIECE)
-			return;
-		to = region_down(t->next - BEHIND);
-		answer(a, HM_ADVICE_WRITE, t->behind, to);
-		t->behind = to;
-		return;
-	}
-	if (!larger || t->next < t->behind + DROP_LAG + PIECE)
-		return;
-	to = region_down(t->next - DROP_LAG);
-	drop_again(a, region_down(t->behind), to, length(t));
+	to = region_down(t->next - BEHIND);
+	answer(a, HM_ADVICE_WRITE, t->behind, to);
 	t->behind = to;
 }
 

@@ -48,7 +48,6 @@ enum hm_advice_kind {
 	HM_ADVICE_AHEAD, /* .count pages, .step apart, from .start on: read them */
 	HM_ADVICE_FILL, /* read the range and map it, in huge pages where they come */
 	HM_ADVICE_WRITE, /* a stream has passed: if it was one of stores, write them */
-	HM_ADVICE_DROP, /* a scan has used it, and will not come back before it is evicted */
 };
 
 struct hm_advice {
@@ -69,7 +68,6 @@ struct hm_region {
 	u16 before; /* ... before the look in which some came last */
 	u16 look; /* which that is, its low bits */
 	u16 asked : 1; /* all of it was asked for */
-	u16 passed : 1; /* a scan went through it */
 };
 
 /* A run of pages that grows, at one end. */
@@ -79,7 +77,7 @@ struct hm_track {
 	u64 ahead; /* asked for up to here, or the end of the region that was; 0 = nothing */
 	u64 area; /* the end of what is in another mode than the mapping, 0 = none */
 	u64 back; /* ... and where that begins */
-	u64 behind; /* written or dropped up to here */
+	u64 behind; /* writes were started up to here */
 	u32 grown; /* the look in which it grew last; 0 = not used */
 	int way; /* 1, -1; 0 = it has not grown yet */
 	u32 kicks; /* tries to make it go on in huge pages */

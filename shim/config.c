@@ -89,7 +89,6 @@ void config_read(void)
 {
 	struct steer_settings settings = {
 		.least = size("HUGEMAP_RUN_MIN_SIZE"),
-		.budget = size("HUGEMAP_RUN_BUDGET"),
 		.verbose = flag("HUGEMAP_RUN_VERBOSE"),
 	};
 

@@ -117,11 +117,6 @@ void tell_page(const struct steer_page *page, bool ended, void (*put)(const char
 	if (page->read_bytes > mapped)
 		add(line, at, ": %s not used", bytes(c, page->read_bytes - mapped));
 	put(line, arg);
-	if (page->budget) {
-		add(line, 0, "  budget      %s of page cache, %s held", bytes(a, page->budget),
-		    bytes(b, page->held));
-		put(line, arg);
-	}
 	put("  mappings", arg);
 	for (i = 0; i < STEER_PAGE_MAPS; i++) {
 		const struct steer_map *map = &page->maps[i];

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Advice, carried out. Nothing here can be told from the data, the file or another
- * process: no call changes a byte, dirties a page, takes room in the file, or drops
- * pages that others have mapped or had cached before.
+ * Advice, carried out. Neither the data, the file nor another process shows it: no call
+ * changes a byte, dirties a page or allocates blocks of the file.
  *
  * A mapping may have gone, and something else may lie there, when a call is made: advice
  * for a moment's wrong memory changes how it is read, never what is in it.
@@ -118,34 +117,6 @@ static void tell(struct map *map, const char *what)
 
 /* --- what the file is --- */
 
-/* Each 64th of the mapping of which pages are cached already is never dropped. */
-static void find_cached(struct map *map, int fd)
-{
-	struct steer_cachestat_range range = { map->offset, map->bytes };
-	struct steer_cachestat stat;
-	u64 slice = map->bytes / 64, before = 0;
-	int i;
-
-	/* The kernel would drop the program's own copies with the rest. */
-	if (!map->file.shared && map->file.writable)
-		return;
-	if (call(SYS_cachestat, fd, (long)&range, (long)&stat, 0, 0, 0) < 0)
-		return; /* before Linux 6.5 nobody knows: all is left alone */
-	if (!stat.nr_cache) {
-		map->before = 0;
-		return;
-	}
-	for (i = 0; i < 64; i++) {
-		range.off = map->offset + (u64)i * slice;
-		range.len = i == 63 ? map->bytes - 63 * slice : slice;
-		if (call(SYS_cachestat, fd, (long)&range, (long)&stat, 0, 0, 0) < 0)
-			return; /* before Linux 6.5 nobody knows: all is left alone */
-		if (stat.nr_cache)
-			before |= 1ull << i;
-	}
-	map->before = before;
-}
-
 /* As the file system knows it: nobody's stores are written for it, as stat() does on NFS. */
 static bool stat_file(int fd, struct statx *st)
 {
@@ -165,7 +136,7 @@ static s64 changed_ns(const struct statx *st)
  */
 void act_settle(struct map *map, int pidfd)
 {
-	bool waits = map->waits && now_ns() < map->until;
+	bool waits = now_ns() < map->until;
 	struct area area;
 	struct statx st;
 
@@ -177,7 +148,7 @@ void act_settle(struct map *map, int pidfd)
 		memcpy(map->told->path, area.path, sizeof(map->told->path));
 	}
 	/* Whoever does not wait may close it and count on it, and on its locks, being gone. */
-	if (map->number >= 0 && waits)
+	if (map->hold && map->number >= 0 && waits)
 		map_hold(map, pidfd);
 	map->advisor.facts.window = device_read_ahead_kb(area.dev) * 1024 / HM_PAGE_SIZE;
 	if (map->file.fd < 0)
@@ -187,9 +158,8 @@ void act_settle(struct map *map, int pidfd)
 		map_let_go(map);
 		return;
 	}
-	find_cached(map, map->file.fd);
 	map->file.changed_at = changed_ns(&st);
-	if (!map->hold || now_ns() >= map->until)
+	if (now_ns() >= map->until)
 		map_let_go(map);
 	map->file.judged_at = JUDGED_FIRST;
 }
@@ -367,7 +337,7 @@ static void carry_mode(struct map *map, const struct hm_advice *advice)
 		tell(map, what[advice->mode]);
 }
 
-/* --- reading, writing, dropping --- */
+/* --- reading and writing --- */
 
 static void carry_ahead(struct map *map, const struct hm_advice *advice)
 {
@@ -500,26 +470,6 @@ static void carry_write(struct map *map, const struct hm_advice *advice)
 	}
 }
 
-/* The kernel leaves alone what others have mapped, and what is dirty. */
-static void carry_drop(struct map *map, const struct hm_advice *advice)
-{
-	u64 pages = map->advisor.end - map->advisor.first, slice = pages / 64 + 1;
-	u64 page, end;
-
-	for (page = advice->start; page < advice->end; page = end) {
-		u64 at = page - map->advisor.first;
-
-		end = map->advisor.first + (at / slice + 1) * slice;
-		end = end < advice->end ? end : advice->end;
-		/* A slice's edge may lie in its neighbour, by rounding. */
-		if ((map->before >> (at / slice) & 1) ||
-		    (map->before >> ((end - 1 - map->advisor.first) * 64 / pages) & 1))
-			continue;
-		advise(map, page, end, MADV_PAGEOUT);
-		count(map, STEER_ACT_COLD, (end - page) * HM_PAGE_SIZE);
-	}
-}
-
 void act_advices(struct map *map)
 {
 	u64 begin = now_ns(), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -536,79 +486,11 @@ void act_advices(struct map *map)
 			continue;
 		else if (advice->kind == HM_ADVICE_AHEAD)
 			carry_ahead(map, advice);
-		else if (advice->kind == HM_ADVICE_FILL)
-			carry_fill(map, advice);
 		else
-			carry_drop(map, advice);
+			carry_fill(map, advice);
 	}
 	if (map->told && map->told->pattern != STEER_HINTED)
 		map->told->pattern = map->advisor.pattern;
-	act_ns += now_ns() - begin;
-	act_cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
-}
-
-/* --- a budget --- */
-
-static u64 held_bytes(const struct map *map)
-{
-	u64 words = (map->advisor.end + 63) / 64, i, n = 0;
-
-	for (i = 0; i < words; i++)
-		n += (u64)__builtin_popcountl(map->seen[i]);
-	return n * HM_PAGE_SIZE;
-}
-
-static bool any_mapped(const struct map *map, u64 page)
-{
-	u64 word;
-
-	for (word = page / 64; word < (page + HM_BLOCK_PAGES) / 64; word++)
-		if (map->seen[word])
-			return true;
-	return false;
-}
-
-/* A region at a time, round and round; returns the bytes that were given back. */
-static u64 give_back(struct map *map, u64 wanted)
-{
-	u64 pages = map->advisor.end, given = 0, tried;
-
-	for (tried = 0; tried <= pages && given < wanted; tried += HM_BLOCK_PAGES) {
-		struct hm_advice drop = { .start = map->budget_hand };
-
-		map->budget_hand += HM_BLOCK_PAGES;
-		if (drop.start + HM_BLOCK_PAGES > pages) {
-			map->budget_hand = 0;
-			continue;
-		}
-		drop.end = map->budget_hand;
-		if (map_hinted(map, drop.start, drop.end) || !any_mapped(map, drop.start))
-			continue;
-		drop.start = drop.start < map->advisor.first ? map->advisor.first : drop.start;
-		carry_drop(map, &drop);
-		given += (drop.end - drop.start) * HM_PAGE_SIZE;
-	}
-	return given;
-}
-
-void act_budget(u64 budget)
-{
-	u64 held = 0, begin = now_ns(), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	struct map *map;
-
-	for (map = steer_maps; map < steer_maps + STEER_PAGE_MAPS; map++)
-		if (map->start)
-			held += held_bytes(map);
-	if (act_page)
-		act_page->held = held;
-	for (map = steer_maps; held > budget && map < steer_maps + STEER_PAGE_MAPS; map++) {
-		u64 given;
-
-		if (!map->start)
-			continue;
-		given = give_back(map, held - budget);
-		held -= given < held ? given : held;
-	}
 	act_ns += now_ns() - begin;
 	act_cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 }

@@ -25,9 +25,6 @@ void act_judge(struct map *map);
 /* All that the advisor said in its last look. */
 void act_advices(struct map *map);
 
-/* Pages that are held beyond the budget are given back. */
-void act_budget(u64 budget);
-
 /* For verbose lines: a descriptor in the watcher's table, -1 = none. */
 extern int act_verbose_fd;
 /* Where it is told; NULL = nowhere. Set before anything else is done. */

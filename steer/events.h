@@ -23,7 +23,6 @@ struct event {
 	uint64_t to, to_bytes; /* MOVED */
 	uint64_t offset; /* MAPPED */
 	int prot, flags, fd; /* MAPPED */
-	bool waits; /* MAPPED: the caller does */
 	uint64_t until; /* MAPPED: the caller waits up to then */
 	int advice; /* HINT */
 	void *room; /* MAPPED, MOVED: memory for what is to be known of it */

@@ -160,7 +160,6 @@ static struct map *add(u64 start, u64 bytes, u64 offset, const struct event *eve
 		.offset = offset,
 		.file.fd = -1,
 		.number = -1,
-		.before = ~0ull,
 		.seen = event->room,
 		.room = event->room_bytes,
 	};
@@ -178,8 +177,6 @@ static void trim(struct map *map)
 	u64 first = map->advisor.first, end = map->advisor.end;
 	u32 i, n;
 
-	/* Slices are of other places now. */
-	map->before = map->before ? ~0ull : 0;
 	for (i = n = 0; i < map->npieces; i++) {
 		struct piece p = map->piece[i];
 
@@ -251,7 +248,6 @@ static struct map *mapped(const struct event *event)
 	/* Stores to a private mapping never reach the file. */
 	map->advisor.facts.writable = map->file.writable && map->file.shared;
 	map->hold = steer_would_hold(event->prot, event->flags, event->bytes);
-	map->waits = event->waits;
 	map->number = event->fd;
 	map->until = event->until;
 	act_begin(map);
@@ -277,8 +273,6 @@ static void moved(const struct event *event)
 		new->file = map->file;
 		map->file.fd = -1;
 		new->advisor.facts = map->advisor.facts;
-		/* Slices are of other places now. */
-		new->before = map->before ? ~0ull : 0;
 		act_begin(new);
 		act_moved(new, map);
 	}

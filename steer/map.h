@@ -55,7 +55,6 @@ struct map_file {
  * @file: what moves with it
  * @number: of the descriptor in the program's table; -1 = not any more
  * @until: up to then whoever made the mapping waits; nanoseconds, see now_ns()
- * @before: of each 64th of it: somebody had pages of it cached before us
  * @seen: a bit for each page
  * @pieces, @npieces: what was advised where
  * @hints, @nhints: where the program has advised; nothing is advised there
@@ -66,9 +65,7 @@ struct map {
 	struct map_file file;
 	int number;
 	u64 until;
-	bool waits; /* whoever made it does, until @until */
 	bool hold; /* its file is wanted, to begin its writes */
-	u64 before;
 	u64 written, written_end; /* pages whose writes were begun lately */
 	u64 tried; /* bytes that were touched where there could be huge pages */
 	u64 full_at, full_ns; /* when all of it is looked at next, and what that costs */
@@ -79,7 +76,6 @@ struct map {
 	u32 npieces;
 	struct hint hint[MAP_HINTS];
 	u32 nhints;
-	u64 budget_hand;
 	struct steer_map *told;
 };
 
@@ -93,12 +89,6 @@ extern u32 steer_held;
 static inline bool steer_would_hold(int prot, int flags, u64 bytes)
 {
 	return prot & PROT_WRITE && flags & MAP_SHARED && bytes >= 64ull << 20;
-}
-
-/* Whoever makes such a mapping waits a moment, so that its file can be looked at. */
-static inline bool steer_would_wait(int prot, int flags, u64 bytes)
-{
-	return steer_would_hold(prot, flags, bytes) || bytes >= 512ull << 20;
 }
 
 void map_hold(struct map *map, int pidfd);

@@ -123,8 +123,6 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, int fd, off_t 
 		.prot = prot,
 		.flags = flags,
 		.fd = fd,
-		/* To drop what was used, one must know what was cached before. */
-		.waits = settings.budget || steer_would_wait(prot, flags, length),
 		.until = now_ns() + HOLD_NS,
 	};
 	uint64_t number;
@@ -137,7 +135,7 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, int fd, off_t 
 	widen(event.start, event.start + event.bytes);
 	number = put_or_forget(&event);
 	watch_start();
-	if (event.waits && watch_is_running())
+	if (steer_would_hold(prot, flags, event.bytes) && watch_is_running())
 		event_wait(number, HOLD_NS);
 }
 

@@ -26,13 +26,12 @@
 /**
  * struct steer_settings - what may be chosen, once, before the first mapping
  * @least: shorter mappings are left alone; bytes; 0 = STEER_LEAST_DEFAULT
- * @budget: page cache that the mappings may hold; bytes; what was used once is given
- *	back first; 0 = as much as the kernel allows (a memory cgroup's limit is seen)
+ * @memory: assume that the page cache may use this many bytes (tests); 0 = find out
  * @verbose: a line on standard error for each decision
  */
 struct steer_settings {
 	uint64_t least;
-	uint64_t budget;
+	uint64_t memory;
 	bool verbose;
 };
 
@@ -47,10 +46,9 @@ void steer_configure(const struct steer_settings *settings);
  * @fd: of the file, as for mmap(2); it may be closed when this returns
  * @offset: in the file
  *
- * Starts the thread if this is the first mapping that is worth it. For long mappings (of
- * 64 MB if they are shared and may be written to, of 512 MB else) it waits until the
- * thread has had a look at the file, too: for 5 ms at most. Only regular files of file
- * systems that are not in memory are steered.
+ * Starts the thread if this is the first mapping that is worth it. For shared writable
+ * mappings of 64 MB and more it waits until the thread has opened the file: for 5 ms at
+ * most. Only regular files of file systems that are not in memory are steered.
  */
 void steer_mapped(void *addr, size_t length, int prot, int flags, int fd, off_t offset);
 

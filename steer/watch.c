@@ -119,8 +119,7 @@ static void look_at(struct map *map, u64 now)
 	u32 n = 0;
 
 	/* The program says itself how it reads: of a look, only early writes could follow. */
-	if (map_is_hinted(map) && (map->file.fd < 0 || map->file.rewritten) &&
-	    !watch_settings.budget)
+	if (map_is_hinted(map) && (map->file.fd < 0 || map->file.rewritten))
 		return;
 	look_ahead(map, &n);
 	if (n)
@@ -167,9 +166,7 @@ static void look_at_all(u64 now)
 	struct map *map;
 
 	if (now >= memory_at) {
-		memory = memory_for_cache();
-		if (watch_settings.budget && watch_settings.budget < memory)
-			memory = watch_settings.budget;
+		memory = watch_settings.memory ? watch_settings.memory : memory_for_cache();
 		memory_at = now + MEMORY_NS;
 	}
 	pace.fruitless++;
@@ -181,14 +178,11 @@ static void look_at_all(u64 now)
 		if (map->full_ns > PACE_LEAST_NS / PACE_SHARE && pace.credit_ns < (s64)map->full_ns)
 			map->full_at = now + map->full_ns * PACE_SHARE;
 	}
-	if (watch_settings.budget)
-		act_budget(watch_settings.budget);
 	used = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns - begin;
 	if (act_page) {
 		act_page->looks++;
 		act_page->look_ns += used;
 		act_page->act_ns = act_ns;
-		act_page->budget = watch_settings.budget;
 	}
 }
 

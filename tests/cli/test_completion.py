@@ -201,7 +201,7 @@ class Offers:
                 (["bench", "--quick", "--engine", ""], listed("Engines")),
                 (["top", "--sort", ""], {"read", "write", "faults", "hits", "dirty", "evictions",
                                          "latency", "name"}),
-                (["run", "--budget", ""], set())):
+                (["run", "--min-size", ""], set())):
             with self.subTest(words):
                 self.assertEqual(set(self.offers(*words)), wanted)
 
@@ -216,7 +216,7 @@ class Offers:
 
     def test_what_runs_is_completed_as_if_typed_alone(self):
         self.assertIn("hugemap", self.offers("run", "huge"))
-        for before in (["-v"], ["--budget", "4G", "--summary"], ["--"], []):
+        for before in (["-v"], ["--min-size", "4M", "--summary"], ["--"], []):
             with self.subTest(before):
                 self.assertEqual(set(self.offers("run", *before, "hugemap", "data-t")) |
                                  set(self.offers("run", *before, "cat", "data-t")), {"data-two"})

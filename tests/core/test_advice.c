@@ -23,7 +23,7 @@ struct world {
 	u64 pages, memory;
 	u32 window; /* pages that the kernel reads ahead by itself */
 	u64 wanted, read, faults; /* pages, pages, reads that somebody waited for */
-	u64 written, dropped, held, ahead;
+	u64 written, held, ahead;
 	u32 *fifo; /* what was cached first goes first */
 	u64 in, out;
 	u64 now_ns, looked_ns, period_ns;
@@ -127,14 +127,6 @@ static void do_advice(struct world *w)
 			assert_true(w->a.facts.writable);
 			w->written += advice->end - advice->start;
 			break;
-		case HM_ADVICE_DROP:
-			assert_false(w->a.facts.writable);
-			for (page = advice->start; page < advice->end; page++) {
-				w->held -= w->cached[page];
-				w->dropped += w->cached[page];
-				w->cached[page] = w->mapped[page] = 0;
-			}
-			break;
 		}
 	}
 	cache_evict(w);
@@ -237,7 +229,6 @@ static void stream_is_read_ahead(void **state)
 	assert_int_equal(w.a.mode, HM_MODE_HUGE);
 	assert_int_equal(w.read, PAGES);
 	assert_true(w.faults < PAGES / REGION / 2 + 32); /* two regions each */
-	assert_int_equal(w.dropped, 0);
 	world_end(&w);
 }
 
@@ -644,47 +635,6 @@ static void short_writer_is_left_to_the_kernel(void **state)
 	world_end(&w);
 }
 
-/* Of a scan of more than memory the end stays, and the next one finds it. */
-static void second_scan_finds_the_first(void **state)
-{
-	struct world w;
-	u64 page;
-
-	world_make(&w, PAGES, PAGES / 2, false);
-	for (page = 0; page < PAGES; page++)
-		access_page(&w, page);
-	assert_int_equal(w.dropped, 0); /* who scans once pays nothing */
-	w.read = 0;
-	for (page = 0; page < PAGES; page++)
-		access_page(&w, page);
-	assert_true(w.read < PAGES * 3 / 4);
-	/* ... and the third one what the second did not evict. */
-	w.read = 0;
-	for (page = 0; page < PAGES; page++)
-		access_page(&w, page);
-	assert_true(w.read < PAGES * 3 / 4);
-	world_end(&w);
-}
-
-/* Who goes round in a part of it, after that, has room for the part. */
-static void part_that_fits_stays(void **state)
-{
-	struct world w;
-	u64 page, round;
-
-	world_make(&w, PAGES, PAGES / 2, false);
-	for (page = 0; page < 2 * PAGES; page++)
-		access_page(&w, page % PAGES);
-	for (round = 0; round < 10; round++) {
-		if (round == 2)
-			w.read = 0;
-		for (page = PAGES / 4; page < PAGES / 4 + PAGES / 16; page++)
-			access_page(&w, page);
-	}
-	assert_int_equal(w.read, 0);
-	world_end(&w);
-}
-
 /* Half of each: whatever is decided holds for a while. */
 static void modes_do_not_flap(u32 window)
 {
@@ -760,8 +710,6 @@ int main(void)
 		cmocka_unit_test(strides_are_followed),
 		cmocka_unit_test(writer_is_written_behind),
 		cmocka_unit_test(short_writer_is_left_to_the_kernel),
-		cmocka_unit_test(second_scan_finds_the_first),
-		cmocka_unit_test(part_that_fits_stays),
 		cmocka_unit_test(mixtures_do_not_flap),
 		cmocka_unit_test(anything_goes),
 	};

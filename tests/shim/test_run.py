@@ -77,9 +77,9 @@ class Settings(Case):
             file.write(text)
 
     def test_options_come_after_environment_after_files(self):
-        self.configure("# mine\nbudget = 1G\nmin-size=2M # small\nsummary = no\n")
-        found = self.settings("--budget", "3G", HUGEMAP_RUN_MIN_SIZE="5M")
-        self.assertEqual(found["HUGEMAP_RUN_BUDGET"], "3G")
+        self.configure("# mine\ninclude = *.a\nmin-size=2M # small\nsummary = no\n")
+        found = self.settings("--include", "*.b", HUGEMAP_RUN_MIN_SIZE="5M")
+        self.assertEqual(found["HUGEMAP_RUN_INCLUDE"], "*.b")
         self.assertEqual(found["HUGEMAP_RUN_MIN_SIZE"], "5M")
         self.assertEqual(found["HUGEMAP_RUN_SUMMARY"], "no")
         self.assertNotIn("HUGEMAP_RUN_VERBOSE", found)
@@ -100,11 +100,11 @@ class Settings(Case):
         self.assertEqual(self.run_it("sh", "-c", "exit 7").returncode, 7)
         self.assertEqual(self.run_it("/nowhere/at/all").returncode, 127)
         self.assertEqual(self.run_it("/etc/passwd").returncode, 126)
-        for wrong in ([], ["--budget", "much", "true"], ["--no", "true"]):
+        for wrong in ([], ["--min-size", "much", "true"], ["--no", "true"]):
             done = self.run_it(*wrong)
             self.assertEqual(done.returncode, 2, wrong)
             self.assertRegex(done.stderr, r"^hugemap run: .*\n$")
-        self.configure("budge = 1G\n")
+        self.configure("min-sice = 1G\n")
         done = self.run_it("true")
         self.assertEqual(done.returncode, 2)
         self.assertIn("line 1", done.stderr)

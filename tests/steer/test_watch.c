@@ -15,7 +15,7 @@ static uint64_t random_page(void)
 static void random_pages(void)
 {
 	/* What fits into memory and is no longer than this is left to the kernel. */
-	const struct steer_settings settings = { .least = 16 * MB, .budget = 128 * MB };
+	const struct steer_settings settings = { .least = 16 * MB, .memory = 128 * MB };
 	int fd = open_file(O_RDONLY), round, i;
 	volatile char *at;
 
@@ -51,7 +51,7 @@ static void stream(void)
 /* Of which 64 MB are much to be stored. */
 static void little_memory(void)
 {
-	steer_configure(&(struct steer_settings){ .budget = 1024 * MB });
+	steer_configure(&(struct steer_settings){ .memory = 1024 * MB });
 }
 
 static void begin_writes(bool hinted)
@@ -222,36 +222,6 @@ static void parts_are_taken_back(void)
 	CHECK(!has_flag(at + SIZE - PAGE, " hg"));
 }
 
-static bool budget_held(const void *at)
-{
-	const struct steer_map *told = told_of(at);
-
-	return told && told->count[STEER_ACT_COLD] && steer_page()->held &&
-	       steer_page()->held <= 48 * MB;
-}
-
-static void budget_is_kept(void)
-{
-	const struct steer_settings settings = { .least = 16 * MB, .budget = 32 * MB };
-	int fd = open_file(O_RDONLY), round;
-	char *at = NULL;
-
-	steer_configure(&settings);
-	/* Where the watcher comes too late to see what was cached before, it drops nothing. */
-	for (round = 0; round < 50 && !budget_held(at); round++) {
-		if (round % 5 == 0) {
-			if (at)
-				steer_unmapping(at, SIZE);
-			CHECK(!at || !munmap(at, SIZE));
-			forget_cached(fd);
-			at = map_file(fd, PROT_READ, MAP_SHARED);
-		}
-		CHECK(!madvise(at, SIZE, MADV_DONTNEED));
-		in_order(at, SIZE, false);
-	}
-	CHECK(budget_held(at));
-}
-
 RUN(random_pages)
 RUN(stream)
 RUN(writes_are_begun)
@@ -262,7 +232,6 @@ RUN(hints_win)
 RUN(late_hints_win)
 RUN(parts_are_taken_back)
 RUN(files_in_memory_are_left_alone)
-RUN(budget_is_kept)
 
 int main(void)
 {
@@ -277,7 +246,6 @@ int main(void)
 		cmocka_unit_test(late_hints_win_test),
 		cmocka_unit_test(parts_are_taken_back_test),
 		cmocka_unit_test(files_in_memory_are_left_alone_test),
-		cmocka_unit_test(budget_is_kept_test),
 	};
 
 	return cmocka_run_group_tests(tests, new_group, end_group);
