@@ -108,7 +108,6 @@ const char *hints_text(unsigned int hints, char text[64]);
 /* What can be carried out from outside. */
 enum help {
 	HELP_AHEAD, /* MADV_WILLNEED */
-	HELP_COLLAPSE, /* MADV_COLLAPSE */
 	HELPS,
 };
 
@@ -123,9 +122,6 @@ enum help {
  * @huge: bytes that are mapped by huge pages
  * @looks: in which it was used so, by pattern
  * @count, @bytes: what was done
- * @collapse_err: why no huge page could be had, -errno; 0 = it is not known, or they can
- * @collapse_hand: the region that is tried next; @collapse_at: when
- * @touched_ns: when pages came to be mapped last
  * @read_ahead_kb: the setting below its file system; 0 = not known
  * @full_at, @full_ns: when all of it is looked at next, and what that costs
  */
@@ -139,8 +135,6 @@ struct watched {
 	uint64_t touched, huge;
 	uint64_t looks[HM_PATTERN_RANDOM + 1];
 	uint64_t count[HELPS], bytes[HELPS];
-	int collapse_err;
-	uint64_t collapse_hand, collapse_at, touched_ns;
 	unsigned long long read_ahead_kb;
 	uint64_t full_at, full_ns;
 	struct picture picture;
@@ -206,8 +200,6 @@ static inline uint64_t watched_bytes(const struct watched *map)
 int attach_try(const struct attach *attach, char why[256]);
 /* What the advisor said in its last look. */
 void attach_advise(const struct attach *attach, struct watched *map);
-/* The region at @page becomes a huge page; 0 or -errno. */
-int attach_collapse(const struct attach *attach, struct watched *map, uint64_t page);
 
 /* --- attach_text.c --- */
 

@@ -109,15 +109,3 @@ void attach_advise(const struct attach *attach, struct watched *map)
 			read_range(attach, map, advice->start, advice->end);
 	}
 }
-
-int attach_collapse(const struct attach *attach, struct watched *map, uint64_t page)
-{
-	struct iovec vec = piece(map, page, page + HM_BLOCK_PAGES);
-	long bytes = advise(attach, &vec, 1, MADV_COLLAPSE);
-
-	if (bytes < 0)
-		return (int)bytes;
-	map->count[HELP_COLLAPSE]++;
-	map->bytes[HELP_COLLAPSE] += (uint64_t)bytes;
-	return 0;
-}

@@ -41,7 +41,7 @@ static json_t *mapping(const struct watched *map)
 {
 	uint64_t column[PICTURE_COLUMNS] = {};
 
-	return json_pack("{s:o, s:I, s:I, s:b, s:b, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:o}",
+	return json_pack("{s:o, s:I, s:I, s:b, s:b, s:s, s:o, s:I, s:I, s:I, s:I, s:f, s:o}",
 			 "path", cli_json_text(map->area.path), "offset",
 			 (json_int_t)map->area.offset, "bytes", (json_int_t)watched_bytes(map),
 			 "writable", map->area.writable, "ended", map->ended, "pattern",
@@ -49,8 +49,8 @@ static json_t *mapping(const struct watched *map)
 			 hints(map->area.hints), "touched_bytes", pages(map->touched),
 			 "resident_bytes", pages(watched_resident(map, column)), "huge_bytes",
 			 (json_int_t)map->huge, "ahead_bytes", (json_int_t)map->bytes[HELP_AHEAD],
-			 "collapsed_bytes", (json_int_t)map->bytes[HELP_COLLAPSE], "row_seconds",
-			 map->picture.row_seconds, "touched_pages", picture(&map->picture));
+			 "row_seconds", map->picture.row_seconds, "touched_pages",
+			 picture(&map->picture));
 }
 
 int attach_write_json(const struct attach *attach)

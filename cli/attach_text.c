@@ -218,20 +218,13 @@ static void tell_help(struct page *page, const struct watched *map)
 
 static void tell_done(struct page *page, const struct watched *map)
 {
-	char text[HELPS][CLI_TEXT], reason[64];
+	char text[CLI_TEXT];
 
 	if (map->count[HELP_AHEAD])
 		sentences(page, "Done: read %s ahead (MADV_WILLNEED, %llu times).",
-			  cli_bytes(text[HELP_AHEAD], (double)map->bytes[HELP_AHEAD]),
+			  cli_bytes(text, (double)map->bytes[HELP_AHEAD]),
 			  (unsigned long long)map->count[HELP_AHEAD]);
-	if (map->count[HELP_COLLAPSE])
-		sentences(page, "Done: %s that are well used are in huge pages (MADV_COLLAPSE).",
-			  cli_bytes(text[HELP_COLLAPSE], (double)map->bytes[HELP_COLLAPSE]));
-	if (map->collapse_err)
-		sentences(page, "No huge pages: MADV_COLLAPSE is refused for this file (%s).",
-			  strerror_r(-map->collapse_err, reason, sizeof(reason)));
-	if (page->attach->advising && map->touched && !map->count[HELP_AHEAD] &&
-	    !map->count[HELP_COLLAPSE])
+	if (page->attach->advising && map->touched && !map->count[HELP_AHEAD])
 		sentences(page, "Done: nothing.");
 }
 

@@ -30,9 +30,6 @@
 /* For so long it is only looked at, so that there is something to compare with. */
 #define LEARN_SECONDS 1.0
 #define QUIET_SECONDS 5.0
-/* No stream has gone through for that long. */
-#define QUIET_NS (2000 * MS)
-#define COLLAPSE_NS (10000 * MS)
 
 struct attach_private {
 	struct looker looker;
@@ -341,7 +338,6 @@ static void found(struct attach *attach, struct watched *map, uint32_t n)
 		picture_touch(&map->picture, p->runs[i].start - map->advisor.first,
 			      p->runs[i].end - map->advisor.first);
 	}
-	map->touched_ns = p->last;
 	map->advisor.facts.memory = p->memory / HM_PAGE_SIZE;
 	hm_advisor_look(&map->advisor, p->runs, n, p->last / MS);
 	map->looks[map->advisor.pattern]++;
@@ -441,82 +437,12 @@ static void now_and_then(struct attach *attach, uint64_t now)
 		begin_advice(attach);
 }
 
-/* A stream goes through it: of what it has used nothing will be wanted soon. */
-static bool passes(const struct watched *map, uint64_t now)
-{
-	return map->advisor.pattern >= HM_PATTERN_STREAM &&
-	       map->advisor.pattern <= HM_PATTERN_BACKWARD && now < map->touched_ns + QUIET_NS;
-}
-
-/* Nine pages of ten are in use. */
-static bool is_well_used(const struct watched *map, uint64_t page)
-{
-	uint64_t used = 0, word;
-
-	for (word = page / 64; word < (page + HM_BLOCK_PAGES) / 64; word++)
-		used += (uint64_t)__builtin_popcountl(map->seen[word]);
-	return used >= HM_BLOCK_PAGES * 9 / 10;
-}
-
-static bool is_huge(struct attach *attach, struct watched *map, uint64_t page)
-{
-	struct attach_private *p = attach->private;
-	uint64_t at = map->base + page * HM_PAGE_SIZE, huge = 0;
-	uint32_t n = 0;
-
-	look(&p->looker, at, at + HM_BLOCK_SIZE, map->base, map->seen, p->runs, &n, &huge);
-	return huge == HM_BLOCK_SIZE;
-}
-
-/* Huge pages cost copying: that is charged as looks are. */
-static void collapse(struct attach *attach, struct watched *map)
-{
-	struct attach_private *p = attach->private;
-	uint64_t begin = cpu_ns(), page;
-	int err;
-
-	while (p->pace.credit_ns > (int64_t)(cpu_ns() - begin)) {
-		page = map->collapse_hand;
-		if (page < map->advisor.first)
-			page = HM_BLOCK_PAGES;
-		if (page + HM_BLOCK_PAGES > map->advisor.end) {
-			map->collapse_hand = 0;
-			map->collapse_at = p->last + COLLAPSE_NS;
-			return;
-		}
-		map->collapse_hand = page + HM_BLOCK_PAGES;
-		if (!is_well_used(map, page) || is_huge(attach, map, page))
-			continue;
-		err = attach_collapse(attach, map, page);
-		if (err && err != -EAGAIN && err != -EBUSY) {
-			map->collapse_err = err;
-			return;
-		}
-	}
-}
-
-static void collapse_all(struct attach *attach)
-{
-	uint64_t now = attach->private->last;
-	size_t i;
-
-	for (i = 0; i < attach->count; i++) {
-		struct watched *map = attach->maps[i];
-
-		if (!map->ended && !map->area.hints && !map->collapse_err &&
-		    now >= map->collapse_at && !passes(map, now))
-			collapse(attach, map);
-	}
-}
-
 static bool look_if_needed(struct attach *attach, uint64_t now)
 {
 	struct attach_private *p = attach->private;
 	uint64_t faults;
 
 	now_and_then(attach, now);
-	if (attach->advising)
-		collapse_all(attach);
 	faults = attach->now.minor + attach->now.major;
 	if (faults == p->faults)
 		return false;

@@ -70,48 +70,43 @@ static char *take_aligned(size_t bytes, void **at, size_t *length)
 	return (char *)(((uintptr_t)*at + HM_BLOCK_SIZE - 1) / HM_BLOCK_SIZE * HM_BLOCK_SIZE);
 }
 
-static void try_memory(bool *populate, bool *collapse)
+static bool try_populate(void)
 {
 	size_t length;
 	void *at;
 	char *block = take_aligned(HM_BLOCK_SIZE, &at, &length);
+	bool works = block && madvise(block, HM_PAGE_SIZE, MADV_POPULATE_READ) == 0;
 
-	if (!block)
-		return;
-	*populate = madvise(block, HM_PAGE_SIZE, MADV_POPULATE_READ) == 0;
-	memset(block, 1, HM_BLOCK_SIZE);
-	*collapse = madvise(block, HM_BLOCK_SIZE, MADV_COLLAPSE) == 0;
-	munmap(at, length);
+	if (block)
+		munmap(at, length);
+	return works;
 }
 
 void check_steering(const struct patient *patient, struct finding *finding)
 {
 	bool scan = try_scan(), cachestat = try_cachestat(), madvise_other = try_process_madvise();
-	bool populate = false, collapse = false, pagemap = !access("/proc/self/pagemap", R_OK);
+	bool populate = try_populate(), pagemap = !access("/proc/self/pagemap", R_OK);
 	char missing[128] = "";
 
-	try_memory(&populate, &collapse);
-	finding->details = json_pack("{s:b, s:b, s:b, s:b, s:b, s:b}", "pagemap", pagemap,
+	finding->details = json_pack("{s:b, s:b, s:b, s:b, s:b}", "pagemap", pagemap,
 				     "pagemap_scan", scan, "cachestat", cachestat,
-				     "process_madvise", madvise_other, "populate_read", populate,
-				     "collapse", collapse);
+				     "process_madvise", madvise_other, "populate_read", populate);
 	if (!pagemap) {
 		found(finding, WEAK,
 		      "/proc/self/pagemap cannot be read: nobody can see what a program touches, so "
 		      "mappings are plain Linux's");
 		return;
 	}
-	snprintf(missing, sizeof(missing), "%s%s%s%s%s", scan ? "" : ", PAGEMAP_SCAN (Linux 6.7)",
+	snprintf(missing, sizeof(missing), "%s%s%s%s", scan ? "" : ", PAGEMAP_SCAN (Linux 6.7)",
 		 cachestat ? "" : ", cachestat (6.5)",
 		 madvise_other ? "" : ", process_madvise (5.10)",
-		 populate ? "" : ", MADV_POPULATE_READ (5.14)",
-		 collapse ? "" : ", MADV_COLLAPSE (6.1)");
+		 populate ? "" : ", MADV_POPULATE_READ (5.14)");
 	if (missing[0])
 		found(finding, WEAK, "the page cache can be steered, but without %s", missing + 2);
 	else
 		found(finding, GOOD,
 		      "all calls that steer the page cache work: PAGEMAP_SCAN, cachestat, "
-		      "process_madvise, MADV_POPULATE_READ, MADV_COLLAPSE");
+		      "process_madvise, MADV_POPULATE_READ");
 }
 
 /* --- huge folios --- */

@@ -59,8 +59,5 @@ struct steer_cachestat {
 #define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
 
 #endif /* HM_STEER_UAPI_H */
