@@ -31,7 +31,6 @@ const char *const mount_count_names[MOUNT_COUNTS] = {
 	[MOUNT_HUGE] = "huge_bytes",
 	[MOUNT_PROMOTED] = "promoted",
 	[MOUNT_DEMOTED] = "demoted",
-	[MOUNT_REMAPPED] = "remapped",
 	[MOUNT_PARTS] = "parts",
 	[MOUNT_REFUSED] = "refused",
 	[MOUNT_REFUSED_COLD] = "refused_cold",
@@ -47,7 +46,6 @@ const char *const mount_setting_names[MOUNT_SETTINGS] = {
 	"page",		  "node",	    "dirty_ratio",	     "evict_batch",
 	"readahead_kb",	  "priority",	    "vfs_read_optimization", "vfs_write_optimization",
 	"pool_min_bytes", "util_threshold", "promote_interval_ms",   "promote_batch",
-	"remap",
 };
 
 static const struct {

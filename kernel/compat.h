@@ -130,17 +130,6 @@ static inline bool hugemap_need_table(struct vm_fault *vmf)
 	return !err;
 }
 
-/*
- * Can the mappings of others be made anew? From 6.13 on guard regions may be in page
- * tables, and in shared mappings of files from 6.15 on; a VMA says so since 6.19. And
- * whether a task runs in an mm is to be seen with CONFIG_MEMCG only.
- */
-#if IS_ENABLED(CONFIG_MEMCG) && (!defined(MADV_GUARD_INSTALL) || defined(VM_MAYBE_GUARD))
-#define HUGEMAP_CAN_REMAP true
-#else
-#define HUGEMAP_CAN_REMAP false
-#endif
-
 /* Out of i_pages with a folio that is not ours; it is locked, and was not read. */
 static inline void hugemap_remove_folio(struct address_space *mapping, struct folio *folio)
 {

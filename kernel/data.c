@@ -163,9 +163,8 @@ static int start_threads(struct hugemap_mount *mount)
 	mount->reclaimer = task;
 	if (mount->opts.page != HUGEMAP_PAGE_AUTO)
 		return 0;
-	mount->remap_wq = alloc_ordered_workqueue("hugemap_remap", 0);
 	mount->promotion = kzalloc(hugemap_promotion_bytes(), GFP_KERNEL);
-	if (!mount->remap_wq || !mount->promotion)
+	if (!mount->promotion)
 		return -ENOMEM;
 	task = new_thread(mount, hugemap_promoter, "promote");
 	if (IS_ERR(task))
@@ -226,15 +225,10 @@ static void stop_threads(struct hugemap_mount *mount)
 		kthread_stop(mount->reclaimer);
 	if (mount->promoter)
 		kthread_stop(mount->promoter);
-	/* Nobody maps anything any more, but those that did are looked at. */
-	WRITE_ONCE(mount->opts.remap, false);
-	if (mount->remap_wq)
-		destroy_workqueue(mount->remap_wq);
 	kfree(mount->promotion);
 	mount->writer = NULL;
 	mount->reclaimer = NULL;
 	mount->promoter = NULL;
-	mount->remap_wq = NULL;
 	mount->promotion = NULL;
 }
 

@@ -411,17 +411,6 @@ size_t hugemap_promotion_bytes(void);
 /* The thread that promotes; @mount. */
 int hugemap_promoter(void *mount);
 
-/* --- remap.c ----------------------------------------------------------------------- */
-
-/*
- * hugemap_access() for pages that the calling program wants, without a fault: as it has said
- * of what it has mapped of them, if it has.
- */
-u32 hugemap_access_by_caller(struct file *file, u64 first, u64 end);
-
-/* With the option: a huge unit takes the place of page tables, soon. It waits for nothing. */
-void hugemap_remap(struct hugemap_inode *hi, u64 pgoff);
-
 /* --- evict.c ------------------------------------------------------------------------ */
 
 /* Restore the stock of free frames. False: nothing was to be done, or could be. */

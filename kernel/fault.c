@@ -570,14 +570,10 @@ int hugemap_mmap(struct file *file, struct vm_area_struct *vma)
 	if (vma->vm_flags & VM_SHARED && vma->vm_flags & VM_MAYWRITE &&
 	    !smp_load_acquire(&hi->writer))
 		return -EACCES;
-	/* What is mapped anew is none of the program's accesses, and must not fail. */
-	if (current != READ_ONCE(hugemap_of(hi)->remapper)) {
-		/* The VFS has asked the file here. */
-		if (vma->vm_flags & VM_SHARED && vma->vm_flags & VM_WRITE &&
-		    hugemap_swaps_below(hi))
-			return -ETXTBSY;
-		file_accessed(file);
-	}
+	/* The VFS makes this check for a swap file, but only of the upper inode. */
+	if (vma->vm_flags & VM_SHARED && vma->vm_flags & VM_WRITE && hugemap_swaps_below(hi))
+		return -ETXTBSY;
+	file_accessed(file);
 	vma->vm_ops = &hugemap_vm_ops;
 	return 0;
 }

@@ -436,8 +436,8 @@ void hugemap_write_behind(struct hugemap_inode *hi, u64 pgoff, u32 access)
 void hugemap_data_willneed(struct file *file, loff_t start, loff_t end)
 {
 	struct hugemap_inode *hi = hugemap_inode(file_inode(file));
-	u64 first = start >> HM_PAGE_SHIFT, last = hugemap_pages(end);
 
 	if (hi->store && end > start)
-		bring_plan(hi, first, last, U64_MAX, hugemap_access_by_caller(file, first, last));
+		bring_plan(hi, start >> HM_PAGE_SHIFT, hugemap_pages(end), U64_MAX,
+			   hugemap_access(file));
 }

@@ -94,7 +94,6 @@ enum hugemap_page {
  *	huge; 0 = never
  * @promote_interval: page=auto: how often what may become huge is looked for, ms
  * @promote_batch: how many blocks become huge in such an interval, at most
- * @remap: page=auto: blocks that became huge are mapped anew where programs map them
  * @given: while they are parsed: which ones were, a bit each
  */
 struct hugemap_options {
@@ -112,7 +111,6 @@ struct hugemap_options {
 	u32 util_threshold;
 	u32 promote_interval;
 	u32 promote_batch;
-	bool remap;
 	u32 given;
 };
 
@@ -131,7 +129,6 @@ enum hugemap_counter {
 	HUGEMAP_C_COPIED_OUT, /* bytes of read(2) */
 	HUGEMAP_C_PINNED, /* victims that could not leave */
 	HUGEMAP_C_SYNCS,
-	HUGEMAP_C_REMAPPED, /* blocks mapped anew, after they were promoted */
 	HUGEMAP_C_PARTS, /* huge units of which only what had changed was written */
 	HUGEMAP_COUNTERS,
 };
@@ -199,10 +196,6 @@ struct hugemap_mount {
 	wait_queue_head_t promote_wait;
 	bool promote; /* there may be something to promote */
 	struct hugemap_promotion *promotion; /* the promoter's */
-	struct workqueue_struct *remap_wq; /* blocks to be mapped anew, in order */
-	atomic_t remaps; /* as many of them */
-	struct task_struct *remapper; /* who is mapping one anew, with @remap_prot */
-	unsigned long remap_prot;
 	atomic_t pressed; /* faults that wait for clean frames */
 	atomic_t freed; /* changes when a frame comes free or a unit clean */
 	unsigned long progress; /* jiffies, when a frame last came free */
@@ -255,7 +248,6 @@ struct hugemap_inode {
 	u64 synced; /* by which hugemap_data_sync() it was seen last */
 	u32 opens; /* open files; under store_lock */
 	u32 changes; /* of the file below, without the cache; under the invalidate_lock */
-	bool stays; /* a security module does not let it be mapped anew */
 	bool stable; /* what is being written may not change meanwhile: below computes sums */
 	int priority;
 	/* Faults that map a dirty unit without its lock, by its block. */
@@ -401,10 +393,6 @@ ssize_t hugemap_write_iter(struct kiocb *iocb, struct iov_iter *from);
 ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from);
 int hugemap_mmap(struct file *file, struct vm_area_struct *vma);
 
-/* --- remap.c ------------------------------------------------------------------ */
-
-unsigned long hugemap_get_unmapped_area(struct file *file, unsigned long address, unsigned long len,
-					unsigned long pgoff, unsigned long flags);
 int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 
 /* Write back what is dirty in a range of bytes and wait for it; no device flush. */

@@ -40,7 +40,6 @@ enum {
 	OPT_UTIL_THRESHOLD,
 	OPT_PROMOTE_INTERVAL,
 	OPT_PROMOTE_BATCH,
-	OPT_REMAP,
 };
 
 /* Strings, but for one: what is wrong with one is said here. */
@@ -58,8 +57,6 @@ static const struct fs_parameter_spec parameters[] = {
 	fsparam_string("util_threshold", OPT_UTIL_THRESHOLD),
 	fsparam_string("promote_interval", OPT_PROMOTE_INTERVAL),
 	fsparam_string("promote_batch", OPT_PROMOTE_BATCH),
-	fsparam_flag("remap", OPT_REMAP),
-	fsparam_string("remap", OPT_REMAP),
 	{}
 };
 
@@ -226,23 +223,6 @@ static int parse_node(struct fs_context *fc, const char *text, int *node)
 	return 0;
 }
 
-/* By itself it means on. */
-static int parse_remap(struct fs_context *fc, const struct fs_parameter *param, bool *remap)
-{
-	int value = 1, err = 0;
-
-	if (param->type != fs_value_is_flag)
-		err = parse_word(fc, param, switch_words, "on or off", &value);
-	if (err)
-		return err;
-	if (value && !HUGEMAP_CAN_REMAP) {
-		warnfc(fc, "this kernel cannot tell what may be mapped anew: remap is off");
-		value = 0;
-	}
-	*remap = value;
-	return 0;
-}
-
 static int parse_option(struct fs_context *fc, struct fs_parameter *param, int opt,
 			struct hugemap_options *opts)
 {
@@ -286,8 +266,6 @@ static int parse_option(struct fs_context *fc, struct fs_parameter *param, int o
 		if (!err)
 			opts->write_optimization = value;
 		return err;
-	case OPT_REMAP:
-		return parse_remap(fc, param, &opts->remap);
 	default:
 		return opt;
 	}
@@ -336,8 +314,6 @@ void hugemap_options_update(struct hugemap_options *opts, const struct hugemap_o
 		opts->promote_interval = now->promote_interval;
 	if (!(given & BIT(OPT_PROMOTE_BATCH)))
 		opts->promote_batch = now->promote_batch;
-	if (!(given & BIT(OPT_REMAP)))
-		opts->remap = now->remap;
 }
 
 int hugemap_show_options(struct seq_file *seq, struct dentry *root)
@@ -365,7 +341,5 @@ int hugemap_show_options(struct seq_file *seq, struct dentry *root)
 		seq_printf(seq, ",promote_interval=%u", opts->promote_interval);
 	if (opts->promote_batch != PROMOTE_BATCH_DEFAULT)
 		seq_printf(seq, ",promote_batch=%u", opts->promote_batch);
-	if (opts->remap)
-		seq_puts(seq, ",remap");
 	return 0;
 }

@@ -377,7 +377,6 @@ static void promote_one(struct hugemap_mount *mount, struct hugemap_promotion *p
 	if (!why) {
 		trace_hugemap_promote(inode, p->core.unit.pgoff, p->core.unit.npages, 0);
 		hugemap_progress(mount);
-		hugemap_remap(p->hi, p->core.unit.pgoff);
 	} else {
 		trace_hugemap_refuse(inode, p->core.unit.pgoff, p->core.unit.npages, why);
 	}

@@ -113,7 +113,6 @@ static struct hugemap_attr settings[] = {
 	SETTING(util_threshold, util_threshold, util_threshold, u32),
 	SETTING(promote_interval_ms, promote_interval, promote_interval, u32),
 	SETTING(promote_batch, promote_batch, promote_batch, u32),
-	SETTING(remap, remap, remap, bool),
 };
 
 /* --- statistics ------------------------------------------------------------------ */
@@ -208,7 +207,6 @@ static struct hugemap_attr stats[] = {
 	STAT(write_errors, core, HM_C_WRITE_ERRORS),
 	STAT(promoted, core, HM_C_PROMOTED),
 	STAT(demoted, core, HM_C_DEMOTED),
-	STAT(remapped, engine, HUGEMAP_C_REMAPPED),
 	STAT(parts, engine, HUGEMAP_C_PARTS),
 	STAT(refused, core, HM_C_REFUSED),
 	STAT(refused_cold, core, HM_C_REFUSED_COLD),

@@ -79,8 +79,7 @@ class FakeMount:
             self.set(name, 7)
         for name, value in (("page", "2M"), ("node", "any"), ("priority", "low"),
                             ("pool_bytes", 64 << 20),
-                            ("vfs_read_optimization", "on"), ("vfs_write_optimization", "off"),
-                            ("remap", "off")):
+                            ("vfs_read_optimization", "on"), ("vfs_write_optimization", "off")):
             self.set(name, value)
         self.numbers = {}
         for at, name in enumerate(sysfs_files("Numbers")):

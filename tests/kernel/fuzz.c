@@ -132,7 +132,6 @@ static const char *const keys[] = {
 	"readahead",
 	"priority",
 	"node",
-	"remap",
 	"vfs_read_optimization",
 	"vfs_write_optimization",
 	"source",

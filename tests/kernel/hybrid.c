@@ -55,37 +55,6 @@ static void await_promotions(uint64_t n)
 	}
 }
 
-/* On: false if this kernel cannot. */
-static bool set_remap(const char *value)
-{
-	char path[256], is[8] = "";
-	struct stat st;
-	int fd;
-
-	MUST(stat(mnt_dir, &st));
-	snprintf(path, sizeof(path), "/sys/fs/hugemap/%u:%u/remap", major(st.st_dev),
-		 minor(st.st_dev));
-	fd = open_file(path, O_RDWR);
-	MUST(pwrite(fd, value, strlen(value), 0));
-	MUST(pread(fd, is, sizeof(is) - 1, 0));
-	close(fd);
-	return !strncmp(is, value, strlen(value));
-}
-
-/* The thread maps it anew, and the next touch by one PMD. */
-static void await_remapped(const unsigned char *block, size_t bytes)
-{
-	unsigned int i;
-
-	for (i = 0; smaps_of(block, "FilePmdMapped") != bytes; i++) {
-		EXPECT(i < PATIENCE * 10,
-		       "%lu bytes are mapped as huge pages (%llu blocks are mapped anew)",
-		       smaps_of(block, "FilePmdMapped"), (unsigned long long)stat_of("remapped"));
-		usleep(100000);
-		load(block);
-	}
-}
-
 static void random_reads_pages(void)
 {
 	int fd = cold_file();
@@ -131,12 +100,12 @@ static void touched_becomes_huge(void)
 	       "a block of which half was touched is promoted");
 }
 
-/* Nobody has asked for it: the page table stays, and a fault maps as much of it as it may. */
-static void nothing_is_remapped(void)
+/* The page table of a promoted block stays; a fault maps as many of its pages as it may. */
+static void promoted_block_keeps_its_table(void)
 {
 	int fd = cold_file();
 	unsigned char *map = map_shared(fd, 0, SIZE), *other;
-	uint64_t promoted = stat_of("promoted"), remapped = stat_of("remapped");
+	uint64_t promoted = stat_of("promoted");
 	struct rusage before, after;
 
 	touch_block(map + HUGE, 0);
@@ -149,52 +118,11 @@ static void nothing_is_remapped(void)
 	       PAGES);
 	expect_pattern("load of what was promoted", map + HUGE, 1, HUGE, HUGE);
 	pattern(map + HUGE + 3, 2, HUGE + 3, 2 * SMALL);
-	EXPECT(stat_of("remapped") == remapped && !smaps_of(map + HUGE, "FilePmdMapped"),
-	       "a block is mapped anew");
+	EXPECT(!smaps_of(map + HUGE, "FilePmdMapped"), "the page table of a block is gone");
 	other = map_shared(fd, 0, SIZE);
 	expect_pattern("load where no page table is", other + HUGE + 3, 2, HUGE + 3, 2 * SMALL);
 	EXPECT(smaps_of(other + HUGE, "FilePmdMapped") == HUGE, "%lu bytes as huge pages",
 	       smaps_of(other + HUGE, "FilePmdMapped"));
-}
-
-/* What mmap(2) by itself makes is mapped anew, and of it what was promoted; nothing else is. */
-static void plain_is_remapped(void)
-{
-	static const size_t block[] = { 1, 5 };
-	int fd = cold_file(), reader = open_file("f", O_RDONLY);
-	unsigned char *advised = map_shared(fd, 0, SIZE);
-	unsigned char *run = map_file(fd, 0, SIZE, PROT_READ | PROT_EXEC, MAP_SHARED);
-	unsigned char *map = map_shared(fd, 0, SIZE);
-	unsigned char *read_only = map_file(reader, 0, SIZE, PROT_READ, MAP_SHARED);
-	uint64_t promoted = stat_of("promoted"), remapped = stat_of("remapped");
-	size_t i;
-
-	if (!set_remap("on"))
-		skip("this kernel cannot tell what may be mapped anew");
-	catch_bus();
-	MUST(madvise(advised, SIZE, MADV_RANDOM));
-	for (i = 0; i < COUNT(block); i++) {
-		load(advised + block[i] * HUGE);
-		load(run + block[i] * HUGE);
-		load(read_only + block[i] * HUGE);
-		touch_block(map + block[i] * HUGE, 0);
-		await_promotions(promoted + i + 1);
-		await_remapped(map + block[i] * HUGE, (i + 1) * HUGE);
-		await_remapped(read_only + block[i] * HUGE, (i + 1) * HUGE);
-		expect_pattern("load of what is mapped anew", map + block[i] * HUGE, 1,
-			       block[i] * HUGE, HUGE);
-	}
-	/* One after the other: the first block is done with all its mappings. */
-	load(advised + HUGE);
-	load(run + HUGE);
-	EXPECT(!smaps_of(advised, "FilePmdMapped") && !smaps_of(run, "FilePmdMapped"),
-	       "a mapping that was advised on, or may be run, is mapped anew");
-	EXPECT(stat_of("remapped") - remapped == 2 * COUNT(block), "%llu times",
-	       (unsigned long long)(stat_of("remapped") - remapped));
-	EXPECT(smaps_of(map, "Size") == SIZE && smaps_of(read_only, "Size") == SIZE,
-	       "a mapping has come to be several");
-	EXPECT(touch(read_only + HUGE, true) == SIGSEGV, "what is read-only can be stored to");
-	set_remap("off");
 }
 
 struct storer {
@@ -222,7 +150,7 @@ static void *store(void *arg)
 	return NULL;
 }
 
-static void stores_and_promotions(void)
+static void no_store_is_lost(void)
 {
 	int fd = open_file("g", O_RDWR | O_CREAT | O_TRUNC), round;
 	struct storer storers[3] = {};
@@ -266,20 +194,6 @@ static void stores_and_promotions(void)
 			       "page %zu: %llu was stored, and %llu synced", page,
 			       (unsigned long long)storers[i].rounds,
 			       (unsigned long long)below_map[page * (SMALL / 8) + i]);
-}
-
-static void no_store_is_lost(void)
-{
-	set_remap("off");
-	stores_and_promotions();
-}
-
-static void no_store_is_lost_remapped(void)
-{
-	if (!set_remap("on"))
-		skip("this kernel cannot tell what may be mapped anew");
-	stores_and_promotions();
-	set_remap("off");
 }
 
 static void little_is_written(void)
@@ -527,7 +441,7 @@ static void said_huge_later(void)
 	MUST(madvise(map + 3 * HUGE, 2 * HUGE, MADV_HUGEPAGE));
 	EXPECT(stat_of("promoted") == promoted, "a block is promoted for two pages of it");
 	read = stat_of("read_bytes");
-	MUST(madvise(map + 3 * HUGE, 2 * HUGE, MADV_WILLNEED));
+	MUST(madvise(map + 3 * HUGE, 2 * HUGE, MADV_POPULATE_READ));
 	await_promotions(promoted + 1);
 	load(map + 4 * HUGE);
 	EXPECT(stat_of("read_bytes") - read >= 2 * HUGE - 2 * SMALL &&
@@ -638,10 +552,8 @@ static const struct behaviour all[] = {
 	{ "random_reads_pages", random_reads_pages },
 	{ "stream_is_huge", stream_is_huge },
 	{ "touched_becomes_huge", touched_becomes_huge },
-	{ "nothing_is_remapped", nothing_is_remapped },
-	{ "plain_is_remapped", plain_is_remapped },
+	{ "promoted_block_keeps_its_table", promoted_block_keeps_its_table },
 	{ "no_store_is_lost", no_store_is_lost },
-	{ "no_store_is_lost_remapped", no_store_is_lost_remapped },
 	{ "little_is_written", little_is_written },
 	{ "little_of_a_block_is_written", little_of_a_block_is_written },
 	{ "stream_of_stores_is_huge", stream_of_stores_is_huge },

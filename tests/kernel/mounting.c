@@ -103,8 +103,6 @@ static void refused_options(void)
 		"pool=64M,page=3M",
 		"pool=64M,pool=0",
 		"readahead=-1",
-		"remap=",
-		"remap=perhaps",
 		"readahead=9999999999999999999999",
 	};
 	unsigned int i;
@@ -221,7 +219,7 @@ static void two_remounts(void)
 	int fd;
 
 	make_places();
-	must_mount("pool=32M,dirty_ratio=60,evict_batch=8,remap");
+	must_mount("pool=32M,dirty_ratio=60,evict_batch=8");
 	expect_setting("page", "auto");
 	fd = (int)syscall(SYS_fspick, AT_FDCWD, high, FSPICK_CLOEXEC);
 	EXPECT(fd >= 0, "fspick: %s", strerror(errno));
@@ -230,7 +228,6 @@ static void two_remounts(void)
 	MUST(syscall(SYS_fsconfig, fd, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0));
 	close(fd);
 	expect_setting("evict_batch", "4");
-	expect_setting("remap", "on");
 	expect_setting("dirty_ratio", "30");
 	expect_setting("pool_bytes", "67108864");
 	MUST(umount(high));

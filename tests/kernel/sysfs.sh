@@ -11,11 +11,11 @@ set -u
 
 fixed="node page pool_bytes"
 writable="dirty_ratio evict_batch pool_min_bytes priority promote_batch promote_interval_ms
-	readahead_kb remap vfs_read_optimization util_threshold vfs_write_optimization"
+	readahead_kb vfs_read_optimization util_threshold vfs_write_optimization"
 numbers="ahead ahead_used ahead_wasted base_mapped cleaned copied_in copied_out demoted dirty_bytes
 	evictions faults fills free_bytes ghosts held_bytes hits huge_bytes huge_mapped io_in_flight parts pinned
 	promoted read_bytes read_errors read_ios refused refused_busy refused_cold refused_failed
-	refused_holes refused_no_frame refused_pinned refused_stored remapped rescued resident_bytes syncs unmaps
+	refused_holes refused_no_frame refused_pinned refused_stored rescued resident_bytes syncs unmaps
 	upgrades write_errors write_faults write_ios written_bytes zeros"
 latencies="fault_ns read_ns write_ns"
 
@@ -107,8 +107,6 @@ check_write readahead_kb 4096 4096
 check_write priority high high
 check_write priority loud high
 check_write priority low low
-check_write remap perhaps off
-check_write remap off off
 check_write vfs_read_optimization off off
 check_write vfs_read_optimization maybe off
 check_write vfs_read_optimization on on

@@ -241,8 +241,6 @@ static void map(struct engine *e, u64 page, bool store, const struct hm_unit *un
 	if (unit->npages > 1 && unit->hints & HM_HINT_PART && !e->paged[page / HM_BLOCK_PAGES]) {
 		unmap(e, unit->pgoff, unit->npages);
 		e->paged[page / HM_BLOCK_PAGES] = 1;
-	} else if (unit->npages > 1 && store && !(unit->hints & HM_HINT_PART)) {
-		e->paged[page / HM_BLOCK_PAGES] = 0; /* remap.c */
 	}
 	if (unit->npages > 1 && !e->paged[page / HM_BLOCK_PAGES]) {
 		memset(e->table + unit->pgoff, MAPPED | LARGE | (store ? WRITABLE : 0),

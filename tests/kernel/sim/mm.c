@@ -187,44 +187,10 @@ int folio_mkclean(struct folio *folio)
 	return cleaned;
 }
 
-unsigned long hugemap_get_unmapped_area(struct file *file, unsigned long address, unsigned long len,
-					unsigned long pgoff, unsigned long flags)
+unsigned long thp_get_unmapped_area(struct file *file, unsigned long address, unsigned long len,
+				    unsigned long pgoff, unsigned long flags)
 {
-	sim_fail(__FILE__, __LINE__, "nobody asks for addresses here");
-}
-
-/* kernel/remap.c: here, who asks says nothing, or that they are to be huge, or small. */
-u32 hugemap_access_by_caller(struct file *file, u64 first, u64 end)
-{
-	u32 access = hugemap_access(file);
-
-	if (!(access & HM_ACCESS_AUTO) || end - first < 4)
-		return access;
-	return end % 4 ? access | HM_ACCESS_HUGE : (access & ~HM_ACCESS_AUTO) | HM_ACCESS_BASE;
-}
-
-/* kernel/remap.c: what a mapping made anew does to the page tables. */
-void hugemap_remap(struct hugemap_inode *hi, u64 pgoff)
-{
-	struct address_space *mapping = hi->vfs_inode.i_mapping;
-	unsigned long at, stop;
-	u32 i;
-
-	for (i = 0; hugemap_of(hi)->opts.remap && i < MAX_MMS * MAX_VMAS; i++) {
-		struct vm_area_struct *vma = any_vma(i);
-		struct mm_struct *mm = mms[i / MAX_VMAS];
-
-		if (!vma || !sim_chance(70))
-			continue;
-		down_write(&mm->mmap_lock);
-		if (vma->vm_flags & VM_SHARED &&
-		    clip(vma, mapping, pgoff, pgoff + HM_BLOCK_PAGES, &at, &stop) &&
-		    stop - at == PMD_SIZE && IS_ALIGNED(at, PMD_SIZE)) {
-			zap_range(mm, at, stop, true);
-			pmd_of(mm, at)->table = false;
-		}
-		up_write(&mm->mmap_lock);
-	}
+	sim_fail(__FILE__, __LINE__, "no program asks for an address here");
 }
 
 /* --- faults ------------------------------------------------------------ */

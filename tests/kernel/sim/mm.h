@@ -130,6 +130,8 @@ bool hugemap_is_held(struct folio *folio);
 
 vm_fault_t vmf_insert_folio_pmd(struct vm_fault *vmf, struct folio *folio, bool write);
 vm_fault_t filemap_map_pages(struct vm_fault *vmf, pgoff_t first, pgoff_t last);
+unsigned long thp_get_unmapped_area(struct file *file, unsigned long address, unsigned long len,
+				    unsigned long pgoff, unsigned long flags);
 void unmap_mapping_pages(struct address_space *mapping, pgoff_t start, pgoff_t nr, bool cows);
 void unmap_mapping_range(struct address_space *mapping, loff_t start, loff_t length, int cows);
 int folio_mkclean(struct folio *folio);

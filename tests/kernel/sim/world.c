@@ -211,7 +211,6 @@ static void mount(void)
 		.write_optimization = sim_chance(70),
 		.util_threshold = sim_chance(50) ? sim_below(101) : 1 + sim_below(40),
 		.promote_interval = HZ,
-		.remap = sim_chance(50),
 	};
 	mount->opts.promote_batch = 1 + mount->opts.util_threshold % 3;
 	sim_check(!hugemap_data_setup(), "the module cannot be loaded");
