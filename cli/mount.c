@@ -265,8 +265,6 @@ static int create(const struct request *request, int fd, const char *source, uin
 	snprintf(size, sizeof(size), "%lluK", (unsigned long long)pool >> 10);
 	if (!request->options.has_pool && set_option(request, fd, "pool", size) != CLI_OK)
 		return CLI_FAILED;
-	if (set_options(request, fd) != CLI_OK)
-		return CLI_FAILED;
 	if (pool)
 		cli_progress("hugemap mount: a pool of %s is being taken",
 			     cli_bytes(text, (double)pool));
@@ -319,8 +317,7 @@ static int mount_now(const struct request *request, bool there)
 	char source[PATH_MAX];
 	int fd, status;
 
-	if (mount_check_module(command, request->verbose) != CLI_OK ||
-	    (!there && mount_check_memory(command, pool, request->options.base_pages) != CLI_OK))
+	if (mount_check_module(command, request->verbose) != CLI_OK)
 		return CLI_FAILED;
 	if (!realpath(request->source, source))
 		return cli_fail(command, "%s: %s", request->source, strerror(errno));
@@ -328,10 +325,10 @@ static int mount_now(const struct request *request, bool there)
 	if (fd < 0)
 		return cli_fail(command, "the kernel does not take the mount: %s",
 				why(errno, &(struct log){}));
-	/* Even without a mount the kernel says what is wrong with an option. */
-	if (there || request->fake)
-		status = set_options(request, fd);
-	else
+	status = set_options(request, fd);
+	if (status == CLI_OK && !there)
+		status = mount_check_memory(command, pool, request->options.base_pages);
+	if (status == CLI_OK && !there && !request->fake)
 		status = create(request, fd, source, pool);
 	close(fd);
 	if (status == CLI_OK)

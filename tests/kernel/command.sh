@@ -41,7 +41,7 @@ check() {
 check 1 "pool=much is no size" hugemap mount -o pool=much "$below" "$at"
 check 1 "page=3M is not known" hugemap mount -o pool=16M,page=3M "$below" "$at"
 check 1 "Unknown parameter 'nonsense'" hugemap mount -o pool=16M,nonsense=1 "$below" "$at"
-check 1 "does not fit" hugemap mount -o pool=1T "$below" "$at"
+check 1 "pool=1T is too much" hugemap mount -o pool=1T "$below" "$at"
 check 1 "no mount of HugeMap" hugemap umount "$at"
 is_mounted && fail "a refused mount is there"
 
@@ -112,6 +112,11 @@ is_mounted && fail "--lazy left it"
 kill $holder
 wait $holder 2>/dev/null
 tail -n 1 "$below/file" | grep -q stored || fail "what was stored is lost"
+
+# --- memory: the second pool does not fit beside the first ---
+check 0 "is mounted at" hugemap mount -o pool=40%,page=4K "$below" "$at"
+check 1 "does not fit" hugemap mount -o pool=60%,page=4K "$below" "$MNT"
+check 0 "" hugemap umount "$at"
 
 # --- a device ---
 dd if=/dev/zero of="$DEV" bs=1M count=1 2>/dev/null
