@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * hugemap mount, and mount.hugemap: the same under the name that mount(8) looks
- * for. It uses the calls of the kernel that hand back sentences, not just errno.
+ * hugemap mount, and mount.hugemap, which mount(8) runs. They use fsopen(2) and fsconfig(2),
+ * which return a sentence with each error.
  */
 #include "mount.h"
-#include "mount_persist.h"
 #include "mounts.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <mntent.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -26,8 +25,9 @@ enum {
 
 static const struct cli_option options[] = {
 	{ "options", "LIST", 'o', "options of the mount, with commas between them" },
-	{ "persist", NULL, 'P', "at every boot, too: write the line of /etc/fstab" },
-	{ "fake", NULL, 'f', "check everything, mount and write nothing" },
+	{ "persist", NULL, 'P', "mount nothing; print the /etc/fstab line for every boot" },
+	{ "unit", NULL, 'u', "with --persist: print a mount unit for systemd instead" },
+	{ "fake", NULL, 'f', "check everything, mount nothing" },
 	{ "verbose", NULL, 'v', "say more" },
 	{},
 };
@@ -36,25 +36,25 @@ static int run_mount(int argc, char **argv);
 
 const struct cli_command mount_command = {
 	.name = "mount",
-	.synopsis = "[-o LIST] [--persist] [-f] [-v] SOURCE DIR | -o remount,LIST DIR",
+	.synopsis = "[-o LIST] [--persist [--unit]] [-f] [-v] SOURCE DIR | -o remount,LIST DIR",
 	.summary = "Mount a directory or a block device through HugeMap's kernel engine.",
 	.options = options,
 	.notes =
-		"SOURCE is a directory of any file system, or a block device. Options, among them\n"
-		"pool=SIZE and page=2M, 4K or auto, are told in hugemap(5). Without pool= a quarter of\n"
-		"the machine's memory is taken. --persist shows the line before it writes it;\n"
-		"`hugemap umount --forget` takes it away.\n",
+		"SOURCE is a directory of any file system, or a block device. hugemap(5) lists the\n"
+		"options, such as pool=SIZE and page=2M, 4K or auto. Without pool= a quarter of the\n"
+		"machine's memory is taken.\n",
 	.letters = "ofv",
 	.run = run_mount,
 };
 
 /**
  * struct request - a mount to be made
- * @command: whose name complaints carry
+ * @command: named in error messages
+ * @list: the argument of -o
  * @helper: called by mount(8): quiet
- * @persist: at every boot, too
+ * @persist: print a line for /etc/fstab, mount nothing
+ * @unit: print a unit instead of the line
  * @sloppy: options that the kernel does not know are passed over
- * @list: what -o says, as it was typed; or NULL
  */
 struct request {
 	const struct cli_command *command;
@@ -64,6 +64,7 @@ struct request {
 	const char *list;
 	bool helper;
 	bool persist;
+	bool unit;
 	bool fake;
 	bool verbose;
 	bool sloppy;
@@ -281,24 +282,10 @@ static int create(const struct request *request, int fd, const char *source, uin
 	return attach(request, fd);
 }
 
-/* Where a mount is asked for at every boot, it may be there already. */
-static bool is_there(const struct request *request)
-{
-	struct mount_point point;
-	char source[PATH_MAX];
-
-	return realpath(request->source, source) && mount_of_hugemap(request->dir, &point) &&
-	       !strcmp(point.source, source);
-}
-
-static void tell(const struct request *request, const char *source, uint64_t pool, bool there)
+static void tell(const struct request *request, const char *source, uint64_t pool)
 {
 	char text[CLI_TEXT];
 
-	if (there) {
-		printf("%s is mounted at %s already, and stays as it is.\n", source, request->dir);
-		return;
-	}
 	if (!request->options.has_pool)
 		printf("No pool was asked for: it is a quarter of this machine's memory, %s "
 		       "(-o pool=SIZE changes that).\n",
@@ -310,80 +297,110 @@ static void tell(const struct request *request, const char *source, uint64_t poo
 		       request->dir, request->dir);
 }
 
-static int mount_now(const struct request *request, bool there)
+/*
+ * A file system context of the kernel, or -1. In a user namespace of its own any user may open one
+ * and set options, but not mount. The first fsopen() loads the module.
+ */
+static int open_context(const struct request *request)
+{
+	const struct cli_command *command = request->command;
+	int fd;
+
+	if (geteuid()) {
+		unshare(CLONE_NEWUSER | CLONE_NEWNS);
+		close(fsopen("hugemap", FSOPEN_CLOEXEC));
+	}
+	if (mount_check_module(command, request->verbose && !request->persist) != CLI_OK)
+		return -1;
+	fd = fsopen("hugemap", FSOPEN_CLOEXEC);
+	if (fd < 0 && errno == EPERM && geteuid())
+		mount_check_root(command);
+	else if (fd < 0)
+		cli_fail(command, "the kernel does not take the mount: %s",
+			 why(errno, &(struct log){}));
+	return fd;
+}
+
+static int mount_now(const struct request *request)
 {
 	uint64_t pool = request->options.has_pool ? request->options.pool : mount_default_pool();
 	const struct cli_command *command = request->command;
 	char source[PATH_MAX];
 	int fd, status;
 
-	if (mount_check_module(command, request->verbose) != CLI_OK)
-		return CLI_FAILED;
 	if (!realpath(request->source, source))
 		return cli_fail(command, "%s: %s", request->source, strerror(errno));
-	fd = fsopen("hugemap", FSOPEN_CLOEXEC);
+	fd = open_context(request);
 	if (fd < 0)
-		return cli_fail(command, "the kernel does not take the mount: %s",
-				why(errno, &(struct log){}));
+		return CLI_FAILED;
 	status = set_options(request, fd);
-	if (status == CLI_OK && !there)
+	if (status == CLI_OK)
 		status = mount_check_memory(command, pool, request->options.base_pages);
-	if (status == CLI_OK && !there && !request->fake)
+	if (status == CLI_OK && !request->fake)
 		status = create(request, fd, source, pool);
 	close(fd);
 	if (status == CLI_OK)
-		tell(request, source, pool, there);
+		tell(request, source, pool);
 	return status;
 }
 
-/* mount(8) passes over a line that has it when it mounts all, and so does systemd. */
-static bool is_noauto(const char *list)
+static int persist(const struct request *request)
 {
-	const struct mntent given = { .mnt_opts = (char *)(list ? list : "") };
+	int fd = open_context(request), status;
+	struct mount_module module;
 
-	return hasmntopt(&given, "noauto");
-}
-
-/* Now and at every boot. */
-static int mount_always(const struct request *request, bool there)
-{
-	const struct cli_command *command = request->command;
-	struct persist persist;
-	int status = persist_prepare(&persist, command, request->source, request->dir,
-				     request->list, request->fake);
-
+	if (fd < 0)
+		return CLI_FAILED;
+	status = set_options(request, fd);
+	close(fd);
 	if (status == CLI_OK)
-		status = mount_now(request, there);
-	if (status == CLI_OK) {
-		status = persist_write(&persist, request->fake);
-		if (status != CLI_OK && !request->fake)
-			cli_fail(command,
-				 "it is mounted until the next boot; the same command, once more, "
-				 "writes the line");
-	}
-	persist_free(&persist);
+		status = mount_persist(request->command, request->source, request->dir,
+				       request->list, request->unit);
+	mount_find_module(&module);
+	if (status == CLI_OK && !module.installed)
+		fprintf(stderr,
+			"The module is not installed for Linux %s, so that the mount will fail at "
+			"boot: install hugemap-dkms, or run `make module-install`.\n",
+			module.release);
 	return status;
 }
 
 static int carry_out(const struct request *request)
 {
 	const struct cli_command *command = request->command;
-	bool there;
 
-	if (mount_check_root(command) != CLI_OK)
+	if (!request->persist && mount_check_root(command) != CLI_OK)
 		return CLI_FAILED;
 	if (request->options.remount)
 		return remount(request);
-	there = request->persist && is_there(request);
-	if ((!there && mount_check_source(command, request->source) != CLI_OK) ||
+	if (mount_check_source(command, request->source) != CLI_OK ||
 	    mount_check_dir(command, request->dir) != CLI_OK)
 		return CLI_FAILED;
-	return request->persist ? mount_always(request, there) : mount_now(request, false);
+	return request->persist ? persist(request) : mount_now(request);
+}
+
+static void check_persist(const struct request *request)
+{
+	if (request->unit && !request->persist)
+		cli_usage(&mount_command, "--unit is for --persist");
+	if (!request->persist)
+		return;
+	if (request->options.remount)
+		cli_usage(&mount_command, "--persist is for a new mount, not for a remount");
+	/* mount(8) and systemd pass over a line with noauto at boot. */
+	if (mount_has_option(request->list, "noauto"))
+		cli_usage(&mount_command,
+			  "--persist is for a mount at every boot, and noauto prevents that: leave "
+			  "one of them out");
+	if (request->unit && strstr(request->list, "x-systemd."))
+		cli_usage(&mount_command,
+			  "x-systemd options work only in /etc/fstab: write them into the unit as "
+			  "its own settings");
 }
 
 static int run_mount(int argc, char **argv)
 {
-	struct request request = { .command = &mount_command };
+	struct request request = { .command = &mount_command, .list = "" };
 	struct cli_parser parser;
 	const char *wrong;
 	int key, status;
@@ -396,6 +413,8 @@ static int run_mount(int argc, char **argv)
 			request.verbose = true;
 		if (key == 'P')
 			request.persist = true;
+		if (key == 'u')
+			request.unit = true;
 		if (key != 'o')
 			continue;
 		request.list = optarg;
@@ -403,14 +422,7 @@ static int run_mount(int argc, char **argv)
 		if (wrong)
 			cli_usage(&mount_command, "%s", wrong);
 	}
-	if (request.options.remount && request.persist)
-		cli_usage(&mount_command,
-			  "--persist is for a new mount; with other options it changes the line, "
-			  "and a remount does not");
-	if (request.persist && is_noauto(request.list))
-		cli_usage(&mount_command,
-			  "--persist mounts at every boot, and noauto does not: leave one of them "
-			  "out");
+	check_persist(&request);
 	if (request.options.remount) {
 		/* mount(8) takes both as well; only the directory counts. */
 		if (argc - optind < 1 || argc - optind > 2)

@@ -6,9 +6,11 @@
 #ifndef CLI_MOUNT_H
 #define CLI_MOUNT_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "cli.h"
 
@@ -44,6 +46,8 @@ struct mount_options {
 /* Returns NULL, or a sentence about what cannot be. May be called again: options add up. */
 const char *mount_options_add(struct mount_options *options, const char *text);
 void mount_options_free(struct mount_options *options);
+/* Is an option in the argument of -o? */
+bool mount_has_option(const char *list, const char *name);
 
 /* --- mount_check.c: each returns CLI_OK, or says what is wrong and returns CLI_FAILED --- */
 
@@ -68,6 +72,14 @@ struct mount_module {
 };
 
 void mount_find_module(struct mount_module *module);
+
+/* --- mount_persist.c --- */
+
+/* Print what mounts at every boot: a line for /etc/fstab, or a @unit for systemd. */
+int mount_persist(const struct cli_command *command, const char *source, const char *dir,
+		  const char *list, bool unit);
+/* The best link to a block device below @links, which is /dev/disk; false: there is none. */
+bool mount_find_link(const char *links, dev_t dev, char out[PATH_MAX]);
 
 /* --- mount.c --- */
 

@@ -2,6 +2,7 @@
 /* Options of a mount: those of every file system, and the rest for the kernel. */
 #include "mount.h"
 
+#include <mntent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -129,4 +130,11 @@ void mount_options_free(struct mount_options *options)
 {
 	free(options->text);
 	*options = (struct mount_options){};
+}
+
+bool mount_has_option(const char *list, const char *name)
+{
+	const struct mntent entry = { .mnt_opts = (char *)list };
+
+	return hasmntopt(&entry, name);
 }

@@ -1,500 +1,150 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* A mount at every boot; see mount_persist.h. */
-#include "mount_persist.h"
-#include "fstab.h"
+/* hugemap mount --persist: print a line for /etc/fstab, or a unit for systemd. */
 #include "mount.h"
-#include "mounts.h"
 
-#include <dirent.h>
+#include <ctype.h>
 #include <errno.h>
-#include <mntent.h>
-#include <signal.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-/* A machine that cannot mount it shall start all the same, and be mended over the network. */
-#define NOFAIL "nofail"
-/* What is mounted below must be there first, and go last. */
 #define AFTER "x-systemd.requires-mounts-for"
 
-/* Names of a device, the best first; see rank_of(). */
-enum {
-	RANK_HARDWARE,
-	RANK_UUID,
-	RANK_NAME,
-	RANK_NONE, /* not to be used */
-};
+/* From the best to the worst. lvm-pv- and edd- come from the data, which programs overwrite. */
+#define LINKS                                                    \
+	"{by-id/[!delm]*,by-id/m[!d]*,by-path/*,by-id/md-uuid-*" \
+	",by-id/dm-uuid-*,by-id/md-name-*,by-id/dm-name-*}"
 
-/* --- names --- */
-
-/* Absolute, without "." and needless slashes; symbolic links and ".." stay. */
-static bool make_absolute(const char *path, char out[PATH_MAX])
+bool mount_find_link(const char *links, dev_t dev, char out[PATH_MAX])
 {
-	size_t length = 0;
-
-	out[0] = '\0';
-	if (*path != '/') {
-		if (!getcwd(out, PATH_MAX))
-			return false;
-		length = strlen(out);
-	}
-	while (*path) {
-		size_t part = strcspn(path, "/");
-
-		if (part && !(part == 1 && *path == '.')) {
-			if (length + part + 2 > PATH_MAX) {
-				errno = ENAMETOOLONG;
-				return false;
-			}
-			if (!length || out[length - 1] != '/')
-				out[length++] = '/';
-			memcpy(out + length, path, part);
-			length += part;
-			out[length] = '\0';
-		}
-		path += part;
-		path += strspn(path, "/");
-	}
-	if (!length)
-		strcpy(out, "/");
-	return true;
-}
-
-static bool is_link(const char *path)
-{
+	char pattern[PATH_MAX];
+	bool found = false;
 	struct stat st;
-
-	return !lstat(path, &st) && S_ISLNK(st.st_mode);
-}
-
-/*
- * How well does a name in /dev/disk/by-id stay with a device? What the hardware says of
- * itself does best. Names of arrays and mappings are kept on the disks below them, out of
- * reach of whoever writes to the device; people change what they are called, but not
- * their UUID. The others are made of what is on the device itself: it is written over.
- */
-static unsigned int rank_of(const char *name)
-{
-	static const struct {
-		const char *start;
-		unsigned int rank;
-	} others[] = {
-		{ "md-uuid-", RANK_UUID }, { "dm-uuid-", RANK_UUID }, { "md-name-", RANK_NAME },
-		{ "dm-name-", RANK_NAME }, { "lvm-pv-", RANK_NONE },  { "edd-", RANK_NONE },
-	};
+	glob_t names = {};
 	size_t i;
 
-	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		if (!strncmp(name, others[i].start, strlen(others[i].start)))
-			return others[i].rank;
-	return RANK_HARDWARE;
-}
-
-/* The best name of a device in a directory of links that udev keeps, and its rank. */
-static unsigned int find_link(const char *links, dev_t dev, char out[PATH_MAX])
-{
-	unsigned int best = RANK_NONE;
-	DIR *dir = opendir(links);
-	struct dirent *entry;
-
-	while (dir && (entry = readdir(dir))) {
-		unsigned int rank = rank_of(entry->d_name);
-		char path[PATH_MAX];
-		struct stat st;
-
-		snprintf(path, sizeof(path), "%s/%s", links, entry->d_name);
-		if (rank == RANK_NONE || rank > best || stat(path, &st) < 0 ||
-		    !S_ISBLK(st.st_mode) || st.st_rdev != dev ||
-		    /* Always the same one, in whatever order they come. */
-		    (rank == best && strcmp(path, out) >= 0))
-			continue;
-		memcpy(out, path, sizeof(path));
-		best = rank;
+	snprintf(pattern, sizeof(pattern), "%s/" LINKS, links);
+	glob(pattern, GLOB_BRACE, NULL, &names);
+	for (i = 0; i < names.gl_pathc && !found; i++) {
+		found = !stat(names.gl_pathv[i], &st) && S_ISBLK(st.st_mode) && st.st_rdev == dev;
+		if (found)
+			snprintf(out, PATH_MAX, "%s", names.gl_pathv[i]);
 	}
-	if (dir)
-		closedir(dir);
-	return best;
+	globfree(&names);
+	return found;
 }
 
-bool persist_find_name(const char *links, dev_t dev, char out[PATH_MAX])
-{
-	char id[PATH_MAX], path[PATH_MAX], name[PATH_MAX];
-	unsigned int rank;
-
-	snprintf(path, sizeof(path), "%s/by-id", links);
-	rank = find_link(path, dev, id);
-	snprintf(path, sizeof(path), "%s/by-path", links);
-	if (rank != RANK_HARDWARE && find_link(path, dev, name) != RANK_NONE)
-		memcpy(out, name, sizeof(name));
-	else if (rank != RANK_NONE)
-		memcpy(out, id, sizeof(id));
-	else
-		return false;
-	return true;
-}
-
-/*
- * /dev/sdb may be another disk after the next boot. Its serial number tells it apart,
- * else the place where it is plugged in. A symbolic link that was typed is somebody's
- * choice.
- */
-static int name_device(struct persist *persist, const char *typed, dev_t dev)
-{
-	if (!make_absolute(typed, persist->source))
-		return cli_fail(persist->command, "%s: %s", typed, strerror(errno));
-	if (!strncmp(persist->source, "/dev/", 5) && is_link(persist->source))
-		return CLI_OK;
-	if (persist_find_name("/dev/disk", dev, persist->source))
-		return CLI_OK;
-	memcpy(persist->source, persist->real, sizeof(persist->source));
-	fprintf(stderr,
-		"%s has no name that is sure to stay: after a boot this name may be another "
-		"disk's.\n",
-		persist->source);
-	return CLI_OK;
-}
-
-/* --- options --- */
-
-/* Can it stand in a list of options? Commas end it, systemd takes blanks and quotes apart. */
-static bool is_plain(const char *path)
-{
-	return !strpbrk(path, " \t\n,\"'\\");
-}
-
-struct below {
-	const char *path;
-	char dir[PATH_MAX];
-};
-
-/* The longest one wins. */
-static bool find_below(const struct mount_point *point, void *arg)
-{
-	size_t length = strlen(point->dir);
-	struct below *below = arg;
-
-	if (length >= strlen(below->dir) && !strncmp(point->dir, below->path, length) &&
-	    (length == 1 || below->path[length] == '/' || !below->path[length]))
-		snprintf(below->dir, sizeof(below->dir), "%s", point->dir);
-	return true;
-}
-
-/* The path that systemd shall wait for; "" = none can be named. */
-static void find_after(const char *source, char after[PATH_MAX])
-{
-	struct below below = { .path = source };
-
-	snprintf(after, PATH_MAX, "%s", source);
-	if (is_plain(after))
-		return;
-	/* Where its file system is mounted will do. */
-	mount_points(find_below, &below);
-	snprintf(after, PATH_MAX, "%s", is_plain(below.dir) ? below.dir : "");
-}
-
-/* What was asked for, and what a boot needs if that does not have it. */
-static char *make_options(const struct persist *persist, const char *list, bool device)
-{
-	const struct mntent given = { .mnt_opts = (char *)(list ? list : "") };
-	char after[PATH_MAX] = "", *text = NULL;
-	const char *at = given.mnt_opts;
-	size_t length = 0;
-	FILE *file = open_memstream(&text, &length);
-
-	if (!file)
-		return NULL;
-	while (*at) {
-		size_t word = strcspn(at, ",");
-
-		/* There may be empty ones. */
-		if (word)
-			fprintf(file, "%.*s,", (int)word, at);
-		at += word + (at[word] == ',');
-	}
-	if (!hasmntopt(&given, NOFAIL))
-		fputs(NOFAIL ",", file);
-	/* systemd knows by itself that a device must be there. */
-	if (!device && !hasmntopt(&given, AFTER))
-		find_after(persist->source, after);
-	if (after[0])
-		fprintf(file, "%s=%s,", AFTER, after);
-	if (fclose(file)) {
-		free(text);
-		return NULL;
-	}
-	text[length - 1] = '\0';
-	return text;
-}
-
-/* --- the file --- */
-
-enum found {
-	FOUND_NONE,
-	FOUND_SAME,
-	FOUND_OTHER, /* of this mount, with other options */
-	FOUND_WRONG, /* it was said why */
-};
-
-static unsigned int find(const struct persist *persist, const struct fstab *fstab,
-			 struct fstab_line *line)
-{
-	const char *const dirs[] = { persist->typed, persist->dir };
-
-	return fstab_find(fstab, dirs, 2, line);
-}
-
-static bool is_our_source(const struct persist *persist, const char *source)
-{
-	char real[PATH_MAX];
-
-	return !strcmp(source, persist->source) ||
-	       (*source == '/' && realpath(source, real) && !strcmp(real, persist->real));
-}
-
-/* Is there a line, and one that we may touch? */
-static enum found look(const struct persist *persist, const struct fstab *fstab,
-		       struct fstab_line *line)
-{
-	unsigned int count = find(persist, fstab, line);
-
-	if (!count)
-		return FOUND_NONE;
-	if (count > 1) {
-		cli_fail(persist->command,
-			 "%s has %u lines for %s, the first is line %u: leave one of them and try "
-			 "again",
-			 fstab->name, count, persist->typed, line->number);
-		return FOUND_WRONG;
-	}
-	if (strcmp(line->type, "hugemap")) {
-		cli_fail(persist->command,
-			 "line %u of %s mounts something else at %s: \"%s\"; take it away, or use "
-			 "another directory",
-			 line->number, fstab->name, persist->typed, line->text);
-		return FOUND_WRONG;
-	}
-	if (persist->line && !is_our_source(persist, line->source)) {
-		cli_fail(persist->command,
-			 "line %u of %s mounts %s at %s: `hugemap umount --forget %s` takes it "
-			 "away",
-			 line->number, fstab->name, line->source, persist->typed, persist->typed);
-		return FOUND_WRONG;
-	}
-	if (persist->line && !strcmp(line->source, persist->source) &&
-	    !strcmp(line->options, persist->options))
-		return FOUND_SAME;
-	return FOUND_OTHER;
-}
-
-static int open_and_look(const struct persist *persist, bool change, struct fstab *fstab,
-			 struct fstab_line *line, enum found *found)
-{
-	*line = (struct fstab_line){};
-	if (fstab_open(fstab, change))
-		return cli_fail(persist->command, "%s", fstab->why);
-	*found = look(persist, fstab, line);
-	return *found == FOUND_WRONG ? CLI_FAILED : CLI_OK;
-}
-
-static void close_both(struct fstab *fstab, struct fstab_line *line)
-{
-	fstab_line_free(line);
-	fstab_close(fstab);
-}
-
-/* What changes is shown first: there is no copy of what was. */
-static int was_shown(const struct persist *persist)
-{
-	if (!fflush(stdout) && !ferror(stdout))
-		return CLI_OK;
-	return cli_fail(persist->command,
-			"standard output cannot be written, so that the line could not be shown: "
-			"the file stays as it was");
-}
-
-static void warn_unsure(const struct fstab *fstab, const char *done)
-{
-	fprintf(stderr,
-		"The line is %s, but may not survive a power cut (%s): type `sync`, and see "
-		"whether it complains.\n",
-		done, fstab->why);
-}
-
-/* A reload takes every unit of the machine along: that is for its administrator to do. */
-static void tell_systemd(void)
-{
-	if (!access("/run/systemd/system", F_OK))
-		puts("systemd takes notice at the next boot, or now by: systemctl daemon-reload");
-}
-
-/* --- mount --persist --- */
-
-static int name_both(struct persist *persist, const char *source, const char *dir, bool *device)
+/* /dev/sdb may be another disk after the next boot. A link that was typed stays as it is. */
+static void name_device(const char *typed, dev_t dev, char out[PATH_MAX])
 {
 	struct stat st;
 
-	if (!realpath(dir, persist->dir) || !make_absolute(dir, persist->typed))
-		return cli_fail(persist->command, "%s: %s", dir, strerror(errno));
-	if (!realpath(source, persist->real) || stat(persist->real, &st) < 0)
-		return cli_fail(persist->command, "%s: %s", source, strerror(errno));
-	*device = S_ISBLK(st.st_mode);
-	if (*device)
-		return name_device(persist, source, st.st_rdev);
-	memcpy(persist->source, persist->real, sizeof(persist->source));
-	return CLI_OK;
-}
-
-int persist_prepare(struct persist *persist, const struct cli_command *command, const char *source,
-		    const char *dir, const char *list, bool only_look)
-{
-	struct fstab_line line;
-	struct fstab fstab;
-	enum found found;
-	bool device;
-	int status;
-
-	*persist = (struct persist){ .command = command };
-	signal(SIGPIPE, SIG_IGN);
-	if (name_both(persist, source, dir, &device) != CLI_OK)
-		return CLI_FAILED;
-	persist->options = make_options(persist, list, device);
-	if (persist->options)
-		persist->line =
-			fstab_make_line(persist->source, persist->dir, "hugemap", persist->options);
-	if (!persist->line)
-		return cli_fail(command, "there is no memory left");
-	status = open_and_look(persist, !only_look, &fstab, &line, &found);
-	close_both(&fstab, &line);
-	return status;
-}
-
-static void show(const struct persist *persist, const struct fstab *fstab,
-		 const struct fstab_line *line, enum found found)
-{
-	printf("The line of %s:\n\n    %s\n\n", fstab->name, persist->line);
-	if (found == FOUND_OTHER)
-		printf("It takes the place of line %u:\n\n    %s\n\n", line->number, line->text);
-}
-
-static void warn_module(void)
-{
-	struct mount_module module;
-
-	mount_find_module(&module);
-	if (module.loaded && !module.installed)
+	if (!strncmp(typed, "/dev/", 5) && !lstat(typed, &st) && S_ISLNK(st.st_mode))
+		snprintf(out, PATH_MAX, "%s", typed);
+	else if (!mount_find_link("/dev/disk", dev, out))
 		fprintf(stderr,
-			"The kernel module is loaded but not installed for Linux %s, so that it "
-			"cannot be mounted after a boot:\nthe package hugemap-dkms installs it, or "
-			"`make module-install` in the source of HugeMap.\n",
-			module.release);
+			"After a boot %s may be another disk; no link in /dev/disk names this one.\n",
+			out);
 }
 
-static int write_line(const struct persist *persist, struct fstab *fstab,
-		      const struct fstab_line *old)
+/* If a mount without nofail fails, the boot ends in the emergency shell. */
+static const char *nofail(const char *list)
 {
-	int status = fstab_put(fstab, old, persist->line);
-
-	if (status < 0)
-		return cli_fail(persist->command, "the line is not written: %s", fstab->why);
-	printf("It is written: %s will be mounted at every boot, until\n"
-	       "`hugemap umount --forget %s`.\n",
-	       persist->dir, persist->dir);
-	if (status == FSTAB_UNSURE)
-		warn_unsure(fstab, "written");
-	tell_systemd();
-	return CLI_OK;
+	return mount_has_option(list, "nofail") ? "" : *list ? ",nofail" : "nofail";
 }
 
-int persist_write(const struct persist *persist, bool only_look)
+/* getmntent(3) decodes only these four; "#" starts a comment only at the start of a line. */
+static void put_field(const char *text, const char *end)
 {
-	struct fstab_line line;
-	struct fstab fstab;
-	enum found found;
-	int status = open_and_look(persist, !only_look, &fstab, &line, &found);
+	for (; *text; text++)
+		printf(strchr(" \t\n\\", *text) ? "\\%03o" : "%c", *text);
+	fputs(end, stdout);
+}
 
-	if (status == CLI_OK) {
-		show(persist, &fstab, &line, found);
-		status = was_shown(persist);
+static void print_line(const char *source, const char *dir, const char *list, bool device)
+{
+	char after[PATH_MAX];
+
+	put_field(source, " ");
+	put_field(dir, " hugemap ");
+	put_field(list, nofail(list));
+	/* systemd orders a mount after its device by itself. */
+	if (!device && !mount_has_option(list, AFTER)) {
+		/* systemd cannot read these characters here: name a directory above them. */
+		strcpy(after, source);
+		while (strpbrk(after, " \t\n,\"'\\"))
+			*strrchr(after, '/') = '\0';
+		printf("," AFTER "=%s", *after ? after : "/");
 	}
-	if (status != CLI_OK)
-		goto out;
-	if (found == FOUND_SAME)
-		printf("It is there already, line %u: nothing is written.\n", line.number);
-	else if (only_look)
-		puts("Nothing is written.");
+	puts(" 0 0");
+}
+
+/* systemd expands "%" in every value. In some, @special characters need a "\" before them. */
+static void put_value(const char *key, const char *text, const char *special)
+{
+	for (printf("%s=", key); *text; text++)
+		printf(*text == '%' ? "%%%c" : strchr(special, *text) ? "\\%c" : "%c", *text);
+}
+
+static void print_unit(const char *source, const char *dir, const char *list, bool device)
+{
+	fputs("[Unit]\nDescription=Files in pages of 2 MB, through HugeMap", stdout);
+	if (!device)
+		put_value("\nRequiresMountsFor", source, " \t\"'\\");
+	put_value("\n\n[Mount]\nWhat", source, "");
+	put_value("\nWhere", dir, "");
+	put_value("\nType=hugemap\nOptions", list, "");
+	printf("%s\n\n[Install]\nWantedBy=%s-fs.target\n", nofail(list),
+	       mount_has_option(list, "_netdev") ? "remote" : "local");
+}
+
+/* systemd ends a value at the end of the line, strips its blanks, and continues it after "\". */
+static bool is_value(const char *text)
+{
+	return !text[strcspn(text, "\n\r")] && (!*text || !strchr(" \t\\", text[strlen(text) - 1]));
+}
+
+/* As systemd-escape --path does. */
+static void name_unit(const char *dir, char *name)
+{
+	const char *at = dir[1] ? dir + 1 : dir;
+
+	for (; *at; at++) {
+		bool plain = (isascii(*at) && isalnum(*at)) || strchr("/:_", *at) ||
+			     (*at == '.' && at > dir + 1);
+
+		name += sprintf(name, plain ? "%c" : "\\x%02x", *at == '/' ? '-' : (uint8_t)*at);
+	}
+	strcpy(name, ".mount");
+}
+
+int mount_persist(const struct cli_command *command, const char *typed, const char *typed_dir,
+		  const char *list, bool unit)
+{
+	char source[PATH_MAX], dir[PATH_MAX], name[4 * PATH_MAX];
+	struct stat st;
+
+	if (!realpath(typed, source) || stat(source, &st) < 0 || !realpath(typed_dir, dir))
+		return cli_fail(command, "%s at %s: %s", typed, typed_dir, strerror(errno));
+	if (S_ISBLK(st.st_mode))
+		name_device(typed, st.st_rdev, source);
+	name_unit(dir, name);
+	if (unit &&
+	    (!is_value(source) || !is_value(dir) || !is_value(list) || strlen(name) > NAME_MAX))
+		return cli_fail(command,
+				"a unit cannot hold these names or options: leave out --unit");
+	(unit ? print_unit : print_line)(source, dir, list, S_ISBLK(st.st_mode));
+	if (fflush(stdout) || ferror(stdout))
+		return cli_fail(command, "standard output cannot be written: %s", strerror(errno));
+	if (unit)
+		fprintf(stderr,
+			"Save it as '/etc/systemd/system/%s', then run `systemctl daemon-reload` "
+			"and `systemctl enable --now '%s'`.\n",
+			name, name);
 	else
-		status = write_line(persist, &fstab, found == FOUND_OTHER ? &line : NULL);
-	if (status == CLI_OK)
-		warn_module();
-out:
-	close_both(&fstab, &line);
-	return status;
-}
-
-void persist_free(struct persist *persist)
-{
-	free(persist->options);
-	free(persist->line);
-	*persist = (struct persist){};
-}
-
-/* --- umount --forget --- */
-
-int forget_prepare(struct persist *persist, const struct cli_command *command, const char *dir,
-		   bool *found)
-{
-	enum found what = FOUND_NONE;
-	struct fstab_line line;
-	struct fstab fstab;
-	int status;
-
-	*persist = (struct persist){ .command = command };
-	signal(SIGPIPE, SIG_IGN);
-	if (!make_absolute(dir, persist->typed))
-		return cli_fail(command, "%s: %s", dir, strerror(errno));
-	/* It may be gone, and its line still be there. */
-	if (!realpath(dir, persist->dir))
-		persist->dir[0] = '\0';
-	status = open_and_look(persist, true, &fstab, &line, &what);
-	close_both(&fstab, &line);
-	*found = what == FOUND_OTHER;
-	return status;
-}
-
-static int take_line(const struct persist *persist, struct fstab *fstab,
-		     const struct fstab_line *line)
-{
-	int status = fstab_put(fstab, line, NULL);
-
-	if (status < 0)
-		return cli_fail(persist->command, "the line is not taken away: %s", fstab->why);
-	puts("It is taken away.");
-	if (status == FSTAB_UNSURE)
-		warn_unsure(fstab, "taken away");
-	tell_systemd();
+		fputs("Add the line to /etc/fstab, then run `systemctl daemon-reload`; nothing is "
+		      "mounted now.\n",
+		      stderr);
 	return CLI_OK;
-}
-
-int forget_write(const struct persist *persist)
-{
-	struct fstab_line line;
-	struct fstab fstab;
-	enum found found;
-	int status = open_and_look(persist, true, &fstab, &line, &found);
-
-	if (status != CLI_OK)
-		goto out;
-	if (found == FOUND_NONE) {
-		printf("%s has no line for %s.\n", fstab.name, persist->typed);
-		goto out;
-	}
-	printf("The line %u of %s:\n\n    %s\n\n", line.number, fstab.name, line.text);
-	status = was_shown(persist);
-	if (status == CLI_OK)
-		status = take_line(persist, &fstab, &line);
-out:
-	close_both(&fstab, &line);
-	return status;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap umount: everything is written first, and who is in the way is told. */
 #include "mount.h"
-#include "mount_persist.h"
 #include "mounts.h"
 #include "stat.h"
 #include "system.h"
@@ -25,7 +24,6 @@
 static const struct cli_option options[] = {
 	{ "lazy", NULL, 'l', "detach it now, unmount when nobody uses it any more" },
 	{ "force", NULL, 'f', "even if data could not be written: that is lost" },
-	{ "forget", NULL, 'F', "not at the next boot either: take its line out of /etc/fstab" },
 	{},
 };
 
@@ -34,7 +32,7 @@ static int run_umount(int argc, char **argv);
 const struct cli_command umount_command = {
 	.name = "umount",
 	.page = "mount",
-	.synopsis = "[-l] [-f] [--forget] DIR",
+	.synopsis = "[-l] [-f] DIR",
 	.summary = "Unmount a mount of HugeMap, or say who uses it.",
 	.options = options,
 	.letters = "lf",
@@ -236,47 +234,22 @@ static int unmount(const char *dir, bool lazy, bool force)
 			strerror(errno));
 }
 
-/* What is not mounted, or has no line, is only taken from where it is. */
-static int forget(const char *dir, bool lazy, bool force)
-{
-	struct mount_point point;
-	struct persist persist;
-	bool has_line, mounted;
-	int status;
-
-	if (forget_prepare(&persist, &umount_command, dir, &has_line) != CLI_OK)
-		return CLI_FAILED;
-	mounted = mount_of_hugemap(dir, &point);
-	if ((!has_line || mounted) && unmount(dir, lazy, force) != CLI_OK)
-		return CLI_FAILED;
-	status = forget_write(&persist);
-	if (status != CLI_OK && mounted)
-		cli_fail(&umount_command,
-			 "it is unmounted until the next boot; the same command, once more, takes "
-			 "the line away");
-	return status;
-}
-
 static int run_umount(int argc, char **argv)
 {
-	bool lazy = false, force = false, always = false;
+	bool lazy = false, force = false;
 	struct cli_parser parser;
-	const char *dir;
 	int key;
 
 	cli_parse(&parser, &umount_command, argc, argv);
 	while ((key = cli_next(&parser)) >= 0) {
 		if (key == 'l')
 			lazy = true;
-		else if (key == 'F')
-			always = true;
 		else
 			force = true;
 	}
 	if (argc - optind != 1)
 		cli_usage(&umount_command, "say which directory to unmount");
-	dir = argv[optind];
 	if (mount_check_root(&umount_command) != CLI_OK)
 		return CLI_FAILED;
-	return always ? forget(dir, lazy, force) : unmount(dir, lazy, force);
+	return unmount(argv[optind], lazy, force);
 }

@@ -42,13 +42,16 @@ class Refused(unittest.TestCase):
         for args in ([], [self.source], [self.source, self.target, "more"], ["--nonsense"], ["-x"],
                      ["-o"], ["-o", "ro", "-o", "rw", self.source, self.target],
                      ["-o", "remount"], ["--persist", "-o", "remount,pool=1G", self.target],
-                     ["--persist=yes", self.source, self.target], ["--persist", self.source]):
+                     ["--persist=yes", self.source, self.target], ["--persist", self.source],
+                     ["--unit", self.source, self.target],
+                     ["--persist", "-o", "pool=4G,noauto", self.source, self.target],
+                     ["--persist", "--unit", "-o", "ro,x-systemd.automount", self.source,
+                      self.target]):
             with self.subTest(args):
                 result = hugemap("mount", *args)
                 self.check(result, 2)
                 self.assertEqual(result.stdout, "")
-        for args in ([], [self.target, self.source], ["--nonsense"], ["-o", self.target],
-                     ["--forget"], ["--forget=it", self.target]):
+        for args in ([], [self.target, self.source], ["--nonsense"], ["-o", self.target]):
             with self.subTest(args):
                 self.check(hugemap("umount", *args), 2)
 
@@ -100,136 +103,37 @@ class Refused(unittest.TestCase):
         engine = json.loads(hugemap("doctor", "--json").stdout)["checks"]["kernel_engine"]
         if engine["module_loaded"] or engine["module_installed"]:
             self.skipTest("the module is installed here")
-        for args in (["-f"], [], ["--persist"], ["--persist", "--fake"]):
+        for args in (["-f"], [], ["--persist"], ["--persist", "--unit"]):
             result = hugemap("mount", *args, self.source, self.target)
             self.check(result, 1, "hugemap doctor", os.uname().release)
             self.assertEqual(result.stdout, "")
 
     @ROOT_ONLY
     def test_without_rights(self):
-        for command, args in (("mount", [self.source, self.target]), ("umount", [self.target]),
-                              ("mount", ["--persist", self.source, self.target]),
-                              ("umount", ["--forget", self.target])):
-            os.chmod(self.dir.name, 0o755)
+        os.chmod(self.dir.name, 0o755)
+        for command, args in (("mount", [self.source, self.target]), ("umount", [self.target])):
             self.check(hugemap(command, *args, user=65534, cwd="/"), 1, "root", "sudo")
+
+    def test_persist_checks_its_operands(self):
+        """Also without root, and before it looks for the module."""
+        file = os.path.join(self.dir.name, "file")
+        with open(file, "w"):
+            pass
+        os.chmod(self.dir.name, 0o755)
+        user = {"user": 65534} if os.getuid() == 0 else {}
+        for args, words in ((["/nonexistent", self.target], "/nonexistent"),
+                            ([file, self.target], "directory that it is in"),
+                            ([self.source, self.target + "/no"], "mkdir"),
+                            ([self.source, file], "not a directory")):
+            result = hugemap("mount", "--persist", *args, cwd="/", **user)
+            self.check(result, 1, words)
+            self.assertEqual(result.stdout, "")
 
     def test_help(self):
         for command in ("mount", "umount"):
             result = hugemap(command, "--help")
             self.assertEqual((result.returncode, result.stderr), (0, ""))
             self.assertEqual(hugemap("help", command).stdout, result.stdout)
-
-
-class Fstab(unittest.TestCase):
-    """--persist and --forget, with a file of their own in place of /etc/fstab."""
-
-    OTHERS = "# others\nUUID=1 /\text4  defaults 0 1 # last\n\ttmpfs /tmp tmpfs"
-
-    def setUp(self):
-        self.dir = tempfile.TemporaryDirectory()
-        self.addCleanup(self.dir.cleanup)
-        self.fstab = os.path.join(self.dir.name, "fstab")
-        self.target = os.path.join(self.dir.name, "target dir")
-        self.escaped = self.target.replace(" ", "\\040")
-        os.mkdir(self.target)
-        self.env = {**os.environ, "LIBMOUNT_FSTAB": self.fstab}
-
-    def put(self, text):
-        with open(self.fstab, "w") as file:
-            file.write(text)
-
-    def hugemap(self, *args, text, after, status):
-        """Run it, and see what the file is like then."""
-        self.put(text)
-        result = hugemap(*args, env=self.env)
-        self.assertEqual(result.returncode, status, result.stderr)
-        with open(self.fstab) as file:
-            self.assertEqual(file.read(), after)
-        self.assertEqual(sorted(os.listdir(self.dir.name)), ["fstab", "target dir"])
-        return result
-
-    @ROOT_ONLY
-    def test_a_line_is_taken_away_after_it_was_shown(self):
-        line = f"/data {self.escaped} hugemap pool=4G,nofail 0 0"
-        result = self.hugemap("umount", "--forget", self.target, status=0,
-                              text=f"{line}\n{self.OTHERS}", after=self.OTHERS)
-        self.assertEqual(result.stderr, "")
-        self.assertIn(f"line 1 of {self.fstab}:\n\n    {line}\n\n", result.stdout)
-        self.assertIn("It is taken away.", result.stdout)
-
-    @ROOT_ONLY
-    def test_nothing_to_forget(self):
-        result = self.hugemap("umount", "--forget", self.target, status=1, text=self.OTHERS,
-                              after=self.OTHERS)
-        self.assertIn("no mount of HugeMap", result.stderr)
-        self.assertEqual(result.stdout, "")
-
-    @ROOT_ONLY
-    def test_a_line_stays_without_forget(self):
-        text = f"/data {self.escaped} hugemap pool=4G 0 0"
-        self.hugemap("umount", self.target, status=1, text=text, after=text)
-
-    @ROOT_ONLY
-    def test_lines_of_others(self):
-        """They are seen before anybody asks for the module."""
-        for line, words in ((f"/dev/sdb1 {self.escaped} ext4 defaults 0 2", "something else"),
-                            (f"/srv {self.escaped}/ hugemap pool=1G", "mounts /srv at"),
-                            (f"/etc {self.escaped} hugemap x\n/etc {self.escaped} hugemap y",
-                             "2 lines")):
-            with self.subTest(line):
-                text = f"{self.OTHERS}\n{line}\n"
-                for args in ([], ["--fake"], ["-o", "pool=1G"]):
-                    result = self.hugemap("mount", "--persist", *args, "/etc", self.target,
-                                          status=1, text=text, after=text)
-                    self.assertIn(words, result.stderr)
-                    self.assertTrue(is_sentence(result.stderr), result.stderr)
-                    self.assertEqual(result.stdout, "")
-
-    @ROOT_ONLY
-    def test_a_line_that_cannot_be_shown_stays(self):
-        """Whether the reader of a pipe is gone, or the disk full that it is written to."""
-        text = f"/data {self.escaped} hugemap pool=4G\n"
-        reader, pipe = os.pipe()
-        os.close(reader)
-        self.addCleanup(os.close, pipe)
-        for output in (pipe, os.open("/dev/full", os.O_WRONLY)):
-            self.put(text)
-            result = subprocess.run([HUGEMAP, "umount", "--forget", self.target], env=self.env,
-                                    stdout=output, stderr=subprocess.PIPE, text=True)
-            self.assertEqual(result.returncode, 1, result.stderr)
-            self.assertIn("could not be shown", result.stderr)
-            self.assertTrue(is_sentence(result.stderr), result.stderr)
-            with open(self.fstab) as file:
-                self.assertEqual(file.read(), text)
-            self.assertEqual(sorted(os.listdir(self.dir.name)), ["fstab", "target dir"])
-        os.close(output)
-
-    @ROOT_ONLY
-    def test_nul_bytes(self):
-        text = f"/data {self.escaped} hugemap pool=4G\n\0\n"
-        for args in (["mount", "--persist", "/etc"], ["umount", "--forget"]):
-            result = self.hugemap(*args, self.target, text=text, after=text, status=1)
-            self.assertIn("line 2 of", result.stderr)
-            self.assertTrue(is_sentence(result.stderr), result.stderr)
-            self.assertEqual(result.stdout, "")
-
-    def test_noauto(self):
-        for options in ("noauto", "pool=4G,noauto", "noauto,auto,x-systemd.automount"):
-            result = self.hugemap("mount", "--persist", "-o", options, "/etc", self.target,
-                                  text=self.OTHERS, after=self.OTHERS, status=2)
-            self.assertIn("noauto does not", result.stderr)
-            self.assertEqual(result.stdout, "")
-        # That is another option, and one for mounts that are in no file.
-        for args in (["--persist", "-o", "x-noauto"], ["-o", "noauto"]):
-            result = hugemap("mount", *args, "/nonexistent", self.target, env=self.env)
-            self.assertEqual(result.returncode, 1, result.stderr)
-
-    @ROOT_ONLY
-    def test_a_file_that_cannot_be_written(self):
-        self.env["LIBMOUNT_FSTAB"] = "/proc/self/fstab"
-        result = hugemap("mount", "--persist", "/etc", self.target, env=self.env)
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("no file can be written beside", result.stderr)
 
 
 class Helper(unittest.TestCase):
