@@ -54,7 +54,7 @@ const struct cli_command mount_command = {
  * @helper: called by mount(8): quiet
  * @persist: print a line for /etc/fstab, mount nothing
  * @unit: print a unit instead of the line
- * @sloppy: options that the kernel does not know are passed over
+ * @sloppy: ignore options that the kernel does not know
  */
 struct request {
 	const struct cli_command *command;
@@ -70,12 +70,12 @@ struct request {
 	bool sloppy;
 };
 
-/* --- what the kernel says --- */
+/* --- messages of the kernel --- */
 
 /**
  * struct log - messages of a file system context
- * @error: the last error, without "e hugemap: "; ""
- * @unknown: an error said that an option is not known
+ * @error: the last error, without "e hugemap: "; "" if there was none
+ * @unknown: an error reported an unknown option
  */
 struct log {
 	char error[512];
@@ -89,7 +89,7 @@ static const char *without_prefix(const char *text)
 	return strncmp(text, prefix, strlen(prefix)) ? text : text + strlen(prefix);
 }
 
-/* One message a read: a letter, a blank, the text. */
+/* Each read returns one message: a letter for its level, a blank, the text. */
 static void read_log(const struct request *request, int fd, struct log *log)
 {
 	char line[512];
@@ -207,7 +207,7 @@ static int remount(const struct request *request)
 	if (status == CLI_OK)
 		read_log(request, fd, &log); /* warnings */
 	close(fd);
-	/* Read-only is of the file system too; the others are of the mount point alone. */
+	/* The file system has the flag for read-only too; the mount point alone has the others. */
 	if (status == CLI_OK && (attr.attr_set || attr.attr_clr) &&
 	    mount_setattr(AT_FDCWD, dir, 0, &attr, sizeof(attr)) < 0)
 		status = cli_fail(request->command, "%s: flags of the mount point: %s", dir,
@@ -217,7 +217,7 @@ static int remount(const struct request *request)
 
 /* --- mount --- */
 
-/* What is not allowed where the directory lies is not here, as with a bind mount. */
+/* As a bind mount does, take over nosuid, nodev and noexec of the mount that has @source. */
 static uint64_t forbidden_at(const char *source)
 {
 	struct statvfs fs;
@@ -232,7 +232,7 @@ static uint64_t forbidden_at(const char *source)
 
 static int attach(const struct request *request, int fd)
 {
-	/* Unless it was asked for: -o suid, dev, exec. */
+	/* The options suid, dev and exec override the flags of the source. */
 	uint64_t attr = request->options.attr_set |
 			(forbidden_at(request->source) & ~request->options.attr_clear);
 	int point = fsmount(fd, FSMOUNT_CLOEXEC, (unsigned int)attr);
@@ -424,7 +424,7 @@ static int run_mount(int argc, char **argv)
 	}
 	check_persist(&request);
 	if (request.options.remount) {
-		/* mount(8) takes both as well; only the directory counts. */
+		/* As with mount(8) a source may stand before the directory; it is ignored. */
 		if (argc - optind < 1 || argc - optind > 2)
 			cli_usage(&mount_command, "say which directory to remount");
 		request.dir = argv[argc - 1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * hugemap mount and umount, and mount.hugemap, which mount(8) calls. The kernel
- * checks options and says what is wrong with them: its sentences are passed on.
+ * hugemap mount and umount, and mount.hugemap, which mount(8) runs. The kernel checks the options;
+ * the commands print its messages.
  */
 #ifndef CLI_MOUNT_H
 #define CLI_MOUNT_H
@@ -19,16 +19,17 @@
 /* --- mount_options.c --- */
 
 /**
- * struct mount_options - what -o says
- * @text: a copy of it; the others point into it
- * @key: options for the file system, as they came
+ * struct mount_options - the argument of -o
+ * @text: a copy of it; @key and @value point into it
+ * @key: options for the file system, in their order
  * @value: NULL = an option without a value
- * @count: how many
+ * @count: number of options for the file system
  * @attr_set: MOUNT_ATTR_* of the mount point
- * @attr_clear: those to take away when mounted already
- * @remount: change what is mounted already
- * @pool: size of the pool in bytes; 0 = not said, or not to be understood
- * @base_pages: page=4K was said
+ * @attr_clear: MOUNT_ATTR_* that a remount removes
+ * @remount: change an existing mount
+ * @pool: size of the pool in bytes; 0 = not given, or not a size
+ * @has_pool: pool= is given
+ * @base_pages: page=4K is given
  */
 struct mount_options {
 	char *text;
@@ -43,31 +44,31 @@ struct mount_options {
 	bool base_pages;
 };
 
-/* Returns NULL, or a sentence about what cannot be. May be called again: options add up. */
+/* Parse @text, once. Returns NULL, or a sentence with the reason why it cannot be parsed. */
 const char *mount_options_add(struct mount_options *options, const char *text);
 void mount_options_free(struct mount_options *options);
 /* Is an option in the argument of -o? */
 bool mount_has_option(const char *list, const char *name);
 
-/* --- mount_check.c: each returns CLI_OK, or says what is wrong and returns CLI_FAILED --- */
+/* --- mount_check.c: each check returns CLI_OK, or prints the reason and returns CLI_FAILED --- */
 
 int mount_check_root(const struct cli_command *command);
 int mount_check_source(const struct cli_command *command, const char *source);
 int mount_check_dir(const struct cli_command *command, const char *dir);
 int mount_check_module(const struct cli_command *command, bool verbose);
-/* Is there room for a pool? Fragmented memory is told about, and compacted. */
+/* Does a pool fit? If memory is fragmented, print that and have the kernel compact it. */
 int mount_check_memory(const struct cli_command *command, uint64_t pool, bool base_pages);
 uint64_t mount_total_memory(void);
 uint64_t mount_default_pool(void);
-/* Say who has a device, as far as that can be seen. */
+/* Print which mounts, devices and swap areas use a device. */
 void mount_explain_device(const char *source);
 
-/* What is known of the module, for doctor too. */
+/* The state of the module; hugemap doctor reports it too. */
 struct mount_module {
 	bool loaded;
 	bool none; /* this kernel has no modules at all */
 	bool installed; /* modprobe would find it */
-	bool headers; /* it could be built */
+	bool headers; /* the headers to build it are installed */
 	char release[80];
 };
 
@@ -83,7 +84,7 @@ bool mount_find_link(const char *links, dev_t dev, char out[PATH_MAX]);
 
 /* --- mount.c --- */
 
-/* As mount(8) calls it: mount.hugemap SOURCE DIR [-sfnv] [-o OPTIONS]. */
+/* mount(8) runs mount.hugemap SOURCE DIR [-sfnv] [-o OPTIONS]. */
 int mount_helper(int argc, char **argv);
 
 #endif /* CLI_MOUNT_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Options of a mount: those of every file system, and the rest for the kernel. */
+/* Options of a mount: flags of the mount point are parsed here, the module parses the rest. */
 #include "mount.h"
 
 #include <mntent.h>
@@ -7,11 +7,11 @@
 #include <string.h>
 #include <sys/mount.h>
 
-/* Of the mount point, not of the file system. */
+/* Flags of the mount point. */
 static const struct {
 	const char *name;
 	uint64_t set, clear;
-	bool pass; /* the file system is told as well */
+	bool pass; /* the file system gets the option as well */
 } attrs[] = {
 	{ "ro", MOUNT_ATTR_RDONLY, 0, true },
 	{ "rw", 0, MOUNT_ATTR_RDONLY, true },
@@ -25,7 +25,7 @@ static const struct {
 	{ "symfollow", 0, MOUNT_ATTR_NOSYMFOLLOW, false },
 	{ "nodiratime", MOUNT_ATTR_NODIRATIME, 0, false },
 	{ "diratime", 0, MOUNT_ATTR_NODIRATIME, false },
-	/* One of these at a time: they are a field of the attributes. */
+	/* These exclude each other: they are values of one field of the attributes. */
 	{ "relatime", MOUNT_ATTR_RELATIME, MOUNT_ATTR__ATIME, false },
 	{ "noatime", MOUNT_ATTR_NOATIME, MOUNT_ATTR__ATIME, false },
 	{ "strictatime", MOUNT_ATTR_STRICTATIME, MOUNT_ATTR__ATIME, false },
@@ -33,7 +33,7 @@ static const struct {
 	{ "norelatime", 0, MOUNT_ATTR__ATIME, false },
 };
 
-/* For those who read /etc/fstab; nobody's business here. */
+/* Options of /etc/fstab, which mount(8) and systemd use; a mount ignores them. */
 static bool is_ignored(const char *key)
 {
 	static const char *const names[] = { "defaults", "auto",    "noauto", "user",	 "nouser",
@@ -55,7 +55,7 @@ static void set_attr(struct mount_options *options, uint64_t set, uint64_t clear
 	options->attr_clear = (options->attr_clear & ~set) | clear;
 }
 
-/* As the kernel understands it, "4G" or "25%"; 0 = not at all: it will say so. */
+/* "4G" or "25%", as the module parses it; 0 = not a size: the module will report that. */
 static uint64_t parse_size(const char *text)
 {
 	static const char units[] = "KMGTPE";

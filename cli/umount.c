@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap umount: everything is written first, and who is in the way is told. */
+/* hugemap umount: write all data first; if the mount is busy, list the processes that use it. */
 #include "mount.h"
 #include "mounts.h"
 #include "stat.h"
@@ -39,20 +39,20 @@ const struct cli_command umount_command = {
 	.run = run_umount,
 };
 
-/* --- who is in the way --- */
+/* --- processes that use the mount --- */
 
 static bool is_on(const char *path, dev_t dev)
 {
 	struct statx stx;
 
-	/* Nobody is asked over a network. */
+	/* DONT_SYNC: a network file system answers from its cache. */
 	return !statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &stx) &&
 	       makedev(stx.stx_dev_major, stx.stx_dev_minor) == dev;
 }
 
 struct culprit {
 	pid_t pid;
-	char files[PATH_MAX]; /* one of those that it has open */
+	char files[PATH_MAX]; /* a file that it has open */
 	unsigned int open;
 	bool cwd, root, maps;
 };
@@ -163,9 +163,9 @@ static int explain_busy(const struct mount_point *point)
 	return CLI_FAILED;
 }
 
-/* --- writing what is dirty --- */
+/* --- write-back --- */
 
-/* syncfs() in a process of its own, so that we can tell how far it is; 0 or -errno. */
+/* Run syncfs() in a child, so that the parent can show progress; returns 0 or -errno. */
 static int write_back(const struct mount_point *point)
 {
 	struct mount_numbers numbers;

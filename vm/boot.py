@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """A machine with systemd that boots, mounts HugeMap by itself, and is shut down.
 
-Three boots of one guest, whose disks stay: what is stored in one must be there in the
-next, and in the file system below while the machine is off, where nothing of HugeMap
-could have helped to read it.
+One guest boots three times from the same disks. Data stored in one boot must be there in the
+next, and in the lower file system while the machine is off, where HugeMap cannot help to
+read it.
 """
 import array
 import fcntl
@@ -54,13 +54,13 @@ After=local-fs.target
 [Service]
 ExecStart=/opt/hugemap/agent
 """
-# Nobody reads a journal there; what services say goes to the console.
+# The guest has no journal; the output of services goes to the console.
 MASKED = ["systemd-journald.service", "systemd-journald.socket", "systemd-journald-dev-log.socket"]
 MASKED += ["systemd-journald-audit.socket", "systemd-journal-flush.service", "dev-hugepages.mount"]
 
 
 class Failed(Exception):
-    """Something is not as it should be."""
+    """A step found an error."""
 
 
 def fill(
@@ -70,7 +70,7 @@ def fill(
     hugemap: pathlib.Path,
     store: pathlib.Path,
 ) -> None:
-    """Put into an archive what boots, and what is to be installed on the disk."""
+    """Fill an archive with the boot programs and with the files to install on the disk."""
     archive.program("busybox")
     archive.copy(HERE / "boot" / "init", "/init")
     archive.modules(kernel.modules, MODULES)
@@ -129,7 +129,7 @@ def documented_unit(source: str, dir_: str) -> str:
 
 
 class Machine:
-    """The guest, its disks, and what was done with them; each step is a test."""
+    """The guest, its disks and the steps; each step is a test."""
 
     def __init__(self, kernel: kernels.Kernel, initrd: pathlib.Path) -> None:
         self.kernel, self.initrd = kernel, initrd
@@ -160,11 +160,11 @@ class Machine:
         self.run("settle")
 
     def console_now(self) -> list[str]:
-        """All that the kernel and systemd wrote so far."""
+        """All output of the kernel and systemd so far."""
         return self.console + (self.guest.console if self.guest else [])
 
     def ask(self, command: str) -> tuple[int, str]:
-        """The exit status of a command, and what it said."""
+        """The exit status and the output of a command."""
         lines: list[str] = []
         # Through a file: on a terminal programs rewrite lines, and an answer has one of its own.
         answer = self.guest.ask(f"( {command} ) </dev/null >/run/said 2>&1; say $?", ASK_S, lines)
@@ -184,7 +184,7 @@ class Machine:
         return said
 
     def refuse(self, command: str, *words: str) -> None:
-        """It must fail, and say why."""
+        """The command must fail, with these words in its output."""
         status, said = self.ask(command)
         if status != 1 or not all(word in said for word in words):
             raise Failed(f"{command}: exit status {status}, not 1 and {', '.join(words)}\n{said}")
@@ -195,7 +195,7 @@ class Machine:
             raise Failed(f"{command}: says\n{said}\nand not\n{wanted}")
 
     def power_off(self) -> list[str]:
-        """Returns what was written meanwhile."""
+        """Return the console output meanwhile."""
         since = len(self.guest.console)
         self.run("systemctl poweroff")
         ended = self.guest.wait_end(POWEROFF_S)
@@ -210,7 +210,7 @@ class Machine:
     # --- its disks, while it is off ---
 
     def check_disk(self, name: str, files: dict[str, int]) -> None:
-        """It was unmounted, and files have what was stored."""
+        """Check that the file system was unmounted, and that files have the stored data."""
         disk = self.disks[name]
         path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
         tools = {tool: shutil.which(tool, path=path) for tool in ("dumpe2fs", "debugfs")}
@@ -240,7 +240,7 @@ class Machine:
         self.run("mkdir /data/a /data/b")
         self.expect_exactly("cat /etc/fstab; echo .", f"{FSTAB}.")
         if "hugemap" in self.run("cat /proc/modules"):
-            raise Failed("the module is loaded before anybody wants it")
+            raise Failed("the module is loaded before the first use")
 
     LINE = "/data/a /mnt/fast hugemap pool=64M,nofail,x-systemd.requires-mounts-for=/data/a 0 0"
 
@@ -306,7 +306,7 @@ class Machine:
         file = self.run("cd /mnt/dev; ls")
         self.store(f"/mnt/dev/{file}", 4, 4 << 20)
         self.run("mkdir '/data/to go'")
-        # systemd cannot be told to wait for a name with a blank in it.
+        # The option for systemd cannot hold a name with a blank.
         line = "/data/to\\040go /mnt/gone hugemap pool=16M,nofail,x-systemd.requires-mounts-for=/data 0 0"
         self.add_line('-o pool=16M "/data/to go" /mnt/gone', line)
         self.run("rmdir '/data/to go'")
@@ -327,14 +327,14 @@ class Machine:
         self.check_mounted("/mnt/dev", self.run("realpath /dev/disk/by-id/virtio-spare"))
         self.check("/mnt/fast/first", 2)
         self.check("/mnt/unit/second", 3)
-        # That one cannot, and did not keep the machine from starting.
+        # The mount without a source fails, and the machine starts all the same.
         self.expect_exactly("findmnt -n /mnt/gone || echo none", "none")
         self.expect_exactly("systemctl show -P ActiveState mnt-gone.mount", "failed")
         self.expect_exactly("systemctl show -P ActiveState local-fs.target", "active")
 
     def what_is_below_stops_last(self) -> None:
         self.store("/mnt/fast/first", 5)
-        # Udev tells of a device that was closed, and somebody may want what is on it again.
+        # When a device is closed, udev sends an event, and systemd may start its mount again.
         for _ in range(5):
             said = self.run("systemctl stop data.mount; findmnt -n -t hugemap -o TARGET; "
                             "findmnt -n -o TARGET /data || echo none")
@@ -343,7 +343,7 @@ class Machine:
         else:
             raise Failed(f"data.mount, and what lies above it, does not stop; mounted are\n{said}\n"
                          + self.run("systemctl list-jobs; systemctl status data.mount || true"))
-        # A start of what is above brings back what is below.
+        # The start of the upper mount starts the lower one.
         self.run("systemctl start mnt-fast.mount")
         self.check("/mnt/fast/first", 5)
 
@@ -363,7 +363,7 @@ class Machine:
 
 
 def check_numbers(data: bytes, seed: int, where: str, size: int = BYTES) -> None:
-    """What boot/store.c stores."""
+    """Compare data with the numbers that boot/store.c stores."""
     words = array.array("Q", range(seed << 32, (seed << 32) + size // 8)).tobytes()
     if data == words:
         return

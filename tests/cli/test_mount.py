@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""hugemap mount and umount, mount.hugemap: what they say where nothing can be mounted."""
+"""hugemap mount and umount, mount.hugemap: their errors on a machine without the module."""
 import json
 import os
 import subprocess
@@ -16,7 +16,7 @@ def first_line(text):
 
 
 class Refused(unittest.TestCase):
-    """Nothing here gets as far as the kernel."""
+    """Each command fails before it calls the kernel."""
 
     def setUp(self):
         self.dir = tempfile.TemporaryDirectory()
@@ -99,7 +99,7 @@ class Refused(unittest.TestCase):
 
     @ROOT_ONLY
     def test_without_a_module(self):
-        """Where there is one, this would mount."""
+        """With a module these commands would mount."""
         engine = json.loads(hugemap("doctor", "--json").stdout)["checks"]["kernel_engine"]
         if engine["module_loaded"] or engine["module_installed"]:
             self.skipTest("the module is installed here")
@@ -115,7 +115,7 @@ class Refused(unittest.TestCase):
             self.check(hugemap(command, *args, user=65534, cwd="/"), 1, "root", "sudo")
 
     def test_persist_checks_its_operands(self):
-        """Also without root, and before it looks for the module."""
+        """It does so without root too, and before it looks for the module."""
         file = os.path.join(self.dir.name, "file")
         with open(file, "w"):
             pass
@@ -166,7 +166,7 @@ class Helper(unittest.TestCase):
 
     @ROOT_ONLY
     def test_mount_calls_it(self):
-        """If it is where mount(8) looks."""
+        """mount(8) runs it from /sbin."""
         if not os.path.exists("/sbin/mount.hugemap"):
             self.skipTest("mount.hugemap is not installed here")
         result = subprocess.run(["mount", "-t", "hugemap", "/nonexistent", self.dir.name],
