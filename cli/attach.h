@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "advice.h"
+#include "policy.h"
 
 #define ATTACH_MAPS 256u /* that are watched at a time, or told of */
 

@@ -50,8 +50,8 @@ int attach_try(const struct attach *attach, char why[256])
 static struct iovec piece(const struct watched *map, uint64_t start, uint64_t end)
 {
 	return (struct iovec){
-		.iov_base = (void *)(uintptr_t)(map->base + start * HM_PAGE_SIZE),
-		.iov_len = (end - start) * HM_PAGE_SIZE,
+		.iov_base = (void *)(uintptr_t)(map->base + start * PAGE_BYTES),
+		.iov_len = (end - start) * PAGE_BYTES,
 	};
 }
 

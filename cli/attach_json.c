@@ -34,7 +34,7 @@ static json_t *picture(const struct picture *picture)
 
 static json_int_t pages(uint64_t count)
 {
-	return (json_int_t)(count * HM_PAGE_SIZE);
+	return (json_int_t)(count * PAGE_BYTES);
 }
 
 static json_t *mapping(const struct watched *map)

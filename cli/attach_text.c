@@ -82,7 +82,7 @@ static void tell_process(struct page *page)
 	     cli_bytes(text[0], rate(now->read_bytes, from->read_bytes, seconds)));
 	line(page, TOP_SUM,
 	     "  %s/s came to be mapped of files; looking took %.1f %% of a processor",
-	     cli_bytes(text[1], rate(now->touched, from->touched, seconds) * (double)HM_PAGE_SIZE),
+	     cli_bytes(text[1], rate(now->touched, from->touched, seconds) * (double)PAGE_BYTES),
 	     now->at > 0 ? (double)attach->look_ns / now->at / 1e7 : 0.0);
 }
 
@@ -168,7 +168,7 @@ static void tell_pattern(struct page *page, const struct watched *map)
 	if (map->touched)
 		sentences(page, "%s: %s; %s came to be mapped.", watched_pattern_name(used.pattern),
 			  hm_advisor_why(&used),
-			  cli_bytes(text, (double)map->touched * HM_PAGE_SIZE));
+			  cli_bytes(text, (double)map->touched * PAGE_BYTES));
 	else if (map->ended)
 		sentences(page, "Not used while it was watched.");
 	else
@@ -246,7 +246,7 @@ static void tell_map(struct page *page, const struct watched *map, bool picture)
 			  !map->area.writable ? "only read" :
 			  map->area.shared    ? "writable" :
 						"private and writable",
-			  cli_bytes(text[1], (double)pages * HM_PAGE_SIZE),
+			  cli_bytes(text[1], (double)pages * PAGE_BYTES),
 			  cli_bytes(text[2], (double)map->huge));
 	if (map->area.hints)
 		sentences(page, "The program gives advice here itself (%s): left alone.",
@@ -264,7 +264,7 @@ static void tell_map(struct page *page, const struct watched *map, bool picture)
 
 static double per_gb(uint64_t faults, uint64_t pages)
 {
-	return pages ? (double)faults / ((double)pages * HM_PAGE_SIZE / (1 << 30)) : 0;
+	return pages ? (double)faults / ((double)pages * PAGE_BYTES / (1 << 30)) : 0;
 }
 
 static void tell_gain(struct page *page)
@@ -277,8 +277,8 @@ static void tell_gain(struct page *page)
 
 	if (!page->attach->advising)
 		return;
-	if (first->at < 0 || first->at >= advised->at || before < HM_BLOCK_PAGES ||
-	    since < HM_BLOCK_PAGES) {
+	if (first->at < 0 || first->at >= advised->at || before < REGION_PAGES ||
+	    since < REGION_PAGES) {
 		sentences(page,
 			  "What it gained cannot be told: too little came to be mapped before "
 			  "or after advice began.");
@@ -288,10 +288,10 @@ static void tell_gain(struct page *page)
 		page,
 		"Before advice: %s/s came to be mapped, and %.0f faults per GB of that waited for "
 		"a device.",
-		cli_bytes(text[0], (double)before * HM_PAGE_SIZE / (advised->at - first->at)),
+		cli_bytes(text[0], (double)before * PAGE_BYTES / (advised->at - first->at)),
 		per_gb(advised->major - first->major, before));
 	sentences(page, "Since then: %s/s, and %.0f faults per GB waited.",
-		  cli_bytes(text[1], (double)since * HM_PAGE_SIZE / (now->at - advised->at)),
+		  cli_bytes(text[1], (double)since * PAGE_BYTES / (now->at - advised->at)),
 		  per_gb(now->major - advised->major, since));
 }
 

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define RESCAN_NS (1000 * MS)
 /* Advice that was given to a mapping as a whole changes nothing in maps. */
@@ -149,15 +150,15 @@ static bool make_room(struct attach *attach)
 
 static void begin_policy(struct attach *attach, struct watched *map)
 {
-	uint64_t end = (map->area.end - map->base) / HM_PAGE_SIZE;
+	uint64_t end = (map->area.end - map->base) / PAGE_BYTES;
 
 	map->advisor = (struct hm_advisor){
 		.facts.writable = map->area.writable && map->area.shared,
 		.facts.outside = true,
-		.facts.window = map->read_ahead_kb * 1024 / HM_PAGE_SIZE,
+		.facts.window = map->read_ahead_kb * 1024 / PAGE_BYTES,
 	};
-	memset(map->regions, 0, (end / HM_BLOCK_PAGES + 1) * sizeof(*map->regions));
-	hm_advisor_init(&map->advisor, (map->area.start - map->base) / HM_PAGE_SIZE, end,
+	memset(map->regions, 0, (end / REGION_PAGES + 1) * sizeof(*map->regions));
+	hm_advisor_init(&map->advisor, (map->area.start - map->base) / PAGE_BYTES, end,
 			map->regions, attach->private->advices);
 }
 
@@ -190,10 +191,10 @@ static void begin_map(struct attach *attach, struct area *area)
 		return;
 	map->area = *area;
 	area->path = NULL; /* it is the mapping's now */
-	map->base = map->area.start - map->area.start % HM_BLOCK_SIZE;
-	pages = (map->area.end - map->base) / HM_PAGE_SIZE;
+	map->base = map->area.start - map->area.start % REGION_BYTES;
+	pages = (map->area.end - map->base) / PAGE_BYTES;
 	map->seen = calloc(pages / 64 + 1, sizeof(uint64_t));
-	map->regions = calloc(pages / HM_BLOCK_PAGES + 1, sizeof(*map->regions));
+	map->regions = calloc(pages / REGION_PAGES + 1, sizeof(*map->regions));
 	if (!map->seen || !map->regions) {
 		forget(map);
 		return;
@@ -338,7 +339,7 @@ static void found(struct attach *attach, struct watched *map, uint32_t n)
 		picture_touch(&map->picture, p->runs[i].start - map->advisor.first,
 			      p->runs[i].end - map->advisor.first);
 	}
-	map->advisor.facts.memory = p->memory / HM_PAGE_SIZE;
+	map->advisor.facts.memory = p->memory / PAGE_BYTES;
 	hm_advisor_look(&map->advisor, p->runs, n, p->last / MS);
 	map->looks[map->advisor.pattern]++;
 	if (attach->advising && !map->area.hints) {
@@ -356,8 +357,8 @@ static void look_at(struct attach *attach, struct watched *map)
 	uint64_t at = map->area.start, huge = 0, begin;
 
 	for (i = 0; i < count; i++)
-		look(&p->looker, map->base + window[i].start * HM_PAGE_SIZE,
-		     map->base + window[i].end * HM_PAGE_SIZE, map->base, map->seen, p->runs, &n,
+		look(&p->looker, map->base + window[i].start * PAGE_BYTES,
+		     map->base + window[i].end * PAGE_BYTES, map->base, map->seen, p->runs, &n,
 		     &huge);
 	if (n)
 		found(attach, map, n);

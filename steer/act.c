@@ -27,7 +27,7 @@
 /* So many are written by one call: as many as may keep an event waiting. */
 #define WRITE_PAGES 2048u
 /* Pages that are looked at again after they were written early. */
-#define LATELY (64ull << 20 >> HM_PAGE_SHIFT)
+#define LATELY (64ull << 20 / PAGE_BYTES)
 
 int act_verbose_fd = -1;
 struct steer_page *act_page;
@@ -150,7 +150,7 @@ void act_settle(struct map *map, int pidfd)
 	/* Whoever does not wait may close it and count on it, and on its locks, being gone. */
 	if (map->hold && map->number >= 0 && waits)
 		map_hold(map, pidfd);
-	map->advisor.facts.window = device_read_ahead_kb(area.dev) * 1024 / HM_PAGE_SIZE;
+	map->advisor.facts.window = device_read_ahead_kb(area.dev) * 1024 / PAGE_BYTES;
 	if (map->file.fd < 0)
 		return;
 	if (!stat_file(map->file.fd, &st) || !S_ISREG(st.stx_mode) ||
@@ -168,8 +168,8 @@ void act_settle(struct map *map, int pidfd)
 
 static long advise(struct map *map, u64 start, u64 end, int advice)
 {
-	return call(SYS_madvise, (long)map_address(map, start),
-		    (long)((end - start) * HM_PAGE_SIZE), advice, 0, 0, 0);
+	return call(SYS_madvise, (long)map_address(map, start), (long)((end - start) * PAGE_BYTES),
+		    advice, 0, 0, 0);
 }
 
 /* Whatever was advised there before. */
@@ -179,7 +179,7 @@ static void advise_mode(struct map *map, u64 start, u64 end, enum hm_mode old, e
 	bool was_huge = old == HM_MODE_HUGE || old == HM_MODE_CHUNK;
 	bool one = mode == HM_MODE_RANDOM || mode == HM_MODE_CHUNK;
 	bool was_one = old == HM_MODE_RANDOM || old == HM_MODE_CHUNK;
-	u64 bytes = (end - start) * HM_PAGE_SIZE;
+	u64 bytes = (end - start) * PAGE_BYTES;
 
 	if (one != was_one)
 		advise(map, start, end, one ? MADV_RANDOM : MADV_NORMAL);
@@ -351,12 +351,12 @@ static void carry_ahead(struct map *map, const struct hm_advice *advice)
 			advise(map, page, end, MADV_WILLNEED);
 			page = end;
 		}
-		count(map, STEER_ACT_AHEAD, (advice->end - advice->start) * HM_PAGE_SIZE);
+		count(map, STEER_ACT_AHEAD, (advice->end - advice->start) * PAGE_BYTES);
 		return;
 	}
 	for (page = advice->start; page < advice->end; page += step) {
 		advise(map, page, page + 1, MADV_WILLNEED);
-		count(map, STEER_ACT_AHEAD, HM_PAGE_SIZE);
+		count(map, STEER_ACT_AHEAD, PAGE_BYTES);
 	}
 }
 
@@ -365,7 +365,7 @@ static void carry_fill(struct map *map, const struct hm_advice *advice)
 	if (advise(map, advice->start, advice->end, MADV_POPULATE_READ) < 0)
 		return; /* not before Linux 5.14, nor beyond the end of the file */
 	look_mark(map->seen, advice->start, advice->end);
-	count(map, STEER_ACT_POPULATE, (advice->end - advice->start) * HM_PAGE_SIZE);
+	count(map, STEER_ACT_POPULATE, (advice->end - advice->start) * PAGE_BYTES);
 }
 
 static bool stat_pages(const struct map *map, u64 start, u64 end, struct steer_cachestat *stat)
@@ -373,7 +373,7 @@ static bool stat_pages(const struct map *map, u64 start, u64 end, struct steer_c
 	u64 at = map_address(map, start);
 	struct steer_cachestat_range range = {
 		.off = map->offset + (at < map->start ? 0 : at - map->start),
-		.len = (end - start) * HM_PAGE_SIZE,
+		.len = (end - start) * PAGE_BYTES,
 	};
 
 	return call(SYS_cachestat, map->file.fd, (long)&range, (long)stat, 0, 0, 0) == 0;
@@ -406,9 +406,9 @@ static bool last_passed(const struct hm_advisor *a, u64 *start, u64 *end)
 		longest = t;
 		most = length;
 	}
-	if (most < JUDGED_FIRST / HM_PAGE_SIZE)
+	if (most < JUDGED_FIRST / PAGE_BYTES)
 		return false;
-	most = most < JUDGED_MOST / HM_PAGE_SIZE ? most : JUDGED_MOST / HM_PAGE_SIZE;
+	most = most < JUDGED_MOST / PAGE_BYTES ? most : JUDGED_MOST / PAGE_BYTES;
 	*end = longest->next;
 	*start = *end - most;
 	return true;
@@ -461,8 +461,8 @@ static void carry_write(struct map *map, const struct hm_advice *advice)
 		end = page + WRITE_PAGES < advice->end ? page + WRITE_PAGES : advice->end;
 		call(SYS_sync_file_range, map->file.fd,
 		     (long)(map->offset + (at < map->start ? 0 : at - map->start)),
-		     (long)((end - page) * HM_PAGE_SIZE), SYNC_FILE_RANGE_WRITE, 0, 0);
-		count(map, STEER_ACT_WRITE, (end - page) * HM_PAGE_SIZE);
+		     (long)((end - page) * PAGE_BYTES), SYNC_FILE_RANGE_WRITE, 0, 0);
+		count(map, STEER_ACT_WRITE, (end - page) * PAGE_BYTES);
 		map->written_end = end;
 		/* Somebody waits; the rest is the kernel's. */
 		if (events_word() != word)

@@ -2,7 +2,7 @@
 /* Looking at page tables, and comparing with the last look. */
 #include "look.h"
 
-#include "advice.h"
+#include "policy.h"
 #include "call.h"
 #include "uapi.h"
 
@@ -108,10 +108,10 @@ static uint64_t look_scan(const struct looker *looker, uint64_t start, uint64_t 
 		if (got < 0)
 			return 0;
 		for (i = 0; i < got; i++) {
-			uint64_t first = (vec[i].start - base) / HM_PAGE_SIZE;
-			uint64_t last = (vec[i].end - base) / HM_PAGE_SIZE;
+			uint64_t first = (vec[i].start - base) / PAGE_BYTES;
+			uint64_t last = (vec[i].end - base) / PAGE_BYTES;
 
-			absent(seen, (start - base) / HM_PAGE_SIZE, first);
+			absent(seen, (start - base) / PAGE_BYTES, first);
 			if (!present(seen, first, last, runs, n))
 				return vec[i].start;
 			if (vec[i].categories & PAGE_IS_HUGE)
@@ -120,7 +120,7 @@ static uint64_t look_scan(const struct looker *looker, uint64_t start, uint64_t 
 		}
 		if (arg.walk_end <= start && !got)
 			return 0;
-		absent(seen, (start - base) / HM_PAGE_SIZE, (arg.walk_end - base) / HM_PAGE_SIZE);
+		absent(seen, (start - base) / PAGE_BYTES, (arg.walk_end - base) / PAGE_BYTES);
 		start = arg.walk_end > start ? arg.walk_end : start;
 	}
 	return end;
@@ -133,17 +133,17 @@ static uint64_t look_read(const struct looker *looker, uint64_t start, uint64_t 
 	long i, got;
 
 	while (start < end) {
-		uint64_t pages = (end - start) / HM_PAGE_SIZE;
+		uint64_t pages = (end - start) / PAGE_BYTES;
 
 		if (pages > LOOK_BYTES / sizeof(*entry))
 			pages = LOOK_BYTES / sizeof(*entry);
 		got = call(SYS_pread64, looker->fd, (long)entry, (long)(pages * sizeof(*entry)),
-			   (long)(start / HM_PAGE_SIZE * sizeof(*entry)), 0, 0);
+			   (long)(start / PAGE_BYTES * sizeof(*entry)), 0, 0);
 		got /= (long)sizeof(*entry);
 		if (got <= 0)
 			return 0;
-		for (i = 0; i < got; i++, start += HM_PAGE_SIZE) {
-			uint64_t page = (start - base) / HM_PAGE_SIZE;
+		for (i = 0; i < got; i++, start += PAGE_BYTES) {
+			uint64_t page = (start - base) / PAGE_BYTES;
 
 			if (!(entry[i] & PRESENT_BIT)) {
 				if (is_seen(seen, page))
@@ -167,7 +167,7 @@ uint64_t look(const struct looker *looker, uint64_t start, uint64_t end, uint64_
 /* The rest of what was asked for before a stream, and some more. */
 static bool window_of(const struct hm_advisor *a, const struct hm_track *t, struct hm_touch *w)
 {
-	const uint64_t room = 16 * HM_BLOCK_PAGES;
+	const uint64_t room = 16 * REGION_PAGES;
 
 	if (!t->grown || !t->way || t->grown + 3 < a->look)
 		return false;

@@ -7,8 +7,7 @@
 #include "uapi.h"
 
 #include <fcntl.h>
-
-#define REGION_BYTES ((u64)HM_BLOCK_SIZE)
+#include <string.h>
 
 struct map *steer_maps;
 struct advised steer_advised[STEER_PAGE_MAPS];
@@ -77,10 +76,10 @@ static size_t bitmap_bytes(u64 pages)
 /* Bits for pages, then the regions; of memory that is zero until it is used. */
 size_t map_room(u64 start, u64 bytes)
 {
-	u64 pages = (start + bytes - base_of(start)) / HM_PAGE_SIZE;
-	size_t room = bitmap_bytes(pages) + (pages / HM_BLOCK_PAGES + 1) * sizeof(struct hm_region);
+	u64 pages = (start + bytes - base_of(start)) / PAGE_BYTES;
+	size_t room = bitmap_bytes(pages) + (pages / REGION_PAGES + 1) * sizeof(struct hm_region);
 
-	return (room + HM_PAGE_SIZE - 1) / HM_PAGE_SIZE * HM_PAGE_SIZE;
+	return (room + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 }
 
 void map_advised(const struct map *map)
@@ -163,8 +162,8 @@ static struct map *add(u64 start, u64 bytes, u64 offset, const struct event *eve
 		.seen = event->room,
 		.room = event->room_bytes,
 	};
-	pages = (start + bytes - map->base) / HM_PAGE_SIZE;
-	hm_advisor_init(&map->advisor, (start - map->base) / HM_PAGE_SIZE, pages,
+	pages = (start + bytes - map->base) / PAGE_BYTES;
+	hm_advisor_init(&map->advisor, (start - map->base) / PAGE_BYTES, pages,
 			(struct hm_region *)((char *)event->room + bitmap_bytes(pages)), advices);
 	map->piece[0] = (struct piece){ map->advisor.first, pages, HM_MODE_NORMAL };
 	map->npieces = 1;
@@ -214,13 +213,13 @@ static void cut(struct map *map, u64 start, u64 end)
 		drop(map);
 	} else if (head >= tail) {
 		map->bytes = head;
-		map->advisor.end = (start - map->base) / HM_PAGE_SIZE;
+		map->advisor.end = (start - map->base) / PAGE_BYTES;
 		trim(map);
 	} else {
 		map->offset += end - map->start;
 		map->start = end;
 		map->bytes = tail;
-		map->advisor.first = (end - map->base) / HM_PAGE_SIZE;
+		map->advisor.first = (end - map->base) / PAGE_BYTES;
 		trim(map);
 	}
 }
@@ -334,8 +333,8 @@ static void hint(const struct event *event)
 			continue;
 		from = event->start > map->start ? event->start : map->start;
 		to = end < map->start + map->bytes ? end : map->start + map->bytes;
-		from = (from - map->base) / HM_PAGE_SIZE;
-		to = (to - map->base + HM_PAGE_SIZE - 1) / HM_PAGE_SIZE;
+		from = (from - map->base) / PAGE_BYTES;
+		to = (to - map->base + PAGE_BYTES - 1) / PAGE_BYTES;
 		remove_hints(map, from, to);
 		if (event->advice != MADV_NORMAL)
 			add_hint(map, from, to);

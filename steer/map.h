@@ -6,7 +6,7 @@
 #ifndef HM_STEER_MAP_H
 #define HM_STEER_MAP_H
 
-#include "advice.h"
+#include "policy.h"
 #include "events.h"
 #include "page.h"
 
@@ -122,7 +122,7 @@ void map_advised(const struct map *map);
 
 static inline u64 map_address(const struct map *map, u64 page)
 {
-	return map->base + page * HM_PAGE_SIZE;
+	return map->base + page * PAGE_BYTES;
 }
 
 /* Is all of it under one? */

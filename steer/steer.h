@@ -4,7 +4,7 @@
  *
  * Whoever sees a process's mappings come and go tells it here, with one call for
  * each; a thread of its own (watch.c) looks at what is touched, asks the policy
- * (core/advice.h), and carries out what it says by advice: madvise(2) and its kin.
+ * (policy.h), and carries out what it says by advice: madvise(2) and its kin.
  * Advice has no meaning for the data, so nothing here can lose or change a byte.
  *
  * Every call may be made from any thread at any moment, in a signal handler too. None

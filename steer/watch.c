@@ -97,7 +97,7 @@ static void found(struct map *map, u32 n, u64 now)
 	u32 i;
 
 	for (i = 0; i < n; i++)
-		touched += (own->runs[i].end - own->runs[i].start) * HM_PAGE_SIZE;
+		touched += (own->runs[i].end - own->runs[i].start) * PAGE_BYTES;
 	if (map->told)
 		map->told->touched += touched;
 	if (!map->nhints &&
@@ -105,7 +105,7 @@ static void found(struct map *map, u32 n, u64 now)
 		map->tried += touched;
 	map->file.touched += touched;
 	act_judge(map);
-	map->advisor.facts.memory = memory / HM_PAGE_SIZE;
+	map->advisor.facts.memory = memory / PAGE_BYTES;
 	hm_advisor_look(&map->advisor, own->runs, n, now / MS);
 	if (!map->advisor.count)
 		return;

@@ -39,7 +39,7 @@ trap 'exit 1' HUP INT TERM
 common='-std=gnu17 -O1 -w -D_GNU_SOURCE -DHM_BLOCK_ORDER=3 -DHM_NODE_ORDER=3 -DHM_PAGE_SHIFT=6'
 sources() {
 	echo tests/sim/*.c
-	echo core/*.c | sed 's,core/advice.c,,'
+	echo core/*.c
 	echo "tests/$1/sim"/*.c
 	if [ "$1" = user ]; then
 		echo user/*.c | sed -E 's,user/(io_uring|linux|steered).c,,g'

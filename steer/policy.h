@@ -11,13 +11,12 @@
  * and gives way to what is seen then. See ARCHITECTURE.md for the rules.
  *
  * Pages are counted from the 2 MB boundary at or below the start of the mapping, so
- * that HM_BLOCK_PAGES of them, aligned, are a *region*. One caller at a time.
+ * that REGION_PAGES of them, aligned, are a *region*. One caller at a time.
  */
 #ifndef HM_ADVICE_H
 #define HM_ADVICE_H
 
-#include "port.h"
-#include "cache.h"
+#include "types.h"
 
 /* Runs of pages that are followed at a time. */
 #define HM_TRACKS 16u
@@ -150,7 +149,7 @@ static inline u64 hm_advisor_piece(const struct hm_advisor *a)
 {
 	u64 window = a->facts.window;
 
-	return window < 32 ? 32 : window < HM_BLOCK_PAGES ? window : HM_BLOCK_PAGES;
+	return window < 32 ? 32 : window < REGION_PAGES ? window : REGION_PAGES;
 }
 
 /* What the mode and the tracks say, in a few words. */

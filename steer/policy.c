@@ -7,9 +7,11 @@
  * what lies before each stream (its area). The rules rest on costs: reading a region at
  * once costs about as much as a dozen single pages.
  */
-#include "advice.h"
+#include "policy.h"
 
-#define REGION ((u64)HM_BLOCK_PAGES)
+#include <assert.h>
+
+#define REGION ((u64)REGION_PAGES)
 
 /* A fault maps what is cached of the 16 pages around it: that much says nothing. */
 #define AROUND 16u
@@ -693,7 +695,7 @@ static void sweep(struct hm_advisor *a)
 void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region *region,
 		     struct hm_advice *advice)
 {
-	hm_assert(first < end && first < REGION);
+	assert(first < end && first < REGION);
 	a->first = first;
 	a->end = end;
 	a->region = region;
@@ -711,7 +713,7 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 		return;
 	a->look++;
 	for (i = 0; i < n; i++) {
-		hm_assert(runs[i].start < runs[i].end && runs[i].end <= a->end);
+		assert(runs[i].start < runs[i].end && runs[i].end <= a->end);
 		count_pages(a, &runs[i], mean);
 		if (stride_goes_on(a, &runs[i]) && a->stride_seen >= STRIDE_SEEN)
 			continue;

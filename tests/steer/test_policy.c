@@ -7,9 +7,9 @@
  */
 #include "common.h"
 
-#include "advice.h"
+#include "policy.h"
 
-#define REGION ((u64)HM_BLOCK_PAGES)
+#define REGION ((u64)REGION_PAGES)
 #define PAGES (1024 * REGION) /* of the mapping */
 #define AROUND 16u
 #define FIFO (64 * PAGES)
@@ -329,7 +329,7 @@ static void synced_writer_is_left_alone(void **state)
 /* It passes each multiple of where it began: that is no stride. */
 static void stream_may_begin_anywhere(void **state)
 {
-	static const u64 steps[] = { 16, HM_BLOCK_PAGES };
+	static const u64 steps[] = { 16, REGION_PAGES };
 	u64 begin, page, step;
 	struct world w;
 	size_t i;
