@@ -58,8 +58,8 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-#include "cache.h"
-#include "hist.h"
+#include "cache/cache.h"
+#include "cache/hist.h"
 
 #define HUGEMAP_SUPER_MAGIC 0x48554745 /* "HUGE" */
 #define HUGEMAP_WAITS 256u

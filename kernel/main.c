@@ -5,7 +5,7 @@
 #include <linux/fs.h>
 #include <linux/module.h>
 
-#include "names.h"
+#include "fs/namespace.h"
 
 static struct file_system_type hugemap_type = {
 	.owner = THIS_MODULE,

@@ -42,7 +42,7 @@ out=$(cd "$2" && pwd)
 
 # Copies keep their times, so that make sees what changed; files that are gone
 # go here too. Objects and what the build generates stay.
-for dir in core kernel include; do
+for dir in kernel include; do
 	mkdir -p "$out/$dir"
 	(cd "$source/$dir" && find . -name '*.[ch]' -o -name '*.sh') | while read -r file; do
 		mkdir -p "$out/$dir/$(dirname "$file")"
@@ -51,7 +51,7 @@ for dir in core kernel include; do
 	done
 	(cd "$out/$dir" && find . -name '*.[ch]') | while read -r file; do
 		case "$file" in
-		./probed.h | *.mod.c) continue ;;
+		./compat/probed.h | *.mod.c) continue ;;
 		esac
 		[ -f "$source/$dir/$file" ] || rm -f "$out/$dir/$file" "$out/$dir/${file%.c}.o"
 	done

@@ -5,7 +5,7 @@
 #
 #	clang-format	every C file, by .clang-format
 #	checkpatch	every C file; fetched once, see tools/fetch-checkpatch.sh
-#	sparse		core/
+#	sparse		kernel/cache/
 #	python, sh	that they compile
 #	meson		the tests of the suite `fast`
 #
@@ -77,8 +77,8 @@ else
 fi
 
 if command -v sparse >/dev/null; then
-	for file in core/*.c; do
-		sparse -std=gnu17 -Wno-decl -D_GNU_SOURCE -Icore -Iuser "$file"
+	for file in kernel/cache/*.c; do
+		sparse -std=gnu17 -Wno-decl -D_GNU_SOURCE -Ikernel/cache -Iuser "$file"
 	done >"$work/sparse" 2>&1
 	if [ -s "$work/sparse" ]; then
 		cat "$work/sparse"

@@ -32,12 +32,10 @@ if [ -z "${DESTDIR:-}" ] && command -v dpkg-query >/dev/null && dpkg-query -S "$
 fi
 
 rm -rf "$source"
-for dir in core kernel include; do
-	mkdir -p "$source/$dir"
-	cp $dir/*.[ch] "$source/$dir/" 2>/dev/null || cp $dir/*.h "$source/$dir/"
-done
-cp -r kernel/probes kernel/probe.sh "$source/kernel/"
-cp kernel/Kbuild "$source/"
+mkdir -p "$source"
+cp -r kernel include "$source/"
+mv "$source/kernel/Kbuild" "$source/"
+rm "$source/kernel/dkms.conf" "$source/kernel/cache/meson.build"
 cp -r LICENSES "$source/"
 sed "s/#MODULE_VERSION#/$version/" kernel/dkms.conf >"$source/dkms.conf"
 echo "source:  $source"

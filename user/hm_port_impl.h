@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* core/port.h for user space: GCC atomics and a small spinlock. */
+/* kernel/cache/port.h for user space: GCC atomics and a small spinlock. */
 #ifndef HM_PORT_IMPL_H
 #define HM_PORT_IMPL_H
 

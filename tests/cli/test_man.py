@@ -99,7 +99,7 @@ class Man(unittest.TestCase):
 
     def test_files_in_sysfs_are_those_of_the_module(self):
         page = read(f"{ROOT}/man/hugemap.5")
-        source = read(f"{ROOT}/kernel/sysfs.c")
+        source = read(f"{ROOT}/kernel/fs/sysfs.c")
         for title, macros in (("Settings", "SETTING|FIXED"), ("Numbers", "STAT")):
             section = re.split(r"\n\.S[sh] ", page.split(f".Ss {title} in sysfs")[1])[0]
             documented = re.findall(r"(?m)^\.It Pa (\w+)$", section)
@@ -118,7 +118,7 @@ class Man(unittest.TestCase):
 
     def test_what_can_be_set_is_marked(self):
         page = read(f"{ROOT}/man/hugemap.5").split(".Ss Settings in sysfs")[1].split(".Ss")[0]
-        source = read(f"{ROOT}/kernel/sysfs.c")
+        source = read(f"{ROOT}/kernel/fs/sysfs.c")
         self.assertEqual(sorted(re.findall(r"(?m)^\.It Pa (\w+)\n\*", page)),
                          sorted(re.findall(r"(?m)^\tSETTING\((\w+),", source)))
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * core/port.h for the unit tests: as in user space, but a thread says itself
+ * kernel/cache/port.h for the unit tests: as in user space, but a thread says itself
  * which CPU it is on, so that a test knows which shard it works with; and it
  * may ask to lose the CPU often between the steps of the core, so that few
  * cores show the races of many.

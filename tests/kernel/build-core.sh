@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
-# Does the core compile in the kernel, without a warning? It builds core/*.c
-# with kernel/hm_port_impl.h against every set of kernel headers that is
+# Does the core compile in the kernel, without a warning? It builds kernel/cache/*.c
+# with kernel/compat/hm_port_impl.h against every set of kernel headers that is
 # installed, in a copy outside the tree, with W=1, and with sparse if there is
 # one. A float, a missing prototype, a stack frame beyond 1 KB or an unknown
 # symbol fails it.
@@ -37,9 +37,8 @@ status=0
 for dir in $headers; do
 	name=$(basename "$dir")
 	copy=$work/$name
-	mkdir -p "$copy/core" "$copy/kernel"
-	cp "$root"/core/*.c "$root"/core/*.h "$copy/core/"
-	cp "$root"/kernel/hm_port_impl.h "$copy/kernel/"
+	mkdir -p "$copy/cache"
+	cp "$root"/kernel/cache/*.[ch] "$root"/kernel/compat/hm_port_impl.h "$copy/cache/"
 	cp "$root"/tests/kernel/Kbuild.core "$copy/Kbuild"
 	cp "$root"/tests/kernel/module.c "$copy/"
 	log=$copy/log

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
-# core/ sees nothing of any platform: its files include only each other, and
+# kernel/cache/ sees nothing of any platform: its files include only each other, and
 # port.h alone includes the one file that the engine brings.
 set -eu
 
 root=${1:-$(cd "$(dirname "$0")/../.." && pwd)}
-cd "$root/core"
+cd "$root/kernel/cache"
 
 status=0
 for file in *.c *.h; do
@@ -18,7 +18,7 @@ for file in *.c *.h; do
 			[ -f "${plain%\"}" ] && continue
 			;;
 		esac
-		echo "core/$file includes $name"
+		echo "kernel/cache/$file includes $name"
 		status=1
 	done
 done

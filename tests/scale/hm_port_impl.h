@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * core/port.h for the scaling model: each operation is charged to the virtual
+ * kernel/cache/port.h for the scaling model: each operation is charged to the virtual
  * processor that does it; see machine.h. What is not an operation of the port,
  * loads and stores of the core's plain members, is seen as well: the compiler
  * puts its calls for the thread sanitizer there, and machine.c answers them.

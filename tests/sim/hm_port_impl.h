@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * core/port.h for the simulator: one real thread, many coroutines. Before each
+ * kernel/cache/port.h for the simulator: one real thread, many coroutines. Before each
  * step that another CPU could see, the scheduler may switch to another one.
  * What the core does is sequentially consistent here; its memory ordering is
  * for ThreadSanitizer and review.

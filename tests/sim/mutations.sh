@@ -39,25 +39,25 @@ trap 'exit 1' HUP INT TERM
 common='-std=gnu17 -O1 -w -D_GNU_SOURCE -DHM_BLOCK_ORDER=3 -DHM_NODE_ORDER=3 -DHM_PAGE_SHIFT=6'
 sources() {
 	echo tests/sim/*.c
-	echo core/*.c
+	echo kernel/cache/*.c
 	echo "tests/$1/sim"/*.c
 	if [ "$1" = user ]; then
 		echo user/*.c | sed -E 's,user/(io_uring|linux|steered).c,,g'
 	else
-		sed -n "/^sim_kernel_names/,/^]/s/'\([a-z]*\)',*/kernel\/\1.c/gp" \
-			tests/kernel/sim/meson.build
+		sed -n "/^foreach name/,/\]/p" tests/kernel/sim/meson.build |
+			grep -o "'[a-z]*/[a-z]*'" | tr -d "'" | sed 's,.*,kernel/&.c,'
 	fi
 }
 
 # flags ENGINE SOURCE
 flags() {
 	case $1:$2 in
-	user:core/* | user:user/*) echo '-include alloc.h' ;;
+	user:kernel/cache/* | user:user/*) echo '-include alloc.h' ;;
 	esac
 	case $1 in
 	user) echo "$common -DHM_MAX_STORES=16u -DBLOCK_LOCKS=8u -DSIM_COROUTINES=64u -DHUGEMAP_VERSION_STRING=NULL
-		-Itests/user/sim -Icore -Iuser -Iinclude" ;;
-	kernel) echo "$common -Itests/kernel/sim -Itests/sim -I$work/include -Icore -Ikernel -Iinclude" ;;
+		-Itests/user/sim -Ikernel/cache -Iuser -Iinclude" ;;
+	kernel) echo "$common -Itests/kernel/sim -Itests/sim -I$work/include -Ikernel/cache -Ikernel -Iinclude" ;;
 	esac
 }
 
@@ -115,7 +115,7 @@ for patch in "$@"; do
 	name=$(basename "$patch" .patch)
 	rm -rf "$work/tree"
 	mkdir -p "$work/tree/tests"
-	cp -r "$root/core" "$root/user" "$root/kernel" "$root/include" "$work/tree"
+	cp -r "$root/user" "$root/kernel" "$root/include" "$work/tree"
 	cp -r "$root/tests/sim" "$root/tests/user" "$root/tests/kernel" "$work/tree/tests"
 	patch -s -d "$work/tree" -p1 <"$patch" || {
 		echo "$name: the patch does not apply: renew it"

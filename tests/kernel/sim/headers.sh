@@ -8,7 +8,7 @@ set -eu
 
 from=$1 out=$2
 rm -rf "$out"
-sed -n 's/^#include <\(linux\/[^>]*\|trace\/[^>]*\)>.*/\1/p' "$from"/*.c "$from"/*.h | sort -u |
+sed -n 's/^#include <\(linux\/[^>]*\|trace\/[^>]*\)>.*/\1/p' $(find "$from" -name '*.[ch]') | sort -u |
 	while read -r name; do
 		mkdir -p "$out/$(dirname "$name")"
 		echo '#include "linux.h"' >"$out/$name"

@@ -8,8 +8,8 @@
 #ifndef SIM_KERNEL_WORLD_H
 #define SIM_KERNEL_WORLD_H
 
-#include "data.h"
-#include "names.h"
+#include "data/data.h"
+#include "fs/namespace.h"
 
 #define MAX_FILES 2u
 #define MAX_PROGRAMS 6u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * core/port.h for the simulator of the pool engine: that of the core's simulator, with
+ * kernel/cache/port.h for the simulator of the pool engine: that of the core's simulator, with
  * faults where the engine touches what is moved about.
  */
 #ifndef HM_USER_SIM_PORT_H

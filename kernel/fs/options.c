@@ -11,7 +11,7 @@
 #include <linux/numa.h>
 #include <linux/seq_file.h>
 
-#include "names.h"
+#include "namespace.h"
 
 #define POOL_DEFAULT_PERCENT 25
 #define POOL_MIN_DEFAULT_PERCENT 50

@@ -8,13 +8,13 @@
  * Locks: the VFS holds those of the upper inodes; those below are taken inside,
  * parents before children, as the VFS does.
  */
-#ifndef HUGEMAP_NAMES_H
-#define HUGEMAP_NAMES_H
+#ifndef HUGEMAP_NAMESPACE_H
+#define HUGEMAP_NAMESPACE_H
 
 #include <linux/dcache.h>
 #include <linux/fs_context.h>
 
-#include "compat.h"
+#include "compat/compat.h"
 #include "hugemap.h"
 
 struct fs_parameter;
@@ -142,4 +142,4 @@ struct inode *hugemap_disk_root(struct hugemap_mount *mount);
 /* It becomes as large as the device has become; 0, or an error in words. */
 int hugemap_disk_resize(struct hugemap_mount *mount, struct fs_context *fc);
 
-#endif /* HUGEMAP_NAMES_H */
+#endif /* HUGEMAP_NAMESPACE_H */

@@ -6,7 +6,7 @@
  * once and frozen, and the huge folio takes the place of the base pages. Whatever comes
  * in between (somebody holds a page, a store, a truncation) leaves everything as it was.
  *
- * The core has the states (core/promote.c), and knows of each store to a page that was
+ * The core has the states (cache/promote.c), and knows of each store to a page that was
  * copied: nobody can store to a clean page unseen, but for a device, which holds it so
  * that it cannot be frozen, and leaves a dirty flag. Who changes the file below may change
  * clean pages, too: then none of the copies counts (hi->changes).

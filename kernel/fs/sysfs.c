@@ -19,7 +19,7 @@
 #include <linux/string.h>
 #include <linux/sysfs.h>
 
-#include "names.h"
+#include "namespace.h"
 
 /**
  * struct hugemap_attr - a file

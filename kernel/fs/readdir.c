@@ -6,7 +6,7 @@
 #include <linux/fs.h>
 #include <linux/fs_stack.h>
 
-#include "names.h"
+#include "namespace.h"
 
 static int dir_iterate(struct file *file, struct dir_context *ctx)
 {

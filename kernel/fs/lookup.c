@@ -9,7 +9,7 @@
 #include <linux/rcupdate.h>
 #include <linux/string.h>
 
-#include "names.h"
+#include "namespace.h"
 
 struct dentry *hugemap_lookup(struct inode *dir, struct dentry *dentry, unsigned int flags)
 {

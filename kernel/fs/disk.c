@@ -8,7 +8,7 @@
 #include <linux/fs_context.h>
 #include <linux/kdev_t.h>
 
-#include "names.h"
+#include "namespace.h"
 
 enum {
 	ROOT_INO = 1,

@@ -8,7 +8,7 @@
 #include <linux/exportfs.h>
 #include <linux/fs.h>
 
-#include "names.h"
+#include "namespace.h"
 
 static int encode_fh(struct inode *inode, u32 *fh, int *max_len, struct inode *unused)
 {

@@ -10,7 +10,7 @@
 #include <linux/posix_acl_xattr.h>
 #include <linux/xattr.h>
 
-#include "names.h"
+#include "namespace.h"
 
 /*
  * The user that a file's capabilities are root's for is converted by each call of the VFS,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* core/port.h for the Linux kernel: see there for what each of these promises. */
+/* kernel/cache/port.h for the Linux kernel: see there for what each of these promises. */
 #ifndef HM_PORT_IMPL_H
 #define HM_PORT_IMPL_H
 

@@ -19,7 +19,7 @@
 #include <linux/uaccess.h>
 
 #include "hugemap_ioctl.h"
-#include "names.h"
+#include "namespace.h"
 
 /* --- open and close ---------------------------------------------------------------- */
 

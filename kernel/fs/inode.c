@@ -18,7 +18,7 @@
 #include <linux/uaccess.h>
 #include <linux/xattr.h>
 
-#include "names.h"
+#include "namespace.h"
 
 /* Memory of a program's that is gone again whenever it is to be used. */
 #define FAULT_IN_TRIES 3

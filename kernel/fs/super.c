@@ -17,7 +17,7 @@
 #include <linux/stat.h>
 #include <linux/statfs.h>
 
-#include "names.h"
+#include "namespace.h"
 
 /* Mounts over directories: two caches of one file would differ. */
 static DEFINE_MUTEX(mounts_lock);

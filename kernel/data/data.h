@@ -11,8 +11,9 @@
 #include <linux/fs_context.h>
 #include <linux/pagemap.h>
 
-#include "compat.h"
+#include "compat/compat.h"
 #include "hugemap.h"
+#include "mm/mm.h"
 #include "window.h"
 
 /* Errors in words: to who mounts, or to the log. */
@@ -171,17 +172,6 @@ void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio);
  * one within a piece of 2 MB: that is lost.
  */
 void hugemap_folio_free(struct folio *folio);
-
-/* --- poison.c ---------------------------------------------------------------------- */
-
-void hugemap_poison_setup(void);
-void hugemap_poison_teardown(void);
-
-/* Has the machine found some of its memory broken? */
-bool hugemap_is_poisoned(const struct folio *folio);
-
-/* Could any be? */
-bool hugemap_may_be_poisoned(void);
 
 static inline u64 hugemap_pages(loff_t size)
 {

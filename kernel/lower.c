@@ -6,7 +6,7 @@
 #include <linux/fs.h>
 #include <linux/fs_stack.h>
 
-#include "compat.h"
+#include "compat/compat.h"
 #include "hugemap.h"
 
 /* Of a lower inode's flags, what the VFS must know of the upper one. */

@@ -16,7 +16,7 @@
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
-#include "names.h"
+#include "namespace.h"
 #include "window.h"
 
 #define FAULT_IN_TRIES 3

@@ -15,7 +15,7 @@
 #include <linux/security.h>
 #include <linux/writeback.h>
 
-#include "names.h"
+#include "namespace.h"
 
 /* What is to be made. */
 struct make {

@@ -10,7 +10,7 @@
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 
-#include "data.h"
+#include "mm.h"
 
 static struct tracepoint *tells;
 static bool may_be_poisoned = IS_ENABLED(CONFIG_MEMORY_FAILURE);
