@@ -35,14 +35,20 @@ static uint64_t limit_in(const char *directory, const char *name)
 	return number_at(text);
 }
 
-/* The cgroup's own limit, and those of all above it up to where it is mounted. */
-static uint64_t limit_up(char *directory, size_t top, const char *name)
+/*
+ * The lowest limit of the cgroup and its ancestors, up to the mount point. Above memory.high
+ * the kernel reclaims and slows the processes down, so it limits the page cache as well as
+ * memory.max does. Version 1 (@old) has no equivalent of it.
+ */
+static uint64_t limit_up(char *directory, size_t top, bool old)
 {
-	uint64_t limit = NOT_LIMITED, one;
+	uint64_t limit = NOT_LIMITED, one, high;
 	char *slash;
 
 	for (;;) {
-		one = limit_in(directory, name);
+		one = limit_in(directory, old ? "/memory.limit_in_bytes" : "/memory.max");
+		high = old ? NOT_LIMITED : limit_in(directory, "/memory.high");
+		one = high < one ? high : one;
 		limit = one < limit ? one : limit;
 		slash = strrchr(directory, '/');
 		if (!slash || (size_t)(slash - directory) < top)
@@ -79,8 +85,7 @@ static uint64_t cgroup_limit(const char *cgroup)
 		say_text(&say, old ? v1 : v2);
 		if (strcmp(path, "/"))
 			say_text(&say, path);
-		one = limit_up(directory, old ? sizeof(v1) - 1 : sizeof(v2) - 1,
-			       old ? "/memory.limit_in_bytes" : "/memory.max");
+		one = limit_up(directory, old ? sizeof(v1) - 1 : sizeof(v2) - 1, old);
 		limit = one < limit ? one : limit;
 	}
 	return limit;
