@@ -105,12 +105,6 @@ const char *hints_text(unsigned int hints, char text[64]);
 
 /* --- attach_watch.c --- */
 
-/* What can be carried out from outside. */
-enum help {
-	HELP_AHEAD, /* MADV_WILLNEED */
-	HELPS,
-};
-
 /**
  * struct watched - a mapping that is watched
  * @area: where; its path is owned
@@ -121,7 +115,7 @@ enum help {
  * @touched: pages that came to be mapped since it is watched
  * @huge: bytes that are mapped by huge pages
  * @looks: in which it was used so, by pattern
- * @count, @bytes: what was done
+ * @ahead_calls, @ahead_bytes: what was read ahead (MADV_WILLNEED)
  * @read_ahead_kb: the setting below its file system; 0 = not known
  * @full_at, @full_ns: when all of it is looked at next, and what that costs
  */
@@ -134,7 +128,7 @@ struct watched {
 	struct hm_advisor advisor;
 	uint64_t touched, huge;
 	uint64_t looks[HM_PATTERN_RANDOM + 1];
-	uint64_t count[HELPS], bytes[HELPS];
+	uint64_t ahead_calls, ahead_bytes;
 	unsigned long long read_ahead_kb;
 	uint64_t full_at, full_ns;
 	struct picture picture;

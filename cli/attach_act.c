@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * hugemap attach: what helps, by process_madvise(2). It takes four kinds of advice on
- * another process: what a fault shall read is not among them, so advice on that is only
- * told of. As in steer/act.c nothing here can be told from the data or the file.
+ * hugemap attach: reads ahead for another process, by process_madvise(2). That takes no advice
+ * on what a page fault reads (MADV_RANDOM, MADV_HUGEPAGE), so such advice is only reported. It
+ * takes MADV_COLLAPSE, which is not used: on a file system without large folios the next open()
+ * for writing drops the page cache of a file that has collapsed pages.
  */
 #include "attach.h"
 #include "call.h"
@@ -13,17 +14,17 @@
 
 #define VECTORS 128u
 
-static long advise(const struct attach *attach, const struct iovec *vec, size_t n, int advice)
+static long will_need(const struct attach *attach, const struct iovec *vec, size_t n)
 {
-	return call(SYS_process_madvise, attach->pidfd, (long)vec, (long)n, advice, 0, 0);
+	return call(SYS_process_madvise, attach->pidfd, (long)vec, (long)n, MADV_WILLNEED, 0, 0);
 }
 
 int attach_try(const struct attach *attach, char why[256])
 {
 	static char nothing;
-	/* No bytes: rights are asked for, and nothing is done. */
+	/* A request of no bytes only checks the rights. */
 	struct iovec vec = { .iov_base = &nothing };
-	int err = (int)advise(attach, &vec, 1, MADV_WILLNEED);
+	int err = (int)will_need(attach, &vec, 1);
 
 	if (err >= 0)
 		return 0;
@@ -55,15 +56,15 @@ static struct iovec piece(const struct watched *map, uint64_t start, uint64_t en
 	};
 }
 
-static void give(const struct attach *attach, struct watched *map, const struct iovec *vec,
-		 size_t n, int advice, enum help help)
+static void read_ahead(const struct attach *attach, struct watched *map, const struct iovec *vec,
+		       size_t n)
 {
-	long bytes = advise(attach, vec, n, advice);
+	long bytes = will_need(attach, vec, n);
 
 	if (bytes <= 0)
-		return; /* it is not mapped any more, or ends before that */
-	map->count[help]++;
-	map->bytes[help] += (uint64_t)bytes;
+		return; /* not mapped any more, or beyond the end of the file */
+	map->ahead_calls++;
+	map->ahead_bytes += (uint64_t)bytes;
 }
 
 static void read_range(const struct attach *attach, struct watched *map, uint64_t start,
@@ -75,7 +76,7 @@ static void read_range(const struct attach *attach, struct watched *map, uint64_
 
 		to = to < end ? to : end;
 		vec = piece(map, start, to);
-		give(attach, map, &vec, 1, MADV_WILLNEED, HELP_AHEAD);
+		read_ahead(attach, map, &vec, 1);
 		start = to;
 	}
 }
@@ -91,7 +92,7 @@ static void read_pages(const struct attach *attach, struct watched *map,
 
 		for (; page < advice->end && n < VECTORS; page += step)
 			vec[n++] = piece(map, page, page + 1);
-		give(attach, map, vec, n, MADV_WILLNEED, HELP_AHEAD);
+		read_ahead(attach, map, vec, n);
 	}
 }
 

@@ -48,7 +48,7 @@ static json_t *mapping(const struct watched *map)
 			 watched_pattern_name(watched_pattern(map)), "hints",
 			 hints(map->area.hints), "touched_bytes", pages(map->touched),
 			 "resident_bytes", pages(watched_resident(map, column)), "huge_bytes",
-			 (json_int_t)map->huge, "ahead_bytes", (json_int_t)map->bytes[HELP_AHEAD],
+			 (json_int_t)map->huge, "ahead_bytes", (json_int_t)map->ahead_bytes,
 			 "row_seconds", map->picture.row_seconds, "touched_pages",
 			 picture(&map->picture));
 }

@@ -71,15 +71,50 @@ static struct area *add(struct areas *areas, const struct area *area)
 	return last;
 }
 
-static void leave_out_short(struct areas *areas, uint64_t least)
+/* Does the process have a file system in memory mounted that has this device number? */
+static bool is_in_memory(pid_t pid, dev_t dev)
 {
+	bool found = false, in_memory = false;
+	char path[64], *line = NULL, *type;
+	unsigned int maj, min;
+	size_t room = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/mountinfo", pid);
+	file = major(dev) ? NULL : fopen(path, "re");
+	if (!file)
+		return false;
+	while (!found && getline(&line, &room, file) > 0) {
+		type = strstr(line, " - ");
+		found = type && sscanf(line, "%*d %*d %u:%u", &maj, &min) == 2 &&
+			makedev(maj, min) == dev;
+		in_memory = found &&
+			    (!strncmp(type, " - tmpfs ", 9) || !strncmp(type, " - ramfs ", 9) ||
+			     !strncmp(type, " - hugetlbfs ", 13));
+	}
+	free(line);
+	fclose(file);
+	return in_memory;
+}
+
+/* Remove short areas, and files in memory, for which there is nothing to read ahead. */
+static void leave_out(struct areas *areas, pid_t pid, uint64_t least)
+{
+	bool in_memory = false;
+	dev_t dev = 0;
 	size_t i, n = 0;
 
 	for (i = 0; i < areas->count; i++) {
-		if (areas->list[i].end - areas->list[i].start < least)
-			free(areas->list[i].path);
+		struct area *area = &areas->list[i];
+
+		if (area->end - area->start >= least && area->dev != dev) {
+			dev = area->dev;
+			in_memory = is_in_memory(pid, dev);
+		}
+		if (area->end - area->start < least || in_memory)
+			free(area->path);
 		else
-			areas->list[n++] = areas->list[i];
+			areas->list[n++] = *area;
 	}
 	areas->count = n;
 }
@@ -133,7 +168,7 @@ int areas_read(pid_t pid, uint64_t least, bool hints, struct areas *areas)
 	err = ferror(file) ? -errno : 0;
 	free(line);
 	fclose(file);
-	leave_out_short(areas, least);
+	leave_out(areas, pid, least);
 	return err;
 }
 

@@ -220,11 +220,11 @@ static void tell_done(struct page *page, const struct watched *map)
 {
 	char text[CLI_TEXT];
 
-	if (map->count[HELP_AHEAD])
+	if (map->ahead_calls)
 		sentences(page, "Done: read %s ahead (MADV_WILLNEED, %llu times).",
-			  cli_bytes(text, (double)map->bytes[HELP_AHEAD]),
-			  (unsigned long long)map->count[HELP_AHEAD]);
-	if (page->attach->advising && map->touched && !map->count[HELP_AHEAD])
+			  cli_bytes(text, (double)map->ahead_bytes),
+			  (unsigned long long)map->ahead_calls);
+	else if (page->attach->advising && map->touched)
 		sentences(page, "Done: nothing.");
 }
 

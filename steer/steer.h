@@ -26,12 +26,10 @@
 /**
  * struct steer_settings - what may be chosen, once, before the first mapping
  * @least: shorter mappings are left alone; bytes; 0 = STEER_LEAST_DEFAULT
- * @memory: assume that the page cache may use this many bytes (tests); 0 = find out
  * @verbose: a line on standard error for each decision
  */
 struct steer_settings {
 	uint64_t least;
-	uint64_t memory;
 	bool verbose;
 };
 

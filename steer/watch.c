@@ -166,7 +166,7 @@ static void look_at_all(u64 now)
 	struct map *map;
 
 	if (now >= memory_at) {
-		memory = watch_settings.memory ? watch_settings.memory : memory_for_cache();
+		memory = memory_for_cache();
 		memory_at = now + MEMORY_NS;
 	}
 	pace.fruitless++;

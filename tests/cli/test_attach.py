@@ -255,6 +255,14 @@ class Attach(unittest.TestCase):
         out = self.report(self.attach("-n", "--for", "0.2", program.pid))
         self.assertIn("no file of 16 MB or more mapped", out)
 
+    @unittest.skipUnless("/dev/shm tmpfs " in open("/proc/mounts").read(), "/dev/shm is no tmpfs")
+    def test_files_in_memory_are_left_out(self):
+        with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+            file.truncate(32 * MB)
+            program = self.program(file.name, "nothing", 0)
+            out = self.report(self.attach("-n", "--for", "0.2", program.pid))
+        self.assertIn("no file of 16 MB or more mapped", out)
+
     def test_who_is_helped_already(self):
         """`hugemap run` does it from within."""
         program = subprocess.Popen(

@@ -2,6 +2,18 @@
 /* The watcher: what it advises, and what it leaves alone. */
 #include "common.h"
 
+#include "memory.h"
+
+static uint64_t memory = 4096 * MB;
+/* With so much, writes are begun after 64 MB of stores: a sixteenth. */
+#define WRITTEN_EARLY (1024 * MB)
+
+/* The watcher calls this one instead of steer/memory.c's. */
+uint64_t memory_for_cache(void)
+{
+	return memory;
+}
+
 static uint64_t random_page(void)
 {
 	static uint64_t state = 88172645463325252ull;
@@ -14,12 +26,11 @@ static uint64_t random_page(void)
 
 static void random_pages(void)
 {
-	/* What fits into memory and is no longer than this is left to the kernel. */
-	const struct steer_settings settings = { .least = 16 * MB, .memory = 128 * MB };
 	int fd = open_file(O_RDONLY), round, i;
 	volatile char *at;
 
-	steer_configure(&settings);
+	/* If memory could hold the mapping twice, random reads would be left to the kernel. */
+	memory = SIZE;
 	forget_cached(fd);
 	at = map_file(fd, PROT_READ, MAP_SHARED);
 	/* Some at a time, as slowly as a disk would have it. */
@@ -48,19 +59,13 @@ static void stream(void)
 	CHECK(strstr(told_of(at)->path, "hugemap-steer-"));
 }
 
-/* Of which 64 MB are much to be stored. */
-static void little_memory(void)
-{
-	steer_configure(&(struct steer_settings){ .memory = 1024 * MB });
-}
-
 static void begin_writes(bool hinted)
 {
 	int fd = open_file(O_RDWR), round;
 	struct stat before, after;
 	char *at;
 
-	little_memory();
+	memory = WRITTEN_EARLY;
 	CHECK(!fstat(fd, &before));
 	/* Where the watcher comes too late to get hold of the file, it writes nothing. */
 	for (round = 0; round < 20; round++) {
@@ -100,7 +105,7 @@ static void rewrites_are_left_alone(void)
 	size_t size;
 	char *at;
 
-	little_memory();
+	memory = WRITTEN_EARLY;
 	/* Begun at 64 MB or, by a late watcher, a little after; then no more. */
 	for (round = 0; round < 20 && !(written && written < 96 * MB); round++) {
 		at = map_file(fd, PROT_READ | PROT_WRITE, MAP_SHARED);
