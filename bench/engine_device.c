@@ -1,29 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The limit of the device: O_DIRECT, a number of operations at a time, nobody
- * looks at the data. By io_uring; where that is not allowed, one at a time.
+ * The limit of the device: direct I/O (O_DIRECT), with a number of operations in flight. Each
+ * operation in flight has a thread of its own. In scenarios where the best number is tried
+ * (scenario->deep), the threads do not look at the data.
  */
 #include "bench.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <liburing.h>
 
-/* An operation under way, and the buffer that is its own. */
+/**
+ * struct slot - an operation in flight
+ * @dev: the worker that it belongs to
+ * @op: the operation
+ * @buffer: the source of writes, filled in advance
+ * @read_to: the target of reads: @buffer, or memory beside it where the source has to stay
+ * @thread: does the operations of this slot; the first slot has the worker's own thread
+ */
 struct slot {
+	struct device_worker *dev;
 	struct op op;
 	char *buffer;
-	char *read_to; /* the same, unless what is written must stay in there */
-	bool writing; /* the second half of an update */
+	char *read_to;
+	pthread_t thread;
 };
 
+/**
+ * struct device_worker - the slots of a worker
+ * @worker: see struct worker; @lock guards all of it that operations change
+ * @lock: held while an operation is chosen and while it is counted, not during I/O
+ * @slots: as many as there are operations in flight
+ * @depth: the number of @slots
+ */
 struct device_worker {
-	struct io_uring ring;
-	bool has_ring;
+	struct worker *worker;
+	pthread_mutex_t lock;
 	struct slot *slots;
 	unsigned int depth;
 };
@@ -53,6 +69,8 @@ static void device_attach(struct worker *worker)
 
 	if (!dev)
 		die(run, "too little memory");
+	dev->worker = worker;
+	pthread_mutex_init(&dev->lock, NULL);
 	dev->depth = run->config->depth ? run->config->depth : 1;
 	dev->slots = calloc(dev->depth, sizeof(*dev->slots));
 	piece = run->op_bytes + (run->scenario->tail ? CONTENT_PAGE : 0);
@@ -64,62 +82,31 @@ static void device_attach(struct worker *worker)
 	madvise(buffers, bytes, MADV_HUGEPAGE);
 	memset(buffers, 0, bytes);
 	for (i = 0; i < dev->depth; i++) {
-		dev->slots[i].buffer = buffers + i * piece;
-		dev->slots[i].read_to = dev->slots[i].buffer;
+		struct slot *slot = &dev->slots[i];
+
+		slot->dev = dev;
+		slot->buffer = slot->read_to = buffers + i * piece;
 		if (run->scenario->tail)
-			dev->slots[i].read_to += run->op_bytes;
+			slot->read_to += run->op_bytes;
 		if (run->op_bytes >= CONTENT_BLOCK)
-			content_fill(run->content, dev->slots[i].buffer, 0, run->op_bytes, 0);
+			content_fill(run->content, slot->buffer, 0, run->op_bytes, 0);
 	}
-	dev->has_ring = !io_uring_queue_init(dev->depth, &dev->ring,
-					     IORING_SETUP_CLAMP | IORING_SETUP_COOP_TASKRUN) ||
-			!io_uring_queue_init(dev->depth, &dev->ring, IORING_SETUP_CLAMP);
 	worker->private = dev;
 }
 
-static void check(struct run *run, int result, uint32_t length)
+static void transfer(struct run *run, const struct slot *slot, bool write)
 {
-	if (result < 0)
-		die(run, "direct I/O: %s", strerror(-result));
-	if ((uint32_t)result != length)
-		die(run, "direct I/O: %d of %u bytes", result, length);
-}
+	const struct op *op = &slot->op;
+	ssize_t n;
 
-static void prepare(const struct run *run, struct slot *slot)
-{
-	slot->writing = slot->op.kind == OP_WRITE;
-	if (slot->writing)
-		content_restamp(slot->buffer, slot->op.offset, slot->op.length, run->generation);
-}
-
-static void submit(const struct run *run, struct device_worker *dev, struct slot *slot)
-{
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&dev->ring);
-
-	if (slot->writing)
-		io_uring_prep_write(sqe, fd_of(run), slot->buffer, slot->op.length,
-				    slot->op.offset);
-	else
-		io_uring_prep_read(sqe, fd_of(run), slot->read_to, slot->op.length,
-				   slot->op.offset);
-	io_uring_sqe_set_data(sqe, slot);
-}
-
-/* The sum is taken only where a single operation is waited for anyway. */
-static void completed(struct worker *worker, struct slot *slot)
-{
-	if (!worker->run->scenario->deep && !slot->writing)
-		worker->sum += sum_words(slot->read_to, slot->op.length);
-}
-
-/* An update has been read: change it. */
-static bool goes_on(const struct run *run, struct slot *slot)
-{
-	if (slot->op.kind != OP_UPDATE || slot->writing)
-		return false;
-	content_restamp(slot->buffer, slot->op.offset, slot->op.length, run->generation);
-	slot->writing = true;
-	return true;
+	if (write)
+		content_restamp(slot->buffer, op->offset, op->length, run->generation);
+	n = write ? pwrite(fd_of(run), slot->buffer, op->length, (off_t)op->offset) :
+		    pread(fd_of(run), slot->read_to, op->length, (off_t)op->offset);
+	if (n < 0)
+		die(run, "direct I/O: %s", strerror(errno));
+	if ((uint64_t)n != op->length)
+		die(run, "direct I/O: %zd of %u bytes", n, op->length);
 }
 
 static void device_sync(struct run *run, uint64_t offset, uint64_t length)
@@ -128,84 +115,61 @@ static void device_sync(struct run *run, uint64_t offset, uint64_t length)
 		die(run, "fsync: %s", strerror(errno));
 }
 
-static void finish(struct worker *worker, struct slot *slot)
+static bool take_op(struct slot *slot)
 {
+	struct worker *worker = slot->dev->worker;
+	bool more;
+
+	pthread_mutex_lock(&slot->dev->lock);
+	more = worker->run->scenario->next(worker, &slot->op);
+	pthread_mutex_unlock(&slot->dev->lock);
+	return more;
+}
+
+static void count_op(struct slot *slot, uint64_t sum)
+{
+	struct worker *worker = slot->dev->worker;
+
+	pthread_mutex_lock(&slot->dev->lock);
+	worker->sum += sum;
 	worker->ops++;
 	worker->bytes += slot->op.length;
-	if (slot->op.sync)
-		device_sync(worker->run, slot->op.offset, slot->op.length);
+	pthread_mutex_unlock(&slot->dev->lock);
 }
 
-static void pump_ring(struct worker *worker, struct device_worker *dev)
+static void *do_ops(void *arg)
 {
-	struct run *run = worker->run;
-	unsigned int in_flight = 0, i;
-	struct io_uring_cqe *cqe;
-	int err;
+	struct slot *slot = arg;
+	struct run *run = slot->dev->worker->run;
 
-	for (i = 0; i < dev->depth && run->scenario->next(worker, &dev->slots[i].op); i++) {
-		prepare(run, &dev->slots[i]);
-		submit(run, dev, &dev->slots[i]);
-		in_flight++;
-	}
-	while (in_flight) {
-		err = io_uring_submit_and_wait(&dev->ring, 1);
-		if (err < 0 && err != -EINTR)
-			die(run, "io_uring: %s", strerror(-err));
-		while (!io_uring_peek_cqe(&dev->ring, &cqe)) {
-			struct slot *slot = io_uring_cqe_get_data(cqe);
+	while (take_op(slot)) {
+		uint64_t sum = 0;
 
-			check(run, cqe->res, slot->op.length);
-			io_uring_cqe_seen(&dev->ring, cqe);
-			completed(worker, slot);
-			if (goes_on(run, slot)) {
-				submit(run, dev, slot);
-				continue;
-			}
-			finish(worker, slot);
-			if (run->scenario->next(worker, &slot->op)) {
-				prepare(run, slot);
-				submit(run, dev, slot);
-			} else {
-				in_flight--;
-			}
+		if (slot->op.kind != OP_WRITE) {
+			transfer(run, slot, false);
+			if (!run->scenario->deep)
+				sum = sum_words(slot->read_to, slot->op.length);
 		}
+		if (slot->op.kind != OP_READ)
+			transfer(run, slot, true);
+		count_op(slot, sum);
+		if (slot->op.sync)
+			device_sync(run, slot->op.offset, slot->op.length);
 	}
-}
-
-static void transfer(struct run *run, struct slot *slot)
-{
-	const struct op *op = &slot->op;
-	ssize_t n = slot->writing ?
-			    pwrite(fd_of(run), slot->buffer, op->length, (off_t)op->offset) :
-			    pread(fd_of(run), slot->read_to, op->length, (off_t)op->offset);
-
-	check(run, n < 0 ? -errno : (int)n, op->length);
-}
-
-static void pump_alone(struct worker *worker, struct device_worker *dev)
-{
-	struct run *run = worker->run;
-	struct slot *slot = dev->slots;
-
-	while (run->scenario->next(worker, &slot->op)) {
-		prepare(run, slot);
-		transfer(run, slot);
-		completed(worker, slot);
-		if (goes_on(run, slot))
-			transfer(run, slot);
-		finish(worker, slot);
-	}
+	return NULL;
 }
 
 static void device_pump(struct worker *worker)
 {
 	struct device_worker *dev = worker->private;
+	unsigned int i;
 
-	if (dev->has_ring)
-		pump_ring(worker, dev);
-	else
-		pump_alone(worker, dev);
+	for (i = 1; i < dev->depth; i++)
+		if (pthread_create(&dev->slots[i].thread, NULL, do_ops, &dev->slots[i]))
+			die(worker->run, "a thread for I/O could not be started");
+	do_ops(&dev->slots[0]);
+	for (i = 1; i < dev->depth; i++)
+		pthread_join(dev->slots[i].thread, NULL);
 }
 
 static void device_close(struct run *run)
