@@ -3,25 +3,24 @@
  * hugemap bench: HugeMap, Linux mmap, buffered I/O and the device's limit, side
  * by side.
  *
- * A *scenario* says which operations are done on the file, and its *configs*
- * say by whom: an engine with its page size, advice and so on. A *run* is one
- * config of one scenario, in a process of its own. Runs go in *turns*: in each
- * turn every config runs once, so that a ratio compares two runs of the same
- * minute; what is told are medians over the turns. A *row* is what came out for
- * one config.
+ * A *scenario* is a sequence of operations on the file. A *config* is a way to carry it
+ * out: an engine with its page size, advice and so on. A *run* is one config of one
+ * scenario, in a process of its own. Runs go in *turns*: in each turn every config runs
+ * once, so that a ratio compares two runs of the same minute. Results are medians over the
+ * turns. A *row* is the result of one config.
  *
- *	main.c      options, and the order of things; notes.c: what is told in the end
- *	plan.c      which configs a scenario has
- *	scenario.c  the scenarios, and what they must have read; scenario_*.c: what
- *	            comes next
+ *	main.c      options, and the order of work; notes.c: notes and errors for the end
+ *	plan.c      the configs of a scenario
+ *	scenario.c  the scenarios, and the sums that readers must get; scenario_*.c: the
+ *	            order of operations
  *	turns.c     the turns; calibration of the device's depth
- *	run.c       a run, seen from the parent; child.c: seen from the child
+ *	run.c       the parent's side of a run; child.c: the child's side
  *	engine_*.c  the engines; mount.c: a mount of the kernel engine
- *	files.c     the files; content.c: what is in them
+ *	files.c     the files; content.c: their content
  *	fast.c      a device as fast as memory; module.c: modprobe
- *	limit.c     memory groups, read_ahead_kb; guard.c: all is put back, by undo.c
- *	cost.c      what it costs who gains nothing; count.c: as counted in the run
- *	verdict.c   is it as good as the best advice?
+ *	limit.c     memory groups, read_ahead_kb; guard.c: restores everything, with undo.c
+ *	cost.c      the cost for a program that gains nothing; count.c: counts instructions
+ *	verdict.c   comparison with the best advice
  *	row.c       medians and paired ratios; table.c, demo.c, json.c: output
  */
 #ifndef BENCH_H
@@ -34,7 +33,6 @@
 
 #include "cli.h"
 #include "content.h"
-#include "hugemap.h"
 #include "page.h" /* of steer/ */
 #include "scenario.h"
 #include "system.h"
@@ -52,10 +50,10 @@
 /* A chase: the next address is in the top of x, x = x * this + what was loaded. */
 #define CHASE_FACTOR 0xd1342543de82ef95ull
 
-/* Memory beside the pool that a process may use; the same for all engines. */
+/* Memory that a process may use beside its cache; the same for all engines. */
 #define ALLOWANCE (64 * MB)
 
-/* The pages of a mount of the kernel engine. A pool of the library has 2 MB pages. */
+/* The page size of a mount of the kernel engine. */
 enum hugemap_page {
 	HUGEMAP_PAGE_2M,
 	HUGEMAP_PAGE_4K,
@@ -82,8 +80,8 @@ extern const char *const advice_names[ADVICES];
 /**
  * struct engine - a way to get at the data of a file
  * @name: as in the JSON
- * @apart: what it has mapped is of one process, not of its children: where workers
- *	are processes each opens the file by itself, with its share of the pool
+ * @apart: child processes do not inherit what the engine does for a mapping: where workers
+ *	are processes, each of them opens the file itself
  * @open: before the clock starts; opens run->path
  * @attach: once in each worker, before the clock starts; may be NULL
  * @load: where the data of a range can be read
@@ -95,7 +93,7 @@ extern const char *const advice_names[ADVICES];
  * @count: its own numbers, into run->result; may be NULL
  * @close: after the clock has stopped
  *
- * Whatever fails ends the process by die().
+ * A function that fails ends the process by die().
  */
 struct engine {
 	const char *name;
@@ -112,7 +110,6 @@ struct engine {
 };
 
 extern const struct engine engine_steer;
-extern const struct engine engine_pool;
 extern const struct engine engine_kernel;
 extern const struct engine engine_linux_mmap;
 extern const struct engine engine_linux_rw;
@@ -122,9 +119,9 @@ extern const struct engine engine_memory; /* the "device" of loads: anonymous TH
 /* --- runs ------------------------------------------------------------------- */
 
 /**
- * struct config - by whom a scenario is done
+ * struct config - a way to carry out a scenario
  * @engine: see struct engine
- * @page: of HugeMap
+ * @page: of the kernel engine
  * @advice: of Linux mmap
  * @read_ahead_kb: setting of the device; 0 = as found
  * @depth: operations of a worker at the device at a time
@@ -138,14 +135,14 @@ struct config {
 };
 
 /**
- * struct steered - what the watcher has told of a run
- * @looks: how often it looked
- * @look_ns: what that cost: processor time
- * @act_ns: time in the calls that carried advice out
- * @count: calls of each kind, of all mappings
- * @bytes: ... and over how much
- * @pattern: what it took the mapping to be used for, in the end
- * @why: its last decision, in words
+ * struct steered - what steering did in a run
+ * @looks: scans of the page tables
+ * @look_ns: processor time of the scans
+ * @act_ns: time in the system calls that gave advice
+ * @count: calls of each kind, for all mappings
+ * @bytes: bytes that these calls covered
+ * @pattern: the access pattern that was detected last
+ * @why: the last decision, in words
  */
 struct steered {
 	uint64_t looks, look_ns, act_ns;
@@ -155,29 +152,28 @@ struct steered {
 };
 
 /**
- * struct result - what came out of a run; in memory shared with the child
- * @ok: it got to its end
- * @error: if not
+ * struct result - the result of a run, in memory shared with the child
+ * @ok: the run got to its end
+ * @error: why not
  * @seconds: wall clock, sync included
  * @user_s: CPU, of all threads
  * @sys_s: CPU, of all threads
- * @pool_s: to make HugeMap's pool, before the clock started
+ * @pool_s: time to make the pool of the kernel engine, before the clock started
  * @ops: operations done by each worker
  * @bytes: of these
- * @sum: over the data that was read, all workers
- * @kernel_faults: minor and major, as the kernel counts
- * @faults: HugeMap's own count; of other engines the kernel's
- * @hits: ... that needed no I/O
- * @ahead: units read ahead
- * @ahead_used: ... that were used
- * @instructions: of all threads, the kernel's for them too; 0 = unknown
- * @peak_bytes: most memory that the process had mapped at a time
+ * @sum: of the data that all workers have read
+ * @faults: page faults, minor and major, as the kernel counts them
+ * @hits: faults that the kernel engine served without I/O
+ * @ahead: units that the kernel engine read ahead
+ * @ahead_used: units of @ahead that were used
+ * @instructions: of all threads, in user space and in the kernel; 0 = unknown
+ * @peak_bytes: largest resident set of the process
  * @group_peak_bytes: most memory of its group, page cache included; 0 = unknown
- * @huge_bytes: of the data's memory, what is mapped by 2 MB pages (in_memory)
- * @left_s: what a part of it would have taken besides that time has cut off, as it went
- * @left_bytes: ... and how much that was
- * @steered: of the steered page cache
- * @warm: share of the file that could not be kept out of memory before
+ * @huge_bytes: data mapped by 2 MB pages (in_memory)
+ * @left_s: time that the operations which the clock cut off would have taken
+ * @left_bytes: bytes of these operations
+ * @steered: see struct steered
+ * @warm: share of the file that was still in the page cache before the run
  */
 struct result {
 	bool ok;
@@ -189,7 +185,6 @@ struct result {
 	uint64_t ops[MAX_THREADS];
 	uint64_t bytes;
 	uint64_t sum;
-	uint64_t kernel_faults;
 	uint64_t faults;
 	uint64_t hits;
 	uint64_t ahead;
@@ -210,10 +205,10 @@ struct result {
  * @config: see struct config
  * @content: of the file
  * @path: the file
- * @bytes: how much of the file is used
- * @pool_bytes: HugeMap's pool
- * @limit_bytes: of the memory that the kernel counts: the process's and its page
- *	cache; the pool of the kernel engine is nobody's and not in it
+ * @bytes: length of the part of the file that is used
+ * @pool_bytes: the pool of the kernel engine
+ * @limit_bytes: limit of the memory group, which counts the process's memory and its page
+ *	cache; the pool of the kernel engine is charged to no process
  * @threads: workers, which may be processes
  * @op_bytes: the size of an operation here
  * @ops_most: operations of all workers; 0 = the scenario ends by itself
@@ -222,7 +217,7 @@ struct result {
  * @seed: of random offsets
  * @generation: of what is written
  * @limits: of memory
- * @result: what came out of it
+ * @result: see struct result
  * @deadline: when @seconds_most is over
  * @private: the engine's
  */
@@ -247,7 +242,7 @@ struct run {
 	void *private;
 };
 
-/* What the kernel counts of a process. */
+/* The kernel's counters of a process. */
 struct usage {
 	double user_s, sys_s;
 	uint64_t faults;
@@ -258,23 +253,23 @@ struct usage {
  * struct worker - a thread of a run, or a process
  * @run: see struct run
  * @index: 0 to run->threads - 1
- * @start: its part of the file, in scenarios that divide it; bytes
- * @end: the end of that
- * @at: where it has got to
- * @step: the same, in operations or as the scenario likes
+ * @start: start of its part of the file, in scenarios that divide the file; bytes
+ * @end: end of its part
+ * @at: position of the next operation
+ * @step: position in the scenario's own unit
  * @since: when a part of the scenario began
  * @left_s: see struct result
  * @left_bytes: see struct result
  * @zipf: constants of its distribution
  * @random: state of its random numbers
  * @ops: operations done
- * @ops_most: after so many it stops
+ * @ops_most: number of operations after which it stops
  * @bytes: of the operations done
- * @sum: over what it has read, or the last address of a chase
- * @synced: up to here what it has written is durable (scenario->sync_bytes)
- * @before: what the kernel had counted when it was ready
- * @usage: of a process: its CPU time and faults during the run, and its peak
- * @counted: the engine's numbers of a process apart
+ * @sum: of the data that it has read, or the last address of a chase
+ * @synced: its writes are durable up to here (scenario->sync_bytes)
+ * @before: the kernel's counters when the worker was ready
+ * @usage: CPU time, faults and peak of a worker process
+ * @counted: what the engine counted in a process that has opened the file itself
  * @private: the engine's
  */
 struct worker {
@@ -303,13 +298,13 @@ _Noreturn void die(struct run *run, const char *format, ...) __attribute__((form
 /* Address space for @bytes that starts at a multiple of 2 MB. */
 void *aligned_space(struct run *run, uint64_t bytes);
 
-/* --- engine_mmap.c: plain mmap, for both engines of the kernel --- */
+/* --- engine_mmap.c: plain mmap, for three engines --- */
 
 /**
- * struct file_map - run->private of those engines
+ * struct file_map - run->private of these engines
  * @at: the mapping
  * @fd: the file
- * @mount: of the kernel engine: the mount that it is on
+ * @mount: the mount of the kernel engine; -1 = another engine
  */
 struct file_map {
 	char *at;
@@ -324,10 +319,10 @@ void *file_map_store(struct worker *worker, uint64_t offset, size_t length, bool
 void file_map_sync(struct run *run, uint64_t offset, uint64_t length);
 void file_map_close(struct run *run);
 
-/* --- what is to be done, and what came out ------------------------------------ */
+/* --- settings and results ------------------------------------------------------ */
 
 /**
- * struct settings - what the user asked for, completed
+ * struct settings - the options, with defaults filled in
  */
 struct settings {
 	bool quick, demo, keep, fast;
@@ -346,23 +341,23 @@ extern const struct engine *const engine_list[];
 extern const unsigned int nengines;
 
 /**
- * struct row - what came out for one config
+ * struct row - the result of one config
  * @config: a copy, with the depth that was used
  * @scenario: see struct scenario
  * @threads: workers, which may be processes
- * @pool_bytes: of HugeMap; the limit of others is derived from it
+ * @pool_bytes: the pool of the kernel engine; the memory limit of the others follows from it
  * @limited: a memory group was in force
  * @read_ahead_kb: of the device, during the runs
- * @results: of each turn
- * @nresults: how many turns
- * @failed: why there is nothing more; "" = all is well
+ * @results: one of each turn
+ * @nresults: number of @results
+ * @failed: why there are no more results; "" = no run failed
  * @value: MB/s or ns an operation: the median
- * @low: the least of it
- * @high: the most
- * @ratio_device: how much better than the device row; only of HugeMap, else 0
- * @ratio_best_linux: ... than the best Linux mmap row, read_ahead_kb as found
- * @ratio_default_linux: ... than Linux mmap without advice, as found
- * @ratio_read_ahead: ... than Linux mmap without advice with read_ahead_kb at 128
+ * @low: the smallest value
+ * @high: the largest value
+ * @ratio_device: performance relative to the device row; 0 in rows that are not HugeMap's
+ * @ratio_best_linux: ... to the best Linux mmap row, with read_ahead_kb as found
+ * @ratio_default_linux: ... to Linux mmap without advice, with read_ahead_kb as found
+ * @ratio_read_ahead: ... to Linux mmap without advice, with read_ahead_kb at 128
  * @best_linux: this is the best Linux mmap row
  */
 struct row {
@@ -396,7 +391,7 @@ struct bench {
 	struct settings settings;
 	struct volume volume;
 	struct limits *limits;
-	struct result *shared; /* where children put what came out */
+	struct result *shared; /* where children put their result */
 	struct content *read_content; /* of the file that is only read */
 	struct content *write_content;
 	char read_path[4200];
@@ -410,37 +405,32 @@ struct bench {
 	unsigned int nnotes;
 	char errors[24][256];
 	unsigned int nerrors;
-	const char *pool_reason; /* why the pool engine cannot work here; NULL = it can */
-	const char *kernel_reason; /* the same of the kernel engine */
+	const char *kernel_reason; /* why the kernel engine cannot work here; NULL = it can */
 };
 
 /* --- plan.c --- */
 unsigned int plan_configs(const struct bench *bench, const struct scenario *scenario,
-			  unsigned int threads, struct config configs[MAX_CONFIGS]);
+			  struct config configs[MAX_CONFIGS]);
 bool config_is_hugemap(const struct config *config);
-/* After so many seconds a run of single operations ends. */
+/* The time after which a run of single operations ends; seconds. */
 double run_seconds_most(const struct bench *bench);
 /* "Linux mmap, MADV_HUGEPAGE" */
 const char *config_title(const struct config *config, const struct scenario *scenario, char *text,
 			 size_t size);
 
-/* --- engine_pool.c --- */
-/* Why the pool engine cannot work here, in words; NULL = it works. */
-const char *pool_works_not(struct result *shared);
-
 /* --- mount.c --- */
 
 /**
- * bench_mount() - mount a directory through the kernel engine, where nobody sees it
+ * bench_mount() - mount a directory through the kernel engine, out of sight
  * @dir: the directory
  * @page: of the mount
  * @pool_bytes: of the mount
- * @why: what went wrong, in words
+ * @why: filled in with the error, in words
  * @size: bytes of @why
  *
- * The mount is at no place in the tree of files: its files are opened relative to
- * the descriptor that is returned, and when that and they are closed, by whatever
- * ends the process, it is unmounted.
+ * The mount has no mount point: its files are opened relative to the returned descriptor.
+ * The kernel unmounts it when that descriptor and the files are closed, however the process
+ * ends.
  *
  * Return: the descriptor, or -1.
  */
@@ -481,7 +471,7 @@ double row_ops(const struct row *row);
 const struct row *group_default_linux(const struct group *group);
 const struct row *group_best_linux(const struct group *group);
 const struct row *group_of_engine(const struct group *group, const char *name);
-/* HugeMap as a program gets it: steered; where that is not measured, the better engine. */
+/* HugeMap's row: steering, or the kernel engine if steering was not measured. */
 const struct row *group_hugemap(const struct group *group);
 
 /* --- table.c, demo.c, json.c, report.c --- */
@@ -490,7 +480,7 @@ void table_print(const struct bench *bench, const struct group *group);
 void table_notes(const struct bench *bench);
 void demo_print(const struct bench *bench);
 int json_write(const struct bench *bench, const char *path);
-/* 0; or -1 and has said why, as @command. *@charts: matplotlib was there to draw them. */
+/* 0; or -1 after an error message of @command. *@charts: matplotlib could draw charts. */
 int report_write(const struct cli_command *command, struct bench *bench, const char *path,
 		 bool *charts);
 
@@ -500,7 +490,7 @@ void bench_error(struct bench *bench, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 bool bench_interrupted(void);
 void bench_interrupt(int signal); /* a handler of signals */
-/* Of an operation that takes a while: say how far it is, return false to stop. */
+/* Show the progress of a long operation; false: it has to stop. */
 bool bench_going_on(struct bench *bench, const char *what, double share);
 
 #endif /* BENCH_H */

@@ -22,7 +22,7 @@
 
 #define HUGE (2 * MB)
 
-/* In memory that processes share. */
+/* In memory that all processes of the run share. */
 static struct team {
 	pthread_barrier_t ready, go;
 	struct worker workers[MAX_THREADS];
@@ -50,7 +50,7 @@ void *aligned_space(struct run *run, uint64_t bytes)
 	return (char *)(((uintptr_t)at + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
 }
 
-/* --- what it costs --- */
+/* --- CPU time and faults --- */
 
 static double seconds_of(const struct timeval *tv)
 {
@@ -139,7 +139,7 @@ static void do_op(struct worker *worker, const struct op *op, char *source)
 	}
 }
 
-/* Of its own: the stamps of another worker's blocks differ. */
+/* Each worker has a source of its own, since the stamps differ from block to block. */
 static char *make_source(struct worker *worker)
 {
 	struct run *run = worker->run;
@@ -197,7 +197,7 @@ static bool in_processes(const struct run *run)
 	return run->scenario->processes && run->threads > 1;
 }
 
-/* Not the run's own process has the file open, but each worker's. */
+/* Each worker's process opens the file itself, and the run's own process does not. */
 static bool is_apart(const struct run *run)
 {
 	return in_processes(run) && run->config->engine->apart;
@@ -205,15 +205,13 @@ static bool is_apart(const struct run *run)
 
 _Noreturn static void process_main(struct worker *worker)
 {
-	struct run *run = worker->run; /* this process's copy */
+	struct run *run = worker->run; /* a copy: memory of this process */
 	const struct engine *engine = run->config->engine;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGCHLD, SIG_DFL);
-	if (is_apart(run)) {
-		run->pool_bytes /= run->threads;
+	if (is_apart(run))
 		engine->open(run);
-	}
 	worker_main(worker);
 	if (run->scenario->writes)
 		engine->sync(run, worker->start, worker->end - worker->start);
@@ -230,8 +228,8 @@ _Noreturn static void process_main(struct worker *worker)
 }
 
 /*
- * A process that ends early leaves the others waiting for it at a barrier: whoever
- * dies takes all with him, in the same way, so that it can be told.
+ * A worker process that ends early would leave the others waiting at a barrier. So the run
+ * ends as well, with the same status or signal, which its parent reports.
  */
 static void on_child(int signal_number, siginfo_t *info, void *context)
 {
@@ -257,7 +255,7 @@ static void start_worker(struct run *run, unsigned int i)
 		if (pid == 0)
 			process_main(worker);
 		err = pid < 0 ? errno : 0;
-		team->pids[i] = pid; /* the child must not write it: it is shared */
+		team->pids[i] = pid; /* in shared memory: the child must not write its 0 */
 	}
 	if (err)
 		die(run, "a %s could not be started: %s", scenario_workers(run->scenario, 1),
@@ -293,19 +291,15 @@ static void wait_for_workers(struct run *run)
 		if (!in_processes(run))
 			pthread_join(team->threads[i], NULL);
 		else if (waitpid(team->pids[i], &status, 0) < 0 || status)
-			_exit(1); /* it has said why */
+			_exit(1); /* the worker has set run->result->error */
 	}
 }
 
-/* The engine's own numbers of a process apart. */
+/* Add up the engine's own numbers of worker processes. */
 static void add_counted(struct result *result, const struct result *counted)
 {
 	unsigned int act;
 
-	result->faults += counted->faults;
-	result->hits += counted->hits;
-	result->ahead += counted->ahead;
-	result->ahead_used += counted->ahead_used;
 	result->steered.looks += counted->steered.looks;
 	result->steered.look_ns += counted->steered.look_ns;
 	result->steered.act_ns += counted->steered.act_ns;
@@ -325,7 +319,7 @@ static void tell(struct run *run, double seconds, const struct usage *usage)
 	result->seconds = seconds;
 	result->user_s = usage->user_s;
 	result->sys_s = usage->sys_s;
-	result->kernel_faults = usage->faults;
+	result->faults = usage->faults;
 	result->peak_bytes = usage->peak_bytes;
 	for (i = 0; i < run->threads; i++) {
 		const struct worker *worker = &team->workers[i];
@@ -338,18 +332,16 @@ static void tell(struct run *run, double seconds, const struct usage *usage)
 			result->left_s = worker->left_s;
 		result->user_s += worker->usage.user_s;
 		result->sys_s += worker->usage.sys_s;
-		result->kernel_faults += worker->usage.faults;
+		result->faults += worker->usage.faults;
 		if (worker->usage.peak_bytes > result->peak_bytes)
 			result->peak_bytes = worker->usage.peak_bytes;
 	}
 	if (is_apart(run))
 		for (i = 0; i < run->threads; i++)
 			add_counted(result, &team->workers[i].counted);
-	if (!result->faults)
-		result->faults = result->kernel_faults;
 }
 
-/* Bring everything into memory, and see in which pages. */
+/* Bring all data into memory, and find out how much of it is mapped by 2 MB pages. */
 static void warm_up(struct run *run)
 {
 	struct worker worker = { .run = run };
@@ -357,7 +349,7 @@ static void warm_up(struct run *run)
 	uint64_t sum = 0;
 	int i;
 
-	/* Twice: the first time is a stream, and what is read ahead of it takes room. */
+	/* Twice: in the first pass read-ahead may evict data that was read before. */
 	for (i = 0; i < 2; i++) {
 		sum += sum_words(data, run->bytes);
 		__asm__ volatile("" : : "r"(sum) : "memory");

@@ -3,7 +3,7 @@
 #include "bench.h"
 
 #define MOST_INSTRUCTIONS 1.01
-/* Times of the same program differ by more than that. */
+/* Times of the same program differ by more than 1 %. */
 #define MOST_TIME 1.03
 
 static double cpu_of(const struct result *result)
@@ -18,7 +18,7 @@ static double time_of(const struct result *result)
 
 static double faults_of(const struct result *result)
 {
-	return (double)result->kernel_faults;
+	return (double)result->faults;
 }
 
 static double instructions_of(const struct result *result)
@@ -72,14 +72,14 @@ void cost_print(const struct bench *bench)
 	for (group = bench->groups; group; group = group->next) {
 		if (!cost_find(group, &cost))
 			continue;
-		printf("\nWho gains nothing pays, with %u %s: %.3f x the time, %.3f x the "
-		       "processor's time,\n  %.3f x the faults, ",
+		printf("\nA program that gains nothing pays, with %u %s: %.3f x the time, %.3f x "
+		       "the CPU\n  time, %.3f x the faults, ",
 		       group->threads, scenario_workers(group->scenario, group->threads), cost.time,
 		       cost.cpu, cost.faults);
 		if (cost.instructions > 0)
 			printf("%.3f x the instructions", cost.instructions);
 		else
-			printf("and nobody counts instructions here");
+			printf("and instructions cannot be counted here");
 		printf(" (wanted of %s: %.2f at most): %s\n",
 		       cost.instructions > 0 ? "these" : "the time", cost_most(&cost),
 		       cost_met(&cost) ? "yes" : "NO");

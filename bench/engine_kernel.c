@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * The kernel engine: what engine_mmap.c does, without any advice, on a mount over
- * the directory of the file. The mount, with its pool, is made before the clock
- * starts, as the pool of the pool engine is, and nothing is in it yet.
+ * the directory of the file. The mount and its pool are made before the clock starts, and
+ * the pool is empty then.
  */
 #include "bench.h"
 #include "mounts.h"
@@ -35,7 +35,7 @@ static void kernel_open(struct run *run)
 	file_map_open(run, map, NULL);
 }
 
-/* Faults are the kernel's own; read-ahead it counts for the mount. */
+/* The module counts hits and read-ahead for the mount as a whole. */
 static void kernel_count(struct run *run)
 {
 	const struct file_map *map = run->private;
@@ -46,7 +46,7 @@ static void kernel_count(struct run *run)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", map->fd);
 	if (mount_open(path, &mount) || mount_read(&mount, &numbers))
-		return; /* nobody has mounted sysfs */
+		return; /* sysfs is not mounted */
 	result->hits = numbers.stat.hits;
 	result->ahead = numbers.stat.ahead;
 	result->ahead_used = numbers.stat.ahead_used;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* What came out, as JSON. MB are 2^20 bytes; times are seconds unless named ns. */
+/* The results as JSON. MB are 2^20 bytes; times are seconds unless their name ends in ns. */
 #include "bench.h"
 #include "cost.h"
+#include "hugemap.h"
 #include "limit.h"
 #include "verdict.h"
 
@@ -12,7 +13,7 @@
 #include <sys/utsname.h>
 #include <jansson.h>
 
-#define FORMAT 1
+#define FORMAT 2
 
 static json_t *number(double value)
 {
@@ -31,7 +32,7 @@ static json_t *value_json(const struct scenario *scenario, double value, bool la
 	return scenario->latency == latency ? number(value) : json_null();
 }
 
-/* What was done, by kind; kinds that were not are left out. */
+/* Calls and bytes of each kind of advice that was given. */
 static json_t *steered_json(const struct steered *steered)
 {
 	json_t *acts = json_object();
@@ -61,16 +62,15 @@ static json_t *run_json(const struct row *row, const struct result *result)
 	for (i = 0; i < row->threads; i++)
 		ops += result->ops[i];
 	run = json_pack(
-		"{s:o, s:o, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, "
-		"s:f}",
+		"{s:o, s:o, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}",
 		"mb_s", value_json(scenario, value, false), "ns_op",
 		value_json(scenario, value, true), "seconds", result->seconds, "user_s",
 		result->user_s, "sys_s", result->sys_s, "pool_s", result->pool_s, "bytes",
 		(json_int_t)result->bytes, "ops", (json_int_t)ops, "faults",
-		(json_int_t)result->faults, "kernel_faults", (json_int_t)result->kernel_faults,
-		"hits", (json_int_t)result->hits, "ahead", (json_int_t)result->ahead, "ahead_used",
-		(json_int_t)result->ahead_used, "peak_mb", (double)result->peak_bytes / MB,
-		"group_peak_mb", (double)result->group_peak_bytes / MB, "warm", result->warm);
+		(json_int_t)result->faults, "hits", (json_int_t)result->hits, "ahead",
+		(json_int_t)result->ahead, "ahead_used", (json_int_t)result->ahead_used, "peak_mb",
+		(double)result->peak_bytes / MB, "group_peak_mb",
+		(double)result->group_peak_bytes / MB, "warm", result->warm);
 	if (result->instructions)
 		json_object_set_new(run, "instructions",
 				    json_integer((json_int_t)result->instructions));
@@ -83,7 +83,7 @@ static json_t *run_json(const struct row *row, const struct result *result)
 
 static const char *page_name(const struct row *row)
 {
-	if (!config_is_hugemap(&row->config) || row->config.engine == &engine_steer)
+	if (row->config.engine != &engine_kernel)
 		return NULL;
 	return row->config.page == HUGEMAP_PAGE_4K ? "4K" : "2M";
 }
@@ -119,7 +119,6 @@ static json_t *row_json(const struct row *row)
 	json_object_set_new(object, "low", number(row->low));
 	json_object_set_new(object, "high", number(row->high));
 	json_object_set_new(object, "faults", json_real(ROW_MEDIAN(row, faults)));
-	json_object_set_new(object, "kernel_faults", json_real(ROW_MEDIAN(row, kernel_faults)));
 	json_object_set_new(object, "user_s", json_real(ROW_MEDIAN(row, user_s)));
 	json_object_set_new(object, "sys_s", json_real(ROW_MEDIAN(row, sys_s)));
 	json_object_set_new(object, "seconds", json_real(ROW_MEDIAN(row, seconds)));
@@ -196,7 +195,7 @@ static json_t *verdicts_json(const struct bench *bench)
 			 sum.all_met);
 }
 
-/* --- where and how --- */
+/* --- the machine and the settings --- */
 
 static void cpu_name(char *name, size_t size)
 {
@@ -282,20 +281,19 @@ static json_t *bench_json(const struct bench *bench)
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
 	return json_pack(
 		"{s:s, s:i, s:s, s:s, s:o, s:s, s:{s:s, s:s, s:s}, s:o, s:o, s:{s:s, s:o, s:f}, "
-		"s:o, s:o, s:o, s:o, s:o, s:o}",
+		"s:o, s:o, s:o, s:o, s:o}",
 		"program", "hugemap bench", "format", FORMAT, "version", hugemap_version(), "date",
 		date, "machine", machine_json(), "kernel", uts.release, "file_system", "type",
 		volume->type, "options", volume->options, "dir", volume->dir, "device",
 		device_json(bench), "settings", settings_json(bench), "memory_limit", "kind",
 		limits_kind(bench->limits), "why", text_or_null(limits_why(bench->limits)),
-		"allowance_mb", (double)ALLOWANCE / MB, "pool_engine_reason",
-		text_or_null(bench->pool_reason), "kernel_engine_reason",
+		"allowance_mb", (double)ALLOWANCE / MB, "kernel_engine_reason",
 		text_or_null(bench->kernel_reason), "rows", rows_json(bench), "verdicts",
 		verdicts_json(bench), "notes", strings_json(bench->notes, bench->nnotes), "errors",
 		strings_json(bench->errors, bench->nerrors));
 }
 
-/* Write it to a file, or to standard output ("-"); returns 0 or -errno. */
+/* Write JSON to a file, or to standard output ("-"); returns 0 or -errno. */
 int json_write(const struct bench *bench, const char *path)
 {
 	json_t *json = bench_json(bench);

@@ -14,7 +14,7 @@
 
 #define PATH_BYTES 1024
 
-/* What the two versions call the same things. */
+/* Names of the same files in both versions of control groups. */
 struct version {
 	const char *kind;
 	const char *limit;
@@ -39,7 +39,7 @@ static const struct version v2 = {
 struct limits {
 	const struct version *version; /* NULL = no group can be made */
 	char above[PATH_BYTES]; /* where groups are made */
-	char group[PATH_BYTES + 48]; /* the one that exists now; "" = none */
+	char group[PATH_BYTES + 48]; /* the current group; "" = none */
 	unsigned int serial;
 	char why[160];
 	const char *setting; /* path of read_ahead_kb; "" = none */
@@ -66,7 +66,7 @@ static bool make_group(struct limits *limits, uint64_t bytes)
 	snprintf(value, sizeof(value), "%llu", (unsigned long long)bytes);
 	guard_group(limits->group);
 	if (mkdir(limits->group, 0755) == 0 && group_write(limits, limits->version->limit, value)) {
-		/* Memory that is swapped out would not count; where there is none, all is well. */
+		/* Swapped memory would not count. This fails without swap, which does no harm. */
 		group_write(limits, limits->version->swap_limit,
 			    limits->version == &v2 ? "0" : value);
 		return true;
@@ -77,7 +77,7 @@ static bool make_group(struct limits *limits, uint64_t bytes)
 	return false;
 }
 
-/* Where a hierarchy is mounted, and where this process is in it. */
+/* Find where a hierarchy is mounted. */
 static bool find_hierarchy(const char *type, const char *option, char mount[PATH_BYTES])
 {
 	FILE *file = fopen("/proc/self/mountinfo", "re");
@@ -133,7 +133,7 @@ static bool try_version(struct limits *limits, const struct version *version, co
 		return false;
 	limits->version = version;
 	find_own(controller, mount, limits->above);
-	/* Below the own group if possible, else further up. */
+	/* Make the group below this process's own if possible, else further up. */
 	for (;;) {
 		if (make_group(limits, 1ull << 30)) {
 			limits_end(limits);
@@ -147,7 +147,7 @@ static bool try_version(struct limits *limits, const struct version *version, co
 	return false;
 }
 
-static int own_hierarchy = -1; /* the guard has it, too */
+static int own_hierarchy = -1; /* the guard inherits it */
 
 void limits_prepare(void)
 {
@@ -197,13 +197,13 @@ struct limits *limits_create(const struct volume *volume)
 	if (!try_version(limits, &v2, "cgroup2", "") &&
 	    !try_version(limits, &v1, "cgroup", "memory") && !try_own_hierarchy(limits))
 		snprintf(limits->why, sizeof(limits->why),
-			 "no memory control group can be made here%s: Linux may use all memory as "
-			 "page cache, HugeMap only its pool",
+			 "no memory control group can be made here%s: the page cache may use all "
+			 "memory",
 			 geteuid() ? " (root could)" : "");
 	limits->setting = volume->read_ahead_path;
 	if (*limits->setting)
 		read_line(limits->setting, limits->found, sizeof(limits->found));
-	/* The value that it has is written: nothing changes. */
+	/* Writing the current value changes nothing, and shows whether it can be written. */
 	limits->changeable = limits->found[0] && write_line(limits->setting, limits->found);
 	return limits;
 }

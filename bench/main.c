@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap bench: the command line, and the order of things. */
+/* hugemap bench: the command line, and the order of work. */
 #include "bench.h"
 #include "cost.h"
 #include "fast.h"
 #include "guard.h"
 #include "limit.h"
+#include "memory.h" /* of steer/ */
 #include "verdict.h"
 
 #include <errno.h>
@@ -17,8 +18,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-
-#include "linux.h"
 
 /* Exit statuses beside those of cli.h. */
 #define EXIT_NO_REPORT 3
@@ -53,7 +52,7 @@ static const struct cli_option options[] = {
 	{ "fast-device", NULL, KEY_FAST_DEVICE, "on a zram device, made for this (root)" },
 	{ "file", "PATH", KEY_FILE, "read a file of yours instead; it is never written to" },
 	{ "size", "SIZE", KEY_SIZE, "size of the file (default: 4G; --quick: at most 1G)" },
-	{ "pool", "SIZE", KEY_POOL, "HugeMap's pool, and the limit for Linux (default: size/8)" },
+	{ "pool", "SIZE", KEY_POOL, "memory for cached data, of every engine (default: size/8)" },
 	{ "scenario", "NAME", KEY_SCENARIO, "only this one; may be given several times" },
 	{ "engine", "NAME", KEY_ENGINE, "only this one; may be given several times" },
 	{ "page", "2M|4K", KEY_PAGE,
@@ -77,10 +76,10 @@ const struct cli_command bench_command = {
 	.notes =
 		"Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint restore log "
 		"zipf-4k hot-tenth strided backward four-streams scan-twice scan-random-scan log-read cost\n"
-		"Engines:   hugemap-steer hugemap-pool hugemap-kernel linux-mmap linux-rw device\n"
+		"Engines:   hugemap-steer hugemap-kernel linux-mmap linux-rw device\n"
 		"Sizes:     512M, 4G; K, M and G are powers of 1024\n\n"
 		"Exit status: 0 if all was measured and right, 1 if something failed or showed\n"
-		"wrong data, 2 if the command line makes no sense, 3 if all but the report is\n"
+		"wrong data, 2 if the command line is wrong, 3 if all but the report is\n"
 		"there, 130 if interrupted.\n",
 	.run = run_bench,
 };
@@ -118,7 +117,7 @@ static void choose_page(struct settings *settings, const char *name)
 		cli_usage(&bench_command, "--page must be 2M or 4K, not '%s'", name);
 }
 
-/* One number, or several with commas between them. */
+/* One number, or several separated by commas. */
 static void choose_threads(struct settings *settings, char *text)
 {
 	char *word;
@@ -200,7 +199,7 @@ static const char *parse(struct settings *settings, int argc, char **argv)
 	return dir ? dir : ".";
 }
 
-/* What was not said, and what excludes each other. */
+/* Fill in defaults, and refuse options that exclude each other. */
 static void complete(struct settings *settings)
 {
 	unsigned int i;
@@ -261,7 +260,7 @@ static uint64_t free_bytes(const char *dir)
 	return statvfs(dir, &st) < 0 ? 0 : (uint64_t)st.f_bavail * st.f_frsize;
 }
 
-/* Returns CLI_OK or has said what is wrong. */
+/* Return CLI_OK, or another status after an error message. */
 static int choose_size_of_file(struct settings *settings)
 {
 	struct stat st;
@@ -281,7 +280,7 @@ static int choose_sizes(struct bench *bench)
 {
 	struct settings *settings = &bench->settings;
 	unsigned int files = writes_any(settings) + reads_any(settings);
-	uint64_t room = free_bytes(bench->volume.dir), memory = sys_memory_available();
+	uint64_t room = free_bytes(bench->volume.dir), memory = memory_for_cache();
 	char a[CLI_TEXT], b[CLI_TEXT];
 
 	if (!settings->size)
@@ -313,23 +312,23 @@ static int choose_sizes(struct bench *bench)
 	if (!settings->pool)
 		settings->pool = settings->size / 8;
 	settings->pool = settings->pool / (2 * MB) * (2 * MB);
-	if (settings->pool + ALLOWANCE > memory)
+	if (memory && settings->pool + ALLOWANCE > memory)
 		return cli_fail(&bench_command,
-				"a pool of %s does not fit into the %s of memory that are "
+				"a cache of %s does not fit into the %s of memory that are "
 				"available: use --pool or --size",
 				cli_bytes(a, (double)settings->pool), cli_bytes(b, (double)memory));
 	return CLI_OK;
 }
 
 /*
- * A device of memory has to fit into it, with the page cache beside. The disk is a bit
- * larger than its files: memory is only used by what is written.
+ * The files of a device made of memory have to fit into memory, with the page cache beside
+ * them. The device itself may be a bit larger: only data that was written takes memory.
  */
 static int choose_size_of_fast(struct settings *settings, uint64_t *disk)
 {
 	unsigned int files = writes_any(settings) + reads_any(settings);
 	uint64_t size = settings->size ? settings->size : settings->quick ? 1 * GB : 4 * GB;
-	uint64_t most = sys_memory_available() / 4 * 3 / (8 * files + 1) * 8;
+	uint64_t most = memory_for_cache() / 4 * 3 / (8 * files + 1) * 8;
 	char a[CLI_TEXT], b[CLI_TEXT];
 
 	if (settings->size && size > most)
@@ -368,19 +367,6 @@ static void catch_signals(void)
 		sigaction(signals[i], &action, NULL);
 }
 
-static bool has_several_processes(const struct bench *bench)
-{
-	const struct settings *settings = &bench->settings;
-	bool several = false, chosen = false;
-	unsigned int i;
-
-	for (i = 0; i < settings->nthreads; i++)
-		several |= settings->threads[i] > 1;
-	for (i = 0; i < nscenarios; i++)
-		chosen |= has_chosen(bench, &scenarios[i]) && scenarios[i].processes;
-	return several && chosen && has_engine(bench, &engine_pool);
-}
-
 static void note_circumstances(struct bench *bench)
 {
 	unsigned int found = limits_read_ahead(bench->limits);
@@ -392,18 +378,9 @@ static void note_circumstances(struct bench *bench)
 			   "read_ahead_kb of the device could not be changed%s: Linux was measured "
 			   "at %u only, as found.",
 			   geteuid() ? " (root could)" : "", found);
-	if (bench->pool_reason)
-		bench_note(bench,
-			   "HugeMap's pool engine cannot work here: %s. `hugemap doctor` "
-			   "says what would help.",
-			   bench->pool_reason);
 	if (bench->kernel_reason)
 		bench_note(bench, "HugeMap's kernel engine cannot work here: %s.",
 			   bench->kernel_reason);
-	if (!bench->pool_reason && has_several_processes(bench))
-		bench_note(bench,
-			   "Several processes that write a file at a time cannot use HugeMap's "
-			   "pool engine: its cache is of one process.");
 }
 
 static void count_runs(struct bench *bench)
@@ -415,8 +392,7 @@ static void count_runs(struct bench *bench)
 	for (i = 0; i < nscenarios; i++)
 		for (t = 0; has_chosen(bench, &scenarios[i]) && t < settings->nthreads; t++)
 			bench->runs_planned +=
-				plan_configs(bench, &scenarios[i], settings->threads[t], configs) *
-				settings->runs;
+				plan_configs(bench, &scenarios[i], configs) * settings->runs;
 }
 
 static void measure(struct bench *bench, bool tables)
@@ -446,7 +422,7 @@ static void next_command(const struct bench *bench)
 	       program_invocation_name);
 }
 
-/* Returns the exit status. */
+/* Print or write everything; returns the exit status. */
 static int tell(struct bench *bench)
 {
 	const struct settings *settings = &bench->settings;
@@ -536,8 +512,7 @@ static int prepare(struct bench *bench, const char *dir)
 	bench->limits = limits_create(&bench->volume);
 	if (!bench->limits)
 		return cli_fail(&bench_command, "too little memory");
-	bench->pool_reason = pool_works_not(bench->shared);
-	/* Not to load a module that nobody has asked for. */
+	/* The check loads the module, so it is left out if the engine was not chosen. */
 	if (has_engine(bench, &engine_kernel))
 		bench->kernel_reason = kernel_works_not(bench->shared, &bench->volume);
 	note_circumstances(bench);

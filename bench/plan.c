@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Which configs a scenario has: who is compared with whom. */
+/* Which configs a scenario has: which engines and settings are compared. */
 #include "bench.h"
 #include "limit.h"
 
@@ -8,8 +8,7 @@
 #define STOCK_READ_AHEAD_KB 128u
 
 const struct engine *const engine_list[] = {
-	&engine_steer,	    &engine_pool,     &engine_kernel,
-	&engine_linux_mmap, &engine_linux_rw, &engine_device,
+	&engine_steer, &engine_kernel, &engine_linux_mmap, &engine_linux_rw, &engine_device,
 };
 
 const unsigned int nengines = sizeof(engine_list) / sizeof(engine_list[0]);
@@ -49,7 +48,7 @@ static void add_kernel(struct plan *plan, const struct scenario *scenario)
 
 	if (!pages)
 		pages = BIT(HUGEMAP_PAGE_2M) | (scenario->base_pages ? BIT(HUGEMAP_PAGE_4K) : 0);
-	/* The one that a program would choose for this comes first. */
+	/* The page size that suits the scenario better comes first. */
 	config.page = HUGEMAP_PAGE_4K;
 	if (pages & BIT(HUGEMAP_PAGE_4K))
 		add(plan, &config);
@@ -70,7 +69,7 @@ static void add_linux(struct plan *plan, const struct scenario *scenario)
 		if (useful & BIT(advice))
 			add(plan, &config);
 	}
-	/* A new file has nothing to read ahead, and what is in memory neither. */
+	/* There is nothing to read ahead in a new file, or in a file that is in memory. */
 	if (limits_can_read_ahead(limits) && found != STOCK_READ_AHEAD_KB && !scenario->fresh &&
 	    !scenario->in_memory) {
 		config.advice = ADVICE_DEFAULT;
@@ -81,17 +80,8 @@ static void add_linux(struct plan *plan, const struct scenario *scenario)
 		add(plan, &(struct config){ .engine = &engine_linux_rw });
 }
 
-/* Its cache is of one process: several may read a file, with a pool each. */
-static bool pool_engine_can(const struct bench *bench, const struct scenario *scenario,
-			    unsigned int threads)
-{
-	if (!scenario->processes || threads == 1)
-		return true;
-	return !scenario->writes && bench->settings.pool / threads >= LEAST_POOL;
-}
-
 unsigned int plan_configs(const struct bench *bench, const struct scenario *scenario,
-			  unsigned int threads, struct config configs[MAX_CONFIGS])
+			  struct config configs[MAX_CONFIGS])
 {
 	struct plan plan = { .bench = bench, .configs = configs };
 
@@ -100,8 +90,6 @@ unsigned int plan_configs(const struct bench *bench, const struct scenario *scen
 		add(&plan, &(struct config){ .engine = &engine_linux_mmap });
 		return plan.n;
 	}
-	if (!bench->pool_reason && pool_engine_can(bench, scenario, threads))
-		add(&plan, &(struct config){ .engine = &engine_pool, .page = HUGEMAP_PAGE_2M });
 	if (!bench->kernel_reason)
 		add_kernel(&plan, scenario);
 	add_linux(&plan, scenario);
@@ -126,9 +114,8 @@ const char *config_title(const struct config *config, const struct scenario *sce
 
 	if (config->engine == &engine_steer)
 		snprintf(text, size, "HugeMap");
-	else if (config_is_hugemap(config))
-		snprintf(text, size, "HugeMap %s, %s pages",
-			 config->engine == &engine_kernel ? "kernel" : "pool",
+	else if (config->engine == &engine_kernel)
+		snprintf(text, size, "HugeMap kernel, %s pages",
 			 config->page == HUGEMAP_PAGE_4K ? "4 KB" : "2 MB");
 	else if (config->engine == &engine_linux_mmap && config->read_ahead_kb)
 		snprintf(text, size, "Linux mmap, read-ahead %u KB", config->read_ahead_kb);

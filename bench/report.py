@@ -5,9 +5,9 @@
     report.py [--html FILE] [--png FILE] JSON
 
 The page is one file without any reference to others. Exit status: 0, 1 if the
-JSON is not what it should be or a file cannot be written, 2 if the command line
-makes no sense, 3 if there is no matplotlib: the page has no charts then, and a picture is
-not made.
+JSON is not of this format or a file cannot be written, 2 if the command line is
+wrong, 3 if there is no matplotlib: the page has no charts then, and no picture is
+made.
 """
 import argparse
 import html
@@ -18,14 +18,13 @@ import re
 import sys
 
 NO_MATPLOTLIB = 3
-FORMAT = 1
+FORMAT = 2
 
-# Drawn in this colour, then replaced by the text colour of the page, which
+# Charts are drawn in this colour. It is then replaced by the text colour of the page, which
 # differs between light and dark.
 INK = "#010203"
 COLOURS = {
     "hugemap-steer": "#2f80ed",
-    "hugemap-pool": "#6fa8ef",
     "hugemap-kernel": "#1b4f9c",
     "linux-mmap": "#9aa0a6",
     "linux-rw": "#c9a227",
@@ -92,7 +91,7 @@ def load(path):
     with open(path, encoding="utf-8") as file:
         data = json.load(file)
     if data.get("format") != FORMAT or not isinstance(data.get("rows"), list):
-        raise ValueError("this is not what `hugemap bench --json` of this version writes")
+        raise ValueError("this was not written by `hugemap bench --json` of this version")
     return data
 
 
@@ -200,10 +199,10 @@ def svg_of(plt, figure):
     plt.close(figure)
     text = out.getvalue()
     text = text[text.index("<svg"):].replace(INK, "currentColor")
-    # The default colour of text needs to be said, for it is black otherwise.
+    # Text is black unless its colour is set.
     text = text.replace("<svg ", '<svg fill="currentColor" role="img" ', 1)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
-    # Inside HTML the names of the XML languages are known.
+    # HTML needs no names of XML languages.
     return re.sub(r' xmlns(:\w+)?="[^"]*"', "", text).replace("xlink:href", "href")
 
 
@@ -254,9 +253,9 @@ def chart_costs(plt, rows):
     cpu.barh(places, system, left=user, color="#d96c4f", height=0.68, label="kernel")
     cpu.set_xlabel("CPU seconds per GB")
     cpu.legend(frameon=False, fontsize=8, loc="best")
-    faults.barh(places, [row["kernel_faults"] / gigabytes(row) for row in rows],
+    faults.barh(places, [row["faults"] / gigabytes(row) for row in rows],
                 color=[colour_of(row) for row in rows], height=0.68)
-    faults.set_xlabel("page faults per GB, as the kernel counts")
+    faults.set_xlabel("page faults per GB")
     cpu.set_yticks(places)
     cpu.set_yticklabels([row["title"] for row in rows])
     cpu.invert_yaxis()
@@ -377,13 +376,13 @@ def ratio(value):
 
 
 def verdicts(data):
-    """Is it as good as what a person could have set?"""
-    told = data["verdicts"]
-    if not told["each"] and not told["cost"]:
+    """How it compares with the best that a person could have set."""
+    sums = data["verdicts"]
+    if not sums["each"] and not sums["cost"]:
         return ""
     lines = ["<tr><th></th><th>than the default</th><th>than the best</th><th>wanted</th>"
              "<th>met</th><th>best was</th></tr>"]
-    for each in told["each"]:
+    for each in sums["each"]:
         best = each["best_linux"]
         if each["wanted_read_ahead"] and each["ratio_read_ahead"]:
             best += (f"; than read-ahead 128 KB {ratio(each['ratio_read_ahead'])}, wanted "
@@ -394,22 +393,23 @@ def verdicts(data):
             f"<td>{ratio(each['ratio_default_linux'])}</td><td>{ratio(each['ratio_best_linux'])}</td>"
             f"<td>{ratio(each['wanted'])}</td><td>{'yes' if each['met'] else 'no'}</td>"
             f"<td>{escape(best)}</td></tr>")
-    parts = ["<h2>Beside the best that a person could set</h2>",
-             "<p>So many times as good as Linux mmap is HugeMap, which gets no hint: as wanted in "
-             f"{told['met']} of {told['count']}, better than the best advice in "
-             f"{told['better']}.</p>" if told["each"] else "",
-             f'<div class="scroll"><table>{"".join(lines)}</table></div>' if told["each"] else ""]
-    for cost in told["cost"]:
+    parts = ["<h2>Compared with the best that a person could set</h2>",
+             "<p>HugeMap, which gets no hint, relative to Linux mmap: as wanted in "
+             f"{sums['met']} of {sums['count']}, better than the best advice in "
+             f"{sums['better']}.</p>" if sums["each"] else "",
+             f'<div class="scroll"><table>{"".join(lines)}</table></div>' if sums["each"] else ""]
+    for cost in sums["cost"]:
         instructions = (f", {cost['instructions']:.3f} × the instructions"
                         if cost["instructions"] else "")
-        parts.append(f"<p>Who gains nothing pays, with {workers_text('cost', cost['threads'])}: "
-                     f"{cost['time']:.3f} × the time, {cost['cpu']:.3f} × the processor’s time, "
+        parts.append(f"<p>A program that gains nothing pays, with "
+                     f"{workers_text('cost', cost['threads'])}: "
+                     f"{cost['time']:.3f} × the time, {cost['cpu']:.3f} × the CPU time, "
                      f"{cost['faults']:.3f} × the faults{instructions}.</p>")
     return "".join(parts)
 
 
 def steered(rows):
-    """What the watcher did in the last run."""
+    """What steering did in the last run."""
     for row in rows:
         done = row["runs"][-1].get("steered")
         if done and done["looks"]:
@@ -427,8 +427,8 @@ def mb(count):
 def settings_table(data):
     machine, device, settings = data["machine"], data["device"], data["settings"]
     limit = data["memory_limit"]
-    limit_text = (f"{limit['kind']}: pool + {limit['allowance_mb']:.0f} MB for every run, page "
-                  "cache included") if limit["kind"] != "none" else f"none: {limit['why']}"
+    limit_text = (f"{limit['kind']}: {mb(settings['pool_bytes'])} of cache and "
+                  f"{limit['allowance_mb']:.0f} MB beside it for every run") if limit["kind"] != "none" else f"none: {limit['why']}"
     lines = [
         ("machine", f"{machine['cpu']}, {machine['cpus']} CPUs, "
                     f"{machine['memory_mb'] / 1024:.0f} GB of memory"),
@@ -436,7 +436,7 @@ def settings_table(data):
         ("file system", f"{data['file_system']['type']} ({data['file_system']['options']})"),
         ("device", f"{device['name'] or 'unknown'}{' ' + device['model'] if device['model'] else ''}"
                    f", read_ahead_kb {device['read_ahead_kb']}"),
-        ("file", f"{mb(settings['size_bytes'])}; pool {mb(settings['pool_bytes'])}"),
+        ("file", f"{mb(settings['size_bytes'])}; cache {mb(settings['pool_bytes'])}"),
         ("runs", f"{settings['runs']} of each, in turn"),
         ("memory limit", limit_text),
         ("transparent huge pages", f"{settings['thp_enabled']}, defrag {settings['thp_defrag']}"),
@@ -451,19 +451,19 @@ def settings_table(data):
 METHOD = """
 <h2>How it was measured</h2>
 <p>Each run is a process of its own. Runs go in turns: in each turn, every way of doing the
-work runs once, then all of them again. A ratio compares two runs of the same turn, and what
-is shown is the median of these ratios, so a minute in which the machine was slow touches both
+work runs once, then all of them run again. A ratio compares two runs of the same turn, and the
+page shows the median of these ratios, so a minute in which the machine was slow affects both
 sides alike. A ratio above 1 means that HugeMap is better.</p>
 <p>Before a cold run the file is dropped from the page cache. Readers add up every 64-bit word
-they read, and the sums are compared with what is in the file; writers are timed until all is
-durable, and what is on the device is read back and compared. HugeMap's pool is made before the
-clock starts, because Linux has its page cache from the start, too. HugeMap gets no hints.
-“Device” is direct I/O with as many operations at a time as is best, and nobody looks at the
-data: no program can be faster than that. In random access one operation at a time is the
-limit, as a program that waits for its data has it. Where operations are single ones, a run
-ends after so many of them or after a time, and rates are compared. In “loads” the limit is ordinary memory in
-2 MB pages. CPU time is that of the process with all its threads; work that the kernel does
-for Linux in threads of its own, such as writing back, is not in it. MB are 2<sup>20</sup>
+that they read, and the sums are compared with the content of the file. Writers are timed until
+all data is durable; then the file is read back and compared. HugeMap gets no hints. The pool of
+the kernel engine is made before the clock starts.
+“Device” is direct I/O with the best number of operations in flight, by threads that do not look
+at the data: no program can be faster. In random access the limit is one operation at a time,
+since a program waits for its data. A run of single operations
+ends after a number of them or after a time, and rates are compared. In “loads” the limit is
+ordinary memory in 2 MB pages. CPU time is that of the process with all its threads; work that
+kernel threads do for it, such as write-back, is not included. MB are 2<sup>20</sup>
 bytes.</p>
 """
 
@@ -493,8 +493,8 @@ def page(plt, data):
         parts.append(headline(groups))
     if any(ours_of(rows) for rows in groups.values()):
         parts.append(figure_of(plt, chart_ratios, groups,
-                               "HugeMap is the steered page cache, without a hint. To the "
-                               "right of 1 × it is better."))
+                               "HugeMap is the steered page cache, without a hint. Bars to "
+                               "the right of 1 × mean that it is better."))
     if not plt:
         parts.append(NO_CHARTS)
     parts.append(verdicts(data))

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MB/s, or ns an operation as one worker sees it. */
+/* MB/s; or ns an operation, from the view of one worker. */
 double result_value(const struct scenario *scenario, const struct result *result)
 {
 	uint64_t ops = 0;
@@ -40,7 +40,7 @@ double median(const double *values, unsigned int n)
 	return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
-/* How much better is a row than another? The median over the turns; 0 = unknown. */
+/* Performance of a row relative to another: the median over the turns; 0 = unknown. */
 static double ratio(const struct row *row, const struct row *other)
 {
 	unsigned int n, i, valid = 0;
@@ -75,8 +75,7 @@ static bool is_engine(const struct row *row, const char *name)
 
 bool config_is_hugemap(const struct config *config)
 {
-	return config->engine == &engine_steer || config->engine == &engine_pool ||
-	       config->engine == &engine_kernel;
+	return config->engine == &engine_steer || config->engine == &engine_kernel;
 }
 
 static bool is_default(const struct row *row)
@@ -108,7 +107,7 @@ void rows_sum_up(struct row *rows, unsigned int n)
 	for (i = 0; i < n; i++) {
 		sum_up(&rows[i]);
 		if (is_engine(&rows[i], "linux-mmap") && rows[i].config.read_ahead_kb)
-			short_ahead = &rows[i]; /* root's to set: no advice gives that */
+			short_ahead = &rows[i]; /* only root can set this: it is no advice */
 		else if (is_engine(&rows[i], "linux-mmap") && is_better(&rows[i], best))
 			best = &rows[i];
 		if (is_default(&rows[i]))

@@ -44,7 +44,7 @@ const struct scenario scenarios[] = {
 	},
 	{
 		.name = "rand-4k",
-		.title = "random 4 KB reads, cold, pool of 1/8 of the file",
+		.title = "random 4 KB reads, cold, cache of 1/8 of the file",
 		.next = next_random_read,
 		.advices = FOR_RANDOM,
 		.pages_an_op = 4,
@@ -76,7 +76,7 @@ const struct scenario scenarios[] = {
 	},
 	{
 		.name = "mixed",
-		.title = "random 4 KB reads, 3 in 10 with a store, pool of 1/8 of the file, sync "
+		.title = "random 4 KB reads, 3 in 10 with a store, cache of 1/8 of the file, sync "
 			 "included",
 		.next = next_mixed,
 		.advices = FOR_RANDOM,
@@ -122,7 +122,7 @@ const struct scenario scenarios[] = {
 	},
 	{
 		.name = "zipf-4k",
-		.title = "4 KB reads, Zipf with 0.99, scrambled, cold, pool of 1/8 of the file",
+		.title = "4 KB reads, Zipf with 0.99, scrambled, cold, cache of 1/8 of the file",
 		.next = next_zipf,
 		.init = init_zipf,
 		.advices = FOR_RANDOM,
@@ -134,7 +134,7 @@ const struct scenario scenarios[] = {
 	},
 	{
 		.name = "hot-tenth",
-		.title = "random 4 KB reads, 9 in 10 in a tenth of the file, cold, pool of 1/8",
+		.title = "random 4 KB reads, 9 in 10 in a tenth of the file, cold, cache of 1/8",
 		.next = next_hot_tenth,
 		.advices = FOR_RANDOM,
 		.pages_an_op = 2,
@@ -145,7 +145,7 @@ const struct scenario scenarios[] = {
 	},
 	{
 		.name = "strided",
-		.title = "4 KB of every 256 KB, then another 4 KB, cold, pool of 1/8 of the file",
+		.title = "4 KB of every 256 KB, then another 4 KB, cold, cache of 1/8 of the file",
 		.next = next_strided,
 		.advices = FOR_RANDOM,
 		.pages_an_op = 16,

@@ -48,7 +48,7 @@ struct op {
  *	tried; else it gets one, as a program that loads and stores
  * @in_memory: everything is brought into memory before the clock starts
  * @cost: nobody can gain: what does it cost? The file is small
- * @eighth: the pool is an eighth of the file, whatever --pool says
+ * @eighth: the cache is an eighth of the file; --pool does not apply
  * @twice: the file is twice as large as the memory of a run, at most
  * @quick: a part of --quick
  * @base_pages: the kernel engine also runs with 4 KB pages

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* What came out, as tables for people. */
+/* The results as tables. */
 #include "bench.h"
 #include "limit.h"
 
@@ -17,7 +17,7 @@ static const char *form(const struct scenario *scenario, double value, char text
 	return text;
 }
 
-/* The best row's bar is full; a better row's bar is longer. */
+/* The best row has a full bar. The longer a bar, the better its row. */
 static const char *bar(const struct row *row, double best, char text[3 * BAR + 1])
 {
 	const char *mark = strcmp(nl_langinfo(CODESET), "UTF-8") ? "#" : "\xe2\x96\x88";
@@ -81,14 +81,14 @@ static void print_row(const struct row *row, double best)
 	       row->scenario->latency ? 2 : 0, cpu_cost(row), ROW_MEDIAN(row, faults));
 }
 
-/* What the watcher did in the last run. */
+/* What steering did in the last run. */
 static void print_steered(const struct steered *steered)
 {
 	unsigned int act;
 
 	if (!steered->looks)
 		return;
-	printf("    seen as %s; %llu looks, %.1f ms; advice %.1f ms:",
+	printf("    seen as %s; %llu scans, %.1f ms; advice %.1f ms:",
 	       steer_pattern_names[steered->pattern], (unsigned long long)steered->looks,
 	       (double)steered->look_ns / 1e6, (double)steered->act_ns / 1e6);
 	for (act = 0; act < STEER_ACTS; act++)
@@ -127,7 +127,7 @@ static void print_verdict(const struct row *row)
 void table_intro(const struct bench *bench)
 {
 	const struct settings *settings = &bench->settings;
-	char size[CLI_TEXT], pool[CLI_TEXT];
+	char size[CLI_TEXT], cache[CLI_TEXT];
 	struct utsname name;
 
 	uname(&name);
@@ -135,16 +135,14 @@ void table_intro(const struct bench *bench)
 	       cli_bytes(size, (double)settings->size), settings->file ? settings->file : "data",
 	       bench->volume.dir, bench->volume.type, bench->volume.device[0] ? " on " : "",
 	       bench->volume.device, name.release, settings->runs);
-	printf("Memory: HugeMap's pool %s; every run within pool + %llu MB%s.\n",
-	       cli_bytes(pool, (double)settings->pool), ALLOWANCE / MB,
-	       limits_work(bench->limits) ? ", page cache included" : " is NOT enforced");
+	printf("Memory: %s of cache and %llu MB beside it for every run%s.\n",
+	       cli_bytes(cache, (double)settings->pool), ALLOWANCE / MB,
+	       limits_work(bench->limits) ? "" : ", NOT enforced");
 	if (!limits_work(bench->limits))
 		printf("%s.\n", limits_why(bench->limits));
-	printf("Where operations are single ones, a run ends after so many of them, or after %.1f "
-	       "s.\n",
+	printf("A run of single operations ends after a number of them, or after %.1f s.\n",
 	       run_seconds_most(bench));
-	printf("HugeMap's pool is made before the clock starts, as Linux has its page cache; a "
-	       "number is the median of the turns.\n");
+	printf("Numbers are medians over the turns.\n");
 }
 
 void table_print(const struct bench *bench, const struct group *group)

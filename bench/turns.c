@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Turns: every config once, then every config once again, so that what changes
- * on the machine over the minutes meets all of them alike.
+ * Turns: every config runs once, then every config runs again. So changes on the machine
+ * over the minutes affect all configs alike.
  */
 #include "bench.h"
 #include "limit.h"
@@ -10,10 +10,10 @@
 #include <string.h>
 
 #define BLOCK (2 * MB)
-/* Of a file with many syncs: a few hundred tell enough. */
+/* The most that scenarios with many syncs write: some hundred syncs suffice. */
 #define LOG_MOST(bench) ((bench)->settings.quick ? 64 * MB : 256 * MB)
 
-/* Small, but large enough to be watched; there is room for it beside any pool. */
+/* Small enough for any memory limit, and large enough to be steered. */
 #define COST_FILE (32 * MB)
 
 struct turns {
@@ -22,9 +22,9 @@ struct turns {
 	struct group *group;
 	unsigned int threads;
 	uint64_t pool, bytes;
-	uint64_t reference; /* the sum of the first run, where no other is known */
+	uint64_t reference; /* the sum of the first run, if the content is not known */
 	bool has_reference;
-	const char *doing; /* for progress */
+	const char *doing; /* shown as progress */
 };
 
 static void progress(const struct turns *turns, const char *title)
@@ -75,12 +75,12 @@ static struct run make_run(const struct turns *turns, const struct config *confi
 		.pool_bytes = turns->pool,
 		.limit_bytes = (config->engine == &engine_kernel ? 0 : turns->pool) + ALLOWANCE,
 		.threads = turns->threads,
-		/* The device likes larger pieces; a program does not care. */
+		/* The device is faster with larger pieces. */
 		.op_bytes = config->engine == &engine_device && scenario->device_op_bytes ?
 				    scenario->device_op_bytes :
 				    scenario->op_bytes,
 		.ops_most = most_ops(turns, turns->bytes),
-		/* What is in memory is quick anyway, and sums of as many loads are compared. */
+		/* In memory every run does the same number of loads: their sums are compared. */
 		.seconds_most = scenario->in_memory ? 0 : run_seconds_most(bench),
 		.patience = 30 + 20 * pass,
 		.seed = scenario->in_memory ? 1 : turn + 1,
@@ -89,7 +89,7 @@ static struct run make_run(const struct turns *turns, const struct config *confi
 	};
 }
 
-/* The file as the run is to find it. */
+/* Bring the file into the state in which the run has to find it. */
 static bool prepare(struct turns *turns, struct run *run)
 {
 	struct bench *bench = turns->bench;
@@ -115,7 +115,7 @@ static bool check_sum(struct turns *turns, const struct run *run)
 	uint64_t want;
 
 	if (run->scenario->in_memory && turns->bench->settings.file) {
-		/* What is in the user's file is known by the page only. */
+		/* Of the user's file only the sums of whole pages are known. */
 		if (!turns->has_reference)
 			turns->reference = result->sum;
 		turns->has_reference = true;
@@ -201,7 +201,7 @@ static void one_run(struct turns *turns, struct row *row, unsigned int turn, boo
 	bench->runs_done++;
 }
 
-/* Each turn begins with another one, and every other turn goes the other way round. */
+/* Each turn begins with another row, and every other turn goes backwards. */
 static struct row *next_row(const struct group *group, unsigned int turn, unsigned int i)
 {
 	unsigned int at = turn & 1 ? group->nrows - i : i;
@@ -209,7 +209,7 @@ static struct row *next_row(const struct group *group, unsigned int turn, unsign
 	return &group->rows[(at + turn) % group->nrows];
 }
 
-/* In --quick: is there time for another turn? */
+/* Whether --quick has time for another turn. */
 static bool in_time(const struct bench *bench, double turn_seconds)
 {
 	return !bench->deadline || cli_now() + turn_seconds < bench->deadline;
@@ -298,7 +298,7 @@ static struct group *add_group(struct turns *turns)
 		return NULL;
 	group->scenario = turns->scenario;
 	group->threads = turns->threads;
-	group->nrows = plan_configs(bench, turns->scenario, turns->threads, configs);
+	group->nrows = plan_configs(bench, turns->scenario, configs);
 	group->rows = calloc(group->nrows + 1, sizeof(*group->rows));
 	if (!group->rows) {
 		free(group);
@@ -359,7 +359,7 @@ void turns_run(struct bench *bench, const struct scenario *scenario, unsigned in
 		if (turns.group->rows[i].config.engine == &engine_device && scenario->deep)
 			turns.group->rows[i].config.depth = best_depth(&turns);
 	take_turns(&turns);
-	/* Half a file: nothing that another scenario could go on with. */
+	/* The second half of the file is a hole: another scenario cannot use it. */
 	if (scenario->tail)
 		bench->write_content->known = false;
 	rows_sum_up(turns.group->rows, turns.group->nrows);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""hugemap bench, on a small file: what it prints is what it is said to print."""
+"""hugemap bench on a small file."""
 import glob
 import json
 import os
@@ -32,13 +32,13 @@ def read_line(path):
 
 
 def read_ahead():
-    """Of disks: zram and loop devices come and go, as others have use for them."""
+    """Settings of disks. Other programs add and remove zram and loop devices."""
     return {p: read_line(p) for p in glob.glob("/sys/block/*/queue/read_ahead_kb")
             if not re.search("/(zram|loop)", p)}
 
 
 def mounts():
-    """Ours: other programs may mount something meanwhile."""
+    """Mounts of hugemap. Other programs may mount something during the test."""
     return [line for line in read_line("/proc/self/mountinfo").splitlines() if "hugemap" in line]
 
 
@@ -47,7 +47,7 @@ def modules():
 
 
 def fast_device(pid):
-    """The zram device that a process has mounted where only it sees it."""
+    """The zram device that a process has mounted in its own mount name space."""
     found = re.search(r"/tmp/hugemap-bench-.* /dev/(zram\d+) ", read_line(f"/proc/{pid}/mountinfo"))
     return found and found[1]
 
@@ -57,7 +57,7 @@ def has_zram():
 
 
 def cgroups():
-    found = glob.glob("/sys/fs/cgroup/**/hugemap-bench*", recursive=True)  # not make programs'
+    found = glob.glob("/sys/fs/cgroup/**/hugemap-bench*", recursive=True)  # and not those of `make programs`
     return [p for p in found if os.path.isdir(p)]
 
 
@@ -90,7 +90,7 @@ class Bench(unittest.TestCase):
                        if r["engine"] == "linux-mmap" and r["scenario"] == scenario}
             self.assertEqual(advices, want, scenario)
 
-    def test_the_steered_page_cache_is_told_first(self):
+    def test_the_steered_page_cache_comes_first(self):
         for scenario in SCENARIOS:
             row = [r for r in self.rows if r["scenario"] == scenario][0]
             with self.subTest(scenario):
@@ -107,9 +107,9 @@ class Bench(unittest.TestCase):
         self.assertTrue(any(each["looks"] for each in done), done)
 
     def test_there_is_a_verdict_on_each_scenario(self):
-        told = self.data["verdicts"]
-        self.assertEqual({v["scenario"] for v in told["each"]}, SCENARIOS - {"cost"})
-        for verdict in told["each"]:
+        sums = self.data["verdicts"]
+        self.assertEqual({v["scenario"] for v in sums["each"]}, SCENARIOS - {"cost"})
+        for verdict in sums["each"]:
             rows = [r for r in self.rows if r["scenario"] == verdict["scenario"]]
             steer, = (r for r in rows if r["engine"] == "hugemap-steer")
             best, = (r for r in rows if r["best_linux"])
@@ -118,21 +118,21 @@ class Bench(unittest.TestCase):
                 self.assertEqual(verdict["ratio_best_linux"], steer["ratio_best_linux"])
                 wanted = 1.4 if verdict["scenario"] in ("seq-write", "checkpoint") else 0.97
                 self.assertEqual(verdict["wanted"], wanted)
-                told_as = [(steer["ratio_best_linux"], wanted), (steer["ratio_default_linux"], 0.97)]
+                wanted_all = [(steer["ratio_best_linux"], wanted), (steer["ratio_default_linux"], 0.97)]
                 if verdict["wanted_read_ahead"] and verdict["ratio_read_ahead"]:
-                    told_as.append((verdict["ratio_read_ahead"], verdict["wanted_read_ahead"]))
-                self.assertEqual(verdict["met"], all(a + 0.005 >= b for a, b in told_as))
+                    wanted_all.append((verdict["ratio_read_ahead"], verdict["wanted_read_ahead"]))
+                self.assertEqual(verdict["met"], all(a + 0.005 >= b for a, b in wanted_all))
                 self.assertEqual(verdict["better"], steer["ratio_best_linux"] > 1)
-        self.assertEqual(told["met"], sum(v["met"] for v in told["each"]))
-        self.assertEqual(told["count"], len(told["each"]))
+        self.assertEqual(sums["met"], sum(v["met"] for v in sums["each"]))
+        self.assertEqual(sums["count"], len(sums["each"]))
 
-    def test_what_it_costs_is_told(self):
+    def test_the_cost_is_in_the_verdicts(self):
         cost, = self.data["verdicts"]["cost"]
         self.assertTrue(0.5 < cost["faults"] < 2, cost)
         self.assertTrue(cost["time"] > 0 and cost["cpu"] > 0, cost)
         for row in self.rows:
             if row["scenario"] == "cost" and row["engine"] == "hugemap-steer":
-                for run in row["runs"]:  # else nothing was watched
+                for run in row["runs"]:  # otherwise nothing was steered
                     self.assertGreater(run["steered"]["looks"], 0)
 
     def test_read_ahead_is_no_advice(self):
@@ -148,36 +148,33 @@ class Bench(unittest.TestCase):
                     self.assertGreater(run["bytes"], 1 << 20, row["title"])
                     self.assertLessEqual(run["bytes"], 48 << 20, row["title"])
 
-    def test_an_engine_has_rows_or_a_reason(self):
-        for engine in ("pool", "kernel"):
-            rows = [r for r in self.rows if r["engine"] == f"hugemap-{engine}"]
-            reason = self.data[f"{engine}_engine_reason"]
-            with self.subTest(engine):
-                self.assertTrue(bool(rows) != bool(reason), reason)
-                if reason:
-                    self.assertTrue(any(reason in note for note in self.data["notes"]))
-            for row in rows:
-                self.assertIn(row["page"], ("2M", "4K"))
-                self.assertTrue(row["ratio_best_linux"] and row["ratio_device"])
-                self.assertTrue(row["title"].startswith("HugeMap"))
+    def test_the_kernel_engine_has_rows_or_a_reason(self):
+        rows = [r for r in self.rows if r["engine"] == "hugemap-kernel"]
+        reason = self.data["kernel_engine_reason"]
+        self.assertTrue(bool(rows) != bool(reason), reason)
+        if reason:
+            self.assertTrue(any(reason in note for note in self.data["notes"]))
+        for row in rows:
+            self.assertIn(row["page"], ("2M", "4K"))
+            self.assertTrue(row["ratio_best_linux"] and row["ratio_device"])
+            self.assertTrue(row["title"].startswith("HugeMap"))
 
     def test_workers_are_processes_where_it_says_so(self):
         result = subprocess.run([HUGEMAP, "bench", "--size", "64M", "--pool", "16M", "--runs", "1",
                                  "--threads", "1,2", "--scenario", "checkpoint", "--scenario",
-                                 "restore", "--engine", "hugemap-pool", "--engine", "linux-rw",
+                                 "restore", "--engine", "hugemap-steer", "--engine", "linux-rw",
                                  "--dir", self.dir.name, "--json", "-"],
                                 capture_output=True, text=True)
         self.assertEqual(result.returncode, 0, result.stderr)
         data = json.loads(result.stdout)
         self.assertEqual(data["settings"]["threads"], [1, 2])
-        seen = {(r["scenario"], r["threads"]) for r in data["rows"]}
-        self.assertEqual(seen, {(s, n) for s in ("checkpoint", "restore") for n in (1, 2)})
+        seen = [(r["scenario"], r["engine"], r["threads"]) for r in data["rows"]]
+        self.assertCountEqual(seen, [(s, e, n) for s in ("checkpoint", "restore")
+                                     for e in ("hugemap-steer", "linux-rw") for n in (1, 2)])
         for row in data["rows"]:
             with self.subTest(f"{row['title']}, {row['scenario']}, {row['threads']}"):
                 self.assertEqual(row["bytes"], 64 << 20)
-                if row["engine"] == "hugemap-pool" and row["threads"] > 1:
-                    self.assertEqual(row["scenario"], "restore")
-                    self.assertGreaterEqual(row["faults"], 2)
+                self.assertGreater(row["faults"], 0)
 
     def test_a_log_is_of_small_records(self):
         for row in self.rows:
@@ -266,7 +263,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(cgroups(), [])
 
     @unittest.skipUnless(has_zram(), "needs root and zram")
-    def test_a_fast_device_is_made_and_taken_away(self):
+    def test_a_fast_device_is_made_and_removed(self):
         unused = read_line("/sys/block/zram0/disksize") if os.path.exists("/sys/block/zram0") else None
         result = subprocess.run([HUGEMAP, "bench", *SMALL, "--fast-device", "--scenario", "rand-1m",
                                  "--engine", "hugemap-steer", "--engine", "linux-mmap", "--json",
@@ -283,7 +280,7 @@ class Bench(unittest.TestCase):
         self.assertFalse(os.path.exists(data["file_system"]["dir"]))
 
     @unittest.skipUnless(has_zram(), "needs root and zram")
-    def test_a_fast_device_is_taken_away_from_who_is_killed(self):
+    def test_a_killed_benchmark_leaves_no_fast_device(self):
         for number in (signal.SIGKILL, signal.SIGTERM):
             bench = subprocess.Popen([HUGEMAP, "bench", "--size", "256M", "--fast-device",
                                       "--scenario", "rand-4k"], stdout=subprocess.DEVNULL,
@@ -305,13 +302,13 @@ class Bench(unittest.TestCase):
                 return [p for p in paths if os.path.exists(p)] + [
                     p for p in cgroups() if f"hugemap-bench.{bench.pid}." in p]
 
-            for _ in range(400):  # the guard outlives who is killed
+            for _ in range(400):  # the guard outlives the killed benchmark
                 if not left():
                     break
                 time.sleep(0.05)
             self.assertEqual((left(), read_ahead(), mounts()), ([], *self.before[:2]))
 
-    def test_a_read_ahead_is_put_back_by_who_is_killed(self):
+    def test_a_killed_benchmark_restores_read_ahead(self):
         if not any(r["read_ahead_kb"] != self.data["device"]["read_ahead_kb"] for r in self.rows):
             self.skipTest("read_ahead_kb cannot be changed here, or is 128")
         path = f"/sys/block/{self.data['device']['name']}/queue/read_ahead_kb"
