@@ -47,9 +47,9 @@ static void kernel_count(struct run *run)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", map->fd);
 	if (mount_open(path, &mount) || mount_read(&mount, &numbers))
 		return; /* sysfs is not mounted */
-	result->hits = numbers.stat.hits;
-	result->ahead = numbers.stat.ahead;
-	result->ahead_used = numbers.stat.ahead_used;
+	result->hits = numbers.count[MOUNT_HITS];
+	result->ahead = numbers.count[MOUNT_AHEAD];
+	result->ahead_used = numbers.count[MOUNT_AHEAD_USED];
 }
 
 const struct engine engine_kernel = {

@@ -234,7 +234,7 @@ static void tell_map(struct page *page, const struct watched *map, bool picture)
 	char text[3][CLI_TEXT], hints[64], from[48] = "";
 
 	line(page, TOP_USER, "%s", "");
-	line(page, TOP_POOL, "%s", map->area.path);
+	line(page, TOP_ROW, "%s", map->area.path);
 	if (map->area.offset)
 		snprintf(from, sizeof(from), " from byte %llu on",
 			 (unsigned long long)map->area.offset);

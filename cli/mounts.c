@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Mounts of the kernel engine: what /sys/fs/hugemap/<major>:<minor>/ says. */
+/* Mounts of the kernel engine, by /sys/fs/hugemap/<major>:<minor>/. */
 #include "mounts.h"
 #include "system.h"
 
@@ -15,6 +15,24 @@
 #include <unistd.h>
 
 const char *const mount_count_names[MOUNT_COUNTS] = {
+	[MOUNT_FREE] = "free_bytes",
+	[MOUNT_RESIDENT] = "resident_bytes",
+	[MOUNT_DIRTY] = "dirty_bytes",
+	[MOUNT_FAULTS] = "faults",
+	[MOUNT_HITS] = "hits",
+	[MOUNT_FILLS] = "fills",
+	[MOUNT_ZEROS] = "zeros",
+	[MOUNT_WRITE_FAULTS] = "write_faults",
+	[MOUNT_AHEAD] = "ahead",
+	[MOUNT_AHEAD_USED] = "ahead_used",
+	[MOUNT_AHEAD_WASTED] = "ahead_wasted",
+	[MOUNT_EVICTIONS] = "evictions",
+	[MOUNT_RESCUED] = "rescued",
+	[MOUNT_READ] = "read_bytes",
+	[MOUNT_WRITTEN] = "written_bytes",
+	[MOUNT_READ_ERRORS] = "read_errors",
+	[MOUNT_WRITE_ERRORS] = "write_errors",
+	[MOUNT_IO_IN_FLIGHT] = "io_in_flight",
 	[MOUNT_GHOSTS] = "ghosts",
 	[MOUNT_READ_IOS] = "read_ios",
 	[MOUNT_WRITE_IOS] = "write_ios",
@@ -48,35 +66,7 @@ const char *const mount_setting_names[MOUNT_SETTINGS] = {
 	"pool_min_bytes", "util_threshold", "promote_interval_ms",   "promote_batch",
 };
 
-static const struct {
-	const char *name;
-	size_t offset; /* in struct mount_numbers */
-} numbers_in_stats[] = {
-#define NUMBER(field) { #field, offsetof(struct mount_numbers, stat.field) }
-	NUMBER(free_bytes),
-	NUMBER(resident_bytes),
-	NUMBER(dirty_bytes),
-	NUMBER(faults),
-	NUMBER(hits),
-	NUMBER(fills),
-	NUMBER(zeros),
-	NUMBER(write_faults),
-	NUMBER(ahead),
-	NUMBER(ahead_used),
-	NUMBER(ahead_wasted),
-	NUMBER(evictions),
-	NUMBER(rescued),
-	NUMBER(read_bytes),
-	NUMBER(written_bytes),
-	NUMBER(read_errors),
-	NUMBER(write_errors),
-#undef NUMBER
-	{ "io_in_flight", offsetof(struct mount_numbers, io_in_flight) },
-};
-
-#define NNUMBERS (sizeof(numbers_in_stats) / sizeof(numbers_in_stats[0]))
-
-/* Tests put a directory of their own in its place. */
+/* Tests use a directory of their own instead. */
 static const char *sysfs(void)
 {
 	const char *other = secure_getenv("HUGEMAP_SYSFS");
@@ -101,7 +91,7 @@ static bool read_number(dev_t dev, const char *file, uint64_t *value)
 	return true;
 }
 
-static bool read_latency(dev_t dev, const char *file, struct hugemap_latency *latency)
+static bool read_latency(dev_t dev, const char *file, struct mount_latency *latency)
 {
 	char path[512], line[256];
 
@@ -154,27 +144,21 @@ static bool read_all(dev_t dev, struct mount_numbers *numbers)
 	char file[64];
 	size_t i;
 
-	if (!read_number(dev, "pool_bytes", &numbers->stat.pool_bytes))
+	if (!read_number(dev, "pool_bytes", &numbers->pool_bytes))
 		return false;
-	for (i = 0; i < NNUMBERS; i++) {
-		snprintf(file, sizeof(file), "stats/%s", numbers_in_stats[i].name);
-		if (!read_number(dev, file,
-				 (uint64_t *)((char *)numbers + numbers_in_stats[i].offset)))
-			return false;
-	}
 	for (i = 0; i < MOUNT_COUNTS; i++) {
 		snprintf(file, sizeof(file), "stats/%s", mount_count_names[i]);
 		if (!read_number(dev, file, &numbers->count[i]))
 			return false;
 	}
-	return read_latency(dev, "stats/fault_ns", &numbers->stat.fault_ns) &&
-	       read_latency(dev, "stats/read_ns", &numbers->stat.read_ns) &&
-	       read_latency(dev, "stats/write_ns", &numbers->stat.write_ns);
+	return read_latency(dev, "stats/fault_ns", &numbers->fault_ns) &&
+	       read_latency(dev, "stats/read_ns", &numbers->read_ns) &&
+	       read_latency(dev, "stats/write_ns", &numbers->write_ns);
 }
 
 int mount_read(const struct mount *mount, struct mount_numbers *numbers)
 {
-	*numbers = (struct mount_numbers){ .stat.size = sizeof(numbers->stat) };
+	*numbers = (struct mount_numbers){};
 	if (read_all(mount->dev, numbers))
 		return 0;
 	return is_there(mount->dev) ? -EPROTO : -ENODEV;

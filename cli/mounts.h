@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Mounts of the kernel engine, as mountinfo and sysfs show them, and the
- * processes that use files there. Used by stat, top, mount and umount.
+ * processes that map their files. Used by stat, top, mount and umount.
  */
 #ifndef CLI_MOUNTS_H
 #define CLI_MOUNTS_H
@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-#include "hugemap.h"
 
 #define MOUNTS_SYSFS "/sys/fs/hugemap"
 
@@ -22,9 +20,9 @@
  * @id: of the mount
  * @parent: of the mount that it is on
  * @dev: st_dev of the files there
- * @dir: where it is
+ * @dir: the mount point
  * @type: of the file system
- * @source: what is mounted
+ * @source: the directory or device that is mounted
  */
 struct mount_point {
 	int id;
@@ -35,22 +33,40 @@ struct mount_point {
 	char source[4096];
 };
 
-/* Until @visit returns false; false: /proc/self/mountinfo cannot be read. */
+/* Call @visit for each, until it returns false; false: /proc/self/mountinfo cannot be read. */
 bool mount_points(bool (*visit)(const struct mount_point *point, void *arg), void *arg);
-/* The last one mounted at a directory, by its absolute name. */
+/* The mount on top of those at a directory, which is given by its absolute name. */
 bool mount_point_at(const char *dir, struct mount_point *point);
 /*
- * The mount of HugeMap at a directory, by any name of it. If there is none, @point->dir is
- * the directory's absolute name; "" = there is no directory either, and errno says why.
+ * The mount of HugeMap at a directory, which is given by any name. If there is none, @point->dir
+ * is the directory's absolute name; "" = there is no such directory, and errno has the reason.
  */
 bool mount_of_hugemap(const char *name, struct mount_point *point);
-/* One of a device. */
+/* The mount of a device. */
 bool mount_point_of(dev_t dev, struct mount_point *point);
 
 /* --- mounts.c --- */
 
-/* What a mount counts beyond a pool of a process; the names are those of sysfs. */
+/* The numbers of a mount, named as their files in sysfs. */
 enum mount_count {
+	MOUNT_FREE,
+	MOUNT_RESIDENT,
+	MOUNT_DIRTY,
+	MOUNT_FAULTS,
+	MOUNT_HITS,
+	MOUNT_FILLS,
+	MOUNT_ZEROS,
+	MOUNT_WRITE_FAULTS,
+	MOUNT_AHEAD,
+	MOUNT_AHEAD_USED,
+	MOUNT_AHEAD_WASTED,
+	MOUNT_EVICTIONS,
+	MOUNT_RESCUED,
+	MOUNT_READ,
+	MOUNT_WRITTEN,
+	MOUNT_READ_ERRORS,
+	MOUNT_WRITE_ERRORS,
+	MOUNT_IO_IN_FLIGHT,
 	MOUNT_GHOSTS,
 	MOUNT_READ_IOS,
 	MOUNT_WRITE_IOS,
@@ -81,17 +97,32 @@ enum mount_count {
 
 extern const char *const mount_count_names[MOUNT_COUNTS];
 
+/* A distribution of latencies, in nanoseconds. */
+struct mount_latency {
+	uint64_t count;
+	uint64_t p50, p90, p99, p999, max;
+};
+
 /**
  * struct mount_numbers - a mount's statistics
- * @stat: as of a process; mapped_bytes, huge_pages and base_pages are for
- *	users_add_up() to fill in
- * @io_in_flight: I/O operations under way
+ * @pool_bytes: size of its pool
  * @count: see enum mount_count
+ * @fault_ns: from the arrival of a fault to its end
+ * @read_ns: reads from the device
+ * @write_ns: writes to the device
+ * @mappings: mappings of its files; this and the next three are filled in by users_add_up()
+ * @mapped_bytes: length of these mappings
+ * @huge_pages: 2 MB pages in page tables
+ * @base_pages: 4 KB pages in page tables
  */
 struct mount_numbers {
-	struct hugemap_stat stat;
-	uint64_t io_in_flight;
+	uint64_t pool_bytes;
 	uint64_t count[MOUNT_COUNTS];
+	struct mount_latency fault_ns, read_ns, write_ns;
+	uint64_t mappings;
+	uint64_t mapped_bytes;
+	uint64_t huge_pages;
+	uint64_t base_pages;
 };
 
 #define MOUNT_SETTINGS 13
@@ -100,9 +131,9 @@ extern const char *const mount_setting_names[MOUNT_SETTINGS];
 /**
  * struct mount - a mount of the kernel engine
  * @dev: st_dev of its files
- * @dir: where it is mounted; "" = not in this mount namespace
- * @source: what is below; "" as well
- * @setting: as sysfs has them, in the order of mount_setting_names
+ * @dir: the mount point; "" = not in this mount name space
+ * @source: the directory or device that is mounted; "" as well
+ * @setting: the texts in sysfs, in the order of mount_setting_names
  */
 struct mount {
 	dev_t dev;
@@ -120,10 +151,10 @@ struct mount {
  */
 int mount_open(const char *path, struct mount *mount);
 
-/* Its numbers; -ENODEV: it is unmounted, -EPROTO: another version's. */
+/* Read its numbers; -ENODEV: it is unmounted, -EPROTO: the module has another version. */
 int mount_read(const struct mount *mount, struct mount_numbers *numbers);
 
-/* For each mount; returns how many there are. */
+/* Call @visit for each mount; returns the number of mounts. */
 unsigned int mount_each(void (*visit)(const struct mount *mount, void *arg), void *arg);
 
 /* --- users.c --- */
@@ -134,10 +165,10 @@ unsigned int mount_each(void (*visit)(const struct mount *mount, void *arg), voi
  * @name: as ps shows it
  * @dev: of the mount
  * @path: of the file
- * @mappings: how often it is mapped
+ * @mappings: number of mappings
  * @mapped_bytes: length of these mappings
- * @resident_bytes: in its page tables, copies of its own not counted
- * @huge_bytes: ... of these in 2 MB pages
+ * @resident_bytes: bytes in page tables, without private copies
+ * @huge_bytes: bytes in page tables by 2 MB pages
  */
 struct user {
 	pid_t pid;
@@ -152,7 +183,7 @@ struct user {
 
 /**
  * struct users - all of them, by process and file
- * @closed: processes that may not be looked into
+ * @closed: number of processes whose mappings may not be read
  */
 struct users {
 	struct user *list;
@@ -161,10 +192,10 @@ struct users {
 	unsigned int closed;
 };
 
-/* Look for files of some devices; out of memory: what was found so far. */
+/* Find mapped files of some devices. If memory runs out, the list is incomplete. */
 void users_find(const dev_t *devs, size_t ndevs, struct users *users);
 void users_free(struct users *users);
-/* Sum up those of a mount; returns the number of mappings. */
-uint64_t users_add_up(const struct users *users, dev_t dev, struct hugemap_stat *stat);
+/* Fill in the sums over the mappings of a mount. */
+void users_add_up(const struct users *users, dev_t dev, struct mount_numbers *numbers);
 
 #endif /* CLI_MOUNTS_H */

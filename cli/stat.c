@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap stat: live numbers from a running process, or of a mount. */
+/* hugemap stat: live numbers of a process or a mount. */
 #include "stat.h"
 #include "cli.h"
 
@@ -28,8 +28,8 @@ const struct cli_command stat_command = {
 	.notes =
 		"PATH is a mount of the kernel engine, or any file there.\n\n"
 		"Exit status: 0 if numbers were printed, 1 if the process does not exist, does not\n"
-		"use HugeMap or may not be looked into, or PATH is on no mount of it, 2 if the\n"
-		"command line makes no sense.\n",
+		"use HugeMap or belongs to another user, or PATH is on no mount of HugeMap, 2 if the\n"
+		"command line is wrong.\n",
 	.run = run_stat,
 };
 
@@ -41,8 +41,8 @@ static int explain(pid_t pid, int err)
 	case -EACCES:
 	case -EPERM:
 		return cli_fail(&stat_command,
-				"process %d belongs to somebody else: run this as the same user, "
-				"or as root",
+				"process %d belongs to another user: run this as that user, or as "
+				"root",
 				pid);
 	case -ENOENT:
 		return cli_fail(
@@ -62,10 +62,9 @@ static int explain_mount(const char *path, int err)
 {
 	switch (err) {
 	case -ENODEV:
-		return cli_fail(&stat_command,
-				"'%s' is not on a mount of HugeMap; `hugemap stat` lists those "
-				"that there are",
-				path);
+		return cli_fail(
+			&stat_command,
+			"'%s' is not on a mount of HugeMap; `hugemap stat` lists all mounts", path);
 	case -EPROTO:
 		return cli_fail(&stat_command,
 				"the kernel module is of another version of HugeMap: use the "
@@ -84,13 +83,11 @@ static int watch(pid_t pid, double interval, unsigned long long count, bool json
 	int err = target ? stat_open(pid, target) : -ENOMEM;
 
 	for (i = 0; !err && i < count; i++) {
-		double start = cli_now();
-
-		stat_wait(interval > 0 ? interval : STAT_SHORT_WAIT);
+		if (i)
+			stat_wait(interval);
 		err = stat_read(target);
 		if (err)
 			break;
-		target->seconds = cli_now() - start;
 		if (json) {
 			stat_put_json(stat_json(target), interval > 0);
 			continue;
@@ -102,7 +99,7 @@ static int watch(pid_t pid, double interval, unsigned long long count, bool json
 	if (target)
 		stat_close(target);
 	free(target);
-	/* That it has ended is no failure once there were numbers. */
+	/* The end of the process is no failure once numbers were printed. */
 	if (err == -ESRCH && i)
 		err = 0;
 	return err ? explain(pid, err) : CLI_OK;
@@ -150,9 +147,8 @@ static int list(bool json)
 	if (!stat_mount_list() && !listing.titled)
 		printf("No process here uses HugeMap now, and there is no mount of it.\n");
 	if (closed)
-		printf("%d processes belong to others and could not be looked into: as root, you "
-		       "could.\n",
-		       closed);
+		printf("%d more process%s of other users: only root can look into them.\n", closed,
+		       closed == 1 ? "" : "es");
 	return CLI_OK;
 }
 
@@ -193,7 +189,7 @@ static int run_stat(int argc, char **argv)
 	if (!count)
 		count = interval > 0 ? ~0ull : 1;
 	what = argv[optind];
-	/* A name of digits alone is a PID; ./4711 is a file. */
+	/* An operand of digits is a PID; ./4711 is a file. */
 	if (!is_number(what) && (strchr(what, '/') || !access(what, F_OK)))
 		return watch_mount(what, interval, count, json);
 	pid = (pid_t)cli_number(&stat_command, "the PID", what, 1, 1 << 30);

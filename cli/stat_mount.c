@@ -11,39 +11,78 @@
 #include <time.h>
 #include <jansson.h>
 
-void stat_view_of_mount(const struct mount_numbers *now, const struct mount_numbers *before,
-			uint64_t mappings, double seconds, struct stat_view *view)
+double stat_rate(const struct stat_view *view, enum mount_count count)
 {
-	*view = (struct stat_view){
-		.engine = "kernel",
-		.io = "",
-		.now = now->stat,
-		.before = before->stat,
-		.seconds = seconds,
-		.mappings = mappings,
-		.io_depth = now->io_in_flight,
-		.count = now->count,
-	};
+	uint64_t now = view->now.count[count], before = view->before.count[count];
+
+	return view->seconds > 0 && now > before ? (double)(now - before) / view->seconds : 0;
 }
 
-/* --- one mount --- */
-
-static void print_mount(const struct mount *mount, const struct stat_view *view)
+double stat_percent(uint64_t part, uint64_t whole)
 {
-	const uint64_t *count = view->count;
-	char a[CLI_TEXT], b[CLI_TEXT];
-	size_t i;
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
 
-	if (mount->dir[0])
-		printf("%s (%s)\n", mount->dir, mount->source);
-	else
-		printf("mount %u:%u (in another mount name space)\n", major(mount->dev),
-		       minor(mount->dev));
-	stat_view_print(view);
+/* --- text --- */
+
+static void print_latency(const char *name, const struct mount_latency *latency)
+{
+	char text[5][CLI_TEXT];
+
+	if (!latency->count) {
+		printf("    %-8s %10s\n", name, "none yet");
+		return;
+	}
+	printf("    %-8s %10" PRIu64 " %9s %9s %9s %9s %9s\n", name, latency->count,
+	       cli_time(text[0], (double)latency->p50), cli_time(text[1], (double)latency->p90),
+	       cli_time(text[2], (double)latency->p99), cli_time(text[3], (double)latency->p999),
+	       cli_time(text[4], (double)latency->max));
+}
+
+static void print_cache(const struct stat_view *view)
+{
+	const uint64_t *count = view->now.count;
+	char a[CLI_TEXT], b[CLI_TEXT], c[CLI_TEXT], d[CLI_TEXT];
+
+	printf("  memory      pool %s, free %s, resident %s, dirty %s\n",
+	       cli_bytes(a, (double)view->now.pool_bytes), cli_bytes(b, (double)count[MOUNT_FREE]),
+	       cli_bytes(c, (double)count[MOUNT_RESIDENT]),
+	       cli_bytes(d, (double)count[MOUNT_DIRTY]));
+	printf("  mapped      %s in %" PRIu64 " mapping%s; %" PRIu64 " huge pages, %" PRIu64
+	       " base pages\n",
+	       cli_bytes(a, (double)view->now.mapped_bytes), view->now.mappings,
+	       view->now.mappings == 1 ? "" : "s", view->now.huge_pages, view->now.base_pages);
+	printf("  faults      %" PRIu64 " (%.0f/s), %.1f %% hits; %" PRIu64 " read, %" PRIu64
+	       " zeroed, %" PRIu64 " first stores\n",
+	       count[MOUNT_FAULTS], stat_rate(view, MOUNT_FAULTS),
+	       stat_percent(count[MOUNT_HITS], count[MOUNT_FAULTS]), count[MOUNT_FILLS],
+	       count[MOUNT_ZEROS], count[MOUNT_WRITE_FAULTS]);
+	printf("  prefetch    %" PRIu64 " ahead, %.1f %% used, %" PRIu64 " evicted unused\n",
+	       count[MOUNT_AHEAD], stat_percent(count[MOUNT_AHEAD_USED], count[MOUNT_AHEAD]),
+	       count[MOUNT_AHEAD_WASTED]);
+	printf("  eviction    %" PRIu64 " (%.0f/s), %" PRIu64 " came back in time\n",
+	       count[MOUNT_EVICTIONS], stat_rate(view, MOUNT_EVICTIONS), count[MOUNT_RESCUED]);
+	printf("  I/O         read %s (%s/s), written %s (%s/s), %" PRIu64 " in flight\n",
+	       cli_bytes(a, (double)count[MOUNT_READ]), cli_bytes(b, stat_rate(view, MOUNT_READ)),
+	       cli_bytes(c, (double)count[MOUNT_WRITTEN]),
+	       cli_bytes(d, stat_rate(view, MOUNT_WRITTEN)), count[MOUNT_IO_IN_FLIGHT]);
+	printf("  errors      %" PRIu64 " reading, %" PRIu64 " writing\n", count[MOUNT_READ_ERRORS],
+	       count[MOUNT_WRITE_ERRORS]);
+	printf("  latency          count       p50       p90       p99     p99.9       max\n");
+	print_latency("fault", &view->now.fault_ns);
+	print_latency("read", &view->now.read_ns);
+	print_latency("write", &view->now.write_ns);
+}
+
+static void print_work(const struct stat_view *view)
+{
+	const uint64_t *count = view->now.count;
+	char a[CLI_TEXT], b[CLI_TEXT];
+
 	printf("  huge        %s of what is resident, %.0f %%; %" PRIu64
 	       " blocks promoted, %" PRIu64 " refused\n",
 	       cli_bytes(a, (double)count[MOUNT_HUGE]),
-	       stat_percent(count[MOUNT_HUGE], view->now.resident_bytes), count[MOUNT_PROMOTED],
+	       stat_percent(count[MOUNT_HUGE], count[MOUNT_RESIDENT]), count[MOUNT_PROMOTED],
 	       count[MOUNT_REFUSED]);
 	printf("  calls       read(2) copied %s, write(2) %s; %" PRIu64 " syncs\n",
 	       cli_bytes(a, (double)count[MOUNT_COPIED_OUT]),
@@ -55,11 +94,80 @@ static void print_mount(const struct mount *mount, const struct stat_view *view)
 	       " unmaps, %" PRIu64 " pinned, %" PRIu64 " evicted too early\n",
 	       count[MOUNT_READ_IOS], count[MOUNT_WRITE_IOS], count[MOUNT_CLEANED],
 	       count[MOUNT_UNMAPS], count[MOUNT_PINNED], count[MOUNT_GHOSTS]);
+}
+
+static void print_mount(const struct mount *mount, const struct stat_view *view)
+{
+	size_t i;
+
+	if (mount->dir[0])
+		printf("%s (%s)\n", mount->dir, mount->source);
+	else
+		printf("mount %u:%u (in another mount name space)\n", major(mount->dev),
+		       minor(mount->dev));
+	print_cache(view);
+	print_work(view);
 	printf("  settings   ");
 	for (i = 0; i < MOUNT_SETTINGS; i++)
 		printf(" %s=%s%s", mount_setting_names[i], mount->setting[i],
 		       i + 1 < MOUNT_SETTINGS ? "," : "\n");
 	fflush(stdout);
+}
+
+/* --- JSON --- */
+
+static json_t *latency_json(const struct mount_latency *latency)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "count", (json_int_t)latency->count,
+			 "p50", (json_int_t)latency->p50, "p90", (json_int_t)latency->p90, "p99",
+			 (json_int_t)latency->p99, "p999", (json_int_t)latency->p999, "max",
+			 (json_int_t)latency->max);
+}
+
+static void add_integer(json_t *object, const char *name, uint64_t value)
+{
+	json_object_set_new(object, name, json_integer((json_int_t)value));
+}
+
+void stat_add_numbers(json_t *object, const struct stat_view *view)
+{
+	static const struct {
+		const char *name;
+		enum mount_count count;
+	} rates[] = {
+		{ "faults_per_s", MOUNT_FAULTS },
+		{ "evictions_per_s", MOUNT_EVICTIONS },
+		{ "read_bytes_per_s", MOUNT_READ },
+		{ "written_bytes_per_s", MOUNT_WRITTEN },
+	};
+	static const struct {
+		const char *name;
+		enum mount_count part, whole;
+	} shares[] = {
+		{ "hits_percent", MOUNT_HITS, MOUNT_FAULTS },
+		{ "prefetch_used_percent", MOUNT_AHEAD_USED, MOUNT_AHEAD },
+		{ "huge_percent", MOUNT_HUGE, MOUNT_RESIDENT },
+	};
+	const struct mount_numbers *now = &view->now;
+	size_t i;
+
+	add_integer(object, "pool_bytes", now->pool_bytes);
+	add_integer(object, "mappings", now->mappings);
+	add_integer(object, "mapped_bytes", now->mapped_bytes);
+	add_integer(object, "huge_pages", now->huge_pages);
+	add_integer(object, "base_pages", now->base_pages);
+	for (i = 0; i < MOUNT_COUNTS; i++)
+		add_integer(object, mount_count_names[i], now->count[i]);
+	for (i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
+		json_object_set_new(object, rates[i].name,
+				    json_real(stat_rate(view, rates[i].count)));
+	for (i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
+		json_object_set_new(object, shares[i].name,
+				    json_real(stat_percent(now->count[shares[i].part],
+							   now->count[shares[i].whole])));
+	json_object_set_new(object, "fault_ns", latency_json(&now->fault_ns));
+	json_object_set_new(object, "read_ns", latency_json(&now->read_ns));
+	json_object_set_new(object, "write_ns", latency_json(&now->write_ns));
 }
 
 static json_t *setting_json(const char *text)
@@ -74,7 +182,7 @@ static json_t *setting_json(const char *text)
 
 static json_t *mount_json(const struct mount *mount, const struct stat_view *view)
 {
-	json_t *settings = json_object();
+	json_t *settings = json_object(), *object;
 	char id[32];
 	size_t i;
 
@@ -82,48 +190,47 @@ static json_t *mount_json(const struct mount *mount, const struct stat_view *vie
 		json_object_set_new(settings, mount_setting_names[i],
 				    setting_json(mount->setting[i]));
 	snprintf(id, sizeof(id), "%u:%u", major(mount->dev), minor(mount->dev));
-	return json_pack("{s:s, s:o, s:o, s:I, s:f, s:o, s:[o]}", "id", id, "mount",
-			 mount->dir[0] ? cli_json_text(mount->dir) : json_null(), "source",
-			 mount->dir[0] ? cli_json_text(mount->source) : json_null(), "time",
-			 (json_int_t)time(NULL), "seconds", view->seconds, "settings", settings,
-			 "pools", stat_view_json(view));
+	object = json_pack("{s:s, s:o, s:o, s:I, s:f, s:o}", "id", id, "mount",
+			   mount->dir[0] ? cli_json_text(mount->dir) : json_null(), "source",
+			   mount->dir[0] ? cli_json_text(mount->source) : json_null(), "time",
+			   (json_int_t)time(NULL), "seconds", view->seconds, "settings", settings);
+	stat_add_numbers(object, view);
+	return object;
 }
 
-/* What is mapped of it now, as far as one may look. */
-static uint64_t count_mappings(const struct mount *mount, struct mount_numbers *numbers)
+/* --- one mount --- */
+
+/* Mappings of processes that this user may not look into are not counted. */
+static void count_mappings(const struct mount *mount, struct mount_numbers *numbers)
 {
 	struct users users;
-	uint64_t mappings;
 
 	users_find(&mount->dev, 1, &users);
-	mappings = users_add_up(&users, mount->dev, &numbers->stat);
+	users_add_up(&users, mount->dev, numbers);
 	users_free(&users);
-	return mappings;
 }
 
 int stat_mount_watch(const char *path, double interval, unsigned long long count, bool json)
 {
 	struct mount *mount = malloc(sizeof(*mount));
-	struct mount_numbers now, before;
+	struct stat_view view;
 	unsigned long long i;
 	int err = mount ? mount_open(path, mount) : -ENOMEM;
 
 	if (!err)
-		err = mount_read(mount, &before);
+		err = mount_read(mount, &view.before);
 	for (i = 0; !err && i < count; i++) {
 		double start = cli_now();
-		struct stat_view view;
-		uint64_t mappings;
 
 		stat_wait(interval > 0 ? interval : STAT_SHORT_WAIT);
 		/* Settings may have changed as well. */
 		err = mount_open(path, mount);
 		if (!err)
-			err = mount_read(mount, &now);
+			err = mount_read(mount, &view.now);
 		if (err)
 			break;
-		mappings = count_mappings(mount, &now);
-		stat_view_of_mount(&now, &before, mappings, cli_now() - start, &view);
+		count_mappings(mount, &view.now);
+		view.seconds = cli_now() - start;
 		if (json) {
 			stat_put_json(mount_json(mount, &view), interval > 0);
 		} else {
@@ -131,10 +238,10 @@ int stat_mount_watch(const char *path, double interval, unsigned long long count
 				putchar('\n');
 			print_mount(mount, &view);
 		}
-		before = now;
+		view.before = view.now;
 	}
 	free(mount);
-	/* That it was unmounted is no failure once there were numbers. */
+	/* An unmount is no failure once numbers were printed. */
 	if ((err == -ENODEV || err == -ENOENT) && i)
 		err = 0;
 	return err;
@@ -155,9 +262,9 @@ static void list_one(const struct mount *mount, void *arg)
 	*titled = true;
 	snprintf(id, sizeof(id), "%u:%u", major(mount->dev), minor(mount->dev));
 	printf("%-28s %10s %10s %10s\n", mount->dir[0] ? mount->dir : id,
-	       cli_bytes(text[0], (double)numbers.stat.pool_bytes),
-	       cli_bytes(text[1], (double)numbers.stat.resident_bytes),
-	       cli_bytes(text[2], (double)numbers.stat.dirty_bytes));
+	       cli_bytes(text[0], (double)numbers.pool_bytes),
+	       cli_bytes(text[1], (double)numbers.count[MOUNT_RESIDENT]),
+	       cli_bytes(text[2], (double)numbers.count[MOUNT_DIRTY]));
 }
 
 unsigned int stat_mount_list(void)
@@ -169,14 +276,11 @@ unsigned int stat_mount_list(void)
 
 static void append_one(const struct mount *mount, void *arg)
 {
-	struct mount_numbers numbers;
-	struct stat_view view;
-	uint64_t mappings;
+	struct stat_view view = {};
 
-	if (mount_read(mount, &numbers))
+	if (mount_read(mount, &view.now))
 		return;
-	mappings = count_mappings(mount, &numbers);
-	stat_view_of_mount(&numbers, &numbers, mappings, 0, &view);
+	count_mappings(mount, &view.now);
 	json_array_append_new(arg, mount_json(mount, &view));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap top: a live view of all mounts and mappings of both engines. */
+/* hugemap top: a live view of all mounts and steered processes. */
 #include "top.h"
 #include "cli.h"
 
@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <jansson.h>
 
-#define PLAIN_WIDTH 100 /* of lines that go to no terminal */
+#define PLAIN_WIDTH 100 /* of lines of plain text */
 #define FOREVER (~0ull)
 #define HELP "q)uit sort: r)ead w)rite f)aults h)its d)irty e)vict l)atency n)ame m)aps p)ages"
 
@@ -29,31 +29,31 @@ static int run_top(int argc, char **argv);
 const struct cli_command top_command = {
 	.name = "top",
 	.synopsis = "[--interval S] [--count N] [--sort WORD] [--json] [FILE...]",
-	.summary = "Watch all mounts and mappings, live.",
+	.summary = "Watch all mounts and all processes that use HugeMap, live.",
 	.options = options,
 	.notes =
-		"Keys: q ends it; r, w, f, h, d, e, l and n sort; m hides or shows mappings, p which\n"
-		"pages are cached of files that are mapped, and of each FILE; arrows and page keys\n"
-		"scroll. Where there is no terminal, plain text is printed.\n",
+		"Keys: q ends the program; r, w, f, h, d, e, l and n sort; m hides or shows mappings;\n"
+		"p hides or shows which pages are cached, of mapped files and of each FILE; arrows and\n"
+		"page keys scroll. Without a terminal, plain text is printed.\n",
 	.run = run_top,
 };
 
 struct top {
 	struct top_settings settings;
 	struct top_model now, before;
-	char **files; /* that are shown even if nobody maps them; NULL ends them */
+	char **files; /* of the command line, shown even if no process maps them; NULL ends it */
 	unsigned long long count;
 	size_t first; /* line shown below the head */
 };
 
-static volatile sig_atomic_t stopped; /* the signal */
+static volatile sig_atomic_t stopped; /* the number of the signal */
 
 static void on_signal(int number)
 {
 	stopped = number;
 }
 
-/* What may not be seen, or cannot be opened by this name, is not shown. */
+/* Files that cannot be opened by this name, or are not permitted, are not shown. */
 static void look_at_files(struct top *top)
 {
 	const struct users *users = &top->now.users;
@@ -75,7 +75,7 @@ static void look(struct top *top)
 		look_at_files(top);
 }
 
-/* A file that was named, and cannot be shown: why. */
+/* Complain about a file of the command line that cannot be shown. */
 static int check_file(const char *path)
 {
 	struct top_model model = {};
@@ -86,7 +86,8 @@ static int check_file(const char *path)
 		return cli_fail(&top_command, "%s is no file of a mount of HugeMap", path);
 	if (err == -EPERM)
 		return cli_fail(&top_command,
-				"%s: what is cached of it is for who may write it, or owns it",
+				"%s: only the owner of the file, or a user who may write it, can "
+				"see what is cached",
 				path);
 	if (err)
 		return cli_fail(&top_command, "%s: %s", path, strerror(-err));
@@ -185,7 +186,7 @@ static bool act(struct top *top, int key)
 	return true;
 }
 
-/* Show what is there until it is time to look again; false: the user has enough. */
+/* Show the view until it is time for the next look; false: the user ends the program. */
 static bool show_until(struct top *top, double end)
 {
 	draw(top);
@@ -207,7 +208,7 @@ static bool show_until(struct top *top, double end)
 
 static int run_screen(struct top *top)
 {
-	/* No SA_RESTART: they end the wait for a key. */
+	/* No SA_RESTART: signals end the wait for a key. */
 	struct sigaction action = { .sa_handler = on_signal };
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 	unsigned long long i;
@@ -223,7 +224,7 @@ static int run_screen(struct top *top)
 				"`hugemap top | cat` for plain text",
 				type ? type : "");
 	}
-	/* At once, without rates; these follow soon. */
+	/* The first view comes at once, without rates; the second one comes soon. */
 	look(top);
 	if (show_until(top, cli_now() + STAT_SHORT_WAIT))
 		for (i = 0; i < top->count; i++) {
@@ -268,7 +269,7 @@ static int run_top(int argc, char **argv)
 	if (status != CLI_OK)
 		return status;
 	top.files = argv + optind;
-	/* Names of files are shown as the user's terminal writes them. */
+	/* Names of files are in the character set of the terminal. */
 	setlocale(LC_CTYPE, "");
 	top.settings.unicode = !strcmp(nl_langinfo(CODESET), "UTF-8");
 	if (json || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO)) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * hugemap top: all pools of both engines, again and again. Collecting
- * (top_model.c), what is shown (top_view.c: lines of text, from numbers alone)
- * and the terminal (top_screen.c) know nothing of each other.
+ * hugemap top: all mounts and all processes whose mappings are steered, again and again.
+ * Collecting numbers (top_model.c), making lines of text from them (top_view.c) and the
+ * terminal (top_screen.c) are independent of each other.
  */
 #ifndef CLI_TOP_H
 #define CLI_TOP_H
@@ -16,40 +16,35 @@
 #include "stat.h"
 
 /**
- * struct top_pool - a pool of a process, or a mount
- * @key: tells it from all others, from one time to the next
- * @name: where it is mounted, or the process
+ * struct top_row - a mount, or a process whose mappings are steered
+ * @key: identifies the row from one look to the next
+ * @name: the mount point, or number and name of the process
  * @pid: the process; 0 for a mount
  * @dev: the mount
- * @engine: who serves it
- * @io: how
- * @page: of a mount: "2M" or "4K"
- * @count: see enum mount_count
+ * @page: of a mount: "2M", "4K" or "auto"
  * @taken: when the numbers were read; seconds
- * @view: the numbers
+ * @view: the numbers; of a process only @mappings, @mapped_bytes, @huge_pages, faults, hits
+ *	and bytes read
  */
-struct top_pool {
+struct top_row {
 	char key[64];
 	char name[256];
 	pid_t pid;
 	dev_t dev;
-	char engine[16];
-	char io[16];
 	char page[16];
-	uint64_t count[MOUNT_COUNTS];
 	double taken;
 	struct stat_view view;
 };
 
-/* Of a file, and of files, as many are read: more cells than a terminal has columns. */
+/* Upper bounds: cells per file (more than any terminal is wide), and files. */
 #define TOP_CELLS 512
 #define TOP_STRIPS 64
 
 /**
- * struct top_strip - how a file is cached
+ * struct top_strip - the cached parts of a file
  * @path: its name
  * @dev: the mount
- * @bytes: how long it is
+ * @bytes: its length
  * @count: of @cells
  * @cells: from its beginning to its end
  */
@@ -62,14 +57,14 @@ struct top_strip {
 };
 
 /**
- * struct top_model - all of them at a time
- * @pools: see struct top_pool
- * @users: who maps files of mounts
- * @strips: of these files, and of those that were asked for, if one may see it
- * @closed: processes that may not be looked into
+ * struct top_model - all numbers of one look
+ * @rows: see struct top_row
+ * @users: the processes that map files of mounts
+ * @strips: of these files and of those on the command line, unless it is not permitted
+ * @closed: number of processes that may not be looked into
  */
 struct top_model {
-	struct top_pool *pools;
+	struct top_row *rows;
 	size_t count;
 	size_t room;
 	struct users users;
@@ -81,7 +76,7 @@ struct top_model {
 
 /* --- top_model.c --- */
 
-/* Look at everything; rates are over the time since @before, if it is not NULL. */
+/* Read all numbers. Rates are over the time since @before; NULL = there are no rates. */
 void top_model_read(struct top_model *model, const struct top_model *before);
 void top_model_free(struct top_model *model);
 struct json_t;
@@ -90,26 +85,27 @@ struct json_t *top_model_json(const struct top_model *model, double seconds);
 /* --- top_strip.c --- */
 
 /*
- * How a file is cached, to the model, if it is not there yet; of a mount, or if @dev is 0 of any.
- * 0, or a negative errno: -ENOTTY: it is on no mount of HugeMap, -EPERM: one may not see it.
+ * Add the cached parts of a file to the model, unless the model has them already. The file has to
+ * be on the mount @dev; 0 = on any. Return 0, or a negative errno: -ENOTTY: it is on no mount of
+ * HugeMap, -EPERM: not permitted.
  */
 int top_strip_read(struct top_model *model, const char *path, dev_t dev);
 
 /**
- * top_strip_text() - a strip, a sign for each of its cells or for some of them
- * @to: where to; @size bytes
+ * top_strip_text() - a strip as text: a sign for each cell, or for several cells
+ * @to: the text; @size bytes
  * @strip: see struct top_strip
- * @width: how many signs there may be
- * @unicode: blocks and shades; else signs of ASCII
+ * @width: the largest number of signs
+ * @unicode: use blocks and shades; else signs of ASCII
  *
- * Return: how many signs there are.
+ * Return: the number of signs.
  */
 unsigned int top_strip_text(char *to, size_t size, const struct top_strip *strip,
 			    unsigned int width, bool unicode);
-/* All of it, in bytes. */
+/* The sums over a strip, in bytes. */
 void top_strip_sum(const struct top_strip *strip, uint64_t *huge, uint64_t *base, uint64_t *dirty);
 
-/* What the signs say; [1]: those that are not of ASCII. */
+/* The meaning of the signs; [1]: of those that are not ASCII. */
 extern const char *const top_strip_legend[2];
 
 /* --- top_view.c --- */
@@ -126,7 +122,7 @@ enum top_sort {
 	TOP_SORTS,
 };
 
-/* What one types, and what --sort takes. */
+/* Keys of the keyboard, and arguments of --sort. */
 extern const struct top_key {
 	char key;
 	const char *name;
@@ -138,9 +134,9 @@ bool top_sort_of(const char *name, enum top_sort *sort);
 struct top_settings {
 	unsigned int width; /* of a line, in columns */
 	enum top_sort sort;
-	bool mappings; /* show them */
-	bool strips; /* the same */
-	bool unicode; /* the terminal can show what is not ASCII */
+	bool mappings; /* show mappings */
+	bool strips; /* show strips */
+	bool unicode; /* the terminal can show more than ASCII */
 	double interval; /* seconds */
 };
 
@@ -148,7 +144,7 @@ enum top_style {
 	TOP_TITLE,
 	TOP_SUM,
 	TOP_COLUMNS,
-	TOP_POOL,
+	TOP_ROW,
 	TOP_USER,
 	TOP_NOTE,
 };
@@ -168,14 +164,14 @@ struct top_view {
 };
 
 /**
- * top_view_build() - what is to be seen
- * @model: the numbers; its pools are put into order
+ * top_view_build() - make lines of text from numbers
+ * @model: the numbers; its rows are sorted
  * @settings: see struct top_settings
- * @view: zeroed; the lines, none of them wider than the settings say
+ * @view: zeroed; filled with lines, none of them wider than @settings->width
  */
 void top_view_build(struct top_model *model, const struct top_settings *settings,
 		    struct top_view *view);
-/* One line more, cut to a width. */
+/* Add a line, cut to a width. */
 void top_view_add(struct top_view *view, unsigned int width, enum top_style style,
 		  const char *text);
 void top_view_free(struct top_view *view);
@@ -186,7 +182,7 @@ unsigned int top_fit(char *to, size_t size, const char *text, unsigned int width
 /* --- top_screen.c --- */
 
 enum {
-	TOP_NO_KEY = 0, /* the time is over */
+	TOP_NO_KEY = 0, /* no key was pressed in time */
 	TOP_KEY_UP = 256,
 	TOP_KEY_DOWN,
 	TOP_KEY_PAGE_UP,
@@ -196,12 +192,12 @@ enum {
 
 /* Take the terminal; -errno if it is of no known type. */
 int top_screen_open(void);
-/* Leave it as it was. */
+/* Restore the terminal. */
 void top_screen_close(void);
 void top_screen_size(unsigned int *width, unsigned int *height);
 /* @first: of the lines below the head, the first one to show. */
 void top_screen_draw(const struct top_view *view, size_t first, const char *help);
-/* A character, or one of the above. */
+/* A character, or one of the values above. */
 int top_screen_key(double seconds);
 
 #endif /* CLI_TOP_H */

@@ -6,91 +6,65 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <jansson.h>
 
-static struct top_pool *add_pool(struct top_model *model)
+static struct top_row *add_row(struct top_model *model)
 {
-	struct top_pool *pool;
+	struct top_row *row;
 
-	pool = cli_grow(model->pools, model->count, &model->room, sizeof(*pool));
-	if (!pool)
+	row = cli_grow(model->rows, model->count, &model->room, sizeof(*row));
+	if (!row)
 		return NULL;
-	model->pools = pool;
-	pool = &model->pools[model->count++];
-	*pool = (struct top_pool){ .taken = cli_now() };
-	return pool;
+	model->rows = row;
+	row = &model->rows[model->count++];
+	*row = (struct top_row){ .taken = cli_now() };
+	return row;
 }
 
-/* Its page cache is Linux's: what is known is what it maps, reads and waits for. */
-static void add_steered(struct top_model *model, const struct target *target)
+static void add_process(const struct target *target, void *arg)
 {
-	const struct steer_page *page = &target->steer;
-	struct top_pool *pool = add_pool(model);
+	const struct steer_page *page = &target->page;
+	struct top_row *row = add_row(arg);
+	struct mount_numbers *now;
 	unsigned int i;
 
-	if (!pool)
+	if (!row)
 		return;
-	snprintf(pool->key, sizeof(pool->key), "%d steered", target->pid);
-	snprintf(pool->name, sizeof(pool->name), "%d %s", target->pid, target->name);
-	pool->pid = target->pid;
-	snprintf(pool->engine, sizeof(pool->engine), "steered");
-	pool->view.now.faults = page->minflt + page->majflt;
-	pool->view.now.hits = page->minflt;
-	pool->view.now.read_bytes = page->read_bytes;
+	now = &row->view.now;
+	snprintf(row->key, sizeof(row->key), "%d", target->pid);
+	snprintf(row->name, sizeof(row->name), "%d %s", target->pid, target->name);
+	row->pid = target->pid;
+	now->count[MOUNT_FAULTS] = page->minflt + page->majflt;
+	now->count[MOUNT_HITS] = page->minflt;
+	now->count[MOUNT_READ] = page->read_bytes;
 	for (i = 0; i < STEER_PAGE_MAPS; i++) {
 		const struct steer_map *map = &page->maps[i];
 
 		if (!map->id || map->ended)
 			continue;
-		pool->view.mappings++;
-		pool->view.now.mapped_bytes += map->bytes;
-		pool->view.now.huge_pages += map->huge >> 21;
-	}
-}
-
-static void add_process(const struct target *target, void *arg)
-{
-	unsigned int i;
-
-	if (target->steer_fd >= 0)
-		add_steered(arg, target);
-
-	for (i = 0; i < target->npools; i++) {
-		struct top_pool *pool = add_pool(arg);
-		struct stat st;
-
-		if (!pool || fstat(target->pools[i].fd, &st) < 0)
-			continue;
-		stat_view_of_pool(&target->pools[i], 0, &pool->view);
-		snprintf(pool->key, sizeof(pool->key), "%d %llu", target->pid,
-			 (unsigned long long)st.st_ino);
-		snprintf(pool->name, sizeof(pool->name), "%d %s", target->pid, target->name);
-		pool->pid = target->pid;
-		snprintf(pool->engine, sizeof(pool->engine), "%s", pool->view.engine);
-		snprintf(pool->io, sizeof(pool->io), "%s", pool->view.io);
+		now->mappings++;
+		now->mapped_bytes += map->bytes;
+		now->huge_pages += map->huge >> 21;
 	}
 }
 
 static void add_mount(const struct mount *mount, void *arg)
 {
 	struct mount_numbers numbers;
-	struct top_pool *pool;
+	struct top_row *row;
 
 	if (mount_read(mount, &numbers))
 		return;
-	pool = add_pool(arg);
-	if (!pool)
+	row = add_row(arg);
+	if (!row)
 		return;
-	stat_view_of_mount(&numbers, &numbers, 0, 0, &pool->view);
-	snprintf(pool->key, sizeof(pool->key), "%u:%u", major(mount->dev), minor(mount->dev));
-	snprintf(pool->name, sizeof(pool->name), "%.255s", mount->dir[0] ? mount->dir : pool->key);
-	pool->dev = mount->dev;
-	snprintf(pool->engine, sizeof(pool->engine), "%s", pool->view.engine);
-	memcpy(pool->page, mount->setting[0], sizeof(pool->page));
-	memcpy(pool->count, numbers.count, sizeof(pool->count));
+	row->view.now = numbers;
+	snprintf(row->key, sizeof(row->key), "%u:%u", major(mount->dev), minor(mount->dev));
+	snprintf(row->name, sizeof(row->name), "%.255s", mount->dir[0] ? mount->dir : row->key);
+	row->dev = mount->dev;
+	memcpy(row->page, mount->setting[0], sizeof(row->page));
 }
 
 static void find_users(struct top_model *model)
@@ -99,32 +73,31 @@ static void find_users(struct top_model *model)
 	size_t i, ndevs = 0;
 
 	for (i = 0; devs && i < model->count; i++)
-		if (!model->pools[i].pid)
-			devs[ndevs++] = model->pools[i].dev;
+		if (!model->rows[i].pid)
+			devs[ndevs++] = model->rows[i].dev;
 	if (devs)
 		users_find(devs, ndevs, &model->users);
 	free(devs);
 	for (i = 0; i < model->count; i++) {
-		struct top_pool *pool = &model->pools[i];
+		struct top_row *row = &model->rows[i];
 
-		if (!pool->pid)
-			pool->view.mappings =
-				users_add_up(&model->users, pool->dev, &pool->view.now);
+		if (!row->pid)
+			users_add_up(&model->users, row->dev, &row->view.now);
 	}
 }
 
-static void compare(struct top_pool *pool, const struct top_model *before)
+static void compare(struct top_row *row, const struct top_model *before)
 {
 	size_t i;
 
-	pool->view.before = pool->view.now;
+	row->view.before = row->view.now;
 	for (i = 0; before && i < before->count; i++) {
-		const struct top_pool *old = &before->pools[i];
+		const struct top_row *old = &before->rows[i];
 
-		if (strcmp(old->key, pool->key))
+		if (strcmp(old->key, row->key))
 			continue;
-		pool->view.before = old->view.now;
-		pool->view.seconds = pool->taken - old->taken;
+		row->view.before = old->view.now;
+		row->view.seconds = row->taken - old->taken;
 	}
 }
 
@@ -136,20 +109,16 @@ void top_model_read(struct top_model *model, const struct top_model *before)
 	mount_each(add_mount, model);
 	model->closed = (unsigned int)stat_each(add_process, model);
 	find_users(model);
-	for (i = 0; i < model->count; i++) {
-		struct top_pool *pool = &model->pools[i];
-
-		/* They stay where they are from now on. */
-		pool->view.engine = pool->engine;
-		pool->view.io = pool->io;
-		pool->view.count = pool->pid ? NULL : pool->count;
-		compare(pool, before);
-	}
+	/* users.closed counts all processes of other users, so it includes the steered ones. */
+	if (model->users.closed > model->closed)
+		model->closed = model->users.closed;
+	for (i = 0; i < model->count; i++)
+		compare(&model->rows[i], before);
 }
 
 void top_model_free(struct top_model *model)
 {
-	free(model->pools);
+	free(model->rows);
 	users_free(&model->users);
 	while (model->nstrips)
 		free(model->strips[--model->nstrips].path);
@@ -166,29 +135,48 @@ static json_t *user_json(const struct user *user)
 			 (json_int_t)user->huge_bytes);
 }
 
-static json_t *pool_json(const struct top_model *model, const struct top_pool *pool)
+static json_t *mount_json(const struct top_model *model, const struct top_row *row)
 {
-	json_t *object = stat_view_json(&pool->view), *list = json_array();
+	json_t *object, *list = json_array();
 	size_t i;
 
-	json_object_set_new(object, "name", cli_json_text(pool->name));
-	json_object_set_new(object, "mount", pool->pid ? json_null() : cli_json_text(pool->name));
-	json_object_set_new(object, "pid", pool->pid ? json_integer(pool->pid) : json_null());
-	json_object_set_new(object, "page", pool->pid ? json_null() : json_string(pool->page));
-	for (i = 0; !pool->pid && i < model->users.count; i++)
-		if (model->users.list[i].dev == pool->dev)
+	for (i = 0; i < model->users.count; i++)
+		if (model->users.list[i].dev == row->dev)
 			json_array_append_new(list, user_json(&model->users.list[i]));
-	json_object_set_new(object, "users", list);
+	object = json_pack("{s:s, s:o, s:s, s:o}", "id", row->key, "mount",
+			   row->name[0] == '/' ? cli_json_text(row->name) : json_null(), "page",
+			   row->page, "users", list);
+	stat_add_numbers(object, &row->view);
 	return object;
+}
+
+static json_t *process_json(const struct top_row *row)
+{
+	const struct mount_numbers *now = &row->view.now;
+	const uint64_t *count = now->count;
+
+	return json_pack("{s:i, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "pid",
+			 (int)row->pid, "name", cli_json_text(strchr(row->name, ' ') + 1),
+			 "mappings", (json_int_t)now->mappings, "mapped_bytes",
+			 (json_int_t)now->mapped_bytes, "huge_pages", (json_int_t)now->huge_pages,
+			 "faults", (json_int_t)count[MOUNT_FAULTS], "hits",
+			 (json_int_t)count[MOUNT_HITS], "read_bytes", (json_int_t)count[MOUNT_READ],
+			 "faults_per_s", stat_rate(&row->view, MOUNT_FAULTS), "read_bytes_per_s",
+			 stat_rate(&row->view, MOUNT_READ), "hits_percent",
+			 stat_percent(count[MOUNT_HITS], count[MOUNT_FAULTS]));
 }
 
 json_t *top_model_json(const struct top_model *model, double seconds)
 {
-	json_t *pools = json_array();
+	json_t *mounts = json_array(), *processes = json_array();
 	size_t i;
 
 	for (i = 0; i < model->count; i++)
-		json_array_append_new(pools, pool_json(model, &model->pools[i]));
-	return json_pack("{s:I, s:f, s:o, s:i}", "time", (json_int_t)time(NULL), "seconds", seconds,
-			 "pools", pools, "not_permitted", (int)model->closed);
+		if (model->rows[i].pid)
+			json_array_append_new(processes, process_json(&model->rows[i]));
+		else
+			json_array_append_new(mounts, mount_json(model, &model->rows[i]));
+	return json_pack("{s:I, s:f, s:o, s:o, s:i}", "time", (json_int_t)time(NULL), "seconds",
+			 seconds, "mounts", mounts, "processes", processes, "not_permitted",
+			 (int)model->closed);
 }

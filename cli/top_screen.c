@@ -41,7 +41,7 @@ static void put_line(int row, const struct top_line *line)
 {
 	static const attr_t attrs[] = {
 		[TOP_TITLE] = A_BOLD, [TOP_SUM] = A_NORMAL,  [TOP_COLUMNS] = A_REVERSE,
-		[TOP_POOL] = A_BOLD,  [TOP_USER] = A_NORMAL, [TOP_NOTE] = A_DIM,
+		[TOP_ROW] = A_BOLD,   [TOP_USER] = A_NORMAL, [TOP_NOTE] = A_DIM,
 	};
 
 	attrset(attrs[line->style]);
@@ -89,7 +89,7 @@ int top_screen_key(double seconds)
 	case KEY_RESIZE:
 		return TOP_KEY_RESIZE;
 	case '\f':
-		/* Somebody else wrote over it: everything is sent again. */
+		/* Another program wrote over the screen: send everything again. */
 		clearok(curscr, TRUE);
 		return TOP_KEY_RESIZE;
 	default:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * hugemap top: which pages of a file are cached, and how, as a strip of signs. What it is made
- * of comes from HUGEMAP_IOC_CACHED, which touches nothing.
+ * hugemap top: the cached pages of a file, as a strip of signs. The numbers come from
+ * HUGEMAP_IOC_CACHED, which does not count as use of the file.
  */
 #include "top.h"
 #include "cli.h"
@@ -21,7 +21,7 @@ const char *const top_strip_legend[2] = {
 	"█ 2 MB pages, ▌ some; ▓ 4 KB pages, ▒ half of them, ░ few; D d not all written; · not cached",
 };
 
-/* --- what is cached --- */
+/* --- reading --- */
 
 static int read_strip(int fd, uint64_t bytes, struct top_strip *strip)
 {
@@ -60,7 +60,7 @@ int top_strip_read(struct top_model *model, const char *path, dev_t dev)
 		model->strips = strip;
 		strip += model->nstrips;
 		err = fstat(fd, &st) < 0 ? -errno : 0;
-		/* By another name space's name, it may be something else. */
+		/* The name may be of another mount name space: then it may be another file. */
 		if (!err && dev && st.st_dev != dev)
 			err = -ENOENT;
 		if (!err)
@@ -77,7 +77,7 @@ int top_strip_read(struct top_model *model, const char *path, dev_t dev)
 	return 0;
 }
 
-/* --- what is shown --- */
+/* --- text --- */
 
 struct sum {
 	uint64_t pages, huge, base, dirty;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap top: what is shown, as lines of text. */
+/* hugemap top: lines of text. */
 #include "top.h"
 #include "cli.h"
 
@@ -32,7 +32,7 @@ bool top_sort_of(const char *name, enum top_sort *sort)
 
 /* --- text of a width --- */
 
-/* The character at @text: its bytes, and the columns that it takes; -1 = cannot be shown. */
+/* The bytes of the character at @text, and the columns that it takes; -1 = cannot be shown. */
 static size_t next_char(const char *text, int *columns)
 {
 	mbstate_t state = {};
@@ -81,7 +81,7 @@ static unsigned int width_of(const char *text)
 	return top_fit(buffer, sizeof(buffer), text, TOP_LINE, false);
 }
 
-/* The end of a path says more than its beginning. */
+/* The end of a path that fits: it identifies the file better than the beginning. */
 static const char *end_of(const char *path, unsigned int width)
 {
 	int columns;
@@ -130,9 +130,9 @@ static void put_rate(char text[CLI_TEXT], double per_second)
 		snprintf(text, CLI_TEXT, "%.1fM", per_second / 1e6);
 }
 
-static void put_latency(char text[CLI_TEXT], const struct hugemap_latency *latency, uint64_t ns)
+static void put_latency(char text[CLI_TEXT], const struct stat_view *view, uint64_t ns)
 {
-	if (latency->count)
+	if (view->now.fault_ns.count)
 		cli_time(text, (double)ns);
 	else
 		snprintf(text, CLI_TEXT, "-");
@@ -140,32 +140,33 @@ static void put_latency(char text[CLI_TEXT], const struct hugemap_latency *laten
 
 static void put_read(char text[CLI_TEXT], const struct stat_view *view)
 {
-	cli_bytes(text, STAT_RATE(view, read_bytes));
+	cli_bytes(text, stat_rate(view, MOUNT_READ));
 }
 
 static void put_write(char text[CLI_TEXT], const struct stat_view *view)
 {
-	cli_bytes(text, STAT_RATE(view, written_bytes));
+	cli_bytes(text, stat_rate(view, MOUNT_WRITTEN));
 }
 
 static void put_faults(char text[CLI_TEXT], const struct stat_view *view)
 {
-	put_rate(text, STAT_RATE(view, faults));
+	put_rate(text, stat_rate(view, MOUNT_FAULTS));
 }
 
-/* Of the faults since last time; of all of them, if there were none. */
+/* The share of hits since the last look; without faults since then, the share of all faults. */
 static double hit_share(const struct stat_view *view)
 {
-	uint64_t faults = view->now.faults - view->before.faults;
+	const uint64_t *now = view->now.count, *before = view->before.count;
+	uint64_t faults = now[MOUNT_FAULTS] - before[MOUNT_FAULTS];
 
-	if (!view->seconds || !faults || view->now.faults < view->before.faults)
-		return stat_percent(view->now.hits, view->now.faults);
-	return stat_percent(view->now.hits - view->before.hits, faults);
+	if (!view->seconds || !faults || now[MOUNT_FAULTS] < before[MOUNT_FAULTS])
+		return stat_percent(now[MOUNT_HITS], now[MOUNT_FAULTS]);
+	return stat_percent(now[MOUNT_HITS] - before[MOUNT_HITS], faults);
 }
 
 static void put_hits(char text[CLI_TEXT], const struct stat_view *view)
 {
-	if (view->now.faults)
+	if (view->now.count[MOUNT_FAULTS])
 		snprintf(text, CLI_TEXT, "%.0f", hit_share(view));
 	else
 		snprintf(text, CLI_TEXT, "-");
@@ -173,37 +174,37 @@ static void put_hits(char text[CLI_TEXT], const struct stat_view *view)
 
 static void put_dirty(char text[CLI_TEXT], const struct stat_view *view)
 {
-	cli_bytes(text, (double)view->now.dirty_bytes);
+	cli_bytes(text, (double)view->now.count[MOUNT_DIRTY]);
 }
 
 static void put_io(char text[CLI_TEXT], const struct stat_view *view)
 {
-	snprintf(text, CLI_TEXT, "%" PRIu64, view->io_depth);
+	snprintf(text, CLI_TEXT, "%" PRIu64, view->now.count[MOUNT_IO_IN_FLIGHT]);
 }
 
 static void put_p50(char text[CLI_TEXT], const struct stat_view *view)
 {
-	put_latency(text, &view->now.fault_ns, view->now.fault_ns.p50);
+	put_latency(text, view, view->now.fault_ns.p50);
 }
 
 static void put_p90(char text[CLI_TEXT], const struct stat_view *view)
 {
-	put_latency(text, &view->now.fault_ns, view->now.fault_ns.p90);
+	put_latency(text, view, view->now.fault_ns.p90);
 }
 
 static void put_p99(char text[CLI_TEXT], const struct stat_view *view)
 {
-	put_latency(text, &view->now.fault_ns, view->now.fault_ns.p99);
+	put_latency(text, view, view->now.fault_ns.p99);
 }
 
 static void put_p999(char text[CLI_TEXT], const struct stat_view *view)
 {
-	put_latency(text, &view->now.fault_ns, view->now.fault_ns.p999);
+	put_latency(text, view, view->now.fault_ns.p999);
 }
 
 static void put_evictions(char text[CLI_TEXT], const struct stat_view *view)
 {
-	put_rate(text, STAT_RATE(view, evictions));
+	put_rate(text, stat_rate(view, MOUNT_EVICTIONS));
 }
 
 static void put_pool(char text[CLI_TEXT], const struct stat_view *view)
@@ -213,23 +214,28 @@ static void put_pool(char text[CLI_TEXT], const struct stat_view *view)
 
 static void put_resident(char text[CLI_TEXT], const struct stat_view *view)
 {
-	cli_bytes(text, (double)view->now.resident_bytes);
+	cli_bytes(text, (double)view->now.count[MOUNT_RESIDENT]);
 }
 
-/* From left to right; a column is there if lines have @from columns or more. */
+/**
+ * columns - from left to right
+ * @from: the column is shown if lines have so many columns of the terminal or more
+ * @of_process: the number is known of processes, too
+ */
 static const struct column {
 	const char *title;
 	unsigned int width;
 	unsigned int from;
+	bool of_process;
 	void (*put)(char text[CLI_TEXT], const struct stat_view *view);
 } columns[] = {
-	{ "READ/S", 8, 24, put_read },	     { "WRITE/S", 8, 32, put_write },
-	{ "FAULT/S", 8, 40, put_faults },    { "HIT%", 5, 46, put_hits },
-	{ "DIRTY", 8, 54, put_dirty },	     { "IO", 5, 58, put_io },
-	{ "P50", 8, 74, put_p50 },	     { "P90", 8, 120, put_p90 },
-	{ "P99", 8, 66, put_p99 },	     { "P99.9", 8, 120, put_p999 },
-	{ "EVICT/S", 8, 80, put_evictions }, { "RESIDENT", 9, 100, put_resident },
-	{ "POOL", 8, 100, put_pool },
+	{ "READ/S", 8, 24, true, put_read },	    { "WRITE/S", 8, 32, false, put_write },
+	{ "FAULT/S", 8, 40, true, put_faults },	    { "HIT%", 5, 46, true, put_hits },
+	{ "DIRTY", 8, 54, false, put_dirty },	    { "IO", 5, 58, false, put_io },
+	{ "P50", 8, 74, false, put_p50 },	    { "P90", 8, 120, false, put_p90 },
+	{ "P99", 8, 66, false, put_p99 },	    { "P99.9", 8, 120, false, put_p999 },
+	{ "EVICT/S", 8, 80, false, put_evictions }, { "RESIDENT", 9, 100, false, put_resident },
+	{ "POOL", 8, 100, false, put_pool },
 };
 
 #define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -245,27 +251,31 @@ static unsigned int name_width(const struct top_settings *settings)
 	return width;
 }
 
-/* A line of columns; of a pool, or the titles. */
+/* A line of columns: of a row, or the titles. */
 static void add_columns(struct top_view *view, const struct top_settings *settings,
-			const char *name, const struct stat_view *numbers)
+			const struct top_row *row)
 {
 	char line[TOP_LINE], text[CLI_TEXT];
 	unsigned int width = name_width(settings);
 	size_t used, i;
 
-	if (numbers)
-		name = end_of(name, width);
-	top_fit(line, sizeof(line), name, width, true);
+	top_fit(line, sizeof(line), row ? end_of(row->name, width) : "NAME", width, true);
 	used = strlen(line);
 	for (i = 0; i < NCOLUMNS; i++) {
-		if (settings->width < columns[i].from)
+		const struct column *column = &columns[i];
+
+		if (settings->width < column->from)
 			continue;
-		if (numbers)
-			columns[i].put(text, numbers);
+		if (!row)
+			snprintf(text, sizeof(text), "%s", column->title);
+		else if (row->pid && !column->of_process)
+			snprintf(text, sizeof(text), "-");
+		else
+			column->put(text, &row->view);
 		used += (size_t)snprintf(line + used, sizeof(line) - used, "%*s",
-					 (int)columns[i].width, numbers ? text : columns[i].title);
+					 (int)column->width, text);
 	}
-	add_line(view, settings, numbers ? TOP_POOL : TOP_COLUMNS, "%s", line);
+	add_line(view, settings, row ? TOP_ROW : TOP_COLUMNS, "%s", line);
 }
 
 /* --- order --- */
@@ -274,17 +284,17 @@ static double sort_value(const struct stat_view *view, enum top_sort sort)
 {
 	switch (sort) {
 	case TOP_BY_READ:
-		return STAT_RATE(view, read_bytes);
+		return stat_rate(view, MOUNT_READ);
 	case TOP_BY_WRITE:
-		return STAT_RATE(view, written_bytes);
+		return stat_rate(view, MOUNT_WRITTEN);
 	case TOP_BY_FAULTS:
-		return STAT_RATE(view, faults);
+		return stat_rate(view, MOUNT_FAULTS);
 	case TOP_BY_HITS:
 		return hit_share(view);
 	case TOP_BY_DIRTY:
-		return (double)view->now.dirty_bytes;
+		return (double)view->now.count[MOUNT_DIRTY];
 	case TOP_BY_EVICTIONS:
-		return STAT_RATE(view, evictions);
+		return stat_rate(view, MOUNT_EVICTIONS);
 	case TOP_BY_LATENCY:
 		return (double)view->now.fault_ns.p99;
 	default:
@@ -294,7 +304,7 @@ static double sort_value(const struct stat_view *view, enum top_sort sort)
 
 static int by_value(const void *a, const void *b, void *arg)
 {
-	const struct top_pool *left = a, *right = b;
+	const struct top_row *left = a, *right = b;
 	const enum top_sort *sort = arg;
 	double l = sort_value(&left->view, *sort), r = sort_value(&right->view, *sort);
 
@@ -313,40 +323,40 @@ static void add_head(const struct top_model *model, const struct top_settings *s
 	char a[CLI_TEXT], b[CLI_TEXT], c[CLI_TEXT], d[CLI_TEXT];
 
 	for (i = 0; i < model->count; i++) {
-		const struct stat_view *numbers = &model->pools[i].view;
+		const struct stat_view *numbers = &model->rows[i].view;
 
-		mounts += !model->pools[i].pid;
-		read += STAT_RATE(numbers, read_bytes);
-		written += STAT_RATE(numbers, written_bytes);
-		faults += STAT_RATE(numbers, faults);
-		dirty += (double)numbers->now.dirty_bytes;
+		mounts += !model->rows[i].pid;
+		read += stat_rate(numbers, MOUNT_READ);
+		written += stat_rate(numbers, MOUNT_WRITTEN);
+		faults += stat_rate(numbers, MOUNT_FAULTS);
+		dirty += (double)numbers->now.count[MOUNT_DIRTY];
 	}
 	add_line(view, settings, TOP_TITLE,
-		 "hugemap top: %zu mount%s, %zu pool%s of processes; every %g s, by %s", mounts,
+		 "hugemap top: %zu mount%s, %zu process%s; every %g s, by %s", mounts,
 		 mounts == 1 ? "" : "s", model->count - mounts,
-		 model->count - mounts == 1 ? "" : "s", settings->interval,
+		 model->count - mounts == 1 ? "" : "es", settings->interval,
 		 top_keys[settings->sort].name);
 	put_rate(d, faults);
 	add_line(view, settings, TOP_SUM, "read %s/s, written %s/s, %s faults/s, dirty %s",
 		 cli_bytes(a, read), cli_bytes(b, written), d, cli_bytes(c, dirty));
-	add_columns(view, settings, "POOL", NULL);
+	add_columns(view, settings, NULL);
 }
 
 static void add_users(const struct top_model *model, const struct top_settings *settings,
-		      const struct top_pool *pool, struct top_view *view)
+		      const struct top_row *row, struct top_view *view)
 {
 	char name[64], a[CLI_TEXT], b[CLI_TEXT], path[TOP_LINE];
-	/* What the numbers leave of the line; the directory of the mount goes without saying. */
+	/* The room that the numbers leave. The directory of the mount is left out. */
 	unsigned int width = settings->width > 78 ? settings->width - 65 : 13;
-	size_t dir = strlen(pool->name), i;
+	size_t dir = strlen(row->name), i;
 
 	for (i = 0; i < model->users.count; i++) {
 		const struct user *user = &model->users.list[i];
 		const char *file = user->path;
 
-		if (user->dev != pool->dev)
+		if (user->dev != row->dev)
 			continue;
-		if (!strncmp(file, pool->name, dir) && file[dir] == '/')
+		if (!strncmp(file, row->name, dir) && file[dir] == '/')
 			file += dir + 1;
 		top_fit(name, sizeof(name), user->name, 12, true);
 		top_fit(path, sizeof(path), end_of(file, width), width, true);
@@ -358,36 +368,27 @@ static void add_users(const struct top_model *model, const struct top_settings *
 	}
 }
 
-static void add_mappings(const struct top_settings *settings, const struct top_pool *pool,
+static void add_mappings(const struct top_settings *settings, const struct top_row *row,
 			 struct top_view *view)
 {
-	const struct stat_view *numbers = &pool->view;
+	const struct mount_numbers *now = &row->view.now;
 	char text[CLI_TEXT];
 
-	if (!strcmp(pool->engine, "steered")) {
-		add_line(view, settings, TOP_USER,
-			 "    %s in %" PRIu64 " mapping%s, %" PRIu64 " huge pages; steered",
-			 cli_bytes(text, (double)numbers->now.mapped_bytes), numbers->mappings,
-			 numbers->mappings == 1 ? "" : "s", numbers->now.huge_pages);
-		return;
-	}
 	add_line(view, settings, TOP_USER,
-		 "    %s in %" PRIu64 " mapping%s, %" PRIu64 " huge and %" PRIu64
-		 " base pages; %s engine%s%s",
-		 cli_bytes(text, (double)numbers->now.mapped_bytes), numbers->mappings,
-		 numbers->mappings == 1 ? "" : "s", numbers->now.huge_pages,
-		 numbers->now.base_pages, pool->engine, pool->io[0] ? ", " : "", pool->io);
+		 "    %s in %" PRIu64 " mapping%s, %" PRIu64 " huge pages",
+		 cli_bytes(text, (double)now->mapped_bytes), now->mappings,
+		 now->mappings == 1 ? "" : "s", now->huge_pages);
 }
 
-/* Which part of which file of a mount is cached. */
+/* The cached parts of the files of a mount. */
 static void add_strips(const struct top_model *model, const struct top_settings *settings,
-		       const struct top_pool *pool, struct top_view *view)
+		       const struct top_row *row, struct top_view *view)
 {
 	char strip[TOP_LINE], path[TOP_LINE], a[CLI_TEXT], b[CLI_TEXT], c[CLI_TEXT], d[CLI_TEXT];
 	unsigned int width = settings->width > 4 ? settings->width - 4 : 1;
-	size_t dir = strlen(pool->name), i;
+	size_t dir = strlen(row->name), i;
 
-	/* So many signs of three bytes a line has room for. */
+	/* A line has room for so many signs of three bytes. */
 	if (width > TOP_LINE / 4)
 		width = TOP_LINE / 4;
 	for (i = 0; i < model->nstrips; i++) {
@@ -395,9 +396,9 @@ static void add_strips(const struct top_model *model, const struct top_settings 
 		uint64_t huge, base, dirty;
 		const char *name = file->path;
 
-		if (file->dev != pool->dev)
+		if (file->dev != row->dev)
 			continue;
-		if (!strncmp(name, pool->name, dir) && name[dir] == '/')
+		if (!strncmp(name, row->name, dir) && name[dir] == '/')
 			name += dir + 1;
 		top_fit(path, sizeof(path), end_of(name, 24), 24, false);
 		top_strip_sum(file, &huge, &base, &dirty);
@@ -417,26 +418,18 @@ void top_view_build(struct top_model *model, const struct top_settings *settings
 	size_t i;
 
 	if (model->count)
-		qsort_r(model->pools, model->count, sizeof(*model->pools), by_value, &sort);
-	/* They were moved. */
-	for (i = 0; i < model->count; i++) {
-		struct top_pool *pool = &model->pools[i];
-
-		pool->view.engine = pool->engine;
-		pool->view.io = pool->io;
-		pool->view.count = pool->pid ? NULL : pool->count;
-	}
+		qsort_r(model->rows, model->count, sizeof(*model->rows), by_value, &sort);
 	add_head(model, settings, view);
 	for (i = 0; i < model->count; i++) {
-		const struct top_pool *pool = &model->pools[i];
+		const struct top_row *row = &model->rows[i];
 
-		add_columns(view, settings, pool->name, &pool->view);
-		if (settings->mappings && pool->pid)
-			add_mappings(settings, pool, view);
+		add_columns(view, settings, row);
+		if (settings->mappings && row->pid)
+			add_mappings(settings, row, view);
 		else if (settings->mappings)
-			add_users(model, settings, pool, view);
-		if (settings->strips && !pool->pid)
-			add_strips(model, settings, pool, view);
+			add_users(model, settings, row, view);
+		if (settings->strips && !row->pid)
+			add_strips(model, settings, row, view);
 	}
 	if (settings->strips && model->nstrips)
 		add_line(view, settings, TOP_NOTE, "%s", top_strip_legend[settings->unicode]);
@@ -445,8 +438,8 @@ void top_view_build(struct top_model *model, const struct top_settings *settings
 			 "No process here uses HugeMap now, and there is no mount of it.");
 	if (model->closed)
 		add_line(view, settings, TOP_NOTE,
-			 "%u processes belong to others: as root, you could look into them.",
-			 model->closed);
+			 "%u more process%s of other users: only root can look into them.",
+			 model->closed, model->closed == 1 ? "" : "es");
 }
 
 void top_view_free(struct top_view *view)

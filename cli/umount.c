@@ -187,7 +187,7 @@ static int write_back(const struct mount_point *point)
 		stat_wait(LOOK_EVERY);
 		if (mount && !mount_open(point->dir, mount) && !mount_read(mount, &numbers))
 			cli_progress("hugemap umount: %s are still to be written",
-				     cli_bytes(text, (double)numbers.stat.dirty_bytes));
+				     cli_bytes(text, (double)numbers.count[MOUNT_DIRTY]));
 	}
 	free(mount);
 	cli_progress_clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Who maps files of a mount, and how: from /proc/PID/maps and smaps. */
+/* The processes that map files of a mount: from /proc/PID/maps and smaps. */
 #include "mounts.h"
 #include "cli.h"
 #include "system.h"
@@ -41,7 +41,7 @@ static bool is_among(dev_t dev, const dev_t *devs, size_t ndevs)
 	return false;
 }
 
-/* maps is cheap; smaps walks page tables, so it is read only where it is worth it. */
+/* maps is cheap. smaps walks page tables, so it is read only if maps has such a file. */
 static int maps_any(pid_t pid, const dev_t *devs, size_t ndevs)
 {
 	uint64_t length;
@@ -51,6 +51,7 @@ static int maps_any(pid_t pid, const dev_t *devs, size_t ndevs)
 	bool found = false;
 	FILE *maps;
 	dev_t dev;
+	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
 	maps = fopen(path, "re");
@@ -58,18 +59,14 @@ static int maps_any(pid_t pid, const dev_t *devs, size_t ndevs)
 		return -errno;
 	while (!found && getline(&line, &room, maps) > 0)
 		found = parse_area(line, &length, &dev, &file) && is_among(dev, devs, ndevs);
-	/* The right to look is asked for at the first read, by some kernels. */
-	if (!found && ferror(maps)) {
-		free(line);
-		fclose(maps);
-		return -EACCES;
-	}
+	/* Some kernels check the right to read the file only at the first read. */
+	err = !found && ferror(maps) ? -errno : 0;
 	free(line);
 	fclose(maps);
-	return found;
+	return err ? err : found;
 }
 
-/* The entry of a file in a process; those of a process are the last ones. */
+/* The entry of a file in a process. The entries of the current process are the last ones. */
 static struct user *entry_of(struct users *users, const struct user *who, const char *path)
 {
 	struct user *user;
@@ -160,23 +157,22 @@ void users_free(struct users *users)
 	*users = (struct users){};
 }
 
-uint64_t users_add_up(const struct users *users, dev_t dev, struct hugemap_stat *stat)
+void users_add_up(const struct users *users, dev_t dev, struct mount_numbers *numbers)
 {
-	uint64_t mappings = 0, huge = 0, resident = 0;
+	uint64_t huge = 0, resident = 0;
 	size_t i;
 
-	stat->mapped_bytes = 0;
+	numbers->mappings = numbers->mapped_bytes = 0;
 	for (i = 0; i < users->count; i++) {
 		const struct user *user = &users->list[i];
 
 		if (user->dev != dev)
 			continue;
-		mappings += user->mappings;
-		stat->mapped_bytes += user->mapped_bytes;
+		numbers->mappings += user->mappings;
+		numbers->mapped_bytes += user->mapped_bytes;
 		resident += user->resident_bytes;
 		huge += user->huge_bytes;
 	}
-	stat->huge_pages = huge >> 21;
-	stat->base_pages = (resident > huge ? resident - huge : 0) >> 12;
-	return mappings;
+	numbers->huge_pages = huge >> 21;
+	numbers->base_pages = (resident > huge ? resident - huge : 0) >> 12;
 }

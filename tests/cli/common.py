@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""What the tests of the command line share."""
+"""Helpers for the tests of the command line."""
 import contextlib
 import fcntl
 import json
@@ -157,7 +157,7 @@ class Screen:
         os.close(self.slave)
 
 
-# A program that maps a file; stdin: when it shall end.
+# A program that maps a file, and ends at the end of its input.
 MAPPER = """
 import mmap, sys
 with open(sys.argv[1], "r+b") as file:
@@ -169,12 +169,12 @@ sys.stdin.read()
 
 
 @contextlib.contextmanager
-def mapped_file(directory):
-    """A file of 1 MB and a process that has it mapped meanwhile."""
+def mapped_file(directory, *words):
+    """A file of 1 MB, and a process that maps it; words: the command that starts the process."""
     with tempfile.NamedTemporaryFile(dir=directory) as file:
         file.write(b"\1" * (1 << 20))
         file.flush()
-        with subprocess.Popen([sys.executable, "-c", MAPPER, file.name], text=True,
+        with subprocess.Popen([*words, sys.executable, "-c", MAPPER, file.name], text=True,
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
             assert program.stdout.readline() == "ready\n"
             yield file.name, program.pid

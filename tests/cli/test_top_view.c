@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap top: the lines that are made of numbers, at every width. */
+/* hugemap top: lines of text from numbers, at every width. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,33 +13,46 @@
 
 #define MB (1ull << 20)
 
-static struct top_pool mount_pool(const char *name, uint64_t read, uint64_t dirty)
+static struct top_row mount_row(const char *name, uint64_t read, uint64_t dirty)
 {
-	struct top_pool pool = { .engine = "kernel", .page = "2M", .dev = 7 };
+	struct top_row row = { .page = "2M", .dev = 7 };
+	struct mount_numbers *now = &row.view.now;
 
-	strcpy(pool.name, name);
-	pool.view.seconds = 2;
-	pool.view.now.read_bytes = read;
-	pool.view.now.dirty_bytes = dirty;
-	pool.view.now.pool_bytes = 4096 * MB;
-	pool.view.now.faults = 1000;
-	pool.view.now.hits = 900;
-	pool.view.before.faults = 800;
-	pool.view.before.hits = 800;
-	pool.view.now.fault_ns = (struct hugemap_latency){ 1000, 1500, 20000, 3000000, 1, 1 };
-	return pool;
+	strcpy(row.name, name);
+	row.view.seconds = 2;
+	now->pool_bytes = 4096 * MB;
+	now->count[MOUNT_READ] = read;
+	now->count[MOUNT_DIRTY] = dirty;
+	now->count[MOUNT_FAULTS] = 1000;
+	now->count[MOUNT_HITS] = 900;
+	row.view.before.count[MOUNT_FAULTS] = 800;
+	row.view.before.count[MOUNT_HITS] = 800;
+	now->fault_ns = (struct mount_latency){ 1000, 1500, 20000, 3000000, 1, 1 };
+	return row;
+}
+
+static struct top_row process_row(void)
+{
+	struct top_row row = { .name = "4711 python3", .pid = 4711 };
+	struct mount_numbers *now = &row.view.now;
+
+	row.view.seconds = 2;
+	now->mappings = 3;
+	now->mapped_bytes = 6 * MB;
+	now->huge_pages = 2;
+	now->count[MOUNT_FAULTS] = 40;
+	now->count[MOUNT_HITS] = 30;
+	return row;
 }
 
 static struct top_model make_model(void)
 {
 	struct top_model model = { .count = 3, .closed = 2 };
 
-	model.pools = calloc(3, sizeof(*model.pools));
-	model.pools[0] = mount_pool("/mnt/fast", 20 * MB, 3 * MB);
-	model.pools[1] = mount_pool("/mnt/faster", 40 * MB, 1 * MB);
-	model.pools[2] = mount_pool("4711 python3", 0, 2 * MB);
-	model.pools[2].pid = 4711;
-	strcpy(model.pools[2].io, "io_uring");
+	model.rows = calloc(3, sizeof(*model.rows));
+	model.rows[0] = mount_row("/mnt/fast", 20 * MB, 3 * MB);
+	model.rows[1] = mount_row("/mnt/faster", 40 * MB, 1 * MB);
+	model.rows[2] = process_row();
 	model.users.list = calloc(1, sizeof(*model.users.list));
 	model.users.count = 1;
 	model.users.list[0] = (struct user){ .pid = 12,
@@ -83,14 +96,14 @@ static void test_no_line_is_wider_than_the_terminal(void **state)
 	top_model_free(&model);
 }
 
-/* The first pool below the head. */
+/* The first row below the head. */
 static const char *first(struct top_model *model, enum top_sort sort)
 {
 	struct top_view view = build(model, 80, sort);
 
-	assert_int_equal(view.lines[TOP_HEAD_LINES].style, TOP_POOL);
+	assert_int_equal(view.lines[TOP_HEAD_LINES].style, TOP_ROW);
 	top_view_free(&view);
-	return model->pools[0].name;
+	return model->rows[0].name;
 }
 
 static void test_order(void **state)
@@ -100,8 +113,11 @@ static void test_order(void **state)
 	assert_string_equal(first(&model, TOP_BY_READ), "/mnt/faster");
 	assert_string_equal(first(&model, TOP_BY_DIRTY), "/mnt/fast");
 	assert_string_equal(first(&model, TOP_BY_NAME), "/mnt/fast");
-	model.pools[2].view.now.evictions = 5;
-	assert_string_equal(first(&model, TOP_BY_EVICTIONS), "4711 python3");
+	assert_string_equal(first(&model, TOP_BY_FAULTS), "/mnt/fast");
+	model.rows[2].view.now.count[MOUNT_FAULTS] = 300;
+	model.rows[1].view.now.count[MOUNT_FAULTS] = 300;
+	model.rows[0].view.now.count[MOUNT_FAULTS] = 300;
+	assert_string_equal(first(&model, TOP_BY_FAULTS), "4711 python3");
 	top_model_free(&model);
 }
 
@@ -111,7 +127,7 @@ static void test_columns(void **state)
 	struct top_view view = build(&model, 80, TOP_BY_READ);
 
 	assert_string_equal(view.lines[2].text,
-			    "POOL            READ/S WRITE/S FAULT/S HIT%   DIRTY   IO     P50     "
+			    "NAME            READ/S WRITE/S FAULT/S HIT%   DIRTY   IO     P50     "
 			    "P99 EVICT/S");
 	/* 40 MB in 2 s; 100 hits of 200 faults since the time before. */
 	assert_string_equal(view.lines[3].text,
@@ -126,16 +142,31 @@ static void test_users_are_below_their_mount(void **state)
 	struct top_model model = make_model();
 	struct top_view view;
 
-	model.pools[1].dev = 8;
+	model.rows[1].dev = 8;
 	view = build(&model, 80, TOP_BY_NAME);
-	assert_int_equal(view.lines[3].style, TOP_POOL);
+	assert_int_equal(view.lines[3].style, TOP_ROW);
 	assert_int_equal(view.lines[4].style, TOP_USER);
 	assert_non_null(strstr(view.lines[4].text, " 12 reader       a/file "));
 	assert_non_null(strstr(view.lines[4].text, "8.0 MB in 2,  4.0 MB here,  50% huge"));
-	assert_int_equal(view.lines[5].style, TOP_POOL);
-	assert_int_equal(view.lines[6].style, TOP_POOL);
-	assert_int_equal(view.lines[7].style, TOP_USER);
-	assert_non_null(strstr(view.lines[7].text, "io_uring"));
+	assert_int_equal(view.lines[5].style, TOP_ROW);
+	assert_int_equal(view.lines[6].style, TOP_ROW);
+	top_view_free(&view);
+	top_model_free(&model);
+}
+
+static void test_a_process_has_only_known_numbers(void **state)
+{
+	struct top_model model = make_model();
+	struct top_view view = build(&model, 100, TOP_BY_NAME);
+
+	assert_string_equal(view.lines[0].text,
+			    "hugemap top: 2 mounts, 1 process; every 2 s, by name");
+	assert_string_equal(
+		view.lines[7].text,
+		"4711 python3          0 B       -      20   75       -    -       -       "
+		"-       -        -       -");
+	assert_int_equal(view.lines[8].style, TOP_USER);
+	assert_string_equal(view.lines[8].text, "    6.0 MB in 3 mappings, 2 huge pages");
 	top_view_free(&view);
 	top_model_free(&model);
 }
@@ -148,7 +179,7 @@ static struct top_strip strip_of(const struct hugemap_cell *cells, size_t count)
 	return strip;
 }
 
-/* A block each: pages of the file, in huge units, in base pages, dirty. */
+/* One cell for each block: pages of the file, in huge units, in base pages, dirty. */
 static const struct hugemap_cell blocks[] = {
 	{ 512, 512, 0, 0 }, { 512, 0, 512, 0 }, { 512, 0, 256, 0 },   { 512, 0, 1, 0 },
 	{ 512, 0, 0, 0 },   { 512, 0, 90, 1 },	{ 512, 512, 0, 512 }, { 3, 0, 3, 0 },
@@ -163,7 +194,7 @@ static void test_a_strip_tells_of_each_block(void **state)
 	assert_string_equal(text, "#=-'.dD=");
 	assert_int_equal(top_strip_text(text, sizeof(text), &strip, 8, true), 8);
 	assert_string_equal(text, "█▓▒░·dD▓");
-	/* Not more than there is room, and no part of a sign. */
+	/* No more than there is room for, and no part of a sign. */
 	assert_int_equal(top_strip_text(text, 8, &strip, 8, true), 2);
 	assert_string_equal(text, "█▓");
 	strip.count = 0;
@@ -171,7 +202,7 @@ static void test_a_strip_tells_of_each_block(void **state)
 	assert_string_equal(text, "");
 }
 
-/* Neighbours share a sign where there are more of them than columns. */
+/* Neighbouring cells share a sign if there are more cells than columns. */
 static void test_a_strip_follows_the_width(void **state)
 {
 	static const struct hugemap_cell many[] = {
@@ -200,7 +231,7 @@ static void test_strips_are_below_their_mount(void **state)
 	struct top_view view = {};
 	size_t n;
 
-	model.pools[1].dev = 8;
+	model.rows[1].dev = 8;
 	model.strips = calloc(1, sizeof(*model.strips));
 	model.strips[0] = strip_of(blocks, 8);
 	model.strips[0].path = strdup("/mnt/fast/a/file");
@@ -215,7 +246,7 @@ static void test_strips_are_below_their_mount(void **state)
 			    "  a/file: 4.0 MB in 2 MB pages, 3.4 MB in 4 KB, of 16 MB; "
 			    "2.0 MB not written");
 	assert_string_equal(view.lines[5].text, "  [#=-'.dD=]");
-	assert_int_equal(view.lines[6].style, TOP_POOL);
+	assert_int_equal(view.lines[6].style, TOP_ROW);
 	assert_string_equal(view.lines[view.count - 2].text, top_strip_legend[0]);
 	assert_int_equal(view.lines[view.count - 2].style, TOP_NOTE);
 	top_view_free(&view);
@@ -243,10 +274,10 @@ static void test_fit_counts_columns_not_bytes(void **state)
 	/* A wide character that does not fit leaves a blank. */
 	assert_int_equal(top_fit(text, sizeof(text), "a\xe6\x97\xa5", 2, true), 2);
 	assert_string_equal(text, "a ");
-	/* What is no text, or moves the cursor, is not sent to a terminal. */
+	/* Bytes that are no text, or move the cursor, are not sent to a terminal. */
 	assert_int_equal(top_fit(text, sizeof(text), "\xff\x1b[J\n", 9, false), 5);
 	assert_string_equal(text, "??[J?");
-	/* Nor is more written than there is room. */
+	/* No more is written than there is room for. */
 	assert_int_equal(top_fit(text, 4, "abcdef", 6, true), 3);
 	assert_string_equal(text, "abc");
 	setlocale(LC_CTYPE, "C");
@@ -259,6 +290,7 @@ int main(void)
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_columns),
 		cmocka_unit_test(test_users_are_below_their_mount),
+		cmocka_unit_test(test_a_process_has_only_known_numbers),
 		cmocka_unit_test(test_a_strip_tells_of_each_block),
 		cmocka_unit_test(test_a_strip_follows_the_width),
 		cmocka_unit_test(test_strips_are_below_their_mount),
