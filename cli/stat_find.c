@@ -14,6 +14,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Control characters of another program could do harm on our terminal. */
+static void clean(char *text)
+{
+	for (; *text; text++)
+		if (iscntrl((unsigned char)*text))
+			*text = '?';
+}
+
 /* The process may have written anything into its memfd: everything is checked. */
 static int read_page(int fd, struct steer_page *page)
 {
@@ -27,6 +35,8 @@ static int read_page(int fd, struct steer_page *page)
 
 		map->path[sizeof(map->path) - 1] = '\0';
 		map->why[sizeof(map->why) - 1] = '\0';
+		clean(map->path);
+		clean(map->why);
 		if (map->pattern >= STEER_PATTERNS)
 			map->pattern = STEER_UNKNOWN;
 	}
@@ -141,6 +151,7 @@ int stat_open(pid_t pid, struct target *target)
 		return err;
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	read_line(path, target->name, sizeof(target->name));
+	clean(target->name);
 	target->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	return 0;
 }

@@ -29,10 +29,10 @@ static json_t *steer_map_json(const struct steer_map *map)
 		json_object_set_new(advice, steer_act_names[i],
 				    json_pack("{s:I, s:I}", "calls", (json_int_t)map->count[i],
 					      "bytes", (json_int_t)map->amount[i]));
-	return json_pack("{s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:o}", "pattern",
-			 steer_pattern_names[map->pattern], "reason", map->why, "file",
-			 cli_json_text(map->path), "offset", (json_int_t)map->offset, "bytes",
-			 (json_int_t)map->bytes, "touched_bytes", (json_int_t)map->touched,
+	return json_pack("{s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:o}", "pattern",
+			 steer_pattern_names[map->pattern], "reason", cli_json_text(map->why),
+			 "file", cli_json_text(map->path), "offset", (json_int_t)map->offset,
+			 "bytes", (json_int_t)map->bytes, "touched_bytes", (json_int_t)map->touched,
 			 "huge_bytes", (json_int_t)map->huge, "advice", advice);
 }
 

@@ -38,9 +38,10 @@ class Live(unittest.TestCase):
     def setUp(self):
         if not os.access("/proc/self/pagemap", os.R_OK):
             self.skipTest("nothing can be steered here")
-        with tempfile.NamedTemporaryFile(dir="/var/tmp", delete=False) as file:
+        with tempfile.NamedTemporaryFile(dir="/var/tmp", prefix="a\x1b[2J", delete=False) as file:
             file.write(os.urandom(SIZE))
         self.path = file.name
+        self.shown = self.path.replace("\x1b", "?")
         self.addCleanup(os.unlink, self.path)
         env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
         self.program = subprocess.Popen(
@@ -104,10 +105,16 @@ class Live(unittest.TestCase):
         self.wait(lambda: self.steer()["mappings"])
         mapping, = self.steer()["mappings"]
         self.assertEqual((mapping["file"], mapping["offset"], mapping["bytes"]),
-                         (self.path, 0, SIZE))
+                         (self.shown, 0, SIZE))
         self.assertLessEqual(mapping["touched_bytes"], SIZE)
         for advice in mapping["advice"].values():
             self.assertEqual(bool(advice["calls"]), bool(advice["bytes"]))
+
+    def test_control_characters_do_not_reach_the_terminal(self):
+        self.wait(lambda: self.steer()["mappings"])
+        text = stat(self.pid).stdout
+        self.assertNotIn("\x1b", text)
+        self.assertIn(self.shown, text)
 
     def test_count_and_interval_give_one_object_a_line(self):
         result = stat(self.pid, "--json", "--interval", "0.1", "--count", "3")
@@ -124,7 +131,7 @@ class Live(unittest.TestCase):
         self.assertTrue(result.stdout.startswith(f"{self.pid} ("), result.stdout)
         for word in ("steered", "faults", "read", "mappings"):
             self.assertRegex(result.stdout, rf"(?m)^ +{word}\b")
-        self.assertIn(self.path, result.stdout)
+        self.assertIn(self.shown, result.stdout)
         twice = stat(self.pid, "--interval", "0.1", "--count", "2").stdout
         self.assertEqual(twice.count(f"{self.pid} ("), 2)
 
