@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * hugemap run: start a program with the library loaded that has its mappings steered.
- * Settings come from files, the environment and options, in this order, and go to the
- * library in the environment.
+ * hugemap run: start a program with libhugemap-run.so preloaded, which has its mappings
+ * steered. The command reads settings from files, the environment and options, in this order,
+ * and passes them to the library in the environment.
  */
 #include "cli.h"
 
@@ -49,7 +49,7 @@ enum kind {
 	SIZE,
 };
 
-/* By the keys of the options. */
+/* The keys are those of options[]. */
 static struct setting {
 	int key;
 	enum kind kind;
@@ -78,7 +78,7 @@ static bool is_flag(const char *text)
 	       !strcasecmp(text, "no");
 }
 
-/* @where: for complaints. @add: a list gets one more entry. */
+/* @where: the setting's name in error messages. @add: append to a list. */
 static void set(struct setting *setting, const char *text, const char *where, bool add)
 {
 	char *value;
@@ -135,7 +135,7 @@ static char *trim(char *text)
 	return text;
 }
 
-/* Lines of "name = value"; what follows a # is a comment. */
+/* Lines are "name = value"; a # begins a comment. */
 static void read_file(const char *path)
 {
 	char line[PATH_MAX + 64], where[PATH_MAX + 96];
@@ -143,7 +143,7 @@ static void read_file(const char *path)
 	unsigned int number = 0;
 
 	if (!file) {
-		/* HOME may still be that of the user who called su. */
+		/* After su, HOME may be another user's directory, which this user cannot read. */
 		if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
 			exit(cli_fail(&run_command, "%s: %s", path, strerror(errno)));
 		return;
@@ -198,8 +198,8 @@ static void read_environment(void)
 	}
 }
 
-/* Beside this command, as in the build directory; or where it was installed. */
-static bool find_library(const char *name, char *path, size_t size)
+/* The library is beside this command in a build directory, or else where it was installed. */
+static bool find_library(char *path, size_t size)
 {
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -210,11 +210,11 @@ static bool find_library(const char *name, char *path, size_t size)
 		slash = strrchr(self, '/');
 		if (slash)
 			*slash = '\0';
-		snprintf(path, size, "%s/%s", self, name);
+		snprintf(path, size, "%s/%s", self, LIBRARY);
 		if (!access(path, R_OK))
 			return true;
 	}
-	snprintf(path, size, "%s/%s", HUGEMAP_LIBDIR, name);
+	snprintf(path, size, "%s/%s", HUGEMAP_LIBDIR, LIBRARY);
 	return !access(path, R_OK);
 }
 
@@ -223,9 +223,9 @@ static int preload(void)
 	const char *already = getenv("LD_PRELOAD");
 	char library[2 * PATH_MAX], *all;
 
-	if (!find_library(LIBRARY, library, sizeof(library)))
+	if (!find_library(library, sizeof(library)))
 		return cli_fail(&run_command, "%s is not there: is HugeMap installed?", library);
-	/* Names are separated by spaces or colons there: neither can be in one. */
+	/* Spaces and colons separate the entries of LD_PRELOAD and cannot be escaped. */
 	if (strpbrk(library, " :"))
 		return cli_fail(&run_command,
 				"the directory of %s must not have a space or a colon", library);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The functions of the C library that are taken over: those that make, move, end and
- * advise mappings, and those before which the watcher's thread must be gone.
+ * The functions of the C library that are replaced: those that make, move, end and advise
+ * mappings, and those before which the monitor thread must have ended.
  */
 #include "shim.h"
 
@@ -88,7 +88,7 @@ SHIM_EXPORT int madvise(void *addr, size_t length, int advice)
 	return result;
 }
 
-/* As the C library has it: the error is what it returns, and DONTNEED does nothing. */
+/* As in the C library, the error is the return value, and POSIX_MADV_DONTNEED does nothing. */
 SHIM_EXPORT int posix_madvise(void *addr, size_t length, int advice)
 {
 	int saved = errno, err = 0;
@@ -99,7 +99,7 @@ SHIM_EXPORT int posix_madvise(void *addr, size_t length, int advice)
 	return err;
 }
 
-/* --- where the process must be alone --- */
+/* --- calls that need a process without the monitor thread --- */
 
 SHIM_EXPORT int unshare(int flags)
 {
@@ -108,7 +108,7 @@ SHIM_EXPORT int unshare(int flags)
 	return (int)syscall(SYS_unshare, flags);
 }
 
-/* Without a type, the descriptor alone tells which it is. */
+/* With type 0, any kind of name space descriptor is accepted. */
 SHIM_EXPORT int setns(int fd, int type)
 {
 	if (shim.on && (!type || type & (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWTIME)))
@@ -117,8 +117,8 @@ SHIM_EXPORT int setns(int fd, int type)
 }
 
 /*
- * A filter that is made for the program's own calls may be laid upon all threads, and
- * end the process for a call of another's.
+ * A seccomp filter may be installed on all threads. It allows the system calls that the
+ * program makes, and may kill the process for one that only the monitor thread makes.
  */
 SHIM_EXPORT int prctl(int option, ...)
 {
@@ -136,8 +136,8 @@ SHIM_EXPORT int prctl(int option, ...)
 }
 
 /*
- * The C library makes each thread that it knows change its user. The watcher is none of
- * them: it goes before, and comes back as who the program is then.
+ * The C library changes the user of each thread that it knows. It does not know the monitor
+ * thread, so that ends first. The next large mapping starts it again, with the new user.
  */
 static void *next(const char *name)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Settings, as `hugemap run` has put them into the environment: HUGEMAP_RUN_*.
- * The command checks them; what makes no sense here is left at its default. They are
- * copied: programs write over their environment to change what ps shows.
+ * The settings that `hugemap run` passes in the environment: HUGEMAP_RUN_*. The command has
+ * checked them; a value that is invalid here leaves the default. They are copied, because
+ * programs overwrite their environment to change their title in ps.
  */
 #include "shim.h"
 
@@ -46,7 +46,7 @@ static void text(const char *name, char *to, size_t room)
 		strcpy(to, value);
 }
 
-/* Does one of the globs match the path? A glob without a slash: its last part. */
+/* A glob with a slash must match the whole path, one without only the last part. */
 static bool matches(const char *globs, const char *path)
 {
 	const char *base = strrchr(path, '/');
@@ -104,11 +104,10 @@ void config_read(void)
 	shim.on = true;
 }
 
-/* Mappings that are made before this are the kernel's alone. */
+/* Mappings that the program makes before this constructor runs are not reported. */
 __attribute__((constructor)) static void begin(void)
 {
 	config_read();
-	if (!shim.on)
-		return;
-	report_open();
+	if (shim.on)
+		report_open();
 }

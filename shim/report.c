@@ -4,15 +4,15 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "steer.h"
 #include "tell.h"
 
 /*
- * Standard error, as it was at the beginning. By its end a program has often closed it,
- * and what has its number then may be a file of the program's.
+ * A duplicate of standard error, made when the program starts. Many programs close standard
+ * error before they end, and number 2 may then be one of their own files. A program may close
+ * the duplicate as well, so is_error() compares the inode before anything is written to it.
  */
 static int error_fd = -1;
 static struct stat error_file;
@@ -39,7 +39,7 @@ static void put(const char *line, void *arg)
 	dprintf(error_fd, "%s\n", line);
 }
 
-/* Of the many small programs that a program may start, most have nothing to tell. */
+/* A process without a steered mapping prints nothing, such as most children of a shell. */
 __attribute__((destructor)) static void summary(void)
 {
 	const struct steer_page *page = shim.summary ? steer_page() : NULL;

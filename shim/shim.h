@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The library that `hugemap run` loads before a program: it sees mappings come, move
- * and go, tells the watcher in steer/ of the large ones of files, and has no other part
- * in them. Every call for memory is the system call itself: none looks a symbol up or
- * allocates, so that it may come from within an allocator, before main() and in a signal
- * handler; and one that succeeds leaves errno as it was.
+ * The library that `hugemap run` loads before a program. It reports large mappings of files
+ * to the monitor thread in steer/ when the program makes, moves or ends them, and does nothing
+ * else with them.
+ *
+ * mmap(), munmap(), mremap() and madvise() make the system call directly. They look up no
+ * symbol and allocate nothing, so an allocator, code that runs before main() and a signal
+ * handler may call them. A call that succeeds does not change errno.
  */
 #ifndef SHIM_H
 #define SHIM_H
@@ -18,15 +20,14 @@
 #include <sys/syscall.h>
 
 #define SHIM_EXPORT __attribute__((visibility("default")))
-#define PAGE_BYTES ((size_t)4096)
 
 /**
  * struct shim_settings - HUGEMAP_RUN_*, read once
- * @on: they were read, and the library is not switched off
- * @summary: print what was done at the end
- * @least: smaller mappings are left alone; bytes
- * @include: globs with colons between them; "" = all files
- * @exclude: the same; "" = none
+ * @on: the settings were read, and HUGEMAP_RUN_OFF is not set
+ * @summary: print a summary when the program ends
+ * @least: mappings of fewer bytes are not reported
+ * @include: globs, separated by colons; "" = all files
+ * @exclude: globs, separated by colons; "" = no files
  */
 struct shim_settings {
 	bool on;
@@ -38,12 +39,12 @@ struct shim_settings {
 
 extern struct shim_settings shim;
 
-/* Tells libhugemap, in the same process, that the mappings are steered already. */
+/* If libhugemap finds this symbol in its process, it starts no monitor thread of its own. */
 extern const char hugemap_run_version[] SHIM_EXPORT;
 
 /* --- config.c --- */
 void config_read(void);
-/* Is the file one of those that --include and --exclude leave? */
+/* Returns whether --include and --exclude select the file of @fd. */
 bool config_wants(int fd);
 
 /* --- report.c --- */

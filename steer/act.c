@@ -130,9 +130,11 @@ static s64 changed_ns(const struct statx *st)
 }
 
 /*
- * The descriptor's number may be another file's by now: it is the mapping's file if that
- * is the same inode, and the same open file description while whoever made the mapping
- * waits. Only that one is held: another one's locks are not ours to keep.
+ * The program may have closed the descriptor since and reused its number. A file with another
+ * inode is let go at once. The same inode is not enough either: holding another open file
+ * description would keep its locks after the program has closed it. The number is certain to
+ * mean the mapping's own description only while the caller of mmap() waits, which it does
+ * until @map->until.
  */
 void act_settle(struct map *map, int pidfd)
 {
@@ -140,14 +142,14 @@ void act_settle(struct map *map, int pidfd)
 	struct area area;
 	struct statx st;
 
-	if (area_at((char *)map->start, &area) < 0)
+	if (area_at(map->start, &area) < 0)
 		return;
 	if (map->told) {
 		map->told->dev = area.dev;
 		map->told->ino = area.ino;
 		memcpy(map->told->path, area.path, sizeof(map->told->path));
 	}
-	/* Whoever does not wait may close it and count on it, and on its locks, being gone. */
+	/* A caller that no longer waits may close the file and rely on its locks being gone. */
 	if (map->hold && map->number >= 0 && waits)
 		map_hold(map, pidfd);
 	map->advisor.facts.window = device_read_ahead_kb(area.dev) * 1024 / PAGE_BYTES;

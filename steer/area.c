@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Lines of /proc/self/maps, read without stdio, and without memory from an allocator:
+ * A reader of /proc/self/maps that uses neither stdio nor an allocator. Its lines are:
  *	7f0000000000-7f0000200000 r--s 00000000 fe:00 1234    /data/file
  */
 #include "area.h"
@@ -8,7 +8,6 @@
 #include "call.h"
 
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/sysmacros.h>
 
 struct reader {
@@ -49,7 +48,13 @@ static uint64_t number(struct reader *reader, unsigned int base)
 	return value;
 }
 
-/* The rest of the line; false: it has no end. */
+static void skip_word(struct reader *reader)
+{
+	while (next(reader) > ' ')
+		;
+}
+
+/* Read the rest of a line; return false if the file ends before the line does. */
 static bool read_path(struct reader *reader, char *path, size_t size)
 {
 	size_t length = 0;
@@ -66,61 +71,34 @@ static bool read_path(struct reader *reader, char *path, size_t size)
 	return c == '\n';
 }
 
-static bool read_line(struct reader *reader, struct area *area)
+/* A mapping from @from up to @to; false: there are no more lines. */
+static bool read_line(struct reader *reader, uint64_t *from, uint64_t *to, struct area *area)
 {
 	unsigned int major;
 
-	area->from = (char *)number(reader, 16);
-	area->to = (char *)number(reader, 16);
-	area->prot = next(reader) == 'r' ? PROT_READ : 0;
-	area->prot |= next(reader) == 'w' ? PROT_WRITE : 0;
-	area->prot |= next(reader) == 'x' ? PROT_EXEC : 0;
-	area->shared = next(reader) == 's';
-	next(reader);
-	area->offset = number(reader, 16);
+	*from = number(reader, 16);
+	*to = number(reader, 16);
+	skip_word(reader); /* permissions */
+	skip_word(reader); /* offset */
 	major = (unsigned int)number(reader, 16);
 	area->dev = makedev(major, (unsigned int)number(reader, 16));
 	area->ino = number(reader, 10);
 	return read_path(reader, area->path, sizeof(area->path));
 }
 
-int areas_each(char *from, char *to, bool (*visit)(const struct area *area, void *arg), void *arg)
+int area_at(uint64_t address, struct area *area)
 {
+	uint64_t from, to;
 	struct reader reader;
-	struct area area;
-	bool more = true;
+	int err = -ENOENT;
 
 	reader.at = reader.end = reader.buffer;
 	reader.fd =
 		call(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
 	if (reader.fd < 0)
 		return (int)reader.fd;
-	while (more && read_line(&reader, &area) && area.from < to) {
-		if (area.to <= from)
-			continue;
-		if (area.from < from) {
-			area.offset += (uint64_t)(from - area.from);
-			area.from = from;
-		}
-		if (area.to > to)
-			area.to = to;
-		more = visit(&area, arg);
-	}
+	while (err && read_line(&reader, &from, &to, area) && from <= address)
+		err = address < to ? 0 : -ENOENT;
 	call(SYS_close, reader.fd, 0, 0, 0, 0, 0);
-	return 0;
-}
-
-static bool take(const struct area *area, void *to)
-{
-	*(struct area *)to = *area;
-	return false;
-}
-
-int area_at(char *address, struct area *area)
-{
-	int err;
-
-	area->to = NULL;
-	err = areas_each(address, address + 1, take, area);
-	return err ? err : area->to ? 0 : -ENOENT;
+	return err;
 }
