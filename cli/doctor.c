@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/*
- * hugemap doctor: what this machine allows, whether programs can make pools, why,
- * and the one command that would improve it most.
- */
+/* hugemap doctor: reports whether mappings can be steered here, and the rest of the machine. */
 #include "doctor.h"
 #include "cli.h"
 #include "hugemap.h"
 
+#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
 static const struct cli_option options[] = {
-	{ "dir", "DIR", 'd', "where the files are that would be mapped (default: here)" },
+	{ "dir", "DIR", 'd', "directory of the files that would be mapped (default: here)" },
 	{ "json", NULL, 'j', "print JSON" },
 	{},
 };
@@ -21,17 +19,14 @@ static int run_doctor(int argc, char **argv);
 const struct cli_command doctor_command = {
 	.name = "doctor",
 	.synopsis = "[--dir DIR] [--json]",
-	.summary = "Say what this machine allows, and what would make HugeMap faster here.",
+	.summary = "Report what this machine allows HugeMap to do.",
 	.options = options,
-	.notes = "Exit status: 0 if programs can make pools here, 1 if they cannot (everything\n"
-		 "else works), 2 if the command line makes no sense.\n",
+	.notes =
+		"Exit status: 0 if mappings can be steered here, 1 if they cannot, 2 if the command\n"
+		"line is wrong.\n",
 	.run = run_doctor,
 };
 
-/*
- * In the order of what matters most: of several remedies, one for something
- * that is BAD comes first, then one from further up.
- */
 static const struct check {
 	const char *name; /* in JSON */
 	const char *title;
@@ -40,86 +35,60 @@ static const struct check {
 	{ "kernel", "kernel", check_kernel },
 	{ "steering", "steering", check_steering },
 	{ "huge_files", "huge folios", check_huge_files },
-	{ "userfaultfd", "userfaultfd", check_userfaultfd },
-	{ "huge_pages", "2 MB pages", check_huge_pages },
-	{ "io_uring", "io_uring", check_io_uring },
-	{ "direct_io", "O_DIRECT", check_direct_io },
 	{ "memory", "memory", check_memory },
-	{ "pool", "a pool", check_pool },
 	{ "kernel_engine", "mounts", check_kernel_engine },
+	{ "direct_io", "O_DIRECT", check_direct_io },
 };
 
 #define NCHECKS (sizeof(checks) / sizeof(checks[0]))
 
 struct diagnosis {
 	struct finding findings[NCHECKS];
-	const struct finding *best; /* what to do first; NULL = nothing */
-	const char *engine, *io;
-	const char *reason;
+	bool works; /* no finding is BAD */
 };
 
-static const struct finding *finding_of(const struct diagnosis *diagnosis, const char *name)
+void found(struct finding *finding, enum verdict verdict, const char *format, ...)
 {
-	size_t i;
+	va_list args;
 
-	for (i = 0; strcmp(checks[i].name, name); i++)
-		;
-	return &diagnosis->findings[i];
+	finding->verdict = verdict;
+	va_start(args, format);
+	vsnprintf(finding->text, sizeof(finding->text), format, args);
+	va_end(args);
 }
 
 static void diagnose(const struct patient *patient, struct diagnosis *diagnosis)
 {
-	const struct finding *pool;
 	size_t i;
 
+	diagnosis->works = true;
 	for (i = 0; i < NCHECKS; i++) {
-		struct finding *finding = &diagnosis->findings[i];
-
 		cli_progress("hugemap doctor: %s", checks[i].title);
-		checks[i].run(patient, finding);
-		if (finding->command[0] &&
-		    (!diagnosis->best || finding->verdict > diagnosis->best->verdict))
-			diagnosis->best = finding;
+		checks[i].run(patient, &diagnosis->findings[i]);
+		diagnosis->works &= diagnosis->findings[i].verdict != BAD;
 	}
 	cli_progress_clear();
-	pool = finding_of(diagnosis, "pool");
-	diagnosis->engine = pool->verdict == BAD ? "steer" : "pool";
-	diagnosis->io = finding_of(diagnosis, "io_uring")->verdict == GOOD ? "io_uring" : "threads";
-	diagnosis->reason = pool->verdict == BAD ? pool->text :
-						   "everything that a pool needs is there";
 }
 
 static void print_text(const struct diagnosis *diagnosis)
 {
 	static const char *const marks[] = { "ok", "slow", "NO" };
-	const struct finding *best = diagnosis->best;
-	bool pools = !strcmp(diagnosis->engine, "pool");
 	size_t i;
 
 	for (i = 0; i < NCHECKS; i++)
 		printf("  %-4s  %-11s  %s\n", marks[diagnosis->findings[i].verdict],
 		       checks[i].title, diagnosis->findings[i].text);
-	if (pools)
-		printf("\nMappings are steered; a program can make a pool, with %s.\n",
-		       !strcmp(diagnosis->io, "io_uring") ? "io_uring" : "a pool of I/O threads");
+	if (diagnosis->works)
+		printf("\nMappings can be steered here. Next: hugemap bench --quick --demo\n");
 	else
-		printf("\nMappings are steered; a program cannot make a pool: %s.\n",
-		       diagnosis->reason);
-	if (best)
-		printf("What would help most (it %s):\n\n    %s\n", best->benefit, best->command);
-	else if (pools)
-		printf("Nothing needs to be changed. Next: hugemap bench --quick\n");
-	else
-		printf("No single command is known that would change this.\n");
+		printf("\nMappings cannot be steered here: programs have Linux's mmap as it is.\n");
 }
 
-static int print_json(const struct diagnosis *diagnosis)
+static void print_json(const struct diagnosis *diagnosis)
 {
 	static const char *const states[] = { "ok", "slow", "no" };
-	const struct finding *best = diagnosis->best;
 	json_t *root, *list = json_object();
 	size_t i;
-	int err;
 
 	for (i = 0; i < NCHECKS; i++) {
 		const struct finding *finding = &diagnosis->findings[i];
@@ -129,18 +98,13 @@ static int print_json(const struct diagnosis *diagnosis)
 		json_object_update(entry, finding->details);
 		json_object_set_new(list, checks[i].name, entry);
 	}
-	root = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "version", hugemap_version(), "engine",
-			 diagnosis->engine, "io", diagnosis->io, "reason", diagnosis->reason,
-			 "checks", list, "improve",
-			 best ? json_pack("{s:s, s:s}", "command", best->command, "benefit",
-					  best->benefit) :
-				json_null());
-	err = cli_write_json(stdout, root);
+	root = json_pack("{s:s, s:b, s:o}", "version", hugemap_version(), "works", diagnosis->works,
+			 "checks", list);
+	cli_write_json(stdout, root);
 	json_decref(root);
-	return err;
 }
 
-/* Docker, podman and the like leave a mark. */
+/* Docker, podman and others leave a mark. */
 static bool in_container(void)
 {
 	return !access("/.dockerenv", F_OK) || !access("/run/.containerenv", F_OK);
@@ -148,8 +112,8 @@ static bool in_container(void)
 
 static int run_doctor(int argc, char **argv)
 {
+	struct patient patient = { .container = in_container() };
 	struct diagnosis diagnosis = {};
-	struct patient patient = { .root = geteuid() == 0, .container = in_container() };
 	struct cli_parser parser;
 	struct volume volume;
 	const char *dir = ".";
@@ -177,5 +141,5 @@ static int run_doctor(int argc, char **argv)
 		print_text(&diagnosis);
 	for (i = 0; i < NCHECKS; i++)
 		json_decref(diagnosis.findings[i].details);
-	return strcmp(diagnosis.engine, "pool") ? CLI_FAILED : CLI_OK;
+	return diagnosis.works ? CLI_OK : CLI_FAILED;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * hugemap doctor: is the kernel engine to be had here? It is an offer, not a
- * need: that it is missing is told, but makes nothing slow.
+ * hugemap doctor: whether the kernel engine is available here. Steering does not need it, so
+ * the verdict is good without it, too.
  */
 #include "doctor.h"
 #include "mount.h"
@@ -44,11 +44,11 @@ void check_kernel_engine(const struct patient *patient, struct finding *finding)
 		      "`hugemap mount --help`");
 	else if (module.none)
 		found(finding, GOOD,
-		      "none: this kernel loads no modules, so the kernel engine is "
-		      "not to be had");
+		      "none: this kernel loads no modules, so it cannot have the kernel "
+		      "engine");
 	else if (patient->container)
 		found(finding, GOOD,
-		      "none: the kernel engine is for the host to load, outside this "
+		      "none: only the host can load the kernel engine, outside this "
 		      "container");
 	else if (module.installed)
 		found(finding, GOOD, "the kernel engine is installed; `hugemap mount` loads it");

@@ -66,13 +66,13 @@ static void help_all(FILE *to)
 	size_t i;
 
 	fputs("usage: hugemap COMMAND [OPTION]...\n\n"
-	      "Memory-mapped files in 2 MB pages, with a cache of their own.\n\n",
+	      "Memory-mapped files that need no tuning.\n\n",
 	      to);
 	for (i = 0; i < NCOMMANDS; i++)
 		fprintf(to, "  %-10s  %s\n", commands[i]->name, commands[i]->summary);
 	fputs("  help        Print this, or the help of a command.\n\n"
-	      "Exit status: 0 if all is well, 1 if something did not work, 2 if the command line\n"
-	      "makes no sense; `hugemap help COMMAND` tells what else. More: man hugemap\n",
+	      "Exit status: 0 on success, 1 if something did not work, 2 if the command line is\n"
+	      "wrong; see `hugemap help COMMAND` for others. More: man hugemap\n",
 	      to);
 }
 
@@ -91,7 +91,7 @@ static int run_help(int argc, char **argv)
 	return CLI_OK;
 }
 
-/* Whoever reads the output must not take half of it for all. */
+/* Output that was cut off must not look complete. */
 static int check_output(const struct cli_command *command, int status)
 {
 	if ((fflush(stdout) || ferror(stdout)) && status == CLI_OK)

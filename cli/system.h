@@ -54,13 +54,4 @@ struct volume {
 /* Returns 0 or a negative errno, if there is no such directory. */
 int volume_find(const char *dir, struct volume *volume);
 
-/**
- * volume_direct_align() - can files of a directory be read with O_DIRECT?
- * @fd: a file there, of 64 KB at least
- * @path: its name
- *
- * Return: the alignment that a read needs, in bytes; or a negative errno.
- */
-int volume_direct_align(int fd, const char *path);
-
 #endif /* CLI_SYSTEM_H */

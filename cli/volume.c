@@ -3,7 +3,6 @@
 #include "system.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdio.h>
@@ -135,30 +134,4 @@ int volume_find(const char *dir, struct volume *volume)
 	find_mount(volume);
 	find_device(volume);
 	return 0;
-}
-
-int volume_direct_align(int fd, const char *path)
-{
-	static const int aligns[] = { 512, 4096, 65536 };
-	char *buffer = aligned_alloc(65536, 65536 * 2);
-	int direct, err = -EINVAL;
-	size_t i;
-
-	if (!buffer)
-		return -ENOMEM;
-	direct = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
-	if (direct < 0) {
-		err = -errno;
-		free(buffer);
-		return err;
-	}
-	fsync(fd);
-	for (i = 0; i < sizeof(aligns) / sizeof(aligns[0]) && err < 0; i++)
-		if (pread(direct, buffer, (size_t)aligns[i], 0) == aligns[i])
-			err = aligns[i];
-		else if (errno)
-			err = -errno;
-	close(direct);
-	free(buffer);
-	return err;
 }

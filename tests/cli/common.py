@@ -2,7 +2,6 @@
 """Helpers for the tests of the command line."""
 import contextlib
 import fcntl
-import json
 import os
 import pty
 import re
@@ -21,10 +20,6 @@ LONG = 60  # seconds that nothing here takes
 
 def hugemap(*args, **kwargs):
     return subprocess.run([HUGEMAP, *args], capture_output=True, text=True, **kwargs)
-
-
-def pools_work():
-    return json.loads(hugemap("doctor", "--json").stdout)["engine"] == "pool"
 
 
 def documented_keys(page):

@@ -67,7 +67,7 @@ check 1 "No such file" hugemap top --count 1 "$at/nothing"
 check 0 '"copied_out": 8388608' hugemap stat --json "$at"
 check 0 "^$at .* 16 MB" hugemap stat
 check 0 "/at .*16 MB" hugemap top --count 1 --interval 0.1
-# Its status is about the user-space engine.
+# The exit status of doctor is about steering.
 hugemap doctor --dir "$SCRATCH" >"$said"
 grep -q "serves $at" "$said" || fail "doctor does not know it"
 
