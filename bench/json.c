@@ -2,7 +2,6 @@
 /* The results as JSON. MB are 2^20 bytes; times are seconds unless their name ends in ns. */
 #include "bench.h"
 #include "cost.h"
-#include "hugemap.h"
 #include "limit.h"
 #include "verdict.h"
 
@@ -282,9 +281,9 @@ static json_t *bench_json(const struct bench *bench)
 	return json_pack(
 		"{s:s, s:i, s:s, s:s, s:o, s:s, s:{s:s, s:s, s:s}, s:o, s:o, s:{s:s, s:o, s:f}, "
 		"s:o, s:o, s:o, s:o, s:o}",
-		"program", "hugemap bench", "format", FORMAT, "version", hugemap_version(), "date",
-		date, "machine", machine_json(), "kernel", uts.release, "file_system", "type",
-		volume->type, "options", volume->options, "dir", volume->dir, "device",
+		"program", "hugemap bench", "format", FORMAT, "version", HUGEMAP_VERSION_STRING,
+		"date", date, "machine", machine_json(), "kernel", uts.release, "file_system",
+		"type", volume->type, "options", volume->options, "dir", volume->dir, "device",
 		device_json(bench), "settings", settings_json(bench), "memory_limit", "kind",
 		limits_kind(bench->limits), "why", text_or_null(limits_why(bench->limits)),
 		"allowance_mb", (double)ALLOWANCE / MB, "kernel_engine_reason",

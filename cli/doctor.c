@@ -2,7 +2,6 @@
 /* hugemap doctor: reports whether mappings can be steered here, and the rest of the machine. */
 #include "doctor.h"
 #include "cli.h"
-#include "hugemap.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -98,8 +97,8 @@ static void print_json(const struct diagnosis *diagnosis)
 		json_object_update(entry, finding->details);
 		json_object_set_new(list, checks[i].name, entry);
 	}
-	root = json_pack("{s:s, s:b, s:o}", "version", hugemap_version(), "works", diagnosis->works,
-			 "checks", list);
+	root = json_pack("{s:s, s:b, s:o}", "version", HUGEMAP_VERSION_STRING, "works",
+			 diagnosis->works, "checks", list);
 	cli_write_json(stdout, root);
 	json_decref(root);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap: picks the subcommand. */
 #include "cli.h"
-#include "hugemap.h"
 #include "mount.h"
 
 #include <string.h>
@@ -34,12 +33,12 @@ static int run_version(int argc, char **argv)
 	if (optind < argc)
 		cli_usage(&version_command, "'%s' is not expected here", argv[optind]);
 	if (json) {
-		json_t *object = json_pack("{s:s}", "version", hugemap_version());
+		json_t *object = json_pack("{s:s}", "version", HUGEMAP_VERSION_STRING);
 
 		cli_write_json(stdout, object);
 		json_decref(object);
 	} else {
-		printf("hugemap %s\n", hugemap_version());
+		printf("hugemap %s\n", HUGEMAP_VERSION_STRING);
 	}
 	return CLI_OK;
 }
