@@ -28,7 +28,7 @@ from collections.abc import Iterator, Mapping, Sequence
 WEEK = 7 * 24 * 3600
 PATIENCE = 900  # seconds that another one may take to make a root
 SUITES = ("bookworm", "trixie")
-DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "userfaultfd")
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 TAIL = 30  # lines of a command that failed
 # What a program needs to reach the package registries as this machine does.
 PASSED_ON = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
@@ -60,7 +60,7 @@ ln -s /proc/self/fd/0 "$root/dev/stdin"
 ln -s /proc/self/fd/1 "$root/dev/stdout"
 ln -s /proc/self/fd/2 "$root/dev/stderr"
 for name in @DEVICES@; do
-	# Another node of the same device: who may use this one is not the machine's business.
+	# Another node of the same device: the machine's own permissions do not matter.
 	[ ! -c "/dev/$name" ] || cp -a "/dev/$name" "$root/dev/$name"
 done
 bind() {

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """The packages that `make deb` makes, on machines that have nothing: test_packages.py SUITE
 
-They are built, lintian finds nothing, and built a second time elsewhere they are the same
-bytes. In a minimal root that has what they depend on, and a compiler: everything works,
-the group of /dev/userfaultfd is empty and does what doctor says of it, and when they are
-purged the root is what it was. The module is built by dkms for kernels of the suite.
+They are built, lintian finds nothing, and a second build elsewhere gives the same
+bytes. In a minimal root with their dependencies and a compiler everything works, and after a
+purge the root is as it was before. dkms builds the module for kernels of the suite.
 """
 import filecmp
 import os
@@ -31,20 +30,11 @@ DKMS = "hugemap-dkms"
 PACKAGES = [DKMS, "hugemap", "libhugemap-dev", "libhugemap0", "python3-hugemap"]
 # For what is built with the packages.
 COMPILER = ["gcc", "libc6-dev", "pkgconf"]
-# What dpkg, apt and passwd write for themselves whenever they do anything.
+# Files that dpkg and apt always change.
 KEPT_BY_TOOLS = re.compile(
     r"var/lib/dpkg/(status|status-old|available|available-old|lock|lock-frontend|triggers/.*|diversions.*)|"
     r"var/lib/apt/(lists/|extended_states|periodic).*|var/cache/(apt|debconf|ldconfig|man)/.*|"
-    r"var/log/(dpkg\.log|alternatives\.log|apt/.*)|etc/(group|gshadow|passwd|shadow|subuid|subgid)-|"
-    r"etc/\.pwd\.lock|run/adduser")
-# Root's alone, as where no rule is; this root has a node of its own.
-DEVICE = r"""
-chmod 600 /dev/userfaultfd
-chown root:root /dev/userfaultfd
-# What udev does by the rule.
-by_rule() { chgrp hugemap /dev/userfaultfd; chmod 660 /dev/userfaultfd; }
-owner() { stat -c '%U:%G %a' /dev/userfaultfd; }
-"""
+    r"var/log/(dpkg\.log|alternatives\.log|apt/.*)")
 
 
 def names(packages: list[pathlib.Path]) -> list[str]:
@@ -56,7 +46,7 @@ def arch_packages(packages: list[pathlib.Path]) -> list[pathlib.Path]:
 
 
 def depends(packages: list[pathlib.Path]) -> list[str]:
-    """What others have to bring, by name."""
+    """Names of packages that these packages depend on."""
     fields = [subprocess.run(["dpkg-deb", "-f", path, field], check=True, stdout=subprocess.PIPE,
                              text=True).stdout
               for path in packages for field in ("Pre-Depends", "Depends")]
@@ -66,7 +56,7 @@ def depends(packages: list[pathlib.Path]) -> list[str]:
 
 
 def debs(machine: debian_root.Machine, packages: list[pathlib.Path]) -> dict[pathlib.Path, str]:
-    """What to bind, so that a machine sees packages below /run/debs."""
+    """Binds that show packages to a machine below /run/debs."""
     directory = machine.scratch / "debs"
     directory.mkdir(exist_ok=True)
     for path in packages:
@@ -75,7 +65,7 @@ def debs(machine: debian_root.Machine, packages: list[pathlib.Path]) -> dict[pat
 
 
 def install(machine: debian_root.Machine, packages: list[pathlib.Path]) -> None:
-    """As apt does it; they alone, so that the root has nothing but what they say they need."""
+    """Install by apt. No other package may come: the root has all dependencies already."""
     said = machine.run("apt-get install -y -q --no-install-recommends /run/debs/*.deb",
                        binds=debs(machine, packages)).stdout
     new = re.search(r"NEW packages will be installed:\n((?:  .*\n)+)", said)[1].split()
@@ -83,9 +73,9 @@ def install(machine: debian_root.Machine, packages: list[pathlib.Path]) -> None:
 
 
 def difference(now: pathlib.Path, before: pathlib.Path) -> str:
-    """What a file has become; "" = nothing else."""
+    """How a file has changed; "" = not at all."""
     mark = now.lstat()
-    if stat.S_ISCHR(mark.st_mode) and mark.st_rdev == 0:  # overlayfs's own, for what is gone
+    if stat.S_ISCHR(mark.st_mode) and mark.st_rdev == 0:  # overlayfs marks deleted files so
         return "is gone" if os.path.lexists(before) else ""
     if not os.path.lexists(before):
         return "is new"
@@ -100,7 +90,7 @@ def difference(now: pathlib.Path, before: pathlib.Path) -> str:
 
 
 def changes(machine: debian_root.Machine) -> set[str]:
-    """In what the root differs from what it was made of."""
+    """The differences of the root from its base."""
     found = set()
     for where, directories, files in os.walk(machine.upper):
         for name in directories + files:
@@ -122,7 +112,7 @@ def try_build(tell: cases.Cases, suite: str, source: pathlib.Path, out: pathlib.
     with tell.case(f"{suite}_packages_and_lintian"):
         packages += build_deb.build(suite, source, out)
         assert names(packages) == PACKAGES, packages
-        # An upgraded machine gets the next release's, and both give way to Debian's own.
+        # An upgraded machine gets the package of the next release, and Debian's own replaces both.
         version = packages[0].name.split("_")[1]
         assert version.endswith(build_deb.SUFFIXES[suite]), version
         order = [version.split("~")[0] + suffix for suffix in (*build_deb.SUFFIXES.values(), "")]
@@ -132,7 +122,7 @@ def try_build(tell: cases.Cases, suite: str, source: pathlib.Path, out: pathlib.
 
 
 def try_again(tell: cases.Cases, suite: str, source: pathlib.Path, packages: list[pathlib.Path]) -> None:
-    """By somebody else, in another place, at another time of another day."""
+    """Build as another user, in another place, at another time."""
     with tell.case(f"{suite}_built_again_same_bytes"):
         first = packages[0].parent
         again = first.with_name("again")
@@ -144,32 +134,6 @@ def try_again(tell: cases.Cases, suite: str, source: pathlib.Path, packages: lis
         assert len(made) == len(packages) + 2, made
         differ = [path.name for path in made if not filecmp.cmp(path, again / path.name, shallow=False)]
         assert not differ, f"not the same: {differ}"
-
-
-def try_device(machine: debian_root.Machine) -> None:
-    """Who may use the device, what doctor says, and what stays of it at a purge with members."""
-    if not os.path.exists("/dev/userfaultfd"):
-        raise cases.Skipped("this kernel has no /dev/userfaultfd")
-    said = machine.run(DEVICE + r"""
-        echo "members: $(getent group hugemap)"
-        useradd -m ann
-        doctor() { runuser -u ann -- hugemap doctor --json --dir /home/ann || true; }
-        by_rule
-        doctor >/tmp/before
-        adduser -q ann hugemap
-        doctor >/tmp/after
-        apt-get purge -y -q hugemap
-        echo "owner: $(owner)"
-        echo "kept: $(getent group hugemap)"
-    """).stdout
-    assert re.search(r"^members: hugemap:x:\d+:$", said, re.M), said
-    before, after = (machine.run(["cat", f"/tmp/{name}"]).stdout for name in ("before", "after"))
-    assert '"device_group": "hugemap"' in before, before
-    if '"via": "syscall"' not in before:  # not a machine where everybody may anyway
-        assert '"via": "device"' not in before and "adduser ann hugemap" in before, before
-    assert '"via": "device"' in after, after
-    assert "owner: root:root 600" in said, said
-    assert re.search(r"^kept: hugemap:x:\d+:ann$", said, re.M), said
 
 
 def try_installed(tell: cases.Cases, suite: str, packages: list[pathlib.Path]) -> None:
@@ -187,14 +151,8 @@ def try_installed(tell: cases.Cases, suite: str, packages: list[pathlib.Path]) -
                 print(machine.run(f"/run/tests/installed {what}", binds=binds,
                                   env={"TMPDIR": "/run/work"}).stdout)
         with tell.case(f"{suite}_purged_and_nothing_stays"):
-            group = machine.run("getent group hugemap").stdout
-            assert re.fullmatch(r"hugemap:x:\d+:\n", group), group
-            machine.run(f"apt-get remove -y -q {' '.join(names(packages))}; getent group hugemap")
-            machine.run(f"dpkg --purge {' '.join(names(packages))}")
+            machine.run(f"apt-get purge -y -q {' '.join(names(packages))}")
             check_nothing_stays(machine, before)
-    with debian_root.Machine(base, build_deb.SCRATCH) as machine, tell.case(f"{suite}_group_of_the_device"):
-        install(machine, [path for path in packages if path.name.startswith("hugemap_")])
-        try_device(machine)
 
 
 def headers_known(base: pathlib.Path, series: str) -> list[str]:
@@ -208,7 +166,7 @@ def headers_known(base: pathlib.Path, series: str) -> list[str]:
 
 def headers(suite: str, series: str) -> str:
     found = headers_known(debian_root.base(suite), series)
-    # Or the root's lists are older than the kernel.
+    # The package lists of the root may be older than the kernel.
     found = found or headers_known(debian_root.base(suite, renew=True), series)
     assert found, f"{suite} has no headers of Linux {series}"
     return found[-1]
@@ -218,18 +176,17 @@ def try_dkms(tell: cases.Cases, suite: str, packages: list[pathlib.Path]) -> Non
     packages = [path for path in packages if path.name.startswith(DKMS)]
     wanted = {series: headers(suite, series) for series in KERNELS[suite]}
     version = packages[0].name.split("_")[1].split("~")[0]
-    more = ["udev"] if suite == "trixie" else []  # of bookworm it cannot verify rules
-    with debian_root.Machine(debian_root.base(suite, [*depends(packages), *wanted.values(), *more]),
+    with debian_root.Machine(debian_root.base(suite, [*depends(packages), *wanted.values()]),
                              build_deb.SCRATCH) as machine:
         releases = {series: package.removeprefix("linux-headers-") for series, package in wanted.items()}
-        # As where the kernels are installed, too, not their headers alone.
+        # As on machines that have the kernels installed, not only their headers.
         machine.run("; ".join(f"depmod {release}" for release in releases.values()), binds=debs(machine, packages))
         before = changes(machine)
         with tell.case(f"{suite}_dkms_installed"):
             install(machine, packages)
         for series, release in releases.items():
             with tell.case(f"{suite}_dkms_for_{series.replace('.', '_')}"):
-                # Where apt has done it already, dkms says so.
+                # If apt has built it already, dkms only reports that.
                 machine.run(f"dkms build hugemap/{version} -k {release}")
                 said = machine.run("dkms status hugemap").stdout
                 assert re.search(rf"^hugemap/{version}, {re.escape(release)}, \w+: (built|installed)$",
@@ -240,11 +197,6 @@ def try_dkms(tell: cases.Cases, suite: str, packages: list[pathlib.Path]) -> Non
         with tell.case(f"{suite}_dkms_purged_and_nothing_stays"):
             machine.run(f"apt-get purge -y -q {DKMS}")
             check_nothing_stays(machine, before)
-        if more:
-            with tell.case(f"{suite}_udev_takes_the_rule"):
-                rule = HERE.parents[1] / "debian" / "hugemap.udev"
-                print(machine.run("cp /run/rule /60-hugemap.rules; groupadd --system hugemap; "
-                                  "udevadm verify /60-hugemap.rules", binds={rule: "/run/rule"}).stdout)
 
 
 def main() -> int:
