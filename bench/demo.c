@@ -57,7 +57,7 @@ static const char *times(double ratio, char text[CLI_TEXT])
 	return text;
 }
 
-/* Which Linux it was that was best. */
+/* The name of the best Linux mmap row. */
 static const char *best_name(const struct row *row, char *text, size_t size)
 {
 	if (!row)
@@ -88,7 +88,7 @@ static void print_line(const struct group *group)
 void demo_print(const struct bench *bench)
 {
 	const struct group *group;
-	char size[CLI_TEXT], pool[CLI_TEXT];
+	char size[CLI_TEXT], cache[CLI_TEXT];
 
 	cli_progress_clear();
 	printf("\n  %-28s %10s  %10s  %10s  %10s   %s\n", "", "", "Linux", "best Linux", "limit of",
@@ -97,12 +97,12 @@ void demo_print(const struct bench *bench)
 	       "mmap", "the device", "Linux", "best", "limit", "best Linux mmap was");
 	for (group = bench->groups; group; group = group->next)
 		print_line(group);
-	printf("\nMedians of %u runs of each in turn, on a file of %s with %s of memory for each "
+	printf("\nMedians of %u runs of each in turn, on a file of %s with %s of cache for each "
 	       "side.\n",
 	       bench->settings.runs, cli_bytes(size, (double)bench->settings.size),
-	       cli_bytes(pool, (double)bench->settings.pool));
-	printf("HugeMap is the steered page cache, without a hint; without --demo its engines "
-	       "are told, too.\n");
+	       cli_bytes(cache, (double)bench->settings.pool));
+	printf("HugeMap is the steered page cache, without a hint. Without --demo there are more "
+	       "rows.\n");
 	printf("\"Look up words\" is compared with anonymous memory in 2 MB pages instead of the "
 	       "device.\n");
 	fflush(stdout);
