@@ -53,8 +53,7 @@ SEED ?=
 check: test-deps ## format, lint and the fast tests (under a minute)
 	@tools/check.sh
 
-sim: build-tests ## replay one seed of both engines' simulators: make sim SEED=n
-	@$(BUILD)/tests/user/sim/hugemap-sim-user --seed $(or $(SEED),1) --verbose
+sim: build-tests ## replay one seed of the simulator: make sim SEED=n
 	@$(BUILD)/tests/kernel/sim/hugemap-sim-kernel --seed $(or $(SEED),1) --verbose
 
 NODES ?= 2
@@ -66,13 +65,6 @@ policy: build-tests ## a billion accesses, made and recorded: page=auto beside 2
 	@$(BUILD)/tests/core/core-policy --pools --accesses $(ACCESSES) --json $(BUILD)/policy.json \
 		made tests/core/policy/traces/*.trace
 	@python3 tests/core/policy/chart.py $(BUILD)/policy.json $(BUILD)/policy.svg
-
-OPS ?= 1000000
-hunt: build-tests ## random operations on a pool, every byte compared (long): OPS=1000000 SEED=n
-	@$(BUILD)/tests/user/exercise/hugemap-exercise-pool --seed $(or $(SEED),1) --ops $(OPS) \
-		$(BUILD)/hunt
-	@$(BUILD)/tests/user/exercise/hugemap-exercise-pool --seed $(or $(SEED),1) --threads 4 \
-		--ops $$(($(OPS) / 4)) $(BUILD)/hunt
 
 KERNEL ?=
 TEST ?=
@@ -114,4 +106,4 @@ wheel: ## a wheel of the Python package to carry elsewhere, into build/wheel (to
 clean: ## remove what was built
 	@rm -rf $(BUILD)
 
-.PHONY: help deps unit-deps test-deps build-tests hunt module module-install vm-deps vm vm-test vm-bench build demo bench test programs soak check sim scale policy install clean wheel deb
+.PHONY: help deps unit-deps test-deps build-tests module module-install vm-deps vm vm-test vm-bench build demo bench test programs soak check sim scale policy install clean wheel deb

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""meson-python, whichever there is: what pip calls to build the package.
+"""The build backend that pip calls: meson-python of any version.
 
-Newer ones tag a wheel for the stable ABI only if pyproject.toml asks for it. Older
-ones, such as Debian 12's, see it by the module's name and refuse the question.
+Newer versions tag a wheel for the stable ABI only if pyproject.toml has `limited-api`.
+Older versions, such as Debian 12's, find out by the module's name and reject that key.
 """
 import mesonpy
 from mesonpy import *  # noqa: F401,F403
@@ -12,16 +12,16 @@ _SINCE = (0, 14)
 
 
 class _Toml:
-    """A parser that leaves the question out."""
+    """tomllib without that key."""
 
-    def __init__(self, theirs):
-        self._theirs = theirs
+    def __init__(self, tomllib):
+        self._tomllib = tomllib
 
     def __getattr__(self, name):
-        return getattr(self._theirs, name)
+        return getattr(self._tomllib, name)
 
     def loads(self, text):
-        parsed = self._theirs.loads(text)
+        parsed = self._tomllib.loads(text)
         parsed.get("tool", {}).get("meson-python", {}).pop(_KEY, None)
         return parsed
 

@@ -19,6 +19,11 @@
 
 const char hugemap_run_version[] = HUGEMAP_VERSION_STRING;
 
+const struct steer_page *hugemap_run_page(void)
+{
+	return steer_page();
+}
+
 SHIM_EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
 {
 	void *at;

@@ -41,6 +41,8 @@ extern struct shim_settings shim;
 
 /* If libhugemap finds this symbol in its process, it starts no monitor thread of its own. */
 extern const char hugemap_run_version[] SHIM_EXPORT;
+/* For hugemap_stat() of libhugemap: the statistics; NULL if nothing was ever steered. */
+const struct steer_page *hugemap_run_page(void) SHIM_EXPORT;
 
 /* --- config.c --- */
 void config_read(void);

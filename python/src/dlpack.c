@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * A mapping as a DLPack tensor: its bytes, one dimension. A tensor counts as a
- * use of the mapping and keeps it alive, wherever it goes.
+ * A mapping as a DLPack tensor: uint8, one dimension. A tensor counts as a user of the
+ * mapping and keeps it alive.
  */
 #include "dlpack.h"
 #include "module.h"
@@ -12,7 +12,7 @@ static const char unversioned[] = "dltensor";
 static const char versioned[] = "dltensor_versioned";
 
 struct tensor {
-	struct map_object *map; /* with a reference, and a use */
+	struct map_object *map; /* with a reference, and counted in map->users */
 	int64_t shape[1], strides[1];
 	union {
 		struct dlpack_managed managed;
@@ -20,13 +20,13 @@ struct tensor {
 	} as;
 };
 
-/* From any thread, with or without the interpreter's lock. */
-static void release(struct tensor *tensor)
+/* Any thread may call this, with or without the interpreter's lock. */
+static void tensor_release(struct tensor *tensor)
 {
 	PyGILState_STATE state;
 
 	if (!Py_IsInitialized())
-		return; /* the process ends: the mapping goes with it */
+		return; /* the process is ending, and the mapping with it */
 	state = PyGILState_Ensure();
 	tensor->map->users--;
 	Py_DECREF((PyObject *)tensor->map);
@@ -34,26 +34,26 @@ static void release(struct tensor *tensor)
 	free(tensor);
 }
 
-static void delete_managed(struct dlpack_managed *managed)
+static void tensor_delete_managed(struct dlpack_managed *managed)
 {
-	release(managed->context);
+	tensor_release(managed->context);
 }
 
-static void delete_versioned(struct dlpack_versioned *managed)
+static void tensor_delete_versioned(struct dlpack_versioned *managed)
 {
-	release(managed->context);
+	tensor_release(managed->context);
 }
 
-/* Whoever takes a tensor out of its capsule renames that. */
-static void capsule_gone(PyObject *capsule)
+/* A consumer that takes the tensor renames the capsule, and calls the deleter later. */
+static void tensor_capsule_gone(PyObject *capsule)
 {
 	const char *name = PyCapsule_GetName(capsule);
 
 	if (name == unversioned || name == versioned)
-		release(PyCapsule_GetContext(capsule));
+		tensor_release(PyCapsule_GetContext(capsule));
 }
 
-static void describe(struct dlpack_tensor *to, struct tensor *tensor)
+static void tensor_describe(struct dlpack_tensor *to, struct tensor *tensor)
 {
 	*to = (struct dlpack_tensor){
 		.data = tensor->map->start,
@@ -67,7 +67,7 @@ static void describe(struct dlpack_tensor *to, struct tensor *tensor)
 	};
 }
 
-static PyObject *export(struct map_object *map, bool with_version, bool read_only)
+static PyObject *tensor_export(struct map_object *map, bool with_version, bool read_only)
 {
 	struct tensor *tensor = calloc(1, sizeof(*tensor));
 	PyObject *capsule;
@@ -79,17 +79,17 @@ static PyObject *export(struct map_object *map, bool with_version, bool read_onl
 	tensor->shape[0] = (int64_t)map->length;
 	tensor->strides[0] = 1;
 	if (with_version) {
-		describe(&tensor->as.versioned.tensor, tensor);
+		tensor_describe(&tensor->as.versioned.tensor, tensor);
 		tensor->as.versioned.major = DLPACK_MAJOR;
 		tensor->as.versioned.minor = DLPACK_MINOR;
 		tensor->as.versioned.flags = read_only ? DLPACK_READ_ONLY : 0;
 		tensor->as.versioned.context = tensor;
-		tensor->as.versioned.deleter = delete_versioned;
+		tensor->as.versioned.deleter = tensor_delete_versioned;
 		managed = &tensor->as.versioned;
 	} else {
-		describe(&tensor->as.managed.tensor, tensor);
+		tensor_describe(&tensor->as.managed.tensor, tensor);
 		tensor->as.managed.context = tensor;
-		tensor->as.managed.deleter = delete_managed;
+		tensor->as.managed.deleter = tensor_delete_managed;
 		managed = &tensor->as.managed;
 	}
 	capsule = PyCapsule_New(managed, with_version ? versioned : unversioned, NULL);
@@ -100,11 +100,11 @@ static PyObject *export(struct map_object *map, bool with_version, bool read_onl
 	Py_INCREF((PyObject *)map);
 	map->users++;
 	PyCapsule_SetContext(capsule, tensor);
-	PyCapsule_SetDestructor(capsule, capsule_gone);
+	PyCapsule_SetDestructor(capsule, tensor_capsule_gone);
 	return capsule;
 }
 
-static bool is_here(PyObject *device)
+static bool tensor_is_on_cpu(PyObject *device)
 {
 	int type, id;
 
@@ -133,14 +133,14 @@ PyObject *map_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO", (char **)names, &stream, &version,
 					 &device, &copy))
 		return NULL;
-	if (!map_check(map) || !is_here(device))
+	if (!map_check(map) || !tensor_is_on_cpu(device))
 		return NULL;
 	if (stream != Py_None) {
 		PyErr_SetString(PyExc_BufferError, "stream must be None: there are none on a CPU");
 		return NULL;
 	}
 	if (copy == Py_True) {
-		PyErr_SetString(PyExc_BufferError, "a mapping is not copied: ask for a view");
+		PyErr_SetString(PyExc_BufferError, "a mapping is not copied: pass copy=None");
 		return NULL;
 	}
 	if (version != Py_None) {
@@ -156,11 +156,11 @@ PyObject *map_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 	if (read_only && major < 1) {
 		PyErr_SetString(
 			PyExc_BufferError,
-			"the mapping is read-only, which can be told only since DLPack 1.0: "
-			"map it with mode 'c' or 'r+'");
+			"the mapping is read-only, which a tensor can express only since DLPack "
+			"1.0: map it with mode 'c' or 'r+'");
 		return NULL;
 	}
-	return export(map, major >= 1, read_only);
+	return tensor_export(map, major >= 1, read_only);
 }
 
 PyObject *map_dlpack_device(PyObject *self, PyObject *unused)

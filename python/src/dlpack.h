@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The structures of DLPack 1.0 that a capsule holds, from its ABI: Debian 12's
- * package has those of 0.6 only, without the versioned tensor, and there alone is
- * a flag for data that may not be written.
+ * The structures of the ABI of DLPack 1.0 that a capsule holds. Debian 12 packages DLPack
+ * 0.6, which lacks the versioned tensor, and with it the flag for read-only data.
  */
 #ifndef HM_PYTHON_DLPACK_H
 #define HM_PYTHON_DLPACK_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Mappings as objects: the buffer protocol, items and slices, and the calls. */
+/* Mappings as objects: the buffer protocol, items and slices, and calls on ranges. */
 #include "module.h"
 
 #include <errno.h>
@@ -7,28 +7,13 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#define PAGE_MASK ((uintptr_t)4095)
-
-bool map_check(struct map_object *map)
-{
-	if (!map->start) {
-		PyErr_SetString(PyExc_ValueError, "the mapping is closed");
-		return false;
-	}
-	if (map->pool && map->owner != getpid()) {
-		PyErr_SetString(PyExc_ValueError,
-				"the mapping is the parent process's: it was made with a pool");
-		return false;
-	}
-	return true;
-}
+#define PAGE_MASK ((size_t)4095)
 
 /* --- making and closing --------------------------------------------------------- */
 
-/* Bytes of a file or a block device. False if it is neither: the library will tell. */
-static bool file_bytes(int fd, uint64_t *bytes)
+/* The size of a file or a block device. Return: false if it is neither, or not open. */
+static bool map_file_bytes(int fd, uint64_t *bytes)
 {
 	struct stat st;
 
@@ -41,11 +26,14 @@ static bool file_bytes(int fd, uint64_t *bytes)
 	return S_ISREG(st.st_mode);
 }
 
-/* What is beyond the end of a file ends a program that touches it. */
-static bool check_length(int fd, long long offset, long long *length)
+/*
+ * Replace a length of 0 by the rest of the file. Refuse a mapping beyond the end of the
+ * file, since access there raises SIGBUS. hugemap_map() refuses pipes and the like.
+ */
+static bool map_check_length(int fd, long long offset, long long *length)
 {
 	uint64_t bytes;
-	bool known = file_bytes(fd, &bytes);
+	bool known = map_file_bytes(fd, &bytes);
 
 	if (offset < 0 || *length < 0) {
 		raise_os_error(EINVAL, "the offset or the length is negative");
@@ -55,84 +43,67 @@ static bool check_length(int fd, long long offset, long long *length)
 		*length = (long long)(bytes - (uint64_t)offset);
 	if (known && ((uint64_t)offset > bytes || (uint64_t)*length > bytes - (uint64_t)offset)) {
 		raise_os_error(EINVAL, "the file ends before the mapping does: make it longer "
-				       "first, with hugemap.truncate()");
+				       "first, with os.truncate()");
 		return false;
 	}
 	return true;
 }
 
-static int map_init(PyObject *self, PyObject *args, PyObject *kwargs)
+static int map_fd_convert(PyObject *object, void *fd)
 {
-	struct hugemap_options options = { .size = sizeof(options) };
-	struct map_object *map = (struct map_object *)self;
-	int fd, prot, flags, priority, err;
+	*(int *)fd = PyObject_AsFileDescriptor(object);
+	return *(int *)fd >= 0;
+}
+
+static PyObject *map_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
 	long long offset, length;
-	PyObject *pool;
+	struct map_object *map;
+	int fd, prot, flags, err;
 	char *start;
 
 	if (kwargs && PyDict_Size(kwargs)) {
-		PyErr_SetString(PyExc_TypeError, "arguments go by position here");
-		return -1;
+		PyErr_SetString(PyExc_TypeError, "the arguments are positional");
+		return NULL;
 	}
-	if (!PyArg_ParseTuple(args, "O&LLiiiO", fd_convert, &fd, &offset, &length, &prot, &flags,
-			      &priority, &pool))
-		return -1;
-	/* Once: who has looked at its length may still store by that. */
-	if (map->begun) {
-		PyErr_SetString(PyExc_ValueError, "the mapping is there already");
-		return -1;
-	}
-	map->begun = true;
-	if (!pool_get(pool, &options.pool) || !check_length(fd, offset, &length))
-		return -1;
-	options.priority = (enum hugemap_priority)priority;
-	if (options.pool) {
-		Py_INCREF(pool);
-		map->pool = (struct pool_object *)pool;
-		map->pool->users++;
-	}
+	if (!PyArg_ParseTuple(args, "O&LLii", map_fd_convert, &fd, &offset, &length, &prot,
+			      &flags) ||
+	    !map_check_length(fd, offset, &length))
+		return NULL;
+	map = (struct map_object *)alloc(type, 0);
+	if (!map)
+		return NULL;
 	Py_BEGIN_ALLOW_THREADS;
-	start = hugemap_map(fd, offset, (size_t)length, prot, flags, &options);
+	start = hugemap_map(fd, offset, (size_t)length, prot, flags);
 	Py_END_ALLOW_THREADS;
 	err = hugemap_error(start);
 	if (err) {
 		raise_error(err);
-		if (map->pool)
-			map->pool->users--;
-		Py_CLEAR(map->pool);
-		return -1;
+		Py_DECREF((PyObject *)map);
+		return NULL;
 	}
 	map->start = start;
 	map->length = (size_t)length;
 	map->offset = offset;
 	map->prot = prot;
-	map->owner = getpid();
-	return 0;
+	return (PyObject *)map;
 }
 
-/* 0, or the errno of a failed write: it is closed nevertheless, but for -EBUSY and -ENOMEM. */
-static int unmap(struct map_object *map)
+/* Return: 0, or the error of hugemap_unmap(), which then has changed nothing. */
+static int map_unmap(struct map_object *map)
 {
 	char *start = map->start;
-	int err = 0;
+	int err;
 
 	if (!start)
 		return 0;
-	map->start = NULL;
-	/* In a child that does not have it, something else may be there. */
-	if (!map->pool || map->owner == getpid()) {
-		Py_BEGIN_ALLOW_THREADS;
-		err = hugemap_unmap(start, map->length);
-		Py_END_ALLOW_THREADS;
-	}
-	/* Pages that direct I/O has pinned, or no memory of the kernel's: nothing has changed. */
-	if (err == -EBUSY || err == -ENOMEM) {
+	map->start = NULL; /* other threads run during the call */
+	Py_BEGIN_ALLOW_THREADS;
+	err = hugemap_unmap(start, map->length);
+	Py_END_ALLOW_THREADS;
+	if (err)
 		map->start = start;
-		return err;
-	}
-	if (map->pool)
-		map->pool->users--;
-	Py_CLEAR(map->pool);
 	return err;
 }
 
@@ -145,129 +116,111 @@ static PyObject *map_close(PyObject *self, PyObject *unused)
 		PyErr_SetString(PyExc_BufferError, "cannot close: exported pointers exist");
 		return NULL;
 	}
-	err = unmap(map);
+	err = map_unmap(map);
 	if (err)
 		return raise_error(err);
 	Py_RETURN_NONE;
 }
 
+/* Nothing can be raised here: an error is printed. An exception under way is kept. */
 static void map_dealloc(PyObject *self)
 {
-	int err;
+	int err = map_unmap((struct map_object *)self);
+	PyObject *class = (PyObject *)Py_TYPE(self), *type, *value, *traceback;
+	freefunc release = (freefunc)PyType_GetSlot(Py_TYPE(self), Py_tp_free);
 
-	/* Other threads run while it is unmapped: their collector must not see it. */
-	PyObject_GC_UnTrack(self);
-	err = unmap((struct map_object *)self);
-	if (err)
-		tell_error(err, (PyObject *)Py_TYPE(self));
-	free_object(self);
-}
-
-/*
- * What it holds. Nothing is cleared: a mapping needs its pool until it is unmapped,
- * and a cycle goes through the attributes of a subclass, which are.
- */
-static int map_traverse(PyObject *self, visitproc visit, void *arg)
-{
-	Py_VISIT(Py_TYPE(self));
-	Py_VISIT(((struct map_object *)self)->pool);
-	return 0;
+	if (err) {
+		PyErr_Fetch(&type, &value, &traceback);
+		raise_error(err);
+		PyErr_WriteUnraisable(class);
+		PyErr_Restore(type, value, traceback);
+	}
+	release(self);
+	Py_DECREF(class); /* an instance has a reference to its type */
 }
 
 /* --- calls on a range --------------------------------------------------------------- */
 
-/*
- * (offset, length): bytes from the start of the mapping; a length of -1 is the
- * rest. The library wants the start of a page: so much more is taken.
- */
-static bool get_range(struct map_object *map, long long offset, long long length, char **start,
-		      size_t *bytes)
+/* None means up to the end of the mapping, and becomes -1. */
+static int map_length_convert(PyObject *object, void *length)
 {
+	long long value = object == Py_None ? -1 : PyLong_AsLongLong(object);
+
+	if (value == -1 && PyErr_Occurred())
+		return 0;
+	if (value < 0 && object != Py_None) {
+		raise_os_error(EINVAL, "the length is negative");
+		return 0;
+	}
+	*(long long *)length = value;
+	return 1;
+}
+
+/* Call the library for a range. It starts with a whole page: hugemap_sync() requires that. */
+static PyObject *map_call(PyObject *self, long long offset, long long length,
+			  int (*call)(void *start, size_t bytes, int argument), int argument)
+{
+	struct map_object *map = (struct map_object *)self;
+	size_t into = (size_t)offset & PAGE_MASK;
 	long long all;
-	size_t into;
+	int err;
 
 	if (!map_check(map))
-		return false;
+		return NULL;
 	all = (long long)map->length;
-	if (length == -1)
+	if (offset < 0 || offset > all || length > all - offset)
+		return raise_os_error(EINVAL, "the range is not in the mapping");
+	if (length < 0)
 		length = all - offset;
-	if (offset < 0 || offset > all || length < 0 || length > all - offset) {
-		raise_os_error(EINVAL, "the range is not in the mapping");
-		return false;
-	}
-	into = (size_t)offset & PAGE_MASK;
-	*start = map->start + offset - into;
-	*bytes = length ? (size_t)length + into : 0;
-	return true;
+	if (!length)
+		Py_RETURN_NONE;
+	map->users++;
+	Py_BEGIN_ALLOW_THREADS;
+	err = call(map->start + offset - into, (size_t)length + into, argument);
+	Py_END_ALLOW_THREADS;
+	map->users--;
+	if (err)
+		return raise_error(err);
+	Py_RETURN_NONE;
 }
 
 static PyObject *map_sync(PyObject *self, PyObject *args)
 {
-	struct map_object *map = (struct map_object *)self;
 	long long offset, length;
-	int wait, err = 0;
-	size_t bytes;
-	char *start;
+	int wait;
 
-	if (!PyArg_ParseTuple(args, "LLp", &offset, &length, &wait) ||
-	    !get_range(map, offset, length, &start, &bytes))
+	if (!PyArg_ParseTuple(args, "LO&p", &offset, map_length_convert, &length, &wait))
 		return NULL;
-	if (bytes) {
-		map->users++;
-		Py_BEGIN_ALLOW_THREADS;
-		err = hugemap_sync(start, bytes, wait ? MS_SYNC : MS_ASYNC);
-		Py_END_ALLOW_THREADS;
-		map->users--;
-	}
-	if (err)
-		return raise_error(err);
-	Py_RETURN_NONE;
+	return map_call(self, offset, length, hugemap_sync, wait ? MS_SYNC : MS_ASYNC);
+}
+
+static int map_call_advise(void *start, size_t bytes, int advice)
+{
+	return hugemap_advise(start, bytes, (enum hugemap_advice)advice);
 }
 
 static PyObject *map_advise(PyObject *self, PyObject *args)
 {
-	struct map_object *map = (struct map_object *)self;
 	long long offset, length;
-	int advice, err = 0;
-	size_t bytes;
-	char *start;
+	int advice;
 
-	if (!PyArg_ParseTuple(args, "iLL", &advice, &offset, &length) ||
-	    !get_range(map, offset, length, &start, &bytes))
+	if (!PyArg_ParseTuple(args, "iLO&", &advice, &offset, map_length_convert, &length))
 		return NULL;
-	if (bytes) {
-		map->users++;
-		Py_BEGIN_ALLOW_THREADS;
-		err = hugemap_advise(start, bytes, (enum hugemap_advice)advice);
-		Py_END_ALLOW_THREADS;
-		map->users--;
-	}
-	if (err)
-		return raise_error(err);
-	Py_RETURN_NONE;
+	return map_call(self, offset, length, map_call_advise, advice);
+}
+
+static int map_call_prefetch(void *start, size_t bytes, int unused)
+{
+	return hugemap_prefetch(start, bytes);
 }
 
 static PyObject *map_prefetch(PyObject *self, PyObject *args)
 {
-	struct map_object *map = (struct map_object *)self;
 	long long offset, length;
-	size_t bytes;
-	char *start;
-	int err = 0;
 
-	if (!PyArg_ParseTuple(args, "LL", &offset, &length) ||
-	    !get_range(map, offset, length, &start, &bytes))
+	if (!PyArg_ParseTuple(args, "LO&", &offset, map_length_convert, &length))
 		return NULL;
-	if (bytes) {
-		map->users++;
-		Py_BEGIN_ALLOW_THREADS;
-		err = hugemap_prefetch(start, bytes);
-		Py_END_ALLOW_THREADS;
-		map->users--;
-	}
-	if (err)
-		return raise_error(err);
-	Py_RETURN_NONE;
+	return map_call(self, offset, length, map_call_prefetch, 0);
 }
 
 static PyObject *map_stat(PyObject *self, PyObject *unused)
@@ -311,13 +264,13 @@ static Py_ssize_t map_length(PyObject *self)
 	return map_check(map) ? (Py_ssize_t)map->length : -1;
 }
 
-/* What an index or a slice means: the first byte, how many, and how far apart. */
+/* An index or a slice in bytes: the first one, their distance, their number. */
 struct slice {
 	Py_ssize_t start, step, count;
 	bool single;
 };
 
-static bool get_slice(struct map_object *map, PyObject *key, struct slice *slice)
+static bool map_slice(struct map_object *map, PyObject *key, struct slice *slice)
 {
 	Py_ssize_t stop;
 
@@ -344,7 +297,7 @@ static bool get_slice(struct map_object *map, PyObject *key, struct slice *slice
 		PyErr_SetString(PyExc_TypeError, "an index must be a number or a slice");
 		return false;
 	}
-	/* What was asked for its value may have closed the mapping meanwhile. */
+	/* An __index__() of the caller may have closed the mapping. */
 	return map_check(map);
 }
 
@@ -357,7 +310,7 @@ static PyObject *map_getitem(PyObject *self, PyObject *key)
 	Py_ssize_t i;
 	char *to;
 
-	if (!get_slice(map, key, &slice))
+	if (!map_slice(map, key, &slice))
 		return NULL;
 	if (slice.single)
 		return PyLong_FromLong((unsigned char)map->start[slice.start]);
@@ -378,7 +331,7 @@ static PyObject *map_getitem(PyObject *self, PyObject *key)
 	return bytes;
 }
 
-static bool store_slice(struct map_object *map, const struct slice *slice, PyObject *value)
+static bool map_store(struct map_object *map, const struct slice *slice, PyObject *value)
 {
 	char *to = map->start + slice->start;
 	const char *from;
@@ -390,7 +343,7 @@ static bool store_slice(struct map_object *map, const struct slice *slice, PyObj
 	if (!map_check(map) || data.len != slice->count) {
 		if (!PyErr_Occurred())
 			PyErr_SetString(PyExc_IndexError,
-					"the slice and what is stored differ in length");
+					"the slice and the data differ in length");
 		PyBuffer_Release(&data);
 		return false;
 	}
@@ -414,7 +367,7 @@ static int map_setitem(PyObject *self, PyObject *key, PyObject *value)
 	struct slice slice;
 	long byte;
 
-	if (!get_slice(map, key, &slice))
+	if (!map_slice(map, key, &slice))
 		return -1;
 	if (!value) {
 		PyErr_SetString(PyExc_TypeError, "bytes of a mapping cannot be deleted");
@@ -426,7 +379,7 @@ static int map_setitem(PyObject *self, PyObject *key, PyObject *value)
 		return -1;
 	}
 	if (!slice.single)
-		return store_slice(map, &slice, value) ? 0 : -1;
+		return map_store(map, &slice, value) ? 0 : -1;
 	byte = PyLong_AsLong(value);
 	if (byte == -1 && PyErr_Occurred())
 		return -1;
@@ -442,22 +395,22 @@ static int map_setitem(PyObject *self, PyObject *key, PyObject *value)
 
 /* --- the type ----------------------------------------------------------------------- */
 
-static PyObject *get_closed(PyObject *self, void *unused)
+static PyObject *map_get_closed(PyObject *self, void *unused)
 {
 	return PyBool_FromLong(!((struct map_object *)self)->start);
 }
 
-static PyObject *get_offset(PyObject *self, void *unused)
+static PyObject *map_get_offset(PyObject *self, void *unused)
 {
 	return PyLong_FromLongLong(((struct map_object *)self)->offset);
 }
 
-static PyObject *get_readonly(PyObject *self, void *unused)
+static PyObject *map_get_readonly(PyObject *self, void *unused)
 {
 	return PyBool_FromLong(!(((struct map_object *)self)->prot & PROT_WRITE));
 }
 
-static PyObject *get_address(PyObject *self, void *unused)
+static PyObject *map_get_address(PyObject *self, void *unused)
 {
 	struct map_object *map = (struct map_object *)self;
 
@@ -476,18 +429,16 @@ static PyMethodDef methods[] = {
 };
 
 static PyGetSetDef properties[] = {
-	{ "closed", get_closed, NULL, NULL, NULL },
-	{ "offset", get_offset, NULL, NULL, NULL },
-	{ "readonly", get_readonly, NULL, NULL, NULL },
-	{ "address", get_address, NULL, NULL, NULL },
+	{ "closed", map_get_closed, NULL, NULL, NULL },
+	{ "offset", map_get_offset, NULL, NULL, NULL },
+	{ "readonly", map_get_readonly, NULL, NULL, NULL },
+	{ "address", map_get_address, NULL, NULL, NULL },
 	{ NULL },
 };
 
 static PyType_Slot slots[] = {
-	{ Py_tp_new, (void *)PyType_GenericNew },
-	{ Py_tp_init, (void *)map_init },
+	{ Py_tp_new, (void *)map_new },
 	{ Py_tp_dealloc, (void *)map_dealloc },
-	{ Py_tp_traverse, (void *)map_traverse },
 	{ Py_bf_getbuffer, (void *)map_getbuffer },
 	{ Py_bf_releasebuffer, (void *)map_releasebuffer },
 	{ Py_mp_length, (void *)map_length },
@@ -501,12 +452,11 @@ static PyType_Slot slots[] = {
 static PyType_Spec spec = {
 	.name = "hugemap._hugemap.Map",
 	.basicsize = sizeof(struct map_object),
-	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC |
-		 Py_TPFLAGS_IMMUTABLETYPE,
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE,
 	.slots = slots,
 };
 
-PyTypeObject *map_type_new(void)
+PyObject *map_type_new(void)
 {
-	return (PyTypeObject *)PyType_FromSpec(&spec);
+	return PyType_FromSpec(&spec);
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The C part of the Python package: mappings and pools as objects. What people
- * see of it is in hugemap/; names, defaults and documentation are there.
+ * The C part of the Python package: mappings as objects. The names, defaults and
+ * documentation that users see are in ../hugemap.
  *
- * Only the stable ABI of Python 3.11 is used, the first that has the buffer
- * protocol: one build serves all versions since.
+ * It uses only the stable ABI of Python 3.11, the first version whose stable ABI has the
+ * buffer protocol. So one build serves all later versions.
  *
- * A call that may wait is made without the interpreter's lock. While it is under
- * way it counts as a use of its object, which therefore cannot be closed.
+ * A call that may wait releases the interpreter's lock. It counts as a user of its mapping,
+ * so that no other thread can close the mapping during the call.
+ *
+ * Each file uses only the files above it in this list.
  */
 #ifndef HM_PYTHON_MODULE_H
 #define HM_PYTHON_MODULE_H
@@ -21,56 +23,44 @@
 
 #include "hugemap.h"
 
-struct pool_object {
-	PyObject ob_base;
-	struct hugemap_pool *pool; /* NULL: closed */
-	bool begun; /* __init__() was called */
-	pid_t owner; /* a child after fork() has no pool */
-	Py_ssize_t users; /* mappings, and calls under way */
-};
-
+/**
+ * struct map_object - a mapping
+ * @start: its address; NULL after close()
+ * @length: bytes
+ * @offset: where it starts in the file; bytes
+ * @prot: as for hugemap_map()
+ * @users: exported buffers, tensors, and calls that are under way; the interpreter's lock
+ *	protects it
+ */
 struct map_object {
 	PyObject ob_base;
-	char *start; /* NULL: closed */
-	bool begun; /* __init__() was called */
+	char *start;
 	size_t length;
 	off_t offset;
 	int prot;
-	pid_t owner;
-	Py_ssize_t users; /* exported buffers, tensors, and calls under way */
-	struct pool_object *pool; /* with a reference, or NULL */
+	Py_ssize_t users;
 };
 
-/* For as long as the process lives, as the module itself. */
-extern PyTypeObject *pool_type;
-PyTypeObject *map_type_new(void);
-PyTypeObject *pool_type_new(void);
+/* error.c: these set a Python exception. */
 
-/* The end of a dealloc: objects of these types hold a reference to their type. */
-void free_object(PyObject *self);
-
-/* Raise OSError for a result of the library. Always NULL. */
-PyObject *raise_error(int err);
-/* The same, in words of our own. */
+/* OSError. Return: NULL. */
 PyObject *raise_os_error(int err, const char *message);
-/* Tell an error where none can be raised: while an object goes away. */
-void tell_error(int err, PyObject *who);
+/* OSError for a negative errno that the library returned. Return: NULL. */
+PyObject *raise_error(int err);
+/* ValueError if the mapping is closed. Return: is it open? */
+bool map_check(const struct map_object *map);
 
-/* For PyArg_ParseTuple: a descriptor, or anything that has one. */
-int fd_convert(PyObject *object, void *fd);
+/* stat.c: struct hugemap_stat as a dict. */
+PyObject *stat_dict(const void *addr);
 
-/* The library's pool of an object that may be None. False: an error is raised. */
-bool pool_get(PyObject *object, struct hugemap_pool **pool);
-
-/* A mapping may be used: it is open, and this process has it. */
-bool map_check(struct map_object *map);
-
+/* dlpack.c */
 PyObject *map_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *map_dlpack_device(PyObject *self, PyObject *unused);
 
-/* The numbers of a mapping: a dict. */
-PyObject *stat_dict(const void *addr);
+/* map.c */
+PyObject *map_type_new(void);
 
+/* module.c */
 PyMODINIT_FUNC PyInit__hugemap(void);
 
 #endif /* HM_PYTHON_MODULE_H */

@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* struct hugemap_stat as a dict, with the names of hugemap.h. */
 #include "module.h"
 
 #include <string.h>
 
-static PyObject *latency(const struct hugemap_latency *l)
-{
-	return Py_BuildValue("{sKsKsKsKsKsK}", "count", (unsigned long long)l->count, "p50",
-			     (unsigned long long)l->p50, "p90", (unsigned long long)l->p90, "p99",
-			     (unsigned long long)l->p99, "p999", (unsigned long long)l->p999, "max",
-			     (unsigned long long)l->max);
-}
-
-static bool set(PyObject *dict, const char *name, PyObject *value)
+/* It takes the reference to @value, which may be NULL: then an exception is set already. */
+static bool stat_set(PyObject *dict, const char *name, PyObject *value)
 {
 	bool done = value && !PyDict_SetItemString(dict, name, value);
 
@@ -20,39 +12,27 @@ static bool set(PyObject *dict, const char *name, PyObject *value)
 	return done;
 }
 
-static bool set_counters(PyObject *dict, const struct hugemap_stat *stat)
+static bool stat_set_bytes(PyObject *dict, const struct hugemap_stat *stat)
 {
 	const struct {
 		const char *name;
-		uint64_t value;
-	} counters[] = {
-		{ "pool_bytes", stat->pool_bytes },
-		{ "free_bytes", stat->free_bytes },
+		uint64_t bytes;
+	} fields[] = {
 		{ "mapped_bytes", stat->mapped_bytes },
 		{ "resident_bytes", stat->resident_bytes },
 		{ "dirty_bytes", stat->dirty_bytes },
-		{ "huge_pages", stat->huge_pages },
-		{ "base_pages", stat->base_pages },
-		{ "faults", stat->faults },
-		{ "hits", stat->hits },
-		{ "fills", stat->fills },
-		{ "zeros", stat->zeros },
-		{ "write_faults", stat->write_faults },
-		{ "ahead", stat->ahead },
-		{ "ahead_used", stat->ahead_used },
-		{ "ahead_wasted", stat->ahead_wasted },
-		{ "evictions", stat->evictions },
-		{ "rescued", stat->rescued },
-		{ "read_bytes", stat->read_bytes },
-		{ "written_bytes", stat->written_bytes },
-		{ "read_errors", stat->read_errors },
-		{ "write_errors", stat->write_errors },
-		{ "slipped", stat->slipped },
+		{ "huge_bytes", stat->huge_bytes },
+		{ "accessed_bytes", stat->accessed_bytes },
+		{ "random_bytes", stat->random_bytes },
+		{ "hugepage_bytes", stat->hugepage_bytes },
+		{ "normal_bytes", stat->normal_bytes },
+		{ "ahead_bytes", stat->ahead_bytes },
+		{ "writeback_bytes", stat->writeback_bytes },
 	};
 	size_t i;
 
-	for (i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
-		if (!set(dict, counters[i].name, PyLong_FromUnsignedLongLong(counters[i].value)))
+	for (i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (!stat_set(dict, fields[i].name, PyLong_FromUnsignedLongLong(fields[i].bytes)))
 			return false;
 	return true;
 }
@@ -60,11 +40,6 @@ static bool set_counters(PyObject *dict, const struct hugemap_stat *stat)
 PyObject *stat_dict(const void *addr)
 {
 	struct hugemap_stat stat = { .size = sizeof(stat) };
-	static const char *const engines[] = {
-		[HUGEMAP_ENGINE_STEER] = "steer",
-		[HUGEMAP_ENGINE_POOL] = "pool",
-		[HUGEMAP_ENGINE_KERNEL] = "kernel",
-	};
 	PyObject *dict;
 	int err;
 
@@ -73,16 +48,14 @@ PyObject *stat_dict(const void *addr)
 	Py_END_ALLOW_THREADS;
 	if (err)
 		return raise_error(err);
-	dict = PyDict_New();
-	if (!dict)
-		return NULL;
-	if (set(dict, "engine", PyUnicode_FromString(engines[stat.engine])) &&
-	    set(dict, "reason",
-		PyUnicode_DecodeUTF8(stat.reason, strlen(stat.reason), "replace")) &&
-	    set_counters(dict, &stat) && set(dict, "fault_ns", latency(&stat.fault_ns)) &&
-	    set(dict, "read_ns", latency(&stat.read_ns)) &&
-	    set(dict, "write_ns", latency(&stat.write_ns)))
+	dict = Py_BuildValue("{ssss}", "engine",
+			     stat.engine == HUGEMAP_ENGINE_KERNEL ? "kernel" : "steer", "pattern",
+			     stat.pattern);
+	if (dict &&
+	    stat_set(dict, "reason",
+		     PyUnicode_DecodeUTF8(stat.reason, strlen(stat.reason), "replace")) &&
+	    stat_set_bytes(dict, &stat))
 		return dict;
-	Py_DECREF(dict);
+	Py_XDECREF(dict);
 	return NULL;
 }

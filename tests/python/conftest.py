@@ -1,47 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""What the tests of the Python package share."""
-import errno
-import os
+"""Fixtures that the tests of the Python package share."""
+import gc
 
+import numpy
 import pytest
-
-import hugemap
-
-POOL_BYTES = 32 << 20
-
-
-@pytest.fixture(scope="session")
-def pool():
-    """A small pool for everything; None where none can be made."""
-    try:
-        return hugemap.Pool(POOL_BYTES)
-    except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP):
-            raise
-        return None
-
-
-def pytest_generate_tests(metafunc):
-    """Every test runs twice: who serves its mappings, as Map.stat().engine says. Those
-    that make sense with one alone are marked, by @steered_only or @pool_only."""
-    only = metafunc.definition.get_closest_marker("served_by")
-    metafunc.parametrize("served", only.args if only else ["steer", "pool"], indirect=True)
-
-
-@pytest.fixture(autouse=True)
-def served(request, pool):
-    """Who serves the mappings of a test."""
-    if request.param == "steer":
-        yield "steer"
-        return
-    if pool is None:
-        pytest.skip("no pool can be made here: see hugemap doctor")
-    with hugemap.defaults(pool=pool):
-        yield "pool"
-
-
-def pytest_configure(config):
-    config.addinivalue_line("markers", "served_by(engine): with it alone")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -52,36 +14,28 @@ def pytest_runtest_makereport(item, call):
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(pool, request):
-    """Every mapping of a test is gone with its objects: the pool has none."""
+def no_mapping_is_left(request, tmp_path):
+    """A mapping ends with the objects that use it."""
     yield
-    # A failure holds on to what the test had.
-    if pool is not None and not any(getattr(item, "has_failed", False)
-                                    for item in request.session.items):
-        import gc
-
+    # The traceback of a failed test refers to its objects.
+    if not any(getattr(item, "has_failed", False) for item in request.session.items):
         gc.collect()
-        probe = os.memfd_create("probe")
-        os.truncate(probe, 2 << 20)
-        with hugemap.map(probe, pool=pool) as mapping:
-            left = mapping.stat().huge_pages
-        os.close(probe)
-        assert left == 0, "a test has left a mapping"
+        with open("/proc/self/maps") as maps:
+            left = [line for line in maps if str(tmp_path) in line]
+        assert not left, "the test has left a mapping"
 
 
 @pytest.fixture
 def path(tmp_path):
-    """Where a test may have a file."""
+    """The name of a file that a test may make."""
     return tmp_path / "file"
 
 
 @pytest.fixture
 def make(path):
-    """make(bytes): the file with known contents, which are returned."""
+    """make(bytes): write random data to the file, and return it."""
 
     def make(size, seed=1):
-        import numpy
-
         data = numpy.random.default_rng(seed).bytes(size)
         path.write_bytes(data)
         return data

@@ -4,10 +4,10 @@
 
     run.py [PYTEST ARGUMENTS]
 
-From Debian's packages alone: nothing is fetched. It is installed below the build
-directory (BUILD_ROOT), which keeps what was compiled. Tests are told one by one,
-as cmocka's are. HM_PYTHON names the interpreter; default: the first of
-/usr/bin/python3 and this one that has what it takes. Exit status 77: none has.
+It uses Debian's packages and downloads nothing. It installs below the build directory
+(BUILD_ROOT), which keeps the object files. Each test is reported in cmocka's form.
+HM_PYTHON names the interpreter; the default is the first of /usr/bin/python3 and this one
+that has the packages of NEEDED. Exit status 77: none has.
 """
 import os
 import pathlib
@@ -39,19 +39,19 @@ def pip_install(python, site):
          "--no-build-isolation", "--disable-pip-version-check",
          f"--config-settings=builddir={BUILD / 'meson'}", "--target", site, SOURCE / "python"],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    # meson-python of Debian 12 leaves it in the source directory.
+    # meson-python of Debian 12 leaves this file in the source directory.
     (SOURCE / "python" / ".mesonpy-native-file.ini").unlink(missing_ok=True)
     return done
 
 
 def install(python, site):
-    """Into a directory of its own: no system's or user's packages are touched."""
+    """Install into a separate directory, not among the packages of the system or the user."""
     shutil.rmtree(site, ignore_errors=True)
     kept = (BUILD / "meson").exists()
     (BUILD / "meson").mkdir(parents=True, exist_ok=True)
     done = pip_install(python, site)
     if done.returncode and kept:
-        # It takes names of files from before it built: wrong ones where they changed.
+        # It reads the names of files before it builds, and fails if they have changed.
         shutil.rmtree(BUILD / "meson")
         (BUILD / "meson").mkdir()
         done = pip_install(python, site)
@@ -65,8 +65,8 @@ def name_of(case):
     return re.sub(r"\W+", "_", f"{module}_{case.get('name')}").strip("_")
 
 
-def tell(results):
-    """Each test in cmocka's form, with the reason of a skip."""
+def report(results):
+    """Print each test in cmocka's form, with the reason of a skip."""
     for case in xml.etree.ElementTree.parse(results).iter("testcase"):
         name = name_of(case)
         print(f"[ RUN      ] {name}")
@@ -96,7 +96,7 @@ def main():
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env=env, cwd=HERE)
     if results.exists():
-        tell(results)
+        report(results)
     if done.returncode:
         print(done.stdout, file=sys.stderr)
     return 1 if done.returncode else 0

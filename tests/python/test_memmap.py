@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""hugemap.memmap does what numpy.memmap does, and what that cannot do."""
+"""hugemap.memmap beside numpy.memmap, and its own methods."""
 import copy
 import inspect
 import io
 import os
 import pathlib
 import pickle
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -16,8 +14,6 @@ import pytest
 import hugemap
 
 MB = 1 << 20
-pool_only = pytest.mark.served_by("pool")
-steered_only = pytest.mark.served_by("steer")
 
 
 def test_the_signature_is_numpys():
@@ -29,8 +25,17 @@ def test_the_signature_is_numpys():
         if name != "dtype":
             assert ours[name].default == theirs[name].default
     assert np.dtype(ours["dtype"].default) == np.dtype(theirs["dtype"].default)
-    assert issubclass(hugemap.memmap, np.ndarray)
-    assert hugemap.memmap.__array_priority__ == np.memmap.__array_priority__
+
+
+@pytest.mark.parametrize("shape", [0, (0, 4)])
+@pytest.mark.parametrize("offset", [0, 5, 4096])
+def test_no_items(path, offset, shape):
+    array = hugemap.memmap(path, mode="w+", shape=shape, offset=offset)
+    assert array.size == 0 and array.shape == np.empty(shape).shape
+    assert path.stat().st_size == max(offset, 1)
+    array.prefetch()
+    array.flush()
+    assert hugemap.memmap(path, mode="r", shape=shape, offset=offset).size == 0
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -80,8 +85,7 @@ def test_stores_reach_the_file(path):
 
 
 def test_writing_a_file_anew_while_it_is_mapped(path):
-    """The old array still lives when the new one is made. Python's open() would
-    empty the file behind the library's back."""
+    """The old array still exists when the new one is made."""
     array = hugemap.memmap(path, dtype="u1", mode="w+", shape=(5 * MB,))
     array[:] = 7
     array = hugemap.memmap(path, dtype="u1", mode="w+", shape=(5 * MB,))
@@ -93,7 +97,7 @@ def test_writing_a_file_anew_while_it_is_mapped(path):
     assert path.stat().st_size == MB
 
 
-def test_making_longer_what_somebody_makes_longer_still(path, monkeypatch):
+def test_making_a_file_longer_that_another_program_appends_to(path, monkeypatch):
     path.write_bytes(bytes(4096))
     real = os.posix_fallocate
 
@@ -119,13 +123,12 @@ def test_making_a_mapped_file_longer(make, path):
     assert path.read_bytes()[5 * MB] == 9
 
 
-@steered_only
 def test_copy_on_write(make, path):
     data = make(5 * MB + 1)
     shared = hugemap.memmap(path, mode="r+")
     shared[100] = shared[100] ^ 255
     private = hugemap.memmap(path, mode="c")
-    assert private[100] == shared[100], "what was stored before is not in the copy"
+    assert private[100] == shared[100], "the copy lacks an earlier store"
     private[3 * MB] = private[3 * MB] ^ 255
     assert shared[3 * MB] == data[3 * MB]
     shared[200] = 1
@@ -135,16 +138,6 @@ def test_copy_on_write(make, path):
     del private, shared
     after = path.read_bytes()
     assert after[3 * MB] == data[3 * MB] and after[100] == data[100] ^ 255 and after[200] == 1
-
-
-@pool_only
-def test_copy_on_write_needs_no_pool(make, path):
-    data = make(5 * MB + 1)
-    private = hugemap.memmap(path, mode="c")
-    assert private.stat().engine == "steer"
-    private[3 * MB] = private[3 * MB] ^ 255
-    del private
-    assert path.read_bytes() == data
 
 
 def test_copy_on_write_of_a_file_that_may_only_be_read(make, path):
@@ -163,6 +156,7 @@ def test_views(make, path):
         assert type(view) is hugemap.memmap
         assert view._mmap is array._mmap
         assert (view.filename, view.mode, view.offset) == (path, "r+", 0)
+    array[:] = 2
     for computed in (array + 1, array[[1, 2]], np.sort(array[0]), array.sum(axis=0),
                      array.view("u4") * 2):
         assert type(computed) is np.ndarray or computed._mmap is None
@@ -178,6 +172,41 @@ def test_views(make, path):
     assert np.fromfile(path, "f4").reshape(1024, 1024)[7].tolist() == [1] * 1024
 
 
+def test_it_is_a_numpy_memmap(make, path):
+    """Programs that look for numpy.memmap find its type and its attributes."""
+    make(MB)
+    array = hugemap.memmap(path, dtype="u4", mode="r+", offset=8, shape=(100, 50))
+    assert isinstance(array, np.memmap)
+    view = array[3:5, 7:]
+    again = np.memmap(view.filename, view.dtype, view.mode, view.offset, array.shape)
+    assert np.array_equal(again, array)
+    again[0, 0] += 1
+    assert array[0, 0] == again[0, 0]
+    view.base.base.flush()  # as of an mmap.mmap
+
+
+def test_a_program_with_the_name_replaced(path, monkeypatch):
+    monkeypatch.setattr(np, "memmap", hugemap.memmap)
+    array = np.lib.format.open_memmap(path, "w+", "u2", (1000, 3))
+    array[:] = 5
+    array.flush()
+    again = np.load(path, mmap_mode="r")
+    assert type(again) is type(array) is hugemap.memmap
+    assert again.shape == (1000, 3) and (again == 5).all() and again.stat().engine == "steer"
+
+
+def test_joblib(make, path):
+    """It hashes the array as the data, and its processes get the data."""
+    joblib = pytest.importorskip("joblib")
+    make(3 * MB)
+    array = hugemap.memmap(path, mode="r")
+    plain = np.fromfile(path, "u1")
+    assert joblib.hash(array, coerce_mmap=True) == joblib.hash(plain)
+    views = [array, array[::2], array.reshape(3, MB).T, np.asarray(array)]
+    sums = joblib.Parallel(n_jobs=2)(joblib.delayed(np.sum)(view) for view in views)
+    assert sums == [view.sum() for view in views]
+
+
 def test_a_view_keeps_the_mapping(make, path):
     data = make(3 * MB)
     view = hugemap.memmap(path, mode="r")[MB:]
@@ -188,7 +217,7 @@ def test_a_view_keeps_the_mapping(make, path):
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
 def test_pickling(make, path, protocol):
-    """As numpy.memmap: the data goes, the file does not."""
+    """As with numpy.memmap, a pickle has the data and does not refer to the file."""
     data = make(MB)
     array = hugemap.memmap(path, dtype="u4", mode="r")
     back = pickle.loads(pickle.dumps(array, protocol))
@@ -201,7 +230,7 @@ def test_pickling(make, path, protocol):
     assert path.read_bytes() == data
 
 
-def test_what_a_file_is_given_as(make, path, monkeypatch):
+def test_the_file_name(make, path, monkeypatch):
     make(MB)
     monkeypatch.chdir(path.parent)
     assert hugemap.memmap("file", mode="r").filename == str(path)
@@ -223,6 +252,8 @@ def test_refusals(make, path, tmp_path):
         (TypeError, {"mode": "w+", "shape": 2.5}),
         (TypeError, {"mode": "w+", "shape": 2, "dtype": "nonsense"}),
         (ValueError, {"mode": "w+", "shape": 2, "offset": -8}),
+        (TypeError, {"mode": "w+", "shape": 2, "offset": 1.5}),
+        (ValueError, {"mode": "r+", "offset": 5 * MB}),
         (ValueError, {"mode": "r", "shape": MB + 1}),
         (ValueError, {"mode": "c", "shape": MB + 1}),
         (ValueError, {"mode": "r", "offset": 5 * MB}),
@@ -243,29 +274,8 @@ def test_refusals(make, path, tmp_path):
             hugemap.memmap(file, mode="r+", shape=2 * MB)
 
 
-@pool_only
-def test_larger_than_the_pool(path):
-    """Everything goes out and comes back: 96 MB through 32 MB."""
-    numbers = np.arange(12 * MB, dtype="u8")
-    array = hugemap.memmap(path, dtype="u8", mode="w+", shape=numbers.shape)
-    array[:] = numbers
-    assert np.array_equal(array, numbers)
-    array[::4096] += 1
-    numbers[::4096] += 1
-    stat = array.stat()
-    assert stat.engine == "pool" and stat.evictions > 0 and stat.pool_bytes == pool_bytes()
-    del array
-    assert np.array_equal(np.fromfile(path, "u8"), numbers)
-
-
-def pool_bytes():
-    from conftest import POOL_BYTES
-
-    return POOL_BYTES
-
-
 def test_read_into_an_array(make, path, tmp_path):
-    """System calls write to blocks that are not there yet."""
+    """System calls write to pages that are not mapped yet."""
     data = make(8 * MB)
     array = hugemap.memmap(tmp_path / "to", mode="w+", shape=8 * MB)
     with open(path, "rb", buffering=0) as file:
@@ -275,7 +285,7 @@ def test_read_into_an_array(make, path, tmp_path):
 
 
 def test_threads(make, path):
-    """Faults of several threads, with and without the interpreter's lock."""
+    """Several threads fault, with and without the interpreter's lock."""
     data = np.frombuffer(make(48 * MB), "u8")
     array = hugemap.memmap(path, dtype="u8", mode="r+")
     wrong = []
@@ -297,63 +307,20 @@ def test_threads(make, path):
     assert np.array_equal(array.reshape(48, -1), expected)
 
 
-def test_calls_on_views(make, path, served):
+def test_calls_on_views(make, path):
     make(16 * MB)
     array = hugemap.memmap(path, dtype="u4", mode="r", offset=12, shape=(3 * MB,))
     array.advise("random")
     array[MB:2 * MB].prefetch()
     assert array.stat().resident_bytes >= 4 * MB
-    assert array.stat().engine == served
+    assert array.stat().engine == "steer"
+    # It maps whole pages, at an address that suits huge pages.
+    tail = hugemap.memmap(path, mode="r", offset=14 * MB - 1)
+    assert tail.stat().mapped_bytes == 2 * MB + 4096
+    assert tail._mmap.address % (2 * MB) == 2 * MB - 4096
     assert array[::-1]._span(array._mmap) == (12, 12 * MB)
     assert array[5:9]._span(array._mmap) == (12 + 20, 16)
     with pytest.raises(ValueError):
         array.advise("nonsense")
 
 
-@pool_only
-def test_settings(make, path, pool):
-    make(6 * MB)
-    with hugemap.defaults(pool=None):
-        assert hugemap.memmap(path, mode="r").stat().engine == "steer"
-    with hugemap.defaults(priority="low"):
-        assert hugemap.memmap(path, mode="r").stat().engine == "pool"
-    # From the middle of a block to that of another.
-    array = hugemap.memmap(path, mode="r", offset=3 * MB, shape=(5,))
-    assert array.stat().mapped_bytes == 2 * MB and array.tobytes() == path.read_bytes()[3 * MB:][:5]
-    with pytest.raises(ValueError):
-        hugemap.defaults(priority="3M")
-
-
-OTHER = """
-import sys
-import hugemap
-hugemap.defaults(pool=hugemap.Pool(8 << 20))
-try:
-    array = hugemap.memmap(sys.argv[1], mode=sys.argv[2])
-    print(array.stat().engine, array[5])
-except OSError as error:
-    print(error.errno)
-"""
-
-
-@pool_only
-def test_another_process(make, path):
-    """Refused with an errno while somebody writes; as many readers as there are."""
-    import errno
-
-    data = make(3 * MB)
-
-    def other(mode):
-        done = subprocess.run([sys.executable, "-c", OTHER, path, mode], capture_output=True,
-                              text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
-
-    array = hugemap.memmap(path, mode="r+")
-    assert other("r") == str(errno.EBUSY)
-    assert other("r+") == str(errno.EBUSY)
-    del array
-    array = hugemap.memmap(path, mode="r")
-    assert other("r") == f"pool {data[5]}"
-    assert other("r+") == str(errno.EBUSY)
-    assert array[5] == data[5]

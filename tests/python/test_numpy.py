@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""NumPy's own tests of numpy.memmap, with that name standing for hugemap.memmap.
+"""NumPy's own tests of numpy.memmap, with hugemap.memmap under that name.
 
-The file of the installed NumPy is run as it is: its classes become this module's.
+This runs the file of the installed NumPy. Its classes become those of this module.
 """
 import pathlib
 
@@ -32,6 +32,9 @@ def _run(file):
 
 FILE = _find()
 NAMES = _run(FILE) if FILE else {}
+if numpy.lib.NumpyVersion(numpy.__version__) < "2.2.0" and FILE:
+    # It expects that an array without items cannot be made; since 2.2 it can.
+    del NAMES["TestMemmap"].test_empty_array
 globals().update((name, value) for name, value in NAMES.items() if name.startswith("Test"))
 
 
@@ -42,10 +45,10 @@ def test_the_name_was_replaced():
 
 
 @pytest.mark.skipif(not FILE, reason="this NumPy comes without its tests")
-def test_such_files_are_served(served):
+def test_such_files_are_mapped():
     test = NAMES["TestMemmap"]()
     test.setup_method()
     array = hugemap.memmap(test.tmpfp, dtype=test.dtype, mode="w+", shape=test.shape)
-    assert array.stat().engine == served
+    assert array.stat().engine == "steer"
     del array
     test.teardown_method()

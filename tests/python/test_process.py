@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""fork, multiprocessing and programs that are started."""
-import errno
+"""fork, multiprocessing, and programs that are started or end."""
 import multiprocessing
 import subprocess
 import sys
 
 import numpy as np
-import pytest
 
 import hugemap
 
 MB = 1 << 20
 SIZE = 5 * MB + 7
 FORK = multiprocessing.get_context("fork")
-pool_only = pytest.mark.served_by("pool")
-steered_only = pytest.mark.served_by("steer")
 
 
 def in_child(work, *args):
@@ -27,9 +23,8 @@ def in_child(work, *args):
     assert child.exitcode == 0
 
 
-@steered_only
 def test_fork_with_an_array_to_write(path):
-    """Both see each other's stores, at once."""
+    """Parent and child see each other's stores."""
     array = hugemap.memmap(path, mode="w+", shape=SIZE)
     array[:] = 1
     here, there = FORK.Pipe()
@@ -56,9 +51,8 @@ def test_fork_with_an_array_to_write(path):
     assert (content[7], content[3 * MB], content[-1]) == (2, 3, 1)
 
 
-@steered_only
 def test_fork_and_map_again(path):
-    """What a child maps anew is the same bytes as what it has from its parent."""
+    """A mapping that a child makes shows the same bytes as the inherited one."""
     array = hugemap.memmap(path, mode="w+", shape=SIZE)
 
     def work():
@@ -72,52 +66,21 @@ def test_fork_and_map_again(path):
     assert (array[5], array[4 * MB]) == (6, 7)
 
 
-@pool_only
-def test_the_pool_of_a_parent(make, path, pool):
-    """A child has neither the mappings nor the pool, and may make its own."""
-    data = make(SIZE)
-    with open(path, "r+b") as file:
-        m = hugemap.map(file, mode="r+")
-    m[0] = 1
-
-    def work():
-        for call in (lambda: m[0], lambda: memoryview(m), m.sync, m.stat):
-            with pytest.raises(ValueError):
-                call()
-        m.close()
-        with open(path.with_name("other"), "rb") as file:
-            with pytest.raises(OSError) as error:
-                hugemap.map(file, pool=pool)
-            assert error.value.errno == errno.EINVAL
-            with hugemap.map(file) as plain:
-                assert plain[:] == data and plain.stat().engine == "steer"
-            with hugemap.Pool(8 * MB) as own, hugemap.map(file, pool=own) as mine:
-                assert mine[:] == data and mine.stat().engine == "pool"
-
-    path.with_name("other").write_bytes(data)
-    in_child(work)
-    assert m.stat().engine == "pool"
-    assert m[:] == b"\1" + data[1:]
-    m.close()
-    assert path.read_bytes() == b"\1" + data[1:]
-
-
-def test_starting_a_program(make, path, served):
-    """subprocess does not fork as far as mappings are concerned."""
+def test_starting_a_program(make, path):
+    """The mapping stays as it is in the parent."""
     make(SIZE)
     array = hugemap.memmap(path, mode="r+")
     array[0] = 9
     assert subprocess.run([sys.executable, "-c", "print(1)"], capture_output=True).stdout == b"1\n"
-    assert array.stat().engine == served
+    assert array.stat().engine == "steer"
     assert array[0] == 9
 
 
 kept = []
 
 
-@steered_only
 def test_a_child_that_does_not_clean_up(path):
-    """multiprocessing ends its children by _exit(): what they stored is there."""
+    """multiprocessing ends its children by _exit(). The file has their stores."""
     path.write_bytes(bytes(SIZE))
 
     def work():
@@ -133,8 +96,7 @@ def square(at):
     return int(array[at]) ** 2
 
 
-@steered_only
-def test_a_pool_of_processes(path):
+def test_many_processes(path):
     np.arange(MB, dtype="i8").tofile(path)
     square.path = str(path)
     with FORK.Pool(2) as workers:
@@ -144,8 +106,6 @@ def test_a_pool_of_processes(path):
 KILLED = """
 import os, signal, sys
 import hugemap
-if sys.argv[2] == "pool":
-    hugemap.defaults(pool=hugemap.Pool(8 << 20, dirty_expire_ms=3600000))
 array = hugemap.memmap(sys.argv[1], mode="r+")
 array[:2 << 20] = 3
 array.flush()
@@ -154,17 +114,30 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_killed(path, served):
-    """What was synced is there; the rest is, too, unless it was in a pool."""
+def test_killed(path):
+    """The file has all stores of a program that was killed."""
     path.write_bytes(bytes(4 * MB))
-    subprocess.run([sys.executable, "-c", KILLED, path, served])
-    content = path.read_bytes()
-    assert content[:2 * MB] == b"\3" * (2 * MB)
-    assert content[2 * MB:] == (b"\4" if served == "steer" else b"\0") * MB + bytes(MB)
+    subprocess.run([sys.executable, "-c", KILLED, path])
+    assert path.read_bytes() == b"\3" * (2 * MB) + b"\4" * MB + bytes(MB)
+
+
+def test_a_child_closes_the_mapping_of_its_parent(make, path):
+    data = make(SIZE)
+    with open(path, "r+b") as file:
+        m = hugemap.map(file, mode="r+")
+
+    def work():
+        m[0] = 1
+        m.sync()
+        m.close()
+
+    in_child(work)
+    assert m[:] == b"\1" + data[1:] == path.read_bytes()
+    m.close()
 
 
 def test_a_program_that_ends_as_usual(path):
-    """With mappings, pools and tensors of every kind still alive."""
+    """Mappings, arrays and tensors still exist."""
     done = subprocess.run([sys.executable, "-c", """if 1:
         import sys
         import hugemap, numpy

@@ -64,7 +64,7 @@ static inline u32 hm_ctz(unsigned long value)
 	return (u32)__builtin_ctzl(value);
 }
 
-/* What tests/sim/sched.c calls; its random choice is not used. */
+/* What tests/kernel/sim/sched.c calls; its random choice is not used. */
 void sim_step(void);
 void sim_yield(void);
 u32 sim_cpu(void);

@@ -7,7 +7,7 @@
 #ifndef SIM_KERNEL_FOLIO_H
 #define SIM_KERNEL_FOLIO_H
 
-#include "cache.h"
+#include "cache/cache.h"
 #include "task.h"
 
 #define PAGE_SHIFT HM_PAGE_SHIFT

@@ -2,7 +2,7 @@
 /* The mount: how it begins, what a seed makes of it, and how it ends. */
 #include "world.h"
 
-#include "sim.h"
+#include "books.h"
 
 static void choose_scenario(struct scenario *s)
 {

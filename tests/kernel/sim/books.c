@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The books of the core, when nothing is under way: they agree with each other to the
+ * last page. Of which page holds what, the simulators know themselves.
+ */
+#include "books.h"
+
+#include "cache/internal.h"
+#include "sched.h"
+
+#define MOST_PAGES 4096u
+/* So far behind the end of a file nothing must be. */
+#define BEYOND (HM_NODE_SLOTS * HM_BLOCK_PAGES)
+
+struct books {
+	struct hm_cache *cache;
+	bool beyond; /* pages behind the end may be cached */
+	bool used[MOST_PAGES]; /* of each base page of the pool */
+	u64 resident, dirty;
+};
+
+static void check_frame(struct books *books, const struct hm_unit *unit, enum hm_state state)
+{
+	struct hm_desc *desc = hm_desc_of(books->cache, unit->frame);
+	u64 first = hm_frame_offset(books->cache, unit->frame) >> HM_PAGE_SHIFT;
+	u32 i;
+
+	sim_check(hm_frame_is_base(books->cache, unit->frame) == (unit->npages == 1),
+		  "a frame of the wrong size");
+	for (i = 0; i < unit->npages; i++) {
+		sim_check(!books->used[first + i], "a frame belongs to two units");
+		books->used[first + i] = true;
+	}
+	sim_check(desc->word && desc->pgoff == unit->pgoff, "a frame does not know its unit");
+	sim_check(state != HM_CLEAN || hm_queued(desc), "clean page %llu is in no queue",
+		  (unsigned long long)unit->pgoff);
+}
+
+static void check_unit(struct books *books, struct hm_store *store, const struct hm_unit *unit,
+		       enum hm_state state)
+{
+	u64 at;
+
+	sim_check(state == HM_CLEAN || state == HM_DIRTY, "page %llu is in state %d at rest",
+		  (unsigned long long)unit->pgoff, state);
+	sim_check(unit->npages == 1 || books->beyond ||
+			  unit->pgoff + unit->npages <= hm_store_size(store) >> HM_PAGE_SHIFT,
+		  "the block at the end of a file is cached whole");
+	check_frame(books, unit, state);
+	books->resident += unit->npages;
+	if (state != HM_DIRTY)
+		return;
+	books->dirty += unit->npages;
+	sim_check(hm_dirty_next(store, unit->pgoff, unit->pgoff + unit->npages, &at),
+		  "dirty page %llu has no dirty bit", (unsigned long long)unit->pgoff);
+}
+
+static void check_store(struct books *books, struct hm_store *store)
+{
+	u64 end = hm_store_npages(store) + BEYOND, page = 0, dirty = books->dirty;
+
+	while (page < end) {
+		struct hm_unit unit;
+		enum hm_state state = hm_peek(store, page, &unit);
+
+		if (state == HM_ABSENT || state == HM_FAILED) {
+			page++;
+			continue;
+		}
+		sim_check(page < hm_store_npages(store) || books->beyond,
+			  "page %llu is cached, beyond the end", (unsigned long long)page);
+		check_unit(books, store, &unit, state);
+		page = unit.pgoff + unit.npages;
+	}
+	sim_check(books->dirty - dirty == hm_store_dirty_pages(store),
+		  "the count of dirty pages of a store is wrong");
+}
+
+static void check_counters(struct hm_cache *cache)
+{
+	u64 faults = hm_cache_count(cache, HM_C_FAULTS);
+	u64 parts = hm_cache_count(cache, HM_C_HITS) + hm_cache_count(cache, HM_C_FILLS) +
+		    hm_cache_count(cache, HM_C_ZEROS);
+
+	sim_check(parts == faults, "hits, fills and zeros are %llu, faults %llu",
+		  (unsigned long long)parts, (unsigned long long)faults);
+	sim_check(hm_cache_count(cache, HM_C_AHEAD_USED) +
+				  hm_cache_count(cache, HM_C_AHEAD_WASTED) <=
+			  hm_cache_count(cache, HM_C_AHEAD),
+		  "more was used or wasted than was brought in ahead");
+}
+
+/* Free base frames that are handed out to nobody, until their frame is empty. */
+static u64 draining_pages(const struct hm_cache *cache)
+{
+	u64 pages = 0;
+	u32 i;
+
+	for (i = 0; i < cache->nframes; i++)
+		if (cache->carve[i].draining)
+			pages += cache->carve[i].nfree;
+	return pages;
+}
+
+void books_check(struct hm_cache *cache, bool beyond)
+{
+	u64 free = hm_cache_free_pages(cache) + draining_pages(cache);
+	u64 parked = hm_atomic_read(&cache->parked) * HM_BLOCK_PAGES;
+	u64 all = (u64)cache->nframes * HM_BLOCK_PAGES;
+	struct books books = { .cache = cache, .beyond = beyond };
+	u32 i;
+
+	sim_check(all <= MOST_PAGES, "too large a pool for its audit");
+	for (i = 0; i < HM_MAX_STORES; i++)
+		if (cache->stores[i])
+			check_store(&books, cache->stores[i]);
+	sim_check(books.resident + free + parked == all,
+		  "%llu pages are cached, %llu free and %llu parked, of %llu",
+		  (unsigned long long)books.resident, (unsigned long long)free,
+		  (unsigned long long)parked, (unsigned long long)all);
+	sim_check(books.dirty == hm_cache_dirty_pages(cache), "the count of dirty pages is wrong");
+	check_counters(cache);
+}
