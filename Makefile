@@ -42,12 +42,12 @@ test: test-deps ## build and pass every test
 
 programs: build ## real programs under hugemap run, beside plain Linux (long)
 	@tools/install-deps.sh programs
-	@python3 tests/shim/programs.py
+	@python3 tests/preload/programs.py
 
 SOAK_MINUTES ?= 60
 soak: build ## the same, two at a time, killed and stopped: SOAK_MINUTES=60 SEED=n
 	@tools/install-deps.sh programs
-	@python3 tests/shim/soak.py --minutes $(SOAK_MINUTES) $(if $(SEED),--seed $(SEED))
+	@python3 tests/preload/soak.py --minutes $(SOAK_MINUTES) $(if $(SEED),--seed $(SEED))
 
 SEED ?=
 check: test-deps ## format, lint and the fast tests (under a minute)
@@ -58,13 +58,13 @@ sim: build-tests ## replay one seed of the simulator: make sim SEED=n
 
 NODES ?= 2
 scale: build-tests ## a model of up to 128 processors: what limits the core there: NODES=1, 2, 4
-	@$(BUILD)/tests/scale/hugemap-scale --nodes $(NODES)
+	@$(BUILD)/tests/kernel/scale/hugemap-scale --nodes $(NODES)
 
 ACCESSES ?= 2000000
 policy: build-tests ## a billion accesses, made and recorded: page=auto beside 2M, 4K, LRU, an oracle (long)
-	@$(BUILD)/tests/core/core-policy --pools --accesses $(ACCESSES) --json $(BUILD)/policy.json \
-		made tests/core/policy/traces/*.trace
-	@python3 tests/core/policy/chart.py $(BUILD)/policy.json $(BUILD)/policy.svg
+	@$(BUILD)/tests/kernel/policy/policy --pools --accesses $(ACCESSES) --json $(BUILD)/policy.json \
+		made tests/kernel/policy/traces/*.trace
+	@python3 tests/kernel/policy/chart.py $(BUILD)/policy.json $(BUILD)/policy.svg
 
 KERNEL ?=
 TEST ?=

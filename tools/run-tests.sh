@@ -114,7 +114,7 @@ chosen() {
 		while read -r suites name; do
 			case "$2:$suites:$name" in
 			plain:vm:* | plain:roots*) ;;
-			tsan:core*fast*) ;;
+			tsan:cache*fast*) ;;
 			*) echo "$name" ;;
 			esac
 		done

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """HugeMap's kernel engine in a virtual machine; see vm/README.md.
 
-    run.py test [--kernel K] [--quick] [--source DIR] [NAME...]   the tests of tests/kernel/
+    run.py test [--kernel K] [--quick] [--source DIR] [NAME...]   the tests of tests/kernel/guest/
     run.py test --windows SEED [NAME...]                          where half done things wait
     run.py shell [--kernel K]                                     a guest to try it in
     run.py bench [--kernel K] [--json FILE]                       count instructions
@@ -635,7 +635,7 @@ def main() -> int:
             sub.add_argument("--command-too", action="store_true", help="hugemap bench as well")
             sub.add_argument("--command-only", action="store_true", help="nothing but that")
         if name == "test":
-            sub.add_argument("--tests", type=pathlib.Path, default=TOP / "tests" / "kernel")
+            sub.add_argument("--tests", type=pathlib.Path, default=TOP / "tests" / "kernel" / "guest")
             sub.add_argument("--verbose", action="store_true", help="what passing tests say, too")
             sub.add_argument("--windows", type=int, metavar="SEED", help="wait where things are half done, by chance")
             sub.add_argument("--jobs", type=int, default=1, help="guests at a time")

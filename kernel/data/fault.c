@@ -465,7 +465,7 @@ static vm_fault_t insert_fault(struct vm_fault *vmf)
 		if (hugemap_folio_is(hi, folio, vmf->pgoff) &&
 		    vmf->pgoff < hugemap_pages(i_size_read(inode))) {
 			ret = vmf_insert_folio_pmd(vmf, folio, false);
-			/* mm returns the same if another task has put a page table there meanwhile. */
+			/* mm also returns this if another task has just put a page table there. */
 			if (ret == VM_FAULT_NOPAGE && pmd_trans_huge(READ_ONCE(*vmf->pmd))) {
 				hugemap_count(hugemap_of(hi), HUGEMAP_C_HUGE_MAPPED, 1);
 				trace_hugemap_fault(inode, unit.pgoff, unit.npages, 0);

@@ -108,7 +108,7 @@ class Man(unittest.TestCase):
             self.assertEqual(sorted(documented), sorted(real))
 
     def test_the_guest_looks_for_the_same_files(self):
-        script = read(f"{ROOT}/tests/kernel/sysfs.sh")
+        script = read(f"{ROOT}/tests/kernel/guest/sysfs.sh")
         names = []
         for variable in ("fixed", "writable", "numbers", "latencies"):
             names += re.search(rf'(?m)^{variable}="([^"]*)"', script).group(1).split()
