@@ -187,7 +187,6 @@ enum {
 	HM_HINT_READAHEAD = 1 << 0, /* call hm_readahead() */
 	HM_HINT_WRITEBACK = 1 << 1, /* the dirty share is above its limit */
 	HM_HINT_RECLAIM = 1 << 2, /* few free frames: call hm_reclaim() */
-	HM_HINT_DIRTIED = 1 << 3, /* this call made the unit dirty */
 	HM_HINT_JOINED = 1 << 4, /* base pages before this call, one huge unit now */
 	HM_HINT_PROMOTE = 1 << 5, /* there is something to promote: hm_promote_pick() */
 	HM_HINT_HOLES = 1 << 6, /* of hm_peek() only: as hm_has_holes(), of this very unit */
@@ -403,22 +402,17 @@ void hm_store_set_allocated(struct hm_store *store, u64 pgoff, u64 npages);
  * @unit: filled in unless the answer is HM_BEYOND
  *
  * With HM_ACCESS_WRITE the unit is dirty when the answer is HM_HIT; after
- * HM_FILL and HM_ZERO it becomes dirty by hm_fill_done(HM_FILL_DIRTY).
+ * HM_FILL and HM_ZERO it becomes dirty by hm_fill_done(.dirty).
  *
  * Return: see enum hm_outcome.
  */
 enum hm_outcome hm_fault(struct hm_store *store, u64 pgoff, u32 access, struct hm_unit *unit);
 
-enum {
-	HM_FILL_DIRTY = 1 << 0, /* a store follows: the unit starts dirty */
-	HM_FILL_WAITED = 1 << 1, /* somebody waits: on error, tell them */
-};
-
 /**
  * hm_fill_done() - the data of HM_FILL or HM_ZERO is in the frame, or not
  * @unit: as hm_fault() gave it
  * @err: 0 or a negative errno
- * @flags: HM_FILL_*
+ * @dirty: a store follows: the unit starts dirty; only if @err is 0
  *
  * When a whole block cannot be read, it is split, so that each of its base
  * pages gets a read, and a result, of its own. When a base page cannot be
@@ -426,7 +420,7 @@ enum {
  *
  * Return: true if somebody was told HM_BUSY meanwhile.
  */
-bool hm_fill_done(const struct hm_unit *unit, int err, u32 flags);
+bool hm_fill_done(const struct hm_unit *unit, int err, bool dirty);
 
 /**
  * hm_fill_cancel() - give up a HM_FILL or HM_ZERO: it was not tried
@@ -436,35 +430,21 @@ bool hm_fill_done(const struct hm_unit *unit, int err, u32 flags);
 bool hm_fill_cancel(const struct hm_unit *unit);
 
 /**
- * hm_fault_around() - a cached unit is about to be mapped beside a fault
+ * hm_fault_around() - find the cached pages around a fault, to map them with it
  * @store: the store
- * @pgoff: a page of it
- * @unit: filled in
- *
- * Counts as a touch (a unit brought in ahead has been used), but not as a
- * fault.
- *
- * Return: false, and nothing happened, if the page is not cached or beyond the
- * end of the store, or carries the read-ahead marker, which must be seen by a
- * fault of its own.
- */
-bool hm_fault_around(struct hm_store *store, u64 pgoff, struct hm_unit *unit);
-
-/**
- * hm_fault_around_row() - the same for a page and the pages on both sides of it
- * @store: the store
- * @pgoff: a page of it
- * @first: in: how far down to look; out: the first page of the row
- * @last: in: how far up to look, inclusive; out: the last page of the row
+ * @pgoff: the page of the fault
+ * @first: in: the lowest page wanted; out: the first page of the row
+ * @last: in: the highest page wanted; out: the last page of the row, inclusive
  * @unit: filled in: the unit of @pgoff
  *
- * The row is of what is in the unit, if that is a whole block. Base pages go on until
- * one is not cached or carries the marker, and do not leave the block.
+ * The row is a part of a huge unit, or consecutive cached base pages of one block. Each unit
+ * counts as accessed. The row ends before a unit that has the read-ahead marker: only a
+ * fault of its own may find the marker.
  *
- * Return: as hm_fault_around() would.
+ * Return: false if @pgoff is not cached, lies beyond the end of the store, or has the marker.
  */
-bool hm_fault_around_row(struct hm_store *store, u64 pgoff, u64 *first, u64 *last,
-			 struct hm_unit *unit);
+bool hm_fault_around(struct hm_store *store, u64 pgoff, u64 *first, u64 *last,
+		     struct hm_unit *unit);
 
 /**
  * hm_hollow() - does the store hold no data where this unit is?
@@ -663,14 +643,10 @@ u32 hm_writeback_take(const struct hm_unit *unit, bool held, unsigned long *page
  * @store: the store
  * @pgoff: first page
  * @npages: whole units
- * @err: 0; or HM_WB_UNCHANGED if the engine found that the store holds this
- *	data already and wrote nothing; or HM_WB_AGAIN if it was not tried; or a
- *	negative errno: the units are dirty again, and the store's error
- *	sequence moves, unless all of them have failed before and were not
- *	stored to since (a sync that runs into them is told by its own writes)
+ * @err: 0; HM_WB_AGAIN if the write was not tried; or a negative errno. After HM_WB_AGAIN and
+ *	errors the units are dirty again.
  */
-#define HM_WB_UNCHANGED 1
-#define HM_WB_AGAIN 2
+#define HM_WB_AGAIN 1
 void hm_writeback_done(struct hm_store *store, u64 pgoff, u32 npages, int err);
 
 /**
@@ -682,16 +658,6 @@ void hm_writeback_done(struct hm_store *store, u64 pgoff, u32 npages, int err);
  * nothing is old. Not safe against hm_store_destroy().
  */
 struct hm_store *hm_writeback_pick(struct hm_cache *cache, bool *expired);
-
-/*
- * Write errors, for every open descriptor to be told once: sample the
- * sequence at open; later, if it moved, report the error and sample again.
- * hm_store_error() moves it for data that was lost in another way than by a
- * failed write; err is negative.
- */
-void hm_store_error(struct hm_store *store, int err);
-u64 hm_store_error_sample(const struct hm_store *store);
-int hm_store_error_check(const struct hm_store *store, u64 *since);
 
 /* --- invalidation ---------------------------------------------------------- */
 

@@ -103,7 +103,7 @@ static u64 stored(const struct hm_pos *pos, u64 word, u64 next, u64 pgoff, u32 a
 		next |= HM_W_REDIRTY;
 		break;
 	default:
-		next &= ~HM_W_TOLD;
+		next &= ~HM_W_WRITE_FAILED;
 	}
 	/* Before the word says so; whoever does not say which pages means all. */
 	next &= ~HM_W_PART;
@@ -119,7 +119,7 @@ static void heed_store(const struct hm_pos *pos, u64 word, u64 next, bool above,
 	if (hm_word_state(word) == HM_CLEAN) {
 		hm_dirty_mark(pos);
 		hm_count(pos->store->cache, HM_C_DIRTIED, 1);
-		unit->hints |= HM_HINT_DIRTIED | HM_HINT_READAHEAD;
+		unit->hints |= HM_HINT_READAHEAD;
 		if (above)
 			unit->hints |= HM_HINT_WRITEBACK;
 	} else if (hm_word_state(word) == HM_DIRTY) {
@@ -329,13 +329,6 @@ static bool find_and_touch(struct hm_store *store, u64 pgoff, struct hm_pos *pos
 	return touch(pos, pgoff, unit);
 }
 
-bool hm_fault_around(struct hm_store *store, u64 pgoff, struct hm_unit *unit)
-{
-	struct hm_pos pos;
-
-	return find_and_touch(store, pgoff, &pos, unit);
-}
-
 /*
  * A touch of a base page of a block that was seen split: what touch() does, in
  * short for the many pages of a row. If the block has been joined since, the words
@@ -358,8 +351,7 @@ static bool touch_base(struct hm_pos *pos, u64 pgoff)
 	}
 }
 
-bool hm_fault_around_row(struct hm_store *store, u64 pgoff, u64 *first, u64 *last,
-			 struct hm_unit *unit)
+bool hm_fault_around(struct hm_store *store, u64 pgoff, u64 *first, u64 *last, struct hm_unit *unit)
 {
 	u64 low = pgoff, high = pgoff, start, end, npages = hm_store_npages(store);
 	struct hm_pos pos;
@@ -402,9 +394,8 @@ bool hm_fill_cancel(const struct hm_unit *unit)
 }
 
 /* The frame could not be filled; see hm_fill_done(). */
-static bool fill_failed(const struct hm_pos *pos, u64 word, u32 frame, int err, u32 flags)
+static bool fill_failed(const struct hm_pos *pos, u64 word, u32 frame, int err)
 {
-	bool told = pos->base && (flags & HM_FILL_WAITED);
 	u64 next;
 
 	hm_count(pos->store->cache, HM_C_READ_ERRORS, 1);
@@ -412,7 +403,7 @@ static bool fill_failed(const struct hm_pos *pos, u64 word, u32 frame, int err, 
 	if (!pos->base)
 		hm_bit_set(pos->leaf->broken, pos->leaf_slot);
 	do {
-		if (told || (pos->base && (word & HM_W_WAIT)))
+		if (pos->base && (word & HM_W_WAIT))
 			next = hm_word_with_frame(word, HM_FAILED, (u32)-err);
 		else
 			next = hm_word_gone(word);
@@ -423,7 +414,7 @@ static bool fill_failed(const struct hm_pos *pos, u64 word, u32 frame, int err, 
 	return word & HM_W_WAIT;
 }
 
-bool hm_fill_done(const struct hm_unit *unit, int err, u32 flags)
+bool hm_fill_done(const struct hm_unit *unit, int err, bool dirty)
 {
 	struct hm_pos pos;
 	bool proven;
@@ -435,19 +426,19 @@ bool hm_fill_done(const struct hm_unit *unit, int err, u32 flags)
 	hm_assert(hm_word_state(word) == HM_FILLING && hm_word_frame(word) == unit->frame);
 	hm_assert(hm_pos_pages(&pos) == unit->npages);
 	if (err)
-		return fill_failed(&pos, word, unit->frame, err, flags);
+		return fill_failed(&pos, word, unit->frame, err);
 
 	proven = hm_ghost_take(&pos);
 	if (proven)
 		hm_count(unit->store->cache, HM_C_GHOSTS, 1);
-	if (flags & HM_FILL_DIRTY)
+	if (dirty)
 		hm_dirty_add(&pos);
 	do {
 		next = hm_word_to(word, HM_CLEAN) | (word & (HM_W_AHEAD | HM_W_MARK));
-		if (flags & HM_FILL_DIRTY)
+		if (dirty)
 			next = (next & ~HM_W_STATE) | HM_DIRTY | HM_W_STORED;
 	} while (!hm_atomic_cas(pos.word, &word, next));
-	if (flags & HM_FILL_DIRTY)
+	if (dirty)
 		hm_dirty_mark(&pos);
 	else
 		hm_queue_insert(&pos, unit->frame, proven);

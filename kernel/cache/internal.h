@@ -236,7 +236,6 @@ struct hm_store {
 	struct hm_dirty_part dirty_part[HM_DIRTY_PARTS];
 	/* All stores read it, hardly one writes it: not where all of them count. */
 	hm_atomic_t dirty_since __attribute__((aligned(64))); /* cache->clock, 0 = nothing dirty */
-	hm_atomic_t errors; /* sequence number << 16 | errno */
 
 	hm_spinlock_t dirty_lock __attribute__((aligned(64)));
 

@@ -368,8 +368,8 @@ static bool unclaim(const struct hm_pos *page)
 
 	do {
 		next = hm_word_to(word, word & HM_W_REDIRTY ? HM_DIRTY : HM_CLEAN) |
-		       (word & (HM_W_AHEAD | HM_W_MARK | HM_W_REF | HM_W_STORED | HM_W_TOLD |
-				HM_W_COPIED));
+		       (word & (HM_W_AHEAD | HM_W_MARK | HM_W_REF | HM_W_STORED |
+				HM_W_WRITE_FAILED | HM_W_COPIED));
 	} while (!hm_atomic_cas(page->word, &word, next));
 	if (hm_word_state(next) == HM_CLEAN)
 		hm_queue_insert(page, hm_word_frame(next), false);
@@ -382,7 +382,7 @@ static bool claim_page(struct hm_promotion *p, const struct hm_pos *page, u32 i)
 
 	do {
 		/* What could not be written would take all of the block along. */
-		if (hm_word_state(word) == HM_DIRTY && !(word & HM_W_TOLD))
+		if (hm_word_state(word) == HM_DIRTY && !(word & HM_W_WRITE_FAILED))
 			next = (word & ~HM_W_STATE) | HM_EVICTING | HM_W_REDIRTY;
 		else if (hm_word_state(word) == HM_CLEAN)
 			next = (word & ~HM_W_STATE) | HM_EVICTING;

@@ -39,7 +39,7 @@
 #define HM_W_WAIT (1ull << 6) /* somebody was told HM_BUSY */
 #define HM_W_REDIRTY (1ull << 7) /* stored to while being written */
 #define HM_W_AHEAD (1ull << 8) /* brought in ahead, not used yet */
-#define HM_W_TOLD (1ull << 9) /* its failed write was told; no store since */
+#define HM_W_WRITE_FAILED (1ull << 9) /* its last write failed; not stored to since */
 #define HM_W_STORED (1ull << 10) /* stored to, since promotion last looked */
 #define HM_W_COPIED (1ull << 11) /* copied by a promotion, and not stored to since */
 #define HM_W_PART (1ull << 12) /* dirty, but only in the pages that part.c knows */

@@ -118,41 +118,15 @@ enum hm_wb hm_writeback(struct hm_store *store, u64 *at, u64 end, u32 max_pages,
 	return result;
 }
 
-/* Move the store's error sequence: every descriptor is told once. */
-void hm_store_error(struct hm_store *store, int err)
-{
-	u64 old = hm_atomic_read(&store->errors);
-	u64 next;
-
-	do {
-		next = ((old >> 16) + 1) << 16 | (u64)-err;
-	} while (!hm_atomic_cas(&store->errors, &old, next));
-}
-
-u64 hm_store_error_sample(const struct hm_store *store)
-{
-	return hm_atomic_read(&store->errors);
-}
-
-int hm_store_error_check(const struct hm_store *store, u64 *since)
-{
-	u64 now = hm_atomic_read(&store->errors);
-
-	if (now == *since)
-		return 0;
-	*since = now;
-	return -(int)(now & 0xffff);
-}
-
 /*
  * One unit; dirty_lock is held, so that no walk sees the bit cleared early. Returns how much of
  * it was to be written.
  */
 static u32 unit_done(struct hm_pos *pos, u64 word, int err)
 {
-	u64 told = err < 0 ? HM_W_TOLD : word & HM_W_TOLD;
+	u64 failed_before = err < 0 ? HM_W_WRITE_FAILED : word & HM_W_WRITE_FAILED;
 	u64 kept = HM_W_REF | HM_W_STORED | HM_W_PART;
-	bool failed = err < 0 || err == HM_WB_AGAIN;
+	bool failed = err;
 	u32 frame = hm_word_frame(word);
 	u32 npages = pos->base ? 1 : hm_part_written(pos, frame);
 
@@ -166,9 +140,10 @@ static u32 unit_done(struct hm_pos *pos, u64 word, int err)
 		if (failed || (word & HM_W_REDIRTY)) {
 			/* A store since then: its write is yet to be tried. */
 			if (word & HM_W_REDIRTY)
-				told = 0;
+				failed_before = 0;
 			if (hm_atomic_cas(pos->word, &word,
-					  hm_word_to(word, HM_DIRTY) | (word & kept) | told))
+					  hm_word_to(word, HM_DIRTY) | (word & kept) |
+						  failed_before))
 				return npages;
 			continue;
 		}
@@ -187,33 +162,12 @@ static u32 unit_done(struct hm_pos *pos, u64 word, int err)
 	return npages;
 }
 
-/*
- * Does a run hold a unit whose failure nobody has been told of? A unit that is
- * tried again and again, and fails again, is told once for each store to it.
- */
-static bool untold(struct hm_store *store, u64 pgoff, u64 end)
-{
-	while (pgoff < end) {
-		struct hm_pos pos;
-
-		if (!hm_index_find(store, pgoff, &pos))
-			hm_assert(!"a unit that is being written has an index leaf");
-		if (!(hm_index_word(&pos, pgoff) & HM_W_TOLD))
-			return true;
-		pgoff = pos.pgoff + hm_pos_pages(&pos);
-	}
-	return false;
-}
-
 void hm_writeback_done(struct hm_store *store, u64 pgoff, u32 npages, int err)
 {
 	u64 end = pgoff + npages, written = 0;
 
-	if (err < 0) {
+	if (err < 0)
 		hm_count(store->cache, HM_C_WRITE_ERRORS, 1);
-		if (untold(store, pgoff, end))
-			hm_store_error(store, err);
-	}
 	hm_spin_lock(&store->dirty_lock);
 	while (pgoff < end) {
 		struct hm_pos pos;

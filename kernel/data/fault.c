@@ -449,12 +449,13 @@ static vm_fault_t insert_fault(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
 	struct hugemap_inode *hi = hugemap_inode(inode);
+	u64 first = vmf->pgoff, last = vmf->pgoff;
 	vm_fault_t ret = VM_FAULT_FALLBACK;
 	struct hm_unit unit;
 	struct folio *folio;
 
 	if (vmf->flags & FAULT_FLAG_WRITE || !fits(vmf) ||
-	    !hm_fault_around(hi->store, vmf->pgoff, &unit))
+	    !hm_fault_around(hi->store, vmf->pgoff, &first, &last, &unit))
 		return VM_FAULT_FALLBACK;
 	if (unit.npages == 1)
 		return VM_FAULT_FALLBACK;
@@ -542,7 +543,7 @@ static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t
 	vm_fault_t ret;
 
 	fault_widen(vmf, &first, &last);
-	if (!hm_fault_around_row(hi->store, vmf->pgoff, &first, &last, &unit))
+	if (!hm_fault_around(hi->store, vmf->pgoff, &first, &last, &unit))
 		return 0;
 	WRITE_ONCE(vmf->vma->vm_file->f_ra.start, last + 1);
 	hugemap_window_atomic("fault-around: found, not mapped");

@@ -35,7 +35,7 @@ static void fill_done(struct hugemap_inode *hi, const struct hm_unit *unit, int 
 		hugemap_folio_join(hi, unit, 1);
 	hugemap_window("fill: in i_pages, not cached yet");
 	trace_hugemap_fill(&hi->vfs_inode, unit->pgoff, unit->npages, err);
-	hm_fill_done(unit, err, 0);
+	hm_fill_done(unit, err, false);
 	hugemap_window("fill: cached, nobody woken");
 	hugemap_wake_unit(hugemap_of(hi), unit);
 }

@@ -373,7 +373,7 @@ static void write_fresh_done(struct hugemap_inode *hi, const struct hm_unit *uni
 
 	write_publish(hi, min(end, unit_end));
 	hugemap_window("write: the file's, not cached yet");
-	hm_fill_done(unit, 0, HM_FILL_DIRTY);
+	hm_fill_done(unit, 0, true);
 	hugemap_wake_unit(hugemap_of(hi), unit);
 }
 

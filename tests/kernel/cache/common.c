@@ -108,7 +108,7 @@ struct hm_unit bring(struct hm_store *store, u64 pgoff, u32 access)
 
 	assert_true(out == HM_FILL || out == HM_ZERO);
 	assert_true(unit.pgoff <= pgoff && pgoff < unit.pgoff + unit.npages);
-	assert_false(hm_fill_done(&unit, 0, access & HM_ACCESS_WRITE ? HM_FILL_DIRTY : 0));
+	assert_false(hm_fill_done(&unit, 0, access & HM_ACCESS_WRITE));
 	return unit;
 }
 
@@ -131,14 +131,20 @@ bool use(struct hm_store *store, u64 pgoff, u32 access)
 		if (out == HM_HIT)
 			return true;
 		if (out == HM_FILL || out == HM_ZERO) {
-			assert_false(hm_fill_done(&unit, 0,
-						  access & HM_ACCESS_WRITE ? HM_FILL_DIRTY : 0));
+			assert_false(hm_fill_done(&unit, 0, access & HM_ACCESS_WRITE));
 			return false;
 		}
 		assert_int_equal(out, HM_NO_FRAME);
 		assert_true(++rounds < 100);
 		evict(store->cache, access & HM_ACCESS_BASE ? HM_BASE : HM_HUGE, 1);
 	}
+}
+
+bool around(struct hm_store *store, u64 pgoff, struct hm_unit *unit)
+{
+	u64 first = pgoff, last = pgoff;
+
+	return hm_fault_around(store, pgoff, &first, &last, unit);
 }
 
 enum hm_state state_of(struct hm_store *store, u64 pgoff)

@@ -61,6 +61,9 @@ struct hm_unit touch(struct hm_store *store, u64 pgoff, u32 access);
 /* Touch it or bring it in, reclaiming as an engine would. True: it was a hit. */
 bool use(struct hm_store *store, u64 pgoff, u32 access);
 
+/* hm_fault_around() for one page. */
+bool around(struct hm_store *store, u64 pgoff, struct hm_unit *unit);
+
 enum hm_state state_of(struct hm_store *store, u64 pgoff);
 
 /* One round of reclaim: evict what was claimed. Returns what hm_reclaim() did. */

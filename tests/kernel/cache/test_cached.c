@@ -61,7 +61,7 @@ static void test_no_touch(void **state)
 
 	env_start(&env, 16, 1, BYTES(64));
 	assert_int_equal(fault(env.store, P(1), HM_ACCESS_AHEAD, &unit), HM_FILL);
-	hm_fill_done(&unit, 0, 0);
+	hm_fill_done(&unit, 0, false);
 	bring(env.store, P(3), HM_ACCESS_BASE);
 	faults = hm_cache_count(env.cache, HM_C_FAULTS);
 	for (i = 0; i < 3; i++)

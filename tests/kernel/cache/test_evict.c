@@ -36,7 +36,7 @@ static void test_only_clean(void **state)
 	assert_int_equal(state_of(env.store, P(2)), HM_DIRTY);
 	assert_int_equal(state_of(env.store, P(7)), HM_FILLING);
 	hm_writeback_done(env.store, P(1), HM_BLOCK_PAGES, 0);
-	assert_false(hm_fill_done(&filling, 0, 0));
+	assert_false(hm_fill_done(&filling, 0, false));
 	assert_int_equal(evict(env.cache, HM_HUGE, 8), 2);
 	env_end(&env);
 }

@@ -18,7 +18,7 @@ static void test_fill_and_wait(void **state)
 	assert_ptr_equal(filling.store, env.store);
 	assert_int_equal(state_of(env.store, P(1)), HM_FILLING);
 	assert_int_equal(fault(env.store, P(1) + 4, HM_ACCESS_READ, &other), HM_BUSY);
-	assert_true(hm_fill_done(&filling, 0, 0));
+	assert_true(hm_fill_done(&filling, 0, false));
 	assert_int_equal(fault(env.store, P(1) + 4, HM_ACCESS_READ, &other), HM_HIT);
 	assert_int_equal(other.frame, filling.frame);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), 2);
@@ -39,7 +39,7 @@ static void test_ahead_does_not_wait(void **state)
 	env_start(&env, 8, 1, BYTES(4));
 	assert_int_equal(fault(env.store, 0, HM_ACCESS_READ, &filling), HM_FILL);
 	assert_int_equal(fault(env.store, 0, HM_ACCESS_AHEAD, &other), HM_BUSY);
-	assert_false(hm_fill_done(&filling, 0, 0));
+	assert_false(hm_fill_done(&filling, 0, false));
 	env_end(&env);
 }
 
@@ -52,7 +52,7 @@ static void test_fill_dirty(void **state)
 	env_start(&env, 8, 1, BYTES(4));
 	assert_int_equal(fault(env.store, 0, HM_ACCESS_WRITE, &unit), HM_FILL);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), 0);
-	assert_false(hm_fill_done(&unit, 0, HM_FILL_DIRTY));
+	assert_false(hm_fill_done(&unit, 0, true));
 	assert_int_equal(state_of(env.store, 0), HM_DIRTY);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), HM_BLOCK_PAGES);
 	assert_int_equal(hm_store_dirty_pages(env.store), HM_BLOCK_PAGES);
@@ -74,7 +74,7 @@ static void test_hit_write(void **state)
 	assert_int_equal(unit.hints, 0);
 	assert_int_equal(state_of(env.store, 0), HM_CLEAN);
 	unit = touch(env.store, 1, HM_ACCESS_WRITE);
-	assert_int_equal(unit.hints, HM_HINT_DIRTIED | HM_HINT_READAHEAD);
+	assert_int_equal(unit.hints, HM_HINT_READAHEAD);
 	assert_int_equal(state_of(env.store, 0), HM_DIRTY);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), HM_BLOCK_PAGES);
 	unit = touch(env.store, 2, HM_ACCESS_WRITE);
@@ -99,7 +99,7 @@ static void test_beyond(void **state)
 	/* It shrinks: refused at once, although the page is cached still. */
 	assert_true(hm_store_set_size(env.store, size - HM_PAGE_SIZE));
 	assert_int_equal(hm_fault(env.store, P(2) + 3, HM_ACCESS_READ, &unit), HM_BEYOND);
-	assert_false(hm_fault_around(env.store, P(2) + 3, &unit));
+	assert_false(around(env.store, P(2) + 3, &unit));
 	assert_int_equal(state_of(env.store, P(2) + 3), HM_CLEAN);
 	/* It grows. */
 	assert_true(hm_store_set_size(env.store, BYTES(4)));
@@ -210,12 +210,12 @@ static void test_block_read_error(void **state)
 	env_start(&env, 8, 1, BYTES(4));
 	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_FILL);
 	assert_int_equal(fault(env.store, P(1) + 1, HM_ACCESS_READ, &waiter), HM_BUSY);
-	assert_true(hm_fill_done(&unit, -EIO, HM_FILL_WAITED));
+	assert_true(hm_fill_done(&unit, -EIO, false));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_READ_ERRORS), 1);
 	/* Nobody is told yet: the pages may be readable one by one. */
 	assert_int_equal(fault(env.store, P(1) + 1, HM_ACCESS_READ, &unit), HM_FILL);
 	assert_int_equal(unit.npages, 1);
-	assert_false(hm_fill_done(&unit, 0, HM_FILL_WAITED));
+	assert_false(hm_fill_done(&unit, 0, false));
 	/* For good, even when nothing of it is cached. */
 	drop(env.store, 0, ~0ull, false);
 	unit = bring(env.store, P(1) + 2, HM_ACCESS_READ);
@@ -225,10 +225,17 @@ static void test_block_read_error(void **state)
 	env_end(&env);
 }
 
-/*
- * A base page that cannot be read: told once, with the error, to one fault;
- * then it is tried again.
- */
+/* Fail the fill of a base page that another fault waits for. */
+static void fail_fill_with_waiter(struct hm_store *store, u64 pgoff, u32 access, int err)
+{
+	struct hm_unit unit, waiter;
+
+	assert_int_equal(fault(store, pgoff, access, &unit), HM_FILL);
+	assert_int_equal(fault(store, pgoff, HM_ACCESS_BASE, &waiter), HM_BUSY);
+	assert_true(hm_fill_done(&unit, err, false));
+}
+
+/* One waiting fault gets the error of a base page; the next fault reads the page again. */
 static void test_page_read_error(void **state)
 {
 	struct hm_unit unit;
@@ -237,8 +244,7 @@ static void test_page_read_error(void **state)
 
 	env_start(&env, 8, 1, BYTES(4));
 	free = hm_cache_free_pages(env.cache);
-	assert_int_equal(fault(env.store, 3, HM_ACCESS_BASE, &unit), HM_FILL);
-	assert_false(hm_fill_done(&unit, -ENODATA, HM_FILL_WAITED));
+	fail_fill_with_waiter(env.store, 3, HM_ACCESS_BASE, -ENODATA);
 	assert_int_equal(hm_cache_free_pages(env.cache), free);
 	assert_int_equal(state_of(env.store, 3), HM_FAILED);
 	assert_int_equal(fault(env.store, 3, HM_ACCESS_READ, &unit), HM_ERROR);
@@ -246,28 +252,21 @@ static void test_page_read_error(void **state)
 	assert_int_equal(unit.frame, HM_NO_FRAME_ID);
 	assert_int_equal(state_of(env.store, 3), HM_ABSENT);
 	assert_int_equal(fault(env.store, 3, HM_ACCESS_BASE, &unit), HM_FILL);
-	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_false(hm_fill_done(&unit, 0, false));
 
-	/* Nobody waited for it (read-ahead): nobody is told. */
+	/* Without a waiter the error is not kept. */
 	assert_int_equal(fault(env.store, 4, HM_ACCESS_BASE | HM_ACCESS_AHEAD, &unit), HM_FILL);
-	assert_false(hm_fill_done(&unit, -EIO, 0));
+	assert_false(hm_fill_done(&unit, -EIO, false));
 	assert_int_equal(state_of(env.store, 4), HM_ABSENT);
 
-	/* Somebody came to wait for read-ahead: told. */
-	assert_int_equal(fault(env.store, 4, HM_ACCESS_BASE | HM_ACCESS_AHEAD, &unit), HM_FILL);
-	{
-		struct hm_unit waiter;
-
-		assert_int_equal(fault(env.store, 4, HM_ACCESS_BASE, &waiter), HM_BUSY);
-	}
-	assert_true(hm_fill_done(&unit, -EIO, 0));
+	/* A fault that waits for read-ahead gets its error. */
+	fail_fill_with_waiter(env.store, 4, HM_ACCESS_BASE | HM_ACCESS_AHEAD, -EIO);
 	assert_int_equal(fault(env.store, 4, HM_ACCESS_BASE, &unit), HM_ERROR);
 	assert_int_equal(unit.err, -EIO);
 
-	/* An error that nobody came for does not keep the block split. */
+	/* An error that no fault has collected does not keep the block split. */
 	drop(env.store, 0, ~0ull, false);
-	assert_int_equal(fault(env.store, 5, HM_ACCESS_BASE, &unit), HM_FILL);
-	assert_false(hm_fill_done(&unit, -EIO, HM_FILL_WAITED));
+	fail_fill_with_waiter(env.store, 5, HM_ACCESS_BASE, -EIO);
 	assert_int_equal(drop(env.store, 0, ~0ull, false), 0);
 	assert_int_equal(state_of(env.store, 5), HM_ABSENT);
 	unit = bring(env.store, 5, HM_ACCESS_READ);
@@ -275,15 +274,14 @@ static void test_page_read_error(void **state)
 	env_end(&env);
 }
 
-/* An errno survives its way through the word, the largest one too. */
+/* The state word has room for every errno. */
 static void test_errno_kept(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(4));
-	assert_int_equal(fault(env.store, 3, HM_ACCESS_BASE, &unit), HM_FILL);
-	hm_fill_done(&unit, -4095, HM_FILL_WAITED);
+	fail_fill_with_waiter(env.store, 3, HM_ACCESS_BASE, -4095);
 	assert_int_equal(fault(env.store, 3, HM_ACCESS_BASE, &unit), HM_ERROR);
 	assert_int_equal(unit.err, -4095);
 	env_end(&env);
@@ -369,7 +367,7 @@ static void test_ahead_caught_up(void **state)
 	assert_int_equal(unit.hints, HM_HINT_READAHEAD);
 	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_BUSY);
 	assert_int_equal(unit.hints, 0);
-	assert_true(hm_fill_done(&filling, 0, 0));
+	assert_true(hm_fill_done(&filling, 0, false));
 	unit = touch(env.store, P(1), HM_ACCESS_READ);
 	assert_int_equal(unit.hints, 0);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 1);
@@ -386,7 +384,7 @@ static void test_mark_survives_write(void **state)
 	assert_int_equal(fault(env.store, P(1), HM_ACCESS_WRITE | HM_ACCESS_AHEAD | HM_ACCESS_MARK,
 			       &unit),
 			 HM_FILL);
-	assert_false(hm_fill_done(&unit, 0, HM_FILL_DIRTY));
+	assert_false(hm_fill_done(&unit, 0, true));
 	write_all(env.store);
 	unit = touch(env.store, P(1), HM_ACCESS_READ);
 	assert_int_equal(unit.hints, HM_HINT_READAHEAD);
@@ -403,10 +401,10 @@ static void test_fault_around(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(8));
-	assert_false(hm_fault_around(env.store, 0, &unit));
+	assert_false(around(env.store, 0, &unit));
 	bring(env.store, P(1), HM_ACCESS_AHEAD);
-	assert_false(hm_fault_around(env.store, P(2), &unit));
-	assert_true(hm_fault_around(env.store, P(1) + 3, &unit));
+	assert_false(around(env.store, P(2), &unit));
+	assert_true(around(env.store, P(1) + 3, &unit));
 	assert_int_equal(unit.pgoff, P(1));
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	assert_int_equal(unit.hints, 0);
@@ -416,30 +414,30 @@ static void test_fault_around(void **state)
 	assert_int_equal(hm_cache_count(env.cache, HM_C_HITS), 0);
 
 	bring(env.store, P(2), HM_ACCESS_AHEAD | HM_ACCESS_MARK);
-	assert_false(hm_fault_around(env.store, P(2), &unit));
+	assert_false(around(env.store, P(2), &unit));
 	unit = touch(env.store, P(2), HM_ACCESS_READ);
 	assert_int_equal(unit.hints, HM_HINT_READAHEAD);
-	assert_true(hm_fault_around(env.store, P(2), &unit));
+	assert_true(around(env.store, P(2), &unit));
 
 	assert_int_equal(fault(env.store, P(3), HM_ACCESS_READ, &busy), HM_FILL);
-	assert_false(hm_fault_around(env.store, P(3), &unit));
-	assert_false(hm_fill_done(&busy, 0, 0));
+	assert_false(around(env.store, P(3), &unit));
+	assert_false(hm_fill_done(&busy, 0, false));
 
 	{
 		u64 pos = P(3);
 
 		assert_int_equal(hm_invalidate(env.store, &pos, P(4), false, &busy), HM_INV_UNIT);
-		assert_false(hm_fault_around(env.store, P(3), &unit));
+		assert_false(around(env.store, P(3), &unit));
 		assert_false(hm_evict_done(&busy, HM_EVICT_BUSY));
 	}
 	bring(env.store, P(4), HM_ACCESS_WRITE);
-	assert_true(hm_fault_around(env.store, P(4), &unit));
+	assert_true(around(env.store, P(4), &unit));
 	assert_int_equal(state_of(env.store, P(4)), HM_DIRTY);
 	/* One base page of a split block; the next one is not there. */
 	bring(env.store, P(5) + 1, HM_ACCESS_BASE);
-	assert_true(hm_fault_around(env.store, P(5) + 1, &unit));
+	assert_true(around(env.store, P(5) + 1, &unit));
 	assert_int_equal(unit.npages, 1);
-	assert_false(hm_fault_around(env.store, P(5) + 2, &unit));
+	assert_false(around(env.store, P(5) + 2, &unit));
 	env_end(&env);
 }
 
@@ -457,7 +455,7 @@ static void test_fault_around_row(void **state)
 	bring(env.store, P(1) + BLOCK - 1, HM_ACCESS_BASE);
 	first = 0;
 	last = ~0ull;
-	assert_true(hm_fault_around_row(env.store, P(2) + 3, &first, &last, &unit));
+	assert_true(hm_fault_around(env.store, P(2) + 3, &first, &last, &unit));
 	assert_int_equal(first, P(2) + 1);
 	assert_int_equal(last, P(2) + 5);
 	assert_int_equal(unit.pgoff, P(2) + 3);
@@ -467,25 +465,25 @@ static void test_fault_around_row(void **state)
 	/* No further than asked for, nor out of the block. */
 	first = P(2) + 2;
 	last = P(2) + 3;
-	assert_true(hm_fault_around_row(env.store, P(2) + 3, &first, &last, &unit));
+	assert_true(hm_fault_around(env.store, P(2) + 3, &first, &last, &unit));
 	assert_int_equal(first, P(2) + 2);
 	assert_int_equal(last, P(2) + 3);
 	bring(env.store, top, HM_ACCESS_BASE);
 	bring(env.store, top + 1, HM_ACCESS_BASE);
 	first = 0;
 	last = ~0ull;
-	assert_true(hm_fault_around_row(env.store, top, &first, &last, &unit));
+	assert_true(hm_fault_around(env.store, top, &first, &last, &unit));
 	assert_int_equal(last, top);
 	/* What is there already has been used no more than once. */
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 5);
 	/* Not at the marker, nor beyond what is cached; of a whole block, that. */
 	first = 0;
 	last = ~0ull;
-	assert_false(hm_fault_around_row(env.store, P(2) + 6, &first, &last, &unit));
-	assert_false(hm_fault_around_row(env.store, P(5), &first, &last, &unit));
+	assert_false(hm_fault_around(env.store, P(2) + 6, &first, &last, &unit));
+	assert_false(hm_fault_around(env.store, P(5), &first, &last, &unit));
 	bring(env.store, P(4), HM_ACCESS_READ);
 	last = P(4) + 5;
-	assert_true(hm_fault_around_row(env.store, P(4) + 3, &first, &last, &unit));
+	assert_true(hm_fault_around(env.store, P(4) + 3, &first, &last, &unit));
 	assert_int_equal(first, P(4));
 	assert_int_equal(last, P(4) + 5);
 	assert_int_equal(unit.npages, BLOCK);

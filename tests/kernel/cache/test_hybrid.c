@@ -56,7 +56,7 @@ static void read_ahead(struct reader *r, u64 page, u32 access)
 			break;
 		}
 		if (out == HM_FILL) {
-			assert_false(hm_fill_done(&unit, 0, 0));
+			assert_false(hm_fill_done(&unit, 0, false));
 			count(r, &unit);
 		}
 		if (r->refuse && unit.hints & HM_HINT_PROMOTE && hm_promote_pick(r->env.cache, &p))
@@ -75,7 +75,7 @@ static u32 read_page(struct reader *r, u64 page, u32 access)
 	while ((out = fault(r->env.store, page, access, &unit)) == HM_NO_FRAME)
 		evict(r->env.cache, HM_HUGE, 1);
 	if (out == HM_FILL) {
-		assert_false(hm_fill_done(&unit, 0, access & HM_ACCESS_WRITE ? HM_FILL_DIRTY : 0));
+		assert_false(hm_fill_done(&unit, 0, access & HM_ACCESS_WRITE));
 		count(r, &unit);
 		r->misses++;
 	} else {

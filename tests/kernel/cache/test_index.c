@@ -24,7 +24,7 @@ static void test_nodes_on_demand(void **state)
 	assert_int_equal(unit.err, HM_NODE_BASE);
 	/* No base node is needed for a whole block. */
 	assert_int_equal(hm_fault(env.store, pgoff, HM_ACCESS_READ, &unit), HM_FILL);
-	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_false(hm_fill_done(&unit, 0, false));
 	/* Another leaf of the same directory needs a leaf only. */
 	assert_int_equal(hm_fault(env.store, 0, HM_ACCESS_READ, &unit), HM_NO_NODE);
 	assert_int_equal(unit.err, HM_NODE_LEAF);
@@ -43,7 +43,7 @@ static void test_node_brought_twice(void **state)
 
 	env_start(&env, 8, 1, BYTES(4));
 	fault(env.store, 0, HM_ACCESS_READ | HM_ACCESS_BASE, &unit);
-	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_false(hm_fill_done(&unit, 0, false));
 	for (kind = HM_NODE_DIR; kind <= HM_NODE_BASE; kind++) {
 		void *mem = calloc(1, hm_node_bytes((enum hm_node_kind)kind));
 
@@ -257,7 +257,7 @@ static void test_no_join_while_filling(void **state)
 	assert_int_equal(fault(env.store, P(1) + 2, HM_ACCESS_BASE, &filling), HM_FILL);
 	unit = bring(env.store, P(1) + 6, HM_ACCESS_READ);
 	assert_int_equal(unit.npages, 1);
-	assert_false(hm_fill_done(&filling, 0, 0));
+	assert_false(hm_fill_done(&filling, 0, false));
 	env_end(&env);
 }
 
@@ -321,7 +321,7 @@ static void test_holes(void **state)
 	hm_store_set_allocated(env.store, P(1), BLOCK);
 	assert_false(hm_has_holes(env.store, P(1)));
 	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_ZERO);
-	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_false(hm_fill_done(&unit, 0, false));
 	/* Of a block that is whole, a part is not remembered. */
 	hm_store_set_allocated(env.store, P(2), BLOCK / 2);
 	assert_true(hm_has_holes(env.store, P(2)));
@@ -329,7 +329,7 @@ static void test_holes(void **state)
 	add_node(env.store, P(2), HM_NODE_BASE, NULL, in_block);
 	assert_int_equal(fault(env.store, P(2) + 5, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
 			 HM_FILL);
-	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_false(hm_fill_done(&unit, 0, false));
 	assert_false(hm_has_holes(env.store, P(2) + 4));
 	assert_true(hm_has_holes(env.store, P(2) + 5));
 	hm_store_set_allocated(env.store, P(2) + 5, 1);
@@ -362,7 +362,7 @@ static void test_holes(void **state)
 	add_node(env.store, P(5), HM_NODE_BASE, NULL, NULL);
 	assert_int_equal(fault(env.store, P(5) + 1, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
 			 HM_ZERO);
-	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_false(hm_fill_done(&unit, 0, false));
 	assert_true(hm_hollow(env.store, P(5)));
 	assert_false(hm_has_holes(env.store, P(5)));
 	env_end(&env);
@@ -391,7 +391,7 @@ static void test_hollow_parts(void **state)
 	assert_true(hm_hollow(env.store, P(3) + 2));
 	assert_true(hm_hollow(env.store, P(4) - 1));
 	assert_int_equal(fault(env.store, P(3) + 3, HM_ACCESS_BASE, &unit), HM_ZERO);
-	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_false(hm_fill_done(&unit, 0, false));
 	env_end(&env);
 }
 
@@ -419,15 +419,15 @@ static void test_hollow(void **state)
 	assert_true(hm_hollow(env.store, P(3) + 1));
 	assert_false(hm_hollow(env.store, P(4)));
 	assert_int_equal(fault(env.store, P(2), HM_ACCESS_READ, &unit), HM_ZERO);
-	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_false(hm_fill_done(&unit, 0, false));
 	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_FILL);
-	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_false(hm_fill_done(&unit, 0, false));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_ZEROS), 1);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FILLS), 1);
 
 	/* A split: one page is written, the others still hold nothing. */
 	assert_int_equal(fault(env.store, P(3), HM_ACCESS_BASE | HM_ACCESS_WRITE, &unit), HM_ZERO);
-	assert_false(hm_fill_done(&unit, 0, HM_FILL_DIRTY));
+	assert_false(hm_fill_done(&unit, 0, true));
 	assert_true(hm_hollow(env.store, P(3)));
 	write_all(env.store);
 	assert_false(hm_hollow(env.store, P(3)));
@@ -437,24 +437,24 @@ static void test_hollow(void **state)
 	/* Joined, the block holds some data, so it must be read. */
 	assert_int_equal(fault(env.store, P(3), HM_ACCESS_READ, &unit), HM_FILL);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
-	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_false(hm_fill_done(&unit, 0, false));
 	drop(env.store, P(3), P(4), false);
 
 	/* A split that is joined without a write is hollow as before. */
 	drop(env.store, P(2), P(3), false);
 	assert_int_equal(fault(env.store, P(2) + 1, HM_ACCESS_BASE, &unit), HM_ZERO);
-	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_false(hm_fill_done(&unit, 0, false));
 	drop(env.store, P(2), P(3), false);
 	assert_int_equal(fault(env.store, P(2), HM_ACCESS_READ, &unit), HM_ZERO);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
-	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_false(hm_fill_done(&unit, 0, false));
 
 	/* A split of a block with data, after one that was hollow: old bits. */
 	drop(env.store, 0, ~0ull, true);
 	hm_store_set_hollow(env.store, P(2), BLOCK, false);
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
 		assert_int_equal(fault(env.store, P(2) + i, HM_ACCESS_BASE, &unit) == HM_FILL &&
-					 !hm_fill_done(&unit, 0, 0),
+					 !hm_fill_done(&unit, 0, false),
 				 true);
 	env_end(&env);
 }
@@ -481,7 +481,7 @@ static void test_node_of_another_size(void **state)
 	assert_int_equal(fault(env.store, P(1) + 2, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
 			 HM_FILL);
 	assert_true(hm_has_holes(env.store, P(1) + 2));
-	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_false(hm_fill_done(&unit, 0, false));
 	env_end(&env);
 }
 
@@ -503,14 +503,14 @@ static void test_set_hollow(void **state)
 	assert_true(hm_hollow(env.store, P(2 * HM_NODE_SLOTS)));
 	assert_false(hm_hollow(env.store, P(2 * HM_NODE_SLOTS + 1)));
 	assert_int_equal(fault(env.store, P(HM_NODE_SLOTS), HM_ACCESS_READ, &unit), HM_FILL);
-	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_false(hm_fill_done(&unit, 0, false));
 	/* Split while hollow, then told that it holds data: all pages. */
 	assert_int_equal(fault(env.store, P(1), HM_ACCESS_BASE, &unit), HM_ZERO);
-	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_false(hm_fill_done(&unit, 0, false));
 	drop(env.store, P(1), P(2), true);
 	hm_store_set_hollow(env.store, P(1), BLOCK, false);
 	assert_int_equal(fault(env.store, P(1) + 1, HM_ACCESS_BASE, &unit), HM_FILL);
-	assert_false(hm_fill_done(&unit, 0, 0));
+	assert_false(hm_fill_done(&unit, 0, false));
 	env_end(&env);
 }
 
@@ -526,7 +526,7 @@ static void test_peek_without_nodes(void **state)
 	assert_int_equal(unit.pgoff, LAST_PAGE + 1 - BLOCK);
 	assert_false(hm_referenced(env.store, 5));
 	assert_false(hm_hollow(env.store, 5));
-	assert_false(hm_fault_around(env.store, 5, &unit));
+	assert_false(around(env.store, 5, &unit));
 	env_end(&env);
 }
 
@@ -549,7 +549,7 @@ static void test_lines(void **state)
 	assert_true(LAST_LINE(hm_store, size) < LINE(hm_store, dirty_part));
 	assert_true(LAST_LINE(hm_store, holes) < LINE(hm_store, dirty_part));
 	assert_true(LAST_LINE(hm_store, holes) < LINE(hm_store, stream_lock));
-	assert_true(LAST_LINE(hm_store, errors) < LINE(hm_store, dirty_lock));
+	assert_true(LAST_LINE(hm_store, dirty_since) < LINE(hm_store, dirty_lock));
 	assert_true(LAST_LINE(hm_store, stream) < LINE(hm_store, node_lock));
 	assert_true(LINE(hm_store, node_lock) < LINE(hm_store, dir));
 	assert_true(LAST_LINE(hm_store, dirty) < LINE(hm_store, dir));

@@ -47,7 +47,7 @@ static void test_invalidate_busy(void **state)
 	assert_int_equal(hm_writeback(env.store, &wb, P(3), 1, true, &run), HM_WB_RUN);
 	assert_int_equal(hm_invalidate(env.store, &pos, P(4), true, &unit), HM_INV_BUSY);
 	assert_int_equal(pos, P(1));
-	assert_false(hm_fill_done(&filling, 0, 0));
+	assert_false(hm_fill_done(&filling, 0, false));
 	assert_int_equal(hm_invalidate(env.store, &pos, P(4), true, &unit), HM_INV_UNIT);
 	assert_int_equal(unit.pgoff, P(1));
 	{

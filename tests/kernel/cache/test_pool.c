@@ -378,7 +378,7 @@ static void test_random_use(void **state)
 		} else {
 			switch (fault(env.store, pgoff, access, &unit)) {
 			case HM_FILL:
-				assert_false(hm_fill_done(&unit, 0, 0));
+				assert_false(hm_fill_done(&unit, 0, false));
 				break;
 			case HM_NO_FRAME:
 				drop(env.store, P(block / 2), P(block), true);
@@ -470,7 +470,7 @@ static void test_low_is_of_all(void **state)
 	for (i = 0; i < 112; i++) {
 		assert_int_equal(fault(env.store, P(i), HM_ACCESS_READ, &unit), HM_FILL);
 		assert_int_equal(!!(unit.hints & HM_HINT_RECLAIM), i == 111);
-		assert_false(hm_fill_done(&unit, 0, 0));
+		assert_false(hm_fill_done(&unit, 0, false));
 	}
 	env_end(&env);
 }

@@ -26,7 +26,7 @@ static u32 fill(struct hm_store *store, u64 block, u32 n, u32 access)
 		assert_int_equal(fault(store, P(block + 1) - 1 - i, access, &unit), HM_FILL);
 		assert_int_equal(unit.npages, 1);
 		hints |= unit.hints;
-		hm_fill_done(&unit, 0, access & HM_ACCESS_WRITE ? HM_FILL_DIRTY : 0);
+		hm_fill_done(&unit, 0, access & HM_ACCESS_WRITE);
 	}
 	return hints & HM_HINT_PROMOTE;
 }
@@ -683,7 +683,7 @@ static void test_gone(void **state)
 	p = (struct hm_promotion){ .unit = { .store = env.store, .pgoff = P(3) } };
 	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_GONE);
 	assert_int_equal(fault(env.store, P(5), HM_ACCESS_READ, &unit), HM_FILL);
-	hm_fill_done(&unit, -EIO, 0);
+	hm_fill_done(&unit, -EIO, false);
 	/* What cannot be read as one is not offered. */
 	fill(env.store, 5, HM_BLOCK_PAGES, AUTO);
 	assert_false(hm_promote_pick(env.cache, &p));
@@ -694,7 +694,7 @@ static void test_gone(void **state)
 	drop(env.store, P(7), P(8), false);
 	assert_int_equal(fault(env.store, P(7), HM_ACCESS_READ, &unit), HM_FILL);
 	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_GONE);
-	hm_fill_done(&unit, 0, 0);
+	hm_fill_done(&unit, 0, false);
 	assert_false(hm_promote_pick(env.cache, &p));
 	env_end(&env);
 }

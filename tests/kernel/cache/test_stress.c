@@ -40,6 +40,7 @@ struct stressed {
 	u64 expected[P(BLOCKS)];
 	u64 device[P(BLOCKS)]; /* atomic: reads and writes of it may cross */
 	u64 npages; /* atomic: what the size should be */
+	u32 write_errors; /* atomic */
 };
 
 static struct env env;
@@ -173,6 +174,8 @@ static bool write_run(struct thread *t, struct stressed *s, const struct hm_run 
 						     __ATOMIC_RELAXED));
 		page += unit.npages;
 	}
+	if (fails)
+		__atomic_add_fetch(&s->write_errors, 1, __ATOMIC_RELAXED);
 	hm_writeback_done(s->store, run->pgoff, run->npages, fails ? -EIO : 0);
 	return !fails;
 }
@@ -180,7 +183,7 @@ static bool write_run(struct thread *t, struct stressed *s, const struct hm_run 
 /* False: there was an error, not everything is written. */
 static bool write_back(struct thread *t, struct stressed *s, u64 pos, u64 end, bool wait)
 {
-	u64 since = hm_store_error_sample(s->store);
+	u64 since = __atomic_load_n(&s->write_errors, __ATOMIC_RELAXED);
 	struct hm_run run;
 	bool written = true;
 
@@ -188,7 +191,8 @@ static bool write_back(struct thread *t, struct stressed *s, u64 pos, u64 end, b
 		switch (hm_writeback(s->store, &pos, end, 1 + rnd(t, 4 * HM_BLOCK_PAGES), wait,
 				     &run)) {
 		case HM_WB_DONE:
-			return !hm_store_error_check(s->store, &since) && written;
+			return written &&
+			       __atomic_load_n(&s->write_errors, __ATOMIC_RELAXED) == since;
 		case HM_WB_BUSY:
 			pause_a_little(t);
 			break;
@@ -201,12 +205,12 @@ static bool write_back(struct thread *t, struct stressed *s, u64 pos, u64 end, b
 
 /* Data for a unit whose frame has been taken. */
 static void fill(struct thread *t, struct stressed *s, const struct hm_unit *unit, bool zero,
-		 u32 flags)
+		 bool dirty)
 {
 	u32 i, chance = rnd(t, 300);
 
 	if (chance == 0) {
-		hm_fill_done(unit, -EIO, flags & HM_FILL_WAITED);
+		hm_fill_done(unit, -EIO, false);
 		return;
 	}
 	if (chance == 1) {
@@ -219,7 +223,7 @@ static void fill(struct thread *t, struct stressed *s, const struct hm_unit *uni
 		check(!zero || version == 0);
 		__atomic_store_n(&memory[first_page(unit) + i], version, __ATOMIC_RELAXED);
 	}
-	hm_fill_done(unit, 0, flags);
+	hm_fill_done(unit, 0, dirty);
 }
 
 static void add_missing(struct stressed *s, u64 page, const struct hm_unit *unit)
@@ -260,7 +264,7 @@ static void read_ahead(struct thread *t, struct stressed *s, u64 page, u32 acces
 			break;
 		}
 		if (out == HM_FILL || out == HM_ZERO)
-			fill(t, s, &unit, out == HM_ZERO, 0);
+			fill(t, s, &unit, out == HM_ZERO, false);
 		at = unit.pgoff + unit.npages;
 	}
 	if (plan.behind_end > plan.behind_start)
@@ -321,7 +325,7 @@ static void touch_page(struct thread *t, struct stressed *s, u64 page, u32 acces
 			    !s->pte[page + 1].present) {
 				struct hm_unit beside;
 
-				if (hm_fault_around(s->store, page + 1, &beside))
+				if (around(s->store, page + 1, &beside))
 					map_unit(s, &beside, false);
 			}
 		}
@@ -336,8 +340,7 @@ static void touch_page(struct thread *t, struct stressed *s, u64 page, u32 acces
 			return;
 		case HM_FILL:
 		case HM_ZERO:
-			fill(t, s, &unit, out == HM_ZERO,
-			     HM_FILL_WAITED | (write ? HM_FILL_DIRTY : 0));
+			fill(t, s, &unit, out == HM_ZERO, write);
 			if (unit.hints & HM_HINT_READAHEAD)
 				read_ahead(t, s, page, access);
 			if (unit.hints & HM_HINT_RECLAIM)

@@ -188,7 +188,7 @@ static void read_ahead(struct engine *e, u64 page, u32 access)
 			  &unit);
 		if (out == HM_FILL) {
 			io(e, unit.npages, false, false);
-			hm_fill_done(&unit, 0, 0);
+			hm_fill_done(&unit, 0, false);
 		} else if (out != HM_HIT) {
 			hm_readahead_stopped(e->store, &plan, at);
 			e->reclaim = true;
@@ -248,7 +248,7 @@ static void map(struct engine *e, u64 page, bool store, const struct hm_unit *un
 		return;
 	}
 	e->table[page] |= MAPPED | (store ? WRITABLE : 0);
-	if (store || !hm_fault_around_row(e->store, page, &first, &last, &row))
+	if (store || !hm_fault_around(e->store, page, &first, &last, &row))
 		return;
 	for (i = first; i <= last && i < e->trace->pages; i++)
 		e->table[i] |= MAPPED;
@@ -275,7 +275,7 @@ static void fault(struct engine *e, u64 page, bool store)
 		if (out == HM_FILL) {
 			waited = true;
 			io(e, unit.npages, false, true);
-			hm_fill_done(&unit, 0, store && !parts ? HM_FILL_DIRTY : 0);
+			hm_fill_done(&unit, 0, store && !parts);
 		} else if (out != HM_HIT) {
 			abort();
 		}

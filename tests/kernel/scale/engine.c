@@ -240,7 +240,7 @@ void finish_jobs(struct cpu *cpu, bool wait)
 
 		for (; pgoff < job->pgoff + job->npages; pgoff = unit.pgoff + unit.npages) {
 			CORE(hm_peek(cpu->store, pgoff, &unit));
-			CORE(hm_fill_done(&unit, 0, 0));
+			CORE(hm_fill_done(&unit, 0, false));
 		}
 		cpu->first_job = (cpu->first_job + 1) % JOBS;
 		cpu->njobs--;
@@ -386,7 +386,7 @@ static void bring(struct cpu *cpu, u64 pgoff, u32 access)
 			if (unit.hints & HM_HINT_RECLAIM)
 				reclaim_wanted = true;
 			wait_until(done);
-			CORE(hm_fill_done(&unit, 0, 0));
+			CORE(hm_fill_done(&unit, 0, false));
 			break;
 		case HM_BUSY:
 			finish_jobs(cpu, true);

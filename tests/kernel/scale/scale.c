@@ -80,7 +80,7 @@ static void stream(struct cpu *cpu)
 	fault(cpu, pgoff, &unit);
 	if (last >= cpu->first + cpu->pages)
 		last = cpu->first + cpu->pages - 1;
-	if (unit.npages == 1 && !CORE(hm_fault_around_row(cpu->store, pgoff, &first, &last, &unit)))
+	if (unit.npages == 1 && !CORE(hm_fault_around(cpu->store, pgoff, &first, &last, &unit)))
 		last = pgoff;
 	n = unit.npages > 1 ? unit.npages : last - pgoff + 1;
 	cpu->at += n;
@@ -260,7 +260,7 @@ static void fill_pool(u64 blocks, u32 nfiles)
 		if (outcome == HM_NO_FRAME)
 			break;
 		sim_check(outcome == HM_FILL, "outcome %d", outcome);
-		hm_fill_done(&unit, 0, 0);
+		hm_fill_done(&unit, 0, false);
 		ask(store, page % per_file, kind_access() | HM_ACCESS_AGAIN, &unit);
 		mapped[unit.frame] = true;
 	}
