@@ -205,11 +205,11 @@ struct hugemap_mount {
 		*below_wq; /* for tasks that wait, perhaps with locks of the file below */
 	struct workqueue_struct *write_wq; /* write-back that somebody waits for */
 	struct workqueue_struct *chunk_wq; /* in the background: one work for a file */
-	struct rw_semaphore stores_lock; /* the list of stores */
-	struct list_head stores;
+	struct rw_semaphore files_lock; /* the list of files */
+	struct list_head files;
 	atomic_t dirtied_claimed; /* became dirty while they were claimed for eviction */
 	int awaited; /* as many of those were waited for */
-	u64 stores_moved; /* changes when one is moved in the list; under stores_lock */
+	u64 files_moved; /* changes when one is moved in the list; under files_lock */
 	atomic64_t syncs; /* a number for each */
 	atomic_t depth; /* I/Os in flight */
 	struct hugemap_counts __percpu *counts;
@@ -236,17 +236,17 @@ struct hugemap_inode {
 	bool uncounted; /* what is below counts no names: 0 of them does not mean deleted */
 
 	/* the data; of regular files only */
-	struct hm_store *store; /* NULL until the first use; see store.c */
-	void *store_mem;
-	struct mutex store_lock; /* making @store, @reader and @writer */
+	struct hm_file *hfile; /* NULL until the first use; see store.c */
+	void *file_mem;
+	struct mutex hfile_lock; /* making @hfile, @reader and @writer */
 	struct file *reader; /* the file below, for fills */
 	struct file *writer; /* the same, for write-back; NULL until somebody may write */
 	struct mutex grow_lock; /* who writes behind the end of the file below */
 	loff_t growth_failed_at; /* it ends there, whatever it says; or LLONG_MAX */
-	struct list_head stores; /* mount->stores */
+	struct list_head files; /* mount->files */
 	struct list_head idle; /* mount->idle */
 	u64 synced; /* by which hugemap_data_sync() it was seen last */
-	u32 opens; /* open files; under store_lock */
+	u32 opens; /* open files; under file_lock */
 	u32 changes; /* of the file below, without the cache; under the invalidate_lock */
 	bool stable; /* what is being written may not change meanwhile: below computes sums */
 	int priority;

@@ -137,7 +137,7 @@ struct hm_cache *hm_cache_init(void *mem, const struct hm_options *opts)
 	cache->nghosts = ghost_count(opts);
 	cache->dirty_step = dirty_step(opts);
 	hm_atomic_set(&cache->clock, 1);
-	hm_spin_init(&cache->stores_lock);
+	hm_spin_init(&cache->files_lock);
 	hm_spin_init(&cache->promote_lock);
 	for (i = 0; i < cache->nshards; i++) {
 		struct hm_shard *shard = &cache->shards[i];
@@ -205,64 +205,64 @@ const struct hm_options *hm_cache_options(const struct hm_cache *cache)
 	return &cache->opts;
 }
 
-size_t hm_store_bytes(void)
+size_t hm_file_bytes(void)
 {
-	return sizeof(struct hm_store);
+	return sizeof(struct hm_file);
 }
 
-struct hm_store *hm_store_init(struct hm_cache *cache, void *mem, u64 size)
+struct hm_file *hm_file_init(struct hm_cache *cache, void *mem, u64 size)
 {
-	struct hm_store *store = mem;
+	struct hm_file *file = mem;
 	u32 i;
 
-	if (size > HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT)
+	if (size > HM_FILE_BLOCKS_MAX << HM_BLOCK_SHIFT)
 		return NULL;
-	store->cache = cache;
-	hm_atomic_set(&store->size, size);
-	hm_spin_init(&store->dirty_lock);
-	hm_spin_init(&store->stream_lock);
-	hm_spin_init(&store->node_lock);
+	file->cache = cache;
+	hm_atomic_set(&file->size, size);
+	hm_spin_init(&file->dirty_lock);
+	hm_spin_init(&file->stream_lock);
+	hm_spin_init(&file->node_lock);
 
-	hm_spin_lock(&cache->stores_lock);
-	for (i = cache->stores_free; i < HM_MAX_STORES && hm_ptr_read(&cache->stores[i]); i++)
+	hm_spin_lock(&cache->files_lock);
+	for (i = cache->files_free; i < HM_FILES_MAX && hm_ptr_read(&cache->files[i]); i++)
 		;
-	cache->stores_free = i;
-	if (i < HM_MAX_STORES) {
-		store->id = i;
-		hm_ptr_set(&cache->stores[i], store);
-		if (i >= hm_atomic_read(&cache->stores_end))
-			hm_atomic_set(&cache->stores_end, i + 1);
+	cache->files_free = i;
+	if (i < HM_FILES_MAX) {
+		file->id = i;
+		hm_ptr_set(&cache->files[i], file);
+		if (i >= hm_atomic_read(&cache->files_end))
+			hm_atomic_set(&cache->files_end, i + 1);
 	}
-	hm_spin_unlock(&cache->stores_lock);
-	return i < HM_MAX_STORES ? store : NULL;
+	hm_spin_unlock(&cache->files_lock);
+	return i < HM_FILES_MAX ? file : NULL;
 }
 
-void hm_store_destroy(struct hm_store *store)
+void hm_file_destroy(struct hm_file *file)
 {
-	struct hm_cache *cache = store->cache;
+	struct hm_cache *cache = file->cache;
 
-	hm_assert(hm_store_dirty_pages(store) == 0);
-	hm_assert(hm_atomic_read(&store->nhuge) == 0 && hm_atomic_read(&store->nidle) == 0);
-	hm_promote_forget(store);
-	hm_spin_lock(&cache->stores_lock);
-	hm_assert(hm_ptr_read(&cache->stores[store->id]) == store);
-	hm_ptr_set(&cache->stores[store->id], NULL);
-	if (store->id < cache->stores_free)
-		cache->stores_free = store->id;
-	hm_spin_unlock(&cache->stores_lock);
+	hm_assert(hm_file_dirty_pages(file) == 0);
+	hm_assert(hm_atomic_read(&file->nhuge) == 0 && hm_atomic_read(&file->nidle) == 0);
+	hm_promote_forget(file);
+	hm_spin_lock(&cache->files_lock);
+	hm_assert(hm_ptr_read(&cache->files[file->id]) == file);
+	hm_ptr_set(&cache->files[file->id], NULL);
+	if (file->id < cache->files_free)
+		cache->files_free = file->id;
+	hm_spin_unlock(&cache->files_lock);
 }
 
-bool hm_store_set_size(struct hm_store *store, u64 size)
+bool hm_file_set_size(struct hm_file *file, u64 size)
 {
-	if (size > HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT)
+	if (size > HM_FILE_BLOCKS_MAX << HM_BLOCK_SHIFT)
 		return false;
-	hm_atomic_set(&store->size, size);
+	hm_atomic_set(&file->size, size);
 	return true;
 }
 
-u64 hm_store_size(const struct hm_store *store)
+u64 hm_file_size(const struct hm_file *file)
 {
-	return hm_atomic_read(&store->size);
+	return hm_atomic_read(&file->size);
 }
 
 /*
@@ -270,12 +270,12 @@ u64 hm_store_size(const struct hm_store *store)
  * part whenever that was read. (Parts by CPU could add up to 0 beside a page that one CPU
  * makes dirty after its part was read, and another one cleans before its part is.)
  */
-u64 hm_store_dirty_pages(const struct hm_store *store)
+u64 hm_file_dirty_pages(const struct hm_file *file)
 {
 	u64 sum = 0;
 	u32 i;
 
 	for (i = 0; i < HM_DIRTY_PARTS; i++)
-		sum += hm_atomic_read(&store->dirty_part[i].pages);
+		sum += hm_atomic_read(&file->dirty_part[i].pages);
 	return sum;
 }

@@ -41,11 +41,11 @@
 #define HM_NODE_SLOTS (1u << HM_NODE_ORDER)
 
 /* The largest store: three levels of nodes over blocks (256 TB by default). */
-#define HM_STORE_MAX_BLOCKS ((u64)HM_NODE_SLOTS * HM_NODE_SLOTS * HM_NODE_SLOTS)
+#define HM_FILE_BLOCKS_MAX ((u64)HM_NODE_SLOTS * HM_NODE_SLOTS * HM_NODE_SLOTS)
 
-/* Stores that one cache can have open at a time. */
-#ifndef HM_MAX_STORES
-#define HM_MAX_STORES 65536u
+/* Files that one cache can have open at a time. */
+#ifndef HM_FILES_MAX
+#define HM_FILES_MAX 65536u
 #endif
 
 /* Concurrent streams that one store tells apart. */
@@ -165,7 +165,7 @@ enum {
  * @HM_BUSY: somebody is filling or evicting it; wait until that is reported
  *	done (its done-call returns true for "somebody waits") and ask again
  * @HM_NO_FRAME: the pool is empty; reclaim or write back, for unit.npages, ask again
- * @HM_NO_NODE: the index lacks a node: see hm_store_add_node(), ask again
+ * @HM_NO_NODE: the index lacks a node: see hm_file_add_node(), ask again
  * @HM_ERROR: reading it failed, unit.err says why; told once
  * @HM_BEYOND: the store ends before it
  * @HM_MISS: not cached, and HM_ACCESS_CACHED was given: nothing happened
@@ -201,11 +201,11 @@ enum hm_node_kind {
 };
 
 struct hm_cache;
-struct hm_store;
+struct hm_file;
 
 /**
  * struct hm_unit - a unit as the core and an engine speak of it
- * @store: the store
+ * @file: the store
  * @pgoff: its first base page in the store
  * @npages: HM_BLOCK_PAGES for a block in a huge frame, 1 for a base page
  * @frame: the frame's number; see hm_frame_offset()
@@ -213,7 +213,7 @@ struct hm_store;
  * @err: for HM_ERROR the negative errno; for HM_NO_NODE the enum hm_node_kind
  */
 struct hm_unit {
-	struct hm_store *store;
+	struct hm_file *file;
 	u64 pgoff;
 	u32 npages;
 	u32 frame;
@@ -315,49 +315,49 @@ bool hm_frame_is_base(const struct hm_cache *cache, u32 frame);
 
 /* --- stores -------------------------------------------------------------- */
 
-size_t hm_store_bytes(void);
+size_t hm_file_bytes(void);
 
 /**
- * hm_store_init() - open a store in a cache
+ * hm_file_init() - open a store in a cache
  * @cache: the cache
- * @mem: hm_store_bytes() of zeroed memory, the caller's, kept until
- *	hm_store_destroy()
+ * @mem: hm_file_bytes() of zeroed memory, the caller's, kept until
+ *	hm_file_destroy()
  * @size: length in bytes; may be 0
  *
- * Return: the store, or NULL if HM_MAX_STORES are open or @size is beyond
- * HM_STORE_MAX_BLOCKS.
+ * Return: the store, or NULL if HM_FILES_MAX are open or @size is beyond
+ * HM_FILE_BLOCKS_MAX.
  */
-struct hm_store *hm_store_init(struct hm_cache *cache, void *mem, u64 size);
+struct hm_file *hm_file_init(struct hm_cache *cache, void *mem, u64 size);
 
 /**
- * hm_store_destroy() - close a store; nothing of it may be cached any more
+ * hm_file_destroy() - close a store; nothing of it may be cached any more
  *
- * Afterwards hm_store_take_node() hands back the nodes, one a call.
+ * Afterwards hm_file_take_node() hands back the nodes, one a call.
  */
-void hm_store_destroy(struct hm_store *store);
-void *hm_store_take_node(struct hm_store *store);
+void hm_file_destroy(struct hm_file *file);
+void *hm_file_take_node(struct hm_file *file);
 
 /**
- * hm_store_set_size() - the store grew or shrank
+ * hm_file_set_size() - the store grew or shrank
  *
  * When it shrinks, faults beyond @size are refused from now on, but what is
  * cached there stays until the caller has invalidated it. The block that
  * holds the end of the store is never cached as a whole (its last pages
  * must raise SIGBUS), so the caller writes back and invalidates it too.
  */
-bool hm_store_set_size(struct hm_store *store, u64 size);
-u64 hm_store_size(const struct hm_store *store);
-u64 hm_store_dirty_pages(const struct hm_store *store);
+bool hm_file_set_size(struct hm_file *file, u64 size);
+u64 hm_file_size(const struct hm_file *file);
+u64 hm_file_dirty_pages(const struct hm_file *file);
 
 size_t hm_node_bytes(enum hm_node_kind kind);
 
 /**
- * hm_store_add_node() - give the index the node that HM_NO_NODE asked for
- * @store: the store
+ * hm_file_add_node() - give the index the node that HM_NO_NODE asked for
+ * @file: the store
  * @pgoff: the fault's page
  * @kind: unit.err of the fault
  * @mem: hm_node_bytes(@kind) of zeroed memory, aligned to 64
- * @size: hm_store_size() before it was looked for what follows
+ * @size: hm_file_size() before it was looked for what follows
  * @hollow: for HM_NODE_LEAF: HM_NODE_SLOTS bits, set for blocks that hold no
  *	data in the store; NULL = all hold data. The leaf of @pgoff starts at
  *	hm_leaf_start(@pgoff).
@@ -368,35 +368,35 @@ size_t hm_node_bytes(enum hm_node_kind kind);
  * Return: true if @mem is now the store's, false if another thread was
  * faster, or the store has another size now, and @mem is still the caller's: ask again.
  */
-bool hm_store_add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind, void *mem,
-		       u64 size, const unsigned long *hollow, const unsigned long *holes);
+bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, void *mem, u64 size,
+		      const unsigned long *hollow, const unsigned long *holes);
 u64 hm_leaf_start(u64 pgoff);
 
 /* Which node would a fault on this page ask for? False: none but a base node. */
-bool hm_store_lacks_node(struct hm_store *store, u64 pgoff, enum hm_node_kind *kind);
+bool hm_file_lacks_node(struct hm_file *file, u64 pgoff, enum hm_node_kind *kind);
 
 /**
- * hm_store_set_hollow() - pages are known to hold data, or to hold none
+ * hm_file_set_hollow() - pages are known to hold data, or to hold none
  *
  * For pages that are not cached. Only blocks whose leaf exists are touched:
  * others are told when their leaf is added; so what is new behind the end is told after
- * hm_store_set_size(), and nobody stores to it before. That a part of a block holds none is
+ * hm_file_set_size(), and nobody stores to it before. That a part of a block holds none is
  * only remembered of a block that is split.
  */
-void hm_store_set_hollow(struct hm_store *store, u64 pgoff, u64 npages, bool hollow);
+void hm_file_set_hollow(struct hm_file *file, u64 pgoff, u64 npages, bool hollow);
 
 /*
  * Units that are allocated in the store now, with data or without: they can be
  * written. Whole units: a part of a block that is not split is not remembered, but for the part
  * in front of the end of the store.
  */
-void hm_store_set_allocated(struct hm_store *store, u64 pgoff, u64 npages);
+void hm_file_set_allocated(struct hm_file *file, u64 pgoff, u64 npages);
 
 /* --- faults -------------------------------------------------------------- */
 
 /**
  * hm_fault() - a page is touched, or will be
- * @store: the store
+ * @file: the store
  * @pgoff: the base page
  * @access: HM_ACCESS_*
  * @unit: filled in unless the answer is HM_BEYOND
@@ -406,7 +406,7 @@ void hm_store_set_allocated(struct hm_store *store, u64 pgoff, u64 npages);
  *
  * Return: see enum hm_outcome.
  */
-enum hm_outcome hm_fault(struct hm_store *store, u64 pgoff, u32 access, struct hm_unit *unit);
+enum hm_outcome hm_fault(struct hm_file *file, u64 pgoff, u32 access, struct hm_unit *unit);
 
 /**
  * hm_fill_done() - the data of HM_FILL or HM_ZERO is in the frame, or not
@@ -431,7 +431,7 @@ bool hm_fill_cancel(const struct hm_unit *unit);
 
 /**
  * hm_fault_around() - find the cached pages around a fault, to map them with it
- * @store: the store
+ * @file: the store
  * @pgoff: the page of the fault
  * @first: in: the lowest page wanted; out: the first page of the row
  * @last: in: the highest page wanted; out: the last page of the row, inclusive
@@ -443,22 +443,21 @@ bool hm_fill_cancel(const struct hm_unit *unit);
  *
  * Return: false if @pgoff is not cached, lies beyond the end of the store, or has the marker.
  */
-bool hm_fault_around(struct hm_store *store, u64 pgoff, u64 *first, u64 *last,
-		     struct hm_unit *unit);
+bool hm_fault_around(struct hm_file *file, u64 pgoff, u64 *first, u64 *last, struct hm_unit *unit);
 
 /**
  * hm_hollow() - does the store hold no data where this unit is?
  *
  * True until the unit has been written back for the first time.
  */
-bool hm_hollow(struct hm_store *store, u64 pgoff);
+bool hm_hollow(struct hm_file *file, u64 pgoff);
 
 /*
  * May writing this unit need room in the store that it does not have yet? True
- * until hm_store_set_allocated(), or until it has been written back. Of a page
+ * until hm_file_set_allocated(), or until it has been written back. Of a page
  * whose leaf is there.
  */
-bool hm_has_holes(struct hm_store *store, u64 pgoff);
+bool hm_has_holes(struct hm_file *file, u64 pgoff);
 
 /**
  * struct hm_cached - how much of a range is cached, in base pages
@@ -474,7 +473,7 @@ struct hm_cached {
 
 /**
  * hm_cached() - add up what is cached of the blocks from a page on
- * @store: the store
+ * @file: the store
  * @pgoff: a page of the first one
  * @end: where to stop
  * @sum: it is added to
@@ -483,13 +482,13 @@ struct hm_cached {
  *
  * Return: where to go on, after a bounded number of blocks; not below @end: it is all.
  */
-u64 hm_cached(struct hm_store *store, u64 pgoff, u64 end, struct hm_cached *sum);
+u64 hm_cached(struct hm_file *file, u64 pgoff, u64 end, struct hm_cached *sum);
 
 /* The unit that holds a page now, and its state; for checks under a lock. */
-enum hm_state hm_peek(struct hm_store *store, u64 pgoff, struct hm_unit *unit);
+enum hm_state hm_peek(struct hm_file *file, u64 pgoff, struct hm_unit *unit);
 
 /* Was the unit touched since it became inactive? */
-bool hm_referenced(struct hm_store *store, u64 pgoff);
+bool hm_referenced(struct hm_file *file, u64 pgoff);
 
 /* --- read-ahead and write-behind ----------------------------------------- */
 
@@ -514,7 +513,7 @@ struct hm_plan {
 
 /**
  * hm_readahead() - a fault had HM_HINT_READAHEAD
- * @store: the store
+ * @file: the store
  * @pgoff: the fault's page
  * @access: the fault's access
  * @plan: what to bring in and to write back
@@ -525,17 +524,17 @@ struct hm_plan {
  *
  * Return: true if there is something to do.
  */
-bool hm_readahead(struct hm_store *store, u64 pgoff, u32 access, struct hm_plan *plan);
+bool hm_readahead(struct hm_file *file, u64 pgoff, u32 access, struct hm_plan *plan);
 
 /**
  * hm_readahead_stopped() - a plan could not be carried out to its end
- * @store: the store
+ * @file: the store
  * @plan: the plan
  * @pgoff: the first page that was not brought in
  *
  * The stream goes on from there at its next fault.
  */
-void hm_readahead_stopped(struct hm_store *store, const struct hm_plan *plan, u64 pgoff);
+void hm_readahead_stopped(struct hm_file *file, const struct hm_plan *plan, u64 pgoff);
 
 /* --- eviction ------------------------------------------------------------- */
 
@@ -608,7 +607,7 @@ enum hm_wb {
 
 /**
  * hm_writeback() - the next run of dirty units, in offset order
- * @store: the store
+ * @file: the store
  * @pos: where to look from; moved past the run
  * @end: where to stop
  * @max_pages: the longest run wanted; at least one unit is given
@@ -618,7 +617,7 @@ enum hm_wb {
  *	again. false: skip them.
  * @run: the run
  */
-enum hm_wb hm_writeback(struct hm_store *store, u64 *pos, u64 end, u32 max_pages, bool wait,
+enum hm_wb hm_writeback(struct hm_file *file, u64 *pos, u64 end, u32 max_pages, bool wait,
 			struct hm_run *run);
 
 /**
@@ -640,14 +639,14 @@ u32 hm_writeback_take(const struct hm_unit *unit, bool held, unsigned long *page
 
 /**
  * hm_writeback_done() - a run, or part of one, is written or has failed
- * @store: the store
+ * @file: the store
  * @pgoff: first page
  * @npages: whole units
  * @err: 0; HM_WB_AGAIN if the write was not tried; or a negative errno. After HM_WB_AGAIN and
  *	errors the units are dirty again.
  */
 #define HM_WB_AGAIN 1
-void hm_writeback_done(struct hm_store *store, u64 pgoff, u32 npages, int err);
+void hm_writeback_done(struct hm_file *file, u64 pgoff, u32 npages, int err);
 
 /**
  * hm_writeback_pick() - the store that background write-back should work on
@@ -655,9 +654,9 @@ void hm_writeback_done(struct hm_store *store, u64 pgoff, u32 npages, int err);
  * @expired: set if it was chosen for the age of its dirty units
  *
  * Return: a store, or NULL when the dirty share is below the limit and
- * nothing is old. Not safe against hm_store_destroy().
+ * nothing is old. Not safe against hm_file_destroy().
  */
-struct hm_store *hm_writeback_pick(struct hm_cache *cache, bool *expired);
+struct hm_file *hm_writeback_pick(struct hm_cache *cache, bool *expired);
 
 /* --- invalidation ---------------------------------------------------------- */
 
@@ -669,14 +668,14 @@ enum hm_invalidated {
 
 /**
  * hm_invalidate() - take the cached units of a range away, one a call
- * @store: the store
+ * @file: the store
  * @pos: where to look from; moved past the unit
  * @end: where to stop
  * @discard: true: dirty units too, their data is not wanted (truncate,
  *	punch). false: clean units only; dirty ones are passed over.
  * @unit: the unit
  */
-enum hm_invalidated hm_invalidate(struct hm_store *store, u64 *pos, u64 end, bool discard,
+enum hm_invalidated hm_invalidate(struct hm_file *file, u64 *pos, u64 end, bool discard,
 				  struct hm_unit *unit);
 
 /* --- promotion --------------------------------------------------------------- */
@@ -709,7 +708,7 @@ enum hm_refused {
 
 /**
  * struct hm_promotion - a block that is to be promoted: 512 base pages become one unit
- * @unit: the block as it will be: .store, .pgoff and .npages from hm_promote_pick() on (or set
+ * @unit: the block as it will be: .file, .pgoff and .npages from hm_promote_pick() on (or set
  *	by the caller), .frame, the huge one, from hm_promote_begin() on
  * @missing: pages of it that are not cached, a bit each: the engine reads them. Nobody else
  *	does: their faults are told HM_BUSY until the end. (What hm_peek() says of the frame
@@ -733,7 +732,7 @@ enum hm_refused {
  * In kernel/ that is: begin under the shared invalidate_lock, then hugemap_frame_prepare(),
  * and the reads, after it has been let go; each page to copy by hugemap_unit_folio(), with a
  * reference and without its lock. To claim, the shared invalidate_lock by a trylock, and
- * stores_lock; then folio_trylock() of all base folios, in order, one unmap_mapping_pages(),
+ * files_lock; then folio_trylock() of all base folios, in order, one unmap_mapping_pages(),
  * folio_ref_freeze() of all; the copies; all out of i_pages and the huge folio in; unfrozen
  * and unlocked; commit; wake all of the block. Whatever fails: unfreeze, unlock, abort.
  *
@@ -763,7 +762,7 @@ struct hm_promotion {
  * Of the store that has least of the huge frames for its priority, where those that are idle
  * count more often; of several in the order in which they came. For a worker of the engine: after
  * HM_HINT_PROMOTE, and every opts.promote_interval_ms for those that are tried again.
- * Not safe against hm_store_destroy(); afterwards the store must stay until the promotion has
+ * Not safe against hm_file_destroy(); afterwards the store must stay until the promotion has
  * ended.
  *
  * Return: false if there is none, or none yet.
@@ -772,7 +771,7 @@ bool hm_promote_pick(struct hm_cache *cache, struct hm_promotion *p);
 
 /**
  * hm_promote_begin() - take a huge frame, claim what is missing
- * @p: from hm_promote_pick(); or zeroed, with .unit.store and .unit.pgoff set, a multiple of
+ * @p: from hm_promote_pick(); or zeroed, with .unit.file and .unit.pgoff set, a multiple of
  *	HM_BLOCK_PAGES below the end
  * @force: somebody has asked for it: whatever was touched or stored to
  *

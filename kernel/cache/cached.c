@@ -23,16 +23,16 @@ static void add_block(const struct hm_pos *pos, struct hm_cached *sum)
 	}
 }
 
-u64 hm_cached(struct hm_store *store, u64 pgoff, u64 end, struct hm_cached *sum)
+u64 hm_cached(struct hm_file *file, u64 pgoff, u64 end, struct hm_cached *sum)
 {
 	struct hm_pos pos;
 	u32 n;
 
 	pgoff = hm_block_start(pgoff);
 	for (n = 0; pgoff < end && n < HM_NODE_SLOTS; n++) {
-		if (hm_block_of(pgoff) >= HM_STORE_MAX_BLOCKS)
+		if (hm_block_of(pgoff) >= HM_FILE_BLOCKS_MAX)
 			return end;
-		if (hm_index_find(store, pgoff, &pos)) {
+		if (hm_index_find(file, pgoff, &pos)) {
 			add_block(&pos, sum);
 			pgoff += HM_BLOCK_PAGES;
 		} else {

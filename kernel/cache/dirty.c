@@ -31,7 +31,7 @@ void hm_dirty_ensure(const struct hm_pos *pos)
 		bit_ensure(pos->base->dirty, pos->base_slot);
 	bit_ensure(pos->leaf->dirty, pos->leaf_slot);
 	bit_ensure(pos->dir->dirty, pos->dir_slot);
-	bit_ensure(pos->store->dirty, pos->root_slot);
+	bit_ensure(pos->file->dirty, pos->root_slot);
 }
 
 /* Clear a unit's own bit; dirty_lock is held. The summaries follow lazily. */
@@ -54,48 +54,48 @@ static bool above_limit(struct hm_cache *cache, u64 mine, u64 pages)
 
 static struct hm_dirty_part *part_of(const struct hm_pos *pos)
 {
-	return &pos->store->dirty_part[hm_block_of(pos->pgoff) % HM_DIRTY_PARTS];
+	return &pos->file->dirty_part[hm_block_of(pos->pgoff) % HM_DIRTY_PARTS];
 }
 
-static inline void begin_age(struct hm_store *store)
+static inline void begin_age(struct hm_file *file)
 {
 	u64 none = 0;
 
-	if (!hm_atomic_read(&store->dirty_since))
-		hm_atomic_cas(&store->dirty_since, &none, hm_atomic_read(&store->cache->clock));
+	if (!hm_atomic_read(&file->dirty_since))
+		hm_atomic_cas(&file->dirty_since, &none, hm_atomic_read(&file->cache->clock));
 }
 
 /* A unit will be dirty. Is there more than the limit allows? */
 bool hm_dirty_add(const struct hm_pos *pos)
 {
-	struct hm_cache *cache = pos->store->cache;
+	struct hm_cache *cache = pos->file->cache;
 	u64 pages = hm_pos_pages(pos);
 	u64 mine = hm_atomic_add(&hm_local_shard(cache)->dirtied, (s64)pages);
 
 	hm_atomic_add(&part_of(pos)->pages, (s64)pages);
-	begin_age(pos->store);
+	begin_age(pos->file);
 	return above_limit(cache, mine, pages);
 }
 
 /* A unit stopped being dirty or written. */
 void hm_dirty_sub(const struct hm_pos *pos)
 {
-	struct hm_store *store = pos->store;
+	struct hm_file *file = pos->file;
 	u64 pages = hm_pos_pages(pos), since;
 
-	hm_atomic_add(&hm_local_shard(store->cache)->cleaned, (s64)pages);
-	if (hm_atomic_add(&part_of(pos)->pages, -(s64)pages) != 0 || hm_store_dirty_pages(store))
+	hm_atomic_add(&hm_local_shard(file->cache)->cleaned, (s64)pages);
+	if (hm_atomic_add(&part_of(pos)->pages, -(s64)pages) != 0 || hm_file_dirty_pages(file))
 		return;
-	since = hm_atomic_read(&store->dirty_since);
-	while (since && !hm_atomic_cas(&store->dirty_since, &since, 0))
+	since = hm_atomic_read(&file->dirty_since);
+	while (since && !hm_atomic_cas(&file->dirty_since, &since, 0))
 		;
 	/*
 	 * Somebody who made a unit dirty meanwhile may have seen an age. He counts, then
 	 * looks at the age, and here it is the other way round, all with full barriers:
 	 * one of the two sees the other.
 	 */
-	if (hm_store_dirty_pages(store))
-		begin_age(store);
+	if (hm_file_dirty_pages(file))
+		begin_age(file);
 }
 
 /* The lowest bit at or above @from, or @bits if there is none. */
@@ -188,15 +188,15 @@ static bool next_in_dir(struct hm_dir *dir, u64 first, u64 from, u64 *pgoff)
  * that is a whole block, the start of the block, which may lie before @from.
  * dirty_lock is held. The bit is a hint: look at the unit's state.
  */
-bool hm_dirty_next(struct hm_store *store, u64 from, u64 end, u64 *pgoff)
+bool hm_dirty_next(struct hm_file *file, u64 from, u64 end, u64 *pgoff)
 {
 	u32 shift = 2 * HM_NODE_ORDER + HM_BLOCK_ORDER;
 	u32 slot = (u32)(from >> shift);
 
 	if (from >= end)
 		return false;
-	for (; (slot = next_bit(store->dirty, slot, HM_NODE_SLOTS)) < HM_NODE_SLOTS; slot++) {
-		struct hm_dir *dir = hm_ptr_read(&store->dir[slot]);
+	for (; (slot = next_bit(file->dirty, slot, HM_NODE_SLOTS)) < HM_NODE_SLOTS; slot++) {
+		struct hm_dir *dir = hm_ptr_read(&file->dir[slot]);
 		u64 start = (u64)slot << shift;
 
 		if (start >= end)
@@ -204,7 +204,7 @@ bool hm_dirty_next(struct hm_store *store, u64 from, u64 end, u64 *pgoff)
 		if (next_in_dir(dir, start, from > start ? from : start, pgoff))
 			return *pgoff < end;
 		if (from <= start)
-			summary_settle(store->dirty, slot, dir->dirty, HM_NODE_SLOTS);
+			summary_settle(file->dirty, slot, dir->dirty, HM_NODE_SLOTS);
 	}
 	return false;
 }

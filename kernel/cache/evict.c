@@ -32,14 +32,14 @@ static void victim_add(struct hm_victim *victims, u32 *n, const struct hm_desc *
 	while (i > 0) {
 		const struct hm_unit *other = &victims[i - 1].unit;
 
-		if (other->store->id < desc->store->id ||
-		    (other->store == desc->store && other->pgoff < desc->pgoff))
+		if (other->file->id < desc->file->id ||
+		    (other->file == desc->file && other->pgoff < desc->pgoff))
 			break;
 		victims[i] = victims[i - 1];
 		i--;
 	}
 	victims[i] = (struct hm_victim){
-		.unit = { .store = desc->store,
+		.unit = { .file = desc->file,
 			  .pgoff = desc->pgoff,
 			  .npages = hm_kind_pages(kind),
 			  .frame = frame },
@@ -248,7 +248,7 @@ static u32 take_neighbours(struct hm_cache *cache, struct hm_shard *shard, u32 f
 {
 	enum hm_kind kind = hm_frame_kind(cache, frame);
 	struct hm_desc *desc = hm_desc_of(cache, frame);
-	struct hm_store *store = desc->store;
+	struct hm_file *file = desc->file;
 	u64 pgoff = desc->pgoff;
 	u32 stamp = desc->stamp;
 	u32 taken = 0;
@@ -259,8 +259,8 @@ static u32 take_neighbours(struct hm_cache *cache, struct hm_shard *shard, u32 f
 		u64 word;
 
 		pgoff += hm_kind_pages(kind);
-		if (hm_block_of(pgoff) >= HM_STORE_MAX_BLOCKS ||
-		    hm_shard_of(cache, store, pgoff) != shard || !hm_index_find(store, pgoff, &pos))
+		if (hm_block_of(pgoff) >= HM_FILE_BLOCKS_MAX ||
+		    hm_shard_of(cache, file, pgoff) != shard || !hm_index_find(file, pgoff, &pos))
 			break;
 		word = hm_index_word(&pos, pgoff);
 		if (hm_word_state(word) != HM_CLEAN || (word & HM_W_REF) ||
@@ -601,17 +601,17 @@ bool hm_unit_gone(const struct hm_pos *pos, u32 frame)
 		;
 	if (pos->base)
 		hm_atomic_add(&pos->base->resident, -1);
-	hm_pool_give(pos->store->cache, frame);
+	hm_pool_give(pos->file->cache, frame);
 	return word & HM_W_WAIT;
 }
 
 bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 {
-	struct hm_cache *cache = unit->store->cache;
+	struct hm_cache *cache = unit->file->cache;
 	struct hm_pos pos;
 	u64 word, next;
 
-	if (!hm_index_find(unit->store, unit->pgoff, &pos))
+	if (!hm_index_find(unit->file, unit->pgoff, &pos))
 		hm_assert(!"a unit that is being evicted has an index leaf");
 	word = hm_index_word(&pos, unit->pgoff);
 	hm_assert(hm_word_state(word) == HM_EVICTING && hm_word_frame(word) == unit->frame);
@@ -681,9 +681,9 @@ static enum hm_invalidated invalidate_one(struct hm_pos *pos, u64 word, bool dis
 	if (!hm_atomic_cas(pos->word, &word, (word & ~HM_W_STATE) | HM_EVICTING))
 		return HM_INV_BUSY; /* it changed: the caller looks again */
 	if (dirty) {
-		hm_spin_lock(&pos->store->dirty_lock);
+		hm_spin_lock(&pos->file->dirty_lock);
 		hm_dirty_clear(pos);
-		hm_spin_unlock(&pos->store->dirty_lock);
+		hm_spin_unlock(&pos->file->dirty_lock);
 		hm_dirty_sub(pos);
 	}
 	hm_unit_set(unit, pos, hm_word_frame(word));
@@ -692,7 +692,7 @@ static enum hm_invalidated invalidate_one(struct hm_pos *pos, u64 word, bool dis
 	return HM_INV_UNIT;
 }
 
-enum hm_invalidated hm_invalidate(struct hm_store *store, u64 *at, u64 end, bool discard,
+enum hm_invalidated hm_invalidate(struct hm_file *file, u64 *at, u64 end, bool discard,
 				  struct hm_unit *unit)
 {
 	while (*at < end) {
@@ -700,9 +700,9 @@ enum hm_invalidated hm_invalidate(struct hm_store *store, u64 *at, u64 end, bool
 		struct hm_pos pos;
 		u64 word;
 
-		if (hm_block_of(*at) >= HM_STORE_MAX_BLOCKS)
+		if (hm_block_of(*at) >= HM_FILE_BLOCKS_MAX)
 			return HM_INV_DONE;
-		if (!hm_index_find(store, *at, &pos)) {
+		if (!hm_index_find(file, *at, &pos)) {
 			*at = hm_index_next(&pos, *at);
 			continue;
 		}

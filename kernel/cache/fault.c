@@ -9,7 +9,7 @@
 /* Does a miss on this page ask for a base page rather than for the block? */
 static bool wants_base(const struct hm_pos *pos, u64 pgoff, u32 access)
 {
-	u64 size = hm_atomic_read(&pos->store->size);
+	u64 size = hm_atomic_read(&pos->file->size);
 
 	if (access & HM_ACCESS_BASE)
 		return true;
@@ -25,7 +25,7 @@ static bool wants_base(const struct hm_pos *pos, u64 pgoff, u32 access)
 	if (access & (HM_ACCESS_SEQUENTIAL | HM_ACCESS_HUGE))
 		return false;
 	return access & (HM_ACCESS_AHEAD | HM_ACCESS_RANDOM) ||
-	       !hm_stream_goes_on(pos->store, pgoff, false);
+	       !hm_stream_goes_on(pos->file, pgoff, false);
 }
 
 /* Something of a block came to be cached in base pages, or to be used. */
@@ -46,7 +46,7 @@ static void heed(const struct hm_pos *pos, u32 access)
 
 static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_unit *unit)
 {
-	struct hm_cache *cache = pos->store->cache;
+	struct hm_cache *cache = pos->file->cache;
 	u32 hints = 0, frame;
 	struct hm_desc *desc;
 	u64 filling;
@@ -61,7 +61,7 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 	desc->priority = (u8)(access & (HM_ACCESS_HIGH | HM_ACCESS_LOW));
 	/* A block that was chosen for a fault is of a stream, or somebody has asked for it. */
 	desc->passing = access & HM_ACCESS_PASSING ||
-			(!pos->base && hm_is_auto(access) && hm_stream_passes(pos->store));
+			(!pos->base && hm_is_auto(access) && hm_stream_passes(pos->file));
 	hm_queue_own(pos, frame);
 
 	filling = hm_word_with_frame(word, HM_FILLING, frame);
@@ -118,7 +118,7 @@ static void heed_store(const struct hm_pos *pos, u64 word, u64 next, bool above,
 {
 	if (hm_word_state(word) == HM_CLEAN) {
 		hm_dirty_mark(pos);
-		hm_count(pos->store->cache, HM_C_DIRTIED, 1);
+		hm_count(pos->file->cache, HM_C_DIRTIED, 1);
 		unit->hints |= HM_HINT_READAHEAD;
 		if (above)
 			unit->hints |= HM_HINT_WRITEBACK;
@@ -156,7 +156,7 @@ static bool hit(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access, struc
 	if (access & HM_ACCESS_WRITE)
 		heed_store(pos, word, next, above, unit);
 	if (word & HM_W_AHEAD) {
-		hm_count(pos->store->cache, HM_C_AHEAD_USED, 1);
+		hm_count(pos->file->cache, HM_C_AHEAD_USED, 1);
 		offer(pos, access, unit);
 	}
 	if (word & HM_W_MARK)
@@ -180,7 +180,7 @@ static bool busy(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit 
 	if (next != word && !hm_atomic_cas(pos->word, &word, next))
 		return false;
 	if (used && (word & HM_W_AHEAD))
-		hm_count(pos->store->cache, HM_C_AHEAD_USED, 1);
+		hm_count(pos->file->cache, HM_C_AHEAD_USED, 1);
 	if (used && (word & HM_W_MARK))
 		unit->hints |= HM_HINT_READAHEAD;
 	return true;
@@ -275,25 +275,25 @@ static void count_outcome(struct hm_cache *cache, enum hm_outcome outcome, u32 a
 	}
 }
 
-enum hm_outcome hm_fault(struct hm_store *store, u64 pgoff, u32 access, struct hm_unit *unit)
+enum hm_outcome hm_fault(struct hm_file *file, u64 pgoff, u32 access, struct hm_unit *unit)
 {
 	enum hm_outcome outcome;
 	struct hm_pos pos;
 	bool again;
 
-	if (pgoff >= hm_store_npages(store))
+	if (pgoff >= hm_file_npages(file))
 		return HM_BEYOND;
 	unit->hints = 0;
 	unit->err = 0;
-	if (!hm_index_find(store, pgoff, &pos)) {
-		unit->store = store;
+	if (!hm_index_find(file, pgoff, &pos)) {
+		unit->file = file;
 		unit->err = pos.missing;
 		return access & HM_ACCESS_CACHED ? HM_MISS : HM_NO_NODE;
 	}
 	do {
 		outcome = look(&pos, pgoff, access, unit, &again);
 	} while (again);
-	count_outcome(store->cache, outcome, access);
+	count_outcome(file->cache, outcome, access);
 	return outcome;
 }
 
@@ -319,10 +319,10 @@ static bool touch(struct hm_pos *pos, u64 pgoff, struct hm_unit *unit)
 	}
 }
 
-static bool find_and_touch(struct hm_store *store, u64 pgoff, struct hm_pos *pos,
+static bool find_and_touch(struct hm_file *file, u64 pgoff, struct hm_pos *pos,
 			   struct hm_unit *unit)
 {
-	if (pgoff >= hm_store_npages(store) || !hm_index_find(store, pgoff, pos))
+	if (pgoff >= hm_file_npages(file) || !hm_index_find(file, pgoff, pos))
 		return false;
 	unit->hints = 0;
 	unit->err = 0;
@@ -351,13 +351,13 @@ static bool touch_base(struct hm_pos *pos, u64 pgoff)
 	}
 }
 
-bool hm_fault_around(struct hm_store *store, u64 pgoff, u64 *first, u64 *last, struct hm_unit *unit)
+bool hm_fault_around(struct hm_file *file, u64 pgoff, u64 *first, u64 *last, struct hm_unit *unit)
 {
-	u64 low = pgoff, high = pgoff, start, end, npages = hm_store_npages(store);
+	u64 low = pgoff, high = pgoff, start, end, npages = hm_file_npages(file);
 	struct hm_pos pos;
 
 	hm_assert(*first <= pgoff && pgoff <= *last);
-	if (!find_and_touch(store, pgoff, &pos, unit))
+	if (!find_and_touch(file, pgoff, &pos, unit))
 		return false;
 	start = hm_block_start(pgoff);
 	end = start + HM_BLOCK_PAGES - 1;
@@ -386,7 +386,7 @@ bool hm_fill_cancel(const struct hm_unit *unit)
 	struct hm_pos pos;
 	u64 word;
 
-	if (!hm_index_find(unit->store, unit->pgoff, &pos))
+	if (!hm_index_find(unit->file, unit->pgoff, &pos))
 		hm_assert(!"a unit that is being filled has an index leaf");
 	word = hm_index_word(&pos, unit->pgoff);
 	hm_assert(hm_word_state(word) == HM_FILLING && hm_word_frame(word) == unit->frame);
@@ -398,7 +398,7 @@ static bool fill_failed(const struct hm_pos *pos, u64 word, u32 frame, int err)
 {
 	u64 next;
 
-	hm_count(pos->store->cache, HM_C_READ_ERRORS, 1);
+	hm_count(pos->file->cache, HM_C_READ_ERRORS, 1);
 	hm_queue_forget(pos, frame);
 	if (!pos->base)
 		hm_bit_set(pos->leaf->broken, pos->leaf_slot);
@@ -410,7 +410,7 @@ static bool fill_failed(const struct hm_pos *pos, u64 word, u32 frame, int err)
 	} while (!hm_atomic_cas(pos->word, &word, next));
 	if (pos->base && hm_word_state(next) == HM_ABSENT)
 		hm_atomic_add(&pos->base->resident, -1);
-	hm_pool_give(pos->store->cache, frame);
+	hm_pool_give(pos->file->cache, frame);
 	return word & HM_W_WAIT;
 }
 
@@ -420,7 +420,7 @@ bool hm_fill_done(const struct hm_unit *unit, int err, bool dirty)
 	bool proven;
 	u64 word, next;
 
-	if (!hm_index_find(unit->store, unit->pgoff, &pos))
+	if (!hm_index_find(unit->file, unit->pgoff, &pos))
 		hm_assert(!"a unit that is being filled has an index leaf");
 	word = hm_index_word(&pos, unit->pgoff);
 	hm_assert(hm_word_state(word) == HM_FILLING && hm_word_frame(word) == unit->frame);
@@ -430,7 +430,7 @@ bool hm_fill_done(const struct hm_unit *unit, int err, bool dirty)
 
 	proven = hm_ghost_take(&pos);
 	if (proven)
-		hm_count(unit->store->cache, HM_C_GHOSTS, 1);
+		hm_count(unit->file->cache, HM_C_GHOSTS, 1);
 	if (dirty)
 		hm_dirty_add(&pos);
 	do {

@@ -18,9 +18,9 @@
  */
 #include "internal.h"
 
-u64 hm_store_npages(const struct hm_store *store)
+u64 hm_file_npages(const struct hm_file *file)
 {
-	return (hm_atomic_read(&store->size) + HM_PAGE_SIZE - 1) >> HM_PAGE_SHIFT;
+	return (hm_atomic_read(&file->size) + HM_PAGE_SIZE - 1) >> HM_PAGE_SHIFT;
 }
 
 size_t hm_node_bytes(enum hm_node_kind kind)
@@ -42,24 +42,24 @@ u64 hm_leaf_start(u64 pgoff)
 }
 
 /* Find the leaf above a page. False: pos->missing is what it would take. */
-static inline bool index_find(struct hm_store *store, u64 pgoff, struct hm_pos *pos)
+static inline bool index_find(struct hm_file *file, u64 pgoff, struct hm_pos *pos)
 {
 	u64 block = hm_block_of(pgoff);
 
 	pos->missing = HM_NODE_DIR;
 	/* Where an assertion does not end everything, nothing is looked up. */
-	if (block >= HM_STORE_MAX_BLOCKS) {
+	if (block >= HM_FILE_BLOCKS_MAX) {
 		hm_assert(!"a page that is looked up is one that a store can have");
 		return false;
 	}
-	pos->store = store;
+	pos->file = file;
 	pos->leaf_slot = (u32)(block & (HM_NODE_SLOTS - 1));
 	pos->dir_slot = (u32)((block >> HM_NODE_ORDER) & (HM_NODE_SLOTS - 1));
 	pos->root_slot = (u32)(block >> (2 * HM_NODE_ORDER));
 	pos->base_slot = (u32)(pgoff & (HM_BLOCK_PAGES - 1));
 	pos->base = NULL;
 	pos->word = NULL;
-	pos->dir = hm_ptr_read(&store->dir[pos->root_slot]);
+	pos->dir = hm_ptr_read(&file->dir[pos->root_slot]);
 	if (!pos->dir)
 		return false;
 	pos->leaf = hm_ptr_read(&pos->dir->leaf[pos->dir_slot]);
@@ -67,9 +67,9 @@ static inline bool index_find(struct hm_store *store, u64 pgoff, struct hm_pos *
 	return pos->leaf;
 }
 
-bool hm_index_find(struct hm_store *store, u64 pgoff, struct hm_pos *pos)
+bool hm_index_find(struct hm_file *file, u64 pgoff, struct hm_pos *pos)
 {
-	return index_find(store, pgoff, pos);
+	return index_find(file, pgoff, pos);
 }
 
 /* Where the next node could be, after hm_index_find() found none. */
@@ -157,7 +157,7 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 		hm_atomic_set(&base->word[i], hm_word_gone(word));
 	}
 	hm_stay_end();
-	hm_count(pos->store->cache, HM_C_SPLITS, 1);
+	hm_count(pos->file->cache, HM_C_SPLITS, 1);
 	return true;
 }
 
@@ -189,7 +189,7 @@ bool hm_index_join(struct hm_pos *pos)
 	u32 i;
 
 	/* Not beside set_hollow(), whose bit for the block would be lost. */
-	hm_spin_lock(&pos->store->node_lock);
+	hm_spin_lock(&pos->file->node_lock);
 	hm_stay_begin();
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		word = hm_atomic_read(&base->word[i]);
@@ -203,13 +203,13 @@ bool hm_index_join(struct hm_pos *pos)
 			hm_atomic_set(&base->word[i], hm_word_gone(word));
 		}
 		hm_stay_end();
-		hm_spin_unlock(&pos->store->node_lock);
+		hm_spin_unlock(&pos->file->node_lock);
 		return false;
 	}
 	hm_index_whole(pos, base, 0);
 	hm_stay_end();
-	hm_spin_unlock(&pos->store->node_lock);
-	hm_count(pos->store->cache, HM_C_JOINS, 1);
+	hm_spin_unlock(&pos->file->node_lock);
+	hm_count(pos->file->cache, HM_C_JOINS, 1);
 	return true;
 }
 
@@ -221,11 +221,11 @@ bool hm_index_hollow(const struct hm_pos *pos)
 	return hm_bit_test(pos->leaf->hollow, pos->leaf_slot);
 }
 
-bool hm_hollow(struct hm_store *store, u64 pgoff)
+bool hm_hollow(struct hm_file *file, u64 pgoff)
 {
 	struct hm_pos pos;
 
-	if (!hm_index_find(store, pgoff, &pos))
+	if (!hm_index_find(file, pgoff, &pos))
 		return false;
 	hm_index_word(&pos, pgoff);
 	return hm_index_hollow(&pos);
@@ -238,14 +238,14 @@ static bool index_has_holes(const struct hm_pos *pos)
 	return hm_bit_test(pos->leaf->holes, pos->leaf_slot);
 }
 
-bool hm_has_holes(struct hm_store *store, u64 pgoff)
+bool hm_has_holes(struct hm_file *file, u64 pgoff)
 {
 	struct hm_pos pos;
 
 	/* Most stores have none. Set before the bits are. */
-	if (!hm_atomic_read(&store->holes))
+	if (!hm_atomic_read(&file->holes))
 		return false;
-	if (!index_find(store, pgoff, &pos))
+	if (!index_find(file, pgoff, &pos))
 		return true;
 	hm_index_word(&pos, pgoff);
 	return index_has_holes(&pos);
@@ -288,11 +288,11 @@ static void set_hollow(const struct hm_pos *pos, u64 first, u64 end, bool hollow
 
 /*
  * Behind the end of the store no room is needed. Whoever makes it larger sets the size first,
- * and then notes what has come as holes: see hm_store_add_node().
+ * and then notes what has come as holes: see hm_file_add_node().
  */
 static void set_allocated(const struct hm_pos *pos, u64 first, u64 end)
 {
-	u64 start = hm_block_start(first), all = hm_store_npages(pos->store);
+	u64 start = hm_block_start(first), all = hm_file_npages(pos->file);
 	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
 
 	if (first == start && (end == start + HM_BLOCK_PAGES || end >= all))
@@ -302,52 +302,52 @@ static void set_allocated(const struct hm_pos *pos, u64 first, u64 end)
 }
 
 /* What is known of a range's blocks whose leaf is there. */
-static void set_range(struct hm_store *store, u64 pgoff, u64 npages, bool allocated, bool hollow)
+static void set_range(struct hm_file *file, u64 pgoff, u64 npages, bool allocated, bool hollow)
 {
 	u64 end = pgoff + npages;
 
-	while (pgoff < end && hm_block_of(pgoff) < HM_STORE_MAX_BLOCKS) {
+	while (pgoff < end && hm_block_of(pgoff) < HM_FILE_BLOCKS_MAX) {
 		u64 next = hm_block_start(pgoff) + HM_BLOCK_PAGES;
 		struct hm_pos pos;
 		bool found;
 
 		/* A node that is not found has not been looked at for holes, either. */
-		hm_spin_lock(&store->node_lock);
-		found = hm_index_find(store, pgoff, &pos);
+		hm_spin_lock(&file->node_lock);
+		found = hm_index_find(file, pgoff, &pos);
 		if (next > end)
 			next = end;
 		if (found && allocated)
 			set_allocated(&pos, pgoff, next);
 		else if (found)
 			set_hollow(&pos, pgoff, next, hollow);
-		hm_spin_unlock(&store->node_lock);
+		hm_spin_unlock(&file->node_lock);
 		pgoff = found ? next : hm_index_next(&pos, pgoff);
 	}
 }
 
-void hm_store_set_hollow(struct hm_store *store, u64 pgoff, u64 npages, bool hollow)
+void hm_file_set_hollow(struct hm_file *file, u64 pgoff, u64 npages, bool hollow)
 {
 	if (hollow && npages)
-		hm_atomic_set(&store->holes, 1);
-	set_range(store, pgoff, npages, false, hollow);
+		hm_atomic_set(&file->holes, 1);
+	set_range(file, pgoff, npages, false, hollow);
 }
 
-void hm_store_set_allocated(struct hm_store *store, u64 pgoff, u64 npages)
+void hm_file_set_allocated(struct hm_file *file, u64 pgoff, u64 npages)
 {
-	set_range(store, pgoff, npages, true, false);
+	set_range(file, pgoff, npages, true, false);
 }
 
-bool hm_store_lacks_node(struct hm_store *store, u64 pgoff, enum hm_node_kind *kind)
+bool hm_file_lacks_node(struct hm_file *file, u64 pgoff, enum hm_node_kind *kind)
 {
 	struct hm_pos pos;
 
-	if (hm_index_find(store, pgoff, &pos))
+	if (hm_index_find(file, pgoff, &pos))
 		return false;
 	*kind = pos.missing;
 	return true;
 }
 
-static bool add_leaf(struct hm_store *store, const struct hm_pos *pos, struct hm_leaf *leaf,
+static bool add_leaf(struct hm_file *file, const struct hm_pos *pos, struct hm_leaf *leaf,
 		     const unsigned long *hollow, const unsigned long *holes)
 {
 	u32 i;
@@ -360,7 +360,7 @@ static bool add_leaf(struct hm_store *store, const struct hm_pos *pos, struct hm
 	for (i = 0; holes && i < HM_BITMAP_LONGS(HM_NODE_SLOTS); i++) {
 		leaf->holes[i] = holes[i];
 		if (holes[i])
-			hm_atomic_set(&store->holes, 1);
+			hm_atomic_set(&file->holes, 1);
 	}
 	return hm_ptr_install(&pos->dir->leaf[pos->dir_slot], leaf);
 }
@@ -380,57 +380,57 @@ static bool add_base(const struct hm_pos *pos, struct hm_base *base, const unsig
 	return hm_ptr_install(&pos->leaf->base[pos->leaf_slot], base);
 }
 
-bool hm_store_add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind, void *mem,
-		       u64 size, const unsigned long *hollow, const unsigned long *holes)
+bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, void *mem, u64 size,
+		      const unsigned long *hollow, const unsigned long *holes)
 {
 	struct hm_node *node = mem;
 	struct hm_pos pos = { .leaf = NULL };
 	bool added = false;
 
-	hm_index_find(store, pgoff, &pos);
+	hm_index_find(file, pgoff, &pos);
 	/* Whoever makes it larger sets the size first: its set_hollow() finds the node then. */
-	hm_spin_lock(&store->node_lock);
-	if (hm_store_size(store) != size)
+	hm_spin_lock(&file->node_lock);
+	if (hm_file_size(file) != size)
 		goto out;
 	switch (kind) {
 	case HM_NODE_DIR:
-		added = hm_ptr_install(&store->dir[pos.root_slot], (struct hm_dir *)mem);
+		added = hm_ptr_install(&file->dir[pos.root_slot], (struct hm_dir *)mem);
 		break;
 	case HM_NODE_LEAF:
-		added = add_leaf(store, &pos, mem, hollow, holes);
+		added = add_leaf(file, &pos, mem, hollow, holes);
 		break;
 	case HM_NODE_BASE:
 		added = add_base(&pos, mem, holes);
 		break;
 	}
 	if (added) {
-		node->next = store->nodes;
-		store->nodes = node;
+		node->next = file->nodes;
+		file->nodes = node;
 	}
 out:
-	hm_spin_unlock(&store->node_lock);
+	hm_spin_unlock(&file->node_lock);
 	return added;
 }
 
-void *hm_store_take_node(struct hm_store *store)
+void *hm_file_take_node(struct hm_file *file)
 {
-	struct hm_node *node = store->nodes;
+	struct hm_node *node = file->nodes;
 
 	if (node)
-		store->nodes = node->next;
+		file->nodes = node->next;
 	return node;
 }
 
-enum hm_state hm_peek(struct hm_store *store, u64 pgoff, struct hm_unit *unit)
+enum hm_state hm_peek(struct hm_file *file, u64 pgoff, struct hm_unit *unit)
 {
 	struct hm_pos pos;
 	u64 word;
 
-	unit->hints = hm_atomic_read(&store->holes) ? HM_HINT_HOLES : 0;
+	unit->hints = hm_atomic_read(&file->holes) ? HM_HINT_HOLES : 0;
 	unit->err = 0;
 	/* Of a file that ends with the index, somebody may ask for what follows. */
-	if (hm_block_of(pgoff) >= HM_STORE_MAX_BLOCKS || !index_find(store, pgoff, &pos)) {
-		unit->store = store;
+	if (hm_block_of(pgoff) >= HM_FILE_BLOCKS_MAX || !index_find(file, pgoff, &pos)) {
+		unit->file = file;
 		unit->pgoff = hm_block_start(pgoff);
 		unit->npages = HM_BLOCK_PAGES;
 		unit->frame = HM_NO_FRAME_ID;
@@ -444,9 +444,9 @@ enum hm_state hm_peek(struct hm_store *store, u64 pgoff, struct hm_unit *unit)
 	return hm_word_state(word);
 }
 
-bool hm_referenced(struct hm_store *store, u64 pgoff)
+bool hm_referenced(struct hm_file *file, u64 pgoff)
 {
 	struct hm_pos pos;
 
-	return hm_index_find(store, pgoff, &pos) && (hm_index_word(&pos, pgoff) & HM_W_REF);
+	return hm_index_find(file, pgoff, &pos) && (hm_index_word(&pos, pgoff) & HM_W_REF);
 }

@@ -3,7 +3,7 @@
  * What the files of the core share. Engines see cache.h only.
  *
  * Lock order (all are spinlocks; at most one of each at a time):
- *   cache->stores_lock      the table of stores; nothing taken inside
+ *   cache->files_lock      the table of stores; nothing taken inside
  *   store->node_lock        nodes that are added, blocks that are joined; nothing taken inside
  *   store->stream_lock      read-ahead streams; nothing taken inside
  *   cache->promote_lock     candidates for promotion; nothing taken inside
@@ -52,7 +52,7 @@ enum hm_queue {
  */
 struct hm_desc {
 	hm_atomic_t *word; /* NULL when free; cleared under queue_lock */
-	struct hm_store *store;
+	struct hm_file *file;
 	u64 pgoff;
 	hm_atomic_t where; /* shard << 8 | enum hm_queue; HM_Q_NONE: in none */
 	u32 next, prev; /* in the queue or the free list */
@@ -114,7 +114,7 @@ struct hm_shard {
 #define HM_CANDIDATES 256u
 
 struct hm_candidate {
-	struct hm_store *store;
+	struct hm_file *file;
 	u64 pgoff;
 	u64 after; /* cache->clock */
 	u32 tries; /* that were refused */
@@ -145,15 +145,15 @@ struct hm_cache {
 	hm_atomic_t evict_cursor __attribute__((aligned(64)));
 	hm_atomic_t draining; /* a huge frame, if it is carved, that becomes empty */
 
-	hm_spinlock_t stores_lock __attribute__((aligned(64)));
-	hm_atomic_t stores_end; /* one past the last one used */
-	u32 stores_free; /* none below this is free; under stores_lock */
+	hm_spinlock_t files_lock __attribute__((aligned(64)));
+	hm_atomic_t files_end; /* one past the last one used */
+	u32 files_free; /* none below this is free; under files_lock */
 
 	hm_spinlock_t promote_lock __attribute__((aligned(64)));
 	u32 ncandidates;
 	struct hm_candidate candidate[HM_CANDIDATES];
 
-	struct hm_store *stores[HM_MAX_STORES];
+	struct hm_file *files[HM_FILES_MAX];
 };
 
 /* --- the index -------------------------------------------------------------- */
@@ -215,7 +215,7 @@ struct hm_stream {
 
 /*
  * The dirty pages of every so many-th block: what is stored to at many places is counted at
- * many, each page always at the same. See hm_store_dirty_pages().
+ * many, each page always at the same. See hm_file_dirty_pages().
  */
 #define HM_DIRTY_PARTS 16u
 
@@ -224,7 +224,7 @@ struct hm_dirty_part {
 } __attribute__((aligned(64)));
 
 /* Here, too, what every fault reads comes first. */
-struct hm_store {
+struct hm_file {
 	struct hm_cache *cache;
 	u32 id;
 	hm_atomic_t size; /* bytes */
@@ -256,7 +256,7 @@ struct hm_store {
 
 /* Where a unit is in the index. */
 struct hm_pos {
-	struct hm_store *store;
+	struct hm_file *file;
 	struct hm_dir *dir;
 	struct hm_leaf *leaf;
 	struct hm_base *base; /* NULL: the word is the block's */
@@ -267,7 +267,7 @@ struct hm_pos {
 };
 
 /* index.c */
-bool hm_index_find(struct hm_store *store, u64 pgoff, struct hm_pos *pos);
+bool hm_index_find(struct hm_file *file, u64 pgoff, struct hm_pos *pos);
 u64 hm_index_next(const struct hm_pos *pos, u64 pgoff);
 u64 hm_index_word(struct hm_pos *pos, u64 pgoff);
 bool hm_index_split(struct hm_pos *pos, u64 word);
@@ -275,7 +275,7 @@ bool hm_index_join(struct hm_pos *pos);
 void hm_index_whole(const struct hm_pos *pos, struct hm_base *base, u64 now);
 bool hm_index_hollow(const struct hm_pos *pos);
 void hm_index_set_data(const struct hm_pos *pos, bool all);
-u64 hm_store_npages(const struct hm_store *store);
+u64 hm_file_npages(const struct hm_file *file);
 
 /* pool.c */
 void hm_pool_init(struct hm_cache *cache);
@@ -306,13 +306,13 @@ void hm_dirty_ensure(const struct hm_pos *pos);
 void hm_dirty_clear(const struct hm_pos *pos);
 bool hm_dirty_add(const struct hm_pos *pos);
 void hm_dirty_sub(const struct hm_pos *pos);
-bool hm_dirty_next(struct hm_store *store, u64 from, u64 end, u64 *pgoff);
+bool hm_dirty_next(struct hm_file *file, u64 from, u64 end, u64 *pgoff);
 
 /* readahead.c */
-void hm_stream_stores(struct hm_store *store, u64 pgoff);
-void hm_stream_promoted(struct hm_store *store, u64 pgoff, bool done);
-bool hm_stream_goes_on(struct hm_store *store, u64 pgoff, bool stores);
-bool hm_stream_passes(struct hm_store *store);
+void hm_stream_stores(struct hm_file *file, u64 pgoff);
+void hm_stream_promoted(struct hm_file *file, u64 pgoff, bool done);
+bool hm_stream_goes_on(struct hm_file *file, u64 pgoff, bool files);
+bool hm_stream_passes(struct hm_file *file);
 
 /* part.c */
 u64 hm_part_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access);
@@ -325,7 +325,7 @@ void hm_part_new(struct hm_cache *cache, u32 frame);
 /* promote.c */
 bool hm_promote_offer(const struct hm_pos *pos, u32 access);
 void hm_promote_heed(const struct hm_pos *pos, bool keep);
-void hm_promote_forget(struct hm_store *store);
+void hm_promote_forget(struct hm_file *file);
 
 /* evict.c */
 bool hm_unit_gone(const struct hm_pos *pos, u32 frame);
@@ -400,12 +400,12 @@ static inline enum hm_kind hm_frame_kind(const struct hm_cache *cache, u32 frame
 }
 
 /* The shard whose queues hold a unit. */
-static inline struct hm_shard *hm_shard_of(struct hm_cache *cache, const struct hm_store *store,
+static inline struct hm_shard *hm_shard_of(struct hm_cache *cache, const struct hm_file *file,
 					   u64 pgoff)
 {
 	u64 group = pgoff >> (HM_BLOCK_ORDER + HM_GROUP_ORDER);
 
-	return &cache->shards[(group + store->id) % cache->nshards];
+	return &cache->shards[(group + file->id) % cache->nshards];
 }
 
 static inline struct hm_shard *hm_local_shard(struct hm_cache *cache)
@@ -442,13 +442,13 @@ static inline u32 hm_list_count(const struct hm_list *list)
 /* A frame is a unit's from now on, which is being filled, or made of base pages. */
 static inline void hm_queue_own(const struct hm_pos *pos, u32 frame)
 {
-	struct hm_desc *desc = hm_desc_of(pos->store->cache, frame);
+	struct hm_desc *desc = hm_desc_of(pos->file->cache, frame);
 
 	hm_assert(!hm_ptr_read(&desc->word) && !hm_queued(desc));
-	desc->store = pos->store;
+	desc->file = pos->file;
 	desc->pgoff = pos->pgoff;
 	if (!pos->base)
-		hm_atomic_add(&pos->store->nhuge, 1);
+		hm_atomic_add(&pos->file->nhuge, 1);
 	hm_ptr_set(&desc->word, pos->word);
 }
 
@@ -461,7 +461,7 @@ static inline void hm_queue_own(const struct hm_pos *pos, u32 frame)
 
 static inline bool hm_part_gives_way(const struct hm_pos *pos, u32 frame)
 {
-	return pos->store->cache->part[frame].few == HM_FEW_TIMES;
+	return pos->file->cache->part[frame].few == HM_FEW_TIMES;
 }
 
 /*
@@ -476,7 +476,7 @@ static inline void hm_dirty_mark(const struct hm_pos *pos)
 
 static inline void hm_unit_set(struct hm_unit *unit, const struct hm_pos *pos, u32 frame)
 {
-	unit->store = pos->store;
+	unit->file = pos->file;
 	unit->pgoff = pos->pgoff;
 	unit->npages = hm_pos_pages(pos);
 	unit->frame = frame;

@@ -56,7 +56,7 @@ static bool is_stream(const struct hm_pos *pos, u64 pgoff, struct hm_part *part)
 		part->whole--;
 		return true;
 	}
-	return pgoff == pos->pgoff && hm_stream_goes_on(pos->store, pgoff, true);
+	return pgoff == pos->pgoff && hm_stream_goes_on(pos->file, pgoff, true);
 }
 
 /*
@@ -70,7 +70,7 @@ u64 hm_part_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access)
 	bool more = false;
 
 	hm_assert(npages && !pos->base);
-	part = part_of(pos->store->cache, hm_word_frame(word));
+	part = part_of(pos->file->cache, hm_word_frame(word));
 	if (hm_word_state(word) == HM_CLEAN) {
 		if (part->held || npages > MOST_PAGES || is_stream(pos, pgoff, part))
 			return 0;
@@ -90,24 +90,24 @@ u64 hm_part_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access)
 	part->whole = WHOLE_TIMES;
 	/* Of pages that are mapped one by one, only the first store is a fault that tells of it. */
 	if (npages == 1 && below + 1 >= IN_A_ROW)
-		hm_stream_stores(pos->store, pos->pgoff);
+		hm_stream_stores(pos->file, pos->pgoff);
 	return 0;
 }
 
 /* All of it is to be written, if nobody asks. */
 void hm_part_claimed(const struct hm_pos *pos, u32 frame)
 {
-	set_all(part_of(pos->store->cache, frame)->writing);
+	set_all(part_of(pos->file->cache, frame)->writing);
 }
 
 u32 hm_writeback_take(const struct hm_unit *unit, bool held, unsigned long *pages)
 {
-	struct hm_part *part = part_of(unit->store->cache, unit->frame);
+	struct hm_part *part = part_of(unit->file->cache, unit->frame);
 	struct hm_pos pos;
 	u64 word, next;
 	u32 npages;
 
-	if (!hm_index_find(unit->store, unit->pgoff, &pos))
+	if (!hm_index_find(unit->file, unit->pgoff, &pos))
 		hm_assert(!"a unit that is being written has an index leaf");
 	word = hm_index_word(&pos, unit->pgoff);
 	hm_assert(hm_word_state(word) == HM_WRITING && !pos.base);
@@ -136,7 +136,7 @@ u32 hm_writeback_take(const struct hm_unit *unit, bool held, unsigned long *page
 /* How many of its pages the write-back is about. */
 u32 hm_part_written(const struct hm_pos *pos, u32 frame)
 {
-	return hm_bits_count(part_of(pos->store->cache, frame)->writing);
+	return hm_bits_count(part_of(pos->file->cache, frame)->writing);
 }
 
 /* These are dirty after all. False: all are. */
@@ -147,7 +147,7 @@ bool hm_part_failed(const struct hm_pos *pos, u32 frame)
 
 	if (pos->base || hm_part_written(pos, frame) == HM_BLOCK_PAGES)
 		return false;
-	part = part_of(pos->store->cache, frame);
+	part = part_of(pos->file->cache, frame);
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
 		if (hm_bit_test(part->writing, i))
 			hm_bit_set(part->changed, i);
@@ -157,7 +157,7 @@ bool hm_part_failed(const struct hm_pos *pos, u32 frame)
 /* The unit is dirty as its base pages were. False: all of it is. */
 bool hm_part_promoted(const struct hm_promotion *p)
 {
-	struct hm_part *part = part_of(p->unit.store->cache, p->unit.frame);
+	struct hm_part *part = part_of(p->unit.file->cache, p->unit.frame);
 
 	memcpy(part->changed, p->changed, sizeof(part->changed));
 	return hm_bits_count(part->changed) <= MOST_PAGES;

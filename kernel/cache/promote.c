@@ -67,14 +67,14 @@ void hm_promote_heed(const struct hm_pos *pos, bool keep)
 /* The end of a store is never a whole block, nor is what cannot be read as one. */
 static bool can_be_read(const struct hm_pos *block)
 {
-	return hm_block_of(block->pgoff) < hm_atomic_read(&block->store->size) >> HM_BLOCK_SHIFT &&
+	return hm_block_of(block->pgoff) < hm_atomic_read(&block->file->size) >> HM_BLOCK_SHIFT &&
 	       !hm_bit_test(block->leaf->broken, block->leaf_slot);
 }
 
 /* Is there something to promote, by what programs have said, or by what is cached? */
 static bool is_wanted(const struct hm_pos *pos, u32 access)
 {
-	u32 util = pos->store->cache->opts.promote_util;
+	u32 util = pos->file->cache->opts.promote_util;
 
 	if (access & HM_ACCESS_HUGE) {
 		if (hm_bit_test(pos->leaf->kept, pos->leaf_slot))
@@ -92,9 +92,9 @@ static bool is_wanted(const struct hm_pos *pos, u32 access)
 /* Something came into a block of base pages. True: it is a candidate since now. */
 bool hm_promote_offer(const struct hm_pos *pos, u32 access)
 {
-	struct hm_cache *cache = pos->store->cache;
+	struct hm_cache *cache = pos->file->cache;
 	const struct hm_candidate candidate = {
-		.store = pos->store,
+		.file = pos->file,
 		.pgoff = hm_block_start(pos->pgoff),
 		.weight = access & HM_ACCESS_HIGH ? WEIGHT_HIGH :
 			  access & HM_ACCESS_LOW  ? WEIGHT_LOW :
@@ -114,14 +114,14 @@ bool hm_promote_offer(const struct hm_pos *pos, u32 access)
 }
 
 /* A store ends: nothing of it is promoted now. */
-void hm_promote_forget(struct hm_store *store)
+void hm_promote_forget(struct hm_file *file)
 {
-	struct hm_cache *cache = store->cache;
+	struct hm_cache *cache = file->cache;
 	u32 i = 0;
 
 	hm_spin_lock(&cache->promote_lock);
 	while (i < cache->ncandidates) {
-		if (cache->candidate[i].store == store)
+		if (cache->candidate[i].file == file)
 			take_candidate(cache, i);
 		else
 			i++;
@@ -129,9 +129,9 @@ void hm_promote_forget(struct hm_store *store)
 	hm_spin_unlock(&cache->promote_lock);
 }
 
-static u64 share_of(const struct hm_store *store)
+static u64 share_of(const struct hm_file *file)
 {
-	return hm_atomic_read(&store->nhuge) + hm_atomic_read(&store->nidle) * (IDLE_COUNTS - 1);
+	return hm_atomic_read(&file->nhuge) + hm_atomic_read(&file->nidle) * (IDLE_COUNTS - 1);
 }
 
 /* The one that is next, of those that need not wait; ncandidates: none. promote_lock is held. */
@@ -146,7 +146,7 @@ static u32 fair_candidate(const struct hm_cache *cache)
 
 		if (candidate->after > now)
 			continue;
-		share = share_of(candidate->store) * WEIGHT_HIGH / candidate->weight;
+		share = share_of(candidate->file) * WEIGHT_HIGH / candidate->weight;
 		if (next == cache->ncandidates || share < least) {
 			next = i;
 			least = share;
@@ -165,7 +165,7 @@ bool hm_promote_pick(struct hm_cache *cache, struct hm_promotion *p)
 		struct hm_candidate taken = take_candidate(cache, i);
 
 		*p = (struct hm_promotion){
-			.unit = { .store = taken.store,
+			.unit = { .file = taken.file,
 				  .pgoff = taken.pgoff,
 				  .npages = HM_BLOCK_PAGES,
 				  .frame = HM_NO_FRAME_ID },
@@ -186,7 +186,7 @@ bool hm_promote_pick(struct hm_cache *cache, struct hm_promotion *p)
 /* Its block, which has a node for base pages, if it ever had any. */
 static bool find_block(const struct hm_promotion *p, struct hm_pos *pos)
 {
-	if (!hm_index_find(p->unit.store, p->unit.pgoff, pos))
+	if (!hm_index_find(p->unit.file, p->unit.pgoff, pos))
 		return false;
 	pos->pgoff = p->unit.pgoff;
 	pos->word = &pos->leaf->word[pos->leaf_slot];
@@ -235,7 +235,7 @@ static enum hm_refused may_be_whole(const struct hm_pos *block)
  */
 static enum hm_refused weigh(const struct hm_pos *block, bool stream)
 {
-	u32 util = block->store->cache->opts.promote_util;
+	u32 util = block->file->cache->opts.promote_util;
 	u32 least = (util * HM_BLOCK_PAGES + 99) / 100;
 	u32 touched = 0, stored = 0, in_order = 0, i;
 
@@ -275,7 +275,7 @@ static void clear_flag(const struct hm_pos *block, u64 flag)
 /* Claim what is missing, to be read into its place in the huge frame. */
 static enum hm_refused claim_missing(struct hm_promotion *p, const struct hm_pos *block)
 {
-	struct hm_cache *cache = block->store->cache;
+	struct hm_cache *cache = block->file->cache;
 	u32 i;
 
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
@@ -301,7 +301,7 @@ static enum hm_refused claim_missing(struct hm_promotion *p, const struct hm_pos
 
 enum hm_refused hm_promote_begin(struct hm_promotion *p, bool force)
 {
-	struct hm_cache *cache = p->unit.store->cache;
+	struct hm_cache *cache = p->unit.file->cache;
 	enum hm_refused why = HM_REFUSED_GONE;
 	struct hm_pos block;
 
@@ -455,7 +455,7 @@ enum hm_promote_page hm_promote_page(const struct hm_promotion *p, u32 i, struct
 	if (is_set(p->missing, i))
 		return HM_PAGE_READ;
 	*unit = (struct hm_unit){
-		.store = p->unit.store,
+		.file = p->unit.file,
 		.pgoff = p->unit.pgoff + i,
 		.npages = 1,
 		.frame = p->frame[i],
@@ -483,7 +483,7 @@ static void freeze_page(const struct hm_pos *page, struct sum *sum)
 /* The huge frame's. The base frames are nobody's from here on, and not free yet. */
 static void hand_over(const struct hm_promotion *p, const struct hm_pos *block)
 {
-	struct hm_cache *cache = block->store->cache;
+	struct hm_cache *cache = block->file->cache;
 	struct hm_desc *desc = hm_desc_of(cache, p->unit.frame);
 	u32 i;
 
@@ -506,10 +506,10 @@ static void hand_over(const struct hm_promotion *p, const struct hm_pos *block)
 /* Its last step, however it ends: another may begin, or this one again later. */
 static void end(struct hm_promotion *p, const struct hm_pos *block, enum hm_refused why)
 {
-	struct hm_cache *cache = p->unit.store->cache;
+	struct hm_cache *cache = p->unit.file->cache;
 	u32 interval = cache->opts.promote_interval_ms;
 	const struct hm_candidate again = {
-		.store = p->unit.store,
+		.file = p->unit.file,
 		.pgoff = p->unit.pgoff,
 		.after = hm_atomic_read(&cache->clock) + ((u64)interval << p->tries),
 		.tries = p->tries + 1,
@@ -536,8 +536,8 @@ void hm_promote_dirty(struct hm_promotion *p, u32 i)
 
 bool hm_promote_commit(struct hm_promotion *p)
 {
-	struct hm_store *store = p->unit.store;
-	struct hm_cache *cache = store->cache;
+	struct hm_file *file = p->unit.file;
+	struct hm_cache *cache = file->cache;
 	struct sum sum = { .flags = HM_W_REF };
 	struct hm_pos block, page;
 	struct hm_base *base;
@@ -556,7 +556,7 @@ bool hm_promote_commit(struct hm_promotion *p)
 		hm_dirty_add(&block);
 	}
 
-	hm_spin_lock(&store->node_lock);
+	hm_spin_lock(&file->node_lock);
 	hm_stay_begin();
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		page = page_of(&block, i);
@@ -566,7 +566,7 @@ bool hm_promote_commit(struct hm_promotion *p)
 		       hm_word_with_frame(0, dirty ? HM_DIRTY : HM_CLEAN, p->unit.frame) |
 			       sum.flags);
 	hm_stay_end();
-	hm_spin_unlock(&store->node_lock);
+	hm_spin_unlock(&file->node_lock);
 
 	hm_atomic_add(&base->resident, -(s64)HM_BLOCK_PAGES);
 	if (dirty)
@@ -581,7 +581,7 @@ bool hm_promote_commit(struct hm_promotion *p)
 	}
 	hm_count(cache, HM_C_PROMOTED, 1);
 	if (p->stream)
-		hm_stream_promoted(store, p->unit.pgoff, true);
+		hm_stream_promoted(file, p->unit.pgoff, true);
 	end(p, &block, HM_REFUSED_NOT);
 	return sum.waited;
 }
@@ -599,7 +599,7 @@ static bool give_up_fill(const struct hm_pos *page)
 
 bool hm_promote_abort(struct hm_promotion *p, enum hm_refused why)
 {
-	struct hm_cache *cache = p->unit.store->cache;
+	struct hm_cache *cache = p->unit.file->cache;
 	bool waited = false;
 	struct hm_pos block;
 	u32 i;
@@ -619,7 +619,7 @@ bool hm_promote_abort(struct hm_promotion *p, enum hm_refused why)
 	if (p->unit.frame != HM_NO_FRAME_ID)
 		hm_pool_give(cache, p->unit.frame);
 	if (p->begun && p->stream && p->nmissing)
-		hm_stream_promoted(block.store, p->unit.pgoff, false);
+		hm_stream_promoted(block.file, p->unit.pgoff, false);
 	if (why != HM_REFUSED_GONE) {
 		hm_count(cache, HM_C_REFUSED, 1);
 		hm_count(cache, (enum hm_counter)(HM_C_REFUSED + why), 1);

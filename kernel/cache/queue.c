@@ -50,7 +50,7 @@ void hm_queue_push(struct hm_cache *cache, struct hm_shard *shard, u32 frame, en
 	*end = frame;
 	hm_atomic_set(&list->count, hm_list_count(list) + 1);
 	if (kind == HM_HUGE && queue == HM_Q_INACTIVE)
-		hm_atomic_add(&desc->store->nidle, 1);
+		hm_atomic_add(&desc->file->nidle, 1);
 }
 
 /* queue_lock of the unit's shard is held. */
@@ -73,7 +73,7 @@ void hm_queue_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 frame)
 		hm_desc_of(cache, desc->prev)->next = desc->next;
 	hm_atomic_set(&list->count, hm_list_count(list) - 1);
 	if (kind == HM_HUGE && queue == HM_Q_INACTIVE)
-		hm_atomic_add(&desc->store->nidle, -1);
+		hm_atomic_add(&desc->file->nidle, -1);
 	hm_atomic_set(&desc->where, HM_Q_NONE);
 }
 
@@ -85,8 +85,8 @@ void hm_queue_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 frame)
  */
 void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven)
 {
-	struct hm_cache *cache = pos->store->cache;
-	struct hm_shard *shard = hm_shard_of(cache, pos->store, pos->pgoff);
+	struct hm_cache *cache = pos->file->cache;
+	struct hm_shard *shard = hm_shard_of(cache, pos->file, pos->pgoff);
 	struct hm_desc *desc = hm_desc_of(cache, frame);
 
 	hm_spin_lock(&shard->queue_lock);
@@ -106,8 +106,8 @@ void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven)
 /* A unit leaves the cache: its frame belongs to nobody from now on. */
 void hm_queue_forget(const struct hm_pos *pos, u32 frame)
 {
-	struct hm_cache *cache = pos->store->cache;
-	struct hm_shard *shard = hm_shard_of(cache, pos->store, pos->pgoff);
+	struct hm_cache *cache = pos->file->cache;
+	struct hm_shard *shard = hm_shard_of(cache, pos->file, pos->pgoff);
 	struct hm_desc *desc = hm_desc_of(cache, frame);
 
 	hm_spin_lock(&shard->queue_lock);
@@ -116,7 +116,7 @@ void hm_queue_forget(const struct hm_pos *pos, u32 frame)
 		hm_queue_unlink(cache, shard, frame);
 	hm_ptr_set(&desc->word, NULL);
 	if (!pos->base)
-		hm_atomic_add(&pos->store->nhuge, -1);
+		hm_atomic_add(&pos->file->nhuge, -1);
 	hm_spin_unlock(&shard->queue_lock);
 }
 
@@ -127,7 +127,7 @@ void hm_queue_forget(const struct hm_pos *pos, u32 frame)
  */
 static u64 ghost_hash(const struct hm_pos *pos)
 {
-	u64 hash = pos->pgoff * 2 + (pos->base ? 1 : 0) + ((u64)pos->store->id << 52);
+	u64 hash = pos->pgoff * 2 + (pos->base ? 1 : 0) + ((u64)pos->file->id << 52);
 
 	hash *= 0x9e3779b97f4a7c15ull;
 	hash ^= hash >> 29;
@@ -137,7 +137,7 @@ static u64 ghost_hash(const struct hm_pos *pos)
 
 static hm_atomic_t *ghost_slot(const struct hm_pos *pos, u64 hash)
 {
-	struct hm_cache *cache = pos->store->cache;
+	struct hm_cache *cache = pos->file->cache;
 
 	return &cache->ghosts[(hash >> 32) & (cache->nghosts - 1)];
 }
@@ -145,7 +145,7 @@ static hm_atomic_t *ghost_slot(const struct hm_pos *pos, u64 hash)
 /* A CPU tells the clock of each block of pages that it has evicted, not of each page. */
 void hm_ghost_add(const struct hm_pos *pos)
 {
-	struct hm_cache *cache = pos->store->cache;
+	struct hm_cache *cache = pos->file->cache;
 	u64 hash = ghost_hash(pos), pages = hm_pos_pages(pos);
 	u64 gone = hm_atomic_add(&hm_local_shard(cache)->gone_pages, (s64)pages);
 
@@ -158,7 +158,7 @@ void hm_ghost_add(const struct hm_pos *pos)
 /* Was this unit evicted a short time ago? Its ghost is gone afterwards. */
 bool hm_ghost_take(const struct hm_pos *pos)
 {
-	struct hm_cache *cache = pos->store->cache;
+	struct hm_cache *cache = pos->file->cache;
 	u64 hash = ghost_hash(pos);
 	hm_atomic_t *slot = ghost_slot(pos, hash);
 	u64 now = hm_atomic_read(&cache->ghost_clock);

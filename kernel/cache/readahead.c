@@ -84,24 +84,24 @@ static bool goes_on(const struct hm_stream *s, const struct reach *at)
 #define SPAN_LENGTH_MAX ((1ull << SPAN_LENGTH_BITS) - 1)
 
 /* stream_lock is held: whatever changed of a stream is to be seen. */
-static void show(struct hm_store *store, const struct hm_stream *s)
+static void show(struct hm_file *file, const struct hm_stream *s)
 {
 	u64 length = s->ahead > s->next ? s->ahead - s->next : 0;
 
 	if (length > SPAN_LENGTH_MAX)
 		length = SPAN_LENGTH_MAX;
-	hm_atomic_set(&store->span[s - store->stream],
+	hm_atomic_set(&file->span[s - file->stream],
 		      s->step ? s->next << (SPAN_LENGTH_BITS + 1) | length << 1 | (s->step == 1) :
 				0);
 }
 
 /* stream_lock is held: it begins to be shown, or has ended. */
-static void begin_or_end(struct hm_store *store, const struct hm_stream *s)
+static void begin_or_end(struct hm_file *file, const struct hm_stream *s)
 {
-	u64 bit = 1ull << (s - store->stream), used = hm_atomic_read(&store->spans);
+	u64 bit = 1ull << (s - file->stream), used = hm_atomic_read(&file->spans);
 
-	show(store, s);
-	hm_atomic_set(&store->spans, s->step ? used | bit : used & ~bit);
+	show(file, s);
+	hm_atomic_set(&file->spans, s->step ? used | bit : used & ~bit);
 }
 
 /*
@@ -110,13 +110,13 @@ static void begin_or_end(struct hm_store *store, const struct hm_stream *s)
  * and might have come a moment before that as well: its fault is noted. A reader's own faults
  * follow each other, and the second sees what the first one wrote before it returned.
  */
-static inline bool may_go_on(const struct hm_store *store, const struct reach *at)
+static inline bool may_go_on(const struct hm_file *file, const struct reach *at)
 {
-	u64 used = hm_atomic_read(&store->spans);
+	u64 used = hm_atomic_read(&file->spans);
 	u32 i;
 
 	for (i = 0; used; i++, used >>= 1) {
-		u64 span = hm_atomic_read(&store->span[i]);
+		u64 span = hm_atomic_read(&file->span[i]);
 		struct hm_stream s = { .next = span >> (SPAN_LENGTH_BITS + 1) };
 
 		if (!span || at->end < s.next)
@@ -129,9 +129,9 @@ static inline bool may_go_on(const struct hm_store *store, const struct reach *a
 	return false;
 }
 
-static struct hm_stream *find_stream(struct hm_store *store, const struct reach *at)
+static struct hm_stream *find_stream(struct hm_file *file, const struct reach *at)
 {
-	struct hm_stream *s = store->stream, *end = s + HM_STREAMS;
+	struct hm_stream *s = file->stream, *end = s + HM_STREAMS;
 
 	/* Those that are not used have no step. */
 	for (; s < end; s++) {
@@ -146,9 +146,9 @@ static struct hm_stream *find_stream(struct hm_store *store, const struct reach 
  * and a hint: threads that write at once, or a store that has the number of another one
  * that was closed, cost at worst a stream that starts a fault too late or too early.
  */
-static u64 note_of(const struct hm_store *store, u64 page, u32 step)
+static u64 note_of(const struct hm_file *file, u64 page, u32 step)
 {
-	return (u64)store->id << 48 | page << 2 | (step == 1 ? 2 : 1);
+	return (u64)file->id << 48 | page << 2 | (step == 1 ? 2 : 1);
 }
 
 /*
@@ -169,10 +169,10 @@ static bool has_tag(u64 tags, u64 tag)
 	return (zero - BYTES) & ~zero & BYTES << 7;
 }
 
-static bool noted(const struct hm_store *store, const struct reach *at)
+static bool noted(const struct hm_file *file, const struct reach *at)
 {
-	const struct hm_shard *shard = hm_local_shard(store->cache);
-	u64 note = note_of(store, at->first, at->step), tag = tag_of(note);
+	const struct hm_shard *shard = hm_local_shard(file->cache);
+	u64 note = note_of(file, at->first, at->step), tag = tag_of(note);
 	bool may_be = false;
 	u32 i;
 
@@ -186,10 +186,10 @@ static bool noted(const struct hm_store *store, const struct reach *at)
 }
 
 /* Returns how many its CPU has taken. */
-static u64 take_note(const struct hm_store *store, const struct reach *at)
+static u64 take_note(const struct hm_file *file, const struct reach *at)
 {
-	struct hm_shard *shard = hm_local_shard(store->cache);
-	u64 hand = hm_atomic_read(&shard->note_hand), note = note_of(store, at->end, at->step);
+	struct hm_shard *shard = hm_local_shard(file->cache);
+	u64 hand = hm_atomic_read(&shard->note_hand), note = note_of(file, at->end, at->step);
 	hm_atomic_t *tags = &shard->tags[hand % HM_NOTES / 8];
 	u32 shift = hand % 8 * 8;
 
@@ -216,29 +216,29 @@ static bool is_told(const struct hm_stream *s, u64 pgoff, u32 min)
  * before. (A page that is read again and again does not.) Or a store at the start of a block,
  * with one that stores?
  */
-bool hm_stream_goes_on(struct hm_store *store, u64 pgoff, bool stores)
+bool hm_stream_goes_on(struct hm_file *file, u64 pgoff, bool files)
 {
 	const struct reach at = {
 		.first = pgoff,
-		.end = pgoff + (stores ? HM_BLOCK_PAGES : 1),
+		.end = pgoff + (files ? HM_BLOCK_PAGES : 1),
 		.step = 1,
 		.into = (u32)(pgoff - hm_block_start(pgoff)),
 		.chosen = true,
 	};
-	u32 min = store->cache->opts.stream_min;
+	u32 min = file->cache->opts.stream_min;
 	bool found = false;
 	u32 i;
 
-	if (!may_go_on(store, &at))
-		return !stores && min <= 2 && noted(store, &at);
-	hm_spin_lock(&store->stream_lock);
+	if (!may_go_on(file, &at))
+		return !files && min <= 2 && noted(file, &at);
+	hm_spin_lock(&file->stream_lock);
 	for (i = 0; i < HM_STREAMS && !found; i++) {
-		const struct hm_stream *s = &store->stream[i];
+		const struct hm_stream *s = &file->stream[i];
 
-		found = goes_on(s, &at) && (s->write || !stores) &&
-			(pgoff >= s->next ? s->seen + 1 >= min : stores && is_told(s, pgoff, min));
+		found = goes_on(s, &at) && (s->write || !files) &&
+			(pgoff >= s->next ? s->seen + 1 >= min : files && is_told(s, pgoff, min));
 	}
-	hm_spin_unlock(&store->stream_lock);
+	hm_spin_unlock(&file->stream_lock);
 	return found;
 }
 
@@ -252,37 +252,37 @@ static bool is_over(struct hm_stream *s)
 }
 
 /* The hand passes all streams. */
-static void pass_streams(struct hm_store *store)
+static void pass_streams(struct hm_file *file)
 {
 	u32 i;
 
-	if (!hm_atomic_read(&store->spans))
+	if (!hm_atomic_read(&file->spans))
 		return;
-	hm_spin_lock(&store->stream_lock);
+	hm_spin_lock(&file->stream_lock);
 	for (i = 0; i < HM_STREAMS; i++) {
-		struct hm_stream *s = &store->stream[i];
+		struct hm_stream *s = &file->stream[i];
 
 		if (s->step && is_over(s)) {
 			s->step = 0;
-			begin_or_end(store, s);
+			begin_or_end(file, s);
 		}
 	}
-	hm_spin_unlock(&store->stream_lock);
+	hm_spin_unlock(&file->stream_lock);
 }
 
 /* In a free slot, or in that of the next one that is over. @second: a note led to it. */
-static struct hm_stream *start_stream(struct hm_store *store, const struct reach *at, bool second)
+static struct hm_stream *start_stream(struct hm_file *file, const struct reach *at, bool second)
 {
 	struct hm_stream *s;
 	u32 i;
 
-	for (i = 0; i < HM_STREAMS && store->stream[i].step; i++)
+	for (i = 0; i < HM_STREAMS && file->stream[i].step; i++)
 		;
 	if (i < HM_STREAMS) {
-		s = &store->stream[i];
+		s = &file->stream[i];
 	} else {
 		do {
-			s = &store->stream[store->stream_hand++ % HM_STREAMS];
+			s = &file->stream[file->stream_hand++ % HM_STREAMS];
 		} while (!is_over(s));
 	}
 	*s = (struct hm_stream){
@@ -294,7 +294,7 @@ static struct hm_stream *start_stream(struct hm_store *store, const struct reach
 		.seen = second ? 2 : 1,
 		.lives = second,
 	};
-	if (s->behind == 0 && store->cache->opts.stream_min > 2)
+	if (s->behind == 0 && file->cache->opts.stream_min > 2)
 		s->seen++; /* a start at the start is likely to go on */
 	return s;
 }
@@ -303,12 +303,12 @@ static struct hm_stream *start_stream(struct hm_store *store, const struct reach
  * Has a stream to make room for itself? There is none left, and its file would take a good
  * part of all.
  */
-bool hm_stream_passes(struct hm_store *store)
+bool hm_stream_passes(struct hm_file *file)
 {
-	struct hm_cache *cache = store->cache;
+	struct hm_cache *cache = file->cache;
 	u64 room = (hm_pool_free_target(cache) + cache->opts.evict_batch) * HM_BLOCK_PAGES;
 
-	return hm_store_npages(store) > hm_pool_frames(cache) * HM_BLOCK_PAGES / 2 &&
+	return hm_file_npages(file) > hm_pool_frames(cache) * HM_BLOCK_PAGES / 2 &&
 	       hm_cache_free_pages(cache) <= room;
 }
 
@@ -329,14 +329,14 @@ static bool is_long(const struct hm_stream *s)
  * A block was to become one unit for the stream in it, which will not tell of each page there
  * now, if it has. Else what has gone again is not on its way.
  */
-void hm_stream_promoted(struct hm_store *store, u64 pgoff, bool done)
+void hm_stream_promoted(struct hm_file *file, u64 pgoff, bool done)
 {
 	u64 end = pgoff + HM_BLOCK_PAGES;
 	u32 i;
 
-	hm_spin_lock(&store->stream_lock);
+	hm_spin_lock(&file->stream_lock);
 	for (i = 0; i < HM_STREAMS; i++) {
-		struct hm_stream *s = &store->stream[i];
+		struct hm_stream *s = &file->stream[i];
 
 		if (s->step != 1 || !is_long(s) || s->next <= pgoff || s->next >= end)
 			continue;
@@ -344,13 +344,13 @@ void hm_stream_promoted(struct hm_store *store, u64 pgoff, bool done)
 			s->next = end;
 		if (done ? s->ahead < end : s->ahead <= end)
 			s->ahead = s->next;
-		show(store, s);
+		show(file, s);
 	}
-	hm_spin_unlock(&store->stream_lock);
+	hm_spin_unlock(&file->stream_lock);
 }
 
-/* Stores in a row have shown that a stream goes through the block that begins there. */
-void hm_stream_stores(struct hm_store *store, u64 pgoff)
+/* Files in a row have shown that a stream goes through the block that begins there. */
+void hm_stream_stores(struct hm_file *file, u64 pgoff)
 {
 	const struct reach at = {
 		.first = pgoff,
@@ -361,30 +361,30 @@ void hm_stream_stores(struct hm_store *store, u64 pgoff)
 	};
 	struct hm_stream *s;
 
-	hm_spin_lock(&store->stream_lock);
-	s = find_stream(store, &at);
+	hm_spin_lock(&file->stream_lock);
+	s = find_stream(file, &at);
 	/* Not a reader's that comes from further in front. */
 	if (!s || (!s->write && s->next <= pgoff)) {
-		s = start_stream(store, &at, false);
+		s = start_stream(file, &at, false);
 		s->lives = 1;
-		begin_or_end(store, s);
+		begin_or_end(file, s);
 	}
 	if (at.end > s->next)
 		s->next = at.end;
-	if (s->seen < store->cache->opts.stream_min)
-		s->seen = store->cache->opts.stream_min;
+	if (s->seen < file->cache->opts.stream_min)
+		s->seen = file->cache->opts.stream_min;
 	s->write = true;
-	show(store, s);
-	hm_spin_unlock(&store->stream_lock);
+	show(file, s);
+	hm_spin_unlock(&file->stream_lock);
 }
 
 /*
  * Has it shown that it is? In a file that is, there are short ones, too, and what they bring in is
  * like anything else: of a tree, perhaps, of which pages in a row are used again and again.
  */
-static bool is_large(const struct hm_store *store, const struct hm_stream *s)
+static bool is_large(const struct hm_file *file, const struct hm_stream *s)
 {
-	return s->next - s->first >= hm_pool_frames(store->cache) * HM_BLOCK_PAGES / 4;
+	return s->next - s->first >= hm_pool_frames(file->cache) * HM_BLOCK_PAGES / 4;
 }
 
 /*
@@ -396,10 +396,10 @@ static u64 whole_blocks(const struct hm_stream *s, u64 end)
 	return hm_block_of(end) == hm_block_of(s->next - 1) ? end : hm_block_start(end);
 }
 
-static void plan_ahead(struct hm_store *store, struct hm_stream *s, const struct reach *at, u32 max,
+static void plan_ahead(struct hm_file *file, struct hm_stream *s, const struct reach *at, u32 max,
 		       struct hm_plan *plan)
 {
-	u64 npages = hm_store_npages(store), end;
+	u64 npages = hm_file_npages(file), end;
 	bool chosen = at->chosen;
 	u32 first = s->step == 1 ? FIRST_WINDOW_BASE : FIRST_WINDOW_HUGE;
 
@@ -430,7 +430,7 @@ static void plan_ahead(struct hm_store *store, struct hm_stream *s, const struct
 	if (chosen && (!s->write || is_from_start(s)) && !at->whole && is_long(s) &&
 	    s->window <= HM_BLOCK_PAGES && max >= LONG_WINDOW)
 		plan->access |= HM_ACCESS_STREAM;
-	if (chosen && is_large(store, s) && hm_stream_passes(store))
+	if (chosen && is_large(file, s) && hm_stream_passes(file))
 		plan->access |= HM_ACCESS_PASSING;
 	plan->mark = plan->end;
 	if (plan->end < npages) {
@@ -464,7 +464,7 @@ static void plan_behind(struct hm_stream *s, const struct reach *at, struct hm_p
 	s->behind = plan->behind_end;
 }
 
-static struct reach reach_of(struct hm_store *store, u64 pgoff, u32 access)
+static struct reach reach_of(struct hm_file *file, u64 pgoff, u32 access)
 {
 	struct reach at = {
 		.step = access & HM_ACCESS_BASE ? 1 : HM_BLOCK_PAGES,
@@ -475,19 +475,19 @@ static struct reach reach_of(struct hm_store *store, u64 pgoff, u32 access)
 
 	if (at.chosen) {
 		at.step = 1;
-		at.whole = hm_peek(store, pgoff, &unit) != HM_ABSENT && unit.npages > 1;
+		at.whole = hm_peek(file, pgoff, &unit) != HM_ABSENT && unit.npages > 1;
 	}
 	at.first = at.step == 1 && !at.whole ? pgoff : hm_block_start(pgoff);
 	at.end = at.first + (at.whole ? HM_BLOCK_PAGES : at.step);
 	return at;
 }
 
-bool hm_readahead(struct hm_store *store, u64 pgoff, u32 access, struct hm_plan *plan)
+bool hm_readahead(struct hm_file *file, u64 pgoff, u32 access, struct hm_plan *plan)
 {
-	const struct hm_options *opts = &store->cache->opts;
+	const struct hm_options *opts = &file->cache->opts;
 	u32 kb = access & HM_ACCESS_BASE ? opts->readahead_base_kb : opts->readahead_kb;
 	u32 max = (u32)((u64)kb << 10 >> HM_PAGE_SHIFT);
-	struct reach at = reach_of(store, pgoff, access);
+	struct reach at = reach_of(file, pgoff, access);
 	struct hm_stream *s;
 	bool second = false;
 
@@ -498,19 +498,19 @@ bool hm_readahead(struct hm_store *store, u64 pgoff, u32 access, struct hm_plan 
 	plan->behind_start = 0;
 	plan->behind_end = 0;
 	plan->access = access & ~(u32)HM_ACCESS_SEQUENTIAL;
-	if (!may_go_on(store, &at)) {
-		second = noted(store, &at);
+	if (!may_go_on(file, &at)) {
+		second = noted(file, &at);
 		if (!second && opts->stream_min > 1 && !(access & HM_ACCESS_SEQUENTIAL)) {
-			if (take_note(store, &at) % PASS_FAULTS == 0)
-				pass_streams(store);
+			if (take_note(file, &at) % PASS_FAULTS == 0)
+				pass_streams(file);
 			return false;
 		}
 	}
-	hm_spin_lock(&store->stream_lock);
-	s = find_stream(store, &at);
+	hm_spin_lock(&file->stream_lock);
+	s = find_stream(file, &at);
 	if (!s) {
-		s = start_stream(store, &at, second);
-		begin_or_end(store, s);
+		s = start_stream(file, &at, second);
+		begin_or_end(file, s);
 	} else {
 		if (at.end > s->next) {
 			s->next = at.end;
@@ -525,27 +525,27 @@ bool hm_readahead(struct hm_store *store, u64 pgoff, u32 access, struct hm_plan 
 		plan->access |= HM_ACCESS_WRITE;
 	if (s->seen >= opts->stream_min || (access & HM_ACCESS_SEQUENTIAL)) {
 		if (max >= at.step)
-			plan_ahead(store, s, &at, max, plan);
+			plan_ahead(file, s, &at, max, plan);
 		if (s->write)
 			plan_behind(s, &at, plan);
 	}
-	show(store, s);
-	hm_spin_unlock(&store->stream_lock);
+	show(file, s);
+	hm_spin_unlock(&file->stream_lock);
 	return plan->end > plan->start || plan->behind_end > plan->behind_start;
 }
 
-void hm_readahead_stopped(struct hm_store *store, const struct hm_plan *plan, u64 pgoff)
+void hm_readahead_stopped(struct hm_file *file, const struct hm_plan *plan, u64 pgoff)
 {
 	u32 i;
 
-	hm_spin_lock(&store->stream_lock);
+	hm_spin_lock(&file->stream_lock);
 	for (i = 0; i < HM_STREAMS; i++) {
-		struct hm_stream *s = &store->stream[i];
+		struct hm_stream *s = &file->stream[i];
 
 		if (s->step && s->ahead == plan->end && pgoff < s->ahead) {
 			s->ahead = pgoff > s->next ? pgoff : s->next;
-			show(store, s);
+			show(file, s);
 		}
 	}
-	hm_spin_unlock(&store->stream_lock);
+	hm_spin_unlock(&file->stream_lock);
 }

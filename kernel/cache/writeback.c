@@ -72,21 +72,21 @@ static enum claim claim(struct hm_pos *pos, u64 pgoff, const struct hm_run *run,
 	}
 }
 
-enum hm_wb hm_writeback(struct hm_store *store, u64 *at, u64 end, u32 max_pages, bool wait,
+enum hm_wb hm_writeback(struct hm_file *file, u64 *at, u64 end, u32 max_pages, bool wait,
 			struct hm_run *run)
 {
 	enum hm_wb result = HM_WB_DONE;
 	u64 pgoff;
 
 	run->npages = 0;
-	hm_spin_lock(&store->dirty_lock);
-	while (hm_dirty_next(store, *at, end, &pgoff)) {
+	hm_spin_lock(&file->dirty_lock);
+	while (hm_dirty_next(file, *at, end, &pgoff)) {
 		struct hm_pos pos;
 		enum claim got;
 
 		if (run->npages && pgoff != *at)
 			break; /* a gap ends the run */
-		if (!hm_index_find(store, pgoff, &pos))
+		if (!hm_index_find(file, pgoff, &pos))
 			hm_assert(!"a dirty bit has an index leaf");
 		got = claim(&pos, pgoff, run, max_pages);
 		if (got == CLAIM_OTHER)
@@ -114,7 +114,7 @@ enum hm_wb hm_writeback(struct hm_store *store, u64 *at, u64 end, u32 max_pages,
 		if (run->npages >= max_pages)
 			break;
 	}
-	hm_spin_unlock(&store->dirty_lock);
+	hm_spin_unlock(&file->dirty_lock);
 	return result;
 }
 
@@ -162,54 +162,54 @@ static u32 unit_done(struct hm_pos *pos, u64 word, int err)
 	return npages;
 }
 
-void hm_writeback_done(struct hm_store *store, u64 pgoff, u32 npages, int err)
+void hm_writeback_done(struct hm_file *file, u64 pgoff, u32 npages, int err)
 {
 	u64 end = pgoff + npages, written = 0;
 
 	if (err < 0)
-		hm_count(store->cache, HM_C_WRITE_ERRORS, 1);
-	hm_spin_lock(&store->dirty_lock);
+		hm_count(file->cache, HM_C_WRITE_ERRORS, 1);
+	hm_spin_lock(&file->dirty_lock);
 	while (pgoff < end) {
 		struct hm_pos pos;
 		u64 word;
 
-		if (!hm_index_find(store, pgoff, &pos))
+		if (!hm_index_find(file, pgoff, &pos))
 			hm_assert(!"a unit that is being written has an index leaf");
 		word = hm_index_word(&pos, pgoff);
 		written += unit_done(&pos, word, err);
 		pgoff = pos.pgoff + hm_pos_pages(&pos);
 	}
 	hm_assert(pgoff == end);
-	hm_spin_unlock(&store->dirty_lock);
+	hm_spin_unlock(&file->dirty_lock);
 	if (!err)
-		hm_count(store->cache, HM_C_WRITTEN, (s64)written);
+		hm_count(file->cache, HM_C_WRITTEN, (s64)written);
 }
 
-struct hm_store *hm_writeback_pick(struct hm_cache *cache, bool *expired)
+struct hm_file *hm_writeback_pick(struct hm_cache *cache, bool *expired)
 {
 	u64 now = hm_atomic_read(&cache->clock);
 	bool above = hm_cache_dirty_above_limit(cache);
-	struct hm_store *best = NULL, *oldest = NULL;
+	struct hm_file *best = NULL, *oldest = NULL;
 	u64 most = 0, longest = now;
 	u32 i;
 
 	*expired = false;
-	for (i = 0; i < hm_atomic_read(&cache->stores_end); i++) {
-		struct hm_store *store = hm_ptr_read(&cache->stores[i]);
+	for (i = 0; i < hm_atomic_read(&cache->files_end); i++) {
+		struct hm_file *file = hm_ptr_read(&cache->files[i]);
 		u64 since, dirty;
 
-		if (!store)
+		if (!file)
 			continue;
-		since = hm_atomic_read(&store->dirty_since);
-		dirty = since ? hm_store_dirty_pages(store) : 0;
+		since = hm_atomic_read(&file->dirty_since);
+		dirty = since ? hm_file_dirty_pages(file) : 0;
 		if (dirty && cache->opts.dirty_expire_ms &&
 		    now >= since + cache->opts.dirty_expire_ms && since < longest) {
 			longest = since;
-			oldest = store;
+			oldest = file;
 		}
 		if (above && dirty > most) {
 			most = dirty;
-			best = store;
+			best = file;
 		}
 	}
 	/* What is always stored to would be the first that has expired for ever. */

@@ -28,15 +28,15 @@ static bool may_see(struct file *file)
 /* Of a cell of the file. False: it is over before. */
 static bool look(struct hugemap_inode *hi, u64 pgoff, u64 npages, struct hugemap_cell *cell)
 {
-	struct hm_store *store = smp_load_acquire(&hi->store);
+	struct hm_file *hfile = smp_load_acquire(&hi->hfile);
 	u64 end = min_t(u64, pgoff + npages, hugemap_pages(i_size_read(&hi->vfs_inode)));
 	struct hm_cached sum = {};
 
 	if (pgoff >= end)
 		return false;
 	*cell = (struct hugemap_cell){ .pages = end - pgoff };
-	while (store && pgoff < end && !fatal_signal_pending(current)) {
-		pgoff = hm_cached(store, pgoff, end, &sum);
+	while (hfile && pgoff < end && !fatal_signal_pending(current)) {
+		pgoff = hm_cached(hfile, pgoff, end, &sum);
 		cond_resched();
 	}
 	cell->huge = sum.huge;

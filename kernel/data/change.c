@@ -32,8 +32,8 @@ static loff_t size_below(const struct hugemap_inode *hi)
 static void take_size(struct hugemap_inode *hi, loff_t size)
 {
 	i_size_write(&hi->vfs_inode, size);
-	if (hi->store)
-		hm_store_set_size(hi->store, size);
+	if (hi->hfile)
+		hm_file_set_size(hi->hfile, size);
 }
 
 /* The pages of all blocks that a range of bytes touches. */
@@ -150,7 +150,7 @@ static bool is_cut(const struct hm_unit *unit, const struct change *change)
 static bool cuts_pinned(struct hugemap_inode *hi, const struct change *change, bool soon)
 {
 	struct hm_unit unit = { .pgoff = (u64)change->start >> HM_PAGE_SHIFT, .npages = 1 };
-	enum hm_state state = hm_peek(hi->store, unit.pgoff, &unit);
+	enum hm_state state = hm_peek(hi->hfile, unit.pgoff, &unit);
 	struct folio *folio;
 	bool pinned;
 
@@ -223,7 +223,7 @@ static bool write_edge(struct hugemap_inode *hi, u64 first, u64 end, const struc
 		int err;
 
 		unit = (struct hm_unit){ .pgoff = pgoff, .npages = 1 };
-		state = hm_peek(hi->store, pgoff, &unit);
+		state = hm_peek(hi->hfile, pgoff, &unit);
 		if (state == HM_ABSENT || state == HM_FILLING || state == HM_FAILED)
 			continue;
 		bytes = part_of(&unit, change, &offset);
@@ -267,14 +267,14 @@ static void forget_edge(struct hugemap_inode *hi, u64 first, const struct change
 		while (pos < end) {
 			struct hm_unit unit;
 			enum hm_invalidated found =
-				hm_invalidate(hi->store, &pos, end, false, &unit);
+				hm_invalidate(hi->hfile, &pos, end, false, &unit);
 
 			if (found == HM_INV_DONE)
 				break;
 			if (found == HM_INV_UNIT)
 				again |= !drop_edge(hi, &unit, change, tries);
 			else
-				wait_event(*hugemap_wait_of(mount, hi->store, pos),
+				wait_event(*hugemap_wait_of(mount, hi->hfile, pos),
 					   hugemap_unit_idle(hi, pos));
 		}
 		again |= write_edge(hi, first, end, change, tries);
@@ -315,12 +315,12 @@ void hugemap_drop_clean(struct hugemap_inode *hi, loff_t start, loff_t last)
 	enum hm_invalidated found;
 	struct hm_unit unit;
 
-	while ((found = hm_invalidate(hi->store, &pos, end, false, &unit)) != HM_INV_DONE) {
+	while ((found = hm_invalidate(hi->hfile, &pos, end, false, &unit)) != HM_INV_DONE) {
 		enum hm_evict_result result = HM_EVICT_BUSY;
 		struct folio *folio;
 
 		if (found == HM_INV_BUSY) {
-			wait_event(*hugemap_wait_of(hugemap_of(hi), hi->store, pos),
+			wait_event(*hugemap_wait_of(hugemap_of(hi), hi->hfile, pos),
 				   hugemap_unit_idle(hi, pos));
 			continue;
 		}
@@ -354,7 +354,7 @@ static void take_rest(struct hugemap_inode *hi, const struct change *change, lof
 
 	if (is_shorter)
 		take_size(hi, grown.end);
-	if (hi->store) {
+	if (hi->hfile) {
 		hugemap_drop_clean(hi, change->start, change->end);
 		note_holes(hi, change->start, change->end, old_size, old_size, HUGEMAP_KEEP);
 		if (is_shorter) {
@@ -382,14 +382,14 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 
 	filemap_invalidate_lock(mapping);
 	/* Not with the lock: who pins page after page may need it for the next one. */
-	while (hi->store && cuts_pinned(hi, &range, time_before(jiffies, patience))) {
+	while (hi->hfile && cuts_pinned(hi, &range, time_before(jiffies, patience))) {
 		filemap_invalidate_unlock(mapping);
 		schedule_timeout_killable(1);
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		filemap_invalidate_lock(mapping);
 	}
-	if (hi->store)
+	if (hi->hfile)
 		ret = write_before(hi, start, end, what);
 	if (ret)
 		goto out;
@@ -406,13 +406,13 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 		/* Nobody comes to what is cut off; nobody sees what was cached behind the end. */
 		if (size <= old_size)
 			take_size(hi, size);
-		if (hi->store && what == HUGEMAP_KEEP && ret > 0 &&
+		if (hi->hfile && what == HUGEMAP_KEEP && ret > 0 &&
 		    start + ret < min(end, old_size)) {
 			/* The rest may be as it was: what devices wrote there stays. */
 			hugemap_drop_clean(hi, start + ret, end);
 			range = (struct change){ start, start + ret, what };
 		}
-		if (hi->store) {
+		if (hi->hfile) {
 			forget_range(hi, &range, size < old_size);
 			if (size > old_size) {
 				range = (struct change){ old_size, size, what };

@@ -33,7 +33,7 @@ int hugemap_data_setup(void)
 	err = hugemap_evict_setup();
 	if (err)
 		goto out_io;
-	err = hugemap_store_setup();
+	err = hugemap_file_setup();
 	if (err)
 		goto out_evict;
 	hugemap_poison_setup();
@@ -49,7 +49,7 @@ out_io:
 void hugemap_data_teardown(void)
 {
 	hugemap_poison_teardown();
-	hugemap_store_teardown();
+	hugemap_file_teardown();
 	hugemap_evict_teardown();
 	hugemap_io_teardown();
 }
@@ -195,8 +195,8 @@ int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc)
 	INIT_LIST_HEAD(&mount->held);
 	spin_lock_init(&mount->idle_lock);
 	INIT_LIST_HEAD(&mount->idle);
-	init_rwsem(&mount->stores_lock);
-	INIT_LIST_HEAD(&mount->stores);
+	init_rwsem(&mount->files_lock);
+	INIT_LIST_HEAD(&mount->files);
 	for (i = 0; i < HUGEMAP_WAITS; i++)
 		init_waitqueue_head(&mount->waits[i]);
 	init_waitqueue_head(&mount->frames_wait);

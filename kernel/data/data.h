@@ -195,9 +195,9 @@ void hugemap_drop_clean(struct hugemap_inode *hi, loff_t start, loff_t last);
 /* --- wait.c ------------------------------------------------------------------------ */
 
 /* Who waits for a unit to be filled or evicted, or for a write-back to end. */
-wait_queue_head_t *hugemap_wait_of(struct hugemap_mount *mount, const struct hm_store *store,
+wait_queue_head_t *hugemap_wait_of(struct hugemap_mount *mount, const struct hm_file *hfile,
 				   u64 pgoff);
-void hugemap_wake(struct hugemap_mount *mount, const struct hm_store *store, u64 pgoff);
+void hugemap_wake(struct hugemap_mount *mount, const struct hm_file *hfile, u64 pgoff);
 void hugemap_wake_unit(struct hugemap_mount *mount, const struct hm_unit *unit);
 
 /* Does nobody fill, write or evict the unit? */
@@ -230,20 +230,20 @@ extern const struct address_space_operations hugemap_aops;
 /* --- store.c ----------------------------------------------------------------------- */
 
 /* The core's memory for a store, and the way back from it. */
-struct hugemap_store_mem {
+struct hugemap_file_mem {
 	struct hugemap_inode *hi;
 	u8 core[] __aligned(64);
 };
 
 /* The inode of a store that the core named: a unit of it is claimed. */
-static inline struct hugemap_inode *hugemap_store_inode(const struct hm_store *store)
+static inline struct hugemap_inode *hugemap_inode_of_file(const struct hm_file *hfile)
 {
-	return container_of((const u8 *)store, struct hugemap_store_mem, core[0])->hi;
+	return container_of((const u8 *)hfile, struct hugemap_file_mem, core[0])->hi;
 }
 
 int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind);
 
-/* hm_store_set_hollow(), which may be long. */
+/* hm_file_set_hollow(), which may be long. */
 void hugemap_note_hollow(struct hugemap_inode *hi, u64 pgoff, u64 npages, bool hollow);
 
 bool hugemap_is_writing(struct hugemap_inode *hi, u64 pgoff);
@@ -278,8 +278,8 @@ static inline u32 hugemap_store_access(const struct hugemap_inode *hi, size_t np
  */
 int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages);
 
-int hugemap_store_setup(void);
-void hugemap_store_teardown(void);
+int hugemap_file_setup(void);
+void hugemap_file_teardown(void);
 
 /* --- io.c ---------------------------------------------------------------------------- */
 

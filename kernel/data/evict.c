@@ -3,7 +3,7 @@
  * Out of the cache: eviction of what hm_reclaim() chose, in runs that are
  * unmapped together (one TLB flush for a run and a VMA), and invalidation.
  *
- * stores_lock is held for reading around each batch: a store whose units are
+ * files_lock is held for reading around each batch: a store whose units are
  * victims, and its inode, cannot go away meanwhile.
  */
 #include <linux/mempool.h>
@@ -16,7 +16,7 @@
 #define MAX_VICTIMS 128u
 #define ROUNDS 3u
 #define MANY_ROUNDS 256u
-#define DROP_BATCH 32u /* units while others wait for stores_lock */
+#define DROP_BATCH 32u /* units while others wait for files_lock */
 
 /* What one round works on: too large for the stack. */
 struct batch {
@@ -55,7 +55,7 @@ static void evict_stay(struct hugemap_inode *hi, const struct hm_unit *unit)
 	 * the unit claimed: one of us sees the other.
 	 */
 	if (folio_test_dirty(folio))
-		hm_fault(hi->store, unit->pgoff,
+		hm_fault(hi->hfile, unit->pgoff,
 			 HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN, &ignored);
 	folio_put(folio);
 }
@@ -103,8 +103,8 @@ static bool may_unmap(const struct hm_victim *victim)
 	struct hm_unit now;
 
 	return victim->evict ||
-	       (hm_peek(unit->store, unit->pgoff, &now) == HM_CLEAN && now.frame == unit->frame &&
-		!hm_referenced(unit->store, unit->pgoff));
+	       (hm_peek(unit->file, unit->pgoff, &now) == HM_CLEAN && now.frame == unit->frame &&
+		!hm_referenced(unit->file, unit->pgoff));
 }
 
 /*
@@ -145,7 +145,7 @@ static u32 run_length(const struct hm_victim *victims, u32 n)
 	for (i = 1; i < n; i++) {
 		const struct hm_unit *a = &victims[i - 1].unit, *b = &victims[i].unit;
 
-		if (a->store != b->store || a->pgoff + a->npages != b->pgoff)
+		if (a->file != b->file || a->pgoff + a->npages != b->pgoff)
 			break;
 	}
 	return i;
@@ -232,7 +232,7 @@ void hugemap_put_idle(struct hugemap_mount *mount)
 	} while (hi);
 }
 
-/* The stores_lock is held for reading. */
+/* The files_lock is held for reading. */
 static u32 evict_batch(struct hugemap_mount *mount, struct batch *batch, enum hm_kind kind,
 		       u32 want, u32 *chosen)
 {
@@ -244,7 +244,7 @@ static u32 evict_batch(struct hugemap_mount *mount, struct batch *batch, enum hm
 	while (i < n) {
 		u32 length = run_length(&batch->victim[i], n - i);
 
-		hi = hugemap_store_inode(batch->victim[i].unit.store);
+		hi = hugemap_inode_of_file(batch->victim[i].unit.file);
 		evict_run(hi, &batch->victim[i], &batch->folio[i], length, &freed);
 		note_idle(batch, &hi->vfs_inode);
 		i += length;
@@ -261,9 +261,9 @@ static u32 evict_round(struct hugemap_mount *mount, enum hm_kind kind, u32 want,
 	struct batch *batch = mempool_alloc(batches, GFP_NOFS);
 	u32 freed;
 
-	down_read(&mount->stores_lock);
+	down_read(&mount->files_lock);
 	freed = evict_batch(mount, batch, kind, want, chosen);
-	up_read(&mount->stores_lock);
+	up_read(&mount->files_lock);
 	while (batch->nidle)
 		iput(batch->idle[--batch->nidle]);
 	mempool_free(batch, batches);
@@ -275,7 +275,7 @@ bool hugemap_evict_quickly(struct hugemap_mount *mount)
 	u32 want = hm_cache_options(mount->cache)->evict_batch, freed = 0, chosen = 1, round;
 	struct batch *batch;
 
-	if (!down_read_trylock(&mount->stores_lock))
+	if (!down_read_trylock(&mount->files_lock))
 		return false;
 	batch = mempool_alloc(batches, GFP_NOWAIT | __GFP_NOWARN);
 	/* Units become inactive in one round and leave in the next. */
@@ -283,7 +283,7 @@ bool hugemap_evict_quickly(struct hugemap_mount *mount)
 		freed = evict_batch(mount, batch, HM_HUGE, want, &chosen);
 		leave_idle(mount, batch);
 	}
-	up_read(&mount->stores_lock);
+	up_read(&mount->files_lock);
 	if (batch)
 		mempool_free(batch, batches);
 	return freed;
@@ -328,14 +328,14 @@ static bool may_hope(struct hugemap_mount *mount)
 
 	if (atomic_read(&mount->depth))
 		return true;
-	down_read(&mount->stores_lock);
-	list_for_each_entry(hi, &mount->stores, stores) {
-		if (hm_store_dirty_pages(hi->store) && !READ_ONCE(hi->failures))
+	down_read(&mount->files_lock);
+	list_for_each_entry(hi, &mount->files, files) {
+		if (hm_file_dirty_pages(hi->hfile) && !READ_ONCE(hi->failures))
 			hope = true;
 		if (hi->lower && hi->lower->i_sb->s_writers.frozen != SB_UNFROZEN)
 			hope = true;
 	}
-	up_read(&mount->stores_lock);
+	up_read(&mount->files_lock);
 	return hope;
 }
 
@@ -429,14 +429,14 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 		u32 n;
 
 		/* A sync waits for who has claimed a unit: see hugemap_await_claims(). */
-		down_read(&mount->stores_lock);
+		down_read(&mount->files_lock);
 		for (n = 0; n < DROP_BATCH; n++) {
-			found = hm_invalidate(hi->store, &pos, end, all, &unit);
+			found = hm_invalidate(hi->hfile, &pos, end, all, &unit);
 			if (found != HM_INV_UNIT || all)
 				break;
 			evict_drop(hi, &unit);
 		}
-		up_read(&mount->stores_lock);
+		up_read(&mount->files_lock);
 		switch (found) {
 		case HM_INV_DONE:
 			return;
@@ -451,11 +451,11 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 			/* Filling, being written or evicted: each of them ends. */
 			if (!all) {
 				/* Nobody waits for others' I/O to drop what is clean. */
-				hm_peek(hi->store, pos, &unit);
+				hm_peek(hi->hfile, pos, &unit);
 				pos = unit.pgoff + unit.npages;
 				break;
 			}
-			wait_event(*hugemap_wait_of(mount, hi->store, pos),
+			wait_event(*hugemap_wait_of(mount, hi->hfile, pos),
 				   hugemap_unit_idle(hi, pos));
 			break;
 		}
@@ -469,9 +469,9 @@ void hugemap_await_claims(struct hugemap_mount *mount)
 
 	if (READ_ONCE(mount->awaited) == dirtied)
 		return;
-	/* Claims last no longer than stores_lock is held; each ends with the truth. */
-	down_write(&mount->stores_lock);
-	up_write(&mount->stores_lock);
+	/* Claims last no longer than files_lock is held; each ends with the truth. */
+	down_write(&mount->files_lock);
+	up_write(&mount->files_lock);
 	WRITE_ONCE(mount->awaited, dirtied);
 }
 
@@ -483,17 +483,17 @@ void hugemap_data_dontneed(struct inode *inode, loff_t start, loff_t end)
 	loff_t size = i_size_read(inode);
 	struct hm_unit unit;
 
-	if (!hi->store || start < 0 || start >= min(end, size))
+	if (!hi->hfile || start < 0 || start >= min(end, size))
 		return;
 	unit = (struct hm_unit){ .pgoff = first, .npages = 1 };
-	hm_peek(hi->store, first, &unit);
+	hm_peek(hi->hfile, first, &unit);
 	if (unit.pgoff < first)
 		first = unit.pgoff + unit.npages;
 	if (end >= size) {
 		last = hugemap_pages(size);
 	} else {
 		unit = (struct hm_unit){ .pgoff = last, .npages = 1 };
-		hm_peek(hi->store, last, &unit);
+		hm_peek(hi->hfile, last, &unit);
 		last = min(last, unit.pgoff);
 	}
 	if (first < last)

@@ -38,13 +38,13 @@ static int fault_provide(struct hugemap_inode *hi, u64 pgoff, u64 wanted)
 	hugemap_window("fault: brought in, no room below");
 	if (err || !store)
 		return err;
-	if (!hm_has_holes(hi->store, pgoff)) {
+	if (!hm_has_holes(hi->hfile, pgoff)) {
 		if (down_read_killable(&mapping->invalidate_lock))
 			return -EINTR;
 		filemap_invalidate_unlock_shared(mapping);
 		return 0;
 	}
-	hm_peek(hi->store, pgoff, &unit);
+	hm_peek(hi->hfile, pgoff, &unit);
 	return hugemap_reserve(hi, unit.pgoff, unit.npages);
 }
 
@@ -53,7 +53,7 @@ static bool may_store(struct hugemap_inode *hi, u64 pgoff)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 
-	if (hm_has_holes(hi->store, pgoff) || hugemap_must_stay(hi, pgoff) ||
+	if (hm_has_holes(hi->hfile, pgoff) || hugemap_must_stay(hi, pgoff) ||
 	    !filemap_invalidate_trylock_shared(mapping))
 		return false;
 	filemap_invalidate_unlock_shared(mapping);
@@ -235,7 +235,7 @@ static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct fo
 	WARN_ON_ONCE(!folio_test_locked(folio));
 	hugemap_window("first store: locked, not dirty");
 	if (hugemap_must_stay(hi, vmf->pgoff) ||
-	    hm_fault(hi->store, vmf->pgoff, access, unit) != HM_HIT)
+	    hm_fault(hi->hfile, vmf->pgoff, access, unit) != HM_HIT)
 		return false;
 	hugemap_window("first store: dirty, no flag");
 	/* mm will tell hugemap_dirty_folio() what is known by now. */
@@ -260,7 +260,7 @@ static bool may_map(struct vm_fault *vmf, struct hugemap_inode *hi, const struct
 
 	hugemap_window("first store: a page is dirty, the block may be mapped");
 	return !(unit->hints & HM_HINT_PART) || hugemap_need_table(vmf) ||
-	       hm_fault(hi->store, vmf->pgoff, HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
+	       hm_fault(hi->hfile, vmf->pgoff, HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
 			&whole) == HM_HIT;
 }
 
@@ -332,7 +332,7 @@ lock:
 	folio_lock(folio);
 	if (!hugemap_folio_is(hi, folio, vmf->pgoff) ||
 	    vmf->pgoff >= hugemap_pages(i_size_read(inode)) ||
-	    hm_has_holes(hi->store, vmf->pgoff) || !make_dirty(vmf, hi, folio, &unit) ||
+	    hm_has_holes(hi->hfile, vmf->pgoff) || !make_dirty(vmf, hi, folio, &unit) ||
 	    !may_map(vmf, hi, &unit)) {
 		folio_unlock(folio);
 		goto out;
@@ -414,7 +414,7 @@ static vm_fault_t upgrade_fault(struct vm_fault *vmf)
 	if (folio) {
 		folio_lock(folio);
 		if (hugemap_folio_is(hi, folio, vmf->pgoff) &&
-		    !hm_has_holes(hi->store, vmf->pgoff) && make_dirty(vmf, hi, folio, &unit) &&
+		    !hm_has_holes(hi->hfile, vmf->pgoff) && make_dirty(vmf, hi, folio, &unit) &&
 		    /* Else mm takes the PMD away, and comes to hugemap_page_mkwrite(). */
 		    !(unit.hints & HM_HINT_PART) && fault_upgrade(vmf, folio)) {
 			hugemap_count(hugemap_of(hi), HUGEMAP_C_UPGRADES, 1);
@@ -455,7 +455,7 @@ static vm_fault_t insert_fault(struct vm_fault *vmf)
 	struct folio *folio;
 
 	if (vmf->flags & FAULT_FLAG_WRITE || !fits(vmf) ||
-	    !hm_fault_around(hi->store, vmf->pgoff, &first, &last, &unit))
+	    !hm_fault_around(hi->hfile, vmf->pgoff, &first, &last, &unit))
 		return VM_FAULT_FALLBACK;
 	if (unit.npages == 1)
 		return VM_FAULT_FALLBACK;
@@ -543,7 +543,7 @@ static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t
 	vm_fault_t ret;
 
 	fault_widen(vmf, &first, &last);
-	if (!hm_fault_around(hi->store, vmf->pgoff, &first, &last, &unit))
+	if (!hm_fault_around(hi->hfile, vmf->pgoff, &first, &last, &unit))
 		return 0;
 	WRITE_ONCE(vmf->vma->vm_file->f_ra.start, last + 1);
 	hugemap_window_atomic("fault-around: found, not mapped");
@@ -569,7 +569,7 @@ int hugemap_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct hugemap_inode *hi = hugemap_inode(file_inode(file));
 
-	if (!smp_load_acquire(&hi->store))
+	if (!smp_load_acquire(&hi->hfile))
 		return -ENODEV;
 	if (vma->vm_flags & VM_SHARED && vma->vm_flags & VM_MAYWRITE &&
 	    !smp_load_acquire(&hi->writer))

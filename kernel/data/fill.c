@@ -21,7 +21,7 @@ enum hm_outcome hugemap_ask(struct hugemap_inode *hi, u64 pgoff, u32 access, str
 
 	unit->hints = 0;
 	do {
-		outcome = hm_fault(hi->store, pgoff, access, unit);
+		outcome = hm_fault(hi->hfile, pgoff, access, unit);
 	} while (outcome == HM_NO_NODE && !hugemap_add_node(hi, pgoff, unit->err));
 	if (unlikely(unit->hints & HM_HINT_JOINED))
 		trace_hugemap_promote(&hi->vfs_inode, unit->pgoff, unit->npages, 0);
@@ -69,7 +69,7 @@ static void ahead_done(struct work_struct *work)
 
 	hugemap_window("read-ahead: read, not in i_pages");
 	while (pgoff < end) {
-		hm_peek(hi->store, pgoff, &unit);
+		hm_peek(hi->hfile, pgoff, &unit);
 		pgoff = unit.pgoff + unit.npages;
 		/* Whoever needs it reads it again, and gets an error of its own. */
 		if (err)
@@ -349,10 +349,10 @@ static void fill_carry_out(struct hugemap_inode *hi, const struct hm_plan *plan)
 	reached = bring_plan(hi, plan->start, plan->end, plan->mark, plan->access);
 	/* The writer will find room there. If there is none, it will be told. */
 	if (plan->access & HM_ACCESS_WRITE && reached > plan->start &&
-	    hm_has_holes(hi->store, plan->start))
+	    hm_has_holes(hi->hfile, plan->start))
 		hugemap_reserve(hi, plan->start, reached - plan->start);
 	if (reached < plan->end) {
-		hm_readahead_stopped(hi->store, plan, reached);
+		hm_readahead_stopped(hi->hfile, plan, reached);
 		hugemap_wake_reclaimer(hugemap_of(hi));
 	}
 }
@@ -382,7 +382,7 @@ static void queue_plan(struct hugemap_inode *hi, const struct hm_plan *plan)
 	struct writer_work *w = kmalloc(sizeof(*w), GFP_NOWAIT | __GFP_NOWARN);
 
 	if (!w) {
-		hm_readahead_stopped(hi->store, plan, plan->start);
+		hm_readahead_stopped(hi->hfile, plan, plan->start);
 		return;
 	}
 	INIT_WORK(&w->work, writer_work);
@@ -397,7 +397,7 @@ static void queue_plan(struct hugemap_inode *hi, const struct hm_plan *plan)
 static bool plan_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_plan *plan)
 {
 	return !(access & HM_ACCESS_RANDOM) &&
-	       hm_readahead(hi->store, pgoff, access & ~(u32)HM_ACCESS_CACHED, plan);
+	       hm_readahead(hi->hfile, pgoff, access & ~(u32)HM_ACCESS_CACHED, plan);
 }
 
 void hugemap_read_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access)
@@ -424,10 +424,10 @@ void hugemap_write_behind(struct hugemap_inode *hi, u64 pgoff, u32 access)
 {
 	struct hm_plan plan;
 
-	if (!hm_readahead(hi->store, pgoff, access & ~(u32)HM_ACCESS_CACHED, &plan))
+	if (!hm_readahead(hi->hfile, pgoff, access & ~(u32)HM_ACCESS_CACHED, &plan))
 		return;
 	if (plan.end > plan.start)
-		hm_readahead_stopped(hi->store, &plan, plan.start);
+		hm_readahead_stopped(hi->hfile, &plan, plan.start);
 	plan.end = plan.start;
 	if (plan.behind_end > plan.behind_start)
 		queue_plan(hi, &plan);
@@ -437,7 +437,7 @@ void hugemap_data_willneed(struct file *file, loff_t start, loff_t end)
 {
 	struct hugemap_inode *hi = hugemap_inode(file_inode(file));
 
-	if (hi->store && end > start)
+	if (hi->hfile && end > start)
 		bring_plan(hi, start >> HM_PAGE_SHIFT, hugemap_pages(end), U64_MAX,
 			   hugemap_access(file));
 }

@@ -206,7 +206,7 @@ static struct folio *find_again(struct hugemap_inode *hi, u64 pgoff, u32 access,
 {
 	struct folio *folio;
 
-	while (hm_fault(hi->store, pgoff, access | HM_ACCESS_CACHED, unit) == HM_HIT) {
+	while (hm_fault(hi->hfile, pgoff, access | HM_ACCESS_CACHED, unit) == HM_HIT) {
 		unit->hints |= hints;
 		folio = hugemap_unit_folio(hi, unit);
 		if (likely(folio))

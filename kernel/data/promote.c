@@ -46,7 +46,7 @@ static void zero_holes(struct hugemap_promotion *p)
 
 	bitmap_zero(p->to_read, HM_BLOCK_PAGES);
 	for_each_set_bit(i, p->core.missing, HM_BLOCK_PAGES) {
-		if (hm_hollow(p->hi->store, p->core.unit.pgoff + i))
+		if (hm_hollow(p->hi->hfile, p->core.unit.pgoff + i))
 			clear_highpage(folio_page(p->huge, i));
 		else
 			__set_bit(i, p->to_read);
@@ -140,13 +140,13 @@ static void note_dirtied(struct hugemap_promotion *p)
 		struct hm_unit unit;
 		struct folio *folio;
 
-		if (hm_peek(p->hi->store, pgoff, &unit) != HM_CLEAN || unit.npages > 1)
+		if (hm_peek(p->hi->hfile, pgoff, &unit) != HM_CLEAN || unit.npages > 1)
 			continue;
 		folio = hugemap_unit_folio(p->hi, &unit);
 		if (!folio)
 			continue;
 		if (folio_test_dirty(folio))
-			hm_fault(p->hi->store, pgoff,
+			hm_fault(p->hi->hfile, pgoff,
 				 HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN, &unit);
 		folio_put(folio);
 	}
@@ -219,7 +219,7 @@ static void let_go(struct hugemap_promotion *p)
 	}
 }
 
-/* stores_lock and the invalidate_lock are held, shared. */
+/* files_lock and the invalidate_lock are held, shared. */
 static enum hm_refused promote_claimed(struct hugemap_promotion *p)
 {
 	hugemap_window("promote: claimed, mapped");
@@ -240,7 +240,7 @@ static enum hm_refused promote_claimed(struct hugemap_promotion *p)
 }
 
 /*
- * True: it has ended. Claims end before stores_lock is released, and with the truth: see
+ * True: it has ended. Claims end before files_lock is released, and with the truth: see
  * hugemap_await_claims(). Nobody who has the invalidate_lock is waited for, as he may
  * wait for what is to be read here.
  */
@@ -251,9 +251,9 @@ static bool promote_finish(struct hugemap_promotion *p, enum hm_refused *why)
 	bool ended = false;
 
 	*why = HM_REFUSED_BUSY;
-	down_read(&mount->stores_lock);
+	down_read(&mount->files_lock);
 	if (!filemap_invalidate_trylock_shared(mapping)) {
-		up_read(&mount->stores_lock);
+		up_read(&mount->files_lock);
 		return false;
 	}
 	if (p->hi->changes != p->changes) {
@@ -271,7 +271,7 @@ static bool promote_finish(struct hugemap_promotion *p, enum hm_refused *why)
 			note_dirtied(p);
 	}
 	filemap_invalidate_unlock_shared(mapping);
-	up_read(&mount->stores_lock);
+	up_read(&mount->files_lock);
 	/* Some were told that a page is busy, for the moment that it was claimed. */
 	hugemap_wake_unit(mount, &p->core.unit);
 	return ended;
@@ -296,7 +296,7 @@ static bool pages_idle(const struct hugemap_promotion *p)
 static void await_pages(const struct hugemap_promotion *p, enum hm_refused why)
 {
 	wait_queue_head_t *wait =
-		hugemap_wait_of(hugemap_of(p->hi), p->hi->store, p->core.unit.pgoff);
+		hugemap_wait_of(hugemap_of(p->hi), p->hi->hfile, p->core.unit.pgoff);
 
 	if (why == HM_REFUSED_PINNED)
 		usleep_range(MOMENT_US, 2 * MOMENT_US);
@@ -355,16 +355,16 @@ static bool promote_pick(struct hugemap_mount *mount, struct hugemap_promotion *
 	bool found;
 
 	p->hi = NULL;
-	down_read(&mount->stores_lock);
+	down_read(&mount->files_lock);
 	found = hm_promote_pick(mount->cache, &p->core);
 	if (found) {
-		p->hi = hugemap_store_inode(p->core.unit.store);
+		p->hi = hugemap_inode_of_file(p->core.unit.file);
 		if (!igrab(&p->hi->vfs_inode)) {
 			hm_promote_abort(&p->core, HM_REFUSED_GONE);
 			p->hi = NULL;
 		}
 	}
-	up_read(&mount->stores_lock);
+	up_read(&mount->files_lock);
 	return found;
 }
 

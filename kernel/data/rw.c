@@ -184,7 +184,7 @@ static void make_room(struct hugemap_inode *hi, loff_t size)
 		enum hm_state state;
 		struct folio *folio;
 
-		hm_peek(hi->store, last, &unit);
+		hm_peek(hi->hfile, last, &unit);
 		if (unit.npages == 1 && !(old % HM_PAGE_SIZE))
 			break;
 		folio = hugemap_find_locked(hi, last, HM_ACCESS_AGAIN, &unit);
@@ -196,16 +196,16 @@ static void make_room(struct hugemap_inode *hi, loff_t size)
 			folio_put(folio);
 			break;
 		}
-		state = hm_peek(hi->store, last, &unit);
+		state = hm_peek(hi->hfile, last, &unit);
 		if (state == HM_ABSENT || state == HM_FILLING || state == HM_FAILED)
 			break;
 		/* Claimed, to be evicted: it may stay. */
-		wait_event(*hugemap_wait_of(hugemap_of(hi), hi->store, last),
+		wait_event(*hugemap_wait_of(hugemap_of(hi), hi->hfile, last),
 			   hugemap_unit_idle(hi, last));
 	}
 	hugemap_window("write: old end zeroed, no room behind");
-	/* In this order: see hm_store_add_node(), with which a reader may be under way. */
-	hm_store_set_size(hi->store, size);
+	/* In this order: see hm_file_add_node(), with which a reader may be under way. */
+	hm_file_set_size(hi->hfile, size);
 	hugemap_window("write: room behind the end, holes not known");
 	hugemap_note_hollow(hi, old_end, end + 1 - old_end, true);
 }
@@ -233,7 +233,7 @@ static int reserve_room(struct hugemap_inode *hi, u64 start, u64 end, u32 access
 	enum hm_node_kind kind;
 	int err;
 
-	while (hm_store_lacks_node(hi->store, start, &kind)) {
+	while (hm_file_lacks_node(hi->hfile, start, &kind)) {
 		/* Its holes are not known before. A chunk lies under one leaf. */
 		err = hugemap_add_node(hi, start, kind);
 		if (err)
@@ -241,7 +241,7 @@ static int reserve_room(struct hugemap_inode *hi, u64 start, u64 end, u32 access
 	}
 	while (pgoff < end) {
 		struct hm_unit unit = { .pgoff = pgoff, .npages = 1 };
-		enum hm_state state = hm_peek(hi->store, pgoff, &unit);
+		enum hm_state state = hm_peek(hi->hfile, pgoff, &unit);
 		u64 next;
 
 		next = max(unit.pgoff + unit.npages, pgoff + 1);
@@ -282,8 +282,8 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 	 */
 	offset = pos - ((loff_t)folio->index << HM_PAGE_SHIFT);
 	bytes = min_t(size_t, folio_size(folio) - offset, iov_iter_count(from));
-	if (!hugemap_folio_is(hi, folio, pgoff) || hm_has_holes(hi->store, pgoff) ||
-	    hm_fault(hi->store, pgoff,
+	if (!hugemap_folio_is(hi, folio, pgoff) || hm_has_holes(hi->hfile, pgoff) ||
+	    hm_fault(hi->hfile, pgoff,
 		     hugemap_store_access(hi, hugemap_pages(offset % HM_PAGE_SIZE + bytes)),
 		     &unit) != HM_HIT) {
 		folio_unlock(folio);
@@ -431,7 +431,7 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 	/* Of a whole block nothing is read; of a part nothing but what is not overwritten. */
 	if (access & HM_ACCESS_AUTO && chunk == HM_BLOCK_SIZE)
 		access &= ~(u32)HM_ACCESS_AUTO;
-	else if (access & HM_ACCESS_AUTO && !hm_hollow(hi->store, pgoff))
+	else if (access & HM_ACCESS_AUTO && !hm_hollow(hi->hfile, pgoff))
 		access |= HM_ACCESS_BASE;
 	/* Have the source there, as the copies do not wait for it. */
 	if (fault_in_iov_iter_readable(from, chunk) == chunk)
@@ -606,13 +606,13 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	iov_iter_reexpand(from, iov_iter_count(from) + cut);
 	hugemap_window("write: done, room behind it");
 	/* Less than was asked for: nothing is cached behind what there is. */
-	if (hm_store_size(hi->store) > i_size_read(inode) && lower) {
+	if (hm_file_size(hi->hfile) > i_size_read(inode) && lower) {
 		hugemap_start_write_below(hi);
 		if (hugemap_change_below(inode, i_size_read(inode), LLONG_MAX, HUGEMAP_DISCARD,
 					 give_room, NULL)) {
 			/* What cannot be written stays, with what is behind the end in its unit. */
 			filemap_invalidate_lock(inode->i_mapping);
-			hm_store_set_size(hi->store, i_size_read(inode));
+			hm_file_set_size(hi->hfile, i_size_read(inode));
 			hugemap_drop_clean(hi, i_size_read(inode), LLONG_MAX);
 			filemap_invalidate_unlock(inode->i_mapping);
 		}

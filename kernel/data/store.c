@@ -30,8 +30,8 @@ void hugemap_data_init(struct hugemap_inode *hi)
 {
 	unsigned int i;
 
-	hi->store = NULL;
-	hi->store_mem = NULL;
+	hi->hfile = NULL;
+	hi->file_mem = NULL;
 	hi->reader = NULL;
 	hi->writer = NULL;
 	hi->priority = 0;
@@ -39,10 +39,10 @@ void hugemap_data_init(struct hugemap_inode *hi)
 	for (i = 0; i < HUGEMAP_MAPPING_STORES; i++)
 		atomic_set(&hi->mapping_stores[i], 0);
 	hi->opens = 0;
-	mutex_init(&hi->store_lock);
+	mutex_init(&hi->hfile_lock);
 	mutex_init(&hi->grow_lock);
 	hi->growth_failed_at = LLONG_MAX;
-	INIT_LIST_HEAD(&hi->stores);
+	INIT_LIST_HEAD(&hi->files);
 	INIT_LIST_HEAD(&hi->idle);
 	INIT_WORK(&hi->chunk, hugemap_chunk_work);
 	hi->vfs_inode.i_mapping->a_ops = &hugemap_aops;
@@ -53,18 +53,18 @@ bool hugemap_is_writing(struct hugemap_inode *hi, u64 pgoff)
 {
 	struct hm_unit unit;
 
-	return hm_peek(hi->store, pgoff, &unit) == HM_WRITING;
+	return hm_peek(hi->hfile, pgoff, &unit) == HM_WRITING;
 }
 
 int hugemap_await_stable(struct hugemap_inode *hi, u64 pgoff)
 {
-	return wait_event_killable(*hugemap_wait_of(hugemap_of(hi), hi->store, pgoff),
+	return wait_event_killable(*hugemap_wait_of(hugemap_of(hi), hi->hfile, pgoff),
 				   !hugemap_must_stay(hi, pgoff));
 }
 
 /* --- the index's nodes --------------------------------------------------------------- */
 
-int hugemap_store_setup(void)
+int hugemap_file_setup(void)
 {
 	static const char *const name[] = { "hugemap_dir", "hugemap_leaf", "hugemap_base" };
 	u32 i;
@@ -74,14 +74,14 @@ int hugemap_store_setup(void)
 		node_cache[i] =
 			kmem_cache_create(name[i], hm_node_bytes(i), 64, SLAB_ACCOUNT, NULL);
 		if (!node_cache[i]) {
-			hugemap_store_teardown();
+			hugemap_file_teardown();
 			return -ENOMEM;
 		}
 	}
 	return 0;
 }
 
-void hugemap_store_teardown(void)
+void hugemap_file_teardown(void)
 {
 	u32 i;
 
@@ -111,7 +111,7 @@ static void find_holes(struct hugemap_inode *hi, const struct parts *parts, unsi
 		       unsigned long *holes)
 {
 	loff_t end = parts->start + ((loff_t)parts->n << parts->shift), at = parts->start;
-	loff_t size = hm_store_size(hi->store);
+	loff_t size = hm_file_size(hi->hfile);
 
 	bitmap_zero(hollow, parts->n);
 	bitmap_zero(holes, parts->n);
@@ -145,7 +145,7 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 	DECLARE_BITMAP(hollow, HM_NODE_SLOTS);
 	DECLARE_BITMAP(holes, HM_NODE_SLOTS);
 	/* Before anything is asked: who writes behind the end makes it larger meanwhile. */
-	u64 size = hm_store_size(hi->store);
+	u64 size = hm_file_size(hi->hfile);
 	void *node;
 
 	BUILD_BUG_ON(HM_NODE_SLOTS < HM_BLOCK_PAGES);
@@ -158,7 +158,7 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 						 << HM_PAGE_SHIFT,
 					.n = HM_BLOCK_PAGES,
 					.shift = HM_PAGE_SHIFT };
-		if (hm_has_holes(hi->store, pgoff))
+		if (hm_has_holes(hi->hfile, pgoff))
 			find_holes(hi, &parts, hollow, holes);
 		else
 			bitmap_zero(holes, HM_BLOCK_PAGES);
@@ -166,7 +166,7 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 		find_holes(hi, &parts, hollow, holes);
 	}
 	hugemap_window("index: holes known, node not there");
-	if (!hm_store_add_node(hi->store, pgoff, kind, node, size, hollow, holes))
+	if (!hm_file_add_node(hi->hfile, pgoff, kind, node, size, hollow, holes))
 		kfree(node);
 	return 0;
 }
@@ -177,7 +177,7 @@ void hugemap_note_hollow(struct hugemap_inode *hi, u64 pgoff, u64 npages, bool h
 
 	for (; pgoff < end; pgoff = next) {
 		next = min(end, hm_leaf_start(pgoff) + HM_NODE_SLOTS * HM_BLOCK_PAGES);
-		hm_store_set_hollow(hi->store, pgoff, next - pgoff, hollow);
+		hm_file_set_hollow(hi->hfile, pgoff, next - pgoff, hollow);
 		/* Terabytes of base pages take seconds. */
 		cond_resched();
 	}
@@ -199,28 +199,28 @@ static struct file *open_below(struct hugemap_inode *hi, const struct file *uppe
  * Nobody uses it, and nothing of it is dirty: the store goes. @evicted: the inode, too.
  * Else it is the caller's alone, or this is false: a sync may have got it from the list.
  */
-static bool end_store(struct hugemap_inode *hi, bool evicted)
+static bool end_file(struct hugemap_inode *hi, bool evicted)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
-	struct hm_store *store = hi->store;
+	struct hm_file *hfile = hi->hfile;
 	void *node;
 
-	/* Whoever holds a unit of it, or writes it, holds stores_lock or a reference. */
-	down_write(&mount->stores_lock);
+	/* Whoever holds a unit of it, or writes it, holds files_lock or a reference. */
+	down_write(&mount->files_lock);
 	if (!evicted && atomic_read(&hi->vfs_inode.i_count) != 1) {
-		up_write(&mount->stores_lock);
+		up_write(&mount->files_lock);
 		return false;
 	}
-	list_del_init(&hi->stores);
-	WRITE_ONCE(hi->store, NULL);
+	list_del_init(&hi->files);
+	WRITE_ONCE(hi->hfile, NULL);
 	/* hm_writeback_pick() looks at all stores of the cache. */
-	hm_store_destroy(store);
-	up_write(&mount->stores_lock);
+	hm_file_destroy(hfile);
+	up_write(&mount->files_lock);
 	/* kfree() knows which cache an object is from. */
-	while ((node = hm_store_take_node(store)))
+	while ((node = hm_file_take_node(hfile)))
 		kfree(node);
-	kvfree(hi->store_mem);
-	hi->store_mem = NULL;
+	kvfree(hi->file_mem);
+	hi->file_mem = NULL;
 	return true;
 }
 
@@ -243,17 +243,17 @@ static bool trim_one(struct hugemap_inode *hi)
 	/* Names that are only remembered hold the inode, too. */
 	d_prune_aliases(inode);
 	hugemap_start_write_below(hi);
-	mutex_lock(&hi->store_lock);
+	mutex_lock(&hi->hfile_lock);
 	filemap_invalidate_lock(inode->i_mapping);
-	if (hi->store && !hi->opens && !hugemap_write_range(hi, 0, U64_MAX)) {
+	if (hi->hfile && !hi->opens && !hugemap_write_range(hi, 0, U64_MAX)) {
 		hugemap_invalidate(hi, 0, U64_MAX, false);
 		/* One reference is ours: nobody works on it in the background. */
-		unused = mapping_empty(inode->i_mapping) && end_store(hi, false);
+		unused = mapping_empty(inode->i_mapping) && end_file(hi, false);
 		if (unused)
 			close_files(hi);
 	}
 	filemap_invalidate_unlock(inode->i_mapping);
-	mutex_unlock(&hi->store_lock);
+	mutex_unlock(&hi->hfile_lock);
 	hugemap_end_write_below(hi);
 	return unused;
 }
@@ -266,16 +266,16 @@ static u32 trim_stores(struct hugemap_mount *mount)
 
 	for (looked = 0; looked < TRIM_STORES; looked++) {
 		found = NULL;
-		down_write(&mount->stores_lock);
-		list_for_each_entry(hi, &mount->stores, stores) {
+		down_write(&mount->files_lock);
+		list_for_each_entry(hi, &mount->files, files) {
 			if (READ_ONCE(hi->opens) || !igrab(&hi->vfs_inode))
 				continue;
 			found = hi;
-			list_move_tail(&hi->stores, &mount->stores);
-			mount->stores_moved++;
+			list_move_tail(&hi->files, &mount->files);
+			mount->files_moved++;
 			break;
 		}
-		up_write(&mount->stores_lock);
+		up_write(&mount->files_lock);
 		if (!found)
 			break;
 		ended += trim_one(found);
@@ -284,33 +284,32 @@ static u32 trim_stores(struct hugemap_mount *mount)
 	return ended;
 }
 
-static int make_store(struct hugemap_inode *hi)
+static int make_file(struct hugemap_inode *hi)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
-	struct hugemap_store_mem *mem;
-	struct hm_store *store;
+	struct hugemap_file_mem *mem;
+	struct hm_file *hfile;
 
-	mem = kvzalloc(sizeof(*mem) + hm_store_bytes(), GFP_KERNEL_ACCOUNT);
+	mem = kvzalloc(sizeof(*mem) + hm_file_bytes(), GFP_KERNEL_ACCOUNT);
 	if (!mem)
 		return -ENOMEM;
 	mem->hi = hi;
 	/* A path's truncation beside it sees the store, or is seen. */
 	filemap_invalidate_lock_shared(hi->vfs_inode.i_mapping);
-	store = hm_store_init(mount->cache, mem->core, i_size_read(&hi->vfs_inode));
-	if (!store) {
+	hfile = hm_file_init(mount->cache, mem->core, i_size_read(&hi->vfs_inode));
+	if (!hfile) {
 		filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 		kvfree(mem);
-		return i_size_read(&hi->vfs_inode) >> HM_BLOCK_SHIFT > HM_STORE_MAX_BLOCKS ?
-			       -EFBIG :
-			       -ENFILE;
+		return i_size_read(&hi->vfs_inode) >> HM_BLOCK_SHIFT > HM_FILE_BLOCKS_MAX ? -EFBIG :
+											    -ENFILE;
 	}
-	hi->store_mem = mem;
+	hi->file_mem = mem;
 	hi->write_at = 0;
-	smp_store_release(&hi->store, store);
+	smp_store_release(&hi->hfile, hfile);
 	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
-	down_write(&mount->stores_lock);
-	list_add_tail(&hi->stores, &mount->stores);
-	up_write(&mount->stores_lock);
+	down_write(&mount->files_lock);
+	list_add_tail(&hi->files, &mount->files);
+	up_write(&mount->files_lock);
 	return 0;
 }
 
@@ -343,13 +342,13 @@ int hugemap_data_open(struct inode *inode, struct file *file)
 	int err;
 
 	do {
-		mutex_lock(&hi->store_lock);
+		mutex_lock(&hi->hfile_lock);
 		err = open_files(hi, file);
-		if (!err && !hi->store)
-			err = make_store(hi);
+		if (!err && !hi->hfile)
+			err = make_file(hi);
 		if (!err)
 			hi->opens++;
-		mutex_unlock(&hi->store_lock);
+		mutex_unlock(&hi->hfile_lock);
 	} while (err == -ENFILE && trim_stores(hugemap_of(hi)));
 	return err;
 }
@@ -358,10 +357,10 @@ void hugemap_data_release(struct inode *inode)
 {
 	struct hugemap_inode *hi = hugemap_inode(inode);
 
-	mutex_lock(&hi->store_lock);
+	mutex_lock(&hi->hfile_lock);
 	WARN_ON_ONCE(!hi->opens);
 	hi->opens--;
-	mutex_unlock(&hi->store_lock);
+	mutex_unlock(&hi->hfile_lock);
 }
 
 void hugemap_data_evict(struct inode *inode, bool discard)
@@ -369,20 +368,20 @@ void hugemap_data_evict(struct inode *inode, bool discard)
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	int err;
 
-	if (!hi->store)
+	if (!hi->hfile)
 		goto close;
 	/* Reclaim comes here, too, which must not wait: with nothing to write. */
-	if (!discard && hm_store_dirty_pages(hi->store)) {
+	if (!discard && hm_file_dirty_pages(hi->hfile)) {
 		hugemap_start_write_below(hi);
 		err = hugemap_write_range(hi, 0, U64_MAX);
 		hugemap_end_write_below(hi);
 		if (err)
 			pr_err("hugemap: %s: inode %llu leaves with %llu bytes that could not be written: error %d\n",
 			       inode->i_sb->s_id, (u64)inode->i_ino,
-			       hm_store_dirty_pages(hi->store) << HM_PAGE_SHIFT, err);
+			       hm_file_dirty_pages(hi->hfile) << HM_PAGE_SHIFT, err);
 	}
 	hugemap_invalidate(hi, 0, U64_MAX, true);
-	end_store(hi, true);
+	end_file(hi, true);
 close:
 	close_files(hi);
 }
@@ -438,7 +437,7 @@ u32 hugemap_access_in(const struct vm_area_struct *vma)
  */
 static bool room_is_short(struct hugemap_inode *hi, loff_t bytes)
 {
-	u64 spare = MIN_SPARE_BLOCKS + hm_store_dirty_pages(hi->store) / PAGES_PER_SPARE_BLOCK;
+	u64 spare = MIN_SPARE_BLOCKS + hm_file_dirty_pages(hi->hfile) / PAGES_PER_SPARE_BLOCK;
 	struct kstatfs st;
 
 	if (vfs_statfs(&hi->writer->f_path, &st) || !st.f_blocks || !st.f_bsize)
@@ -489,14 +488,14 @@ static int reserve_room(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	/* Nobody makes a hole between the allocation and the note of it. */
 	filemap_invalidate_lock_shared(mapping);
 	/* To the end of the last page: it will not be reserved again if the file grows. */
-	len = round_up((loff_t)hm_store_size(hi->store), HM_PAGE_SIZE) - pos;
+	len = round_up((loff_t)hm_file_size(hi->hfile), HM_PAGE_SIZE) - pos;
 	len = min_t(loff_t, npages << HM_PAGE_SHIFT, len);
 	if (len > 0) {
 		err = store_allocate(hi, writer, pos, len);
 		hugemap_window("room: allocated, not noted");
 		if (!err)
 			/* Not behind the end: who writes there may have noted it as holes. */
-			hm_store_set_allocated(hi->store, pgoff, hugemap_pages(len));
+			hm_file_set_allocated(hi->hfile, pgoff, hugemap_pages(len));
 	}
 	filemap_invalidate_unlock_shared(mapping);
 	hugemap_end_write_below(hi);

@@ -11,17 +11,17 @@
 
 /* --- units -------------------------------------------------------------------------- */
 
-wait_queue_head_t *hugemap_wait_of(struct hugemap_mount *mount, const struct hm_store *store,
+wait_queue_head_t *hugemap_wait_of(struct hugemap_mount *mount, const struct hm_file *hfile,
 				   u64 pgoff)
 {
-	u64 key = (u64)(uintptr_t)store ^ (pgoff >> HM_BLOCK_ORDER) * 0x9e3779b97f4a7c15ull;
+	u64 key = (u64)(uintptr_t)hfile ^ (pgoff >> HM_BLOCK_ORDER) * 0x9e3779b97f4a7c15ull;
 
 	return &mount->waits[hash_64(key, ilog2(HUGEMAP_WAITS))];
 }
 
-void hugemap_wake(struct hugemap_mount *mount, const struct hm_store *store, u64 pgoff)
+void hugemap_wake(struct hugemap_mount *mount, const struct hm_file *hfile, u64 pgoff)
 {
-	wait_queue_head_t *wait = hugemap_wait_of(mount, store, pgoff);
+	wait_queue_head_t *wait = hugemap_wait_of(mount, hfile, pgoff);
 
 	/* A full barrier first: pairs with the one in wait_event(). */
 	if (wq_has_sleeper(wait))
@@ -30,7 +30,7 @@ void hugemap_wake(struct hugemap_mount *mount, const struct hm_store *store, u64
 
 void hugemap_wake_unit(struct hugemap_mount *mount, const struct hm_unit *unit)
 {
-	hugemap_wake(mount, unit->store, unit->pgoff);
+	hugemap_wake(mount, unit->file, unit->pgoff);
 }
 
 static bool unit_settled(enum hm_state state)
@@ -41,17 +41,17 @@ static bool unit_settled(enum hm_state state)
 bool hugemap_unit_idle(struct hugemap_inode *hi, u64 pgoff)
 {
 	struct hm_unit unit;
-	enum hm_state state = hm_peek(hi->store, pgoff, &unit);
+	enum hm_state state = hm_peek(hi->hfile, pgoff, &unit);
 
 	return unit_settled(state) && state != HM_WRITING;
 }
 
 int hugemap_wait_unit(struct hugemap_inode *hi, u64 pgoff)
 {
-	wait_queue_head_t *wait = hugemap_wait_of(hugemap_of(hi), hi->store, pgoff);
+	wait_queue_head_t *wait = hugemap_wait_of(hugemap_of(hi), hi->hfile, pgoff);
 	struct hm_unit unit;
 
-	return wait_event_killable(*wait, unit_settled(hm_peek(hi->store, pgoff, &unit)));
+	return wait_event_killable(*wait, unit_settled(hm_peek(hi->hfile, pgoff, &unit)));
 }
 
 /* --- frames, and the threads of a mount ------------------------------------------------ */

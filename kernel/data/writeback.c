@@ -35,7 +35,7 @@ static enum hm_outcome become_dirty(struct hugemap_inode *hi, u64 pgoff)
 	struct hm_unit unit;
 
 	hugemap_window_atomic("flagged dirty, not dirty in the cache");
-	return hm_fault(hi->store, pgoff, HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
+	return hm_fault(hi->hfile, pgoff, HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
 			&unit);
 }
 
@@ -46,16 +46,16 @@ bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 	struct hm_unit unit;
 	bool claimed;
 
-	if (!hi->store)
+	if (!hi->hfile)
 		return false;
 	/*
 	 * With the flag, it is known already; but if it is claimed, which is so only while
-	 * stores_lock is held, perhaps not yet. (Other claims hold the invalidate_lock.)
+	 * files_lock is held, perhaps not yet. (Other claims hold the invalidate_lock.)
 	 */
 	if (folio_test_set_dirty(folio)) {
 		smp_mb(); /* pairs with the compare-and-swap of a claim */
-		claimed = rwsem_is_locked(&mount->stores_lock) &&
-			  hm_peek(hi->store, folio->index, &unit) == HM_EVICTING;
+		claimed = rwsem_is_locked(&mount->files_lock) &&
+			  hm_peek(hi->hfile, folio->index, &unit) == HM_EVICTING;
 	} else {
 		claimed = become_dirty(hi, folio->index) == HM_BUSY;
 	}
@@ -93,11 +93,11 @@ static void run_done(struct hugemap_inode *hi, const struct hm_run *run, int err
 		WRITE_ONCE(hi->good_runs, hi->good_runs + 1);
 	WRITE_ONCE(hi->runs, hi->runs + 1);
 	hugemap_window("write-back: I/O has ended, not clean yet");
-	hm_writeback_done(hi->store, run->pgoff, run->npages, err);
+	hm_writeback_done(hi->hfile, run->pgoff, run->npages, err);
 	hugemap_window("write-back: clean, nobody woken");
 	for (block = run->pgoff & ~HUGEMAP_BLOCK_MASK; block < run->pgoff + run->npages;
 	     block += HM_BLOCK_PAGES)
-		hugemap_wake(mount, hi->store, block);
+		hugemap_wake(mount, hi->hfile, block);
 	if (!err)
 		hugemap_progress(mount);
 }
@@ -183,7 +183,7 @@ static bool writeback_gather(struct hugemap_inode *hi, const struct hm_run *run,
 	for (; pgoff < end; pgoff = unit->pgoff + unit->npages) {
 		struct folio *folio;
 
-		hm_peek(hi->store, pgoff, unit);
+		hm_peek(hi->hfile, pgoff, unit);
 		folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
 		may_unmap &= !folio_test_mlocked(folio);
 		hugemap_io_add_pages(io, folio, 0, unit->npages);
@@ -337,7 +337,7 @@ static u32 write_next(struct hugemap_inode *hi, u64 *pos, u64 end, bool wait,
 	struct hm_run run;
 
 	for (;;) {
-		switch (hm_writeback(hi->store, pos, end, RUN_PAGES, wait, &run)) {
+		switch (hm_writeback(hi->hfile, pos, end, RUN_PAGES, wait, &run)) {
 		case HM_WB_RUN:
 			write_run(hi, &run, flight);
 			return run.npages;
@@ -347,7 +347,7 @@ static u32 write_next(struct hugemap_inode *hi, u64 *pos, u64 end, bool wait,
 				writeback_reap(hi, flight);
 				continue;
 			}
-			wait_event(*hugemap_wait_of(hugemap_of(hi), hi->store, *pos),
+			wait_event(*hugemap_wait_of(hugemap_of(hi), hi->hfile, *pos),
 				   hugemap_unit_idle(hi, *pos));
 			continue;
 		case HM_WB_DONE:
@@ -480,7 +480,7 @@ int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget,
 	struct write_work w = { .hi = hi, .pos = pos, .end = end, .budget = budget, .wait = wait };
 	struct hugemap_mount *mount = hugemap_of(hi);
 
-	if (!hm_store_dirty_pages(hi->store) && (!wait || !smp_load_acquire(&hi->writer))) {
+	if (!hm_file_dirty_pages(hi->hfile) && (!wait || !smp_load_acquire(&hi->writer))) {
 		*pos = end;
 		return 0;
 	}
@@ -514,7 +514,7 @@ int hugemap_write_some(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 	hugemap_tell_late_change(&hi->vfs_inode);
 	filemap_invalidate_lock_shared(mapping);
 	/* Nothing is dirty if the store has ended meanwhile: see trim_one(). */
-	if (hi->store)
+	if (hi->hfile)
 		err = hugemap_write_pages(hi, pos, end, budget, wait);
 	else
 		*pos = end;
@@ -528,12 +528,12 @@ static bool may_be_dirty(struct hugemap_inode *hi)
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	bool dirty;
 
-	if (!smp_load_acquire(&hi->store))
+	if (!smp_load_acquire(&hi->hfile))
 		return false;
 	hugemap_await_claims(hugemap_of(hi));
 	/* It may end meanwhile: see trim_one(). */
 	filemap_invalidate_lock_shared(mapping);
-	dirty = hi->store && hm_store_dirty_pages(hi->store);
+	dirty = hi->hfile && hm_file_dirty_pages(hi->hfile);
 	filemap_invalidate_unlock_shared(mapping);
 	return dirty;
 }
@@ -565,7 +565,7 @@ int hugemap_settle(struct inode *inode)
 
 	filemap_invalidate_lock(inode->i_mapping);
 	/* If it is immutable already, it is about to be so no more, or all is refused below. */
-	if (hi->store && !IS_IMMUTABLE(hi->lower))
+	if (hi->hfile && !IS_IMMUTABLE(hi->lower))
 		err = hugemap_write_range(hi, 0, U64_MAX);
 	if (err)
 		filemap_invalidate_unlock(inode->i_mapping);
@@ -607,29 +607,29 @@ int hugemap_data_sync(struct hugemap_mount *mount)
 
 	hugemap_await_claims(mount);
 	/* One after the other; the list may change while one is written. */
-	down_read(&mount->stores_lock);
+	down_read(&mount->files_lock);
 	do {
-		moved = mount->stores_moved;
-		list_for_each_entry(hi, &mount->stores, stores) {
+		moved = mount->files_moved;
+		list_for_each_entry(hi, &mount->files, files) {
 			/* Who changes the file below may have claimed what is dirty. */
-			if (!hm_store_dirty_pages(hi->store) &&
+			if (!hm_file_dirty_pages(hi->hfile) &&
 			    !rwsem_is_locked(&hi->vfs_inode.i_mapping->invalidate_lock))
 				continue;
 			if (READ_ONCE(hi->synced) == sync || !igrab(&hi->vfs_inode))
 				continue;
 			WRITE_ONCE(hi->synced, sync);
-			up_read(&mount->stores_lock);
+			up_read(&mount->files_lock);
 			if (last)
 				iput(&last->vfs_inode);
 			one = hugemap_write_back(&hi->vfs_inode, 0, LLONG_MAX);
 			if (one && !err)
 				err = one;
 			last = hi;
-			down_read(&mount->stores_lock);
+			down_read(&mount->files_lock);
 		}
 		/* If the one that we were at has moved to the end, some were not seen. */
-	} while (moved != mount->stores_moved);
-	up_read(&mount->stores_lock);
+	} while (moved != mount->files_moved);
+	up_read(&mount->files_lock);
 	if (last)
 		iput(&last->vfs_inode);
 	return err;

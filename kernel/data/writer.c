@@ -24,44 +24,44 @@ static struct hugemap_inode *writeback_pick(struct hugemap_mount *mount, u64 *np
 {
 	bool pressed = atomic_read(&mount->pressed) > 0, expired = false;
 	struct hugemap_inode *hi, *best = NULL;
-	struct hm_store *store;
+	struct hm_file *hfile;
 	u64 most = 0;
 
 	*npages = HUGEMAP_CHUNK_PAGES;
 	/* Each time: beside a file that is stored to without end, others become old. */
 	hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
-	down_read(&mount->stores_lock);
-	store = hm_writeback_pick(mount->cache, &expired);
-	if (store)
-		best = hugemap_store_inode(store);
+	down_read(&mount->files_lock);
+	hfile = hm_writeback_pick(mount->cache, &expired);
+	if (hfile)
+		best = hugemap_inode_of_file(hfile);
 	/* What is old is written as a whole: its age counts from now on. */
 	if (expired && !backs_off(best))
-		*npages = hm_store_dirty_pages(store);
+		*npages = hm_file_dirty_pages(hfile);
 	if (best ? backs_off(best) : pressed) {
 		/* Another one, then: the one with the most to write. */
 		best = NULL;
-		list_for_each_entry(hi, &mount->stores, stores) {
-			if (hm_store_dirty_pages(hi->store) > most && !backs_off(hi)) {
-				most = hm_store_dirty_pages(hi->store);
+		list_for_each_entry(hi, &mount->files, files) {
+			if (hm_file_dirty_pages(hi->hfile) > most && !backs_off(hi)) {
+				most = hm_file_dirty_pages(hi->hfile);
 				best = hi;
 			}
 		}
 	}
 	if (best && !igrab(&best->vfs_inode))
 		best = NULL;
-	up_read(&mount->stores_lock);
+	up_read(&mount->files_lock);
 	return best;
 }
 
 /* False: there was nothing that nobody else is writing. */
 static bool write_chunk(struct hugemap_inode *hi)
 {
-	u64 pos = hi->write_at, dirty = hm_store_dirty_pages(hi->store);
+	u64 pos = hi->write_at, dirty = hm_file_dirty_pages(hi->hfile);
 
 	hugemap_write_some(hi, &pos, U64_MAX, HUGEMAP_CHUNK_PAGES, false);
 	/* Round and round: what is dirtied again behind us has time. */
 	hi->write_at = pos == U64_MAX ? 0 : pos;
-	return hm_store_dirty_pages(hi->store) != dirty || hi->write_at;
+	return hm_file_dirty_pages(hi->hfile) != dirty || hi->write_at;
 }
 
 void hugemap_chunk_work(struct work_struct *work)

@@ -98,9 +98,9 @@ int hugemap_disk_resize(struct hugemap_mount *mount, struct fs_context *fc)
 	struct inode *disk = mount->disk;
 	ssize_t err = 0;
 
-	if ((u64)size > HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT)
+	if ((u64)size > HM_FILE_BLOCKS_MAX << HM_BLOCK_SHIFT)
 		return invalfc(fc, "the device is too large now: at most %llu TB can be cached",
-			       (HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT) >> 40);
+			       (HM_FILE_BLOCKS_MAX << HM_BLOCK_SHIFT) >> 40);
 	inode_lock(disk);
 	old = i_size_read(disk);
 	if (size < old)

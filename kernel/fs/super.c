@@ -117,7 +117,7 @@ static int use_directory(struct super_block *sb, struct fs_context *fc, const st
 	sb->s_iflags |= lower->s_iflags & SB_I_NOUMASK;
 #endif
 	sb->s_stack_depth = lower->s_stack_depth + 1;
-	sb->s_maxbytes = min_t(loff_t, lower->s_maxbytes, HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT);
+	sb->s_maxbytes = min_t(loff_t, lower->s_maxbytes, HM_FILE_BLOCKS_MAX << HM_BLOCK_SHIFT);
 	sb->s_blocksize = lower->s_blocksize;
 	sb->s_blocksize_bits = lower->s_blocksize_bits;
 	sb->s_time_gran = lower->s_time_gran;
@@ -166,9 +166,9 @@ static int use_device(struct super_block *sb, struct fs_context *fc)
 		errorfc(fc, "%s cannot be written: say -o ro", fc->source);
 		return -EROFS;
 	}
-	if (i_size_read(file->f_mapping->host) > HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT)
+	if (i_size_read(file->f_mapping->host) > HM_FILE_BLOCKS_MAX << HM_BLOCK_SHIFT)
 		return invalfc(fc, "%s is too large: at most %llu TB can be cached", fc->source,
-			       (HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT) >> 40);
+			       (HM_FILE_BLOCKS_MAX << HM_BLOCK_SHIFT) >> 40);
 	err = check_sectors(bdev, fc);
 	if (err)
 		return err;

@@ -31,80 +31,80 @@ void env_init(struct env *env, const struct hm_options *given)
 	assert_non_null(env->cache);
 }
 
-struct hm_store *env_open(struct env *env, u64 bytes)
+struct hm_file *env_open(struct env *env, u64 bytes)
 {
-	size_t size = (hm_store_bytes() + 63) & ~(size_t)63;
+	size_t size = (hm_file_bytes() + 63) & ~(size_t)63;
 	void *mem = aligned_alloc(64, size);
-	struct hm_store *store;
+	struct hm_file *file;
 
-	assert_true(env->nstores < 16);
+	assert_true(env->nfiles < 16);
 	memset(mem, 0, size);
-	store = hm_store_init(env->cache, mem, bytes);
-	assert_non_null(store);
-	env->all[env->nstores++] = store;
-	if (!env->store)
-		env->store = store;
-	return store;
+	file = hm_file_init(env->cache, mem, bytes);
+	assert_non_null(file);
+	env->all[env->nfiles++] = file;
+	if (!env->file)
+		env->file = file;
+	return file;
 }
 
-void env_start(struct env *env, u32 frames, u32 cpus, u64 store_bytes)
+void env_start(struct env *env, u32 frames, u32 cpus, u64 file_bytes)
 {
 	struct hm_options opts = options_for(frames, cpus);
 
 	env_init(env, &opts);
-	env_open(env, store_bytes);
+	env_open(env, file_bytes);
 }
 
-void env_close(struct env *env, struct hm_store *store)
+void env_close(struct env *env, struct hm_file *file)
 {
 	void *node;
 	u32 i;
 
-	drop(store, 0, ~0ull, true);
-	hm_store_destroy(store);
-	while ((node = hm_store_take_node(store)))
+	drop(file, 0, ~0ull, true);
+	hm_file_destroy(file);
+	while ((node = hm_file_take_node(file)))
 		free(node);
-	for (i = 0; env->all[i] != store; i++)
-		assert_true(i + 1 < env->nstores);
-	env->all[i] = env->all[--env->nstores];
-	free(store);
+	for (i = 0; env->all[i] != file; i++)
+		assert_true(i + 1 < env->nfiles);
+	env->all[i] = env->all[--env->nfiles];
+	free(file);
 }
 
 void env_end(struct env *env)
 {
 	audit(env);
-	while (env->nstores)
-		env_close(env, env->all[env->nstores - 1]);
+	while (env->nfiles)
+		env_close(env, env->all[env->nfiles - 1]);
 	assert_int_equal(hm_cache_dirty_pages(env->cache), 0);
 	assert_int_equal(hm_pool_free(env->cache, HM_HUGE), env->cache->nframes);
 	assert_int_equal(hm_pool_free(env->cache, HM_BASE), 0);
 	free(env->mem);
 }
 
-void add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind,
-	      const unsigned long *hollow, const unsigned long *holes)
+void add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, const unsigned long *hollow,
+	      const unsigned long *holes)
 {
 	size_t size = (hm_node_bytes(kind) + 63) & ~(size_t)63;
 	void *mem = aligned_alloc(64, size);
 
 	memset(mem, 0, size);
-	if (!hm_store_add_node(store, pgoff, kind, mem, hm_store_size(store), hollow, holes))
+	if (!hm_file_add_node(file, pgoff, kind, mem, hm_file_size(file), hollow, holes))
 		free(mem);
 }
 
-enum hm_outcome fault(struct hm_store *store, u64 pgoff, u32 access, struct hm_unit *unit)
+enum hm_outcome fault(struct hm_file *file, u64 pgoff, u32 access, struct hm_unit *unit)
 {
 	enum hm_outcome out;
 
-	while ((out = hm_fault(store, pgoff, access, unit)) == HM_NO_NODE)
-		add_node(store, pgoff, (enum hm_node_kind)unit->err, NULL, NULL);
+	while ((out = hm_fault(file, pgoff, access, unit)) == HM_NO_NODE)
+		add_node(file, pgoff, (enum hm_node_kind)unit->err, NULL, NULL);
 	return out;
 }
 
-struct hm_unit bring(struct hm_store *store, u64 pgoff, u32 access)
+struct hm_unit bring(struct hm_file *file, u64 pgoff, u32 access)
 {
 	struct hm_unit unit;
-	enum hm_outcome out = fault(store, pgoff, access, &unit);
+	enum hm_outcome out = fault(file, pgoff, access, &unit);
 
 	assert_true(out == HM_FILL || out == HM_ZERO);
 	assert_true(unit.pgoff <= pgoff && pgoff < unit.pgoff + unit.npages);
@@ -112,21 +112,21 @@ struct hm_unit bring(struct hm_store *store, u64 pgoff, u32 access)
 	return unit;
 }
 
-struct hm_unit touch(struct hm_store *store, u64 pgoff, u32 access)
+struct hm_unit touch(struct hm_file *file, u64 pgoff, u32 access)
 {
 	struct hm_unit unit;
 
-	assert_int_equal(fault(store, pgoff, access, &unit), HM_HIT);
+	assert_int_equal(fault(file, pgoff, access, &unit), HM_HIT);
 	return unit;
 }
 
-bool use(struct hm_store *store, u64 pgoff, u32 access)
+bool use(struct hm_file *file, u64 pgoff, u32 access)
 {
 	struct hm_unit unit;
 	u32 rounds = 0;
 
 	for (;;) {
-		enum hm_outcome out = fault(store, pgoff, access, &unit);
+		enum hm_outcome out = fault(file, pgoff, access, &unit);
 
 		if (out == HM_HIT)
 			return true;
@@ -136,22 +136,22 @@ bool use(struct hm_store *store, u64 pgoff, u32 access)
 		}
 		assert_int_equal(out, HM_NO_FRAME);
 		assert_true(++rounds < 100);
-		evict(store->cache, access & HM_ACCESS_BASE ? HM_BASE : HM_HUGE, 1);
+		evict(file->cache, access & HM_ACCESS_BASE ? HM_BASE : HM_HUGE, 1);
 	}
 }
 
-bool around(struct hm_store *store, u64 pgoff, struct hm_unit *unit)
+bool around(struct hm_file *file, u64 pgoff, struct hm_unit *unit)
 {
 	u64 first = pgoff, last = pgoff;
 
-	return hm_fault_around(store, pgoff, &first, &last, unit);
+	return hm_fault_around(file, pgoff, &first, &last, unit);
 }
 
-enum hm_state state_of(struct hm_store *store, u64 pgoff)
+enum hm_state state_of(struct hm_file *file, u64 pgoff)
 {
 	struct hm_unit unit;
 
-	return hm_peek(store, pgoff, &unit);
+	return hm_peek(file, pgoff, &unit);
 }
 
 u32 reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_victim *victims,
@@ -164,7 +164,7 @@ u32 reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_victi
 	for (i = 0; i < n; i++) {
 		if (!victims[i].evict)
 			continue;
-		assert_int_equal(state_of(victims[i].unit.store, victims[i].unit.pgoff),
+		assert_int_equal(state_of(victims[i].unit.file, victims[i].unit.pgoff),
 				 HM_EVICTING);
 		assert_false(hm_evict_done(&victims[i].unit, HM_EVICTED));
 		if (evicted)
@@ -183,33 +183,33 @@ u32 evict(struct hm_cache *cache, enum hm_kind kind, u32 want)
 	return evicted;
 }
 
-u32 write_range(struct hm_store *store, u64 start, u64 end)
+u32 write_range(struct hm_file *file, u64 start, u64 end)
 {
 	struct hm_run run;
 	u32 runs = 0;
 	enum hm_wb wb;
 
-	while ((wb = hm_writeback(store, &start, end, 8 * HM_BLOCK_PAGES, true, &run)) ==
+	while ((wb = hm_writeback(file, &start, end, 8 * HM_BLOCK_PAGES, true, &run)) ==
 	       HM_WB_RUN) {
-		hm_writeback_done(store, run.pgoff, run.npages, 0);
+		hm_writeback_done(file, run.pgoff, run.npages, 0);
 		runs++;
 	}
 	assert_int_equal(wb, HM_WB_DONE);
 	return runs;
 }
 
-u32 write_all(struct hm_store *store)
+u32 write_all(struct hm_file *file)
 {
-	return write_range(store, 0, ~0ull);
+	return write_range(file, 0, ~0ull);
 }
 
-u32 drop(struct hm_store *store, u64 start, u64 end, bool discard)
+u32 drop(struct hm_file *file, u64 start, u64 end, bool discard)
 {
 	enum hm_invalidated inv;
 	struct hm_unit unit;
 	u32 n = 0;
 
-	while ((inv = hm_invalidate(store, &start, end, discard, &unit)) == HM_INV_UNIT) {
+	while ((inv = hm_invalidate(file, &start, end, discard, &unit)) == HM_INV_UNIT) {
 		assert_false(hm_evict_done(&unit, discard ? HM_EVICT_DISCARD : HM_EVICTED));
 		n++;
 	}
@@ -230,9 +230,9 @@ static bool says_dirty(const unsigned long *map, u32 slot)
 	return hm_bit_test(map, slot);
 }
 
-static void audit_word(struct hm_store *store, struct hm_pos *pos, u64 word, struct sums *sums)
+static void audit_word(struct hm_file *file, struct hm_pos *pos, u64 word, struct sums *sums)
 {
-	struct hm_cache *cache = store->cache;
+	struct hm_cache *cache = file->cache;
 	enum hm_state state = hm_word_state(word);
 	u32 frame = hm_word_frame(word);
 	struct hm_desc *desc;
@@ -245,7 +245,7 @@ static void audit_word(struct hm_store *store, struct hm_pos *pos, u64 word, str
 	sums->used[frame] = 1;
 	desc = hm_desc_of(cache, frame);
 	assert_ptr_equal(hm_ptr_read(&desc->word), pos->word);
-	assert_ptr_equal(desc->store, store);
+	assert_ptr_equal(desc->file, file);
 	assert_int_equal(desc->pgoff, pos->pgoff);
 	if (state == HM_CLEAN)
 		assert_true(hm_queued(desc)); /* or reclaim never finds it */
@@ -253,7 +253,7 @@ static void audit_word(struct hm_store *store, struct hm_pos *pos, u64 word, str
 		assert_false(hm_queued(desc));
 	if (hm_queued(desc)) {
 		assert_ptr_equal(&cache->shards[hm_atomic_read(&desc->where) >> 8],
-				 hm_shard_of(cache, store, pos->pgoff));
+				 hm_shard_of(cache, file, pos->pgoff));
 		sums->queued++;
 	}
 	if (state != HM_DIRTY && state != HM_WRITING)
@@ -263,10 +263,10 @@ static void audit_word(struct hm_store *store, struct hm_pos *pos, u64 word, str
 		assert_true(says_dirty(pos->base->dirty, pos->base_slot));
 	assert_true(says_dirty(pos->leaf->dirty, pos->leaf_slot));
 	assert_true(says_dirty(pos->dir->dirty, pos->dir_slot));
-	assert_true(says_dirty(store->dirty, pos->root_slot));
+	assert_true(says_dirty(file->dirty, pos->root_slot));
 }
 
-static void audit_block(struct hm_store *store, u64 pgoff, struct sums *sums)
+static void audit_block(struct hm_file *file, u64 pgoff, struct sums *sums)
 {
 	struct hm_pos pos;
 	u64 word, resident = 0;
@@ -274,48 +274,48 @@ static void audit_block(struct hm_store *store, u64 pgoff, struct sums *sums)
 	bool split;
 	u32 i;
 
-	assert_true(hm_index_find(store, pgoff, &pos));
+	assert_true(hm_index_find(file, pgoff, &pos));
 	pos.pgoff = pgoff;
 	pos.word = &pos.leaf->word[pos.leaf_slot];
 	word = hm_atomic_read(pos.word);
 	split = hm_word_state(word) == HM_SPLIT;
 	assert_int_not_equal(hm_word_state(word), HM_FROZEN);
 	assert_int_not_equal(hm_word_state(word), HM_FAILED); /* those get split */
-	audit_word(store, &pos, word, sums);
+	audit_word(file, &pos, word, sums);
 	base = pos.leaf->base[pos.leaf_slot];
 	assert_true(base || !split);
 	for (i = 0; base && i < HM_BLOCK_PAGES; i++) {
-		assert_true(hm_index_find(store, pgoff + i, &pos));
+		assert_true(hm_index_find(file, pgoff + i, &pos));
 		pos.base = base;
 		pos.pgoff = pgoff + i;
 		pos.word = &base->word[i];
 		word = hm_atomic_read(pos.word);
 		assert_int_equal(hm_word_state(word) == HM_FROZEN, !split);
-		audit_word(store, &pos, word, sums);
+		audit_word(file, &pos, word, sums);
 		resident += hm_word_state(word) != HM_FROZEN && hm_word_state(word) != HM_ABSENT;
 	}
 	if (base)
 		assert_int_equal(hm_atomic_read(&base->resident), resident);
 }
 
-static void audit_store(struct hm_store *store, struct sums *sums)
+static void audit_file(struct hm_file *file, struct sums *sums)
 {
 	u64 before = sums->dirty;
 	u32 i, j, k;
 
 	for (i = 0; i < HM_NODE_SLOTS; i++) {
-		for (j = 0; store->dir[i] && j < HM_NODE_SLOTS; j++) {
-			for (k = 0; store->dir[i]->leaf[j] && k < HM_NODE_SLOTS; k++) {
+		for (j = 0; file->dir[i] && j < HM_NODE_SLOTS; j++) {
+			for (k = 0; file->dir[i]->leaf[j] && k < HM_NODE_SLOTS; k++) {
 				u64 block = ((u64)i << 2 * HM_NODE_ORDER) +
 					    ((u64)j << HM_NODE_ORDER) + k;
 
-				audit_block(store, P(block), sums);
+				audit_block(file, P(block), sums);
 			}
 		}
 	}
-	assert_int_equal(hm_store_dirty_pages(store), sums->dirty - before);
+	assert_int_equal(hm_file_dirty_pages(file), sums->dirty - before);
 	/* What is dirty has an age, or it would never expire. */
-	assert_int_equal(hm_atomic_read(&store->dirty_since) != 0, sums->dirty != before);
+	assert_int_equal(hm_atomic_read(&file->dirty_since) != 0, sums->dirty != before);
 }
 
 /* The queues of a shard: linked both ways, counted, each frame where it says. */
@@ -403,8 +403,8 @@ void audit(struct env *env)
 	u32 i;
 
 	sums.used = calloc(cache->nframes, HM_BLOCK_PAGES + 1);
-	for (i = 0; i < env->nstores; i++)
-		audit_store(env->all[i], &sums);
+	for (i = 0; i < env->nfiles; i++)
+		audit_file(env->all[i], &sums);
 	for (i = 0; i < cache->nshards; i++) {
 		queued += audit_queues(cache, &cache->shards[i]);
 		audit_pool(cache, i, &sums);

@@ -33,18 +33,18 @@
 
 struct env {
 	struct hm_cache *cache;
-	struct hm_store *store; /* the first one opened */
-	struct hm_store *all[16];
-	u32 nstores;
+	struct hm_file *file; /* the first one opened */
+	struct hm_file *all[16];
+	u32 nfiles;
 	void *mem;
 };
 
 /* A cache of some huge frames; the test may change the options in between. */
 struct hm_options options_for(u32 frames, u32 cpus);
 void env_init(struct env *env, const struct hm_options *opts);
-void env_start(struct env *env, u32 frames, u32 cpus, u64 store_bytes);
-struct hm_store *env_open(struct env *env, u64 bytes);
-void env_close(struct env *env, struct hm_store *store);
+void env_start(struct env *env, u32 frames, u32 cpus, u64 file_bytes);
+struct hm_file *env_open(struct env *env, u64 bytes);
+void env_close(struct env *env, struct hm_file *file);
 /* Audit, empty and close everything; every frame must be free afterwards. */
 void env_end(struct env *env);
 
@@ -52,19 +52,19 @@ void env_end(struct env *env);
 void audit(struct env *env);
 
 /* hm_fault() with index nodes added as they are asked for. */
-enum hm_outcome fault(struct hm_store *store, u64 pgoff, u32 access, struct hm_unit *unit);
+enum hm_outcome fault(struct hm_file *file, u64 pgoff, u32 access, struct hm_unit *unit);
 
 /* Bring a page in: the fault must be a miss, and its fill succeeds. */
-struct hm_unit bring(struct hm_store *store, u64 pgoff, u32 access);
+struct hm_unit bring(struct hm_file *file, u64 pgoff, u32 access);
 /* Touch a page that must be cached. */
-struct hm_unit touch(struct hm_store *store, u64 pgoff, u32 access);
+struct hm_unit touch(struct hm_file *file, u64 pgoff, u32 access);
 /* Touch it or bring it in, reclaiming as an engine would. True: it was a hit. */
-bool use(struct hm_store *store, u64 pgoff, u32 access);
+bool use(struct hm_file *file, u64 pgoff, u32 access);
 
 /* hm_fault_around() for one page. */
-bool around(struct hm_store *store, u64 pgoff, struct hm_unit *unit);
+bool around(struct hm_file *file, u64 pgoff, struct hm_unit *unit);
 
-enum hm_state state_of(struct hm_store *store, u64 pgoff);
+enum hm_state state_of(struct hm_file *file, u64 pgoff);
 
 /* One round of reclaim: evict what was claimed. Returns what hm_reclaim() did. */
 u32 reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_victim *victims,
@@ -73,13 +73,13 @@ u32 reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_victi
 u32 evict(struct hm_cache *cache, enum hm_kind kind, u32 want);
 
 /* Write everything dirty in a range; returns the number of runs. */
-u32 write_range(struct hm_store *store, u64 start, u64 end);
-u32 write_all(struct hm_store *store);
+u32 write_range(struct hm_file *file, u64 start, u64 end);
+u32 write_all(struct hm_file *file);
 
 /* Take a range out of the cache; returns how many units were taken. */
-u32 drop(struct hm_store *store, u64 start, u64 end, bool discard);
+u32 drop(struct hm_file *file, u64 start, u64 end, bool discard);
 
-void add_node(struct hm_store *store, u64 pgoff, enum hm_node_kind kind,
-	      const unsigned long *hollow, const unsigned long *holes);
+void add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, const unsigned long *hollow,
+	      const unsigned long *holes);
 
 #endif /* HM_TEST_COMMON_H */

@@ -2,13 +2,13 @@
 /* What is cached of a store, for people: right, and without a trace. */
 #include "common.h"
 
-static struct hm_cached all(struct hm_store *store, u64 pgoff, u64 end)
+static struct hm_cached all(struct hm_file *file, u64 pgoff, u64 end)
 {
 	struct hm_cached sum = {};
 	u64 next;
 
 	while (pgoff < end) {
-		next = hm_cached(store, pgoff, end, &sum);
+		next = hm_cached(file, pgoff, end, &sum);
 		assert_true(next > pgoff);
 		/* A bounded number of blocks, or of what has no nodes. */
 		pgoff = next;
@@ -29,25 +29,25 @@ static void test_kinds(void **state)
 	struct env env;
 
 	env_start(&env, 16, 1, BYTES((u64)HM_NODE_SLOTS * HM_NODE_SLOTS * 3));
-	is(all(env.store, 0, ~0ull), 0, 0, 0);
-	bring(env.store, P(2), 0);
-	touch(env.store, P(2) + 1, HM_ACCESS_WRITE);
-	bring(env.store, P(3), 0);
-	bring(env.store, P(4), HM_ACCESS_BASE);
-	bring(env.store, P(4) + 5, HM_ACCESS_BASE);
-	touch(env.store, P(4) + 5, HM_ACCESS_WRITE);
-	bring(env.store, far, 0);
-	is(all(env.store, 0, ~0ull), 3 * BLOCK, 2, BLOCK + 1);
-	is(all(env.store, P(2), P(3)), BLOCK, 0, BLOCK);
-	is(all(env.store, P(3), P(4)), BLOCK, 0, 0);
-	is(all(env.store, P(4), P(5)), 0, 2, 1);
+	is(all(env.file, 0, ~0ull), 0, 0, 0);
+	bring(env.file, P(2), 0);
+	touch(env.file, P(2) + 1, HM_ACCESS_WRITE);
+	bring(env.file, P(3), 0);
+	bring(env.file, P(4), HM_ACCESS_BASE);
+	bring(env.file, P(4) + 5, HM_ACCESS_BASE);
+	touch(env.file, P(4) + 5, HM_ACCESS_WRITE);
+	bring(env.file, far, 0);
+	is(all(env.file, 0, ~0ull), 3 * BLOCK, 2, BLOCK + 1);
+	is(all(env.file, P(2), P(3)), BLOCK, 0, BLOCK);
+	is(all(env.file, P(3), P(4)), BLOCK, 0, 0);
+	is(all(env.file, P(4), P(5)), 0, 2, 1);
 	/* Whole blocks, whichever page is named. */
-	is(all(env.store, P(4) + 3, P(4) + 4), 0, 2, 1);
-	is(all(env.store, P(5), far), 0, 0, 0);
-	write_all(env.store);
-	is(all(env.store, 0, ~0ull), 3 * BLOCK, 2, 0);
-	drop(env.store, P(4), P(5), false);
-	is(all(env.store, P(4), P(5)), 0, 0, 0);
+	is(all(env.file, P(4) + 3, P(4) + 4), 0, 2, 1);
+	is(all(env.file, P(5), far), 0, 0, 0);
+	write_all(env.file);
+	is(all(env.file, 0, ~0ull), 3 * BLOCK, 2, 0);
+	drop(env.file, P(4), P(5), false);
+	is(all(env.file, P(4), P(5)), 0, 0, 0);
 	env_end(&env);
 }
 
@@ -60,16 +60,16 @@ static void test_no_touch(void **state)
 	u32 i;
 
 	env_start(&env, 16, 1, BYTES(64));
-	assert_int_equal(fault(env.store, P(1), HM_ACCESS_AHEAD, &unit), HM_FILL);
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS_AHEAD, &unit), HM_FILL);
 	hm_fill_done(&unit, 0, false);
-	bring(env.store, P(3), HM_ACCESS_BASE);
+	bring(env.file, P(3), HM_ACCESS_BASE);
 	faults = hm_cache_count(env.cache, HM_C_FAULTS);
 	for (i = 0; i < 3; i++)
-		all(env.store, 0, P(64));
+		all(env.file, 0, P(64));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), faults);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 0);
-	assert_false(hm_referenced(env.store, P(1)));
-	assert_false(hm_referenced(env.store, P(3)));
+	assert_false(hm_referenced(env.file, P(1)));
+	assert_false(hm_referenced(env.file, P(3)));
 	env_end(&env);
 }
 

@@ -2,38 +2,38 @@
 /* The dirty set: counters, ages, and the walk in offset order. */
 #include "common.h"
 
-static u64 next_dirty(struct hm_store *store, u64 from, u64 end)
+static u64 next_dirty(struct hm_file *file, u64 from, u64 end)
 {
 	u64 pgoff = ~0ull;
 	bool found;
 
-	hm_spin_lock(&store->dirty_lock);
-	found = hm_dirty_next(store, from, end, &pgoff);
-	hm_spin_unlock(&store->dirty_lock);
+	hm_spin_lock(&file->dirty_lock);
+	found = hm_dirty_next(file, from, end, &pgoff);
+	hm_spin_unlock(&file->dirty_lock);
 	return found ? pgoff : ~0ull;
 }
 
 /* Pages are counted, not units; per store and for the cache. */
 static void test_counters(void **state)
 {
-	struct hm_store *other;
+	struct hm_file *other;
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(8));
 	other = env_open(&env, BYTES(8));
-	bring(env.store, 0, HM_ACCESS_WRITE);
-	assert_int_equal(hm_store_dirty_pages(env.store), BLOCK);
+	bring(env.file, 0, HM_ACCESS_WRITE);
+	assert_int_equal(hm_file_dirty_pages(env.file), BLOCK);
 	bring(other, 3, HM_ACCESS_WRITE | HM_ACCESS_BASE);
 	bring(other, 4, HM_ACCESS_WRITE | HM_ACCESS_BASE);
-	assert_int_equal(hm_store_dirty_pages(env.store), BLOCK);
-	assert_int_equal(hm_store_dirty_pages(other), 2);
+	assert_int_equal(hm_file_dirty_pages(env.file), BLOCK);
+	assert_int_equal(hm_file_dirty_pages(other), 2);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), BLOCK + 2);
-	write_all(env.store);
-	assert_int_equal(hm_store_dirty_pages(env.store), 0);
+	write_all(env.file);
+	assert_int_equal(hm_file_dirty_pages(env.file), 0);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), 2);
 	/* Thrown away, it is not dirty any more either. */
 	drop(other, 3, 4, true);
-	assert_int_equal(hm_store_dirty_pages(other), 1);
+	assert_int_equal(hm_file_dirty_pages(other), 1);
 	assert_int_equal(next_dirty(other, 0, ~0ull), 4);
 	env_end(&env);
 }
@@ -66,16 +66,16 @@ static void test_walk_in_order(void **state)
 	u64 at = 0;
 	u32 i;
 
-	env_start(&env, 32, 1, HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT);
+	env_start(&env, 32, 1, HM_FILE_BLOCKS_MAX << HM_BLOCK_SHIFT);
 	for (i = 0; i < 13; i++)
-		bring(env.store, sorted[order[i]],
+		bring(env.file, sorted[order[i]],
 		      HM_ACCESS_WRITE | (base[order[i]] ? HM_ACCESS_BASE : 0));
 	for (i = 0; i < 13; i++) {
-		at = next_dirty(env.store, at, ~0ull);
+		at = next_dirty(env.file, at, ~0ull);
 		assert_int_equal(at, sorted[i]);
 		at += base[i] ? 1 : BLOCK;
 	}
-	assert_int_equal(next_dirty(env.store, at, ~0ull), ~0ull);
+	assert_int_equal(next_dirty(env.file, at, ~0ull), ~0ull);
 	audit(&env); /* a walk from the middle clears nothing that is needed */
 	env_end(&env);
 }
@@ -86,16 +86,16 @@ static void test_walk_bounds(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(8));
-	bring(env.store, P(2), HM_ACCESS_WRITE);
-	bring(env.store, P(4) + 3, HM_ACCESS_WRITE | HM_ACCESS_BASE);
-	assert_int_equal(next_dirty(env.store, 0, P(2)), ~0ull);
-	assert_int_equal(next_dirty(env.store, 0, P(2) + 1), P(2));
-	assert_int_equal(next_dirty(env.store, P(2) + 5, P(3)), P(2));
-	assert_int_equal(next_dirty(env.store, P(3), P(4) + 3), ~0ull);
-	assert_int_equal(next_dirty(env.store, P(3), P(4) + 4), P(4) + 3);
-	assert_int_equal(next_dirty(env.store, P(4) + 3, ~0ull), P(4) + 3);
-	assert_int_equal(next_dirty(env.store, P(4) + 4, ~0ull), ~0ull);
-	assert_int_equal(next_dirty(env.store, P(4) + 3, P(4) + 3), ~0ull);
+	bring(env.file, P(2), HM_ACCESS_WRITE);
+	bring(env.file, P(4) + 3, HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	assert_int_equal(next_dirty(env.file, 0, P(2)), ~0ull);
+	assert_int_equal(next_dirty(env.file, 0, P(2) + 1), P(2));
+	assert_int_equal(next_dirty(env.file, P(2) + 5, P(3)), P(2));
+	assert_int_equal(next_dirty(env.file, P(3), P(4) + 3), ~0ull);
+	assert_int_equal(next_dirty(env.file, P(3), P(4) + 4), P(4) + 3);
+	assert_int_equal(next_dirty(env.file, P(4) + 3, ~0ull), P(4) + 3);
+	assert_int_equal(next_dirty(env.file, P(4) + 4, ~0ull), ~0ull);
+	assert_int_equal(next_dirty(env.file, P(4) + 3, P(4) + 3), ~0ull);
 	env_end(&env);
 }
 
@@ -108,18 +108,18 @@ static void test_summaries_settle(void **state)
 	struct env env;
 	u32 i;
 
-	env_start(&env, 8, 1, HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT);
+	env_start(&env, 8, 1, HM_FILE_BLOCKS_MAX << HM_BLOCK_SHIFT);
 	for (i = 0; i < 3; i++) {
 		u64 pgoff = P((u64)HM_NODE_SLOTS * HM_NODE_SLOTS + HM_NODE_SLOTS) + 1;
 		struct hm_pos pos;
 
-		use(env.store, pgoff, HM_ACCESS_WRITE | HM_ACCESS_BASE);
-		assert_int_equal(next_dirty(env.store, 0, ~0ull), pgoff);
-		assert_int_equal(write_all(env.store), 1);
-		assert_int_equal(next_dirty(env.store, 0, ~0ull), ~0ull);
-		assert_true(hm_index_find(env.store, pgoff, &pos));
+		use(env.file, pgoff, HM_ACCESS_WRITE | HM_ACCESS_BASE);
+		assert_int_equal(next_dirty(env.file, 0, ~0ull), pgoff);
+		assert_int_equal(write_all(env.file), 1);
+		assert_int_equal(next_dirty(env.file, 0, ~0ull), ~0ull);
+		assert_true(hm_index_find(env.file, pgoff, &pos));
 		hm_index_word(&pos, pgoff);
-		assert_false(hm_bit_test(env.store->dirty, pos.root_slot));
+		assert_false(hm_bit_test(env.file->dirty, pos.root_slot));
 		assert_false(hm_bit_test(pos.dir->dirty, pos.dir_slot));
 		assert_false(hm_bit_test(pos.leaf->dirty, pos.leaf_slot));
 		assert_false(hm_bit_test(pos.base->dirty, pos.base_slot));
@@ -136,11 +136,11 @@ static void test_partial_walk_keeps_bits(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(3 * HM_NODE_SLOTS));
-	bring(env.store, P(1) + 1, HM_ACCESS_WRITE | HM_ACCESS_BASE);
-	assert_int_equal(next_dirty(env.store, P(1) + 2, ~0ull), ~0ull);
-	assert_int_equal(next_dirty(env.store, P(2), ~0ull), ~0ull);
-	assert_int_equal(next_dirty(env.store, 0, P(1)), ~0ull);
-	assert_int_equal(next_dirty(env.store, 0, ~0ull), P(1) + 1);
+	bring(env.file, P(1) + 1, HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	assert_int_equal(next_dirty(env.file, P(1) + 2, ~0ull), ~0ull);
+	assert_int_equal(next_dirty(env.file, P(2), ~0ull), ~0ull);
+	assert_int_equal(next_dirty(env.file, 0, P(1)), ~0ull);
+	assert_int_equal(next_dirty(env.file, 0, ~0ull), P(1) + 1);
 	audit(&env);
 	env_end(&env);
 }
@@ -155,28 +155,28 @@ static void test_stale_bit(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(8));
-	bring(env.store, P(1) + 1, HM_ACCESS_WRITE | HM_ACCESS_BASE);
-	bring(env.store, P(2), HM_ACCESS_WRITE);
-	write_all(env.store);
-	assert_true(hm_index_find(env.store, P(1) + 1, &pos));
+	bring(env.file, P(1) + 1, HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	bring(env.file, P(2), HM_ACCESS_WRITE);
+	write_all(env.file);
+	assert_true(hm_index_find(env.file, P(1) + 1, &pos));
 	hm_index_word(&pos, P(1) + 1);
 	hm_dirty_ensure(&pos);
-	assert_true(hm_index_find(env.store, P(2), &pos));
+	assert_true(hm_index_find(env.file, P(2), &pos));
 	hm_index_word(&pos, P(2));
 	hm_dirty_ensure(&pos);
-	assert_int_equal(next_dirty(env.store, 0, ~0ull), P(1) + 1);
-	assert_int_equal(write_all(env.store), 0);
-	assert_int_equal(next_dirty(env.store, 0, ~0ull), ~0ull);
+	assert_int_equal(next_dirty(env.file, 0, ~0ull), P(1) + 1);
+	assert_int_equal(write_all(env.file), 0);
+	assert_int_equal(next_dirty(env.file, 0, ~0ull), ~0ull);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), 0);
 	/* Left behind by a page of a block that is whole now. */
-	assert_true(hm_index_find(env.store, P(1) + 1, &pos));
+	assert_true(hm_index_find(env.file, P(1) + 1, &pos));
 	hm_index_word(&pos, P(1) + 1);
-	drop(env.store, P(1), P(2), false);
-	use(env.store, P(1), HM_ACCESS_READ);
+	drop(env.file, P(1), P(2), false);
+	use(env.file, P(1), HM_ACCESS_READ);
 	hm_dirty_ensure(&pos);
-	assert_int_equal(write_all(env.store), 0);
-	touch(env.store, P(1), HM_ACCESS_WRITE);
-	assert_int_equal(write_all(env.store), 1);
+	assert_int_equal(write_all(env.file), 0);
+	touch(env.file, P(1), HM_ACCESS_WRITE);
+	assert_int_equal(write_all(env.file), 1);
 	env_end(&env);
 }
 
@@ -189,25 +189,25 @@ static void test_age(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(8));
-	assert_int_equal(hm_atomic_read(&env.store->dirty_since), 0);
+	assert_int_equal(hm_atomic_read(&env.file->dirty_since), 0);
 	hm_cache_tick(env.cache, 100);
-	bring(env.store, 0, HM_ACCESS_WRITE);
+	bring(env.file, 0, HM_ACCESS_WRITE);
 	hm_cache_tick(env.cache, 200);
-	bring(env.store, P(1), HM_ACCESS_WRITE);
-	assert_int_equal(hm_atomic_read(&env.store->dirty_since), 100);
-	write_range(env.store, 0, P(1));
-	assert_int_equal(hm_atomic_read(&env.store->dirty_since), 100);
-	write_all(env.store);
-	assert_int_equal(hm_atomic_read(&env.store->dirty_since), 0);
+	bring(env.file, P(1), HM_ACCESS_WRITE);
+	assert_int_equal(hm_atomic_read(&env.file->dirty_since), 100);
+	write_range(env.file, 0, P(1));
+	assert_int_equal(hm_atomic_read(&env.file->dirty_since), 100);
+	write_all(env.file);
+	assert_int_equal(hm_atomic_read(&env.file->dirty_since), 0);
 	hm_cache_tick(env.cache, 300);
-	touch(env.store, 0, HM_ACCESS_WRITE);
-	assert_int_equal(hm_atomic_read(&env.store->dirty_since), 300);
+	touch(env.file, 0, HM_ACCESS_WRITE);
+	assert_int_equal(hm_atomic_read(&env.file->dirty_since), 300);
 	/* The clock never goes back. */
 	hm_cache_tick(env.cache, 50);
-	touch(env.store, P(1), HM_ACCESS_WRITE);
-	write_all(env.store);
-	touch(env.store, P(1), HM_ACCESS_WRITE);
-	assert_int_equal(hm_atomic_read(&env.store->dirty_since), 300);
+	touch(env.file, P(1), HM_ACCESS_WRITE);
+	write_all(env.file);
+	touch(env.file, P(1), HM_ACCESS_WRITE);
+	assert_int_equal(hm_atomic_read(&env.file->dirty_since), 300);
 	env_end(&env);
 }
 
@@ -232,11 +232,11 @@ static void test_random_walk(void **state)
 		if (block % 2)
 			page = 0; /* odd blocks are whole, even ones split */
 		if ((seed >> 28) % 4) {
-			use(env.store, P(block) + page,
+			use(env.file, P(block) + page,
 			    HM_ACCESS_WRITE | (block % 2 ? 0 : HM_ACCESS_BASE));
 			dirty[P(block) + page] = true;
 		} else {
-			write_range(env.store, P(block), P(block) + page + 1);
+			write_range(env.file, P(block), P(block) + page + 1);
 			memset(&dirty[P(block)], 0, page + 1);
 		}
 		from = P((seed >> 3) % BLOCKS) + (seed >> 20) % HM_BLOCK_PAGES;
@@ -245,7 +245,7 @@ static void test_random_walk(void **state)
 			want = hm_block_start(from);
 		while (want < npages && !dirty[want])
 			want++;
-		assert_int_equal(next_dirty(env.store, from, ~0ull), want < npages ? want : ~0ull);
+		assert_int_equal(next_dirty(env.file, from, ~0ull), want < npages ? want : ~0ull);
 	}
 	env_end(&env);
 	free(dirty);

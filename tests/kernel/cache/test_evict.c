@@ -10,8 +10,8 @@ static void check_sorted(const struct hm_victim *victims, u32 n)
 	for (i = 1; i < n; i++) {
 		const struct hm_unit *a = &victims[i - 1].unit, *b = &victims[i].unit;
 
-		assert_true(a->store->id < b->store->id ||
-			    (a->store == b->store && a->pgoff + a->npages <= b->pgoff));
+		assert_true(a->file->id < b->file->id ||
+			    (a->file == b->file && a->pgoff + a->npages <= b->pgoff));
 	}
 }
 
@@ -26,16 +26,16 @@ static void test_only_clean(void **state)
 
 	env_start(&env, 8, 1, BYTES(16));
 	for (i = 0; i < 7; i++)
-		bring(env.store, P(i), i == 0 || i == 1 ? HM_ACCESS_WRITE : HM_ACCESS_READ);
-	assert_int_equal(hm_writeback(env.store, &pos, P(2), 1, true, &run), HM_WB_RUN);
-	assert_int_equal(fault(env.store, P(7), HM_ACCESS_READ, &filling), HM_FILL);
-	touch(env.store, P(2), HM_ACCESS_WRITE);
+		bring(env.file, P(i), i == 0 || i == 1 ? HM_ACCESS_WRITE : HM_ACCESS_READ);
+	assert_int_equal(hm_writeback(env.file, &pos, P(2), 1, true, &run), HM_WB_RUN);
+	assert_int_equal(fault(env.file, P(7), HM_ACCESS_READ, &filling), HM_FILL);
+	touch(env.file, P(2), HM_ACCESS_WRITE);
 	assert_int_equal(evict(env.cache, HM_HUGE, 8), 4);
-	assert_int_equal(state_of(env.store, P(0)), HM_DIRTY);
-	assert_int_equal(state_of(env.store, P(1)), HM_WRITING);
-	assert_int_equal(state_of(env.store, P(2)), HM_DIRTY);
-	assert_int_equal(state_of(env.store, P(7)), HM_FILLING);
-	hm_writeback_done(env.store, P(1), HM_BLOCK_PAGES, 0);
+	assert_int_equal(state_of(env.file, P(0)), HM_DIRTY);
+	assert_int_equal(state_of(env.file, P(1)), HM_WRITING);
+	assert_int_equal(state_of(env.file, P(2)), HM_DIRTY);
+	assert_int_equal(state_of(env.file, P(7)), HM_FILLING);
+	hm_writeback_done(env.file, P(1), HM_BLOCK_PAGES, 0);
 	assert_false(hm_fill_done(&filling, 0, false));
 	assert_int_equal(evict(env.cache, HM_HUGE, 8), 2);
 	env_end(&env);
@@ -53,20 +53,20 @@ static void test_inactive_first(void **state)
 	u32 evicted = 0;
 
 	env_start(&env, 8, 1, BYTES(16));
-	unit = bring(env.store, 0, HM_ACCESS_READ);
-	touch(env.store, 0, HM_ACCESS_READ);
+	unit = bring(env.file, 0, HM_ACCESS_READ);
+	touch(env.file, 0, HM_ACCESS_READ);
 	assert_int_equal(reclaim(env.cache, HM_HUGE, 1, victims, &evicted), 1);
 	assert_false(victims[0].evict);
 	assert_int_equal(victims[0].unit.pgoff, 0);
 	assert_int_equal(victims[0].unit.frame, unit.frame);
 	assert_int_equal(victims[0].unit.npages, HM_BLOCK_PAGES);
-	assert_int_equal(state_of(env.store, 0), HM_CLEAN);
-	assert_false(hm_referenced(env.store, 0)); /* old touches are forgotten */
+	assert_int_equal(state_of(env.file, 0), HM_CLEAN);
+	assert_false(hm_referenced(env.file, 0)); /* old touches are forgotten */
 	assert_int_equal(hm_cache_count(env.cache, HM_C_DEACTIVATED), 1);
 	assert_int_equal(reclaim(env.cache, HM_HUGE, 1, victims, &evicted), 1);
 	assert_true(victims[0].evict);
 	assert_int_equal(evicted, 1);
-	assert_int_equal(state_of(env.store, 0), HM_ABSENT);
+	assert_int_equal(state_of(env.file, 0), HM_ABSENT);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_EVICTED), 1);
 	assert_int_equal(reclaim(env.cache, HM_HUGE, 1, victims, &evicted), 0);
 	env_end(&env);
@@ -81,19 +81,19 @@ static void test_rescue(void **state)
 
 	env_start(&env, 8, 1, BYTES(16));
 	for (i = 0; i < 3; i++)
-		bring(env.store, P(i * 2), HM_ACCESS_READ);
+		bring(env.file, P(i * 2), HM_ACCESS_READ);
 	assert_int_equal(reclaim(env.cache, HM_HUGE, 3, victims, &evicted), 3);
 	for (i = 10; i < 13; i++)
-		bring(env.store, P(i), HM_ACCESS_READ);
-	touch(env.store, P(2), HM_ACCESS_READ);
+		bring(env.file, P(i), HM_ACCESS_READ);
+	touch(env.file, P(2), HM_ACCESS_READ);
 	reclaim(env.cache, HM_HUGE, 3, victims, &evicted);
 	assert_int_equal(evicted, 2);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_RESCUED), 1);
-	assert_int_equal(state_of(env.store, P(2)), HM_CLEAN);
-	assert_int_equal(state_of(env.store, P(0)), HM_ABSENT);
-	assert_int_equal(state_of(env.store, P(4)), HM_ABSENT);
+	assert_int_equal(state_of(env.file, P(2)), HM_CLEAN);
+	assert_int_equal(state_of(env.file, P(0)), HM_ABSENT);
+	assert_int_equal(state_of(env.file, P(4)), HM_ABSENT);
 	assert_int_equal(
-		hm_atomic_read(&hm_desc_of(env.cache, touch(env.store, P(2), 0).frame)->where) &
+		hm_atomic_read(&hm_desc_of(env.cache, touch(env.file, P(2), 0).frame)->where) &
 			0xff,
 		HM_Q_MAIN);
 	env_end(&env);
@@ -108,13 +108,13 @@ static void test_oldest_first(void **state)
 	env_start(&env, 8, 1, BYTES(32));
 	for (i = 0; i < 8; i++) {
 		hm_cache_tick(env.cache, 10000 * (i + 1));
-		bring(env.store, P((i * 5) % 16), HM_ACCESS_READ);
+		bring(env.file, P((i * 5) % 16), HM_ACCESS_READ);
 	}
 	for (i = 0; i < 8; i++) {
 		assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
-		assert_int_equal(state_of(env.store, P((i * 5) % 16)), HM_ABSENT);
+		assert_int_equal(state_of(env.file, P((i * 5) % 16)), HM_ABSENT);
 		if (i < 7)
-			assert_int_equal(state_of(env.store, P((i * 5 + 5) % 16)), HM_CLEAN);
+			assert_int_equal(state_of(env.file, P((i * 5 + 5) % 16)), HM_CLEAN);
 	}
 	env_end(&env);
 }
@@ -130,7 +130,7 @@ static void test_batch_of_runs(void **state)
 
 	env_start(&env, 32, 1, BYTES(64));
 	for (i = 0; i < 32; i++)
-		bring(env.store, P(order[i]), HM_ACCESS_READ);
+		bring(env.file, P(order[i]), HM_ACCESS_READ);
 	reclaim(env.cache, HM_HUGE, 16, victims, &evicted);
 	n = reclaim(env.cache, HM_HUGE, 16, victims, &evicted);
 	check_sorted(victims, n);
@@ -145,17 +145,17 @@ static void test_batch_of_runs(void **state)
 }
 
 /* Victims of several stores: grouped by store, and sorted in each. */
-static void test_sorted_over_stores(void **state)
+static void test_sorted_over_files(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
-	struct hm_store *other;
+	struct hm_file *other;
 	struct env env;
 	u32 i, n, evicted = 0, rounds = 0;
 
 	env_start(&env, 16, 2, BYTES(64));
 	other = env_open(&env, BYTES(64));
 	for (i = 0; i < 16; i++)
-		bring(i % 2 ? other : env.store, P((i * 7) % 32), HM_ACCESS_READ);
+		bring(i % 2 ? other : env.file, P((i * 7) % 32), HM_ACCESS_READ);
 	while ((n = reclaim(env.cache, HM_HUGE, 16, victims, &evicted))) {
 		check_sorted(victims, n);
 		assert_true(++rounds < 100);
@@ -171,16 +171,16 @@ static void test_neighbours_by_age(void **state)
 
 	env_start(&env, 8, 1, BYTES(16));
 	hm_cache_tick(env.cache, 1000);
-	bring(env.store, P(4), HM_ACCESS_READ);
-	bring(env.store, P(8), HM_ACCESS_READ);
+	bring(env.file, P(4), HM_ACCESS_READ);
+	bring(env.file, P(8), HM_ACCESS_READ);
 	hm_cache_tick(env.cache, 60000);
-	bring(env.store, P(5), HM_ACCESS_READ);
-	bring(env.store, P(9), HM_ACCESS_READ);
+	bring(env.file, P(5), HM_ACCESS_READ);
+	bring(env.file, P(9), HM_ACCESS_READ);
 	assert_int_equal(evict(env.cache, HM_HUGE, 2), 2);
-	assert_int_equal(state_of(env.store, P(4)), HM_ABSENT);
-	assert_int_equal(state_of(env.store, P(8)), HM_ABSENT);
-	assert_int_equal(state_of(env.store, P(5)), HM_CLEAN);
-	assert_int_equal(state_of(env.store, P(9)), HM_CLEAN);
+	assert_int_equal(state_of(env.file, P(4)), HM_ABSENT);
+	assert_int_equal(state_of(env.file, P(8)), HM_ABSENT);
+	assert_int_equal(state_of(env.file, P(5)), HM_CLEAN);
+	assert_int_equal(state_of(env.file, P(9)), HM_CLEAN);
 	env_end(&env);
 }
 
@@ -193,7 +193,7 @@ static void test_want_and_max(void **state)
 
 	env_start(&env, 32, 1, BYTES(64));
 	for (i = 0; i < 32; i++)
-		bring(env.store, P(i), HM_ACCESS_READ);
+		bring(env.file, P(i), HM_ACCESS_READ);
 	for (rounds = 0; rounds < 8; rounds++) {
 		u32 claimed = 0;
 
@@ -221,8 +221,8 @@ static void test_results(void **state)
 	u32 i, n;
 
 	env_start(&env, 8, 1, BYTES(16));
-	bring(env.store, 0, HM_ACCESS_READ);
-	bring(env.store, P(1), HM_ACCESS_READ);
+	bring(env.file, 0, HM_ACCESS_READ);
+	bring(env.file, P(1), HM_ACCESS_READ);
 	hm_reclaim(env.cache, HM_HUGE, 2, victims, MAX_VICTIMS);
 	n = hm_reclaim(env.cache, HM_HUGE, 2, victims, MAX_VICTIMS);
 	assert_int_equal(n, 2);
@@ -230,13 +230,13 @@ static void test_results(void **state)
 		assert_true(victims[i].evict);
 	assert_false(hm_evict_done(&victims[0].unit, HM_EVICT_BUSY));
 	assert_false(hm_evict_done(&victims[1].unit, HM_EVICT_DIRTY));
-	assert_int_equal(state_of(env.store, 0), HM_CLEAN);
-	assert_int_equal(state_of(env.store, P(1)), HM_DIRTY);
+	assert_int_equal(state_of(env.file, 0), HM_CLEAN);
+	assert_int_equal(state_of(env.file, P(1)), HM_DIRTY);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), BLOCK);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_EVICTED), 0);
 	audit(&env);
 	assert_int_equal(evict(env.cache, HM_HUGE, 2), 1);
-	assert_int_equal(write_all(env.store), 1);
+	assert_int_equal(write_all(env.file), 1);
 	assert_int_equal(evict(env.cache, HM_HUGE, 2), 1);
 	env_end(&env);
 }
@@ -250,7 +250,7 @@ static void test_shards_in_turn(void **state)
 
 	env_start(&env, 32, 2, BYTES(64));
 	for (i = 0; i < 30; i++)
-		bring(env.store, P(i), HM_ACCESS_READ); /* 16 in one shard, 14 in the other */
+		bring(env.file, P(i), HM_ACCESS_READ); /* 16 in one shard, 14 in the other */
 	for (round = 0; round < 3; round++) { /* in the first one, some become inactive */
 		n = hm_reclaim(env.cache, HM_HUGE, 1, victims, MAX_VICTIMS);
 		for (i = 0; i < n; i++) {
@@ -273,7 +273,7 @@ static void test_all_shards(void **state)
 
 	env_start(&env, 32, 4, BYTES(512));
 	for (i = 0; i < 32; i++)
-		bring(env.store, P(i * 16), HM_ACCESS_READ); /* a shard each */
+		bring(env.file, P(i * 16), HM_ACCESS_READ); /* a shard each */
 	assert_int_equal(evict(env.cache, HM_HUGE, 32), 32);
 	env_end(&env);
 }
@@ -289,14 +289,14 @@ static void test_dirty_do_not_hide(void **state)
 
 	env_start(&env, 8, 1, BYTES(64));
 	for (i = 0; i < 4; i++)
-		bring(env.store, P(i), HM_ACCESS_READ);
+		bring(env.file, P(i), HM_ACCESS_READ);
 	for (i = 0; i < 2 * HM_BLOCK_PAGES; i++)
-		bring(env.store, P(16) + i, HM_ACCESS_READ | HM_ACCESS_BASE);
+		bring(env.file, P(16) + i, HM_ACCESS_READ | HM_ACCESS_BASE);
 	hm_cache_tick(env.cache, 1ull << 20);
 	for (i = 0; i < HM_BLOCK_PAGES; i++) /* the frame that was carved first */
-		touch(env.store, P(16) + i, HM_ACCESS_WRITE);
+		touch(env.file, P(16) + i, HM_ACCESS_WRITE);
 	for (i = 0; i < 4; i++)
-		touch(env.store, P(i), HM_ACCESS_WRITE);
+		touch(env.file, P(i), HM_ACCESS_WRITE);
 	assert_int_equal(evict(env.cache, HM_HUGE, ~0u), HM_BLOCK_PAGES);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 3);
 	env_end(&env);
@@ -314,11 +314,11 @@ static void test_drain_for_huge(void **state)
 
 	env_start(&env, 4, 1, BYTES(64));
 	for (i = 0; i < 4 * HM_BLOCK_PAGES; i++)
-		bring(env.store, i, HM_ACCESS_BASE);
-	assert_int_equal(fault(env.store, P(8), HM_ACCESS_READ, &unit), HM_NO_FRAME);
+		bring(env.file, i, HM_ACCESS_BASE);
+	assert_int_equal(fault(env.file, P(8), HM_ACCESS_READ, &unit), HM_NO_FRAME);
 	assert_int_equal(evict(env.cache, HM_HUGE, HM_BLOCK_PAGES), HM_BLOCK_PAGES);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 1);
-	bring(env.store, P(8), HM_ACCESS_READ);
+	bring(env.file, P(8), HM_ACCESS_READ);
 	env_end(&env);
 }
 
@@ -333,13 +333,13 @@ static void test_drain_touched_and_dirty(void **state)
 
 	env_start(&env, 4, 1, BYTES(64));
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		bring(env.store, i, HM_ACCESS_BASE | (i == 5 ? HM_ACCESS_WRITE : 0));
-		touch(env.store, i, HM_ACCESS_READ);
+		bring(env.file, i, HM_ACCESS_BASE | (i == 5 ? HM_ACCESS_WRITE : 0));
+		touch(env.file, i, HM_ACCESS_READ);
 	}
 	assert_int_equal(evict(env.cache, HM_HUGE, HM_BLOCK_PAGES), 0);
-	assert_int_equal(state_of(env.store, 5), HM_DIRTY);
+	assert_int_equal(state_of(env.file, 5), HM_DIRTY);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 3);
-	write_all(env.store);
+	write_all(env.file);
 	assert_int_equal(evict(env.cache, HM_HUGE, HM_BLOCK_PAGES), HM_BLOCK_PAGES);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 4);
 	env_end(&env);
@@ -354,7 +354,7 @@ static void test_drain_given_up(void **state)
 
 	env_start(&env, 4, 1, BYTES(8));
 	for (i = 0; i < 4 * HM_BLOCK_PAGES; i++)
-		bring(env.store, i, HM_ACCESS_BASE);
+		bring(env.file, i, HM_ACCESS_BASE);
 	while (!evicted) {
 		u32 n = hm_reclaim(env.cache, HM_HUGE, 1, victims, 4);
 
@@ -375,7 +375,7 @@ static void test_drain_given_up(void **state)
 		if (hm_ptr_read(&desc->word))
 			break;
 	}
-	touch(env.store, hm_desc_of(env.cache, hm_pool_base_frame(env.cache, huge, i))->pgoff,
+	touch(env.file, hm_desc_of(env.cache, hm_pool_base_frame(env.cache, huge, i))->pgoff,
 	      HM_ACCESS_WRITE);
 	while (evict(env.cache, HM_BASE, 16))
 		;
@@ -393,12 +393,12 @@ static void test_huge_beside_dirty(void **state)
 	env_start(&env, 8, 1, BYTES(64));
 	hm_cache_tick(env.cache, 1000);
 	for (i = 0; i < 4 * HM_BLOCK_PAGES; i++)
-		bring(env.store, i, HM_ACCESS_BASE);
+		bring(env.file, i, HM_ACCESS_BASE);
 	hm_cache_tick(env.cache, 60000);
 	for (i = 4; i < 8; i++)
-		bring(env.store, P(i), HM_ACCESS_READ);
+		bring(env.file, P(i), HM_ACCESS_READ);
 	for (i = 0; i < 4; i++)
-		touch(env.store, P(i) + 7, HM_ACCESS_WRITE);
+		touch(env.file, P(i) + 7, HM_ACCESS_WRITE);
 	while (!hm_pool_free(env.cache, HM_HUGE))
 		assert_int_not_equal(evict(env.cache, HM_HUGE, 1), 0);
 	env_end(&env);
@@ -413,10 +413,10 @@ static void test_passing_held(void **state)
 
 	env_start(&env, 16, 1, BYTES(64));
 	for (i = 0; i < 8; i++)
-		bring(env.store, P(i), HM_ACCESS_READ);
+		bring(env.file, P(i), HM_ACCESS_READ);
 	for (i = 8; i < 16; i++) {
-		bring(env.store, P(i), HM_ACCESS_PASSING);
-		touch(env.store, P(i), HM_ACCESS_READ);
+		bring(env.file, P(i), HM_ACCESS_PASSING);
+		touch(env.file, P(i), HM_ACCESS_READ);
 	}
 	for (round = 0; round < 64; round++) {
 		u32 n = hm_reclaim(env.cache, HM_HUGE, 2, victims, MAX_VICTIMS);
@@ -445,17 +445,17 @@ static void test_passing_last(void **state)
 	env_init(&env, &opts);
 	env_open(&env, BYTES(64));
 	for (i = 0; i < 3 * HM_BLOCK_PAGES; i++)
-		bring(env.store, i, HM_ACCESS_BASE);
+		bring(env.file, i, HM_ACCESS_BASE);
 	for (i = 0; i < 3; i++)
-		touch(env.store, P(i) + 7, HM_ACCESS_WRITE);
+		touch(env.file, P(i) + 7, HM_ACCESS_WRITE);
 	while (evict(env.cache, HM_BASE, 16))
 		;
-	bring(env.store, P(3), HM_ACCESS_BASE);
+	bring(env.file, P(3), HM_ACCESS_BASE);
 	for (i = 4; i < 14; i++)
-		bring(env.store, P(i), HM_ACCESS_WRITE);
+		bring(env.file, P(i), HM_ACCESS_WRITE);
 	for (; i < 17; i++) {
-		bring(env.store, P(i), HM_ACCESS_PASSING);
-		touch(env.store, P(i), HM_ACCESS_READ);
+		bring(env.file, P(i), HM_ACCESS_PASSING);
+		touch(env.file, P(i), HM_ACCESS_READ);
 	}
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 0);
 	assert_int_not_equal(evict(env.cache, HM_HUGE, 1), 0);
@@ -471,10 +471,10 @@ static void test_huge_for_base(void **state)
 
 	env_start(&env, 4, 1, BYTES(64));
 	for (i = 0; i < 4; i++)
-		bring(env.store, P(i), HM_ACCESS_READ);
-	assert_int_equal(fault(env.store, P(8), HM_ACCESS_BASE, &unit), HM_NO_FRAME);
+		bring(env.file, P(i), HM_ACCESS_READ);
+	assert_int_equal(fault(env.file, P(8), HM_ACCESS_BASE, &unit), HM_NO_FRAME);
 	assert_int_equal(evict(env.cache, HM_BASE, 1), 1);
-	bring(env.store, P(8), HM_ACCESS_BASE);
+	bring(env.file, P(8), HM_ACCESS_BASE);
 	env_end(&env);
 }
 
@@ -485,17 +485,17 @@ static void test_older_kind_first(void **state)
 
 	env_start(&env, 8, 1, BYTES(64));
 	hm_cache_tick(env.cache, 1000);
-	bring(env.store, P(1), HM_ACCESS_READ);
+	bring(env.file, P(1), HM_ACCESS_READ);
 	hm_cache_tick(env.cache, 60000);
-	bring(env.store, P(2), HM_ACCESS_BASE);
+	bring(env.file, P(2), HM_ACCESS_BASE);
 	assert_int_equal(evict(env.cache, HM_BASE, 1), 1);
-	assert_int_equal(state_of(env.store, P(1)), HM_ABSENT);
-	assert_int_equal(state_of(env.store, P(2)), HM_CLEAN);
+	assert_int_equal(state_of(env.file, P(1)), HM_ABSENT);
+	assert_int_equal(state_of(env.file, P(2)), HM_CLEAN);
 	hm_cache_tick(env.cache, 120000);
-	bring(env.store, P(3), HM_ACCESS_READ);
+	bring(env.file, P(3), HM_ACCESS_READ);
 	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
-	assert_int_equal(state_of(env.store, P(2)), HM_ABSENT);
-	assert_int_equal(state_of(env.store, P(3)), HM_CLEAN);
+	assert_int_equal(state_of(env.file, P(2)), HM_ABSENT);
+	assert_int_equal(state_of(env.file, P(3)), HM_CLEAN);
 	env_end(&env);
 }
 
@@ -514,7 +514,7 @@ static void test_inactive_share(void **state)
 	env_init(&env, &opts);
 	env_open(&env, BYTES(256));
 	for (i = 0; i < 64; i++)
-		bring(env.store, P(i * 3), HM_ACCESS_READ);
+		bring(env.file, P(i * 3), HM_ACCESS_READ);
 	for (i = 0; i < 4; i++)
 		reclaim(env.cache, HM_HUGE, 1, victims, &evicted);
 	assert_int_equal(evicted, 3);
@@ -534,13 +534,13 @@ static void test_want(void **state)
 	env_init(&env, &opts);
 	env_open(&env, BYTES(256));
 	for (i = 0; i < 54; i++)
-		bring(env.store, P(i), HM_ACCESS_READ);
+		bring(env.file, P(i), HM_ACCESS_READ);
 	assert_int_equal(hm_reclaim_want(env.cache, HM_HUGE), 0);
-	bring(env.store, P(54), HM_ACCESS_READ);
+	bring(env.file, P(54), HM_ACCESS_READ);
 	assert_int_equal(hm_reclaim_want(env.cache, HM_HUGE), 6);
 	assert_int_equal(hm_reclaim_want(env.cache, HM_BASE), 0);
 	for (i = 55; i < 64; i++)
-		bring(env.store, P(i), HM_ACCESS_READ);
+		bring(env.file, P(i), HM_ACCESS_READ);
 	assert_int_equal(hm_reclaim_want(env.cache, HM_BASE), 6);
 	env_end(&env);
 }
@@ -551,7 +551,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_rescue),
 	cmocka_unit_test(test_oldest_first),
 	cmocka_unit_test(test_batch_of_runs),
-	cmocka_unit_test(test_sorted_over_stores),
+	cmocka_unit_test(test_sorted_over_files),
 	cmocka_unit_test(test_neighbours_by_age),
 	cmocka_unit_test(test_want_and_max),
 	cmocka_unit_test(test_results),

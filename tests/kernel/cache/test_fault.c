@@ -12,21 +12,21 @@ static void test_fill_and_wait(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(4));
-	assert_int_equal(fault(env.store, P(1) + 2, HM_ACCESS_READ, &filling), HM_FILL);
+	assert_int_equal(fault(env.file, P(1) + 2, HM_ACCESS_READ, &filling), HM_FILL);
 	assert_int_equal(filling.pgoff, P(1));
 	assert_int_equal(filling.npages, HM_BLOCK_PAGES);
-	assert_ptr_equal(filling.store, env.store);
-	assert_int_equal(state_of(env.store, P(1)), HM_FILLING);
-	assert_int_equal(fault(env.store, P(1) + 4, HM_ACCESS_READ, &other), HM_BUSY);
+	assert_ptr_equal(filling.file, env.file);
+	assert_int_equal(state_of(env.file, P(1)), HM_FILLING);
+	assert_int_equal(fault(env.file, P(1) + 4, HM_ACCESS_READ, &other), HM_BUSY);
 	assert_true(hm_fill_done(&filling, 0, false));
-	assert_int_equal(fault(env.store, P(1) + 4, HM_ACCESS_READ, &other), HM_HIT);
+	assert_int_equal(fault(env.file, P(1) + 4, HM_ACCESS_READ, &other), HM_HIT);
 	assert_int_equal(other.frame, filling.frame);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), 2);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FILLS), 1);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_HITS), 1);
 	/* The next stay has no waiter: a flag that was left behind. */
-	drop(env.store, 0, ~0ull, true);
-	bring(env.store, P(1), HM_ACCESS_READ);
+	drop(env.file, 0, ~0ull, true);
+	bring(env.file, P(1), HM_ACCESS_READ);
 	env_end(&env);
 }
 
@@ -37,8 +37,8 @@ static void test_ahead_does_not_wait(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(4));
-	assert_int_equal(fault(env.store, 0, HM_ACCESS_READ, &filling), HM_FILL);
-	assert_int_equal(fault(env.store, 0, HM_ACCESS_AHEAD, &other), HM_BUSY);
+	assert_int_equal(fault(env.file, 0, HM_ACCESS_READ, &filling), HM_FILL);
+	assert_int_equal(fault(env.file, 0, HM_ACCESS_AHEAD, &other), HM_BUSY);
 	assert_false(hm_fill_done(&filling, 0, false));
 	env_end(&env);
 }
@@ -50,12 +50,12 @@ static void test_fill_dirty(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(4));
-	assert_int_equal(fault(env.store, 0, HM_ACCESS_WRITE, &unit), HM_FILL);
+	assert_int_equal(fault(env.file, 0, HM_ACCESS_WRITE, &unit), HM_FILL);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), 0);
 	assert_false(hm_fill_done(&unit, 0, true));
-	assert_int_equal(state_of(env.store, 0), HM_DIRTY);
+	assert_int_equal(state_of(env.file, 0), HM_DIRTY);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), HM_BLOCK_PAGES);
-	assert_int_equal(hm_store_dirty_pages(env.store), HM_BLOCK_PAGES);
+	assert_int_equal(hm_file_dirty_pages(env.file), HM_BLOCK_PAGES);
 	env_end(&env);
 }
 
@@ -69,15 +69,15 @@ static void test_hit_write(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(4));
-	bring(env.store, 0, HM_ACCESS_READ);
-	unit = touch(env.store, 1, HM_ACCESS_READ);
+	bring(env.file, 0, HM_ACCESS_READ);
+	unit = touch(env.file, 1, HM_ACCESS_READ);
 	assert_int_equal(unit.hints, 0);
-	assert_int_equal(state_of(env.store, 0), HM_CLEAN);
-	unit = touch(env.store, 1, HM_ACCESS_WRITE);
+	assert_int_equal(state_of(env.file, 0), HM_CLEAN);
+	unit = touch(env.file, 1, HM_ACCESS_WRITE);
 	assert_int_equal(unit.hints, HM_HINT_READAHEAD);
-	assert_int_equal(state_of(env.store, 0), HM_DIRTY);
+	assert_int_equal(state_of(env.file, 0), HM_DIRTY);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), HM_BLOCK_PAGES);
-	unit = touch(env.store, 2, HM_ACCESS_WRITE);
+	unit = touch(env.file, 2, HM_ACCESS_WRITE);
 	assert_int_equal(unit.hints, 0);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), HM_BLOCK_PAGES);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_DIRTIED), 1);
@@ -92,22 +92,22 @@ static void test_beyond(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, size);
-	bring(env.store, P(2) + 3, HM_ACCESS_READ);
-	assert_int_equal(hm_fault(env.store, P(2) + 4, HM_ACCESS_READ, &unit), HM_BEYOND);
-	assert_int_equal(hm_fault(env.store, P(3), HM_ACCESS_WRITE, &unit), HM_BEYOND);
-	assert_int_equal(hm_fault(env.store, ~0ull, HM_ACCESS_READ, &unit), HM_BEYOND);
+	bring(env.file, P(2) + 3, HM_ACCESS_READ);
+	assert_int_equal(hm_fault(env.file, P(2) + 4, HM_ACCESS_READ, &unit), HM_BEYOND);
+	assert_int_equal(hm_fault(env.file, P(3), HM_ACCESS_WRITE, &unit), HM_BEYOND);
+	assert_int_equal(hm_fault(env.file, ~0ull, HM_ACCESS_READ, &unit), HM_BEYOND);
 	/* It shrinks: refused at once, although the page is cached still. */
-	assert_true(hm_store_set_size(env.store, size - HM_PAGE_SIZE));
-	assert_int_equal(hm_fault(env.store, P(2) + 3, HM_ACCESS_READ, &unit), HM_BEYOND);
-	assert_false(around(env.store, P(2) + 3, &unit));
-	assert_int_equal(state_of(env.store, P(2) + 3), HM_CLEAN);
+	assert_true(hm_file_set_size(env.file, size - HM_PAGE_SIZE));
+	assert_int_equal(hm_fault(env.file, P(2) + 3, HM_ACCESS_READ, &unit), HM_BEYOND);
+	assert_false(around(env.file, P(2) + 3, &unit));
+	assert_int_equal(state_of(env.file, P(2) + 3), HM_CLEAN);
 	/* It grows. */
-	assert_true(hm_store_set_size(env.store, BYTES(4)));
-	bring(env.store, P(3) + 1, HM_ACCESS_READ);
+	assert_true(hm_file_set_size(env.file, BYTES(4)));
+	bring(env.file, P(3) + 1, HM_ACCESS_READ);
 	env_end(&env);
 
 	env_start(&env, 8, 1, 0);
-	assert_int_equal(hm_fault(env.store, 0, HM_ACCESS_READ, &unit), HM_BEYOND);
+	assert_int_equal(hm_fault(env.file, 0, HM_ACCESS_READ, &unit), HM_BEYOND);
 	env_end(&env);
 }
 
@@ -120,13 +120,13 @@ static void test_only_if_cached(void **state)
 
 	env_start(&env, 8, 1, BYTES(4));
 	free_pages = hm_cache_free_pages(env.cache);
-	assert_int_equal(hm_fault(env.store, P(1), HM_ACCESS_CACHED, &unit), HM_MISS);
-	bring(env.store, P(0), HM_ACCESS_READ);
-	assert_int_equal(hm_fault(env.store, P(1), HM_ACCESS_CACHED, &unit), HM_MISS);
+	assert_int_equal(hm_fault(env.file, P(1), HM_ACCESS_CACHED, &unit), HM_MISS);
+	bring(env.file, P(0), HM_ACCESS_READ);
+	assert_int_equal(hm_fault(env.file, P(1), HM_ACCESS_CACHED, &unit), HM_MISS);
 	assert_int_equal(hm_cache_free_pages(env.cache), free_pages - HM_BLOCK_PAGES);
-	assert_int_equal(hm_fault(env.store, P(0), HM_ACCESS_CACHED | HM_ACCESS_WRITE, &unit),
+	assert_int_equal(hm_fault(env.file, P(0), HM_ACCESS_CACHED | HM_ACCESS_WRITE, &unit),
 			 HM_HIT);
-	assert_int_equal(state_of(env.store, P(0)), HM_DIRTY);
+	assert_int_equal(state_of(env.file, P(0)), HM_DIRTY);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), 2);
 	env_end(&env);
 }
@@ -141,20 +141,20 @@ static void test_base_at_the_end(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(2) + HM_PAGE_SIZE);
-	unit = bring(env.store, P(2), HM_ACCESS_READ);
+	unit = bring(env.file, P(2), HM_ACCESS_READ);
 	assert_int_equal(unit.npages, 1);
-	unit = bring(env.store, P(2) - 1, HM_ACCESS_READ);
+	unit = bring(env.file, P(2) - 1, HM_ACCESS_READ);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	assert_int_equal(unit.pgoff, P(1));
 	/* One byte short of a whole block is still not whole. */
-	drop(env.store, 0, ~0ull, true);
-	hm_store_set_size(env.store, BYTES(2) - 1);
-	unit = bring(env.store, P(1), HM_ACCESS_READ);
+	drop(env.file, 0, ~0ull, true);
+	hm_file_set_size(env.file, BYTES(2) - 1);
+	unit = bring(env.file, P(1), HM_ACCESS_READ);
 	assert_int_equal(unit.npages, 1);
 	/* Ending with a block, it is whole. */
-	drop(env.store, 0, ~0ull, true);
-	hm_store_set_size(env.store, BYTES(2));
-	unit = bring(env.store, P(1), HM_ACCESS_READ);
+	drop(env.file, 0, ~0ull, true);
+	hm_file_set_size(env.file, BYTES(2));
+	unit = bring(env.file, P(1), HM_ACCESS_READ);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	env_end(&env);
 }
@@ -168,14 +168,14 @@ static void test_no_frame(void **state)
 
 	env_start(&env, 4, 1, BYTES(8));
 	for (i = 0; i < 4; i++)
-		bring(env.store, P(i), HM_ACCESS_READ);
-	assert_int_equal(fault(env.store, P(4), HM_ACCESS_READ, &unit), HM_NO_FRAME);
+		bring(env.file, P(i), HM_ACCESS_READ);
+	assert_int_equal(fault(env.file, P(4), HM_ACCESS_READ, &unit), HM_NO_FRAME);
 	assert_true(unit.hints & HM_HINT_RECLAIM);
-	assert_int_equal(state_of(env.store, P(4)), HM_ABSENT);
-	assert_int_equal(fault(env.store, P(5), HM_ACCESS_BASE, &unit), HM_NO_FRAME);
+	assert_int_equal(state_of(env.file, P(4)), HM_ABSENT);
+	assert_int_equal(fault(env.file, P(5), HM_ACCESS_BASE, &unit), HM_NO_FRAME);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), 4);
-	drop(env.store, P(1), P(2), false);
-	bring(env.store, P(4), HM_ACCESS_READ);
+	drop(env.file, P(1), P(2), false);
+	bring(env.file, P(4), HM_ACCESS_READ);
 	env_end(&env);
 }
 
@@ -191,7 +191,7 @@ static void test_reclaim_hint(void **state)
 	env_init(&env, &opts);
 	env_open(&env, BYTES(16));
 	for (i = 0; i < 16; i++) {
-		unit = bring(env.store, P(i), HM_ACCESS_READ);
+		unit = bring(env.file, P(i), HM_ACCESS_READ);
 		assert_int_equal(!!(unit.hints & HM_HINT_RECLAIM), 15 - i <= 4);
 		assert_int_equal(hm_reclaim_want(env.cache, HM_HUGE) != 0, 15 - i < 4);
 	}
@@ -208,30 +208,30 @@ static void test_block_read_error(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(4));
-	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_FILL);
-	assert_int_equal(fault(env.store, P(1) + 1, HM_ACCESS_READ, &waiter), HM_BUSY);
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &unit), HM_FILL);
+	assert_int_equal(fault(env.file, P(1) + 1, HM_ACCESS_READ, &waiter), HM_BUSY);
 	assert_true(hm_fill_done(&unit, -EIO, false));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_READ_ERRORS), 1);
 	/* Nobody is told yet: the pages may be readable one by one. */
-	assert_int_equal(fault(env.store, P(1) + 1, HM_ACCESS_READ, &unit), HM_FILL);
+	assert_int_equal(fault(env.file, P(1) + 1, HM_ACCESS_READ, &unit), HM_FILL);
 	assert_int_equal(unit.npages, 1);
 	assert_false(hm_fill_done(&unit, 0, false));
 	/* For good, even when nothing of it is cached. */
-	drop(env.store, 0, ~0ull, false);
-	unit = bring(env.store, P(1) + 2, HM_ACCESS_READ);
+	drop(env.file, 0, ~0ull, false);
+	unit = bring(env.file, P(1) + 2, HM_ACCESS_READ);
 	assert_int_equal(unit.npages, 1);
-	unit = bring(env.store, P(2), HM_ACCESS_READ);
+	unit = bring(env.file, P(2), HM_ACCESS_READ);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	env_end(&env);
 }
 
 /* Fail the fill of a base page that another fault waits for. */
-static void fail_fill_with_waiter(struct hm_store *store, u64 pgoff, u32 access, int err)
+static void fail_fill_with_waiter(struct hm_file *file, u64 pgoff, u32 access, int err)
 {
 	struct hm_unit unit, waiter;
 
-	assert_int_equal(fault(store, pgoff, access, &unit), HM_FILL);
-	assert_int_equal(fault(store, pgoff, HM_ACCESS_BASE, &waiter), HM_BUSY);
+	assert_int_equal(fault(file, pgoff, access, &unit), HM_FILL);
+	assert_int_equal(fault(file, pgoff, HM_ACCESS_BASE, &waiter), HM_BUSY);
 	assert_true(hm_fill_done(&unit, err, false));
 }
 
@@ -244,32 +244,32 @@ static void test_page_read_error(void **state)
 
 	env_start(&env, 8, 1, BYTES(4));
 	free = hm_cache_free_pages(env.cache);
-	fail_fill_with_waiter(env.store, 3, HM_ACCESS_BASE, -ENODATA);
+	fail_fill_with_waiter(env.file, 3, HM_ACCESS_BASE, -ENODATA);
 	assert_int_equal(hm_cache_free_pages(env.cache), free);
-	assert_int_equal(state_of(env.store, 3), HM_FAILED);
-	assert_int_equal(fault(env.store, 3, HM_ACCESS_READ, &unit), HM_ERROR);
+	assert_int_equal(state_of(env.file, 3), HM_FAILED);
+	assert_int_equal(fault(env.file, 3, HM_ACCESS_READ, &unit), HM_ERROR);
 	assert_int_equal(unit.err, -ENODATA);
 	assert_int_equal(unit.frame, HM_NO_FRAME_ID);
-	assert_int_equal(state_of(env.store, 3), HM_ABSENT);
-	assert_int_equal(fault(env.store, 3, HM_ACCESS_BASE, &unit), HM_FILL);
+	assert_int_equal(state_of(env.file, 3), HM_ABSENT);
+	assert_int_equal(fault(env.file, 3, HM_ACCESS_BASE, &unit), HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, false));
 
 	/* Without a waiter the error is not kept. */
-	assert_int_equal(fault(env.store, 4, HM_ACCESS_BASE | HM_ACCESS_AHEAD, &unit), HM_FILL);
+	assert_int_equal(fault(env.file, 4, HM_ACCESS_BASE | HM_ACCESS_AHEAD, &unit), HM_FILL);
 	assert_false(hm_fill_done(&unit, -EIO, false));
-	assert_int_equal(state_of(env.store, 4), HM_ABSENT);
+	assert_int_equal(state_of(env.file, 4), HM_ABSENT);
 
 	/* A fault that waits for read-ahead gets its error. */
-	fail_fill_with_waiter(env.store, 4, HM_ACCESS_BASE | HM_ACCESS_AHEAD, -EIO);
-	assert_int_equal(fault(env.store, 4, HM_ACCESS_BASE, &unit), HM_ERROR);
+	fail_fill_with_waiter(env.file, 4, HM_ACCESS_BASE | HM_ACCESS_AHEAD, -EIO);
+	assert_int_equal(fault(env.file, 4, HM_ACCESS_BASE, &unit), HM_ERROR);
 	assert_int_equal(unit.err, -EIO);
 
 	/* An error that no fault has collected does not keep the block split. */
-	drop(env.store, 0, ~0ull, false);
-	fail_fill_with_waiter(env.store, 5, HM_ACCESS_BASE, -EIO);
-	assert_int_equal(drop(env.store, 0, ~0ull, false), 0);
-	assert_int_equal(state_of(env.store, 5), HM_ABSENT);
-	unit = bring(env.store, 5, HM_ACCESS_READ);
+	drop(env.file, 0, ~0ull, false);
+	fail_fill_with_waiter(env.file, 5, HM_ACCESS_BASE, -EIO);
+	assert_int_equal(drop(env.file, 0, ~0ull, false), 0);
+	assert_int_equal(state_of(env.file, 5), HM_ABSENT);
+	unit = bring(env.file, 5, HM_ACCESS_READ);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	env_end(&env);
 }
@@ -281,8 +281,8 @@ static void test_errno_kept(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(4));
-	fail_fill_with_waiter(env.store, 3, HM_ACCESS_BASE, -4095);
-	assert_int_equal(fault(env.store, 3, HM_ACCESS_BASE, &unit), HM_ERROR);
+	fail_fill_with_waiter(env.file, 3, HM_ACCESS_BASE, -4095);
+	assert_int_equal(fault(env.file, 3, HM_ACCESS_BASE, &unit), HM_ERROR);
 	assert_int_equal(unit.err, -4095);
 	env_end(&env);
 }
@@ -294,17 +294,17 @@ static void test_cancel(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(4));
-	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_FILL);
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &unit), HM_FILL);
 	assert_false(hm_fill_cancel(&unit));
-	assert_int_equal(state_of(env.store, P(1)), HM_ABSENT);
+	assert_int_equal(state_of(env.file, P(1)), HM_ABSENT);
 	assert_int_equal(hm_cache_free_pages(env.cache), 8 * BLOCK);
-	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_FILL);
-	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &waiter), HM_BUSY);
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &unit), HM_FILL);
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &waiter), HM_BUSY);
 	assert_true(hm_fill_cancel(&unit));
-	assert_int_equal(fault(env.store, P(1), HM_ACCESS_BASE, &unit), HM_FILL);
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS_BASE, &unit), HM_FILL);
 	assert_int_equal(unit.npages, 1);
 	assert_false(hm_fill_cancel(&unit));
-	unit = bring(env.store, P(1), HM_ACCESS_READ);
+	unit = bring(env.file, P(1), HM_ACCESS_READ);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_READ_ERRORS), 0);
 	env_end(&env);
@@ -320,33 +320,33 @@ static void test_ahead_and_mark(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(8));
-	unit = bring(env.store, P(1), HM_ACCESS_AHEAD);
+	unit = bring(env.file, P(1), HM_ACCESS_AHEAD);
 	assert_false(unit.hints & HM_HINT_READAHEAD);
-	unit = bring(env.store, P(2), HM_ACCESS_AHEAD | HM_ACCESS_MARK);
+	unit = bring(env.file, P(2), HM_ACCESS_AHEAD | HM_ACCESS_MARK);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), 0);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD), 2);
-	unit = touch(env.store, P(1), HM_ACCESS_READ);
+	unit = touch(env.file, P(1), HM_ACCESS_READ);
 	assert_int_equal(unit.hints, 0);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 1);
 	/* Asking ahead for what is cached is no use of it. */
-	assert_int_equal(fault(env.store, P(2), HM_ACCESS_AHEAD, &unit), HM_HIT);
+	assert_int_equal(fault(env.file, P(2), HM_ACCESS_AHEAD, &unit), HM_HIT);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 1);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_HITS), 1);
-	assert_false(hm_referenced(env.store, P(2)));
-	unit = touch(env.store, P(2), HM_ACCESS_READ);
+	assert_false(hm_referenced(env.file, P(2)));
+	unit = touch(env.file, P(2), HM_ACCESS_READ);
 	assert_int_equal(unit.hints, HM_HINT_READAHEAD);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 2);
-	unit = touch(env.store, P(2), HM_ACCESS_READ);
+	unit = touch(env.file, P(2), HM_ACCESS_READ);
 	assert_int_equal(unit.hints, 0);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 2);
 	/* A demand miss is where a stream may start. */
-	unit = bring(env.store, P(3), HM_ACCESS_READ);
+	unit = bring(env.file, P(3), HM_ACCESS_READ);
 	assert_true(unit.hints & HM_HINT_READAHEAD);
 	/* Evicted unused: wasted. */
-	bring(env.store, P(4), HM_ACCESS_AHEAD);
-	drop(env.store, P(4), P(5), false);
+	bring(env.file, P(4), HM_ACCESS_AHEAD);
+	drop(env.file, P(4), P(5), false);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_WASTED), 1);
-	drop(env.store, P(2), P(3), false);
+	drop(env.file, P(2), P(3), false);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_WASTED), 1);
 	env_end(&env);
 }
@@ -361,14 +361,14 @@ static void test_ahead_caught_up(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(8));
-	assert_int_equal(fault(env.store, P(1), HM_ACCESS_AHEAD | HM_ACCESS_MARK, &filling),
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS_AHEAD | HM_ACCESS_MARK, &filling),
 			 HM_FILL);
-	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_BUSY);
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &unit), HM_BUSY);
 	assert_int_equal(unit.hints, HM_HINT_READAHEAD);
-	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_BUSY);
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &unit), HM_BUSY);
 	assert_int_equal(unit.hints, 0);
 	assert_true(hm_fill_done(&filling, 0, false));
-	unit = touch(env.store, P(1), HM_ACCESS_READ);
+	unit = touch(env.file, P(1), HM_ACCESS_READ);
 	assert_int_equal(unit.hints, 0);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 1);
 	env_end(&env);
@@ -381,12 +381,12 @@ static void test_mark_survives_write(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(8));
-	assert_int_equal(fault(env.store, P(1), HM_ACCESS_WRITE | HM_ACCESS_AHEAD | HM_ACCESS_MARK,
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS_WRITE | HM_ACCESS_AHEAD | HM_ACCESS_MARK,
 			       &unit),
 			 HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, true));
-	write_all(env.store);
-	unit = touch(env.store, P(1), HM_ACCESS_READ);
+	write_all(env.file);
+	unit = touch(env.file, P(1), HM_ACCESS_READ);
 	assert_int_equal(unit.hints, HM_HINT_READAHEAD);
 	env_end(&env);
 }
@@ -401,43 +401,43 @@ static void test_fault_around(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(8));
-	assert_false(around(env.store, 0, &unit));
-	bring(env.store, P(1), HM_ACCESS_AHEAD);
-	assert_false(around(env.store, P(2), &unit));
-	assert_true(around(env.store, P(1) + 3, &unit));
+	assert_false(around(env.file, 0, &unit));
+	bring(env.file, P(1), HM_ACCESS_AHEAD);
+	assert_false(around(env.file, P(2), &unit));
+	assert_true(around(env.file, P(1) + 3, &unit));
 	assert_int_equal(unit.pgoff, P(1));
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	assert_int_equal(unit.hints, 0);
-	assert_true(hm_referenced(env.store, P(1)));
+	assert_true(hm_referenced(env.file, P(1)));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 1);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), 0);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_HITS), 0);
 
-	bring(env.store, P(2), HM_ACCESS_AHEAD | HM_ACCESS_MARK);
-	assert_false(around(env.store, P(2), &unit));
-	unit = touch(env.store, P(2), HM_ACCESS_READ);
+	bring(env.file, P(2), HM_ACCESS_AHEAD | HM_ACCESS_MARK);
+	assert_false(around(env.file, P(2), &unit));
+	unit = touch(env.file, P(2), HM_ACCESS_READ);
 	assert_int_equal(unit.hints, HM_HINT_READAHEAD);
-	assert_true(around(env.store, P(2), &unit));
+	assert_true(around(env.file, P(2), &unit));
 
-	assert_int_equal(fault(env.store, P(3), HM_ACCESS_READ, &busy), HM_FILL);
-	assert_false(around(env.store, P(3), &unit));
+	assert_int_equal(fault(env.file, P(3), HM_ACCESS_READ, &busy), HM_FILL);
+	assert_false(around(env.file, P(3), &unit));
 	assert_false(hm_fill_done(&busy, 0, false));
 
 	{
 		u64 pos = P(3);
 
-		assert_int_equal(hm_invalidate(env.store, &pos, P(4), false, &busy), HM_INV_UNIT);
-		assert_false(around(env.store, P(3), &unit));
+		assert_int_equal(hm_invalidate(env.file, &pos, P(4), false, &busy), HM_INV_UNIT);
+		assert_false(around(env.file, P(3), &unit));
 		assert_false(hm_evict_done(&busy, HM_EVICT_BUSY));
 	}
-	bring(env.store, P(4), HM_ACCESS_WRITE);
-	assert_true(around(env.store, P(4), &unit));
-	assert_int_equal(state_of(env.store, P(4)), HM_DIRTY);
+	bring(env.file, P(4), HM_ACCESS_WRITE);
+	assert_true(around(env.file, P(4), &unit));
+	assert_int_equal(state_of(env.file, P(4)), HM_DIRTY);
 	/* One base page of a split block; the next one is not there. */
-	bring(env.store, P(5) + 1, HM_ACCESS_BASE);
-	assert_true(around(env.store, P(5) + 1, &unit));
+	bring(env.file, P(5) + 1, HM_ACCESS_BASE);
+	assert_true(around(env.file, P(5) + 1, &unit));
 	assert_int_equal(unit.npages, 1);
-	assert_false(around(env.store, P(5) + 2, &unit));
+	assert_false(around(env.file, P(5) + 2, &unit));
 	env_end(&env);
 }
 
@@ -450,40 +450,40 @@ static void test_fault_around_row(void **state)
 
 	env_start(&env, 8, 1, BYTES(8));
 	for (i = 1; i <= 5; i++)
-		bring(env.store, P(2) + i, HM_ACCESS_BASE | HM_ACCESS_AHEAD);
-	bring(env.store, P(2) + 6, HM_ACCESS_BASE | HM_ACCESS_AHEAD | HM_ACCESS_MARK);
-	bring(env.store, P(1) + BLOCK - 1, HM_ACCESS_BASE);
+		bring(env.file, P(2) + i, HM_ACCESS_BASE | HM_ACCESS_AHEAD);
+	bring(env.file, P(2) + 6, HM_ACCESS_BASE | HM_ACCESS_AHEAD | HM_ACCESS_MARK);
+	bring(env.file, P(1) + BLOCK - 1, HM_ACCESS_BASE);
 	first = 0;
 	last = ~0ull;
-	assert_true(hm_fault_around(env.store, P(2) + 3, &first, &last, &unit));
+	assert_true(hm_fault_around(env.file, P(2) + 3, &first, &last, &unit));
 	assert_int_equal(first, P(2) + 1);
 	assert_int_equal(last, P(2) + 5);
 	assert_int_equal(unit.pgoff, P(2) + 3);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 5);
-	assert_true(hm_referenced(env.store, P(2) + 1));
-	assert_false(hm_referenced(env.store, P(2) + 6));
+	assert_true(hm_referenced(env.file, P(2) + 1));
+	assert_false(hm_referenced(env.file, P(2) + 6));
 	/* No further than asked for, nor out of the block. */
 	first = P(2) + 2;
 	last = P(2) + 3;
-	assert_true(hm_fault_around(env.store, P(2) + 3, &first, &last, &unit));
+	assert_true(hm_fault_around(env.file, P(2) + 3, &first, &last, &unit));
 	assert_int_equal(first, P(2) + 2);
 	assert_int_equal(last, P(2) + 3);
-	bring(env.store, top, HM_ACCESS_BASE);
-	bring(env.store, top + 1, HM_ACCESS_BASE);
+	bring(env.file, top, HM_ACCESS_BASE);
+	bring(env.file, top + 1, HM_ACCESS_BASE);
 	first = 0;
 	last = ~0ull;
-	assert_true(hm_fault_around(env.store, top, &first, &last, &unit));
+	assert_true(hm_fault_around(env.file, top, &first, &last, &unit));
 	assert_int_equal(last, top);
 	/* What is there already has been used no more than once. */
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 5);
 	/* Not at the marker, nor beyond what is cached; of a whole block, that. */
 	first = 0;
 	last = ~0ull;
-	assert_false(hm_fault_around(env.store, P(2) + 6, &first, &last, &unit));
-	assert_false(hm_fault_around(env.store, P(5), &first, &last, &unit));
-	bring(env.store, P(4), HM_ACCESS_READ);
+	assert_false(hm_fault_around(env.file, P(2) + 6, &first, &last, &unit));
+	assert_false(hm_fault_around(env.file, P(5), &first, &last, &unit));
+	bring(env.file, P(4), HM_ACCESS_READ);
 	last = P(4) + 5;
-	assert_true(hm_fault_around(env.store, P(4) + 3, &first, &last, &unit));
+	assert_true(hm_fault_around(env.file, P(4) + 3, &first, &last, &unit));
 	assert_int_equal(first, P(4));
 	assert_int_equal(last, P(4) + 5);
 	assert_int_equal(unit.npages, BLOCK);
@@ -498,18 +498,18 @@ static void test_busy_evicting(void **state)
 	u64 pos = 0;
 
 	env_start(&env, 8, 1, BYTES(4));
-	bring(env.store, 0, HM_ACCESS_READ);
-	assert_int_equal(hm_invalidate(env.store, &pos, BLOCK, false, &leaving), HM_INV_UNIT);
-	assert_int_equal(fault(env.store, 1, HM_ACCESS_READ, &unit), HM_BUSY);
+	bring(env.file, 0, HM_ACCESS_READ);
+	assert_int_equal(hm_invalidate(env.file, &pos, BLOCK, false, &leaving), HM_INV_UNIT);
+	assert_int_equal(fault(env.file, 1, HM_ACCESS_READ, &unit), HM_BUSY);
 	assert_true(hm_evict_done(&leaving, HM_EVICTED));
-	bring(env.store, 0, HM_ACCESS_READ);
+	bring(env.file, 0, HM_ACCESS_READ);
 	/* And when it stays after all. */
 	pos = 0;
-	assert_int_equal(hm_invalidate(env.store, &pos, BLOCK, false, &leaving), HM_INV_UNIT);
-	assert_int_equal(fault(env.store, 1, HM_ACCESS_WRITE, &unit), HM_BUSY);
+	assert_int_equal(hm_invalidate(env.file, &pos, BLOCK, false, &leaving), HM_INV_UNIT);
+	assert_int_equal(fault(env.file, 1, HM_ACCESS_WRITE, &unit), HM_BUSY);
 	assert_true(hm_evict_done(&leaving, HM_EVICT_BUSY));
-	assert_int_equal(state_of(env.store, 1), HM_CLEAN);
-	touch(env.store, 1, HM_ACCESS_WRITE);
+	assert_int_equal(state_of(env.file, 1), HM_CLEAN);
+	touch(env.file, 1, HM_ACCESS_WRITE);
 	env_end(&env);
 }
 
@@ -521,11 +521,11 @@ static void test_frame_offsets(void **state)
 	u32 i;
 
 	env_start(&env, 8, 1, BYTES(8));
-	huge = bring(env.store, 0, HM_ACCESS_READ);
+	huge = bring(env.file, 0, HM_ACCESS_READ);
 	assert_int_equal(hm_frame_offset(env.cache, huge.frame), huge.frame * BYTES(1));
-	first = bring(env.store, P(1), HM_ACCESS_BASE);
+	first = bring(env.file, P(1), HM_ACCESS_BASE);
 	for (i = 1; i < HM_BLOCK_PAGES; i++) {
-		last = bring(env.store, P(1) + i, HM_ACCESS_BASE);
+		last = bring(env.file, P(1) + i, HM_ACCESS_BASE);
 		/* Read together, they lie together. */
 		assert_int_equal(hm_frame_offset(env.cache, last.frame),
 				 hm_frame_offset(env.cache, first.frame) + i * HM_PAGE_SIZE);

@@ -37,22 +37,22 @@ static void read_ahead(struct reader *r, u64 page, u32 access)
 	struct hm_unit unit;
 	u64 at;
 
-	if (!hm_readahead(r->env.store, page, access, &plan))
+	if (!hm_readahead(r->env.file, page, access, &plan))
 		return;
 	if (plan.behind_end > plan.behind_start) {
 		/* Whole blocks, once. */
 		assert_int_equal(plan.behind_end % BLOCK, 0);
 		assert_true(plan.behind_start >= r->behind);
 		r->behind = plan.behind_end;
-		write_range(r->env.store, plan.behind_start, plan.behind_end);
+		write_range(r->env.file, plan.behind_start, plan.behind_end);
 	}
 	for (at = plan.start; at < plan.end; at = unit.pgoff + unit.npages) {
 		u32 mark = at == plan.mark ? HM_ACCESS_MARK : 0;
 		enum hm_outcome out;
 
-		out = fault(r->env.store, at, plan.access | HM_ACCESS_AHEAD | mark, &unit);
+		out = fault(r->env.file, at, plan.access | HM_ACCESS_AHEAD | mark, &unit);
 		if (out == HM_NO_FRAME) {
-			hm_readahead_stopped(r->env.store, &plan, at);
+			hm_readahead_stopped(r->env.file, &plan, at);
 			break;
 		}
 		if (out == HM_FILL) {
@@ -72,7 +72,7 @@ static u32 read_page(struct reader *r, u64 page, u32 access)
 	struct hm_unit unit;
 	enum hm_outcome out;
 
-	while ((out = fault(r->env.store, page, access, &unit)) == HM_NO_FRAME)
+	while ((out = fault(r->env.file, page, access, &unit)) == HM_NO_FRAME)
 		evict(r->env.cache, HM_HUGE, 1);
 	if (out == HM_FILL) {
 		assert_false(hm_fill_done(&unit, 0, access & HM_ACCESS_WRITE));
@@ -90,7 +90,7 @@ static u32 read_page(struct reader *r, u64 page, u32 access)
 
 static void end(struct reader *r)
 {
-	write_all(r->env.store);
+	write_all(r->env.file);
 	env_end(&r->env);
 }
 
@@ -127,10 +127,10 @@ static void test_said(void **state)
 	assert_int_equal(read_page(&r, P(9) + 1, AUTO | HM_ACCESS_HUGE | HM_ACCESS_BASE), 1);
 	/* A stream up to the block before: without a word, the next page would come as a block. */
 	for (i = 4; i; i--)
-		hm_readahead(r.env.store, P(50) - i, AUTO, &plan);
+		hm_readahead(r.env.file, P(50) - i, AUTO, &plan);
 	assert_int_equal(read_page(&r, P(50), AUTO | HM_ACCESS_RANDOM), 1);
 	for (i = 4; i; i--)
-		hm_readahead(r.env.store, P(60) - i, AUTO, &plan);
+		hm_readahead(r.env.file, P(60) - i, AUTO, &plan);
 	assert_int_equal(read_page(&r, P(60), AUTO), BLOCK);
 	/* A block of which something is cached in base pages stays so, for now. */
 	assert_int_equal(read_page(&r, P(50) + 1, AUTO | HM_ACCESS_HUGE), 1);
@@ -145,11 +145,11 @@ static void test_ahead_alone(void **state)
 	start(&r, 64, 100);
 	read_page(&r, P(3) - 2, AUTO);
 	read_page(&r, P(3) - 1, AUTO);
-	assert_int_equal(bring(r.env.store, P(3), AUTO | HM_ACCESS_AHEAD).npages, 1);
+	assert_int_equal(bring(r.env.file, P(3), AUTO | HM_ACCESS_AHEAD).npages, 1);
 	assert_int_equal(
-		bring(r.env.store, P(4), AUTO | HM_ACCESS_AHEAD | HM_ACCESS_SEQUENTIAL).npages,
+		bring(r.env.file, P(4), AUTO | HM_ACCESS_AHEAD | HM_ACCESS_SEQUENTIAL).npages,
 		BLOCK);
-	assert_int_equal(bring(r.env.store, P(5), AUTO | HM_ACCESS_AHEAD | HM_ACCESS_HUGE).npages,
+	assert_int_equal(bring(r.env.file, P(5), AUTO | HM_ACCESS_AHEAD | HM_ACCESS_HUGE).npages,
 			 BLOCK);
 	end(&r);
 }
@@ -347,10 +347,10 @@ static void test_not_forward(void **state)
 	start(&r, 64, 200);
 	for (i = 0; i < 5; i++) {
 		read_page(&r, P(10), AUTO);
-		drop(r.env.store, 0, ~0ull, false);
+		drop(r.env.file, 0, ~0ull, false);
 	}
 	read_page(&r, P(10) + 1, AUTO);
-	drop(r.env.store, 0, ~0ull, false);
+	drop(r.env.file, 0, ~0ull, false);
 	read_page(&r, P(10) + 1, AUTO);
 	for (i = 5; i > 0; i--)
 		read_page(&r, P(20 + i), AUTO);
@@ -394,13 +394,13 @@ static void test_random_ahead(void **state)
 		read_page(&r, P(20 + i * 7 % 12) + BLOCK / 2, AUTO);
 	assert_in_range(r.pages, pages, pages + 12);
 	/* What has left is read a page at a time. */
-	drop(r.env.store, 0, ~0ull, false);
+	drop(r.env.file, 0, ~0ull, false);
 	pages = r.pages;
 	for (i = 0; i < 40; i++)
 		read_page(&r, P(20 + i * 7 % 12) + 2 + i % (BLOCK / 4), AUTO);
 	assert_in_range(r.pages, pages, pages + 40);
 	/* The stream itself waits for each of those once more, and goes on. */
-	drop(r.env.store, 0, ~0ull, false);
+	drop(r.env.file, 0, ~0ull, false);
 	r.misses = 0;
 	for (page = P(20); page < P(60); page++)
 		read_page(&r, page, AUTO);
@@ -429,7 +429,7 @@ static void test_whole_again(void **state)
 
 	start(&r, 64, 200);
 	read_page(&r, P(10), AUTO);
-	drop(r.env.store, 0, ~0ull, false);
+	drop(r.env.file, 0, ~0ull, false);
 	assert_int_equal(read_page(&r, P(10) + 1, AUTO | HM_ACCESS_SEQUENTIAL), BLOCK);
 	assert_int_equal(hm_cache_count(r.env.cache, HM_C_JOINS), 1);
 	end(&r);
@@ -464,19 +464,19 @@ static void test_scan_twice(void **state)
 /* A file that is not that large stays, whatever was there before. */
 static void test_scan_that_fits(void **state)
 {
-	struct hm_store *other;
+	struct hm_file *other;
 	struct reader r;
 	u64 first;
 
 	start(&r, 128, 256);
 	other = env_open(&r.env, BYTES(60));
 	scan(&r, 256, AUTO);
-	r.env.store = other;
+	r.env.file = other;
 	scan(&r, 59, AUTO);
 	first = r.pages;
 	scan(&r, 59, AUTO);
 	assert_in_range(r.pages - first, 0, P(2));
-	r.env.store = r.env.all[0];
+	r.env.file = r.env.all[0];
 	end(&r);
 }
 
@@ -500,7 +500,7 @@ static bool passes(struct reader *r, u64 page)
 {
 	struct hm_unit unit;
 
-	assert_int_equal(fault(r->env.store, page, HM_ACCESS_READ, &unit), HM_HIT);
+	assert_int_equal(fault(r->env.file, page, HM_ACCESS_READ, &unit), HM_HIT);
 	return hm_desc_of(r->env.cache, unit.frame)->passing;
 }
 
@@ -525,7 +525,7 @@ static void test_short_stream_stays(void **state)
 /* A block that has just come does not leave for older base pages, however young all are. */
 static void test_new_block_stays(void **state)
 {
-	struct hm_store *other;
+	struct hm_file *other;
 	struct reader r;
 	u64 page;
 
@@ -534,7 +534,7 @@ static void test_new_block_stays(void **state)
 	for (page = P(20); page < P(30); page++)
 		read_page(&r, page, HM_ACCESS_BASE);
 	hm_cache_tick(r.env.cache, 500);
-	r.env.store = other;
+	r.env.file = other;
 	assert_int_equal(read_page(&r, P(3), AUTO | HM_ACCESS_SEQUENTIAL), BLOCK);
 	hm_cache_tick(r.env.cache, 510);
 	r.misses = 0;
@@ -543,7 +543,7 @@ static void test_new_block_stays(void **state)
 		read_page(&r, page, AUTO);
 	}
 	assert_int_equal(r.misses, 0);
-	r.env.store = r.env.all[0];
+	r.env.file = r.env.all[0];
 	end(&r);
 }
 

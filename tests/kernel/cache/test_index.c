@@ -2,8 +2,8 @@
 /* The index: nodes, blocks that split and join, the largest store. */
 #include "common.h"
 
-#define STORE_MAX (HM_STORE_MAX_BLOCKS << HM_BLOCK_SHIFT)
-#define LAST_PAGE ((HM_STORE_MAX_BLOCKS << HM_BLOCK_ORDER) - 1)
+#define FILE_MAX (HM_FILE_BLOCKS_MAX << HM_BLOCK_SHIFT)
+#define LAST_PAGE ((HM_FILE_BLOCKS_MAX << HM_BLOCK_ORDER) - 1)
 
 /* Nodes are asked for from the top down, and only for what is touched. */
 static void test_nodes_on_demand(void **state)
@@ -13,20 +13,20 @@ static void test_nodes_on_demand(void **state)
 	u64 pgoff = P(HM_NODE_SLOTS) + 3; /* not in the first leaf */
 
 	env_start(&env, 8, 1, BYTES(4 * HM_NODE_SLOTS));
-	assert_int_equal(hm_fault(env.store, pgoff, HM_ACCESS_READ, &unit), HM_NO_NODE);
+	assert_int_equal(hm_fault(env.file, pgoff, HM_ACCESS_READ, &unit), HM_NO_NODE);
 	assert_int_equal(unit.err, HM_NODE_DIR);
-	add_node(env.store, pgoff, HM_NODE_DIR, NULL, NULL);
-	assert_int_equal(hm_fault(env.store, pgoff, HM_ACCESS_READ, &unit), HM_NO_NODE);
+	add_node(env.file, pgoff, HM_NODE_DIR, NULL, NULL);
+	assert_int_equal(hm_fault(env.file, pgoff, HM_ACCESS_READ, &unit), HM_NO_NODE);
 	assert_int_equal(unit.err, HM_NODE_LEAF);
-	add_node(env.store, pgoff, HM_NODE_LEAF, NULL, NULL);
-	assert_int_equal(hm_fault(env.store, pgoff, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
+	add_node(env.file, pgoff, HM_NODE_LEAF, NULL, NULL);
+	assert_int_equal(hm_fault(env.file, pgoff, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
 			 HM_NO_NODE);
 	assert_int_equal(unit.err, HM_NODE_BASE);
 	/* No base node is needed for a whole block. */
-	assert_int_equal(hm_fault(env.store, pgoff, HM_ACCESS_READ, &unit), HM_FILL);
+	assert_int_equal(hm_fault(env.file, pgoff, HM_ACCESS_READ, &unit), HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, false));
 	/* Another leaf of the same directory needs a leaf only. */
-	assert_int_equal(hm_fault(env.store, 0, HM_ACCESS_READ, &unit), HM_NO_NODE);
+	assert_int_equal(hm_fault(env.file, 0, HM_ACCESS_READ, &unit), HM_NO_NODE);
 	assert_int_equal(unit.err, HM_NODE_LEAF);
 	env_end(&env);
 }
@@ -42,16 +42,16 @@ static void test_node_brought_twice(void **state)
 	u32 kind;
 
 	env_start(&env, 8, 1, BYTES(4));
-	fault(env.store, 0, HM_ACCESS_READ | HM_ACCESS_BASE, &unit);
+	fault(env.file, 0, HM_ACCESS_READ | HM_ACCESS_BASE, &unit);
 	assert_false(hm_fill_done(&unit, 0, false));
 	for (kind = HM_NODE_DIR; kind <= HM_NODE_BASE; kind++) {
 		void *mem = calloc(1, hm_node_bytes((enum hm_node_kind)kind));
 
-		assert_false(hm_store_add_node(env.store, 0, (enum hm_node_kind)kind, mem,
-					       hm_store_size(env.store), NULL, NULL));
+		assert_false(hm_file_add_node(env.file, 0, (enum hm_node_kind)kind, mem,
+					      hm_file_size(env.file), NULL, NULL));
 		free(mem);
 	}
-	assert_int_equal(state_of(env.store, 0), HM_CLEAN);
+	assert_int_equal(state_of(env.file, 0), HM_CLEAN);
 	env_end(&env);
 }
 
@@ -60,17 +60,17 @@ static void test_nodes_come_back(void **state)
 {
 	struct env env;
 	void *seen[8], *node;
-	struct hm_store *store;
+	struct hm_file *file;
 	u32 n = 0, i;
 
 	env_start(&env, 8, 1, BYTES(4));
-	store = env_open(&env, STORE_MAX);
-	bring(store, 1, HM_ACCESS_BASE); /* dir, leaf, base */
-	bring(store, P(HM_NODE_SLOTS), HM_ACCESS_READ); /* leaf */
-	bring(store, LAST_PAGE - HM_BLOCK_PAGES, HM_ACCESS_READ); /* dir, leaf */
-	drop(store, 0, ~0ull, true);
-	hm_store_destroy(store);
-	while ((node = hm_store_take_node(store))) {
+	file = env_open(&env, FILE_MAX);
+	bring(file, 1, HM_ACCESS_BASE); /* dir, leaf, base */
+	bring(file, P(HM_NODE_SLOTS), HM_ACCESS_READ); /* leaf */
+	bring(file, LAST_PAGE - HM_BLOCK_PAGES, HM_ACCESS_READ); /* dir, leaf */
+	drop(file, 0, ~0ull, true);
+	hm_file_destroy(file);
+	while ((node = hm_file_take_node(file))) {
 		assert_true(n < 8);
 		for (i = 0; i < n; i++)
 			assert_ptr_not_equal(seen[i], node);
@@ -80,8 +80,8 @@ static void test_nodes_come_back(void **state)
 	for (i = 0; i < n; i++)
 		free(seen[i]);
 	env.all[1] = NULL;
-	env.nstores = 1;
-	free(store);
+	env.nfiles = 1;
+	free(file);
 	env_end(&env);
 }
 
@@ -105,16 +105,16 @@ static void test_distinct(void **state)
 	struct env env;
 	u32 i, j;
 
-	env_start(&env, 16, 1, STORE_MAX);
+	env_start(&env, 16, 1, FILE_MAX);
 	for (i = 0; i < 8; i++) {
-		unit = bring(env.store, pages[i], HM_ACCESS_WRITE);
+		unit = bring(env.file, pages[i], HM_ACCESS_WRITE);
 		assert_int_equal(unit.pgoff, pages[i] & ~(BLOCK - 1));
 		for (j = i + 1; j < 8; j++)
-			assert_int_equal(state_of(env.store, pages[j]), HM_ABSENT);
+			assert_int_equal(state_of(env.file, pages[j]), HM_ABSENT);
 		audit(&env);
 	}
 	for (i = 0; i < 8; i++) {
-		unit = touch(env.store, pages[i], HM_ACCESS_READ);
+		unit = touch(env.file, pages[i], HM_ACCESS_READ);
 		assert_int_equal(unit.pgoff, pages[i] & ~(BLOCK - 1));
 	}
 	/* The dirty walk finds all of them, in order, each with its offset. */
@@ -123,59 +123,59 @@ static void test_distinct(void **state)
 		u64 pos = pages[i] & ~(BLOCK - 1);
 		u64 start = i ? (pages[i - 1] & ~(BLOCK - 1)) + BLOCK : 0;
 
-		assert_int_equal(hm_writeback(env.store, &start, ~0ull, HM_BLOCK_PAGES, true, &run),
+		assert_int_equal(hm_writeback(env.file, &start, ~0ull, HM_BLOCK_PAGES, true, &run),
 				 HM_WB_RUN);
 		assert_int_equal(run.pgoff, pos);
-		hm_writeback_done(env.store, run.pgoff, run.npages, 0);
+		hm_writeback_done(env.file, run.pgoff, run.npages, 0);
 		i++;
 	}
 	env_end(&env);
 }
 
-static void test_store_max(void **state)
+static void test_file_max(void **state)
 {
-	void *mem = calloc(1, hm_store_bytes() + 64);
+	void *mem = calloc(1, hm_file_bytes() + 64);
 	struct hm_unit unit;
 	struct env env;
 
-	env_start(&env, 8, 1, STORE_MAX);
-	assert_null(hm_store_init(env.cache, mem, STORE_MAX + 1));
-	assert_false(hm_store_set_size(env.store, STORE_MAX + 1));
-	assert_int_equal(hm_store_size(env.store), STORE_MAX);
-	bring(env.store, LAST_PAGE, HM_ACCESS_WRITE);
-	assert_int_equal(state_of(env.store, LAST_PAGE), HM_DIRTY);
-	assert_int_equal(hm_fault(env.store, LAST_PAGE + 1, HM_ACCESS_READ, &unit), HM_BEYOND);
-	assert_int_equal(write_all(env.store), 1);
-	assert_int_equal(drop(env.store, 0, ~0ull, false), 1);
+	env_start(&env, 8, 1, FILE_MAX);
+	assert_null(hm_file_init(env.cache, mem, FILE_MAX + 1));
+	assert_false(hm_file_set_size(env.file, FILE_MAX + 1));
+	assert_int_equal(hm_file_size(env.file), FILE_MAX);
+	bring(env.file, LAST_PAGE, HM_ACCESS_WRITE);
+	assert_int_equal(state_of(env.file, LAST_PAGE), HM_DIRTY);
+	assert_int_equal(hm_fault(env.file, LAST_PAGE + 1, HM_ACCESS_READ, &unit), HM_BEYOND);
+	assert_int_equal(write_all(env.file), 1);
+	assert_int_equal(drop(env.file, 0, ~0ull, false), 1);
 	env_end(&env);
 	free(mem);
 }
 
-/* All HM_MAX_STORES may be open, no more; a closed one makes room again. */
-static void test_stores_max(void **state)
+/* All HM_FILES_MAX may be open, no more; a closed one makes room again. */
+static void test_files_max(void **state)
 {
-	size_t size = (hm_store_bytes() + 63) & ~(size_t)63;
-	struct hm_store **stores = calloc(HM_MAX_STORES, sizeof(*stores));
-	char *mem = aligned_alloc(64, size * (HM_MAX_STORES + 1));
-	void *extra = mem + size * HM_MAX_STORES;
+	size_t size = (hm_file_bytes() + 63) & ~(size_t)63;
+	struct hm_file **files = calloc(HM_FILES_MAX, sizeof(*files));
+	char *mem = aligned_alloc(64, size * (HM_FILES_MAX + 1));
+	void *extra = mem + size * HM_FILES_MAX;
 	struct env env;
 	u32 i;
 
-	memset(mem, 0, size * (HM_MAX_STORES + 1));
+	memset(mem, 0, size * (HM_FILES_MAX + 1));
 	env_start(&env, 8, 1, BYTES(1));
-	for (i = 0; i < HM_MAX_STORES - 1; i++) {
-		stores[i] = hm_store_init(env.cache, mem + i * size, BYTES(1));
-		assert_non_null(stores[i]);
+	for (i = 0; i < HM_FILES_MAX - 1; i++) {
+		files[i] = hm_file_init(env.cache, mem + i * size, BYTES(1));
+		assert_non_null(files[i]);
 	}
-	assert_null(hm_store_init(env.cache, extra, BYTES(1)));
-	hm_store_destroy(stores[7]);
+	assert_null(hm_file_init(env.cache, extra, BYTES(1)));
+	hm_file_destroy(files[7]);
 	memset(extra, 0, size);
-	stores[7] = hm_store_init(env.cache, extra, BYTES(1));
-	assert_non_null(stores[7]);
-	for (i = 0; i < HM_MAX_STORES - 1; i++)
-		hm_store_destroy(stores[i]);
+	files[7] = hm_file_init(env.cache, extra, BYTES(1));
+	assert_non_null(files[7]);
+	for (i = 0; i < HM_FILES_MAX - 1; i++)
+		hm_file_destroy(files[i]);
 	env_end(&env);
-	free(stores);
+	free(files);
 	free(mem);
 }
 
@@ -186,21 +186,21 @@ static void test_split(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(4));
-	unit = bring(env.store, P(1) + 3, HM_ACCESS_BASE);
+	unit = bring(env.file, P(1) + 3, HM_ACCESS_BASE);
 	assert_int_equal(unit.npages, 1);
 	assert_int_equal(unit.pgoff, P(1) + 3);
 	assert_true(hm_frame_is_base(env.cache, unit.frame));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_SPLITS), 1);
-	assert_int_equal(state_of(env.store, P(1) + 2), HM_ABSENT);
-	assert_int_equal(state_of(env.store, P(1) + 4), HM_ABSENT);
+	assert_int_equal(state_of(env.file, P(1) + 2), HM_ABSENT);
+	assert_int_equal(state_of(env.file, P(1) + 4), HM_ABSENT);
 	/* While a page is cached, a fault for a whole block gets a base page. */
-	unit = bring(env.store, P(1) + 5, HM_ACCESS_READ);
+	unit = bring(env.file, P(1) + 5, HM_ACCESS_READ);
 	assert_int_equal(unit.npages, 1);
 	/* The blocks beside it are not concerned. */
-	unit = bring(env.store, P(2), HM_ACCESS_READ);
+	unit = bring(env.file, P(2), HM_ACCESS_READ);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	/* A fault for a base page finds the huge unit that is there. */
-	unit = touch(env.store, P(2) + 7, HM_ACCESS_BASE);
+	unit = touch(env.file, P(2) + 7, HM_ACCESS_BASE);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	env_end(&env);
 }
@@ -215,33 +215,33 @@ static void test_join(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(4));
-	bring(env.store, P(1), HM_ACCESS_BASE);
-	bring(env.store, P(1) + BLOCK - 1, HM_ACCESS_BASE | HM_ACCESS_WRITE);
-	drop(env.store, P(1), P(1) + 1, false);
-	unit = bring(env.store, P(1) + 1, HM_ACCESS_READ);
+	bring(env.file, P(1), HM_ACCESS_BASE);
+	bring(env.file, P(1) + BLOCK - 1, HM_ACCESS_BASE | HM_ACCESS_WRITE);
+	drop(env.file, P(1), P(1) + 1, false);
+	unit = bring(env.file, P(1) + 1, HM_ACCESS_READ);
 	assert_int_equal(unit.npages, 1);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_JOINS), 0);
-	assert_int_equal(state_of(env.store, P(1) + BLOCK - 1), HM_DIRTY);
+	assert_int_equal(state_of(env.file, P(1) + BLOCK - 1), HM_DIRTY);
 	audit(&env);
 
-	assert_int_equal(drop(env.store, P(1), P(2), true), 2);
+	assert_int_equal(drop(env.file, P(1), P(2), true), 2);
 	/* A fault for a base page leaves it split. */
-	unit = bring(env.store, P(1) + 1, HM_ACCESS_BASE);
+	unit = bring(env.file, P(1) + 1, HM_ACCESS_BASE);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_JOINS), 0);
-	drop(env.store, P(1), P(2), true);
+	drop(env.file, P(1), P(2), true);
 	/* Nor does a look at what is cached join it. */
-	assert_int_equal(hm_fault(env.store, P(1) + 1, HM_ACCESS_CACHED, &unit), HM_MISS);
+	assert_int_equal(hm_fault(env.file, P(1) + 1, HM_ACCESS_CACHED, &unit), HM_MISS);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_JOINS), 0);
-	unit = bring(env.store, P(1) + 1, HM_ACCESS_WRITE);
+	unit = bring(env.file, P(1) + 1, HM_ACCESS_WRITE);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	assert_true(unit.hints & HM_HINT_JOINED);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_JOINS), 1);
 	audit(&env);
 
 	/* Its data is found by the walk, as one unit, and it can split again. */
-	assert_int_equal(write_all(env.store), 1);
-	drop(env.store, P(1), P(2), false);
-	unit = bring(env.store, P(1) + 1, HM_ACCESS_BASE | HM_ACCESS_WRITE);
+	assert_int_equal(write_all(env.file), 1);
+	drop(env.file, P(1), P(2), false);
+	unit = bring(env.file, P(1) + 1, HM_ACCESS_BASE | HM_ACCESS_WRITE);
 	assert_int_equal(unit.npages, 1);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_SPLITS), 2);
 	env_end(&env);
@@ -254,8 +254,8 @@ static void test_no_join_while_filling(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(4));
-	assert_int_equal(fault(env.store, P(1) + 2, HM_ACCESS_BASE, &filling), HM_FILL);
-	unit = bring(env.store, P(1) + 6, HM_ACCESS_READ);
+	assert_int_equal(fault(env.file, P(1) + 2, HM_ACCESS_BASE, &filling), HM_FILL);
+	unit = bring(env.file, P(1) + 6, HM_ACCESS_READ);
 	assert_int_equal(unit.npages, 1);
 	assert_false(hm_fill_done(&filling, 0, false));
 	env_end(&env);
@@ -269,11 +269,11 @@ static void test_sequence(void **state)
 	u64 before, after;
 
 	env_start(&env, 8, 1, BYTES(4));
-	bring(env.store, 0, HM_ACCESS_READ);
-	assert_true(hm_index_find(env.store, 0, &pos));
+	bring(env.file, 0, HM_ACCESS_READ);
+	assert_true(hm_index_find(env.file, 0, &pos));
 	before = hm_index_word(&pos, 0);
-	drop(env.store, 0, BLOCK, true);
-	bring(env.store, 0, HM_ACCESS_READ);
+	drop(env.file, 0, BLOCK, true);
+	bring(env.file, 0, HM_ACCESS_READ);
 	after = hm_index_word(&pos, 0);
 	assert_int_equal(hm_word_frame(before), hm_word_frame(after));
 	assert_int_equal(hm_word_state(before), hm_word_state(after));
@@ -291,10 +291,10 @@ static void test_sequence_wraps(void **state)
 	for (i = 0; i < (1u << 16) + 10; i++) {
 		struct hm_unit unit;
 
-		assert_int_equal(fault(env.store, 0, HM_ACCESS_READ, &unit), HM_FILL);
+		assert_int_equal(fault(env.file, 0, HM_ACCESS_READ, &unit), HM_FILL);
 		hm_fill_cancel(&unit);
 	}
-	assert_int_equal(state_of(env.store, 0), HM_ABSENT);
+	assert_int_equal(state_of(env.file, 0), HM_ABSENT);
 	env_end(&env);
 }
 
@@ -311,60 +311,60 @@ static void test_holes(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(8));
-	add_node(env.store, 0, HM_NODE_DIR, NULL, NULL);
-	add_node(env.store, 0, HM_NODE_LEAF, hollow, holes);
-	assert_false(hm_has_holes(env.store, P(0)));
-	assert_true(hm_has_holes(env.store, P(1)));
-	assert_true(hm_has_holes(env.store, P(2)));
-	assert_false(hm_hollow(env.store, P(2)));
+	add_node(env.file, 0, HM_NODE_DIR, NULL, NULL);
+	add_node(env.file, 0, HM_NODE_LEAF, hollow, holes);
+	assert_false(hm_has_holes(env.file, P(0)));
+	assert_true(hm_has_holes(env.file, P(1)));
+	assert_true(hm_has_holes(env.file, P(2)));
+	assert_false(hm_hollow(env.file, P(2)));
 	/* Allocated, and still without data. */
-	hm_store_set_allocated(env.store, P(1), BLOCK);
-	assert_false(hm_has_holes(env.store, P(1)));
-	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_ZERO);
+	hm_file_set_allocated(env.file, P(1), BLOCK);
+	assert_false(hm_has_holes(env.file, P(1)));
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &unit), HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, false));
 	/* Of a block that is whole, a part is not remembered. */
-	hm_store_set_allocated(env.store, P(2), BLOCK / 2);
-	assert_true(hm_has_holes(env.store, P(2)));
+	hm_file_set_allocated(env.file, P(2), BLOCK / 2);
+	assert_true(hm_has_holes(env.file, P(2)));
 	/* Split: page by page, as far as it was known when the node came. */
-	add_node(env.store, P(2), HM_NODE_BASE, NULL, in_block);
-	assert_int_equal(fault(env.store, P(2) + 5, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
+	add_node(env.file, P(2), HM_NODE_BASE, NULL, in_block);
+	assert_int_equal(fault(env.file, P(2) + 5, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
 			 HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, false));
-	assert_false(hm_has_holes(env.store, P(2) + 4));
-	assert_true(hm_has_holes(env.store, P(2) + 5));
-	hm_store_set_allocated(env.store, P(2) + 5, 1);
-	assert_false(hm_has_holes(env.store, P(2) + 5));
+	assert_false(hm_has_holes(env.file, P(2) + 4));
+	assert_true(hm_has_holes(env.file, P(2) + 5));
+	hm_file_set_allocated(env.file, P(2) + 5, 1);
+	assert_false(hm_has_holes(env.file, P(2) + 5));
 	/* What was written has room. */
-	hm_store_set_hollow(env.store, P(3), BLOCK, true);
-	assert_true(hm_has_holes(env.store, P(3)));
-	bring(env.store, P(3), HM_ACCESS_WRITE);
-	write_all(env.store);
-	assert_false(hm_has_holes(env.store, P(3)));
+	hm_file_set_hollow(env.file, P(3), BLOCK, true);
+	assert_true(hm_has_holes(env.file, P(3)));
+	bring(env.file, P(3), HM_ACCESS_WRITE);
+	write_all(env.file);
+	assert_false(hm_has_holes(env.file, P(3)));
 	/* Data may leave holes beside it. */
-	hm_store_set_hollow(env.store, P(4), BLOCK, true);
-	hm_store_set_hollow(env.store, P(4), BLOCK / 2, false);
-	assert_true(hm_has_holes(env.store, P(4)));
-	assert_false(hm_hollow(env.store, P(4)));
+	hm_file_set_hollow(env.file, P(4), BLOCK, true);
+	hm_file_set_hollow(env.file, P(4), BLOCK / 2, false);
+	assert_true(hm_has_holes(env.file, P(4)));
+	assert_false(hm_hollow(env.file, P(4)));
 	/* What the store has of its last block is all of it, until there is more. */
-	hm_store_set_size(env.store, BYTES(6) + 3 * HM_PAGE_SIZE + 1);
-	hm_store_set_hollow(env.store, P(6), BLOCK, true);
-	hm_store_set_allocated(env.store, P(6), 3);
-	assert_true(hm_has_holes(env.store, P(6)));
-	hm_store_set_allocated(env.store, P(6), 4);
-	assert_false(hm_has_holes(env.store, P(6)));
-	hm_store_set_size(env.store, BYTES(6) + 4 * HM_PAGE_SIZE + 1);
-	hm_store_set_hollow(env.store, P(6) + 4, BLOCK - 4, true);
-	assert_true(hm_has_holes(env.store, P(6)));
-	hm_store_set_size(env.store, BYTES(8));
+	hm_file_set_size(env.file, BYTES(6) + 3 * HM_PAGE_SIZE + 1);
+	hm_file_set_hollow(env.file, P(6), BLOCK, true);
+	hm_file_set_allocated(env.file, P(6), 3);
+	assert_true(hm_has_holes(env.file, P(6)));
+	hm_file_set_allocated(env.file, P(6), 4);
+	assert_false(hm_has_holes(env.file, P(6)));
+	hm_file_set_size(env.file, BYTES(6) + 4 * HM_PAGE_SIZE + 1);
+	hm_file_set_hollow(env.file, P(6) + 4, BLOCK - 4, true);
+	assert_true(hm_has_holes(env.file, P(6)));
+	hm_file_set_size(env.file, BYTES(8));
 	/* Split, what is allocated and without data is so in each of its pages. */
-	hm_store_set_hollow(env.store, P(5), BLOCK, true);
-	hm_store_set_allocated(env.store, P(5), BLOCK);
-	add_node(env.store, P(5), HM_NODE_BASE, NULL, NULL);
-	assert_int_equal(fault(env.store, P(5) + 1, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
+	hm_file_set_hollow(env.file, P(5), BLOCK, true);
+	hm_file_set_allocated(env.file, P(5), BLOCK);
+	add_node(env.file, P(5), HM_NODE_BASE, NULL, NULL);
+	assert_int_equal(fault(env.file, P(5) + 1, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
 			 HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, false));
-	assert_true(hm_hollow(env.store, P(5)));
-	assert_false(hm_has_holes(env.store, P(5)));
+	assert_true(hm_hollow(env.file, P(5)));
+	assert_false(hm_has_holes(env.file, P(5)));
 	env_end(&env);
 }
 
@@ -375,22 +375,22 @@ static void test_hollow_parts(void **state)
 	struct env env;
 
 	env_start(&env, 16, 1, BYTES(8));
-	add_node(env.store, 0, HM_NODE_DIR, NULL, NULL);
-	add_node(env.store, 0, HM_NODE_LEAF, NULL, NULL);
+	add_node(env.file, 0, HM_NODE_DIR, NULL, NULL);
+	add_node(env.file, 0, HM_NODE_LEAF, NULL, NULL);
 	/* Not split: a part that holds none cannot be remembered, one with data is. */
-	hm_store_set_hollow(env.store, P(1) + 1, 3, true);
-	assert_false(hm_hollow(env.store, P(1) + 2));
-	hm_store_set_hollow(env.store, P(2), BLOCK, true);
-	assert_true(hm_hollow(env.store, P(2) + 1));
-	hm_store_set_hollow(env.store, P(2) + 1, 1, false);
-	assert_false(hm_hollow(env.store, P(2)));
+	hm_file_set_hollow(env.file, P(1) + 1, 3, true);
+	assert_false(hm_hollow(env.file, P(1) + 2));
+	hm_file_set_hollow(env.file, P(2), BLOCK, true);
+	assert_true(hm_hollow(env.file, P(2) + 1));
+	hm_file_set_hollow(env.file, P(2) + 1, 1, false);
+	assert_false(hm_hollow(env.file, P(2)));
 	/* Split: page by page, over the border of a block. */
-	bring(env.store, P(3) + 1, HM_ACCESS_BASE);
-	hm_store_set_hollow(env.store, P(3) + 2, BLOCK, true);
-	assert_false(hm_hollow(env.store, P(3)));
-	assert_true(hm_hollow(env.store, P(3) + 2));
-	assert_true(hm_hollow(env.store, P(4) - 1));
-	assert_int_equal(fault(env.store, P(3) + 3, HM_ACCESS_BASE, &unit), HM_ZERO);
+	bring(env.file, P(3) + 1, HM_ACCESS_BASE);
+	hm_file_set_hollow(env.file, P(3) + 2, BLOCK, true);
+	assert_false(hm_hollow(env.file, P(3)));
+	assert_true(hm_hollow(env.file, P(3) + 2));
+	assert_true(hm_hollow(env.file, P(4) - 1));
+	assert_int_equal(fault(env.file, P(3) + 3, HM_ACCESS_BASE, &unit), HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, false));
 	env_end(&env);
 }
@@ -406,54 +406,54 @@ static void test_hollow(void **state)
 	env_start(&env, 16, 1, BYTES(2 * HM_NODE_SLOTS));
 	assert_int_equal(hm_leaf_start(P(HM_NODE_SLOTS) + P(3) + 1), P(HM_NODE_SLOTS));
 	assert_int_equal(hm_leaf_start(P(HM_NODE_SLOTS) - 1), 0);
-	assert_false(hm_hollow(env.store, P(2)));
-	assert_true(hm_store_lacks_node(env.store, P(2), &kind));
+	assert_false(hm_hollow(env.file, P(2)));
+	assert_true(hm_file_lacks_node(env.file, P(2), &kind));
 	assert_int_equal(kind, HM_NODE_DIR);
-	add_node(env.store, 0, HM_NODE_DIR, NULL, NULL);
-	assert_true(hm_store_lacks_node(env.store, P(2), &kind));
+	add_node(env.file, 0, HM_NODE_DIR, NULL, NULL);
+	assert_true(hm_file_lacks_node(env.file, P(2), &kind));
 	assert_int_equal(kind, HM_NODE_LEAF);
-	add_node(env.store, 0, HM_NODE_LEAF, hollow, NULL);
-	assert_false(hm_store_lacks_node(env.store, P(2), &kind));
-	assert_false(hm_hollow(env.store, P(1)));
-	assert_true(hm_hollow(env.store, P(2)));
-	assert_true(hm_hollow(env.store, P(3) + 1));
-	assert_false(hm_hollow(env.store, P(4)));
-	assert_int_equal(fault(env.store, P(2), HM_ACCESS_READ, &unit), HM_ZERO);
+	add_node(env.file, 0, HM_NODE_LEAF, hollow, NULL);
+	assert_false(hm_file_lacks_node(env.file, P(2), &kind));
+	assert_false(hm_hollow(env.file, P(1)));
+	assert_true(hm_hollow(env.file, P(2)));
+	assert_true(hm_hollow(env.file, P(3) + 1));
+	assert_false(hm_hollow(env.file, P(4)));
+	assert_int_equal(fault(env.file, P(2), HM_ACCESS_READ, &unit), HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, false));
-	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &unit), HM_FILL);
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &unit), HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, false));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_ZEROS), 1);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FILLS), 1);
 
 	/* A split: one page is written, the others still hold nothing. */
-	assert_int_equal(fault(env.store, P(3), HM_ACCESS_BASE | HM_ACCESS_WRITE, &unit), HM_ZERO);
+	assert_int_equal(fault(env.file, P(3), HM_ACCESS_BASE | HM_ACCESS_WRITE, &unit), HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, true));
-	assert_true(hm_hollow(env.store, P(3)));
-	write_all(env.store);
-	assert_false(hm_hollow(env.store, P(3)));
-	assert_true(hm_hollow(env.store, P(3) + 1));
-	drop(env.store, P(3), P(4), false);
+	assert_true(hm_hollow(env.file, P(3)));
+	write_all(env.file);
+	assert_false(hm_hollow(env.file, P(3)));
+	assert_true(hm_hollow(env.file, P(3) + 1));
+	drop(env.file, P(3), P(4), false);
 
 	/* Joined, the block holds some data, so it must be read. */
-	assert_int_equal(fault(env.store, P(3), HM_ACCESS_READ, &unit), HM_FILL);
+	assert_int_equal(fault(env.file, P(3), HM_ACCESS_READ, &unit), HM_FILL);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	assert_false(hm_fill_done(&unit, 0, false));
-	drop(env.store, P(3), P(4), false);
+	drop(env.file, P(3), P(4), false);
 
 	/* A split that is joined without a write is hollow as before. */
-	drop(env.store, P(2), P(3), false);
-	assert_int_equal(fault(env.store, P(2) + 1, HM_ACCESS_BASE, &unit), HM_ZERO);
+	drop(env.file, P(2), P(3), false);
+	assert_int_equal(fault(env.file, P(2) + 1, HM_ACCESS_BASE, &unit), HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, false));
-	drop(env.store, P(2), P(3), false);
-	assert_int_equal(fault(env.store, P(2), HM_ACCESS_READ, &unit), HM_ZERO);
+	drop(env.file, P(2), P(3), false);
+	assert_int_equal(fault(env.file, P(2), HM_ACCESS_READ, &unit), HM_ZERO);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	assert_false(hm_fill_done(&unit, 0, false));
 
 	/* A split of a block with data, after one that was hollow: old bits. */
-	drop(env.store, 0, ~0ull, true);
-	hm_store_set_hollow(env.store, P(2), BLOCK, false);
+	drop(env.file, 0, ~0ull, true);
+	hm_file_set_hollow(env.file, P(2), BLOCK, false);
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
-		assert_int_equal(fault(env.store, P(2) + i, HM_ACCESS_BASE, &unit) == HM_FILL &&
+		assert_int_equal(fault(env.file, P(2) + i, HM_ACCESS_BASE, &unit) == HM_FILL &&
 					 !hm_fill_done(&unit, 0, false),
 				 true);
 	env_end(&env);
@@ -470,17 +470,17 @@ static void test_node_of_another_size(void **state)
 	env_start(&env, 8, 1, BYTES(1) + HM_PAGE_SIZE);
 	mem = aligned_alloc(64, (hm_node_bytes(HM_NODE_BASE) + 63) & ~(size_t)63);
 	memset(mem, 0, hm_node_bytes(HM_NODE_BASE));
-	add_node(env.store, 0, HM_NODE_DIR, NULL, NULL);
-	add_node(env.store, 0, HM_NODE_LEAF, NULL, NULL);
-	hm_store_set_size(env.store, BYTES(2));
-	hm_store_set_hollow(env.store, P(1) + 1, BLOCK - 1, true);
-	assert_false(hm_store_add_node(env.store, P(1), HM_NODE_BASE, mem, BYTES(1) + HM_PAGE_SIZE,
-				       NULL, NULL));
+	add_node(env.file, 0, HM_NODE_DIR, NULL, NULL);
+	add_node(env.file, 0, HM_NODE_LEAF, NULL, NULL);
+	hm_file_set_size(env.file, BYTES(2));
+	hm_file_set_hollow(env.file, P(1) + 1, BLOCK - 1, true);
+	assert_false(hm_file_add_node(env.file, P(1), HM_NODE_BASE, mem, BYTES(1) + HM_PAGE_SIZE,
+				      NULL, NULL));
 	/* Of the right size, but from before the holes. */
-	assert_true(hm_store_add_node(env.store, P(1), HM_NODE_BASE, mem, BYTES(2), NULL, none));
-	assert_int_equal(fault(env.store, P(1) + 2, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
+	assert_true(hm_file_add_node(env.file, P(1), HM_NODE_BASE, mem, BYTES(2), NULL, none));
+	assert_int_equal(fault(env.file, P(1) + 2, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
 			 HM_FILL);
-	assert_true(hm_has_holes(env.store, P(1) + 2));
+	assert_true(hm_has_holes(env.file, P(1) + 2));
 	assert_false(hm_fill_done(&unit, 0, false));
 	env_end(&env);
 }
@@ -492,24 +492,24 @@ static void test_set_hollow(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(3 * HM_NODE_SLOTS));
-	bring(env.store, 0, HM_ACCESS_READ);
-	bring(env.store, P(2 * HM_NODE_SLOTS), HM_ACCESS_READ);
-	drop(env.store, 0, ~0ull, true);
+	bring(env.file, 0, HM_ACCESS_READ);
+	bring(env.file, P(2 * HM_NODE_SLOTS), HM_ACCESS_READ);
+	drop(env.file, 0, ~0ull, true);
 	/* Over a leaf that is missing in the middle. */
-	hm_store_set_hollow(env.store, P(1), P(2 * HM_NODE_SLOTS), true);
-	assert_false(hm_hollow(env.store, 0));
-	assert_true(hm_hollow(env.store, P(1)));
-	assert_true(hm_hollow(env.store, P(HM_NODE_SLOTS - 1)));
-	assert_true(hm_hollow(env.store, P(2 * HM_NODE_SLOTS)));
-	assert_false(hm_hollow(env.store, P(2 * HM_NODE_SLOTS + 1)));
-	assert_int_equal(fault(env.store, P(HM_NODE_SLOTS), HM_ACCESS_READ, &unit), HM_FILL);
+	hm_file_set_hollow(env.file, P(1), P(2 * HM_NODE_SLOTS), true);
+	assert_false(hm_hollow(env.file, 0));
+	assert_true(hm_hollow(env.file, P(1)));
+	assert_true(hm_hollow(env.file, P(HM_NODE_SLOTS - 1)));
+	assert_true(hm_hollow(env.file, P(2 * HM_NODE_SLOTS)));
+	assert_false(hm_hollow(env.file, P(2 * HM_NODE_SLOTS + 1)));
+	assert_int_equal(fault(env.file, P(HM_NODE_SLOTS), HM_ACCESS_READ, &unit), HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, false));
 	/* Split while hollow, then told that it holds data: all pages. */
-	assert_int_equal(fault(env.store, P(1), HM_ACCESS_BASE, &unit), HM_ZERO);
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS_BASE, &unit), HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, false));
-	drop(env.store, P(1), P(2), true);
-	hm_store_set_hollow(env.store, P(1), BLOCK, false);
-	assert_int_equal(fault(env.store, P(1) + 1, HM_ACCESS_BASE, &unit), HM_FILL);
+	drop(env.file, P(1), P(2), true);
+	hm_file_set_hollow(env.file, P(1), BLOCK, false);
+	assert_int_equal(fault(env.file, P(1) + 1, HM_ACCESS_BASE, &unit), HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, false));
 	env_end(&env);
 }
@@ -520,13 +520,13 @@ static void test_peek_without_nodes(void **state)
 	struct hm_unit unit;
 	struct env env;
 
-	env_start(&env, 8, 1, STORE_MAX);
-	assert_int_equal(hm_peek(env.store, LAST_PAGE, &unit), HM_ABSENT);
+	env_start(&env, 8, 1, FILE_MAX);
+	assert_int_equal(hm_peek(env.file, LAST_PAGE, &unit), HM_ABSENT);
 	assert_int_equal(unit.frame, HM_NO_FRAME_ID);
 	assert_int_equal(unit.pgoff, LAST_PAGE + 1 - BLOCK);
-	assert_false(hm_referenced(env.store, 5));
-	assert_false(hm_hollow(env.store, 5));
-	assert_false(around(env.store, 5, &unit));
+	assert_false(hm_referenced(env.file, 5));
+	assert_false(hm_hollow(env.file, 5));
+	assert_false(around(env.file, 5, &unit));
 	env_end(&env);
 }
 
@@ -543,16 +543,16 @@ static void test_lines(void **state)
 	assert_true(LAST_LINE(hm_cache, carve) < LINE(hm_cache, evict_cursor));
 	assert_true(LAST_LINE(hm_cache, shards) < LINE(hm_cache, evict_cursor));
 	assert_true(LAST_LINE(hm_cache, ghost_clock) < LINE(hm_cache, evict_cursor));
-	assert_true(LINE(hm_cache, evict_cursor) < LINE(hm_cache, stores_lock));
+	assert_true(LINE(hm_cache, evict_cursor) < LINE(hm_cache, files_lock));
 
-	assert_true(LAST_LINE(hm_store, cache) < LINE(hm_store, dirty_part));
-	assert_true(LAST_LINE(hm_store, size) < LINE(hm_store, dirty_part));
-	assert_true(LAST_LINE(hm_store, holes) < LINE(hm_store, dirty_part));
-	assert_true(LAST_LINE(hm_store, holes) < LINE(hm_store, stream_lock));
-	assert_true(LAST_LINE(hm_store, dirty_since) < LINE(hm_store, dirty_lock));
-	assert_true(LAST_LINE(hm_store, stream) < LINE(hm_store, node_lock));
-	assert_true(LINE(hm_store, node_lock) < LINE(hm_store, dir));
-	assert_true(LAST_LINE(hm_store, dirty) < LINE(hm_store, dir));
+	assert_true(LAST_LINE(hm_file, cache) < LINE(hm_file, dirty_part));
+	assert_true(LAST_LINE(hm_file, size) < LINE(hm_file, dirty_part));
+	assert_true(LAST_LINE(hm_file, holes) < LINE(hm_file, dirty_part));
+	assert_true(LAST_LINE(hm_file, holes) < LINE(hm_file, stream_lock));
+	assert_true(LAST_LINE(hm_file, dirty_since) < LINE(hm_file, dirty_lock));
+	assert_true(LAST_LINE(hm_file, stream) < LINE(hm_file, node_lock));
+	assert_true(LINE(hm_file, node_lock) < LINE(hm_file, dir));
+	assert_true(LAST_LINE(hm_file, dirty) < LINE(hm_file, dir));
 }
 
 static const struct CMUnitTest tests[] = {
@@ -560,8 +560,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_node_brought_twice),
 	cmocka_unit_test(test_nodes_come_back),
 	cmocka_unit_test(test_distinct),
-	cmocka_unit_test(test_store_max),
-	cmocka_unit_test(test_stores_max),
+	cmocka_unit_test(test_file_max),
+	cmocka_unit_test(test_files_max),
 	cmocka_unit_test(test_split),
 	cmocka_unit_test(test_join),
 	cmocka_unit_test(test_no_join_while_filling),

@@ -11,24 +11,24 @@ static void test_invalidate(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(2 * HM_NODE_SLOTS));
-	bring(env.store, P(1), HM_ACCESS_READ);
-	bring(env.store, P(2), HM_ACCESS_WRITE);
-	bring(env.store, P(3) + 1, HM_ACCESS_BASE);
-	bring(env.store, P(3) + 2, HM_ACCESS_BASE | HM_ACCESS_WRITE);
-	bring(env.store, P(HM_NODE_SLOTS), HM_ACCESS_READ);
-	assert_int_equal(drop(env.store, 0, P(1), true), 0);
-	assert_int_equal(drop(env.store, P(1), P(4), false), 2);
-	assert_int_equal(state_of(env.store, P(2)), HM_DIRTY);
-	assert_int_equal(state_of(env.store, P(3) + 2), HM_DIRTY);
-	assert_int_equal(state_of(env.store, P(HM_NODE_SLOTS)), HM_CLEAN);
-	assert_int_equal(drop(env.store, P(1), P(4), true), 2);
+	bring(env.file, P(1), HM_ACCESS_READ);
+	bring(env.file, P(2), HM_ACCESS_WRITE);
+	bring(env.file, P(3) + 1, HM_ACCESS_BASE);
+	bring(env.file, P(3) + 2, HM_ACCESS_BASE | HM_ACCESS_WRITE);
+	bring(env.file, P(HM_NODE_SLOTS), HM_ACCESS_READ);
+	assert_int_equal(drop(env.file, 0, P(1), true), 0);
+	assert_int_equal(drop(env.file, P(1), P(4), false), 2);
+	assert_int_equal(state_of(env.file, P(2)), HM_DIRTY);
+	assert_int_equal(state_of(env.file, P(3) + 2), HM_DIRTY);
+	assert_int_equal(state_of(env.file, P(HM_NODE_SLOTS)), HM_CLEAN);
+	assert_int_equal(drop(env.file, P(1), P(4), true), 2);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), 0);
-	assert_int_equal(write_all(env.store), 0);
-	assert_int_equal(drop(env.store, 0, ~0ull, true), 1);
+	assert_int_equal(write_all(env.file), 0);
+	assert_int_equal(drop(env.file, 0, ~0ull, true), 1);
 	/* What was thrown away leaves no ghost, what was dropped does. */
-	bring(env.store, P(2), HM_ACCESS_READ);
+	bring(env.file, P(2), HM_ACCESS_READ);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 0);
-	bring(env.store, P(1), HM_ACCESS_READ);
+	bring(env.file, P(1), HM_ACCESS_READ);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 1);
 	env_end(&env);
 }
@@ -42,27 +42,27 @@ static void test_invalidate_busy(void **state)
 	u64 pos = 0, wb = P(2);
 
 	env_start(&env, 8, 1, BYTES(8));
-	bring(env.store, P(2), HM_ACCESS_WRITE);
-	assert_int_equal(fault(env.store, P(1), HM_ACCESS_READ, &filling), HM_FILL);
-	assert_int_equal(hm_writeback(env.store, &wb, P(3), 1, true, &run), HM_WB_RUN);
-	assert_int_equal(hm_invalidate(env.store, &pos, P(4), true, &unit), HM_INV_BUSY);
+	bring(env.file, P(2), HM_ACCESS_WRITE);
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &filling), HM_FILL);
+	assert_int_equal(hm_writeback(env.file, &wb, P(3), 1, true, &run), HM_WB_RUN);
+	assert_int_equal(hm_invalidate(env.file, &pos, P(4), true, &unit), HM_INV_BUSY);
 	assert_int_equal(pos, P(1));
 	assert_false(hm_fill_done(&filling, 0, false));
-	assert_int_equal(hm_invalidate(env.store, &pos, P(4), true, &unit), HM_INV_UNIT);
+	assert_int_equal(hm_invalidate(env.file, &pos, P(4), true, &unit), HM_INV_UNIT);
 	assert_int_equal(unit.pgoff, P(1));
 	{
 		u64 again = P(1);
 		struct hm_unit none;
 
-		assert_int_equal(hm_invalidate(env.store, &again, P(4), true, &none), HM_INV_BUSY);
+		assert_int_equal(hm_invalidate(env.file, &again, P(4), true, &none), HM_INV_BUSY);
 	}
 	assert_false(hm_evict_done(&unit, HM_EVICT_DISCARD));
-	assert_int_equal(hm_invalidate(env.store, &pos, P(4), true, &unit), HM_INV_BUSY);
+	assert_int_equal(hm_invalidate(env.file, &pos, P(4), true, &unit), HM_INV_BUSY);
 	assert_int_equal(pos, P(2));
-	hm_writeback_done(env.store, P(2), HM_BLOCK_PAGES, 0);
-	assert_int_equal(hm_invalidate(env.store, &pos, P(4), true, &unit), HM_INV_UNIT);
+	hm_writeback_done(env.file, P(2), HM_BLOCK_PAGES, 0);
+	assert_int_equal(hm_invalidate(env.file, &pos, P(4), true, &unit), HM_INV_UNIT);
 	assert_false(hm_evict_done(&unit, HM_EVICT_DISCARD));
-	assert_int_equal(hm_invalidate(env.store, &pos, P(4), true, &unit), HM_INV_DONE);
+	assert_int_equal(hm_invalidate(env.file, &pos, P(4), true, &unit), HM_INV_DONE);
 	env_end(&env);
 }
 
@@ -77,29 +77,29 @@ static void test_invalidate_kept(void **state)
 	u64 pos = 0;
 
 	env_start(&env, 8, 1, BYTES(8));
-	bring(env.store, 0, HM_ACCESS_READ);
-	assert_int_equal(hm_invalidate(env.store, &pos, P(1), false, &unit), HM_INV_UNIT);
+	bring(env.file, 0, HM_ACCESS_READ);
+	assert_int_equal(hm_invalidate(env.file, &pos, P(1), false, &unit), HM_INV_UNIT);
 	assert_int_equal(evict(env.cache, HM_HUGE, 1), 0);
 	assert_false(hm_evict_done(&unit, HM_EVICT_BUSY));
 	audit(&env);
 	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
-	bring(env.store, P(1), HM_ACCESS_READ);
+	bring(env.file, P(1), HM_ACCESS_READ);
 	pos = P(1);
-	assert_int_equal(hm_invalidate(env.store, &pos, P(2), false, &unit), HM_INV_UNIT);
+	assert_int_equal(hm_invalidate(env.file, &pos, P(2), false, &unit), HM_INV_UNIT);
 	assert_false(hm_evict_done(&unit, HM_EVICT_DIRTY));
-	assert_int_equal(state_of(env.store, P(1)), HM_DIRTY);
+	assert_int_equal(state_of(env.file, P(1)), HM_DIRTY);
 	audit(&env);
-	assert_int_equal(write_all(env.store), 1);
+	assert_int_equal(write_all(env.file), 1);
 	/* What was known of it is known still: a touch, and the marker of a stream. */
-	bring(env.store, P(2), HM_ACCESS_READ);
-	touch(env.store, P(2), HM_ACCESS_READ);
-	bring(env.store, P(3), HM_ACCESS_AHEAD | HM_ACCESS_MARK);
+	bring(env.file, P(2), HM_ACCESS_READ);
+	touch(env.file, P(2), HM_ACCESS_READ);
+	bring(env.file, P(3), HM_ACCESS_AHEAD | HM_ACCESS_MARK);
 	for (pos = P(2); pos < P(4);) {
-		assert_int_equal(hm_invalidate(env.store, &pos, P(4), false, &unit), HM_INV_UNIT);
+		assert_int_equal(hm_invalidate(env.file, &pos, P(4), false, &unit), HM_INV_UNIT);
 		assert_false(hm_evict_done(&unit, HM_EVICT_BUSY));
 	}
-	assert_true(hm_referenced(env.store, P(2)));
-	assert_true(touch(env.store, P(3), HM_ACCESS_READ).hints & HM_HINT_READAHEAD);
+	assert_true(hm_referenced(env.file, P(2)));
+	assert_true(touch(env.file, P(3), HM_ACCESS_READ).hints & HM_HINT_READAHEAD);
 	env_end(&env);
 }
 

@@ -159,11 +159,11 @@ static void test_memory_is_enough(void **state)
 			env_open(&env, BYTES(frames[i] + 1));
 			/* Use all frames, as a whole and then in base pages. */
 			for (k = 0; k < frames[i]; k++)
-				bring(env.store, P(k), HM_ACCESS_READ);
+				bring(env.file, P(k), HM_ACCESS_READ);
 			audit(&env);
-			drop(env.store, 0, P(frames[i]), true);
+			drop(env.file, 0, P(frames[i]), true);
 			for (last = 0; last < P(frames[i]); last++)
-				bring(env.store, last, HM_ACCESS_READ | HM_ACCESS_BASE);
+				bring(env.file, last, HM_ACCESS_READ | HM_ACCESS_BASE);
 			env_end(&env);
 		}
 	}

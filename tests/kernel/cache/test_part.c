@@ -12,12 +12,12 @@ static void start(struct env *env, u32 blocks)
 
 	env_start(env, 16, 1, BYTES(64));
 	for (i = 0; i < blocks; i++)
-		bring(env->store, P(3 + 4 * i), HM_ACCESS_READ);
+		bring(env->file, P(3 + 4 * i), HM_ACCESS_READ);
 }
 
-static u32 store(struct env *env, u64 pgoff, u32 npages)
+static u32 file(struct env *env, u64 pgoff, u32 npages)
 {
-	return touch(env->store, pgoff, STORE(npages)).hints & HM_HINT_PART;
+	return touch(env->file, pgoff, STORE(npages)).hints & HM_HINT_PART;
 }
 
 struct taken {
@@ -31,8 +31,7 @@ static void claim(struct env *env, u64 block)
 	struct hm_run run;
 	u64 pos = P(block);
 
-	assert_int_equal(hm_writeback(env->store, &pos, P(block + 1), BLOCK, true, &run),
-			 HM_WB_RUN);
+	assert_int_equal(hm_writeback(env->file, &pos, P(block + 1), BLOCK, true, &run), HM_WB_RUN);
 	assert_int_equal(run.npages, BLOCK);
 }
 
@@ -40,14 +39,14 @@ static struct taken take(struct env *env, u64 block, bool held)
 {
 	struct taken t;
 
-	assert_int_equal(hm_peek(env->store, P(block), &t.unit), HM_WRITING);
+	assert_int_equal(hm_peek(env->file, P(block), &t.unit), HM_WRITING);
 	t.n = hm_writeback_take(&t.unit, held, t.pages);
 	return t;
 }
 
 static void done(struct env *env, u64 block, int err)
 {
-	hm_writeback_done(env->store, P(block), HM_BLOCK_PAGES, err);
+	hm_writeback_done(env->file, P(block), HM_BLOCK_PAGES, err);
 	audit(env);
 }
 
@@ -73,24 +72,24 @@ static void test_few(void **state)
 	struct env env;
 
 	start(&env, 2);
-	assert_int_equal(store(&env, P(3) + 5, 1), HM_HINT_PART);
-	assert_int_equal(store(&env, P(3) + 5, 1), HM_HINT_PART);
-	assert_int_equal(store(&env, P(3), 1), HM_HINT_PART);
-	touch(env.store, P(3) + 1, HM_ACCESS_READ);
+	assert_int_equal(file(&env, P(3) + 5, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3) + 5, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3), 1), HM_HINT_PART);
+	touch(env.file, P(3) + 1, HM_ACCESS_READ);
 	t = write_block(&env, 3);
 	assert_int_equal(t.n, 2);
 	assert_true(has(&t, 0) && has(&t, 5));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_WRITTEN), 2);
-	assert_int_equal(state_of(env.store, P(3)), HM_CLEAN);
+	assert_int_equal(state_of(env.file, P(3)), HM_CLEAN);
 	/* Nothing is left of it. */
-	assert_int_equal(store(&env, P(3) + 7, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3) + 7, 1), HM_HINT_PART);
 	t = write_block(&env, 3);
 	assert_int_equal(t.n, 1);
 	assert_true(has(&t, 7));
 	/* A store that does not say where, before and after one that does. */
-	assert_int_equal(store(&env, P(7), 1), HM_HINT_PART);
-	touch(env.store, P(7), HM_ACCESS_WRITE);
-	assert_int_equal(store(&env, P(7), 1), 0);
+	assert_int_equal(file(&env, P(7), 1), HM_HINT_PART);
+	touch(env.file, P(7), HM_ACCESS_WRITE);
+	assert_int_equal(file(&env, P(7), 1), 0);
 	assert_int_equal(write_block(&env, 7).n, BLOCK);
 	env_end(&env);
 }
@@ -101,11 +100,11 @@ static void test_not_asked(void **state)
 	struct env env;
 
 	start(&env, 1);
-	assert_int_equal(store(&env, P(3) + 5, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3) + 5, 1), HM_HINT_PART);
 	claim(&env, 3);
 	done(&env, 3, 0);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_WRITTEN), BLOCK);
-	assert_int_equal(store(&env, P(3) + 6, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3) + 6, 1), HM_HINT_PART);
 	assert_int_equal(write_block(&env, 3).n, 1);
 	env_end(&env);
 }
@@ -118,25 +117,25 @@ static void test_many(void **state)
 
 	start(&env, 2);
 	for (i = 0; i < MOST; i++)
-		assert_int_equal(store(&env, P(3) + i * 2, 1), HM_HINT_PART);
-	assert_int_equal(store(&env, P(3) + 1, 1), 0);
-	assert_int_equal(store(&env, P(3) + 3, 1), 0);
+		assert_int_equal(file(&env, P(3) + i * 2, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3) + 1, 1), 0);
+	assert_int_equal(file(&env, P(3) + 3, 1), 0);
 	assert_int_equal(write_block(&env, 3).n, BLOCK);
 	for (i = 0; i < 3; i++) {
-		assert_int_equal(store(&env, P(3), 1), 0);
+		assert_int_equal(file(&env, P(3), 1), 0);
 		assert_int_equal(write_block(&env, 3).n, BLOCK);
 	}
-	assert_int_equal(store(&env, P(3), 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3), 1), HM_HINT_PART);
 	assert_int_equal(write_block(&env, 3).n, 1);
 	/* A write that covers as much. */
-	assert_int_equal(store(&env, P(7), MOST), HM_HINT_PART);
+	assert_int_equal(file(&env, P(7), MOST), HM_HINT_PART);
 	assert_int_equal(write_block(&env, 7).n, MOST);
-	assert_int_equal(store(&env, P(7), MOST + 1), 0);
+	assert_int_equal(file(&env, P(7), MOST + 1), 0);
 	assert_int_equal(write_block(&env, 7).n, BLOCK);
 	env_end(&env);
 }
 
-/* Stores in a row, up or down, are of a stream that begins. */
+/* Files in a row, up or down, are of a stream that begins. */
 static void test_row(void **state)
 {
 	struct env env;
@@ -146,11 +145,11 @@ static void test_row(void **state)
 		skip(); /* no block is that large */
 	start(&env, 2);
 	for (i = 0; i < 15; i++)
-		assert_int_equal(store(&env, P(3) + 40 + i, 1), HM_HINT_PART);
-	assert_int_equal(store(&env, P(3) + 40 + i, 1), 0);
+		assert_int_equal(file(&env, P(3) + 40 + i, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3) + 40 + i, 1), 0);
 	for (i = 0; i < 15; i++)
-		assert_int_equal(store(&env, P(7) + 40 - i, 1), HM_HINT_PART);
-	assert_int_equal(store(&env, P(7) + 40 - i, 1), 0);
+		assert_int_equal(file(&env, P(7) + 40 - i, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(7) + 40 - i, 1), 0);
 	env_end(&env);
 }
 
@@ -162,15 +161,15 @@ static void test_first_of_stream(void **state)
 
 	env_start(&env, 16, 1, BYTES(64));
 	for (i = 3; i < 6; i++)
-		bring(env.store, P(i), HM_ACCESS_READ);
-	assert_true(store(&env, P(3), 1));
+		bring(env.file, P(i), HM_ACCESS_READ);
+	assert_true(file(&env, P(3), 1));
 	for (i = 1; i < HM_BLOCK_PAGES; i++)
-		store(&env, P(3) + i, 1);
+		file(&env, P(3) + i, 1);
 	/* Nobody has told a stream of it; in small blocks there are not as many in a row. */
-	assert_int_equal(store(&env, P(4), 1) == 0, HM_BLOCK_PAGES > 16);
+	assert_int_equal(file(&env, P(4), 1) == 0, HM_BLOCK_PAGES > 16);
 	/* Not one that comes down. */
 	for (i = HM_BLOCK_PAGES; i-- > 1;)
-		store(&env, P(5) + i, 1);
+		file(&env, P(5) + i, 1);
 	write_block(&env, 3);
 	assert_true(write_block(&env, 4).n == HM_BLOCK_PAGES || HM_BLOCK_PAGES <= 16);
 	env_end(&env);
@@ -185,20 +184,20 @@ static void test_stream(void **state)
 
 	env_start(&env, 16, 1, BYTES(64));
 	for (i = 3; i < 10; i++)
-		bring(env.store, P(i), HM_ACCESS_READ);
+		bring(env.file, P(i), HM_ACCESS_READ);
 	for (i = 3; i < 5; i++) {
-		assert_int_equal(store(&env, P(i), 1), HM_HINT_PART);
-		hm_readahead(env.store, P(i), HM_ACCESS_AUTO | HM_ACCESS_WRITE, &plan);
+		assert_int_equal(file(&env, P(i), 1), HM_HINT_PART);
+		hm_readahead(env.file, P(i), HM_ACCESS_AUTO | HM_ACCESS_WRITE, &plan);
 	}
 	for (i = 5; i < 7; i++) {
-		assert_int_equal(store(&env, P(i), 1), 0);
-		hm_readahead(env.store, P(i), HM_ACCESS_AUTO | HM_ACCESS_WRITE, &plan);
+		assert_int_equal(file(&env, P(i), 1), 0);
+		hm_readahead(env.file, P(i), HM_ACCESS_AUTO | HM_ACCESS_WRITE, &plan);
 	}
 	/* The fault of the first store to this one comes to the marker, and says so before. */
-	hm_readahead(env.store, P(7), HM_ACCESS_AUTO, &plan);
-	assert_int_equal(store(&env, P(7), 1), 0);
+	hm_readahead(env.file, P(7), HM_ACCESS_AUTO, &plan);
+	assert_int_equal(file(&env, P(7), 1), 0);
 	/* Elsewhere it is as before. */
-	assert_int_equal(store(&env, P(9) + 1, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(9) + 1, 1), HM_HINT_PART);
 	env_end(&env);
 }
 
@@ -209,36 +208,36 @@ static void test_meanwhile(void **state)
 	struct env env;
 
 	start(&env, 2);
-	store(&env, P(3) + 1, 1);
+	file(&env, P(3) + 1, 1);
 	claim(&env, 3);
-	assert_int_equal(store(&env, P(3) + 2, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3) + 2, 1), HM_HINT_PART);
 	t = take(&env, 3, false);
 	assert_int_equal(t.n, 2);
 	assert_true(has(&t, 1) && has(&t, 2));
 	done(&env, 3, 0);
 	/* Once more, as it is not known when it was. */
-	assert_int_equal(state_of(env.store, P(3)), HM_DIRTY);
+	assert_int_equal(state_of(env.file, P(3)), HM_DIRTY);
 	claim(&env, 3);
 	t = take(&env, 3, false);
 	assert_int_equal(t.n, 2);
-	assert_int_equal(store(&env, P(3) + 4, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3) + 4, 1), HM_HINT_PART);
 	done(&env, 3, 0);
-	assert_int_equal(state_of(env.store, P(3)), HM_DIRTY);
+	assert_int_equal(state_of(env.file, P(3)), HM_DIRTY);
 	t = write_block(&env, 3);
 	assert_int_equal(t.n, 1);
 	assert_true(has(&t, 4));
 	/* All of it is written, and a page is stored to meanwhile: that page. */
-	touch(env.store, P(7), HM_ACCESS_WRITE);
+	touch(env.file, P(7), HM_ACCESS_WRITE);
 	claim(&env, 7);
 	assert_int_equal(take(&env, 7, false).n, BLOCK);
-	assert_int_equal(store(&env, P(7) + 3, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(7) + 3, 1), HM_HINT_PART);
 	done(&env, 7, 0);
 	assert_int_equal(write_block(&env, 7).n, 1);
 	/* And a store meanwhile that does not say where. */
-	store(&env, P(7) + 3, 1);
+	file(&env, P(7) + 3, 1);
 	claim(&env, 7);
 	assert_int_equal(take(&env, 7, false).n, 1);
-	touch(env.store, P(7), HM_ACCESS_WRITE);
+	touch(env.file, P(7), HM_ACCESS_WRITE);
 	done(&env, 7, 0);
 	assert_int_equal(write_block(&env, 7).n, BLOCK);
 	env_end(&env);
@@ -251,19 +250,19 @@ static void test_failure(void **state)
 	struct env env;
 
 	start(&env, 2);
-	store(&env, P(3) + 1, 1);
+	file(&env, P(3) + 1, 1);
 	claim(&env, 3);
 	take(&env, 3, false);
-	store(&env, P(3) + 6, 1);
+	file(&env, P(3) + 6, 1);
 	done(&env, 3, -EIO);
 	t = write_block(&env, 3);
 	assert_int_equal(t.n, 2);
 	assert_true(has(&t, 1) && has(&t, 6));
-	assert_int_equal(state_of(env.store, P(3)), HM_CLEAN);
-	touch(env.store, P(7), HM_ACCESS_WRITE);
+	assert_int_equal(state_of(env.file, P(3)), HM_CLEAN);
+	touch(env.file, P(7), HM_ACCESS_WRITE);
 	claim(&env, 7);
 	take(&env, 7, false);
-	store(&env, P(7) + 6, 1);
+	file(&env, P(7) + 6, 1);
 	done(&env, 7, -EIO);
 	assert_int_equal(write_block(&env, 7).n, BLOCK);
 	env_end(&env);
@@ -275,17 +274,17 @@ static void test_held(void **state)
 	struct env env;
 
 	start(&env, 1);
-	assert_int_equal(store(&env, P(3), 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3), 1), HM_HINT_PART);
 	claim(&env, 3);
 	assert_int_equal(take(&env, 3, true).n, 1);
-	assert_int_equal(store(&env, P(3) + 1, 1), 0);
+	assert_int_equal(file(&env, P(3) + 1, 1), 0);
 	done(&env, 3, 0);
 	claim(&env, 3);
 	assert_int_equal(take(&env, 3, true).n, BLOCK);
 	done(&env, 3, 0);
-	assert_int_equal(store(&env, P(3), 1), 0);
+	assert_int_equal(file(&env, P(3), 1), 0);
 	assert_int_equal(write_block(&env, 3).n, BLOCK);
-	assert_int_equal(store(&env, P(3), 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3), 1), HM_HINT_PART);
 	env_end(&env);
 }
 
@@ -297,14 +296,14 @@ static void test_claimed(void **state)
 	u64 pos = P(3);
 
 	start(&env, 1);
-	assert_int_equal(hm_invalidate(env.store, &pos, P(4), false, &unit), HM_INV_UNIT);
+	assert_int_equal(hm_invalidate(env.file, &pos, P(4), false, &unit), HM_INV_UNIT);
 	hm_evict_done(&unit, HM_EVICT_DIRTY);
-	assert_int_equal(store(&env, P(3), 1), 0);
+	assert_int_equal(file(&env, P(3), 1), 0);
 	assert_int_equal(write_block(&env, 3).n, BLOCK);
-	store(&env, P(3), 1);
-	assert_int_equal(drop(env.store, P(3), P(4), true), 1);
-	bring(env.store, P(3), HM_ACCESS_READ);
-	assert_int_equal(store(&env, P(3) + 2, 1), HM_HINT_PART);
+	file(&env, P(3), 1);
+	assert_int_equal(drop(env.file, P(3), P(4), true), 1);
+	bring(env.file, P(3), HM_ACCESS_READ);
+	assert_int_equal(file(&env, P(3) + 2, 1), HM_HINT_PART);
 	assert_int_equal(write_block(&env, 3).n, 1);
 	env_end(&env);
 }
@@ -315,17 +314,17 @@ static void test_holes(void **state)
 	struct env env;
 
 	env_start(&env, 16, 1, BYTES(64));
-	bring(env.store, P(1), HM_ACCESS_READ);
-	hm_store_set_hollow(env.store, P(3), BLOCK, true);
-	bring(env.store, P(3), HM_ACCESS_READ);
-	assert_true(hm_hollow(env.store, P(3)) && hm_has_holes(env.store, P(3)));
-	store(&env, P(3) + 1, 1);
+	bring(env.file, P(1), HM_ACCESS_READ);
+	hm_file_set_hollow(env.file, P(3), BLOCK, true);
+	bring(env.file, P(3), HM_ACCESS_READ);
+	assert_true(hm_hollow(env.file, P(3)) && hm_has_holes(env.file, P(3)));
+	file(&env, P(3) + 1, 1);
 	write_block(&env, 3);
-	assert_false(hm_hollow(env.store, P(3)));
-	assert_true(hm_has_holes(env.store, P(3)));
-	touch(env.store, P(3), HM_ACCESS_WRITE);
+	assert_false(hm_hollow(env.file, P(3)));
+	assert_true(hm_has_holes(env.file, P(3)));
+	touch(env.file, P(3), HM_ACCESS_WRITE);
 	write_block(&env, 3);
-	assert_false(hm_has_holes(env.store, P(3)));
+	assert_false(hm_has_holes(env.file, P(3)));
 	env_end(&env);
 }
 
@@ -345,23 +344,23 @@ static void test_gives_way(void **state)
 
 	start(&env, 2);
 	for (i = 0; i < 4; i++) {
-		store(&env, P(3), 1);
-		store(&env, P(7), 1);
+		file(&env, P(3), 1);
+		file(&env, P(7), 1);
 		write_block(&env, 3);
 		write_block(&env, 7);
 	}
 	for (i = 0; i < 8 && !hm_cache_count(env.cache, HM_C_EVICTED); i++) {
-		touch(env.store, P(3), HM_ACCESS_PAGES(1));
-		store(&env, P(3), 1);
+		touch(env.file, P(3), HM_ACCESS_PAGES(1));
+		file(&env, P(3), 1);
 		write_block(&env, 3);
-		touch(env.store, P(7) + 1, HM_ACCESS_READ);
+		touch(env.file, P(7) + 1, HM_ACCESS_READ);
 		reclaim_once(&env);
 	}
-	assert_int_equal(state_of(env.store, P(3)), HM_ABSENT);
-	assert_int_equal(state_of(env.store, P(7)), HM_CLEAN);
+	assert_int_equal(state_of(env.file, P(3)), HM_ABSENT);
+	assert_int_equal(state_of(env.file, P(7)), HM_CLEAN);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_DEMOTED), 1);
 	/* A unit of which more is written is not one of these any more. */
-	store(&env, P(7), HM_BLOCK_PAGES);
+	file(&env, P(7), HM_BLOCK_PAGES);
 	write_block(&env, 7);
 	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_DEMOTED), 1);

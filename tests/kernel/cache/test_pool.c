@@ -25,10 +25,10 @@ static void test_own_then_steal(void **state)
 	env_start(&env, 8, 2, BYTES(16));
 	hm_test_cpu = 1;
 	for (i = 0; i < 8; i++) {
-		unit = bring(env.store, P(i), HM_ACCESS_READ);
+		unit = bring(env.file, P(i), HM_ACCESS_READ);
 		assert_int_equal(home(&env, unit.frame), i < 4 ? 1 : 0);
 	}
-	assert_int_equal(fault(env.store, P(8), HM_ACCESS_READ, &unit), HM_NO_FRAME);
+	assert_int_equal(fault(env.file, P(8), HM_ACCESS_READ, &unit), HM_NO_FRAME);
 	env_end(&env);
 }
 
@@ -41,10 +41,10 @@ static void test_frames_go_home(void **state)
 	env_start(&env, 8, 2, BYTES(16));
 	hm_test_cpu = 1;
 	for (i = 0; i < 8; i++)
-		bring(env.store, P(i), HM_ACCESS_READ);
+		bring(env.file, P(i), HM_ACCESS_READ);
 	assert_int_equal(free_in(&env, 0, HM_HUGE), 0);
 	hm_test_cpu = 1;
-	drop(env.store, 0, ~0ull, false);
+	drop(env.file, 0, ~0ull, false);
 	assert_int_equal(free_in(&env, 0, HM_HUGE), 4);
 	assert_int_equal(free_in(&env, 1, HM_HUGE), 4);
 	env_end(&env);
@@ -66,7 +66,7 @@ static void test_uneven_shards(void **state)
 	/* A CPU number beyond the shards is none too many. */
 	hm_test_cpu = 1000;
 	for (i = 0; i < 11; i++)
-		bring(env.store, P(i), HM_ACCESS_READ);
+		bring(env.file, P(i), HM_ACCESS_READ);
 	env_end(&env);
 }
 
@@ -82,7 +82,7 @@ static void test_all_shards(void **state)
 			env_start(&env, 12, cpus, BYTES(16));
 			hm_test_cpu = cpu;
 			for (i = 0; i < 12; i++)
-				bring(env.store, P(i), HM_ACCESS_READ);
+				bring(env.file, P(i), HM_ACCESS_READ);
 			assert_int_equal(hm_cache_free_pages(env.cache), 0);
 			hm_test_cpu = 0;
 			env_end(&env);
@@ -94,9 +94,9 @@ static void test_all_shards(void **state)
 		env_start(&env, 12, 4, BYTES(16));
 		hm_test_cpu = cpu;
 		for (i = 0; i < 3; i++)
-			bring(env.store, P(i), HM_ACCESS_READ);
+			bring(env.file, P(i), HM_ACCESS_READ);
 		assert_int_equal(free_in(&env, cpu, HM_HUGE), 0);
-		bring(env.store, P(3), HM_ACCESS_READ);
+		bring(env.file, P(3), HM_ACCESS_READ);
 		assert_int_equal(free_in(&env, cpu ^ 1, HM_HUGE), 2);
 		hm_test_cpu = 0;
 		env_end(&env);
@@ -111,35 +111,35 @@ static void test_carve(void **state)
 	u32 parked, i;
 
 	env_start(&env, 8, 1, BYTES(16));
-	first = bring(env.store, 0, HM_ACCESS_BASE);
+	first = bring(env.file, 0, HM_ACCESS_BASE);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_CARVED), 1);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 7);
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), BLOCK - 1);
 	assert_int_equal(hm_cache_free_pages(env.cache), 8 * BLOCK - 1);
 	assert_int_equal(hm_cache_huge_pages(env.cache), 0);
-	bring(env.store, P(9), 0);
+	bring(env.file, P(9), 0);
 	assert_int_equal(hm_cache_huge_pages(env.cache), BLOCK);
 	for (i = 1; i < HM_BLOCK_PAGES; i++) {
-		unit = bring(env.store, i, HM_ACCESS_BASE);
+		unit = bring(env.file, i, HM_ACCESS_BASE);
 		assert_int_equal(hm_pool_container(env.cache, unit.frame),
 				 hm_pool_container(env.cache, first.frame));
 	}
 	assert_int_equal(hm_cache_count(env.cache, HM_C_CARVED), 1);
-	unit = bring(env.store, P(1), HM_ACCESS_BASE);
+	unit = bring(env.file, P(1), HM_ACCESS_BASE);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_CARVED), 2);
 	assert_int_not_equal(hm_pool_container(env.cache, unit.frame),
 			     hm_pool_container(env.cache, first.frame));
 	/* A page that came back is handed out again before another is carved. */
-	drop(env.store, 3, 4, false);
-	drop(env.store, P(1), P(1) + 1, false);
+	drop(env.file, 3, 4, false);
+	drop(env.file, P(1), P(1) + 1, false);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 6);
 	assert_int_equal(hm_cache_huge_pages(env.cache), BLOCK);
-	unit = bring(env.store, P(2), HM_ACCESS_BASE);
+	unit = bring(env.file, P(2), HM_ACCESS_BASE);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_CARVED), 2);
 	parked = hm_frame_park(env.cache);
 	assert_int_not_equal(parked, HM_NO_FRAME_ID);
 	assert_int_equal(hm_cache_huge_pages(env.cache), BLOCK);
-	drop(env.store, P(9), P(10), false);
+	drop(env.file, P(9), P(10), false);
 	assert_int_equal(hm_cache_huge_pages(env.cache), 0);
 	hm_frame_unpark(env.cache, parked, false);
 	env_end(&env);
@@ -157,26 +157,26 @@ static void test_reform(void **state)
 
 	env_start(&env, 4, 2, BYTES(16));
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		unit = bring(env.store, i, HM_ACCESS_BASE);
+		unit = bring(env.file, i, HM_ACCESS_BASE);
 		first = hm_pool_container(env.cache, unit.frame);
 	}
 	for (i = HM_BLOCK_PAGES; i-- > 1;) {
-		drop(env.store, i, i + 1, false);
+		drop(env.file, i, i + 1, false);
 		assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 3);
 	}
-	drop(env.store, 0, 1, false);
+	drop(env.file, 0, 1, false);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 4);
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 0);
 	for (i = 0; i < 3; i++)
-		assert_int_not_equal(bring(env.store, P(1) + P(i), 0).frame, first);
-	unit = bring(env.store, 0, HM_ACCESS_BASE);
+		assert_int_not_equal(bring(env.file, P(1) + P(i), 0).frame, first);
+	unit = bring(env.file, 0, HM_ACCESS_BASE);
 	assert_int_equal(hm_pool_container(env.cache, unit.frame), first);
-	drop(env.store, 0, 1, false);
-	assert_int_equal(bring(env.store, P(4), 0).frame, first);
+	drop(env.file, 0, 1, false);
+	assert_int_equal(bring(env.file, P(4), 0).frame, first);
 	/* It is huge memory now, as are those that have never been anything else. */
-	drop(env.store, P(1), P(5), false);
+	drop(env.file, P(1), P(5), false);
 	for (i = 0; i < 4; i++)
-		bring(env.store, P(1) + P(i), 0);
+		bring(env.file, P(1) + P(i), 0);
 	env_end(&env);
 }
 
@@ -193,13 +193,13 @@ static void test_made_of_pages(void **state)
 	for (i = 0; i < 4; i++)
 		hm_frame_unpark(env.cache, parked[i], i == 1 || i == 2);
 	for (i = 0; i < 2; i++) {
-		unit = bring(env.store, P(i), HM_ACCESS_BASE);
+		unit = bring(env.file, P(i), HM_ACCESS_BASE);
 		unit.frame = hm_pool_container(env.cache, unit.frame);
 		assert_true(unit.frame == parked[1] || unit.frame == parked[2]);
 		hm_pool_drain(env.cache, unit.frame);
 	}
 	for (i = 0; i < 2; i++) {
-		unit = bring(env.store, P(2 + i), 0);
+		unit = bring(env.file, P(2 + i), 0);
 		assert_true(unit.frame == parked[0] || unit.frame == parked[3]);
 	}
 	env_end(&env);
@@ -216,31 +216,31 @@ static void test_drain(void **state)
 	u32 huge;
 
 	env_start(&env, 8, 1, BYTES(16));
-	unit = bring(env.store, 0, HM_ACCESS_BASE);
-	bring(env.store, 1, HM_ACCESS_BASE);
+	unit = bring(env.file, 0, HM_ACCESS_BASE);
+	bring(env.file, 1, HM_ACCESS_BASE);
 	huge = hm_pool_container(env.cache, unit.frame);
 	hm_pool_drain(env.cache, huge);
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 0);
 	hm_pool_drain(env.cache, huge); /* twice does no harm */
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 0);
 	audit(&env);
-	other = bring(env.store, 2, HM_ACCESS_BASE);
+	other = bring(env.file, 2, HM_ACCESS_BASE);
 	assert_int_not_equal(hm_pool_container(env.cache, other.frame), huge);
 	audit(&env);
-	drop(env.store, 1, 2, false);
+	drop(env.file, 1, 2, false);
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), BLOCK - 1);
 	audit(&env);
-	drop(env.store, 0, 1, false);
+	drop(env.file, 0, 1, false);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 7);
 	audit(&env);
 	/* Draining is over: carved again, it serves again. */
-	drop(env.store, 2, 3, false);
+	drop(env.file, 2, 3, false);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 8);
-	bring(env.store, 0, HM_ACCESS_BASE);
-	bring(env.store, 1, HM_ACCESS_BASE);
+	bring(env.file, 0, HM_ACCESS_BASE);
+	bring(env.file, 1, HM_ACCESS_BASE);
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), BLOCK - 2);
 	/* Not a carved frame: nothing happens. */
-	unit = bring(env.store, P(1), HM_ACCESS_READ);
+	unit = bring(env.file, P(1), HM_ACCESS_READ);
 	hm_pool_drain(env.cache, unit.frame);
 	audit(&env);
 	env_end(&env);
@@ -255,11 +255,11 @@ static void test_drain_full(void **state)
 
 	env_start(&env, 8, 1, BYTES(16));
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
-		unit = bring(env.store, i, HM_ACCESS_BASE);
+		unit = bring(env.file, i, HM_ACCESS_BASE);
 	hm_pool_drain(env.cache, hm_pool_container(env.cache, unit.frame));
 	audit(&env);
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		drop(env.store, i, i + 1, false);
+		drop(env.file, i, i + 1, false);
 		audit(&env);
 	}
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 8);
@@ -274,20 +274,20 @@ static void test_partial_list(void **state)
 
 	env_start(&env, 8, 1, BYTES(16));
 	for (i = 0; i < 4 * HM_BLOCK_PAGES; i++)
-		bring(env.store, i, HM_ACCESS_BASE);
+		bring(env.file, i, HM_ACCESS_BASE);
 	for (i = 0; i < 4; i++)
-		drop(env.store, P(i), P(i) + 2, false);
+		drop(env.file, P(i), P(i) + 2, false);
 	audit(&env);
-	drop(env.store, P(2), P(3), false); /* whole again, from the middle */
+	drop(env.file, P(2), P(3), false); /* whole again, from the middle */
 	audit(&env);
-	drop(env.store, P(0), P(1), false);
+	drop(env.file, P(0), P(1), false);
 	audit(&env);
-	drop(env.store, P(3), P(4), false);
+	drop(env.file, P(3), P(4), false);
 	audit(&env);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 7);
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 2);
 	for (i = 0; i < 2; i++)
-		bring(env.store, P(1) + i, HM_ACCESS_BASE);
+		bring(env.file, P(1) + i, HM_ACCESS_BASE);
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 0);
 	env_end(&env);
 }
@@ -301,15 +301,15 @@ static void test_carve_own(void **state)
 
 	env_start(&env, 16, 2, BYTES(32));
 	hm_test_cpu = 0;
-	a = bring(env.store, 0, HM_ACCESS_BASE);
+	a = bring(env.file, 0, HM_ACCESS_BASE);
 	hm_test_cpu = 1;
-	b = bring(env.store, 1, HM_ACCESS_BASE);
+	b = bring(env.file, 1, HM_ACCESS_BASE);
 	assert_int_equal(home(&env, a.frame), 0);
 	assert_int_equal(home(&env, b.frame), 1);
 	for (i = 2; i < 8 * BLOCK + 1; i++)
-		b = bring(env.store, i, HM_ACCESS_BASE);
+		b = bring(env.file, i, HM_ACCESS_BASE);
 	assert_int_equal(home(&env, b.frame), 1);
-	b = bring(env.store, i, HM_ACCESS_BASE);
+	b = bring(env.file, i, HM_ACCESS_BASE);
 	assert_int_equal(hm_pool_container(env.cache, a.frame),
 			 hm_pool_container(env.cache, b.frame));
 	env_end(&env);
@@ -323,9 +323,9 @@ static void test_steal_base(void **state)
 
 	env_start(&env, 8, 2, BYTES(16));
 	hm_test_cpu = 0;
-	a = bring(env.store, 0, HM_ACCESS_BASE);
+	a = bring(env.file, 0, HM_ACCESS_BASE);
 	hm_test_cpu = 1;
-	b = bring(env.store, 1, HM_ACCESS_BASE);
+	b = bring(env.file, 1, HM_ACCESS_BASE);
 	assert_int_equal(hm_pool_container(env.cache, a.frame),
 			 hm_pool_container(env.cache, b.frame));
 	assert_int_equal(home(&env, b.frame), 0);
@@ -342,13 +342,13 @@ static void test_reserve(void **state)
 	env_start(&env, 128, 2, BYTES(256)); /* a reserve of 4 */
 	assert_int_equal(env.cache->reserve, 4);
 	for (i = 0; i < 124; i++)
-		bring(env.store, P(i), HM_ACCESS_AHEAD);
-	assert_int_equal(fault(env.store, P(124), HM_ACCESS_AHEAD, &unit), HM_NO_FRAME);
-	assert_int_equal(fault(env.store, P(124), HM_ACCESS_AHEAD | HM_ACCESS_BASE, &unit),
+		bring(env.file, P(i), HM_ACCESS_AHEAD);
+	assert_int_equal(fault(env.file, P(124), HM_ACCESS_AHEAD, &unit), HM_NO_FRAME);
+	assert_int_equal(fault(env.file, P(124), HM_ACCESS_AHEAD | HM_ACCESS_BASE, &unit),
 			 HM_NO_FRAME);
 	for (; i < 128; i++)
-		bring(env.store, P(i), HM_ACCESS_READ);
-	assert_int_equal(fault(env.store, P(128), HM_ACCESS_READ, &unit), HM_NO_FRAME);
+		bring(env.file, P(i), HM_ACCESS_READ);
+	assert_int_equal(fault(env.file, P(128), HM_ACCESS_READ, &unit), HM_NO_FRAME);
 	env_end(&env);
 
 	env_start(&env, 1024, 1, BYTES(4));
@@ -374,14 +374,14 @@ static void test_random_use(void **state)
 		access = (seed >> 28) & 3 ? HM_ACCESS_BASE : HM_ACCESS_READ;
 		hm_test_cpu = (seed >> 20) % 3;
 		if ((seed >> 24) % 5 == 0) {
-			drop(env.store, P(block), P(block + 1), true);
+			drop(env.file, P(block), P(block + 1), true);
 		} else {
-			switch (fault(env.store, pgoff, access, &unit)) {
+			switch (fault(env.file, pgoff, access, &unit)) {
 			case HM_FILL:
 				assert_false(hm_fill_done(&unit, 0, false));
 				break;
 			case HM_NO_FRAME:
-				drop(env.store, P(block / 2), P(block), true);
+				drop(env.file, P(block / 2), P(block), true);
 				break;
 			default:
 				break;
@@ -408,11 +408,11 @@ static void test_park(void **state)
 	assert_int_equal(hm_cache_free_pages(env.cache), 4 * BLOCK);
 	assert_int_equal(hm_pool_dirty_limit(env.cache), 4 * BLOCK * 75 / 100);
 	for (i = 0; i < 4; i++)
-		bring(env.store, P(i), HM_ACCESS_READ);
-	assert_int_equal(fault(env.store, P(4), HM_ACCESS_READ, &unit), HM_NO_FRAME);
+		bring(env.file, P(i), HM_ACCESS_READ);
+	assert_int_equal(fault(env.file, P(4), HM_ACCESS_READ, &unit), HM_NO_FRAME);
 	assert_int_equal(hm_frame_park(env.cache), HM_NO_FRAME_ID);
 	hm_frame_unpark(env.cache, parked[2], false);
-	unit = bring(env.store, P(4), HM_ACCESS_READ);
+	unit = bring(env.file, P(4), HM_ACCESS_READ);
 	assert_int_equal(unit.frame, parked[2]);
 	hm_frame_unpark(env.cache, parked[0], false);
 	hm_frame_unpark(env.cache, parked[1], false);
@@ -441,7 +441,7 @@ static void test_half_parked(void **state)
 		assert_int_equal(free_in(&env, i, HM_HUGE), 8);
 	for (i = 0; i < 16; i++) {
 		hm_test_cpu = i % 4;
-		unit = bring(env.store, P(i), HM_ACCESS_READ);
+		unit = bring(env.file, P(i), HM_ACCESS_READ);
 		assert_int_equal(home(&env, unit.frame), i % 4);
 	}
 	hm_test_cpu = 0;
@@ -468,7 +468,7 @@ static void test_low_is_of_all(void **state)
 
 	env_start(&env, 128, 2, BYTES(128)); /* 16 are kept free */
 	for (i = 0; i < 112; i++) {
-		assert_int_equal(fault(env.store, P(i), HM_ACCESS_READ, &unit), HM_FILL);
+		assert_int_equal(fault(env.file, P(i), HM_ACCESS_READ, &unit), HM_FILL);
 		assert_int_equal(!!(unit.hints & HM_HINT_RECLAIM), i == 111);
 		assert_false(hm_fill_done(&unit, 0, false));
 	}

@@ -17,13 +17,13 @@ static void start(struct env *env)
 }
 
 /* The last @n pages of a block, from the end on: no stream. */
-static u32 fill(struct hm_store *store, u64 block, u32 n, u32 access)
+static u32 fill(struct hm_file *file, u64 block, u32 n, u32 access)
 {
 	struct hm_unit unit;
 	u32 hints = 0, i;
 
 	for (i = 0; i < n; i++) {
-		assert_int_equal(fault(store, P(block + 1) - 1 - i, access, &unit), HM_FILL);
+		assert_int_equal(fault(file, P(block + 1) - 1 - i, access, &unit), HM_FILL);
 		assert_int_equal(unit.npages, 1);
 		hints |= unit.hints;
 		hm_fill_done(&unit, 0, access & HM_ACCESS_WRITE);
@@ -73,13 +73,13 @@ static void test_offer(void **state)
 	struct env env;
 
 	start(&env);
-	assert_false(fill(env.store, 3, LEAST - 1, AUTO));
+	assert_false(fill(env.file, 3, LEAST - 1, AUTO));
 	assert_false(hm_promote_pick(env.cache, &p));
-	assert_false(fill(env.store, 5, LEAST, HM_ACCESS_BASE));
-	assert_true(fill(env.store, 7, LEAST, AUTO));
-	fill(env.store, 9, LEAST + 1, AUTO);
+	assert_false(fill(env.file, 5, LEAST, HM_ACCESS_BASE));
+	assert_true(fill(env.file, 7, LEAST, AUTO));
+	fill(env.file, 9, LEAST + 1, AUTO);
 	assert_true(hm_promote_pick(env.cache, &p));
-	assert_ptr_equal(p.unit.store, env.store);
+	assert_ptr_equal(p.unit.file, env.file);
 	assert_int_equal(p.unit.pgoff, P(7));
 	hm_promote_abort(&p, HM_REFUSED_GONE);
 	assert_true(hm_promote_pick(env.cache, &p));
@@ -88,18 +88,18 @@ static void test_offer(void **state)
 	assert_false(hm_promote_pick(env.cache, &p));
 	/* Forgotten, but not for ever. */
 	assert_int_equal(refused(&env, HM_C_REFUSED), 0);
-	bring(env.store, P(7), AUTO);
+	bring(env.file, P(7), AUTO);
 	assert_true(hm_promote_pick(env.cache, &p));
 	hm_promote_abort(&p, HM_REFUSED_GONE);
 	env_end(&env);
 }
 
-static void next_is(struct env *env, const struct hm_store *store)
+static void next_is(struct env *env, const struct hm_file *file)
 {
 	struct hm_promotion p;
 
 	assert_true(hm_promote_pick(env->cache, &p));
-	assert_ptr_equal(p.unit.store, store);
+	assert_ptr_equal(p.unit.file, file);
 	hm_promote_abort(&p, HM_REFUSED_GONE);
 }
 
@@ -108,7 +108,7 @@ static void test_fair(void **state)
 {
 	struct hm_options opts = options_for(FRAMES, 1);
 	struct hm_victim victims[64];
-	struct hm_store *other;
+	struct hm_file *other;
 	struct env env;
 	u32 n;
 
@@ -116,30 +116,30 @@ static void test_fair(void **state)
 	env_init(&env, &opts);
 	env_open(&env, BYTES(20));
 	other = env_open(&env, BYTES(20));
-	bring(env.store, P(11), 0);
-	bring(env.store, P(12), 0);
+	bring(env.file, P(11), 0);
+	bring(env.file, P(12), 0);
 	bring(other, P(11), 0);
-	fill(env.store, 3, LEAST, AUTO);
+	fill(env.file, 3, LEAST, AUTO);
 	fill(other, 3, LEAST, AUTO);
 	next_is(&env, other);
-	next_is(&env, env.store);
+	next_is(&env, env.file);
 
-	fill(env.store, 5, LEAST, AUTO | HM_ACCESS_HIGH);
+	fill(env.file, 5, LEAST, AUTO | HM_ACCESS_HIGH);
 	fill(other, 5, LEAST, AUTO);
-	next_is(&env, env.store);
+	next_is(&env, env.file);
 	next_is(&env, other);
 
 	/* The oldest first. */
 	n = hm_reclaim(env.cache, HM_HUGE, 1, victims, 64);
 	assert_int_not_equal(n, 0);
 	while (n-- > 0)
-		assert_ptr_equal(victims[n].unit.store, env.store);
+		assert_ptr_equal(victims[n].unit.file, env.file);
 	bring(other, P(12), 0);
 	bring(other, P(13), 0);
-	fill(env.store, 7, LEAST, AUTO);
+	fill(env.file, 7, LEAST, AUTO);
 	fill(other, 7, LEAST, AUTO);
 	next_is(&env, other);
-	next_is(&env, env.store);
+	next_is(&env, env.file);
 	env_end(&env);
 }
 
@@ -151,35 +151,35 @@ static void test_asked(void **state)
 	struct env env;
 
 	start(&env);
-	fill(env.store, 3, 2, AUTO);
-	assert_true(touch(env.store, P(4) - 1, AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
+	fill(env.file, 3, 2, AUTO);
+	assert_true(touch(env.file, P(4) - 1, AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
 	/* Once. */
-	assert_false(touch(env.store, P(4) - 1, AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
+	assert_false(touch(env.file, P(4) - 1, AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
 	begin(&env, &p);
 	assert_int_equal(p.unit.pgoff, P(3));
 	assert_int_equal(p.nmissing, HM_BLOCK_PAGES - 2);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
 	hm_promote_commit(&p);
 	/* What is huge is not asked for, and a block that was is like others when it is gone. */
-	assert_false(touch(env.store, P(3), AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
-	drop(env.store, P(3), P(4), false);
-	fill(env.store, 3, LEAST, AUTO);
-	drop(env.store, P(3), P(4) - LEAST / 2, false);
+	assert_false(touch(env.file, P(3), AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
+	drop(env.file, P(3), P(4), false);
+	fill(env.file, 3, LEAST, AUTO);
+	drop(env.file, P(3), P(4) - LEAST / 2, false);
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_COLD);
-	drop(env.store, P(3), P(4), false);
+	drop(env.file, P(3), P(4), false);
 
 	/* By who reads ahead, too, and with automatic promotion turned off. */
 	env.cache->opts.promote_util = 0;
-	fill(env.store, 5, 1, AUTO);
-	assert_int_equal(fault(env.store, P(6) - 1, AUTO | HM_ACCESS_HUGE | HM_ACCESS_AHEAD, &unit),
+	fill(env.file, 5, 1, AUTO);
+	assert_int_equal(fault(env.file, P(6) - 1, AUTO | HM_ACCESS_HUGE | HM_ACCESS_AHEAD, &unit),
 			 HM_HIT);
 	assert_true(unit.hints & HM_HINT_PROMOTE);
 	begin(&env, &p);
 	hm_promote_abort(&p, HM_REFUSED_GONE);
 	/* Not where a block cannot be. */
-	bring(env.store, P(300), AUTO);
-	assert_false(touch(env.store, P(300), AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
+	bring(env.file, P(300), AUTO);
+	assert_false(touch(env.file, P(300), AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
 	env_end(&env);
 }
 
@@ -191,24 +191,24 @@ static void test_kept(void **state)
 	u32 i;
 
 	start(&env);
-	fill(env.store, 3, 1, HM_ACCESS_BASE);
-	drop(env.store, P(4) - 1, P(4), false);
+	fill(env.file, 3, 1, HM_ACCESS_BASE);
+	drop(env.file, P(4) - 1, P(4), false);
 	/* It has gone, and so has what was said of it. */
-	assert_true(fill(env.store, 3, LEAST, AUTO));
+	assert_true(fill(env.file, 3, LEAST, AUTO));
 	assert_true(hm_promote_pick(env.cache, &p));
 	hm_promote_abort(&p, HM_REFUSED_GONE);
 
-	assert_false(fill(env.store, 7, 1, HM_ACCESS_BASE));
+	assert_false(fill(env.file, 7, 1, HM_ACCESS_BASE));
 	for (i = 0; i < HM_BLOCK_PAGES - 1; i++)
-		assert_false(bring(env.store, P(7) + i, AUTO).hints & HM_HINT_PROMOTE);
+		assert_false(bring(env.file, P(7) + i, AUTO).hints & HM_HINT_PROMOTE);
 	/* It was offered before that was said. */
-	fill(env.store, 9, HM_BLOCK_PAGES - 1, AUTO);
-	bring(env.store, P(9), HM_ACCESS_BASE);
+	fill(env.file, 9, HM_BLOCK_PAGES - 1, AUTO);
+	bring(env.file, P(9), HM_ACCESS_BASE);
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(p.unit.pgoff, P(9));
 	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_GONE);
 	/* Who says something else says it later. */
-	assert_true(touch(env.store, P(9), AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
+	assert_true(touch(env.file, P(9), AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
 	begin(&env, &p);
 	hm_promote_abort(&p, HM_REFUSED_GONE);
 	env_end(&env);
@@ -224,7 +224,7 @@ static void test_never(void **state)
 	opts.promote_util = 0;
 	env_init(&env, &opts);
 	env_open(&env, BYTES(20));
-	assert_false(fill(env.store, 3, HM_BLOCK_PAGES, AUTO));
+	assert_false(fill(env.file, 3, HM_BLOCK_PAGES, AUTO));
 	assert_false(hm_promote_pick(env.cache, &p));
 	env_end(&env);
 }
@@ -237,15 +237,15 @@ static void test_promote(void **state)
 	struct env env;
 
 	start(&env);
-	fill(env.store, 3, LEAST, AUTO);
+	fill(env.file, 3, LEAST, AUTO);
 	begin(&env, &p);
 	assert_int_equal(p.nmissing, HM_BLOCK_PAGES - LEAST);
 	assert_true(hm_bit_test(p.missing, 0));
 	assert_false(hm_bit_test(p.missing, HM_BLOCK_PAGES - 1));
-	assert_int_equal(hm_peek(env.store, P(3), &unit), HM_FILLING);
+	assert_int_equal(hm_peek(env.file, P(3), &unit), HM_FILLING);
 	assert_int_equal(hm_frame_offset(env.cache, unit.frame),
 			 hm_frame_offset(env.cache, p.unit.frame));
-	assert_int_equal(hm_peek(env.store, P(3) + 1, &unit), HM_FILLING);
+	assert_int_equal(hm_peek(env.file, P(3) + 1, &unit), HM_FILLING);
 	assert_int_equal(hm_frame_offset(env.cache, unit.frame),
 			 hm_frame_offset(env.cache, p.unit.frame) + HM_PAGE_SIZE);
 	assert_int_equal(copy_all(&p), LEAST);
@@ -258,15 +258,15 @@ static void test_promote(void **state)
 	assert_true(hm_frame_is_base(env.cache, unit.frame));
 	assert_false(hm_promote_commit(&p));
 
-	assert_int_equal(hm_peek(env.store, P(3) + 1, &unit), HM_CLEAN);
+	assert_int_equal(hm_peek(env.file, P(3) + 1, &unit), HM_CLEAN);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	assert_int_equal(unit.frame, p.unit.frame);
 	assert_int_equal(hm_cache_free_pages(env.cache), P(FRAMES - 1));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_PROMOTED), 1);
 	assert_false(hm_promote_pick(env.cache, &p));
 	/* Evicted, it begins anew. */
-	assert_int_equal(drop(env.store, 0, ~0ull, false), 1);
-	fill(env.store, 3, LEAST, AUTO);
+	assert_int_equal(drop(env.file, 0, ~0ull, false), 1);
+	fill(env.file, 3, LEAST, AUTO);
 	begin(&env, &p);
 	hm_promote_abort(&p, HM_REFUSED_FAILED);
 	env_end(&env);
@@ -279,7 +279,7 @@ static void test_proven(void **state)
 	struct env env;
 
 	start(&env);
-	fill(env.store, 3, LEAST, AUTO);
+	fill(env.file, 3, LEAST, AUTO);
 	begin(&env, &p);
 	copy_all(&p);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
@@ -297,27 +297,27 @@ static void test_store(void **state)
 	struct env env;
 
 	start(&env);
-	fill(env.store, 3, HM_BLOCK_PAGES, AUTO);
+	fill(env.file, 3, HM_BLOCK_PAGES, AUTO);
 	begin(&env, &p);
-	touch(env.store, P(3) + 1, HM_ACCESS_WRITE);
+	touch(env.file, P(3) + 1, HM_ACCESS_WRITE);
 	assert_int_equal(copy_all(&p), HM_BLOCK_PAGES - 1);
-	touch(env.store, P(3) + 2, HM_ACCESS_WRITE);
+	touch(env.file, P(3) + 2, HM_ACCESS_WRITE);
 	/* Stored to, written: clean, and not as it was copied. */
-	touch(env.store, P(3) + 3, HM_ACCESS_WRITE);
-	write_range(env.store, P(3) + 3, P(3) + 4);
+	touch(env.file, P(3) + 3, HM_ACCESS_WRITE);
+	write_range(env.file, P(3) + 3, P(3) + 4);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
 	assert_int_equal(pages(&p, HM_PAGE_COPY), 3);
 	assert_int_equal(hm_promote_page(&p, 0, &unit), HM_PAGE_COPIED);
 	assert_int_equal(hm_promote_page(&p, 1, &unit), HM_PAGE_COPY);
 	assert_int_equal(hm_promote_page(&p, 2, &unit), HM_PAGE_COPY);
 	assert_int_equal(hm_promote_page(&p, 3, &unit), HM_PAGE_COPY);
-	assert_int_equal(hm_store_dirty_pages(env.store), 2);
+	assert_int_equal(hm_file_dirty_pages(env.file), 2);
 	hm_promote_commit(&p);
-	assert_int_equal(state_of(env.store, P(3)), HM_DIRTY);
-	assert_int_equal(hm_store_dirty_pages(env.store), HM_BLOCK_PAGES);
+	assert_int_equal(state_of(env.file, P(3)), HM_DIRTY);
+	assert_int_equal(hm_file_dirty_pages(env.file), HM_BLOCK_PAGES);
 	audit(&env);
-	assert_int_equal(write_all(env.store), 1);
-	assert_int_equal(hm_store_dirty_pages(env.store), 0);
+	assert_int_equal(write_all(env.file), 1);
+	assert_int_equal(hm_file_dirty_pages(env.file), 0);
 	env_end(&env);
 }
 
@@ -328,16 +328,16 @@ static void test_device(void **state)
 	struct env env;
 
 	start(&env);
-	fill(env.store, 3, LEAST, AUTO);
+	fill(env.file, 3, LEAST, AUTO);
 	begin(&env, &p);
 	copy_all(&p);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
 	hm_promote_dirty(&p, 0);
 	hm_promote_commit(&p);
-	assert_int_equal(state_of(env.store, P(3)), HM_DIRTY);
-	assert_int_equal(hm_store_dirty_pages(env.store), HM_BLOCK_PAGES);
+	assert_int_equal(state_of(env.file, P(3)), HM_DIRTY);
+	assert_int_equal(hm_file_dirty_pages(env.file), HM_BLOCK_PAGES);
 	audit(&env);
-	write_all(env.store);
+	write_all(env.file);
 	env_end(&env);
 }
 
@@ -349,21 +349,21 @@ static void test_evicted(void **state)
 	u64 free;
 
 	start(&env);
-	fill(env.store, 3, LEAST + 1, AUTO);
+	fill(env.file, 3, LEAST + 1, AUTO);
 	free = hm_cache_free_pages(env.cache);
 	begin(&env, &p);
-	touch(env.store, P(4) - 1, HM_ACCESS_WRITE);
+	touch(env.file, P(4) - 1, HM_ACCESS_WRITE);
 	copy_all(&p);
-	drop(env.store, P(4) - 2, P(4) - 1, false);
+	drop(env.file, P(4) - 2, P(4) - 1, false);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_BUSY);
 	assert_false(hm_promote_abort(&p, HM_REFUSED_BUSY));
 	assert_int_equal(refused(&env, HM_C_REFUSED_BUSY), 1);
 	assert_int_equal(hm_cache_free_pages(env.cache), free + 1);
-	assert_int_equal(state_of(env.store, P(3)), HM_ABSENT);
-	assert_int_equal(state_of(env.store, P(4) - 1), HM_DIRTY);
+	assert_int_equal(state_of(env.file, P(3)), HM_ABSENT);
+	assert_int_equal(state_of(env.file, P(4) - 1), HM_DIRTY);
 	audit(&env);
 	/* It is tried again, and what was copied then is not what is copied now. */
-	write_all(env.store);
+	write_all(env.file);
 	assert_false(hm_promote_pick(env.cache, &p));
 	hm_cache_tick(env.cache, 5000);
 	assert_true(hm_promote_pick(env.cache, &p));
@@ -382,18 +382,18 @@ static void test_pinned(void **state)
 	struct env env;
 
 	start(&env);
-	fill(env.store, 3, LEAST, AUTO);
+	fill(env.file, 3, LEAST, AUTO);
 	begin(&env, &p);
-	touch(env.store, P(4) - 1, HM_ACCESS_WRITE);
+	touch(env.file, P(4) - 1, HM_ACCESS_WRITE);
 	copy_all(&p);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
-	assert_int_equal(fault(env.store, P(4) - 2, HM_ACCESS_READ | AUTO, &unit), HM_BUSY);
+	assert_int_equal(fault(env.file, P(4) - 2, HM_ACCESS_READ | AUTO, &unit), HM_BUSY);
 	assert_true(hm_promote_abort(&p, HM_REFUSED_PINNED));
-	assert_int_equal(state_of(env.store, P(4) - 1), HM_DIRTY);
-	assert_int_equal(state_of(env.store, P(4) - 2), HM_CLEAN);
-	assert_int_equal(hm_store_dirty_pages(env.store), 1);
+	assert_int_equal(state_of(env.file, P(4) - 1), HM_DIRTY);
+	assert_int_equal(state_of(env.file, P(4) - 2), HM_CLEAN);
+	assert_int_equal(hm_file_dirty_pages(env.file), 1);
 	audit(&env);
-	assert_int_equal(write_all(env.store), 1);
+	assert_int_equal(write_all(env.file), 1);
 	env_end(&env);
 }
 
@@ -405,23 +405,23 @@ static void test_claimed_again(void **state)
 	struct env env;
 
 	start(&env);
-	fill(env.store, 3, LEAST, AUTO);
+	fill(env.file, 3, LEAST, AUTO);
 	begin(&env, &p);
 	copy_all(&p);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
-	assert_int_equal(fault(env.store, P(4) - 1, AUTO, &unit), HM_BUSY);
+	assert_int_equal(fault(env.file, P(4) - 1, AUTO, &unit), HM_BUSY);
 	assert_true(hm_promote_unclaim(&p));
 	/* All are in use, and who stores to one is heard. */
-	touch(env.store, P(4) - 1, HM_ACCESS_WRITE);
-	assert_int_equal(state_of(env.store, P(4) - 2), HM_CLEAN);
-	assert_int_equal(fault(env.store, P(3), AUTO, &unit), HM_BUSY);
+	touch(env.file, P(4) - 1, HM_ACCESS_WRITE);
+	assert_int_equal(state_of(env.file, P(4) - 2), HM_CLEAN);
+	assert_int_equal(fault(env.file, P(3), AUTO, &unit), HM_BUSY);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
 	assert_int_equal(pages(&p, HM_PAGE_COPIED), LEAST - 1);
 	assert_int_equal(pages(&p, HM_PAGE_COPY), 1);
 	assert_true(hm_promote_commit(&p));
-	assert_int_equal(hm_store_dirty_pages(env.store), HM_BLOCK_PAGES);
+	assert_int_equal(hm_file_dirty_pages(env.file), HM_BLOCK_PAGES);
 	audit(&env);
-	assert_int_equal(write_all(env.store), 1);
+	assert_int_equal(write_all(env.file), 1);
 	env_end(&env);
 }
 
@@ -435,18 +435,18 @@ static void test_waiter(void **state)
 
 	start(&env);
 	for (commit = 0; commit < 2; commit++) {
-		fill(env.store, 3 + commit, LEAST, AUTO);
+		fill(env.file, 3 + commit, LEAST, AUTO);
 		begin(&env, &p);
-		assert_int_equal(fault(env.store, P(3 + commit), AUTO, &unit), HM_BUSY);
+		assert_int_equal(fault(env.file, P(3 + commit), AUTO, &unit), HM_BUSY);
 		copy_all(&p);
 		assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
 		if (commit) {
 			assert_true(hm_promote_commit(&p));
-			touch(env.store, P(3 + commit), AUTO);
+			touch(env.file, P(3 + commit), AUTO);
 		} else {
 			assert_true(hm_promote_abort(&p, HM_REFUSED_FAILED));
 			assert_int_equal(refused(&env, HM_C_REFUSED_FAILED), 1);
-			bring(env.store, P(3 + commit), AUTO);
+			bring(env.file, P(3 + commit), AUTO);
 		}
 	}
 	env_end(&env);
@@ -461,17 +461,17 @@ static void test_writing(void **state)
 	u64 pos = 0;
 
 	start(&env);
-	fill(env.store, 3, HM_BLOCK_PAGES, AUTO | HM_ACCESS_WRITE);
-	assert_int_equal(hm_writeback(env.store, &pos, ~0ull, 1, true, &run), HM_WB_RUN);
+	fill(env.file, 3, HM_BLOCK_PAGES, AUTO | HM_ACCESS_WRITE);
+	assert_int_equal(hm_writeback(env.file, &pos, ~0ull, 1, true, &run), HM_WB_RUN);
 	begin(&env, &p);
 	assert_int_equal(copy_all(&p), 0);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_BUSY);
-	hm_writeback_done(env.store, run.pgoff, run.npages, 0);
+	hm_writeback_done(env.file, run.pgoff, run.npages, 0);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
 	assert_int_equal(pages(&p, HM_PAGE_COPY), HM_BLOCK_PAGES);
 	hm_promote_commit(&p);
 	audit(&env);
-	assert_int_equal(write_all(env.store), 1);
+	assert_int_equal(write_all(env.file), 1);
 	env_end(&env);
 }
 
@@ -485,20 +485,20 @@ static void test_claimed_twice(void **state)
 	u64 pos = P(4) - 1;
 
 	start(&env);
-	fill(env.store, 3, HM_BLOCK_PAGES, AUTO);
+	fill(env.file, 3, HM_BLOCK_PAGES, AUTO);
 	begin(&env, &p);
 	copy_all(&p);
-	touch(env.store, P(3) + 1, HM_ACCESS_WRITE);
-	touch(env.store, P(4) - 1, HM_ACCESS_WRITE);
-	assert_int_equal(hm_writeback(env.store, &pos, ~0ull, 1, true, &run), HM_WB_RUN);
+	touch(env.file, P(3) + 1, HM_ACCESS_WRITE);
+	touch(env.file, P(4) - 1, HM_ACCESS_WRITE);
+	assert_int_equal(hm_writeback(env.file, &pos, ~0ull, 1, true, &run), HM_WB_RUN);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_BUSY);
-	touch(env.store, P(3), HM_ACCESS_WRITE);
-	hm_writeback_done(env.store, run.pgoff, run.npages, 0);
+	touch(env.file, P(3), HM_ACCESS_WRITE);
+	hm_writeback_done(env.file, run.pgoff, run.npages, 0);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
 	assert_int_equal(hm_promote_page(&p, 0, &unit), HM_PAGE_COPY);
 	hm_promote_commit(&p);
-	assert_int_equal(hm_store_dirty_pages(env.store), HM_BLOCK_PAGES);
-	write_all(env.store);
+	assert_int_equal(hm_file_dirty_pages(env.file), HM_BLOCK_PAGES);
+	write_all(env.file);
 	env_end(&env);
 }
 
@@ -511,7 +511,7 @@ static void test_reclaim(void **state)
 	u32 i;
 
 	start(&env);
-	fill(env.store, 3, LEAST, AUTO);
+	fill(env.file, 3, LEAST, AUTO);
 	begin(&env, &p);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
 	for (i = 0; i < 100; i++)
@@ -531,18 +531,18 @@ static void test_sync(void **state)
 	u64 pos = 0;
 
 	start(&env);
-	fill(env.store, 3, HM_BLOCK_PAGES, AUTO | HM_ACCESS_WRITE);
+	fill(env.file, 3, HM_BLOCK_PAGES, AUTO | HM_ACCESS_WRITE);
 	begin(&env, &p);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
-	assert_int_equal(hm_writeback(env.store, &pos, ~0ull, 1, true, &run), HM_WB_BUSY);
+	assert_int_equal(hm_writeback(env.file, &pos, ~0ull, 1, true, &run), HM_WB_BUSY);
 	assert_int_equal(pos, P(3));
 	pos = 0;
-	assert_int_equal(hm_writeback(env.store, &pos, ~0ull, 1, false, &run), HM_WB_DONE);
+	assert_int_equal(hm_writeback(env.file, &pos, ~0ull, 1, false, &run), HM_WB_DONE);
 	hm_promote_commit(&p);
 	pos = P(3);
-	assert_int_equal(hm_writeback(env.store, &pos, ~0ull, 1, true, &run), HM_WB_RUN);
+	assert_int_equal(hm_writeback(env.file, &pos, ~0ull, 1, true, &run), HM_WB_RUN);
 	assert_int_equal(run.npages, HM_BLOCK_PAGES);
-	hm_writeback_done(env.store, run.pgoff, run.npages, 0);
+	hm_writeback_done(env.file, run.pgoff, run.npages, 0);
 	env_end(&env);
 }
 
@@ -554,22 +554,22 @@ static void test_cold(void **state)
 	u32 i;
 
 	start(&env);
-	assert_true(fill(env.store, 3, LEAST, AUTO | HM_ACCESS_AHEAD));
+	assert_true(fill(env.file, 3, LEAST, AUTO | HM_ACCESS_AHEAD));
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_COLD);
 	assert_int_equal(refused(&env, HM_C_REFUSED), 1);
 	assert_int_equal(refused(&env, HM_C_REFUSED_COLD), 1);
 	for (i = 0; i < LEAST - 1; i++)
-		touch(env.store, P(4) - 1 - i, HM_ACCESS_READ);
+		touch(env.file, P(4) - 1 - i, HM_ACCESS_READ);
 	hm_cache_tick(env.cache, 5000);
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_COLD);
-	touch(env.store, P(4) - LEAST, HM_ACCESS_READ);
+	touch(env.file, P(4) - LEAST, HM_ACCESS_READ);
 	hm_cache_tick(env.cache, 10000);
 	begin(&env, &p);
 	hm_promote_abort(&p, HM_REFUSED_GONE);
 	/* Not for ever again and again, but a touch of one finds it. */
-	fill(env.store, 5, HM_BLOCK_PAGES, AUTO | HM_ACCESS_AHEAD);
+	fill(env.file, 5, HM_BLOCK_PAGES, AUTO | HM_ACCESS_AHEAD);
 	for (i = 0; i < 4; i++) {
 		hm_cache_tick(env.cache, 20000 + i * 20000);
 		assert_true(hm_promote_pick(env.cache, &p));
@@ -577,47 +577,47 @@ static void test_cold(void **state)
 	}
 	hm_cache_tick(env.cache, 1000000);
 	assert_false(hm_promote_pick(env.cache, &p));
-	assert_true(touch(env.store, P(5), AUTO).hints & HM_HINT_PROMOTE);
+	assert_true(touch(env.file, P(5), AUTO).hints & HM_HINT_PROMOTE);
 	env_end(&env);
 }
 
-/* Stores to a part of it: not while they come. */
+/* Files to a part of it: not while they come. */
 static void test_stored(void **state)
 {
 	struct hm_promotion p;
 	struct env env;
 
 	start(&env);
-	fill(env.store, 3, HM_BLOCK_PAGES, AUTO);
-	touch(env.store, P(3), HM_ACCESS_WRITE);
-	write_all(env.store);
+	fill(env.file, 3, HM_BLOCK_PAGES, AUTO);
+	touch(env.file, P(3), HM_ACCESS_WRITE);
+	write_all(env.file);
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_STORED);
 	assert_int_equal(refused(&env, HM_C_REFUSED_STORED), 1);
 	hm_cache_tick(env.cache, 5000);
-	touch(env.store, P(3) + 1, HM_ACCESS_WRITE);
+	touch(env.file, P(3) + 1, HM_ACCESS_WRITE);
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_STORED);
-	write_all(env.store);
+	write_all(env.file);
 	hm_cache_tick(env.cache, 10000);
 	begin(&env, &p);
 	hm_promote_abort(&p, HM_REFUSED_GONE);
 	/* A page that stays dirty is stored to. */
-	touch(env.store, P(3) + 1, HM_ACCESS_WRITE);
-	fill(env.store, 5, HM_BLOCK_PAGES, AUTO);
-	touch(env.store, P(5), HM_ACCESS_WRITE);
+	touch(env.file, P(3) + 1, HM_ACCESS_WRITE);
+	fill(env.file, 5, HM_BLOCK_PAGES, AUTO);
+	touch(env.file, P(5), HM_ACCESS_WRITE);
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_STORED);
 	hm_cache_tick(env.cache, 15000);
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_STORED);
 	/* Somebody who asks for it has it. */
-	touch(env.store, P(3) + 1, HM_ACCESS_WRITE);
-	p = (struct hm_promotion){ .unit = { .store = env.store, .pgoff = P(3) } };
+	touch(env.file, P(3) + 1, HM_ACCESS_WRITE);
+	p = (struct hm_promotion){ .unit = { .file = env.file, .pgoff = P(3) } };
 	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_NOT);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
 	hm_promote_commit(&p);
-	write_all(env.store);
+	write_all(env.file);
 	env_end(&env);
 }
 
@@ -628,25 +628,25 @@ static void test_holes(void **state)
 	struct env env;
 
 	start(&env);
-	fill(env.store, 3, HM_BLOCK_PAGES, AUTO);
-	hm_store_set_hollow(env.store, P(3) + 5, 1, true);
+	fill(env.file, 3, HM_BLOCK_PAGES, AUTO);
+	hm_file_set_hollow(env.file, P(3) + 5, 1, true);
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_HOLES);
 	assert_int_equal(refused(&env, HM_C_REFUSED_HOLES), 1);
-	hm_store_set_allocated(env.store, P(3) + 5, 1);
+	hm_file_set_allocated(env.file, P(3) + 5, 1);
 	hm_cache_tick(env.cache, 5000);
 	begin(&env, &p);
-	hm_store_set_hollow(env.store, P(3) + 6, 1, true);
+	hm_file_set_hollow(env.file, P(3) + 6, 1, true);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_HOLES);
 	hm_promote_abort(&p, HM_REFUSED_HOLES);
-	hm_store_set_allocated(env.store, P(3) + 6, 1);
+	hm_file_set_allocated(env.file, P(3) + 6, 1);
 	hm_cache_tick(env.cache, 10000);
 	begin(&env, &p);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
 	hm_promote_commit(&p);
 	/* A part of it was hollow: it is not. */
-	assert_false(hm_hollow(env.store, P(3) + 5));
-	assert_false(hm_has_holes(env.store, P(3) + 5));
+	assert_false(hm_hollow(env.file, P(3) + 5));
+	assert_false(hm_has_holes(env.file, P(3) + 5));
 	env_end(&env);
 }
 
@@ -657,12 +657,12 @@ static void test_end(void **state)
 	struct env env;
 
 	start(&env);
-	p.unit.store = env.store;
-	bring(env.store, P(300), AUTO);
+	p.unit.file = env.file;
+	bring(env.file, P(300), AUTO);
 	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_GONE);
-	fill(env.store, 3, HM_BLOCK_PAGES, AUTO);
+	fill(env.file, 3, HM_BLOCK_PAGES, AUTO);
 	begin(&env, &p);
-	hm_store_set_size(env.store, BYTES(3) + HM_PAGE_SIZE);
+	hm_file_set_size(env.file, BYTES(3) + HM_PAGE_SIZE);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_GONE);
 	hm_promote_abort(&p, HM_REFUSED_GONE);
 	assert_int_equal(refused(&env, HM_C_REFUSED), 0);
@@ -677,22 +677,22 @@ static void test_gone(void **state)
 	struct env env;
 
 	start(&env);
-	p = (struct hm_promotion){ .unit = { .store = env.store, .pgoff = P(3) } };
+	p = (struct hm_promotion){ .unit = { .file = env.file, .pgoff = P(3) } };
 	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_GONE);
-	bring(env.store, P(3), HM_ACCESS_READ);
-	p = (struct hm_promotion){ .unit = { .store = env.store, .pgoff = P(3) } };
+	bring(env.file, P(3), HM_ACCESS_READ);
+	p = (struct hm_promotion){ .unit = { .file = env.file, .pgoff = P(3) } };
 	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_GONE);
-	assert_int_equal(fault(env.store, P(5), HM_ACCESS_READ, &unit), HM_FILL);
+	assert_int_equal(fault(env.file, P(5), HM_ACCESS_READ, &unit), HM_FILL);
 	hm_fill_done(&unit, -EIO, false);
 	/* What cannot be read as one is not offered. */
-	fill(env.store, 5, HM_BLOCK_PAGES, AUTO);
+	fill(env.file, 5, HM_BLOCK_PAGES, AUTO);
 	assert_false(hm_promote_pick(env.cache, &p));
-	p = (struct hm_promotion){ .unit = { .store = env.store, .pgoff = P(5) } };
+	p = (struct hm_promotion){ .unit = { .file = env.file, .pgoff = P(5) } };
 	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_GONE);
-	fill(env.store, 7, LEAST, AUTO);
+	fill(env.file, 7, LEAST, AUTO);
 	assert_true(hm_promote_pick(env.cache, &p));
-	drop(env.store, P(7), P(8), false);
-	assert_int_equal(fault(env.store, P(7), HM_ACCESS_READ, &unit), HM_FILL);
+	drop(env.file, P(7), P(8), false);
+	assert_int_equal(fault(env.file, P(7), HM_ACCESS_READ, &unit), HM_FILL);
 	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_GONE);
 	hm_fill_done(&unit, 0, false);
 	assert_false(hm_promote_pick(env.cache, &p));
@@ -707,20 +707,20 @@ static void test_busy(void **state)
 	u64 block;
 
 	start(&env);
-	fill(env.store, 3, LEAST, AUTO);
+	fill(env.file, 3, LEAST, AUTO);
 	begin(&env, &p);
-	other = (struct hm_promotion){ .unit = { .store = env.store, .pgoff = P(3) } };
+	other = (struct hm_promotion){ .unit = { .file = env.file, .pgoff = P(3) } };
 	assert_int_equal(hm_promote_begin(&other, true), HM_REFUSED_BUSY);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
 	hm_promote_commit(&p);
 
-	fill(env.store, 5, HM_BLOCK_PAGES, AUTO);
+	fill(env.file, 5, HM_BLOCK_PAGES, AUTO);
 	for (block = 10; hm_pool_free(env.cache, HM_HUGE); block++)
-		bring(env.store, P(block), HM_ACCESS_READ);
+		bring(env.file, P(block), HM_ACCESS_READ);
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_NO_FRAME);
 	assert_int_equal(refused(&env, HM_C_REFUSED_NO_FRAME), 1);
-	drop(env.store, P(10), P(11), false);
+	drop(env.file, P(10), P(11), false);
 	hm_cache_tick(env.cache, 5000);
 	begin(&env, &p);
 	hm_promote_abort(&p, HM_REFUSED_GONE);
@@ -734,12 +734,12 @@ static void test_keeps(void **state)
 	struct env env;
 
 	start(&env);
-	fill(env.store, 3, LEAST, AUTO | HM_ACCESS_LOW);
-	bring(env.store, P(3), AUTO | HM_ACCESS_LOW | HM_ACCESS_AHEAD | HM_ACCESS_MARK);
+	fill(env.file, 3, LEAST, AUTO | HM_ACCESS_LOW);
+	bring(env.file, P(3), AUTO | HM_ACCESS_LOW | HM_ACCESS_AHEAD | HM_ACCESS_MARK);
 	begin(&env, &p);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
 	hm_promote_commit(&p);
-	assert_true(touch(env.store, P(3) + 1, AUTO).hints & HM_HINT_READAHEAD);
+	assert_true(touch(env.file, P(3) + 1, AUTO).hints & HM_HINT_READAHEAD);
 	assert_int_equal(hm_desc_of(env.cache, p.unit.frame)->priority, HM_ACCESS_LOW);
 	env_end(&env);
 }
@@ -754,14 +754,14 @@ static void test_backoff(void **state)
 
 	start(&env);
 	hm_cache_tick(env.cache, now);
-	fill(env.store, 3, LEAST, AUTO);
+	fill(env.file, 3, LEAST, AUTO);
 	for (i = 0; i < 4; i++) {
 		begin(&env, &p);
 		hm_promote_abort(&p, HM_REFUSED_PINNED);
 		hm_cache_tick(env.cache, now + wait - 1);
 		assert_false(hm_promote_pick(env.cache, &p));
 		if (i == 1) {
-			fill(env.store, 5, LEAST, AUTO);
+			fill(env.file, 5, LEAST, AUTO);
 			assert_true(hm_promote_pick(env.cache, &p));
 			assert_int_equal(p.unit.pgoff, P(5));
 			hm_promote_abort(&p, HM_REFUSED_GONE);
@@ -773,12 +773,12 @@ static void test_backoff(void **state)
 	/* Not for ever: those that cannot be would keep others out. */
 	assert_int_equal(refused(&env, HM_C_REFUSED_PINNED), 4);
 	assert_false(hm_promote_pick(env.cache, &p));
-	drop(env.store, P(4) - 1, P(4), false);
-	assert_true(fill(env.store, 3, 1, AUTO));
+	drop(env.file, P(4) - 1, P(4), false);
+	assert_true(fill(env.file, 3, 1, AUTO));
 	assert_true(hm_promote_pick(env.cache, &p));
 	hm_promote_abort(&p, HM_REFUSED_GONE);
 	/* Nor when it was turned off meanwhile. */
-	fill(env.store, 7, LEAST, AUTO);
+	fill(env.file, 7, LEAST, AUTO);
 	env.cache->opts.promote_util = 0;
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_GONE);
@@ -786,16 +786,16 @@ static void test_backoff(void **state)
 }
 
 /* A store that ends takes its candidates along, and no others. */
-static void test_store_ends(void **state)
+static void test_file_ends(void **state)
 {
 	struct hm_promotion p;
-	struct hm_store *other;
+	struct hm_file *other;
 	struct env env;
 
 	start(&env);
 	other = env_open(&env, BYTES(20));
 	fill(other, 3, LEAST, AUTO);
-	fill(env.store, 5, LEAST, AUTO);
+	fill(env.file, 5, LEAST, AUTO);
 	fill(other, 4, LEAST, AUTO);
 	env_close(&env, other);
 	assert_true(hm_promote_pick(env.cache, &p));
@@ -818,13 +818,13 @@ static void test_many(void **state)
 	env_init(&env, &opts);
 	env_open(&env, BYTES(2 * HM_CANDIDATES));
 	for (block = 0; block < HM_CANDIDATES + 4; block++)
-		fill(env.store, block, 6, AUTO);
+		fill(env.file, block, 6, AUTO);
 	while (hm_promote_pick(env.cache, &p)) {
 		hm_promote_abort(&p, HM_REFUSED_GONE);
 		n++;
 	}
 	assert_int_equal(n, HM_CANDIDATES);
-	bring(env.store, P(HM_CANDIDATES + 3), AUTO);
+	bring(env.file, P(HM_CANDIDATES + 3), AUTO);
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(p.unit.pgoff, P(HM_CANDIDATES + 3));
 	hm_promote_abort(&p, HM_REFUSED_GONE);
@@ -843,7 +843,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_stored),	      cmocka_unit_test(test_holes),
 	cmocka_unit_test(test_end),	      cmocka_unit_test(test_gone),
 	cmocka_unit_test(test_busy),	      cmocka_unit_test(test_keeps),
-	cmocka_unit_test(test_backoff),	      cmocka_unit_test(test_store_ends),
+	cmocka_unit_test(test_backoff),	      cmocka_unit_test(test_file_ends),
 	cmocka_unit_test(test_many),	      cmocka_unit_test(test_asked),
 	cmocka_unit_test(test_kept),
 };

@@ -15,15 +15,15 @@ static void start(struct env *env, u32 window_blocks, u32 window_base, u64 block
 	env_open(env, BYTES(blocks));
 }
 
-static bool ask(struct hm_store *store, u64 pgoff, u32 access, struct hm_plan *plan)
+static bool ask(struct hm_file *file, u64 pgoff, u32 access, struct hm_plan *plan)
 {
-	bool some = hm_readahead(store, pgoff, access, plan);
+	bool some = hm_readahead(file, pgoff, access, plan);
 
 	/* A plan is sane whatever it is. */
 	assert_int_equal(some, plan->end > plan->start || plan->behind_end > plan->behind_start);
 	assert_true(plan->end >= plan->start && plan->behind_end >= plan->behind_start);
 	if (plan->end > plan->start) {
-		assert_true(plan->end <= hm_store_npages(store));
+		assert_true(plan->end <= hm_file_npages(file));
 		assert_true(plan->mark >= plan->start && plan->mark <= plan->end);
 		assert_true(plan->start > pgoff);
 	}
@@ -43,13 +43,13 @@ struct reader {
 	u64 longest; /* pages in one plan */
 };
 
-static void read_on(struct hm_store *store, struct reader *r, u32 access, u64 step)
+static void read_on(struct hm_file *file, struct reader *r, u32 access, u64 step)
 {
 	struct hm_plan plan;
 
 	if (r->next >= r->ahead)
 		r->misses++;
-	if ((r->next >= r->ahead || r->next == r->mark) && ask(store, r->next, access, &plan)) {
+	if ((r->next >= r->ahead || r->next == r->mark) && ask(file, r->next, access, &plan)) {
 		if (plan.end > plan.start) {
 			assert_true(plan.start == r->ahead || r->next >= r->ahead);
 			assert_int_equal((plan.end - plan.start) % step, 0);
@@ -73,7 +73,7 @@ static void test_stream(void **state)
 
 	start(&env, 16, 512, 300);
 	for (i = 0; i < 280; i++)
-		read_on(env.store, &r, HM_ACCESS_READ, BLOCK);
+		read_on(env.file, &r, HM_ACCESS_READ, BLOCK);
 	assert_int_equal(r.misses, 3); /* stream_min */
 	assert_in_range(r.ahead, P(290), P(290 + 16));
 	assert_in_range(r.longest, P(8), P(16));
@@ -90,7 +90,7 @@ static void test_stream_of_base_pages(void **state)
 
 	start(&env, 16, 128, 70);
 	while (r.next < total)
-		read_on(env.store, &r, HM_ACCESS_READ | HM_ACCESS_BASE, 1);
+		read_on(env.file, &r, HM_ACCESS_READ | HM_ACCESS_BASE, 1);
 	assert_int_equal(r.misses, 3);
 	assert_in_range(r.longest, 64, 128);
 	env_end(&env);
@@ -105,7 +105,7 @@ static void test_from_the_start(void **state)
 
 	start(&env, 16, 512, 64);
 	for (i = 0; i < 40; i++)
-		read_on(env.store, &r, HM_ACCESS_READ, BLOCK);
+		read_on(env.file, &r, HM_ACCESS_READ, BLOCK);
 	assert_int_equal(r.misses, 2);
 	env_end(&env);
 }
@@ -126,21 +126,21 @@ static void test_stream_min(void **state)
 		env_init(&env, &opts);
 		env_open(&env, BYTES(100));
 		for (i = 0; i < 40; i++)
-			read_on(env.store, &r, HM_ACCESS_READ, BLOCK);
+			read_on(env.file, &r, HM_ACCESS_READ, BLOCK);
 		assert_int_equal(r.misses, min);
 		env_end(&env);
 	}
 }
 
 /* Streams that faults of other CPUs look at. */
-static u32 streams_of(const struct hm_store *store)
+static u32 streams_of(const struct hm_file *file)
 {
 	u32 i, n = 0;
 
 	for (i = 0; i < HM_STREAMS; i++) {
-		bool used = hm_atomic_read(&store->spans) >> i & 1;
+		bool used = hm_atomic_read(&file->spans) >> i & 1;
 
-		assert_int_equal(used, hm_atomic_read(&store->span[i]) != 0);
+		assert_int_equal(used, hm_atomic_read(&file->span[i]) != 0);
 		n += used;
 	}
 	return n;
@@ -168,8 +168,8 @@ static void test_random(void **state)
 				near |= block + 2 >= last[j] && block <= last[j] + 2;
 		} while (near);
 		last[i % 16] = block;
-		assert_false(ask(env.store, P(block) + seed % BLOCK, HM_ACCESS_READ, &plan));
-		assert_int_equal(streams_of(env.store), 0);
+		assert_false(ask(env.file, P(block) + seed % BLOCK, HM_ACCESS_READ, &plan));
+		assert_int_equal(streams_of(env.file), 0);
 	}
 	env_end(&env);
 }
@@ -183,7 +183,7 @@ static void test_backwards(void **state)
 
 	start(&env, 16, 512, 100);
 	for (i = 90; i > 10; i -= 2)
-		assert_false(ask(env.store, P(i), HM_ACCESS_READ, &plan));
+		assert_false(ask(env.file, P(i), HM_ACCESS_READ, &plan));
 	env_end(&env);
 }
 
@@ -196,7 +196,7 @@ static void test_same_place(void **state)
 
 	start(&env, 16, 512, 100);
 	for (i = 0; i < 20; i++)
-		assert_false(ask(env.store, P(20) + i % HM_BLOCK_PAGES, HM_ACCESS_READ, &plan));
+		assert_false(ask(env.file, P(20) + i % HM_BLOCK_PAGES, HM_ACCESS_READ, &plan));
 	env_end(&env);
 }
 
@@ -214,7 +214,7 @@ static void test_marker_in_time(void **state)
 	for (i = 0; i < 400; i++) {
 		u64 before = r.plans, ahead = r.ahead;
 
-		read_on(env.store, &r, HM_ACCESS_READ, BLOCK);
+		read_on(env.file, &r, HM_ACCESS_READ, BLOCK);
 		if (r.plans == before || r.plans == 1)
 			continue;
 		/* Asked for with this much left, and marked before its end. */
@@ -237,36 +237,36 @@ static void test_enough(void **state)
 	struct env env;
 
 	start(&env, 16, 512, 100);
-	ask(env.store, P(4), HM_ACCESS_READ, &plan);
-	ask(env.store, P(5), HM_ACCESS_READ, &plan);
-	assert_true(ask(env.store, P(6), HM_ACCESS_READ, &plan));
+	ask(env.file, P(4), HM_ACCESS_READ, &plan);
+	ask(env.file, P(5), HM_ACCESS_READ, &plan);
+	assert_true(ask(env.file, P(6), HM_ACCESS_READ, &plan));
 	assert_int_equal(plan.end, P(11)); /* 4 blocks */
 	assert_int_equal(plan.mark, P(9));
-	assert_false(ask(env.store, P(7), HM_ACCESS_READ, &none));
-	assert_false(ask(env.store, P(8), HM_ACCESS_READ, &none));
-	assert_true(ask(env.store, plan.mark, HM_ACCESS_READ, &plan));
+	assert_false(ask(env.file, P(7), HM_ACCESS_READ, &none));
+	assert_false(ask(env.file, P(8), HM_ACCESS_READ, &none));
+	assert_true(ask(env.file, plan.mark, HM_ACCESS_READ, &plan));
 	assert_int_equal(plan.start, P(11));
 	assert_int_equal(plan.end, P(18)); /* 8 blocks */
 	env_end(&env);
 }
 
 /* Windows end with the store, with nothing to mark after that. */
-static void test_end_of_store(void **state)
+static void test_end_of_file(void **state)
 {
 	struct hm_plan plan;
 	struct env env;
 	u32 i;
 
 	start(&env, 16, 512, 6);
-	hm_store_set_size(env.store, BYTES(5) + 3 * HM_PAGE_SIZE);
+	hm_file_set_size(env.file, BYTES(5) + 3 * HM_PAGE_SIZE);
 	for (i = 1; i < 3; i++)
-		assert_false(ask(env.store, P(i), HM_ACCESS_READ, &plan));
-	assert_true(ask(env.store, P(3), HM_ACCESS_READ, &plan));
+		assert_false(ask(env.file, P(i), HM_ACCESS_READ, &plan));
+	assert_true(ask(env.file, P(3), HM_ACCESS_READ, &plan));
 	assert_int_equal(plan.start, P(4));
 	assert_int_equal(plan.end, P(5) + 3);
 	assert_int_equal(plan.mark, plan.end);
-	assert_false(ask(env.store, P(4), HM_ACCESS_READ, &plan));
-	assert_false(ask(env.store, P(5), HM_ACCESS_READ, &plan));
+	assert_false(ask(env.file, P(4), HM_ACCESS_READ, &plan));
+	assert_false(ask(env.file, P(5), HM_ACCESS_READ, &plan));
 	env_end(&env);
 }
 
@@ -282,7 +282,7 @@ static void test_streams_interleaved(void **state)
 		r[j].next = P(1 + j * 31);
 	for (i = 0; i < 22; i++)
 		for (j = 0; j < HM_STREAMS; j++)
-			read_on(env.store, &r[j], HM_ACCESS_READ, BLOCK);
+			read_on(env.file, &r[j], HM_ACCESS_READ, BLOCK);
 	for (j = 0; j < HM_STREAMS; j++)
 		assert_int_equal(r[j].misses, 3);
 	env_end(&env);
@@ -299,9 +299,9 @@ static void test_stream_among_random(void **state)
 	for (i = 0; i < 100; i++) {
 		struct hm_plan plan;
 
-		read_on(env.store, &r, HM_ACCESS_READ, BLOCK);
+		read_on(env.file, &r, HM_ACCESS_READ, BLOCK);
 		seed = seed * 1664525u + 1013904223u;
-		ask(env.store, P(150 + (seed >> 8) % 350 / 5 * 5), HM_ACCESS_READ, &plan);
+		ask(env.file, P(150 + (seed >> 8) % 350 / 5 * 5), HM_ACCESS_READ, &plan);
 	}
 	assert_int_equal(r.misses, 3);
 	env_end(&env);
@@ -310,26 +310,26 @@ static void test_stream_among_random(void **state)
 /* A stream that has ended is forgotten, by random faults of its own file, among others'. */
 static void test_stream_is_over(void **state)
 {
-	struct hm_store *store[2];
+	struct hm_file *file[2];
 	struct hm_plan plan;
 	struct env env;
 	u32 i, j;
 
 	start(&env, 8, 512, 512);
-	store[0] = env.store;
-	store[1] = env_open(&env, BYTES(512));
+	file[0] = env.file;
+	file[1] = env_open(&env, BYTES(512));
 	for (i = 0; i < 2; i++) {
 		for (j = 10; j < 13; j++)
-			ask(store[i], P(j), HM_ACCESS_READ, &plan);
-		assert_int_equal(streams_of(store[i]), 1);
+			ask(file[i], P(j), HM_ACCESS_READ, &plan);
+		assert_int_equal(streams_of(file[i]), 1);
 		assert_true(plan.end > P(13));
 	}
 	/* Each is passed twice. */
 	for (i = 0; i < 100; i++)
-		assert_false(ask(store[i % 2], P(30 + 4 * i), HM_ACCESS_READ, &plan));
+		assert_false(ask(file[i % 2], P(30 + 4 * i), HM_ACCESS_READ, &plan));
 	for (i = 0; i < 2; i++) {
-		assert_int_equal(streams_of(store[i]), 0);
-		assert_false(ask(store[i], P(13), HM_ACCESS_READ, &plan));
+		assert_int_equal(streams_of(file[i]), 0);
+		assert_false(ask(file[i], P(13), HM_ACCESS_READ, &plan));
 	}
 	env_end(&env);
 }
@@ -348,10 +348,10 @@ static void test_reader_moves(void **state)
 	for (i = 0; i < 400; i++) {
 		/* But its second fault is seen as that where the first was. */
 		hm_test_cpu = i < 2 ? 0 : i % 4;
-		read_on(env.store, &r, HM_ACCESS_READ, BLOCK);
+		read_on(env.file, &r, HM_ACCESS_READ, BLOCK);
 	}
 	assert_int_equal(r.misses, 3);
-	assert_int_equal(streams_of(env.store), 1);
+	assert_int_equal(streams_of(env.file), 1);
 	hm_test_cpu = 0;
 	env_end(&env);
 }
@@ -363,10 +363,10 @@ static void test_kinds_apart(void **state)
 	struct env env;
 
 	start(&env, 16, 512, 64);
-	assert_false(ask(env.store, P(4), HM_ACCESS_READ, &plan));
-	assert_false(ask(env.store, P(5), HM_ACCESS_READ, &plan));
-	assert_false(ask(env.store, P(6), HM_ACCESS_READ | HM_ACCESS_BASE, &plan));
-	assert_true(ask(env.store, P(6), HM_ACCESS_READ, &plan));
+	assert_false(ask(env.file, P(4), HM_ACCESS_READ, &plan));
+	assert_false(ask(env.file, P(5), HM_ACCESS_READ, &plan));
+	assert_false(ask(env.file, P(6), HM_ACCESS_READ | HM_ACCESS_BASE, &plan));
+	assert_true(ask(env.file, P(6), HM_ACCESS_READ, &plan));
 	assert_int_equal(plan.start, P(7));
 	env_end(&env);
 }
@@ -379,7 +379,7 @@ static void test_sequential_hint(void **state)
 
 	start(&env, 16, 512, 64);
 	assert_true(
-		ask(env.store, P(7), HM_ACCESS_READ | HM_ACCESS_SEQUENTIAL | HM_ACCESS_LOW, &plan));
+		ask(env.file, P(7), HM_ACCESS_READ | HM_ACCESS_SEQUENTIAL | HM_ACCESS_LOW, &plan));
 	assert_int_equal(plan.start, P(8));
 	assert_true(plan.end > plan.start);
 	assert_int_equal(plan.access, HM_ACCESS_LOW);
@@ -395,14 +395,14 @@ static void test_switched_off(void **state)
 
 	start(&env, 0, 0, 64);
 	for (i = 0; i < 20; i++) {
-		assert_false(ask(env.store, P(i), HM_ACCESS_READ | HM_ACCESS_SEQUENTIAL, &plan));
-		assert_false(ask(env.store, P(30) + i, HM_ACCESS_READ | HM_ACCESS_BASE, &plan));
+		assert_false(ask(env.file, P(i), HM_ACCESS_READ | HM_ACCESS_SEQUENTIAL, &plan));
+		assert_false(ask(env.file, P(30) + i, HM_ACCESS_READ | HM_ACCESS_BASE, &plan));
 	}
 	env_end(&env);
 	/* Write-behind is another thing: it goes on. */
 	start(&env, 0, 0, 64);
 	for (i = 0; i < 5; i++)
-		ask(env.store, P(i), HM_ACCESS_WRITE, &plan);
+		ask(env.file, P(i), HM_ACCESS_WRITE, &plan);
 	assert_int_equal(plan.behind_start, P(3));
 	assert_int_equal(plan.behind_end, P(4));
 	env_end(&env);
@@ -415,17 +415,17 @@ static void test_stopped(void **state)
 	struct env env;
 
 	start(&env, 16, 512, 64);
-	ask(env.store, P(4), HM_ACCESS_READ, &plan);
-	ask(env.store, P(5), HM_ACCESS_READ, &plan);
-	assert_true(ask(env.store, P(6), HM_ACCESS_READ, &plan));
+	ask(env.file, P(4), HM_ACCESS_READ, &plan);
+	ask(env.file, P(5), HM_ACCESS_READ, &plan);
+	assert_true(ask(env.file, P(6), HM_ACCESS_READ, &plan));
 	assert_int_equal(plan.start, P(7));
-	hm_readahead_stopped(env.store, &plan, P(8));
-	assert_true(ask(env.store, P(8), HM_ACCESS_READ, &again));
+	hm_readahead_stopped(env.file, &plan, P(8));
+	assert_true(ask(env.file, P(8), HM_ACCESS_READ, &again));
 	assert_int_equal(again.start, P(9));
 	assert_true(again.end >= plan.end);
 	/* Nothing at all was brought in. */
-	hm_readahead_stopped(env.store, &again, again.start);
-	assert_true(ask(env.store, P(9), HM_ACCESS_READ, &plan));
+	hm_readahead_stopped(env.file, &again, again.start);
+	assert_true(ask(env.file, P(9), HM_ACCESS_READ, &plan));
 	assert_int_equal(plan.start, P(10));
 	env_end(&env);
 }
@@ -440,12 +440,12 @@ static void test_skips(void **state)
 	struct env env;
 
 	start(&env, 16, 512, 200);
-	ask(env.store, P(4), HM_ACCESS_READ, &plan);
-	ask(env.store, P(5), HM_ACCESS_READ, &plan);
-	assert_true(ask(env.store, P(6), HM_ACCESS_READ, &plan));
-	assert_true(ask(env.store, plan.mark + BLOCK, HM_ACCESS_READ, &plan));
-	assert_false(ask(env.store, P(150), HM_ACCESS_READ, &plan));
-	assert_false(ask(env.store, P(150) + 1, HM_ACCESS_READ, &plan));
+	ask(env.file, P(4), HM_ACCESS_READ, &plan);
+	ask(env.file, P(5), HM_ACCESS_READ, &plan);
+	assert_true(ask(env.file, P(6), HM_ACCESS_READ, &plan));
+	assert_true(ask(env.file, plan.mark + BLOCK, HM_ACCESS_READ, &plan));
+	assert_false(ask(env.file, P(150), HM_ACCESS_READ, &plan));
+	assert_false(ask(env.file, P(150) + 1, HM_ACCESS_READ, &plan));
 	env_end(&env);
 }
 
@@ -459,7 +459,7 @@ static void test_write_behind(void **state)
 
 	start(&env, 16, 512, 64);
 	for (i = 3; i < 40; i++) {
-		ask(env.store, P(i), HM_ACCESS_WRITE, &plan);
+		ask(env.file, P(i), HM_ACCESS_WRITE, &plan);
 		if (plan.behind_end > plan.behind_start) {
 			assert_int_equal(plan.behind_start, behind);
 			behind = plan.behind_end;
@@ -483,7 +483,7 @@ static void test_reader_writes_nothing(void **state)
 
 	start(&env, 16, 512, 64);
 	for (i = 3; i < 40; i++) {
-		ask(env.store, P(i), HM_ACCESS_READ, &plan);
+		ask(env.file, P(i), HM_ACCESS_READ, &plan);
 		assert_int_equal(plan.behind_start, plan.behind_end);
 		assert_false(plan.access & HM_ACCESS_WRITE);
 	}
@@ -500,7 +500,7 @@ static void test_write_behind_base(void **state)
 
 	start(&env, 16, 512, 128);
 	for (i = 5; i < 900; i++) {
-		ask(env.store, i, HM_ACCESS_WRITE | HM_ACCESS_BASE, &plan);
+		ask(env.file, i, HM_ACCESS_WRITE | HM_ACCESS_BASE, &plan);
 		if (plan.behind_end == plan.behind_start)
 			continue;
 		assert_int_equal(plan.behind_start, behind);
@@ -523,7 +523,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_same_place),
 	cmocka_unit_test(test_marker_in_time),
 	cmocka_unit_test(test_enough),
-	cmocka_unit_test(test_end_of_store),
+	cmocka_unit_test(test_end_of_file),
 	cmocka_unit_test(test_streams_interleaved),
 	cmocka_unit_test(test_stream_among_random),
 	cmocka_unit_test(test_stream_is_over),

@@ -22,15 +22,15 @@ static void scan_against_hot_set(u32 cpus)
 	for (round = 0; round < 20; round++) {
 		hm_cache_tick(env.cache, round * 50 + 1);
 		for (i = 0; i < HOT; i++)
-			use(env.store, i * BLOCK, HM_ACCESS_READ);
+			use(env.file, i * BLOCK, HM_ACCESS_READ);
 		for (i = 0; i < 8; i++, next++)
-			use(env.store, (64 + next % 440) * BLOCK, HM_ACCESS_READ);
+			use(env.file, (64 + next % 440) * BLOCK, HM_ACCESS_READ);
 	}
 	for (i = 0; i < SCAN; i++, next++) {
 		hm_cache_tick(env.cache, 1000 + i * 5);
-		use(env.store, (64 + next % 440) * BLOCK, HM_ACCESS_READ);
+		use(env.file, (64 + next % 440) * BLOCK, HM_ACCESS_READ);
 		if (i % 4 == 0) /* the hot set, one after the other */
-			misses += !use(env.store, (i / 4 % HOT) * BLOCK, HM_ACCESS_READ);
+			misses += !use(env.file, (i / 4 % HOT) * BLOCK, HM_ACCESS_READ);
 	}
 	/* 500 uses: LRU misses nearly all of them (96 scanned between two). */
 	assert_in_range(misses, 0, 25);
@@ -61,16 +61,16 @@ static void test_one_scan(void **state)
 	for (round = 0; round < 30; round++) {
 		hm_cache_tick(env.cache, round * 50 + 1);
 		for (i = 0; i < HOT; i++)
-			use(env.store, P(i), HM_ACCESS_READ);
+			use(env.file, P(i), HM_ACCESS_READ);
 		for (i = 0; i < 8; i++)
-			use(env.store, P(100 + round * 8 + i), HM_ACCESS_READ);
+			use(env.file, P(100 + round * 8 + i), HM_ACCESS_READ);
 	}
 	for (i = 0; i < 256; i++) {
 		hm_cache_tick(env.cache, 2000 + i);
-		use(env.store, P(100 + (240 + i) % 400), HM_ACCESS_READ);
+		use(env.file, P(100 + (240 + i) % 400), HM_ACCESS_READ);
 	}
 	for (i = 0; i < HOT; i++)
-		left += state_of(env.store, P(i)) != HM_ABSENT;
+		left += state_of(env.file, P(i)) != HM_ABSENT;
 	assert_in_range(left, HOT * 3 / 4, HOT);
 	env_end(&env);
 }
@@ -89,20 +89,20 @@ static void test_hot_set_changes(void **state)
 	for (round = 0; round < 30; round++) {
 		hm_cache_tick(env.cache, round * 50 + 1);
 		for (i = 0; i < HOT; i++)
-			use(env.store, P(i), HM_ACCESS_READ);
+			use(env.file, P(i), HM_ACCESS_READ);
 		for (i = 0; i < 4; i++)
-			use(env.store, P(200 + round * 4 + i), HM_ACCESS_READ);
+			use(env.file, P(200 + round * 4 + i), HM_ACCESS_READ);
 	}
 	for (round = 0; round < 30; round++) {
 		hm_cache_tick(env.cache, 5000 + round * 50);
 		for (i = 0; i < HOT; i++) {
-			bool hit = use(env.store, P(100 + i), HM_ACCESS_READ);
+			bool hit = use(env.file, P(100 + i), HM_ACCESS_READ);
 
 			if (round >= 20)
 				misses += !hit;
 		}
 		for (i = 0; i < 4; i++)
-			use(env.store, P(350 + round * 4 + i), HM_ACCESS_READ);
+			use(env.file, P(350 + round * 4 + i), HM_ACCESS_READ);
 	}
 	assert_in_range(misses, 0, 20); /* of 200 */
 	env_end(&env);
@@ -119,44 +119,44 @@ static void test_ghosts(void **state)
 	u32 i;
 
 	env_start(&env, 8, 1, BYTES(64));
-	bring(env.store, P(1), HM_ACCESS_READ);
+	bring(env.file, P(1), HM_ACCESS_READ);
 	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
-	unit = bring(env.store, P(1), HM_ACCESS_READ);
+	unit = bring(env.file, P(1), HM_ACCESS_READ);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 1);
 	assert_int_equal(hm_atomic_read(&hm_desc_of(env.cache, unit.frame)->where) & 0xff,
 			 HM_Q_MAIN);
 	/* Its ghost is used up. */
-	drop(env.store, P(1), P(2), true);
-	unit = bring(env.store, P(1), HM_ACCESS_READ);
+	drop(env.file, P(1), P(2), true);
+	unit = bring(env.file, P(1), HM_ACCESS_READ);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 1);
 	assert_int_equal(hm_atomic_read(&hm_desc_of(env.cache, unit.frame)->where) & 0xff,
 			 HM_Q_PROBATION);
-	drop(env.store, P(1), P(2), false);
+	drop(env.file, P(1), P(2), false);
 	/* The ghost of a block is not its first page's. */
-	bring(env.store, P(1), HM_ACCESS_BASE);
+	bring(env.file, P(1), HM_ACCESS_BASE);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 1);
-	drop(env.store, 0, ~0ull, true);
+	drop(env.file, 0, ~0ull, true);
 	/* It fades when as many were evicted as the pool holds. */
 	for (i = 2; i < 2 + 9; i++) {
-		bring(env.store, P(i), HM_ACCESS_READ);
+		bring(env.file, P(i), HM_ACCESS_READ);
 		assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
 	}
-	bring(env.store, P(2), HM_ACCESS_READ); /* 8 since: just in time */
+	bring(env.file, P(2), HM_ACCESS_READ); /* 8 since: just in time */
 	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 2);
-	bring(env.store, P(1), HM_ACCESS_READ); /* 9 and more */
+	bring(env.file, P(1), HM_ACCESS_READ); /* 9 and more */
 	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 2);
 	env_end(&env);
 }
 
 /* Another store's unit at the same offset is another ghost. */
-static void test_ghosts_of_stores(void **state)
+static void test_ghosts_of_files(void **state)
 {
-	struct hm_store *other;
+	struct hm_file *other;
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(64));
 	other = env_open(&env, BYTES(64));
-	bring(env.store, P(1), HM_ACCESS_READ);
+	bring(env.file, P(1), HM_ACCESS_READ);
 	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
 	bring(other, P(1), HM_ACCESS_READ);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 0);
@@ -170,26 +170,26 @@ static void test_priorities(void **state)
 	u32 i;
 
 	env_start(&env, 8, 1, BYTES(64));
-	bring(env.store, P(1), HM_ACCESS_READ | HM_ACCESS_HIGH);
+	bring(env.file, P(1), HM_ACCESS_READ | HM_ACCESS_HIGH);
 	for (i = 2; i < 6; i++)
-		bring(env.store, P(2 * i), HM_ACCESS_READ);
-	bring(env.store, P(20), HM_ACCESS_READ | HM_ACCESS_LOW);
+		bring(env.file, P(2 * i), HM_ACCESS_READ);
+	bring(env.file, P(20), HM_ACCESS_READ | HM_ACCESS_LOW);
 	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
-	assert_int_equal(state_of(env.store, P(20)), HM_ABSENT);
+	assert_int_equal(state_of(env.file, P(20)), HM_ABSENT);
 	for (i = 0; i < 4; i++) {
-		assert_int_equal(state_of(env.store, P(1)), HM_CLEAN);
+		assert_int_equal(state_of(env.file, P(1)), HM_CLEAN);
 		assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
 	}
-	assert_int_equal(state_of(env.store, P(1)), HM_CLEAN);
+	assert_int_equal(state_of(env.file, P(1)), HM_CLEAN);
 	/* A full pool of high ones does not hang anybody. */
 	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
-	assert_int_equal(state_of(env.store, P(1)), HM_ABSENT);
+	assert_int_equal(state_of(env.file, P(1)), HM_ABSENT);
 	/* Touched while inactive, HIGH stays HIGH; LOW never counts as proven. */
-	bring(env.store, P(20), HM_ACCESS_READ | HM_ACCESS_LOW);
+	bring(env.file, P(20), HM_ACCESS_READ | HM_ACCESS_LOW);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 1);
-	bring(env.store, P(30), HM_ACCESS_READ);
+	bring(env.file, P(30), HM_ACCESS_READ);
 	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
-	assert_int_equal(state_of(env.store, P(20)), HM_ABSENT);
+	assert_int_equal(state_of(env.file, P(20)), HM_ABSENT);
 	env_end(&env);
 }
 
@@ -201,21 +201,21 @@ static void test_high_rescued(void **state)
 	u32 evicted = 0;
 
 	env_start(&env, 8, 1, BYTES(64));
-	unit = bring(env.store, P(1), HM_ACCESS_READ | HM_ACCESS_HIGH);
+	unit = bring(env.file, P(1), HM_ACCESS_READ | HM_ACCESS_HIGH);
 	assert_int_equal(reclaim(env.cache, HM_HUGE, 1, victims, &evicted), 1);
-	touch(env.store, P(1), HM_ACCESS_READ);
-	bring(env.store, P(3), HM_ACCESS_READ);
+	touch(env.file, P(1), HM_ACCESS_READ);
+	bring(env.file, P(3), HM_ACCESS_READ);
 	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
-	assert_int_equal(state_of(env.store, P(3)), HM_ABSENT);
+	assert_int_equal(state_of(env.file, P(3)), HM_ABSENT);
 	assert_int_equal(hm_atomic_read(&hm_desc_of(env.cache, unit.frame)->where) & 0xff,
 			 HM_Q_HIGH);
 	env_end(&env);
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_scan_resistance),	 cmocka_unit_test(test_one_scan),
-	cmocka_unit_test(test_hot_set_changes),	 cmocka_unit_test(test_ghosts),
-	cmocka_unit_test(test_ghosts_of_stores), cmocka_unit_test(test_priorities),
+	cmocka_unit_test(test_scan_resistance), cmocka_unit_test(test_one_scan),
+	cmocka_unit_test(test_hot_set_changes), cmocka_unit_test(test_ghosts),
+	cmocka_unit_test(test_ghosts_of_files), cmocka_unit_test(test_priorities),
 	cmocka_unit_test(test_high_rescued),
 };
 

@@ -20,7 +20,7 @@
 #include <sched.h>
 
 #define THREADS 4u
-#define STORES 3u
+#define FILES 3u
 #define BLOCKS 40u
 #define FRAMES 24u
 #define NPAGES ((u32)P(BLOCKS))
@@ -33,7 +33,7 @@ struct pte {
 };
 
 struct stressed {
-	struct hm_store *store;
+	struct hm_file *file;
 	pthread_mutex_t lock[BLOCKS]; /* page table and expected versions */
 	pthread_mutex_t resize; /* and what keeps a block from changing its shape */
 	struct pte pte[P(BLOCKS)];
@@ -44,7 +44,7 @@ struct stressed {
 };
 
 static struct env env;
-static struct stressed stores[STORES];
+static struct stressed files[FILES];
 static u64 *memory;
 static u32 ops = 60000;
 
@@ -84,13 +84,13 @@ static pthread_mutex_t *lock_of(struct stressed *s, u64 page)
 	return &s->lock[hm_block_of(page)];
 }
 
-static struct stressed *stressed_of(const struct hm_store *store)
+static struct stressed *stressed_of(const struct hm_file *file)
 {
 	u32 i;
 
-	for (i = 0; stores[i].store != store; i++)
-		check(i + 1 < STORES);
-	return &stores[i];
+	for (i = 0; files[i].file != file; i++)
+		check(i + 1 < FILES);
+	return &files[i];
 }
 
 static void pause_a_little(struct thread *t)
@@ -112,13 +112,13 @@ static void unmap(struct stressed *s, const struct hm_unit *unit)
 static void take_victim(struct thread *t, const struct hm_victim *victim)
 {
 	const struct hm_unit *unit = &victim->unit;
-	struct stressed *s = stressed_of(unit->store);
+	struct stressed *s = stressed_of(unit->file);
 	enum hm_evict_result result = HM_EVICTED;
 	struct hm_unit now;
 
 	pthread_mutex_lock(lock_of(s, unit->pgoff));
-	if (victim->evict || (hm_peek(unit->store, unit->pgoff, &now) == HM_CLEAN &&
-			      now.frame == unit->frame && !hm_referenced(unit->store, unit->pgoff)))
+	if (victim->evict || (hm_peek(unit->file, unit->pgoff, &now) == HM_CLEAN &&
+			      now.frame == unit->frame && !hm_referenced(unit->file, unit->pgoff)))
 		unmap(s, unit);
 	if (victim->evict) {
 		u32 chance = rnd(t, 50);
@@ -160,12 +160,12 @@ static bool write_run(struct thread *t, struct stressed *s, const struct hm_run 
 		u32 i;
 
 		pthread_mutex_lock(lock_of(s, page));
-		check(hm_peek(s->store, page, &unit) == HM_WRITING);
+		check(hm_peek(s->file, page, &unit) == HM_WRITING);
 		for (i = 0; i < unit.npages; i++)
 			s->pte[page + i].writable = false;
 		pthread_mutex_unlock(lock_of(s, page));
 		/*
-		 * Stores from here on make it dirty again; what is written is
+		 * Files from here on make it dirty again; what is written is
 		 * either version.
 		 */
 		for (i = 0; i < unit.npages && !fails; i++)
@@ -176,7 +176,7 @@ static bool write_run(struct thread *t, struct stressed *s, const struct hm_run 
 	}
 	if (fails)
 		__atomic_add_fetch(&s->write_errors, 1, __ATOMIC_RELAXED);
-	hm_writeback_done(s->store, run->pgoff, run->npages, fails ? -EIO : 0);
+	hm_writeback_done(s->file, run->pgoff, run->npages, fails ? -EIO : 0);
 	return !fails;
 }
 
@@ -188,7 +188,7 @@ static bool write_back(struct thread *t, struct stressed *s, u64 pos, u64 end, b
 	bool written = true;
 
 	for (;;) {
-		switch (hm_writeback(s->store, &pos, end, 1 + rnd(t, 4 * HM_BLOCK_PAGES), wait,
+		switch (hm_writeback(s->file, &pos, end, 1 + rnd(t, 4 * HM_BLOCK_PAGES), wait,
 				     &run)) {
 		case HM_WB_DONE:
 			return written &&
@@ -235,8 +235,8 @@ static void add_missing(struct stressed *s, u64 page, const struct hm_unit *unit
 	/* The device is empty at first: every block is a hole. */
 	memset(mem, 0, size);
 	memset(hollow, 0xff, sizeof(hollow));
-	if (!hm_store_add_node(s->store, page, (enum hm_node_kind)unit->err, mem,
-			       hm_store_size(s->store), hollow, NULL))
+	if (!hm_file_add_node(s->file, page, (enum hm_node_kind)unit->err, mem,
+			      hm_file_size(s->file), hollow, NULL))
 		free(mem);
 }
 
@@ -245,7 +245,7 @@ static void read_ahead(struct thread *t, struct stressed *s, u64 page, u32 acces
 	struct hm_plan plan;
 	u64 at;
 
-	if (!hm_readahead(s->store, page, access, &plan))
+	if (!hm_readahead(s->file, page, access, &plan))
 		return;
 	for (at = plan.start; at < plan.end;) {
 		struct hm_unit unit;
@@ -253,14 +253,14 @@ static void read_ahead(struct thread *t, struct stressed *s, u64 page, u32 acces
 		u32 bits = plan.access | HM_ACCESS_AHEAD | (at == plan.mark ? HM_ACCESS_MARK : 0);
 
 		pthread_mutex_lock(lock_of(s, at));
-		out = hm_fault(s->store, at, bits, &unit);
+		out = hm_fault(s->file, at, bits, &unit);
 		pthread_mutex_unlock(lock_of(s, at));
 		if (out == HM_NO_NODE) {
 			add_missing(s, at, &unit);
 			continue;
 		}
 		if (out == HM_BEYOND || out == HM_NO_FRAME || out == HM_ERROR) {
-			hm_readahead_stopped(s->store, &plan, at);
+			hm_readahead_stopped(s->file, &plan, at);
 			break;
 		}
 		if (out == HM_FILL || out == HM_ZERO)
@@ -316,7 +316,7 @@ static void touch_page(struct thread *t, struct stressed *s, u64 page, u32 acces
 			pthread_mutex_unlock(lock_of(s, page));
 			return;
 		}
-		out = hm_fault(s->store, page, access, &unit);
+		out = hm_fault(s->file, page, access, &unit);
 		if (out == HM_HIT) {
 			map_unit(s, &unit, write);
 			use_mapped(s, page, write);
@@ -325,7 +325,7 @@ static void touch_page(struct thread *t, struct stressed *s, u64 page, u32 acces
 			    !s->pte[page + 1].present) {
 				struct hm_unit beside;
 
-				if (around(s->store, page + 1, &beside))
+				if (around(s->file, page + 1, &beside))
 					map_unit(s, &beside, false);
 			}
 		}
@@ -354,7 +354,7 @@ static void touch_page(struct thread *t, struct stressed *s, u64 page, u32 acces
 		case HM_NO_FRAME:
 			reclaim_some(t, unit.npages == 1 ? HM_BASE : HM_HUGE);
 			if (++tries % 4 == 0)
-				write_back(t, &stores[rnd(t, STORES)], 0, NPAGES, false);
+				write_back(t, &files[rnd(t, FILES)], 0, NPAGES, false);
 			/* Somebody has to give way when all of it is in use. */
 			if (tries > 1000)
 				return;
@@ -397,7 +397,7 @@ static void invalidate(struct thread *t, struct stressed *s, u64 pos, u64 end, b
 	struct hm_unit unit;
 
 	for (;;) {
-		switch (hm_invalidate(s->store, &pos, end, discard, &unit)) {
+		switch (hm_invalidate(s->file, &pos, end, discard, &unit)) {
 		case HM_INV_DONE:
 			return;
 		case HM_INV_BUSY:
@@ -424,7 +424,7 @@ static void truncate_store(struct thread *t, struct stressed *s)
 	old = __atomic_load_n(&s->npages, __ATOMIC_RELAXED);
 	if (npages < old) {
 		__atomic_store_n(&s->npages, npages, __ATOMIC_RELAXED);
-		hm_store_set_size(s->store, npages << HM_PAGE_SHIFT);
+		hm_file_set_size(s->file, npages << HM_PAGE_SHIFT);
 		/* No fault that saw the old size is still under way after this. */
 		for (i = 0; i < BLOCKS; i++) {
 			pthread_mutex_lock(&s->lock[i]);
@@ -433,7 +433,7 @@ static void truncate_store(struct thread *t, struct stressed *s)
 		/* The block in which it ends must not stay whole. */
 		do {
 			struct hm_unit unit;
-			enum hm_state now = hm_peek(s->store, block, &unit);
+			enum hm_state now = hm_peek(s->file, block, &unit);
 
 			if (unit.npages == 1 || now == HM_ABSENT)
 				break;
@@ -450,7 +450,7 @@ static void truncate_store(struct thread *t, struct stressed *s)
 		}
 	} else {
 		/* It ended in a block of base pages, which may be whole now. */
-		hm_store_set_size(s->store, npages << HM_PAGE_SHIFT);
+		hm_file_set_size(s->file, npages << HM_PAGE_SHIFT);
 		__atomic_store_n(&s->npages, npages, __ATOMIC_RELAXED);
 	}
 	pthread_mutex_unlock(&s->resize);
@@ -524,13 +524,13 @@ static void promote(struct thread *t)
 	u32 tries = 0;
 
 	if (force)
-		p = (struct hm_promotion){ .unit = { .store = stores[rnd(t, STORES)].store,
+		p = (struct hm_promotion){ .unit = { .file = files[rnd(t, FILES)].file,
 						     .pgoff = P(rnd(t, BLOCKS - 1)) } };
 	else if (!hm_promote_pick(env.cache, &p))
 		return;
-	s = stressed_of(p.unit.store);
+	s = stressed_of(p.unit.file);
 	if (rnd(t, 2))
-		hm_store_set_allocated(p.unit.store, p.unit.pgoff, HM_BLOCK_PAGES);
+		hm_file_set_allocated(p.unit.file, p.unit.pgoff, HM_BLOCK_PAGES);
 	pthread_mutex_lock(lock_of(s, p.unit.pgoff));
 	why = hm_promote_begin(&p, force);
 	pthread_mutex_unlock(lock_of(s, p.unit.pgoff));
@@ -574,7 +574,7 @@ static void *run_thread(void *arg)
 	hm_test_cpu = t->nr;
 	hm_test_yield = 11 + 4 * t->nr;
 	for (i = 0; i < ops; i++) {
-		struct stressed *s = &stores[rnd(t, STORES)];
+		struct stressed *s = &files[rnd(t, FILES)];
 		u32 what = rnd(t, 1000);
 
 		if (what < 20) {
@@ -596,10 +596,10 @@ static void *run_thread(void *arg)
 			sync_range(t, s);
 		} else if (what < 980) {
 			bool expired;
-			struct hm_store *store = hm_writeback_pick(env.cache, &expired);
+			struct hm_file *file = hm_writeback_pick(env.cache, &expired);
 
-			if (store)
-				write_back(t, stressed_of(store), 0, NPAGES, false);
+			if (file)
+				write_back(t, stressed_of(file), 0, NPAGES, false);
 		} else if (what < 990) {
 			u64 page = P(rnd(t, BLOCKS));
 
@@ -609,8 +609,8 @@ static void *run_thread(void *arg)
 		} else {
 			struct hm_unit unit;
 
-			hm_peek(s->store, rnd(t, NPAGES), &unit);
-			hm_hollow(s->store, rnd(t, NPAGES));
+			hm_peek(s->file, rnd(t, NPAGES), &unit);
+			hm_hollow(s->file, rnd(t, NPAGES));
 			hm_cache_free_pages(env.cache);
 			hm_cache_tick(env.cache, i);
 			hm_cache_count(env.cache, HM_C_HITS);
@@ -642,12 +642,12 @@ static void test_stress(void **state)
 	opts.readahead_kb = 8 * HM_BLOCK_SIZE / 1024;
 	env_init(&env, &opts);
 	memory = calloc(P(FRAMES), sizeof(*memory));
-	for (i = 0; i < STORES; i++) {
-		stores[i].store = env_open(&env, SIZE);
-		stores[i].npages = SIZE >> HM_PAGE_SHIFT;
-		pthread_mutex_init(&stores[i].resize, NULL);
+	for (i = 0; i < FILES; i++) {
+		files[i].file = env_open(&env, SIZE);
+		files[i].npages = SIZE >> HM_PAGE_SHIFT;
+		pthread_mutex_init(&files[i].resize, NULL);
 		for (j = 0; j < BLOCKS; j++)
-			pthread_mutex_init(&stores[i].lock[j], NULL);
+			pthread_mutex_init(&files[i].lock[j], NULL);
 	}
 	for (i = 0; i < THREADS; i++) {
 		threads[i] = (struct thread){ .nr = i, .seed = seed * 1000ull + i };
@@ -658,15 +658,15 @@ static void test_stress(void **state)
 		last.waits += threads[i].waits;
 	}
 	audit(&env);
-	for (i = 0; i < STORES; i++) {
-		while (!write_back(&last, &stores[i], 0, NPAGES, true))
+	for (i = 0; i < FILES; i++) {
+		while (!write_back(&last, &files[i], 0, NPAGES, true))
 			;
-		assert_int_equal(hm_store_dirty_pages(stores[i].store), 0);
+		assert_int_equal(hm_file_dirty_pages(files[i].file), 0);
 		for (page = 0; page < NPAGES; page++)
-			assert_int_equal(device_read(&stores[i], page), stores[i].expected[page]);
-		invalidate(&last, &stores[i], 0, NPAGES, false);
+			assert_int_equal(device_read(&files[i], page), files[i].expected[page]);
+		invalidate(&last, &files[i], 0, NPAGES, false);
 		for (page = 0; page < NPAGES; page++)
-			assert_false(stores[i].pte[page].present);
+			assert_false(files[i].pte[page].present);
 	}
 	assert_int_equal(hm_cache_free_pages(env.cache), P(FRAMES));
 	print_message("faults %llu, fills %llu, zeros %llu, evicted %llu, rescued %llu, "
@@ -707,10 +707,10 @@ static void *run_dirtier(void *arg)
 		struct hm_run run;
 
 		hm_test_cpu = i % 3;
-		touch(env.store, page, HM_ACCESS_WRITE);
+		touch(env.file, page, HM_ACCESS_WRITE);
 		hm_test_cpu = (i / 3 + 1) % 3;
-		check(hm_writeback(env.store, &pos, page + 1, 1, true, &run) == HM_WB_RUN);
-		hm_writeback_done(env.store, run.pgoff, run.npages, 0);
+		check(hm_writeback(env.file, &pos, page + 1, 1, true, &run) == HM_WB_RUN);
+		hm_writeback_done(env.file, run.pgoff, run.npages, 0);
 	}
 	return NULL;
 }
@@ -726,17 +726,17 @@ static void test_counts(void **state)
 	env_init(&env, &opts);
 	env_open(&env, SIZE);
 	for (i = 0; i < 3; i++)
-		bring(env.store, P(i), HM_ACCESS_BASE | (i == 2 ? HM_ACCESS_WRITE : 0));
+		bring(env.file, P(i), HM_ACCESS_BASE | (i == 2 ? HM_ACCESS_WRITE : 0));
 	assert_int_equal(pthread_create(&dirtier, NULL, run_dirtier, &stop), 0);
 	for (i = 0; i < ops; i++) {
 		assert_true((s64)hm_cache_dirty_pages(env.cache) > 0);
-		assert_true((s64)hm_store_dirty_pages(env.store) > 0);
-		assert_int_not_equal(hm_atomic_read(&env.store->dirty_since), 0);
+		assert_true((s64)hm_file_dirty_pages(env.file) > 0);
+		assert_int_not_equal(hm_atomic_read(&env.file->dirty_since), 0);
 	}
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	pthread_join(dirtier, NULL);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), 1);
-	assert_int_equal(hm_store_dirty_pages(env.store), 1);
+	assert_int_equal(hm_file_dirty_pages(env.file), 1);
 	env_end(&env);
 }
 

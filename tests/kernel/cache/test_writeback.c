@@ -2,28 +2,28 @@
 /* Write-back: runs, stores meanwhile, errors, and when it starts by itself. */
 #include "common.h"
 
-static enum hm_wb take_run(struct hm_store *store, u64 *pos, u64 end, u32 max, bool wait,
+static enum hm_wb take_run(struct hm_file *file, u64 *pos, u64 end, u32 max, bool wait,
 			   struct hm_run *run)
 {
 	memset(run, 0xee, sizeof(*run));
-	return hm_writeback(store, pos, end, max, wait, run);
+	return hm_writeback(file, pos, end, max, wait, run);
 }
 
 /* Expect a run, and leave it being written. */
-static struct hm_run want_run(struct hm_store *store, u64 *pos, u32 max, u64 pgoff, u64 npages)
+static struct hm_run want_run(struct hm_file *file, u64 *pos, u32 max, u64 pgoff, u64 npages)
 {
 	struct hm_run run;
 
-	assert_int_equal(take_run(store, pos, ~0ull, max, true, &run), HM_WB_RUN);
+	assert_int_equal(take_run(file, pos, ~0ull, max, true, &run), HM_WB_RUN);
 	assert_int_equal(run.pgoff, pgoff);
 	assert_int_equal(run.npages, npages);
 	assert_int_equal(*pos, pgoff + npages);
 	return run;
 }
 
-static void done(struct hm_store *store, const struct hm_run *run, int err)
+static void done(struct hm_file *file, const struct hm_run *run, int err)
 {
-	hm_writeback_done(store, run->pgoff, run->npages, err);
+	hm_writeback_done(file, run->pgoff, run->npages, err);
 }
 
 /* Adjacent units make one run; a gap or a clean unit ends it. */
@@ -34,23 +34,23 @@ static void test_runs(void **state)
 	u64 pos = 0;
 
 	env_start(&env, 16, 1, BYTES(16));
-	bring(env.store, P(5), HM_ACCESS_WRITE);
-	bring(env.store, P(1), HM_ACCESS_WRITE);
-	bring(env.store, P(2), HM_ACCESS_WRITE);
-	bring(env.store, P(6), HM_ACCESS_WRITE);
-	bring(env.store, P(7), HM_ACCESS_READ);
-	bring(env.store, P(8), HM_ACCESS_WRITE);
-	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(1), 2 * BLOCK);
+	bring(env.file, P(5), HM_ACCESS_WRITE);
+	bring(env.file, P(1), HM_ACCESS_WRITE);
+	bring(env.file, P(2), HM_ACCESS_WRITE);
+	bring(env.file, P(6), HM_ACCESS_WRITE);
+	bring(env.file, P(7), HM_ACCESS_READ);
+	bring(env.file, P(8), HM_ACCESS_WRITE);
+	run = want_run(env.file, &pos, 8 * HM_BLOCK_PAGES, P(1), 2 * BLOCK);
 	assert_int_equal(run.kind, HM_HUGE);
-	assert_int_equal(state_of(env.store, P(1)), HM_WRITING);
-	assert_int_equal(state_of(env.store, P(2)), HM_WRITING);
-	done(env.store, &run, 0);
-	assert_int_equal(state_of(env.store, P(1)), HM_CLEAN);
-	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(5), 2 * BLOCK);
-	done(env.store, &run, 0);
-	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(8), BLOCK);
-	done(env.store, &run, 0);
-	assert_int_equal(take_run(env.store, &pos, ~0ull, 100, true, &run), HM_WB_DONE);
+	assert_int_equal(state_of(env.file, P(1)), HM_WRITING);
+	assert_int_equal(state_of(env.file, P(2)), HM_WRITING);
+	done(env.file, &run, 0);
+	assert_int_equal(state_of(env.file, P(1)), HM_CLEAN);
+	run = want_run(env.file, &pos, 8 * HM_BLOCK_PAGES, P(5), 2 * BLOCK);
+	done(env.file, &run, 0);
+	run = want_run(env.file, &pos, 8 * HM_BLOCK_PAGES, P(8), BLOCK);
+	done(env.file, &run, 0);
+	assert_int_equal(take_run(env.file, &pos, ~0ull, 100, true, &run), HM_WB_DONE);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_WRITTEN), 5 * BLOCK);
 	env_end(&env);
 }
@@ -68,20 +68,20 @@ static void test_max_pages(void **state)
 
 	env_start(&env, 16, 1, BYTES(16));
 	for (i = 0; i < 5; i++)
-		bring(env.store, P(i), HM_ACCESS_WRITE);
-	run = want_run(env.store, &pos, 2 * HM_BLOCK_PAGES, 0, 2 * BLOCK);
-	done(env.store, &run, 0);
-	run = want_run(env.store, &pos, 3 * HM_BLOCK_PAGES - 1, P(2), 2 * BLOCK);
-	done(env.store, &run, 0);
-	run = want_run(env.store, &pos, 1, P(4), BLOCK);
-	done(env.store, &run, 0);
+		bring(env.file, P(i), HM_ACCESS_WRITE);
+	run = want_run(env.file, &pos, 2 * HM_BLOCK_PAGES, 0, 2 * BLOCK);
+	done(env.file, &run, 0);
+	run = want_run(env.file, &pos, 3 * HM_BLOCK_PAGES - 1, P(2), 2 * BLOCK);
+	done(env.file, &run, 0);
+	run = want_run(env.file, &pos, 1, P(4), BLOCK);
+	done(env.file, &run, 0);
 	for (i = 0; i < 5; i++)
-		bring(env.store, P(8) + i, HM_ACCESS_WRITE | HM_ACCESS_BASE);
-	run = want_run(env.store, &pos, 3, P(8), 3);
+		bring(env.file, P(8) + i, HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	run = want_run(env.file, &pos, 3, P(8), 3);
 	assert_int_equal(run.kind, HM_BASE);
-	done(env.store, &run, 0);
-	run = want_run(env.store, &pos, 3, P(8) + 3, 2);
-	done(env.store, &run, 0);
+	done(env.file, &run, 0);
+	run = want_run(env.file, &pos, 3, P(8) + 3, 2);
+	done(env.file, &run, 0);
 	env_end(&env);
 }
 
@@ -96,21 +96,21 @@ static void test_kinds_apart(void **state)
 	u64 pos = 0;
 
 	env_start(&env, 16, 1, BYTES(16));
-	bring(env.store, P(1) - 1, HM_ACCESS_WRITE | HM_ACCESS_BASE);
-	bring(env.store, P(1), HM_ACCESS_WRITE);
-	bring(env.store, P(2), HM_ACCESS_WRITE | HM_ACCESS_BASE);
-	bring(env.store, P(4) - 1, HM_ACCESS_WRITE | HM_ACCESS_BASE);
-	bring(env.store, P(4), HM_ACCESS_WRITE | HM_ACCESS_BASE);
-	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(1) - 1, 1);
+	bring(env.file, P(1) - 1, HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	bring(env.file, P(1), HM_ACCESS_WRITE);
+	bring(env.file, P(2), HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	bring(env.file, P(4) - 1, HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	bring(env.file, P(4), HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	run = want_run(env.file, &pos, 8 * HM_BLOCK_PAGES, P(1) - 1, 1);
 	assert_int_equal(run.kind, HM_BASE);
-	done(env.store, &run, 0);
-	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(1), BLOCK);
+	done(env.file, &run, 0);
+	run = want_run(env.file, &pos, 8 * HM_BLOCK_PAGES, P(1), BLOCK);
 	assert_int_equal(run.kind, HM_HUGE);
-	done(env.store, &run, 0);
-	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(2), 1);
-	done(env.store, &run, 0);
-	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(4) - 1, 2);
-	done(env.store, &run, 0);
+	done(env.file, &run, 0);
+	run = want_run(env.file, &pos, 8 * HM_BLOCK_PAGES, P(2), 1);
+	done(env.file, &run, 0);
+	run = want_run(env.file, &pos, 8 * HM_BLOCK_PAGES, P(4) - 1, 2);
+	done(env.file, &run, 0);
 	env_end(&env);
 }
 
@@ -124,23 +124,22 @@ static void test_range(void **state)
 
 	env_start(&env, 16, 1, BYTES(16));
 	for (i = 0; i < 4; i++)
-		bring(env.store, P(i), HM_ACCESS_WRITE);
-	assert_int_equal(take_run(env.store, &pos, P(3), 8 * HM_BLOCK_PAGES, true, &run),
-			 HM_WB_RUN);
+		bring(env.file, P(i), HM_ACCESS_WRITE);
+	assert_int_equal(take_run(env.file, &pos, P(3), 8 * HM_BLOCK_PAGES, true, &run), HM_WB_RUN);
 	assert_int_equal(run.pgoff, P(1));
 	assert_int_equal(run.npages, 2 * BLOCK);
-	done(env.store, &run, 0);
-	assert_int_equal(take_run(env.store, &pos, P(3), 8 * HM_BLOCK_PAGES, true, &run),
+	done(env.file, &run, 0);
+	assert_int_equal(take_run(env.file, &pos, P(3), 8 * HM_BLOCK_PAGES, true, &run),
 			 HM_WB_DONE);
-	assert_int_equal(state_of(env.store, 0), HM_DIRTY);
-	assert_int_equal(state_of(env.store, P(3)), HM_DIRTY);
+	assert_int_equal(state_of(env.file, 0), HM_DIRTY);
+	assert_int_equal(state_of(env.file, P(3)), HM_DIRTY);
 	/* From the middle of a block, the whole of it. */
 	pos = P(3) + 2;
-	assert_int_equal(take_run(env.store, &pos, P(3) + 3, 8 * HM_BLOCK_PAGES, true, &run),
+	assert_int_equal(take_run(env.file, &pos, P(3) + 3, 8 * HM_BLOCK_PAGES, true, &run),
 			 HM_WB_RUN);
 	assert_int_equal(run.pgoff, P(3));
 	assert_int_equal(pos, P(4));
-	done(env.store, &run, 0);
+	done(env.file, &run, 0);
 	env_end(&env);
 }
 
@@ -156,20 +155,20 @@ static void test_redirty(void **state)
 	u64 pos = 0;
 
 	env_start(&env, 8, 1, BYTES(8));
-	bring(env.store, P(1), HM_ACCESS_WRITE);
-	bring(env.store, P(2), HM_ACCESS_WRITE);
-	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(1), 2 * BLOCK);
-	touch(env.store, P(1), HM_ACCESS_READ);
-	unit = touch(env.store, P(2), HM_ACCESS_WRITE);
+	bring(env.file, P(1), HM_ACCESS_WRITE);
+	bring(env.file, P(2), HM_ACCESS_WRITE);
+	run = want_run(env.file, &pos, 8 * HM_BLOCK_PAGES, P(1), 2 * BLOCK);
+	touch(env.file, P(1), HM_ACCESS_READ);
+	unit = touch(env.file, P(2), HM_ACCESS_WRITE);
 	assert_int_equal(unit.hints, 0);
-	done(env.store, &run, 0);
-	assert_int_equal(state_of(env.store, P(1)), HM_CLEAN);
-	assert_int_equal(state_of(env.store, P(2)), HM_DIRTY);
+	done(env.file, &run, 0);
+	assert_int_equal(state_of(env.file, P(1)), HM_CLEAN);
+	assert_int_equal(state_of(env.file, P(2)), HM_DIRTY);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), BLOCK);
 	audit(&env);
 	/* The flag is gone: written once more without a store, it is clean. */
-	assert_int_equal(write_all(env.store), 1);
-	assert_int_equal(state_of(env.store, P(2)), HM_CLEAN);
+	assert_int_equal(write_all(env.file), 1);
+	assert_int_equal(state_of(env.file, P(2)), HM_CLEAN);
 	env_end(&env);
 }
 
@@ -185,14 +184,14 @@ static void test_redirty_other_ends(void **state)
 	for (i = 0; i < 2; i++) {
 		u64 pos = 0;
 
-		use(env.store, P(1), HM_ACCESS_WRITE);
-		run = want_run(env.store, &pos, 1, P(1), BLOCK);
-		touch(env.store, P(1), HM_ACCESS_WRITE);
-		done(env.store, &run, errs[i]);
-		assert_int_equal(state_of(env.store, P(1)), HM_DIRTY);
+		use(env.file, P(1), HM_ACCESS_WRITE);
+		run = want_run(env.file, &pos, 1, P(1), BLOCK);
+		touch(env.file, P(1), HM_ACCESS_WRITE);
+		done(env.file, &run, errs[i]);
+		assert_int_equal(state_of(env.file, P(1)), HM_DIRTY);
 		audit(&env);
-		assert_int_equal(write_all(env.store), 1);
-		assert_int_equal(state_of(env.store, P(1)), HM_CLEAN);
+		assert_int_equal(write_all(env.file), 1);
+		assert_int_equal(state_of(env.file, P(1)), HM_CLEAN);
 	}
 	env_end(&env);
 }
@@ -208,22 +207,22 @@ static void test_busy(void **state)
 	u64 pos = 0, other;
 
 	env_start(&env, 8, 1, BYTES(8));
-	bring(env.store, P(1), HM_ACCESS_WRITE);
-	bring(env.store, P(3), HM_ACCESS_WRITE);
-	first = want_run(env.store, &pos, 1, P(1), BLOCK);
+	bring(env.file, P(1), HM_ACCESS_WRITE);
+	bring(env.file, P(3), HM_ACCESS_WRITE);
+	first = want_run(env.file, &pos, 1, P(1), BLOCK);
 	other = 0;
-	assert_int_equal(take_run(env.store, &other, ~0ull, 1, true, &run), HM_WB_BUSY);
+	assert_int_equal(take_run(env.file, &other, ~0ull, 1, true, &run), HM_WB_BUSY);
 	assert_int_equal(other, P(1)); /* where it has to wait, and asks again */
-	assert_int_equal(take_run(env.store, &other, P(1), 1, true, &run), HM_WB_DONE);
+	assert_int_equal(take_run(env.file, &other, P(1), 1, true, &run), HM_WB_DONE);
 	other = 0;
-	assert_int_equal(take_run(env.store, &other, ~0ull, 1, false, &run), HM_WB_RUN);
+	assert_int_equal(take_run(env.file, &other, ~0ull, 1, false, &run), HM_WB_RUN);
 	assert_int_equal(run.pgoff, P(3));
-	done(env.store, &run, 0);
-	assert_int_equal(take_run(env.store, &other, ~0ull, 1, false, &run), HM_WB_DONE);
+	done(env.file, &run, 0);
+	assert_int_equal(take_run(env.file, &other, ~0ull, 1, false, &run), HM_WB_DONE);
 	other = 0;
-	assert_int_equal(take_run(env.store, &other, ~0ull, 1, true, &run), HM_WB_BUSY);
-	done(env.store, &first, 0);
-	assert_int_equal(take_run(env.store, &other, ~0ull, 1, true, &run), HM_WB_DONE);
+	assert_int_equal(take_run(env.file, &other, ~0ull, 1, true, &run), HM_WB_BUSY);
+	done(env.file, &first, 0);
+	assert_int_equal(take_run(env.file, &other, ~0ull, 1, true, &run), HM_WB_DONE);
 	env_end(&env);
 }
 
@@ -238,15 +237,15 @@ static void test_run_meets_writing(void **state)
 	u64 pos = P(2), other = 0;
 
 	env_start(&env, 8, 1, BYTES(8));
-	bring(env.store, P(1), HM_ACCESS_WRITE);
-	bring(env.store, P(2), HM_ACCESS_WRITE);
-	bring(env.store, P(3), HM_ACCESS_WRITE);
-	middle = want_run(env.store, &pos, 1, P(2), BLOCK);
-	run = want_run(env.store, &other, 8 * HM_BLOCK_PAGES, P(1), BLOCK);
-	done(env.store, &run, 0);
-	done(env.store, &middle, 0);
-	run = want_run(env.store, &other, 8 * HM_BLOCK_PAGES, P(3), BLOCK);
-	done(env.store, &run, 0);
+	bring(env.file, P(1), HM_ACCESS_WRITE);
+	bring(env.file, P(2), HM_ACCESS_WRITE);
+	bring(env.file, P(3), HM_ACCESS_WRITE);
+	middle = want_run(env.file, &pos, 1, P(2), BLOCK);
+	run = want_run(env.file, &other, 8 * HM_BLOCK_PAGES, P(1), BLOCK);
+	done(env.file, &run, 0);
+	done(env.file, &middle, 0);
+	run = want_run(env.file, &other, 8 * HM_BLOCK_PAGES, P(3), BLOCK);
+	done(env.file, &run, 0);
 	env_end(&env);
 }
 
@@ -258,17 +257,17 @@ static void test_error_keeps_dirty(void **state)
 	u64 pos = 0;
 
 	env_start(&env, 8, 1, BYTES(8));
-	bring(env.store, P(1), HM_ACCESS_WRITE);
-	bring(env.store, P(2), HM_ACCESS_WRITE);
-	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(1), 2 * BLOCK);
-	done(env.store, &run, -EIO);
-	assert_int_equal(state_of(env.store, P(1)), HM_DIRTY);
-	assert_int_equal(state_of(env.store, P(2)), HM_DIRTY);
+	bring(env.file, P(1), HM_ACCESS_WRITE);
+	bring(env.file, P(2), HM_ACCESS_WRITE);
+	run = want_run(env.file, &pos, 8 * HM_BLOCK_PAGES, P(1), 2 * BLOCK);
+	done(env.file, &run, -EIO);
+	assert_int_equal(state_of(env.file, P(1)), HM_DIRTY);
+	assert_int_equal(state_of(env.file, P(2)), HM_DIRTY);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), 2 * BLOCK);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_WRITE_ERRORS), 1);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_WRITTEN), 0);
 	audit(&env);
-	assert_int_equal(write_all(env.store), 1);
+	assert_int_equal(write_all(env.file), 1);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), 0);
 	env_end(&env);
 }
@@ -281,17 +280,17 @@ static void test_partial_done(void **state)
 	u64 pos = 0;
 
 	env_start(&env, 8, 1, BYTES(8));
-	bring(env.store, P(1), HM_ACCESS_WRITE);
-	bring(env.store, P(2), HM_ACCESS_WRITE);
-	bring(env.store, P(3), HM_ACCESS_WRITE);
-	run = want_run(env.store, &pos, 8 * HM_BLOCK_PAGES, P(1), 3 * BLOCK);
-	hm_writeback_done(env.store, P(2), HM_BLOCK_PAGES, -EIO);
-	assert_int_equal(state_of(env.store, P(1)), HM_WRITING);
-	hm_writeback_done(env.store, P(1), HM_BLOCK_PAGES, 0);
-	hm_writeback_done(env.store, P(3), HM_BLOCK_PAGES, 0);
-	assert_int_equal(state_of(env.store, P(1)), HM_CLEAN);
-	assert_int_equal(state_of(env.store, P(2)), HM_DIRTY);
-	assert_int_equal(state_of(env.store, P(3)), HM_CLEAN);
+	bring(env.file, P(1), HM_ACCESS_WRITE);
+	bring(env.file, P(2), HM_ACCESS_WRITE);
+	bring(env.file, P(3), HM_ACCESS_WRITE);
+	run = want_run(env.file, &pos, 8 * HM_BLOCK_PAGES, P(1), 3 * BLOCK);
+	hm_writeback_done(env.file, P(2), HM_BLOCK_PAGES, -EIO);
+	assert_int_equal(state_of(env.file, P(1)), HM_WRITING);
+	hm_writeback_done(env.file, P(1), HM_BLOCK_PAGES, 0);
+	hm_writeback_done(env.file, P(3), HM_BLOCK_PAGES, 0);
+	assert_int_equal(state_of(env.file, P(1)), HM_CLEAN);
+	assert_int_equal(state_of(env.file, P(2)), HM_DIRTY);
+	assert_int_equal(state_of(env.file, P(3)), HM_CLEAN);
 	assert_int_equal(run.npages, 3 * BLOCK);
 	env_end(&env);
 }
@@ -304,13 +303,13 @@ static void test_again(void **state)
 	u64 pos = 0;
 
 	env_start(&env, 8, 1, BYTES(8));
-	bring(env.store, P(1), HM_ACCESS_WRITE);
-	run = want_run(env.store, &pos, 1, P(1), BLOCK);
-	done(env.store, &run, HM_WB_AGAIN);
-	assert_int_equal(state_of(env.store, P(1)), HM_DIRTY);
+	bring(env.file, P(1), HM_ACCESS_WRITE);
+	run = want_run(env.file, &pos, 1, P(1), BLOCK);
+	done(env.file, &run, HM_WB_AGAIN);
+	assert_int_equal(state_of(env.file, P(1)), HM_DIRTY);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_WRITE_ERRORS), 0);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), BLOCK);
-	assert_int_equal(write_all(env.store), 1);
+	assert_int_equal(write_all(env.file), 1);
 	env_end(&env);
 }
 
@@ -322,9 +321,9 @@ static void test_written_is_queued(void **state)
 
 	env_start(&env, 8, 2, BYTES(8));
 	for (i = 0; i < 8; i++)
-		bring(env.store, P(i), HM_ACCESS_WRITE);
+		bring(env.file, P(i), HM_ACCESS_WRITE);
 	assert_int_equal(evict(env.cache, HM_HUGE, 1), 0);
-	write_all(env.store);
+	write_all(env.file);
 	assert_int_equal(evict(env.cache, HM_HUGE, 8), 8);
 	env_end(&env);
 }
@@ -335,7 +334,7 @@ static void test_written_is_queued(void **state)
  */
 static void test_pick_above_limit(void **state)
 {
-	struct hm_store *other;
+	struct hm_file *other;
 	struct hm_unit unit;
 	struct env env;
 	bool expired;
@@ -345,9 +344,9 @@ static void test_pick_above_limit(void **state)
 	other = env_open(&env, BYTES(16));
 	assert_null(hm_writeback_pick(env.cache, &expired));
 	for (i = 0; i < 13; i++)
-		bring(i < 5 ? env.store : other, P(i), HM_ACCESS_READ);
+		bring(i < 5 ? env.file : other, P(i), HM_ACCESS_READ);
 	for (i = 0; i < 12; i++) {
-		unit = touch(i < 5 ? env.store : other, P(i), HM_ACCESS_WRITE);
+		unit = touch(i < 5 ? env.file : other, P(i), HM_ACCESS_WRITE);
 		assert_false(unit.hints & HM_HINT_WRITEBACK);
 	}
 	assert_null(hm_writeback_pick(env.cache, &expired)); /* 12 of 16 */
@@ -356,12 +355,12 @@ static void test_pick_above_limit(void **state)
 	assert_ptr_equal(hm_writeback_pick(env.cache, &expired), other);
 	assert_false(expired);
 	write_range(other, P(8), P(12));
-	touch(env.store, P(1), HM_ACCESS_WRITE);
+	touch(env.file, P(1), HM_ACCESS_WRITE);
 	assert_null(hm_writeback_pick(env.cache, &expired));
 	drop(other, P(8), P(12), false);
 	for (i = 8; i < 12; i++)
-		bring(env.store, P(i), HM_ACCESS_WRITE | (i == 8 ? HM_ACCESS_BASE : 0));
-	assert_ptr_equal(hm_writeback_pick(env.cache, &expired), env.store);
+		bring(env.file, P(i), HM_ACCESS_WRITE | (i == 8 ? HM_ACCESS_BASE : 0));
+	assert_ptr_equal(hm_writeback_pick(env.cache, &expired), env.file);
 	env_end(&env);
 }
 
@@ -380,12 +379,12 @@ static void test_limit_of_many(void **state)
 		assert_in_range(i, 0, limit + late);
 		assert_int_equal(hm_cache_dirty_pages(env.cache), i);
 		hm_test_cpu = i * 7 / 5 % 4;
-		bring(env.store, i, HM_ACCESS_BASE);
-		unit = touch(env.store, i, HM_ACCESS_WRITE);
+		bring(env.file, i, HM_ACCESS_BASE);
+		unit = touch(env.file, i, HM_ACCESS_WRITE);
 	}
 	assert_true(i > limit);
 	hm_test_cpu = 3;
-	write_range(env.store, 0, i);
+	write_range(env.file, 0, i);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), 0);
 	hm_test_cpu = 0;
 	env_end(&env);
@@ -397,7 +396,7 @@ static void test_limit_of_many(void **state)
  */
 static void test_pick_expired(void **state)
 {
-	struct hm_store *other;
+	struct hm_file *other;
 	struct env env;
 	bool expired;
 
@@ -407,7 +406,7 @@ static void test_pick_expired(void **state)
 	bring(other, 0, HM_ACCESS_WRITE);
 	hm_cache_tick(env.cache, 3000);
 	bring(other, P(1), HM_ACCESS_WRITE);
-	bring(env.store, 0, HM_ACCESS_WRITE);
+	bring(env.file, 0, HM_ACCESS_WRITE);
 	hm_cache_tick(env.cache, 5999);
 	assert_null(hm_writeback_pick(env.cache, &expired));
 	assert_false(expired);
@@ -416,8 +415,8 @@ static void test_pick_expired(void **state)
 	assert_true(expired);
 	assert_null(hm_writeback_pick(env.cache, &expired));
 	hm_cache_tick(env.cache, 8000);
-	assert_ptr_equal(hm_writeback_pick(env.cache, &expired), env.store);
-	write_all(env.store);
+	assert_ptr_equal(hm_writeback_pick(env.cache, &expired), env.file);
+	write_all(env.file);
 	hm_cache_tick(env.cache, 11000);
 	assert_ptr_equal(hm_writeback_pick(env.cache, &expired), other);
 	write_all(other);
@@ -436,7 +435,7 @@ static void test_pick_never_expires(void **state)
 	opts.dirty_expire_ms = 0;
 	env_init(&env, &opts);
 	env_open(&env, BYTES(16));
-	bring(env.store, 0, HM_ACCESS_WRITE);
+	bring(env.file, 0, HM_ACCESS_WRITE);
 	hm_cache_tick(env.cache, 1ull << 40);
 	assert_null(hm_writeback_pick(env.cache, &expired));
 	env_end(&env);

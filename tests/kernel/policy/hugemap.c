@@ -25,7 +25,7 @@
 
 struct engine {
 	struct hm_cache *cache;
-	struct hm_store *store;
+	struct hm_file *file;
 	const struct trace *trace;
 	u8 *table; /* of each page */
 	u8 *paged; /* of each block: it is mapped by pages */
@@ -74,7 +74,7 @@ static u32 evict_batch(struct engine *e, enum hm_kind kind, u32 *chosen)
 	for (i = 0; i < *chosen; i++) {
 		struct hm_unit *unit = &victim[i].unit;
 
-		if (!victim[i].evict && hm_referenced(e->store, unit->pgoff))
+		if (!victim[i].evict && hm_referenced(e->file, unit->pgoff))
 			continue;
 		unmap(e, unit->pgoff, unit->npages);
 		if (victim[i].evict) {
@@ -127,7 +127,7 @@ static u64 pages_of(struct engine *e, const struct hm_run *run)
 
 	if (run->kind == HM_BASE || e->size != HM_ACCESS_AUTO)
 		return run->npages;
-	hm_peek(e->store, run->pgoff, &unit);
+	hm_peek(e->file, run->pgoff, &unit);
 	hm_writeback_take(&unit, false, pages);
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		if (!(pages[i / HM_BITS_PER_LONG] >> i % HM_BITS_PER_LONG & 1))
@@ -142,10 +142,10 @@ static void write_back(struct engine *e, u64 pos, u64 end)
 {
 	struct hm_run run;
 
-	while (hm_writeback(e->store, &pos, end, 256, true, &run) == HM_WB_RUN) {
+	while (hm_writeback(e->file, &pos, end, 256, true, &run) == HM_WB_RUN) {
 		protect(e, run.pgoff, run.npages);
 		io(e, pages_of(e, &run), true, false);
-		hm_writeback_done(e->store, run.pgoff, run.npages, 0);
+		hm_writeback_done(e->file, run.pgoff, run.npages, 0);
 	}
 }
 
@@ -161,11 +161,11 @@ static enum hm_outcome ask(struct engine *e, u64 page, u32 access, struct hm_uni
 {
 	enum hm_outcome out;
 
-	while ((out = hm_fault(e->store, page, access, unit)) == HM_NO_NODE) {
+	while ((out = hm_fault(e->file, page, access, unit)) == HM_NO_NODE) {
 		void *mem = zeroed(hm_node_bytes((enum hm_node_kind)unit->err));
 
-		hm_store_add_node(e->store, page, (enum hm_node_kind)unit->err, mem,
-				  hm_store_size(e->store), NULL, NULL);
+		hm_file_add_node(e->file, page, (enum hm_node_kind)unit->err, mem,
+				 hm_file_size(e->file), NULL, NULL);
 	}
 	return out;
 }
@@ -176,7 +176,7 @@ static void read_ahead(struct engine *e, u64 page, u32 access)
 	struct hm_unit unit;
 	u64 at;
 
-	if (!hm_readahead(e->store, page, access, &plan))
+	if (!hm_readahead(e->file, page, access, &plan))
 		return;
 	if (plan.behind_end > plan.behind_start)
 		write_back(e, plan.behind_start, plan.behind_end);
@@ -190,7 +190,7 @@ static void read_ahead(struct engine *e, u64 page, u32 access)
 			io(e, unit.npages, false, false);
 			hm_fill_done(&unit, 0, false);
 		} else if (out != HM_HIT) {
-			hm_readahead_stopped(e->store, &plan, at);
+			hm_readahead_stopped(e->file, &plan, at);
 			e->reclaim = true;
 			break;
 		}
@@ -248,7 +248,7 @@ static void map(struct engine *e, u64 page, bool store, const struct hm_unit *un
 		return;
 	}
 	e->table[page] |= MAPPED | (store ? WRITABLE : 0);
-	if (store || !hm_fault_around(e->store, page, &first, &last, &row))
+	if (store || !hm_fault_around(e->file, page, &first, &last, &row))
 		return;
 	for (i = first; i <= last && i < e->trace->pages; i++)
 		e->table[i] |= MAPPED;
@@ -309,7 +309,7 @@ static u64 held(struct engine *e)
 	struct hm_unit unit;
 
 	while (pgoff < e->trace->pages) {
-		enum hm_state state = hm_peek(e->store, pgoff, &unit);
+		enum hm_state state = hm_peek(e->file, pgoff, &unit);
 
 		if (state == HM_CLEAN || state == HM_DIRTY)
 			all += unit.npages;
@@ -325,14 +325,14 @@ static void end(struct engine *e)
 	void *node;
 	u64 pos = 0;
 
-	while ((inv = hm_invalidate(e->store, &pos, ~0ull, true, &unit)) == HM_INV_UNIT)
+	while ((inv = hm_invalidate(e->file, &pos, ~0ull, true, &unit)) == HM_INV_UNIT)
 		hm_evict_done(&unit, HM_EVICT_DISCARD);
 	if (inv != HM_INV_DONE)
 		abort();
-	hm_store_destroy(e->store);
-	while ((node = hm_store_take_node(e->store)))
+	hm_file_destroy(e->file);
+	while ((node = hm_file_take_node(e->file)))
 		free(node);
-	free(e->store);
+	free(e->file);
 	free(e->cache);
 	free(e->table);
 	free(e->paged);
@@ -356,8 +356,8 @@ struct result run_core(const struct trace *trace, const struct limits *limits, u
 		abort();
 	e.cache = hm_cache_init(zeroed(hm_cache_bytes(&opts)), &opts);
 	/* Not one page of it in the block in which it ends, which is never huge. */
-	e.store = hm_store_init(e.cache, zeroed(hm_store_bytes()),
-				((blocks - 1) << HM_BLOCK_SHIFT) + HM_PAGE_SIZE);
+	e.file = hm_file_init(e.cache, zeroed(hm_file_bytes()),
+			      ((blocks - 1) << HM_BLOCK_SHIFT) + HM_PAGE_SIZE);
 	e.table = zeroed(blocks * HM_BLOCK_PAGES);
 	e.paged = zeroed(blocks);
 	background(&e);

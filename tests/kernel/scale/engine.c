@@ -25,7 +25,7 @@ struct costs costs = {
 static struct machine_member cache_names[] = {
 	AT(hm_cache, opts, "cache->opts, clocks"),
 	AT(hm_cache, evict_cursor, "cache->evict_cursor"),
-	AT(hm_cache, stores_lock, "cache->stores"),
+	AT(hm_cache, files_lock, "cache->stores"),
 	END,
 };
 static struct machine_member shard_names[] = {
@@ -38,18 +38,18 @@ static struct machine_member desc_names[] = { AT(hm_desc, word, "desc"), END };
 static struct machine_member carve_names[] = { AT(hm_carve, free, "carve"), END };
 static struct machine_member ghost_names[] = { { 0, "ghosts", 0, 0 }, END };
 static struct machine_member store_names[] = {
-	AT(hm_store, cache, "store->cache, size"),
-	AT(hm_store, nhuge, "store->nhuge, nidle"),
-	AT(hm_store, dirty_part, "store->dirty_part"),
-	AT(hm_store, dirty_since, "store->dirty_since"),
-	AT(hm_store, dirty_lock, "store->dirty_lock"),
-	AT(hm_store, span, "store->span"),
-	AT(hm_store, stream_lock, "store->stream_lock"),
-	AT(hm_store, stream_hand, "store->stream_hand"),
-	AT(hm_store, stream, "store->stream"),
-	AT(hm_store, node_lock, "store->node_lock"),
-	AT(hm_store, dirty, "store->dirty"),
-	AT(hm_store, dir, "store->dir"),
+	AT(hm_file, cache, "store->cache, size"),
+	AT(hm_file, nhuge, "store->nhuge, nidle"),
+	AT(hm_file, dirty_part, "store->dirty_part"),
+	AT(hm_file, dirty_since, "store->dirty_since"),
+	AT(hm_file, dirty_lock, "store->dirty_lock"),
+	AT(hm_file, span, "store->span"),
+	AT(hm_file, stream_lock, "store->stream_lock"),
+	AT(hm_file, stream_hand, "store->stream_hand"),
+	AT(hm_file, stream, "store->stream"),
+	AT(hm_file, node_lock, "store->node_lock"),
+	AT(hm_file, dirty, "store->dirty"),
+	AT(hm_file, dir, "store->dir"),
 	END,
 };
 static struct machine_member dir_names[] = {
@@ -125,14 +125,14 @@ void new_cache(const struct hm_options *opts)
 	memset(device_done, 0, sizeof(device_done));
 }
 
-struct hm_store *open_store(u64 blocks)
+struct hm_file *open_file(u64 blocks)
 {
-	struct hm_store *store = machine_alloc(hm_store_bytes(), sizeof(*store), store_names);
+	struct hm_file *file = machine_alloc(hm_file_bytes(), sizeof(*file), store_names);
 
 	/* Not all of the last block is the file's: the others are cached as a whole. */
-	store = hm_store_init(cache, store, (blocks + 1) << HM_BLOCK_SHIFT);
-	sim_check(store, "no store");
-	return store;
+	file = hm_file_init(cache, file, (blocks + 1) << HM_BLOCK_SHIFT);
+	sim_check(file, "no store");
+	return file;
 }
 
 void enter(void)
@@ -204,20 +204,20 @@ static const u64 node_stride[] = { sizeof(struct hm_dir), sizeof(struct hm_leaf)
 				   sizeof(struct hm_base) };
 static struct machine_member *const node_names[] = { dir_names, leaf_names, base_names };
 
-enum hm_outcome ask(struct hm_store *store, u64 pgoff, u32 access, struct hm_unit *unit)
+enum hm_outcome ask(struct hm_file *file, u64 pgoff, u32 access, struct hm_unit *unit)
 {
 	enum hm_outcome outcome;
 	bool charged;
 
 	for (;;) {
-		outcome = CORE(hm_fault(store, pgoff, access, unit));
+		outcome = CORE(hm_fault(file, pgoff, access, unit));
 		if (outcome != HM_NO_NODE)
 			return outcome;
 		charged = machine_charge(false);
-		hm_store_add_node(store, pgoff, (enum hm_node_kind)unit->err,
-				  machine_alloc(hm_node_bytes((enum hm_node_kind)unit->err),
-						node_stride[unit->err], node_names[unit->err]),
-				  hm_store_size(store), NULL, NULL);
+		hm_file_add_node(file, pgoff, (enum hm_node_kind)unit->err,
+				 machine_alloc(hm_node_bytes((enum hm_node_kind)unit->err),
+					       node_stride[unit->err], node_names[unit->err]),
+				 hm_file_size(file), NULL, NULL);
 		machine_charge(charged);
 	}
 }
@@ -239,7 +239,7 @@ void finish_jobs(struct cpu *cpu, bool wait)
 		struct hm_unit unit;
 
 		for (; pgoff < job->pgoff + job->npages; pgoff = unit.pgoff + unit.npages) {
-			CORE(hm_peek(cpu->store, pgoff, &unit));
+			CORE(hm_peek(cpu->file, pgoff, &unit));
 			CORE(hm_fill_done(&unit, 0, false));
 		}
 		cpu->first_job = (cpu->first_job + 1) % JOBS;
@@ -264,13 +264,13 @@ void read_ahead(struct cpu *cpu, u64 pgoff, u32 access)
 	u64 next;
 
 	if (!costs.looks ||
-	    !CORE(hm_readahead(cpu->store, pgoff, access & ~(u32)HM_ACCESS_CACHED, &plan)))
+	    !CORE(hm_readahead(cpu->file, pgoff, access & ~(u32)HM_ACCESS_CACHED, &plan)))
 		return;
 	for (next = plan.start; next < plan.end;) {
 		u32 mark = next == plan.mark ? HM_ACCESS_MARK : 0;
 		struct hm_unit unit;
 		enum hm_outcome outcome =
-			ask(cpu->store, next,
+			ask(cpu->file, next,
 			    (plan.access & ~(u32)HM_ACCESS_WRITE) | HM_ACCESS_AHEAD | mark, &unit);
 
 		if (outcome == HM_FILL) {
@@ -288,7 +288,7 @@ void read_ahead(struct cpu *cpu, u64 pgoff, u32 access)
 	submit_job(cpu, &job);
 	if (next < plan.end) {
 		enter();
-		hm_readahead_stopped(cpu->store, &plan, next);
+		hm_readahead_stopped(cpu->file, &plan, next);
 		leave();
 		reclaim_wanted = true;
 	}
@@ -307,13 +307,13 @@ static u32 evict_round(enum hm_kind kind, u32 *chosen)
 		const struct hm_unit *unit = &victims[i].unit;
 		struct hm_unit now;
 
-		if (!before || before->store != unit->store ||
+		if (!before || before->file != unit->file ||
 		    before->pgoff + before->npages != unit->pgoff)
 			unmapped = false;
 		before = unit;
 		if (!victims[i].evict) {
-			CORE(hm_peek(unit->store, unit->pgoff, &now));
-			if (CORE(hm_referenced(unit->store, unit->pgoff)))
+			CORE(hm_peek(unit->file, unit->pgoff, &now));
+			if (CORE(hm_referenced(unit->file, unit->pgoff)))
 				continue;
 		}
 		if (mapped[unit->frame]) {
@@ -373,7 +373,7 @@ static void bring(struct cpu *cpu, u64 pgoff, u32 access)
 	u64 done;
 
 	for (;;) {
-		enum hm_outcome outcome = ask(cpu->store, pgoff, access, &unit);
+		enum hm_outcome outcome = ask(cpu->file, pgoff, access, &unit);
 
 		if (outcome == HM_FILL)
 			done = submit(unit.npages);
@@ -411,7 +411,7 @@ void fault(struct cpu *cpu, u64 pgoff, struct hm_unit *unit)
 	u32 access = kind_access();
 
 	machine_work(costs.fault);
-	while (ask(cpu->store, pgoff, access | HM_ACCESS_CACHED, unit) != HM_HIT) {
+	while (ask(cpu->file, pgoff, access | HM_ACCESS_CACHED, unit) != HM_HIT) {
 		bring(cpu, pgoff, access);
 		machine_work(costs.fault);
 		access |= HM_ACCESS_AGAIN;

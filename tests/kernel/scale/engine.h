@@ -32,7 +32,7 @@ struct job {
 };
 
 struct cpu {
-	struct hm_store *store;
+	struct hm_file *file;
 	u64 first, pages; /* its part of the store */
 	u64 at; /* how far it is */
 	u64 random;
@@ -67,7 +67,7 @@ extern struct machine_member elsewhere[];
 
 /* A cache, and stores in it, in modelled memory; nothing has been waited for yet. */
 void new_cache(const struct hm_options *opts);
-struct hm_store *open_store(u64 blocks);
+struct hm_file *open_file(u64 blocks);
 
 /* A call of the core: CORE(hm_fault(...)), or between the two. */
 void enter(void);
@@ -91,7 +91,7 @@ void wait_until(u64 time);
 u64 submit(u64 pages);
 
 /* hm_fault(), with the nodes that it asks for. */
-enum hm_outcome ask(struct hm_store *store, u64 pgoff, u32 access, struct hm_unit *unit);
+enum hm_outcome ask(struct hm_file *file, u64 pgoff, u32 access, struct hm_unit *unit);
 
 /* What has been read ahead by now: @wait, for the first of it, or for what others do. */
 void finish_jobs(struct cpu *cpu, bool wait);

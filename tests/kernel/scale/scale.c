@@ -45,7 +45,7 @@ static enum hm_state look_at(struct cpu *cpu, u64 pgoff)
 
 	machine_turn();
 	machine_charge(false);
-	state = hm_peek(cpu->store, pgoff, &unit);
+	state = hm_peek(cpu->file, pgoff, &unit);
 	machine_charge(true);
 	return state;
 }
@@ -80,7 +80,7 @@ static void stream(struct cpu *cpu)
 	fault(cpu, pgoff, &unit);
 	if (last >= cpu->first + cpu->pages)
 		last = cpu->first + cpu->pages - 1;
-	if (unit.npages == 1 && !CORE(hm_fault_around(cpu->store, pgoff, &first, &last, &unit)))
+	if (unit.npages == 1 && !CORE(hm_fault_around(cpu->file, pgoff, &first, &last, &unit)))
 		last = pgoff;
 	n = unit.npages > 1 ? unit.npages : last - pgoff + 1;
 	cpu->at += n;
@@ -99,8 +99,8 @@ static void first_store(struct cpu *cpu)
 
 	sim_check(cpu->at <= units, "too few pages to store to");
 	machine_work(costs.fault);
-	CORE(hm_has_holes(cpu->store, pgoff));
-	outcome = ask(cpu->store, pgoff, access, &unit);
+	CORE(hm_has_holes(cpu->file, pgoff));
+	outcome = ask(cpu->file, pgoff, access, &unit);
 	sim_check(outcome == HM_HIT, "outcome %d of a store", outcome);
 	if (unit.hints & HM_HINT_READAHEAD)
 		read_ahead(cpu, pgoff, kind_access() | HM_ACCESS_WRITE);
@@ -122,13 +122,13 @@ static void write_back(struct cpu *cpu, u64 end)
 		u64 pgoff;
 
 		if (n < WRITE_DEPTH)
-			got = CORE(hm_writeback(cpu->store, &pos, cpu->pages, IO_PAGES, false,
+			got = CORE(hm_writeback(cpu->file, &pos, cpu->pages, IO_PAGES, false,
 						&run[i]));
 		if (got == HM_WB_RUN) {
 			machine_work(costs.unmap);
 			for (pgoff = run[i].pgoff; pgoff < run[i].pgoff + run[i].npages;
 			     pgoff = unit.pgoff + unit.npages) {
-				CORE(hm_peek(cpu->store, pgoff, &unit));
+				CORE(hm_peek(cpu->file, pgoff, &unit));
 				machine_work(costs.protect);
 			}
 			done[i] = submit(run[i].npages);
@@ -143,7 +143,7 @@ static void write_back(struct cpu *cpu, u64 end)
 		}
 		wait_until(done[first]);
 		enter();
-		hm_writeback_done(cpu->store, run[first].pgoff, run[first].npages, 0);
+		hm_writeback_done(cpu->file, run[first].pgoff, run[first].npages, 0);
 		leave();
 		if (machine_now() >= workload->warm_us * 1000)
 			written += run[first].npages;
@@ -249,19 +249,19 @@ static void fill_pool(u64 blocks, u32 nfiles)
 
 	for (i = 0; i < units; i++) {
 		u64 page = nth_unit(i, units) * unit_pages();
-		struct hm_store *store = cpus[page / per_file].store;
+		struct hm_file *file = cpus[page / per_file].file;
 		enum hm_outcome outcome;
 		struct hm_unit unit;
 
 		machine_be((u32)(i % nworkers));
 		do {
-			outcome = ask(store, page % per_file, kind_access(), &unit);
+			outcome = ask(file, page % per_file, kind_access(), &unit);
 		} while (outcome == HM_NO_FRAME && !settled());
 		if (outcome == HM_NO_FRAME)
 			break;
 		sim_check(outcome == HM_FILL, "outcome %d", outcome);
 		hm_fill_done(&unit, 0, false);
-		ask(store, page % per_file, kind_access() | HM_ACCESS_AGAIN, &unit);
+		ask(file, page % per_file, kind_access() | HM_ACCESS_AGAIN, &unit);
 		mapped[unit.frame] = true;
 	}
 }
@@ -289,7 +289,7 @@ static void set_up(u32 processors, u32 nodes)
 		u64 part = blocks * PAGES / processors;
 
 		cpu->random = 0x9e3779b97f4a7c15ull * (i + 1);
-		cpu->store = i < nfiles ? open_store(blocks / nfiles) : cpus[0].store;
+		cpu->file = i < nfiles ? open_file(blocks / nfiles) : cpus[0].file;
 		cpu->pages = workload->own_files ? blocks / nfiles * PAGES : blocks * PAGES;
 		/* Streams, and who stores to each page once, have parts of their own. */
 		if (!workload->own_files && i < processors &&

@@ -183,7 +183,7 @@ static bool is_promoted(const struct sim_file *file, u64 page, bool claimed)
 {
 	const struct hm_promotion *p = (const struct hm_promotion *)w.mount->promotion;
 
-	return p && p->begun && (p->claimed || !claimed) && p->unit.store == file->hi->store &&
+	return p && p->begun && (p->claimed || !claimed) && p->unit.file == file->hi->hfile &&
 	       p->unit.pgoff == page / HM_BLOCK_PAGES * HM_BLOCK_PAGES;
 }
 

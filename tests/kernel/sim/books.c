@@ -36,7 +36,7 @@ static void check_frame(struct books *books, const struct hm_unit *unit, enum hm
 		  (unsigned long long)unit->pgoff);
 }
 
-static void check_unit(struct books *books, struct hm_store *store, const struct hm_unit *unit,
+static void check_unit(struct books *books, struct hm_file *file, const struct hm_unit *unit,
 		       enum hm_state state)
 {
 	u64 at;
@@ -44,35 +44,35 @@ static void check_unit(struct books *books, struct hm_store *store, const struct
 	sim_check(state == HM_CLEAN || state == HM_DIRTY, "page %llu is in state %d at rest",
 		  (unsigned long long)unit->pgoff, state);
 	sim_check(unit->npages == 1 || books->beyond ||
-			  unit->pgoff + unit->npages <= hm_store_size(store) >> HM_PAGE_SHIFT,
+			  unit->pgoff + unit->npages <= hm_file_size(file) >> HM_PAGE_SHIFT,
 		  "the block at the end of a file is cached whole");
 	check_frame(books, unit, state);
 	books->resident += unit->npages;
 	if (state != HM_DIRTY)
 		return;
 	books->dirty += unit->npages;
-	sim_check(hm_dirty_next(store, unit->pgoff, unit->pgoff + unit->npages, &at),
+	sim_check(hm_dirty_next(file, unit->pgoff, unit->pgoff + unit->npages, &at),
 		  "dirty page %llu has no dirty bit", (unsigned long long)unit->pgoff);
 }
 
-static void check_store(struct books *books, struct hm_store *store)
+static void check_file(struct books *books, struct hm_file *file)
 {
-	u64 end = hm_store_npages(store) + BEYOND, page = 0, dirty = books->dirty;
+	u64 end = hm_file_npages(file) + BEYOND, page = 0, dirty = books->dirty;
 
 	while (page < end) {
 		struct hm_unit unit;
-		enum hm_state state = hm_peek(store, page, &unit);
+		enum hm_state state = hm_peek(file, page, &unit);
 
 		if (state == HM_ABSENT || state == HM_FAILED) {
 			page++;
 			continue;
 		}
-		sim_check(page < hm_store_npages(store) || books->beyond,
+		sim_check(page < hm_file_npages(file) || books->beyond,
 			  "page %llu is cached, beyond the end", (unsigned long long)page);
-		check_unit(books, store, &unit, state);
+		check_unit(books, file, &unit, state);
 		page = unit.pgoff + unit.npages;
 	}
-	sim_check(books->dirty - dirty == hm_store_dirty_pages(store),
+	sim_check(books->dirty - dirty == hm_file_dirty_pages(file),
 		  "the count of dirty pages of a store is wrong");
 }
 
@@ -111,9 +111,9 @@ void books_check(struct hm_cache *cache, bool beyond)
 	u32 i;
 
 	sim_check(all <= MOST_PAGES, "too large a pool for its audit");
-	for (i = 0; i < HM_MAX_STORES; i++)
-		if (cache->stores[i])
-			check_store(&books, cache->stores[i]);
+	for (i = 0; i < HM_FILES_MAX; i++)
+		if (cache->files[i])
+			check_file(&books, cache->files[i]);
 	sim_check(books.resident + free + parked == all,
 		  "%llu pages are cached, %llu free and %llu parked, of %llu",
 		  (unsigned long long)books.resident, (unsigned long long)free,
