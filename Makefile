@@ -80,9 +80,9 @@ vm-deps:
 vm: vm-deps ## a shell in a virtual machine with hugemap mounted at /mnt/fast
 	@vm/run.py shell $(if $(KERNEL),--kernel $(KERNEL))
 
-WINDOWS ?=
-vm-test: vm-deps ## the kernel tests in a guest: KERNEL=6.1, 6.12, 7, debug, all; TEST=name; WINDOWS=seed
-	@vm/run.py test $(if $(KERNEL),--kernel $(KERNEL)) $(if $(WINDOWS),--windows $(WINDOWS)) $(TEST)
+RACE ?=
+vm-test: vm-deps ## the kernel tests in a guest: KERNEL=6.1, 6.12, 7, debug, all; TEST=name; RACE=seed
+	@vm/run.py test $(if $(KERNEL),--kernel $(KERNEL)) $(if $(RACE),--race $(RACE)) $(TEST)
 
 vm-bench: vm-deps build ## count instructions in a guest: hugemap beside Linux mmap; KERNEL=
 	@vm/run.py bench $(if $(KERNEL),--kernel $(KERNEL)) --command-too --json $(BUILD)/vm-bench.json

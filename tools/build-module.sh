@@ -4,28 +4,28 @@
 # Build hugemap.ko for one kernel, in a copy outside the tree, with W=1, and
 # with sparse if there is one. A warning fails it.
 #
-#	build-module.sh [--root ROOT] [--source DIR] [--windows] KDIR OUTDIR
+#	build-module.sh [--root ROOT] [--source DIR] [--race] KDIR OUTDIR
 #
 # KDIR is the kernel's build directory (/lib/modules/RELEASE/build). With --root
 # it is a path inside ROOT, a root directory whose own compiler builds it: no
 # mount is left behind, however this ends. OUTDIR is brought up to date: what did
-# not change is not compiled again. The module is OUTDIR/hugemap.ko. With --windows it
-# can be made to wait where something is half done: kernel/window.h.
+# not change is not compiled again. The module is OUTDIR/hugemap.ko. With --race it
+# can delay tasks at race points: kernel/race.h.
 set -eu
 
 usage() {
-	echo "usage: $0 [--root ROOT] [--source DIR] [--windows] KDIR OUTDIR" >&2
+	echo "usage: $0 [--root ROOT] [--source DIR] [--race] KDIR OUTDIR" >&2
 	exit 2
 }
 
 root=
-windows=
+race=
 source=$(cd "$(dirname "$0")/.." && pwd)
 while [ $# -gt 2 ]; do
 	case "$1" in
 	--root) root=$2 && shift ;;
 	--source) source=$2 && shift ;;
-	--windows) windows=1 ;;
+	--race) race=1 ;;
 	*) usage ;;
 	esac
 	shift
@@ -67,7 +67,7 @@ build() {
 			check="C=1 CHECK=sparse CF=-Wsparse-error"
 		fi
 		# shellcheck disable=SC2086 # $check is a list of words
-		make -C "$kdir" M="$out" W=1 KCFLAGS=-Werror HUGEMAP_WINDOWS="$windows" $check \
+		make -C "$kdir" M="$out" W=1 KCFLAGS=-Werror HUGEMAP_RACE_POINTS="$race" $check \
 			-j"$jobs" modules
 		return
 	fi
@@ -77,8 +77,8 @@ build() {
 	unshare --mount --propagation private sh -c '
 		mount -t proc proc "$1/proc" && mount --bind "$2" "$1/work" &&
 		exec chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-			make -C "$3" M=/work W=1 KCFLAGS=-Werror HUGEMAP_WINDOWS="$5" -j"$4" modules
-	' sh "$root" "$out" "$kdir" "$jobs" "$windows"
+			make -C "$3" M=/work W=1 KCFLAGS=-Werror HUGEMAP_RACE_POINTS="$5" -j"$4" modules
+	' sh "$root" "$out" "$kdir" "$jobs" "$race"
 }
 
 if ! build >"$log" 2>&1; then

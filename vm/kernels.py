@@ -192,7 +192,7 @@ def get(name: str, renew: bool = False) -> Kernel:
 
 
 def build_module(
-    kernel: Kernel, out: pathlib.Path, source: pathlib.Path | None = None, windows: bool = False
+    kernel: Kernel, out: pathlib.Path, source: pathlib.Path | None = None, race: bool = False
 ) -> pathlib.Path:
     """Build hugemap.ko for a kernel; raises CalledProcessError if it does not build."""
     command = [HERE.parent / "tools" / "build-module.sh"]
@@ -200,8 +200,8 @@ def build_module(
         command += ["--root", kernel.root]
     if source:
         command += ["--source", source]
-    if windows:
-        command += ["--windows"]
+    if race:
+        command += ["--race"]
     subprocess.run([os.fspath(word) for word in [*command, kernel.kdir, out]], check=True)
     return out / "hugemap.ko"
 

@@ -3,7 +3,7 @@
 """HugeMap's kernel engine in a virtual machine; see vm/README.md.
 
     run.py test [--kernel K] [--quick] [--source DIR] [NAME...]   the tests of tests/kernel/guest/
-    run.py test --windows SEED [NAME...]                          where half done things wait
+    run.py test --race SEED [NAME...]                          with delays at race points
     run.py shell [--kernel K]                                     a guest to try it in
     run.py bench [--kernel K] [--json FILE]                       count instructions
     run.py boot [--kernel K]                                      mounts at boot, with systemd
@@ -208,8 +208,8 @@ class Session:
         # What makes random tests shorter, and what repeats a failure of one.
         self.exported = {"QUICK": "1"} if args.quick else {}
         self.exported |= {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        self.load_with = f"windows={args.windows}" if args.windows else ""
-        self.patience = (5 if kernel.slow else 1) * (4 if args.windows else 1)
+        self.load_with = f"race={args.race}" if args.race else ""
+        self.patience = (5 if kernel.slow else 1) * (4 if args.race else 1)
         self.disks = {"ext4": (2 * GIB, "ext4"), "scratch": (GIB, "")}
         if xfs:
             self.disks["xfs"] = (2 * GIB, "xfs")
@@ -432,8 +432,8 @@ def test_kernel(name: str, args: argparse.Namespace) -> bool | None:
         guest.acceleration()
         work = work_directory(kernel, args.source)
         with building(work) as initrd:
-            out = work / ("module-windows" if args.windows else "module")
-            module = kernels.build_module(kernel, out, args.source, bool(args.windows))
+            out = work / ("module-race" if args.race else "module")
+            module = kernels.build_module(kernel, out, args.source, bool(args.race))
             test_archive(initrd, work, kernel, module, runs, helpers)
     except kernels.Unavailable as error:
         print(f"skipped: kernel {name}: {error}", flush=True)
@@ -637,7 +637,7 @@ def main() -> int:
         if name == "test":
             sub.add_argument("--tests", type=pathlib.Path, default=TOP / "tests" / "kernel" / "guest")
             sub.add_argument("--verbose", action="store_true", help="what passing tests say, too")
-            sub.add_argument("--windows", type=int, metavar="SEED", help="wait where things are half done, by chance")
+            sub.add_argument("--race", type=int, metavar="SEED", help="delay tasks at race points")
             sub.add_argument("--jobs", type=int, default=1, help="guests at a time")
             sub.add_argument("--quick", action="store_true", help="not the long ones, and the random ones for a short time")
             sub.add_argument("names", nargs="*", help="runs, tests or patterns")

@@ -194,7 +194,7 @@ u64 hm_cache_dirty_pages(const struct hm_cache *cache)
 
 	for (i = 0; i < cache->nshards; i++)
 		sum -= hm_atomic_read(&cache->shards[i].cleaned);
-	hm_window();
+	hm_race_point();
 	for (i = 0; i < cache->nshards; i++)
 		sum += hm_atomic_read(&cache->shards[i].dirtied);
 	return sum;

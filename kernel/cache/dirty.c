@@ -119,9 +119,9 @@ static u32 next_bit(const unsigned long *map, u32 from, u32 bits)
 /* A summary bit led to nothing: clear it, unless a marker came meanwhile. */
 static void summary_settle(unsigned long *summary, u32 slot, const unsigned long *below, u32 bits)
 {
-	hm_window();
+	hm_race_point();
 	hm_bit_clear(summary, slot);
-	hm_window();
+	hm_race_point();
 	if (next_bit(below, 0, bits) < bits)
 		hm_bit_set(summary, slot);
 }

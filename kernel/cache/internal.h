@@ -470,7 +470,7 @@ static inline bool hm_part_gives_way(const struct hm_pos *pos, u32 frame)
  */
 static inline void hm_dirty_mark(const struct hm_pos *pos)
 {
-	hm_window();
+	hm_race_point();
 	hm_dirty_ensure(pos);
 }
 

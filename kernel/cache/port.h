@@ -30,7 +30,7 @@
  *               back (a kernel's spinning under a spinlock)
  *   hm_assert(cond) stops the program (or warns loudly, in a kernel)
  *   hm_ctz(ul)  index of the lowest bit that is set; ul is not 0
- *   hm_window() if at all: between a look and a step that rests on it, where what
+ *   hm_race_point() if at all: between a look and a step that rests on it, where what
  *               other threads do in between matters; a test waits there
  *
  * Nothing here may sleep, allocate or do I/O.
@@ -40,9 +40,9 @@
 
 #include "hm_port_impl.h"
 
-#ifndef hm_window
-#define hm_window() \
-	do {        \
+#ifndef hm_race_point
+#define hm_race_point() \
+	do {            \
 	} while (0)
 #endif
 

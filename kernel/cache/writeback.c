@@ -56,9 +56,9 @@ static enum claim claim(struct hm_pos *pos, u64 pgoff, const struct hm_run *run,
 			 */
 			if (healed)
 				return CLAIM_NOTHING;
-			hm_window();
+			hm_race_point();
 			hm_dirty_clear(pos);
-			hm_window();
+			hm_race_point();
 			healed = true;
 			base = pos->base;
 			word = hm_index_word(pos, pgoff);
@@ -148,9 +148,9 @@ static u32 unit_done(struct hm_pos *pos, u64 word, int err)
 			continue;
 		}
 		/* The last look at the flag is the compare-and-swap. */
-		hm_window();
+		hm_race_point();
 		hm_dirty_clear(pos);
-		hm_window();
+		hm_race_point();
 		if (hm_atomic_cas(pos->word, &word,
 				  hm_word_to(word, HM_CLEAN) |
 					  (word & (HM_W_REF | HM_W_MARK | HM_W_STORED))))

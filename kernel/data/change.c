@@ -179,7 +179,7 @@ static bool drop_edge(struct hugemap_inode *hi, struct hm_unit *unit, const stru
 
 	folio_lock(folio);
 	unmap_mapping_pages(hi->vfs_inode.i_mapping, unit->pgoff, unit->npages, false);
-	hugemap_window("edge: unmapped, not looked at");
+	hugemap_race_point("edge: unmapped, not looked at");
 	if (folio_test_dirty(folio) && !whole) {
 		/* write_edge() amends it. */
 		result = HM_EVICT_DIRTY;
@@ -290,7 +290,7 @@ static void forget_range(struct hugemap_inode *hi, const struct change *change, 
 	u64 first = change_first_of(start), last = change_end_of(end);
 	u64 whole_first = change_first_of(start + HM_BLOCK_SIZE - 1), whole_last = last;
 
-	hugemap_window("change: size told, cached and mapped");
+	hugemap_race_point("change: size told, cached and mapped");
 	unmap_mapping_range(hi->vfs_inode.i_mapping, start, end == LLONG_MAX ? 0 : end - start,
 			    false);
 	if (end != LLONG_MAX)
@@ -395,9 +395,9 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 		goto out;
 	below = size_below(hi);
 	hi->changes++;
-	hugemap_window("change: written before, not changed");
+	hugemap_race_point("change: written before, not changed");
 	ret = change(arg);
-	hugemap_window("change: below, not here");
+	hugemap_race_point("change: below, not here");
 	if (ret < 0) {
 		take_rest(hi, &range, old_size, below);
 	} else {
@@ -420,7 +420,7 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 			}
 			note_holes(hi, start, end, old_size, size, what);
 		}
-		hugemap_window("change: dropped, size not told");
+		hugemap_race_point("change: dropped, size not told");
 		if (size > old_size)
 			take_size(hi, size);
 	}

@@ -14,7 +14,7 @@
 #include "compat/compat.h"
 #include "hugemap.h"
 #include "mm/mm.h"
-#include "window.h"
+#include "race.h"
 
 /* Errors in words: to who mounts, or to the log. */
 #define hugemap_errorfc(fc, fmt, ...)                                \

@@ -66,14 +66,14 @@ void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 	struct hugemap_mount *mount = hugemap_of(hi);
 
 	trace_hugemap_evict(&hi->vfs_inode, unit->pgoff, unit->npages, result);
-	hugemap_window("evict: left, not absent yet");
+	hugemap_race_point("evict: left, not absent yet");
 	if (hugemap_may_be_poisoned() && (result == HM_EVICTED || result == HM_EVICT_DISCARD))
 		hugemap_frame_check(mount, unit);
 	if (result == HM_EVICT_BUSY)
 		evict_stay(hi, unit);
 	else
 		hm_evict_done(unit, result);
-	hugemap_window("evict: absent, nobody woken");
+	hugemap_race_point("evict: absent, nobody woken");
 	hugemap_wake_unit(mount, unit);
 	if (result == HM_EVICT_DISCARD)
 		hugemap_progress(mount);
@@ -176,7 +176,7 @@ static void evict_run(struct hugemap_inode *hi, const struct hm_victim *victims,
 	bool unmap = false;
 	u32 i;
 
-	hugemap_window("evict: claimed, not locked");
+	hugemap_race_point("evict: claimed, not locked");
 	for (i = 0; i < n; i++) {
 		folio[i] = lock_victim(hi, &victims[i]);
 		if (!folio[i] && unmap)
@@ -189,10 +189,10 @@ static void evict_run(struct hugemap_inode *hi, const struct hm_victim *victims,
 			unmap = false;
 		}
 	}
-	hugemap_window("evict: locked, mapped");
+	hugemap_race_point("evict: locked, mapped");
 	if (unmap)
 		unmap_run(hi, start, end);
-	hugemap_window("evict: unmapped, not frozen");
+	hugemap_race_point("evict: unmapped, not frozen");
 	for (i = 0; i < n; i++) {
 		if (!folio[i])
 			continue;
@@ -441,7 +441,7 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 		case HM_INV_DONE:
 			return;
 		case HM_INV_UNIT:
-			hugemap_window("invalidate: claimed, not locked");
+			hugemap_race_point("invalidate: claimed, not locked");
 			if (all) {
 				evict_discard(hi, &unit, &tries);
 				hugemap_evict_report(hi, &unit, HM_EVICT_DISCARD);

@@ -35,7 +35,7 @@ static int fault_provide(struct hugemap_inode *hi, u64 pgoff, u64 wanted)
 
 	if (!err && store)
 		err = hugemap_await_stable(hi, pgoff);
-	hugemap_window("fault: brought in, no room below");
+	hugemap_race_point("fault: brought in, no room below");
 	if (err || !store)
 		return err;
 	if (!hm_has_holes(hi->hfile, pgoff)) {
@@ -187,7 +187,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 			return VM_FAULT_SIGBUS;
 		folio = hugemap_find_locked(hi, vmf->pgoff, access | stores, &unit);
 		if (folio) {
-			hugemap_window("fault: locked, not mapped");
+			hugemap_race_point("fault: locked, not mapped");
 			hugemap_take_hints(hi, &unit);
 			if (unit.hints & HM_HINT_READAHEAD)
 				hugemap_queue_ahead(hi, vmf->pgoff, access | fault_access(vmf));
@@ -233,11 +233,11 @@ static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct fo
 
 	/* Write-back protects under this lock: a unit dirtied before it may be clean by now. */
 	WARN_ON_ONCE(!folio_test_locked(folio));
-	hugemap_window("first store: locked, not dirty");
+	hugemap_race_point("first store: locked, not dirty");
 	if (hugemap_must_stay(hi, vmf->pgoff) ||
 	    hm_fault(hi->hfile, vmf->pgoff, access, unit) != HM_HIT)
 		return false;
-	hugemap_window("first store: dirty, no flag");
+	hugemap_race_point("first store: dirty, no flag");
 	/* mm will tell hugemap_dirty_folio() what is known by now. */
 	folio_test_set_dirty(folio);
 	hugemap_take_hints(hi, unit);
@@ -258,7 +258,7 @@ static bool may_map(struct vm_fault *vmf, struct hugemap_inode *hi, const struct
 {
 	struct hm_unit whole;
 
-	hugemap_window("first store: a page is dirty, the block may be mapped");
+	hugemap_race_point("first store: a page is dirty, the block may be mapped");
 	return !(unit->hints & HM_HINT_PART) || hugemap_need_table(vmf) ||
 	       hm_fault(hi->hfile, vmf->pgoff, HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
 			&whole) == HM_HIT;
@@ -299,11 +299,11 @@ static bool map_around(struct vm_fault *vmf, struct hugemap_inode *hi, struct fo
 	/* Pairs with writeback_protect(). */
 	atomic_inc(mapping);
 	folio_unlock(folio);
-	hugemap_window("first store: dirty, none of the block mapped");
+	hugemap_race_point("first store: dirty, none of the block mapped");
 	/* A store's fault: all of it becomes writable. */
 	ret = filemap_map_pages(vmf, vmf->pgoff - before, vmf->pgoff + after);
 	vmf->pte = NULL;
-	hugemap_window("first store: the block is mapped, and counted");
+	hugemap_race_point("first store: the block is mapped, and counted");
 	smp_mb__before_atomic();
 	atomic_dec(mapping);
 	return ret & VM_FAULT_NOPAGE;
@@ -320,7 +320,7 @@ static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 	bool ahead = false, tried = false, mapped = false;
 
 	sb_start_pagefault(inode->i_sb);
-	hugemap_window("first store: mapped, not dirty");
+	hugemap_race_point("first store: mapped, not dirty");
 	if (!filemap_invalidate_trylock_shared(mapping))
 		goto again;
 	if (is_immutable(hi)) {
@@ -337,7 +337,7 @@ lock:
 		folio_unlock(folio);
 		goto out;
 	}
-	hugemap_window("first store: dirty, not writable");
+	hugemap_race_point("first store: dirty, not writable");
 	ahead |= unit.hints & HM_HINT_READAHEAD;
 	ret = VM_FAULT_LOCKED;
 	if (!tried && may_map_around(vmf, hi, &unit)) {
@@ -546,7 +546,7 @@ static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t
 	if (!hm_fault_around(hi->hfile, vmf->pgoff, &first, &last, &unit))
 		return 0;
 	WRITE_ONCE(vmf->vma->vm_file->f_ra.start, last + 1);
-	hugemap_window_atomic("fault-around: found, not mapped");
+	hugemap_race_point_atomic("fault-around: found, not mapped");
 	ret = filemap_map_pages(vmf, first, last);
 	if (ret & VM_FAULT_NOPAGE) {
 		hugemap_count(hugemap_of(hi),

@@ -30,13 +30,13 @@ enum hm_outcome hugemap_ask(struct hugemap_inode *hi, u64 pgoff, u32 access, str
 
 static void fill_done(struct hugemap_inode *hi, const struct hm_unit *unit, int err)
 {
-	hugemap_window("fill: read, not in i_pages");
+	hugemap_race_point("fill: read, not in i_pages");
 	if (!err)
 		hugemap_folio_join(hi, unit, 1);
-	hugemap_window("fill: in i_pages, not cached yet");
+	hugemap_race_point("fill: in i_pages, not cached yet");
 	trace_hugemap_fill(&hi->vfs_inode, unit->pgoff, unit->npages, err);
 	hm_fill_done(unit, err, false);
-	hugemap_window("fill: cached, nobody woken");
+	hugemap_race_point("fill: cached, nobody woken");
 	hugemap_wake_unit(hugemap_of(hi), unit);
 }
 
@@ -67,7 +67,7 @@ static void ahead_done(struct work_struct *work)
 	struct hm_unit unit;
 	u64 pgoff = io->unit.pgoff, end = pgoff + io->unit.npages;
 
-	hugemap_window("read-ahead: read, not in i_pages");
+	hugemap_race_point("read-ahead: read, not in i_pages");
 	while (pgoff < end) {
 		hm_peek(hi->hfile, pgoff, &unit);
 		pgoff = unit.pgoff + unit.npages;
@@ -133,7 +133,7 @@ static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum
 {
 	int err = hugemap_frame_prepare(hugemap_of(hi), unit);
 
-	hugemap_window("fill: has a frame, not read");
+	hugemap_race_point("fill: has a frame, not read");
 	if (err) {
 		hugemap_fill_cancel(hi, unit);
 		filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);

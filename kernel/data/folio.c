@@ -27,7 +27,7 @@ struct folio *hugemap_unit_folio(struct hugemap_inode *hi, const struct hm_unit 
 
 	rcu_read_lock();
 	folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
-	hugemap_window_atomic("folio: found, no reference");
+	hugemap_race_point_atomic("folio: found, no reference");
 	if (folio && !folio_try_get(folio))
 		folio = NULL;
 	rcu_read_unlock();
@@ -113,7 +113,7 @@ void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u
 		flush_dcache_folio(folio);
 		/* Of i_pages: with them, nobody who finds it there can take it away. */
 		folio_ref_add(folio, units[i].npages);
-		hugemap_window("join: owned, without a mapping");
+		hugemap_race_point("join: owned, without a mapping");
 		/* Whoever sees the mapping sees the data: see hugemap_unit_folio(). */
 		smp_store_release(&folio->mapping, hi->vfs_inode.i_mapping);
 		folio_unlock(folio);
@@ -138,7 +138,7 @@ static bool take_out(struct hugemap_inode *hi, struct folio *const *folios, u32 
 		if (folios[end] && !folio_ref_freeze(folios[end], hugemap_cached_refs(folios[end])))
 			break;
 	frozen = end == n;
-	hugemap_window_atomic("leave: frozen, in i_pages");
+	hugemap_race_point_atomic("leave: frozen, in i_pages");
 	for (i = 0; i < end; i++) {
 		if (!folios[i])
 			continue;
@@ -229,7 +229,7 @@ struct folio *hugemap_find_locked(struct hugemap_inode *hi, u64 pgoff, u32 acces
 	u32 hints = 0;
 
 	while ((folio = find_again(hi, pgoff, access, unit, hints))) {
-		hugemap_window("folio: has a reference, not locked");
+		hugemap_race_point("folio: has a reference, not locked");
 		folio_lock(folio);
 		if (likely(hugemap_folio_is(hi, folio, pgoff)))
 			return folio;

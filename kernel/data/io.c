@@ -98,7 +98,7 @@ static void io_complete(struct kiocb *iocb, long result)
 	struct hugemap_io *io = container_of(iocb, struct hugemap_io, iocb);
 
 	io->result = result;
-	hugemap_window_atomic("I/O: ended, nobody told");
+	hugemap_race_point_atomic("I/O: ended, nobody told");
 	if (io->ahead)
 		queue_work(hugemap_of(io->hi)->done_wq, &io->work);
 	else
@@ -157,7 +157,7 @@ static void io_issue(struct hugemap_io *io)
 	atomic_inc(&mount->depth);
 	/* File systems look at the kiocb even after its end was reported. */
 	refcount_inc(&io->refs);
-	hugemap_window("I/O: its range is known, not submitted");
+	hugemap_race_point("I/O: its range is known, not submitted");
 	old = override_creds(mount->cred);
 	result = io_call(io, flags);
 	if (is_refused(result, flags))

@@ -79,7 +79,7 @@ static int read_missing(struct hugemap_promotion *p)
 	u32 first, end;
 
 	zero_holes(p);
-	hugemap_window("promote: holes are zeros, nothing is read");
+	hugemap_race_point("promote: holes are zeros, nothing is read");
 	for (first = 0; hugemap_next_run(p->to_read, &first, &end); first = end) {
 		struct hugemap_io *io = NULL;
 
@@ -114,7 +114,7 @@ static void copy_ahead(struct hugemap_promotion *p)
 	while (hm_promote_copy(&p->core, &at, &unit)) {
 		struct folio *folio = hugemap_unit_folio(p->hi, &unit);
 
-		hugemap_window("promote: noted as copied, not copied");
+		hugemap_race_point("promote: noted as copied, not copied");
 		if (folio && hugemap_is_poisoned(folio)) {
 			/* It cannot be claimed, either. */
 			folio_put(folio);
@@ -222,19 +222,19 @@ static void let_go(struct hugemap_promotion *p)
 /* files_lock and the invalidate_lock are held, shared. */
 static enum hm_refused promote_claimed(struct hugemap_promotion *p)
 {
-	hugemap_window("promote: claimed, mapped");
+	hugemap_race_point("promote: claimed, mapped");
 	if (!lock_pages(p))
 		return HM_REFUSED_PINNED;
 	hugemap_count(hugemap_of(p->hi), HUGEMAP_C_UNMAPS, 1);
 	unmap_mapping_pages(p->hi->vfs_inode.i_mapping, p->core.unit.pgoff, HM_BLOCK_PAGES, false);
-	hugemap_window("promote: unmapped, not frozen");
+	hugemap_race_point("promote: unmapped, not frozen");
 	if (!hugemap_folio_take_out(p->hi, p->folio)) {
 		unlock_pages(p, HM_BLOCK_PAGES);
 		return HM_REFUSED_PINNED;
 	}
 	copy_rest(p);
 	let_go(p);
-	hugemap_window("promote: in i_pages, claimed");
+	hugemap_race_point("promote: in i_pages, claimed");
 	hm_promote_commit(&p->core);
 	return HM_REFUSED_NOT;
 }
@@ -323,7 +323,7 @@ static enum hm_refused promote(struct hugemap_promotion *p)
 		return why;
 	}
 	p->changes = p->hi->changes;
-	hugemap_window("promote: has a frame, not read");
+	hugemap_race_point("promote: has a frame, not read");
 	if (hugemap_frame_prepare(hugemap_of(p->hi), &p->core.unit)) {
 		filemap_invalidate_unlock_shared(mapping);
 		why = HM_REFUSED_FAILED;

@@ -115,7 +115,7 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 				  &err);
 		if (!folio)
 			break;
-		hugemap_window("read: has a folio, size from before");
+		hugemap_race_point("read: has a folio, size from before");
 		/*
 		 * Again, now that its data is there: it may have been cut off. Or the file
 		 * became longer, and the folio is from before.
@@ -131,7 +131,7 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		bytes = min_t(loff_t, bytes, size - pos);
 		if (!READ_ONCE(mount->opts.read_optimization))
 			bytes = min_t(size_t, bytes, HM_PAGE_SIZE - offset % HM_PAGE_SIZE);
-		hugemap_window("read: size known, not copied");
+		hugemap_race_point("read: size known, not copied");
 		copied = copy_out(folio, offset, bytes, to, bounce);
 		iocb->ki_pos += copied;
 		done += copied;
@@ -203,10 +203,10 @@ static void make_room(struct hugemap_inode *hi, loff_t size)
 		wait_event(*hugemap_wait_of(hugemap_of(hi), hi->hfile, last),
 			   hugemap_unit_idle(hi, last));
 	}
-	hugemap_window("write: old end zeroed, no room behind");
+	hugemap_race_point("write: old end zeroed, no room behind");
 	/* In this order: see hm_file_add_node(), with which a reader may be under way. */
 	hm_file_set_size(hi->hfile, size);
-	hugemap_window("write: room behind the end, holes not known");
+	hugemap_race_point("write: room behind the end, holes not known");
 	hugemap_note_hollow(hi, old_end, end + 1 - old_end, true);
 }
 
@@ -290,10 +290,10 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 		folio_put(folio);
 		return 0;
 	}
-	hugemap_window("write: dirty, not copied");
+	hugemap_race_point("write: dirty, not copied");
 	copied = copy_in(folio, offset, bytes, from);
 	flush_dcache_folio(folio);
-	hugemap_window("write: copied, not the file's yet");
+	hugemap_race_point("write: copied, not the file's yet");
 	if (copied)
 		write_publish(hi, pos + copied);
 	folio_unlock(folio);
@@ -372,7 +372,7 @@ static void write_fresh_done(struct hugemap_inode *hi, const struct hm_unit *uni
 	loff_t unit_end = (loff_t)(unit->pgoff + unit->npages) << HM_PAGE_SHIFT;
 
 	write_publish(hi, min(end, unit_end));
-	hugemap_window("write: the file's, not cached yet");
+	hugemap_race_point("write: the file's, not cached yet");
 	hm_fill_done(unit, 0, true);
 	hugemap_wake_unit(hugemap_of(hi), unit);
 }
@@ -394,11 +394,11 @@ static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
 	filemap_invalidate_unlock_shared(mapping);
 	if (!n)
 		return 0;
-	hugemap_window("write: has frames, not copied");
+	hugemap_race_point("write: has frames, not copied");
 	all = copy_units(hi, units, n, from, &done);
 	if (all) {
 		hugemap_folio_join(hi, units, n);
-		hugemap_window("write: in i_pages, not the file's yet");
+		hugemap_race_point("write: in i_pages, not the file's yet");
 	}
 	for (i = 0; i < n; i++) {
 		hugemap_take_hints(hi, &units[i]);
@@ -439,7 +439,7 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 	err = reserve_room(hi, pgoff, hugemap_pages(pos + chunk), access);
 	if (err)
 		return err;
-	hugemap_window("write: room below, not cached");
+	hugemap_race_point("write: room below, not cached");
 	written = write_cached(hi, pos, from, access);
 	if (!written)
 		written = write_fresh(hi, pos, chunk, from, access, units);
@@ -604,7 +604,7 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	ret = write_all(hi, iocb, from);
 	/* The caller counts what is left of it. */
 	iov_iter_reexpand(from, iov_iter_count(from) + cut);
-	hugemap_window("write: done, room behind it");
+	hugemap_race_point("write: done, room behind it");
 	/* Less than was asked for: nothing is cached behind what there is. */
 	if (hm_file_size(hi->hfile) > i_size_read(inode) && lower) {
 		hugemap_start_write_below(hi);

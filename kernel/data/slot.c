@@ -266,7 +266,7 @@ static int slot_carve(struct hugemap_slot *slot, int node)
 	if (need_table(slot))
 		return -ENOMEM;
 	WRITE_ONCE(slot->huge, NULL);
-	hugemap_window("carve: not huge, without base pages");
+	hugemap_race_point("carve: not huge, without base pages");
 	slot->carved = true;
 	whole = take_whole(slot, node, QUICKLY);
 	put_huge(huge);
@@ -287,7 +287,7 @@ static int slot_reform(struct hugemap_slot *slot, int node)
 			return -ENOMEM;
 	}
 	hugemap_slot_give(slot);
-	hugemap_window("reform: no base pages, not huge");
+	hugemap_race_point("reform: no base pages, not huge");
 	if (!huge)
 		huge = new_huge(node, QUICKLY) ?: new_huge(node, ONCE);
 	smp_store_release(&slot->huge, huge);

@@ -165,7 +165,7 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 	} else if (kind == HM_NODE_LEAF) {
 		find_holes(hi, &parts, hollow, holes);
 	}
-	hugemap_window("index: holes known, node not there");
+	hugemap_race_point("index: holes known, node not there");
 	if (!hm_file_add_node(hi->hfile, pgoff, kind, node, size, hollow, holes))
 		kfree(node);
 	return 0;
@@ -492,7 +492,7 @@ static int reserve_room(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	len = min_t(loff_t, npages << HM_PAGE_SHIFT, len);
 	if (len > 0) {
 		err = store_allocate(hi, writer, pos, len);
-		hugemap_window("room: allocated, not noted");
+		hugemap_race_point("room: allocated, not noted");
 		if (!err)
 			/* Not behind the end: who writes there may have noted it as holes. */
 			hm_file_set_allocated(hi->hfile, pgoff, hugemap_pages(len));

@@ -34,7 +34,7 @@ static enum hm_outcome become_dirty(struct hugemap_inode *hi, u64 pgoff)
 {
 	struct hm_unit unit;
 
-	hugemap_window_atomic("flagged dirty, not dirty in the cache");
+	hugemap_race_point_atomic("flagged dirty, not dirty in the cache");
 	return hm_fault(hi->hfile, pgoff, HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
 			&unit);
 }
@@ -92,9 +92,9 @@ static void run_done(struct hugemap_inode *hi, const struct hm_run *run, int err
 	else
 		WRITE_ONCE(hi->good_runs, hi->good_runs + 1);
 	WRITE_ONCE(hi->runs, hi->runs + 1);
-	hugemap_window("write-back: I/O has ended, not clean yet");
+	hugemap_race_point("write-back: I/O has ended, not clean yet");
 	hm_writeback_done(hi->hfile, run->pgoff, run->npages, err);
-	hugemap_window("write-back: clean, nobody woken");
+	hugemap_race_point("write-back: clean, nobody woken");
 	for (block = run->pgoff & ~HUGEMAP_BLOCK_MASK; block < run->pgoff + run->npages;
 	     block += HM_BLOCK_PAGES)
 		hugemap_wake(mount, hi->hfile, block);
@@ -207,7 +207,7 @@ static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run
 		struct folio *folio = page_folio(io->segment[i].bv_page);
 		bool mapping;
 
-		hugemap_window("write-back: claimed, not protected");
+		hugemap_race_point("write-back: claimed, not protected");
 		/* A fault that is about to map it writable holds the lock, or is counted. */
 		folio_lock(folio);
 		mapping = folio_test_large(folio) &&
@@ -221,7 +221,7 @@ static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run
 		writeback_take(hi, folio, &unit, changed);
 		folio_unlock(folio);
 	}
-	hugemap_window("write-back: protected, size not known");
+	hugemap_race_point("write-back: protected, size not known");
 }
 
 /* What of a run is the file's, in bytes: asked for when nobody stores to it unseen. */
@@ -320,7 +320,7 @@ static void write_run(struct hugemap_inode *hi, const struct hm_run *run, struct
 		}
 		err = hugemap_io_wait(io);
 	}
-	hugemap_window("write-back: all but the tail written");
+	hugemap_race_point("write-back: all but the tail written");
 	/* Behind the rest of the run, and only if that is there. */
 	if (!err && tail)
 		err = write_tail(hi, run, io, bytes, tail);
@@ -437,7 +437,7 @@ static int write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 
 	if (wait)
 		hugemap_await_claims(hugemap_of(hi));
-	hugemap_window("write-back: sizes known, nothing claimed");
+	hugemap_race_point("write-back: sizes known, nothing claimed");
 	if (*pos < stop) {
 		write_units(hi, pos, stop, &budget, wait, &flight);
 		writeback_reap_all(hi, &flight);
@@ -589,10 +589,10 @@ int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 		end = LLONG_MAX;
 	/* @end is the last byte, not the one after it. */
 	err = hugemap_write_back(inode, start, end == LLONG_MAX ? end : end + 1);
-	hugemap_window("sync: written, not flushed");
+	hugemap_race_point("sync: written, not flushed");
 	/* The metadata below, and the device's cache: invariant 1. */
 	below_err = vfs_fsync_range(below, start, end, datasync);
-	hugemap_window("sync: flushed, errors not told");
+	hugemap_race_point("sync: flushed, errors not told");
 	told = file_check_and_advance_wb_err(file);
 	hugemap_count(mount, HUGEMAP_C_SYNCS, 1);
 	trace_hugemap_sync(inode, start, end, err ?: below_err);

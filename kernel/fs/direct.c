@@ -17,7 +17,7 @@
 #include <linux/uio.h>
 
 #include "namespace.h"
-#include "window.h"
+#include "race.h"
 
 #define FAULT_IN_TRIES 3
 
@@ -53,7 +53,7 @@ static ssize_t direct_transfer(struct kiocb *iocb, struct iov_iter *iter, bool w
 	struct kiocb below;
 	ssize_t done;
 
-	hugemap_window("direct: written back, not transferred");
+	hugemap_race_point("direct: written back, not transferred");
 	init_sync_kiocb(&below, lower);
 	below.ki_pos = iocb->ki_pos;
 	below.ki_flags = IOCB_DIRECT | (iocb->ki_flags & (IOCB_DSYNC | IOCB_SYNC));

@@ -112,7 +112,7 @@ static inline void hm_stay_end(void)
 {
 }
 
-#ifdef HM_WINDOWS
+#ifdef HM_RACE_POINTS
 /* Delay some threads in the middle of a race. */
 static inline void hm_window_open(void)
 {
@@ -121,7 +121,7 @@ static inline void hm_window_open(void)
 	if (__atomic_add_fetch(&passed, 1, __ATOMIC_RELAXED) % 4 == 0)
 		usleep(50);
 }
-#define hm_window hm_window_open
+#define hm_race_point hm_window_open
 #endif
 
 static inline void hm_relax(void)

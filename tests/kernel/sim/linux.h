@@ -9,9 +9,9 @@
 /* The newest way of each; kernel/compat.h has the differences between kernels. */
 #define HUGEMAP_COMPAT_H
 /* Anybody may go on in a window; one of them is open for long. */
-#define HUGEMAP_WINDOW_H
-#define hugemap_window(text) window_pass(sizeof(text) + (text)[0] + (text)[sizeof(text) / 2])
-#define hugemap_window_atomic(text) hugemap_window(text)
+#define HUGEMAP_RACE_H
+#define hugemap_race_point(text) window_pass(sizeof(text) + (text)[0] + (text)[sizeof(text) / 2])
+#define hugemap_race_point_atomic(text) hugemap_race_point(text)
 #define HUGEMAP_HAVE_COPY_SPLICE_READ
 #define HUGEMAP_HAVE_HUGE_FAULT_ORDER
 #define HUGEMAP_HAVE_VMF_INSERT_FOLIO_PMD

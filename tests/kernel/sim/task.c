@@ -68,7 +68,7 @@ void window_pass(u32 number)
 	u32 pause;
 
 	sim_step();
-	if (number % WINDOWS != w.s.window || !sim_chance(20))
+	if (number % RACE_POINTS != w.s.race_point || !sim_chance(20))
 		return;
 	for (pause = sim_below(sim_chance(20) ? 1500 : 200); pause; pause--)
 		sim_yield();

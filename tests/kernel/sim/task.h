@@ -308,7 +308,7 @@ static inline void rcu_read_unlock(void)
 
 void synchronize_rcu(void);
 
-#define WINDOWS 16u
+#define RACE_POINTS 16u
 void window_pass(u32 number);
 #define synchronize_rcu_expedited() synchronize_rcu()
 

@@ -44,7 +44,7 @@ static void choose_scenario(struct scenario *s)
 		.limits = sim_chance(30) ? sim_below(60) : 0,
 		.pressure = sim_chance(50) ? sim_below(30) : 0,
 		.tick = 1u << sim_below(6),
-		.window = sim_chance(60) ? sim_below(WINDOWS) : WINDOWS,
+		.race_point = sim_chance(60) ? sim_below(RACE_POINTS) : RACE_POINTS,
 		.page = sim_chance(25) ? HUGEMAP_PAGE_4K :
 			sim_chance(60) ? HUGEMAP_PAGE_AUTO :
 					 HUGEMAP_PAGE_2M,

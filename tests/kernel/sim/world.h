@@ -24,7 +24,7 @@ struct scenario {
 	u32 privates, reopens, resizes, punches, pools, kills, limits, pressure, fills, foreigners,
 		signals;
 	u32 tick; /* ms, at most, that pass at a time */
-	u32 window; /* that is open for long; WINDOWS: none */
+	u32 race_point; /* delayed for long; RACE_POINTS: none */
 	enum hugemap_page page;
 	bool holes, solid, stalls, stable, extents, unwritten;
 };
