@@ -6,7 +6,7 @@
  *
  * Two halves. The *name space* (super.c, inode.c, dir.c, xattr.c, file.c, export.c) stands
  * in for the file system below. The *data* (pool.c, slot.c, store.c, change.c, fill.c, fault.c,
- * evict.c, held.c, shrink.c, writeback.c, writer.c, rw.c) carries out what the cache core
+ * evict.c, orphan.c, shrink.c, writeback.c, writer.c, rw.c) carries out what the cache core
  * decides. The one calls the other through the functions under "the data" only; the other way
  * round goes nothing. Both use below.c.
  *
@@ -178,9 +178,9 @@ struct hugemap_mount {
 	struct mutex pool_lock; /* which slots are parked; reclaim only tries it */
 	struct shrinker *shrinker;
 	unsigned long shed_at; /* jiffies, when the pool last gave memory to others */
-	spinlock_t held_lock; /* of @held and @held_pages */
-	struct list_head held; /* folios that were abandoned: held.c */
-	u64 held_pages;
+	spinlock_t orphan_lock; /* of @held and @orphan_pages */
+	struct list_head orphans; /* folios that were abandoned: orphan.c */
+	u64 orphan_pages;
 	spinlock_t idle_lock; /* of @idle */
 	struct list_head idle; /* inodes that reclaim is done with; see evict.c */
 	struct mutex carve_lock; /* a slot turns from huge to base or back */

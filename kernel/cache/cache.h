@@ -623,7 +623,7 @@ enum hm_wb hm_writeback(struct hm_file *file, u64 *pos, u64 end, u32 max_pages, 
 /**
  * hm_writeback_take() - what of a huge unit that is to be written has changed
  * @unit: a huge unit of a run
- * @held: may somebody store to it without a word before or after, who could before?
+ * @pinned: may somebody store to it without a word before or after, who could before?
  * @pages: HM_BLOCK_PAGES bits: the pages to write. Others may be written as well.
  *
  * Once, when nobody can store to the unit without hm_fault() any more, and with the lock that
@@ -631,11 +631,11 @@ enum hm_wb hm_writeback(struct hm_file *file, u64 *pos, u64 end, u32 max_pages, 
  *
  * Where a device may store to what it once got hold of, as long as it likes, and tells only then,
  * and where that is not heard if the unit is known to be dirty, all of the unit is dirty from the
- * next store on, until nobody holds it at a write-back (@held).
+ * next store on, until nobody holds it at a write-back (@pinned).
  *
  * Return: how many pages.
  */
-u32 hm_writeback_take(const struct hm_unit *unit, bool held, unsigned long *pages);
+u32 hm_writeback_take(const struct hm_unit *unit, bool pinned, unsigned long *pages);
 
 /**
  * hm_writeback_done() - a run, or part of one, is written or has failed

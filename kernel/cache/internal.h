@@ -79,7 +79,7 @@ struct hm_carve {
 struct hm_part {
 	unsigned long changed[HM_BITMAP_LONGS(HM_BLOCK_PAGES)]; /* since the last take */
 	unsigned long writing[HM_BITMAP_LONGS(HM_BLOCK_PAGES)]; /* what that take was given */
-	bool held; /* at the last write-back, somebody held it */
+	bool pinned; /* at the last write-back, somebody held it */
 	u8 whole; /* times that it will be dirty as a whole, as it came to that before */
 	u8 few; /* write-backs of few pages, one after the other */
 };

@@ -72,7 +72,7 @@ u64 hm_part_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access)
 	hm_assert(npages && !pos->base);
 	part = part_of(pos->file->cache, hm_word_frame(word));
 	if (hm_word_state(word) == HM_CLEAN) {
-		if (part->held || npages > MOST_PAGES || is_stream(pos, pgoff, part))
+		if (part->pinned || npages > MOST_PAGES || is_stream(pos, pgoff, part))
 			return 0;
 		memset(part->changed, 0, sizeof(part->changed));
 	} else if (!(word & HM_W_PART)) {
@@ -100,7 +100,7 @@ void hm_part_claimed(const struct hm_pos *pos, u32 frame)
 	set_all(part_of(pos->file->cache, frame)->writing);
 }
 
-u32 hm_writeback_take(const struct hm_unit *unit, bool held, unsigned long *pages)
+u32 hm_writeback_take(const struct hm_unit *unit, bool pinned, unsigned long *pages)
 {
 	struct hm_part *part = part_of(unit->file->cache, unit->frame);
 	struct hm_pos pos;
@@ -111,7 +111,7 @@ u32 hm_writeback_take(const struct hm_unit *unit, bool held, unsigned long *page
 		hm_assert(!"a unit that is being written has an index leaf");
 	word = hm_index_word(&pos, unit->pgoff);
 	hm_assert(hm_word_state(word) == HM_WRITING && !pos.base);
-	part->held = held;
+	part->pinned = pinned;
 	if (word & HM_W_PART)
 		memcpy(pages, part->changed, sizeof(part->changed));
 	else
@@ -124,8 +124,8 @@ u32 hm_writeback_take(const struct hm_unit *unit, bool held, unsigned long *page
 		part->few++;
 	do {
 		/* Who has stored to it since it was claimed is written once more. */
-		next = held ? word & ~HM_W_PART : word;
-		if (!held && !(word & HM_W_REDIRTY)) {
+		next = pinned ? word & ~HM_W_PART : word;
+		if (!pinned && !(word & HM_W_REDIRTY)) {
 			memset(part->changed, 0, sizeof(part->changed));
 			next |= HM_W_PART;
 		}
@@ -163,10 +163,10 @@ bool hm_part_promoted(const struct hm_promotion *p)
 	return hm_bits_count(part->changed) <= MOST_PAGES;
 }
 
-/* Another unit comes into a frame, and nobody who held the last one. */
+/* Another unit comes into a frame, and nobody who pinned the last one. */
 void hm_part_new(struct hm_cache *cache, u32 frame)
 {
-	part_of(cache, frame)->held = false;
+	part_of(cache, frame)->pinned = false;
 	part_of(cache, frame)->whole = 0;
 	part_of(cache, frame)->few = 0;
 }

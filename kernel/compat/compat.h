@@ -75,7 +75,7 @@ static inline int hugemap_cached_refs(struct folio *folio)
  * it, and tells then, or not at all. The folio is locked, and write-protected: nobody else comes
  * to store to it. Who just looks is taken for one, too.
  */
-static inline bool hugemap_is_held(struct folio *folio)
+static inline bool hugemap_folio_is_pinned(struct folio *folio)
 {
 	int refs = folio_ref_count(folio);
 

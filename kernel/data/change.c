@@ -186,7 +186,7 @@ static bool drop_edge(struct hugemap_inode *hi, struct hm_unit *unit, const stru
 	} else if (hugemap_folio_leave(hi, folio)) {
 		result = HM_EVICT_DISCARD;
 	} else if (bytes && tries >= HUGEMAP_PATIENCE && (whole || cut || tries >= AMEND_TRIES)) {
-		hugemap_folio_abandon(hi, folio);
+		hugemap_folio_orphan(hi, folio);
 		hugemap_frame_empty(hugemap_of(hi), unit);
 		result = HM_EVICT_DISCARD;
 		abandoned = true;

@@ -114,7 +114,7 @@ static int reclaimer(void *arg)
 	while (!kthread_should_stop()) {
 		long timeout;
 
-		timeout = hugemap_held_reap(mount) || hugemap_pool_is_off(mount) ?
+		timeout = hugemap_orphan_reap(mount) || hugemap_pool_is_off(mount) ?
 				  HZ :
 				  MAX_SCHEDULE_TIMEOUT;
 		wait_event_freezable_timeout(mount->reclaim_wait,
@@ -191,8 +191,8 @@ int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc)
 	spin_lock_init(&mount->fault_error_lock);
 	mutex_init(&mount->pool_lock);
 	mutex_init(&mount->carve_lock);
-	spin_lock_init(&mount->held_lock);
-	INIT_LIST_HEAD(&mount->held);
+	spin_lock_init(&mount->orphan_lock);
+	INIT_LIST_HEAD(&mount->orphans);
 	spin_lock_init(&mount->idle_lock);
 	INIT_LIST_HEAD(&mount->idle);
 	init_rwsem(&mount->files_lock);
@@ -269,7 +269,7 @@ void hugemap_data_stop(struct hugemap_mount *mount)
 	if (mount->chunk_wq)
 		destroy_workqueue(mount->chunk_wq);
 	if (mount->slots)
-		hugemap_held_end(mount);
+		hugemap_orphan_end(mount);
 	hugemap_pool_give(mount);
 	kvfree(mount->cache_mem);
 	free_percpu(mount->counts);

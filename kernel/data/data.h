@@ -38,8 +38,8 @@
  *
  *   NOBODY --new_*()--> POOL --hugemap_folio_join()--> UNIT
  *   UNIT --hugemap_folio_leave()--> POOL --put_*()--> NOBODY, freed
- *   UNIT --hugemap_folio_abandon()--> OTHERS: it is whose reference it still has, until
- *   there is none --hugemap_held_reap()--> NOBODY, freed
+ *   UNIT --hugemap_folio_orphan()--> OTHERS: it is whose reference it still has, until
+ *   there is none --hugemap_orphan_reap()--> NOBODY, freed
  */
 enum hugemap_owner {
 	HUGEMAP_NOBODYS,
@@ -87,13 +87,13 @@ bool hugemap_pool_is_off(const struct hugemap_mount *mount);
 /* Make it so, as far as memory allows; from time to time. */
 void hugemap_pool_adjust(struct hugemap_mount *mount);
 
-/* --- held.c ------------------------------------------------------------------------ */
+/* --- orphan.c ------------------------------------------------------------------------ */
 
 /* A folio is abandoned; with a reference. */
-void hugemap_held_add(struct hugemap_mount *mount, struct folio *folio);
+void hugemap_orphan_add(struct hugemap_mount *mount, struct folio *folio);
 /* Free what nobody holds any more. Is there something else? */
-bool hugemap_held_reap(struct hugemap_mount *mount);
-void hugemap_held_end(struct hugemap_mount *mount);
+bool hugemap_orphan_reap(struct hugemap_mount *mount);
+void hugemap_orphan_end(struct hugemap_mount *mount);
 /* How large the pool may be with what is held beside it, in slots. */
 u32 hugemap_pool_wanted(const struct hugemap_mount *mount);
 
@@ -165,7 +165,7 @@ void hugemap_folio_replace(struct hugemap_inode *hi, const struct hm_unit *unit,
 			   struct folio *const *base);
 
 /* The same, for a folio that somebody holds: it is nobody's now, and theirs. */
-void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio);
+void hugemap_folio_orphan(struct hugemap_inode *hi, struct folio *folio);
 
 /*
  * The last reference of one that is nobody's. mm keeps a broken page for itself, but not

@@ -393,7 +393,7 @@ static void evict_discard(struct hugemap_inode *hi, const struct hm_unit *unit, 
 			return;
 		}
 		if (*tries >= HUGEMAP_PATIENCE && !folio_mapped(folio)) {
-			hugemap_folio_abandon(hi, folio);
+			hugemap_folio_orphan(hi, folio);
 			hugemap_frame_empty(mount, unit);
 			folio_unlock(folio);
 			folio_put(folio);

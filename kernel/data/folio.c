@@ -189,7 +189,7 @@ void hugemap_folio_replace(struct hugemap_inode *hi, const struct hm_unit *unit,
 	hugemap_folio_join(hi, unit, 1);
 }
 
-void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio)
+void hugemap_folio_orphan(struct hugemap_inode *hi, struct folio *folio)
 {
 	take_entry(hi, folio);
 	folio_clear_dirty(folio);
@@ -197,7 +197,7 @@ void hugemap_folio_abandon(struct hugemap_inode *hi, struct folio *folio)
 	hugemap_folio_own(folio, HUGEMAP_UNITS, HUGEMAP_OTHERS);
 	/* With one reference of i_pages; that of the pool is the caller's. */
 	folio_ref_sub(folio, folio_nr_pages(folio) - 1);
-	hugemap_held_add(hugemap_of(hi), folio);
+	hugemap_orphan_add(hugemap_of(hi), folio);
 }
 
 /* @hints: of earlier looks. What a touch has taken out of the unit is told only once. */

@@ -50,7 +50,7 @@ bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 		return false;
 	/*
 	 * With the flag, it is known already; but if it is claimed, which is so only while
-	 * files_lock is held, perhaps not yet. (Other claims hold the invalidate_lock.)
+	 * files_lock is pinned, perhaps not yet. (Other claims hold the invalidate_lock.)
 	 */
 	if (folio_test_set_dirty(folio)) {
 		smp_mb(); /* pairs with the compare-and-swap of a claim */
@@ -159,15 +159,15 @@ static void fly(struct in_flight *flight, struct hugemap_io *io)
 static void writeback_take(struct hugemap_inode *hi, struct folio *folio,
 			   const struct hm_unit *unit, unsigned long *changed)
 {
-	bool held;
+	bool pinned;
 
 	if (!folio_test_large(folio) || (!changed && !HUGEMAP_FORGETS_DIRTY))
 		return;
-	held = hugemap_is_held(folio);
-	if (held && HUGEMAP_FORGETS_DIRTY)
+	pinned = hugemap_folio_is_pinned(folio);
+	if (pinned && HUGEMAP_FORGETS_DIRTY)
 		become_dirty(hi, unit->pgoff);
 	if (changed)
-		hm_writeback_take(unit, held, changed);
+		hm_writeback_take(unit, pinned, changed);
 }
 
 /*

@@ -128,7 +128,7 @@ static ssize_t show_engine(struct hugemap_mount *mount, const struct hugemap_att
 }
 
 enum {
-	NOW_HELD,
+	NOW_MEMORY,
 	NOW_FREE,
 	NOW_RESIDENT,
 	NOW_HUGE,
@@ -142,7 +142,7 @@ static ssize_t show_now(struct hugemap_mount *mount, const struct hugemap_attr *
 	u64 free = min_t(u64, hm_cache_free_pages(mount->cache) << HM_PAGE_SHIFT, pool);
 
 	switch (attr->arg) {
-	case NOW_HELD:
+	case NOW_MEMORY:
 		value = pool;
 		break;
 	case NOW_FREE:
@@ -186,7 +186,7 @@ static ssize_t show_latency(struct hugemap_mount *mount, const struct hugemap_at
 	{ .attr = { .name = #file, .mode = 0444 }, .show = show_##kind, .arg = what }
 
 static struct hugemap_attr stats[] = {
-	STAT(held_bytes, now, NOW_HELD),
+	STAT(memory_bytes, now, NOW_MEMORY),
 	STAT(free_bytes, now, NOW_FREE),
 	STAT(resident_bytes, now, NOW_RESIDENT),
 	STAT(huge_bytes, now, NOW_HUGE),

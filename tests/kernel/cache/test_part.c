@@ -35,12 +35,12 @@ static void claim(struct env *env, u64 block)
 	assert_int_equal(run.npages, BLOCK);
 }
 
-static struct taken take(struct env *env, u64 block, bool held)
+static struct taken take(struct env *env, u64 block, bool pinned)
 {
 	struct taken t;
 
 	assert_int_equal(hm_peek(env->file, P(block), &t.unit), HM_WRITING);
-	t.n = hm_writeback_take(&t.unit, held, t.pages);
+	t.n = hm_writeback_take(&t.unit, pinned, t.pages);
 	return t;
 }
 

@@ -282,7 +282,7 @@ static uint64_t pool_number(const char *name)
 
 static uint64_t held(void)
 {
-	return pool_number("stats/held_bytes");
+	return pool_number("stats/memory_bytes");
 }
 
 /* Take so much, and keep it until the parent says so. The least that the pool had meanwhile. */

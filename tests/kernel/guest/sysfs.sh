@@ -13,7 +13,7 @@ fixed="node page pool_bytes"
 writable="dirty_ratio evict_batch pool_min_bytes priority promote_batch promote_interval_ms
 	readahead_kb vfs_read_optimization util_threshold vfs_write_optimization"
 numbers="ahead ahead_used ahead_wasted base_mapped cleaned copied_in copied_out demoted dirty_bytes
-	evictions faults fills free_bytes ghosts held_bytes hits huge_bytes huge_mapped io_in_flight parts pinned
+	evictions faults fills free_bytes ghosts memory_bytes hits huge_bytes huge_mapped io_in_flight parts pinned
 	promoted read_bytes read_errors read_ios refused refused_busy refused_cold refused_failed
 	refused_holes refused_no_frame refused_pinned refused_stored rescued resident_bytes syncs unmaps
 	upgrades write_errors write_faults write_ios written_bytes zeros"
@@ -146,7 +146,7 @@ grew syncs "$syncs" 1
 [ "$(number dirty_bytes)" = 0 ] || fail "dirty after a sync: $(number dirty_bytes)"
 dd if="$file" of=/dev/null bs=1M count=8 2>/dev/null || fail "dd for reading"
 grew copied_out "$out" $bytes
-[ $(($(number free_bytes) + $(number resident_bytes))) = "$(number held_bytes)" ] ||
+[ $(($(number free_bytes) + $(number resident_bytes))) = "$(number memory_bytes)" ] ||
 	fail "free and resident do not make the pool"
 [ "$(number resident_bytes)" -ge $bytes ] || fail "resident: $(number resident_bytes)"
 case $PAGE in

@@ -224,7 +224,7 @@ static int folio_entire_mapcount(const struct folio *folio)
 }
 
 /* The same: entries that map all of it can be counted, and others are taken away. */
-bool hugemap_is_held(struct folio *folio)
+bool hugemap_folio_is_pinned(struct folio *folio)
 {
 	int refs = folio_ref_count(folio);
 

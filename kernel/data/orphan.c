@@ -13,51 +13,51 @@
 #include "data.h"
 
 /* As much of the pool may be held beside it. */
-#define HELD_PART 8u
+#define ORPHAN_SHARE 8u
 
-void hugemap_held_add(struct hugemap_mount *mount, struct folio *folio)
+void hugemap_orphan_add(struct hugemap_mount *mount, struct folio *folio)
 {
-	spin_lock(&mount->held_lock);
-	list_add_tail(&folio->lru, &mount->held);
-	mount->held_pages += folio_nr_pages(folio);
-	spin_unlock(&mount->held_lock);
+	spin_lock(&mount->orphan_lock);
+	list_add_tail(&folio->lru, &mount->orphans);
+	mount->orphan_pages += folio_nr_pages(folio);
+	spin_unlock(&mount->orphan_lock);
 	hugemap_wake_reclaimer(mount);
 }
 
 static void let_go(struct hugemap_mount *mount, struct folio *folio)
 {
-	mount->held_pages -= folio_nr_pages(folio);
+	mount->orphan_pages -= folio_nr_pages(folio);
 	list_del_init(&folio->lru);
 	hugemap_folio_own(folio, HUGEMAP_OTHERS, HUGEMAP_NOBODYS);
 }
 
-bool hugemap_held_reap(struct hugemap_mount *mount)
+bool hugemap_orphan_reap(struct hugemap_mount *mount)
 {
 	struct folio *folio, *next;
 	LIST_HEAD(free);
 
-	spin_lock(&mount->held_lock);
-	list_for_each_entry_safe(folio, next, &mount->held, lru) {
+	spin_lock(&mount->orphan_lock);
+	list_for_each_entry_safe(folio, next, &mount->orphans, lru) {
 		if (!folio_ref_freeze(folio, 1))
 			continue;
 		folio_ref_unfreeze(folio, 1);
 		let_go(mount, folio);
 		list_add_tail(&folio->lru, &free);
 	}
-	spin_unlock(&mount->held_lock);
+	spin_unlock(&mount->orphan_lock);
 	list_for_each_entry_safe(folio, next, &free, lru) {
 		list_del_init(&folio->lru);
 		hugemap_folio_free(folio);
 	}
-	return READ_ONCE(mount->held_pages);
+	return READ_ONCE(mount->orphan_pages);
 }
 
-void hugemap_held_end(struct hugemap_mount *mount)
+void hugemap_orphan_end(struct hugemap_mount *mount)
 {
 	struct folio *folio, *next;
 
 	/* Whoever still has one frees it. */
-	list_for_each_entry_safe(folio, next, &mount->held, lru) {
+	list_for_each_entry_safe(folio, next, &mount->orphans, lru) {
 		let_go(mount, folio);
 		folio_put(folio);
 	}
@@ -66,10 +66,10 @@ void hugemap_held_end(struct hugemap_mount *mount)
 u32 hugemap_pool_wanted(const struct hugemap_mount *mount)
 {
 	u32 slots = READ_ONCE(mount->opts.pool) >> HM_BLOCK_SHIFT;
-	u32 held = READ_ONCE(mount->held_pages) >> HM_BLOCK_ORDER, free = slots / HELD_PART;
+	u32 orphans = READ_ONCE(mount->orphan_pages) >> HM_BLOCK_ORDER, free = slots / ORPHAN_SHARE;
 	u32 least = HUGEMAP_POOL_LEAST >> HM_BLOCK_SHIFT;
 
-	if (held <= free)
+	if (orphans <= free)
 		return slots;
-	return slots > held - free + least ? slots - (held - free) : least;
+	return slots > orphans - free + least ? slots - (orphans - free) : least;
 }
