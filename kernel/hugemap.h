@@ -129,7 +129,7 @@ enum hugemap_counter {
 	HUGEMAP_C_COPIED_OUT, /* bytes of read(2) */
 	HUGEMAP_C_PINNED, /* victims that could not leave */
 	HUGEMAP_C_SYNCS,
-	HUGEMAP_C_PARTS, /* huge units of which only what had changed was written */
+	HUGEMAP_C_PARTIAL_WRITEBACKS, /* huge units of which only what had changed was written */
 	HUGEMAP_COUNTERS,
 };
 

@@ -91,7 +91,7 @@ static u32 ghost_count(const struct hm_options *opts)
 
 /* The parts of the cache's memory, one after the other, each aligned to 64. */
 struct layout {
-	size_t shards, desc, carve, part, ghosts, end;
+	size_t shards, desc, carve, dirty_map, ghosts, end;
 };
 
 static size_t align64(size_t size)
@@ -107,8 +107,8 @@ static struct layout lay_out(const struct hm_options *opts)
 	at.shards = align64(sizeof(struct hm_cache));
 	at.desc = at.shards + align64(sizeof(struct hm_shard) * opts->cpus);
 	at.carve = at.desc + align64(sizeof(struct hm_desc) * frames * (HM_BLOCK_PAGES + 1));
-	at.part = at.carve + align64(sizeof(struct hm_carve) * frames);
-	at.ghosts = at.part + align64(sizeof(struct hm_part) * frames);
+	at.dirty_map = at.carve + align64(sizeof(struct hm_carve) * frames);
+	at.ghosts = at.dirty_map + align64(sizeof(struct hm_dirty_map) * frames);
 	at.end = at.ghosts + align64(sizeof(hm_atomic_t) * ghost_count(opts));
 	return at;
 }
@@ -132,7 +132,7 @@ struct hm_cache *hm_cache_init(void *mem, const struct hm_options *opts)
 	cache->shards = (struct hm_shard *)(base + at.shards);
 	cache->desc = (struct hm_desc *)(base + at.desc);
 	cache->carve = (struct hm_carve *)(base + at.carve);
-	cache->part = (struct hm_part *)(base + at.part);
+	cache->dirty_map = (struct hm_dirty_map *)(base + at.dirty_map);
 	cache->ghosts = (hm_atomic_t *)(base + at.ghosts);
 	cache->nghosts = ghost_count(opts);
 	cache->dirty_step = dirty_step(opts);
@@ -275,7 +275,7 @@ u64 hm_file_dirty_pages(const struct hm_file *file)
 	u64 sum = 0;
 	u32 i;
 
-	for (i = 0; i < HM_DIRTY_PARTS; i++)
-		sum += hm_atomic_read(&file->dirty_part[i].pages);
+	for (i = 0; i < HM_DIRTY_COUNTERS; i++)
+		sum += hm_atomic_read(&file->dirty_counter[i].pages);
 	return sum;
 }

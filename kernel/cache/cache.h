@@ -140,9 +140,9 @@ enum {
 /*
  * With HM_ACCESS_WRITE: only so many pages, from this one on and of its unit, are stored to;
  * without it: they will be, by another call, and nothing else is meant by this one. Of
- * a huge unit, write-back can learn which these are: see hm_writeback_take(). That is so if
- * HM_HINT_PART is the answer; else all of it may be stored to, as without this. The caller holds
- * a lock of the unit, as whoever calls hm_writeback_take() does.
+ * a huge unit, write-back can learn which these are: see hm_writeback_pages(). That is so if
+ * HM_HINT_PARTIAL is the answer; else all of it may be stored to, as without this. The caller holds
+ * a lock of the unit, as whoever calls hm_writeback_pages() does.
  */
 #define HM_ACCESS_PAGES_SHIFT 16
 #define HM_ACCESS_PAGES(n) ((u32)(n) << HM_ACCESS_PAGES_SHIFT)
@@ -190,7 +190,7 @@ enum {
 	HM_HINT_JOINED = 1 << 4, /* base pages before this call, one huge unit now */
 	HM_HINT_PROMOTE = 1 << 5, /* there is something to promote: hm_promote_pick() */
 	HM_HINT_HOLES = 1 << 6, /* of hm_peek() only: as hm_has_holes(), of this very unit */
-	HM_HINT_PART = 1 << 7, /* of a huge unit, only the HM_ACCESS_PAGES may be stored to */
+	HM_HINT_PARTIAL = 1 << 7, /* of a huge unit, only the HM_ACCESS_PAGES may be stored to */
 };
 
 /* Kinds of index nodes. */
@@ -621,7 +621,7 @@ enum hm_wb hm_writeback(struct hm_file *file, u64 *pos, u64 end, u32 max_pages, 
 			struct hm_run *run);
 
 /**
- * hm_writeback_take() - what of a huge unit that is to be written has changed
+ * hm_writeback_pages() - what of a huge unit that is to be written has changed
  * @unit: a huge unit of a run
  * @pinned: may somebody store to it without a word before or after, who could before?
  * @pages: HM_BLOCK_PAGES bits: the pages to write. Others may be written as well.
@@ -635,7 +635,7 @@ enum hm_wb hm_writeback(struct hm_file *file, u64 *pos, u64 end, u32 max_pages, 
  *
  * Return: how many pages.
  */
-u32 hm_writeback_take(const struct hm_unit *unit, bool pinned, unsigned long *pages);
+u32 hm_writeback_pages(const struct hm_unit *unit, bool pinned, unsigned long *pages);
 
 /**
  * hm_writeback_done() - a run, or part of one, is written or has failed

@@ -52,9 +52,9 @@ static bool above_limit(struct hm_cache *cache, u64 mine, u64 pages)
 	return mine % cache->dirty_step < pages && hm_cache_dirty_above_limit(cache);
 }
 
-static struct hm_dirty_part *part_of(const struct hm_pos *pos)
+static struct hm_dirty_counter *dirty_map_of(const struct hm_pos *pos)
 {
-	return &pos->file->dirty_part[hm_block_of(pos->pgoff) % HM_DIRTY_PARTS];
+	return &pos->file->dirty_counter[hm_block_of(pos->pgoff) % HM_DIRTY_COUNTERS];
 }
 
 static inline void begin_age(struct hm_file *file)
@@ -72,7 +72,7 @@ bool hm_dirty_add(const struct hm_pos *pos)
 	u64 pages = hm_pos_pages(pos);
 	u64 mine = hm_atomic_add(&hm_local_shard(cache)->dirtied, (s64)pages);
 
-	hm_atomic_add(&part_of(pos)->pages, (s64)pages);
+	hm_atomic_add(&dirty_map_of(pos)->pages, (s64)pages);
 	begin_age(pos->file);
 	return above_limit(cache, mine, pages);
 }
@@ -84,7 +84,7 @@ void hm_dirty_sub(const struct hm_pos *pos)
 	u64 pages = hm_pos_pages(pos), since;
 
 	hm_atomic_add(&hm_local_shard(file->cache)->cleaned, (s64)pages);
-	if (hm_atomic_add(&part_of(pos)->pages, -(s64)pages) != 0 || hm_file_dirty_pages(file))
+	if (hm_atomic_add(&dirty_map_of(pos)->pages, -(s64)pages) != 0 || hm_file_dirty_pages(file))
 		return;
 	since = hm_atomic_read(&file->dirty_since);
 	while (since && !hm_atomic_cas(&file->dirty_since, &since, 0))

@@ -106,9 +106,9 @@ static u64 stored(const struct hm_pos *pos, u64 word, u64 next, u64 pgoff, u32 a
 		next &= ~HM_W_WRITE_FAILED;
 	}
 	/* Before the word says so; whoever does not say which pages means all. */
-	next &= ~HM_W_PART;
+	next &= ~HM_W_PARTIAL_DIRTY;
 	if (!pos->base && access >> HM_ACCESS_PAGES_SHIFT)
-		next |= hm_part_store(pos, word, pgoff, access);
+		next |= hm_dirty_map_store(pos, word, pgoff, access);
 	return next;
 }
 
@@ -126,8 +126,8 @@ static void heed_store(const struct hm_pos *pos, u64 word, u64 next, bool above,
 		/* Whoever made it dirty may not have set the bits yet. */
 		hm_dirty_ensure(pos);
 	}
-	if (next & HM_W_PART)
-		unit->hints |= HM_HINT_PART;
+	if (next & HM_W_PARTIAL_DIRTY)
+		unit->hints |= HM_HINT_PARTIAL;
 }
 
 /*
@@ -142,7 +142,7 @@ static bool hit(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access, struc
 
 	/* A store to a few pages of it, as before: it is not for them that it stays. */
 	if (!pos->base && access >> HM_ACCESS_PAGES_SHIFT &&
-	    hm_part_gives_way(pos, hm_word_frame(word)))
+	    hm_dirty_map_is_sparse(pos, hm_word_frame(word)))
 		next = (next & ~HM_W_REF) | (word & HM_W_REF);
 	if (access & HM_ACCESS_WRITE)
 		next = stored(pos, word, next, pgoff, access);

@@ -73,15 +73,15 @@ struct hm_carve {
 };
 
 /*
- * What is dirty of the unit in a huge frame, where its word says HM_W_PART; see part.c. Changed
+ * What is dirty of the unit in a huge frame, where its word says HM_W_PARTIAL_DIRTY; see dirty_map.c. Changed
  * with the lock of HM_ACCESS_PAGES, or by who writes the unit.
  */
-struct hm_part {
+struct hm_dirty_map {
 	unsigned long changed[HM_BITMAP_LONGS(HM_BLOCK_PAGES)]; /* since the last take */
 	unsigned long writing[HM_BITMAP_LONGS(HM_BLOCK_PAGES)]; /* what that take was given */
 	bool pinned; /* at the last write-back, somebody held it */
 	u8 whole; /* times that it will be dirty as a whole, as it came to that before */
-	u8 few; /* write-backs of few pages, one after the other */
+	u8 sparse_writebacks; /* write-backs of few pages, one after the other */
 };
 
 /* Faults that a CPU remembers, so that the next one in sequence is seen. */
@@ -136,7 +136,7 @@ struct hm_cache {
 	struct hm_shard *shards;
 	struct hm_desc *desc; /* nframes huge ones, then the base ones */
 	struct hm_carve *carve;
-	struct hm_part *part; /* of each huge frame */
+	struct hm_dirty_map *dirty_map; /* of each huge frame */
 	hm_atomic_t *ghosts;
 	hm_atomic_t parked; /* huge frames that have no memory */
 	hm_atomic_t clock; /* milliseconds */
@@ -217,9 +217,9 @@ struct hm_stream {
  * The dirty pages of every so many-th block: what is stored to at many places is counted at
  * many, each page always at the same. See hm_file_dirty_pages().
  */
-#define HM_DIRTY_PARTS 16u
+#define HM_DIRTY_COUNTERS 16u
 
-struct hm_dirty_part {
+struct hm_dirty_counter {
 	hm_atomic_t pages;
 } __attribute__((aligned(64)));
 
@@ -233,7 +233,7 @@ struct hm_file {
 	hm_atomic_t nhuge __attribute__((aligned(64))); /* units, cached or being filled */
 	hm_atomic_t nidle; /* those of them that are inactive */
 
-	struct hm_dirty_part dirty_part[HM_DIRTY_PARTS];
+	struct hm_dirty_counter dirty_counter[HM_DIRTY_COUNTERS];
 	/* All stores read it, hardly one writes it: not where all of them count. */
 	hm_atomic_t dirty_since __attribute__((aligned(64))); /* cache->clock, 0 = nothing dirty */
 
@@ -314,13 +314,13 @@ void hm_stream_promoted(struct hm_file *file, u64 pgoff, bool done);
 bool hm_stream_goes_on(struct hm_file *file, u64 pgoff, bool files);
 bool hm_stream_passes(struct hm_file *file);
 
-/* part.c */
-u64 hm_part_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access);
-void hm_part_claimed(const struct hm_pos *pos, u32 frame);
-u32 hm_part_written(const struct hm_pos *pos, u32 frame);
-bool hm_part_failed(const struct hm_pos *pos, u32 frame);
-bool hm_part_promoted(const struct hm_promotion *p);
-void hm_part_new(struct hm_cache *cache, u32 frame);
+/* dirty_map.c */
+u64 hm_dirty_map_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access);
+void hm_dirty_map_claimed(const struct hm_pos *pos, u32 frame);
+u32 hm_dirty_map_written(const struct hm_pos *pos, u32 frame);
+bool hm_dirty_map_failed(const struct hm_pos *pos, u32 frame);
+bool hm_dirty_map_promoted(const struct hm_promotion *p);
+void hm_dirty_map_reset(struct hm_cache *cache, u32 frame);
 
 /* promote.c */
 bool hm_promote_offer(const struct hm_pos *pos, u32 access);
@@ -457,11 +457,11 @@ static inline void hm_queue_own(const struct hm_pos *pos, u32 frame)
  * huge frame for that: a store is no touch of it any more. If nothing else touches it, it leaves
  * when memory is short, and what is needed of it comes back as base pages.
  */
-#define HM_FEW_TIMES 4u
+#define HM_SPARSE_TIMES 4u
 
-static inline bool hm_part_gives_way(const struct hm_pos *pos, u32 frame)
+static inline bool hm_dirty_map_is_sparse(const struct hm_pos *pos, u32 frame)
 {
-	return pos->file->cache->part[frame].few == HM_FEW_TIMES;
+	return pos->file->cache->dirty_map[frame].sparse_writebacks == HM_SPARSE_TIMES;
 }
 
 /*

@@ -306,7 +306,7 @@ u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead)
 		frame = take_whole(cache, HM_HUGE);
 		if (frame != HM_NO_FRAME_ID) {
 			cache->carve[frame].pages = false;
-			hm_part_new(cache, frame);
+			hm_dirty_map_reset(cache, frame);
 		}
 	}
 	return frame;

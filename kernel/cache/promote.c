@@ -551,8 +551,8 @@ bool hm_promote_commit(struct hm_promotion *p)
 	dirty = hm_bits_count(p->changed) > 0;
 	if (dirty) {
 		sum.flags |= HM_W_STORED;
-		if (hm_part_promoted(p))
-			sum.flags |= HM_W_PART;
+		if (hm_dirty_map_promoted(p))
+			sum.flags |= HM_W_PARTIAL_DIRTY;
 		hm_dirty_add(&block);
 	}
 

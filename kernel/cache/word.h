@@ -42,7 +42,7 @@
 #define HM_W_WRITE_FAILED (1ull << 9) /* its last write failed; not stored to since */
 #define HM_W_STORED (1ull << 10) /* stored to, since promotion last looked */
 #define HM_W_COPIED (1ull << 11) /* copied by a promotion, and not stored to since */
-#define HM_W_PART (1ull << 12) /* dirty, but only in the pages that part.c knows */
+#define HM_W_PARTIAL_DIRTY (1ull << 12) /* dirty, but only in the pages that dirty_map.c knows */
 #define HM_W_FRAME_SHIFT 16
 #define HM_W_FRAME (0xffffffffull << HM_W_FRAME_SHIFT)
 #define HM_W_SEQ_SHIFT 48

@@ -43,7 +43,7 @@ static enum claim claim(struct hm_pos *pos, u64 pgoff, const struct hm_run *run,
 			if (!hm_atomic_cas(pos->word, &word, (word & ~HM_W_STATE) | HM_WRITING))
 				continue;
 			if (!pos->base)
-				hm_part_claimed(pos, hm_word_frame(word));
+				hm_dirty_map_claimed(pos, hm_word_frame(word));
 			return CLAIMED;
 		case HM_WRITING:
 			hm_assert(!healed);
@@ -125,17 +125,17 @@ enum hm_wb hm_writeback(struct hm_file *file, u64 *at, u64 end, u32 max_pages, b
 static u32 unit_done(struct hm_pos *pos, u64 word, int err)
 {
 	u64 failed_before = err < 0 ? HM_W_WRITE_FAILED : word & HM_W_WRITE_FAILED;
-	u64 kept = HM_W_REF | HM_W_STORED | HM_W_PART;
+	u64 kept = HM_W_REF | HM_W_STORED | HM_W_PARTIAL_DIRTY;
 	bool failed = err;
 	u32 frame = hm_word_frame(word);
-	u32 npages = pos->base ? 1 : hm_part_written(pos, frame);
+	u32 npages = pos->base ? 1 : hm_dirty_map_written(pos, frame);
 
 	hm_assert(hm_word_state(word) == HM_WRITING);
 	if (!err)
 		hm_index_set_data(pos, npages == hm_pos_pages(pos));
 	/* What was to be written is dirty still, beside what was stored to since. */
-	if (failed && !hm_part_failed(pos, frame))
-		kept &= ~HM_W_PART;
+	if (failed && !hm_dirty_map_failed(pos, frame))
+		kept &= ~HM_W_PARTIAL_DIRTY;
 	for (;;) {
 		if (failed || (word & HM_W_REDIRTY)) {
 			/* A store since then: its write is yet to be tried. */

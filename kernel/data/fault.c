@@ -259,7 +259,7 @@ static bool may_map(struct vm_fault *vmf, struct hugemap_inode *hi, const struct
 	struct hm_unit whole;
 
 	hugemap_race_point("first store: a page is dirty, the block may be mapped");
-	return !(unit->hints & HM_HINT_PART) || hugemap_need_table(vmf) ||
+	return !(unit->hints & HM_HINT_PARTIAL) || hugemap_need_table(vmf) ||
 	       hm_fault(hi->hfile, vmf->pgoff, HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
 			&whole) == HM_HIT;
 }
@@ -274,8 +274,8 @@ static bool may_map_around(const struct vm_fault *vmf, const struct hugemap_inod
 {
 	pmd_t pmd = READ_ONCE(*vmf->pmd);
 
-	return unit->npages > 1 && !(unit->hints & HM_HINT_PART) && !vmf->pte && !pmd_none(pmd) &&
-	       !pmd_trans_huge(pmd) && !hi->stable;
+	return unit->npages > 1 && !(unit->hints & HM_HINT_PARTIAL) && !vmf->pte &&
+	       !pmd_none(pmd) && !pmd_trans_huge(pmd) && !hi->stable;
 }
 
 /*
@@ -416,7 +416,7 @@ static vm_fault_t upgrade_fault(struct vm_fault *vmf)
 		if (hugemap_folio_is(hi, folio, vmf->pgoff) &&
 		    !hm_has_holes(hi->hfile, vmf->pgoff) && make_dirty(vmf, hi, folio, &unit) &&
 		    /* Else mm takes the PMD away, and comes to hugemap_page_mkwrite(). */
-		    !(unit.hints & HM_HINT_PART) && fault_upgrade(vmf, folio)) {
+		    !(unit.hints & HM_HINT_PARTIAL) && fault_upgrade(vmf, folio)) {
 			hugemap_count(hugemap_of(hi), HUGEMAP_C_UPGRADES, 1);
 			trace_hugemap_fault(inode, unit.pgoff, unit.npages, 1);
 			ret = VM_FAULT_NOPAGE;

@@ -167,7 +167,7 @@ static void writeback_take(struct hugemap_inode *hi, struct folio *folio,
 	if (pinned && HUGEMAP_FORGETS_DIRTY)
 		become_dirty(hi, unit->pgoff);
 	if (changed)
-		hm_writeback_take(unit, pinned, changed);
+		hm_writeback_pages(unit, pinned, changed);
 }
 
 /*
@@ -304,7 +304,7 @@ static void write_run(struct hugemap_inode *hi, const struct hm_run *run, struct
 		struct folio *folio = page_folio(io->segment->bv_page);
 
 		hugemap_io_free(io);
-		hugemap_count(hugemap_of(hi), HUGEMAP_C_PARTS, 1);
+		hugemap_count(hugemap_of(hi), HUGEMAP_C_PARTIAL_WRITEBACKS, 1);
 		write_parts(hi, run, changed, folio, flight);
 		return;
 	}

@@ -207,7 +207,7 @@ static struct hugemap_attr stats[] = {
 	STAT(write_errors, core, HM_C_WRITE_ERRORS),
 	STAT(promoted, core, HM_C_PROMOTED),
 	STAT(demoted, core, HM_C_DEMOTED),
-	STAT(parts, engine, HUGEMAP_C_PARTS),
+	STAT(partial_writebacks, engine, HUGEMAP_C_PARTIAL_WRITEBACKS),
 	STAT(refused, core, HM_C_REFUSED),
 	STAT(refused_cold, core, HM_C_REFUSED_COLD),
 	STAT(refused_stored, core, HM_C_REFUSED_STORED),

@@ -545,9 +545,9 @@ static void test_lines(void **state)
 	assert_true(LAST_LINE(hm_cache, ghost_clock) < LINE(hm_cache, evict_cursor));
 	assert_true(LINE(hm_cache, evict_cursor) < LINE(hm_cache, files_lock));
 
-	assert_true(LAST_LINE(hm_file, cache) < LINE(hm_file, dirty_part));
-	assert_true(LAST_LINE(hm_file, size) < LINE(hm_file, dirty_part));
-	assert_true(LAST_LINE(hm_file, holes) < LINE(hm_file, dirty_part));
+	assert_true(LAST_LINE(hm_file, cache) < LINE(hm_file, dirty_counter));
+	assert_true(LAST_LINE(hm_file, size) < LINE(hm_file, dirty_counter));
+	assert_true(LAST_LINE(hm_file, holes) < LINE(hm_file, dirty_counter));
 	assert_true(LAST_LINE(hm_file, holes) < LINE(hm_file, stream_lock));
 	assert_true(LAST_LINE(hm_file, dirty_since) < LINE(hm_file, dirty_lock));
 	assert_true(LAST_LINE(hm_file, stream) < LINE(hm_file, node_lock));

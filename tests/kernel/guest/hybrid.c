@@ -232,7 +232,7 @@ static void expect_written(uint64_t before, uint64_t most, const char *what)
 /* Of a huge unit, too: by a mapping, which maps pages there from then on, or by a write. */
 static void little_of_a_block_is_written(void)
 {
-	uint64_t before, parts = stat_of("parts");
+	uint64_t before, parts = stat_of("partial_writebacks");
 	unsigned char *map, *other, was[3];
 	struct utsname name;
 	unsigned int i;
@@ -261,8 +261,8 @@ static void little_of_a_block_is_written(void)
 	MUST(munmap(other, SIZE));
 	MUST(fsync(fd));
 	expect_written(before, 4 * SMALL, "two bytes stored by two mappings");
-	EXPECT(stat_of("parts") - parts == 5, "%llu units are written in parts",
-	       (unsigned long long)(stat_of("parts") - parts));
+	EXPECT(stat_of("partial_writebacks") - parts == 5, "%llu units are written in parts",
+	       (unsigned long long)(stat_of("partial_writebacks") - parts));
 	uncache(fd, map, SIZE);
 	for (i = 0; i < 3; i++)
 		EXPECT(map[5 * HUGE + i * 77 * SMALL] == (unsigned char)(was[i] + 1),

@@ -13,7 +13,7 @@ fixed="node page pool_bytes"
 writable="dirty_ratio evict_batch pool_min_bytes priority promote_batch promote_interval_ms
 	readahead_kb vfs_read_optimization util_threshold vfs_write_optimization"
 numbers="ahead ahead_used ahead_wasted base_mapped cleaned copied_in copied_out demoted dirty_bytes
-	evictions faults fills free_bytes ghosts memory_bytes hits huge_bytes huge_mapped io_in_flight parts pinned
+	evictions faults fills free_bytes ghosts memory_bytes hits huge_bytes huge_mapped io_in_flight partial_writebacks pinned
 	promoted read_bytes read_errors read_ios refused refused_busy refused_cold refused_failed
 	refused_holes refused_no_frame refused_pinned refused_stored rescued resident_bytes syncs unmaps
 	upgrades write_errors write_faults write_ios written_bytes zeros"

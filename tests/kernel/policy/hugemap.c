@@ -128,7 +128,7 @@ static u64 pages_of(struct engine *e, const struct hm_run *run)
 	if (run->kind == HM_BASE || e->size != HM_ACCESS_AUTO)
 		return run->npages;
 	hm_peek(e->file, run->pgoff, &unit);
-	hm_writeback_take(&unit, false, pages);
+	hm_writeback_pages(&unit, false, pages);
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		if (!(pages[i / HM_BITS_PER_LONG] >> i % HM_BITS_PER_LONG & 1))
 			continue;
@@ -238,7 +238,7 @@ static void map(struct engine *e, u64 page, bool store, const struct hm_unit *un
 	u64 first = page & ~(u64)(2 * AROUND - 1), last = first + 2 * AROUND - 1, i;
 	struct hm_unit row;
 
-	if (unit->npages > 1 && unit->hints & HM_HINT_PART && !e->paged[page / HM_BLOCK_PAGES]) {
+	if (unit->npages > 1 && unit->hints & HM_HINT_PARTIAL && !e->paged[page / HM_BLOCK_PAGES]) {
 		unmap(e, unit->pgoff, unit->npages);
 		e->paged[page / HM_BLOCK_PAGES] = 1;
 	}

@@ -40,7 +40,7 @@ static struct machine_member ghost_names[] = { { 0, "ghosts", 0, 0 }, END };
 static struct machine_member store_names[] = {
 	AT(hm_file, cache, "store->cache, size"),
 	AT(hm_file, nhuge, "store->nhuge, nidle"),
-	AT(hm_file, dirty_part, "store->dirty_part"),
+	AT(hm_file, dirty_counter, "store->dirty_counter"),
 	AT(hm_file, dirty_since, "store->dirty_since"),
 	AT(hm_file, dirty_lock, "store->dirty_lock"),
 	AT(hm_file, span, "store->span"),

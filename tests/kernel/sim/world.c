@@ -269,7 +269,7 @@ void world_count(void)
 {
 	w.counts[C_PROMOTIONS] += hm_cache_count(w.mount->cache, HM_C_PROMOTED);
 	w.counts[C_REFUSED] += hm_cache_count(w.mount->cache, HM_C_REFUSED);
-	w.counts[C_PARTS] += w.mount->counts->value[HUGEMAP_C_PARTS];
+	w.counts[C_PARTS] += w.mount->counts->value[HUGEMAP_C_PARTIAL_WRITEBACKS];
 }
 
 void world_unmount(void *arg)

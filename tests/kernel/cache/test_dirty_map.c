@@ -17,7 +17,7 @@ static void start(struct env *env, u32 blocks)
 
 static u32 file(struct env *env, u64 pgoff, u32 npages)
 {
-	return touch(env->file, pgoff, STORE(npages)).hints & HM_HINT_PART;
+	return touch(env->file, pgoff, STORE(npages)).hints & HM_HINT_PARTIAL;
 }
 
 struct taken {
@@ -40,7 +40,7 @@ static struct taken take(struct env *env, u64 block, bool pinned)
 	struct taken t;
 
 	assert_int_equal(hm_peek(env->file, P(block), &t.unit), HM_WRITING);
-	t.n = hm_writeback_take(&t.unit, pinned, t.pages);
+	t.n = hm_writeback_pages(&t.unit, pinned, t.pages);
 	return t;
 }
 
@@ -72,9 +72,9 @@ static void test_few(void **state)
 	struct env env;
 
 	start(&env, 2);
-	assert_int_equal(file(&env, P(3) + 5, 1), HM_HINT_PART);
-	assert_int_equal(file(&env, P(3) + 5, 1), HM_HINT_PART);
-	assert_int_equal(file(&env, P(3), 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3) + 5, 1), HM_HINT_PARTIAL);
+	assert_int_equal(file(&env, P(3) + 5, 1), HM_HINT_PARTIAL);
+	assert_int_equal(file(&env, P(3), 1), HM_HINT_PARTIAL);
 	touch(env.file, P(3) + 1, HM_ACCESS_READ);
 	t = write_block(&env, 3);
 	assert_int_equal(t.n, 2);
@@ -82,12 +82,12 @@ static void test_few(void **state)
 	assert_int_equal(hm_cache_count(env.cache, HM_C_WRITTEN), 2);
 	assert_int_equal(state_of(env.file, P(3)), HM_CLEAN);
 	/* Nothing is left of it. */
-	assert_int_equal(file(&env, P(3) + 7, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3) + 7, 1), HM_HINT_PARTIAL);
 	t = write_block(&env, 3);
 	assert_int_equal(t.n, 1);
 	assert_true(has(&t, 7));
 	/* A store that does not say where, before and after one that does. */
-	assert_int_equal(file(&env, P(7), 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(7), 1), HM_HINT_PARTIAL);
 	touch(env.file, P(7), HM_ACCESS_WRITE);
 	assert_int_equal(file(&env, P(7), 1), 0);
 	assert_int_equal(write_block(&env, 7).n, BLOCK);
@@ -100,11 +100,11 @@ static void test_not_asked(void **state)
 	struct env env;
 
 	start(&env, 1);
-	assert_int_equal(file(&env, P(3) + 5, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3) + 5, 1), HM_HINT_PARTIAL);
 	claim(&env, 3);
 	done(&env, 3, 0);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_WRITTEN), BLOCK);
-	assert_int_equal(file(&env, P(3) + 6, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3) + 6, 1), HM_HINT_PARTIAL);
 	assert_int_equal(write_block(&env, 3).n, 1);
 	env_end(&env);
 }
@@ -117,7 +117,7 @@ static void test_many(void **state)
 
 	start(&env, 2);
 	for (i = 0; i < MOST; i++)
-		assert_int_equal(file(&env, P(3) + i * 2, 1), HM_HINT_PART);
+		assert_int_equal(file(&env, P(3) + i * 2, 1), HM_HINT_PARTIAL);
 	assert_int_equal(file(&env, P(3) + 1, 1), 0);
 	assert_int_equal(file(&env, P(3) + 3, 1), 0);
 	assert_int_equal(write_block(&env, 3).n, BLOCK);
@@ -125,10 +125,10 @@ static void test_many(void **state)
 		assert_int_equal(file(&env, P(3), 1), 0);
 		assert_int_equal(write_block(&env, 3).n, BLOCK);
 	}
-	assert_int_equal(file(&env, P(3), 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3), 1), HM_HINT_PARTIAL);
 	assert_int_equal(write_block(&env, 3).n, 1);
 	/* A write that covers as much. */
-	assert_int_equal(file(&env, P(7), MOST), HM_HINT_PART);
+	assert_int_equal(file(&env, P(7), MOST), HM_HINT_PARTIAL);
 	assert_int_equal(write_block(&env, 7).n, MOST);
 	assert_int_equal(file(&env, P(7), MOST + 1), 0);
 	assert_int_equal(write_block(&env, 7).n, BLOCK);
@@ -145,10 +145,10 @@ static void test_row(void **state)
 		skip(); /* no block is that large */
 	start(&env, 2);
 	for (i = 0; i < 15; i++)
-		assert_int_equal(file(&env, P(3) + 40 + i, 1), HM_HINT_PART);
+		assert_int_equal(file(&env, P(3) + 40 + i, 1), HM_HINT_PARTIAL);
 	assert_int_equal(file(&env, P(3) + 40 + i, 1), 0);
 	for (i = 0; i < 15; i++)
-		assert_int_equal(file(&env, P(7) + 40 - i, 1), HM_HINT_PART);
+		assert_int_equal(file(&env, P(7) + 40 - i, 1), HM_HINT_PARTIAL);
 	assert_int_equal(file(&env, P(7) + 40 - i, 1), 0);
 	env_end(&env);
 }
@@ -186,7 +186,7 @@ static void test_stream(void **state)
 	for (i = 3; i < 10; i++)
 		bring(env.file, P(i), HM_ACCESS_READ);
 	for (i = 3; i < 5; i++) {
-		assert_int_equal(file(&env, P(i), 1), HM_HINT_PART);
+		assert_int_equal(file(&env, P(i), 1), HM_HINT_PARTIAL);
 		hm_readahead(env.file, P(i), HM_ACCESS_AUTO | HM_ACCESS_WRITE, &plan);
 	}
 	for (i = 5; i < 7; i++) {
@@ -197,7 +197,7 @@ static void test_stream(void **state)
 	hm_readahead(env.file, P(7), HM_ACCESS_AUTO, &plan);
 	assert_int_equal(file(&env, P(7), 1), 0);
 	/* Elsewhere it is as before. */
-	assert_int_equal(file(&env, P(9) + 1, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(9) + 1, 1), HM_HINT_PARTIAL);
 	env_end(&env);
 }
 
@@ -210,7 +210,7 @@ static void test_meanwhile(void **state)
 	start(&env, 2);
 	file(&env, P(3) + 1, 1);
 	claim(&env, 3);
-	assert_int_equal(file(&env, P(3) + 2, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3) + 2, 1), HM_HINT_PARTIAL);
 	t = take(&env, 3, false);
 	assert_int_equal(t.n, 2);
 	assert_true(has(&t, 1) && has(&t, 2));
@@ -220,7 +220,7 @@ static void test_meanwhile(void **state)
 	claim(&env, 3);
 	t = take(&env, 3, false);
 	assert_int_equal(t.n, 2);
-	assert_int_equal(file(&env, P(3) + 4, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3) + 4, 1), HM_HINT_PARTIAL);
 	done(&env, 3, 0);
 	assert_int_equal(state_of(env.file, P(3)), HM_DIRTY);
 	t = write_block(&env, 3);
@@ -230,7 +230,7 @@ static void test_meanwhile(void **state)
 	touch(env.file, P(7), HM_ACCESS_WRITE);
 	claim(&env, 7);
 	assert_int_equal(take(&env, 7, false).n, BLOCK);
-	assert_int_equal(file(&env, P(7) + 3, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(7) + 3, 1), HM_HINT_PARTIAL);
 	done(&env, 7, 0);
 	assert_int_equal(write_block(&env, 7).n, 1);
 	/* And a store meanwhile that does not say where. */
@@ -274,7 +274,7 @@ static void test_held(void **state)
 	struct env env;
 
 	start(&env, 1);
-	assert_int_equal(file(&env, P(3), 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3), 1), HM_HINT_PARTIAL);
 	claim(&env, 3);
 	assert_int_equal(take(&env, 3, true).n, 1);
 	assert_int_equal(file(&env, P(3) + 1, 1), 0);
@@ -284,7 +284,7 @@ static void test_held(void **state)
 	done(&env, 3, 0);
 	assert_int_equal(file(&env, P(3), 1), 0);
 	assert_int_equal(write_block(&env, 3).n, BLOCK);
-	assert_int_equal(file(&env, P(3), 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3), 1), HM_HINT_PARTIAL);
 	env_end(&env);
 }
 
@@ -303,7 +303,7 @@ static void test_claimed(void **state)
 	file(&env, P(3), 1);
 	assert_int_equal(drop(env.file, P(3), P(4), true), 1);
 	bring(env.file, P(3), HM_ACCESS_READ);
-	assert_int_equal(file(&env, P(3) + 2, 1), HM_HINT_PART);
+	assert_int_equal(file(&env, P(3) + 2, 1), HM_HINT_PARTIAL);
 	assert_int_equal(write_block(&env, 3).n, 1);
 	env_end(&env);
 }
