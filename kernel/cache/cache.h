@@ -131,7 +131,7 @@ enum {
 	HM_ACCESS_CACHED = 1 << 7, /* only if it is cached: else HM_MISS */
 	HM_ACCESS_AGAIN = 1 << 8, /* of a fault that was counted before */
 	HM_ACCESS_AUTO = 1 << 9, /* block or base page, as a stream goes through it; see below */
-	HM_ACCESS_PASSING = 1 << 10, /* of a stream that is too large to stay: from a plan */
+	HM_ACCESS_USE_ONCE = 1 << 10, /* of a stream that is too large to stay: from a plan */
 	HM_ACCESS_RANDOM = 1 << 11, /* the program said so: with AUTO, a base page */
 	HM_ACCESS_HUGE = 1 << 12, /* the program said so: with AUTO, the block */
 	HM_ACCESS_STREAM = 1 << 13, /* of a long stream, that wants all of a block: from a plan */
@@ -189,7 +189,8 @@ enum {
 	HM_HINT_RECLAIM = 1 << 2, /* few free frames: call hm_reclaim() */
 	HM_HINT_JOINED = 1 << 4, /* base pages before this call, one huge unit now */
 	HM_HINT_PROMOTE = 1 << 5, /* there is something to promote: hm_promote_pick() */
-	HM_HINT_HOLES = 1 << 6, /* of hm_peek() only: as hm_has_holes(), of this very unit */
+	HM_HINT_NEEDS_ALLOC =
+		1 << 6, /* of hm_peek() only: as hm_needs_alloc(), of this very unit */
 	HM_HINT_PARTIAL = 1 << 7, /* of a huge unit, only the HM_ACCESS_PAGES may be stored to */
 };
 
@@ -358,32 +359,32 @@ size_t hm_node_bytes(enum hm_node_kind kind);
  * @kind: unit.err of the fault
  * @mem: hm_node_bytes(@kind) of zeroed memory, aligned to 64
  * @size: hm_file_size() before it was looked for what follows
- * @hollow: for HM_NODE_LEAF: HM_NODE_SLOTS bits, set for blocks that hold no
+ * @zero_fill: for HM_NODE_LEAF: HM_NODE_SLOTS bits, set for blocks that hold no
  *	data in the store; NULL = all hold data. The leaf of @pgoff starts at
  *	hm_leaf_start(@pgoff).
- * @holes: bits for what is not, or not all, allocated in the store: blocks for
- *	HM_NODE_LEAF, where NULL means those of @hollow; HM_BLOCK_PAGES pages for
+ * @needs_alloc: bits for what is not, or not all, allocated in the store: blocks for
+ *	HM_NODE_LEAF, where NULL means those of @zero_fill; HM_BLOCK_PAGES pages for
  *	HM_NODE_BASE, where NULL means what is known of the block.
  *
  * Return: true if @mem is now the store's, false if another thread was
  * faster, or the store has another size now, and @mem is still the caller's: ask again.
  */
 bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, void *mem, u64 size,
-		      const unsigned long *hollow, const unsigned long *holes);
+		      const unsigned long *zero_fill, const unsigned long *needs_alloc);
 u64 hm_leaf_start(u64 pgoff);
 
 /* Which node would a fault on this page ask for? False: none but a base node. */
 bool hm_file_lacks_node(struct hm_file *file, u64 pgoff, enum hm_node_kind *kind);
 
 /**
- * hm_file_set_hollow() - pages are known to hold data, or to hold none
+ * hm_file_set_zero_fill() - pages are known to hold data, or to hold none
  *
  * For pages that are not cached. Only blocks whose leaf exists are touched:
  * others are told when their leaf is added; so what is new behind the end is told after
  * hm_file_set_size(), and nobody stores to it before. That a part of a block holds none is
  * only remembered of a block that is split.
  */
-void hm_file_set_hollow(struct hm_file *file, u64 pgoff, u64 npages, bool hollow);
+void hm_file_set_zero_fill(struct hm_file *file, u64 pgoff, u64 npages, bool zero_fill);
 
 /*
  * Units that are allocated in the store now, with data or without: they can be
@@ -446,18 +447,18 @@ bool hm_fill_cancel(const struct hm_unit *unit);
 bool hm_fault_around(struct hm_file *file, u64 pgoff, u64 *first, u64 *last, struct hm_unit *unit);
 
 /**
- * hm_hollow() - does the store hold no data where this unit is?
+ * hm_is_zero_fill() - does the store hold no data where this unit is?
  *
  * True until the unit has been written back for the first time.
  */
-bool hm_hollow(struct hm_file *file, u64 pgoff);
+bool hm_is_zero_fill(struct hm_file *file, u64 pgoff);
 
 /*
  * May writing this unit need room in the store that it does not have yet? True
  * until hm_file_set_allocated(), or until it has been written back. Of a page
  * whose leaf is there.
  */
-bool hm_has_holes(struct hm_file *file, u64 pgoff);
+bool hm_needs_alloc(struct hm_file *file, u64 pgoff);
 
 /**
  * struct hm_cached - how much of a range is cached, in base pages
@@ -722,7 +723,7 @@ enum hm_refused {
  *	hm_promote_pick()	which block; or the caller's choice (MADV_COLLAPSE)
  *	hm_promote_begin()	a huge frame; the missing pages are FILLING
  *		The engine has memory for the frame and reads what is missing, and zeroes
- *		what hm_hollow() says, into its place in the frame: page i at i * 4 KB.
+ *		what hm_is_zero_fill() says, into its place in the frame: page i at i * 4 KB.
  *	hm_promote_copy()	a page to copy ahead, again and again, while all are in use
  *	hm_promote_claim()	all base pages are claimed, or none
  *		The engine has nobody use them: it locks, unmaps all at once, freezes.

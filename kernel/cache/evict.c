@@ -13,9 +13,9 @@
 #define RECLAIM_ROUNDS 32u
 
 /* Of what passes, in all shards, what may be in use; and how long what is ahead is waited with. */
-#define PASSING_KEPT 4u /* but one in each */
-#define PASSING_KEPT_BASE 128u
-#define PASSING_WAIT_MS 30000u
+#define USE_ONCE_KEEP 4u /* but one in each */
+#define USE_ONCE_KEEP_BASE 128u
+#define USE_ONCE_WAIT_MS 30000u
 
 /* How much older what is of the other kind has to be, to go instead; what is young, less. */
 #define OLDER_MS 1000u
@@ -134,7 +134,7 @@ static u32 take_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm
 }
 
 /* Of what passes, from the oldest on, how many have been used? */
-static u32 passing_used(struct hm_cache *cache, const struct hm_list *list)
+static u32 use_once_used(struct hm_cache *cache, const struct hm_list *list)
 {
 	u32 frame = list->tail, left = hm_list_count(list), used = 0;
 
@@ -152,17 +152,17 @@ static u32 passing_used(struct hm_cache *cache, const struct hm_list *list)
  * all are, once. The last ones that were used may be in use. What was read ahead waits for its
  * stream, but not for long: then it is as any other that is new. @all: nothing else is left.
  */
-static u32 take_passing(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind, bool all,
-			u32 want, struct hm_victim *victims, u32 max, u32 *n)
+static u32 take_use_once(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
+			 bool all, u32 want, struct hm_victim *victims, u32 max, u32 *n)
 {
-	struct hm_list *list = &shard->list[kind][HM_Q_PASSING];
-	u32 most = kind == HM_BASE ? PASSING_KEPT_BASE : PASSING_KEPT;
+	struct hm_list *list = &shard->list[kind][HM_Q_USE_ONCE];
+	u32 most = kind == HM_BASE ? USE_ONCE_KEEP_BASE : USE_ONCE_KEEP;
 	u32 keep = most / cache->nshards ?: 1;
 	u32 now = (u32)hm_atomic_read(&cache->clock);
 	u32 frame, next, left, used, taken = 0;
 
 	hm_spin_lock(&shard->queue_lock);
-	used = passing_used(cache, list);
+	used = use_once_used(cache, list);
 	left = hm_list_count(list) < HM_SCAN_MAX ? hm_list_count(list) : HM_SCAN_MAX;
 	for (frame = list->tail; left-- && taken < want && *n < max; frame = next) {
 		struct hm_desc *desc = hm_desc_of(cache, frame);
@@ -170,7 +170,7 @@ static u32 take_passing(struct hm_cache *cache, struct hm_shard *shard, enum hm_
 		enum verdict verdict;
 
 		next = desc->prev;
-		if (!all && (ahead ? since(now, desc->stamp) < PASSING_WAIT_MS : used <= keep))
+		if (!all && (ahead ? since(now, desc->stamp) < USE_ONCE_WAIT_MS : used <= keep))
 			continue;
 		hm_queue_unlink(cache, shard, frame);
 		verdict = ahead && !all ? TOUCHED : judge(desc, frame, true);
@@ -190,17 +190,17 @@ static u32 take_passing(struct hm_cache *cache, struct hm_shard *shard, enum hm_
 	return taken;
 }
 
-static u32 reclaim_passing(struct hm_cache *cache, enum hm_kind kind, bool all, u32 want,
-			   struct hm_victim *victims, u32 max, u32 *n)
+static u32 reclaim_use_once(struct hm_cache *cache, enum hm_kind kind, bool all, u32 want,
+			    struct hm_victim *victims, u32 max, u32 *n)
 {
 	u32 taken = 0, i;
 
 	for (i = 0; i < cache->nshards && taken < want; i++) {
 		struct hm_shard *shard = &cache->shards[i];
 
-		if (hm_list_count(&shard->list[kind][HM_Q_PASSING]))
-			taken += take_passing(cache, shard, kind, all, want - taken, victims, max,
-					      n);
+		if (hm_list_count(&shard->list[kind][HM_Q_USE_ONCE]))
+			taken += take_use_once(cache, shard, kind, all, want - taken, victims, max,
+					       n);
 	}
 	return taken;
 }
@@ -372,7 +372,7 @@ static void oldest_of_shard(struct hm_cache *cache, const struct hm_shard *shard
 {
 	u32 q;
 
-	for (q = HM_Q_PROBATION; q < HM_Q_PASSING; q++) {
+	for (q = HM_Q_PROBATION; q < HM_Q_USE_ONCE; q++) {
 		const struct hm_list *list = &shard->list[kind][q];
 		u32 age;
 
@@ -389,7 +389,7 @@ static bool has_units(const struct hm_shard *shard, enum hm_kind kind)
 {
 	u32 q;
 
-	for (q = HM_Q_PROBATION; q < HM_Q_PASSING; q++)
+	for (q = HM_Q_PROBATION; q < HM_Q_USE_ONCE; q++)
 		if (hm_list_count(&shard->list[kind][q]))
 			return true;
 	return false;
@@ -538,8 +538,8 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 	u32 round, n = 0;
 
 	hm_assert(max >= 4 && want > 0);
-	if (reclaim_passing(cache, kind, false, want, victims, max, &n) ||
-	    (kind == HM_BASE && reclaim_passing(cache, HM_HUGE, false, 1, victims, max, &n)))
+	if (reclaim_use_once(cache, kind, false, want, victims, max, &n) ||
+	    (kind == HM_BASE && reclaim_use_once(cache, HM_HUGE, false, 1, victims, max, &n)))
 		return n;
 	/*
 	 * The queues hold some units that are no longer clean. A round that
@@ -558,8 +558,8 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 		}
 		find_oldest(cache, oldest);
 		if (own->frame == HM_NO_FRAME_ID && other->frame == HM_NO_FRAME_ID) {
-			if (!reclaim_passing(cache, kind, true, want, victims, max, &n))
-				reclaim_passing(cache, other_kind, true, want, victims, max, &n);
+			if (!reclaim_use_once(cache, kind, true, want, victims, max, &n))
+				reclaim_use_once(cache, other_kind, true, want, victims, max, &n);
 			break;
 		}
 		if (own_goes(own, other)) {
@@ -584,7 +584,7 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 	}
 	/* What is in use, or yet to be used, goes for who waits, not for frames to be free. */
 	if (!n && (kind == HM_BASE || !hm_pool_free(cache, HM_HUGE)))
-		reclaim_passing(cache, kind, true, want, victims, max, &n);
+		reclaim_use_once(cache, kind, true, want, victims, max, &n);
 	return n;
 }
 
@@ -628,7 +628,7 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 		return hm_unit_gone(&pos, unit->frame);
 	case HM_EVICT_BUSY:
 		/* Who holds it may do so for ever: others come before it is tried again. */
-		hm_desc_of(cache, unit->frame)->passing = false;
+		hm_desc_of(cache, unit->frame)->use_once = false;
 		break;
 	case HM_EVICT_DIRTY:
 		break;

@@ -60,8 +60,8 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 	desc = hm_desc_of(cache, frame);
 	desc->priority = (u8)(access & (HM_ACCESS_HIGH | HM_ACCESS_LOW));
 	/* A block that was chosen for a fault is of a stream, or somebody has asked for it. */
-	desc->passing = access & HM_ACCESS_PASSING ||
-			(!pos->base && hm_is_auto(access) && hm_stream_passes(pos->file));
+	desc->use_once = access & HM_ACCESS_USE_ONCE ||
+			 (!pos->base && hm_is_auto(access) && hm_stream_is_use_once(pos->file));
 	hm_queue_own(pos, frame);
 
 	filling = hm_word_with_frame(word, HM_FILLING, frame);
@@ -89,7 +89,7 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 	offer(pos, access, unit);
 	unit->frame = frame;
 	unit->hints |= hints;
-	return hm_index_hollow(pos) ? HM_ZERO : HM_FILL;
+	return hm_index_is_zero_fill(pos) ? HM_ZERO : HM_FILL;
 }
 
 /* The word of a cached unit after a store to it; @next: after the touch. */

@@ -121,7 +121,7 @@ static void set_bit_to(unsigned long *map, u32 bit, bool value)
 bool hm_index_split(struct hm_pos *pos, u64 word)
 {
 	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
-	bool hollow, holes;
+	bool zero_fill, needs_alloc;
 	u32 i;
 
 	hm_assert(hm_word_state(word) == HM_ABSENT);
@@ -133,23 +133,23 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 		hm_stay_end();
 		return true;
 	}
-	hollow = hm_bit_test(pos->leaf->hollow, pos->leaf_slot);
-	holes = hm_bit_test(pos->leaf->holes, pos->leaf_slot);
+	zero_fill = hm_bit_test(pos->leaf->zero_fill, pos->leaf_slot);
+	needs_alloc = hm_bit_test(pos->leaf->needs_alloc, pos->leaf_slot);
 	/* Nobody asks for the bits of words that are frozen, and none of them is dirty. */
 	memset(base->dirty, 0, sizeof(base->dirty));
-	memset(base->hollow, hollow ? 0xff : 0, sizeof(base->hollow));
+	memset(base->zero_fill, zero_fill ? 0xff : 0, sizeof(base->zero_fill));
 	/* Of some holes, where they are was known when the node came. */
-	if (hollow || !holes)
-		memset(base->holes, holes ? 0xff : 0, sizeof(base->holes));
+	if (zero_fill || !needs_alloc)
+		memset(base->needs_alloc, needs_alloc ? 0xff : 0, sizeof(base->needs_alloc));
 	/*
-	 * set_hollow() sets the block's bit, then those of its pages, which may have gone
+	 * set_zero_fill() sets the block's bit, then those of its pages, which may have gone
 	 * with that: all, then. (Clearing a bit is a full barrier; that one is clear, or is set
 	 * again below.)
 	 */
-	if (!holes) {
-		hm_bit_clear(base->holes, 0);
-		if (hm_bit_test(pos->leaf->holes, pos->leaf_slot))
-			memset(base->holes, 0xff, sizeof(base->holes));
+	if (!needs_alloc) {
+		hm_bit_clear(base->needs_alloc, 0);
+		if (hm_bit_test(pos->leaf->needs_alloc, pos->leaf_slot))
+			memset(base->needs_alloc, 0xff, sizeof(base->needs_alloc));
 	}
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		word = hm_atomic_read(&base->word[i]);
@@ -171,9 +171,9 @@ void hm_index_whole(const struct hm_pos *pos, struct hm_base *base, u64 now)
 	hm_atomic_t *block = &pos->leaf->word[pos->leaf_slot];
 	u64 old;
 
-	set_bit_to(pos->leaf->hollow, pos->leaf_slot,
-		   hm_bits_count(base->hollow) == HM_BLOCK_PAGES);
-	set_bit_to(pos->leaf->holes, pos->leaf_slot, hm_bits_count(base->holes));
+	set_bit_to(pos->leaf->zero_fill, pos->leaf_slot,
+		   hm_bits_count(base->zero_fill) == HM_BLOCK_PAGES);
+	set_bit_to(pos->leaf->needs_alloc, pos->leaf_slot, hm_bits_count(base->needs_alloc));
 	hm_bit_clear(pos->leaf->kept, pos->leaf_slot);
 	hm_bit_clear(pos->leaf->asked, pos->leaf_slot);
 	old = hm_atomic_read(block);
@@ -188,7 +188,7 @@ bool hm_index_join(struct hm_pos *pos)
 	u64 word;
 	u32 i;
 
-	/* Not beside set_hollow(), whose bit for the block would be lost. */
+	/* Not beside set_zero_fill(), whose bit for the block would be lost. */
 	hm_spin_lock(&pos->file->node_lock);
 	hm_stay_begin();
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
@@ -214,75 +214,75 @@ bool hm_index_join(struct hm_pos *pos)
 }
 
 /* Does the store hold no data where this unit is? */
-bool hm_index_hollow(const struct hm_pos *pos)
+bool hm_index_is_zero_fill(const struct hm_pos *pos)
 {
 	if (pos->base)
-		return hm_bit_test(pos->base->hollow, pos->base_slot);
-	return hm_bit_test(pos->leaf->hollow, pos->leaf_slot);
+		return hm_bit_test(pos->base->zero_fill, pos->base_slot);
+	return hm_bit_test(pos->leaf->zero_fill, pos->leaf_slot);
 }
 
-bool hm_hollow(struct hm_file *file, u64 pgoff)
+bool hm_is_zero_fill(struct hm_file *file, u64 pgoff)
 {
 	struct hm_pos pos;
 
 	if (!hm_index_find(file, pgoff, &pos))
 		return false;
 	hm_index_word(&pos, pgoff);
-	return hm_index_hollow(&pos);
+	return hm_index_is_zero_fill(&pos);
 }
 
-static bool index_has_holes(const struct hm_pos *pos)
+static bool index_needs_alloc(const struct hm_pos *pos)
 {
 	if (pos->base)
-		return hm_bit_test(pos->base->holes, pos->base_slot);
-	return hm_bit_test(pos->leaf->holes, pos->leaf_slot);
+		return hm_bit_test(pos->base->needs_alloc, pos->base_slot);
+	return hm_bit_test(pos->leaf->needs_alloc, pos->leaf_slot);
 }
 
-bool hm_has_holes(struct hm_file *file, u64 pgoff)
+bool hm_needs_alloc(struct hm_file *file, u64 pgoff)
 {
 	struct hm_pos pos;
 
 	/* Most stores have none. Set before the bits are. */
-	if (!hm_atomic_read(&file->holes))
+	if (!hm_atomic_read(&file->needs_alloc))
 		return false;
 	if (!index_find(file, pgoff, &pos))
 		return true;
 	hm_index_word(&pos, pgoff);
-	return index_has_holes(&pos);
+	return index_needs_alloc(&pos);
 }
 
 /* The unit has been written, or only a part of it: the store holds data there now. */
 void hm_index_set_data(const struct hm_pos *pos, bool all)
 {
 	if (pos->base) {
-		hm_bit_clear(pos->base->hollow, pos->base_slot);
-		hm_bit_clear(pos->base->holes, pos->base_slot);
+		hm_bit_clear(pos->base->zero_fill, pos->base_slot);
+		hm_bit_clear(pos->base->needs_alloc, pos->base_slot);
 	} else {
-		hm_bit_clear(pos->leaf->hollow, pos->leaf_slot);
+		hm_bit_clear(pos->leaf->zero_fill, pos->leaf_slot);
 		if (all)
-			hm_bit_clear(pos->leaf->holes, pos->leaf_slot);
+			hm_bit_clear(pos->leaf->needs_alloc, pos->leaf_slot);
 	}
 }
 
 /* Some pages of a block that is split, or the whole block. */
-static void set_hollow(const struct hm_pos *pos, u64 first, u64 end, bool hollow)
+static void set_zero_fill(const struct hm_pos *pos, u64 first, u64 end, bool zero_fill)
 {
 	u64 start = hm_block_start(first);
 	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
 	bool whole = first == start && end == start + HM_BLOCK_PAGES;
 
 	/* Of a part, only a split block can tell; that it holds data, any. */
-	if (whole && hollow)
-		hm_bit_set(pos->leaf->hollow, pos->leaf_slot);
-	else if (!hollow)
-		hm_bit_clear(pos->leaf->hollow, pos->leaf_slot);
+	if (whole && zero_fill)
+		hm_bit_set(pos->leaf->zero_fill, pos->leaf_slot);
+	else if (!zero_fill)
+		hm_bit_clear(pos->leaf->zero_fill, pos->leaf_slot);
 	/* Data may leave holes beside it. */
-	if (hollow)
-		hm_bit_set(pos->leaf->holes, pos->leaf_slot);
+	if (zero_fill)
+		hm_bit_set(pos->leaf->needs_alloc, pos->leaf_slot);
 	for (; base && first < end; first++) {
-		set_bit_to(base->hollow, (u32)(first - start), hollow);
-		if (hollow)
-			hm_bit_set(base->holes, (u32)(first - start));
+		set_bit_to(base->zero_fill, (u32)(first - start), zero_fill);
+		if (zero_fill)
+			hm_bit_set(base->needs_alloc, (u32)(first - start));
 	}
 }
 
@@ -296,13 +296,13 @@ static void set_allocated(const struct hm_pos *pos, u64 first, u64 end)
 	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
 
 	if (first == start && (end == start + HM_BLOCK_PAGES || end >= all))
-		hm_bit_clear(pos->leaf->holes, pos->leaf_slot);
+		hm_bit_clear(pos->leaf->needs_alloc, pos->leaf_slot);
 	for (; base && first < end; first++)
-		hm_bit_clear(base->holes, (u32)(first - start));
+		hm_bit_clear(base->needs_alloc, (u32)(first - start));
 }
 
 /* What is known of a range's blocks whose leaf is there. */
-static void set_range(struct hm_file *file, u64 pgoff, u64 npages, bool allocated, bool hollow)
+static void set_range(struct hm_file *file, u64 pgoff, u64 npages, bool allocated, bool zero_fill)
 {
 	u64 end = pgoff + npages;
 
@@ -319,17 +319,17 @@ static void set_range(struct hm_file *file, u64 pgoff, u64 npages, bool allocate
 		if (found && allocated)
 			set_allocated(&pos, pgoff, next);
 		else if (found)
-			set_hollow(&pos, pgoff, next, hollow);
+			set_zero_fill(&pos, pgoff, next, zero_fill);
 		hm_spin_unlock(&file->node_lock);
 		pgoff = found ? next : hm_index_next(&pos, pgoff);
 	}
 }
 
-void hm_file_set_hollow(struct hm_file *file, u64 pgoff, u64 npages, bool hollow)
+void hm_file_set_zero_fill(struct hm_file *file, u64 pgoff, u64 npages, bool zero_fill)
 {
-	if (hollow && npages)
-		hm_atomic_set(&file->holes, 1);
-	set_range(file, pgoff, npages, false, hollow);
+	if (zero_fill && npages)
+		hm_atomic_set(&file->needs_alloc, 1);
+	set_range(file, pgoff, npages, false, zero_fill);
 }
 
 void hm_file_set_allocated(struct hm_file *file, u64 pgoff, u64 npages)
@@ -348,47 +348,49 @@ bool hm_file_lacks_node(struct hm_file *file, u64 pgoff, enum hm_node_kind *kind
 }
 
 static bool add_leaf(struct hm_file *file, const struct hm_pos *pos, struct hm_leaf *leaf,
-		     const unsigned long *hollow, const unsigned long *holes)
+		     const unsigned long *zero_fill, const unsigned long *needs_alloc)
 {
 	u32 i;
 
 	hm_assert(pos->dir);
-	if (hollow)
-		memcpy(leaf->hollow, hollow, sizeof(leaf->hollow));
-	if (!holes)
-		holes = hollow;
-	for (i = 0; holes && i < HM_BITMAP_LONGS(HM_NODE_SLOTS); i++) {
-		leaf->holes[i] = holes[i];
-		if (holes[i])
-			hm_atomic_set(&file->holes, 1);
+	if (zero_fill)
+		memcpy(leaf->zero_fill, zero_fill, sizeof(leaf->zero_fill));
+	if (!needs_alloc)
+		needs_alloc = zero_fill;
+	for (i = 0; needs_alloc && i < HM_BITMAP_LONGS(HM_NODE_SLOTS); i++) {
+		leaf->needs_alloc[i] = needs_alloc[i];
+		if (needs_alloc[i])
+			hm_atomic_set(&file->needs_alloc, 1);
 	}
 	return hm_ptr_install(&pos->dir->leaf[pos->dir_slot], leaf);
 }
 
-static bool add_base(const struct hm_pos *pos, struct hm_base *base, const unsigned long *holes)
+static bool add_base(const struct hm_pos *pos, struct hm_base *base,
+		     const unsigned long *needs_alloc)
 {
 	u32 i;
 
 	hm_assert(pos->leaf);
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
 		hm_atomic_set(&base->word[i], HM_FROZEN);
-	if (holes)
-		memcpy(base->holes, holes, sizeof(base->holes));
+	if (needs_alloc)
+		memcpy(base->needs_alloc, needs_alloc, sizeof(base->needs_alloc));
 	/* Where they are is not known, or there were none a moment ago. */
-	if (hm_bit_test(pos->leaf->holes, pos->leaf_slot) && !hm_bits_count(base->holes))
-		memset(base->holes, 0xff, sizeof(base->holes));
+	if (hm_bit_test(pos->leaf->needs_alloc, pos->leaf_slot) &&
+	    !hm_bits_count(base->needs_alloc))
+		memset(base->needs_alloc, 0xff, sizeof(base->needs_alloc));
 	return hm_ptr_install(&pos->leaf->base[pos->leaf_slot], base);
 }
 
 bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, void *mem, u64 size,
-		      const unsigned long *hollow, const unsigned long *holes)
+		      const unsigned long *zero_fill, const unsigned long *needs_alloc)
 {
 	struct hm_node *node = mem;
 	struct hm_pos pos = { .leaf = NULL };
 	bool added = false;
 
 	hm_index_find(file, pgoff, &pos);
-	/* Whoever makes it larger sets the size first: its set_hollow() finds the node then. */
+	/* Whoever makes it larger sets the size first: its set_zero_fill() finds the node then. */
 	hm_spin_lock(&file->node_lock);
 	if (hm_file_size(file) != size)
 		goto out;
@@ -397,10 +399,10 @@ bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, v
 		added = hm_ptr_install(&file->dir[pos.root_slot], (struct hm_dir *)mem);
 		break;
 	case HM_NODE_LEAF:
-		added = add_leaf(file, &pos, mem, hollow, holes);
+		added = add_leaf(file, &pos, mem, zero_fill, needs_alloc);
 		break;
 	case HM_NODE_BASE:
-		added = add_base(&pos, mem, holes);
+		added = add_base(&pos, mem, needs_alloc);
 		break;
 	}
 	if (added) {
@@ -426,7 +428,7 @@ enum hm_state hm_peek(struct hm_file *file, u64 pgoff, struct hm_unit *unit)
 	struct hm_pos pos;
 	u64 word;
 
-	unit->hints = hm_atomic_read(&file->holes) ? HM_HINT_HOLES : 0;
+	unit->hints = hm_atomic_read(&file->needs_alloc) ? HM_HINT_NEEDS_ALLOC : 0;
 	unit->err = 0;
 	/* Of a file that ends with the index, somebody may ask for what follows. */
 	if (hm_block_of(pgoff) >= HM_FILE_BLOCKS_MAX || !index_find(file, pgoff, &pos)) {
@@ -439,7 +441,7 @@ enum hm_state hm_peek(struct hm_file *file, u64 pgoff, struct hm_unit *unit)
 	word = hm_index_word(&pos, pgoff);
 	hm_unit_set(unit, &pos, hm_word_frame(word));
 	/* Of that unit, whatever the block is split into meanwhile. */
-	if (unit->hints && !index_has_holes(&pos))
+	if (unit->hints && !index_needs_alloc(&pos))
 		unit->hints = 0;
 	return hm_word_state(word);
 }

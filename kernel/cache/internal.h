@@ -30,7 +30,7 @@ enum hm_queue {
 	HM_Q_MAIN, /* units that proved to be used again */
 	HM_Q_HIGH, /* units of high priority: only when nothing else is left */
 	HM_Q_INACTIVE, /* unmapped, first to leave */
-	HM_Q_PASSING, /* of a stream that does not stay, and leaves even before */
+	HM_Q_USE_ONCE, /* of a stream that does not stay, and leaves even before */
 	HM_QUEUES,
 };
 
@@ -58,7 +58,7 @@ struct hm_desc {
 	u32 next, prev; /* in the queue or the free list */
 	u32 stamp; /* cache->clock when it was queued */
 	u8 priority; /* HM_ACCESS_HIGH or HM_ACCESS_LOW */
-	bool passing; /* HM_ACCESS_PASSING */
+	bool use_once; /* HM_ACCESS_USE_ONCE */
 };
 
 /* A huge frame seen as a container of base frames. */
@@ -172,16 +172,16 @@ struct hm_base {
 	struct hm_node node;
 	hm_atomic_t resident; /* no fewer than the words that are not absent (or frozen) */
 	unsigned long dirty[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
-	unsigned long hollow[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
-	unsigned long holes[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
+	unsigned long zero_fill[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
+	unsigned long needs_alloc[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
 	hm_atomic_t word[HM_BLOCK_PAGES];
 };
 
 struct hm_leaf {
 	struct hm_node node;
 	unsigned long dirty[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
-	unsigned long hollow[HM_BITMAP_LONGS(HM_NODE_SLOTS)]; /* all of it is a hole */
-	unsigned long holes[HM_BITMAP_LONGS(HM_NODE_SLOTS)]; /* some of it may be one */
+	unsigned long zero_fill[HM_BITMAP_LONGS(HM_NODE_SLOTS)]; /* all of it is a hole */
+	unsigned long needs_alloc[HM_BITMAP_LONGS(HM_NODE_SLOTS)]; /* some of it may be one */
 	/* blocks that could not be read as a whole: base pages only */
 	unsigned long broken[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
 	/* blocks that are candidates for promotion, or picked; that are being promoted */
@@ -228,7 +228,7 @@ struct hm_file {
 	struct hm_cache *cache;
 	u32 id;
 	hm_atomic_t size; /* bytes */
-	hm_atomic_t holes; /* 1: there are, or were, bits in a node's holes */
+	hm_atomic_t needs_alloc; /* 1: there are, or were, bits in a node's holes */
 
 	hm_atomic_t nhuge __attribute__((aligned(64))); /* units, cached or being filled */
 	hm_atomic_t nidle; /* those of them that are inactive */
@@ -273,7 +273,7 @@ u64 hm_index_word(struct hm_pos *pos, u64 pgoff);
 bool hm_index_split(struct hm_pos *pos, u64 word);
 bool hm_index_join(struct hm_pos *pos);
 void hm_index_whole(const struct hm_pos *pos, struct hm_base *base, u64 now);
-bool hm_index_hollow(const struct hm_pos *pos);
+bool hm_index_is_zero_fill(const struct hm_pos *pos);
 void hm_index_set_data(const struct hm_pos *pos, bool all);
 u64 hm_file_npages(const struct hm_file *file);
 
@@ -312,7 +312,7 @@ bool hm_dirty_next(struct hm_file *file, u64 from, u64 end, u64 *pgoff);
 void hm_stream_stores(struct hm_file *file, u64 pgoff);
 void hm_stream_promoted(struct hm_file *file, u64 pgoff, bool done);
 bool hm_stream_goes_on(struct hm_file *file, u64 pgoff, bool files);
-bool hm_stream_passes(struct hm_file *file);
+bool hm_stream_is_use_once(struct hm_file *file);
 
 /* dirty_map.c */
 u64 hm_dirty_map_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access);

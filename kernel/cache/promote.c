@@ -223,7 +223,7 @@ static enum hm_refused may_be_whole(const struct hm_pos *block)
 	if (!can_be_read(block))
 		return HM_REFUSED_GONE;
 	/* A page that is dirty has room; the whole block would have none. */
-	return hm_bits_count(base->holes) ? HM_REFUSED_HOLES : HM_REFUSED_NOT;
+	return hm_bits_count(base->needs_alloc) ? HM_REFUSED_HOLES : HM_REFUSED_NOT;
 }
 
 /* So many, from the first one on, have been stored to by a stream. */
@@ -488,7 +488,7 @@ static void hand_over(const struct hm_promotion *p, const struct hm_pos *block)
 	u32 i;
 
 	desc->priority = 0;
-	desc->passing = false;
+	desc->use_once = false;
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		struct hm_pos page = page_of(block, i);
 

@@ -94,8 +94,8 @@ void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven)
 		bool low = desc->priority == HM_ACCESS_LOW;
 		enum hm_queue queue = proven && !low ? HM_Q_MAIN : HM_Q_PROBATION;
 
-		if (desc->passing && !proven)
-			queue = HM_Q_PASSING;
+		if (desc->use_once && !proven)
+			queue = HM_Q_USE_ONCE;
 		if (desc->priority == HM_ACCESS_HIGH)
 			queue = HM_Q_HIGH;
 		hm_queue_push(cache, shard, frame, queue, low);

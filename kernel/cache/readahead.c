@@ -303,7 +303,7 @@ static struct hm_stream *start_stream(struct hm_file *file, const struct reach *
  * Has a stream to make room for itself? There is none left, and its file would take a good
  * part of all.
  */
-bool hm_stream_passes(struct hm_file *file)
+bool hm_stream_is_use_once(struct hm_file *file)
 {
 	struct hm_cache *cache = file->cache;
 	u64 room = (hm_pool_free_target(cache) + cache->opts.evict_batch) * HM_BLOCK_PAGES;
@@ -430,8 +430,8 @@ static void plan_ahead(struct hm_file *file, struct hm_stream *s, const struct r
 	if (chosen && (!s->write || is_from_start(s)) && !at->whole && is_long(s) &&
 	    s->window <= HM_BLOCK_PAGES && max >= LONG_WINDOW)
 		plan->access |= HM_ACCESS_STREAM;
-	if (chosen && is_large(file, s) && hm_stream_passes(file))
-		plan->access |= HM_ACCESS_PASSING;
+	if (chosen && is_large(file, s) && hm_stream_is_use_once(file))
+		plan->access |= HM_ACCESS_USE_ONCE;
 	plan->mark = plan->end;
 	if (plan->end < npages) {
 		plan->mark = s->next + s->window / 2 / s->step * s->step;

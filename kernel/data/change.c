@@ -73,8 +73,8 @@ static int write_before(struct hugemap_inode *hi, loff_t start, loff_t end,
 }
 
 /* What is known about holes in a range that has changed. */
-static void note_holes(struct hugemap_inode *hi, loff_t start, loff_t end, loff_t old_size,
-		       loff_t size, enum hugemap_change what)
+static void note_needs_alloc(struct hugemap_inode *hi, loff_t start, loff_t end, loff_t old_size,
+			     loff_t size, enum hugemap_change what)
 {
 	u64 beyond = hugemap_pages(size), old_end = hugemap_pages(old_size);
 	u64 first = (u64)start >> HM_PAGE_SHIFT, last;
@@ -83,22 +83,24 @@ static void note_holes(struct hugemap_inode *hi, loff_t start, loff_t end, loff_
 	if (!hi->lower)
 		return;
 	if (beyond > old_end)
-		hugemap_note_hollow(hi, old_end, (beyond | HUGEMAP_BLOCK_MASK) + 1 - old_end, true);
+		hugemap_note_zero_fill(hi, old_end, (beyond | HUGEMAP_BLOCK_MASK) + 1 - old_end,
+				       true);
 	if (what == HUGEMAP_KEEP) {
 		/* Direct I/O, a clone: it may be data now, and may have holes. */
 		last = min(end == LLONG_MAX ? beyond : hugemap_pages(end), beyond);
 		if (last > first) {
-			hugemap_note_hollow(hi, first, last - first, true);
-			hugemap_note_hollow(hi, first, last - first, false);
+			hugemap_note_zero_fill(hi, first, last - first, true);
+			hugemap_note_zero_fill(hi, first, last - first, false);
 		}
 	} else if (end != LLONG_MAX) {
 		first = hugemap_pages(start);
 		last = min((u64)end >> HM_PAGE_SHIFT, beyond);
 		if (last > first)
-			hugemap_note_hollow(hi, first, last - first, true);
+			hugemap_note_zero_fill(hi, first, last - first, true);
 	}
 	if (old_end > beyond)
-		hugemap_note_hollow(hi, beyond, (old_end | HUGEMAP_BLOCK_MASK) + 1 - beyond, true);
+		hugemap_note_zero_fill(hi, beyond, (old_end | HUGEMAP_BLOCK_MASK) + 1 - beyond,
+				       true);
 }
 
 /* The part of a unit that has changed, in bytes of its folio. */
@@ -356,14 +358,16 @@ static void take_rest(struct hugemap_inode *hi, const struct change *change, lof
 		take_size(hi, grown.end);
 	if (hi->hfile) {
 		hugemap_drop_clean(hi, change->start, change->end);
-		note_holes(hi, change->start, change->end, old_size, old_size, HUGEMAP_KEEP);
+		note_needs_alloc(hi, change->start, change->end, old_size, old_size, HUGEMAP_KEEP);
 		if (is_shorter) {
 			forget_range(hi, &cut, true);
-			note_holes(hi, cut.start, cut.end, old_size, cut.start, HUGEMAP_DISCARD);
+			note_needs_alloc(hi, cut.start, cut.end, old_size, cut.start,
+					 HUGEMAP_DISCARD);
 		}
 		if (is_longer) {
 			forget_range(hi, &grown, false);
-			note_holes(hi, old_size, LLONG_MAX, old_size, grown.end, HUGEMAP_KEEP);
+			note_needs_alloc(hi, old_size, LLONG_MAX, old_size, grown.end,
+					 HUGEMAP_KEEP);
 		}
 	}
 	if (is_longer)
@@ -418,7 +422,7 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 				range = (struct change){ old_size, size, what };
 				forget_range(hi, &range, false);
 			}
-			note_holes(hi, start, end, old_size, size, what);
+			note_needs_alloc(hi, start, end, old_size, size, what);
 		}
 		hugemap_race_point("change: dropped, size not told");
 		if (size > old_size)

@@ -243,8 +243,8 @@ static inline struct hugemap_inode *hugemap_inode_of_file(const struct hm_file *
 
 int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind);
 
-/* hm_file_set_hollow(), which may be long. */
-void hugemap_note_hollow(struct hugemap_inode *hi, u64 pgoff, u64 npages, bool hollow);
+/* hm_file_set_zero_fill(), which may be long. */
+void hugemap_note_zero_fill(struct hugemap_inode *hi, u64 pgoff, u64 npages, bool zero_fill);
 
 bool hugemap_is_writing(struct hugemap_inode *hi, u64 pgoff);
 

@@ -38,7 +38,7 @@ static int fault_provide(struct hugemap_inode *hi, u64 pgoff, u64 wanted)
 	hugemap_race_point("fault: brought in, no room below");
 	if (err || !store)
 		return err;
-	if (!hm_has_holes(hi->hfile, pgoff)) {
+	if (!hm_needs_alloc(hi->hfile, pgoff)) {
 		if (down_read_killable(&mapping->invalidate_lock))
 			return -EINTR;
 		filemap_invalidate_unlock_shared(mapping);
@@ -53,7 +53,7 @@ static bool may_store(struct hugemap_inode *hi, u64 pgoff)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 
-	if (hm_has_holes(hi->hfile, pgoff) || hugemap_must_stay(hi, pgoff) ||
+	if (hm_needs_alloc(hi->hfile, pgoff) || hugemap_must_stay(hi, pgoff) ||
 	    !filemap_invalidate_trylock_shared(mapping))
 		return false;
 	filemap_invalidate_unlock_shared(mapping);
@@ -332,7 +332,7 @@ lock:
 	folio_lock(folio);
 	if (!hugemap_folio_is(hi, folio, vmf->pgoff) ||
 	    vmf->pgoff >= hugemap_pages(i_size_read(inode)) ||
-	    hm_has_holes(hi->hfile, vmf->pgoff) || !make_dirty(vmf, hi, folio, &unit) ||
+	    hm_needs_alloc(hi->hfile, vmf->pgoff) || !make_dirty(vmf, hi, folio, &unit) ||
 	    !may_map(vmf, hi, &unit)) {
 		folio_unlock(folio);
 		goto out;
@@ -414,7 +414,7 @@ static vm_fault_t upgrade_fault(struct vm_fault *vmf)
 	if (folio) {
 		folio_lock(folio);
 		if (hugemap_folio_is(hi, folio, vmf->pgoff) &&
-		    !hm_has_holes(hi->hfile, vmf->pgoff) && make_dirty(vmf, hi, folio, &unit) &&
+		    !hm_needs_alloc(hi->hfile, vmf->pgoff) && make_dirty(vmf, hi, folio, &unit) &&
 		    /* Else mm takes the PMD away, and comes to hugemap_page_mkwrite(). */
 		    !(unit.hints & HM_HINT_PARTIAL) && fault_upgrade(vmf, folio)) {
 			hugemap_count(hugemap_of(hi), HUGEMAP_C_UPGRADES, 1);

@@ -349,7 +349,7 @@ static void fill_carry_out(struct hugemap_inode *hi, const struct hm_plan *plan)
 	reached = bring_plan(hi, plan->start, plan->end, plan->mark, plan->access);
 	/* The writer will find room there. If there is none, it will be told. */
 	if (plan->access & HM_ACCESS_WRITE && reached > plan->start &&
-	    hm_has_holes(hi->hfile, plan->start))
+	    hm_needs_alloc(hi->hfile, plan->start))
 		hugemap_reserve(hi, plan->start, reached - plan->start);
 	if (reached < plan->end) {
 		hm_readahead_stopped(hi->hfile, plan, reached);

@@ -46,7 +46,7 @@ static void zero_holes(struct hugemap_promotion *p)
 
 	bitmap_zero(p->to_read, HM_BLOCK_PAGES);
 	for_each_set_bit(i, p->core.missing, HM_BLOCK_PAGES) {
-		if (hm_hollow(p->hi->hfile, p->core.unit.pgoff + i))
+		if (hm_is_zero_fill(p->hi->hfile, p->core.unit.pgoff + i))
 			clear_highpage(folio_page(p->huge, i));
 		else
 			__set_bit(i, p->to_read);

@@ -207,7 +207,7 @@ static void make_room(struct hugemap_inode *hi, loff_t size)
 	/* In this order: see hm_file_add_node(), with which a reader may be under way. */
 	hm_file_set_size(hi->hfile, size);
 	hugemap_race_point("write: room behind the end, holes not known");
-	hugemap_note_hollow(hi, old_end, end + 1 - old_end, true);
+	hugemap_note_zero_fill(hi, old_end, end + 1 - old_end, true);
 }
 
 /*
@@ -245,7 +245,7 @@ static int reserve_room(struct hugemap_inode *hi, u64 start, u64 end, u32 access
 		u64 next;
 
 		next = max(unit.pgoff + unit.npages, pgoff + 1);
-		if (unit.hints & HM_HINT_HOLES) {
+		if (unit.hints & HM_HINT_NEEDS_ALLOC) {
 			/* What is a huge unit, or will be one, is written as one, too. */
 			bool part = state == HM_ABSENT &&
 				    access & (HM_ACCESS_BASE | HM_ACCESS_AUTO);
@@ -282,7 +282,7 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 	 */
 	offset = pos - ((loff_t)folio->index << HM_PAGE_SHIFT);
 	bytes = min_t(size_t, folio_size(folio) - offset, iov_iter_count(from));
-	if (!hugemap_folio_is(hi, folio, pgoff) || hm_has_holes(hi->hfile, pgoff) ||
+	if (!hugemap_folio_is(hi, folio, pgoff) || hm_needs_alloc(hi->hfile, pgoff) ||
 	    hm_fault(hi->hfile, pgoff,
 		     hugemap_store_access(hi, hugemap_pages(offset % HM_PAGE_SIZE + bytes)),
 		     &unit) != HM_HIT) {
@@ -431,7 +431,7 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 	/* Of a whole block nothing is read; of a part nothing but what is not overwritten. */
 	if (access & HM_ACCESS_AUTO && chunk == HM_BLOCK_SIZE)
 		access &= ~(u32)HM_ACCESS_AUTO;
-	else if (access & HM_ACCESS_AUTO && !hm_hollow(hi->hfile, pgoff))
+	else if (access & HM_ACCESS_AUTO && !hm_is_zero_fill(hi->hfile, pgoff))
 		access |= HM_ACCESS_BASE;
 	/* Have the source there, as the copies do not wait for it. */
 	if (fault_in_iov_iter_readable(from, chunk) == chunk)

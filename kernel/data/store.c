@@ -107,17 +107,17 @@ static u32 part_of(const struct parts *parts, loff_t pos)
  * system cannot say, all of the file is data. What lies beyond its end holds
  * none; when the file grows, it becomes a hole. The core knows of growth first.
  */
-static void find_holes(struct hugemap_inode *hi, const struct parts *parts, unsigned long *hollow,
-		       unsigned long *holes)
+static void find_holes(struct hugemap_inode *hi, const struct parts *parts,
+		       unsigned long *zero_fill, unsigned long *holes)
 {
 	loff_t end = parts->start + ((loff_t)parts->n << parts->shift), at = parts->start;
 	loff_t size = hm_file_size(hi->hfile);
 
-	bitmap_zero(hollow, parts->n);
+	bitmap_zero(zero_fill, parts->n);
 	bitmap_zero(holes, parts->n);
 	if (!hi->lower)
 		return;
-	bitmap_fill(hollow, parts->n);
+	bitmap_fill(zero_fill, parts->n);
 	while (at < end) {
 		loff_t data = at < size ? vfs_llseek(hi->reader, at, SEEK_DATA) : -ENXIO;
 		loff_t hole;
@@ -132,7 +132,7 @@ static void find_holes(struct hugemap_inode *hi, const struct parts *parts, unsi
 			return;
 		hole = vfs_llseek(hi->reader, data, SEEK_HOLE);
 		at = min(hole > data ? hole : max(size, data + 1), end);
-		bitmap_clear(hollow, part_of(parts, data),
+		bitmap_clear(zero_fill, part_of(parts, data),
 			     part_of(parts, at - 1) - part_of(parts, data) + 1);
 	}
 }
@@ -142,7 +142,7 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 	struct parts parts = { .start = (loff_t)hm_leaf_start(pgoff) << HM_PAGE_SHIFT,
 			       .n = HM_NODE_SLOTS,
 			       .shift = HM_BLOCK_SHIFT };
-	DECLARE_BITMAP(hollow, HM_NODE_SLOTS);
+	DECLARE_BITMAP(zero_fill, HM_NODE_SLOTS);
 	DECLARE_BITMAP(holes, HM_NODE_SLOTS);
 	/* Before anything is asked: who writes behind the end makes it larger meanwhile. */
 	u64 size = hm_file_size(hi->hfile);
@@ -158,26 +158,26 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 						 << HM_PAGE_SHIFT,
 					.n = HM_BLOCK_PAGES,
 					.shift = HM_PAGE_SHIFT };
-		if (hm_has_holes(hi->hfile, pgoff))
-			find_holes(hi, &parts, hollow, holes);
+		if (hm_needs_alloc(hi->hfile, pgoff))
+			find_holes(hi, &parts, zero_fill, holes);
 		else
 			bitmap_zero(holes, HM_BLOCK_PAGES);
 	} else if (kind == HM_NODE_LEAF) {
-		find_holes(hi, &parts, hollow, holes);
+		find_holes(hi, &parts, zero_fill, holes);
 	}
 	hugemap_race_point("index: holes known, node not there");
-	if (!hm_file_add_node(hi->hfile, pgoff, kind, node, size, hollow, holes))
+	if (!hm_file_add_node(hi->hfile, pgoff, kind, node, size, zero_fill, holes))
 		kfree(node);
 	return 0;
 }
 
-void hugemap_note_hollow(struct hugemap_inode *hi, u64 pgoff, u64 npages, bool hollow)
+void hugemap_note_zero_fill(struct hugemap_inode *hi, u64 pgoff, u64 npages, bool zero_fill)
 {
 	u64 end = pgoff + npages, next;
 
 	for (; pgoff < end; pgoff = next) {
 		next = min(end, hm_leaf_start(pgoff) + HM_NODE_SLOTS * HM_BLOCK_PAGES);
-		hm_file_set_hollow(hi->hfile, pgoff, next - pgoff, hollow);
+		hm_file_set_zero_fill(hi->hfile, pgoff, next - pgoff, zero_fill);
 		/* Terabytes of base pages take seconds. */
 		cond_resched();
 	}

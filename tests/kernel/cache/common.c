@@ -81,14 +81,14 @@ void env_end(struct env *env)
 	free(env->mem);
 }
 
-void add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, const unsigned long *hollow,
-	      const unsigned long *holes)
+void add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind,
+	      const unsigned long *zero_fill, const unsigned long *needs_alloc)
 {
 	size_t size = (hm_node_bytes(kind) + 63) & ~(size_t)63;
 	void *mem = aligned_alloc(64, size);
 
 	memset(mem, 0, size);
-	if (!hm_file_add_node(file, pgoff, kind, mem, hm_file_size(file), hollow, holes))
+	if (!hm_file_add_node(file, pgoff, kind, mem, hm_file_size(file), zero_fill, needs_alloc))
 		free(mem);
 }
 

@@ -79,7 +79,7 @@ u32 write_all(struct hm_file *file);
 /* Take a range out of the cache; returns how many units were taken. */
 u32 drop(struct hm_file *file, u64 start, u64 end, bool discard);
 
-void add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, const unsigned long *hollow,
-	      const unsigned long *holes);
+void add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind,
+	      const unsigned long *zero_fill, const unsigned long *needs_alloc);
 
 #endif /* HM_TEST_COMMON_H */

@@ -315,16 +315,16 @@ static void test_holes(void **state)
 
 	env_start(&env, 16, 1, BYTES(64));
 	bring(env.file, P(1), HM_ACCESS_READ);
-	hm_file_set_hollow(env.file, P(3), BLOCK, true);
+	hm_file_set_zero_fill(env.file, P(3), BLOCK, true);
 	bring(env.file, P(3), HM_ACCESS_READ);
-	assert_true(hm_hollow(env.file, P(3)) && hm_has_holes(env.file, P(3)));
+	assert_true(hm_is_zero_fill(env.file, P(3)) && hm_needs_alloc(env.file, P(3)));
 	file(&env, P(3) + 1, 1);
 	write_block(&env, 3);
-	assert_false(hm_hollow(env.file, P(3)));
-	assert_true(hm_has_holes(env.file, P(3)));
+	assert_false(hm_is_zero_fill(env.file, P(3)));
+	assert_true(hm_needs_alloc(env.file, P(3)));
 	touch(env.file, P(3), HM_ACCESS_WRITE);
 	write_block(&env, 3);
-	assert_false(hm_has_holes(env.file, P(3)));
+	assert_false(hm_needs_alloc(env.file, P(3)));
 	env_end(&env);
 }
 

@@ -415,7 +415,7 @@ static void test_passing_held(void **state)
 	for (i = 0; i < 8; i++)
 		bring(env.file, P(i), HM_ACCESS_READ);
 	for (i = 8; i < 16; i++) {
-		bring(env.file, P(i), HM_ACCESS_PASSING);
+		bring(env.file, P(i), HM_ACCESS_USE_ONCE);
 		touch(env.file, P(i), HM_ACCESS_READ);
 	}
 	for (round = 0; round < 64; round++) {
@@ -454,7 +454,7 @@ static void test_passing_last(void **state)
 	for (i = 4; i < 14; i++)
 		bring(env.file, P(i), HM_ACCESS_WRITE);
 	for (; i < 17; i++) {
-		bring(env.file, P(i), HM_ACCESS_PASSING);
+		bring(env.file, P(i), HM_ACCESS_USE_ONCE);
 		touch(env.file, P(i), HM_ACCESS_READ);
 	}
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 0);

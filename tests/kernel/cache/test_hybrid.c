@@ -484,12 +484,12 @@ static void test_scan_that_fits(void **state)
 static void test_passing_goes(void **state)
 {
 	struct reader r;
-	u32 passing;
+	u32 use_once;
 
 	start(&r, 128, 256);
 	scan(&r, 250, AUTO);
-	passing = hm_list_count(&r.env.cache->shards->list[HM_HUGE][HM_Q_PASSING]);
-	assert_in_range(passing, 4, 64);
+	use_once = hm_list_count(&r.env.cache->shards->list[HM_HUGE][HM_Q_USE_ONCE]);
+	assert_in_range(use_once, 4, 64);
 	hm_cache_tick(r.env.cache, 60000);
 	evict(r.env.cache, HM_HUGE, ~0u);
 	assert_int_equal(hm_pool_free(r.env.cache, HM_HUGE), 128);
@@ -501,7 +501,7 @@ static bool passes(struct reader *r, u64 page)
 	struct hm_unit unit;
 
 	assert_int_equal(fault(r->env.file, page, HM_ACCESS_READ, &unit), HM_HIT);
-	return hm_desc_of(r->env.cache, unit.frame)->passing;
+	return hm_desc_of(r->env.cache, unit.frame)->use_once;
 }
 
 /* In a pool that is full, what a short stream has brought in is as anything else. */

@@ -304,67 +304,67 @@ static void test_sequence_wraps(void **state)
  */
 static void test_holes(void **state)
 {
-	unsigned long hollow[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 1ul << 1 };
-	unsigned long holes[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 3ul << 1 };
+	unsigned long zero_fill[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 1ul << 1 };
+	unsigned long needs_alloc[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 3ul << 1 };
 	unsigned long in_block[HM_BITMAP_LONGS(HM_BLOCK_PAGES)] = { 1ul << 5 };
 	struct hm_unit unit;
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(8));
 	add_node(env.file, 0, HM_NODE_DIR, NULL, NULL);
-	add_node(env.file, 0, HM_NODE_LEAF, hollow, holes);
-	assert_false(hm_has_holes(env.file, P(0)));
-	assert_true(hm_has_holes(env.file, P(1)));
-	assert_true(hm_has_holes(env.file, P(2)));
-	assert_false(hm_hollow(env.file, P(2)));
+	add_node(env.file, 0, HM_NODE_LEAF, zero_fill, needs_alloc);
+	assert_false(hm_needs_alloc(env.file, P(0)));
+	assert_true(hm_needs_alloc(env.file, P(1)));
+	assert_true(hm_needs_alloc(env.file, P(2)));
+	assert_false(hm_is_zero_fill(env.file, P(2)));
 	/* Allocated, and still without data. */
 	hm_file_set_allocated(env.file, P(1), BLOCK);
-	assert_false(hm_has_holes(env.file, P(1)));
+	assert_false(hm_needs_alloc(env.file, P(1)));
 	assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &unit), HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, false));
 	/* Of a block that is whole, a part is not remembered. */
 	hm_file_set_allocated(env.file, P(2), BLOCK / 2);
-	assert_true(hm_has_holes(env.file, P(2)));
+	assert_true(hm_needs_alloc(env.file, P(2)));
 	/* Split: page by page, as far as it was known when the node came. */
 	add_node(env.file, P(2), HM_NODE_BASE, NULL, in_block);
 	assert_int_equal(fault(env.file, P(2) + 5, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
 			 HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, false));
-	assert_false(hm_has_holes(env.file, P(2) + 4));
-	assert_true(hm_has_holes(env.file, P(2) + 5));
+	assert_false(hm_needs_alloc(env.file, P(2) + 4));
+	assert_true(hm_needs_alloc(env.file, P(2) + 5));
 	hm_file_set_allocated(env.file, P(2) + 5, 1);
-	assert_false(hm_has_holes(env.file, P(2) + 5));
+	assert_false(hm_needs_alloc(env.file, P(2) + 5));
 	/* What was written has room. */
-	hm_file_set_hollow(env.file, P(3), BLOCK, true);
-	assert_true(hm_has_holes(env.file, P(3)));
+	hm_file_set_zero_fill(env.file, P(3), BLOCK, true);
+	assert_true(hm_needs_alloc(env.file, P(3)));
 	bring(env.file, P(3), HM_ACCESS_WRITE);
 	write_all(env.file);
-	assert_false(hm_has_holes(env.file, P(3)));
+	assert_false(hm_needs_alloc(env.file, P(3)));
 	/* Data may leave holes beside it. */
-	hm_file_set_hollow(env.file, P(4), BLOCK, true);
-	hm_file_set_hollow(env.file, P(4), BLOCK / 2, false);
-	assert_true(hm_has_holes(env.file, P(4)));
-	assert_false(hm_hollow(env.file, P(4)));
+	hm_file_set_zero_fill(env.file, P(4), BLOCK, true);
+	hm_file_set_zero_fill(env.file, P(4), BLOCK / 2, false);
+	assert_true(hm_needs_alloc(env.file, P(4)));
+	assert_false(hm_is_zero_fill(env.file, P(4)));
 	/* What the store has of its last block is all of it, until there is more. */
 	hm_file_set_size(env.file, BYTES(6) + 3 * HM_PAGE_SIZE + 1);
-	hm_file_set_hollow(env.file, P(6), BLOCK, true);
+	hm_file_set_zero_fill(env.file, P(6), BLOCK, true);
 	hm_file_set_allocated(env.file, P(6), 3);
-	assert_true(hm_has_holes(env.file, P(6)));
+	assert_true(hm_needs_alloc(env.file, P(6)));
 	hm_file_set_allocated(env.file, P(6), 4);
-	assert_false(hm_has_holes(env.file, P(6)));
+	assert_false(hm_needs_alloc(env.file, P(6)));
 	hm_file_set_size(env.file, BYTES(6) + 4 * HM_PAGE_SIZE + 1);
-	hm_file_set_hollow(env.file, P(6) + 4, BLOCK - 4, true);
-	assert_true(hm_has_holes(env.file, P(6)));
+	hm_file_set_zero_fill(env.file, P(6) + 4, BLOCK - 4, true);
+	assert_true(hm_needs_alloc(env.file, P(6)));
 	hm_file_set_size(env.file, BYTES(8));
 	/* Split, what is allocated and without data is so in each of its pages. */
-	hm_file_set_hollow(env.file, P(5), BLOCK, true);
+	hm_file_set_zero_fill(env.file, P(5), BLOCK, true);
 	hm_file_set_allocated(env.file, P(5), BLOCK);
 	add_node(env.file, P(5), HM_NODE_BASE, NULL, NULL);
 	assert_int_equal(fault(env.file, P(5) + 1, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
 			 HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, false));
-	assert_true(hm_hollow(env.file, P(5)));
-	assert_false(hm_has_holes(env.file, P(5)));
+	assert_true(hm_is_zero_fill(env.file, P(5)));
+	assert_false(hm_needs_alloc(env.file, P(5)));
 	env_end(&env);
 }
 
@@ -378,18 +378,18 @@ static void test_hollow_parts(void **state)
 	add_node(env.file, 0, HM_NODE_DIR, NULL, NULL);
 	add_node(env.file, 0, HM_NODE_LEAF, NULL, NULL);
 	/* Not split: a part that holds none cannot be remembered, one with data is. */
-	hm_file_set_hollow(env.file, P(1) + 1, 3, true);
-	assert_false(hm_hollow(env.file, P(1) + 2));
-	hm_file_set_hollow(env.file, P(2), BLOCK, true);
-	assert_true(hm_hollow(env.file, P(2) + 1));
-	hm_file_set_hollow(env.file, P(2) + 1, 1, false);
-	assert_false(hm_hollow(env.file, P(2)));
+	hm_file_set_zero_fill(env.file, P(1) + 1, 3, true);
+	assert_false(hm_is_zero_fill(env.file, P(1) + 2));
+	hm_file_set_zero_fill(env.file, P(2), BLOCK, true);
+	assert_true(hm_is_zero_fill(env.file, P(2) + 1));
+	hm_file_set_zero_fill(env.file, P(2) + 1, 1, false);
+	assert_false(hm_is_zero_fill(env.file, P(2)));
 	/* Split: page by page, over the border of a block. */
 	bring(env.file, P(3) + 1, HM_ACCESS_BASE);
-	hm_file_set_hollow(env.file, P(3) + 2, BLOCK, true);
-	assert_false(hm_hollow(env.file, P(3)));
-	assert_true(hm_hollow(env.file, P(3) + 2));
-	assert_true(hm_hollow(env.file, P(4) - 1));
+	hm_file_set_zero_fill(env.file, P(3) + 2, BLOCK, true);
+	assert_false(hm_is_zero_fill(env.file, P(3)));
+	assert_true(hm_is_zero_fill(env.file, P(3) + 2));
+	assert_true(hm_is_zero_fill(env.file, P(4) - 1));
 	assert_int_equal(fault(env.file, P(3) + 3, HM_ACCESS_BASE, &unit), HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, false));
 	env_end(&env);
@@ -397,7 +397,7 @@ static void test_hollow_parts(void **state)
 
 static void test_hollow(void **state)
 {
-	unsigned long hollow[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 1ul << 2 | 1ul << 3 };
+	unsigned long zero_fill[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 1ul << 2 | 1ul << 3 };
 	enum hm_node_kind kind;
 	struct hm_unit unit;
 	struct env env;
@@ -406,18 +406,18 @@ static void test_hollow(void **state)
 	env_start(&env, 16, 1, BYTES(2 * HM_NODE_SLOTS));
 	assert_int_equal(hm_leaf_start(P(HM_NODE_SLOTS) + P(3) + 1), P(HM_NODE_SLOTS));
 	assert_int_equal(hm_leaf_start(P(HM_NODE_SLOTS) - 1), 0);
-	assert_false(hm_hollow(env.file, P(2)));
+	assert_false(hm_is_zero_fill(env.file, P(2)));
 	assert_true(hm_file_lacks_node(env.file, P(2), &kind));
 	assert_int_equal(kind, HM_NODE_DIR);
 	add_node(env.file, 0, HM_NODE_DIR, NULL, NULL);
 	assert_true(hm_file_lacks_node(env.file, P(2), &kind));
 	assert_int_equal(kind, HM_NODE_LEAF);
-	add_node(env.file, 0, HM_NODE_LEAF, hollow, NULL);
+	add_node(env.file, 0, HM_NODE_LEAF, zero_fill, NULL);
 	assert_false(hm_file_lacks_node(env.file, P(2), &kind));
-	assert_false(hm_hollow(env.file, P(1)));
-	assert_true(hm_hollow(env.file, P(2)));
-	assert_true(hm_hollow(env.file, P(3) + 1));
-	assert_false(hm_hollow(env.file, P(4)));
+	assert_false(hm_is_zero_fill(env.file, P(1)));
+	assert_true(hm_is_zero_fill(env.file, P(2)));
+	assert_true(hm_is_zero_fill(env.file, P(3) + 1));
+	assert_false(hm_is_zero_fill(env.file, P(4)));
 	assert_int_equal(fault(env.file, P(2), HM_ACCESS_READ, &unit), HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, false));
 	assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &unit), HM_FILL);
@@ -428,10 +428,10 @@ static void test_hollow(void **state)
 	/* A split: one page is written, the others still hold nothing. */
 	assert_int_equal(fault(env.file, P(3), HM_ACCESS_BASE | HM_ACCESS_WRITE, &unit), HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, true));
-	assert_true(hm_hollow(env.file, P(3)));
+	assert_true(hm_is_zero_fill(env.file, P(3)));
 	write_all(env.file);
-	assert_false(hm_hollow(env.file, P(3)));
-	assert_true(hm_hollow(env.file, P(3) + 1));
+	assert_false(hm_is_zero_fill(env.file, P(3)));
+	assert_true(hm_is_zero_fill(env.file, P(3) + 1));
 	drop(env.file, P(3), P(4), false);
 
 	/* Joined, the block holds some data, so it must be read. */
@@ -451,7 +451,7 @@ static void test_hollow(void **state)
 
 	/* A split of a block with data, after one that was hollow: old bits. */
 	drop(env.file, 0, ~0ull, true);
-	hm_file_set_hollow(env.file, P(2), BLOCK, false);
+	hm_file_set_zero_fill(env.file, P(2), BLOCK, false);
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
 		assert_int_equal(fault(env.file, P(2) + i, HM_ACCESS_BASE, &unit) == HM_FILL &&
 					 !hm_fill_done(&unit, 0, false),
@@ -473,14 +473,14 @@ static void test_node_of_another_size(void **state)
 	add_node(env.file, 0, HM_NODE_DIR, NULL, NULL);
 	add_node(env.file, 0, HM_NODE_LEAF, NULL, NULL);
 	hm_file_set_size(env.file, BYTES(2));
-	hm_file_set_hollow(env.file, P(1) + 1, BLOCK - 1, true);
+	hm_file_set_zero_fill(env.file, P(1) + 1, BLOCK - 1, true);
 	assert_false(hm_file_add_node(env.file, P(1), HM_NODE_BASE, mem, BYTES(1) + HM_PAGE_SIZE,
 				      NULL, NULL));
 	/* Of the right size, but from before the holes. */
 	assert_true(hm_file_add_node(env.file, P(1), HM_NODE_BASE, mem, BYTES(2), NULL, none));
 	assert_int_equal(fault(env.file, P(1) + 2, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
 			 HM_FILL);
-	assert_true(hm_has_holes(env.file, P(1) + 2));
+	assert_true(hm_needs_alloc(env.file, P(1) + 2));
 	assert_false(hm_fill_done(&unit, 0, false));
 	env_end(&env);
 }
@@ -496,19 +496,19 @@ static void test_set_hollow(void **state)
 	bring(env.file, P(2 * HM_NODE_SLOTS), HM_ACCESS_READ);
 	drop(env.file, 0, ~0ull, true);
 	/* Over a leaf that is missing in the middle. */
-	hm_file_set_hollow(env.file, P(1), P(2 * HM_NODE_SLOTS), true);
-	assert_false(hm_hollow(env.file, 0));
-	assert_true(hm_hollow(env.file, P(1)));
-	assert_true(hm_hollow(env.file, P(HM_NODE_SLOTS - 1)));
-	assert_true(hm_hollow(env.file, P(2 * HM_NODE_SLOTS)));
-	assert_false(hm_hollow(env.file, P(2 * HM_NODE_SLOTS + 1)));
+	hm_file_set_zero_fill(env.file, P(1), P(2 * HM_NODE_SLOTS), true);
+	assert_false(hm_is_zero_fill(env.file, 0));
+	assert_true(hm_is_zero_fill(env.file, P(1)));
+	assert_true(hm_is_zero_fill(env.file, P(HM_NODE_SLOTS - 1)));
+	assert_true(hm_is_zero_fill(env.file, P(2 * HM_NODE_SLOTS)));
+	assert_false(hm_is_zero_fill(env.file, P(2 * HM_NODE_SLOTS + 1)));
 	assert_int_equal(fault(env.file, P(HM_NODE_SLOTS), HM_ACCESS_READ, &unit), HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, false));
 	/* Split while hollow, then told that it holds data: all pages. */
 	assert_int_equal(fault(env.file, P(1), HM_ACCESS_BASE, &unit), HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, false));
 	drop(env.file, P(1), P(2), true);
-	hm_file_set_hollow(env.file, P(1), BLOCK, false);
+	hm_file_set_zero_fill(env.file, P(1), BLOCK, false);
 	assert_int_equal(fault(env.file, P(1) + 1, HM_ACCESS_BASE, &unit), HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, false));
 	env_end(&env);
@@ -525,7 +525,7 @@ static void test_peek_without_nodes(void **state)
 	assert_int_equal(unit.frame, HM_NO_FRAME_ID);
 	assert_int_equal(unit.pgoff, LAST_PAGE + 1 - BLOCK);
 	assert_false(hm_referenced(env.file, 5));
-	assert_false(hm_hollow(env.file, 5));
+	assert_false(hm_is_zero_fill(env.file, 5));
 	assert_false(around(env.file, 5, &unit));
 	env_end(&env);
 }
@@ -547,8 +547,8 @@ static void test_lines(void **state)
 
 	assert_true(LAST_LINE(hm_file, cache) < LINE(hm_file, dirty_counter));
 	assert_true(LAST_LINE(hm_file, size) < LINE(hm_file, dirty_counter));
-	assert_true(LAST_LINE(hm_file, holes) < LINE(hm_file, dirty_counter));
-	assert_true(LAST_LINE(hm_file, holes) < LINE(hm_file, stream_lock));
+	assert_true(LAST_LINE(hm_file, needs_alloc) < LINE(hm_file, dirty_counter));
+	assert_true(LAST_LINE(hm_file, needs_alloc) < LINE(hm_file, stream_lock));
 	assert_true(LAST_LINE(hm_file, dirty_since) < LINE(hm_file, dirty_lock));
 	assert_true(LAST_LINE(hm_file, stream) < LINE(hm_file, node_lock));
 	assert_true(LINE(hm_file, node_lock) < LINE(hm_file, dir));

@@ -629,14 +629,14 @@ static void test_holes(void **state)
 
 	start(&env);
 	fill(env.file, 3, HM_BLOCK_PAGES, AUTO);
-	hm_file_set_hollow(env.file, P(3) + 5, 1, true);
+	hm_file_set_zero_fill(env.file, P(3) + 5, 1, true);
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_HOLES);
 	assert_int_equal(refused(&env, HM_C_REFUSED_HOLES), 1);
 	hm_file_set_allocated(env.file, P(3) + 5, 1);
 	hm_cache_tick(env.cache, 5000);
 	begin(&env, &p);
-	hm_file_set_hollow(env.file, P(3) + 6, 1, true);
+	hm_file_set_zero_fill(env.file, P(3) + 6, 1, true);
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_HOLES);
 	hm_promote_abort(&p, HM_REFUSED_HOLES);
 	hm_file_set_allocated(env.file, P(3) + 6, 1);
@@ -645,8 +645,8 @@ static void test_holes(void **state)
 	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
 	hm_promote_commit(&p);
 	/* A part of it was hollow: it is not. */
-	assert_false(hm_hollow(env.file, P(3) + 5));
-	assert_false(hm_has_holes(env.file, P(3) + 5));
+	assert_false(hm_is_zero_fill(env.file, P(3) + 5));
+	assert_false(hm_needs_alloc(env.file, P(3) + 5));
 	env_end(&env);
 }
 

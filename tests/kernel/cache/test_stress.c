@@ -230,13 +230,13 @@ static void add_missing(struct stressed *s, u64 page, const struct hm_unit *unit
 {
 	size_t size = (hm_node_bytes((enum hm_node_kind)unit->err) + 63) & ~(size_t)63;
 	void *mem = aligned_alloc(64, size);
-	unsigned long hollow[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 0 };
+	unsigned long zero_fill[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 0 };
 
 	/* The device is empty at first: every block is a hole. */
 	memset(mem, 0, size);
-	memset(hollow, 0xff, sizeof(hollow));
+	memset(zero_fill, 0xff, sizeof(zero_fill));
 	if (!hm_file_add_node(s->file, page, (enum hm_node_kind)unit->err, mem,
-			      hm_file_size(s->file), hollow, NULL))
+			      hm_file_size(s->file), zero_fill, NULL))
 		free(mem);
 }
 
@@ -610,7 +610,7 @@ static void *run_thread(void *arg)
 			struct hm_unit unit;
 
 			hm_peek(s->file, rnd(t, NPAGES), &unit);
-			hm_hollow(s->file, rnd(t, NPAGES));
+			hm_is_zero_fill(s->file, rnd(t, NPAGES));
 			hm_cache_free_pages(env.cache);
 			hm_cache_tick(env.cache, i);
 			hm_cache_count(env.cache, HM_C_HITS);

@@ -59,7 +59,7 @@ static struct machine_member dir_names[] = {
 };
 static struct machine_member leaf_names[] = {
 	AT(hm_leaf, dirty, "leaf->dirty"),
-	AT(hm_leaf, hollow, "leaf->hollow"),
+	AT(hm_leaf, zero_fill, "leaf->hollow"),
 	AT(hm_leaf, word, "leaf->word"),
 	AT(hm_leaf, base, "leaf->base"),
 	END,
@@ -67,7 +67,7 @@ static struct machine_member leaf_names[] = {
 static struct machine_member base_names[] = {
 	AT(hm_base, resident, "base->resident"),
 	AT(hm_base, dirty, "base->dirty"),
-	AT(hm_base, hollow, "base->hollow"),
+	AT(hm_base, zero_fill, "base->hollow"),
 	AT(hm_base, word, "base->word"),
 	END,
 };

@@ -99,7 +99,7 @@ static void first_store(struct cpu *cpu)
 
 	sim_check(cpu->at <= units, "too few pages to store to");
 	machine_work(costs.fault);
-	CORE(hm_has_holes(cpu->file, pgoff));
+	CORE(hm_needs_alloc(cpu->file, pgoff));
 	outcome = ask(cpu->file, pgoff, access, &unit);
 	sim_check(outcome == HM_HIT, "outcome %d of a store", outcome);
 	if (unit.hints & HM_HINT_READAHEAD)
