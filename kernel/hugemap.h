@@ -148,9 +148,9 @@ struct hugemap_fault_error {
 struct hugemap_slot {
 	struct folio *huge;
 	struct page **base; /* a table, from the first time that it is carved on */
-	bool carved; /* the memory is that of @base; under carve_lock, or if it is parked */
-	bool whole; /* it was taken as one piece, and none of it has been replaced */
-	bool parked; /* no memory: the pool could grow by it; under pool_lock */
+	bool split; /* the memory is that of @base; under split_lock, or if it is parked */
+	bool contiguous; /* it was taken as one piece, and none of it has been replaced */
+	bool offline; /* no memory: the pool could grow by it; under pool_lock */
 };
 
 /* A mount: struct super_block.s_fs_info. */
@@ -174,7 +174,7 @@ struct hugemap_mount {
 	void *cache_mem;
 	struct hugemap_slot *slots;
 	u32 nslots; /* twice the pool at mount, if the core can: how far it can grow */
-	u32 nparked;
+	u32 noffline;
 	struct mutex pool_lock; /* which slots are parked; reclaim only tries it */
 	struct shrinker *shrinker;
 	unsigned long shed_at; /* jiffies, when the pool last gave memory to others */
@@ -183,7 +183,7 @@ struct hugemap_mount {
 	u64 orphan_pages;
 	spinlock_t idle_lock; /* of @idle */
 	struct list_head idle; /* inodes that reclaim is done with; see evict.c */
-	struct mutex carve_lock; /* a slot turns from huge to base or back */
+	struct mutex split_lock; /* a slot turns from huge to base or back */
 	wait_queue_head_t waits[HUGEMAP_WAITS]; /* for units, hashed */
 	wait_queue_head_t frames_wait; /* for free or clean frames */
 	wait_queue_head_t writer_wait;
@@ -355,7 +355,7 @@ u64 hugemap_pool_floor(const struct hugemap_options *opts);
 /* What the pool has now, in slots of 2 MB: less than it was asked for, if others want memory. */
 static inline u32 hugemap_pool_slots(const struct hugemap_mount *mount)
 {
-	return mount->nslots - READ_ONCE(mount->nparked);
+	return mount->nslots - READ_ONCE(mount->noffline);
 }
 
 /* Change what can be changed while mounted; all of it or nothing. */

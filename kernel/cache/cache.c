@@ -91,7 +91,7 @@ static u32 ghost_count(const struct hm_options *opts)
 
 /* The parts of the cache's memory, one after the other, each aligned to 64. */
 struct layout {
-	size_t shards, desc, carve, dirty_map, ghosts, end;
+	size_t shards, desc, container, dirty_map, ghosts, end;
 };
 
 static size_t align64(size_t size)
@@ -106,8 +106,8 @@ static struct layout lay_out(const struct hm_options *opts)
 
 	at.shards = align64(sizeof(struct hm_cache));
 	at.desc = at.shards + align64(sizeof(struct hm_shard) * opts->cpus);
-	at.carve = at.desc + align64(sizeof(struct hm_desc) * frames * (HM_BLOCK_PAGES + 1));
-	at.dirty_map = at.carve + align64(sizeof(struct hm_carve) * frames);
+	at.container = at.desc + align64(sizeof(struct hm_desc) * frames * (HM_BLOCK_PAGES + 1));
+	at.dirty_map = at.container + align64(sizeof(struct hm_container) * frames);
 	at.ghosts = at.dirty_map + align64(sizeof(struct hm_dirty_map) * frames);
 	at.end = at.ghosts + align64(sizeof(hm_atomic_t) * ghost_count(opts));
 	return at;
@@ -131,7 +131,7 @@ struct hm_cache *hm_cache_init(void *mem, const struct hm_options *opts)
 	cache->reserve = cache->nframes / 32 < 8 ? cache->nframes / 32 : 8;
 	cache->shards = (struct hm_shard *)(base + at.shards);
 	cache->desc = (struct hm_desc *)(base + at.desc);
-	cache->carve = (struct hm_carve *)(base + at.carve);
+	cache->container = (struct hm_container *)(base + at.container);
 	cache->dirty_map = (struct hm_dirty_map *)(base + at.dirty_map);
 	cache->ghosts = (hm_atomic_t *)(base + at.ghosts);
 	cache->nghosts = ghost_count(opts);

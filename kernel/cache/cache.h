@@ -241,8 +241,8 @@ enum hm_counter {
 	HM_C_READ_ERRORS,
 	HM_C_SPLITS,
 	HM_C_JOINS,
-	HM_C_CARVED, /* huge frames carved into base frames */
-	HM_C_REJOINED, /* and these that are huge again */
+	HM_C_FRAMES_SPLIT, /* huge frames carved into base frames */
+	HM_C_FRAMES_MERGED, /* and these that are huge again */
 	HM_C_PROMOTED,
 	HM_C_DEMOTED, /* evicted: huge units, of which few pages were stored to, and no more used */
 	HM_C_REFUSED, /* promotions that did not happen; then why, by enum hm_refused: */
@@ -287,15 +287,15 @@ struct hm_cache *hm_cache_init(void *mem, const struct hm_options *opts);
 void hm_cache_set_options(struct hm_cache *cache, const struct hm_options *opts);
 
 /**
- * hm_frame_park() - take a free huge frame out of the pool: it becomes smaller
+ * hm_frame_offline() - take a free huge frame out of the pool: it becomes smaller
  *
  * Return: the frame, whose memory the engine may give away, or HM_NO_FRAME_ID
  * if none is free now.
  */
-u32 hm_frame_park(struct hm_cache *cache);
+u32 hm_frame_offline(struct hm_cache *cache);
 
-/* It has memory again, which is base pages now if @pages: it is carved before others. */
-void hm_frame_unpark(struct hm_cache *cache, u32 frame, bool pages);
+/* It has memory again, which is base pages now if @base_backed: it is carved before others. */
+void hm_frame_online(struct hm_cache *cache, u32 frame, bool base_backed);
 
 /* The engine's clock, in milliseconds; only ever forward; for ages. */
 void hm_cache_tick(struct hm_cache *cache, u64 now_ms);

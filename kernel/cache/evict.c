@@ -21,7 +21,7 @@
 #define OLDER_MS 1000u
 
 /* Carved frames that are looked at for one that can be emptied. */
-#define DRAIN_TRIES 8u
+#define ISOLATE_TRIES 8u
 
 /* Victims are kept sorted, so that neighbours can be unmapped together. */
 static void victim_add(struct hm_victim *victims, u32 *n, const struct hm_desc *desc,
@@ -87,7 +87,7 @@ static enum verdict judge(struct hm_desc *desc, u32 frame, bool claim)
 static void not_clean(struct hm_cache *cache, u32 frame)
 {
 	if (hm_frame_is_base(cache, frame))
-		hm_pool_stay(cache, frame);
+		hm_pool_unisolate(cache, frame);
 }
 
 /* A tick may have come after @now was read: a minute is more than that takes. */
@@ -435,12 +435,12 @@ static bool own_goes(const struct oldest *own, const struct oldest *other)
 }
 
 /* Could a carved frame be emptied? All of it is free, or queued, as what is clean is. */
-static bool can_drain(struct hm_cache *cache, u32 huge)
+static bool can_isolate(struct hm_cache *cache, u32 huge)
 {
 	const struct hm_desc *desc = hm_desc_of(cache, hm_pool_base_frame(cache, huge, 0));
 	u32 i;
 
-	if (!hm_pool_carved(cache, huge, false))
+	if (!hm_pool_is_split(cache, huge, false))
 		return false;
 	for (i = 0; i < HM_BLOCK_PAGES; i++, desc++) {
 		if (hm_ptr_read(&desc->word) && !hm_queued(desc))
@@ -454,23 +454,23 @@ static bool can_drain(struct hm_cache *cache, u32 huge)
  * page; or one beside it. None, if each of them has a page that is dirty: then no
  * huge frame would come of it, and all that is clean would go.
  */
-static u32 container_to_drain(struct hm_cache *cache, u32 oldest)
+static u32 container_to_isolate(struct hm_cache *cache, u32 oldest)
 {
-	u64 now = hm_atomic_read(&cache->draining);
+	u64 now = hm_atomic_read(&cache->isolated);
 	u32 huge = (u32)now, i;
 
 	/* As long as it can be: whatever stays in it ends that. */
-	if (hm_pool_carved(cache, huge, true))
+	if (hm_pool_is_split(cache, huge, true))
 		return huge;
-	for (i = 0; i < DRAIN_TRIES; i++) {
+	for (i = 0; i < ISOLATE_TRIES; i++) {
 		huge = (hm_pool_container(cache, oldest) + i) % cache->nframes;
-		if (!can_drain(cache, huge))
+		if (!can_isolate(cache, huge))
 			continue;
-		while (!hm_atomic_cas(&cache->draining, &now, huge))
+		while (!hm_atomic_cas(&cache->isolated, &now, huge))
 			;
 		/* Nobody goes on with the one before: what is free of it is for use. */
 		if (now != huge)
-			hm_pool_stay(cache, hm_pool_base_frame(cache, (u32)now, 0));
+			hm_pool_unisolate(cache, hm_pool_base_frame(cache, (u32)now, 0));
 		return huge;
 	}
 	return HM_NO_FRAME_ID;
@@ -480,15 +480,16 @@ static u32 container_to_drain(struct hm_cache *cache, u32 oldest)
  * Empty a carved frame, so that it becomes a huge one again: claim all clean
  * base pages in it. If one is not after all, the others' frames are for use meanwhile.
  */
-static void drain(struct hm_cache *cache, u32 huge, struct hm_victim *victims, u32 max, u32 *n)
+static void isolate_container(struct hm_cache *cache, u32 huge, struct hm_victim *victims, u32 max,
+			      u32 *n)
 {
 	u32 frame = hm_pool_base_frame(cache, huge, 0);
 	u32 before = *n, i;
 	bool stays;
 
-	hm_pool_drain(cache, huge);
+	hm_pool_isolate(cache, huge);
 	/* Somebody else may have chosen another one meanwhile, and goes on with that. */
-	stays = hm_atomic_read(&cache->draining) != huge;
+	stays = hm_atomic_read(&cache->isolated) != huge;
 	for (i = 0; i < HM_BLOCK_PAGES && *n < max; i++, frame++) {
 		struct hm_desc *desc = hm_desc_of(cache, frame);
 		u64 where = hm_atomic_read(&desc->where);
@@ -515,7 +516,7 @@ static void drain(struct hm_cache *cache, u32 huge, struct hm_victim *victims, u
 	}
 	/* Or what is left is in no queue: it comes in, became dirty, or others take it out. */
 	if (stays || *n == before)
-		hm_pool_stay(cache, hm_pool_base_frame(cache, huge, 0));
+		hm_pool_unisolate(cache, hm_pool_base_frame(cache, huge, 0));
 }
 
 u32 hm_reclaim_want(struct hm_cache *cache, enum hm_kind kind)
@@ -565,10 +566,10 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 		if (own_goes(own, other)) {
 			reclaim_kind(cache, kind, want, victims, max, &n);
 		} else if (kind == HM_HUGE) {
-			u32 huge = container_to_drain(cache, other->frame);
+			u32 huge = container_to_isolate(cache, other->frame);
 
 			if (huge != HM_NO_FRAME_ID) {
-				drain(cache, huge, victims, max, &n);
+				isolate_container(cache, huge, victims, max, &n);
 			} else if (own->frame != HM_NO_FRAME_ID &&
 				   (own->age >= OLDER_MS || !hm_pool_free(cache, HM_HUGE))) {
 				reclaim_kind(cache, HM_HUGE, want, victims, max, &n);
@@ -635,7 +636,7 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 	}
 	/* What stays would take the rest of its container along. */
 	if (pos.base)
-		hm_pool_stay(cache, unit->frame);
+		hm_pool_unisolate(cache, unit->frame);
 	if (result == HM_EVICT_DIRTY)
 		hm_dirty_add(&pos);
 	do {

@@ -62,14 +62,14 @@ struct hm_desc {
 };
 
 /* A huge frame seen as a container of base frames. */
-struct hm_carve {
+struct hm_container {
 	unsigned long free[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
 	u32 nfree;
 	u32 low; /* of free, nothing is set before this long */
 	u32 next, prev; /* shard->partial */
-	bool carved;
-	bool draining; /* hands out no base frames: it is wanted as a whole */
-	bool pages; /* its memory is base pages, as far as is known: better carved than not */
+	bool split;
+	bool isolated; /* hands out no base frames: it is wanted as a whole */
+	bool base_backed; /* its memory is base pages, as far as is known: better carved than not */
 };
 
 /*
@@ -135,15 +135,15 @@ struct hm_cache {
 	u32 dirty_step; /* pages that a CPU makes dirty between two looks at the limit */
 	struct hm_shard *shards;
 	struct hm_desc *desc; /* nframes huge ones, then the base ones */
-	struct hm_carve *carve;
+	struct hm_container *container;
 	struct hm_dirty_map *dirty_map; /* of each huge frame */
 	hm_atomic_t *ghosts;
-	hm_atomic_t parked; /* huge frames that have no memory */
+	hm_atomic_t offline; /* huge frames that have no memory */
 	hm_atomic_t clock; /* milliseconds */
 	hm_atomic_t ghost_clock; /* blocks of pages evicted; see queue.c */
 
 	hm_atomic_t evict_cursor __attribute__((aligned(64)));
-	hm_atomic_t draining; /* a huge frame, if it is carved, that becomes empty */
+	hm_atomic_t isolated; /* a huge frame, if it is carved, that becomes empty */
 
 	hm_spinlock_t files_lock __attribute__((aligned(64)));
 	hm_atomic_t files_end; /* one past the last one used */
@@ -287,10 +287,10 @@ u64 hm_pool_free_target(const struct hm_cache *cache);
 bool hm_pool_low(struct hm_cache *cache, enum hm_kind kind);
 u32 hm_pool_base_frame(const struct hm_cache *cache, u32 huge, u32 slot);
 u32 hm_pool_container(const struct hm_cache *cache, u32 frame);
-void hm_pool_stay(struct hm_cache *cache, u32 frame);
+void hm_pool_unisolate(struct hm_cache *cache, u32 frame);
 u64 hm_pool_dirty_limit(const struct hm_cache *cache);
-bool hm_pool_carved(struct hm_cache *cache, u32 huge, bool draining);
-void hm_pool_drain(struct hm_cache *cache, u32 huge);
+bool hm_pool_is_split(struct hm_cache *cache, u32 huge, bool isolated);
+void hm_pool_isolate(struct hm_cache *cache, u32 huge);
 
 /* queue.c */
 void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven);

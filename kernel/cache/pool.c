@@ -61,8 +61,9 @@ u64 hm_cache_free_pages(struct hm_cache *cache)
 
 u64 hm_cache_huge_pages(struct hm_cache *cache)
 {
-	u64 carved = hm_cache_count(cache, HM_C_CARVED) - hm_cache_count(cache, HM_C_REJOINED);
-	u64 others = carved + hm_pool_free(cache, HM_HUGE) + hm_atomic_read(&cache->parked);
+	u64 split = hm_cache_count(cache, HM_C_FRAMES_SPLIT) -
+		    hm_cache_count(cache, HM_C_FRAMES_MERGED);
+	u64 others = split + hm_pool_free(cache, HM_HUGE) + hm_atomic_read(&cache->offline);
 
 	/* They change while they are added up. */
 	return others < cache->nframes ? (cache->nframes - others) * HM_BLOCK_PAGES : 0;
@@ -71,7 +72,7 @@ u64 hm_cache_huge_pages(struct hm_cache *cache)
 /* Huge frames that have memory: a cache may have been made for more. */
 u64 hm_pool_frames(const struct hm_cache *cache)
 {
-	return cache->nframes - hm_atomic_read(&cache->parked);
+	return cache->nframes - hm_atomic_read(&cache->offline);
 }
 
 /* Huge frames to keep free: of a pool that has given most of its memory back, not all. */
@@ -112,30 +113,30 @@ bool hm_pool_low(struct hm_cache *cache, enum hm_kind kind)
 /* The list of carved frames; pool_lock of their home shard is held. */
 static void partial_link(struct hm_cache *cache, struct hm_shard *shard, u32 huge)
 {
-	struct hm_carve *carve = &cache->carve[huge];
+	struct hm_container *container = &cache->container[huge];
 
-	carve->prev = HM_NO_FRAME_ID;
-	carve->next = shard->partial;
-	if (carve->next != HM_NO_FRAME_ID)
-		cache->carve[carve->next].prev = huge;
+	container->prev = HM_NO_FRAME_ID;
+	container->next = shard->partial;
+	if (container->next != HM_NO_FRAME_ID)
+		cache->container[container->next].prev = huge;
 	shard->partial = huge;
 }
 
 static void partial_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 huge)
 {
-	struct hm_carve *carve = &cache->carve[huge];
+	struct hm_container *container = &cache->container[huge];
 
-	if (carve->prev == HM_NO_FRAME_ID)
-		shard->partial = carve->next;
+	if (container->prev == HM_NO_FRAME_ID)
+		shard->partial = container->next;
 	else
-		cache->carve[carve->prev].next = carve->next;
-	if (carve->next != HM_NO_FRAME_ID)
-		cache->carve[carve->next].prev = carve->prev;
+		cache->container[container->prev].next = container->next;
+	if (container->next != HM_NO_FRAME_ID)
+		cache->container[container->next].prev = container->prev;
 }
 
 static void push_huge(struct hm_cache *cache, struct hm_shard *shard, u32 huge)
 {
-	hm_atomic_t *list = &shard->free[cache->carve[huge].pages ? HM_BASE : HM_HUGE];
+	hm_atomic_t *list = &shard->free[cache->container[huge].base_backed ? HM_BASE : HM_HUGE];
 
 	cache->desc[huge].next = (u32)hm_atomic_read(list);
 	hm_atomic_set(list, huge);
@@ -178,7 +179,7 @@ u32 hm_pool_base_frame(const struct hm_cache *cache, u32 huge, u32 slot)
 /* Lowest numbers first, so that pages read together lie together. */
 static u32 take_base_from(struct hm_cache *cache, struct hm_shard *shard)
 {
-	struct hm_carve *carve;
+	struct hm_container *container;
 	u32 frame = HM_NO_FRAME_ID;
 	u32 huge, i;
 
@@ -187,16 +188,16 @@ static u32 take_base_from(struct hm_cache *cache, struct hm_shard *shard)
 	hm_spin_lock(&shard->pool_lock);
 	huge = shard->partial;
 	if (huge != HM_NO_FRAME_ID) {
-		carve = &cache->carve[huge];
-		hm_assert(carve->carved && !carve->draining && carve->nfree > 0);
-		for (i = carve->low; !carve->free[i]; i++)
+		container = &cache->container[huge];
+		hm_assert(container->split && !container->isolated && container->nfree > 0);
+		for (i = container->low; !container->free[i]; i++)
 			hm_assert(i + 1 < HM_BITMAP_LONGS(HM_BLOCK_PAGES));
-		carve->low = i;
+		container->low = i;
 		frame = hm_pool_base_frame(cache, huge,
-					   i * HM_BITS_PER_LONG + hm_ctz(carve->free[i]));
-		carve->free[i] &= carve->free[i] - 1;
+					   i * HM_BITS_PER_LONG + hm_ctz(container->free[i]));
+		container->free[i] &= container->free[i] - 1;
 		count_free(shard, HM_BASE, -1);
-		if (--carve->nfree == 0)
+		if (--container->nfree == 0)
 			partial_unlink(cache, shard, huge);
 	}
 	hm_spin_unlock(&shard->pool_lock);
@@ -204,25 +205,25 @@ static u32 take_base_from(struct hm_cache *cache, struct hm_shard *shard)
 }
 
 /* Carve a huge frame that the caller has taken; returns its first base frame. */
-static u32 carve_up(struct hm_cache *cache, u32 huge)
+static u32 split_frame(struct hm_cache *cache, u32 huge)
 {
 	struct hm_shard *home = home_of(cache, huge);
-	struct hm_carve *carve = &cache->carve[huge];
+	struct hm_container *container = &cache->container[huge];
 	u32 i;
 
 	hm_spin_lock(&home->pool_lock);
-	hm_assert(!carve->carved);
-	carve->carved = true;
-	carve->pages = true;
+	hm_assert(!container->split);
+	container->split = true;
+	container->base_backed = true;
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
-		carve->free[i / HM_BITS_PER_LONG] |= 1ul << (i % HM_BITS_PER_LONG);
-	carve->free[0] &= ~1ul;
-	carve->nfree = HM_BLOCK_PAGES - 1;
-	carve->low = 0;
+		container->free[i / HM_BITS_PER_LONG] |= 1ul << (i % HM_BITS_PER_LONG);
+	container->free[0] &= ~1ul;
+	container->nfree = HM_BLOCK_PAGES - 1;
+	container->low = 0;
 	count_free(home, HM_BASE, HM_BLOCK_PAGES - 1);
 	partial_link(cache, home, huge);
 	hm_spin_unlock(&home->pool_lock);
-	hm_count(cache, HM_C_CARVED, 1);
+	hm_count(cache, HM_C_FRAMES_SPLIT, 1);
 	return hm_pool_base_frame(cache, huge, 0);
 }
 
@@ -265,14 +266,14 @@ static u32 take_base_of_own(struct hm_cache *cache)
 	frame = take_pages_from(cache, shard);
 	if (frame == HM_NO_FRAME_ID)
 		frame = take_huge_from(cache, shard);
-	return frame == HM_NO_FRAME_ID ? frame : carve_up(cache, frame);
+	return frame == HM_NO_FRAME_ID ? frame : split_frame(cache, frame);
 }
 
 /*
  * A whole huge frame, to be made of huge memory or of base pages: rather one that is, as
  * the engine has to exchange what is not.
  */
-static u32 take_whole(struct hm_cache *cache, enum hm_kind made_of)
+static u32 take_huge_frame(struct hm_cache *cache, enum hm_kind made_of)
 {
 	u32 frame = take_from_any(cache, made_of == HM_HUGE ? take_huge_from : take_pages_from);
 
@@ -298,14 +299,14 @@ u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead)
 		if (frame == HM_NO_FRAME_ID)
 			frame = take_from_any(cache, take_base_from);
 		if (frame == HM_NO_FRAME_ID) {
-			frame = take_whole(cache, HM_BASE);
+			frame = take_huge_frame(cache, HM_BASE);
 			if (frame != HM_NO_FRAME_ID)
-				frame = carve_up(cache, frame);
+				frame = split_frame(cache, frame);
 		}
 	} else {
-		frame = take_whole(cache, HM_HUGE);
+		frame = take_huge_frame(cache, HM_HUGE);
 		if (frame != HM_NO_FRAME_ID) {
-			cache->carve[frame].pages = false;
+			cache->container[frame].base_backed = false;
 			hm_dirty_map_reset(cache, frame);
 		}
 	}
@@ -316,38 +317,38 @@ void hm_pool_give(struct hm_cache *cache, u32 frame)
 {
 	u32 huge = hm_pool_container(cache, frame);
 	struct hm_shard *home = home_of(cache, huge);
-	struct hm_carve *carve = &cache->carve[huge];
+	struct hm_container *container = &cache->container[huge];
 	u32 slot;
 
 	hm_spin_lock(&home->pool_lock);
 	if (hm_frame_kind(cache, frame) == HM_HUGE) {
-		hm_assert(!carve->carved);
+		hm_assert(!container->split);
 		push_huge(cache, home, huge);
 		hm_spin_unlock(&home->pool_lock);
 		return;
 	}
 	slot = (frame - cache->nframes) & (HM_BLOCK_PAGES - 1);
-	hm_assert(carve->carved);
-	hm_assert(!(carve->free[slot / HM_BITS_PER_LONG] >> (slot % HM_BITS_PER_LONG) & 1));
-	carve->free[slot / HM_BITS_PER_LONG] |= 1ul << (slot % HM_BITS_PER_LONG);
-	carve->nfree++;
-	if (slot / HM_BITS_PER_LONG < carve->low)
-		carve->low = slot / HM_BITS_PER_LONG;
-	if (!carve->draining)
+	hm_assert(container->split);
+	hm_assert(!(container->free[slot / HM_BITS_PER_LONG] >> (slot % HM_BITS_PER_LONG) & 1));
+	container->free[slot / HM_BITS_PER_LONG] |= 1ul << (slot % HM_BITS_PER_LONG);
+	container->nfree++;
+	if (slot / HM_BITS_PER_LONG < container->low)
+		container->low = slot / HM_BITS_PER_LONG;
+	if (!container->isolated)
 		count_free(home, HM_BASE, 1);
-	if (carve->nfree == HM_BLOCK_PAGES) {
-		if (!carve->draining) {
+	if (container->nfree == HM_BLOCK_PAGES) {
+		if (!container->isolated) {
 			count_free(home, HM_BASE, -(s64)HM_BLOCK_PAGES);
 			if (HM_BLOCK_PAGES > 1)
 				partial_unlink(cache, home, huge);
 		}
-		memset(carve->free, 0, sizeof(carve->free));
-		carve->nfree = 0;
-		carve->carved = false;
-		carve->draining = false;
-		hm_count(cache, HM_C_REJOINED, 1);
+		memset(container->free, 0, sizeof(container->free));
+		container->nfree = 0;
+		container->split = false;
+		container->isolated = false;
+		hm_count(cache, HM_C_FRAMES_MERGED, 1);
 		push_huge(cache, home, huge);
-	} else if (carve->nfree == 1 && !carve->draining) {
+	} else if (container->nfree == 1 && !container->isolated) {
 		partial_link(cache, home, huge);
 	}
 	hm_spin_unlock(&home->pool_lock);
@@ -372,7 +373,7 @@ bool hm_cache_dirty_above_limit(const struct hm_cache *cache)
 }
 
 /* From the shard that has most, so that all of them become smaller. */
-u32 hm_frame_park(struct hm_cache *cache)
+u32 hm_frame_offline(struct hm_cache *cache)
 {
 	struct hm_shard *most = cache->shards;
 	u32 frame, i;
@@ -384,61 +385,61 @@ u32 hm_frame_park(struct hm_cache *cache)
 	}
 	frame = take_huge_from(cache, most);
 	if (frame == HM_NO_FRAME_ID)
-		frame = take_whole(cache, HM_HUGE);
+		frame = take_huge_frame(cache, HM_HUGE);
 	if (frame != HM_NO_FRAME_ID)
-		hm_atomic_add(&cache->parked, 1);
+		hm_atomic_add(&cache->offline, 1);
 	return frame;
 }
 
-void hm_frame_unpark(struct hm_cache *cache, u32 frame, bool pages)
+void hm_frame_online(struct hm_cache *cache, u32 frame, bool base_backed)
 {
-	hm_assert(!hm_frame_is_base(cache, frame) && hm_atomic_read(&cache->parked));
-	hm_atomic_add(&cache->parked, -1);
-	cache->carve[frame].pages = pages;
+	hm_assert(!hm_frame_is_base(cache, frame) && hm_atomic_read(&cache->offline));
+	hm_atomic_add(&cache->offline, -1);
+	cache->container[frame].base_backed = base_backed;
 	hm_pool_give(cache, frame);
 }
 
 /* Is a frame carved, and if @draining, becoming empty? */
-bool hm_pool_carved(struct hm_cache *cache, u32 huge, bool draining)
+bool hm_pool_is_split(struct hm_cache *cache, u32 huge, bool isolated)
 {
 	struct hm_shard *home = home_of(cache, huge);
-	const struct hm_carve *carve = &cache->carve[huge];
+	const struct hm_container *container = &cache->container[huge];
 	bool is;
 
 	hm_spin_lock(&home->pool_lock);
-	is = carve->carved && (carve->draining || !draining);
+	is = container->split && (container->isolated || !isolated);
 	hm_spin_unlock(&home->pool_lock);
 	return is;
 }
 
 /* From now on a carved frame hands out no base frames, so that it empties. */
-void hm_pool_drain(struct hm_cache *cache, u32 huge)
+void hm_pool_isolate(struct hm_cache *cache, u32 huge)
 {
 	struct hm_shard *home = home_of(cache, huge);
-	struct hm_carve *carve = &cache->carve[huge];
+	struct hm_container *container = &cache->container[huge];
 
 	hm_spin_lock(&home->pool_lock);
-	if (carve->carved && !carve->draining) {
-		carve->draining = true;
-		count_free(home, HM_BASE, -(s64)carve->nfree);
-		if (carve->nfree)
+	if (container->split && !container->isolated) {
+		container->isolated = true;
+		count_free(home, HM_BASE, -(s64)container->nfree);
+		if (container->nfree)
 			partial_unlink(cache, home, huge);
 	}
 	hm_spin_unlock(&home->pool_lock);
 }
 
 /* A base frame cannot be freed now: those beside it are for use again. */
-void hm_pool_stay(struct hm_cache *cache, u32 frame)
+void hm_pool_unisolate(struct hm_cache *cache, u32 frame)
 {
 	u32 huge = hm_pool_container(cache, frame);
 	struct hm_shard *home = home_of(cache, huge);
-	struct hm_carve *carve = &cache->carve[huge];
+	struct hm_container *container = &cache->container[huge];
 
 	hm_spin_lock(&home->pool_lock);
-	if (carve->draining) {
-		carve->draining = false;
-		count_free(home, HM_BASE, (s64)carve->nfree);
-		if (carve->nfree)
+	if (container->isolated) {
+		container->isolated = false;
+		count_free(home, HM_BASE, (s64)container->nfree);
+		if (container->nfree)
 			partial_link(cache, home, huge);
 	}
 	hm_spin_unlock(&home->pool_lock);

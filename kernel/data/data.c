@@ -190,7 +190,7 @@ int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc)
 
 	spin_lock_init(&mount->fault_error_lock);
 	mutex_init(&mount->pool_lock);
-	mutex_init(&mount->carve_lock);
+	mutex_init(&mount->split_lock);
 	spin_lock_init(&mount->orphan_lock);
 	INIT_LIST_HEAD(&mount->orphans);
 	spin_lock_init(&mount->idle_lock);

@@ -38,28 +38,28 @@ static int short_of_memory(struct fs_context *fc, u32 got, u32 wanted)
 }
 
 /* Its memory is there. */
-static void pool_unpark_one(struct hugemap_mount *mount, u32 frame)
+static void pool_online_one(struct hugemap_mount *mount, u32 frame)
 {
-	mount->slots[frame].parked = false;
-	WRITE_ONCE(mount->nparked, mount->nparked - 1);
-	hm_frame_unpark(mount->cache, frame, mount->slots[frame].carved);
+	mount->slots[frame].offline = false;
+	WRITE_ONCE(mount->noffline, mount->noffline - 1);
+	hm_frame_online(mount->cache, frame, mount->slots[frame].split);
 }
 
 /* Taken out of the core: nobody uses it. */
-static void note_parked(struct hugemap_mount *mount, u32 frame)
+static void pool_note_offline(struct hugemap_mount *mount, u32 frame)
 {
-	mount->slots[frame].parked = true;
-	WRITE_ONCE(mount->nparked, mount->nparked + 1);
+	mount->slots[frame].offline = true;
+	WRITE_ONCE(mount->noffline, mount->noffline + 1);
 }
 
 /* Give memory to parked frames. All of them or none. */
-static int pool_unpark(struct hugemap_mount *mount, u32 more, struct fs_context *fc)
+static int pool_online(struct hugemap_mount *mount, u32 more, struct fs_context *fc)
 {
 	u32 taken = 0, failed = 0, i, n;
 	int err = 0;
 
 	for (i = 0; taken < more && i < mount->nslots && !err; i++) {
-		if (!mount->slots[i].parked)
+		if (!mount->slots[i].offline)
 			continue;
 		/* Others take some, too, meanwhile. */
 		if (taken % LOOK_AGAIN == 0 && !hugemap_pool_fits(more - taken, KEPT_FREE))
@@ -76,31 +76,31 @@ static int pool_unpark(struct hugemap_mount *mount, u32 more, struct fs_context 
 		cond_resched();
 	}
 	if (!err && taken < more)
-		err = short_of_memory(fc, mount->nslots - mount->nparked + taken,
-				      mount->nslots - mount->nparked + more);
+		err = short_of_memory(fc, mount->nslots - mount->noffline + taken,
+				      mount->nslots - mount->noffline + more);
 	for (n = 0; n < mount->nslots; n++) {
 		struct hugemap_slot *slot = &mount->slots[n];
 
-		if (!slot->parked || !hugemap_slot_has_memory(slot))
+		if (!slot->offline || !hugemap_slot_has_memory(slot))
 			continue;
 		if (err) {
 			hugemap_slot_give(slot);
 			continue;
 		}
-		pool_unpark_one(mount, n);
+		pool_online_one(mount, n);
 	}
 	return err;
 }
 
 /* Take @less frames out of the pool, as soon as they can be had. */
-static int pool_park(struct hugemap_mount *mount, u32 less, struct fs_context *fc)
+static int pool_offline(struct hugemap_mount *mount, u32 less, struct fs_context *fc)
 {
 	u32 *frames = kvmalloc_array(less, sizeof(*frames), GFP_KERNEL), n = 0;
 	int err = frames ? 0 : -ENOMEM;
 	unsigned long began = 0;
 
 	while (!err && n < less) {
-		frames[n] = hm_frame_park(mount->cache);
+		frames[n] = hm_frame_offline(mount->cache);
 		if (frames[n] != HM_NO_FRAME_ID)
 			n++;
 		else
@@ -113,15 +113,15 @@ static int pool_park(struct hugemap_mount *mount, u32 less, struct fs_context *f
 			"the pool cannot shrink: what is in it is pinned, or cannot be written");
 	while (n--) {
 		if (err)
-			hm_frame_unpark(mount->cache, frames[n], mount->slots[frames[n]].carved);
+			hm_frame_online(mount->cache, frames[n], mount->slots[frames[n]].split);
 		else
-			note_parked(mount, frames[n]);
+			pool_note_offline(mount, frames[n]);
 	}
 	if (!err) {
 		u32 i;
 
 		for (i = 0; i < mount->nslots; i++) {
-			if (mount->slots[i].parked)
+			if (mount->slots[i].offline)
 				hugemap_slot_give(&mount->slots[i]);
 		}
 	}
@@ -144,9 +144,9 @@ int hugemap_pool_resize(struct hugemap_mount *mount, u64 bytes, struct fs_contex
 	mutex_lock(&mount->pool_lock);
 	now = hugemap_pool_slots(mount);
 	if (wanted < now)
-		err = pool_park(mount, now - wanted, fc);
+		err = pool_offline(mount, now - wanted, fc);
 	else if (wanted > asked)
-		err = pool_unpark(mount, wanted - now, fc);
+		err = pool_online(mount, wanted - now, fc);
 	if (!err)
 		WRITE_ONCE(mount->opts.pool, bytes);
 	mutex_unlock(&mount->pool_lock);
@@ -155,11 +155,11 @@ int hugemap_pool_resize(struct hugemap_mount *mount, u64 bytes, struct fs_contex
 
 bool hugemap_pool_shed(struct hugemap_mount *mount)
 {
-	u32 frame = hm_frame_park(mount->cache);
+	u32 frame = hm_frame_offline(mount->cache);
 
 	if (frame == HM_NO_FRAME_ID)
 		return false;
-	note_parked(mount, frame);
+	pool_note_offline(mount, frame);
 	hugemap_slot_give(&mount->slots[frame]);
 	return true;
 }
@@ -169,11 +169,11 @@ u32 hugemap_pool_take_back(struct hugemap_mount *mount, u32 more)
 	u32 taken = 0, i;
 
 	for (i = 0; taken < more && i < mount->nslots; i++) {
-		if (!mount->slots[i].parked)
+		if (!mount->slots[i].offline)
 			continue;
 		if (hugemap_slot_take(mount, &mount->slots[i], false))
 			break;
-		pool_unpark_one(mount, i);
+		pool_online_one(mount, i);
 		taken++;
 		cond_resched();
 	}
@@ -188,13 +188,13 @@ int hugemap_pool_take(struct hugemap_mount *mount, struct fs_context *fc)
 	if (!mount->slots)
 		return -ENOMEM;
 	for (i = 0; i < mount->nslots; i++) {
-		u32 frame = hm_frame_park(mount->cache);
+		u32 frame = hm_frame_offline(mount->cache);
 
 		if (WARN_ON_ONCE(frame == HM_NO_FRAME_ID))
 			return -EIO;
-		note_parked(mount, frame);
+		pool_note_offline(mount, frame);
 	}
-	return pool_unpark(mount, wanted, fc);
+	return pool_online(mount, wanted, fc);
 }
 
 /* The mount is gone: nobody looks up frames any more. */

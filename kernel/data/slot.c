@@ -25,17 +25,17 @@
 static_assert(HUGE_ORDER == HM_BLOCK_ORDER);
 
 /* A fault, or a mount, that fails is less harm than a program that is killed for it. */
-#define POOL_GFP (GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
+#define GFP_POOL (GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
 /*
  * How long to look for memory in one piece: only among what is free; the same, and others
  * may make some for the next time; or once.
  */
-#define QUICKLY ((GFP_KERNEL | __GFP_NOWARN) & ~__GFP_RECLAIM)
-#define GENTLY ((GFP_KERNEL | __GFP_NOWARN) & ~__GFP_DIRECT_RECLAIM)
-#define ONCE (GFP_KERNEL | __GFP_NOWARN | __GFP_NORETRY)
+#define GFP_POOL_NORECLAIM ((GFP_KERNEL | __GFP_NOWARN) & ~__GFP_RECLAIM)
+#define GFP_POOL_KSWAPD_ONLY ((GFP_KERNEL | __GFP_NOWARN) & ~__GFP_DIRECT_RECLAIM)
+#define GFP_POOL_NORETRY (GFP_KERNEL | __GFP_NOWARN | __GFP_NORETRY)
 
 /* One frame of so many is base pages from the start, where the other ones are huge. A prime. */
-#define AT_HAND 19u
+#define BASE_BACKED_RATIO 19u
 
 /*
  * The core's shards are the CPUs, and slots in a row belong to one after the other:
@@ -90,7 +90,7 @@ static struct page *new_page(int node, gfp_t gfp)
 }
 
 /* In one piece. */
-static bool take_whole(struct hugemap_slot *slot, int node, gfp_t gfp)
+static bool slot_take_contiguous(struct hugemap_slot *slot, int node, gfp_t gfp)
 {
 	struct page *page = alloc_pages_node(node, gfp, HUGE_ORDER);
 	u32 i;
@@ -99,7 +99,7 @@ static bool take_whole(struct hugemap_slot *slot, int node, gfp_t gfp)
 		return false;
 	split_page(page, HUGE_ORDER);
 	/* Before: as soon as one is there it may be used, and abandoned again. */
-	WRITE_ONCE(slot->whole, true);
+	WRITE_ONCE(slot->contiguous, true);
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		/* Only of the first page does mm say that it is clear. */
 		page_folio(page + i)->private = NULL;
@@ -114,7 +114,7 @@ static bool take_whole(struct hugemap_slot *slot, int node, gfp_t gfp)
  * The opposite of split_page(), if nobody holds one of the pages: the first has the
  * only reference again.
  */
-static bool join_pages(struct page *page)
+static bool slot_merge_pages(struct page *page)
 {
 	u32 i;
 
@@ -142,7 +142,7 @@ static void put_base(struct hugemap_slot *slot)
 			hugemap_folio_own(page_folio(slot->base[i]), HUGEMAP_POOLS,
 					  HUGEMAP_NOBODYS);
 	}
-	if (slot->whole && join_pages(first)) {
+	if (slot->contiguous && slot_merge_pages(first)) {
 		for (i = 0; i < HM_BLOCK_PAGES; i++)
 			WRITE_ONCE(slot->base[i], NULL);
 		__free_pages(first, HUGE_ORDER);
@@ -187,7 +187,7 @@ static int need_table(struct hugemap_slot *slot)
 
 	if (slot->base)
 		return 0;
-	base = kvcalloc(HM_BLOCK_PAGES, sizeof(*base), POOL_GFP);
+	base = kvcalloc(HM_BLOCK_PAGES, sizeof(*base), GFP_POOL);
 	if (!base)
 		return -ENOMEM;
 	/* Whoever sees the table sees that it is empty. */
@@ -199,7 +199,7 @@ static int need_table(struct hugemap_slot *slot)
 
 bool hugemap_slot_has_memory(const struct hugemap_slot *slot)
 {
-	return slot->huge || slot->carved;
+	return slot->huge || slot->split;
 }
 
 /*
@@ -211,12 +211,12 @@ static bool begins_as_pages(const struct hugemap_mount *mount, const struct huge
 {
 	if (mount->opts.page != HUGEMAP_PAGE_AUTO)
 		return mount->opts.page == HUGEMAP_PAGE_4K;
-	return (slot - mount->slots) % AT_HAND == AT_HAND - 1;
+	return (slot - mount->slots) % BASE_BACKED_RATIO == BASE_BACKED_RATIO - 1;
 }
 
 int hugemap_slot_take(struct hugemap_mount *mount, struct hugemap_slot *slot, bool insist)
 {
-	gfp_t gfp = insist ? POOL_GFP : GENTLY;
+	gfp_t gfp = insist ? GFP_POOL : GFP_POOL_KSWAPD_ONLY;
 	int node = slot_node(mount, slot), err;
 
 	if (!begins_as_pages(mount, slot)) {
@@ -225,8 +225,8 @@ int hugemap_slot_take(struct hugemap_mount *mount, struct hugemap_slot *slot, bo
 	}
 	if (need_table(slot))
 		return -ENOMEM;
-	slot->carved = true;
-	if (take_whole(slot, node, insist ? ONCE : GENTLY))
+	slot->split = true;
+	if (slot_take_contiguous(slot, node, insist ? GFP_POOL_NORETRY : GFP_POOL_KSWAPD_ONLY))
 		return 0;
 	err = take_scattered(slot, node, gfp);
 	if (err)
@@ -240,10 +240,10 @@ void hugemap_slot_give(struct hugemap_slot *slot)
 
 	WRITE_ONCE(slot->huge, NULL);
 	put_huge(huge);
-	if (slot->carved)
+	if (slot->split)
 		put_base(slot);
-	slot->carved = false;
-	slot->whole = false;
+	slot->split = false;
+	slot->contiguous = false;
 }
 
 void hugemap_slot_end(struct hugemap_slot *slot)
@@ -258,38 +258,39 @@ void hugemap_slot_end(struct hugemap_slot *slot)
  * piece of memory than its own, that is given back and taken at once. As far as there
  * is none then, a frame has its page when it is used.
  */
-static int slot_carve(struct hugemap_slot *slot, int node)
+static int slot_split(struct hugemap_slot *slot, int node)
 {
 	struct folio *huge = slot->huge;
-	bool whole;
+	bool contiguous;
 
 	if (need_table(slot))
 		return -ENOMEM;
 	WRITE_ONCE(slot->huge, NULL);
 	hugemap_race_point("carve: not huge, without base pages");
-	slot->carved = true;
-	whole = take_whole(slot, node, QUICKLY);
+	slot->split = true;
+	contiguous = slot_take_contiguous(slot, node, GFP_POOL_NORECLAIM);
 	put_huge(huge);
-	if (!whole && !take_whole(slot, node, QUICKLY) && !take_whole(slot, node, ONCE))
-		take_scattered(slot, node, POOL_GFP);
+	if (!contiguous && !slot_take_contiguous(slot, node, GFP_POOL_NORECLAIM) &&
+	    !slot_take_contiguous(slot, node, GFP_POOL_NORETRY))
+		take_scattered(slot, node, GFP_POOL);
 	return 0;
 }
 
 /* All base pages of a slot are free: it is a huge frame again, in the same manner. */
 static int slot_reform(struct hugemap_slot *slot, int node)
 {
-	struct folio *huge = new_huge(node, QUICKLY);
+	struct folio *huge = new_huge(node, GFP_POOL_NORECLAIM);
 
-	if (!huge && slot->carved && !slot->whole) {
+	if (!huge && slot->split && !slot->contiguous) {
 		/* Scattered pages: nothing would come of giving them back first. */
-		huge = new_huge(node, ONCE);
+		huge = new_huge(node, GFP_POOL_NORETRY);
 		if (!huge)
 			return -ENOMEM;
 	}
 	hugemap_slot_give(slot);
 	hugemap_race_point("reform: no base pages, not huge");
 	if (!huge)
-		huge = new_huge(node, QUICKLY) ?: new_huge(node, ONCE);
+		huge = new_huge(node, GFP_POOL_NORECLAIM) ?: new_huge(node, GFP_POOL_NORETRY);
 	smp_store_release(&slot->huge, huge);
 	return huge ? 0 : -ENOMEM;
 }
@@ -342,14 +343,14 @@ int hugemap_frame_prepare(struct hugemap_mount *mount, const struct hm_unit *uni
 	WARN_ON_ONCE((u64)(slot - mount->slots) * HM_BLOCK_PAGES + page !=
 		     hm_frame_offset(mount->cache, unit->frame) >> HM_PAGE_SHIFT);
 	node = slot_node(mount, slot);
-	mutex_lock(&mount->carve_lock);
+	mutex_lock(&mount->split_lock);
 	if (!base && !slot->huge)
 		err = slot_reform(slot, node);
-	else if (base && !slot->carved)
-		err = slot_carve(slot, node);
+	else if (base && !slot->split)
+		err = slot_split(slot, node);
 	if (base && !err)
-		err = fill_page(slot, page, node, POOL_GFP);
-	mutex_unlock(&mount->carve_lock);
+		err = fill_page(slot, page, node, GFP_POOL);
+	mutex_unlock(&mount->split_lock);
 	return err;
 }
 
@@ -375,7 +376,7 @@ void hugemap_frame_empty(struct hugemap_mount *mount, const struct hm_unit *unit
 
 	if (hm_frame_is_base(mount->cache, unit->frame)) {
 		WRITE_ONCE(slot->base[page], NULL);
-		WRITE_ONCE(slot->whole, false);
+		WRITE_ONCE(slot->contiguous, false);
 	} else {
 		WRITE_ONCE(slot->huge, NULL);
 	}

@@ -363,35 +363,37 @@ static void audit_pool(struct hm_cache *cache, u32 nr, struct sums *sums)
 			sums->used[frame] = 2;
 			assert_null(hm_ptr_read(&cache->desc[frame].word));
 			assert_false(hm_queued(&cache->desc[frame]));
-			assert_false(cache->carve[frame].carved);
-			assert_int_equal(cache->carve[frame].pages, i == HM_BASE);
+			assert_false(cache->container[frame].split);
+			assert_int_equal(cache->container[frame].base_backed, i == HM_BASE);
 			huge++;
 		}
 	}
 	assert_int_equal(hm_atomic_read(&shard->nfree[HM_HUGE]), huge);
-	for (frame = shard->partial; frame != HM_NO_FRAME_ID; frame = cache->carve[frame].next) {
+	for (frame = shard->partial; frame != HM_NO_FRAME_ID;
+	     frame = cache->container[frame].next) {
 		assert_int_equal(frame % cache->nshards, nr);
-		assert_true(cache->carve[frame].carved && !cache->carve[frame].draining);
-		assert_true(cache->carve[frame].nfree > 0);
-		base += cache->carve[frame].nfree;
+		assert_true(cache->container[frame].split && !cache->container[frame].isolated);
+		assert_true(cache->container[frame].nfree > 0);
+		base += cache->container[frame].nfree;
 	}
 	assert_int_equal(hm_atomic_read(&shard->nfree[HM_BASE]), base);
 	for (frame = nr; frame < cache->nframes; frame += cache->nshards) {
-		struct hm_carve *carve = &cache->carve[frame];
+		struct hm_container *container = &cache->container[frame];
 		u32 nfree = 0;
 
 		for (i = 0; i < HM_BLOCK_PAGES; i++) {
 			u32 page = cache->nframes + (frame << HM_BLOCK_ORDER) + i;
-			bool free = carve->free[i / HM_BITS_PER_LONG] >> (i % HM_BITS_PER_LONG) & 1;
+			bool free =
+				container->free[i / HM_BITS_PER_LONG] >> (i % HM_BITS_PER_LONG) & 1;
 
 			nfree += free;
-			assert_true(!free || i / HM_BITS_PER_LONG >= carve->low);
+			assert_true(!free || i / HM_BITS_PER_LONG >= container->low);
 			/* In a carved frame each page is free or somebody's. */
-			assert_int_equal(sums->used[page], carve->carved && !free);
+			assert_int_equal(sums->used[page], container->split && !free);
 		}
-		assert_int_equal(carve->nfree, nfree);
+		assert_int_equal(container->nfree, nfree);
 		/* A frame is whole or carved, and belongs to somebody. */
-		assert_int_equal(sums->used[frame] != 0, !carve->carved);
+		assert_int_equal(sums->used[frame] != 0, !container->split);
 	}
 }
 

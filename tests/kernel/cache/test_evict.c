@@ -366,7 +366,7 @@ static void test_drain_given_up(void **state)
 			evicted++;
 		}
 	}
-	assert_true(env.cache->carve[huge].draining);
+	assert_true(env.cache->container[huge].isolated);
 	/* A store to another page of it. */
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		const struct hm_desc *desc =
@@ -379,7 +379,7 @@ static void test_drain_given_up(void **state)
 	      HM_ACCESS_WRITE);
 	while (evict(env.cache, HM_BASE, 16))
 		;
-	assert_false(env.cache->carve[huge].draining);
+	assert_false(env.cache->container[huge].isolated);
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE) % HM_BLOCK_PAGES, HM_BLOCK_PAGES - 1);
 	env_end(&env);
 }

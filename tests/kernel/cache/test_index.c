@@ -540,7 +540,7 @@ static void test_lines(void **state)
 	assert_true(LAST_LINE(hm_cache, clock) < LINE(hm_cache, evict_cursor));
 	assert_true(LAST_LINE(hm_cache, ghosts) < LINE(hm_cache, evict_cursor));
 	assert_true(LAST_LINE(hm_cache, desc) < LINE(hm_cache, evict_cursor));
-	assert_true(LAST_LINE(hm_cache, carve) < LINE(hm_cache, evict_cursor));
+	assert_true(LAST_LINE(hm_cache, container) < LINE(hm_cache, evict_cursor));
 	assert_true(LAST_LINE(hm_cache, shards) < LINE(hm_cache, evict_cursor));
 	assert_true(LAST_LINE(hm_cache, ghost_clock) < LINE(hm_cache, evict_cursor));
 	assert_true(LINE(hm_cache, evict_cursor) < LINE(hm_cache, files_lock));

@@ -108,11 +108,11 @@ static void test_carve(void **state)
 {
 	struct hm_unit first, unit;
 	struct env env;
-	u32 parked, i;
+	u32 offline, i;
 
 	env_start(&env, 8, 1, BYTES(16));
 	first = bring(env.file, 0, HM_ACCESS_BASE);
-	assert_int_equal(hm_cache_count(env.cache, HM_C_CARVED), 1);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_FRAMES_SPLIT), 1);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 7);
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), BLOCK - 1);
 	assert_int_equal(hm_cache_free_pages(env.cache), 8 * BLOCK - 1);
@@ -124,9 +124,9 @@ static void test_carve(void **state)
 		assert_int_equal(hm_pool_container(env.cache, unit.frame),
 				 hm_pool_container(env.cache, first.frame));
 	}
-	assert_int_equal(hm_cache_count(env.cache, HM_C_CARVED), 1);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_FRAMES_SPLIT), 1);
 	unit = bring(env.file, P(1), HM_ACCESS_BASE);
-	assert_int_equal(hm_cache_count(env.cache, HM_C_CARVED), 2);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_FRAMES_SPLIT), 2);
 	assert_int_not_equal(hm_pool_container(env.cache, unit.frame),
 			     hm_pool_container(env.cache, first.frame));
 	/* A page that came back is handed out again before another is carved. */
@@ -135,13 +135,13 @@ static void test_carve(void **state)
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 6);
 	assert_int_equal(hm_cache_huge_pages(env.cache), BLOCK);
 	unit = bring(env.file, P(2), HM_ACCESS_BASE);
-	assert_int_equal(hm_cache_count(env.cache, HM_C_CARVED), 2);
-	parked = hm_frame_park(env.cache);
-	assert_int_not_equal(parked, HM_NO_FRAME_ID);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_FRAMES_SPLIT), 2);
+	offline = hm_frame_offline(env.cache);
+	assert_int_not_equal(offline, HM_NO_FRAME_ID);
 	assert_int_equal(hm_cache_huge_pages(env.cache), BLOCK);
 	drop(env.file, P(9), P(10), false);
 	assert_int_equal(hm_cache_huge_pages(env.cache), 0);
-	hm_frame_unpark(env.cache, parked, false);
+	hm_frame_online(env.cache, offline, false);
 	env_end(&env);
 }
 
@@ -185,22 +185,22 @@ static void test_made_of_pages(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
-	u32 parked[4], i;
+	u32 offline[4], i;
 
 	env_start(&env, 4, 2, BYTES(16));
 	for (i = 0; i < 4; i++)
-		parked[i] = hm_frame_park(env.cache);
+		offline[i] = hm_frame_offline(env.cache);
 	for (i = 0; i < 4; i++)
-		hm_frame_unpark(env.cache, parked[i], i == 1 || i == 2);
+		hm_frame_online(env.cache, offline[i], i == 1 || i == 2);
 	for (i = 0; i < 2; i++) {
 		unit = bring(env.file, P(i), HM_ACCESS_BASE);
 		unit.frame = hm_pool_container(env.cache, unit.frame);
-		assert_true(unit.frame == parked[1] || unit.frame == parked[2]);
-		hm_pool_drain(env.cache, unit.frame);
+		assert_true(unit.frame == offline[1] || unit.frame == offline[2]);
+		hm_pool_isolate(env.cache, unit.frame);
 	}
 	for (i = 0; i < 2; i++) {
 		unit = bring(env.file, P(2 + i), 0);
-		assert_true(unit.frame == parked[0] || unit.frame == parked[3]);
+		assert_true(unit.frame == offline[0] || unit.frame == offline[3]);
 	}
 	env_end(&env);
 }
@@ -219,9 +219,9 @@ static void test_drain(void **state)
 	unit = bring(env.file, 0, HM_ACCESS_BASE);
 	bring(env.file, 1, HM_ACCESS_BASE);
 	huge = hm_pool_container(env.cache, unit.frame);
-	hm_pool_drain(env.cache, huge);
+	hm_pool_isolate(env.cache, huge);
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 0);
-	hm_pool_drain(env.cache, huge); /* twice does no harm */
+	hm_pool_isolate(env.cache, huge); /* twice does no harm */
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 0);
 	audit(&env);
 	other = bring(env.file, 2, HM_ACCESS_BASE);
@@ -241,7 +241,7 @@ static void test_drain(void **state)
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), BLOCK - 2);
 	/* Not a carved frame: nothing happens. */
 	unit = bring(env.file, P(1), HM_ACCESS_READ);
-	hm_pool_drain(env.cache, unit.frame);
+	hm_pool_isolate(env.cache, unit.frame);
 	audit(&env);
 	env_end(&env);
 }
@@ -256,7 +256,7 @@ static void test_drain_full(void **state)
 	env_start(&env, 8, 1, BYTES(16));
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
 		unit = bring(env.file, i, HM_ACCESS_BASE);
-	hm_pool_drain(env.cache, hm_pool_container(env.cache, unit.frame));
+	hm_pool_isolate(env.cache, hm_pool_container(env.cache, unit.frame));
 	audit(&env);
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		drop(env.file, i, i + 1, false);
@@ -396,27 +396,27 @@ static void test_random_use(void **state)
 /* Parked frames are not handed out and do not count; they come back. */
 static void test_park(void **state)
 {
-	u32 parked[4], i;
+	u32 offline[4], i;
 	struct hm_unit unit;
 	struct env env;
 
 	env_start(&env, 8, 2, BYTES(16));
 	for (i = 0; i < 4; i++) {
-		parked[i] = hm_frame_park(env.cache);
-		assert_int_not_equal(parked[i], HM_NO_FRAME_ID);
+		offline[i] = hm_frame_offline(env.cache);
+		assert_int_not_equal(offline[i], HM_NO_FRAME_ID);
 	}
 	assert_int_equal(hm_cache_free_pages(env.cache), 4 * BLOCK);
 	assert_int_equal(hm_pool_dirty_limit(env.cache), 4 * BLOCK * 75 / 100);
 	for (i = 0; i < 4; i++)
 		bring(env.file, P(i), HM_ACCESS_READ);
 	assert_int_equal(fault(env.file, P(4), HM_ACCESS_READ, &unit), HM_NO_FRAME);
-	assert_int_equal(hm_frame_park(env.cache), HM_NO_FRAME_ID);
-	hm_frame_unpark(env.cache, parked[2], false);
+	assert_int_equal(hm_frame_offline(env.cache), HM_NO_FRAME_ID);
+	hm_frame_online(env.cache, offline[2], false);
 	unit = bring(env.file, P(4), HM_ACCESS_READ);
-	assert_int_equal(unit.frame, parked[2]);
-	hm_frame_unpark(env.cache, parked[0], false);
-	hm_frame_unpark(env.cache, parked[1], false);
-	hm_frame_unpark(env.cache, parked[3], false);
+	assert_int_equal(unit.frame, offline[2]);
+	hm_frame_online(env.cache, offline[0], false);
+	hm_frame_online(env.cache, offline[1], false);
+	hm_frame_online(env.cache, offline[3], false);
 	assert_int_equal(hm_cache_free_pages(env.cache), 3 * BLOCK);
 	assert_int_equal(hm_pool_dirty_limit(env.cache), 8 * BLOCK * 75 / 100);
 	env_end(&env);
@@ -430,13 +430,13 @@ static void test_half_parked(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
-	u32 parked[8], i;
+	u32 offline[8], i;
 
 	env_start(&env, 64, 4, BYTES(64));
 	for (i = 0; i < 64; i++)
-		assert_int_not_equal(hm_frame_park(env.cache), HM_NO_FRAME_ID);
+		assert_int_not_equal(hm_frame_offline(env.cache), HM_NO_FRAME_ID);
 	for (i = 0; i < 32; i++)
-		hm_frame_unpark(env.cache, i, false);
+		hm_frame_online(env.cache, i, false);
 	for (i = 0; i < 4; i++)
 		assert_int_equal(free_in(&env, i, HM_HUGE), 8);
 	for (i = 0; i < 16; i++) {
@@ -447,15 +447,15 @@ static void test_half_parked(void **state)
 	hm_test_cpu = 0;
 	/* The pool becomes smaller: so does each shard's part. */
 	for (i = 0; i < 8; i++) {
-		parked[i] = hm_frame_park(env.cache);
-		assert_int_not_equal(parked[i], HM_NO_FRAME_ID);
+		offline[i] = hm_frame_offline(env.cache);
+		assert_int_not_equal(offline[i], HM_NO_FRAME_ID);
 	}
 	for (i = 0; i < 4; i++)
 		assert_int_equal(free_in(&env, i, HM_HUGE), 2);
 	for (i = 0; i < 8; i++)
-		hm_frame_unpark(env.cache, parked[i], false);
+		hm_frame_online(env.cache, offline[i], false);
 	for (i = 32; i < 64; i++)
-		hm_frame_unpark(env.cache, i, false);
+		hm_frame_online(env.cache, i, false);
 	env_end(&env);
 }
 

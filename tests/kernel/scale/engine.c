@@ -35,7 +35,7 @@ static struct machine_member shard_names[] = {
 	AT(hm_shard, count, "shard->count"),	     END,
 };
 static struct machine_member desc_names[] = { AT(hm_desc, word, "desc"), END };
-static struct machine_member carve_names[] = { AT(hm_carve, free, "carve"), END };
+static struct machine_member container_names[] = { AT(hm_container, free, "container"), END };
 static struct machine_member ghost_names[] = { { 0, "ghosts", 0, 0 }, END };
 static struct machine_member store_names[] = {
 	AT(hm_file, cache, "store->cache, size"),
@@ -87,8 +87,8 @@ enum {
 };
 
 struct machine_member *const names[] = {
-	cache_names, shard_names, desc_names, carve_names, ghost_names,	   store_names,
-	dir_names,   leaf_names,  base_names, elsewhere,   one_lock_names,
+	cache_names, shard_names, desc_names, container_names, ghost_names,    store_names,
+	dir_names,   leaf_names,  base_names, elsewhere,       one_lock_names,
 };
 const size_t nnames = sizeof(names) / sizeof(names[0]);
 
@@ -115,7 +115,7 @@ void new_cache(const struct hm_options *opts)
 	hm_cache_init(cache, opts);
 	machine_name(cache->shards, sizeof(struct hm_shard), shard_names);
 	machine_name(cache->desc, sizeof(struct hm_desc), desc_names);
-	machine_name(cache->carve, sizeof(struct hm_carve), carve_names);
+	machine_name(cache->container, sizeof(struct hm_container), container_names);
 	machine_name(cache->ghosts, sizeof(hm_atomic_t), ghost_names);
 	one_lock = machine_alloc(sizeof(*one_lock), sizeof(*one_lock), one_lock_names);
 	core_ns = 0;

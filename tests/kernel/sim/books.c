@@ -97,15 +97,15 @@ static u64 draining_pages(const struct hm_cache *cache)
 	u32 i;
 
 	for (i = 0; i < cache->nframes; i++)
-		if (cache->carve[i].draining)
-			pages += cache->carve[i].nfree;
+		if (cache->container[i].isolated)
+			pages += cache->container[i].nfree;
 	return pages;
 }
 
 void books_check(struct hm_cache *cache, bool beyond)
 {
 	u64 free = hm_cache_free_pages(cache) + draining_pages(cache);
-	u64 parked = hm_atomic_read(&cache->parked) * HM_BLOCK_PAGES;
+	u64 offline = hm_atomic_read(&cache->offline) * HM_BLOCK_PAGES;
 	u64 all = (u64)cache->nframes * HM_BLOCK_PAGES;
 	struct books books = { .cache = cache, .beyond = beyond };
 	u32 i;
@@ -114,10 +114,10 @@ void books_check(struct hm_cache *cache, bool beyond)
 	for (i = 0; i < HM_FILES_MAX; i++)
 		if (cache->files[i])
 			check_file(&books, cache->files[i]);
-	sim_check(books.resident + free + parked == all,
+	sim_check(books.resident + free + offline == all,
 		  "%llu pages are cached, %llu free and %llu parked, of %llu",
 		  (unsigned long long)books.resident, (unsigned long long)free,
-		  (unsigned long long)parked, (unsigned long long)all);
+		  (unsigned long long)offline, (unsigned long long)all);
 	sim_check(books.dirty == hm_cache_dirty_pages(cache), "the count of dirty pages is wrong");
 	check_counters(cache);
 }
