@@ -56,12 +56,12 @@ static void print_cache(const struct stat_view *view)
 	       " zeroed, %" PRIu64 " first stores\n",
 	       count[MOUNT_FAULTS], stat_rate(view, MOUNT_FAULTS),
 	       stat_percent(count[MOUNT_HITS], count[MOUNT_FAULTS]), count[MOUNT_FILLS],
-	       count[MOUNT_ZEROS], count[MOUNT_WRITE_FAULTS]);
+	       count[MOUNT_ZERO_FILLS], count[MOUNT_WRITE_FAULTS]);
 	printf("  prefetch    %" PRIu64 " ahead, %.1f %% used, %" PRIu64 " evicted unused\n",
 	       count[MOUNT_AHEAD], stat_percent(count[MOUNT_AHEAD_USED], count[MOUNT_AHEAD]),
 	       count[MOUNT_AHEAD_WASTED]);
 	printf("  eviction    %" PRIu64 " (%.0f/s), %" PRIu64 " came back in time\n",
-	       count[MOUNT_EVICTIONS], stat_rate(view, MOUNT_EVICTIONS), count[MOUNT_RESCUED]);
+	       count[MOUNT_EVICTIONS], stat_rate(view, MOUNT_EVICTIONS), count[MOUNT_REACTIVATED]);
 	printf("  I/O         read %s (%s/s), written %s (%s/s), %" PRIu64 " in flight\n",
 	       cli_bytes(a, (double)count[MOUNT_READ]), cli_bytes(b, stat_rate(view, MOUNT_READ)),
 	       cli_bytes(c, (double)count[MOUNT_WRITTEN]),
@@ -80,10 +80,10 @@ static void print_work(const struct stat_view *view)
 	char a[CLI_TEXT], b[CLI_TEXT];
 
 	printf("  huge        %s of what is resident, %.0f %%; %" PRIu64
-	       " blocks promoted, %" PRIu64 " refused\n",
+	       " blocks promoted, %" PRIu64 " not promoted\n",
 	       cli_bytes(a, (double)count[MOUNT_HUGE]),
 	       stat_percent(count[MOUNT_HUGE], count[MOUNT_RESIDENT]), count[MOUNT_PROMOTED],
-	       count[MOUNT_REFUSED]);
+	       count[MOUNT_NOT_PROMOTED]);
 	printf("  calls       read(2) copied %s, write(2) %s; %" PRIu64 " syncs\n",
 	       cli_bytes(a, (double)count[MOUNT_COPIED_OUT]),
 	       cli_bytes(b, (double)count[MOUNT_COPIED_IN]), count[MOUNT_SYNCS]);

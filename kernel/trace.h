@@ -57,7 +57,7 @@ DEFINE_EVENT(hugemap_unit, hugemap_promote,
 	TP_PROTO(const struct inode *inode, u64 pgoff, u32 npages, int value),
 	TP_ARGS(inode, pgoff, npages, value));
 
-/* What was to become one huge unit does not, now. value: enum hm_refused */
+/* What was to become one huge unit does not, now. value: enum hm_promote_result */
 DEFINE_EVENT(hugemap_unit, hugemap_refuse,
 	TP_PROTO(const struct inode *inode, u64 pgoff, u32 npages, int value),
 	TP_ARGS(inode, pgoff, npages, value));

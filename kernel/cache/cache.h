@@ -227,13 +227,13 @@ enum hm_counter {
 	HM_C_FAULTS, /* hm_fault() without AHEAD that gave an answer */
 	HM_C_HITS,
 	HM_C_FILLS, /* demand fills, base pages or blocks alike */
-	HM_C_ZEROS,
+	HM_C_ZERO_FILLS,
 	HM_C_AHEAD, /* units brought in ahead */
 	HM_C_AHEAD_USED, /* ... that were then used */
 	HM_C_AHEAD_WASTED, /* ... that left the cache unused */
 	HM_C_DIRTIED, /* clean units made dirty */
 	HM_C_DEACTIVATED, /* moved to the inactive queue */
-	HM_C_RESCUED, /* touched while inactive */
+	HM_C_REACTIVATED, /* touched while inactive */
 	HM_C_EVICTED,
 	HM_C_GHOSTS, /* read again soon after their eviction */
 	HM_C_WRITTEN, /* base pages written back */
@@ -245,14 +245,14 @@ enum hm_counter {
 	HM_C_FRAMES_MERGED, /* and these that are huge again */
 	HM_C_PROMOTED,
 	HM_C_DEMOTED, /* evicted: huge units, of which few pages were stored to, and no more used */
-	HM_C_REFUSED, /* promotions that did not happen; then why, by enum hm_refused: */
-	HM_C_REFUSED_COLD,
-	HM_C_REFUSED_STORED,
-	HM_C_REFUSED_HOLES,
-	HM_C_REFUSED_BUSY,
-	HM_C_REFUSED_NO_FRAME,
-	HM_C_REFUSED_PINNED,
-	HM_C_REFUSED_FAILED,
+	HM_C_NOT_PROMOTED, /* promotions that did not happen; then why, by enum hm_promote_result: */
+	HM_C_NOT_PROMOTED_COLD,
+	HM_C_NOT_PROMOTED_DIRTY,
+	HM_C_NOT_PROMOTED_NEEDS_ALLOC,
+	HM_C_NOT_PROMOTED_BUSY,
+	HM_C_NOT_PROMOTED_NO_FRAME,
+	HM_C_NOT_PROMOTED_PINNED,
+	HM_C_NOT_PROMOTED_FAILED,
 	HM_COUNTERS,
 };
 
@@ -682,29 +682,29 @@ enum hm_invalidated hm_invalidate(struct hm_file *file, u64 *pos, u64 end, bool 
 /* --- promotion --------------------------------------------------------------- */
 
 /**
- * enum hm_refused - why a promotion does not happen
- * @HM_REFUSED_NOT: it does, so far
- * @HM_REFUSED_COLD: too little of the block was touched
- * @HM_REFUSED_STORED: a part of it is stored to, and all of it would be written
- * @HM_REFUSED_HOLES: the store may have no room for all of it
- * @HM_REFUSED_BUSY: a page of it is being filled, written, evicted, or has just left
- * @HM_REFUSED_NO_FRAME: no huge frame is free
- * @HM_REFUSED_PINNED: for the engine: somebody holds a page of it
- * @HM_REFUSED_FAILED: for the engine: there is no memory, or a page cannot be read
- * @HM_REFUSED_GONE: there is nothing to promote any more; not counted
+ * enum hm_promote_result - why a promotion does not happen
+ * @HM_PROMOTE_OK: it does, so far
+ * @HM_PROMOTE_COLD: too little of the block was touched
+ * @HM_PROMOTE_DIRTY: a part of it is stored to, and all of it would be written
+ * @HM_PROMOTE_NEEDS_ALLOC: the store may have no room for all of it
+ * @HM_PROMOTE_BUSY: a page of it is being filled, written, evicted, or has just left
+ * @HM_PROMOTE_NO_FRAME: no huge frame is free
+ * @HM_PROMOTE_PINNED: for the engine: somebody holds a page of it
+ * @HM_PROMOTE_FAILED: for the engine: there is no memory, or a page cannot be read
+ * @HM_PROMOTE_GONE: there is nothing to promote any more; not counted
  *
- * It is tried again later, if it still may be, but after HM_REFUSED_GONE.
+ * It is tried again later, if it still may be, but after HM_PROMOTE_GONE.
  */
-enum hm_refused {
-	HM_REFUSED_NOT,
-	HM_REFUSED_COLD,
-	HM_REFUSED_STORED,
-	HM_REFUSED_HOLES,
-	HM_REFUSED_BUSY,
-	HM_REFUSED_NO_FRAME,
-	HM_REFUSED_PINNED,
-	HM_REFUSED_FAILED,
-	HM_REFUSED_GONE,
+enum hm_promote_result {
+	HM_PROMOTE_OK,
+	HM_PROMOTE_COLD,
+	HM_PROMOTE_DIRTY,
+	HM_PROMOTE_NEEDS_ALLOC,
+	HM_PROMOTE_BUSY,
+	HM_PROMOTE_NO_FRAME,
+	HM_PROMOTE_PINNED,
+	HM_PROMOTE_FAILED,
+	HM_PROMOTE_GONE,
 };
 
 /**
@@ -778,11 +778,11 @@ bool hm_promote_pick(struct hm_cache *cache, struct hm_promotion *p);
  *
  * What keeps faults, which this is as many as pages are missing, apart from changes of the
  * store (truncate, punch) is held by the caller, and may be let go before the I/O: these wait
- * for what is FILLING. After HM_REFUSED_NO_FRAME the caller may have some evicted.
+ * for what is FILLING. After HM_PROMOTE_NO_FRAME the caller may have some evicted.
  *
- * Return: HM_REFUSED_NOT, or why not, and it has ended.
+ * Return: HM_PROMOTE_OK, or why not, and it has ended.
  */
-enum hm_refused hm_promote_begin(struct hm_promotion *p, bool force);
+enum hm_promote_result hm_promote_begin(struct hm_promotion *p, bool force);
 
 /**
  * hm_promote_copy() - the next page that can be copied while it is in use
@@ -815,11 +815,11 @@ bool hm_promote_copy(struct hm_promotion *p, u32 *at, struct hm_unit *unit);
  * the engine unmaps the block, as it does for an eviction; stores to dirty pages are
  * among that.
  *
- * Return: HM_REFUSED_NOT; HM_REFUSED_BUSY: something is being written, or has left: the caller
+ * Return: HM_PROMOTE_OK; HM_PROMOTE_BUSY: something is being written, or has left: the caller
  * may wait, and ask again, or abort; otherwise abort. A device may have made a page dirty
  * that was claimed for a moment: see hm_promote_abort().
  */
-enum hm_refused hm_promote_claim(struct hm_promotion *p);
+enum hm_promote_result hm_promote_claim(struct hm_promotion *p);
 
 enum hm_promote_page {
 	HM_PAGE_READ, /* it was missing, and is in the huge frame */
@@ -876,6 +876,6 @@ bool hm_promote_commit(struct hm_promotion *p);
  *
  * Return: true if somebody was told HM_BUSY meanwhile.
  */
-bool hm_promote_abort(struct hm_promotion *p, enum hm_refused why);
+bool hm_promote_abort(struct hm_promotion *p, enum hm_promote_result why);
 
 #endif /* HM_CACHE_H */

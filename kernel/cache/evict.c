@@ -123,7 +123,7 @@ static u32 take_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm
 			break;
 		case TOUCHED:
 			hm_queue_push(cache, shard, frame, rescue_queue(desc), false);
-			hm_count(cache, HM_C_RESCUED, 1);
+			hm_count(cache, HM_C_REACTIVATED, 1);
 			break;
 		case NOT_CLEAN:
 			not_clean(cache, frame);

@@ -16,7 +16,7 @@ static bool wants_base(const struct hm_pos *pos, u64 pgoff, u32 access)
 	/* The pages after the end of the store must not exist: invariant 3. */
 	if (hm_block_of(pgoff) == size >> HM_BLOCK_SHIFT)
 		return true;
-	if (hm_bit_test(pos->leaf->broken, pos->leaf_slot))
+	if (hm_bit_test(pos->leaf->read_failed, pos->leaf_slot))
 		return true;
 	if (!hm_is_auto(access))
 		return false;
@@ -31,7 +31,7 @@ static bool wants_base(const struct hm_pos *pos, u64 pgoff, u32 access)
 /* Something of a block came to be cached in base pages, or to be used. */
 static void offer(const struct hm_pos *pos, u32 access, struct hm_unit *unit)
 {
-	if (pos->base && hm_is_auto(access) && hm_promote_offer(pos, access))
+	if (pos->base && hm_is_auto(access) && hm_promote_queue(pos, access))
 		unit->hints |= HM_HINT_PROMOTE;
 }
 
@@ -40,8 +40,8 @@ static void heed(const struct hm_pos *pos, u32 access)
 {
 	bool keep = (access & (HM_ACCESS_BASE | HM_ACCESS_AUTO)) == HM_ACCESS_BASE;
 
-	if (keep != hm_bit_test(pos->leaf->kept, pos->leaf_slot))
-		hm_promote_heed(pos, keep);
+	if (keep != hm_bit_test(pos->leaf->no_promote, pos->leaf_slot))
+		hm_promote_note(pos, keep);
 }
 
 static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_unit *unit)
@@ -268,7 +268,7 @@ static void count_outcome(struct hm_cache *cache, enum hm_outcome outcome, u32 a
 		if (ahead)
 			hm_count(cache, HM_C_AHEAD, 1);
 		else
-			count_fault(cache, outcome == HM_FILL ? HM_C_FILLS : HM_C_ZEROS);
+			count_fault(cache, outcome == HM_FILL ? HM_C_FILLS : HM_C_ZERO_FILLS);
 		break;
 	default:
 		break;
@@ -401,7 +401,7 @@ static bool fill_failed(const struct hm_pos *pos, u64 word, u32 frame, int err)
 	hm_count(pos->file->cache, HM_C_READ_ERRORS, 1);
 	hm_queue_forget(pos, frame);
 	if (!pos->base)
-		hm_bit_set(pos->leaf->broken, pos->leaf_slot);
+		hm_bit_set(pos->leaf->read_failed, pos->leaf_slot);
 	do {
 		if (pos->base && (word & HM_W_WAIT))
 			next = hm_word_with_frame(word, HM_FAILED, (u32)-err);

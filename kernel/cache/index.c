@@ -174,8 +174,8 @@ void hm_index_whole(const struct hm_pos *pos, struct hm_base *base, u64 now)
 	set_bit_to(pos->leaf->zero_fill, pos->leaf_slot,
 		   hm_bits_count(base->zero_fill) == HM_BLOCK_PAGES);
 	set_bit_to(pos->leaf->needs_alloc, pos->leaf_slot, hm_bits_count(base->needs_alloc));
-	hm_bit_clear(pos->leaf->kept, pos->leaf_slot);
-	hm_bit_clear(pos->leaf->asked, pos->leaf_slot);
+	hm_bit_clear(pos->leaf->no_promote, pos->leaf_slot);
+	hm_bit_clear(pos->leaf->force_promote, pos->leaf_slot);
 	old = hm_atomic_read(block);
 	hm_assert(hm_word_state(old) == HM_SPLIT);
 	hm_atomic_set(block, now ? (old & HM_W_SEQ) | now : hm_word_gone(old));

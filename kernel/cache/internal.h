@@ -183,13 +183,13 @@ struct hm_leaf {
 	unsigned long zero_fill[HM_BITMAP_LONGS(HM_NODE_SLOTS)]; /* all of it is a hole */
 	unsigned long needs_alloc[HM_BITMAP_LONGS(HM_NODE_SLOTS)]; /* some of it may be one */
 	/* blocks that could not be read as a whole: base pages only */
-	unsigned long broken[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	unsigned long read_failed[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
 	/* blocks that are candidates for promotion, or picked; that are being promoted */
-	unsigned long offered[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	unsigned long queued[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
 	unsigned long promoting[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
 	/* blocks of which a program wants base pages; that it wants as a whole */
-	unsigned long kept[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
-	unsigned long asked[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	unsigned long no_promote[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	unsigned long force_promote[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
 	hm_atomic_t word[HM_NODE_SLOTS];
 	struct hm_base *base[HM_NODE_SLOTS];
 };
@@ -323,8 +323,8 @@ bool hm_dirty_map_promoted(const struct hm_promotion *p);
 void hm_dirty_map_reset(struct hm_cache *cache, u32 frame);
 
 /* promote.c */
-bool hm_promote_offer(const struct hm_pos *pos, u32 access);
-void hm_promote_heed(const struct hm_pos *pos, bool keep);
+bool hm_promote_queue(const struct hm_pos *pos, u32 access);
+void hm_promote_note(const struct hm_pos *pos, bool keep);
 void hm_promote_forget(struct hm_file *file);
 
 /* evict.c */

@@ -55,20 +55,20 @@ static struct hm_candidate take_candidate(struct hm_cache *cache, u32 i)
 }
 
 /* A base page of a block comes in, and what was said of the block is not what is said now. */
-void hm_promote_heed(const struct hm_pos *pos, bool keep)
+void hm_promote_note(const struct hm_pos *pos, bool keep)
 {
 	if (keep)
-		hm_bit_set(pos->leaf->kept, pos->leaf_slot);
+		hm_bit_set(pos->leaf->no_promote, pos->leaf_slot);
 	else if (hm_atomic_read(&pos->base->resident) <= 1)
 		/* What it was said of has gone: this is the first one since. */
-		hm_bit_clear(pos->leaf->kept, pos->leaf_slot);
+		hm_bit_clear(pos->leaf->no_promote, pos->leaf_slot);
 }
 
 /* The end of a store is never a whole block, nor is what cannot be read as one. */
 static bool can_be_read(const struct hm_pos *block)
 {
 	return hm_block_of(block->pgoff) < hm_atomic_read(&block->file->size) >> HM_BLOCK_SHIFT &&
-	       !hm_bit_test(block->leaf->broken, block->leaf_slot);
+	       !hm_bit_test(block->leaf->read_failed, block->leaf_slot);
 }
 
 /* Is there something to promote, by what programs have said, or by what is cached? */
@@ -77,20 +77,20 @@ static bool is_wanted(const struct hm_pos *pos, u32 access)
 	u32 util = pos->file->cache->opts.promote_util;
 
 	if (access & HM_ACCESS_HUGE) {
-		if (hm_bit_test(pos->leaf->kept, pos->leaf_slot))
-			hm_bit_clear(pos->leaf->kept, pos->leaf_slot);
-		if (!hm_bit_test(pos->leaf->asked, pos->leaf_slot))
-			hm_bit_set(pos->leaf->asked, pos->leaf_slot);
+		if (hm_bit_test(pos->leaf->no_promote, pos->leaf_slot))
+			hm_bit_clear(pos->leaf->no_promote, pos->leaf_slot);
+		if (!hm_bit_test(pos->leaf->force_promote, pos->leaf_slot))
+			hm_bit_set(pos->leaf->force_promote, pos->leaf_slot);
 		return can_be_read(pos);
 	}
-	return util && !hm_bit_test(pos->leaf->kept, pos->leaf_slot) &&
+	return util && !hm_bit_test(pos->leaf->no_promote, pos->leaf_slot) &&
 	       (access & HM_ACCESS_STREAM ||
 		hm_atomic_read(&pos->base->resident) * 100 >= (u64)util * HM_BLOCK_PAGES) &&
 	       can_be_read(pos);
 }
 
 /* Something came into a block of base pages. True: it is a candidate since now. */
-bool hm_promote_offer(const struct hm_pos *pos, u32 access)
+bool hm_promote_queue(const struct hm_pos *pos, u32 access)
 {
 	struct hm_cache *cache = pos->file->cache;
 	const struct hm_candidate candidate = {
@@ -104,12 +104,12 @@ bool hm_promote_offer(const struct hm_pos *pos, u32 access)
 
 	if (!is_wanted(pos, access))
 		return false;
-	if (hm_bit_test(pos->leaf->offered, pos->leaf_slot) ||
-	    hm_bit_set(pos->leaf->offered, pos->leaf_slot))
+	if (hm_bit_test(pos->leaf->queued, pos->leaf_slot) ||
+	    hm_bit_set(pos->leaf->queued, pos->leaf_slot))
 		return false;
 	if (queue_candidate(cache, &candidate))
 		return true;
-	hm_bit_clear(pos->leaf->offered, pos->leaf_slot);
+	hm_bit_clear(pos->leaf->queued, pos->leaf_slot);
 	return false;
 }
 
@@ -216,14 +216,14 @@ static void set(unsigned long *map, u32 i)
 }
 
 /* May it be one unit, as far as the store is concerned? */
-static enum hm_refused may_be_whole(const struct hm_pos *block)
+static enum hm_promote_result may_be_whole(const struct hm_pos *block)
 {
 	const struct hm_base *base = hm_ptr_read(&block->leaf->base[block->leaf_slot]);
 
 	if (!can_be_read(block))
-		return HM_REFUSED_GONE;
+		return HM_PROMOTE_GONE;
 	/* A page that is dirty has room; the whole block would have none. */
-	return hm_bits_count(base->needs_alloc) ? HM_REFUSED_HOLES : HM_REFUSED_NOT;
+	return hm_bits_count(base->needs_alloc) ? HM_PROMOTE_NEEDS_ALLOC : HM_PROMOTE_OK;
 }
 
 /* So many, from the first one on, have been stored to by a stream. */
@@ -233,7 +233,7 @@ static enum hm_refused may_be_whole(const struct hm_pos *block)
  * Is enough of it touched, and if a part of it is stored to, enough of that? @stream: it goes
  * on through all of it, with stores, if they are to all pages up to one.
  */
-static enum hm_refused weigh(const struct hm_pos *block, bool stream)
+static enum hm_promote_result weigh(const struct hm_pos *block, bool stream)
 {
 	u32 util = block->file->cache->opts.promote_util;
 	u32 least = (util * HM_BLOCK_PAGES + 99) / 100;
@@ -249,11 +249,11 @@ static enum hm_refused weigh(const struct hm_pos *block, bool stream)
 		in_order += stored == i + 1;
 	}
 	if (touched < least && !stream)
-		return HM_REFUSED_COLD;
+		return HM_PROMOTE_COLD;
 	if (stream && stored == in_order && (!stored || stored >= STORED_IN_ORDER))
-		return HM_REFUSED_NOT;
+		return HM_PROMOTE_OK;
 	/* A reader goes on through what others store to. */
-	return stored && (stored < least || touched < least) ? HM_REFUSED_STORED : HM_REFUSED_NOT;
+	return stored && (stored < least || touched < least) ? HM_PROMOTE_DIRTY : HM_PROMOTE_OK;
 }
 
 /* What of the flag is seen from now on is news. */
@@ -273,7 +273,7 @@ static void clear_flag(const struct hm_pos *block, u64 flag)
 /* --- its steps ------------------------------------------------------------------------ */
 
 /* Claim what is missing, to be read into its place in the huge frame. */
-static enum hm_refused claim_missing(struct hm_promotion *p, const struct hm_pos *block)
+static enum hm_promote_result claim_missing(struct hm_promotion *p, const struct hm_pos *block)
 {
 	struct hm_cache *cache = block->file->cache;
 	u32 i;
@@ -284,7 +284,7 @@ static enum hm_refused claim_missing(struct hm_promotion *p, const struct hm_pos
 		u64 word = hm_atomic_read(page.word);
 
 		if (hm_word_state(word) == HM_FROZEN || hm_word_state(word) == HM_FAILED)
-			return HM_REFUSED_GONE;
+			return HM_PROMOTE_GONE;
 		if (hm_word_state(word) != HM_ABSENT)
 			continue;
 		/* Before the claim, as any fill does. */
@@ -296,13 +296,13 @@ static enum hm_refused claim_missing(struct hm_promotion *p, const struct hm_pos
 			hm_atomic_add(&page.base->resident, -1);
 		}
 	}
-	return HM_REFUSED_NOT;
+	return HM_PROMOTE_OK;
 }
 
-enum hm_refused hm_promote_begin(struct hm_promotion *p, bool force)
+enum hm_promote_result hm_promote_begin(struct hm_promotion *p, bool force)
 {
 	struct hm_cache *cache = p->unit.file->cache;
-	enum hm_refused why = HM_REFUSED_GONE;
+	enum hm_promote_result why = HM_PROMOTE_GONE;
 	struct hm_pos block;
 
 	hm_assert(p->unit.pgoff % HM_BLOCK_PAGES == 0 && !p->begun);
@@ -310,31 +310,32 @@ enum hm_refused hm_promote_begin(struct hm_promotion *p, bool force)
 	p->unit.frame = HM_NO_FRAME_ID;
 	p->unit.hints = 0;
 	if (!find_block(p, &block))
-		goto refused;
+		goto not_promoted;
 	if (hm_bit_set(block.leaf->promoting, block.leaf_slot)) {
-		why = HM_REFUSED_BUSY;
-		goto refused;
+		why = HM_PROMOTE_BUSY;
+		goto not_promoted;
 	}
 	p->begun = true;
 	if (hm_word_state(hm_atomic_read(block.word)) != HM_SPLIT)
-		goto refused;
-	force |= hm_bit_test(block.leaf->asked, block.leaf_slot);
+		goto not_promoted;
+	force |= hm_bit_test(block.leaf->force_promote, block.leaf_slot);
 	/* What waits for another try when that is turned off waits in vain. */
-	if (!force && (!cache->opts.promote_util || hm_bit_test(block.leaf->kept, block.leaf_slot)))
-		goto refused;
+	if (!force &&
+	    (!cache->opts.promote_util || hm_bit_test(block.leaf->no_promote, block.leaf_slot)))
+		goto not_promoted;
 	why = may_be_whole(&block);
 	if (!why && !force)
 		why = weigh(&block, p->stream);
 	if (why)
-		goto refused;
+		goto not_promoted;
 	p->unit.frame = hm_pool_take(cache, HM_HUGE, true);
-	why = HM_REFUSED_NO_FRAME;
+	why = HM_PROMOTE_NO_FRAME;
 	if (p->unit.frame == HM_NO_FRAME_ID)
-		goto refused;
+		goto not_promoted;
 	why = claim_missing(p, &block);
 	if (!why)
-		return HM_REFUSED_NOT;
-refused:
+		return HM_PROMOTE_OK;
+not_promoted:
 	hm_promote_abort(p, why);
 	return why;
 }
@@ -414,10 +415,10 @@ static bool unclaim_pages(struct hm_promotion *p, const struct hm_pos *block, u3
 	return waited;
 }
 
-enum hm_refused hm_promote_claim(struct hm_promotion *p)
+enum hm_promote_result hm_promote_claim(struct hm_promotion *p)
 {
 	struct hm_pos block;
-	enum hm_refused why;
+	enum hm_promote_result why;
 	u32 i;
 
 	hm_assert(p->begun && !p->claimed);
@@ -433,11 +434,11 @@ enum hm_refused hm_promote_claim(struct hm_promotion *p)
 
 		if (!is_set(p->missing, i) && !claim_page(p, &page, i)) {
 			unclaim_pages(p, &block, i);
-			return HM_REFUSED_BUSY;
+			return HM_PROMOTE_BUSY;
 		}
 	}
 	p->claimed = true;
-	return HM_REFUSED_NOT;
+	return HM_PROMOTE_OK;
 }
 
 bool hm_promote_unclaim(struct hm_promotion *p)
@@ -504,7 +505,7 @@ static void hand_over(const struct hm_promotion *p, const struct hm_pos *block)
 }
 
 /* Its last step, however it ends: another may begin, or this one again later. */
-static void end(struct hm_promotion *p, const struct hm_pos *block, enum hm_refused why)
+static void end(struct hm_promotion *p, const struct hm_pos *block, enum hm_promote_result why)
 {
 	struct hm_cache *cache = p->unit.file->cache;
 	u32 interval = cache->opts.promote_interval_ms;
@@ -523,9 +524,9 @@ static void end(struct hm_promotion *p, const struct hm_pos *block, enum hm_refu
 	if (!p->picked)
 		return;
 	p->picked = false;
-	if (why == HM_REFUSED_NOT || why == HM_REFUSED_GONE || again.tries >= TRIES ||
+	if (why == HM_PROMOTE_OK || why == HM_PROMOTE_GONE || again.tries >= TRIES ||
 	    !queue_candidate(cache, &again))
-		hm_bit_clear(block->leaf->offered, block->leaf_slot);
+		hm_bit_clear(block->leaf->queued, block->leaf_slot);
 }
 
 void hm_promote_dirty(struct hm_promotion *p, u32 i)
@@ -582,7 +583,7 @@ bool hm_promote_commit(struct hm_promotion *p)
 	hm_count(cache, HM_C_PROMOTED, 1);
 	if (p->stream)
 		hm_stream_promoted(file, p->unit.pgoff, true);
-	end(p, &block, HM_REFUSED_NOT);
+	end(p, &block, HM_PROMOTE_OK);
 	return sum.waited;
 }
 
@@ -597,7 +598,7 @@ static bool give_up_fill(const struct hm_pos *page)
 	return word & HM_W_WAIT;
 }
 
-bool hm_promote_abort(struct hm_promotion *p, enum hm_refused why)
+bool hm_promote_abort(struct hm_promotion *p, enum hm_promote_result why)
 {
 	struct hm_cache *cache = p->unit.file->cache;
 	bool waited = false;
@@ -615,14 +616,14 @@ bool hm_promote_abort(struct hm_promotion *p, enum hm_refused why)
 			waited |= give_up_fill(&page);
 	}
 	if (p->begun)
-		clear_flag(&block, HM_W_COPIED | (why == HM_REFUSED_STORED ? HM_W_STORED : 0));
+		clear_flag(&block, HM_W_COPIED | (why == HM_PROMOTE_DIRTY ? HM_W_STORED : 0));
 	if (p->unit.frame != HM_NO_FRAME_ID)
 		hm_pool_give(cache, p->unit.frame);
 	if (p->begun && p->stream && p->nmissing)
 		hm_stream_promoted(block.file, p->unit.pgoff, false);
-	if (why != HM_REFUSED_GONE) {
-		hm_count(cache, HM_C_REFUSED, 1);
-		hm_count(cache, (enum hm_counter)(HM_C_REFUSED + why), 1);
+	if (why != HM_PROMOTE_GONE) {
+		hm_count(cache, HM_C_NOT_PROMOTED, 1);
+		hm_count(cache, (enum hm_counter)(HM_C_NOT_PROMOTED + why), 1);
 	}
 	end(p, &block, why);
 	return waited;

@@ -220,23 +220,23 @@ static void let_go(struct hugemap_promotion *p)
 }
 
 /* files_lock and the invalidate_lock are held, shared. */
-static enum hm_refused promote_claimed(struct hugemap_promotion *p)
+static enum hm_promote_result promote_claimed(struct hugemap_promotion *p)
 {
 	hugemap_race_point("promote: claimed, mapped");
 	if (!lock_pages(p))
-		return HM_REFUSED_PINNED;
+		return HM_PROMOTE_PINNED;
 	hugemap_count(hugemap_of(p->hi), HUGEMAP_C_UNMAPS, 1);
 	unmap_mapping_pages(p->hi->vfs_inode.i_mapping, p->core.unit.pgoff, HM_BLOCK_PAGES, false);
 	hugemap_race_point("promote: unmapped, not frozen");
 	if (!hugemap_folio_take_out(p->hi, p->folio)) {
 		unlock_pages(p, HM_BLOCK_PAGES);
-		return HM_REFUSED_PINNED;
+		return HM_PROMOTE_PINNED;
 	}
 	copy_rest(p);
 	let_go(p);
 	hugemap_race_point("promote: in i_pages, claimed");
 	hm_promote_commit(&p->core);
-	return HM_REFUSED_NOT;
+	return HM_PROMOTE_OK;
 }
 
 /*
@@ -244,13 +244,13 @@ static enum hm_refused promote_claimed(struct hugemap_promotion *p)
  * hugemap_await_claims(). Nobody who has the invalidate_lock is waited for, as he may
  * wait for what is to be read here.
  */
-static bool promote_finish(struct hugemap_promotion *p, enum hm_refused *why)
+static bool promote_finish(struct hugemap_promotion *p, enum hm_promote_result *why)
 {
 	struct address_space *mapping = p->hi->vfs_inode.i_mapping;
 	struct hugemap_mount *mount = hugemap_of(p->hi);
 	bool ended = false;
 
-	*why = HM_REFUSED_BUSY;
+	*why = HM_PROMOTE_BUSY;
 	down_read(&mount->files_lock);
 	if (!filemap_invalidate_trylock_shared(mapping)) {
 		up_read(&mount->files_lock);
@@ -293,12 +293,12 @@ static bool pages_idle(const struct hugemap_promotion *p)
  * was missing waits as well. A fault holds a page for a moment only; who does for longer is not
  * waited for.
  */
-static void await_pages(const struct hugemap_promotion *p, enum hm_refused why)
+static void await_pages(const struct hugemap_promotion *p, enum hm_promote_result why)
 {
 	wait_queue_head_t *wait =
 		hugemap_wait_of(hugemap_of(p->hi), p->hi->hfile, p->core.unit.pgoff);
 
-	if (why == HM_REFUSED_PINNED)
+	if (why == HM_PROMOTE_PINNED)
 		usleep_range(MOMENT_US, 2 * MOMENT_US);
 	else if (pages_idle(p))
 		schedule_timeout_uninterruptible(1);
@@ -306,15 +306,15 @@ static void await_pages(const struct hugemap_promotion *p, enum hm_refused why)
 		wait_event_timeout(*wait, pages_idle(p), 1);
 }
 
-static enum hm_refused promote(struct hugemap_promotion *p)
+static enum hm_promote_result promote(struct hugemap_promotion *p)
 {
 	struct address_space *mapping = p->hi->vfs_inode.i_mapping;
-	enum hm_refused why;
+	enum hm_promote_result why;
 	u32 tries = 0;
 
 	/* Who changes the file below has it for long, perhaps: other files do not wait for him. */
 	if (!filemap_invalidate_trylock_shared(mapping)) {
-		why = HM_REFUSED_BUSY;
+		why = HM_PROMOTE_BUSY;
 		goto failed;
 	}
 	why = hm_promote_begin(&p->core, false);
@@ -326,19 +326,19 @@ static enum hm_refused promote(struct hugemap_promotion *p)
 	hugemap_race_point("promote: has a frame, not read");
 	if (hugemap_frame_prepare(hugemap_of(p->hi), &p->core.unit)) {
 		filemap_invalidate_unlock_shared(mapping);
-		why = HM_REFUSED_FAILED;
+		why = HM_PROMOTE_FAILED;
 		goto failed;
 	}
 	p->huge = hugemap_frame_folio(hugemap_of(p->hi), p->core.unit.frame);
 	if (read_missing(p)) {
-		why = HM_REFUSED_FAILED;
+		why = HM_PROMOTE_FAILED;
 		goto failed;
 	}
 	copy_ahead(p);
 	for (;;) {
 		if (promote_finish(p, &why))
 			return why;
-		if ((why != HM_REFUSED_BUSY && why != HM_REFUSED_PINNED) || ++tries == CLAIM_TRIES)
+		if ((why != HM_PROMOTE_BUSY && why != HM_PROMOTE_PINNED) || ++tries == CLAIM_TRIES)
 			goto failed;
 		await_pages(p, why);
 	}
@@ -360,7 +360,7 @@ static bool promote_pick(struct hugemap_mount *mount, struct hugemap_promotion *
 	if (found) {
 		p->hi = hugemap_inode_of_file(p->core.unit.file);
 		if (!igrab(&p->hi->vfs_inode)) {
-			hm_promote_abort(&p->core, HM_REFUSED_GONE);
+			hm_promote_abort(&p->core, HM_PROMOTE_GONE);
 			p->hi = NULL;
 		}
 	}
@@ -370,7 +370,7 @@ static bool promote_pick(struct hugemap_mount *mount, struct hugemap_promotion *
 
 static void promote_one(struct hugemap_mount *mount, struct hugemap_promotion *p)
 {
-	enum hm_refused why = promote(p);
+	enum hm_promote_result why = promote(p);
 	struct inode *inode = &p->hi->vfs_inode;
 
 	hugemap_wake_unit(mount, &p->core.unit);

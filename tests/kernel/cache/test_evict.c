@@ -88,7 +88,7 @@ static void test_rescue(void **state)
 	touch(env.file, P(2), HM_ACCESS_READ);
 	reclaim(env.cache, HM_HUGE, 3, victims, &evicted);
 	assert_int_equal(evicted, 2);
-	assert_int_equal(hm_cache_count(env.cache, HM_C_RESCUED), 1);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_REACTIVATED), 1);
 	assert_int_equal(state_of(env.file, P(2)), HM_CLEAN);
 	assert_int_equal(state_of(env.file, P(0)), HM_ABSENT);
 	assert_int_equal(state_of(env.file, P(4)), HM_ABSENT);

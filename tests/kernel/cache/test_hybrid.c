@@ -60,10 +60,10 @@ static void read_ahead(struct reader *r, u64 page, u32 access)
 			count(r, &unit);
 		}
 		if (r->refuse && unit.hints & HM_HINT_PROMOTE && hm_promote_pick(r->env.cache, &p))
-			assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_NOT);
+			assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_OK);
 	}
 	if (p.begun)
-		hm_promote_abort(&p, HM_REFUSED_PINNED);
+		hm_promote_abort(&p, HM_PROMOTE_PINNED);
 }
 
 /* Returns the size of the unit, in pages. */
@@ -234,7 +234,7 @@ static void test_first_block(void **state)
 		assert_int_equal(promoted, tries[i].promoted);
 		if (promoted) {
 			assert_int_equal(p.unit.pgoff, P(3));
-			assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+			assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 			hm_promote_commit(&p);
 			/* Nothing tells of its pages until the next block, which is a stream's. */
 			assert_int_equal(read_page(&r, P(4), AUTO), BLOCK);
@@ -249,12 +249,12 @@ static void test_first_of_file(void **state)
 	const struct {
 		u32 access;
 		u64 before; /* a page that was stored to before */
-		enum hm_refused why;
+		enum hm_promote_result why;
 	} tries[] = {
-		{ HM_ACCESS_READ, 0, HM_REFUSED_NOT },
-		{ HM_ACCESS_WRITE, 0, HM_REFUSED_NOT },
-		{ HM_ACCESS_READ, BLOCK - 1, HM_REFUSED_STORED },
-		{ HM_ACCESS_WRITE, BLOCK - 1, HM_REFUSED_STORED },
+		{ HM_ACCESS_READ, 0, HM_PROMOTE_OK },
+		{ HM_ACCESS_WRITE, 0, HM_PROMOTE_OK },
+		{ HM_ACCESS_READ, BLOCK - 1, HM_PROMOTE_DIRTY },
+		{ HM_ACCESS_WRITE, BLOCK - 1, HM_PROMOTE_DIRTY },
 	};
 	struct hm_promotion p;
 	struct reader r;
@@ -271,7 +271,7 @@ static void test_first_of_file(void **state)
 		assert_int_equal(hm_promote_begin(&p, false), tries[i].why);
 		if (!tries[i].why) {
 			assert_int_equal(p.unit.pgoff, 0);
-			assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+			assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 			hm_promote_commit(&p);
 			assert_int_equal(read_page(&r, BLOCK, AUTO | tries[i].access), BLOCK);
 		}
@@ -290,7 +290,7 @@ static void test_first_block_refused(void **state)
 	r.refuse = true;
 	for (page = P(3); page < P(4); page++)
 		read_page(&r, page, AUTO);
-	assert_int_not_equal(hm_cache_count(r.env.cache, HM_C_REFUSED_PINNED), 0);
+	assert_int_not_equal(hm_cache_count(r.env.cache, HM_C_NOT_PROMOTED_PINNED), 0);
 	assert_in_range(r.misses, 2, BLOCK / 8 + 8);
 	end(&r);
 }

@@ -422,7 +422,7 @@ static void test_hollow(void **state)
 	assert_false(hm_fill_done(&unit, 0, false));
 	assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &unit), HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, false));
-	assert_int_equal(hm_cache_count(env.cache, HM_C_ZEROS), 1);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_ZERO_FILLS), 1);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FILLS), 1);
 
 	/* A split: one page is written, the others still hold nothing. */

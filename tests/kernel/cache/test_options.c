@@ -46,7 +46,7 @@ static void test_zero_is_default(void **state)
 	assert_int_equal(opts.readahead_base_kb, 0);
 }
 
-static void refused(const struct hm_options *given, const char *word)
+static void not_promoted(const struct hm_options *given, const char *word)
 {
 	struct hm_options opts = *given;
 	const char *why = hm_options_check(&opts);
@@ -62,26 +62,26 @@ static void test_refused(void **state)
 	struct hm_options opts;
 
 	opts = options_for(0, 1);
-	refused(&opts, "pool");
+	not_promoted(&opts, "pool");
 	opts = options_for(3, 1);
-	refused(&opts, "at least 4");
+	not_promoted(&opts, "at least 4");
 	opts = options_for((1u << 22) + 1, 1);
-	refused(&opts, "8 TB");
+	not_promoted(&opts, "8 TB");
 	opts = options_for(64, 1);
 	opts.dirty_ratio = 96;
-	refused(&opts, "dirty_ratio");
+	not_promoted(&opts, "dirty_ratio");
 	opts = options_for(64, 1);
 	opts.probation_ratio = 91;
-	refused(&opts, "probation_ratio");
+	not_promoted(&opts, "probation_ratio");
 	opts = options_for(64, 1);
 	opts.inactive_ratio = 91;
-	refused(&opts, "inactive_ratio");
+	not_promoted(&opts, "inactive_ratio");
 	opts = options_for(64, 1);
 	opts.evict_batch = 257;
-	refused(&opts, "evict_batch");
+	not_promoted(&opts, "evict_batch");
 	opts = options_for(64, 1);
 	opts.promote_util = 101;
-	refused(&opts, "promote_util");
+	not_promoted(&opts, "promote_util");
 }
 
 static void test_accepted_at_the_limits(void **state)

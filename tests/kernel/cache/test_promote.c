@@ -34,7 +34,7 @@ static u32 fill(struct hm_file *file, u64 block, u32 n, u32 access)
 static void begin(struct env *env, struct hm_promotion *p)
 {
 	assert_true(hm_promote_pick(env->cache, p));
-	assert_int_equal(hm_promote_begin(p, false), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_begin(p, false), HM_PROMOTE_OK);
 	assert_false(hm_frame_is_base(env->cache, p->unit.frame));
 }
 
@@ -61,7 +61,7 @@ static u32 pages(const struct hm_promotion *p, enum hm_promote_page what)
 	return n;
 }
 
-static u64 refused(struct env *env, enum hm_counter why)
+static u64 not_promoted(struct env *env, enum hm_counter why)
 {
 	return hm_cache_count(env->cache, why);
 }
@@ -81,16 +81,16 @@ static void test_offer(void **state)
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_ptr_equal(p.unit.file, env.file);
 	assert_int_equal(p.unit.pgoff, P(7));
-	hm_promote_abort(&p, HM_REFUSED_GONE);
+	hm_promote_abort(&p, HM_PROMOTE_GONE);
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(p.unit.pgoff, P(9));
-	hm_promote_abort(&p, HM_REFUSED_GONE);
+	hm_promote_abort(&p, HM_PROMOTE_GONE);
 	assert_false(hm_promote_pick(env.cache, &p));
 	/* Forgotten, but not for ever. */
-	assert_int_equal(refused(&env, HM_C_REFUSED), 0);
+	assert_int_equal(not_promoted(&env, HM_C_NOT_PROMOTED), 0);
 	bring(env.file, P(7), AUTO);
 	assert_true(hm_promote_pick(env.cache, &p));
-	hm_promote_abort(&p, HM_REFUSED_GONE);
+	hm_promote_abort(&p, HM_PROMOTE_GONE);
 	env_end(&env);
 }
 
@@ -100,7 +100,7 @@ static void next_is(struct env *env, const struct hm_file *file)
 
 	assert_true(hm_promote_pick(env->cache, &p));
 	assert_ptr_equal(p.unit.file, file);
-	hm_promote_abort(&p, HM_REFUSED_GONE);
+	hm_promote_abort(&p, HM_PROMOTE_GONE);
 }
 
 /* Next is who has least of the huge frames, for its priority, and what is idle counts more. */
@@ -158,7 +158,7 @@ static void test_asked(void **state)
 	begin(&env, &p);
 	assert_int_equal(p.unit.pgoff, P(3));
 	assert_int_equal(p.nmissing, HM_BLOCK_PAGES - 2);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	hm_promote_commit(&p);
 	/* What is huge is not asked for, and a block that was is like others when it is gone. */
 	assert_false(touch(env.file, P(3), AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
@@ -166,7 +166,7 @@ static void test_asked(void **state)
 	fill(env.file, 3, LEAST, AUTO);
 	drop(env.file, P(3), P(4) - LEAST / 2, false);
 	assert_true(hm_promote_pick(env.cache, &p));
-	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_COLD);
+	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_COLD);
 	drop(env.file, P(3), P(4), false);
 
 	/* By who reads ahead, too, and with automatic promotion turned off. */
@@ -176,7 +176,7 @@ static void test_asked(void **state)
 			 HM_HIT);
 	assert_true(unit.hints & HM_HINT_PROMOTE);
 	begin(&env, &p);
-	hm_promote_abort(&p, HM_REFUSED_GONE);
+	hm_promote_abort(&p, HM_PROMOTE_GONE);
 	/* Not where a block cannot be. */
 	bring(env.file, P(300), AUTO);
 	assert_false(touch(env.file, P(300), AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
@@ -196,7 +196,7 @@ static void test_kept(void **state)
 	/* It has gone, and so has what was said of it. */
 	assert_true(fill(env.file, 3, LEAST, AUTO));
 	assert_true(hm_promote_pick(env.cache, &p));
-	hm_promote_abort(&p, HM_REFUSED_GONE);
+	hm_promote_abort(&p, HM_PROMOTE_GONE);
 
 	assert_false(fill(env.file, 7, 1, HM_ACCESS_BASE));
 	for (i = 0; i < HM_BLOCK_PAGES - 1; i++)
@@ -206,11 +206,11 @@ static void test_kept(void **state)
 	bring(env.file, P(9), HM_ACCESS_BASE);
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(p.unit.pgoff, P(9));
-	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_GONE);
+	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_GONE);
 	/* Who says something else says it later. */
 	assert_true(touch(env.file, P(9), AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
 	begin(&env, &p);
-	hm_promote_abort(&p, HM_REFUSED_GONE);
+	hm_promote_abort(&p, HM_PROMOTE_GONE);
 	env_end(&env);
 }
 
@@ -250,7 +250,7 @@ static void test_promote(void **state)
 			 hm_frame_offset(env.cache, p.unit.frame) + HM_PAGE_SIZE);
 	assert_int_equal(copy_all(&p), LEAST);
 	assert_int_equal(copy_all(&p), 0);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	assert_int_equal(pages(&p, HM_PAGE_READ), HM_BLOCK_PAGES - LEAST);
 	assert_int_equal(pages(&p, HM_PAGE_COPIED), LEAST);
 	assert_int_equal(hm_promote_page(&p, HM_BLOCK_PAGES - 1, &unit), HM_PAGE_COPIED);
@@ -268,7 +268,7 @@ static void test_promote(void **state)
 	assert_int_equal(drop(env.file, 0, ~0ull, false), 1);
 	fill(env.file, 3, LEAST, AUTO);
 	begin(&env, &p);
-	hm_promote_abort(&p, HM_REFUSED_FAILED);
+	hm_promote_abort(&p, HM_PROMOTE_FAILED);
 	env_end(&env);
 }
 
@@ -282,7 +282,7 @@ static void test_proven(void **state)
 	fill(env.file, 3, LEAST, AUTO);
 	begin(&env, &p);
 	copy_all(&p);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	hm_promote_commit(&p);
 	assert_int_equal(hm_atomic_read(&hm_desc_of(env.cache, p.unit.frame)->where) & 0xff,
 			 HM_Q_MAIN);
@@ -305,7 +305,7 @@ static void test_store(void **state)
 	/* Stored to, written: clean, and not as it was copied. */
 	touch(env.file, P(3) + 3, HM_ACCESS_WRITE);
 	write_range(env.file, P(3) + 3, P(3) + 4);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	assert_int_equal(pages(&p, HM_PAGE_COPY), 3);
 	assert_int_equal(hm_promote_page(&p, 0, &unit), HM_PAGE_COPIED);
 	assert_int_equal(hm_promote_page(&p, 1, &unit), HM_PAGE_COPY);
@@ -331,7 +331,7 @@ static void test_device(void **state)
 	fill(env.file, 3, LEAST, AUTO);
 	begin(&env, &p);
 	copy_all(&p);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	hm_promote_dirty(&p, 0);
 	hm_promote_commit(&p);
 	assert_int_equal(state_of(env.file, P(3)), HM_DIRTY);
@@ -355,9 +355,9 @@ static void test_evicted(void **state)
 	touch(env.file, P(4) - 1, HM_ACCESS_WRITE);
 	copy_all(&p);
 	drop(env.file, P(4) - 2, P(4) - 1, false);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_BUSY);
-	assert_false(hm_promote_abort(&p, HM_REFUSED_BUSY));
-	assert_int_equal(refused(&env, HM_C_REFUSED_BUSY), 1);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_BUSY);
+	assert_false(hm_promote_abort(&p, HM_PROMOTE_BUSY));
+	assert_int_equal(not_promoted(&env, HM_C_NOT_PROMOTED_BUSY), 1);
 	assert_int_equal(hm_cache_free_pages(env.cache), free + 1);
 	assert_int_equal(state_of(env.file, P(3)), HM_ABSENT);
 	assert_int_equal(state_of(env.file, P(4) - 1), HM_DIRTY);
@@ -367,8 +367,8 @@ static void test_evicted(void **state)
 	assert_false(hm_promote_pick(env.cache, &p));
 	hm_cache_tick(env.cache, 5000);
 	assert_true(hm_promote_pick(env.cache, &p));
-	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_NOT);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_begin(&p, true), HM_PROMOTE_OK);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	assert_int_equal(pages(&p, HM_PAGE_COPY), LEAST);
 	hm_promote_commit(&p);
 	env_end(&env);
@@ -386,9 +386,9 @@ static void test_pinned(void **state)
 	begin(&env, &p);
 	touch(env.file, P(4) - 1, HM_ACCESS_WRITE);
 	copy_all(&p);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	assert_int_equal(fault(env.file, P(4) - 2, HM_ACCESS_READ | AUTO, &unit), HM_BUSY);
-	assert_true(hm_promote_abort(&p, HM_REFUSED_PINNED));
+	assert_true(hm_promote_abort(&p, HM_PROMOTE_PINNED));
 	assert_int_equal(state_of(env.file, P(4) - 1), HM_DIRTY);
 	assert_int_equal(state_of(env.file, P(4) - 2), HM_CLEAN);
 	assert_int_equal(hm_file_dirty_pages(env.file), 1);
@@ -408,14 +408,14 @@ static void test_claimed_again(void **state)
 	fill(env.file, 3, LEAST, AUTO);
 	begin(&env, &p);
 	copy_all(&p);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	assert_int_equal(fault(env.file, P(4) - 1, AUTO, &unit), HM_BUSY);
 	assert_true(hm_promote_unclaim(&p));
 	/* All are in use, and who stores to one is heard. */
 	touch(env.file, P(4) - 1, HM_ACCESS_WRITE);
 	assert_int_equal(state_of(env.file, P(4) - 2), HM_CLEAN);
 	assert_int_equal(fault(env.file, P(3), AUTO, &unit), HM_BUSY);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	assert_int_equal(pages(&p, HM_PAGE_COPIED), LEAST - 1);
 	assert_int_equal(pages(&p, HM_PAGE_COPY), 1);
 	assert_true(hm_promote_commit(&p));
@@ -439,13 +439,13 @@ static void test_waiter(void **state)
 		begin(&env, &p);
 		assert_int_equal(fault(env.file, P(3 + commit), AUTO, &unit), HM_BUSY);
 		copy_all(&p);
-		assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+		assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 		if (commit) {
 			assert_true(hm_promote_commit(&p));
 			touch(env.file, P(3 + commit), AUTO);
 		} else {
-			assert_true(hm_promote_abort(&p, HM_REFUSED_FAILED));
-			assert_int_equal(refused(&env, HM_C_REFUSED_FAILED), 1);
+			assert_true(hm_promote_abort(&p, HM_PROMOTE_FAILED));
+			assert_int_equal(not_promoted(&env, HM_C_NOT_PROMOTED_FAILED), 1);
 			bring(env.file, P(3 + commit), AUTO);
 		}
 	}
@@ -465,9 +465,9 @@ static void test_writing(void **state)
 	assert_int_equal(hm_writeback(env.file, &pos, ~0ull, 1, true, &run), HM_WB_RUN);
 	begin(&env, &p);
 	assert_int_equal(copy_all(&p), 0);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_BUSY);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_BUSY);
 	hm_writeback_done(env.file, run.pgoff, run.npages, 0);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	assert_int_equal(pages(&p, HM_PAGE_COPY), HM_BLOCK_PAGES);
 	hm_promote_commit(&p);
 	audit(&env);
@@ -491,10 +491,10 @@ static void test_claimed_twice(void **state)
 	touch(env.file, P(3) + 1, HM_ACCESS_WRITE);
 	touch(env.file, P(4) - 1, HM_ACCESS_WRITE);
 	assert_int_equal(hm_writeback(env.file, &pos, ~0ull, 1, true, &run), HM_WB_RUN);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_BUSY);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_BUSY);
 	touch(env.file, P(3), HM_ACCESS_WRITE);
 	hm_writeback_done(env.file, run.pgoff, run.npages, 0);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	assert_int_equal(hm_promote_page(&p, 0, &unit), HM_PAGE_COPY);
 	hm_promote_commit(&p);
 	assert_int_equal(hm_file_dirty_pages(env.file), HM_BLOCK_PAGES);
@@ -513,10 +513,10 @@ static void test_reclaim(void **state)
 	start(&env);
 	fill(env.file, 3, LEAST, AUTO);
 	begin(&env, &p);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	for (i = 0; i < 100; i++)
 		assert_int_equal(hm_reclaim(env.cache, HM_BASE, 32, victims, MAX_VICTIMS), 0);
-	hm_promote_abort(&p, HM_REFUSED_PINNED);
+	hm_promote_abort(&p, HM_PROMOTE_PINNED);
 	audit(&env);
 	assert_int_equal(evict(env.cache, HM_BASE, LEAST), LEAST);
 	env_end(&env);
@@ -533,7 +533,7 @@ static void test_sync(void **state)
 	start(&env);
 	fill(env.file, 3, HM_BLOCK_PAGES, AUTO | HM_ACCESS_WRITE);
 	begin(&env, &p);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	assert_int_equal(hm_writeback(env.file, &pos, ~0ull, 1, true, &run), HM_WB_BUSY);
 	assert_int_equal(pos, P(3));
 	pos = 0;
@@ -556,24 +556,24 @@ static void test_cold(void **state)
 	start(&env);
 	assert_true(fill(env.file, 3, LEAST, AUTO | HM_ACCESS_AHEAD));
 	assert_true(hm_promote_pick(env.cache, &p));
-	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_COLD);
-	assert_int_equal(refused(&env, HM_C_REFUSED), 1);
-	assert_int_equal(refused(&env, HM_C_REFUSED_COLD), 1);
+	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_COLD);
+	assert_int_equal(not_promoted(&env, HM_C_NOT_PROMOTED), 1);
+	assert_int_equal(not_promoted(&env, HM_C_NOT_PROMOTED_COLD), 1);
 	for (i = 0; i < LEAST - 1; i++)
 		touch(env.file, P(4) - 1 - i, HM_ACCESS_READ);
 	hm_cache_tick(env.cache, 5000);
 	assert_true(hm_promote_pick(env.cache, &p));
-	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_COLD);
+	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_COLD);
 	touch(env.file, P(4) - LEAST, HM_ACCESS_READ);
 	hm_cache_tick(env.cache, 10000);
 	begin(&env, &p);
-	hm_promote_abort(&p, HM_REFUSED_GONE);
+	hm_promote_abort(&p, HM_PROMOTE_GONE);
 	/* Not for ever again and again, but a touch of one finds it. */
 	fill(env.file, 5, HM_BLOCK_PAGES, AUTO | HM_ACCESS_AHEAD);
 	for (i = 0; i < 4; i++) {
 		hm_cache_tick(env.cache, 20000 + i * 20000);
 		assert_true(hm_promote_pick(env.cache, &p));
-		assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_COLD);
+		assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_COLD);
 	}
 	hm_cache_tick(env.cache, 1000000);
 	assert_false(hm_promote_pick(env.cache, &p));
@@ -592,30 +592,30 @@ static void test_stored(void **state)
 	touch(env.file, P(3), HM_ACCESS_WRITE);
 	write_all(env.file);
 	assert_true(hm_promote_pick(env.cache, &p));
-	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_STORED);
-	assert_int_equal(refused(&env, HM_C_REFUSED_STORED), 1);
+	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_DIRTY);
+	assert_int_equal(not_promoted(&env, HM_C_NOT_PROMOTED_DIRTY), 1);
 	hm_cache_tick(env.cache, 5000);
 	touch(env.file, P(3) + 1, HM_ACCESS_WRITE);
 	assert_true(hm_promote_pick(env.cache, &p));
-	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_STORED);
+	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_DIRTY);
 	write_all(env.file);
 	hm_cache_tick(env.cache, 10000);
 	begin(&env, &p);
-	hm_promote_abort(&p, HM_REFUSED_GONE);
+	hm_promote_abort(&p, HM_PROMOTE_GONE);
 	/* A page that stays dirty is stored to. */
 	touch(env.file, P(3) + 1, HM_ACCESS_WRITE);
 	fill(env.file, 5, HM_BLOCK_PAGES, AUTO);
 	touch(env.file, P(5), HM_ACCESS_WRITE);
 	assert_true(hm_promote_pick(env.cache, &p));
-	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_STORED);
+	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_DIRTY);
 	hm_cache_tick(env.cache, 15000);
 	assert_true(hm_promote_pick(env.cache, &p));
-	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_STORED);
+	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_DIRTY);
 	/* Somebody who asks for it has it. */
 	touch(env.file, P(3) + 1, HM_ACCESS_WRITE);
 	p = (struct hm_promotion){ .unit = { .file = env.file, .pgoff = P(3) } };
-	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_NOT);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_begin(&p, true), HM_PROMOTE_OK);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	hm_promote_commit(&p);
 	write_all(env.file);
 	env_end(&env);
@@ -631,18 +631,18 @@ static void test_holes(void **state)
 	fill(env.file, 3, HM_BLOCK_PAGES, AUTO);
 	hm_file_set_zero_fill(env.file, P(3) + 5, 1, true);
 	assert_true(hm_promote_pick(env.cache, &p));
-	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_HOLES);
-	assert_int_equal(refused(&env, HM_C_REFUSED_HOLES), 1);
+	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_NEEDS_ALLOC);
+	assert_int_equal(not_promoted(&env, HM_C_NOT_PROMOTED_NEEDS_ALLOC), 1);
 	hm_file_set_allocated(env.file, P(3) + 5, 1);
 	hm_cache_tick(env.cache, 5000);
 	begin(&env, &p);
 	hm_file_set_zero_fill(env.file, P(3) + 6, 1, true);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_HOLES);
-	hm_promote_abort(&p, HM_REFUSED_HOLES);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_NEEDS_ALLOC);
+	hm_promote_abort(&p, HM_PROMOTE_NEEDS_ALLOC);
 	hm_file_set_allocated(env.file, P(3) + 6, 1);
 	hm_cache_tick(env.cache, 10000);
 	begin(&env, &p);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	hm_promote_commit(&p);
 	/* A part of it was hollow: it is not. */
 	assert_false(hm_is_zero_fill(env.file, P(3) + 5));
@@ -659,13 +659,13 @@ static void test_end(void **state)
 	start(&env);
 	p.unit.file = env.file;
 	bring(env.file, P(300), AUTO);
-	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_GONE);
+	assert_int_equal(hm_promote_begin(&p, true), HM_PROMOTE_GONE);
 	fill(env.file, 3, HM_BLOCK_PAGES, AUTO);
 	begin(&env, &p);
 	hm_file_set_size(env.file, BYTES(3) + HM_PAGE_SIZE);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_GONE);
-	hm_promote_abort(&p, HM_REFUSED_GONE);
-	assert_int_equal(refused(&env, HM_C_REFUSED), 0);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_GONE);
+	hm_promote_abort(&p, HM_PROMOTE_GONE);
+	assert_int_equal(not_promoted(&env, HM_C_NOT_PROMOTED), 0);
 	env_end(&env);
 }
 
@@ -678,22 +678,22 @@ static void test_gone(void **state)
 
 	start(&env);
 	p = (struct hm_promotion){ .unit = { .file = env.file, .pgoff = P(3) } };
-	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_GONE);
+	assert_int_equal(hm_promote_begin(&p, true), HM_PROMOTE_GONE);
 	bring(env.file, P(3), HM_ACCESS_READ);
 	p = (struct hm_promotion){ .unit = { .file = env.file, .pgoff = P(3) } };
-	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_GONE);
+	assert_int_equal(hm_promote_begin(&p, true), HM_PROMOTE_GONE);
 	assert_int_equal(fault(env.file, P(5), HM_ACCESS_READ, &unit), HM_FILL);
 	hm_fill_done(&unit, -EIO, false);
 	/* What cannot be read as one is not offered. */
 	fill(env.file, 5, HM_BLOCK_PAGES, AUTO);
 	assert_false(hm_promote_pick(env.cache, &p));
 	p = (struct hm_promotion){ .unit = { .file = env.file, .pgoff = P(5) } };
-	assert_int_equal(hm_promote_begin(&p, true), HM_REFUSED_GONE);
+	assert_int_equal(hm_promote_begin(&p, true), HM_PROMOTE_GONE);
 	fill(env.file, 7, LEAST, AUTO);
 	assert_true(hm_promote_pick(env.cache, &p));
 	drop(env.file, P(7), P(8), false);
 	assert_int_equal(fault(env.file, P(7), HM_ACCESS_READ, &unit), HM_FILL);
-	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_GONE);
+	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_GONE);
 	hm_fill_done(&unit, 0, false);
 	assert_false(hm_promote_pick(env.cache, &p));
 	env_end(&env);
@@ -710,20 +710,20 @@ static void test_busy(void **state)
 	fill(env.file, 3, LEAST, AUTO);
 	begin(&env, &p);
 	other = (struct hm_promotion){ .unit = { .file = env.file, .pgoff = P(3) } };
-	assert_int_equal(hm_promote_begin(&other, true), HM_REFUSED_BUSY);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_begin(&other, true), HM_PROMOTE_BUSY);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	hm_promote_commit(&p);
 
 	fill(env.file, 5, HM_BLOCK_PAGES, AUTO);
 	for (block = 10; hm_pool_free(env.cache, HM_HUGE); block++)
 		bring(env.file, P(block), HM_ACCESS_READ);
 	assert_true(hm_promote_pick(env.cache, &p));
-	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_NO_FRAME);
-	assert_int_equal(refused(&env, HM_C_REFUSED_NO_FRAME), 1);
+	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_NO_FRAME);
+	assert_int_equal(not_promoted(&env, HM_C_NOT_PROMOTED_NO_FRAME), 1);
 	drop(env.file, P(10), P(11), false);
 	hm_cache_tick(env.cache, 5000);
 	begin(&env, &p);
-	hm_promote_abort(&p, HM_REFUSED_GONE);
+	hm_promote_abort(&p, HM_PROMOTE_GONE);
 	env_end(&env);
 }
 
@@ -737,7 +737,7 @@ static void test_keeps(void **state)
 	fill(env.file, 3, LEAST, AUTO | HM_ACCESS_LOW);
 	bring(env.file, P(3), AUTO | HM_ACCESS_LOW | HM_ACCESS_AHEAD | HM_ACCESS_MARK);
 	begin(&env, &p);
-	assert_int_equal(hm_promote_claim(&p), HM_REFUSED_NOT);
+	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	hm_promote_commit(&p);
 	assert_true(touch(env.file, P(3) + 1, AUTO).hints & HM_HINT_READAHEAD);
 	assert_int_equal(hm_desc_of(env.cache, p.unit.frame)->priority, HM_ACCESS_LOW);
@@ -757,31 +757,31 @@ static void test_backoff(void **state)
 	fill(env.file, 3, LEAST, AUTO);
 	for (i = 0; i < 4; i++) {
 		begin(&env, &p);
-		hm_promote_abort(&p, HM_REFUSED_PINNED);
+		hm_promote_abort(&p, HM_PROMOTE_PINNED);
 		hm_cache_tick(env.cache, now + wait - 1);
 		assert_false(hm_promote_pick(env.cache, &p));
 		if (i == 1) {
 			fill(env.file, 5, LEAST, AUTO);
 			assert_true(hm_promote_pick(env.cache, &p));
 			assert_int_equal(p.unit.pgoff, P(5));
-			hm_promote_abort(&p, HM_REFUSED_GONE);
+			hm_promote_abort(&p, HM_PROMOTE_GONE);
 		}
 		now += wait;
 		hm_cache_tick(env.cache, now);
 		wait *= 2;
 	}
 	/* Not for ever: those that cannot be would keep others out. */
-	assert_int_equal(refused(&env, HM_C_REFUSED_PINNED), 4);
+	assert_int_equal(not_promoted(&env, HM_C_NOT_PROMOTED_PINNED), 4);
 	assert_false(hm_promote_pick(env.cache, &p));
 	drop(env.file, P(4) - 1, P(4), false);
 	assert_true(fill(env.file, 3, 1, AUTO));
 	assert_true(hm_promote_pick(env.cache, &p));
-	hm_promote_abort(&p, HM_REFUSED_GONE);
+	hm_promote_abort(&p, HM_PROMOTE_GONE);
 	/* Nor when it was turned off meanwhile. */
 	fill(env.file, 7, LEAST, AUTO);
 	env.cache->opts.promote_util = 0;
 	assert_true(hm_promote_pick(env.cache, &p));
-	assert_int_equal(hm_promote_begin(&p, false), HM_REFUSED_GONE);
+	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_GONE);
 	env_end(&env);
 }
 
@@ -800,7 +800,7 @@ static void test_file_ends(void **state)
 	env_close(&env, other);
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(p.unit.pgoff, P(5));
-	hm_promote_abort(&p, HM_REFUSED_GONE);
+	hm_promote_abort(&p, HM_PROMOTE_GONE);
 	assert_false(hm_promote_pick(env.cache, &p));
 	env_end(&env);
 }
@@ -820,14 +820,14 @@ static void test_many(void **state)
 	for (block = 0; block < HM_CANDIDATES + 4; block++)
 		fill(env.file, block, 6, AUTO);
 	while (hm_promote_pick(env.cache, &p)) {
-		hm_promote_abort(&p, HM_REFUSED_GONE);
+		hm_promote_abort(&p, HM_PROMOTE_GONE);
 		n++;
 	}
 	assert_int_equal(n, HM_CANDIDATES);
 	bring(env.file, P(HM_CANDIDATES + 3), AUTO);
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(p.unit.pgoff, P(HM_CANDIDATES + 3));
-	hm_promote_abort(&p, HM_REFUSED_GONE);
+	hm_promote_abort(&p, HM_PROMOTE_GONE);
 	env_end(&env);
 }
 

@@ -519,7 +519,7 @@ static void promote(struct thread *t)
 {
 	bool force = rnd(t, 4) == 0;
 	struct hm_promotion p;
-	enum hm_refused why;
+	enum hm_promote_result why;
 	struct stressed *s;
 	u32 tries = 0;
 
@@ -538,18 +538,18 @@ static void promote(struct thread *t)
 		return;
 	promote_copy(s, &p);
 	if (rnd(t, 20) == 0) {
-		hm_promote_abort(&p, HM_REFUSED_FAILED);
+		hm_promote_abort(&p, HM_PROMOTE_FAILED);
 		return;
 	}
 	if (pthread_mutex_trylock(&s->resize)) {
-		hm_promote_abort(&p, HM_REFUSED_BUSY);
+		hm_promote_abort(&p, HM_PROMOTE_BUSY);
 		return;
 	}
 	do {
 		why = hm_promote_claim(&p);
-	} while (why == HM_REFUSED_BUSY && ++tries < 3);
+	} while (why == HM_PROMOTE_BUSY && ++tries < 3);
 	if (!why && !promote_finish(t, s, &p))
-		why = HM_REFUSED_PINNED;
+		why = HM_PROMOTE_PINNED;
 	if (why)
 		hm_promote_abort(&p, why);
 	pthread_mutex_unlock(&s->resize);
@@ -669,21 +669,21 @@ static void test_stress(void **state)
 			assert_false(files[i].pte[page].present);
 	}
 	assert_int_equal(hm_cache_free_pages(env.cache), P(FRAMES));
-	print_message("faults %llu, fills %llu, zeros %llu, evicted %llu, rescued %llu, "
+	print_message("faults %llu, fills %llu, zeros %llu, evicted %llu, reactivated %llu, "
 		      "written %llu, splits %llu, joins %llu, ghosts %llu, promoted %llu of %llu, "
 		      "waits %llu\n",
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_FAULTS),
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_FILLS),
-		      (unsigned long long)hm_cache_count(env.cache, HM_C_ZEROS),
+		      (unsigned long long)hm_cache_count(env.cache, HM_C_ZERO_FILLS),
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_EVICTED),
-		      (unsigned long long)hm_cache_count(env.cache, HM_C_RESCUED),
+		      (unsigned long long)hm_cache_count(env.cache, HM_C_REACTIVATED),
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_WRITTEN),
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_SPLITS),
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_JOINS),
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_GHOSTS),
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_PROMOTED),
 		      (unsigned long long)(hm_cache_count(env.cache, HM_C_PROMOTED) +
-					   hm_cache_count(env.cache, HM_C_REFUSED)),
+					   hm_cache_count(env.cache, HM_C_NOT_PROMOTED)),
 		      (unsigned long long)last.waits);
 	/* It was not idle: every way through the core was taken. */
 	for (i = 0; i < HM_COUNTERS; i++) {

@@ -50,7 +50,7 @@ static void await_promotions(uint64_t n)
 	for (i = 0; stat_of("promoted") < n; i++) {
 		EXPECT(i < PATIENCE * 10, "%llu promotions of %llu, %llu refused",
 		       (unsigned long long)stat_of("promoted"), (unsigned long long)n,
-		       (unsigned long long)stat_of("refused"));
+		       (unsigned long long)stat_of("not_promoted"));
 		usleep(100000);
 	}
 }

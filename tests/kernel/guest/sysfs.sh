@@ -14,9 +14,9 @@ writable="dirty_ratio evict_batch pool_min_bytes priority promote_batch promote_
 	readahead_kb vfs_read_optimization util_threshold vfs_write_optimization"
 numbers="ahead ahead_used ahead_wasted base_mapped cleaned copied_in copied_out demoted dirty_bytes
 	evictions faults fills free_bytes ghosts memory_bytes hits huge_bytes huge_mapped io_in_flight partial_writebacks pinned
-	promoted read_bytes read_errors read_ios refused refused_busy refused_cold refused_failed
-	refused_holes refused_no_frame refused_pinned refused_stored rescued resident_bytes syncs unmaps
-	upgrades write_errors write_faults write_ios written_bytes zeros"
+	promoted read_bytes read_errors read_ios not_promoted not_promoted_busy not_promoted_cold not_promoted_failed
+	not_promoted_needs_alloc not_promoted_no_frame not_promoted_pinned not_promoted_dirty reactivated resident_bytes syncs unmaps
+	upgrades write_errors write_faults write_ios written_bytes zero_fills"
 latencies="fault_ns read_ns write_ns"
 
 status=0
@@ -69,7 +69,7 @@ done
 [ "$(cat "$dir/pool_bytes")" = $((${POOL%M} * 1048576)) ] ||
 	fail "pool_bytes: $(cat "$dir/pool_bytes")"
 
-# FILE VALUE EXPECTED: what it says after a write, refused or not
+# FILE VALUE EXPECTED: what it says after a write that is accepted or refused
 check_write() {
 	was=$(cat "$dir/$1")
 	{ echo "$2" >"$dir/$1"; } 2>/dev/null

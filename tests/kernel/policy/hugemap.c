@@ -202,14 +202,14 @@ static void read_ahead(struct engine *e, u64 page, u32 access)
 static void promote(struct engine *e)
 {
 	struct hm_promotion p;
-	enum hm_refused why;
+	enum hm_promote_result why;
 	struct hm_unit page;
 	u32 at;
 
 	e->promote = false;
 	while (hm_promote_pick(e->cache, &p)) {
 		why = hm_promote_begin(&p, false);
-		if (why == HM_REFUSED_NO_FRAME)
+		if (why == HM_PROMOTE_NO_FRAME)
 			evict_some(e, HM_HUGE);
 		if (why)
 			continue;

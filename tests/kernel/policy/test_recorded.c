@@ -34,7 +34,7 @@ static const char *parse(struct trace *t, const void *data, size_t length)
 	return why;
 }
 
-static void refused(const void *data, size_t length)
+static void not_promoted(const void *data, size_t length)
 {
 	struct trace t;
 
@@ -42,7 +42,7 @@ static void refused(const void *data, size_t length)
 	trace_free(&t);
 }
 
-#define REFUSED(string) refused(string, sizeof(string) - 1)
+#define REFUSED(string) not_promoted(string, sizeof(string) - 1)
 
 static void test_numbers(void **state)
 {
@@ -115,7 +115,7 @@ static void test_traces(void **state)
 
 			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
 			at = (seed >> 33) % length;
-			refused(data, at);
+			not_promoted(data, at);
 			data[at] ^= (u8)(1u << i % 8);
 			parse(&t, data, length);
 			trace_free(&t);

@@ -80,7 +80,7 @@ static void check_counters(struct hm_cache *cache)
 {
 	u64 faults = hm_cache_count(cache, HM_C_FAULTS);
 	u64 parts = hm_cache_count(cache, HM_C_HITS) + hm_cache_count(cache, HM_C_FILLS) +
-		    hm_cache_count(cache, HM_C_ZEROS);
+		    hm_cache_count(cache, HM_C_ZERO_FILLS);
 
 	sim_check(parts == faults, "hits, fills and zeros are %llu, faults %llu",
 		  (unsigned long long)parts, (unsigned long long)faults);

@@ -66,15 +66,15 @@ static void new_folio(struct block *block, u32 i, u32 order)
 
 struct page *alloc_pages_node(int node, gfp_t gfp, u32 order)
 {
-	u32 refused = w.s.alloc_error_percent, i;
+	u32 not_promoted = w.s.alloc_error_percent, i;
 	struct block *block;
 
 	(void)node;
 	sim_step();
 	memory_pressure(gfp);
 	if (!(gfp & __GFP_DIRECT_RECLAIM) || gfp & __GFP_NORETRY)
-		refused *= 4;
-	if (w.running && sim_chance(refused))
+		not_promoted *= 4;
+	if (w.running && sim_chance(not_promoted))
 		return NULL;
 	/* One that was freed long ago: whoever still uses it is found out. */
 	for (i = 0; i < MAX_FOLIOS; i++) {

@@ -268,7 +268,7 @@ void world_close(struct sim_file *file)
 void world_count(void)
 {
 	w.counts[C_PROMOTIONS] += hm_cache_count(w.mount->cache, HM_C_PROMOTED);
-	w.counts[C_REFUSED] += hm_cache_count(w.mount->cache, HM_C_REFUSED);
+	w.counts[C_REFUSED] += hm_cache_count(w.mount->cache, HM_C_NOT_PROMOTED);
 	w.counts[C_PARTS] += w.mount->counts->value[HUGEMAP_C_PARTIAL_WRITEBACKS];
 }
 
