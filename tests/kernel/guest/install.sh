@@ -11,7 +11,7 @@
 # Exits with 77 (skipped) where that cannot be had.
 set -eu
 
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(cd "$(dirname "$0")/../../.." && pwd)
 way=$1
 
 skip() {
