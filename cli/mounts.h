@@ -125,7 +125,7 @@ struct mount_numbers {
 	uint64_t base_pages;
 };
 
-#define MOUNT_SETTINGS 13
+#define MOUNT_SETTINGS 12
 extern const char *const mount_setting_names[MOUNT_SETTINGS];
 
 /**

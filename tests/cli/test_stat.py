@@ -2,6 +2,7 @@
 """hugemap stat: live numbers of another process, and of mounts."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -205,6 +206,9 @@ class Mount(unittest.TestCase):
         self.assertEqual(settings["dirty_ratio"], 7)
         self.assertIs(settings["vfs_read_optimization"], True)
         self.assertIs(settings["vfs_write_optimization"], False)
+        line = re.search(r"(?m)^  settings +(.*)$", self.stat(self.mount.directory).stdout)[1]
+        self.assertEqual([setting.partition("=")[0] for setting in line.split(", ")],
+                         list(settings))
 
     def test_rates(self):
         with subprocess.Popen([HUGEMAP, "stat", self.mount.directory, "--json",
