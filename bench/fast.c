@@ -6,13 +6,11 @@
 #include "undo.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static void say(char *why, size_t size, const char *format, ...)
@@ -37,37 +35,17 @@ bool fast_apart(char *why, size_t size)
 	return true;
 }
 
-static int run_mkfs(const char *device)
+static int make_file_system(char *device, char *error, size_t size)
 {
-	/* All is done at once: nothing is left for later, when the clock runs. */
+	/* The two "lazy" settings finish the file system now, before the clock runs. */
 	char *const argv[] = {
-		"mkfs.ext4",
-		"-q",
-		"-F",
-		"-T",
-		"largefile",
-		"-m",
-		"0",
-		"-E",
-		"nodiscard,lazy_itable_init=0,lazy_journal_init=0",
-		(char *)device,
-		NULL,
+		"mkfs.ext4", "-q",	  "-F",
+		"-T",	     "largefile", "-m",
+		"0",	     "-E",	  "nodiscard,lazy_itable_init=0,lazy_journal_init=0",
+		device,	     NULL,
 	};
-	static char *const env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
-	int status = 0, null;
-	pid_t pid = fork();
 
-	if (pid == 0) {
-		guard_release();
-		null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-		dup2(null, STDOUT_FILENO);
-		dup2(null, STDERR_FILENO);
-		execvpe(argv[0], argv, env);
-		_exit(127);
-	}
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return pid < 0 ? -1 : WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	return spawn_wait(argv, error, size);
 }
 
 /* Its number; -1 = there is none, and why. */
@@ -75,7 +53,8 @@ static int add_zram(char *why, size_t size)
 {
 	char line[16];
 
-	if (access(ZRAM_CONTROL "hot_add", F_OK) && module_load("zram", "num_devices=0"))
+	if (access(ZRAM_CONTROL "hot_add", F_OK) &&
+	    !module_load("zram", "num_devices=0", why, size))
 		guard_module("zram");
 	if (!read_line(ZRAM_CONTROL "hot_add", line, sizeof(line))) {
 		say(why, size,
@@ -90,7 +69,7 @@ static int add_zram(char *why, size_t size)
 const char *fast_create(uint64_t bytes, char *why, size_t size)
 {
 	static char dir[32];
-	char text[32], device[32];
+	char text[32], device[32], error[128];
 	int zram, status;
 
 	zram = add_zram(why, size);
@@ -105,11 +84,11 @@ const char *fast_create(uint64_t bytes, char *why, size_t size)
 		say(why, size, "%s could not have %s bytes: %s", device, text, strerror(errno));
 		return NULL;
 	}
-	status = run_mkfs(device);
+	status = make_file_system(device, error, sizeof(error));
 	if (status) {
-		say(why, size, "mkfs.ext4 %s %s", device,
-		    status == 127 ? "is not installed: type `apt-get install e2fsprogs`" :
-				    "failed");
+		say(why, size, "mkfs.ext4 %s: %s", device,
+		    status == 127 ? "it is not installed: type `apt-get install e2fsprogs`" :
+				    error);
 		return NULL;
 	}
 	snprintf(dir, sizeof(dir), "/tmp/hugemap-bench-XXXXXX");

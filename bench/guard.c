@@ -73,7 +73,7 @@ bool guard_start(void)
 
 	duties = mmap(NULL, sizeof(*duties), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
-	if (duties == MAP_FAILED || pipe(fds) < 0)
+	if (duties == MAP_FAILED || pipe2(fds, O_CLOEXEC) < 0)
 		return false;
 	guard_pid = fork();
 	if (guard_pid < 0)

@@ -6,7 +6,6 @@
 #include "bench.h"
 #include "guard.h"
 #include "module.h"
-#include "mount.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MODULE "hugemap"
 #define TRIED_POOL (16 * MB) /* enough to see whether it works */
 
 /* The last error that the kernel has told about a file system context. */
@@ -47,7 +45,7 @@ static int create(const char *dir, enum hugemap_page page, uint64_t pool_bytes, 
 {
 	char pool[32];
 
-	*fd = fsopen(MODULE, FSOPEN_CLOEXEC);
+	*fd = fsopen(MODULE_NAME, FSOPEN_CLOEXEC);
 	if (*fd < 0)
 		return -errno;
 	snprintf(pool, sizeof(pool), "%lluK", (unsigned long long)pool_bytes >> 10);
@@ -87,27 +85,26 @@ int bench_mount(const char *dir, enum hugemap_page page, uint64_t pool_bytes, ch
 static const char *module_is_missing(void)
 {
 	static char why[256];
-	struct mount_module module;
+	char error[128] = "";
+	struct module module;
 
-	mount_find_module(&module);
+	module_find(&module);
 	if (module.loaded)
 		return NULL;
 	if (!module.none) {
-		/* It is said later, in other words, what modprobe complains of. */
-		module_load(MODULE, NULL);
-		mount_find_module(&module);
+		module_load(MODULE_NAME, NULL, error, sizeof(error));
+		module_find(&module);
 	}
 	if (module.loaded) {
-		guard_module(MODULE);
+		guard_module(MODULE_NAME);
 		return NULL;
 	}
 	if (module.none)
 		snprintf(why, sizeof(why), "Linux %s, as it was built here, loads no modules",
 			 module.release);
 	else if (module.installed)
-		snprintf(why, sizeof(why),
-			 "the module could not be loaded; `hugemap mount` says "
-			 "why");
+		snprintf(why, sizeof(why), "the module could not be loaded: %s",
+			 *error ? error : "modprobe failed");
 	else
 		snprintf(why, sizeof(why), "the module is not installed for Linux %s",
 			 module.release);
@@ -145,7 +142,7 @@ const char *kernel_works_not(struct result *shared, const struct volume *volume)
 
 	if (geteuid())
 		return "only root may mount it";
-	if (!strcmp(volume->type, MODULE))
+	if (!strcmp(volume->type, MODULE_NAME))
 		return "the directory is on a mount of HugeMap already, which the rows of Linux "
 		       "show, too";
 	why = module_is_missing();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap doctor: reports whether mappings can be steered here, and the rest of the machine. */
-#include "doctor.h"
+#include "doctor_check.h"
 #include "cli.h"
 
-#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,16 +44,6 @@ struct diagnosis {
 	struct finding findings[NCHECKS];
 	bool works; /* no finding is BAD */
 };
-
-void found(struct finding *finding, enum verdict verdict, const char *format, ...)
-{
-	va_list args;
-
-	finding->verdict = verdict;
-	va_start(args, format);
-	vsnprintf(finding->text, sizeof(finding->text), format, args);
-	va_end(args);
-}
 
 static void diagnose(const struct patient *patient, struct diagnosis *diagnosis)
 {

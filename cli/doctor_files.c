@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap doctor: tries files on the file systems that matter. */
-#include "doctor.h"
+#include "doctor_check.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -120,13 +120,13 @@ void check_huge_files(const struct patient *patient, struct finding *finding)
 	try_place(&places, "/tmp");
 	finding->details = json_pack("{s:o}", "places", places.list);
 	if (places.closed[0] && !places.huge[0] && !places.small[0])
-		found(finding, GOOD, "not tried: no file can be made in %s", places.closed);
+		doctor_result(finding, GOOD, "not tried: no file can be made in %s", places.closed);
 	else
-		found(finding, here == 0 ? WEAK : GOOD, "%s%s%s%s%s%s",
-		      places.huge[0] ? "come on " : "", places.huge,
-		      places.huge[0] && places.small[0] ? "; " : "",
-		      places.small[0] ? "do not come on " : "", places.small,
-		      places.closed[0] ? "; elsewhere no file can be made" : "");
+		doctor_result(finding, here == 0 ? WEAK : GOOD, "%s%s%s%s%s%s",
+			      places.huge[0] ? "come on " : "", places.huge,
+			      places.huge[0] && places.small[0] ? "; " : "",
+			      places.small[0] ? "do not come on " : "", places.small,
+			      places.closed[0] ? "; elsewhere no file can be made" : "");
 }
 
 /* --- direct I/O --- */
@@ -159,8 +159,8 @@ void check_direct_io(const struct patient *patient, struct finding *finding)
 	int fd = make_file(volume->dir), align;
 
 	if (fd < 0) {
-		found(finding, GOOD, "not tried: no file can be made in %.100s (%s)", volume->dir,
-		      strerror(-fd));
+		doctor_result(finding, GOOD, "not tried: no file can be made in %.100s (%s)",
+			      volume->dir, strerror(-fd));
 		finding->details = json_pack("{s:s, s:n}", "dir", volume->dir, "works");
 		return;
 	}
@@ -170,11 +170,12 @@ void check_direct_io(const struct patient *patient, struct finding *finding)
 				     volume->type, "device", volume->device, "works", align > 0,
 				     "align", align > 0 ? align : 0);
 	if (align > 0)
-		found(finding, GOOD, "works in %.100s (%s), in units of %d bytes", volume->dir,
-		      volume->type, align);
+		doctor_result(finding, GOOD, "works in %.100s (%s), in units of %d bytes",
+			      volume->dir, volume->type, align);
 	else
-		found(finding, WEAK,
-		      "does not work in %.100s (%s): on a mount over it, data is in Linux's page "
-		      "cache, too; use ext4 or XFS",
-		      volume->dir, volume->type);
+		doctor_result(
+			finding, WEAK,
+			"does not work in %.100s (%s): on a mount over it, data is in Linux's page "
+			"cache, too; use ext4 or XFS",
+			volume->dir, volume->type);
 }

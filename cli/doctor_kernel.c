@@ -3,8 +3,8 @@
  * hugemap doctor: whether the kernel engine is available here. Steering does not need it, so
  * the verdict is good without it, too.
  */
-#include "doctor.h"
-#include "mount.h"
+#include "doctor_check.h"
+#include "module.h"
 #include "mounts.h"
 
 #include <string.h>
@@ -25,40 +25,41 @@ static void count_one(const struct mount *mount, void *arg)
 
 void check_kernel_engine(const struct patient *patient, struct finding *finding)
 {
-	struct mount_module module;
+	struct module module;
 	struct tally tally = {};
 
-	mount_find_module(&module);
+	module_find(&module);
 	mount_each(count_one, &tally);
 	finding->details = json_pack("{s:b, s:b, s:b, s:i}", "module_loaded", module.loaded,
 				     "module_installed", module.installed, "headers",
 				     module.headers, "mounts", (int)tally.count);
 	if (tally.count == 1)
-		found(finding, GOOD, "the kernel engine serves %s", tally.first);
+		doctor_result(finding, GOOD, "the kernel engine serves %s", tally.first);
 	else if (tally.count)
-		found(finding, GOOD, "the kernel engine serves %u mounts, %s among them",
-		      tally.count, tally.first);
+		doctor_result(finding, GOOD, "the kernel engine serves %u mounts, %s among them",
+			      tally.count, tally.first);
 	else if (module.loaded)
-		found(finding, GOOD,
-		      "the kernel engine is loaded; nothing is mounted: see "
-		      "`hugemap mount --help`");
+		doctor_result(finding, GOOD,
+			      "the kernel engine is loaded; nothing is mounted: see "
+			      "`hugemap mount --help`");
 	else if (module.none)
-		found(finding, GOOD,
-		      "none: this kernel loads no modules, so it cannot have the kernel "
-		      "engine");
+		doctor_result(finding, GOOD,
+			      "none: this kernel loads no modules, so it cannot have the kernel "
+			      "engine");
 	else if (patient->container)
-		found(finding, GOOD,
-		      "none: only the host can load the kernel engine, outside this "
-		      "container");
+		doctor_result(finding, GOOD,
+			      "none: only the host can load the kernel engine, outside this "
+			      "container");
 	else if (module.installed)
-		found(finding, GOOD, "the kernel engine is installed; `hugemap mount` loads it");
+		doctor_result(finding, GOOD,
+			      "the kernel engine is installed; `hugemap mount` loads it");
 	else if (module.headers)
-		found(finding, GOOD,
-		      "none; the kernel engine could be built here: `make module` in "
-		      "the source of HugeMap");
+		doctor_result(finding, GOOD,
+			      "none; the kernel engine could be built here: `make module` in "
+			      "the source of HugeMap");
 	else
-		found(finding, GOOD,
-		      "none; to build the kernel engine, the headers of Linux %s "
-		      "are missing",
-		      module.release);
+		doctor_result(finding, GOOD,
+			      "none; to build the kernel engine, the headers of Linux %s "
+			      "are missing",
+			      module.release);
 }

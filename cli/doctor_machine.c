@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap doctor: the kernel and its memory. */
-#include "doctor.h"
+#include "doctor_check.h"
 #include "cli.h"
 #include "memory.h"
 
@@ -11,8 +11,8 @@ void check_kernel(const struct patient *patient, struct finding *finding)
 	struct utsname name;
 
 	uname(&name);
-	found(finding, GOOD, "Linux %s on %s%s", name.release, name.machine,
-	      patient->container ? ", in a container" : "");
+	doctor_result(finding, GOOD, "Linux %s on %s%s", name.release, name.machine,
+		      patient->container ? ", in a container" : "");
 	finding->details = json_pack("{s:s, s:s, s:b}", "release", name.release, "machine",
 				     name.machine, "container", patient->container);
 }
@@ -30,8 +30,9 @@ void check_memory(const struct patient *patient, struct finding *finding)
 	available <<= 10;
 	/* Without a limit, @room is 7/8 of the memory that was available a moment ago. */
 	limited = room < available - available / 4;
-	found(finding, GOOD, "%s of %s can hold data of files%s", cli_bytes(text[0], (double)room),
-	      cli_bytes(text[1], (double)total), limited ? ": the control group limits it" : "");
+	doctor_result(finding, GOOD, "%s of %s can hold data of files%s",
+		      cli_bytes(text[0], (double)room), cli_bytes(text[1], (double)total),
+		      limited ? ": the control group limits it" : "");
 	finding->details = json_pack("{s:I, s:I, s:b}", "total_bytes", (json_int_t)total,
 				     "available_bytes", (json_int_t)room, "group_limited", limited);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap doctor: tries the system calls that steering uses. */
 #include "call.h"
-#include "doctor.h"
+#include "doctor_check.h"
 #include "look.h"
 #include "uapi.h"
 
@@ -69,9 +69,10 @@ void check_steering(const struct patient *patient, struct finding *finding)
 				     "pagemap_scan", scan, "cachestat", cachestat,
 				     "process_madvise", madvise_other, "populate_read", populate);
 	if (!pagemap) {
-		found(finding, BAD,
-		      "/proc/self/pagemap cannot be read, so HugeMap cannot see which pages a "
-		      "program touches");
+		doctor_result(
+			finding, BAD,
+			"/proc/self/pagemap cannot be read, so HugeMap cannot see which pages a "
+			"program touches");
 		return;
 	}
 	snprintf(missing, sizeof(missing), "%s%s%s%s", scan ? "" : ", PAGEMAP_SCAN (Linux 6.7)",
@@ -79,9 +80,10 @@ void check_steering(const struct patient *patient, struct finding *finding)
 		 madvise_other ? "" : ", process_madvise (5.10)",
 		 populate ? "" : ", MADV_POPULATE_READ (5.14)");
 	if (missing[0])
-		found(finding, WEAK, "the page cache can be steered, but without %s", missing + 2);
+		doctor_result(finding, WEAK, "the page cache can be steered, but without %s",
+			      missing + 2);
 	else
-		found(finding, GOOD,
-		      "all calls that steer the page cache work: PAGEMAP_SCAN, cachestat, "
-		      "process_madvise, MADV_POPULATE_READ");
+		doctor_result(finding, GOOD,
+			      "all calls that steer the page cache work: PAGEMAP_SCAN, cachestat, "
+			      "process_madvise, MADV_POPULATE_READ");
 }

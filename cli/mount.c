@@ -4,7 +4,12 @@
  * which return a sentence with each error.
  */
 #include "mount.h"
-#include "mounts.h"
+#include "cli.h"
+#include "module.h"
+#include "mount_check.h"
+#include "mount_options.h"
+#include "mount_persist.h"
+#include "mountinfo.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -347,7 +352,7 @@ static int mount_now(const struct request *request)
 static int persist(const struct request *request)
 {
 	int fd = open_context(request), status;
-	struct mount_module module;
+	struct module module;
 
 	if (fd < 0)
 		return CLI_FAILED;
@@ -356,7 +361,7 @@ static int persist(const struct request *request)
 	if (status == CLI_OK)
 		status = mount_persist(request->command, request->source, request->dir,
 				       request->list, request->unit);
-	mount_find_module(&module);
+	module_find(&module);
 	if (status == CLI_OK && !module.installed)
 		fprintf(stderr,
 			"The module is not installed for Linux %s, so that the mount will fail at "

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* Before a mount: what could be wrong, found out while it can still be said well. */
-#include "mount.h"
+#include "mount_check.h"
+#include "module.h"
+#include "mountinfo.h"
 #include "mounts.h"
 #include "system.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#define MODULE "hugemap"
 #define HUGE_SHIFT 21
 #define LEAST_POOL (64ull << 20)
 
@@ -125,95 +123,6 @@ void mount_explain_device(const char *source)
 
 /* --- the module --- */
 
-static bool is_loaded(void)
-{
-	FILE *file = fopen("/proc/filesystems", "re");
-	char line[128], name[64];
-	bool found = false;
-
-	if (!file)
-		return false;
-	while (!found && fgets(line, sizeof(line), file)) {
-		const char *last = strrchr(line, '\t');
-
-		found = last && sscanf(last, "%63s", name) == 1 && !strcmp(name, MODULE);
-	}
-	fclose(file);
-	return found;
-}
-
-/* modules.dep lists what modprobe finds: "updates/dkms/hugemap.ko.xz: ..." */
-static bool is_installed(const char *release)
-{
-	char path[256], *line = NULL;
-	size_t room = 0;
-	bool found = false;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/lib/modules/%s/modules.dep", release);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	while (!found && getline(&line, &room, file) > 0) {
-		const char *name;
-
-		line[strcspn(line, ":\n")] = '\0';
-		name = strrchr(line, '/');
-		name = name ? name + 1 : line;
-		found = !strncmp(name, MODULE ".ko", strlen(MODULE ".ko"));
-	}
-	free(line);
-	fclose(file);
-	return found;
-}
-
-void mount_find_module(struct mount_module *module)
-{
-	char path[256];
-	struct utsname name;
-
-	uname(&name);
-	*module = (struct mount_module){ .loaded = is_loaded() };
-	snprintf(module->release, sizeof(module->release), "%s", name.release);
-	module->none = access("/proc/modules", F_OK);
-	module->installed = is_installed(name.release);
-	snprintf(path, sizeof(path), "/lib/modules/%.79s/build/Makefile", module->release);
-	module->headers = !access(path, F_OK);
-}
-
-/* Runs modprobe; what it complains of goes to @said. Returns its exit status. */
-static int run_modprobe(char *said, size_t size)
-{
-	static char *const argv[] = { "modprobe", MODULE, NULL };
-	int pipe_fd[2], status;
-	size_t used = 0;
-	ssize_t n;
-	pid_t pid;
-
-	said[0] = '\0';
-	if (pipe2(pipe_fd, O_CLOEXEC) < 0)
-		return -1;
-	pid = fork();
-	if (pid == 0) {
-		dup2(pipe_fd[1], STDERR_FILENO);
-		/* execvpe() would search our own PATH; the mounts of a boot have none. */
-		clearenv();
-		setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
-		execvp(argv[0], argv);
-		_exit(127);
-	}
-	close(pipe_fd[1]);
-	while (pid > 0 && used + 1 < size &&
-	       (n = read(pipe_fd[0], said + used, size - 1 - used)) > 0)
-		used += (size_t)n;
-	said[used] = '\0';
-	said[strcspn(said, "\n")] = '\0';
-	close(pipe_fd[0]);
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return -1;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 static void tell_alternative(void)
 {
 	fputs("Without the module, programs can use HugeMap through its library (hugemap_map(3)):\n"
@@ -237,7 +146,7 @@ static void tell_headers(const char *release)
 		      stderr);
 }
 
-static int tell_missing(const struct cli_command *command, const struct mount_module *module)
+static int tell_missing(const struct cli_command *command, const struct module *module)
 {
 	if (module->none) {
 		cli_fail(command, "Linux %s, as it was built here, loads no modules",
@@ -258,19 +167,20 @@ static int tell_missing(const struct cli_command *command, const struct mount_mo
 
 int mount_check_module(const struct cli_command *command, bool verbose)
 {
-	struct mount_module module;
+	struct module module;
 	char said[512];
 	int status;
 
-	mount_find_module(&module);
+	module_find(&module);
 	if (module.loaded)
 		return CLI_OK;
 	if (module.none)
 		return tell_missing(command, &module);
-	status = run_modprobe(said, sizeof(said));
-	if (status == 0 && is_loaded()) {
+	status = module_load(MODULE_NAME, NULL, said, sizeof(said));
+	module_find(&module);
+	if (status == 0 && module.loaded) {
 		if (verbose)
-			printf("the module %s was loaded\n", MODULE);
+			printf("the module %s was loaded\n", MODULE_NAME);
 		return CLI_OK;
 	}
 	if (!module.installed)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* Options of a mount: flags of the mount point are parsed here, the module parses the rest. */
-#include "mount.h"
+#include "mount_options.h"
+#include "mount_check.h"
 
 #include <mntent.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap mount --persist: print a line for /etc/fstab, or a unit for systemd. */
-#include "mount.h"
+#include "mount_persist.h"
+#include "mount_options.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* Reading /proc/self/mountinfo. */
-#include "mounts.h"
+#include "mountinfo.h"
 
 #include <limits.h>
 #include <stdio.h>

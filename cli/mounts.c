@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* Mounts of the kernel engine, by /sys/fs/hugemap/<major>:<minor>/. */
 #include "mounts.h"
+#include "mountinfo.h"
 #include "system.h"
 
 #include <ctype.h>

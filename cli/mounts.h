@@ -1,51 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/*
- * Mounts of the kernel engine, as mountinfo and sysfs show them, and the
- * processes that map their files. Used by stat, top, mount and umount.
- */
+/* Mounts of the kernel engine, from sysfs. */
 #ifndef CLI_MOUNTS_H
 #define CLI_MOUNTS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #define MOUNTS_SYSFS "/sys/fs/hugemap"
-
-/* --- mountinfo.c --- */
-
-/**
- * struct mount_point - a line of /proc/self/mountinfo
- * @id: of the mount
- * @parent: of the mount that it is on
- * @dev: st_dev of the files there
- * @dir: the mount point
- * @type: of the file system
- * @source: the directory or device that is mounted
- */
-struct mount_point {
-	int id;
-	int parent;
-	dev_t dev;
-	char dir[4096];
-	char type[32];
-	char source[4096];
-};
-
-/* Call @visit for each, until it returns false; false: /proc/self/mountinfo cannot be read. */
-bool mount_points(bool (*visit)(const struct mount_point *point, void *arg), void *arg);
-/* The mount on top of those at a directory, which is given by its absolute name. */
-bool mount_point_at(const char *dir, struct mount_point *point);
-/*
- * The mount of HugeMap at a directory, which is given by any name. If there is none, @point->dir
- * is the directory's absolute name; "" = there is no such directory, and errno has the reason.
- */
-bool mount_of_hugemap(const char *name, struct mount_point *point);
-/* The mount of a device. */
-bool mount_point_of(dev_t dev, struct mount_point *point);
-
-/* --- mounts.c --- */
 
 /* The numbers of a mount, named as their files in sysfs. */
 enum mount_count {
@@ -156,46 +118,5 @@ int mount_read(const struct mount *mount, struct mount_numbers *numbers);
 
 /* Call @visit for each mount; returns the number of mounts. */
 unsigned int mount_each(void (*visit)(const struct mount *mount, void *arg), void *arg);
-
-/* --- users.c --- */
-
-/**
- * struct user - a file of a mount that a process has mapped
- * @pid: the process
- * @name: as ps shows it
- * @dev: of the mount
- * @path: of the file
- * @mappings: number of mappings
- * @mapped_bytes: length of these mappings
- * @resident_bytes: bytes in page tables, without private copies
- * @huge_bytes: bytes in page tables by 2 MB pages
- */
-struct user {
-	pid_t pid;
-	char name[32];
-	dev_t dev;
-	char *path;
-	uint64_t mappings;
-	uint64_t mapped_bytes;
-	uint64_t resident_bytes;
-	uint64_t huge_bytes;
-};
-
-/**
- * struct users - all of them, by process and file
- * @closed: number of processes whose mappings may not be read
- */
-struct users {
-	struct user *list;
-	size_t count;
-	size_t room;
-	unsigned int closed;
-};
-
-/* Find mapped files of some devices. If memory runs out, the list is incomplete. */
-void users_find(const dev_t *devs, size_t ndevs, struct users *users);
-void users_free(struct users *users);
-/* Fill in the sums over the mappings of a mount. */
-void users_add_up(const struct users *users, dev_t dev, struct mount_numbers *numbers);
 
 #endif /* CLI_MOUNTS_H */

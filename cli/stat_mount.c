@@ -2,6 +2,7 @@
 /* hugemap stat: the numbers of a mount of the kernel engine. */
 #include "stat.h"
 #include "cli.h"
+#include "users.h"
 
 #include <errno.h>
 #include <inttypes.h>

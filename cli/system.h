@@ -25,6 +25,18 @@ bool read_choice(const char *path, char *choice, size_t size);
  */
 size_t smaps_bytes(const void *start, size_t length, const char *field);
 
+/* --- spawn.c --- */
+
+/**
+ * spawn_wait() - run a program and wait for its end
+ * @argv: its arguments; it is searched for in the directories of the system
+ * @error: filled in with the first line that it prints; "" = none
+ * @size: bytes of @error
+ *
+ * Return: its exit status, 127 if it is not installed, -1 if it was killed.
+ */
+int spawn_wait(char *const argv[], char *error, size_t size);
+
 /* --- volume.c --- */
 
 /**

@@ -14,6 +14,7 @@
 #include "hugemap_ioctl.h"
 #include "mounts.h"
 #include "stat.h"
+#include "users.h"
 
 /**
  * struct top_row - a mount, or a process whose mappings are steered

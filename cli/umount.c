@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap umount: write all data first; if the mount is busy, list the processes that use it. */
-#include "mount.h"
+#include "cli.h"
+#include "mount_check.h"
+#include "mountinfo.h"
 #include "mounts.h"
 #include "stat.h"
 #include "system.h"
+#include "users.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* The processes that map files of a mount: from /proc/PID/maps and smaps. */
-#include "mounts.h"
+#include "users.h"
 #include "cli.h"
+#include "mounts.h"
 #include "system.h"
 
 #include <ctype.h>

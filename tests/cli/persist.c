@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "mount.h"
+#include "mount_persist.h"
 
 int main(int argc, char **argv)
 {

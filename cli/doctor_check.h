@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /* hugemap doctor: a list of checks, each of which tries something and reports the result. */
-#ifndef CLI_DOCTOR_H
-#define CLI_DOCTOR_H
+#ifndef CLI_DOCTOR_CHECK_H
+#define CLI_DOCTOR_CHECK_H
 
 #include <stdbool.h>
 #include <jansson.h>
@@ -47,7 +47,8 @@ void check_memory(const struct patient *patient, struct finding *finding);
 void check_kernel_engine(const struct patient *patient, struct finding *finding);
 void check_direct_io(const struct patient *patient, struct finding *finding);
 
-void found(struct finding *finding, enum verdict verdict, const char *format, ...)
+/* Fill in the verdict and the text of a finding. */
+void doctor_result(struct finding *finding, enum verdict verdict, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-#endif /* CLI_DOCTOR_H */
+#endif /* CLI_DOCTOR_CHECK_H */
