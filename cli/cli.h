@@ -126,10 +126,13 @@ const char *cli_bytes(char text[CLI_TEXT], double bytes);
 /* "1.2 ms" */
 const char *cli_time(char text[CLI_TEXT], double ns);
 double cli_now(void); /* seconds, monotonic */
+void cli_sleep(double seconds);
 
 /* Write a JSON document (a json_t) to a stream; returns 0 or -errno. */
 struct json_t;
 int cli_write_json(FILE *to, const struct json_t *json);
+/* Print an object to standard output and drop it. @line: on one line, as there will be several. */
+void cli_print_json(struct json_t *object, bool line);
 /* A string of any bytes, as names of files are; what JSON cannot hold becomes "?". */
 struct json_t *cli_json_text(const char *text);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap stat: live numbers of a process or a mount. */
-#include "stat.h"
 #include "cli.h"
+#include "process.h"
+#include "stat_mount.h"
+#include "stat_process.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -78,27 +80,27 @@ static int explain_mount(const char *path, int err)
 
 static int watch(pid_t pid, double interval, unsigned long long count, bool json)
 {
-	struct target *target = malloc(sizeof(*target));
+	struct process *process = malloc(sizeof(*process));
 	unsigned long long i;
-	int err = target ? stat_open(pid, target) : -ENOMEM;
+	int err = process ? process_open(pid, process) : -ENOMEM;
 
 	for (i = 0; !err && i < count; i++) {
 		if (i)
-			stat_wait(interval);
-		err = stat_read(target);
+			cli_sleep(interval);
+		err = process_read(process);
 		if (err)
 			break;
 		if (json) {
-			stat_put_json(stat_json(target), interval > 0);
+			cli_print_json(stat_process_json(process), interval > 0);
 			continue;
 		}
 		if (i)
 			putchar('\n');
-		stat_print(target);
+		stat_process_print(process);
 	}
-	if (target)
-		stat_close(target);
-	free(target);
+	if (process)
+		process_close(process);
+	free(process);
 	/* The end of the process is no failure once numbers were printed. */
 	if (err == -ESRCH && i)
 		err = 0;
@@ -119,29 +121,29 @@ struct listing {
 	bool titled;
 };
 
-static void list_one(const struct target *target, void *arg)
+static void list_one(const struct process *process, void *arg)
 {
 	struct listing *listing = arg;
 
 	if (listing->json) {
-		json_array_append_new(listing->json, stat_json(target));
+		json_array_append_new(listing->json, stat_process_json(process));
 		return;
 	}
 	if (!listing->titled)
-		stat_list_title();
+		stat_process_list_title();
 	listing->titled = true;
-	stat_list_print(target);
+	stat_process_list_line(process);
 }
 
 static int list(bool json)
 {
 	struct listing listing = { .json = json ? json_array() : NULL };
-	int closed = stat_each(list_one, &listing);
+	int closed = process_each(list_one, &listing);
 
 	if (json) {
-		stat_put_json(json_pack("{s:o, s:o, s:i}", "processes", listing.json, "mounts",
-					stat_mount_list_json(), "not_permitted", closed),
-			      false);
+		cli_print_json(json_pack("{s:o, s:o, s:i}", "processes", listing.json, "mounts",
+					 stat_mount_list_json(), "not_permitted", closed),
+			       false);
 		return CLI_OK;
 	}
 	if (!stat_mount_list() && !listing.titled)

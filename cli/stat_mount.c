@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap stat: the numbers of a mount of the kernel engine. */
-#include "stat.h"
+#include "stat_mount.h"
 #include "cli.h"
+#include "mount_sample.h"
 #include "users.h"
 
 #include <errno.h>
@@ -11,18 +12,6 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <jansson.h>
-
-double stat_rate(const struct stat_view *view, enum mount_count count)
-{
-	uint64_t now = view->now.count[count], before = view->before.count[count];
-
-	return view->seconds > 0 && now > before ? (double)(now - before) / view->seconds : 0;
-}
-
-double stat_percent(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
 
 /* --- text --- */
 
@@ -40,50 +29,52 @@ static void print_latency(const char *name, const struct mount_latency *latency)
 	       cli_time(text[4], (double)latency->max));
 }
 
-static void print_cache(const struct stat_view *view)
+static void print_cache(const struct mount_sample *sample)
 {
-	const uint64_t *count = view->now.count;
+	const uint64_t *count = sample->now.count;
 	char a[CLI_TEXT], b[CLI_TEXT], c[CLI_TEXT], d[CLI_TEXT];
 
 	printf("  memory      pool %s, free %s, resident %s, dirty %s\n",
-	       cli_bytes(a, (double)view->now.pool_bytes), cli_bytes(b, (double)count[MOUNT_FREE]),
-	       cli_bytes(c, (double)count[MOUNT_RESIDENT]),
+	       cli_bytes(a, (double)sample->now.pool_bytes),
+	       cli_bytes(b, (double)count[MOUNT_FREE]), cli_bytes(c, (double)count[MOUNT_RESIDENT]),
 	       cli_bytes(d, (double)count[MOUNT_DIRTY]));
 	printf("  mapped      %s in %" PRIu64 " mapping%s; %" PRIu64 " huge pages, %" PRIu64
 	       " base pages\n",
-	       cli_bytes(a, (double)view->now.mapped_bytes), view->now.mappings,
-	       view->now.mappings == 1 ? "" : "s", view->now.huge_pages, view->now.base_pages);
+	       cli_bytes(a, (double)sample->now.mapped_bytes), sample->now.mappings,
+	       sample->now.mappings == 1 ? "" : "s", sample->now.huge_pages,
+	       sample->now.base_pages);
 	printf("  faults      %" PRIu64 " (%.0f/s), %.1f %% hits; %" PRIu64 " read, %" PRIu64
 	       " zeroed, %" PRIu64 " first stores\n",
-	       count[MOUNT_FAULTS], stat_rate(view, MOUNT_FAULTS),
-	       stat_percent(count[MOUNT_HITS], count[MOUNT_FAULTS]), count[MOUNT_FILLS],
+	       count[MOUNT_FAULTS], sample_rate(sample, MOUNT_FAULTS),
+	       sample_percent(count[MOUNT_HITS], count[MOUNT_FAULTS]), count[MOUNT_FILLS],
 	       count[MOUNT_ZERO_FILLS], count[MOUNT_WRITE_FAULTS]);
 	printf("  prefetch    %" PRIu64 " ahead, %.1f %% used, %" PRIu64 " evicted unused\n",
-	       count[MOUNT_AHEAD], stat_percent(count[MOUNT_AHEAD_USED], count[MOUNT_AHEAD]),
+	       count[MOUNT_AHEAD], sample_percent(count[MOUNT_AHEAD_USED], count[MOUNT_AHEAD]),
 	       count[MOUNT_AHEAD_WASTED]);
 	printf("  eviction    %" PRIu64 " (%.0f/s), %" PRIu64 " came back in time\n",
-	       count[MOUNT_EVICTIONS], stat_rate(view, MOUNT_EVICTIONS), count[MOUNT_REACTIVATED]);
+	       count[MOUNT_EVICTIONS], sample_rate(sample, MOUNT_EVICTIONS), count[MOUNT_REACTIVATED]);
 	printf("  I/O         read %s (%s/s), written %s (%s/s), %" PRIu64 " in flight\n",
-	       cli_bytes(a, (double)count[MOUNT_READ]), cli_bytes(b, stat_rate(view, MOUNT_READ)),
+	       cli_bytes(a, (double)count[MOUNT_READ]),
+	       cli_bytes(b, sample_rate(sample, MOUNT_READ)),
 	       cli_bytes(c, (double)count[MOUNT_WRITTEN]),
-	       cli_bytes(d, stat_rate(view, MOUNT_WRITTEN)), count[MOUNT_IO_IN_FLIGHT]);
+	       cli_bytes(d, sample_rate(sample, MOUNT_WRITTEN)), count[MOUNT_IO_IN_FLIGHT]);
 	printf("  errors      %" PRIu64 " reading, %" PRIu64 " writing\n", count[MOUNT_READ_ERRORS],
 	       count[MOUNT_WRITE_ERRORS]);
 	printf("  latency          count       p50       p90       p99     p99.9       max\n");
-	print_latency("fault", &view->now.fault_ns);
-	print_latency("read", &view->now.read_ns);
-	print_latency("write", &view->now.write_ns);
+	print_latency("fault", &sample->now.fault_ns);
+	print_latency("read", &sample->now.read_ns);
+	print_latency("write", &sample->now.write_ns);
 }
 
-static void print_work(const struct stat_view *view)
+static void print_work(const struct mount_sample *sample)
 {
-	const uint64_t *count = view->now.count;
+	const uint64_t *count = sample->now.count;
 	char a[CLI_TEXT], b[CLI_TEXT];
 
 	printf("  huge        %s of what is resident, %.0f %%; %" PRIu64
 	       " blocks promoted, %" PRIu64 " not promoted\n",
 	       cli_bytes(a, (double)count[MOUNT_HUGE]),
-	       stat_percent(count[MOUNT_HUGE], count[MOUNT_RESIDENT]), count[MOUNT_PROMOTED],
+	       sample_percent(count[MOUNT_HUGE], count[MOUNT_RESIDENT]), count[MOUNT_PROMOTED],
 	       count[MOUNT_NOT_PROMOTED]);
 	printf("  calls       read(2) copied %s, write(2) %s; %" PRIu64 " syncs\n",
 	       cli_bytes(a, (double)count[MOUNT_COPIED_OUT]),
@@ -97,7 +88,7 @@ static void print_work(const struct stat_view *view)
 	       count[MOUNT_UNMAPS], count[MOUNT_PINNED], count[MOUNT_GHOSTS]);
 }
 
-static void print_mount(const struct mount *mount, const struct stat_view *view)
+static void print_mount(const struct mount *mount, const struct mount_sample *sample)
 {
 	size_t i;
 
@@ -106,8 +97,8 @@ static void print_mount(const struct mount *mount, const struct stat_view *view)
 	else
 		printf("mount %u:%u (in another mount name space)\n", major(mount->dev),
 		       minor(mount->dev));
-	print_cache(view);
-	print_work(view);
+	print_cache(sample);
+	print_work(sample);
 	printf("  settings   ");
 	for (i = 0; i < MOUNT_SETTINGS; i++)
 		printf(" %s=%s%s", mount_setting_names[i], mount->setting[i],
@@ -116,60 +107,6 @@ static void print_mount(const struct mount *mount, const struct stat_view *view)
 }
 
 /* --- JSON --- */
-
-static json_t *latency_json(const struct mount_latency *latency)
-{
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "count", (json_int_t)latency->count,
-			 "p50", (json_int_t)latency->p50, "p90", (json_int_t)latency->p90, "p99",
-			 (json_int_t)latency->p99, "p999", (json_int_t)latency->p999, "max",
-			 (json_int_t)latency->max);
-}
-
-static void add_integer(json_t *object, const char *name, uint64_t value)
-{
-	json_object_set_new(object, name, json_integer((json_int_t)value));
-}
-
-void stat_add_numbers(json_t *object, const struct stat_view *view)
-{
-	static const struct {
-		const char *name;
-		enum mount_count count;
-	} rates[] = {
-		{ "faults_per_s", MOUNT_FAULTS },
-		{ "evictions_per_s", MOUNT_EVICTIONS },
-		{ "read_bytes_per_s", MOUNT_READ },
-		{ "written_bytes_per_s", MOUNT_WRITTEN },
-	};
-	static const struct {
-		const char *name;
-		enum mount_count part, whole;
-	} shares[] = {
-		{ "hits_percent", MOUNT_HITS, MOUNT_FAULTS },
-		{ "prefetch_used_percent", MOUNT_AHEAD_USED, MOUNT_AHEAD },
-		{ "huge_percent", MOUNT_HUGE, MOUNT_RESIDENT },
-	};
-	const struct mount_numbers *now = &view->now;
-	size_t i;
-
-	add_integer(object, "pool_bytes", now->pool_bytes);
-	add_integer(object, "mappings", now->mappings);
-	add_integer(object, "mapped_bytes", now->mapped_bytes);
-	add_integer(object, "huge_pages", now->huge_pages);
-	add_integer(object, "base_pages", now->base_pages);
-	for (i = 0; i < MOUNT_COUNTS; i++)
-		add_integer(object, mount_count_names[i], now->count[i]);
-	for (i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
-		json_object_set_new(object, rates[i].name,
-				    json_real(stat_rate(view, rates[i].count)));
-	for (i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
-		json_object_set_new(object, shares[i].name,
-				    json_real(stat_percent(now->count[shares[i].part],
-							   now->count[shares[i].whole])));
-	json_object_set_new(object, "fault_ns", latency_json(&now->fault_ns));
-	json_object_set_new(object, "read_ns", latency_json(&now->read_ns));
-	json_object_set_new(object, "write_ns", latency_json(&now->write_ns));
-}
 
 static json_t *setting_json(const char *text)
 {
@@ -181,7 +118,7 @@ static json_t *setting_json(const char *text)
 	return *text && !*end ? json_integer(value) : json_string(text);
 }
 
-static json_t *mount_json(const struct mount *mount, const struct stat_view *view)
+static json_t *mount_json(const struct mount *mount, const struct mount_sample *sample)
 {
 	json_t *settings = json_object(), *object;
 	char id[32];
@@ -194,8 +131,9 @@ static json_t *mount_json(const struct mount *mount, const struct stat_view *vie
 	object = json_pack("{s:s, s:o, s:o, s:I, s:f, s:o}", "id", id, "mount",
 			   mount->dir[0] ? cli_json_text(mount->dir) : json_null(), "source",
 			   mount->dir[0] ? cli_json_text(mount->source) : json_null(), "time",
-			   (json_int_t)time(NULL), "seconds", view->seconds, "settings", settings);
-	stat_add_numbers(object, view);
+			   (json_int_t)time(NULL), "seconds", sample->seconds, "settings",
+			   settings);
+	sample_add_json(object, sample);
 	return object;
 }
 
@@ -214,32 +152,32 @@ static void count_mappings(const struct mount *mount, struct mount_numbers *numb
 int stat_mount_watch(const char *path, double interval, unsigned long long count, bool json)
 {
 	struct mount *mount = malloc(sizeof(*mount));
-	struct stat_view view;
+	struct mount_sample sample;
 	unsigned long long i;
 	int err = mount ? mount_open(path, mount) : -ENOMEM;
 
 	if (!err)
-		err = mount_read(mount, &view.before);
+		err = mount_read(mount, &sample.before);
 	for (i = 0; !err && i < count; i++) {
 		double start = cli_now();
 
-		stat_wait(interval > 0 ? interval : STAT_SHORT_WAIT);
+		cli_sleep(interval > 0 ? interval : SAMPLE_SHORT_SECONDS);
 		/* Settings may have changed as well. */
 		err = mount_open(path, mount);
 		if (!err)
-			err = mount_read(mount, &view.now);
+			err = mount_read(mount, &sample.now);
 		if (err)
 			break;
-		count_mappings(mount, &view.now);
-		view.seconds = cli_now() - start;
+		count_mappings(mount, &sample.now);
+		sample.seconds = cli_now() - start;
 		if (json) {
-			stat_put_json(mount_json(mount, &view), interval > 0);
+			cli_print_json(mount_json(mount, &sample), interval > 0);
 		} else {
 			if (i)
 				putchar('\n');
-			print_mount(mount, &view);
+			print_mount(mount, &sample);
 		}
-		view.before = view.now;
+		sample.before = sample.now;
 	}
 	free(mount);
 	/* An unmount is no failure once numbers were printed. */
@@ -277,12 +215,12 @@ unsigned int stat_mount_list(void)
 
 static void append_one(const struct mount *mount, void *arg)
 {
-	struct stat_view view = {};
+	struct mount_sample sample = {};
 
-	if (mount_read(mount, &view.now))
+	if (mount_read(mount, &sample.now))
 		return;
-	count_mappings(mount, &view.now);
-	json_array_append_new(arg, mount_json(mount, &view));
+	count_mappings(mount, &sample.now);
+	json_array_append_new(arg, mount_json(mount, &sample));
 }
 
 json_t *stat_mount_list_json(void)

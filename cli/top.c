@@ -115,10 +115,10 @@ static int run_plain(struct top *top, bool json)
 	for (i = 0; i < top->count; i++) {
 		double start = cli_now();
 
-		stat_wait(top->settings.interval);
+		cli_sleep(top->settings.interval);
 		look(top);
 		if (json) {
-			stat_put_json(top_model_json(&top->now, cli_now() - start), true);
+			cli_print_json(top_model_json(&top->now, cli_now() - start), true);
 		} else {
 			if (i)
 				putchar('\n');
@@ -226,7 +226,7 @@ static int run_screen(struct top *top)
 	}
 	/* The first view comes at once, without rates; the second one comes soon. */
 	look(top);
-	if (show_until(top, cli_now() + STAT_SHORT_WAIT))
+	if (show_until(top, cli_now() + SAMPLE_SHORT_SECONDS))
 		for (i = 0; i < top->count; i++) {
 			look(top);
 			if (!show_until(top, cli_now() + top->settings.interval))

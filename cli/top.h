@@ -13,7 +13,8 @@
 
 #include "hugemap_ioctl.h"
 #include "mounts.h"
-#include "stat.h"
+#include "mount_sample.h"
+#include "process.h"
 #include "users.h"
 
 /**
@@ -34,7 +35,7 @@ struct top_row {
 	dev_t dev;
 	char page[16];
 	double taken;
-	struct stat_view view;
+	struct mount_sample view;
 };
 
 /* Upper bounds: cells per file (more than any terminal is wide), and files. */

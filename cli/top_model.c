@@ -23,9 +23,9 @@ static struct top_row *add_row(struct top_model *model)
 	return row;
 }
 
-static void add_process(const struct target *target, void *arg)
+static void add_process(const struct process *process, void *arg)
 {
-	const struct steer_page *page = &target->page;
+	const struct steer_page *page = &process->page;
 	struct top_row *row = add_row(arg);
 	struct mount_numbers *now;
 	unsigned int i;
@@ -33,9 +33,9 @@ static void add_process(const struct target *target, void *arg)
 	if (!row)
 		return;
 	now = &row->view.now;
-	snprintf(row->key, sizeof(row->key), "%d", target->pid);
-	snprintf(row->name, sizeof(row->name), "%d %s", target->pid, target->name);
-	row->pid = target->pid;
+	snprintf(row->key, sizeof(row->key), "%d", process->pid);
+	snprintf(row->name, sizeof(row->name), "%d %s", process->pid, process->name);
+	row->pid = process->pid;
 	now->count[MOUNT_FAULTS] = page->minflt + page->majflt;
 	now->count[MOUNT_HITS] = page->minflt;
 	now->count[MOUNT_READ] = page->read_bytes;
@@ -107,7 +107,7 @@ void top_model_read(struct top_model *model, const struct top_model *before)
 
 	*model = (struct top_model){};
 	mount_each(add_mount, model);
-	model->closed = (unsigned int)stat_each(add_process, model);
+	model->closed = (unsigned int)process_each(add_process, model);
 	find_users(model);
 	/* users.closed counts all processes of other users, so it includes the steered ones. */
 	if (model->users.closed > model->closed)
@@ -146,7 +146,7 @@ static json_t *mount_json(const struct top_model *model, const struct top_row *r
 	object = json_pack("{s:s, s:o, s:s, s:o}", "id", row->key, "mount",
 			   row->name[0] == '/' ? cli_json_text(row->name) : json_null(), "page",
 			   row->page, "users", list);
-	stat_add_numbers(object, &row->view);
+	sample_add_json(object, &row->view);
 	return object;
 }
 
@@ -161,9 +161,9 @@ static json_t *process_json(const struct top_row *row)
 			 (json_int_t)now->mapped_bytes, "huge_pages", (json_int_t)now->huge_pages,
 			 "faults", (json_int_t)count[MOUNT_FAULTS], "hits",
 			 (json_int_t)count[MOUNT_HITS], "read_bytes", (json_int_t)count[MOUNT_READ],
-			 "faults_per_s", stat_rate(&row->view, MOUNT_FAULTS), "read_bytes_per_s",
-			 stat_rate(&row->view, MOUNT_READ), "hits_percent",
-			 stat_percent(count[MOUNT_HITS], count[MOUNT_FAULTS]));
+			 "faults_per_s", sample_rate(&row->view, MOUNT_FAULTS), "read_bytes_per_s",
+			 sample_rate(&row->view, MOUNT_READ), "hits_percent",
+			 sample_percent(count[MOUNT_HITS], count[MOUNT_FAULTS]));
 }
 
 json_t *top_model_json(const struct top_model *model, double seconds)

@@ -130,7 +130,7 @@ static void put_rate(char text[CLI_TEXT], double per_second)
 		snprintf(text, CLI_TEXT, "%.1fM", per_second / 1e6);
 }
 
-static void put_latency(char text[CLI_TEXT], const struct stat_view *view, uint64_t ns)
+static void put_latency(char text[CLI_TEXT], const struct mount_sample *view, uint64_t ns)
 {
 	if (view->now.fault_ns.count)
 		cli_time(text, (double)ns);
@@ -138,33 +138,33 @@ static void put_latency(char text[CLI_TEXT], const struct stat_view *view, uint6
 		snprintf(text, CLI_TEXT, "-");
 }
 
-static void put_read(char text[CLI_TEXT], const struct stat_view *view)
+static void put_read(char text[CLI_TEXT], const struct mount_sample *view)
 {
-	cli_bytes(text, stat_rate(view, MOUNT_READ));
+	cli_bytes(text, sample_rate(view, MOUNT_READ));
 }
 
-static void put_write(char text[CLI_TEXT], const struct stat_view *view)
+static void put_write(char text[CLI_TEXT], const struct mount_sample *view)
 {
-	cli_bytes(text, stat_rate(view, MOUNT_WRITTEN));
+	cli_bytes(text, sample_rate(view, MOUNT_WRITTEN));
 }
 
-static void put_faults(char text[CLI_TEXT], const struct stat_view *view)
+static void put_faults(char text[CLI_TEXT], const struct mount_sample *view)
 {
-	put_rate(text, stat_rate(view, MOUNT_FAULTS));
+	put_rate(text, sample_rate(view, MOUNT_FAULTS));
 }
 
 /* The share of hits since the last look; without faults since then, the share of all faults. */
-static double hit_share(const struct stat_view *view)
+static double hit_share(const struct mount_sample *view)
 {
 	const uint64_t *now = view->now.count, *before = view->before.count;
 	uint64_t faults = now[MOUNT_FAULTS] - before[MOUNT_FAULTS];
 
 	if (!view->seconds || !faults || now[MOUNT_FAULTS] < before[MOUNT_FAULTS])
-		return stat_percent(now[MOUNT_HITS], now[MOUNT_FAULTS]);
-	return stat_percent(now[MOUNT_HITS] - before[MOUNT_HITS], faults);
+		return sample_percent(now[MOUNT_HITS], now[MOUNT_FAULTS]);
+	return sample_percent(now[MOUNT_HITS] - before[MOUNT_HITS], faults);
 }
 
-static void put_hits(char text[CLI_TEXT], const struct stat_view *view)
+static void put_hits(char text[CLI_TEXT], const struct mount_sample *view)
 {
 	if (view->now.count[MOUNT_FAULTS])
 		snprintf(text, CLI_TEXT, "%.0f", hit_share(view));
@@ -172,47 +172,47 @@ static void put_hits(char text[CLI_TEXT], const struct stat_view *view)
 		snprintf(text, CLI_TEXT, "-");
 }
 
-static void put_dirty(char text[CLI_TEXT], const struct stat_view *view)
+static void put_dirty(char text[CLI_TEXT], const struct mount_sample *view)
 {
 	cli_bytes(text, (double)view->now.count[MOUNT_DIRTY]);
 }
 
-static void put_io(char text[CLI_TEXT], const struct stat_view *view)
+static void put_io(char text[CLI_TEXT], const struct mount_sample *view)
 {
 	snprintf(text, CLI_TEXT, "%" PRIu64, view->now.count[MOUNT_IO_IN_FLIGHT]);
 }
 
-static void put_p50(char text[CLI_TEXT], const struct stat_view *view)
+static void put_p50(char text[CLI_TEXT], const struct mount_sample *view)
 {
 	put_latency(text, view, view->now.fault_ns.p50);
 }
 
-static void put_p90(char text[CLI_TEXT], const struct stat_view *view)
+static void put_p90(char text[CLI_TEXT], const struct mount_sample *view)
 {
 	put_latency(text, view, view->now.fault_ns.p90);
 }
 
-static void put_p99(char text[CLI_TEXT], const struct stat_view *view)
+static void put_p99(char text[CLI_TEXT], const struct mount_sample *view)
 {
 	put_latency(text, view, view->now.fault_ns.p99);
 }
 
-static void put_p999(char text[CLI_TEXT], const struct stat_view *view)
+static void put_p999(char text[CLI_TEXT], const struct mount_sample *view)
 {
 	put_latency(text, view, view->now.fault_ns.p999);
 }
 
-static void put_evictions(char text[CLI_TEXT], const struct stat_view *view)
+static void put_evictions(char text[CLI_TEXT], const struct mount_sample *view)
 {
-	put_rate(text, stat_rate(view, MOUNT_EVICTIONS));
+	put_rate(text, sample_rate(view, MOUNT_EVICTIONS));
 }
 
-static void put_pool(char text[CLI_TEXT], const struct stat_view *view)
+static void put_pool(char text[CLI_TEXT], const struct mount_sample *view)
 {
 	cli_bytes(text, (double)view->now.pool_bytes);
 }
 
-static void put_resident(char text[CLI_TEXT], const struct stat_view *view)
+static void put_resident(char text[CLI_TEXT], const struct mount_sample *view)
 {
 	cli_bytes(text, (double)view->now.count[MOUNT_RESIDENT]);
 }
@@ -227,7 +227,7 @@ static const struct column {
 	unsigned int width;
 	unsigned int from;
 	bool of_process;
-	void (*put)(char text[CLI_TEXT], const struct stat_view *view);
+	void (*put)(char text[CLI_TEXT], const struct mount_sample *view);
 } columns[] = {
 	{ "READ/S", 8, 24, true, put_read },	    { "WRITE/S", 8, 32, false, put_write },
 	{ "FAULT/S", 8, 40, true, put_faults },	    { "HIT%", 5, 46, true, put_hits },
@@ -280,21 +280,21 @@ static void add_columns(struct top_view *view, const struct top_settings *settin
 
 /* --- order --- */
 
-static double sort_value(const struct stat_view *view, enum top_sort sort)
+static double sort_value(const struct mount_sample *view, enum top_sort sort)
 {
 	switch (sort) {
 	case TOP_BY_READ:
-		return stat_rate(view, MOUNT_READ);
+		return sample_rate(view, MOUNT_READ);
 	case TOP_BY_WRITE:
-		return stat_rate(view, MOUNT_WRITTEN);
+		return sample_rate(view, MOUNT_WRITTEN);
 	case TOP_BY_FAULTS:
-		return stat_rate(view, MOUNT_FAULTS);
+		return sample_rate(view, MOUNT_FAULTS);
 	case TOP_BY_HITS:
 		return hit_share(view);
 	case TOP_BY_DIRTY:
 		return (double)view->now.count[MOUNT_DIRTY];
 	case TOP_BY_EVICTIONS:
-		return stat_rate(view, MOUNT_EVICTIONS);
+		return sample_rate(view, MOUNT_EVICTIONS);
 	case TOP_BY_LATENCY:
 		return (double)view->now.fault_ns.p99;
 	default:
@@ -323,12 +323,12 @@ static void add_head(const struct top_model *model, const struct top_settings *s
 	char a[CLI_TEXT], b[CLI_TEXT], c[CLI_TEXT], d[CLI_TEXT];
 
 	for (i = 0; i < model->count; i++) {
-		const struct stat_view *numbers = &model->rows[i].view;
+		const struct mount_sample *numbers = &model->rows[i].view;
 
 		mounts += !model->rows[i].pid;
-		read += stat_rate(numbers, MOUNT_READ);
-		written += stat_rate(numbers, MOUNT_WRITTEN);
-		faults += stat_rate(numbers, MOUNT_FAULTS);
+		read += sample_rate(numbers, MOUNT_READ);
+		written += sample_rate(numbers, MOUNT_WRITTEN);
+		faults += sample_rate(numbers, MOUNT_FAULTS);
 		dirty += (double)numbers->now.count[MOUNT_DIRTY];
 	}
 	add_line(view, settings, TOP_TITLE,
@@ -364,7 +364,7 @@ static void add_users(const struct top_model *model, const struct top_settings *
 			 "  %7d %s %s %8s in %" PRIu64 ", %7s here, %3.0f%% huge", user->pid, name,
 			 path, cli_bytes(a, (double)user->mapped_bytes), user->mappings,
 			 cli_bytes(b, (double)user->resident_bytes),
-			 stat_percent(user->huge_bytes, user->resident_bytes));
+			 sample_percent(user->huge_bytes, user->resident_bytes));
 	}
 }
 

@@ -4,7 +4,6 @@
 #include "mount_check.h"
 #include "mountinfo.h"
 #include "mounts.h"
-#include "stat.h"
 #include "system.h"
 #include "users.h"
 
@@ -187,7 +186,7 @@ static int write_back(const struct mount_point *point)
 	while (waitpid(pid, &status, WNOHANG) == 0) {
 		char text[CLI_TEXT];
 
-		stat_wait(LOOK_EVERY);
+		cli_sleep(LOOK_EVERY);
 		if (mount && !mount_open(point->dir, mount) && !mount_read(mount, &numbers))
 			cli_progress("hugemap umount: %s are still to be written",
 				     cli_bytes(text, (double)numbers.count[MOUNT_DIRTY]));

@@ -42,6 +42,17 @@ double cli_now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
+void cli_sleep(double seconds)
+{
+	struct timespec ts = {
+		.tv_sec = (time_t)seconds,
+		.tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9),
+	};
+
+	while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
+		;
+}
+
 int cli_write_json(FILE *to, const struct json_t *json)
 {
 	if (json_dumpf(json, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) < 0)
@@ -49,6 +60,18 @@ int cli_write_json(FILE *to, const struct json_t *json)
 	if (fputc('\n', to) == EOF || fflush(to) == EOF)
 		return -errno;
 	return 0;
+}
+
+void cli_print_json(json_t *object, bool line)
+{
+	if (line) {
+		json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
+		putchar('\n');
+		fflush(stdout);
+	} else {
+		cli_write_json(stdout, object);
+	}
+	json_decref(object);
 }
 
 struct json_t *cli_json_text(const char *text)

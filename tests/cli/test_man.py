@@ -189,7 +189,7 @@ class Man(unittest.TestCase):
             self.assertRegex(page, rf"(?m)^\.It {re.escape(title)}$")
 
     def test_lines_of_stat_are_in_its_page(self):
-        source = read(f"{ROOT}/cli/stat_print.c") + read(f"{ROOT}/cli/stat_mount.c")
+        source = read(f"{ROOT}/cli/stat_process.c") + read(f"{ROOT}/cli/stat_mount.c")
         page = read(f"{ROOT}/man/hugemap-stat.1")
         titles = re.findall(r'printf\("(?:\\n)?  ([a-zI/O]+)  ', source)
         self.assertGreater(len(titles), 5)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* Finding processes whose mappings are steered, below /proc. */
-#include "stat.h"
+#include "process.h"
 #include "system.h"
 
 #include <ctype.h>
@@ -92,50 +92,50 @@ static bool is_memfd(int dirfd, const char *name)
 	       (link[strlen(memfd)] == ' ' || link[strlen(memfd)] == '\0');
 }
 
-static int open_memfd(struct target *target, int dirfd, const char *name)
+static int open_memfd(struct process *process, int dirfd, const char *name)
 {
 	int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC), err;
 
 	if (fd < 0)
 		return -errno;
-	err = read_page(fd, &target->page);
+	err = read_page(fd, &process->page);
 	/* A child inherits the memfd, but it describes the parent. */
-	if (!err && target->page.pid != target->own_pid)
+	if (!err && process->page.pid != process->own_pid)
 		err = -ENOENT;
 	if (err)
 		close(fd);
 	else
-		target->fd = fd;
+		process->fd = fd;
 	return err;
 }
 
 /* The monitor thread has a table of descriptors of its own. */
-static int search_thread(struct target *target, const char *thread)
+static int search_thread(struct process *process, const char *thread)
 {
 	struct dirent *entry;
 	int err = -ENOENT;
 	char path[64];
 	DIR *dir;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%.10s/fd", target->pid, thread);
+	snprintf(path, sizeof(path), "/proc/%d/task/%.10s/fd", process->pid, thread);
 	dir = opendir(path);
 	if (!dir)
 		return errno == EACCES ? -EACCES : -ENOENT;
-	while (target->fd < 0 && (entry = readdir(dir)))
+	while (process->fd < 0 && (entry = readdir(dir)))
 		if (is_memfd(dirfd(dir), entry->d_name))
-			err = open_memfd(target, dirfd(dir), entry->d_name);
+			err = open_memfd(process, dirfd(dir), entry->d_name);
 	closedir(dir);
 	return err;
 }
 
-int stat_open(pid_t pid, struct target *target)
+int process_open(pid_t pid, struct process *process)
 {
 	struct dirent *entry;
 	int err = -ENOENT;
 	char path[64];
 	DIR *tasks;
 
-	*target = (struct target){ .pid = pid, .pidfd = -1, .fd = -1 };
+	*process = (struct process){ .pid = pid, .pidfd = -1, .fd = -1 };
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	tasks = opendir(path);
 	if (!tasks)
@@ -143,67 +143,67 @@ int stat_open(pid_t pid, struct target *target)
 	while (err == -ENOENT && (entry = readdir(tasks))) {
 		if (!is_monitor(pid, entry->d_name))
 			continue;
-		target->own_pid = own_pid(pid);
-		err = search_thread(target, entry->d_name);
+		process->own_pid = own_pid(pid);
+		err = search_thread(process, entry->d_name);
 	}
 	closedir(tasks);
 	if (err)
 		return err;
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	read_line(path, target->name, sizeof(target->name));
-	clean(target->name);
-	target->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	read_line(path, process->name, sizeof(process->name));
+	clean(process->name);
+	process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	return 0;
 }
 
-void stat_close(struct target *target)
+void process_close(struct process *process)
 {
-	if (target->pidfd >= 0)
-		close(target->pidfd);
-	target->pidfd = -1;
-	if (target->fd >= 0)
-		close(target->fd);
-	target->fd = -1;
+	if (process->pidfd >= 0)
+		close(process->pidfd);
+	process->pidfd = -1;
+	if (process->fd >= 0)
+		close(process->fd);
+	process->fd = -1;
 }
 
 /* A zombie is still in /proc, but has ended. */
-static bool has_ended(const struct target *target)
+static bool has_ended(const struct process *process)
 {
-	struct pollfd poll_fd = { .fd = target->pidfd, .events = POLLIN };
+	struct pollfd poll_fd = { .fd = process->pidfd, .events = POLLIN };
 	char path[32];
 
-	if (target->pidfd >= 0)
+	if (process->pidfd >= 0)
 		return poll(&poll_fd, 1, 0) > 0;
-	snprintf(path, sizeof(path), "/proc/%d", target->pid);
+	snprintf(path, sizeof(path), "/proc/%d", process->pid);
 	return access(path, F_OK);
 }
 
-int stat_read(struct target *target)
+int process_read(struct process *process)
 {
 	/* The open memfd outlives the process. */
-	return has_ended(target) ? -ESRCH : read_page(target->fd, &target->page);
+	return has_ended(process) ? -ESRCH : read_page(process->fd, &process->page);
 }
 
-int stat_each(void (*visit)(const struct target *target, void *arg), void *arg)
+int process_each(void (*visit)(const struct process *process, void *arg), void *arg)
 {
 	DIR *dir = opendir("/proc");
-	struct target *target = malloc(sizeof(*target));
+	struct process *process = malloc(sizeof(*process));
 	struct dirent *entry;
 	int closed = 0;
 
-	while (dir && target && (entry = readdir(dir))) {
+	while (dir && process && (entry = readdir(dir))) {
 		int err;
 
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
-		err = stat_open((pid_t)atoi(entry->d_name), target);
+		err = process_open((pid_t)atoi(entry->d_name), process);
 		if (!err)
-			visit(target, arg);
+			visit(process, arg);
 		else if (err == -EACCES)
 			closed++;
-		stat_close(target);
+		process_close(process);
 	}
-	free(target);
+	free(process);
 	if (dir)
 		closedir(dir);
 	return closed;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* The numbers of a process whose mappings are steered, as text and as JSON. */
-#include "stat.h"
+#include "stat_process.h"
 #include "cli.h"
+#include "process.h"
 #include "tell.h"
 
-#include <errno.h>
 #include <time.h>
 #include <jansson.h>
 
@@ -13,10 +13,10 @@ static void put_line(const char *line, void *arg)
 	puts(line);
 }
 
-void stat_print(const struct target *target)
+void stat_process_print(const struct process *process)
 {
-	printf("%d (%s)\n", target->pid, target->name);
-	tell_page(&target->page, false, put_line, NULL);
+	printf("%d (%s)\n", process->pid, process->name);
+	tell_page(&process->page, false, put_line, NULL);
 	fflush(stdout);
 }
 
@@ -52,55 +52,32 @@ static json_t *steer_json(const struct steer_page *page)
 			 (json_int_t)tell_mapped(page), "mappings", list);
 }
 
-json_t *stat_json(const struct target *target)
+json_t *stat_process_json(const struct process *process)
 {
-	return json_pack("{s:i, s:o, s:I, s:o}", "pid", target->pid, "name",
-			 cli_json_text(target->name), "time", (json_int_t)time(NULL), "steer",
-			 steer_json(&target->page));
+	return json_pack("{s:i, s:o, s:I, s:o}", "pid", process->pid, "name",
+			 cli_json_text(process->name), "time", (json_int_t)time(NULL), "steer",
+			 steer_json(&process->page));
 }
 
-void stat_list_title(void)
+void stat_process_list_title(void)
 {
 	printf("%8s  %-16s %10s %10s\n", "PID", "NAME", "MAPPED", "HUGE");
 }
 
-void stat_list_print(const struct target *target)
+void stat_process_list_line(const struct process *process)
 {
 	uint64_t mapped = 0, huge = 0;
 	char text[2][CLI_TEXT];
 	unsigned int i;
 
 	for (i = 0; i < STEER_PAGE_MAPS; i++) {
-		const struct steer_map *map = &target->page.maps[i];
+		const struct steer_map *map = &process->page.maps[i];
 
 		if (!map->id || map->ended)
 			continue;
 		mapped += map->bytes;
 		huge += map->huge;
 	}
-	printf("%8d  %-16s %10s %10s\n", target->pid, target->name,
+	printf("%8d  %-16s %10s %10s\n", process->pid, process->name,
 	       cli_bytes(text[0], (double)mapped), cli_bytes(text[1], (double)huge));
-}
-
-void stat_wait(double seconds)
-{
-	struct timespec ts = {
-		.tv_sec = (time_t)seconds,
-		.tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9),
-	};
-
-	while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
-		;
-}
-
-void stat_put_json(json_t *object, bool line)
-{
-	if (line) {
-		json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
-		putchar('\n');
-		fflush(stdout);
-	} else {
-		cli_write_json(stdout, object);
-	}
-	json_decref(object);
 }
