@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap attach: what a running program does with its mapped files, and help for it. */
-#include "attach.h"
+#include "attach_print.h"
+#include "attach_state.h"
+#include "attach_watch.h"
 #include "cli.h"
-#include "top.h"
+#include "lines.h"
+#include "screen.h"
 
 #include <errno.h>
 #include <langinfo.h>
@@ -13,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LEAST_DEFAULT (16ull << 20)
+#define MIN_SIZE_DEFAULT (16ull << 20)
 #define PLAIN_WIDTH 200 /* of lines that go to no terminal: paths are long */
 #define DRAW_SECONDS 0.5
 #define HELP "q)uit  arrows and page keys scroll"
@@ -71,49 +74,25 @@ struct screen {
 
 static void draw(const struct attach *attach, struct screen *screen)
 {
-	struct top_view view = {};
-	unsigned int height;
-	size_t below;
+	struct lines lines = {};
 
-	top_screen_size(&screen->settings.width, &height);
-	text_build(attach, &screen->settings, &view);
-	below = view.count > TOP_HEAD_LINES ? view.count - TOP_HEAD_LINES : 0;
-	if (screen->first >= below)
-		screen->first = below ? below - 1 : 0;
-	top_screen_draw(&view, screen->first, HELP);
-	top_view_free(&view);
+	screen->settings.width = screen_width();
+	text_build(attach, &screen->settings, &lines);
+	screen_draw(&lines, &screen->first, HELP);
+	lines_free(&lines);
 	screen->draw_at = cli_now() + DRAW_SECONDS;
 }
 
 /* Returns false to end. */
 static bool type(struct screen *screen)
 {
-	unsigned int width, height, page;
 	int key;
 
-	top_screen_size(&width, &height);
-	page = height > TOP_HEAD_LINES + 2 ? height - TOP_HEAD_LINES - 2 : 1;
-	while ((key = top_screen_key(0)) != TOP_NO_KEY) {
-		screen->draw_at = 0;
-		switch (key) {
-		case 'q':
-		case 'Q':
+	while ((key = screen_key(0)) != SCREEN_NO_KEY) {
+		if (key == 'q' || key == 'Q')
 			return false;
-		case TOP_KEY_UP:
-			screen->first -= screen->first > 0;
-			break;
-		case TOP_KEY_DOWN:
-			screen->first++;
-			break;
-		case TOP_KEY_PAGE_UP:
-			screen->first -= screen->first < page ? screen->first : page;
-			break;
-		case TOP_KEY_PAGE_DOWN:
-			screen->first += page;
-			break;
-		default:
-			break;
-		}
+		screen_scroll(key, &screen->first);
+		screen->draw_at = 0;
 	}
 	return true;
 }
@@ -180,13 +159,13 @@ static void print_end(const struct attach *attach, bool unicode)
 	struct text_settings settings = {
 		.width = PLAIN_WIDTH, .unicode = unicode, .final = true, .maps = 12, .pictures = 4
 	};
-	struct top_view view = {};
+	struct lines lines = {};
 	size_t i;
 
-	text_build(attach, &settings, &view);
-	for (i = 0; i < view.count; i++)
-		puts(view.lines[i].text);
-	top_view_free(&view);
+	text_build(attach, &settings, &lines);
+	for (i = 0; i < lines.count; i++)
+		puts(lines.list[i].text);
+	lines_free(&lines);
 }
 
 static int attach_to(pid_t pid, const struct attach_settings *settings, double length, bool json)
@@ -211,13 +190,13 @@ static int attach_to(pid_t pid, const struct attach_settings *settings, double l
 		return cli_fail(&attach_command, "%s", why);
 	}
 	catch_signals();
-	screen.used = terminal && !top_screen_open();
+	screen.used = terminal && !screen_open();
 	if (!screen.used)
 		fprintf(stderr, "hugemap attach: watching %s (%d); Ctrl-C ends it\n", attach.name,
 			pid);
 	follow(&attach, &screen, cli_now() + length);
 	if (screen.used)
-		top_screen_close();
+		screen_close();
 	attach_finish(&attach);
 	if (json)
 		attach_write_json(&attach);
@@ -229,7 +208,7 @@ static int attach_to(pid_t pid, const struct attach_settings *settings, double l
 
 static int run_attach(int argc, char **argv)
 {
-	struct attach_settings settings = { .least = LEAST_DEFAULT, .advise = true };
+	struct attach_settings settings = { .min_size = MIN_SIZE_DEFAULT, .advise = true };
 	struct cli_parser parser;
 	double length = 1e9;
 	bool json = false;
@@ -241,7 +220,7 @@ static int run_attach(int argc, char **argv)
 		if (key == 'f')
 			length = duration(optarg);
 		else if (key == 'm')
-			settings.least = cli_size(&attach_command, "--min-size", optarg);
+			settings.min_size = cli_size(&attach_command, "--min-size", optarg);
 		else if (key == 'j')
 			json = true;
 		else

@@ -5,10 +5,12 @@
  * takes MADV_COLLAPSE, which is not used: on a file system without large folios the next open()
  * for writing drops the page cache of a file that has collapsed pages.
  */
-#include "attach.h"
+#include "attach_act.h"
+#include "attach_state.h"
 #include "call.h"
 #include "uapi.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap attach: what was seen and done, for programs. */
-#include "attach.h"
+#include "attach_print.h"
+#include "attach_state.h"
 #include "cli.h"
 
 #include <jansson.h>
@@ -68,7 +69,7 @@ int attach_write_json(const struct attach *attach)
 			 (json_int_t)(now->minor - begin->minor), "major_faults",
 			 (json_int_t)(now->major - begin->major), "read_bytes",
 			 (json_int_t)(now->read_bytes - begin->read_bytes), "touched_bytes",
-			 pages(now->touched), "look_ns", (json_int_t)attach->look_ns, "missed",
+			 pages(now->touched), "watch_ns", (json_int_t)attach->watch_ns, "missed",
 			 (int)attach->missed, "mappings", list);
 	err = cli_write_json(stdout, root);
 	json_decref(root);

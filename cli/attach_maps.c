@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap attach: which files a process has mapped, and what it has advised there. */
-#include "attach.h"
+#include "attach_maps.h"
 #include "cli.h"
 
 #include <errno.h>
@@ -98,7 +98,7 @@ static bool is_in_memory(pid_t pid, dev_t dev)
 }
 
 /* Remove short areas, and files in memory, for which there is nothing to read ahead. */
-static void leave_out(struct areas *areas, pid_t pid, uint64_t least)
+static void leave_out(struct areas *areas, pid_t pid, uint64_t min_size)
 {
 	bool in_memory = false;
 	dev_t dev = 0;
@@ -107,11 +107,11 @@ static void leave_out(struct areas *areas, pid_t pid, uint64_t least)
 	for (i = 0; i < areas->count; i++) {
 		struct area *area = &areas->list[i];
 
-		if (area->end - area->start >= least && area->dev != dev) {
+		if (area->end - area->start >= min_size && area->dev != dev) {
 			dev = area->dev;
 			in_memory = is_in_memory(pid, dev);
 		}
-		if (area->end - area->start < least || in_memory)
+		if (area->end - area->start < min_size || in_memory)
 			free(area->path);
 		else
 			areas->list[n++] = *area;
@@ -139,7 +139,7 @@ static unsigned int parse_flags(const char *flags)
 	return hints;
 }
 
-int areas_read(pid_t pid, uint64_t least, bool hints, struct areas *areas)
+int areas_read(pid_t pid, uint64_t min_size, bool hints, struct areas *areas)
 {
 	struct area area, *last = NULL;
 	char path[64], *line = NULL;
@@ -168,7 +168,7 @@ int areas_read(pid_t pid, uint64_t least, bool hints, struct areas *areas)
 	err = ferror(file) ? -errno : 0;
 	free(line);
 	fclose(file);
-	leave_out(areas, pid, least);
+	leave_out(areas, pid, min_size);
 	return err;
 }
 

@@ -4,7 +4,7 @@
  * file, rows are time; when all rows are used, two become one, so that the picture shows
  * the whole time, however long that is.
  */
-#include "attach.h"
+#include "attach_picture.h"
 
 #include <string.h>
 

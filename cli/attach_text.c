@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap attach: what is told, as lines of text: on the screen and at the end. */
-#include "attach.h"
+#include "attach_print.h"
+#include "attach_state.h"
 #include "cli.h"
-#include "top.h"
+#include "lines.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -11,22 +12,8 @@
 struct page {
 	const struct attach *attach;
 	const struct text_settings *settings;
-	struct top_view *view;
+	struct lines *lines;
 };
-
-static void line(struct page *page, enum top_style style, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void line(struct page *page, enum top_style style, const char *format, ...)
-{
-	char text[TOP_LINE];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	top_view_add(page->view, page->settings->width, style, text);
-}
 
 /* Sentences, below each other, where a line is full. */
 static void sentences(struct page *page, const char *format, ...)
@@ -34,8 +21,8 @@ static void sentences(struct page *page, const char *format, ...)
 
 static void sentences(struct page *page, const char *format, ...)
 {
-	unsigned int width = page->settings->width;
-	char text[TOP_LINE], *from = text, *at, *space;
+	unsigned int width = page->lines->width;
+	char text[LINE_BYTES], *from = text, *at, *space;
 	va_list args;
 
 	va_start(args, format);
@@ -51,7 +38,7 @@ static void sentences(struct page *page, const char *format, ...)
 			*space = '\0';
 			at = space + 1;
 		}
-		line(page, TOP_USER, "  %.*s", (int)(at - from), from);
+		lines_add(page->lines, LINE_USER, "  %.*s", (int)(at - from), from);
 		from = at;
 	}
 }
@@ -71,40 +58,24 @@ static void tell_process(struct page *page)
 	double seconds = now->at - from->at;
 	char text[2][CLI_TEXT];
 
-	line(page, TOP_TITLE, "hugemap attach: %s (%d), watched for %.1f s, %s", attach->name,
-	     attach->pid, now->at,
-	     attach->advising	     ? "helping" :
-	     attach->settings.advise ? "looking for a second, then helping" :
-				       "only looking");
-	line(page, TOP_SUM, "  %.0f page faults/s, of which %.0f/s waited for a device; %s/s read",
-	     rate(now->minor + now->major, from->minor + from->major, seconds),
-	     rate(now->major, from->major, seconds),
-	     cli_bytes(text[0], rate(now->read_bytes, from->read_bytes, seconds)));
-	line(page, TOP_SUM,
-	     "  %s/s came to be mapped of files; looking took %.1f %% of a processor",
-	     cli_bytes(text[1], rate(now->touched, from->touched, seconds) * (double)PAGE_BYTES),
-	     now->at > 0 ? (double)attach->look_ns / now->at / 1e7 : 0.0);
+	lines_add(page->lines, LINE_TITLE, "hugemap attach: %s (%d), watched for %.1f s, %s",
+		  attach->name, attach->pid, now->at,
+		  attach->advising	  ? "helping" :
+		  attach->settings.advise ? "looking for a second, then helping" :
+					    "only looking");
+	lines_add(page->lines, LINE_SUM,
+		  "  %.0f page faults/s, of which %.0f/s waited for a device; %s/s read",
+		  rate(now->minor + now->major, from->minor + from->major, seconds),
+		  rate(now->major, from->major, seconds),
+		  cli_bytes(text[0], rate(now->read_bytes, from->read_bytes, seconds)));
+	lines_add(page->lines, LINE_SUM,
+		  "  %s/s came to be mapped of files; looking took %.1f %% of a processor",
+		  cli_bytes(text[1],
+			    rate(now->touched, from->touched, seconds) * (double)PAGE_BYTES),
+		  now->at > 0 ? (double)attach->watch_ns / now->at / 1e7 : 0.0);
 }
 
 /* --- a mapping --- */
-
-uint64_t watched_resident(const struct watched *map, uint64_t column[PICTURE_COLUMNS])
-{
-	uint64_t pages = map->picture.pages, n = 0, page, word;
-
-	for (word = 0; map->seen && word <= map->advisor.end / 64; word++) {
-		unsigned long bits = map->seen[word];
-
-		while (bits) {
-			page = word * 64 + (uint64_t)__builtin_ctzl(bits) - map->advisor.first;
-			if (page < pages)
-				column[page * PICTURE_COLUMNS / pages]++;
-			bits &= bits - 1;
-			n++;
-		}
-	}
-	return n;
-}
 
 static void tell_picture(struct page *page, const struct watched *map,
 			 const uint64_t column[PICTURE_COLUMNS])
@@ -117,39 +88,18 @@ static void tell_picture(struct page *page, const struct watched *map,
 	if (map->touched) {
 		for (row = 0; row < picture->rows; row++) {
 			picture_row(picture, row, unicode, cells);
-			line(page, TOP_USER, "  %6.*f s |%s|", picture->row_seconds < 1 ? 2 : 0,
-			     row * picture->row_seconds, cells);
+			lines_add(page->lines, LINE_USER, "  %6.*f s |%s|",
+				  picture->row_seconds < 1 ? 2 : 0, row * picture->row_seconds,
+				  cells);
 		}
 	}
 	if (!map->ended) {
 		picture_strip(column, picture->pages, unicode, cells);
-		line(page, TOP_USER, "    mapped |%s|", cells);
+		lines_add(page->lines, LINE_USER, "    mapped |%s|", cells);
 	}
-	line(page, TOP_NOTE, "  left to right: the file, %s a cell; downward: time",
-	     cli_bytes(text[0], (double)watched_bytes(map) / PICTURE_COLUMNS));
-	line(page, TOP_NOTE, "  %s", picture_legend(unicode));
-}
-
-const char *watched_pattern_name(enum hm_pattern pattern)
-{
-	static const char *const names[] = {
-		[HM_PATTERN_UNKNOWN] = "not clear", [HM_PATTERN_STREAM] = "stream",
-		[HM_PATTERN_STREAMS] = "streams",   [HM_PATTERN_BACKWARD] = "backward",
-		[HM_PATTERN_STRIDED] = "strided",   [HM_PATTERN_CHUNKS] = "chunks",
-		[HM_PATTERN_RANDOM] = "random",
-	};
-
-	return names[pattern];
-}
-
-enum hm_pattern watched_pattern(const struct watched *map)
-{
-	enum hm_pattern most = HM_PATTERN_UNKNOWN, pattern;
-
-	for (pattern = HM_PATTERN_STREAM; pattern <= HM_PATTERN_RANDOM; pattern++)
-		if (map->looks[pattern] > (most ? map->looks[most] : 0))
-			most = pattern;
-	return most;
+	lines_add(page->lines, LINE_NOTE, "  left to right: the file, %s a cell; downward: time",
+		  cli_bytes(text[0], (double)watched_bytes(map) / PICTURE_COLUMNS));
+	lines_add(page->lines, LINE_NOTE, "  %s", picture_legend(unicode));
 }
 
 /* Now; at the end, most of the time. */
@@ -233,8 +183,8 @@ static void tell_map(struct page *page, const struct watched *map, bool picture)
 	uint64_t column[PICTURE_COLUMNS] = {}, pages = watched_resident(map, column);
 	char text[3][CLI_TEXT], hints[64], from[48] = "";
 
-	line(page, TOP_USER, "%s", "");
-	line(page, TOP_ROW, "%s", map->area.path);
+	lines_add(page->lines, LINE_USER, "%s", "");
+	lines_add(page->lines, LINE_ROW, "%s", map->area.path);
 	if (map->area.offset)
 		snprintf(from, sizeof(from), " from byte %llu on",
 			 (unsigned long long)map->area.offset);
@@ -311,22 +261,23 @@ static int by_use(const void *a, const void *b)
 }
 
 void text_build(const struct attach *attach, const struct text_settings *settings,
-		struct top_view *view)
+		struct lines *lines)
 {
-	struct page page = { .attach = attach, .settings = settings, .view = view };
+	struct page page = { .attach = attach, .settings = settings, .lines = lines };
 	const struct watched *maps[ATTACH_MAPS];
 	char least[CLI_TEXT];
 	size_t i;
 
+	lines->width = settings->width;
 	memcpy(maps, attach->maps, attach->count * sizeof(*maps));
 	qsort(maps, attach->count, sizeof(*maps), by_use);
 	tell_process(&page);
 	for (i = 0; i < attach->count && i < settings->maps; i++)
 		tell_map(&page, maps[i], i < settings->pictures);
-	line(&page, TOP_USER, "%s", "");
+	lines_add(page.lines, LINE_USER, "%s", "");
 	if (!attach->count)
 		sentences(&page, "It has no file of %s or more mapped%s.",
-			  cli_bytes(least, (double)attach->settings.least),
+			  cli_bytes(least, (double)attach->settings.min_size),
 			  settings->final ? "" : " yet");
 	if (i < attach->count)
 		sentences(&page, "And %zu more, which were used less.", attach->count - i);

@@ -5,7 +5,9 @@
  * Looks are paid from the same credit: a hundredth of a processor, and next to nothing
  * while there are no page faults. What is mapped already when it begins is no news.
  */
-#include "attach.h"
+#include "attach_watch.h"
+#include "attach_act.h"
+#include "attach_state.h"
 #include "call.h"
 #include "cli.h"
 #include "device.h"
@@ -16,6 +18,7 @@
 #include "uapi.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -257,7 +260,7 @@ static void rescan(struct attach *attach, uint64_t now)
 	struct areas areas;
 	size_t i;
 
-	if (areas_read(attach->pid, attach->settings.least, hints, &areas)) {
+	if (areas_read(attach->pid, attach->settings.min_size, hints, &areas)) {
 		areas_free(&areas);
 		p->rescan_at = now + RESCAN_NS;
 		return;
@@ -265,7 +268,7 @@ static void rescan(struct attach *attach, uint64_t now)
 	/* Nothing is advised where it is not known whether the program has. */
 	if (compare(attach, &areas, hints) && !hints) {
 		areas_free(&areas);
-		if (areas_read(attach->pid, attach->settings.least, true, &areas) == 0)
+		if (areas_read(attach->pid, attach->settings.min_size, true, &areas) == 0)
 			compare(attach, &areas, true);
 		hints = true;
 	}
@@ -341,7 +344,7 @@ static void found(struct attach *attach, struct watched *map, uint32_t n)
 	}
 	map->advisor.facts.memory = p->memory / PAGE_BYTES;
 	hm_advisor_look(&map->advisor, p->runs, n, p->last / MS);
-	map->looks[map->advisor.pattern]++;
+	map->scans[map->advisor.pattern]++;
 	if (attach->advising && !map->area.hints) {
 		begin = cpu_ns();
 		attach_advise(attach, map);
@@ -463,7 +466,7 @@ uint64_t attach_step(struct attach *attach)
 	/* All that was done since the last step: waking up and drawing, too. */
 	pace_earn(&p->pace, now - p->last);
 	pace_spend(&p->pace, cpu - p->cpu);
-	attach->look_ns += cpu - p->cpu;
+	attach->watch_ns += cpu - p->cpu;
 	p->cpu = cpu;
 	p->last = now;
 	busy = read_faults(attach) && look_if_needed(attach, now);
@@ -532,7 +535,7 @@ int attach_open(pid_t pid, const struct attach_settings *settings, struct attach
 	if (err)
 		return err;
 	/* Only to find out whether it may be done. */
-	err = areas_read(pid, settings->least, false, &areas);
+	err = areas_read(pid, settings->min_size, false, &areas);
 	attach->steered = areas.steered;
 	areas_free(&areas);
 	if (err)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap top: a live view of all mounts and steered processes. */
-#include "top.h"
 #include "cli.h"
+#include "screen.h"
+#include "top_model.h"
+#include "top_view.h"
 
 #include <errno.h>
 #include <langinfo.h>
@@ -61,9 +63,9 @@ static void look_at_files(struct top *top)
 	size_t i;
 
 	for (file = top->files; *file; file++)
-		top_strip_read(&top->now, *file, 0);
+		top_strips_add(&top->now.strips, *file, 0);
 	for (i = 0; i < users->count; i++)
-		top_strip_read(&top->now, users->list[i].path, users->list[i].dev);
+		top_strips_add(&top->now.strips, users->list[i].path, users->list[i].dev);
 }
 
 static void look(struct top *top)
@@ -78,10 +80,10 @@ static void look(struct top *top)
 /* Complain about a file of the command line that cannot be shown. */
 static int check_file(const char *path)
 {
-	struct top_model model = {};
-	int err = top_strip_read(&model, path, 0);
+	struct top_strips strips = {};
+	int err = top_strips_add(&strips, path, 0);
 
-	top_model_free(&model);
+	top_strips_free(&strips);
 	if (err == -ENOTTY || err == -EINVAL)
 		return cli_fail(&top_command, "%s is no file of a mount of HugeMap", path);
 	if (err == -EPERM)
@@ -98,14 +100,14 @@ static int check_file(const char *path)
 
 static void print_plain(struct top *top)
 {
-	struct top_view view = {};
+	struct lines lines = {};
 	size_t i;
 
-	top_view_build(&top->now, &top->settings, &view);
-	for (i = 0; i < view.count; i++)
-		puts(view.lines[i].text);
+	top_view_build(&top->now, &top->settings, &lines);
+	for (i = 0; i < lines.count; i++)
+		puts(lines.list[i].text);
 	fflush(stdout);
-	top_view_free(&view);
+	lines_free(&lines);
 }
 
 static int run_plain(struct top *top, bool json)
@@ -134,56 +136,28 @@ static int run_plain(struct top *top, bool json)
 
 static void draw(struct top *top)
 {
-	struct top_view view = {};
-	unsigned int height;
-	size_t below;
+	struct lines lines = {};
 
-	top_screen_size(&top->settings.width, &height);
-	top_view_build(&top->now, &top->settings, &view);
-	below = view.count > TOP_HEAD_LINES ? view.count - TOP_HEAD_LINES : 0;
-	if (top->first >= below)
-		top->first = below ? below - 1 : 0;
-	top_screen_draw(&view, top->first, HELP);
-	top_view_free(&view);
+	top->settings.width = screen_width();
+	top_view_build(&top->now, &top->settings, &lines);
+	screen_draw(&lines, &top->first, HELP);
+	lines_free(&lines);
 }
 
 /* Returns false to end. */
 static bool act(struct top *top, int key)
 {
-	unsigned int width, height, page;
 	int i;
 
-	top_screen_size(&width, &height);
-	page = height > TOP_HEAD_LINES + 2 ? height - TOP_HEAD_LINES - 2 : 1;
 	for (i = 0; i < TOP_SORTS; i++)
 		if (key == top_keys[i].key)
 			top->settings.sort = (enum top_sort)i;
-	switch (key) {
-	case 'q':
-	case 'Q':
-		return false;
-	case 'm':
+	if (key == 'm')
 		top->settings.mappings = !top->settings.mappings;
-		break;
-	case 'p':
+	if (key == 'p')
 		top->settings.strips = !top->settings.strips;
-		break;
-	case TOP_KEY_UP:
-		top->first -= top->first > 0;
-		break;
-	case TOP_KEY_DOWN:
-		top->first++;
-		break;
-	case TOP_KEY_PAGE_UP:
-		top->first -= top->first < page ? top->first : page;
-		break;
-	case TOP_KEY_PAGE_DOWN:
-		top->first += page;
-		break;
-	default:
-		break;
-	}
-	return true;
+	screen_scroll(key, &top->first);
+	return key != 'q' && key != 'Q';
 }
 
 /* Show the view until it is time for the next look; false: the user ends the program. */
@@ -196,8 +170,8 @@ static bool show_until(struct top *top, double end)
 
 		if (left <= 0)
 			return true;
-		key = top_screen_key(left);
-		if (key == TOP_NO_KEY)
+		key = screen_key(left);
+		if (key == SCREEN_NO_KEY)
 			continue;
 		if (!act(top, key))
 			return false;
@@ -216,7 +190,7 @@ static int run_screen(struct top *top)
 
 	for (s = 0; s < sizeof(signals) / sizeof(signals[0]); s++)
 		sigaction(signals[s], &action, NULL);
-	if (top_screen_open()) {
+	if (screen_open()) {
 		const char *type = getenv("TERM");
 
 		return cli_fail(&top_command,
@@ -232,7 +206,7 @@ static int run_screen(struct top *top)
 			if (!show_until(top, cli_now() + top->settings.interval))
 				break;
 		}
-	top_screen_close();
+	screen_close();
 	if (stopped && stopped != SIGINT) {
 		signal(stopped, SIG_DFL);
 		raise(stopped);

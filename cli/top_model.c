@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap top: collecting the numbers. */
-#include "top.h"
+#include "top_model.h"
 #include "cli.h"
+#include "process.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static void add_process(const struct process *process, void *arg)
 
 	if (!row)
 		return;
-	now = &row->view.now;
+	now = &row->sample.now;
 	snprintf(row->key, sizeof(row->key), "%d", process->pid);
 	snprintf(row->name, sizeof(row->name), "%d %s", process->pid, process->name);
 	row->pid = process->pid;
@@ -60,7 +61,7 @@ static void add_mount(const struct mount *mount, void *arg)
 	row = add_row(arg);
 	if (!row)
 		return;
-	row->view.now = numbers;
+	row->sample.now = numbers;
 	snprintf(row->key, sizeof(row->key), "%u:%u", major(mount->dev), minor(mount->dev));
 	snprintf(row->name, sizeof(row->name), "%.255s", mount->dir[0] ? mount->dir : row->key);
 	row->dev = mount->dev;
@@ -82,7 +83,7 @@ static void find_users(struct top_model *model)
 		struct top_row *row = &model->rows[i];
 
 		if (!row->pid)
-			users_add_up(&model->users, row->dev, &row->view.now);
+			users_add_up(&model->users, row->dev, &row->sample.now);
 	}
 }
 
@@ -90,14 +91,14 @@ static void compare(struct top_row *row, const struct top_model *before)
 {
 	size_t i;
 
-	row->view.before = row->view.now;
+	row->sample.before = row->sample.now;
 	for (i = 0; before && i < before->count; i++) {
 		const struct top_row *old = &before->rows[i];
 
 		if (strcmp(old->key, row->key))
 			continue;
-		row->view.before = old->view.now;
-		row->view.seconds = row->taken - old->taken;
+		row->sample.before = old->sample.now;
+		row->sample.seconds = row->taken - old->taken;
 	}
 }
 
@@ -120,9 +121,7 @@ void top_model_free(struct top_model *model)
 {
 	free(model->rows);
 	users_free(&model->users);
-	while (model->nstrips)
-		free(model->strips[--model->nstrips].path);
-	free(model->strips);
+	top_strips_free(&model->strips);
 	*model = (struct top_model){};
 }
 
@@ -146,13 +145,13 @@ static json_t *mount_json(const struct top_model *model, const struct top_row *r
 	object = json_pack("{s:s, s:o, s:s, s:o}", "id", row->key, "mount",
 			   row->name[0] == '/' ? cli_json_text(row->name) : json_null(), "page",
 			   row->page, "users", list);
-	sample_add_json(object, &row->view);
+	sample_add_json(object, &row->sample);
 	return object;
 }
 
 static json_t *process_json(const struct top_row *row)
 {
-	const struct mount_numbers *now = &row->view.now;
+	const struct mount_numbers *now = &row->sample.now;
 	const uint64_t *count = now->count;
 
 	return json_pack("{s:i, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "pid",
@@ -161,8 +160,8 @@ static json_t *process_json(const struct top_row *row)
 			 (json_int_t)now->mapped_bytes, "huge_pages", (json_int_t)now->huge_pages,
 			 "faults", (json_int_t)count[MOUNT_FAULTS], "hits",
 			 (json_int_t)count[MOUNT_HITS], "read_bytes", (json_int_t)count[MOUNT_READ],
-			 "faults_per_s", sample_rate(&row->view, MOUNT_FAULTS), "read_bytes_per_s",
-			 sample_rate(&row->view, MOUNT_READ), "hits_percent",
+			 "faults_per_s", sample_rate(&row->sample, MOUNT_FAULTS),
+			 "read_bytes_per_s", sample_rate(&row->sample, MOUNT_READ), "hits_percent",
 			 sample_percent(count[MOUNT_HITS], count[MOUNT_FAULTS]));
 }
 

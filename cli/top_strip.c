@@ -3,7 +3,7 @@
  * hugemap top: the cached pages of a file, as a strip of signs. The numbers come from
  * HUGEMAP_IOC_CACHED, which does not count as use of the file.
  */
-#include "top.h"
+#include "top_strip.h"
 #include "cli.h"
 
 #include <errno.h>
@@ -39,26 +39,26 @@ static int read_strip(int fd, uint64_t bytes, struct top_strip *strip)
 	return 0;
 }
 
-int top_strip_read(struct top_model *model, const char *path, dev_t dev)
+int top_strips_add(struct top_strips *strips, const char *path, dev_t dev)
 {
 	struct top_strip *strip;
 	struct stat st;
 	size_t i;
 	int err, fd;
 
-	for (i = 0; i < model->nstrips; i++)
-		if (!strcmp(model->strips[i].path, path))
+	for (i = 0; i < strips->count; i++)
+		if (!strcmp(strips->list[i].path, path))
 			return 0;
-	if (model->nstrips == TOP_STRIPS)
+	if (strips->count == TOP_STRIPS)
 		return -E2BIG;
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	strip = cli_grow(model->strips, model->nstrips, &model->strips_room, sizeof(*strip));
+	strip = cli_grow(strips->list, strips->count, &strips->room, sizeof(*strip));
 	err = strip ? 0 : -ENOMEM;
 	if (strip) {
-		model->strips = strip;
-		strip += model->nstrips;
+		strips->list = strip;
+		strip += strips->count;
 		err = fstat(fd, &st) < 0 ? -errno : 0;
 		/* The name may be of another mount name space: then it may be another file. */
 		if (!err && dev && st.st_dev != dev)
@@ -73,8 +73,16 @@ int top_strip_read(struct top_model *model, const char *path, dev_t dev)
 	strip->path = strdup(path);
 	if (!strip->path)
 		return -ENOMEM;
-	model->nstrips++;
+	strips->count++;
 	return 0;
+}
+
+void top_strips_free(struct top_strips *strips)
+{
+	while (strips->count)
+		free(strips->list[--strips->count].path);
+	free(strips->list);
+	*strips = (struct top_strips){};
 }
 
 /* --- text --- */

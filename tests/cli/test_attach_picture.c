@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "attach.h"
+#include "attach_picture.h"
 
 static uint64_t total(const struct picture *picture)
 {

@@ -9,24 +9,26 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "top.h"
+#include "screen.h"
+#include "top_model.h"
+#include "top_view.h"
 
 #define MB (1ull << 20)
 
 static struct top_row mount_row(const char *name, uint64_t read, uint64_t dirty)
 {
 	struct top_row row = { .page = "2M", .dev = 7 };
-	struct mount_numbers *now = &row.view.now;
+	struct mount_numbers *now = &row.sample.now;
 
 	strcpy(row.name, name);
-	row.view.seconds = 2;
+	row.sample.seconds = 2;
 	now->pool_bytes = 4096 * MB;
 	now->count[MOUNT_READ] = read;
 	now->count[MOUNT_DIRTY] = dirty;
 	now->count[MOUNT_FAULTS] = 1000;
 	now->count[MOUNT_HITS] = 900;
-	row.view.before.count[MOUNT_FAULTS] = 800;
-	row.view.before.count[MOUNT_HITS] = 800;
+	row.sample.before.count[MOUNT_FAULTS] = 800;
+	row.sample.before.count[MOUNT_HITS] = 800;
 	now->fault_ns = (struct mount_latency){ 1000, 1500, 20000, 3000000, 1, 1 };
 	return row;
 }
@@ -34,9 +36,9 @@ static struct top_row mount_row(const char *name, uint64_t read, uint64_t dirty)
 static struct top_row process_row(void)
 {
 	struct top_row row = { .name = "4711 python3", .pid = 4711 };
-	struct mount_numbers *now = &row.view.now;
+	struct mount_numbers *now = &row.sample.now;
 
-	row.view.seconds = 2;
+	row.sample.seconds = 2;
 	now->mappings = 3;
 	now->mapped_bytes = 6 * MB;
 	now->huge_pages = 2;
@@ -66,12 +68,12 @@ static struct top_model make_model(void)
 	return model;
 }
 
-static struct top_view build(struct top_model *model, unsigned int width, enum top_sort sort)
+static struct lines build(struct top_model *model, unsigned int width, enum top_sort sort)
 {
 	struct top_settings settings = {
 		.width = width, .sort = sort, .mappings = true, .interval = 2
 	};
-	struct top_view view = {};
+	struct lines view = {};
 
 	top_view_build(model, &settings, &view);
 	return view;
@@ -80,18 +82,18 @@ static struct top_view build(struct top_model *model, unsigned int width, enum t
 static void test_no_line_is_wider_than_the_terminal(void **state)
 {
 	struct top_model model = make_model();
-	char text[TOP_LINE];
+	char text[LINE_BYTES];
 	unsigned int width;
 
 	for (width = 1; width < 300; width++) {
-		struct top_view view = build(&model, width, TOP_BY_READ);
+		struct lines view = build(&model, width, TOP_BY_READ);
 		size_t i;
 
 		assert_true(view.count >= 3 + 3 + 3);
 		for (i = 0; i < view.count; i++)
-			assert_true(top_fit(text, sizeof(text), view.lines[i].text, TOP_LINE,
-					    false) <= width);
-		top_view_free(&view);
+			assert_true(lines_fit(text, sizeof(text), view.list[i].text, LINE_BYTES,
+					      false) <= width);
+		lines_free(&view);
 	}
 	top_model_free(&model);
 }
@@ -99,10 +101,10 @@ static void test_no_line_is_wider_than_the_terminal(void **state)
 /* The first row below the head. */
 static const char *first(struct top_model *model, enum top_sort sort)
 {
-	struct top_view view = build(model, 80, sort);
+	struct lines view = build(model, 80, sort);
 
-	assert_int_equal(view.lines[TOP_HEAD_LINES].style, TOP_ROW);
-	top_view_free(&view);
+	assert_int_equal(view.list[SCREEN_HEAD_LINES].style, LINE_ROW);
+	lines_free(&view);
 	return model->rows[0].name;
 }
 
@@ -114,9 +116,9 @@ static void test_order(void **state)
 	assert_string_equal(first(&model, TOP_BY_DIRTY), "/mnt/fast");
 	assert_string_equal(first(&model, TOP_BY_NAME), "/mnt/fast");
 	assert_string_equal(first(&model, TOP_BY_FAULTS), "/mnt/fast");
-	model.rows[2].view.now.count[MOUNT_FAULTS] = 300;
-	model.rows[1].view.now.count[MOUNT_FAULTS] = 300;
-	model.rows[0].view.now.count[MOUNT_FAULTS] = 300;
+	model.rows[2].sample.now.count[MOUNT_FAULTS] = 300;
+	model.rows[1].sample.now.count[MOUNT_FAULTS] = 300;
+	model.rows[0].sample.now.count[MOUNT_FAULTS] = 300;
 	assert_string_equal(first(&model, TOP_BY_FAULTS), "4711 python3");
 	top_model_free(&model);
 }
@@ -124,50 +126,50 @@ static void test_order(void **state)
 static void test_columns(void **state)
 {
 	struct top_model model = make_model();
-	struct top_view view = build(&model, 80, TOP_BY_READ);
+	struct lines view = build(&model, 80, TOP_BY_READ);
 
-	assert_string_equal(view.lines[2].text,
+	assert_string_equal(view.list[2].text,
 			    "NAME            READ/S WRITE/S FAULT/S HIT%   DIRTY   IO     P50     "
 			    "P99 EVICT/S");
 	/* 40 MB in 2 s; 100 hits of 200 faults since the time before. */
-	assert_string_equal(view.lines[3].text,
+	assert_string_equal(view.list[3].text,
 			    "/mnt/faster      20 MB     0 B     100   50  1.0 MB    0  1.5 us  "
 			    "3.0 ms       0");
-	top_view_free(&view);
+	lines_free(&view);
 	top_model_free(&model);
 }
 
 static void test_users_are_below_their_mount(void **state)
 {
 	struct top_model model = make_model();
-	struct top_view view;
+	struct lines view;
 
 	model.rows[1].dev = 8;
 	view = build(&model, 80, TOP_BY_NAME);
-	assert_int_equal(view.lines[3].style, TOP_ROW);
-	assert_int_equal(view.lines[4].style, TOP_USER);
-	assert_non_null(strstr(view.lines[4].text, " 12 reader       a/file "));
-	assert_non_null(strstr(view.lines[4].text, "8.0 MB in 2,  4.0 MB here,  50% huge"));
-	assert_int_equal(view.lines[5].style, TOP_ROW);
-	assert_int_equal(view.lines[6].style, TOP_ROW);
-	top_view_free(&view);
+	assert_int_equal(view.list[3].style, LINE_ROW);
+	assert_int_equal(view.list[4].style, LINE_USER);
+	assert_non_null(strstr(view.list[4].text, " 12 reader       a/file "));
+	assert_non_null(strstr(view.list[4].text, "8.0 MB in 2,  4.0 MB here,  50% huge"));
+	assert_int_equal(view.list[5].style, LINE_ROW);
+	assert_int_equal(view.list[6].style, LINE_ROW);
+	lines_free(&view);
 	top_model_free(&model);
 }
 
 static void test_a_process_has_only_known_numbers(void **state)
 {
 	struct top_model model = make_model();
-	struct top_view view = build(&model, 100, TOP_BY_NAME);
+	struct lines view = build(&model, 100, TOP_BY_NAME);
 
-	assert_string_equal(view.lines[0].text,
+	assert_string_equal(view.list[0].text,
 			    "hugemap top: 2 mounts, 1 process; every 2 s, by name");
 	assert_string_equal(
-		view.lines[7].text,
+		view.list[7].text,
 		"4711 python3          0 B       -      20   75       -    -       -       "
 		"-       -        -       -");
-	assert_int_equal(view.lines[8].style, TOP_USER);
-	assert_string_equal(view.lines[8].text, "    6.0 MB in 3 mappings, 2 huge pages");
-	top_view_free(&view);
+	assert_int_equal(view.list[8].style, LINE_USER);
+	assert_string_equal(view.list[8].text, "    6.0 MB in 3 mappings, 2 huge pages");
+	lines_free(&view);
 	top_model_free(&model);
 }
 
@@ -228,39 +230,39 @@ static void test_strips_are_below_their_mount(void **state)
 {
 	struct top_settings settings = { .width = 100, .sort = TOP_BY_NAME, .interval = 2 };
 	struct top_model model = make_model();
-	struct top_view view = {};
+	struct lines view = {};
 	size_t n;
 
 	model.rows[1].dev = 8;
-	model.strips = calloc(1, sizeof(*model.strips));
-	model.strips[0] = strip_of(blocks, 8);
-	model.strips[0].path = strdup("/mnt/fast/a/file");
-	model.nstrips = 1;
+	model.strips.list = calloc(1, sizeof(*model.strips.list));
+	model.strips.list[0] = strip_of(blocks, 8);
+	model.strips.list[0].path = strdup("/mnt/fast/a/file");
+	model.strips.count = 1;
 	top_view_build(&model, &settings, &view);
 	n = view.count;
-	top_view_free(&view);
+	lines_free(&view);
 	settings.strips = true;
 	top_view_build(&model, &settings, &view);
 	assert_int_equal(view.count, n + 3);
-	assert_string_equal(view.lines[4].text,
+	assert_string_equal(view.list[4].text,
 			    "  a/file: 4.0 MB in 2 MB pages, 3.4 MB in 4 KB, of 16 MB; "
 			    "2.0 MB not written");
-	assert_string_equal(view.lines[5].text, "  [#=-'.dD=]");
-	assert_int_equal(view.lines[6].style, TOP_ROW);
-	assert_string_equal(view.lines[view.count - 2].text, top_strip_legend[0]);
-	assert_int_equal(view.lines[view.count - 2].style, TOP_NOTE);
-	top_view_free(&view);
+	assert_string_equal(view.list[5].text, "  [#=-'.dD=]");
+	assert_int_equal(view.list[6].style, LINE_ROW);
+	assert_string_equal(view.list[view.count - 2].text, top_strip_legend[0]);
+	assert_int_equal(view.list[view.count - 2].style, LINE_NOTE);
+	lines_free(&view);
 	top_model_free(&model);
 }
 
 static void test_an_empty_view_says_so(void **state)
 {
 	struct top_model model = {};
-	struct top_view view = build(&model, 80, TOP_BY_READ);
+	struct lines view = build(&model, 80, TOP_BY_READ);
 
-	assert_int_equal(view.count, TOP_HEAD_LINES + 1);
-	assert_int_equal(view.lines[TOP_HEAD_LINES].style, TOP_NOTE);
-	top_view_free(&view);
+	assert_int_equal(view.count, SCREEN_HEAD_LINES + 1);
+	assert_int_equal(view.list[SCREEN_HEAD_LINES].style, LINE_NOTE);
+	lines_free(&view);
 }
 
 static void test_fit_counts_columns_not_bytes(void **state)
@@ -269,16 +271,16 @@ static void test_fit_counts_columns_not_bytes(void **state)
 
 	if (!setlocale(LC_CTYPE, "C.UTF-8"))
 		skip();
-	assert_int_equal(top_fit(text, sizeof(text), "M\xc3\xbcller", 3, true), 3);
+	assert_int_equal(lines_fit(text, sizeof(text), "M\xc3\xbcller", 3, true), 3);
 	assert_string_equal(text, "M\xc3\xbcl");
 	/* A wide character that does not fit leaves a blank. */
-	assert_int_equal(top_fit(text, sizeof(text), "a\xe6\x97\xa5", 2, true), 2);
+	assert_int_equal(lines_fit(text, sizeof(text), "a\xe6\x97\xa5", 2, true), 2);
 	assert_string_equal(text, "a ");
 	/* Bytes that are no text, or move the cursor, are not sent to a terminal. */
-	assert_int_equal(top_fit(text, sizeof(text), "\xff\x1b[J\n", 9, false), 5);
+	assert_int_equal(lines_fit(text, sizeof(text), "\xff\x1b[J\n", 9, false), 5);
 	assert_string_equal(text, "??[J?");
 	/* No more is written than there is room for. */
-	assert_int_equal(top_fit(text, 4, "abcdef", 6, true), 3);
+	assert_int_equal(lines_fit(text, 4, "abcdef", 6, true), 3);
 	assert_string_equal(text, "abc");
 	setlocale(LC_CTYPE, "C");
 }
