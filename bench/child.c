@@ -5,13 +5,17 @@
  * Workers are threads, or in some scenarios processes: then these get the mapping
  * by fork(), each with page tables of its own, and each makes its part durable.
  */
-#include "bench.h"
+#include "child.h"
+#include "cli.h"
+#include "content.h"
 #include "count.h"
+#include "engine.h"
+#include "scenario.h"
+#include "system.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,8 +24,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define HUGE (2 * MB)
-
 /* In memory that all processes of the run share. */
 static struct team {
 	pthread_barrier_t ready, go;
@@ -29,26 +31,6 @@ static struct team {
 	pthread_t threads[MAX_THREADS];
 	pid_t pids[MAX_THREADS];
 } *team;
-
-void die(struct run *run, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(run->result->error, sizeof(run->result->error), format, args);
-	va_end(args);
-	_exit(1);
-}
-
-void *aligned_space(struct run *run, uint64_t bytes)
-{
-	char *at = mmap(NULL, bytes + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-			-1, 0);
-
-	if (at == MAP_FAILED)
-		die(run, "no address space: %s", strerror(errno));
-	return (char *)(((uintptr_t)at + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
-}
 
 /* --- CPU time and faults --- */
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "count.h"
-#include "bench.h"
+#include "content.h"
+#include "engine.h"
 
 #include <linux/perf_event.h>
 #include <sys/mman.h>

@@ -4,7 +4,8 @@
  * operation in flight has a thread of its own. In scenarios where the best number is tried
  * (scenario->deep), the threads do not look at the data.
  */
-#include "bench.h"
+#include "content.h"
+#include "engine.h"
 
 #include <errno.h>
 #include <fcntl.h>

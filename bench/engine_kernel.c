@@ -4,7 +4,9 @@
  * the directory of the file. The mount and its pool are made before the clock starts, and
  * the pool is empty then.
  */
-#include "bench.h"
+#include "cli.h"
+#include "engine.h"
+#include "kernel_mount.h"
 #include "mounts.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * The limit of scenarios whose data is all in memory: a copy of the file in
  * anonymous memory with 2 MB pages.
  */
-#include "bench.h"
+#include "engine.h"
 
 #include <errno.h>
 #include <fcntl.h>

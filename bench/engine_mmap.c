@@ -3,7 +3,7 @@
  * Linux mmap, as a program gets it, or with an advice. The mapping starts at a
  * multiple of 2 MB, so that the kernel can use huge pages where it knows how.
  */
-#include "bench.h"
+#include "engine.h"
 #include "uapi.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* Buffered read() and write(), with a buffer of the size of an operation. */
-#include "bench.h"
+#include "engine.h"
 
 #include <errno.h>
 #include <fcntl.h>

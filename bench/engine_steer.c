@@ -4,11 +4,12 @@
  * program's, and the watcher is told of the mapping, as the library and `hugemap run`
  * tell it.
  */
-#include "bench.h"
+#include "engine.h"
 #include "steer.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "fast.h"
-#include "bench.h"
 #include "guard.h"
 #include "module.h"
+#include "system.h"
 #include "undo.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>

@@ -4,6 +4,7 @@
 #include "cost.h"
 #include "fast.h"
 #include "guard.h"
+#include "kernel_mount.h"
 #include "limit.h"
 #include "memory.h" /* of steer/ */
 #include "verdict.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* A run, as its parent sees it: a child in a memory group, and a clock for hangs. */
+#include "run.h"
 #include "bench.h"
+#include "child.h"
 #include "guard.h"
 #include "limit.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* The scenarios, and what they must have read. */
-#include "bench.h"
+#include "scenario.h"
+#include "content.h"
+#include "engine.h"
 
 #include <string.h>
 

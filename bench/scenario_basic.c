@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* From end to end, or here and there: what each page has the same chance of. */
-#include "bench.h"
+#include "cli.h"
+#include "engine.h"
 
 /* Of ten operations of `mixed`, so many change the page. */
 #define MIXED_UPDATES 3

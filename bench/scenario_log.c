@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* Records of any length, one after the other. */
-#include "bench.h"
+#include "content.h"
+#include "engine.h"
 
 /* Records: at least and at most so long, in steps. */
 #define RECORD_LEAST 1024u

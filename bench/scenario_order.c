@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* In an order that can be learned, but not from end to end. */
-#include "bench.h"
+#include "cli.h"
+#include "content.h"
+#include "engine.h"
 
 #define STREAMS 4u
 /* A stream's turn, before the next one's. */

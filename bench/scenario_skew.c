@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* Pages here and there, some of them far more often than others. */
-#include "bench.h"
+#include "content.h"
+#include "engine.h"
 
 #include <math.h>
 

@@ -5,6 +5,7 @@
  */
 #include "bench.h"
 #include "limit.h"
+#include "run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,13 +3,14 @@
  * A mount of the kernel engine for one run. It is at no place in the tree of files,
  * so that nobody else sees it and nothing is left, whatever ends the run.
  */
-#include "bench.h"
+#include "kernel_mount.h"
 #include "guard.h"
 #include "module.h"
+#include "system.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
