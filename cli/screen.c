@@ -101,7 +101,8 @@ int screen_key(double seconds)
 
 void screen_scroll(int key, size_t *first)
 {
-	size_t page = LINES > SCREEN_HEAD_LINES + 2 ? (size_t)LINES - SCREEN_HEAD_LINES - 2 : 1;
+	int rows = LINES - SCREEN_HEAD_LINES - 2;
+	size_t page = rows > 0 ? (size_t)rows : 1;
 
 	switch (key) {
 	case SCREEN_UP:
