@@ -7,6 +7,7 @@
 #	checkpatch	every C file; fetched once, see tools/fetch-checkpatch.sh
 #	sparse		kernel/cache/
 #	python, sh	that they compile
+#	circles		between files, tools/check_circles.py
 #	meson		the tests of the suite `fast`
 #
 #	check.sh [--lint] [DIR...]	without the tests; only below DIR
@@ -94,6 +95,11 @@ for file in $(list "$@"); do
 	'#!/bin/sh'*) sh -n "$file" || failed "$file" ;;
 	esac
 done
+
+PYTHONDONTWRITEBYTECODE=1 python3 tools/check_circles.py >"$work/circles" || {
+	cat "$work/circles"
+	failed "circles between files"
+}
 
 if [ -z "$lint" ]; then
 	if { [ -f "$build/build.ninja" ] || meson setup "$build"; } >"$work/build" 2>&1 &&
