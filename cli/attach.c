@@ -29,7 +29,7 @@ static const struct cli_option options[] = {
 	{},
 };
 
-static int run_attach(int argc, char **argv);
+static int attach_run(int argc, char **argv);
 
 const struct cli_command attach_command = {
 	.name = "attach",
@@ -39,17 +39,17 @@ const struct cli_command attach_command = {
 	.letters = "n",
 	.notes = "It ends with the program, after --for, by q or by Ctrl-C; then it says what it\n"
 		 "saw and did. To look takes the program's user; to help takes root.\n",
-	.run = run_attach,
+	.run = attach_run,
 };
 
 static volatile sig_atomic_t stopped;
 
-static void on_signal(int number)
+static void attach_on_signal(int number)
 {
 	stopped = number;
 }
 
-static double duration(const char *text)
+static double attach_duration(const char *text)
 {
 	static const char units[] = "smh";
 	static const double factor[] = { 1, 60, 3600 };
@@ -72,7 +72,7 @@ struct screen {
 	struct text_settings settings;
 };
 
-static void draw(const struct attach *attach, struct screen *screen)
+static void attach_draw(const struct attach *attach, struct screen *screen)
 {
 	struct lines lines = {};
 
@@ -84,7 +84,7 @@ static void draw(const struct attach *attach, struct screen *screen)
 }
 
 /* Returns false to end. */
-static bool type(struct screen *screen)
+static bool attach_type(struct screen *screen)
 {
 	int key;
 
@@ -100,7 +100,7 @@ static bool type(struct screen *screen)
 /* --- until it ends --- */
 
 /* For that long, or until a key is pressed, a signal comes, or the process ends. */
-static bool wait_for(const struct attach *attach, const struct screen *screen, uint64_t ns)
+static bool attach_wait(const struct attach *attach, const struct screen *screen, uint64_t ns)
 {
 	struct timespec time = { .tv_sec = (time_t)(ns / 1000000000u),
 				 .tv_nsec = (long)(ns % 1000000000u) };
@@ -116,17 +116,17 @@ static bool wait_for(const struct attach *attach, const struct screen *screen, u
 	return !fds[0].revents;
 }
 
-static void follow(struct attach *attach, struct screen *screen, double end)
+static void attach_follow(struct attach *attach, struct screen *screen, double end)
 {
 	uint64_t wait;
 	double left;
 
 	for (;;) {
 		wait = attach_step(attach);
-		if (screen->used && (!type(screen) || stopped))
+		if (screen->used && (!attach_type(screen) || stopped))
 			return;
 		if (screen->used && cli_now() >= screen->draw_at)
-			draw(attach, screen);
+			attach_draw(attach, screen);
 		left = end - cli_now();
 		if (stopped || left <= 0)
 			return;
@@ -134,14 +134,14 @@ static void follow(struct attach *attach, struct screen *screen, double end)
 			wait = (uint64_t)(1e9 * DRAW_SECONDS);
 		if ((double)wait > left * 1e9)
 			wait = (uint64_t)(left * 1e9) + 1;
-		if (!wait_for(attach, screen, wait))
+		if (!attach_wait(attach, screen, wait))
 			return;
 	}
 }
 
-static void catch_signals(void)
+static void attach_catch_signals(void)
 {
-	struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction action = { .sa_handler = attach_on_signal };
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 	sigset_t set;
 	size_t i;
@@ -154,7 +154,7 @@ static void catch_signals(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-static void print_end(const struct attach *attach, bool unicode)
+static void attach_print_summary(const struct attach *attach, bool unicode)
 {
 	struct text_settings settings = {
 		.width = PLAIN_WIDTH, .unicode = unicode, .final = true, .maps = 12, .pictures = 4
@@ -168,7 +168,8 @@ static void print_end(const struct attach *attach, bool unicode)
 	lines_free(&lines);
 }
 
-static int attach_to(pid_t pid, const struct attach_settings *settings, double length, bool json)
+static int attach_process(pid_t pid, const struct attach_settings *settings, double length,
+			  bool json)
 {
 	bool terminal = !json && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
 	bool unicode = terminal && !strcmp(nl_langinfo(CODESET), "UTF-8");
@@ -189,24 +190,24 @@ static int attach_to(pid_t pid, const struct attach_settings *settings, double l
 		attach_close(&attach);
 		return cli_fail(&attach_command, "%s", why);
 	}
-	catch_signals();
+	attach_catch_signals();
 	screen.used = terminal && !screen_open();
 	if (!screen.used)
 		fprintf(stderr, "hugemap attach: watching %s (%d); Ctrl-C ends it\n", attach.name,
 			pid);
-	follow(&attach, &screen, cli_now() + length);
+	attach_follow(&attach, &screen, cli_now() + length);
 	if (screen.used)
 		screen_close();
 	attach_finish(&attach);
 	if (json)
 		attach_write_json(&attach);
 	else
-		print_end(&attach, unicode);
+		attach_print_summary(&attach, unicode);
 	attach_close(&attach);
 	return CLI_OK;
 }
 
-static int run_attach(int argc, char **argv)
+static int attach_run(int argc, char **argv)
 {
 	struct attach_settings settings = { .min_size = MIN_SIZE_DEFAULT, .advise = true };
 	struct cli_parser parser;
@@ -218,7 +219,7 @@ static int run_attach(int argc, char **argv)
 	cli_parse(&parser, &attach_command, argc, argv);
 	while ((key = cli_next(&parser)) >= 0) {
 		if (key == 'f')
-			length = duration(optarg);
+			length = attach_duration(optarg);
 		else if (key == 'm')
 			settings.min_size = cli_size(&attach_command, "--min-size", optarg);
 		else if (key == 'j')
@@ -233,5 +234,5 @@ static int run_attach(int argc, char **argv)
 	pid = cli_number(&attach_command, "PID", argv[optind], 1, 0x7fffffff);
 	/* Names of files are shown as the user's terminal writes them. */
 	setlocale(LC_CTYPE, "");
-	return attach_to((pid_t)pid, &settings, length, json);
+	return attach_process((pid_t)pid, &settings, length, json);
 }

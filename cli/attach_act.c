@@ -16,7 +16,7 @@
 
 #define VECTORS 128u
 
-static long will_need(const struct attach *attach, const struct iovec *vec, size_t n)
+static long act_will_need(const struct attach *attach, const struct iovec *vec, size_t n)
 {
 	return call(SYS_process_madvise, attach->pidfd, (long)vec, (long)n, MADV_WILLNEED, 0, 0);
 }
@@ -26,7 +26,7 @@ int attach_try(const struct attach *attach, char why[256])
 	static char nothing;
 	/* A request of no bytes only checks the rights. */
 	struct iovec vec = { .iov_base = &nothing };
-	int err = (int)will_need(attach, &vec, 1);
+	int err = (int)act_will_need(attach, &vec, 1);
 
 	if (err >= 0)
 		return 0;
@@ -50,7 +50,7 @@ int attach_try(const struct attach *attach, char why[256])
 
 /* --- carrying out --- */
 
-static struct iovec piece(const struct watched *map, uint64_t start, uint64_t end)
+static struct iovec act_range(const struct watched *map, uint64_t start, uint64_t end)
 {
 	return (struct iovec){
 		.iov_base = (void *)(uintptr_t)(map->base + start * PAGE_BYTES),
@@ -58,10 +58,10 @@ static struct iovec piece(const struct watched *map, uint64_t start, uint64_t en
 	};
 }
 
-static void read_ahead(const struct attach *attach, struct watched *map, const struct iovec *vec,
-		       size_t n)
+static void act_read_ahead(const struct attach *attach, struct watched *map,
+			   const struct iovec *vec, size_t n)
 {
-	long bytes = will_need(attach, vec, n);
+	long bytes = act_will_need(attach, vec, n);
 
 	if (bytes <= 0)
 		return; /* not mapped any more, or beyond the end of the file */
@@ -69,22 +69,22 @@ static void read_ahead(const struct attach *attach, struct watched *map, const s
 	map->ahead_bytes += (uint64_t)bytes;
 }
 
-static void read_range(const struct attach *attach, struct watched *map, uint64_t start,
-		       uint64_t end)
+static void act_read_range(const struct attach *attach, struct watched *map, uint64_t start,
+			   uint64_t end)
 {
 	while (start < end) {
 		uint64_t to = start + hm_advisor_piece(&map->advisor);
 		struct iovec vec;
 
 		to = to < end ? to : end;
-		vec = piece(map, start, to);
-		read_ahead(attach, map, &vec, 1);
+		vec = act_range(map, start, to);
+		act_read_ahead(attach, map, &vec, 1);
 		start = to;
 	}
 }
 
-static void read_pages(const struct attach *attach, struct watched *map,
-		       const struct hm_advice *advice, uint64_t step)
+static void act_read_pages(const struct attach *attach, struct watched *map,
+			   const struct hm_advice *advice, uint64_t step)
 {
 	struct iovec vec[VECTORS];
 	uint64_t page = advice->start;
@@ -93,8 +93,8 @@ static void read_pages(const struct attach *attach, struct watched *map,
 		size_t n = 0;
 
 		for (; page < advice->end && n < VECTORS; page += step)
-			vec[n++] = piece(map, page, page + 1);
-		read_ahead(attach, map, vec, n);
+			vec[n++] = act_range(map, page, page + 1);
+		act_read_ahead(attach, map, vec, n);
 	}
 }
 
@@ -107,8 +107,8 @@ void attach_advise(const struct attach *attach, struct watched *map)
 		uint64_t step = (uint64_t)(advice->step > 0 ? advice->step : -advice->step);
 
 		if (advice->kind == HM_ADVICE_AHEAD && step > 1)
-			read_pages(attach, map, advice, step);
+			act_read_pages(attach, map, advice, step);
 		else if (advice->kind == HM_ADVICE_AHEAD)
-			read_range(attach, map, advice->start, advice->end);
+			act_read_range(attach, map, advice->start, advice->end);
 	}
 }

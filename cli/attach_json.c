@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-static json_t *hints(unsigned int bits)
+static json_t *attach_json_hints(unsigned int bits)
 {
 	json_t *list = json_array();
 	char text[64];
@@ -18,7 +18,7 @@ static json_t *hints(unsigned int bits)
 	return list;
 }
 
-static json_t *picture(const struct picture *picture)
+static json_t *attach_json_picture(const struct picture *picture)
 {
 	json_t *rows = json_array(), *cells;
 	unsigned int row, column;
@@ -33,12 +33,12 @@ static json_t *picture(const struct picture *picture)
 	return rows;
 }
 
-static json_int_t pages(uint64_t count)
+static json_int_t attach_json_bytes(uint64_t count)
 {
 	return (json_int_t)(count * PAGE_BYTES);
 }
 
-static json_t *mapping(const struct watched *map)
+static json_t *attach_json_map(const struct watched *map)
 {
 	uint64_t column[PICTURE_COLUMNS] = {};
 
@@ -47,11 +47,12 @@ static json_t *mapping(const struct watched *map)
 			 (json_int_t)map->area.offset, "bytes", (json_int_t)watched_bytes(map),
 			 "writable", map->area.writable, "ended", map->ended, "pattern",
 			 watched_pattern_name(watched_pattern(map)), "hints",
-			 hints(map->area.hints), "touched_bytes", pages(map->touched),
-			 "resident_bytes", pages(watched_resident(map, column)), "huge_bytes",
+			 attach_json_hints(map->area.hints), "touched_bytes",
+			 attach_json_bytes(map->touched), "resident_bytes",
+			 attach_json_bytes(watched_resident(map, column)), "huge_bytes",
 			 (json_int_t)map->huge, "ahead_bytes", (json_int_t)map->ahead_bytes,
 			 "row_seconds", map->picture.row_seconds, "touched_pages",
-			 picture(&map->picture));
+			 attach_json_picture(&map->picture));
 }
 
 int attach_write_json(const struct attach *attach)
@@ -62,15 +63,15 @@ int attach_write_json(const struct attach *attach)
 	int err;
 
 	for (i = 0; i < attach->count; i++)
-		json_array_append_new(list, mapping(attach->maps[i]));
+		json_array_append_new(list, attach_json_map(attach->maps[i]));
 	root = json_pack("{s:i, s:o, s:f, s:b, s:I, s:I, s:I, s:I, s:I, s:i, s:o}", "pid",
 			 (int)attach->pid, "name", cli_json_text(attach->name), "seconds", now->at,
 			 "helped", attach->advising, "minor_faults",
 			 (json_int_t)(now->minor - begin->minor), "major_faults",
 			 (json_int_t)(now->major - begin->major), "read_bytes",
 			 (json_int_t)(now->read_bytes - begin->read_bytes), "touched_bytes",
-			 pages(now->touched), "watch_ns", (json_int_t)attach->watch_ns, "missed",
-			 (int)attach->missed, "mappings", list);
+			 attach_json_bytes(now->touched), "watch_ns", (json_int_t)attach->watch_ns,
+			 "missed", (int)attach->missed, "mappings", list);
 	err = cli_write_json(stdout, root);
 	json_decref(root);
 	return err;

@@ -10,7 +10,7 @@
 #include <sys/sysmacros.h>
 
 /* A line of maps or smaps that begins an area; the path stays in the line. */
-static bool parse(char *line, struct area *area)
+static bool areas_parse(char *line, struct area *area)
 {
 	unsigned int maj, min;
 	char rights[8];
@@ -34,26 +34,26 @@ static bool parse(char *line, struct area *area)
 }
 
 /* Devices, System V memory and what has no name are no files that could be read ahead. */
-static bool is_file(const struct area *area)
+static bool areas_is_file(const struct area *area)
 {
 	return area->ino && area->path[0] == '/' && strncmp(area->path, "/memfd:", 7) &&
 	       strncmp(area->path, "/SYSV", 5) && strncmp(area->path, "/anon_hugepage", 14) &&
 	       (strncmp(area->path, "/dev/", 5) || !strncmp(area->path, "/dev/shm/", 9));
 }
 
-static bool goes_on(const struct area *last, const struct area *area)
+static bool areas_adjoin(const struct area *last, const struct area *area)
 {
 	return last->end == area->start && last->dev == area->dev && last->ino == area->ino &&
 	       last->shared == area->shared &&
 	       last->offset + (last->end - last->start) == area->offset;
 }
 
-static struct area *add(struct areas *areas, const struct area *area)
+static struct area *areas_add(struct areas *areas, const struct area *area)
 {
 	struct area *last = areas->count ? &areas->list[areas->count - 1] : NULL;
 
 	/* Advice and mprotect() cut a mapping into areas. */
-	if (last && goes_on(last, area)) {
+	if (last && areas_adjoin(last, area)) {
 		last->end = area->end;
 		last->writable |= area->writable;
 		return last;
@@ -72,7 +72,7 @@ static struct area *add(struct areas *areas, const struct area *area)
 }
 
 /* Does the process have a file system in memory mounted that has this device number? */
-static bool is_in_memory(pid_t pid, dev_t dev)
+static bool areas_is_in_memory(pid_t pid, dev_t dev)
 {
 	bool found = false, in_memory = false;
 	char path[64], *line = NULL, *type;
@@ -98,7 +98,7 @@ static bool is_in_memory(pid_t pid, dev_t dev)
 }
 
 /* Remove short areas, and files in memory, for which there is nothing to read ahead. */
-static void leave_out(struct areas *areas, pid_t pid, uint64_t min_size)
+static void areas_drop_unwanted(struct areas *areas, pid_t pid, uint64_t min_size)
 {
 	bool in_memory = false;
 	dev_t dev = 0;
@@ -109,7 +109,7 @@ static void leave_out(struct areas *areas, pid_t pid, uint64_t min_size)
 
 		if (area->end - area->start >= min_size && area->dev != dev) {
 			dev = area->dev;
-			in_memory = is_in_memory(pid, dev);
+			in_memory = areas_is_in_memory(pid, dev);
 		}
 		if (area->end - area->start < min_size || in_memory)
 			free(area->path);
@@ -119,7 +119,7 @@ static void leave_out(struct areas *areas, pid_t pid, uint64_t min_size)
 	areas->count = n;
 }
 
-static unsigned int parse_flags(const char *flags)
+static unsigned int areas_parse_flags(const char *flags)
 {
 	static const struct {
 		const char *word;
@@ -156,19 +156,19 @@ int areas_read(pid_t pid, uint64_t min_size, bool hints, struct areas *areas)
 	while (getline(&line, &room, file) > 0) {
 		if (!strncmp(line, "VmFlags:", 8)) {
 			if (last)
-				last->hints |= parse_flags(line + 8);
+				last->hints |= areas_parse_flags(line + 8);
 			continue;
 		}
-		if (!parse(line, &area))
+		if (!areas_parse(line, &area))
 			continue;
 		areas->steered |= !!strstr(area.path, "/libhugemap-run.so");
-		last = is_file(&area) ? add(areas, &area) : NULL;
+		last = areas_is_file(&area) ? areas_add(areas, &area) : NULL;
 	}
 	/* The right to look is asked for at the first read, by some kernels. */
 	err = ferror(file) ? -errno : 0;
 	free(line);
 	fclose(file);
-	leave_out(areas, pid, min_size);
+	areas_drop_unwanted(areas, pid, min_size);
 	return err;
 }
 

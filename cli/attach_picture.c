@@ -15,7 +15,7 @@ void picture_begin(struct picture *picture, uint64_t pages)
 	*picture = (struct picture){ .pages = pages, .row_seconds = FIRST_ROW_SECONDS, .rows = 1 };
 }
 
-static void halve(struct picture *picture)
+static void picture_halve(struct picture *picture)
 {
 	unsigned int row, column;
 
@@ -30,12 +30,12 @@ static void halve(struct picture *picture)
 void picture_advance(struct picture *picture, double seconds)
 {
 	while (seconds >= picture->row_seconds * PICTURE_ROWS)
-		halve(picture);
+		picture_halve(picture);
 	picture->rows = (unsigned int)(seconds / picture->row_seconds) + 1;
 }
 
 /* The first page of a column. */
-static uint64_t first_of(uint64_t pages, unsigned int column)
+static uint64_t picture_first_page(uint64_t pages, unsigned int column)
 {
 	return (pages * column + PICTURE_COLUMNS - 1) / PICTURE_COLUMNS;
 }
@@ -46,7 +46,7 @@ void picture_touch(struct picture *picture, uint64_t start, uint64_t end)
 
 	while (start < end) {
 		unsigned int column = (unsigned int)(start * PICTURE_COLUMNS / picture->pages);
-		uint64_t next = first_of(picture->pages, column + 1);
+		uint64_t next = picture_first_page(picture->pages, column + 1);
 
 		next = next < end ? next : end;
 		row[column] += next - start;
@@ -55,7 +55,7 @@ void picture_touch(struct picture *picture, uint64_t start, uint64_t end)
 }
 
 /* Here and there a page is told from nothing: what is random is the thinnest. */
-static unsigned int level(uint64_t count, uint64_t pages)
+static unsigned int picture_level(uint64_t count, uint64_t pages)
 {
 	if (!count)
 		return 0;
@@ -70,8 +70,9 @@ void picture_strip(const uint64_t count[PICTURE_COLUMNS], uint64_t pages, bool u
 	unsigned int column;
 
 	for (column = 0; column < PICTURE_COLUMNS; column++) {
-		uint64_t cell = first_of(pages, column + 1) - first_of(pages, column);
-		unsigned int at = level(count[column], cell ? cell : 1);
+		uint64_t cell =
+			picture_first_page(pages, column + 1) - picture_first_page(pages, column);
+		unsigned int at = picture_level(count[column], cell ? cell : 1);
 
 		text = stpcpy(text, unicode ? blocks[at] : ascii[at]);
 	}

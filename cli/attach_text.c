@@ -9,19 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct page {
+struct report {
 	const struct attach *attach;
 	const struct text_settings *settings;
 	struct lines *lines;
 };
 
 /* Sentences, below each other, where a line is full. */
-static void sentences(struct page *page, const char *format, ...)
+static void text_add_sentences(struct report *report, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static void sentences(struct page *page, const char *format, ...)
+static void text_add_sentences(struct report *report, const char *format, ...)
 {
-	unsigned int width = page->lines->width;
+	unsigned int width = report->lines->width;
 	char text[LINE_BYTES], *from = text, *at, *space;
 	va_list args;
 
@@ -38,49 +38,49 @@ static void sentences(struct page *page, const char *format, ...)
 			*space = '\0';
 			at = space + 1;
 		}
-		lines_add(page->lines, LINE_USER, "  %.*s", (int)(at - from), from);
+		lines_add(report->lines, LINE_USER, "  %.*s", (int)(at - from), from);
 		from = at;
 	}
 }
 
 /* --- the process --- */
 
-static double rate(uint64_t now, uint64_t before, double seconds)
+static double text_rate(uint64_t now, uint64_t before, double seconds)
 {
 	return seconds > 0 ? (double)(now - before) / seconds : 0;
 }
 
-static void tell_process(struct page *page)
+static void text_add_process(struct report *report)
 {
-	const struct attach *attach = page->attach;
+	const struct attach *attach = report->attach;
 	const struct usage *now = &attach->now;
-	const struct usage *from = page->settings->final ? &attach->begin : &attach->recent;
+	const struct usage *from = report->settings->final ? &attach->begin : &attach->recent;
 	double seconds = now->at - from->at;
 	char text[2][CLI_TEXT];
 
-	lines_add(page->lines, LINE_TITLE, "hugemap attach: %s (%d), watched for %.1f s, %s",
+	lines_add(report->lines, LINE_TITLE, "hugemap attach: %s (%d), watched for %.1f s, %s",
 		  attach->name, attach->pid, now->at,
 		  attach->advising	  ? "helping" :
 		  attach->settings.advise ? "looking for a second, then helping" :
 					    "only looking");
-	lines_add(page->lines, LINE_SUM,
+	lines_add(report->lines, LINE_SUM,
 		  "  %.0f page faults/s, of which %.0f/s waited for a device; %s/s read",
-		  rate(now->minor + now->major, from->minor + from->major, seconds),
-		  rate(now->major, from->major, seconds),
-		  cli_bytes(text[0], rate(now->read_bytes, from->read_bytes, seconds)));
-	lines_add(page->lines, LINE_SUM,
+		  text_rate(now->minor + now->major, from->minor + from->major, seconds),
+		  text_rate(now->major, from->major, seconds),
+		  cli_bytes(text[0], text_rate(now->read_bytes, from->read_bytes, seconds)));
+	lines_add(report->lines, LINE_SUM,
 		  "  %s/s came to be mapped of files; looking took %.1f %% of a processor",
 		  cli_bytes(text[1],
-			    rate(now->touched, from->touched, seconds) * (double)PAGE_BYTES),
+			    text_rate(now->touched, from->touched, seconds) * (double)PAGE_BYTES),
 		  now->at > 0 ? (double)attach->watch_ns / now->at / 1e7 : 0.0);
 }
 
 /* --- a mapping --- */
 
-static void tell_picture(struct page *page, const struct watched *map,
-			 const uint64_t column[PICTURE_COLUMNS])
+static void text_add_picture(struct report *report, const struct watched *map,
+			     const uint64_t column[PICTURE_COLUMNS])
 {
-	bool unicode = page->settings->unicode;
+	bool unicode = report->settings->unicode;
 	const struct picture *picture = &map->picture;
 	char cells[PICTURE_TEXT], text[2][CLI_TEXT];
 	unsigned int row;
@@ -88,77 +88,82 @@ static void tell_picture(struct page *page, const struct watched *map,
 	if (map->touched) {
 		for (row = 0; row < picture->rows; row++) {
 			picture_row(picture, row, unicode, cells);
-			lines_add(page->lines, LINE_USER, "  %6.*f s |%s|",
+			lines_add(report->lines, LINE_USER, "  %6.*f s |%s|",
 				  picture->row_seconds < 1 ? 2 : 0, row * picture->row_seconds,
 				  cells);
 		}
 	}
 	if (!map->ended) {
 		picture_strip(column, picture->pages, unicode, cells);
-		lines_add(page->lines, LINE_USER, "    mapped |%s|", cells);
+		lines_add(report->lines, LINE_USER, "    mapped |%s|", cells);
 	}
-	lines_add(page->lines, LINE_NOTE, "  left to right: the file, %s a cell; downward: time",
+	lines_add(report->lines, LINE_NOTE, "  left to right: the file, %s a cell; downward: time",
 		  cli_bytes(text[0], (double)watched_bytes(map) / PICTURE_COLUMNS));
-	lines_add(page->lines, LINE_NOTE, "  %s", picture_legend(unicode));
+	lines_add(report->lines, LINE_NOTE, "  %s", picture_legend(unicode));
 }
 
 /* Now; at the end, most of the time. */
-static enum hm_pattern pattern_of(const struct page *page, const struct watched *map)
+static enum hm_pattern text_pattern(const struct report *report, const struct watched *map)
 {
 	if (!map->touched)
 		return HM_PATTERN_UNKNOWN;
-	return page->settings->final ? watched_pattern(map) : map->advisor.pattern;
+	return report->settings->final ? watched_pattern(map) : map->advisor.pattern;
 }
 
-static void tell_pattern(struct page *page, const struct watched *map)
+static void text_add_pattern(struct report *report, const struct watched *map)
 {
-	struct hm_advisor used = { .pattern = pattern_of(page, map) };
+	struct hm_advisor used = { .pattern = text_pattern(report, map) };
 	char text[CLI_TEXT];
 
 	if (map->touched)
-		sentences(page, "%s: %s; %s came to be mapped.", watched_pattern_name(used.pattern),
-			  hm_advisor_why(&used),
-			  cli_bytes(text, (double)map->touched * PAGE_BYTES));
+		text_add_sentences(report, "%s: %s; %s came to be mapped.",
+				   watched_pattern_name(used.pattern), hm_advisor_why(&used),
+				   cli_bytes(text, (double)map->touched * PAGE_BYTES));
 	else if (map->ended)
-		sentences(page, "Not used while it was watched.");
+		text_add_sentences(report, "Not used while it was watched.");
 	else
-		sentences(page, "quiet: nothing came to be mapped. It is not used, or what is used "
+		text_add_sentences(
+			report, "quiet: nothing came to be mapped. It is not used, or what is used "
 				"of it is in memory.");
 }
 
 /* What advice would change, and who can give it. */
-static void tell_help(struct page *page, const struct watched *map)
+static void text_add_help(struct report *report, const struct watched *map)
 {
-	bool advise = page->attach->settings.advise;
+	bool advise = report->attach->settings.advise;
 	const char *done = advise ? "done here" : "`hugemap attach`";
 	const char *behind = map->advisor.facts.writable ? ", and writing behind the stores" : "";
 
-	switch (pattern_of(page, map)) {
+	switch (text_pattern(report, map)) {
 	case HM_PATTERN_STREAM:
 	case HM_PATTERN_STREAMS:
 	case HM_PATTERN_BACKWARD:
-		sentences(page,
-			  "Helps: reading ahead (%s); 2 MB pages where the file system has them%s "
-			  "(`hugemap run`, when the program is started).",
-			  done, behind);
+		text_add_sentences(
+			report,
+			"Helps: reading ahead (%s); 2 MB pages where the file system has them%s "
+			"(`hugemap run`, when the program is started).",
+			done, behind);
 		break;
 	case HM_PATTERN_STRIDED:
-		sentences(page, "Helps: reading the next ones ahead, each by itself (%s).", done);
+		text_add_sentences(
+			report, "Helps: reading the next ones ahead, each by itself (%s).", done);
 		break;
 	case HM_PATTERN_CHUNKS:
-		sentences(page, "Helps: 2 MB at the first touch (MADV_HUGEPAGE and MADV_RANDOM). "
+		text_add_sentences(
+			report, "Helps: 2 MB at the first touch (MADV_HUGEPAGE and MADV_RANDOM). "
 				"That is advice from within: `hugemap run`.");
 		break;
 	case HM_PATTERN_RANDOM:
 		if (map->read_ahead_kb)
-			sentences(
-				page,
+			text_add_sentences(
+				report,
 				"Helps: reading single pages (MADV_RANDOM); now a fault that waits "
 				"reads up to %llu KB (read_ahead_kb). That is advice from within: "
 				"`hugemap run`.",
 				map->read_ahead_kb);
 		else
-			sentences(page, "Helps: reading single pages (MADV_RANDOM). That is advice "
+			text_add_sentences(
+				report, "Helps: reading single pages (MADV_RANDOM). That is advice "
 					"from within: `hugemap run`.");
 		break;
 	default:
@@ -166,88 +171,90 @@ static void tell_help(struct page *page, const struct watched *map)
 	}
 }
 
-static void tell_done(struct page *page, const struct watched *map)
+static void text_add_done(struct report *report, const struct watched *map)
 {
 	char text[CLI_TEXT];
 
 	if (map->ahead_calls)
-		sentences(page, "Done: read %s ahead (MADV_WILLNEED, %llu times).",
-			  cli_bytes(text, (double)map->ahead_bytes),
-			  (unsigned long long)map->ahead_calls);
-	else if (page->attach->advising && map->touched)
-		sentences(page, "Done: nothing.");
+		text_add_sentences(report, "Done: read %s ahead (MADV_WILLNEED, %llu times).",
+				   cli_bytes(text, (double)map->ahead_bytes),
+				   (unsigned long long)map->ahead_calls);
+	else if (report->attach->advising && map->touched)
+		text_add_sentences(report, "Done: nothing.");
 }
 
-static void tell_map(struct page *page, const struct watched *map, bool picture)
+static void text_add_map(struct report *report, const struct watched *map, bool picture)
 {
 	uint64_t column[PICTURE_COLUMNS] = {}, pages = watched_resident(map, column);
 	char text[3][CLI_TEXT], hints[64], from[48] = "";
 
-	lines_add(page->lines, LINE_USER, "%s", "");
-	lines_add(page->lines, LINE_ROW, "%s", map->area.path);
+	lines_add(report->lines, LINE_USER, "%s", "");
+	lines_add(report->lines, LINE_ROW, "%s", map->area.path);
 	if (map->area.offset)
 		snprintf(from, sizeof(from), " from byte %llu on",
 			 (unsigned long long)map->area.offset);
 	if (map->ended)
-		sentences(page, "%s; not mapped any more", cli_bytes(text[0], watched_bytes(map)));
+		text_add_sentences(report, "%s; not mapped any more",
+				   cli_bytes(text[0], watched_bytes(map)));
 	else
-		sentences(page, "%s%s, %s; %s mapped now, %s of it in huge pages",
-			  cli_bytes(text[0], (double)watched_bytes(map)), from,
-			  !map->area.writable ? "only read" :
-			  map->area.shared    ? "writable" :
-						"private and writable",
-			  cli_bytes(text[1], (double)pages * PAGE_BYTES),
-			  cli_bytes(text[2], (double)map->huge));
+		text_add_sentences(report, "%s%s, %s; %s mapped now, %s of it in huge pages",
+				   cli_bytes(text[0], (double)watched_bytes(map)), from,
+				   !map->area.writable ? "only read" :
+				   map->area.shared    ? "writable" :
+							 "private and writable",
+				   cli_bytes(text[1], (double)pages * PAGE_BYTES),
+				   cli_bytes(text[2], (double)map->huge));
 	if (map->area.hints)
-		sentences(page, "The program gives advice here itself (%s): left alone.",
-			  hints_text(map->area.hints, hints));
-	tell_pattern(page, map);
+		text_add_sentences(report, "The program gives advice here itself (%s): left alone.",
+				   hints_text(map->area.hints, hints));
+	text_add_pattern(report, map);
 	if (!map->area.hints)
-		tell_help(page, map);
-	if (page->attach->settings.advise)
-		tell_done(page, map);
+		text_add_help(report, map);
+	if (report->attach->settings.advise)
+		text_add_done(report, map);
 	if (picture)
-		tell_picture(page, map, column);
+		text_add_picture(report, map, column);
 }
 
 /* --- what it gained --- */
 
-static double per_gb(uint64_t faults, uint64_t pages)
+static double text_per_gb(uint64_t faults, uint64_t pages)
 {
 	return pages ? (double)faults / ((double)pages * PAGE_BYTES / (1 << 30)) : 0;
 }
 
-static void tell_gain(struct page *page)
+static void text_add_gain(struct report *report)
 {
-	const struct usage *first = &page->attach->first, *advised = &page->attach->advised;
-	const struct usage *now = &page->attach->now;
+	const struct usage *first = &report->attach->first, *advised = &report->attach->advised;
+	const struct usage *now = &report->attach->now;
 	uint64_t before = advised->touched - first->touched;
 	uint64_t since = now->touched - advised->touched;
 	char text[2][CLI_TEXT];
 
-	if (!page->attach->advising)
+	if (!report->attach->advising)
 		return;
 	if (first->at < 0 || first->at >= advised->at || before < REGION_PAGES ||
 	    since < REGION_PAGES) {
-		sentences(page,
-			  "What it gained cannot be told: too little came to be mapped before "
-			  "or after advice began.");
+		text_add_sentences(
+			report,
+			"What it gained cannot be told: too little came to be mapped before "
+			"or after advice began.");
 		return;
 	}
-	sentences(
-		page,
+	text_add_sentences(
+		report,
 		"Before advice: %s/s came to be mapped, and %.0f faults per GB of that waited for "
 		"a device.",
 		cli_bytes(text[0], (double)before * PAGE_BYTES / (advised->at - first->at)),
-		per_gb(advised->major - first->major, before));
-	sentences(page, "Since then: %s/s, and %.0f faults per GB waited.",
-		  cli_bytes(text[1], (double)since * PAGE_BYTES / (now->at - advised->at)),
-		  per_gb(now->major - advised->major, since));
+		text_per_gb(advised->major - first->major, before));
+	text_add_sentences(report, "Since then: %s/s, and %.0f faults per GB waited.",
+			   cli_bytes(text[1], (double)since * PAGE_BYTES / (now->at - advised->at)),
+			   text_per_gb(now->major - advised->major, since));
 }
 
 /* --- all of it --- */
 
-static int by_use(const void *a, const void *b)
+static int text_compare_use(const void *a, const void *b)
 {
 	const struct watched *x = *(struct watched *const *)a, *y = *(struct watched *const *)b;
 
@@ -263,31 +270,33 @@ static int by_use(const void *a, const void *b)
 void text_build(const struct attach *attach, const struct text_settings *settings,
 		struct lines *lines)
 {
-	struct page page = { .attach = attach, .settings = settings, .lines = lines };
+	struct report report = { .attach = attach, .settings = settings, .lines = lines };
 	const struct watched *maps[ATTACH_MAPS];
-	char least[CLI_TEXT];
+	char min_size[CLI_TEXT];
 	size_t i;
 
 	lines->width = settings->width;
 	memcpy(maps, attach->maps, attach->count * sizeof(*maps));
-	qsort(maps, attach->count, sizeof(*maps), by_use);
-	tell_process(&page);
+	qsort(maps, attach->count, sizeof(*maps), text_compare_use);
+	text_add_process(&report);
 	for (i = 0; i < attach->count && i < settings->maps; i++)
-		tell_map(&page, maps[i], i < settings->pictures);
-	lines_add(page.lines, LINE_USER, "%s", "");
+		text_add_map(&report, maps[i], i < settings->pictures);
+	lines_add(report.lines, LINE_USER, "%s", "");
 	if (!attach->count)
-		sentences(&page, "It has no file of %s or more mapped%s.",
-			  cli_bytes(least, (double)attach->settings.min_size),
-			  settings->final ? "" : " yet");
+		text_add_sentences(&report, "It has no file of %s or more mapped%s.",
+				   cli_bytes(min_size, (double)attach->settings.min_size),
+				   settings->final ? "" : " yet");
 	if (i < attach->count)
-		sentences(&page, "And %zu more, which were used less.", attach->count - i);
+		text_add_sentences(&report, "And %zu more, which were used less.",
+				   attach->count - i);
 	if (attach->missed)
-		sentences(&page, "There was no room to watch %u more.", attach->missed);
+		text_add_sentences(&report, "There was no room to watch %u more.", attach->missed);
 	if (attach->steered)
-		sentences(&page,
-			  "It runs under `hugemap run`, which does all of this from within: "
-			  "see `hugemap stat %d`.",
-			  attach->pid);
+		text_add_sentences(
+			&report,
+			"It runs under `hugemap run`, which does all of this from within: "
+			"see `hugemap stat %d`.",
+			attach->pid);
 	if (settings->final)
-		tell_gain(&page);
+		text_add_gain(&report);
 }

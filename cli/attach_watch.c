@@ -51,19 +51,19 @@ struct attach_private {
 	uint64_t act_ns; /* what advice cost, of a processor: that is not charged to looks */
 };
 
-static uint64_t cpu_ns(void)
+static uint64_t watch_cpu_ns(void)
 {
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-static double seconds(const struct attach *attach)
+static double watch_seconds(const struct attach *attach)
 {
 	return (double)(attach->private->last - attach->private->begin) / 1e9;
 }
 
 /* --- what the process has done --- */
 
-static bool read_faults(struct attach *attach)
+static bool watch_read_faults(struct attach *attach)
 {
 	unsigned long long minor, major;
 	char text[512], *at;
@@ -82,7 +82,7 @@ static bool read_faults(struct attach *attach)
 	return true;
 }
 
-static void read_usage(struct attach *attach)
+static void watch_read_usage(struct attach *attach)
 {
 	unsigned long long bytes;
 	char path[64];
@@ -93,7 +93,7 @@ static void read_usage(struct attach *attach)
 	/* It may be another program by now. */
 	snprintf(path, sizeof(path), "/proc/%d/comm", attach->pid);
 	read_line(path, attach->name, sizeof(attach->name));
-	attach->now.at = seconds(attach);
+	attach->now.at = watch_seconds(attach);
 	if (attach->now.at >= attach->latest.at + RECENT_SECONDS) {
 		attach->recent = attach->latest;
 		attach->latest = attach->now;
@@ -102,7 +102,7 @@ static void read_usage(struct attach *attach)
 
 /* --- mappings come and go --- */
 
-static void forget(struct watched *map)
+static void watch_free_map(struct watched *map)
 {
 	free(map->area.path);
 	free(map->seen);
@@ -111,7 +111,7 @@ static void forget(struct watched *map)
 }
 
 /* Its memory goes; what was seen and done is told at the end. */
-static void end_map(struct watched *map)
+static void watch_end_map(struct watched *map)
 {
 	map->ended = true;
 	free(map->seen);
@@ -120,23 +120,23 @@ static void end_map(struct watched *map)
 	map->regions = NULL;
 }
 
-static void remove_at(struct attach *attach, size_t i)
+static void watch_remove_map(struct attach *attach, size_t i)
 {
-	forget(attach->maps[i]);
+	watch_free_map(attach->maps[i]);
 	attach->maps[i] = attach->maps[--attach->count];
 }
 
 /* It is not mapped any more. */
-static void gone(struct attach *attach, size_t i)
+static void watch_unmapped(struct attach *attach, size_t i)
 {
 	if (!attach->maps[i]->touched)
-		remove_at(attach, i);
+		watch_remove_map(attach, i);
 	else if (!attach->maps[i]->ended)
-		end_map(attach->maps[i]);
+		watch_end_map(attach->maps[i]);
 }
 
 /* The one that ended and of which there is least to tell. */
-static bool make_room(struct attach *attach)
+static bool watch_make_room(struct attach *attach)
 {
 	size_t i, found = ATTACH_MAPS;
 
@@ -147,11 +147,11 @@ static bool make_room(struct attach *attach)
 			found = i;
 	if (found == ATTACH_MAPS)
 		return false;
-	remove_at(attach, found);
+	watch_remove_map(attach, found);
 	return true;
 }
 
-static void begin_policy(struct attach *attach, struct watched *map)
+static void watch_begin_policy(struct attach *attach, struct watched *map)
 {
 	uint64_t end = (map->area.end - map->base) / PAGE_BYTES;
 
@@ -166,7 +166,7 @@ static void begin_policy(struct attach *attach, struct watched *map)
 }
 
 /* What is mapped already is marked as seen. */
-static void look_first(struct attach *attach, struct watched *map)
+static void watch_first_scan(struct attach *attach, struct watched *map)
 {
 	struct attach_private *p = attach->private;
 	uint64_t at = map->area.start;
@@ -180,12 +180,12 @@ static void look_first(struct attach *attach, struct watched *map)
 	} while (at && at < map->area.end);
 }
 
-static void begin_map(struct attach *attach, struct area *area)
+static void watch_begin_map(struct attach *attach, struct area *area)
 {
 	uint64_t pages;
 	struct watched *map;
 
-	if (attach->count == ATTACH_MAPS && !make_room(attach)) {
+	if (attach->count == ATTACH_MAPS && !watch_make_room(attach)) {
 		attach->missed++;
 		return;
 	}
@@ -199,46 +199,46 @@ static void begin_map(struct attach *attach, struct area *area)
 	map->seen = calloc(pages / 64 + 1, sizeof(uint64_t));
 	map->regions = calloc(pages / REGION_PAGES + 1, sizeof(*map->regions));
 	if (!map->seen || !map->regions) {
-		forget(map);
+		watch_free_map(map);
 		return;
 	}
 	map->read_ahead_kb = device_read_ahead_kb(map->area.dev);
-	begin_policy(attach, map);
+	watch_begin_policy(attach, map);
 	picture_begin(&map->picture, map->advisor.end - map->advisor.first);
-	look_first(attach, map);
+	watch_first_scan(attach, map);
 	attach->maps[attach->count++] = map;
 }
 
-static bool is_same(const struct area *a, const struct area *b)
+static bool watch_is_same(const struct area *a, const struct area *b)
 {
 	return a->start == b->start && a->end == b->end && a->offset == b->offset &&
 	       a->dev == b->dev && a->ino == b->ino && a->shared == b->shared;
 }
 
-static struct area *find(struct areas *areas, const struct area *area)
+static struct area *watch_find(struct areas *areas, const struct area *area)
 {
 	size_t i;
 
 	for (i = 0; i < areas->count; i++)
-		if (areas->list[i].path && is_same(&areas->list[i], area))
+		if (areas->list[i].path && watch_is_same(&areas->list[i], area))
 			return &areas->list[i];
 	return NULL;
 }
 
 /* Returns true if there are mappings that were not there before. */
-static bool compare(struct attach *attach, struct areas *areas, bool hints)
+static bool watch_compare(struct attach *attach, struct areas *areas, bool hints)
 {
 	bool more = false;
 	size_t i;
 
 	for (i = attach->count; i-- > 0;) {
 		struct watched *map = attach->maps[i];
-		struct area *area = map->ended ? NULL : find(areas, &map->area);
+		struct area *area = map->ended ? NULL : watch_find(areas, &map->area);
 
 		if (map->ended)
 			continue;
 		if (!area) {
-			gone(attach, i);
+			watch_unmapped(attach, i);
 			continue;
 		}
 		map->area.writable = area->writable;
@@ -252,10 +252,10 @@ static bool compare(struct attach *attach, struct areas *areas, bool hints)
 	return more;
 }
 
-static void rescan(struct attach *attach, uint64_t now)
+static void watch_read_maps(struct attach *attach, uint64_t now)
 {
 	struct attach_private *p = attach->private;
-	uint64_t begin = cpu_ns(), cost;
+	uint64_t begin = watch_cpu_ns(), cost;
 	bool hints = now >= p->hints_at;
 	struct areas areas;
 	size_t i;
@@ -266,24 +266,24 @@ static void rescan(struct attach *attach, uint64_t now)
 		return;
 	}
 	/* Nothing is advised where it is not known whether the program has. */
-	if (compare(attach, &areas, hints) && !hints) {
+	if (watch_compare(attach, &areas, hints) && !hints) {
 		areas_free(&areas);
 		if (areas_read(attach->pid, attach->settings.min_size, true, &areas) == 0)
-			compare(attach, &areas, true);
+			watch_compare(attach, &areas, true);
 		hints = true;
 	}
 	for (i = 0; i < areas.count; i++)
 		if (areas.list[i].path)
-			begin_map(attach, &areas.list[i]);
+			watch_begin_map(attach, &areas.list[i]);
 	attach->steered |= areas.steered;
 	areas_free(&areas);
-	cost = cpu_ns() - begin;
+	cost = watch_cpu_ns() - begin;
 	p->rescan_at = now + (cost * PACE_SHARE > RESCAN_NS ? cost * PACE_SHARE : RESCAN_NS);
 	if (hints)
 		p->hints_at = now + (cost * PACE_SHARE > HINTS_NS ? cost * PACE_SHARE : HINTS_NS);
 }
 
-static int open_pagemap(struct attach *attach)
+static int watch_open_pagemap(struct attach *attach)
 {
 	struct attach_private *p = attach->private;
 	char path[64];
@@ -298,7 +298,7 @@ static int open_pagemap(struct attach *attach)
 }
 
 /* exec(): the pagemap is of an address space that is no more. A scan finds nothing there. */
-static bool has_gone(const struct attach_private *p)
+static bool watch_has_called_exec(const struct attach_private *p)
 {
 	uint64_t entry;
 
@@ -306,23 +306,23 @@ static bool has_gone(const struct attach_private *p)
 }
 
 /* It has called exec(): nothing of what was mapped is there. */
-static void begin_again(struct attach *attach)
+static void watch_restart(struct attach *attach)
 {
 	struct attach_private *p = attach->private;
 	size_t i;
 
 	for (i = attach->count; i-- > 0;)
-		gone(attach, i);
+		watch_unmapped(attach, i);
 	close(p->looker.fd);
 	p->looker.fd = -1;
 	p->lost = false;
 	p->hints_at = 0;
-	open_pagemap(attach);
+	watch_open_pagemap(attach);
 }
 
 /* --- one look --- */
 
-static void found(struct attach *attach, struct watched *map, uint32_t n)
+static void watch_new_pages(struct attach *attach, struct watched *map, uint32_t n)
 {
 	struct attach_private *p = attach->private;
 	uint64_t begin;
@@ -331,9 +331,9 @@ static void found(struct attach *attach, struct watched *map, uint32_t n)
 	p->pace.fruitless = 0;
 	if (attach->first.at < 0) {
 		attach->first = attach->now;
-		attach->first.at = seconds(attach);
+		attach->first.at = watch_seconds(attach);
 	}
-	picture_advance(&map->picture, seconds(attach));
+	picture_advance(&map->picture, watch_seconds(attach));
 	for (i = 0; i < n; i++) {
 		uint64_t pages = p->runs[i].end - p->runs[i].start;
 
@@ -346,13 +346,13 @@ static void found(struct attach *attach, struct watched *map, uint32_t n)
 	hm_advisor_look(&map->advisor, p->runs, n, p->last / MS);
 	map->scans[map->advisor.pattern]++;
 	if (attach->advising && !map->area.hints) {
-		begin = cpu_ns();
+		begin = watch_cpu_ns();
 		attach_advise(attach, map);
-		p->act_ns += cpu_ns() - begin;
+		p->act_ns += watch_cpu_ns() - begin;
 	}
 }
 
-static void look_at(struct attach *attach, struct watched *map)
+static void watch_scan_map(struct attach *attach, struct watched *map)
 {
 	struct attach_private *p = attach->private;
 	struct hm_touch window[HM_TRACKS];
@@ -364,23 +364,23 @@ static void look_at(struct attach *attach, struct watched *map)
 		     map->base + window[i].end * PAGE_BYTES, map->base, map->seen, p->runs, &n,
 		     &huge);
 	if (n)
-		found(attach, map, n);
+		watch_new_pages(attach, map, n);
 	if (p->last < map->full_at)
 		return;
-	begin = cpu_ns() - p->act_ns;
+	begin = watch_cpu_ns() - p->act_ns;
 	huge = 0;
 	do {
 		n = 0;
 		at = look(&p->looker, at, map->area.end, map->base, map->seen, p->runs, &n, &huge);
 		if (n)
-			found(attach, map, n);
+			watch_new_pages(attach, map, n);
 	} while (at && at < map->area.end);
 	p->lost |= !at;
 	map->huge = huge;
-	map->full_ns = cpu_ns() - p->act_ns - begin;
+	map->full_ns = watch_cpu_ns() - p->act_ns - begin;
 }
 
-static void look_at_all(struct attach *attach)
+static void watch_scan_all(struct attach *attach)
 {
 	struct attach_private *p = attach->private;
 	size_t i;
@@ -390,7 +390,7 @@ static void look_at_all(struct attach *attach)
 
 		if (map->ended)
 			continue;
-		look_at(attach, map);
+		watch_scan_map(attach, map);
 		/* A look that is dear is paid back before the next one. */
 		if (map->full_ns > PACE_LEAST_NS / PACE_SHARE &&
 		    p->pace.credit_ns < (int64_t)map->full_ns)
@@ -401,19 +401,19 @@ static void look_at_all(struct attach *attach)
 /* --- from beginning to end --- */
 
 /* Knowledge begins anew, too: what was asked for meanwhile was not carried out. */
-static void begin_advice(struct attach *attach)
+static void watch_begin_advice(struct attach *attach)
 {
 	size_t i;
 
-	read_usage(attach);
+	watch_read_usage(attach);
 	attach->advised = attach->now;
 	attach->advising = true;
 	for (i = 0; i < attach->count; i++)
 		if (!attach->maps[i]->ended)
-			begin_policy(attach, attach->maps[i]);
+			watch_begin_policy(attach, attach->maps[i]);
 }
 
-static void now_and_then(struct attach *attach, uint64_t now)
+static void watch_periodic_work(struct attach *attach, uint64_t now)
 {
 	struct attach_private *p = attach->private;
 	char path[64];
@@ -424,43 +424,43 @@ static void now_and_then(struct attach *attach, uint64_t now)
 		p->memory = memory_for_cache_of(path);
 		p->memory_at = now + MEMORY_NS;
 	}
-	if (p->lost || (now >= p->rescan_at && has_gone(p)))
-		begin_again(attach);
+	if (p->lost || (now >= p->rescan_at && watch_has_called_exec(p)))
+		watch_restart(attach);
 	if (now >= p->rescan_at || !p->hints_at)
-		rescan(attach, now);
+		watch_read_maps(attach, now);
 	if (now >= p->usage_at) {
-		read_usage(attach);
+		watch_read_usage(attach);
 		for (i = 0; i < attach->count; i++)
 			if (!attach->maps[i]->ended)
-				picture_advance(&attach->maps[i]->picture, seconds(attach));
+				picture_advance(&attach->maps[i]->picture, watch_seconds(attach));
 		p->usage_at = now + USAGE_NS;
 	}
 	if (attach->settings.advise && !attach->advising &&
-	    seconds(attach) >=
+	    watch_seconds(attach) >=
 		    (attach->first.at < 0 ? QUIET_SECONDS : attach->first.at + LEARN_SECONDS))
-		begin_advice(attach);
+		watch_begin_advice(attach);
 }
 
-static bool look_if_needed(struct attach *attach, uint64_t now)
+static bool watch_scan_if_faults(struct attach *attach, uint64_t now)
 {
 	struct attach_private *p = attach->private;
 	uint64_t faults;
 
-	now_and_then(attach, now);
+	watch_periodic_work(attach, now);
 	faults = attach->now.minor + attach->now.major;
 	if (faults == p->faults)
 		return false;
 	p->faults = faults;
 	p->faulted = now;
 	p->pace.fruitless++;
-	look_at_all(attach);
+	watch_scan_all(attach);
 	return true;
 }
 
 uint64_t attach_step(struct attach *attach)
 {
 	struct attach_private *p = attach->private;
-	uint64_t now = now_ns(), cpu = cpu_ns() - p->act_ns, wait;
+	uint64_t now = now_ns(), cpu = watch_cpu_ns() - p->act_ns, wait;
 	bool busy;
 
 	/* All that was done since the last step: waking up and drawing, too. */
@@ -469,7 +469,7 @@ uint64_t attach_step(struct attach *attach)
 	attach->watch_ns += cpu - p->cpu;
 	p->cpu = cpu;
 	p->last = now;
-	busy = read_faults(attach) && look_if_needed(attach, now);
+	busy = watch_read_faults(attach) && watch_scan_if_faults(attach, now);
 	wait = pace_wait_ns(&p->pace);
 	if (!busy && wait < pace_idle_ns(now - p->faulted))
 		wait = pace_idle_ns(now - p->faulted);
@@ -479,12 +479,12 @@ uint64_t attach_step(struct attach *attach)
 void attach_finish(struct attach *attach)
 {
 	attach->private->last = now_ns();
-	if (read_faults(attach))
-		look_if_needed(attach, attach->private->last);
-	read_usage(attach);
+	if (watch_read_faults(attach))
+		watch_scan_if_faults(attach, attach->private->last);
+	watch_read_usage(attach);
 }
 
-static int refuse(char why[256], int err, pid_t pid)
+static int watch_refuse(char why[256], int err, pid_t pid)
 {
 	if (err == -ESRCH)
 		snprintf(why, 256, "there is no process %d", pid);
@@ -498,7 +498,7 @@ static int refuse(char why[256], int err, pid_t pid)
 	return err;
 }
 
-static int open_process(struct attach *attach, char why[256])
+static int watch_open_process(struct attach *attach, char why[256])
 {
 	struct attach_private *p = attach->private;
 	char path[64];
@@ -510,11 +510,11 @@ static int open_process(struct attach *attach, char why[256])
 		return -EINVAL;
 	}
 	if (attach->pidfd < 0)
-		return refuse(why, attach->pidfd, attach->pid);
+		return watch_refuse(why, attach->pidfd, attach->pid);
 	snprintf(path, sizeof(path), "/proc/%d/stat", attach->pid);
 	p->stat = open(path, O_RDONLY | O_CLOEXEC);
-	err = p->stat < 0 ? -errno : open_pagemap(attach);
-	return err ? refuse(why, err == -ENOENT ? -ESRCH : err, attach->pid) : 0;
+	err = p->stat < 0 ? -errno : watch_open_pagemap(attach);
+	return err ? watch_refuse(why, err == -ENOENT ? -ESRCH : err, attach->pid) : 0;
 }
 
 int attach_open(pid_t pid, const struct attach_settings *settings, struct attach *attach,
@@ -526,12 +526,12 @@ int attach_open(pid_t pid, const struct attach_settings *settings, struct attach
 
 	*attach = (struct attach){ .settings = *settings, .pid = pid, .pidfd = -1, .private = p };
 	if (!p)
-		return refuse(why, -ENOMEM, pid);
+		return watch_refuse(why, -ENOMEM, pid);
 	p->stat = p->looker.fd = -1;
-	p->cpu = cpu_ns();
+	p->cpu = watch_cpu_ns();
 	p->begin = p->last = p->faulted = now_ns();
 	attach->first.at = -1;
-	err = open_process(attach, why);
+	err = watch_open_process(attach, why);
 	if (err)
 		return err;
 	/* Only to find out whether it may be done. */
@@ -539,15 +539,15 @@ int attach_open(pid_t pid, const struct attach_settings *settings, struct attach
 	attach->steered = areas.steered;
 	areas_free(&areas);
 	if (err)
-		return refuse(why, err, pid);
+		return watch_refuse(why, err, pid);
 	if (settings->advise) {
 		err = attach_try(attach, why);
 		if (err)
 			return err;
 	}
-	read_faults(attach);
+	watch_read_faults(attach);
 	p->faults = attach->now.minor + attach->now.major;
-	now_and_then(attach, p->last);
+	watch_periodic_work(attach, p->last);
 	attach->begin = attach->recent = attach->latest = attach->now;
 	return 0;
 }
@@ -557,7 +557,7 @@ void attach_close(struct attach *attach)
 	struct attach_private *p = attach->private;
 
 	while (attach->count)
-		remove_at(attach, attach->count - 1);
+		watch_remove_map(attach, attach->count - 1);
 	if (attach->pidfd >= 0)
 		close(attach->pidfd);
 	if (p && p->stat >= 0)

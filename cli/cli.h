@@ -106,7 +106,7 @@ int cli_fail(const struct cli_command *command, const char *format, ...)
 
 /* Arguments of options: a value in range, or cli_usage(). */
 unsigned long long cli_number(const struct cli_command *command, const char *option,
-			      const char *text, unsigned long long least, unsigned long long most);
+			      const char *text, unsigned long long min, unsigned long long max);
 double cli_seconds(const struct cli_command *command, const char *option, const char *text);
 uint64_t cli_size(const struct cli_command *command, const char *option, const char *text);
 

@@ -12,7 +12,7 @@ static const struct cli_option options[] = {
 	{},
 };
 
-static int run_doctor(int argc, char **argv);
+static int doctor_run(int argc, char **argv);
 
 const struct cli_command doctor_command = {
 	.name = "doctor",
@@ -22,13 +22,13 @@ const struct cli_command doctor_command = {
 	.notes =
 		"Exit status: 0 if mappings can be steered here, 1 if they cannot, 2 if the command\n"
 		"line is wrong.\n",
-	.run = run_doctor,
+	.run = doctor_run,
 };
 
 static const struct check {
 	const char *name; /* in JSON */
 	const char *title;
-	void (*run)(const struct patient *patient, struct finding *finding);
+	void (*run)(const struct machine *machine, struct finding *finding);
 } checks[] = {
 	{ "kernel", "kernel", check_kernel },
 	{ "steering", "steering", check_steering },
@@ -45,20 +45,20 @@ struct diagnosis {
 	bool works; /* no finding is BAD */
 };
 
-static void diagnose(const struct patient *patient, struct diagnosis *diagnosis)
+static void doctor_diagnose(const struct machine *machine, struct diagnosis *diagnosis)
 {
 	size_t i;
 
 	diagnosis->works = true;
 	for (i = 0; i < NCHECKS; i++) {
 		cli_progress("hugemap doctor: %s", checks[i].title);
-		checks[i].run(patient, &diagnosis->findings[i]);
+		checks[i].run(machine, &diagnosis->findings[i]);
 		diagnosis->works &= diagnosis->findings[i].verdict != BAD;
 	}
 	cli_progress_clear();
 }
 
-static void print_text(const struct diagnosis *diagnosis)
+static void doctor_print_text(const struct diagnosis *diagnosis)
 {
 	static const char *const marks[] = { "ok", "slow", "NO" };
 	size_t i;
@@ -72,7 +72,7 @@ static void print_text(const struct diagnosis *diagnosis)
 		printf("\nMappings cannot be steered here: programs have Linux's mmap as it is.\n");
 }
 
-static void print_json(const struct diagnosis *diagnosis)
+static void doctor_print_json(const struct diagnosis *diagnosis)
 {
 	static const char *const states[] = { "ok", "slow", "no" };
 	json_t *root, *list = json_object();
@@ -93,14 +93,14 @@ static void print_json(const struct diagnosis *diagnosis)
 }
 
 /* Docker, podman and others leave a mark. */
-static bool in_container(void)
+static bool doctor_in_container(void)
 {
 	return !access("/.dockerenv", F_OK) || !access("/run/.containerenv", F_OK);
 }
 
-static int run_doctor(int argc, char **argv)
+static int doctor_run(int argc, char **argv)
 {
-	struct patient patient = { .container = in_container() };
+	struct machine machine = { .container = doctor_in_container() };
 	struct diagnosis diagnosis = {};
 	struct cli_parser parser;
 	struct volume volume;
@@ -121,12 +121,12 @@ static int run_doctor(int argc, char **argv)
 	err = volume_find(dir, &volume);
 	if (err)
 		cli_usage(&doctor_command, "--dir %s: %s", dir, strerror(-err));
-	patient.volume = &volume;
-	diagnose(&patient, &diagnosis);
+	machine.volume = &volume;
+	doctor_diagnose(&machine, &diagnosis);
 	if (json)
-		print_json(&diagnosis);
+		doctor_print_json(&diagnosis);
 	else
-		print_text(&diagnosis);
+		doctor_print_text(&diagnosis);
 	for (i = 0; i < NCHECKS; i++)
 		json_decref(diagnosis.findings[i].details);
 	return diagnosis.works ? CLI_OK : CLI_FAILED;

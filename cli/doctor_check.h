@@ -35,17 +35,17 @@ struct finding {
 };
 
 /* Input of all checks. */
-struct patient {
+struct machine {
 	const struct volume *volume; /* of --dir */
 	bool container;
 };
 
-void check_kernel(const struct patient *patient, struct finding *finding);
-void check_steering(const struct patient *patient, struct finding *finding);
-void check_huge_files(const struct patient *patient, struct finding *finding);
-void check_memory(const struct patient *patient, struct finding *finding);
-void check_kernel_engine(const struct patient *patient, struct finding *finding);
-void check_direct_io(const struct patient *patient, struct finding *finding);
+void check_kernel(const struct machine *machine, struct finding *finding);
+void check_steering(const struct machine *machine, struct finding *finding);
+void check_huge_files(const struct machine *machine, struct finding *finding);
+void check_memory(const struct machine *machine, struct finding *finding);
+void check_kernel_engine(const struct machine *machine, struct finding *finding);
+void check_direct_io(const struct machine *machine, struct finding *finding);
 
 /* Fill in the verdict and the text of a finding. */
 void doctor_result(struct finding *finding, enum verdict verdict, const char *format, ...)

@@ -16,7 +16,7 @@
 #define TRIAL_BYTES (2 * HUGE_BYTES)
 
 /* Make a file without a name that is not in the page cache; returns it, or -errno. */
-static int make_file(const char *dir)
+static int doctor_make_file(const char *dir)
 {
 	char path[4200], *block;
 	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -44,10 +44,10 @@ static int make_file(const char *dir)
 /* --- huge folios --- */
 
 /* Map a file of a directory: 1 = huge folios came, 0 = they did not; or -errno. */
-static int try_directory(const char *dir)
+static int doctor_try_directory(const char *dir)
 {
 	const size_t length = TRIAL_BYTES + HUGE_BYTES;
-	int fd = make_file(dir), huge = 0;
+	int fd = doctor_make_file(dir), huge = 0;
 	char *to;
 	void *at;
 	size_t i;
@@ -77,17 +77,17 @@ struct places {
 	json_t *list;
 	dev_t seen[8];
 	size_t count;
-	char huge[100], small[100], closed[100];
+	char huge[100], small[100], denied[100];
 };
 
-static void add_name(char text[100], const char *dir, const char *type)
+static void doctor_add_name(char text[100], const char *dir, const char *type)
 {
 	size_t used = strlen(text);
 
 	snprintf(text + used, 100 - used, "%s%.40s (%s)", used ? ", " : "", dir, type);
 }
 
-static int try_place(struct places *places, const char *dir)
+static int doctor_try_place(struct places *places, const char *dir)
 {
 	struct volume volume;
 	size_t i;
@@ -98,41 +98,41 @@ static int try_place(struct places *places, const char *dir)
 	for (i = 0; i < places->count; i++)
 		if (places->seen[i] == volume.dev)
 			return -EEXIST;
-	huge = try_directory(volume.dir);
+	huge = doctor_try_directory(volume.dir);
 	if (huge >= 0)
 		places->seen[places->count++] = volume.dev;
-	add_name(huge > 0 ? places->huge :
-		 huge < 0 ? places->closed :
-			    places->small,
-		 volume.dir, volume.type);
+	doctor_add_name(huge > 0 ? places->huge :
+			huge < 0 ? places->denied :
+				   places->small,
+			volume.dir, volume.type);
 	json_array_append_new(places->list, json_pack("{s:s, s:s, s:o}", "dir", volume.dir,
 						      "file_system", volume.type, "huge_folios",
 						      huge < 0 ? json_null() : json_boolean(huge)));
 	return huge;
 }
 
-void check_huge_files(const struct patient *patient, struct finding *finding)
+void check_huge_files(const struct machine *machine, struct finding *finding)
 {
 	struct places places = { .list = json_array() };
-	int here = try_place(&places, patient->volume->dir);
+	int here = doctor_try_place(&places, machine->volume->dir);
 
-	try_place(&places, getenv("HOME"));
-	try_place(&places, "/tmp");
+	doctor_try_place(&places, getenv("HOME"));
+	doctor_try_place(&places, "/tmp");
 	finding->details = json_pack("{s:o}", "places", places.list);
-	if (places.closed[0] && !places.huge[0] && !places.small[0])
-		doctor_result(finding, GOOD, "not tried: no file can be made in %s", places.closed);
+	if (places.denied[0] && !places.huge[0] && !places.small[0])
+		doctor_result(finding, GOOD, "not tried: no file can be made in %s", places.denied);
 	else
 		doctor_result(finding, here == 0 ? WEAK : GOOD, "%s%s%s%s%s%s",
 			      places.huge[0] ? "come on " : "", places.huge,
 			      places.huge[0] && places.small[0] ? "; " : "",
 			      places.small[0] ? "do not come on " : "", places.small,
-			      places.closed[0] ? "; elsewhere no file can be made" : "");
+			      places.denied[0] ? "; elsewhere no file can be made" : "");
 }
 
 /* --- direct I/O --- */
 
 /* Read a file with O_DIRECT: the alignment that a read needs; or -errno. */
-static int try_direct(int fd)
+static int doctor_try_direct(int fd)
 {
 	static const int aligns[] = { 512, 4096, 65536 };
 	char *buffer = aligned_alloc(65536, 65536), path[32];
@@ -153,10 +153,10 @@ static int try_direct(int fd)
 	return err;
 }
 
-void check_direct_io(const struct patient *patient, struct finding *finding)
+void check_direct_io(const struct machine *machine, struct finding *finding)
 {
-	const struct volume *volume = patient->volume;
-	int fd = make_file(volume->dir), align;
+	const struct volume *volume = machine->volume;
+	int fd = doctor_make_file(volume->dir), align;
 
 	if (fd < 0) {
 		doctor_result(finding, GOOD, "not tried: no file can be made in %.100s (%s)",
@@ -164,7 +164,7 @@ void check_direct_io(const struct patient *patient, struct finding *finding)
 		finding->details = json_pack("{s:s, s:n}", "dir", volume->dir, "works");
 		return;
 	}
-	align = try_direct(fd);
+	align = doctor_try_direct(fd);
 	close(fd);
 	finding->details = json_pack("{s:s, s:s, s:s, s:b, s:i}", "dir", volume->dir, "file_system",
 				     volume->type, "device", volume->device, "works", align > 0,

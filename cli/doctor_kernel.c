@@ -14,7 +14,7 @@ struct tally {
 	char first[128];
 };
 
-static void count_one(const struct mount *mount, void *arg)
+static void doctor_count_mount(const struct mount *mount, void *arg)
 {
 	struct tally *tally = arg;
 
@@ -23,13 +23,13 @@ static void count_one(const struct mount *mount, void *arg)
 			 mount->dir[0] ? mount->dir : "one elsewhere");
 }
 
-void check_kernel_engine(const struct patient *patient, struct finding *finding)
+void check_kernel_engine(const struct machine *machine, struct finding *finding)
 {
 	struct module module;
 	struct tally tally = {};
 
 	module_find(&module);
-	mount_each(count_one, &tally);
+	mount_each(doctor_count_mount, &tally);
 	finding->details = json_pack("{s:b, s:b, s:b, s:i}", "module_loaded", module.loaded,
 				     "module_installed", module.installed, "headers",
 				     module.headers, "mounts", (int)tally.count);
@@ -46,7 +46,7 @@ void check_kernel_engine(const struct patient *patient, struct finding *finding)
 		doctor_result(finding, GOOD,
 			      "none: this kernel loads no modules, so it cannot have the kernel "
 			      "engine");
-	else if (patient->container)
+	else if (machine->container)
 		doctor_result(finding, GOOD,
 			      "none: only the host can load the kernel engine, outside this "
 			      "container");

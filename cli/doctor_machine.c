@@ -6,18 +6,18 @@
 
 #include <sys/utsname.h>
 
-void check_kernel(const struct patient *patient, struct finding *finding)
+void check_kernel(const struct machine *machine, struct finding *finding)
 {
 	struct utsname name;
 
 	uname(&name);
 	doctor_result(finding, GOOD, "Linux %s on %s%s", name.release, name.machine,
-		      patient->container ? ", in a container" : "");
+		      machine->container ? ", in a container" : "");
 	finding->details = json_pack("{s:s, s:s, s:b}", "release", name.release, "machine",
-				     name.machine, "container", patient->container);
+				     name.machine, "container", machine->container);
 }
 
-void check_memory(const struct patient *patient, struct finding *finding)
+void check_memory(const struct machine *machine, struct finding *finding)
 {
 	unsigned long long total = 0, available = 0;
 	uint64_t room = memory_for_cache();

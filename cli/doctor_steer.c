@@ -10,7 +10,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static bool try_scan(void)
+static bool doctor_try_scan(void)
 {
 	static uint64_t buffer[LOOK_BYTES / 8];
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -23,7 +23,7 @@ static bool try_scan(void)
 	return looker.scan;
 }
 
-static bool try_cachestat(void)
+static bool doctor_try_cachestat(void)
 {
 	struct steer_cachestat_range range = { .len = PAGE_BYTES };
 	struct steer_cachestat stat;
@@ -36,7 +36,7 @@ static bool try_cachestat(void)
 	return works;
 }
 
-static bool try_process_madvise(void)
+static bool doctor_try_process_madvise(void)
 {
 	static char nothing;
 	struct iovec vec = { .iov_base = &nothing };
@@ -49,7 +49,7 @@ static bool try_process_madvise(void)
 	return works;
 }
 
-static bool try_populate(void)
+static bool doctor_try_populate(void)
 {
 	void *page = mmap(NULL, PAGE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	bool works = page != MAP_FAILED && madvise(page, PAGE_BYTES, MADV_POPULATE_READ) == 0;
@@ -59,10 +59,11 @@ static bool try_populate(void)
 	return works;
 }
 
-void check_steering(const struct patient *patient, struct finding *finding)
+void check_steering(const struct machine *machine, struct finding *finding)
 {
-	bool scan = try_scan(), cachestat = try_cachestat(), madvise_other = try_process_madvise();
-	bool populate = try_populate(), pagemap = !access("/proc/self/pagemap", R_OK);
+	bool scan = doctor_try_scan(), cachestat = doctor_try_cachestat(),
+	     madvise_other = doctor_try_process_madvise();
+	bool populate = doctor_try_populate(), pagemap = !access("/proc/self/pagemap", R_OK);
 	char missing[128] = "";
 
 	finding->details = json_pack("{s:b, s:b, s:b, s:b, s:b}", "pagemap", pagemap,

@@ -11,7 +11,7 @@ static const struct cli_option version_options[] = {
 	{},
 };
 
-static int run_version(int argc, char **argv);
+static int main_version(int argc, char **argv);
 
 static const struct cli_command version_command = {
 	.name = "version",
@@ -19,10 +19,10 @@ static const struct cli_command version_command = {
 	.summary = "Print the version.",
 	.page = "", /* hugemap(1) has it */
 	.options = version_options,
-	.run = run_version,
+	.run = main_version,
 };
 
-static int run_version(int argc, char **argv)
+static int main_version(int argc, char **argv)
 {
 	struct cli_parser parser;
 	bool json = false;
@@ -50,7 +50,7 @@ static const struct cli_command *const commands[] = {
 
 #define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-static const struct cli_command *find(const char *name)
+static const struct cli_command *main_find(const char *name)
 {
 	size_t i;
 
@@ -60,7 +60,7 @@ static const struct cli_command *find(const char *name)
 	return NULL;
 }
 
-static void help_all(FILE *to)
+static void main_print_help(FILE *to)
 {
 	size_t i;
 
@@ -75,15 +75,15 @@ static void help_all(FILE *to)
 	      to);
 }
 
-static int run_help(int argc, char **argv)
+static int main_help(int argc, char **argv)
 {
 	const struct cli_command *command;
 
 	if (argc < 2) {
-		help_all(stdout);
+		main_print_help(stdout);
 		return CLI_OK;
 	}
-	command = find(argv[1]);
+	command = main_find(argv[1]);
 	if (!command)
 		cli_usage(NULL, "there is no command '%s'", argv[1]);
 	cli_help(stdout, command);
@@ -91,7 +91,7 @@ static int run_help(int argc, char **argv)
 }
 
 /* Output that was cut off must not look complete. */
-static int check_output(const struct cli_command *command, int status)
+static int main_check_output(const struct cli_command *command, int status)
 {
 	if ((fflush(stdout) || ferror(stdout)) && status == CLI_OK)
 		return cli_fail(command, "the output could not be written");
@@ -104,15 +104,15 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : NULL;
 
 	if (argc && !strcmp(basename(argv[0]), "mount.hugemap"))
-		return check_output(NULL, mount_helper(argc, argv));
+		return main_check_output(NULL, mount_helper(argc, argv));
 	if (!name)
 		cli_usage(NULL, "say which command to run");
 	if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
-		return check_output(NULL, run_help(argc - 1, argv + 1));
+		return main_check_output(NULL, main_help(argc - 1, argv + 1));
 	if (!strcmp(name, "--version") || !strcmp(name, "-V"))
 		name = "version";
-	command = find(name);
+	command = main_find(name);
 	if (!command)
 		cli_usage(NULL, "there is no command '%s'", name);
-	return check_output(command, command->run(argc - 1, argv + 1));
+	return main_check_output(command, command->run(argc - 1, argv + 1));
 }

@@ -9,7 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-static bool is_loaded(void)
+static bool module_is_loaded(void)
 {
 	FILE *file = fopen("/proc/filesystems", "re");
 	char line[128], name[64];
@@ -27,7 +27,7 @@ static bool is_loaded(void)
 }
 
 /* modules.dep lists what modprobe finds: "updates/dkms/hugemap.ko.xz: ..." */
-static bool is_installed(const char *release)
+static bool module_is_installed(const char *release)
 {
 	char path[256], *line = NULL;
 	size_t room = 0;
@@ -57,10 +57,10 @@ void module_find(struct module *module)
 	struct utsname name;
 
 	uname(&name);
-	*module = (struct module){ .loaded = is_loaded() };
+	*module = (struct module){ .loaded = module_is_loaded() };
 	snprintf(module->release, sizeof(module->release), "%s", name.release);
 	module->none = access("/proc/modules", F_OK);
-	module->installed = is_installed(name.release);
+	module->installed = module_is_installed(name.release);
 	snprintf(path, sizeof(path), "/lib/modules/%.79s/build/Makefile", module->release);
 	module->headers = !access(path, F_OK);
 }

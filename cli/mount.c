@@ -37,7 +37,7 @@ static const struct cli_option options[] = {
 	{},
 };
 
-static int run_mount(int argc, char **argv);
+static int mount_run(int argc, char **argv);
 
 const struct cli_command mount_command = {
 	.name = "mount",
@@ -49,7 +49,7 @@ const struct cli_command mount_command = {
 		"options, such as pool=SIZE and page=2M, 4K or auto. Without pool= a quarter of the\n"
 		"machine's memory is taken.\n",
 	.letters = "ofv",
-	.run = run_mount,
+	.run = mount_run,
 };
 
 /**
@@ -87,7 +87,7 @@ struct log {
 	bool unknown;
 };
 
-static const char *without_prefix(const char *text)
+static const char *mount_without_prefix(const char *text)
 {
 	static const char prefix[] = "hugemap: ";
 
@@ -95,7 +95,7 @@ static const char *without_prefix(const char *text)
 }
 
 /* Each read returns one message: a letter for its level, a blank, the text. */
-static void read_log(const struct request *request, int fd, struct log *log)
+static void mount_read_log(const struct request *request, int fd, struct log *log)
 {
 	char line[512];
 	ssize_t n;
@@ -108,7 +108,7 @@ static void read_log(const struct request *request, int fd, struct log *log)
 			continue;
 		line[n] = '\0';
 		line[strcspn(line, "\n")] = '\0';
-		text = without_prefix(line[1] == ' ' ? line + 2 : line);
+		text = mount_without_prefix(line[1] == ' ' ? line + 2 : line);
 		if (line[0] == 'e') {
 			snprintf(log->error, sizeof(log->error), "%s", text);
 			log->unknown |= !strncmp(text, "Unknown parameter", 17);
@@ -119,7 +119,7 @@ static void read_log(const struct request *request, int fd, struct log *log)
 	}
 }
 
-static const char *why(int err, const struct log *log)
+static const char *mount_reason(int err, const struct log *log)
 {
 	if (log->error[0])
 		return log->error;
@@ -141,7 +141,8 @@ static const char *why(int err, const struct log *log)
 
 /* --- options --- */
 
-static int set_option(const struct request *request, int fd, const char *key, const char *value)
+static int mount_set_option(const struct request *request, int fd, const char *key,
+			    const char *value)
 {
 	unsigned int command = value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG;
 	struct log log;
@@ -150,7 +151,7 @@ static int set_option(const struct request *request, int fd, const char *key, co
 	if (!fsconfig(fd, command, key, value, 0))
 		return CLI_OK;
 	err = errno;
-	read_log(request, fd, &log);
+	mount_read_log(request, fd, &log);
 	if (log.unknown && request->sloppy)
 		return CLI_OK;
 	/* The kernel's sentence names the option, strerror() does not. */
@@ -161,13 +162,13 @@ static int set_option(const struct request *request, int fd, const char *key, co
 			value ? value : "", strerror(err));
 }
 
-static int set_options(const struct request *request, int fd)
+static int mount_set_options(const struct request *request, int fd)
 {
 	const struct mount_options *opts = &request->options;
 	size_t i;
 
 	for (i = 0; i < opts->count; i++) {
-		int status = set_option(request, fd, opts->key[i], opts->value[i]);
+		int status = mount_set_option(request, fd, opts->key[i], opts->value[i]);
 
 		if (status != CLI_OK)
 			return status;
@@ -177,7 +178,7 @@ static int set_options(const struct request *request, int fd)
 
 /* --- remount --- */
 
-static int remount(const struct request *request)
+static int mount_remount(const struct request *request)
 {
 	struct mount_attr attr = {
 		.attr_set = request->options.attr_set,
@@ -201,16 +202,17 @@ static int remount(const struct request *request)
 	fd = fspick(AT_FDCWD, dir, FSPICK_CLOEXEC | FSPICK_NO_AUTOMOUNT);
 	if (fd < 0)
 		return cli_fail(request->command, "%s: %s", dir, strerror(errno));
-	status = set_options(request, fd);
+	status = mount_set_options(request, fd);
 	cli_progress("hugemap mount: %s is being changed", dir);
 	if (status == CLI_OK && fsconfig(fd, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0) {
 		err = errno;
-		read_log(request, fd, &log);
-		status = cli_fail(request->command, "%s stays as it was: %s", dir, why(err, &log));
+		mount_read_log(request, fd, &log);
+		status = cli_fail(request->command, "%s stays as it was: %s", dir,
+				  mount_reason(err, &log));
 	}
 	cli_progress_clear();
 	if (status == CLI_OK)
-		read_log(request, fd, &log); /* warnings */
+		mount_read_log(request, fd, &log); /* warnings */
 	close(fd);
 	/* The file system has the flag for read-only too; the mount point alone has the others. */
 	if (status == CLI_OK && (attr.attr_set || attr.attr_clr) &&
@@ -223,7 +225,7 @@ static int remount(const struct request *request)
 /* --- mount --- */
 
 /* As a bind mount does, take over nosuid, nodev and noexec of the mount that has @source. */
-static uint64_t forbidden_at(const char *source)
+static uint64_t mount_source_flags(const char *source)
 {
 	struct statvfs fs;
 	struct stat st;
@@ -235,20 +237,20 @@ static uint64_t forbidden_at(const char *source)
 	       (fs.f_flag & ST_NOEXEC ? MOUNT_ATTR_NOEXEC : 0);
 }
 
-static int attach(const struct request *request, int fd)
+static int mount_attach(const struct request *request, int fd)
 {
 	/* The options suid, dev and exec override the flags of the source. */
 	uint64_t attr = request->options.attr_set |
-			(forbidden_at(request->source) & ~request->options.attr_clear);
+			(mount_source_flags(request->source) & ~request->options.attr_clear);
 	int point = fsmount(fd, FSMOUNT_CLOEXEC, (unsigned int)attr);
 	struct log log;
 	int err;
 
 	if (point < 0) {
 		err = errno;
-		read_log(request, fd, &log);
+		mount_read_log(request, fd, &log);
 		return cli_fail(request->command, "%s cannot be mounted: %s", request->source,
-				why(err, &log));
+				mount_reason(err, &log));
 	}
 	if (move_mount(point, "", AT_FDCWD, request->dir, MOVE_MOUNT_F_EMPTY_PATH) < 0) {
 		err = errno;
@@ -260,34 +262,35 @@ static int attach(const struct request *request, int fd)
 	return CLI_OK;
 }
 
-static int create(const struct request *request, int fd, const char *source, uint64_t pool)
+static int mount_create(const struct request *request, int fd, const char *source, uint64_t pool)
 {
 	char text[CLI_TEXT], size[32];
 	struct log log;
 	int err;
 
-	if (set_option(request, fd, "source", source) != CLI_OK)
+	if (mount_set_option(request, fd, "source", source) != CLI_OK)
 		return CLI_FAILED;
 	snprintf(size, sizeof(size), "%lluK", (unsigned long long)pool >> 10);
-	if (!request->options.has_pool && set_option(request, fd, "pool", size) != CLI_OK)
+	if (!request->options.has_pool && mount_set_option(request, fd, "pool", size) != CLI_OK)
 		return CLI_FAILED;
 	if (pool)
 		cli_progress("hugemap mount: a pool of %s is being taken",
 			     cli_bytes(text, (double)pool));
 	if (fsconfig(fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0) {
 		err = errno;
-		read_log(request, fd, &log);
-		cli_fail(request->command, "%s cannot be mounted: %s", source, why(err, &log));
+		mount_read_log(request, fd, &log);
+		cli_fail(request->command, "%s cannot be mounted: %s", source,
+			 mount_reason(err, &log));
 		if (err == EBUSY)
 			mount_explain_device(source);
 		return CLI_FAILED;
 	}
 	cli_progress_clear();
-	read_log(request, fd, &log); /* warnings */
-	return attach(request, fd);
+	mount_read_log(request, fd, &log); /* warnings */
+	return mount_attach(request, fd);
 }
 
-static void tell(const struct request *request, const char *source, uint64_t pool)
+static void mount_print_result(const struct request *request, const char *source, uint64_t pool)
 {
 	char text[CLI_TEXT];
 
@@ -306,7 +309,7 @@ static void tell(const struct request *request, const char *source, uint64_t poo
  * A file system context of the kernel, or -1. In a user namespace of its own any user may open one
  * and set options, but not mount. The first fsopen() loads the module.
  */
-static int open_context(const struct request *request)
+static int mount_open_context(const struct request *request)
 {
 	const struct cli_command *command = request->command;
 	int fd;
@@ -322,11 +325,11 @@ static int open_context(const struct request *request)
 		mount_check_root(command);
 	else if (fd < 0)
 		cli_fail(command, "the kernel does not take the mount: %s",
-			 why(errno, &(struct log){}));
+			 mount_reason(errno, &(struct log){}));
 	return fd;
 }
 
-static int mount_now(const struct request *request)
+static int mount_new(const struct request *request)
 {
 	uint64_t pool = request->options.has_pool ? request->options.pool : mount_default_pool();
 	const struct cli_command *command = request->command;
@@ -335,28 +338,28 @@ static int mount_now(const struct request *request)
 
 	if (!realpath(request->source, source))
 		return cli_fail(command, "%s: %s", request->source, strerror(errno));
-	fd = open_context(request);
+	fd = mount_open_context(request);
 	if (fd < 0)
 		return CLI_FAILED;
-	status = set_options(request, fd);
+	status = mount_set_options(request, fd);
 	if (status == CLI_OK)
 		status = mount_check_memory(command, pool, request->options.base_pages);
 	if (status == CLI_OK && !request->fake)
-		status = create(request, fd, source, pool);
+		status = mount_create(request, fd, source, pool);
 	close(fd);
 	if (status == CLI_OK)
-		tell(request, source, pool);
+		mount_print_result(request, source, pool);
 	return status;
 }
 
-static int persist(const struct request *request)
+static int mount_print_persist(const struct request *request)
 {
-	int fd = open_context(request), status;
+	int fd = mount_open_context(request), status;
 	struct module module;
 
 	if (fd < 0)
 		return CLI_FAILED;
-	status = set_options(request, fd);
+	status = mount_set_options(request, fd);
 	close(fd);
 	if (status == CLI_OK)
 		status = mount_persist(request->command, request->source, request->dir,
@@ -370,21 +373,21 @@ static int persist(const struct request *request)
 	return status;
 }
 
-static int carry_out(const struct request *request)
+static int mount_carry_out(const struct request *request)
 {
 	const struct cli_command *command = request->command;
 
 	if (!request->persist && mount_check_root(command) != CLI_OK)
 		return CLI_FAILED;
 	if (request->options.remount)
-		return remount(request);
+		return mount_remount(request);
 	if (mount_check_source(command, request->source) != CLI_OK ||
 	    mount_check_dir(command, request->dir) != CLI_OK)
 		return CLI_FAILED;
-	return request->persist ? persist(request) : mount_now(request);
+	return request->persist ? mount_print_persist(request) : mount_new(request);
 }
 
-static void check_persist(const struct request *request)
+static void mount_check_persist(const struct request *request)
 {
 	if (request->unit && !request->persist)
 		cli_usage(&mount_command, "--unit is for --persist");
@@ -403,7 +406,7 @@ static void check_persist(const struct request *request)
 			  "its own settings");
 }
 
-static int run_mount(int argc, char **argv)
+static int mount_run(int argc, char **argv)
 {
 	struct request request = { .command = &mount_command, .list = "" };
 	struct cli_parser parser;
@@ -427,7 +430,7 @@ static int run_mount(int argc, char **argv)
 		if (wrong)
 			cli_usage(&mount_command, "%s", wrong);
 	}
-	check_persist(&request);
+	mount_check_persist(&request);
 	if (request.options.remount) {
 		/* As with mount(8) a source may stand before the directory; it is ignored. */
 		if (argc - optind < 1 || argc - optind > 2)
@@ -439,7 +442,7 @@ static int run_mount(int argc, char **argv)
 		request.source = argv[optind];
 		request.dir = argv[optind + 1];
 	}
-	status = carry_out(&request);
+	status = mount_carry_out(&request);
 	mount_options_free(&request.options);
 	return status;
 }
@@ -455,7 +458,7 @@ static const struct cli_command helper_command = {
 	.options = helper_options,
 };
 
-static int helper_usage(void)
+static int mount_helper_usage(void)
 {
 	fputs("usage: mount.hugemap SOURCE DIR [-sfnv] [-o OPTIONS]\n"
 	      "This is for mount(8) to call: mount -t hugemap -o OPTIONS SOURCE DIR\n",
@@ -492,14 +495,14 @@ int mount_helper(int argc, char **argv)
 		case 'N': /* mount(8) has changed the name space already */
 			break;
 		default:
-			return helper_usage();
+			return mount_helper_usage();
 		}
 	}
 	if (argc - optind != 2)
-		return helper_usage();
+		return mount_helper_usage();
 	request.source = argv[optind];
 	request.dir = argv[optind + 1];
-	status = carry_out(&request);
+	status = mount_carry_out(&request);
 	mount_options_free(&request.options);
 	return status == CLI_OK ? CLI_OK : HELPER_FAILED;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Before a mount: what could be wrong, found out while it can still be said well. */
+/* Before a mount: what could be wrong, found out while it can still be output well. */
 #include "mount_check.h"
 #include "module.h"
 #include "mountinfo.h"
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define HUGE_SHIFT 21
-#define LEAST_POOL (64ull << 20)
+#define POOL_MIN (64ull << 20)
 
 int mount_check_root(const struct cli_command *command)
 {
@@ -63,7 +63,7 @@ int mount_check_dir(const struct cli_command *command, const char *dir)
 	return CLI_OK;
 }
 
-static bool tell_mounted(const struct mount_point *point, void *arg)
+static bool mount_print_mounted(const struct mount_point *point, void *arg)
 {
 	const dev_t *dev = arg;
 
@@ -74,7 +74,7 @@ static bool tell_mounted(const struct mount_point *point, void *arg)
 }
 
 /* Mounts of its partitions, what holds it, swap. */
-static void tell_parts(const char *name)
+static void mount_print_device_users(const char *name)
 {
 	char pattern[256], line[64];
 	glob_t found;
@@ -90,7 +90,7 @@ static void tell_parts(const char *name)
 			    sscanf(line, "%u:%u", &maj, &min) != 2)
 				continue;
 			dev = makedev(maj, min);
-			mount_points(tell_mounted, &dev);
+			mount_points(mount_print_mounted, &dev);
 		}
 	globfree(&found);
 	snprintf(pattern, sizeof(pattern), "/sys/class/block/%.64s/holders/*", name);
@@ -112,8 +112,8 @@ void mount_explain_device(const char *source)
 			fclose(swaps);
 		return;
 	}
-	mount_points(tell_mounted, &st.st_rdev);
-	tell_parts(strrchr(path, '/') + 1);
+	mount_points(mount_print_mounted, &st.st_rdev);
+	mount_print_device_users(strrchr(path, '/') + 1);
 	while (swaps && fscanf(swaps, "%4095s%*[^\n]", swap) == 1)
 		if (!strcmp(swap, path))
 			fprintf(stderr, "  it is used as swap: swapoff %s first\n", path);
@@ -123,7 +123,7 @@ void mount_explain_device(const char *source)
 
 /* --- the module --- */
 
-static void tell_alternative(void)
+static void mount_print_alternative(void)
 {
 	fputs("Without the module, programs can use HugeMap through its library (hugemap_map(3)):\n"
 	      "`hugemap doctor` says whether that works here.\n",
@@ -131,7 +131,7 @@ static void tell_alternative(void)
 }
 
 /* Debian names its packages after the kernel. */
-static void tell_headers(const char *release)
+static void mount_print_headers(const char *release)
 {
 	const char *end = strrchr(release, '-');
 
@@ -146,37 +146,37 @@ static void tell_headers(const char *release)
 		      stderr);
 }
 
-static int tell_missing(const struct cli_command *command, const struct module *module)
+static int mount_report_no_module(const struct cli_command *command, const struct module *module)
 {
 	if (module->none) {
 		cli_fail(command, "Linux %s, as it was built here, loads no modules",
 			 module->release);
-		tell_alternative();
+		mount_print_alternative();
 		return CLI_FAILED;
 	}
 	cli_fail(command, "the kernel module is not installed for Linux %s", module->release);
 	if (!module->headers)
-		tell_headers(module->release);
+		mount_print_headers(module->release);
 	fputs("The package hugemap-dkms brings the module, or, in the source of HugeMap,\n\n"
 	      "    make module-install\n\n"
 	      "builds and installs it; then this command loads it by itself.\n",
 	      stderr);
-	tell_alternative();
+	mount_print_alternative();
 	return CLI_FAILED;
 }
 
 int mount_check_module(const struct cli_command *command, bool verbose)
 {
 	struct module module;
-	char said[512];
+	char output[512];
 	int status;
 
 	module_find(&module);
 	if (module.loaded)
 		return CLI_OK;
 	if (module.none)
-		return tell_missing(command, &module);
-	status = module_load(MODULE_NAME, NULL, said, sizeof(said));
+		return mount_report_no_module(command, &module);
+	status = module_load(MODULE_NAME, NULL, output, sizeof(output));
 	module_find(&module);
 	if (status == 0 && module.loaded) {
 		if (verbose)
@@ -184,24 +184,24 @@ int mount_check_module(const struct cli_command *command, bool verbose)
 		return CLI_OK;
 	}
 	if (!module.installed)
-		return tell_missing(command, &module);
+		return mount_report_no_module(command, &module);
 	cli_fail(command, "the kernel module could not be loaded: %s",
 		 status == 127 ? "there is no modprobe (package kmod)" :
-		 said[0]       ? said :
+		 output[0]     ? output :
 				 "modprobe does not say why; see dmesg");
-	if (strstr(said, "Key was rejected") || strstr(said, "Required key"))
+	if (strstr(output, "Key was rejected") || strstr(output, "Required key"))
 		fputs("This machine loads only signed modules (secure boot): sign it with a key "
 		      "that is enrolled by mokutil.\n",
 		      stderr);
-	else if (strstr(said, "not permitted"))
+	else if (strstr(output, "not permitted"))
 		fputs("In a container that is for the host to do.\n", stderr);
-	tell_alternative();
+	mount_print_alternative();
 	return CLI_FAILED;
 }
 
 /* --- memory --- */
 
-static uint64_t meminfo(const char *field)
+static uint64_t mount_meminfo(const char *field)
 {
 	unsigned long long kb = 0;
 
@@ -211,20 +211,20 @@ static uint64_t meminfo(const char *field)
 
 uint64_t mount_total_memory(void)
 {
-	return meminfo("MemTotal:");
+	return mount_meminfo("MemTotal:");
 }
 
 uint64_t mount_default_pool(void)
 {
 	uint64_t pool = mount_total_memory() / 4;
 
-	if (pool < LEAST_POOL)
-		pool = LEAST_POOL;
+	if (pool < POOL_MIN)
+		pool = POOL_MIN;
 	return pool >> HUGE_SHIFT << HUGE_SHIFT;
 }
 
-/* Free memory in pieces of 2 MB and more; ~0 = it cannot be said. */
-static uint64_t free_in_huge_pieces(void)
+/* Free memory in pieces of 2 MB and more; ~0 = it cannot be output. */
+static uint64_t mount_free_huge_bytes(void)
 {
 	FILE *file = fopen("/proc/buddyinfo", "re");
 	char *line = NULL;
@@ -259,7 +259,7 @@ static uint64_t free_in_huge_pieces(void)
 
 int mount_check_memory(const struct cli_command *command, uint64_t pool, bool base_pages)
 {
-	uint64_t room = meminfo("MemAvailable:"), pieces;
+	uint64_t room = mount_meminfo("MemAvailable:"), pieces;
 	char a[CLI_TEXT], b[CLI_TEXT];
 
 	if (room && pool > room)
@@ -267,7 +267,7 @@ int mount_check_memory(const struct cli_command *command, uint64_t pool, bool ba
 				"a pool of %s does not fit: %s of memory are available; ask for "
 				"less with -o pool=SIZE",
 				cli_bytes(a, (double)pool), cli_bytes(b, (double)room));
-	pieces = base_pages ? ~0ull : free_in_huge_pieces();
+	pieces = base_pages ? ~0ull : mount_free_huge_bytes();
 	if (pool > pieces) {
 		printf("Only %s of free memory are in pieces of 2 MB, for a pool of %s: the kernel "
 		       "moves pages\ntogether now, which may take a while.\n",

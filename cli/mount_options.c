@@ -35,7 +35,7 @@ static const struct {
 };
 
 /* Options of /etc/fstab, which mount(8) and systemd use; a mount ignores them. */
-static bool is_ignored(const char *key)
+static bool mount_option_is_ignored(const char *key)
 {
 	static const char *const names[] = { "defaults", "auto",    "noauto", "user",	 "nouser",
 					     "users",	 "owner",   "group",  "_netdev", "nofail",
@@ -50,14 +50,14 @@ static bool is_ignored(const char *key)
 	return false;
 }
 
-static void set_attr(struct mount_options *options, uint64_t set, uint64_t clear)
+static void mount_set_attr(struct mount_options *options, uint64_t set, uint64_t clear)
 {
 	options->attr_set = (options->attr_set & ~clear) | set;
 	options->attr_clear = (options->attr_clear & ~set) | clear;
 }
 
 /* "4G" or "25%", as the module parses it; 0 = not a size: the module will report that. */
-static uint64_t parse_size(const char *text)
+static uint64_t mount_parse_size(const char *text)
 {
 	static const char units[] = "KMGTPE";
 	const char *unit;
@@ -74,7 +74,7 @@ static uint64_t parse_size(const char *text)
 	return unit ? value << (10 * (unit - units + 1)) : value;
 }
 
-static const char *add(struct mount_options *options, char *word)
+static const char *mount_add_option(struct mount_options *options, char *word)
 {
 	char *value = strchr(word, '=');
 	bool known = false;
@@ -82,7 +82,7 @@ static const char *add(struct mount_options *options, char *word)
 
 	if (value)
 		*value++ = '\0';
-	if (is_ignored(word))
+	if (mount_option_is_ignored(word))
 		return NULL;
 	if (!strcmp(word, "remount") && !value) {
 		options->remount = true;
@@ -91,14 +91,14 @@ static const char *add(struct mount_options *options, char *word)
 	for (i = 0; !value && i < sizeof(attrs) / sizeof(attrs[0]); i++) {
 		if (strcmp(word, attrs[i].name))
 			continue;
-		set_attr(options, attrs[i].set, attrs[i].clear);
+		mount_set_attr(options, attrs[i].set, attrs[i].clear);
 		known = !attrs[i].pass;
 	}
 	if (known)
 		return NULL;
 	if (!strcmp(word, "pool") && value) {
 		options->has_pool = true;
-		options->pool = parse_size(value);
+		options->pool = mount_parse_size(value);
 	}
 	if (!strcmp(word, "page") && value)
 		options->base_pages = !strcmp(value, "4K") || !strcmp(value, "4k");
@@ -123,7 +123,7 @@ const char *mount_options_add(struct mount_options *options, const char *text)
 	rest = copy;
 	while (!wrong && (word = strsep(&rest, ",")))
 		if (*word)
-			wrong = add(options, word);
+			wrong = mount_add_option(options, word);
 	return wrong;
 }
 

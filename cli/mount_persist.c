@@ -37,7 +37,7 @@ bool mount_find_link(const char *links, dev_t dev, char out[PATH_MAX])
 }
 
 /* /dev/sdb may be another disk after the next boot. A link that was typed stays as it is. */
-static void name_device(const char *typed, dev_t dev, char out[PATH_MAX])
+static void persist_name_device(const char *typed, dev_t dev, char out[PATH_MAX])
 {
 	struct stat st;
 
@@ -50,26 +50,26 @@ static void name_device(const char *typed, dev_t dev, char out[PATH_MAX])
 }
 
 /* If a mount without nofail fails, the boot ends in the emergency shell. */
-static const char *nofail(const char *list)
+static const char *persist_nofail(const char *list)
 {
 	return mount_has_option(list, "nofail") ? "" : *list ? ",nofail" : "nofail";
 }
 
 /* getmntent(3) decodes only these four; "#" starts a comment only at the start of a line. */
-static void put_field(const char *text, const char *end)
+static void persist_put_field(const char *text, const char *end)
 {
 	for (; *text; text++)
 		printf(strchr(" \t\n\\", *text) ? "\\%03o" : "%c", *text);
 	fputs(end, stdout);
 }
 
-static void print_line(const char *source, const char *dir, const char *list, bool device)
+static void persist_print_line(const char *source, const char *dir, const char *list, bool device)
 {
 	char after[PATH_MAX];
 
-	put_field(source, " ");
-	put_field(dir, " hugemap ");
-	put_field(list, nofail(list));
+	persist_put_field(source, " ");
+	persist_put_field(dir, " hugemap ");
+	persist_put_field(list, persist_nofail(list));
 	/* systemd orders a mount after its device by itself. */
 	if (!device && !mount_has_option(list, AFTER)) {
 		/* systemd cannot read these characters here: name a directory above them. */
@@ -82,32 +82,32 @@ static void print_line(const char *source, const char *dir, const char *list, bo
 }
 
 /* systemd expands "%" in every value. In some, @special characters need a "\" before them. */
-static void put_value(const char *key, const char *text, const char *special)
+static void persist_put_value(const char *key, const char *text, const char *special)
 {
 	for (printf("%s=", key); *text; text++)
 		printf(*text == '%' ? "%%%c" : strchr(special, *text) ? "\\%c" : "%c", *text);
 }
 
-static void print_unit(const char *source, const char *dir, const char *list, bool device)
+static void persist_print_unit(const char *source, const char *dir, const char *list, bool device)
 {
 	fputs("[Unit]\nDescription=Files in pages of 2 MB, through HugeMap", stdout);
 	if (!device)
-		put_value("\nRequiresMountsFor", source, " \t\"'\\");
-	put_value("\n\n[Mount]\nWhat", source, "");
-	put_value("\nWhere", dir, "");
-	put_value("\nType=hugemap\nOptions", list, "");
-	printf("%s\n\n[Install]\nWantedBy=%s-fs.target\n", nofail(list),
+		persist_put_value("\nRequiresMountsFor", source, " \t\"'\\");
+	persist_put_value("\n\n[Mount]\nWhat", source, "");
+	persist_put_value("\nWhere", dir, "");
+	persist_put_value("\nType=hugemap\nOptions", list, "");
+	printf("%s\n\n[Install]\nWantedBy=%s-fs.target\n", persist_nofail(list),
 	       mount_has_option(list, "_netdev") ? "remote" : "local");
 }
 
 /* systemd ends a value at the end of the line, strips its blanks, and continues it after "\". */
-static bool is_value(const char *text)
+static bool persist_is_value(const char *text)
 {
 	return !text[strcspn(text, "\n\r")] && (!*text || !strchr(" \t\\", text[strlen(text) - 1]));
 }
 
 /* As systemd-escape --path does. */
-static void name_unit(const char *dir, char *name)
+static void persist_name_unit(const char *dir, char *name)
 {
 	const char *at = dir[1] ? dir + 1 : dir;
 
@@ -129,13 +129,13 @@ int mount_persist(const struct cli_command *command, const char *typed, const ch
 	if (!realpath(typed, source) || stat(source, &st) < 0 || !realpath(typed_dir, dir))
 		return cli_fail(command, "%s at %s: %s", typed, typed_dir, strerror(errno));
 	if (S_ISBLK(st.st_mode))
-		name_device(typed, st.st_rdev, source);
-	name_unit(dir, name);
-	if (unit &&
-	    (!is_value(source) || !is_value(dir) || !is_value(list) || strlen(name) > NAME_MAX))
+		persist_name_device(typed, st.st_rdev, source);
+	persist_name_unit(dir, name);
+	if (unit && (!persist_is_value(source) || !persist_is_value(dir) ||
+		     !persist_is_value(list) || strlen(name) > NAME_MAX))
 		return cli_fail(command,
 				"a unit cannot hold these names or options: leave out --unit");
-	(unit ? print_unit : print_line)(source, dir, list, S_ISBLK(st.st_mode));
+	(unit ? persist_print_unit : persist_print_line)(source, dir, list, S_ISBLK(st.st_mode));
 	if (fflush(stdout) || ferror(stdout))
 		return cli_fail(command, "standard output cannot be written: %s", strerror(errno));
 	if (unit)

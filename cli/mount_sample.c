@@ -15,7 +15,7 @@ double sample_percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static json_t *latency_json(const struct mount_latency *latency)
+static json_t *sample_latency_json(const struct mount_latency *latency)
 {
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "count", (json_int_t)latency->count,
 			 "p50", (json_int_t)latency->p50, "p90", (json_int_t)latency->p90, "p99",
@@ -23,7 +23,7 @@ static json_t *latency_json(const struct mount_latency *latency)
 			 (json_int_t)latency->max);
 }
 
-static void add_integer(json_t *object, const char *name, uint64_t value)
+static void sample_add_integer(json_t *object, const char *name, uint64_t value)
 {
 	json_object_set_new(object, name, json_integer((json_int_t)value));
 }
@@ -50,13 +50,13 @@ void sample_add_json(json_t *object, const struct mount_sample *sample)
 	const struct mount_numbers *now = &sample->now;
 	size_t i;
 
-	add_integer(object, "pool_bytes", now->pool_bytes);
-	add_integer(object, "mappings", now->mappings);
-	add_integer(object, "mapped_bytes", now->mapped_bytes);
-	add_integer(object, "huge_pages", now->huge_pages);
-	add_integer(object, "base_pages", now->base_pages);
+	sample_add_integer(object, "pool_bytes", now->pool_bytes);
+	sample_add_integer(object, "mappings", now->mappings);
+	sample_add_integer(object, "mapped_bytes", now->mapped_bytes);
+	sample_add_integer(object, "huge_pages", now->huge_pages);
+	sample_add_integer(object, "base_pages", now->base_pages);
 	for (i = 0; i < MOUNT_COUNTS; i++)
-		add_integer(object, mount_count_names[i], now->count[i]);
+		sample_add_integer(object, mount_count_names[i], now->count[i]);
 	for (i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
 		json_object_set_new(object, rates[i].name,
 				    json_real(sample_rate(sample, rates[i].count)));
@@ -64,7 +64,7 @@ void sample_add_json(json_t *object, const struct mount_sample *sample)
 		json_object_set_new(object, shares[i].name,
 				    json_real(sample_percent(now->count[shares[i].part],
 							     now->count[shares[i].whole])));
-	json_object_set_new(object, "fault_ns", latency_json(&now->fault_ns));
-	json_object_set_new(object, "read_ns", latency_json(&now->read_ns));
-	json_object_set_new(object, "write_ns", latency_json(&now->write_ns));
+	json_object_set_new(object, "fault_ns", sample_latency_json(&now->fault_ns));
+	json_object_set_new(object, "read_ns", sample_latency_json(&now->read_ns));
+	json_object_set_new(object, "write_ns", sample_latency_json(&now->write_ns));
 }

@@ -9,7 +9,7 @@
 #include <sys/sysmacros.h>
 
 /* Blanks and the like are written as "\040". */
-static void unescape(char *text)
+static void mountinfo_unescape(char *text)
 {
 	char *to = text;
 
@@ -26,7 +26,7 @@ static void unescape(char *text)
 	*to = '\0';
 }
 
-static bool parse(const char *line, struct mount_point *point)
+static bool mountinfo_parse(const char *line, struct mount_point *point)
 {
 	const char *rest = strstr(line, " - ");
 	unsigned int maj, min;
@@ -37,8 +37,8 @@ static bool parse(const char *line, struct mount_point *point)
 	    sscanf(rest, " - %31s %4095s", point->type, point->source) != 2)
 		return false;
 	point->dev = makedev(maj, min);
-	unescape(point->dir);
-	unescape(point->source);
+	mountinfo_unescape(point->dir);
+	mountinfo_unescape(point->source);
 	return true;
 }
 
@@ -52,7 +52,7 @@ bool mount_points(bool (*visit)(const struct mount_point *point, void *arg), voi
 	if (!file)
 		return false;
 	while (getline(&line, &room, file) > 0)
-		if (parse(line, &point) && !visit(&point, arg))
+		if (mountinfo_parse(line, &point) && !visit(&point, arg))
 			break;
 	free(line);
 	fclose(file);
@@ -67,7 +67,7 @@ struct search {
 };
 
 /* The last one covers those before it. */
-static bool compare(const struct mount_point *point, void *arg)
+static bool mountinfo_compare(const struct mount_point *point, void *arg)
 {
 	struct search *search = arg;
 
@@ -82,7 +82,7 @@ bool mount_point_at(const char *dir, struct mount_point *point)
 {
 	struct search search = { .dir = dir, .point = point };
 
-	return mount_points(compare, &search) && search.found;
+	return mount_points(mountinfo_compare, &search) && search.found;
 }
 
 bool mount_of_hugemap(const char *name, struct mount_point *point)
@@ -102,5 +102,5 @@ bool mount_point_of(dev_t dev, struct mount_point *point)
 {
 	struct search search = { .dev = dev, .point = point };
 
-	return mount_points(compare, &search) && search.found;
+	return mount_points(mountinfo_compare, &search) && search.found;
 }

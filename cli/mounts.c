@@ -68,50 +68,50 @@ const char *const mount_setting_names[MOUNT_SETTINGS] = {
 };
 
 /* Tests use a directory of their own instead. */
-static const char *sysfs(void)
+static const char *mounts_sysfs(void)
 {
 	const char *other = secure_getenv("HUGEMAP_SYSFS");
 
 	return other ? other : MOUNTS_SYSFS;
 }
 
-static void path_of(char *path, size_t size, dev_t dev, const char *file)
+static void mounts_path(char *path, size_t size, dev_t dev, const char *file)
 {
-	snprintf(path, size, "%s/%u:%u/%s", sysfs(), major(dev), minor(dev), file);
+	snprintf(path, size, "%s/%u:%u/%s", mounts_sysfs(), major(dev), minor(dev), file);
 }
 
-static bool read_number(dev_t dev, const char *file, uint64_t *value)
+static bool mounts_read_number(dev_t dev, const char *file, uint64_t *value)
 {
 	unsigned long long number;
 	char path[512];
 
-	path_of(path, sizeof(path), dev, file);
+	mounts_path(path, sizeof(path), dev, file);
 	if (!read_field(path, "", &number))
 		return false;
 	*value = number;
 	return true;
 }
 
-static bool read_latency(dev_t dev, const char *file, struct mount_latency *latency)
+static bool mounts_read_latency(dev_t dev, const char *file, struct mount_latency *latency)
 {
 	char path[512], line[256];
 
-	path_of(path, sizeof(path), dev, file);
+	mounts_path(path, sizeof(path), dev, file);
 	return read_line(path, line, sizeof(line)) &&
 	       sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
 		      &latency->count, &latency->p50, &latency->p90, &latency->p99, &latency->p999,
 		      &latency->max) == 6;
 }
 
-static bool is_there(dev_t dev)
+static bool mounts_exists(dev_t dev)
 {
 	char path[512];
 
-	path_of(path, sizeof(path), dev, "");
+	mounts_path(path, sizeof(path), dev, "");
 	return !access(path, F_OK);
 }
 
-static void describe(dev_t dev, struct mount *mount)
+static void mounts_describe(dev_t dev, struct mount *mount)
 {
 	struct mount_point point;
 	char path[512];
@@ -119,7 +119,7 @@ static void describe(dev_t dev, struct mount *mount)
 
 	*mount = (struct mount){ .dev = dev };
 	for (i = 0; i < MOUNT_SETTINGS; i++) {
-		path_of(path, sizeof(path), dev, mount_setting_names[i]);
+		mounts_path(path, sizeof(path), dev, mount_setting_names[i]);
 		read_line(path, mount->setting[i], sizeof(mount->setting[i]));
 	}
 	if (!mount_point_of(dev, &point))
@@ -134,40 +134,40 @@ int mount_open(const char *path, struct mount *mount)
 
 	if (stat(path, &st) < 0)
 		return -errno;
-	if (!is_there(st.st_dev))
+	if (!mounts_exists(st.st_dev))
 		return -ENODEV;
-	describe(st.st_dev, mount);
+	mounts_describe(st.st_dev, mount);
 	return 0;
 }
 
-static bool read_all(dev_t dev, struct mount_numbers *numbers)
+static bool mounts_read_all(dev_t dev, struct mount_numbers *numbers)
 {
 	char file[64];
 	size_t i;
 
-	if (!read_number(dev, "pool_bytes", &numbers->pool_bytes))
+	if (!mounts_read_number(dev, "pool_bytes", &numbers->pool_bytes))
 		return false;
 	for (i = 0; i < MOUNT_COUNTS; i++) {
 		snprintf(file, sizeof(file), "stats/%s", mount_count_names[i]);
-		if (!read_number(dev, file, &numbers->count[i]))
+		if (!mounts_read_number(dev, file, &numbers->count[i]))
 			return false;
 	}
-	return read_latency(dev, "stats/fault_ns", &numbers->fault_ns) &&
-	       read_latency(dev, "stats/read_ns", &numbers->read_ns) &&
-	       read_latency(dev, "stats/write_ns", &numbers->write_ns);
+	return mounts_read_latency(dev, "stats/fault_ns", &numbers->fault_ns) &&
+	       mounts_read_latency(dev, "stats/read_ns", &numbers->read_ns) &&
+	       mounts_read_latency(dev, "stats/write_ns", &numbers->write_ns);
 }
 
 int mount_read(const struct mount *mount, struct mount_numbers *numbers)
 {
 	*numbers = (struct mount_numbers){};
-	if (read_all(mount->dev, numbers))
+	if (mounts_read_all(mount->dev, numbers))
 		return 0;
-	return is_there(mount->dev) ? -EPROTO : -ENODEV;
+	return mounts_exists(mount->dev) ? -EPROTO : -ENODEV;
 }
 
 unsigned int mount_each(void (*visit)(const struct mount *mount, void *arg), void *arg)
 {
-	DIR *dir = opendir(sysfs());
+	DIR *dir = opendir(mounts_sysfs());
 	struct mount *mount = malloc(sizeof(*mount));
 	struct dirent *entry;
 	unsigned int count = 0;
@@ -177,7 +177,7 @@ unsigned int mount_each(void (*visit)(const struct mount *mount, void *arg), voi
 
 		if (sscanf(entry->d_name, "%u:%u", &maj, &min) != 2)
 			continue;
-		describe(makedev(maj, min), mount);
+		mounts_describe(makedev(maj, min), mount);
 		visit(mount, arg);
 		count++;
 	}

@@ -10,7 +10,7 @@
 
 #define KEY_HELP 0x7fffffff
 
-static bool has_letter(const struct cli_command *command, const struct cli_option *option)
+static bool options_has_letter(const struct cli_command *command, const struct cli_option *option)
 {
 	return command->letters && strchr(command->letters, option->key);
 }
@@ -29,7 +29,7 @@ void cli_parse(struct cli_parser *parser, const struct cli_command *command, int
 			.has_arg = option->arg ? required_argument : no_argument,
 			.val = option->key,
 		};
-		if (!has_letter(command, option))
+		if (!options_has_letter(command, option))
 			continue;
 		*letter++ = (char)option->key;
 		if (option->arg)
@@ -72,7 +72,7 @@ void cli_help(FILE *to, const struct cli_command *command)
 	fprintf(to, "usage: hugemap %s %s\n\n%s\n\n", command->name, command->synopsis,
 		command->summary);
 	for (option = command->options; option->name; option++) {
-		bool letter = has_letter(command, option);
+		bool letter = options_has_letter(command, option);
 
 		if (!option->help)
 			continue;
@@ -91,7 +91,7 @@ void cli_help(FILE *to, const struct cli_command *command)
 	fprintf(to, "\nMore: man hugemap%s%s\n", *page ? "-" : "", page);
 }
 
-static void complain(const struct cli_command *command, const char *format, va_list args)
+static void options_print_error(const struct cli_command *command, const char *format, va_list args)
 {
 	cli_progress_clear();
 	fprintf(stderr, "hugemap%s%s: ", command ? " " : "", command ? command->name : "");
@@ -103,7 +103,7 @@ void cli_usage(const struct cli_command *command, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	complain(command, format, args);
+	options_print_error(command, format, args);
 	va_end(args);
 	fprintf(stderr, "; `hugemap%s%s --help` shows what is possible\n", command ? " " : "",
 		command ? command->name : "");
@@ -115,23 +115,23 @@ int cli_fail(const struct cli_command *command, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	complain(command, format, args);
+	options_print_error(command, format, args);
 	va_end(args);
 	fputc('\n', stderr);
 	return CLI_FAILED;
 }
 
 unsigned long long cli_number(const struct cli_command *command, const char *option,
-			      const char *text, unsigned long long least, unsigned long long most)
+			      const char *text, unsigned long long min, unsigned long long max)
 {
 	unsigned long long value;
 	char *end;
 
 	errno = 0;
 	value = strtoull(text, &end, 10);
-	if (end == text || *end || errno || text[0] == '-' || value < least || value > most)
-		cli_usage(command, "%s must be a number from %llu to %llu, not '%s'", option, least,
-			  most, text);
+	if (end == text || *end || errno || text[0] == '-' || value < min || value > max)
+		cli_usage(command, "%s must be a number from %llu to %llu, not '%s'", option, min,
+			  max, text);
 	return value;
 }
 

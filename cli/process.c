@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* Control characters of another program could do harm on our terminal. */
-static void clean(char *text)
+static void process_clean(char *text)
 {
 	for (; *text; text++)
 		if (iscntrl((unsigned char)*text))
@@ -23,7 +23,7 @@ static void clean(char *text)
 }
 
 /* The process may have written anything into its memfd: everything is checked. */
-static int read_page(int fd, struct steer_page *page)
+static int process_read_page(int fd, struct steer_page *page)
 {
 	uint32_t i;
 
@@ -35,8 +35,8 @@ static int read_page(int fd, struct steer_page *page)
 
 		map->path[sizeof(map->path) - 1] = '\0';
 		map->why[sizeof(map->why) - 1] = '\0';
-		clean(map->path);
-		clean(map->why);
+		process_clean(map->path);
+		process_clean(map->why);
 		if (map->pattern >= STEER_PATTERNS)
 			map->pattern = STEER_UNKNOWN;
 	}
@@ -44,7 +44,7 @@ static int read_page(int fd, struct steer_page *page)
 }
 
 /* The number of a process in its own PID name space: the last one in its status. */
-static unsigned int own_pid(pid_t pid)
+static unsigned int process_own_pid(pid_t pid)
 {
 	char path[64], line[256];
 	unsigned int own = (unsigned int)pid;
@@ -68,7 +68,7 @@ static unsigned int own_pid(pid_t pid)
 	return own;
 }
 
-static bool is_monitor(pid_t pid, const char *thread)
+static bool process_is_monitor(pid_t pid, const char *thread)
 {
 	char path[64], name[32] = "";
 
@@ -79,7 +79,7 @@ static bool is_monitor(pid_t pid, const char *thread)
 	return read_line(path, name, sizeof(name)) && !strcmp(name, STEER_THREAD_NAME);
 }
 
-static bool is_memfd(int dirfd, const char *name)
+static bool process_is_memfd(int dirfd, const char *name)
 {
 	static const char memfd[] = "/memfd:" STEER_MEMFD_NAME;
 	char link[64];
@@ -92,13 +92,13 @@ static bool is_memfd(int dirfd, const char *name)
 	       (link[strlen(memfd)] == ' ' || link[strlen(memfd)] == '\0');
 }
 
-static int open_memfd(struct process *process, int dirfd, const char *name)
+static int process_open_memfd(struct process *process, int dirfd, const char *name)
 {
 	int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC), err;
 
 	if (fd < 0)
 		return -errno;
-	err = read_page(fd, &process->page);
+	err = process_read_page(fd, &process->page);
 	/* A child inherits the memfd, but it describes the parent. */
 	if (!err && process->page.pid != process->own_pid)
 		err = -ENOENT;
@@ -110,7 +110,7 @@ static int open_memfd(struct process *process, int dirfd, const char *name)
 }
 
 /* The monitor thread has a table of descriptors of its own. */
-static int search_thread(struct process *process, const char *thread)
+static int process_search_thread(struct process *process, const char *thread)
 {
 	struct dirent *entry;
 	int err = -ENOENT;
@@ -122,8 +122,8 @@ static int search_thread(struct process *process, const char *thread)
 	if (!dir)
 		return errno == EACCES ? -EACCES : -ENOENT;
 	while (process->fd < 0 && (entry = readdir(dir)))
-		if (is_memfd(dirfd(dir), entry->d_name))
-			err = open_memfd(process, dirfd(dir), entry->d_name);
+		if (process_is_memfd(dirfd(dir), entry->d_name))
+			err = process_open_memfd(process, dirfd(dir), entry->d_name);
 	closedir(dir);
 	return err;
 }
@@ -141,17 +141,17 @@ int process_open(pid_t pid, struct process *process)
 	if (!tasks)
 		return errno == ENOENT ? -ESRCH : -errno;
 	while (err == -ENOENT && (entry = readdir(tasks))) {
-		if (!is_monitor(pid, entry->d_name))
+		if (!process_is_monitor(pid, entry->d_name))
 			continue;
-		process->own_pid = own_pid(pid);
-		err = search_thread(process, entry->d_name);
+		process->own_pid = process_own_pid(pid);
+		err = process_search_thread(process, entry->d_name);
 	}
 	closedir(tasks);
 	if (err)
 		return err;
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	read_line(path, process->name, sizeof(process->name));
-	clean(process->name);
+	process_clean(process->name);
 	process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	return 0;
 }
@@ -167,7 +167,7 @@ void process_close(struct process *process)
 }
 
 /* A zombie is still in /proc, but has ended. */
-static bool has_ended(const struct process *process)
+static bool process_has_ended(const struct process *process)
 {
 	struct pollfd poll_fd = { .fd = process->pidfd, .events = POLLIN };
 	char path[32];
@@ -181,7 +181,7 @@ static bool has_ended(const struct process *process)
 int process_read(struct process *process)
 {
 	/* The open memfd outlives the process. */
-	return has_ended(process) ? -ESRCH : read_page(process->fd, &process->page);
+	return process_has_ended(process) ? -ESRCH : process_read_page(process->fd, &process->page);
 }
 
 int process_each(void (*visit)(const struct process *process, void *arg), void *arg)
@@ -189,7 +189,7 @@ int process_each(void (*visit)(const struct process *process, void *arg), void *
 	DIR *dir = opendir("/proc");
 	struct process *process = malloc(sizeof(*process));
 	struct dirent *entry;
-	int closed = 0;
+	int denied = 0;
 
 	while (dir && process && (entry = readdir(dir))) {
 		int err;
@@ -200,11 +200,11 @@ int process_each(void (*visit)(const struct process *process, void *arg), void *
 		if (!err)
 			visit(process, arg);
 		else if (err == -EACCES)
-			closed++;
+			denied++;
 		process_close(process);
 	}
 	free(process);
 	if (dir)
 		closedir(dir);
-	return closed;
+	return denied;
 }

@@ -11,7 +11,7 @@
 
 static bool shown;
 
-static void rewrite_line(const char *text)
+static void progress_rewrite_line(const char *text)
 {
 	struct winsize size;
 	int width = 80;
@@ -34,7 +34,7 @@ void cli_progress(const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	if (isatty(STDERR_FILENO)) {
-		rewrite_line(text);
+		progress_rewrite_line(text);
 		return;
 	}
 	if (!started)

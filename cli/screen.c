@@ -36,7 +36,7 @@ unsigned int screen_width(void)
 	return (unsigned int)COLS;
 }
 
-static void put_line(int row, const struct line *line)
+static void screen_put_line(int row, const struct line *line)
 {
 	static const attr_t attrs[] = {
 		[LINE_TITLE] = A_BOLD, [LINE_SUM] = A_NORMAL,  [LINE_COLUMNS] = A_REVERSE,
@@ -62,7 +62,7 @@ void screen_draw(const struct lines *lines, size_t *first, const char *help)
 	for (i = 0; i < lines->count && row < LINES - 1; i++) {
 		if (i >= SCREEN_HEAD_LINES && i < SCREEN_HEAD_LINES + *first)
 			continue;
-		put_line(row++, &lines->list[i]);
+		screen_put_line(row++, &lines->list[i]);
 	}
 	attrset(A_REVERSE);
 	mvhline(LINES - 1, 0, ' ', COLS);

@@ -20,7 +20,7 @@ static const struct cli_option options[] = {
 	{},
 };
 
-static int run_stat(int argc, char **argv);
+static int stat_run(int argc, char **argv);
 
 const struct cli_command stat_command = {
 	.name = "stat",
@@ -32,10 +32,10 @@ const struct cli_command stat_command = {
 		"Exit status: 0 if numbers were printed, 1 if the process does not exist, does not\n"
 		"use HugeMap or belongs to another user, or PATH is on no mount of HugeMap, 2 if the\n"
 		"command line is wrong.\n",
-	.run = run_stat,
+	.run = stat_run,
 };
 
-static int explain(pid_t pid, int err)
+static int stat_fail_process(pid_t pid, int err)
 {
 	switch (err) {
 	case -ESRCH:
@@ -60,7 +60,7 @@ static int explain(pid_t pid, int err)
 	}
 }
 
-static int explain_mount(const char *path, int err)
+static int stat_fail_mount(const char *path, int err)
 {
 	switch (err) {
 	case -ENODEV:
@@ -78,7 +78,7 @@ static int explain_mount(const char *path, int err)
 
 /* --- one process --- */
 
-static int watch(pid_t pid, double interval, unsigned long long count, bool json)
+static int stat_watch_process(pid_t pid, double interval, unsigned long long count, bool json)
 {
 	struct process *process = malloc(sizeof(*process));
 	unsigned long long i;
@@ -104,14 +104,14 @@ static int watch(pid_t pid, double interval, unsigned long long count, bool json
 	/* The end of the process is no failure once numbers were printed. */
 	if (err == -ESRCH && i)
 		err = 0;
-	return err ? explain(pid, err) : CLI_OK;
+	return err ? stat_fail_process(pid, err) : CLI_OK;
 }
 
-static int watch_mount(const char *path, double interval, unsigned long long count, bool json)
+static int stat_watch_mount(const char *path, double interval, unsigned long long count, bool json)
 {
 	int err = stat_mount_watch(path, interval, count, json);
 
-	return err ? explain_mount(path, err) : CLI_OK;
+	return err ? stat_fail_mount(path, err) : CLI_OK;
 }
 
 /* --- all processes and mounts --- */
@@ -121,7 +121,7 @@ struct listing {
 	bool titled;
 };
 
-static void list_one(const struct process *process, void *arg)
+static void stat_list_process(const struct process *process, void *arg)
 {
 	struct listing *listing = arg;
 
@@ -135,31 +135,31 @@ static void list_one(const struct process *process, void *arg)
 	stat_process_list_line(process);
 }
 
-static int list(bool json)
+static int stat_list(bool json)
 {
 	struct listing listing = { .json = json ? json_array() : NULL };
-	int closed = process_each(list_one, &listing);
+	int denied = process_each(stat_list_process, &listing);
 
 	if (json) {
 		cli_print_json(json_pack("{s:o, s:o, s:i}", "processes", listing.json, "mounts",
-					 stat_mount_list_json(), "not_permitted", closed),
+					 stat_mount_list_json(), "not_permitted", denied),
 			       false);
 		return CLI_OK;
 	}
 	if (!stat_mount_list() && !listing.titled)
 		printf("No process here uses HugeMap now, and there is no mount of it.\n");
-	if (closed)
-		printf("%d more process%s of other users: only root can look into them.\n", closed,
-		       closed == 1 ? "" : "es");
+	if (denied)
+		printf("%d more process%s of other users: only root can look into them.\n", denied,
+		       denied == 1 ? "" : "es");
 	return CLI_OK;
 }
 
-static bool is_number(const char *text)
+static bool stat_is_number(const char *text)
 {
 	return text[strspn(text, "0123456789")] == '\0';
 }
 
-static int run_stat(int argc, char **argv)
+static int stat_run(int argc, char **argv)
 {
 	unsigned long long count = 0;
 	const char *what;
@@ -184,7 +184,7 @@ static int run_stat(int argc, char **argv)
 	if (optind == argc) {
 		if (interval > 0 || count)
 			cli_usage(&stat_command, "--interval and --count need a PID or a path");
-		return list(json);
+		return stat_list(json);
 	}
 	if (count && interval <= 0)
 		interval = 1;
@@ -192,8 +192,8 @@ static int run_stat(int argc, char **argv)
 		count = interval > 0 ? ~0ull : 1;
 	what = argv[optind];
 	/* An operand of digits is a PID; ./4711 is a file. */
-	if (!is_number(what) && (strchr(what, '/') || !access(what, F_OK)))
-		return watch_mount(what, interval, count, json);
+	if (!stat_is_number(what) && (strchr(what, '/') || !access(what, F_OK)))
+		return stat_watch_mount(what, interval, count, json);
 	pid = (pid_t)cli_number(&stat_command, "the PID", what, 1, 1 << 30);
-	return watch(pid, interval, count, json);
+	return stat_watch_process(pid, interval, count, json);
 }

@@ -15,7 +15,7 @@
 
 /* --- text --- */
 
-static void print_latency(const char *name, const struct mount_latency *latency)
+static void stat_print_latency(const char *name, const struct mount_latency *latency)
 {
 	char text[5][CLI_TEXT];
 
@@ -29,7 +29,7 @@ static void print_latency(const char *name, const struct mount_latency *latency)
 	       cli_time(text[4], (double)latency->max));
 }
 
-static void print_cache(const struct mount_sample *sample)
+static void stat_print_cache(const struct mount_sample *sample)
 {
 	const uint64_t *count = sample->now.count;
 	char a[CLI_TEXT], b[CLI_TEXT], c[CLI_TEXT], d[CLI_TEXT];
@@ -61,12 +61,12 @@ static void print_cache(const struct mount_sample *sample)
 	printf("  errors      %" PRIu64 " reading, %" PRIu64 " writing\n", count[MOUNT_READ_ERRORS],
 	       count[MOUNT_WRITE_ERRORS]);
 	printf("  latency          count       p50       p90       p99     p99.9       max\n");
-	print_latency("fault", &sample->now.fault_ns);
-	print_latency("read", &sample->now.read_ns);
-	print_latency("write", &sample->now.write_ns);
+	stat_print_latency("fault", &sample->now.fault_ns);
+	stat_print_latency("read", &sample->now.read_ns);
+	stat_print_latency("write", &sample->now.write_ns);
 }
 
-static void print_work(const struct mount_sample *sample)
+static void stat_print_work(const struct mount_sample *sample)
 {
 	const uint64_t *count = sample->now.count;
 	char a[CLI_TEXT], b[CLI_TEXT];
@@ -88,7 +88,7 @@ static void print_work(const struct mount_sample *sample)
 	       count[MOUNT_UNMAPS], count[MOUNT_PINNED], count[MOUNT_GHOSTS]);
 }
 
-static void print_mount(const struct mount *mount, const struct mount_sample *sample)
+static void stat_print_mount(const struct mount *mount, const struct mount_sample *sample)
 {
 	size_t i;
 
@@ -97,8 +97,8 @@ static void print_mount(const struct mount *mount, const struct mount_sample *sa
 	else
 		printf("mount %u:%u (in another mount name space)\n", major(mount->dev),
 		       minor(mount->dev));
-	print_cache(sample);
-	print_work(sample);
+	stat_print_cache(sample);
+	stat_print_work(sample);
 	printf("  settings   ");
 	for (i = 0; i < MOUNT_SETTINGS; i++)
 		printf(" %s=%s%s", mount_setting_names[i], mount->setting[i],
@@ -108,7 +108,7 @@ static void print_mount(const struct mount *mount, const struct mount_sample *sa
 
 /* --- JSON --- */
 
-static json_t *setting_json(const char *text)
+static json_t *stat_setting_json(const char *text)
 {
 	char *end;
 	long long value = strtoll(text, &end, 10);
@@ -118,7 +118,7 @@ static json_t *setting_json(const char *text)
 	return *text && !*end ? json_integer(value) : json_string(text);
 }
 
-static json_t *mount_json(const struct mount *mount, const struct mount_sample *sample)
+static json_t *stat_mount_json(const struct mount *mount, const struct mount_sample *sample)
 {
 	json_t *settings = json_object(), *object;
 	char id[32];
@@ -126,7 +126,7 @@ static json_t *mount_json(const struct mount *mount, const struct mount_sample *
 
 	for (i = 0; i < MOUNT_SETTINGS; i++)
 		json_object_set_new(settings, mount_setting_names[i],
-				    setting_json(mount->setting[i]));
+				    stat_setting_json(mount->setting[i]));
 	snprintf(id, sizeof(id), "%u:%u", major(mount->dev), minor(mount->dev));
 	object = json_pack("{s:s, s:o, s:o, s:I, s:f, s:o}", "id", id, "mount",
 			   mount->dir[0] ? cli_json_text(mount->dir) : json_null(), "source",
@@ -140,7 +140,7 @@ static json_t *mount_json(const struct mount *mount, const struct mount_sample *
 /* --- one mount --- */
 
 /* Mappings of processes that this user may not look into are not counted. */
-static void count_mappings(const struct mount *mount, struct mount_numbers *numbers)
+static void stat_count_mappings(const struct mount *mount, struct mount_numbers *numbers)
 {
 	struct users users;
 
@@ -168,14 +168,14 @@ int stat_mount_watch(const char *path, double interval, unsigned long long count
 			err = mount_read(mount, &sample.now);
 		if (err)
 			break;
-		count_mappings(mount, &sample.now);
+		stat_count_mappings(mount, &sample.now);
 		sample.seconds = cli_now() - start;
 		if (json) {
-			cli_print_json(mount_json(mount, &sample), interval > 0);
+			cli_print_json(stat_mount_json(mount, &sample), interval > 0);
 		} else {
 			if (i)
 				putchar('\n');
-			print_mount(mount, &sample);
+			stat_print_mount(mount, &sample);
 		}
 		sample.before = sample.now;
 	}
@@ -188,7 +188,7 @@ int stat_mount_watch(const char *path, double interval, unsigned long long count
 
 /* --- all mounts --- */
 
-static void list_one(const struct mount *mount, void *arg)
+static void stat_list_mount(const struct mount *mount, void *arg)
 {
 	struct mount_numbers numbers;
 	char text[3][CLI_TEXT], id[32];
@@ -210,23 +210,23 @@ unsigned int stat_mount_list(void)
 {
 	bool titled = false;
 
-	return mount_each(list_one, &titled);
+	return mount_each(stat_list_mount, &titled);
 }
 
-static void append_one(const struct mount *mount, void *arg)
+static void stat_append_mount(const struct mount *mount, void *arg)
 {
 	struct mount_sample sample = {};
 
 	if (mount_read(mount, &sample.now))
 		return;
-	count_mappings(mount, &sample.now);
-	json_array_append_new(arg, mount_json(mount, &sample));
+	stat_count_mappings(mount, &sample.now);
+	json_array_append_new(arg, stat_mount_json(mount, &sample));
 }
 
 json_t *stat_mount_list_json(void)
 {
 	json_t *list = json_array();
 
-	mount_each(append_one, list);
+	mount_each(stat_append_mount, list);
 	return list;
 }

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <jansson.h>
 
-static void put_line(const char *line, void *arg)
+static void stat_put_line(const char *line, void *arg)
 {
 	puts(line);
 }
@@ -16,11 +16,11 @@ static void put_line(const char *line, void *arg)
 void stat_process_print(const struct process *process)
 {
 	printf("%d (%s)\n", process->pid, process->name);
-	tell_page(&process->page, false, put_line, NULL);
+	tell_page(&process->page, false, stat_put_line, NULL);
 	fflush(stdout);
 }
 
-static json_t *steer_map_json(const struct steer_map *map)
+static json_t *stat_map_json(const struct steer_map *map)
 {
 	json_t *advice = json_object();
 	int i;
@@ -36,14 +36,14 @@ static json_t *steer_map_json(const struct steer_map *map)
 			 "huge_bytes", (json_int_t)map->huge, "advice", advice);
 }
 
-static json_t *steer_json(const struct steer_page *page)
+static json_t *stat_steer_json(const struct steer_page *page)
 {
 	json_t *list = json_array();
 	uint32_t i;
 
 	for (i = 0; i < STEER_PAGE_MAPS; i++)
 		if (page->maps[i].id && !page->maps[i].ended)
-			json_array_append_new(list, steer_map_json(&page->maps[i]));
+			json_array_append_new(list, stat_map_json(&page->maps[i]));
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "looks",
 			 (json_int_t)page->looks, "look_ns", (json_int_t)page->look_ns, "advice_ns",
 			 (json_int_t)page->act_ns, "minor_faults", (json_int_t)page->minflt,
@@ -56,7 +56,7 @@ json_t *stat_process_json(const struct process *process)
 {
 	return json_pack("{s:i, s:o, s:I, s:o}", "pid", process->pid, "name",
 			 cli_json_text(process->name), "time", (json_int_t)time(NULL), "steer",
-			 steer_json(&process->page));
+			 stat_steer_json(&process->page));
 }
 
 void stat_process_list_title(void)

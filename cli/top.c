@@ -26,7 +26,7 @@ static const struct cli_option options[] = {
 	{},
 };
 
-static int run_top(int argc, char **argv);
+static int top_run(int argc, char **argv);
 
 const struct cli_command top_command = {
 	.name = "top",
@@ -37,7 +37,7 @@ const struct cli_command top_command = {
 		"Keys: q ends the program; r, w, f, h, d, e, l and n sort; m hides or shows mappings;\n"
 		"p hides or shows which pages are cached, of mapped files and of each FILE; arrows and\n"
 		"page keys scroll. Without a terminal, plain text is printed.\n",
-	.run = run_top,
+	.run = top_run,
 };
 
 struct top {
@@ -50,13 +50,13 @@ struct top {
 
 static volatile sig_atomic_t stopped; /* the number of the signal */
 
-static void on_signal(int number)
+static void top_on_signal(int number)
 {
 	stopped = number;
 }
 
 /* Files that cannot be opened by this name, or are not permitted, are not shown. */
-static void look_at_files(struct top *top)
+static void top_read_strips(struct top *top)
 {
 	const struct users *users = &top->now.users;
 	char **file;
@@ -68,17 +68,17 @@ static void look_at_files(struct top *top)
 		top_strips_add(&top->now.strips, users->list[i].path, users->list[i].dev);
 }
 
-static void look(struct top *top)
+static void top_read(struct top *top)
 {
 	top_model_free(&top->before);
 	top->before = top->now;
 	top_model_read(&top->now, &top->before);
 	if (top->settings.strips)
-		look_at_files(top);
+		top_read_strips(top);
 }
 
 /* Complain about a file of the command line that cannot be shown. */
-static int check_file(const char *path)
+static int top_check_file(const char *path)
 {
 	struct top_strips strips = {};
 	int err = top_strips_add(&strips, path, 0);
@@ -98,7 +98,7 @@ static int check_file(const char *path)
 
 /* --- without a terminal --- */
 
-static void print_plain(struct top *top)
+static void top_print_plain(struct top *top)
 {
 	struct lines lines = {};
 	size_t i;
@@ -110,7 +110,7 @@ static void print_plain(struct top *top)
 	lines_free(&lines);
 }
 
-static int run_plain(struct top *top, bool json)
+static int top_run_plain(struct top *top, bool json)
 {
 	unsigned long long i;
 
@@ -118,13 +118,13 @@ static int run_plain(struct top *top, bool json)
 		double start = cli_now();
 
 		cli_sleep(top->settings.interval);
-		look(top);
+		top_read(top);
 		if (json) {
 			cli_print_json(top_model_json(&top->now, cli_now() - start), true);
 		} else {
 			if (i)
 				putchar('\n');
-			print_plain(top);
+			top_print_plain(top);
 		}
 		if (ferror(stdout))
 			return cli_fail(&top_command, "the output could not be written");
@@ -134,7 +134,7 @@ static int run_plain(struct top *top, bool json)
 
 /* --- on a terminal --- */
 
-static void draw(struct top *top)
+static void top_draw(struct top *top)
 {
 	struct lines lines = {};
 
@@ -145,7 +145,7 @@ static void draw(struct top *top)
 }
 
 /* Returns false to end. */
-static bool act(struct top *top, int key)
+static bool top_handle_key(struct top *top, int key)
 {
 	int i;
 
@@ -161,9 +161,9 @@ static bool act(struct top *top, int key)
 }
 
 /* Show the view until it is time for the next look; false: the user ends the program. */
-static bool show_until(struct top *top, double end)
+static bool top_show_until(struct top *top, double end)
 {
-	draw(top);
+	top_draw(top);
 	while (!stopped) {
 		double left = end - cli_now();
 		int key;
@@ -173,17 +173,17 @@ static bool show_until(struct top *top, double end)
 		key = screen_key(left);
 		if (key == SCREEN_NO_KEY)
 			continue;
-		if (!act(top, key))
+		if (!top_handle_key(top, key))
 			return false;
-		draw(top);
+		top_draw(top);
 	}
 	return false;
 }
 
-static int run_screen(struct top *top)
+static int top_run_screen(struct top *top)
 {
 	/* No SA_RESTART: signals end the wait for a key. */
-	struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction action = { .sa_handler = top_on_signal };
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 	unsigned long long i;
 	size_t s;
@@ -199,11 +199,11 @@ static int run_screen(struct top *top)
 				type ? type : "");
 	}
 	/* The first view comes at once, without rates; the second one comes soon. */
-	look(top);
-	if (show_until(top, cli_now() + SAMPLE_SHORT_SECONDS))
+	top_read(top);
+	if (top_show_until(top, cli_now() + SAMPLE_SHORT_SECONDS))
 		for (i = 0; i < top->count; i++) {
-			look(top);
-			if (!show_until(top, cli_now() + top->settings.interval))
+			top_read(top);
+			if (!top_show_until(top, cli_now() + top->settings.interval))
 				break;
 		}
 	screen_close();
@@ -214,7 +214,7 @@ static int run_screen(struct top *top)
 	return CLI_OK;
 }
 
-static int run_top(int argc, char **argv)
+static int top_run(int argc, char **argv)
 {
 	struct top top = {
 		.settings = { .width = PLAIN_WIDTH,
@@ -239,7 +239,7 @@ static int run_top(int argc, char **argv)
 			json = true;
 	}
 	for (i = optind; i < argc && status == CLI_OK; i++)
-		status = check_file(argv[i]);
+		status = top_check_file(argv[i]);
 	if (status != CLI_OK)
 		return status;
 	top.files = argv + optind;
@@ -248,9 +248,9 @@ static int run_top(int argc, char **argv)
 	top.settings.unicode = !strcmp(nl_langinfo(CODESET), "UTF-8");
 	if (json || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO)) {
 		top_model_read(&top.now, NULL);
-		status = run_plain(&top, json);
+		status = top_run_plain(&top, json);
 	} else {
-		status = run_screen(&top);
+		status = top_run_screen(&top);
 	}
 	top_model_free(&top.now);
 	top_model_free(&top.before);

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <jansson.h>
 
-static struct top_row *add_row(struct top_model *model)
+static struct top_row *top_add_row(struct top_model *model)
 {
 	struct top_row *row;
 
@@ -24,10 +24,10 @@ static struct top_row *add_row(struct top_model *model)
 	return row;
 }
 
-static void add_process(const struct process *process, void *arg)
+static void top_add_process(const struct process *process, void *arg)
 {
 	const struct steer_page *page = &process->page;
-	struct top_row *row = add_row(arg);
+	struct top_row *row = top_add_row(arg);
 	struct mount_numbers *now;
 	unsigned int i;
 
@@ -51,14 +51,14 @@ static void add_process(const struct process *process, void *arg)
 	}
 }
 
-static void add_mount(const struct mount *mount, void *arg)
+static void top_add_mount(const struct mount *mount, void *arg)
 {
 	struct mount_numbers numbers;
 	struct top_row *row;
 
 	if (mount_read(mount, &numbers))
 		return;
-	row = add_row(arg);
+	row = top_add_row(arg);
 	if (!row)
 		return;
 	row->sample.now = numbers;
@@ -68,7 +68,7 @@ static void add_mount(const struct mount *mount, void *arg)
 	memcpy(row->page, mount->setting[0], sizeof(row->page));
 }
 
-static void find_users(struct top_model *model)
+static void top_find_users(struct top_model *model)
 {
 	dev_t *devs = calloc(model->count + 1, sizeof(*devs));
 	size_t i, ndevs = 0;
@@ -87,7 +87,7 @@ static void find_users(struct top_model *model)
 	}
 }
 
-static void compare(struct top_row *row, const struct top_model *before)
+static void top_set_before(struct top_row *row, const struct top_model *before)
 {
 	size_t i;
 
@@ -107,14 +107,14 @@ void top_model_read(struct top_model *model, const struct top_model *before)
 	size_t i;
 
 	*model = (struct top_model){};
-	mount_each(add_mount, model);
-	model->closed = (unsigned int)process_each(add_process, model);
-	find_users(model);
-	/* users.closed counts all processes of other users, so it includes the steered ones. */
-	if (model->users.closed > model->closed)
-		model->closed = model->users.closed;
+	mount_each(top_add_mount, model);
+	model->denied = (unsigned int)process_each(top_add_process, model);
+	top_find_users(model);
+	/* users.denied counts all processes of other users, so it includes the steered ones. */
+	if (model->users.denied > model->denied)
+		model->denied = model->users.denied;
 	for (i = 0; i < model->count; i++)
-		compare(&model->rows[i], before);
+		top_set_before(&model->rows[i], before);
 }
 
 void top_model_free(struct top_model *model)
@@ -125,7 +125,7 @@ void top_model_free(struct top_model *model)
 	*model = (struct top_model){};
 }
 
-static json_t *user_json(const struct user *user)
+static json_t *top_user_json(const struct user *user)
 {
 	return json_pack("{s:i, s:o, s:o, s:I, s:I, s:I, s:I}", "pid", (int)user->pid, "name",
 			 cli_json_text(user->name), "file", cli_json_text(user->path), "mappings",
@@ -134,14 +134,14 @@ static json_t *user_json(const struct user *user)
 			 (json_int_t)user->huge_bytes);
 }
 
-static json_t *mount_json(const struct top_model *model, const struct top_row *row)
+static json_t *top_mount_json(const struct top_model *model, const struct top_row *row)
 {
 	json_t *object, *list = json_array();
 	size_t i;
 
 	for (i = 0; i < model->users.count; i++)
 		if (model->users.list[i].dev == row->dev)
-			json_array_append_new(list, user_json(&model->users.list[i]));
+			json_array_append_new(list, top_user_json(&model->users.list[i]));
 	object = json_pack("{s:s, s:o, s:s, s:o}", "id", row->key, "mount",
 			   row->name[0] == '/' ? cli_json_text(row->name) : json_null(), "page",
 			   row->page, "users", list);
@@ -149,7 +149,7 @@ static json_t *mount_json(const struct top_model *model, const struct top_row *r
 	return object;
 }
 
-static json_t *process_json(const struct top_row *row)
+static json_t *top_process_json(const struct top_row *row)
 {
 	const struct mount_numbers *now = &row->sample.now;
 	const uint64_t *count = now->count;
@@ -172,10 +172,10 @@ json_t *top_model_json(const struct top_model *model, double seconds)
 
 	for (i = 0; i < model->count; i++)
 		if (model->rows[i].pid)
-			json_array_append_new(processes, process_json(&model->rows[i]));
+			json_array_append_new(processes, top_process_json(&model->rows[i]));
 		else
-			json_array_append_new(mounts, mount_json(model, &model->rows[i]));
+			json_array_append_new(mounts, top_mount_json(model, &model->rows[i]));
 	return json_pack("{s:I, s:f, s:o, s:o, s:i}", "time", (json_int_t)time(NULL), "seconds",
 			 seconds, "mounts", mounts, "processes", processes, "not_permitted",
-			 (int)model->closed);
+			 (int)model->denied);
 }

@@ -38,7 +38,7 @@ struct top_row {
  * @room: number of rows that fit into @rows
  * @users: the processes that map files of mounts
  * @strips: of these files and of those on the command line, unless it is not permitted
- * @closed: number of processes that may not be inspected
+ * @denied: number of processes that may not be inspected
  */
 struct top_model {
 	struct top_row *rows;
@@ -46,7 +46,7 @@ struct top_model {
 	size_t room;
 	struct users users;
 	struct top_strips strips;
-	unsigned int closed;
+	unsigned int denied;
 };
 
 /* Read all numbers. Rates are over the time since @before; NULL = there are no rates. */

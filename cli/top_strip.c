@@ -23,7 +23,7 @@ const char *const top_strip_legend[2] = {
 
 /* --- reading --- */
 
-static int read_strip(int fd, uint64_t bytes, struct top_strip *strip)
+static int top_strip_read(int fd, uint64_t bytes, struct top_strip *strip)
 {
 	uint64_t blocks = bytes ? (bytes + BLOCK - 1) / BLOCK : 1;
 	struct hugemap_cached cached = {
@@ -64,7 +64,7 @@ int top_strips_add(struct top_strips *strips, const char *path, dev_t dev)
 		if (!err && dev && st.st_dev != dev)
 			err = -ENOENT;
 		if (!err)
-			err = read_strip(fd, (uint64_t)st.st_size, strip);
+			err = top_strip_read(fd, (uint64_t)st.st_size, strip);
 	}
 	close(fd);
 	if (err)
@@ -91,7 +91,8 @@ struct sum {
 	uint64_t pages, huge, base, dirty;
 };
 
-static void add(struct sum *sum, const struct top_strip *strip, size_t first, size_t end)
+static void top_strip_add_cells(struct sum *sum, const struct top_strip *strip, size_t first,
+				size_t end)
 {
 	for (; first < end; first++) {
 		sum->pages += strip->cells[first].pages;
@@ -101,7 +102,7 @@ static void add(struct sum *sum, const struct top_strip *strip, size_t first, si
 	}
 }
 
-static const char *sign_of(const struct sum *sum, bool unicode)
+static const char *top_strip_sign(const struct sum *sum, bool unicode)
 {
 	static const char *const base[2][3] = { { "'", "-", "=" }, { "░", "▒", "▓" } };
 	static const char *const huge[2][2] = { { "h", "#" }, { "▌", "█" } };
@@ -127,8 +128,9 @@ unsigned int top_strip_text(char *to, size_t size, const struct top_strip *strip
 		struct sum sum = {};
 		const char *sign;
 
-		add(&sum, strip, i * strip->count / shown, (i + 1) * strip->count / shown);
-		sign = sign_of(&sum, unicode);
+		top_strip_add_cells(&sum, strip, i * strip->count / shown,
+				    (i + 1) * strip->count / shown);
+		sign = top_strip_sign(&sum, unicode);
 		if (used + strlen(sign) + 1 > size)
 			break;
 		memcpy(to + used, sign, strlen(sign) + 1);
@@ -141,7 +143,7 @@ void top_strip_sum(const struct top_strip *strip, uint64_t *huge, uint64_t *base
 {
 	struct sum sum = {};
 
-	add(&sum, strip, 0, strip->count);
+	top_strip_add_cells(&sum, strip, 0, strip->count);
 	*huge = sum.huge << 12;
 	*base = sum.base << 12;
 	*dirty = sum.dirty << 12;

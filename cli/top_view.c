@@ -31,7 +31,7 @@ bool top_sort_of(const char *name, enum top_sort *sort)
 
 /* --- columns --- */
 
-static void put_rate(char text[CLI_TEXT], double per_second)
+static void top_put_rate(char text[CLI_TEXT], double per_second)
 {
 	if (per_second < 1e6)
 		snprintf(text, CLI_TEXT, "%.0f", per_second);
@@ -39,7 +39,7 @@ static void put_rate(char text[CLI_TEXT], double per_second)
 		snprintf(text, CLI_TEXT, "%.1fM", per_second / 1e6);
 }
 
-static void put_latency(char text[CLI_TEXT], const struct mount_sample *sample, uint64_t ns)
+static void top_put_latency(char text[CLI_TEXT], const struct mount_sample *sample, uint64_t ns)
 {
 	if (sample->now.fault_ns.count)
 		cli_time(text, (double)ns);
@@ -47,23 +47,23 @@ static void put_latency(char text[CLI_TEXT], const struct mount_sample *sample, 
 		snprintf(text, CLI_TEXT, "-");
 }
 
-static void put_read(char text[CLI_TEXT], const struct mount_sample *sample)
+static void top_put_read(char text[CLI_TEXT], const struct mount_sample *sample)
 {
 	cli_bytes(text, sample_rate(sample, MOUNT_READ));
 }
 
-static void put_write(char text[CLI_TEXT], const struct mount_sample *sample)
+static void top_put_write(char text[CLI_TEXT], const struct mount_sample *sample)
 {
 	cli_bytes(text, sample_rate(sample, MOUNT_WRITTEN));
 }
 
-static void put_faults(char text[CLI_TEXT], const struct mount_sample *sample)
+static void top_put_faults(char text[CLI_TEXT], const struct mount_sample *sample)
 {
-	put_rate(text, sample_rate(sample, MOUNT_FAULTS));
+	top_put_rate(text, sample_rate(sample, MOUNT_FAULTS));
 }
 
 /* The share of hits since the last look; without faults since then, the share of all faults. */
-static double hit_share(const struct mount_sample *sample)
+static double top_hit_share(const struct mount_sample *sample)
 {
 	const uint64_t *now = sample->now.count, *before = sample->before.count;
 	uint64_t faults = now[MOUNT_FAULTS] - before[MOUNT_FAULTS];
@@ -73,55 +73,55 @@ static double hit_share(const struct mount_sample *sample)
 	return sample_percent(now[MOUNT_HITS] - before[MOUNT_HITS], faults);
 }
 
-static void put_hits(char text[CLI_TEXT], const struct mount_sample *sample)
+static void top_put_hits(char text[CLI_TEXT], const struct mount_sample *sample)
 {
 	if (sample->now.count[MOUNT_FAULTS])
-		snprintf(text, CLI_TEXT, "%.0f", hit_share(sample));
+		snprintf(text, CLI_TEXT, "%.0f", top_hit_share(sample));
 	else
 		snprintf(text, CLI_TEXT, "-");
 }
 
-static void put_dirty(char text[CLI_TEXT], const struct mount_sample *sample)
+static void top_put_dirty(char text[CLI_TEXT], const struct mount_sample *sample)
 {
 	cli_bytes(text, (double)sample->now.count[MOUNT_DIRTY]);
 }
 
-static void put_io(char text[CLI_TEXT], const struct mount_sample *sample)
+static void top_put_io(char text[CLI_TEXT], const struct mount_sample *sample)
 {
 	snprintf(text, CLI_TEXT, "%" PRIu64, sample->now.count[MOUNT_IO_IN_FLIGHT]);
 }
 
-static void put_p50(char text[CLI_TEXT], const struct mount_sample *sample)
+static void top_put_p50(char text[CLI_TEXT], const struct mount_sample *sample)
 {
-	put_latency(text, sample, sample->now.fault_ns.p50);
+	top_put_latency(text, sample, sample->now.fault_ns.p50);
 }
 
-static void put_p90(char text[CLI_TEXT], const struct mount_sample *sample)
+static void top_put_p90(char text[CLI_TEXT], const struct mount_sample *sample)
 {
-	put_latency(text, sample, sample->now.fault_ns.p90);
+	top_put_latency(text, sample, sample->now.fault_ns.p90);
 }
 
-static void put_p99(char text[CLI_TEXT], const struct mount_sample *sample)
+static void top_put_p99(char text[CLI_TEXT], const struct mount_sample *sample)
 {
-	put_latency(text, sample, sample->now.fault_ns.p99);
+	top_put_latency(text, sample, sample->now.fault_ns.p99);
 }
 
-static void put_p999(char text[CLI_TEXT], const struct mount_sample *sample)
+static void top_put_p999(char text[CLI_TEXT], const struct mount_sample *sample)
 {
-	put_latency(text, sample, sample->now.fault_ns.p999);
+	top_put_latency(text, sample, sample->now.fault_ns.p999);
 }
 
-static void put_evictions(char text[CLI_TEXT], const struct mount_sample *sample)
+static void top_put_evictions(char text[CLI_TEXT], const struct mount_sample *sample)
 {
-	put_rate(text, sample_rate(sample, MOUNT_EVICTIONS));
+	top_put_rate(text, sample_rate(sample, MOUNT_EVICTIONS));
 }
 
-static void put_pool(char text[CLI_TEXT], const struct mount_sample *sample)
+static void top_put_pool(char text[CLI_TEXT], const struct mount_sample *sample)
 {
 	cli_bytes(text, (double)sample->now.pool_bytes);
 }
 
-static void put_resident(char text[CLI_TEXT], const struct mount_sample *sample)
+static void top_put_resident(char text[CLI_TEXT], const struct mount_sample *sample)
 {
 	cli_bytes(text, (double)sample->now.count[MOUNT_RESIDENT]);
 }
@@ -138,18 +138,24 @@ static const struct column {
 	bool of_process;
 	void (*put)(char text[CLI_TEXT], const struct mount_sample *sample);
 } columns[] = {
-	{ "READ/S", 8, 24, true, put_read },	    { "WRITE/S", 8, 32, false, put_write },
-	{ "FAULT/S", 8, 40, true, put_faults },	    { "HIT%", 5, 46, true, put_hits },
-	{ "DIRTY", 8, 54, false, put_dirty },	    { "IO", 5, 58, false, put_io },
-	{ "P50", 8, 74, false, put_p50 },	    { "P90", 8, 120, false, put_p90 },
-	{ "P99", 8, 66, false, put_p99 },	    { "P99.9", 8, 120, false, put_p999 },
-	{ "EVICT/S", 8, 80, false, put_evictions }, { "RESIDENT", 9, 100, false, put_resident },
-	{ "POOL", 8, 100, false, put_pool },
+	{ "READ/S", 8, 24, true, top_put_read },
+	{ "WRITE/S", 8, 32, false, top_put_write },
+	{ "FAULT/S", 8, 40, true, top_put_faults },
+	{ "HIT%", 5, 46, true, top_put_hits },
+	{ "DIRTY", 8, 54, false, top_put_dirty },
+	{ "IO", 5, 58, false, top_put_io },
+	{ "P50", 8, 74, false, top_put_p50 },
+	{ "P90", 8, 120, false, top_put_p90 },
+	{ "P99", 8, 66, false, top_put_p99 },
+	{ "P99.9", 8, 120, false, top_put_p999 },
+	{ "EVICT/S", 8, 80, false, top_put_evictions },
+	{ "RESIDENT", 9, 100, false, top_put_resident },
+	{ "POOL", 8, 100, false, top_put_pool },
 };
 
 #define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
 
-static unsigned int name_width(const struct top_settings *settings)
+static unsigned int top_name_width(const struct top_settings *settings)
 {
 	unsigned int width = settings->width;
 	size_t i;
@@ -161,11 +167,11 @@ static unsigned int name_width(const struct top_settings *settings)
 }
 
 /* A line of columns: of a row, or the titles. */
-static void add_columns(struct lines *lines, const struct top_settings *settings,
-			const struct top_row *row)
+static void top_add_columns(struct lines *lines, const struct top_settings *settings,
+			    const struct top_row *row)
 {
 	char line[LINE_BYTES], text[CLI_TEXT];
-	unsigned int width = name_width(settings);
+	unsigned int width = top_name_width(settings);
 	size_t used, i;
 
 	lines_fit(line, sizeof(line), row ? lines_fit_end(row->name, width) : "NAME", width, true);
@@ -189,7 +195,7 @@ static void add_columns(struct lines *lines, const struct top_settings *settings
 
 /* --- order --- */
 
-static double sort_value(const struct mount_sample *sample, enum top_sort sort)
+static double top_sort_value(const struct mount_sample *sample, enum top_sort sort)
 {
 	switch (sort) {
 	case TOP_BY_READ:
@@ -199,7 +205,7 @@ static double sort_value(const struct mount_sample *sample, enum top_sort sort)
 	case TOP_BY_FAULTS:
 		return sample_rate(sample, MOUNT_FAULTS);
 	case TOP_BY_HITS:
-		return hit_share(sample);
+		return top_hit_share(sample);
 	case TOP_BY_DIRTY:
 		return (double)sample->now.count[MOUNT_DIRTY];
 	case TOP_BY_EVICTIONS:
@@ -211,11 +217,11 @@ static double sort_value(const struct mount_sample *sample, enum top_sort sort)
 	}
 }
 
-static int by_value(const void *a, const void *b, void *arg)
+static int top_compare_value(const void *a, const void *b, void *arg)
 {
 	const struct top_row *left = a, *right = b;
 	const enum top_sort *sort = arg;
-	double l = sort_value(&left->sample, *sort), r = sort_value(&right->sample, *sort);
+	double l = top_sort_value(&left->sample, *sort), r = top_sort_value(&right->sample, *sort);
 
 	if (l != r)
 		return l < r ? 1 : -1;
@@ -224,8 +230,8 @@ static int by_value(const void *a, const void *b, void *arg)
 
 /* --- lines --- */
 
-static void add_head(const struct top_model *model, const struct top_settings *settings,
-		     struct lines *lines)
+static void top_add_head(const struct top_model *model, const struct top_settings *settings,
+			 struct lines *lines)
 {
 	double read = 0, written = 0, faults = 0, dirty = 0;
 	size_t i, mounts = 0;
@@ -244,14 +250,14 @@ static void add_head(const struct top_model *model, const struct top_settings *s
 		  mounts, mounts == 1 ? "" : "s", model->count - mounts,
 		  model->count - mounts == 1 ? "" : "es", settings->interval,
 		  top_keys[settings->sort].name);
-	put_rate(d, faults);
+	top_put_rate(d, faults);
 	lines_add(lines, LINE_SUM, "read %s/s, written %s/s, %s faults/s, dirty %s",
 		  cli_bytes(a, read), cli_bytes(b, written), d, cli_bytes(c, dirty));
-	add_columns(lines, settings, NULL);
+	top_add_columns(lines, settings, NULL);
 }
 
-static void add_users(const struct top_model *model, const struct top_settings *settings,
-		      const struct top_row *row, struct lines *lines)
+static void top_add_users(const struct top_model *model, const struct top_settings *settings,
+			  const struct top_row *row, struct lines *lines)
 {
 	char name[64], a[CLI_TEXT], b[CLI_TEXT], path[LINE_BYTES];
 	/* The room that the numbers leave. The directory of the mount is left out. */
@@ -276,8 +282,8 @@ static void add_users(const struct top_model *model, const struct top_settings *
 	}
 }
 
-static void add_mappings(const struct top_settings *settings, const struct top_row *row,
-			 struct lines *lines)
+static void top_add_mappings(const struct top_settings *settings, const struct top_row *row,
+			     struct lines *lines)
 {
 	const struct mount_numbers *now = &row->sample.now;
 	char text[CLI_TEXT];
@@ -288,8 +294,8 @@ static void add_mappings(const struct top_settings *settings, const struct top_r
 }
 
 /* The cached parts of the files of a mount. */
-static void add_strips(const struct top_model *model, const struct top_settings *settings,
-		       const struct top_row *row, struct lines *lines)
+static void top_add_strips(const struct top_model *model, const struct top_settings *settings,
+			   const struct top_row *row, struct lines *lines)
 {
 	char strip[LINE_BYTES], path[LINE_BYTES], a[CLI_TEXT], b[CLI_TEXT], c[CLI_TEXT],
 		d[CLI_TEXT];
@@ -327,26 +333,26 @@ void top_view_build(struct top_model *model, const struct top_settings *settings
 
 	lines->width = settings->width;
 	if (model->count)
-		qsort_r(model->rows, model->count, sizeof(*model->rows), by_value, &sort);
-	add_head(model, settings, lines);
+		qsort_r(model->rows, model->count, sizeof(*model->rows), top_compare_value, &sort);
+	top_add_head(model, settings, lines);
 	for (i = 0; i < model->count; i++) {
 		const struct top_row *row = &model->rows[i];
 
-		add_columns(lines, settings, row);
+		top_add_columns(lines, settings, row);
 		if (settings->mappings && row->pid)
-			add_mappings(settings, row, lines);
+			top_add_mappings(settings, row, lines);
 		else if (settings->mappings)
-			add_users(model, settings, row, lines);
+			top_add_users(model, settings, row, lines);
 		if (settings->strips && !row->pid)
-			add_strips(model, settings, row, lines);
+			top_add_strips(model, settings, row, lines);
 	}
 	if (settings->strips && model->strips.count)
 		lines_add(lines, LINE_NOTE, "%s", top_strip_legend[settings->unicode]);
 	if (!model->count)
 		lines_add(lines, LINE_NOTE,
 			  "No process here uses HugeMap now, and there is no mount of it.");
-	if (model->closed)
+	if (model->denied)
 		lines_add(lines, LINE_NOTE,
 			  "%u more process%s of other users: only root can look into them.",
-			  model->closed, model->closed == 1 ? "" : "es");
+			  model->denied, model->denied == 1 ? "" : "es");
 }

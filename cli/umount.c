@@ -20,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MOST_TOLD 10 /* processes */
-#define LOOK_EVERY 0.2 /* seconds */
+#define USERS_MAX 10 /* processes */
+#define POLL_SECONDS 0.2 /* seconds */
 
 static const struct cli_option options[] = {
 	{ "lazy", NULL, 'l', "detach it now, unmount when nobody uses it any more" },
@@ -29,7 +29,7 @@ static const struct cli_option options[] = {
 	{},
 };
 
-static int run_umount(int argc, char **argv);
+static int umount_run(int argc, char **argv);
 
 const struct cli_command umount_command = {
 	.name = "umount",
@@ -38,12 +38,12 @@ const struct cli_command umount_command = {
 	.summary = "Unmount a mount of HugeMap, or say who uses it.",
 	.options = options,
 	.letters = "lf",
-	.run = run_umount,
+	.run = umount_run,
 };
 
 /* --- processes that use the mount --- */
 
-static bool is_on(const char *path, dev_t dev)
+static bool umount_is_on(const char *path, dev_t dev)
 {
 	struct statx stx;
 
@@ -52,66 +52,65 @@ static bool is_on(const char *path, dev_t dev)
 	       makedev(stx.stx_dev_major, stx.stx_dev_minor) == dev;
 }
 
-struct culprit {
+struct umount_user {
 	pid_t pid;
 	char files[PATH_MAX]; /* a file that it has open */
 	unsigned int open;
 	bool cwd, root, maps;
 };
 
-static void look_at_files(struct culprit *culprit, dev_t dev)
+static void umount_inspect_files(struct umount_user *user, dev_t dev)
 {
 	char path[64 + NAME_MAX];
 	struct dirent *entry;
 	DIR *dir;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", culprit->pid);
+	snprintf(path, sizeof(path), "/proc/%d/fd", user->pid);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir))) {
 		ssize_t n;
 
-		snprintf(path, sizeof(path), "/proc/%d/fd/%s", culprit->pid, entry->d_name);
-		if (entry->d_name[0] == '.' || !is_on(path, dev))
+		snprintf(path, sizeof(path), "/proc/%d/fd/%s", user->pid, entry->d_name);
+		if (entry->d_name[0] == '.' || !umount_is_on(path, dev))
 			continue;
-		n = readlink(path, culprit->files, sizeof(culprit->files) - 1);
-		culprit->files[n > 0 ? n : 0] = '\0';
-		culprit->open++;
+		n = readlink(path, user->files, sizeof(user->files) - 1);
+		user->files[n > 0 ? n : 0] = '\0';
+		user->open++;
 	}
 	if (dir)
 		closedir(dir);
 }
 
-static bool look_at(struct culprit *culprit, dev_t dev, const struct users *users)
+static bool umount_inspect(struct umount_user *user, dev_t dev, const struct users *users)
 {
 	char path[64];
 	size_t i;
 
-	look_at_files(culprit, dev);
-	snprintf(path, sizeof(path), "/proc/%d/cwd", culprit->pid);
-	culprit->cwd = is_on(path, dev);
-	snprintf(path, sizeof(path), "/proc/%d/root", culprit->pid);
-	culprit->root = is_on(path, dev);
+	umount_inspect_files(user, dev);
+	snprintf(path, sizeof(path), "/proc/%d/cwd", user->pid);
+	user->cwd = umount_is_on(path, dev);
+	snprintf(path, sizeof(path), "/proc/%d/root", user->pid);
+	user->root = umount_is_on(path, dev);
 	for (i = 0; i < users->count; i++)
-		culprit->maps |= users->list[i].pid == culprit->pid;
-	return culprit->open || culprit->cwd || culprit->root || culprit->maps;
+		user->maps |= users->list[i].pid == user->pid;
+	return user->open || user->cwd || user->root || user->maps;
 }
 
-static void tell(const struct culprit *culprit)
+static void umount_print_user(const struct umount_user *user)
 {
 	char path[64], name[32] = "", more[32] = "";
 
-	snprintf(path, sizeof(path), "/proc/%d/comm", culprit->pid);
+	snprintf(path, sizeof(path), "/proc/%d/comm", user->pid);
 	read_line(path, name, sizeof(name));
-	if (culprit->open > 1)
-		snprintf(more, sizeof(more), " and %u more", culprit->open - 1);
-	fprintf(stderr, "  process %d (%s)%s%s%s%s%s%s\n", culprit->pid, name,
-		culprit->open ? " has open " : "", culprit->open ? culprit->files : "", more,
-		culprit->cwd ? "; it works in a directory there" : "",
-		culprit->root ? "; its root is there" : "",
-		culprit->maps ? "; it maps files there" : "");
+	if (user->open > 1)
+		snprintf(more, sizeof(more), " and %u more", user->open - 1);
+	fprintf(stderr, "  process %d (%s)%s%s%s%s%s%s\n", user->pid, name,
+		user->open ? " has open " : "", user->open ? user->files : "", more,
+		user->cwd ? "; it works in a directory there" : "",
+		user->root ? "; its root is there" : "", user->maps ? "; it maps files there" : "");
 }
 
-static unsigned int tell_processes(dev_t dev)
+static unsigned int umount_print_users(dev_t dev)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *entry;
@@ -120,18 +119,19 @@ static unsigned int tell_processes(dev_t dev)
 
 	users_find(&dev, 1, &users);
 	while (dir && (entry = readdir(dir))) {
-		struct culprit culprit = { .pid = (pid_t)atoi(entry->d_name) };
+		struct umount_user user = { .pid = (pid_t)atoi(entry->d_name) };
 
-		if (!isdigit((unsigned char)entry->d_name[0]) || !look_at(&culprit, dev, &users))
+		if (!isdigit((unsigned char)entry->d_name[0]) ||
+		    !umount_inspect(&user, dev, &users))
 			continue;
-		if (count++ < MOST_TOLD)
-			tell(&culprit);
+		if (count++ < USERS_MAX)
+			umount_print_user(&user);
 	}
 	if (dir)
 		closedir(dir);
 	users_free(&users);
-	if (count > MOST_TOLD)
-		fprintf(stderr, "  and %u more processes\n", count - MOST_TOLD);
+	if (count > USERS_MAX)
+		fprintf(stderr, "  and %u more processes\n", count - USERS_MAX);
 	return count;
 }
 
@@ -140,7 +140,7 @@ struct nested {
 	unsigned int count;
 };
 
-static bool tell_nested(const struct mount_point *point, void *arg)
+static bool umount_print_nested(const struct mount_point *point, void *arg)
 {
 	struct nested *nested = arg;
 
@@ -151,13 +151,13 @@ static bool tell_nested(const struct mount_point *point, void *arg)
 	return true;
 }
 
-static int explain_busy(const struct mount_point *point)
+static int umount_fail_busy(const struct mount_point *point)
 {
 	struct nested nested = { .id = point->id };
 
 	cli_fail(&umount_command, "%s is in use:", point->dir);
-	mount_points(tell_nested, &nested);
-	if (!tell_processes(point->dev) && !nested.count)
+	mount_points(umount_print_nested, &nested);
+	if (!umount_print_users(point->dev) && !nested.count)
 		fputs("  no process that can be seen from here; perhaps a loop device, swap, an "
 		      "NFS export, or another mount name space\n",
 		      stderr);
@@ -168,7 +168,7 @@ static int explain_busy(const struct mount_point *point)
 /* --- write-back --- */
 
 /* Run syncfs() in a child, so that the parent can show progress; returns 0 or -errno. */
-static int write_back(const struct mount_point *point)
+static int umount_write_back(const struct mount_point *point)
 {
 	struct mount_numbers numbers;
 	struct mount *mount;
@@ -186,7 +186,7 @@ static int write_back(const struct mount_point *point)
 	while (waitpid(pid, &status, WNOHANG) == 0) {
 		char text[CLI_TEXT];
 
-		cli_sleep(LOOK_EVERY);
+		cli_sleep(POLL_SECONDS);
 		if (mount && !mount_open(point->dir, mount) && !mount_read(mount, &numbers))
 			cli_progress("hugemap umount: %s are still to be written",
 				     cli_bytes(text, (double)numbers.count[MOUNT_DIRTY]));
@@ -198,7 +198,7 @@ static int write_back(const struct mount_point *point)
 
 /* --- the command --- */
 
-static int find(const char *dir, struct mount_point *point)
+static int umount_find(const char *dir, struct mount_point *point)
 {
 	struct mount mount;
 
@@ -214,14 +214,14 @@ static int find(const char *dir, struct mount_point *point)
 			point->dir);
 }
 
-static int unmount(const char *dir, bool lazy, bool force)
+static int umount_dir(const char *dir, bool lazy, bool force)
 {
 	struct mount_point point;
 	int err;
 
-	if (find(dir, &point) != CLI_OK)
+	if (umount_find(dir, &point) != CLI_OK)
 		return CLI_FAILED;
-	err = write_back(&point);
+	err = umount_write_back(&point);
 	if (err && !force)
 		return cli_fail(&umount_command,
 				"%s stays mounted, so that nothing is lost: what was stored could "
@@ -231,12 +231,12 @@ static int unmount(const char *dir, bool lazy, bool force)
 	if (!umount2(point.dir, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)))
 		return CLI_OK;
 	if (errno == EBUSY)
-		return explain_busy(&point);
+		return umount_fail_busy(&point);
 	return cli_fail(&umount_command, "%s could not be unmounted: %s", point.dir,
 			strerror(errno));
 }
 
-static int run_umount(int argc, char **argv)
+static int umount_run(int argc, char **argv)
 {
 	bool lazy = false, force = false;
 	struct cli_parser parser;
@@ -253,5 +253,5 @@ static int run_umount(int argc, char **argv)
 		cli_usage(&umount_command, "say which directory to unmount");
 	if (mount_check_root(&umount_command) != CLI_OK)
 		return CLI_FAILED;
-	return unmount(argv[optind], lazy, force);
+	return umount_dir(argv[optind], lazy, force);
 }

@@ -15,7 +15,7 @@
 #include <sys/sysmacros.h>
 
 /* A line of maps: its length, device and file; false: not such a line. */
-static bool parse_area(char *line, uint64_t *length, dev_t *dev, const char **path)
+static bool users_parse_area(char *line, uint64_t *length, dev_t *dev, const char **path)
 {
 	unsigned int maj, min;
 	uint64_t from, to;
@@ -32,7 +32,7 @@ static bool parse_area(char *line, uint64_t *length, dev_t *dev, const char **pa
 	return true;
 }
 
-static bool is_among(dev_t dev, const dev_t *devs, size_t ndevs)
+static bool users_has_device(dev_t dev, const dev_t *devs, size_t ndevs)
 {
 	size_t i;
 
@@ -43,7 +43,7 @@ static bool is_among(dev_t dev, const dev_t *devs, size_t ndevs)
 }
 
 /* maps is cheap. smaps walks page tables, so it is read only if maps has such a file. */
-static int maps_any(pid_t pid, const dev_t *devs, size_t ndevs)
+static int users_maps_any(pid_t pid, const dev_t *devs, size_t ndevs)
 {
 	uint64_t length;
 	const char *file;
@@ -59,7 +59,8 @@ static int maps_any(pid_t pid, const dev_t *devs, size_t ndevs)
 	if (!maps)
 		return -errno;
 	while (!found && getline(&line, &room, maps) > 0)
-		found = parse_area(line, &length, &dev, &file) && is_among(dev, devs, ndevs);
+		found = users_parse_area(line, &length, &dev, &file) &&
+			users_has_device(dev, devs, ndevs);
 	/* Some kernels check the right to read the file only at the first read. */
 	err = !found && ferror(maps) ? -errno : 0;
 	free(line);
@@ -68,7 +69,7 @@ static int maps_any(pid_t pid, const dev_t *devs, size_t ndevs)
 }
 
 /* The entry of a file in a process. The entries of the current process are the last ones. */
-static struct user *entry_of(struct users *users, const struct user *who, const char *path)
+static struct user *users_entry(struct users *users, const struct user *who, const char *path)
 {
 	struct user *user;
 	size_t i;
@@ -91,7 +92,7 @@ static struct user *entry_of(struct users *users, const struct user *who, const 
 	return user;
 }
 
-static void add_process(pid_t pid, const dev_t *devs, size_t ndevs, struct users *users)
+static void users_add_process(pid_t pid, const dev_t *devs, size_t ndevs, struct users *users)
 {
 	struct user *user = NULL, who = { .pid = pid };
 	char path[64], *line = NULL;
@@ -107,8 +108,10 @@ static void add_process(pid_t pid, const dev_t *devs, size_t ndevs, struct users
 	if (!smaps)
 		return;
 	while (getline(&line, &room, smaps) > 0) {
-		if (parse_area(line, &length, &who.dev, &file)) {
-			user = is_among(who.dev, devs, ndevs) ? entry_of(users, &who, file) : NULL;
+		if (users_parse_area(line, &length, &who.dev, &file)) {
+			user = users_has_device(who.dev, devs, ndevs) ?
+				       users_entry(users, &who, file) :
+				       NULL;
 			if (user) {
 				user->mappings++;
 				user->mapped_bytes += length;
@@ -138,11 +141,11 @@ void users_find(const dev_t *devs, size_t ndevs, struct users *users)
 
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
-		any = maps_any(pid, devs, ndevs);
+		any = users_maps_any(pid, devs, ndevs);
 		if (any > 0)
-			add_process(pid, devs, ndevs, users);
+			users_add_process(pid, devs, ndevs, users);
 		else if (any == -EACCES || any == -EPERM)
-			users->closed++;
+			users->denied++;
 	}
 	if (dir)
 		closedir(dir);

@@ -33,13 +33,13 @@ struct user {
 
 /**
  * struct users - all of them, by process and file
- * @closed: number of processes whose mappings may not be read
+ * @denied: number of processes whose mappings may not be read
  */
 struct users {
 	struct user *list;
 	size_t count;
 	size_t room;
-	unsigned int closed;
+	unsigned int denied;
 };
 
 /* Find mapped files of some devices. If memory runs out, the list is incomplete. */

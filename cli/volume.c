@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* Is a path a mount point, or below it? */
-static bool is_below(const char *path, const char *mount)
+static bool volume_is_below(const char *path, const char *mount)
 {
 	size_t n = strlen(mount);
 
@@ -22,7 +22,7 @@ static bool is_below(const char *path, const char *mount)
 }
 
 /* Mount points are listed in the order of mounting: the last one that fits counts. */
-static void find_mount(struct volume *volume)
+static void volume_find_mount(struct volume *volume)
 {
 	FILE *file = fopen("/proc/self/mountinfo", "re");
 	char line[4096];
@@ -36,7 +36,7 @@ static void find_mount(struct volume *volume)
 
 		if (!rest || sscanf(line, "%*s %*s %*s %*s %1023s %255s", mount, options) != 2 ||
 		    sscanf(rest, " - %31s %255s", type, source) != 2 ||
-		    !is_below(volume->dir, mount) || strlen(mount) < best)
+		    !volume_is_below(volume->dir, mount) || strlen(mount) < best)
 			continue;
 		best = strlen(mount);
 		snprintf(volume->type, sizeof(volume->type), "%s", type);
@@ -47,7 +47,7 @@ static void find_mount(struct volume *volume)
 }
 
 /* A file system over several devices has a number of its own: take its source's. */
-static dev_t device_number(const struct volume *volume)
+static dev_t volume_device_number(const struct volume *volume)
 {
 	struct stat st;
 
@@ -59,7 +59,7 @@ static dev_t device_number(const struct volume *volume)
 }
 
 /* The read-ahead setting of btrfs is not its device's. */
-static bool find_btrfs_setting(struct volume *volume, const char *partition)
+static bool volume_find_btrfs_setting(struct volume *volume, const char *partition)
 {
 	char pattern[128];
 	glob_t found;
@@ -76,20 +76,20 @@ static bool find_btrfs_setting(struct volume *volume, const char *partition)
 	return ok;
 }
 
-static void find_setting(struct volume *volume, const char *partition)
+static void volume_find_setting(struct volume *volume, const char *partition)
 {
 	/* Network and FUSE file systems have one by their own number. */
 	snprintf(volume->read_ahead_path, sizeof(volume->read_ahead_path),
 		 "/sys/class/bdi/%u:%u/read_ahead_kb", major(volume->dev), minor(volume->dev));
 	if (access(volume->read_ahead_path, F_OK) && volume->device[0] &&
-	    !find_btrfs_setting(volume, partition))
+	    !volume_find_btrfs_setting(volume, partition))
 		snprintf(volume->read_ahead_path, sizeof(volume->read_ahead_path),
 			 "/sys/block/%.63s/bdi/read_ahead_kb", volume->device);
 	if (access(volume->read_ahead_path, F_OK))
 		volume->read_ahead_path[0] = '\0';
 }
 
-static void trim(char *text)
+static void volume_trim(char *text)
 {
 	size_t n = strlen(text);
 
@@ -97,13 +97,13 @@ static void trim(char *text)
 		text[--n] = '\0';
 }
 
-static void find_device(struct volume *volume)
+static void volume_find_device(struct volume *volume)
 {
-	dev_t dev = device_number(volume);
+	dev_t dev = volume_device_number(volume);
 	char link[64], path[PATH_MAX], file[PATH_MAX + 32], partition[64] = "", *name;
 
 	if (!dev)
-		return find_setting(volume, partition);
+		return volume_find_setting(volume, partition);
 	snprintf(link, sizeof(link), "/sys/dev/block/%u:%u", major(dev), minor(dev));
 	if (!realpath(link, path))
 		return;
@@ -115,10 +115,10 @@ static void find_device(struct volume *volume)
 	snprintf(volume->device, sizeof(volume->device), "%.63s", name);
 	snprintf(file, sizeof(file), "%s/device/model", path);
 	if (read_line(file, volume->model, sizeof(volume->model)))
-		trim(volume->model);
+		volume_trim(volume->model);
 	snprintf(file, sizeof(file), "%s/queue/scheduler", path);
 	read_choice(file, volume->scheduler, sizeof(volume->scheduler));
-	find_setting(volume, partition);
+	volume_find_setting(volume, partition);
 }
 
 int volume_find(const char *dir, struct volume *volume)
@@ -131,7 +131,7 @@ int volume_find(const char *dir, struct volume *volume)
 	if (stat(volume->dir, &st) < 0)
 		return -errno;
 	volume->dev = st.st_dev;
-	find_mount(volume);
-	find_device(volume);
+	volume_find_mount(volume);
+	volume_find_device(volume);
 	return 0;
 }

@@ -49,7 +49,7 @@ static struct top_row process_row(void)
 
 static struct top_model make_model(void)
 {
-	struct top_model model = { .count = 3, .closed = 2 };
+	struct top_model model = { .count = 3, .denied = 2 };
 
 	model.rows = calloc(3, sizeof(*model.rows));
 	model.rows[0] = mount_row("/mnt/fast", 20 * MB, 3 * MB);
