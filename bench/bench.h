@@ -38,7 +38,7 @@
 #include "scenario.h"
 #include "system.h"
 
-#define LEAST_POOL (8 * MB)
+#define POOL_MIN (8 * MB)
 #define MAX_RUNS 100u
 #define MAX_CONFIGS 24u
 #define MAX_THREAD_COUNTS 8u
@@ -134,7 +134,7 @@ unsigned int plan_configs(const struct bench *bench, const struct scenario *scen
 			  struct config configs[MAX_CONFIGS]);
 bool config_is_hugemap(const struct config *config);
 /* The time after which a run of single operations ends; seconds. */
-double run_seconds_most(const struct bench *bench);
+double bench_run_seconds(const struct bench *bench);
 /* "Linux mmap, MADV_HUGEPAGE" */
 const char *config_title(const struct config *config, const struct scenario *scenario, char *text,
 			 size_t size);
@@ -191,6 +191,6 @@ void bench_error(struct bench *bench, const char *format, ...)
 bool bench_interrupted(void);
 void bench_interrupt(int signal); /* a handler of signals */
 /* Show the progress of a long operation; false: it has to stop. */
-bool bench_going_on(struct bench *bench, const char *what, double share);
+bool bench_progress(struct bench *bench, const char *what, double share);
 
 #endif /* BENCH_H */

@@ -34,12 +34,12 @@ static struct team {
 
 /* --- CPU time and faults --- */
 
-static double seconds_of(const struct timeval *tv)
+static double child_seconds(const struct timeval *tv)
 {
 	return (double)tv->tv_sec + (double)tv->tv_usec / 1e6;
 }
 
-static struct usage read_usage(void)
+static struct usage child_read_usage(void)
 {
 	unsigned long long peak_kb = 0;
 	struct rusage usage;
@@ -47,16 +47,16 @@ static struct usage read_usage(void)
 	getrusage(RUSAGE_SELF, &usage);
 	read_field("/proc/self/status", "VmHWM:", &peak_kb);
 	return (struct usage){
-		.user_s = seconds_of(&usage.ru_utime),
-		.sys_s = seconds_of(&usage.ru_stime),
+		.user_s = child_seconds(&usage.ru_utime),
+		.sys_s = child_seconds(&usage.ru_stime),
 		.faults = (uint64_t)usage.ru_minflt + (uint64_t)usage.ru_majflt,
 		.peak_bytes = peak_kb << 10,
 	};
 }
 
-static struct usage usage_since(const struct usage *before)
+static struct usage child_usage_since(const struct usage *before)
 {
-	struct usage now = read_usage();
+	struct usage now = child_read_usage();
 
 	now.user_s -= before->user_s;
 	now.sys_s -= before->sys_s;
@@ -66,7 +66,7 @@ static struct usage usage_since(const struct usage *before)
 
 /* --- workers --- */
 
-static void chase(struct worker *worker, const uint64_t *words, uint32_t loads)
+static void child_chase(struct worker *worker, const uint64_t *words, uint32_t loads)
 {
 	uint64_t n = worker->run->bytes / 8, x = worker->sum;
 
@@ -75,7 +75,7 @@ static void chase(struct worker *worker, const uint64_t *words, uint32_t loads)
 	worker->sum = x;
 }
 
-static void update(struct worker *worker, const struct op *op)
+static void child_update(struct worker *worker, const struct op *op)
 {
 	const struct run *run = worker->run;
 	char *to = run->config->engine->store(worker, op->offset, op->length, false);
@@ -83,7 +83,7 @@ static void update(struct worker *worker, const struct op *op)
 	content_restamp(to, op->offset, op->length, run->generation);
 }
 
-static void do_op(struct worker *worker, const struct op *op, char *source)
+static void child_do_op(struct worker *worker, const struct op *op, char *source)
 {
 	const struct run *run = worker->run;
 	const struct engine *engine = run->config->engine;
@@ -93,14 +93,14 @@ static void do_op(struct worker *worker, const struct op *op, char *source)
 	case OP_CHASE_FAULTS:
 		if (op->kind == OP_CHASE_FAULTS && !cost_faults())
 			die(worker->run, "too little memory");
-		chase(worker, engine->load(worker, 0, run->bytes), op->length);
+		child_chase(worker, engine->load(worker, 0, run->bytes), op->length);
 		return;
 	case OP_READ:
 		worker->sum += sum_words(engine->load(worker, op->offset, op->length), op->length);
 		return;
 	case OP_UPDATE:
 		worker->sum += sum_words(engine->load(worker, op->offset, op->length), op->length);
-		update(worker, op);
+		child_update(worker, op);
 		break;
 	case OP_WRITE:
 		content_restamp(source, op->offset, op->length, run->generation);
@@ -122,7 +122,7 @@ static void do_op(struct worker *worker, const struct op *op, char *source)
 }
 
 /* Each worker has a source of its own, since the stamps differ from block to block. */
-static char *make_source(struct worker *worker)
+static char *child_make_source(struct worker *worker)
 {
 	struct run *run = worker->run;
 	uint32_t bytes = run->scenario->records ? CONTENT_BLOCK : run->op_bytes;
@@ -137,28 +137,28 @@ static char *make_source(struct worker *worker)
 	return source;
 }
 
-static void wait_for_go(struct worker *worker)
+static void child_wait_for_start(struct worker *worker)
 {
-	worker->before = read_usage();
+	worker->before = child_read_usage();
 	pthread_barrier_wait(&team->ready);
 	pthread_barrier_wait(&team->go);
 }
 
-static void work(struct worker *worker)
+static void child_work(struct worker *worker)
 {
 	const struct run *run = worker->run;
-	char *source = make_source(worker);
+	char *source = child_make_source(worker);
 	struct op op;
 
-	wait_for_go(worker);
+	child_wait_for_start(worker);
 	while (run->scenario->next(worker, &op)) {
-		do_op(worker, &op, source);
+		child_do_op(worker, &op, source);
 		worker->ops += run->scenario->in_memory ? op.length : 1;
 		worker->bytes += run->scenario->in_memory ? op.length * 8ull : op.length;
 	}
 }
 
-static void *worker_main(void *arg)
+static void *child_worker_main(void *arg)
 {
 	struct worker *worker = arg;
 	const struct engine *engine = worker->run->config->engine;
@@ -166,44 +166,44 @@ static void *worker_main(void *arg)
 	if (engine->attach)
 		engine->attach(worker);
 	if (engine->pump) {
-		wait_for_go(worker);
+		child_wait_for_start(worker);
 		engine->pump(worker);
 	} else {
-		work(worker);
+		child_work(worker);
 	}
 	return NULL;
 }
 
-static bool in_processes(const struct run *run)
+static bool child_in_processes(const struct run *run)
 {
 	return run->scenario->processes && run->threads > 1;
 }
 
 /* Each worker's process opens the file itself, and the run's own process does not. */
-static bool is_apart(const struct run *run)
+static bool child_is_apart(const struct run *run)
 {
-	return in_processes(run) && run->config->engine->apart;
+	return child_in_processes(run) && run->config->engine->apart;
 }
 
-_Noreturn static void process_main(struct worker *worker)
+_Noreturn static void child_process_main(struct worker *worker)
 {
 	struct run *run = worker->run; /* a copy: memory of this process */
 	const struct engine *engine = run->config->engine;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGCHLD, SIG_DFL);
-	if (is_apart(run))
+	if (child_is_apart(run))
 		engine->open(run);
-	worker_main(worker);
+	child_worker_main(worker);
 	if (run->scenario->writes)
 		engine->sync(run, worker->start, worker->end - worker->start);
-	worker->usage = usage_since(&worker->before);
-	if (is_apart(run)) {
-		struct result *told = run->result;
+	worker->usage = child_usage_since(&worker->before);
+	if (child_is_apart(run)) {
+		struct result *shared = run->result;
 
 		run->result = &worker->counted;
 		engine->count(run);
-		run->result = told;
+		run->result = shared;
 		engine->close(run);
 	}
 	_exit(0);
@@ -213,7 +213,7 @@ _Noreturn static void process_main(struct worker *worker)
  * A worker process that ends early would leave the others waiting at a barrier. So the run
  * ends as well, with the same status or signal, which its parent reports.
  */
-static void on_child(int signal_number, siginfo_t *info, void *context)
+static void child_on_worker_end(int signal_number, siginfo_t *info, void *context)
 {
 	if (info->si_code == CLD_EXITED && info->si_status)
 		_exit(info->si_status);
@@ -223,19 +223,19 @@ static void on_child(int signal_number, siginfo_t *info, void *context)
 	}
 }
 
-static void start_worker(struct run *run, unsigned int i)
+static void child_start_worker(struct run *run, unsigned int i)
 {
 	struct worker *worker = &team->workers[i];
 	int err = 0;
 	pid_t pid;
 
 	worker_init(worker, run, i);
-	if (!in_processes(run)) {
-		err = pthread_create(&team->threads[i], NULL, worker_main, worker);
+	if (!child_in_processes(run)) {
+		err = pthread_create(&team->threads[i], NULL, child_worker_main, worker);
 	} else {
 		pid = fork();
 		if (pid == 0)
-			process_main(worker);
+			child_process_main(worker);
 		err = pid < 0 ? errno : 0;
 		team->pids[i] = pid; /* in shared memory: the child must not write its 0 */
 	}
@@ -244,9 +244,10 @@ static void start_worker(struct run *run, unsigned int i)
 		    strerror(err));
 }
 
-static void start_workers(struct run *run)
+static void child_start_workers(struct run *run)
 {
-	struct sigaction action = { .sa_sigaction = on_child, .sa_flags = SA_SIGINFO | SA_RESTART };
+	struct sigaction action = { .sa_sigaction = child_on_worker_end,
+				    .sa_flags = SA_SIGINFO | SA_RESTART };
 	pthread_barrierattr_t shared;
 	unsigned int i;
 
@@ -257,20 +258,20 @@ static void start_workers(struct run *run)
 	pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
 	pthread_barrier_init(&team->ready, &shared, run->threads + 1);
 	pthread_barrier_init(&team->go, &shared, run->threads + 1);
-	if (in_processes(run))
+	if (child_in_processes(run))
 		sigaction(SIGCHLD, &action, NULL);
 	for (i = 0; i < run->threads; i++)
-		start_worker(run, i);
+		child_start_worker(run, i);
 	pthread_barrier_wait(&team->ready);
 }
 
-static void wait_for_workers(struct run *run)
+static void child_wait_for_workers(struct run *run)
 {
 	unsigned int i;
 	int status;
 
 	for (i = 0; i < run->threads; i++) {
-		if (!in_processes(run))
+		if (!child_in_processes(run))
 			pthread_join(team->threads[i], NULL);
 		else if (waitpid(team->pids[i], &status, 0) < 0 || status)
 			_exit(1); /* the worker has set run->result->error */
@@ -278,7 +279,7 @@ static void wait_for_workers(struct run *run)
 }
 
 /* Add up the engine's own numbers of worker processes. */
-static void add_counted(struct result *result, const struct result *counted)
+static void child_add_counted(struct result *result, const struct result *counted)
 {
 	unsigned int act;
 
@@ -293,7 +294,7 @@ static void add_counted(struct result *result, const struct result *counted)
 	memcpy(result->steered.why, counted->steered.why, sizeof(result->steered.why));
 }
 
-static void tell(struct run *run, double seconds, const struct usage *usage)
+static void child_fill_result(struct run *run, double seconds, const struct usage *usage)
 {
 	struct result *result = run->result;
 	unsigned int i;
@@ -318,13 +319,13 @@ static void tell(struct run *run, double seconds, const struct usage *usage)
 		if (worker->usage.peak_bytes > result->peak_bytes)
 			result->peak_bytes = worker->usage.peak_bytes;
 	}
-	if (is_apart(run))
+	if (child_is_apart(run))
 		for (i = 0; i < run->threads; i++)
-			add_counted(result, &team->workers[i].counted);
+			child_add_counted(result, &team->workers[i].counted);
 }
 
 /* Bring all data into memory, and find out how much of it is mapped by 2 MB pages. */
-static void warm_up(struct run *run)
+static void child_warm_up(struct run *run)
 {
 	struct worker worker = { .run = run };
 	const char *data = run->config->engine->load(&worker, 0, run->bytes);
@@ -348,24 +349,24 @@ void child_main(struct run *run)
 	int counter = counter_open();
 	uint64_t counted;
 
-	if (!is_apart(run))
+	if (!child_is_apart(run))
 		engine->open(run);
 	if (run->scenario->in_memory)
-		warm_up(run);
-	start_workers(run);
-	run->deadline = cli_now() + run->seconds_most;
-	before = read_usage();
+		child_warm_up(run);
+	child_start_workers(run);
+	run->deadline = cli_now() + run->seconds_max;
+	before = child_read_usage();
 	counted = counter_read(counter);
 	start = cli_now();
 	pthread_barrier_wait(&team->go);
-	wait_for_workers(run);
-	if (run->scenario->writes && !in_processes(run))
+	child_wait_for_workers(run);
+	if (run->scenario->writes && !child_in_processes(run))
 		engine->sync(run, 0, run->bytes);
 	seconds = cli_now() - start;
-	usage = usage_since(&before);
+	usage = child_usage_since(&before);
 	run->result->instructions = counter_read(counter) - counted;
-	tell(run, seconds, &usage);
-	if (!is_apart(run)) {
+	child_fill_result(run, seconds, &usage);
+	if (!child_is_apart(run)) {
 		if (engine->count)
 			engine->count(run);
 		engine->close(run);

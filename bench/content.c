@@ -8,7 +8,7 @@
 #define BLOCK_PAGES (CONTENT_BLOCK / CONTENT_PAGE)
 
 /* The finalizer of splitmix64. */
-static uint64_t mix(uint64_t x)
+static uint64_t content_mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15ull;
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -18,14 +18,14 @@ static uint64_t mix(uint64_t x)
 
 uint64_t content_stamp(uint64_t page, uint32_t generation)
 {
-	return mix(page << 24 ^ generation);
+	return content_mix(page << 24 ^ generation);
 }
 
 /*
  * Tables that children have no use for, and that must not count as their
  * memory.
  */
-static void *private_table(size_t bytes)
+static void *content_private_table(size_t bytes)
 {
 	void *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -46,16 +46,16 @@ struct content *content_create(uint64_t bytes, bool foreign)
 	content->pages = bytes / CONTENT_PAGE;
 	content->block = malloc(CONTENT_BLOCK);
 	if (foreign)
-		content->sums = private_table(content->pages * sizeof(*content->sums));
+		content->sums = content_private_table(content->pages * sizeof(*content->sums));
 	else
 		content->generations =
-			private_table(content->pages * sizeof(*content->generations));
+			content_private_table(content->pages * sizeof(*content->generations));
 	if (!content->block || (!content->sums && !content->generations)) {
 		content_destroy(content);
 		return NULL;
 	}
 	for (i = 0; i < CONTENT_BLOCK / 8; i++)
-		content->block[i] = mix(~i);
+		content->block[i] = content_mix(~i);
 	for (i = 0; i < BLOCK_PAGES; i++)
 		content->rest_sums[i] =
 			sum_words(&content->block[i * CONTENT_WORDS], CONTENT_PAGE) -
@@ -120,7 +120,7 @@ void content_written(struct content *content, uint64_t offset, size_t length, ui
 		content->generations[page] = generation;
 }
 
-static bool is_zero(const uint64_t *words)
+static bool content_is_zero(const uint64_t *words)
 {
 	return !words[0] && !memcmp(words, words + 1, CONTENT_PAGE - 8);
 }
@@ -137,7 +137,7 @@ bool content_matches(const struct content *content, const void *buffer, uint64_t
 
 		*wrong = offset + at;
 		if (content->generations[page] == CONTENT_HOLE) {
-			if (!is_zero(words))
+			if (!content_is_zero(words))
 				return false;
 			continue;
 		}

@@ -2,32 +2,32 @@
 #include "cost.h"
 #include "bench.h"
 
-#define MOST_INSTRUCTIONS 1.01
+#define INSTRUCTIONS_MAX 1.01
 /* Times of the same program differ by more than 1 %. */
-#define MOST_TIME 1.03
+#define TIME_MAX 1.03
 
-static double cpu_of(const struct result *result)
+static double cost_cpu(const struct result *result)
 {
 	return result->user_s + result->sys_s;
 }
 
-static double time_of(const struct result *result)
+static double cost_time(const struct result *result)
 {
 	return result->seconds;
 }
 
-static double faults_of(const struct result *result)
+static double cost_faults_of(const struct result *result)
 {
 	return (double)result->faults;
 }
 
-static double instructions_of(const struct result *result)
+static double cost_instructions(const struct result *result)
 {
 	return (double)result->instructions;
 }
 
-static double times(const struct row *row, const struct row *plain,
-		    double (*of)(const struct result *result))
+static double cost_ratio(const struct row *row, const struct row *plain,
+			 double (*of)(const struct result *result))
 {
 	double ratios[MAX_RUNS];
 	unsigned int i, n = 0;
@@ -46,22 +46,22 @@ bool cost_find(const struct group *group, struct cost *cost)
 	if (!group->scenario->cost || !row || !plain)
 		return false;
 	*cost = (struct cost){
-		.time = times(row, plain, time_of),
-		.cpu = times(row, plain, cpu_of),
-		.faults = times(row, plain, faults_of),
-		.instructions = times(row, plain, instructions_of),
+		.time = cost_ratio(row, plain, cost_time),
+		.cpu = cost_ratio(row, plain, cost_cpu),
+		.faults = cost_ratio(row, plain, cost_faults_of),
+		.instructions = cost_ratio(row, plain, cost_instructions),
 	};
 	return true;
 }
 
-double cost_most(const struct cost *cost)
+double cost_max(const struct cost *cost)
 {
-	return cost->instructions > 0 ? MOST_INSTRUCTIONS : MOST_TIME;
+	return cost->instructions > 0 ? INSTRUCTIONS_MAX : TIME_MAX;
 }
 
 bool cost_met(const struct cost *cost)
 {
-	return (cost->instructions > 0 ? cost->instructions : cost->time) <= cost_most(cost);
+	return (cost->instructions > 0 ? cost->instructions : cost->time) <= cost_max(cost);
 }
 
 void cost_print(const struct bench *bench)
@@ -81,7 +81,7 @@ void cost_print(const struct bench *bench)
 		else
 			printf("and instructions cannot be counted here");
 		printf(" (wanted of %s: %.2f at most): %s\n",
-		       cost.instructions > 0 ? "these" : "the time", cost_most(&cost),
+		       cost.instructions > 0 ? "these" : "the time", cost_max(&cost),
 		       cost_met(&cost) ? "yes" : "NO");
 	}
 	fflush(stdout);

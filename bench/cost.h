@@ -22,7 +22,7 @@ struct cost {
 /* False: this group does not tell. */
 bool cost_find(const struct group *group, struct cost *cost);
 /* The most that is wanted of instructions; where they are unknown, of the time. */
-double cost_most(const struct cost *cost);
+double cost_max(const struct cost *cost);
 bool cost_met(const struct cost *cost);
 void cost_print(const struct bench *bench);
 

@@ -29,7 +29,7 @@ static const struct {
 	{ "cost", "work that gains nothing" },
 };
 
-static const char *words_for(const struct scenario *scenario)
+static const char *demo_title(const struct scenario *scenario)
 {
 	size_t i;
 
@@ -39,7 +39,7 @@ static const char *words_for(const struct scenario *scenario)
 	return scenario->title;
 }
 
-static const char *cell(const struct row *row, char text[CLI_TEXT])
+static const char *demo_cell(const struct row *row, char text[CLI_TEXT])
 {
 	if (!row || !row->nresults)
 		return "-";
@@ -49,7 +49,7 @@ static const char *cell(const struct row *row, char text[CLI_TEXT])
 	return text;
 }
 
-static const char *times(double ratio, char text[CLI_TEXT])
+static const char *demo_ratio(double ratio, char text[CLI_TEXT])
 {
 	if (ratio <= 0)
 		return "-";
@@ -58,7 +58,7 @@ static const char *times(double ratio, char text[CLI_TEXT])
 }
 
 /* The name of the best Linux mmap row. */
-static const char *best_name(const struct row *row, char *text, size_t size)
+static const char *demo_best_name(const struct row *row, char *text, size_t size)
 {
 	if (!row)
 		return "";
@@ -70,19 +70,20 @@ static const char *best_name(const struct row *row, char *text, size_t size)
 	return text;
 }
 
-static void print_line(const struct group *group)
+static void demo_print_line(const struct group *group)
 {
 	const struct row *ours = group_hugemap(group);
 	const struct row *best = group_best_linux(group);
 	char a[CLI_TEXT], b[CLI_TEXT], c[CLI_TEXT], d[CLI_TEXT], e[CLI_TEXT], f[CLI_TEXT];
 	char g[CLI_TEXT], name[48];
 
-	printf("  %-28s %10s  %10s  %10s  %10s   %7s  %7s  %7s   %s\n", words_for(group->scenario),
-	       cell(ours, a), cell(group_default_linux(group), b), cell(best, c),
-	       cell(group_of_engine(group, "device"), d),
-	       times(ours ? ours->ratio_default_linux : 0, e),
-	       times(ours ? ours->ratio_best_linux : 0, f), times(ours ? ours->ratio_device : 0, g),
-	       best_name(best, name, sizeof(name)));
+	printf("  %-28s %10s  %10s  %10s  %10s   %7s  %7s  %7s   %s\n", demo_title(group->scenario),
+	       demo_cell(ours, a), demo_cell(group_default_linux(group), b), demo_cell(best, c),
+	       demo_cell(group_of_engine(group, "device"), d),
+	       demo_ratio(ours ? ours->ratio_default_linux : 0, e),
+	       demo_ratio(ours ? ours->ratio_best_linux : 0, f),
+	       demo_ratio(ours ? ours->ratio_device : 0, g),
+	       demo_best_name(best, name, sizeof(name)));
 }
 
 void demo_print(const struct bench *bench)
@@ -96,7 +97,7 @@ void demo_print(const struct bench *bench)
 	printf("  %-28s %10s  %10s  %10s  %10s   %7s  %7s  %7s   %s\n", "", "HugeMap", "mmap",
 	       "mmap", "the device", "Linux", "best", "limit", "best Linux mmap was");
 	for (group = bench->groups; group; group = group->next)
-		print_line(group);
+		demo_print_line(group);
 	printf("\nMedians of %u runs of each in turn, on a file of %s with %s of cache for each "
 	       "side.\n",
 	       bench->settings.runs, cli_bytes(size, (double)bench->settings.size),

@@ -180,14 +180,14 @@ struct result {
  *	cache; the pool of the kernel engine is charged to no process
  * @threads: workers, which may be processes
  * @op_bytes: the size of an operation here
- * @ops_most: operations of all workers; 0 = the scenario ends by itself
- * @seconds_most: after this time a worker stops (scenarios with random access)
- * @patience: after this time the run counts as hung
+ * @ops_max: operations of all workers; 0 = the scenario ends by itself
+ * @seconds_max: after this time a worker stops (scenarios with random access)
+ * @timeout_s: after this time the run counts as hung
  * @seed: of random offsets
  * @generation: of what is written
  * @limits: of memory
  * @result: see struct result
- * @deadline: when @seconds_most is over
+ * @deadline: when @seconds_max is over
  * @private: the engine's
  */
 struct run {
@@ -200,9 +200,9 @@ struct run {
 	uint64_t limit_bytes;
 	unsigned int threads;
 	uint32_t op_bytes;
-	uint64_t ops_most;
-	double seconds_most;
-	double patience;
+	uint64_t ops_max;
+	double seconds_max;
+	double timeout_s;
 	uint64_t seed;
 	uint32_t generation;
 	struct limits *limits;
@@ -232,7 +232,7 @@ struct usage {
  * @zipf: constants of its distribution
  * @random: state of its random numbers
  * @ops: operations done
- * @ops_most: number of operations after which it stops
+ * @ops_max: number of operations after which it stops
  * @bytes: of the operations done
  * @sum: of the data that it has read, or the last address of a chase
  * @synced: its writes are durable up to here (scenario->sync_bytes)
@@ -249,7 +249,7 @@ struct worker {
 	uint64_t left_bytes;
 	struct zipf zipf;
 	uint64_t random;
-	uint64_t ops, ops_most;
+	uint64_t ops, ops_max;
 	uint64_t bytes;
 	uint64_t sum;
 	uint64_t synced;

@@ -45,7 +45,7 @@ struct device_worker {
 	unsigned int depth;
 };
 
-static int fd_of(const struct run *run)
+static int device_fd(const struct run *run)
 {
 	return (int)(intptr_t)run->private;
 }
@@ -95,15 +95,15 @@ static void device_attach(struct worker *worker)
 	worker->private = dev;
 }
 
-static void transfer(struct run *run, const struct slot *slot, bool write)
+static void device_transfer(struct run *run, const struct slot *slot, bool write)
 {
 	const struct op *op = &slot->op;
 	ssize_t n;
 
 	if (write)
 		content_restamp(slot->buffer, op->offset, op->length, run->generation);
-	n = write ? pwrite(fd_of(run), slot->buffer, op->length, (off_t)op->offset) :
-		    pread(fd_of(run), slot->read_to, op->length, (off_t)op->offset);
+	n = write ? pwrite(device_fd(run), slot->buffer, op->length, (off_t)op->offset) :
+		    pread(device_fd(run), slot->read_to, op->length, (off_t)op->offset);
 	if (n < 0)
 		die(run, "direct I/O: %s", strerror(errno));
 	if ((uint64_t)n != op->length)
@@ -112,11 +112,11 @@ static void transfer(struct run *run, const struct slot *slot, bool write)
 
 static void device_sync(struct run *run, uint64_t offset, uint64_t length)
 {
-	if (fsync(fd_of(run)) < 0)
+	if (fsync(device_fd(run)) < 0)
 		die(run, "fsync: %s", strerror(errno));
 }
 
-static bool take_op(struct slot *slot)
+static bool device_take_op(struct slot *slot)
 {
 	struct worker *worker = slot->dev->worker;
 	bool more;
@@ -127,7 +127,7 @@ static bool take_op(struct slot *slot)
 	return more;
 }
 
-static void count_op(struct slot *slot, uint64_t sum)
+static void device_count_op(struct slot *slot, uint64_t sum)
 {
 	struct worker *worker = slot->dev->worker;
 
@@ -138,22 +138,22 @@ static void count_op(struct slot *slot, uint64_t sum)
 	pthread_mutex_unlock(&slot->dev->lock);
 }
 
-static void *do_ops(void *arg)
+static void *device_do_ops(void *arg)
 {
 	struct slot *slot = arg;
 	struct run *run = slot->dev->worker->run;
 
-	while (take_op(slot)) {
+	while (device_take_op(slot)) {
 		uint64_t sum = 0;
 
 		if (slot->op.kind != OP_WRITE) {
-			transfer(run, slot, false);
+			device_transfer(run, slot, false);
 			if (!run->scenario->deep)
 				sum = sum_words(slot->read_to, slot->op.length);
 		}
 		if (slot->op.kind != OP_READ)
-			transfer(run, slot, true);
-		count_op(slot, sum);
+			device_transfer(run, slot, true);
+		device_count_op(slot, sum);
 		if (slot->op.sync)
 			device_sync(run, slot->op.offset, slot->op.length);
 	}
@@ -166,16 +166,16 @@ static void device_pump(struct worker *worker)
 	unsigned int i;
 
 	for (i = 1; i < dev->depth; i++)
-		if (pthread_create(&dev->slots[i].thread, NULL, do_ops, &dev->slots[i]))
+		if (pthread_create(&dev->slots[i].thread, NULL, device_do_ops, &dev->slots[i]))
 			die(worker->run, "a thread for I/O could not be started");
-	do_ops(&dev->slots[0]);
+	device_do_ops(&dev->slots[0]);
 	for (i = 1; i < dev->depth; i++)
 		pthread_join(dev->slots[i].thread, NULL);
 }
 
 static void device_close(struct run *run)
 {
-	close(fd_of(run));
+	close(device_fd(run));
 }
 
 const struct engine engine_device = {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* How far ahead a stream populates. */
-#define WINDOW (32 * MB)
+#define POPULATE_AHEAD (32 * MB)
 
 void file_map_open(struct run *run, struct file_map *map, const int *advices)
 {
@@ -50,17 +50,17 @@ static void mmap_open(struct run *run)
 }
 
 /* worker->private is how far it has populated. */
-static void populate(struct worker *worker, uint64_t offset, size_t length, int advice)
+static void mmap_populate(struct worker *worker, uint64_t offset, size_t length, int advice)
 {
 	struct run *run = worker->run;
 	struct file_map *map = run->private;
 	uintptr_t done = (uintptr_t)worker->private;
 	uint64_t end = offset + length;
 
-	if (!run->ops_most) { /* a stream */
+	if (!run->ops_max) { /* a stream */
 		if (end <= done)
 			return;
-		end = offset + WINDOW < worker->end ? offset + WINDOW : worker->end;
+		end = offset + POPULATE_AHEAD < worker->end ? offset + POPULATE_AHEAD : worker->end;
 		worker->private = (void *)(uintptr_t)end;
 	}
 	if (madvise(map->at + offset, end - offset, advice) < 0)
@@ -72,7 +72,7 @@ const void *file_map_load(struct worker *worker, uint64_t offset, size_t length)
 	struct file_map *map = worker->run->private;
 
 	if (worker->run->config->advice == ADVICE_POPULATE)
-		populate(worker, offset, length, MADV_POPULATE_READ);
+		mmap_populate(worker, offset, length, MADV_POPULATE_READ);
 	return map->at + offset;
 }
 
@@ -81,7 +81,7 @@ void *file_map_store(struct worker *worker, uint64_t offset, size_t length, bool
 	struct file_map *map = worker->run->private;
 
 	if (worker->run->config->advice == ADVICE_POPULATE)
-		populate(worker, offset, length, MADV_POPULATE_WRITE);
+		mmap_populate(worker, offset, length, MADV_POPULATE_WRITE);
 	return map->at + offset;
 }
 

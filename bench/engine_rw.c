@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int fd_of(const struct run *run)
+static int rw_fd(const struct run *run)
 {
 	return (int)(intptr_t)run->private;
 }
@@ -38,7 +38,7 @@ static const void *rw_load(struct worker *worker, uint64_t offset, size_t length
 	size_t done = 0;
 
 	while (done < length) {
-		ssize_t n = pread(fd_of(worker->run), buffer + done, length - done,
+		ssize_t n = pread(rw_fd(worker->run), buffer + done, length - done,
 				  (off_t)(offset + done));
 
 		if (n < 0 && errno == EINTR)
@@ -61,7 +61,7 @@ static void rw_stored(struct worker *worker, uint64_t offset, size_t length)
 	size_t done = 0;
 
 	while (done < length) {
-		ssize_t n = pwrite(fd_of(worker->run), buffer + done, length - done,
+		ssize_t n = pwrite(rw_fd(worker->run), buffer + done, length - done,
 				   (off_t)(offset + done));
 
 		if (n < 0 && errno == EINTR)
@@ -74,13 +74,13 @@ static void rw_stored(struct worker *worker, uint64_t offset, size_t length)
 
 static void rw_sync(struct run *run, uint64_t offset, uint64_t length)
 {
-	if (fsync(fd_of(run)) < 0)
+	if (fsync(rw_fd(run)) < 0)
 		die(run, "fsync: %s", strerror(errno));
 }
 
 static void rw_close(struct run *run)
 {
-	close(fd_of(run));
+	close(rw_fd(run));
 }
 
 const struct engine engine_linux_rw = {

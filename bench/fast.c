@@ -14,7 +14,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-static void say(char *why, size_t size, const char *format, ...)
+static void fast_error(char *why, size_t size, const char *format, ...)
 {
 	va_list args;
 
@@ -26,17 +26,17 @@ static void say(char *why, size_t size, const char *format, ...)
 bool fast_apart(char *why, size_t size)
 {
 	if (geteuid()) {
-		say(why, size, "only root can make a zram device");
+		fast_error(why, size, "only root can make a zram device");
 		return false;
 	}
 	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
-		say(why, size, "no mounts of its own: %s", strerror(errno));
+		fast_error(why, size, "no mounts of its own: %s", strerror(errno));
 		return false;
 	}
 	return true;
 }
 
-static int make_file_system(char *device, char *error, size_t size)
+static int fast_make_file_system(char *device, char *error, size_t size)
 {
 	/* The two "lazy" settings finish the file system now, before the clock runs. */
 	char *const argv[] = {
@@ -50,7 +50,7 @@ static int make_file_system(char *device, char *error, size_t size)
 }
 
 /* Its number; -1 = there is none, and why. */
-static int add_zram(char *why, size_t size)
+static int fast_add_zram(char *why, size_t size)
 {
 	char line[16];
 
@@ -58,10 +58,10 @@ static int add_zram(char *why, size_t size)
 	    !module_load("zram", "num_devices=0", why, size))
 		guard_module("zram");
 	if (!read_line(ZRAM_CONTROL "hot_add", line, sizeof(line))) {
-		say(why, size,
-		    "this kernel has no zram (CONFIG_ZRAM), or does not let us have it: "
-		    "%s",
-		    strerror(errno));
+		fast_error(why, size,
+			   "this kernel has no zram (CONFIG_ZRAM), or does not let us have it: "
+			   "%s",
+			   strerror(errno));
 		return -1;
 	}
 	return atoi(line);
@@ -73,7 +73,7 @@ const char *fast_create(uint64_t bytes, char *why, size_t size)
 	char text[32], device[32], error[128];
 	int zram, status;
 
-	zram = add_zram(why, size);
+	zram = fast_add_zram(why, size);
 	if (zram < 0)
 		return NULL;
 	guard_fast(zram, "");
@@ -82,24 +82,25 @@ const char *fast_create(uint64_t bytes, char *why, size_t size)
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes);
 	snprintf(device, sizeof(device), "/dev/zram%d", zram);
 	if (!zram_write(zram, "disksize", text)) {
-		say(why, size, "%s could not have %s bytes: %s", device, text, strerror(errno));
+		fast_error(why, size, "%s could not have %s bytes: %s", device, text,
+			   strerror(errno));
 		return NULL;
 	}
-	status = make_file_system(device, error, sizeof(error));
+	status = fast_make_file_system(device, error, sizeof(error));
 	if (status) {
-		say(why, size, "mkfs.ext4 %s: %s", device,
-		    status == 127 ? "it is not installed: type `apt-get install e2fsprogs`" :
-				    error);
+		fast_error(why, size, "mkfs.ext4 %s: %s", device,
+			   status == 127 ? "it is not installed: type `apt-get install e2fsprogs`" :
+					   error);
 		return NULL;
 	}
 	snprintf(dir, sizeof(dir), "/tmp/hugemap-bench-XXXXXX");
 	if (!mkdtemp(dir)) {
-		say(why, size, "no directory in /tmp: %s", strerror(errno));
+		fast_error(why, size, "no directory in /tmp: %s", strerror(errno));
 		return NULL;
 	}
 	guard_fast(zram, dir);
 	if (mount(device, dir, "ext4", 0, NULL) < 0) {
-		say(why, size, "%s could not be mounted: %s", device, strerror(errno));
+		fast_error(why, size, "%s could not be mounted: %s", device, strerror(errno));
 		return NULL;
 	}
 	return dir;

@@ -17,7 +17,7 @@
 
 /* --- the page cache --- */
 
-static double share_in_core(int fd, uint64_t bytes)
+static double files_share_in_core(int fd, uint64_t bytes)
 {
 	size_t pages = bytes / CONTENT_PAGE, i, in = 0;
 	unsigned char *core = malloc(pages);
@@ -32,14 +32,14 @@ static double share_in_core(int fd, uint64_t bytes)
 	return (double)in / (double)pages;
 }
 
-static double share_cached(int fd, uint64_t bytes)
+static double files_share_cached(int fd, uint64_t bytes)
 {
 	struct steer_cachestat_range range = { .len = bytes };
 	struct steer_cachestat state;
 
 	if (!syscall(SYS_cachestat, fd, &range, &state, 0))
 		return (double)state.nr_cache * CONTENT_PAGE / (double)bytes;
-	return share_in_core(fd, bytes);
+	return files_share_in_core(fd, bytes);
 }
 
 /* Drop a file from the page cache; returns the share of it that stays there. */
@@ -55,7 +55,7 @@ double files_evict(const char *path, uint64_t bytes)
 			usleep(20000);
 		fsync(fd);
 		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-		share = share_cached(fd, bytes);
+		share = files_share_cached(fd, bytes);
 	}
 	close(fd);
 	return share;
@@ -64,7 +64,7 @@ double files_evict(const char *path, uint64_t bytes)
 /* --- making them --- */
 
 /* Directly if possible: then there is nothing to be dropped from the page cache. */
-static int open_for_making(const char *path, int flags)
+static int files_open(const char *path, int flags)
 {
 	int fd = open(path, flags | O_DIRECT | O_CLOEXEC, 0600);
 
@@ -73,7 +73,7 @@ static int open_for_making(const char *path, int flags)
 	return fd;
 }
 
-static bool move_all(int fd, char *buffer, size_t length, uint64_t offset, bool write)
+static bool files_transfer(int fd, char *buffer, size_t length, uint64_t offset, bool write)
 {
 	size_t done = 0;
 
@@ -92,15 +92,16 @@ static bool move_all(int fd, char *buffer, size_t length, uint64_t offset, bool 
 	return true;
 }
 
-static size_t piece_at(uint64_t offset, uint64_t bytes)
+static size_t files_piece(uint64_t offset, uint64_t bytes)
 {
 	return bytes - offset < PIECE ? (size_t)(bytes - offset) : (size_t)PIECE;
 }
 
-static bool make(struct bench *bench, const char *path, struct content *content, uint64_t bytes)
+static bool files_make(struct bench *bench, const char *path, struct content *content,
+		       uint64_t bytes)
 {
 	char *buffer = aligned_alloc(CONTENT_PAGE, PIECE);
-	int fd = open_for_making(path, O_RDWR | O_CREAT | O_TRUNC);
+	int fd = files_open(path, O_RDWR | O_CREAT | O_TRUNC);
 	uint64_t at;
 	bool ok = buffer && fd >= 0;
 
@@ -112,8 +113,8 @@ static bool make(struct bench *bench, const char *path, struct content *content,
 	}
 	for (at = 0; ok && at < bytes; at += PIECE) {
 		content_restamp(buffer, at, PIECE, 0);
-		ok = move_all(fd, buffer, piece_at(at, bytes), at, true) &&
-		     bench_going_on(bench, "making a file", (double)at / (double)bytes);
+		ok = files_transfer(fd, buffer, files_piece(at, bytes), at, true) &&
+		     bench_progress(bench, "making a file", (double)at / (double)bytes);
 	}
 	ok = ok && fsync(fd) == 0;
 	if (!ok && !bench_interrupted())
@@ -127,18 +128,18 @@ static bool make(struct bench *bench, const char *path, struct content *content,
 }
 
 /* A file of the user's: see what is in it. */
-static bool learn(struct bench *bench, const char *path, struct content *content)
+static bool files_learn(struct bench *bench, const char *path, struct content *content)
 {
 	uint64_t bytes = content->pages * CONTENT_PAGE, at;
 	char *buffer = aligned_alloc(CONTENT_PAGE, PIECE);
-	int fd = open_for_making(path, O_RDONLY);
+	int fd = files_open(path, O_RDONLY);
 	bool ok = buffer && fd >= 0;
 
 	for (at = 0; ok && at < bytes; at += PIECE) {
-		size_t length = piece_at(at, bytes), i;
+		size_t length = files_piece(at, bytes), i;
 
-		ok = move_all(fd, buffer, length, at, false) &&
-		     bench_going_on(bench, "reading the file once", (double)at / (double)bytes);
+		ok = files_transfer(fd, buffer, length, at, false) &&
+		     bench_progress(bench, "reading the file once", (double)at / (double)bytes);
 		for (i = 0; ok && i < length; i += CONTENT_PAGE)
 			content->sums[(at + i) / CONTENT_PAGE] =
 				sum_words(buffer + i, CONTENT_PAGE);
@@ -165,8 +166,8 @@ bool files_create_read(struct bench *bench)
 	if (content->known)
 		return true;
 	if (bench->settings.file)
-		return learn(bench, bench->read_path, content);
-	return make(bench, bench->read_path, content, bench->settings.size);
+		return files_learn(bench, bench->read_path, content);
+	return files_make(bench, bench->read_path, content, bench->settings.size);
 }
 
 /*
@@ -183,7 +184,7 @@ bool files_create_write(struct bench *bench, uint64_t bytes, bool fresh)
 		return false;
 	if (!fresh)
 		return bench->write_content->known ||
-		       make(bench, bench->write_path, bench->write_content, bytes);
+		       files_make(bench, bench->write_path, bench->write_content, bytes);
 	unlink(bench->write_path);
 	bench->write_content->known = false;
 	fd = open(bench->write_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -224,18 +225,18 @@ bool files_verify(struct bench *bench, uint64_t bytes, char *what, size_t size)
 	const struct content *content = bench->write_content;
 	uint64_t at, wrong;
 	char *buffer = aligned_alloc(CONTENT_PAGE, PIECE);
-	int fd = open_for_making(bench->write_path, O_RDONLY);
+	int fd = files_open(bench->write_path, O_RDONLY);
 	bool ok = buffer && fd >= 0;
 
 	if (!ok)
 		snprintf(what, size, "the file could not be opened to check it: %s",
 			 strerror(errno));
 	for (at = 0; ok && at < bytes; at += PIECE) {
-		size_t length = piece_at(at, bytes);
+		size_t length = files_piece(at, bytes);
 
-		if (!bench_going_on(bench, "checking what was written", (double)at / (double)bytes))
+		if (!bench_progress(bench, "checking what was written", (double)at / (double)bytes))
 			break;
-		ok = move_all(fd, buffer, length, at, false);
+		ok = files_transfer(fd, buffer, length, at, false);
 		if (!ok) {
 			snprintf(what, size, "reading it back failed: %s", strerror(errno));
 		} else if (!content_matches(content, buffer, at, length, &wrong)) {
@@ -263,12 +264,13 @@ void files_measure(struct bench *bench)
 	int fd;
 
 	bench->device_mb_s = 100;
-	if (!bench->settings.file && content && !make(bench, path, content, MEASURED))
+	if (!bench->settings.file && content && !files_make(bench, path, content, MEASURED))
 		goto out;
 	speed = MEASURED / MB / (cli_now() - start);
-	fd = open_for_making(path, O_RDONLY);
+	fd = files_open(path, O_RDONLY);
 	start = cli_now();
-	for (at = 0; buffer && fd >= 0 && at < MEASURED && move_all(fd, buffer, PIECE, at, false);
+	for (at = 0;
+	     buffer && fd >= 0 && at < MEASURED && files_transfer(fd, buffer, PIECE, at, false);
 	     at += PIECE)
 		;
 	read_speed = (double)at / MB / (cli_now() - start);

@@ -32,7 +32,7 @@ static struct duties {
 static int pipe_end = -1;
 static pid_t guard_pid;
 
-static void put_back(void)
+static void guard_restore(void)
 {
 	int i;
 
@@ -51,7 +51,7 @@ static void put_back(void)
 		module_remove(duties->modules[i]);
 }
 
-_Noreturn static void watch(int fd)
+_Noreturn static void guard_main(int fd)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
 	size_t i;
@@ -63,7 +63,7 @@ _Noreturn static void watch(int fd)
 	/* Nobody writes: this returns when the last other end is closed. */
 	while (read(fd, &byte, 1) < 0 && errno == EINTR)
 		;
-	put_back();
+	guard_restore();
 	_exit(0);
 }
 
@@ -84,7 +84,7 @@ bool guard_start(void)
 		close(STDIN_FILENO);
 		close(STDOUT_FILENO);
 		close(STDERR_FILENO);
-		watch(fds[0]);
+		guard_main(fds[0]);
 	}
 	close(fds[0]);
 	pipe_end = fds[1];

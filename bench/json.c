@@ -14,25 +14,25 @@
 
 #define FORMAT 2
 
-static json_t *number(double value)
+static json_t *bench_json_number(double value)
 {
 	return value > 0 ? json_real(value) : json_null();
 }
 
-static json_t *text_or_null(const char *text)
+static json_t *bench_json_text(const char *text)
 {
 	return text && *text ? json_string(text) : json_null();
 }
 
 /* --- rows --- */
 
-static json_t *value_json(const struct scenario *scenario, double value, bool latency)
+static json_t *bench_json_value(const struct scenario *scenario, double value, bool latency)
 {
-	return scenario->latency == latency ? number(value) : json_null();
+	return scenario->latency == latency ? bench_json_number(value) : json_null();
 }
 
 /* Calls and bytes of each kind of advice that was given. */
-static json_t *steered_json(const struct steered *steered)
+static json_t *bench_json_steered(const struct steered *steered)
 {
 	json_t *acts = json_object();
 	unsigned int act;
@@ -44,13 +44,13 @@ static json_t *steered_json(const struct steered *steered)
 						      (json_int_t)steered->count[act], "bytes",
 						      (json_int_t)steered->bytes[act]));
 	return json_pack("{s:s, s:o, s:I, s:f, s:f, s:o}", "pattern",
-			 steer_pattern_names[steered->pattern], "why", text_or_null(steered->why),
-			 "looks", (json_int_t)steered->looks, "look_s",
-			 (double)steered->look_ns / 1e9, "act_s", (double)steered->act_ns / 1e9,
-			 "acts", acts);
+			 steer_pattern_names[steered->pattern], "why",
+			 bench_json_text(steered->why), "looks", (json_int_t)steered->looks,
+			 "look_s", (double)steered->look_ns / 1e9, "act_s",
+			 (double)steered->act_ns / 1e9, "acts", acts);
 }
 
-static json_t *run_json(const struct row *row, const struct result *result)
+static json_t *bench_json_run(const struct row *row, const struct result *result)
 {
 	const struct scenario *scenario = row->scenario;
 	double value = result_value(scenario, result);
@@ -62,8 +62,8 @@ static json_t *run_json(const struct row *row, const struct result *result)
 		ops += result->ops[i];
 	run = json_pack(
 		"{s:o, s:o, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}",
-		"mb_s", value_json(scenario, value, false), "ns_op",
-		value_json(scenario, value, true), "seconds", result->seconds, "user_s",
+		"mb_s", bench_json_value(scenario, value, false), "ns_op",
+		bench_json_value(scenario, value, true), "seconds", result->seconds, "user_s",
 		result->user_s, "sys_s", result->sys_s, "pool_s", result->pool_s, "bytes",
 		(json_int_t)result->bytes, "ops", (json_int_t)ops, "faults",
 		(json_int_t)result->faults, "hits", (json_int_t)result->hits, "ahead",
@@ -76,28 +76,28 @@ static json_t *run_json(const struct row *row, const struct result *result)
 	if (result->left_s > 0)
 		json_object_set_new(run, "left_s", json_real(result->left_s));
 	if (row->config.engine == &engine_steer)
-		json_object_set_new(run, "steered", steered_json(&result->steered));
+		json_object_set_new(run, "steered", bench_json_steered(&result->steered));
 	return run;
 }
 
-static const char *page_name(const struct row *row)
+static const char *bench_json_page(const struct row *row)
 {
 	if (row->config.engine != &engine_kernel)
 		return NULL;
 	return row->config.page == HUGEMAP_PAGE_4K ? "4K" : "2M";
 }
 
-static json_t *runs_json(const struct row *row)
+static json_t *bench_json_runs(const struct row *row)
 {
 	json_t *runs = json_array();
 	unsigned int i;
 
 	for (i = 0; i < row->nresults; i++)
-		json_array_append_new(runs, run_json(row, &row->results[i]));
+		json_array_append_new(runs, bench_json_run(row, &row->results[i]));
 	return runs;
 }
 
-static json_t *row_json(const struct row *row)
+static json_t *bench_json_row(const struct row *row)
 {
 	const struct scenario *scenario = row->scenario;
 	bool mmap = row->config.engine == &engine_linux_mmap;
@@ -108,15 +108,15 @@ static json_t *row_json(const struct row *row)
 	object = json_pack("{s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:I, s:b}", "scenario",
 			   scenario->name, "engine", row->config.engine->name, "title",
 			   config_title(&row->config, scenario, title, sizeof(title)), "page",
-			   text_or_null(page_name(row)), "advice",
+			   bench_json_text(bench_json_page(row)), "advice",
 			   mmap ? json_string(advice_names[row->config.advice]) : json_null(),
 			   "read_ahead_kb", row->read_ahead_kb, "threads", row->threads, "depth",
 			   device ? json_integer(row->config.depth) : json_null(), "pool_bytes",
 			   (json_int_t)row->pool_bytes, "limited", row->limited);
-	json_object_set_new(object, "mb_s", value_json(scenario, row->value, false));
-	json_object_set_new(object, "ns_op", value_json(scenario, row->value, true));
-	json_object_set_new(object, "low", number(row->low));
-	json_object_set_new(object, "high", number(row->high));
+	json_object_set_new(object, "mb_s", bench_json_value(scenario, row->value, false));
+	json_object_set_new(object, "ns_op", bench_json_value(scenario, row->value, true));
+	json_object_set_new(object, "low", bench_json_number(row->low));
+	json_object_set_new(object, "high", bench_json_number(row->high));
 	json_object_set_new(object, "faults", json_real(ROW_MEDIAN(row, faults)));
 	json_object_set_new(object, "user_s", json_real(ROW_MEDIAN(row, user_s)));
 	json_object_set_new(object, "sys_s", json_real(ROW_MEDIAN(row, sys_s)));
@@ -127,17 +127,18 @@ static json_t *row_json(const struct row *row)
 	json_object_set_new(object, "huge_mb",
 			    scenario->in_memory ? json_real(ROW_MEDIAN(row, huge_bytes) / MB) :
 						  json_null());
-	json_object_set_new(object, "ratio_device", number(row->ratio_device));
-	json_object_set_new(object, "ratio_best_linux", number(row->ratio_best_linux));
-	json_object_set_new(object, "ratio_default_linux", number(row->ratio_default_linux));
-	json_object_set_new(object, "ratio_read_ahead", number(row->ratio_read_ahead));
+	json_object_set_new(object, "ratio_device", bench_json_number(row->ratio_device));
+	json_object_set_new(object, "ratio_best_linux", bench_json_number(row->ratio_best_linux));
+	json_object_set_new(object, "ratio_default_linux",
+			    bench_json_number(row->ratio_default_linux));
+	json_object_set_new(object, "ratio_read_ahead", bench_json_number(row->ratio_read_ahead));
 	json_object_set_new(object, "best_linux", json_boolean(row->best_linux));
-	json_object_set_new(object, "error", text_or_null(row->failed));
-	json_object_set_new(object, "runs", runs_json(row));
+	json_object_set_new(object, "error", bench_json_text(row->failed));
+	json_object_set_new(object, "runs", bench_json_runs(row));
 	return object;
 }
 
-static json_t *rows_json(const struct bench *bench)
+static json_t *bench_json_rows(const struct bench *bench)
 {
 	const struct group *group;
 	json_t *rows = json_array();
@@ -145,11 +146,11 @@ static json_t *rows_json(const struct bench *bench)
 
 	for (group = bench->groups; group; group = group->next)
 		for (i = 0; i < group->nrows; i++)
-			json_array_append_new(rows, row_json(&group->rows[i]));
+			json_array_append_new(rows, bench_json_row(&group->rows[i]));
 	return rows;
 }
 
-static json_t *cost_json(const struct bench *bench)
+static json_t *bench_json_cost(const struct bench *bench)
 {
 	const struct group *group;
 	json_t *list = json_array();
@@ -157,16 +158,18 @@ static json_t *cost_json(const struct bench *bench)
 
 	for (group = bench->groups; group; group = group->next)
 		if (cost_find(group, &cost))
-			json_array_append_new(
-				list, json_pack("{s:i, s:o, s:o, s:o, s:o, s:b}", "threads",
-						group->threads, "time", number(cost.time), "cpu",
-						number(cost.cpu), "faults", number(cost.faults),
-						"instructions", number(cost.instructions), "met",
-						cost_met(&cost)));
+			json_array_append_new(list, json_pack("{s:i, s:o, s:o, s:o, s:o, s:b}",
+							      "threads", group->threads, "time",
+							      bench_json_number(cost.time), "cpu",
+							      bench_json_number(cost.cpu), "faults",
+							      bench_json_number(cost.faults),
+							      "instructions",
+							      bench_json_number(cost.instructions),
+							      "met", cost_met(&cost)));
 	return list;
 }
 
-static json_t *verdicts_json(const struct bench *bench)
+static json_t *bench_json_verdicts(const struct bench *bench)
 {
 	struct verdicts sum = verdicts_sum_up(bench);
 	const struct group *group;
@@ -179,24 +182,25 @@ static json_t *verdicts_json(const struct bench *bench)
 			continue;
 		config_title(&verdict.best->config, group->scenario, best, sizeof(best));
 		json_array_append_new(
-			list,
-			json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:f, s:o, s:b, s:b}", "scenario",
-				  group->scenario->name, "threads", group->threads, "best_linux",
-				  best, "ratio_best_linux", number(verdict.row->ratio_best_linux),
-				  "ratio_default_linux", number(verdict.row->ratio_default_linux),
-				  "ratio_read_ahead", number(verdict.read_ahead), "wanted",
-				  verdict.wanted, "wanted_read_ahead",
-				  number(verdict.wanted_read_ahead), "met", verdict.met, "better",
-				  verdict.better));
+			list, json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:f, s:o, s:b, s:b}",
+					"scenario", group->scenario->name, "threads",
+					group->threads, "best_linux", best, "ratio_best_linux",
+					bench_json_number(verdict.row->ratio_best_linux),
+					"ratio_default_linux",
+					bench_json_number(verdict.row->ratio_default_linux),
+					"ratio_read_ahead", bench_json_number(verdict.read_ahead),
+					"wanted", verdict.wanted, "wanted_read_ahead",
+					bench_json_number(verdict.wanted_read_ahead), "met",
+					verdict.met, "better", verdict.better));
 	}
-	return json_pack("{s:o, s:o, s:i, s:i, s:i, s:b}", "each", list, "cost", cost_json(bench),
-			 "count", sum.n, "met", sum.met, "better", sum.better, "all_met",
-			 sum.all_met);
+	return json_pack("{s:o, s:o, s:i, s:i, s:i, s:b}", "each", list, "cost",
+			 bench_json_cost(bench), "count", sum.n, "met", sum.met, "better",
+			 sum.better, "all_met", sum.all_met);
 }
 
 /* --- the machine and the settings --- */
 
-static void cpu_name(char *name, size_t size)
+static void bench_json_cpu_name(char *name, size_t size)
 {
 	FILE *file = fopen("/proc/cpuinfo", "re");
 	char line[256];
@@ -216,14 +220,14 @@ static void cpu_name(char *name, size_t size)
 	fclose(file);
 }
 
-static json_t *machine_json(void)
+static json_t *bench_json_machine(void)
 {
 	unsigned long long memory_kb = 0, swap_kb = 0;
 	struct utsname uts;
 	char cpu[128];
 
 	uname(&uts);
-	cpu_name(cpu, sizeof(cpu));
+	bench_json_cpu_name(cpu, sizeof(cpu));
 	read_field("/proc/meminfo", "MemTotal:", &memory_kb);
 	read_field("/proc/meminfo", "SwapTotal:", &swap_kb);
 	return json_pack("{s:s, s:s, s:i, s:f, s:f}", "cpu", cpu, "architecture", uts.machine,
@@ -231,16 +235,17 @@ static json_t *machine_json(void)
 			 (double)memory_kb / 1024, "swap_mb", (double)swap_kb / 1024);
 }
 
-static json_t *device_json(const struct bench *bench)
+static json_t *bench_json_device(const struct bench *bench)
 {
 	const struct volume *volume = &bench->volume;
 
-	return json_pack("{s:o, s:o, s:o, s:i}", "name", text_or_null(volume->device), "model",
-			 text_or_null(volume->model), "scheduler", text_or_null(volume->scheduler),
-			 "read_ahead_kb", limits_read_ahead(bench->limits));
+	return json_pack("{s:o, s:o, s:o, s:i}", "name", bench_json_text(volume->device), "model",
+			 bench_json_text(volume->model), "scheduler",
+			 bench_json_text(volume->scheduler), "read_ahead_kb",
+			 limits_read_ahead(bench->limits));
 }
 
-static json_t *settings_json(const struct bench *bench)
+static json_t *bench_json_settings(const struct bench *bench)
 {
 	const struct settings *settings = &bench->settings;
 	char enabled[32] = "", defrag[32] = "";
@@ -255,10 +260,10 @@ static json_t *settings_json(const struct bench *bench)
 			 (json_int_t)settings->size, "pool_bytes", (json_int_t)settings->pool,
 			 "runs", settings->runs, "threads", threads, "quick", settings->quick,
 			 "own_file", !!settings->file, "fast_device", settings->fast, "thp_enabled",
-			 text_or_null(enabled), "thp_defrag", text_or_null(defrag));
+			 bench_json_text(enabled), "thp_defrag", bench_json_text(defrag));
 }
 
-static json_t *strings_json(const char (*strings)[256], unsigned int n)
+static json_t *bench_json_strings(const char (*strings)[256], unsigned int n)
 {
 	json_t *list = json_array();
 	unsigned int i;
@@ -268,7 +273,7 @@ static json_t *strings_json(const char (*strings)[256], unsigned int n)
 	return list;
 }
 
-static json_t *bench_json(const struct bench *bench)
+static json_t *bench_json_all(const struct bench *bench)
 {
 	const struct volume *volume = &bench->volume;
 	time_t now = time(NULL);
@@ -282,20 +287,21 @@ static json_t *bench_json(const struct bench *bench)
 		"{s:s, s:i, s:s, s:s, s:o, s:s, s:{s:s, s:s, s:s}, s:o, s:o, s:{s:s, s:o, s:f}, "
 		"s:o, s:o, s:o, s:o, s:o}",
 		"program", "hugemap bench", "format", FORMAT, "version", HUGEMAP_VERSION_STRING,
-		"date", date, "machine", machine_json(), "kernel", uts.release, "file_system",
+		"date", date, "machine", bench_json_machine(), "kernel", uts.release, "file_system",
 		"type", volume->type, "options", volume->options, "dir", volume->dir, "device",
-		device_json(bench), "settings", settings_json(bench), "memory_limit", "kind",
-		limits_kind(bench->limits), "why", text_or_null(limits_why(bench->limits)),
-		"allowance_mb", (double)ALLOWANCE / MB, "kernel_engine_reason",
-		text_or_null(bench->kernel_reason), "rows", rows_json(bench), "verdicts",
-		verdicts_json(bench), "notes", strings_json(bench->notes, bench->nnotes), "errors",
-		strings_json(bench->errors, bench->nerrors));
+		bench_json_device(bench), "settings", bench_json_settings(bench), "memory_limit",
+		"kind", limits_kind(bench->limits), "why",
+		bench_json_text(limits_why(bench->limits)), "allowance_mb", (double)ALLOWANCE / MB,
+		"kernel_engine_reason", bench_json_text(bench->kernel_reason), "rows",
+		bench_json_rows(bench), "verdicts", bench_json_verdicts(bench), "notes",
+		bench_json_strings(bench->notes, bench->nnotes), "errors",
+		bench_json_strings(bench->errors, bench->nerrors));
 }
 
 /* Write JSON to a file, or to standard output ("-"); returns 0 or -errno. */
 int json_write(const struct bench *bench, const char *path)
 {
-	json_t *json = bench_json(bench);
+	json_t *json = bench_json_all(bench);
 	FILE *to = strcmp(path, "-") ? fopen(path, "we") : stdout;
 	int err;
 

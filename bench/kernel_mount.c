@@ -19,7 +19,7 @@
 #define TRIED_POOL (16 * MB) /* enough to see whether it works */
 
 /* The last error that the kernel has told about a file system context. */
-static bool read_error(int fd, char *why, size_t size)
+static bool kernel_read_error(int fd, char *why, size_t size)
 {
 	static const char prefix[] = "hugemap: ";
 	char line[512];
@@ -42,7 +42,7 @@ static bool read_error(int fd, char *why, size_t size)
 	return found;
 }
 
-static int create(const char *dir, enum hugemap_page page, uint64_t pool_bytes, int *fd)
+static int kernel_create(const char *dir, enum hugemap_page page, uint64_t pool_bytes, int *fd)
 {
 	char pool[32];
 
@@ -62,19 +62,19 @@ static int create(const char *dir, enum hugemap_page page, uint64_t pool_bytes, 
 int bench_mount(const char *dir, enum hugemap_page page, uint64_t pool_bytes, char *why,
 		size_t size)
 {
-	int fd, point = -1, err = create(dir, page, pool_bytes, &fd);
+	int fd, point = -1, err = kernel_create(dir, page, pool_bytes, &fd);
 
 	if (err == -ENOMEM) {
 		/* Other runs have left memory in small pieces: once more, after a tidying up. */
 		close(fd);
 		write_line("/proc/sys/vm/compact_memory", "1");
-		err = create(dir, page, pool_bytes, &fd);
+		err = kernel_create(dir, page, pool_bytes, &fd);
 	}
 	if (!err) {
 		point = fsmount(fd, FSMOUNT_CLOEXEC, 0);
 		err = point < 0 ? -errno : 0;
 	}
-	if (err && (fd < 0 || !read_error(fd, why, size)))
+	if (err && (fd < 0 || !kernel_read_error(fd, why, size)))
 		snprintf(why, size, "%s", strerror(-err));
 	if (fd >= 0)
 		close(fd);
@@ -83,7 +83,7 @@ int bench_mount(const char *dir, enum hugemap_page page, uint64_t pool_bytes, ch
 
 /* --- does it work? --- */
 
-static const char *module_is_missing(void)
+static const char *kernel_load_module(void)
 {
 	static char why[256];
 	char error[128] = "";
@@ -113,7 +113,7 @@ static const char *module_is_missing(void)
 }
 
 /* In a child, so that whatever happens the mount is gone. */
-static const char *mount_fails(struct result *shared, const char *dir)
+static const char *kernel_try_mount(struct result *shared, const char *dir)
 {
 	static char why[sizeof(shared->error)];
 	int status = 0;
@@ -137,7 +137,7 @@ static const char *mount_fails(struct result *shared, const char *dir)
 	return why[0] ? why : NULL;
 }
 
-const char *kernel_works_not(struct result *shared, const struct volume *volume)
+const char *kernel_unusable(struct result *shared, const struct volume *volume)
 {
 	const char *why;
 
@@ -146,6 +146,6 @@ const char *kernel_works_not(struct result *shared, const struct volume *volume)
 	if (!strcmp(volume->type, MODULE_NAME))
 		return "the directory is on a mount of HugeMap already, which the rows of Linux "
 		       "show, too";
-	why = module_is_missing();
-	return why ? why : mount_fails(shared, volume->dir);
+	why = kernel_load_module();
+	return why ? why : kernel_try_mount(shared, volume->dir);
 }

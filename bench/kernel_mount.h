@@ -26,6 +26,6 @@ struct volume;
 int bench_mount(const char *dir, enum hugemap_page page, uint64_t pool_bytes, char *why,
 		size_t size);
 /* Why the kernel engine cannot work here, in words; NULL = it works. Loads the module. */
-const char *kernel_works_not(struct result *shared, const struct volume *volume);
+const char *kernel_unusable(struct result *shared, const struct volume *volume);
 
 #endif /* BENCH_KERNEL_MOUNT_H */

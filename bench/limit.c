@@ -49,7 +49,7 @@ struct limits {
 
 /* --- groups --- */
 
-static bool group_write(const struct limits *limits, const char *file, const char *value)
+static bool limits_write(const struct limits *limits, const char *file, const char *value)
 {
 	char path[PATH_BYTES + 96];
 
@@ -57,7 +57,7 @@ static bool group_write(const struct limits *limits, const char *file, const cha
 	return write_line(path, value);
 }
 
-static bool make_group(struct limits *limits, uint64_t bytes)
+static bool limits_make_group(struct limits *limits, uint64_t bytes)
 {
 	char value[32];
 
@@ -65,10 +65,11 @@ static bool make_group(struct limits *limits, uint64_t bytes)
 		 getpid(), limits->serial++);
 	snprintf(value, sizeof(value), "%llu", (unsigned long long)bytes);
 	guard_group(limits->group);
-	if (mkdir(limits->group, 0755) == 0 && group_write(limits, limits->version->limit, value)) {
+	if (mkdir(limits->group, 0755) == 0 &&
+	    limits_write(limits, limits->version->limit, value)) {
 		/* Swapped memory would not count. This fails without swap, which does no harm. */
-		group_write(limits, limits->version->swap_limit,
-			    limits->version == &v2 ? "0" : value);
+		limits_write(limits, limits->version->swap_limit,
+			     limits->version == &v2 ? "0" : value);
 		return true;
 	}
 	rmdir(limits->group);
@@ -78,7 +79,7 @@ static bool make_group(struct limits *limits, uint64_t bytes)
 }
 
 /* Find where a hierarchy is mounted. */
-static bool find_hierarchy(const char *type, const char *option, char mount[PATH_BYTES])
+static bool limits_find_hierarchy(const char *type, const char *option, char mount[PATH_BYTES])
 {
 	FILE *file = fopen("/proc/self/mountinfo", "re");
 	char line[4096];
@@ -98,7 +99,7 @@ static bool find_hierarchy(const char *type, const char *option, char mount[PATH
 	return found;
 }
 
-static void find_own(const char *controller, const char *mount, char own[PATH_BYTES])
+static void limits_find_own(const char *controller, const char *mount, char own[PATH_BYTES])
 {
 	FILE *file = fopen("/proc/self/cgroup", "re");
 	char line[PATH_BYTES];
@@ -124,18 +125,18 @@ static void find_own(const char *controller, const char *mount, char own[PATH_BY
 	fclose(file);
 }
 
-static bool try_version(struct limits *limits, const struct version *version, const char *type,
-			const char *controller)
+static bool limits_try_version(struct limits *limits, const struct version *version,
+			       const char *type, const char *controller)
 {
 	char mount[PATH_BYTES];
 
-	if (!find_hierarchy(type, *controller ? controller : NULL, mount))
+	if (!limits_find_hierarchy(type, *controller ? controller : NULL, mount))
 		return false;
 	limits->version = version;
-	find_own(controller, mount, limits->above);
+	limits_find_own(controller, mount, limits->above);
 	/* Make the group below this process's own if possible, else further up. */
 	for (;;) {
-		if (make_group(limits, 1ull << 30)) {
+		if (limits_make_group(limits, 1ull << 30)) {
 			limits_end(limits);
 			return true;
 		}
@@ -154,8 +155,8 @@ void limits_prepare(void)
 	char mount[PATH_BYTES];
 	int fd;
 
-	if (geteuid() || find_hierarchy("cgroup2", NULL, mount) ||
-	    find_hierarchy("cgroup", "memory", mount))
+	if (geteuid() || limits_find_hierarchy("cgroup2", NULL, mount) ||
+	    limits_find_hierarchy("cgroup", "memory", mount))
 		return;
 	fd = fsopen("cgroup2", FSOPEN_CLOEXEC);
 	if (fd < 0)
@@ -165,7 +166,7 @@ void limits_prepare(void)
 	close(fd);
 }
 
-static bool try_own_hierarchy(struct limits *limits)
+static bool limits_try_own_hierarchy(struct limits *limits)
 {
 	char path[PATH_BYTES + 96], enabled[256] = "";
 
@@ -180,7 +181,7 @@ static bool try_own_hierarchy(struct limits *limits)
 		guard_controllers(path, "-memory");
 	}
 	limits->version = &v2;
-	if (make_group(limits, 1ull << 30)) {
+	if (limits_make_group(limits, 1ull << 30)) {
 		limits_end(limits);
 		return true;
 	}
@@ -194,8 +195,9 @@ struct limits *limits_create(const struct volume *volume)
 
 	if (!limits)
 		return NULL;
-	if (!try_version(limits, &v2, "cgroup2", "") &&
-	    !try_version(limits, &v1, "cgroup", "memory") && !try_own_hierarchy(limits))
+	if (!limits_try_version(limits, &v2, "cgroup2", "") &&
+	    !limits_try_version(limits, &v1, "cgroup", "memory") &&
+	    !limits_try_own_hierarchy(limits))
 		snprintf(limits->why, sizeof(limits->why),
 			 "no memory control group can be made here%s: the page cache may use all "
 			 "memory",
@@ -234,12 +236,12 @@ bool limits_work(const struct limits *limits)
 
 bool limits_begin(struct limits *limits, uint64_t bytes)
 {
-	return !limits->version || make_group(limits, bytes);
+	return !limits->version || limits_make_group(limits, bytes);
 }
 
 bool limits_join(const struct limits *limits)
 {
-	return !limits->group[0] || group_write(limits, "cgroup.procs", "0");
+	return !limits->group[0] || limits_write(limits, "cgroup.procs", "0");
 }
 
 uint64_t limits_peak(const struct limits *limits)

@@ -27,7 +27,7 @@
 #define STEP (16 * MB) /* sizes are multiples of this */
 #define QUICK_PASS 1.2 /* seconds that reading the file may take with --quick */
 #define QUICK_TIME 140.0 /* seconds; no new turn is begun that would end later */
-#define LEAST_SIZE (64 * MB)
+#define SIZE_MIN (64 * MB)
 
 enum {
 	KEY_QUICK = 1,
@@ -67,7 +67,7 @@ static const struct cli_option options[] = {
 	{},
 };
 
-static int run_bench(int argc, char **argv);
+static int bench_run(int argc, char **argv);
 
 const struct cli_command bench_command = {
 	.name = "bench",
@@ -82,12 +82,12 @@ const struct cli_command bench_command = {
 		"Exit status: 0 if all was measured and right, 1 if something failed or showed\n"
 		"wrong data, 2 if the command line is wrong, 3 if all but the report is\n"
 		"there, 130 if interrupted.\n",
-	.run = run_bench,
+	.run = bench_run,
 };
 
 /* --- the command line --- */
 
-static void choose_scenario(struct settings *settings, const char *name)
+static void bench_choose_scenario(struct settings *settings, const char *name)
 {
 	const struct scenario *scenario = scenario_find(name);
 
@@ -96,7 +96,7 @@ static void choose_scenario(struct settings *settings, const char *name)
 	settings->scenarios |= 1u << (scenario - scenarios);
 }
 
-static void choose_engine(struct settings *settings, const char *name)
+static void bench_choose_engine(struct settings *settings, const char *name)
 {
 	unsigned int i;
 
@@ -108,7 +108,7 @@ static void choose_engine(struct settings *settings, const char *name)
 	cli_usage(&bench_command, "there is no engine '%s'", name);
 }
 
-static void choose_page(struct settings *settings, const char *name)
+static void bench_choose_page(struct settings *settings, const char *name)
 {
 	if (!strcasecmp(name, "2M"))
 		settings->pages |= 1u << HUGEMAP_PAGE_2M;
@@ -119,7 +119,7 @@ static void choose_page(struct settings *settings, const char *name)
 }
 
 /* One number, or several separated by commas. */
-static void choose_threads(struct settings *settings, char *text)
+static void bench_choose_threads(struct settings *settings, char *text)
 {
 	char *word;
 
@@ -132,7 +132,7 @@ static void choose_threads(struct settings *settings, char *text)
 	}
 }
 
-static const char *parse(struct settings *settings, int argc, char **argv)
+static const char *bench_parse(struct settings *settings, int argc, char **argv)
 {
 	struct cli_parser parser;
 	const char *dir = NULL;
@@ -160,16 +160,16 @@ static const char *parse(struct settings *settings, int argc, char **argv)
 			settings->pool = cli_size(&bench_command, "--pool", optarg);
 			break;
 		case KEY_SCENARIO:
-			choose_scenario(settings, optarg);
+			bench_choose_scenario(settings, optarg);
 			break;
 		case KEY_ENGINE:
-			choose_engine(settings, optarg);
+			bench_choose_engine(settings, optarg);
 			break;
 		case KEY_PAGE:
-			choose_page(settings, optarg);
+			bench_choose_page(settings, optarg);
 			break;
 		case KEY_THREADS:
-			choose_threads(settings, optarg);
+			bench_choose_threads(settings, optarg);
 			break;
 		case KEY_RUNS:
 			settings->runs = (unsigned int)cli_number(&bench_command, "--runs", optarg,
@@ -201,7 +201,7 @@ static const char *parse(struct settings *settings, int argc, char **argv)
 }
 
 /* Fill in defaults, and refuse options that exclude each other. */
-static void complete(struct settings *settings)
+static void bench_complete(struct settings *settings)
 {
 	unsigned int i;
 
@@ -226,15 +226,15 @@ static void complete(struct settings *settings)
 				settings->scenarios |= 1u << i;
 	if (!settings->nthreads)
 		settings->threads[settings->nthreads++] = 1;
-	if (settings->size && settings->size < LEAST_SIZE)
+	if (settings->size && settings->size < SIZE_MIN)
 		cli_usage(&bench_command, "--size must be 64M at least");
-	if (settings->pool && settings->pool < LEAST_POOL)
+	if (settings->pool && settings->pool < POOL_MIN)
 		cli_usage(&bench_command, "--pool must be 8M at least");
 }
 
 /* --- sizes --- */
 
-static bool writes_any(const struct settings *settings)
+static bool bench_writes_any(const struct settings *settings)
 {
 	unsigned int i;
 
@@ -244,7 +244,7 @@ static bool writes_any(const struct settings *settings)
 	return false;
 }
 
-static bool reads_any(const struct settings *settings)
+static bool bench_reads_any(const struct settings *settings)
 {
 	unsigned int i;
 
@@ -254,7 +254,7 @@ static bool reads_any(const struct settings *settings)
 	return false;
 }
 
-static uint64_t free_bytes(const char *dir)
+static uint64_t bench_free_bytes(const char *dir)
 {
 	struct statvfs st;
 
@@ -262,14 +262,14 @@ static uint64_t free_bytes(const char *dir)
 }
 
 /* Return CLI_OK, or another status after an error message. */
-static int choose_size_of_file(struct settings *settings)
+static int bench_choose_size_of_file(struct settings *settings)
 {
 	struct stat st;
 
 	if (stat(settings->file, &st) < 0 || !S_ISREG(st.st_mode))
 		return cli_fail(&bench_command, "%s: %s", settings->file,
 				errno ? strerror(errno) : "this is not a regular file");
-	if ((uint64_t)st.st_size < LEAST_SIZE)
+	if ((uint64_t)st.st_size < SIZE_MIN)
 		return cli_fail(&bench_command, "%s is too small: 64 MB are needed to measure",
 				settings->file);
 	if ((uint64_t)st.st_size < settings->size)
@@ -277,30 +277,30 @@ static int choose_size_of_file(struct settings *settings)
 	return CLI_OK;
 }
 
-static int choose_sizes(struct bench *bench)
+static int bench_choose_sizes(struct bench *bench)
 {
 	struct settings *settings = &bench->settings;
-	unsigned int files = writes_any(settings) + reads_any(settings);
-	uint64_t room = free_bytes(bench->volume.dir), memory = memory_for_cache();
+	unsigned int files = bench_writes_any(settings) + bench_reads_any(settings);
+	uint64_t room = bench_free_bytes(bench->volume.dir), memory = memory_for_cache();
 	char a[CLI_TEXT], b[CLI_TEXT];
 
 	if (!settings->size)
 		settings->size = settings->quick ? 1 * GB : 4 * GB;
-	if (settings->file && choose_size_of_file(settings))
+	if (settings->file && bench_choose_size_of_file(settings))
 		return CLI_FAILED;
 	if (settings->quick && !settings->size_given) {
-		uint64_t most = (uint64_t)(bench->device_mb_s * QUICK_PASS) * MB;
+		uint64_t max = (uint64_t)(bench->device_mb_s * QUICK_PASS) * MB;
 
-		if (!settings->file && most > room / 2 / files)
-			most = room / 2 / files;
-		if (most < LEAST_SIZE)
-			most = LEAST_SIZE;
-		if (most < settings->size) {
-			settings->size = most;
+		if (!settings->file && max > room / 2 / files)
+			max = room / 2 / files;
+		if (max < SIZE_MIN)
+			max = SIZE_MIN;
+		if (max < settings->size) {
+			settings->size = max;
 			bench_note(bench,
 				   "The file has %s only, so that this is quick on this device "
 				   "(about %.0f MB/s).",
-				   cli_bytes(a, (double)(most / STEP * STEP)), bench->device_mb_s);
+				   cli_bytes(a, (double)(max / STEP * STEP)), bench->device_mb_s);
 		}
 	}
 	settings->size = settings->size / STEP * STEP;
@@ -325,30 +325,30 @@ static int choose_sizes(struct bench *bench)
  * The files of a device made of memory have to fit into memory, with the page cache beside
  * them. The device itself may be a bit larger: only data that was written takes memory.
  */
-static int choose_size_of_fast(struct settings *settings, uint64_t *disk)
+static int bench_choose_size_of_fast(struct settings *settings, uint64_t *disk)
 {
-	unsigned int files = writes_any(settings) + reads_any(settings);
+	unsigned int files = bench_writes_any(settings) + bench_reads_any(settings);
 	uint64_t size = settings->size ? settings->size : settings->quick ? 1 * GB : 4 * GB;
-	uint64_t most = memory_for_cache() / 4 * 3 / (8 * files + 1) * 8;
+	uint64_t max = memory_for_cache() / 4 * 3 / (8 * files + 1) * 8;
 	char a[CLI_TEXT], b[CLI_TEXT];
 
-	if (settings->size && size > most)
+	if (settings->size && size > max)
 		return cli_fail(&bench_command,
 				"files of %s do not fit into memory: use --size with %s or less",
-				cli_bytes(a, (double)size * files), cli_bytes(b, (double)most));
-	settings->size = (size < most ? size : most) / STEP * STEP;
+				cli_bytes(a, (double)size * files), cli_bytes(b, (double)max));
+	settings->size = (size < max ? size : max) / STEP * STEP;
 	*disk = settings->size * files / 8 * 9 + 256 * MB;
 	return CLI_OK;
 }
 
 /* --- the work --- */
 
-static bool has_chosen(const struct bench *bench, const struct scenario *scenario)
+static bool bench_has_scenario(const struct bench *bench, const struct scenario *scenario)
 {
 	return bench->settings.scenarios & 1u << (scenario - scenarios);
 }
 
-static bool has_engine(const struct bench *bench, const struct engine *engine)
+static bool bench_has_engine(const struct bench *bench, const struct engine *engine)
 {
 	unsigned int i;
 
@@ -358,7 +358,7 @@ static bool has_engine(const struct bench *bench, const struct engine *engine)
 	return false;
 }
 
-static void catch_signals(void)
+static void bench_catch_signals(void)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction action = { .sa_handler = bench_interrupt };
@@ -368,7 +368,7 @@ static void catch_signals(void)
 		sigaction(signals[i], &action, NULL);
 }
 
-static void note_circumstances(struct bench *bench)
+static void bench_note_circumstances(struct bench *bench)
 {
 	unsigned int found = limits_read_ahead(bench->limits);
 
@@ -384,19 +384,19 @@ static void note_circumstances(struct bench *bench)
 			   bench->kernel_reason);
 }
 
-static void count_runs(struct bench *bench)
+static void bench_count_runs(struct bench *bench)
 {
 	struct config configs[MAX_CONFIGS];
 	const struct settings *settings = &bench->settings;
 	unsigned int i, t;
 
 	for (i = 0; i < nscenarios; i++)
-		for (t = 0; has_chosen(bench, &scenarios[i]) && t < settings->nthreads; t++)
+		for (t = 0; bench_has_scenario(bench, &scenarios[i]) && t < settings->nthreads; t++)
 			bench->runs_planned +=
 				plan_configs(bench, &scenarios[i], configs) * settings->runs;
 }
 
-static void measure(struct bench *bench, bool tables)
+static void bench_measure(struct bench *bench, bool tables)
 {
 	struct settings *settings = &bench->settings;
 	const struct group *last = NULL;
@@ -404,7 +404,7 @@ static void measure(struct bench *bench, bool tables)
 
 	for (i = 0; i < nscenarios; i++)
 		for (t = 0; t < settings->nthreads; t++) {
-			if (!has_chosen(bench, &scenarios[i]) || bench_interrupted())
+			if (!bench_has_scenario(bench, &scenarios[i]) || bench_interrupted())
 				continue;
 			turns_run(bench, &scenarios[i], settings->threads[t]);
 			last = last ? last->next : bench->groups;
@@ -414,7 +414,7 @@ static void measure(struct bench *bench, bool tables)
 	cli_progress_clear();
 }
 
-static void next_command(const struct bench *bench)
+static void bench_print_next_command(const struct bench *bench)
 {
 	if (bench->settings.file)
 		return;
@@ -424,7 +424,7 @@ static void next_command(const struct bench *bench)
 }
 
 /* Print or write everything; returns the exit status. */
-static int tell(struct bench *bench)
+static int bench_print_results(struct bench *bench)
 {
 	const struct settings *settings = &bench->settings;
 	bool alone = settings->json && !strcmp(settings->json, "-");
@@ -465,11 +465,11 @@ static int tell(struct bench *bench)
 		}
 	}
 	if (settings->demo && !alone)
-		next_command(bench);
+		bench_print_next_command(bench);
 	return status;
 }
 
-static int prepare(struct bench *bench, const char *dir)
+static int bench_prepare(struct bench *bench, const char *dir)
 {
 	char *parent = NULL, why[256];
 	uint64_t disk = 0;
@@ -489,7 +489,7 @@ static int prepare(struct bench *bench, const char *dir)
 	if (bench->shared == MAP_FAILED || !guard_start())
 		return cli_fail(&bench_command, "too little memory: %s", strerror(errno));
 	if (bench->settings.fast) {
-		if (choose_size_of_fast(&bench->settings, &disk))
+		if (bench_choose_size_of_fast(&bench->settings, &disk))
 			return CLI_FAILED;
 		dir = fast_create(disk, why, sizeof(why));
 		if (!dir)
@@ -502,25 +502,25 @@ static int prepare(struct bench *bench, const char *dir)
 	err = files_prepare(bench);
 	if (err)
 		return cli_fail(&bench_command, "%s: %s", bench->volume.dir, strerror(-err));
-	catch_signals();
+	bench_catch_signals();
 	files_measure(bench);
 	if (bench->nerrors)
 		return cli_fail(&bench_command, "%s", bench->errors[0]);
 	if (bench_interrupted())
 		return EXIT_INTERRUPTED;
-	if (choose_sizes(bench))
+	if (bench_choose_sizes(bench))
 		return CLI_FAILED;
 	bench->limits = limits_create(&bench->volume);
 	if (!bench->limits)
 		return cli_fail(&bench_command, "too little memory");
 	/* The check loads the module, so it is left out if the engine was not chosen. */
-	if (has_engine(bench, &engine_kernel))
-		bench->kernel_reason = kernel_works_not(bench->shared, &bench->volume);
-	note_circumstances(bench);
+	if (bench_has_engine(bench, &engine_kernel))
+		bench->kernel_reason = kernel_unusable(bench->shared, &bench->volume);
+	bench_note_circumstances(bench);
 	return CLI_OK;
 }
 
-static void free_all(struct bench *bench)
+static void bench_free(struct bench *bench)
 {
 	struct group *group;
 
@@ -535,7 +535,7 @@ static void free_all(struct bench *bench)
 	free(bench);
 }
 
-static int run_bench(int argc, char **argv)
+static int bench_run(int argc, char **argv)
 {
 	struct bench *bench = calloc(1, sizeof(*bench));
 	bool alone, tables;
@@ -545,21 +545,21 @@ static int run_bench(int argc, char **argv)
 	if (!bench)
 		return cli_fail(&bench_command, "too little memory");
 	setlocale(LC_CTYPE, "");
-	dir = parse(&bench->settings, argc, argv);
-	complete(&bench->settings);
+	dir = bench_parse(&bench->settings, argc, argv);
+	bench_complete(&bench->settings);
 	alone = bench->settings.json && !strcmp(bench->settings.json, "-");
 	tables = !alone && !bench->settings.demo;
-	status = prepare(bench, dir);
+	status = bench_prepare(bench, dir);
 	if (status == CLI_OK) {
 		if (!alone)
 			table_intro(bench);
 		bench->started = cli_now();
 		if (bench->settings.quick)
 			bench->deadline = bench->started + QUICK_TIME;
-		count_runs(bench);
-		measure(bench, tables);
-		status = tell(bench);
+		bench_count_runs(bench);
+		bench_measure(bench, tables);
+		status = bench_print_results(bench);
 	}
-	free_all(bench);
+	bench_free(bench);
 	return status;
 }

@@ -18,14 +18,14 @@ bool bench_interrupted(void)
 	return interrupted;
 }
 
-bool bench_going_on(struct bench *bench, const char *what, double share)
+bool bench_progress(struct bench *bench, const char *what, double share)
 {
 	cli_progress("[%u of %u] %s: %.0f %%", bench->runs_done, bench->runs_planned, what,
 		     100 * share);
 	return !interrupted;
 }
 
-static void keep_text(char (*texts)[256], unsigned int *n, unsigned int most, const char *format,
+static void notes_add(char (*texts)[256], unsigned int *n, unsigned int max, const char *format,
 		      va_list args)
 {
 	char text[256];
@@ -35,7 +35,7 @@ static void keep_text(char (*texts)[256], unsigned int *n, unsigned int most, co
 	for (i = 0; i < *n; i++)
 		if (!strncmp(texts[i], text, 12))
 			return; /* the same kind of thing, with another number */
-	if (*n < most)
+	if (*n < max)
 		memcpy(texts[(*n)++], text, sizeof(text));
 }
 
@@ -44,7 +44,7 @@ void bench_note(struct bench *bench, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	keep_text(bench->notes, &bench->nnotes, sizeof(bench->notes) / sizeof(bench->notes[0]),
+	notes_add(bench->notes, &bench->nnotes, sizeof(bench->notes) / sizeof(bench->notes[0]),
 		  format, args);
 	va_end(args);
 }

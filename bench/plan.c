@@ -30,7 +30,7 @@ struct plan {
 	unsigned int n;
 };
 
-static void add(struct plan *plan, const struct config *config)
+static void plan_add(struct plan *plan, const struct config *config)
 {
 	const struct settings *settings = &plan->bench->settings;
 	unsigned int i;
@@ -41,7 +41,7 @@ static void add(struct plan *plan, const struct config *config)
 			plan->configs[plan->n++] = *config;
 }
 
-static void add_kernel(struct plan *plan, const struct scenario *scenario)
+static void plan_add_kernel(struct plan *plan, const struct scenario *scenario)
 {
 	struct config config = { .engine = &engine_kernel };
 	unsigned int pages = plan->bench->settings.pages;
@@ -51,13 +51,13 @@ static void add_kernel(struct plan *plan, const struct scenario *scenario)
 	/* The page size that suits the scenario better comes first. */
 	config.page = HUGEMAP_PAGE_4K;
 	if (pages & BIT(HUGEMAP_PAGE_4K))
-		add(plan, &config);
+		plan_add(plan, &config);
 	config.page = HUGEMAP_PAGE_2M;
 	if (pages & BIT(HUGEMAP_PAGE_2M))
-		add(plan, &config);
+		plan_add(plan, &config);
 }
 
-static void add_linux(struct plan *plan, const struct scenario *scenario)
+static void plan_add_linux(struct plan *plan, const struct scenario *scenario)
 {
 	const struct limits *limits = plan->bench->limits;
 	unsigned int found = limits_read_ahead(limits);
@@ -67,17 +67,17 @@ static void add_linux(struct plan *plan, const struct scenario *scenario)
 	for (advice = 0; advice < ADVICES; advice++) {
 		config.advice = advice;
 		if (useful & BIT(advice))
-			add(plan, &config);
+			plan_add(plan, &config);
 	}
 	/* There is nothing to read ahead in a new file, or in a file that is in memory. */
 	if (limits_can_read_ahead(limits) && found != STOCK_READ_AHEAD_KB && !scenario->fresh &&
 	    !scenario->in_memory) {
 		config.advice = ADVICE_DEFAULT;
 		config.read_ahead_kb = STOCK_READ_AHEAD_KB;
-		add(plan, &config);
+		plan_add(plan, &config);
 	}
 	if (!scenario->in_memory)
-		add(plan, &(struct config){ .engine = &engine_linux_rw });
+		plan_add(plan, &(struct config){ .engine = &engine_linux_rw });
 }
 
 unsigned int plan_configs(const struct bench *bench, const struct scenario *scenario,
@@ -85,18 +85,18 @@ unsigned int plan_configs(const struct bench *bench, const struct scenario *scen
 {
 	struct plan plan = { .bench = bench, .configs = configs };
 
-	add(&plan, &(struct config){ .engine = &engine_steer });
+	plan_add(&plan, &(struct config){ .engine = &engine_steer });
 	if (scenario->cost) {
-		add(&plan, &(struct config){ .engine = &engine_linux_mmap });
+		plan_add(&plan, &(struct config){ .engine = &engine_linux_mmap });
 		return plan.n;
 	}
 	if (!bench->kernel_reason)
-		add_kernel(&plan, scenario);
-	add_linux(&plan, scenario);
+		plan_add_kernel(&plan, scenario);
+	plan_add_linux(&plan, scenario);
 	if (scenario->in_memory)
-		add(&plan, &(struct config){ .engine = &engine_memory });
+		plan_add(&plan, &(struct config){ .engine = &engine_memory });
 	else
-		add(&plan, &(struct config){ .engine = &engine_device, .depth = 1 });
+		plan_add(&plan, &(struct config){ .engine = &engine_device, .depth = 1 });
 	return plan.n;
 }
 
@@ -133,7 +133,7 @@ const char *config_title(const struct config *config, const struct scenario *sce
 	return text;
 }
 
-double run_seconds_most(const struct bench *bench)
+double bench_run_seconds(const struct bench *bench)
 {
 	return bench->settings.quick ? 1.5 : 5;
 }

@@ -24,19 +24,19 @@
 
 static char *memory;
 
-static void do_madvise(void)
+static void calls_madvise(void)
 {
 	madvise(memory, PAGE, MADV_NORMAL);
 }
 
-static void do_mmap(void)
+static void calls_mmap(void)
 {
 	void *at = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	munmap(at, PAGE);
 }
 
-static void do_mremap(void)
+static void calls_mremap(void)
 {
 	memory = mremap(memory, PAGE, PAGE, 0);
 }
@@ -45,14 +45,14 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } calls[] = {
-	{ "madvise", do_madvise },
-	{ "mmap+munmap", do_mmap },
-	{ "mremap", do_mremap },
+	{ "madvise", calls_madvise },
+	{ "mmap+munmap", calls_mmap },
+	{ "mremap", calls_mremap },
 };
 
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
 
-static double now(void)
+static double calls_now(void)
 {
 	struct timespec ts;
 
@@ -61,17 +61,17 @@ static double now(void)
 }
 
 /* The best of a few: others work on this machine too. */
-static double measure(void (*run)(void))
+static double calls_measure(void (*run)(void))
 {
 	double best = 0;
 	int round, i;
 
 	for (round = 0; round < 5; round++) {
-		double start = now(), ns;
+		double start = calls_now(), ns;
 
 		for (i = 0; i < LOOPS / 5; i++)
 			run();
-		ns = (now() - start) / (LOOPS / 5);
+		ns = (calls_now() - start) / (LOOPS / 5);
 		if (!round || ns < best)
 			best = ns;
 	}
@@ -79,7 +79,7 @@ static double measure(void (*run)(void))
 }
 
 /* In the child: one number a line. */
-static int child(const char *path)
+static int calls_child(const char *path)
 {
 	size_t i;
 
@@ -92,11 +92,11 @@ static int child(const char *path)
 			return 1;
 	}
 	for (i = 0; i < CALLS; i++)
-		printf("%f\n", measure(calls[i].run));
+		printf("%f\n", calls_measure(calls[i].run));
 	return 0;
 }
 
-static bool turn(const char *self, const char *library, const char *path, double *ns)
+static bool calls_turn(const char *self, const char *library, const char *path, double *ns)
 {
 	int pipe_fds[2];
 	FILE *from;
@@ -124,7 +124,7 @@ static bool turn(const char *self, const char *library, const char *path, double
 	return !status;
 }
 
-static int compare(const void *a, const void *b)
+static int calls_compare(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -140,26 +140,26 @@ int main(int argc, char **argv)
 	int t;
 
 	if (argc > 1 && !strcmp(argv[1], "--child"))
-		return child(argc > 2 ? argv[2] : NULL);
+		return calls_child(argc > 2 ? argv[2] : NULL);
 	if (argc < 2) {
 		fprintf(stderr, "usage: preload-calls LIBRARY [FILE]\n");
 		return 2;
 	}
 	path = argc > 2 ? argv[2] : NULL;
 	for (t = 0; t < TURNS; t++) {
-		if (!turn("/proc/self/exe", NULL, path, ns))
+		if (!calls_turn("/proc/self/exe", NULL, path, ns))
 			return 1;
 		for (i = 0; i < CALLS; i++)
 			plain[i][t] = ns[i];
-		if (!turn("/proc/self/exe", argv[1], path, ns))
+		if (!calls_turn("/proc/self/exe", argv[1], path, ns))
 			return 1;
 		for (i = 0; i < CALLS; i++)
 			under[i][t] = ns[i];
 	}
 	printf("%-12s %10s %10s %10s\n", "call", "plain, ns", "under, ns", "more, ns");
 	for (i = 0; i < CALLS; i++) {
-		qsort(plain[i], TURNS, sizeof(double), compare);
-		qsort(under[i], TURNS, sizeof(double), compare);
+		qsort(plain[i], TURNS, sizeof(double), calls_compare);
+		qsort(under[i], TURNS, sizeof(double), calls_compare);
 		printf("%-12s %10.0f %10.0f %10.0f\n", calls[i].name, plain[i][0], under[i][0],
 		       under[i][0] - plain[i][0]);
 	}

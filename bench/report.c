@@ -15,7 +15,7 @@
 #define NO_PYTHON 127
 
 /* Beside the command in the build directory, or where it is installed. */
-static bool find_script(char path[PATH_MAX])
+static bool report_find_script(char path[PATH_MAX])
 {
 	static const char *const places[] = {
 		"bench/report.py",
@@ -38,7 +38,8 @@ static bool find_script(char path[PATH_MAX])
 }
 
 /* Returns the exit status of the script. */
-static int try_python(const char *python, const char *script, const char *json, const char *html)
+static int report_try_python(const char *python, const char *script, const char *json,
+			     const char *html)
 {
 	int status;
 	pid_t pid = fork();
@@ -55,8 +56,8 @@ static int try_python(const char *python, const char *script, const char *json, 
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-static int make_page(const struct cli_command *command, const char *script, const char *json,
-		     const char *html, bool *charts)
+static int report_make_page(const struct cli_command *command, const char *script, const char *json,
+			    const char *html, bool *charts)
 {
 	/* matplotlib is there for Debian's Python, which need not be the first one. */
 	static const char *const pythons[] = { "/usr/bin/python3", "python3" };
@@ -65,7 +66,7 @@ static int make_page(const struct cli_command *command, const char *script, cons
 	size_t i;
 
 	for (i = 0; i < sizeof(pythons) / sizeof(pythons[0]); i++) {
-		status = try_python(pythons[i], script, json, html);
+		status = report_try_python(pythons[i], script, json, html);
 		page |= status == NO_MATPLOTLIB;
 		if (status != NO_MATPLOTLIB && status != NO_PYTHON)
 			break;
@@ -88,7 +89,7 @@ int report_write(const struct cli_command *command, struct bench *bench, const c
 	char script[PATH_MAX], json[] = "/tmp/hugemap-bench-XXXXXX";
 	int fd, err;
 
-	if (!find_script(script)) {
+	if (!report_find_script(script)) {
 		cli_fail(command, "report.py, which makes the report, is not where it was "
 				  "installed");
 		return -1;
@@ -100,7 +101,7 @@ int report_write(const struct cli_command *command, struct bench *bench, const c
 	if (err)
 		cli_fail(command, "%s: %s", json, strerror(-err));
 	else
-		err = make_page(command, script, json, path, charts);
+		err = report_make_page(command, script, json, path, charts);
 	if (fd >= 0)
 		unlink(json);
 	return err ? -1 : 0;

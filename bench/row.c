@@ -22,7 +22,7 @@ double result_value(const struct scenario *scenario, const struct result *result
 	return ops ? result->seconds * workers / (double)ops * 1e9 : 0;
 }
 
-static int compare(const void *a, const void *b)
+static int row_compare(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -36,12 +36,12 @@ double median(const double *values, unsigned int n)
 	if (!n)
 		return 0;
 	memcpy(sorted, values, n * sizeof(*values));
-	qsort(sorted, n, sizeof(*sorted), compare);
+	qsort(sorted, n, sizeof(*sorted), row_compare);
 	return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
 /* Performance of a row relative to another: the median over the turns; 0 = unknown. */
-static double ratio(const struct row *row, const struct row *other)
+static double row_ratio(const struct row *row, const struct row *other)
 {
 	unsigned int n, i, valid = 0;
 	double ratios[MAX_RUNS];
@@ -59,7 +59,7 @@ static double ratio(const struct row *row, const struct row *other)
 	return median(ratios, valid);
 }
 
-static bool is_better(const struct row *row, const struct row *than)
+static bool row_is_better(const struct row *row, const struct row *than)
 {
 	if (!row->value)
 		return false;
@@ -68,7 +68,7 @@ static bool is_better(const struct row *row, const struct row *than)
 	return row->scenario->latency ? row->value < than->value : row->value > than->value;
 }
 
-static bool is_engine(const struct row *row, const char *name)
+static bool row_is_engine(const struct row *row, const char *name)
 {
 	return !strcmp(row->config.engine->name, name);
 }
@@ -78,13 +78,13 @@ bool config_is_hugemap(const struct config *config)
 	return config->engine == &engine_steer || config->engine == &engine_kernel;
 }
 
-static bool is_default(const struct row *row)
+static bool row_is_default(const struct row *row)
 {
-	return is_engine(row, "linux-mmap") && row->config.advice == ADVICE_DEFAULT &&
+	return row_is_engine(row, "linux-mmap") && row->config.advice == ADVICE_DEFAULT &&
 	       !row->config.read_ahead_kb;
 }
 
-static void sum_up(struct row *row)
+static void row_sum_up(struct row *row)
 {
 	double values[MAX_RUNS];
 	unsigned int i;
@@ -105,14 +105,14 @@ void rows_sum_up(struct row *rows, unsigned int n)
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
-		sum_up(&rows[i]);
-		if (is_engine(&rows[i], "linux-mmap") && rows[i].config.read_ahead_kb)
+		row_sum_up(&rows[i]);
+		if (row_is_engine(&rows[i], "linux-mmap") && rows[i].config.read_ahead_kb)
 			short_ahead = &rows[i]; /* only root can set this: it is no advice */
-		else if (is_engine(&rows[i], "linux-mmap") && is_better(&rows[i], best))
+		else if (row_is_engine(&rows[i], "linux-mmap") && row_is_better(&rows[i], best))
 			best = &rows[i];
-		if (is_default(&rows[i]))
+		if (row_is_default(&rows[i]))
 			usual = &rows[i];
-		if (is_engine(&rows[i], "device"))
+		if (row_is_engine(&rows[i], "device"))
 			device = &rows[i];
 	}
 	if (best)
@@ -120,10 +120,10 @@ void rows_sum_up(struct row *rows, unsigned int n)
 	for (i = 0; i < n; i++) {
 		if (!config_is_hugemap(&rows[i].config))
 			continue;
-		rows[i].ratio_device = ratio(&rows[i], device);
-		rows[i].ratio_best_linux = ratio(&rows[i], best);
-		rows[i].ratio_default_linux = ratio(&rows[i], usual);
-		rows[i].ratio_read_ahead = ratio(&rows[i], short_ahead);
+		rows[i].ratio_device = row_ratio(&rows[i], device);
+		rows[i].ratio_best_linux = row_ratio(&rows[i], best);
+		rows[i].ratio_default_linux = row_ratio(&rows[i], usual);
+		rows[i].ratio_read_ahead = row_ratio(&rows[i], short_ahead);
 	}
 }
 
@@ -154,7 +154,7 @@ const struct row *group_default_linux(const struct group *group)
 	unsigned int i;
 
 	for (i = 0; i < group->nrows; i++)
-		if (is_default(&group->rows[i]) && group->rows[i].nresults)
+		if (row_is_default(&group->rows[i]) && group->rows[i].nresults)
 			return &group->rows[i];
 	return NULL;
 }
@@ -176,7 +176,7 @@ const struct row *group_of_engine(const struct group *group, const char *name)
 	unsigned int i;
 
 	for (i = 0; i < group->nrows; i++)
-		if (is_engine(&group->rows[i], name) && is_better(&group->rows[i], best))
+		if (row_is_engine(&group->rows[i], name) && row_is_better(&group->rows[i], best))
 			best = &group->rows[i];
 	return best;
 }
@@ -189,7 +189,8 @@ const struct row *group_hugemap(const struct group *group)
 	if (best)
 		return best;
 	for (i = 0; i < group->nrows; i++)
-		if (config_is_hugemap(&group->rows[i].config) && is_better(&group->rows[i], best))
+		if (config_is_hugemap(&group->rows[i].config) &&
+		    row_is_better(&group->rows[i], best))
 			best = &group->rows[i];
 	return best;
 }

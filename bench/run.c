@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LOOK_EVERY 10000 /* us */
+#define POLL_US 10000 /* us */
 
-_Noreturn static void start_child(struct run *run)
+_Noreturn static void run_start_child(struct run *run)
 {
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
@@ -29,7 +29,7 @@ _Noreturn static void start_child(struct run *run)
 	child_main(run);
 }
 
-static bool wait_for(struct run *run, pid_t pid, int *status)
+static bool run_wait(struct run *run, pid_t pid, int *status)
 {
 	double start = cli_now();
 
@@ -38,10 +38,10 @@ static bool wait_for(struct run *run, pid_t pid, int *status)
 
 		if (bench_interrupted())
 			why = "interrupted";
-		else if (cli_now() - start > run->patience)
+		else if (cli_now() - start > run->timeout_s)
 			why = "it hung: killed after";
 		if (!why) {
-			usleep(LOOK_EVERY);
+			usleep(POLL_US);
 			continue;
 		}
 		kill(pid, SIGKILL);
@@ -50,14 +50,14 @@ static bool wait_for(struct run *run, pid_t pid, int *status)
 			snprintf(run->result->error, sizeof(run->result->error), "%s", why);
 		else
 			snprintf(run->result->error, sizeof(run->result->error), "%s %.0f s", why,
-				 run->patience);
+				 run->timeout_s);
 		return false;
 	}
 	return true;
 }
 
 /* What became of the child, if it did not say so itself. */
-static void explain(struct result *result, int status)
+static void run_explain(struct result *result, int status)
 {
 	if (result->ok || result->error[0])
 		return;
@@ -75,7 +75,7 @@ static void explain(struct result *result, int status)
  * gives it again at some milliseconds for each 2 MB: huge pages, which come from there, would
  * pay for that and others not. So all have memory that was in use a moment ago.
  */
-static void warm_memory(uint64_t bytes)
+static void run_warm_memory(uint64_t bytes)
 {
 	char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -102,7 +102,7 @@ bool run_carry_out(struct run *run)
 			 strerror(errno));
 		return false;
 	}
-	warm_memory(run->limit_bytes > run->pool_bytes ? run->limit_bytes : run->pool_bytes);
+	run_warm_memory(run->limit_bytes > run->pool_bytes ? run->limit_bytes : run->pool_bytes);
 	fflush(NULL);
 	pid = fork();
 	if (pid < 0) {
@@ -111,10 +111,10 @@ bool run_carry_out(struct run *run)
 		return false;
 	}
 	if (!pid)
-		start_child(run);
-	if (!wait_for(run, pid, &status))
+		run_start_child(run);
+	if (!run_wait(run, pid, &status))
 		result->ok = false;
-	explain(result, status);
+	run_explain(result, status);
 	result->group_peak_bytes = limits_peak(run->limits);
 	limits_end(run->limits);
 	return result->ok;

@@ -251,7 +251,7 @@ void worker_init(struct worker *worker, const struct run *run, unsigned int inde
 		.start = pieces * index / run->threads * step,
 		.end = pieces * (index + 1) / run->threads * step,
 		.random = run->seed + index * 0x632be59bd9b4e019ull,
-		.ops_most = run->ops_most / run->threads,
+		.ops_max = run->ops_max / run->threads,
 	};
 	worker->at = worker->synced = worker->start;
 	if (run->scenario->in_memory)
@@ -260,7 +260,7 @@ void worker_init(struct worker *worker, const struct run *run, unsigned int inde
 		run->scenario->init(worker);
 }
 
-static uint64_t expect_read(const struct content *content, const struct op *op)
+static uint64_t scenario_expect_read(const struct content *content, const struct op *op)
 {
 	uint64_t page, end = (op->offset + op->length) / CONTENT_PAGE, sum = 0;
 
@@ -269,7 +269,7 @@ static uint64_t expect_read(const struct content *content, const struct op *op)
 	return sum;
 }
 
-static uint64_t expect_chase(const struct run *run, uint64_t x, uint64_t loads)
+static uint64_t scenario_expect_chase(const struct run *run, uint64_t x, uint64_t loads)
 {
 	uint64_t words = run->bytes / 8;
 
@@ -285,20 +285,20 @@ uint64_t scenario_expect(const struct run *given)
 	uint64_t sum = 0;
 	unsigned int i;
 
-	run.seconds_most = 0;
+	run.seconds_max = 0;
 	for (i = 0; i < run.threads; i++) {
 		struct worker worker;
 		struct op op;
 
 		worker_init(&worker, &run, i);
 		if (run.scenario->in_memory) {
-			sum += expect_chase(&run, worker.sum, run.result->ops[i]);
+			sum += scenario_expect_chase(&run, worker.sum, run.result->ops[i]);
 			continue;
 		}
-		worker.ops_most = run.result->ops[i];
+		worker.ops_max = run.result->ops[i];
 		for (; run.scenario->next(&worker, &op); worker.ops++) {
 			if (op.kind == OP_READ || op.kind == OP_UPDATE)
-				sum += expect_read(run.content, &op);
+				sum += scenario_expect_read(run.content, &op);
 			if (op.kind != OP_READ)
 				content_written(run.content, op.offset, op.length, run.generation);
 		}

@@ -23,8 +23,8 @@ bool next_enough(const struct worker *worker)
 {
 	const struct run *run = worker->run;
 
-	return worker->ops >= worker->ops_most ||
-	       (run->seconds_most > 0 && cli_now() >= run->deadline);
+	return worker->ops >= worker->ops_max ||
+	       (run->seconds_max > 0 && cli_now() >= run->deadline);
 }
 
 static bool next_in_order(struct worker *worker, struct op *op, enum op_kind kind)

@@ -4,32 +4,31 @@
 #include "engine.h"
 
 /* Records: at least and at most so long, in steps. */
-#define RECORD_LEAST 1024u
-#define RECORD_MOST 4096u
+#define RECORD_MIN 1024u
+#define RECORD_MAX 4096u
 #define RECORD_STEP 8u
 
 /* With reads beside: one of a page for each so many bytes. */
 #define BYTES_A_READ (32 * KB)
 
-static uint32_t record_length(struct worker *worker, uint32_t most)
+static uint32_t log_record_length(struct worker *worker, uint32_t max)
 {
-	uint32_t length =
-		RECORD_LEAST +
-		(uint32_t)next_random(worker, (RECORD_MOST - RECORD_LEAST) / RECORD_STEP) *
-			RECORD_STEP;
+	uint32_t length = RECORD_MIN +
+			  (uint32_t)next_random(worker, (RECORD_MAX - RECORD_MIN) / RECORD_STEP) *
+				  RECORD_STEP;
 
-	return length < most ? length : most;
+	return length < max ? length : max;
 }
 
 /* The next record, or @batch bytes for the device, which takes whole sectors only. */
-static void append(struct worker *worker, struct op *op, uint32_t batch)
+static void log_append(struct worker *worker, struct op *op, uint32_t batch)
 {
 	uint32_t left = batch - (uint32_t)(worker->at % batch);
 
 	*op = (struct op){ .kind = OP_WRITE, .offset = worker->at, .length = batch };
 	if (worker->run->op_bytes < batch) {
 		op->kind = OP_APPEND;
-		op->length = record_length(worker, left);
+		op->length = log_record_length(worker, left);
 	}
 	worker->at += op->length;
 }
@@ -41,7 +40,7 @@ bool next_log(struct worker *worker, struct op *op)
 
 	if (worker->at >= worker->end)
 		return false;
-	append(worker, op, batch);
+	log_append(worker, op, batch);
 	op->sync = worker->at % batch == 0;
 	return true;
 }
@@ -55,11 +54,11 @@ void init_log_read(struct worker *worker)
 	worker->start = half + pieces * worker->index / run->threads * CONTENT_BLOCK;
 	worker->end = half + pieces * (worker->index + 1) / run->threads * CONTENT_BLOCK;
 	worker->at = worker->synced = worker->start;
-	worker->ops_most = UINT64_MAX;
+	worker->ops_max = UINT64_MAX;
 }
 
 /* A page of the first half, or one that this worker has filled. */
-static uint64_t written_page(struct worker *worker)
+static uint64_t log_written_page(struct worker *worker)
 {
 	uint64_t half = worker->run->bytes / 2 / CONTENT_PAGE;
 	uint64_t own = (worker->at - worker->start) / CONTENT_PAGE;
@@ -74,7 +73,7 @@ bool next_log_read(struct worker *worker, struct op *op)
 	if (worker->step < (worker->at - worker->start) / BYTES_A_READ) {
 		*op = (struct op){
 			.kind = OP_READ,
-			.offset = written_page(worker) * CONTENT_PAGE,
+			.offset = log_written_page(worker) * CONTENT_PAGE,
 			.length = CONTENT_PAGE,
 		};
 		worker->step++;
@@ -82,6 +81,6 @@ bool next_log_read(struct worker *worker, struct op *op)
 	}
 	if (worker->at >= worker->end || (worker->at % CONTENT_BLOCK == 0 && next_enough(worker)))
 		return false;
-	append(worker, op, CONTENT_BLOCK);
+	log_append(worker, op, CONTENT_BLOCK);
 	return true;
 }

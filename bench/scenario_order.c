@@ -16,7 +16,7 @@
 
 /* worker->step counts the operations that were handed out, in all of these. */
 
-static void read_at(struct worker *worker, struct op *op, uint64_t offset, uint32_t length)
+static void order_read(struct worker *worker, struct op *op, uint64_t offset, uint32_t length)
 {
 	*op = (struct op){ .kind = OP_READ, .offset = offset, .length = length };
 	worker->step++;
@@ -31,7 +31,7 @@ bool next_four_streams(struct worker *worker, struct op *op)
 
 	if (at >= part)
 		return false;
-	read_at(worker, op, worker->start + stream * part + at, length);
+	order_read(worker, op, worker->start + stream * part + at, length);
 	return true;
 }
 
@@ -42,8 +42,9 @@ bool next_strided(struct worker *worker, struct op *op)
 
 	if (next_enough(worker))
 		return false;
-	read_at(worker, op, worker->start + worker->step % strides * STRIDE + page * CONTENT_PAGE,
-		worker->run->op_bytes);
+	order_read(worker, op,
+		   worker->start + worker->step % strides * STRIDE + page * CONTENT_PAGE,
+		   worker->run->op_bytes);
 	return true;
 }
 
@@ -54,7 +55,7 @@ bool next_backward(struct worker *worker, struct op *op)
 
 	if (done >= worker->end - worker->start || next_enough(worker))
 		return false;
-	read_at(worker, op, worker->end - done - length, length);
+	order_read(worker, op, worker->end - done - length, length);
 	return true;
 }
 
@@ -65,24 +66,24 @@ bool next_scan_twice(struct worker *worker, struct op *op)
 
 	if (worker->step >= 2 * pieces)
 		return false;
-	read_at(worker, op, worker->start + worker->step % pieces * length, length);
+	order_read(worker, op, worker->start + worker->step % pieces * length, length);
 	return true;
 }
 
 /* --- half of the file from end to end, pages here and there, the other half --- */
 
-static uint64_t scan_pieces(const struct worker *worker)
+static uint64_t order_scan_pieces(const struct worker *worker)
 {
 	return (worker->end - worker->start) / worker->run->op_bytes;
 }
 
 void init_scan_random_scan(struct worker *worker)
 {
-	worker->ops_most += scan_pieces(worker);
+	worker->ops_max += order_scan_pieces(worker);
 }
 
 /* Time is over: the rest would have gone on like this. */
-static void leave_out(struct worker *worker, uint64_t done, uint64_t left)
+static void order_leave_out(struct worker *worker, uint64_t done, uint64_t left)
 {
 	worker->left_s = (cli_now() - worker->since) / (double)done * (double)left;
 	worker->left_bytes = left * CONTENT_PAGE;
@@ -92,25 +93,25 @@ static void leave_out(struct worker *worker, uint64_t done, uint64_t left)
 bool next_scan_random_scan(struct worker *worker, struct op *op)
 {
 	const struct run *run = worker->run;
-	uint64_t pieces = scan_pieces(worker), half = pieces / 2;
-	uint64_t random = worker->ops_most - pieces, done = worker->step - half;
+	uint64_t pieces = order_scan_pieces(worker), half = pieces / 2;
+	uint64_t random = worker->ops_max - pieces, done = worker->step - half;
 
 	if (worker->step < half) {
-		read_at(worker, op, worker->start + worker->step * run->op_bytes, run->op_bytes);
+		order_read(worker, op, worker->start + worker->step * run->op_bytes, run->op_bytes);
 		return true;
 	}
 	if (!done)
 		worker->since = cli_now();
 	if (worker->at == worker->start && done < random) {
-		if (!done || !run->seconds_most || cli_now() - worker->since < run->seconds_most) {
-			read_at(worker, op,
-				worker->start +
-					next_random(worker, pieces * run->op_bytes / CONTENT_PAGE) *
-						CONTENT_PAGE,
-				CONTENT_PAGE);
+		if (!done || !run->seconds_max || cli_now() - worker->since < run->seconds_max) {
+			order_read(worker, op,
+				   worker->start + next_random(worker, pieces * run->op_bytes /
+									       CONTENT_PAGE) *
+							   CONTENT_PAGE,
+				   CONTENT_PAGE);
 			return true;
 		}
-		leave_out(worker, done, random - done);
+		order_leave_out(worker, done, random - done);
 	}
 	/* From here on worker->at says how far the second scan has got. */
 	if (worker->at == worker->start)

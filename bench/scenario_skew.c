@@ -15,7 +15,7 @@
 /* So many terms of a zeta sum are added up; an integral stands for the rest. */
 #define TERMS 1024u
 
-static double zeta(uint64_t n)
+static double skew_zeta(uint64_t n)
 {
 	double sum = 0, from = TERMS, to = (double)n;
 	uint64_t i;
@@ -32,13 +32,13 @@ void init_zipf(struct worker *worker)
 {
 	uint64_t pages = worker->run->bytes / CONTENT_PAGE;
 
-	worker->zipf.zeta = zeta(pages);
+	worker->zipf.zeta = skew_zeta(pages);
 	worker->zipf.eta =
-		(1 - pow(2.0 / (double)pages, 1 - THETA)) / (1 - zeta(2) / worker->zipf.zeta);
+		(1 - pow(2.0 / (double)pages, 1 - THETA)) / (1 - skew_zeta(2) / worker->zipf.zeta);
 }
 
 /* After Gray et al., "Quickly generating billion-record synthetic databases" (1994). */
-static uint64_t next_rank(struct worker *worker, uint64_t n)
+static uint64_t skew_next_rank(struct worker *worker, uint64_t n)
 {
 	double u = (double)next_random(worker, 1ull << 53) / (double)(1ull << 53);
 	double uz = u * worker->zipf.zeta;
@@ -54,7 +54,7 @@ static uint64_t next_rank(struct worker *worker, uint64_t n)
 }
 
 /* Pages that are asked for alike often do not lie beside each other. */
-static uint64_t scrambled(uint64_t rank, uint64_t n)
+static uint64_t skew_scramble(uint64_t rank, uint64_t n)
 {
 	uint64_t x = (rank + 1) * 0x9e3779b97f4a7c15ull;
 
@@ -63,7 +63,7 @@ static uint64_t scrambled(uint64_t rank, uint64_t n)
 	return (uint64_t)((unsigned __int128)x * n >> 64);
 }
 
-static void read_page(struct worker *worker, struct op *op, uint64_t page)
+static void skew_read_page(struct worker *worker, struct op *op, uint64_t page)
 {
 	*op = (struct op){
 		.kind = OP_READ,
@@ -78,7 +78,7 @@ bool next_zipf(struct worker *worker, struct op *op)
 
 	if (next_enough(worker))
 		return false;
-	read_page(worker, op, scrambled(next_rank(worker, pages), pages));
+	skew_read_page(worker, op, skew_scramble(skew_next_rank(worker, pages), pages));
 	return true;
 }
 
@@ -89,8 +89,8 @@ bool next_hot_tenth(struct worker *worker, struct op *op)
 	if (next_enough(worker))
 		return false;
 	if (next_random(worker, 10) < HOT_SHARE)
-		read_page(worker, op, tenth * HOT_TENTH + next_random(worker, tenth));
+		skew_read_page(worker, op, tenth * HOT_TENTH + next_random(worker, tenth));
 	else
-		read_page(worker, op, next_random(worker, pages));
+		skew_read_page(worker, op, next_random(worker, pages));
 	return true;
 }

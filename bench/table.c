@@ -9,7 +9,7 @@
 
 #define BAR 24
 
-static const char *form(const struct scenario *scenario, double value, char text[CLI_TEXT])
+static const char *table_value(const struct scenario *scenario, double value, char text[CLI_TEXT])
 {
 	if (scenario->latency)
 		return cli_time(text, value);
@@ -18,7 +18,7 @@ static const char *form(const struct scenario *scenario, double value, char text
 }
 
 /* The best row has a full bar. The longer a bar, the better its row. */
-static const char *bar(const struct row *row, double best, char text[3 * BAR + 1])
+static const char *table_bar(const struct row *row, double best, char text[3 * BAR + 1])
 {
 	const char *mark = strcmp(nl_langinfo(CODESET), "UTF-8") ? "#" : "\xe2\x96\x88";
 	double share = 0;
@@ -36,7 +36,7 @@ static const char *bar(const struct row *row, double best, char text[3 * BAR + 1
 }
 
 /* CPU time for the work: ms a GB, or us an operation. */
-static double cpu_cost(const struct row *row)
+static double table_cpu_cost(const struct row *row)
 {
 	double cpu = ROW_MEDIAN(row, user_s) + ROW_MEDIAN(row, sys_s);
 	double amount;
@@ -49,7 +49,7 @@ static double cpu_cost(const struct row *row)
 	return amount > 0 ? cpu / amount * 1e3 : 0;
 }
 
-static double best_value(const struct group *group)
+static double table_best_value(const struct group *group)
 {
 	double best = 0;
 	unsigned int i;
@@ -64,7 +64,7 @@ static double best_value(const struct group *group)
 	return best;
 }
 
-static void print_row(const struct row *row, double best)
+static void table_print_row(const struct row *row, double best)
 {
 	char title[64], low[CLI_TEXT], high[CLI_TEXT], value[CLI_TEXT], range[2 * CLI_TEXT + 4];
 	char line[3 * BAR + 1];
@@ -74,15 +74,15 @@ static void print_row(const struct row *row, double best)
 		printf("  %-32s  failed: %s\n", title, row->failed);
 		return;
 	}
-	snprintf(range, sizeof(range), "%s - %s", form(row->scenario, row->low, low),
-		 form(row->scenario, row->high, high));
+	snprintf(range, sizeof(range), "%s - %s", table_value(row->scenario, row->low, low),
+		 table_value(row->scenario, row->high, high));
 	printf("  %-32s %9s  %-19s  %s %8.*f %9.0f\n", title,
-	       form(row->scenario, row->value, value), range, bar(row, best, line),
-	       row->scenario->latency ? 2 : 0, cpu_cost(row), ROW_MEDIAN(row, faults));
+	       table_value(row->scenario, row->value, value), range, table_bar(row, best, line),
+	       row->scenario->latency ? 2 : 0, table_cpu_cost(row), ROW_MEDIAN(row, faults));
 }
 
 /* What steering did in the last run. */
-static void print_steered(const struct steered *steered)
+static void table_print_steered(const struct steered *steered)
 {
 	unsigned int act;
 
@@ -99,7 +99,7 @@ static void print_steered(const struct steered *steered)
 	printf(" %s\n", steered->why);
 }
 
-static void print_verdict(const struct row *row)
+static void table_print_verdict(const struct row *row)
 {
 	char title[64];
 
@@ -118,7 +118,7 @@ static void print_verdict(const struct row *row)
 		       row->scenario->in_memory ? "anonymous memory" : "the device");
 	printf(" peak %.0f MB\n", row_peak_mb(row));
 	if (row->config.engine == &engine_steer)
-		print_steered(&row->results[row->nresults - 1].steered);
+		table_print_steered(&row->results[row->nresults - 1].steered);
 	if (row->scenario->in_memory && !row->scenario->cost)
 		printf("  %.0f of %.0f MB of the data are mapped by 2 MB pages\n",
 		       ROW_MEDIAN(row, huge_bytes) / MB, (double)(row->pool_bytes / 4 * 3) / MB);
@@ -141,14 +141,14 @@ void table_intro(const struct bench *bench)
 	if (!limits_work(bench->limits))
 		printf("%s.\n", limits_why(bench->limits));
 	printf("A run of single operations ends after a number of them, or after %.1f s.\n",
-	       run_seconds_most(bench));
+	       bench_run_seconds(bench));
 	printf("Numbers are medians over the turns.\n");
 }
 
 void table_print(const struct bench *bench, const struct group *group)
 {
 	const struct scenario *scenario = group->scenario;
-	double best = best_value(group);
+	double best = table_best_value(group);
 	unsigned int i;
 
 	cli_progress_clear();
@@ -157,9 +157,9 @@ void table_print(const struct bench *bench, const struct group *group)
 	printf("  %-32s %9s  %-19s  %-*s %8s %9s\n", "", scenario->latency ? "time" : "MB/s",
 	       "lowest - highest", BAR, "", scenario->latency ? "CPU us" : "CPU ms/GB", "faults");
 	for (i = 0; i < group->nrows; i++)
-		print_row(&group->rows[i], best);
+		table_print_row(&group->rows[i], best);
 	for (i = 0; i < group->nrows; i++)
-		print_verdict(&group->rows[i]);
+		table_print_verdict(&group->rows[i]);
 	fflush(stdout);
 }
 

@@ -12,7 +12,7 @@
 
 #define BLOCK (2 * MB)
 /* The most that scenarios with many syncs write: some hundred syncs suffice. */
-#define LOG_MOST(bench) ((bench)->settings.quick ? 64 * MB : 256 * MB)
+#define LOG_MAX(bench) ((bench)->settings.quick ? 64 * MB : 256 * MB)
 
 /* Small enough for any memory limit, and large enough to be steered. */
 #define COST_FILE (32 * MB)
@@ -28,7 +28,7 @@ struct turns {
 	const char *doing; /* shown as progress */
 };
 
-static void progress(const struct turns *turns, const char *title)
+static void turns_progress(const struct turns *turns, const char *title)
 {
 	const struct bench *bench = turns->bench;
 	double spent = cli_now() - bench->started;
@@ -50,7 +50,7 @@ static void progress(const struct turns *turns, const char *title)
 
 /* --- a run --- */
 
-static uint64_t most_ops(const struct turns *turns, uint64_t bytes)
+static uint64_t turns_max_ops(const struct turns *turns, uint64_t bytes)
 {
 	const struct scenario *scenario = turns->scenario;
 	bool quick = turns->bench->settings.quick;
@@ -60,8 +60,8 @@ static uint64_t most_ops(const struct turns *turns, uint64_t bytes)
 	return scenario->pages_an_op ? bytes / CONTENT_PAGE / scenario->pages_an_op : 0;
 }
 
-static struct run make_run(const struct turns *turns, const struct config *config,
-			   unsigned int turn)
+static struct run turns_make_run(const struct turns *turns, const struct config *config,
+				 unsigned int turn)
 {
 	struct bench *bench = turns->bench;
 	const struct scenario *scenario = turns->scenario;
@@ -80,10 +80,10 @@ static struct run make_run(const struct turns *turns, const struct config *confi
 		.op_bytes = config->engine == &engine_device && scenario->device_op_bytes ?
 				    scenario->device_op_bytes :
 				    scenario->op_bytes,
-		.ops_most = most_ops(turns, turns->bytes),
+		.ops_max = turns_max_ops(turns, turns->bytes),
 		/* In memory every run does the same number of loads: their sums are compared. */
-		.seconds_most = scenario->in_memory ? 0 : run_seconds_most(bench),
-		.patience = 30 + 20 * pass,
+		.seconds_max = scenario->in_memory ? 0 : bench_run_seconds(bench),
+		.timeout_s = 30 + 20 * pass,
 		.seed = scenario->in_memory ? 1 : turn + 1,
 		.limits = bench->limits,
 		.result = bench->shared,
@@ -91,7 +91,7 @@ static struct run make_run(const struct turns *turns, const struct config *confi
 }
 
 /* Bring the file into the state in which the run has to find it. */
-static bool prepare(struct turns *turns, struct run *run)
+static bool turns_prepare(struct turns *turns, struct run *run)
 {
 	struct bench *bench = turns->bench;
 
@@ -109,7 +109,7 @@ static bool prepare(struct turns *turns, struct run *run)
 	return true;
 }
 
-static bool check_sum(struct turns *turns, const struct run *run)
+static bool turns_check_sum(struct turns *turns, const struct run *run)
 {
 	struct result *result = run->result;
 	bool unseen = run->config->engine->pump && run->scenario->deep;
@@ -132,13 +132,13 @@ static bool check_sum(struct turns *turns, const struct run *run)
 	return false;
 }
 
-static bool do_run(struct turns *turns, struct run *run)
+static bool turns_do_run(struct turns *turns, struct run *run)
 {
 	struct bench *bench = turns->bench;
 	unsigned int read_ahead = run->config->read_ahead_kb;
 	bool ok;
 
-	if (!prepare(turns, run)) {
+	if (!turns_prepare(turns, run)) {
 		snprintf(run->result->error, sizeof(run->result->error),
 			 "there is no file to work on");
 		return false;
@@ -151,7 +151,7 @@ static bool do_run(struct turns *turns, struct run *run)
 	ok = run_carry_out(run);
 	if (read_ahead)
 		limits_restore_read_ahead(bench->limits);
-	ok = ok && check_sum(turns, run);
+	ok = ok && turns_check_sum(turns, run);
 	if (run->scenario->writes)
 		run->content->known = ok &&
 				      (run->content->known || run->bytes == bench->settings.size);
@@ -160,7 +160,7 @@ static bool do_run(struct turns *turns, struct run *run)
 
 /* --- a turn --- */
 
-static void fail_row(struct turns *turns, struct row *row, const char *title, const char *why)
+static void turns_fail_row(struct turns *turns, struct row *row, const char *title, const char *why)
 {
 	if (bench_interrupted())
 		return;
@@ -169,16 +169,16 @@ static void fail_row(struct turns *turns, struct row *row, const char *title, co
 		    scenario_workers(turns->scenario, turns->threads), title, why);
 }
 
-static void one_run(struct turns *turns, struct row *row, unsigned int turn, bool last)
+static void turns_one_run(struct turns *turns, struct row *row, unsigned int turn, bool last)
 {
 	struct bench *bench = turns->bench;
-	struct run run = make_run(turns, &row->config, turn);
+	struct run run = turns_make_run(turns, &row->config, turn);
 	char title[64], wrong[128];
 
 	config_title(&row->config, turns->scenario, title, sizeof(title));
-	progress(turns, title);
-	if (!do_run(turns, &run)) {
-		fail_row(turns, row, title, run.result->error);
+	turns_progress(turns, title);
+	if (!turns_do_run(turns, &run)) {
+		turns_fail_row(turns, row, title, run.result->error);
 		return;
 	}
 	if (run.result->warm > 0.01 && !turns->scenario->in_memory)
@@ -195,7 +195,7 @@ static void one_run(struct turns *turns, struct row *row, unsigned int turn, boo
 	if (last && turns->scenario->writes &&
 	    !files_verify(bench, run.bytes, wrong, sizeof(wrong))) {
 		bench->write_content->known = false;
-		fail_row(turns, row, title, wrong);
+		turns_fail_row(turns, row, title, wrong);
 		return;
 	}
 	row->results[row->nresults++] = *run.result;
@@ -203,7 +203,7 @@ static void one_run(struct turns *turns, struct row *row, unsigned int turn, boo
 }
 
 /* Each turn begins with another row, and every other turn goes backwards. */
-static struct row *next_row(const struct group *group, unsigned int turn, unsigned int i)
+static struct row *turns_next_row(const struct group *group, unsigned int turn, unsigned int i)
 {
 	unsigned int at = turn & 1 ? group->nrows - i : i;
 
@@ -211,12 +211,12 @@ static struct row *next_row(const struct group *group, unsigned int turn, unsign
 }
 
 /* Whether --quick has time for another turn. */
-static bool in_time(const struct bench *bench, double turn_seconds)
+static bool turns_in_time(const struct bench *bench, double turn_seconds)
 {
 	return !bench->deadline || cli_now() + turn_seconds < bench->deadline;
 }
 
-static void take_turns(struct turns *turns)
+static void turns_take(struct turns *turns)
 {
 	struct bench *bench = turns->bench;
 	struct group *group = turns->group;
@@ -227,7 +227,7 @@ static void take_turns(struct turns *turns)
 	for (turn = 0; turn < runs && !bench_interrupted(); turn++) {
 		double start = cli_now();
 
-		if (turn && !in_time(bench, turn_seconds)) {
+		if (turn && !turns_in_time(bench, turn_seconds)) {
 			bench_note(bench,
 				   "%s had %u turns instead of %u: the device is too slow for more "
 				   "in the time of --quick.",
@@ -238,10 +238,10 @@ static void take_turns(struct turns *turns)
 		snprintf(doing, sizeof(doing), "turn %u of %u", turn + 1, runs);
 		turns->doing = doing;
 		for (i = 0; i < group->nrows && !bench_interrupted(); i++) {
-			struct row *row = next_row(group, turn, i);
+			struct row *row = turns_next_row(group, turn, i);
 
 			if (!row->failed[0])
-				one_run(turns, row, turn, turn + 1 == runs);
+				turns_one_run(turns, row, turn, turn + 1 == runs);
 		}
 		turn_seconds = cli_now() - start;
 	}
@@ -249,33 +249,33 @@ static void take_turns(struct turns *turns)
 
 /* --- the depth at which the device is best --- */
 
-static double try_depth(struct turns *turns, struct config *config)
+static double turns_try_depth(struct turns *turns, struct config *config)
 {
-	struct run run = make_run(turns, config, 0);
+	struct run run = turns_make_run(turns, config, 0);
 
-	if (!do_run(turns, &run))
+	if (!turns_do_run(turns, &run))
 		return 0;
 	return result_value(turns->scenario, run.result);
 }
 
-static unsigned int best_depth(struct turns *turns)
+static unsigned int turns_best_depth(struct turns *turns)
 {
 	static const unsigned int depths[] = { 1, 2, 4, 8, 16 };
 	bool quick = turns->bench->settings.quick;
 	unsigned int times = quick ? 1 : 2, best = 1, i, n;
-	uint64_t bytes = turns->bytes, most = quick ? 256 * MB : 1 * GB;
+	uint64_t bytes = turns->bytes, max = quick ? 256 * MB : 1 * GB;
 	double most_mb_s = 0;
 
-	if (turns->bytes > most)
-		turns->bytes = most;
+	if (turns->bytes > max)
+		turns->bytes = max;
 	turns->doing = "trying depths";
 	for (n = 0; n < times; n++) {
 		for (i = 0; i < sizeof(depths) / sizeof(depths[0]) && !bench_interrupted(); i++) {
 			struct config config = { .engine = &engine_device, .depth = depths[i] };
 			double mb_s;
 
-			progress(turns, "device");
-			mb_s = try_depth(turns, &config);
+			turns_progress(turns, "device");
+			mb_s = turns_try_depth(turns, &config);
 			if (mb_s > most_mb_s) {
 				most_mb_s = mb_s;
 				best = depths[i];
@@ -288,7 +288,7 @@ static unsigned int best_depth(struct turns *turns)
 
 /* --- a scenario --- */
 
-static struct group *add_group(struct turns *turns)
+static struct group *turns_add_group(struct turns *turns)
 {
 	struct bench *bench = turns->bench;
 	struct config configs[MAX_CONFIGS];
@@ -322,7 +322,7 @@ static struct group *add_group(struct turns *turns)
 	return group;
 }
 
-static uint64_t round_down(uint64_t bytes)
+static uint64_t turns_round_down(uint64_t bytes)
 {
 	return bytes / BLOCK * BLOCK;
 }
@@ -333,23 +333,23 @@ void turns_run(struct bench *bench, const struct scenario *scenario, unsigned in
 		.bench = bench,
 		.scenario = scenario,
 		.threads = threads,
-		.pool = round_down(scenario->eighth ? bench->settings.size / 8 :
-						      bench->settings.pool),
+		.pool = turns_round_down(scenario->eighth ? bench->settings.size / 8 :
+							    bench->settings.pool),
 		.bytes = bench->settings.size,
 	};
 	unsigned int i;
 
-	if (turns.pool < LEAST_POOL)
-		turns.pool = LEAST_POOL;
+	if (turns.pool < POOL_MIN)
+		turns.pool = POOL_MIN;
 	if (scenario->cost && turns.bytes > COST_FILE)
 		turns.bytes = COST_FILE;
 	else if (scenario->in_memory && turns.bytes > turns.pool / 4 * 3)
-		turns.bytes = round_down(turns.pool / 4 * 3);
-	if (scenario->sync_bytes && turns.bytes > LOG_MOST(bench))
-		turns.bytes = LOG_MOST(bench);
+		turns.bytes = turns_round_down(turns.pool / 4 * 3);
+	if (scenario->sync_bytes && turns.bytes > LOG_MAX(bench))
+		turns.bytes = LOG_MAX(bench);
 	if (scenario->twice && turns.bytes > 2 * (turns.pool + ALLOWANCE))
 		turns.bytes = 2 * (turns.pool + ALLOWANCE);
-	turns.group = add_group(&turns);
+	turns.group = turns_add_group(&turns);
 	if (!turns.group)
 		return;
 	if (!scenario->writes && !files_create_read(bench))
@@ -358,8 +358,8 @@ void turns_run(struct bench *bench, const struct scenario *scenario, unsigned in
 		return;
 	for (i = 0; i < turns.group->nrows; i++)
 		if (turns.group->rows[i].config.engine == &engine_device && scenario->deep)
-			turns.group->rows[i].config.depth = best_depth(&turns);
-	take_turns(&turns);
+			turns.group->rows[i].config.depth = turns_best_depth(&turns);
+	turns_take(&turns);
 	/* The second half of the file is a hole: another scenario cannot use it. */
 	if (scenario->tail)
 		bench->write_content->known = false;

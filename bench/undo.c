@@ -16,7 +16,7 @@
 #define PAUSE 50000 /* us */
 
 /* Kill what is left in a group, by its own list. */
-static void kill_all(const char *group)
+static void undo_kill_all(const char *group)
 {
 	char path[1200];
 	FILE *file;
@@ -39,7 +39,7 @@ void group_remove(const char *path)
 	/* A process that has just ended keeps its group busy for a moment. */
 	for (tries = 0; rmdir(path) < 0 && errno == EBUSY && tries < 500; tries++) {
 		if (tries >= 200)
-			kill_all(path);
+			undo_kill_all(path);
 		usleep(10000);
 	}
 }

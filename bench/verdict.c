@@ -13,13 +13,13 @@
 #define PIECES_READ_AHEAD 0.8
 #define SHORT_READ_AHEAD_KB 128u
 
-static bool has_pieces(const struct scenario *scenario)
+static bool verdict_has_pieces(const struct scenario *scenario)
 {
 	return !strcmp(scenario->name, "rand-1m");
 }
 
 /* As it is printed: 0.97 is not less than 0.97. */
-static bool reaches(double ratio, double wanted)
+static bool verdict_reaches(double ratio, double wanted)
 {
 	return ratio + 0.005 >= wanted;
 }
@@ -35,16 +35,16 @@ bool verdict_find(const struct bench *bench, const struct group *group, struct v
 		.row = row,
 		.best = group_best_linux(group),
 		.wanted = scenario->fresh && !scenario->sync_bytes ? NEW_FILE : AS_GOOD,
-		.wanted_read_ahead = has_pieces(scenario) ? PIECES_READ_AHEAD : 0,
+		.wanted_read_ahead = verdict_has_pieces(scenario) ? PIECES_READ_AHEAD : 0,
 		.read_ahead = row->ratio_read_ahead,
 		.better = row->ratio_best_linux > 1,
 	};
-	if (has_pieces(scenario) && limits_read_ahead(bench->limits) == SHORT_READ_AHEAD_KB)
+	if (verdict_has_pieces(scenario) && limits_read_ahead(bench->limits) == SHORT_READ_AHEAD_KB)
 		verdict->read_ahead = row->ratio_default_linux;
-	verdict->met = reaches(row->ratio_best_linux, verdict->wanted) &&
-		       reaches(row->ratio_default_linux, AS_GOOD) &&
+	verdict->met = verdict_reaches(row->ratio_best_linux, verdict->wanted) &&
+		       verdict_reaches(row->ratio_default_linux, AS_GOOD) &&
 		       (!(verdict->read_ahead > 0) ||
-			reaches(verdict->read_ahead, verdict->wanted_read_ahead));
+			verdict_reaches(verdict->read_ahead, verdict->wanted_read_ahead));
 	return true;
 }
 
@@ -65,7 +65,7 @@ struct verdicts verdicts_sum_up(const struct bench *bench)
 	return sum;
 }
 
-static void print_one(const struct verdict *verdict, const struct group *group)
+static void verdict_print_one(const struct verdict *verdict, const struct group *group)
 {
 	const struct row *row = verdict->row;
 	char name[48], best[64];
@@ -94,7 +94,7 @@ void verdicts_print(const struct bench *bench)
 	       "best was");
 	for (group = bench->groups; group; group = group->next)
 		if (verdict_find(bench, group, &verdict))
-			print_one(&verdict, group);
+			verdict_print_one(&verdict, group);
 	printf("  As wanted in %u of %u; better than the best advice in %u (wanted: half). Below "
 	       "%.2f of\n  the default counts as worse than it.\n",
 	       sum.met, sum.n, sum.better, AS_GOOD);
