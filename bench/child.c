@@ -283,15 +283,15 @@ static void child_add_counted(struct result *result, const struct result *counte
 {
 	unsigned int act;
 
-	result->steered.looks += counted->steered.looks;
-	result->steered.look_ns += counted->steered.look_ns;
-	result->steered.act_ns += counted->steered.act_ns;
+	result->steered.scans += counted->steered.scans;
+	result->steered.scan_ns += counted->steered.scan_ns;
+	result->steered.advice_ns += counted->steered.advice_ns;
 	for (act = 0; act < STEER_ACTS; act++) {
 		result->steered.count[act] += counted->steered.count[act];
 		result->steered.bytes[act] += counted->steered.bytes[act];
 	}
 	result->steered.pattern = counted->steered.pattern;
-	memcpy(result->steered.why, counted->steered.why, sizeof(result->steered.why));
+	memcpy(result->steered.reason, counted->steered.reason, sizeof(result->steered.reason));
 }
 
 static void child_fill_result(struct run *run, double seconds, const struct usage *usage)

@@ -105,19 +105,19 @@ struct config {
 
 /**
  * struct steered - what steering did in a run
- * @looks: scans of the page tables
- * @look_ns: processor time of the scans
- * @act_ns: time in the system calls that gave advice
+ * @scans: scans of the page tables
+ * @scan_ns: processor time of the scans
+ * @advice_ns: time in the system calls that gave advice
  * @count: calls of each kind, for all mappings
  * @bytes: bytes that these calls covered
  * @pattern: the access pattern that was detected last
- * @why: the last decision, in words
+ * @reason: the last decision, in words
  */
 struct steered {
-	uint64_t looks, look_ns, act_ns;
+	uint64_t scans, scan_ns, advice_ns;
 	uint64_t count[STEER_ACTS], bytes[STEER_ACTS];
 	unsigned int pattern;
-	char why[120];
+	char reason[120];
 };
 
 /**

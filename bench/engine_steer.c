@@ -41,9 +41,9 @@ static void steer_count(struct run *run)
 
 	if (!page)
 		return;
-	steered->looks = page->looks;
-	steered->look_ns = page->look_ns;
-	steered->act_ns = page->act_ns;
+	steered->scans = page->looks;
+	steered->scan_ns = page->look_ns;
+	steered->advice_ns = page->act_ns;
 	for (i = 0; i < STEER_PAGE_MAPS; i++) {
 		const struct steer_map *map = &page->maps[i];
 
@@ -57,7 +57,7 @@ static void steer_count(struct run *run)
 			continue;
 		most = map->bytes;
 		steered->pattern = map->pattern < STEER_PATTERNS ? map->pattern : STEER_UNKNOWN;
-		snprintf(steered->why, sizeof(steered->why), "%.119s", map->why);
+		snprintf(steered->reason, sizeof(steered->reason), "%.119s", map->why);
 	}
 }
 

@@ -12,7 +12,7 @@
 #include <sys/utsname.h>
 #include <jansson.h>
 
-#define FORMAT 2
+#define FORMAT 3
 
 static json_t *bench_json_number(double value)
 {
@@ -44,10 +44,10 @@ static json_t *bench_json_steered(const struct steered *steered)
 						      (json_int_t)steered->count[act], "bytes",
 						      (json_int_t)steered->bytes[act]));
 	return json_pack("{s:s, s:o, s:I, s:f, s:f, s:o}", "pattern",
-			 steer_pattern_names[steered->pattern], "why",
-			 bench_json_text(steered->why), "looks", (json_int_t)steered->looks,
-			 "look_s", (double)steered->look_ns / 1e9, "act_s",
-			 (double)steered->act_ns / 1e9, "acts", acts);
+			 steer_pattern_names[steered->pattern], "reason",
+			 bench_json_text(steered->reason), "scans", (json_int_t)steered->scans,
+			 "scan_s", (double)steered->scan_ns / 1e9, "advice_s",
+			 (double)steered->advice_ns / 1e9, "advice", acts);
 }
 
 static json_t *bench_json_run(const struct row *row, const struct result *result)

@@ -18,7 +18,7 @@ import re
 import sys
 
 NO_MATPLOTLIB = 3
-FORMAT = 2
+FORMAT = 3
 
 # Charts are drawn in this colour. It is then replaced by the text colour of the page, which
 # differs between light and dark.
@@ -412,11 +412,11 @@ def steered(rows):
     """What steering did in the last run."""
     for row in rows:
         done = row["runs"][-1].get("steered")
-        if done and done["looks"]:
+        if done and done["scans"]:
             acts = ", ".join(f"{name} {act['calls']} × ({act['bytes'] / 2**20:.0f} MB)"
-                             for name, act in done["acts"].items())
+                             for name, act in done["advice"].items())
             return (f'<p class="faint">Seen as {escape(done["pattern"])}; advice given: '
-                    f"{escape(acts or 'none')}. {escape(done['why'] or '')}</p>")
+                    f"{escape(acts or 'none')}. {escape(done['reason'] or '')}</p>")
     return ""
 
 

@@ -86,17 +86,17 @@ static void table_print_steered(const struct steered *steered)
 {
 	unsigned int act;
 
-	if (!steered->looks)
+	if (!steered->scans)
 		return;
 	printf("    seen as %s; %llu scans, %.1f ms; advice %.1f ms:",
-	       steer_pattern_names[steered->pattern], (unsigned long long)steered->looks,
-	       (double)steered->look_ns / 1e6, (double)steered->act_ns / 1e6);
+	       steer_pattern_names[steered->pattern], (unsigned long long)steered->scans,
+	       (double)steered->scan_ns / 1e6, (double)steered->advice_ns / 1e6);
 	for (act = 0; act < STEER_ACTS; act++)
 		if (steered->count[act])
 			printf(" %s %llu x, %.0f MB;", steer_act_names[act],
 			       (unsigned long long)steered->count[act],
 			       (double)steered->bytes[act] / MB);
-	printf(" %s\n", steered->why);
+	printf(" %s\n", steered->reason);
 }
 
 static void table_print_verdict(const struct row *row)

@@ -44,8 +44,8 @@ static json_t *stat_steer_json(const struct steer_page *page)
 	for (i = 0; i < STEER_PAGE_MAPS; i++)
 		if (page->maps[i].id && !page->maps[i].ended)
 			json_array_append_new(list, stat_map_json(&page->maps[i]));
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "looks",
-			 (json_int_t)page->looks, "look_ns", (json_int_t)page->look_ns, "advice_ns",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "scans",
+			 (json_int_t)page->looks, "scan_ns", (json_int_t)page->look_ns, "advice_ns",
 			 (json_int_t)page->act_ns, "minor_faults", (json_int_t)page->minflt,
 			 "major_faults", (json_int_t)page->majflt, "read_bytes",
 			 (json_int_t)page->read_bytes, "mapped_bytes",

@@ -97,8 +97,8 @@ class Live(unittest.TestCase):
         self.work()
         self.wait(lambda: self.steer()["mappings"][0]["touched_bytes"] >= 2 * STEP)
         after = self.steer()
-        self.assertGreater(after["looks"], before["looks"])
-        for key in ("look_ns", "advice_ns", "minor_faults", "major_faults", "read_bytes",
+        self.assertGreater(after["scans"], before["scans"])
+        for key in ("scan_ns", "advice_ns", "minor_faults", "major_faults", "read_bytes",
                     "mapped_bytes"):
             self.assertGreaterEqual(after[key], before[key], key)
 
