@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap attach: what a running program does with its mapped files, and help for it. */
+/* hugemap attach: watch a running program, and read ahead for it. */
 #include "attach_print.h"
 #include "attach_state.h"
 #include "attach_watch.h"
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define MIN_SIZE_DEFAULT (16ull << 20)
-#define PLAIN_WIDTH 200 /* of lines that go to no terminal: paths are long */
+#define PLAIN_WIDTH 200 /* of lines without a terminal, as paths are long */
 #define DRAW_SECONDS 0.5
 #define HELP "q)uit  arrows and page keys scroll"
 
@@ -68,7 +68,7 @@ static double attach_duration(const char *text)
 struct screen {
 	bool used;
 	double draw_at;
-	size_t first; /* line shown below the head */
+	size_t first; /* first line drawn below the head */
 	struct text_settings settings;
 };
 
@@ -83,7 +83,7 @@ static void attach_draw(const struct attach *attach, struct screen *screen)
 	screen->draw_at = cli_now() + DRAW_SECONDS;
 }
 
-/* Returns false to end. */
+/* Handle all keys that were pressed; false: the user ends the command. */
 static bool attach_type(struct screen *screen)
 {
 	int key;
@@ -97,9 +97,9 @@ static bool attach_type(struct screen *screen)
 	return true;
 }
 
-/* --- until it ends --- */
+/* --- the loop --- */
 
-/* For that long, or until a key is pressed, a signal comes, or the process ends. */
+/* Wait until the time is over, a key is pressed, a signal comes or the process ends. */
 static bool attach_wait(const struct attach *attach, const struct screen *screen, uint64_t ns)
 {
 	struct timespec time = { .tv_sec = (time_t)(ns / 1000000000u),
@@ -110,7 +110,7 @@ static bool attach_wait(const struct attach *attach, const struct screen *screen
 	};
 	sigset_t none;
 
-	/* Signals come only here: none is missed. */
+	/* Signals arrive only here, so the loop sees each of them. */
 	sigemptyset(&none);
 	ppoll(fds, 2, &time, &none);
 	return !fds[0].revents;
@@ -232,7 +232,7 @@ static int attach_run(int argc, char **argv)
 	if (optind + 1 < argc)
 		cli_usage(&attach_command, "'%s' is not expected here", argv[optind + 1]);
 	pid = cli_number(&attach_command, "PID", argv[optind], 1, 0x7fffffff);
-	/* Names of files are shown as the user's terminal writes them. */
+	/* Names of files are in the character set of the terminal. */
 	setlocale(LC_CTYPE, "");
 	return attach_process((pid_t)pid, &settings, length, json);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * hugemap attach: reads ahead for another process, by process_madvise(2). That takes no advice
- * on what a page fault reads (MADV_RANDOM, MADV_HUGEPAGE), so such advice is only reported. It
- * takes MADV_COLLAPSE, which is not used: on a file system without large folios the next open()
- * for writing drops the page cache of a file that has collapsed pages.
+ * hugemap attach: read ahead for another process through process_madvise(2). This call refuses
+ * advice about page faults (MADV_RANDOM, MADV_HUGEPAGE), so the command only reports such advice.
+ * The call accepts MADV_COLLAPSE, but the command does not use it: on a file system without large
+ * folios, the next open() for writing drops the page cache of a file that has collapsed pages.
  */
 #include "attach_act.h"
 #include "attach_state.h"
@@ -24,7 +24,7 @@ static long act_will_need(const struct attach *attach, const struct iovec *vec, 
 int attach_try(const struct attach *attach, char why[256])
 {
 	static char nothing;
-	/* A request of no bytes only checks the rights. */
+	/* A request for 0 bytes only checks the permission. */
 	struct iovec vec = { .iov_base = &nothing };
 	int err = (int)act_will_need(attach, &vec, 1);
 

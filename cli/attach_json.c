@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap attach: what was seen and done, for programs. */
+/* hugemap attach: the summary as JSON. */
 #include "attach_print.h"
 #include "attach_state.h"
 #include "cli.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap attach: which files a process has mapped, and what it has advised there. */
+/* hugemap attach: read /proc/PID/maps, or smaps, which also has the program's own advice. */
 #include "attach_maps.h"
 #include "cli.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-/* A line of maps or smaps that begins an area; the path stays in the line. */
+/* Parse the first line of an area. area->path points into the line. */
 static bool areas_parse(char *line, struct area *area)
 {
 	unsigned int maj, min;
@@ -27,13 +27,13 @@ static bool areas_parse(char *line, struct area *area)
 	area->writable = rights[1] == 'w';
 	area->shared = rights[3] == 's';
 	area->hints = 0;
-	/* Code is the linker's and the kernel's to care for. */
+	/* Leave out code: the linker and the kernel handle it. */
 	if (rights[2] == 'x')
 		area->ino = 0;
 	return true;
 }
 
-/* Devices, System V memory and what has no name are no files that could be read ahead. */
+/* Devices, System V memory and anonymous memory have no data that could be read ahead. */
 static bool areas_is_file(const struct area *area)
 {
 	return area->ino && area->path[0] == '/' && strncmp(area->path, "/memfd:", 7) &&
@@ -52,7 +52,7 @@ static struct area *areas_add(struct areas *areas, const struct area *area)
 {
 	struct area *last = areas->count ? &areas->list[areas->count - 1] : NULL;
 
-	/* Advice and mprotect() cut a mapping into areas. */
+	/* The kernel splits a mapping at advice and at mprotect(): merge the areas again. */
 	if (last && areas_adjoin(last, area)) {
 		last->end = area->end;
 		last->writable |= area->writable;
@@ -71,7 +71,7 @@ static struct area *areas_add(struct areas *areas, const struct area *area)
 	return last;
 }
 
-/* Does the process have a file system in memory mounted that has this device number? */
+/* True if a device number is that of a tmpfs, ramfs or hugetlbfs in the process's name space. */
 static bool areas_is_in_memory(pid_t pid, dev_t dev)
 {
 	bool found = false, in_memory = false;
@@ -97,7 +97,7 @@ static bool areas_is_in_memory(pid_t pid, dev_t dev)
 	return in_memory;
 }
 
-/* Remove short areas, and files in memory, for which there is nothing to read ahead. */
+/* Remove short areas and files in memory, which cannot be read ahead. */
 static void areas_drop_unwanted(struct areas *areas, pid_t pid, uint64_t min_size)
 {
 	bool in_memory = false;
@@ -164,7 +164,7 @@ int areas_read(pid_t pid, uint64_t min_size, bool hints, struct areas *areas)
 		areas->steered |= !!strstr(area.path, "/libhugemap-run.so");
 		last = areas_is_file(&area) ? areas_add(areas, &area) : NULL;
 	}
-	/* The right to look is asked for at the first read, by some kernels. */
+	/* Some kernels check the permission only at the first read. */
 	err = ferror(file) ? -errno : 0;
 	free(line);
 	fclose(file);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * hugemap attach: a picture of where pages came to be mapped. Columns are places in the
- * file, rows are time; when all rows are used, two become one, so that the picture shows
- * the whole time, however long that is.
+ * hugemap attach: a picture of newly mapped pages. Columns are parts of the mapping, rows are
+ * periods of time. When all rows are used, each pair of rows is merged into one row, so that the
+ * picture always shows the whole time.
  */
 #include "attach_picture.h"
 
@@ -54,7 +54,7 @@ void picture_touch(struct picture *picture, uint64_t start, uint64_t end)
 	}
 }
 
-/* Here and there a page is told from nothing: what is random is the thinnest. */
+/* How dark a cell is: 1 for a single page, so that random access is visible; 4 for a half. */
 static unsigned int picture_level(uint64_t count, uint64_t pages)
 {
 	if (!count)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap attach: what is told, as lines of text: on the screen and at the end. */
+/* hugemap attach: lines of text, for the screen and for the summary. */
 #include "attach_print.h"
 #include "attach_state.h"
 #include "cli.h"
@@ -15,7 +15,7 @@ struct report {
 	struct lines *lines;
 };
 
-/* Sentences, below each other, where a line is full. */
+/* Add sentences, broken into lines of 80 columns or less. */
 static void text_add_sentences(struct report *report, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -102,7 +102,7 @@ static void text_add_picture(struct report *report, const struct watched *map,
 	lines_add(report->lines, LINE_NOTE, "  %s", picture_legend(unicode));
 }
 
-/* Now; at the end, most of the time. */
+/* The current pattern; in the summary, the pattern of most scans. */
 static enum hm_pattern text_pattern(const struct report *report, const struct watched *map)
 {
 	if (!map->touched)
@@ -127,7 +127,7 @@ static void text_add_pattern(struct report *report, const struct watched *map)
 				"of it is in memory.");
 }
 
-/* What advice would change, and who can give it. */
+/* Which advice helps, and which command can give it. */
 static void text_add_help(struct report *report, const struct watched *map)
 {
 	bool advise = report->attach->settings.advise;
@@ -216,7 +216,7 @@ static void text_add_map(struct report *report, const struct watched *map, bool 
 		text_add_picture(report, map, column);
 }
 
-/* --- what it gained --- */
+/* --- gain --- */
 
 static double text_per_gb(uint64_t faults, uint64_t pages)
 {
@@ -252,7 +252,7 @@ static void text_add_gain(struct report *report)
 			   text_per_gb(now->major - advised->major, since));
 }
 
-/* --- all of it --- */
+/* --- the text --- */
 
 static int text_compare_use(const void *a, const void *b)
 {

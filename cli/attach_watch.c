@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * hugemap attach: looking at a process as the watcher of `hugemap run` looks at its own.
+ * hugemap attach: scan the page tables of another process, as the monitor thread of `hugemap run`
+ * scans its own.
  *
- * Looks are paid from the same credit: a hundredth of a processor, and next to nothing
- * while there are no page faults. What is mapped already when it begins is no news.
+ * Scans may take 1 % of a processor (pace.h). The page tables are scanned only after page faults.
+ * Pages that are mapped when the watching begins do not count as newly mapped.
  */
 #include "attach_watch.h"
 #include "attach_act.h"
@@ -25,30 +26,30 @@
 #include <unistd.h>
 
 #define RESCAN_NS (1000 * MS)
-/* Advice that was given to a mapping as a whole changes nothing in maps. */
+/* Advice for a whole mapping changes smaps, but not maps, so smaps is read now and then. */
 #define HINTS_NS (5000 * MS)
 #define USAGE_NS (250 * MS)
 #define MEMORY_NS (5000 * MS)
-/* Rates that are shown are of the last one or two of these. */
+/* Rates are over the last one or two of these. */
 #define RECENT_SECONDS 1.0
-/* For so long it is only looked at, so that there is something to compare with. */
+/* Advice begins after this time, so that the time before it can be compared. */
 #define LEARN_SECONDS 1.0
 #define QUIET_SECONDS 5.0
 
 struct attach_private {
 	struct looker looker;
 	struct hm_touch runs[LOOK_RUNS];
-	struct hm_advice advices[HM_ADVICES]; /* of one mapping after another */
+	struct hm_advice advices[HM_ADVICES]; /* shared by all mappings */
 	uint64_t buffer[LOOK_BYTES / 8];
 	struct pace pace;
 	int stat;
-	bool lost; /* the address space is another one: exec() */
+	bool lost; /* the process has called exec(): this pagemap is stale */
 	uint64_t begin, last, faulted;
 	uint64_t faults;
 	uint64_t rescan_at, hints_at, usage_at, memory_at;
 	uint64_t memory;
-	uint64_t cpu; /* what all has taken, of a processor, without .act_ns */
-	uint64_t act_ns; /* what advice cost, of a processor: that is not charged to looks */
+	uint64_t cpu; /* CPU time of this thread at the last step, without .act_ns */
+	uint64_t act_ns; /* CPU time of advice, which does not count as time of scans */
 };
 
 static uint64_t watch_cpu_ns(void)
@@ -61,7 +62,7 @@ static double watch_seconds(const struct attach *attach)
 	return (double)(attach->private->last - attach->private->begin) / 1e9;
 }
 
-/* --- what the process has done --- */
+/* --- counters of the process --- */
 
 static bool watch_read_faults(struct attach *attach)
 {
@@ -72,7 +73,7 @@ static bool watch_read_faults(struct attach *attach)
 	if (n <= 0)
 		return false;
 	text[n] = '\0';
-	/* The name may hold anything. */
+	/* The name of the program is in parentheses and may contain any character. */
 	at = strrchr(text, ')');
 	if (!at ||
 	    sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu", &minor, &major) != 2)
@@ -90,7 +91,7 @@ static void watch_read_usage(struct attach *attach)
 	snprintf(path, sizeof(path), "/proc/%d/io", attach->pid);
 	if (read_field(path, "read_bytes:", &bytes))
 		attach->now.read_bytes = bytes;
-	/* It may be another program by now. */
+	/* exec() changes the name. */
 	snprintf(path, sizeof(path), "/proc/%d/comm", attach->pid);
 	read_line(path, attach->name, sizeof(attach->name));
 	attach->now.at = watch_seconds(attach);
@@ -100,7 +101,7 @@ static void watch_read_usage(struct attach *attach)
 	}
 }
 
-/* --- mappings come and go --- */
+/* --- mappings --- */
 
 static void watch_free_map(struct watched *map)
 {
@@ -110,7 +111,7 @@ static void watch_free_map(struct watched *map)
 	free(map);
 }
 
-/* Its memory goes; what was seen and done is told at the end. */
+/* Free the memory for scans, but keep the results for the summary. */
 static void watch_end_map(struct watched *map)
 {
 	map->ended = true;
@@ -126,7 +127,7 @@ static void watch_remove_map(struct attach *attach, size_t i)
 	attach->maps[i] = attach->maps[--attach->count];
 }
 
-/* It is not mapped any more. */
+/* A mapping was unmapped: keep it for the summary if it was used. */
 static void watch_unmapped(struct attach *attach, size_t i)
 {
 	if (!attach->maps[i]->touched)
@@ -135,7 +136,7 @@ static void watch_unmapped(struct attach *attach, size_t i)
 		watch_end_map(attach->maps[i]);
 }
 
-/* The one that ended and of which there is least to tell. */
+/* Remove the ended mapping in which the fewest pages were newly mapped. */
 static bool watch_make_room(struct attach *attach)
 {
 	size_t i, found = ATTACH_MAPS;
@@ -165,7 +166,7 @@ static void watch_begin_policy(struct attach *attach, struct watched *map)
 			map->regions, attach->private->advices);
 }
 
-/* What is mapped already is marked as seen. */
+/* Mark the pages that are mapped already as seen. */
 static void watch_first_scan(struct attach *attach, struct watched *map)
 {
 	struct attach_private *p = attach->private;
@@ -193,7 +194,7 @@ static void watch_begin_map(struct attach *attach, struct area *area)
 	if (!map)
 		return;
 	map->area = *area;
-	area->path = NULL; /* it is the mapping's now */
+	area->path = NULL; /* map->area owns it now */
 	map->base = map->area.start - map->area.start % REGION_BYTES;
 	pages = (map->area.end - map->base) / PAGE_BYTES;
 	map->seen = calloc(pages / 64 + 1, sizeof(uint64_t));
@@ -225,7 +226,7 @@ static struct area *watch_find(struct areas *areas, const struct area *area)
 	return NULL;
 }
 
-/* Returns true if there are mappings that were not there before. */
+/* Remove mappings that have ended. Returns true if @areas has new ones. */
 static bool watch_compare(struct attach *attach, struct areas *areas, bool hints)
 {
 	bool more = false;
@@ -265,7 +266,7 @@ static void watch_read_maps(struct attach *attach, uint64_t now)
 		p->rescan_at = now + RESCAN_NS;
 		return;
 	}
-	/* Nothing is advised where it is not known whether the program has. */
+	/* Before a new mapping is advised, the program's own advice must be known: read smaps. */
 	if (watch_compare(attach, &areas, hints) && !hints) {
 		areas_free(&areas);
 		if (areas_read(attach->pid, attach->settings.min_size, true, &areas) == 0)
@@ -297,7 +298,7 @@ static int watch_open_pagemap(struct attach *attach)
 	return 0;
 }
 
-/* exec(): the pagemap is of an address space that is no more. A scan finds nothing there. */
+/* After exec() the open pagemap belongs to the old address space, and reads return 0 bytes. */
 static bool watch_has_called_exec(const struct attach_private *p)
 {
 	uint64_t entry;
@@ -305,7 +306,7 @@ static bool watch_has_called_exec(const struct attach_private *p)
 	return p->looker.fd >= 0 && pread(p->looker.fd, &entry, sizeof(entry), 0) == 0;
 }
 
-/* It has called exec(): nothing of what was mapped is there. */
+/* The process has called exec(): end all mappings and open the new pagemap. */
 static void watch_restart(struct attach *attach)
 {
 	struct attach_private *p = attach->private;
@@ -320,7 +321,7 @@ static void watch_restart(struct attach *attach)
 	watch_open_pagemap(attach);
 }
 
-/* --- one look --- */
+/* --- one scan --- */
 
 static void watch_new_pages(struct attach *attach, struct watched *map, uint32_t n)
 {
@@ -391,16 +392,16 @@ static void watch_scan_all(struct attach *attach)
 		if (map->ended)
 			continue;
 		watch_scan_map(attach, map);
-		/* A look that is dear is paid back before the next one. */
+		/* A scan that uses up the credit must not be repeated before it is paid back. */
 		if (map->full_ns > PACE_LEAST_NS / PACE_SHARE &&
 		    p->pace.credit_ns < (int64_t)map->full_ns)
 			map->full_at = p->last + map->full_ns * PACE_SHARE;
 	}
 }
 
-/* --- from beginning to end --- */
+/* --- life of a watched process --- */
 
-/* Knowledge begins anew, too: what was asked for meanwhile was not carried out. */
+/* Restart the policy: it assumes that its advice so far was carried out, but it was not. */
 static void watch_begin_advice(struct attach *attach)
 {
 	size_t i;
@@ -463,7 +464,7 @@ uint64_t attach_step(struct attach *attach)
 	uint64_t now = now_ns(), cpu = watch_cpu_ns() - p->act_ns, wait;
 	bool busy;
 
-	/* All that was done since the last step: waking up and drawing, too. */
+	/* Charge everything since the last step, including wakeups and drawing. */
 	pace_earn(&p->pace, now - p->last);
 	pace_spend(&p->pace, cpu - p->cpu);
 	attach->watch_ns += cpu - p->cpu;
@@ -534,7 +535,7 @@ int attach_open(pid_t pid, const struct attach_settings *settings, struct attach
 	err = watch_open_process(attach, why);
 	if (err)
 		return err;
-	/* Only to find out whether it may be done. */
+	/* This reading only checks the permission. */
 	err = areas_read(pid, settings->min_size, false, &areas);
 	attach->steered = areas.steered;
 	areas_free(&areas);

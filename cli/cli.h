@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What the subcommands of `hugemap` share: options, sizes, progress.
+ * The base of all subcommands of `hugemap`: options, sizes, messages, progress.
  *
- * A subcommand is a struct cli_command. Its table of options is the one source
- * for getopt_long(), for --help, and (by a test) for the man page.
+ * A subcommand is a struct cli_command. getopt_long() and --help use its table of options, and a
+ * test compares the table with the manual page.
  */
 #ifndef CLI_H
 #define CLI_H
@@ -14,11 +14,11 @@
 #include <stdio.h>
 #include <getopt.h>
 
-/* Exit statuses, for all subcommands; those of bench are in bench.h. */
+/* Exit statuses of all subcommands. bench/main.c has two more. */
 enum {
 	CLI_OK = 0,
-	CLI_FAILED = 1, /* it was tried and did not work */
-	CLI_USAGE = 2, /* the command line makes no sense */
+	CLI_FAILED = 1, /* the command failed */
+	CLI_USAGE = 2, /* the command line is wrong */
 };
 
 #define CLI_MAX_OPTIONS 32
@@ -27,10 +27,10 @@ enum {
  * struct cli_option - an option of a subcommand
  * @name: without the dashes; NULL ends the table
  * @arg: name of its argument, or NULL
- * @key: what cli_next() returns for it; above 0; all different
- * @help: one line; NULL = it is not shown: the command says why it is gone
+ * @key: the value that cli_next() returns for it; above 0, different for each option
+ * @help: one line
  *
- * --help need not be listed: every subcommand has it.
+ * Every subcommand has --help; tables do not list it.
  */
 struct cli_option {
 	const char *name;
@@ -46,10 +46,10 @@ struct cli_option {
  * @summary: one line, for `hugemap help`
  * @options: see struct cli_option
  * @notes: text below the options in --help, or NULL
- * @letters: keys that may also be typed as "-o"; NULL = none
- * @in_order: what follows the first operand is no option
- * @page: of another command, if its manual page tells about this one too; "": hugemap(1)
- * @run: with argv[0] being the subcommand; returns the exit status
+ * @letters: keys that are also short options ("-o"); NULL = none
+ * @in_order: options end at the first operand
+ * @page: the command whose manual page describes this one; NULL = its own; "" = hugemap(1)
+ * @run: runs the command; argv[0] is its name; returns the exit status
  */
 struct cli_command {
 	const char *name;
@@ -84,27 +84,26 @@ extern const struct cli_command umount_command;
 void cli_parse(struct cli_parser *parser, const struct cli_command *command, int argc, char **argv);
 
 /**
- * cli_next() - the next option of the command line
+ * cli_next() - get the next option of the command line
  *
- * --help is carried out, and what makes no sense is told: neither returns.
+ * --help prints the help and exits. An unknown or incomplete option is a usage error and exits.
  *
  * Return: the option's key, with its argument in optarg; -1 after the last one,
  * with the first operand at argv[optind].
  */
 int cli_next(struct cli_parser *parser);
 
-/* Print the help of a subcommand. */
 void cli_help(FILE *to, const struct cli_command *command);
 
-/* Say in a sentence what is wrong with the command line, and exit. */
+/* Print a sentence about the error in the command line, and exit. */
 _Noreturn void cli_usage(const struct cli_command *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Say in a sentence what did not work; returns CLI_FAILED. */
+/* Print a sentence about the failure; returns CLI_FAILED. */
 int cli_fail(const struct cli_command *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Arguments of options: a value in range, or cli_usage(). */
+/* Parse the argument of an option. A value out of range is a usage error and exits. */
 unsigned long long cli_number(const struct cli_command *command, const char *option,
 			      const char *text, unsigned long long min, unsigned long long max);
 double cli_seconds(const struct cli_command *command, const char *option, const char *text);
@@ -112,10 +111,13 @@ uint64_t cli_size(const struct cli_command *command, const char *option, const c
 
 /* --- grow.c --- */
 /**
- * cli_grow() - room for one more in a list
- * @list: of @count entries of @size bytes, with room for @room
+ * cli_grow() - make room for one more entry in a list
+ * @list: the list
+ * @count: number of entries
+ * @room: number of entries that fit; updated
+ * @size: bytes of an entry
  *
- * Return: the list, perhaps elsewhere; NULL: no memory, and it is as it was.
+ * Return: the list, which may have moved; NULL if memory is short: then it is unchanged.
  */
 void *cli_grow(void *list, size_t count, size_t *room, size_t size);
 
@@ -128,25 +130,28 @@ const char *cli_time(char text[CLI_TEXT], double ns);
 double cli_now(void); /* seconds, monotonic */
 void cli_sleep(double seconds);
 
-/* Write a JSON document (a json_t) to a stream; returns 0 or -errno. */
+/* Write a JSON document to a stream; returns 0 or -errno. */
 struct json_t;
 int cli_write_json(FILE *to, const struct json_t *json);
-/* Print an object to standard output and drop it. @line: on one line, as there will be several. */
+/* Print an object and drop the reference. @line: on one line, since more objects follow. */
 void cli_print_json(struct json_t *object, bool line);
-/* A string of any bytes, as names of files are; what JSON cannot hold becomes "?". */
+/*
+ * Make a JSON string from any bytes, such as a file name. If they are not UTF-8, "?" replaces each
+ * byte outside ASCII.
+ */
 struct json_t *cli_json_text(const char *text);
 
 /* --- progress.c --- */
 
 /**
- * cli_progress() - say how far it has got, on standard error
- * @format: less than a line
+ * cli_progress() - report progress on standard error
+ * @format: one line
  *
- * On a terminal one line is rewritten; elsewhere a line is printed when two
- * seconds have passed, and then every half a minute.
+ * On a terminal the line replaces the one before. Elsewhere the first line is printed after 2
+ * seconds, and further ones every 30 seconds.
  */
 void cli_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Take the line away, before anything else is printed. */
+/* Remove the line before other output. */
 void cli_progress_clear(void);
 
 #endif /* CLI_H */

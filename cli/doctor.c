@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap doctor: reports whether mappings can be steered here, and the rest of the machine. */
+/* hugemap doctor: report whether mappings can be steered here, and what else works. */
 #include "doctor_check.h"
 #include "cli.h"
 
@@ -26,7 +26,7 @@ const struct cli_command doctor_command = {
 };
 
 static const struct check {
-	const char *name; /* in JSON */
+	const char *name; /* the key in JSON */
 	const char *title;
 	void (*run)(const struct machine *machine, struct finding *finding);
 } checks[] = {
@@ -92,7 +92,7 @@ static void doctor_print_json(const struct diagnosis *diagnosis)
 	json_decref(root);
 }
 
-/* Docker, podman and others leave a mark. */
+/* Docker and podman create these files. */
 static bool doctor_in_container(void)
 {
 	return !access("/.dockerenv", F_OK) || !access("/run/.containerenv", F_OK);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* hugemap doctor: a list of checks, each of which tries something and reports the result. */
+/* hugemap doctor: the checks. Each one tries something and reports the result. */
 #ifndef CLI_DOCTOR_CHECK_H
 #define CLI_DOCTOR_CHECK_H
 
@@ -12,7 +12,7 @@
 
 /**
  * enum verdict - the result of a check
- * @GOOD: as it should be
+ * @GOOD: it works
  * @WEAK: HugeMap works, but slower than it could
  * @BAD: mappings cannot be steered
  */
@@ -26,7 +26,7 @@ enum verdict {
  * struct finding - the result of a check
  * @verdict: see enum verdict
  * @text: the result in a line
- * @details: a JSON object
+ * @details: a JSON object, for --json
  */
 struct finding {
 	enum verdict verdict;
@@ -34,9 +34,13 @@ struct finding {
 	json_t *details;
 };
 
-/* Input of all checks. */
+/**
+ * struct machine - the input of all checks
+ * @volume: the file system of --dir
+ * @container: this runs in a container
+ */
 struct machine {
-	const struct volume *volume; /* of --dir */
+	const struct volume *volume;
 	bool container;
 };
 

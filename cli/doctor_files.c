@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap doctor: tries files on the file systems that matter. */
+/* hugemap doctor: try files in several directories. */
 #include "doctor_check.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #define HUGE_BYTES (2ul << 20)
 #define TRIAL_BYTES (2 * HUGE_BYTES)
 
-/* Make a file without a name that is not in the page cache; returns it, or -errno. */
+/* Make a file without a name and drop it from the page cache; returns its descriptor, or -errno. */
 static int doctor_make_file(const char *dir)
 {
 	char path[4200], *block;
@@ -43,7 +43,7 @@ static int doctor_make_file(const char *dir)
 
 /* --- huge folios --- */
 
-/* Map a file of a directory: 1 = huge folios came, 0 = they did not; or -errno. */
+/* Map a file in a directory: 1 = by huge pages, 0 = by base pages; or -errno. */
 static int doctor_try_directory(const char *dir)
 {
 	const size_t length = TRIAL_BYTES + HUGE_BYTES;
@@ -131,7 +131,7 @@ void check_huge_files(const struct machine *machine, struct finding *finding)
 
 /* --- direct I/O --- */
 
-/* Read a file with O_DIRECT: the alignment that a read needs; or -errno. */
+/* Read a file with O_DIRECT; returns the alignment that reads need, or -errno. */
 static int doctor_try_direct(int fd)
 {
 	static const int aligns[] = { 512, 4096, 65536 };
@@ -139,7 +139,7 @@ static int doctor_try_direct(int fd)
 	int direct, err = buffer ? -EINVAL : -ENOMEM;
 	size_t i;
 
-	/* The file has no name, but can be opened once more by its descriptor. */
+	/* The file has no name: open it again through its descriptor. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	direct = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
 	if (direct < 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * hugemap doctor: whether the kernel engine is available here. Steering does not need it, so
- * the verdict is good without it, too.
+ * hugemap doctor: whether the kernel engine is available here. The verdict is always GOOD, since
+ * steering does not need it.
  */
 #include "doctor_check.h"
 #include "module.h"

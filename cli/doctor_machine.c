@@ -28,7 +28,7 @@ void check_memory(const struct machine *machine, struct finding *finding)
 	read_field("/proc/meminfo", "MemAvailable:", &available);
 	total <<= 10;
 	available <<= 10;
-	/* Without a limit, @room is 7/8 of the memory that was available a moment ago. */
+	/* Without a limit of a control group, @room is 7/8 of the available memory. */
 	limited = room < available - available / 4;
 	doctor_result(finding, GOOD, "%s of %s can hold data of files%s",
 		      cli_bytes(text[0], (double)room), cli_bytes(text[1], (double)total),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap doctor: tries the system calls that steering uses. */
+/* hugemap doctor: try the system calls that steering uses. */
 #include "call.h"
 #include "doctor_check.h"
 #include "look.h"
@@ -27,7 +27,7 @@ static bool doctor_try_cachestat(void)
 {
 	struct steer_cachestat_range range = { .len = PAGE_BYTES };
 	struct steer_cachestat stat;
-	/* The call is refused for files of other users, so this is a new one. */
+	/* The kernel refuses the call for files of other users, so make a file. */
 	int fd = memfd_create("trial", MFD_CLOEXEC);
 	bool works = fd >= 0 && call(SYS_cachestat, fd, (long)&range, (long)&stat, 0, 0, 0) >= 0;
 

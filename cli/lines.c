@@ -8,7 +8,7 @@
 #include <string.h>
 #include <wchar.h>
 
-/* The bytes of the character at @text, and the columns that it takes; -1 = cannot be shown. */
+/* Returns the bytes of the first character. *@columns: its width; -1 = it cannot be displayed. */
 static size_t lines_next_char(const char *text, int *columns)
 {
 	mbstate_t state = {};

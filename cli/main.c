@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap: picks the subcommand. */
+/* hugemap: run the subcommand. */
 #include "cli.h"
 #include "mount.h"
 
@@ -17,7 +17,7 @@ static const struct cli_command version_command = {
 	.name = "version",
 	.synopsis = "[--json]",
 	.summary = "Print the version.",
-	.page = "", /* hugemap(1) has it */
+	.page = "",
 	.options = version_options,
 	.run = main_version,
 };
@@ -90,7 +90,7 @@ static int main_help(int argc, char **argv)
 	return CLI_OK;
 }
 
-/* Output that was cut off must not look complete. */
+/* Incomplete output, for example on a full disk, is a failure. */
 static int main_check_output(const struct cli_command *command, int status)
 {
 	if ((fflush(stdout) || ferror(stdout)) && status == CLI_OK)

@@ -26,7 +26,7 @@ static bool module_is_loaded(void)
 	return found;
 }
 
-/* modules.dep lists what modprobe finds: "updates/dkms/hugemap.ko.xz: ..." */
+/* modules.dep lists the modules that modprobe finds: "updates/dkms/hugemap.ko.xz: ..." */
 static bool module_is_installed(const char *release)
 {
 	char path[256], *line = NULL;

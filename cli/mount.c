@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * hugemap mount, and mount.hugemap, which mount(8) runs. They use fsopen(2) and fsconfig(2),
- * which return a sentence with each error.
+ * hugemap mount, and mount.hugemap, which mount(8) runs. Both use fsopen(2) and fsconfig(2): the
+ * kernel parses the options, and returns a sentence with each error.
  */
 #include "mount.h"
 #include "cli.h"
@@ -53,12 +53,17 @@ const struct cli_command mount_command = {
 };
 
 /**
- * struct request - a mount to be made
- * @command: named in error messages
+ * struct request - a request to mount or remount
+ * @command: the command in error messages
+ * @source: the directory or device to mount
+ * @dir: the mount point
+ * @options: the options, parsed
  * @list: the argument of -o
- * @helper: called by mount(8): quiet
+ * @helper: called by mount(8): print nothing on success
  * @persist: print a line for /etc/fstab, mount nothing
  * @unit: print a unit instead of the line
+ * @fake: check everything, mount nothing
+ * @verbose: print messages of the kernel
  * @sloppy: ignore options that the kernel does not know
  */
 struct request {
@@ -80,7 +85,7 @@ struct request {
 /**
  * struct log - messages of a file system context
  * @error: the last error, without "e hugemap: "; "" if there was none
- * @unknown: an error reported an unknown option
+ * @unknown: the kernel does not know an option
  */
 struct log {
 	char error[512];
@@ -214,7 +219,7 @@ static int mount_remount(const struct request *request)
 	if (status == CLI_OK)
 		mount_read_log(request, fd, &log); /* warnings */
 	close(fd);
-	/* The file system has the flag for read-only too; the mount point alone has the others. */
+	/* ro is a flag of the file system and of the mount point, the others only of the latter. */
 	if (status == CLI_OK && (attr.attr_set || attr.attr_clr) &&
 	    mount_setattr(AT_FDCWD, dir, 0, &attr, sizeof(attr)) < 0)
 		status = cli_fail(request->command, "%s: flags of the mount point: %s", dir,
@@ -224,7 +229,7 @@ static int mount_remount(const struct request *request)
 
 /* --- mount --- */
 
-/* As a bind mount does, take over nosuid, nodev and noexec of the mount that has @source. */
+/* The flags nosuid, nodev and noexec of the mount that @source is on. A bind mount keeps them. */
 static uint64_t mount_source_flags(const char *source)
 {
 	struct statvfs fs;
@@ -306,8 +311,9 @@ static void mount_print_result(const struct request *request, const char *source
 }
 
 /*
- * A file system context of the kernel, or -1. In a user namespace of its own any user may open one
- * and set options, but not mount. The first fsopen() loads the module.
+ * Open a file system context; returns a descriptor, or -1 after an error message. A user other than
+ * root may open one in a new user name space and set options, which checks them, but cannot mount.
+ * The kernel loads the module at the first fsopen(); such a user cannot run modprobe.
  */
 static int mount_open_context(const struct request *request)
 {
@@ -395,7 +401,7 @@ static void mount_check_persist(const struct request *request)
 		return;
 	if (request->options.remount)
 		cli_usage(&mount_command, "--persist is for a new mount, not for a remount");
-	/* mount(8) and systemd pass over a line with noauto at boot. */
+	/* mount(8) and systemd ignore a line with noauto at boot. */
 	if (mount_has_option(request->list, "noauto"))
 		cli_usage(&mount_command,
 			  "--persist is for a mount at every boot, and noauto prevents that: leave "
@@ -432,7 +438,7 @@ static int mount_run(int argc, char **argv)
 	}
 	mount_check_persist(&request);
 	if (request.options.remount) {
-		/* As with mount(8) a source may stand before the directory; it is ignored. */
+		/* A source before the directory is ignored, as by mount(8). */
 		if (argc - optind < 1 || argc - optind > 2)
 			cli_usage(&mount_command, "say which directory to remount");
 		request.dir = argv[argc - 1];

@@ -3,7 +3,7 @@
 #ifndef CLI_MOUNT_H
 #define CLI_MOUNT_H
 
-/* mount(8) runs mount.hugemap SOURCE DIR [-sfnv] [-o OPTIONS]. */
+/* Runs mount.hugemap SOURCE DIR [-sfnv] [-o OPTIONS]; returns the exit status. */
 int mount_helper(int argc, char **argv);
 
 #endif /* CLI_MOUNT_H */

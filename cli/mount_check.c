@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Before a mount: what could be wrong, found out while it can still be output well. */
+/* Checks before a mount, with advice on what to do about a failure. */
 #include "mount_check.h"
 #include "module.h"
 #include "mountinfo.h"
@@ -73,7 +73,7 @@ static bool mount_print_mounted(const struct mount_point *point, void *arg)
 	return false;
 }
 
-/* Mounts of its partitions, what holds it, swap. */
+/* Print the mounts of the partitions of a disk, and the devices built on it (RAID, LVM). */
 static void mount_print_device_users(const char *name)
 {
 	char pattern[256], line[64];
@@ -130,7 +130,7 @@ static void mount_print_alternative(void)
 	      stderr);
 }
 
-/* Debian names its packages after the kernel. */
+/* Debian's packages of headers have the release of the kernel in their name. */
 static void mount_print_headers(const char *release)
 {
 	const char *end = strrchr(release, '-');
@@ -223,7 +223,7 @@ uint64_t mount_default_pool(void)
 	return pool >> HUGE_SHIFT << HUGE_SHIFT;
 }
 
-/* Free memory in pieces of 2 MB and more; ~0 = it cannot be output. */
+/* Free memory in blocks of 2 MB and more; ~0 = unknown. */
 static uint64_t mount_free_huge_bytes(void)
 {
 	FILE *file = fopen("/proc/buddyinfo", "re");
@@ -234,7 +234,7 @@ static uint64_t mount_free_huge_bytes(void)
 	if (!file)
 		return ~0ull;
 	while (getline(&line, &room, file) > 0) {
-		/* "Node 0, zone   Normal    12     3 ...": of order 0, 1, ... */
+		/* "Node 0, zone   Normal    12     3 ...": free blocks of order 0, 1, ... */
 		char *at = strstr(line, "zone");
 		unsigned int order;
 

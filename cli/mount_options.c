@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Options of a mount: flags of the mount point are parsed here, the module parses the rest. */
+/* Parse the flags of the mount point. All other options are passed to the module. */
 #include "mount_options.h"
 #include "mount_check.h"
 
@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mount.h>
 
-/* Flags of the mount point. */
 static const struct {
 	const char *name;
 	uint64_t set, clear;
@@ -26,7 +25,7 @@ static const struct {
 	{ "symfollow", 0, MOUNT_ATTR_NOSYMFOLLOW, false },
 	{ "nodiratime", MOUNT_ATTR_NODIRATIME, 0, false },
 	{ "diratime", 0, MOUNT_ATTR_NODIRATIME, false },
-	/* These exclude each other: they are values of one field of the attributes. */
+	/* These exclude each other: they are values of one bit field. */
 	{ "relatime", MOUNT_ATTR_RELATIME, MOUNT_ATTR__ATIME, false },
 	{ "noatime", MOUNT_ATTR_NOATIME, MOUNT_ATTR__ATIME, false },
 	{ "strictatime", MOUNT_ATTR_STRICTATIME, MOUNT_ATTR__ATIME, false },
@@ -34,7 +33,7 @@ static const struct {
 	{ "norelatime", 0, MOUNT_ATTR__ATIME, false },
 };
 
-/* Options of /etc/fstab, which mount(8) and systemd use; a mount ignores them. */
+/* True for options of /etc/fstab that only mount(8) and systemd use. */
 static bool mount_option_is_ignored(const char *key)
 {
 	static const char *const names[] = { "defaults", "auto",    "noauto", "user",	 "nouser",
@@ -56,7 +55,7 @@ static void mount_set_attr(struct mount_options *options, uint64_t set, uint64_t
 	options->attr_clear = (options->attr_clear & ~set) | clear;
 }
 
-/* "4G" or "25%", as the module parses it; 0 = not a size: the module will report that. */
+/* Parse "4G" or "25%" as the module does. 0 = not a size; the module reports the error. */
 static uint64_t mount_parse_size(const char *text)
 {
 	static const char units[] = "KMGTPE";

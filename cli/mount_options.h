@@ -11,7 +11,7 @@
 
 /**
  * struct mount_options - the argument of -o
- * @text: a copy of it; @key and @value point into it
+ * @text: a copy; @key and @value point into it
  * @key: options for the file system, in their order
  * @value: NULL = an option without a value
  * @count: number of options for the file system
@@ -38,7 +38,7 @@ struct mount_options {
 /* Parse @text, once. Returns NULL, or a sentence with the reason why it cannot be parsed. */
 const char *mount_options_add(struct mount_options *options, const char *text);
 void mount_options_free(struct mount_options *options);
-/* Is an option in the argument of -o? */
+/* True if an option is in the argument of -o. */
 bool mount_has_option(const char *list, const char *name);
 
 #endif /* CLI_MOUNT_OPTIONS_H */

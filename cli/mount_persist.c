@@ -12,7 +12,7 @@
 
 #define AFTER "x-systemd.requires-mounts-for"
 
-/* From the best to the worst. lvm-pv- and edd- come from the data, which programs overwrite. */
+/* From the best to the worst. lvm-pv- and edd- depend on the data, which programs overwrite. */
 #define LINKS                                                    \
 	"{by-id/[!delm]*,by-id/m[!d]*,by-path/*,by-id/md-uuid-*" \
 	",by-id/dm-uuid-*,by-id/md-name-*,by-id/dm-name-*}"
@@ -36,7 +36,7 @@ bool mount_find_link(const char *links, dev_t dev, char out[PATH_MAX])
 	return found;
 }
 
-/* /dev/sdb may be another disk after the next boot. A link that was typed stays as it is. */
+/* /dev/sdb may be another disk after the next boot. A symbolic link that the user typed stays. */
 static void persist_name_device(const char *typed, dev_t dev, char out[PATH_MAX])
 {
 	struct stat st;
@@ -70,7 +70,7 @@ static void persist_print_line(const char *source, const char *dir, const char *
 	persist_put_field(source, " ");
 	persist_put_field(dir, " hugemap ");
 	persist_put_field(list, persist_nofail(list));
-	/* systemd orders a mount after its device by itself. */
+	/* systemd itself orders a mount after its device. */
 	if (!device && !mount_has_option(list, AFTER)) {
 		/* systemd cannot read these characters here: name a directory above them. */
 		strcpy(after, source);
@@ -106,7 +106,7 @@ static bool persist_is_value(const char *text)
 	return !text[strcspn(text, "\n\r")] && (!*text || !strchr(" \t\\", text[strlen(text) - 1]));
 }
 
-/* As systemd-escape --path does. */
+/* The name of the unit, as systemd-escape --path prints it. */
 static void persist_name_unit(const char *dir, char *name)
 {
 	const char *at = dir[1] ? dir + 1 : dir;

@@ -8,10 +8,10 @@
 
 #include "cli.h"
 
-/* Print what mounts at every boot: a line for /etc/fstab, or a @unit for systemd. */
+/* Print a line for /etc/fstab that mounts at every boot, or a @unit for systemd. */
 int mount_persist(const struct cli_command *command, const char *source, const char *dir,
 		  const char *list, bool unit);
-/* The best link to a block device below @links, which is /dev/disk; false: there is none. */
+/* Find the best link to a block device below @links (/dev/disk); false: there is none. */
 bool mount_find_link(const char *links, dev_t dev, char out[PATH_MAX]);
 
 #endif /* CLI_MOUNT_PERSIST_H */

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Reading /proc/self/mountinfo. */
 #include "mountinfo.h"
 
 #include <limits.h>
@@ -8,7 +7,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-/* Blanks and the like are written as "\040". */
+/* The kernel writes blanks, tabs, line breaks and backslashes as "\040". */
 static void mountinfo_unescape(char *text)
 {
 	char *to = text;
@@ -66,7 +65,7 @@ struct search {
 	bool found;
 };
 
-/* The last one covers those before it. */
+/* Later lines are mounted over earlier ones, so the last match counts. */
 static bool mountinfo_compare(const struct mount_point *point, void *arg)
 {
 	struct search *search = arg;

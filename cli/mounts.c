@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Mounts of the kernel engine, by /sys/fs/hugemap/<major>:<minor>/. */
+/* Mounts of the kernel engine, from /sys/fs/hugemap/MAJOR:MINOR/. */
 #include "mounts.h"
 #include "mountinfo.h"
 #include "system.h"
@@ -67,7 +67,7 @@ const char *const mount_setting_names[MOUNT_SETTINGS] = {
 	"pool_min_bytes", "util_threshold", "promote_interval_ms",   "promote_batch",
 };
 
-/* Tests use a directory of their own instead. */
+/* Tests set another directory. */
 static const char *mounts_sysfs(void)
 {
 	const char *other = secure_getenv("HUGEMAP_SYSFS");

@@ -9,7 +9,7 @@
 
 #define MOUNTS_SYSFS "/sys/fs/hugemap"
 
-/* The numbers of a mount, named as their files in sysfs. */
+/* The numbers of a mount. mount_count_names[] has the names of their files in sysfs. */
 enum mount_count {
 	MOUNT_FREE,
 	MOUNT_RESIDENT,
@@ -94,7 +94,7 @@ extern const char *const mount_setting_names[MOUNT_SETTINGS];
  * struct mount - a mount of the kernel engine
  * @dev: st_dev of its files
  * @dir: the mount point; "" = not in this mount name space
- * @source: the directory or device that is mounted; "" as well
+ * @source: the directory or device that is mounted; "" = not in this mount name space
  * @setting: the texts in sysfs, in the order of mount_setting_names
  */
 struct mount {
@@ -105,7 +105,7 @@ struct mount {
 };
 
 /**
- * mount_open() - the mount that a file is on
+ * mount_open() - find the mount that a file is on
  * @path: any file or directory there
  * @mount: filled in
  *
@@ -113,7 +113,7 @@ struct mount {
  */
 int mount_open(const char *path, struct mount *mount);
 
-/* Read its numbers; -ENODEV: it is unmounted, -EPROTO: the module has another version. */
+/* Read the numbers; -ENODEV: the mount is gone, -EPROTO: the module has another version. */
 int mount_read(const struct mount *mount, struct mount_numbers *numbers);
 
 /* Call @visit for each mount; returns the number of mounts. */

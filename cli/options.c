@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The command line: options from a table, and complaints in sentences. */
+/* Parsing the command line by tables of options, and error messages. */
 #include "cli.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ void cli_parse(struct cli_parser *parser, const struct cli_command *command, int
 			*letter++ = ':';
 	}
 	*to = (struct option){ .name = "help", .val = KEY_HELP };
-	optind = 0; /* start afresh: the GNU way */
+	optind = 0; /* GNU getopt starts again */
 	opterr = 0;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Finding processes whose mappings are steered, below /proc. */
+/* Find processes whose mappings are steered, in /proc. */
 #include "process.h"
 #include "system.h"
 
@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Control characters of another program could do harm on our terminal. */
+/* Replace control characters, which could change the state of the user's terminal. */
 static void process_clean(char *text)
 {
 	for (; *text; text++)
@@ -22,7 +22,7 @@ static void process_clean(char *text)
 			*text = '?';
 }
 
-/* The process may have written anything into its memfd: everything is checked. */
+/* The process can write anything into its memfd, so check every field that is used. */
 static int process_read_page(int fd, struct steer_page *page)
 {
 	uint32_t i;
@@ -43,7 +43,7 @@ static int process_read_page(int fd, struct steer_page *page)
 	return 0;
 }
 
-/* The number of a process in its own PID name space: the last one in its status. */
+/* The number of a process in its own PID name space: the last number of the line NSpid. */
 static unsigned int process_own_pid(pid_t pid)
 {
 	char path[64], line[256];
@@ -72,7 +72,7 @@ static bool process_is_monitor(pid_t pid, const char *thread)
 {
 	char path[64], name[32] = "";
 
-	/* The command itself has this name, too, but the monitor is never the main thread. */
+	/* The main thread of this command has the same name, but is no monitor. */
 	if (!isdigit((unsigned char)thread[0]) || atoi(thread) == pid)
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/task/%.10s/comm", pid, thread);
@@ -99,7 +99,7 @@ static int process_open_memfd(struct process *process, int dirfd, const char *na
 	if (fd < 0)
 		return -errno;
 	err = process_read_page(fd, &process->page);
-	/* A child inherits the memfd, but it describes the parent. */
+	/* The memfd of a child may be inherited from its parent and describe the parent. */
 	if (!err && process->page.pid != process->own_pid)
 		err = -ENOENT;
 	if (err)
@@ -109,7 +109,7 @@ static int process_open_memfd(struct process *process, int dirfd, const char *na
 	return err;
 }
 
-/* The monitor thread has a table of descriptors of its own. */
+/* The monitor thread has a descriptor table of its own, which the program does not share. */
 static int process_search_thread(struct process *process, const char *thread)
 {
 	struct dirent *entry;
@@ -180,7 +180,7 @@ static bool process_has_ended(const struct process *process)
 
 int process_read(struct process *process)
 {
-	/* The open memfd outlives the process. */
+	/* The open memfd stays readable after the process has ended. */
 	return process_has_ended(process) ? -ESRCH : process_read_page(process->fd, &process->page);
 }
 

@@ -16,7 +16,7 @@
 /**
  * struct process - a process whose mappings are steered
  * @pid: its number here
- * @own_pid: its number in its own PID name space, which its numbers carry
+ * @own_pid: its number in its own PID name space, which is in @page
  * @pidfd: becomes readable when the process ends; -1 = none
  * @name: as ps shows it
  * @fd: the memfd of its monitor thread; -1 = not open

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* One line on standard error that says how far it has got. */
+/* One line of progress on standard error. */
 #include "cli.h"
 
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define FIRST_AFTER 2.0 /* seconds; where there is no terminal */
+#define FIRST_AFTER 2.0 /* seconds, without a terminal */
 #define NEXT_AFTER 30.0
 
 static bool shown;

@@ -91,7 +91,7 @@ int screen_key(double seconds)
 	case KEY_RESIZE:
 		return SCREEN_RESIZE;
 	case '\f':
-		/* Another program wrote over the screen: send everything again. */
+		/* Ctrl-L: another program wrote over the screen, so send everything again. */
 		clearok(curscr, TRUE);
 		return SCREEN_RESIZE;
 	default:

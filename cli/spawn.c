@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Running a program of the system. */
 #include "system.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap stat: live numbers of a process or a mount. */
+/* hugemap stat: print numbers of a process or a mount, or list all. */
 #include "cli.h"
 #include "process.h"
 #include "stat_mount.h"
@@ -101,7 +101,7 @@ static int stat_watch_process(pid_t pid, double interval, unsigned long long cou
 	if (process)
 		process_close(process);
 	free(process);
-	/* The end of the process is no failure once numbers were printed. */
+	/* If numbers were printed before the process ended, the command succeeded. */
 	if (err == -ESRCH && i)
 		err = 0;
 	return err ? stat_fail_process(pid, err) : CLI_OK;

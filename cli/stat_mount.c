@@ -139,7 +139,7 @@ static json_t *stat_mount_json(const struct mount *mount, const struct mount_sam
 
 /* --- one mount --- */
 
-/* Mappings of processes that this user may not look into are not counted. */
+/* Processes that this user may not inspect are left out. */
 static void stat_count_mappings(const struct mount *mount, struct mount_numbers *numbers)
 {
 	struct users users;
@@ -162,7 +162,7 @@ int stat_mount_watch(const char *path, double interval, unsigned long long count
 		double start = cli_now();
 
 		cli_sleep(interval > 0 ? interval : SAMPLE_SHORT_SECONDS);
-		/* Settings may have changed as well. */
+		/* A remount changes settings. */
 		err = mount_open(path, mount);
 		if (!err)
 			err = mount_read(mount, &sample.now);
@@ -180,7 +180,7 @@ int stat_mount_watch(const char *path, double interval, unsigned long long count
 		sample.before = sample.now;
 	}
 	free(mount);
-	/* An unmount is no failure once numbers were printed. */
+	/* If numbers were printed before the unmount, the command succeeded. */
 	if ((err == -ENODEV || err == -ENOENT) && i)
 		err = 0;
 	return err;

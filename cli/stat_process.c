@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The numbers of a process whose mappings are steered, as text and as JSON. */
+/* hugemap stat: the numbers of a process, as text and as JSON. */
 #include "stat_process.h"
 #include "cli.h"
 #include "process.h"

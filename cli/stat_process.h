@@ -8,7 +8,7 @@ struct process;
 void stat_process_print(const struct process *process);
 struct json_t;
 struct json_t *stat_process_json(const struct process *process);
-/* The titles of the list, and a line of it. */
+/* Print the titles of the list, or a line. */
 void stat_process_list_title(void);
 void stat_process_list_line(const struct process *process);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What `hugemap doctor` and `hugemap bench` both ask the machine. */
+/* Settings and properties of the machine. */
 #ifndef CLI_SYSTEM_H
 #define CLI_SYSTEM_H
 
@@ -9,19 +9,21 @@
 
 /* --- files.c: small files below /proc and /sys --- */
 
-/* The first line of a file, without its end; false: cannot be read. */
+/* Read the first line of a file, without the line break; false: it cannot be read. */
 bool read_line(const char *path, char *line, size_t size);
 bool write_line(const char *path, const char *line);
-/* The number in a line that starts with a word: "VmHWM:", or "" = the first line. */
+/* Read the number in the line that starts with a word, such as "VmHWM:"; "" = the first line. */
 bool read_field(const char *path, const char *word, unsigned long long *value);
-/* The word in brackets, as in "always [madvise] never"; else the whole line. */
+/* Read the word in brackets, as in "always [madvise] never"; without brackets the whole line. */
 bool read_choice(const char *path, char *choice, size_t size);
 
 /**
- * smaps_bytes() - memory of a kind in a range of this process
+ * smaps_bytes() - add up a field of smaps for a range of this process
  * @start: start of the range
- * @length: bytes; mappings that only overlap it count as a whole
- * @field: as smaps names it: "AnonHugePages:", "FilePmdMapped:"
+ * @length: bytes; a mapping that only overlaps the range counts as a whole
+ * @field: name of the field: "AnonHugePages:", "FilePmdMapped:"
+ *
+ * Return: bytes.
  */
 size_t smaps_bytes(const void *start, size_t length, const char *field);
 
@@ -42,13 +44,13 @@ int spawn_wait(char *const argv[], char *error, size_t size);
 /**
  * struct volume - the file system and the device below a directory
  * @dir: its absolute path
- * @type: "ext4"
+ * @type: type of the file system, "ext4"
  * @options: mount options
- * @source: what is mounted, "/dev/vda1"
+ * @source: the mounted device, "/dev/vda1"
  * @device: name of the whole disk, "vda"; "" = none
- * @model: what the disk says it is; ""
- * @scheduler: of its queue; ""
- * @read_ahead_path: the setting of the device below the file system; "" = none
+ * @model: model of the disk; "" = unknown
+ * @scheduler: I/O scheduler of the disk; "" = unknown
+ * @read_ahead_path: file with the setting read_ahead_kb; "" = none
  * @dev: device number of the file system
  */
 struct volume {
@@ -63,7 +65,7 @@ struct volume {
 	dev_t dev;
 };
 
-/* Returns 0 or a negative errno, if there is no such directory. */
+/* Find the volume of a directory; 0 or a negative errno. */
 int volume_find(const char *dir, struct volume *volume);
 
 #endif /* CLI_SYSTEM_H */

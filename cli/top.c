@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap top: a live view of all mounts and steered processes. */
+/* hugemap top: a live view of all mounts and of all processes whose mappings are steered. */
 #include "cli.h"
 #include "screen.h"
 #include "top_model.h"
@@ -43,9 +43,9 @@ const struct cli_command top_command = {
 struct top {
 	struct top_settings settings;
 	struct top_model now, before;
-	char **files; /* of the command line, shown even if no process maps them; NULL ends it */
+	char **files; /* of the command line; NULL ends the list */
 	unsigned long long count;
-	size_t first; /* line shown below the head */
+	size_t first; /* first line drawn below the head */
 };
 
 static volatile sig_atomic_t stopped; /* the number of the signal */
@@ -55,7 +55,7 @@ static void top_on_signal(int number)
 	stopped = number;
 }
 
-/* Files that cannot be opened by this name, or are not permitted, are not shown. */
+/* Read the strips of files. Files that cannot be opened, or may not be inspected, are left out. */
 static void top_read_strips(struct top *top)
 {
 	const struct users *users = &top->now.users;
@@ -77,7 +77,7 @@ static void top_read(struct top *top)
 		top_read_strips(top);
 }
 
-/* Complain about a file of the command line that cannot be shown. */
+/* Check that a file of the command line has a strip. */
 static int top_check_file(const char *path)
 {
 	struct top_strips strips = {};
@@ -144,7 +144,7 @@ static void top_draw(struct top *top)
 	lines_free(&lines);
 }
 
-/* Returns false to end. */
+/* Handle a key; false: the user ends the command. */
 static bool top_handle_key(struct top *top, int key)
 {
 	int i;
@@ -160,7 +160,7 @@ static bool top_handle_key(struct top *top, int key)
 	return key != 'q' && key != 'Q';
 }
 
-/* Show the view until it is time for the next look; false: the user ends the program. */
+/* Show the view until it is time for the next sample; false: the user ends the command. */
 static bool top_show_until(struct top *top, double end)
 {
 	top_draw(top);
@@ -182,7 +182,7 @@ static bool top_show_until(struct top *top, double end)
 
 static int top_run_screen(struct top *top)
 {
-	/* No SA_RESTART: signals end the wait for a key. */
+	/* Without SA_RESTART, a signal interrupts the wait for a key. */
 	struct sigaction action = { .sa_handler = top_on_signal };
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 	unsigned long long i;
@@ -198,7 +198,7 @@ static int top_run_screen(struct top *top)
 				"`hugemap top | cat` for plain text",
 				type ? type : "");
 	}
-	/* The first view comes at once, without rates; the second one comes soon. */
+	/* Show the first view at once, without rates, and the second one after half a second. */
 	top_read(top);
 	if (top_show_until(top, cli_now() + SAMPLE_SHORT_SECONDS))
 		for (i = 0; i < top->count; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap top: collecting the numbers. */
+/* hugemap top: collect the numbers. */
 #include "top_model.h"
 #include "cli.h"
 #include "process.h"
@@ -110,7 +110,7 @@ void top_model_read(struct top_model *model, const struct top_model *before)
 	mount_each(top_add_mount, model);
 	model->denied = (unsigned int)process_each(top_add_process, model);
 	top_find_users(model);
-	/* users.denied counts all processes of other users, so it includes the steered ones. */
+	/* users.denied counts all processes of other users, including steered ones. */
 	if (model->users.denied > model->denied)
 		model->denied = model->users.denied;
 	for (i = 0; i < model->count; i++)

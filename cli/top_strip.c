@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * hugemap top: the cached pages of a file, as a strip of signs. The numbers come from
- * HUGEMAP_IOC_CACHED, which does not count as use of the file.
+ * hugemap top: read which pages of a file are cached, and show them as a strip of signs.
+ * HUGEMAP_IOC_CACHED does not change the order of eviction.
  */
 #include "top_strip.h"
 #include "cli.h"
@@ -60,7 +60,7 @@ int top_strips_add(struct top_strips *strips, const char *path, dev_t dev)
 		strips->list = strip;
 		strip += strips->count;
 		err = fstat(fd, &st) < 0 ? -errno : 0;
-		/* The name may be of another mount name space: then it may be another file. */
+		/* In another mount name space the same name may be another file. */
 		if (!err && dev && st.st_dev != dev)
 			err = -ENOENT;
 		if (!err)

@@ -43,7 +43,7 @@ struct top_strips {
  * @dev: the mount that it has to be on; 0 = any
  *
  * Return: 0, or a negative errno: -ENOTTY: the file is on no mount of HugeMap, -EPERM: the user
- * may not see what is cached of it.
+ * may not see which pages are cached.
  */
 int top_strips_add(struct top_strips *strips, const char *path, dev_t dev);
 void top_strips_free(struct top_strips *strips);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap top: lines of text. */
+/* hugemap top: lines of text from the numbers. */
 #include "top_view.h"
 #include "cli.h"
 #include "top_model.h"
@@ -62,7 +62,7 @@ static void top_put_faults(char text[CLI_TEXT], const struct mount_sample *sampl
 	top_put_rate(text, sample_rate(sample, MOUNT_FAULTS));
 }
 
-/* The share of hits since the last look; without faults since then, the share of all faults. */
+/* The share of hits since the last sample; without faults since then, since the mount. */
 static double top_hit_share(const struct mount_sample *sample)
 {
 	const uint64_t *now = sample->now.count, *before = sample->before.count;
@@ -127,9 +127,12 @@ static void top_put_resident(char text[CLI_TEXT], const struct mount_sample *sam
 }
 
 /**
- * columns - from left to right
- * @from: the column is shown if lines have so many columns of the terminal or more
- * @of_process: the number is known of processes, too
+ * struct column - a column of the table
+ * @title: its title
+ * @width: its width
+ * @from: smallest width of the terminal at which the column is shown
+ * @of_process: processes have this number, too
+ * @put: makes the text of a cell
  */
 static const struct column {
 	const char *title;
@@ -166,7 +169,7 @@ static unsigned int top_name_width(const struct top_settings *settings)
 	return width;
 }
 
-/* A line of columns: of a row, or the titles. */
+/* Add a line of columns: a row, or the titles if @row is NULL. */
 static void top_add_columns(struct lines *lines, const struct top_settings *settings,
 			    const struct top_row *row)
 {
@@ -260,7 +263,7 @@ static void top_add_users(const struct top_model *model, const struct top_settin
 			  const struct top_row *row, struct lines *lines)
 {
 	char name[64], a[CLI_TEXT], b[CLI_TEXT], path[LINE_BYTES];
-	/* The room that the numbers leave. The directory of the mount is left out. */
+	/* The width that the numbers leave for the name of the file. */
 	unsigned int width = settings->width > 78 ? settings->width - 65 : 13;
 	size_t dir = strlen(row->name), i;
 
@@ -293,7 +296,7 @@ static void top_add_mappings(const struct top_settings *settings, const struct t
 		  now->mappings == 1 ? "" : "s", now->huge_pages);
 }
 
-/* The cached parts of the files of a mount. */
+/* Add the strips of the files of a mount. */
 static void top_add_strips(const struct top_model *model, const struct top_settings *settings,
 			   const struct top_row *row, struct lines *lines)
 {
@@ -302,7 +305,7 @@ static void top_add_strips(const struct top_model *model, const struct top_setti
 	unsigned int width = settings->width > 4 ? settings->width - 4 : 1;
 	size_t dir = strlen(row->name), i;
 
-	/* A line has room for so many signs of three bytes. */
+	/* A sign has up to three bytes. */
 	if (width > LINE_BYTES / 4)
 		width = LINE_BYTES / 4;
 	for (i = 0; i < model->strips.count; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap umount: write all data first; if the mount is busy, list the processes that use it. */
+/* hugemap umount: write all data, then unmount. If the mount is busy, list its users. */
 #include "cli.h"
 #include "mount_check.h"
 #include "mountinfo.h"
@@ -20,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define USERS_MAX 10 /* processes */
-#define POLL_SECONDS 0.2 /* seconds */
+#define USERS_MAX 10 /* processes that are listed */
+#define POLL_SECONDS 0.2
 
 static const struct cli_option options[] = {
 	{ "lazy", NULL, 'l', "detach it now, unmount when nobody uses it any more" },
@@ -47,14 +47,14 @@ static bool umount_is_on(const char *path, dev_t dev)
 {
 	struct statx stx;
 
-	/* DONT_SYNC: a network file system answers from its cache. */
+	/* AT_STATX_DONT_SYNC: do not wait for a server. */
 	return !statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &stx) &&
 	       makedev(stx.stx_dev_major, stx.stx_dev_minor) == dev;
 }
 
 struct umount_user {
 	pid_t pid;
-	char files[PATH_MAX]; /* a file that it has open */
+	char files[PATH_MAX]; /* name of an open file */
 	unsigned int open;
 	bool cwd, root, maps;
 };

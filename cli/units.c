@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Numbers as people read them, and JSON as programs do. */
+/* Sizes and times as text, waiting, and JSON. */
 #include "cli.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The processes that map files of a mount: from /proc/PID/maps and smaps. */
+/* Find the processes that map files of a mount, from /proc/PID/maps and smaps. */
 #include "users.h"
 #include "cli.h"
 #include "mounts.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-/* A line of maps: its length, device and file; false: not such a line. */
+/* Parse the first line of a mapping; false: it is another line. */
 static bool users_parse_area(char *line, uint64_t *length, dev_t *dev, const char **path)
 {
 	unsigned int maj, min;
@@ -42,7 +42,7 @@ static bool users_has_device(dev_t dev, const dev_t *devs, size_t ndevs)
 	return false;
 }
 
-/* maps is cheap. smaps walks page tables, so it is read only if maps has such a file. */
+/* True if a process maps a file of these devices. Reading maps is faster than reading smaps. */
 static int users_maps_any(pid_t pid, const dev_t *devs, size_t ndevs)
 {
 	uint64_t length;
@@ -68,7 +68,7 @@ static int users_maps_any(pid_t pid, const dev_t *devs, size_t ndevs)
 	return err ? err : found;
 }
 
-/* The entry of a file in a process. The entries of the current process are the last ones. */
+/* Find or add the entry of a file. The current process has the last entries of the list. */
 static struct user *users_entry(struct users *users, const struct user *who, const char *path)
 {
 	struct user *user;

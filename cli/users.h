@@ -32,7 +32,10 @@ struct user {
 };
 
 /**
- * struct users - all of them, by process and file
+ * struct users - a list of struct user, sorted by process
+ * @list: the list
+ * @count: number of entries
+ * @room: number of entries that fit
  * @denied: number of processes whose mappings may not be read
  */
 struct users {
@@ -42,10 +45,10 @@ struct users {
 	unsigned int denied;
 };
 
-/* Find mapped files of some devices. If memory runs out, the list is incomplete. */
+/* Find the mapped files of some devices. If memory is short, the list is incomplete. */
 void users_find(const dev_t *devs, size_t ndevs, struct users *users);
 void users_free(struct users *users);
-/* Fill in the sums over the mappings of a mount. */
+/* Fill in the four numbers about mappings, for one mount. */
 void users_add_up(const struct users *users, dev_t dev, struct mount_numbers *numbers);
 
 #endif /* CLI_USERS_H */

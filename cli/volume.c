@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The file system and the device below a directory. */
+/* Find the file system of a directory, and the device below it. */
 #include "system.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* Is a path a mount point, or below it? */
+/* True if a path is a mount point or below it. */
 static bool volume_is_below(const char *path, const char *mount)
 {
 	size_t n = strlen(mount);
@@ -21,7 +21,7 @@ static bool volume_is_below(const char *path, const char *mount)
 	       (!strncmp(path, mount, n) && (path[n] == '/' || path[n] == '\0'));
 }
 
-/* Mount points are listed in the order of mounting: the last one that fits counts. */
+/* mountinfo lists mounts in the order of mounting, so of two at one mount point the last counts. */
 static void volume_find_mount(struct volume *volume)
 {
 	FILE *file = fopen("/proc/self/mountinfo", "re");
@@ -46,7 +46,7 @@ static void volume_find_mount(struct volume *volume)
 	fclose(file);
 }
 
-/* A file system over several devices has a number of its own: take its source's. */
+/* btrfs and others have an anonymous device number: then use that of the source. */
 static dev_t volume_device_number(const struct volume *volume)
 {
 	struct stat st;
@@ -58,7 +58,7 @@ static dev_t volume_device_number(const struct volume *volume)
 	return 0;
 }
 
-/* The read-ahead setting of btrfs is not its device's. */
+/* btrfs has a setting of its own, which the device's setting does not change. */
 static bool volume_find_btrfs_setting(struct volume *volume, const char *partition)
 {
 	char pattern[128];
@@ -78,7 +78,7 @@ static bool volume_find_btrfs_setting(struct volume *volume, const char *partiti
 
 static void volume_find_setting(struct volume *volume, const char *partition)
 {
-	/* Network and FUSE file systems have one by their own number. */
+	/* Network and FUSE file systems have a setting under their own device number. */
 	snprintf(volume->read_ahead_path, sizeof(volume->read_ahead_path),
 		 "/sys/class/bdi/%u:%u/read_ahead_kb", major(volume->dev), minor(volume->dev));
 	if (access(volume->read_ahead_path, F_OK) && volume->device[0] &&
