@@ -52,7 +52,8 @@ static void stat_print_cache(const struct mount_sample *sample)
 	       count[MOUNT_AHEAD], sample_percent(count[MOUNT_AHEAD_USED], count[MOUNT_AHEAD]),
 	       count[MOUNT_AHEAD_WASTED]);
 	printf("  eviction    %" PRIu64 " (%.0f/s), %" PRIu64 " came back in time\n",
-	       count[MOUNT_EVICTIONS], sample_rate(sample, MOUNT_EVICTIONS), count[MOUNT_REACTIVATED]);
+	       count[MOUNT_EVICTIONS], sample_rate(sample, MOUNT_EVICTIONS),
+	       count[MOUNT_REACTIVATED]);
 	printf("  I/O         read %s (%s/s), written %s (%s/s), %" PRIu64 " in flight\n",
 	       cli_bytes(a, (double)count[MOUNT_READ]),
 	       cli_bytes(b, sample_rate(sample, MOUNT_READ)),
