@@ -6,6 +6,7 @@
 #	clang-format	every C file, by .clang-format
 #	checkpatch	every C file; fetched once, see tools/fetch-checkpatch.sh
 #	sparse		kernel/cache/
+#	check-prose	idioms in comments, documents and messages; subjects of commits
 #	python, sh	that they compile
 #	circles		between files, tools/check_circles.py
 #	meson		the tests of the suite `fast`
@@ -86,6 +87,10 @@ if command -v sparse >/dev/null; then
 		failed sparse
 	fi
 fi
+
+tools/check-prose >"$work/prose" || failed "check-prose (tools/check-prose PATH prints each idiom)"
+grep -E ': (FAILED|below)' "$work/prose"
+tools/check-prose --commits || failed "subjects of commits"
 
 for file in $(list "$@" | grep '\.py$'); do
 	PYTHONPYCACHEPREFIX=$work python3 -m py_compile "$file" || failed "$file"
