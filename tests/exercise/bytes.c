@@ -31,21 +31,6 @@ static void put(struct worker *w, const char *how, uint64_t off, uint64_t len, s
 	wrote(w, off, w->buf, len);
 }
 
-ssize_t read_file(struct worker *w, unsigned char *buf, uint64_t len, uint64_t off)
-{
-	return pread(w->fd, buf, len, (off_t)off);
-}
-
-bool write_file(struct worker *w, const unsigned char *buf, uint64_t len, uint64_t off)
-{
-	ssize_t n = pwrite(w->fd, buf, len, (off_t)off);
-
-	if (n != (ssize_t)len)
-		fail(w, "write of %llu bytes at %#llx gave %zd: %s", (unsigned long long)len,
-		     (unsigned long long)off, n, n < 0 ? strerror(errno) : "short");
-	return true;
-}
-
 void op_read(struct worker *w)
 {
 	uint64_t off, len;

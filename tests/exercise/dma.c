@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -20,10 +21,40 @@
 #define SECTOR 512ull
 #define SLOW (4 * PAGE) /* see read_into() */
 
+/* Somebody who writes back, drops and loads beside direct I/O; it may not change a byte. */
+struct disturber {
+	pthread_t thread;
+	struct worker *w;
+	const struct kept *kept;
+	uint64_t there; /* bytes of it that the file has */
+	uint64_t size, seed;
+	atomic_bool at_work, stop;
+};
+
 /* A device's stores are nobody's race, but a sanitizer takes them for one. */
 __attribute__((no_sanitize("thread"))) static void load(const unsigned char *at)
 {
 	*(const volatile unsigned char *)at;
+}
+
+static void disturb_once(struct disturber *d, uint64_t random)
+{
+	struct worker *w = d->w;
+	unsigned char byte;
+
+	switch (random >> 61) {
+	case 1:
+		if (posix_fadvise(w->fd, 0, 0, POSIX_FADV_DONTNEED))
+			fail(w, "fadvise beside direct I/O");
+		break;
+	case 2:
+		if (pread(w->fd, &byte, 1, (off_t)((random >> 20) % d->size)) != 1)
+			fail(w, "read beside direct I/O: %s", strerror(errno));
+		break;
+	default:
+		if (fdatasync(w->fd))
+			fail(w, "fdatasync beside direct I/O: %s", strerror(errno));
+	}
 }
 
 static void *disturb(void *arg)
@@ -41,7 +72,7 @@ static void *disturb(void *arg)
 	return NULL;
 }
 
-void disturb_begin(struct worker *w, struct disturber *d, const struct kept *kept)
+static void disturb_begin(struct worker *w, struct disturber *d, const struct kept *kept)
 {
 	*d = (struct disturber){
 		.w = w, .kept = kept, .size = w->model->size, .seed = random_next(w)
@@ -53,14 +84,14 @@ void disturb_begin(struct worker *w, struct disturber *d, const struct kept *kep
 		sched_yield();
 }
 
-void disturb_end(struct disturber *d)
+static void disturb_end(struct disturber *d)
 {
 	atomic_store(&d->stop, true);
 	pthread_join(d->thread, NULL);
 }
 
 /* Another file for direct I/O: beside this one, or below. -1: there is none. */
-int open_other(struct worker *w)
+static int open_other(struct worker *w)
 {
 	const char *path = w->outside[0] && random_chance(w, 60) ? w->outside : w->other;
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_DIRECT, 0600);
@@ -71,7 +102,7 @@ int open_other(struct worker *w)
 }
 
 /* A part of a kept mapping that is the file's: whole pages, and this worker's own. */
-struct kept *pick_part(struct worker *w, bool change, uint64_t *off, uint64_t *len)
+static struct kept *pick_part(struct worker *w, bool change, uint64_t *off, uint64_t *len)
 {
 	uint64_t there, end;
 	struct kept *kept = pick_kept(w, change, &there);
@@ -114,14 +145,14 @@ static bool pick_self(struct worker *w, uint64_t off, uint64_t len, uint64_t *se
 	       (*self >= off + len + apart || *self + len + apart <= off);
 }
 
-void transferred(struct worker *w, const char *how, uint64_t off, uint64_t len, ssize_t n)
+static void transferred(struct worker *w, const char *how, uint64_t off, uint64_t len, ssize_t n)
 {
 	if (n != (ssize_t)len)
 		fail(w, "%s at %#llx gave %zd of %llu: %s", how, (unsigned long long)off, n,
 		     (unsigned long long)len, n < 0 ? strerror(errno) : "short");
 }
 
-void then_sync(struct worker *w, const struct kept *kept, uint64_t off, uint64_t len)
+static void then_sync(struct worker *w, const struct kept *kept, uint64_t off, uint64_t len)
 {
 	uint64_t skip = off % PAGE;
 
@@ -219,7 +250,7 @@ void op_direct_from(struct worker *w)
 	if (own) {
 		wrote(w, at, w->model->bytes + off, len);
 		got(w, "read after a direct write from a mapping", at, len,
-		    read_file(w, w->buf, len, at));
+		    pread(w->fd, w->buf, len, (off_t)at));
 		if (random_chance(w, 50))
 			return;
 		if (fdatasync(fd))

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * The exerciser: random operations on a file, each byte of each answer compared
- * with a copy in memory. What its files share; these are for whoever serves the file,
- * Linux and its file systems or a pool of the library (tests/user/exercise/):
+ * with a copy in memory. Its sources:
  *
  *	main.c	options, processes and threads, pauses for a hook command
  *	model.c	the copy in memory, the comparison, the log of what was done
+ *	table.c	the operations by name, and how often each is done
  *	ops.c	which operation is next, and where
  *	file.c	operations by calls on the file, and the comparison of all of it
  *	kept.c	those by way of mappings, some kept over many operations
  *	dma.c	direct I/O into mappings and out of them, beside write-back
- *
- * and these for Linux; table.c and ops.h list the operations:
- *
  *	bytes.c	those that read and write
  *	room.c	those on the file's size and its holes
- *	maps.c	what only mmap(2) and its kin can do
+ *	maps.c	those of mmap(2) and its kin
  *	pipes.c	pipes that hold pages while other things are done
  *	limits.c those of a process that may not make files long
  *	still.c	those that change nothing
@@ -36,6 +33,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define PROGRAM "hugemap-exercise"
 #define PAGE 4096ull
 #define BLOCK (2ull << 20)
 #define KEPT 8u /* mappings that a worker keeps */
@@ -135,12 +133,22 @@ void check_below(struct worker *w, const char *how, uint64_t off, uint64_t len);
 void fail(struct worker *w, const char *format, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
 
+/* table.c */
+struct operation {
+	const char *name;
+	unsigned int often;
+	void (*run)(struct worker *w);
+};
+extern const struct operation operations[];
+extern const unsigned int noperations;
+
 /* ops.c */
 void list_operations(void);
 bool known_operations(const char *names);
 void operate(struct worker *w);
 
 /* file.c */
+void resize_file(struct worker *w, uint64_t size);
 void check_size(struct worker *w);
 void verify(struct worker *w);
 
@@ -149,41 +157,19 @@ void unmap(struct worker *w, struct kept *kept);
 void unmap_all(struct worker *w);
 void keep_some(struct worker *w);
 
-/* --- by the program: what it does, and how whoever serves the file does it ------------ */
+/* maps.c; these functions fail by themselves */
+struct kept map_fresh(struct worker *w, uint64_t off, uint64_t len, bool change);
+void unmap_range(struct worker *w, unsigned char *addr, uint64_t len);
+void sync_mapped(struct worker *w, unsigned char *addr, uint64_t len, int flags);
 
-struct operation {
-	const char *name;
-	unsigned int often;
-	void (*run)(struct worker *w);
-};
-
-struct program {
-	const char *name;
-	const struct operation *operations;
-	unsigned int noperations;
-	uint64_t unit; /* bytes: parts of a mapping that can be unmapped */
-	void (*begin)(uint64_t seed); /* in each process; NULL: there is nothing to do */
-	void (*end)(void);
-	int (*child)(int argc, char **argv); /* what it does with --child; or NULL */
-	bool lower_is_file; /* after a sync of a mapping the bytes are in the file itself */
-};
-extern const struct program program;
-
+/* still.c */
 void open_files(struct worker *w);
 void close_files(struct worker *w);
 void after_operation(struct worker *w);
 void after_all(struct worker *w); /* the files are still open */
 
-/* These fail by themselves, but the ones that return something say what was done. */
-struct kept map_fresh(struct worker *w, uint64_t off, uint64_t len, bool change);
-void unmap_range(struct worker *w, unsigned char *addr, uint64_t len);
-void sync_mapped(struct worker *w, unsigned char *addr, uint64_t len, int flags);
-ssize_t read_file(struct worker *w, unsigned char *buf, uint64_t len, uint64_t off);
-bool write_file(struct worker *w, const unsigned char *buf, uint64_t len, uint64_t off);
-bool punch_file(struct worker *w, uint64_t off, uint64_t len);
-void resize_file(struct worker *w, uint64_t size);
-
-/* --------------------------------------------------------------------------------------- */
+/* child.c: the main function of a child, for --child */
+int child_main(int argc, char **argv);
 
 /* Where in memory a byte of the file is. */
 static inline unsigned char *mapped(const struct kept *kept, uint64_t off)

@@ -1,13 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Operations by calls on the file, which each program has in its own way, and the
- * comparison of all of it.
+ * Operations by simple calls on the file, and the comparison of all of it.
  */
 #include "ops.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+static void write_file(struct worker *w, const unsigned char *buf, uint64_t len, uint64_t off)
+{
+	ssize_t n = pwrite(w->fd, buf, len, (off_t)off);
+
+	if (n != (ssize_t)len)
+		fail(w, "write of %llu bytes at %#llx gave %zd: %s", (unsigned long long)len,
+		     (unsigned long long)off, n, n < 0 ? strerror(errno) : "short");
+}
+
+void resize_file(struct worker *w, uint64_t size)
+{
+	bool by_path = random_chance(w, 50);
+
+	if (by_path ? truncate(w->path, (off_t)size) : ftruncate(w->fd, (off_t)size))
+		fail(w, "%s to %#llx: %s", by_path ? "truncate" : "ftruncate",
+		     (unsigned long long)size, strerror(errno));
+	resized(w, size);
+}
 
 void op_pread(struct worker *w)
 {
@@ -15,7 +34,7 @@ void op_pread(struct worker *w)
 
 	pick_range(w, false, &off, &len);
 	note(w, "pread", off, len, 0);
-	got(w, "pread", off, len, read_file(w, w->buf, len, off));
+	got(w, "pread", off, len, pread(w->fd, w->buf, len, (off_t)off));
 }
 
 void op_pwrite(struct worker *w)
@@ -26,8 +45,8 @@ void op_pwrite(struct worker *w)
 		return;
 	note(w, "pwrite", off, len, 0);
 	fill(w, w->buf, len);
-	if (write_file(w, w->buf, len, off))
-		wrote(w, off, w->buf, len);
+	write_file(w, w->buf, len, off);
+	wrote(w, off, w->buf, len);
 }
 
 /* A call whose buffer is in a mapping of the same file, at @in: it faults there. */
@@ -63,7 +82,7 @@ void op_read_self(struct worker *w)
 	if (!kept)
 		return;
 	note(w, "read-self", to, len, from);
-	n = read_file(w, mapped(kept, to), len, from);
+	n = pread(w->fd, mapped(kept, to), len, (off_t)from);
 	if (n != (ssize_t)len)
 		fail(w, "read into a mapping of the file gave %zd of %llu: %s", n,
 		     (unsigned long long)len, n < 0 ? strerror(errno) : "short");
@@ -80,8 +99,8 @@ void op_write_self(struct worker *w)
 	if (!kept || (w->model->polluted == w->model->size && from + len > w->model->size))
 		return;
 	note(w, "write-self", to, len, from);
-	if (write_file(w, mapped(kept, from), len, to))
-		wrote(w, to, w->model->bytes + from, len);
+	write_file(w, mapped(kept, from), len, to);
+	wrote(w, to, w->model->bytes + from, len);
 }
 
 void op_truncate(struct worker *w)
@@ -95,17 +114,6 @@ void op_truncate(struct worker *w)
 		size = w->model->size - random_below(w, w->model->size / 4 + 1);
 	note(w, "truncate", size, 0, 0);
 	resize_file(w, size);
-}
-
-void op_punch(struct worker *w)
-{
-	uint64_t off, len;
-
-	if (!pick_range(w, true, &off, &len))
-		return;
-	note(w, "punch", off, len, 0);
-	if (punch_file(w, off, len))
-		zeroed(w, off, available(w, off, len));
 }
 
 /* Changed in passing by nobody: the size is as the model has it. */
@@ -132,7 +140,8 @@ void verify(struct worker *w)
 	all = map_fresh(w, 0, len, false);
 	check(w, "load, all of the file", 0, mapped(&all, 0), len);
 	for (off = 0; off < w->model->size; off += LARGEST)
-		got(w, "read, all of the file", off, LARGEST, read_file(w, w->buf, LARGEST, off));
+		got(w, "read, all of the file", off, LARGEST,
+		    pread(w->fd, w->buf, LARGEST, (off_t)off));
 	for (off = 0; off < w->model->size && w->direct >= 0; off += LARGEST)
 		got(w, "direct read, all of the file", off, LARGEST,
 		    read_direct(w, w->direct, LARGEST, off));

@@ -157,15 +157,15 @@ void op_sync(struct worker *w)
 		check_below(w, "after a sync, below", off, len);
 }
 
-/* One end of a mapping goes, often not a whole block where that can be. */
+/* Unmap some pages at one end of a mapping, often not a whole block. */
 void op_unmap(struct worker *w)
 {
 	uint64_t there, cut;
 	struct kept *kept = pick_kept(w, false, &there);
 
-	if (!kept || kept->len <= program.unit)
+	if (!kept || kept->len <= PAGE)
 		return;
-	cut = program.unit * (1 + random_below(w, kept->len / program.unit - 1));
+	cut = PAGE * (1 + random_below(w, kept->len / PAGE - 1));
 	note(w, "unmap", kept->off, kept->len, cut);
 	if (random_chance(w, 50)) {
 		unmap_range(w, kept->addr + kept->len - cut, cut);

@@ -118,14 +118,14 @@ static void parse(int argc, char **argv, struct options *o)
 	if (list)
 		list_operations();
 	if (help)
-		printf(usage, program.name);
+		printf(usage, PROGRAM);
 	if (list || help)
 		exit(0);
 	if (end != -1 || optind != argc - 1 || !o->processes || o->processes > WORKERS ||
 	    !o->threads || o->threads > WORKERS || o->size < PAGE || !o->hook_every ||
 	    (o->without && !known_operations(o->without)) ||
 	    (o->rarely && !known_operations(o->rarely))) {
-		fprintf(stderr, usage, program.name);
+		fprintf(stderr, usage, PROGRAM);
 		exit(2);
 	}
 	o->path = argv[optind];
@@ -195,8 +195,6 @@ static struct worker *new_worker(const struct options *o, struct model *model, u
 		snprintf(w->lower, sizeof(w->lower), "%s/%s.%u", o->lower, basename(copy), process);
 		snprintf(w->outside, sizeof(w->outside), "%s/outside.%u.%u", o->lower, process,
 			 thread);
-	} else if (program.lower_is_file) {
-		strcpy(w->lower, w->path);
 	}
 	free(copy);
 	return w;
@@ -230,8 +228,6 @@ static int run_process(const struct options *o, unsigned int process)
 	for (i = 0; i < o->threads; i++)
 		workers[i] = new_worker(o, &model, process, i);
 	pthread_barrier_init(&anew, NULL, (unsigned int)o->threads);
-	if (program.begin)
-		program.begin(o->seed + process);
 	prepare(workers[0]);
 	for (i = 1; i < o->threads; i++) {
 		if (pthread_create(&threads[i], NULL, work, workers[i])) {
@@ -242,8 +238,6 @@ static int run_process(const struct options *o, unsigned int process)
 	work(workers[0]);
 	for (i = 1; i < o->threads; i++)
 		pthread_join(threads[i], NULL);
-	if (program.end)
-		program.end();
 	for (i = 0; i < o->threads; i++) {
 		unlink(workers[i]->other);
 		if (workers[i]->outside[0])
@@ -319,8 +313,8 @@ int main(int argc, char **argv)
 	pthread_barrierattr_t attr;
 	int result;
 
-	if (argc > 1 && !strcmp(argv[1], "--child") && program.child)
-		return program.child(argc, argv);
+	if (argc > 1 && !strcmp(argv[1], "--child"))
+		return child_main(argc, argv);
 	parse(argc, argv, &o);
 	meeting = mmap(NULL, sizeof(*meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);

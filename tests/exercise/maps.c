@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Mappings by Linux's own calls, and operations that only these can do: kept.c has those
- * that any mapping can.
+ * How files are mapped, unmapped and synced, and the operations of mmap(2) and its kin.
  */
 #include "ops.h"
 
@@ -80,7 +79,8 @@ void op_private(struct worker *w)
 		check(w, "load before a private store", off, addr, at);
 		check(w, "load behind a private store", off + at + 1, addr + at + 1, len - at - 1);
 		len = available(w, off, len);
-		got(w, "read beside a private store", off, len, read_file(w, w->buf, len, off));
+		got(w, "read beside a private store", off, len,
+		    pread(w->fd, w->buf, len, (off_t)off));
 	}
 	unmap(w, &private);
 }

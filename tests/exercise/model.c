@@ -129,7 +129,7 @@ static void print_repeat(struct worker *w)
 {
 	const struct options *o = w->opts;
 
-	fprintf(stderr, "to repeat: %s --seed %llu --ops %llu --size %llu", program.name,
+	fprintf(stderr, "to repeat: " PROGRAM " --seed %llu --ops %llu --size %llu",
 		(unsigned long long)o->seed, (unsigned long long)o->ops,
 		(unsigned long long)o->size);
 	if (o->processes != 1 || o->threads != 1)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Which operation is next, and where in the file. What there is to choose from is the
- * program's: table.c has those on files.
+ * Which operation is next, and where in the file.
  */
 #include "ops.h"
 
@@ -78,8 +77,8 @@ void list_operations(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < program.noperations; i++)
-		printf("%-14s %u\n", program.operations[i].name, program.operations[i].often);
+	for (i = 0; i < noperations; i++)
+		printf("%-14s %u\n", operations[i].name, operations[i].often);
 }
 
 static bool listed(const char *names, const char *name)
@@ -103,18 +102,18 @@ bool known_operations(const char *names)
 
 	for (at = names; *at; at++)
 		given += *at == ',';
-	for (i = 0; i < program.noperations; i++)
-		known += listed(names, program.operations[i].name);
+	for (i = 0; i < noperations; i++)
+		known += listed(names, operations[i].name);
 	return known == given;
 }
 
 void operate(struct worker *w)
 {
-	const struct operation *op = program.operations;
+	const struct operation *op = operations;
 	unsigned int i, sum = 0;
 	uint64_t pick;
 
-	for (i = 0; i < program.noperations; i++)
+	for (i = 0; i < noperations; i++)
 		sum += op[i].often;
 	for (pick = random_below(w, sum); pick >= op->often; op++)
 		pick -= op->often;

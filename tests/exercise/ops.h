@@ -7,9 +7,6 @@
 #ifndef HUGEMAP_EXERCISE_OPS_H
 #define HUGEMAP_EXERCISE_OPS_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "exercise.h"
 
 /* ops.c */
@@ -23,7 +20,6 @@ void op_pwrite(struct worker *w);
 void op_read_self(struct worker *w);
 void op_write_self(struct worker *w);
 void op_truncate(struct worker *w);
-void op_punch(struct worker *w);
 void op_verify(struct worker *w);
 
 /* kept.c */
@@ -37,31 +33,9 @@ void op_kept_write(struct worker *w);
 void op_sync(struct worker *w);
 void op_unmap(struct worker *w);
 
-/* Somebody who writes back, drops and loads beside direct I/O; it may not change a byte. */
-struct disturber {
-	pthread_t thread;
-	struct worker *w;
-	const struct kept *kept;
-	uint64_t there; /* bytes of it that the file has */
-	uint64_t size, seed;
-	atomic_bool at_work, stop;
-};
-
 /* dma.c */
-struct kept *pick_part(struct worker *w, bool change, uint64_t *off, uint64_t *len);
-int open_other(struct worker *w);
-void transferred(struct worker *w, const char *how, uint64_t off, uint64_t len, ssize_t n);
-void disturb_begin(struct worker *w, struct disturber *d, const struct kept *kept);
-void disturb_end(struct disturber *d);
-void then_sync(struct worker *w, const struct kept *kept, uint64_t off, uint64_t len);
 void op_direct_into(struct worker *w);
 void op_direct_from(struct worker *w);
-
-/* By the program: how it maps for long, and what disturbs, by a random number. */
-void op_keep(struct worker *w);
-void disturb_once(struct disturber *d, uint64_t random);
-
-/* --- on Linux alone ------------------------------------------------------------------- */
 
 /* bytes.c */
 void op_read(struct worker *w);
@@ -78,6 +52,7 @@ void op_sendfile(struct worker *w);
 void op_splice(struct worker *w);
 
 /* room.c */
+void op_punch(struct worker *w);
 void op_fallocate(struct worker *w);
 void op_zero_range(struct worker *w);
 void op_collapse(struct worker *w);
@@ -86,6 +61,7 @@ void op_seek(struct worker *w);
 
 /* maps.c */
 void op_private(struct worker *w);
+void op_keep(struct worker *w);
 void op_keep_odd(struct worker *w);
 void op_madvise(struct worker *w);
 void op_remove(struct worker *w);
@@ -103,9 +79,6 @@ void op_pipe_take(struct worker *w);
 
 /* limits.c */
 void op_limit(struct worker *w);
-
-/* child.c */
-int child_main(int argc, char **argv);
 
 /* exec.c */
 void await(struct worker *w, const char *who, pid_t pid, int expected);

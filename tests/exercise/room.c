@@ -11,16 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-void resize_file(struct worker *w, uint64_t size)
-{
-	bool by_path = random_chance(w, 50);
-
-	if (by_path ? truncate(w->path, (off_t)size) : ftruncate(w->fd, (off_t)size))
-		fail(w, "%s to %#llx: %s", by_path ? "truncate" : "ftruncate",
-		     (unsigned long long)size, strerror(errno));
-	resized(w, size);
-}
-
 static bool supported(struct worker *w, const char *what, int result)
 {
 	if (!result)
@@ -47,11 +37,17 @@ void op_fallocate(struct worker *w)
 		resized(w, off + len);
 }
 
-bool punch_file(struct worker *w, uint64_t off, uint64_t len)
+void op_punch(struct worker *w)
 {
-	return supported(w, "punch",
-			 fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
-				   (off_t)len));
+	uint64_t off, len;
+
+	if (!pick_range(w, true, &off, &len))
+		return;
+	note(w, "punch", off, len, 0);
+	if (supported(w, "punch",
+		      fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
+				(off_t)len)))
+		zeroed(w, off, available(w, off, len));
 }
 
 void op_zero_range(struct worker *w)

@@ -106,23 +106,3 @@ void after_all(struct worker *w)
 		fail(w, "fsync at the end: %s", strerror(errno));
 	check_below(w, "after the last fsync, below", 0, w->model->size);
 }
-
-void disturb_once(struct disturber *d, uint64_t random)
-{
-	struct worker *w = d->w;
-	unsigned char byte;
-
-	switch (random >> 61) {
-	case 1:
-		if (posix_fadvise(w->fd, 0, 0, POSIX_FADV_DONTNEED))
-			fail(w, "fadvise beside direct I/O");
-		break;
-	case 2:
-		if (read_file(w, &byte, 1, (random >> 20) % d->size) != 1)
-			fail(w, "read beside direct I/O: %s", strerror(errno));
-		break;
-	default:
-		if (fdatasync(w->fd))
-			fail(w, "fdatasync beside direct I/O: %s", strerror(errno));
-	}
-}

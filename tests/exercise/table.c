@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/*
- * The operations on files by name, and how often each is done.
- */
+/* The operations by name, and how often each is done. */
 #include "ops.h"
 
-static const struct operation all[] = {
+const struct operation operations[] = {
 	{ "read", 80, op_read },
 	{ "pread", 80, op_pread },
 	{ "preadv", 40, op_preadv },
@@ -59,10 +57,4 @@ static const struct operation all[] = {
 	{ "verify", 1, op_verify },
 };
 
-const struct program program = {
-	.name = "hugemap-exercise",
-	.operations = all,
-	.noperations = sizeof(all) / sizeof(all[0]),
-	.unit = PAGE,
-	.child = child_main,
-};
+const unsigned int noperations = sizeof(operations) / sizeof(operations[0]);
