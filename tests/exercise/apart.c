@@ -38,7 +38,7 @@ static void store_and_end(struct worker *w, enum ending how, uint64_t seed, uint
 	addr = mmap(NULL, len + skip, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(off - skip));
 	if (addr == MAP_FAILED)
 		fail(w, "mmap by a child: %s", strerror(errno));
-	check(w, "load by a child that is alone", off, addr + skip, len);
+	model_check(w, "load by a child that is alone", off, addr + skip, len);
 	fill_from(seed, addr + skip, len);
 	snprintf(numbers[0], sizeof(numbers[0]), "%" PRIu64, off);
 	snprintf(numbers[1], sizeof(numbers[1]), "%" PRIu64, len);
@@ -65,10 +65,10 @@ void op_apart(struct worker *w)
 	pid_t pid;
 
 	pick_range(w, true, &off, &len);
-	len = available(w, off, len);
+	len = model_available(w, off, len);
 	if (!len || w->opts->threads > 1)
 		return;
-	note(w, "apart", off, len, how);
+	log_operation(w, "apart", off, len, how);
 	close_files(w);
 	fflush(NULL);
 	pid = fork();
@@ -76,11 +76,12 @@ void op_apart(struct worker *w)
 		fail(w, "fork: %s", strerror(errno));
 	if (!pid)
 		store_and_end(w, how, seed, off, len);
-	await(w, "a child that had the file alone", pid, how == END_KILLED ? SIGKILL : 0);
+	await_child(w, "a child that had the file alone", pid, how == END_KILLED ? SIGKILL : 0);
 	open_files(w);
 	fill_from(seed, w->buf, len);
-	wrote(w, off, w->buf, len);
-	got(w, "read after the end of a child", off, len, pread(w->fd, w->buf, len, (off_t)off));
+	model_write(w, off, w->buf, len);
+	check_read(w, "read after the end of a child", off, len,
+		   pread(w->fd, w->buf, len, (off_t)off));
 }
 
 /* Mapped for reading while nobody writes: who begins to write shows there at once. */
@@ -91,10 +92,10 @@ void op_settled(struct worker *w)
 	unsigned char *addr;
 
 	pick_range(w, true, &off, &len);
-	len = available(w, off, len);
+	len = model_available(w, off, len);
 	if (!len || w->opts->threads > 1)
 		return;
-	note(w, "settled", off, len, another);
+	log_operation(w, "settled", off, len, another);
 	close_files(w);
 	w->fd = open(w->path, O_RDONLY);
 	if (w->fd < 0)
@@ -102,7 +103,7 @@ void op_settled(struct worker *w)
 	addr = mmap(NULL, end, PROT_READ, private ? MAP_PRIVATE : MAP_SHARED, w->fd, 0);
 	if (addr == MAP_FAILED)
 		fail(w, "mmap for reading: %s", strerror(errno));
-	check(w, "load while nobody writes", off, addr + off, len);
+	model_check(w, "load while nobody writes", off, addr + off, len);
 	fill_from(seed, w->buf, len);
 	if (another) {
 		other_program(w, seed & 1 ? "store" : "write", false, off, len, seed);
@@ -113,8 +114,8 @@ void op_settled(struct worker *w)
 			fail(w, "write beside a reader: %s", strerror(errno));
 	}
 	fill_from(seed, w->buf, len);
-	wrote(w, off, w->buf, len);
-	check(w, "load after another one has written", off, addr + off, len);
+	model_write(w, off, w->buf, len);
+	model_check(w, "load after another one has written", off, addr + off, len);
 	munmap(addr, end);
 	close(w->fd);
 	open_files(w);

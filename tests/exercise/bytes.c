@@ -21,14 +21,14 @@
 #define RWF_NOWAIT 8
 #endif
 
-static void put(struct worker *w, const char *how, uint64_t off, uint64_t len, ssize_t n)
+static void check_write(struct worker *w, const char *how, uint64_t off, uint64_t len, ssize_t n)
 {
 	if (n < 0)
 		fail(w, "%s at %#llx: %s", how, (unsigned long long)off, strerror(errno));
 	if ((uint64_t)n != len)
 		fail(w, "%s of %llu bytes at %#llx gave %zd", how, (unsigned long long)len,
 		     (unsigned long long)off, n);
-	wrote(w, off, w->buf, len);
+	model_write(w, off, w->buf, len);
 }
 
 void op_read(struct worker *w)
@@ -36,10 +36,10 @@ void op_read(struct worker *w)
 	uint64_t off, len;
 
 	pick_range(w, false, &off, &len);
-	note(w, "read", off, len, 0);
+	log_operation(w, "read", off, len, 0);
 	if (lseek(w->fd, (off_t)off, SEEK_SET) != (off_t)off)
 		fail(w, "lseek: %s", strerror(errno));
-	got(w, "read", off, len, read(w->fd, w->buf, len));
+	check_read(w, "read", off, len, read(w->fd, w->buf, len));
 }
 
 static int slices(struct worker *w, struct iovec *iov, int most, uint64_t len)
@@ -66,17 +66,17 @@ void op_preadv(struct worker *w)
 
 	pick_range(w, false, &off, &len);
 	parts = slices(w, iov, 5, len);
-	note(w, "preadv", off, len, (uint64_t)parts);
+	log_operation(w, "preadv", off, len, (uint64_t)parts);
 	/* A read that must not wait may give less, but what it gives is right. */
 	if (random_chance(w, 30)) {
 		n = preadv2(w->fd, iov, parts, (off_t)off, RWF_NOWAIT);
 		if (n < 0 && errno != EAGAIN && errno != EOPNOTSUPP)
 			fail(w, "preadv2(RWF_NOWAIT): %s", strerror(errno));
 		if (n > 0)
-			check(w, "preadv2(RWF_NOWAIT)", off, w->buf, (uint64_t)n);
+			model_check(w, "preadv2(RWF_NOWAIT)", off, w->buf, (uint64_t)n);
 		return;
 	}
-	got(w, "preadv", off, len, preadv(w->fd, iov, parts, (off_t)off));
+	check_read(w, "preadv", off, len, preadv(w->fd, iov, parts, (off_t)off));
 }
 
 void op_write(struct worker *w)
@@ -85,11 +85,11 @@ void op_write(struct worker *w)
 
 	if (!pick_range(w, true, &off, &len))
 		return;
-	note(w, "write", off, len, 0);
-	fill(w, w->buf, len);
+	log_operation(w, "write", off, len, 0);
+	fill_random(w, w->buf, len);
 	if (lseek(w->fd, (off_t)off, SEEK_SET) != (off_t)off)
 		fail(w, "lseek: %s", strerror(errno));
-	put(w, "write", off, len, write(w->fd, w->buf, len));
+	check_write(w, "write", off, len, write(w->fd, w->buf, len));
 }
 
 void op_pwritev(struct worker *w)
@@ -102,11 +102,11 @@ void op_pwritev(struct worker *w)
 	if (!pick_range(w, true, &off, &len))
 		return;
 	parts = slices(w, iov, 5, len);
-	note(w, "pwritev", off, len, (uint64_t)flags);
-	fill(w, w->buf, len);
-	put(w, "pwritev", off, len, pwritev2(w->fd, iov, parts, (off_t)off, flags));
+	log_operation(w, "pwritev", off, len, (uint64_t)flags);
+	fill_random(w, w->buf, len);
+	check_write(w, "pwritev", off, len, pwritev2(w->fd, iov, parts, (off_t)off, flags));
 	if (flags)
-		check_below(w, "after a synchronous write, below", off, len);
+		check_lower(w, "after a synchronous write, below", off, len);
 }
 
 void op_append(struct worker *w)
@@ -117,9 +117,9 @@ void op_append(struct worker *w)
 		return;
 	if (len > w->opts->size - off)
 		len = w->opts->size - off;
-	note(w, "append", off, len, 0);
-	fill(w, w->buf, len);
-	put(w, "append", off, len, write(w->append, w->buf, len));
+	log_operation(w, "append", off, len, 0);
+	fill_random(w, w->buf, len);
+	check_write(w, "append", off, len, write(w->append, w->buf, len));
 }
 
 /* A stream long enough for read-ahead to start, by read(2) or by loads. */
@@ -136,7 +136,7 @@ void op_stream_read(struct worker *w)
 		end = w->model->size;
 	if (off >= end)
 		return;
-	note(w, loads ? "stream-load" : "stream-read", off, end - off, step);
+	log_operation(w, loads ? "stream-load" : "stream-read", off, end - off, step);
 	if (loads) {
 		addr = mmap(NULL, end - off, PROT_READ, MAP_SHARED, w->fd, (off_t)off);
 		if (addr == MAP_FAILED)
@@ -146,9 +146,10 @@ void op_stream_read(struct worker *w)
 		uint64_t n = end - at < step ? end - at : step;
 
 		if (loads)
-			check(w, "load from a stream", at, addr + (at - off), n);
+			model_check(w, "load from a stream", at, addr + (at - off), n);
 		else
-			got(w, "read from a stream", at, n, pread(w->fd, w->buf, n, (off_t)at));
+			check_read(w, "read from a stream", at, n,
+				   pread(w->fd, w->buf, n, (off_t)at));
 	}
 	if (loads)
 		munmap(addr, end - off);
@@ -168,8 +169,8 @@ void op_stream_write(struct worker *w)
 		return;
 	if (len > w->opts->size - off)
 		len = w->opts->size - off;
-	note(w, stores ? "stream-store" : "stream-write", off, len, step);
-	fill(w, w->buf, len);
+	log_operation(w, stores ? "stream-store" : "stream-write", off, len, step);
+	fill_random(w, w->buf, len);
 	if (stores) {
 		if (off + len > w->model->size)
 			resize_file(w, off + len);
@@ -186,7 +187,7 @@ void op_stream_write(struct worker *w)
 		else if (pwrite(w->fd, w->buf + at, n, (off_t)(off + at)) != (ssize_t)n)
 			fail(w, "pwrite in a stream: %s", strerror(errno));
 	}
-	wrote(w, off, w->buf, len);
+	model_write(w, off, w->buf, len);
 	if (stores)
 		munmap(addr, len + skip);
 }
@@ -217,8 +218,8 @@ void op_direct_read(struct worker *w)
 
 	if (!pick_direct(w, false, &off, &len))
 		return;
-	note(w, "direct-read", off, len, 0);
-	got(w, "direct read", off, len, read_direct(w, w->direct, len, off));
+	log_operation(w, "direct-read", off, len, 0);
+	check_read(w, "direct read", off, len, read_direct(w, w->direct, len, off));
 }
 
 void op_direct_write(struct worker *w)
@@ -230,9 +231,9 @@ void op_direct_write(struct worker *w)
 	/* Where Linux itself serves the file, ext4 leaves what was stored past the old end. */
 	if (!w->lower[0] && w->model->polluted == w->model->size && off + len > w->model->size)
 		return;
-	note(w, "direct-write", off, len, 0);
-	fill(w, w->buf, len);
-	put(w, "direct write", off, len, pwrite(w->direct, w->buf, len, (off_t)off));
+	log_operation(w, "direct-write", off, len, 0);
+	fill_random(w, w->buf, len);
+	check_write(w, "direct write", off, len, pwrite(w->direct, w->buf, len, (off_t)off));
 }
 
 /* From one part of the file to another, in the kernel. */
@@ -246,10 +247,10 @@ void op_copy_range(struct worker *w)
 		return;
 	if (len > w->opts->size - to)
 		len = w->opts->size - to;
-	len = available(w, from, len);
+	len = model_available(w, from, len);
 	if (!len || (from < to + len && to < from + len))
 		return;
-	note(w, "copy-range", to, len, from);
+	log_operation(w, "copy-range", to, len, from);
 	while (done < len) {
 		ssize_t n = copy_file_range(w->fd, &in, w->fd, &out, len - done, 0);
 
@@ -260,7 +261,7 @@ void op_copy_range(struct worker *w)
 			     n ? strerror(errno) : "nothing copied");
 		done += (uint64_t)n;
 	}
-	wrote(w, to, w->model->bytes + from, len);
+	model_write(w, to, w->model->bytes + from, len);
 }
 
 void op_sendfile(struct worker *w)
@@ -270,11 +271,11 @@ void op_sendfile(struct worker *w)
 	int other;
 
 	pick_range(w, false, &off, &len);
-	len = available(w, off, len);
+	len = model_available(w, off, len);
 	if (!len)
 		return;
 	at = (off_t)off;
-	note(w, "sendfile", off, len, 0);
+	log_operation(w, "sendfile", off, len, 0);
 	other = open(w->other, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	if (other < 0)
 		fail(w, "open %s: %s", w->other, strerror(errno));
@@ -288,7 +289,7 @@ void op_sendfile(struct worker *w)
 	if (pread(other, w->buf, len, 0) != (ssize_t)len)
 		fail(w, "read of what sendfile wrote: %s", strerror(errno));
 	close(other);
-	check(w, "sendfile", off, w->buf, len);
+	model_check(w, "sendfile", off, w->buf, len);
 }
 
 /* Through a pipe in both directions: the pages themselves may travel. */
@@ -304,30 +305,30 @@ void op_splice(struct worker *w)
 		return;
 	len = len % (32 << 10) + 1;
 	if (in) {
-		len = available(w, off, len);
+		len = model_available(w, off, len);
 	} else {
 		if (w->opts->threads > 1 && len > PAGE - off % PAGE)
 			len = PAGE - off % PAGE;
 		if (len > w->opts->size - off)
 			len = w->opts->size - off;
 		if (w->opts->threads > 1)
-			len = available(w, off, len);
+			len = model_available(w, off, len);
 	}
 	if (!len)
 		return;
 	if (pipe(fds))
 		fail(w, "pipe: %s", strerror(errno));
 	at = (off_t)off;
-	note(w, in ? "splice-read" : "splice-write", off, len, 0);
+	log_operation(w, in ? "splice-read" : "splice-write", off, len, 0);
 	if (in) {
 		n = splice(w->fd, &at, fds[1], NULL, len, 0);
 		if (n <= 0)
 			fail(w, "splice into a pipe: %s", n ? strerror(errno) : "nothing");
 		if (read(fds[0], w->buf, (size_t)n) != n)
 			fail(w, "read from a pipe: %s", strerror(errno));
-		check(w, "splice", off, w->buf, (uint64_t)n);
+		model_check(w, "splice", off, w->buf, (uint64_t)n);
 	} else {
-		fill(w, w->buf, len);
+		fill_random(w, w->buf, len);
 		if (write(fds[1], w->buf, len) != (ssize_t)len)
 			fail(w, "write to a pipe: %s", strerror(errno));
 		for (n = 0; (uint64_t)n < len; n += moved) {
@@ -336,7 +337,7 @@ void op_splice(struct worker *w)
 				fail(w, "splice from a pipe: %s",
 				     moved ? strerror(errno) : "nothing");
 		}
-		wrote(w, off, w->buf, len);
+		model_write(w, off, w->buf, len);
 	}
 	close(fds[0]);
 	close(fds[1]);

@@ -25,7 +25,7 @@
 struct disturber {
 	pthread_t thread;
 	struct worker *w;
-	const struct kept *kept;
+	const struct map *map;
 	uint64_t there; /* bytes of it that the file has */
 	uint64_t size, seed;
 	atomic_bool at_work, stop;
@@ -67,17 +67,17 @@ static void *disturb(void *arg)
 		if (x >> 61)
 			disturb_once(d, x);
 		else
-			load(d->kept->addr + (x >> 20) % d->there);
+			load(d->map->addr + (x >> 20) % d->there);
 	}
 	return NULL;
 }
 
-static void disturb_begin(struct worker *w, struct disturber *d, const struct kept *kept)
+static void disturb_begin(struct worker *w, struct disturber *d, const struct map *map)
 {
 	*d = (struct disturber){
-		.w = w, .kept = kept, .size = w->model->size, .seed = random_next(w)
+		.w = w, .map = map, .size = w->model->size, .seed = random_next(w)
 	};
-	d->there = available(w, kept->off, kept->len);
+	d->there = model_available(w, map->off, map->len);
 	if (pthread_create(&d->thread, NULL, disturb, d))
 		fail(w, "no thread");
 	while (!atomic_load(&d->at_work))
@@ -102,15 +102,15 @@ static int open_other(struct worker *w)
 }
 
 /* A part of a kept mapping that is the file's: whole pages, and this worker's own. */
-static struct kept *pick_part(struct worker *w, bool change, uint64_t *off, uint64_t *len)
+static struct map *pick_part(struct worker *w, bool change, uint64_t *off, uint64_t *len)
 {
 	uint64_t there, end;
-	struct kept *kept = pick_kept(w, change, &there);
+	struct map *map = pick_map(w, change, &there);
 
-	if (!kept)
+	if (!map)
 		return NULL;
-	end = kept->off + round_down(available(w, kept->off, kept->len), PAGE);
-	*off = kept->off + round_down(random_below(w, there), PAGE);
+	end = map->off + round_down(model_available(w, map->off, map->len), PAGE);
+	*off = map->off + round_down(random_below(w, there), PAGE);
 	/* Mostly long, so that a device is at it while others write back what it has pinned. */
 	*len = round_up(random_chance(w, 30) ? pick_length(w) : 1 + random_below(w, MOST), PAGE);
 	if (*len > MOST)
@@ -119,7 +119,7 @@ static struct kept *pick_part(struct worker *w, bool change, uint64_t *off, uint
 		*off = round_down(*off, PAGE * w->opts->threads) + PAGE * w->thread;
 		*len = PAGE;
 	}
-	if (*off < kept->off || *off >= end)
+	if (*off < map->off || *off >= end)
 		return NULL;
 	if (*len > end - *off)
 		*len = end - *off;
@@ -128,7 +128,7 @@ static struct kept *pick_part(struct worker *w, bool change, uint64_t *off, uint
 		*off += SECTOR * random_below(w, PAGE / SECTOR);
 		*len = *len > PAGE ? *len - PAGE : SECTOR;
 	}
-	return kept;
+	return map;
 }
 
 /*
@@ -152,14 +152,14 @@ static void transferred(struct worker *w, const char *how, uint64_t off, uint64_
 		     (unsigned long long)len, n < 0 ? strerror(errno) : "short");
 }
 
-static void then_sync(struct worker *w, const struct kept *kept, uint64_t off, uint64_t len)
+static void then_sync(struct worker *w, const struct map *map, uint64_t off, uint64_t len)
 {
 	uint64_t skip = off % PAGE;
 
 	if (random_chance(w, 40))
 		return;
-	sync_mapped(w, mapped(kept, off) - skip, len + skip, MS_SYNC);
-	check_below(w, "after direct I/O into a mapping and a sync, below", off, len);
+	sync_mapped(w, map_address(map, off) - skip, len + skip, MS_SYNC);
+	check_lower(w, "after direct I/O into a mapping and a sync, below", off, len);
 }
 
 /*
@@ -193,14 +193,14 @@ void op_direct_into(struct worker *w)
 	bool own = w->direct >= 0 && random_chance(w, 25);
 	uint64_t off, len, at = 0, step, end;
 	struct disturber d;
-	struct kept *kept = pick_part(w, true, &off, &len);
+	struct map *map = pick_part(w, true, &off, &len);
 	unsigned int i;
 	int fd;
 
-	if (!kept || (own && !pick_self(w, off, round_up(len, PAGE), &at)))
+	if (!map || (own && !pick_self(w, off, round_up(len, PAGE), &at)))
 		return;
 	step = own ? 0 : round_up(len, PAGE);
-	note(w, own ? "direct-self" : "direct-into", off, len, at);
+	log_operation(w, own ? "direct-self" : "direct-into", off, len, at);
 	if (own) {
 		fd = w->direct;
 		memcpy(w->buf, w->model->bytes + at, len);
@@ -209,20 +209,21 @@ void op_direct_into(struct worker *w)
 		if (fd < 0)
 			return;
 		end = ROUNDS * (step + SLOW);
-		fill(w, w->buf, end);
+		fill_random(w, w->buf, end);
 		transferred(w, "direct write of another file", 0, end, pwrite(fd, w->buf, end, 0));
 	}
-	disturb_begin(w, &d, kept);
+	disturb_begin(w, &d, map);
 	for (i = 0; i < ROUNDS; i++)
-		read_into(w, fd, (struct iovec){ mapped(kept, off), len }, off, at + i * step,
+		read_into(w, fd, (struct iovec){ map_address(map, off), len }, off, at + i * step,
 			  own ? 0 : ROUNDS * step + i * SLOW);
 	disturb_end(&d);
 	memmove(w->buf, w->buf + (ROUNDS - 1) * step, len);
 	if (!own)
 		close(fd);
-	wrote(w, off, w->buf, len);
-	check(w, "load after a direct read into the mapping", off, mapped(kept, off), len);
-	then_sync(w, kept, off, len);
+	model_write(w, off, w->buf, len);
+	model_check(w, "load after a direct read into the mapping", off, map_address(map, off),
+		    len);
+	then_sync(w, map, off, len);
 }
 
 /* A direct write whose buffer is in a mapping of this file. */
@@ -231,34 +232,34 @@ void op_direct_from(struct worker *w)
 	bool own = w->direct >= 0 && random_chance(w, 25);
 	uint64_t off, len, at = 0;
 	struct disturber d;
-	struct kept *kept = pick_part(w, false, &off, &len);
+	struct map *map = pick_part(w, false, &off, &len);
 	int fd;
 
-	if (!kept || (own && !pick_self(w, off, len, &at)))
+	if (!map || (own && !pick_self(w, off, len, &at)))
 		return;
 	/* Where Linux itself serves the file, ext4 leaves what was stored past the old end. */
 	if (own && !w->lower[0] && w->model->polluted == w->model->size)
 		return;
-	note(w, own ? "direct-copy" : "direct-from", own ? at : off, len, off);
+	log_operation(w, own ? "direct-copy" : "direct-from", own ? at : off, len, off);
 	fd = own ? w->direct : open_other(w);
 	if (fd < 0)
 		return;
-	disturb_begin(w, &d, kept);
+	disturb_begin(w, &d, map);
 	transferred(w, "direct write from a mapping", off, len,
-		    pwrite(fd, mapped(kept, off), len, (off_t)at));
+		    pwrite(fd, map_address(map, off), len, (off_t)at));
 	disturb_end(&d);
 	if (own) {
-		wrote(w, at, w->model->bytes + off, len);
-		got(w, "read after a direct write from a mapping", at, len,
-		    pread(w->fd, w->buf, len, (off_t)at));
+		model_write(w, at, w->model->bytes + off, len);
+		check_read(w, "read after a direct write from a mapping", at, len,
+			   pread(w->fd, w->buf, len, (off_t)at));
 		if (random_chance(w, 50))
 			return;
 		if (fdatasync(fd))
 			fail(w, "fdatasync: %s", strerror(errno));
-		check_below(w, "after a direct write from a mapping, below", at, len);
+		check_lower(w, "after a direct write from a mapping, below", at, len);
 		return;
 	}
 	transferred(w, "read of what was written directly", off, len, pread(fd, w->buf, len, 0));
 	close(fd);
-	check(w, "direct write from a mapping", off, w->buf, len);
+	model_check(w, "direct write from a mapping", off, w->buf, len);
 }

@@ -160,7 +160,7 @@ static uint64_t listen_to(struct worker *w, int fd)
 	return done;
 }
 
-void await(struct worker *w, const char *who, pid_t pid, int expected)
+void await_child(struct worker *w, const char *who, pid_t pid, int expected)
 {
 	int status;
 
@@ -195,7 +195,7 @@ static uint64_t run_program(struct worker *w, struct child *c)
 		heard = listen_to(w, c->answer[0]);
 		close(c->answer[0]);
 	}
-	await(w, "another program", pid, 0);
+	await_child(w, "another program", pid, 0);
 	return heard;
 }
 
@@ -286,7 +286,7 @@ uint64_t other_program(struct worker *w, const char *what, bool inherit, uint64_
 		more = shell ? 1 : (uint64_t)c.answer[1];
 	cat = reads && c.way == BY_POPEN && !inherit && !off && len == w->model->size &&
 	      !access("/bin/cat", X_OK);
-	note(w, way_names[c.way], off, len, inherit);
+	log_operation(w, way_names[c.way], off, len, inherit);
 	pick_environment(w, &c);
 	arguments(&c, what, where, off, len, more);
 	if (shell)
@@ -305,11 +305,11 @@ static void others_read(struct worker *w, bool inherit)
 		off = 0;
 		len = LARGEST;
 	}
-	len = available(w, off, len);
+	len = model_available(w, off, len);
 	if (!len)
 		return;
-	got(w, "what another program has read", off, len,
-	    (ssize_t)other_program(w, what, inherit, off, len, 0));
+	check_read(w, "what another program has read", off, len,
+		   (ssize_t)other_program(w, what, inherit, off, len, 0));
 }
 
 static void others_write(struct worker *w, bool inherit)
@@ -320,15 +320,15 @@ static void others_write(struct worker *w, bool inherit)
 	if (!pick_range(w, true, &off, &len))
 		return;
 	if (store)
-		len = available(w, off, len);
+		len = model_available(w, off, len);
 	if (!len)
 		return;
 	seed = random_next(w);
 	other_program(w, store ? "store" : "write", inherit, off, len, seed);
 	fill_from(seed, w->buf, len);
-	wrote(w, off, w->buf, len);
-	got(w, "read after another program has written", off, len,
-	    pread(w->fd, w->buf, len, (off_t)off));
+	model_write(w, off, w->buf, len);
+	check_read(w, "read after another program has written", off, len,
+		   pread(w->fd, w->buf, len, (off_t)off));
 }
 
 void op_exec(struct worker *w)

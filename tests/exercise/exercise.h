@@ -36,9 +36,9 @@
 #define PROGRAM "hugemap-exercise"
 #define PAGE 4096ull
 #define BLOCK (2ull << 20)
-#define KEPT 8u /* mappings that a worker keeps */
+#define MAPPINGS 8u /* mappings that a worker keeps */
 #define LOG 4096u /* operations that it remembers */
-#define HELD 3u /* pipes that it keeps, with pages in them */
+#define PIPES 3u /* pipes that it keeps, with pages in them */
 #define VERSIONS 32u /* of what is in one of them */
 #define POLLUTION 0xee /* what is stored past the end of the file */
 #define LARGEST (4ull << 20) /* bytes that one operation moves at most */
@@ -55,11 +55,11 @@ struct options {
 	uint64_t processes;
 	uint64_t threads;
 	uint64_t hook_every;
-	uint64_t anew; /* operations; 0: never is everything unmapped at once */
+	uint64_t unmap_every; /* operations; 0: never is everything unmapped at once */
 	uint64_t log; /* operations printed on a failure */
 	bool hook_open; /* the hook runs with files open and mapped */
 	bool pollute; /* store past the end of the file too */
-	bool keep; /* leave the files */
+	bool keep_files; /* leave the files */
 	bool verbose;
 };
 
@@ -78,7 +78,7 @@ struct entry {
 	uint64_t size; /* of the file, before */
 };
 
-struct kept {
+struct map {
 	unsigned char *addr; /* NULL: none */
 	uint64_t off;
 	uint64_t len; /* whole pages */
@@ -86,7 +86,7 @@ struct kept {
 };
 
 /* A pipe with a part of the file in it: see pipes.c. */
-struct held {
+struct pipe_pages {
 	int fds[2];
 	uint64_t off, len; /* 0: there is none */
 	uint64_t since; /* the operation that made it */
@@ -104,10 +104,10 @@ struct worker {
 	char lower[512]; /* "" if there is none to compare with */
 	char other[512]; /* a second file, to copy to and from */
 	char outside[512]; /* another one, not served by whoever serves these; or "" */
-	int fd, below;
+	int fd, lower_fd;
 	int direct, append; /* -1: the program has none */
-	struct kept kept[KEPT];
-	struct held held[HELD];
+	struct map maps[MAPPINGS];
+	struct pipe_pages pipes[PIPES];
 	unsigned char *buf; /* LARGEST bytes and a page, page-aligned */
 	struct entry log[LOG];
 	uint64_t logged;
@@ -117,19 +117,19 @@ struct worker {
 uint64_t random_next(struct worker *w);
 uint64_t random_below(struct worker *w, uint64_t n);
 bool random_chance(struct worker *w, unsigned int percent);
-void fill(struct worker *w, unsigned char *buf, uint64_t len);
+void fill_random(struct worker *w, unsigned char *buf, uint64_t len);
 void fill_from(uint64_t seed, unsigned char *buf, uint64_t len);
-bool owns(const struct worker *w, uint64_t off);
-void note(struct worker *w, const char *name, uint64_t off, uint64_t len, uint64_t arg);
-void wrote(struct worker *w, uint64_t off, const unsigned char *buf, uint64_t len);
-void zeroed(struct worker *w, uint64_t off, uint64_t len);
-void resized(struct worker *w, uint64_t size);
-void check(struct worker *w, const char *how, uint64_t off, const unsigned char *found,
-	   uint64_t len);
-uint64_t available(struct worker *w, uint64_t off, uint64_t len);
-void got(struct worker *w, const char *how, uint64_t off, uint64_t len, ssize_t n);
+bool owns_page(const struct worker *w, uint64_t off);
+void log_operation(struct worker *w, const char *name, uint64_t off, uint64_t len, uint64_t arg);
+void model_write(struct worker *w, uint64_t off, const unsigned char *buf, uint64_t len);
+void model_zero(struct worker *w, uint64_t off, uint64_t len);
+void model_resize(struct worker *w, uint64_t size);
+void model_check(struct worker *w, const char *how, uint64_t off, const unsigned char *found,
+		 uint64_t len);
+uint64_t model_available(struct worker *w, uint64_t off, uint64_t len);
+void check_read(struct worker *w, const char *how, uint64_t off, uint64_t len, ssize_t n);
 ssize_t read_direct(struct worker *w, int fd, uint64_t len, uint64_t off);
-void check_below(struct worker *w, const char *how, uint64_t off, uint64_t len);
+void check_lower(struct worker *w, const char *how, uint64_t off, uint64_t len);
 void fail(struct worker *w, const char *format, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
 
@@ -144,7 +144,7 @@ extern const unsigned int noperations;
 
 /* ops.c */
 void list_operations(void);
-bool known_operations(const char *names);
+bool are_operations(const char *names);
 void operate(struct worker *w);
 
 /* file.c */
@@ -153,12 +153,12 @@ void check_size(struct worker *w);
 void verify(struct worker *w);
 
 /* kept.c */
-void unmap(struct worker *w, struct kept *kept);
+void unmap(struct worker *w, struct map *map);
 void unmap_all(struct worker *w);
-void keep_some(struct worker *w);
+void map_some(struct worker *w);
 
 /* maps.c; these functions fail by themselves */
-struct kept map_fresh(struct worker *w, uint64_t off, uint64_t len, bool change);
+struct map map_fresh(struct worker *w, uint64_t off, uint64_t len, bool change);
 void unmap_range(struct worker *w, unsigned char *addr, uint64_t len);
 void sync_mapped(struct worker *w, unsigned char *addr, uint64_t len, int flags);
 
@@ -172,9 +172,9 @@ void after_all(struct worker *w); /* the files are still open */
 int child_main(int argc, char **argv);
 
 /* Where in memory a byte of the file is. */
-static inline unsigned char *mapped(const struct kept *kept, uint64_t off)
+static inline unsigned char *map_address(const struct map *map, uint64_t off)
 {
-	return kept->addr + (off - kept->off);
+	return map->addr + (off - map->off);
 }
 
 static inline uint64_t round_down(uint64_t x, uint64_t to)

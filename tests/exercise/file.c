@@ -25,7 +25,7 @@ void resize_file(struct worker *w, uint64_t size)
 	if (by_path ? truncate(w->path, (off_t)size) : ftruncate(w->fd, (off_t)size))
 		fail(w, "%s to %#llx: %s", by_path ? "truncate" : "ftruncate",
 		     (unsigned long long)size, strerror(errno));
-	resized(w, size);
+	model_resize(w, size);
 }
 
 void op_pread(struct worker *w)
@@ -33,8 +33,8 @@ void op_pread(struct worker *w)
 	uint64_t off, len;
 
 	pick_range(w, false, &off, &len);
-	note(w, "pread", off, len, 0);
-	got(w, "pread", off, len, pread(w->fd, w->buf, len, (off_t)off));
+	log_operation(w, "pread", off, len, 0);
+	check_read(w, "pread", off, len, pread(w->fd, w->buf, len, (off_t)off));
 }
 
 void op_pwrite(struct worker *w)
@@ -43,64 +43,64 @@ void op_pwrite(struct worker *w)
 
 	if (!pick_range(w, true, &off, &len))
 		return;
-	note(w, "pwrite", off, len, 0);
-	fill(w, w->buf, len);
+	log_operation(w, "pwrite", off, len, 0);
+	fill_random(w, w->buf, len);
 	write_file(w, w->buf, len, off);
-	wrote(w, off, w->buf, len);
+	model_write(w, off, w->buf, len);
 }
 
 /* A call whose buffer is in a mapping of the same file, at @in: it faults there. */
-static struct kept *pick_buffer(struct worker *w, bool change, uint64_t *in, uint64_t *other,
-				uint64_t *len)
+static struct map *pick_buffer(struct worker *w, bool change, uint64_t *in, uint64_t *other,
+			       uint64_t *len)
 {
 	uint64_t limit = change ? w->model->size : w->opts->size, there;
-	struct kept *kept = pick_kept(w, change, &there);
+	struct map *map = pick_map(w, change, &there);
 
-	if (!kept || w->opts->threads > 1)
+	if (!map || w->opts->threads > 1)
 		return NULL;
-	*in = kept->off + random_below(w, there);
+	*in = map->off + random_below(w, there);
 	*other = pick_offset(w, limit);
 	*len = pick_length(w);
-	if (*len > kept->off + there - *in)
-		*len = kept->off + there - *in;
+	if (*len > map->off + there - *in)
+		*len = map->off + there - *in;
 	if (*len > limit - *other)
 		*len = limit - *other;
 	if (change)
-		*len = available(w, *in, *len);
+		*len = model_available(w, *in, *len);
 	/* Where they overlap, the result is whatever the copy makes of it. */
 	if (!*len || (*other < *in + *len && *in < *other + *len))
 		return NULL;
-	return kept;
+	return map;
 }
 
 void op_read_self(struct worker *w)
 {
 	uint64_t to, from, len;
-	struct kept *kept = pick_buffer(w, true, &to, &from, &len);
+	struct map *map = pick_buffer(w, true, &to, &from, &len);
 	ssize_t n;
 
-	if (!kept)
+	if (!map)
 		return;
-	note(w, "read-self", to, len, from);
-	n = pread(w->fd, mapped(kept, to), len, (off_t)from);
+	log_operation(w, "read-self", to, len, from);
+	n = pread(w->fd, map_address(map, to), len, (off_t)from);
 	if (n != (ssize_t)len)
 		fail(w, "read into a mapping of the file gave %zd of %llu: %s", n,
 		     (unsigned long long)len, n < 0 ? strerror(errno) : "short");
-	wrote(w, to, w->model->bytes + from, len);
-	check(w, "load after a read into the mapping", to, mapped(kept, to), len);
+	model_write(w, to, w->model->bytes + from, len);
+	model_check(w, "load after a read into the mapping", to, map_address(map, to), len);
 }
 
 void op_write_self(struct worker *w)
 {
 	uint64_t from, to, len;
-	struct kept *kept = pick_buffer(w, false, &from, &to, &len);
+	struct map *map = pick_buffer(w, false, &from, &to, &len);
 
 	/* The bytes past the end in the last page are zero, unless stored to. */
-	if (!kept || (w->model->polluted == w->model->size && from + len > w->model->size))
+	if (!map || (w->model->polluted == w->model->size && from + len > w->model->size))
 		return;
-	note(w, "write-self", to, len, from);
-	write_file(w, mapped(kept, from), len, to);
-	wrote(w, to, w->model->bytes + from, len);
+	log_operation(w, "write-self", to, len, from);
+	write_file(w, map_address(map, from), len, to);
+	model_write(w, to, w->model->bytes + from, len);
 }
 
 void op_truncate(struct worker *w)
@@ -112,7 +112,7 @@ void op_truncate(struct worker *w)
 	/* Mostly near where it is, lest the file be empty half of the time. */
 	if (random_chance(w, 60))
 		size = w->model->size - random_below(w, w->model->size / 4 + 1);
-	note(w, "truncate", size, 0, 0);
+	log_operation(w, "truncate", size, 0, 0);
 	resize_file(w, size);
 }
 
@@ -132,25 +132,25 @@ void check_size(struct worker *w)
 void verify(struct worker *w)
 {
 	uint64_t len = mapped_end(w), off;
-	struct kept all;
+	struct map all;
 
 	check_size(w);
 	if (!len)
 		return;
 	all = map_fresh(w, 0, len, false);
-	check(w, "load, all of the file", 0, mapped(&all, 0), len);
+	model_check(w, "load, all of the file", 0, map_address(&all, 0), len);
 	for (off = 0; off < w->model->size; off += LARGEST)
-		got(w, "read, all of the file", off, LARGEST,
-		    pread(w->fd, w->buf, LARGEST, (off_t)off));
+		check_read(w, "read, all of the file", off, LARGEST,
+			   pread(w->fd, w->buf, LARGEST, (off_t)off));
 	for (off = 0; off < w->model->size && w->direct >= 0; off += LARGEST)
-		got(w, "direct read, all of the file", off, LARGEST,
-		    read_direct(w, w->direct, LARGEST, off));
-	check(w, "load again, all of the file", 0, mapped(&all, 0), len);
+		check_read(w, "direct read, all of the file", off, LARGEST,
+			   read_direct(w, w->direct, LARGEST, off));
+	model_check(w, "load again, all of the file", 0, map_address(&all, 0), len);
 	unmap(w, &all);
 }
 
 void op_verify(struct worker *w)
 {
-	note(w, "verify", 0, 0, 0);
+	log_operation(w, "verify", 0, 0, 0);
 	verify(w);
 }

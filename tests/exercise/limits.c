@@ -17,7 +17,7 @@ struct plan {
 	uint64_t limit;
 	uint64_t off, len; /* of a write */
 	uint64_t written; /* of it, as much as the limit allows */
-	struct kept *kept; /* a store, if there is one */
+	struct map *map; /* a store, if there is one */
 	uint64_t store_off, store_len;
 	uint64_t seed;
 	bool by_msync;
@@ -49,8 +49,8 @@ static void child(struct worker *w, const struct plan *p)
 		expect_too_big(w, "ftruncate",
 			       ftruncate(w->fd, (off_t)(w->model->size + PAGE)) < 0);
 	if (p->store_len)
-		fill_from(p->seed + 1, p->kept->addr + (p->store_off - p->kept->off), p->store_len);
-	if (p->by_msync && p->store_len ? msync(p->kept->addr, p->kept->len, MS_SYNC) :
+		fill_from(p->seed + 1, p->map->addr + (p->store_off - p->map->off), p->store_len);
+	if (p->by_msync && p->store_len ? msync(p->map->addr, p->map->len, MS_SYNC) :
 					  fdatasync(w->fd))
 		fail(w, "sync by who has RLIMIT_FSIZE %llu: %s", (unsigned long long)p->limit,
 		     strerror(errno));
@@ -70,34 +70,34 @@ void op_limit(struct worker *w)
 		p.limit = w->model->size;
 	if (p.limit > p.off)
 		p.written = p.len < p.limit - p.off ? p.len : p.limit - p.off;
-	p.kept = pick_kept(w, true, &there);
-	if (p.kept && pick_range(w, true, &p.store_off, &p.store_len) &&
-	    p.store_off >= p.kept->off && p.store_off < p.kept->off + there) {
-		if (p.store_len > p.kept->off + there - p.store_off)
-			p.store_len = p.kept->off + there - p.store_off;
-		p.store_len = available(w, p.store_off, p.store_len);
+	p.map = pick_map(w, true, &there);
+	if (p.map && pick_range(w, true, &p.store_off, &p.store_len) && p.store_off >= p.map->off &&
+	    p.store_off < p.map->off + there) {
+		if (p.store_len > p.map->off + there - p.store_off)
+			p.store_len = p.map->off + there - p.store_off;
+		p.store_len = model_available(w, p.store_off, p.store_len);
 	} else {
 		p.store_len = 0;
 	}
-	note(w, "limit", p.off, p.written, p.limit);
+	log_operation(w, "limit", p.off, p.written, p.limit);
 	pid = fork();
 	if (pid < 0)
 		fail(w, "fork: %s", strerror(errno));
 	if (!pid)
 		child(w, &p);
-	await(w, "a child with RLIMIT_FSIZE", pid, 0);
+	await_child(w, "a child with RLIMIT_FSIZE", pid, 0);
 	fill_from(p.seed, w->buf, p.len);
 	if (p.written)
-		wrote(w, p.off, w->buf, p.written);
+		model_write(w, p.off, w->buf, p.written);
 	if (p.store_len) {
 		fill_from(p.seed + 1, w->buf, p.store_len);
-		wrote(w, p.store_off, w->buf, p.store_len);
-		check_below(w, "after a limited child's sync, below", p.store_off, p.store_len);
+		model_write(w, p.store_off, w->buf, p.store_len);
+		check_lower(w, "after a limited child's sync, below", p.store_off, p.store_len);
 	}
-	got(w, "read after a limited child", p.off, p.written,
-	    pread(w->fd, w->buf, p.written, (off_t)p.off));
+	check_read(w, "read after a limited child", p.off, p.written,
+		   pread(w->fd, w->buf, p.written, (off_t)p.off));
 	/* Whatever it was told is not told again. */
 	if (fsync(w->fd))
 		fail(w, "fsync after a limited child: %s", strerror(errno));
-	check_below(w, "after a limited child, below", p.off, p.written);
+	check_lower(w, "after a limited child, below", p.off, p.written);
 }

@@ -30,7 +30,7 @@ struct meeting {
 static struct meeting *meeting;
 
 /* Where the threads of this process wait for each other to map anew. */
-static pthread_barrier_t anew;
+static pthread_barrier_t unmap_barrier;
 
 static const char usage[] =
 	"usage: %s [options] FILE\n"
@@ -95,9 +95,9 @@ static void parse(int argc, char **argv, struct options *o)
 		{ "pollute", .flag = &o->pollute },
 		{ "without", .text = &o->without },
 		{ "rarely", .text = &o->rarely },
-		{ "anew", .number = &o->anew },
+		{ "anew", .number = &o->unmap_every },
 		{ "log", .number = &o->log },
-		{ "keep", .flag = &o->keep },
+		{ "keep", .flag = &o->keep_files },
 		{ "verbose", .flag = &o->verbose },
 		{ "list", .flag = &list },
 		{ "help", .flag = &help },
@@ -123,8 +123,8 @@ static void parse(int argc, char **argv, struct options *o)
 		exit(0);
 	if (end != -1 || optind != argc - 1 || !o->processes || o->processes > WORKERS ||
 	    !o->threads || o->threads > WORKERS || o->size < PAGE || !o->hook_every ||
-	    (o->without && !known_operations(o->without)) ||
-	    (o->rarely && !known_operations(o->rarely))) {
+	    (o->without && !are_operations(o->without)) ||
+	    (o->rarely && !are_operations(o->rarely))) {
 		fprintf(stderr, usage, PROGRAM);
 		exit(2);
 	}
@@ -133,7 +133,7 @@ static void parse(int argc, char **argv, struct options *o)
 
 static void pause_for_hook(struct worker *w)
 {
-	note(w, "hook", 0, 0, w->opts->hook_open);
+	log_operation(w, "hook", 0, 0, w->opts->hook_open);
 	if (!w->opts->hook_open)
 		close_files(w);
 	if (pthread_barrier_wait(&meeting->barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
@@ -147,11 +147,11 @@ static void pause_for_hook(struct worker *w)
 }
 
 /* Nothing of the file is mapped for a moment: what serves mappings can begin again. */
-static void begin_anew(struct worker *w)
+static void unmap_together(struct worker *w)
 {
 	unmap_all(w);
-	pthread_barrier_wait(&anew);
-	keep_some(w);
+	pthread_barrier_wait(&unmap_barrier);
+	map_some(w);
 }
 
 static void *work(void *arg)
@@ -161,8 +161,8 @@ static void *work(void *arg)
 	open_files(w);
 	for (w->op = 1; w->op <= w->opts->ops; w->op++) {
 		operate(w);
-		if (w->opts->anew && w->op % w->opts->anew == 0)
-			begin_anew(w);
+		if (w->opts->unmap_every && w->op % w->opts->unmap_every == 0)
+			unmap_together(w);
 		if (w->op % PROGRESS == 0 && !w->process && !w->thread)
 			fprintf(stderr, "%llu of %llu operations\n", (unsigned long long)w->op,
 				(unsigned long long)w->opts->ops);
@@ -227,7 +227,7 @@ static int run_process(const struct options *o, unsigned int process)
 	}
 	for (i = 0; i < o->threads; i++)
 		workers[i] = new_worker(o, &model, process, i);
-	pthread_barrier_init(&anew, NULL, (unsigned int)o->threads);
+	pthread_barrier_init(&unmap_barrier, NULL, (unsigned int)o->threads);
 	prepare(workers[0]);
 	for (i = 1; i < o->threads; i++) {
 		if (pthread_create(&threads[i], NULL, work, workers[i])) {
@@ -243,7 +243,7 @@ static int run_process(const struct options *o, unsigned int process)
 		if (workers[i]->outside[0])
 			unlink(workers[i]->outside);
 		free(workers[i]->buf);
-		if (!o->keep && !i)
+		if (!o->keep_files && !i)
 			unlink(workers[i]->path);
 		free(workers[i]);
 	}

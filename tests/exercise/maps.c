@@ -17,9 +17,9 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-static struct kept map_somewhere(struct worker *w, uint64_t off, uint64_t len, int prot, int flags)
+static struct map map_somewhere(struct worker *w, uint64_t off, uint64_t len, int prot, int flags)
 {
-	struct kept fresh;
+	struct map fresh;
 	uint64_t skip;
 
 	/* From the page, from the block's start, or somewhere between. */
@@ -36,7 +36,7 @@ static struct kept map_somewhere(struct worker *w, uint64_t off, uint64_t len, i
 	return fresh;
 }
 
-struct kept map_fresh(struct worker *w, uint64_t off, uint64_t len, bool change)
+struct map map_fresh(struct worker *w, uint64_t off, uint64_t len, bool change)
 {
 	return map_somewhere(w, off, len, change ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED);
 }
@@ -61,7 +61,7 @@ void op_private(struct worker *w)
 {
 	bool store = random_chance(w, 30);
 	uint64_t off, len, at;
-	struct kept private;
+	struct map private;
 	unsigned char *addr;
 
 	pick_range(w, false, &off, &len);
@@ -69,54 +69,55 @@ void op_private(struct worker *w)
 		return;
 	if (len > mapped_end(w) - off)
 		len = mapped_end(w) - off;
-	note(w, "map-private", off, len, store);
+	log_operation(w, "map-private", off, len, store);
 	private = map_somewhere(w, off, len, PROT_READ | PROT_WRITE, MAP_PRIVATE);
-	addr = mapped(&private, off);
-	check(w, "load from a private mapping", off, addr, len);
+	addr = map_address(&private, off);
+	model_check(w, "load from a private mapping", off, addr, len);
 	if (store) {
 		at = random_below(w, len);
 		addr[at] ^= 0xff;
-		check(w, "load before a private store", off, addr, at);
-		check(w, "load behind a private store", off + at + 1, addr + at + 1, len - at - 1);
-		len = available(w, off, len);
-		got(w, "read beside a private store", off, len,
-		    pread(w->fd, w->buf, len, (off_t)off));
+		model_check(w, "load before a private store", off, addr, at);
+		model_check(w, "load behind a private store", off + at + 1, addr + at + 1,
+			    len - at - 1);
+		len = model_available(w, off, len);
+		check_read(w, "read beside a private store", off, len,
+			   pread(w->fd, w->buf, len, (off_t)off));
 	}
 	unmap(w, &private);
 }
 
-static void keep(struct worker *w, bool misaligned)
+static void map_shared(struct worker *w, bool misaligned)
 {
-	struct kept *kept = &w->kept[random_below(w, KEPT)];
+	struct map *map = &w->maps[random_below(w, MAPPINGS)];
 	uint64_t unit = random_chance(w, 50) ? BLOCK : PAGE;
 	bool populate = random_chance(w, 10);
 	unsigned char *hole = NULL;
 	int flags = MAP_SHARED;
 
-	unmap(w, kept);
-	kept->off = round_down(pick_offset(w, w->opts->size), unit);
-	kept->len =
+	unmap(w, map);
+	map->off = round_down(pick_offset(w, w->opts->size), unit);
+	map->len =
 		round_up(1 + random_below(w, random_chance(w, 50) ? 4 * BLOCK : 64 * PAGE), PAGE);
-	kept->writable = true;
-	note(w, misaligned ? "keep-odd" : "keep", kept->off, kept->len, populate);
+	map->writable = true;
+	log_operation(w, misaligned ? "keep-odd" : "keep", map->off, map->len, populate);
 	if (populate)
 		flags |= MAP_POPULATE;
 	if (misaligned) {
-		hole = mmap(NULL, kept->len + 2 * BLOCK, PROT_NONE,
+		hole = mmap(NULL, map->len + 2 * BLOCK, PROT_NONE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (hole == MAP_FAILED)
 			fail(w, "mmap of a hole: %s", strerror(errno));
-		munmap(hole, kept->len + 2 * BLOCK);
-		hole = (unsigned char *)round_up((uintptr_t)hole, BLOCK) + kept->off % BLOCK + PAGE;
+		munmap(hole, map->len + 2 * BLOCK);
+		hole = (unsigned char *)round_up((uintptr_t)hole, BLOCK) + map->off % BLOCK + PAGE;
 	}
 	/* Threads map at the same time: never over what another one has put there. */
-	kept->addr = mmap(hole, kept->len, PROT_READ | PROT_WRITE,
-			  flags | (hole ? MAP_FIXED_NOREPLACE : 0), w->fd, (off_t)kept->off);
-	if (kept->addr == MAP_FAILED && hole && errno == EEXIST)
-		kept->addr = mmap(NULL, kept->len, PROT_READ | PROT_WRITE, flags, w->fd,
-				  (off_t)kept->off);
-	if (kept->addr == MAP_FAILED) {
-		kept->addr = NULL;
+	map->addr = mmap(hole, map->len, PROT_READ | PROT_WRITE,
+			 flags | (hole ? MAP_FIXED_NOREPLACE : 0), w->fd, (off_t)map->off);
+	if (map->addr == MAP_FAILED && hole && errno == EEXIST)
+		map->addr =
+			mmap(NULL, map->len, PROT_READ | PROT_WRITE, flags, w->fd, (off_t)map->off);
+	if (map->addr == MAP_FAILED) {
+		map->addr = NULL;
 		fail(w, "mmap: %s", strerror(errno));
 	}
 }
@@ -124,13 +125,13 @@ static void keep(struct worker *w, bool misaligned)
 /* Where the kernel likes it, so that 2 MB pages are possible. */
 void op_keep(struct worker *w)
 {
-	keep(w, false);
+	map_shared(w, false);
 }
 
 /* At an address that does not match the offset, so that they are not. */
 void op_keep_odd(struct worker *w)
 {
-	keep(w, true);
+	map_shared(w, true);
 }
 
 /* None of these may change a byte. */
@@ -149,17 +150,17 @@ void op_madvise(struct worker *w)
 	};
 	unsigned int which = (unsigned int)random_below(w, sizeof(all) / sizeof(all[0]));
 	uint64_t off, len;
-	struct kept *kept = pick_pages(w, all[which].advice == MADV_POPULATE_WRITE, &off, &len);
+	struct map *map = pick_pages(w, all[which].advice == MADV_POPULATE_WRITE, &off, &len);
 
-	if (!kept)
+	if (!map)
 		return;
 	if (!all[which].inside) {
-		off = kept->off + round_down(random_below(w, kept->len), PAGE);
-		len = 1 + random_below(w, kept->off + kept->len - off);
+		off = map->off + round_down(random_below(w, map->len), PAGE);
+		len = 1 + random_below(w, map->off + map->len - off);
 	}
-	note(w, "madvise", off, len, (uint64_t)all[which].advice);
+	log_operation(w, "madvise", off, len, (uint64_t)all[which].advice);
 	/* Older kernels, or built without THP, do not know all of them. */
-	if (madvise(mapped(kept, off), len, all[which].advice) && errno != EINVAL)
+	if (madvise(map_address(map, off), len, all[which].advice) && errno != EINVAL)
 		fail(w, "madvise(%d): %s", all[which].advice, strerror(errno));
 }
 
@@ -167,53 +168,53 @@ void op_madvise(struct worker *w)
 void op_remove(struct worker *w)
 {
 	uint64_t off, len;
-	struct kept *kept = pick_pages(w, true, &off, &len);
+	struct map *map = pick_pages(w, true, &off, &len);
 
-	if (!kept || w->opts->threads > 1)
+	if (!map || w->opts->threads > 1)
 		return;
 	len = round_up(len, PAGE);
-	note(w, "madv-remove", off, len, 0);
-	if (madvise(mapped(kept, off), len, MADV_REMOVE)) {
+	log_operation(w, "madv-remove", off, len, 0);
+	if (madvise(map_address(map, off), len, MADV_REMOVE)) {
 		if (errno != EOPNOTSUPP && errno != EINVAL)
 			fail(w, "madvise(MADV_REMOVE): %s", strerror(errno));
 		return;
 	}
-	zeroed(w, off, len);
+	model_zero(w, off, len);
 }
 
-static void move(struct worker *w, bool fixed)
+static void remap(struct worker *w, bool fixed)
 {
 	uint64_t there, len;
-	struct kept *kept = pick_kept(w, false, &there);
+	struct map *map = pick_map(w, false, &there);
 	unsigned char *addr, *place = NULL;
 	uint64_t skip = 0;
 
-	if (!kept)
+	if (!map)
 		return;
-	len = random_chance(w, 50) ? kept->len : round_up(1 + random_below(w, 4 * BLOCK), PAGE);
-	note(w, fixed ? "mremap-fixed" : "mremap", kept->off, kept->len, len);
+	len = random_chance(w, 50) ? map->len : round_up(1 + random_below(w, 4 * BLOCK), PAGE);
+	log_operation(w, fixed ? "mremap-fixed" : "mremap", map->off, map->len, len);
 	if (fixed) {
 		place = mmap(NULL, len + BLOCK, PROT_NONE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (place == MAP_FAILED)
 			fail(w, "mmap of a place: %s", strerror(errno));
 		skip = random_chance(w, 50) ? random_below(w, BLOCK / PAGE) * PAGE : 0;
-		addr = mremap(kept->addr, kept->len, len, MREMAP_MAYMOVE | MREMAP_FIXED,
+		addr = mremap(map->addr, map->len, len, MREMAP_MAYMOVE | MREMAP_FIXED,
 			      place + skip);
 	} else {
-		addr = mremap(kept->addr, kept->len, len, MREMAP_MAYMOVE);
+		addr = mremap(map->addr, map->len, len, MREMAP_MAYMOVE);
 	}
 	if (addr == MAP_FAILED) {
 		/* Advice for a part has split it: then it may neither grow nor move. */
 		if (errno != EFAULT)
 			fail(w, "mremap from %#llx to %#llx bytes: %s",
-			     (unsigned long long)kept->len, (unsigned long long)len,
+			     (unsigned long long)map->len, (unsigned long long)len,
 			     strerror(errno));
 		/* With threads, somebody else may have mapped what it has unmapped. */
 		if (place && w->opts->threads == 1)
 			munmap(place, len + BLOCK);
 		/* It may have lost its tail on the way. */
-		unmap(w, kept);
+		unmap(w, map);
 		return;
 	}
 	if (place) {
@@ -221,55 +222,55 @@ static void move(struct worker *w, bool fixed)
 			munmap(place, skip);
 		munmap(place + skip + len, BLOCK - skip);
 	}
-	kept->addr = addr;
-	kept->len = len;
+	map->addr = addr;
+	map->len = len;
 }
 
 void op_mremap(struct worker *w)
 {
-	move(w, false);
+	remap(w, false);
 }
 
 /* To a place of its own choosing, over a reservation. */
 void op_mremap_fixed(struct worker *w)
 {
-	move(w, true);
+	remap(w, true);
 }
 
 void op_mprotect(struct worker *w)
 {
 	uint64_t there;
-	struct kept *kept = pick_kept(w, false, &there);
+	struct map *map = pick_map(w, false, &there);
 
-	if (!kept)
+	if (!map)
 		return;
-	note(w, "mprotect", kept->off, kept->len, !kept->writable);
-	if (mprotect(kept->addr, kept->len, kept->writable ? PROT_READ : PROT_READ | PROT_WRITE))
+	log_operation(w, "mprotect", map->off, map->len, !map->writable);
+	if (mprotect(map->addr, map->len, map->writable ? PROT_READ : PROT_READ | PROT_WRITE))
 		fail(w, "mprotect: %s", strerror(errno));
-	kept->writable = !kept->writable;
+	map->writable = !map->writable;
 }
 
 /* The child sees what the parent stored, and the parent what the child does. */
 void op_fork(struct worker *w)
 {
 	uint64_t there, off = 0, len = 0;
-	struct kept *kept = pick_kept(w, true, &there);
+	struct map *map = pick_map(w, true, &there);
 	bool store;
 	int status;
 	pid_t pid;
 
-	if (!kept)
+	if (!map)
 		return;
-	store = pick_range(w, true, &off, &len) && off >= kept->off && off < kept->off + there &&
+	store = pick_range(w, true, &off, &len) && off >= map->off && off < map->off + there &&
 		off < w->model->size;
 	if (store) {
-		if (len > kept->off + there - off)
-			len = kept->off + there - off;
+		if (len > map->off + there - off)
+			len = map->off + there - off;
 		if (len > w->model->size - off)
 			len = w->model->size - off;
-		fill(w, w->buf, len);
+		fill_random(w, w->buf, len);
 	}
-	note(w, "fork", off, store ? len : 0, kept->off);
+	log_operation(w, "fork", off, store ? len : 0, map->off);
 	fflush(NULL);
 	pid = fork();
 	if (pid < 0)
@@ -277,9 +278,9 @@ void op_fork(struct worker *w)
 	if (!pid) {
 		uint64_t n = there < BLOCK ? there : BLOCK;
 
-		check(w, "load by a forked child", kept->off, kept->addr, n);
+		model_check(w, "load by a forked child", map->off, map->addr, n);
 		if (store)
-			memcpy(kept->addr + (off - kept->off), w->buf, len);
+			memcpy(map->addr + (off - map->off), w->buf, len);
 		_exit(0);
 	}
 	if (waitpid(pid, &status, 0) != pid)
@@ -287,9 +288,9 @@ void op_fork(struct worker *w)
 	if (status)
 		fail(w, "the forked child ended with status %#x", status);
 	if (store) {
-		wrote(w, off, w->buf, len);
-		check(w, "load after a forked child's store", off, kept->addr + (off - kept->off),
-		      len);
+		model_write(w, off, w->buf, len);
+		model_check(w, "load after a forked child's store", off,
+			    map->addr + (off - map->off), len);
 	}
 }
 
@@ -297,13 +298,13 @@ void op_fork(struct worker *w)
 void op_pollute(struct worker *w)
 {
 	uint64_t page = round_down(w->model->size, PAGE), there;
-	struct kept *kept = pick_kept(w, true, &there);
+	struct map *map = pick_map(w, true, &there);
 
-	if (!w->opts->pollute || !kept || w->opts->threads > 1 || page == w->model->size)
+	if (!w->opts->pollute || !map || w->opts->threads > 1 || page == w->model->size)
 		return;
-	if (page < kept->off || page >= kept->off + kept->len)
+	if (page < map->off || page >= map->off + map->len)
 		return;
-	note(w, "pollute", w->model->size, page + PAGE - w->model->size, 0);
+	log_operation(w, "pollute", w->model->size, page + PAGE - w->model->size, 0);
 	w->model->polluted = w->model->size;
-	memset(kept->addr + (w->model->size - kept->off), POLLUTION, page + PAGE - w->model->size);
+	memset(map->addr + (w->model->size - map->off), POLLUTION, page + PAGE - w->model->size);
 }

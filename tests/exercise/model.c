@@ -51,17 +51,17 @@ void fill_from(uint64_t seed, unsigned char *buf, uint64_t len)
 }
 
 /* No two operations write the same bytes, so stale data cannot pass for new. */
-void fill(struct worker *w, unsigned char *buf, uint64_t len)
+void fill_random(struct worker *w, unsigned char *buf, uint64_t len)
 {
 	fill_from(random_next(w), buf, len);
 }
 
-bool owns(const struct worker *w, uint64_t off)
+bool owns_page(const struct worker *w, uint64_t off)
 {
 	return off / PAGE % w->opts->threads == w->thread;
 }
 
-void note(struct worker *w, const char *name, uint64_t off, uint64_t len, uint64_t arg)
+void log_operation(struct worker *w, const char *name, uint64_t off, uint64_t len, uint64_t arg)
 {
 	struct entry *entry = &w->log[w->logged++ % LOG];
 
@@ -78,19 +78,19 @@ void note(struct worker *w, const char *name, uint64_t off, uint64_t len, uint64
 			(unsigned long long)entry->size);
 }
 
-void wrote(struct worker *w, uint64_t off, const unsigned char *buf, uint64_t len)
+void model_write(struct worker *w, uint64_t off, const unsigned char *buf, uint64_t len)
 {
 	memcpy(w->model->bytes + off, buf, len);
 	if (off + len > w->model->size)
-		resized(w, off + len);
+		model_resize(w, off + len);
 }
 
-void zeroed(struct worker *w, uint64_t off, uint64_t len)
+void model_zero(struct worker *w, uint64_t off, uint64_t len)
 {
 	memset(w->model->bytes + off, 0, len);
 }
 
-void resized(struct worker *w, uint64_t size)
+void model_resize(struct worker *w, uint64_t size)
 {
 	if (size < w->model->size)
 		memset(w->model->bytes + size, 0, w->model->size - size);
@@ -139,8 +139,8 @@ static void print_repeat(struct worker *w)
 		fprintf(stderr, " --without %s", o->without);
 	if (o->rarely)
 		fprintf(stderr, " --rarely %s", o->rarely);
-	if (o->anew)
-		fprintf(stderr, " --anew %llu", (unsigned long long)o->anew);
+	if (o->unmap_every)
+		fprintf(stderr, " --anew %llu", (unsigned long long)o->unmap_every);
 	if (o->pollute)
 		fprintf(stderr, " --pollute");
 	if (o->lower)
@@ -213,16 +213,16 @@ static void print_origin(struct worker *w, uint64_t at, const unsigned char *fou
 		fprintf(stderr, "  what was found is nowhere in the file now: older, or foreign\n");
 }
 
-static void differs(struct worker *w, const char *how, uint64_t off, const unsigned char *found,
-		    uint64_t len)
+static void fail_difference(struct worker *w, const char *how, uint64_t off,
+			    const unsigned char *found, uint64_t len)
 {
 	const unsigned char *expected = w->model->bytes + off;
 	uint64_t first = 0, last, at, wrong = 0, i;
 
-	while (expected[first] == found[first] || !owns(w, off + first))
+	while (expected[first] == found[first] || !owns_page(w, off + first))
 		first++;
 	for (last = i = first; i < len; i++) {
-		if (owns(w, off + i) && expected[i] != found[i]) {
+		if (owns_page(w, off + i) && expected[i] != found[i]) {
 			last = i;
 			wrong++;
 		}
@@ -247,8 +247,8 @@ static void differs(struct worker *w, const char *how, uint64_t off, const unsig
 }
 
 /* Bytes past the end of the file count too: they are zero, in the model as well. */
-void check(struct worker *w, const char *how, uint64_t off, const unsigned char *found,
-	   uint64_t len)
+void model_check(struct worker *w, const char *how, uint64_t off, const unsigned char *found,
+		 uint64_t len)
 {
 	const unsigned char *expected = w->model->bytes + off;
 	uint64_t i, n;
@@ -257,20 +257,20 @@ void check(struct worker *w, const char *how, uint64_t off, const unsigned char 
 		len = off < w->model->size ? w->model->size - off : 0;
 	if (w->opts->threads == 1) {
 		if (memcmp(expected, found, len))
-			differs(w, how, off, found, len);
+			fail_difference(w, how, off, found, len);
 		return;
 	}
 	for (i = 0; i < len; i += n) {
 		n = PAGE - (off + i) % PAGE;
 		if (n > len - i)
 			n = len - i;
-		if (owns(w, off + i) && memcmp(expected + i, found + i, n))
-			differs(w, how, off, found, len);
+		if (owns_page(w, off + i) && memcmp(expected + i, found + i, n))
+			fail_difference(w, how, off, found, len);
 	}
 }
 
 /* How much of a read at @off the file has. */
-uint64_t available(struct worker *w, uint64_t off, uint64_t len)
+uint64_t model_available(struct worker *w, uint64_t off, uint64_t len)
 {
 	if (off >= w->model->size)
 		return 0;
@@ -278,9 +278,9 @@ uint64_t available(struct worker *w, uint64_t off, uint64_t len)
 }
 
 /* What a read has put into w->buf: as much as there is, and the right bytes. */
-void got(struct worker *w, const char *how, uint64_t off, uint64_t len, ssize_t n)
+void check_read(struct worker *w, const char *how, uint64_t off, uint64_t len, ssize_t n)
 {
-	uint64_t there = available(w, off, len);
+	uint64_t there = model_available(w, off, len);
 
 	if (n < 0)
 		fail(w, "%s at %#llx: %s", how, (unsigned long long)off, strerror(errno));
@@ -288,7 +288,7 @@ void got(struct worker *w, const char *how, uint64_t off, uint64_t len, ssize_t 
 		fail(w, "%s of %llu bytes at %#llx gave %zd, expected %llu", how,
 		     (unsigned long long)len, (unsigned long long)off, n,
 		     (unsigned long long)there);
-	check(w, how, off, w->buf, (uint64_t)n);
+	model_check(w, how, off, w->buf, (uint64_t)n);
 }
 
 /*
@@ -314,32 +314,32 @@ ssize_t read_direct(struct worker *w, int fd, uint64_t len, uint64_t off)
  * The file below, after a sync: its size, and its bytes as they are on the
  * device, not as the page cache below may remember them.
  */
-void check_below(struct worker *w, const char *how, uint64_t off, uint64_t len)
+void check_lower(struct worker *w, const char *how, uint64_t off, uint64_t len)
 {
 	uint64_t end = round_up(off + len, PAGE);
 	struct stat st;
 
 	if (!w->lower[0] || off >= w->model->size)
 		return;
-	if (w->below < 0) {
-		w->below = open(w->lower, O_RDONLY | O_DIRECT);
-		if (w->below < 0)
-			w->below = open(w->lower, O_RDONLY);
-		if (w->below < 0)
+	if (w->lower_fd < 0) {
+		w->lower_fd = open(w->lower, O_RDONLY | O_DIRECT);
+		if (w->lower_fd < 0)
+			w->lower_fd = open(w->lower, O_RDONLY);
+		if (w->lower_fd < 0)
 			fail(w, "cannot open %s: %s", w->lower, strerror(errno));
 	}
-	if (fstat(w->below, &st))
+	if (fstat(w->lower_fd, &st))
 		fail(w, "fstat of %s: %s", w->lower, strerror(errno));
 	if ((uint64_t)st.st_size != w->model->size)
 		fail(w, "%s: the file below has %#llx bytes, expected %#llx", how,
 		     (unsigned long long)st.st_size, (unsigned long long)w->model->size);
-	if (!(fcntl(w->below, F_GETFL) & O_DIRECT))
-		posix_fadvise(w->below, 0, 0, POSIX_FADV_DONTNEED);
+	if (!(fcntl(w->lower_fd, F_GETFL) & O_DIRECT))
+		posix_fadvise(w->lower_fd, 0, 0, POSIX_FADV_DONTNEED);
 	off = round_down(off, PAGE);
 	while (off < end && off < w->model->size) {
 		uint64_t want = end - off < LARGEST ? end - off : LARGEST;
 		uint64_t there = w->model->size - off;
-		ssize_t n = read_direct(w, w->below, want, off);
+		ssize_t n = read_direct(w, w->lower_fd, want, off);
 
 		if (n < 0)
 			fail(w, "%s: read of %s: %s", how, w->lower, strerror(errno));
@@ -347,7 +347,7 @@ void check_below(struct worker *w, const char *how, uint64_t off, uint64_t len)
 			fail(w, "%s: read of %s at %#llx gave %zd bytes, expected %llu", how,
 			     w->lower, (unsigned long long)off, n,
 			     (unsigned long long)(want < there ? want : there));
-		check(w, how, off, w->buf, (uint64_t)n);
+		model_check(w, how, off, w->buf, (uint64_t)n);
 		off += (uint64_t)n;
 	}
 }

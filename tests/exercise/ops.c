@@ -81,7 +81,7 @@ void list_operations(void)
 		printf("%-14s %u\n", operations[i].name, operations[i].often);
 }
 
-static bool listed(const char *names, const char *name)
+static bool is_listed(const char *names, const char *name)
 {
 	size_t n = strlen(name);
 	const char *at;
@@ -95,7 +95,7 @@ static bool listed(const char *names, const char *name)
 }
 
 /* A misspelt name would leave out nothing, unnoticed. */
-bool known_operations(const char *names)
+bool are_operations(const char *names)
 {
 	unsigned int i, known = 0, given = 1;
 	const char *at;
@@ -103,7 +103,7 @@ bool known_operations(const char *names)
 	for (at = names; *at; at++)
 		given += *at == ',';
 	for (i = 0; i < noperations; i++)
-		known += listed(names, operations[i].name);
+		known += is_listed(names, operations[i].name);
 	return known == given;
 }
 
@@ -117,9 +117,9 @@ void operate(struct worker *w)
 		sum += op[i].often;
 	for (pick = random_below(w, sum); pick >= op->often; op++)
 		pick -= op->often;
-	if (listed(w->opts->without, op->name))
+	if (is_listed(w->opts->without, op->name))
 		return;
-	if (!listed(w->opts->rarely, op->name) || !random_below(w, RARELY))
+	if (!is_listed(w->opts->rarely, op->name) || !random_below(w, RARELY))
 		op->run(w);
 	after_operation(w);
 }

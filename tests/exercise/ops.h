@@ -24,8 +24,8 @@ void op_verify(struct worker *w);
 
 /* kept.c */
 uint64_t mapped_end(const struct worker *w);
-struct kept *pick_kept(struct worker *w, bool writable, uint64_t *len);
-struct kept *pick_pages(struct worker *w, bool writable, uint64_t *off, uint64_t *len);
+struct map *pick_map(struct worker *w, bool writable, uint64_t *len);
+struct map *pick_pages(struct worker *w, bool writable, uint64_t *off, uint64_t *len);
 void op_map_read(struct worker *w);
 void op_map_write(struct worker *w);
 void op_kept_read(struct worker *w);
@@ -81,7 +81,7 @@ void op_pipe_take(struct worker *w);
 void op_limit(struct worker *w);
 
 /* exec.c */
-void await(struct worker *w, const char *who, pid_t pid, int expected);
+void await_child(struct worker *w, const char *who, pid_t pid, int expected);
 uint64_t other_program(struct worker *w, const char *what, bool inherit, uint64_t off, uint64_t len,
 		       uint64_t more);
 void op_exec(struct worker *w);

@@ -29,12 +29,12 @@ void op_fallocate(struct worker *w)
 	pick_range(w, true, &off, &len);
 	if (w->opts->threads > 1)
 		return;
-	note(w, "fallocate", off, len, keep);
+	log_operation(w, "fallocate", off, len, keep);
 	if (!supported(w, "allocate",
 		       fallocate(w->fd, keep ? FALLOC_FL_KEEP_SIZE : 0, (off_t)off, (off_t)len)))
 		return;
 	if (!keep && off + len > w->model->size)
-		resized(w, off + len);
+		model_resize(w, off + len);
 }
 
 void op_punch(struct worker *w)
@@ -43,11 +43,11 @@ void op_punch(struct worker *w)
 
 	if (!pick_range(w, true, &off, &len))
 		return;
-	note(w, "punch", off, len, 0);
+	log_operation(w, "punch", off, len, 0);
 	if (supported(w, "punch",
 		      fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
 				(off_t)len)))
-		zeroed(w, off, available(w, off, len));
+		model_zero(w, off, model_available(w, off, len));
 }
 
 void op_zero_range(struct worker *w)
@@ -57,14 +57,14 @@ void op_zero_range(struct worker *w)
 
 	if (!pick_range(w, true, &off, &len))
 		return;
-	note(w, "zero-range", off, len, keep);
+	log_operation(w, "zero-range", off, len, keep);
 	if (!supported(w, "zero range",
 		       fallocate(w->fd, FALLOC_FL_ZERO_RANGE | (keep ? FALLOC_FL_KEEP_SIZE : 0),
 				 (off_t)off, (off_t)len)))
 		return;
-	zeroed(w, off, available(w, off, len));
+	model_zero(w, off, model_available(w, off, len));
 	if (!keep && off + len > w->model->size)
-		resized(w, off + len);
+		model_resize(w, off + len);
 }
 
 void op_collapse(struct worker *w)
@@ -76,12 +76,12 @@ void op_collapse(struct worker *w)
 	len = round_up(len, PAGE);
 	if (w->opts->threads > 1 || off + len >= size)
 		return;
-	note(w, "collapse", off, len, 0);
+	log_operation(w, "collapse", off, len, 0);
 	if (!supported(w, "collapse",
 		       fallocate(w->fd, FALLOC_FL_COLLAPSE_RANGE, (off_t)off, (off_t)len)))
 		return;
 	memmove(w->model->bytes + off, w->model->bytes + off + len, size - off - len);
-	resized(w, size - len);
+	model_resize(w, size - len);
 }
 
 void op_insert(struct worker *w)
@@ -93,13 +93,13 @@ void op_insert(struct worker *w)
 	len = round_up(len, PAGE);
 	if (w->opts->threads > 1 || off >= size || size + len > w->opts->size)
 		return;
-	note(w, "insert", off, len, 0);
+	log_operation(w, "insert", off, len, 0);
 	if (!supported(w, "insert",
 		       fallocate(w->fd, FALLOC_FL_INSERT_RANGE, (off_t)off, (off_t)len)))
 		return;
 	memmove(w->model->bytes + off + len, w->model->bytes + off, size - off);
-	resized(w, size + len);
-	zeroed(w, off, len);
+	model_resize(w, size + len);
+	model_zero(w, off, len);
 }
 
 /* What is called a hole reads as zeros, stores in a mapping included. */
@@ -110,7 +110,7 @@ void op_seek(struct worker *w)
 
 	if (off >= w->model->size || w->opts->threads > 1)
 		return;
-	note(w, "seek-hole", off, 0, 0);
+	log_operation(w, "seek-hole", off, 0, 0);
 	hole = lseek(w->fd, (off_t)off, SEEK_HOLE);
 	if (hole < 0 && errno == EINVAL)
 		return;
@@ -128,5 +128,6 @@ void op_seek(struct worker *w)
 	if (data - hole > (off_t)LARGEST)
 		data = hole + (off_t)LARGEST;
 	memset(w->buf, 0, (size_t)(data - hole));
-	check(w, "what SEEK_HOLE calls a hole", (uint64_t)hole, w->buf, (uint64_t)(data - hole));
+	model_check(w, "what SEEK_HOLE calls a hole", (uint64_t)hole, w->buf,
+		    (uint64_t)(data - hole));
 }

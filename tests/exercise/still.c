@@ -27,7 +27,7 @@ void open_files(struct worker *w)
 	w->direct = open(w->path, O_RDWR | O_DIRECT | more);
 	if (w->direct < 0 && errno != EINVAL)
 		fail(w, "open for direct I/O: %s", strerror(errno));
-	w->below = -1;
+	w->lower_fd = -1;
 }
 
 void close_files(struct worker *w)
@@ -35,14 +35,14 @@ void close_files(struct worker *w)
 	unmap_all(w);
 	if (close(w->fd) || close(w->append) || (w->direct >= 0 && close(w->direct)))
 		fail(w, "close: %s", strerror(errno));
-	if (w->below >= 0)
-		close(w->below);
-	w->fd = w->append = w->direct = w->below = -1;
+	if (w->lower_fd >= 0)
+		close(w->lower_fd);
+	w->fd = w->append = w->direct = w->lower_fd = -1;
 }
 
 void op_reopen(struct worker *w)
 {
-	note(w, "reopen", 0, 0, 0);
+	log_operation(w, "reopen", 0, 0, 0);
 	close_files(w);
 	open_files(w);
 }
@@ -52,13 +52,13 @@ void op_fsync(struct worker *w)
 	bool data = random_chance(w, 50);
 	uint64_t off = 0, len = w->model->size;
 
-	note(w, data ? "fdatasync" : "fsync", 0, len, 0);
+	log_operation(w, data ? "fdatasync" : "fsync", 0, len, 0);
 	if (data ? fdatasync(w->fd) : fsync(w->fd))
 		fail(w, "%s: %s", data ? "fdatasync" : "fsync", strerror(errno));
 	/* The whole file now and then, a part of it otherwise. */
 	if (!random_chance(w, 10))
 		pick_range(w, false, &off, &len);
-	check_below(w, data ? "after fdatasync, below" : "after fsync, below", off, len);
+	check_lower(w, data ? "after fdatasync, below" : "after fsync, below", off, len);
 }
 
 /* Start of write-back, without a promise: nothing but the bytes can be checked. */
@@ -67,7 +67,7 @@ void op_sync_range(struct worker *w)
 	uint64_t off, len;
 
 	pick_range(w, false, &off, &len);
-	note(w, "sync-range", off, len, 0);
+	log_operation(w, "sync-range", off, len, 0);
 	if (sync_file_range(w->fd, (off_t)off, (off_t)len, (unsigned int)random_below(w, 8)) &&
 	    errno != ESPIPE)
 		fail(w, "sync_file_range: %s", strerror(errno));
@@ -86,7 +86,7 @@ void op_fadvise(struct worker *w)
 	pick_range(w, false, &off, &len);
 	if (random_chance(w, 20))
 		off = len = 0;
-	note(w, "fadvise", off, len, (uint64_t)advice);
+	log_operation(w, "fadvise", off, len, (uint64_t)advice);
 	error = posix_fadvise(w->fd, (off_t)off, (off_t)len, advice);
 	if (error)
 		fail(w, "posix_fadvise(%d): %s", advice, strerror(error));
@@ -104,5 +104,5 @@ void after_all(struct worker *w)
 	verify(w);
 	if (fsync(w->fd))
 		fail(w, "fsync at the end: %s", strerror(errno));
-	check_below(w, "after the last fsync, below", 0, w->model->size);
+	check_lower(w, "after the last fsync, below", 0, w->model->size);
 }
