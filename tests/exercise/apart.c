@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Operations for which this worker lets the file go: a child that has it alone and ends
- * with stores in its mapping, in each way that there is to end; and the file mapped by
- * somebody who only reads it while another one writes.
+ * Operations for which this worker closes the file. op_apart(): a child is the only user of
+ * the file, stores in a mapping, and ends in one of several ways. op_settled(): the file is
+ * mapped by a reader only, and then another process or descriptor writes.
  */
 #include "ops.h"
 
@@ -24,7 +24,7 @@ enum ending {
 	ENDS
 };
 
-/* What the child of this worker does; it never returns. */
+/* Runs in the child, and never returns. */
 static void store_and_end(struct worker *w, enum ending how, uint64_t seed, uint64_t off,
 			  uint64_t len)
 {
@@ -38,7 +38,7 @@ static void store_and_end(struct worker *w, enum ending how, uint64_t seed, uint
 	addr = mmap(NULL, len + skip, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(off - skip));
 	if (addr == MAP_FAILED)
 		fail(w, "mmap by a child: %s", strerror(errno));
-	model_check(w, "load by a child that is alone", off, addr + skip, len);
+	model_check(w, "load by a child, the only user", off, addr + skip, len);
 	fill_from(seed, addr + skip, len);
 	snprintf(numbers[0], sizeof(numbers[0]), "%" PRIu64, off);
 	snprintf(numbers[1], sizeof(numbers[1]), "%" PRIu64, len);
@@ -76,7 +76,7 @@ void op_apart(struct worker *w)
 		fail(w, "fork: %s", strerror(errno));
 	if (!pid)
 		store_and_end(w, how, seed, off, len);
-	await_child(w, "a child that had the file alone", pid, how == END_KILLED ? SIGKILL : 0);
+	await_child(w, "a child, the only user of the file", pid, how == END_KILLED ? SIGKILL : 0);
 	open_files(w);
 	fill_from(seed, w->buf, len);
 	model_write(w, off, w->buf, len);
@@ -84,7 +84,7 @@ void op_apart(struct worker *w)
 		   pread(w->fd, w->buf, len, (off_t)off));
 }
 
-/* Mapped for reading while nobody writes: who begins to write shows there at once. */
+/* Map the file for reading while it has no writer. A later write must show at once. */
 void op_settled(struct worker *w)
 {
 	bool private = random_chance(w, 30), another = random_chance(w, 60);
@@ -103,7 +103,7 @@ void op_settled(struct worker *w)
 	addr = mmap(NULL, end, PROT_READ, private ? MAP_PRIVATE : MAP_SHARED, w->fd, 0);
 	if (addr == MAP_FAILED)
 		fail(w, "mmap for reading: %s", strerror(errno));
-	model_check(w, "load while nobody writes", off, addr + off, len);
+	model_check(w, "load without a writer", off, addr + off, len);
 	fill_from(seed, w->buf, len);
 	if (another) {
 		other_program(w, seed & 1 ? "store" : "write", false, off, len, seed);
@@ -111,11 +111,11 @@ void op_settled(struct worker *w)
 		int fd = open(w->path, O_WRONLY);
 
 		if (fd < 0 || pwrite(fd, w->buf, len, (off_t)off) != (ssize_t)len || close(fd))
-			fail(w, "write beside a reader: %s", strerror(errno));
+			fail(w, "write next to a reader: %s", strerror(errno));
 	}
 	fill_from(seed, w->buf, len);
 	model_write(w, off, w->buf, len);
-	model_check(w, "load after another one has written", off, addr + off, len);
+	model_check(w, "load after the first write", off, addr + off, len);
 	munmap(addr, end);
 	close(w->fd);
 	open_files(w);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Operations that move bytes into the file or out of it by a system call: read and
- * write in all their forms, streams, direct I/O, and copies inside the kernel.
+ * System calls that move bytes into the file or out of it: read and write in all their forms,
+ * streams, direct I/O, and copies inside the kernel.
  */
 #include "ops.h"
 
@@ -67,7 +67,7 @@ void op_preadv(struct worker *w)
 	pick_range(w, false, &off, &len);
 	parts = slices(w, iov, 5, len);
 	log_operation(w, "preadv", off, len, (uint64_t)parts);
-	/* A read that must not wait may give less, but what it gives is right. */
+	/* A read that must not wait may be short, but its bytes must be right. */
 	if (random_chance(w, 30)) {
 		n = preadv2(w->fd, iov, parts, (off_t)off, RWF_NOWAIT);
 		if (n < 0 && errno != EAGAIN && errno != EOPNOTSUPP)
@@ -106,7 +106,7 @@ void op_pwritev(struct worker *w)
 	fill_random(w, w->buf, len);
 	check_write(w, "pwritev", off, len, pwritev2(w->fd, iov, parts, (off_t)off, flags));
 	if (flags)
-		check_lower(w, "after a synchronous write, below", off, len);
+		check_lower(w, "after a synchronous write, lower file", off, len);
 }
 
 void op_append(struct worker *w)
@@ -155,7 +155,7 @@ void op_stream_read(struct worker *w)
 		munmap(addr, end - off);
 }
 
-/* A stream of writes or of stores into new room, as a log or a copy makes it. */
+/* A stream of writes or stores that extends the file, like a log or a copy. */
 void op_stream_write(struct worker *w)
 {
 	uint64_t step = PAGE << random_below(w, 7);
@@ -192,7 +192,7 @@ void op_stream_write(struct worker *w)
 		munmap(addr, len + skip);
 }
 
-/* Whole pages, as direct I/O wants them; false if there are none in the range. */
+/* Pick whole pages for direct I/O; false if there are none in the range. */
 static bool pick_direct(struct worker *w, bool change, uint64_t *off, uint64_t *len)
 {
 	uint64_t limit = round_down(w->opts->size, PAGE);
@@ -228,7 +228,7 @@ void op_direct_write(struct worker *w)
 
 	if (!pick_direct(w, true, &off, &len))
 		return;
-	/* Where Linux itself serves the file, ext4 leaves what was stored past the old end. */
+	/* ext4 itself keeps bytes that were stored past the old end. */
 	if (!w->lower[0] && w->model->polluted == w->model->size && off + len > w->model->size)
 		return;
 	log_operation(w, "direct-write", off, len, 0);
@@ -236,7 +236,7 @@ void op_direct_write(struct worker *w)
 	check_write(w, "direct write", off, len, pwrite(w->direct, w->buf, len, (off_t)off));
 }
 
-/* From one part of the file to another, in the kernel. */
+/* Copy one part of the file to another within the kernel. */
 void op_copy_range(struct worker *w)
 {
 	uint64_t from = pick_offset(w, w->opts->size), to = pick_offset(w, w->opts->size);
@@ -287,12 +287,12 @@ void op_sendfile(struct worker *w)
 		done += (uint64_t)n;
 	}
 	if (pread(other, w->buf, len, 0) != (ssize_t)len)
-		fail(w, "read of what sendfile wrote: %s", strerror(errno));
+		fail(w, "read after sendfile: %s", strerror(errno));
 	close(other);
 	model_check(w, "sendfile", off, w->buf, len);
 }
 
-/* Through a pipe in both directions: the pages themselves may travel. */
+/* Splice through a pipe in either direction, which may move the pages themselves. */
 void op_splice(struct worker *w)
 {
 	bool in = random_chance(w, 50);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The exerciser as a child of itself, by exec: it does one thing to a range of the
- * file, which it opens by its path or has inherited as a descriptor, and ends. What
- * it finds there it writes to a descriptor, for its parent to compare.
+ * The exerciser as a child of itself: it does one operation on a range of the file, which it
+ * opens by its path or has inherited as a descriptor, and exits. It writes the bytes that it
+ * has read to a descriptor, and its parent compares them.
  */
 #include "ops.h"
 
@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A short name of the file, or a number: a descriptor that is open already. */
+/* @where: a path, or the number of an inherited descriptor. */
 static int open_file(const char *where, int flags)
 {
 	return where[0] >= '0' && where[0] <= '9' ? atoi(where) : open(where, flags);
@@ -85,7 +85,7 @@ static int child_write(int fd, uint64_t off, uint64_t len, uint64_t seed)
 	return n == (ssize_t)len ? 0 : trouble("pwrite", n);
 }
 
-/* Neither unmapped nor synced: that is for its end to do. */
+/* The end of the process unmaps the range; no sync, and the stores must not be lost. */
 static int child_store(int fd, uint64_t off, uint64_t len, uint64_t seed)
 {
 	unsigned char *addr = map_range(fd, off, len, PROT_READ | PROT_WRITE);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Direct I/O of other files, and of this one, into mappings and out of them: a device
- * stores into pages, or reads them, without a fault. Meanwhile somebody else writes the
- * file back and drops what is clean, again and again: what a device stores after a page
- * was written back is to be written again.
+ * Direct I/O whose buffer is a mapping of this file: a device writes into the pages, or reads
+ * them, without a fault. At the same time a disturber thread writes the file back and drops
+ * clean pages again and again. A page that the device writes after its write-back must be
+ * written back again.
  */
 #include "ops.h"
 
@@ -16,22 +16,22 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define ROUNDS 3 /* each with other bytes, so that none hides what another one lost */
-#define MOST (LARGEST / 4) /* bytes of one */
+#define ROUNDS 3 /* each with other bytes, so that no round hides bytes lost by another */
+#define MOST (LARGEST / 4) /* most bytes of one transfer */
 #define SECTOR 512ull
 #define SLOW (4 * PAGE) /* see read_into() */
 
-/* Somebody who writes back, drops and loads beside direct I/O; it may not change a byte. */
+/* A thread that writes back, drops and loads during direct I/O, and changes no byte. */
 struct disturber {
 	pthread_t thread;
 	struct worker *w;
 	const struct map *map;
-	uint64_t there; /* bytes of it that the file has */
+	uint64_t there; /* bytes of @map that lie within the file */
 	uint64_t size, seed;
 	atomic_bool at_work, stop;
 };
 
-/* A device's stores are nobody's race, but a sanitizer takes them for one. */
+/* Loads beside DMA are allowed; ThreadSanitizer would report a race. */
 __attribute__((no_sanitize("thread"))) static void load(const unsigned char *at)
 {
 	*(const volatile unsigned char *)at;
@@ -45,15 +45,15 @@ static void disturb_once(struct disturber *d, uint64_t random)
 	switch (random >> 61) {
 	case 1:
 		if (posix_fadvise(w->fd, 0, 0, POSIX_FADV_DONTNEED))
-			fail(w, "fadvise beside direct I/O");
+			fail(w, "fadvise during direct I/O");
 		break;
 	case 2:
 		if (pread(w->fd, &byte, 1, (off_t)((random >> 20) % d->size)) != 1)
-			fail(w, "read beside direct I/O: %s", strerror(errno));
+			fail(w, "read during direct I/O: %s", strerror(errno));
 		break;
 	default:
 		if (fdatasync(w->fd))
-			fail(w, "fdatasync beside direct I/O: %s", strerror(errno));
+			fail(w, "fdatasync during direct I/O: %s", strerror(errno));
 	}
 }
 
@@ -90,7 +90,7 @@ static void disturb_end(struct disturber *d)
 	pthread_join(d->thread, NULL);
 }
 
-/* Another file for direct I/O: beside this one, or below. -1: there is none. */
+/* Open another file for direct I/O, beside this one or in the lower file system; or -1. */
 static int open_other(struct worker *w)
 {
 	const char *path = w->outside[0] && random_chance(w, 60) ? w->outside : w->other;
@@ -101,7 +101,7 @@ static int open_other(struct worker *w)
 	return fd;
 }
 
-/* A part of a kept mapping that is the file's: whole pages, and this worker's own. */
+/* Pick whole pages of a kept mapping that lie within the file and belong to this worker. */
 static struct map *pick_part(struct worker *w, bool change, uint64_t *off, uint64_t *len)
 {
 	uint64_t there, end;
@@ -111,7 +111,7 @@ static struct map *pick_part(struct worker *w, bool change, uint64_t *off, uint6
 		return NULL;
 	end = map->off + round_down(model_available(w, map->off, map->len), PAGE);
 	*off = map->off + round_down(random_below(w, there), PAGE);
-	/* Mostly long, so that a device is at it while others write back what it has pinned. */
+	/* Mostly long, so that pages are written back while they are pinned. */
 	*len = round_up(random_chance(w, 30) ? pick_length(w) : 1 + random_below(w, MOST), PAGE);
 	if (*len > MOST)
 		*len = MOST;
@@ -123,7 +123,7 @@ static struct map *pick_part(struct worker *w, bool change, uint64_t *off, uint6
 		return NULL;
 	if (*len > end - *off)
 		*len = end - *off;
-	/* Not all of a page: what is around it stays. */
+	/* Sometimes only sectors of a page: the rest of the page must stay. */
 	if (change && random_chance(w, 20)) {
 		*off += SECTOR * random_below(w, PAGE / SECTOR);
 		*len = *len > PAGE ? *len - PAGE : SECTOR;
@@ -132,8 +132,8 @@ static struct map *pick_part(struct worker *w, bool change, uint64_t *off, uint6
 }
 
 /*
- * Where in this file a transfer may go to or come from, if not another file. Where Linux
- * itself serves the file, not within a large folio: it cannot drop what is pinned.
+ * Pick the other end @self of a transfer within this file. Without a lower file system it must
+ * not share a large folio with the buffer, since Linux cannot drop a pinned folio.
  */
 static bool pick_self(struct worker *w, uint64_t off, uint64_t len, uint64_t *self)
 {
@@ -159,13 +159,13 @@ static void then_sync(struct worker *w, const struct map *map, uint64_t off, uin
 	if (random_chance(w, 40))
 		return;
 	sync_mapped(w, map_address(map, off) - skip, len + skip, MS_SYNC);
-	check_lower(w, "after direct I/O into a mapping and a sync, below", off, len);
+	check_lower(w, "after direct I/O into a mapping and a sync, lower file", off, len);
 }
 
 /*
- * If there is a @slow file, the end of the buffer is a mapping of what of it is in no cache:
- * while the kernel waits for that, the rest, which it holds already, can be written back;
- * and only then a device stores there.
+ * Read from @fd into the buffer @to. With a @slow offset, the buffer ends with a mapping of
+ * that uncached part of @fd: the kernel has pinned the pages of @to, and waits for the fault on
+ * the last part. The disturber can write the pinned pages back before the device stores to them.
  */
 static void read_into(struct worker *w, int fd, struct iovec to, uint64_t off, uint64_t at,
 		      uint64_t slow)
@@ -187,7 +187,7 @@ static void read_into(struct worker *w, int fd, struct iovec to, uint64_t off, u
 		munmap(iov[1].iov_base, SLOW);
 }
 
-/* A direct read whose buffer is in a mapping of this file. */
+/* A direct read into a mapping of this file. */
 void op_direct_into(struct worker *w)
 {
 	bool own = w->direct >= 0 && random_chance(w, 25);
@@ -226,7 +226,7 @@ void op_direct_into(struct worker *w)
 	then_sync(w, map, off, len);
 }
 
-/* A direct write whose buffer is in a mapping of this file. */
+/* A direct write from a mapping of this file. */
 void op_direct_from(struct worker *w)
 {
 	bool own = w->direct >= 0 && random_chance(w, 25);
@@ -237,7 +237,7 @@ void op_direct_from(struct worker *w)
 
 	if (!map || (own && !pick_self(w, off, len, &at)))
 		return;
-	/* Where Linux itself serves the file, ext4 leaves what was stored past the old end. */
+	/* ext4 itself keeps bytes that were stored past the old end. */
 	if (own && !w->lower[0] && w->model->polluted == w->model->size)
 		return;
 	log_operation(w, own ? "direct-copy" : "direct-from", own ? at : off, len, off);
@@ -256,10 +256,10 @@ void op_direct_from(struct worker *w)
 			return;
 		if (fdatasync(fd))
 			fail(w, "fdatasync: %s", strerror(errno));
-		check_lower(w, "after a direct write from a mapping, below", at, len);
+		check_lower(w, "after a direct write from a mapping, lower file", at, len);
 		return;
 	}
-	transferred(w, "read of what was written directly", off, len, pread(fd, w->buf, len, 0));
+	transferred(w, "read of the other file", off, len, pread(fd, w->buf, len, 0));
 	close(fd);
 	model_check(w, "direct write from a mapping", off, w->buf, len);
 }

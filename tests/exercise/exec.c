@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Operations by other programs, which are started in each way there is while the file
- * is open and mapped here: what they read is compared, and what they write is expected
- * from then on. Most are this program itself (child.c), so that a machine without any
- * other can do it; those that need a shell are left out where there is none.
+ * Operations of other programs, which this worker starts in several ways while it has the
+ * file open and mapped: the bytes that they read are compared with the model, and their writes
+ * update it. Most of them are this program itself (child.c), so that it works on a machine
+ * without other programs; without a shell the ways that need one are left out.
  */
 #include "ops.h"
 
@@ -18,14 +18,14 @@
 #include <unistd.h>
 
 #define SELF "/proc/self/exe"
-#define ARGUMENTS 8 /* of a child, with the NULL at their end */
-#define TEXT 520 /* of one: a path at most */
+#define ARGUMENTS 8 /* of a child, with the NULL at the end */
+#define TEXT 520 /* bytes of an argument: a path at most */
 #define VARIABLES 512
-#define NUMBER 200 /* descriptors of children, one for each thread */
+#define NUMBER 200 /* first descriptor number for children; one per thread */
 
 enum way {
-	BY_SPAWN, /* posix_spawn(), with nothing to do for the child before exec */
-	BY_ACTIONS, /* posix_spawn(), and the child prepares what it gets */
+	BY_SPAWN, /* posix_spawn() without file actions */
+	BY_ACTIONS, /* posix_spawn() with file actions that prepare the descriptors */
 	BY_FORK,
 	BY_VFORK,
 	BY_POPEN,
@@ -42,13 +42,13 @@ struct child {
 	char text[ARGUMENTS][TEXT];
 	char *argv[ARGUMENTS];
 	char *env[VARIABLES];
-	char command[4 * TEXT]; /* the same, for a shell */
-	int file; /* what it inherits, or -1 */
-	int number; /* it gets that as this one; -1: as it is */
-	int answer[2]; /* a pipe; -1 */
+	char command[4 * TEXT]; /* the arguments as a command for a shell */
+	int file; /* descriptor that it inherits, or -1 */
+	int number; /* descriptor number in the child; -1: the same */
+	int answer[2]; /* pipe for its output, or -1 */
 };
 
-/* Half of them without the library that this one was loaded with, if it was. */
+/* Half of the children run without the preload library of this process, if it has one. */
 static void pick_environment(struct worker *w, struct child *c)
 {
 	bool plain = random_chance(w, 50);
@@ -86,7 +86,7 @@ static void keep_across_exec(int fd)
 		fcntl(fd, F_SETFD, 0);
 }
 
-/* In the child, which shares our memory after vfork(): nothing but calls. */
+/* Runs in the child, which shares our memory after vfork(), so it only does system calls. */
 static void become(const struct child *c)
 {
 	keep_across_exec(c->answer[1]);
@@ -145,7 +145,7 @@ static pid_t by_spawn(struct worker *w, const struct child *c)
 	return pid;
 }
 
-/* All that a child says; what it has no room for is too much anyway. */
+/* Read the whole output of a child into w->buf. More than fits is an error in any case. */
 static uint64_t listen_to(struct worker *w, int fd)
 {
 	uint64_t done = 0;
@@ -240,7 +240,7 @@ static uint64_t run_shell(struct worker *w, struct child *c)
 	return heard;
 }
 
-/* What a child is to get must be open across exec beforehand, if it cannot see to it. */
+/* With a shell or a plain spawn, the parent itself must clear FD_CLOEXEC for the child. */
 static uint64_t run(struct worker *w, struct child *c)
 {
 	bool shell = c->way == BY_POPEN || c->way == BY_SYSTEM;
@@ -258,17 +258,17 @@ static uint64_t run(struct worker *w, struct child *c)
 }
 
 /**
- * other_program() - a child by exec does something to the file
- * @what: what child.c calls it
- * @inherit: by a descriptor of ours, not by the path
- * @more: what it writes begins with this; not for what it reads
+ * other_program() - run one operation on the file in another program
+ * @command: a command of child.c
+ * @inherit: let the child use our descriptor instead of the path
+ * @more: seed of the bytes to write; unused for reads
  *
- * Return: how many bytes it has answered, which are in w->buf.
+ * Return: the number of bytes that the child has read; they are in w->buf.
  */
-uint64_t other_program(struct worker *w, const char *what, bool inherit, uint64_t off, uint64_t len,
-		       uint64_t more)
+uint64_t other_program(struct worker *w, const char *command, bool inherit, uint64_t off,
+		       uint64_t len, uint64_t more)
 {
-	bool reads = !strcmp(what, "read") || !strcmp(what, "load");
+	bool reads = !strcmp(command, "read") || !strcmp(command, "load");
 	struct child c = { .file = inherit ? w->fd : -1, .number = -1, .answer = { -1, -1 } };
 	bool shell, cat = false;
 	char where[TEXT];
@@ -288,13 +288,12 @@ uint64_t other_program(struct worker *w, const char *what, bool inherit, uint64_
 	      !access("/bin/cat", X_OK);
 	log_operation(w, way_names[c.way], off, len, inherit);
 	pick_environment(w, &c);
-	arguments(&c, what, where, off, len, more);
+	arguments(&c, command, where, off, len, more);
 	if (shell)
 		shell_command(w, &c, cat);
 	return run(w, &c);
 }
 
-/* Another program reads a part of the file, or all of it. */
 static void others_read(struct worker *w, bool inherit)
 {
 	const char *what = random_chance(w, 60) ? "read" : "load";
@@ -308,7 +307,7 @@ static void others_read(struct worker *w, bool inherit)
 	len = model_available(w, off, len);
 	if (!len)
 		return;
-	check_read(w, "what another program has read", off, len,
+	check_read(w, "read by another program", off, len,
 		   (ssize_t)other_program(w, what, inherit, off, len, 0));
 }
 

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The exerciser: random operations on a file, each byte of each answer compared
- * with a copy in memory. Its sources:
+ * The exerciser does random operations on a file and compares each byte that it reads with
+ * a model, which is a copy of the file in memory. Its sources:
  *
  *	main.c	options, processes and threads, pauses for a hook command
- *	model.c	the copy in memory, the comparison, the log of what was done
+ *	model.c	the model, the comparison, the log of operations
  *	table.c	the operations by name, and how often each is done
- *	ops.c	which operation is next, and where
- *	file.c	operations by calls on the file, and the comparison of all of it
- *	kept.c	those by way of mappings, some kept over many operations
- *	dma.c	direct I/O into mappings and out of them, beside write-back
- *	bytes.c	those that read and write
- *	room.c	those on the file's size and its holes
- *	maps.c	those of mmap(2) and its kin
- *	pipes.c	pipes that hold pages while other things are done
- *	limits.c those of a process that may not make files long
- *	still.c	those that change nothing
- *	exec.c	those that other programs do; child.c is such a program
- *	apart.c	those for which this worker lets the file go
+ *	ops.c	choice of the next operation and of its range
+ *	file.c	simple calls on the file, and the comparison of the whole file
+ *	kept.c	loads and stores in mappings, some of which stay over many operations
+ *	dma.c	direct I/O with buffers in mappings, during write-back
+ *	bytes.c	system calls that read and write
+ *	room.c	the size of the file and its holes
+ *	maps.c	mmap(2), mremap(2), madvise(2), mprotect(2)
+ *	pipes.c	pipes that hold pages of the file over several operations
+ *	limits.c a process with RLIMIT_FSIZE
+ *	still.c	operations that change no byte: sync, advice, reopening
+ *	exec.c	operations of other programs; child.c is such a program
+ *	apart.c	operations for which this worker closes the file
  *
- * A worker is a thread with its own descriptors, mappings and random numbers, so
- * that its operations are the same in every run with the same options. With one
- * thread it owns the whole file. With more it owns every n-th page: pages of
- * different owners share 2 MB blocks, and nobody changes the file's size.
+ * A worker is a thread with its own descriptors, mappings and random numbers, so that its
+ * operations are the same in every run with the same options. A single thread owns the whole
+ * file. Each of n threads owns every n-th page, so that pages of different owners share 2 MB
+ * blocks; then no operation changes the size of the file.
  */
 #ifndef HUGEMAP_EXERCISE_H
 #define HUGEMAP_EXERCISE_H
@@ -36,18 +36,18 @@
 #define PROGRAM "hugemap-exercise"
 #define PAGE 4096ull
 #define BLOCK (2ull << 20)
-#define MAPPINGS 8u /* mappings that a worker keeps */
-#define LOG 4096u /* operations that it remembers */
-#define PIPES 3u /* pipes that it keeps, with pages in them */
-#define VERSIONS 32u /* of what is in one of them */
-#define POLLUTION 0xee /* what is stored past the end of the file */
-#define LARGEST (4ull << 20) /* bytes that one operation moves at most */
+#define MAPPINGS 8u /* long-lived mappings of a worker */
+#define LOG 4096u /* newest operations of a worker */
+#define PIPES 3u /* pipes of a worker that hold pages */
+#define VERSIONS 32u /* remembered contents of the pages in a pipe */
+#define POLLUTION 0xee /* byte that is stored past the end of the file */
+#define LARGEST (4ull << 20) /* most bytes of one operation */
 
 struct options {
 	const char *path;
-	const char *lower; /* directory of the same file below, or NULL */
+	const char *lower; /* directory of the file in the lower file system, or NULL */
 	const char *hook;
-	const char *without; /* names of operations, with commas */
+	const char *without; /* names of operations, separated by commas */
 	const char *rarely;
 	uint64_t seed;
 	uint64_t ops;
@@ -55,19 +55,19 @@ struct options {
 	uint64_t processes;
 	uint64_t threads;
 	uint64_t hook_every;
-	uint64_t unmap_every; /* operations; 0: never is everything unmapped at once */
+	uint64_t unmap_every; /* operations between two moments without any mapping; 0: none */
 	uint64_t log; /* operations printed on a failure */
-	bool hook_open; /* the hook runs with files open and mapped */
+	bool hook_open; /* run the hook while files are open and mapped */
 	bool pollute; /* store past the end of the file too */
-	bool keep_files; /* leave the files */
+	bool keep_files; /* do not delete the files at the end */
 	bool verbose;
 };
 
-/* What the file should hold. All bytes from @size on are zero. */
+/* The expected content of the file. All bytes from @size on are zero. */
 struct model {
 	unsigned char *bytes;
 	uint64_t size;
-	uint64_t polluted; /* size of the file when its last page was stored to past the end */
+	uint64_t polluted; /* size of the file at the last store past its end; or UINT64_MAX */
 };
 
 struct entry {
@@ -75,21 +75,21 @@ struct entry {
 	uint64_t op;
 	uint64_t off, len;
 	uint64_t arg;
-	uint64_t size; /* of the file, before */
+	uint64_t size; /* size of the file before the operation */
 };
 
 struct map {
-	unsigned char *addr; /* NULL: none */
+	unsigned char *addr; /* NULL: not mapped */
 	uint64_t off;
 	uint64_t len; /* whole pages */
 	bool writable;
 };
 
-/* A pipe with a part of the file in it: see pipes.c. */
+/* A pipe that holds pages of the file: see pipes.c. */
 struct pipe_pages {
 	int fds[2];
-	uint64_t off, len; /* 0: there is none */
-	uint64_t since; /* the operation that made it */
+	uint64_t off, len; /* range of the file; @len is 0 if the pipe is not open */
+	uint64_t since; /* operation that filled the pipe */
 	unsigned char *version[VERSIONS];
 	unsigned int nversions;
 };
@@ -101,14 +101,15 @@ struct worker {
 	uint64_t rng;
 	uint64_t op;
 	char path[512];
-	char lower[512]; /* "" if there is none to compare with */
+	char lower[512]; /* the file in the lower file system; "": it is not compared */
 	char other[512]; /* a second file, to copy to and from */
-	char outside[512]; /* another one, not served by whoever serves these; or "" */
+	char outside[512]; /* a second file in the lower file system, or "" */
 	int fd, lower_fd;
-	int direct, append; /* -1: the program has none */
+	int append;
+	int direct; /* -1: the file system has no direct I/O */
 	struct map maps[MAPPINGS];
 	struct pipe_pages pipes[PIPES];
-	unsigned char *buf; /* LARGEST bytes and a page, page-aligned */
+	unsigned char *buf; /* LARGEST + PAGE bytes, page-aligned */
 	struct entry log[LOG];
 	uint64_t logged;
 };
@@ -157,7 +158,7 @@ void unmap(struct worker *w, struct map *map);
 void unmap_all(struct worker *w);
 void map_some(struct worker *w);
 
-/* maps.c; these functions fail by themselves */
+/* maps.c: these functions call fail() on an error */
 struct map map_fresh(struct worker *w, uint64_t off, uint64_t len, bool change);
 void unmap_range(struct worker *w, unsigned char *addr, uint64_t len);
 void sync_mapped(struct worker *w, unsigned char *addr, uint64_t len, int flags);
@@ -166,12 +167,12 @@ void sync_mapped(struct worker *w, unsigned char *addr, uint64_t len, int flags)
 void open_files(struct worker *w);
 void close_files(struct worker *w);
 void after_operation(struct worker *w);
-void after_all(struct worker *w); /* the files are still open */
+void after_all(struct worker *w); /* call it while the files are open */
 
-/* child.c: the main function of a child, for --child */
+/* child.c: the main function of a child of exec.c */
 int child_main(int argc, char **argv);
 
-/* Where in memory a byte of the file is. */
+/* The address of the byte at @off of the file. */
 static inline unsigned char *map_address(const struct map *map, uint64_t off)
 {
 	return map->addr + (off - map->off);

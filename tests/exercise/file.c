@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Operations by simple calls on the file, and the comparison of all of it.
+ * Simple calls on the file, and the comparison of the whole file.
  */
 #include "ops.h"
 
@@ -49,7 +49,10 @@ void op_pwrite(struct worker *w)
 	model_write(w, off, w->buf, len);
 }
 
-/* A call whose buffer is in a mapping of the same file, at @in: it faults there. */
+/*
+ * Pick a buffer in a mapping of the same file, at @in, and a range @other of the file. The
+ * system call faults on its own file.
+ */
 static struct map *pick_buffer(struct worker *w, bool change, uint64_t *in, uint64_t *other,
 			       uint64_t *len)
 {
@@ -67,7 +70,7 @@ static struct map *pick_buffer(struct worker *w, bool change, uint64_t *in, uint
 		*len = limit - *other;
 	if (change)
 		*len = model_available(w, *in, *len);
-	/* Where they overlap, the result is whatever the copy makes of it. */
+	/* If the ranges overlap, the result depends on the order of the copy. */
 	if (!*len || (*other < *in + *len && *in < *other + *len))
 		return NULL;
 	return map;
@@ -95,7 +98,7 @@ void op_write_self(struct worker *w)
 	uint64_t from, to, len;
 	struct map *map = pick_buffer(w, false, &from, &to, &len);
 
-	/* The bytes past the end in the last page are zero, unless stored to. */
+	/* The buffer must not contain bytes that op_pollute() stored past the end. */
 	if (!map || (w->model->polluted == w->model->size && from + len > w->model->size))
 		return;
 	log_operation(w, "write-self", to, len, from);
@@ -109,14 +112,14 @@ void op_truncate(struct worker *w)
 
 	if (w->opts->threads > 1)
 		return;
-	/* Mostly near where it is, lest the file be empty half of the time. */
+	/* Mostly keep three quarters, or the file would be empty half of the time. */
 	if (random_chance(w, 60))
 		size = w->model->size - random_below(w, w->model->size / 4 + 1);
 	log_operation(w, "truncate", size, 0, 0);
 	resize_file(w, size);
 }
 
-/* Changed in passing by nobody: the size is as the model has it. */
+/* The size must be that of the model after every operation. */
 void check_size(struct worker *w)
 {
 	struct stat st;
@@ -128,7 +131,7 @@ void check_size(struct worker *w)
 		     (unsigned long long)w->model->size);
 }
 
-/* All of the file, by each way there is. */
+/* Compare the whole file by loads, reads and direct reads. */
 void verify(struct worker *w)
 {
 	uint64_t len = mapped_end(w), off;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Operations by way of mappings: fresh ones, and ones that are kept. What happens to
- * the file by other means must show in those at once, and the other way round.
+ * Loads and stores in mappings. A fresh mapping lives for one operation; a kept mapping lives
+ * for many, and must show every change that is made to the file by other calls.
  */
 #include "ops.h"
 
 #include <string.h>
 #include <sys/mman.h>
 
-/* Loads are allowed up to here: the end of the page that holds the last byte. */
+/* The end of the last page, up to which loads are allowed. */
 uint64_t mapped_end(const struct worker *w)
 {
 	return round_up(w->model->size, PAGE);
@@ -37,7 +37,7 @@ void map_some(struct worker *w)
 		op_keep(w);
 }
 
-/* A mapping that can be used now, or NULL. @len: how much of it the file has. */
+/* Pick a mapping that overlaps the file, or NULL. @len: its length up to mapped_end(). */
 struct map *pick_map(struct worker *w, bool writable, uint64_t *len)
 {
 	unsigned int start = (unsigned int)random_below(w, MAPPINGS);
@@ -55,7 +55,7 @@ struct map *pick_map(struct worker *w, bool writable, uint64_t *len)
 	return NULL;
 }
 
-/* A part of one, as calls on mappings take it: it begins with a page. */
+/* Pick a part that starts on a page, for calls like madvise(2). */
 struct map *pick_pages(struct worker *w, bool writable, uint64_t *off, uint64_t *len)
 {
 	uint64_t there, at;
@@ -77,7 +77,7 @@ void op_map_read(struct worker *w)
 	pick_range(w, false, &off, &len);
 	if (off >= w->model->size)
 		return;
-	/* To the end of the last page: zeros. */
+	/* The rest of the last page is zeros. */
 	if (len > mapped_end(w) - off)
 		len = mapped_end(w) - off;
 	log_operation(w, "map-read", off, len, 0);
@@ -102,7 +102,7 @@ void op_map_write(struct worker *w)
 	model_write(w, off, w->buf, len);
 	if (random_chance(w, 10)) {
 		sync_mapped(w, fresh.addr, fresh.len, MS_SYNC);
-		check_lower(w, "after a sync of a fresh mapping, below", off, len);
+		check_lower(w, "after a sync of a fresh mapping, lower file", off, len);
 	}
 	unmap(w, &fresh);
 }
@@ -154,7 +154,7 @@ void op_sync(struct worker *w)
 	log_operation(w, "sync", off, len, (uint64_t)flags);
 	sync_mapped(w, map_address(map, off), len, flags);
 	if (flags == MS_SYNC)
-		check_lower(w, "after a sync, below", off, len);
+		check_lower(w, "after a sync, lower file", off, len);
 }
 
 /* Unmap some pages at one end of a mapping, often not a whole block. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * A process that may not make files longer than a limit (RLIMIT_FSIZE): it is told EFBIG
- * for what it writes behind that, and nobody else is told anything. What it stores in a
- * mapping may be anywhere in the file, and what it syncs is written, whoever stored it.
+ * A process with RLIMIT_FSIZE. Its writes beyond the limit fail with EFBIG, and no other
+ * process gets an error. Its stores in a mapping may be anywhere in the file, and its syncs
+ * write the dirty pages of all processes.
  */
 #include "ops.h"
 
@@ -15,9 +15,9 @@
 
 struct plan {
 	uint64_t limit;
-	uint64_t off, len; /* of a write */
-	uint64_t written; /* of it, as much as the limit allows */
-	struct map *map; /* a store, if there is one */
+	uint64_t off, len; /* range of the write */
+	uint64_t written; /* bytes of it below the limit */
+	struct map *map; /* mapping of the store */
 	uint64_t store_off, store_len;
 	uint64_t seed;
 	bool by_msync;
@@ -52,7 +52,7 @@ static void child(struct worker *w, const struct plan *p)
 		fill_from(p->seed + 1, p->map->addr + (p->store_off - p->map->off), p->store_len);
 	if (p->by_msync && p->store_len ? msync(p->map->addr, p->map->len, MS_SYNC) :
 					  fdatasync(w->fd))
-		fail(w, "sync by who has RLIMIT_FSIZE %llu: %s", (unsigned long long)p->limit,
+		fail(w, "sync with RLIMIT_FSIZE %llu: %s", (unsigned long long)p->limit,
 		     strerror(errno));
 	_exit(0);
 }
@@ -92,12 +92,13 @@ void op_limit(struct worker *w)
 	if (p.store_len) {
 		fill_from(p.seed + 1, w->buf, p.store_len);
 		model_write(w, p.store_off, w->buf, p.store_len);
-		check_lower(w, "after a limited child's sync, below", p.store_off, p.store_len);
+		check_lower(w, "after a limited child's sync, lower file", p.store_off,
+			    p.store_len);
 	}
 	check_read(w, "read after a limited child", p.off, p.written,
 		   pread(w->fd, w->buf, p.written, (off_t)p.off));
-	/* Whatever it was told is not told again. */
+	/* The errors of the child must not be reported to this process. */
 	if (fsync(w->fd))
 		fail(w, "fsync after a limited child: %s", strerror(errno));
-	check_lower(w, "after a limited child, below", p.off, p.written);
+	check_lower(w, "after a limited child, lower file", p.off, p.written);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * hugemap-exercise: see exercise.h. Options, processes and threads, and pauses in
- * which a command is run: a remount, or the caches being dropped.
+ * hugemap-exercise: see exercise.h. Options, processes and threads, and pauses in which a
+ * hook command runs, which remounts or drops caches.
  */
 #include "exercise.h"
 
@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define WORKERS 64u /* processes, and threads of each */
-#define PROGRESS 10000 /* operations; the first worker says how far it is */
+#define WORKERS 64u /* most processes, and most threads of each */
+#define PROGRESS 10000 /* operations between two lines of progress by the first worker */
 
-/* Shared by all processes: where they wait for each other around the hook. */
+/* Shared by all processes, which wait for each other before and after the hook. */
 struct meeting {
 	pthread_barrier_t barrier;
 	int hook_status;
@@ -29,27 +29,27 @@ struct meeting {
 
 static struct meeting *meeting;
 
-/* Where the threads of this process wait for each other to map anew. */
+/* The threads of this process wait here until all have unmapped the file. */
 static pthread_barrier_t unmap_barrier;
 
 static const char usage[] =
 	"usage: %s [options] FILE\n"
-	"  --seed N           the run is the same for the same seed and options (1)\n"
+	"  --seed N           seed of the random numbers; the same seed repeats a run (1)\n"
 	"  --ops N            operations of each worker (10000)\n"
-	"  --size BYTES       largest size of the file, K, M or G (16M)\n"
-	"  --processes N      each with a file of its own: FILE.0, FILE.1, ... (1)\n"
-	"  --threads N        in each process, each with pages of its own of one file (1)\n"
-	"  --verify-lower DIR where FILE lies below: compared after each sync\n"
-	"  --hook COMMAND     run it while all files are closed ...\n"
+	"  --size BYTES       largest size of the file, with K, M or G (16M)\n"
+	"  --processes N      processes, each with its own file: FILE.0, FILE.1, ... (1)\n"
+	"  --threads N        threads of each process, each with its own pages of the file (1)\n"
+	"  --verify-lower DIR compare the file in DIR of the lower file system after each sync\n"
+	"  --hook COMMAND     run COMMAND while all files are closed ...\n"
 	"  --hook-every N     ... every N operations (10000)\n"
-	"  --hook-open        or while they are open and mapped\n"
+	"  --hook-open        run it while the files are open and mapped\n"
 	"  --pollute          store past the end of the file too, in its last page\n"
-	"  --without A,B      leave out operations; --list names them\n"
-	"  --rarely A,B       do these a twentieth as often\n"
-	"  --anew N           every N operations all threads unmap everything, and map again\n"
-	"  --log N            operations printed on a failure (50)\n"
-	"  --keep             leave the files\n"
-	"  --verbose          each operation, as it is done\n";
+	"  --without A,B      leave out operations; --list prints their names\n"
+	"  --rarely A,B       run these operations a twentieth as often\n"
+	"  --anew N           let all threads unmap everything every N operations\n"
+	"  --log N            newest operations printed on a failure (50)\n"
+	"  --keep             do not delete the files\n"
+	"  --verbose          print each operation before it runs\n";
 
 static uint64_t number(const char *text)
 {
@@ -146,7 +146,7 @@ static void pause_for_hook(struct worker *w)
 	verify(w);
 }
 
-/* Nothing of the file is mapped for a moment: what serves mappings can begin again. */
+/* Have a moment without any mapping, in which the monitor thread of steering ends. */
 static void unmap_together(struct worker *w)
 {
 	unmap_all(w);
@@ -200,7 +200,7 @@ static struct worker *new_worker(const struct options *o, struct model *model, u
 	return w;
 }
 
-/* Threads start on a file of full size, which none of them changes. */
+/* Several threads start on a file of full size, which none of them changes. */
 static void prepare(struct worker *w)
 {
 	unlink(w->path);
@@ -218,7 +218,7 @@ static int run_process(const struct options *o, unsigned int process)
 	pthread_t threads[WORKERS];
 	unsigned int i;
 
-	/* Room behind the largest size: the zeros past the end are compared too. */
+	/* The zeros past the largest size are compared too. */
 	model.bytes = mmap(NULL, round_up(o->size, BLOCK) + 2 * LARGEST, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (model.bytes == MAP_FAILED) {
@@ -268,7 +268,7 @@ static int wait_for_all(const pid_t *pids, unsigned int n)
 		if (WIFSIGNALED(status) && !result)
 			fprintf(stderr, "FAILED: process %d was killed by signal %d (%s)\n",
 				(int)pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
-		/* The rest may wait for it at the barrier for ever. */
+		/* The other processes may wait for this one at the barrier for ever. */
 		if (!result)
 			for (i = 0; i < n; i++)
 				if (pids[i] != pid)
@@ -279,7 +279,7 @@ static int wait_for_all(const pid_t *pids, unsigned int n)
 	return result;
 }
 
-/* Each in a process of its own, but a single one: a sanitizer may follow that. */
+/* A single one runs in this process, because not every sanitizer follows fork(). */
 static int run_processes(const struct options *o)
 {
 	pid_t pids[WORKERS];

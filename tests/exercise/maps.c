@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * How files are mapped, unmapped and synced, and the operations of mmap(2) and its kin.
+ * Mapping, unmapping and syncing, and the operations by mmap(2), mremap(2), madvise(2),
+ * mprotect(2) and fork(2).
  */
 #include "ops.h"
 
@@ -22,7 +23,7 @@ static struct map map_somewhere(struct worker *w, uint64_t off, uint64_t len, in
 	struct map fresh;
 	uint64_t skip;
 
-	/* From the page, from the block's start, or somewhere between. */
+	/* Start at the page, at the block, or at a page between. */
 	skip = off % PAGE;
 	if (random_chance(w, 40))
 		skip = off % BLOCK;
@@ -49,14 +50,14 @@ void unmap_range(struct worker *w, unsigned char *addr, uint64_t len)
 
 void sync_mapped(struct worker *w, unsigned char *addr, uint64_t len, int flags)
 {
-	/* What a sync of a part does, one of the whole file does as well. */
+	/* A sync of the whole file includes the range. */
 	bool whole = flags == MS_SYNC && random_chance(w, 30);
 
 	if (whole ? fdatasync(w->fd) : msync(addr, len, flags))
 		fail(w, "%s: %s", whole ? "fdatasync" : "msync", strerror(errno));
 }
 
-/* Private: what the file holds, and stores stay here. */
+/* A private mapping shows the file, and its stores do not reach the file. */
 void op_private(struct worker *w)
 {
 	bool store = random_chance(w, 30);
@@ -110,7 +111,7 @@ static void map_shared(struct worker *w, bool misaligned)
 		munmap(hole, map->len + 2 * BLOCK);
 		hole = (unsigned char *)round_up((uintptr_t)hole, BLOCK) + map->off % BLOCK + PAGE;
 	}
-	/* Threads map at the same time: never over what another one has put there. */
+	/* Another thread may have mapped something into the hole since munmap(). */
 	map->addr = mmap(hole, map->len, PROT_READ | PROT_WRITE,
 			 flags | (hole ? MAP_FIXED_NOREPLACE : 0), w->fd, (off_t)map->off);
 	if (map->addr == MAP_FAILED && hole && errno == EEXIST)
@@ -122,24 +123,24 @@ static void map_shared(struct worker *w, bool misaligned)
 	}
 }
 
-/* Where the kernel likes it, so that 2 MB pages are possible. */
+/* Keep a mapping at an address of the kernel's choice, so that 2 MB pages are possible. */
 void op_keep(struct worker *w)
 {
 	map_shared(w, false);
 }
 
-/* At an address that does not match the offset, so that they are not. */
+/* Keep a mapping at an address that no 2 MB page fits. */
 void op_keep_odd(struct worker *w)
 {
 	map_shared(w, true);
 }
 
-/* None of these may change a byte. */
+/* No advice may change a byte. */
 void op_madvise(struct worker *w)
 {
 	static const struct {
 		int advice;
-		bool inside; /* of the file only */
+		bool inside; /* only for a range within the file */
 	} all[] = {
 		{ MADV_DONTNEED, false },     { MADV_WILLNEED, false },
 		{ MADV_PAGEOUT, false },      { MADV_COLD, false },
@@ -159,12 +160,12 @@ void op_madvise(struct worker *w)
 		len = 1 + random_below(w, map->off + map->len - off);
 	}
 	log_operation(w, "madvise", off, len, (uint64_t)all[which].advice);
-	/* Older kernels, or built without THP, do not know all of them. */
+	/* Kernels that are older or built without THP lack some advice. */
 	if (madvise(map_address(map, off), len, all[which].advice) && errno != EINVAL)
 		fail(w, "madvise(%d): %s", all[which].advice, strerror(errno));
 }
 
-/* Hole punching by way of a mapping. */
+/* Punch a hole through a mapping. */
 void op_remove(struct worker *w)
 {
 	uint64_t off, len;
@@ -205,15 +206,15 @@ static void remap(struct worker *w, bool fixed)
 		addr = mremap(map->addr, map->len, len, MREMAP_MAYMOVE);
 	}
 	if (addr == MAP_FAILED) {
-		/* Advice for a part has split it: then it may neither grow nor move. */
+		/* EFAULT: advice for a part has split the VMA, which can neither grow nor move. */
 		if (errno != EFAULT)
 			fail(w, "mremap from %#llx to %#llx bytes: %s",
 			     (unsigned long long)map->len, (unsigned long long)len,
 			     strerror(errno));
-		/* With threads, somebody else may have mapped what it has unmapped. */
+		/* Another thread may have mapped something where the place was unmapped. */
 		if (place && w->opts->threads == 1)
 			munmap(place, len + BLOCK);
-		/* It may have lost its tail on the way. */
+		/* The failed call may have unmapped the tail. */
 		unmap(w, map);
 		return;
 	}
@@ -231,7 +232,7 @@ void op_mremap(struct worker *w)
 	remap(w, false);
 }
 
-/* To a place of its own choosing, over a reservation. */
+/* Move the mapping to a given address within a reservation. */
 void op_mremap_fixed(struct worker *w)
 {
 	remap(w, true);
@@ -250,7 +251,7 @@ void op_mprotect(struct worker *w)
 	map->writable = !map->writable;
 }
 
-/* The child sees what the parent stored, and the parent what the child does. */
+/* A child must see the parent's stores, and the parent the child's. */
 void op_fork(struct worker *w)
 {
 	uint64_t there, off = 0, len = 0;
@@ -294,7 +295,7 @@ void op_fork(struct worker *w)
 	}
 }
 
-/* A store past the end, in the last page: it must not come back when the file grows. */
+/* Store past the end in the last page: these bytes must be zero once the file has grown. */
 void op_pollute(struct worker *w)
 {
 	uint64_t page = round_down(w->model->size, PAGE), there;

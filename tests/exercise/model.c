@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What the file should hold, the comparison with what was found, and the log
- * that is printed when the two differ.
+ * The expected content of the file, the comparison with the bytes that were read, and the
+ * log of operations, which is printed when the two differ.
  */
 #include "exercise.h"
 
@@ -34,7 +34,7 @@ bool random_chance(struct worker *w, unsigned int percent)
 	return random_below(w, 100) < percent;
 }
 
-/* What one operation writes, whoever does it. */
+/* The bytes that one operation writes; a child of exec.c computes the same bytes. */
 void fill_from(uint64_t seed, unsigned char *buf, uint64_t len)
 {
 	uint64_t x = seed;
@@ -50,7 +50,7 @@ void fill_from(uint64_t seed, unsigned char *buf, uint64_t len)
 	}
 }
 
-/* No two operations write the same bytes, so stale data cannot pass for new. */
+/* No two operations write the same bytes, so stale bytes are detected. */
 void fill_random(struct worker *w, unsigned char *buf, uint64_t len)
 {
 	fill_from(random_next(w), buf, len);
@@ -95,8 +95,8 @@ void model_resize(struct worker *w, uint64_t size)
 	if (size < w->model->size)
 		memset(w->model->bytes + size, 0, w->model->size - size);
 	/*
-	 * The tail of the page that was the last one is zero once the size moves; but
-	 * what lies past the end of a file that grew within that page is not.
+	 * If the file shrinks or grows beyond the page, the kernel zeroes the bytes past the old
+	 * end. If it grows within the page, the bytes past the new end stay polluted.
 	 */
 	if (w->model->polluted == w->model->size && size > w->model->size &&
 	    size <= round_up(w->model->size, PAGE))
@@ -159,7 +159,7 @@ static void fail_at(struct worker *w, uint64_t at)
 	print_log(w, at);
 	print_repeat(w);
 	fflush(stderr);
-	/* Not exit(): the other threads are still at work, and the lock stays taken. */
+	/* exit() would run handlers beside the other threads; the mutex stays locked. */
 	_exit(1);
 }
 
@@ -192,7 +192,7 @@ static bool all_zero(const unsigned char *bytes, uint64_t len)
 	return !len || (!bytes[0] && !memcmp(bytes, bytes + 1, len - 1));
 }
 
-/* Bytes that belong elsewhere in the file say more than bytes that do not. */
+/* Report if the bytes belong to another offset of the file, which hints at the defect. */
 static void print_origin(struct worker *w, uint64_t at, const unsigned char *found, uint64_t len)
 {
 	const unsigned char *bytes = w->model->bytes;
@@ -206,11 +206,11 @@ static void print_origin(struct worker *w, uint64_t at, const unsigned char *fou
 		return;
 	hit = memmem(bytes, w->model->size, found, len < 64 ? len : 64);
 	if (hit)
-		fprintf(stderr, "  what was found belongs at %#llx, %+lld bytes from there\n",
+		fprintf(stderr, "  these bytes belong at %#llx, %+lld bytes from there\n",
 			(unsigned long long)(hit - bytes),
 			(long long)(hit - bytes) - (long long)at);
 	else
-		fprintf(stderr, "  what was found is nowhere in the file now: older, or foreign\n");
+		fprintf(stderr, "  these bytes are nowhere in the file now: old or foreign\n");
 }
 
 static void fail_difference(struct worker *w, const char *how, uint64_t off,
@@ -246,7 +246,7 @@ static void fail_difference(struct worker *w, const char *how, uint64_t off,
 	fail_at(w, at);
 }
 
-/* Bytes past the end of the file count too: they are zero, in the model as well. */
+/* Compare bytes past the end of the file too: they are zero in the model. */
 void model_check(struct worker *w, const char *how, uint64_t off, const unsigned char *found,
 		 uint64_t len)
 {
@@ -269,7 +269,7 @@ void model_check(struct worker *w, const char *how, uint64_t off, const unsigned
 	}
 }
 
-/* How much of a read at @off the file has. */
+/* The bytes that the file has of a range. */
 uint64_t model_available(struct worker *w, uint64_t off, uint64_t len)
 {
 	if (off >= w->model->size)
@@ -277,7 +277,7 @@ uint64_t model_available(struct worker *w, uint64_t off, uint64_t len)
 	return len < w->model->size - off ? len : w->model->size - off;
 }
 
-/* What a read has put into w->buf: as much as there is, and the right bytes. */
+/* Check the result @n of a read into w->buf: its length and its bytes. */
 void check_read(struct worker *w, const char *how, uint64_t off, uint64_t len, ssize_t n)
 {
 	uint64_t there = model_available(w, off, len);
@@ -292,8 +292,8 @@ void check_read(struct worker *w, const char *how, uint64_t off, uint64_t len, s
 }
 
 /*
- * Linux may answer a direct read with EIO where another thread stores into a hole
- * at the same time (iomap_dio_iter() says why). Not so once that is written.
+ * A direct read may fail with EIO while another thread stores into a hole of the range (see
+ * iomap_dio_iter() in Linux). Write the dirty pages back, and repeat the read.
  */
 ssize_t read_direct(struct worker *w, int fd, uint64_t len, uint64_t off)
 {
@@ -311,8 +311,8 @@ ssize_t read_direct(struct worker *w, int fd, uint64_t len, uint64_t off)
 }
 
 /*
- * The file below, after a sync: its size, and its bytes as they are on the
- * device, not as the page cache below may remember them.
+ * Compare the file in the lower file system after a sync: its size, and its bytes on the
+ * device instead of those in the page cache.
  */
 void check_lower(struct worker *w, const char *how, uint64_t off, uint64_t len)
 {
@@ -331,7 +331,7 @@ void check_lower(struct worker *w, const char *how, uint64_t off, uint64_t len)
 	if (fstat(w->lower_fd, &st))
 		fail(w, "fstat of %s: %s", w->lower, strerror(errno));
 	if ((uint64_t)st.st_size != w->model->size)
-		fail(w, "%s: the file below has %#llx bytes, expected %#llx", how,
+		fail(w, "%s: the lower file has %#llx bytes, expected %#llx", how,
 		     (unsigned long long)st.st_size, (unsigned long long)w->model->size);
 	if (!(fcntl(w->lower_fd, F_GETFL) & O_DIRECT))
 		posix_fadvise(w->lower_fd, 0, 0, POSIX_FADV_DONTNEED);

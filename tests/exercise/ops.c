@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Which operation is next, and where in the file.
+ * Choice of the next operation and of its range in the file.
  */
 #include "ops.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Borders of blocks, the end of the file, whole pages, and anywhere at all. */
+/* Prefer offsets near the border of a block, near the end of the file, and of whole pages. */
 uint64_t pick_offset(struct worker *w, uint64_t limit)
 {
 	uint64_t kind = random_below(w, 100), off;
@@ -47,8 +47,8 @@ uint64_t pick_length(struct worker *w)
 }
 
 /*
- * A range to read or, if @change, to write: within the largest size, or within one
- * page of one's own if others work on the same file.
+ * Pick a range to read or, if @change, to write. It lies within the largest size of the file;
+ * if several threads write, within one page that this worker owns.
  */
 bool pick_range(struct worker *w, bool change, uint64_t *off, uint64_t *len)
 {
@@ -94,7 +94,7 @@ static bool is_listed(const char *names, const char *name)
 	return false;
 }
 
-/* A misspelt name would leave out nothing, unnoticed. */
+/* Reject a misspelt name, which would silently leave out no operation. */
 bool are_operations(const char *names)
 {
 	unsigned int i, known = 0, given = 1;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The operations, by the file that has them. Each picks a place by the random numbers
- * of its worker, notes what it is about to do, does it, and brings the model up to date
- * or compares.
+ * The operations, by source file. Each operation picks a range by the random numbers of its
+ * worker, logs itself, runs, and then updates the model or compares the result with it.
  */
 #ifndef HUGEMAP_EXERCISE_OPS_H
 #define HUGEMAP_EXERCISE_OPS_H
@@ -72,7 +71,7 @@ void op_fork(struct worker *w);
 void op_pollute(struct worker *w);
 
 /* pipes.c */
-void pipes_watch(struct worker *w); /* after each operation */
+void pipes_watch(struct worker *w); /* call it after each operation */
 void pipes_end(struct worker *w);
 void op_pipe_hold(struct worker *w);
 void op_pipe_take(struct worker *w);
@@ -82,8 +81,8 @@ void op_limit(struct worker *w);
 
 /* exec.c */
 void await_child(struct worker *w, const char *who, pid_t pid, int expected);
-uint64_t other_program(struct worker *w, const char *what, bool inherit, uint64_t off, uint64_t len,
-		       uint64_t more);
+uint64_t other_program(struct worker *w, const char *command, bool inherit, uint64_t off,
+		       uint64_t len, uint64_t more);
 void op_exec(struct worker *w);
 
 /* apart.c */

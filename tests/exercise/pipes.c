@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Pipes that hold pages of the file, by vmsplice() of a mapping or by splice(), while
- * other things are done to it. Linux promises little of what is read from them: a page
- * that is still the file's has what the file has, and one that was taken out of it, by
- * truncation say, what it had then. So of each pipe all that its part of the file has held
- * since is remembered, and each page that comes out is one of these, whole.
+ * Pipes that hold pages of the file, by vmsplice() of a mapping or by splice(), over several
+ * operations. Linux promises little about their content: a page that is still in the page cache
+ * shows the file as it is now, and a page that has left the cache, by truncation for example,
+ * shows the file as it was then. So this file remembers all contents of the range since the pipe
+ * was filled, and every page read from the pipe must equal one of them as a whole.
  */
 #include "ops.h"
 
@@ -16,9 +16,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define MOST_PAGES 8 /* of one pipe, which has room for 16 */
+#define MOST_PAGES 8 /* pages in one pipe, which has room for 16 */
 
-/* What the file holds there now: past its end there may be what op_pollute() stores. */
+/* The present content of the range, with the bytes of op_pollute() past the end. */
 static void pipe_snapshot(const struct worker *w, const struct pipe_pages *pages,
 			  unsigned char *bytes)
 {
@@ -56,7 +56,7 @@ static void pipe_close(struct pipe_pages *pages)
 	pages->len = 0;
 }
 
-/* The first bytes that came out of a pipe, page by page. */
+/* Compare the first @len bytes out of a pipe with the versions, page by page. */
 static void pipe_check(struct worker *w, const char *how, const struct pipe_pages *pages,
 		       const unsigned char *found, uint64_t len)
 {
@@ -75,11 +75,12 @@ static void pipe_check(struct worker *w, const char *how, const struct pipe_page
 		for (i = 0; i < n && pages->version[pages->nversions - 1][at + i] == found[at + i];)
 			i++;
 		fail(w,
-		     "%s of %#llx + %#llx: page %llu holds, from %#llx on, what was not there since operation %llu: %02x, now there is %02x (%u versions)",
+		     "%s of %#llx + %#llx: page %llu at %#llx has %02x, which was not in the file since operation %llu; the file has %02x (%u versions)",
 		     how, (unsigned long long)pages->off, (unsigned long long)pages->len,
 		     (unsigned long long)((pages->off + at) / PAGE),
-		     (unsigned long long)(pages->off + at + i), (unsigned long long)pages->since,
-		     found[at + i], pages->version[pages->nversions - 1][at + i], pages->nversions);
+		     (unsigned long long)(pages->off + at + i), found[at + i],
+		     (unsigned long long)pages->since, pages->version[pages->nversions - 1][at + i],
+		     pages->nversions);
 	}
 }
 
@@ -97,7 +98,7 @@ static uint64_t pipe_read(struct worker *w, const struct pipe_pages *pages, unsi
 	return done;
 }
 
-/* The pages go into a file: another one, or this one at another place. */
+/* Splice the pages into a file: another one, or another range of this one. */
 static void pipe_splice(struct worker *w, struct pipe_pages *pages, int fd, uint64_t to,
 			uint64_t len)
 {
@@ -112,8 +113,8 @@ static void pipe_splice(struct worker *w, struct pipe_pages *pages, int fd, uint
 			     n ? strerror(errno) : "nothing");
 	}
 	if (pread(fd, w->buf, len, (off_t)to) != (ssize_t)len)
-		fail(w, "read of what came out of a pipe: %s", strerror(errno));
-	pipe_check(w, "what was spliced out", pages, w->buf, len);
+		fail(w, "read after splice out of a pipe: %s", strerror(errno));
+	pipe_check(w, "splice out of a pipe", pages, w->buf, len);
 }
 
 static void pipe_take(struct worker *w, struct pipe_pages *pages, uint64_t kind)
@@ -125,7 +126,7 @@ static void pipe_take(struct worker *w, struct pipe_pages *pages, uint64_t kind)
 		log_operation(w, "pipe-drop", pages->off, pages->len, pages->since);
 	} else if (kind < 55) {
 		log_operation(w, "pipe-read", pages->off, pages->len, pages->since);
-		pipe_check(w, "what a pipe held", pages, w->buf, pipe_read(w, pages, w->buf));
+		pipe_check(w, "read of a pipe", pages, w->buf, pipe_read(w, pages, w->buf));
 	} else if (kind < 75) {
 		log_operation(w, "pipe-to-other", pages->off, pages->len, pages->since);
 		other = open(w->other, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -168,7 +169,7 @@ void pipes_end(struct worker *w)
 			pipe_take(w, &w->pipes[i], 50);
 }
 
-/* More would keep too much of a small pool. */
+/* Several threads have one pipe each, since more pages would exhaust a small pool. */
 static struct pipe_pages *pipe_find_free(struct worker *w)
 {
 	unsigned int i;
@@ -187,7 +188,7 @@ static void pipe_begin(struct worker *w, struct pipe_pages *pages, uint64_t off)
 		fail(w, "pipe: %s", strerror(errno));
 }
 
-/* The same pages in a second pipe. */
+/* Put the same pages into a second pipe with tee(2). */
 static void pipe_copy(struct worker *w, const struct pipe_pages *pages)
 {
 	struct pipe_pages *copy = pipe_find_free(w);
@@ -204,7 +205,7 @@ static void pipe_copy(struct worker *w, const struct pipe_pages *pages)
 	pipe_remember(w, copy);
 }
 
-/* Has this worker the page of its own, and no other? */
+/* Shorten @len to the file, to the pipe, and with threads to one page of this worker. */
 static uint64_t pipe_limit(struct worker *w, uint64_t off, uint64_t len)
 {
 	if (len > MOST_PAGES * PAGE - off % PAGE)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Operations on the room that a file takes: its size, and holes made, filled, moved
- * and looked for.
+ * The size of the file and its holes: punched, allocated, moved and searched.
  */
 #include "ops.h"
 
@@ -15,7 +14,7 @@ static bool supported(struct worker *w, const char *what, int result)
 {
 	if (!result)
 		return true;
-	/* EINVAL: its blocks are larger than our pages. */
+	/* EINVAL: the block size of the file system is larger than a page. */
 	if (errno != EOPNOTSUPP && errno != EINVAL)
 		fail(w, "fallocate, %s: %s", what, strerror(errno));
 	return false;
@@ -102,7 +101,7 @@ void op_insert(struct worker *w)
 	model_zero(w, off, len);
 }
 
-/* What is called a hole reads as zeros, stores in a mapping included. */
+/* A range that SEEK_HOLE reports must read as zeros, even after stores in a mapping. */
 void op_seek(struct worker *w)
 {
 	off_t hole, data, size = (off_t)w->model->size;
@@ -128,6 +127,5 @@ void op_seek(struct worker *w)
 	if (data - hole > (off_t)LARGEST)
 		data = hole + (off_t)LARGEST;
 	memset(w->buf, 0, (size_t)(data - hole));
-	model_check(w, "what SEEK_HOLE calls a hole", (uint64_t)hole, w->buf,
-		    (uint64_t)(data - hole));
+	model_check(w, "a hole by SEEK_HOLE", (uint64_t)hole, w->buf, (uint64_t)(data - hole));
 }

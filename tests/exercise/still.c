@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Operations that may not change a byte: files closed and opened again, write-back,
- * advice.
+ * Operations that change no byte: closing and opening files, write-back, advice.
  */
 #include "ops.h"
 
@@ -14,7 +13,7 @@
 
 void open_files(struct worker *w)
 {
-	/* What other programs do not inherit they may open meanwhile. */
+	/* Without O_CLOEXEC, children of exec.c can use the inherited descriptor. */
 	int more = random_chance(w, 60) ? O_CLOEXEC : 0;
 
 	w->fd = open(w->path, O_RDWR | O_CREAT | more, 0644);
@@ -23,7 +22,7 @@ void open_files(struct worker *w)
 	w->append = open(w->path, O_WRONLY | O_APPEND | more);
 	if (w->append < 0)
 		fail(w, "open for appending: %s", strerror(errno));
-	/* Not every file system has it. */
+	/* A file system without direct I/O returns EINVAL. */
 	w->direct = open(w->path, O_RDWR | O_DIRECT | more);
 	if (w->direct < 0 && errno != EINVAL)
 		fail(w, "open for direct I/O: %s", strerror(errno));
@@ -55,13 +54,13 @@ void op_fsync(struct worker *w)
 	log_operation(w, data ? "fdatasync" : "fsync", 0, len, 0);
 	if (data ? fdatasync(w->fd) : fsync(w->fd))
 		fail(w, "%s: %s", data ? "fdatasync" : "fsync", strerror(errno));
-	/* The whole file now and then, a part of it otherwise. */
+	/* Compare a part of the file, and sometimes all of it. */
 	if (!random_chance(w, 10))
 		pick_range(w, false, &off, &len);
-	check_lower(w, data ? "after fdatasync, below" : "after fsync, below", off, len);
+	check_lower(w, data ? "after fdatasync, lower file" : "after fsync, lower file", off, len);
 }
 
-/* Start of write-back, without a promise: nothing but the bytes can be checked. */
+/* sync_file_range() guarantees no write-back, so the lower file cannot be compared. */
 void op_sync_range(struct worker *w)
 {
 	uint64_t off, len;
@@ -104,5 +103,5 @@ void after_all(struct worker *w)
 	verify(w);
 	if (fsync(w->fd))
 		fail(w, "fsync at the end: %s", strerror(errno));
-	check_lower(w, "after the last fsync, below", 0, w->model->size);
+	check_lower(w, "after the last fsync, lower file", 0, w->model->size);
 }
