@@ -14,7 +14,7 @@ struct costs costs = {
 	.stream = 7000,
 	.depth = 1024,
 	.copy = 10000,
-	.looks = 1,
+	.readahead = 1,
 };
 
 /* --- names of lines and locks ---------------------------------------------------------------- */
@@ -25,7 +25,7 @@ struct costs costs = {
 static struct machine_member cache_names[] = {
 	AT(hm_cache, opts, "cache->opts, clocks"),
 	AT(hm_cache, evict_cursor, "cache->evict_cursor"),
-	AT(hm_cache, files_lock, "cache->stores"),
+	AT(hm_cache, files_lock, "cache->files"),
 	END,
 };
 static struct machine_member shard_names[] = {
@@ -37,19 +37,19 @@ static struct machine_member shard_names[] = {
 static struct machine_member desc_names[] = { AT(hm_desc, word, "desc"), END };
 static struct machine_member container_names[] = { AT(hm_container, free, "container"), END };
 static struct machine_member ghost_names[] = { { 0, "ghosts", 0, 0 }, END };
-static struct machine_member store_names[] = {
-	AT(hm_file, cache, "store->cache, size"),
-	AT(hm_file, nhuge, "store->nhuge, nidle"),
-	AT(hm_file, dirty_counter, "store->dirty_counter"),
-	AT(hm_file, dirty_since, "store->dirty_since"),
-	AT(hm_file, dirty_lock, "store->dirty_lock"),
-	AT(hm_file, span, "store->span"),
-	AT(hm_file, stream_lock, "store->stream_lock"),
-	AT(hm_file, stream_hand, "store->stream_hand"),
-	AT(hm_file, stream, "store->stream"),
-	AT(hm_file, node_lock, "store->node_lock"),
-	AT(hm_file, dirty, "store->dirty"),
-	AT(hm_file, dir, "store->dir"),
+static struct machine_member file_names[] = {
+	AT(hm_file, cache, "file->cache, size"),
+	AT(hm_file, nhuge, "file->nhuge, nidle"),
+	AT(hm_file, dirty_counter, "file->dirty_counter"),
+	AT(hm_file, dirty_since, "file->dirty_since"),
+	AT(hm_file, dirty_lock, "file->dirty_lock"),
+	AT(hm_file, span, "file->span"),
+	AT(hm_file, stream_lock, "file->stream_lock"),
+	AT(hm_file, stream_hand, "file->stream_hand"),
+	AT(hm_file, stream, "file->stream"),
+	AT(hm_file, node_lock, "file->node_lock"),
+	AT(hm_file, dirty, "file->dirty"),
+	AT(hm_file, dir, "file->dir"),
 	END,
 };
 static struct machine_member dir_names[] = {
@@ -59,7 +59,7 @@ static struct machine_member dir_names[] = {
 };
 static struct machine_member leaf_names[] = {
 	AT(hm_leaf, dirty, "leaf->dirty"),
-	AT(hm_leaf, zero_fill, "leaf->hollow"),
+	AT(hm_leaf, zero_fill, "leaf->zero_fill"),
 	AT(hm_leaf, word, "leaf->word"),
 	AT(hm_leaf, base, "leaf->base"),
 	END,
@@ -67,14 +67,14 @@ static struct machine_member leaf_names[] = {
 static struct machine_member base_names[] = {
 	AT(hm_base, resident, "base->resident"),
 	AT(hm_base, dirty, "base->dirty"),
-	AT(hm_base, zero_fill, "base->hollow"),
+	AT(hm_base, zero_fill, "base->zero_fill"),
 	AT(hm_base, word, "base->word"),
 	END,
 };
 static struct machine_member one_lock_names[] = { { 0, "the one lock", 0, 0 }, END };
 
 /* Time that was not spent on lines and locks. */
-struct machine_member elsewhere[] = {
+struct machine_member engine_waits[] = {
 	{ 0, "(the device's queue)", 0, 0 },
 	{ 0, "(pages that others fill)", 0, 0 },
 	{ 0, "(no free frame)", 0, 0 },
@@ -86,11 +86,11 @@ enum {
 	NO_FRAME
 };
 
-struct machine_member *const names[] = {
-	cache_names, shard_names, desc_names, container_names, ghost_names,    store_names,
-	dir_names,   leaf_names,  base_names, elsewhere,       one_lock_names,
+struct machine_member *const engine_members[] = {
+	cache_names, shard_names, desc_names, container_names, ghost_names,    file_names,
+	dir_names,   leaf_names,  base_names, engine_waits,    one_lock_names,
 };
-const size_t nnames = sizeof(names) / sizeof(names[0]);
+const size_t engine_nmembers = sizeof(engine_members) / sizeof(engine_members[0]);
 
 /* --- a run ----------------------------------------------------------------------------------- */
 
@@ -104,13 +104,13 @@ static hm_spinlock_t *one_lock;
 static u64 called_at[MACHINE_CPUS];
 static u64 device_free, device_done[4096], device_ios;
 
-void new_cache(const struct hm_options *opts)
+void engine_new_cache(const struct hm_options *opts)
 {
 	size_t i, j;
 
-	for (i = 0; i < nnames; i++)
-		for (j = 0; j == 0 || names[i][j].name; j++)
-			names[i][j].line_ns = names[i][j].lock_ns = 0;
+	for (i = 0; i < engine_nmembers; i++)
+		for (j = 0; j == 0 || engine_members[i][j].name; j++)
+			engine_members[i][j].line_ns = engine_members[i][j].lock_ns = 0;
 	cache = machine_alloc(hm_cache_bytes(opts), sizeof(*cache), cache_names);
 	hm_cache_init(cache, opts);
 	machine_name(cache->shards, sizeof(struct hm_shard), shard_names);
@@ -125,41 +125,41 @@ void new_cache(const struct hm_options *opts)
 	memset(device_done, 0, sizeof(device_done));
 }
 
-struct hm_file *open_file(u64 blocks)
+struct hm_file *engine_open_file(u64 blocks)
 {
-	struct hm_file *file = machine_alloc(hm_file_bytes(), sizeof(*file), store_names);
+	struct hm_file *file = machine_alloc(hm_file_bytes(), sizeof(*file), file_names);
 
 	/* Not all of the last block is the file's: the others are cached as a whole. */
 	file = hm_file_init(cache, file, (blocks + 1) << HM_BLOCK_SHIFT);
-	sim_check(file, "no store");
+	sim_check(file, "no file");
 	return file;
 }
 
-void enter(void)
+void engine_enter(void)
 {
 	called_at[hm_cpu()] = machine_now();
 	if (one_locked)
 		hm_spin_lock(one_lock);
 }
 
-void leave(void)
+void engine_leave(void)
 {
 	if (one_locked)
 		hm_spin_unlock(one_lock);
 	core_ns += machine_now() - called_at[hm_cpu()];
 }
 
-u32 kind_access(void)
+u32 engine_access(void)
 {
 	return workload->huge ? 0 : HM_ACCESS_BASE;
 }
 
-u64 unit_pages(void)
+u64 engine_unit_pages(void)
 {
 	return workload->huge ? PAGES : 1;
 }
 
-u64 draw(struct cpu *cpu, u64 n)
+u64 engine_random(struct cpu *cpu, u64 n)
 {
 	cpu->random ^= cpu->random << 13;
 	cpu->random ^= cpu->random >> 7;
@@ -167,22 +167,22 @@ u64 draw(struct cpu *cpu, u64 n)
 	return (cpu->random * 0x2545f4914f6cdd1dull >> 11) % n;
 }
 
-void wait_until(u64 time)
+void engine_wait_until(u64 time)
 {
 	if (time > machine_now())
 		machine_work(time - machine_now());
 }
 
-static void lose(u32 why, u64 ns)
+static void engine_add_wait(u32 why, u64 ns)
 {
-	elsewhere[why].line_ns += ns;
+	engine_waits[why].line_ns += ns;
 }
 
-u64 submit(u64 pages)
+u64 engine_submit(u64 pages)
 {
 	u64 bytes = pages << HM_PAGE_SHIFT, *slot, start, done, alone;
 
-	machine_turn();
+	machine_wait_turn();
 	slot = &device_done[device_ios++ % costs.depth];
 	start = *slot > machine_now() ? *slot : machine_now();
 	alone = costs.latency * 1000 + bytes * 1000 / costs.stream;
@@ -194,7 +194,7 @@ u64 submit(u64 pages)
 			done = device_free + costs.latency * 1000;
 	}
 	*slot = done;
-	lose(DEVICE, done - machine_now() - alone);
+	engine_add_wait(DEVICE, done - machine_now() - alone);
 	return done;
 }
 
@@ -204,7 +204,7 @@ static const u64 node_stride[] = { sizeof(struct hm_dir), sizeof(struct hm_leaf)
 				   sizeof(struct hm_base) };
 static struct machine_member *const node_names[] = { dir_names, leaf_names, base_names };
 
-enum hm_outcome ask(struct hm_file *file, u64 pgoff, u32 access, struct hm_unit *unit)
+enum hm_outcome engine_get_unit(struct hm_file *file, u64 pgoff, u32 access, struct hm_unit *unit)
 {
 	enum hm_outcome outcome;
 	bool charged;
@@ -222,7 +222,7 @@ enum hm_outcome ask(struct hm_file *file, u64 pgoff, u32 access, struct hm_unit 
 	}
 }
 
-void finish_jobs(struct cpu *cpu, bool wait)
+void engine_finish_jobs(struct cpu *cpu, bool wait)
 {
 	if (wait) {
 		u64 until = machine_now() + POLL_NS;
@@ -230,8 +230,8 @@ void finish_jobs(struct cpu *cpu, bool wait)
 		if (cpu->njobs && cpu->job[cpu->first_job].done < until)
 			until = cpu->job[cpu->first_job].done;
 		if (until > machine_now())
-			lose(OTHERS, until - machine_now());
-		wait_until(until);
+			engine_add_wait(OTHERS, until - machine_now());
+		engine_wait_until(until);
 	}
 	while (cpu->njobs && cpu->job[cpu->first_job].done <= machine_now()) {
 		const struct job *job = &cpu->job[cpu->first_job];
@@ -247,36 +247,36 @@ void finish_jobs(struct cpu *cpu, bool wait)
 	}
 }
 
-static void submit_job(struct cpu *cpu, struct job *job)
+static void engine_submit_job(struct cpu *cpu, struct job *job)
 {
 	if (!job->npages)
 		return;
 	sim_check(cpu->njobs < JOBS, "too many reads ahead");
-	job->done = submit(job->npages);
+	job->done = engine_submit(job->npages);
 	cpu->job[(cpu->first_job + cpu->njobs++) % JOBS] = *job;
 	job->npages = 0;
 }
 
-void read_ahead(struct cpu *cpu, u64 pgoff, u32 access)
+void engine_read_ahead(struct cpu *cpu, u64 pgoff, u32 access)
 {
 	struct job job = { .npages = 0 };
 	struct hm_plan plan;
 	u64 next;
 
-	if (!costs.looks ||
+	if (!costs.readahead ||
 	    !CORE(hm_readahead(cpu->file, pgoff, access & ~(u32)HM_ACCESS_CACHED, &plan)))
 		return;
 	for (next = plan.start; next < plan.end;) {
 		u32 mark = next == plan.mark ? HM_ACCESS_MARK : 0;
 		struct hm_unit unit;
-		enum hm_outcome outcome =
-			ask(cpu->file, next,
-			    (plan.access & ~(u32)HM_ACCESS_WRITE) | HM_ACCESS_AHEAD | mark, &unit);
+		enum hm_outcome outcome = engine_get_unit(
+			cpu->file, next,
+			(plan.access & ~(u32)HM_ACCESS_WRITE) | HM_ACCESS_AHEAD | mark, &unit);
 
 		if (outcome == HM_FILL) {
 			if (job.npages && (unit.npages > 1 || job.npages == IO_PAGES ||
 					   job.pgoff + job.npages != unit.pgoff))
-				submit_job(cpu, &job);
+				engine_submit_job(cpu, &job);
 			if (!job.npages)
 				job.pgoff = unit.pgoff;
 			job.npages += unit.npages;
@@ -285,17 +285,17 @@ void read_ahead(struct cpu *cpu, u64 pgoff, u32 access)
 		}
 		next = unit.pgoff + unit.npages;
 	}
-	submit_job(cpu, &job);
+	engine_submit_job(cpu, &job);
 	if (next < plan.end) {
-		enter();
+		engine_enter();
 		hm_readahead_stopped(cpu->file, &plan, next);
-		leave();
+		engine_leave();
 		reclaim_wanted = true;
 	}
 }
 
 /* Victims that follow each other are unmapped at once. */
-static u32 evict_round(enum hm_kind kind, u32 *chosen)
+static u32 engine_evict_round(enum hm_kind kind, u32 *chosen)
 {
 	struct hm_victim victims[VICTIMS];
 	u32 batch = hm_cache_options(cache)->evict_batch, freed = 0, i;
@@ -331,12 +331,12 @@ static u32 evict_round(enum hm_kind kind, u32 *chosen)
 }
 
 /* Units become inactive in one round and leave in the next. */
-static bool evict_some(enum hm_kind kind)
+static bool engine_evict(enum hm_kind kind)
 {
 	u32 round, chosen;
 
 	for (round = 0; round < ROUNDS; round++) {
-		if (evict_round(kind, &chosen))
+		if (engine_evict_round(kind, &chosen))
 			return true;
 		if (!chosen)
 			return false;
@@ -344,13 +344,13 @@ static bool evict_some(enum hm_kind kind)
 	return false;
 }
 
-void reclaim(struct cpu *cpu, u64 end)
+void engine_reclaim(struct cpu *cpu, u64 end)
 {
 	while (machine_now() < end) {
 		bool some = true;
 		u32 kind;
 
-		machine_turn();
+		machine_wait_turn();
 		if (!reclaim_wanted) {
 			machine_work(POLL_NS);
 			continue;
@@ -361,41 +361,41 @@ void reclaim(struct cpu *cpu, u64 end)
 			some = false;
 			for (kind = 0; kind < HM_KINDS; kind++)
 				some |= CORE(hm_reclaim_want(cache, (enum hm_kind)kind)) &&
-					evict_some((enum hm_kind)kind);
+					engine_evict((enum hm_kind)kind);
 		}
 	}
 }
 
 /* As hugemap_bring() does: have a page there. */
-static void bring(struct cpu *cpu, u64 pgoff, u32 access)
+static void engine_fill(struct cpu *cpu, u64 pgoff, u32 access)
 {
 	struct hm_unit unit;
 	u64 done;
 
 	for (;;) {
-		enum hm_outcome outcome = ask(cpu->file, pgoff, access, &unit);
+		enum hm_outcome outcome = engine_get_unit(cpu->file, pgoff, access, &unit);
 
 		if (outcome == HM_FILL)
-			done = submit(unit.npages);
+			done = engine_submit(unit.npages);
 		if (outcome != HM_NO_FRAME && unit.hints & HM_HINT_READAHEAD)
-			read_ahead(cpu, pgoff, access);
+			engine_read_ahead(cpu, pgoff, access);
 		switch (outcome) {
 		case HM_HIT:
 			return;
 		case HM_FILL:
 			if (unit.hints & HM_HINT_RECLAIM)
 				reclaim_wanted = true;
-			wait_until(done);
+			engine_wait_until(done);
 			CORE(hm_fill_done(&unit, 0, false));
 			break;
 		case HM_BUSY:
-			finish_jobs(cpu, true);
+			engine_finish_jobs(cpu, true);
 			break;
 		case HM_NO_FRAME:
-			finish_jobs(cpu, false);
+			engine_finish_jobs(cpu, false);
 			reclaim_wanted = true;
-			if (!evict_some(unit.npages > 1 ? HM_HUGE : HM_BASE)) {
-				lose(NO_FRAME, POLL_NS);
+			if (!engine_evict(unit.npages > 1 ? HM_HUGE : HM_BASE)) {
+				engine_add_wait(NO_FRAME, POLL_NS);
 				machine_work(POLL_NS);
 			}
 			break;
@@ -406,18 +406,18 @@ static void bring(struct cpu *cpu, u64 pgoff, u32 access)
 	}
 }
 
-void fault(struct cpu *cpu, u64 pgoff, struct hm_unit *unit)
+void engine_fault(struct cpu *cpu, u64 pgoff, struct hm_unit *unit)
 {
-	u32 access = kind_access();
+	u32 access = engine_access();
 
 	machine_work(costs.fault);
-	while (ask(cpu->file, pgoff, access | HM_ACCESS_CACHED, unit) != HM_HIT) {
-		bring(cpu, pgoff, access);
+	while (engine_get_unit(cpu->file, pgoff, access | HM_ACCESS_CACHED, unit) != HM_HIT) {
+		engine_fill(cpu, pgoff, access);
 		machine_work(costs.fault);
 		access |= HM_ACCESS_AGAIN;
 	}
 	if (unit->hints & HM_HINT_READAHEAD)
-		read_ahead(cpu, pgoff, access);
+		engine_read_ahead(cpu, pgoff, access);
 	machine_work(costs.map);
 	mapped[unit->frame] = true;
 }

@@ -22,7 +22,7 @@ struct costs {
 	u64 fault, map, unmap, protect; /* ns */
 	u64 latency, stream, bandwidth, depth; /* us, MB/s, MB/s, I/Os */
 	u64 copy; /* MB/s */
-	u64 looks;
+	u64 readahead;
 };
 extern struct costs costs;
 
@@ -61,46 +61,46 @@ extern u64 core_ns; /* spent in the core, waits for lines and locks included */
 extern u8 mapped[(HM_BLOCK_PAGES + 1) * MOST_FRAMES]; /* frames that page tables may map */
 
 /* Members of what is in a cache, by name, and time that was not spent on any of them. */
-extern struct machine_member *const names[];
-extern const size_t nnames;
-extern struct machine_member elsewhere[];
+extern struct machine_member *const engine_members[];
+extern const size_t engine_nmembers;
+extern struct machine_member engine_waits[];
 
 /* A cache, and stores in it, in modelled memory; nothing has been waited for yet. */
-void new_cache(const struct hm_options *opts);
-struct hm_file *open_file(u64 blocks);
+void engine_new_cache(const struct hm_options *opts);
+struct hm_file *engine_open_file(u64 blocks);
 
 /* A call of the core: CORE(hm_fault(...)), or between the two. */
-void enter(void);
-void leave(void);
+void engine_enter(void);
+void engine_leave(void);
 
 #define CORE(call)                        \
 	({                                \
 		__typeof__(call) result_; \
-		enter();                  \
+		engine_enter();           \
 		result_ = (call);         \
-		leave();                  \
+		engine_leave();           \
 		result_;                  \
 	})
 
-u32 kind_access(void);
-u64 unit_pages(void);
-u64 draw(struct cpu *cpu, u64 n);
-void wait_until(u64 time);
+u32 engine_access(void);
+u64 engine_unit_pages(void);
+u64 engine_random(struct cpu *cpu, u64 n);
+void engine_wait_until(u64 time);
 
 /* When will the device have done an I/O that is given to it now? */
-u64 submit(u64 pages);
+u64 engine_submit(u64 pages);
 
 /* hm_fault(), with the nodes that it asks for. */
-enum hm_outcome ask(struct hm_file *file, u64 pgoff, u32 access, struct hm_unit *unit);
+enum hm_outcome engine_get_unit(struct hm_file *file, u64 pgoff, u32 access, struct hm_unit *unit);
 
 /* What has been read ahead by now: @wait, for the first of it, or for what others do. */
-void finish_jobs(struct cpu *cpu, bool wait);
-void read_ahead(struct cpu *cpu, u64 pgoff, u32 access);
+void engine_finish_jobs(struct cpu *cpu, bool wait);
+void engine_read_ahead(struct cpu *cpu, u64 pgoff, u32 access);
 
 /* A fault that reads: what is there is mapped without a lock. */
-void fault(struct cpu *cpu, u64 pgoff, struct hm_unit *unit);
+void engine_fault(struct cpu *cpu, u64 pgoff, struct hm_unit *unit);
 
 /* The thread that reclaims, until @end: hugemap_evict_ahead(), while there is too little free. */
-void reclaim(struct cpu *cpu, u64 end);
+void engine_reclaim(struct cpu *cpu, u64 end);
 
 #endif /* SCALE_ENGINE_H */

@@ -48,9 +48,9 @@ static size_t used;
 static struct region regions[REGIONS];
 static u32 nregions;
 
-static u64 when[MACHINE_CPUS]; /* clocks; NEVER: does not run */
-static u64 slept[MACHINE_CPUS];
-static u8 behind[MACHINE_CPUS]; /* in a lock's queue: who comes next, plus 1 */
+static u64 clock[MACHINE_CPUS]; /* clocks; NEVER: does not run */
+static u64 blocked_at[MACHINE_CPUS];
+static u8 next_waiter[MACHINE_CPUS]; /* in a lock's queue: who comes next, plus 1 */
 static bool reading[MACHINE_CPUS]; /* the last access was a read that another one may overlap */
 static u64 on_node[MACHINE_CPUS][CPU_WORDS];
 static u32 node_of[MACHINE_CPUS];
@@ -63,44 +63,44 @@ static void (*cpu_work)(u32 cpu);
 /* --- processors ----------------------------------------------------------------------- */
 
 /* The earliest processor goes on; without any, whoever called machine_run() does. */
-static void go_on(void)
+static void machine_run_earliest(void)
 {
 	u32 first = SIM_COROUTINES, i;
 	u64 least = NEVER;
 
 	horizon = NEVER;
 	for (i = 0; i < ncpus; i++) {
-		if (when[i] < least) {
+		if (clock[i] < least) {
 			horizon = least;
-			least = when[i];
+			least = clock[i];
 			first = i;
-		} else if (when[i] < horizon) {
-			horizon = when[i];
+		} else if (clock[i] < horizon) {
+			horizon = clock[i];
 		}
 	}
 	self = first;
 	sched_switch(first);
 }
 
-void machine_turn(void)
+void machine_wait_turn(void)
 {
-	if (running && when[self] > horizon)
-		go_on();
+	if (running && clock[self] > horizon)
+		machine_run_earliest();
 }
 
-void machine_be(u32 cpu)
+void machine_set_cpu(u32 cpu)
 {
 	self = cpu;
 }
 
 u64 machine_now(void)
 {
-	return when[self];
+	return clock[self];
 }
 
 void machine_work(u64 ns)
 {
-	when[self] += ns;
+	clock[self] += ns;
 	reading[self] = false;
 }
 
@@ -115,9 +115,9 @@ bool machine_charge(bool on)
 static void cpu_main(void *arg)
 {
 	cpu_work(self);
-	all_ns += when[self];
-	when[self] = NEVER;
-	go_on();
+	all_ns += clock[self];
+	clock[self] = NEVER;
+	machine_run_earliest();
 }
 
 u64 machine_run(void (*work)(u32 cpu))
@@ -128,14 +128,14 @@ u64 machine_run(void (*work)(u32 cpu))
 	all_ns = 0;
 	sched_start(1, 0, ncpus);
 	for (i = 0; i < ncpus; i++) {
-		when[i] = 0;
+		clock[i] = 0;
 		sched_spawn("cpu", cpu_main, NULL);
 	}
 	running = true;
-	go_on();
+	machine_run_earliest();
 	running = false;
 	for (i = 0; i < ncpus; i++)
-		sim_check(!slept[i], "processor %u waits for a lock that nobody releases", i);
+		sim_check(!blocked_at[i], "processor %u waits for a lock that nobody releases", i);
 	return all_ns;
 }
 
@@ -185,7 +185,7 @@ void *machine_alloc(size_t bytes, size_t stride, struct machine_member *members)
 	return start;
 }
 
-static struct machine_member *member_of(const void *address)
+static struct machine_member *line_member(const void *address)
 {
 	u32 low = 0, high = nregions;
 	struct machine_member *m;
@@ -205,24 +205,24 @@ static struct machine_member *member_of(const void *address)
 	return m;
 }
 
-static bool has(const struct line *line, u32 cpu, bool alone)
+static bool line_is_cached(const struct line *line, u32 cpu, bool alone)
 {
 	return line->owner == cpu + 1 || (!alone && line->shared[cpu / 64] >> (cpu % 64) & 1);
 }
 
-static u64 distance(u32 a, u32 b)
+static u64 line_distance(u32 a, u32 b)
 {
 	return node_of[a] == node_of[b] ? machine_prices.near : machine_prices.far;
 }
 
 /* What a line costs that this processor does not have as it needs it. */
-static u64 price_of(const struct line *line, bool writes)
+static u64 line_price(const struct line *line, bool writes)
 {
 	bool near = false, far = false;
 	u32 i;
 
 	if (line->owner)
-		return distance(self, line->owner - 1);
+		return line_distance(self, line->owner - 1);
 	for (i = 0; i < CPU_WORDS; i++) {
 		u64 others = line->shared[i];
 
@@ -237,10 +237,10 @@ static u64 price_of(const struct line *line, bool writes)
 	return near ? machine_prices.near : machine_prices.memory;
 }
 
-static void fetch(struct line *line, const void *address, u32 access)
+static void line_fetch(struct line *line, const void *address, u32 access)
 {
 	bool writes = access & WRITES, cold = !line->owner;
-	u64 price = price_of(line, writes), before = when[self], start = before;
+	u64 price = line_price(line, writes), before = clock[self], start = before;
 	u32 i;
 
 	for (i = 0; i < CPU_WORDS; i++)
@@ -249,9 +249,9 @@ static void fetch(struct line *line, const void *address, u32 access)
 		start = line->busy;
 	if (writes || line->owner)
 		line->busy = start + price;
-	when[self] = start + (reading[self] ? price / machine_prices.overlap : price);
+	clock[self] = start + (reading[self] ? price / machine_prices.overlap : price);
 	if (!cold)
-		member_of(address)->line_ns += when[self] - before;
+		line_member(address)->line_ns += clock[self] - before;
 
 	if (writes || cold) {
 		memset(line->shared, 0, sizeof(line->shared));
@@ -264,45 +264,45 @@ static void fetch(struct line *line, const void *address, u32 access)
 	line->shared[self / 64] |= 1ull << (self % 64);
 }
 
-static struct line *line_of(const void *address)
+static struct line *line_find(const void *address)
 {
 	size_t offset = (size_t)((const char *)address - arena);
 
 	return offset < ARENA_BYTES ? &lines[offset >> LINE_SHIFT] : NULL;
 }
 
-static void touch(const void *address, u32 access)
+static void line_touch(const void *address, u32 access)
 {
-	struct line *line = line_of(address);
+	struct line *line = line_find(address);
 
 	if (!running)
 		return;
 	if (!line) {
-		when[self] += machine_prices.own;
+		clock[self] += machine_prices.own;
 		return;
 	}
-	if (access & ORDERED || !has(line, self, access & WRITES))
-		machine_turn();
+	if (access & ORDERED || !line_is_cached(line, self, access & WRITES))
+		machine_wait_turn();
 	if (!(access & OVERLAPS))
 		reading[self] = false;
-	if (!has(line, self, access & WRITES)) {
-		fetch(line, address, access);
+	if (!line_is_cached(line, self, access & WRITES)) {
+		line_fetch(line, address, access);
 		reading[self] = access & OVERLAPS;
 	}
-	when[self] += access & LOCKED ? machine_prices.locked : machine_prices.own;
+	clock[self] += access & LOCKED ? machine_prices.locked : machine_prices.own;
 }
 
 /* --- the port ---------------------------------------------------------------------------- */
 
 u64 hm_atomic_read(const hm_atomic_t *a)
 {
-	touch(a, ORDERED | OVERLAPS);
+	line_touch(a, ORDERED | OVERLAPS);
 	return a->value;
 }
 
 void hm_atomic_set(hm_atomic_t *a, u64 value)
 {
-	touch(a, WRITES | ORDERED);
+	line_touch(a, WRITES | ORDERED);
 	a->value = value;
 }
 
@@ -310,7 +310,7 @@ bool hm_atomic_cas(hm_atomic_t *a, u64 *old, u64 new_value)
 {
 	u64 seen;
 
-	touch(a, WRITES | ORDERED | LOCKED);
+	line_touch(a, WRITES | ORDERED | LOCKED);
 	seen = a->value;
 	if (seen == *old) {
 		a->value = new_value;
@@ -322,7 +322,7 @@ bool hm_atomic_cas(hm_atomic_t *a, u64 *old, u64 new_value)
 
 u64 hm_atomic_add(hm_atomic_t *a, s64 delta)
 {
-	touch(a, WRITES | ORDERED | LOCKED);
+	line_touch(a, WRITES | ORDERED | LOCKED);
 	return a->value += (u64)delta;
 }
 
@@ -335,7 +335,7 @@ static bool change_bit(unsigned long *map, u32 nr, bool value)
 {
 	unsigned long mask = 1ul << (nr % 64), old;
 
-	touch(&map[nr / 64], WRITES | ORDERED | LOCKED);
+	line_touch(&map[nr / 64], WRITES | ORDERED | LOCKED);
 	old = map[nr / 64];
 	map[nr / 64] = value ? old | mask : old & ~mask;
 	return old & mask;
@@ -353,25 +353,25 @@ bool hm_bit_clear(unsigned long *map, u32 nr)
 
 unsigned long hm_bits_read(const unsigned long *map, u32 word)
 {
-	touch(&map[word], ORDERED | OVERLAPS);
+	line_touch(&map[word], ORDERED | OVERLAPS);
 	return map[word];
 }
 
 void *machine_ptr_read(const void *p)
 {
-	touch(p, ORDERED);
+	line_touch(p, ORDERED);
 	return *(void *const *)p;
 }
 
 void machine_ptr_set(void *p, void *value)
 {
-	touch(p, WRITES | ORDERED);
+	line_touch(p, WRITES | ORDERED);
 	*(void **)p = value;
 }
 
 bool machine_ptr_install(void *p, void *value)
 {
-	touch(p, WRITES | ORDERED | LOCKED);
+	line_touch(p, WRITES | ORDERED | LOCKED);
 	if (*(void **)p)
 		return false;
 	*(void **)p = value;
@@ -386,7 +386,7 @@ u32 hm_cpu(void)
 void hm_relax(void)
 {
 	machine_work(10);
-	machine_turn();
+	machine_wait_turn();
 }
 
 void hm_spin_init(hm_spinlock_t *lock)
@@ -397,23 +397,23 @@ void hm_spin_init(hm_spinlock_t *lock)
 /* As the kernel's: who finds it held stands in a queue, and looks at a line of its own. */
 void hm_spin_lock(hm_spinlock_t *lock)
 {
-	touch(lock, WRITES | ORDERED | LOCKED);
+	line_touch(lock, WRITES | ORDERED | LOCKED);
 	if (!lock->held) {
 		lock->held = 1;
 		return;
 	}
 	sim_check(running, "a lock is held by nobody");
 	if (lock->first)
-		behind[lock->last - 1] = (u8)(self + 1);
+		next_waiter[lock->last - 1] = (u8)(self + 1);
 	else
 		lock->first = (u8)(self + 1);
 	lock->last = (u8)(self + 1);
-	behind[self] = 0;
-	slept[self] = when[self];
-	when[self] = NEVER;
-	go_on();
-	member_of(lock)->lock_ns += when[self] - slept[self];
-	slept[self] = 0;
+	next_waiter[self] = 0;
+	blocked_at[self] = clock[self];
+	clock[self] = NEVER;
+	machine_run_earliest();
+	line_member(lock)->lock_ns += clock[self] - blocked_at[self];
+	blocked_at[self] = 0;
 }
 
 void hm_spin_unlock(hm_spinlock_t *lock)
@@ -423,20 +423,20 @@ void hm_spin_unlock(hm_spinlock_t *lock)
 	u32 next;
 
 	sim_check(lock->held, "a lock that is not held is released");
-	touch(lock, WRITES | ORDERED);
+	line_touch(lock, WRITES | ORDERED);
 	if (!lock->first) {
 		lock->held = 0;
 		return;
 	}
 	next = lock->first - 1u;
-	lock->first = behind[next];
-	then = when[self] + distance(self, next);
-	if (then < slept[next])
-		then = slept[next];
-	when[next] = then;
+	lock->first = next_waiter[next];
+	then = clock[self] + line_distance(self, next);
+	if (then < blocked_at[next])
+		then = blocked_at[next];
+	clock[next] = then;
 	if (then < horizon)
 		horizon = then;
-	line = line_of(lock);
+	line = line_find(lock);
 	line->owner = next + 1;
 	line->busy = then;
 }
@@ -445,30 +445,30 @@ void hm_spin_unlock(hm_spinlock_t *lock)
 
 void __tsan_read1(void *p)
 {
-	touch(p, OVERLAPS);
+	line_touch(p, OVERLAPS);
 }
 
 void __tsan_write1(void *p)
 {
-	touch(p, WRITES);
+	line_touch(p, WRITES);
 }
 
-static void touch_range(const char *p, size_t bytes, u32 access)
+static void line_touch_range(const char *p, size_t bytes, u32 access)
 {
 	const char *end = p + bytes;
 
 	for (; p < end; p = (const char *)(((uintptr_t)p | ((1ul << LINE_SHIFT) - 1)) + 1))
-		touch(p, access);
+		line_touch(p, access);
 }
 
 void __tsan_read_range(void *p, unsigned long bytes)
 {
-	touch_range(p, bytes, OVERLAPS);
+	line_touch_range(p, bytes, OVERLAPS);
 }
 
 void __tsan_write_range(void *p, unsigned long bytes)
 {
-	touch_range(p, bytes, WRITES);
+	line_touch_range(p, bytes, WRITES);
 }
 
 void __tsan_func_entry(void *caller)

@@ -50,11 +50,11 @@ void machine_name(void *start, size_t stride, struct machine_member *members);
 u64 machine_run(void (*work)(u32 cpu));
 
 /* Before machine_run(): which processor prepares what follows, at no cost. */
-void machine_be(u32 cpu);
+void machine_set_cpu(u32 cpu);
 
 u64 machine_now(void);
 void machine_work(u64 ns); /* outside the core */
-void machine_turn(void); /* returns when nobody is earlier */
+void machine_wait_turn(void); /* returns when nobody is earlier */
 
 /* Off: what is done costs nothing and takes no time, as a look from outside. What was it? */
 bool machine_charge(bool on);

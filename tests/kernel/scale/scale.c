@@ -29,7 +29,8 @@ static const struct option {
 	{ "stream", &costs.stream, "MB/s", "what one I/O gets of the device" },
 	{ "bandwidth", &costs.bandwidth, "MB/s", "what the device gives in all; 0: no limit" },
 	{ "depth", &costs.depth, "", "I/Os under way at a time" },
-	{ "looks", &costs.looks, "", "does a fault look for streams? 0: as with MADV_RANDOM" },
+	{ "readahead", &costs.readahead, "",
+	  "does a fault look for streams? 0: as with MADV_RANDOM" },
 	{ "copy", &costs.copy, "MB/s", "how fast a program of streams reads what it mapped" },
 };
 
@@ -38,12 +39,12 @@ static u64 written; /* pages, while it counts */
 
 /* --- workloads ------------------------------------------------------------------------------- */
 
-static enum hm_state look_at(struct cpu *cpu, u64 pgoff)
+static enum hm_state peek(struct cpu *cpu, u64 pgoff)
 {
 	struct hm_unit unit;
 	enum hm_state state;
 
-	machine_turn();
+	machine_wait_turn();
 	machine_charge(false);
 	state = hm_peek(cpu->file, pgoff, &unit);
 	machine_charge(true);
@@ -54,7 +55,7 @@ static void resident_fault(struct cpu *cpu)
 {
 	struct hm_unit unit;
 
-	fault(cpu, cpu->first + draw(cpu, cpu->pages), &unit);
+	engine_fault(cpu, cpu->first + engine_random(cpu, cpu->pages), &unit);
 	cpu->ops++;
 }
 
@@ -64,9 +65,9 @@ static void random_miss(struct cpu *cpu)
 	u64 pgoff;
 
 	do {
-		pgoff = cpu->first + draw(cpu, cpu->pages);
-	} while (look_at(cpu, pgoff) != HM_ABSENT);
-	fault(cpu, pgoff, &unit);
+		pgoff = cpu->first + engine_random(cpu, cpu->pages);
+	} while (peek(cpu, pgoff) != HM_ABSENT);
+	engine_fault(cpu, pgoff, &unit);
 	cpu->ops++;
 }
 
@@ -76,8 +77,8 @@ static void stream(struct cpu *cpu)
 	u64 n;
 	struct hm_unit unit;
 
-	finish_jobs(cpu, false);
-	fault(cpu, pgoff, &unit);
+	engine_finish_jobs(cpu, false);
+	engine_fault(cpu, pgoff, &unit);
 	if (last >= cpu->first + cpu->pages)
 		last = cpu->first + cpu->pages - 1;
 	if (unit.npages == 1 && !CORE(hm_fault_around(cpu->file, pgoff, &first, &last, &unit)))
@@ -85,14 +86,14 @@ static void stream(struct cpu *cpu)
 	n = unit.npages > 1 ? unit.npages : last - pgoff + 1;
 	cpu->at += n;
 	machine_work((n << HM_PAGE_SHIFT) * 1000 / costs.copy);
-	cpu->ops += n / unit_pages();
+	cpu->ops += n / engine_unit_pages();
 }
 
 /* To pages of its part that are mapped for reading, all over it, each once. */
 static void first_store(struct cpu *cpu)
 {
-	u64 units = cpu->pages / unit_pages();
-	u64 pgoff = cpu->first + cpu->at++ * 1031 % units * unit_pages();
+	u64 units = cpu->pages / engine_unit_pages();
+	u64 pgoff = cpu->first + cpu->at++ * 1031 % units * engine_unit_pages();
 	u32 access = HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN;
 	struct hm_unit unit;
 	enum hm_outcome outcome;
@@ -100,10 +101,10 @@ static void first_store(struct cpu *cpu)
 	sim_check(cpu->at <= units, "too few pages to store to");
 	machine_work(costs.fault);
 	CORE(hm_needs_alloc(cpu->file, pgoff));
-	outcome = ask(cpu->file, pgoff, access, &unit);
+	outcome = engine_get_unit(cpu->file, pgoff, access, &unit);
 	sim_check(outcome == HM_HIT, "outcome %d of a store", outcome);
 	if (unit.hints & HM_HINT_READAHEAD)
-		read_ahead(cpu, pgoff, kind_access() | HM_ACCESS_WRITE);
+		engine_read_ahead(cpu, pgoff, engine_access() | HM_ACCESS_WRITE);
 	machine_work(costs.map);
 	cpu->ops++;
 }
@@ -131,7 +132,7 @@ static void write_back(struct cpu *cpu, u64 end)
 				CORE(hm_peek(cpu->file, pgoff, &unit));
 				machine_work(costs.protect);
 			}
-			done[i] = submit(run[i].npages);
+			done[i] = engine_submit(run[i].npages);
 			n++;
 			continue;
 		}
@@ -141,10 +142,10 @@ static void write_back(struct cpu *cpu, u64 end)
 			machine_work(POLL_NS);
 			continue;
 		}
-		wait_until(done[first]);
-		enter();
+		engine_wait_until(done[first]);
+		engine_enter();
 		hm_writeback_done(cpu->file, run[first].pgoff, run[first].npages, 0);
-		leave();
+		engine_leave();
 		if (machine_now() >= workload->warm_us * 1000)
 			written += run[first].npages;
 		first = (first + 1) % WRITE_DEPTH;
@@ -157,13 +158,16 @@ static const struct workload workloads[] = {
 	{ "resident faults, one file, 2 MB", false, true, NULL, 256, 32, 300, 1000,
 	  resident_fault },
 	{ "resident faults, a file each", true, false, NULL, 512, 0, 1500, 1500, resident_fault },
-	{ "random misses, one file", false, false, reclaim, 1024, 2048, 1000, 3000, random_miss },
-	{ "random misses, one file, 2 MB", false, true, reclaim, 4096, 8192, 4000, 20000,
+	{ "random misses, one file", false, false, engine_reclaim, 1024, 2048, 1000, 3000,
 	  random_miss },
-	{ "random misses, a file each", true, false, reclaim, 1024, 2048, 1000, 3000, random_miss },
-	{ "streams, one file", false, false, reclaim, 1024, 2048, 1000, 2000, stream },
-	{ "streams, a file each", true, false, reclaim, 1024, 2048, 1000, 2000, stream },
-	{ "streams, a file each, 2 MB", true, true, reclaim, 4096, 8192, 4000, 20000, stream },
+	{ "random misses, one file, 2 MB", false, true, engine_reclaim, 4096, 8192, 4000, 20000,
+	  random_miss },
+	{ "random misses, a file each", true, false, engine_reclaim, 1024, 2048, 1000, 3000,
+	  random_miss },
+	{ "streams, one file", false, false, engine_reclaim, 1024, 2048, 1000, 2000, stream },
+	{ "streams, a file each", true, false, engine_reclaim, 1024, 2048, 1000, 2000, stream },
+	{ "streams, a file each, 2 MB", true, true, engine_reclaim, 4096, 8192, 4000, 20000,
+	  stream },
 	{ "first stores, one file", false, false, NULL, 1024, 0, 300, 1500, first_store },
 	{ "first stores, a file each", true, false, NULL, 1024, 0, 300, 1500, first_store },
 	{ "first stores beside a writer", false, false, write_back, 1024, 0, 300, 1500,
@@ -176,7 +180,7 @@ static const struct workload workloads[] = {
 /* What the reclaimer does comes and goes: few processors are looked at for longer. */
 static u64 measured_us(void)
 {
-	u32 times = workload->helper == reclaim && nworkers < 16 ? 16 / nworkers : 1;
+	u32 times = workload->helper == engine_reclaim && nworkers < 16 ? 16 / nworkers : 1;
 
 	return workload->us * times;
 }
@@ -191,7 +195,7 @@ static void work(u32 number)
 		return;
 	}
 	/* Not in step. */
-	machine_work(draw(cpu, 1000));
+	machine_work(engine_random(cpu, 1000));
 	while (machine_now() < warm)
 		workload->op(cpu);
 	cpu->ops = 0;
@@ -200,7 +204,7 @@ static void work(u32 number)
 }
 
 /* Before anybody counts: some leave. How many became inactive? */
-static u32 leave_some(enum hm_kind kind)
+static u32 evict_before_run(enum hm_kind kind)
 {
 	struct hm_victim victims[VICTIMS];
 	u32 n = hm_reclaim(cache, kind, hm_cache_options(cache)->evict_batch, victims, VICTIMS);
@@ -217,13 +221,13 @@ static u32 leave_some(enum hm_kind kind)
 }
 
 /* The pool is full: as many units as there will be are inactive, and frames are free again. */
-static bool settled(void)
+static bool is_settled(void)
 {
-	if (leave_some(workload->huge ? HM_HUGE : HM_BASE) > VICTIMS / 2)
+	if (evict_before_run(workload->huge ? HM_HUGE : HM_BASE) > VICTIMS / 2)
 		return false;
 	/* Streams need more; a random miss goes on until hardly a page is free. */
 	while (workload->op == stream && hm_reclaim_want(cache, HM_HUGE))
-		leave_some(HM_HUGE);
+		evict_before_run(HM_HUGE);
 	return true;
 }
 
@@ -245,23 +249,23 @@ static u64 nth_unit(u64 n, u64 units)
 /* Bring pages in until all are there, or the pool is full and as after a long time. */
 static void fill_pool(u64 blocks, u32 nfiles)
 {
-	u64 units = blocks * PAGES / unit_pages(), per_file = blocks / nfiles * PAGES, i;
+	u64 units = blocks * PAGES / engine_unit_pages(), per_file = blocks / nfiles * PAGES, i;
 
 	for (i = 0; i < units; i++) {
-		u64 page = nth_unit(i, units) * unit_pages();
+		u64 page = nth_unit(i, units) * engine_unit_pages();
 		struct hm_file *file = cpus[page / per_file].file;
 		enum hm_outcome outcome;
 		struct hm_unit unit;
 
-		machine_be((u32)(i % nworkers));
+		machine_set_cpu((u32)(i % nworkers));
 		do {
-			outcome = ask(file, page % per_file, kind_access(), &unit);
-		} while (outcome == HM_NO_FRAME && !settled());
+			outcome = engine_get_unit(file, page % per_file, engine_access(), &unit);
+		} while (outcome == HM_NO_FRAME && !is_settled());
 		if (outcome == HM_NO_FRAME)
 			break;
 		sim_check(outcome == HM_FILL, "outcome %d", outcome);
 		hm_fill_done(&unit, 0, false);
-		ask(file, page % per_file, kind_access() | HM_ACCESS_AGAIN, &unit);
+		engine_get_unit(file, page % per_file, engine_access() | HM_ACCESS_AGAIN, &unit);
 		mapped[unit.frame] = true;
 	}
 }
@@ -278,7 +282,7 @@ static void set_up(u32 processors, u32 nodes)
 	opts.pool_frames = workload->pool;
 	opts.cpus = processors;
 	sim_check(!hm_options_check(&opts), "options");
-	new_cache(&opts);
+	engine_new_cache(&opts);
 
 	if (!blocks)
 		blocks = processors * PART_BLOCKS;
@@ -289,7 +293,7 @@ static void set_up(u32 processors, u32 nodes)
 		u64 part = blocks * PAGES / processors;
 
 		cpu->random = 0x9e3779b97f4a7c15ull * (i + 1);
-		cpu->file = i < nfiles ? open_file(blocks / nfiles) : cpus[0].file;
+		cpu->file = i < nfiles ? engine_open_file(blocks / nfiles) : cpus[0].file;
 		cpu->pages = workload->own_files ? blocks / nfiles * PAGES : blocks * PAGES;
 		/* Streams, and who stores to each page once, have parts of their own. */
 		if (!workload->own_files && i < processors &&
@@ -317,9 +321,9 @@ static void find_limit(struct result *result, double all_ns)
 	const struct machine_member *line = NULL, *lock = NULL, *m;
 	size_t i, n = 0;
 
-	for (i = 0; i < nnames; i++) {
-		for (m = names[i]; m->name; m++) {
-			if (names[i] != elsewhere)
+	for (i = 0; i < engine_nmembers; i++) {
+		for (m = engine_members[i]; m->name; m++) {
+			if (engine_members[i] != engine_waits)
 				result->lines += 100 * (double)m->line_ns / all_ns;
 			result->locks += 100 * (double)m->lock_ns / all_ns;
 			if (!line || m->line_ns > line->line_ns)
