@@ -3,7 +3,7 @@
 
 #include "sched.h"
 
-#define ROUNDS 256u /* of one eviction, as in kernel/evict.c */
+#define ROUNDS 256u /* most rounds of one eviction, as in kernel/data/evict.c */
 
 struct costs costs = {
 	.fault = 600,
@@ -73,10 +73,10 @@ static struct machine_member base_names[] = {
 };
 static struct machine_member one_lock_names[] = { { 0, "the one lock", 0, 0 }, END };
 
-/* Time that was not spent on lines and locks. */
+/* Waits for other reasons than lines and locks. */
 struct machine_member engine_waits[] = {
 	{ 0, "(the device's queue)", 0, 0 },
-	{ 0, "(pages that others fill)", 0, 0 },
+	{ 0, "(fills by other processors)", 0, 0 },
 	{ 0, "(no free frame)", 0, 0 },
 	END,
 };
@@ -129,7 +129,7 @@ struct hm_file *engine_open_file(u64 blocks)
 {
 	struct hm_file *file = machine_alloc(hm_file_bytes(), sizeof(*file), file_names);
 
-	/* Not all of the last block is the file's: the others are cached as a whole. */
+	/* The last block is incomplete, so all others can be cached as 2 MB units. */
 	file = hm_file_init(cache, file, (blocks + 1) << HM_BLOCK_SHIFT);
 	sim_check(file, "no file");
 	return file;
@@ -294,7 +294,7 @@ void engine_read_ahead(struct cpu *cpu, u64 pgoff, u32 access)
 	}
 }
 
-/* Victims that follow each other are unmapped at once. */
+/* Adjacent victims share one unmap. */
 static u32 engine_evict_round(enum hm_kind kind, u32 *chosen)
 {
 	struct hm_victim victims[VICTIMS];
@@ -366,7 +366,7 @@ void engine_reclaim(struct cpu *cpu, u64 end)
 	}
 }
 
-/* As hugemap_bring() does: have a page there. */
+/* Fill the page, like hugemap_bring(). */
 static void engine_fill(struct cpu *cpu, u64 pgoff, u32 access)
 {
 	struct hm_unit unit;

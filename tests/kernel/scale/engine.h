@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * An engine on the machine that is not there: it calls the core as kernel/ does, and has the
- * machine wait for what the core does not do: faults, mapping, the device.
+ * An engine on the virtual machine: it calls the cache like kernel/data does. For the work
+ * outside the cache (faults, mapping, I/O) it only advances the clock of the processor.
  */
 #ifndef SCALE_ENGINE_H
 #define SCALE_ENGINE_H
@@ -11,13 +11,13 @@
 
 #define PAGES HM_BLOCK_PAGES
 #define VICTIMS 128u
-#define IO_PAGES 256u /* of one I/O, as in kernel/data.h */
-#define WRITE_DEPTH 8u /* write-backs in flight, as there */
-#define JOBS 600u /* reads ahead that one processor has under way */
+#define IO_PAGES 256u /* most pages of one I/O, as in kernel/data/data.h */
+#define WRITE_DEPTH 8u /* most write-backs in flight, as in kernel/data/data.h */
+#define JOBS 600u /* most reads ahead in flight on one processor */
 #define POLL_NS 1000u
 #define MOST_FRAMES 4096u
 
-/* What is assumed of all that is not the core. */
+/* Assumed costs of the work outside the cache. */
 struct costs {
 	u64 fault, map, unmap, protect; /* ns */
 	u64 latency, stream, bandwidth, depth; /* us, MB/s, MB/s, I/Os */
@@ -27,14 +27,14 @@ struct costs {
 extern struct costs costs;
 
 struct job {
-	u64 done; /* when the device has answered */
+	u64 done; /* time at which the I/O completes */
 	u64 pgoff, npages;
 };
 
 struct cpu {
 	struct hm_file *file;
-	u64 first, pages; /* its part of the store */
-	u64 at; /* how far it is */
+	u64 first, pages; /* its part of the file */
+	u64 at; /* next unit or page of a stream or of first stores */
 	u64 random;
 	u64 ops;
 	struct job job[JOBS];
@@ -45,9 +45,9 @@ struct workload {
 	const char *name;
 	bool own_files;
 	bool huge;
-	void (*helper)(struct cpu *cpu, u64 end); /* what one more processor does */
+	void (*helper)(struct cpu *cpu, u64 end); /* work of one more processor, or NULL */
 	u32 pool; /* frames */
-	u32 file; /* blocks of the file, or of all files; 0: some for each processor */
+	u32 file; /* blocks of all files; 0: PART_BLOCKS for each processor */
 	u64 warm_us, us;
 	void (*op)(struct cpu *cpu);
 };
@@ -55,21 +55,21 @@ struct workload {
 extern const struct workload *workload;
 extern struct cpu cpus[MACHINE_CPUS];
 extern struct hm_cache *cache;
-extern bool one_locked; /* each call of the core is under one lock */
+extern bool one_locked; /* serialize all calls of the cache by one lock */
 extern bool reclaim_wanted;
-extern u64 core_ns; /* spent in the core, waits for lines and locks included */
-extern u8 mapped[(HM_BLOCK_PAGES + 1) * MOST_FRAMES]; /* frames that page tables may map */
+extern u64 core_ns; /* time spent in the cache, including waits for lines and locks */
+extern u8 mapped[(HM_BLOCK_PAGES + 1) * MOST_FRAMES]; /* frames that are mapped */
 
-/* Members of what is in a cache, by name, and time that was not spent on any of them. */
+/* Names of the structures' members, and the waits that belong to none of them. */
 extern struct machine_member *const engine_members[];
 extern const size_t engine_nmembers;
 extern struct machine_member engine_waits[];
 
-/* A cache, and stores in it, in modelled memory; nothing has been waited for yet. */
+/* Make a cache and its files in modelled memory, and reset all times. */
 void engine_new_cache(const struct hm_options *opts);
 struct hm_file *engine_open_file(u64 blocks);
 
-/* A call of the core: CORE(hm_fault(...)), or between the two. */
+/* Calls of the cache are timed: CORE(hm_fault(...)), or code between enter and leave. */
 void engine_enter(void);
 void engine_leave(void);
 
@@ -87,20 +87,23 @@ u64 engine_unit_pages(void);
 u64 engine_random(struct cpu *cpu, u64 n);
 void engine_wait_until(u64 time);
 
-/* When will the device have done an I/O that is given to it now? */
+/* Submit an I/O, and return the time at which it completes. */
 u64 engine_submit(u64 pages);
 
-/* hm_fault(), with the nodes that it asks for. */
+/* Call hm_fault(), and add the index nodes that it requests. */
 enum hm_outcome engine_get_unit(struct hm_file *file, u64 pgoff, u32 access, struct hm_unit *unit);
 
-/* What has been read ahead by now: @wait, for the first of it, or for what others do. */
+/*
+ * Complete the reads ahead that are done by now. @wait: first wait for the oldest one, or for
+ * one poll interval if another processor reads the page.
+ */
 void engine_finish_jobs(struct cpu *cpu, bool wait);
 void engine_read_ahead(struct cpu *cpu, u64 pgoff, u32 access);
 
-/* A fault that reads: what is there is mapped without a lock. */
+/* A read fault. A cached unit is mapped without a lock. */
 void engine_fault(struct cpu *cpu, u64 pgoff, struct hm_unit *unit);
 
-/* The thread that reclaims, until @end: hugemap_evict_ahead(), while there is too little free. */
+/* The reclaim thread, until @end: evict while too few frames are free (hugemap_evict_ahead()). */
 void engine_reclaim(struct cpu *cpu, u64 end);
 
 #endif /* SCALE_ENGINE_H */

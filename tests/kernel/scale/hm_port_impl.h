@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * kernel/cache/port.h for the scaling model: each operation is charged to the virtual
- * processor that does it; see machine.h. What is not an operation of the port,
- * loads and stores of the core's plain members, is seen as well: the compiler
- * puts its calls for the thread sanitizer there, and machine.c answers them.
+ * processor that does it; see machine.h. Plain loads and stores of the cache are charged too:
+ * the compiler inserts the calls of ThreadSanitizer, which machine.c implements.
  */
 #ifndef HM_SCALE_PORT_H
 #define HM_SCALE_PORT_H
@@ -19,14 +18,14 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int64_t s64;
 
-/* As large as the kernel's. */
+/* It has the size of the kernel's type. */
 typedef struct {
 	u64 value;
 } hm_atomic_t;
 
 typedef struct {
 	u8 held;
-	u8 first, last; /* who waits: their numbers plus 1 */
+	u8 first, last; /* ends of the queue of waiters: processor + 1 */
 } hm_spinlock_t __attribute__((aligned(4)));
 
 u64 hm_atomic_read(const hm_atomic_t *a);
@@ -64,7 +63,7 @@ static inline u32 hm_ctz(unsigned long value)
 	return (u32)__builtin_ctzl(value);
 }
 
-/* What tests/kernel/sim/sched.c calls; its random choice is not used. */
+/* Called by tests/kernel/sim/sched.c, whose random choice is not used. */
 void sim_step(void);
 void sim_yield(void);
 u32 sim_cpu(void);

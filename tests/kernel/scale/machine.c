@@ -15,15 +15,15 @@
 /* Kinds of access. */
 enum {
 	WRITES = 1 << 0,
-	ORDERED = 1 << 1, /* others see when: whoever is earlier goes first */
+	ORDERED = 1 << 1, /* visible to others: processors with lower clocks run first */
 	LOCKED = 1 << 2,
-	OVERLAPS = 1 << 3, /* does not wait for the value of the read before it */
+	OVERLAPS = 1 << 3, /* does not depend on the value of the read before */
 };
 
 struct line {
-	u64 busy; /* until then it is on its way */
+	u64 busy; /* end of the transfer in progress */
 	u64 shared[CPU_WORDS];
-	u32 owner; /* plus 1; who alone has it */
+	u32 owner; /* processor + 1 that has it exclusively; 0: none */
 };
 
 struct region {
@@ -32,7 +32,7 @@ struct region {
 	struct machine_member *members;
 };
 
-/* Typical of a two-socket server of x86; scale.c says where that is from. */
+/* Typical of an x86 server with two sockets; README.md has the sources. */
 struct machine_prices machine_prices = {
 	.own = 1,
 	.locked = 7,
@@ -48,21 +48,21 @@ static size_t used;
 static struct region regions[REGIONS];
 static u32 nregions;
 
-static u64 clock[MACHINE_CPUS]; /* clocks; NEVER: does not run */
+static u64 clock[MACHINE_CPUS]; /* NEVER: the processor does not run */
 static u64 blocked_at[MACHINE_CPUS];
-static u8 next_waiter[MACHINE_CPUS]; /* in a lock's queue: who comes next, plus 1 */
-static bool reading[MACHINE_CPUS]; /* the last access was a read that another one may overlap */
+static u8 next_waiter[MACHINE_CPUS]; /* the next processor in the queue of a lock, + 1 */
+static bool reading[MACHINE_CPUS]; /* the last access was a read, which the next one may overlap */
 static u64 on_node[MACHINE_CPUS][CPU_WORDS];
 static u32 node_of[MACHINE_CPUS];
 static u32 ncpus, self;
-static u64 horizon; /* no other processor is earlier than this */
-static u64 all_ns; /* of those that have ended */
+static u64 horizon; /* lowest clock of the other processors */
+static u64 all_ns; /* times of the processors that have returned */
 static bool running;
 static void (*cpu_work)(u32 cpu);
 
 /* --- processors ----------------------------------------------------------------------- */
 
-/* The earliest processor goes on; without any, whoever called machine_run() does. */
+/* Switch to the processor with the lowest clock; if none runs, to machine_run(). */
 static void machine_run_earliest(void)
 {
 	u32 first = SIM_COROUTINES, i;
@@ -135,7 +135,8 @@ u64 machine_run(void (*work)(u32 cpu))
 	machine_run_earliest();
 	running = false;
 	for (i = 0; i < ncpus; i++)
-		sim_check(!blocked_at[i], "processor %u waits for a lock that nobody releases", i);
+		sim_check(!blocked_at[i], "processor %u waits for a lock that is never released",
+			  i);
 	return all_ns;
 }
 
@@ -215,7 +216,7 @@ static u64 line_distance(u32 a, u32 b)
 	return node_of[a] == node_of[b] ? machine_prices.near : machine_prices.far;
 }
 
-/* What a line costs that this processor does not have as it needs it. */
+/* The cost of a line that this processor does not have in the state that it needs. */
 static u64 line_price(const struct line *line, bool writes)
 {
 	bool near = false, far = false;
@@ -231,7 +232,7 @@ static u64 line_price(const struct line *line, bool writes)
 		near |= (others & on_node[self][i]) != 0;
 		far |= (others & ~on_node[self][i]) != 0;
 	}
-	/* Whoever writes waits until the farthest copy is gone, a reader takes the nearest. */
+	/* A writer waits for the invalidation of the farthest copy; a reader takes the nearest. */
 	if (far && (writes || !near))
 		return machine_prices.far;
 	return near ? machine_prices.near : machine_prices.memory;
@@ -394,7 +395,7 @@ void hm_spin_init(hm_spinlock_t *lock)
 	*lock = (hm_spinlock_t){ .held = 0 };
 }
 
-/* As the kernel's: who finds it held stands in a queue, and looks at a line of its own. */
+/* A queued spinlock like the kernel's: a waiter joins the queue, and spins on its own line. */
 void hm_spin_lock(hm_spinlock_t *lock)
 {
 	line_touch(lock, WRITES | ORDERED | LOCKED);
@@ -402,7 +403,7 @@ void hm_spin_lock(hm_spinlock_t *lock)
 		lock->held = 1;
 		return;
 	}
-	sim_check(running, "a lock is held by nobody");
+	sim_check(running, "a lock is held outside a run");
 	if (lock->first)
 		next_waiter[lock->last - 1] = (u8)(self + 1);
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What the compiler calls for the thread sanitizer at each plain load and store of the
- * core. machine.c answers in the sanitizer's place: all sizes are one line here.
+ * The calls that the compiler inserts for ThreadSanitizer at each plain load and store of the
+ * cache. machine.c implements them; an access of any size is an access to one line.
  */
 #ifndef SCALE_PLAIN_H
 #define SCALE_PLAIN_H

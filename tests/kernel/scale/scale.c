@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * How the core scales, as far as its cache lines and locks decide: the real core,
- * unchanged, on the virtual machine of machine.c, called as the engines call it.
- * README.md says what is assumed, and what the numbers are not.
+ * How the cache scales, as far as cache lines and locks limit it: the unchanged cache runs on
+ * the virtual machine of machine.c, called by an engine like kernel/data. README.md has the
+ * assumptions and the limits of the model.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,22 +20,21 @@ static const struct option {
 	{ "near", &machine_prices.near, "ns", "a line in another cache of the node" },
 	{ "far", &machine_prices.far, "ns", "a line in a cache of another node" },
 	{ "memory", &machine_prices.memory, "ns", "a line in no cache" },
-	{ "overlap", &machine_prices.overlap, "", "independent reads under way at a time" },
-	{ "fault", &costs.fault, "ns", "a fault's entry and exit, and what mm does" },
-	{ "map", &costs.map, "ns", "to map what was found" },
+	{ "overlap", &machine_prices.overlap, "", "independent reads in flight at a time" },
+	{ "fault", &costs.fault, "ns", "entry and exit of a fault, and the work of mm" },
+	{ "map", &costs.map, "ns", "to map a page" },
 	{ "unmap", &costs.unmap, "ns", "to unmap a run of victims, TLB flush included" },
 	{ "protect", &costs.protect, "ns", "to write-protect or free a page's mapping" },
 	{ "latency", &costs.latency, "us", "an I/O, whatever its size" },
-	{ "stream", &costs.stream, "MB/s", "what one I/O gets of the device" },
-	{ "bandwidth", &costs.bandwidth, "MB/s", "what the device gives in all; 0: no limit" },
-	{ "depth", &costs.depth, "", "I/Os under way at a time" },
-	{ "readahead", &costs.readahead, "",
-	  "does a fault look for streams? 0: as with MADV_RANDOM" },
-	{ "copy", &costs.copy, "MB/s", "how fast a program of streams reads what it mapped" },
+	{ "stream", &costs.stream, "MB/s", "speed of one I/O" },
+	{ "bandwidth", &costs.bandwidth, "MB/s", "bandwidth of the device; 0: unlimited" },
+	{ "depth", &costs.depth, "", "I/Os in flight at a time" },
+	{ "readahead", &costs.readahead, "", "faults detect streams; 0: as after MADV_RANDOM" },
+	{ "copy", &costs.copy, "MB/s", "speed at which a stream reads its mapping" },
 };
 
 static u32 nworkers;
-static u64 written; /* pages, while it counts */
+static u64 written; /* pages written back after the warm-up */
 
 /* --- workloads ------------------------------------------------------------------------------- */
 
@@ -89,7 +88,7 @@ static void stream(struct cpu *cpu)
 	cpu->ops += n / engine_unit_pages();
 }
 
-/* To pages of its part that are mapped for reading, all over it, each once. */
+/* Store once to each page of the own part; all are mapped read-only, and the order is spread. */
 static void first_store(struct cpu *cpu)
 {
 	u64 units = cpu->pages / engine_unit_pages();
@@ -109,7 +108,7 @@ static void first_store(struct cpu *cpu)
 	cpu->ops++;
 }
 
-/* One processor writes back what the others store to, as kernel/writeback.c does. */
+/* One processor writes back the pages that the others dirty, like kernel/data/writeback.c. */
 static void write_back(struct cpu *cpu, u64 end)
 {
 	struct hm_run run[WRITE_DEPTH];
@@ -174,10 +173,10 @@ static const struct workload workloads[] = {
 	  first_store },
 };
 
-/* Blocks of a processor where the file is as large as the processors need. */
+/* Blocks of each processor in a workload whose file grows with their number. */
 #define PART_BLOCKS 4u
 
-/* What the reclaimer does comes and goes: few processors are looked at for longer. */
+/* Reclaim runs in bursts, so measure few processors for longer. */
 static u64 measured_us(void)
 {
 	u32 times = workload->helper == engine_reclaim && nworkers < 16 ? 16 / nworkers : 1;
@@ -194,7 +193,7 @@ static void work(u32 number)
 		workload->helper(cpu, end);
 		return;
 	}
-	/* Not in step. */
+	/* Do not let all processors start in step. */
 	machine_work(engine_random(cpu, 1000));
 	while (machine_now() < warm)
 		workload->op(cpu);
@@ -203,7 +202,7 @@ static void work(u32 number)
 		workload->op(cpu);
 }
 
-/* Before anybody counts: some leave. How many became inactive? */
+/* Before the measurement: evict some units, and return the number of newly inactive ones. */
 static u32 evict_before_run(enum hm_kind kind)
 {
 	struct hm_victim victims[VICTIMS];
@@ -220,20 +219,20 @@ static u32 evict_before_run(enum hm_kind kind)
 	return stay;
 }
 
-/* The pool is full: as many units as there will be are inactive, and frames are free again. */
+/* The pool is full: bring the queues into their steady state, and free some frames. */
 static bool is_settled(void)
 {
 	if (evict_before_run(workload->huge ? HM_HUGE : HM_BASE) > VICTIMS / 2)
 		return false;
-	/* Streams need more; a random miss goes on until hardly a page is free. */
+	/* Streams start with a full reserve of free frames; random misses with few. */
 	while (workload->op == stream && hm_reclaim_want(cache, HM_HUGE))
 		evict_before_run(HM_HUGE);
 	return true;
 }
 
 /*
- * The unit to bring in next: all over the files where access is random; for streams,
- * from the second quarter of each processor's part on.
+ * The unit to fill next: anywhere for random misses; for streams, from the second quarter of
+ * each processor's part on.
  */
 static u64 nth_unit(u64 n, u64 units)
 {
@@ -246,7 +245,7 @@ static u64 nth_unit(u64 n, u64 units)
 	return n;
 }
 
-/* Bring pages in until all are there, or the pool is full and as after a long time. */
+/* Fill units until all are cached, or until the pool is full and in its steady state. */
 static void fill_pool(u64 blocks, u32 nfiles)
 {
 	u64 units = blocks * PAGES / engine_unit_pages(), per_file = blocks / nfiles * PAGES, i;
@@ -295,7 +294,7 @@ static void set_up(u32 processors, u32 nodes)
 		cpu->random = 0x9e3779b97f4a7c15ull * (i + 1);
 		cpu->file = i < nfiles ? engine_open_file(blocks / nfiles) : cpus[0].file;
 		cpu->pages = workload->own_files ? blocks / nfiles * PAGES : blocks * PAGES;
-		/* Streams, and who stores to each page once, have parts of their own. */
+		/* Each processor has its own part in streams and first stores. */
 		if (!workload->own_files && i < processors &&
 		    (workload->op == stream || workload->op == first_store)) {
 			cpu->pages = part - part % PAGES;
@@ -310,8 +309,9 @@ static void set_up(u32 processors, u32 nodes)
 
 struct result {
 	double rate; /* operations a second */
-	double core, lines, locks; /* percent of all time: in the core; there, waiting for these */
-	char limit[128]; /* what was waited for most */
+	double core, lines,
+		locks; /* percent of all time: in the cache, in waits for lines, locks */
+	char limit[128]; /* the lock and the line with the longest waits */
 	double written;
 };
 
@@ -367,7 +367,7 @@ static void print_table(const struct workload *w, u32 nodes, u32 most)
 	workload = w;
 	printf("\n%s, %u node%s\n%10s %10s %10s %10s %6s %6s %6s   %s\n", w->name, nodes,
 	       nodes > 1 ? "s" : "", "processors", "1000 ops/s", "of linear", "one lock", "core",
-	       "lines", "locks", "most waited for");
+	       "lines", "locks", "longest waits");
 	for (processors = 1; processors <= most; processors *= 2) {
 		struct result result, locked;
 
@@ -388,7 +388,7 @@ static void print_table(const struct workload *w, u32 nodes, u32 most)
 	}
 }
 
-/* A promise of the project, and that the model sees when it is broken. */
+/* Check that the cache scales as promised, and that the model detects a single lock. */
 static int check(void)
 {
 	double alone, locked_alone;
@@ -404,7 +404,7 @@ static int check(void)
 		printf("%s, %u processors: %.2f of linear, with one lock %.2f\n", workload->name,
 		       many, shared, locked);
 		if (shared < 0.8 || locked > shared / 2) {
-			printf("FAILED: 0.8 is wanted, and less than half with one lock\n");
+			printf("FAILED: expected >= 0.8, and <= half of it with one lock\n");
 			return 1;
 		}
 	}
