@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""A table and a chart of what core-policy --json wrote.
+"""A table and a chart of the results of policy --json.
 
     chart.py RESULTS.json [CHART.svg]
 
-Of the middle one of each trace's pools. Bytes are compared with what the oracle reads: no
-cache of single pages that are read when they are wanted reads less.
+They show the middle pool of each trace. Bytes are compared with the reads of the oracle: no
+cache of single pages that reads on demand reads less.
 """
 import json
 import pathlib
@@ -16,7 +16,7 @@ MARKS = {"auto": "o", "2M": "s", "4K": "^", "LRU 4K": "x", "oracle": "|"}
 
 
 def middle(runs: list[dict]) -> list[dict]:
-    """One run of each trace, in their order."""
+    """The run with the middle pool of each trace, in the order of the traces."""
     of: dict[str, list[dict]] = {}
     for run in runs:
         of.setdefault(run["trace"], []).append(run)
@@ -40,15 +40,15 @@ def print_table(runs: list[dict]) -> None:
         read = " / ".join(size(results[p]["read_mb"]) for p in POLICIES)
         written = " / ".join(size(results[p]["written_mb"]) for p in POLICIES) if run["stored_mb"] else ""
         auto = results["auto"]
-        told = f"{auto['promoted']}, +{100 * auto['beyond_mean']:.1f} %" if auto["promoted"] else "0"
-        print(f"| {name(run)}, {run['pool_mb']} MB | {hits} | {read} | {written} | {100 * auto['huge']:.0f} | {told} |")
+        promoted = f"{auto['promoted']}, +{100 * auto['beyond_mean']:.1f} %" if auto["promoted"] else "0"
+        print(f"| {name(run)}, {run['pool_mb']} MB | {hits} | {read} | {written} | {100 * auto['huge']:.0f} | {promoted} |")
 
 
 def draw(runs: list[dict], path: pathlib.Path, accesses: int) -> None:
     try:
         import matplotlib
     except ImportError:
-        print("chart.py: without matplotlib there is no chart", file=sys.stderr)
+        print("chart.py: no chart without matplotlib: install python3-matplotlib", file=sys.stderr)
         return
     matplotlib.use("svg")
     matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "hugemap", "font.size": 8}
@@ -64,9 +64,9 @@ def draw(runs: list[dict], path: pathlib.Path, accesses: int) -> None:
         moved.plot([(r["read_mb"] + r["written_mb"]) / b for r, b in zip(of, best)], rows, fillstyle="none", **style)
     hits.set_yticks(rows, [name(run) for run in runs])
     hits.invert_yaxis()
-    hits.set_xlabel("accesses that wait for no read, %")
+    hits.set_xlabel("accesses that do not wait for a read, %")
     moved.set_xscale("log")
-    moved.set_xlabel("bytes read and written, of what the oracle reads")
+    moved.set_xlabel("bytes read and written / bytes that the oracle reads")
     for axes in (hits, moved):
         axes.grid(axis="both", linewidth=0.3)
     moved.set_xlim(right=1e5)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The core under a trace, and an engine that carries out what it says as kernel/ does,
- * without data: page tables are three bits a page and one a block, I/O is a number, and
- * background work is done between two accesses. Time goes by with accesses and I/O, for what
- * is old.
+ * The cache under a trace, with an engine that carries out its decisions like kernel/data,
+ * but without data: page tables have three bits per page and one per block, I/O only counts,
+ * and background work is done between two accesses. Accesses and I/O advance the clock.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +11,11 @@
 
 #define MAX_VICTIMS 128u
 #define ROUNDS 256u
-#define AROUND 8u /* pages that a read fault maps on both sides, if they are cached */
+#define AROUND 8u /* cached pages that a read fault also maps on each side */
 #define NS_ACCESS 1000ull
 #define NS_IO 80000ull
 #define NS_PAGE 2000ull
-#define MERGED_PAGES 4u /* between parts of a huge unit that are written at once */
+#define MERGED_PAGES 4u /* largest gap between dirty parts of a huge unit in one write */
 
 /* Bits of a page table. */
 #define MAPPED 1u
@@ -27,10 +26,10 @@ struct engine {
 	struct hm_cache *cache;
 	struct hm_file *file;
 	const struct trace *trace;
-	u8 *table; /* of each page */
-	u8 *paged; /* of each block: it is mapped by pages */
+	u8 *table; /* page table bits of each page */
+	u8 *paged; /* for each block: it is mapped by 4 KB pages */
 	u32 size; /* HM_ACCESS_* */
-	u64 ns, looked; /* the time, and when background work was last done */
+	u64 ns, ticked; /* the time, and the time of the last background work */
 	bool second, promote, reclaim;
 	struct result r;
 };
@@ -44,7 +43,7 @@ static void *zeroed(size_t size)
 	return memset(mem, 0, (size + 63) & ~(size_t)63);
 }
 
-/* One I/O, and nobody may wait for it. */
+/* Count one I/O. @waits: the access waits for it. */
 static void io(struct engine *e, u64 pages, bool store, bool waits)
 {
 	if (store) {
@@ -118,7 +117,7 @@ static void protect(struct engine *e, u64 pgoff, u32 npages)
 		e->table[pgoff++] &= (u8)~WRITABLE;
 }
 
-/* What of a run is written: of a huge unit the parts that have changed, if they are few. */
+/* The pages to write for a run: only the dirty parts of a huge unit if they are few. */
 static u64 pages_of(struct engine *e, const struct hm_run *run)
 {
 	unsigned long pages[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
@@ -157,7 +156,7 @@ static void wait_frame(struct engine *e, enum hm_kind kind)
 
 /* --- fill.c -------------------------------------------------------------------------------- */
 
-static enum hm_outcome ask(struct engine *e, u64 page, u32 access, struct hm_unit *unit)
+static enum hm_outcome get_unit(struct engine *e, u64 page, u32 access, struct hm_unit *unit)
 {
 	enum hm_outcome out;
 
@@ -184,8 +183,9 @@ static void read_ahead(struct engine *e, u64 page, u32 access)
 		u32 mark = at == plan.mark ? HM_ACCESS_MARK : 0;
 		enum hm_outcome out;
 
-		out = ask(e, at, (plan.access & ~(u32)HM_ACCESS_WRITE) | HM_ACCESS_AHEAD | mark,
-			  &unit);
+		out = get_unit(e, at,
+			       (plan.access & ~(u32)HM_ACCESS_WRITE) | HM_ACCESS_AHEAD | mark,
+			       &unit);
 		if (out == HM_FILL) {
 			io(e, unit.npages, false, false);
 			hm_fill_done(&unit, 0, false);
@@ -215,7 +215,7 @@ static void promote(struct engine *e)
 			continue;
 		io(e, p.nmissing, false, false);
 		e->r.beyond_all += p.nmissing;
-		/* What a stream goes through is as if it had brought in the block. */
+		/* A stream will read the missing pages anyway, so they do not count. */
 		if (!p.stream && p.nmissing > e->r.beyond)
 			e->r.beyond = p.nmissing;
 		for (at = 0; hm_promote_copy(&p, &at, &page);)
@@ -232,7 +232,7 @@ static void promote(struct engine *e)
 
 /* --- fault.c ---------------------------------------------------------------------------------- */
 
-/* Map what the fault found, and beside it what is cached. */
+/* Map the unit, and the cached pages around it. */
 static void map(struct engine *e, u64 page, bool store, const struct hm_unit *unit)
 {
 	u64 first = page & ~(u64)(2 * AROUND - 1), last = first + 2 * AROUND - 1, i;
@@ -263,7 +263,8 @@ static void fault(struct engine *e, u64 page, bool store)
 
 	e->r.faults++;
 	for (;;) {
-		enum hm_outcome out = ask(e, page, access | HM_ACCESS_PAGES(store && parts), &unit);
+		enum hm_outcome out =
+			get_unit(e, page, access | HM_ACCESS_PAGES(store && parts), &unit);
 
 		e->promote |= unit.hints & HM_HINT_PROMOTE;
 		if (out == HM_NO_FRAME) {
@@ -300,10 +301,10 @@ static void background(struct engine *e)
 	if (hm_writeback_pick(e->cache, &expired))
 		write_back(e, 0, ~0ull);
 	promote(e);
-	e->looked = e->ns;
+	e->ticked = e->ns;
 }
 
-static u64 held(struct engine *e)
+static u64 cached(struct engine *e)
 {
 	u64 all = 0, pgoff = 0;
 	struct hm_unit unit;
@@ -347,7 +348,7 @@ struct result run_core(const struct trace *trace, const struct limits *limits, u
 	hm_options_init(&opts);
 	opts.pool_frames = limits->frames;
 	opts.promote_util = limits->util;
-	/* In small pools, as much of it as in large ones. */
+	/* Small pools keep the ratios that the defaults have in large ones. */
 	if (opts.evict_batch > limits->frames / 16)
 		opts.evict_batch = limits->frames < 32 ? 1 : limits->frames / 16;
 	if (opts.readahead_kb > limits->frames / 8 * (HM_BLOCK_SIZE >> 10))
@@ -355,7 +356,7 @@ struct result run_core(const struct trace *trace, const struct limits *limits, u
 	if (hm_options_check(&opts))
 		abort();
 	e.cache = hm_cache_init(zeroed(hm_cache_bytes(&opts)), &opts);
-	/* Not one page of it in the block in which it ends, which is never huge. */
+	/* The last, incomplete block is never huge, so the trace must not use it. */
 	e.file = hm_file_init(e.cache, zeroed(hm_file_bytes()),
 			      ((blocks - 1) << HM_BLOCK_SHIFT) + HM_PAGE_SIZE);
 	e.table = zeroed(blocks * HM_BLOCK_PAGES);
@@ -375,10 +376,10 @@ struct result run_core(const struct trace *trace, const struct limits *limits, u
 		e.r.huge += e.table[page] / LARGE;
 		if (e.reclaim)
 			evict_ahead(&e);
-		if (e.promote || e.ns - e.looked > 1000000)
+		if (e.promote || e.ns - e.ticked > 1000000)
 			background(&e);
 	}
-	e.r.held = held(&e);
+	e.r.cached = cached(&e);
 	write_back(&e, 0, ~0ull);
 	e.r.promoted = hm_cache_count(e.cache, HM_C_PROMOTED);
 	end(&e);

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The policy simulator: what the choice of page size, and of what stays, makes of a trace,
- * beside what a textbook or an oracle would. A hit is an access that waits for no read, so a
- * stream that is read ahead of has all of them; what a textbook writes, it writes at eviction.
+ * The policy simulator: page sizes and eviction of the cache on a trace, compared with LRU and
+ * with an oracle. A hit is an access that does not wait for a read, so all accesses of a stream
+ * with read-ahead are hits. LRU and the oracle write dirty pages at eviction.
  *
  *	policy [OPTION]... [TRACE | FILE]...
  *
- * A TRACE is one of those in trace.c, "made" for all of them (the default); a FILE is one of
- * traces/, or of your own by record.py: four copies of it take turns.
+ * A TRACE is the name of a trace in trace.c, or "made" for all of them (default). A FILE is a
+ * trace in traces/ or your own trace by record.py; four copies of it run in turns.
  *
- *	--pool FRAMES	of TRACEs, whose size follows from it; default 256. A FILE has a pool
- *			of a quarter of its size
- *	--pools		three pools for each: of 64, 256 and 1024 frames; of an eighth, a
- *			quarter and half of a FILE; 50 times as many accesses where all that is
- *			touched fits
- *	--accesses N	for each of them, at least: they begin again; default 250000
- *	--json OUTPUT	all results
- *	--check		what is promised of page=auto is asserted
- *	--bloat		another table: memory that is held, of what is touched
+ *	--pool FRAMES	pool of a TRACE, which also determines the size of its file; default
+ *			256. The pool of a FILE is a quarter of its size
+ *	--pools		three pools for each trace: 64, 256 and 1024 frames, or an eighth, a
+ *			quarter and half of a FILE; 50 times as many accesses if all touched
+ *			pages fit
+ *	--accesses N	least accesses of each trace, which repeats; default 250000
+ *	--json OUTPUT	write all results
+ *	--check		fail if page=auto breaks a promise
+ *	--bloat		print another table: cached memory as a share of touched memory
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ struct settings {
 	struct limits limits;
 	bool checks, pools, bloat;
 	FILE *json;
-	u64 accesses; /* so far, of all */
+	u64 accesses; /* of all traces so far */
 	u32 runs, broken;
 };
 
@@ -74,20 +74,20 @@ static void promise_beyond(struct settings *s, const struct trace *t, const stru
 			   u32 util)
 {
 	if (r->promoted)
-		promise(s, t, "of a block that is promoted, what nobody asked for",
+		promise(s, t, "pages that were never accessed, in a promoted block",
 			share(r->beyond, HM_BLOCK_PAGES), (100 - util) / 100.0);
 }
 
-/* How much more than the better page size may page=auto read? */
+/* How much page=auto may read, as a multiple of the better page size. */
 static double most_read(const struct trace *t)
 {
-	/* What is large and new stays from its third time on, so this reads it once more. */
+	/* A large new working set stays from its third scan on, which costs one more scan. */
 	if (!strcmp(t->name, "shift"))
 		return 1.5;
-	/* Its new pages, in order but few at a time, are a stream that is seen whatever passes. */
+	/* It appends a few pages at a time, which the cache detects as a stream. */
 	if (!strcmp(t->name, "lmdb-mixed.trace"))
 		return 1.6;
-	/* A part of a stream is found out to have been none. */
+	/* Some accesses count as a stream until they prove to be random. */
 	return t->recorded ? 1.2 : 1.07;
 }
 
@@ -98,8 +98,8 @@ static void check(struct settings *s, const struct trace *t, const struct result
 	promise(s, t, "bytes read, of the better page size's", share(r[AUTO].read, better),
 		most_read(t));
 	if (!strcmp(t->name, "random"))
-		promise(s, t, "bytes read, of those asked for", share(r[AUTO].read, t->total), 1.2);
-	/* With what lies between parts of a huge unit that are written at once. */
+		promise(s, t, "bytes read, of those accessed", share(r[AUTO].read, t->total), 1.2);
+	/* One write of several dirty parts of a huge unit includes the gaps between them. */
 	better = r[HUGE].written < r[BASE].written ? r[HUGE].written : r[BASE].written;
 	if (better)
 		promise(s, t, "bytes written, of the better page size's",
@@ -175,7 +175,7 @@ static void run(struct settings *s, const struct trace *t, const struct limits *
 	s->accesses += t->total;
 }
 
-/* All of it fits: is more held than was touched? Ingens (OSDI 2016) asks that of memory. */
+/* If everything fits, compare cached with touched memory, like Ingens (OSDI 2016). */
 static void bloat(struct settings *s, const struct trace *t)
 {
 	static const u32 utils[] = { 50, 70, 90 };
@@ -184,16 +184,16 @@ static void bloat(struct settings *s, const struct trace *t)
 	u32 i;
 
 	if (!s->runs++)
-		printf("held of what is touched (accesses by 2 MB pages)\n"
+		printf("cached memory / touched memory (accesses through 2 MB pages)\n"
 		       "%-14s %8s %15s %15s %15s %15s %15s\n",
 		       "", "touched", "2M", "auto 50 %", "auto 70 %", "auto 90 %", "4K");
 	r = run_core(t, &limits, 0);
 	printf("%-14.14s %5u MB %7.2f (%3.0f%%)", t->name, t->touched >> 8,
-	       share(r.held, t->touched), 100 * share(r.huge, t->total));
+	       share(r.cached, t->touched), 100 * share(r.huge, t->total));
 	for (i = 0; i < sizeof(utils) / sizeof(utils[0]); i++) {
 		limits.util = utils[i];
 		r = run_core(t, &limits, HM_ACCESS_AUTO);
-		printf("  %7.2f (%3.0f%%)", share(r.held, t->touched),
+		printf("  %7.2f (%3.0f%%)", share(r.cached, t->touched),
 		       100 * share(r.huge, t->total));
 		if (r.beyond * 100 > (u64)(100 - utils[i]) * HM_BLOCK_PAGES) {
 			fprintf(stderr, "policy: %s: %llu pages were read for a block at %u %%\n",
@@ -202,7 +202,7 @@ static void bloat(struct settings *s, const struct trace *t)
 		}
 	}
 	r = run_core(t, &limits, HM_ACCESS_BASE);
-	printf("  %7.2f (%3.0f%%)\n", share(r.held, t->touched), 100 * share(r.huge, t->total));
+	printf("  %7.2f (%3.0f%%)\n", share(r.cached, t->touched), 100 * share(r.huge, t->total));
 }
 
 static void run_named(struct settings *s, const char *name)
@@ -223,7 +223,7 @@ static void run_named(struct settings *s, const char *name)
 		else
 			limits.frames = t.pages / HM_BLOCK_PAGES / (s->pools ? 8 >> i : 4);
 		trace_count(&t, s->bloat ? 0 : limits.accesses);
-		/* Hits cost little. */
+		/* Hits are fast to simulate. */
 		if (s->pools && t.touched <= limits.frames * HM_BLOCK_PAGES)
 			t.total *= MORE_HITS;
 		if (s->bloat)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What the policy simulator's parts share: traces of accesses, and what a policy
- * makes of one.
+ * The policy simulator: traces of accesses, and the results of a policy on a trace.
  */
 #ifndef POLICY_H
 #define POLICY_H
@@ -12,39 +11,40 @@
 
 #include "cache.h"
 
-/* Accesses to pages of one store. A page, times two, plus one for a store. */
+/* Accesses to the pages of one file: page * 2 + 1 for a store, page * 2 for a load. */
 struct trace {
 	const char *name;
 	u32 *access;
-	u64 n, second; /* where the second half begins, if it is counted apart */
-	u64 total; /* accesses in all: from the start again after n of them */
-	u32 pages; /* of the store */
-	u32 touched; /* of them, how many are accessed at all; see trace_count() */
-	u32 stored; /* and how many are stored to */
+	u64 n;
+	u64 second; /* start of a second half whose reads are counted separately, or 0 */
+	u64 total; /* number of accesses to run; the trace repeats after n */
+	u32 pages; /* size of the file */
+	u32 touched; /* distinct pages that are accessed; see trace_count() */
+	u32 stored; /* distinct pages that are stored to */
 	bool recorded;
 };
 
-/* Of a trace, or a part of it; in pages, but for the counts of faults. */
+/* The results of a trace. Counts are in pages unless they are accesses or faults. */
 struct result {
-	u64 hits; /* accesses that waited for no read */
-	u64 huge; /* accesses by a huge page */
+	u64 hits; /* accesses that did not wait for a read */
+	u64 huge; /* accesses through a huge page */
 	u64 faults;
 	u64 read;
-	u64 read_second; /* of that, since trace->second, the first time */
+	u64 read_second; /* pages read in the second half, in its first run */
 	u64 written;
-	u64 promoted;
-	u64 beyond; /* the most that was read for one of them */
-	u64 beyond_all; /* ... and for all of them */
-	u64 held; /* what is cached in the end */
+	u64 promoted; /* blocks */
+	u64 beyond; /* most pages read to promote one block */
+	u64 beyond_all; /* pages read to promote all blocks */
+	u64 cached; /* pages in the cache at the end */
 };
 
 struct limits {
 	u32 frames; /* the pool, in blocks */
 	u32 util; /* promote_util */
-	u64 accesses; /* about as many for a trace */
+	u64 accesses; /* approximate length of a made trace */
 };
 
-/* What the next access of a trace is, once and again. */
+/* The index of the next access; the trace repeats. */
 static inline u64 trace_next(const struct trace *trace, u64 at)
 {
 	return ++at == trace->n ? 0 : at;
@@ -62,10 +62,10 @@ void trace_free(struct trace *trace);
 const char *trace_parse(struct trace *trace, const u8 *data, size_t length);
 struct trace trace_read(const char *path, u32 copies);
 
-/* hugemap.c: the core, with an engine that only counts. @size: HM_ACCESS_AUTO, _BASE or 0. */
+/* hugemap.c: the cache, with an engine that only counts. @size: HM_ACCESS_AUTO, _BASE or 0. */
 struct result run_core(const struct trace *trace, const struct limits *limits, u32 size);
 
-/* textbook.c: pages of 4 KB, by the book, written when they are evicted. */
+/* textbook.c: caches of 4 KB pages, which write a dirty page when they evict it. */
 struct result run_lru(const struct trace *trace, const struct limits *limits);
 struct result run_oracle(const struct trace *trace, const struct limits *limits);
 

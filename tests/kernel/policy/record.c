@@ -4,15 +4,14 @@
  *
  *	HM_RECORD=OUTPUT HM_RECORD_FILE=FILE LD_PRELOAD=./record.so PROGRAM
  *
- * A mapping of FILE has no rights at all but for the KEPT pages that were touched last, as a
- * small TLB would have it: each touch of another one faults, is noted, and gets its page. So
- * these are seen: loads and stores of the program to all pages but those last ones, in
- * order, and which pages were not stored to yet since they came among them. Not seen:
- * accesses of the kernel, by read(2) into the mapping and the like. Those fail (EFAULT), and
- * so would the program; none of those in record.py does that.
+ * A mapping of FILE is accessible only in the KEPT pages that were touched last, like in a
+ * small TLB: a touch of any other page faults, is recorded, and makes the page accessible. The
+ * record has, in order, the loads and stores to all other pages, and the first store to each
+ * accessible page. It lacks accesses by the kernel, such as read(2) into the mapping: they fail
+ * with EFAULT, and no program in record.py makes any.
  *
- * OUTPUT: a 64-bit count, then 32 bits for each touch: the page, times two, plus one if it was a
- * store.
+ * OUTPUT: a 64-bit count, then 32 bits for each touch: page * 2 + 1 for a store, page * 2 for a
+ * load.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -34,7 +33,7 @@
 #define MAPPINGS 64u
 #define MAX_TOUCHES (1ull << 26)
 #define PAGE 4096ul
-#define FAULT_WRITE 2 /* in the error code of a page fault */
+#define FAULT_WRITE 2 /* bit in the error code of a page fault */
 
 struct output {
 	_Atomic uint64_t n;
@@ -43,7 +42,7 @@ struct output {
 
 struct mapping {
 	uintptr_t start, end;
-	uint64_t page; /* of the file, at start */
+	uint64_t page; /* page of the file at @start */
 	int prot;
 };
 
@@ -80,7 +79,7 @@ static void keep(uintptr_t at)
 {
 	for (uint32_t i = 0; i < KEPT; i++)
 		if (kept[i] == at)
-			return; /* it is stored to now */
+			return; /* the first store to an accessible page */
 	if (kept[hand])
 		mprotect((void *)kept[hand], PAGE, PROT_NONE);
 	kept[hand] = at;
@@ -98,7 +97,7 @@ static void touched(int number, siginfo_t *info, void *context)
 	take_lock();
 	m = find(at);
 	if (!m || (store && !(m->prot & PROT_WRITE))) {
-		signal(number, SIG_DFL); /* it is the program's own */
+		signal(number, SIG_DFL); /* a fault of the program itself */
 		let_go();
 		return;
 	}

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Record what real programs touch of a mapped file, for core-policy.
+"""Record the pages of a mapped file that real programs touch, for the policy simulator.
 
     record.py [--out DIR] [--work DIR] [NAME...]
 
-Makes the data of each program, runs it under record.c, and writes DIR/NAME.trace. Which
-touches are seen, and which are not, is said in record.c. LMDB and git are left out where
-they are not installed. A trace is:
+Makes the data of each program, runs it under record.c, and writes DIR/NAME.trace. record.c
+documents which touches are recorded. LMDB and git are left out if they are not installed. A
+trace is:
 
     hugemap-trace 1 PAGES TOUCHES
-    # lines that say what it is of
+    # lines that describe it
     (an empty line)
     numbers of 7 bits a byte, the lowest first, the high bit set in all bytes but the last
 
-Each number is of a run of pages, one after the other: 4 d + 2 r + s. Its first page lies d
-pages behind the page after the last one, where d stands for 0, -1, 1, -2, 2 ...; s: all
-are stored to; r: another number follows, how many more pages there are after the first one.
+Each number is a run of consecutive pages: 4 d + 2 r + s. Its first page lies d pages after the
+end of the run before, where d encodes 0, -1, 1, -2, 2 ...; s: the touches are stores; r: another
+number follows, which is the number of pages after the first one.
 """
 import argparse
 import array
@@ -29,12 +29,12 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-MAX_BYTES = 50_000  # of a trace; what comes later is cut off
+MAX_BYTES = 50_000  # of a trace; later touches are cut off
 PAGE = 4096
 
 
 def zipf(rng: random.Random, n: int) -> int:
-    """Zipf's law with an exponent of nearly 1; what is hot lies anywhere."""
+    """Zipf's law with an exponent of nearly 1; the hot items are spread over the range."""
     return int((n + 1) ** rng.random() - 1) * 2654435761 % n
 
 
@@ -108,7 +108,7 @@ POINTS, DIM, LINKS = 120_000, 160, 32
 
 
 def make_graph(file: pathlib.Path) -> None:
-    """Points in clusters, in any order in the file; each is linked to some near it and some far."""
+    """Points in clusters, in random order; each has links to near and far points."""
     import numpy as np
 
     rng = np.random.default_rng(6)
@@ -129,7 +129,7 @@ def make_graph(file: pathlib.Path) -> None:
 
 
 def graph_search(file: pathlib.Path) -> None:
-    """The best first along links, 24 kept, as the lowest layer of an HNSW index is searched."""
+    """Best-first search along links with 24 candidates, like the lowest layer of an HNSW index."""
     import heapq
 
     import numpy as np
@@ -170,7 +170,7 @@ def make_lmdb(file: pathlib.Path) -> None:
 
 
 def lmdb_mixed(file: pathlib.Path) -> None:
-    """Three reads to a store, of keys by Zipf's law, 100 in a transaction."""
+    """Three reads per store, keys by Zipf's law, 100 operations in a transaction."""
     import lmdb
 
     keys, rng = [], random.Random(8)
@@ -190,7 +190,7 @@ def lmdb_mixed(file: pathlib.Path) -> None:
 
 
 def make_git(file: pathlib.Path) -> None:
-    """A pack of the larger directories of headers and Python packages below /usr, a commit each."""
+    """A pack of the larger directories of headers and Python packages in /usr, one commit each."""
     repository = file.with_suffix(".git-work")
     git = ["git", "-C", repository, "-c", "user.name=x", "-c", "user.email=x@x", "-c", "gc.auto=0"]
     subprocess.run(["git", "init", "-q", repository], check=True)
@@ -208,7 +208,7 @@ def make_git(file: pathlib.Path) -> None:
 
 
 def git_log(file: pathlib.Path) -> None:
-    """What each commit changed, then a word in all of the last one."""
+    """The statistics of each commit, then a search for a word in the last one."""
     repository = file.with_suffix(".git-work")
     subprocess.run(["git", "-C", repository, "log", "--stat"], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["git", "-C", repository, "grep", "-c", "folio", "HEAD"], check=False, stdout=subprocess.DEVNULL)
@@ -237,7 +237,7 @@ def number(value: int) -> bytes:
 
 
 def encode(touches: array.array) -> tuple[bytes, int]:
-    """The numbers, and how many touches they are of."""
+    """The numbers, and the count of touches that they encode."""
     out, i, expected = bytearray(), 0, 0
     while i < len(touches):
         end = i + 1
@@ -256,7 +256,7 @@ def encode(touches: array.array) -> tuple[bytes, int]:
 
 
 def record(name: str, work: pathlib.Path, out: pathlib.Path, library: pathlib.Path) -> None:
-    make, _, told = PROGRAMS[name]
+    make, _, title = PROGRAMS[name]
     file = work / make.__name__.removeprefix("make_")
     if not file.exists():
         make(file)
@@ -269,7 +269,7 @@ def record(name: str, work: pathlib.Path, out: pathlib.Path, library: pathlib.Pa
         touches = array.array("I", data.read(4 * n))
     numbers, written = encode(touches)
     pages = (file.stat().st_size + PAGE - 1) // PAGE
-    head = f"hugemap-trace 1 {pages} {written}\n# {told}\n"
+    head = f"hugemap-trace 1 {pages} {written}\n# {title}\n"
     head += f"# recorded by tests/kernel/policy/record.py; the first {written} of {len(touches)} touches\n\n"
     (out / f"{name}.trace").write_bytes(head.encode() + numbers)
     distinct = len({touch >> 1 for touch in touches[:written]})
@@ -279,7 +279,7 @@ def record(name: str, work: pathlib.Path, out: pathlib.Path, library: pathlib.Pa
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "traces")
-    parser.add_argument("--work", type=pathlib.Path, help="where the data is, and stays")
+    parser.add_argument("--work", type=pathlib.Path, help="directory of the data, which is kept")
     parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PROGRAMS))
     args = parser.parse_args()

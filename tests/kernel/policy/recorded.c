@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Traces of real programs; record.py records them, and says how they are written. */
+/* Traces of real programs. record.py records them and documents their format. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,14 +9,14 @@
 #define MAX_PAGES (1u << 28)
 #define MAX_TOUCHES (1ull << 30)
 
-/* Copies take turns of so many touches. */
+/* Touches that each copy makes in its turn. */
 #define TURN 64u
 
 struct reader {
 	const u8 *at, *end;
 };
 
-/* False: it does not end, or is too large. */
+/* False: the number is incomplete or too large. */
 static bool number(struct reader *r, u64 *value)
 {
 	u32 shift;
@@ -48,7 +48,7 @@ static const char *parse_head(struct reader *r, u64 *pages, u64 *touches)
 		return "it does not begin with \"hugemap-trace 1 PAGES TOUCHES\"";
 	if (!*pages || *pages > MAX_PAGES || !*touches || *touches > MAX_TOUCHES)
 		return "it is too large, or empty";
-	/* Up to an empty line. */
+	/* Skip everything up to an empty line. */
 	for (r->at = end; r->at + 1 < r->end; r->at++) {
 		if (r->at[0] == '\n' && r->at[1] == '\n') {
 			r->at += 2;
@@ -58,7 +58,7 @@ static const char *parse_head(struct reader *r, u64 *pages, u64 *touches)
 	return "it has no empty line";
 }
 
-/* Return: NULL, or what is wrong with it. Whatever it is, @trace is to be freed. */
+/* Return: NULL, or the reason why it is no trace. The caller frees @trace in either case. */
 const char *trace_parse(struct trace *trace, const u8 *data, size_t length)
 {
 	struct reader r = { data, data + length };
@@ -76,11 +76,11 @@ const char *trace_parse(struct trace *trace, const u8 *data, size_t length)
 			return "it ends in the middle, or a number is too large";
 		d = run >> 2;
 		page = d & 1 ? expected - (d + 1) / 2 : expected + d / 2;
-		/* What lies before the first page is far behind the last one. */
+		/* A page before the first one has wrapped around, so one comparison suffices. */
 		if (page >= pages || more >= pages - page)
 			return "a page of it is behind the end of the file";
 		if (more >= touches - trace->n)
-			return "it has more touches than it says";
+			return "it has more touches than its first line states";
 		expected = page + more + 1;
 		while (page < expected)
 			trace_add(trace, page++, run & 1);
@@ -88,7 +88,7 @@ const char *trace_parse(struct trace *trace, const u8 *data, size_t length)
 	return r.at == r.end ? NULL : "something follows its last touch";
 }
 
-/* As many users of such a program, each with a file of its own, and each somewhere else. */
+/* Several users of the program, each with its own file and at another point of the trace. */
 static struct trace copied(const struct trace *one, u32 copies)
 {
 	u32 pages = (one->pages + HM_BLOCK_PAGES - 1) / HM_BLOCK_PAGES * HM_BLOCK_PAGES, c;

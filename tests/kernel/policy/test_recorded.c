@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Recorded traces as they are read: what is written is what comes out, and whatever
- * else is in a file is refused, or lies within what it says of itself. Arguments: traces.
+ * The reader of recorded traces returns the touches of a valid file, and refuses any other
+ * file or returns only pages within the stated size. Arguments: traces.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,12 +14,12 @@
 
 static char **traces;
 
-#define HEAD "hugemap-trace 1 100 5\n# told\n\n"
+#define HEAD "hugemap-trace 1 100 5\n# title\n\n"
 
-/* NULL: taken. All pages of what is taken are those of the file. */
+/* NULL: the trace is valid, and then all of its pages must lie within the file. */
 static const char *parse(struct trace *t, const void *data, size_t length)
 {
-	/* Of the very size, for the address sanitizer. */
+	/* A copy of exactly this size, so that AddressSanitizer detects a read past the end. */
 	u8 *copy = malloc(length ? length : 1);
 	const char *why;
 	u64 i;
@@ -46,7 +46,7 @@ static void not_promoted(const void *data, size_t length)
 
 static void test_numbers(void **state)
 {
-	/* 7, then 5 to 7 stored to, then the last one. */
+	/* Load of page 7, stores to pages 5 to 7, load of the last page. */
 	static const char data[] = HEAD "\x38\x17\x02\xd8\x05";
 	static const u32 access[] = { 14, 11, 13, 15, 198 };
 	struct trace t;
@@ -73,11 +73,11 @@ static void test_refused(void **state)
 	REFUSED("hugemap-trace 1 99999999999 5\n\n\x38\x17\x02\xd8\x05");
 	REFUSED("hugemap-trace 1 100 99999999999\n\n\x38\x17\x02\xd8\x05");
 	REFUSED("hugemap-trace 1 100 5\n# no end\n\x38");
-	REFUSED(HEAD "\x38\x17\x02\xd8\x05\x38"); /* one more */
-	REFUSED("hugemap-trace 1 100 3\n\n\x38\x17\x02"); /* a run of too many */
+	REFUSED(HEAD "\x38\x17\x02\xd8\x05\x38"); /* one touch too many */
+	REFUSED("hugemap-trace 1 100 3\n\n\x38\x17\x02"); /* the run is too long */
 	REFUSED(HEAD "\x04"); /* a page before the first one */
 	REFUSED(HEAD "\x02\x7f"); /* a run beyond the last one */
-	REFUSED(HEAD "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"); /* a number too large */
+	REFUSED(HEAD "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"); /* the number is too large */
 }
 
 static u8 *read_all(const char *path, size_t *length)
@@ -96,7 +96,7 @@ static u8 *read_all(const char *path, size_t *length)
 	return data;
 }
 
-/* Each is complete; cut off anywhere, it is not; broken anywhere, nothing comes of it. */
+/* Each trace is valid, refused if cut off anywhere, and harmless with any bit flipped. */
 static void test_traces(void **state)
 {
 	u32 k, i;

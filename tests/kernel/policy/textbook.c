@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* What others would make of it: the least recently used page, or the one used last of all. */
+/* Two textbook caches: LRU, and Belady's, which evicts the page that is used last. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,19 +14,19 @@ static void *zeroed(u64 n, size_t size)
 	return mem;
 }
 
-/* A ring of the pages that are cached, by their last access. Page + 1; 0 is its head. */
+/* A ring of the cached pages by their last access. An index is page + 1; 0 is the head. */
 struct ring {
 	u32 *next, *prev;
 	u64 n;
 };
 
-static void unlink_page(struct ring *ring, u32 at)
+static void ring_remove(struct ring *ring, u32 at)
 {
 	ring->next[ring->prev[at]] = ring->next[at];
 	ring->prev[ring->next[at]] = ring->prev[at];
 }
 
-static void push(struct ring *ring, u32 at)
+static void ring_push(struct ring *ring, u32 at)
 {
 	ring->next[at] = ring->next[0];
 	ring->prev[at] = 0;
@@ -49,7 +49,7 @@ struct result run_lru(const struct trace *t, const struct limits *limits)
 
 		if (state[at]) {
 			r.hits++;
-			unlink_page(&ring, at);
+			ring_remove(&ring, at);
 		} else {
 			r.read++;
 			r.read_second += t->second && i >= t->second && i < t->n;
@@ -60,44 +60,44 @@ struct result run_lru(const struct trace *t, const struct limits *limits)
 
 				r.written += state[victim] >> 1;
 				state[victim] = 0;
-				unlink_page(&ring, victim);
+				ring_remove(&ring, victim);
 			}
 		}
-		push(&ring, at);
+		ring_push(&ring, at);
 		state[at] |= 1 | (t->access[k] & 1) << 1;
 	}
 	for (i = 1; i <= t->pages; i++)
 		r.written += state[i] >> 1;
 	r.faults = r.read;
-	r.held = ring.n;
+	r.cached = ring.n;
 	free(ring.next);
 	free(ring.prev);
 	free(state);
 	return r;
 }
 
-/* A heap of the pages that are cached: the one whose next access is the latest is first. */
+/* A heap of the cached pages; the page with the latest next access is first. */
 struct heap {
 	u32 *page, n;
-	u32 *at; /* of each page, its place + 1; 0: it is not cached */
-	u64 *key; /* of each page, when it is accessed next */
+	u32 *at; /* place of each page in the heap + 1; 0: not cached */
+	u64 *key; /* next access of each page */
 	bool *dirty;
 };
 
-static void put(struct heap *h, u32 i, u32 page)
+static void heap_put(struct heap *h, u32 i, u32 page)
 {
 	h->page[i] = page;
 	h->at[page] = i + 1;
 }
 
-/* From its place to where it belongs. */
-static void settle(struct heap *h, u32 i)
+/* Move the page at place @i up or down to restore the order of the heap. */
+static void heap_sift(struct heap *h, u32 i)
 {
 	u32 page = h->page[i];
 	u64 key = h->key[page];
 
 	while (i && h->key[h->page[(i - 1) / 2]] < key) {
-		put(h, i, h->page[(i - 1) / 2]);
+		heap_put(h, i, h->page[(i - 1) / 2]);
 		i = (i - 1) / 2;
 	}
 	for (;;) {
@@ -107,13 +107,13 @@ static void settle(struct heap *h, u32 i)
 			child++;
 		if (child >= h->n || h->key[h->page[child]] <= key)
 			break;
-		put(h, i, h->page[child]);
+		heap_put(h, i, h->page[child]);
 		i = child;
 	}
-	put(h, i, page);
+	heap_put(h, i, page);
 }
 
-/* How far it is from each access to the next one of its page; traces begin again. */
+/* The distance from each access to the next one of the same page; the trace repeats. */
 static u32 *distances(const struct trace *t)
 {
 	u64 *seen = zeroed(t->pages, sizeof(u64)), i;
@@ -131,8 +131,8 @@ static u32 *distances(const struct trace *t)
 }
 
 /*
- * Belady's: no cache of this size that reads single pages when they are wanted reads fewer.
- * What it writes is no bound: that is trace->stored.
+ * Belady's algorithm: no cache of this size that reads single pages on demand reads fewer. Its
+ * writes are no lower bound; trace->stored is one.
  */
 struct result run_oracle(const struct trace *t, const struct limits *limits)
 {
@@ -152,22 +152,22 @@ struct result run_oracle(const struct trace *t, const struct limits *limits)
 		h.key[page] = i + distance[k];
 		if (h.at[page]) {
 			r.hits++;
-			settle(&h, h.at[page] - 1);
+			heap_sift(&h, h.at[page] - 1);
 		} else {
 			r.read++;
 			r.read_second += t->second && i >= t->second && i < t->n;
 			if (h.n < pool) {
 				h.n++;
-				put(&h, h.n - 1, page);
-				settle(&h, h.n - 1);
+				heap_put(&h, h.n - 1, page);
+				heap_sift(&h, h.n - 1);
 			} else {
 				u32 victim = h.page[0];
 
 				r.written += h.dirty[victim];
 				h.dirty[victim] = false;
 				h.at[victim] = 0;
-				put(&h, 0, page);
-				settle(&h, 0);
+				heap_put(&h, 0, page);
+				heap_sift(&h, 0);
 			}
 		}
 		h.dirty[page] |= t->access[k] & 1;
@@ -175,7 +175,7 @@ struct result run_oracle(const struct trace *t, const struct limits *limits)
 	for (i = 0; i < t->pages; i++)
 		r.written += h.dirty[i];
 	r.faults = r.read;
-	r.held = h.n;
+	r.cached = h.n;
 	free(h.page);
 	free(h.at);
 	free(h.key);

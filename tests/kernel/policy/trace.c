@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Traces that are made, of a seed that is always the same. */
+/* Made traces, from a constant seed. */
 #include <stdlib.h>
 #include <string.h>
 #include <math.h>
@@ -22,7 +22,7 @@ static u32 rnd(u32 n)
 
 void trace_add(struct trace *t, u64 page, bool store)
 {
-	/* Room for twice as much each time that it is a power of two. */
+	/* Double the array whenever n is a power of two. */
 	if (!(t->n & (t->n - 1))) {
 		t->access = realloc(t->access, (t->n ? 2 * t->n : 1) * sizeof(*t->access));
 		if (!t->access)
@@ -37,7 +37,7 @@ static void scan(struct trace *t, u64 start, u64 end, bool store)
 		trace_add(t, start++, store);
 }
 
-/* Which page comes at a place of the order of heat: those are anywhere. */
+/* The page at a rank of the order of heat; hot pages are spread over the file. */
 static u32 scatter(const struct trace *t, u32 rank)
 {
 	return (u32)((rank * 2654435761ull + 12345) % t->pages);
@@ -79,7 +79,7 @@ struct trace trace_make(const char *name, const struct limits *limits)
 		for (i = 0; i < n; i++)
 			trace_add(&t, i * 16 % t.pages + i * 16 / t.pages % 16, false);
 	} else if (!strcmp(name, "records")) {
-		/* Of 16 KB, anywhere, each read from its start to its end. */
+		/* Records of 16 KB at random offsets, each read from start to end. */
 		for (i = 0; i < n; i++)
 			trace_add(&t, i % 4 ? (t.access[t.n - 1] >> 1) + 1 : rnd(t.pages / 4) * 4,
 				  false);
@@ -95,12 +95,12 @@ struct trace trace_make(const char *name, const struct limits *limits)
 		t.second = t.n;
 		scan(&t, 0, t.pages, false);
 	} else if (!strcmp(name, "scan+hot")) {
-		/* What is hot would fit; a scan passes beside it. */
+		/* Hot pages fill half of the pool; a scan reads the rest beside them. */
 		for (i = 0; i < n; i++)
 			trace_add(&t, i % 2 ? rnd((u32)pool / 2) : pool / 2 + i / 2 % (3 * pool),
 				  false);
 	} else if (!strcmp(name, "hot-small")) {
-		/* All of it fits, touched at random. */
+		/* Random accesses; the whole file fits. */
 		t.pages = (u32)pool / 2;
 		for (i = 0; i < n; i++)
 			trace_add(&t, rnd(t.pages), false);
@@ -108,12 +108,12 @@ struct trace trace_make(const char *name, const struct limits *limits)
 		for (i = 0; i < n; i++)
 			trace_add(&t, rnd(t.pages), rnd(2));
 	} else if (!strcmp(name, "hot-store")) {
-		/* It is read until it is all huge; then a page is stored to here and there. */
+		/* Read until all blocks are huge; then store to a few random pages. */
 		t.pages = (u32)pool / 8;
 		for (i = 0; i < n; i++)
 			trace_add(&t, rnd(t.pages), i > n / 2 && rnd(50) == 0);
 	} else if (!strcmp(name, "mixed")) {
-		/* A stream that stores, one that reads, and random ones of both kinds. */
+		/* A stream of stores, one of loads, and random stores and loads. */
 		for (i = 0; i < n / 4; i++) {
 			trace_add(&t, i % pool, true);
 			trace_add(&t, pool + i % pool, false);
@@ -121,7 +121,7 @@ struct trace trace_make(const char *name, const struct limits *limits)
 			trace_add(&t, 2 * pool + zipf(&t) % (2 * pool), rnd(4) == 0);
 		}
 	} else if (!strcmp(name, "gradient")) {
-		/* Of the first block one page is used, of the last one all are. */
+		/* One page of the first block is used, and all pages of the last one. */
 		for (i = 0; i < n; i++) {
 			u32 block = rnd(4 * limits->frames);
 			u32 k = rnd(1 + block * HM_BLOCK_PAGES / (4 * limits->frames));
@@ -129,7 +129,7 @@ struct trace trace_make(const char *name, const struct limits *limits)
 			trace_add(&t, block * HM_BLOCK_PAGES + k * 211 % HM_BLOCK_PAGES, false);
 		}
 	} else if (!strcmp(name, "shift")) {
-		/* Another part of the file is read from now on, which would fit. */
+		/* The working set moves to another part of the file, which fits. */
 		scan(&t, 0, pool + pool / 4, false);
 		for (i = 0; i < 4; i++) {
 			t.second = i == 3 ? t.n : 0;
@@ -139,7 +139,7 @@ struct trace trace_make(const char *name, const struct limits *limits)
 	return t;
 }
 
-/* How much there is to it, once it is complete; it goes on for so many accesses at least. */
+/* Count the pages of a complete trace, and let it run for @accesses at least. */
 void trace_count(struct trace *t, u64 accesses)
 {
 	u8 *seen = calloc(t->pages, 1);
