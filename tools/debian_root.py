@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Bare Debian systems to try things in: debian_root.py SUITE [COMMAND...]
+"""Bare Debian systems for tests and builds: debian_root.py SUITE [COMMAND...]
 
-Makes a minimal root directory of a release (bookworm, trixie) by mmdebstrap, out of the
-mirror that this machine's own apt is configured for, and prints where it is; it is kept
-below ~/.cache/hugemap, or $HM_CACHE, for a week. With a COMMAND, runs it as root in a copy
-that is thrown away: what is installed by hand on this machine is not there.
+Makes a minimal root directory of a release (bookworm, trixie) by mmdebstrap, from the mirror
+in this machine's configuration of apt, and prints its path. It is kept in ~/.cache/hugemap, or
+$HM_CACHE, for a week. With a COMMAND, runs it as root in a temporary copy, which has no
+software of this machine.
 
-As a module: base() and Machine. Exits with 77 and a reason where a root cannot be had.
+As a module: base() and Machine. Exits with 77 and a reason if no root can be made.
 """
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 WEEK = 7 * 24 * 3600
-PATIENCE = 900  # seconds that another one may take to make a root
+LOCK_TIMEOUT = 900  # seconds that another process may take to make a root
 SUITES = ("bookworm", "trixie")
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-TAIL = 30  # lines of a command that failed
-# What a program needs to reach the package registries as this machine does.
+TAIL = 30  # last lines that are printed of a failed command
+# Variables that let a program reach the package registries like this machine.
 PASSED_ON = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
              "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT")
 CERTIFICATES = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE")
 CERTIFICATES_INSIDE = "/run/hugemap-certificates.crt"  # where no package has a file
 APT_PASSED_ON = re.compile(r'^(Acquire::(?:https?::Proxy(?:::\S+)?|Check-Valid-Until|Check-Date)) "(.+)";$')
-# If this process ends, however that is, so does what it started, with all its children.
+# When this process ends for any reason, the kernel kills its children and their children.
 TIED = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child",
         "--propagation", "private"]
 
-# In a mount and PID name space of its own, so that nothing stays mounted and nobody goes on.
-# /dev has no disk, and /sys cannot be written to.
+# Runs in new mount and PID name spaces, so that no mount and no process survives it. /dev has no
+# disk, and /sys is read-only.
 ENTER = r"""
 set -e
 root=$1 lower=$2 scratch=$3 certificates=$4
@@ -60,7 +60,7 @@ ln -s /proc/self/fd/0 "$root/dev/stdin"
 ln -s /proc/self/fd/1 "$root/dev/stdout"
 ln -s /proc/self/fd/2 "$root/dev/stderr"
 for name in @DEVICES@; do
-	# Another node of the same device: the machine's own permissions do not matter.
+	# A new node of the same device: its permissions are independent of the machine's.
 	[ ! -c "/dev/$name" ] || cp -a "/dev/$name" "$root/dev/$name"
 done
 bind() {
@@ -85,11 +85,11 @@ exec chroot "$root" "$@"
 
 
 class Unavailable(Exception):
-    """No root can be had here; the text says why."""
+    """No root can be made here; the text has the reason."""
 
 
 class Failed(Exception):
-    """A command in a root did not do what it should; the text has its last lines."""
+    """A command in a root failed; the text has its last lines."""
 
 
 def cache() -> pathlib.Path:
@@ -98,22 +98,22 @@ def cache() -> pathlib.Path:
 
 
 def mirrors() -> tuple[str, str]:
-    """Where apt gets Debian from, and its security updates ("": nowhere)."""
+    """The mirrors of Debian and of its security updates ("": none) that apt uses."""
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             ["apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages"],
             check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
-        raise Unavailable("no apt-get that knows a mirror") from error
-    known = dict(reversed([line.split(" ", 1) for line in said.splitlines() if " " in line]))
+        raise Unavailable("apt-get is missing, or has no mirror") from error
+    known = dict(reversed([line.split(" ", 1) for line in output.splitlines() if " " in line]))
     if "Debian" not in known:
-        raise Unavailable("apt knows no Debian mirror (apt-get update may help)")
+        raise Unavailable("apt has no Debian mirror (apt-get update may help)")
     return known["Debian"], known.get("Debian-Security", "")
 
 
 def sources(suite: str) -> list[str]:
     debian, security = mirrors()
-    # Of backports nothing is taken that the release has, too.
+    # apt installs from backports only packages that the release lacks.
     lines = [f"deb {debian} {suite}{part} main" for part in ("", "-updates", "-backports")]
     if security:
         lines.append(f"deb {security} {suite}-security main")
@@ -121,9 +121,9 @@ def sources(suite: str) -> list[str]:
 
 
 def apt_options() -> list[str]:
-    """What this machine's apt was told about how to reach its mirror."""
-    said = subprocess.run(["apt-config", "dump"], check=True, stdout=subprocess.PIPE, text=True).stdout
-    found = [APT_PASSED_ON.match(line) for line in said.splitlines()]
+    """The options of this machine's apt that concern access to its mirror."""
+    output = subprocess.run(["apt-config", "dump"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    found = [APT_PASSED_ON.match(line) for line in output.splitlines()]
     return [f'{match[1]} "{match[2]}"' for match in found if match]
 
 
@@ -132,15 +132,14 @@ def last_lines(text: str) -> str:
 
 
 def make(suite: str, include: Sequence[str], root: pathlib.Path) -> None:
-    """A root that is there in whole or not at all."""
+    """Make a root; after a failure there is no partial one."""
     if os.geteuid():
-        raise Unavailable("root directories of other systems are made by root only")
+        raise Unavailable("only root can make root directories of other systems")
     if not shutil.which("mmdebstrap"):
         raise Unavailable("no mmdebstrap (package mmdebstrap)")
     new = root.with_name(root.name + ".new")
     shutil.rmtree(new, ignore_errors=True)
-    # It is thrown away: dpkg need not wait for the disk.
-    # What it mounts meanwhile, others on this machine do not see.
+    # The root is temporary, so dpkg need not wait for the disk. Its mounts are private.
     words = [*TIED, "--mount-proc", "mmdebstrap", "--quiet", "--variant=minbase", "--mode=root",
              "--dpkgopt=force-unsafe-io",
              "--skip=cleanup/apt/lists", '--aptopt=Acquire::Languages "none"']
@@ -171,7 +170,7 @@ def fresh(root: pathlib.Path) -> bool:
 
 
 def archives(suite: str) -> pathlib.Path:
-    """Packages that were downloaded for roots of this suite."""
+    """The directory of downloaded packages for roots of this suite."""
     path = cache() / "archives" / suite
     path.mkdir(parents=True, exist_ok=True)
     return path
@@ -182,11 +181,11 @@ def lock_of(root: pathlib.Path) -> pathlib.Path:
 
 
 @contextlib.contextmanager
-def locked(path: pathlib.Path, how: int, patience: float = PATIENCE) -> Iterator[None]:
-    """Hold a lock; BlockingIOError if others still hold it after `patience` seconds."""
+def locked(path: pathlib.Path, how: int, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
+    """Hold a lock; BlockingIOError if other processes still hold it after `timeout` seconds."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a", encoding="ascii") as file:
-        until, told = time.monotonic() + patience, False
+        until, printed = time.monotonic() + timeout, False
         while True:
             try:
                 fcntl.flock(file, how | fcntl.LOCK_NB)
@@ -194,26 +193,26 @@ def locked(path: pathlib.Path, how: int, patience: float = PATIENCE) -> Iterator
             except BlockingIOError:
                 if time.monotonic() >= until:
                     raise
-            if not told:
-                print(f"debian_root.py: waiting for {path}, up to {patience:.0f} s", file=sys.stderr)
-                told = True
+            if not printed:
+                print(f"debian_root.py: waiting for {path}, up to {timeout:.0f} s", file=sys.stderr)
+                printed = True
             time.sleep(0.5)
         yield
 
 
 def base(suite: str, include: Sequence[str] = (), renew: bool = False) -> pathlib.Path:
-    """The root directory of a suite, with more packages if asked for; made if there is none.
+    """The root directory of a suite, with the packages of `include`; made if it is missing.
 
-    Nobody writes into it: see Machine. Raises Unavailable.
+    No process writes into it: see Machine. Raises Unavailable.
     """
     root = cache() / "roots" / name_of(suite, include)
     if fresh(root) and not renew:
         return root
-    # Who uses a root holds its lock: it is not taken away under them.
+    # A user of a root holds its lock, so the root is not replaced while it is in use.
     try:
-        with locked(lock_of(root), fcntl.LOCK_EX, 0 if root.exists() else PATIENCE):
+        with locked(lock_of(root), fcntl.LOCK_EX, 0 if root.exists() else LOCK_TIMEOUT):
             if fresh(root) and not renew:
-                return root  # another one made it meanwhile
+                return root  # another process has made it
             if renew_or_keep(suite, include, root):
                 sweep()
     except BlockingIOError as error:
@@ -223,7 +222,7 @@ def base(suite: str, include: Sequence[str] = (), renew: bool = False) -> pathli
 
 
 def renew_or_keep(suite: str, include: Sequence[str], root: pathlib.Path) -> bool:
-    """Make it. Where that fails, an old one will do, and False is returned."""
+    """Make the root; True if that succeeds. If it fails and an old root exists, keep that one."""
     old = root.exists()
     try:
         make(suite, include, root)
@@ -233,13 +232,13 @@ def renew_or_keep(suite: str, include: Sequence[str], root: pathlib.Path) -> boo
         print(f"debian_root.py: {root.name} is older than a week and could not be renewed", file=sys.stderr)
         return False
     if not include:
-        # Machines have links of their own.
+        # Machines have their own links to these files.
         shutil.rmtree(archives(suite), ignore_errors=True)
     return True
 
 
 def sweep() -> None:
-    """Roots that nobody renewed for two weeks: what they were to include was changed since."""
+    """Remove roots that were not renewed for two weeks: their lists of packages are obsolete."""
     for root in (cache() / "roots").iterdir():
         if not root.is_dir() or root.suffix or age(root) < 2 * WEEK:
             continue
@@ -248,9 +247,9 @@ def sweep() -> None:
 
 
 class Machine:
-    """A system that begins as `base` and is thrown away; changes stay from run to run.
+    """A temporary system that starts as a copy of `base`; changes persist from run to run.
 
-    `scratch` is a directory on a file system that overlayfs takes for its upper layer.
+    `scratch` is a directory on a file system that overlayfs accepts for its upper layer.
     """
 
     def __init__(self, base: pathlib.Path, scratch: pathlib.Path | str | None = None) -> None:
@@ -259,14 +258,14 @@ class Machine:
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="hugemap-root-", dir=scratch or "/var/tmp"))
         for name in ("root", "upper", "work", "archives"):
             (self.scratch / name).mkdir()
-        self.upper = self.scratch / "upper"  # what differs from base; not while a command runs
+        self.upper = self.scratch / "upper"  # differences from base; valid while no command runs
         self.stack = contextlib.ExitStack()
 
     def __enter__(self) -> Machine:
         try:
             self.stack.enter_context(locked(lock_of(self.base), fcntl.LOCK_SH))
             if not self.base.exists():
-                raise Unavailable(f"{self.base} was too old, and is gone: try again")
+                raise Unavailable(f"{self.base} was too old and has been removed: try again")
             self.bring_archives()
             probe = self.run(["true"], check=False)
             if probe.returncode:
@@ -308,9 +307,9 @@ class Machine:
         timeout: float = 900,
         output: int | None = subprocess.PIPE,
     ) -> subprocess.CompletedProcess:
-        """Run words, or a line for sh; its output, both streams, is in .stdout.
+        """Run words, or a line for sh; the output of both streams is in .stdout.
 
-        user: who runs it, root by default; binds: {directory of this machine: where it is seen}.
+        user: the user in the root, root by default; binds: {path here: path in the root}.
         Raises Failed unless check is false.
         """
         words = ["sh", "-ec", command] if isinstance(command, str) else [os.fspath(w) for w in command]
@@ -326,32 +325,32 @@ class Machine:
                                   stderr=subprocess.STDOUT if output else None, text=True,
                                   errors="replace", timeout=timeout)
         except subprocess.TimeoutExpired as error:
-            said = error.stdout.decode(errors="replace") if isinstance(error.stdout, bytes) else error.stdout
-            raise Failed(f"{' '.join(words)}: not done after {timeout} s\n{last_lines(said or '')}") from error
+            output = error.stdout.decode(errors="replace") if isinstance(error.stdout, bytes) else error.stdout
+            raise Failed(f"{' '.join(words)}: not done after {timeout} s\n{last_lines(output or '')}") from error
         self.keep_archives()
         if check and done.returncode:
             raise Failed(f"{' '.join(words)}: exit status {done.returncode}\n{last_lines(done.stdout or '')}")
         return done
 
     def bring_archives(self) -> None:
-        """What apt downloaded before; links, which are none of the cache's business any more."""
+        """Link the packages that apt has downloaded before into the scratch directory."""
         for package in archives(self.suite).glob("*.deb"):
             with contextlib.suppress(OSError):  # another file system: apt downloads it again
                 os.link(package, self.scratch / "archives" / package.name)
 
     def keep_archives(self) -> None:
-        """What apt downloaded is there for the next machine; nobody sees half a package."""
+        """Keep packages that apt has downloaded for the next machine; no reader sees a partial one."""
         for package in (self.scratch / "archives").glob("*.deb"):
             target = archives(self.suite) / package.name
             partial = target.with_name(f"{package.name}.{os.getpid()}")
-            # Another one may renew the cache just now: then it is downloaded once more.
+            # Another process may renew the cache now; then the package is downloaded again.
             with contextlib.suppress(OSError):
                 if not target.exists() or target.stat().st_size != package.stat().st_size:
                     shutil.copyfile(package, partial)
                     partial.rename(target)
 
     def install(self, *packages: str) -> None:
-        """By apt, from the lists that the root was made with; if they are too old, by new ones."""
+        """Install by apt with the package lists of the root; if these are too old, with new ones."""
         command = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *packages]
         if self.run(command, check=False).returncode:
             self.run(["apt-get", "update", "-q"])
@@ -359,7 +358,7 @@ class Machine:
 
 
 def end_on_signals() -> None:
-    """Ended by a signal, a program of ours removes what it made."""
+    """Exit on signals, so that the program removes its temporary files."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *unused: sys.exit(1))
 

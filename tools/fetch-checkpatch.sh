@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
-# Print the path of the kernel's checkpatch.pl, fetching it if need be.
+# Print the path of the kernel's checkpatch.pl, and fetch it if it is missing.
 #
-# Debian has it in the linux-source package only (139 MB, a few seconds), so it
-# is taken out of that once and kept in ~/.cache/hugemap. $CHECKPATCH, if set, is
-# used as it is. Fails, with a reason, where it cannot be had.
+# Debian has it only in the linux-source package (139 MB, a few seconds), so the script
+# extracts it once and keeps it in ~/.cache/hugemap. If CHECKPATCH is set, it is used
+# instead. The script prints a reason if it fails.
 set -eu
 
 if [ -n "${CHECKPATCH:-}" ]; then
@@ -32,7 +32,7 @@ if ! apt-get download -q "$package" >log 2>&1; then
 	cat log >&2
 	exit 1
 fi
-# The pipe ends early, as soon as the last file is there: tar says so.
+# The last tar exits after the last file, and the tar before it reports a broken pipe.
 dpkg-deb --fsys-tarfile "$package"_*.deb 2>/dev/null | tar xO "./usr/src/$package.tar.xz" | xz -dc |
 	tar x --occurrence=1 "$package/scripts/checkpatch.pl" "$package/scripts/spelling.txt" \
 		"$package/scripts/const_structs.checkpatch" >log 2>&1 || true

@@ -4,10 +4,9 @@
 
     tools/header-to-man.py include/hugemap.h OUTDIR FUNCTION [FUNCTION ...]
 
-Writes OUTDIR/FUNCTION.3 (mdoc) for each function named: what its comment says,
-and what the comments of the structures and enumerations in its declaration say.
-So the pages cannot say anything else than the header. Fails if a function, or
-one of its parameters, has no comment.
+Writes OUTDIR/FUNCTION.3 (mdoc) for each FUNCTION, from its comment and the comments of the
+structures and enumerations in its declaration, so the pages always agree with the header.
+Fails if a function or one of its parameters has no comment.
 """
 import re
 import sys
@@ -37,14 +36,14 @@ def comments(text):
 
 
 def escape(text):
-    """Text as mdoc takes it: @name is an argument."""
+    """Escape text for mdoc, and write @name as name."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     text = re.sub(r"@(\w+)", r"\1", text)
     return re.sub(r"^([.'])", r"\\&\1", text, flags=re.M)
 
 
 def sentences(text):
-    """One sentence a line, as mandoc wants it."""
+    """Put each sentence on its own line, as mandoc requires."""
     return re.sub(r"(?<=[a-z0-9)\"][.;]) (?=[A-Z])", "\n", escape(text))
 
 
@@ -58,14 +57,14 @@ def declaration(text, name):
 
 
 def advices(text):
-    """Enumerators with a comment at the end of the line: enum hugemap_advice."""
+    """The enumerators of enum hugemap_advice with the comments at the ends of their lines."""
     body = re.search(r"enum hugemap_advice \{(.*?)\};", text, re.S).group(1)
     fields = re.findall(r"(\w+),(?: /\* (.*?) \*/)?", body)
     return [[n, c] for n, c in fields]
 
 
 def flags_of(text, function):
-    """Macros below "Flags of FUNCTION()." with a comment at the end of the line."""
+    """The macros below "Flags of FUNCTION()." with the comments at the ends of their lines."""
     match = re.search(r"/\* Flags of " + function + r"\(\)\. \*/\n((?:#define .*\n)+)", text)
     return re.findall(r"#define (\w+) \S+ /\* (.*?) \*/", match.group(1)) if match else []
 
@@ -88,7 +87,7 @@ def page(text, docs, name, date, names):
     wanted = {a.split()[-1].lstrip("*") for a in arguments if a != "void"}
     missing = wanted - {p for p, _ in parameters}
     if missing:
-        sys.exit(f"{name}: no word on {', '.join(sorted(missing))}")
+        sys.exit(f"{name}: no comment for {', '.join(sorted(missing))}")
     body, _, returns = body.partition("Return:")
     out = [
         '.\\" SPDX-License-Identifier: GPL-2.0-only OR MIT',

@@ -1,19 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
-# Install what building and testing needs, from Debian's packages. As root it
-# asks nothing; as another user it prints the one line that root has to type,
-# and fails.
+# Install the Debian packages that building and testing need. As root it installs them
+# without questions. As another user it prints the command for root, and fails.
 #
-#	tools/install-deps.sh build	what `make build` needs: the command and the library
-#	tools/install-deps.sh unit	what builds the tests, too: `make sim`
-#	tools/install-deps.sh test	what `make test` needs
-#	tools/install-deps.sh python	what `pip install ./python` needs
-#	tools/install-deps.sh programs	the programs that `make programs` runs, and what it needs of
-#				PyPI into ~/.cache/hugemap/programs; rows whose program
-#				cannot be had are skipped
-#	tools/install-deps.sh deb	what `make deb` needs, as root
-#	tools/install-deps.sh vm	what virtual machines need, with all kernels
+#	tools/install-deps.sh build	for `make build`: the command and the library
+#	tools/install-deps.sh unit	also for building the tests: `make sim`
+#	tools/install-deps.sh test	for `make test`
+#	tools/install-deps.sh python	for `pip install ./python`
+#	tools/install-deps.sh programs	for `make programs`; packages of PyPI go into
+#				~/.cache/hugemap/programs. If a program cannot be
+#				installed, its rows are skipped
+#	tools/install-deps.sh deb	for `make deb`, as root
+#	tools/install-deps.sh vm	for virtual machines, with all kernels
 #
 #	HM_LOCK_WAIT=N	seconds to wait for another apt-get or dpkg; default 900
 set -eu
@@ -29,7 +28,7 @@ tests="$unit $python $guest python3-pip python3-mesonpy python3-numpy python3-py
 programs="gcc libc6-dev binutils fio sqlite3 rocksdb-tools stress-ng ripgrep grep git mold
 	default-jdk-headless cargo redis-server postgresql openmpi-bin libopenmpi-dev
 	python3-venv python3-dev python3-numpy python3-torch"
-# What Debian does not have, by pip, into a directory of the user's cache.
+# Packages that Debian lacks: pip installs them into a directory of the user's cache.
 packages="lmdb faiss-cpu duckdb polars pyarrow gguf usearch annoy safetensors mpi4py"
 
 case "${1:-build}" in
@@ -46,7 +45,7 @@ vm) want="$guest sparse flex bison bc xz-utils libelf-dev" ;;
 	;;
 esac
 
-# Some are in several lists.
+# A package may be in several lists.
 missing=
 for package in $want; do
 	case " $missing " in *" $package "*) continue ;; esac
@@ -58,8 +57,8 @@ for package in $want; do
 done
 missing=${missing# }
 
-# With Debian's python3-numpy and python3-torch in sight: PyPI's torch brings what only
-# graphics processors need. Debian 12's torch wants the numpy that it was built with.
+# The environment uses Debian's python3-numpy and python3-torch, since PyPI's torch brings
+# large libraries for graphics processors. Debian 12's torch needs the NumPy of its build.
 venv() {
 	top=$HOME/.cache/hugemap/programs
 	[ -x "$top/bin/python" ] || /usr/bin/python3 -m venv --system-site-packages "$top" || return 0
@@ -94,8 +93,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 trap 'exit 1' HUP INT TERM
 
-# A new machine upgrades itself while its owner types the first command. apt-get waits
-# for one of its three locks at most; so it is called again until nobody has them.
+# A new machine may upgrade itself during the first command. apt-get waits for only one of its
+# three locks, so call it again until all are free.
 left=${HM_LOCK_WAIT:-900}
 apt() {
 	while :; do
@@ -109,9 +108,9 @@ apt() {
 			exit 1
 		fi
 		holder=$(sed -n 's/.*held by process \([0-9]*\( ([^)]*)\)*\).*/ (process \1)/p' "$log" | head -n 1)
-		if [ "${told-none}" != "$holder" ]; then
+		if [ "${printed-none}" != "$holder" ]; then
 			echo "Another program$holder installs packages: waiting for it, up to $left s."
-			told=$holder
+			printed=$holder
 		fi
 		sleep 2
 		left=$((left - 2))
@@ -123,13 +122,13 @@ install() {
 	apt install --no-install-recommends $missing
 }
 
-# Which of them it was, and what to do.
+# Print the packages that failed, and the remedy.
 explain() {
 	tail -n 15 "$log" | sed 's/^/    /' >&2
 	for package in $missing; do
 		if ! LC_ALL=C apt-get install -s -q --no-install-recommends "$package" >"$log" 2>&1; then
 			why=$(sed -n 's/^E: //p' "$log" | head -n 1)
-			echo "The package $package cannot be installed: ${why:-apt-get does not say why}." >&2
+			echo "The package $package cannot be installed: ${why:-apt-get gives no reason}." >&2
 			named=1
 		fi
 	done
@@ -140,11 +139,11 @@ explain() {
 		*) [ -n "${named:-}" ] || echo "The package $package is not installed." >&2 ;;
 		esac
 	done
-	echo "Mend that (apt-get update; apt-get -f install), and type the same again." >&2
+	echo "Repair this (apt-get update; apt-get -f install), and repeat the command." >&2
 }
 
 echo "Installing: $missing"
-# An old package list, or a moment without the network: once more.
+# Try twice: the package list may be old, or the network may have failed for a moment.
 install || { sleep 2 && apt update && install; } || {
 	[ "${1:-build}" = programs ] || {
 		explain

@@ -1,13 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
-# Install the kernel module's source, and the module itself, on a machine that loads
-# modules. With dkms it is built again for each new kernel; without, it is built and
-# installed for one.
+# Install the source of the kernel module, and the module. With dkms the module is built again
+# for each new kernel; without dkms it is built and installed for one kernel.
 #
 #	install-module.sh [RELEASE]	default: the running kernel
 #
-#	DESTDIR=DIR	only put the source below DIR, as packages want it
+#	DESTDIR=DIR	only install the source, into DIR, for packages
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -27,7 +26,7 @@ if [ -z "${DESTDIR:-}" ] && [ ! -f "$kdir/Makefile" ]; then
 fi
 
 if [ -z "${DESTDIR:-}" ] && command -v dpkg-query >/dev/null && dpkg-query -S "$source" >/dev/null 2>&1; then
-	echo "The package hugemap-dkms has put $source there: apt-get remove hugemap-dkms first" >&2
+	echo "The package hugemap-dkms owns $source: apt-get remove hugemap-dkms first" >&2
 	exit 1
 fi
 
@@ -47,20 +46,20 @@ known() {
 }
 
 if command -v dkms >/dev/null; then
-	# A version that is there may be of other sources, and of two versions only one
-	# can be loaded. Removing takes it from every kernel: they all get the new one.
+	# An installed version may have other sources, and a kernel can load only one version.
+	# So remove it from every kernel, and install the new one for the same kernels.
 	kernels=$(known '[^,]*, \([^,]*\),.*: installed.*')
 	for old in $(known '\([^,:]*\)[,:].*'); do
 		dkms remove "hugemap/$old" --all >/dev/null ||
 			echo "dkms keeps hugemap $old: see above" >&2
 	done
-	# Where another one's source is gone, dkms knows of none.
+	# dkms does not list a version whose source is gone.
 	dkms remove "hugemap/$version" --all >/dev/null 2>&1 || true
 	dkms add "hugemap/$version" >/dev/null
 	dkms install "hugemap/$version" -k "$release" --force
 	for kernel in $kernels; do
 		[ "$kernel" = "$release" ] || dkms install "hugemap/$version" -k "$kernel" --force ||
-			echo "For $kernel there is no module any more: see above" >&2
+			echo "Kernel $kernel has no module now: see above" >&2
 	done
 	echo "module:  by dkms, for $release and every kernel that is installed later"
 	exit 0
@@ -73,4 +72,4 @@ tools/build-module.sh "$kdir" "$work/module"
 install -D -m 644 "$work/module/hugemap.ko" "/lib/modules/$release/updates/hugemap.ko"
 depmod "$release"
 echo "module:  /lib/modules/$release/updates/hugemap.ko"
-echo "For other kernels do this again, or install dkms first."
+echo "Repeat this for other kernels, or install dkms first."

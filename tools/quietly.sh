@@ -1,10 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
-# Run a command that says much, and show what it said only if it failed: its last
-# lines, and what to do.
+# Run a command silently. If it fails, print the last lines of its output, and the remedy.
 #
-#	quietly.sh WHAT-TO-DO COMMAND...
+#	quietly.sh REMEDY COMMAND...
 set -u
 
 advice=$1

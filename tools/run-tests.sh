@@ -3,21 +3,20 @@
 #
 # Build and pass every test (`make test` calls it after tools/install-deps.sh):
 #
-#	build/		as it is installed	every test; those in virtual machines
-#						and in bare Debian systems, which wait
-#						much, beside all others, those of the
-#						other trees, too
-#	build-asan/	address, undefined	every test that runs under a sanitizer
-#	build-tsan/	thread			tests with more than one thread
+#	build/		as installed		every test. Tests in virtual machines and
+#						in bare Debian systems mostly wait, so
+#						they run in parallel with all others
+#	build-asan/	address, undefined	every test that works with a sanitizer
+#	build-tsan/	thread			tests with several threads
 #
-# The last line is `N passed, N failed, N skipped`; a cmocka program counts as
-# its single tests, any other program as one. Before it: why tests were skipped,
-# and what failed, with its log. Exit status 1 if anything failed.
+# The last line is `N passed, N failed, N skipped`. Each test of a cmocka program counts;
+# any other program counts as one test. Before it stand the reasons of skipped tests, and
+# the failed tests with their logs. Exit status 1 if a test failed.
 #
-#	HM_TEST_DIR=DIR		where tests put their files; default /var/tmp, or
-#				another real file system if that is in memory
-#	HM_BUILD=DIR		build there (and in DIR-asan, DIR-tsan); default build
-#	HM_TREES="..."		which of: plain asan tsan; default all
+#	HM_TEST_DIR=DIR		directory for test files; default /var/tmp, or another
+#				file system on a device if that is in memory
+#	HM_BUILD=DIR		build directory (also DIR-asan, DIR-tsan); default build
+#	HM_TREES="..."		trees to test, of: plain asan tsan; default all
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -31,7 +30,7 @@ in_memory() {
 	return 1
 }
 
-# Tests need a file system that does direct I/O.
+# Tests need a file system with direct I/O.
 files=
 for dir in "${HM_TEST_DIR:-}" /var/tmp "$PWD/build-files"; do
 	[ -n "$dir" ] || continue
@@ -45,15 +44,15 @@ done
 scratch=$(mktemp -d "$files/hugemap-tests-XXXXXX")
 results=$scratch/results
 mkdir "$results" "$scratch/files" "$scratch/tmp"
-# Some tests go on as nobody.
+# Some tests change their user to nobody.
 chmod 755 "$scratch"
 chmod 1777 "$scratch/files" "$scratch/tmp"
 export HM_TEST_DIR="$scratch/files" TMPDIR="$scratch/tmp"
 
-# Suites that run beside all others: lane:process.
+# Suites that run in parallel with the others, as lane:process.
 lanes=
-# Whatever a failed test left: mounts (the last one first) and loop devices of
-# this run's own files. Nothing else on the machine is touched.
+# Remove leftovers of failed tests: mounts, newest first, and loop devices of files of this
+# run. No other mount or device is touched.
 sweep() {
 	for lane in $lanes; do
 		kill "${lane#*:}" 2>/dev/null || true
@@ -94,8 +93,7 @@ sanitizers() {
 	esac
 }
 
-# A tree that is there is brought up to date; one that meson will not have is
-# made anew.
+# Update an existing tree; if meson refuses it, make a new one.
 configure() {
 	options="-Dtests=enabled -Db_sanitize=$2 -Db_lundef=false"
 	# shellcheck disable=SC2086 # a list of words
@@ -106,7 +104,7 @@ configure() {
 	meson setup --wipe "$1" $options || meson setup "$1" $options
 }
 
-# Tests of a tree, by name.
+# Names of the tests of a tree.
 chosen() {
 	list=$(meson test -C "$1" --no-rebuild --list 2>/dev/null |
 		sed -n 's/^hugemap:\([^ ]*\) \/ /\1 /p')
@@ -136,7 +134,7 @@ for tree in $trees; do
 	built=$(date +%s)
 	names=$(chosen "$dir" "$tree")
 	if [ -z "$names" ]; then
-		echo "no tests are found in $dir: \`meson test -C $dir --list\` says why"
+		echo "$dir has no tests: run \`meson test -C $dir --list\` to see why"
 		: >"$results/$tree.broken"
 		status=1
 		continue

@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """Count single tests in meson's logs: tally-tests.py RESULTS BUILD
 
-RESULTS holds a copy of testlog.json for each tree (plain.json, asan.json, ...),
-one for the tests in guests (vm.json), one for those in bare systems (roots.json), and
-an empty TREE.broken for a tree that
-did not build. BUILD is the directory of the plain tree. Prints why tests were
-skipped, which failed, with the end of their output, and as its last line
-`N passed, N failed, N skipped`.
+RESULTS holds a copy of testlog.json for each tree (plain.json, asan.json, ...), one for the
+tests in guests (vm.json), one for those in bare systems (roots.json), and an empty TREE.broken
+for a tree that did not build. BUILD is the directory of the plain tree. Prints the reasons of
+skipped tests, the failed tests with the end of their output, and as its last line `N passed, N
+failed, N skipped`.
 """
 import json
 import os
@@ -15,7 +14,7 @@ import re
 import sys
 
 LINE = re.compile(r"^\[\s+(RUN|OK|FAILED|SKIPPED)\s+\] (\w+)$")
-# What is after BUILD in a tree's directory, and the name of its log there.
+# The suffix of BUILD for each tree, and the name of its log.
 TREES = {
     "plain": ("", "testlog.txt"),
     "vm": ("", "vm.txt"),
@@ -23,7 +22,7 @@ TREES = {
     "asan": ("-asan", "testlog.txt"),
     "tsan": ("-tsan", "testlog.txt"),
 }
-TAIL = 25  # lines of output of a test that failed
+TAIL = 25  # last lines of output that are printed for a failed test
 
 
 class Tally:
@@ -34,7 +33,7 @@ class Tally:
 
 
 def reason_in(lines):
-    """The line in which a test says why it was skipped."""
+    """The line with the reason why a test was skipped."""
     for line in lines:
         if "skip" in line.lower() and not LINE.match(line):
             return re.sub(r"^.*?skipped:\s*", "", line).strip()
@@ -46,7 +45,7 @@ def last_lines(text):
 
 
 def count_cases(where, test, lines, tally):
-    """A cmocka program: its single tests. Returns how many of them failed."""
+    """Count the tests of a cmocka program; return the number of failures."""
     running, since, failed = None, 0, 0
     for i, line in enumerate(lines):
         match = LINE.match(line)
@@ -57,7 +56,7 @@ def count_cases(where, test, lines, tally):
             running, since = name, i + 1
             continue
         if name != running:
-            continue  # the list at the end
+            continue  # in the list at the end of the output
         running = None
         if what == "OK":
             tally.passed += 1
