@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Cases told one by one as cmocka tells its tests, for tools/tally-tests.py."""
+"""Print single cases in the format of cmocka, for tools/tally-tests.py."""
 import contextlib
 import time
 import traceback
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 class Skipped(Exception):
-    """The machine does not allow a case; the text says why."""
+    """The machine does not allow a case; the text has the reason."""
 
 
 class Cases:
@@ -16,7 +16,7 @@ class Cases:
 
     @contextlib.contextmanager
     def case(self, name: str) -> Iterator[None]:
-        """What is raised in it fails the case, and the next one goes on."""
+        """Run a case. An exception fails it, and the next case runs."""
         print(f"[ RUN      ] {name}", flush=True)
         begin, outcome = time.monotonic(), "      OK"
         try:

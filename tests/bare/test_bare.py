@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""The first commands of the README, on a machine that has nothing: test_bare.py SUITE
+"""The first commands of the README in a minimal root of a Debian release: test_bare.py SUITE
 
-In a minimal root of a Debian release, with a fresh checkout and nothing else: `make demo`
-as root, while another program has apt's locks; `make build` as another user, with those
-packages that it asks for and no others; the packages that `make test` wants can be had;
-`pip install ./python`, and the first example of docs/python.md.
+The root has only a fresh checkout. Tested are: `make demo` as root, while another program holds
+apt's locks; `make build` as another user, with exactly the packages that it lists; that the
+packages for `make test` exist; `pip install ./python`, and the first example of docs/python.md.
 """
 import os
 import pathlib
@@ -23,7 +22,7 @@ import sources
 
 USER = "somebody"
 CLONE = f"/home/{USER}/hugemap"
-# Holds what a machine holds that upgrades itself; says so first. Each lock is of apt's kind.
+# Hold the locks of an upgrade, of the same type as apt's, and signal by /tmp/held.
 HOLD_LOCKS = r"""
 perl -MFcntl -e '
 	for (@ARGV) {
@@ -32,15 +31,15 @@ perl -MFcntl -e '
 		fcntl($file, F_SETLK, $lock) or die "$_: $!";
 		push @held, $file;
 	}
-	open(my $said, ">", "/tmp/held");
-	close($said);
+	open(my $signal, ">", "/tmp/held");
+	close($signal);
 	sleep 5;
 ' /var/lib/dpkg/lock-frontend /var/lib/apt/lists/lock /var/cache/apt/archives/lock &
 holder=$!
 while [ ! -e /tmp/held ]; do kill -0 $holder; sleep 0.1; done
 """
 
-# After the example: what was stored is in the file.
+# Appended to the example: the stored bytes are in the file.
 CHECK = """
 a[17] = 3
 a.flush()
@@ -50,7 +49,7 @@ assert b[17].sum() == 3 * 768 and not b[16].any() and not b[18].any()
 
 
 def first_block(document: pathlib.Path, language: str = "") -> list[str]:
-    """The lines of the first piece of code in a document."""
+    """The lines of the first code block of a document."""
     text = document.read_text()
     if language:
         return re.search(rf"```{language}\n(.*?)```", text, re.DOTALL)[1].splitlines()
@@ -62,7 +61,7 @@ def without_comment(line: str) -> str:
 
 
 class Bare:
-    """A machine with a checkout in a user's home, without lists of packages."""
+    """A machine with a checkout in the home of a user, without package lists."""
 
     def __init__(self, base: pathlib.Path, clone: pathlib.Path, scratch: str) -> None:
         self.machine = debian_root.Machine(base, scratch)
@@ -86,24 +85,24 @@ class Bare:
         return self.root(line, user=USER, **more)
 
 
-def asked_for(said: str) -> str:
-    """The line that root is to type."""
-    lines = re.findall(r"^ {4}(apt-get install .*)$", said, re.MULTILINE)
-    assert len(lines) == 1, f"it does not say what to install:\n{said}"
+def command_for_root(output: str) -> str:
+    """The command for root in the output."""
+    lines = re.findall(r"^ {4}(apt-get install .*)$", output, re.MULTILINE)
+    assert len(lines) == 1, f"the output has no command for root:\n{output}"
     return lines[0]
 
 
 def try_demo(bare: Bare, tell: cases.Cases, suite: str) -> None:
     with tell.case(f"{suite}_demo"):
-        # What it takes to have a clone at all, and to type make.
+        # The packages for a clone and for make.
         get, demo = (without_comment(line) for line in first_block(sources.TOP / "README.md")[:2])
         assert get.startswith("apt-get update && apt-get install") and demo == "make demo", (get, demo)
         bare.root(get.replace("install", "install -y --no-install-recommends"))
-        said = bare.root(HOLD_LOCKS + f"{demo} SIZE=64M").stdout
+        output = bare.root(HOLD_LOCKS + f"{demo} SIZE=64M").stdout
         assert re.search(r"Another program \(process \d+ \(perl\)\) installs packages: waiting",
-                         said), said
-        assert re.search(r"read a file from end to end +\d+ MB/s", said), said
-        assert "write a new file" in said, said
+                         output), output
+        assert re.search(r"read a file from end to end +\d+ MB/s", output), output
+        assert "write a new file" in output, output
         report = bare.root("cat build/report.html").stdout
         assert "<table>" in report and report.endswith("</html>\n"), report
 
@@ -113,11 +112,11 @@ def try_build(bare: Bare, tell: cases.Cases, suite: str) -> None:
         bare.root("apt-get update -q && apt-get install -y -q --no-install-recommends make")
         refused = bare.user("make build", check=False)
         assert refused.returncode, "it builds without a compiler"
-        bare.root(asked_for(refused.stdout).replace("install", "install -y", 1))
+        bare.root(command_for_root(refused.stdout).replace("install", "install -y", 1))
         bare.user("make build")
-        said = bare.user("build/hugemap --version; ls build/libhugemap.so").stdout
-        assert re.match(r"hugemap \d", said), said
-        # Nothing was there that a test alone would want.
+        output = bare.user("build/hugemap --version; ls build/libhugemap.so").stdout
+        assert re.match(r"hugemap \d", output), output
+        # The root has no package that only tests need.
         assert bare.root("dpkg -l libcmocka-dev", check=False).returncode
 
 
@@ -127,35 +126,35 @@ def try_a_package_that_is_missing(bare: Bare, tell: cases.Cases, suite: str) -> 
                   "tools/install-deps.sh >tools/wrong.sh")
         failed = bare.root("sh tools/wrong.sh build", check=False)
         bare.root("rm tools/wrong.sh")
-        assert failed.returncode, "it says that all is well"
+        assert failed.returncode, "it does not fail"
         assert ("The package libjonson-dev cannot be installed: Unable to locate"
                 in failed.stdout), failed.stdout
         assert "The package gcc" not in failed.stdout, failed.stdout
 
 
 def try_a_lock_that_stays(bare: Bare, tell: cases.Cases, suite: str) -> None:
-    with tell.case(f"{suite}_waits_no_longer_than_it_says"):
+    with tell.case(f"{suite}_stops_waiting_after_the_limit"):
         gave_up = bare.root(HOLD_LOCKS.replace("sleep 5", "sleep 60") +
                             "HM_LOCK_WAIT=3 tools/install-deps.sh build", check=False)
-        said = gave_up.stdout
-        assert gave_up.returncode, "it says that all is well"
-        assert len(re.findall("waiting for it, up to 3 s", said)) == 1, said
-        assert len(re.findall("Another program still installs packages", said)) == 1, said
-        assert "The package" not in said, said
+        output = gave_up.stdout
+        assert gave_up.returncode, "it does not fail"
+        assert len(re.findall("waiting for it, up to 3 s", output)) == 1, output
+        assert len(re.findall("Another program still installs packages", output)) == 1, output
+        assert "The package" not in output, output
 
 
 def try_tests(bare: Bare, tell: cases.Cases, suite: str) -> None:
-    with tell.case(f"{suite}_what_tests_need_can_be_had"):
+    with tell.case(f"{suite}_packages_for_tests_exist"):
         assert "tools/install-deps.sh test" in bare.user("make -n test").stdout
-        wanted = asked_for(bare.user("make test-deps", check=False).stdout)
+        wanted = command_for_root(bare.user("make test-deps", check=False).stdout)
         assert "libcmocka-dev" in wanted, wanted
         bare.root(wanted.replace("install", "install -s -q", 1))
 
 
 def try_python(bare: Bare, tell: cases.Cases, suite: str) -> None:
     with tell.case(f"{suite}_pip_install"):
-        said = bare.user("tools/install-deps.sh python", check=False).stdout
-        bare.root(asked_for(said).replace("install", "install -y", 1))
+        output = bare.user("tools/install-deps.sh python", check=False).stdout
+        bare.root(command_for_root(output).replace("install", "install -y", 1))
         command = without_comment(first_block(sources.TOP / "docs" / "python.md")[1])
         assert command.endswith("venv/bin/pip install ./python"), command
         bare.user(command)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""The packages that `make deb` makes, on machines that have nothing: test_packages.py SUITE
+"""The packages of `make deb`, in bare systems: test_packages.py SUITE
 
-They are built, lintian finds nothing, and a second build elsewhere gives the same
-bytes. In a minimal root with their dependencies and a compiler everything works, and after a
-purge the root is as it was before. dkms builds the module for kernels of the suite.
+The packages build, lintian accepts them, and a second build elsewhere gives the same bytes. In
+a minimal root with their dependencies and a compiler everything works, and a purge restores the
+root. dkms builds the module for kernels of the suite.
 """
 import filecmp
 import os
@@ -24,11 +24,11 @@ import cases
 import debian_root
 import sources
 
-# A kernel's headers, by series. The last ones of a suite come by -security or -backports.
+# Series of kernels whose headers the suite has; the newest come from -security or -backports.
 KERNELS = {"bookworm": ("6.1", "6.12"), "trixie": ("6.12", "7")}
 DKMS = "hugemap-dkms"
 PACKAGES = [DKMS, "hugemap", "libhugemap-dev", "libhugemap0", "python3-hugemap"]
-# For what is built with the packages.
+# To build programs with the packages.
 COMPILER = ["gcc", "libc6-dev", "pkgconf"]
 # Files that dpkg and apt always change.
 KEPT_BY_TOOLS = re.compile(
@@ -65,15 +65,15 @@ def debs(machine: debian_root.Machine, packages: list[pathlib.Path]) -> dict[pat
 
 
 def install(machine: debian_root.Machine, packages: list[pathlib.Path]) -> None:
-    """Install by apt. No other package may come: the root has all dependencies already."""
-    said = machine.run("apt-get install -y -q --no-install-recommends /run/debs/*.deb",
+    """Install by apt. It must install no other package: the root has all dependencies."""
+    output = machine.run("apt-get install -y -q --no-install-recommends /run/debs/*.deb",
                        binds=debs(machine, packages)).stdout
-    new = re.search(r"NEW packages will be installed:\n((?:  .*\n)+)", said)[1].split()
-    assert sorted(new) == sorted(names(packages)), said
+    new = re.search(r"NEW packages will be installed:\n((?:  .*\n)+)", output)[1].split()
+    assert sorted(new) == sorted(names(packages)), output
 
 
 def difference(now: pathlib.Path, before: pathlib.Path) -> str:
-    """How a file has changed; "" = not at all."""
+    """The difference of a file from before; "" = none."""
     mark = now.lstat()
     if stat.S_ISCHR(mark.st_mode) and mark.st_rdev == 0:  # overlayfs marks deleted files so
         return "is gone" if os.path.lexists(before) else ""
@@ -83,7 +83,7 @@ def difference(now: pathlib.Path, before: pathlib.Path) -> str:
     if (mark.st_mode, mark.st_uid, mark.st_gid) != (old.st_mode, old.st_uid, old.st_gid):
         return "has another owner or mode"
     if stat.S_ISLNK(mark.st_mode) and os.readlink(now) != os.readlink(before):
-        return "leads elsewhere"
+        return "has another target"
     if stat.S_ISREG(mark.st_mode) and not filecmp.cmp(now, before, shallow=False):
         return "has other contents"
     return ""
@@ -112,7 +112,7 @@ def try_build(tell: cases.Cases, suite: str, source: pathlib.Path, out: pathlib.
     with tell.case(f"{suite}_packages_and_lintian"):
         packages += build_deb.build(suite, source, out)
         assert names(packages) == PACKAGES, packages
-        # An upgraded machine gets the package of the next release, and Debian's own replaces both.
+        # An upgrade installs the package of the next release; Debian's own replaces both.
         version = packages[0].name.split("_")[1]
         assert version.endswith(build_deb.SUFFIXES[suite]), version
         order = [version.split("~")[0] + suffix for suffix in (*build_deb.SUFFIXES.values(), "")]
@@ -122,7 +122,7 @@ def try_build(tell: cases.Cases, suite: str, source: pathlib.Path, out: pathlib.
 
 
 def try_again(tell: cases.Cases, suite: str, source: pathlib.Path, packages: list[pathlib.Path]) -> None:
-    """Build as another user, in another place, at another time."""
+    """Build as another user, in another directory, at another time."""
     with tell.case(f"{suite}_built_again_same_bytes"):
         first = packages[0].parent
         again = first.with_name("again")
@@ -179,7 +179,7 @@ def try_dkms(tell: cases.Cases, suite: str, packages: list[pathlib.Path]) -> Non
     with debian_root.Machine(debian_root.base(suite, [*depends(packages), *wanted.values()]),
                              build_deb.SCRATCH) as machine:
         releases = {series: package.removeprefix("linux-headers-") for series, package in wanted.items()}
-        # As on machines that have the kernels installed, not only their headers.
+        # Like a machine that has the kernels, not only their headers.
         machine.run("; ".join(f"depmod {release}" for release in releases.values()), binds=debs(machine, packages))
         before = changes(machine)
         with tell.case(f"{suite}_dkms_installed"):
@@ -188,9 +188,9 @@ def try_dkms(tell: cases.Cases, suite: str, packages: list[pathlib.Path]) -> Non
             with tell.case(f"{suite}_dkms_for_{series.replace('.', '_')}"):
                 # If apt has built it already, dkms only reports that.
                 machine.run(f"dkms build hugemap/{version} -k {release}")
-                said = machine.run("dkms status hugemap").stdout
+                output = machine.run("dkms status hugemap").stdout
                 assert re.search(rf"^hugemap/{version}, {re.escape(release)}, \w+: (built|installed)$",
-                                 said, re.M), said
+                                 output, re.M), output
                 magic = machine.run(f"modinfo -F vermagic $(find /var/lib/dkms/hugemap/{version}/{release} "
                                     "-name 'hugemap.ko*')").stdout
                 assert magic.split()[0] == release, magic
