@@ -1,9 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""What pip and importlib.metadata know of a package: dist-info.py PYPROJECT VERSION DIRECTORY
+"""Write the metadata for pip and importlib.metadata: dist-info.py PYPROJECT VERSION DIRECTORY
 
-meson installs the files of the Python package without it. dh_python3 makes dependencies
-of it.
+meson installs the Python package without metadata. dh_python3 makes dependencies from it.
 """
 import pathlib
 import sys
