@@ -20,7 +20,7 @@ void lib_call_end(const struct lib_call *call);
 
 /*
  * Every public call that may fail starts with this. Until it returns, the thread cannot be
- * cancelled (some calls have files open); then errno is what it was before.
+ * cancelled (some calls have files open). At the end, errno has its old value.
  */
 #define LIB_CALL()                                                                       \
 	__attribute__((cleanup(lib_call_end))) struct lib_call call_ = lib_call_begin(); \

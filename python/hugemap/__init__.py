@@ -9,8 +9,8 @@
 buffer protocol and DLPack. Both are the kernel's mmap with all that it promises; the
 library observes the accesses and gives the kernel advice that makes them fast.
 
-All lengths and offsets are bytes. Errors are OSError with the errno of the library, and a
-sentence that says what to do. See docs/python.md.
+All lengths and offsets are bytes. Errors are OSError with the errno of the library and a
+sentence with the remedy. See docs/python.md.
 """
 from ._hugemap import version
 from ._map import Advice, Map, map
