@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Errors as sentences that say what to do. */
+/* Errors as sentences with the remedy. */
 #include "lib.h"
 
 static const struct {

@@ -147,7 +147,7 @@ static char *map_move(char *start, size_t old_bytes, size_t new_bytes, int flags
 	return at == MAP_FAILED ? map_error(-errno) : at;
 }
 
-/* mremap() keeps the address where it can; where it moves, it does not keep the alignment. */
+/* If mremap() moves the mapping, it does not preserve the alignment, so reserve a place. */
 static char *map_move_aligned(char *start, size_t old_bytes, size_t new_bytes)
 {
 	char *place, *at = map_move(start, old_bytes, new_bytes, 0, NULL);

@@ -14,7 +14,7 @@
 #define MADV_POPULATE_READ 22
 #endif
 
-/* The kernel returns ENOMEM where a part of the range is not mapped. */
+/* The kernel returns ENOMEM if a part of the range is not mapped. */
 static int range_error(const char *what)
 {
 	return lib_fail(errno == ENOMEM ? -EINVAL : -errno, "%s: %s", what, strerror(errno));
@@ -56,7 +56,7 @@ int hugemap_advise(void *addr, size_t length, enum hugemap_advice advice)
 		return lib_fail(-EINVAL, "the advice is not one of enum hugemap_advice");
 	if (madvise(start, (size_t)(end - start), advices[advice]) < 0)
 		return range_error("madvise");
-	/* WILLNEED and DONTNEED ask for an action once; they are no advice that stays. */
+	/* WILLNEED and DONTNEED are single actions and not lasting advice. */
 	if (advice <= HUGEMAP_ADVICE_RANDOM && lib_steers())
 		steer_hint(start, (size_t)(end - start), advices[advice]);
 	return 0;
@@ -105,7 +105,7 @@ static char *range_end_of_file(const struct area *area, char *end)
 	return size < (uintptr_t)end - area->start ? (char *)area->start + size : end;
 }
 
-/* A page could not be read. Read up to the end of each file, to tell errors from ends. */
+/* A page could not be read. Read up to the end of each file, so that only errors fail. */
 static int range_populate_areas(char *start, char *end)
 {
 	struct areas areas;

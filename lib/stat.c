@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Neighbouring areas of one file, in order: advice for parts splits what mmap() made. */
+/* Adjacent areas of one file, in order: advice for parts splits the area of one mmap(). */
 struct run {
 	struct area first, last;
 	uint64_t rss, dirty, huge; /* bytes */
@@ -122,7 +122,7 @@ static void stat_add_steering(uintptr_t addr, struct hugemap_stat *stat)
 }
 
 /*
- * As clone3(2): a program that was built for an older library has room for fewer fields,
+ * Like clone3(2): a program that was built for an older library has room for fewer fields,
  * and fields of a newer library than this one are 0.
  */
 static int stat_give(struct hugemap_stat *to, const struct hugemap_stat *from)

@@ -72,7 +72,7 @@ void check_in_child(bool good, const char *what);
 int status_of_child(void (*work)(void *arg), void *arg);
 
 /*
- * In a child: system call @nr fails with @err from now on, where argument @arg has @value
+ * In a child: from now on system call @nr fails with @err if argument @arg has @value
  * (0 = always).
  */
 void forbid(unsigned int nr, unsigned int arg, unsigned int value, int err);

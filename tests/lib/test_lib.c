@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The calls of libhugemap: what mmap(2) promises holds, and errors change nothing. */
+/* The calls of libhugemap keep the guarantees of mmap(2), and errors change nothing. */
 #include "common.h"
 
 #include <signal.h>
@@ -187,7 +187,7 @@ static void test_stat_counts_what_is_mapped(void **state)
 	ok(hugemap_sync(addr, size, MS_ASYNC));
 	ok(hugemap_sync(addr, size, MS_SYNC));
 	assert_int_equal(stat_of(addr).dirty_bytes, 0);
-	/* Parts with advice of their own are areas of their own; they count together. */
+	/* Parts with different advice are separate areas; their numbers are added. */
 	ok(hugemap_advise(addr, BLOCK, HUGEMAP_ADVICE_RANDOM));
 	assert_int_equal(stat_of(addr + 2 * BLOCK).mapped_bytes, 3 * BLOCK + PAGE);
 	ok(hugemap_unmap(addr + BLOCK + 5 * PAGE, 7 * PAGE));
@@ -235,7 +235,7 @@ static void test_prefetch_of_two_mappings(void **state)
 	file_close(&file);
 }
 
-/* MADV_POPULATE_READ is refused, as by a kernel before 5.14. */
+/* MADV_POPULATE_READ fails, like on a kernel before 5.14. */
 static void prefetch_without_populate(void *arg)
 {
 	struct hugemap_stat stat = { .size = sizeof(stat) };
@@ -286,7 +286,7 @@ static void test_remap_moves_and_keeps_the_alignment(void **state)
 	file_close(&file);
 }
 
-/* How many areas (VMAs) the kernel has in a range. */
+/* The number of areas (VMAs) in a range. */
 static int areas_of(const char *at, size_t length)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -333,7 +333,7 @@ static void test_remap_of_a_mapping_with_advised_parts(void **state)
 	file_close(&file);
 }
 
-/* hugemap_stat() reports what steering decided, and why. */
+/* hugemap_stat() reports the decisions of steering and their reasons. */
 static void test_stat_explains_steering(void **state)
 {
 	struct hugemap_stat stat;
