@@ -245,7 +245,7 @@ enum hm_counter {
 	HM_C_FRAMES_MERGED, /* and these that are huge again */
 	HM_C_PROMOTED,
 	HM_C_DEMOTED, /* evicted: huge units, of which few pages were stored to, and no more used */
-	HM_C_NOT_PROMOTED, /* promotions that did not happen; then why, by enum hm_promote_result: */
+	HM_C_NOT_PROMOTED, /* failed promotions, then one counter per enum hm_promote_result: */
 	HM_C_NOT_PROMOTED_COLD,
 	HM_C_NOT_PROMOTED_DIRTY,
 	HM_C_NOT_PROMOTED_NEEDS_ALLOC,
