@@ -5,10 +5,10 @@
  * what its files share.
  *
  * Two halves. The *name space* (super.c, inode.c, dir.c, xattr.c, file.c, export.c) stands
- * in for the file system below. The *data* (pool.c, slot.c, store.c, change.c, fill.c, fault.c,
+ * in for the lower file system. The *data* (pool.c, slot.c, store.c, change.c, fill.c, fault.c,
  * evict.c, orphan.c, shrink.c, writeback.c, writer.c, rw.c) carries out what the cache core
  * decides. The one calls the other through the functions under "the data" only; the other way
- * round goes nothing. Both use below.c.
+ * round goes nothing. Both use lower.c.
  *
  * Order of locks (each may be taken with those before it held):
  *
@@ -20,22 +20,22 @@
  *   mapping->invalidate_lock       shared: a miss becomes a fill, a clean unit
  *                                  dirty, write-back; exclusive: truncate, punch,
  *                                  what changes below
- *   hi->grow_lock                  write-back behind the end of the file below
- *   the locks of the file system below, while it does our I/O
+ *   hi->grow_lock                  write-back behind the end of the lower file
+ *   the locks of the lower file system, while it does our I/O
  *   folio lock                     several only of one batch, in frame order, by
  *                                  folio_trylock() for all but the first
  *   i_pages' xa_lock, page-table locks
  *   the core's spinlocks
  *
- * The file system below may hold its locks and take a fault of a mapping here. So
+ * The lower file system may hold its locks and take a fault of a mapping here. So
  * a fault drops mmap_lock before it waits for the invalidate_lock or calls below,
  * and where it cannot, in ->page_mkwrite(), it only tries. Faults without
  * FAULT_FLAG_ALLOW_RETRY, which may not drop it, are the exception: see fault_bring().
  *
- * A write makes the upper file longer at once, and the one below when its data is
+ * A write makes the upper file longer at once, and the lower one when its data is
  * written there, from the old end on and in order: so nobody reads zeros where data
- * was appended, not even after a power cut. Whoever changes the file below has it
- * catch up first: see hugemap_change_below().
+ * was appended, not even after a power cut. Whoever changes the lower file has it
+ * catch up first: see hugemap_change_lower().
  *
  * The state of a unit is the core's; a folio that holds one has ->mapping and
  * ->index set and is in the inode's own i_pages, never on an LRU list. Whoever
@@ -167,7 +167,7 @@ struct hugemap_mount {
 	struct list_head mounts; /* super.c: all mounts over directories */
 	struct inode *disk; /* over a device: its one file */
 	bool started; /* hugemap_data_start() has succeeded */
-	bool never_clones; /* the file system below has said so */
+	bool never_clones; /* the lower file system has said so */
 
 	/* the data */
 	struct hm_cache *cache;
@@ -202,7 +202,7 @@ struct hugemap_mount {
 	struct workqueue_struct *done_wq; /* ends of reads that nobody waits for */
 	struct workqueue_struct *ahead_wq; /* work ahead of and behind writers */
 	struct workqueue_struct
-		*below_wq; /* for tasks that wait, perhaps with locks of the file below */
+		*lower_wq; /* for tasks that wait, perhaps with locks of the lower file */
 	struct workqueue_struct *write_wq; /* write-back that somebody waits for */
 	struct workqueue_struct *chunk_wq; /* in the background: one work for a file */
 	struct rw_semaphore files_lock; /* the list of files */
@@ -231,7 +231,7 @@ struct hugemap_inode {
 	struct inode vfs_inode;
 	struct inode *lower; /* NULL over a device */
 
-	bool untold; /* changed while the file system below was frozen: it does not know */
+	bool untold; /* changed while the lower file system was frozen: it does not know */
 	bool gone; /* the last name that is known was taken away here, whatever is counted below */
 	bool uncounted; /* what is below counts no names: 0 of them does not mean deleted */
 
@@ -239,15 +239,15 @@ struct hugemap_inode {
 	struct hm_file *hfile; /* NULL until the first use; see store.c */
 	void *file_mem;
 	struct mutex hfile_lock; /* making @hfile, @reader and @writer */
-	struct file *reader; /* the file below, for fills */
+	struct file *reader; /* the lower file, for fills */
 	struct file *writer; /* the same, for write-back; NULL until somebody may write */
-	struct mutex grow_lock; /* who writes behind the end of the file below */
+	struct mutex grow_lock; /* who writes behind the end of the lower file */
 	loff_t growth_failed_at; /* it ends there, whatever it says; or LLONG_MAX */
 	struct list_head files; /* mount->files */
 	struct list_head idle; /* mount->idle */
 	u64 synced; /* by which hugemap_data_sync() it was seen last */
 	u32 opens; /* open files; under file_lock */
-	u32 changes; /* of the file below, without the cache; under the invalidate_lock */
+	u32 changes; /* of the lower file, without the cache; under the invalidate_lock */
 	bool stable; /* what is being written may not change meanwhile: below computes sums */
 	int priority;
 	/* Faults that map a dirty unit without its lock, by its block. */
@@ -279,7 +279,7 @@ static inline atomic_t *hugemap_mapping_stores(struct hugemap_inode *hi, u64 pgo
 
 /*
  * struct hugemap_file - an open file: file->private_data
- * @lower: the file below, for what the opener may do with it; NULL over a device
+ * @lower: the lower file, for what the opener may do with it; NULL over a device
  * @data: hugemap_data_open() succeeded
  * @sequential: POSIX_FADV_SEQUENTIAL was said of it; of FADV_RANDOM, f_mode tells
  */
@@ -294,14 +294,14 @@ static inline struct file *hugemap_lower_file(const struct file *file)
 	return ((struct hugemap_file *)file->private_data)->lower;
 }
 
-/* --- below.c: the file below ------------------------------------------------ */
+/* --- lower.c: the lower file ------------------------------------------------ */
 
 /*
- * Open a file or directory below, as who mounted: whether the caller may was asked of
+ * Open a file or lower directory, as who mounted: whether the caller may was asked of
  * the upper one. What confines programs by paths (AppArmor, Landlock) has seen its
  * path; that of the private mount means nothing to it, so it would say no.
  */
-struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct path *path,
+struct file *hugemap_open_lower(const struct hugemap_mount *mount, const struct path *path,
 				int flags);
 
 /*
@@ -312,17 +312,17 @@ struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct 
 struct file *hugemap_open_quietly(const struct hugemap_mount *mount, const struct path *path,
 				  int flags);
 
-/* All attributes, but not the size of a regular file: see hugemap_change_below(). */
+/* All attributes, but not the size of a regular file: see hugemap_change_lower(). */
 void hugemap_copy_attr(struct inode *inode);
 void hugemap_set_nlink(struct inode *inode, unsigned int nlink);
 /* Of these: who may do what. Nobody else may look at set-id bits meanwhile: i_rwsem. */
 void hugemap_copy_owner(struct inode *inode);
 /* Does a program of this mode run as its owner or group? */
 bool hugemap_sets_id(umode_t mode);
-/* What chattr(1) has said of the file below since; takes no lock. */
+/* What chattr(1) has said of the lower file since; takes no lock. */
 void hugemap_copy_flags(struct inode *inode);
 
-/* The file is changed by a store: so is the one below. Freeze protection there is held. */
+/* The file is changed by a store: so is the lower one. Freeze protection there is held. */
 int hugemap_tell_change(struct inode *inode);
 /* The same, if it could not be told when it happened. */
 void hugemap_tell_late_change(struct inode *inode);
@@ -420,37 +420,37 @@ enum hugemap_change {
 };
 
 /*
- * Freeze protection of the file system below, which comes before the
+ * Freeze protection of the lower file system, which comes before the
  * invalidate_lock: its own writers hold it when they fault on a mapping of ours.
  */
-static inline void hugemap_start_write_below(const struct hugemap_inode *hi)
+static inline void hugemap_start_write_lower(const struct hugemap_inode *hi)
 {
 	if (hi->lower)
 		sb_start_write(hi->lower->i_sb);
 }
 
-static inline void hugemap_end_write_below(const struct hugemap_inode *hi)
+static inline void hugemap_end_write_lower(const struct hugemap_inode *hi)
 {
 	if (hi->lower)
 		sb_end_write(hi->lower->i_sb);
 }
 
-/* Does the kernel swap to the file below? It may not change then. */
-static inline bool hugemap_swaps_below(const struct hugemap_inode *hi)
+/* Does the kernel swap to the lower file? It may not change then. */
+static inline bool hugemap_swaps_lower(const struct hugemap_inode *hi)
 {
 	return hi->lower && IS_SWAPFILE(hi->lower);
 }
 
-/* Is the file longer than the one below, until it is written back? */
+/* Is the file longer than the lower one, until it is written back? */
 static inline bool hugemap_is_growing(const struct hugemap_inode *hi)
 {
 	return hi->lower && i_size_read(hi->lower) < i_size_read(&hi->vfs_inode);
 }
 
 /**
- * hugemap_change_below() - the file below changes without the cache
+ * hugemap_change_lower() - the lower file changes without the cache
  * @inode: the upper inode; i_rwsem is held for writing, and so is freeze protection
- *	below: hugemap_start_write_below() or mnt_want_write()
+ *	below: hugemap_start_write_lower() or mnt_want_write()
  * @start: first byte that changes
  * @end: the byte after the last one; LLONG_MAX for "to the end, and the size"
  * @what: see enum hugemap_change
@@ -464,7 +464,7 @@ static inline bool hugemap_is_growing(const struct hugemap_inode *hi)
  *
  * Return: what @change returned, or -errno.
  */
-ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
+ssize_t hugemap_change_lower(struct inode *inode, loff_t start, loff_t end,
 			     enum hugemap_change what, ssize_t (*change)(void *arg), void *arg);
 
 /* --- sysfs.c ------------------------------------------------------------------ */

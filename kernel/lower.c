@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The file below: it is opened, and the upper inode is made to look like it.
+ * The lower file: it is opened, and the upper inode is made to look like it.
  */
 #include <linux/cred.h>
 #include <linux/fs.h>
@@ -12,7 +12,7 @@
 /* Of a lower inode's flags, what the VFS must know of the upper one. */
 #define COPIED_FLAGS (S_SYNC | S_IMMUTABLE | S_APPEND | S_NOATIME | S_DIRSYNC)
 
-struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct path *path,
+struct file *hugemap_open_lower(const struct hugemap_mount *mount, const struct path *path,
 				int flags)
 {
 	const struct cred *old = override_creds(mount->cred);
@@ -48,7 +48,7 @@ static void keep_quiet(struct file *file)
 struct file *hugemap_open_quietly(const struct hugemap_mount *mount, const struct path *path,
 				  int flags)
 {
-	struct file *file = hugemap_open_below(mount, path, flags | O_QUIET);
+	struct file *file = hugemap_open_lower(mount, path, flags | O_QUIET);
 
 	if (!IS_ERR(file))
 		keep_quiet(file);
@@ -96,7 +96,7 @@ void hugemap_copy_flags(struct inode *inode)
 int hugemap_tell_change(struct inode *inode)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;
-	int err = hugemap_changed_below(lower);
+	int err = hugemap_lower_changed(lower);
 
 	fsstack_copy_attr_times(inode, lower);
 	return err;

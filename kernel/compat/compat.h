@@ -217,8 +217,8 @@ static inline void hugemap_account_reclaimed(unsigned long pages)
 #endif
 }
 
-/* The length of a file below changes. The caller has write access to it. */
-static inline int hugemap_resize_below(struct file *lower, loff_t size)
+/* The length of a lower file changes. The caller has write access to it. */
+static inline int hugemap_resize_lower(struct file *lower, loff_t size)
 {
 	struct iattr attr = { .ia_valid = ATTR_SIZE | ATTR_FILE,
 			      .ia_size = size,
@@ -240,15 +240,15 @@ static inline int hugemap_resize_below(struct file *lower, loff_t size)
  * May there be sums of the data, of the file system or of the device, as it is written?
  * btrfs does not say so of direct I/O, nor do those that send it to a server, and sign it.
  */
-static inline bool hugemap_wants_stable(struct file *below)
+static inline bool hugemap_wants_stable(struct file *lower)
 {
-	struct inode *inode = below->f_mapping->host;
+	struct inode *inode = lower->f_mapping->host;
 	const struct super_block *sb;
 
 	if (S_ISBLK(inode->i_mode))
 		return bdev_stable_writes(I_BDEV(inode));
 	/* What is open for writing is in an overlay's upper layer, whose file it is. */
-	sb = d_real_inode(below->f_path.dentry)->i_sb;
+	sb = d_real_inode(lower->f_path.dentry)->i_sb;
 	return sb->s_iflags & SB_I_STABLE_WRITES || sb->s_magic == BTRFS_SUPER_MAGIC ||
 	       (!sb->s_bdev && sb->s_magic != TMPFS_MAGIC);
 }
@@ -308,7 +308,7 @@ static inline void hugemap_set_dentry_ops(struct super_block *sb,
 #endif
 }
 
-static inline int hugemap_revalidate_below(struct dentry *dentry, struct inode *dir,
+static inline int hugemap_revalidate_lower(struct dentry *dentry, struct inode *dir,
 					   const struct qstr *name, unsigned int flags)
 {
 #ifdef HUGEMAP_HAVE_REVALIDATE_NAME
@@ -331,7 +331,7 @@ static inline void hugemap_init_times(struct inode *inode)
 }
 
 /* The time of a change, as the write to a mapping sets it: no locks are taken. */
-static inline int hugemap_changed_below(struct inode *inode)
+static inline int hugemap_lower_changed(struct inode *inode)
 {
 #if defined(HUGEMAP_HAVE_UPDATE_TIME_TYPE)
 	/* inode_update_time() of these kernels sets the inode's fields and no more. */
@@ -347,7 +347,7 @@ static inline int hugemap_changed_below(struct inode *inode)
 #endif
 }
 
-static inline struct file *hugemap_tmpfile_below(struct hugemap_idmap *idmap,
+static inline struct file *hugemap_tmpfile_lower(struct hugemap_idmap *idmap,
 						 const struct path *parent, umode_t mode, int flags)
 {
 #ifdef HUGEMAP_HAVE_KERNEL_TMPFILE_OPEN
@@ -357,7 +357,7 @@ static inline struct file *hugemap_tmpfile_below(struct hugemap_idmap *idmap,
 #endif
 }
 
-static inline struct dentry *hugemap_lookup_below(struct hugemap_idmap *idmap,
+static inline struct dentry *hugemap_lookup_lower(struct hugemap_idmap *idmap,
 						  const struct qstr *name, struct dentry *parent)
 {
 #ifdef HUGEMAP_HAVE_LOOKUP_QSTR
@@ -379,7 +379,7 @@ static inline struct dentry *hugemap_lookup_locked(struct hugemap_idmap *idmap,
 }
 
 /*
- * A change of a directory below: lock it and look the name up; change; unlock.
+ * A change of a lower directory: lock it and look the name up; change; unlock.
  * What is found may be negative. hugemap_end_naming() drops it.
  */
 static inline struct dentry *hugemap_start_naming(struct hugemap_idmap *idmap,
@@ -409,7 +409,7 @@ static inline void hugemap_end_naming(struct dentry *parent, struct dentry *dent
 #endif
 }
 
-static inline int hugemap_create_below(struct hugemap_idmap *idmap, struct dentry *parent,
+static inline int hugemap_create_lower(struct hugemap_idmap *idmap, struct dentry *parent,
 				       struct dentry *dentry, umode_t mode)
 {
 #ifdef HUGEMAP_HAVE_DELEGATED_INODE
@@ -419,7 +419,7 @@ static inline int hugemap_create_below(struct hugemap_idmap *idmap, struct dentr
 #endif
 }
 
-static inline int hugemap_mknod_below(struct hugemap_idmap *idmap, struct dentry *parent,
+static inline int hugemap_mknod_lower(struct hugemap_idmap *idmap, struct dentry *parent,
 				      struct dentry *dentry, umode_t mode, dev_t dev)
 {
 #ifdef HUGEMAP_HAVE_DELEGATED_INODE
@@ -429,7 +429,7 @@ static inline int hugemap_mknod_below(struct hugemap_idmap *idmap, struct dentry
 #endif
 }
 
-static inline int hugemap_symlink_below(struct hugemap_idmap *idmap, struct dentry *parent,
+static inline int hugemap_symlink_lower(struct hugemap_idmap *idmap, struct dentry *parent,
 					struct dentry *dentry, const char *target)
 {
 #ifdef HUGEMAP_HAVE_DELEGATED_INODE
@@ -440,7 +440,7 @@ static inline int hugemap_symlink_below(struct hugemap_idmap *idmap, struct dent
 }
 
 /* Returns the dentry that the directory has got; on failure the naming is over. */
-static inline struct dentry *hugemap_mkdir_below(struct hugemap_idmap *idmap, struct dentry *parent,
+static inline struct dentry *hugemap_mkdir_lower(struct hugemap_idmap *idmap, struct dentry *parent,
 						 struct dentry *dentry, umode_t mode)
 {
 #ifdef HUGEMAP_HAVE_DELEGATED_INODE
@@ -460,7 +460,7 @@ static inline struct dentry *hugemap_mkdir_below(struct hugemap_idmap *idmap, st
 #endif
 }
 
-static inline int hugemap_rmdir_below(struct hugemap_idmap *idmap, struct dentry *parent,
+static inline int hugemap_rmdir_lower(struct hugemap_idmap *idmap, struct dentry *parent,
 				      struct dentry *dentry)
 {
 #ifdef HUGEMAP_HAVE_DELEGATED_INODE

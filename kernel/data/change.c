@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The file below changes without the cache: truncate, punch, direct I/O, clone. What
+ * The lower file changes without the cache: truncate, punch, direct I/O, clone. What
  * reaches out of the range is written before; what was cached of it goes afterwards.
  *
  * Nobody makes a clean unit dirty meanwhile, as that takes the invalidate_lock, but for
@@ -49,7 +49,7 @@ static u64 change_end_of(loff_t end)
 
 /*
  * Write what would otherwise be lost: units that reach out of what is discarded; what
- * is behind the end of the file below, if that has to catch up; and the page in which
+ * is behind the end of the lower file, if that has to catch up; and the page in which
  * the file ends, of which the end is zero if it grows. What is discarded as a whole is
  * not: there may be no room for it.
  */
@@ -342,16 +342,16 @@ void hugemap_drop_clean(struct hugemap_inode *hi, loff_t start, loff_t last)
 
 /*
  * The change has failed, but a part of it may have been made: what is clean is read
- * again, and what the file below has become longer by is there, or has become shorter
+ * again, and what the lower file has become longer by is there, or has become shorter
  * by is not; it was @below bytes long before, which may be less than here. What were
  * holes, and what was data, is not known any more.
  */
 static void take_rest(struct hugemap_inode *hi, const struct change *change, loff_t old_size,
-		      loff_t below)
+		      loff_t lower_size)
 {
 	struct change grown = { old_size, size_below(hi), HUGEMAP_KEEP };
 	struct change cut = { grown.end, LLONG_MAX, HUGEMAP_DISCARD };
-	bool is_shorter = grown.end < min(below, old_size);
+	bool is_shorter = grown.end < min(lower_size, old_size);
 	bool is_longer = grown.end > old_size;
 
 	if (is_shorter)
@@ -374,14 +374,14 @@ static void take_rest(struct hugemap_inode *hi, const struct change *change, lof
 		take_size(hi, grown.end);
 }
 
-ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
+ssize_t hugemap_change_lower(struct inode *inode, loff_t start, loff_t end,
 			     enum hugemap_change what, ssize_t (*change)(void *arg), void *arg)
 {
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	struct address_space *mapping = inode->i_mapping;
 	unsigned long patience = jiffies + msecs_to_jiffies(HUGEMAP_HOPELESS_MS);
 	struct change range = { start, end, what };
-	loff_t old_size = i_size_read(inode), below;
+	loff_t old_size = i_size_read(inode), lower_size;
 	ssize_t ret = 0;
 
 	filemap_invalidate_lock(mapping);
@@ -397,13 +397,13 @@ ssize_t hugemap_change_below(struct inode *inode, loff_t start, loff_t end,
 		ret = write_before(hi, start, end, what);
 	if (ret)
 		goto out;
-	below = size_below(hi);
+	lower_size = size_below(hi);
 	hi->changes++;
 	hugemap_race_point("change: written before, not changed");
 	ret = change(arg);
 	hugemap_race_point("change: below, not here");
 	if (ret < 0) {
-		take_rest(hi, &range, old_size, below);
+		take_rest(hi, &range, old_size, lower_size);
 	} else {
 		loff_t size = size_below(hi);
 

@@ -144,13 +144,13 @@ static int start_threads(struct hugemap_mount *mount)
 		alloc_workqueue("hugemap_done", HUGEMAP_WQ_PERCPU | WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	mount->ahead_wq = alloc_workqueue("hugemap_ahead", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	/* Works of these may wait for each other, and for what a program does. */
-	mount->below_wq =
-		alloc_workqueue("hugemap_below", WQ_UNBOUND | WQ_MEM_RECLAIM, WQ_MAX_ACTIVE);
+	mount->lower_wq =
+		alloc_workqueue("hugemap_lower", WQ_UNBOUND | WQ_MEM_RECLAIM, WQ_MAX_ACTIVE);
 	mount->write_wq =
 		alloc_workqueue("hugemap_sync", WQ_UNBOUND | WQ_MEM_RECLAIM, WQ_MAX_ACTIVE);
 	mount->chunk_wq =
 		alloc_workqueue("hugemap_write", WQ_UNBOUND | WQ_MEM_RECLAIM, WQ_MAX_ACTIVE);
-	if (!mount->done_wq || !mount->ahead_wq || !mount->below_wq || !mount->write_wq ||
+	if (!mount->done_wq || !mount->ahead_wq || !mount->lower_wq || !mount->write_wq ||
 	    !mount->chunk_wq)
 		return -ENOMEM;
 	task = new_thread(mount, hugemap_writer, "write");
@@ -240,8 +240,8 @@ void hugemap_data_quiesce(struct hugemap_mount *mount)
 	 * somebody who may have been killed, then what they queue ahead, then the reads,
 	 * then what those queue when they end.
 	 */
-	if (mount->below_wq)
-		flush_workqueue(mount->below_wq);
+	if (mount->lower_wq)
+		flush_workqueue(mount->lower_wq);
 	if (mount->ahead_wq)
 		flush_workqueue(mount->ahead_wq);
 	while (atomic_read(&mount->depth))
@@ -260,8 +260,8 @@ void hugemap_data_stop(struct hugemap_mount *mount)
 	stop_threads(mount);
 	if (mount->ahead_wq)
 		destroy_workqueue(mount->ahead_wq);
-	if (mount->below_wq)
-		destroy_workqueue(mount->below_wq);
+	if (mount->lower_wq)
+		destroy_workqueue(mount->lower_wq);
 	if (mount->done_wq)
 		destroy_workqueue(mount->done_wq);
 	if (mount->write_wq)

@@ -183,7 +183,7 @@ static inline struct hugemap_mount *hugemap_of(const struct hugemap_inode *hi)
 	return hugemap_mount(hi->vfs_inode.i_sb);
 }
 
-/* --- change.c: and hugemap_change_below() ------------------------------------------ */
+/* --- change.c: and hugemap_change_lower() ------------------------------------------ */
 
 /*
  * What is clean of a range of bytes, in whole blocks, goes, and is read again: it may not
@@ -273,7 +273,7 @@ static inline u32 hugemap_store_access(const struct hugemap_inode *hi, size_t np
 }
 
 /*
- * Let the file below have room for units that are, or have, holes there. For who
+ * Let the lower file have room for units that are, or have, holes there. For who
  * holds neither a fault lock nor the invalidate_lock. 0, or -ENOSPC and others.
  */
 int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages);
@@ -291,7 +291,7 @@ struct hugemap_io {
 	struct work_struct work; /* read-ahead: ends in a workqueue */
 	struct hm_unit unit; /* read: what is filled */
 	struct hm_run run; /* write */
-	loff_t end; /* read: where the file below ended when it began */
+	loff_t end; /* read: where the lower file ended when it began */
 	ssize_t result;
 	loff_t pos;
 	size_t bytes;
@@ -445,7 +445,7 @@ void hugemap_evict_teardown(void);
  * Write dirty units from *pos on, in order, up to @end or about @budget pages;
  * the caller has write access below and holds the invalidate_lock, shared or
  * not. @wait: as a sync has to, which passes nothing. 0 or the first error; *pos
- * is where to go on. (Without @wait, what makes the file below longer is gone on with from
+ * is where to go on. (Without @wait, what makes the lower file longer is gone on with from
  * anywhere.)
  *
  * It is done by a worker, whoever asks: not with a caller's limits, signals or rights.

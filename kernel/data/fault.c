@@ -95,7 +95,7 @@ static int kept_error(struct hugemap_mount *mount, u64 pgoff)
 
 /*
  * A fault of the kernel's own, by GUP or in a copy, may have come with locks of the
- * file system below, that of the very file that it is about: none is waited for here.
+ * lower file system, that of the very file that it is about: none is waited for here.
  */
 static int fault_wait(const struct vm_fault *vmf, struct hugemap_inode *hi, u64 pgoff, u64 wanted)
 {
@@ -111,7 +111,7 @@ static int fault_wait(const struct vm_fault *vmf, struct hugemap_inode *hi, u64 
 
 /*
  * Have the page there. VM_FAULT_RETRY: tried without the fault lock, which the
- * file system below may need: see the order of locks. 0: with it, for the few
+ * lower file system may need: see the order of locks. 0: with it, for the few
  * that cannot let go of it.
  */
 static vm_fault_t fault_bring(struct vm_fault *vmf, u32 access, bool store, u64 started)
@@ -247,7 +247,7 @@ static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct fo
 /* By chattr(1) or swapon(8), since it was opened: write-back would be refused. */
 static bool is_immutable(const struct hugemap_inode *hi)
 {
-	return hi->lower && (IS_IMMUTABLE(hi->lower) || hugemap_swaps_below(hi));
+	return hi->lower && (IS_IMMUTABLE(hi->lower) || hugemap_swaps_lower(hi));
 }
 
 /*
@@ -575,7 +575,7 @@ int hugemap_mmap(struct file *file, struct vm_area_struct *vma)
 	    !smp_load_acquire(&hi->writer))
 		return -EACCES;
 	/* The VFS makes this check for a swap file, but only of the upper inode. */
-	if (vma->vm_flags & VM_SHARED && vma->vm_flags & VM_WRITE && hugemap_swaps_below(hi))
+	if (vma->vm_flags & VM_SHARED && vma->vm_flags & VM_WRITE && hugemap_swaps_lower(hi))
 		return -ETXTBSY;
 	file_accessed(file);
 	vma->vm_ops = &hugemap_vm_ops;

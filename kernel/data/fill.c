@@ -83,7 +83,7 @@ static void ahead_done(struct work_struct *work)
 
 /* --- one unit, and somebody waits ------------------------------------------------------ */
 
-/* Has the file system below refused this reader, for its signal or its limits, and not all? */
+/* Has the lower file system refused this reader, for its signal or its limits, and not all? */
 static bool concerns_reader(int err)
 {
 	switch (err) {

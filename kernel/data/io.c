@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * I/O below: direct, asynchronous where the file system below can, from and to
+ * I/O below: direct, asynchronous where the lower file system can, from and to
  * the frames themselves. One way for files and for devices: a kiocb. It is made with
- * the rights of who mounted, to whom the file below was opened: what is cached is for
+ * the rights of who mounted, to whom the lower file was opened: what is cached is for
  * all, whoever needs it first, and a label (SELinux) of the caller is not asked for
  * another one's open file.
  */
@@ -134,7 +134,7 @@ static ssize_t io_call(struct hugemap_io *io, int flags)
 
 /*
  * What an open file promises is not always so: an overlay, of the files of its layers, and
- * CIFS refuse direct I/O when it is asked for. Then it goes through the page cache below.
+ * CIFS refuse direct I/O when it is asked for. Then it goes through the lower page cache.
  */
 static bool is_refused(ssize_t result, int flags)
 {
@@ -199,7 +199,7 @@ static void zero_from(struct hugemap_io *io, size_t from)
 }
 
 /*
- * What came of it. A read that ends where the file below or the device ended is zeroed
+ * What came of it. A read that ends where the lower file or the device ended is zeroed
  * to its end; anything else that is short is an error.
  */
 int hugemap_io_result(struct hugemap_io *io)
@@ -278,7 +278,7 @@ int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t po
 	return done == bytes ? 0 : -EIO;
 }
 
-/* A page of the file below, as it is there; zeros behind its end. */
+/* A page of the lower file, as it is there; zeros behind its end. */
 static int read_page(struct hugemap_inode *hi, struct page *page, loff_t pos)
 {
 	int flags = flags_of(hi->reader);
@@ -314,7 +314,7 @@ static int read_page(struct hugemap_inode *hi, struct page *page, loff_t pos)
 
 /*
  * By way of another page: a device may write into what is beside it in a sector, and
- * whoever waits for the folio lock, in a fault, may have locks of the file system below.
+ * whoever waits for the folio lock, in a fault, may have locks of the lower file system.
  */
 static int refresh(struct hugemap_inode *hi, struct folio *folio, u64 pgoff, size_t offset,
 		   size_t bytes)

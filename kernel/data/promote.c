@@ -8,7 +8,7 @@
  *
  * The core has the states (cache/promote.c), and knows of each store to a page that was
  * copied: nobody can store to a clean page unseen, but for a device, which holds it so
- * that it cannot be frozen, and leaves a dirty flag. Who changes the file below may change
+ * that it cannot be frozen, and leaves a dirty flag. Who changes the lower file may change
  * clean pages, too: then none of the copies counts (hi->changes).
  */
 #include <linux/bitmap.h>
@@ -31,7 +31,7 @@
 struct hugemap_promotion {
 	struct hm_promotion core;
 	struct hugemap_inode *hi;
-	u32 changes; /* of the file below, when it began */
+	u32 changes; /* of the lower file, when it began */
 	struct folio *huge;
 	DECLARE_BITMAP(to_read, HM_BLOCK_PAGES); /* of what is missing: the rest are zeros */
 	struct folio *folio[HM_BLOCK_PAGES]; /* the base pages, locked; NULL: it was missing */
@@ -312,7 +312,7 @@ static enum hm_promote_result promote(struct hugemap_promotion *p)
 	enum hm_promote_result why;
 	u32 tries = 0;
 
-	/* Who changes the file below has it for long, perhaps: other files do not wait for him. */
+	/* Who changes the lower file has it for long, perhaps: other files do not wait for him. */
 	if (!filemap_invalidate_trylock_shared(mapping)) {
 		why = HM_PROMOTE_BUSY;
 		goto failed;

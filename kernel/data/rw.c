@@ -171,7 +171,7 @@ static size_t copy_in(struct folio *folio, size_t offset, size_t bytes, struct i
 /*
  * The cache gets room behind the end: what the last unit held past it is zero. That may be a
  * huge one, where who made the file longer was killed and somebody holds it. The file
- * itself becomes longer with what is copied, and the one below with what is written.
+ * itself becomes longer with what is copied, and the lower one with what is written.
  */
 static void make_room(struct hugemap_inode *hi, loff_t size)
 {
@@ -523,21 +523,21 @@ static ssize_t write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct io
 	return done ?: err;
 }
 
-/* The file below is as if it had been written: times, and no setuid bit. */
+/* The lower file is as if it had been written: times, and no setuid bit. */
 static int touch_below(struct inode *inode, struct file *lower)
 {
-	struct inode *below = file_inode(lower);
+	struct inode *inode_lower = file_inode(lower);
 	int err;
 
-	inode_lock(below);
+	inode_lock(inode_lower);
 	err = file_modified(lower);
-	inode_unlock(below);
+	inode_unlock(inode_lower);
 	hugemap_copy_attr(inode);
 	return err;
 }
 
 /*
- * How long the file below can be, up to @end, if @now is no problem: write-back could not tell who
+ * How long the lower file can be, up to @end, if @now is no problem: write-back could not tell who
  * writes. It may be less than what its super block says (ext4 without extents), and a seek knows.
  */
 static loff_t longest_below(const struct hugemap_inode *hi, loff_t now, loff_t end)
@@ -593,9 +593,9 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 		end = longest;
 	}
 	if (lower) {
-		hugemap_start_write_below(hi);
+		hugemap_start_write_lower(hi);
 		ret = touch_below(inode, lower);
-		hugemap_end_write_below(hi);
+		hugemap_end_write_lower(hi);
 		if (ret)
 			return ret;
 	}
@@ -607,8 +607,8 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	hugemap_race_point("write: done, room behind it");
 	/* Less than was asked for: nothing is cached behind what there is. */
 	if (hm_file_size(hi->hfile) > i_size_read(inode) && lower) {
-		hugemap_start_write_below(hi);
-		if (hugemap_change_below(inode, i_size_read(inode), LLONG_MAX, HUGEMAP_DISCARD,
+		hugemap_start_write_lower(hi);
+		if (hugemap_change_lower(inode, i_size_read(inode), LLONG_MAX, HUGEMAP_DISCARD,
 					 give_room, NULL)) {
 			/* What cannot be written stays, with what is behind the end in its unit. */
 			filemap_invalidate_lock(inode->i_mapping);
@@ -616,7 +616,7 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 			hugemap_drop_clean(hi, i_size_read(inode), LLONG_MAX);
 			filemap_invalidate_unlock(inode->i_mapping);
 		}
-		hugemap_end_write_below(hi);
+		hugemap_end_write_lower(hi);
 	}
 	return ret;
 }

@@ -185,7 +185,7 @@ void hugemap_note_zero_fill(struct hugemap_inode *hi, u64 pgoff, u64 npages, boo
 
 /* --- life ------------------------------------------------------------------------------ */
 
-/* A file of its own onto the file below, with the rights of who mounted. */
+/* A file of its own onto the lower file, with the rights of who mounted. */
 static struct file *open_below(struct hugemap_inode *hi, const struct file *upper, int flags)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
@@ -242,7 +242,7 @@ static bool trim_one(struct hugemap_inode *hi)
 
 	/* Names that are only remembered hold the inode, too. */
 	d_prune_aliases(inode);
-	hugemap_start_write_below(hi);
+	hugemap_start_write_lower(hi);
 	mutex_lock(&hi->hfile_lock);
 	filemap_invalidate_lock(inode->i_mapping);
 	if (hi->hfile && !hi->opens && !hugemap_write_range(hi, 0, U64_MAX)) {
@@ -254,7 +254,7 @@ static bool trim_one(struct hugemap_inode *hi)
 	}
 	filemap_invalidate_unlock(inode->i_mapping);
 	mutex_unlock(&hi->hfile_lock);
-	hugemap_end_write_below(hi);
+	hugemap_end_write_lower(hi);
 	return unused;
 }
 
@@ -315,23 +315,23 @@ static int make_file(struct hugemap_inode *hi)
 
 static int open_files(struct hugemap_inode *hi, const struct file *file)
 {
-	struct file *below;
+	struct file *lower;
 
 	if (!hi->reader) {
-		below = open_below(hi, file, O_RDONLY);
-		if (IS_ERR(below))
-			return PTR_ERR(below);
-		hi->reader = below;
+		lower = open_below(hi, file, O_RDONLY);
+		if (IS_ERR(lower))
+			return PTR_ERR(lower);
+		hi->reader = lower;
 	}
 	if (!hi->writer && (file->f_mode & FMODE_WRITE)) {
-		below = open_below(hi, file, O_RDWR);
-		if (IS_ERR(below))
-			return PTR_ERR(below);
-		hi->stable = hugemap_wants_stable(below);
+		lower = open_below(hi, file, O_RDWR);
+		if (IS_ERR(lower))
+			return PTR_ERR(lower);
+		hi->stable = hugemap_wants_stable(lower);
 		/* The times are those of stores and writes, not of write-back. */
-		below->f_mode |= FMODE_NOCMTIME;
+		lower->f_mode |= FMODE_NOCMTIME;
 		/* Pairs with the acquire in whoever writes back. */
-		smp_store_release(&hi->writer, below);
+		smp_store_release(&hi->writer, lower);
 	}
 	return 0;
 }
@@ -372,9 +372,9 @@ void hugemap_data_evict(struct inode *inode, bool discard)
 		goto close;
 	/* Reclaim comes here, too, which must not wait: with nothing to write. */
 	if (!discard && hm_file_dirty_pages(hi->hfile)) {
-		hugemap_start_write_below(hi);
+		hugemap_start_write_lower(hi);
 		err = hugemap_write_range(hi, 0, U64_MAX);
-		hugemap_end_write_below(hi);
+		hugemap_end_write_lower(hi);
 		if (err)
 			pr_err("hugemap: %s: inode %llu leaves with %llu bytes that could not be written: error %d\n",
 			       inode->i_sb->s_id, (u64)inode->i_ino,
@@ -431,7 +431,7 @@ u32 hugemap_access_in(const struct vm_area_struct *vma)
 }
 
 /*
- * The file system below needs a few blocks more than the data when it is written:
+ * The lower file system needs a few blocks more than the data when it is written:
  * extents that are split, at worst one for each dirty page. Without them, data
  * that has room could not be written.
  */
@@ -446,7 +446,7 @@ static bool room_is_short(struct hugemap_inode *hi, loff_t bytes)
 }
 
 /*
- * Has the file below something of a range: data, or room that was preallocated? Who cannot
+ * Has the lower file something of a range: data, or room that was preallocated? Who cannot
  * say (tmpfs) has no extents to split.
  */
 static bool has_extents(struct hugemap_inode *hi, loff_t pos, loff_t len)
@@ -460,7 +460,7 @@ static bool has_extents(struct hugemap_inode *hi, loff_t pos, loff_t len)
 
 /*
  * What is preallocated is a hole here, as it holds no data, and takes no room: when room is
- * short, as databases provide for, the file system below has the last word.
+ * short, as databases provide for, the lower file system has the last word.
  */
 static int store_allocate(struct hugemap_inode *hi, struct file *writer, loff_t pos, loff_t len)
 {
@@ -484,7 +484,7 @@ static int reserve_room(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	loff_t pos = (loff_t)pgoff << HM_PAGE_SHIFT, len;
 	int err = 0;
 
-	hugemap_start_write_below(hi);
+	hugemap_start_write_lower(hi);
 	/* Nobody makes a hole between the allocation and the note of it. */
 	filemap_invalidate_lock_shared(mapping);
 	/* To the end of the last page: it will not be reserved again if the file grows. */
@@ -498,7 +498,7 @@ static int reserve_room(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 			hm_file_set_allocated(hi->hfile, pgoff, hugemap_pages(len));
 	}
 	filemap_invalidate_unlock_shared(mapping);
-	hugemap_end_write_below(hi);
+	hugemap_end_write_lower(hi);
 	return err;
 }
 

@@ -60,7 +60,7 @@ int hugemap_by_worker(struct hugemap_inode *hi, hugemap_work_fn fn, u64 pgoff, u
 	w->pgoff = pgoff;
 	w->arg = arg;
 	ihold(&hi->vfs_inode);
-	queue_work(hugemap_of(hi)->below_wq, &w->work);
+	queue_work(hugemap_of(hi)->lower_wq, &w->work);
 	err = wait_for_completion_killable(&w->done) ? -EINTR : w->err;
 	put_work(w);
 	return err;

@@ -249,7 +249,7 @@ static int write_tail(struct hugemap_inode *hi, const struct hm_run *run,
 
 /*
  * Is a huge unit to be written in parts? Not where these are more than half, nor the last
- * bytes of a file, nor what makes the file below longer: that has to be there without a gap.
+ * bytes of a file, nor what makes the lower file longer: that has to be there without a gap.
  */
 static bool writes_parts(const struct hugemap_inode *hi, const struct hm_run *run,
 			 const unsigned long *changed, size_t bytes)
@@ -375,21 +375,21 @@ static void writeback_reap_all(struct hugemap_inode *hi, struct in_flight *fligh
 		writeback_reap(hi, flight);
 }
 
-/* The first page of the block in which the file below ends, if that is too short yet. */
+/* The first page of the block in which the lower file ends, if that is too short yet. */
 static u64 writeback_growth(struct hugemap_inode *hi)
 {
-	loff_t below;
+	loff_t lower_size;
 
 	if (!hi->lower)
 		return U64_MAX;
-	below = min(i_size_read(hi->lower), READ_ONCE(hi->growth_failed_at));
-	if (below >= i_size_read(&hi->vfs_inode))
+	lower_size = min(i_size_read(hi->lower), READ_ONCE(hi->growth_failed_at));
+	if (lower_size >= i_size_read(&hi->vfs_inode))
 		return U64_MAX;
-	return ((u64)below >> HM_PAGE_SHIFT) & ~HUGEMAP_BLOCK_MASK;
+	return ((u64)lower_size >> HM_PAGE_SHIFT) & ~HUGEMAP_BLOCK_MASK;
 }
 
 /*
- * Everything from @pos on up to @end was written behind the end of the file below, or @err says
+ * Everything from @pos on up to @end was written behind the end of the lower file, or @err says
  * why not. Then it may be longer nevertheless: btrfs makes it so when a write begins, and
  * leaves it so. What follows is written when this has been.
  */
@@ -402,7 +402,7 @@ static void note_growth(struct hugemap_inode *hi, u64 pos, u64 end, int err)
 }
 
 /*
- * Make the file below longer by writing what was appended: from its end on, in order,
+ * Make the lower file longer by writing what was appended: from its end on, in order,
  * and each run before the next one, so that there is never a hole where there is data.
  * Another one may have made it longer meanwhile: a sync passes nothing for that.
  */
@@ -510,7 +510,7 @@ int hugemap_write_some(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	int err = 0;
 
-	hugemap_start_write_below(hi);
+	hugemap_start_write_lower(hi);
 	hugemap_tell_late_change(&hi->vfs_inode);
 	filemap_invalidate_lock_shared(mapping);
 	/* Nothing is dirty if the store has ended meanwhile: see trim_one(). */
@@ -519,7 +519,7 @@ int hugemap_write_some(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 	else
 		*pos = end;
 	filemap_invalidate_unlock_shared(mapping);
-	hugemap_end_write_below(hi);
+	hugemap_end_write_lower(hi);
 	return err;
 }
 
@@ -545,7 +545,7 @@ int hugemap_write_back(struct inode *inode, loff_t start, loff_t end)
 	u64 pos = (u64)start >> HM_PAGE_SHIFT, before;
 	int err = 0, one = 0;
 
-	/* With nothing to write, nobody waits for a file system below that is frozen. */
+	/* With nothing to write, nobody waits for a lower file system that is frozen. */
 	if (!may_be_dirty(hi))
 		return 0;
 	last = min(last, hugemap_pages(i_size_read(inode)));
@@ -581,22 +581,22 @@ int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	struct inode *inode = file_inode(file);
 	struct hugemap_mount *mount = hugemap_mount(inode->i_sb);
-	struct file *below = mount->device ?: hugemap_lower_file(file);
-	int err, below_err, told;
+	struct file *lower = mount->device ?: hugemap_lower_file(file);
+	int err, lower_err, told;
 
-	/* The file below gets its length with the last of what was written behind its end. */
+	/* The lower file gets its length with the last of what was written behind its end. */
 	if (hugemap_is_growing(hugemap_inode(inode)))
 		end = LLONG_MAX;
 	/* @end is the last byte, not the one after it. */
 	err = hugemap_write_back(inode, start, end == LLONG_MAX ? end : end + 1);
 	hugemap_race_point("sync: written, not flushed");
-	/* The metadata below, and the device's cache: invariant 1. */
-	below_err = vfs_fsync_range(below, start, end, datasync);
+	/* The lower metadata, and the device's cache: invariant 1. */
+	lower_err = vfs_fsync_range(lower, start, end, datasync);
 	hugemap_race_point("sync: flushed, errors not told");
 	told = file_check_and_advance_wb_err(file);
 	hugemap_count(mount, HUGEMAP_C_SYNCS, 1);
-	trace_hugemap_sync(inode, start, end, err ?: below_err);
-	return told ?: err ?: below_err;
+	trace_hugemap_sync(inode, start, end, err ?: lower_err);
+	return told ?: err ?: lower_err;
 }
 
 int hugemap_data_sync(struct hugemap_mount *mount)
@@ -611,7 +611,7 @@ int hugemap_data_sync(struct hugemap_mount *mount)
 	do {
 		moved = mount->files_moved;
 		list_for_each_entry(hi, &mount->files, files) {
-			/* Who changes the file below may have claimed what is dirty. */
+			/* Who changes the lower file may have claimed what is dirty. */
 			if (!hm_file_dirty_pages(hi->hfile) &&
 			    !rwsem_is_locked(&hi->vfs_inode.i_mapping->invalidate_lock))
 				continue;

@@ -76,7 +76,7 @@ void hugemap_chunk_work(struct work_struct *work)
 }
 
 /*
- * By a worker, as what the file system below waits for there may be a program's, which can
+ * By a worker, as what the lower file system waits for there may be a program's, which can
  * make it last for ever: the thread waits as long as it gets on, and no other file for it.
  */
 static bool write_by_worker(struct hugemap_mount *mount, struct hugemap_inode *hi)

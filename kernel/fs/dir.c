@@ -25,7 +25,7 @@ struct make {
 	struct dentry *old; /* of a hard link: below */
 };
 
-/* Returns the dentry below; or an error, and then the naming is over. */
+/* Returns the lower dentry; or an error, and then the naming is over. */
 static struct dentry *make_below(struct hugemap_idmap *idmap, struct dentry *parent,
 				 struct dentry *lower, const struct make *make)
 {
@@ -36,13 +36,13 @@ static struct dentry *make_below(struct hugemap_idmap *idmap, struct dentry *par
 	else if (make->old)
 		err = vfs_link(make->old, idmap, d_inode(parent), lower, NULL);
 	else if (make->target)
-		err = hugemap_symlink_below(idmap, parent, lower, make->target);
+		err = hugemap_symlink_lower(idmap, parent, lower, make->target);
 	else if (S_ISDIR(make->mode))
-		return hugemap_mkdir_below(idmap, parent, lower, make->mode);
+		return hugemap_mkdir_lower(idmap, parent, lower, make->mode);
 	else if (S_ISREG(make->mode))
-		err = hugemap_create_below(idmap, parent, lower, make->mode);
+		err = hugemap_create_lower(idmap, parent, lower, make->mode);
 	else
-		err = hugemap_mknod_below(idmap, parent, lower, make->mode, make->dev);
+		err = hugemap_mknod_lower(idmap, parent, lower, make->mode, make->dev);
 	if (!err)
 		return lower;
 	hugemap_end_naming(parent, lower);
@@ -95,7 +95,7 @@ static int make_name(struct inode *dir, struct dentry *dentry, const struct make
 	/* Some file systems leave it to the next lookup. */
 	if (d_really_is_negative(made) || d_unhashed(made)) {
 		dput(made);
-		made = hugemap_lookup_below(idmap, &dentry->d_name, parent);
+		made = hugemap_lookup_lower(idmap, &dentry->d_name, parent);
 	}
 	err = PTR_ERR_OR_ZERO(made) ?: make_known(dir, dentry, made);
 	hugemap_copy_attr(dir);
@@ -197,7 +197,7 @@ static int remove_name(struct inode *dir, struct dentry *dentry, bool is_dir)
 	if (lower != hugemap_lower(dentry))
 		err = -ESTALE;
 	else if (is_dir)
-		err = hugemap_rmdir_below(idmap, parent, lower);
+		err = hugemap_rmdir_lower(idmap, parent, lower);
 	else
 		err = vfs_unlink(idmap, d_inode(parent), lower, NULL);
 	if (!err)
@@ -305,7 +305,7 @@ out:
 
 /*
  * A security module has a label for what is made, by who makes it and where: here it is the
- * caller, in the directory below.
+ * caller, in the lower directory.
  */
 static int label_as(const struct cred *caller, struct dentry *parent, umode_t mode,
 		    struct cred *cred)
@@ -321,7 +321,7 @@ static int label_as(const struct cred *caller, struct dentry *parent, umode_t mo
 	return err;
 }
 
-/* It belongs to the caller, and is opened by who mounted: see hugemap_open_below(). */
+/* It belongs to the caller, and is opened by who mounted: see hugemap_open_lower(). */
 static struct file *tmpfile_below(struct super_block *sb, const struct path *parent, umode_t mode,
 				  int flags)
 {
@@ -352,7 +352,7 @@ static struct file *tmpfile_below(struct super_block *sb, const struct path *par
 		return ERR_PTR(err);
 	}
 	old = override_creds(cred);
-	lower = hugemap_tmpfile_below(hugemap_lower_idmap(sb), parent, mode, flags);
+	lower = hugemap_tmpfile_lower(hugemap_lower_idmap(sb), parent, mode, flags);
 	revert_creds(old);
 	put_cred(cred);
 	return lower;

@@ -2,7 +2,7 @@
 /*
  * O_DIRECT: past the cache, and yet coherent with it.
  *
- * The file system below must not fault on the program's buffer while it holds
+ * The lower file system must not fault on the program's buffer while it holds
  * its locks: the buffer may be a mapping of a file here, and the fault may need
  * those locks, or wait for a frame whose write-back needs them. So pages are
  * faulted in before, and a buffer that does not stay in is copied from or to
@@ -32,7 +32,7 @@ static bool is_pipe(const struct iov_iter *iter)
 }
 
 /*
- * The iterator has moved by what was done, and by nothing else. A file system below may have
+ * The iterator has moved by what was done, and by nothing else. A lower file system may have
  * made it shorter, too, and has not told: where the longest file ends that it can have.
  */
 static void move_on(struct iov_iter *iter, const struct iov_iter *was, size_t done)
@@ -45,18 +45,18 @@ static void move_on(struct iov_iter *iter, const struct iov_iter *was, size_t do
 	iov_iter_advance(iter, done);
 }
 
-/* What program and file below hand to each other: all of it at once, or -EFAULT. */
+/* What program and lower file hand to each other: all of it at once, or -EFAULT. */
 static ssize_t direct_transfer(struct kiocb *iocb, struct iov_iter *iter, bool write)
 {
 	struct file *lower = hugemap_lower_file(iocb->ki_filp);
 	struct iov_iter was = *iter;
-	struct kiocb below;
+	struct kiocb lower_iocb;
 	ssize_t done;
 
 	hugemap_race_point("direct: written back, not transferred");
-	init_sync_kiocb(&below, lower);
-	below.ki_pos = iocb->ki_pos;
-	below.ki_flags = IOCB_DIRECT | (iocb->ki_flags & (IOCB_DSYNC | IOCB_SYNC));
+	init_sync_kiocb(&lower_iocb, lower);
+	lower_iocb.ki_pos = iocb->ki_pos;
+	lower_iocb.ki_flags = IOCB_DIRECT | (iocb->ki_flags & (IOCB_DSYNC | IOCB_SYNC));
 	iter->nofault = true;
 	/*
 	 * Nor where it copies: zeros for a hole, what is no whole sector. And some file
@@ -64,9 +64,9 @@ static ssize_t direct_transfer(struct kiocb *iocb, struct iov_iter *iter, bool w
 	 */
 	pagefault_disable();
 	if (write) {
-		below.ki_flags |= IOCB_WRITE;
+		lower_iocb.ki_flags |= IOCB_WRITE;
 		/* vfs_iocb_iter_write() takes freeze protection on some kernels, we have it. */
-		done = lower->f_op->write_iter(&below, iter);
+		done = lower->f_op->write_iter(&lower_iocb, iter);
 		if (done > 0)
 			fsnotify_modify(lower);
 	} else {
@@ -74,7 +74,7 @@ static ssize_t direct_transfer(struct kiocb *iocb, struct iov_iter *iter, bool w
 			override_creds(hugemap_mount(file_inode(iocb->ki_filp)->i_sb)->cred);
 
 		/* As in io.c. A write asks what the writer may: set-id bits, reserved blocks. */
-		done = vfs_iocb_iter_read(lower, &below, iter);
+		done = vfs_iocb_iter_read(lower, &lower_iocb, iter);
 		revert_creds(old);
 	}
 	pagefault_enable();
@@ -94,7 +94,7 @@ ssize_t hugemap_direct_read(struct kiocb *iocb, struct iov_iter *to)
 
 	if (!count)
 		return 0;
-	/* Where the file below is to become longer, its end has to be there, too. */
+	/* Where the lower file is to become longer, its end has to be there, too. */
 	n = hugemap_write_back(inode, iocb->ki_pos,
 			       hugemap_is_growing(hugemap_inode(inode)) ? LLONG_MAX :
 									  iocb->ki_pos + count);
@@ -146,10 +146,10 @@ static ssize_t write_locked(struct inode *inode, struct kiocb *iocb, struct iov_
 		loff_t start = iocb->ki_pos, size = i_size_read(inode);
 		loff_t end = start + iov_iter_count(from);
 
-		hugemap_start_write_below(hugemap_inode(inode));
-		n = hugemap_change_below(inode, min(start, size), end > size ? LLONG_MAX : end,
+		hugemap_start_write_lower(hugemap_inode(inode));
+		n = hugemap_change_lower(inode, min(start, size), end > size ? LLONG_MAX : end,
 					 HUGEMAP_KEEP, write_below, &direct);
-		hugemap_end_write_below(hugemap_inode(inode));
+		hugemap_end_write_lower(hugemap_inode(inode));
 		if (n > 0) {
 			tries = 0;
 			continue;

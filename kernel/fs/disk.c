@@ -107,7 +107,7 @@ int hugemap_disk_resize(struct hugemap_mount *mount, struct fs_context *fc)
 		warnfc(fc,
 		       "the device has become smaller: what is cached of its end cannot be written");
 	else if (size > old)
-		err = hugemap_change_below(disk, old, LLONG_MAX, HUGEMAP_KEEP, device_has_grown,
+		err = hugemap_change_lower(disk, old, LLONG_MAX, HUGEMAP_KEEP, device_has_grown,
 					   NULL);
 	inode_unlock(disk);
 	return (int)err;

@@ -12,10 +12,10 @@
 
 static int encode_fh(struct inode *inode, u32 *fh, int *max_len, struct inode *unused)
 {
-	struct inode *below = hugemap_inode(inode)->lower;
+	struct inode *inode_lower = hugemap_inode(inode)->lower;
 	/* A name that there is, if there is one. */
-	struct dentry *lower = d_find_alias(below) ?: d_find_any_alias(below);
-	const struct export_operations *ops = below->i_sb->s_export_op;
+	struct dentry *lower = d_find_alias(inode_lower) ?: d_find_any_alias(inode_lower);
+	const struct export_operations *ops = inode_lower->i_sb->s_export_op;
 	int type;
 
 	if (!lower)
@@ -70,7 +70,7 @@ static struct dentry *step_down(struct dentry *upper, struct dentry *lower)
 	if (!next)
 		return ERR_PTR(-ESTALE);
 	take_dentry_name_snapshot(&name, next);
-	found = hugemap_lookup_below(hugemap_lower_idmap(upper->d_sb), &name.name, upper);
+	found = hugemap_lookup_lower(hugemap_lower_idmap(upper->d_sb), &name.name, upper);
 	release_dentry_name_snapshot(&name);
 	/* Renamed meanwhile, or deleted. */
 	if (!IS_ERR(found) && (d_really_is_negative(found) ||
@@ -96,7 +96,7 @@ static struct dentry *upper_of(struct super_block *sb, struct dentry *lower)
 	return upper;
 }
 
-/* Every dentry here is connected: the one below is, and its names are looked up. */
+/* Every dentry here is connected: the lower one is, and its names are looked up. */
 static struct dentry *fh_to_dentry(struct super_block *sb, struct fid *fid, int fh_len, int fh_type)
 {
 	struct hugemap_mount *mount = hugemap_mount(sb);

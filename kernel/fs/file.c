@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Open files: what is not reading, writing or mapping. Each has the file below
+ * Open files: what is not reading, writing or mapping. Each has the lower file
  * open too, for reading or writing as it is itself: for direct I/O, and for all that
- * only the file system below can do.
+ * only the lower file system can do.
  */
 #include <linux/capability.h>
 #include <linux/compat.h>
@@ -32,7 +32,7 @@ static struct file *open_lower(struct file *file)
 	/* Nothing changes on a read-only mount, times of reads included. */
 	if (sb_rdonly(file_inode(file)->i_sb))
 		flags |= O_NOATIME;
-	return hugemap_open_below(hugemap_mount(file_inode(file)->i_sb), &lower, flags);
+	return hugemap_open_lower(hugemap_mount(file_inode(file)->i_sb), &lower, flags);
 }
 
 int hugemap_open(struct inode *inode, struct file *file)
@@ -99,11 +99,11 @@ int hugemap_release(struct inode *inode, struct file *file)
 static int file_flush(struct file *file, fl_owner_t id)
 {
 	struct file *lower = hugemap_lower_file(file);
-	int err = settle_times(file_inode(file), file), below = 0;
+	int err = settle_times(file_inode(file), file), lower_err = 0;
 
 	if (lower && lower->f_op->flush)
-		below = lower->f_op->flush(lower, id);
-	return err ?: below;
+		lower_err = lower->f_op->flush(lower, id);
+	return err ?: lower_err;
 }
 
 /* --- reading and writing ------------------------------------------------------------- */
@@ -131,7 +131,7 @@ static ssize_t file_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	hugemap_copy_flags(inode);
 	if (IS_IMMUTABLE(inode))
 		return -EPERM;
-	if (hugemap_swaps_below(hugemap_inode(inode)))
+	if (hugemap_swaps_lower(hugemap_inode(inode)))
 		return -ETXTBSY;
 	return is_direct(iocb) ? hugemap_direct_write(iocb, from) : hugemap_write_iter(iocb, from);
 }
@@ -144,14 +144,14 @@ static loff_t file_llseek(struct file *file, loff_t offset, int whence)
 
 	if ((whence != SEEK_DATA && whence != SEEK_HOLE) || !lower)
 		return generic_file_llseek(file, offset, whence);
-	/* What was stored into a hole is data: let the file below know. */
+	/* What was stored into a hole is data: let the lower file know. */
 	at = hugemap_write_back(inode, 0, LLONG_MAX);
 	if (!at)
 		at = vfs_llseek(lower, offset, whence);
 	return at < 0 ? at : vfs_setpos(file, at, inode->i_sb->s_maxbytes);
 }
 
-/* --- changes that only the file system below can make ---------------------------------- */
+/* --- changes that only the lower file system can make ---------------------------------- */
 
 /* Of what each of these changes, and what not, is known here. */
 #define KNOWN_MODES                                                          \
@@ -171,7 +171,7 @@ static int may_fallocate(struct inode *inode, int mode)
 	hugemap_copy_flags(inode);
 	if (IS_IMMUTABLE(inode) || (IS_APPEND(inode) && mode & ~FALLOC_FL_KEEP_SIZE))
 		return -EPERM;
-	return hugemap_swaps_below(hugemap_inode(inode)) ? -ETXTBSY : 0;
+	return hugemap_swaps_lower(hugemap_inode(inode)) ? -ETXTBSY : 0;
 }
 
 static ssize_t fallocate_below(void *arg)
@@ -213,19 +213,19 @@ static long file_fallocate(struct file *file, int mode, loff_t offset, loff_t le
 		start = max(start, size);
 		end = max(start, end);
 	}
-	/* Nor may it make the file below longer, before its data is there. */
+	/* Nor may it make the lower file longer, before its data is there. */
 	if (offset + length <= size && !(mode & ~FALLOC_FL_UNSHARE_RANGE))
 		change.mode |= FALLOC_FL_KEEP_SIZE;
 	if (end > size && !(mode & FALLOC_FL_KEEP_SIZE)) {
 		start = min(start, size);
 		end = LLONG_MAX;
 	}
-	hugemap_start_write_below(hugemap_inode(inode));
+	hugemap_start_write_lower(hugemap_inode(inode));
 	if (start < end)
-		err = hugemap_change_below(inode, start, end, what, fallocate_below, &change);
+		err = hugemap_change_lower(inode, start, end, what, fallocate_below, &change);
 	else
 		err = fallocate_below(&change);
-	hugemap_end_write_below(hugemap_inode(inode));
+	hugemap_end_write_lower(hugemap_inode(inode));
 	hugemap_copy_attr(inode);
 out:
 	inode_unlock(inode);
@@ -275,7 +275,7 @@ static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *f
 	lock_two_nondirectories(in, out);
 	/* A length of 0 means all there is; below it means the same. */
 	end = to + (length ?: max_t(loff_t, i_size_read(in) - from, 0));
-	/* The file below ends where the range does, or behind it, when all of it is there. */
+	/* The lower file ends where the range does, or behind it, when all of it is there. */
 	done = hugemap_write_back(in, from,
 				  length && !hugemap_is_growing(hugemap_inode(in)) ? from + length :
 										     LLONG_MAX);
@@ -283,7 +283,7 @@ static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *f
 	if (!done)
 		done = mnt_want_write(mount->lower.mnt);
 	if (!done) {
-		done = hugemap_change_below(out, min(to, i_size_read(out)),
+		done = hugemap_change_lower(out, min(to, i_size_read(out)),
 					    end > i_size_read(out) ? LLONG_MAX : end, HUGEMAP_KEEP,
 					    remap_below, &remap);
 		mnt_drop_write(mount->lower.mnt);

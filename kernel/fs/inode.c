@@ -112,7 +112,7 @@ static void init_inode(struct inode *inode, struct inode *lower)
 	hugemap_copy_attr(inode);
 	inode->i_generation = lower->i_generation;
 #ifdef CONFIG_FS_POSIX_ACL
-	/* The file system below has a cache of them. */
+	/* The lower file system has a cache of them. */
 	inode->i_acl = ACL_DONT_CACHE;
 	inode->i_default_acl = ACL_DONT_CACHE;
 #endif
@@ -206,7 +206,7 @@ int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mas
 	return inode_permission(hugemap_lower_idmap(inode->i_sb), lower, mask);
 }
 
-/* As who mounted: see hugemap_open_below(). Everybody may know, who may ask here. */
+/* As who mounted: see hugemap_open_lower(). Everybody may know, who may ask here. */
 static int getattr_below(const struct hugemap_mount *mount, const struct path *path,
 			 struct kstat *stat, u32 mask, unsigned int flags)
 {
@@ -223,7 +223,7 @@ static int getattr_below(const struct hugemap_mount *mount, const struct path *p
 	return err;
 }
 
-/* What only the file below can do: the one here goes through the pool. */
+/* What only the lower file can do: the one here goes through the pool. */
 static void hide_features(struct kstat *stat)
 {
 	stat->attributes &= ~(u64)STATX_ATTR_DAX;
@@ -306,31 +306,31 @@ int hugemap_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct i
 {
 	struct vfsmount *mnt = hugemap_mount(dentry->d_sb)->lower.mnt;
 	struct inode *inode = d_inode(dentry);
-	struct iattr above = *attr, below;
-	struct change_attr change = { dentry->d_sb, hugemap_lower(dentry), &below };
+	struct iattr above = *attr, lower_attr;
+	struct change_attr change = { dentry->d_sb, hugemap_lower(dentry), &lower_attr };
 	int err;
 
 	hugemap_copy_flags(inode);
 	/* ftruncate() has looked at the flags that were known before. */
 	if ((attr->ia_valid & ATTR_SIZE) && IS_APPEND(inode))
 		return -EPERM;
-	if ((attr->ia_valid & ATTR_SIZE) && hugemap_swaps_below(hugemap_inode(inode)))
+	if ((attr->ia_valid & ATTR_SIZE) && hugemap_swaps_lower(hugemap_inode(inode)))
 		return -ETXTBSY;
 	/* Capabilities of the file go with the change below: removing them here would ask. */
 	above.ia_valid &= ~ATTR_KILL_PRIV;
 	err = setattr_prepare(idmap, dentry, &above);
 	if (err)
 		return err;
-	below = above;
-	below.ia_valid |= attr->ia_valid & ATTR_KILL_PRIV;
+	lower_attr = above;
+	lower_attr.ia_valid |= attr->ia_valid & ATTR_KILL_PRIV;
 	/* Below, too, the set-id bits go the way of that file system. */
-	if (below.ia_valid & (ATTR_KILL_SUID | ATTR_KILL_SGID))
-		below.ia_valid &= ~ATTR_MODE;
-	/* The file below was opened without O_TRUNC: it is truncated here. */
-	below.ia_valid &= ~(ATTR_OPEN | ATTR_FILE);
+	if (lower_attr.ia_valid & (ATTR_KILL_SUID | ATTR_KILL_SGID))
+		lower_attr.ia_valid &= ~ATTR_MODE;
+	/* The lower file was opened without O_TRUNC: it is truncated here. */
+	lower_attr.ia_valid &= ~(ATTR_OPEN | ATTR_FILE);
 	if ((attr->ia_valid & ATTR_FILE) && S_ISREG(inode->i_mode)) {
-		below.ia_valid |= ATTR_FILE;
-		below.ia_file = hugemap_lower_file(attr->ia_file);
+		lower_attr.ia_valid |= ATTR_FILE;
+		lower_attr.ia_file = hugemap_lower_file(attr->ia_file);
 	}
 	err = mnt_want_write(mnt);
 	if (err)
@@ -338,7 +338,7 @@ int hugemap_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct i
 	/* What is set now comes after what was stored before. */
 	hugemap_tell_late_change(inode);
 	if ((attr->ia_valid & ATTR_SIZE) && S_ISREG(inode->i_mode))
-		err = (int)hugemap_change_below(inode, min(i_size_read(inode), attr->ia_size),
+		err = (int)hugemap_change_lower(inode, min(i_size_read(inode), attr->ia_size),
 						LLONG_MAX, HUGEMAP_DISCARD, change_attr_below,
 						&change);
 	else if ((attr->ia_valid & ATTR_MTIME_SET) && !keeps_times(change.lower->d_sb))
@@ -434,7 +434,7 @@ out:
 /* --- kinds of inodes --------------------------------------------------------------- */
 
 /*
- * The file system below tells of each extent with its locks held, which a fault of the
+ * The lower file system tells of each extent with its locks held, which a fault of the
  * program's memory may need, if that is a mapping here: it is faulted in without them.
  */
 static int fiemap_below(struct inode *lower, struct fiemap_extent_info *info, u64 start, u64 length)

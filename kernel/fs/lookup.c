@@ -17,7 +17,7 @@ struct dentry *hugemap_lookup(struct inode *dir, struct dentry *dentry, unsigned
 	struct inode *inode = NULL;
 	struct dentry *lower;
 
-	lower = hugemap_lookup_below(hugemap_lower_idmap(dir->i_sb), &dentry->d_name, parent);
+	lower = hugemap_lookup_lower(hugemap_lower_idmap(dir->i_sb), &dentry->d_name, parent);
 	if (IS_ERR(lower))
 		return lower;
 	/* An automount point or the like: nobody could follow it from here. */
@@ -147,7 +147,7 @@ static int revalidate_lower(struct dentry *dentry, unsigned int flags)
 	lower = hugemap_get_lower(dentry);
 	parent = dget_parent(lower);
 	take_dentry_name_snapshot(&name, lower);
-	valid = hugemap_revalidate_below(lower, d_inode(parent), &name.name, flags);
+	valid = hugemap_revalidate_lower(lower, d_inode(parent), &name.name, flags);
 	release_dentry_name_snapshot(&name);
 	if (!valid)
 		d_invalidate(lower);

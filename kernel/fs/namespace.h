@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * What the files of the name-space half share. Every inode here stands for one
- * below and holds it; every dentry holds the dentry below of the same name, in
+ * below and holds it; every dentry holds the lower dentry of the same name, in
  * d_fsdata, positive or negative like itself. What is asked of one is asked of
  * the other, with the rights of the caller; then the attributes are copied up.
  *
@@ -55,7 +55,7 @@ void hugemap_kill_sb(struct super_block *sb);
 
 /* --- export.c --- */
 
-/* File handles, if the file system below has them. */
+/* File handles, if the lower file system has them. */
 void hugemap_set_export(struct super_block *sb, const struct super_block *lower);
 
 /* --- inode.c --- */
@@ -92,7 +92,7 @@ int hugemap_update_time(struct inode *inode, struct timespec64 *time, int flags)
 
 extern const struct dentry_operations hugemap_dentry_operations;
 
-/* A name has got another dentry below; takes over the caller's reference. */
+/* A name has got another lower dentry; takes over the caller's reference. */
 void hugemap_set_lower(struct dentry *dentry, struct dentry *lower);
 /* With a reference: another one may take its place. */
 struct dentry *hugemap_get_lower(struct dentry *dentry);

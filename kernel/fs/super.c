@@ -235,7 +235,7 @@ static int super_sync(struct super_block *sb, int wait)
 {
 	struct hugemap_mount *mount = hugemap_mount(sb);
 	struct super_block *lower;
-	int err, err_below, lost;
+	int err, lower_err, lost;
 
 	/* The caller comes twice; to start and not to wait gains nothing here. */
 	if (!wait)
@@ -245,7 +245,7 @@ static int super_sync(struct super_block *sb, int wait)
 		return err ?: blkdev_issue_flush(I_BDEV(mount->device->f_mapping->host));
 	lower = mount->lower.dentry->d_sb;
 	down_read(&lower->s_umount);
-	err_below = sync_filesystem(lower);
+	lower_err = sync_filesystem(lower);
 	up_read(&lower->s_umount);
 	/* What went through its page cache and was lost there; the VFS tells each descriptor. */
 	mutex_lock(&mounts_lock);
@@ -253,7 +253,7 @@ static int super_sync(struct super_block *sb, int wait)
 	mutex_unlock(&mounts_lock);
 	if (lost)
 		errseq_set(&sb->s_wb_err, lost);
-	return err ?: err_below;
+	return err ?: lower_err;
 }
 
 static const struct super_operations super_operations = {
@@ -360,7 +360,7 @@ static int super_reconfigure(struct fs_context *fc)
 {
 	struct super_block *sb = fc->root->d_sb;
 	struct hugemap_mount *mount = hugemap_mount(sb);
-	bool below_ro;
+	bool lower_ro;
 	int err;
 
 	/* If what lies below is mounted so, it stays so. */
@@ -368,9 +368,9 @@ static int super_reconfigure(struct fs_context *fc)
 		fc->sb_flags |= mount->lower.dentry->d_sb->s_flags & SB_SYNCHRONOUS;
 
 	if (sb_rdonly(sb) && !(fc->sb_flags & SB_RDONLY)) {
-		below_ro = mount->device ? !(mount->device->f_mode & FMODE_WRITE) :
+		lower_ro = mount->device ? !(mount->device->f_mode & FMODE_WRITE) :
 					   __mnt_is_readonly(mount->lower.mnt);
-		if (below_ro) {
+		if (lower_ro) {
 			errorfc(fc,
 				"what lies below was read-only when it was mounted: unmount and mount it again");
 			return -EROFS;

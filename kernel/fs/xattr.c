@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Extended attributes and ACLs: those of the file below, whatever their names.
+ * Extended attributes and ACLs: those of the lower file, whatever their names.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>

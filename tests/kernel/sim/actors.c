@@ -17,12 +17,12 @@ static struct program programs[MAX_PROGRAMS];
 
 struct sim_file *any_file(void)
 {
-	return &w.file[sim_below(w.s.nfiles)];
+	return &w.file[sim_lower(w.s.nfiles)];
 }
 
 struct task_struct *any_program(void)
 {
-	return programs[sim_below(w.s.programs)].task;
+	return programs[sim_lower(w.s.programs)].task;
 }
 
 static u64 pages_of(loff_t size)
@@ -36,7 +36,7 @@ static u64 pages_of(loff_t size)
 /* Has there been less room than a block, and what is left free for its extents? */
 static bool was_full(void)
 {
-	return below_least_room() < HM_BLOCK_PAGES + (w.s.extents ? SPARE_BLOCKS : 0);
+	return lower_min_room() < HM_BLOCK_PAGES + (w.s.extents ? SPARE_BLOCKS : 0);
 }
 
 bool excused(int err)
@@ -64,7 +64,7 @@ struct place {
 
 static bool pick_place(struct program *p, struct place *place)
 {
-	u32 slot = sim_below(MAX_VMAS);
+	u32 slot = sim_lower(MAX_VMAS);
 	struct vm_area_struct *vma = &p->mm->vma[slot];
 	u64 words, at;
 
@@ -72,9 +72,9 @@ static bool pick_place(struct program *p, struct place *place)
 		return false;
 	words = vma_pages(vma) * WORDS;
 	if (sim_chance(w.s.sequential_percent))
-		at = p->at[slot] += 1 + sim_below(WORDS);
+		at = p->at[slot] += 1 + sim_lower(WORDS);
 	else
-		at = sim_below((u32)(sim_chance(w.s.hot_percent) ? min(words, 4 * WORDS) : words));
+		at = sim_lower((u32)(sim_chance(w.s.hot_percent) ? min(words, 4 * WORDS) : words));
 	at %= words;
 	p->at[slot] = at;
 	*place = (struct place){
@@ -134,7 +134,7 @@ static void touch(struct program *p)
 
 	if (!pick_place(p, &place))
 		return;
-	below_watch_room();
+	lower_watch_room();
 	resizes = place.file->resizes;
 	least = place.file->min;
 	if (write && place.word * sizeof(u64) >= (u64)least)
@@ -193,7 +193,7 @@ void aim(const struct sim_file *file, loff_t *pos, bool aligned)
 		return;
 	*pos = (loff_t)(file->spot << PAGE_SHIFT);
 	if (!aligned && sim_chance(50))
-		*pos += sim_below(WORDS) * sizeof(u64);
+		*pos += sim_lower(WORDS) * sizeof(u64);
 }
 
 /* --- calls ------------------------------------------------------------ */
@@ -214,9 +214,9 @@ static bool pick_range(struct program *p, struct place *place, u32 *words)
 static void call_read(struct program *p, bool direct)
 {
 	struct sim_file *file = any_file();
-	struct file *fd = file->fd[sim_below(2)];
+	struct file *fd = file->fd[sim_lower(2)];
 	u64 since = sched_steps(), i;
-	u32 resizes = file->resizes, words = 1 + sim_below(CALL_WORDS);
+	u32 resizes = file->resizes, words = 1 + sim_lower(CALL_WORDS);
 	struct kvec kvec = { p->buffer, words * sizeof(u64) };
 	struct kiocb iocb = { .ki_filp = fd };
 	loff_t least = file->min;
@@ -225,9 +225,9 @@ static void call_read(struct program *p, bool direct)
 	ssize_t n;
 
 	if (direct)
-		iocb.ki_pos = sim_below(MAX_FILE_PAGES) * PAGE_SIZE;
+		iocb.ki_pos = sim_lower(MAX_FILE_PAGES) * PAGE_SIZE;
 	else
-		iocb.ki_pos = sim_below(MAX_FILE_WORDS) * sizeof(u64);
+		iocb.ki_pos = sim_lower(MAX_FILE_WORDS) * sizeof(u64);
 	if (sim_chance(60))
 		iocb.ki_pos = iocb.ki_pos % (least + 1) / PAGE_SIZE * PAGE_SIZE;
 	aim(file, &iocb.ki_pos, direct);
@@ -276,8 +276,8 @@ static void own_values(struct program *p, u32 words)
 static void call_write(struct program *p, bool append, bool direct)
 {
 	struct sim_file *file = any_file();
-	struct file *fd = file->fd[sim_below(2)];
-	u32 words = 1 + sim_below(CALL_WORDS);
+	struct file *fd = file->fd[sim_lower(2)];
+	u32 words = 1 + sim_lower(CALL_WORDS);
 	struct transfer *t = &p->transfer;
 	struct kiocb iocb = { .ki_filp = fd };
 	bool mapped = !direct && sim_chance(20);
@@ -288,10 +288,10 @@ static void call_write(struct program *p, bool append, bool direct)
 	t->begun = t->known = false;
 	t->known_at = 0;
 	if (direct) {
-		iocb.ki_pos = sim_below(MAX_FILE_PAGES) * PAGE_SIZE;
+		iocb.ki_pos = sim_lower(MAX_FILE_PAGES) * PAGE_SIZE;
 		words = round_up(words, WORDS);
 	} else {
-		iocb.ki_pos = sim_below(w.s.npages * WORDS) * sizeof(u64);
+		iocb.ki_pos = sim_lower(w.s.npages * WORDS) * sizeof(u64);
 		if (sim_chance(50))
 			iocb.ki_pos = iocb.ki_pos / PAGE_SIZE * PAGE_SIZE;
 	}
@@ -322,14 +322,14 @@ static void call_write(struct program *p, bool append, bool direct)
 
 static void sync_file(struct sim_file *file)
 {
-	u32 nr = sim_below(2);
+	u32 nr = sim_lower(2);
 	u64 first = 0, end = MAX_FILE_WORDS;
 	loff_t start = 0, last = LLONG_MAX;
 	int err;
 
 	if (sim_chance(50)) {
-		start = sim_below(MAX_FILE_PAGES) * PAGE_SIZE;
-		last = start + (1 + sim_below(24)) * PAGE_SIZE - 1;
+		start = sim_lower(MAX_FILE_PAGES) * PAGE_SIZE;
+		last = start + (1 + sim_lower(24)) * PAGE_SIZE - 1;
 		first = (u64)start / sizeof(u64);
 		end = (u64)(last + 1) / sizeof(u64);
 	}
@@ -349,7 +349,7 @@ static void dma(struct program *p)
 {
 	struct transfer *t = &p->transfer;
 	struct page *page[4] = { NULL };
-	u32 words = 1 + sim_below(3 * WORDS), i, n, left;
+	u32 words = 1 + sim_lower(3 * WORDS), i, n, left;
 	struct place place;
 	u64 done[3 * WORDS] = { 0 };
 	bool all = false;
@@ -385,14 +385,14 @@ static void dma(struct program *p)
 	}
 	for (left = words; left; left--) {
 		unsigned long at;
-		u32 pause = sim_chance(20) ? sim_below(300) : 0;
+		u32 pause = sim_chance(20) ? sim_lower(300) : 0;
 
 		while (pause--)
 			sim_yield();
 		/* What it has written by now is clean; of the rest nobody knows until it tells. */
 		if (left == words / 2 && sim_chance(20))
 			place.file->fd[0]->f_op->fsync(place.file->fd[0], 0, LLONG_MAX, 0);
-		for (i = sim_below(words); done[i]; i = (i + 1) % words)
+		for (i = sim_lower(words); done[i]; i = (i + 1) % words)
 			;
 		done[i] = 1;
 		model_transfers(t, i * sizeof(u64), t->value[i]);
@@ -444,7 +444,7 @@ static void pipe_page(struct program *p)
 	w.pins++;
 	if (sim_chance(2))
 		folio_break_page(page);
-	for (pause = sim_below(sim_chance(20) ? 20000 : 500); pause; pause--) {
+	for (pause = sim_lower(sim_chance(20) ? 20000 : 500); pause; pause--) {
 		sim_yield();
 		/* Held while it is copied and changes, but not when all of them are claimed. */
 		if (is_promoted(place.file, place.word / WORDS, false)) {
@@ -474,21 +474,21 @@ static unsigned long said_of(u32 npages)
 static void remap(struct program *p)
 {
 	unsigned long flags = VM_MAYWRITE | VM_WRITE | (sim_chance(10) ? VM_RAND_READ : 0);
-	u32 slot = sim_below(MAX_VMAS), npages, skew;
+	u32 slot = sim_lower(MAX_VMAS), npages, skew;
 	struct sim_file *file = any_file();
 	u64 pgoff;
 
 	mm_unmap(p->mm, slot);
-	pgoff = sim_below(w.s.npages);
+	pgoff = sim_lower(w.s.npages);
 	if (sim_chance(70))
 		pgoff = pgoff / HM_BLOCK_PAGES * HM_BLOCK_PAGES;
-	npages = 1 + sim_below((u32)(MAX_FILE_PAGES - pgoff));
+	npages = 1 + sim_lower((u32)(MAX_FILE_PAGES - pgoff));
 	if (sim_chance(w.s.privates))
 		npages = min(npages, 3 * HM_BLOCK_PAGES);
 	else
 		flags |= VM_SHARED;
-	skew = sim_chance(w.s.skew_percent) ? sim_below(HM_BLOCK_PAGES) : 0;
-	mm_map(p->mm, slot, file->fd[sim_below(2)], pgoff, npages, skew, flags | said_of(npages));
+	skew = sim_chance(w.s.skew_percent) ? sim_lower(HM_BLOCK_PAGES) : 0;
+	mm_map(p->mm, slot, file->fd[sim_lower(2)], pgoff, npages, skew, flags | said_of(npages));
 	p->at[slot] = 0;
 }
 
@@ -499,12 +499,12 @@ static void advise(struct program *p)
 				       POSIX_FADV_RANDOM,    POSIX_FADV_NORMAL,
 				       POSIX_FADV_SEQUENTIAL };
 	struct sim_file *file = any_file();
-	loff_t start = sim_below(MAX_FILE_PAGES) * PAGE_SIZE;
-	loff_t end = start + (1 + sim_below(32)) * PAGE_SIZE;
+	loff_t start = sim_lower(MAX_FILE_PAGES) * PAGE_SIZE;
+	loff_t end = start + (1 + sim_lower(32)) * PAGE_SIZE;
 
 	(void)p;
-	file->fd[0]->f_op->fadvise(file->fd[sim_below(2)], start, sim_chance(10) ? 0 : end - start,
-				   advices[sim_below(ARRAY_SIZE(advices))]);
+	file->fd[0]->f_op->fadvise(file->fd[sim_lower(2)], start, sim_chance(10) ? 0 : end - start,
+				   advices[sim_lower(ARRAY_SIZE(advices))]);
 }
 
 static void exit_program(struct program *p)
@@ -512,7 +512,7 @@ static void exit_program(struct program *p)
 	u32 i;
 
 	current->killed = false;
-	current->fsize_limit = sim_chance(w.s.limits) ? sim_below(8) * PAGE_SIZE : U64_MAX;
+	current->fsize_limit = sim_chance(w.s.limits) ? sim_lower(8) * PAGE_SIZE : U64_MAX;
 	for (i = 0; i < MAX_VMAS; i++)
 		mm_unmap(p->mm, i);
 }
@@ -526,13 +526,13 @@ static void act(struct program *p)
 
 	for (i = 0; i < ARRAY_SIZE(weight); i++)
 		all += weight[i];
-	dice = sim_below(all);
-	below_watch_room();
+	dice = sim_lower(all);
+	lower_watch_room();
 	for (i = 0; dice >= weight[i]; i++)
 		dice -= weight[i];
 	switch (i) {
 	case 0:
-		for (dice = sim_below(16); dice; dice--)
+		for (dice = sim_lower(16); dice; dice--)
 			touch(p);
 		touch(p);
 		break;
@@ -619,7 +619,7 @@ void actors_spawn(void)
 	}
 	sched_spawn("disturber", disturber_main, NULL);
 	sched_spawn("clock", clock_main, NULL);
-	sched_spawn("disk", below_main, NULL);
+	sched_spawn("disk", lower_main, NULL);
 	for (i = 0; i < ARRAY_SIZE(worker_names); i++)
 		sched_spawn(worker_names[i], worker_main, (void *)(uintptr_t)(i % 5));
 	w.programs_left = w.s.programs + 1;

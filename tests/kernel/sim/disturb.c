@@ -19,10 +19,10 @@ static ssize_t resize_below(void *arg)
 		if (change->size <
 			    i_size_read(file_inode(hugemap_lower_file(change->file->fd[0]))) &&
 		    sim_chance(50))
-			hugemap_resize_below(hugemap_lower_file(change->file->fd[0]), change->size);
+			hugemap_resize_lower(hugemap_lower_file(change->file->fd[0]), change->size);
 		return -EIO;
 	}
-	return hugemap_resize_below(hugemap_lower_file(change->file->fd[0]), change->size);
+	return hugemap_resize_lower(hugemap_lower_file(change->file->fd[0]), change->size);
 }
 
 static void resize(struct sim_file *file)
@@ -30,12 +30,12 @@ static void resize(struct sim_file *file)
 	struct inode *inode = &file->hi->vfs_inode;
 	struct size_change change = { .file = file };
 
-	change.size = sim_below(w.s.npages * WORDS) * sizeof(u64);
+	change.size = sim_lower(w.s.npages * WORDS) * sizeof(u64);
 	if (sim_chance(30))
 		change.size = change.size / PAGE_SIZE * PAGE_SIZE;
 	inode_lock(inode);
 	model_resizes(file, change.size);
-	hugemap_change_below(inode, min(i_size_read(inode), change.size), LLONG_MAX,
+	hugemap_change_lower(inode, min(i_size_read(inode), change.size), LLONG_MAX,
 			     HUGEMAP_DISCARD, resize_below, &change);
 	inode_unlock(inode);
 	w.counts[C_RESIZES]++;
@@ -55,11 +55,11 @@ static void call_fallocate(struct sim_file *file)
 		FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE,
 		FALLOC_FL_COLLAPSE_RANGE,
 	};
-	int mode = modes[sim_below(ARRAY_SIZE(modes))];
-	loff_t offset = (loff_t)(sim_below(w.s.npages * WORDS) * sizeof(u64)), length;
+	int mode = modes[sim_lower(ARRAY_SIZE(modes))];
+	loff_t offset = (loff_t)(sim_lower(w.s.npages * WORDS) * sizeof(u64)), length;
 	long err;
 
-	length = (loff_t)((1 + sim_below(MAX_TRANSFER)) * sizeof(u64));
+	length = (loff_t)((1 + sim_lower(MAX_TRANSFER)) * sizeof(u64));
 	if (sim_chance(60)) {
 		offset = offset / PAGE_SIZE * PAGE_SIZE;
 		length = round_up(length, PAGE_SIZE);
@@ -69,10 +69,10 @@ static void call_fallocate(struct sim_file *file)
 		offset = offset % (file->min + 1) / PAGE_SIZE * PAGE_SIZE;
 	aim(file, &offset, false);
 	length = min(length, (loff_t)(MAX_FILE_PAGES * PAGE_SIZE) - offset);
-	below_watch_room();
+	lower_watch_room();
 	err = file->fd[0]->f_op->fallocate(file->fd[0], mode, offset, length);
 	sim_check(!err || excused((int)err) ||
-			  (err == -ENOSPC && below_least_room() < MAX_TRANSFER) ||
+			  (err == -ENOSPC && lower_min_room() < MAX_TRANSFER) ||
 			  (err == -EOPNOTSUPP && mode == FALLOC_FL_COLLAPSE_RANGE) ||
 			  (err == -EIO && w.s.write_error_percent),
 		  "fallocate() failed with %ld", err);
@@ -83,7 +83,7 @@ static void resize_pool(void)
 {
 	struct hugemap_options opts = w.mount->opts;
 
-	opts.pool = (4 + sim_below(w.s.pool_frames)) * PMD_SIZE;
+	opts.pool = (4 + sim_lower(w.s.pool_frames)) * PMD_SIZE;
 	hugemap_data_reconfigure(w.mount, &opts, NULL);
 	world_hurries();
 }
@@ -91,7 +91,7 @@ static void resize_pool(void)
 /*
  * The last close of a file. Its inode stays, with what is cached, and is opened again; or
  * leaves memory, as all of it is written, or the file was deleted: then somebody may change
- * the file below, or make another one, before it is opened.
+ * the lower file, or make another one, before it is opened.
  */
 static void reopen(struct sim_file *file)
 {
@@ -107,7 +107,7 @@ static void reopen(struct sim_file *file)
 	mm_unmap_file(inode->i_mapping);
 	world_close(file);
 	atomic_dec(&inode->i_count);
-	for (pause = sim_below(300); pause; pause--)
+	for (pause = sim_lower(300); pause; pause--)
 		sim_yield();
 	/* Others may have it for what they do in the background. */
 	while (evict && inode->i_count.value)
@@ -125,7 +125,7 @@ static void reopen(struct sim_file *file)
 	if (!discard && !w.failures)
 		model_unmounted(file);
 	if (discard || sim_chance(50))
-		below_change(file->disk, discard);
+		lower_change(file->disk, discard);
 	model_restart(file);
 	world_open(file, false);
 	w.counts[C_INODES]++;
@@ -138,7 +138,7 @@ static void disturb(void)
 	const struct scenario *s = &w.s;
 	u32 all = s->resizes + s->punches + s->pools + s->kills + s->fills + s->reopens +
 		  s->foreigners + s->signals + 2;
-	u32 dice = sim_below(all);
+	u32 dice = sim_lower(all);
 
 	/* By a thread of mm's own. */
 	if (sim_chance(s->pressure))
@@ -166,12 +166,12 @@ static void disturb(void)
 	dice -= s->kills;
 	if (dice < s->fills) {
 		/* Others. */
-		below_set_room(sim_below(sim_chance(50) ? 12 : 160));
+		lower_set_room(sim_lower(sim_chance(50) ? 12 : 160));
 		return;
 	}
 	dice -= s->fills;
 	if (dice < s->foreigners) {
-		foreign_folio(&any_file()->hi->vfs_inode, sim_below(s->npages));
+		foreign_folio(&any_file()->hi->vfs_inode, sim_lower(s->npages));
 		return;
 	}
 	dice -= s->foreigners;
@@ -190,7 +190,7 @@ void disturber_main(void *arg)
 {
 	(void)arg;
 	while (!w.stopping) {
-		u32 pause = sim_below(400);
+		u32 pause = sim_lower(400);
 
 		while (pause--)
 			sim_yield();
@@ -207,10 +207,10 @@ void clock_main(void *arg)
 {
 	(void)arg;
 	for (;;) {
-		u32 pause = sim_below(300);
+		u32 pause = sim_lower(300);
 
 		while (pause--)
 			sim_yield();
-		time_passes(sched_quiet() < LONG_QUIET ? 1 + sim_below(w.s.tick) : HZ / 10);
+		time_passes(sched_quiet() < LONG_QUIET ? 1 + sim_lower(w.s.tick) : HZ / 10);
 	}
 }

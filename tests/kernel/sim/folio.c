@@ -148,7 +148,7 @@ void hugemap_shrinker_free(struct shrinker *shrinker)
 void shrink(gfp_t gfp)
 {
 	u64 floor = hugemap_pool_floor(&w.mount->opts) >> PMD_SHIFT;
-	struct shrink_control sc = { gfp, 1 + sim_below(2 * HM_BLOCK_PAGES) };
+	struct shrink_control sc = { gfp, 1 + sim_lower(2 * HM_BLOCK_PAGES) };
 	u64 before = hugemap_pool_slots(w.mount);
 
 	if (!w.shrinker.scan || current->reclaims)

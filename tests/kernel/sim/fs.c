@@ -131,7 +131,7 @@ void foreign_folio(struct inode *inode, u64 index)
 	folio_lock(folio);
 	spin_lock(&xa->lock);
 	if (!xa->slot[index]) {
-		u32 pause = sim_below(100);
+		u32 pause = sim_lower(100);
 
 		folio_get(folio);
 		xa->slot[index] = folio;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * The model's VFS: inodes, open files and their pages; iterators over memory of all
- * kinds; and a file system below, on a disk that reorders, fails and loses power.
+ * kinds; and a lower file system, on a disk that reorders, fails and loses power.
  */
 #ifndef SIM_KERNEL_FS_H
 #define SIM_KERNEL_FS_H
@@ -83,7 +83,7 @@ struct inode_operations {
 };
 
 struct inode {
-	const struct inode_operations *i_op; /* of a file below */
+	const struct inode_operations *i_op; /* of a lower file */
 	struct super_block *i_sb;
 	struct address_space *i_mapping;
 	struct address_space i_data;
@@ -147,7 +147,7 @@ struct file {
 	u32 wb_seen;
 	atomic_t refs;
 	void *private_data;
-	struct disk_file *disk; /* of a file below */
+	struct disk_file *disk; /* of a lower file */
 };
 
 struct kiocb {
@@ -333,20 +333,20 @@ struct disk_file {
 	struct rw_semaphore lock; /* reads and direct writes share it */
 };
 
-struct file *below_open(struct disk_file *disk, fmode_t mode);
-void below_flush(struct disk_file *disk);
+struct file *lower_open(struct disk_file *disk, fmode_t mode);
+void lower_flush(struct disk_file *disk);
 /* By somebody else, while nobody has it open above; or a new one takes its place. */
-void below_change(struct disk_file *disk, bool fresh);
-void below_lose_power(struct disk_file *disk);
-void below_main(void *arg); /* coroutine: the disk */
-void below_forget(void); /* what was under way */
+void lower_change(struct disk_file *disk, bool fresh);
+void lower_lose_power(struct disk_file *disk);
+void lower_main(void *arg); /* coroutine: the disk */
+void lower_forget(void); /* what was under way */
 
-/* Pages that nobody has: others fill the file system below, and free them again. */
-void below_set_room(u64 pages);
+/* Pages that nobody has: others fill the lower file system, and free them again. */
+void lower_set_room(u64 pages);
 /* The least of them since the caller has begun to look. */
-void below_watch_room(void);
-u64 below_least_room(void);
-extern const struct inode_operations below_extents, below_no_extents;
+void lower_watch_room(void);
+u64 lower_min_room(void);
+extern const struct inode_operations lower_extents, lower_no_extents;
 
 static inline void init_sync_kiocb(struct kiocb *iocb, struct file *file)
 {
@@ -358,8 +358,8 @@ loff_t vfs_llseek(struct file *file, loff_t offset, int whence);
 #define vfs_setpos(file, at, most) ((at) > (most) ? -EINVAL : (at))
 #define generic_file_llseek(file, offset, whence) vfs_setpos(file, offset, MAX_FILE_WORDS)
 int vfs_fsync_range(struct file *file, loff_t start, loff_t end, int datasync);
-bool hugemap_wants_stable(struct file *below);
-int hugemap_resize_below(struct file *lower, loff_t size);
+bool hugemap_wants_stable(struct file *lower);
+int hugemap_resize_lower(struct file *lower, loff_t size);
 
 struct kstatfs {
 	u64 f_blocks, f_bavail;
@@ -367,7 +367,7 @@ struct kstatfs {
 };
 int vfs_statfs(const struct path *path, struct kstatfs *st);
 
-/* store.c opens the files below by their path. */
+/* store.c opens the lower files by their path. */
 struct file *dentry_open(const struct path *path, int flags, const struct cred *cred);
 
 #endif /* SIM_KERNEL_FS_H */

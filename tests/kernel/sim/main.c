@@ -22,7 +22,7 @@ static void cut_power(void)
 	u32 i;
 
 	for (i = 0; i < w.s.nfiles; i++) {
-		below_lose_power(&w.disk[i]);
+		lower_lose_power(&w.disk[i]);
 		model_after_power_cut(&w.file[i]);
 	}
 	world_count();
@@ -36,7 +36,7 @@ static void run(u64 steps)
 
 	world_new(true);
 	while (sched_steps() < steps) {
-		sched_run(2000 + sim_below(sim_chance(10) ? 500000 : 100000));
+		sched_run(2000 + sim_lower(sim_chance(10) ? 500000 : 100000));
 		if (sim_chance(30)) {
 			unmounts = w.counts[C_UNMOUNTS];
 			sched_spawn("unmount", world_unmount, NULL);

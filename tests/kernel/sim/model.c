@@ -430,7 +430,7 @@ void model_restart(struct sim_file *file)
 {
 	u64 i;
 
-	below_flush(file->disk);
+	lower_flush(file->disk);
 	memset(file->word, 0, sizeof(file->word));
 	for (i = 0; i < size_words(file->disk->size); i++)
 		set(&file->word[i], file->disk->word[i].value);

@@ -240,7 +240,7 @@ static void list_runnable(void)
 
 static void set_countdown(void)
 {
-	countdown = every <= 1 ? 1 : 1 + sim_below(2 * every - 1);
+	countdown = every <= 1 ? 1 : 1 + sim_lower(2 * every - 1);
 }
 
 /*
@@ -252,9 +252,9 @@ static void stall(void)
 	if (stalled && steps >= stalled_until) {
 		stalled = NULL;
 		list_runnable();
-	} else if (stalls && !stalled && nrunnable > 1 && !sim_below(stalls)) {
+	} else if (stalls && !stalled && nrunnable > 1 && !sim_lower(stalls)) {
 		stalled = current;
-		stalled_until = steps + 1 + sim_below(LONGEST_STALL >> sim_below(8));
+		stalled_until = steps + 1 + sim_lower(LONGEST_STALL >> sim_lower(8));
 		list_runnable();
 	}
 }
@@ -285,7 +285,7 @@ static void turn(void)
 		switch_to(NULL);
 		return;
 	}
-	to = runnable[sim_below(nrunnable)];
+	to = runnable[sim_lower(nrunnable)];
 	if (to != current)
 		switch_to(to);
 }
@@ -356,7 +356,7 @@ void sched_run(u64 n)
 	stop_at = steps + n;
 	list_runnable();
 	if (nrunnable)
-		switch_to(runnable[sim_below(nrunnable)]);
+		switch_to(runnable[sim_lower(nrunnable)]);
 	current = NULL;
 }
 

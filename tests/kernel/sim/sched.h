@@ -14,14 +14,14 @@
 
 /* The generator of everything that happens by chance. */
 u64 sim_random(void);
-static inline u32 sim_below(u32 n)
+static inline u32 sim_lower(u32 n)
 {
 	return (u32)(sim_random() % n);
 }
 
 static inline bool sim_chance(u32 percent)
 {
-	return sim_below(100) < percent;
+	return sim_lower(100) < percent;
 }
 
 void sched_seed(u64 seed); /* the steps are counted from here */

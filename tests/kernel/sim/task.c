@@ -70,7 +70,7 @@ void window_pass(u32 number)
 	sim_step();
 	if (number % RACE_POINTS != w.s.race_point || !sim_chance(20))
 		return;
-	for (pause = sim_below(sim_chance(20) ? 1500 : 200); pause; pause--)
+	for (pause = sim_lower(sim_chance(20) ? 1500 : 200); pause; pause--)
 		sim_yield();
 }
 

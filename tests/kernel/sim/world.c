@@ -9,61 +9,61 @@ static void choose_scenario(struct scenario *s)
 	static const u32 rates[] = { 0, 0, 1, 5, 20 };
 
 	*s = (struct scenario){
-		.switch_every = 1u << sim_below(6),
-		.stall_every = sim_chance(30) ? 0 : 100u << sim_below(8),
-		.cpus = 1 + sim_below(4),
-		.nfiles = 1 + sim_below(MAX_FILES),
-		.npages = 8 + sim_below(MAX_FILE_PAGES - 8),
-		.pool_frames = 4 + sim_below(8),
-		.programs = 1 + sim_below(MAX_PROGRAMS),
-		.write_percent = 10 + sim_below(80),
-		.sequential_percent = sim_below(101),
-		.hot_percent = sim_below(60),
-		.skew_percent = sim_chance(60) ? 0 : sim_below(101),
-		.spot_percent = sim_chance(50) ? 0 : sim_below(60),
-		.read_error_percent = sim_chance(70) ? 0 : rates[sim_below(5)],
-		.write_error_percent = sim_chance(70) ? 0 : rates[sim_below(5)],
-		.short_percent = sim_chance(80) ? 0 : rates[sim_below(5)],
-		.alloc_error_percent = sim_chance(60) ? 0 : rates[sim_below(5)],
-		.touches = 5 + sim_below(40),
-		.reads = sim_below(10),
-		.writes = sim_below(10),
-		.appends = sim_chance(50) ? sim_below(8) : 0,
-		.syncs = 1 + sim_below(8),
-		.directs = sim_chance(50) ? sim_below(5) : 0,
-		.dmas = sim_chance(50) ? sim_below(6) : 0,
-		.pipes = sim_chance(40) ? sim_below(3) : 0,
-		.remaps = sim_below(4),
-		.advices = sim_below(3),
-		.reopens = sim_chance(50) ? sim_below(4) : 0,
-		.privates = sim_chance(50) ? sim_below(60) : 0,
-		.resizes = sim_chance(50) ? sim_below(8) : 0,
-		.punches = sim_chance(50) ? sim_below(8) : 0,
-		.pools = sim_chance(30) ? sim_below(3) : 0,
-		.kills = sim_chance(30) ? sim_below(4) : 0,
-		.limits = sim_chance(30) ? sim_below(60) : 0,
-		.pressure = sim_chance(50) ? sim_below(30) : 0,
-		.tick = 1u << sim_below(6),
-		.race_point = sim_chance(60) ? sim_below(RACE_POINTS) : RACE_POINTS,
+		.switch_every = 1u << sim_lower(6),
+		.stall_every = sim_chance(30) ? 0 : 100u << sim_lower(8),
+		.cpus = 1 + sim_lower(4),
+		.nfiles = 1 + sim_lower(MAX_FILES),
+		.npages = 8 + sim_lower(MAX_FILE_PAGES - 8),
+		.pool_frames = 4 + sim_lower(8),
+		.programs = 1 + sim_lower(MAX_PROGRAMS),
+		.write_percent = 10 + sim_lower(80),
+		.sequential_percent = sim_lower(101),
+		.hot_percent = sim_lower(60),
+		.skew_percent = sim_chance(60) ? 0 : sim_lower(101),
+		.spot_percent = sim_chance(50) ? 0 : sim_lower(60),
+		.read_error_percent = sim_chance(70) ? 0 : rates[sim_lower(5)],
+		.write_error_percent = sim_chance(70) ? 0 : rates[sim_lower(5)],
+		.short_percent = sim_chance(80) ? 0 : rates[sim_lower(5)],
+		.alloc_error_percent = sim_chance(60) ? 0 : rates[sim_lower(5)],
+		.touches = 5 + sim_lower(40),
+		.reads = sim_lower(10),
+		.writes = sim_lower(10),
+		.appends = sim_chance(50) ? sim_lower(8) : 0,
+		.syncs = 1 + sim_lower(8),
+		.directs = sim_chance(50) ? sim_lower(5) : 0,
+		.dmas = sim_chance(50) ? sim_lower(6) : 0,
+		.pipes = sim_chance(40) ? sim_lower(3) : 0,
+		.remaps = sim_lower(4),
+		.advices = sim_lower(3),
+		.reopens = sim_chance(50) ? sim_lower(4) : 0,
+		.privates = sim_chance(50) ? sim_lower(60) : 0,
+		.resizes = sim_chance(50) ? sim_lower(8) : 0,
+		.punches = sim_chance(50) ? sim_lower(8) : 0,
+		.pools = sim_chance(30) ? sim_lower(3) : 0,
+		.kills = sim_chance(30) ? sim_lower(4) : 0,
+		.limits = sim_chance(30) ? sim_lower(60) : 0,
+		.pressure = sim_chance(50) ? sim_lower(30) : 0,
+		.tick = 1u << sim_lower(6),
+		.race_point = sim_chance(60) ? sim_lower(RACE_POINTS) : RACE_POINTS,
 		.page = sim_chance(25) ? HUGEMAP_PAGE_4K :
 			sim_chance(60) ? HUGEMAP_PAGE_AUTO :
 					 HUGEMAP_PAGE_2M,
 		.holes = sim_chance(60),
 		.stalls = sim_chance(30),
 		.stable = sim_chance(40),
-		.fills = sim_chance(40) ? 1 + sim_below(6) : 0,
+		.fills = sim_chance(40) ? 1 + sim_lower(6) : 0,
 		.extents = sim_chance(50),
 		.unwritten = sim_chance(60),
-		.signals = sim_chance(30) ? sim_below(6) : 0,
-		.foreigners = sim_chance(30) ? 1 + sim_below(6) : 0,
+		.signals = sim_chance(30) ? sim_lower(6) : 0,
+		.foreigners = sim_chance(30) ? 1 + sim_lower(6) : 0,
 	};
 	/* Where holes are, nothing is promoted. */
 	s->solid = s->page == HUGEMAP_PAGE_AUTO && sim_chance(70);
 	if (s->solid && sim_chance(50)) {
-		s->dmas = 1 + sim_below(6);
-		s->pipes = 1 + sim_below(3);
-		s->directs = 1 + sim_below(4);
-		s->punches = 1 + sim_below(8);
+		s->dmas = 1 + sim_lower(6);
+		s->pipes = 1 + sim_lower(3);
+		s->directs = 1 + sim_lower(4);
+		s->punches = 1 + sim_lower(8);
 	}
 }
 
@@ -95,7 +95,7 @@ void hugemap_tell_late_change(struct inode *inode)
 	sim_step();
 }
 
-struct file *hugemap_open_below(const struct hugemap_mount *mount, const struct path *path,
+struct file *hugemap_open_lower(const struct hugemap_mount *mount, const struct path *path,
 				int flags)
 {
 	return dentry_open(path, flags, mount->cred);
@@ -161,7 +161,7 @@ static void new_file(struct sim_file *file, u32 index, bool fresh)
 	file->disk = disk;
 	if (fresh) {
 		memset(disk, 0, sizeof(*disk));
-		disk->size = (loff_t)(sim_below(w.s.npages * WORDS) * sizeof(u64));
+		disk->size = (loff_t)(sim_lower(w.s.npages * WORDS) * sizeof(u64));
 		disk->safe_size = disk->size;
 		for (i = 0; i < MAX_FILE_PAGES; i++)
 			disk->hole[i] = w.s.holes || (loff_t)((u64)i << PAGE_SHIFT) >= disk->size;
@@ -174,8 +174,8 @@ static void new_file(struct sim_file *file, u32 index, bool fresh)
 	}
 	memset(&disk->inode, 0, sizeof(disk->inode));
 	memset(&disk->lock, 0, sizeof(disk->lock));
-	inode_init(&disk->inode, &w.sb_below, 100 + index, disk->size);
-	disk->inode.i_op = w.s.extents ? &below_extents : &below_no_extents;
+	inode_init(&disk->inode, &w.lower_sb, 100 + index, disk->size);
+	disk->inode.i_op = w.s.extents ? &lower_extents : &lower_no_extents;
 	model_restart(file);
 	world_open(file, false);
 }
@@ -185,7 +185,7 @@ void world_hurries(void)
 {
 	struct hm_options opts = *hm_cache_options(w.mount->cache);
 
-	opts.promote_interval_ms = 1 + sim_below(50);
+	opts.promote_interval_ms = 1 + sim_lower(50);
 	hm_cache_set_options(w.mount->cache, &opts);
 }
 
@@ -200,16 +200,16 @@ static void mount(void)
 	mount->sb = &w.sb;
 	mount->opts = (struct hugemap_options){
 		.pool = w.s.pool_frames * PMD_SIZE,
-		.pool_min_percent = 1 + sim_below(100),
+		.pool_min_percent = 1 + sim_lower(100),
 		.page = w.s.page,
-		.dirty_ratio = 10 + sim_below(85),
-		.priority = sim_chance(50) ? 0 : (int)sim_below(3) - 1,
-		.evict_batch = 1 + sim_below(6),
-		.readahead_kb = sim_below(5),
+		.dirty_ratio = 10 + sim_lower(85),
+		.priority = sim_chance(50) ? 0 : (int)sim_lower(3) - 1,
+		.evict_batch = 1 + sim_lower(6),
+		.readahead_kb = sim_lower(5),
 		.node = NUMA_NO_NODE,
 		.read_optimization = sim_chance(70),
 		.write_optimization = sim_chance(70),
-		.util_threshold = sim_chance(50) ? sim_below(101) : 1 + sim_below(40),
+		.util_threshold = sim_chance(50) ? sim_lower(101) : 1 + sim_lower(40),
 		.promote_interval = HZ,
 	};
 	mount->opts.promote_batch = 1 + mount->opts.util_threshold % 3;
@@ -228,7 +228,7 @@ void world_new(bool fresh)
 	works_forget();
 	folios_forget();
 	mm_forget();
-	below_forget();
+	lower_forget();
 	choose_scenario(&w.s);
 	if (fresh) {
 		w.version = 0;
@@ -236,7 +236,7 @@ void world_new(bool fresh)
 		memset(w.disk, 0, sizeof(w.disk));
 		jiffies = 1000;
 	}
-	below_set_room(w.s.fills ? sim_below(256) : U64_MAX);
+	lower_set_room(w.s.fills ? sim_lower(256) : U64_MAX);
 	w.failures = 0;
 	w.pins = 0;
 	w.shrinking = 0;

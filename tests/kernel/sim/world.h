@@ -86,7 +86,7 @@ struct world {
 	u32 acting; /* those that do */
 	u32 programs_left;
 	struct disk_file disk[MAX_FILES]; /* outlives the rest */
-	struct super_block sb, sb_below;
+	struct super_block sb, lower_sb;
 	struct hugemap_mount *mount;
 	struct sim_file file[MAX_FILES];
 	u64 version; /* the last one given */

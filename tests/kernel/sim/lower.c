@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The file system below and its disk: direct I/O that ends in any order, short or with
+ * The lower file system and its disk: direct I/O that ends in any order, short or with
  * an error, or waits for long; a cache that a power cut loses; a length that a journal
  * keeps in order with what was written behind the old one.
  */
@@ -8,7 +8,7 @@
 
 #define MAX_IOS 64u
 
-struct below_io {
+struct lower_io {
 	bool used, fails, full;
 	struct kiocb *iocb;
 	struct iov_iter iter, whole;
@@ -18,13 +18,13 @@ struct below_io {
 	size_t bytes, done, limit;
 };
 
-static struct below_io ios[MAX_IOS];
+static struct lower_io ios[MAX_IOS];
 static u32 nbusy, nqueued; /* I/Os under way, and those of them that the disk has */
 static wait_queue_head_t disk_wait;
 
-static u64 room, least_room[SIM_COROUTINES + 1];
+static u64 room, min_room[SIM_COROUTINES + 1];
 
-void below_forget(void)
+void lower_forget(void)
 {
 	memset(ios, 0, sizeof(ios));
 	nbusy = nqueued = 0;
@@ -32,23 +32,23 @@ void below_forget(void)
 
 /* --- room ------------------------------------------------------------------------------- */
 
-void below_set_room(u64 pages)
+void lower_set_room(u64 pages)
 {
 	u32 i;
 
 	room = pages;
-	for (i = 0; i < ARRAY_SIZE(least_room); i++)
-		least_room[i] = min(least_room[i], room);
+	for (i = 0; i < ARRAY_SIZE(min_room); i++)
+		min_room[i] = min(min_room[i], room);
 }
 
-void below_watch_room(void)
+void lower_watch_room(void)
 {
-	least_room[sched_self()] = room;
+	min_room[sched_self()] = room;
 }
 
-u64 below_least_room(void)
+u64 lower_min_room(void)
 {
-	return least_room[sched_self()];
+	return min_room[sched_self()];
 }
 
 /* False: there is none for the page. */
@@ -60,14 +60,14 @@ static bool take_page(struct disk_file *disk, u64 page)
 		return false;
 	disk->room[page] = true;
 	if (room != U64_MAX)
-		below_set_room(room - 1);
+		lower_set_room(room - 1);
 	return true;
 }
 
 static void give_page(struct disk_file *disk, u64 page)
 {
 	if (disk->room[page] && room != U64_MAX)
-		below_set_room(room + 1);
+		lower_set_room(room + 1);
 	disk->room[page] = false;
 	disk->hole[page] = true;
 }
@@ -81,12 +81,12 @@ static void put_word(struct disk_file *disk, loff_t pos, u64 value)
 	if (word->npending < PENDING)
 		word->pending[word->npending++] = value;
 	else
-		word->pending[sim_below(PENDING)] = value;
+		word->pending[sim_lower(PENDING)] = value;
 	word->value = value;
 	disk->hole[pos >> PAGE_SHIFT] = false;
 }
 
-void below_flush(struct disk_file *disk)
+void lower_flush(struct disk_file *disk)
 {
 	u32 i;
 
@@ -98,7 +98,7 @@ void below_flush(struct disk_file *disk)
 }
 
 /* A new length is safe only with what was written behind the old one. */
-void below_lose_power(struct disk_file *disk)
+void lower_lose_power(struct disk_file *disk)
 {
 	loff_t old = disk->safe_size;
 	u32 i;
@@ -110,7 +110,7 @@ void below_lose_power(struct disk_file *disk)
 	for (i = 0; i < MAX_FILE_WORDS; i++) {
 		struct disk_word *word = &disk->word[i];
 		loff_t pos = (loff_t)i * (loff_t)sizeof(u64);
-		u32 n = sim_below(word->npending + 2);
+		u32 n = sim_lower(word->npending + 2);
 
 		if ((pos >= old && pos < disk->safe_size) || n == word->npending + 1)
 			word->safe = word->value;
@@ -165,23 +165,23 @@ static void resize(struct disk_file *disk, loff_t size)
 	disk->inode.i_size = size;
 }
 
-void below_change(struct disk_file *disk, bool fresh)
+void lower_change(struct disk_file *disk, bool fresh)
 {
-	u32 words = sim_below(3 * WORDS);
+	u32 words = sim_lower(3 * WORDS);
 
 	if (fresh)
 		resize(disk, 0);
 	if (fresh || sim_chance(30))
-		resize(disk, (loff_t)(sim_below(w.s.npages * WORDS) * sizeof(u64)));
+		resize(disk, (loff_t)(sim_lower(w.s.npages * WORDS) * sizeof(u64)));
 	for (; words && disk->size; words--) {
-		loff_t pos = sim_below((u32)(disk->size / (loff_t)sizeof(u64))) * sizeof(u64);
+		loff_t pos = sim_lower((u32)(disk->size / (loff_t)sizeof(u64))) * sizeof(u64);
 
 		if (take_page(disk, (u64)pos >> PAGE_SHIFT))
 			put_word(disk, pos, ++w.version);
 	}
 }
 
-int hugemap_resize_below(struct file *lower, loff_t size)
+int hugemap_resize_lower(struct file *lower, loff_t size)
 {
 	struct disk_file *disk = lower->disk;
 
@@ -194,9 +194,9 @@ int hugemap_resize_below(struct file *lower, loff_t size)
 	return 0;
 }
 
-bool hugemap_wants_stable(struct file *below)
+bool hugemap_wants_stable(struct file *lower)
 {
-	(void)below;
+	(void)lower;
 	return w.s.stable;
 }
 
@@ -244,12 +244,12 @@ static void check_room(const struct disk_file *disk, loff_t pos, size_t bytes)
 			  (unsigned long long)page, (u32)(disk - w.disk));
 }
 
-static void begin(struct below_io *io, struct kiocb *iocb, struct iov_iter *iter, bool write)
+static void begin(struct lower_io *io, struct kiocb *iocb, struct iov_iter *iter, bool write)
 {
 	struct disk_file *disk = iocb->ki_filp->disk;
 	u32 errors = write ? w.s.write_error_percent : w.s.read_error_percent;
 
-	*io = (struct below_io){
+	*io = (struct lower_io){
 		.used = true,
 		.iocb = iocb,
 		.iter = *iter,
@@ -262,10 +262,10 @@ static void begin(struct below_io *io, struct kiocb *iocb, struct iov_iter *iter
 	if (io->fails) {
 		w.counts[C_ERRORS]++;
 		w.failures++;
-		io->limit = sim_below((u32)(io->bytes / sizeof(u64)) + 1) * sizeof(u64);
+		io->limit = sim_lower((u32)(io->bytes / sizeof(u64)) + 1) * sizeof(u64);
 	} else if (write && sim_chance(w.s.short_percent)) {
 		/* No error: the rest can be written. */
-		io->limit = (1 + sim_below((u32)(io->bytes / sizeof(u64)))) * sizeof(u64);
+		io->limit = (1 + sim_lower((u32)(io->bytes / sizeof(u64)))) * sizeof(u64);
 	}
 	if (!write)
 		io->limit = min(io->limit, (size_t)max(disk->size - io->pos, (loff_t)0));
@@ -279,7 +279,7 @@ static void begin(struct below_io *io, struct kiocb *iocb, struct iov_iter *iter
 }
 
 /* A word at a time. False: that was all. */
-static bool advance(struct below_io *io)
+static bool advance(struct lower_io *io)
 {
 	struct disk_file *disk = io->iocb->ki_filp->disk;
 	loff_t pos = io->pos + (loff_t)io->done;
@@ -313,7 +313,7 @@ static void forget_behind(struct disk_file *disk, loff_t end)
 		disk->word[pos / (loff_t)sizeof(u64)] = (struct disk_word){ 0 };
 }
 
-static long finish(struct below_io *io)
+static long finish(struct lower_io *io)
 {
 	struct disk_file *disk = io->iocb->ki_filp->disk;
 	long result = (long)io->done;
@@ -349,7 +349,7 @@ static long finish(struct below_io *io)
 
 static ssize_t now(struct kiocb *iocb, struct iov_iter *iter, bool write)
 {
-	struct below_io io;
+	struct lower_io io;
 	long result;
 
 	begin(&io, iocb, iter, write);
@@ -388,7 +388,7 @@ static bool refuses_direct(void)
 	return !w.s.directs && !w.s.extents;
 }
 
-static ssize_t below_write_iter(struct kiocb *iocb, struct iov_iter *iter)
+static ssize_t lower_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 {
 	struct disk_file *disk = iocb->ki_filp->disk;
 	ssize_t ret = generic_write_checks(iocb, iter);
@@ -443,7 +443,7 @@ static long allocate(struct disk_file *disk, loff_t offset, loff_t end)
 	return err;
 }
 
-static long below_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
+static long lower_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
 {
 	const int known = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE |
 			  FALLOC_FL_UNSHARE_RANGE;
@@ -482,7 +482,7 @@ static long below_fallocate(struct file *file, int mode, loff_t offset, loff_t l
 	return err;
 }
 
-static int below_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start, u64 len)
+static int lower_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start, u64 len)
 {
 	struct disk_file *disk = container_of(inode, struct disk_file, inode);
 	u64 page, end = (start + len + PAGE_SIZE - 1) >> PAGE_SHIFT;
@@ -493,12 +493,12 @@ static int below_fiemap(struct inode *inode, struct fiemap_extent_info *info, u6
 	return 0;
 }
 
-const struct inode_operations below_extents = { .fiemap = below_fiemap };
-const struct inode_operations below_no_extents = { 0 };
+const struct inode_operations lower_extents = { .fiemap = lower_fiemap };
+const struct inode_operations lower_no_extents = { 0 };
 
-static struct below_io *any_io(void)
+static struct lower_io *any_io(void)
 {
-	u32 start = sim_below(MAX_IOS), i;
+	u32 start = sim_lower(MAX_IOS), i;
 
 	for (i = 0; i < MAX_IOS; i++)
 		if (ios[(start + i) % MAX_IOS].used)
@@ -507,13 +507,13 @@ static struct below_io *any_io(void)
 }
 
 /* Any of those under way goes on, or none for long. */
-void below_main(void *arg)
+void lower_main(void *arg)
 {
 	u32 stall = 0;
 
 	(void)arg;
 	for (;;) {
-		struct below_io *io;
+		struct lower_io *io;
 		long result;
 
 		wait_event_freezable(disk_wait, nqueued);
@@ -523,8 +523,8 @@ void below_main(void *arg)
 			time_passes(20);
 			continue;
 		}
-		if (nbusy && w.s.stalls && !sim_below(2000))
-			stall = 1 + sim_below(1000); /* up to 20 s */
+		if (nbusy && w.s.stalls && !sim_lower(2000))
+			stall = 1 + sim_lower(1000); /* up to 20 s */
 		io = any_io();
 		if (!io || advance(io))
 			continue;
@@ -535,14 +535,14 @@ void below_main(void *arg)
 	}
 }
 
-/* --- the rest of a file below ---------------------------------------------------------------- */
+/* --- the rest of a lower file ---------------------------------------------------------------- */
 
-static const struct file_operations below_operations = {
-	.write_iter = below_write_iter,
-	.fallocate = below_fallocate,
+static const struct file_operations lower_operations = {
+	.write_iter = lower_write_iter,
+	.fallocate = lower_fallocate,
 };
 
-struct file *below_open(struct disk_file *disk, fmode_t mode)
+struct file *lower_open(struct disk_file *disk, fmode_t mode)
 {
 	struct file *file = sim_alloc(sizeof(*file), GFP_KERNEL);
 
@@ -550,7 +550,7 @@ struct file *below_open(struct disk_file *disk, fmode_t mode)
 		return ERR_PTR(-ENOMEM);
 	file->f_inode = &disk->inode;
 	file->f_mapping = disk->inode.i_mapping;
-	file->f_op = &below_operations;
+	file->f_op = &lower_operations;
 	file->f_mode = mode | FMODE_CAN_ODIRECT;
 	file->f_path.dentry = (struct dentry *)disk;
 	file->refs.value = 1;
@@ -561,7 +561,7 @@ struct file *below_open(struct disk_file *disk, fmode_t mode)
 struct file *dentry_open(const struct path *path, int flags, const struct cred *cred)
 {
 	(void)cred;
-	return below_open((struct disk_file *)path->dentry,
+	return lower_open((struct disk_file *)path->dentry,
 			  FMODE_READ | (flags & O_RDWR ? FMODE_WRITE : 0));
 }
 
@@ -586,7 +586,7 @@ int vfs_fsync_range(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	(void)start, (void)end, (void)datasync;
 	sim_step();
-	below_flush(file->disk);
+	lower_flush(file->disk);
 	return 0;
 }
 
