@@ -63,7 +63,7 @@
 
 #define HUGEMAP_SUPER_MAGIC 0x48554745 /* "HUGE" */
 #define HUGEMAP_WAITS 256u
-#define HUGEMAP_POOL_LEAST (4ull * HM_BLOCK_SIZE)
+#define HUGEMAP_POOL_MIN (4ull * HM_BLOCK_SIZE)
 #define HUGEMAP_BLOCK_MASK ((u64)HM_BLOCK_PAGES - 1)
 /* Blocks of a file that share a count of stores that map a dirty unit. */
 #define HUGEMAP_MAPPING_STORES 8
@@ -231,7 +231,7 @@ struct hugemap_inode {
 	struct inode vfs_inode;
 	struct inode *lower; /* NULL over a device */
 
-	bool untold; /* changed while the lower file system was frozen: it does not know */
+	bool times_update_pending; /* changed while the lower file system was frozen: it does not know */
 	bool gone; /* the last name that is known was taken away here, whatever is counted below */
 	bool uncounted; /* what is below counts no names: 0 of them does not mean deleted */
 
@@ -401,11 +401,11 @@ int hugemap_write_back(struct inode *inode, loff_t start, loff_t end);
 /*
  * Attributes below are about to change that write-back would be refused by, or would
  * change in its turn: all is written before, and nothing becomes dirty by a program
- * until hugemap_unsettle(). i_rwsem and freeze protection below are held. Not 0: it
- * cannot be written, and hugemap_unsettle() is not called. Not for devices.
+ * until hugemap_resume_writes(). i_rwsem and freeze protection below are held. Not 0: it
+ * cannot be written, and hugemap_resume_writes() is not called. Not for devices.
  */
-int hugemap_settle(struct inode *inode);
-void hugemap_unsettle(struct inode *inode);
+int hugemap_quiesce_writes(struct inode *inode);
+void hugemap_resume_writes(struct inode *inode);
 
 /* Drop clean data in a range that nobody maps (FADV_DONTNEED); start to read it. */
 void hugemap_data_dontneed(struct inode *inode, loff_t start, loff_t end);

@@ -106,9 +106,9 @@ void hugemap_tell_late_change(struct inode *inode)
 {
 	struct hugemap_inode *hi = hugemap_inode(inode);
 
-	if (!READ_ONCE(hi->untold))
+	if (!READ_ONCE(hi->times_update_pending))
 		return;
-	WRITE_ONCE(hi->untold, false);
+	WRITE_ONCE(hi->times_update_pending, false);
 	hugemap_tell_change(inode);
 }
 

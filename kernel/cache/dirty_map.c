@@ -19,7 +19,7 @@
 #include "internal.h"
 
 /* Each costs a fault, and most of them an I/O: beyond these, it is better to write it all. */
-#define MOST_PAGES (HM_BLOCK_PAGES / 4)
+#define MAX_PAGES (HM_BLOCK_PAGES / 4)
 /* So many one after the other are the beginning of a stream. */
 #define IN_A_ROW 16u
 /* See hm_dirty_map_is_sparse(). */
@@ -72,7 +72,7 @@ u64 hm_dirty_map_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access
 	hm_assert(npages && !pos->base);
 	map = dirty_map_of(pos->file->cache, hm_word_frame(word));
 	if (hm_word_state(word) == HM_CLEAN) {
-		if (map->pinned || npages > MOST_PAGES || is_stream(pos, pgoff, map))
+		if (map->pinned || npages > MAX_PAGES || is_stream(pos, pgoff, map))
 			return 0;
 		memset(map->changed, 0, sizeof(map->changed));
 	} else if (!(word & HM_W_PARTIAL_DIRTY)) {
@@ -84,7 +84,7 @@ u64 hm_dirty_map_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access
 		return HM_W_PARTIAL_DIRTY;
 	below = in_a_row(map->changed, page, -1);
 	/* Of a write(2) it is known what it is to, and it costs no fault for each page. */
-	if (hm_bits_count(map->changed) <= MOST_PAGES &&
+	if (hm_bits_count(map->changed) <= MAX_PAGES &&
 	    (npages > 1 || below + 1 + in_a_row(map->changed, page, 1) < IN_A_ROW))
 		return HM_W_PARTIAL_DIRTY;
 	map->whole = WHOLE_REPEATS;
@@ -160,7 +160,7 @@ bool hm_dirty_map_promoted(const struct hm_promotion *p)
 	struct hm_dirty_map *map = dirty_map_of(p->unit.file->cache, p->unit.frame);
 
 	memcpy(map->changed, p->changed, sizeof(map->changed));
-	return hm_bits_count(map->changed) <= MOST_PAGES;
+	return hm_bits_count(map->changed) <= MAX_PAGES;
 }
 
 /* Another unit comes into a frame, and nobody who pinned the last one. */

@@ -10,7 +10,7 @@
 #include "data.h"
 #include "hugemap_ioctl.h"
 
-#define MOST_CELLS 65536u
+#define MAX_CELLS 65536u
 /* Its pages fit into 32 bits. */
 #define LARGEST_CELL (1ull << (HM_PAGE_SHIFT + 31))
 
@@ -56,9 +56,8 @@ long hugemap_cached(struct file *file, void __user *arg)
 		return -EPERM;
 	if (copy_from_user(&cached, arg, sizeof(cached)))
 		return -EFAULT;
-	if (cached.zero || !cached.cell || cached.cell > LARGEST_CELL ||
-	    cached.count > MOST_CELLS || cached.offset > LLONG_MAX ||
-	    (cached.offset | cached.cell) & (HM_BLOCK_SIZE - 1))
+	if (cached.zero || !cached.cell || cached.cell > LARGEST_CELL || cached.count > MAX_CELLS ||
+	    cached.offset > LLONG_MAX || (cached.offset | cached.cell) & (HM_BLOCK_SIZE - 1))
 		return -EINVAL;
 	at = cached.offset >> HM_PAGE_SHIFT;
 	for (i = 0; i < cached.count; i++) {

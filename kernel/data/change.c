@@ -185,9 +185,10 @@ static bool drop_edge(struct hugemap_inode *hi, struct hm_unit *unit, const stru
 	if (folio_test_dirty(folio) && !whole) {
 		/* write_edge() amends it. */
 		result = HM_EVICT_DIRTY;
-	} else if (hugemap_folio_leave(hi, folio)) {
+	} else if (hugemap_folio_remove(hi, folio)) {
 		result = HM_EVICT_DISCARD;
-	} else if (bytes && tries >= HUGEMAP_PATIENCE && (whole || cut || tries >= AMEND_TRIES)) {
+	} else if (bytes && tries >= HUGEMAP_PIN_RETRIES &&
+		   (whole || cut || tries >= AMEND_TRIES)) {
 		hugemap_folio_orphan(hi, folio);
 		hugemap_frame_empty(hugemap_of(hi), unit);
 		result = HM_EVICT_DISCARD;
@@ -198,7 +199,7 @@ static bool drop_edge(struct hugemap_inode *hi, struct hm_unit *unit, const stru
 		 * fault on the next page: never wait for it. Base pages beside what has
 		 * changed may stay as they are.
 		 */
-		amend = !bytes || tries >= HUGEMAP_PATIENCE;
+		amend = !bytes || tries >= HUGEMAP_PIN_RETRIES;
 	}
 	folio_unlock(folio);
 	if (abandoned)
@@ -332,7 +333,7 @@ void hugemap_drop_clean(struct hugemap_inode *hi, loff_t start, loff_t last)
 		unmap_mapping_pages(hi->vfs_inode.i_mapping, unit.pgoff, unit.npages, false);
 		if (folio_test_dirty(folio))
 			result = HM_EVICT_DIRTY;
-		else if (hugemap_folio_leave(hi, folio))
+		else if (hugemap_folio_remove(hi, folio))
 			result = HM_EVICT_DISCARD;
 		folio_unlock(folio);
 		hugemap_evict_report(hi, &unit, result);
@@ -379,14 +380,14 @@ ssize_t hugemap_change_lower(struct inode *inode, loff_t start, loff_t end,
 {
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	struct address_space *mapping = inode->i_mapping;
-	unsigned long patience = jiffies + msecs_to_jiffies(HUGEMAP_HOPELESS_MS);
+	unsigned long deadline = jiffies + msecs_to_jiffies(HUGEMAP_FAULT_TIMEOUT_MS);
 	struct change range = { start, end, what };
 	loff_t old_size = i_size_read(inode), lower_size;
 	ssize_t ret = 0;
 
 	filemap_invalidate_lock(mapping);
 	/* Not with the lock: who pins page after page may need it for the next one. */
-	while (hi->hfile && cuts_pinned(hi, &range, time_before(jiffies, patience))) {
+	while (hi->hfile && cuts_pinned(hi, &range, time_before(jiffies, deadline))) {
 		filemap_invalidate_unlock(mapping);
 		schedule_timeout_killable(1);
 		if (fatal_signal_pending(current))

@@ -30,22 +30,22 @@
 /* Writes in flight of one sync or of background write-back. */
 #define HUGEMAP_WRITE_DEPTH 8u
 /* Looks at a folio that somebody holds, a tick apart, before it is theirs. */
-#define HUGEMAP_PATIENCE 3u
+#define HUGEMAP_PIN_RETRIES 3u
 
 /*
  * Who owns a folio of the pool; it is written into ->private, and asserted where it
  * changes. Other references are somebody's who looks, copies, or does I/O.
  *
- *   NOBODY --new_*()--> POOL --hugemap_folio_join()--> UNIT
- *   UNIT --hugemap_folio_leave()--> POOL --put_*()--> NOBODY, freed
+ *   NOBODY --new_*()--> POOL --hugemap_folio_insert()--> UNIT
+ *   UNIT --hugemap_folio_remove()--> POOL --put_*()--> NOBODY, freed
  *   UNIT --hugemap_folio_orphan()--> OTHERS: it is whose reference it still has, until
  *   there is none --hugemap_orphan_reap()--> NOBODY, freed
  */
 enum hugemap_owner {
-	HUGEMAP_NOBODYS,
-	HUGEMAP_POOLS,
-	HUGEMAP_UNITS,
-	HUGEMAP_OTHERS,
+	HUGEMAP_OWNER_NONE,
+	HUGEMAP_OWNER_POOL,
+	HUGEMAP_OWNER_CACHE,
+	HUGEMAP_OWNER_EXTERNAL,
 };
 
 static inline void hugemap_folio_own(struct folio *folio, enum hugemap_owner from,
@@ -58,7 +58,7 @@ static inline void hugemap_folio_own(struct folio *folio, enum hugemap_owner fro
 /* How long a fault waits for a frame while all of the pool is dirty and cannot
  * be written, before it fails.
  */
-#define HUGEMAP_HOPELESS_MS 5000u
+#define HUGEMAP_FAULT_TIMEOUT_MS 5000u
 
 /* --- pool.c -------------------------------------------------------------------- */
 
@@ -147,18 +147,18 @@ struct folio *hugemap_find_locked(struct hugemap_inode *hi, u64 pgoff, u32 acces
 				  struct hm_unit *unit);
 
 /* Units in a row have their data: their folios join the file. */
-void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u32 n);
+void hugemap_folio_insert(struct hugemap_inode *hi, const struct hm_unit *units, u32 n);
 
 /*
  * The unit leaves: folio locked and unmapped. False if somebody holds it.
  */
-bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio);
+bool hugemap_folio_remove(struct hugemap_inode *hi, struct folio *folio);
 
 /*
  * The base pages of a block, locked and unmapped, NULL where one was not cached: all frozen
  * and not in i_pages any more. False if somebody holds one. Takes no memory.
  */
-bool hugemap_folio_take_out(struct hugemap_inode *hi, struct folio *const *base);
+bool hugemap_folio_freeze_range(struct hugemap_inode *hi, struct folio *const *base);
 
 /* Then: they give way to the huge folio of @unit, which has their data. */
 void hugemap_folio_replace(struct hugemap_inode *hi, const struct hm_unit *unit,
@@ -249,13 +249,13 @@ void hugemap_note_zero_fill(struct hugemap_inode *hi, u64 pgoff, u64 npages, boo
 bool hugemap_is_writing(struct hugemap_inode *hi, u64 pgoff);
 
 /* May the page not be stored to before its write-back has ended? Its folio is locked. */
-static inline bool hugemap_must_stay(struct hugemap_inode *hi, u64 pgoff)
+static inline bool hugemap_stable_write_pending(struct hugemap_inode *hi, u64 pgoff)
 {
 	return unlikely(hi->stable) && hugemap_is_writing(hi, pgoff);
 }
 
 /* Until it may, as far as can be seen. -EINTR if a fatal signal comes. */
-int hugemap_await_stable(struct hugemap_inode *hi, u64 pgoff);
+int hugemap_wait_stable(struct hugemap_inode *hi, u64 pgoff);
 
 /* HM_ACCESS_* that the mount, the file's priority and what was said of the file ask for. */
 u32 hugemap_access(const struct file *file);
@@ -374,7 +374,7 @@ int hugemap_by_worker(struct hugemap_inode *hi, hugemap_work_fn fn, u64 pgoff, u
  * Have a page cached. Sleeps; takes mapping->invalidate_lock itself. 0; -ENODATA
  * beyond the end; -EINTR; or why it could not be read.
  */
-int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access);
+int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, u32 access);
 
 /*
  * A fault had HM_HINT_READAHEAD. Readers' I/O is started here, by the file system
@@ -389,7 +389,8 @@ void hugemap_queue_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access);
 void hugemap_write_behind(struct hugemap_inode *hi, u64 pgoff, u32 access);
 
 /* hm_fault(), with the index nodes that it asks for. invalidate_lock is held. */
-enum hm_outcome hugemap_ask(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_unit *unit);
+enum hm_outcome hugemap_cache_fault(struct hugemap_inode *hi, u64 pgoff, u32 access,
+				    struct hm_unit *unit);
 
 /* hm_fill_cancel(), and whoever waits looks again. */
 void hugemap_fill_cancel(struct hugemap_inode *hi, const struct hm_unit *unit);
@@ -421,7 +422,7 @@ void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
  * Until every unit that became dirty while it was claimed, to be evicted, is known to
  * be dirty. For a sync, before it looks.
  */
-void hugemap_await_claims(struct hugemap_mount *mount);
+void hugemap_wait_claims(struct hugemap_mount *mount);
 
 /* Drop what is cached in a range of pages: all of it, or what is clean and not mapped. */
 void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool discard);

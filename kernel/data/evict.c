@@ -86,7 +86,7 @@ static void evict_leave(struct hugemap_inode *hi, struct folio *folio, const str
 	if (folio_test_dirty(folio)) {
 		folio_unlock(folio);
 		hugemap_evict_report(hi, unit, HM_EVICT_DIRTY);
-	} else if (hugemap_folio_leave(hi, folio)) {
+	} else if (hugemap_folio_remove(hi, folio)) {
 		folio_unlock(folio);
 		hugemap_evict_report(hi, unit, HM_EVICTED);
 		(*freed)++;
@@ -367,7 +367,7 @@ int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind, unsigned 
 	last = READ_ONCE(mount->progress);
 	if (time_after(*began, last))
 		last = *began;
-	return time_after(jiffies, last + msecs_to_jiffies(HUGEMAP_HOPELESS_MS)) ? -ENOMEM : 0;
+	return time_after(jiffies, last + msecs_to_jiffies(HUGEMAP_FAULT_TIMEOUT_MS)) ? -ENOMEM : 0;
 }
 
 /* --- invalidation ---------------------------------------------------------------------------- */
@@ -388,11 +388,11 @@ static void evict_discard(struct hugemap_inode *hi, const struct hm_unit *unit, 
 		if (folio_mapped(folio))
 			unmap_mapping_pages(hi->vfs_inode.i_mapping, unit->pgoff, unit->npages,
 					    false);
-		if (hugemap_folio_leave(hi, folio)) {
+		if (hugemap_folio_remove(hi, folio)) {
 			folio_unlock(folio);
 			return;
 		}
-		if (*tries >= HUGEMAP_PATIENCE && !folio_mapped(folio)) {
+		if (*tries >= HUGEMAP_PIN_RETRIES && !folio_mapped(folio)) {
 			hugemap_folio_orphan(hi, folio);
 			hugemap_frame_empty(mount, unit);
 			folio_unlock(folio);
@@ -428,7 +428,7 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 		struct hm_unit unit;
 		u32 n;
 
-		/* A sync waits for who has claimed a unit: see hugemap_await_claims(). */
+		/* A sync waits for who has claimed a unit: see hugemap_wait_claims(). */
 		down_read(&mount->files_lock);
 		for (n = 0; n < DROP_BATCH; n++) {
 			found = hm_invalidate(hi->hfile, &pos, end, all, &unit);
@@ -463,7 +463,7 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 	}
 }
 
-void hugemap_await_claims(struct hugemap_mount *mount)
+void hugemap_wait_claims(struct hugemap_mount *mount)
 {
 	int dirtied = atomic_read(&mount->dirtied_claimed);
 

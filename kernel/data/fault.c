@@ -31,10 +31,10 @@ static int fault_provide(struct hugemap_inode *hi, u64 pgoff, u64 wanted)
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	bool store = wanted & FAULT_STORE;
 	struct hm_unit unit;
-	int err = hugemap_bring(hi, pgoff, (u32)wanted);
+	int err = hugemap_fill_page(hi, pgoff, (u32)wanted);
 
 	if (!err && store)
-		err = hugemap_await_stable(hi, pgoff);
+		err = hugemap_wait_stable(hi, pgoff);
 	hugemap_race_point("fault: brought in, no room below");
 	if (err || !store)
 		return err;
@@ -53,7 +53,7 @@ static bool may_store(struct hugemap_inode *hi, u64 pgoff)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 
-	if (hm_needs_alloc(hi->hfile, pgoff) || hugemap_must_stay(hi, pgoff) ||
+	if (hm_needs_alloc(hi->hfile, pgoff) || hugemap_stable_write_pending(hi, pgoff) ||
 	    !filemap_invalidate_trylock_shared(mapping))
 		return false;
 	filemap_invalidate_unlock_shared(mapping);
@@ -234,7 +234,7 @@ static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct fo
 	/* Write-back protects under this lock: a unit dirtied before it may be clean by now. */
 	WARN_ON_ONCE(!folio_test_locked(folio));
 	hugemap_race_point("first store: locked, not dirty");
-	if (hugemap_must_stay(hi, vmf->pgoff) ||
+	if (hugemap_stable_write_pending(hi, vmf->pgoff) ||
 	    hm_fault(hi->hfile, vmf->pgoff, access, unit) != HM_HIT)
 		return false;
 	hugemap_race_point("first store: dirty, no flag");

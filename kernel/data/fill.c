@@ -15,7 +15,8 @@
 #include "data.h"
 #include "trace.h"
 
-enum hm_outcome hugemap_ask(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_unit *unit)
+enum hm_outcome hugemap_cache_fault(struct hugemap_inode *hi, u64 pgoff, u32 access,
+				    struct hm_unit *unit)
 {
 	enum hm_outcome outcome;
 
@@ -32,7 +33,7 @@ static void fill_done(struct hugemap_inode *hi, const struct hm_unit *unit, int 
 {
 	hugemap_race_point("fill: read, not in i_pages");
 	if (!err)
-		hugemap_folio_join(hi, unit, 1);
+		hugemap_folio_insert(hi, unit, 1);
 	hugemap_race_point("fill: in i_pages, not cached yet");
 	trace_hugemap_fill(&hi->vfs_inode, unit->pgoff, unit->npages, err);
 	hm_fill_done(unit, err, false);
@@ -156,11 +157,11 @@ static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum
  * No huge frame is free. Base pages are, and no huge frame comes of them as long as some
  * beside them are stored to: where both will do, nobody waits for that, else not for long.
  */
-static bool base_pages_do(struct hugemap_mount *mount, u32 access, unsigned long patience)
+static bool base_pages_do(struct hugemap_mount *mount, u32 access, unsigned long deadline)
 {
 	if (!hm_cache_free_pages(mount->cache))
 		return false;
-	return time_after(jiffies, patience) ||
+	return time_after(jiffies, deadline) ||
 	       (access & HM_ACCESS_AUTO && !hugemap_evict_some(mount, HM_HUGE));
 }
 
@@ -176,14 +177,15 @@ static int await_memory(struct hugemap_mount *mount, unsigned long *began)
 	schedule_timeout_killable(1);
 	if (fatal_signal_pending(current))
 		return -EINTR;
-	return time_after(jiffies, *began + msecs_to_jiffies(HUGEMAP_HOPELESS_MS)) ? -ENOMEM : 0;
+	return time_after(jiffies, *began + msecs_to_jiffies(HUGEMAP_FAULT_TIMEOUT_MS)) ? -ENOMEM :
+											  0;
 }
 
-int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access)
+int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, u32 access)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct hugemap_mount *mount = hugemap_of(hi);
-	unsigned long patience = jiffies + msecs_to_jiffies(HUGEMAP_HOPELESS_MS), began = 0;
+	unsigned long deadline = jiffies + msecs_to_jiffies(HUGEMAP_FAULT_TIMEOUT_MS), began = 0;
 	unsigned long short_since = 0;
 	struct hm_unit unit;
 	int err = 0;
@@ -195,7 +197,7 @@ int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access)
 			return -EINTR;
 		if (down_read_killable(&mapping->invalidate_lock))
 			return -EINTR;
-		outcome = hugemap_ask(hi, pgoff, access & ~HM_ACCESS_WRITE, &unit);
+		outcome = hugemap_cache_fault(hi, pgoff, access & ~HM_ACCESS_WRITE, &unit);
 		if (outcome == HM_FILL || outcome == HM_ZERO) {
 			hugemap_take_hints(hi, &unit);
 			err = fill_units(hi, &unit, outcome, &access);
@@ -215,7 +217,7 @@ int hugemap_bring(struct hugemap_inode *hi, u64 pgoff, u32 access)
 			err = hugemap_wait_unit(hi, pgoff);
 			break;
 		case HM_NO_FRAME:
-			if (unit.npages > 1 && base_pages_do(mount, access, patience)) {
+			if (unit.npages > 1 && base_pages_do(mount, access, deadline)) {
 				access |= HM_ACCESS_BASE;
 				break;
 			}
@@ -285,7 +287,7 @@ static bool bring_ahead(struct hugemap_inode *hi, u64 *pgoff, u64 *mark, u32 acc
 	struct hm_unit unit;
 
 	access |= HM_ACCESS_AHEAD | (*pgoff >= *mark ? HM_ACCESS_MARK : 0);
-	outcome = hugemap_ask(hi, *pgoff, access, &unit);
+	outcome = hugemap_cache_fault(hi, *pgoff, access, &unit);
 	if (unit.hints & HM_HINT_PROMOTE)
 		hugemap_wake_promoter(hugemap_of(hi));
 	switch (outcome) {

@@ -97,7 +97,7 @@ static void take_entry(struct hugemap_inode *hi, struct folio *folio)
 	WARN_ON_ONCE(entry != folio);
 }
 
-void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u32 n)
+void hugemap_folio_insert(struct hugemap_inode *hi, const struct hm_unit *units, u32 n)
 {
 	struct folio *folio;
 	u32 i;
@@ -106,7 +106,7 @@ void hugemap_folio_join(struct hugemap_inode *hi, const struct hm_unit *units, u
 		folio = hugemap_frame_folio(hugemap_of(hi), units[i].frame);
 		/* A late lookup may have the lock for a moment. */
 		folio_lock(folio);
-		hugemap_folio_own(folio, HUGEMAP_POOLS, HUGEMAP_UNITS);
+		hugemap_folio_own(folio, HUGEMAP_OWNER_POOL, HUGEMAP_OWNER_CACHE);
 		folio->index = units[i].pgoff;
 		folio_mark_uptodate(folio);
 		/* Instructions that were run out of this frame are stale. */
@@ -160,11 +160,11 @@ static void folio_leave(struct folio *folio)
 	folio_clear_uptodate(folio);
 	folio_clear_dirty(folio);
 	folio->mapping = NULL;
-	hugemap_folio_own(folio, HUGEMAP_UNITS, HUGEMAP_POOLS);
+	hugemap_folio_own(folio, HUGEMAP_OWNER_CACHE, HUGEMAP_OWNER_POOL);
 	folio_ref_unfreeze(folio, 1);
 }
 
-bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio)
+bool hugemap_folio_remove(struct hugemap_inode *hi, struct folio *folio)
 {
 	/* A zap or a direct I/O may hold it still, although it is unmapped. */
 	if (!take_out(hi, &folio, 1))
@@ -173,7 +173,7 @@ bool hugemap_folio_leave(struct hugemap_inode *hi, struct folio *folio)
 	return true;
 }
 
-bool hugemap_folio_take_out(struct hugemap_inode *hi, struct folio *const *base)
+bool hugemap_folio_freeze_range(struct hugemap_inode *hi, struct folio *const *base)
 {
 	return take_out(hi, base, HM_BLOCK_PAGES);
 }
@@ -186,7 +186,7 @@ void hugemap_folio_replace(struct hugemap_inode *hi, const struct hm_unit *unit,
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
 		if (base[i])
 			folio_leave(base[i]);
-	hugemap_folio_join(hi, unit, 1);
+	hugemap_folio_insert(hi, unit, 1);
 }
 
 void hugemap_folio_orphan(struct hugemap_inode *hi, struct folio *folio)
@@ -194,7 +194,7 @@ void hugemap_folio_orphan(struct hugemap_inode *hi, struct folio *folio)
 	take_entry(hi, folio);
 	folio_clear_dirty(folio);
 	folio->mapping = NULL;
-	hugemap_folio_own(folio, HUGEMAP_UNITS, HUGEMAP_OTHERS);
+	hugemap_folio_own(folio, HUGEMAP_OWNER_CACHE, HUGEMAP_OWNER_EXTERNAL);
 	/* With one reference of i_pages; that of the pool is the caller's. */
 	folio_ref_sub(folio, folio_nr_pages(folio) - 1);
 	hugemap_orphan_add(hugemap_of(hi), folio);

@@ -28,7 +28,7 @@ static void let_go(struct hugemap_mount *mount, struct folio *folio)
 {
 	mount->orphan_pages -= folio_nr_pages(folio);
 	list_del_init(&folio->lru);
-	hugemap_folio_own(folio, HUGEMAP_OTHERS, HUGEMAP_NOBODYS);
+	hugemap_folio_own(folio, HUGEMAP_OWNER_EXTERNAL, HUGEMAP_OWNER_NONE);
 }
 
 bool hugemap_orphan_reap(struct hugemap_mount *mount)
@@ -67,7 +67,7 @@ u32 hugemap_pool_wanted(const struct hugemap_mount *mount)
 {
 	u32 slots = READ_ONCE(mount->opts.pool) >> HM_BLOCK_SHIFT;
 	u32 orphans = READ_ONCE(mount->orphan_pages) >> HM_BLOCK_ORDER, free = slots / ORPHAN_SHARE;
-	u32 least = HUGEMAP_POOL_LEAST >> HM_BLOCK_SHIFT;
+	u32 least = HUGEMAP_POOL_MIN >> HM_BLOCK_SHIFT;
 
 	if (orphans <= free)
 		return slots;

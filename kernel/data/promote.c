@@ -228,7 +228,7 @@ static enum hm_promote_result promote_claimed(struct hugemap_promotion *p)
 	hugemap_count(hugemap_of(p->hi), HUGEMAP_C_UNMAPS, 1);
 	unmap_mapping_pages(p->hi->vfs_inode.i_mapping, p->core.unit.pgoff, HM_BLOCK_PAGES, false);
 	hugemap_race_point("promote: unmapped, not frozen");
-	if (!hugemap_folio_take_out(p->hi, p->folio)) {
+	if (!hugemap_folio_freeze_range(p->hi, p->folio)) {
 		unlock_pages(p, HM_BLOCK_PAGES);
 		return HM_PROMOTE_PINNED;
 	}
@@ -241,7 +241,7 @@ static enum hm_promote_result promote_claimed(struct hugemap_promotion *p)
 
 /*
  * True: it has ended. Claims end before files_lock is released, and with the truth: see
- * hugemap_await_claims(). Nobody who has the invalidate_lock is waited for, as he may
+ * hugemap_wait_claims(). Nobody who has the invalidate_lock is waited for, as he may
  * wait for what is to be read here.
  */
 static bool promote_finish(struct hugemap_promotion *p, enum hm_promote_result *why)

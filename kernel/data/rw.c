@@ -40,7 +40,7 @@ static struct folio *get_folio(struct kiocb *iocb, struct hugemap_inode *hi, u64
 			*err = -EAGAIN;
 			return NULL;
 		}
-		*err = hugemap_bring(hi, pgoff, access);
+		*err = hugemap_fill_page(hi, pgoff, access);
 		if (*err)
 			return NULL;
 		access |= HM_ACCESS_AGAIN;
@@ -270,11 +270,11 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 	if (!folio)
 		return 0;
 	folio_lock(folio);
-	if (hugemap_must_stay(hi, pgoff)) {
+	if (hugemap_stable_write_pending(hi, pgoff)) {
 		folio_unlock(folio);
 		folio_put(folio);
 		/* 0: look again. */
-		return hugemap_await_stable(hi, pgoff);
+		return hugemap_wait_stable(hi, pgoff);
 	}
 	/*
 	 * Base pages that there is room for may be a huge unit by now, which is written whole.
@@ -347,7 +347,7 @@ static u32 take_units(struct hugemap_inode *hi, loff_t pos, size_t bytes, u32 ac
 
 		if (pos + (loff_t)bytes <= (loff_t)pgoff << HM_PAGE_SHIFT)
 			break;
-		outcome = hugemap_ask(hi, pgoff, access, unit);
+		outcome = hugemap_cache_fault(hi, pgoff, access, unit);
 		if (outcome != HM_FILL && outcome != HM_ZERO)
 			break;
 		if (!write_covers(unit, pos, bytes, size) || (n && unit->npages > 1) ||
@@ -397,7 +397,7 @@ static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
 	hugemap_race_point("write: has frames, not copied");
 	all = copy_units(hi, units, n, from, &done);
 	if (all) {
-		hugemap_folio_join(hi, units, n);
+		hugemap_folio_insert(hi, units, n);
 		hugemap_race_point("write: in i_pages, not the file's yet");
 	}
 	for (i = 0; i < n; i++) {
@@ -445,7 +445,7 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 		written = write_fresh(hi, pos, chunk, from, access, units);
 	if (written)
 		return written == -EFAULT ? 0 : written;
-	return hugemap_bring(hi, pgoff, access);
+	return hugemap_fill_page(hi, pgoff, access);
 }
 
 /*

@@ -29,7 +29,7 @@ u64 hugemap_pool_floor(const struct hugemap_options *opts)
 
 	if (opts->pool_min_percent)
 		bytes = div_u64(opts->pool * opts->pool_min_percent, 100);
-	bytes = max(round_up(bytes, HM_BLOCK_SIZE), HUGEMAP_POOL_LEAST);
+	bytes = max(round_up(bytes, HM_BLOCK_SIZE), HUGEMAP_POOL_MIN);
 	return min(bytes, opts->pool);
 }
 

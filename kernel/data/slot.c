@@ -58,7 +58,7 @@ static struct folio *new_huge(int node, gfp_t gfp)
 
 	if (!page)
 		return NULL;
-	hugemap_folio_own(page_folio(page), HUGEMAP_NOBODYS, HUGEMAP_POOLS);
+	hugemap_folio_own(page_folio(page), HUGEMAP_OWNER_NONE, HUGEMAP_OWNER_POOL);
 	return page_folio(page);
 }
 
@@ -74,7 +74,7 @@ static void put_huge(struct folio *huge)
 {
 	if (!huge)
 		return;
-	hugemap_folio_own(huge, HUGEMAP_POOLS, HUGEMAP_NOBODYS);
+	hugemap_folio_own(huge, HUGEMAP_OWNER_POOL, HUGEMAP_OWNER_NONE);
 	hugemap_folio_free(huge);
 }
 
@@ -85,7 +85,7 @@ static struct page *new_page(int node, gfp_t gfp)
 	struct page *page = alloc_pages_node(node, gfp, 0);
 
 	if (page)
-		hugemap_folio_own(page_folio(page), HUGEMAP_NOBODYS, HUGEMAP_POOLS);
+		hugemap_folio_own(page_folio(page), HUGEMAP_OWNER_NONE, HUGEMAP_OWNER_POOL);
 	return page;
 }
 
@@ -103,7 +103,7 @@ static bool slot_take_contiguous(struct hugemap_slot *slot, int node, gfp_t gfp)
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		/* Only of the first page does mm say that it is clear. */
 		page_folio(page + i)->private = NULL;
-		hugemap_folio_own(page_folio(page + i), HUGEMAP_NOBODYS, HUGEMAP_POOLS);
+		hugemap_folio_own(page_folio(page + i), HUGEMAP_OWNER_NONE, HUGEMAP_OWNER_POOL);
 		/* Whoever sees the page sees whose it is. */
 		smp_store_release(&slot->base[i], page + i);
 	}
@@ -139,8 +139,8 @@ static void put_base(struct hugemap_slot *slot)
 
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		if (slot->base[i])
-			hugemap_folio_own(page_folio(slot->base[i]), HUGEMAP_POOLS,
-					  HUGEMAP_NOBODYS);
+			hugemap_folio_own(page_folio(slot->base[i]), HUGEMAP_OWNER_POOL,
+					  HUGEMAP_OWNER_NONE);
 	}
 	if (slot->contiguous && slot_merge_pages(first)) {
 		for (i = 0; i < HM_BLOCK_PAGES; i++)
@@ -365,7 +365,7 @@ void hugemap_frame_check(struct hugemap_mount *mount, const struct hm_unit *unit
 	if (!folio || !hugemap_is_poisoned(folio))
 		return;
 	hugemap_frame_empty(mount, unit);
-	hugemap_folio_own(folio, HUGEMAP_POOLS, HUGEMAP_NOBODYS);
+	hugemap_folio_own(folio, HUGEMAP_OWNER_POOL, HUGEMAP_OWNER_NONE);
 	hugemap_folio_free(folio);
 }
 

@@ -56,10 +56,10 @@ bool hugemap_is_writing(struct hugemap_inode *hi, u64 pgoff)
 	return hm_peek(hi->hfile, pgoff, &unit) == HM_WRITING;
 }
 
-int hugemap_await_stable(struct hugemap_inode *hi, u64 pgoff)
+int hugemap_wait_stable(struct hugemap_inode *hi, u64 pgoff)
 {
 	return wait_event_killable(*hugemap_wait_of(hugemap_of(hi), hi->hfile, pgoff),
-				   !hugemap_must_stay(hi, pgoff));
+				   !hugemap_stable_write_pending(hi, pgoff));
 }
 
 /* --- the index's nodes --------------------------------------------------------------- */

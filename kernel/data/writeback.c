@@ -436,7 +436,7 @@ static int write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 	int err = 0;
 
 	if (wait)
-		hugemap_await_claims(hugemap_of(hi));
+		hugemap_wait_claims(hugemap_of(hi));
 	hugemap_race_point("write-back: sizes known, nothing claimed");
 	if (*pos < stop) {
 		write_units(hi, pos, stop, &budget, wait, &flight);
@@ -530,7 +530,7 @@ static bool may_be_dirty(struct hugemap_inode *hi)
 
 	if (!smp_load_acquire(&hi->hfile))
 		return false;
-	hugemap_await_claims(hugemap_of(hi));
+	hugemap_wait_claims(hugemap_of(hi));
 	/* It may end meanwhile: see trim_one(). */
 	filemap_invalidate_lock_shared(mapping);
 	dirty = hi->hfile && hm_file_dirty_pages(hi->hfile);
@@ -558,7 +558,7 @@ int hugemap_write_back(struct inode *inode, loff_t start, loff_t end)
 	return err;
 }
 
-int hugemap_settle(struct inode *inode)
+int hugemap_quiesce_writes(struct inode *inode)
 {
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	int err = 0;
@@ -572,7 +572,7 @@ int hugemap_settle(struct inode *inode)
 	return err;
 }
 
-void hugemap_unsettle(struct inode *inode)
+void hugemap_resume_writes(struct inode *inode)
 {
 	filemap_invalidate_unlock(inode->i_mapping);
 }
@@ -605,7 +605,7 @@ int hugemap_data_sync(struct hugemap_mount *mount)
 	struct hugemap_inode *hi, *last = NULL;
 	int err = 0, one;
 
-	hugemap_await_claims(mount);
+	hugemap_wait_claims(mount);
 	/* One after the other; the list may change while one is written. */
 	down_read(&mount->files_lock);
 	do {

@@ -10,7 +10,7 @@
 #include "data.h"
 
 /* For one chunk of a file that gets on, but slowly: then others have their turn. */
-#define WRITER_PATIENCE (5 * HZ)
+#define WRITER_TIMEOUT (5 * HZ)
 
 /* Or is it still being written? */
 static bool backs_off(const struct hugemap_inode *hi)
@@ -81,7 +81,7 @@ void hugemap_chunk_work(struct work_struct *work)
  */
 static bool write_by_worker(struct hugemap_mount *mount, struct hugemap_inode *hi)
 {
-	unsigned long patience = jiffies + WRITER_PATIENCE;
+	unsigned long deadline = jiffies + WRITER_TIMEOUT;
 	u32 runs;
 
 	ihold(&hi->vfs_inode);
@@ -92,7 +92,7 @@ static bool write_by_worker(struct hugemap_mount *mount, struct hugemap_inode *h
 		wait_event_timeout(mount->writer_wait, !READ_ONCE(hi->in_chunk), HZ);
 		hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
 	} while (READ_ONCE(hi->in_chunk) && READ_ONCE(hi->runs) != runs &&
-		 time_before(jiffies, patience));
+		 time_before(jiffies, deadline));
 	/* Of another file there may be more. */
 	return smp_load_acquire(&hi->in_chunk) || hi->wrote;
 }

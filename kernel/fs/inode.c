@@ -293,12 +293,12 @@ static bool keeps_times(const struct super_block *lower)
 
 static int settled_change(struct inode *inode, struct change_attr *change)
 {
-	int err = hugemap_settle(inode);
+	int err = hugemap_quiesce_writes(inode);
 
 	if (err)
 		return err;
 	err = (int)change_attr_below(change);
-	hugemap_unsettle(inode);
+	hugemap_resume_writes(inode);
 	return err;
 }
 
@@ -373,7 +373,7 @@ static int inode_changed(struct inode *inode)
 
 	if (!sb_start_write_trylock(lower->i_sb)) {
 		/* What is written after the thaw tells it before. */
-		WRITE_ONCE(hugemap_inode(inode)->untold, true);
+		WRITE_ONCE(hugemap_inode(inode)->times_update_pending, true);
 		return 0;
 	}
 	err = hugemap_tell_change(inode);
@@ -419,13 +419,13 @@ int hugemap_fileattr_set(struct hugemap_idmap *idmap, struct dentry *dentry,
 	if (err)
 		return err;
 	/* An immutable file could not be written any more. */
-	err = hugemap_settle(inode);
+	err = hugemap_quiesce_writes(inode);
 	if (err)
 		goto out;
 	err = vfs_fileattr_set(hugemap_lower_idmap(dentry->d_sb), hugemap_lower(dentry), fa);
 	if (!err)
 		hugemap_copy_attr(inode);
-	hugemap_unsettle(inode);
+	hugemap_resume_writes(inode);
 out:
 	mnt_drop_write(mnt);
 	return err;

@@ -69,7 +69,7 @@ void hugemap_options_init(struct hugemap_options *opts)
 {
 	*opts = (struct hugemap_options){
 		.pool = max(round_up(percent_of_ram(POOL_DEFAULT_PERCENT), HM_BLOCK_SIZE),
-			    HUGEMAP_POOL_LEAST),
+			    HUGEMAP_POOL_MIN),
 		.pool_min_percent = POOL_MIN_DEFAULT_PERCENT,
 		.page = HUGEMAP_PAGE_AUTO,
 		.dirty_ratio = 75,
@@ -117,9 +117,9 @@ static int parse_pool(struct fs_context *fc, const char *text, u64 *pool)
 			text, percent_of_ram(100) >> 20, percent_of_ram(POOL_MAX_PERCENT) >> 20,
 			POOL_MAX_PERCENT);
 	size = round_up(size, HM_BLOCK_SIZE);
-	if (size < HUGEMAP_POOL_LEAST)
+	if (size < HUGEMAP_POOL_MIN)
 		return invalfc(fc, "pool=%s is too little: a pool has at least %llu MB", text,
-			       HUGEMAP_POOL_LEAST >> 20);
+			       HUGEMAP_POOL_MIN >> 20);
 	*pool = size;
 	return 0;
 }

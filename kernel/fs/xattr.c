@@ -55,7 +55,7 @@ static int xattr_set(const struct xattr_handler *handler, struct hugemap_idmap *
 		return err;
 	/* A write below takes them away: one that was made before setcap(8) must not. */
 	if (caps)
-		err = hugemap_settle(inode);
+		err = hugemap_quiesce_writes(inode);
 	if (err)
 		goto out;
 	if (!value) {
@@ -69,7 +69,7 @@ static int xattr_set(const struct xattr_handler *handler, struct hugemap_idmap *
 		end_as(old);
 	}
 	if (caps)
-		hugemap_unsettle(inode);
+		hugemap_resume_writes(inode);
 out:
 	mnt_drop_write(mnt);
 	if (!err)

@@ -366,7 +366,7 @@ void engine_reclaim(struct cpu *cpu, u64 end)
 	}
 }
 
-/* Fill the page, like hugemap_bring(). */
+/* Fill the page, like hugemap_fill_page(). */
 static void engine_fill(struct cpu *cpu, u64 pgoff, u32 access)
 {
 	struct hm_unit unit;

@@ -8,14 +8,14 @@
 #include "cache/internal.h"
 #include "sched.h"
 
-#define MOST_PAGES 4096u
+#define MAX_PAGES 4096u
 /* So far behind the end of a file nothing must be. */
 #define BEYOND (HM_NODE_SLOTS * HM_BLOCK_PAGES)
 
 struct books {
 	struct hm_cache *cache;
 	bool beyond; /* pages behind the end may be cached */
-	bool used[MOST_PAGES]; /* of each base page of the pool */
+	bool used[MAX_PAGES]; /* of each base page of the pool */
 	u64 resident, dirty;
 };
 
@@ -110,7 +110,7 @@ void books_check(struct hm_cache *cache, bool beyond)
 	struct books books = { .cache = cache, .beyond = beyond };
 	u32 i;
 
-	sim_check(all <= MOST_PAGES, "too large a pool for its audit");
+	sim_check(all <= MAX_PAGES, "too large a pool for its audit");
 	for (i = 0; i < HM_FILES_MAX; i++)
 		if (cache->files[i])
 			check_file(&books, cache->files[i]);
