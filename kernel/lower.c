@@ -25,7 +25,7 @@ struct file *hugemap_open_lower(const struct hugemap_mount *mount, const struct 
 #ifdef __FMODE_NONOTIFY
 #define O_QUIET __FMODE_NONOTIFY
 
-static void keep_quiet(struct file *file)
+static void lower_keep_quiet(struct file *file)
 {
 	/* Nobody is asked about writes, and that they have ended is told as ever. */
 	if (file->f_mode & FMODE_WRITE)
@@ -35,7 +35,7 @@ static void keep_quiet(struct file *file)
 /* Since 6.14 a module cannot have the open itself be quiet, but what is read. */
 #define O_QUIET 0
 
-static void keep_quiet(struct file *file)
+static void lower_keep_quiet(struct file *file)
 {
 	/* Who brings in what a file only stands for has to know of each read, by whomever. */
 	if (FMODE_FSNOTIFY_HSM(file->f_mode))
@@ -51,7 +51,7 @@ struct file *hugemap_open_quietly(const struct hugemap_mount *mount, const struc
 	struct file *file = hugemap_open_lower(mount, path, flags | O_QUIET);
 
 	if (!IS_ERR(file))
-		keep_quiet(file);
+		lower_keep_quiet(file);
 	return file;
 }
 
@@ -127,7 +127,7 @@ void hugemap_set_nlink(struct inode *inode, unsigned int nlink)
  * Where nobody counts names, an inode that is in use has one: reclaim throws away at once what
  * has none, and would have to write it for that, and nothing could become read-only.
  */
-static unsigned int names_of(const struct hugemap_inode *hi)
+static unsigned int lower_names_of(const struct hugemap_inode *hi)
 {
 	return hi->gone ? 0 : hi->lower->i_nlink ?: hi->uncounted;
 }
@@ -140,7 +140,7 @@ void hugemap_copy_attr(struct inode *inode)
 	fsstack_copy_attr_times(inode, lower);
 	inode->i_blkbits = lower->i_blkbits;
 	hugemap_copy_flags(inode);
-	hugemap_set_nlink(inode, names_of(hugemap_inode(inode)));
+	hugemap_set_nlink(inode, lower_names_of(hugemap_inode(inode)));
 	if (!S_ISREG(inode->i_mode))
 		i_size_write(inode, i_size_read(lower));
 }

@@ -5,7 +5,7 @@
  */
 #include "internal.h"
 
-static void add_block(const struct hm_pos *pos, struct hm_cached *sum)
+static void hm_cached_add_block(const struct hm_pos *pos, struct hm_cached *sum)
 {
 	enum hm_state state = hm_word_state(hm_atomic_read(&pos->leaf->word[pos->leaf_slot]));
 
@@ -33,7 +33,7 @@ u64 hm_cached(struct hm_file *file, u64 pgoff, u64 end, struct hm_cached *sum)
 		if (hm_block_of(pgoff) >= HM_FILE_BLOCKS_MAX)
 			return end;
 		if (hm_index_find(file, pgoff, &pos)) {
-			add_block(&pos, sum);
+			hm_cached_add_block(&pos, sum);
 			pgoff += HM_BLOCK_PAGES;
 		} else {
 			pgoff = hm_index_next(&pos, pgoff);

@@ -18,7 +18,7 @@
  */
 #include "internal.h"
 
-static void bit_ensure(unsigned long *map, u32 nr)
+static void hm_dirty_bit_ensure(unsigned long *map, u32 nr)
 {
 	if (!hm_bit_test(map, nr))
 		hm_bit_set(map, nr);
@@ -28,10 +28,10 @@ static void bit_ensure(unsigned long *map, u32 nr)
 void hm_dirty_ensure(const struct hm_pos *pos)
 {
 	if (pos->base)
-		bit_ensure(pos->base->dirty, pos->base_slot);
-	bit_ensure(pos->leaf->dirty, pos->leaf_slot);
-	bit_ensure(pos->dir->dirty, pos->dir_slot);
-	bit_ensure(pos->file->dirty, pos->root_slot);
+		hm_dirty_bit_ensure(pos->base->dirty, pos->base_slot);
+	hm_dirty_bit_ensure(pos->leaf->dirty, pos->leaf_slot);
+	hm_dirty_bit_ensure(pos->dir->dirty, pos->dir_slot);
+	hm_dirty_bit_ensure(pos->file->dirty, pos->root_slot);
 }
 
 /* Clear a unit's own bit; dirty_lock is held. The summaries follow lazily. */
@@ -47,17 +47,17 @@ void hm_dirty_clear(const struct hm_pos *pos)
  * Is more dirty than the limit allows, now that a CPU has made so many pages dirty? It looks at
  * the counts of all of them once in so many pages that a store reads less than one.
  */
-static bool above_limit(struct hm_cache *cache, u64 mine, u64 pages)
+static bool hm_dirty_above_limit(struct hm_cache *cache, u64 mine, u64 pages)
 {
 	return mine % cache->dirty_step < pages && hm_cache_dirty_above_limit(cache);
 }
 
-static struct hm_dirty_counter *dirty_map_of(const struct hm_pos *pos)
+static struct hm_dirty_counter *hm_dirty_unit_map(const struct hm_pos *pos)
 {
 	return &pos->file->dirty_counter[hm_block_of(pos->pgoff) % HM_DIRTY_COUNTERS];
 }
 
-static inline void begin_age(struct hm_file *file)
+static inline void hm_dirty_begin_age(struct hm_file *file)
 {
 	u64 none = 0;
 
@@ -72,9 +72,9 @@ bool hm_dirty_add(const struct hm_pos *pos)
 	u64 pages = hm_pos_pages(pos);
 	u64 mine = hm_atomic_add(&hm_local_shard(cache)->dirtied, (s64)pages);
 
-	hm_atomic_add(&dirty_map_of(pos)->pages, (s64)pages);
-	begin_age(pos->file);
-	return above_limit(cache, mine, pages);
+	hm_atomic_add(&hm_dirty_unit_map(pos)->pages, (s64)pages);
+	hm_dirty_begin_age(pos->file);
+	return hm_dirty_above_limit(cache, mine, pages);
 }
 
 /* A unit stopped being dirty or written. */
@@ -84,7 +84,8 @@ void hm_dirty_sub(const struct hm_pos *pos)
 	u64 pages = hm_pos_pages(pos), since;
 
 	hm_atomic_add(&hm_local_shard(file->cache)->cleaned, (s64)pages);
-	if (hm_atomic_add(&dirty_map_of(pos)->pages, -(s64)pages) != 0 || hm_file_dirty_pages(file))
+	if (hm_atomic_add(&hm_dirty_unit_map(pos)->pages, -(s64)pages) != 0 ||
+	    hm_file_dirty_pages(file))
 		return;
 	since = hm_atomic_read(&file->dirty_since);
 	while (since && !hm_atomic_cas(&file->dirty_since, &since, 0))
@@ -95,11 +96,11 @@ void hm_dirty_sub(const struct hm_pos *pos)
 	 * one of the two sees the other.
 	 */
 	if (hm_file_dirty_pages(file))
-		begin_age(file);
+		hm_dirty_begin_age(file);
 }
 
 /* The lowest bit at or above @from, or @bits if there is none. */
-static u32 next_bit(const unsigned long *map, u32 from, u32 bits)
+static u32 hm_dirty_next_bit(const unsigned long *map, u32 from, u32 bits)
 {
 	u32 i = from / HM_BITS_PER_LONG;
 	unsigned long word;
@@ -117,12 +118,13 @@ static u32 next_bit(const unsigned long *map, u32 from, u32 bits)
 }
 
 /* A summary bit led to nothing: clear it, unless a marker came meanwhile. */
-static void summary_settle(unsigned long *summary, u32 slot, const unsigned long *below, u32 bits)
+static void hm_dirty_summary_update(unsigned long *summary, u32 slot, const unsigned long *below,
+				    u32 bits)
 {
 	hm_race_point();
 	hm_bit_clear(summary, slot);
 	hm_race_point();
-	if (next_bit(below, 0, bits) < bits)
+	if (hm_dirty_next_bit(below, 0, bits) < bits)
 		hm_bit_set(summary, slot);
 }
 
@@ -131,7 +133,7 @@ static void summary_settle(unsigned long *summary, u32 slot, const unsigned long
  * goes, unless somebody has set one meanwhile, or the block has been joined: the
  * bit may be that of the whole block now, which was set after its state was.
  */
-static bool next_in_block(struct hm_leaf *leaf, u32 slot, u32 from, u32 *page)
+static bool hm_dirty_next_in_block(struct hm_leaf *leaf, u32 slot, u32 from, u32 *page)
 {
 	struct hm_base *base = hm_ptr_read(&leaf->base[slot]);
 
@@ -139,26 +141,27 @@ static bool next_in_block(struct hm_leaf *leaf, u32 slot, u32 from, u32 *page)
 		*page = 0;
 		return true;
 	}
-	*page = next_bit(base->dirty, from, HM_BLOCK_PAGES);
+	*page = hm_dirty_next_bit(base->dirty, from, HM_BLOCK_PAGES);
 	if (*page < HM_BLOCK_PAGES)
 		return true;
 	if (from == 0) {
-		summary_settle(leaf->dirty, slot, base->dirty, HM_BLOCK_PAGES);
+		hm_dirty_summary_update(leaf->dirty, slot, base->dirty, HM_BLOCK_PAGES);
 		if (hm_word_state(hm_atomic_read(&leaf->word[slot])) != HM_SPLIT)
 			hm_bit_set(leaf->dirty, slot);
 	}
 	return false;
 }
 
-static bool next_in_leaf(struct hm_leaf *leaf, u64 first, u64 from, u64 *pgoff)
+static bool hm_dirty_next_in_leaf(struct hm_leaf *leaf, u64 first, u64 from, u64 *pgoff)
 {
 	u32 start = (u32)((from - first) >> HM_BLOCK_ORDER);
 	u32 slot = start;
 	u32 page;
 
-	for (; (slot = next_bit(leaf->dirty, slot, HM_NODE_SLOTS)) < HM_NODE_SLOTS; slot++) {
+	for (; (slot = hm_dirty_next_bit(leaf->dirty, slot, HM_NODE_SLOTS)) < HM_NODE_SLOTS;
+	     slot++) {
 		page = slot == start ? (u32)(from & (HM_BLOCK_PAGES - 1)) : 0;
-		if (next_in_block(leaf, slot, page, &page)) {
+		if (hm_dirty_next_in_block(leaf, slot, page, &page)) {
 			*pgoff = first + ((u64)slot << HM_BLOCK_ORDER) + page;
 			return true;
 		}
@@ -166,19 +169,20 @@ static bool next_in_leaf(struct hm_leaf *leaf, u64 first, u64 from, u64 *pgoff)
 	return false;
 }
 
-static bool next_in_dir(struct hm_dir *dir, u64 first, u64 from, u64 *pgoff)
+static bool hm_dirty_next_in_dir(struct hm_dir *dir, u64 first, u64 from, u64 *pgoff)
 {
 	u32 shift = HM_NODE_ORDER + HM_BLOCK_ORDER;
 	u32 slot = (u32)((from - first) >> shift);
 
-	for (; (slot = next_bit(dir->dirty, slot, HM_NODE_SLOTS)) < HM_NODE_SLOTS; slot++) {
+	for (; (slot = hm_dirty_next_bit(dir->dirty, slot, HM_NODE_SLOTS)) < HM_NODE_SLOTS;
+	     slot++) {
 		struct hm_leaf *leaf = hm_ptr_read(&dir->leaf[slot]);
 		u64 start = first + ((u64)slot << shift);
 
-		if (next_in_leaf(leaf, start, from > start ? from : start, pgoff))
+		if (hm_dirty_next_in_leaf(leaf, start, from > start ? from : start, pgoff))
 			return true;
 		if (from <= start)
-			summary_settle(dir->dirty, slot, leaf->dirty, HM_NODE_SLOTS);
+			hm_dirty_summary_update(dir->dirty, slot, leaf->dirty, HM_NODE_SLOTS);
 	}
 	return false;
 }
@@ -195,16 +199,17 @@ bool hm_dirty_next(struct hm_file *file, u64 from, u64 end, u64 *pgoff)
 
 	if (from >= end)
 		return false;
-	for (; (slot = next_bit(file->dirty, slot, HM_NODE_SLOTS)) < HM_NODE_SLOTS; slot++) {
+	for (; (slot = hm_dirty_next_bit(file->dirty, slot, HM_NODE_SLOTS)) < HM_NODE_SLOTS;
+	     slot++) {
 		struct hm_dir *dir = hm_ptr_read(&file->dir[slot]);
 		u64 start = (u64)slot << shift;
 
 		if (start >= end)
 			return false;
-		if (next_in_dir(dir, start, from > start ? from : start, pgoff))
+		if (hm_dirty_next_in_dir(dir, start, from > start ? from : start, pgoff))
 			return *pgoff < end;
 		if (from <= start)
-			summary_settle(file->dirty, slot, dir->dirty, HM_NODE_SLOTS);
+			hm_dirty_summary_update(file->dirty, slot, dir->dirty, HM_NODE_SLOTS);
 	}
 	return false;
 }

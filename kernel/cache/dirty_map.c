@@ -27,18 +27,18 @@
 /* Where it came to that, it is not tried to do with less so many times. */
 #define WHOLE_REPEATS 3u
 
-static struct hm_dirty_map *dirty_map_of(const struct hm_cache *cache, u32 frame)
+static struct hm_dirty_map *hm_dirty_map_of(const struct hm_cache *cache, u32 frame)
 {
 	return &cache->dirty_map[frame];
 }
 
-static void set_all(unsigned long *map)
+static void hm_dirty_map_set_all(unsigned long *map)
 {
 	memset(map, 0xff, sizeof(*map) * HM_BITMAP_LONGS(HM_BLOCK_PAGES));
 }
 
 /* How many are set beside a page, down from it (-1) or up? */
-static u32 in_a_row(const unsigned long *map, u32 page, s64 step)
+static u32 hm_dirty_map_run_length(const unsigned long *map, u32 page, s64 step)
 {
 	s64 at = page + step;
 	u32 n = 0;
@@ -50,7 +50,7 @@ static u32 in_a_row(const unsigned long *map, u32 page, s64 step)
 }
 
 /* Does a first store go on with what will soon be all of the unit? A stream comes to its start. */
-static bool is_stream(const struct hm_pos *pos, u64 pgoff, struct hm_dirty_map *map)
+static bool hm_dirty_map_is_stream(const struct hm_pos *pos, u64 pgoff, struct hm_dirty_map *map)
 {
 	if (map->whole) {
 		map->whole--;
@@ -70,9 +70,9 @@ u64 hm_dirty_map_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access
 	bool more = false;
 
 	hm_assert(npages && !pos->base);
-	map = dirty_map_of(pos->file->cache, hm_word_frame(word));
+	map = hm_dirty_map_of(pos->file->cache, hm_word_frame(word));
 	if (hm_word_state(word) == HM_CLEAN) {
-		if (map->pinned || npages > MAX_PAGES || is_stream(pos, pgoff, map))
+		if (map->pinned || npages > MAX_PAGES || hm_dirty_map_is_stream(pos, pgoff, map))
 			return 0;
 		memset(map->changed, 0, sizeof(map->changed));
 	} else if (!(word & HM_W_PARTIAL_DIRTY)) {
@@ -82,10 +82,10 @@ u64 hm_dirty_map_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access
 		more |= !hm_bit_set(map->changed, i);
 	if (!more)
 		return HM_W_PARTIAL_DIRTY;
-	below = in_a_row(map->changed, page, -1);
+	below = hm_dirty_map_run_length(map->changed, page, -1);
 	/* Of a write(2) it is known what it is to, and it costs no fault for each page. */
 	if (hm_bits_count(map->changed) <= MAX_PAGES &&
-	    (npages > 1 || below + 1 + in_a_row(map->changed, page, 1) < IN_A_ROW))
+	    (npages > 1 || below + 1 + hm_dirty_map_run_length(map->changed, page, 1) < IN_A_ROW))
 		return HM_W_PARTIAL_DIRTY;
 	map->whole = WHOLE_REPEATS;
 	/* Of pages that are mapped one by one, only the first store is a fault that tells of it. */
@@ -97,12 +97,12 @@ u64 hm_dirty_map_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access
 /* All of it is to be written, if nobody asks. */
 void hm_dirty_map_claimed(const struct hm_pos *pos, u32 frame)
 {
-	set_all(dirty_map_of(pos->file->cache, frame)->writing);
+	hm_dirty_map_set_all(hm_dirty_map_of(pos->file->cache, frame)->writing);
 }
 
 u32 hm_writeback_pages(const struct hm_unit *unit, bool pinned, unsigned long *pages)
 {
-	struct hm_dirty_map *map = dirty_map_of(unit->file->cache, unit->frame);
+	struct hm_dirty_map *map = hm_dirty_map_of(unit->file->cache, unit->frame);
 	struct hm_pos pos;
 	u64 word, next;
 	u32 npages;
@@ -115,7 +115,7 @@ u32 hm_writeback_pages(const struct hm_unit *unit, bool pinned, unsigned long *p
 	if (word & HM_W_PARTIAL_DIRTY)
 		memcpy(pages, map->changed, sizeof(map->changed));
 	else
-		set_all(pages);
+		hm_dirty_map_set_all(pages);
 	memcpy(map->writing, pages, sizeof(map->writing));
 	npages = hm_bits_count(pages);
 	if (npages > FEW_PAGES)
@@ -136,7 +136,7 @@ u32 hm_writeback_pages(const struct hm_unit *unit, bool pinned, unsigned long *p
 /* How many of its pages the write-back is about. */
 u32 hm_dirty_map_written(const struct hm_pos *pos, u32 frame)
 {
-	return hm_bits_count(dirty_map_of(pos->file->cache, frame)->writing);
+	return hm_bits_count(hm_dirty_map_of(pos->file->cache, frame)->writing);
 }
 
 /* These are dirty after all. False: all are. */
@@ -147,7 +147,7 @@ bool hm_dirty_map_failed(const struct hm_pos *pos, u32 frame)
 
 	if (pos->base || hm_dirty_map_written(pos, frame) == HM_BLOCK_PAGES)
 		return false;
-	map = dirty_map_of(pos->file->cache, frame);
+	map = hm_dirty_map_of(pos->file->cache, frame);
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
 		if (hm_bit_test(map->writing, i))
 			hm_bit_set(map->changed, i);
@@ -157,7 +157,7 @@ bool hm_dirty_map_failed(const struct hm_pos *pos, u32 frame)
 /* The unit is dirty as its base pages were. False: all of it is. */
 bool hm_dirty_map_promoted(const struct hm_promotion *p)
 {
-	struct hm_dirty_map *map = dirty_map_of(p->unit.file->cache, p->unit.frame);
+	struct hm_dirty_map *map = hm_dirty_map_of(p->unit.file->cache, p->unit.frame);
 
 	memcpy(map->changed, p->changed, sizeof(map->changed));
 	return hm_bits_count(map->changed) <= MAX_PAGES;
@@ -166,7 +166,7 @@ bool hm_dirty_map_promoted(const struct hm_promotion *p)
 /* Another unit comes into a frame, and nobody who pinned the last one. */
 void hm_dirty_map_reset(struct hm_cache *cache, u32 frame)
 {
-	dirty_map_of(cache, frame)->pinned = false;
-	dirty_map_of(cache, frame)->whole = 0;
-	dirty_map_of(cache, frame)->sparse_writebacks = 0;
+	hm_dirty_map_of(cache, frame)->pinned = false;
+	hm_dirty_map_of(cache, frame)->whole = 0;
+	hm_dirty_map_of(cache, frame)->sparse_writebacks = 0;
 }

@@ -24,8 +24,8 @@
 #define ISOLATE_TRIES 8u
 
 /* Victims are kept sorted, so that neighbours can be unmapped together. */
-static void victim_add(struct hm_victim *victims, u32 *n, const struct hm_desc *desc,
-		       enum hm_kind kind, u32 frame, bool evict)
+static void hm_evict_add_victim(struct hm_victim *victims, u32 *n, const struct hm_desc *desc,
+				enum hm_kind kind, u32 frame, bool evict)
 {
 	u32 i = *n;
 
@@ -61,7 +61,7 @@ enum verdict {
  * have another one: miss() owns a word before it has it, and a late hm_queue_insert() of the
  * frame's last unit, that of the same word, may come in between.
  */
-static enum verdict judge(struct hm_desc *desc, u32 frame, bool claim)
+static enum verdict hm_evict_judge(struct hm_desc *desc, u32 frame, bool claim)
 {
 	hm_atomic_t *at = hm_ptr_read(&desc->word);
 	u64 word = hm_atomic_read(at);
@@ -84,27 +84,27 @@ static enum verdict judge(struct hm_desc *desc, u32 frame, bool claim)
  * A unit is out of its queue: whoever makes it clean puts it back. Until then its container
  * cannot be emptied, and what is free of that is for use.
  */
-static void not_clean(struct hm_cache *cache, u32 frame)
+static void hm_evict_not_clean(struct hm_cache *cache, u32 frame)
 {
 	if (hm_frame_is_base(cache, frame))
 		hm_pool_unisolate(cache, frame);
 }
 
 /* A tick may have come after @now was read: a minute is more than that takes. */
-static u32 since(u32 now, u32 stamp)
+static u32 hm_evict_age_since(u32 now, u32 stamp)
 {
 	return now - stamp < ~0u - 60000 ? now - stamp : 0;
 }
 
 /* Where a unit goes that was touched while inactive. */
-static enum hm_queue rescue_queue(const struct hm_desc *desc)
+static enum hm_queue hm_evict_reactivation_queue(const struct hm_desc *desc)
 {
 	return desc->priority == HM_ACCESS_HIGH ? HM_Q_HIGH : HM_Q_MAIN;
 }
 
 /* Claim up to @want units from the end of the inactive queue. */
-static u32 take_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
-			 u32 want, struct hm_victim *victims, u32 *n)
+static u32 hm_evict_take_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
+				  u32 want, struct hm_victim *victims, u32 *n)
 {
 	struct hm_list *list = &shard->list[kind][HM_Q_INACTIVE];
 	u32 count = hm_list_count(list);
@@ -116,17 +116,18 @@ static u32 take_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm
 		struct hm_desc *desc = hm_desc_of(cache, frame);
 
 		hm_queue_unlink(cache, shard, frame);
-		switch (judge(desc, frame, true)) {
+		switch (hm_evict_judge(desc, frame, true)) {
 		case TAKE:
-			victim_add(victims, n, desc, kind, frame, true);
+			hm_evict_add_victim(victims, n, desc, kind, frame, true);
 			taken++;
 			break;
 		case TOUCHED:
-			hm_queue_push(cache, shard, frame, rescue_queue(desc), false);
+			hm_queue_push(cache, shard, frame, hm_evict_reactivation_queue(desc),
+				      false);
 			hm_count(cache, HM_C_REACTIVATED, 1);
 			break;
 		case NOT_CLEAN:
-			not_clean(cache, frame);
+			hm_evict_not_clean(cache, frame);
 			break;
 		}
 	}
@@ -134,7 +135,7 @@ static u32 take_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm
 }
 
 /* Of what passes, from the oldest on, how many have been used? */
-static u32 use_once_used(struct hm_cache *cache, const struct hm_list *list)
+static u32 hm_evict_use_once_used(struct hm_cache *cache, const struct hm_list *list)
 {
 	u32 frame = list->tail, left = hm_list_count(list), used = 0;
 
@@ -152,8 +153,8 @@ static u32 use_once_used(struct hm_cache *cache, const struct hm_list *list)
  * all are, once. The last ones that were used may be in use. What was read ahead waits for its
  * stream, but not for long: then it is as any other that is new. @all: nothing else is left.
  */
-static u32 take_use_once(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
-			 bool all, u32 want, struct hm_victim *victims, u32 max, u32 *n)
+static u32 hm_evict_take_use_once(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
+				  bool all, u32 want, struct hm_victim *victims, u32 max, u32 *n)
 {
 	struct hm_list *list = &shard->list[kind][HM_Q_USE_ONCE];
 	u32 most = kind == HM_BASE ? USE_ONCE_KEEP_BASE : USE_ONCE_KEEP;
@@ -162,7 +163,7 @@ static u32 take_use_once(struct hm_cache *cache, struct hm_shard *shard, enum hm
 	u32 frame, next, left, used, taken = 0;
 
 	hm_spin_lock(&shard->queue_lock);
-	used = use_once_used(cache, list);
+	used = hm_evict_use_once_used(cache, list);
 	left = hm_list_count(list) < HM_SCAN_MAX ? hm_list_count(list) : HM_SCAN_MAX;
 	for (frame = list->tail; left-- && taken < want && *n < max; frame = next) {
 		struct hm_desc *desc = hm_desc_of(cache, frame);
@@ -170,19 +171,20 @@ static u32 take_use_once(struct hm_cache *cache, struct hm_shard *shard, enum hm
 		enum verdict verdict;
 
 		next = desc->prev;
-		if (!all && (ahead ? since(now, desc->stamp) < USE_ONCE_WAIT_MS : used <= keep))
+		if (!all && (ahead ? hm_evict_age_since(now, desc->stamp) < USE_ONCE_WAIT_MS :
+				     used <= keep))
 			continue;
 		hm_queue_unlink(cache, shard, frame);
-		verdict = ahead && !all ? TOUCHED : judge(desc, frame, true);
+		verdict = ahead && !all ? TOUCHED : hm_evict_judge(desc, frame, true);
 		if (verdict == TOUCHED && !ahead)
-			verdict = judge(desc, frame, true);
+			verdict = hm_evict_judge(desc, frame, true);
 		if (verdict == TAKE) {
-			victim_add(victims, n, desc, kind, frame, true);
+			hm_evict_add_victim(victims, n, desc, kind, frame, true);
 			taken++;
 		} else if (verdict == TOUCHED) {
 			hm_queue_push(cache, shard, frame, HM_Q_PROBATION, false);
 		} else {
-			not_clean(cache, frame);
+			hm_evict_not_clean(cache, frame);
 		}
 		used -= !ahead;
 	}
@@ -190,8 +192,8 @@ static u32 take_use_once(struct hm_cache *cache, struct hm_shard *shard, enum hm
 	return taken;
 }
 
-static u32 reclaim_use_once(struct hm_cache *cache, enum hm_kind kind, bool all, u32 want,
-			    struct hm_victim *victims, u32 max, u32 *n)
+static u32 hm_evict_reclaim_use_once(struct hm_cache *cache, enum hm_kind kind, bool all, u32 want,
+				     struct hm_victim *victims, u32 max, u32 *n)
 {
 	u32 taken = 0, i;
 
@@ -199,14 +201,14 @@ static u32 reclaim_use_once(struct hm_cache *cache, enum hm_kind kind, bool all,
 		struct hm_shard *shard = &cache->shards[i];
 
 		if (hm_list_count(&shard->list[kind][HM_Q_USE_ONCE]))
-			taken += take_use_once(cache, shard, kind, all, want - taken, victims, max,
-					       n);
+			taken += hm_evict_take_use_once(cache, shard, kind, all, want - taken,
+							victims, max, n);
 	}
 	return taken;
 }
 
 /* Queued units of a shard: the clean ones, and a few that no longer are. */
-static u32 shard_clean(const struct hm_shard *shard, enum hm_kind kind)
+static u32 hm_evict_shard_clean(const struct hm_shard *shard, enum hm_kind kind)
 {
 	const struct hm_list *list = shard->list[kind];
 
@@ -214,7 +216,7 @@ static u32 shard_clean(const struct hm_shard *shard, enum hm_kind kind)
 	       hm_list_count(&list[HM_Q_INACTIVE]);
 }
 
-static u32 shard_unproven(const struct hm_shard *shard, enum hm_kind kind)
+static u32 hm_evict_shard_unproven(const struct hm_shard *shard, enum hm_kind kind)
 {
 	const struct hm_list *list = shard->list[kind];
 
@@ -225,11 +227,11 @@ static u32 shard_unproven(const struct hm_shard *shard, enum hm_kind kind)
  * Which queue should give up a unit: probation if it has its share. Units of
  * high priority stay while anything else is left (and @high is false).
  */
-static enum hm_queue giving_queue(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
-				  bool high)
+static enum hm_queue hm_evict_donor_queue(struct hm_cache *cache, struct hm_shard *shard,
+					  enum hm_kind kind, bool high)
 {
 	struct hm_list *list = shard->list[kind];
-	u64 all = shard_clean(shard, kind);
+	u64 all = hm_evict_shard_clean(shard, kind);
 	u64 probation = hm_list_count(&list[HM_Q_PROBATION]);
 
 	if (!hm_list_count(&list[HM_Q_MAIN]))
@@ -243,8 +245,9 @@ static enum hm_queue giving_queue(struct hm_cache *cache, struct hm_shard *shard
  * Make inactive the neighbours of a unit that just became inactive, if they
  * came into the same queue at about the same time.
  */
-static u32 take_neighbours(struct hm_cache *cache, struct hm_shard *shard, u32 frame,
-			   enum hm_queue queue, u32 want, struct hm_victim *victims, u32 *n)
+static u32 hm_evict_take_neighbours(struct hm_cache *cache, struct hm_shard *shard, u32 frame,
+				    enum hm_queue queue, u32 want, struct hm_victim *victims,
+				    u32 *n)
 {
 	enum hm_kind kind = hm_frame_kind(cache, frame);
 	struct hm_desc *desc = hm_desc_of(cache, frame);
@@ -273,20 +276,20 @@ static u32 take_neighbours(struct hm_cache *cache, struct hm_shard *shard, u32 f
 			break;
 		hm_queue_unlink(cache, shard, hm_word_frame(word));
 		hm_queue_push(cache, shard, hm_word_frame(word), HM_Q_INACTIVE, false);
-		victim_add(victims, n, other, kind, hm_word_frame(word), false);
+		hm_evict_add_victim(victims, n, other, kind, hm_word_frame(word), false);
 		taken++;
 	}
 	return taken;
 }
 
-static u32 make_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
-			 bool high, u32 want, struct hm_victim *victims, u32 *n)
+static u32 hm_evict_make_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
+				  bool high, u32 want, struct hm_victim *victims, u32 *n)
 {
 	u32 budget = HM_SCAN_MAX;
 	u32 taken = 0;
 
 	while (taken < want && budget-- > 0) {
-		enum hm_queue queue = giving_queue(cache, shard, kind, high);
+		enum hm_queue queue = hm_evict_donor_queue(cache, shard, kind, high);
 		struct hm_list *list = &shard->list[kind][queue];
 		u32 frame = list->tail, stamp;
 		struct hm_desc *desc;
@@ -296,44 +299,46 @@ static u32 make_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm
 		desc = hm_desc_of(cache, frame);
 		stamp = desc->stamp;
 		hm_queue_unlink(cache, shard, frame);
-		if (judge(desc, frame, false) == NOT_CLEAN) {
-			not_clean(cache, frame);
+		if (hm_evict_judge(desc, frame, false) == NOT_CLEAN) {
+			hm_evict_not_clean(cache, frame);
 			continue;
 		}
 		hm_queue_push(cache, shard, frame, HM_Q_INACTIVE, false);
-		victim_add(victims, n, desc, kind, frame, false);
+		hm_evict_add_victim(victims, n, desc, kind, frame, false);
 		taken++;
 		desc->stamp = stamp; /* for its neighbours to compare with */
-		taken += take_neighbours(cache, shard, frame, queue, want - taken, victims, n);
+		taken += hm_evict_take_neighbours(cache, shard, frame, queue, want - taken, victims,
+						  n);
 	}
 	hm_count(cache, HM_C_DEACTIVATED, taken);
 	return taken;
 }
 
-static u32 reclaim_shard(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
-			 bool high, u32 want, struct hm_victim *victims, u32 max, u32 *n)
+static u32 hm_evict_reclaim_shard(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
+				  bool high, u32 want, struct hm_victim *victims, u32 max, u32 *n)
 {
 	struct hm_list *list = shard->list[kind];
 	u32 taken, target, room, inactive;
 
 	hm_spin_lock(&shard->queue_lock);
 	room = (max - *n) / 2;
-	taken = take_inactive(cache, shard, kind, want < room ? want : room, victims, n);
-	target = (u32)((u64)shard_clean(shard, kind) * cache->opts.inactive_ratio / 100);
+	taken = hm_evict_take_inactive(cache, shard, kind, want < room ? want : room, victims, n);
+	target = (u32)((u64)hm_evict_shard_clean(shard, kind) * cache->opts.inactive_ratio / 100);
 	if (target < want - taken)
 		target = want - taken;
 	inactive = hm_list_count(&list[HM_Q_INACTIVE]);
 	if (inactive < target) {
 		room = max - *n;
 		target -= inactive;
-		make_inactive(cache, shard, kind, high, target < room ? target : room, victims, n);
+		hm_evict_make_inactive(cache, shard, kind, high, target < room ? target : room,
+				       victims, n);
 	}
 	hm_spin_unlock(&shard->queue_lock);
 	return taken;
 }
 
-static void reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32 want,
-			 struct hm_victim *victims, u32 max, u32 *n)
+static void hm_evict_reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32 want,
+				  struct hm_victim *victims, u32 max, u32 *n)
 {
 	u32 cursor = (u32)hm_atomic_add(&cache->evict_cursor, 1);
 	u32 start = cursor, most = 0, taken = 0, high, i;
@@ -346,7 +351,8 @@ static void reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32 want,
 	 * a hint.
 	 */
 	for (i = 0; i < cache->nshards; i++) {
-		u32 units = shard_unproven(&cache->shards[(start + i) % cache->nshards], kind);
+		u32 units =
+			hm_evict_shard_unproven(&cache->shards[(start + i) % cache->nshards], kind);
 
 		if (units > most + most / 4) {
 			cursor = start + i;
@@ -355,8 +361,9 @@ static void reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32 want,
 	}
 	for (high = 0; high < 2 && !*n; high++) {
 		for (i = 0; i < cache->nshards && taken < want && *n + 2 <= max; i++)
-			taken += reclaim_shard(cache, &cache->shards[(cursor + i) % cache->nshards],
-					       kind, high, want - taken, victims, max, n);
+			taken += hm_evict_reclaim_shard(
+				cache, &cache->shards[(cursor + i) % cache->nshards], kind, high,
+				want - taken, victims, max, n);
 	}
 }
 
@@ -367,8 +374,8 @@ struct oldest {
 };
 
 /* queue_lock of the shard is held. */
-static void oldest_of_shard(struct hm_cache *cache, const struct hm_shard *shard, enum hm_kind kind,
-			    u32 now, struct oldest *oldest)
+static void hm_evict_oldest_of_shard(struct hm_cache *cache, const struct hm_shard *shard,
+				     enum hm_kind kind, u32 now, struct oldest *oldest)
 {
 	u32 q;
 
@@ -378,14 +385,14 @@ static void oldest_of_shard(struct hm_cache *cache, const struct hm_shard *shard
 
 		if (!hm_list_count(list))
 			continue;
-		age = since(now, hm_desc_of(cache, list->tail)->stamp);
+		age = hm_evict_age_since(now, hm_desc_of(cache, list->tail)->stamp);
 		if (oldest->frame == HM_NO_FRAME_ID || age > oldest->age)
 			*oldest = (struct oldest){ list->tail, age };
 	}
 }
 
 /* Does a shard have units of a kind in its queues? Without the lock: a hint. */
-static bool has_units(const struct hm_shard *shard, enum hm_kind kind)
+static bool hm_evict_has_units(const struct hm_shard *shard, enum hm_kind kind)
 {
 	u32 q;
 
@@ -395,17 +402,17 @@ static bool has_units(const struct hm_shard *shard, enum hm_kind kind)
 	return false;
 }
 
-static bool any_has_units(const struct hm_cache *cache, enum hm_kind kind)
+static bool hm_evict_any_has_units(const struct hm_cache *cache, enum hm_kind kind)
 {
 	u32 i;
 
 	for (i = 0; i < cache->nshards; i++)
-		if (has_units(&cache->shards[i], kind))
+		if (hm_evict_has_units(&cache->shards[i], kind))
 			return true;
 	return false;
 }
 
-static void find_oldest(struct hm_cache *cache, struct oldest oldest[HM_KINDS])
+static void hm_evict_find_oldest(struct hm_cache *cache, struct oldest oldest[HM_KINDS])
 {
 	u32 now = (u32)hm_atomic_read(&cache->clock), kind, i;
 
@@ -414,11 +421,12 @@ static void find_oldest(struct hm_cache *cache, struct oldest oldest[HM_KINDS])
 	for (i = 0; i < cache->nshards; i++) {
 		struct hm_shard *shard = &cache->shards[i];
 
-		if (!has_units(shard, HM_HUGE) && !has_units(shard, HM_BASE))
+		if (!hm_evict_has_units(shard, HM_HUGE) && !hm_evict_has_units(shard, HM_BASE))
 			continue;
 		hm_spin_lock(&shard->queue_lock);
 		for (kind = 0; kind < HM_KINDS; kind++)
-			oldest_of_shard(cache, shard, (enum hm_kind)kind, now, &oldest[kind]);
+			hm_evict_oldest_of_shard(cache, shard, (enum hm_kind)kind, now,
+						 &oldest[kind]);
 		hm_spin_unlock(&shard->queue_lock);
 	}
 }
@@ -427,7 +435,7 @@ static void find_oldest(struct hm_cache *cache, struct oldest oldest[HM_KINDS])
  * Of this kind, or of the other one? In a pool that is all new within a second, a block that
  * has just come would be the oldest of its kind, and go for each of its own pages.
  */
-static bool own_goes(const struct oldest *own, const struct oldest *other)
+static bool hm_evict_prefers_own(const struct oldest *own, const struct oldest *other)
 {
 	if (own->frame == HM_NO_FRAME_ID || other->frame == HM_NO_FRAME_ID)
 		return own->frame != HM_NO_FRAME_ID;
@@ -435,7 +443,7 @@ static bool own_goes(const struct oldest *own, const struct oldest *other)
 }
 
 /* Could a carved frame be emptied? All of it is free, or queued, as what is clean is. */
-static bool can_isolate(struct hm_cache *cache, u32 huge)
+static bool hm_evict_can_isolate(struct hm_cache *cache, u32 huge)
 {
 	const struct hm_desc *desc = hm_desc_of(cache, hm_pool_base_frame(cache, huge, 0));
 	u32 i;
@@ -454,7 +462,7 @@ static bool can_isolate(struct hm_cache *cache, u32 huge)
  * page; or one beside it. None, if each of them has a page that is dirty: then no
  * huge frame would come of it, and all that is clean would go.
  */
-static u32 container_to_isolate(struct hm_cache *cache, u32 oldest)
+static u32 hm_evict_pick_container(struct hm_cache *cache, u32 oldest)
 {
 	u64 now = hm_atomic_read(&cache->isolated);
 	u32 huge = (u32)now, i;
@@ -464,7 +472,7 @@ static u32 container_to_isolate(struct hm_cache *cache, u32 oldest)
 		return huge;
 	for (i = 0; i < ISOLATE_TRIES; i++) {
 		huge = (hm_pool_container(cache, oldest) + i) % cache->nframes;
-		if (!can_isolate(cache, huge))
+		if (!hm_evict_can_isolate(cache, huge))
 			continue;
 		while (!hm_atomic_cas(&cache->isolated, &now, huge))
 			;
@@ -480,8 +488,8 @@ static u32 container_to_isolate(struct hm_cache *cache, u32 oldest)
  * Empty a carved frame, so that it becomes a huge one again: claim all clean
  * base pages in it. If one is not after all, the others' frames are for use meanwhile.
  */
-static void isolate_container(struct hm_cache *cache, u32 huge, struct hm_victim *victims, u32 max,
-			      u32 *n)
+static void hm_evict_isolate_container(struct hm_cache *cache, u32 huge, struct hm_victim *victims,
+				       u32 max, u32 *n)
 {
 	u32 frame = hm_pool_base_frame(cache, huge, 0);
 	u32 before = *n, i;
@@ -502,14 +510,14 @@ static void isolate_container(struct hm_cache *cache, u32 huge, struct hm_victim
 		/* Still queued in this shard? Then it stays so while we look. */
 		where = hm_atomic_read(&desc->where);
 		if (where != HM_Q_NONE && &cache->shards[where >> 8] == shard) {
-			verdict = judge(desc, frame, true);
+			verdict = hm_evict_judge(desc, frame, true);
 			if (verdict == TOUCHED)
-				verdict = judge(desc, frame, true);
+				verdict = hm_evict_judge(desc, frame, true);
 			/* Not clean: whoever makes it clean queues it again. */
 			if (verdict != TOUCHED)
 				hm_queue_unlink(cache, shard, frame);
 			if (verdict == TAKE)
-				victim_add(victims, n, desc, HM_BASE, frame, true);
+				hm_evict_add_victim(victims, n, desc, HM_BASE, frame, true);
 			stays |= verdict == NOT_CLEAN;
 		}
 		hm_spin_unlock(&shard->queue_lock);
@@ -539,8 +547,9 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 	u32 round, n = 0;
 
 	hm_assert(max >= 4 && want > 0);
-	if (reclaim_use_once(cache, kind, false, want, victims, max, &n) ||
-	    (kind == HM_BASE && reclaim_use_once(cache, HM_HUGE, false, 1, victims, max, &n)))
+	if (hm_evict_reclaim_use_once(cache, kind, false, want, victims, max, &n) ||
+	    (kind == HM_BASE &&
+	     hm_evict_reclaim_use_once(cache, HM_HUGE, false, 1, victims, max, &n)))
 		return n;
 	/*
 	 * The queues hold some units that are no longer clean. A round that
@@ -553,39 +562,41 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 		const struct oldest *other = &oldest[other_kind];
 
 		/* Ages take all locks, and of one kind alone nobody need know them. */
-		if (any_has_units(cache, kind) && !any_has_units(cache, other_kind)) {
-			reclaim_kind(cache, kind, want, victims, max, &n);
+		if (hm_evict_any_has_units(cache, kind) &&
+		    !hm_evict_any_has_units(cache, other_kind)) {
+			hm_evict_reclaim_kind(cache, kind, want, victims, max, &n);
 			continue;
 		}
-		find_oldest(cache, oldest);
+		hm_evict_find_oldest(cache, oldest);
 		if (own->frame == HM_NO_FRAME_ID && other->frame == HM_NO_FRAME_ID) {
-			if (!reclaim_use_once(cache, kind, true, want, victims, max, &n))
-				reclaim_use_once(cache, other_kind, true, want, victims, max, &n);
+			if (!hm_evict_reclaim_use_once(cache, kind, true, want, victims, max, &n))
+				hm_evict_reclaim_use_once(cache, other_kind, true, want, victims,
+							  max, &n);
 			break;
 		}
-		if (own_goes(own, other)) {
-			reclaim_kind(cache, kind, want, victims, max, &n);
+		if (hm_evict_prefers_own(own, other)) {
+			hm_evict_reclaim_kind(cache, kind, want, victims, max, &n);
 		} else if (kind == HM_HUGE) {
-			u32 huge = container_to_isolate(cache, other->frame);
+			u32 huge = hm_evict_pick_container(cache, other->frame);
 
 			if (huge != HM_NO_FRAME_ID) {
-				isolate_container(cache, huge, victims, max, &n);
+				hm_evict_isolate_container(cache, huge, victims, max, &n);
 			} else if (own->frame != HM_NO_FRAME_ID &&
 				   (own->age >= OLDER_MS || !hm_pool_free(cache, HM_HUGE))) {
-				reclaim_kind(cache, HM_HUGE, want, victims, max, &n);
+				hm_evict_reclaim_kind(cache, HM_HUGE, want, victims, max, &n);
 			} else if (hm_cache_free_pages(cache) <
 				   hm_pool_free_target(cache) * HM_BLOCK_PAGES) {
-				reclaim_kind(cache, HM_BASE, want, victims, max, &n);
+				hm_evict_reclaim_kind(cache, HM_BASE, want, victims, max, &n);
 			} else {
 				break;
 			}
 		} else {
-			reclaim_kind(cache, HM_HUGE, 1, victims, max, &n);
+			hm_evict_reclaim_kind(cache, HM_HUGE, 1, victims, max, &n);
 		}
 	}
 	/* What is in use, or yet to be used, goes for who waits, not for frames to be free. */
 	if (!n && (kind == HM_BASE || !hm_pool_free(cache, HM_HUGE)))
-		reclaim_use_once(cache, kind, true, want, victims, max, &n);
+		hm_evict_reclaim_use_once(cache, kind, true, want, victims, max, &n);
 	return n;
 }
 
@@ -654,8 +665,8 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 }
 
 /* Claim a unit for invalidation; false: it is not there, or not wanted. */
-static enum hm_invalidated invalidate_one(struct hm_pos *pos, u64 word, bool discard,
-					  struct hm_unit *unit)
+static enum hm_invalidated hm_evict_invalidate_one(struct hm_pos *pos, u64 word, bool discard,
+						   struct hm_unit *unit)
 {
 	bool dirty = hm_word_state(word) == HM_DIRTY;
 
@@ -713,7 +724,7 @@ enum hm_invalidated hm_invalidate(struct hm_file *file, u64 *at, u64 end, bool d
 			*at = hm_block_start(*at) + HM_BLOCK_PAGES;
 			continue;
 		}
-		result = invalidate_one(&pos, word, discard, unit);
+		result = hm_evict_invalidate_one(&pos, word, discard, unit);
 		if (result == HM_INV_BUSY)
 			return result;
 		*at = pos.pgoff + hm_pos_pages(&pos);

@@ -7,7 +7,7 @@
 #include "internal.h"
 
 /* Does a miss on this page ask for a base page rather than for the block? */
-static bool wants_base(const struct hm_pos *pos, u64 pgoff, u32 access)
+static bool hm_fault_wants_base(const struct hm_pos *pos, u64 pgoff, u32 access)
 {
 	u64 size = hm_atomic_read(&pos->file->size);
 
@@ -29,14 +29,14 @@ static bool wants_base(const struct hm_pos *pos, u64 pgoff, u32 access)
 }
 
 /* Something of a block came to be cached in base pages, or to be used. */
-static void offer(const struct hm_pos *pos, u32 access, struct hm_unit *unit)
+static void hm_fault_queue_promotion(const struct hm_pos *pos, u32 access, struct hm_unit *unit)
 {
 	if (pos->base && hm_is_auto(access) && hm_promote_queue(pos, access))
 		unit->hints |= HM_HINT_PROMOTE;
 }
 
 /* A base page of a block comes in: has the program said that it wants one? */
-static void heed(const struct hm_pos *pos, u32 access)
+static void hm_fault_note_hint(const struct hm_pos *pos, u32 access)
 {
 	bool keep = (access & (HM_ACCESS_BASE | HM_ACCESS_AUTO)) == HM_ACCESS_BASE;
 
@@ -44,7 +44,7 @@ static void heed(const struct hm_pos *pos, u32 access)
 		hm_promote_note(pos, keep);
 }
 
-static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_unit *unit)
+static enum hm_outcome hm_fault_miss(struct hm_pos *pos, u64 word, u32 access, struct hm_unit *unit)
 {
 	struct hm_cache *cache = pos->file->cache;
 	u32 hints = 0, frame;
@@ -85,15 +85,15 @@ static enum hm_outcome miss(struct hm_pos *pos, u64 word, u32 access, struct hm_
 	if (!(access & HM_ACCESS_AHEAD))
 		hints |= HM_HINT_READAHEAD;
 	if (pos->base)
-		heed(pos, access);
-	offer(pos, access, unit);
+		hm_fault_note_hint(pos, access);
+	hm_fault_queue_promotion(pos, access, unit);
 	unit->frame = frame;
 	unit->hints |= hints;
 	return hm_index_is_zero_fill(pos) ? HM_ZERO : HM_FILL;
 }
 
 /* The word of a cached unit after a store to it; @next: after the touch. */
-static u64 stored(const struct hm_pos *pos, u64 word, u64 next, u64 pgoff, u32 access)
+static u64 hm_fault_mark_stored(const struct hm_pos *pos, u64 word, u64 next, u64 pgoff, u32 access)
 {
 	switch (hm_word_state(word)) {
 	case HM_CLEAN:
@@ -113,8 +113,8 @@ static u64 stored(const struct hm_pos *pos, u64 word, u64 next, u64 pgoff, u32 a
 }
 
 /* The same unit is dirty since now, or was so before. */
-static void heed_store(const struct hm_pos *pos, u64 word, u64 next, bool above,
-		       struct hm_unit *unit)
+static void hm_fault_note_store(const struct hm_pos *pos, u64 word, u64 next, bool above,
+				struct hm_unit *unit)
 {
 	if (hm_word_state(word) == HM_CLEAN) {
 		hm_dirty_mark(pos);
@@ -134,7 +134,8 @@ static void heed_store(const struct hm_pos *pos, u64 word, u64 next, bool above,
  * A unit is cached: note the touch, and the store if it is one. False: its
  * word changed meanwhile, look again.
  */
-static bool hit(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access, struct hm_unit *unit)
+static bool hm_fault_hit(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access,
+			 struct hm_unit *unit)
 {
 	u64 next = (word | HM_W_REF) & ~(HM_W_AHEAD | HM_W_MARK);
 	bool dirties = (access & HM_ACCESS_WRITE) && hm_word_state(word) == HM_CLEAN;
@@ -145,7 +146,7 @@ static bool hit(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access, struc
 	    hm_dirty_map_is_sparse(pos, hm_word_frame(word)))
 		next = (next & ~HM_W_REF) | (word & HM_W_REF);
 	if (access & HM_ACCESS_WRITE)
-		next = stored(pos, word, next, pgoff, access);
+		next = hm_fault_mark_stored(pos, word, next, pgoff, access);
 	if (dirties)
 		above = hm_dirty_add(pos);
 	if (next != word && !hm_atomic_cas(pos->word, &word, next)) {
@@ -154,10 +155,10 @@ static bool hit(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access, struc
 		return false;
 	}
 	if (access & HM_ACCESS_WRITE)
-		heed_store(pos, word, next, above, unit);
+		hm_fault_note_store(pos, word, next, above, unit);
 	if (word & HM_W_AHEAD) {
 		hm_count(pos->file->cache, HM_C_AHEAD_USED, 1);
-		offer(pos, access, unit);
+		hm_fault_queue_promotion(pos, access, unit);
 	}
 	if (word & HM_W_MARK)
 		unit->hints |= HM_HINT_READAHEAD;
@@ -168,7 +169,7 @@ static bool hit(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access, struc
  * A unit is on its way in or out: ask to be told. False: look again. Who asks only for what
  * is cached comes back for it, and is told of the marker then.
  */
-static bool busy(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *unit)
+static bool hm_fault_busy(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *unit)
 {
 	bool used = hm_word_state(word) == HM_FILLING && !(access & HM_ACCESS_CACHED);
 	u64 next = word | HM_W_WAIT;
@@ -187,15 +188,15 @@ static bool busy(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit 
 }
 
 /* One look at the unit's word; HM_BUSY with *again: something changed. */
-static enum hm_outcome look(struct hm_pos *pos, u64 pgoff, u32 access, struct hm_unit *unit,
-			    bool *again)
+static enum hm_outcome hm_fault_try(struct hm_pos *pos, u64 pgoff, u32 access, struct hm_unit *unit,
+				    bool *again)
 {
 	u64 word = hm_index_word(pos, pgoff);
 	enum hm_outcome outcome;
 
 	*again = false;
 	/* Whoever will fill it joins it. */
-	if (pos->base && !(access & HM_ACCESS_CACHED) && !wants_base(pos, pgoff, access) &&
+	if (pos->base && !(access & HM_ACCESS_CACHED) && !hm_fault_wants_base(pos, pgoff, access) &&
 	    !hm_atomic_read(&pos->base->resident)) {
 		if (hm_index_join(pos))
 			unit->hints |= HM_HINT_JOINED;
@@ -206,29 +207,29 @@ static enum hm_outcome look(struct hm_pos *pos, u64 pgoff, u32 access, struct hm
 	case HM_ABSENT:
 		if (access & HM_ACCESS_CACHED)
 			return HM_MISS;
-		if (!pos->base && wants_base(pos, pgoff, access)) {
+		if (!pos->base && hm_fault_wants_base(pos, pgoff, access)) {
 			if (!hm_index_split(pos, word)) {
 				unit->err = HM_NODE_BASE;
 				return HM_NO_NODE;
 			}
 			break;
 		}
-		outcome = miss(pos, word, access, unit);
+		outcome = hm_fault_miss(pos, word, access, unit);
 		if (outcome == HM_BUSY)
 			break;
 		return outcome;
 	case HM_FILLING:
 	case HM_EVICTING:
-		if (!busy(pos, word, access, unit))
+		if (!hm_fault_busy(pos, word, access, unit))
 			break;
 		return HM_BUSY;
 	case HM_CLEAN:
 	case HM_DIRTY:
 	case HM_WRITING:
-		if (!(access & HM_ACCESS_AHEAD) && !hit(pos, word, pgoff, access, unit))
+		if (!(access & HM_ACCESS_AHEAD) && !hm_fault_hit(pos, word, pgoff, access, unit))
 			break;
 		if (access & HM_ACCESS_HUGE)
-			offer(pos, access, unit);
+			hm_fault_queue_promotion(pos, access, unit);
 		return HM_HIT;
 	case HM_FAILED:
 		unit->err = -(int)hm_word_frame(word);
@@ -246,7 +247,7 @@ static enum hm_outcome look(struct hm_pos *pos, u64 pgoff, u32 access, struct hm
 	return HM_BUSY;
 }
 
-static void count_fault(struct hm_cache *cache, enum hm_counter kind)
+static void hm_fault_count_fault(struct hm_cache *cache, enum hm_counter kind)
 {
 	struct hm_shard *shard = hm_local_shard(cache);
 
@@ -254,21 +255,22 @@ static void count_fault(struct hm_cache *cache, enum hm_counter kind)
 	hm_atomic_count(&shard->count[kind], 1);
 }
 
-static void count_outcome(struct hm_cache *cache, enum hm_outcome outcome, u32 access)
+static void hm_fault_count_outcome(struct hm_cache *cache, enum hm_outcome outcome, u32 access)
 {
 	bool ahead = access & HM_ACCESS_AHEAD;
 
 	switch (outcome) {
 	case HM_HIT:
 		if (!ahead && !(access & HM_ACCESS_AGAIN))
-			count_fault(cache, HM_C_HITS);
+			hm_fault_count_fault(cache, HM_C_HITS);
 		break;
 	case HM_FILL:
 	case HM_ZERO:
 		if (ahead)
 			hm_count(cache, HM_C_AHEAD, 1);
 		else
-			count_fault(cache, outcome == HM_FILL ? HM_C_FILLS : HM_C_ZERO_FILLS);
+			hm_fault_count_fault(cache,
+					     outcome == HM_FILL ? HM_C_FILLS : HM_C_ZERO_FILLS);
 		break;
 	default:
 		break;
@@ -291,50 +293,50 @@ enum hm_outcome hm_fault(struct hm_file *file, u64 pgoff, u32 access, struct hm_
 		return access & HM_ACCESS_CACHED ? HM_MISS : HM_NO_NODE;
 	}
 	do {
-		outcome = look(&pos, pgoff, access, unit, &again);
+		outcome = hm_fault_try(&pos, pgoff, access, unit, &again);
 	} while (again);
-	count_outcome(file->cache, outcome, access);
+	hm_fault_count_outcome(file->cache, outcome, access);
 	return outcome;
 }
 
 /* May a unit be mapped beside a fault? The marker must be seen by a fault of its own. */
-static bool mappable(u64 word)
+static bool hm_fault_mappable(u64 word)
 {
 	return hm_state_resident(hm_word_state(word)) && hm_word_state(word) != HM_EVICTING &&
 	       !(word & HM_W_MARK);
 }
 
 /* A touch of a unit that is cached, at a position that is set. */
-static bool touch(struct hm_pos *pos, u64 pgoff, struct hm_unit *unit)
+static bool hm_fault_touch_pos(struct hm_pos *pos, u64 pgoff, struct hm_unit *unit)
 {
 	u64 word;
 
 	for (;;) {
 		word = hm_index_word(pos, pgoff);
-		if (!mappable(word))
+		if (!hm_fault_mappable(word))
 			return false;
 		hm_unit_set(unit, pos, hm_word_frame(word));
-		if (hit(pos, word, pgoff, HM_ACCESS_READ, unit))
+		if (hm_fault_hit(pos, word, pgoff, HM_ACCESS_READ, unit))
 			return true;
 	}
 }
 
-static bool find_and_touch(struct hm_file *file, u64 pgoff, struct hm_pos *pos,
-			   struct hm_unit *unit)
+static bool hm_fault_find_and_touch(struct hm_file *file, u64 pgoff, struct hm_pos *pos,
+				    struct hm_unit *unit)
 {
 	if (pgoff >= hm_file_npages(file) || !hm_index_find(file, pgoff, pos))
 		return false;
 	unit->hints = 0;
 	unit->err = 0;
-	return touch(pos, pgoff, unit);
+	return hm_fault_touch_pos(pos, pgoff, unit);
 }
 
 /*
- * A touch of a base page of a block that was seen split: what touch() does, in
+ * A touch of a base page of a block that was seen split: what hm_fault_touch_pos() does, in
  * short for the many pages of a row. If the block has been joined since, the words
  * of its base pages say that nothing is there.
  */
-static bool touch_base(struct hm_pos *pos, u64 pgoff)
+static bool hm_fault_touch_base(struct hm_pos *pos, u64 pgoff)
 {
 	struct hm_unit unit = { .hints = 0 };
 	u64 word;
@@ -343,10 +345,10 @@ static bool touch_base(struct hm_pos *pos, u64 pgoff)
 	pos->word = &pos->base->word[pos->base_slot];
 	for (;;) {
 		word = hm_atomic_read(pos->word);
-		if (!mappable(word))
+		if (!hm_fault_mappable(word))
 			return false;
 		if ((word & (HM_W_REF | HM_W_AHEAD)) == HM_W_REF ||
-		    hit(pos, word, pgoff, HM_ACCESS_READ, &unit))
+		    hm_fault_hit(pos, word, pgoff, HM_ACCESS_READ, &unit))
 			return true;
 	}
 }
@@ -357,7 +359,7 @@ bool hm_fault_around(struct hm_file *file, u64 pgoff, u64 *first, u64 *last, str
 	struct hm_pos pos;
 
 	hm_assert(*first <= pgoff && pgoff <= *last);
-	if (!find_and_touch(file, pgoff, &pos, unit))
+	if (!hm_fault_find_and_touch(file, pgoff, &pos, unit))
 		return false;
 	start = hm_block_start(pgoff);
 	end = start + HM_BLOCK_PAGES - 1;
@@ -372,9 +374,9 @@ bool hm_fault_around(struct hm_file *file, u64 pgoff, u64 *first, u64 *last, str
 		*last = end;
 		return true;
 	}
-	while (low > start && touch_base(&pos, low - 1))
+	while (low > start && hm_fault_touch_base(&pos, low - 1))
 		low--;
-	while (high < end && touch_base(&pos, high + 1))
+	while (high < end && hm_fault_touch_base(&pos, high + 1))
 		high++;
 	*first = low;
 	*last = high;
@@ -394,7 +396,7 @@ bool hm_fill_cancel(const struct hm_unit *unit)
 }
 
 /* The frame could not be filled; see hm_fill_done(). */
-static bool fill_failed(const struct hm_pos *pos, u64 word, u32 frame, int err)
+static bool hm_fault_fill_failed(const struct hm_pos *pos, u64 word, u32 frame, int err)
 {
 	u64 next;
 
@@ -426,7 +428,7 @@ bool hm_fill_done(const struct hm_unit *unit, int err, bool dirty)
 	hm_assert(hm_word_state(word) == HM_FILLING && hm_word_frame(word) == unit->frame);
 	hm_assert(hm_pos_pages(&pos) == unit->npages);
 	if (err)
-		return fill_failed(&pos, word, unit->frame, err);
+		return hm_fault_fill_failed(&pos, word, unit->frame, err);
 
 	proven = hm_ghost_take(&pos);
 	if (proven)

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "hist.h"
 
-static u32 top_bit(u64 value)
+static u32 hm_hist_top_bit(u64 value)
 {
 	return 63u - (u32)__builtin_clzll(value);
 }
 
 /* Values below HM_HIST_SUB have a bucket each; then 32 for each power of two. */
-static u32 bucket_of(u64 value)
+static u32 hm_hist_bucket_of(u64 value)
 {
 	u32 shift, bucket;
 
 	if (value < HM_HIST_SUB)
 		return (u32)value;
-	shift = top_bit(value) - HM_HIST_SUB_BITS;
+	shift = hm_hist_top_bit(value) - HM_HIST_SUB_BITS;
 	bucket = (shift + 1) * HM_HIST_SUB + (u32)((value >> shift) - HM_HIST_SUB);
 	return bucket < HM_HIST_BUCKETS ? bucket : HM_HIST_BUCKETS - 1;
 }
 
-static u64 bucket_end(u32 bucket)
+static u64 hm_hist_bucket_end(u32 bucket)
 {
 	u32 shift;
 
@@ -32,7 +32,7 @@ void hm_hist_record(struct hm_hist *hist, u64 value)
 {
 	u64 max = hm_atomic_read(&hist->max);
 
-	hm_atomic_count(&hist->bucket[bucket_of(value)], 1);
+	hm_atomic_count(&hist->bucket[hm_hist_bucket_of(value)], 1);
 	hm_atomic_count(&hist->count, 1);
 	while (value > max && !hm_atomic_cas(&hist->max, &max, value))
 		;
@@ -52,7 +52,9 @@ u64 hm_hist_percentile(const struct hm_hist *hist, u32 per_100000)
 	for (i = 0; i < HM_HIST_BUCKETS; i++) {
 		seen += hm_atomic_read(&hist->bucket[i]);
 		if (seen >= want && seen)
-			return i < HM_HIST_BUCKETS - 1 && bucket_end(i) < max ? bucket_end(i) : max;
+			return i < HM_HIST_BUCKETS - 1 && hm_hist_bucket_end(i) < max ?
+				       hm_hist_bucket_end(i) :
+				       max;
 	}
 	return max;
 }

@@ -42,7 +42,7 @@ u64 hm_leaf_start(u64 pgoff)
 }
 
 /* Find the leaf above a page. False: pos->missing is what it would take. */
-static inline bool index_find(struct hm_file *file, u64 pgoff, struct hm_pos *pos)
+static inline bool hm_index_find_pos(struct hm_file *file, u64 pgoff, struct hm_pos *pos)
 {
 	u64 block = hm_block_of(pgoff);
 
@@ -69,7 +69,7 @@ static inline bool index_find(struct hm_file *file, u64 pgoff, struct hm_pos *po
 
 bool hm_index_find(struct hm_file *file, u64 pgoff, struct hm_pos *pos)
 {
-	return index_find(file, pgoff, pos);
+	return hm_index_find_pos(file, pgoff, pos);
 }
 
 /* Where the next node could be, after hm_index_find() found none. */
@@ -106,7 +106,7 @@ u64 hm_index_word(struct hm_pos *pos, u64 pgoff)
 	}
 }
 
-static void set_bit_to(unsigned long *map, u32 bit, bool value)
+static void hm_index_set_bit_to(unsigned long *map, u32 bit, bool value)
 {
 	if (value)
 		hm_bit_set(map, bit);
@@ -142,7 +142,7 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 	if (zero_fill || !needs_alloc)
 		memset(base->needs_alloc, needs_alloc ? 0xff : 0, sizeof(base->needs_alloc));
 	/*
-	 * set_zero_fill() sets the block's bit, then those of its pages, which may have gone
+	 * hm_index_set_zero_fill() sets the block's bit, then those of its pages, which may have gone
 	 * with that: all, then. (Clearing a bit is a full barrier; that one is clear, or is set
 	 * again below.)
 	 */
@@ -171,9 +171,10 @@ void hm_index_whole(const struct hm_pos *pos, struct hm_base *base, u64 now)
 	hm_atomic_t *block = &pos->leaf->word[pos->leaf_slot];
 	u64 old;
 
-	set_bit_to(pos->leaf->zero_fill, pos->leaf_slot,
-		   hm_bits_count(base->zero_fill) == HM_BLOCK_PAGES);
-	set_bit_to(pos->leaf->needs_alloc, pos->leaf_slot, hm_bits_count(base->needs_alloc));
+	hm_index_set_bit_to(pos->leaf->zero_fill, pos->leaf_slot,
+			    hm_bits_count(base->zero_fill) == HM_BLOCK_PAGES);
+	hm_index_set_bit_to(pos->leaf->needs_alloc, pos->leaf_slot,
+			    hm_bits_count(base->needs_alloc));
 	hm_bit_clear(pos->leaf->no_promote, pos->leaf_slot);
 	hm_bit_clear(pos->leaf->force_promote, pos->leaf_slot);
 	old = hm_atomic_read(block);
@@ -188,7 +189,7 @@ bool hm_index_join(struct hm_pos *pos)
 	u64 word;
 	u32 i;
 
-	/* Not beside set_zero_fill(), whose bit for the block would be lost. */
+	/* Not beside hm_index_set_zero_fill(), whose bit for the block would be lost. */
 	hm_spin_lock(&pos->file->node_lock);
 	hm_stay_begin();
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
@@ -231,7 +232,7 @@ bool hm_is_zero_fill(struct hm_file *file, u64 pgoff)
 	return hm_index_is_zero_fill(&pos);
 }
 
-static bool index_needs_alloc(const struct hm_pos *pos)
+static bool hm_index_page_needs_alloc(const struct hm_pos *pos)
 {
 	if (pos->base)
 		return hm_bit_test(pos->base->needs_alloc, pos->base_slot);
@@ -245,10 +246,10 @@ bool hm_needs_alloc(struct hm_file *file, u64 pgoff)
 	/* Most stores have none. Set before the bits are. */
 	if (!hm_atomic_read(&file->needs_alloc))
 		return false;
-	if (!index_find(file, pgoff, &pos))
+	if (!hm_index_find_pos(file, pgoff, &pos))
 		return true;
 	hm_index_word(&pos, pgoff);
-	return index_needs_alloc(&pos);
+	return hm_index_page_needs_alloc(&pos);
 }
 
 /* The unit has been written, or only a part of it: the store holds data there now. */
@@ -265,7 +266,7 @@ void hm_index_set_data(const struct hm_pos *pos, bool all)
 }
 
 /* Some pages of a block that is split, or the whole block. */
-static void set_zero_fill(const struct hm_pos *pos, u64 first, u64 end, bool zero_fill)
+static void hm_index_set_zero_fill(const struct hm_pos *pos, u64 first, u64 end, bool zero_fill)
 {
 	u64 start = hm_block_start(first);
 	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
@@ -280,7 +281,7 @@ static void set_zero_fill(const struct hm_pos *pos, u64 first, u64 end, bool zer
 	if (zero_fill)
 		hm_bit_set(pos->leaf->needs_alloc, pos->leaf_slot);
 	for (; base && first < end; first++) {
-		set_bit_to(base->zero_fill, (u32)(first - start), zero_fill);
+		hm_index_set_bit_to(base->zero_fill, (u32)(first - start), zero_fill);
 		if (zero_fill)
 			hm_bit_set(base->needs_alloc, (u32)(first - start));
 	}
@@ -290,7 +291,7 @@ static void set_zero_fill(const struct hm_pos *pos, u64 first, u64 end, bool zer
  * Behind the end of the store no room is needed. Whoever makes it larger sets the size first,
  * and then notes what has come as holes: see hm_file_add_node().
  */
-static void set_allocated(const struct hm_pos *pos, u64 first, u64 end)
+static void hm_index_set_allocated(const struct hm_pos *pos, u64 first, u64 end)
 {
 	u64 start = hm_block_start(first), all = hm_file_npages(pos->file);
 	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
@@ -302,7 +303,8 @@ static void set_allocated(const struct hm_pos *pos, u64 first, u64 end)
 }
 
 /* What is known of a range's blocks whose leaf is there. */
-static void set_range(struct hm_file *file, u64 pgoff, u64 npages, bool allocated, bool zero_fill)
+static void hm_index_set_range(struct hm_file *file, u64 pgoff, u64 npages, bool allocated,
+			       bool zero_fill)
 {
 	u64 end = pgoff + npages;
 
@@ -317,9 +319,9 @@ static void set_range(struct hm_file *file, u64 pgoff, u64 npages, bool allocate
 		if (next > end)
 			next = end;
 		if (found && allocated)
-			set_allocated(&pos, pgoff, next);
+			hm_index_set_allocated(&pos, pgoff, next);
 		else if (found)
-			set_zero_fill(&pos, pgoff, next, zero_fill);
+			hm_index_set_zero_fill(&pos, pgoff, next, zero_fill);
 		hm_spin_unlock(&file->node_lock);
 		pgoff = found ? next : hm_index_next(&pos, pgoff);
 	}
@@ -329,12 +331,12 @@ void hm_file_set_zero_fill(struct hm_file *file, u64 pgoff, u64 npages, bool zer
 {
 	if (zero_fill && npages)
 		hm_atomic_set(&file->needs_alloc, 1);
-	set_range(file, pgoff, npages, false, zero_fill);
+	hm_index_set_range(file, pgoff, npages, false, zero_fill);
 }
 
 void hm_file_set_allocated(struct hm_file *file, u64 pgoff, u64 npages)
 {
-	set_range(file, pgoff, npages, true, false);
+	hm_index_set_range(file, pgoff, npages, true, false);
 }
 
 bool hm_file_lacks_node(struct hm_file *file, u64 pgoff, enum hm_node_kind *kind)
@@ -347,8 +349,8 @@ bool hm_file_lacks_node(struct hm_file *file, u64 pgoff, enum hm_node_kind *kind
 	return true;
 }
 
-static bool add_leaf(struct hm_file *file, const struct hm_pos *pos, struct hm_leaf *leaf,
-		     const unsigned long *zero_fill, const unsigned long *needs_alloc)
+static bool hm_index_add_leaf(struct hm_file *file, const struct hm_pos *pos, struct hm_leaf *leaf,
+			      const unsigned long *zero_fill, const unsigned long *needs_alloc)
 {
 	u32 i;
 
@@ -365,8 +367,8 @@ static bool add_leaf(struct hm_file *file, const struct hm_pos *pos, struct hm_l
 	return hm_ptr_install(&pos->dir->leaf[pos->dir_slot], leaf);
 }
 
-static bool add_base(const struct hm_pos *pos, struct hm_base *base,
-		     const unsigned long *needs_alloc)
+static bool hm_index_add_base(const struct hm_pos *pos, struct hm_base *base,
+			      const unsigned long *needs_alloc)
 {
 	u32 i;
 
@@ -390,7 +392,7 @@ bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, v
 	bool added = false;
 
 	hm_index_find(file, pgoff, &pos);
-	/* Whoever makes it larger sets the size first: its set_zero_fill() finds the node then. */
+	/* Whoever makes it larger sets the size first: its hm_index_set_zero_fill() finds the node then. */
 	hm_spin_lock(&file->node_lock);
 	if (hm_file_size(file) != size)
 		goto out;
@@ -399,10 +401,10 @@ bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, v
 		added = hm_ptr_install(&file->dir[pos.root_slot], (struct hm_dir *)mem);
 		break;
 	case HM_NODE_LEAF:
-		added = add_leaf(file, &pos, mem, zero_fill, needs_alloc);
+		added = hm_index_add_leaf(file, &pos, mem, zero_fill, needs_alloc);
 		break;
 	case HM_NODE_BASE:
-		added = add_base(&pos, mem, needs_alloc);
+		added = hm_index_add_base(&pos, mem, needs_alloc);
 		break;
 	}
 	if (added) {
@@ -431,7 +433,7 @@ enum hm_state hm_peek(struct hm_file *file, u64 pgoff, struct hm_unit *unit)
 	unit->hints = hm_atomic_read(&file->needs_alloc) ? HM_HINT_NEEDS_ALLOC : 0;
 	unit->err = 0;
 	/* Of a file that ends with the index, somebody may ask for what follows. */
-	if (hm_block_of(pgoff) >= HM_FILE_BLOCKS_MAX || !index_find(file, pgoff, &pos)) {
+	if (hm_block_of(pgoff) >= HM_FILE_BLOCKS_MAX || !hm_index_find_pos(file, pgoff, &pos)) {
 		unit->file = file;
 		unit->pgoff = hm_block_start(pgoff);
 		unit->npages = HM_BLOCK_PAGES;
@@ -441,7 +443,7 @@ enum hm_state hm_peek(struct hm_file *file, u64 pgoff, struct hm_unit *unit)
 	word = hm_index_word(&pos, pgoff);
 	hm_unit_set(unit, &pos, hm_word_frame(word));
 	/* Of that unit, whatever the block is split into meanwhile. */
-	if (unit->hints && !index_needs_alloc(&pos))
+	if (unit->hints && !hm_index_page_needs_alloc(&pos))
 		unit->hints = 0;
 	return hm_word_state(word);
 }

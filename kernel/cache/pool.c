@@ -13,7 +13,7 @@
  * Neighbours have different homes: whichever frames have memory, each shard has
  * its part of it.
  */
-static struct hm_shard *home_of(struct hm_cache *cache, u32 huge)
+static struct hm_shard *hm_pool_home_of(struct hm_cache *cache, u32 huge)
 {
 	return &cache->shards[huge % cache->nshards];
 }
@@ -38,7 +38,7 @@ u64 hm_frame_offset(const struct hm_cache *cache, u32 frame)
 	return (u64)(frame - cache->nframes) << HM_PAGE_SHIFT;
 }
 
-static void count_free(struct hm_shard *shard, enum hm_kind kind, s64 delta)
+static void hm_pool_count_free(struct hm_shard *shard, enum hm_kind kind, s64 delta)
 {
 	hm_atomic_count(&shard->nfree[kind], delta);
 }
@@ -84,7 +84,7 @@ u64 hm_pool_free_target(const struct hm_cache *cache)
 }
 
 /* Pages that a shard, or all of them, should have free for a kind. */
-static u64 free_target(const struct hm_cache *cache, enum hm_kind kind)
+static u64 hm_pool_node_free_target(const struct hm_cache *cache, enum hm_kind kind)
 {
 	return kind == HM_BASE ? cache->opts.evict_batch * 2 :
 				 hm_pool_free_target(cache) * HM_BLOCK_PAGES;
@@ -102,16 +102,16 @@ bool hm_pool_low(struct hm_cache *cache, enum hm_kind kind)
 
 	if (kind == HM_BASE)
 		free += hm_atomic_read(&shard->nfree[HM_BASE]);
-	if (free > free_target(cache, kind) / cache->nshards)
+	if (free > hm_pool_node_free_target(cache, kind) / cache->nshards)
 		return false;
 	all = hm_pool_free(cache, HM_HUGE) * HM_BLOCK_PAGES;
 	if (kind == HM_BASE)
 		all += hm_pool_free(cache, HM_BASE);
-	return all <= free_target(cache, kind);
+	return all <= hm_pool_node_free_target(cache, kind);
 }
 
 /* The list of carved frames; pool_lock of their home shard is held. */
-static void partial_link(struct hm_cache *cache, struct hm_shard *shard, u32 huge)
+static void hm_pool_partial_link(struct hm_cache *cache, struct hm_shard *shard, u32 huge)
 {
 	struct hm_container *container = &cache->container[huge];
 
@@ -122,7 +122,7 @@ static void partial_link(struct hm_cache *cache, struct hm_shard *shard, u32 hug
 	shard->partial = huge;
 }
 
-static void partial_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 huge)
+static void hm_pool_partial_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 huge)
 {
 	struct hm_container *container = &cache->container[huge];
 
@@ -134,16 +134,17 @@ static void partial_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 h
 		cache->container[container->next].prev = container->prev;
 }
 
-static void push_huge(struct hm_cache *cache, struct hm_shard *shard, u32 huge)
+static void hm_pool_push_huge(struct hm_cache *cache, struct hm_shard *shard, u32 huge)
 {
 	hm_atomic_t *list = &shard->free[cache->container[huge].base_backed ? HM_BASE : HM_HUGE];
 
 	cache->desc[huge].next = (u32)hm_atomic_read(list);
 	hm_atomic_set(list, huge);
-	count_free(shard, HM_HUGE, 1);
+	hm_pool_count_free(shard, HM_HUGE, 1);
 }
 
-static u32 take_free_from(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind made_of)
+static u32 hm_pool_take_free_from(struct hm_cache *cache, struct hm_shard *shard,
+				  enum hm_kind made_of)
 {
 	hm_atomic_t *list = &shard->free[made_of];
 	u32 frame;
@@ -155,20 +156,20 @@ static u32 take_free_from(struct hm_cache *cache, struct hm_shard *shard, enum h
 	frame = (u32)hm_atomic_read(list);
 	if (frame != HM_NO_FRAME_ID) {
 		hm_atomic_set(list, cache->desc[frame].next);
-		count_free(shard, HM_HUGE, -1);
+		hm_pool_count_free(shard, HM_HUGE, -1);
 	}
 	hm_spin_unlock(&shard->pool_lock);
 	return frame;
 }
 
-static u32 take_huge_from(struct hm_cache *cache, struct hm_shard *shard)
+static u32 hm_pool_take_huge_from(struct hm_cache *cache, struct hm_shard *shard)
 {
-	return take_free_from(cache, shard, HM_HUGE);
+	return hm_pool_take_free_from(cache, shard, HM_HUGE);
 }
 
-static u32 take_pages_from(struct hm_cache *cache, struct hm_shard *shard)
+static u32 hm_pool_take_pages_from(struct hm_cache *cache, struct hm_shard *shard)
 {
-	return take_free_from(cache, shard, HM_BASE);
+	return hm_pool_take_free_from(cache, shard, HM_BASE);
 }
 
 u32 hm_pool_base_frame(const struct hm_cache *cache, u32 huge, u32 slot)
@@ -177,7 +178,7 @@ u32 hm_pool_base_frame(const struct hm_cache *cache, u32 huge, u32 slot)
 }
 
 /* Lowest numbers first, so that pages read together lie together. */
-static u32 take_base_from(struct hm_cache *cache, struct hm_shard *shard)
+static u32 hm_pool_take_base_from(struct hm_cache *cache, struct hm_shard *shard)
 {
 	struct hm_container *container;
 	u32 frame = HM_NO_FRAME_ID;
@@ -196,18 +197,18 @@ static u32 take_base_from(struct hm_cache *cache, struct hm_shard *shard)
 		frame = hm_pool_base_frame(cache, huge,
 					   i * HM_BITS_PER_LONG + hm_ctz(container->free[i]));
 		container->free[i] &= container->free[i] - 1;
-		count_free(shard, HM_BASE, -1);
+		hm_pool_count_free(shard, HM_BASE, -1);
 		if (--container->nfree == 0)
-			partial_unlink(cache, shard, huge);
+			hm_pool_partial_unlink(cache, shard, huge);
 	}
 	hm_spin_unlock(&shard->pool_lock);
 	return frame;
 }
 
 /* Carve a huge frame that the caller has taken; returns its first base frame. */
-static u32 split_frame(struct hm_cache *cache, u32 huge)
+static u32 hm_pool_split_frame(struct hm_cache *cache, u32 huge)
 {
-	struct hm_shard *home = home_of(cache, huge);
+	struct hm_shard *home = hm_pool_home_of(cache, huge);
 	struct hm_container *container = &cache->container[huge];
 	u32 i;
 
@@ -220,8 +221,8 @@ static u32 split_frame(struct hm_cache *cache, u32 huge)
 	container->free[0] &= ~1ul;
 	container->nfree = HM_BLOCK_PAGES - 1;
 	container->low = 0;
-	count_free(home, HM_BASE, HM_BLOCK_PAGES - 1);
-	partial_link(cache, home, huge);
+	hm_pool_count_free(home, HM_BASE, HM_BLOCK_PAGES - 1);
+	hm_pool_partial_link(cache, home, huge);
 	hm_spin_unlock(&home->pool_lock);
 	hm_count(cache, HM_C_FRAMES_SPLIT, 1);
 	return hm_pool_base_frame(cache, huge, 0);
@@ -231,8 +232,8 @@ static u32 split_frame(struct hm_cache *cache, u32 huge)
  * Each CPU asks in an order of its own, its own shard and its neighbours' first: where few have
  * frames, those who find none in theirs do not all come to the same one next.
  */
-static u32 take_from_any(struct hm_cache *cache,
-			 u32 (*take)(struct hm_cache *cache, struct hm_shard *shard))
+static u32 hm_pool_take_from_any(struct hm_cache *cache,
+				 u32 (*take)(struct hm_cache *cache, struct hm_shard *shard))
 {
 	u32 start = hm_cpu() % cache->nshards, end = 1;
 	u32 i, frame;
@@ -253,32 +254,34 @@ static u32 take_from_any(struct hm_cache *cache,
  * A frame that this CPU carves for itself. Else all CPUs take from the one frame that was
  * carved first, by its lock. Where that is an eighth of the pool at most.
  */
-static u32 take_base_of_own(struct hm_cache *cache)
+static u32 hm_pool_take_base_of_own(struct hm_cache *cache)
 {
 	struct hm_shard *shard = hm_local_shard(cache);
 	u32 frame;
 
 	if (hm_pool_frames(cache) < 8 * cache->nshards)
 		return HM_NO_FRAME_ID;
-	frame = take_base_from(cache, shard);
+	frame = hm_pool_take_base_from(cache, shard);
 	if (frame != HM_NO_FRAME_ID)
 		return frame;
-	frame = take_pages_from(cache, shard);
+	frame = hm_pool_take_pages_from(cache, shard);
 	if (frame == HM_NO_FRAME_ID)
-		frame = take_huge_from(cache, shard);
-	return frame == HM_NO_FRAME_ID ? frame : split_frame(cache, frame);
+		frame = hm_pool_take_huge_from(cache, shard);
+	return frame == HM_NO_FRAME_ID ? frame : hm_pool_split_frame(cache, frame);
 }
 
 /*
  * A whole huge frame, to be made of huge memory or of base pages: rather one that is, as
  * the engine has to exchange what is not.
  */
-static u32 take_huge_frame(struct hm_cache *cache, enum hm_kind made_of)
+static u32 hm_pool_take_huge_frame(struct hm_cache *cache, enum hm_kind made_of)
 {
-	u32 frame = take_from_any(cache, made_of == HM_HUGE ? take_huge_from : take_pages_from);
+	u32 frame = hm_pool_take_from_any(cache, made_of == HM_HUGE ? hm_pool_take_huge_from :
+								      hm_pool_take_pages_from);
 
 	if (frame == HM_NO_FRAME_ID)
-		frame = take_from_any(cache, made_of == HM_HUGE ? take_pages_from : take_huge_from);
+		frame = hm_pool_take_from_any(cache, made_of == HM_HUGE ? hm_pool_take_pages_from :
+									  hm_pool_take_huge_from);
 	return frame;
 }
 
@@ -295,16 +298,16 @@ u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead)
 	    hm_cache_free_pages(cache) <= (u64)cache->reserve * HM_BLOCK_PAGES)
 		return HM_NO_FRAME_ID;
 	if (kind == HM_BASE) {
-		frame = take_base_of_own(cache);
+		frame = hm_pool_take_base_of_own(cache);
 		if (frame == HM_NO_FRAME_ID)
-			frame = take_from_any(cache, take_base_from);
+			frame = hm_pool_take_from_any(cache, hm_pool_take_base_from);
 		if (frame == HM_NO_FRAME_ID) {
-			frame = take_huge_frame(cache, HM_BASE);
+			frame = hm_pool_take_huge_frame(cache, HM_BASE);
 			if (frame != HM_NO_FRAME_ID)
-				frame = split_frame(cache, frame);
+				frame = hm_pool_split_frame(cache, frame);
 		}
 	} else {
-		frame = take_huge_frame(cache, HM_HUGE);
+		frame = hm_pool_take_huge_frame(cache, HM_HUGE);
 		if (frame != HM_NO_FRAME_ID) {
 			cache->container[frame].base_backed = false;
 			hm_dirty_map_reset(cache, frame);
@@ -316,14 +319,14 @@ u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead)
 void hm_pool_give(struct hm_cache *cache, u32 frame)
 {
 	u32 huge = hm_pool_container(cache, frame);
-	struct hm_shard *home = home_of(cache, huge);
+	struct hm_shard *home = hm_pool_home_of(cache, huge);
 	struct hm_container *container = &cache->container[huge];
 	u32 slot;
 
 	hm_spin_lock(&home->pool_lock);
 	if (hm_frame_kind(cache, frame) == HM_HUGE) {
 		hm_assert(!container->split);
-		push_huge(cache, home, huge);
+		hm_pool_push_huge(cache, home, huge);
 		hm_spin_unlock(&home->pool_lock);
 		return;
 	}
@@ -335,21 +338,21 @@ void hm_pool_give(struct hm_cache *cache, u32 frame)
 	if (slot / HM_BITS_PER_LONG < container->low)
 		container->low = slot / HM_BITS_PER_LONG;
 	if (!container->isolated)
-		count_free(home, HM_BASE, 1);
+		hm_pool_count_free(home, HM_BASE, 1);
 	if (container->nfree == HM_BLOCK_PAGES) {
 		if (!container->isolated) {
-			count_free(home, HM_BASE, -(s64)HM_BLOCK_PAGES);
+			hm_pool_count_free(home, HM_BASE, -(s64)HM_BLOCK_PAGES);
 			if (HM_BLOCK_PAGES > 1)
-				partial_unlink(cache, home, huge);
+				hm_pool_partial_unlink(cache, home, huge);
 		}
 		memset(container->free, 0, sizeof(container->free));
 		container->nfree = 0;
 		container->split = false;
 		container->isolated = false;
 		hm_count(cache, HM_C_FRAMES_MERGED, 1);
-		push_huge(cache, home, huge);
+		hm_pool_push_huge(cache, home, huge);
 	} else if (container->nfree == 1 && !container->isolated) {
-		partial_link(cache, home, huge);
+		hm_pool_partial_link(cache, home, huge);
 	}
 	hm_spin_unlock(&home->pool_lock);
 }
@@ -383,9 +386,9 @@ u32 hm_frame_offline(struct hm_cache *cache)
 		    hm_atomic_read(&most->nfree[HM_HUGE]))
 			most = &cache->shards[i];
 	}
-	frame = take_huge_from(cache, most);
+	frame = hm_pool_take_huge_from(cache, most);
 	if (frame == HM_NO_FRAME_ID)
-		frame = take_huge_frame(cache, HM_HUGE);
+		frame = hm_pool_take_huge_frame(cache, HM_HUGE);
 	if (frame != HM_NO_FRAME_ID)
 		hm_atomic_add(&cache->offline, 1);
 	return frame;
@@ -402,7 +405,7 @@ void hm_frame_online(struct hm_cache *cache, u32 frame, bool base_backed)
 /* Is a frame carved, and if @draining, becoming empty? */
 bool hm_pool_is_split(struct hm_cache *cache, u32 huge, bool isolated)
 {
-	struct hm_shard *home = home_of(cache, huge);
+	struct hm_shard *home = hm_pool_home_of(cache, huge);
 	const struct hm_container *container = &cache->container[huge];
 	bool is;
 
@@ -415,15 +418,15 @@ bool hm_pool_is_split(struct hm_cache *cache, u32 huge, bool isolated)
 /* From now on a carved frame hands out no base frames, so that it empties. */
 void hm_pool_isolate(struct hm_cache *cache, u32 huge)
 {
-	struct hm_shard *home = home_of(cache, huge);
+	struct hm_shard *home = hm_pool_home_of(cache, huge);
 	struct hm_container *container = &cache->container[huge];
 
 	hm_spin_lock(&home->pool_lock);
 	if (container->split && !container->isolated) {
 		container->isolated = true;
-		count_free(home, HM_BASE, -(s64)container->nfree);
+		hm_pool_count_free(home, HM_BASE, -(s64)container->nfree);
 		if (container->nfree)
-			partial_unlink(cache, home, huge);
+			hm_pool_partial_unlink(cache, home, huge);
 	}
 	hm_spin_unlock(&home->pool_lock);
 }
@@ -432,15 +435,15 @@ void hm_pool_isolate(struct hm_cache *cache, u32 huge)
 void hm_pool_unisolate(struct hm_cache *cache, u32 frame)
 {
 	u32 huge = hm_pool_container(cache, frame);
-	struct hm_shard *home = home_of(cache, huge);
+	struct hm_shard *home = hm_pool_home_of(cache, huge);
 	struct hm_container *container = &cache->container[huge];
 
 	hm_spin_lock(&home->pool_lock);
 	if (container->isolated) {
 		container->isolated = false;
-		count_free(home, HM_BASE, (s64)container->nfree);
+		hm_pool_count_free(home, HM_BASE, (s64)container->nfree);
 		if (container->nfree)
-			partial_link(cache, home, huge);
+			hm_pool_partial_link(cache, home, huge);
 	}
 	hm_spin_unlock(&home->pool_lock);
 }
@@ -459,5 +462,5 @@ void hm_pool_init(struct hm_cache *cache)
 	}
 	/* Backwards, so that the lists hand frames out in address order. */
 	for (i = cache->nframes; i-- > 0;)
-		push_huge(cache, home_of(cache, i), i);
+		hm_pool_push_huge(cache, hm_pool_home_of(cache, i), i);
 }

@@ -32,7 +32,7 @@
 
 /* --- candidates ----------------------------------------------------------------- */
 
-static bool queue_candidate(struct hm_cache *cache, const struct hm_candidate *candidate)
+static bool hm_promote_queue_candidate(struct hm_cache *cache, const struct hm_candidate *candidate)
 {
 	bool room;
 
@@ -45,7 +45,7 @@ static bool queue_candidate(struct hm_cache *cache, const struct hm_candidate *c
 }
 
 /* promote_lock is held. */
-static struct hm_candidate take_candidate(struct hm_cache *cache, u32 i)
+static struct hm_candidate hm_promote_take_candidate(struct hm_cache *cache, u32 i)
 {
 	struct hm_candidate taken = cache->candidate[i];
 
@@ -65,14 +65,14 @@ void hm_promote_note(const struct hm_pos *pos, bool keep)
 }
 
 /* The end of a store is never a whole block, nor is what cannot be read as one. */
-static bool can_be_read(const struct hm_pos *block)
+static bool hm_promote_can_be_read(const struct hm_pos *block)
 {
 	return hm_block_of(block->pgoff) < hm_atomic_read(&block->file->size) >> HM_BLOCK_SHIFT &&
 	       !hm_bit_test(block->leaf->read_failed, block->leaf_slot);
 }
 
 /* Is there something to promote, by what programs have said, or by what is cached? */
-static bool is_wanted(const struct hm_pos *pos, u32 access)
+static bool hm_promote_is_wanted(const struct hm_pos *pos, u32 access)
 {
 	u32 util = pos->file->cache->opts.promote_util;
 
@@ -81,12 +81,12 @@ static bool is_wanted(const struct hm_pos *pos, u32 access)
 			hm_bit_clear(pos->leaf->no_promote, pos->leaf_slot);
 		if (!hm_bit_test(pos->leaf->force_promote, pos->leaf_slot))
 			hm_bit_set(pos->leaf->force_promote, pos->leaf_slot);
-		return can_be_read(pos);
+		return hm_promote_can_be_read(pos);
 	}
 	return util && !hm_bit_test(pos->leaf->no_promote, pos->leaf_slot) &&
 	       (access & HM_ACCESS_STREAM ||
 		hm_atomic_read(&pos->base->resident) * 100 >= (u64)util * HM_BLOCK_PAGES) &&
-	       can_be_read(pos);
+	       hm_promote_can_be_read(pos);
 }
 
 /* Something came into a block of base pages. True: it is a candidate since now. */
@@ -102,12 +102,12 @@ bool hm_promote_queue(const struct hm_pos *pos, u32 access)
 		.stream = access & HM_ACCESS_STREAM,
 	};
 
-	if (!is_wanted(pos, access))
+	if (!hm_promote_is_wanted(pos, access))
 		return false;
 	if (hm_bit_test(pos->leaf->queued, pos->leaf_slot) ||
 	    hm_bit_set(pos->leaf->queued, pos->leaf_slot))
 		return false;
-	if (queue_candidate(cache, &candidate))
+	if (hm_promote_queue_candidate(cache, &candidate))
 		return true;
 	hm_bit_clear(pos->leaf->queued, pos->leaf_slot);
 	return false;
@@ -122,20 +122,20 @@ void hm_promote_forget(struct hm_file *file)
 	hm_spin_lock(&cache->promote_lock);
 	while (i < cache->ncandidates) {
 		if (cache->candidate[i].file == file)
-			take_candidate(cache, i);
+			hm_promote_take_candidate(cache, i);
 		else
 			i++;
 	}
 	hm_spin_unlock(&cache->promote_lock);
 }
 
-static u64 share_of(const struct hm_file *file)
+static u64 hm_promote_share_of(const struct hm_file *file)
 {
 	return hm_atomic_read(&file->nhuge) + hm_atomic_read(&file->nidle) * (IDLE_COUNTS - 1);
 }
 
 /* The one that is next, of those that need not wait; ncandidates: none. promote_lock is held. */
-static u32 fair_candidate(const struct hm_cache *cache)
+static u32 hm_promote_fair_candidate(const struct hm_cache *cache)
 {
 	u64 now = hm_atomic_read(&cache->clock), least = 0;
 	u32 next = cache->ncandidates, i;
@@ -146,7 +146,7 @@ static u32 fair_candidate(const struct hm_cache *cache)
 
 		if (candidate->after > now)
 			continue;
-		share = share_of(candidate->file) * WEIGHT_HIGH / candidate->weight;
+		share = hm_promote_share_of(candidate->file) * WEIGHT_HIGH / candidate->weight;
 		if (next == cache->ncandidates || share < least) {
 			next = i;
 			least = share;
@@ -160,9 +160,9 @@ bool hm_promote_pick(struct hm_cache *cache, struct hm_promotion *p)
 	u32 i;
 
 	hm_spin_lock(&cache->promote_lock);
-	i = fair_candidate(cache);
+	i = hm_promote_fair_candidate(cache);
 	if (i < cache->ncandidates) {
-		struct hm_candidate taken = take_candidate(cache, i);
+		struct hm_candidate taken = hm_promote_take_candidate(cache, i);
 
 		*p = (struct hm_promotion){
 			.unit = { .file = taken.file,
@@ -184,7 +184,7 @@ bool hm_promote_pick(struct hm_cache *cache, struct hm_promotion *p)
 /* --- pages of the block ------------------------------------------------------------- */
 
 /* Its block, which has a node for base pages, if it ever had any. */
-static bool find_block(const struct hm_promotion *p, struct hm_pos *pos)
+static bool hm_promote_find_block(const struct hm_promotion *p, struct hm_pos *pos)
 {
 	if (!hm_index_find(p->unit.file, p->unit.pgoff, pos))
 		return false;
@@ -194,7 +194,7 @@ static bool find_block(const struct hm_promotion *p, struct hm_pos *pos)
 }
 
 /* From the block to one of its base pages. */
-static struct hm_pos page_of(const struct hm_pos *block, u32 i)
+static struct hm_pos hm_promote_page_of(const struct hm_pos *block, u32 i)
 {
 	struct hm_pos page = *block;
 
@@ -205,22 +205,22 @@ static struct hm_pos page_of(const struct hm_pos *block, u32 i)
 	return page;
 }
 
-static bool is_set(const unsigned long *map, u32 i)
+static bool hm_promote_is_set(const unsigned long *map, u32 i)
 {
 	return map[i / HM_BITS_PER_LONG] >> (i % HM_BITS_PER_LONG) & 1;
 }
 
-static void set(unsigned long *map, u32 i)
+static void hm_promote_set(unsigned long *map, u32 i)
 {
 	map[i / HM_BITS_PER_LONG] |= 1ul << (i % HM_BITS_PER_LONG);
 }
 
 /* May it be one unit, as far as the store is concerned? */
-static enum hm_promote_result may_be_whole(const struct hm_pos *block)
+static enum hm_promote_result hm_promote_may_be_whole(const struct hm_pos *block)
 {
 	const struct hm_base *base = hm_ptr_read(&block->leaf->base[block->leaf_slot]);
 
-	if (!can_be_read(block))
+	if (!hm_promote_can_be_read(block))
 		return HM_PROMOTE_GONE;
 	/* A page that is dirty has room; the whole block would have none. */
 	return hm_bits_count(base->needs_alloc) ? HM_PROMOTE_NEEDS_ALLOC : HM_PROMOTE_OK;
@@ -233,14 +233,14 @@ static enum hm_promote_result may_be_whole(const struct hm_pos *block)
  * Is enough of it touched, and if a part of it is stored to, enough of that? @stream: it goes
  * on through all of it, with stores, if they are to all pages up to one.
  */
-static enum hm_promote_result weigh(const struct hm_pos *block, bool stream)
+static enum hm_promote_result hm_promote_weigh(const struct hm_pos *block, bool stream)
 {
 	u32 util = block->file->cache->opts.promote_util;
 	u32 least = (util * HM_BLOCK_PAGES + 99) / 100;
 	u32 touched = 0, stored = 0, in_order = 0, i;
 
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		u64 word = hm_atomic_read(page_of(block, i).word);
+		u64 word = hm_atomic_read(hm_promote_page_of(block, i).word);
 
 		if (hm_word_state(word) == HM_FILLING || hm_state_resident(hm_word_state(word)))
 			touched += !(word & HM_W_AHEAD);
@@ -257,12 +257,12 @@ static enum hm_promote_result weigh(const struct hm_pos *block, bool stream)
 }
 
 /* What of the flag is seen from now on is news. */
-static void clear_flag(const struct hm_pos *block, u64 flag)
+static void hm_promote_clear_flag(const struct hm_pos *block, u64 flag)
 {
 	u32 i;
 
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		hm_atomic_t *at = page_of(block, i).word;
+		hm_atomic_t *at = hm_promote_page_of(block, i).word;
 		u64 word = hm_atomic_read(at);
 
 		while ((word & flag) && !hm_atomic_cas(at, &word, word & ~flag))
@@ -273,14 +273,15 @@ static void clear_flag(const struct hm_pos *block, u64 flag)
 /* --- its steps ------------------------------------------------------------------------ */
 
 /* Claim what is missing, to be read into its place in the huge frame. */
-static enum hm_promote_result claim_missing(struct hm_promotion *p, const struct hm_pos *block)
+static enum hm_promote_result hm_promote_claim_missing(struct hm_promotion *p,
+						       const struct hm_pos *block)
 {
 	struct hm_cache *cache = block->file->cache;
 	u32 i;
 
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		u32 place = hm_pool_base_frame(cache, p->unit.frame, i);
-		struct hm_pos page = page_of(block, i);
+		struct hm_pos page = hm_promote_page_of(block, i);
 		u64 word = hm_atomic_read(page.word);
 
 		if (hm_word_state(word) == HM_FROZEN || hm_word_state(word) == HM_FAILED)
@@ -290,7 +291,7 @@ static enum hm_promote_result claim_missing(struct hm_promotion *p, const struct
 		/* Before the claim, as any fill does. */
 		hm_atomic_add(&page.base->resident, 1);
 		if (hm_atomic_cas(page.word, &word, hm_word_with_frame(word, HM_FILLING, place))) {
-			set(p->missing, i);
+			hm_promote_set(p->missing, i);
 			p->nmissing++;
 		} else {
 			hm_atomic_add(&page.base->resident, -1);
@@ -309,7 +310,7 @@ enum hm_promote_result hm_promote_begin(struct hm_promotion *p, bool force)
 	p->unit.npages = HM_BLOCK_PAGES;
 	p->unit.frame = HM_NO_FRAME_ID;
 	p->unit.hints = 0;
-	if (!find_block(p, &block))
+	if (!hm_promote_find_block(p, &block))
 		goto not_promoted;
 	if (hm_bit_set(block.leaf->promoting, block.leaf_slot)) {
 		why = HM_PROMOTE_BUSY;
@@ -323,16 +324,16 @@ enum hm_promote_result hm_promote_begin(struct hm_promotion *p, bool force)
 	if (!force &&
 	    (!cache->opts.promote_util || hm_bit_test(block.leaf->no_promote, block.leaf_slot)))
 		goto not_promoted;
-	why = may_be_whole(&block);
+	why = hm_promote_may_be_whole(&block);
 	if (!why && !force)
-		why = weigh(&block, p->stream);
+		why = hm_promote_weigh(&block, p->stream);
 	if (why)
 		goto not_promoted;
 	p->unit.frame = hm_pool_take(cache, HM_HUGE, true);
 	why = HM_PROMOTE_NO_FRAME;
 	if (p->unit.frame == HM_NO_FRAME_ID)
 		goto not_promoted;
-	why = claim_missing(p, &block);
+	why = hm_promote_claim_missing(p, &block);
 	if (!why)
 		return HM_PROMOTE_OK;
 not_promoted:
@@ -344,9 +345,9 @@ bool hm_promote_copy(struct hm_promotion *p, u32 *at, struct hm_unit *unit)
 {
 	struct hm_pos block;
 
-	find_block(p, &block);
+	hm_promote_find_block(p, &block);
 	for (; *at < HM_BLOCK_PAGES; (*at)++) {
-		struct hm_pos page = page_of(&block, *at);
+		struct hm_pos page = hm_promote_page_of(&block, *at);
 		u64 word = hm_atomic_read(page.word);
 
 		while (hm_word_state(word) == HM_CLEAN && !(word & HM_W_COPIED)) {
@@ -363,7 +364,7 @@ bool hm_promote_copy(struct hm_promotion *p, u32 *at, struct hm_unit *unit)
 }
 
 /* A claimed page is what it was. */
-static bool unclaim(const struct hm_pos *page)
+static bool hm_promote_unclaim_page(const struct hm_pos *page)
 {
 	u64 word = hm_atomic_read(page->word), next;
 
@@ -377,7 +378,7 @@ static bool unclaim(const struct hm_pos *page)
 	return word & HM_W_WAIT;
 }
 
-static bool claim_page(struct hm_promotion *p, const struct hm_pos *page, u32 i)
+static bool hm_promote_claim_page(struct hm_promotion *p, const struct hm_pos *page, u32 i)
 {
 	u64 word = hm_atomic_read(page->word), next;
 
@@ -392,25 +393,25 @@ static bool claim_page(struct hm_promotion *p, const struct hm_pos *page, u32 i)
 	} while (!hm_atomic_cas(page->word, &word, next));
 	p->frame[i] = hm_word_frame(next);
 	if (next & HM_W_COPIED)
-		set(p->copied, i);
+		hm_promote_set(p->copied, i);
 	if (next & HM_W_REDIRTY) {
 		p->ndirty++;
-		set(p->changed, i);
+		hm_promote_set(p->changed, i);
 	}
 	return true;
 }
 
 /* The first @n pages of the block. */
-static bool unclaim_pages(struct hm_promotion *p, const struct hm_pos *block, u32 n)
+static bool hm_promote_unclaim_pages(struct hm_promotion *p, const struct hm_pos *block, u32 n)
 {
 	bool waited = false;
 
 	p->claimed = false;
 	while (n-- > 0) {
-		struct hm_pos page = page_of(block, n);
+		struct hm_pos page = hm_promote_page_of(block, n);
 
-		if (!is_set(p->missing, n))
-			waited |= unclaim(&page);
+		if (!hm_promote_is_set(p->missing, n))
+			waited |= hm_promote_unclaim_page(&page);
 	}
 	return waited;
 }
@@ -422,18 +423,18 @@ enum hm_promote_result hm_promote_claim(struct hm_promotion *p)
 	u32 i;
 
 	hm_assert(p->begun && !p->claimed);
-	find_block(p, &block);
-	why = may_be_whole(&block);
+	hm_promote_find_block(p, &block);
+	why = hm_promote_may_be_whole(&block);
 	if (why)
 		return why;
 	memset(p->copied, 0, sizeof(p->copied));
 	memset(p->changed, 0, sizeof(p->changed));
 	p->ndirty = 0;
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		struct hm_pos page = page_of(&block, i);
+		struct hm_pos page = hm_promote_page_of(&block, i);
 
-		if (!is_set(p->missing, i) && !claim_page(p, &page, i)) {
-			unclaim_pages(p, &block, i);
+		if (!hm_promote_is_set(p->missing, i) && !hm_promote_claim_page(p, &page, i)) {
+			hm_promote_unclaim_pages(p, &block, i);
 			return HM_PROMOTE_BUSY;
 		}
 	}
@@ -446,14 +447,14 @@ bool hm_promote_unclaim(struct hm_promotion *p)
 	struct hm_pos block;
 
 	hm_assert(p->claimed);
-	find_block(p, &block);
-	return unclaim_pages(p, &block, HM_BLOCK_PAGES);
+	hm_promote_find_block(p, &block);
+	return hm_promote_unclaim_pages(p, &block, HM_BLOCK_PAGES);
 }
 
 enum hm_promote_page hm_promote_page(const struct hm_promotion *p, u32 i, struct hm_unit *unit)
 {
 	hm_assert(p->claimed && i < HM_BLOCK_PAGES);
-	if (is_set(p->missing, i))
+	if (hm_promote_is_set(p->missing, i))
 		return HM_PAGE_READ;
 	*unit = (struct hm_unit){
 		.file = p->unit.file,
@@ -461,7 +462,7 @@ enum hm_promote_page hm_promote_page(const struct hm_promotion *p, u32 i, struct
 		.npages = 1,
 		.frame = p->frame[i],
 	};
-	return is_set(p->copied, i) ? HM_PAGE_COPIED : HM_PAGE_COPY;
+	return hm_promote_is_set(p->copied, i) ? HM_PAGE_COPIED : HM_PAGE_COPY;
 }
 
 /* What of the words of its pages is so of the block. */
@@ -471,7 +472,7 @@ struct sum {
 };
 
 /* Nobody else changes a word that is claimed, but for who waits. */
-static void freeze_page(const struct hm_pos *page, struct sum *sum)
+static void hm_promote_freeze_page(const struct hm_pos *page, struct sum *sum)
 {
 	u64 word = hm_atomic_read(page->word);
 
@@ -482,7 +483,7 @@ static void freeze_page(const struct hm_pos *page, struct sum *sum)
 }
 
 /* The huge frame's. The base frames are nobody's from here on, and not free yet. */
-static void hand_over(const struct hm_promotion *p, const struct hm_pos *block)
+static void hm_promote_hand_over(const struct hm_promotion *p, const struct hm_pos *block)
 {
 	struct hm_cache *cache = block->file->cache;
 	struct hm_desc *desc = hm_desc_of(cache, p->unit.frame);
@@ -491,9 +492,9 @@ static void hand_over(const struct hm_promotion *p, const struct hm_pos *block)
 	desc->priority = 0;
 	desc->use_once = false;
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		struct hm_pos page = page_of(block, i);
+		struct hm_pos page = hm_promote_page_of(block, i);
 
-		if (is_set(p->missing, i))
+		if (hm_promote_is_set(p->missing, i))
 			continue;
 		desc->priority |= hm_desc_of(cache, p->frame[i])->priority;
 		hm_queue_forget(&page, p->frame[i]);
@@ -505,7 +506,8 @@ static void hand_over(const struct hm_promotion *p, const struct hm_pos *block)
 }
 
 /* Its last step, however it ends: another may begin, or this one again later. */
-static void end(struct hm_promotion *p, const struct hm_pos *block, enum hm_promote_result why)
+static void hm_promote_finish(struct hm_promotion *p, const struct hm_pos *block,
+			      enum hm_promote_result why)
 {
 	struct hm_cache *cache = p->unit.file->cache;
 	u32 interval = cache->opts.promote_interval_ms;
@@ -525,14 +527,14 @@ static void end(struct hm_promotion *p, const struct hm_pos *block, enum hm_prom
 		return;
 	p->picked = false;
 	if (why == HM_PROMOTE_OK || why == HM_PROMOTE_GONE || again.tries >= TRIES ||
-	    !queue_candidate(cache, &again))
+	    !hm_promote_queue_candidate(cache, &again))
 		hm_bit_clear(block->leaf->queued, block->leaf_slot);
 }
 
 void hm_promote_dirty(struct hm_promotion *p, u32 i)
 {
 	hm_assert(p->claimed && i < HM_BLOCK_PAGES);
-	set(p->changed, i);
+	hm_promote_set(p->changed, i);
 }
 
 bool hm_promote_commit(struct hm_promotion *p)
@@ -546,9 +548,9 @@ bool hm_promote_commit(struct hm_promotion *p)
 	u32 i;
 
 	hm_assert(p->claimed);
-	find_block(p, &block);
+	hm_promote_find_block(p, &block);
 	base = hm_ptr_read(&block.leaf->base[block.leaf_slot]);
-	hand_over(p, &block);
+	hm_promote_hand_over(p, &block);
 	dirty = hm_bits_count(p->changed) > 0;
 	if (dirty) {
 		sum.flags |= HM_W_STORED;
@@ -560,8 +562,8 @@ bool hm_promote_commit(struct hm_promotion *p)
 	hm_spin_lock(&file->node_lock);
 	hm_stay_begin();
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		page = page_of(&block, i);
-		freeze_page(&page, &sum);
+		page = hm_promote_page_of(&block, i);
+		hm_promote_freeze_page(&page, &sum);
 	}
 	hm_index_whole(&block, base,
 		       hm_word_with_frame(0, dirty ? HM_DIRTY : HM_CLEAN, p->unit.frame) |
@@ -577,18 +579,18 @@ bool hm_promote_commit(struct hm_promotion *p)
 	for (i = 0; i < p->ndirty; i++)
 		hm_dirty_sub(&page);
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		if (!is_set(p->missing, i))
+		if (!hm_promote_is_set(p->missing, i))
 			hm_pool_give(cache, p->frame[i]);
 	}
 	hm_count(cache, HM_C_PROMOTED, 1);
 	if (p->stream)
 		hm_stream_promoted(file, p->unit.pgoff, true);
-	end(p, &block, HM_PROMOTE_OK);
+	hm_promote_finish(p, &block, HM_PROMOTE_OK);
 	return sum.waited;
 }
 
 /* A page that was to be read. */
-static bool give_up_fill(const struct hm_pos *page)
+static bool hm_promote_give_up_fill(const struct hm_pos *page)
 {
 	u64 word = hm_atomic_read(page->word);
 
@@ -605,18 +607,19 @@ bool hm_promote_abort(struct hm_promotion *p, enum hm_promote_result why)
 	struct hm_pos block;
 	u32 i;
 
-	if (!find_block(p, &block))
+	if (!hm_promote_find_block(p, &block))
 		return false; /* nothing was ever there */
 	if (p->claimed)
-		waited = unclaim_pages(p, &block, HM_BLOCK_PAGES);
+		waited = hm_promote_unclaim_pages(p, &block, HM_BLOCK_PAGES);
 	for (i = 0; p->begun && i < HM_BLOCK_PAGES; i++) {
-		struct hm_pos page = page_of(&block, i);
+		struct hm_pos page = hm_promote_page_of(&block, i);
 
-		if (is_set(p->missing, i))
-			waited |= give_up_fill(&page);
+		if (hm_promote_is_set(p->missing, i))
+			waited |= hm_promote_give_up_fill(&page);
 	}
 	if (p->begun)
-		clear_flag(&block, HM_W_COPIED | (why == HM_PROMOTE_DIRTY ? HM_W_STORED : 0));
+		hm_promote_clear_flag(&block,
+				      HM_W_COPIED | (why == HM_PROMOTE_DIRTY ? HM_W_STORED : 0));
 	if (p->unit.frame != HM_NO_FRAME_ID)
 		hm_pool_give(cache, p->unit.frame);
 	if (p->begun && p->stream && p->nmissing)
@@ -625,6 +628,6 @@ bool hm_promote_abort(struct hm_promotion *p, enum hm_promote_result why)
 		hm_count(cache, HM_C_NOT_PROMOTED, 1);
 		hm_count(cache, (enum hm_counter)(HM_C_NOT_PROMOTED + why), 1);
 	}
-	end(p, &block, why);
+	hm_promote_finish(p, &block, why);
 	return waited;
 }

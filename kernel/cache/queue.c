@@ -125,7 +125,7 @@ void hm_queue_forget(const struct hm_pos *pos, u32 frame)
  * eviction, counted in blocks evicted. A ghost fades when as many units have been
  * evicted since as the pool holds.
  */
-static u64 ghost_hash(const struct hm_pos *pos)
+static u64 hm_queue_ghost_hash(const struct hm_pos *pos)
 {
 	u64 hash = pos->pgoff * 2 + (pos->base ? 1 : 0) + ((u64)pos->file->id << 52);
 
@@ -135,7 +135,7 @@ static u64 ghost_hash(const struct hm_pos *pos)
 	return hash ^ (hash >> 32);
 }
 
-static hm_atomic_t *ghost_slot(const struct hm_pos *pos, u64 hash)
+static hm_atomic_t *hm_queue_ghost_slot(const struct hm_pos *pos, u64 hash)
 {
 	struct hm_cache *cache = pos->file->cache;
 
@@ -146,12 +146,12 @@ static hm_atomic_t *ghost_slot(const struct hm_pos *pos, u64 hash)
 void hm_ghost_add(const struct hm_pos *pos)
 {
 	struct hm_cache *cache = pos->file->cache;
-	u64 hash = ghost_hash(pos), pages = hm_pos_pages(pos);
+	u64 hash = hm_queue_ghost_hash(pos), pages = hm_pos_pages(pos);
 	u64 gone = hm_atomic_add(&hm_local_shard(cache)->gone_pages, (s64)pages);
 
 	if (gone % HM_BLOCK_PAGES < pages)
 		hm_atomic_add(&cache->ghost_clock, 1);
-	hm_atomic_set(ghost_slot(pos, hash),
+	hm_atomic_set(hm_queue_ghost_slot(pos, hash),
 		      (hash << 32) | (hm_atomic_read(&cache->ghost_clock) & 0xffffffff));
 }
 
@@ -159,8 +159,8 @@ void hm_ghost_add(const struct hm_pos *pos)
 bool hm_ghost_take(const struct hm_pos *pos)
 {
 	struct hm_cache *cache = pos->file->cache;
-	u64 hash = ghost_hash(pos);
-	hm_atomic_t *slot = ghost_slot(pos, hash);
+	u64 hash = hm_queue_ghost_hash(pos);
+	hm_atomic_t *slot = hm_queue_ghost_slot(pos, hash);
 	u64 now = hm_atomic_read(&cache->ghost_clock);
 	u64 ghost = hm_atomic_read(slot);
 

@@ -60,7 +60,7 @@ struct reach {
  * it enters near the start, what has left again, at the start; and the window of base pages
  * ends with their block. Random faults beside what is on its way would have more of it read.
  */
-static bool in_order(const struct hm_stream *s, const struct reach *at)
+static bool hm_readahead_in_order(const struct hm_stream *s, const struct reach *at)
 {
 	if (!at->chosen || at->first <= s->next || at->first == s->ahead)
 		return true;
@@ -70,10 +70,10 @@ static bool in_order(const struct hm_stream *s, const struct reach *at)
 }
 
 /* Faults at @next, a step before it, or up to what is on its way, go on with it. */
-static bool goes_on(const struct hm_stream *s, const struct reach *at)
+static bool hm_readahead_continues(const struct hm_stream *s, const struct reach *at)
 {
 	return at->end >= s->next && (at->first <= s->next || at->first <= s->ahead) &&
-	       s->step == at->step && in_order(s, at);
+	       s->step == at->step && hm_readahead_in_order(s, at);
 }
 
 /*
@@ -84,7 +84,7 @@ static bool goes_on(const struct hm_stream *s, const struct reach *at)
 #define SPAN_LENGTH_MAX ((1ull << SPAN_LENGTH_BITS) - 1)
 
 /* stream_lock is held: whatever changed of a stream is to be seen. */
-static void show(struct hm_file *file, const struct hm_stream *s)
+static void hm_readahead_publish_span(struct hm_file *file, const struct hm_stream *s)
 {
 	u64 length = s->ahead > s->next ? s->ahead - s->next : 0;
 
@@ -96,11 +96,11 @@ static void show(struct hm_file *file, const struct hm_stream *s)
 }
 
 /* stream_lock is held: it begins to be shown, or has ended. */
-static void begin_or_end(struct hm_file *file, const struct hm_stream *s)
+static void hm_readahead_begin_or_end(struct hm_file *file, const struct hm_stream *s)
 {
 	u64 bit = 1ull << (s - file->stream), used = hm_atomic_read(&file->spans);
 
-	show(file, s);
+	hm_readahead_publish_span(file, s);
 	hm_atomic_set(&file->spans, s->step ? used | bit : used & ~bit);
 }
 
@@ -110,7 +110,7 @@ static void begin_or_end(struct hm_file *file, const struct hm_stream *s)
  * and might have come a moment before that as well: its fault is noted. A reader's own faults
  * follow each other, and the second sees what the first one wrote before it returned.
  */
-static inline bool may_go_on(const struct hm_file *file, const struct reach *at)
+static inline bool hm_readahead_may_continue(const struct hm_file *file, const struct reach *at)
 {
 	u64 used = hm_atomic_read(&file->spans);
 	u32 i;
@@ -123,19 +123,19 @@ static inline bool may_go_on(const struct hm_file *file, const struct reach *at)
 			continue;
 		s.ahead = s.next + (span >> 1 & SPAN_LENGTH_MAX);
 		s.step = span & 1 ? 1 : HM_BLOCK_PAGES;
-		if (goes_on(&s, at))
+		if (hm_readahead_continues(&s, at))
 			return true;
 	}
 	return false;
 }
 
-static struct hm_stream *find_stream(struct hm_file *file, const struct reach *at)
+static struct hm_stream *hm_readahead_find_stream(struct hm_file *file, const struct reach *at)
 {
 	struct hm_stream *s = file->stream, *end = s + HM_STREAMS;
 
 	/* Those that are not used have no step. */
 	for (; s < end; s++) {
-		if (goes_on(s, at))
+		if (hm_readahead_continues(s, at))
 			return s;
 	}
 	return NULL;
@@ -146,7 +146,7 @@ static struct hm_stream *find_stream(struct hm_file *file, const struct reach *a
  * and a hint: threads that write at once, or a store that has the number of another one
  * that was closed, cost at worst a stream that starts a fault too late or too early.
  */
-static u64 note_of(const struct hm_file *file, u64 page, u32 step)
+static u64 hm_readahead_note_of(const struct hm_file *file, u64 page, u32 step)
 {
 	return (u64)file->id << 48 | page << 2 | (step == 1 ? 2 : 1);
 }
@@ -157,27 +157,27 @@ static u64 note_of(const struct hm_file *file, u64 page, u32 step)
  */
 #define BYTES 0x0101010101010101ull
 
-static u64 tag_of(u64 note)
+static u64 hm_readahead_tag_of(u64 note)
 {
 	return (note >> 2) * 0x9e3779b97f4a7c15ull >> 56;
 }
 
-static bool has_tag(u64 tags, u64 tag)
+static bool hm_readahead_has_tag(u64 tags, u64 tag)
 {
 	u64 zero = tags ^ tag * BYTES; /* in the byte that is looked for */
 
 	return (zero - BYTES) & ~zero & BYTES << 7;
 }
 
-static bool noted(const struct hm_file *file, const struct reach *at)
+static bool hm_readahead_noted(const struct hm_file *file, const struct reach *at)
 {
 	const struct hm_shard *shard = hm_local_shard(file->cache);
-	u64 note = note_of(file, at->first, at->step), tag = tag_of(note);
+	u64 note = hm_readahead_note_of(file, at->first, at->step), tag = hm_readahead_tag_of(note);
 	bool may_be = false;
 	u32 i;
 
 	for (i = 0; i < HM_NOTES / 8; i++)
-		may_be |= has_tag(hm_atomic_read(&shard->tags[i]), tag);
+		may_be |= hm_readahead_has_tag(hm_atomic_read(&shard->tags[i]), tag);
 	for (i = 0; may_be && i < HM_NOTES; i++) {
 		if (hm_atomic_read(&shard->note[i]) == note)
 			return true;
@@ -186,15 +186,17 @@ static bool noted(const struct hm_file *file, const struct reach *at)
 }
 
 /* Returns how many its CPU has taken. */
-static u64 take_note(const struct hm_file *file, const struct reach *at)
+static u64 hm_readahead_take_note(const struct hm_file *file, const struct reach *at)
 {
 	struct hm_shard *shard = hm_local_shard(file->cache);
-	u64 hand = hm_atomic_read(&shard->note_hand), note = note_of(file, at->end, at->step);
+	u64 hand = hm_atomic_read(&shard->note_hand),
+	    note = hm_readahead_note_of(file, at->end, at->step);
 	hm_atomic_t *tags = &shard->tags[hand % HM_NOTES / 8];
 	u32 shift = hand % 8 * 8;
 
 	hm_atomic_set(&shard->note[hand % HM_NOTES], note);
-	hm_atomic_set(tags, (hm_atomic_read(tags) & ~(0xffull << shift)) | tag_of(note) << shift);
+	hm_atomic_set(tags, (hm_atomic_read(tags) & ~(0xffull << shift)) | hm_readahead_tag_of(note)
+										   << shift);
 	hm_atomic_set(&shard->note_hand, hand + 1);
 	return hand;
 }
@@ -205,7 +207,7 @@ static u64 take_note(const struct hm_file *file, const struct reach *at)
  */
 #define MORE_FAULTS 2u
 
-static bool is_told(const struct hm_stream *s, u64 pgoff, u32 min)
+static bool hm_readahead_is_advised(const struct hm_stream *s, u64 pgoff, u32 min)
 {
 	return s->next == pgoff + HM_BLOCK_PAGES && s->first < pgoff &&
 	       s->seen >= min + MORE_FAULTS;
@@ -229,21 +231,22 @@ bool hm_stream_goes_on(struct hm_file *file, u64 pgoff, bool files)
 	bool found = false;
 	u32 i;
 
-	if (!may_go_on(file, &at))
-		return !files && min <= 2 && noted(file, &at);
+	if (!hm_readahead_may_continue(file, &at))
+		return !files && min <= 2 && hm_readahead_noted(file, &at);
 	hm_spin_lock(&file->stream_lock);
 	for (i = 0; i < HM_STREAMS && !found; i++) {
 		const struct hm_stream *s = &file->stream[i];
 
-		found = goes_on(s, &at) && (s->write || !files) &&
-			(pgoff >= s->next ? s->seen + 1 >= min : files && is_told(s, pgoff, min));
+		found = hm_readahead_continues(s, &at) && (s->write || !files) &&
+			(pgoff >= s->next ? s->seen + 1 >= min :
+					    files && hm_readahead_is_advised(s, pgoff, min));
 	}
 	hm_spin_unlock(&file->stream_lock);
 	return found;
 }
 
 /* The hand comes by: a stream that has not gone on since it last did is over. */
-static bool is_over(struct hm_stream *s)
+static bool hm_readahead_expired(struct hm_stream *s)
 {
 	if (!s->lives)
 		return true;
@@ -252,7 +255,7 @@ static bool is_over(struct hm_stream *s)
 }
 
 /* The hand passes all streams. */
-static void pass_streams(struct hm_file *file)
+static void hm_readahead_pass_streams(struct hm_file *file)
 {
 	u32 i;
 
@@ -262,16 +265,17 @@ static void pass_streams(struct hm_file *file)
 	for (i = 0; i < HM_STREAMS; i++) {
 		struct hm_stream *s = &file->stream[i];
 
-		if (s->step && is_over(s)) {
+		if (s->step && hm_readahead_expired(s)) {
 			s->step = 0;
-			begin_or_end(file, s);
+			hm_readahead_begin_or_end(file, s);
 		}
 	}
 	hm_spin_unlock(&file->stream_lock);
 }
 
 /* In a free slot, or in that of the next one that is over. @second: a note led to it. */
-static struct hm_stream *start_stream(struct hm_file *file, const struct reach *at, bool second)
+static struct hm_stream *hm_readahead_start_stream(struct hm_file *file, const struct reach *at,
+						   bool second)
 {
 	struct hm_stream *s;
 	u32 i;
@@ -283,7 +287,7 @@ static struct hm_stream *start_stream(struct hm_file *file, const struct reach *
 	} else {
 		do {
 			s = &file->stream[file->stream_hand++ % HM_STREAMS];
-		} while (!is_over(s));
+		} while (!hm_readahead_expired(s));
 	}
 	*s = (struct hm_stream){
 		.next = at->end,
@@ -313,14 +317,14 @@ bool hm_stream_is_use_once(struct hm_file *file)
 }
 
 /* In the first block of a file, and in all of it so far. */
-static bool is_from_start(const struct hm_stream *s)
+static bool hm_readahead_is_from_start(const struct hm_stream *s)
 {
 	return s->first <= 1 && s->next <= HM_BLOCK_PAGES;
 }
 
-static bool is_long(const struct hm_stream *s)
+static bool hm_readahead_is_long(const struct hm_stream *s)
 {
-	if (!is_from_start(s))
+	if (!hm_readahead_is_from_start(s))
 		return s->window >= LONG_WINDOW;
 	return s->window >= (s->write ? LONG_WINDOW_OF_STORES : LONG_WINDOW_AT_START);
 }
@@ -338,13 +342,13 @@ void hm_stream_promoted(struct hm_file *file, u64 pgoff, bool done)
 	for (i = 0; i < HM_STREAMS; i++) {
 		struct hm_stream *s = &file->stream[i];
 
-		if (s->step != 1 || !is_long(s) || s->next <= pgoff || s->next >= end)
+		if (s->step != 1 || !hm_readahead_is_long(s) || s->next <= pgoff || s->next >= end)
 			continue;
 		if (done)
 			s->next = end;
 		if (done ? s->ahead < end : s->ahead <= end)
 			s->ahead = s->next;
-		show(file, s);
+		hm_readahead_publish_span(file, s);
 	}
 	hm_spin_unlock(&file->stream_lock);
 }
@@ -362,19 +366,19 @@ void hm_stream_stores(struct hm_file *file, u64 pgoff)
 	struct hm_stream *s;
 
 	hm_spin_lock(&file->stream_lock);
-	s = find_stream(file, &at);
+	s = hm_readahead_find_stream(file, &at);
 	/* Not a reader's that comes from further in front. */
 	if (!s || (!s->write && s->next <= pgoff)) {
-		s = start_stream(file, &at, false);
+		s = hm_readahead_start_stream(file, &at, false);
 		s->lives = 1;
-		begin_or_end(file, s);
+		hm_readahead_begin_or_end(file, s);
 	}
 	if (at.end > s->next)
 		s->next = at.end;
 	if (s->seen < file->cache->opts.stream_min)
 		s->seen = file->cache->opts.stream_min;
 	s->write = true;
-	show(file, s);
+	hm_readahead_publish_span(file, s);
 	hm_spin_unlock(&file->stream_lock);
 }
 
@@ -382,7 +386,7 @@ void hm_stream_stores(struct hm_file *file, u64 pgoff)
  * Has it shown that it is? In a file that is, there are short ones, too, and what they bring in is
  * like anything else: of a tree, perhaps, of which pages in a row are used again and again.
  */
-static bool is_large(const struct hm_file *file, const struct hm_stream *s)
+static bool hm_readahead_is_large(const struct hm_file *file, const struct hm_stream *s)
 {
 	return s->next - s->first >= hm_pool_frames(file->cache) * HM_BLOCK_PAGES / 4;
 }
@@ -391,13 +395,13 @@ static bool is_large(const struct hm_file *file, const struct hm_stream *s)
  * Where units are chosen, a window ends where a block does, or in the block of the
  * last fault.
  */
-static u64 whole_blocks(const struct hm_stream *s, u64 end)
+static u64 hm_readahead_whole_blocks(const struct hm_stream *s, u64 end)
 {
 	return hm_block_of(end) == hm_block_of(s->next - 1) ? end : hm_block_start(end);
 }
 
-static void plan_ahead(struct hm_file *file, struct hm_stream *s, const struct reach *at, u32 max,
-		       struct hm_plan *plan)
+static void hm_readahead_plan_ahead(struct hm_file *file, struct hm_stream *s,
+				    const struct reach *at, u32 max, struct hm_plan *plan)
 {
 	u64 npages = hm_file_npages(file), end;
 	bool chosen = at->chosen;
@@ -420,23 +424,23 @@ static void plan_ahead(struct hm_file *file, struct hm_stream *s, const struct r
 	if (end > npages)
 		end = npages;
 	else if (chosen)
-		end = whole_blocks(s, end);
+		end = hm_readahead_whole_blocks(s, end);
 	if (end <= plan->start)
 		return;
 	plan->end = end;
 	if (chosen)
 		plan->access |= HM_ACCESS_SEQUENTIAL;
 	/* In its first block: those after it come as a whole. */
-	if (chosen && (!s->write || is_from_start(s)) && !at->whole && is_long(s) &&
-	    s->window <= HM_BLOCK_PAGES && max >= LONG_WINDOW)
+	if (chosen && (!s->write || hm_readahead_is_from_start(s)) && !at->whole &&
+	    hm_readahead_is_long(s) && s->window <= HM_BLOCK_PAGES && max >= LONG_WINDOW)
 		plan->access |= HM_ACCESS_STREAM;
-	if (chosen && is_large(file, s) && hm_stream_is_use_once(file))
+	if (chosen && hm_readahead_is_large(file, s) && hm_stream_is_use_once(file))
 		plan->access |= HM_ACCESS_USE_ONCE;
 	plan->mark = plan->end;
 	if (plan->end < npages) {
 		plan->mark = s->next + s->window / 2 / s->step * s->step;
 		if (chosen)
-			plan->mark = whole_blocks(s, plan->mark);
+			plan->mark = hm_readahead_whole_blocks(s, plan->mark);
 		if (plan->mark < plan->start)
 			plan->mark = plan->start;
 		if (plan->mark > plan->end)
@@ -445,7 +449,8 @@ static void plan_ahead(struct hm_file *file, struct hm_stream *s, const struct r
 	s->ahead = plan->end;
 }
 
-static void plan_behind(struct hm_stream *s, const struct reach *at, struct hm_plan *plan)
+static void hm_readahead_plan_behind(struct hm_stream *s, const struct reach *at,
+				     struct hm_plan *plan)
 {
 	u64 first = at->first;
 	u32 lag = s->step == 1 ? BEHIND_LAG_BASE : 0;
@@ -464,7 +469,7 @@ static void plan_behind(struct hm_stream *s, const struct reach *at, struct hm_p
 	s->behind = plan->behind_end;
 }
 
-static struct reach reach_of(struct hm_file *file, u64 pgoff, u32 access)
+static struct reach hm_readahead_reach_of(struct hm_file *file, u64 pgoff, u32 access)
 {
 	struct reach at = {
 		.step = access & HM_ACCESS_BASE ? 1 : HM_BLOCK_PAGES,
@@ -487,7 +492,7 @@ bool hm_readahead(struct hm_file *file, u64 pgoff, u32 access, struct hm_plan *p
 	const struct hm_options *opts = &file->cache->opts;
 	u32 kb = access & HM_ACCESS_BASE ? opts->readahead_base_kb : opts->readahead_kb;
 	u32 max = (u32)((u64)kb << 10 >> HM_PAGE_SHIFT);
-	struct reach at = reach_of(file, pgoff, access);
+	struct reach at = hm_readahead_reach_of(file, pgoff, access);
 	struct hm_stream *s;
 	bool second = false;
 
@@ -498,19 +503,19 @@ bool hm_readahead(struct hm_file *file, u64 pgoff, u32 access, struct hm_plan *p
 	plan->behind_start = 0;
 	plan->behind_end = 0;
 	plan->access = access & ~(u32)HM_ACCESS_SEQUENTIAL;
-	if (!may_go_on(file, &at)) {
-		second = noted(file, &at);
+	if (!hm_readahead_may_continue(file, &at)) {
+		second = hm_readahead_noted(file, &at);
 		if (!second && opts->stream_min > 1 && !(access & HM_ACCESS_SEQUENTIAL)) {
-			if (take_note(file, &at) % PASS_FAULTS == 0)
-				pass_streams(file);
+			if (hm_readahead_take_note(file, &at) % PASS_FAULTS == 0)
+				hm_readahead_pass_streams(file);
 			return false;
 		}
 	}
 	hm_spin_lock(&file->stream_lock);
-	s = find_stream(file, &at);
+	s = hm_readahead_find_stream(file, &at);
 	if (!s) {
-		s = start_stream(file, &at, second);
-		begin_or_end(file, s);
+		s = hm_readahead_start_stream(file, &at, second);
+		hm_readahead_begin_or_end(file, s);
 	} else {
 		if (at.end > s->next) {
 			s->next = at.end;
@@ -525,11 +530,11 @@ bool hm_readahead(struct hm_file *file, u64 pgoff, u32 access, struct hm_plan *p
 		plan->access |= HM_ACCESS_WRITE;
 	if (s->seen >= opts->stream_min || (access & HM_ACCESS_SEQUENTIAL)) {
 		if (max >= at.step)
-			plan_ahead(file, s, &at, max, plan);
+			hm_readahead_plan_ahead(file, s, &at, max, plan);
 		if (s->write)
-			plan_behind(s, &at, plan);
+			hm_readahead_plan_behind(s, &at, plan);
 	}
-	show(file, s);
+	hm_readahead_publish_span(file, s);
 	hm_spin_unlock(&file->stream_lock);
 	return plan->end > plan->start || plan->behind_end > plan->behind_start;
 }
@@ -544,7 +549,7 @@ void hm_readahead_stopped(struct hm_file *file, const struct hm_plan *plan, u64 
 
 		if (s->step && s->ahead == plan->end && pgoff < s->ahead) {
 			s->ahead = pgoff > s->next ? pgoff : s->next;
-			show(file, s);
+			hm_readahead_publish_span(file, s);
 		}
 	}
 	hm_spin_unlock(&file->stream_lock);

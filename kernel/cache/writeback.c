@@ -15,20 +15,21 @@ enum claim {
 	CLAIM_OTHER, /* it does not fit into the run */
 };
 
-static bool fits(const struct hm_run *run, const struct hm_pos *pos, u32 max_pages)
+static bool hm_writeback_fits(const struct hm_run *run, const struct hm_pos *pos, u32 max_pages)
 {
 	return !run->npages ||
 	       (hm_pos_kind(pos) == run->kind && run->npages + hm_pos_pages(pos) <= max_pages);
 }
 
-static enum claim claim(struct hm_pos *pos, u64 pgoff, const struct hm_run *run, u32 max_pages)
+static enum claim hm_writeback_claim(struct hm_pos *pos, u64 pgoff, const struct hm_run *run,
+				     u32 max_pages)
 {
 	u64 word = hm_index_word(pos, pgoff);
 	struct hm_base *base;
 	bool healed = false;
 
 	for (;;) {
-		if (!fits(run, pos, max_pages))
+		if (!hm_writeback_fits(run, pos, max_pages))
 			return CLAIM_OTHER;
 		if (hm_word_state(word) == HM_EVICTING && word & HM_W_REDIRTY) {
 			/* It is being promoted, and dirty. */
@@ -88,7 +89,7 @@ enum hm_wb hm_writeback(struct hm_file *file, u64 *at, u64 end, u32 max_pages, b
 			break; /* a gap ends the run */
 		if (!hm_index_find(file, pgoff, &pos))
 			hm_assert(!"a dirty bit has an index leaf");
-		got = claim(&pos, pgoff, run, max_pages);
+		got = hm_writeback_claim(&pos, pgoff, run, max_pages);
 		if (got == CLAIM_OTHER)
 			break;
 		if (got == CLAIM_WRITING && (wait || run->npages)) {
@@ -122,7 +123,7 @@ enum hm_wb hm_writeback(struct hm_file *file, u64 *at, u64 end, u32 max_pages, b
  * One unit; dirty_lock is held, so that no walk sees the bit cleared early. Returns how much of
  * it was to be written.
  */
-static u32 unit_done(struct hm_pos *pos, u64 word, int err)
+static u32 hm_writeback_unit_done(struct hm_pos *pos, u64 word, int err)
 {
 	u64 failed_before = err < 0 ? HM_W_WRITE_FAILED : word & HM_W_WRITE_FAILED;
 	u64 kept = HM_W_REF | HM_W_STORED | HM_W_PARTIAL_DIRTY;
@@ -176,7 +177,7 @@ void hm_writeback_done(struct hm_file *file, u64 pgoff, u32 npages, int err)
 		if (!hm_index_find(file, pgoff, &pos))
 			hm_assert(!"a unit that is being written has an index leaf");
 		word = hm_index_word(&pos, pgoff);
-		written += unit_done(&pos, word, err);
+		written += hm_writeback_unit_done(&pos, word, err);
 		pgoff = pos.pgoff + hm_pos_pages(&pos);
 	}
 	hm_assert(pgoff == end);

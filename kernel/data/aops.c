@@ -13,7 +13,7 @@
  * into i_pages: a build id for a profiler (6.12 to 6.18 look for nothing else before they
  * call), a uprobe, swapon(2). Only folios of the pool may stay there.
  */
-static int refuse_folio(struct file *file, struct folio *folio)
+static int aops_refuse_folio(struct file *file, struct folio *folio)
 {
 	hugemap_remove_folio(folio->mapping, folio);
 	folio_unlock(folio);
@@ -22,5 +22,5 @@ static int refuse_folio(struct file *file, struct folio *folio)
 
 const struct address_space_operations hugemap_aops = {
 	.dirty_folio = hugemap_dirty_folio,
-	.read_folio = refuse_folio,
+	.read_folio = aops_refuse_folio,
 };

@@ -18,7 +18,7 @@
  * As mincore(2) has it: what is cached tells what others do with a file, and is for who owns
  * it, or could write it.
  */
-static bool may_see(struct file *file)
+static bool cached_may_see(struct file *file)
 {
 	return file->f_mode & FMODE_WRITE ||
 	       inode_owner_or_capable(hugemap_idmap_of(file->f_path.mnt), file_inode(file)) ||
@@ -26,7 +26,7 @@ static bool may_see(struct file *file)
 }
 
 /* Of a cell of the file. False: it is over before. */
-static bool look(struct hugemap_inode *hi, u64 pgoff, u64 npages, struct hugemap_cell *cell)
+static bool cached_scan(struct hugemap_inode *hi, u64 pgoff, u64 npages, struct hugemap_cell *cell)
 {
 	struct hm_file *hfile = smp_load_acquire(&hi->hfile);
 	u64 end = min_t(u64, pgoff + npages, hugemap_pages(i_size_read(&hi->vfs_inode)));
@@ -52,7 +52,7 @@ long hugemap_cached(struct file *file, void __user *arg)
 	u64 at;
 	u32 i;
 
-	if (!may_see(file))
+	if (!cached_may_see(file))
 		return -EPERM;
 	if (copy_from_user(&cached, arg, sizeof(cached)))
 		return -EFAULT;
@@ -61,7 +61,8 @@ long hugemap_cached(struct file *file, void __user *arg)
 		return -EINVAL;
 	at = cached.offset >> HM_PAGE_SHIFT;
 	for (i = 0; i < cached.count; i++) {
-		if (!look(hugemap_inode(file_inode(file)), at, cached.cell >> HM_PAGE_SHIFT, &cell))
+		if (!cached_scan(hugemap_inode(file_inode(file)), at, cached.cell >> HM_PAGE_SHIFT,
+				 &cell))
 			break;
 		if (fatal_signal_pending(current))
 			return -EINTR;

@@ -23,13 +23,13 @@ struct change {
 	enum hugemap_change what;
 };
 
-static loff_t size_below(const struct hugemap_inode *hi)
+static loff_t change_lower_size(const struct hugemap_inode *hi)
 {
 	return i_size_read(hi->lower ?: hugemap_of(hi)->device->f_mapping->host);
 }
 
 /* The file is @size bytes long now; the caller holds what a change needs. */
-static void take_size(struct hugemap_inode *hi, loff_t size)
+static void change_take_size(struct hugemap_inode *hi, loff_t size)
 {
 	i_size_write(&hi->vfs_inode, size);
 	if (hi->hfile)
@@ -53,8 +53,8 @@ static u64 change_end_of(loff_t end)
  * the file ends, of which the end is zero if it grows. What is discarded as a whole is
  * not: there may be no room for it.
  */
-static int write_before(struct hugemap_inode *hi, loff_t start, loff_t end,
-			enum hugemap_change what)
+static int change_write_before(struct hugemap_inode *hi, loff_t start, loff_t end,
+			       enum hugemap_change what)
 {
 	loff_t size = i_size_read(&hi->vfs_inode);
 	bool cut = what == HUGEMAP_DISCARD && end == LLONG_MAX && start < size;
@@ -63,7 +63,7 @@ static int write_before(struct hugemap_inode *hi, loff_t start, loff_t end,
 
 	if (what == HUGEMAP_KEEP)
 		err = hugemap_write_range(hi, first, last);
-	else if (start % HM_BLOCK_SIZE || (cut && size_below(hi) < start))
+	else if (start % HM_BLOCK_SIZE || (cut && change_lower_size(hi) < start))
 		err = hugemap_write_range(hi, first, hugemap_pages(start));
 	if (!err && what == HUGEMAP_DISCARD && end != LLONG_MAX && end % HM_BLOCK_SIZE)
 		err = hugemap_write_range(hi, last - HM_BLOCK_PAGES, last);
@@ -73,8 +73,8 @@ static int write_before(struct hugemap_inode *hi, loff_t start, loff_t end,
 }
 
 /* What is known about holes in a range that has changed. */
-static void note_needs_alloc(struct hugemap_inode *hi, loff_t start, loff_t end, loff_t old_size,
-			     loff_t size, enum hugemap_change what)
+static void change_note_needs_alloc(struct hugemap_inode *hi, loff_t start, loff_t end,
+				    loff_t old_size, loff_t size, enum hugemap_change what)
 {
 	u64 beyond = hugemap_pages(size), old_end = hugemap_pages(old_size);
 	u64 first = (u64)start >> HM_PAGE_SHIFT, last;
@@ -104,7 +104,8 @@ static void note_needs_alloc(struct hugemap_inode *hi, loff_t start, loff_t end,
 }
 
 /* The part of a unit that has changed, in bytes of its folio. */
-static size_t part_of(const struct hm_unit *unit, const struct change *change, size_t *offset)
+static size_t change_part_of(const struct hm_unit *unit, const struct change *change,
+			     size_t *offset)
 {
 	loff_t first = (loff_t)unit->pgoff << HM_PAGE_SHIFT;
 	loff_t last = first + ((loff_t)unit->npages << HM_PAGE_SHIFT);
@@ -119,7 +120,7 @@ static size_t part_of(const struct hm_unit *unit, const struct change *change, s
 /* What has changed of a cached unit is what it is below. */
 static int change_amend(struct hugemap_inode *hi, struct hm_unit *unit, const struct change *change)
 {
-	size_t offset, bytes = part_of(unit, change, &offset);
+	size_t offset, bytes = change_part_of(unit, change, &offset);
 	struct folio *folio = bytes ? hugemap_unit_folio(hi, unit) : NULL;
 	int err = 0;
 
@@ -138,7 +139,7 @@ static int change_amend(struct hugemap_inode *hi, struct hm_unit *unit, const st
 }
 
 /* The end of the file comes to lie in a huge unit, which must not map what is behind it. */
-static bool is_cut(const struct hm_unit *unit, const struct change *change)
+static bool change_is_cut(const struct hm_unit *unit, const struct change *change)
 {
 	return unit->npages > 1 && change->what == HUGEMAP_DISCARD && change->end == LLONG_MAX &&
 	       change->start > (loff_t)unit->pgoff << HM_PAGE_SHIFT;
@@ -149,14 +150,14 @@ static bool is_cut(const struct hm_unit *unit, const struct change *change)
  * but not what the device writes into the part that stays. Older kernels' devices have
  * plain references, as others have who may keep them for ever: those only @soon.
  */
-static bool cuts_pinned(struct hugemap_inode *hi, const struct change *change, bool soon)
+static bool change_cuts_pinned(struct hugemap_inode *hi, const struct change *change, bool soon)
 {
 	struct hm_unit unit = { .pgoff = (u64)change->start >> HM_PAGE_SHIFT, .npages = 1 };
 	enum hm_state state = hm_peek(hi->hfile, unit.pgoff, &unit);
 	struct folio *folio;
 	bool pinned;
 
-	if (state == HM_ABSENT || state == HM_FILLING || !is_cut(&unit, change))
+	if (state == HM_ABSENT || state == HM_FILLING || !change_is_cut(&unit, change))
 		return false;
 	folio = hugemap_unit_folio(hi, &unit);
 	if (!folio)
@@ -170,20 +171,20 @@ static bool cuts_pinned(struct hugemap_inode *hi, const struct change *change, b
 }
 
 /* A clean unit at the edge, claimed. False: it is still there, and has to go. */
-static bool drop_edge(struct hugemap_inode *hi, struct hm_unit *unit, const struct change *change,
-		      u32 tries)
+static bool change_drop_edge(struct hugemap_inode *hi, struct hm_unit *unit,
+			     const struct change *change, u32 tries)
 {
 	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
 	enum hm_evict_result result = HM_EVICT_BUSY;
-	size_t offset, bytes = part_of(unit, change, &offset);
+	size_t offset, bytes = change_part_of(unit, change, &offset);
 	bool whole = bytes == folio_size(folio), abandoned = false, amend = false;
-	bool cut = is_cut(unit, change);
+	bool cut = change_is_cut(unit, change);
 
 	folio_lock(folio);
 	unmap_mapping_pages(hi->vfs_inode.i_mapping, unit->pgoff, unit->npages, false);
 	hugemap_race_point("edge: unmapped, not looked at");
 	if (folio_test_dirty(folio) && !whole) {
-		/* write_edge() amends it. */
+		/* change_write_edge() amends it. */
 		result = HM_EVICT_DIRTY;
 	} else if (hugemap_folio_remove(hi, folio)) {
 		result = HM_EVICT_DISCARD;
@@ -213,8 +214,8 @@ static bool drop_edge(struct hugemap_inode *hi, struct hm_unit *unit, const stru
  * clean yet: it may be dirty before it is written with the rest, and that not with what was there
  * before.
  */
-static bool write_edge(struct hugemap_inode *hi, u64 first, u64 end, const struct change *change,
-		       u32 tries)
+static bool change_write_edge(struct hugemap_inode *hi, u64 first, u64 end,
+			      const struct change *change, u32 tries)
 {
 	u64 pages = hugemap_pages(i_size_read(&hi->vfs_inode)), pgoff;
 	bool dirty = false, cut = false;
@@ -229,7 +230,7 @@ static bool write_edge(struct hugemap_inode *hi, u64 first, u64 end, const struc
 		state = hm_peek(hi->hfile, pgoff, &unit);
 		if (state == HM_ABSENT || state == HM_FILLING || state == HM_FAILED)
 			continue;
-		bytes = part_of(&unit, change, &offset);
+		bytes = change_part_of(&unit, change, &offset);
 		if (!bytes)
 			continue;
 		err = change_amend(hi, &unit, change);
@@ -244,7 +245,7 @@ static bool write_edge(struct hugemap_inode *hi, u64 first, u64 end, const struc
 			hugemap_invalidate(hi, unit.pgoff, unit.pgoff + unit.npages, true);
 		else if (unit.pgoff < pages)
 			dirty = true;
-		cut |= is_cut(&unit, change);
+		cut |= change_is_cut(&unit, change);
 	}
 	/* What cannot be written stays, as it should be, and is tried again later. */
 	if (!dirty || hugemap_write_range(hi, first, end) || !cut)
@@ -257,7 +258,7 @@ static bool write_edge(struct hugemap_inode *hi, u64 first, u64 end, const struc
 }
 
 /* A block of which a part has changed. */
-static void forget_edge(struct hugemap_inode *hi, u64 first, const struct change *change)
+static void change_forget_edge(struct hugemap_inode *hi, u64 first, const struct change *change)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 	u64 end = first + HM_BLOCK_PAGES;
@@ -275,19 +276,19 @@ static void forget_edge(struct hugemap_inode *hi, u64 first, const struct change
 			if (found == HM_INV_DONE)
 				break;
 			if (found == HM_INV_UNIT)
-				again |= !drop_edge(hi, &unit, change, tries);
+				again |= !change_drop_edge(hi, &unit, change, tries);
 			else
 				wait_event(*hugemap_wait_of(mount, hi->hfile, pos),
 					   hugemap_unit_idle(hi, pos));
 		}
-		again |= write_edge(hi, first, end, change, tries);
+		again |= change_write_edge(hi, first, end, change, tries);
 		if (!again)
 			return;
 		schedule_timeout_uninterruptible(1);
 	}
 }
 
-static void forget_range(struct hugemap_inode *hi, const struct change *change, bool cut)
+static void change_forget_range(struct hugemap_inode *hi, const struct change *change, bool cut)
 {
 	loff_t start = change->start, end = change->end;
 	u64 first = change_first_of(start), last = change_end_of(end);
@@ -299,9 +300,9 @@ static void forget_range(struct hugemap_inode *hi, const struct change *change, 
 	if (end != LLONG_MAX)
 		whole_last = change_first_of(end);
 	if (whole_first > first)
-		forget_edge(hi, first, change);
+		change_forget_edge(hi, first, change);
 	if (last > whole_last && whole_last >= whole_first)
-		forget_edge(hi, whole_last, change);
+		change_forget_edge(hi, whole_last, change);
 	if (whole_last > whole_first)
 		hugemap_invalidate(hi, whole_first, whole_last, true);
 	/*
@@ -347,32 +348,33 @@ void hugemap_drop_clean(struct hugemap_inode *hi, loff_t start, loff_t last)
  * by is not; it was @below bytes long before, which may be less than here. What were
  * holes, and what was data, is not known any more.
  */
-static void take_rest(struct hugemap_inode *hi, const struct change *change, loff_t old_size,
-		      loff_t lower_size)
+static void change_take_rest(struct hugemap_inode *hi, const struct change *change, loff_t old_size,
+			     loff_t lower_size)
 {
-	struct change grown = { old_size, size_below(hi), HUGEMAP_KEEP };
+	struct change grown = { old_size, change_lower_size(hi), HUGEMAP_KEEP };
 	struct change cut = { grown.end, LLONG_MAX, HUGEMAP_DISCARD };
 	bool is_shorter = grown.end < min(lower_size, old_size);
 	bool is_longer = grown.end > old_size;
 
 	if (is_shorter)
-		take_size(hi, grown.end);
+		change_take_size(hi, grown.end);
 	if (hi->hfile) {
 		hugemap_drop_clean(hi, change->start, change->end);
-		note_needs_alloc(hi, change->start, change->end, old_size, old_size, HUGEMAP_KEEP);
+		change_note_needs_alloc(hi, change->start, change->end, old_size, old_size,
+					HUGEMAP_KEEP);
 		if (is_shorter) {
-			forget_range(hi, &cut, true);
-			note_needs_alloc(hi, cut.start, cut.end, old_size, cut.start,
-					 HUGEMAP_DISCARD);
+			change_forget_range(hi, &cut, true);
+			change_note_needs_alloc(hi, cut.start, cut.end, old_size, cut.start,
+						HUGEMAP_DISCARD);
 		}
 		if (is_longer) {
-			forget_range(hi, &grown, false);
-			note_needs_alloc(hi, old_size, LLONG_MAX, old_size, grown.end,
-					 HUGEMAP_KEEP);
+			change_forget_range(hi, &grown, false);
+			change_note_needs_alloc(hi, old_size, LLONG_MAX, old_size, grown.end,
+						HUGEMAP_KEEP);
 		}
 	}
 	if (is_longer)
-		take_size(hi, grown.end);
+		change_take_size(hi, grown.end);
 }
 
 ssize_t hugemap_change_lower(struct inode *inode, loff_t start, loff_t end,
@@ -387,7 +389,7 @@ ssize_t hugemap_change_lower(struct inode *inode, loff_t start, loff_t end,
 
 	filemap_invalidate_lock(mapping);
 	/* Not with the lock: who pins page after page may need it for the next one. */
-	while (hi->hfile && cuts_pinned(hi, &range, time_before(jiffies, deadline))) {
+	while (hi->hfile && change_cuts_pinned(hi, &range, time_before(jiffies, deadline))) {
 		filemap_invalidate_unlock(mapping);
 		schedule_timeout_killable(1);
 		if (fatal_signal_pending(current))
@@ -395,22 +397,22 @@ ssize_t hugemap_change_lower(struct inode *inode, loff_t start, loff_t end,
 		filemap_invalidate_lock(mapping);
 	}
 	if (hi->hfile)
-		ret = write_before(hi, start, end, what);
+		ret = change_write_before(hi, start, end, what);
 	if (ret)
 		goto out;
-	lower_size = size_below(hi);
+	lower_size = change_lower_size(hi);
 	hi->changes++;
 	hugemap_race_point("change: written before, not changed");
 	ret = change(arg);
 	hugemap_race_point("change: below, not here");
 	if (ret < 0) {
-		take_rest(hi, &range, old_size, lower_size);
+		change_take_rest(hi, &range, old_size, lower_size);
 	} else {
-		loff_t size = size_below(hi);
+		loff_t size = change_lower_size(hi);
 
 		/* Nobody comes to what is cut off; nobody sees what was cached behind the end. */
 		if (size <= old_size)
-			take_size(hi, size);
+			change_take_size(hi, size);
 		if (hi->hfile && what == HUGEMAP_KEEP && ret > 0 &&
 		    start + ret < min(end, old_size)) {
 			/* The rest may be as it was: what devices wrote there stays. */
@@ -418,16 +420,16 @@ ssize_t hugemap_change_lower(struct inode *inode, loff_t start, loff_t end,
 			range = (struct change){ start, start + ret, what };
 		}
 		if (hi->hfile) {
-			forget_range(hi, &range, size < old_size);
+			change_forget_range(hi, &range, size < old_size);
 			if (size > old_size) {
 				range = (struct change){ old_size, size, what };
-				forget_range(hi, &range, false);
+				change_forget_range(hi, &range, false);
 			}
-			note_needs_alloc(hi, start, end, old_size, size, what);
+			change_note_needs_alloc(hi, start, end, old_size, size, what);
 		}
 		hugemap_race_point("change: dropped, size not told");
 		if (size > old_size)
-			take_size(hi, size);
+			change_take_size(hi, size);
 	}
 out:
 	filemap_invalidate_unlock(mapping);

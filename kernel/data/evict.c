@@ -97,7 +97,7 @@ static void evict_leave(struct hugemap_inode *hi, struct folio *folio, const str
 }
 
 /* Became inactive: out of the page tables, unless it was used since. */
-static bool may_unmap(const struct hm_victim *victim)
+static bool evict_may_unmap(const struct hm_victim *victim)
 {
 	const struct hm_unit *unit = &victim->unit;
 	struct hm_unit now;
@@ -115,7 +115,7 @@ static bool may_unmap(const struct hm_victim *victim)
  * entry as gone before it flushes: write-back would find nothing to protect meanwhile, and a
  * store by way of a TLB would be seen by nobody.
  */
-static struct folio *lock_victim(struct hugemap_inode *hi, const struct hm_victim *victim)
+static struct folio *evict_lock_victim(struct hugemap_inode *hi, const struct hm_victim *victim)
 {
 	const struct hm_unit *unit = &victim->unit;
 	struct folio *folio;
@@ -138,7 +138,7 @@ static struct folio *lock_victim(struct hugemap_inode *hi, const struct hm_victi
 }
 
 /* Victims that follow each other in one store: from the first on, how many? */
-static u32 run_length(const struct hm_victim *victims, u32 n)
+static u32 evict_run_length(const struct hm_victim *victims, u32 n)
 {
 	u32 i;
 
@@ -155,7 +155,7 @@ static u32 run_length(const struct hm_victim *victims, u32 n)
  * An inode that nobody uses stays while data of it is cached. When the last of it
  * has left, the last iput() puts it where it can be reclaimed.
  */
-static void note_idle(struct batch *batch, struct inode *inode)
+static void evict_note_idle(struct batch *batch, struct inode *inode)
 {
 	if (atomic_read(&inode->i_count) || !mapping_empty(inode->i_mapping))
 		return;
@@ -163,7 +163,7 @@ static void note_idle(struct batch *batch, struct inode *inode)
 		batch->idle[batch->nidle++] = inode;
 }
 
-static void unmap_run(struct hugemap_inode *hi, u64 start, u64 end)
+static void evict_unmap_run(struct hugemap_inode *hi, u64 start, u64 end)
 {
 	hugemap_count(hugemap_of(hi), HUGEMAP_C_UNMAPS, 1);
 	unmap_mapping_pages(hi->vfs_inode.i_mapping, start, end - start, false);
@@ -178,12 +178,12 @@ static void evict_run(struct hugemap_inode *hi, const struct hm_victim *victims,
 
 	hugemap_race_point("evict: claimed, not locked");
 	for (i = 0; i < n; i++) {
-		folio[i] = lock_victim(hi, &victims[i]);
+		folio[i] = evict_lock_victim(hi, &victims[i]);
 		if (!folio[i] && unmap)
-			unmap_run(hi, start, end);
+			evict_unmap_run(hi, start, end);
 		end += victims[i].unit.npages;
 		if (folio[i]) {
-			unmap = unmap || (folio_mapped(folio[i]) && may_unmap(&victims[i]));
+			unmap = unmap || (folio_mapped(folio[i]) && evict_may_unmap(&victims[i]));
 		} else {
 			start = end;
 			unmap = false;
@@ -191,7 +191,7 @@ static void evict_run(struct hugemap_inode *hi, const struct hm_victim *victims,
 	}
 	hugemap_race_point("evict: locked, mapped");
 	if (unmap)
-		unmap_run(hi, start, end);
+		evict_unmap_run(hi, start, end);
 	hugemap_race_point("evict: unmapped, not frozen");
 	for (i = 0; i < n; i++) {
 		if (!folio[i])
@@ -206,12 +206,12 @@ static void evict_run(struct hugemap_inode *hi, const struct hm_victim *victims,
 }
 
 /* The last iput() of an inode may write and wait: the thread of the mount does it. */
-static void leave_idle(struct hugemap_mount *mount, struct batch *batch)
+static void evict_idle_inodes(struct hugemap_mount *mount, struct batch *batch)
 {
 	u32 i;
 
 	spin_lock(&mount->idle_lock);
-	/* The reference that note_idle() took keeps it from being noted again. */
+	/* The reference that evict_note_idle() took keeps it from being noted again. */
 	for (i = 0; i < batch->nidle; i++)
 		list_add_tail(&hugemap_inode(batch->idle[i])->idle, &mount->idle);
 	spin_unlock(&mount->idle_lock);
@@ -242,11 +242,11 @@ static u32 evict_batch(struct hugemap_mount *mount, struct batch *batch, enum hm
 	batch->nidle = 0;
 	n = hm_reclaim(mount->cache, kind, want, batch->victim, MAX_VICTIMS);
 	while (i < n) {
-		u32 length = run_length(&batch->victim[i], n - i);
+		u32 length = evict_run_length(&batch->victim[i], n - i);
 
 		hi = hugemap_inode_of_file(batch->victim[i].unit.file);
 		evict_run(hi, &batch->victim[i], &batch->folio[i], length, &freed);
-		note_idle(batch, &hi->vfs_inode);
+		evict_note_idle(batch, &hi->vfs_inode);
 		i += length;
 	}
 	/* Once for all: each of those who wait looks for itself. */
@@ -281,7 +281,7 @@ bool hugemap_evict_quickly(struct hugemap_mount *mount)
 	/* Units become inactive in one round and leave in the next. */
 	for (round = 0; batch && chosen && !freed && round < ROUNDS; round++) {
 		freed = evict_batch(mount, batch, HM_HUGE, want, &chosen);
-		leave_idle(mount, batch);
+		evict_idle_inodes(mount, batch);
 	}
 	up_read(&mount->files_lock);
 	if (batch)
@@ -321,7 +321,7 @@ bool hugemap_evict_ahead(struct hugemap_mount *mount)
 /* --- waiting for frames -------------------------------------------------------------- */
 
 /* Is anything on its way that may free a frame, or to be written, however long it takes? */
-static bool may_hope(struct hugemap_mount *mount)
+static bool evict_may_retry(struct hugemap_mount *mount)
 {
 	struct hugemap_inode *hi;
 	bool hope = false;
@@ -359,7 +359,7 @@ int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind, unsigned 
 		return -EINTR;
 	if (left)
 		return 0;
-	if (may_hope(mount)) {
+	if (evict_may_retry(mount)) {
 		/* What a slow disk has brought can be evicted only from then on. */
 		*began = jiffies;
 		return 0;

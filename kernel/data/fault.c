@@ -49,7 +49,7 @@ static int fault_provide(struct hugemap_inode *hi, u64 pgoff, u64 wanted)
 }
 
 /* Will hugemap_page_mkwrite() let a store happen, as far as can be seen? */
-static bool may_store(struct hugemap_inode *hi, u64 pgoff)
+static bool fault_may_store(struct hugemap_inode *hi, u64 pgoff)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 
@@ -65,7 +65,7 @@ static bool may_store(struct hugemap_inode *hi, u64 pgoff)
  * what this task's last one met is kept until then. Another task's may take its
  * place; the fault that comes back tries once more, then.
  */
-static void keep_error(struct hugemap_mount *mount, u64 pgoff, int err)
+static void fault_keep_error(struct hugemap_mount *mount, u64 pgoff, int err)
 {
 	struct hugemap_fault_error *kept = &mount->fault_error[hash_ptr(current, 6)];
 
@@ -79,7 +79,7 @@ static void keep_error(struct hugemap_mount *mount, u64 pgoff, int err)
 	spin_unlock(&mount->fault_error_lock);
 }
 
-static int kept_error(struct hugemap_mount *mount, u64 pgoff)
+static int fault_kept_error(struct hugemap_mount *mount, u64 pgoff)
 {
 	struct hugemap_fault_error *kept = &mount->fault_error[hash_ptr(current, 6)];
 	int err = 0;
@@ -127,12 +127,12 @@ static vm_fault_t fault_bring(struct vm_fault *vmf, u32 access, bool store, u64 
 		if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
 			return VM_FAULT_RETRY;
 		if (vmf->flags & FAULT_FLAG_TRIED)
-			err = kept_error(mount, pgoff);
+			err = fault_kept_error(mount, pgoff);
 		if (!err) {
 			get_file(file);
 			hugemap_release_fault_lock(vmf);
 			err = fault_wait(vmf, hi, pgoff, wanted);
-			keep_error(mount, pgoff, err == -EINTR ? 0 : err);
+			fault_keep_error(mount, pgoff, err == -EINTR ? 0 : err);
 			/* It may be all that keeps the mount, if somebody has unmapped. */
 			hm_hist_record(mount->fault_ns, local_clock() - started);
 			fput(file);
@@ -163,7 +163,7 @@ static u32 fault_access(const struct vm_fault *vmf)
 }
 
 /* As far as a unit that is cached has to know of it. */
-static u32 hit_access(const struct vm_fault *vmf, const struct hugemap_mount *mount)
+static u32 fault_hit_access(const struct vm_fault *vmf, const struct hugemap_mount *mount)
 {
 	if (mount->opts.page == HUGEMAP_PAGE_AUTO)
 		return fault_access(vmf);
@@ -177,7 +177,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 	struct hugemap_mount *mount = hugemap_of(hi);
 	bool store = vmf->flags & FAULT_FLAG_WRITE && vmf->vma->vm_flags & VM_SHARED;
 	u64 started = 0;
-	u32 access = hit_access(vmf, mount), stores = store ? HM_ACCESS_PAGES(1) : 0;
+	u32 access = fault_hit_access(vmf, mount), stores = store ? HM_ACCESS_PAGES(1) : 0;
 	struct folio *folio;
 	struct hm_unit unit;
 	vm_fault_t ret;
@@ -191,7 +191,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 			hugemap_take_hints(hi, &unit);
 			if (unit.hints & HM_HINT_READAHEAD)
 				hugemap_queue_ahead(hi, vmf->pgoff, access | fault_access(vmf));
-			if (!store || may_store(hi, vmf->pgoff))
+			if (!store || fault_may_store(hi, vmf->pgoff))
 				break;
 			folio_unlock(folio);
 			folio_put(folio);
@@ -224,8 +224,8 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
  * The unit of a locked folio is being stored to. False: it is claimed for
  * eviction, which cannot succeed, so look again soon; or it has to stay as it is.
  */
-static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct folio *folio,
-		       struct hm_unit *unit)
+static bool fault_make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct folio *folio,
+			     struct hm_unit *unit)
 {
 	/* What is locked in memory stays mapped: mm would forget the lock with the entry. */
 	bool part = HUGEMAP_MAPS_PARTS && !(vmf->vma->vm_flags & VM_LOCKED);
@@ -245,7 +245,7 @@ static bool make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct fo
 }
 
 /* By chattr(1) or swapon(8), since it was opened: write-back would be refused. */
-static bool is_immutable(const struct hugemap_inode *hi)
+static bool fault_is_immutable(const struct hugemap_inode *hi)
 {
 	return hi->lower && (IS_IMMUTABLE(hi->lower) || hugemap_swaps_lower(hi));
 }
@@ -254,7 +254,8 @@ static bool is_immutable(const struct hugemap_inode *hi)
  * mm maps the page, or all of the block where no page table is. Of a unit that is dirty in
  * parts, a page is all that may be stored to.
  */
-static bool may_map(struct vm_fault *vmf, struct hugemap_inode *hi, const struct hm_unit *unit)
+static bool fault_may_map(struct vm_fault *vmf, struct hugemap_inode *hi,
+			  const struct hm_unit *unit)
 {
 	struct hm_unit whole;
 
@@ -269,8 +270,8 @@ static bool may_map(struct vm_fault *vmf, struct hugemap_inode *hi, const struct
  * then a fault for each of its pages would tell nothing. But where pages are stable, the
  * next write-back must not find some that may be stored to.
  */
-static bool may_map_around(const struct vm_fault *vmf, const struct hugemap_inode *hi,
-			   const struct hm_unit *unit)
+static bool fault_may_map_around(const struct vm_fault *vmf, const struct hugemap_inode *hi,
+				 const struct hm_unit *unit)
 {
 	pmd_t pmd = READ_ONCE(*vmf->pmd);
 
@@ -283,7 +284,7 @@ static bool may_map_around(const struct vm_fault *vmf, const struct hugemap_inod
  * is mapped, who writes the unit back leaves it dirty. True: the page is mapped; the folio is
  * not locked any more, either way.
  */
-static bool map_around(struct vm_fault *vmf, struct hugemap_inode *hi, struct folio *folio)
+static bool fault_map_around(struct vm_fault *vmf, struct hugemap_inode *hi, struct folio *folio)
 {
 	atomic_t *mapping = hugemap_mapping_stores(hi, vmf->pgoff);
 	struct vm_area_struct *vma = vmf->vma;
@@ -323,7 +324,7 @@ static vm_fault_t hugemap_page_mkwrite(struct vm_fault *vmf)
 	hugemap_race_point("first store: mapped, not dirty");
 	if (!filemap_invalidate_trylock_shared(mapping))
 		goto again;
-	if (is_immutable(hi)) {
+	if (fault_is_immutable(hi)) {
 		ret = VM_FAULT_SIGBUS;
 		goto out;
 	}
@@ -332,19 +333,19 @@ lock:
 	folio_lock(folio);
 	if (!hugemap_folio_is(hi, folio, vmf->pgoff) ||
 	    vmf->pgoff >= hugemap_pages(i_size_read(inode)) ||
-	    hm_needs_alloc(hi->hfile, vmf->pgoff) || !make_dirty(vmf, hi, folio, &unit) ||
-	    !may_map(vmf, hi, &unit)) {
+	    hm_needs_alloc(hi->hfile, vmf->pgoff) || !fault_make_dirty(vmf, hi, folio, &unit) ||
+	    !fault_may_map(vmf, hi, &unit)) {
 		folio_unlock(folio);
 		goto out;
 	}
 	hugemap_race_point("first store: dirty, not writable");
 	ahead |= unit.hints & HM_HINT_READAHEAD;
 	ret = VM_FAULT_LOCKED;
-	if (!tried && may_map_around(vmf, hi, &unit)) {
+	if (!tried && fault_may_map_around(vmf, hi, &unit)) {
 		tried = true;
 		ret = VM_FAULT_NOPAGE;
 		/* Somebody else had the lock just then: this page, as ever. */
-		if (!map_around(vmf, hi, folio))
+		if (!fault_map_around(vmf, hi, folio))
 			goto lock;
 		mapped = true;
 	}
@@ -361,7 +362,7 @@ again:
 }
 
 /* What the PMD maps, with a reference, if it is still as it was. */
-static struct folio *mapped_folio(const struct vm_fault *vmf)
+static struct folio *fault_mapped_folio(const struct vm_fault *vmf)
 {
 	spinlock_t *ptl = pmd_lock(vmf->vma->vm_mm, vmf->pmd);
 	struct folio *folio = NULL;
@@ -393,7 +394,7 @@ static bool fault_upgrade(struct vm_fault *vmf, const struct folio *folio)
 	return same;
 }
 
-static vm_fault_t upgrade_fault(struct vm_fault *vmf)
+static vm_fault_t fault_upgrade_fault(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
 	struct hugemap_inode *hi = hugemap_inode(inode);
@@ -407,14 +408,15 @@ static vm_fault_t upgrade_fault(struct vm_fault *vmf)
 	/* What may sleep for long, or is refused, is left to hugemap_page_mkwrite(). */
 	if (!filemap_invalidate_trylock_shared(mapping))
 		goto out;
-	if (is_immutable(hi))
+	if (fault_is_immutable(hi))
 		goto unlock;
 	file_update_time(vmf->vma->vm_file);
-	folio = mapped_folio(vmf);
+	folio = fault_mapped_folio(vmf);
 	if (folio) {
 		folio_lock(folio);
 		if (hugemap_folio_is(hi, folio, vmf->pgoff) &&
-		    !hm_needs_alloc(hi->hfile, vmf->pgoff) && make_dirty(vmf, hi, folio, &unit) &&
+		    !hm_needs_alloc(hi->hfile, vmf->pgoff) &&
+		    fault_make_dirty(vmf, hi, folio, &unit) &&
 		    /* Else mm takes the PMD away, and comes to hugemap_page_mkwrite(). */
 		    !(unit.hints & HM_HINT_PARTIAL) && fault_upgrade(vmf, folio)) {
 			hugemap_count(hugemap_of(hi), HUGEMAP_C_UPGRADES, 1);
@@ -434,7 +436,7 @@ out:
 }
 
 #ifdef HUGEMAP_HAVE_VMF_INSERT_FOLIO_PMD
-static bool fits(const struct vm_fault *vmf)
+static bool fault_fits(const struct vm_fault *vmf)
 {
 	unsigned long start = vmf->address & PMD_MASK;
 
@@ -445,7 +447,7 @@ static bool fits(const struct vm_fault *vmf)
 }
 
 /* Nothing is mapped, it is a read, and the unit is cached: the short way. */
-static vm_fault_t insert_fault(struct vm_fault *vmf)
+static vm_fault_t fault_insert_fault(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
 	struct hugemap_inode *hi = hugemap_inode(inode);
@@ -454,7 +456,7 @@ static vm_fault_t insert_fault(struct vm_fault *vmf)
 	struct hm_unit unit;
 	struct folio *folio;
 
-	if (vmf->flags & FAULT_FLAG_WRITE || !fits(vmf) ||
+	if (vmf->flags & FAULT_FLAG_WRITE || !fault_fits(vmf) ||
 	    !hm_fault_around(hi->hfile, vmf->pgoff, &first, &last, &unit))
 		return VM_FAULT_FALLBACK;
 	if (unit.npages == 1)
@@ -484,10 +486,10 @@ static vm_fault_t hugemap_pmd_fault(struct vm_fault *vmf)
 	if (!(vmf->vma->vm_flags & VM_SHARED) && vmf->flags & FAULT_FLAG_WRITE)
 		return VM_FAULT_FALLBACK;
 	if (pmd_trans_huge(vmf->orig_pmd) && vmf->flags & FAULT_FLAG_WRITE)
-		return upgrade_fault(vmf);
+		return fault_upgrade_fault(vmf);
 #ifdef HUGEMAP_HAVE_VMF_INSERT_FOLIO_PMD
 	if (pmd_none(vmf->orig_pmd))
-		return insert_fault(vmf);
+		return fault_insert_fault(vmf);
 #endif
 	return VM_FAULT_FALLBACK;
 }

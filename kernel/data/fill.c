@@ -60,7 +60,7 @@ static void fill_zero(struct hugemap_inode *hi, const struct hm_unit *unit)
 }
 
 /* In a workqueue: fills end by joining folios, which an interrupt cannot. */
-static void ahead_done(struct work_struct *work)
+static void fill_ahead_done(struct work_struct *work)
 {
 	struct hugemap_io *io = container_of(work, struct hugemap_io, work);
 	struct hugemap_inode *hi = io->hi;
@@ -85,7 +85,7 @@ static void ahead_done(struct work_struct *work)
 /* --- one unit, and somebody waits ------------------------------------------------------ */
 
 /* Has the lower file system refused this reader, for its signal or its limits, and not all? */
-static bool concerns_reader(int err)
+static bool fill_concerns_reader(int err)
 {
 	switch (err) {
 	case -EINTR:
@@ -115,7 +115,7 @@ static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, u32 *
 	if (unit->hints & HM_HINT_READAHEAD)
 		hugemap_read_ahead(hi, unit->pgoff, *access);
 	err = hugemap_io_wait(&io);
-	if (concerns_reader(err)) {
+	if (fill_concerns_reader(err)) {
 		/* Others who wait for it read it themselves. */
 		hugemap_fill_cancel(hi, unit);
 		if (err != -ENOMEM || unit->npages == 1)
@@ -157,7 +157,7 @@ static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum
  * No huge frame is free. Base pages are, and no huge frame comes of them as long as some
  * beside them are stored to: where both will do, nobody waits for that, else not for long.
  */
-static bool base_pages_do(struct hugemap_mount *mount, u32 access, unsigned long deadline)
+static bool fill_base_pages_do(struct hugemap_mount *mount, u32 access, unsigned long deadline)
 {
 	if (!hm_cache_free_pages(mount->cache))
 		return false;
@@ -169,7 +169,7 @@ static bool base_pages_do(struct hugemap_mount *mount, u32 access, unsigned long
  * A frame without memory, and the machine has none for it: what leaves the cache has some.
  * 0, or -EINTR, or -ENOMEM after long.
  */
-static int await_memory(struct hugemap_mount *mount, unsigned long *began)
+static int fill_wait_memory(struct hugemap_mount *mount, unsigned long *began)
 {
 	if (!*began)
 		*began = jiffies;
@@ -202,7 +202,7 @@ int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, u32 access)
 			hugemap_take_hints(hi, &unit);
 			err = fill_units(hi, &unit, outcome, &access);
 			if (err == -ENOMEM && !hugemap_frame_folio(mount, unit.frame))
-				err = await_memory(mount, &short_since);
+				err = fill_wait_memory(mount, &short_since);
 			continue;
 		}
 		filemap_invalidate_unlock_shared(mapping);
@@ -217,7 +217,7 @@ int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, u32 access)
 			err = hugemap_wait_unit(hi, pgoff);
 			break;
 		case HM_NO_FRAME:
-			if (unit.npages > 1 && base_pages_do(mount, access, deadline)) {
+			if (unit.npages > 1 && fill_base_pages_do(mount, access, deadline)) {
 				access |= HM_ACCESS_BASE;
 				break;
 			}
@@ -243,7 +243,7 @@ int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, u32 access)
 
 /* --- ahead, and nobody waits --------------------------------------------------------------- */
 
-static void submit_ahead(struct hugemap_inode *hi, struct hugemap_io **slot)
+static void fill_submit_ahead(struct hugemap_inode *hi, struct hugemap_io **slot)
 {
 	struct hugemap_io *io = *slot;
 
@@ -251,20 +251,20 @@ static void submit_ahead(struct hugemap_inode *hi, struct hugemap_io **slot)
 	if (!io)
 		return;
 	io->ahead = true;
-	INIT_WORK(&io->work, ahead_done);
+	INIT_WORK(&io->work, fill_ahead_done);
 	ihold(&hi->vfs_inode);
 	hugemap_io_submit(io, (loff_t)io->unit.pgoff << HM_PAGE_SHIFT, io->bytes);
 }
 
 /* Add a unit to the read that is being put together, or begin another one. */
-static bool add_ahead(struct hugemap_inode *hi, const struct hm_unit *unit,
-		      struct hugemap_io **slot)
+static bool fill_add_ahead(struct hugemap_inode *hi, const struct hm_unit *unit,
+			   struct hugemap_io **slot)
 {
 	struct hugemap_io *io = *slot;
 
 	if (io && (unit->npages > 1 || hugemap_io_full(io) ||
 		   io->unit.pgoff + io->unit.npages != unit->pgoff))
-		submit_ahead(hi, slot);
+		fill_submit_ahead(hi, slot);
 	if (!*slot) {
 		*slot = hugemap_io_new(hi, GFP_NOWAIT | __GFP_NOWARN);
 		if (!*slot)
@@ -275,13 +275,13 @@ static bool add_ahead(struct hugemap_inode *hi, const struct hm_unit *unit,
 	(*slot)->unit.npages += unit->npages;
 	hugemap_io_add(*slot, hugemap_frame_folio(hugemap_of(hi), unit->frame));
 	if (unit->npages > 1)
-		submit_ahead(hi, slot);
+		fill_submit_ahead(hi, slot);
 	return true;
 }
 
 /* One unit. False: no further. The marker is for the first that comes in from @mark on. */
-static bool bring_ahead(struct hugemap_inode *hi, u64 *pgoff, u64 *mark, u32 access,
-			struct hugemap_io **io)
+static bool fill_submit_window(struct hugemap_inode *hi, u64 *pgoff, u64 *mark, u32 access,
+			       struct hugemap_io **io)
 {
 	enum hm_outcome outcome;
 	struct hm_unit unit;
@@ -294,7 +294,7 @@ static bool bring_ahead(struct hugemap_inode *hi, u64 *pgoff, u64 *mark, u32 acc
 	case HM_FILL:
 	case HM_ZERO:
 		if (hugemap_frame_prepare(hugemap_of(hi), &unit) ||
-		    (outcome == HM_FILL && !add_ahead(hi, &unit, io))) {
+		    (outcome == HM_FILL && !fill_add_ahead(hi, &unit, io))) {
 			hugemap_fill_cancel(hi, &unit);
 			return false;
 		}
@@ -317,7 +317,7 @@ static bool bring_ahead(struct hugemap_inode *hi, u64 *pgoff, u64 *mark, u32 acc
  * Never waits for the lock: the caller may be in the middle of a fill, which who
  * has the lock waits for.
  */
-static u64 bring_plan(struct hugemap_inode *hi, u64 start, u64 end, u64 mark, u32 access)
+static u64 fill_plan(struct hugemap_inode *hi, u64 start, u64 end, u64 mark, u32 access)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct hugemap_io *io = NULL;
@@ -328,11 +328,11 @@ static u64 bring_plan(struct hugemap_inode *hi, u64 start, u64 end, u64 mark, u3
 	if (!filemap_invalidate_trylock_shared(mapping))
 		return start;
 	while (more && pgoff < end && !fatal_signal_pending(current)) {
-		more = bring_ahead(hi, &pgoff, &mark, access, &io);
+		more = fill_submit_window(hi, &pgoff, &mark, access, &io);
 		/* What is cached takes no time, and there may be a million pages of it. */
 		cond_resched();
 	}
-	submit_ahead(hi, &io);
+	fill_submit_ahead(hi, &io);
 	filemap_invalidate_unlock_shared(mapping);
 	return pgoff;
 }
@@ -348,7 +348,7 @@ static void fill_carry_out(struct hugemap_inode *hi, const struct hm_plan *plan)
 	}
 	if (plan->end <= plan->start)
 		return;
-	reached = bring_plan(hi, plan->start, plan->end, plan->mark, plan->access);
+	reached = fill_plan(hi, plan->start, plan->end, plan->mark, plan->access);
 	/* The writer will find room there. If there is none, it will be told. */
 	if (plan->access & HM_ACCESS_WRITE && reached > plan->start &&
 	    hm_needs_alloc(hi->hfile, plan->start))
@@ -360,16 +360,16 @@ static void fill_carry_out(struct hugemap_inode *hi, const struct hm_plan *plan)
 }
 
 /* A writer goes on while its next blocks are made and its last ones are written. */
-struct writer_work {
+struct fill_writer_work {
 	struct work_struct work;
 	struct hugemap_inode *hi;
 	const struct cred *cred; /* of the writer, whose quota its room counts for */
 	struct hm_plan plan;
 };
 
-static void writer_work(struct work_struct *work)
+static void fill_writer_work(struct work_struct *work)
 {
-	struct writer_work *w = container_of(work, struct writer_work, work);
+	struct fill_writer_work *w = container_of(work, struct fill_writer_work, work);
 	const struct cred *old = override_creds(w->cred);
 
 	fill_carry_out(w->hi, &w->plan);
@@ -379,15 +379,15 @@ static void writer_work(struct work_struct *work)
 	kfree(w);
 }
 
-static void queue_plan(struct hugemap_inode *hi, const struct hm_plan *plan)
+static void fill_queue_plan(struct hugemap_inode *hi, const struct hm_plan *plan)
 {
-	struct writer_work *w = kmalloc(sizeof(*w), GFP_NOWAIT | __GFP_NOWARN);
+	struct fill_writer_work *w = kmalloc(sizeof(*w), GFP_NOWAIT | __GFP_NOWARN);
 
 	if (!w) {
 		hm_readahead_stopped(hi->hfile, plan, plan->start);
 		return;
 	}
-	INIT_WORK(&w->work, writer_work);
+	INIT_WORK(&w->work, fill_writer_work);
 	w->hi = hi;
 	w->cred = get_current_cred();
 	w->plan = *plan;
@@ -396,7 +396,7 @@ static void queue_plan(struct hugemap_inode *hi, const struct hm_plan *plan)
 }
 
 /* What a stream wants next. Of random access nobody learns: the program has said so. */
-static bool plan_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_plan *plan)
+static bool fill_plan_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_plan *plan)
 {
 	return !(access & HM_ACCESS_RANDOM) &&
 	       hm_readahead(hi->hfile, pgoff, access & ~(u32)HM_ACCESS_CACHED, plan);
@@ -406,10 +406,10 @@ void hugemap_read_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access)
 {
 	struct hm_plan plan;
 
-	if (!plan_ahead(hi, pgoff, access, &plan))
+	if (!fill_plan_ahead(hi, pgoff, access, &plan))
 		return;
 	if (plan.access & HM_ACCESS_WRITE)
-		queue_plan(hi, &plan);
+		fill_queue_plan(hi, &plan);
 	else
 		fill_carry_out(hi, &plan);
 }
@@ -418,8 +418,8 @@ void hugemap_queue_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access)
 {
 	struct hm_plan plan;
 
-	if (plan_ahead(hi, pgoff, access, &plan))
-		queue_plan(hi, &plan);
+	if (fill_plan_ahead(hi, pgoff, access, &plan))
+		fill_queue_plan(hi, &plan);
 }
 
 void hugemap_write_behind(struct hugemap_inode *hi, u64 pgoff, u32 access)
@@ -432,7 +432,7 @@ void hugemap_write_behind(struct hugemap_inode *hi, u64 pgoff, u32 access)
 		hm_readahead_stopped(hi->hfile, &plan, plan.start);
 	plan.end = plan.start;
 	if (plan.behind_end > plan.behind_start)
-		queue_plan(hi, &plan);
+		fill_queue_plan(hi, &plan);
 }
 
 void hugemap_data_willneed(struct file *file, loff_t start, loff_t end)
@@ -440,6 +440,6 @@ void hugemap_data_willneed(struct file *file, loff_t start, loff_t end)
 	struct hugemap_inode *hi = hugemap_inode(file_inode(file));
 
 	if (hi->hfile && end > start)
-		bring_plan(hi, start >> HM_PAGE_SHIFT, hugemap_pages(end), U64_MAX,
-			   hugemap_access(file));
+		fill_plan(hi, start >> HM_PAGE_SHIFT, hugemap_pages(end), U64_MAX,
+			  hugemap_access(file));
 }

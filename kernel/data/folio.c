@@ -43,7 +43,7 @@ struct folio *hugemap_unit_folio(struct hugemap_inode *hi, const struct hm_unit 
  * Somebody else's folio in the place of an entry, with a reference; or NULL. mm counts such
  * folios, and only them, where it puts them there. The xa_lock is held.
  */
-static struct folio *find_foreign(const struct address_space *mapping, struct xa_state *xas)
+static struct folio *folio_find_foreign(const struct address_space *mapping, struct xa_state *xas)
 {
 	struct folio *foreign = mapping->nrpages ? xas_find_conflict(xas) : NULL;
 
@@ -57,7 +57,7 @@ static struct folio *find_foreign(const struct address_space *mapping, struct xa
  * is cached, to us and to who reclaims inodes. What somebody else has put there is waited
  * for: it is locked until he takes it out again (see aops.c), and with it he would take ours.
  */
-static void store_row(struct hugemap_inode *hi, const struct hm_unit *units, u32 n)
+static void folio_store_row(struct hugemap_inode *hi, const struct hm_unit *units, u32 n)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	XA_STATE(xas, &mapping->i_pages, units[0].pgoff);
@@ -69,7 +69,7 @@ static void store_row(struct hugemap_inode *hi, const struct hm_unit *units, u32
 		xas_lock_irq(&xas);
 		for (; i < n; i++) {
 			xas_set_order(&xas, units[i].pgoff, ilog2(units[i].npages));
-			foreign = find_foreign(mapping, &xas);
+			foreign = folio_find_foreign(mapping, &xas);
 			if (foreign)
 				break;
 			xas_store(&xas, hugemap_frame_folio(hugemap_of(hi), units[i].frame));
@@ -86,7 +86,7 @@ static void store_row(struct hugemap_inode *hi, const struct hm_unit *units, u32
 }
 
 /* It takes no memory. */
-static void take_entry(struct hugemap_inode *hi, struct folio *folio)
+static void folio_take_entry(struct hugemap_inode *hi, struct folio *folio)
 {
 	XA_STATE_ORDER(xas, &hi->vfs_inode.i_mapping->i_pages, folio->index, folio_order(folio));
 	void *entry;
@@ -118,7 +118,7 @@ void hugemap_folio_insert(struct hugemap_inode *hi, const struct hm_unit *units,
 		smp_store_release(&folio->mapping, hi->vfs_inode.i_mapping);
 		folio_unlock(folio);
 	}
-	store_row(hi, units, n);
+	folio_store_row(hi, units, n);
 }
 
 /*
@@ -127,7 +127,7 @@ void hugemap_folio_insert(struct hugemap_inode *hi, const struct hm_unit *units,
  * i_pages, which try until it is not frozen, or gone; so it is both under one lock, and nobody
  * is kept waiting where the lock does not sleep.
  */
-static bool take_out(struct hugemap_inode *hi, struct folio *const *folios, u32 n)
+static bool folio_freeze_entry(struct hugemap_inode *hi, struct folio *const *folios, u32 n)
 {
 	XA_STATE(xas, &hi->vfs_inode.i_mapping->i_pages, 0);
 	bool frozen;
@@ -167,7 +167,7 @@ static void folio_leave(struct folio *folio)
 bool hugemap_folio_remove(struct hugemap_inode *hi, struct folio *folio)
 {
 	/* A zap or a direct I/O may hold it still, although it is unmapped. */
-	if (!take_out(hi, &folio, 1))
+	if (!folio_freeze_entry(hi, &folio, 1))
 		return false;
 	folio_leave(folio);
 	return true;
@@ -175,7 +175,7 @@ bool hugemap_folio_remove(struct hugemap_inode *hi, struct folio *folio)
 
 bool hugemap_folio_freeze_range(struct hugemap_inode *hi, struct folio *const *base)
 {
-	return take_out(hi, base, HM_BLOCK_PAGES);
+	return folio_freeze_entry(hi, base, HM_BLOCK_PAGES);
 }
 
 void hugemap_folio_replace(struct hugemap_inode *hi, const struct hm_unit *unit,
@@ -191,7 +191,7 @@ void hugemap_folio_replace(struct hugemap_inode *hi, const struct hm_unit *unit,
 
 void hugemap_folio_orphan(struct hugemap_inode *hi, struct folio *folio)
 {
-	take_entry(hi, folio);
+	folio_take_entry(hi, folio);
 	folio_clear_dirty(folio);
 	folio->mapping = NULL;
 	hugemap_folio_own(folio, HUGEMAP_OWNER_CACHE, HUGEMAP_OWNER_EXTERNAL);
@@ -201,8 +201,8 @@ void hugemap_folio_orphan(struct hugemap_inode *hi, struct folio *folio)
 }
 
 /* @hints: of earlier looks. What a touch has taken out of the unit is told only once. */
-static struct folio *find_again(struct hugemap_inode *hi, u64 pgoff, u32 access,
-				struct hm_unit *unit, u32 hints)
+static struct folio *folio_find_again(struct hugemap_inode *hi, u64 pgoff, u32 access,
+				      struct hm_unit *unit, u32 hints)
 {
 	struct folio *folio;
 
@@ -219,7 +219,7 @@ static struct folio *find_again(struct hugemap_inode *hi, u64 pgoff, u32 access,
 
 struct folio *hugemap_find(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_unit *unit)
 {
-	return find_again(hi, pgoff, access, unit, 0);
+	return folio_find_again(hi, pgoff, access, unit, 0);
 }
 
 struct folio *hugemap_find_locked(struct hugemap_inode *hi, u64 pgoff, u32 access,
@@ -228,7 +228,7 @@ struct folio *hugemap_find_locked(struct hugemap_inode *hi, u64 pgoff, u32 acces
 	struct folio *folio;
 	u32 hints = 0;
 
-	while ((folio = find_again(hi, pgoff, access, unit, hints))) {
+	while ((folio = folio_find_again(hi, pgoff, access, unit, hints))) {
 		hugemap_race_point("folio: has a reference, not locked");
 		folio_lock(folio);
 		if (likely(hugemap_folio_is(hi, folio, pgoff)))

@@ -105,7 +105,7 @@ static void io_complete(struct kiocb *iocb, long result)
 		complete(&io->done);
 }
 
-static loff_t size_below(const struct hugemap_inode *hi)
+static loff_t io_lower_size(const struct hugemap_inode *hi)
 {
 	return i_size_read(hi->lower ?: &hi->vfs_inode);
 }
@@ -136,19 +136,19 @@ static ssize_t io_call(struct hugemap_io *io, int flags)
  * What an open file promises is not always so: an overlay, of the files of its layers, and
  * CIFS refuse direct I/O when it is asked for. Then it goes through the lower page cache.
  */
-static bool is_refused(ssize_t result, int flags)
+static bool io_is_refused(ssize_t result, int flags)
 {
 	return result == -EINVAL && flags & IOCB_DIRECT;
 }
 
-static int flags_of(const struct file *file)
+static int io_flags_of(const struct file *file)
 {
 	return file->f_mode & FMODE_CAN_ODIRECT ? IOCB_DIRECT : 0;
 }
 
 static void io_issue(struct hugemap_io *io)
 {
-	int flags = flags_of(io->write ? io->hi->writer : io->hi->reader);
+	int flags = io_flags_of(io->write ? io->hi->writer : io->hi->reader);
 	struct hugemap_mount *mount = hugemap_of(io->hi);
 	const struct cred *old;
 	ssize_t result;
@@ -160,7 +160,7 @@ static void io_issue(struct hugemap_io *io)
 	hugemap_race_point("I/O: its range is known, not submitted");
 	old = override_creds(mount->cred);
 	result = io_call(io, flags);
-	if (is_refused(result, flags))
+	if (io_is_refused(result, flags))
 		result = io_call(io, 0);
 	revert_creds(old);
 	if (result != -EIOCBQUEUED)
@@ -174,13 +174,13 @@ void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes)
 
 	io->pos = pos;
 	io->bytes = bytes;
-	io->end = size_below(io->hi);
+	io->end = io_lower_size(io->hi);
 	io->started_ns = local_clock();
 	hugemap_count(mount, io->write ? HUGEMAP_C_WRITTEN_BYTES : HUGEMAP_C_READ_BYTES, bytes);
 	io_issue(io);
 }
 
-static void zero_from(struct hugemap_io *io, size_t from)
+static void io_zero_from(struct hugemap_io *io, size_t from)
 {
 	u32 i;
 
@@ -220,9 +220,9 @@ int hugemap_io_result(struct hugemap_io *io)
 	 * it is discarded here. Or shorter: a cut waits for this read, so that it is not
 	 * longer again.
 	 */
-	if (io->pos + io->result < min(io->end, size_below(io->hi)))
+	if (io->pos + io->result < min(io->end, io_lower_size(io->hi)))
 		return -EIO;
-	zero_from(io, io->result);
+	io_zero_from(io, io->result);
 	return 0;
 }
 
@@ -279,9 +279,9 @@ int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t po
 }
 
 /* A page of the lower file, as it is there; zeros behind its end. */
-static int read_page(struct hugemap_inode *hi, struct page *page, loff_t pos)
+static int io_read_page(struct hugemap_inode *hi, struct page *page, loff_t pos)
 {
-	int flags = flags_of(hi->reader);
+	int flags = io_flags_of(hi->reader);
 	ssize_t result = 1;
 	size_t done = 0;
 
@@ -300,7 +300,7 @@ static int read_page(struct hugemap_inode *hi, struct page *page, loff_t pos)
 		result = vfs_iocb_iter_read(hi->reader, &iocb, &iter);
 		if (result > 0)
 			done += result;
-		if (is_refused(result, flags)) {
+		if (io_is_refused(result, flags)) {
 			flags = 0;
 			result = 1;
 		}
@@ -316,8 +316,8 @@ static int read_page(struct hugemap_inode *hi, struct page *page, loff_t pos)
  * By way of another page: a device may write into what is beside it in a sector, and
  * whoever waits for the folio lock, in a fault, may have locks of the lower file system.
  */
-static int refresh(struct hugemap_inode *hi, struct folio *folio, u64 pgoff, size_t offset,
-		   size_t bytes)
+static int io_refresh(struct hugemap_inode *hi, struct folio *folio, u64 pgoff, size_t offset,
+		      size_t bytes)
 {
 	struct page *page = alloc_pages_node(NUMA_NO_NODE, GFP_NOFS, 0);
 	const struct cred *old;
@@ -331,7 +331,7 @@ static int refresh(struct hugemap_inode *hi, struct folio *folio, u64 pgoff, siz
 		size_t start = round_down(offset, HM_PAGE_SIZE);
 		size_t part = min_t(size_t, bytes, start + HM_PAGE_SIZE - offset);
 
-		err = read_page(hi, page, ((loff_t)pgoff << HM_PAGE_SHIFT) + start);
+		err = io_read_page(hi, page, ((loff_t)pgoff << HM_PAGE_SHIFT) + start);
 		folio_lock(folio);
 		if (!err && hugemap_folio_is(hi, folio, pgoff)) {
 			memcpy(folio_address(folio) + offset,
@@ -347,7 +347,7 @@ static int refresh(struct hugemap_inode *hi, struct folio *folio, u64 pgoff, siz
 	return err;
 }
 
-struct refresh_work {
+struct io_refresh_work {
 	struct work_struct work;
 	struct completion done;
 	struct hugemap_inode *hi;
@@ -357,11 +357,11 @@ struct refresh_work {
 	int err;
 };
 
-static void refresh_work(struct work_struct *work)
+static void io_refresh_work(struct work_struct *work)
 {
-	struct refresh_work *w = container_of(work, struct refresh_work, work);
+	struct io_refresh_work *w = container_of(work, struct io_refresh_work, work);
 
-	w->err = refresh(w->hi, w->folio, w->pgoff, w->offset, w->bytes);
+	w->err = io_refresh(w->hi, w->folio, w->pgoff, w->offset, w->bytes);
 	complete(&w->done);
 }
 
@@ -369,12 +369,12 @@ static void refresh_work(struct work_struct *work)
 int hugemap_io_refresh(struct hugemap_inode *hi, struct folio *folio, u64 pgoff, size_t offset,
 		       size_t bytes)
 {
-	struct refresh_work w = {
+	struct io_refresh_work w = {
 		.hi = hi, .folio = folio, .pgoff = pgoff, .offset = offset, .bytes = bytes
 	};
 
 	init_completion(&w.done);
-	INIT_WORK_ONSTACK(&w.work, refresh_work);
+	INIT_WORK_ONSTACK(&w.work, io_refresh_work);
 	queue_work(hugemap_of(hi)->write_wq, &w.work);
 	wait_for_completion(&w.done);
 	destroy_work_on_stack(&w.work);

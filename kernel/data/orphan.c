@@ -24,7 +24,7 @@ void hugemap_orphan_add(struct hugemap_mount *mount, struct folio *folio)
 	hugemap_wake_reclaimer(mount);
 }
 
-static void let_go(struct hugemap_mount *mount, struct folio *folio)
+static void orphan_release(struct hugemap_mount *mount, struct folio *folio)
 {
 	mount->orphan_pages -= folio_nr_pages(folio);
 	list_del_init(&folio->lru);
@@ -41,7 +41,7 @@ bool hugemap_orphan_reap(struct hugemap_mount *mount)
 		if (!folio_ref_freeze(folio, 1))
 			continue;
 		folio_ref_unfreeze(folio, 1);
-		let_go(mount, folio);
+		orphan_release(mount, folio);
 		list_add_tail(&folio->lru, &free);
 	}
 	spin_unlock(&mount->orphan_lock);
@@ -58,7 +58,7 @@ void hugemap_orphan_end(struct hugemap_mount *mount)
 
 	/* Whoever still has one frees it. */
 	list_for_each_entry_safe(folio, next, &mount->orphans, lru) {
-		let_go(mount, folio);
+		orphan_release(mount, folio);
 		folio_put(folio);
 	}
 }

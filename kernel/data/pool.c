@@ -22,7 +22,7 @@ bool hugemap_pool_fits(u32 slots, u32 part)
 	return si_mem_available() >= (long)(wanted + left);
 }
 
-static int short_of_memory(struct fs_context *fc, u32 got, u32 wanted)
+static int pool_short_of_memory(struct fs_context *fc, u32 got, u32 wanted)
 {
 	if (!hugemap_pool_fits(wanted - got, KEPT_FREE))
 		hugemap_errorfc(
@@ -76,8 +76,8 @@ static int pool_online(struct hugemap_mount *mount, u32 more, struct fs_context 
 		cond_resched();
 	}
 	if (!err && taken < more)
-		err = short_of_memory(fc, mount->nslots - mount->noffline + taken,
-				      mount->nslots - mount->noffline + more);
+		err = pool_short_of_memory(fc, mount->nslots - mount->noffline + taken,
+					   mount->nslots - mount->noffline + more);
 	for (n = 0; n < mount->nslots; n++) {
 		struct hugemap_slot *slot = &mount->slots[n];
 

@@ -40,7 +40,7 @@ struct hugemap_promotion {
 /* --- what is missing ------------------------------------------------------------------ */
 
 /* What is a hole may become another one meanwhile, and data: it is asked once. */
-static void zero_holes(struct hugemap_promotion *p)
+static void promote_zero_holes(struct hugemap_promotion *p)
 {
 	u32 i;
 
@@ -59,7 +59,7 @@ struct flight {
 	int err;
 };
 
-static void land(struct flight *flight)
+static void promote_wait_reads(struct flight *flight)
 {
 	while (flight->n) {
 		struct hugemap_io *io = flight->io[--flight->n];
@@ -72,13 +72,13 @@ static void land(struct flight *flight)
 }
 
 /* The invalidate_lock is held, shared, and released as soon as nothing is to be submitted. */
-static int read_missing(struct hugemap_promotion *p)
+static int promote_read_missing(struct hugemap_promotion *p)
 {
 	loff_t start = (loff_t)p->core.unit.pgoff << HM_PAGE_SHIFT;
 	struct flight flight = {};
 	u32 first, end;
 
-	zero_holes(p);
+	promote_zero_holes(p);
 	hugemap_race_point("promote: holes are zeros, nothing is read");
 	for (first = 0; hugemap_next_run(p->to_read, &first, &end); first = end) {
 		struct hugemap_io *io = NULL;
@@ -86,7 +86,7 @@ static int read_missing(struct hugemap_promotion *p)
 		if (flight.n && flight.n < HUGEMAP_WRITE_DEPTH)
 			io = hugemap_io_new(p->hi, GFP_NOWAIT | __GFP_NOWARN);
 		if (!io) {
-			land(&flight);
+			promote_wait_reads(&flight);
 			io = hugemap_io_new(p->hi, GFP_NOFS);
 		}
 		hugemap_io_add_pages(io, p->huge, first, end - first);
@@ -94,19 +94,19 @@ static int read_missing(struct hugemap_promotion *p)
 		flight.io[flight.n++] = io;
 	}
 	filemap_invalidate_unlock_shared(p->hi->vfs_inode.i_mapping);
-	land(&flight);
+	promote_wait_reads(&flight);
 	return flight.err;
 }
 
 /* --- what is there ---------------------------------------------------------------------- */
 
-static void take_copy(const struct hugemap_promotion *p, u32 i, struct folio *from)
+static void promote_take_copy(const struct hugemap_promotion *p, u32 i, struct folio *from)
 {
 	copy_highpage(folio_page(p->huge, i), folio_page(from, 0));
 }
 
 /* While it is in use. What has left or is stored to meanwhile is known to the core. */
-static void copy_ahead(struct hugemap_promotion *p)
+static void promote_copy_ahead(struct hugemap_promotion *p)
 {
 	struct hm_unit unit;
 	u32 at = 0;
@@ -119,7 +119,7 @@ static void copy_ahead(struct hugemap_promotion *p)
 			/* It cannot be claimed, either. */
 			folio_put(folio);
 		} else if (folio) {
-			take_copy(p, unit.pgoff - p->core.unit.pgoff, folio);
+			promote_take_copy(p, unit.pgoff - p->core.unit.pgoff, folio);
 			folio_put(folio);
 		}
 		cond_resched();
@@ -130,7 +130,7 @@ static void copy_ahead(struct hugemap_promotion *p)
  * A page that was claimed, and is not now: did it become dirty meanwhile? Pairs with
  * hugemap_dirty_folio(), as in evict.c.
  */
-static void note_dirtied(struct hugemap_promotion *p)
+static void promote_note_dirtied(struct hugemap_promotion *p)
 {
 	u32 i;
 
@@ -155,7 +155,7 @@ static void note_dirtied(struct hugemap_promotion *p)
 /* --- all at once ------------------------------------------------------------------------ */
 
 /* The first @n of the block. */
-static void unlock_pages(struct hugemap_promotion *p, u32 n)
+static void promote_unlock_pages(struct hugemap_promotion *p, u32 n)
 {
 	u32 i;
 
@@ -167,13 +167,13 @@ static void unlock_pages(struct hugemap_promotion *p, u32 n)
  * Nobody touches memory that is broken, and what it held is not made up. And mm would forget
  * that a page is locked in memory with its mapping.
  */
-static bool must_stay(struct folio *folio)
+static bool promote_must_stay(struct folio *folio)
 {
 	return hugemap_is_poisoned(folio) || folio_test_mlocked(folio);
 }
 
 /* Of a claimed block. */
-static bool lock_pages(struct hugemap_promotion *p)
+static bool promote_lock_pages(struct hugemap_promotion *p)
 {
 	struct hm_unit unit;
 	u32 i;
@@ -182,8 +182,8 @@ static bool lock_pages(struct hugemap_promotion *p)
 	for_each_clear_bit(i, p->core.missing, HM_BLOCK_PAGES) {
 		hm_promote_page(&p->core, i, &unit);
 		p->folio[i] = hugemap_frame_folio(hugemap_of(p->hi), unit.frame);
-		if (must_stay(p->folio[i]) || !folio_trylock(p->folio[i])) {
-			unlock_pages(p, i);
+		if (promote_must_stay(p->folio[i]) || !folio_trylock(p->folio[i])) {
+			promote_unlock_pages(p, i);
 			return false;
 		}
 	}
@@ -191,7 +191,7 @@ static bool lock_pages(struct hugemap_promotion *p)
 }
 
 /* Nobody can store to them now. */
-static void copy_rest(struct hugemap_promotion *p)
+static void promote_copy_rest(struct hugemap_promotion *p)
 {
 	struct hm_unit unit;
 	u32 i;
@@ -199,20 +199,20 @@ static void copy_rest(struct hugemap_promotion *p)
 	for_each_clear_bit(i, p->core.missing, HM_BLOCK_PAGES) {
 		if (folio_test_dirty(p->folio[i]) ||
 		    hm_promote_page(&p->core, i, &unit) == HM_PAGE_COPY)
-			take_copy(p, i, p->folio[i]);
+			promote_take_copy(p, i, p->folio[i]);
 		if (folio_test_dirty(p->folio[i]))
 			hm_promote_dirty(&p->core, i);
 	}
 }
 
 /* The base pages are the pool's. */
-static void let_go(struct hugemap_promotion *p)
+static void promote_release(struct hugemap_promotion *p)
 {
 	struct hm_unit unit;
 	u32 i;
 
 	hugemap_folio_replace(p->hi, &p->core.unit, p->folio);
-	unlock_pages(p, HM_BLOCK_PAGES);
+	promote_unlock_pages(p, HM_BLOCK_PAGES);
 	for_each_clear_bit(i, p->core.missing, HM_BLOCK_PAGES) {
 		hm_promote_page(&p->core, i, &unit);
 		hugemap_frame_check(hugemap_of(p->hi), &unit);
@@ -223,17 +223,17 @@ static void let_go(struct hugemap_promotion *p)
 static enum hm_promote_result promote_claimed(struct hugemap_promotion *p)
 {
 	hugemap_race_point("promote: claimed, mapped");
-	if (!lock_pages(p))
+	if (!promote_lock_pages(p))
 		return HM_PROMOTE_PINNED;
 	hugemap_count(hugemap_of(p->hi), HUGEMAP_C_UNMAPS, 1);
 	unmap_mapping_pages(p->hi->vfs_inode.i_mapping, p->core.unit.pgoff, HM_BLOCK_PAGES, false);
 	hugemap_race_point("promote: unmapped, not frozen");
 	if (!hugemap_folio_freeze_range(p->hi, p->folio)) {
-		unlock_pages(p, HM_BLOCK_PAGES);
+		promote_unlock_pages(p, HM_BLOCK_PAGES);
 		return HM_PROMOTE_PINNED;
 	}
-	copy_rest(p);
-	let_go(p);
+	promote_copy_rest(p);
+	promote_release(p);
 	hugemap_race_point("promote: in i_pages, claimed");
 	hm_promote_commit(&p->core);
 	return HM_PROMOTE_OK;
@@ -268,7 +268,7 @@ static bool promote_finish(struct hugemap_promotion *p, enum hm_promote_result *
 		}
 		ended = !*why;
 		if (*why)
-			note_dirtied(p);
+			promote_note_dirtied(p);
 	}
 	filemap_invalidate_unlock_shared(mapping);
 	up_read(&mount->files_lock);
@@ -278,7 +278,7 @@ static bool promote_finish(struct hugemap_promotion *p, enum hm_promote_result *
 }
 
 /* Is nobody at work at a page that is to be claimed? */
-static bool pages_idle(const struct hugemap_promotion *p)
+static bool promote_pages_idle(const struct hugemap_promotion *p)
 {
 	u32 i;
 
@@ -293,20 +293,20 @@ static bool pages_idle(const struct hugemap_promotion *p)
  * was missing waits as well. A fault holds a page for a moment only; who does for longer is not
  * waited for.
  */
-static void await_pages(const struct hugemap_promotion *p, enum hm_promote_result why)
+static void promote_wait_pages(const struct hugemap_promotion *p, enum hm_promote_result why)
 {
 	wait_queue_head_t *wait =
 		hugemap_wait_of(hugemap_of(p->hi), p->hi->hfile, p->core.unit.pgoff);
 
 	if (why == HM_PROMOTE_PINNED)
 		usleep_range(MOMENT_US, 2 * MOMENT_US);
-	else if (pages_idle(p))
+	else if (promote_pages_idle(p))
 		schedule_timeout_uninterruptible(1);
 	else
-		wait_event_timeout(*wait, pages_idle(p), 1);
+		wait_event_timeout(*wait, promote_pages_idle(p), 1);
 }
 
-static enum hm_promote_result promote(struct hugemap_promotion *p)
+static enum hm_promote_result promote_block(struct hugemap_promotion *p)
 {
 	struct address_space *mapping = p->hi->vfs_inode.i_mapping;
 	enum hm_promote_result why;
@@ -330,17 +330,17 @@ static enum hm_promote_result promote(struct hugemap_promotion *p)
 		goto failed;
 	}
 	p->huge = hugemap_frame_folio(hugemap_of(p->hi), p->core.unit.frame);
-	if (read_missing(p)) {
+	if (promote_read_missing(p)) {
 		why = HM_PROMOTE_FAILED;
 		goto failed;
 	}
-	copy_ahead(p);
+	promote_copy_ahead(p);
 	for (;;) {
 		if (promote_finish(p, &why))
 			return why;
 		if ((why != HM_PROMOTE_BUSY && why != HM_PROMOTE_PINNED) || ++tries == CLAIM_TRIES)
 			goto failed;
-		await_pages(p, why);
+		promote_wait_pages(p, why);
 	}
 failed:
 	hm_promote_abort(&p->core, why);
@@ -370,7 +370,7 @@ static bool promote_pick(struct hugemap_mount *mount, struct hugemap_promotion *
 
 static void promote_one(struct hugemap_mount *mount, struct hugemap_promotion *p)
 {
-	enum hm_promote_result why = promote(p);
+	enum hm_promote_result why = promote_block(p);
 	struct inode *inode = &p->hi->vfs_inode;
 
 	hugemap_wake_unit(mount, &p->core.unit);
@@ -383,7 +383,7 @@ static void promote_one(struct hugemap_mount *mount, struct hugemap_promotion *p
 	iput(inode);
 }
 
-static unsigned long interval_of(const struct hugemap_mount *mount)
+static unsigned long promote_interval_of(const struct hugemap_mount *mount)
 {
 	return msecs_to_jiffies(READ_ONCE(mount->opts.promote_interval));
 }
@@ -402,14 +402,14 @@ int hugemap_promoter(void *arg)
 	set_freezable();
 	while (!kthread_should_stop()) {
 		unsigned long now = jiffies;
-		unsigned long next = began + interval_of(mount);
+		unsigned long next = began + promote_interval_of(mount);
 
 		wait_event_freezable_timeout(mount->promote_wait,
 					     READ_ONCE(mount->promote) || kthread_should_stop(),
 					     time_after(next, now) ? next - now : 1);
 		WRITE_ONCE(mount->promote, false);
 		/* It may have been changed since. */
-		if (!time_before(jiffies, began + interval_of(mount))) {
+		if (!time_before(jiffies, began + promote_interval_of(mount))) {
 			began = jiffies;
 			picked = 0;
 		}

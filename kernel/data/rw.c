@@ -28,8 +28,8 @@
 /* --- reading ------------------------------------------------------------------- */
 
 /* The folio of a position, with a reference. @again: HM_ACCESS_AGAIN, or 0. */
-static struct folio *get_folio(struct kiocb *iocb, struct hugemap_inode *hi, u64 pgoff, u32 again,
-			       int *err)
+static struct folio *rw_get_folio(struct kiocb *iocb, struct hugemap_inode *hi, u64 pgoff,
+				  u32 again, int *err)
 {
 	u32 access = hugemap_access(iocb->ki_filp) | again;
 	struct hm_unit unit;
@@ -60,8 +60,8 @@ static struct folio *get_folio(struct kiocb *iocb, struct hugemap_inode *hi, u64
  * file of a FUSE server's. @bounce: not NULL if what was faulted in was gone again: by way of
  * that page, then.
  */
-static size_t copy_out(struct folio *folio, size_t offset, size_t bytes, struct iov_iter *to,
-		       void *bounce)
+static size_t rw_copy_out(struct folio *folio, size_t offset, size_t bytes, struct iov_iter *to,
+			  void *bounce)
 {
 	const void *from = folio_address(folio) + offset;
 	size_t copied;
@@ -80,7 +80,7 @@ static size_t copy_out(struct folio *folio, size_t offset, size_t bytes, struct 
 }
 
 /* Nothing could be copied. Have the target there, or a page to go round it; or an error. */
-static int await_target(struct iov_iter *to, size_t bytes, u32 stuck, void **bounce)
+static int rw_wait_target(struct iov_iter *to, size_t bytes, u32 stuck, void **bounce)
 {
 	if (*bounce || fault_in_iov_iter_writeable(to, bytes) == bytes)
 		return -EFAULT;
@@ -111,8 +111,8 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			err = -EINTR;
 			break;
 		}
-		folio = get_folio(iocb, hi, pos >> HM_PAGE_SHIFT, stuck ? HM_ACCESS_AGAIN : 0,
-				  &err);
+		folio = rw_get_folio(iocb, hi, pos >> HM_PAGE_SHIFT, stuck ? HM_ACCESS_AGAIN : 0,
+				     &err);
 		if (!folio)
 			break;
 		hugemap_race_point("read: has a folio, size from before");
@@ -132,12 +132,12 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		if (!READ_ONCE(mount->opts.read_optimization))
 			bytes = min_t(size_t, bytes, HM_PAGE_SIZE - offset % HM_PAGE_SIZE);
 		hugemap_race_point("read: size known, not copied");
-		copied = copy_out(folio, offset, bytes, to, bounce);
+		copied = rw_copy_out(folio, offset, bytes, to, bounce);
 		iocb->ki_pos += copied;
 		done += copied;
 		stuck = copied ? 0 : stuck + 1;
 		if (!copied)
-			err = await_target(to, bytes, stuck, &bounce);
+			err = rw_wait_target(to, bytes, stuck, &bounce);
 		if (err)
 			break;
 		cond_resched();
@@ -154,7 +154,7 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 /* --- writing --------------------------------------------------------------------- */
 
 /* Without taking faults: the source may be a mapping of what is written. */
-static size_t copy_in(struct folio *folio, size_t offset, size_t bytes, struct iov_iter *from)
+static size_t rw_copy_in(struct folio *folio, size_t offset, size_t bytes, struct iov_iter *from)
 {
 	void *to = folio_address(folio) + offset;
 	size_t copied;
@@ -173,7 +173,7 @@ static size_t copy_in(struct folio *folio, size_t offset, size_t bytes, struct i
  * huge one, where who made the file longer was killed and somebody holds it. The file
  * itself becomes longer with what is copied, and the lower one with what is written.
  */
-static void make_room(struct hugemap_inode *hi, loff_t size)
+static void rw_make_room(struct hugemap_inode *hi, loff_t size)
 {
 	loff_t old = i_size_read(&hi->vfs_inode);
 	u64 old_end = hugemap_pages(old), end = hugemap_pages(size) | HUGEMAP_BLOCK_MASK;
@@ -214,7 +214,7 @@ static void make_room(struct hugemap_inode *hi, loff_t size)
  * What was copied may be seen. Before anybody can write it back: with the folio locked,
  * or while the unit is being filled; else it would be taken for what is past the end.
  */
-static void write_publish(struct hugemap_inode *hi, loff_t end)
+static void rw_write_publish(struct hugemap_inode *hi, loff_t end)
 {
 	if (end > i_size_read(&hi->vfs_inode)) {
 		/* The bytes first; pairs with read_range(). Newer kernels do it by themselves. */
@@ -227,7 +227,7 @@ static void write_publish(struct hugemap_inode *hi, loff_t end)
  * Room below for pages that are about to be dirty for the first time, so that
  * what was accepted can be written: from the first to the last hole among them.
  */
-static int reserve_room(struct hugemap_inode *hi, u64 start, u64 end, u32 access)
+static int rw_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, u32 access)
 {
 	u64 first = U64_MAX, last = 0, pgoff = start;
 	enum hm_node_kind kind;
@@ -259,7 +259,8 @@ static int reserve_room(struct hugemap_inode *hi, u64 start, u64 end, u32 access
 }
 
 /* Into a unit that is cached. 0: it is not. */
-static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from, u32 access)
+static ssize_t rw_write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
+			       u32 access)
 {
 	u64 pgoff = pos >> HM_PAGE_SHIFT;
 	size_t offset, bytes, copied;
@@ -291,11 +292,11 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 		return 0;
 	}
 	hugemap_race_point("write: dirty, not copied");
-	copied = copy_in(folio, offset, bytes, from);
+	copied = rw_copy_in(folio, offset, bytes, from);
 	flush_dcache_folio(folio);
 	hugemap_race_point("write: copied, not the file's yet");
 	if (copied)
-		write_publish(hi, pos + copied);
+		rw_write_publish(hi, pos + copied);
 	folio_unlock(folio);
 	folio_put(folio);
 	hugemap_take_hints(hi, &unit);
@@ -305,7 +306,7 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 }
 
 /* Does a write from @pos on overwrite all of a unit that the file holds? */
-static bool write_covers(const struct hm_unit *unit, loff_t pos, size_t bytes, loff_t size)
+static bool rw_write_covers(const struct hm_unit *unit, loff_t pos, size_t bytes, loff_t size)
 {
 	loff_t start = (loff_t)unit->pgoff << HM_PAGE_SHIFT;
 	loff_t end = start + ((loff_t)unit->npages << HM_PAGE_SHIFT);
@@ -314,15 +315,15 @@ static bool write_covers(const struct hm_unit *unit, loff_t pos, size_t bytes, l
 }
 
 /* Fill units that were taken for it with what is written. False: not all of it. */
-static bool copy_units(struct hugemap_inode *hi, const struct hm_unit *units, u32 n,
-		       struct iov_iter *from, size_t *done)
+static bool rw_copy_units(struct hugemap_inode *hi, const struct hm_unit *units, u32 n,
+			  struct iov_iter *from, size_t *done)
 {
 	u32 i;
 
 	for (i = 0; i < n; i++) {
 		struct folio *folio = hugemap_frame_folio(hugemap_of(hi), units[i].frame);
 		size_t bytes = min_t(size_t, folio_size(folio), iov_iter_count(from));
-		size_t copied = copy_in(folio, 0, bytes, from);
+		size_t copied = rw_copy_in(folio, 0, bytes, from);
 
 		*done += copied;
 		if (copied < bytes)
@@ -334,8 +335,8 @@ static bool copy_units(struct hugemap_inode *hi, const struct hm_unit *units, u3
 }
 
 /* Take units in a row that the write covers, up to @max. */
-static u32 take_units(struct hugemap_inode *hi, loff_t pos, size_t bytes, u32 access,
-		      struct hm_unit *units, u32 max)
+static u32 rw_take_units(struct hugemap_inode *hi, loff_t pos, size_t bytes, u32 access,
+			 struct hm_unit *units, u32 max)
 {
 	loff_t size = i_size_read(&hi->vfs_inode);
 	u64 pgoff = pos >> HM_PAGE_SHIFT;
@@ -350,7 +351,7 @@ static u32 take_units(struct hugemap_inode *hi, loff_t pos, size_t bytes, u32 ac
 		outcome = hugemap_cache_fault(hi, pgoff, access, unit);
 		if (outcome != HM_FILL && outcome != HM_ZERO)
 			break;
-		if (!write_covers(unit, pos, bytes, size) || (n && unit->npages > 1) ||
+		if (!rw_write_covers(unit, pos, bytes, size) || (n && unit->npages > 1) ||
 		    hugemap_frame_prepare(hugemap_of(hi), unit)) {
 			hugemap_fill_cancel(hi, unit);
 			break;
@@ -367,19 +368,19 @@ static u32 take_units(struct hugemap_inode *hi, loff_t pos, size_t bytes, u32 ac
  * The unit holds what is written up to @end, or to where it ends itself. Not the next one, which
  * is not dirty yet: growth would be written without what lies before it.
  */
-static void write_fresh_done(struct hugemap_inode *hi, const struct hm_unit *unit, loff_t end)
+static void rw_write_fresh_done(struct hugemap_inode *hi, const struct hm_unit *unit, loff_t end)
 {
 	loff_t unit_end = (loff_t)(unit->pgoff + unit->npages) << HM_PAGE_SHIFT;
 
-	write_publish(hi, min(end, unit_end));
+	rw_write_publish(hi, min(end, unit_end));
 	hugemap_race_point("write: the file's, not cached yet");
 	hm_fill_done(unit, 0, true);
 	hugemap_wake_unit(hugemap_of(hi), unit);
 }
 
 /* Over units that are not cached, as far as all of them is written. 0: bring it in. */
-static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
-			   struct iov_iter *from, u32 access, struct hm_unit *units)
+static ssize_t rw_write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
+			      struct iov_iter *from, u32 access, struct hm_unit *units)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct hugemap_mount *mount = hugemap_of(hi);
@@ -390,12 +391,12 @@ static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
 	if (pos % HM_PAGE_SIZE)
 		return 0;
 	filemap_invalidate_lock_shared(mapping);
-	n = take_units(hi, pos, chunk, access, units, max);
+	n = rw_take_units(hi, pos, chunk, access, units, max);
 	filemap_invalidate_unlock_shared(mapping);
 	if (!n)
 		return 0;
 	hugemap_race_point("write: has frames, not copied");
-	all = copy_units(hi, units, n, from, &done);
+	all = rw_copy_units(hi, units, n, from, &done);
 	if (all) {
 		hugemap_folio_insert(hi, units, n);
 		hugemap_race_point("write: in i_pages, not the file's yet");
@@ -403,7 +404,7 @@ static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
 	for (i = 0; i < n; i++) {
 		hugemap_take_hints(hi, &units[i]);
 		if (all)
-			write_fresh_done(hi, &units[i], pos + done);
+			rw_write_fresh_done(hi, &units[i], pos + done);
 		else
 			hugemap_fill_cancel(hi, &units[i]);
 	}
@@ -419,8 +420,8 @@ static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
 }
 
 /* One step of a write: bytes written, 0 for "again", or an error. */
-static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from, u32 access,
-			  struct hm_unit *units)
+static ssize_t rw_write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
+			     u32 access, struct hm_unit *units)
 {
 	u64 pgoff = pos >> HM_PAGE_SHIFT;
 	size_t chunk =
@@ -436,13 +437,13 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 	/* Have the source there, as the copies do not wait for it. */
 	if (fault_in_iov_iter_readable(from, chunk) == chunk)
 		return -EFAULT;
-	err = reserve_room(hi, pgoff, hugemap_pages(pos + chunk), access);
+	err = rw_reserve_room(hi, pgoff, hugemap_pages(pos + chunk), access);
 	if (err)
 		return err;
 	hugemap_race_point("write: room below, not cached");
-	written = write_cached(hi, pos, from, access);
+	written = rw_write_cached(hi, pos, from, access);
 	if (!written)
-		written = write_fresh(hi, pos, chunk, from, access, units);
+		written = rw_write_fresh(hi, pos, chunk, from, access, units);
 	if (written)
 		return written == -EFAULT ? 0 : written;
 	return hugemap_fill_page(hi, pgoff, access);
@@ -453,8 +454,8 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
  * hold it and what is written at once. By way of a buffer of our own, then, which
  * holds a block: each time round may cost one of the source and one of the target.
  */
-static ssize_t write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
-			     u32 access, struct hm_unit *units, void *buffer)
+static ssize_t rw_write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
+				u32 access, struct hm_unit *units, void *buffer)
 {
 	struct kvec kvec = { .iov_base = buffer };
 	struct iov_iter iter;
@@ -467,7 +468,7 @@ static ssize_t write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov_it
 		return -EFAULT;
 	iov_iter_kvec(&iter, ITER_SOURCE, &kvec, 1, kvec.iov_len);
 	while (written >= 0 && iov_iter_count(&iter)) {
-		written = write_some(hi, pos + done, &iter, access, units);
+		written = rw_write_some(hi, pos + done, &iter, access, units);
 		if (written > 0)
 			done += written;
 		if (!written && fatal_signal_pending(current))
@@ -480,7 +481,7 @@ static ssize_t write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov_it
 }
 
 /* As @iocb and @from say, the slow way from where the quick one does not get on. */
-static ssize_t write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct iov_iter *from)
+static ssize_t rw_write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct iov_iter *from)
 {
 	u32 access = hugemap_access(iocb->ki_filp), stuck = 0;
 	struct hm_unit *units;
@@ -505,9 +506,9 @@ static ssize_t write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct io
 			}
 		}
 		if (bounce)
-			written = write_bounced(hi, iocb->ki_pos, from, access, units, bounce);
+			written = rw_write_bounced(hi, iocb->ki_pos, from, access, units, bounce);
 		else
-			written = write_some(hi, iocb->ki_pos, from, access, units);
+			written = rw_write_some(hi, iocb->ki_pos, from, access, units);
 		stuck = written ? 0 : stuck + 1;
 		if (written < 0) {
 			err = written;
@@ -524,7 +525,7 @@ static ssize_t write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct io
 }
 
 /* The lower file is as if it had been written: times, and no setuid bit. */
-static int touch_below(struct inode *inode, struct file *lower)
+static int rw_touch_lower(struct inode *inode, struct file *lower)
 {
 	struct inode *inode_lower = file_inode(lower);
 	int err;
@@ -540,7 +541,7 @@ static int touch_below(struct inode *inode, struct file *lower)
  * How long the lower file can be, up to @end, if @now is no problem: write-back could not tell who
  * writes. It may be less than what its super block says (ext4 without extents), and a seek knows.
  */
-static loff_t longest_below(const struct hugemap_inode *hi, loff_t now, loff_t end)
+static loff_t rw_lower_maximum(const struct hugemap_inode *hi, loff_t now, loff_t end)
 {
 	loff_t middle;
 
@@ -558,7 +559,7 @@ static loff_t longest_below(const struct hugemap_inode *hi, loff_t now, loff_t e
 }
 
 /* Nothing changes below: it ends where the file does, or before. */
-static ssize_t give_room(void *arg)
+static ssize_t rw_give_room(void *arg)
 {
 	return 0;
 }
@@ -585,7 +586,7 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 		iov_iter_truncate(from, old - iocb->ki_pos);
 		end = old;
 	} else if (end > old) {
-		longest = longest_below(hi, old, end);
+		longest = rw_lower_maximum(hi, old, end);
 		if (iocb->ki_pos >= longest)
 			return -EFBIG;
 		cut = end - longest;
@@ -594,14 +595,14 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	}
 	if (lower) {
 		hugemap_start_write_lower(hi);
-		ret = touch_below(inode, lower);
+		ret = rw_touch_lower(inode, lower);
 		hugemap_end_write_lower(hi);
 		if (ret)
 			return ret;
 	}
 	if (end > old)
-		make_room(hi, end);
-	ret = write_all(hi, iocb, from);
+		rw_make_room(hi, end);
+	ret = rw_write_all(hi, iocb, from);
 	/* The caller counts what is left of it. */
 	iov_iter_reexpand(from, iov_iter_count(from) + cut);
 	hugemap_race_point("write: done, room behind it");
@@ -609,7 +610,7 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	if (hm_file_size(hi->hfile) > i_size_read(inode) && lower) {
 		hugemap_start_write_lower(hi);
 		if (hugemap_change_lower(inode, i_size_read(inode), LLONG_MAX, HUGEMAP_DISCARD,
-					 give_room, NULL)) {
+					 rw_give_room, NULL)) {
 			/* What cannot be written stays, with what is behind the end in its unit. */
 			filemap_invalidate_lock(inode->i_mapping);
 			hm_file_set_size(hi->hfile, i_size_read(inode));

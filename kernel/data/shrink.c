@@ -42,7 +42,7 @@ static u32 shrink_spare(const struct hugemap_mount *mount)
 	return now > floor ? now - floor : 0;
 }
 
-static unsigned long count_objects(struct shrinker *shrinker, struct shrink_control *sc)
+static unsigned long shrink_count(struct shrinker *shrinker, struct shrink_control *sc)
 {
 	struct hugemap_mount *mount = hugemap_shrinker_data(shrinker);
 	u64 all = (u64)hugemap_pool_slots(mount) * HM_BLOCK_PAGES;
@@ -52,7 +52,7 @@ static unsigned long count_objects(struct shrinker *shrinker, struct shrink_cont
 	return pages ? pages : SHRINK_EMPTY;
 }
 
-static unsigned long scan_objects(struct shrinker *shrinker, struct shrink_control *sc)
+static unsigned long shrink_scan(struct shrinker *shrinker, struct shrink_control *sc)
 {
 	struct hugemap_mount *mount = hugemap_shrinker_data(shrinker);
 	u32 want = DIV_ROUND_UP(sc->nr_to_scan, HM_BLOCK_PAGES), given = 0, tries;
@@ -119,7 +119,7 @@ void hugemap_pool_adjust(struct hugemap_mount *mount)
 int hugemap_shrink_start(struct hugemap_mount *mount)
 {
 	mount->shed_at = jiffies;
-	mount->shrinker = hugemap_shrinker_new(mount, HM_BLOCK_PAGES, count_objects, scan_objects,
+	mount->shrinker = hugemap_shrinker_new(mount, HM_BLOCK_PAGES, shrink_count, shrink_scan,
 					       mount->sb->s_id);
 	return mount->shrinker ? 0 : -ENOMEM;
 }

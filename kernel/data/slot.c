@@ -52,7 +52,7 @@ static int slot_node(const struct hugemap_mount *mount, const struct hugemap_slo
 
 /* --- huge ------------------------------------------------------------------------- */
 
-static struct folio *new_huge(int node, gfp_t gfp)
+static struct folio *slot_new_huge(int node, gfp_t gfp)
 {
 	struct page *page = alloc_pages_node(node, gfp | __GFP_COMP, HUGE_ORDER);
 
@@ -70,7 +70,7 @@ void hugemap_folio_free(struct folio *folio)
 		folio_put(folio);
 }
 
-static void put_huge(struct folio *huge)
+static void slot_put_huge(struct folio *huge)
 {
 	if (!huge)
 		return;
@@ -80,7 +80,7 @@ static void put_huge(struct folio *huge)
 
 /* --- base pages ------------------------------------------------------------------- */
 
-static struct page *new_page(int node, gfp_t gfp)
+static struct page *slot_new_page(int node, gfp_t gfp)
 {
 	struct page *page = alloc_pages_node(node, gfp, 0);
 
@@ -132,7 +132,7 @@ static bool slot_merge_pages(struct page *page)
 	return false;
 }
 
-static void put_base(struct hugemap_slot *slot)
+static void slot_put_base(struct hugemap_slot *slot)
 {
 	struct page *first = slot->base[0];
 	u32 i;
@@ -158,30 +158,30 @@ static void put_base(struct hugemap_slot *slot)
 }
 
 /* What was not there, or was abandoned. */
-static int fill_page(struct hugemap_slot *slot, u32 i, int node, gfp_t gfp)
+static int slot_fill_page(struct hugemap_slot *slot, u32 i, int node, gfp_t gfp)
 {
 	struct page *page;
 
 	if (slot->base[i])
 		return 0;
-	page = new_page(node, gfp);
+	page = slot_new_page(node, gfp);
 	if (!page)
 		return -ENOMEM;
 	smp_store_release(&slot->base[i], page);
 	return 0;
 }
 
-static int take_scattered(struct hugemap_slot *slot, int node, gfp_t gfp)
+static int slot_take_scattered(struct hugemap_slot *slot, int node, gfp_t gfp)
 {
 	int err = 0;
 	u32 i;
 
 	for (i = 0; i < HM_BLOCK_PAGES && !err; i++)
-		err = fill_page(slot, i, node, gfp);
+		err = slot_fill_page(slot, i, node, gfp);
 	return err;
 }
 
-static int need_table(struct hugemap_slot *slot)
+static int slot_need_table(struct hugemap_slot *slot)
 {
 	struct page **base;
 
@@ -207,7 +207,7 @@ bool hugemap_slot_has_memory(const struct hugemap_slot *slot)
  * To exchange memory for a frame that is carved is dear where mm clears all that it gives
  * (init_on_alloc). Not each time the same CPU's.
  */
-static bool begins_as_pages(const struct hugemap_mount *mount, const struct hugemap_slot *slot)
+static bool slot_begins_as_pages(const struct hugemap_mount *mount, const struct hugemap_slot *slot)
 {
 	if (mount->opts.page != HUGEMAP_PAGE_AUTO)
 		return mount->opts.page == HUGEMAP_PAGE_4K;
@@ -219,16 +219,16 @@ int hugemap_slot_take(struct hugemap_mount *mount, struct hugemap_slot *slot, bo
 	gfp_t gfp = insist ? GFP_POOL : GFP_POOL_KSWAPD_ONLY;
 	int node = slot_node(mount, slot), err;
 
-	if (!begins_as_pages(mount, slot)) {
-		smp_store_release(&slot->huge, new_huge(node, gfp));
+	if (!slot_begins_as_pages(mount, slot)) {
+		smp_store_release(&slot->huge, slot_new_huge(node, gfp));
 		return slot->huge ? 0 : -ENOMEM;
 	}
-	if (need_table(slot))
+	if (slot_need_table(slot))
 		return -ENOMEM;
 	slot->split = true;
 	if (slot_take_contiguous(slot, node, insist ? GFP_POOL_NORETRY : GFP_POOL_KSWAPD_ONLY))
 		return 0;
-	err = take_scattered(slot, node, gfp);
+	err = slot_take_scattered(slot, node, gfp);
 	if (err)
 		hugemap_slot_give(slot);
 	return err;
@@ -239,9 +239,9 @@ void hugemap_slot_give(struct hugemap_slot *slot)
 	struct folio *huge = slot->huge;
 
 	WRITE_ONCE(slot->huge, NULL);
-	put_huge(huge);
+	slot_put_huge(huge);
 	if (slot->split)
-		put_base(slot);
+		slot_put_base(slot);
 	slot->split = false;
 	slot->contiguous = false;
 }
@@ -263,34 +263,35 @@ static int slot_split(struct hugemap_slot *slot, int node)
 	struct folio *huge = slot->huge;
 	bool contiguous;
 
-	if (need_table(slot))
+	if (slot_need_table(slot))
 		return -ENOMEM;
 	WRITE_ONCE(slot->huge, NULL);
 	hugemap_race_point("carve: not huge, without base pages");
 	slot->split = true;
 	contiguous = slot_take_contiguous(slot, node, GFP_POOL_NORECLAIM);
-	put_huge(huge);
+	slot_put_huge(huge);
 	if (!contiguous && !slot_take_contiguous(slot, node, GFP_POOL_NORECLAIM) &&
 	    !slot_take_contiguous(slot, node, GFP_POOL_NORETRY))
-		take_scattered(slot, node, GFP_POOL);
+		slot_take_scattered(slot, node, GFP_POOL);
 	return 0;
 }
 
 /* All base pages of a slot are free: it is a huge frame again, in the same manner. */
 static int slot_reform(struct hugemap_slot *slot, int node)
 {
-	struct folio *huge = new_huge(node, GFP_POOL_NORECLAIM);
+	struct folio *huge = slot_new_huge(node, GFP_POOL_NORECLAIM);
 
 	if (!huge && slot->split && !slot->contiguous) {
 		/* Scattered pages: nothing would come of giving them back first. */
-		huge = new_huge(node, GFP_POOL_NORETRY);
+		huge = slot_new_huge(node, GFP_POOL_NORETRY);
 		if (!huge)
 			return -ENOMEM;
 	}
 	hugemap_slot_give(slot);
 	hugemap_race_point("reform: no base pages, not huge");
 	if (!huge)
-		huge = new_huge(node, GFP_POOL_NORECLAIM) ?: new_huge(node, GFP_POOL_NORETRY);
+		huge = slot_new_huge(node, GFP_POOL_NORECLAIM) ?:
+			       slot_new_huge(node, GFP_POOL_NORETRY);
 	smp_store_release(&slot->huge, huge);
 	return huge ? 0 : -ENOMEM;
 }
@@ -349,7 +350,7 @@ int hugemap_frame_prepare(struct hugemap_mount *mount, const struct hm_unit *uni
 	else if (base && !slot->split)
 		err = slot_split(slot, node);
 	if (base && !err)
-		err = fill_page(slot, page, node, GFP_POOL);
+		err = slot_fill_page(slot, page, node, GFP_POOL);
 	mutex_unlock(&mount->split_lock);
 	return err;
 }

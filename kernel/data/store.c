@@ -97,7 +97,7 @@ struct parts {
 	u32 n, shift;
 };
 
-static u32 part_of(const struct parts *parts, loff_t pos)
+static u32 store_part_of(const struct parts *parts, loff_t pos)
 {
 	return (pos - parts->start) >> parts->shift;
 }
@@ -107,8 +107,8 @@ static u32 part_of(const struct parts *parts, loff_t pos)
  * system cannot say, all of the file is data. What lies beyond its end holds
  * none; when the file grows, it becomes a hole. The core knows of growth first.
  */
-static void find_holes(struct hugemap_inode *hi, const struct parts *parts,
-		       unsigned long *zero_fill, unsigned long *holes)
+static void store_find_holes(struct hugemap_inode *hi, const struct parts *parts,
+			     unsigned long *zero_fill, unsigned long *holes)
 {
 	loff_t end = parts->start + ((loff_t)parts->n << parts->shift), at = parts->start;
 	loff_t size = hm_file_size(hi->hfile);
@@ -126,14 +126,15 @@ static void find_holes(struct hugemap_inode *hi, const struct parts *parts,
 			data = data == -ENXIO ? end : at;
 		data = min(data, end);
 		if (min(data, size) > at)
-			bitmap_set(holes, part_of(parts, at),
-				   part_of(parts, min(data, size) - 1) - part_of(parts, at) + 1);
+			bitmap_set(holes, store_part_of(parts, at),
+				   store_part_of(parts, min(data, size) - 1) -
+					   store_part_of(parts, at) + 1);
 		if (data == end)
 			return;
 		hole = vfs_llseek(hi->reader, data, SEEK_HOLE);
 		at = min(hole > data ? hole : max(size, data + 1), end);
-		bitmap_clear(zero_fill, part_of(parts, data),
-			     part_of(parts, at - 1) - part_of(parts, data) + 1);
+		bitmap_clear(zero_fill, store_part_of(parts, data),
+			     store_part_of(parts, at - 1) - store_part_of(parts, data) + 1);
 	}
 }
 
@@ -159,11 +160,11 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 					.n = HM_BLOCK_PAGES,
 					.shift = HM_PAGE_SHIFT };
 		if (hm_needs_alloc(hi->hfile, pgoff))
-			find_holes(hi, &parts, zero_fill, holes);
+			store_find_holes(hi, &parts, zero_fill, holes);
 		else
 			bitmap_zero(holes, HM_BLOCK_PAGES);
 	} else if (kind == HM_NODE_LEAF) {
-		find_holes(hi, &parts, zero_fill, holes);
+		store_find_holes(hi, &parts, zero_fill, holes);
 	}
 	hugemap_race_point("index: holes known, node not there");
 	if (!hm_file_add_node(hi->hfile, pgoff, kind, node, size, zero_fill, holes))
@@ -186,7 +187,7 @@ void hugemap_note_zero_fill(struct hugemap_inode *hi, u64 pgoff, u64 npages, boo
 /* --- life ------------------------------------------------------------------------------ */
 
 /* A file of its own onto the lower file, with the rights of who mounted. */
-static struct file *open_below(struct hugemap_inode *hi, const struct file *upper, int flags)
+static struct file *store_open_lower(struct hugemap_inode *hi, const struct file *upper, int flags)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 
@@ -199,7 +200,7 @@ static struct file *open_below(struct hugemap_inode *hi, const struct file *uppe
  * Nobody uses it, and nothing of it is dirty: the store goes. @evicted: the inode, too.
  * Else it is the caller's alone, or this is false: a sync may have got it from the list.
  */
-static bool end_file(struct hugemap_inode *hi, bool evicted)
+static bool store_end_file(struct hugemap_inode *hi, bool evicted)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 	struct hm_file *hfile = hi->hfile;
@@ -224,7 +225,7 @@ static bool end_file(struct hugemap_inode *hi, bool evicted)
 	return true;
 }
 
-static void close_files(struct hugemap_inode *hi)
+static void store_close_files(struct hugemap_inode *hi)
 {
 	if (hi->writer)
 		fput(hi->writer);
@@ -235,7 +236,7 @@ static void close_files(struct hugemap_inode *hi)
 }
 
 /* End the store of a file that nobody has open. False: somebody came. */
-static bool trim_one(struct hugemap_inode *hi)
+static bool store_trim_file(struct hugemap_inode *hi)
 {
 	struct inode *inode = &hi->vfs_inode;
 	bool unused = false;
@@ -248,9 +249,9 @@ static bool trim_one(struct hugemap_inode *hi)
 	if (hi->hfile && !hi->opens && !hugemap_write_range(hi, 0, U64_MAX)) {
 		hugemap_invalidate(hi, 0, U64_MAX, false);
 		/* One reference is ours: nobody works on it in the background. */
-		unused = mapping_empty(inode->i_mapping) && end_file(hi, false);
+		unused = mapping_empty(inode->i_mapping) && store_end_file(hi, false);
 		if (unused)
-			close_files(hi);
+			store_close_files(hi);
 	}
 	filemap_invalidate_unlock(inode->i_mapping);
 	mutex_unlock(&hi->hfile_lock);
@@ -259,7 +260,7 @@ static bool trim_one(struct hugemap_inode *hi)
 }
 
 /* All stores that the core can have are there: end some of files not in use. */
-static u32 trim_stores(struct hugemap_mount *mount)
+static u32 store_trim_files(struct hugemap_mount *mount)
 {
 	struct hugemap_inode *hi, *found;
 	u32 ended = 0, looked;
@@ -278,13 +279,13 @@ static u32 trim_stores(struct hugemap_mount *mount)
 		up_write(&mount->files_lock);
 		if (!found)
 			break;
-		ended += trim_one(found);
+		ended += store_trim_file(found);
 		iput(&found->vfs_inode);
 	}
 	return ended;
 }
 
-static int make_file(struct hugemap_inode *hi)
+static int store_make_file(struct hugemap_inode *hi)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 	struct hugemap_file_mem *mem;
@@ -313,18 +314,18 @@ static int make_file(struct hugemap_inode *hi)
 	return 0;
 }
 
-static int open_files(struct hugemap_inode *hi, const struct file *file)
+static int store_open_files(struct hugemap_inode *hi, const struct file *file)
 {
 	struct file *lower;
 
 	if (!hi->reader) {
-		lower = open_below(hi, file, O_RDONLY);
+		lower = store_open_lower(hi, file, O_RDONLY);
 		if (IS_ERR(lower))
 			return PTR_ERR(lower);
 		hi->reader = lower;
 	}
 	if (!hi->writer && (file->f_mode & FMODE_WRITE)) {
-		lower = open_below(hi, file, O_RDWR);
+		lower = store_open_lower(hi, file, O_RDWR);
 		if (IS_ERR(lower))
 			return PTR_ERR(lower);
 		hi->stable = hugemap_wants_stable(lower);
@@ -343,13 +344,13 @@ int hugemap_data_open(struct inode *inode, struct file *file)
 
 	do {
 		mutex_lock(&hi->hfile_lock);
-		err = open_files(hi, file);
+		err = store_open_files(hi, file);
 		if (!err && !hi->hfile)
-			err = make_file(hi);
+			err = store_make_file(hi);
 		if (!err)
 			hi->opens++;
 		mutex_unlock(&hi->hfile_lock);
-	} while (err == -ENFILE && trim_stores(hugemap_of(hi)));
+	} while (err == -ENFILE && store_trim_files(hugemap_of(hi)));
 	return err;
 }
 
@@ -381,9 +382,9 @@ void hugemap_data_evict(struct inode *inode, bool discard)
 			       hm_file_dirty_pages(hi->hfile) << HM_PAGE_SHIFT, err);
 	}
 	hugemap_invalidate(hi, 0, U64_MAX, true);
-	end_file(hi, true);
+	store_end_file(hi, true);
 close:
-	close_files(hi);
+	store_close_files(hi);
 }
 
 /* --- what a fault or a call asks for ------------------------------------------------------- */
@@ -435,7 +436,7 @@ u32 hugemap_access_in(const struct vm_area_struct *vma)
  * extents that are split, at worst one for each dirty page. Without them, data
  * that has room could not be written.
  */
-static bool room_is_short(struct hugemap_inode *hi, loff_t bytes)
+static bool store_room_is_short(struct hugemap_inode *hi, loff_t bytes)
 {
 	u64 spare = MIN_SPARE_BLOCKS + hm_file_dirty_pages(hi->hfile) / PAGES_PER_SPARE_BLOCK;
 	struct kstatfs st;
@@ -449,7 +450,7 @@ static bool room_is_short(struct hugemap_inode *hi, loff_t bytes)
  * Has the lower file something of a range: data, or room that was preallocated? Who cannot
  * say (tmpfs) has no extents to split.
  */
-static bool has_extents(struct hugemap_inode *hi, loff_t pos, loff_t len)
+static bool store_has_extents(struct hugemap_inode *hi, loff_t pos, loff_t len)
 {
 	struct fiemap_extent_info info = {};
 
@@ -464,10 +465,10 @@ static bool has_extents(struct hugemap_inode *hi, loff_t pos, loff_t len)
  */
 static int store_allocate(struct hugemap_inode *hi, struct file *writer, loff_t pos, loff_t len)
 {
-	bool is_short = room_is_short(hi, len);
+	bool is_short = store_room_is_short(hi, len);
 	int err = -EOPNOTSUPP;
 
-	if (is_short && !has_extents(hi, pos, len))
+	if (is_short && !store_has_extents(hi, pos, len))
 		return -ENOSPC;
 	if (writer->f_op->fallocate)
 		err = writer->f_op->fallocate(writer, FALLOC_FL_KEEP_SIZE, pos, len);
@@ -477,7 +478,7 @@ static int store_allocate(struct hugemap_inode *hi, struct file *writer, loff_t 
 	return err;
 }
 
-static int reserve_room(struct hugemap_inode *hi, u64 pgoff, u64 npages)
+static int store_reserve_room(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct file *writer = smp_load_acquire(&hi->writer);
@@ -514,12 +515,12 @@ int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	 * below there may be much that write(2) was allowed.
 	 */
 	if (current->flags & PF_KTHREAD || rlimit(RLIMIT_FSIZE) == RLIM_INFINITY)
-		err = reserve_room(hi, pgoff, npages);
+		err = store_reserve_room(hi, pgoff, npages);
 	/*
 	 * tmpfs may give no room while any signal is pending, nor a FUSE server: who has no
 	 * signals asks again. Nothing is stored, or taken from a write, without room.
 	 */
 	if (err == -EINTR && !(current->flags & PF_KTHREAD) && !fatal_signal_pending(current))
-		err = hugemap_by_worker(hi, reserve_room, pgoff, npages);
+		err = hugemap_by_worker(hi, store_reserve_room, pgoff, npages);
 	return err;
 }

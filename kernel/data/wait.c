@@ -33,7 +33,7 @@ void hugemap_wake_unit(struct hugemap_mount *mount, const struct hm_unit *unit)
 	hugemap_wake(mount, unit->file, unit->pgoff);
 }
 
-static bool unit_settled(enum hm_state state)
+static bool wait_unit_settled(enum hm_state state)
 {
 	return state != HM_FILLING && state != HM_EVICTING;
 }
@@ -43,7 +43,7 @@ bool hugemap_unit_idle(struct hugemap_inode *hi, u64 pgoff)
 	struct hm_unit unit;
 	enum hm_state state = hm_peek(hi->hfile, pgoff, &unit);
 
-	return unit_settled(state) && state != HM_WRITING;
+	return wait_unit_settled(state) && state != HM_WRITING;
 }
 
 int hugemap_wait_unit(struct hugemap_inode *hi, u64 pgoff)
@@ -51,7 +51,7 @@ int hugemap_wait_unit(struct hugemap_inode *hi, u64 pgoff)
 	wait_queue_head_t *wait = hugemap_wait_of(hugemap_of(hi), hi->hfile, pgoff);
 	struct hm_unit unit;
 
-	return wait_event_killable(*wait, unit_settled(hm_peek(hi->hfile, pgoff, &unit)));
+	return wait_event_killable(*wait, wait_unit_settled(hm_peek(hi->hfile, pgoff, &unit)));
 }
 
 /* --- frames, and the threads of a mount ------------------------------------------------ */

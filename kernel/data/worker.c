@@ -24,7 +24,7 @@ struct task_work {
 	int err;
 };
 
-static void put_work(struct task_work *w)
+static void worker_put_work(struct task_work *w)
 {
 	if (!refcount_dec_and_test(&w->refs))
 		return;
@@ -32,7 +32,7 @@ static void put_work(struct task_work *w)
 	kfree(w);
 }
 
-static void run_work(struct work_struct *work)
+static void worker_run_work(struct work_struct *work)
 {
 	struct task_work *w = container_of(work, struct task_work, work);
 	const struct cred *old = override_creds(w->cred);
@@ -41,7 +41,7 @@ static void run_work(struct work_struct *work)
 	revert_creds(old);
 	complete(&w->done);
 	iput(&w->hi->vfs_inode);
-	put_work(w);
+	worker_put_work(w);
 }
 
 int hugemap_by_worker(struct hugemap_inode *hi, hugemap_work_fn fn, u64 pgoff, u64 arg)
@@ -51,7 +51,7 @@ int hugemap_by_worker(struct hugemap_inode *hi, hugemap_work_fn fn, u64 pgoff, u
 
 	if (!w)
 		return -ENOMEM;
-	INIT_WORK(&w->work, run_work);
+	INIT_WORK(&w->work, worker_run_work);
 	init_completion(&w->done);
 	refcount_set(&w->refs, 2);
 	w->hi = hi;
@@ -62,6 +62,6 @@ int hugemap_by_worker(struct hugemap_inode *hi, hugemap_work_fn fn, u64 pgoff, u
 	ihold(&hi->vfs_inode);
 	queue_work(hugemap_of(hi)->lower_wq, &w->work);
 	err = wait_for_completion_killable(&w->done) ? -EINTR : w->err;
-	put_work(w);
+	worker_put_work(w);
 	return err;
 }

@@ -30,7 +30,7 @@ struct in_flight {
 	int err;
 };
 
-static enum hm_outcome become_dirty(struct hugemap_inode *hi, u64 pgoff)
+static enum hm_outcome writeback_become_dirty(struct hugemap_inode *hi, u64 pgoff)
 {
 	struct hm_unit unit;
 
@@ -57,7 +57,7 @@ bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 		claimed = rwsem_is_locked(&mount->files_lock) &&
 			  hm_peek(hi->hfile, folio->index, &unit) == HM_EVICTING;
 	} else {
-		claimed = become_dirty(hi, folio->index) == HM_BUSY;
+		claimed = writeback_become_dirty(hi, folio->index) == HM_BUSY;
 	}
 	/* Who has claimed it, to be evicted, finds the flag. */
 	if (claimed)
@@ -81,7 +81,7 @@ static void writeback_failed(struct hugemap_inode *hi, int err)
 	WRITE_ONCE(hi->retry_at, jiffies + wait);
 }
 
-static void run_done(struct hugemap_inode *hi, const struct hm_run *run, int err)
+static void writeback_run_done(struct hugemap_inode *hi, const struct hm_run *run, int err)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 	u64 block;
@@ -127,12 +127,12 @@ static void writeback_reap(struct hugemap_inode *hi, struct in_flight *flight)
 		flight->err = err;
 	err = flight->part_err ?: err;
 	if (io->run.npages)
-		run_done(hi, &io->run, err);
+		writeback_run_done(hi, &io->run, err);
 	flight->part_err = io->run.npages ? 0 : err;
 	hugemap_io_free(io);
 }
 
-static struct hugemap_io *new_write(struct hugemap_inode *hi, struct in_flight *flight)
+static struct hugemap_io *writeback_new_write(struct hugemap_inode *hi, struct in_flight *flight)
 {
 	struct hugemap_io *io = NULL;
 
@@ -147,7 +147,7 @@ static struct hugemap_io *new_write(struct hugemap_inode *hi, struct in_flight *
 	return io;
 }
 
-static void fly(struct in_flight *flight, struct hugemap_io *io)
+static void writeback_submit(struct in_flight *flight, struct hugemap_io *io)
 {
 	flight->io[(flight->first + flight->n++) % HUGEMAP_WRITE_DEPTH] = io;
 }
@@ -165,7 +165,7 @@ static void writeback_take(struct hugemap_inode *hi, struct folio *folio,
 		return;
 	pinned = hugemap_folio_is_pinned(folio);
 	if (pinned && HUGEMAP_FORGETS_DIRTY)
-		become_dirty(hi, unit->pgoff);
+		writeback_become_dirty(hi, unit->pgoff);
 	if (changed)
 		hm_writeback_pages(unit, pinned, changed);
 }
@@ -216,7 +216,7 @@ static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run
 			hugemap_count(mount, HUGEMAP_C_CLEANED, 1);
 		folio_clear_dirty(folio);
 		if (mapping)
-			become_dirty(hi, unit.pgoff);
+			writeback_become_dirty(hi, unit.pgoff);
 		/* A huge unit is a run by itself. */
 		writeback_take(hi, folio, &unit, changed);
 		folio_unlock(folio);
@@ -234,8 +234,8 @@ static size_t writeback_bytes_of(struct hugemap_inode *hi, const struct hm_run *
 }
 
 /* The last bytes of a file, which are not for direct I/O. */
-static int write_tail(struct hugemap_inode *hi, const struct hm_run *run,
-		      const struct hugemap_io *io, size_t start, size_t bytes)
+static int writeback_write_tail(struct hugemap_inode *hi, const struct hm_run *run,
+				const struct hugemap_io *io, size_t start, size_t bytes)
 {
 	const struct bio_vec *segment = io->segment;
 	size_t at = start;
@@ -251,8 +251,8 @@ static int write_tail(struct hugemap_inode *hi, const struct hm_run *run,
  * Is a huge unit to be written in parts? Not where these are more than half, nor the last
  * bytes of a file, nor what makes the lower file longer: that has to be there without a gap.
  */
-static bool writes_parts(const struct hugemap_inode *hi, const struct hm_run *run,
-			 const unsigned long *changed, size_t bytes)
+static bool writeback_writes_parts(const struct hugemap_inode *hi, const struct hm_run *run,
+				   const unsigned long *changed, size_t bytes)
 {
 	loff_t end = (loff_t)(run->pgoff + run->npages) << HM_PAGE_SHIFT;
 	u32 first = 0, last, pages = 0;
@@ -266,15 +266,16 @@ static bool writes_parts(const struct hugemap_inode *hi, const struct hm_run *ru
 }
 
 /* The run has ended when the last one has: they are waited for in this order. */
-static void write_parts(struct hugemap_inode *hi, const struct hm_run *run,
-			const unsigned long *changed, struct folio *folio, struct in_flight *flight)
+static void writeback_write_parts(struct hugemap_inode *hi, const struct hm_run *run,
+				  const unsigned long *changed, struct folio *folio,
+				  struct in_flight *flight)
 {
 	u32 first = 0, end, next;
 
 	if (!hugemap_next_run(changed, &first, &end))
-		run_done(hi, run, 0);
+		writeback_run_done(hi, run, 0);
 	for (; first < HM_BLOCK_PAGES; first = next) {
-		struct hugemap_io *io = new_write(hi, flight);
+		struct hugemap_io *io = writeback_new_write(hi, flight);
 
 		hugemap_next_run(changed, &first, &end);
 		next = end;
@@ -282,15 +283,16 @@ static void write_parts(struct hugemap_inode *hi, const struct hm_run *run,
 			io->run = *run;
 		hugemap_io_add_pages(io, folio, first, end - first);
 		hugemap_io_submit(io, (loff_t)(run->pgoff + first) << HM_PAGE_SHIFT, io->bytes);
-		fly(flight, io);
+		writeback_submit(flight, io);
 	}
 }
 
-static void write_run(struct hugemap_inode *hi, const struct hm_run *run, struct in_flight *flight)
+static void writeback_write_run(struct hugemap_inode *hi, const struct hm_run *run,
+				struct in_flight *flight)
 {
 	bool may_be_parts = run->kind == HM_HUGE && run->npages == HM_BLOCK_PAGES &&
 			    hugemap_of(hi)->opts.page == HUGEMAP_PAGE_AUTO;
-	struct hugemap_io *io = new_write(hi, flight);
+	struct hugemap_io *io = writeback_new_write(hi, flight);
 	loff_t pos = (loff_t)run->pgoff << HM_PAGE_SHIFT;
 	DECLARE_BITMAP(changed, HM_BLOCK_PAGES);
 	size_t bytes, tail;
@@ -300,12 +302,12 @@ static void write_run(struct hugemap_inode *hi, const struct hm_run *run, struct
 	writeback_protect(hi, run, io, may_be_parts ? changed : NULL);
 
 	bytes = writeback_bytes_of(hi, run);
-	if (may_be_parts && writes_parts(hi, run, changed, bytes)) {
+	if (may_be_parts && writeback_writes_parts(hi, run, changed, bytes)) {
 		struct folio *folio = page_folio(io->segment->bv_page);
 
 		hugemap_io_free(io);
 		hugemap_count(hugemap_of(hi), HUGEMAP_C_PARTIAL_WRITEBACKS, 1);
-		write_parts(hi, run, changed, folio, flight);
+		writeback_write_parts(hi, run, changed, folio, flight);
 		return;
 	}
 	tail = bytes % HM_PAGE_SIZE;
@@ -315,7 +317,7 @@ static void write_run(struct hugemap_inode *hi, const struct hm_run *run, struct
 			io->nsegments = bytes / HM_PAGE_SIZE;
 		hugemap_io_submit(io, pos, bytes);
 		if (!tail) {
-			fly(flight, io);
+			writeback_submit(flight, io);
 			return;
 		}
 		err = hugemap_io_wait(io);
@@ -323,23 +325,23 @@ static void write_run(struct hugemap_inode *hi, const struct hm_run *run, struct
 	hugemap_race_point("write-back: all but the tail written");
 	/* Behind the rest of the run, and only if that is there. */
 	if (!err && tail)
-		err = write_tail(hi, run, io, bytes, tail);
+		err = writeback_write_tail(hi, run, io, bytes, tail);
 	hugemap_io_free(io);
-	run_done(hi, run, err);
+	writeback_run_done(hi, run, err);
 	if (err && !flight->err)
 		flight->err = err;
 }
 
 /* The next run of dirty units from *pos on: its pages. 0: there is none up to @end. */
-static u32 write_next(struct hugemap_inode *hi, u64 *pos, u64 end, bool wait,
-		      struct in_flight *flight)
+static u32 writeback_write_next(struct hugemap_inode *hi, u64 *pos, u64 end, bool wait,
+				struct in_flight *flight)
 {
 	struct hm_run run;
 
 	for (;;) {
 		switch (hm_writeback(hi->hfile, pos, end, RUN_PAGES, wait, &run)) {
 		case HM_WB_RUN:
-			write_run(hi, &run, flight);
+			writeback_write_run(hi, &run, flight);
 			return run.npages;
 		case HM_WB_BUSY:
 			/* By us, or by somebody else. */
@@ -358,13 +360,13 @@ static u32 write_next(struct hugemap_inode *hi, u64 *pos, u64 end, bool wait,
 }
 
 /* Dirty units from *pos to @end: see hugemap_write_pages(). Some may still be in flight. */
-static void write_units(struct hugemap_inode *hi, u64 *pos, u64 end, u64 *budget, bool wait,
-			struct in_flight *flight)
+static void writeback_write_units(struct hugemap_inode *hi, u64 *pos, u64 end, u64 *budget,
+				  bool wait, struct in_flight *flight)
 {
 	u32 npages = 1;
 
 	while (*budget && npages) {
-		npages = write_next(hi, pos, end, wait, flight);
+		npages = writeback_write_next(hi, pos, end, wait, flight);
 		*budget -= min_t(u64, *budget, npages);
 	}
 }
@@ -393,7 +395,7 @@ static u64 writeback_growth(struct hugemap_inode *hi)
  * why not. Then it may be longer nevertheless: btrfs makes it so when a write begins, and
  * leaves it so. What follows is written when this has been.
  */
-static void note_growth(struct hugemap_inode *hi, u64 pos, u64 end, int err)
+static void writeback_note_growth(struct hugemap_inode *hi, u64 pos, u64 end, int err)
 {
 	if (err)
 		WRITE_ONCE(hi->growth_failed_at, (loff_t)pos << HM_PAGE_SHIFT);
@@ -406,7 +408,7 @@ static void note_growth(struct hugemap_inode *hi, u64 pos, u64 end, int err)
  * and each run before the next one, so that there is never a hole where there is data.
  * Another one may have made it longer meanwhile: a sync passes nothing for that.
  */
-static int write_growth(struct hugemap_inode *hi, u64 pos, u64 end, u64 *budget)
+static int writeback_write_growth(struct hugemap_inode *hi, u64 pos, u64 end, u64 *budget)
 {
 	struct in_flight flight = {};
 	u32 npages;
@@ -417,16 +419,16 @@ static int write_growth(struct hugemap_inode *hi, u64 pos, u64 end, u64 *budget)
 	pos = min(pos, writeback_growth(hi));
 	while (pos < end && *budget && !flight.err) {
 		from = pos;
-		npages = write_next(hi, &pos, end, true, &flight);
+		npages = writeback_write_next(hi, &pos, end, true, &flight);
 		writeback_reap_all(hi, &flight);
-		note_growth(hi, from, pos, flight.err);
+		writeback_note_growth(hi, from, pos, flight.err);
 		*budget -= min_t(u64, *budget, max(npages, LONE_RUN_PAGES));
 	}
 	mutex_unlock(&hi->grow_lock);
 	return flight.err;
 }
 
-static int write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, bool wait)
+static int writeback_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, bool wait)
 {
 	u64 pages = hugemap_pages(i_size_read(&hi->vfs_inode)), grow = writeback_growth(hi);
 	struct in_flight flight = {};
@@ -439,11 +441,11 @@ static int write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 		hugemap_wait_claims(hugemap_of(hi));
 	hugemap_race_point("write-back: sizes known, nothing claimed");
 	if (*pos < stop) {
-		write_units(hi, pos, stop, &budget, wait, &flight);
+		writeback_write_units(hi, pos, stop, &budget, wait, &flight);
 		writeback_reap_all(hi, &flight);
 	}
 	if (budget && last > grow) {
-		err = write_growth(hi, grow, last, &budget);
+		err = writeback_write_growth(hi, grow, last, &budget);
 		/* The rest of it is found from anywhere: what lies before it has its turn. */
 		if (!wait)
 			*pos = end;
@@ -457,7 +459,7 @@ static int write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 }
 
 /* Somebody asks for write-back, and waits. */
-struct write_work {
+struct writeback_write_work {
 	struct work_struct work;
 	struct completion done;
 	struct hugemap_inode *hi;
@@ -467,17 +469,19 @@ struct write_work {
 	int err;
 };
 
-static void write_work(struct work_struct *work)
+static void writeback_write_work(struct work_struct *work)
 {
-	struct write_work *w = container_of(work, struct write_work, work);
+	struct writeback_write_work *w = container_of(work, struct writeback_write_work, work);
 
-	w->err = write_pages(w->hi, w->pos, w->end, w->budget, w->wait);
+	w->err = writeback_write_pages(w->hi, w->pos, w->end, w->budget, w->wait);
 	complete(&w->done);
 }
 
 int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, bool wait)
 {
-	struct write_work w = { .hi = hi, .pos = pos, .end = end, .budget = budget, .wait = wait };
+	struct writeback_write_work w = {
+		.hi = hi, .pos = pos, .end = end, .budget = budget, .wait = wait
+	};
 	struct hugemap_mount *mount = hugemap_of(hi);
 
 	if (!hm_file_dirty_pages(hi->hfile) && (!wait || !smp_load_acquire(&hi->writer))) {
@@ -488,9 +492,9 @@ int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget,
 		return -EROFS;
 	/* No limits, and no signals; other threads of the kernel may have them (nfsd). */
 	if (current->flags & PF_WQ_WORKER)
-		return write_pages(hi, pos, end, budget, wait);
+		return writeback_write_pages(hi, pos, end, budget, wait);
 	init_completion(&w.done);
-	INIT_WORK_ONSTACK(&w.work, write_work);
+	INIT_WORK_ONSTACK(&w.work, writeback_write_work);
 	queue_work(mount->write_wq, &w.work);
 	wait_for_completion(&w.done);
 	destroy_work_on_stack(&w.work);
@@ -523,7 +527,7 @@ int hugemap_write_some(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 	return err;
 }
 
-static bool may_be_dirty(struct hugemap_inode *hi)
+static bool writeback_may_be_dirty(struct hugemap_inode *hi)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	bool dirty;
@@ -546,7 +550,7 @@ int hugemap_write_back(struct inode *inode, loff_t start, loff_t end)
 	int err = 0, one = 0;
 
 	/* With nothing to write, nobody waits for a lower file system that is frozen. */
-	if (!may_be_dirty(hi))
+	if (!writeback_may_be_dirty(hi))
 		return 0;
 	last = min(last, hugemap_pages(i_size_read(inode)));
 	/* Others want the invalidate_lock, too. What lies behind an error is written. */

@@ -13,14 +13,14 @@
 #define WRITER_TIMEOUT (5 * HZ)
 
 /* Or is it still being written? */
-static bool backs_off(const struct hugemap_inode *hi)
+static bool writer_backs_off(const struct hugemap_inode *hi)
 {
 	return READ_ONCE(hi->in_chunk) ||
 	       (hi->failures && time_before(jiffies, READ_ONCE(hi->retry_at)));
 }
 
 /* The file to write now, with a reference, and how many pages of it; or NULL. */
-static struct hugemap_inode *writeback_pick(struct hugemap_mount *mount, u64 *npages)
+static struct hugemap_inode *writer_writeback_pick(struct hugemap_mount *mount, u64 *npages)
 {
 	bool pressed = atomic_read(&mount->pressed) > 0, expired = false;
 	struct hugemap_inode *hi, *best = NULL;
@@ -35,13 +35,13 @@ static struct hugemap_inode *writeback_pick(struct hugemap_mount *mount, u64 *np
 	if (hfile)
 		best = hugemap_inode_of_file(hfile);
 	/* What is old is written as a whole: its age counts from now on. */
-	if (expired && !backs_off(best))
+	if (expired && !writer_backs_off(best))
 		*npages = hm_file_dirty_pages(hfile);
-	if (best ? backs_off(best) : pressed) {
+	if (best ? writer_backs_off(best) : pressed) {
 		/* Another one, then: the one with the most to write. */
 		best = NULL;
 		list_for_each_entry(hi, &mount->files, files) {
-			if (hm_file_dirty_pages(hi->hfile) > most && !backs_off(hi)) {
+			if (hm_file_dirty_pages(hi->hfile) > most && !writer_backs_off(hi)) {
 				most = hm_file_dirty_pages(hi->hfile);
 				best = hi;
 			}
@@ -54,7 +54,7 @@ static struct hugemap_inode *writeback_pick(struct hugemap_mount *mount, u64 *np
 }
 
 /* False: there was nothing that nobody else is writing. */
-static bool write_chunk(struct hugemap_inode *hi)
+static bool writer_write_chunk(struct hugemap_inode *hi)
 {
 	u64 pos = hi->write_at, dirty = hm_file_dirty_pages(hi->hfile);
 
@@ -69,7 +69,7 @@ void hugemap_chunk_work(struct work_struct *work)
 	struct hugemap_inode *hi = container_of(work, struct hugemap_inode, chunk);
 	struct hugemap_mount *mount = hugemap_of(hi);
 
-	hi->wrote = write_chunk(hi);
+	hi->wrote = writer_write_chunk(hi);
 	smp_store_release(&hi->in_chunk, false);
 	wake_up(&mount->writer_wait);
 	iput(&hi->vfs_inode);
@@ -79,7 +79,7 @@ void hugemap_chunk_work(struct work_struct *work)
  * By a worker, as what the lower file system waits for there may be a program's, which can
  * make it last for ever: the thread waits as long as it gets on, and no other file for it.
  */
-static bool write_by_worker(struct hugemap_mount *mount, struct hugemap_inode *hi)
+static bool writer_write_by_worker(struct hugemap_mount *mount, struct hugemap_inode *hi)
 {
 	unsigned long deadline = jiffies + WRITER_TIMEOUT;
 	u32 runs;
@@ -109,15 +109,15 @@ int hugemap_writer(void *arg)
 		wait_event_freezable_timeout(mount->writer_wait,
 					     READ_ONCE(mount->write) || kthread_should_stop(), HZ);
 		WRITE_ONCE(mount->write, false);
-		while (!kthread_should_stop() && (hi = writeback_pick(mount, &npages))) {
-			bool wrote = write_by_worker(mount, hi);
+		while (!kthread_should_stop() && (hi = writer_writeback_pick(mount, &npages))) {
+			bool wrote = writer_write_by_worker(mount, hi);
 
-			for (; wrote && npages > HUGEMAP_CHUNK_PAGES && !backs_off(hi) &&
+			for (; wrote && npages > HUGEMAP_CHUNK_PAGES && !writer_backs_off(hi) &&
 			       !kthread_should_stop();
 			     npages -= HUGEMAP_CHUNK_PAGES) {
 				try_to_freeze();
 				cond_resched();
-				wrote = write_by_worker(mount, hi);
+				wrote = writer_write_by_worker(mount, hi);
 			}
 			iput(&hi->vfs_inode);
 			if (!wrote)

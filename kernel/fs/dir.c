@@ -26,8 +26,8 @@ struct make {
 };
 
 /* Returns the lower dentry; or an error, and then the naming is over. */
-static struct dentry *make_below(struct hugemap_idmap *idmap, struct dentry *parent,
-				 struct dentry *lower, const struct make *make)
+static struct dentry *dir_make_lower(struct hugemap_idmap *idmap, struct dentry *parent,
+				     struct dentry *lower, const struct make *make)
 {
 	int err;
 
@@ -50,7 +50,7 @@ static struct dentry *make_below(struct hugemap_idmap *idmap, struct dentry *par
 }
 
 /* The name has been made below: let the upper dentry stand for it. */
-static int make_known(struct inode *dir, struct dentry *dentry, struct dentry *lower)
+static int dir_make_known(struct inode *dir, struct dentry *dentry, struct dentry *lower)
 {
 	struct inode *inode;
 
@@ -71,7 +71,7 @@ static int make_known(struct inode *dir, struct dentry *dentry, struct dentry *l
 	return 0;
 }
 
-static int make_name(struct inode *dir, struct dentry *dentry, const struct make *make)
+static int dir_make_name(struct inode *dir, struct dentry *dentry, const struct make *make)
 {
 	struct hugemap_idmap *idmap = hugemap_lower_idmap(dir->i_sb);
 	struct vfsmount *mnt = hugemap_mount(dir->i_sb)->lower.mnt;
@@ -85,7 +85,7 @@ static int make_name(struct inode *dir, struct dentry *dentry, const struct make
 	hugemap_name_changes(dentry);
 	lower = hugemap_start_naming(idmap, parent, &dentry->d_name);
 	if (!IS_ERR(lower))
-		lower = make_below(idmap, parent, lower, make);
+		lower = dir_make_lower(idmap, parent, lower, make);
 	if (IS_ERR(lower)) {
 		err = PTR_ERR(lower);
 		goto out;
@@ -97,7 +97,7 @@ static int make_name(struct inode *dir, struct dentry *dentry, const struct make
 		dput(made);
 		made = hugemap_lookup_lower(idmap, &dentry->d_name, parent);
 	}
-	err = PTR_ERR_OR_ZERO(made) ?: make_known(dir, dentry, made);
+	err = PTR_ERR_OR_ZERO(made) ?: dir_make_known(dir, dentry, made);
 	hugemap_copy_attr(dir);
 out:
 	mnt_drop_write(mnt);
@@ -116,38 +116,38 @@ static int dir_create(struct hugemap_idmap *idmap, struct inode *dir, struct den
 		      umode_t mode, bool excl)
 #endif
 {
-	return make_name(dir, dentry, &(struct make){ .mode = S_IFREG | (mode & S_IALLUGO) });
+	return dir_make_name(dir, dentry, &(struct make){ .mode = S_IFREG | (mode & S_IALLUGO) });
 }
 
 static int dir_mknod(struct hugemap_idmap *idmap, struct inode *dir, struct dentry *dentry,
 		     umode_t mode, dev_t dev)
 {
-	return make_name(dir, dentry, &(struct make){ .mode = mode, .dev = dev });
+	return dir_make_name(dir, dentry, &(struct make){ .mode = mode, .dev = dev });
 }
 
 static int dir_symlink(struct hugemap_idmap *idmap, struct inode *dir, struct dentry *dentry,
 		       const char *target)
 {
-	return make_name(dir, dentry, &(struct make){ .target = target });
+	return dir_make_name(dir, dentry, &(struct make){ .target = target });
 }
 
 #ifdef HUGEMAP_HAVE_MKDIR_DENTRY
 static struct dentry *dir_mkdir(struct hugemap_idmap *idmap, struct inode *dir,
 				struct dentry *dentry, umode_t mode)
 {
-	return ERR_PTR(make_name(dir, dentry, &(struct make){ .mode = S_IFDIR | mode }));
+	return ERR_PTR(dir_make_name(dir, dentry, &(struct make){ .mode = S_IFDIR | mode }));
 }
 #else
 static int dir_mkdir(struct hugemap_idmap *idmap, struct inode *dir, struct dentry *dentry,
 		     umode_t mode)
 {
-	return make_name(dir, dentry, &(struct make){ .mode = S_IFDIR | mode });
+	return dir_make_name(dir, dentry, &(struct make){ .mode = S_IFDIR | mode });
 }
 #endif
 
 static int dir_link(struct dentry *old, struct inode *dir, struct dentry *dentry)
 {
-	int err = make_name(dir, dentry, &(struct make){ .old = hugemap_lower(old) });
+	int err = dir_make_name(dir, dentry, &(struct make){ .old = hugemap_lower(old) });
 	struct hugemap_inode *hi = hugemap_inode(d_inode(old));
 
 	if (err)
@@ -160,7 +160,7 @@ static int dir_link(struct dentry *old, struct inode *dir, struct dentry *dentry
 }
 
 /* NFS keeps a file that is open under another name, until we let it go. */
-static bool only_we_keep(const struct dentry *removed)
+static bool dir_only_we_keep(const struct dentry *removed)
 {
 	return removed->d_flags & DCACHE_NFSFS_RENAMED && d_inode(removed)->i_nlink <= 1;
 }
@@ -169,15 +169,15 @@ static bool only_we_keep(const struct dentry *removed)
  * The inode is let go with its last user, if this was its last name. Where nobody counts them
  * it is taken for that, until a lookup finds another one.
  */
-static void lose_name(struct inode *inode, const struct dentry *removed)
+static void dir_lose_name(struct inode *inode, const struct dentry *removed)
 {
 	struct hugemap_inode *hi = hugemap_inode(inode);
 
-	if ((hi->uncounted && !hi->lower->i_nlink) || only_we_keep(removed))
+	if ((hi->uncounted && !hi->lower->i_nlink) || dir_only_we_keep(removed))
 		hi->gone = true;
 }
 
-static int remove_name(struct inode *dir, struct dentry *dentry, bool is_dir)
+static int dir_remove_name(struct inode *dir, struct dentry *dentry, bool is_dir)
 {
 	struct hugemap_idmap *idmap = hugemap_lower_idmap(dir->i_sb);
 	struct vfsmount *mnt = hugemap_mount(dir->i_sb)->lower.mnt;
@@ -201,7 +201,7 @@ static int remove_name(struct inode *dir, struct dentry *dentry, bool is_dir)
 	else
 		err = vfs_unlink(idmap, d_inode(parent), lower, NULL);
 	if (!err)
-		lose_name(inode, lower);
+		dir_lose_name(inode, lower);
 	hugemap_end_naming(parent, lower);
 	if (!err) {
 		hugemap_copy_attr(dir);
@@ -222,16 +222,16 @@ out:
 
 static int dir_unlink(struct inode *dir, struct dentry *dentry)
 {
-	return remove_name(dir, dentry, false);
+	return dir_remove_name(dir, dentry, false);
 }
 
 static int dir_rmdir(struct inode *dir, struct dentry *dentry)
 {
-	return remove_name(dir, dentry, true);
+	return dir_remove_name(dir, dentry, true);
 }
 
 /* Has somebody renamed one of them below? */
-static bool moved_below(const struct renamedata *rename, struct dentry *old, struct dentry *new)
+static bool dir_moved_lower(const struct renamedata *rename, struct dentry *old, struct dentry *new)
 {
 	if (rename->old_dentry != hugemap_lower(old))
 		return true;
@@ -242,8 +242,8 @@ static bool moved_below(const struct renamedata *rename, struct dentry *old, str
 	return rename->new_dentry != hugemap_lower(new);
 }
 
-static void copy_renamed(struct inode *old_dir, struct dentry *old, struct inode *new_dir,
-			 struct dentry *new, unsigned int flags)
+static void dir_copy_renamed(struct inode *old_dir, struct dentry *old, struct inode *new_dir,
+			     struct dentry *new, unsigned int flags)
 {
 	struct inode *replaced = d_inode(new);
 
@@ -284,12 +284,12 @@ static int dir_rename(struct hugemap_idmap *unused, struct inode *old_dir, struc
 		goto out;
 	hugemap_name_changes(old);
 	hugemap_name_changes(new);
-	err = moved_below(&rename, old, new) ? -ESTALE : vfs_rename(&rename);
+	err = dir_moved_lower(&rename, old, new) ? -ESTALE : vfs_rename(&rename);
 	if (!err && d_really_is_positive(new) && !(flags & RENAME_EXCHANGE))
-		lose_name(d_inode(new), rename.new_dentry);
+		dir_lose_name(d_inode(new), rename.new_dentry);
 	hugemap_end_renaming(&rename, old_parent, new_parent);
 	if (!err) {
-		copy_renamed(old_dir, old, new_dir, new, flags);
+		dir_copy_renamed(old_dir, old, new_dir, new, flags);
 	} else {
 		hugemap_name_stays(old);
 		hugemap_name_stays(new);
@@ -307,8 +307,8 @@ out:
  * A security module has a label for what is made, by who makes it and where: here it is the
  * caller, in the lower directory.
  */
-static int label_as(const struct cred *caller, struct dentry *parent, umode_t mode,
-		    struct cred *cred)
+static int dir_label_as(const struct cred *caller, struct dentry *parent, umode_t mode,
+			struct cred *cred)
 {
 	struct qstr name = QSTR_INIT("/", 1);
 	struct dentry *child = d_alloc(parent, &name);
@@ -322,8 +322,8 @@ static int label_as(const struct cred *caller, struct dentry *parent, umode_t mo
 }
 
 /* It belongs to the caller, and is opened by who mounted: see hugemap_open_lower(). */
-static struct file *tmpfile_below(struct super_block *sb, const struct path *parent, umode_t mode,
-				  int flags)
+static struct file *dir_tmpfile_lower(struct super_block *sb, const struct path *parent,
+				      umode_t mode, int flags)
 {
 	const struct cred *caller = current_cred(), *old;
 	struct file *lower;
@@ -346,7 +346,7 @@ static struct file *tmpfile_below(struct super_block *sb, const struct path *par
 		/* Whether the caller may has been asked above, in the caller's name space. */
 		cap_raise(cred->cap_effective, CAP_DAC_OVERRIDE);
 	}
-	err = label_as(caller, parent->dentry, mode, cred);
+	err = dir_label_as(caller, parent->dentry, mode, cred);
 	if (err) {
 		put_cred(cred);
 		return ERR_PTR(err);
@@ -370,7 +370,7 @@ static int dir_tmpfile(struct hugemap_idmap *unused, struct inode *dir, struct f
 	err = mnt_want_write(parent.mnt);
 	if (err)
 		return err;
-	lower = tmpfile_below(dir->i_sb, &parent, mode, file->f_flags);
+	lower = dir_tmpfile_lower(dir->i_sb, &parent, mode, file->f_flags);
 	mnt_drop_write(parent.mnt);
 	if (IS_ERR(lower))
 		return PTR_ERR(lower);

@@ -22,7 +22,7 @@
 #define FAULT_IN_TRIES 3
 
 /* A pipe fills while it is read into: what it was before is no way back. */
-static bool is_pipe(const struct iov_iter *iter)
+static bool direct_is_pipe(const struct iov_iter *iter)
 {
 #ifdef HUGEMAP_HAVE_COPY_SPLICE_READ
 	return false;
@@ -35,9 +35,9 @@ static bool is_pipe(const struct iov_iter *iter)
  * The iterator has moved by what was done, and by nothing else. A lower file system may have
  * made it shorter, too, and has not told: where the longest file ends that it can have.
  */
-static void move_on(struct iov_iter *iter, const struct iov_iter *was, size_t done)
+static void direct_advance(struct iov_iter *iter, const struct iov_iter *was, size_t done)
 {
-	if (is_pipe(iter)) {
+	if (direct_is_pipe(iter)) {
 		iov_iter_revert(iter, iov_iter_count(was) - iov_iter_count(iter) - done);
 		return;
 	}
@@ -79,7 +79,7 @@ static ssize_t direct_transfer(struct kiocb *iocb, struct iov_iter *iter, bool w
 	}
 	pagefault_enable();
 	iter->nofault = false;
-	move_on(iter, &was, max_t(ssize_t, done, 0));
+	direct_advance(iter, &was, max_t(ssize_t, done, 0));
 	if (done > 0)
 		iocb->ki_pos += done;
 	return done;
@@ -128,7 +128,7 @@ struct direct_write {
 	struct iov_iter *from;
 };
 
-static ssize_t write_below(void *arg)
+static ssize_t direct_write_lower(void *arg)
 {
 	struct direct_write *direct = arg;
 
@@ -136,7 +136,7 @@ static ssize_t write_below(void *arg)
 }
 
 /* Under i_rwsem. -EFAULT: the rest has to go through the cache. */
-static ssize_t write_locked(struct inode *inode, struct kiocb *iocb, struct iov_iter *from)
+static ssize_t direct_write_locked(struct inode *inode, struct kiocb *iocb, struct iov_iter *from)
 {
 	struct direct_write direct = { iocb, from };
 	int tries = 0;
@@ -148,7 +148,7 @@ static ssize_t write_locked(struct inode *inode, struct kiocb *iocb, struct iov_
 
 		hugemap_start_write_lower(hugemap_inode(inode));
 		n = hugemap_change_lower(inode, min(start, size), end > size ? LLONG_MAX : end,
-					 HUGEMAP_KEEP, write_below, &direct);
+					 HUGEMAP_KEEP, direct_write_lower, &direct);
 		hugemap_end_write_lower(hugemap_inode(inode));
 		if (n > 0) {
 			tries = 0;
@@ -178,7 +178,7 @@ ssize_t hugemap_direct_write(struct kiocb *iocb, struct iov_iter *from)
 		return n;
 	}
 	count = iov_iter_count(from);
-	n = write_locked(inode, iocb, from);
+	n = direct_write_locked(inode, iocb, from);
 	direct = count - iov_iter_count(from);
 	start = iocb->ki_pos;
 	cached = n == -EFAULT;

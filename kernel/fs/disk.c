@@ -25,7 +25,7 @@ static int disk_name(const struct hugemap_mount *mount, char *name, size_t size)
 	return length;
 }
 
-static struct dentry *root_lookup(struct inode *dir, struct dentry *dentry, unsigned int flags)
+static struct dentry *disk_root_lookup(struct inode *dir, struct dentry *dentry, unsigned int flags)
 {
 	struct hugemap_mount *mount = hugemap_mount(dir->i_sb);
 	char name[BDEVNAME_SIZE];
@@ -39,7 +39,7 @@ static struct dentry *root_lookup(struct inode *dir, struct dentry *dentry, unsi
 	return d_splice_alias(inode, dentry);
 }
 
-static int root_iterate(struct file *file, struct dir_context *ctx)
+static int disk_root_iterate(struct file *file, struct dir_context *ctx)
 {
 	struct hugemap_mount *mount = hugemap_mount(file_inode(file)->i_sb);
 	char name[BDEVNAME_SIZE];
@@ -53,14 +53,14 @@ static int root_iterate(struct file *file, struct dir_context *ctx)
 }
 
 const struct inode_operations hugemap_disk_root_inode_operations = {
-	.lookup = root_lookup,
+	.lookup = disk_root_lookup,
 };
 
 const struct file_operations hugemap_disk_root_operations = {
 	.owner = THIS_MODULE,
 	.llseek = generic_file_llseek,
 	.read = generic_read_dir,
-	.iterate_shared = root_iterate,
+	.iterate_shared = disk_root_iterate,
 	.fsync = noop_fsync,
 };
 
@@ -87,7 +87,7 @@ static int disk_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, stru
 }
 
 /* Nothing is changed below: it is the device that has changed. */
-static ssize_t device_has_grown(void *arg)
+static ssize_t disk_device_has_grown(void *arg)
 {
 	return 0;
 }
@@ -107,8 +107,8 @@ int hugemap_disk_resize(struct hugemap_mount *mount, struct fs_context *fc)
 		warnfc(fc,
 		       "the device has become smaller: what is cached of its end cannot be written");
 	else if (size > old)
-		err = hugemap_change_lower(disk, old, LLONG_MAX, HUGEMAP_KEEP, device_has_grown,
-					   NULL);
+		err = hugemap_change_lower(disk, old, LLONG_MAX, HUGEMAP_KEEP,
+					   disk_device_has_grown, NULL);
 	inode_unlock(disk);
 	return (int)err;
 }
@@ -117,8 +117,8 @@ static const struct inode_operations disk_inode_operations = {
 	.setattr = disk_setattr,
 };
 
-static struct inode *new_inode_at(struct super_block *sb, unsigned long ino, umode_t mode,
-				  const struct inode *node)
+static struct inode *disk_new_inode_at(struct super_block *sb, unsigned long ino, umode_t mode,
+				       const struct inode *node)
 {
 	struct inode *inode = new_inode(sb);
 
@@ -140,7 +140,7 @@ struct inode *hugemap_disk_root(struct hugemap_mount *mount)
 	struct super_block *sb = mount->sb;
 	struct inode *root, *disk;
 
-	disk = new_inode_at(sb, DISK_INO, S_IFREG | (node->i_mode & 0777), node);
+	disk = disk_new_inode_at(sb, DISK_INO, S_IFREG | (node->i_mode & 0777), node);
 	if (!disk)
 		return NULL;
 	i_size_write(disk, i_size_read(mount->device->f_mapping->host));
@@ -149,7 +149,7 @@ struct inode *hugemap_disk_root(struct hugemap_mount *mount)
 	hugemap_data_init(hugemap_inode(disk));
 	mount->disk = disk;
 
-	root = new_inode_at(sb, ROOT_INO, S_IFDIR | 0755, NULL);
+	root = disk_new_inode_at(sb, ROOT_INO, S_IFDIR | 0755, NULL);
 	if (!root)
 		return NULL;
 	set_nlink(root, 2);

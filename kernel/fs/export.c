@@ -10,7 +10,7 @@
 
 #include "namespace.h"
 
-static int encode_fh(struct inode *inode, u32 *fh, int *max_len, struct inode *unused)
+static int export_encode_fh(struct inode *inode, u32 *fh, int *max_len, struct inode *unused)
 {
 	struct inode *inode_lower = hugemap_inode(inode)->lower;
 	/* A name that there is, if there is one. */
@@ -33,13 +33,13 @@ static int encode_fh(struct inode *inode, u32 *fh, int *max_len, struct inode *u
  * A file by a name that there is: one that was deleted may be open still, and the file have
  * another. A directory has one, which is looked up anew.
  */
-static int lies_in(void *root, struct dentry *lower)
+static int export_lies_in(void *root, struct dentry *lower)
 {
 	return (d_is_dir(lower) || !d_unhashed(lower)) && is_subdir(lower, root);
 }
 
 /* Of the directories from @lower up: the one, or @lower itself, that lies in @parent. */
-static struct dentry *step_towards(struct dentry *lower, struct dentry *parent)
+static struct dentry *export_step_towards(struct dentry *lower, struct dentry *parent)
 {
 	struct dentry *at = dget(lower), *up;
 
@@ -59,13 +59,13 @@ static struct dentry *step_towards(struct dentry *lower, struct dentry *parent)
 }
 
 /* The name in @upper that stands for the next one towards @lower. */
-static struct dentry *step_down(struct dentry *upper, struct dentry *lower)
+static struct dentry *export_step_down(struct dentry *upper, struct dentry *lower)
 {
 	struct dentry *parent, *next, *found;
 	struct name_snapshot name;
 
 	parent = hugemap_get_lower(upper);
-	next = step_towards(lower, parent);
+	next = export_step_towards(lower, parent);
 	dput(parent);
 	if (!next)
 		return ERR_PTR(-ESTALE);
@@ -82,12 +82,12 @@ static struct dentry *step_down(struct dentry *upper, struct dentry *lower)
 	return found;
 }
 
-static struct dentry *upper_of(struct super_block *sb, struct dentry *lower)
+static struct dentry *export_upper_of(struct super_block *sb, struct dentry *lower)
 {
 	struct dentry *upper = dget(sb->s_root), *next;
 
 	while (hugemap_inode(d_inode(upper))->lower != d_inode(lower)) {
-		next = d_is_dir(upper) ? step_down(upper, lower) : ERR_PTR(-ESTALE);
+		next = d_is_dir(upper) ? export_step_down(upper, lower) : ERR_PTR(-ESTALE);
 		dput(upper);
 		if (IS_ERR(next))
 			return next;
@@ -97,18 +97,19 @@ static struct dentry *upper_of(struct super_block *sb, struct dentry *lower)
 }
 
 /* Every dentry here is connected: the lower one is, and its names are looked up. */
-static struct dentry *fh_to_dentry(struct super_block *sb, struct fid *fid, int fh_len, int fh_type)
+static struct dentry *export_fh_to_dentry(struct super_block *sb, struct fid *fid, int fh_len,
+					  int fh_type)
 {
 	struct hugemap_mount *mount = hugemap_mount(sb);
 	const struct cred *old = override_creds(mount->cred);
 	struct dentry *lower, *upper;
 
-	lower = exportfs_decode_fh(mount->lower.mnt, fid, fh_len, fh_type, lies_in,
+	lower = exportfs_decode_fh(mount->lower.mnt, fid, fh_len, fh_type, export_lies_in,
 				   mount->lower.dentry);
 	if (IS_ERR_OR_NULL(lower)) {
 		upper = lower ?: ERR_PTR(-ESTALE);
 	} else {
-		upper = upper_of(sb, lower);
+		upper = export_upper_of(sb, lower);
 		dput(lower);
 	}
 	revert_creds(old);
@@ -116,7 +117,7 @@ static struct dentry *fh_to_dentry(struct super_block *sb, struct fid *fid, int 
 }
 
 /* An NFS server has changed a name or an attribute, and answers when it is safe: below. */
-static int commit_metadata(struct inode *inode)
+static int export_commit_metadata(struct inode *inode)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;
 	const struct export_operations *ops = lower->i_sb->s_export_op;
@@ -127,9 +128,9 @@ static int commit_metadata(struct inode *inode)
 }
 
 static const struct export_operations export_operations = {
-	.encode_fh = encode_fh,
-	.fh_to_dentry = fh_to_dentry,
-	.commit_metadata = commit_metadata,
+	.encode_fh = export_encode_fh,
+	.fh_to_dentry = export_fh_to_dentry,
+	.commit_metadata = export_commit_metadata,
 };
 
 void hugemap_set_export(struct super_block *sb, const struct super_block *lower)

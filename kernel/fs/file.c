@@ -23,7 +23,7 @@
 
 /* --- open and close ---------------------------------------------------------------- */
 
-static struct file *open_lower(struct file *file)
+static struct file *file_open_lower(struct file *file)
 {
 	/* An overlay on top opens our inodes by files whose path is its own. */
 	struct path lower = hugemap_lower_path(file_dentry(file));
@@ -46,7 +46,7 @@ int hugemap_open(struct inode *inode, struct file *file)
 	if (!private)
 		return -ENOMEM;
 	if (hugemap_inode(inode)->lower) {
-		private->lower = open_lower(file);
+		private->lower = file_open_lower(file);
 		if (IS_ERR(private->lower)) {
 			err = PTR_ERR(private->lower);
 			private->lower = NULL;
@@ -70,7 +70,7 @@ int hugemap_open(struct inode *inode, struct file *file)
  * Where what is below sets the time of a change when it is written, that is done at the
  * last close at the latest: who has closed a file does not see it change later.
  */
-static int settle_times(struct inode *inode, const struct file *file)
+static int file_update_times(struct inode *inode, const struct file *file)
 {
 	const struct inode *lower = hugemap_inode(inode)->lower;
 
@@ -87,7 +87,7 @@ int hugemap_release(struct inode *inode, struct file *file)
 
 	if (private->data) {
 		/* Stored through a mapping, after close(2). */
-		settle_times(inode, file);
+		file_update_times(inode, file);
 		hugemap_data_release(inode);
 	}
 	if (private->lower)
@@ -99,7 +99,7 @@ int hugemap_release(struct inode *inode, struct file *file)
 static int file_flush(struct file *file, fl_owner_t id)
 {
 	struct file *lower = hugemap_lower_file(file);
-	int err = settle_times(file_inode(file), file), lower_err = 0;
+	int err = file_update_times(file_inode(file), file), lower_err = 0;
 
 	if (lower && lower->f_op->flush)
 		lower_err = lower->f_op->flush(lower, id);
@@ -108,7 +108,7 @@ static int file_flush(struct file *file, fl_owner_t id)
 
 /* --- reading and writing ------------------------------------------------------------- */
 
-static bool is_direct(const struct kiocb *iocb)
+static bool file_is_direct(const struct kiocb *iocb)
 {
 	return (iocb->ki_flags & IOCB_DIRECT) && hugemap_lower_file(iocb->ki_filp);
 }
@@ -116,7 +116,7 @@ static bool is_direct(const struct kiocb *iocb)
 /* RWF_NOWAIT: what is cached can be had at once; direct I/O, and what is written, cannot. */
 static ssize_t file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
-	if (!is_direct(iocb))
+	if (!file_is_direct(iocb))
 		return hugemap_read_iter(iocb, to);
 	return iocb->ki_flags & IOCB_NOWAIT ? -EAGAIN : hugemap_direct_read(iocb, to);
 }
@@ -133,7 +133,8 @@ static ssize_t file_write_iter(struct kiocb *iocb, struct iov_iter *from)
 		return -EPERM;
 	if (hugemap_swaps_lower(hugemap_inode(inode)))
 		return -ETXTBSY;
-	return is_direct(iocb) ? hugemap_direct_write(iocb, from) : hugemap_write_iter(iocb, from);
+	return file_is_direct(iocb) ? hugemap_direct_write(iocb, from) :
+				      hugemap_write_iter(iocb, from);
 }
 
 static loff_t file_llseek(struct file *file, loff_t offset, int whence)
@@ -166,7 +167,7 @@ struct change_range {
 };
 
 /* What vfs_fallocate() asks of a file; it has seen flags that may be old. */
-static int may_fallocate(struct inode *inode, int mode)
+static int file_may_fallocate(struct inode *inode, int mode)
 {
 	hugemap_copy_flags(inode);
 	if (IS_IMMUTABLE(inode) || (IS_APPEND(inode) && mode & ~FALLOC_FL_KEEP_SIZE))
@@ -174,7 +175,7 @@ static int may_fallocate(struct inode *inode, int mode)
 	return hugemap_swaps_lower(hugemap_inode(inode)) ? -ETXTBSY : 0;
 }
 
-static ssize_t fallocate_below(void *arg)
+static ssize_t file_fallocate_lower(void *arg)
 {
 	struct change_range *change = arg;
 	struct file *lower = change->lower;
@@ -200,7 +201,7 @@ static long file_fallocate(struct file *file, int mode, loff_t offset, loff_t le
 	if (!change.lower || mode & ~KNOWN_MODES)
 		return -EOPNOTSUPP;
 	inode_lock(inode);
-	err = may_fallocate(inode, mode);
+	err = file_may_fallocate(inode, mode);
 	if (err)
 		goto out;
 	size = i_size_read(inode);
@@ -222,9 +223,9 @@ static long file_fallocate(struct file *file, int mode, loff_t offset, loff_t le
 	}
 	hugemap_start_write_lower(hugemap_inode(inode));
 	if (start < end)
-		err = hugemap_change_lower(inode, start, end, what, fallocate_below, &change);
+		err = hugemap_change_lower(inode, start, end, what, file_fallocate_lower, &change);
 	else
-		err = fallocate_below(&change);
+		err = file_fallocate_lower(&change);
 	hugemap_end_write_lower(hugemap_inode(inode));
 	hugemap_copy_attr(inode);
 out:
@@ -241,7 +242,7 @@ struct remap {
 	unsigned int flags;
 };
 
-static ssize_t remap_below(void *arg)
+static ssize_t file_remap_lower(void *arg)
 {
 	struct remap *remap = arg;
 	struct file *out = remap->out;
@@ -285,7 +286,7 @@ static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *f
 	if (!done) {
 		done = hugemap_change_lower(out, min(to, i_size_read(out)),
 					    end > i_size_read(out) ? LLONG_MAX : end, HUGEMAP_KEEP,
-					    remap_below, &remap);
+					    file_remap_lower, &remap);
 		mnt_drop_write(mount->lower.mnt);
 	}
 	/* XFS that was made without reflinks says so of any two files. */
@@ -302,7 +303,7 @@ static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *f
  * Streams are known by their faults. f_ra.ra_pages stays 0: with another number, what
  * collapses pages of files would read ahead into folios of its own: see aops.c.
  */
-static void advise_order(struct file *file, int advice)
+static void file_advise_order(struct file *file, int advice)
 {
 	struct hugemap_file *private = file->private_data;
 
@@ -328,7 +329,7 @@ static int file_fadvise(struct file *file, loff_t start, loff_t length, int advi
 	case POSIX_FADV_NORMAL:
 	case POSIX_FADV_SEQUENTIAL:
 	case POSIX_FADV_RANDOM:
-		advise_order(file, advice);
+		file_advise_order(file, advice);
 		break;
 	case POSIX_FADV_WILLNEED:
 		hugemap_data_willneed(file, start, end);
@@ -348,12 +349,12 @@ static int file_fadvise(struct file *file, loff_t start, loff_t length, int advi
  * High priority takes the pool from everybody else on the mount: as with nice(2) and
  * ioprio_set(2), one may step back, and only an administrator may step forward.
  */
-static bool may_go_first(void)
+static bool file_may_go_first(void)
 {
 	return capable(CAP_SYS_NICE) || capable(CAP_SYS_ADMIN);
 }
 
-static long set_priority(struct file *file, const __s32 __user *arg)
+static long file_set_priority(struct file *file, const __s32 __user *arg)
 {
 	struct inode *inode = file_inode(file);
 	__s32 priority;
@@ -365,7 +366,8 @@ static long set_priority(struct file *file, const __s32 __user *arg)
 	if (!(file->f_mode & FMODE_WRITE) &&
 	    !inode_owner_or_capable(hugemap_idmap_of(file->f_path.mnt), inode))
 		return -EPERM;
-	if (priority > READ_ONCE(hugemap_inode(inode)->priority) && priority > 0 && !may_go_first())
+	if (priority > READ_ONCE(hugemap_inode(inode)->priority) && priority > 0 &&
+	    !file_may_go_first())
 		return -EPERM;
 	WRITE_ONCE(hugemap_inode(inode)->priority, priority);
 	return 0;
@@ -377,7 +379,7 @@ static long file_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 
 	switch (cmd) {
 	case HUGEMAP_IOC_PRIORITY:
-		return set_priority(file, (const __s32 __user *)arg);
+		return file_set_priority(file, (const __s32 __user *)arg);
 	case HUGEMAP_IOC_CACHED:
 		return hugemap_cached(file, (void __user *)arg);
 	/* These tell, and change nothing; others might go past the cache. */

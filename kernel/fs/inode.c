@@ -28,7 +28,7 @@ static struct kmem_cache *inode_cache;
 
 /* --- life ------------------------------------------------------------------------ */
 
-static void init_once(void *object)
+static void inode_init_object(void *object)
 {
 	struct hugemap_inode *hi = object;
 
@@ -38,7 +38,7 @@ static void init_once(void *object)
 int __init hugemap_inode_setup(void)
 {
 	inode_cache = kmem_cache_create("hugemap_inode", sizeof(struct hugemap_inode), 0,
-					SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT, init_once);
+					SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT, inode_init_object);
 	return inode_cache ? 0 : -ENOMEM;
 }
 
@@ -55,7 +55,7 @@ struct inode *hugemap_alloc_inode(struct super_block *sb)
 
 	if (!hi)
 		return NULL;
-	/* All but what init_once() has made. */
+	/* All but what inode_init_object() has made. */
 	memset((char *)hi + offsetofend(struct hugemap_inode, vfs_inode), 0,
 	       sizeof(*hi) - offsetofend(struct hugemap_inode, vfs_inode));
 	return &hi->vfs_inode;
@@ -70,7 +70,7 @@ void hugemap_free_inode(struct inode *inode)
  * Has the last name been taken away? Here, where it may be old: another machine may have
  * given the file one since. And below, where FUSE file systems may always say 0.
  */
-static bool is_deleted(const struct inode *inode)
+static bool inode_is_deleted(const struct inode *inode)
 {
 	const struct hugemap_inode *hi = hugemap_inode(inode);
 
@@ -80,7 +80,7 @@ static bool is_deleted(const struct inode *inode)
 void hugemap_evict_inode(struct inode *inode)
 {
 	if (S_ISREG(inode->i_mode))
-		hugemap_data_evict(inode, is_deleted(inode));
+		hugemap_data_evict(inode, inode_is_deleted(inode));
 	truncate_inode_pages_final(&inode->i_data);
 	clear_inode(inode);
 	/* The pointer stays: a path walk under RCU may still look at it. */
@@ -106,7 +106,7 @@ static const struct inode_operations file_inode_operations;
 static const struct inode_operations symlink_inode_operations;
 static const struct inode_operations special_inode_operations;
 
-static void init_inode(struct inode *inode, struct inode *lower)
+static void inode_init_inode(struct inode *inode, struct inode *lower)
 {
 	hugemap_inode(inode)->uncounted = !lower->i_nlink;
 	hugemap_copy_attr(inode);
@@ -146,7 +146,7 @@ struct inode *hugemap_inode_get(struct super_block *sb, struct inode *lower)
 		return ERR_PTR(-ENOMEM);
 	hi = hugemap_inode(inode);
 	if (hugemap_inode_is_new(inode)) {
-		init_inode(inode, lower);
+		inode_init_inode(inode, lower);
 		unlock_new_inode(inode);
 	} else if (!inode->i_nlink && (lower->i_nlink || hi->uncounted) && inode_trylock(inode)) {
 		/* It has got a name again; or has another one, if nobody counts them. */
@@ -207,8 +207,8 @@ int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mas
 }
 
 /* As who mounted: see hugemap_open_lower(). Everybody may know, who may ask here. */
-static int getattr_below(const struct hugemap_mount *mount, const struct path *path,
-			 struct kstat *stat, u32 mask, unsigned int flags)
+static int inode_getattr_lower(const struct hugemap_mount *mount, const struct path *path,
+			       struct kstat *stat, u32 mask, unsigned int flags)
 {
 	const struct cred *old;
 	int err;
@@ -224,7 +224,7 @@ static int getattr_below(const struct hugemap_mount *mount, const struct path *p
 }
 
 /* What only the lower file can do: the one here goes through the pool. */
-static void hide_features(struct kstat *stat)
+static void inode_hide_features(struct kstat *stat)
 {
 	stat->attributes &= ~(u64)STATX_ATTR_DAX;
 #ifdef STATX_WRITE_ATOMIC
@@ -244,7 +244,7 @@ int hugemap_getattr(struct hugemap_idmap *idmap, const struct path *path, struct
 	struct path lower = hugemap_lower_path(path->dentry);
 	int err;
 
-	err = getattr_below(mount, &lower, stat, mask, flags);
+	err = inode_getattr_lower(mount, &lower, stat, mask, flags);
 	if (err)
 		return err;
 	/* A btrfs gives each subvolume a number of its own: those must stay apart. */
@@ -252,7 +252,7 @@ int hugemap_getattr(struct hugemap_idmap *idmap, const struct path *path, struct
 		stat->dev = inode->i_sb->s_dev;
 	if (S_ISREG(inode->i_mode)) {
 		stat->size = i_size_read(inode);
-		hide_features(stat);
+		inode_hide_features(stat);
 	}
 	return 0;
 }
@@ -263,7 +263,7 @@ struct change_attr {
 	struct iattr *attr;
 };
 
-static ssize_t change_attr_below(void *arg)
+static ssize_t inode_change_attr_lower(void *arg)
 {
 	struct change_attr *change = arg;
 	struct inode *inode = d_inode(change->lower);
@@ -279,7 +279,7 @@ static ssize_t change_attr_below(void *arg)
  * Does write-back leave a file's times alone, as FMODE_NOCMTIME asks? btrfs looks at the
  * inode only, and servers set the times themselves.
  */
-static bool keeps_times(const struct super_block *lower)
+static bool inode_keeps_times(const struct super_block *lower)
 {
 	switch (lower->s_magic) {
 	case EXT4_SUPER_MAGIC:
@@ -291,13 +291,13 @@ static bool keeps_times(const struct super_block *lower)
 	return false;
 }
 
-static int settled_change(struct inode *inode, struct change_attr *change)
+static int inode_settled_change(struct inode *inode, struct change_attr *change)
 {
 	int err = hugemap_quiesce_writes(inode);
 
 	if (err)
 		return err;
-	err = (int)change_attr_below(change);
+	err = (int)inode_change_attr_lower(change);
 	hugemap_resume_writes(inode);
 	return err;
 }
@@ -339,13 +339,13 @@ int hugemap_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct i
 	hugemap_tell_late_change(inode);
 	if ((attr->ia_valid & ATTR_SIZE) && S_ISREG(inode->i_mode))
 		err = (int)hugemap_change_lower(inode, min(i_size_read(inode), attr->ia_size),
-						LLONG_MAX, HUGEMAP_DISCARD, change_attr_below,
+						LLONG_MAX, HUGEMAP_DISCARD, inode_change_attr_lower,
 						&change);
-	else if ((attr->ia_valid & ATTR_MTIME_SET) && !keeps_times(change.lower->d_sb))
+	else if ((attr->ia_valid & ATTR_MTIME_SET) && !inode_keeps_times(change.lower->d_sb))
 		/* What was written before would be the last change. */
-		err = settled_change(inode, &change);
+		err = inode_settled_change(inode, &change);
 	else
-		err = (int)change_attr_below(&change);
+		err = (int)inode_change_attr_lower(&change);
 	mnt_drop_write(mnt);
 	if (!err)
 		hugemap_copy_attr(inode);
@@ -437,7 +437,8 @@ out:
  * The lower file system tells of each extent with its locks held, which a fault of the
  * program's memory may need, if that is a mapping here: it is faulted in without them.
  */
-static int fiemap_below(struct inode *lower, struct fiemap_extent_info *info, u64 start, u64 length)
+static int inode_fiemap_lower(struct inode *lower, struct fiemap_extent_info *info, u64 start,
+			      u64 length)
 {
 	u32 most = 0, tries = 0;
 
@@ -466,7 +467,8 @@ static int fiemap_below(struct inode *lower, struct fiemap_extent_info *info, u6
 	}
 }
 
-static int file_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start, u64 length)
+static int inode_file_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start,
+			     u64 length)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;
 	int err;
@@ -474,11 +476,11 @@ static int file_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64
 	if (!lower->i_op->fiemap)
 		return -EOPNOTSUPP;
 	err = hugemap_write_back(inode, 0, LLONG_MAX);
-	return err ?: fiemap_below(lower, info, start, length);
+	return err ?: inode_fiemap_lower(lower, info, start, length);
 }
 
-static const char *symlink_get_link(struct dentry *dentry, struct inode *inode,
-				    struct delayed_call *done)
+static const char *inode_symlink_get_link(struct dentry *dentry, struct inode *inode,
+					  struct delayed_call *done)
 {
 	if (!dentry)
 		return ERR_PTR(-ECHILD);
@@ -491,7 +493,7 @@ static const struct inode_operations file_inode_operations = {
 	.setattr = hugemap_setattr,
 	.listxattr = hugemap_listxattr,
 	.update_time = hugemap_update_time,
-	.fiemap = file_fiemap,
+	.fiemap = inode_file_fiemap,
 	.fileattr_get = hugemap_fileattr_get,
 	.fileattr_set = hugemap_fileattr_set,
 #if defined(HUGEMAP_HAVE_VFS_ACL) || defined(HUGEMAP_HAVE_GET_ACL)
@@ -501,7 +503,7 @@ static const struct inode_operations file_inode_operations = {
 };
 
 static const struct inode_operations symlink_inode_operations = {
-	.get_link = symlink_get_link,
+	.get_link = inode_symlink_get_link,
 	.permission = hugemap_permission,
 	.getattr = hugemap_getattr,
 	.setattr = hugemap_setattr,

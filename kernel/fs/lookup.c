@@ -40,7 +40,7 @@ struct dentry *hugemap_lookup(struct inode *dir, struct dentry *dentry, unsigned
  * Does a name no longer stand for what it did below? No locks: both dentries
  * and their names live on under RCU, and their counters tell of changes.
  */
-static bool is_stale(struct dentry *dentry)
+static bool lookup_is_stale(struct dentry *dentry)
 {
 	struct dentry *lower, *parent;
 	struct qstr name, lower_name;
@@ -73,7 +73,7 @@ static bool is_stale(struct dentry *dentry)
 /* Of d_time: odd, as d_seq never is while nobody changes the dentry. */
 #define NOT_CHANGING 1ul
 
-static int dentry_init(struct dentry *dentry)
+static int lookup_dentry_init(struct dentry *dentry)
 {
 	dentry->d_time = NOT_CHANGING;
 	return 0;
@@ -94,13 +94,13 @@ void hugemap_name_stays(struct dentry *dentry)
  * Has somebody else changed what a name stands for below? That the directory here is locked
  * says nothing: who looks the name up to make it holds it, too.
  */
-static bool is_changed_below(struct dentry *dentry)
+static bool lookup_lower_changed(struct dentry *dentry)
 {
 	unsigned int seq;
 
 	do {
 		seq = read_seqcount_begin(&dentry->d_seq);
-		if (!is_stale(dentry) || READ_ONCE(dentry->d_time) == seq)
+		if (!lookup_is_stale(dentry) || READ_ONCE(dentry->d_time) == seq)
 			return false;
 	} while (read_seqcount_retry(&dentry->d_seq, seq));
 	return true;
@@ -130,7 +130,7 @@ struct dentry *hugemap_get_lower(struct dentry *dentry)
 	return lower;
 }
 
-static int revalidate_lower(struct dentry *dentry, unsigned int flags)
+static int lookup_revalidate_lower(struct dentry *dentry, unsigned int flags)
 {
 	struct dentry *lower, *parent;
 	struct name_snapshot name;
@@ -160,7 +160,7 @@ static int lookup_revalidate(struct dentry *dentry, unsigned int flags)
 {
 	struct inode *inode;
 
-	if (!is_stale(dentry)) {
+	if (!lookup_is_stale(dentry)) {
 		/* Before the VFS looks at them, and refuses what is allowed by now. */
 		inode = d_inode_rcu(dentry);
 		if (inode && !hugemap_has_owner_of(inode, hugemap_inode(inode)->lower)) {
@@ -170,11 +170,11 @@ static int lookup_revalidate(struct dentry *dentry, unsigned int flags)
 		}
 		if (inode)
 			hugemap_copy_flags(inode);
-		return revalidate_lower(dentry, flags);
+		return lookup_revalidate_lower(dentry, flags);
 	}
 	if (flags & LOOKUP_RCU)
 		return -ECHILD;
-	if (!is_changed_below(dentry))
+	if (!lookup_lower_changed(dentry))
 		return 1;
 	/* Deleted below, perhaps: then its data must not be kept for long. */
 	inode = d_inode(dentry);
@@ -193,13 +193,13 @@ static int dentry_revalidate(struct dentry *dentry, unsigned int flags)
 	return lookup_revalidate(dentry, flags);
 }
 
-static void dentry_release(struct dentry *dentry)
+static void lookup_dentry_release(struct dentry *dentry)
 {
 	dput(dentry->d_fsdata);
 }
 
 const struct dentry_operations hugemap_dentry_operations = {
-	.d_init = dentry_init,
+	.d_init = lookup_dentry_init,
 	.d_revalidate = dentry_revalidate,
-	.d_release = dentry_release,
+	.d_release = lookup_dentry_release,
 };

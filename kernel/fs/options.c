@@ -60,7 +60,7 @@ static const struct fs_parameter_spec parameters[] = {
 	{}
 };
 
-static u64 percent_of_ram(u32 percent)
+static u64 options_percent_of_ram(u32 percent)
 {
 	return div_u64((u64)totalram_pages() * percent, 100) << PAGE_SHIFT;
 }
@@ -68,7 +68,7 @@ static u64 percent_of_ram(u32 percent)
 void hugemap_options_init(struct hugemap_options *opts)
 {
 	*opts = (struct hugemap_options){
-		.pool = max(round_up(percent_of_ram(POOL_DEFAULT_PERCENT), HM_BLOCK_SIZE),
+		.pool = max(round_up(options_percent_of_ram(POOL_DEFAULT_PERCENT), HM_BLOCK_SIZE),
 			    HUGEMAP_POOL_MIN),
 		.pool_min_percent = POOL_MIN_DEFAULT_PERCENT,
 		.page = HUGEMAP_PAGE_AUTO,
@@ -86,7 +86,7 @@ void hugemap_options_init(struct hugemap_options *opts)
 }
 
 /* "64M", "2G", "12345" bytes; or what else follows the number. */
-static bool parse_size(const char *text, u64 *size, const char **rest)
+static bool options_parse_size(const char *text, u64 *size, const char **rest)
 {
 	char *end;
 
@@ -97,25 +97,25 @@ static bool parse_size(const char *text, u64 *size, const char **rest)
 	return true;
 }
 
-static int parse_pool(struct fs_context *fc, const char *text, u64 *pool)
+static int options_parse_pool(struct fs_context *fc, const char *text, u64 *pool)
 {
 	const char *rest;
 	u64 size;
 
-	if (!parse_size(text, &size, &rest))
+	if (!options_parse_size(text, &size, &rest))
 		return invalfc(fc, "pool=%s is no size: say, for example, pool=4G or pool=25%%",
 			       text);
 	if (!strcmp(rest, "%") && size <= 100)
-		size = percent_of_ram(size);
+		size = options_percent_of_ram(size);
 	else if (*rest)
 		return invalfc(fc, "pool=%s is no size: say, for example, pool=4G or pool=25%%",
 			       text);
-	if (size > percent_of_ram(POOL_MAX_PERCENT))
+	if (size > options_percent_of_ram(POOL_MAX_PERCENT))
 		return invalfc(
 			fc,
 			"pool=%s is too much: this machine has %llu MB of memory, and a pool may have %llu MB (%d%%) of it",
-			text, percent_of_ram(100) >> 20, percent_of_ram(POOL_MAX_PERCENT) >> 20,
-			POOL_MAX_PERCENT);
+			text, options_percent_of_ram(100) >> 20,
+			options_percent_of_ram(POOL_MAX_PERCENT) >> 20, POOL_MAX_PERCENT);
 	size = round_up(size, HM_BLOCK_SIZE);
 	if (size < HUGEMAP_POOL_MIN)
 		return invalfc(fc, "pool=%s is too little: a pool has at least %llu MB", text,
@@ -125,12 +125,13 @@ static int parse_pool(struct fs_context *fc, const char *text, u64 *pool)
 }
 
 /* A share is one of the pool; what is more than the pool is all of it. */
-static int parse_pool_min(struct fs_context *fc, const char *text, struct hugemap_options *opts)
+static int options_parse_pool_min(struct fs_context *fc, const char *text,
+				  struct hugemap_options *opts)
 {
 	const char *rest;
 	u64 size;
 
-	if (parse_size(text, &size, &rest)) {
+	if (options_parse_size(text, &size, &rest)) {
 		if (!strcmp(rest, "%") && size && size <= 100) {
 			opts->pool_min_percent = size;
 			return 0;
@@ -147,12 +148,12 @@ static int parse_pool_min(struct fs_context *fc, const char *text, struct hugema
 		text);
 }
 
-static int parse_readahead(struct fs_context *fc, const char *text, u32 *kb)
+static int options_parse_readahead(struct fs_context *fc, const char *text, u32 *kb)
 {
 	const char *rest;
 	u64 size;
 
-	if (!parse_size(text, &size, &rest) || *rest)
+	if (!options_parse_size(text, &size, &rest) || *rest)
 		return invalfc(
 			fc,
 			"readahead=%s is no size: say KiB, or, for example, readahead=32M; 0 for none",
@@ -167,8 +168,8 @@ static int parse_readahead(struct fs_context *fc, const char *text, u32 *kb)
 	return 0;
 }
 
-static int parse_number(struct fs_context *fc, const struct fs_parameter *param, u32 min, u32 max,
-			u32 *number)
+static int options_parse_number(struct fs_context *fc, const struct fs_parameter *param, u32 min,
+				u32 max, u32 *number)
 {
 	u32 value;
 
@@ -179,8 +180,8 @@ static int parse_number(struct fs_context *fc, const struct fs_parameter *param,
 	return 0;
 }
 
-static int parse_word(struct fs_context *fc, const struct fs_parameter *param,
-		      const struct constant_table *words, const char *choices, int *value)
+static int options_parse_word(struct fs_context *fc, const struct fs_parameter *param,
+			      const struct constant_table *words, const char *choices, int *value)
 {
 	for (; words->name; words++) {
 		if (strcasecmp(words->name, param->string))
@@ -206,7 +207,7 @@ static const struct constant_table priority_words[] = {
 
 static const struct constant_table switch_words[] = { { "off", 0 }, { "on", 1 }, {} };
 
-static int parse_node(struct fs_context *fc, const char *text, int *node)
+static int options_parse_node(struct fs_context *fc, const char *text, int *node)
 {
 	u32 value;
 
@@ -223,46 +224,46 @@ static int parse_node(struct fs_context *fc, const char *text, int *node)
 	return 0;
 }
 
-static int parse_option(struct fs_context *fc, struct fs_parameter *param, int opt,
-			struct hugemap_options *opts)
+static int options_parse_option(struct fs_context *fc, struct fs_parameter *param, int opt,
+				struct hugemap_options *opts)
 {
 	int value = 0, err;
 
 	switch (opt) {
 	case OPT_POOL:
-		return parse_pool(fc, param->string, &opts->pool);
+		return options_parse_pool(fc, param->string, &opts->pool);
 	case OPT_POOL_MIN:
-		return parse_pool_min(fc, param->string, opts);
+		return options_parse_pool_min(fc, param->string, opts);
 	case OPT_PAGE:
-		err = parse_word(fc, param, page_words, "2M, 4K or auto", &value);
+		err = options_parse_word(fc, param, page_words, "2M, 4K or auto", &value);
 		if (!err)
 			opts->page = value;
 		return err;
 	case OPT_DIRTY_RATIO:
-		return parse_number(fc, param, 1, 95, &opts->dirty_ratio);
+		return options_parse_number(fc, param, 1, 95, &opts->dirty_ratio);
 	case OPT_EVICT_BATCH:
-		return parse_number(fc, param, 1, 64, &opts->evict_batch);
+		return options_parse_number(fc, param, 1, 64, &opts->evict_batch);
 	case OPT_UTIL_THRESHOLD:
-		return parse_number(fc, param, 0, 100, &opts->util_threshold);
+		return options_parse_number(fc, param, 0, 100, &opts->util_threshold);
 	case OPT_PROMOTE_INTERVAL:
-		return parse_number(fc, param, PROMOTE_INTERVAL_MIN_MS, PROMOTE_INTERVAL_MAX_MS,
-				    &opts->promote_interval);
+		return options_parse_number(fc, param, PROMOTE_INTERVAL_MIN_MS,
+					    PROMOTE_INTERVAL_MAX_MS, &opts->promote_interval);
 	case OPT_PROMOTE_BATCH:
-		return parse_number(fc, param, 1, PROMOTE_BATCH_MAX, &opts->promote_batch);
+		return options_parse_number(fc, param, 1, PROMOTE_BATCH_MAX, &opts->promote_batch);
 	case OPT_READAHEAD:
-		return parse_readahead(fc, param->string, &opts->readahead_kb);
+		return options_parse_readahead(fc, param->string, &opts->readahead_kb);
 	case OPT_PRIORITY:
-		return parse_word(fc, param, priority_words, "low, normal or high",
-				  &opts->priority);
+		return options_parse_word(fc, param, priority_words, "low, normal or high",
+					  &opts->priority);
 	case OPT_NODE:
-		return parse_node(fc, param->string, &opts->node);
+		return options_parse_node(fc, param->string, &opts->node);
 	case OPT_READ_OPTIMIZATION:
-		err = parse_word(fc, param, switch_words, "on or off", &value);
+		err = options_parse_word(fc, param, switch_words, "on or off", &value);
 		if (!err)
 			opts->read_optimization = value;
 		return err;
 	case OPT_WRITE_OPTIMIZATION:
-		err = parse_word(fc, param, switch_words, "on or off", &value);
+		err = options_parse_word(fc, param, switch_words, "on or off", &value);
 		if (!err)
 			opts->write_optimization = value;
 		return err;
@@ -276,7 +277,7 @@ int hugemap_parse_param(struct fs_context *fc, struct fs_parameter *param)
 	struct hugemap_options *opts = fc->fs_private;
 	struct fs_parse_result result;
 	int opt = fs_parse(fc, parameters, param, &result);
-	int err = parse_option(fc, param, opt, opts);
+	int err = options_parse_option(fc, param, opt, opts);
 
 	if (!err)
 		opts->given |= BIT(opt);

@@ -8,7 +8,7 @@
 
 #include "namespace.h"
 
-static int dir_iterate(struct file *file, struct dir_context *ctx)
+static int readdir_iterate(struct file *file, struct dir_context *ctx)
 {
 	struct file *lower = hugemap_lower_file(file);
 	const struct cred *old;
@@ -23,7 +23,7 @@ static int dir_iterate(struct file *file, struct dir_context *ctx)
 	return err;
 }
 
-static loff_t dir_llseek(struct file *file, loff_t offset, int whence)
+static loff_t readdir_llseek(struct file *file, loff_t offset, int whence)
 {
 	struct file *lower = hugemap_lower_file(file);
 	loff_t at;
@@ -35,7 +35,7 @@ static loff_t dir_llseek(struct file *file, loff_t offset, int whence)
 	return at;
 }
 
-static int dir_fsync(struct file *file, loff_t start, loff_t end, int datasync)
+static int readdir_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	return vfs_fsync_range(hugemap_lower_file(file), start, end, datasync);
 }
@@ -44,9 +44,9 @@ const struct file_operations hugemap_dir_operations = {
 	.owner = THIS_MODULE,
 	.open = hugemap_open,
 	.release = hugemap_release,
-	.llseek = dir_llseek,
+	.llseek = readdir_llseek,
 	.read = generic_read_dir,
-	.iterate_shared = dir_iterate,
-	.fsync = dir_fsync,
+	.iterate_shared = readdir_iterate,
+	.fsync = readdir_fsync,
 	.setlease = generic_setlease,
 };

@@ -25,7 +25,7 @@ static LIST_HEAD(mounts);
 
 /* --- what is below ------------------------------------------------------------------ */
 
-static int refuse_overlap(struct hugemap_mount *mount, struct fs_context *fc)
+static int super_refuse_overlap(struct hugemap_mount *mount, struct fs_context *fc)
 {
 	struct dentry *dir = mount->lower.dentry;
 	struct hugemap_mount *other;
@@ -48,7 +48,7 @@ static int refuse_overlap(struct hugemap_mount *mount, struct fs_context *fc)
 }
 
 /* Direct I/O of a base page has to be possible. */
-static int check_sectors(struct block_device *bdev, struct fs_context *fc)
+static int super_check_sectors(struct block_device *bdev, struct fs_context *fc)
 {
 	if (!bdev || bdev_logical_block_size(bdev) <= HM_PAGE_SIZE)
 		return 0;
@@ -56,7 +56,7 @@ static int check_sectors(struct block_device *bdev, struct fs_context *fc)
 		       fc->source, bdev_logical_block_size(bdev), HM_PAGE_SIZE);
 }
 
-static int check_lower(const struct path *path, struct fs_context *fc)
+static int super_check_lower(const struct path *path, struct fs_context *fc)
 {
 	const struct super_block *lower = path->dentry->d_sb;
 
@@ -81,10 +81,11 @@ static int check_lower(const struct path *path, struct fs_context *fc)
 			fc->source);
 		return -EROFS;
 	}
-	return check_sectors(lower->s_bdev, fc);
+	return super_check_sectors(lower->s_bdev, fc);
 }
 
-static int use_directory(struct super_block *sb, struct fs_context *fc, const struct path *path)
+static int super_use_directory(struct super_block *sb, struct fs_context *fc,
+			       const struct path *path)
 {
 	struct hugemap_mount *mount = hugemap_mount(sb);
 	struct super_block *lower = path->dentry->d_sb;
@@ -92,7 +93,7 @@ static int use_directory(struct super_block *sb, struct fs_context *fc, const st
 	struct kstat stat;
 	int err;
 
-	err = check_lower(path, fc) ?:
+	err = super_check_lower(path, fc) ?:
 		      vfs_getattr(path, &stat, STATX_BASIC_STATS, AT_STATX_SYNC_AS_STAT);
 	if (err)
 		return err;
@@ -107,7 +108,7 @@ static int use_directory(struct super_block *sb, struct fs_context *fc, const st
 	}
 	mount->lower = (struct path){ .mnt = mnt, .dentry = dget(path->dentry) };
 	mount->lower_err = errseq_sample(&lower->s_wb_err);
-	err = refuse_overlap(mount, fc);
+	err = super_refuse_overlap(mount, fc);
 	if (err)
 		return err;
 
@@ -133,7 +134,7 @@ static int use_directory(struct super_block *sb, struct fs_context *fc, const st
 	return 0;
 }
 
-static int use_device(struct super_block *sb, struct fs_context *fc)
+static int super_use_device(struct super_block *sb, struct fs_context *fc)
 {
 	struct hugemap_mount *mount = hugemap_mount(sb);
 	bool ro = fc->sb_flags & SB_RDONLY;
@@ -169,7 +170,7 @@ static int use_device(struct super_block *sb, struct fs_context *fc)
 	if (i_size_read(file->f_mapping->host) > HM_FILE_BLOCKS_MAX << HM_BLOCK_SHIFT)
 		return invalfc(fc, "%s is too large: at most %llu TB can be cached", fc->source,
 			       (HM_FILE_BLOCKS_MAX << HM_BLOCK_SHIFT) >> 40);
-	err = check_sectors(bdev, fc);
+	err = super_check_sectors(bdev, fc);
 	if (err)
 		return err;
 	/* What others have left in the page cache of the device. */
@@ -184,7 +185,7 @@ static int use_device(struct super_block *sb, struct fs_context *fc)
 	return 0;
 }
 
-static int use_source(struct super_block *sb, struct fs_context *fc)
+static int super_use_source(struct super_block *sb, struct fs_context *fc)
 {
 	struct path path;
 	int err;
@@ -196,9 +197,9 @@ static int use_source(struct super_block *sb, struct fs_context *fc)
 		return err;
 	}
 	if (d_is_dir(path.dentry))
-		err = use_directory(sb, fc, &path);
+		err = super_use_directory(sb, fc, &path);
 	else if (S_ISBLK(d_inode(path.dentry)->i_mode))
-		err = use_device(sb, fc);
+		err = super_use_device(sb, fc);
 	else
 		err = invalfc(
 			fc,
@@ -265,7 +266,7 @@ static const struct super_operations super_operations = {
 	.show_options = hugemap_show_options,
 };
 
-static int make_root(struct super_block *sb)
+static int super_make_root(struct super_block *sb)
 {
 	struct hugemap_mount *mount = hugemap_mount(sb);
 	struct dentry *root;
@@ -294,20 +295,20 @@ static int super_fill(struct super_block *sb, struct fs_context *fc)
 	mount->sb = sb;
 	sb->s_magic = HUGEMAP_SUPER_MAGIC;
 	sb->s_op = &super_operations;
-	err = use_source(sb, fc);
+	err = super_use_source(sb, fc);
 	if (err)
 		return err;
 	err = hugemap_data_start(mount, fc);
 	if (err)
 		return err;
 	mount->started = true;
-	err = make_root(sb);
+	err = super_make_root(sb);
 	if (err)
 		return err;
 	return hugemap_sysfs_add(mount);
 }
 
-static void free_mount(struct hugemap_mount *mount)
+static void super_free_mount(struct hugemap_mount *mount)
 {
 	if (mount->device)
 		fput(mount->device);
@@ -334,7 +335,7 @@ void hugemap_kill_sb(struct super_block *sb)
 	hugemap_data_stop(mount);
 	/* Path walks under RCU may be in here still. */
 	synchronize_rcu();
-	free_mount(mount);
+	super_free_mount(mount);
 }
 
 /* --- mounting and remounting ------------------------------------------------------------ */
@@ -387,7 +388,7 @@ static void super_free_fc(struct fs_context *fc)
 {
 	/* Still here if no super block has taken it. */
 	if (fc->s_fs_info)
-		free_mount(fc->s_fs_info);
+		super_free_mount(fc->s_fs_info);
 	kfree(fc->fs_private);
 }
 

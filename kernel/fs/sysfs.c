@@ -40,25 +40,28 @@ static struct kset *hugemap_kset;
 /* --- settings ------------------------------------------------------------------ */
 
 /* Options change one at a time, each in a word: a reader sees the old or the new one. */
-static ssize_t show_u64(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+static ssize_t sysfs_show_u64(struct hugemap_mount *mount, const struct hugemap_attr *attr,
+			      char *buf)
 {
 	return sysfs_emit(buf, "%llu\n", READ_ONCE(*(u64 *)((char *)&mount->opts + attr->arg)));
 }
 
-static ssize_t show_u32(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+static ssize_t sysfs_show_u32(struct hugemap_mount *mount, const struct hugemap_attr *attr,
+			      char *buf)
 {
 	return sysfs_emit(buf, "%u\n", READ_ONCE(*(u32 *)((char *)&mount->opts + attr->arg)));
 }
 
-static ssize_t show_priority(struct hugemap_mount *mount, const struct hugemap_attr *attr,
-			     char *buf)
+static ssize_t sysfs_show_priority(struct hugemap_mount *mount, const struct hugemap_attr *attr,
+				   char *buf)
 {
 	int priority = READ_ONCE(mount->opts.priority);
 
 	return sysfs_emit(buf, "%s\n", priority < 0 ? "low" : priority > 0 ? "high" : "normal");
 }
 
-static ssize_t show_node(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+static ssize_t sysfs_show_node(struct hugemap_mount *mount, const struct hugemap_attr *attr,
+			       char *buf)
 {
 	int node = READ_ONCE(mount->opts.node);
 
@@ -67,19 +70,22 @@ static ssize_t show_node(struct hugemap_mount *mount, const struct hugemap_attr 
 	return sysfs_emit(buf, "%d\n", node);
 }
 
-static ssize_t show_bool(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+static ssize_t sysfs_show_bool(struct hugemap_mount *mount, const struct hugemap_attr *attr,
+			       char *buf)
 {
 	bool on = READ_ONCE(*(bool *)((char *)&mount->opts + attr->arg));
 
 	return sysfs_emit(buf, "%s\n", on ? "on" : "off");
 }
 
-static ssize_t show_floor(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+static ssize_t sysfs_show_floor(struct hugemap_mount *mount, const struct hugemap_attr *attr,
+				char *buf)
 {
 	return sysfs_emit(buf, "%llu\n", hugemap_pool_floor(&mount->opts));
 }
 
-static ssize_t show_page(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+static ssize_t sysfs_show_page(struct hugemap_mount *mount, const struct hugemap_attr *attr,
+			       char *buf)
 {
 	return sysfs_emit(buf, "%s\n", hugemap_page_name(READ_ONCE(mount->opts.page)));
 }
@@ -88,14 +94,14 @@ static ssize_t show_page(struct hugemap_mount *mount, const struct hugemap_attr 
 #define SETTING(file, name_of_option, field, kind)              \
 	{                                                       \
 		.attr = { .name = #file, .mode = 0644 },        \
-		.show = show_##kind,                            \
+		.show = sysfs_show_##kind,                      \
 		.option = #name_of_option,                      \
 		.arg = offsetof(struct hugemap_options, field), \
 	}
 #define FIXED(file, field, kind)                                \
 	{                                                       \
 		.attr = { .name = #file, .mode = 0444 },        \
-		.show = show_##kind,                            \
+		.show = sysfs_show_##kind,                      \
 		.arg = offsetof(struct hugemap_options, field), \
 	}
 
@@ -117,12 +123,14 @@ static struct hugemap_attr settings[] = {
 
 /* --- statistics ------------------------------------------------------------------ */
 
-static ssize_t show_core(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+static ssize_t sysfs_show_core(struct hugemap_mount *mount, const struct hugemap_attr *attr,
+			       char *buf)
 {
 	return sysfs_emit(buf, "%llu\n", hm_cache_count(mount->cache, (enum hm_counter)attr->arg));
 }
 
-static ssize_t show_engine(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+static ssize_t sysfs_show_engine(struct hugemap_mount *mount, const struct hugemap_attr *attr,
+				 char *buf)
 {
 	return sysfs_emit(buf, "%llu\n", hugemap_counted(mount, (enum hugemap_counter)attr->arg));
 }
@@ -136,7 +144,8 @@ enum {
 	NOW_IO,
 };
 
-static ssize_t show_now(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+static ssize_t sysfs_show_now(struct hugemap_mount *mount, const struct hugemap_attr *attr,
+			      char *buf)
 {
 	u64 pool = (u64)hugemap_pool_slots(mount) << HM_BLOCK_SHIFT, value;
 	u64 free = min_t(u64, hm_cache_free_pages(mount->cache) << HM_PAGE_SHIFT, pool);
@@ -170,7 +179,8 @@ enum {
 	LATENCY_WRITE,
 };
 
-static ssize_t show_latency(struct hugemap_mount *mount, const struct hugemap_attr *attr, char *buf)
+static ssize_t sysfs_show_latency(struct hugemap_mount *mount, const struct hugemap_attr *attr,
+				  char *buf)
 {
 	const struct hm_hist *hist = attr->arg == LATENCY_FAULT ? mount->fault_ns :
 				     attr->arg == LATENCY_READ	? mount->read_ns :
@@ -183,7 +193,7 @@ static ssize_t show_latency(struct hugemap_mount *mount, const struct hugemap_at
 }
 
 #define STAT(file, kind, what) \
-	{ .attr = { .name = #file, .mode = 0444 }, .show = show_##kind, .arg = what }
+	{ .attr = { .name = #file, .mode = 0444 }, .show = sysfs_show_##kind, .arg = what }
 
 static struct hugemap_attr stats[] = {
 	STAT(memory_bytes, now, NOW_MEMORY),
@@ -247,7 +257,7 @@ static ssize_t hugemap_attr_show(struct kobject *kobj, struct attribute *attr, c
  * As "mount -o remount" does it, so that one place says what is allowed. There
  * is nobody to read the sentences of a refusal: they go to the kernel's log.
  */
-static int change(struct hugemap_mount *mount, const char *option, char *text, size_t length)
+static int sysfs_change(struct hugemap_mount *mount, const char *option, char *text, size_t length)
 {
 	struct hugemap_options opts = mount->opts;
 	struct fs_context fc = {
@@ -290,7 +300,7 @@ static ssize_t hugemap_attr_store(struct kobject *kobj, struct attribute *attr, 
 		msleep(20);
 		return restart_syscall();
 	}
-	err = change(mount, file->option, text, strlen(text));
+	err = sysfs_change(mount, file->option, text, strlen(text));
 	up_write(&mount->sb->s_umount);
 	return err ? err : (ssize_t)count;
 }

@@ -23,7 +23,7 @@ static const struct cred *begin_as(const struct inode *inode, const char *name)
 	return override_creds(hugemap_mount(inode->i_sb)->cred);
 }
 
-static void end_as(const struct cred *old)
+static void xattr_end_as(const struct cred *old)
 {
 	if (old)
 		revert_creds(old);
@@ -36,7 +36,7 @@ static int xattr_get(const struct xattr_handler *handler, struct dentry *dentry,
 	ssize_t n = vfs_getxattr(hugemap_lower_idmap(inode->i_sb), hugemap_lower(dentry), name,
 				 value, size);
 
-	end_as(old);
+	xattr_end_as(old);
 	return (int)n;
 }
 
@@ -66,7 +66,7 @@ static int xattr_set(const struct xattr_handler *handler, struct hugemap_idmap *
 	} else {
 		old = begin_as(inode, name);
 		err = vfs_setxattr(idmap, lower, name, value, size, flags);
-		end_as(old);
+		xattr_end_as(old);
 	}
 	if (caps)
 		hugemap_resume_writes(inode);

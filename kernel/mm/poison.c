@@ -15,12 +15,12 @@
 static struct tracepoint *tells;
 static bool may_be_poisoned = IS_ENABLED(CONFIG_MEMORY_FAILURE);
 
-static void memory_failed(void *data, unsigned long pfn, int type, int result)
+static void poison_memory_failed(void *data, unsigned long pfn, int type, int result)
 {
 	WRITE_ONCE(may_be_poisoned, true);
 }
 
-static void look_for_event(struct tracepoint *tp, void *data)
+static void poison_find_event(struct tracepoint *tp, void *data)
 {
 	if (!strcmp(tp->name, "memory_failure_event"))
 		tells = tp;
@@ -31,11 +31,11 @@ void hugemap_poison_setup(void)
 	/* A kernel that does not tell is looked after, page by page. */
 	if (!may_be_poisoned || !IS_ENABLED(CONFIG_TRACEPOINTS))
 		return;
-	for_each_kernel_tracepoint(look_for_event, NULL);
+	for_each_kernel_tracepoint(poison_find_event, NULL);
 	if (!tells)
 		return;
 	WRITE_ONCE(may_be_poisoned, false);
-	if (tracepoint_probe_register(tells, memory_failed, NULL)) {
+	if (tracepoint_probe_register(tells, poison_memory_failed, NULL)) {
 		WRITE_ONCE(may_be_poisoned, true);
 		tells = NULL;
 	}
@@ -45,7 +45,7 @@ void hugemap_poison_teardown(void)
 {
 	if (!tells)
 		return;
-	tracepoint_probe_unregister(tells, memory_failed, NULL);
+	tracepoint_probe_unregister(tells, poison_memory_failed, NULL);
 	tracepoint_synchronize_unregister();
 }
 
