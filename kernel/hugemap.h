@@ -59,6 +59,7 @@
 #include <linux/workqueue.h>
 
 #include "cache/cache.h"
+#include "cache/file.h"
 #include "cache/hist.h"
 
 #define HUGEMAP_SUPER_MAGIC 0x48554745 /* "HUGE" */

@@ -63,9 +63,9 @@ static bool hm_dirty_map_is_stream(const struct hm_pos *pos, u64 pgoff, struct h
  * A store to so many pages of a huge unit whose word was just seen. HM_W_PARTIAL_DIRTY if only the
  * pages that are known are dirty with it.
  */
-u64 hm_dirty_map_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access)
+u64 hm_dirty_map_store(const struct hm_pos *pos, u64 word, u64 pgoff, struct hm_access access)
 {
-	u32 npages = access >> HM_ACCESS_PAGES_SHIFT, page = (u32)(pgoff - pos->pgoff), below, i;
+	u32 npages = access.npages, page = (u32)(pgoff - pos->pgoff), below, i;
 	struct hm_dirty_map *map;
 	bool more = false;
 

@@ -99,7 +99,7 @@ static u32 hm_evict_age_since(u32 now, u32 stamp)
 /* Where a unit goes that was touched while inactive. */
 static enum hm_queue hm_evict_reactivation_queue(const struct hm_desc *desc)
 {
-	return desc->priority == HM_ACCESS_HIGH ? HM_Q_HIGH : HM_Q_MAIN;
+	return desc->priority == HM_PRIORITY_HIGH ? HM_Q_HIGH : HM_Q_MAIN;
 }
 
 /* Claim up to @want units from the end of the inactive queue. */

@@ -7,67 +7,69 @@
 #include "internal.h"
 
 /* Does a miss on this page ask for a base page rather than for the block? */
-static bool hm_fault_wants_base(const struct hm_pos *pos, u64 pgoff, u32 access)
+static bool hm_fault_wants_base(const struct hm_pos *pos, u64 pgoff, struct hm_access access)
 {
 	u64 size = hm_atomic_read(&pos->file->size);
 
-	if (access & HM_ACCESS_BASE)
+	if (hm_access_is_base(access))
 		return true;
 	/* The pages after the end of the store must not exist: invariant 3. */
 	if (hm_block_of(pgoff) == size >> HM_BLOCK_SHIFT)
 		return true;
 	if (hm_bit_test(pos->leaf->read_failed, pos->leaf_slot))
 		return true;
-	if (!hm_is_auto(access))
+	if (access.size != HM_SIZE_AUTO)
 		return false;
 	if (pos->base && hm_atomic_read(&pos->base->resident))
 		return true;
-	if (access & (HM_ACCESS_SEQUENTIAL | HM_ACCESS_HUGE))
+	if (access.order == HM_ORDER_SEQUENTIAL || access.promote)
 		return false;
-	return access & (HM_ACCESS_AHEAD | HM_ACCESS_RANDOM) ||
+	return access.ahead || access.order == HM_ORDER_RANDOM ||
 	       !hm_stream_goes_on(pos->file, pgoff, false);
 }
 
 /* Something of a block came to be cached in base pages, or to be used. */
-static void hm_fault_queue_promotion(const struct hm_pos *pos, u32 access, struct hm_unit *unit)
+static void hm_fault_queue_promotion(const struct hm_pos *pos, struct hm_access access,
+				     struct hm_unit *unit)
 {
-	if (pos->base && hm_is_auto(access) && hm_promote_queue(pos, access))
+	if (pos->base && access.size == HM_SIZE_AUTO && hm_promote_queue(pos, access))
 		unit->hints |= HM_HINT_PROMOTE;
 }
 
 /* A base page of a block comes in: has the program said that it wants one? */
-static void hm_fault_note_hint(const struct hm_pos *pos, u32 access)
+static void hm_fault_note_hint(const struct hm_pos *pos, struct hm_access access)
 {
-	bool keep = (access & (HM_ACCESS_BASE | HM_ACCESS_AUTO)) == HM_ACCESS_BASE;
+	bool keep = access.size == HM_SIZE_BASE;
 
 	if (keep != hm_bit_test(pos->leaf->no_promote, pos->leaf_slot))
 		hm_promote_note(pos, keep);
 }
 
-static enum hm_outcome hm_fault_miss(struct hm_pos *pos, u64 word, u32 access, struct hm_unit *unit)
+static enum hm_outcome hm_fault_miss(struct hm_pos *pos, u64 word, struct hm_access access,
+				     struct hm_unit *unit)
 {
 	struct hm_cache *cache = pos->file->cache;
 	u32 hints = 0, frame;
 	struct hm_desc *desc;
 	u64 filling;
 
-	frame = hm_pool_take(cache, hm_pos_kind(pos), access & HM_ACCESS_AHEAD);
+	frame = hm_pool_take(cache, hm_pos_kind(pos), access.ahead);
 	if (frame == HM_NO_FRAME_ID) {
 		unit->npages = hm_pos_pages(pos);
 		unit->hints |= HM_HINT_RECLAIM;
 		return HM_NO_FRAME;
 	}
 	desc = hm_desc_of(cache, frame);
-	desc->priority = (u8)(access & (HM_ACCESS_HIGH | HM_ACCESS_LOW));
+	desc->priority = access.priority;
 	/* A block that was chosen for a fault is of a stream, or somebody has asked for it. */
-	desc->use_once = access & HM_ACCESS_USE_ONCE ||
-			 (!pos->base && hm_is_auto(access) && hm_stream_is_use_once(pos->file));
+	desc->use_once = access.use_once || (!pos->base && access.size == HM_SIZE_AUTO &&
+					     hm_stream_is_use_once(pos->file));
 	hm_queue_own(pos, frame);
 
 	filling = hm_word_with_frame(word, HM_FILLING, frame);
-	if (access & HM_ACCESS_AHEAD)
+	if (access.ahead)
 		filling |= HM_W_AHEAD;
-	if (access & HM_ACCESS_MARK)
+	if (access.mark)
 		filling |= HM_W_MARK;
 	/* Before the claim: what counts nothing holds nothing. */
 	if (pos->base)
@@ -82,7 +84,7 @@ static enum hm_outcome hm_fault_miss(struct hm_pos *pos, u64 word, u32 access, s
 	}
 	if (hm_pool_low(cache, hm_pos_kind(pos)))
 		hints |= HM_HINT_RECLAIM;
-	if (!(access & HM_ACCESS_AHEAD))
+	if (!access.ahead)
 		hints |= HM_HINT_READAHEAD;
 	if (pos->base)
 		hm_fault_note_hint(pos, access);
@@ -93,7 +95,8 @@ static enum hm_outcome hm_fault_miss(struct hm_pos *pos, u64 word, u32 access, s
 }
 
 /* The word of a cached unit after a store to it; @next: after the touch. */
-static u64 hm_fault_mark_stored(const struct hm_pos *pos, u64 word, u64 next, u64 pgoff, u32 access)
+static u64 hm_fault_mark_stored(const struct hm_pos *pos, u64 word, u64 next, u64 pgoff,
+				struct hm_access access)
 {
 	switch (hm_word_state(word)) {
 	case HM_CLEAN:
@@ -107,7 +110,7 @@ static u64 hm_fault_mark_stored(const struct hm_pos *pos, u64 word, u64 next, u6
 	}
 	/* Before the word says so; whoever does not say which pages means all. */
 	next &= ~HM_W_PARTIAL_DIRTY;
-	if (!pos->base && access >> HM_ACCESS_PAGES_SHIFT)
+	if (!pos->base && access.npages)
 		next |= hm_dirty_map_store(pos, word, pgoff, access);
 	return next;
 }
@@ -134,18 +137,17 @@ static void hm_fault_note_store(const struct hm_pos *pos, u64 word, u64 next, bo
  * A unit is cached: note the touch, and the store if it is one. False: its
  * word changed meanwhile, look again.
  */
-static bool hm_fault_hit(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access,
+static bool hm_fault_hit(const struct hm_pos *pos, u64 word, u64 pgoff, struct hm_access access,
 			 struct hm_unit *unit)
 {
 	u64 next = (word | HM_W_REF) & ~(HM_W_AHEAD | HM_W_MARK);
-	bool dirties = (access & HM_ACCESS_WRITE) && hm_word_state(word) == HM_CLEAN;
+	bool dirties = access.write && hm_word_state(word) == HM_CLEAN;
 	bool above = false;
 
 	/* A store to a few pages of it, as before: it is not for them that it stays. */
-	if (!pos->base && access >> HM_ACCESS_PAGES_SHIFT &&
-	    hm_dirty_map_is_sparse(pos, hm_word_frame(word)))
+	if (!pos->base && access.npages && hm_dirty_map_is_sparse(pos, hm_word_frame(word)))
 		next = (next & ~HM_W_REF) | (word & HM_W_REF);
-	if (access & HM_ACCESS_WRITE)
+	if (access.write)
 		next = hm_fault_mark_stored(pos, word, next, pgoff, access);
 	if (dirties)
 		above = hm_dirty_add(pos);
@@ -154,7 +156,7 @@ static bool hm_fault_hit(const struct hm_pos *pos, u64 word, u64 pgoff, u32 acce
 			hm_dirty_sub(pos);
 		return false;
 	}
-	if (access & HM_ACCESS_WRITE)
+	if (access.write)
 		hm_fault_note_store(pos, word, next, above, unit);
 	if (word & HM_W_AHEAD) {
 		hm_count(pos->file->cache, HM_C_AHEAD_USED, 1);
@@ -169,12 +171,13 @@ static bool hm_fault_hit(const struct hm_pos *pos, u64 word, u64 pgoff, u32 acce
  * A unit is on its way in or out: ask to be told. False: look again. Who asks only for what
  * is cached comes back for it, and is told of the marker then.
  */
-static bool hm_fault_busy(const struct hm_pos *pos, u64 word, u32 access, struct hm_unit *unit)
+static bool hm_fault_busy(const struct hm_pos *pos, u64 word, struct hm_access access,
+			  struct hm_unit *unit)
 {
-	bool used = hm_word_state(word) == HM_FILLING && !(access & HM_ACCESS_CACHED);
+	bool used = hm_word_state(word) == HM_FILLING && !access.cached_only;
 	u64 next = word | HM_W_WAIT;
 
-	if (access & HM_ACCESS_AHEAD)
+	if (access.ahead)
 		return true;
 	if (used)
 		next &= ~(HM_W_AHEAD | HM_W_MARK);
@@ -188,15 +191,15 @@ static bool hm_fault_busy(const struct hm_pos *pos, u64 word, u32 access, struct
 }
 
 /* One look at the unit's word; HM_BUSY with *again: something changed. */
-static enum hm_outcome hm_fault_try(struct hm_pos *pos, u64 pgoff, u32 access, struct hm_unit *unit,
-				    bool *again)
+static enum hm_outcome hm_fault_try(struct hm_pos *pos, u64 pgoff, struct hm_access access,
+				    struct hm_unit *unit, bool *again)
 {
 	u64 word = hm_index_word(pos, pgoff);
 	enum hm_outcome outcome;
 
 	*again = false;
 	/* Whoever will fill it joins it. */
-	if (pos->base && !(access & HM_ACCESS_CACHED) && !hm_fault_wants_base(pos, pgoff, access) &&
+	if (pos->base && !access.cached_only && !hm_fault_wants_base(pos, pgoff, access) &&
 	    !hm_atomic_read(&pos->base->resident)) {
 		if (hm_index_join(pos))
 			unit->hints |= HM_HINT_JOINED;
@@ -205,7 +208,7 @@ static enum hm_outcome hm_fault_try(struct hm_pos *pos, u64 pgoff, u32 access, s
 	hm_unit_set(unit, pos, hm_word_frame(word));
 	switch (hm_word_state(word)) {
 	case HM_ABSENT:
-		if (access & HM_ACCESS_CACHED)
+		if (access.cached_only)
 			return HM_MISS;
 		if (!pos->base && hm_fault_wants_base(pos, pgoff, access)) {
 			if (!hm_index_split(pos, word)) {
@@ -226,9 +229,9 @@ static enum hm_outcome hm_fault_try(struct hm_pos *pos, u64 pgoff, u32 access, s
 	case HM_CLEAN:
 	case HM_DIRTY:
 	case HM_WRITING:
-		if (!(access & HM_ACCESS_AHEAD) && !hm_fault_hit(pos, word, pgoff, access, unit))
+		if (!access.ahead && !hm_fault_hit(pos, word, pgoff, access, unit))
 			break;
-		if (access & HM_ACCESS_HUGE)
+		if (access.promote)
 			hm_fault_queue_promotion(pos, access, unit);
 		return HM_HIT;
 	case HM_FAILED:
@@ -255,18 +258,17 @@ static void hm_fault_count_fault(struct hm_cache *cache, enum hm_counter kind)
 	hm_atomic_count(&shard->count[kind], 1);
 }
 
-static void hm_fault_count_outcome(struct hm_cache *cache, enum hm_outcome outcome, u32 access)
+static void hm_fault_count_outcome(struct hm_cache *cache, enum hm_outcome outcome,
+				   struct hm_access access)
 {
-	bool ahead = access & HM_ACCESS_AHEAD;
-
 	switch (outcome) {
 	case HM_HIT:
-		if (!ahead && !(access & HM_ACCESS_AGAIN))
+		if (!access.ahead && !access.again)
 			hm_fault_count_fault(cache, HM_C_HITS);
 		break;
 	case HM_FILL:
 	case HM_ZERO:
-		if (ahead)
+		if (access.ahead)
 			hm_count(cache, HM_C_AHEAD, 1);
 		else
 			hm_fault_count_fault(cache,
@@ -277,7 +279,8 @@ static void hm_fault_count_outcome(struct hm_cache *cache, enum hm_outcome outco
 	}
 }
 
-enum hm_outcome hm_fault(struct hm_file *file, u64 pgoff, u32 access, struct hm_unit *unit)
+enum hm_outcome hm_fault(struct hm_file *file, u64 pgoff, struct hm_access access,
+			 struct hm_unit *unit)
 {
 	enum hm_outcome outcome;
 	struct hm_pos pos;
@@ -290,7 +293,7 @@ enum hm_outcome hm_fault(struct hm_file *file, u64 pgoff, u32 access, struct hm_
 	if (!hm_index_find(file, pgoff, &pos)) {
 		unit->file = file;
 		unit->err = pos.missing;
-		return access & HM_ACCESS_CACHED ? HM_MISS : HM_NO_NODE;
+		return access.cached_only ? HM_MISS : HM_NO_NODE;
 	}
 	do {
 		outcome = hm_fault_try(&pos, pgoff, access, unit, &again);

@@ -18,7 +18,16 @@
 #define HM_INTERNAL_H
 
 #include "cache.h"
+#include "fault.h"
+#include "file.h"
+#include "promotion.h"
+#include "readahead.h"
+#include "reclaim.h"
 #include "word.h"
+#include "writeback.h"
+
+/* Concurrent streams that one file tells apart. */
+#define HM_STREAMS 16u
 
 /*
  * Queues of a shard. A unit that is not clean may linger in one: whoever finds
@@ -57,8 +66,8 @@ struct hm_desc {
 	hm_atomic_t where; /* shard << 8 | enum hm_queue; HM_Q_NONE: in none */
 	u32 next, prev; /* in the queue or the free list */
 	u32 stamp; /* cache->clock when it was queued */
-	u8 priority; /* HM_ACCESS_HIGH or HM_ACCESS_LOW */
-	bool use_once; /* HM_ACCESS_USE_ONCE */
+	u8 priority; /* enum hm_priority */
+	bool use_once; /* hm_access.use_once */
 };
 
 /* A huge frame seen as a container of base frames. */
@@ -74,7 +83,7 @@ struct hm_container {
 
 /*
  * What is dirty of the unit in a huge frame, where its word says HM_W_PARTIAL_DIRTY; see dirty_map.c. Changed
- * with the lock of HM_ACCESS_PAGES, or by who writes the unit.
+ * with the lock of hm_access.npages, or by who writes the unit.
  */
 struct hm_dirty_map {
 	unsigned long changed[HM_BITMAP_LONGS(HM_BLOCK_PAGES)]; /* since the last take */
@@ -315,7 +324,7 @@ bool hm_stream_goes_on(struct hm_file *file, u64 pgoff, bool files);
 bool hm_stream_is_use_once(struct hm_file *file);
 
 /* dirty_map.c */
-u64 hm_dirty_map_store(const struct hm_pos *pos, u64 word, u64 pgoff, u32 access);
+u64 hm_dirty_map_store(const struct hm_pos *pos, u64 word, u64 pgoff, struct hm_access access);
 void hm_dirty_map_claimed(const struct hm_pos *pos, u32 frame);
 u32 hm_dirty_map_written(const struct hm_pos *pos, u32 frame);
 bool hm_dirty_map_failed(const struct hm_pos *pos, u32 frame);
@@ -323,7 +332,7 @@ bool hm_dirty_map_promoted(const struct hm_promotion *p);
 void hm_dirty_map_reset(struct hm_cache *cache, u32 frame);
 
 /* promote.c */
-bool hm_promote_queue(const struct hm_pos *pos, u32 access);
+bool hm_promote_queue(const struct hm_pos *pos, struct hm_access access);
 void hm_promote_note(const struct hm_pos *pos, bool keep);
 void hm_promote_forget(struct hm_file *file);
 
@@ -380,12 +389,6 @@ static inline enum hm_kind hm_pos_kind(const struct hm_pos *pos)
 static inline u32 hm_pos_pages(const struct hm_pos *pos)
 {
 	return pos->base ? 1 : HM_BLOCK_PAGES;
-}
-
-/* Is it the core's choice what a miss brings in? */
-static inline bool hm_is_auto(u32 access)
-{
-	return (access & (HM_ACCESS_AUTO | HM_ACCESS_BASE)) == HM_ACCESS_AUTO;
 }
 
 static inline u32 hm_kind_pages(enum hm_kind kind)

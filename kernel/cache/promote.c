@@ -72,11 +72,11 @@ static bool hm_promote_can_be_read(const struct hm_pos *block)
 }
 
 /* Is there something to promote, by what programs have said, or by what is cached? */
-static bool hm_promote_is_wanted(const struct hm_pos *pos, u32 access)
+static bool hm_promote_is_wanted(const struct hm_pos *pos, struct hm_access access)
 {
 	u32 util = pos->file->cache->opts.promote_util;
 
-	if (access & HM_ACCESS_HUGE) {
+	if (access.promote) {
 		if (hm_bit_test(pos->leaf->no_promote, pos->leaf_slot))
 			hm_bit_clear(pos->leaf->no_promote, pos->leaf_slot);
 		if (!hm_bit_test(pos->leaf->force_promote, pos->leaf_slot))
@@ -84,22 +84,22 @@ static bool hm_promote_is_wanted(const struct hm_pos *pos, u32 access)
 		return hm_promote_can_be_read(pos);
 	}
 	return util && !hm_bit_test(pos->leaf->no_promote, pos->leaf_slot) &&
-	       (access & HM_ACCESS_STREAM ||
+	       (access.stream ||
 		hm_atomic_read(&pos->base->resident) * 100 >= (u64)util * HM_BLOCK_PAGES) &&
 	       hm_promote_can_be_read(pos);
 }
 
 /* Something came into a block of base pages. True: it is a candidate since now. */
-bool hm_promote_queue(const struct hm_pos *pos, u32 access)
+bool hm_promote_queue(const struct hm_pos *pos, struct hm_access access)
 {
 	struct hm_cache *cache = pos->file->cache;
 	const struct hm_candidate candidate = {
 		.file = pos->file,
 		.pgoff = hm_block_start(pos->pgoff),
-		.weight = access & HM_ACCESS_HIGH ? WEIGHT_HIGH :
-			  access & HM_ACCESS_LOW  ? WEIGHT_LOW :
-						    WEIGHT,
-		.stream = access & HM_ACCESS_STREAM,
+		.weight = access.priority == HM_PRIORITY_HIGH ? WEIGHT_HIGH :
+			  access.priority == HM_PRIORITY_LOW  ? WEIGHT_LOW :
+								WEIGHT,
+		.stream = access.stream,
 	};
 
 	if (!hm_promote_is_wanted(pos, access))
@@ -489,7 +489,7 @@ static void hm_promote_hand_over(const struct hm_promotion *p, const struct hm_p
 	struct hm_desc *desc = hm_desc_of(cache, p->unit.frame);
 	u32 i;
 
-	desc->priority = 0;
+	desc->priority = HM_PRIORITY_NORMAL;
 	desc->use_once = false;
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		struct hm_pos page = hm_promote_page_of(block, i);
@@ -500,8 +500,8 @@ static void hm_promote_hand_over(const struct hm_promotion *p, const struct hm_p
 		hm_queue_forget(&page, p->frame[i]);
 	}
 	/* One that is wanted for long and one that is not: neither. */
-	if (desc->priority == (HM_ACCESS_HIGH | HM_ACCESS_LOW))
-		desc->priority = 0;
+	if (desc->priority == (HM_PRIORITY_HIGH | HM_PRIORITY_LOW))
+		desc->priority = HM_PRIORITY_NORMAL;
 	hm_queue_own(block, p->unit.frame);
 }
 

@@ -91,12 +91,12 @@ void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven)
 
 	hm_spin_lock(&shard->queue_lock);
 	if (hm_ptr_read(&desc->word) == pos->word && !hm_queued(desc)) {
-		bool low = desc->priority == HM_ACCESS_LOW;
+		bool low = desc->priority == HM_PRIORITY_LOW;
 		enum hm_queue queue = proven && !low ? HM_Q_MAIN : HM_Q_PROBATION;
 
 		if (desc->use_once && !proven)
 			queue = HM_Q_USE_ONCE;
-		if (desc->priority == HM_ACCESS_HIGH)
+		if (desc->priority == HM_PRIORITY_HIGH)
 			queue = HM_Q_HIGH;
 		hm_queue_push(cache, shard, frame, queue, low);
 	}

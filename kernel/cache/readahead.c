@@ -14,7 +14,7 @@
  * takes no lock and writes to nothing that other CPUs read: it looks at the spans of the
  * store's streams, and at the notes of its CPU.
  *
- * Where the core chooses what a miss brings in (HM_ACCESS_AUTO), this is what it
+ * Where the core chooses what a miss brings in (HM_SIZE_AUTO), this is what it
  * goes by: streams are counted in base pages. The block in which one is seen is read
  * in base pages, some of which are there, in windows that do not leave it; the next
  * one, and what is read ahead from there on, comes as a whole.
@@ -429,13 +429,13 @@ static void hm_readahead_plan_ahead(struct hm_file *file, struct hm_stream *s,
 		return;
 	plan->end = end;
 	if (chosen)
-		plan->access |= HM_ACCESS_SEQUENTIAL;
+		plan->access.order = HM_ORDER_SEQUENTIAL;
 	/* In its first block: those after it come as a whole. */
 	if (chosen && (!s->write || hm_readahead_is_from_start(s)) && !at->whole &&
 	    hm_readahead_is_long(s) && s->window <= HM_BLOCK_PAGES && max >= LONG_WINDOW)
-		plan->access |= HM_ACCESS_STREAM;
+		plan->access.stream = true;
 	if (chosen && hm_readahead_is_large(file, s) && hm_stream_is_use_once(file))
-		plan->access |= HM_ACCESS_USE_ONCE;
+		plan->access.use_once = true;
 	plan->mark = plan->end;
 	if (plan->end < npages) {
 		plan->mark = s->next + s->window / 2 / s->step * s->step;
@@ -469,12 +469,12 @@ static void hm_readahead_plan_behind(struct hm_stream *s, const struct reach *at
 	s->behind = plan->behind_end;
 }
 
-static struct reach hm_readahead_reach_of(struct hm_file *file, u64 pgoff, u32 access)
+static struct reach hm_readahead_reach_of(struct hm_file *file, u64 pgoff, struct hm_access access)
 {
 	struct reach at = {
-		.step = access & HM_ACCESS_BASE ? 1 : HM_BLOCK_PAGES,
+		.step = hm_access_is_base(access) ? 1 : HM_BLOCK_PAGES,
 		.into = (u32)(pgoff - hm_block_start(pgoff)),
-		.chosen = hm_is_auto(access),
+		.chosen = access.size == HM_SIZE_AUTO,
 	};
 	struct hm_unit unit;
 
@@ -487,10 +487,10 @@ static struct reach hm_readahead_reach_of(struct hm_file *file, u64 pgoff, u32 a
 	return at;
 }
 
-bool hm_readahead(struct hm_file *file, u64 pgoff, u32 access, struct hm_plan *plan)
+bool hm_readahead(struct hm_file *file, u64 pgoff, struct hm_access access, struct hm_plan *plan)
 {
 	const struct hm_options *opts = &file->cache->opts;
-	u32 kb = access & HM_ACCESS_BASE ? opts->readahead_base_kb : opts->readahead_kb;
+	u32 kb = hm_access_is_base(access) ? opts->readahead_base_kb : opts->readahead_kb;
 	u32 max = (u32)((u64)kb << 10 >> HM_PAGE_SHIFT);
 	struct reach at = hm_readahead_reach_of(file, pgoff, access);
 	struct hm_stream *s;
@@ -502,10 +502,13 @@ bool hm_readahead(struct hm_file *file, u64 pgoff, u32 access, struct hm_plan *p
 	plan->mark = 0;
 	plan->behind_start = 0;
 	plan->behind_end = 0;
-	plan->access = access & ~(u32)HM_ACCESS_SEQUENTIAL;
+	plan->access = access;
+	if (access.order == HM_ORDER_SEQUENTIAL)
+		plan->access.order = HM_ORDER_LEARN;
+	plan->access.cached_only = false;
 	if (!hm_readahead_may_continue(file, &at)) {
 		second = hm_readahead_noted(file, &at);
-		if (!second && opts->stream_min > 1 && !(access & HM_ACCESS_SEQUENTIAL)) {
+		if (!second && opts->stream_min > 1 && access.order != HM_ORDER_SEQUENTIAL) {
 			if (hm_readahead_take_note(file, &at) % PASS_FAULTS == 0)
 				hm_readahead_pass_streams(file);
 			return false;
@@ -524,11 +527,11 @@ bool hm_readahead(struct hm_file *file, u64 pgoff, u32 access, struct hm_plan *p
 		/* Where random faults pass, too, the more, the longer until it comes by again. */
 		s->lives = 1 + (at.chosen ? s->window / LIFE : 0);
 	}
-	if (access & HM_ACCESS_WRITE)
+	if (access.write)
 		s->write = true;
 	if (s->write)
-		plan->access |= HM_ACCESS_WRITE;
-	if (s->seen >= opts->stream_min || (access & HM_ACCESS_SEQUENTIAL)) {
+		plan->access.write = true;
+	if (s->seen >= opts->stream_min || access.order == HM_ORDER_SEQUENTIAL) {
 		if (max >= at.step)
 			hm_readahead_plan_ahead(file, s, &at, max, plan);
 		if (s->write)

@@ -11,6 +11,11 @@
 #include <linux/fs_context.h>
 #include <linux/pagemap.h>
 
+#include "cache/fault.h"
+#include "cache/promotion.h"
+#include "cache/readahead.h"
+#include "cache/reclaim.h"
+#include "cache/writeback.h"
 #include "compat/compat.h"
 #include "hugemap.h"
 #include "mm/mm.h"
@@ -138,12 +143,13 @@ bool hugemap_folio_is(const struct hugemap_inode *hi, const struct folio *folio,
 
 /*
  * The folio of a page that is cached, with a reference; NULL: it is not, or not
- * now. A touch: with HM_ACCESS_WRITE a store. @unit has the hints of hm_fault().
+ * now. With .write it is a store. @unit has the hints of hm_fault().
  */
-struct folio *hugemap_find(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_unit *unit);
+struct folio *hugemap_find(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
+			   struct hm_unit *unit);
 
 /* The same, and locked: it is that page's until it is unlocked. */
-struct folio *hugemap_find_locked(struct hugemap_inode *hi, u64 pgoff, u32 access,
+struct folio *hugemap_find_locked(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
 				  struct hm_unit *unit);
 
 /* Units in a row have their data: their folios join the file. */
@@ -257,18 +263,18 @@ static inline bool hugemap_stable_write_pending(struct hugemap_inode *hi, u64 pg
 /* Until it may, as far as can be seen. -EINTR if a fatal signal comes. */
 int hugemap_wait_stable(struct hugemap_inode *hi, u64 pgoff);
 
-/* HM_ACCESS_* that the mount, the file's priority and what was said of the file ask for. */
-u32 hugemap_access(const struct file *file);
-/* The same for a fault of a mapping: what was said of its range comes first. */
-u32 hugemap_access_in(const struct vm_area_struct *vma);
+/* How a file is accessed, by the mount's options, its priority and the program's advice. */
+struct hm_access hugemap_access(const struct file *file);
+/* The same for a fault of a mapping: advice for its range comes first. */
+struct hm_access hugemap_access_in(const struct vm_area_struct *vma);
 
 /* The same for a store to a cached unit, to so many pages and no others. Its folio is locked. */
-static inline u32 hugemap_store_access(const struct hugemap_inode *hi, size_t npages)
+static inline struct hm_access hugemap_store_access(const struct hugemap_inode *hi, size_t npages)
 {
-	u32 access = HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN;
+	struct hm_access access = HM_ACCESS(.write = true, .cached_only = true, .again = true);
 
 	if (hugemap_of(hi)->opts.page == HUGEMAP_PAGE_AUTO)
-		access |= HM_ACCESS_PAGES(npages);
+		access.npages = npages;
 	return access;
 }
 
@@ -360,13 +366,15 @@ void hugemap_io_teardown(void);
 
 /* --- worker.c ------------------------------------------------------------------------ */
 
-typedef int (*hugemap_work_fn)(struct hugemap_inode *hi, u64 pgoff, u64 arg);
+typedef int (*hugemap_work_fn)(struct hugemap_inode *hi, u64 pgoff, u64 npages,
+			       struct hm_access access);
 
 /*
  * Have it done by a worker, with this task's credentials, and wait for what it returns.
  * -EINTR, while it goes on, if a fatal signal comes.
  */
-int hugemap_by_worker(struct hugemap_inode *hi, hugemap_work_fn fn, u64 pgoff, u64 arg);
+int hugemap_by_worker(struct hugemap_inode *hi, hugemap_work_fn fn, u64 pgoff, u64 npages,
+		      struct hm_access access);
 
 /* --- fill.c ------------------------------------------------------------------------- */
 
@@ -374,22 +382,22 @@ int hugemap_by_worker(struct hugemap_inode *hi, hugemap_work_fn fn, u64 pgoff, u
  * Have a page cached. Sleeps; takes mapping->invalidate_lock itself. 0; -ENODATA
  * beyond the end; -EINTR; or why it could not be read.
  */
-int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, u32 access);
+int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access access);
 
 /*
  * A fault had HM_HINT_READAHEAD. Readers' I/O is started here, by the file system
  * below, which may sleep; what concerns writers is queued.
  */
-void hugemap_read_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access);
+void hugemap_read_ahead(struct hugemap_inode *hi, u64 pgoff, struct hm_access access);
 
 /* The same, all of it queued: for who holds a fault lock. */
-void hugemap_queue_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access);
+void hugemap_queue_ahead(struct hugemap_inode *hi, u64 pgoff, struct hm_access access);
 
 /* The same for write(2), which needs nothing ahead. */
-void hugemap_write_behind(struct hugemap_inode *hi, u64 pgoff, u32 access);
+void hugemap_write_behind(struct hugemap_inode *hi, u64 pgoff, struct hm_access access);
 
 /* hm_fault(), with the index nodes that it asks for. invalidate_lock is held. */
-enum hm_outcome hugemap_cache_fault(struct hugemap_inode *hi, u64 pgoff, u32 access,
+enum hm_outcome hugemap_cache_fault(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
 				    struct hm_unit *unit);
 
 /* hm_fill_cancel(), and whoever waits looks again. */

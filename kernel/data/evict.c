@@ -56,7 +56,7 @@ static void evict_stay(struct hugemap_inode *hi, const struct hm_unit *unit)
 	 */
 	if (folio_test_dirty(folio))
 		hm_fault(hi->hfile, unit->pgoff,
-			 HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN, &ignored);
+			 HM_ACCESS(.write = true, .cached_only = true, .again = true), &ignored);
 	folio_put(folio);
 }
 

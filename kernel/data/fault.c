@@ -19,24 +19,20 @@
 #include "data.h"
 #include "trace.h"
 
-/* Beside HM_ACCESS_*: a store follows. */
-#define FAULT_STORE (1ull << 32)
-
 /*
  * What a fault waits for: the page; for a store, that nobody changes the file
  * below, room there, and where pages are stable, the end of a write-back.
  */
-static int fault_provide(struct hugemap_inode *hi, u64 pgoff, u64 wanted)
+static int fault_provide(struct hugemap_inode *hi, u64 pgoff, u64 stores, struct hm_access access)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
-	bool store = wanted & FAULT_STORE;
 	struct hm_unit unit;
-	int err = hugemap_fill_page(hi, pgoff, (u32)wanted);
+	int err = hugemap_fill_page(hi, pgoff, access);
 
-	if (!err && store)
+	if (!err && stores)
 		err = hugemap_wait_stable(hi, pgoff);
 	hugemap_race_point("fault: brought in, no room below");
-	if (err || !store)
+	if (err || !stores)
 		return err;
 	if (!hm_needs_alloc(hi->hfile, pgoff)) {
 		if (down_read_killable(&mapping->invalidate_lock))
@@ -97,16 +93,35 @@ static int fault_kept_error(struct hugemap_mount *mount, u64 pgoff)
  * A fault of the kernel's own, by GUP or in a copy, may have come with locks of the
  * lower file system, that of the very file that it is about: none is waited for here.
  */
-static int fault_wait(const struct vm_fault *vmf, struct hugemap_inode *hi, u64 pgoff, u64 wanted)
+static int fault_wait(const struct vm_fault *vmf, struct hugemap_inode *hi, u64 pgoff, bool store,
+		      struct hm_access access)
 {
 	int err;
 
 	if (vmf->flags & FAULT_FLAG_USER)
-		err = fault_provide(hi, pgoff, wanted);
+		err = fault_provide(hi, pgoff, store, access);
 	else
-		err = hugemap_by_worker(hi, fault_provide, pgoff, wanted);
+		err = hugemap_by_worker(hi, fault_provide, pgoff, store, access);
 	/* A signal that the program handles: it faults again. */
 	return err == -EINTR || err == -ERESTARTSYS ? -EINTR : err;
+}
+
+static struct hm_access fault_access(const struct vm_fault *vmf)
+{
+	struct hm_access access = hugemap_access_in(vmf->vma);
+
+	/* It comes back after the page was brought in for it. */
+	access.again = !!(vmf->flags & FAULT_FLAG_TRIED);
+	return access;
+}
+
+/* The same, for the read-ahead and the write-behind of a stream that stores. */
+static struct hm_access fault_store_access(const struct vm_fault *vmf)
+{
+	struct hm_access access = fault_access(vmf);
+
+	access.write = true;
+	return access;
 }
 
 /*
@@ -114,15 +129,16 @@ static int fault_wait(const struct vm_fault *vmf, struct hugemap_inode *hi, u64 
  * lower file system may need: see the order of locks. 0: with it, for the few
  * that cannot let go of it.
  */
-static vm_fault_t fault_bring(struct vm_fault *vmf, u32 access, bool store, u64 started)
+static vm_fault_t fault_fill(struct vm_fault *vmf, bool again, bool store, u64 started)
 {
 	struct file *file = vmf->vma->vm_file;
 	struct hugemap_inode *hi = hugemap_inode(file_inode(file));
 	struct hugemap_mount *mount = hugemap_of(hi);
-	u64 wanted = access | (store ? FAULT_STORE : 0);
+	struct hm_access access = fault_access(vmf);
 	pgoff_t pgoff = vmf->pgoff;
 	int err = 0;
 
+	access.again |= again;
 	if (vmf->flags & FAULT_FLAG_ALLOW_RETRY) {
 		if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
 			return VM_FAULT_RETRY;
@@ -131,7 +147,7 @@ static vm_fault_t fault_bring(struct vm_fault *vmf, u32 access, bool store, u64 
 		if (!err) {
 			get_file(file);
 			hugemap_release_fault_lock(vmf);
-			err = fault_wait(vmf, hi, pgoff, wanted);
+			err = fault_wait(vmf, hi, pgoff, store, access);
 			fault_keep_error(mount, pgoff, err == -EINTR ? 0 : err);
 			/* It may be all that keeps the mount, if somebody has unmapped. */
 			hm_hist_record(mount->fault_ns, local_clock() - started);
@@ -139,7 +155,7 @@ static vm_fault_t fault_bring(struct vm_fault *vmf, u32 access, bool store, u64 
 			return VM_FAULT_RETRY | VM_FAULT_MAJOR;
 		}
 	} else {
-		err = fault_wait(vmf, hi, pgoff, wanted);
+		err = fault_wait(vmf, hi, pgoff, store, access);
 		/* Whoever does not look at signals would come again and again: an error, then. */
 		if (err == -EINTR && !fatal_signal_pending(current))
 			return VM_FAULT_NOPAGE;
@@ -152,22 +168,13 @@ static vm_fault_t fault_bring(struct vm_fault *vmf, u32 access, bool store, u64 
 	return err ? VM_FAULT_SIGBUS : 0;
 }
 
-static u32 fault_access(const struct vm_fault *vmf)
-{
-	u32 access = hugemap_access_in(vmf->vma);
-
-	/* It comes back after the page was brought in for it. */
-	if (vmf->flags & FAULT_FLAG_TRIED)
-		access |= HM_ACCESS_AGAIN;
-	return access;
-}
-
 /* As far as a unit that is cached has to know of it. */
-static u32 fault_hit_access(const struct vm_fault *vmf, const struct hugemap_mount *mount)
+static struct hm_access fault_hit_access(const struct vm_fault *vmf,
+					 const struct hugemap_mount *mount)
 {
 	if (mount->opts.page == HUGEMAP_PAGE_AUTO)
 		return fault_access(vmf);
-	return vmf->flags & FAULT_FLAG_TRIED ? HM_ACCESS_AGAIN : 0;
+	return HM_ACCESS(.again = !!(vmf->flags & FAULT_FLAG_TRIED));
 }
 
 static vm_fault_t hugemap_fault(struct vm_fault *vmf)
@@ -177,20 +184,21 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 	struct hugemap_mount *mount = hugemap_of(hi);
 	bool store = vmf->flags & FAULT_FLAG_WRITE && vmf->vma->vm_flags & VM_SHARED;
 	u64 started = 0;
-	u32 access = fault_hit_access(vmf, mount), stores = store ? HM_ACCESS_PAGES(1) : 0;
+	struct hm_access access = fault_hit_access(vmf, mount);
 	struct folio *folio;
 	struct hm_unit unit;
 	vm_fault_t ret;
 
+	access.npages = store;
 	for (;;) {
 		if (vmf->pgoff >= hugemap_pages(i_size_read(inode)))
 			return VM_FAULT_SIGBUS;
-		folio = hugemap_find_locked(hi, vmf->pgoff, access | stores, &unit);
+		folio = hugemap_find_locked(hi, vmf->pgoff, access, &unit);
 		if (folio) {
 			hugemap_race_point("fault: locked, not mapped");
 			hugemap_take_hints(hi, &unit);
 			if (unit.hints & HM_HINT_READAHEAD)
-				hugemap_queue_ahead(hi, vmf->pgoff, access | fault_access(vmf));
+				hugemap_queue_ahead(hi, vmf->pgoff, fault_access(vmf));
 			if (!store || fault_may_store(hi, vmf->pgoff))
 				break;
 			folio_unlock(folio);
@@ -198,10 +206,10 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 		}
 		if (!started)
 			started = local_clock();
-		ret = fault_bring(vmf, access | fault_access(vmf), store, started);
+		ret = fault_fill(vmf, access.again, store, started);
 		if (ret)
 			return ret;
-		access |= HM_ACCESS_AGAIN;
+		access.again = true;
 	}
 	if (unlikely(vmf->pgoff >= hugemap_pages(i_size_read(inode)))) {
 		folio_unlock(folio);
@@ -229,7 +237,7 @@ static bool fault_make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, str
 {
 	/* What is locked in memory stays mapped: mm would forget the lock with the entry. */
 	bool part = HUGEMAP_MAPS_PARTS && !(vmf->vma->vm_flags & VM_LOCKED);
-	u32 access = hugemap_store_access(hi, part);
+	struct hm_access access = hugemap_store_access(hi, part);
 
 	/* Write-back protects under this lock: a unit dirtied before it may be clean by now. */
 	WARN_ON_ONCE(!folio_test_locked(folio));
@@ -261,7 +269,8 @@ static bool fault_may_map(struct vm_fault *vmf, struct hugemap_inode *hi,
 
 	hugemap_race_point("first store: a page is dirty, the block may be mapped");
 	return !(unit->hints & HM_HINT_PARTIAL) || hugemap_need_table(vmf) ||
-	       hm_fault(hi->hfile, vmf->pgoff, HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
+	       hm_fault(hi->hfile, vmf->pgoff,
+			HM_ACCESS(.write = true, .cached_only = true, .again = true),
 			&whole) == HM_HIT;
 }
 
@@ -357,7 +366,7 @@ again:
 		/* hugemap_fault() can drop the fault lock and wait: have it called. */
 		unmap_mapping_pages(mapping, vmf->pgoff, 1, false);
 	if (ahead)
-		hugemap_queue_ahead(hi, unit.pgoff, fault_access(vmf) | HM_ACCESS_WRITE);
+		hugemap_queue_ahead(hi, unit.pgoff, fault_store_access(vmf));
 	return ret;
 }
 
@@ -431,7 +440,7 @@ unlock:
 out:
 	sb_end_pagefault(inode->i_sb);
 	if (folio && unit.hints & HM_HINT_READAHEAD)
-		hugemap_queue_ahead(hi, vmf->pgoff, fault_access(vmf) | HM_ACCESS_WRITE);
+		hugemap_queue_ahead(hi, vmf->pgoff, fault_store_access(vmf));
 	return ret;
 }
 

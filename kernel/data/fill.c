@@ -15,7 +15,7 @@
 #include "data.h"
 #include "trace.h"
 
-enum hm_outcome hugemap_cache_fault(struct hugemap_inode *hi, u64 pgoff, u32 access,
+enum hm_outcome hugemap_cache_fault(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
 				    struct hm_unit *unit)
 {
 	enum hm_outcome outcome;
@@ -99,7 +99,7 @@ static bool fill_concerns_reader(int err)
 	return false;
 }
 
-static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, u32 *access)
+static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, struct hm_access *access)
 {
 	/* On the stack: nothing of it is used after hugemap_io_wait(). */
 	struct bio_vec segment;
@@ -120,7 +120,7 @@ static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, u32 *
 		hugemap_fill_cancel(hi, unit);
 		if (err != -ENOMEM || unit->npages == 1)
 			return err;
-		*access |= HM_ACCESS_BASE;
+		*access = hm_access_to_base(*access);
 		return 0;
 	}
 	fill_done(hi, unit, err);
@@ -130,7 +130,7 @@ static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, u32 *
 
 /* The unit is ours to fill. The shared invalidate_lock is held, and released here. */
 static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum hm_outcome outcome,
-		      u32 *access)
+		      struct hm_access *access)
 {
 	int err = hugemap_frame_prepare(hugemap_of(hi), unit);
 
@@ -141,7 +141,7 @@ static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum
 		if (unit->npages == 1)
 			return err;
 		/* No contiguous memory: base pages do as well. */
-		*access |= HM_ACCESS_BASE;
+		*access = hm_access_to_base(*access);
 		return 0;
 	}
 	if (outcome == HM_FILL)
@@ -157,12 +157,13 @@ static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum
  * No huge frame is free. Base pages are, and no huge frame comes of them as long as some
  * beside them are stored to: where both will do, nobody waits for that, else not for long.
  */
-static bool fill_base_pages_do(struct hugemap_mount *mount, u32 access, unsigned long deadline)
+static bool fill_base_pages_do(struct hugemap_mount *mount, struct hm_access access,
+			       unsigned long deadline)
 {
 	if (!hm_cache_free_pages(mount->cache))
 		return false;
 	return time_after(jiffies, deadline) ||
-	       (access & HM_ACCESS_AUTO && !hugemap_evict_some(mount, HM_HUGE));
+	       (access.size == HM_SIZE_AUTO && !hugemap_evict_some(mount, HM_HUGE));
 }
 
 /*
@@ -181,7 +182,7 @@ static int fill_wait_memory(struct hugemap_mount *mount, unsigned long *began)
 											  0;
 }
 
-int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, u32 access)
+int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access access)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct hugemap_mount *mount = hugemap_of(hi);
@@ -197,7 +198,7 @@ int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, u32 access)
 			return -EINTR;
 		if (down_read_killable(&mapping->invalidate_lock))
 			return -EINTR;
-		outcome = hugemap_cache_fault(hi, pgoff, access & ~HM_ACCESS_WRITE, &unit);
+		outcome = hugemap_cache_fault(hi, pgoff, access, &unit);
 		if (outcome == HM_FILL || outcome == HM_ZERO) {
 			hugemap_take_hints(hi, &unit);
 			err = fill_units(hi, &unit, outcome, &access);
@@ -218,14 +219,14 @@ int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, u32 access)
 			break;
 		case HM_NO_FRAME:
 			if (unit.npages > 1 && fill_base_pages_do(mount, access, deadline)) {
-				access |= HM_ACCESS_BASE;
+				access = hm_access_to_base(access);
 				break;
 			}
 			err = hugemap_wait_frame(mount, unit.npages == 1 ? HM_BASE : HM_HUGE,
 						 &began);
 			if (err == -ENOMEM && unit.npages > 1) {
 				/* All huge frames are held: base pages may be free. */
-				access |= HM_ACCESS_BASE;
+				access = hm_access_to_base(access);
 				began = 0;
 				err = 0;
 			}
@@ -280,13 +281,14 @@ static bool fill_add_ahead(struct hugemap_inode *hi, const struct hm_unit *unit,
 }
 
 /* One unit. False: no further. The marker is for the first that comes in from @mark on. */
-static bool fill_submit_window(struct hugemap_inode *hi, u64 *pgoff, u64 *mark, u32 access,
-			       struct hugemap_io **io)
+static bool fill_submit_window(struct hugemap_inode *hi, u64 *pgoff, u64 *mark,
+			       struct hm_access access, struct hugemap_io **io)
 {
 	enum hm_outcome outcome;
 	struct hm_unit unit;
 
-	access |= HM_ACCESS_AHEAD | (*pgoff >= *mark ? HM_ACCESS_MARK : 0);
+	access.ahead = true;
+	access.mark = *pgoff >= *mark;
 	outcome = hugemap_cache_fault(hi, *pgoff, access, &unit);
 	if (unit.hints & HM_HINT_PROMOTE)
 		hugemap_wake_promoter(hugemap_of(hi));
@@ -298,7 +300,7 @@ static bool fill_submit_window(struct hugemap_inode *hi, u64 *pgoff, u64 *mark, 
 			hugemap_fill_cancel(hi, &unit);
 			return false;
 		}
-		if (access & HM_ACCESS_MARK)
+		if (access.mark)
 			*mark = U64_MAX;
 		if (outcome == HM_ZERO)
 			fill_zero(hi, &unit);
@@ -317,14 +319,15 @@ static bool fill_submit_window(struct hugemap_inode *hi, u64 *pgoff, u64 *mark, 
  * Never waits for the lock: the caller may be in the middle of a fill, which who
  * has the lock waits for.
  */
-static u64 fill_plan(struct hugemap_inode *hi, u64 start, u64 end, u64 mark, u32 access)
+static u64 fill_plan(struct hugemap_inode *hi, u64 start, u64 end, u64 mark,
+		     struct hm_access access)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct hugemap_io *io = NULL;
 	u64 pgoff = start;
 	bool more = true;
 
-	access &= ~(u32)(HM_ACCESS_WRITE | HM_ACCESS_CACHED);
+	access.write = false;
 	if (!filemap_invalidate_trylock_shared(mapping))
 		return start;
 	while (more && pgoff < end && !fatal_signal_pending(current)) {
@@ -350,8 +353,7 @@ static void fill_carry_out(struct hugemap_inode *hi, const struct hm_plan *plan)
 		return;
 	reached = fill_plan(hi, plan->start, plan->end, plan->mark, plan->access);
 	/* The writer will find room there. If there is none, it will be told. */
-	if (plan->access & HM_ACCESS_WRITE && reached > plan->start &&
-	    hm_needs_alloc(hi->hfile, plan->start))
+	if (plan->access.write && reached > plan->start && hm_needs_alloc(hi->hfile, plan->start))
 		hugemap_reserve(hi, plan->start, reached - plan->start);
 	if (reached < plan->end) {
 		hm_readahead_stopped(hi->hfile, plan, reached);
@@ -396,25 +398,25 @@ static void fill_queue_plan(struct hugemap_inode *hi, const struct hm_plan *plan
 }
 
 /* What a stream wants next. Of random access nobody learns: the program has said so. */
-static bool fill_plan_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_plan *plan)
+static bool fill_plan_ahead(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
+			    struct hm_plan *plan)
 {
-	return !(access & HM_ACCESS_RANDOM) &&
-	       hm_readahead(hi->hfile, pgoff, access & ~(u32)HM_ACCESS_CACHED, plan);
+	return access.order != HM_ORDER_RANDOM && hm_readahead(hi->hfile, pgoff, access, plan);
 }
 
-void hugemap_read_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access)
+void hugemap_read_ahead(struct hugemap_inode *hi, u64 pgoff, struct hm_access access)
 {
 	struct hm_plan plan;
 
 	if (!fill_plan_ahead(hi, pgoff, access, &plan))
 		return;
-	if (plan.access & HM_ACCESS_WRITE)
+	if (plan.access.write)
 		fill_queue_plan(hi, &plan);
 	else
 		fill_carry_out(hi, &plan);
 }
 
-void hugemap_queue_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access)
+void hugemap_queue_ahead(struct hugemap_inode *hi, u64 pgoff, struct hm_access access)
 {
 	struct hm_plan plan;
 
@@ -422,11 +424,12 @@ void hugemap_queue_ahead(struct hugemap_inode *hi, u64 pgoff, u32 access)
 		fill_queue_plan(hi, &plan);
 }
 
-void hugemap_write_behind(struct hugemap_inode *hi, u64 pgoff, u32 access)
+void hugemap_write_behind(struct hugemap_inode *hi, u64 pgoff, struct hm_access access)
 {
 	struct hm_plan plan;
 
-	if (!hm_readahead(hi->hfile, pgoff, access & ~(u32)HM_ACCESS_CACHED, &plan))
+	access.write = true;
+	if (!hm_readahead(hi->hfile, pgoff, access, &plan))
 		return;
 	if (plan.end > plan.start)
 		hm_readahead_stopped(hi->hfile, &plan, plan.start);

@@ -201,12 +201,13 @@ void hugemap_folio_orphan(struct hugemap_inode *hi, struct folio *folio)
 }
 
 /* @hints: of earlier looks. What a touch has taken out of the unit is told only once. */
-static struct folio *folio_find_again(struct hugemap_inode *hi, u64 pgoff, u32 access,
+static struct folio *folio_find_again(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
 				      struct hm_unit *unit, u32 hints)
 {
 	struct folio *folio;
 
-	while (hm_fault(hi->hfile, pgoff, access | HM_ACCESS_CACHED, unit) == HM_HIT) {
+	access.cached_only = true;
+	while (hm_fault(hi->hfile, pgoff, access, unit) == HM_HIT) {
 		unit->hints |= hints;
 		folio = hugemap_unit_folio(hi, unit);
 		if (likely(folio))
@@ -217,12 +218,13 @@ static struct folio *folio_find_again(struct hugemap_inode *hi, u64 pgoff, u32 a
 	return NULL;
 }
 
-struct folio *hugemap_find(struct hugemap_inode *hi, u64 pgoff, u32 access, struct hm_unit *unit)
+struct folio *hugemap_find(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
+			   struct hm_unit *unit)
 {
 	return folio_find_again(hi, pgoff, access, unit, 0);
 }
 
-struct folio *hugemap_find_locked(struct hugemap_inode *hi, u64 pgoff, u32 access,
+struct folio *hugemap_find_locked(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
 				  struct hm_unit *unit)
 {
 	struct folio *folio;

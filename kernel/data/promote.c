@@ -147,7 +147,8 @@ static void promote_note_dirtied(struct hugemap_promotion *p)
 			continue;
 		if (folio_test_dirty(folio))
 			hm_fault(p->hi->hfile, pgoff,
-				 HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN, &unit);
+				 HM_ACCESS(.write = true, .cached_only = true, .again = true),
+				 &unit);
 		folio_put(folio);
 	}
 }

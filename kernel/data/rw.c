@@ -27,14 +27,15 @@
 
 /* --- reading ------------------------------------------------------------------- */
 
-/* The folio of a position, with a reference. @again: HM_ACCESS_AGAIN, or 0. */
+/* The folio of a position, with a reference. @again: the page was looked up before. */
 static struct folio *rw_get_folio(struct kiocb *iocb, struct hugemap_inode *hi, u64 pgoff,
-				  u32 again, int *err)
+				  bool again, int *err)
 {
-	u32 access = hugemap_access(iocb->ki_filp) | again;
+	struct hm_access access = hugemap_access(iocb->ki_filp);
 	struct hm_unit unit;
 	struct folio *folio;
 
+	access.again = again;
 	while (!(folio = hugemap_find(hi, pgoff, access, &unit))) {
 		if (iocb->ki_flags & IOCB_NOWAIT) {
 			*err = -EAGAIN;
@@ -43,7 +44,7 @@ static struct folio *rw_get_folio(struct kiocb *iocb, struct hugemap_inode *hi, 
 		*err = hugemap_fill_page(hi, pgoff, access);
 		if (*err)
 			return NULL;
-		access |= HM_ACCESS_AGAIN;
+		access.again = true;
 	}
 	hugemap_take_hints(hi, &unit);
 	if (!(unit.hints & HM_HINT_READAHEAD))
@@ -111,8 +112,7 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			err = -EINTR;
 			break;
 		}
-		folio = rw_get_folio(iocb, hi, pos >> HM_PAGE_SHIFT, stuck ? HM_ACCESS_AGAIN : 0,
-				     &err);
+		folio = rw_get_folio(iocb, hi, pos >> HM_PAGE_SHIFT, stuck, &err);
 		if (!folio)
 			break;
 		hugemap_race_point("read: has a folio, size from before");
@@ -187,7 +187,7 @@ static void rw_make_room(struct hugemap_inode *hi, loff_t size)
 		hm_peek(hi->hfile, last, &unit);
 		if (unit.npages == 1 && !(old % HM_PAGE_SIZE))
 			break;
-		folio = hugemap_find_locked(hi, last, HM_ACCESS_AGAIN, &unit);
+		folio = hugemap_find_locked(hi, last, HM_ACCESS(.again = true), &unit);
 		if (folio) {
 			size_t offset = old - folio_pos(folio);
 
@@ -227,7 +227,7 @@ static void rw_write_publish(struct hugemap_inode *hi, loff_t end)
  * Room below for pages that are about to be dirty for the first time, so that
  * what was accepted can be written: from the first to the last hole among them.
  */
-static int rw_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, u32 access)
+static int rw_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, struct hm_access access)
 {
 	u64 first = U64_MAX, last = 0, pgoff = start;
 	enum hm_node_kind kind;
@@ -247,8 +247,7 @@ static int rw_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, u32 acc
 		next = max(unit.pgoff + unit.npages, pgoff + 1);
 		if (unit.hints & HM_HINT_NEEDS_ALLOC) {
 			/* What is a huge unit, or will be one, is written as one, too. */
-			bool part = state == HM_ABSENT &&
-				    access & (HM_ACCESS_BASE | HM_ACCESS_AUTO);
+			bool part = state == HM_ABSENT && access.size != HM_SIZE_HUGE;
 
 			first = min(first, part ? pgoff : unit.pgoff);
 			last = part ? min(next, end) : next;
@@ -260,14 +259,15 @@ static int rw_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, u32 acc
 
 /* Into a unit that is cached. 0: it is not. */
 static ssize_t rw_write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
-			       u32 access)
+			       struct hm_access access)
 {
 	u64 pgoff = pos >> HM_PAGE_SHIFT;
 	size_t offset, bytes, copied;
 	struct folio *folio;
 	struct hm_unit unit;
 
-	folio = hugemap_find(hi, pgoff, access | HM_ACCESS_PAGES(1), &unit);
+	access.npages = 1;
+	folio = hugemap_find(hi, pgoff, access, &unit);
 	if (!folio)
 		return 0;
 	folio_lock(folio);
@@ -301,7 +301,7 @@ static ssize_t rw_write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_
 	folio_put(folio);
 	hugemap_take_hints(hi, &unit);
 	if (unit.hints & HM_HINT_READAHEAD)
-		hugemap_write_behind(hi, pgoff, access | HM_ACCESS_WRITE);
+		hugemap_write_behind(hi, pgoff, access);
 	return copied ?: -EFAULT;
 }
 
@@ -335,8 +335,8 @@ static bool rw_copy_units(struct hugemap_inode *hi, const struct hm_unit *units,
 }
 
 /* Take units in a row that the write covers, up to @max. */
-static u32 rw_take_units(struct hugemap_inode *hi, loff_t pos, size_t bytes, u32 access,
-			 struct hm_unit *units, u32 max)
+static u32 rw_take_units(struct hugemap_inode *hi, loff_t pos, size_t bytes,
+			 struct hm_access access, struct hm_unit *units, u32 max)
 {
 	loff_t size = i_size_read(&hi->vfs_inode);
 	u64 pgoff = pos >> HM_PAGE_SHIFT;
@@ -380,7 +380,7 @@ static void rw_write_fresh_done(struct hugemap_inode *hi, const struct hm_unit *
 
 /* Over units that are not cached, as far as all of them is written. 0: bring it in. */
 static ssize_t rw_write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
-			      struct iov_iter *from, u32 access, struct hm_unit *units)
+			      struct iov_iter *from, struct hm_access access, struct hm_unit *units)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct hugemap_mount *mount = hugemap_of(hi);
@@ -415,13 +415,13 @@ static ssize_t rw_write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk
 	}
 	if (hm_cache_dirty_above_limit(mount->cache))
 		hugemap_wake_writer(mount);
-	hugemap_write_behind(hi, units[n - 1].pgoff, access | HM_ACCESS_WRITE);
+	hugemap_write_behind(hi, units[n - 1].pgoff, access);
 	return done;
 }
 
 /* One step of a write: bytes written, 0 for "again", or an error. */
 static ssize_t rw_write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
-			     u32 access, struct hm_unit *units)
+			     struct hm_access access, struct hm_unit *units)
 {
 	u64 pgoff = pos >> HM_PAGE_SHIFT;
 	size_t chunk =
@@ -430,10 +430,10 @@ static ssize_t rw_write_some(struct hugemap_inode *hi, loff_t pos, struct iov_it
 	int err;
 
 	/* Of a whole block nothing is read; of a part nothing but what is not overwritten. */
-	if (access & HM_ACCESS_AUTO && chunk == HM_BLOCK_SIZE)
-		access &= ~(u32)HM_ACCESS_AUTO;
-	else if (access & HM_ACCESS_AUTO && !hm_is_zero_fill(hi->hfile, pgoff))
-		access |= HM_ACCESS_BASE;
+	if (access.size == HM_SIZE_AUTO && chunk == HM_BLOCK_SIZE)
+		access.size = HM_SIZE_HUGE;
+	else if (access.size == HM_SIZE_AUTO && !hm_is_zero_fill(hi->hfile, pgoff))
+		access.size = HM_SIZE_AUTO_BASE;
 	/* Have the source there, as the copies do not wait for it. */
 	if (fault_in_iov_iter_readable(from, chunk) == chunk)
 		return -EFAULT;
@@ -455,7 +455,7 @@ static ssize_t rw_write_some(struct hugemap_inode *hi, loff_t pos, struct iov_it
  * holds a block: each time round may cost one of the source and one of the target.
  */
 static ssize_t rw_write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
-				u32 access, struct hm_unit *units, void *buffer)
+				struct hm_access access, struct hm_unit *units, void *buffer)
 {
 	struct kvec kvec = { .iov_base = buffer };
 	struct iov_iter iter;
@@ -483,7 +483,8 @@ static ssize_t rw_write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov
 /* As @iocb and @from say, the slow way from where the quick one does not get on. */
 static ssize_t rw_write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct iov_iter *from)
 {
-	u32 access = hugemap_access(iocb->ki_filp), stuck = 0;
+	struct hm_access access = hugemap_access(iocb->ki_filp);
+	u32 stuck = 0;
 	struct hm_unit *units;
 	ssize_t done = 0, err = 0;
 	void *bounce = NULL;

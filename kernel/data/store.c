@@ -389,46 +389,46 @@ close:
 
 /* --- what a fault or a call asks for ------------------------------------------------------- */
 
-u32 hugemap_access(const struct file *file)
+struct hm_access hugemap_access(const struct file *file)
 {
-	static const u32 of_page[] = {
-		[HUGEMAP_PAGE_2M] = 0,
-		[HUGEMAP_PAGE_4K] = HM_ACCESS_BASE,
-		[HUGEMAP_PAGE_AUTO] = HM_ACCESS_AUTO,
+	static const enum hm_size size_of[] = {
+		[HUGEMAP_PAGE_2M] = HM_SIZE_HUGE,
+		[HUGEMAP_PAGE_4K] = HM_SIZE_BASE,
+		[HUGEMAP_PAGE_AUTO] = HM_SIZE_AUTO,
 	};
 	const struct hugemap_inode *hi = hugemap_inode(file_inode(file));
 	const struct hugemap_file *private = file->private_data;
 	const struct hugemap_mount *mount = hugemap_mount(hi->vfs_inode.i_sb);
 	int priority = READ_ONCE(hi->priority);
-	u32 access = of_page[mount->opts.page];
+	struct hm_access access = HM_ACCESS(.size = size_of[mount->opts.page]);
 
 	if (!priority)
 		priority = mount->opts.priority;
 	if (priority)
-		access |= priority > 0 ? HM_ACCESS_HIGH : HM_ACCESS_LOW;
+		access.priority = priority > 0 ? HM_PRIORITY_HIGH : HM_PRIORITY_LOW;
 	if (file->f_mode & FMODE_RANDOM)
-		access |= HM_ACCESS_RANDOM;
+		access.order = HM_ORDER_RANDOM;
 	else if (READ_ONCE(private->sequential))
-		access |= HM_ACCESS_SEQUENTIAL;
+		access.order = HM_ORDER_SEQUENTIAL;
 	return access;
 }
 
-u32 hugemap_access_in(const struct vm_area_struct *vma)
+struct hm_access hugemap_access_in(const struct vm_area_struct *vma)
 {
-	u32 access = hugemap_access(vma->vm_file);
+	struct hm_access access = hugemap_access(vma->vm_file);
 
 	if (likely(!(vma->vm_flags & (VM_SEQ_READ | VM_RAND_READ | VM_HUGEPAGE | VM_NOHUGEPAGE))))
 		return access;
-	if (vma->vm_flags & (VM_SEQ_READ | VM_RAND_READ)) {
-		access &= ~(u32)(HM_ACCESS_SEQUENTIAL | HM_ACCESS_RANDOM);
-		access |= vma->vm_flags & VM_SEQ_READ ? HM_ACCESS_SEQUENTIAL : HM_ACCESS_RANDOM;
-	}
+	if (vma->vm_flags & (VM_SEQ_READ | VM_RAND_READ))
+		access.order = vma->vm_flags & VM_SEQ_READ ? HM_ORDER_SEQUENTIAL : HM_ORDER_RANDOM;
 	/* Where the mount has one size only, that it is. */
-	if (!(access & HM_ACCESS_AUTO))
-		return access;
-	if (vma->vm_flags & VM_NOHUGEPAGE)
-		return (access & ~(u32)HM_ACCESS_AUTO) | HM_ACCESS_BASE;
-	return vma->vm_flags & VM_HUGEPAGE ? access | HM_ACCESS_HUGE : access;
+	if (access.size == HM_SIZE_AUTO) {
+		if (vma->vm_flags & VM_NOHUGEPAGE)
+			access.size = HM_SIZE_BASE;
+		else if (vma->vm_flags & VM_HUGEPAGE)
+			access.promote = true;
+	}
+	return access;
 }
 
 /*
@@ -478,7 +478,8 @@ static int store_allocate(struct hugemap_inode *hi, struct file *writer, loff_t 
 	return err;
 }
 
-static int store_reserve_room(struct hugemap_inode *hi, u64 pgoff, u64 npages)
+static int store_reserve_room(struct hugemap_inode *hi, u64 pgoff, u64 npages,
+			      struct hm_access unused)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct file *writer = smp_load_acquire(&hi->writer);
@@ -515,12 +516,12 @@ int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	 * below there may be much that write(2) was allowed.
 	 */
 	if (current->flags & PF_KTHREAD || rlimit(RLIMIT_FSIZE) == RLIM_INFINITY)
-		err = store_reserve_room(hi, pgoff, npages);
+		err = store_reserve_room(hi, pgoff, npages, HM_ACCESS_READ);
 	/*
 	 * tmpfs may give no room while any signal is pending, nor a FUSE server: who has no
 	 * signals asks again. Nothing is stored, or taken from a write, without room.
 	 */
 	if (err == -EINTR && !(current->flags & PF_KTHREAD) && !fatal_signal_pending(current))
-		err = hugemap_by_worker(hi, store_reserve_room, pgoff, npages);
+		err = hugemap_by_worker(hi, store_reserve_room, pgoff, npages, HM_ACCESS_READ);
 	return err;
 }

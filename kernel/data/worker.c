@@ -20,7 +20,8 @@ struct task_work {
 	struct hugemap_inode *hi;
 	const struct cred *cred; /* whose quota it is */
 	hugemap_work_fn fn;
-	u64 pgoff, arg;
+	u64 pgoff, npages;
+	struct hm_access access;
 	int err;
 };
 
@@ -37,14 +38,15 @@ static void worker_run_work(struct work_struct *work)
 	struct task_work *w = container_of(work, struct task_work, work);
 	const struct cred *old = override_creds(w->cred);
 
-	w->err = w->fn(w->hi, w->pgoff, w->arg);
+	w->err = w->fn(w->hi, w->pgoff, w->npages, w->access);
 	revert_creds(old);
 	complete(&w->done);
 	iput(&w->hi->vfs_inode);
 	worker_put_work(w);
 }
 
-int hugemap_by_worker(struct hugemap_inode *hi, hugemap_work_fn fn, u64 pgoff, u64 arg)
+int hugemap_by_worker(struct hugemap_inode *hi, hugemap_work_fn fn, u64 pgoff, u64 npages,
+		      struct hm_access access)
 {
 	struct task_work *w = kmalloc(sizeof(*w), GFP_KERNEL);
 	int err;
@@ -58,7 +60,8 @@ int hugemap_by_worker(struct hugemap_inode *hi, hugemap_work_fn fn, u64 pgoff, u
 	w->cred = get_current_cred();
 	w->fn = fn;
 	w->pgoff = pgoff;
-	w->arg = arg;
+	w->npages = npages;
+	w->access = access;
 	ihold(&hi->vfs_inode);
 	queue_work(hugemap_of(hi)->lower_wq, &w->work);
 	err = wait_for_completion_killable(&w->done) ? -EINTR : w->err;

@@ -35,8 +35,8 @@ static enum hm_outcome writeback_become_dirty(struct hugemap_inode *hi, u64 pgof
 	struct hm_unit unit;
 
 	hugemap_race_point_atomic("flagged dirty, not dirty in the cache");
-	return hm_fault(hi->hfile, pgoff, HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN,
-			&unit);
+	return hm_fault(hi->hfile, pgoff,
+			HM_ACCESS(.write = true, .cached_only = true, .again = true), &unit);
 }
 
 bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)

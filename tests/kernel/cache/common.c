@@ -92,7 +92,8 @@ void add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind,
 		free(mem);
 }
 
-enum hm_outcome fault(struct hm_file *file, u64 pgoff, u32 access, struct hm_unit *unit)
+enum hm_outcome fault(struct hm_file *file, u64 pgoff, struct hm_access access,
+		      struct hm_unit *unit)
 {
 	enum hm_outcome out;
 
@@ -101,18 +102,18 @@ enum hm_outcome fault(struct hm_file *file, u64 pgoff, u32 access, struct hm_uni
 	return out;
 }
 
-struct hm_unit bring(struct hm_file *file, u64 pgoff, u32 access)
+struct hm_unit bring(struct hm_file *file, u64 pgoff, struct hm_access access)
 {
 	struct hm_unit unit;
 	enum hm_outcome out = fault(file, pgoff, access, &unit);
 
 	assert_true(out == HM_FILL || out == HM_ZERO);
 	assert_true(unit.pgoff <= pgoff && pgoff < unit.pgoff + unit.npages);
-	assert_false(hm_fill_done(&unit, 0, access & HM_ACCESS_WRITE));
+	assert_false(hm_fill_done(&unit, 0, access.write));
 	return unit;
 }
 
-struct hm_unit touch(struct hm_file *file, u64 pgoff, u32 access)
+struct hm_unit touch(struct hm_file *file, u64 pgoff, struct hm_access access)
 {
 	struct hm_unit unit;
 
@@ -120,7 +121,7 @@ struct hm_unit touch(struct hm_file *file, u64 pgoff, u32 access)
 	return unit;
 }
 
-bool use(struct hm_file *file, u64 pgoff, u32 access)
+bool use(struct hm_file *file, u64 pgoff, struct hm_access access)
 {
 	struct hm_unit unit;
 	u32 rounds = 0;
@@ -131,12 +132,12 @@ bool use(struct hm_file *file, u64 pgoff, u32 access)
 		if (out == HM_HIT)
 			return true;
 		if (out == HM_FILL || out == HM_ZERO) {
-			assert_false(hm_fill_done(&unit, 0, access & HM_ACCESS_WRITE));
+			assert_false(hm_fill_done(&unit, 0, access.write));
 			return false;
 		}
 		assert_int_equal(out, HM_NO_FRAME);
 		assert_true(++rounds < 100);
-		evict(file->cache, access & HM_ACCESS_BASE ? HM_BASE : HM_HUGE, 1);
+		evict(file->cache, hm_access_is_base(access) ? HM_BASE : HM_HUGE, 1);
 	}
 }
 

@@ -52,14 +52,15 @@ void env_end(struct env *env);
 void audit(struct env *env);
 
 /* hm_fault() with index nodes added as they are asked for. */
-enum hm_outcome fault(struct hm_file *file, u64 pgoff, u32 access, struct hm_unit *unit);
+enum hm_outcome fault(struct hm_file *file, u64 pgoff, struct hm_access access,
+		      struct hm_unit *unit);
 
 /* Bring a page in: the fault must be a miss, and its fill succeeds. */
-struct hm_unit bring(struct hm_file *file, u64 pgoff, u32 access);
+struct hm_unit bring(struct hm_file *file, u64 pgoff, struct hm_access access);
 /* Touch a page that must be cached. */
-struct hm_unit touch(struct hm_file *file, u64 pgoff, u32 access);
+struct hm_unit touch(struct hm_file *file, u64 pgoff, struct hm_access access);
 /* Touch it or bring it in, reclaiming as an engine would. True: it was a hit. */
-bool use(struct hm_file *file, u64 pgoff, u32 access);
+bool use(struct hm_file *file, u64 pgoff, struct hm_access access);
 
 /* hm_fault_around() for one page. */
 bool around(struct hm_file *file, u64 pgoff, struct hm_unit *unit);

@@ -30,13 +30,13 @@ static void test_kinds(void **state)
 
 	env_start(&env, 16, 1, BYTES((u64)HM_NODE_SLOTS * HM_NODE_SLOTS * 3));
 	is(all(env.file, 0, ~0ull), 0, 0, 0);
-	bring(env.file, P(2), 0);
+	bring(env.file, P(2), HM_ACCESS_READ);
 	touch(env.file, P(2) + 1, HM_ACCESS_WRITE);
-	bring(env.file, P(3), 0);
-	bring(env.file, P(4), HM_ACCESS_BASE);
-	bring(env.file, P(4) + 5, HM_ACCESS_BASE);
+	bring(env.file, P(3), HM_ACCESS_READ);
+	bring(env.file, P(4), HM_ACCESS(.size = HM_SIZE_BASE));
+	bring(env.file, P(4) + 5, HM_ACCESS(.size = HM_SIZE_BASE));
 	touch(env.file, P(4) + 5, HM_ACCESS_WRITE);
-	bring(env.file, far, 0);
+	bring(env.file, far, HM_ACCESS_READ);
 	is(all(env.file, 0, ~0ull), 3 * BLOCK, 2, BLOCK + 1);
 	is(all(env.file, P(2), P(3)), BLOCK, 0, BLOCK);
 	is(all(env.file, P(3), P(4)), BLOCK, 0, 0);
@@ -60,9 +60,9 @@ static void test_no_touch(void **state)
 	u32 i;
 
 	env_start(&env, 16, 1, BYTES(64));
-	assert_int_equal(fault(env.file, P(1), HM_ACCESS_AHEAD, &unit), HM_FILL);
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS(.ahead = true), &unit), HM_FILL);
 	hm_fill_done(&unit, 0, false);
-	bring(env.file, P(3), HM_ACCESS_BASE);
+	bring(env.file, P(3), HM_ACCESS(.size = HM_SIZE_BASE));
 	faults = hm_cache_count(env.cache, HM_C_FAULTS);
 	for (i = 0; i < 3; i++)
 		all(env.file, 0, P(64));

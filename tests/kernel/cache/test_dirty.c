@@ -23,8 +23,8 @@ static void test_counters(void **state)
 	other = env_open(&env, BYTES(8));
 	bring(env.file, 0, HM_ACCESS_WRITE);
 	assert_int_equal(hm_file_dirty_pages(env.file), BLOCK);
-	bring(other, 3, HM_ACCESS_WRITE | HM_ACCESS_BASE);
-	bring(other, 4, HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	bring(other, 3, HM_ACCESS(.size = HM_SIZE_BASE, .write = true));
+	bring(other, 4, HM_ACCESS(.size = HM_SIZE_BASE, .write = true));
 	assert_int_equal(hm_file_dirty_pages(env.file), BLOCK);
 	assert_int_equal(hm_file_dirty_pages(other), 2);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), BLOCK + 2);
@@ -69,7 +69,8 @@ static void test_walk_in_order(void **state)
 	env_start(&env, 32, 1, HM_FILE_BLOCKS_MAX << HM_BLOCK_SHIFT);
 	for (i = 0; i < 13; i++)
 		bring(env.file, sorted[order[i]],
-		      HM_ACCESS_WRITE | (base[order[i]] ? HM_ACCESS_BASE : 0));
+		      HM_ACCESS(.size = base[order[i]] ? HM_SIZE_BASE : HM_SIZE_HUGE,
+				.write = true));
 	for (i = 0; i < 13; i++) {
 		at = next_dirty(env.file, at, ~0ull);
 		assert_int_equal(at, sorted[i]);
@@ -87,7 +88,7 @@ static void test_walk_bounds(void **state)
 
 	env_start(&env, 8, 1, BYTES(8));
 	bring(env.file, P(2), HM_ACCESS_WRITE);
-	bring(env.file, P(4) + 3, HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	bring(env.file, P(4) + 3, HM_ACCESS(.size = HM_SIZE_BASE, .write = true));
 	assert_int_equal(next_dirty(env.file, 0, P(2)), ~0ull);
 	assert_int_equal(next_dirty(env.file, 0, P(2) + 1), P(2));
 	assert_int_equal(next_dirty(env.file, P(2) + 5, P(3)), P(2));
@@ -113,7 +114,7 @@ static void test_summaries_settle(void **state)
 		u64 pgoff = P((u64)HM_NODE_SLOTS * HM_NODE_SLOTS + HM_NODE_SLOTS) + 1;
 		struct hm_pos pos;
 
-		use(env.file, pgoff, HM_ACCESS_WRITE | HM_ACCESS_BASE);
+		use(env.file, pgoff, HM_ACCESS(.size = HM_SIZE_BASE, .write = true));
 		assert_int_equal(next_dirty(env.file, 0, ~0ull), pgoff);
 		assert_int_equal(write_all(env.file), 1);
 		assert_int_equal(next_dirty(env.file, 0, ~0ull), ~0ull);
@@ -136,7 +137,7 @@ static void test_partial_walk_keeps_bits(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(3 * HM_NODE_SLOTS));
-	bring(env.file, P(1) + 1, HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	bring(env.file, P(1) + 1, HM_ACCESS(.size = HM_SIZE_BASE, .write = true));
 	assert_int_equal(next_dirty(env.file, P(1) + 2, ~0ull), ~0ull);
 	assert_int_equal(next_dirty(env.file, P(2), ~0ull), ~0ull);
 	assert_int_equal(next_dirty(env.file, 0, P(1)), ~0ull);
@@ -155,7 +156,7 @@ static void test_stale_bit(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(8));
-	bring(env.file, P(1) + 1, HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	bring(env.file, P(1) + 1, HM_ACCESS(.size = HM_SIZE_BASE, .write = true));
 	bring(env.file, P(2), HM_ACCESS_WRITE);
 	write_all(env.file);
 	assert_true(hm_index_find(env.file, P(1) + 1, &pos));
@@ -233,7 +234,8 @@ static void test_random_walk(void **state)
 			page = 0; /* odd blocks are whole, even ones split */
 		if ((seed >> 28) % 4) {
 			use(env.file, P(block) + page,
-			    HM_ACCESS_WRITE | (block % 2 ? 0 : HM_ACCESS_BASE));
+			    HM_ACCESS(.size = block % 2 ? HM_SIZE_HUGE : HM_SIZE_BASE,
+				      .write = true));
 			dirty[P(block) + page] = true;
 		} else {
 			write_range(env.file, P(block), P(block) + page + 1);

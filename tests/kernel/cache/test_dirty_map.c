@@ -2,7 +2,8 @@
 /* What of a huge unit is dirty: which pages, until when, and what becomes of them. */
 #include "common.h"
 
-#define STORE(n) ((u32)HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_PAGES(n))
+#define STORE(n) HM_ACCESS(.write = true, .cached_only = true, .npages = (n))
+#define AUTO HM_ACCESS(.size = HM_SIZE_AUTO)
 #define MOST (HM_BLOCK_PAGES / 4)
 
 /* A clean block, and the next ones apart, so that no stream goes through them. */
@@ -187,14 +188,14 @@ static void test_stream(void **state)
 		bring(env.file, P(i), HM_ACCESS_READ);
 	for (i = 3; i < 5; i++) {
 		assert_int_equal(file(&env, P(i), 1), HM_HINT_PARTIAL);
-		hm_readahead(env.file, P(i), HM_ACCESS_AUTO | HM_ACCESS_WRITE, &plan);
+		hm_readahead(env.file, P(i), HM_ACCESS(.size = HM_SIZE_AUTO, .write = true), &plan);
 	}
 	for (i = 5; i < 7; i++) {
 		assert_int_equal(file(&env, P(i), 1), 0);
-		hm_readahead(env.file, P(i), HM_ACCESS_AUTO | HM_ACCESS_WRITE, &plan);
+		hm_readahead(env.file, P(i), HM_ACCESS(.size = HM_SIZE_AUTO, .write = true), &plan);
 	}
 	/* The fault of the first store to this one comes to the marker, and says so before. */
-	hm_readahead(env.file, P(7), HM_ACCESS_AUTO, &plan);
+	hm_readahead(env.file, P(7), AUTO, &plan);
 	assert_int_equal(file(&env, P(7), 1), 0);
 	/* Elsewhere it is as before. */
 	assert_int_equal(file(&env, P(9) + 1, 1), HM_HINT_PARTIAL);
@@ -350,7 +351,7 @@ static void test_gives_way(void **state)
 		write_block(&env, 7);
 	}
 	for (i = 0; i < 8 && !hm_cache_count(env.cache, HM_C_EVICTED); i++) {
-		touch(env.file, P(3), HM_ACCESS_PAGES(1));
+		touch(env.file, P(3), HM_ACCESS(.npages = 1));
 		file(&env, P(3), 1);
 		write_block(&env, 3);
 		touch(env.file, P(7) + 1, HM_ACCESS_READ);

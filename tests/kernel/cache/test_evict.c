@@ -93,7 +93,8 @@ static void test_rescue(void **state)
 	assert_int_equal(state_of(env.file, P(0)), HM_ABSENT);
 	assert_int_equal(state_of(env.file, P(4)), HM_ABSENT);
 	assert_int_equal(
-		hm_atomic_read(&hm_desc_of(env.cache, touch(env.file, P(2), 0).frame)->where) &
+		hm_atomic_read(&hm_desc_of(env.cache, touch(env.file, P(2), HM_ACCESS_READ).frame)
+					->where) &
 			0xff,
 		HM_Q_MAIN);
 	env_end(&env);
@@ -291,7 +292,7 @@ static void test_dirty_do_not_hide(void **state)
 	for (i = 0; i < 4; i++)
 		bring(env.file, P(i), HM_ACCESS_READ);
 	for (i = 0; i < 2 * HM_BLOCK_PAGES; i++)
-		bring(env.file, P(16) + i, HM_ACCESS_READ | HM_ACCESS_BASE);
+		bring(env.file, P(16) + i, HM_ACCESS(.size = HM_SIZE_BASE));
 	hm_cache_tick(env.cache, 1ull << 20);
 	for (i = 0; i < HM_BLOCK_PAGES; i++) /* the frame that was carved first */
 		touch(env.file, P(16) + i, HM_ACCESS_WRITE);
@@ -314,7 +315,7 @@ static void test_drain_for_huge(void **state)
 
 	env_start(&env, 4, 1, BYTES(64));
 	for (i = 0; i < 4 * HM_BLOCK_PAGES; i++)
-		bring(env.file, i, HM_ACCESS_BASE);
+		bring(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(fault(env.file, P(8), HM_ACCESS_READ, &unit), HM_NO_FRAME);
 	assert_int_equal(evict(env.cache, HM_HUGE, HM_BLOCK_PAGES), HM_BLOCK_PAGES);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 1);
@@ -333,7 +334,7 @@ static void test_drain_touched_and_dirty(void **state)
 
 	env_start(&env, 4, 1, BYTES(64));
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		bring(env.file, i, HM_ACCESS_BASE | (i == 5 ? HM_ACCESS_WRITE : 0));
+		bring(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE, .write = i == 5));
 		touch(env.file, i, HM_ACCESS_READ);
 	}
 	assert_int_equal(evict(env.cache, HM_HUGE, HM_BLOCK_PAGES), 0);
@@ -354,7 +355,7 @@ static void test_drain_given_up(void **state)
 
 	env_start(&env, 4, 1, BYTES(8));
 	for (i = 0; i < 4 * HM_BLOCK_PAGES; i++)
-		bring(env.file, i, HM_ACCESS_BASE);
+		bring(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE));
 	while (!evicted) {
 		u32 n = hm_reclaim(env.cache, HM_HUGE, 1, victims, 4);
 
@@ -393,7 +394,7 @@ static void test_huge_beside_dirty(void **state)
 	env_start(&env, 8, 1, BYTES(64));
 	hm_cache_tick(env.cache, 1000);
 	for (i = 0; i < 4 * HM_BLOCK_PAGES; i++)
-		bring(env.file, i, HM_ACCESS_BASE);
+		bring(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE));
 	hm_cache_tick(env.cache, 60000);
 	for (i = 4; i < 8; i++)
 		bring(env.file, P(i), HM_ACCESS_READ);
@@ -415,7 +416,7 @@ static void test_passing_held(void **state)
 	for (i = 0; i < 8; i++)
 		bring(env.file, P(i), HM_ACCESS_READ);
 	for (i = 8; i < 16; i++) {
-		bring(env.file, P(i), HM_ACCESS_USE_ONCE);
+		bring(env.file, P(i), HM_ACCESS(.use_once = true));
 		touch(env.file, P(i), HM_ACCESS_READ);
 	}
 	for (round = 0; round < 64; round++) {
@@ -445,16 +446,16 @@ static void test_passing_last(void **state)
 	env_init(&env, &opts);
 	env_open(&env, BYTES(64));
 	for (i = 0; i < 3 * HM_BLOCK_PAGES; i++)
-		bring(env.file, i, HM_ACCESS_BASE);
+		bring(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE));
 	for (i = 0; i < 3; i++)
 		touch(env.file, P(i) + 7, HM_ACCESS_WRITE);
 	while (evict(env.cache, HM_BASE, 16))
 		;
-	bring(env.file, P(3), HM_ACCESS_BASE);
+	bring(env.file, P(3), HM_ACCESS(.size = HM_SIZE_BASE));
 	for (i = 4; i < 14; i++)
 		bring(env.file, P(i), HM_ACCESS_WRITE);
 	for (; i < 17; i++) {
-		bring(env.file, P(i), HM_ACCESS_USE_ONCE);
+		bring(env.file, P(i), HM_ACCESS(.use_once = true));
 		touch(env.file, P(i), HM_ACCESS_READ);
 	}
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 0);
@@ -472,9 +473,10 @@ static void test_huge_for_base(void **state)
 	env_start(&env, 4, 1, BYTES(64));
 	for (i = 0; i < 4; i++)
 		bring(env.file, P(i), HM_ACCESS_READ);
-	assert_int_equal(fault(env.file, P(8), HM_ACCESS_BASE, &unit), HM_NO_FRAME);
+	assert_int_equal(fault(env.file, P(8), HM_ACCESS(.size = HM_SIZE_BASE), &unit),
+			 HM_NO_FRAME);
 	assert_int_equal(evict(env.cache, HM_BASE, 1), 1);
-	bring(env.file, P(8), HM_ACCESS_BASE);
+	bring(env.file, P(8), HM_ACCESS(.size = HM_SIZE_BASE));
 	env_end(&env);
 }
 
@@ -487,7 +489,7 @@ static void test_older_kind_first(void **state)
 	hm_cache_tick(env.cache, 1000);
 	bring(env.file, P(1), HM_ACCESS_READ);
 	hm_cache_tick(env.cache, 60000);
-	bring(env.file, P(2), HM_ACCESS_BASE);
+	bring(env.file, P(2), HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(evict(env.cache, HM_BASE, 1), 1);
 	assert_int_equal(state_of(env.file, P(1)), HM_ABSENT);
 	assert_int_equal(state_of(env.file, P(2)), HM_CLEAN);

@@ -38,7 +38,7 @@ static void test_ahead_does_not_wait(void **state)
 
 	env_start(&env, 8, 1, BYTES(4));
 	assert_int_equal(fault(env.file, 0, HM_ACCESS_READ, &filling), HM_FILL);
-	assert_int_equal(fault(env.file, 0, HM_ACCESS_AHEAD, &other), HM_BUSY);
+	assert_int_equal(fault(env.file, 0, HM_ACCESS(.ahead = true), &other), HM_BUSY);
 	assert_false(hm_fill_done(&filling, 0, false));
 	env_end(&env);
 }
@@ -111,7 +111,7 @@ static void test_beyond(void **state)
 	env_end(&env);
 }
 
-/* HM_ACCESS_CACHED finds what is there, and brings in nothing: no node, no frame. */
+/* hm_access.cached_only finds a cached page, and takes nothing: no node, no frame. */
 static void test_only_if_cached(void **state)
 {
 	struct hm_unit unit;
@@ -120,11 +120,12 @@ static void test_only_if_cached(void **state)
 
 	env_start(&env, 8, 1, BYTES(4));
 	free_pages = hm_cache_free_pages(env.cache);
-	assert_int_equal(hm_fault(env.file, P(1), HM_ACCESS_CACHED, &unit), HM_MISS);
+	assert_int_equal(hm_fault(env.file, P(1), HM_ACCESS(.cached_only = true), &unit), HM_MISS);
 	bring(env.file, P(0), HM_ACCESS_READ);
-	assert_int_equal(hm_fault(env.file, P(1), HM_ACCESS_CACHED, &unit), HM_MISS);
+	assert_int_equal(hm_fault(env.file, P(1), HM_ACCESS(.cached_only = true), &unit), HM_MISS);
 	assert_int_equal(hm_cache_free_pages(env.cache), free_pages - HM_BLOCK_PAGES);
-	assert_int_equal(hm_fault(env.file, P(0), HM_ACCESS_CACHED | HM_ACCESS_WRITE, &unit),
+	assert_int_equal(hm_fault(env.file, P(0), HM_ACCESS(.cached_only = true, .write = true),
+				  &unit),
 			 HM_HIT);
 	assert_int_equal(state_of(env.file, P(0)), HM_DIRTY);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), 2);
@@ -172,7 +173,8 @@ static void test_no_frame(void **state)
 	assert_int_equal(fault(env.file, P(4), HM_ACCESS_READ, &unit), HM_NO_FRAME);
 	assert_true(unit.hints & HM_HINT_RECLAIM);
 	assert_int_equal(state_of(env.file, P(4)), HM_ABSENT);
-	assert_int_equal(fault(env.file, P(5), HM_ACCESS_BASE, &unit), HM_NO_FRAME);
+	assert_int_equal(fault(env.file, P(5), HM_ACCESS(.size = HM_SIZE_BASE), &unit),
+			 HM_NO_FRAME);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), 4);
 	drop(env.file, P(1), P(2), false);
 	bring(env.file, P(4), HM_ACCESS_READ);
@@ -226,12 +228,12 @@ static void test_block_read_error(void **state)
 }
 
 /* Fail the fill of a base page that another fault waits for. */
-static void fail_fill_with_waiter(struct hm_file *file, u64 pgoff, u32 access, int err)
+static void fail_fill_with_waiter(struct hm_file *file, u64 pgoff, struct hm_access access, int err)
 {
 	struct hm_unit unit, waiter;
 
 	assert_int_equal(fault(file, pgoff, access, &unit), HM_FILL);
-	assert_int_equal(fault(file, pgoff, HM_ACCESS_BASE, &waiter), HM_BUSY);
+	assert_int_equal(fault(file, pgoff, HM_ACCESS(.size = HM_SIZE_BASE), &waiter), HM_BUSY);
 	assert_true(hm_fill_done(&unit, err, false));
 }
 
@@ -244,29 +246,30 @@ static void test_page_read_error(void **state)
 
 	env_start(&env, 8, 1, BYTES(4));
 	free = hm_cache_free_pages(env.cache);
-	fail_fill_with_waiter(env.file, 3, HM_ACCESS_BASE, -ENODATA);
+	fail_fill_with_waiter(env.file, 3, HM_ACCESS(.size = HM_SIZE_BASE), -ENODATA);
 	assert_int_equal(hm_cache_free_pages(env.cache), free);
 	assert_int_equal(state_of(env.file, 3), HM_FAILED);
 	assert_int_equal(fault(env.file, 3, HM_ACCESS_READ, &unit), HM_ERROR);
 	assert_int_equal(unit.err, -ENODATA);
 	assert_int_equal(unit.frame, HM_NO_FRAME_ID);
 	assert_int_equal(state_of(env.file, 3), HM_ABSENT);
-	assert_int_equal(fault(env.file, 3, HM_ACCESS_BASE, &unit), HM_FILL);
+	assert_int_equal(fault(env.file, 3, HM_ACCESS(.size = HM_SIZE_BASE), &unit), HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, false));
 
 	/* Without a waiter the error is not kept. */
-	assert_int_equal(fault(env.file, 4, HM_ACCESS_BASE | HM_ACCESS_AHEAD, &unit), HM_FILL);
+	assert_int_equal(fault(env.file, 4, HM_ACCESS(.size = HM_SIZE_BASE, .ahead = true), &unit),
+			 HM_FILL);
 	assert_false(hm_fill_done(&unit, -EIO, false));
 	assert_int_equal(state_of(env.file, 4), HM_ABSENT);
 
 	/* A fault that waits for read-ahead gets its error. */
-	fail_fill_with_waiter(env.file, 4, HM_ACCESS_BASE | HM_ACCESS_AHEAD, -EIO);
-	assert_int_equal(fault(env.file, 4, HM_ACCESS_BASE, &unit), HM_ERROR);
+	fail_fill_with_waiter(env.file, 4, HM_ACCESS(.size = HM_SIZE_BASE, .ahead = true), -EIO);
+	assert_int_equal(fault(env.file, 4, HM_ACCESS(.size = HM_SIZE_BASE), &unit), HM_ERROR);
 	assert_int_equal(unit.err, -EIO);
 
 	/* An error that no fault has collected does not keep the block split. */
 	drop(env.file, 0, ~0ull, false);
-	fail_fill_with_waiter(env.file, 5, HM_ACCESS_BASE, -EIO);
+	fail_fill_with_waiter(env.file, 5, HM_ACCESS(.size = HM_SIZE_BASE), -EIO);
 	assert_int_equal(drop(env.file, 0, ~0ull, false), 0);
 	assert_int_equal(state_of(env.file, 5), HM_ABSENT);
 	unit = bring(env.file, 5, HM_ACCESS_READ);
@@ -281,8 +284,8 @@ static void test_errno_kept(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(4));
-	fail_fill_with_waiter(env.file, 3, HM_ACCESS_BASE, -4095);
-	assert_int_equal(fault(env.file, 3, HM_ACCESS_BASE, &unit), HM_ERROR);
+	fail_fill_with_waiter(env.file, 3, HM_ACCESS(.size = HM_SIZE_BASE), -4095);
+	assert_int_equal(fault(env.file, 3, HM_ACCESS(.size = HM_SIZE_BASE), &unit), HM_ERROR);
 	assert_int_equal(unit.err, -4095);
 	env_end(&env);
 }
@@ -301,7 +304,7 @@ static void test_cancel(void **state)
 	assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &unit), HM_FILL);
 	assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &waiter), HM_BUSY);
 	assert_true(hm_fill_cancel(&unit));
-	assert_int_equal(fault(env.file, P(1), HM_ACCESS_BASE, &unit), HM_FILL);
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS(.size = HM_SIZE_BASE), &unit), HM_FILL);
 	assert_int_equal(unit.npages, 1);
 	assert_false(hm_fill_cancel(&unit));
 	unit = bring(env.file, P(1), HM_ACCESS_READ);
@@ -320,16 +323,16 @@ static void test_ahead_and_mark(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(8));
-	unit = bring(env.file, P(1), HM_ACCESS_AHEAD);
+	unit = bring(env.file, P(1), HM_ACCESS(.ahead = true));
 	assert_false(unit.hints & HM_HINT_READAHEAD);
-	unit = bring(env.file, P(2), HM_ACCESS_AHEAD | HM_ACCESS_MARK);
+	unit = bring(env.file, P(2), HM_ACCESS(.ahead = true, .mark = true));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), 0);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD), 2);
 	unit = touch(env.file, P(1), HM_ACCESS_READ);
 	assert_int_equal(unit.hints, 0);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 1);
 	/* Asking ahead for what is cached is no use of it. */
-	assert_int_equal(fault(env.file, P(2), HM_ACCESS_AHEAD, &unit), HM_HIT);
+	assert_int_equal(fault(env.file, P(2), HM_ACCESS(.ahead = true), &unit), HM_HIT);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 1);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_HITS), 1);
 	assert_false(hm_referenced(env.file, P(2)));
@@ -343,7 +346,7 @@ static void test_ahead_and_mark(void **state)
 	unit = bring(env.file, P(3), HM_ACCESS_READ);
 	assert_true(unit.hints & HM_HINT_READAHEAD);
 	/* Evicted unused: wasted. */
-	bring(env.file, P(4), HM_ACCESS_AHEAD);
+	bring(env.file, P(4), HM_ACCESS(.ahead = true));
 	drop(env.file, P(4), P(5), false);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_WASTED), 1);
 	drop(env.file, P(2), P(3), false);
@@ -361,7 +364,7 @@ static void test_ahead_caught_up(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(8));
-	assert_int_equal(fault(env.file, P(1), HM_ACCESS_AHEAD | HM_ACCESS_MARK, &filling),
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS(.ahead = true, .mark = true), &filling),
 			 HM_FILL);
 	assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &unit), HM_BUSY);
 	assert_int_equal(unit.hints, HM_HINT_READAHEAD);
@@ -381,8 +384,8 @@ static void test_mark_survives_write(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(8));
-	assert_int_equal(fault(env.file, P(1), HM_ACCESS_WRITE | HM_ACCESS_AHEAD | HM_ACCESS_MARK,
-			       &unit),
+	assert_int_equal(fault(env.file, P(1),
+			       HM_ACCESS(.write = true, .ahead = true, .mark = true), &unit),
 			 HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, true));
 	write_all(env.file);
@@ -402,7 +405,7 @@ static void test_fault_around(void **state)
 
 	env_start(&env, 8, 1, BYTES(8));
 	assert_false(around(env.file, 0, &unit));
-	bring(env.file, P(1), HM_ACCESS_AHEAD);
+	bring(env.file, P(1), HM_ACCESS(.ahead = true));
 	assert_false(around(env.file, P(2), &unit));
 	assert_true(around(env.file, P(1) + 3, &unit));
 	assert_int_equal(unit.pgoff, P(1));
@@ -413,7 +416,7 @@ static void test_fault_around(void **state)
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), 0);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_HITS), 0);
 
-	bring(env.file, P(2), HM_ACCESS_AHEAD | HM_ACCESS_MARK);
+	bring(env.file, P(2), HM_ACCESS(.ahead = true, .mark = true));
 	assert_false(around(env.file, P(2), &unit));
 	unit = touch(env.file, P(2), HM_ACCESS_READ);
 	assert_int_equal(unit.hints, HM_HINT_READAHEAD);
@@ -434,7 +437,7 @@ static void test_fault_around(void **state)
 	assert_true(around(env.file, P(4), &unit));
 	assert_int_equal(state_of(env.file, P(4)), HM_DIRTY);
 	/* One base page of a split block; the next one is not there. */
-	bring(env.file, P(5) + 1, HM_ACCESS_BASE);
+	bring(env.file, P(5) + 1, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_true(around(env.file, P(5) + 1, &unit));
 	assert_int_equal(unit.npages, 1);
 	assert_false(around(env.file, P(5) + 2, &unit));
@@ -450,9 +453,9 @@ static void test_fault_around_row(void **state)
 
 	env_start(&env, 8, 1, BYTES(8));
 	for (i = 1; i <= 5; i++)
-		bring(env.file, P(2) + i, HM_ACCESS_BASE | HM_ACCESS_AHEAD);
-	bring(env.file, P(2) + 6, HM_ACCESS_BASE | HM_ACCESS_AHEAD | HM_ACCESS_MARK);
-	bring(env.file, P(1) + BLOCK - 1, HM_ACCESS_BASE);
+		bring(env.file, P(2) + i, HM_ACCESS(.size = HM_SIZE_BASE, .ahead = true));
+	bring(env.file, P(2) + 6, HM_ACCESS(.size = HM_SIZE_BASE, .ahead = true, .mark = true));
+	bring(env.file, P(1) + BLOCK - 1, HM_ACCESS(.size = HM_SIZE_BASE));
 	first = 0;
 	last = ~0ull;
 	assert_true(hm_fault_around(env.file, P(2) + 3, &first, &last, &unit));
@@ -468,8 +471,8 @@ static void test_fault_around_row(void **state)
 	assert_true(hm_fault_around(env.file, P(2) + 3, &first, &last, &unit));
 	assert_int_equal(first, P(2) + 2);
 	assert_int_equal(last, P(2) + 3);
-	bring(env.file, top, HM_ACCESS_BASE);
-	bring(env.file, top + 1, HM_ACCESS_BASE);
+	bring(env.file, top, HM_ACCESS(.size = HM_SIZE_BASE));
+	bring(env.file, top + 1, HM_ACCESS(.size = HM_SIZE_BASE));
 	first = 0;
 	last = ~0ull;
 	assert_true(hm_fault_around(env.file, top, &first, &last, &unit));
@@ -523,9 +526,9 @@ static void test_frame_offsets(void **state)
 	env_start(&env, 8, 1, BYTES(8));
 	huge = bring(env.file, 0, HM_ACCESS_READ);
 	assert_int_equal(hm_frame_offset(env.cache, huge.frame), huge.frame * BYTES(1));
-	first = bring(env.file, P(1), HM_ACCESS_BASE);
+	first = bring(env.file, P(1), HM_ACCESS(.size = HM_SIZE_BASE));
 	for (i = 1; i < HM_BLOCK_PAGES; i++) {
-		last = bring(env.file, P(1) + i, HM_ACCESS_BASE);
+		last = bring(env.file, P(1) + i, HM_ACCESS(.size = HM_SIZE_BASE));
 		/* Read together, they lie together. */
 		assert_int_equal(hm_frame_offset(env.cache, last.frame),
 				 hm_frame_offset(env.cache, first.frame) + i * HM_PAGE_SIZE);

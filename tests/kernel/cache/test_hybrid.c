@@ -2,7 +2,8 @@
 /* Hybrid page sizes: what a miss brings in where the core chooses. */
 #include "common.h"
 
-#define AUTO ((u32)HM_ACCESS_AUTO)
+#define AUTO HM_ACCESS(.size = HM_SIZE_AUTO)
+#define AUTO_AND(...) HM_ACCESS(.size = HM_SIZE_AUTO, __VA_ARGS__)
 
 /* A program that touches pages, and the engine under it. */
 struct reader {
@@ -30,7 +31,7 @@ static void count(struct reader *r, const struct hm_unit *unit)
 	r->huge += unit->npages > 1;
 }
 
-static void read_ahead(struct reader *r, u64 page, u32 access)
+static void read_ahead(struct reader *r, u64 page, struct hm_access access)
 {
 	struct hm_promotion p = {};
 	struct hm_plan plan;
@@ -46,11 +47,13 @@ static void read_ahead(struct reader *r, u64 page, u32 access)
 		r->behind = plan.behind_end;
 		write_range(r->env.file, plan.behind_start, plan.behind_end);
 	}
+	access = plan.access;
+	access.ahead = true;
 	for (at = plan.start; at < plan.end; at = unit.pgoff + unit.npages) {
-		u32 mark = at == plan.mark ? HM_ACCESS_MARK : 0;
 		enum hm_outcome out;
 
-		out = fault(r->env.file, at, plan.access | HM_ACCESS_AHEAD | mark, &unit);
+		access.mark = at == plan.mark;
+		out = fault(r->env.file, at, access, &unit);
 		if (out == HM_NO_FRAME) {
 			hm_readahead_stopped(r->env.file, &plan, at);
 			break;
@@ -67,7 +70,7 @@ static void read_ahead(struct reader *r, u64 page, u32 access)
 }
 
 /* Returns the size of the unit, in pages. */
-static u32 read_page(struct reader *r, u64 page, u32 access)
+static u32 read_page(struct reader *r, u64 page, struct hm_access access)
 {
 	struct hm_unit unit;
 	enum hm_outcome out;
@@ -75,7 +78,7 @@ static u32 read_page(struct reader *r, u64 page, u32 access)
 	while ((out = fault(r->env.file, page, access, &unit)) == HM_NO_FRAME)
 		evict(r->env.cache, HM_HUGE, 1);
 	if (out == HM_FILL) {
-		assert_false(hm_fill_done(&unit, 0, access & HM_ACCESS_WRITE));
+		assert_false(hm_fill_done(&unit, 0, access.write));
 		count(r, &unit);
 		r->misses++;
 	} else {
@@ -101,16 +104,19 @@ static void test_classes(void **state)
 
 	start(&r, 64, 100);
 	assert_int_equal(read_page(&r, P(3) + 1, HM_ACCESS_READ), BLOCK);
-	assert_int_equal(read_page(&r, P(5) + 1, HM_ACCESS_BASE), 1);
+	assert_int_equal(read_page(&r, P(5) + 1, HM_ACCESS(.size = HM_SIZE_BASE)), 1);
 	assert_int_equal(read_page(&r, P(7) + 1, AUTO), 1);
-	assert_int_equal(read_page(&r, P(50) + 1, AUTO | HM_ACCESS_BASE | HM_ACCESS_SEQUENTIAL), 1);
-	assert_int_equal(read_page(&r, P(70) + 1, AUTO | HM_ACCESS_SEQUENTIAL), BLOCK);
+	assert_int_equal(
+		read_page(&r, P(50) + 1,
+			  HM_ACCESS(.size = HM_SIZE_AUTO_BASE, .order = HM_ORDER_SEQUENTIAL)),
+		1);
+	assert_int_equal(read_page(&r, P(70) + 1, AUTO_AND(.order = HM_ORDER_SEQUENTIAL)), BLOCK);
 	/* What is there is there. */
 	assert_int_equal(read_page(&r, P(3) + 5, AUTO), BLOCK);
 	assert_int_equal(read_page(&r, P(7) + 2, HM_ACCESS_READ), 1);
-	assert_int_equal(read_page(&r, P(7) + 3, AUTO | HM_ACCESS_SEQUENTIAL), 1);
+	assert_int_equal(read_page(&r, P(7) + 3, AUTO_AND(.order = HM_ORDER_SEQUENTIAL)), 1);
 	/* The block with the end of the store. */
-	assert_int_equal(read_page(&r, P(100), AUTO | HM_ACCESS_SEQUENTIAL), 1);
+	assert_int_equal(read_page(&r, P(100), AUTO_AND(.order = HM_ORDER_SEQUENTIAL)), 1);
 	end(&r);
 }
 
@@ -122,18 +128,21 @@ static void test_said(void **state)
 	u32 i;
 
 	start(&r, 64, 100);
-	assert_int_equal(read_page(&r, P(3) + 1, AUTO | HM_ACCESS_HUGE), BLOCK);
-	assert_int_equal(read_page(&r, P(7) + 1, AUTO | HM_ACCESS_HUGE | HM_ACCESS_RANDOM), BLOCK);
-	assert_int_equal(read_page(&r, P(9) + 1, AUTO | HM_ACCESS_HUGE | HM_ACCESS_BASE), 1);
+	assert_int_equal(read_page(&r, P(3) + 1, AUTO_AND(.promote = true)), BLOCK);
+	assert_int_equal(read_page(&r, P(7) + 1,
+				   AUTO_AND(.promote = true, .order = HM_ORDER_RANDOM)),
+			 BLOCK);
+	assert_int_equal(
+		read_page(&r, P(9) + 1, HM_ACCESS(.size = HM_SIZE_AUTO_BASE, .promote = true)), 1);
 	/* A stream up to the block before: without a word, the next page would come as a block. */
 	for (i = 4; i; i--)
 		hm_readahead(r.env.file, P(50) - i, AUTO, &plan);
-	assert_int_equal(read_page(&r, P(50), AUTO | HM_ACCESS_RANDOM), 1);
+	assert_int_equal(read_page(&r, P(50), AUTO_AND(.order = HM_ORDER_RANDOM)), 1);
 	for (i = 4; i; i--)
 		hm_readahead(r.env.file, P(60) - i, AUTO, &plan);
 	assert_int_equal(read_page(&r, P(60), AUTO), BLOCK);
 	/* A block of which something is cached in base pages stays so, for now. */
-	assert_int_equal(read_page(&r, P(50) + 1, AUTO | HM_ACCESS_HUGE), 1);
+	assert_int_equal(read_page(&r, P(50) + 1, AUTO_AND(.promote = true)), 1);
 	end(&r);
 }
 
@@ -145,11 +154,12 @@ static void test_ahead_alone(void **state)
 	start(&r, 64, 100);
 	read_page(&r, P(3) - 2, AUTO);
 	read_page(&r, P(3) - 1, AUTO);
-	assert_int_equal(bring(r.env.file, P(3), AUTO | HM_ACCESS_AHEAD).npages, 1);
-	assert_int_equal(
-		bring(r.env.file, P(4), AUTO | HM_ACCESS_AHEAD | HM_ACCESS_SEQUENTIAL).npages,
-		BLOCK);
-	assert_int_equal(bring(r.env.file, P(5), AUTO | HM_ACCESS_AHEAD | HM_ACCESS_HUGE).npages,
+	assert_int_equal(bring(r.env.file, P(3), AUTO_AND(.ahead = true)).npages, 1);
+	assert_int_equal(bring(r.env.file, P(4),
+			       AUTO_AND(.ahead = true, .order = HM_ORDER_SEQUENTIAL))
+				 .npages,
+			 BLOCK);
+	assert_int_equal(bring(r.env.file, P(5), AUTO_AND(.ahead = true, .promote = true)).npages,
 			 BLOCK);
 	end(&r);
 }
@@ -213,12 +223,12 @@ static void test_stream(void **state)
 static void test_first_block(void **state)
 {
 	const struct {
-		u32 util, access;
-		bool promoted;
+		u32 util;
+		bool write, promoted;
 	} tries[] = {
-		{ 90, HM_ACCESS_READ, true },
-		{ 90, HM_ACCESS_WRITE, false },
-		{ 0, HM_ACCESS_READ, false },
+		{ 90, false, true },
+		{ 90, true, false },
+		{ 0, false, false },
 	};
 	struct hm_promotion p;
 	struct reader r;
@@ -229,7 +239,7 @@ static void test_first_block(void **state)
 		start(&r, 64, 100);
 		r.env.cache->opts.promote_util = tries[i].util;
 		for (page = P(3); page < P(3) + BLOCK * 7 / 16; page++)
-			read_page(&r, page, AUTO | tries[i].access);
+			read_page(&r, page, AUTO_AND(.write = tries[i].write));
 		promoted = hm_promote_pick(r.env.cache, &p) && !hm_promote_begin(&p, false);
 		assert_int_equal(promoted, tries[i].promoted);
 		if (promoted) {
@@ -247,14 +257,14 @@ static void test_first_block(void **state)
 static void test_first_of_file(void **state)
 {
 	const struct {
-		u32 access;
+		bool write;
 		u64 before; /* a page that was stored to before */
 		enum hm_promote_result why;
 	} tries[] = {
-		{ HM_ACCESS_READ, 0, HM_PROMOTE_OK },
-		{ HM_ACCESS_WRITE, 0, HM_PROMOTE_OK },
-		{ HM_ACCESS_READ, BLOCK - 1, HM_PROMOTE_DIRTY },
-		{ HM_ACCESS_WRITE, BLOCK - 1, HM_PROMOTE_DIRTY },
+		{ false, 0, HM_PROMOTE_OK },
+		{ true, 0, HM_PROMOTE_OK },
+		{ false, BLOCK - 1, HM_PROMOTE_DIRTY },
+		{ true, BLOCK - 1, HM_PROMOTE_DIRTY },
 	};
 	struct hm_promotion p;
 	struct reader r;
@@ -264,16 +274,17 @@ static void test_first_of_file(void **state)
 		start(&r, 64, 100);
 		r.env.cache->opts.promote_util = 90;
 		if (tries[i].before)
-			read_page(&r, tries[i].before, AUTO | HM_ACCESS_WRITE);
+			read_page(&r, tries[i].before, AUTO_AND(.write = true));
 		for (page = 0; page < BLOCK / 8 + 2; page++)
-			read_page(&r, page, AUTO | tries[i].access);
+			read_page(&r, page, AUTO_AND(.write = tries[i].write));
 		assert_true(hm_promote_pick(r.env.cache, &p));
 		assert_int_equal(hm_promote_begin(&p, false), tries[i].why);
 		if (!tries[i].why) {
 			assert_int_equal(p.unit.pgoff, 0);
 			assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 			hm_promote_commit(&p);
-			assert_int_equal(read_page(&r, BLOCK, AUTO | tries[i].access), BLOCK);
+			assert_int_equal(read_page(&r, BLOCK, AUTO_AND(.write = tries[i].write)),
+					 BLOCK);
 		}
 		end(&r);
 	}
@@ -416,7 +427,7 @@ static void test_write_behind(void **state)
 
 	start(&r, 64, 200);
 	for (page = P(10); page < P(30); page++)
-		read_page(&r, page, AUTO | HM_ACCESS_WRITE);
+		read_page(&r, page, AUTO_AND(.write = true));
 	assert_true(r.behind >= P(28));
 	assert_int_equal(hm_cache_count(r.env.cache, HM_C_WRITTEN), r.behind - P(10));
 	end(&r);
@@ -430,12 +441,12 @@ static void test_whole_again(void **state)
 	start(&r, 64, 200);
 	read_page(&r, P(10), AUTO);
 	drop(r.env.file, 0, ~0ull, false);
-	assert_int_equal(read_page(&r, P(10) + 1, AUTO | HM_ACCESS_SEQUENTIAL), BLOCK);
+	assert_int_equal(read_page(&r, P(10) + 1, AUTO_AND(.order = HM_ORDER_SEQUENTIAL)), BLOCK);
 	assert_int_equal(hm_cache_count(r.env.cache, HM_C_JOINS), 1);
 	end(&r);
 }
 
-static void scan(struct reader *r, u64 blocks, u32 access)
+static void scan(struct reader *r, u64 blocks, struct hm_access access)
 {
 	u64 page;
 
@@ -532,10 +543,10 @@ static void test_new_block_stays(void **state)
 	start(&r, 16, 100);
 	other = env_open(&r.env, BYTES(6));
 	for (page = P(20); page < P(30); page++)
-		read_page(&r, page, HM_ACCESS_BASE);
+		read_page(&r, page, HM_ACCESS(.size = HM_SIZE_BASE));
 	hm_cache_tick(r.env.cache, 500);
 	r.env.file = other;
-	assert_int_equal(read_page(&r, P(3), AUTO | HM_ACCESS_SEQUENTIAL), BLOCK);
+	assert_int_equal(read_page(&r, P(3), AUTO_AND(.order = HM_ORDER_SEQUENTIAL)), BLOCK);
 	hm_cache_tick(r.env.cache, 510);
 	r.misses = 0;
 	for (page = P(3); page < P(3) + 4; page++) {

@@ -19,7 +19,7 @@ static void test_nodes_on_demand(void **state)
 	assert_int_equal(hm_fault(env.file, pgoff, HM_ACCESS_READ, &unit), HM_NO_NODE);
 	assert_int_equal(unit.err, HM_NODE_LEAF);
 	add_node(env.file, pgoff, HM_NODE_LEAF, NULL, NULL);
-	assert_int_equal(hm_fault(env.file, pgoff, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
+	assert_int_equal(hm_fault(env.file, pgoff, HM_ACCESS(.size = HM_SIZE_BASE), &unit),
 			 HM_NO_NODE);
 	assert_int_equal(unit.err, HM_NODE_BASE);
 	/* No base node is needed for a whole block. */
@@ -42,7 +42,7 @@ static void test_node_brought_twice(void **state)
 	u32 kind;
 
 	env_start(&env, 8, 1, BYTES(4));
-	fault(env.file, 0, HM_ACCESS_READ | HM_ACCESS_BASE, &unit);
+	fault(env.file, 0, HM_ACCESS(.size = HM_SIZE_BASE), &unit);
 	assert_false(hm_fill_done(&unit, 0, false));
 	for (kind = HM_NODE_DIR; kind <= HM_NODE_BASE; kind++) {
 		void *mem = calloc(1, hm_node_bytes((enum hm_node_kind)kind));
@@ -65,7 +65,7 @@ static void test_nodes_come_back(void **state)
 
 	env_start(&env, 8, 1, BYTES(4));
 	file = env_open(&env, FILE_MAX);
-	bring(file, 1, HM_ACCESS_BASE); /* dir, leaf, base */
+	bring(file, 1, HM_ACCESS(.size = HM_SIZE_BASE)); /* dir, leaf, base */
 	bring(file, P(HM_NODE_SLOTS), HM_ACCESS_READ); /* leaf */
 	bring(file, LAST_PAGE - HM_BLOCK_PAGES, HM_ACCESS_READ); /* dir, leaf */
 	drop(file, 0, ~0ull, true);
@@ -186,7 +186,7 @@ static void test_split(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(4));
-	unit = bring(env.file, P(1) + 3, HM_ACCESS_BASE);
+	unit = bring(env.file, P(1) + 3, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(unit.npages, 1);
 	assert_int_equal(unit.pgoff, P(1) + 3);
 	assert_true(hm_frame_is_base(env.cache, unit.frame));
@@ -200,7 +200,7 @@ static void test_split(void **state)
 	unit = bring(env.file, P(2), HM_ACCESS_READ);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	/* A fault for a base page finds the huge unit that is there. */
-	unit = touch(env.file, P(2) + 7, HM_ACCESS_BASE);
+	unit = touch(env.file, P(2) + 7, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	env_end(&env);
 }
@@ -215,8 +215,8 @@ static void test_join(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(4));
-	bring(env.file, P(1), HM_ACCESS_BASE);
-	bring(env.file, P(1) + BLOCK - 1, HM_ACCESS_BASE | HM_ACCESS_WRITE);
+	bring(env.file, P(1), HM_ACCESS(.size = HM_SIZE_BASE));
+	bring(env.file, P(1) + BLOCK - 1, HM_ACCESS(.size = HM_SIZE_BASE, .write = true));
 	drop(env.file, P(1), P(1) + 1, false);
 	unit = bring(env.file, P(1) + 1, HM_ACCESS_READ);
 	assert_int_equal(unit.npages, 1);
@@ -226,11 +226,12 @@ static void test_join(void **state)
 
 	assert_int_equal(drop(env.file, P(1), P(2), true), 2);
 	/* A fault for a base page leaves it split. */
-	unit = bring(env.file, P(1) + 1, HM_ACCESS_BASE);
+	unit = bring(env.file, P(1) + 1, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_JOINS), 0);
 	drop(env.file, P(1), P(2), true);
 	/* Nor does a look at what is cached join it. */
-	assert_int_equal(hm_fault(env.file, P(1) + 1, HM_ACCESS_CACHED, &unit), HM_MISS);
+	assert_int_equal(hm_fault(env.file, P(1) + 1, HM_ACCESS(.cached_only = true), &unit),
+			 HM_MISS);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_JOINS), 0);
 	unit = bring(env.file, P(1) + 1, HM_ACCESS_WRITE);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
@@ -241,7 +242,7 @@ static void test_join(void **state)
 	/* Its data is found by the walk, as one unit, and it can split again. */
 	assert_int_equal(write_all(env.file), 1);
 	drop(env.file, P(1), P(2), false);
-	unit = bring(env.file, P(1) + 1, HM_ACCESS_BASE | HM_ACCESS_WRITE);
+	unit = bring(env.file, P(1) + 1, HM_ACCESS(.size = HM_SIZE_BASE, .write = true));
 	assert_int_equal(unit.npages, 1);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_SPLITS), 2);
 	env_end(&env);
@@ -254,7 +255,8 @@ static void test_no_join_while_filling(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(4));
-	assert_int_equal(fault(env.file, P(1) + 2, HM_ACCESS_BASE, &filling), HM_FILL);
+	assert_int_equal(fault(env.file, P(1) + 2, HM_ACCESS(.size = HM_SIZE_BASE), &filling),
+			 HM_FILL);
 	unit = bring(env.file, P(1) + 6, HM_ACCESS_READ);
 	assert_int_equal(unit.npages, 1);
 	assert_false(hm_fill_done(&filling, 0, false));
@@ -327,7 +329,7 @@ static void test_holes(void **state)
 	assert_true(hm_needs_alloc(env.file, P(2)));
 	/* Split: page by page, as far as it was known when the node came. */
 	add_node(env.file, P(2), HM_NODE_BASE, NULL, in_block);
-	assert_int_equal(fault(env.file, P(2) + 5, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
+	assert_int_equal(fault(env.file, P(2) + 5, HM_ACCESS(.size = HM_SIZE_BASE), &unit),
 			 HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, false));
 	assert_false(hm_needs_alloc(env.file, P(2) + 4));
@@ -360,7 +362,7 @@ static void test_holes(void **state)
 	hm_file_set_zero_fill(env.file, P(5), BLOCK, true);
 	hm_file_set_allocated(env.file, P(5), BLOCK);
 	add_node(env.file, P(5), HM_NODE_BASE, NULL, NULL);
-	assert_int_equal(fault(env.file, P(5) + 1, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
+	assert_int_equal(fault(env.file, P(5) + 1, HM_ACCESS(.size = HM_SIZE_BASE), &unit),
 			 HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, false));
 	assert_true(hm_is_zero_fill(env.file, P(5)));
@@ -385,12 +387,13 @@ static void test_hollow_parts(void **state)
 	hm_file_set_zero_fill(env.file, P(2) + 1, 1, false);
 	assert_false(hm_is_zero_fill(env.file, P(2)));
 	/* Split: page by page, over the border of a block. */
-	bring(env.file, P(3) + 1, HM_ACCESS_BASE);
+	bring(env.file, P(3) + 1, HM_ACCESS(.size = HM_SIZE_BASE));
 	hm_file_set_zero_fill(env.file, P(3) + 2, BLOCK, true);
 	assert_false(hm_is_zero_fill(env.file, P(3)));
 	assert_true(hm_is_zero_fill(env.file, P(3) + 2));
 	assert_true(hm_is_zero_fill(env.file, P(4) - 1));
-	assert_int_equal(fault(env.file, P(3) + 3, HM_ACCESS_BASE, &unit), HM_ZERO);
+	assert_int_equal(fault(env.file, P(3) + 3, HM_ACCESS(.size = HM_SIZE_BASE), &unit),
+			 HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, false));
 	env_end(&env);
 }
@@ -426,7 +429,9 @@ static void test_hollow(void **state)
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FILLS), 1);
 
 	/* A split: one page is written, the others still hold nothing. */
-	assert_int_equal(fault(env.file, P(3), HM_ACCESS_BASE | HM_ACCESS_WRITE, &unit), HM_ZERO);
+	assert_int_equal(fault(env.file, P(3), HM_ACCESS(.size = HM_SIZE_BASE, .write = true),
+			       &unit),
+			 HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, true));
 	assert_true(hm_is_zero_fill(env.file, P(3)));
 	write_all(env.file);
@@ -442,7 +447,8 @@ static void test_hollow(void **state)
 
 	/* A split that is joined without a write is hollow as before. */
 	drop(env.file, P(2), P(3), false);
-	assert_int_equal(fault(env.file, P(2) + 1, HM_ACCESS_BASE, &unit), HM_ZERO);
+	assert_int_equal(fault(env.file, P(2) + 1, HM_ACCESS(.size = HM_SIZE_BASE), &unit),
+			 HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, false));
 	drop(env.file, P(2), P(3), false);
 	assert_int_equal(fault(env.file, P(2), HM_ACCESS_READ, &unit), HM_ZERO);
@@ -453,7 +459,8 @@ static void test_hollow(void **state)
 	drop(env.file, 0, ~0ull, true);
 	hm_file_set_zero_fill(env.file, P(2), BLOCK, false);
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
-		assert_int_equal(fault(env.file, P(2) + i, HM_ACCESS_BASE, &unit) == HM_FILL &&
+		assert_int_equal(fault(env.file, P(2) + i, HM_ACCESS(.size = HM_SIZE_BASE),
+				       &unit) == HM_FILL &&
 					 !hm_fill_done(&unit, 0, false),
 				 true);
 	env_end(&env);
@@ -478,7 +485,7 @@ static void test_node_of_another_size(void **state)
 				      NULL, NULL));
 	/* Of the right size, but from before the holes. */
 	assert_true(hm_file_add_node(env.file, P(1), HM_NODE_BASE, mem, BYTES(2), NULL, none));
-	assert_int_equal(fault(env.file, P(1) + 2, HM_ACCESS_READ | HM_ACCESS_BASE, &unit),
+	assert_int_equal(fault(env.file, P(1) + 2, HM_ACCESS(.size = HM_SIZE_BASE), &unit),
 			 HM_FILL);
 	assert_true(hm_needs_alloc(env.file, P(1) + 2));
 	assert_false(hm_fill_done(&unit, 0, false));
@@ -505,11 +512,12 @@ static void test_set_hollow(void **state)
 	assert_int_equal(fault(env.file, P(HM_NODE_SLOTS), HM_ACCESS_READ, &unit), HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, false));
 	/* Split while hollow, then told that it holds data: all pages. */
-	assert_int_equal(fault(env.file, P(1), HM_ACCESS_BASE, &unit), HM_ZERO);
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS(.size = HM_SIZE_BASE), &unit), HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, false));
 	drop(env.file, P(1), P(2), true);
 	hm_file_set_zero_fill(env.file, P(1), BLOCK, false);
-	assert_int_equal(fault(env.file, P(1) + 1, HM_ACCESS_BASE, &unit), HM_FILL);
+	assert_int_equal(fault(env.file, P(1) + 1, HM_ACCESS(.size = HM_SIZE_BASE), &unit),
+			 HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, false));
 	env_end(&env);
 }

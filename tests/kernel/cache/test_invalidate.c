@@ -13,8 +13,8 @@ static void test_invalidate(void **state)
 	env_start(&env, 8, 1, BYTES(2 * HM_NODE_SLOTS));
 	bring(env.file, P(1), HM_ACCESS_READ);
 	bring(env.file, P(2), HM_ACCESS_WRITE);
-	bring(env.file, P(3) + 1, HM_ACCESS_BASE);
-	bring(env.file, P(3) + 2, HM_ACCESS_BASE | HM_ACCESS_WRITE);
+	bring(env.file, P(3) + 1, HM_ACCESS(.size = HM_SIZE_BASE));
+	bring(env.file, P(3) + 2, HM_ACCESS(.size = HM_SIZE_BASE, .write = true));
 	bring(env.file, P(HM_NODE_SLOTS), HM_ACCESS_READ);
 	assert_int_equal(drop(env.file, 0, P(1), true), 0);
 	assert_int_equal(drop(env.file, P(1), P(4), false), 2);
@@ -93,7 +93,7 @@ static void test_invalidate_kept(void **state)
 	/* What was known of it is known still: a touch, and the marker of a stream. */
 	bring(env.file, P(2), HM_ACCESS_READ);
 	touch(env.file, P(2), HM_ACCESS_READ);
-	bring(env.file, P(3), HM_ACCESS_AHEAD | HM_ACCESS_MARK);
+	bring(env.file, P(3), HM_ACCESS(.ahead = true, .mark = true));
 	for (pos = P(2); pos < P(4);) {
 		assert_int_equal(hm_invalidate(env.file, &pos, P(4), false, &unit), HM_INV_UNIT);
 		assert_false(hm_evict_done(&unit, HM_EVICT_BUSY));

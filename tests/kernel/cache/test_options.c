@@ -163,7 +163,7 @@ static void test_memory_is_enough(void **state)
 			audit(&env);
 			drop(env.file, 0, P(frames[i]), true);
 			for (last = 0; last < P(frames[i]); last++)
-				bring(env.file, last, HM_ACCESS_READ | HM_ACCESS_BASE);
+				bring(env.file, last, HM_ACCESS(.size = HM_SIZE_BASE));
 			env_end(&env);
 		}
 	}

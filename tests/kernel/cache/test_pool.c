@@ -111,21 +111,21 @@ static void test_carve(void **state)
 	u32 offline, i;
 
 	env_start(&env, 8, 1, BYTES(16));
-	first = bring(env.file, 0, HM_ACCESS_BASE);
+	first = bring(env.file, 0, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FRAMES_SPLIT), 1);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 7);
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), BLOCK - 1);
 	assert_int_equal(hm_cache_free_pages(env.cache), 8 * BLOCK - 1);
 	assert_int_equal(hm_cache_huge_pages(env.cache), 0);
-	bring(env.file, P(9), 0);
+	bring(env.file, P(9), HM_ACCESS_READ);
 	assert_int_equal(hm_cache_huge_pages(env.cache), BLOCK);
 	for (i = 1; i < HM_BLOCK_PAGES; i++) {
-		unit = bring(env.file, i, HM_ACCESS_BASE);
+		unit = bring(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE));
 		assert_int_equal(hm_pool_container(env.cache, unit.frame),
 				 hm_pool_container(env.cache, first.frame));
 	}
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FRAMES_SPLIT), 1);
-	unit = bring(env.file, P(1), HM_ACCESS_BASE);
+	unit = bring(env.file, P(1), HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FRAMES_SPLIT), 2);
 	assert_int_not_equal(hm_pool_container(env.cache, unit.frame),
 			     hm_pool_container(env.cache, first.frame));
@@ -134,7 +134,7 @@ static void test_carve(void **state)
 	drop(env.file, P(1), P(1) + 1, false);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 6);
 	assert_int_equal(hm_cache_huge_pages(env.cache), BLOCK);
-	unit = bring(env.file, P(2), HM_ACCESS_BASE);
+	unit = bring(env.file, P(2), HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FRAMES_SPLIT), 2);
 	offline = hm_frame_offline(env.cache);
 	assert_int_not_equal(offline, HM_NO_FRAME_ID);
@@ -157,7 +157,7 @@ static void test_reform(void **state)
 
 	env_start(&env, 4, 2, BYTES(16));
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		unit = bring(env.file, i, HM_ACCESS_BASE);
+		unit = bring(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE));
 		first = hm_pool_container(env.cache, unit.frame);
 	}
 	for (i = HM_BLOCK_PAGES; i-- > 1;) {
@@ -168,15 +168,15 @@ static void test_reform(void **state)
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 4);
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 0);
 	for (i = 0; i < 3; i++)
-		assert_int_not_equal(bring(env.file, P(1) + P(i), 0).frame, first);
-	unit = bring(env.file, 0, HM_ACCESS_BASE);
+		assert_int_not_equal(bring(env.file, P(1) + P(i), HM_ACCESS_READ).frame, first);
+	unit = bring(env.file, 0, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(hm_pool_container(env.cache, unit.frame), first);
 	drop(env.file, 0, 1, false);
-	assert_int_equal(bring(env.file, P(4), 0).frame, first);
+	assert_int_equal(bring(env.file, P(4), HM_ACCESS_READ).frame, first);
 	/* It is huge memory now, as are those that have never been anything else. */
 	drop(env.file, P(1), P(5), false);
 	for (i = 0; i < 4; i++)
-		bring(env.file, P(1) + P(i), 0);
+		bring(env.file, P(1) + P(i), HM_ACCESS_READ);
 	env_end(&env);
 }
 
@@ -193,13 +193,13 @@ static void test_made_of_pages(void **state)
 	for (i = 0; i < 4; i++)
 		hm_frame_online(env.cache, offline[i], i == 1 || i == 2);
 	for (i = 0; i < 2; i++) {
-		unit = bring(env.file, P(i), HM_ACCESS_BASE);
+		unit = bring(env.file, P(i), HM_ACCESS(.size = HM_SIZE_BASE));
 		unit.frame = hm_pool_container(env.cache, unit.frame);
 		assert_true(unit.frame == offline[1] || unit.frame == offline[2]);
 		hm_pool_isolate(env.cache, unit.frame);
 	}
 	for (i = 0; i < 2; i++) {
-		unit = bring(env.file, P(2 + i), 0);
+		unit = bring(env.file, P(2 + i), HM_ACCESS_READ);
 		assert_true(unit.frame == offline[0] || unit.frame == offline[3]);
 	}
 	env_end(&env);
@@ -216,15 +216,15 @@ static void test_drain(void **state)
 	u32 huge;
 
 	env_start(&env, 8, 1, BYTES(16));
-	unit = bring(env.file, 0, HM_ACCESS_BASE);
-	bring(env.file, 1, HM_ACCESS_BASE);
+	unit = bring(env.file, 0, HM_ACCESS(.size = HM_SIZE_BASE));
+	bring(env.file, 1, HM_ACCESS(.size = HM_SIZE_BASE));
 	huge = hm_pool_container(env.cache, unit.frame);
 	hm_pool_isolate(env.cache, huge);
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 0);
 	hm_pool_isolate(env.cache, huge); /* twice does no harm */
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 0);
 	audit(&env);
-	other = bring(env.file, 2, HM_ACCESS_BASE);
+	other = bring(env.file, 2, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_not_equal(hm_pool_container(env.cache, other.frame), huge);
 	audit(&env);
 	drop(env.file, 1, 2, false);
@@ -236,8 +236,8 @@ static void test_drain(void **state)
 	/* Draining is over: carved again, it serves again. */
 	drop(env.file, 2, 3, false);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 8);
-	bring(env.file, 0, HM_ACCESS_BASE);
-	bring(env.file, 1, HM_ACCESS_BASE);
+	bring(env.file, 0, HM_ACCESS(.size = HM_SIZE_BASE));
+	bring(env.file, 1, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), BLOCK - 2);
 	/* Not a carved frame: nothing happens. */
 	unit = bring(env.file, P(1), HM_ACCESS_READ);
@@ -255,7 +255,7 @@ static void test_drain_full(void **state)
 
 	env_start(&env, 8, 1, BYTES(16));
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
-		unit = bring(env.file, i, HM_ACCESS_BASE);
+		unit = bring(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE));
 	hm_pool_isolate(env.cache, hm_pool_container(env.cache, unit.frame));
 	audit(&env);
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
@@ -274,7 +274,7 @@ static void test_partial_list(void **state)
 
 	env_start(&env, 8, 1, BYTES(16));
 	for (i = 0; i < 4 * HM_BLOCK_PAGES; i++)
-		bring(env.file, i, HM_ACCESS_BASE);
+		bring(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE));
 	for (i = 0; i < 4; i++)
 		drop(env.file, P(i), P(i) + 2, false);
 	audit(&env);
@@ -287,7 +287,7 @@ static void test_partial_list(void **state)
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 7);
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 2);
 	for (i = 0; i < 2; i++)
-		bring(env.file, P(1) + i, HM_ACCESS_BASE);
+		bring(env.file, P(1) + i, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 0);
 	env_end(&env);
 }
@@ -301,15 +301,15 @@ static void test_carve_own(void **state)
 
 	env_start(&env, 16, 2, BYTES(32));
 	hm_test_cpu = 0;
-	a = bring(env.file, 0, HM_ACCESS_BASE);
+	a = bring(env.file, 0, HM_ACCESS(.size = HM_SIZE_BASE));
 	hm_test_cpu = 1;
-	b = bring(env.file, 1, HM_ACCESS_BASE);
+	b = bring(env.file, 1, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(home(&env, a.frame), 0);
 	assert_int_equal(home(&env, b.frame), 1);
 	for (i = 2; i < 8 * BLOCK + 1; i++)
-		b = bring(env.file, i, HM_ACCESS_BASE);
+		b = bring(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(home(&env, b.frame), 1);
-	b = bring(env.file, i, HM_ACCESS_BASE);
+	b = bring(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(hm_pool_container(env.cache, a.frame),
 			 hm_pool_container(env.cache, b.frame));
 	env_end(&env);
@@ -323,9 +323,9 @@ static void test_steal_base(void **state)
 
 	env_start(&env, 8, 2, BYTES(16));
 	hm_test_cpu = 0;
-	a = bring(env.file, 0, HM_ACCESS_BASE);
+	a = bring(env.file, 0, HM_ACCESS(.size = HM_SIZE_BASE));
 	hm_test_cpu = 1;
-	b = bring(env.file, 1, HM_ACCESS_BASE);
+	b = bring(env.file, 1, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(hm_pool_container(env.cache, a.frame),
 			 hm_pool_container(env.cache, b.frame));
 	assert_int_equal(home(&env, b.frame), 0);
@@ -342,9 +342,10 @@ static void test_reserve(void **state)
 	env_start(&env, 128, 2, BYTES(256)); /* a reserve of 4 */
 	assert_int_equal(env.cache->reserve, 4);
 	for (i = 0; i < 124; i++)
-		bring(env.file, P(i), HM_ACCESS_AHEAD);
-	assert_int_equal(fault(env.file, P(124), HM_ACCESS_AHEAD, &unit), HM_NO_FRAME);
-	assert_int_equal(fault(env.file, P(124), HM_ACCESS_AHEAD | HM_ACCESS_BASE, &unit),
+		bring(env.file, P(i), HM_ACCESS(.ahead = true));
+	assert_int_equal(fault(env.file, P(124), HM_ACCESS(.ahead = true), &unit), HM_NO_FRAME);
+	assert_int_equal(fault(env.file, P(124), HM_ACCESS(.size = HM_SIZE_BASE, .ahead = true),
+			       &unit),
 			 HM_NO_FRAME);
 	for (; i < 128; i++)
 		bring(env.file, P(i), HM_ACCESS_READ);
@@ -365,13 +366,14 @@ static void test_random_use(void **state)
 
 	env_start(&env, 12, 3, BYTES(24));
 	for (i = 0; i < 20000; i++) {
-		u32 access, block;
+		struct hm_access access;
+		u32 block;
 		u64 pgoff;
 
 		seed = seed * 1664525u + 1013904223u;
 		block = (seed >> 8) % 24;
 		pgoff = P(block) + (seed >> 16) % 8;
-		access = (seed >> 28) & 3 ? HM_ACCESS_BASE : HM_ACCESS_READ;
+		access = (seed >> 28) & 3 ? HM_ACCESS(.size = HM_SIZE_BASE) : HM_ACCESS_READ;
 		hm_test_cpu = (seed >> 20) % 3;
 		if ((seed >> 24) % 5 == 0) {
 			drop(env.file, P(block), P(block + 1), true);

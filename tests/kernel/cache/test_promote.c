@@ -2,7 +2,8 @@
 /* Promotion: from base pages to one huge unit, with everything that can come between. */
 #include "common.h"
 
-#define AUTO ((u32)HM_ACCESS_AUTO)
+#define AUTO HM_ACCESS(.size = HM_SIZE_AUTO)
+#define AUTO_AND(...) HM_ACCESS(.size = HM_SIZE_AUTO, __VA_ARGS__)
 #define UTIL 75u
 #define LEAST ((UTIL * HM_BLOCK_PAGES + 99) / 100)
 #define FRAMES 24u
@@ -17,7 +18,7 @@ static void start(struct env *env)
 }
 
 /* The last @n pages of a block, from the end on: no stream. */
-static u32 fill(struct hm_file *file, u64 block, u32 n, u32 access)
+static u32 fill(struct hm_file *file, u64 block, u32 n, struct hm_access access)
 {
 	struct hm_unit unit;
 	u32 hints = 0, i;
@@ -26,7 +27,7 @@ static u32 fill(struct hm_file *file, u64 block, u32 n, u32 access)
 		assert_int_equal(fault(file, P(block + 1) - 1 - i, access, &unit), HM_FILL);
 		assert_int_equal(unit.npages, 1);
 		hints |= unit.hints;
-		hm_fill_done(&unit, 0, access & HM_ACCESS_WRITE);
+		hm_fill_done(&unit, 0, access.write);
 	}
 	return hints & HM_HINT_PROMOTE;
 }
@@ -75,7 +76,7 @@ static void test_offer(void **state)
 	start(&env);
 	assert_false(fill(env.file, 3, LEAST - 1, AUTO));
 	assert_false(hm_promote_pick(env.cache, &p));
-	assert_false(fill(env.file, 5, LEAST, HM_ACCESS_BASE));
+	assert_false(fill(env.file, 5, LEAST, HM_ACCESS(.size = HM_SIZE_BASE)));
 	assert_true(fill(env.file, 7, LEAST, AUTO));
 	fill(env.file, 9, LEAST + 1, AUTO);
 	assert_true(hm_promote_pick(env.cache, &p));
@@ -116,15 +117,15 @@ static void test_fair(void **state)
 	env_init(&env, &opts);
 	env_open(&env, BYTES(20));
 	other = env_open(&env, BYTES(20));
-	bring(env.file, P(11), 0);
-	bring(env.file, P(12), 0);
-	bring(other, P(11), 0);
+	bring(env.file, P(11), HM_ACCESS_READ);
+	bring(env.file, P(12), HM_ACCESS_READ);
+	bring(other, P(11), HM_ACCESS_READ);
 	fill(env.file, 3, LEAST, AUTO);
 	fill(other, 3, LEAST, AUTO);
 	next_is(&env, other);
 	next_is(&env, env.file);
 
-	fill(env.file, 5, LEAST, AUTO | HM_ACCESS_HIGH);
+	fill(env.file, 5, LEAST, AUTO_AND(.priority = HM_PRIORITY_HIGH));
 	fill(other, 5, LEAST, AUTO);
 	next_is(&env, env.file);
 	next_is(&env, other);
@@ -134,8 +135,8 @@ static void test_fair(void **state)
 	assert_int_not_equal(n, 0);
 	while (n-- > 0)
 		assert_ptr_equal(victims[n].unit.file, env.file);
-	bring(other, P(12), 0);
-	bring(other, P(13), 0);
+	bring(other, P(12), HM_ACCESS_READ);
+	bring(other, P(13), HM_ACCESS_READ);
 	fill(env.file, 7, LEAST, AUTO);
 	fill(other, 7, LEAST, AUTO);
 	next_is(&env, other);
@@ -152,16 +153,16 @@ static void test_asked(void **state)
 
 	start(&env);
 	fill(env.file, 3, 2, AUTO);
-	assert_true(touch(env.file, P(4) - 1, AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
+	assert_true(touch(env.file, P(4) - 1, AUTO_AND(.promote = true)).hints & HM_HINT_PROMOTE);
 	/* Once. */
-	assert_false(touch(env.file, P(4) - 1, AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
+	assert_false(touch(env.file, P(4) - 1, AUTO_AND(.promote = true)).hints & HM_HINT_PROMOTE);
 	begin(&env, &p);
 	assert_int_equal(p.unit.pgoff, P(3));
 	assert_int_equal(p.nmissing, HM_BLOCK_PAGES - 2);
 	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	hm_promote_commit(&p);
 	/* What is huge is not asked for, and a block that was is like others when it is gone. */
-	assert_false(touch(env.file, P(3), AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
+	assert_false(touch(env.file, P(3), AUTO_AND(.promote = true)).hints & HM_HINT_PROMOTE);
 	drop(env.file, P(3), P(4), false);
 	fill(env.file, 3, LEAST, AUTO);
 	drop(env.file, P(3), P(4) - LEAST / 2, false);
@@ -172,14 +173,14 @@ static void test_asked(void **state)
 	/* By who reads ahead, too, and with automatic promotion turned off. */
 	env.cache->opts.promote_util = 0;
 	fill(env.file, 5, 1, AUTO);
-	assert_int_equal(fault(env.file, P(6) - 1, AUTO | HM_ACCESS_HUGE | HM_ACCESS_AHEAD, &unit),
+	assert_int_equal(fault(env.file, P(6) - 1, AUTO_AND(.promote = true, .ahead = true), &unit),
 			 HM_HIT);
 	assert_true(unit.hints & HM_HINT_PROMOTE);
 	begin(&env, &p);
 	hm_promote_abort(&p, HM_PROMOTE_GONE);
 	/* Not where a block cannot be. */
 	bring(env.file, P(300), AUTO);
-	assert_false(touch(env.file, P(300), AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
+	assert_false(touch(env.file, P(300), AUTO_AND(.promote = true)).hints & HM_HINT_PROMOTE);
 	env_end(&env);
 }
 
@@ -191,24 +192,24 @@ static void test_kept(void **state)
 	u32 i;
 
 	start(&env);
-	fill(env.file, 3, 1, HM_ACCESS_BASE);
+	fill(env.file, 3, 1, HM_ACCESS(.size = HM_SIZE_BASE));
 	drop(env.file, P(4) - 1, P(4), false);
 	/* It has gone, and so has what was said of it. */
 	assert_true(fill(env.file, 3, LEAST, AUTO));
 	assert_true(hm_promote_pick(env.cache, &p));
 	hm_promote_abort(&p, HM_PROMOTE_GONE);
 
-	assert_false(fill(env.file, 7, 1, HM_ACCESS_BASE));
+	assert_false(fill(env.file, 7, 1, HM_ACCESS(.size = HM_SIZE_BASE)));
 	for (i = 0; i < HM_BLOCK_PAGES - 1; i++)
 		assert_false(bring(env.file, P(7) + i, AUTO).hints & HM_HINT_PROMOTE);
 	/* It was offered before that was said. */
 	fill(env.file, 9, HM_BLOCK_PAGES - 1, AUTO);
-	bring(env.file, P(9), HM_ACCESS_BASE);
+	bring(env.file, P(9), HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(p.unit.pgoff, P(9));
 	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_GONE);
 	/* Who says something else says it later. */
-	assert_true(touch(env.file, P(9), AUTO | HM_ACCESS_HUGE).hints & HM_HINT_PROMOTE);
+	assert_true(touch(env.file, P(9), AUTO_AND(.promote = true)).hints & HM_HINT_PROMOTE);
 	begin(&env, &p);
 	hm_promote_abort(&p, HM_PROMOTE_GONE);
 	env_end(&env);
@@ -387,7 +388,7 @@ static void test_pinned(void **state)
 	touch(env.file, P(4) - 1, HM_ACCESS_WRITE);
 	copy_all(&p);
 	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
-	assert_int_equal(fault(env.file, P(4) - 2, HM_ACCESS_READ | AUTO, &unit), HM_BUSY);
+	assert_int_equal(fault(env.file, P(4) - 2, AUTO, &unit), HM_BUSY);
 	assert_true(hm_promote_abort(&p, HM_PROMOTE_PINNED));
 	assert_int_equal(state_of(env.file, P(4) - 1), HM_DIRTY);
 	assert_int_equal(state_of(env.file, P(4) - 2), HM_CLEAN);
@@ -461,7 +462,7 @@ static void test_writing(void **state)
 	u64 pos = 0;
 
 	start(&env);
-	fill(env.file, 3, HM_BLOCK_PAGES, AUTO | HM_ACCESS_WRITE);
+	fill(env.file, 3, HM_BLOCK_PAGES, AUTO_AND(.write = true));
 	assert_int_equal(hm_writeback(env.file, &pos, ~0ull, 1, true, &run), HM_WB_RUN);
 	begin(&env, &p);
 	assert_int_equal(copy_all(&p), 0);
@@ -531,7 +532,7 @@ static void test_sync(void **state)
 	u64 pos = 0;
 
 	start(&env);
-	fill(env.file, 3, HM_BLOCK_PAGES, AUTO | HM_ACCESS_WRITE);
+	fill(env.file, 3, HM_BLOCK_PAGES, AUTO_AND(.write = true));
 	begin(&env, &p);
 	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	assert_int_equal(hm_writeback(env.file, &pos, ~0ull, 1, true, &run), HM_WB_BUSY);
@@ -554,7 +555,7 @@ static void test_cold(void **state)
 	u32 i;
 
 	start(&env);
-	assert_true(fill(env.file, 3, LEAST, AUTO | HM_ACCESS_AHEAD));
+	assert_true(fill(env.file, 3, LEAST, AUTO_AND(.ahead = true)));
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_COLD);
 	assert_int_equal(not_promoted(&env, HM_C_NOT_PROMOTED), 1);
@@ -569,7 +570,7 @@ static void test_cold(void **state)
 	begin(&env, &p);
 	hm_promote_abort(&p, HM_PROMOTE_GONE);
 	/* Not for ever again and again, but a touch of one finds it. */
-	fill(env.file, 5, HM_BLOCK_PAGES, AUTO | HM_ACCESS_AHEAD);
+	fill(env.file, 5, HM_BLOCK_PAGES, AUTO_AND(.ahead = true));
 	for (i = 0; i < 4; i++) {
 		hm_cache_tick(env.cache, 20000 + i * 20000);
 		assert_true(hm_promote_pick(env.cache, &p));
@@ -734,13 +735,13 @@ static void test_keeps(void **state)
 	struct env env;
 
 	start(&env);
-	fill(env.file, 3, LEAST, AUTO | HM_ACCESS_LOW);
-	bring(env.file, P(3), AUTO | HM_ACCESS_LOW | HM_ACCESS_AHEAD | HM_ACCESS_MARK);
+	fill(env.file, 3, LEAST, AUTO_AND(.priority = HM_PRIORITY_LOW));
+	bring(env.file, P(3), AUTO_AND(.priority = HM_PRIORITY_LOW, .ahead = true, .mark = true));
 	begin(&env, &p);
 	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	hm_promote_commit(&p);
 	assert_true(touch(env.file, P(3) + 1, AUTO).hints & HM_HINT_READAHEAD);
-	assert_int_equal(hm_desc_of(env.cache, p.unit.frame)->priority, HM_ACCESS_LOW);
+	assert_int_equal(hm_desc_of(env.cache, p.unit.frame)->priority, HM_PRIORITY_LOW);
 	env_end(&env);
 }
 

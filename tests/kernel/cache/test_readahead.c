@@ -15,7 +15,7 @@ static void start(struct env *env, u32 window_blocks, u32 window_base, u64 block
 	env_open(env, BYTES(blocks));
 }
 
-static bool ask(struct hm_file *file, u64 pgoff, u32 access, struct hm_plan *plan)
+static bool ask(struct hm_file *file, u64 pgoff, struct hm_access access, struct hm_plan *plan)
 {
 	bool some = hm_readahead(file, pgoff, access, plan);
 
@@ -43,7 +43,7 @@ struct reader {
 	u64 longest; /* pages in one plan */
 };
 
-static void read_on(struct hm_file *file, struct reader *r, u32 access, u64 step)
+static void read_on(struct hm_file *file, struct reader *r, struct hm_access access, u64 step)
 {
 	struct hm_plan plan;
 
@@ -90,7 +90,7 @@ static void test_stream_of_base_pages(void **state)
 
 	start(&env, 16, 128, 70);
 	while (r.next < total)
-		read_on(env.file, &r, HM_ACCESS_READ | HM_ACCESS_BASE, 1);
+		read_on(env.file, &r, HM_ACCESS(.size = HM_SIZE_BASE), 1);
 	assert_int_equal(r.misses, 3);
 	assert_in_range(r.longest, 64, 128);
 	env_end(&env);
@@ -365,7 +365,7 @@ static void test_kinds_apart(void **state)
 	start(&env, 16, 512, 64);
 	assert_false(ask(env.file, P(4), HM_ACCESS_READ, &plan));
 	assert_false(ask(env.file, P(5), HM_ACCESS_READ, &plan));
-	assert_false(ask(env.file, P(6), HM_ACCESS_READ | HM_ACCESS_BASE, &plan));
+	assert_false(ask(env.file, P(6), HM_ACCESS(.size = HM_SIZE_BASE), &plan));
 	assert_true(ask(env.file, P(6), HM_ACCESS_READ, &plan));
 	assert_int_equal(plan.start, P(7));
 	env_end(&env);
@@ -378,11 +378,13 @@ static void test_sequential_hint(void **state)
 	struct env env;
 
 	start(&env, 16, 512, 64);
-	assert_true(
-		ask(env.file, P(7), HM_ACCESS_READ | HM_ACCESS_SEQUENTIAL | HM_ACCESS_LOW, &plan));
+	assert_true(ask(env.file, P(7),
+			HM_ACCESS(.order = HM_ORDER_SEQUENTIAL, .priority = HM_PRIORITY_LOW),
+			&plan));
 	assert_int_equal(plan.start, P(8));
 	assert_true(plan.end > plan.start);
-	assert_int_equal(plan.access, HM_ACCESS_LOW);
+	assert_int_equal(plan.access.priority, HM_PRIORITY_LOW);
+	assert_int_equal(plan.access.order, HM_ORDER_LEARN);
 	env_end(&env);
 }
 
@@ -395,8 +397,8 @@ static void test_switched_off(void **state)
 
 	start(&env, 0, 0, 64);
 	for (i = 0; i < 20; i++) {
-		assert_false(ask(env.file, P(i), HM_ACCESS_READ | HM_ACCESS_SEQUENTIAL, &plan));
-		assert_false(ask(env.file, P(30) + i, HM_ACCESS_READ | HM_ACCESS_BASE, &plan));
+		assert_false(ask(env.file, P(i), HM_ACCESS(.order = HM_ORDER_SEQUENTIAL), &plan));
+		assert_false(ask(env.file, P(30) + i, HM_ACCESS(.size = HM_SIZE_BASE), &plan));
 	}
 	env_end(&env);
 	/* Write-behind is another thing: it goes on. */
@@ -468,7 +470,7 @@ static void test_write_behind(void **state)
 		}
 		/* What is brought in ahead will be stored to. */
 		if (plan.end > plan.start)
-			assert_true(plan.access & HM_ACCESS_WRITE);
+			assert_true(plan.access.write);
 	}
 	assert_int_equal(behind, P(39));
 	env_end(&env);
@@ -485,7 +487,7 @@ static void test_reader_writes_nothing(void **state)
 	for (i = 3; i < 40; i++) {
 		ask(env.file, P(i), HM_ACCESS_READ, &plan);
 		assert_int_equal(plan.behind_start, plan.behind_end);
-		assert_false(plan.access & HM_ACCESS_WRITE);
+		assert_false(plan.access.write);
 	}
 	env_end(&env);
 }
@@ -500,7 +502,7 @@ static void test_write_behind_base(void **state)
 
 	start(&env, 16, 512, 128);
 	for (i = 5; i < 900; i++) {
-		ask(env.file, i, HM_ACCESS_WRITE | HM_ACCESS_BASE, &plan);
+		ask(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE, .write = true), &plan);
 		if (plan.behind_end == plan.behind_start)
 			continue;
 		assert_int_equal(plan.behind_start, behind);

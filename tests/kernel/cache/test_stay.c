@@ -133,7 +133,7 @@ static void test_ghosts(void **state)
 			 HM_Q_PROBATION);
 	drop(env.file, P(1), P(2), false);
 	/* The ghost of a block is not its first page's. */
-	bring(env.file, P(1), HM_ACCESS_BASE);
+	bring(env.file, P(1), HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 1);
 	drop(env.file, 0, ~0ull, true);
 	/* It fades when as many were evicted as the pool holds. */
@@ -170,10 +170,10 @@ static void test_priorities(void **state)
 	u32 i;
 
 	env_start(&env, 8, 1, BYTES(64));
-	bring(env.file, P(1), HM_ACCESS_READ | HM_ACCESS_HIGH);
+	bring(env.file, P(1), HM_ACCESS(.priority = HM_PRIORITY_HIGH));
 	for (i = 2; i < 6; i++)
 		bring(env.file, P(2 * i), HM_ACCESS_READ);
-	bring(env.file, P(20), HM_ACCESS_READ | HM_ACCESS_LOW);
+	bring(env.file, P(20), HM_ACCESS(.priority = HM_PRIORITY_LOW));
 	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
 	assert_int_equal(state_of(env.file, P(20)), HM_ABSENT);
 	for (i = 0; i < 4; i++) {
@@ -185,7 +185,7 @@ static void test_priorities(void **state)
 	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
 	assert_int_equal(state_of(env.file, P(1)), HM_ABSENT);
 	/* Touched while inactive, HIGH stays HIGH; LOW never counts as proven. */
-	bring(env.file, P(20), HM_ACCESS_READ | HM_ACCESS_LOW);
+	bring(env.file, P(20), HM_ACCESS(.priority = HM_PRIORITY_LOW));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 1);
 	bring(env.file, P(30), HM_ACCESS_READ);
 	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
@@ -201,7 +201,7 @@ static void test_high_rescued(void **state)
 	u32 evicted = 0;
 
 	env_start(&env, 8, 1, BYTES(64));
-	unit = bring(env.file, P(1), HM_ACCESS_READ | HM_ACCESS_HIGH);
+	unit = bring(env.file, P(1), HM_ACCESS(.priority = HM_PRIORITY_HIGH));
 	assert_int_equal(reclaim(env.cache, HM_HUGE, 1, victims, &evicted), 1);
 	touch(env.file, P(1), HM_ACCESS_READ);
 	bring(env.file, P(3), HM_ACCESS_READ);

@@ -240,20 +240,22 @@ static void add_missing(struct stressed *s, u64 page, const struct hm_unit *unit
 		free(mem);
 }
 
-static void read_ahead(struct thread *t, struct stressed *s, u64 page, u32 access)
+static void read_ahead(struct thread *t, struct stressed *s, u64 page, struct hm_access access)
 {
 	struct hm_plan plan;
 	u64 at;
 
 	if (!hm_readahead(s->file, page, access, &plan))
 		return;
+	access = plan.access;
+	access.ahead = true;
 	for (at = plan.start; at < plan.end;) {
 		struct hm_unit unit;
 		enum hm_outcome out;
-		u32 bits = plan.access | HM_ACCESS_AHEAD | (at == plan.mark ? HM_ACCESS_MARK : 0);
 
+		access.mark = at == plan.mark;
 		pthread_mutex_lock(lock_of(s, at));
-		out = hm_fault(s->file, at, bits, &unit);
+		out = hm_fault(s->file, at, access, &unit);
 		pthread_mutex_unlock(lock_of(s, at));
 		if (out == HM_NO_NODE) {
 			add_missing(s, at, &unit);
@@ -301,9 +303,9 @@ static void map_unit(struct stressed *s, const struct hm_unit *unit, bool writab
 static void promote(struct thread *t);
 
 /* One load or store by a program, with all faults that it takes. */
-static void touch_page(struct thread *t, struct stressed *s, u64 page, u32 access)
+static void touch_page(struct thread *t, struct stressed *s, u64 page, struct hm_access access)
 {
-	bool write = access & HM_ACCESS_WRITE;
+	bool write = access.write;
 	u32 tries = 0;
 
 	for (;;) {
@@ -555,14 +557,15 @@ static void promote(struct thread *t)
 	pthread_mutex_unlock(&s->resize);
 }
 
-static u32 access_of(struct thread *t)
+static struct hm_access access_of(struct thread *t)
 {
-	static const u32 size[] = { 0, HM_ACCESS_BASE, HM_ACCESS_AUTO, HM_ACCESS_AUTO };
-	u32 access = rnd(t, 3) ? HM_ACCESS_READ : HM_ACCESS_WRITE;
+	static const enum hm_size size[] = { HM_SIZE_HUGE, HM_SIZE_BASE, HM_SIZE_AUTO,
+					     HM_SIZE_AUTO };
+	struct hm_access access = rnd(t, 3) ? HM_ACCESS_READ : HM_ACCESS_WRITE;
 
-	access |= size[rnd(t, 4)];
+	access.size = size[rnd(t, 4)];
 	if (rnd(t, 20) == 0)
-		access |= rnd(t, 2) ? HM_ACCESS_HIGH : HM_ACCESS_LOW;
+		access.priority = rnd(t, 2) ? HM_PRIORITY_HIGH : HM_PRIORITY_LOW;
 	return access;
 }
 
@@ -586,8 +589,10 @@ static void *run_thread(void *arg)
 			touch_page(t, s, page, access_of(t));
 		} else if (what < 930) {
 			u64 page = rnd(t, NPAGES - HM_BLOCK_PAGES);
-			u32 access = access_of(t) & ~(u32)HM_ACCESS_BASE;
+			struct hm_access access = access_of(t);
 
+			if (access.size == HM_SIZE_BASE)
+				access.size = HM_SIZE_HUGE;
 			for (j = 0; j < 6; j++)
 				touch_page(t, s, (page + j * HM_BLOCK_PAGES) % NPAGES, access);
 		} else if (what < 950) {
@@ -726,7 +731,7 @@ static void test_counts(void **state)
 	env_init(&env, &opts);
 	env_open(&env, SIZE);
 	for (i = 0; i < 3; i++)
-		bring(env.file, P(i), HM_ACCESS_BASE | (i == 2 ? HM_ACCESS_WRITE : 0));
+		bring(env.file, P(i), HM_ACCESS(.size = HM_SIZE_BASE, .write = i == 2));
 	assert_int_equal(pthread_create(&dirtier, NULL, run_dirtier, &stop), 0);
 	for (i = 0; i < ops; i++) {
 		assert_true((s64)hm_cache_dirty_pages(env.cache) > 0);

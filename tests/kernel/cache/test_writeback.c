@@ -76,7 +76,7 @@ static void test_max_pages(void **state)
 	run = want_run(env.file, &pos, 1, P(4), BLOCK);
 	done(env.file, &run, 0);
 	for (i = 0; i < 5; i++)
-		bring(env.file, P(8) + i, HM_ACCESS_WRITE | HM_ACCESS_BASE);
+		bring(env.file, P(8) + i, HM_ACCESS(.size = HM_SIZE_BASE, .write = true));
 	run = want_run(env.file, &pos, 3, P(8), 3);
 	assert_int_equal(run.kind, HM_BASE);
 	done(env.file, &run, 0);
@@ -96,11 +96,11 @@ static void test_kinds_apart(void **state)
 	u64 pos = 0;
 
 	env_start(&env, 16, 1, BYTES(16));
-	bring(env.file, P(1) - 1, HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	bring(env.file, P(1) - 1, HM_ACCESS(.size = HM_SIZE_BASE, .write = true));
 	bring(env.file, P(1), HM_ACCESS_WRITE);
-	bring(env.file, P(2), HM_ACCESS_WRITE | HM_ACCESS_BASE);
-	bring(env.file, P(4) - 1, HM_ACCESS_WRITE | HM_ACCESS_BASE);
-	bring(env.file, P(4), HM_ACCESS_WRITE | HM_ACCESS_BASE);
+	bring(env.file, P(2), HM_ACCESS(.size = HM_SIZE_BASE, .write = true));
+	bring(env.file, P(4) - 1, HM_ACCESS(.size = HM_SIZE_BASE, .write = true));
+	bring(env.file, P(4), HM_ACCESS(.size = HM_SIZE_BASE, .write = true));
 	run = want_run(env.file, &pos, 8 * HM_BLOCK_PAGES, P(1) - 1, 1);
 	assert_int_equal(run.kind, HM_BASE);
 	done(env.file, &run, 0);
@@ -359,7 +359,8 @@ static void test_pick_above_limit(void **state)
 	assert_null(hm_writeback_pick(env.cache, &expired));
 	drop(other, P(8), P(12), false);
 	for (i = 8; i < 12; i++)
-		bring(env.file, P(i), HM_ACCESS_WRITE | (i == 8 ? HM_ACCESS_BASE : 0));
+		bring(env.file, P(i),
+		      HM_ACCESS(.size = i == 8 ? HM_SIZE_BASE : HM_SIZE_HUGE, .write = true));
 	assert_ptr_equal(hm_writeback_pick(env.cache, &expired), env.file);
 	env_end(&env);
 }
@@ -379,7 +380,7 @@ static void test_limit_of_many(void **state)
 		assert_in_range(i, 0, limit + late);
 		assert_int_equal(hm_cache_dirty_pages(env.cache), i);
 		hm_test_cpu = i * 7 / 5 % 4;
-		bring(env.file, i, HM_ACCESS_BASE);
+		bring(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE));
 		unit = touch(env.file, i, HM_ACCESS_WRITE);
 	}
 	assert_true(i > limit);

@@ -28,7 +28,7 @@ struct engine {
 	const struct trace *trace;
 	u8 *table; /* page table bits of each page */
 	u8 *paged; /* for each block: it is mapped by 4 KB pages */
-	u32 size; /* HM_ACCESS_* */
+	enum hm_size size;
 	u64 ns, ticked; /* the time, and the time of the last background work */
 	bool second, promote, reclaim;
 	struct result r;
@@ -124,7 +124,7 @@ static u64 pages_of(struct engine *e, const struct hm_run *run)
 	u32 written = 0, end = 0, i;
 	struct hm_unit unit;
 
-	if (run->kind == HM_BASE || e->size != HM_ACCESS_AUTO)
+	if (run->kind == HM_BASE || e->size != HM_SIZE_AUTO)
 		return run->npages;
 	hm_peek(e->file, run->pgoff, &unit);
 	hm_writeback_pages(&unit, false, pages);
@@ -156,7 +156,8 @@ static void wait_frame(struct engine *e, enum hm_kind kind)
 
 /* --- fill.c -------------------------------------------------------------------------------- */
 
-static enum hm_outcome get_unit(struct engine *e, u64 page, u32 access, struct hm_unit *unit)
+static enum hm_outcome get_unit(struct engine *e, u64 page, struct hm_access access,
+				struct hm_unit *unit)
 {
 	enum hm_outcome out;
 
@@ -169,7 +170,7 @@ static enum hm_outcome get_unit(struct engine *e, u64 page, u32 access, struct h
 	return out;
 }
 
-static void read_ahead(struct engine *e, u64 page, u32 access)
+static void read_ahead(struct engine *e, u64 page, struct hm_access access)
 {
 	struct hm_plan plan;
 	struct hm_unit unit;
@@ -179,13 +180,14 @@ static void read_ahead(struct engine *e, u64 page, u32 access)
 		return;
 	if (plan.behind_end > plan.behind_start)
 		write_back(e, plan.behind_start, plan.behind_end);
+	access = plan.access;
+	access.write = false;
+	access.ahead = true;
 	for (at = plan.start; at < plan.end; at = unit.pgoff + unit.npages) {
-		u32 mark = at == plan.mark ? HM_ACCESS_MARK : 0;
 		enum hm_outcome out;
 
-		out = get_unit(e, at,
-			       (plan.access & ~(u32)HM_ACCESS_WRITE) | HM_ACCESS_AHEAD | mark,
-			       &unit);
+		access.mark = at == plan.mark;
+		out = get_unit(e, at, access, &unit);
 		if (out == HM_FILL) {
 			io(e, unit.npages, false, false);
 			hm_fill_done(&unit, 0, false);
@@ -256,15 +258,16 @@ static void map(struct engine *e, u64 page, bool store, const struct hm_unit *un
 
 static void fault(struct engine *e, u64 page, bool store)
 {
-	bool parts = e->size == HM_ACCESS_AUTO;
-	u32 access = e->size | (store ? HM_ACCESS_WRITE : 0), tries = 0;
+	bool parts = e->size == HM_SIZE_AUTO;
+	struct hm_access access =
+		HM_ACCESS(.size = e->size, .write = store, .npages = store && parts);
+	u32 tries = 0;
 	struct hm_unit unit;
 	bool waited = false;
 
 	e->r.faults++;
 	for (;;) {
-		enum hm_outcome out =
-			get_unit(e, page, access | HM_ACCESS_PAGES(store && parts), &unit);
+		enum hm_outcome out = get_unit(e, page, access, &unit);
 
 		e->promote |= unit.hints & HM_HINT_PROMOTE;
 		if (out == HM_NO_FRAME) {
@@ -287,7 +290,7 @@ static void fault(struct engine *e, u64 page, bool store)
 			write_back(e, 0, ~0ull);
 		if (out == HM_HIT)
 			break;
-		access |= HM_ACCESS_AGAIN;
+		access.again = true;
 	}
 	e->r.hits += !waited;
 	map(e, page, store, &unit);
@@ -339,7 +342,7 @@ static void end(struct engine *e)
 	free(e->paged);
 }
 
-struct result run_core(const struct trace *trace, const struct limits *limits, u32 size)
+struct result run_core(const struct trace *trace, const struct limits *limits, enum hm_size size)
 {
 	struct engine e = { .trace = trace, .size = size, .ns = 1000000 };
 	u64 blocks = (trace->pages + HM_BLOCK_PAGES - 1) / HM_BLOCK_PAGES + 1, at = 0, i;

@@ -160,9 +160,9 @@ static void run(struct settings *s, const struct trace *t, const struct limits *
 {
 	struct result r[POLICIES];
 
-	r[AUTO] = run_core(t, limits, HM_ACCESS_AUTO);
-	r[HUGE] = run_core(t, limits, 0);
-	r[BASE] = run_core(t, limits, HM_ACCESS_BASE);
+	r[AUTO] = run_core(t, limits, HM_SIZE_AUTO);
+	r[HUGE] = run_core(t, limits, HM_SIZE_HUGE);
+	r[BASE] = run_core(t, limits, HM_SIZE_BASE);
 	r[LRU] = run_lru(t, limits);
 	r[ORACLE] = run_oracle(t, limits);
 	print(t, limits, r);
@@ -187,12 +187,12 @@ static void bloat(struct settings *s, const struct trace *t)
 		printf("cached memory / touched memory (accesses through 2 MB pages)\n"
 		       "%-14s %8s %15s %15s %15s %15s %15s\n",
 		       "", "touched", "2M", "auto 50 %", "auto 70 %", "auto 90 %", "4K");
-	r = run_core(t, &limits, 0);
+	r = run_core(t, &limits, HM_SIZE_HUGE);
 	printf("%-14.14s %5u MB %7.2f (%3.0f%%)", t->name, t->touched >> 8,
 	       share(r.cached, t->touched), 100 * share(r.huge, t->total));
 	for (i = 0; i < sizeof(utils) / sizeof(utils[0]); i++) {
 		limits.util = utils[i];
-		r = run_core(t, &limits, HM_ACCESS_AUTO);
+		r = run_core(t, &limits, HM_SIZE_AUTO);
 		printf("  %7.2f (%3.0f%%)", share(r.cached, t->touched),
 		       100 * share(r.huge, t->total));
 		if (r.beyond * 100 > (u64)(100 - utils[i]) * HM_BLOCK_PAGES) {
@@ -201,7 +201,7 @@ static void bloat(struct settings *s, const struct trace *t)
 			s->broken++;
 		}
 	}
-	r = run_core(t, &limits, HM_ACCESS_BASE);
+	r = run_core(t, &limits, HM_SIZE_BASE);
 	printf("  %7.2f (%3.0f%%)\n", share(r.cached, t->touched), 100 * share(r.huge, t->total));
 }
 

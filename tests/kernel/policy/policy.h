@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cache.h"
+#include "internal.h"
 
 /* Accesses to the pages of one file: page * 2 + 1 for a store, page * 2 for a load. */
 struct trace {
@@ -62,8 +62,8 @@ void trace_free(struct trace *trace);
 const char *trace_parse(struct trace *trace, const u8 *data, size_t length);
 struct trace trace_read(const char *path, u32 copies);
 
-/* hugemap.c: the cache, with an engine that only counts. @size: HM_ACCESS_AUTO, _BASE or 0. */
-struct result run_core(const struct trace *trace, const struct limits *limits, u32 size);
+/* hugemap.c: the cache, with an engine that only counts. @size: of new units. */
+struct result run_core(const struct trace *trace, const struct limits *limits, enum hm_size size);
 
 /* textbook.c: caches of 4 KB pages, which write a dirty page when they evict it. */
 struct result run_lru(const struct trace *trace, const struct limits *limits);

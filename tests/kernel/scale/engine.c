@@ -149,9 +149,9 @@ void engine_leave(void)
 	core_ns += machine_now() - called_at[hm_cpu()];
 }
 
-u32 engine_access(void)
+struct hm_access engine_access(void)
 {
-	return workload->huge ? 0 : HM_ACCESS_BASE;
+	return HM_ACCESS(.size = workload->huge ? HM_SIZE_HUGE : HM_SIZE_BASE);
 }
 
 u64 engine_unit_pages(void)
@@ -204,7 +204,8 @@ static const u64 node_stride[] = { sizeof(struct hm_dir), sizeof(struct hm_leaf)
 				   sizeof(struct hm_base) };
 static struct machine_member *const node_names[] = { dir_names, leaf_names, base_names };
 
-enum hm_outcome engine_get_unit(struct hm_file *file, u64 pgoff, u32 access, struct hm_unit *unit)
+enum hm_outcome engine_get_unit(struct hm_file *file, u64 pgoff, struct hm_access access,
+				struct hm_unit *unit)
 {
 	enum hm_outcome outcome;
 	bool charged;
@@ -257,21 +258,23 @@ static void engine_submit_job(struct cpu *cpu, struct job *job)
 	job->npages = 0;
 }
 
-void engine_read_ahead(struct cpu *cpu, u64 pgoff, u32 access)
+void engine_read_ahead(struct cpu *cpu, u64 pgoff, struct hm_access access)
 {
 	struct job job = { .npages = 0 };
 	struct hm_plan plan;
 	u64 next;
 
-	if (!costs.readahead ||
-	    !CORE(hm_readahead(cpu->file, pgoff, access & ~(u32)HM_ACCESS_CACHED, &plan)))
+	if (!costs.readahead || !CORE(hm_readahead(cpu->file, pgoff, access, &plan)))
 		return;
+	access = plan.access;
+	access.write = false;
+	access.ahead = true;
 	for (next = plan.start; next < plan.end;) {
-		u32 mark = next == plan.mark ? HM_ACCESS_MARK : 0;
 		struct hm_unit unit;
-		enum hm_outcome outcome = engine_get_unit(
-			cpu->file, next,
-			(plan.access & ~(u32)HM_ACCESS_WRITE) | HM_ACCESS_AHEAD | mark, &unit);
+		enum hm_outcome outcome;
+
+		access.mark = next == plan.mark;
+		outcome = engine_get_unit(cpu->file, next, access, &unit);
 
 		if (outcome == HM_FILL) {
 			if (job.npages && (unit.npages > 1 || job.npages == IO_PAGES ||
@@ -367,7 +370,7 @@ void engine_reclaim(struct cpu *cpu, u64 end)
 }
 
 /* Fill the page, like hugemap_fill_page(). */
-static void engine_fill(struct cpu *cpu, u64 pgoff, u32 access)
+static void engine_fill(struct cpu *cpu, u64 pgoff, struct hm_access access)
 {
 	struct hm_unit unit;
 	u64 done;
@@ -402,19 +405,22 @@ static void engine_fill(struct cpu *cpu, u64 pgoff, u32 access)
 		default:
 			sim_check(0, "outcome %d", outcome);
 		}
-		access |= HM_ACCESS_AGAIN;
+		access.again = true;
 	}
 }
 
 void engine_fault(struct cpu *cpu, u64 pgoff, struct hm_unit *unit)
 {
-	u32 access = engine_access();
+	struct hm_access access = engine_access();
+	struct hm_access cached = access;
 
+	cached.cached_only = true;
 	machine_work(costs.fault);
-	while (engine_get_unit(cpu->file, pgoff, access | HM_ACCESS_CACHED, unit) != HM_HIT) {
+	while (engine_get_unit(cpu->file, pgoff, cached, unit) != HM_HIT) {
 		engine_fill(cpu, pgoff, access);
 		machine_work(costs.fault);
-		access |= HM_ACCESS_AGAIN;
+		access.again = true;
+		cached.again = true;
 	}
 	if (unit->hints & HM_HINT_READAHEAD)
 		engine_read_ahead(cpu, pgoff, access);

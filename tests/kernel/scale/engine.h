@@ -82,7 +82,7 @@ void engine_leave(void);
 		result_;                  \
 	})
 
-u32 engine_access(void);
+struct hm_access engine_access(void);
 u64 engine_unit_pages(void);
 u64 engine_random(struct cpu *cpu, u64 n);
 void engine_wait_until(u64 time);
@@ -91,14 +91,15 @@ void engine_wait_until(u64 time);
 u64 engine_submit(u64 pages);
 
 /* Call hm_fault(), and add the index nodes that it requests. */
-enum hm_outcome engine_get_unit(struct hm_file *file, u64 pgoff, u32 access, struct hm_unit *unit);
+enum hm_outcome engine_get_unit(struct hm_file *file, u64 pgoff, struct hm_access access,
+				struct hm_unit *unit);
 
 /*
  * Complete the reads ahead that are done by now. @wait: first wait for the oldest one, or for
  * one poll interval if another processor reads the page.
  */
 void engine_finish_jobs(struct cpu *cpu, bool wait);
-void engine_read_ahead(struct cpu *cpu, u64 pgoff, u32 access);
+void engine_read_ahead(struct cpu *cpu, u64 pgoff, struct hm_access access);
 
 /* A read fault. A cached unit is mapped without a lock. */
 void engine_fault(struct cpu *cpu, u64 pgoff, struct hm_unit *unit);

@@ -93,7 +93,7 @@ static void first_store(struct cpu *cpu)
 {
 	u64 units = cpu->pages / engine_unit_pages();
 	u64 pgoff = cpu->first + cpu->at++ * 1031 % units * engine_unit_pages();
-	u32 access = HM_ACCESS_WRITE | HM_ACCESS_CACHED | HM_ACCESS_AGAIN;
+	struct hm_access access = HM_ACCESS(.write = true, .cached_only = true, .again = true);
 	struct hm_unit unit;
 	enum hm_outcome outcome;
 
@@ -102,8 +102,11 @@ static void first_store(struct cpu *cpu)
 	CORE(hm_needs_alloc(cpu->file, pgoff));
 	outcome = engine_get_unit(cpu->file, pgoff, access, &unit);
 	sim_check(outcome == HM_HIT, "outcome %d of a store", outcome);
-	if (unit.hints & HM_HINT_READAHEAD)
-		engine_read_ahead(cpu, pgoff, engine_access() | HM_ACCESS_WRITE);
+	if (unit.hints & HM_HINT_READAHEAD) {
+		access = engine_access();
+		access.write = true;
+		engine_read_ahead(cpu, pgoff, access);
+	}
 	machine_work(costs.map);
 	cpu->ops++;
 }
@@ -253,6 +256,7 @@ static void fill_pool(u64 blocks, u32 nfiles)
 	for (i = 0; i < units; i++) {
 		u64 page = nth_unit(i, units) * engine_unit_pages();
 		struct hm_file *file = cpus[page / per_file].file;
+		struct hm_access access;
 		enum hm_outcome outcome;
 		struct hm_unit unit;
 
@@ -264,7 +268,9 @@ static void fill_pool(u64 blocks, u32 nfiles)
 			break;
 		sim_check(outcome == HM_FILL, "outcome %d", outcome);
 		hm_fill_done(&unit, 0, false);
-		engine_get_unit(file, page % per_file, engine_access() | HM_ACCESS_AGAIN, &unit);
+		access = engine_access();
+		access.again = true;
+		engine_get_unit(file, page % per_file, access, &unit);
 		mapped[unit.frame] = true;
 	}
 }

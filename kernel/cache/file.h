@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Files: their life, their size, their index nodes, and which parts of them have data and
+ * allocated blocks below.
+ *
+ * The engine serialises changes of a file (truncation, hole punching, writes past the cache)
+ * with fills and write-back: it holds its invalidation lock exclusively for the former and
+ * shared for the latter.
+ */
+#ifndef HM_FILE_H
+#define HM_FILE_H
+
+#include "types.h"
+
+size_t hm_file_bytes(void);
+
+/**
+ * hm_file_init() - open a file in a cache
+ * @cache: the cache
+ * @mem: hm_file_bytes() of zeroed memory; the caller's, kept until hm_file_destroy()
+ * @size: length in bytes; may be 0
+ *
+ * Return: the file; or NULL if HM_FILES_MAX are open, or @size is beyond
+ * HM_FILE_BLOCKS_MAX.
+ */
+struct hm_file *hm_file_init(struct hm_cache *cache, void *mem, u64 size);
+
+/**
+ * hm_file_destroy() - close a file, of which nothing is cached any more
+ * @file: the file
+ *
+ * Afterwards hm_file_take_node() returns its index nodes to the caller, one a call.
+ */
+void hm_file_destroy(struct hm_file *file);
+void *hm_file_take_node(struct hm_file *file);
+
+/**
+ * hm_file_set_size() - the file grew or shrank
+ * @file: the file
+ * @size: its length in bytes
+ *
+ * When it shrinks, faults beyond @size get HM_BEYOND from now on; what is cached there stays
+ * until the caller has invalidated it. The block that contains the end of the file is never
+ * cached as a huge unit, because its last pages must raise SIGBUS: the caller writes back
+ * and invalidates that block, too.
+ *
+ * Return: false if @size is beyond HM_FILE_BLOCKS_MAX.
+ */
+bool hm_file_set_size(struct hm_file *file, u64 size);
+u64 hm_file_size(const struct hm_file *file);
+
+/*
+ * Dirty base pages of the file. 0 means that no page was dirty during the whole call.
+ */
+u64 hm_file_dirty_pages(const struct hm_file *file);
+
+/* --- index nodes ---------------------------------------------------------------------- */
+
+size_t hm_node_bytes(enum hm_node_kind kind);
+
+/**
+ * hm_file_add_node() - give the index the node that HM_NO_NODE asked for
+ * @file: the file
+ * @pgoff: the page of the fault
+ * @kind: unit.err of the fault
+ * @mem: hm_node_bytes(@kind) of zeroed memory, aligned to 64
+ * @size: hm_file_size() before the caller found out the bitmaps below
+ * @zero_fill: (HM_NODE_LEAF) HM_NODE_SLOTS bits, set for blocks that have no data in the
+ *	file; NULL = all have data. The leaf of @pgoff starts at hm_leaf_start(@pgoff).
+ * @needs_alloc: bits for what is not, or not completely, allocated in the file: blocks for
+ *	HM_NODE_LEAF, where NULL means @zero_fill; HM_BLOCK_PAGES pages for HM_NODE_BASE,
+ *	where NULL means what is known of the block
+ *
+ * Return: true if @mem belongs to the file now. False if another task was faster, or the
+ * size has changed: @mem is the caller's, who repeats the fault.
+ */
+bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, void *mem, u64 size,
+		      const unsigned long *zero_fill, const unsigned long *needs_alloc);
+u64 hm_leaf_start(u64 pgoff);
+
+/* Set @kind to the node that a fault on this page would ask for. False: dir and leaf exist. */
+bool hm_file_lacks_node(struct hm_file *file, u64 pgoff, enum hm_node_kind *kind);
+
+/* --- data and allocation in the file ---------------------------------------------------- */
+
+/**
+ * hm_file_set_zero_fill() - these pages have no data in the file, or have data now
+ * @file: the file
+ * @pgoff: the first page
+ * @npages: how many
+ * @zero_fill: they have none: a fill zeroes the frame instead of reading
+ *
+ * For pages that are not cached. The call changes only blocks whose leaf exists; the others
+ * get their bits with their leaf. So the caller sets the size first when it makes the file
+ * longer. A part of a block is remembered only if the block is split.
+ */
+void hm_file_set_zero_fill(struct hm_file *file, u64 pgoff, u64 npages, bool zero_fill);
+
+/*
+ * These units are allocated in the file now, with data or without: they can be written. A
+ * part of a block that is not split is not remembered, except for the part in front of the
+ * end of the file.
+ */
+void hm_file_set_allocated(struct hm_file *file, u64 pgoff, u64 npages);
+
+/* Does the file have no data at this unit? True until its first write-back. */
+bool hm_is_zero_fill(struct hm_file *file, u64 pgoff);
+
+/*
+ * May write-back of this unit need blocks that the file does not have yet? True until
+ * hm_file_set_allocated(), or until it is written back. For a page whose leaf exists.
+ */
+bool hm_needs_alloc(struct hm_file *file, u64 pgoff);
+
+/* --- observation: nothing counts as accessed ---------------------------------------------- */
+
+/* The unit that contains a page now, and its state; a hint unless a lock keeps the state. */
+enum hm_state hm_peek(struct hm_file *file, u64 pgoff, struct hm_unit *unit);
+
+/* Was the unit accessed since it became inactive? */
+bool hm_referenced(struct hm_file *file, u64 pgoff);
+
+/**
+ * struct hm_cached - how much of a range is cached; base pages
+ * @huge: in huge units
+ * @base: in base pages, including those that are being filled
+ * @dirty: of both, not written back yet
+ */
+struct hm_cached {
+	u64 huge;
+	u64 base;
+	u64 dirty;
+};
+
+/**
+ * hm_cached() - add up how much is cached, from a page on
+ * @file: the file
+ * @pgoff: a page of the first block
+ * @end: where to stop
+ * @sum: the call adds to it
+ *
+ * Takes no lock: units come and go during the call.
+ *
+ * Return: where to continue, after a bounded number of blocks; not below @end: finished.
+ */
+u64 hm_cached(struct hm_file *file, u64 pgoff, u64 end, struct hm_cached *sum);
+
+#endif /* HM_FILE_H */
