@@ -27,7 +27,7 @@ struct engine {
 	struct hm_file *file;
 	const struct trace *trace;
 	u8 *table; /* page table bits of each page */
-	u8 *paged; /* for each block: it is mapped by 4 KB pages */
+	u8 *paged; /* for each block: it has a page table, for good */
 	enum hm_size size;
 	u64 ns, ticked; /* the time, and the time of the last background work */
 	bool second, promote, reclaim;
@@ -234,17 +234,27 @@ static void promote(struct engine *e)
 
 /* --- fault.c ---------------------------------------------------------------------------------- */
 
-/* Map the unit, and the cached pages around it. */
+/*
+ * Map the unit, and the cached pages around it. A block of which one page was mapped has a page
+ * table from then on, and mm never maps that block by one entry again. A store to a block that is
+ * dirty as a whole maps all of its pages by that table.
+ */
 static void map(struct engine *e, u64 page, bool store, const struct hm_unit *unit)
 {
 	u64 first = page & ~(u64)(2 * AROUND - 1), last = first + 2 * AROUND - 1, i;
 	struct hm_unit row;
+	u8 *paged = &e->paged[page / HM_BLOCK_PAGES];
+	bool whole = unit->npages > 1, part = unit->hints & HM_HINT_PARTIAL;
 
-	if (unit->npages > 1 && unit->hints & HM_HINT_PARTIAL && !e->paged[page / HM_BLOCK_PAGES]) {
+	if (part && !*paged)
 		unmap(e, unit->pgoff, unit->npages);
-		e->paged[page / HM_BLOCK_PAGES] = 1;
+	if (!whole || part)
+		*paged = 1;
+	if (whole && !part && *paged && store && !e->table[page]) {
+		memset(e->table + unit->pgoff, MAPPED | WRITABLE, unit->npages);
+		return;
 	}
-	if (unit->npages > 1 && !e->paged[page / HM_BLOCK_PAGES]) {
+	if (whole && !*paged) {
 		memset(e->table + unit->pgoff, MAPPED | LARGE | (store ? WRITABLE : 0),
 		       unit->npages);
 		return;

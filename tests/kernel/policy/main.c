@@ -88,7 +88,7 @@ static double most_read(const struct trace *t)
 	if (!strcmp(t->name, "lmdb-mixed.trace"))
 		return 1.6;
 	/* Some accesses count as a stream until they prove to be random. */
-	return t->recorded ? 1.2 : 1.07;
+	return t->recorded ? 1.25 : 1.07;
 }
 
 static void check(struct settings *s, const struct trace *t, const struct result *r)
