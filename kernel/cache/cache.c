@@ -242,7 +242,6 @@ void hm_file_destroy(struct hm_file *file)
 	struct hm_cache *cache = file->cache;
 
 	hm_assert(hm_file_dirty_pages(file) == 0);
-	hm_assert(hm_atomic_read(&file->nhuge) == 0 && hm_atomic_read(&file->nidle) == 0);
 	hm_promote_forget(file);
 	hm_spin_lock(&cache->files_lock);
 	hm_assert(hm_ptr_read(&cache->files[file->id]) == file);

@@ -127,7 +127,6 @@ struct hm_candidate {
 	u64 pgoff;
 	u64 after; /* cache->clock */
 	u32 tries; /* that were refused */
-	u32 weight; /* of its share of the huge frames, as its priority says */
 	bool stream; /* one goes through it: what will be touched counts */
 };
 
@@ -238,9 +237,6 @@ struct hm_file {
 	u32 id;
 	hm_atomic_t size; /* bytes */
 	hm_atomic_t needs_alloc; /* 1: there are, or were, bits in a node's holes */
-
-	hm_atomic_t nhuge __attribute__((aligned(64))); /* units, cached or being filled */
-	hm_atomic_t nidle; /* those of them that are inactive */
 
 	struct hm_dirty_counter dirty_counter[HM_DIRTY_COUNTERS];
 	/* All stores read it, hardly one writes it: not where all of them count. */
@@ -450,8 +446,6 @@ static inline void hm_queue_own(const struct hm_pos *pos, u32 frame)
 	hm_assert(!hm_ptr_read(&desc->word) && !hm_queued(desc));
 	desc->file = pos->file;
 	desc->pgoff = pos->pgoff;
-	if (!pos->base)
-		hm_atomic_add(&pos->file->nhuge, 1);
 	hm_ptr_set(&desc->word, pos->word);
 }
 

@@ -21,15 +21,6 @@
 /* After so many, the next fault finds out whether there is something to promote. */
 #define TRIES 4u
 
-/*
- * Ingens' fairness: next is who has least of the huge frames for its weight, and of what it
- * has, what is idle counts more often. A file's, as pages of a cache are of files.
- */
-#define IDLE_COUNTS 16u
-#define WEIGHT_LOW 1u
-#define WEIGHT 4u
-#define WEIGHT_HIGH 16u
-
 /* --- candidates ----------------------------------------------------------------- */
 
 static bool hm_promote_queue_candidate(struct hm_cache *cache, const struct hm_candidate *candidate)
@@ -96,9 +87,6 @@ bool hm_promote_queue(const struct hm_pos *pos, struct hm_access access)
 	const struct hm_candidate candidate = {
 		.file = pos->file,
 		.pgoff = hm_block_start(pos->pgoff),
-		.weight = access.priority == HM_PRIORITY_HIGH ? WEIGHT_HIGH :
-			  access.priority == HM_PRIORITY_LOW  ? WEIGHT_LOW :
-								WEIGHT,
 		.stream = access.stream,
 	};
 
@@ -129,39 +117,17 @@ void hm_promote_forget(struct hm_file *file)
 	hm_spin_unlock(&cache->promote_lock);
 }
 
-static u64 hm_promote_share_of(const struct hm_file *file)
-{
-	return hm_atomic_read(&file->nhuge) + hm_atomic_read(&file->nidle) * (IDLE_COUNTS - 1);
-}
-
-/* The one that is next, of those that need not wait; ncandidates: none. promote_lock is held. */
-static u32 hm_promote_fair_candidate(const struct hm_cache *cache)
-{
-	u64 now = hm_atomic_read(&cache->clock), least = 0;
-	u32 next = cache->ncandidates, i;
-
-	for (i = 0; i < cache->ncandidates; i++) {
-		const struct hm_candidate *candidate = &cache->candidate[i];
-		u64 share;
-
-		if (candidate->after > now)
-			continue;
-		share = hm_promote_share_of(candidate->file) * WEIGHT_HIGH / candidate->weight;
-		if (next == cache->ncandidates || share < least) {
-			next = i;
-			least = share;
-		}
-	}
-	return next;
-}
-
 bool hm_promote_pick(struct hm_cache *cache, struct hm_promotion *p)
 {
-	u32 i;
+	u64 now = hm_atomic_read(&cache->clock);
+	bool found;
+	u32 i = 0;
 
 	hm_spin_lock(&cache->promote_lock);
-	i = hm_promote_fair_candidate(cache);
-	if (i < cache->ncandidates) {
+	while (i < cache->ncandidates && cache->candidate[i].after > now)
+		i++;
+	found = i < cache->ncandidates;
+	if (found) {
 		struct hm_candidate taken = hm_promote_take_candidate(cache, i);
 
 		*p = (struct hm_promotion){
@@ -170,15 +136,12 @@ bool hm_promote_pick(struct hm_cache *cache, struct hm_promotion *p)
 				  .npages = HM_BLOCK_PAGES,
 				  .frame = HM_NO_FRAME_ID },
 			.tries = taken.tries,
-			.weight = taken.weight,
 			.stream = taken.stream,
 			.picked = true,
 		};
-		hm_spin_unlock(&cache->promote_lock);
-		return true;
 	}
 	hm_spin_unlock(&cache->promote_lock);
-	return false;
+	return found;
 }
 
 /* --- pages of the block ------------------------------------------------------------- */
@@ -516,7 +479,6 @@ static void hm_promote_finish(struct hm_promotion *p, const struct hm_pos *block
 		.pgoff = p->unit.pgoff,
 		.after = hm_atomic_read(&cache->clock) + ((u64)interval << p->tries),
 		.tries = p->tries + 1,
-		.weight = p->weight,
 	};
 
 	if (p->begun)

@@ -72,7 +72,7 @@ struct hm_promotion {
 	u32 nmissing;
 	unsigned long missing[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
 
-	u32 tries, weight;
+	u32 tries;
 	bool picked, begun, claimed;
 	bool stream;
 	u32 ndirty;
@@ -86,8 +86,8 @@ struct hm_promotion {
  * @cache: the cache
  * @p: set to it
  *
- * For a worker of the engine: after HM_HINT_PROMOTE, and every opts.promote_interval_ms for
- * retries. Not safe against hm_file_destroy(); afterwards the file must stay until the
+ * Blocks are picked in the order in which they became candidates. A worker of the engine calls
+ * this after HM_HINT_PROMOTE, and every opts.promote_interval_ms for retries. Not safe against hm_file_destroy(); afterwards the file must stay until the
  * promotion has ended.
  *
  * Return: false if no block waits, or none is due.

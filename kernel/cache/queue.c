@@ -49,8 +49,6 @@ void hm_queue_push(struct hm_cache *cache, struct hm_shard *shard, u32 frame, en
 	}
 	*end = frame;
 	hm_atomic_set(&list->count, hm_list_count(list) + 1);
-	if (kind == HM_HUGE && queue == HM_Q_INACTIVE)
-		hm_atomic_add(&desc->file->nidle, 1);
 }
 
 /* queue_lock of the unit's shard is held. */
@@ -72,8 +70,6 @@ void hm_queue_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 frame)
 	else
 		hm_desc_of(cache, desc->prev)->next = desc->next;
 	hm_atomic_set(&list->count, hm_list_count(list) - 1);
-	if (kind == HM_HUGE && queue == HM_Q_INACTIVE)
-		hm_atomic_add(&desc->file->nidle, -1);
 	hm_atomic_set(&desc->where, HM_Q_NONE);
 }
 
@@ -115,8 +111,6 @@ void hm_queue_forget(const struct hm_pos *pos, u32 frame)
 	if (hm_queued(desc))
 		hm_queue_unlink(cache, shard, frame);
 	hm_ptr_set(&desc->word, NULL);
-	if (!pos->base)
-		hm_atomic_add(&pos->file->nhuge, -1);
 	hm_spin_unlock(&shard->queue_lock);
 }
 

@@ -39,7 +39,6 @@ static struct machine_member container_names[] = { AT(hm_container, free, "conta
 static struct machine_member ghost_names[] = { { 0, "ghosts", 0, 0 }, END };
 static struct machine_member file_names[] = {
 	AT(hm_file, cache, "file->cache, size"),
-	AT(hm_file, nhuge, "file->nhuge, nidle"),
 	AT(hm_file, dirty_counter, "file->dirty_counter"),
 	AT(hm_file, dirty_since, "file->dirty_since"),
 	AT(hm_file, dirty_lock, "file->dirty_lock"),
