@@ -49,7 +49,6 @@ const char *const mount_count_names[MOUNT_COUNTS] = {
 	[MOUNT_MEMORY] = "memory_bytes",
 	[MOUNT_HUGE] = "huge_bytes",
 	[MOUNT_PROMOTED] = "promoted",
-	[MOUNT_DEMOTED] = "demoted",
 	[MOUNT_PARTIAL_WRITEBACKS] = "partial_writebacks",
 	[MOUNT_NOT_PROMOTED] = "not_promoted",
 	[MOUNT_NOT_PROMOTED_COLD] = "not_promoted_cold",

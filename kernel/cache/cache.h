@@ -117,8 +117,7 @@ enum hm_counter {
 	HM_C_FRAMES_SPLIT, /* huge frames split into base frames */
 	HM_C_FRAMES_MERGED, /* and merged again */
 	HM_C_PROMOTED,
-	HM_C_DEMOTED, /* huge units evicted because only few of their pages were written */
-	HM_C_NOT_PROMOTED, /* promotions that failed; then why, by enum hm_promote_result: */
+	HM_C_NOT_PROMOTED, /* failed promotions, then one counter per enum hm_promote_result: */
 	HM_C_NOT_PROMOTED_COLD,
 	HM_C_NOT_PROMOTED_DIRTY,
 	HM_C_NOT_PROMOTED_NEEDS_ALLOC,

@@ -22,8 +22,6 @@
 #define MAX_PAGES (HM_BLOCK_PAGES / 4)
 /* So many one after the other are the beginning of a stream. */
 #define IN_A_ROW 16u
-/* See hm_dirty_map_is_sparse(). */
-#define FEW_PAGES (HM_BLOCK_PAGES / 16 + 1)
 /* Where it came to that, it is not tried to do with less so many times. */
 #define WHOLE_REPEATS 3u
 
@@ -105,7 +103,6 @@ u32 hm_writeback_pages(const struct hm_unit *unit, bool pinned, unsigned long *p
 	struct hm_dirty_map *map = hm_dirty_map_of(unit->file->cache, unit->frame);
 	struct hm_pos pos;
 	u64 word, next;
-	u32 npages;
 
 	if (!hm_index_find(unit->file, unit->pgoff, &pos))
 		hm_assert(!"a unit that is being written has an index leaf");
@@ -117,11 +114,6 @@ u32 hm_writeback_pages(const struct hm_unit *unit, bool pinned, unsigned long *p
 	else
 		hm_dirty_map_set_all(pages);
 	memcpy(map->writing, pages, sizeof(map->writing));
-	npages = hm_bits_count(pages);
-	if (npages > FEW_PAGES)
-		map->sparse_writebacks = 0;
-	else if (map->sparse_writebacks < HM_SPARSE_TIMES)
-		map->sparse_writebacks++;
 	do {
 		/* Who has stored to it since it was claimed is written once more. */
 		next = pinned ? word & ~HM_W_PARTIAL_DIRTY : word;
@@ -130,7 +122,7 @@ u32 hm_writeback_pages(const struct hm_unit *unit, bool pinned, unsigned long *p
 			next |= HM_W_PARTIAL_DIRTY;
 		}
 	} while (next != word && !hm_atomic_cas(pos.word, &word, next));
-	return npages;
+	return hm_bits_count(pages);
 }
 
 /* How many of its pages the write-back is about. */
@@ -168,5 +160,4 @@ void hm_dirty_map_reset(struct hm_cache *cache, u32 frame)
 {
 	hm_dirty_map_of(cache, frame)->pinned = false;
 	hm_dirty_map_of(cache, frame)->whole = 0;
-	hm_dirty_map_of(cache, frame)->sparse_writebacks = 0;
 }

@@ -632,8 +632,6 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 	switch (result) {
 	case HM_EVICTED:
 		hm_count(cache, HM_C_EVICTED, 1);
-		if (!pos.base && hm_dirty_map_is_sparse(&pos, unit->frame))
-			hm_count(cache, HM_C_DEMOTED, 1);
 		hm_ghost_add(&pos);
 		return hm_unit_gone(&pos, unit->frame);
 	case HM_EVICT_DISCARD:

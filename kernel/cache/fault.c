@@ -144,11 +144,12 @@ static bool hm_fault_hit(const struct hm_pos *pos, u64 word, u64 pgoff, struct h
 	bool dirties = access.write && hm_word_state(word) == HM_CLEAN;
 	bool above = false;
 
-	/* A store to a few pages of it, as before: it is not for them that it stays. */
-	if (!pos->base && access.npages && hm_dirty_map_is_sparse(pos, hm_word_frame(word)))
-		next = (next & ~HM_W_REF) | (word & HM_W_REF);
 	if (access.write)
 		next = hm_fault_mark_stored(pos, word, next, pgoff, access);
+	/* A store to a few pages is no reason to keep all of a huge unit in memory. */
+	if (!pos->base && access.npages &&
+	    (!access.write || next & HM_W_PARTIAL_DIRTY))
+		next = (next & ~HM_W_REF) | (word & HM_W_REF);
 	if (dirties)
 		above = hm_dirty_add(pos);
 	if (next != word && !hm_atomic_cas(pos->word, &word, next)) {

@@ -90,7 +90,6 @@ struct hm_dirty_map {
 	unsigned long writing[HM_BITMAP_LONGS(HM_BLOCK_PAGES)]; /* what that take was given */
 	bool pinned; /* at the last write-back, somebody held it */
 	u8 whole; /* times that it will be dirty as a whole, as it came to that before */
-	u8 sparse_writebacks; /* write-backs of few pages, one after the other */
 };
 
 /* Faults that a CPU remembers, so that the next one in sequence is seen. */
@@ -447,18 +446,6 @@ static inline void hm_queue_own(const struct hm_pos *pos, u32 frame)
 	desc->file = pos->file;
 	desc->pgoff = pos->pgoff;
 	hm_ptr_set(&desc->word, pos->word);
-}
-
-/*
- * A huge unit that was written so often, and never more than a few pages of it, is not worth a
- * huge frame for that: a store is no touch of it any more. If nothing else touches it, it leaves
- * when memory is short, and what is needed of it comes back as base pages.
- */
-#define HM_SPARSE_TIMES 4u
-
-static inline bool hm_dirty_map_is_sparse(const struct hm_pos *pos, u32 frame)
-{
-	return pos->file->cache->dirty_map[frame].sparse_writebacks == HM_SPARSE_TIMES;
 }
 
 /*

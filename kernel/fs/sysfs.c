@@ -216,7 +216,6 @@ static struct hugemap_attr stats[] = {
 	STAT(read_errors, core, HM_C_READ_ERRORS),
 	STAT(write_errors, core, HM_C_WRITE_ERRORS),
 	STAT(promoted, core, HM_C_PROMOTED),
-	STAT(demoted, core, HM_C_DEMOTED),
 	STAT(partial_writebacks, engine, HUGEMAP_C_PARTIAL_WRITEBACKS),
 	STAT(not_promoted, core, HM_C_NOT_PROMOTED),
 	STAT(not_promoted_cold, core, HM_C_NOT_PROMOTED_COLD),

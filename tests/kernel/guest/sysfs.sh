@@ -12,7 +12,7 @@ set -u
 fixed="node page pool_bytes"
 writable="dirty_ratio evict_batch pool_min_bytes priority promote_batch promote_interval_ms
 	readahead_kb vfs_read_optimization util_threshold vfs_write_optimization"
-numbers="ahead ahead_used ahead_wasted base_mapped cleaned copied_in copied_out demoted dirty_bytes
+numbers="ahead ahead_used ahead_wasted base_mapped cleaned copied_in copied_out dirty_bytes
 	evictions faults fills free_bytes ghosts memory_bytes hits huge_bytes huge_mapped io_in_flight partial_writebacks pinned
 	promoted read_bytes read_errors read_ios not_promoted not_promoted_busy not_promoted_cold not_promoted_failed
 	not_promoted_needs_alloc not_promoted_no_frame not_promoted_pinned not_promoted_dirty reactivated resident_bytes syncs unmaps
