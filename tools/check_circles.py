@@ -4,17 +4,20 @@
 
     tools/check_circles.py [DIR...]        default: ROOTS and all directories below them
 
-A file and its header are one: x.c and x.h are x. A file depends on another one of its directory
-if it includes the header, or names a function or a variable that only the other one defines. A
-local variable with the name of such a function counts, too: rename the variable. Python modules
-depend on the modules of their directory that they import. A directory may include headers only
-of the directories that LAYERS lists for it.
+A file and its header are one: x.c and x.h are x, unless CONTRACTS lists the header. A file depends
+on another one of its directory if it includes the header, or names a function or a variable that
+only the other one defines. A local variable with the name of such a function counts, too: rename
+the variable. Python modules depend on the modules of their directory that they import. A directory
+may include headers only of the directories that LAYERS lists for it.
 """
 import os
 import re
 import sys
 
-ROOTS = ["bench", "cli", "lib"]
+ROOTS = ["bench", "cli", "kernel/cache", "lib"]
+
+# Headers of a contract: several files define what they declare, so each is a node of its own.
+CONTRACTS = {"kernel/cache": {"cache.h", "fault.h", "file.h", "readahead.h", "writeback.h"}}
 
 # Directory: the directories below it, whose headers it may include.
 LAYERS = {
@@ -59,6 +62,11 @@ def definitions(code):
     return functions | {m[1] for m in VARIABLE.finditer(code)}
 
 
+def node(directory, name):
+    """What stands for a C file or a header in the graph."""
+    return name if name in CONTRACTS.get(directory, ()) else name[:-2]
+
+
 def c_graph(directory, files):
     """File -> {other file: the reason}, without suffixes."""
     texts = {name: read(directory, name) for name in files}
@@ -70,10 +78,11 @@ def c_graph(directory, files):
             owners.setdefault(symbol, set()).add(name[:-2])
     graph = {}
     for name in files:
-        edges = graph.setdefault(name[:-2], {})
+        edges = graph.setdefault(node(directory, name), {})
         for header in INCLUDE.findall(texts[name]):
-            if header in files and header[:-2] != name[:-2]:
-                edges[header[:-2]] = f'#include "{header}"'
+            other = node(directory, header)
+            if header in files and other != node(directory, name):
+                edges[other] = f'#include "{header}"'
         for word in sorted(set(WORD.findall(codes.get(name, "")))):
             owner = owners.get(word, ())
             if len(owner) == 1 and name[:-2] not in owner:

@@ -3,7 +3,10 @@
  * What of a store is cached, and how, for people to see. Nothing is touched: no reference
  * bit, no queue, no count of faults. Without a lock, so it is as it was while it was read.
  */
-#include "internal.h"
+#include "bits.h"
+#include "file.h"
+#include "index.h"
+#include "state.h"
 
 static void hm_cached_add_block(const struct hm_pos *pos, struct hm_cached *sum)
 {

@@ -16,7 +16,12 @@
  *   - A unit's own bit stays set while it is being written, so that a sync
  *     finds it and waits.
  */
-#include "internal.h"
+#include "bits.h"
+#include "cache.h"
+#include "dirty.h"
+#include "file.h"
+#include "pool.h"
+#include "state.h"
 
 static void hm_dirty_bit_ensure(unsigned long *map, u32 nr)
 {
@@ -212,4 +217,42 @@ bool hm_dirty_next(struct hm_file *file, u64 from, u64 end, u64 *pgoff)
 			hm_dirty_summary_update(file->dirty, slot, dir->dirty, HM_NODE_SLOTS);
 	}
 	return false;
+}
+
+/*
+ * Never too low, whatever is counted meanwhile: a page was counted as dirty before it was
+ * seen to be by whoever cleaned it. Both are full barriers. So what is subtracted, as it was
+ * read first, is in what is read after that, and so is what has been dirty all the time.
+ */
+u64 hm_cache_dirty_pages(const struct hm_cache *cache)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < cache->nshards; i++)
+		sum -= hm_atomic_read(&cache->shards[i].cleaned);
+	hm_race_point();
+	for (i = 0; i < cache->nshards; i++)
+		sum += hm_atomic_read(&cache->shards[i].dirtied);
+	return sum;
+}
+
+bool hm_cache_dirty_above_limit(const struct hm_cache *cache)
+{
+	return hm_cache_dirty_pages(cache) > hm_pool_dirty_limit(cache);
+}
+
+/*
+ * 0 says that nothing was dirty all the time that this took: such a page would have been in its
+ * part whenever that was read. (Parts by CPU could add up to 0 beside a page that one CPU
+ * makes dirty after its part was read, and another one cleans before its part is.)
+ */
+u64 hm_file_dirty_pages(const struct hm_file *file)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < HM_DIRTY_COUNTERS; i++)
+		sum += hm_atomic_read(&file->dirty_counter[i].pages);
+	return sum;
 }

@@ -16,7 +16,12 @@
  * A bit is set before the store can happen. All of it is under a lock that the engine has for the
  * unit, but the word, which a device may have changed, and the bits of a write that has failed.
  */
-#include "internal.h"
+#include "bits.h"
+#include "dirty_map.h"
+#include "index.h"
+#include "promotion.h"
+#include "stream.h"
+#include "writeback.h"
 
 /* Each costs a fault, and most of them an I/O: beyond these, it is better to write it all. */
 #define MAX_PAGES (HM_BLOCK_PAGES / 4)
@@ -54,7 +59,7 @@ static bool hm_dirty_map_is_stream(const struct hm_pos *pos, u64 pgoff, struct h
 		map->whole--;
 		return true;
 	}
-	return pgoff == pos->pgoff && hm_stream_goes_on(pos->file, pgoff, true);
+	return pgoff == pos->pgoff && hm_stream_reaches(pos->file, pgoff, true);
 }
 
 /*

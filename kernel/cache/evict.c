@@ -7,7 +7,15 @@
  * that were not touched are claimed for eviction; as many others become
  * inactive. Dirty units are never chosen: write-back makes them clean.
  */
-#include "internal.h"
+#include "access.h"
+#include "bits.h"
+#include "cache.h"
+#include "dirty.h"
+#include "evict.h"
+#include "index.h"
+#include "pool.h"
+#include "queue.h"
+#include "reclaim.h"
 
 /* Rounds of looking among units that are not clean, before reclaim gives up. */
 #define RECLAIM_ROUNDS 32u

@@ -4,7 +4,18 @@
  * dirty. hm_fault() takes no lock on a cached unit; a miss takes a frame from
  * the free list of its shard and claims the unit with one compare-and-swap.
  */
-#include "internal.h"
+#include "bits.h"
+#include "cache.h"
+#include "dirty.h"
+#include "dirty_map.h"
+#include "evict.h"
+#include "fault.h"
+#include "file.h"
+#include "index.h"
+#include "pool.h"
+#include "promote.h"
+#include "queue.h"
+#include "stream.h"
 
 /* Does a miss on this page ask for a base page rather than for the block? */
 static bool hm_fault_wants_base(const struct hm_pos *pos, u64 pgoff, struct hm_access access)
@@ -25,7 +36,7 @@ static bool hm_fault_wants_base(const struct hm_pos *pos, u64 pgoff, struct hm_a
 	if (access.order == HM_ORDER_SEQUENTIAL || access.promote)
 		return false;
 	return access.ahead || access.order == HM_ORDER_RANDOM ||
-	       !hm_stream_goes_on(pos->file, pgoff, false);
+	       !hm_stream_reaches(pos->file, pgoff, false);
 }
 
 /* Something of a block came to be cached in base pages, or to be used. */
@@ -59,6 +70,8 @@ static enum hm_outcome hm_fault_miss(struct hm_pos *pos, u64 word, struct hm_acc
 		unit->hints |= HM_HINT_RECLAIM;
 		return HM_NO_FRAME;
 	}
+	if (!pos->base)
+		hm_dirty_map_reset(cache, frame);
 	desc = hm_desc_of(cache, frame);
 	desc->priority = access.priority;
 	/* A block that was chosen for a fault is of a stream, or somebody has asked for it. */
@@ -147,8 +160,7 @@ static bool hm_fault_hit(const struct hm_pos *pos, u64 word, u64 pgoff, struct h
 	if (access.write)
 		next = hm_fault_mark_stored(pos, word, next, pgoff, access);
 	/* A store to a few pages is no reason to keep all of a huge unit in memory. */
-	if (!pos->base && access.npages &&
-	    (!access.write || next & HM_W_PARTIAL_DIRTY))
+	if (!pos->base && access.npages && (!access.write || next & HM_W_PARTIAL_DIRTY))
 		next = (next & ~HM_W_REF) | (word & HM_W_REF);
 	if (dirties)
 		above = hm_dirty_add(pos);

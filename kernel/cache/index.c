@@ -16,12 +16,10 @@
  *
  * Whoever meets a FROZEN word looks at the block again.
  */
-#include "internal.h"
-
-u64 hm_file_npages(const struct hm_file *file)
-{
-	return (hm_atomic_read(&file->size) + HM_PAGE_SIZE - 1) >> HM_PAGE_SHIFT;
-}
+#include "bits.h"
+#include "file.h"
+#include "index.h"
+#include "state.h"
 
 size_t hm_node_bytes(enum hm_node_kind kind)
 {
@@ -394,7 +392,7 @@ bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, v
 	hm_index_find(file, pgoff, &pos);
 	/* Whoever makes it larger sets the size first: its hm_index_set_zero_fill() finds the node then. */
 	hm_spin_lock(&file->node_lock);
-	if (hm_file_size(file) != size)
+	if (hm_atomic_read(&file->size) != size)
 		goto out;
 	switch (kind) {
 	case HM_NODE_DIR:

@@ -7,7 +7,9 @@
  * Base frames are carved out of huge ones: a carved frame keeps a bitmap of its
  * free base frames, and becomes a huge frame again when all of them are back.
  */
-#include "internal.h"
+#include "cache.h"
+#include "pool.h"
+#include "state.h"
 
 /*
  * Neighbours have different homes: whichever frames have memory, each shard has
@@ -57,16 +59,6 @@ u64 hm_pool_free(struct hm_cache *cache, enum hm_kind kind)
 u64 hm_cache_free_pages(struct hm_cache *cache)
 {
 	return hm_pool_free(cache, HM_HUGE) * HM_BLOCK_PAGES + hm_pool_free(cache, HM_BASE);
-}
-
-u64 hm_cache_huge_pages(struct hm_cache *cache)
-{
-	u64 split = hm_cache_count(cache, HM_C_FRAMES_SPLIT) -
-		    hm_cache_count(cache, HM_C_FRAMES_MERGED);
-	u64 others = split + hm_pool_free(cache, HM_HUGE) + hm_atomic_read(&cache->offline);
-
-	/* They change while they are added up. */
-	return others < cache->nframes ? (cache->nframes - others) * HM_BLOCK_PAGES : 0;
 }
 
 /* Huge frames that have memory: a cache may have been made for more. */
@@ -308,10 +300,8 @@ u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead)
 		}
 	} else {
 		frame = hm_pool_take_huge_frame(cache, HM_HUGE);
-		if (frame != HM_NO_FRAME_ID) {
+		if (frame != HM_NO_FRAME_ID)
 			cache->container[frame].base_backed = false;
-			hm_dirty_map_reset(cache, frame);
-		}
 	}
 	return frame;
 }
@@ -368,11 +358,6 @@ u64 hm_pool_dirty_limit(const struct hm_cache *cache)
 	u64 pages = frames * HM_BLOCK_PAGES * cache->opts.dirty_ratio / 100;
 
 	return pages < 2 * HM_BLOCK_PAGES ? 2 * HM_BLOCK_PAGES : pages;
-}
-
-bool hm_cache_dirty_above_limit(const struct hm_cache *cache)
-{
-	return hm_cache_dirty_pages(cache) > hm_pool_dirty_limit(cache);
 }
 
 /* From the shard that has most, so that all of them become smaller. */

@@ -16,7 +16,17 @@
  * Until then nothing has happened that cannot be taken back. Who has HM_PAGE_COPY
  * copied after nobody could store to it any more.
  */
-#include "internal.h"
+#include "bits.h"
+#include "cache.h"
+#include "dirty.h"
+#include "dirty_map.h"
+#include "file.h"
+#include "index.h"
+#include "pool.h"
+#include "promote.h"
+#include "promotion.h"
+#include "queue.h"
+#include "stream.h"
 
 /* After so many, the next fault finds out whether there is something to promote. */
 #define TRIES 4u
@@ -296,6 +306,7 @@ enum hm_promote_result hm_promote_begin(struct hm_promotion *p, bool force)
 	why = HM_PROMOTE_NO_FRAME;
 	if (p->unit.frame == HM_NO_FRAME_ID)
 		goto not_promoted;
+	hm_dirty_map_reset(cache, p->unit.frame);
 	why = hm_promote_claim_missing(p, &block);
 	if (!why)
 		return HM_PROMOTE_OK;

@@ -87,8 +87,8 @@ struct hm_promotion {
  * @p: set to it
  *
  * Blocks are picked in the order in which they became candidates. A worker of the engine calls
- * this after HM_HINT_PROMOTE, and every opts.promote_interval_ms for retries. Not safe against hm_file_destroy(); afterwards the file must stay until the
- * promotion has ended.
+ * this after HM_HINT_PROMOTE, and every opts.promote_interval_ms for retries. Not safe against
+ * hm_file_destroy(); afterwards the file must stay until the promotion has ended.
  *
  * Return: false if no block waits, or none is due.
  */

@@ -23,7 +23,8 @@
  *
  * A unit whose state is not clean may linger in a queue; see hm_queue_insert().
  */
-#include "internal.h"
+#include "access.h"
+#include "queue.h"
 
 /* queue_lock of the unit's shard is held. */
 void hm_queue_push(struct hm_cache *cache, struct hm_shard *shard, u32 frame, enum hm_queue queue,

@@ -3,7 +3,7 @@
 #ifndef HM_READAHEAD_H
 #define HM_READAHEAD_H
 
-#include "fault.h"
+#include "access.h"
 
 /**
  * struct hm_plan - what a stream needs next

@@ -31,7 +31,7 @@
 #ifndef HM_WORD_H
 #define HM_WORD_H
 
-#include "cache.h"
+#include "types.h"
 
 #define HM_W_STATE 0xfull
 #define HM_W_REF (1ull << 4) /* touched by a fault since it was filled or aged */

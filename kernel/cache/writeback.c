@@ -5,7 +5,15 @@
  * A unit keeps its dirty bit while it is being written, and a store meanwhile
  * sets HM_W_REDIRTY, so a sync can neither miss it nor believe it clean.
  */
-#include "internal.h"
+#include "bits.h"
+#include "cache.h"
+#include "dirty.h"
+#include "dirty_map.h"
+#include "file.h"
+#include "index.h"
+#include "pool.h"
+#include "queue.h"
+#include "writeback.h"
 
 /* Claim the unit at a position for writing. */
 enum claim {

@@ -53,6 +53,12 @@ class Circles(unittest.TestCase):
         self.assertEqual(self.check({**self.LAYERED, "lower.h": header}),
                          ["cli: a circle of 2: lower, upper"])
 
+    def test_a_contract_is_not_its_file(self):
+        files = {"cache.h": "int cache(void);\n", "cache.c": '#include "pool.h"\nint cache(void)\n{\n}\n',
+                 "pool.h": '#include "cache.h"\n'}
+        self.assertEqual(self.check(files, "kernel/cache"), [])
+        self.assertEqual(self.check(files), ["cli: a circle of 2: cache, pool"])
+
     def test_three_files_close_a_circle(self):
         self.assertEqual(self.check({f"{a}.h": f'#include "{b}.h"\n'
                                      for a, b in ("ab", "bc", "ca", "dc")}),

@@ -21,7 +21,22 @@
 #include <errno.h>
 #include <cmocka.h>
 
-#include "internal.h"
+#include "bits.h"
+#include "cache.h"
+#include "dirty.h"
+#include "dirty_map.h"
+#include "evict.h"
+#include "fault.h"
+#include "file.h"
+#include "index.h"
+#include "pool.h"
+#include "promote.h"
+#include "promotion.h"
+#include "queue.h"
+#include "readahead.h"
+#include "reclaim.h"
+#include "stream.h"
+#include "writeback.h"
 
 #define BLOCK ((u64)HM_BLOCK_PAGES)
 

@@ -9,7 +9,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "internal.h"
+#include "bits.h"
+#include "cache.h"
+#include "dirty.h"
+#include "dirty_map.h"
+#include "evict.h"
+#include "fault.h"
+#include "file.h"
+#include "index.h"
+#include "pool.h"
+#include "promote.h"
+#include "promotion.h"
+#include "queue.h"
+#include "readahead.h"
+#include "reclaim.h"
+#include "stream.h"
+#include "writeback.h"
 
 /* Accesses to the pages of one file: page * 2 + 1 for a store, page * 2 for a load. */
 struct trace {

@@ -6,7 +6,22 @@
 #ifndef SCALE_ENGINE_H
 #define SCALE_ENGINE_H
 
-#include "internal.h"
+#include "bits.h"
+#include "cache.h"
+#include "dirty.h"
+#include "dirty_map.h"
+#include "evict.h"
+#include "fault.h"
+#include "file.h"
+#include "index.h"
+#include "pool.h"
+#include "promote.h"
+#include "promotion.h"
+#include "queue.h"
+#include "readahead.h"
+#include "reclaim.h"
+#include "stream.h"
+#include "writeback.h"
 #include "machine.h"
 
 #define PAGES HM_BLOCK_PAGES

@@ -5,7 +5,14 @@
  */
 #include "books.h"
 
-#include "cache/internal.h"
+#include "cache/bits.h"
+#include "cache/cache.h"
+#include "cache/dirty.h"
+#include "cache/file.h"
+#include "cache/index.h"
+#include "cache/pool.h"
+#include "cache/queue.h"
+#include "cache/state.h"
 #include "sched.h"
 
 #define MAX_PAGES 4096u

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* Bitmaps with a bit for each base page of a block. */
+#ifndef HM_BITS_H
+#define HM_BITS_H
+
+#include "types.h"
+
+static inline bool hm_bit_test(const unsigned long *map, u32 nr)
+{
+	return hm_bits_read(map, nr / HM_BITS_PER_LONG) >> (nr % HM_BITS_PER_LONG) & 1;
+}
+
+/* How many bits are set, by adding up neighbours: no port need know an instruction for it. */
+static inline u32 hm_weight(u64 bits)
+{
+	bits -= bits >> 1 & 0x5555555555555555ull;
+	bits = (bits & 0x3333333333333333ull) + (bits >> 2 & 0x3333333333333333ull);
+	bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0full;
+	return (u32)(bits * 0x0101010101010101ull >> 56);
+}
+
+/* How many of the base pages of a block have the bit? */
+static inline u32 hm_bits_count(const unsigned long *map)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < HM_BITMAP_LONGS(HM_BLOCK_PAGES); i++) {
+		unsigned long bits = hm_bits_read(map, i);
+
+		/* Where tests have small blocks, what is set as a whole has more bits. */
+		if (HM_BLOCK_PAGES % HM_BITS_PER_LONG)
+			bits &= (1ul << HM_BLOCK_PAGES % HM_BITS_PER_LONG) - 1;
+		n += hm_weight(bits);
+	}
+	return n;
+}
+
+#endif /* HM_BITS_H */

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The state of the cache, which its files share.
+ *
+ * Lock order. All are spinlocks; a thread holds at most one of each kind.
+ *
+ *   cache->files_lock		the table of files
+ *   file->node_lock		adding index nodes, joining blocks
+ *   file->stream_lock		streams
+ *   cache->promote_lock		candidates for promotion
+ *   file->dirty_lock		clearing dirty bits, the ordered walk
+ *     shard->queue_lock		the queues, and desc->word of queued frames
+ *   shard->pool_lock		free lists
+ *
+ * Only queue_lock is taken inside another one (dirty_lock).
+ *
+ * Lookups, faults on cached units and marking a unit dirty take no lock, with two exceptions. A
+ * store to some pages of a huge unit may take stream_lock, if it is the first store at the start of
+ * the unit or continues a row of stores. A fault with hm_access.promote may take promote_lock.
+ */
+#ifndef HM_STATE_H
+#define HM_STATE_H
+
+#include "counters.h"
+#include "options.h"
+#include "word.h"
+
+/* Concurrent streams per file. */
+#define HM_STREAMS 16u
+
+/*
+ * Queues of a shard. A unit that became dirty may still be queued: reclaim unlinks it when it
+ * finds it at the tail, and hm_writeback_done() queues it again.
+ */
+enum hm_queue {
+	HM_Q_NONE,
+	HM_Q_PROBATION, /* new units */
+	HM_Q_MAIN, /* units that were accessed again */
+	HM_Q_HIGH, /* units of high priority: evicted after all others */
+	HM_Q_INACTIVE, /* unmapped units: evicted before those above */
+	HM_Q_USE_ONCE, /* of streams that exceed the pool: evicted first */
+	HM_QUEUES,
+};
+
+/* Units that one search for victims examines at most: a queue may be full of dirty units. */
+#define HM_SCAN_MAX 512u
+
+/*
+ * log2 of the neighbouring blocks that share a shard, so that a batch of victims consists of
+ * contiguous runs.
+ */
+#define HM_GROUP_ORDER 4
+
+/*
+ * One frame, huge or base. It belongs to the unit whose word contains the frame's number. While
+ * the frame is queued, the queue_lock of its shard protects all fields.
+ */
+struct hm_desc {
+	hm_atomic_t *word; /* NULL when free; cleared under queue_lock */
+	struct hm_file *file;
+	u64 pgoff;
+	hm_atomic_t where; /* shard << 8 | enum hm_queue */
+	u32 next, prev; /* in the queue or the free list */
+	u32 stamp; /* cache->clock when it was queued */
+	u8 priority; /* enum hm_priority */
+	bool use_once; /* hm_access.use_once */
+};
+
+/* A huge frame seen as a container of base frames. */
+struct hm_container {
+	unsigned long free[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
+	u32 nfree;
+	u32 low; /* index of the first long of @free that may have a bit set */
+	u32 next, prev; /* shard->partial */
+	bool split;
+	bool isolated; /* no base frames are taken from it: reclaim empties it */
+	bool base_backed; /* its memory was base pages when it came online: split it first */
+};
+
+/*
+ * Which pages of a huge unit are dirty, if its word has HM_W_PARTIAL_DIRTY; see dirty_map.c. The
+ * lock of the unit (see hm_access.npages) protects it, or the claim of its write-back.
+ */
+struct hm_dirty_map {
+	unsigned long changed[HM_BITMAP_LONGS(HM_BLOCK_PAGES)]; /* since the last write-back */
+	unsigned long writing[HM_BITMAP_LONGS(HM_BLOCK_PAGES)]; /* by the current write-back */
+	bool pinned; /* the folio was pinned at the last write-back */
+	u8 whole; /* how often the next first store makes all of the unit dirty at once */
+};
+
+/* Faults that a CPU remembers, to recognise the next one in sequence. */
+#define HM_NOTES 16u
+
+struct hm_list {
+	u32 head, tail;
+	hm_atomic_t count; /* written under queue_lock, read without it */
+};
+
+struct hm_shard {
+	hm_spinlock_t pool_lock;
+	hm_atomic_t free[HM_KINDS]; /* lists of huge frames: of huge folios, and of base pages */
+	u32 partial; /* list of split frames with free base frames */
+	hm_atomic_t nfree[HM_KINDS];
+
+	hm_spinlock_t queue_lock __attribute__((aligned(64)));
+	struct hm_list list[HM_KINDS][HM_QUEUES];
+
+	hm_atomic_t note[HM_NOTES] __attribute__((aligned(64))); /* see stream.c */
+	hm_atomic_t tags[HM_NOTES / 8]; /* one byte of each note */
+
+	hm_atomic_t count[HM_COUNTERS] __attribute__((aligned(64)));
+	hm_atomic_t note_hand; /* the note to overwrite next */
+	hm_atomic_t gone_pages; /* pages that this CPU evicted */
+	hm_atomic_t dirtied, cleaned; /* pages, by this CPU; see hm_cache_dirty_pages() */
+} __attribute__((aligned(64)));
+
+/* Blocks that can wait for promotion. A later fault queues a block that found no place. */
+#define HM_CANDIDATES 256u
+
+struct hm_candidate {
+	struct hm_file *file;
+	u64 pgoff;
+	u64 after; /* cache->clock */
+	u32 tries; /* failed promotions */
+	bool stream; /* a stream reads the block, and will access all of it */
+};
+
+/*
+ * The fields that every fault reads have cache lines of their own. Writes by faults, write-back and
+ * eviction would otherwise take these lines away from all other CPUs.
+ */
+struct hm_cache {
+	struct hm_options opts;
+	u32 nframes;
+	u32 nshards;
+	u32 reserve; /* huge frames that read-ahead leaves free */
+	u32 nghosts; /* a power of two */
+	u32 dirty_step; /* pages that a CPU dirties between two checks of the limit */
+	struct hm_shard *shards;
+	struct hm_desc *desc; /* of nframes huge frames, then of the base frames */
+	struct hm_container *container;
+	struct hm_dirty_map *dirty_map; /* one per huge frame */
+	hm_atomic_t *ghosts;
+	hm_atomic_t offline; /* huge frames without memory */
+	hm_atomic_t clock; /* milliseconds */
+	hm_atomic_t ghost_clock; /* evicted pages, in units of a block; see queue.c */
+
+	hm_atomic_t evict_cursor __attribute__((aligned(64)));
+	hm_atomic_t isolated; /* the split huge frame that reclaim empties */
+
+	hm_spinlock_t files_lock __attribute__((aligned(64)));
+	hm_atomic_t files_end; /* one past the last one used */
+	u32 files_free; /* no lower slot is free; under files_lock */
+
+	hm_spinlock_t promote_lock __attribute__((aligned(64)));
+	u32 ncandidates;
+	struct hm_candidate candidate[HM_CANDIDATES];
+
+	struct hm_file *files[HM_FILES_MAX];
+};
+
+/* --- the index -------------------------------------------------------------- */
+
+/*
+ * Three levels of nodes over the blocks, and a node of base pages under each split block. While a
+ * file is open, nodes are only added, so lookups need no lock. The dirty bitmap of a node has a
+ * bit for each child with a dirty unit: the ordered walk over dirty units uses it.
+ */
+struct hm_node {
+	struct hm_node *next; /* list of all nodes of the file */
+};
+
+struct hm_base {
+	struct hm_node node;
+	hm_atomic_t resident; /* at least the number of words that are neither absent nor frozen */
+	unsigned long dirty[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
+	unsigned long zero_fill[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
+	unsigned long needs_alloc[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
+	hm_atomic_t word[HM_BLOCK_PAGES];
+};
+
+struct hm_leaf {
+	struct hm_node node;
+	unsigned long dirty[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	unsigned long
+		zero_fill[HM_BITMAP_LONGS(HM_NODE_SLOTS)]; /* the file has no data in the block */
+	unsigned long
+		needs_alloc[HM_BITMAP_LONGS(HM_NODE_SLOTS)]; /* some pages may be unallocated */
+	/* blocks whose read failed: their pages are read one by one */
+	unsigned long read_failed[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	/* blocks that wait for promotion or were picked; blocks that are being promoted */
+	unsigned long queued[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	unsigned long promoting[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	/* blocks that a program wants in base pages (MADV_NOHUGEPAGE), or huge (MADV_HUGEPAGE) */
+	unsigned long no_promote[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	unsigned long force_promote[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	hm_atomic_t word[HM_NODE_SLOTS];
+	struct hm_base *base[HM_NODE_SLOTS];
+};
+
+struct hm_dir {
+	struct hm_node node;
+	unsigned long dirty[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	struct hm_leaf *leaf[HM_NODE_SLOTS];
+};
+
+/* One sequential reader or writer; see stream.c. */
+struct hm_stream {
+	u64 next; /* the page that it is expected to access next */
+	u64 ahead; /* the page after its read-ahead */
+	u64 first; /* its first page */
+	u64 behind; /* the page after its write-behind */
+	u32 window; /* base pages */
+	u32 seen; /* number of faults in sequence */
+	u32 step; /* base pages per unit; 1 with HM_SIZE_AUTO; 0 = the slot is free */
+	u32 lives; /* how often the clock hand passes it before it ends */
+	bool write;
+};
+
+/*
+ * Counters of dirty pages. A block always uses the same counter, and neighbouring blocks use
+ * different ones, so that stores to many places do not share a cache line. See
+ * hm_file_dirty_pages().
+ */
+#define HM_DIRTY_COUNTERS 16u
+
+struct hm_dirty_counter {
+	hm_atomic_t pages;
+} __attribute__((aligned(64)));
+
+/* As in struct hm_cache, the fields that every fault reads come first. */
+struct hm_file {
+	struct hm_cache *cache;
+	u32 id;
+	hm_atomic_t size; /* bytes */
+	hm_atomic_t needs_alloc; /* 1: a node has, or had, a bit set in @needs_alloc */
+
+	struct hm_dirty_counter dirty_counter[HM_DIRTY_COUNTERS];
+	/* Read by all stores but rarely written: not in a cache line of the counters. */
+	hm_atomic_t dirty_since __attribute__((aligned(64))); /* cache->clock, 0 = nothing dirty */
+
+	hm_spinlock_t dirty_lock __attribute__((aligned(64)));
+
+	/* The spans of the streams, and which of @span are not 0; see stream.c. */
+	hm_atomic_t spans __attribute__((aligned(64)));
+	hm_atomic_t span[HM_STREAMS];
+	hm_spinlock_t stream_lock __attribute__((aligned(64)));
+	u32 stream_hand; /* the clock hand: the slot to examine next */
+	struct hm_stream stream[HM_STREAMS];
+
+	hm_spinlock_t node_lock __attribute__((aligned(64)));
+	struct hm_node *nodes;
+
+	unsigned long dirty[HM_BITMAP_LONGS(HM_NODE_SLOTS)] __attribute__((aligned(64)));
+
+	struct hm_dir *dir[HM_NODE_SLOTS] __attribute__((aligned(64)));
+};
+
+/* The position of a unit in the index. */
+struct hm_pos {
+	struct hm_file *file;
+	struct hm_dir *dir;
+	struct hm_leaf *leaf;
+	struct hm_base *base; /* NULL: the word is the block's */
+	hm_atomic_t *word;
+	enum hm_node_kind missing; /* the missing node, if hm_index_find() returned false */
+	u64 pgoff; /* first page of the unit */
+	u32 root_slot, dir_slot, leaf_slot, base_slot;
+};
+
+/* The base pages of a file. */
+static inline u64 hm_file_npages(const struct hm_file *file)
+{
+	return (hm_atomic_read(&file->size) + HM_PAGE_SIZE - 1) >> HM_PAGE_SHIFT;
+}
+
+static inline u64 hm_block_of(u64 pgoff)
+{
+	return pgoff >> HM_BLOCK_ORDER;
+}
+
+static inline u64 hm_block_start(u64 pgoff)
+{
+	return pgoff & ~(u64)(HM_BLOCK_PAGES - 1);
+}
+
+static inline enum hm_kind hm_pos_kind(const struct hm_pos *pos)
+{
+	return pos->base ? HM_BASE : HM_HUGE;
+}
+
+static inline u32 hm_pos_pages(const struct hm_pos *pos)
+{
+	return pos->base ? 1 : HM_BLOCK_PAGES;
+}
+
+static inline u32 hm_kind_pages(enum hm_kind kind)
+{
+	return kind == HM_BASE ? 1 : HM_BLOCK_PAGES;
+}
+
+/* As hm_frame_is_base(), inline. */
+static inline enum hm_kind hm_frame_kind(const struct hm_cache *cache, u32 frame)
+{
+	return frame >= cache->nframes ? HM_BASE : HM_HUGE;
+}
+
+/* The shard whose queues hold a unit. */
+static inline struct hm_shard *hm_shard_of(struct hm_cache *cache, const struct hm_file *file,
+					   u64 pgoff)
+{
+	u64 group = pgoff >> (HM_BLOCK_ORDER + HM_GROUP_ORDER);
+
+	return &cache->shards[(group + file->id) % cache->nshards];
+}
+
+static inline struct hm_shard *hm_local_shard(struct hm_cache *cache)
+{
+	return &cache->shards[hm_cpu() % cache->nshards];
+}
+
+static inline void hm_count(struct hm_cache *cache, enum hm_counter counter, s64 delta)
+{
+	hm_atomic_count(&hm_local_shard(cache)->count[counter], delta);
+}
+
+static inline struct hm_desc *hm_desc_of(struct hm_cache *cache, u32 frame)
+{
+	return &cache->desc[frame];
+}
+
+static inline u32 hm_list_count(const struct hm_list *list)
+{
+	return (u32)hm_atomic_read(&list->count);
+}
+
+static inline void hm_unit_set(struct hm_unit *unit, const struct hm_pos *pos, u32 frame)
+{
+	unit->file = pos->file;
+	unit->pgoff = pos->pgoff;
+	unit->npages = hm_pos_pages(pos);
+	unit->frame = frame;
+}
+
+#endif /* HM_STATE_H */
