@@ -27,8 +27,6 @@
 #define MAX_PAGES (HM_BLOCK_PAGES / 4)
 /* So many one after the other are the beginning of a stream. */
 #define IN_A_ROW 16u
-/* Where it came to that, it is not tried to do with less so many times. */
-#define WHOLE_REPEATS 3u
 
 static struct hm_dirty_map *hm_dirty_map_of(const struct hm_cache *cache, u32 frame)
 {
@@ -52,13 +50,9 @@ static u32 hm_dirty_map_run_length(const unsigned long *map, u32 page, s64 step)
 	return n;
 }
 
-/* Does a first store go on with what will soon be all of the unit? A stream comes to its start. */
-static bool hm_dirty_map_is_stream(const struct hm_pos *pos, u64 pgoff, struct hm_dirty_map *map)
+/* A stream that reaches the start of the unit will soon store to all of it. */
+static bool hm_dirty_map_is_stream(const struct hm_pos *pos, u64 pgoff)
 {
-	if (map->whole) {
-		map->whole--;
-		return true;
-	}
 	return pgoff == pos->pgoff && hm_stream_reaches(pos->file, pgoff, true);
 }
 
@@ -75,7 +69,7 @@ u64 hm_dirty_map_store(const struct hm_pos *pos, u64 word, u64 pgoff, struct hm_
 	hm_assert(npages && !pos->base);
 	map = hm_dirty_map_of(pos->file->cache, hm_word_frame(word));
 	if (hm_word_state(word) == HM_CLEAN) {
-		if (map->pinned || npages > MAX_PAGES || hm_dirty_map_is_stream(pos, pgoff, map))
+		if (map->pinned || npages > MAX_PAGES || hm_dirty_map_is_stream(pos, pgoff))
 			return 0;
 		memset(map->changed, 0, sizeof(map->changed));
 	} else if (!(word & HM_W_PARTIAL_DIRTY)) {
@@ -90,7 +84,6 @@ u64 hm_dirty_map_store(const struct hm_pos *pos, u64 word, u64 pgoff, struct hm_
 	if (hm_bits_count(map->changed) <= MAX_PAGES &&
 	    (npages > 1 || below + 1 + hm_dirty_map_run_length(map->changed, page, 1) < IN_A_ROW))
 		return HM_W_PARTIAL_DIRTY;
-	map->whole = WHOLE_REPEATS;
 	/* Of pages that are mapped one by one, only the first store is a fault that tells of it. */
 	if (npages == 1 && below + 1 >= IN_A_ROW)
 		hm_stream_stores(pos->file, pos->pgoff);
@@ -164,5 +157,4 @@ bool hm_dirty_map_promoted(const struct hm_promotion *p)
 void hm_dirty_map_reset(struct hm_cache *cache, u32 frame)
 {
 	hm_dirty_map_of(cache, frame)->pinned = false;
-	hm_dirty_map_of(cache, frame)->whole = 0;
 }

@@ -85,7 +85,6 @@ struct hm_dirty_map {
 	unsigned long changed[HM_BITMAP_LONGS(HM_BLOCK_PAGES)]; /* since the last write-back */
 	unsigned long writing[HM_BITMAP_LONGS(HM_BLOCK_PAGES)]; /* by the current write-back */
 	bool pinned; /* the folio was pinned at the last write-back */
-	u8 whole; /* how often the next first store makes all of the unit dirty at once */
 };
 
 /* Faults that a CPU remembers, to recognise the next one in sequence. */
