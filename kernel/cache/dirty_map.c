@@ -3,9 +3,9 @@
  * What of a huge unit is dirty: where few of its pages are stored to, only these are
  * written back.
  *
- * HM_W_PARTIAL_DIRTY in the word of a unit that is dirty, or being written, says that only the pages
- * in struct hm_dirty_map are; without it, all are. Any store of which it is not said which pages it
- * is to takes the flag away, so what is not known means all.
+ * HM_W_PARTIAL_DIRTY in the word of a dirty unit, or of one under write-back, means that only the
+ * pages in struct hm_dirty_map are dirty. Without the flag all pages are dirty. A store without a
+ * page range clears the flag.
  *
  *   clean -> dirty    the first store to pages that are known: only these, if that is worth it
  *   dirty             more pages; with too many of them, all of it
