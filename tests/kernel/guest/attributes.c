@@ -13,7 +13,7 @@
 #include <sys/swap.h>
 #include <sys/xattr.h>
 
-static void attributes(void)
+BEHAVIOUR(attributes)
 {
 	char buf[70000], list[1000];
 	ssize_t n;
@@ -23,7 +23,7 @@ static void attributes(void)
 		EXPECT(errno == EOPNOTSUPP, "setxattr: %s", strerror(errno));
 		skip("no extended attributes here");
 	}
-	n = getxattr(below("f"), "user.a", buf, sizeof(buf));
+	n = getxattr(lower_path("f"), "user.a", buf, sizeof(buf));
 	EXPECT(n == 5 && !memcmp(buf, "value", 5), "the attribute below has %zd bytes", n);
 	EXPECT_ERRNO(setxattr("f", "user.a", "x", 1, XATTR_CREATE), EEXIST);
 	EXPECT_ERRNO(setxattr("f", "user.b", "x", 1, XATTR_REPLACE), ENODATA);
@@ -35,20 +35,21 @@ static void attributes(void)
 	EXPECT(n > 0 && memmem(list, (size_t)n, "user.a", 7) &&
 		       memmem(list, (size_t)n, "trusted.t", 10),
 	       "listxattr gave %zd bytes", n);
-	EXPECT(n == listxattr(below("f"), buf, sizeof(buf)), "other attributes below");
+	EXPECT(n == listxattr(lower_path("f"), buf, sizeof(buf)), "other attributes below");
 	MUST(removexattr("f", "user.a"));
 	EXPECT_ERRNO(getxattr("f", "user.a", buf, sizeof(buf)), ENODATA);
-	EXPECT_ERRNO(getxattr(below("f"), "user.a", buf, sizeof(buf)), ENODATA);
+	EXPECT_ERRNO(getxattr(lower_path("f"), "user.a", buf, sizeof(buf)), ENODATA);
 	EXPECT_ERRNO(setxattr("f", "nonsense.a", "x", 1, 0), EOPNOTSUPP);
 	MUST(symlink("f", "s"));
 	EXPECT_ERRNO(lsetxattr("s", "user.a", "x", 1, 0), EPERM);
 	MUST(mkdir("d", 0755));
 	MUST(setxattr("d", "user.d", "dir", 3, 0));
-	EXPECT(getxattr(below("d"), "user.d", buf, 10) == 3, "no attribute of the directory below");
+	EXPECT(getxattr(lower_path("d"), "user.d", buf, 10) == 3,
+	       "no attribute of the directory below");
 }
 
 /* setcap(8) on what was just written: it is still set when all of it is below. */
-static void capabilities_after_stores(void)
+BEHAVIOUR(capabilities_after_stores)
 {
 	/* VFS_CAP_REVISION_2, effective: CAP_NET_RAW. */
 	const uint32_t caps[5] = { 0x02000001, 1u << 13, 0, 0, 0 };
@@ -66,10 +67,10 @@ static void capabilities_after_stores(void)
 	MUST(fsync(other));
 	EXPECT(getxattr("f", "security.capability", buf, sizeof(buf)) == sizeof(caps),
 	       "write-back has taken the capabilities away");
-	EXPECT(getxattr(below("g"), "security.capability", buf, sizeof(buf)) == sizeof(caps),
+	EXPECT(getxattr(lower_path("g"), "security.capability", buf, sizeof(buf)) == sizeof(caps),
 	       "write-back has taken the capabilities away, below");
-	expect_below("below", "f", 3, 0, SMALL);
-	expect_below("below", "f", 1, SMALL, HUGE + 5000 - SMALL);
+	expect_lower("below", "f", 3, 0, SMALL);
+	expect_lower("below", "f", 1, SMALL, HUGE + 5000 - SMALL);
 	/* Who writes takes them away. */
 	EXPECT(pwrite(other, "x", 1, 0) == 1, "write: %s", strerror(errno));
 	EXPECT_ERRNO(getxattr("g", "security.capability", buf, sizeof(buf)), ENODATA);
@@ -86,7 +87,7 @@ static void timespec_before(struct timespec then, struct timespec now, const cha
 	       (long long)then.tv_sec, then.tv_nsec, (long long)now.tv_sec, now.tv_nsec);
 }
 
-static void times(void)
+BEHAVIOUR(times)
 {
 	struct timespec set[2] = { { 1000000, 111 }, { 2000000, 222 } };
 	int fd = make_file("f", 1, HUGE);
@@ -100,12 +101,12 @@ static void times(void)
 		       st.st_mtim.tv_nsec / 1000 == 0,
 	       "times that were set are %lld and %lld.%09ld", (long long)st.st_atim.tv_sec,
 	       (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
-	MUST(stat(below("f"), &lower));
+	MUST(stat(lower_path("f"), &lower));
 	EXPECT(lower.st_mtim.tv_sec == 2000000, "below, the file is of %lld",
 	       (long long)lower.st_mtim.tv_sec);
 	/* What was stored before is written now, and is not newer. */
 	MUST(fsync(fd));
-	MUST(stat(below("f"), &lower));
+	MUST(stat(lower_path("f"), &lower));
 	EXPECT(lower.st_mtim.tv_sec == 2000000, "below, when it is written, the file is of %lld",
 	       (long long)lower.st_mtim.tv_sec);
 	/* Small file systems know seconds only. */
@@ -121,7 +122,7 @@ static void times(void)
 	MUST(stat("f", &lower));
 	timespec_before(st.st_mtim, lower.st_mtim, "a store and msync");
 	MUST(fsync(fd));
-	MUST(stat(below("f"), &lower));
+	MUST(stat(lower_path("f"), &lower));
 	timespec_before(st.st_mtim, lower.st_mtim, "a store and fsync, below,");
 	/* Loads and reads do not. */
 	MUST(utimensat(AT_FDCWD, "f", set, 0));
@@ -134,7 +135,7 @@ static void times(void)
 	timespec_before(st.st_mtim, lower.st_mtim, "a truncate");
 }
 
-static void file_system_facts(void)
+BEHAVIOUR(file_system_facts)
 {
 	struct statvfs here, there;
 	struct statfs fs;
@@ -159,7 +160,7 @@ static void file_system_facts(void)
 }
 
 /* Flags of files that the file system below keeps. */
-static void file_flags(void)
+BEHAVIOUR(file_flags)
 {
 	int fd = make_file("f", 1, 100), flags = 0;
 
@@ -182,10 +183,10 @@ static void file_flags(void)
 /* Sets one flag of the file below, or clears it. False: that cannot be done there. */
 static bool flag_below(const char *name, int flag, bool set)
 {
-	int fd = open(below(name), O_RDONLY | O_CLOEXEC), flags = 0;
+	int fd = open(lower_path(name), O_RDONLY | O_CLOEXEC), flags = 0;
 	bool done;
 
-	EXPECT(fd >= 0, "open %s: %s", below(name), strerror(errno));
+	EXPECT(fd >= 0, "open %s: %s", lower_path(name), strerror(errno));
 	done = !ioctl(fd, FS_IOC_GETFLAGS, &flags);
 	flags = set ? flags | flag : flags & ~flag;
 	done = done && !ioctl(fd, FS_IOC_SETFLAGS, &flags);
@@ -194,7 +195,7 @@ static bool flag_below(const char *name, int flag, bool set)
 }
 
 /* Somebody changes them below, while the file is known, and open, here. */
-static void file_flags_below(void)
+BEHAVIOUR(file_flags_below)
 {
 	int fd = make_file("f", 1, 3 * SMALL), other;
 
@@ -222,7 +223,7 @@ static void file_flags_below(void)
 }
 
 /* What was stored before chattr +i is kept, and nothing is stored after it. */
-static void immutable_after_stores(void)
+BEHAVIOUR(immutable_after_stores)
 {
 	int fd = make_file("f", 1, HUGE), flags = 0, stored, other, written, synced, below_it;
 	unsigned char *map, byte;
@@ -236,12 +237,12 @@ static void immutable_after_stores(void)
 	flags |= FS_IMMUTABLE_FL;
 	if (ioctl(fd, FS_IOC_SETFLAGS, &flags))
 		skip("file flags cannot be set here: %s", strerror(errno));
-	catch_bus();
-	stored = touch(map, true);
-	other = touch(map + HUGE / 2, true);
+	catch_signals();
+	stored = signal_of_store(map);
+	other = signal_of_store(map + HUGE / 2);
 	written = pwrite(fd, "x", 1, 0) < 0 ? errno : 0;
 	synced = fsync(fd) ? errno : 0;
-	below_it = open(below("f"), O_RDONLY | O_CLOEXEC);
+	below_it = open(lower_path("f"), O_RDONLY | O_CLOEXEC);
 	byte = pread(below_it, &byte, 1, HUGE + 4999) == 1;
 	/* Nobody could remove it. */
 	flags &= ~FS_IMMUTABLE_FL;
@@ -253,9 +254,9 @@ static void immutable_after_stores(void)
 	EXPECT(written == EPERM, "a write gave %s, expected EPERM", strerror(written));
 	EXPECT(!synced, "fsync of an immutable file: %s", strerror(synced));
 	EXPECT(byte, "what was appended is not below");
-	expect_below("below", "f", 2, 0, 3 * SMALL);
-	expect_below("below", "f", 1, 3 * SMALL, HUGE + 5000 - 3 * SMALL);
-	EXPECT(!touch(map, true), "no store after chattr -i");
+	expect_lower("below", "f", 2, 0, 3 * SMALL);
+	expect_lower("below", "f", 1, 3 * SMALL, HUGE + 5000 - 3 * SMALL);
+	EXPECT(!signal_of_store(map), "no store after chattr -i");
 	MUST(munmap(map, HUGE));
 	close(fd);
 }
@@ -278,21 +279,21 @@ static int make_swap_file(const char *name, uint32_t pages)
 }
 
 /* The kernel swaps to the file below: its blocks must stay where they are. */
-static void swap_file_below(void)
+BEHAVIOUR(swap_file_below)
 {
 	int fd = make_swap_file("s", 4 * HUGE / SMALL), punched, written, cut, mapped, stored;
 	unsigned char *map = map_shared(fd, 0, SMALL), *late;
 
-	catch_bus();
-	if (swapon(below("s"), 0))
+	catch_signals();
+	if (swapon(lower_path("s"), 0))
 		skip("no swap file here: %s", strerror(errno));
 	punched = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, HUGE, HUGE) ? errno : 0;
 	written = pwrite(fd, "x", 1, HUGE) == 1 ? 0 : errno;
 	cut = ftruncate(fd, HUGE) ? errno : 0;
 	late = mmap(NULL, SMALL, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	mapped = late == MAP_FAILED ? errno : 0;
-	stored = touch(map, true);
-	MUST(swapoff(below("s")));
+	stored = signal_of_store(map);
+	MUST(swapoff(lower_path("s")));
 	EXPECT(punched == ETXTBSY, "punch gave %s, expected ETXTBSY", strerror(punched));
 	EXPECT(written == ETXTBSY, "write gave %s, expected ETXTBSY", strerror(written));
 	EXPECT(cut == ETXTBSY, "ftruncate gave %s, expected ETXTBSY", strerror(cut));
@@ -301,22 +302,8 @@ static void swap_file_below(void)
 	expect_zero("read of a swap file", map, 0, 1024);
 	MUST(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, HUGE, HUGE));
 	EXPECT(pwrite(fd, "x", 1, HUGE) == 1, "write after swapoff: %s", strerror(errno));
-	EXPECT(!touch(map, true), "no store after swapoff");
+	EXPECT(!signal_of_store(map), "no store after swapoff");
 	MUST(ftruncate(fd, HUGE));
 }
 
-static const struct behaviour all[] = {
-	{ "attributes", attributes },
-	{ "capabilities_after_stores", capabilities_after_stores },
-	{ "times", times },
-	{ "file_system_facts", file_system_facts },
-	{ "file_flags", file_flags },
-	{ "file_flags_below", file_flags_below },
-	{ "immutable_after_stores", immutable_after_stores },
-	{ "swap_file_below", swap_file_below },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

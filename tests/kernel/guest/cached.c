@@ -43,7 +43,7 @@ static int cold_file(void)
 	return fd;
 }
 
-static void tells_what_is_cached(void)
+BEHAVIOUR(tells_what_is_cached)
 {
 	int fd = cold_file();
 	volatile unsigned char *map = map_shared(fd, 0, SIZE);
@@ -93,7 +93,7 @@ static void tells_what_is_cached(void)
 		expect_cell(i, 0, 0, 0);
 }
 
-static void looking_changes_nothing(void)
+BEHAVIOUR(looking_changes_nothing)
 {
 	static const char *const names[] = { "faults",	   "hits",	 "read_bytes",
 					     "ahead_used", "huge_bytes", "resident_bytes",
@@ -105,10 +105,10 @@ static void looking_changes_nothing(void)
 
 	(void)map[3 * HUGE];
 	map[2 * HUGE]++;
-	while (stat_of("io_in_flight"))
+	while (mount_stat("io_in_flight"))
 		usleep(10000);
 	for (i = 0; i < COUNT(names); i++)
-		before[i] = stat_of(names[i]);
+		before[i] = mount_stat(names[i]);
 	for (n = 0; n < 100; n++) {
 		fd = open_file("f", O_RDONLY);
 		look(fd, 0, HUGE);
@@ -116,13 +116,13 @@ static void looking_changes_nothing(void)
 	}
 	/* What is dirty may be written by itself meanwhile. */
 	for (i = 0; i < COUNT(names); i++)
-		EXPECT(!strcmp(names[i], "dirty_bytes") ? stat_of(names[i]) <= before[i] :
-							  stat_of(names[i]) == before[i],
-		       "%s: %llu, and %llu before", names[i], (unsigned long long)stat_of(names[i]),
-		       (unsigned long long)before[i]);
+		EXPECT(!strcmp(names[i], "dirty_bytes") ? mount_stat(names[i]) <= before[i] :
+							  mount_stat(names[i]) == before[i],
+		       "%s: %llu, and %llu before", names[i],
+		       (unsigned long long)mount_stat(names[i]), (unsigned long long)before[i]);
 }
 
-static void wrong_calls(void)
+BEHAVIOUR(wrong_calls)
 {
 	int fd = cold_file();
 	struct hugemap_cached right = { 0, HUGE, (uintptr_t)cells, 1, 0 }, wrong;
@@ -169,7 +169,7 @@ static int errno_of_other(void)
 	return WEXITSTATUS(status);
 }
 
-static void only_who_may_write(void)
+BEHAVIOUR(only_who_may_write)
 {
 	int fd = cold_file();
 
@@ -184,14 +184,4 @@ static void only_who_may_write(void)
 	EXPECT(!errno_of_other(), "who owns it may not look");
 }
 
-static const struct behaviour all[] = {
-	{ "tells_what_is_cached", tells_what_is_cached },
-	{ "looking_changes_nothing", looking_changes_nothing },
-	{ "wrong_calls", wrong_calls },
-	{ "only_who_may_write", only_who_may_write },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

@@ -25,7 +25,7 @@ static const struct {
 	{ 4 * HUGE - 9, 9 },
 };
 
-static void read_sees_store(void)
+BEHAVIOUR(read_sees_store)
 {
 	int fd = make_file("f", 1, 4 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
@@ -37,7 +37,7 @@ static void read_sees_store(void)
 	}
 }
 
-static void load_sees_write(void)
+BEHAVIOUR(load_sees_write)
 {
 	int fd = make_file("f", 2, 4 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
@@ -51,7 +51,7 @@ static void load_sees_write(void)
 }
 
 /* Nothing cached before: a write of a part of a block must keep the rest of it. */
-static void partial_write_keeps_rest(void)
+BEHAVIOUR(partial_write_keeps_rest)
 {
 	unsigned int i;
 
@@ -77,7 +77,7 @@ static void partial_write_keeps_rest(void)
 	}
 }
 
-static void direct_io_agrees(void)
+BEHAVIOUR(direct_io_agrees)
 {
 	int fd = make_file("f", 4, 4 * HUGE), direct;
 	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
@@ -110,7 +110,7 @@ static void direct_io_agrees(void)
 }
 
 /* A direct write that fails or is refused must leave what was cached. */
-static void refused_direct_write(void)
+BEHAVIOUR(refused_direct_write)
 {
 	int fd = make_file("f", 5, HUGE), direct;
 	unsigned char *map = map_shared(fd, 0, HUGE);
@@ -157,7 +157,7 @@ static void second_process(void *arg)
 }
 
 /* Each has opened and mapped the file for itself. */
-static void two_processes(void)
+BEHAVIOUR(two_processes)
 {
 	struct pair pair = { .rounds = 8 };
 	int fd = make_file("f", 6, 4 * HUGE);
@@ -197,7 +197,7 @@ static void forked_load(void *arg)
 	pattern(map + 3 * HUGE + 5, 72, 3 * HUGE + 5, 3000);
 }
 
-static void fork_shared(void)
+BEHAVIOUR(fork_shared)
 {
 	int fd = make_file("f", 7, 4 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
@@ -218,7 +218,7 @@ static void private_child(void *arg)
 }
 
 /* Stores stay in the process; the rest follows the file until it is copied. */
-static void private_mapping(void)
+BEHAVIOUR(private_mapping)
 {
 	int fd = make_file("f", 8, 2 * HUGE + 1000);
 	unsigned char *map = map_file(fd, 0, 2 * HUGE + 1000, PROT_READ | PROT_WRITE, MAP_PRIVATE);
@@ -241,11 +241,11 @@ static void private_mapping(void)
 	MUST(madvise(map, SMALL, MADV_DONTNEED));
 	expect_pattern("private load after MADV_DONTNEED", map, 8, 0, SMALL);
 	MUST(fsync(fd));
-	expect_below("the file below after private stores", "f", 8, 0, HUGE / 2);
+	expect_lower("the file below after private stores", "f", 8, 0, HUGE / 2);
 }
 
 /* Two mappings of one range, at addresses that do and do not allow 2 MB pages. */
-static void aliases(void)
+BEHAVIOUR(aliases)
 {
 	int fd = make_file("f", 9, 3 * HUGE);
 	unsigned char *a = map_shared(fd, 0, 3 * HUGE), *b, *c;
@@ -268,7 +268,7 @@ static void aliases(void)
 }
 
 /* The block is clean, dirty, being written, evicted: the answer is the same. */
-static void agree_after_sync(void)
+BEHAVIOUR(agree_after_sync)
 {
 	int fd = make_file("f", 10, 3 * HUGE + 10);
 	unsigned char *map = map_shared(fd, 0, 3 * HUGE + 10);
@@ -279,15 +279,15 @@ static void agree_after_sync(void)
 
 		pattern(map + off, 1000 + round, off, 999);
 		MUST(msync(map, 3 * HUGE + 10, MS_SYNC));
-		expect_below("below after msync", "f", 1000 + round, off, 999);
+		expect_lower("below after msync", "f", 1000 + round, off, 999);
 		expect_pattern("load after msync", map + off, 1000 + round, off, 999);
 		/* Write-protected by the sync: this store must be noticed anew. */
 		pattern(map + off, 2000 + round, off, 999);
 		read_pattern("read after a second store", fd, 2000 + round, off, 999);
 		if (round % 2)
-			uncache(fd, map, 3 * HUGE + 10);
+			drop_from_cache(fd, map, 3 * HUGE + 10);
 		MUST(round % 3 ? fsync(fd) : fdatasync(fd));
-		expect_below("below after the second sync", "f", 2000 + round, off, 999);
+		expect_lower("below after the second sync", "f", 2000 + round, off, 999);
 		MUST(madvise(map, 3 * HUGE, MADV_DONTNEED));
 		expect_pattern("load after MADV_DONTNEED", map + off, 2000 + round, off, 999);
 	}
@@ -304,7 +304,7 @@ static void killed_child(void *arg)
 	raise(SIGKILL);
 }
 
-static void killed_process(void)
+BEHAVIOUR(killed_process)
 {
 	int fd = make_file("f", 11, 2 * HUGE + 5), status;
 	pid_t pid = start_child(killed_child, NULL);
@@ -314,11 +314,11 @@ static void killed_process(void)
 	       status);
 	read_pattern("read after the writer was killed", fd, 110, 0, 2 * HUGE + 5);
 	MUST(fsync(fd));
-	expect_below("below after the writer was killed", "f", 110, 0, 2 * HUGE + 5);
+	expect_lower("below after the writer was killed", "f", 110, 0, 2 * HUGE + 5);
 }
 
 /* Open files come and go; what was stored stays. */
-static void closed_and_unmapped(void)
+BEHAVIOUR(closed_and_unmapped)
 {
 	int fd = make_file("f", 12, HUGE + 3);
 	unsigned char *map = map_shared(fd, 0, HUGE + 3);
@@ -329,7 +329,7 @@ static void closed_and_unmapped(void)
 	fd = open_file("f", O_RDONLY);
 	read_pattern("read by a later opener", fd, 120, 0, HUGE + 3);
 	sync();
-	expect_below("below after sync(2)", "f", 120, 0, HUGE + 3);
+	expect_lower("below after sync(2)", "f", 120, 0, HUGE + 3);
 }
 
 /* Appends of several processes come one after the other, and none is lost. */
@@ -346,7 +346,7 @@ static void appender(void *arg)
 		       strerror(errno));
 }
 
-static void append_by_many(void)
+BEHAVIOUR(append_by_many)
 {
 	char names[4] = "abcd", record[128];
 	unsigned int count[4] = { 0 }, i, j;
@@ -373,23 +373,4 @@ static void append_by_many(void)
 		EXPECT(count[i] == 1000, "%u records of %c, expected 1000", count[i], names[i]);
 }
 
-static const struct behaviour all[] = {
-	{ "read_sees_store", read_sees_store },
-	{ "load_sees_write", load_sees_write },
-	{ "partial_write_keeps_rest", partial_write_keeps_rest },
-	{ "direct_io_agrees", direct_io_agrees },
-	{ "refused_direct_write", refused_direct_write },
-	{ "two_processes", two_processes },
-	{ "fork_shared", fork_shared },
-	{ "private_mapping", private_mapping },
-	{ "aliases", aliases },
-	{ "agree_after_sync", agree_after_sync },
-	{ "killed_process", killed_process },
-	{ "closed_and_unmapped", closed_and_unmapped },
-	{ "append_by_many", append_by_many },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

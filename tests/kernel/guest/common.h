@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What the test programs share. A program is a list of behaviours, each a function
- * that runs in a process and a directory of its own:
+ * Shared by all test programs. A program specifies behaviours. Each behaviour runs in a
+ * process and a directory of its own, and fails if its process does not exit with 0:
  *
- *	static const struct behaviour all[] = { { "name", function }, ... };
- *	int main(int argc, char **argv) { return run_all(argc, argv, all, COUNT(all)); }
+ *	BEHAVIOUR(read_returns_what_was_stored)
+ *	{
+ *		...
+ *	}
  *
- * `program name ...` runs only those. On any file system but hugemap they show what
- * Linux itself does; MNT and LOWER may then be the same directory.
+ *	RUN_BEHAVIOURS
+ *
+ * `program PATTERN...` runs only the behaviours whose names match a pattern of fnmatch(3).
+ * On a file system other than hugemap the programs show what Linux itself does; MNT and
+ * LOWER may then be the same directory.
  */
 #ifndef TESTS_KERNEL_COMMON_H
 #define TESTS_KERNEL_COMMON_H
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <ftw.h>
 #include <grp.h>
 #include <setjmp.h>
@@ -26,10 +32,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <sys/types.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,14 +50,15 @@
 #define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
-
-struct behaviour {
-	const char *name;
-	void (*run)(void);
-};
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 
 static const char *mnt_dir, *lower_dir;
+/* The directory of the running behaviour in the mount, and the same one in the lower fs. */
 static char work_dir[512], work_lower[512];
+
+/* --- results ----------------------------------------------------------------------- */
 
 static inline void die(const char *file, int line, const char *format, ...)
 	__attribute__((format(printf, 3, 4), noreturn));
@@ -66,28 +75,28 @@ static inline void die(const char *file, int line, const char *format, ...)
 	_exit(1);
 }
 
-/* A sentence that says what was expected and what was seen. */
+/* The message states what happened and, where it is not obvious, what was expected. */
 #define FAIL(...) die(__FILE__, __LINE__, __VA_ARGS__)
 #define EXPECT(condition, ...)             \
 	do {                               \
 		if (!(condition))          \
 			FAIL(__VA_ARGS__); \
 	} while (0)
-/* For calls that just have to work. */
+/* For set-up calls that are not under test. */
 #define MUST(call)                                              \
 	do {                                                    \
 		errno = 0;                                      \
 		if ((long)(call) < 0)                           \
 			FAIL("%s: %s", #call, strerror(errno)); \
 	} while (0)
-#define EXPECT_ERRNO(call, error)                                                           \
-	do {                                                                                \
-		long result_;                                                               \
-		errno = 0;                                                                  \
-		result_ = (long)(call);                                                     \
-		EXPECT(result_ < 0 && errno == (error),                                     \
-		       "%s gave %ld and errno %d (%s), expected %s", #call, result_, errno, \
-		       strerror(errno), strerror(error));                                   \
+#define EXPECT_ERRNO(call, error)                                                                \
+	do {                                                                                     \
+		long result_;                                                                    \
+		errno = 0;                                                                       \
+		result_ = (long)(call);                                                          \
+		EXPECT(result_ < 0 && errno == (error),                                          \
+		       "%s returned %ld with errno %d (%s), expected %s", #call, result_, errno, \
+		       strerror(errno), strerror(error));                                        \
 	} while (0)
 
 static inline void skip(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
@@ -102,6 +111,8 @@ static inline void skip(const char *format, ...)
 	fflush(stdout);
 	_exit(77);
 }
+
+/* --- the system under test ----------------------------------------------------------- */
 
 static inline bool on_hugemap(void)
 {
@@ -127,6 +138,7 @@ static inline bool hybrid_pages(void)
 	return mounted_with_pages("auto");
 }
 
+/* Is this the debug kernel, on which everything takes ten times as long? */
 static inline bool slow(void)
 {
 	const char *text = getenv("SLOW");
@@ -134,18 +146,53 @@ static inline bool slow(void)
 	return text && *text == '1';
 }
 
-/* The same file, seen below. */
-static inline const char *below(const char *name)
+static inline bool kernel_before(const char *version)
 {
-	static char path[1024];
+	struct utsname name;
 
-	snprintf(path, sizeof(path), "%s/%s", work_lower, name);
+	MUST(uname(&name));
+	return strverscmp(name.release, version) < 0;
+}
+
+/* For tests that mount by themselves. */
+static inline void require_hugemap(void)
+{
+	FILE *file = fopen("/proc/filesystems", "r");
+	bool found = false;
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file))
+		found = found || strstr(line, "hugemap");
+	if (file)
+		fclose(file);
+	if (!found)
+		skip("this kernel has no hugemap");
+}
+
+/* --- paths ------------------------------------------------------------------------- */
+
+/* The last four results remain valid. */
+static inline const char *path_in(const char *dir, const char *name)
+{
+	static char paths[4][1200];
+	static unsigned int turn;
+	char *path = paths[turn++ % 4];
+
+	snprintf(path, sizeof(paths[0]), "%s/%s", dir, name);
 	return path;
 }
 
+/* The path of the same file in the lower file system. */
+static inline const char *lower_path(const char *name)
+{
+	return path_in(work_lower, name);
+}
+
+/* --- content ----------------------------------------------------------------------- */
+
 /*
- * Content: each 8 bytes say which file (seed) and where they belong, so that what
- * is misplaced, stale or foreign differs.
+ * Every 8 bytes of a file depend on their offset and on a seed, so that misplaced, stale
+ * and foreign bytes differ from the expected ones.
  */
 static inline uint64_t pattern_word(uint64_t seed, uint64_t index)
 {
@@ -176,6 +223,7 @@ static inline void pattern(void *buf, uint64_t seed, uint64_t off, size_t len)
 		p[i] = pattern_byte(seed, off + i);
 }
 
+/* @how names the access for the failure message: "load after a write". */
 static inline void expect_pattern(const char *how, const void *buf, uint64_t seed, uint64_t off,
 				  size_t len)
 {
@@ -229,11 +277,11 @@ static inline int open_file(const char *name, int flags)
 
 static inline void write_pattern(int fd, uint64_t seed, uint64_t off, size_t len)
 {
-	size_t most = len < HUGE ? len : HUGE, n;
-	unsigned char *buf = buffer(most);
+	size_t max = len < HUGE ? len : HUGE, n;
+	unsigned char *buf = buffer(max);
 
 	for (; len; off += n, len -= n) {
-		n = len < most ? len : most;
+		n = len < max ? len : max;
 		pattern(buf, seed, off, n);
 		EXPECT(pwrite(fd, buf, n, (off_t)off) == (ssize_t)n, "write at %#llx: %s",
 		       (unsigned long long)off, strerror(errno));
@@ -243,26 +291,36 @@ static inline void write_pattern(int fd, uint64_t seed, uint64_t off, size_t len
 
 static inline void read_pattern(const char *how, int fd, uint64_t seed, uint64_t off, size_t len)
 {
-	size_t most = len < HUGE ? len : HUGE, n;
-	unsigned char *buf = buffer(most);
+	size_t max = len < HUGE ? len : HUGE, n;
+	unsigned char *buf = buffer(max);
 	ssize_t got;
 
 	for (; len; off += n, len -= n) {
-		n = len < most ? len : most;
+		n = len < max ? len : max;
 		got = pread(fd, buf, n, (off_t)off);
-		EXPECT(got == (ssize_t)n, "%s: read of %zu bytes at %#llx gave %zd: %s", how, n,
+		EXPECT(got == (ssize_t)n, "%s: read of %zu bytes at %#llx returned %zd: %s", how, n,
 		       (unsigned long long)off, got, got < 0 ? strerror(errno) : "short");
 		expect_pattern(how, buf, seed, off, n);
 	}
 	free(buf);
 }
 
-/* A new file of @size bytes of the pattern; returns it open for reading and writing. */
+/* Creates a file of @size bytes of the pattern, and opens it for reading and writing. */
 static inline int make_file(const char *name, uint64_t seed, uint64_t size)
 {
 	int fd = open_file(name, O_RDWR | O_CREAT | O_TRUNC);
 
 	write_pattern(fd, seed, 0, size);
+	return fd;
+}
+
+/* The same, with no page of the file in the cache. */
+static inline int make_cold_file(const char *name, uint64_t seed, uint64_t size)
+{
+	int fd = make_file(name, seed, size);
+
+	MUST(fsync(fd));
+	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
 	return fd;
 }
 
@@ -280,24 +338,40 @@ static inline unsigned char *map_shared(int fd, uint64_t off, size_t len)
 	return map_file(fd, off, len, PROT_READ | PROT_WRITE, MAP_SHARED);
 }
 
-/* What is clean leaves the cache. What somebody maps would stay: here, nobody does. */
-static inline void uncache(int fd, void *map, size_t len)
+/* Reserves @len bytes of address space, aligned to 2 MB, for mmap(MAP_FIXED). */
+static inline unsigned char *reserve_aligned(size_t len)
+{
+	unsigned char *addr =
+		map_file(-1, 0, len + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+
+	return (unsigned char *)(((uintptr_t)addr + HUGE - 1) / HUGE * HUGE);
+}
+
+/* Drops the clean pages of a file from the cache. @map must be its only mapping. */
+static inline void drop_from_cache(int fd, void *map, size_t len)
 {
 	MUST(madvise(map, len, MADV_DONTNEED));
 	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
 }
 
-/* What is on the device below, whatever its page cache may remember. */
-static inline void expect_below(const char *how, const char *name, uint64_t seed, uint64_t off,
-				size_t len)
+static inline void read_file_pattern(const char *how, const char *path, uint64_t seed, uint64_t off,
+				     size_t len)
 {
-	int fd = open(below(name), O_RDONLY | O_CLOEXEC);
+	int fd = open_file(path, O_RDONLY);
 
-	EXPECT(fd >= 0, "open %s: %s", below(name), strerror(errno));
 	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	read_pattern(how, fd, seed, off, len);
 	close(fd);
 }
+
+/* Reads from the device: the page cache of the lower file system is dropped first. */
+static inline void expect_lower(const char *how, const char *name, uint64_t seed, uint64_t off,
+				size_t len)
+{
+	read_file_pattern(how, lower_path(name), seed, off, len);
+}
+
+/* --- faults and signals ---------------------------------------------------------------- */
 
 static sigjmp_buf bus_jump;
 static volatile sig_atomic_t bus_armed;
@@ -312,7 +386,8 @@ static inline void bus_handler(int sig, siginfo_t *info, void *context)
 	signal(sig, SIG_DFL);
 }
 
-static inline void catch_bus(void)
+/* To be called before the four functions below. */
+static inline void catch_signals(void)
 {
 	struct sigaction act = { .sa_flags = SA_SIGINFO | SA_NODEFER };
 
@@ -321,8 +396,7 @@ static inline void catch_bus(void)
 	sigaction(SIGSEGV, &act, NULL);
 }
 
-/* 0, or the signal that a load (or store, if @store) gives. */
-static inline int touch(volatile unsigned char *addr, bool store)
+static inline int signal_of_access(volatile unsigned char *addr, bool store)
 {
 	int sig = sigsetjmp(bus_jump, 1);
 
@@ -337,52 +411,62 @@ static inline int touch(volatile unsigned char *addr, bool store)
 	return sig;
 }
 
-static inline void expect_bus(unsigned char *addr, bool store, const char *what)
+/* The signal that a load raises, or 0. */
+static inline int signal_of_load(volatile unsigned char *addr)
 {
-	int sig = touch(addr, store);
+	return signal_of_access(addr, false);
+}
 
-	EXPECT(sig == SIGBUS, "%s %s gave %s, expected SIGBUS", store ? "a store" : "a load", what,
+/* The signal that a store raises, or 0. */
+static inline int signal_of_store(volatile unsigned char *addr)
+{
+	return signal_of_access(addr, true);
+}
+
+/* @where completes the sentence "a load ... raised no signal". */
+static inline void expect_sigbus(unsigned char *addr, bool store, const char *where)
+{
+	int sig = signal_of_access(addr, store);
+
+	EXPECT(sig == SIGBUS, "a %s %s raised %s, expected SIGBUS", store ? "store" : "load", where,
 	       sig ? strsignal(sig) : "no signal");
-	EXPECT(bus_address == (uintptr_t)addr, "%s: SIGBUS at %#lx, expected %p", what,
+	EXPECT(bus_address == (uintptr_t)addr, "%s: SIGBUS at %#lx, expected %p", where,
 	       (unsigned long)bus_address, (void *)addr);
 }
 
-/* A number of the mount's statistics. */
-static inline uint64_t stat_of(const char *name)
+static inline void expect_sigbus_of_load(unsigned char *addr, const char *where)
 {
-	unsigned long long value;
-	char path[256];
-	struct stat st;
-	FILE *file;
-
-	MUST(stat(mnt_dir, &st));
-	snprintf(path, sizeof(path), "/sys/fs/hugemap/%u:%u/stats/%s", major(st.st_dev),
-		 minor(st.st_dev), name);
-	file = fopen(path, "r");
-	EXPECT(file, "%s: %s", path, strerror(errno));
-	EXPECT(fscanf(file, "%llu", &value) == 1, "%s holds no number", path);
-	fclose(file);
-	return value;
+	expect_sigbus(addr, false, where);
 }
 
-/* A setting of the mount. */
-static inline void set(const char *name, const char *value)
+static inline void expect_sigbus_of_store(unsigned char *addr, const char *where)
 {
-	char path[256];
-	struct stat st;
-	int fd;
-
-	MUST(stat(mnt_dir, &st));
-	snprintf(path, sizeof(path), "/sys/fs/hugemap/%u:%u/%s", major(st.st_dev), minor(st.st_dev),
-		 name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	EXPECT(fd >= 0, "%s: %s", path, strerror(errno));
-	EXPECT(write(fd, value, strlen(value)) == (ssize_t)strlen(value), "%s to %s: %s", value,
-	       path, strerror(errno));
-	close(fd);
+	expect_sigbus(addr, true, where);
 }
 
-static inline unsigned long smaps_of(const void *addr, const char *field)
+static inline long minor_faults(void)
+{
+	struct rusage usage;
+
+	MUST(getrusage(RUSAGE_SELF, &usage));
+	return usage.ru_minflt;
+}
+
+static inline long major_faults(void)
+{
+	struct rusage usage;
+
+	MUST(getrusage(RUSAGE_SELF, &usage));
+	return usage.ru_majflt;
+}
+
+static inline long page_faults(void)
+{
+	return minor_faults() + major_faults();
+}
+
+/* A field of /proc/self/smaps for the mapping that contains @addr, in bytes. */
+static inline unsigned long smaps_bytes(const void *addr, const char *field)
 {
 	unsigned long start, end, value = 0;
 	bool inside = false, found = false;
@@ -400,24 +484,72 @@ static inline unsigned long smaps_of(const void *addr, const char *field)
 		}
 	}
 	fclose(file);
-	EXPECT(found, "there is no %s in smaps", field);
+	EXPECT(found, "smaps has no field %s", field);
 	return value << 10;
 }
 
-/* For tests that mount by themselves: is there such a file system type? */
-static inline void need_type(void)
+/* How much of the mapping at @addr is mapped by PMD entries, in bytes. */
+static inline unsigned long pmd_mapped(const void *addr)
 {
-	FILE *file = fopen("/proc/filesystems", "r");
-	bool found = false;
-	char line[128];
-
-	while (file && fgets(line, sizeof(line), file))
-		found = found || strstr(line, "hugemap");
-	if (file)
-		fclose(file);
-	if (!found)
-		skip("this kernel has no hugemap");
+	return smaps_bytes(addr, "FilePmdMapped");
 }
+
+/* --- /proc and /sys -------------------------------------------------------------------- */
+
+static inline void write_text(const char *path, const char *text)
+{
+	int fd = open_file(path, O_WRONLY);
+
+	EXPECT(write(fd, text, strlen(text)) == (ssize_t)strlen(text), "\"%s\" to %s: %s", text,
+	       path, strerror(errno));
+	close(fd);
+}
+
+static inline uint64_t read_number(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	unsigned long long number;
+
+	EXPECT(file, "%s: %s", path, strerror(errno));
+	EXPECT(fscanf(file, "%llu", &number) == 1, "%s contains no number", path);
+	fclose(file);
+	return number;
+}
+
+/* "1" drops clean pages, "2" unused dentries and inodes, "3" both. */
+static inline void drop_caches(const char *what)
+{
+	write_text("/proc/sys/vm/drop_caches", what);
+}
+
+/* The path of a file below /sys/fs/hugemap of the mount at @dir. */
+static inline const char *sysfs_path(const char *dir, const char *name)
+{
+	char device[64];
+	struct stat st;
+
+	MUST(stat(dir, &st));
+	snprintf(device, sizeof(device), "/sys/fs/hugemap/%u:%u", major(st.st_dev),
+		 minor(st.st_dev));
+	return path_in(device, name);
+}
+
+/* A counter of the mount under test. */
+static inline uint64_t mount_stat(const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "stats/%s", name);
+	return read_number(sysfs_path(mnt_dir, path));
+}
+
+/* Changes a setting of the mount under test. */
+static inline void set_mount(const char *name, const char *value)
+{
+	write_text(sysfs_path(mnt_dir, name), value);
+}
+
+/* --- processes ------------------------------------------------------------------------- */
 
 static inline pid_t start_child(void (*run)(void *), void *arg)
 {
@@ -434,7 +566,15 @@ static inline pid_t start_child(void (*run)(void *), void *arg)
 	return pid;
 }
 
-/* Runs a function in a child and waits; its failure is ours. */
+static inline void wait_child(pid_t pid)
+{
+	int status;
+
+	EXPECT(waitpid(pid, &status, 0) == pid, "waitpid: %s", strerror(errno));
+	EXPECT(!status, "a child ended with status %#x", status);
+}
+
+/* Runs a function in a child and waits. If the child fails or skips, so does the caller. */
 static inline void in_child(void (*run)(void *), void *arg)
 {
 	pid_t pid = start_child(run, arg);
@@ -446,23 +586,43 @@ static inline void in_child(void (*run)(void *), void *arg)
 	EXPECT(!status, "a child ended with status %#x", status);
 }
 
-static inline void wait_child(pid_t pid)
+/* Runs a function in @n children at the same time; @run gets a pointer to the child's number. */
+static inline void in_children(unsigned int n, void (*run)(void *))
 {
-	int status;
+	unsigned int number[32], i;
+	pid_t pids[32];
 
-	EXPECT(waitpid(pid, &status, 0) == pid, "waitpid: %s", strerror(errno));
-	EXPECT(!status, "a child ended with status %#x", status);
+	EXPECT(n <= COUNT(pids), "too many children");
+	for (i = 0; i < n; i++) {
+		number[i] = i;
+		pids[i] = start_child(run, &number[i]);
+	}
+	for (i = 0; i < n; i++)
+		wait_child(pids[i]);
 }
 
-/* With another user's rights from here on: root's own pass every check. */
-static inline void become(uid_t uid, gid_t gid)
+/* Waits for at most @seconds. Returns whether the child ended. */
+static inline bool child_ends_within(unsigned int seconds, pid_t pid, int *status)
+{
+	unsigned int i;
+
+	for (i = 0; i < seconds * 10; i++) {
+		usleep(100000);
+		if (waitpid(pid, status, WNOHANG) == pid)
+			return true;
+	}
+	return false;
+}
+
+/* Changes to an ordinary user: root passes all permission checks. */
+static inline void become_user(uid_t uid, gid_t gid)
 {
 	MUST(setgroups(0, NULL));
 	MUST(setresgid(gid, gid, gid));
 	MUST(setresuid(uid, uid, uid));
 }
 
-/* One byte each way: processes take turns without any clock. */
+/* Two pipes, by which a parent and a child take turns without a clock. */
 struct turns {
 	int to_child[2], to_parent[2];
 };
@@ -485,6 +645,38 @@ static inline void turn_take(const int *fds)
 	EXPECT(read(fds[0], &c, 1) == 1, "the other process is gone");
 }
 
+/* --- the behaviours of a program ------------------------------------------------------- */
+
+struct behaviour {
+	const char *name;
+	void (*run)(void);
+};
+
+static struct behaviour behaviours[32];
+static unsigned int n_behaviours;
+
+static inline void add_behaviour(const char *name, void (*run)(void))
+{
+	EXPECT(n_behaviours < COUNT(behaviours), "too many behaviours");
+	behaviours[n_behaviours].name = name;
+	behaviours[n_behaviours++].run = run;
+}
+
+/* Constructors run by ascending priority, that is, in the order of the source. */
+#define BEHAVIOUR(name)                                                               \
+	static void name(void);                                                       \
+	static void __attribute__((constructor(1000 + __COUNTER__))) add_##name(void) \
+	{                                                                             \
+		add_behaviour(#name, name);                                           \
+	}                                                                             \
+	static void name(void)
+
+#define RUN_BEHAVIOURS                            \
+	int main(int argc, char **argv)           \
+	{                                         \
+		exit(run_behaviours(argc, argv)); \
+	}
+
 static inline int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)st;
@@ -493,13 +685,13 @@ static inline int remove_entry(const char *path, const struct stat *st, int type
 	return remove(path);
 }
 
-/* Removes what a behaviour made; never crosses into another mount. */
+/* Does not cross into another mount. */
 static inline void remove_tree(const char *path)
 {
 	nftw(path, remove_entry, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-/* Also what a behaviour that failed has left mounted, the last one first. */
+/* Undoes the mounts that a failed behaviour left, the last one first. */
 static inline void unmount_below(const char *dir)
 {
 	char line[4096], at[1024], last[1024];
@@ -518,7 +710,7 @@ static inline void unmount_below(const char *dir)
 	} while (last[0] && !umount2(last, MNT_DETACH));
 }
 
-static inline int run_one(const struct behaviour *b)
+static inline int run_behaviour(const struct behaviour *b)
 {
 	int status;
 	pid_t pid;
@@ -549,7 +741,8 @@ static inline int run_one(const struct behaviour *b)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-static inline int run_all(int argc, char **argv, const struct behaviour *all, unsigned int n)
+/* Returns the exit status of the program: 77 if all behaviours were skipped. */
+static inline int run_behaviours(int argc, char **argv)
 {
 	unsigned int i, passed = 0, skipped = 0, failed = 0;
 	int j;
@@ -560,19 +753,20 @@ static inline int run_all(int argc, char **argv, const struct behaviour *all, un
 		printf("MNT and LOWER are not set\n");
 		return 2;
 	}
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n_behaviours; i++) {
+		const struct behaviour *b = &behaviours[i];
 		bool wanted = argc < 2 || !*argv[1];
 		int result;
 
 		for (j = 1; j < argc; j++)
-			wanted = wanted || !strcmp(argv[j], all[i].name);
+			wanted = wanted || !fnmatch(argv[j], b->name, 0);
 		if (!wanted)
 			continue;
-		result = run_one(&all[i]);
+		result = run_behaviour(b);
 		passed += !result;
 		skipped += result == 77;
 		failed += result && result != 77;
-		printf("  %s: %s\n", all[i].name,
+		printf("  %s: %s\n", b->name,
 		       !result	    ? "passed" :
 		       result == 77 ? "skipped" :
 				      "FAILED");

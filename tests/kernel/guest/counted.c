@@ -53,7 +53,7 @@ static void let_go(unsigned int n)
 		       strerror(errno));
 }
 
-static void cold_in_part(void)
+BEHAVIOUR(cold_in_part)
 {
 	int fd = make_file("f", 1, 2 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 2 * HUGE);
@@ -74,7 +74,7 @@ static void cold_in_part(void)
 }
 
 /* Mapped by @n PTEs, at addresses where no PMD fits. */
-static void dropped(void)
+BEHAVIOUR(dropped)
 {
 	int fd = make_file("g", 3, 2 * HUGE), drop = open("/proc/sys/vm/drop_caches", O_WRONLY);
 	unsigned int n, i;
@@ -99,12 +99,4 @@ static void dropped(void)
 	close(drop);
 }
 
-static const struct behaviour all[] = {
-	{ "cold_in_part", cold_in_part },
-	{ "dropped", dropped },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

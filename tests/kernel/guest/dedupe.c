@@ -6,7 +6,7 @@
  * vm: lower=none page=auto modules=xfs programs=mkfs.xfs timeout=120
  */
 #include "common.h"
-#include "places.h"
+#include "mounts.h"
 
 #include <linux/fs.h>
 #include <sys/ioctl.h>
@@ -27,45 +27,38 @@ static int dedupe(int from, int to)
 	return range->info[0].status;
 }
 
-static void read_only_below(void)
+BEHAVIOUR(read_only_below)
 {
 	const char *dev = getenv("DEV");
 	char command[1400];
 	int from, to, refused, done;
 
-	make_places();
+	make_mount_dirs();
 	if (!dev)
 		skip("DEV is not set");
 	snprintf(command, sizeof(command), "mkfs.xfs -q -f %s >/dev/null 2>&1", dev);
 	if (system(command))
 		skip("mkfs.xfs does not work");
-	MUST(mount(dev, low, "xfs", 0, NULL));
-	MUST(chdir(low));
+	MUST(mount(dev, source_dir, "xfs", 0, NULL));
+	MUST(chdir(source_dir));
 	close(make_file("from", 1, SAME));
 	close(make_file("to", 1, SAME));
 	sync();
-	MUST(mount(low, high, "hugemap", 0, "pool=64M"));
-	MUST(chdir(high));
+	MUST(mount(source_dir, mount_point, "hugemap", 0, "pool=64M"));
+	MUST(chdir(mount_point));
 	from = open_file("from", O_RDONLY);
 	to = open_file("to", O_RDONLY);
-	MUST(mount(NULL, low, NULL, MS_REMOUNT | MS_RDONLY, NULL));
+	MUST(mount(NULL, source_dir, NULL, MS_REMOUNT | MS_RDONLY, NULL));
 	refused = dedupe(from, to);
-	MUST(mount(NULL, low, NULL, MS_REMOUNT, NULL));
+	MUST(mount(NULL, source_dir, NULL, MS_REMOUNT, NULL));
 	done = dedupe(from, to);
 	close(from);
 	close(to);
 	MUST(chdir(work_dir));
-	MUST(umount(high));
-	MUST(umount(low));
+	MUST(umount(mount_point));
+	MUST(umount(source_dir));
 	EXPECT(refused == -EROFS, "on what is read-only: %d, expected EROFS", refused);
 	EXPECT(done == FILE_DEDUPE_RANGE_SAME || done == -EOPNOTSUPP, "afterwards: %d", done);
 }
 
-static const struct behaviour all[] = {
-	{ "read_only_below", read_only_below },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

@@ -9,7 +9,7 @@
 #include <linux/loop.h>
 #include <sys/ioctl.h>
 
-static char high[600], device[64], disk[700];
+static char mount_point[600], device[64], disk[700];
 
 /* A device over a file, which goes when nobody uses it any more. */
 static int make_loop(int file)
@@ -26,9 +26,9 @@ static int make_loop(int file)
 	fd = open_file(device, O_RDWR);
 	MUST(ioctl(fd, LOOP_SET_FD, file));
 	MUST(ioctl(fd, LOOP_SET_STATUS64, &info));
-	snprintf(high, sizeof(high), "%s/high", work_dir);
-	snprintf(disk, sizeof(disk), "%s/loop%d", high, nr);
-	MUST(mkdir(high, 0755));
+	snprintf(mount_point, sizeof(mount_point), "%s/high", work_dir);
+	snprintf(disk, sizeof(disk), "%s/loop%d", mount_point, nr);
+	MUST(mkdir(mount_point, 0755));
 	return fd;
 }
 
@@ -47,7 +47,7 @@ static void check_growth(const char *options, size_t old, size_t size)
 
 	MUST(fsync(file));
 	loop = make_loop(file);
-	EXPECT(!mount(device, high, "hugemap", 0, options), "mount: %s", strerror(errno));
+	EXPECT(!mount(device, mount_point, "hugemap", 0, options), "mount: %s", strerror(errno));
 	fd = open_file(disk, O_RDWR);
 	EXPECT(size_of(fd) == (off_t)old, "its size is %lld", (long long)size_of(fd));
 	map = map_shared(fd, 0, old);
@@ -56,7 +56,7 @@ static void check_growth(const char *options, size_t old, size_t size)
 	write_pattern(file, 1, old, size - old);
 	MUST(fsync(file));
 	MUST(ioctl(loop, LOOP_SET_CAPACITY, 0));
-	EXPECT(!mount(NULL, high, NULL, MS_REMOUNT, ""), "remount: %s", strerror(errno));
+	EXPECT(!mount(NULL, mount_point, NULL, MS_REMOUNT, ""), "remount: %s", strerror(errno));
 	EXPECT(size_of(fd) == (off_t)size, "its size is %lld, expected %zu", (long long)size_of(fd),
 	       size);
 	read_pattern("read of what was there", fd, 2, 0, old);
@@ -71,23 +71,23 @@ static void check_growth(const char *options, size_t old, size_t size)
 	/* Smaller: that is not followed, and what is still there stays. */
 	MUST(ftruncate(file, (off_t)old));
 	MUST(ioctl(loop, LOOP_SET_CAPACITY, 0));
-	EXPECT(!mount(NULL, high, NULL, MS_REMOUNT, ""), "remount: %s", strerror(errno));
+	EXPECT(!mount(NULL, mount_point, NULL, MS_REMOUNT, ""), "remount: %s", strerror(errno));
 	EXPECT(size_of(fd) == (off_t)size, "its size is %lld", (long long)size_of(fd));
 	close(fd);
-	MUST(umount(high));
-	MUST(rmdir(high));
+	MUST(umount(mount_point));
+	MUST(rmdir(mount_point));
 	close(loop);
 	read_pattern("the file below", file, 2, 0, old - 5);
 	read_pattern("the file below", file, 3, old - 5, 5);
 	close(file);
 }
 
-static void growth(void)
+BEHAVIOUR(growth)
 {
 	static const char *const pages[] = { "pool=32M,page=2M", "pool=32M,page=4K" };
 	unsigned int i;
 
-	need_type();
+	require_hugemap();
 	for (i = 0; i < COUNT(pages); i++) {
 		check_growth(pages[i], 3 * HUGE + 7 * SMALL, 9 * HUGE + SMALL);
 		check_growth(pages[i], 2 * HUGE, 2 * HUGE + 3 * SMALL);
@@ -95,11 +95,4 @@ static void growth(void)
 	}
 }
 
-static const struct behaviour all[] = {
-	{ "growth", growth },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

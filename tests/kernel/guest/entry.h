@@ -27,7 +27,7 @@ static inline bool exists(const char *name)
 		if (fd >= 0)
 			close(fd);
 	}
-	there = !lstat(below(name), &lower);
+	there = !lstat(lower_path(name), &lower);
 
 	EXPECT(here == there, "%s is %s here but %s below", name, here ? "found" : "missing",
 	       there ? "found" : "missing");

@@ -30,12 +30,12 @@ static void expect_size(const char *name, uint64_t size)
 	MUST(stat(name, &st));
 	EXPECT((uint64_t)st.st_size == size, "%s has %lld bytes, expected %llu", name,
 	       (long long)st.st_size, (unsigned long long)size);
-	MUST(stat(below(name), &lower));
+	MUST(stat(lower_path(name), &lower));
 	EXPECT((uint64_t)lower.st_size == size, "%s has %lld bytes below, expected %llu", name,
 	       (long long)lower.st_size, (unsigned long long)size);
 }
 
-static void zero_tail(void)
+BEHAVIOUR(zero_tail)
 {
 	unsigned int i;
 
@@ -57,7 +57,7 @@ static void zero_tail(void)
 		MUST(msync(map, mapped, MS_SYNC));
 		MUST(fsync(fd));
 		expect_size("f", size);
-		expect_below("below", "f", 1, 0, size);
+		expect_lower("below", "f", 1, 0, size);
 		MUST(ftruncate(fd, 3 * HUGE));
 		expect_pattern("load after growing", map, 1, 0, size);
 		expect_zero("load of what was past the end", map + size, size, 3 * HUGE - size);
@@ -69,7 +69,7 @@ static void zero_tail(void)
 }
 
 /* Growing by a write leaves zeros between, whatever was stored there. */
-static void write_beyond_tail(void)
+BEHAVIOUR(write_beyond_tail)
 {
 	unsigned int i;
 
@@ -94,25 +94,25 @@ static void write_beyond_tail(void)
 	}
 }
 
-static void bus_beyond(void)
+BEHAVIOUR(bus_beyond)
 {
 	unsigned int i;
 
-	catch_bus();
+	catch_signals();
 	for (i = 0; i < COUNT(sizes); i++) {
 		uint64_t size = sizes[i], mapped = pages_of(size);
 		int fd = make_file("f", 3, size);
 		unsigned char *map = map_shared(fd, 0, 4 * HUGE);
 
-		expect_bus(map + mapped, false, "just beyond the last page");
-		expect_bus(map + mapped, true, "just beyond the last page");
-		expect_bus(map + 4 * HUGE - 1, true, "far beyond the last page");
-		EXPECT(!touch(map + mapped - 1, false), "SIGBUS within the last page");
-		expect_bus(map + mapped, false, "beyond the last page, which is present now");
+		expect_sigbus_of_load(map + mapped, "just beyond the last page");
+		expect_sigbus_of_store(map + mapped, "just beyond the last page");
+		expect_sigbus_of_store(map + 4 * HUGE - 1, "far beyond the last page");
+		EXPECT(!signal_of_load(map + mapped - 1), "SIGBUS within the last page");
+		expect_sigbus_of_load(map + mapped, "beyond the last page, which is present now");
 		/* One page more, and no further. */
 		MUST(ftruncate(fd, (off_t)mapped + 1));
-		EXPECT(!touch(map + mapped, false), "SIGBUS within the file after it grew");
-		expect_bus(map + mapped + SMALL, false, "beyond the new last page");
+		EXPECT(!signal_of_load(map + mapped), "SIGBUS within the file after it grew");
+		expect_sigbus_of_load(map + mapped + SMALL, "beyond the new last page");
 		expect_size("f", mapped + 1);
 		MUST(munmap(map, 4 * HUGE));
 		close(fd);
@@ -120,11 +120,11 @@ static void bus_beyond(void)
 }
 
 /* Present, dirty, huge: once it is cut off it is gone, and does not come back. */
-static void truncate_under_mapping(void)
+BEHAVIOUR(truncate_under_mapping)
 {
 	unsigned int i;
 
-	catch_bus();
+	catch_signals();
 	for (i = 0; i < COUNT(sizes); i++) {
 		uint64_t size = sizes[i], mapped = pages_of(size);
 		int fd = make_file("f", 4, 4 * HUGE);
@@ -134,38 +134,38 @@ static void truncate_under_mapping(void)
 		MUST(ftruncate(fd, (off_t)size));
 		expect_pattern("load of what is left", map, 40, 0, size);
 		expect_zero("load past the new end", map + size, size, mapped - size);
-		expect_bus(map + mapped, false, "behind a truncate");
-		expect_bus(map + 4 * HUGE - 1, true, "behind a truncate");
+		expect_sigbus_of_load(map + mapped, "behind a truncate");
+		expect_sigbus_of_store(map + 4 * HUGE - 1, "behind a truncate");
 		MUST(fsync(fd));
 		expect_size("f", size);
 		MUST(ftruncate(fd, 4 * HUGE));
 		expect_zero("load after growing again", map + size, size, 4 * HUGE - size);
 		MUST(fsync(fd));
 		expect_pattern("load of what was left", map, 40, 0, size);
-		expect_below("below", "f", 40, 0, size);
+		expect_lower("below", "f", 40, 0, size);
 		MUST(munmap(map, 4 * HUGE));
 		close(fd);
 	}
 }
 
-static void truncate_by_path_and_open(void)
+BEHAVIOUR(truncate_by_path_and_open)
 {
 	int fd = make_file("f", 5, 2 * HUGE), other;
 	unsigned char *map = map_shared(fd, 0, 2 * HUGE);
 
-	catch_bus();
+	catch_signals();
 	pattern(map, 50, 0, 2 * HUGE);
 	MUST(truncate("f", HUGE + 10));
 	expect_pattern("load after truncate(2)", map, 50, 0, HUGE + 10);
-	expect_bus(map + HUGE + SMALL, false, "behind truncate(2)");
+	expect_sigbus_of_load(map + HUGE + SMALL, "behind truncate(2)");
 	other = open_file("f", O_RDWR | O_TRUNC);
-	expect_bus(map, false, "behind O_TRUNC");
+	expect_sigbus_of_load(map, "behind O_TRUNC");
 	write_pattern(other, 51, 0, HUGE + 10);
 	expect_pattern("load of what was written anew", map, 51, 0, HUGE + 10);
 	/* Below it is as long as what was written back: never longer than its data. */
 	MUST(fsync(other));
 	expect_size("f", HUGE + 10);
-	expect_below("below", "f", 51, 0, HUGE + 10);
+	expect_lower("below", "f", 51, 0, HUGE + 10);
 }
 
 struct cutter {
@@ -185,20 +185,20 @@ static void cut(void *arg)
 }
 
 /* One stores while another one cuts: no byte that was cut off is seen again. */
-static void store_while_truncated(void)
+BEHAVIOUR(store_while_truncated)
 {
 	struct cutter c = { .fd = open_file("f", O_RDWR | O_CREAT) };
 	uint64_t off = 0, stores = 0, faults = 0;
 	int status;
 	pid_t pid;
 
-	catch_bus();
+	catch_signals();
 	MUST(ftruncate(c.fd, 2 * HUGE));
 	c.map = map_shared(c.fd, 0, 2 * HUGE);
 	pid = start_child(cut, &c);
 	while (waitpid(pid, &status, WNOHANG) == 0) {
 		off = (off + 37 * SMALL + 1) % (2 * HUGE);
-		if (touch(c.map + off, true))
+		if (signal_of_store(c.map + off))
 			faults++;
 		stores++;
 	}
@@ -224,7 +224,7 @@ static const struct {
 	{ 4 * HUGE - 77, 3 * HUGE },
 };
 
-static void punch_under_mapping(void)
+BEHAVIOUR(punch_under_mapping)
 {
 	unsigned int i;
 
@@ -250,8 +250,8 @@ static void punch_under_mapping(void)
 		/* A store into it makes it data again. */
 		pattern(map + off, 61, off, end - off);
 		MUST(fsync(fd));
-		expect_below("below, stored into a hole", "f", 61, off, end - off);
-		expect_below("below, before it", "f", 60, 0, off);
+		expect_lower("below, stored into a hole", "f", 61, off, end - off);
+		expect_lower("below, before it", "f", 60, 0, off);
 		expect_size("f", size);
 		MUST(munmap(map, size));
 		free(buf);
@@ -259,7 +259,7 @@ static void punch_under_mapping(void)
 	}
 }
 
-static void zero_and_shift(void)
+BEHAVIOUR(zero_and_shift)
 {
 	uint64_t size = 4 * HUGE;
 	int fd = make_file("f", 7, size);
@@ -291,7 +291,7 @@ static void zero_and_shift(void)
 }
 
 /* Holes cost no room, read as zeros, and take stores. */
-static void sparse(void)
+BEHAVIOUR(sparse)
 {
 	uint64_t size = 5 * HUGE + 333;
 	int fd = open_file("f", O_RDWR | O_CREAT);
@@ -302,21 +302,21 @@ static void sparse(void)
 	map = map_shared(fd, 0, size);
 	expect_zero("load of a hole", map, 0, size);
 	MUST(fsync(fd));
-	MUST(stat(below("f"), &st));
+	MUST(stat(lower_path("f"), &st));
 	EXPECT(st.st_blocks < 64, "a file that was only read has %lld sectors below",
 	       (long long)st.st_blocks);
 	pattern(map + HUGE + 5, 80, HUGE + 5, 10);
 	pattern(map + 5 * HUGE + 300, 81, 5 * HUGE + 300, 33);
 	MUST(msync(map, size, MS_SYNC));
-	expect_below("below, in a hole", "f", 80, HUGE + 5, 10);
-	expect_below("below, in the tail", "f", 81, 5 * HUGE + 300, 33);
+	expect_lower("below, in a hole", "f", 80, HUGE + 5, 10);
+	expect_lower("below, in the tail", "f", 81, 5 * HUGE + 300, 33);
 	expect_zero("load beside a store in a hole", map, 0, HUGE + 5);
 	expect_zero("load behind a store in a hole", map + HUGE + 15, HUGE + 15, 4 * HUGE);
 	expect_size("f", size);
 }
 
 /* Where data and holes are, with stores that no sync has written yet. */
-static void seek_data_hole(void)
+BEHAVIOUR(seek_data_hole)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT);
 	unsigned char *map;
@@ -342,7 +342,7 @@ static void seek_data_hole(void)
 }
 
 /* fallocate makes room, and shows zeros in it. */
-static void preallocated(void)
+BEHAVIOUR(preallocated)
 {
 	int fd = make_file("f", 9, 1000);
 	unsigned char *map = map_shared(fd, 0, 3 * HUGE);
@@ -356,13 +356,13 @@ static void preallocated(void)
 	expect_zero("load of preallocated room", map + 1000, 1000, 2 * HUGE - 900);
 	pattern(map + HUGE, 90, HUGE, HUGE + 100);
 	MUST(fdatasync(fd));
-	expect_below("below, stored into preallocated room", "f", 90, HUGE, HUGE + 100);
+	expect_lower("below, stored into preallocated room", "f", 90, HUGE, HUGE + 100);
 	MUST(fallocate(fd, FALLOC_FL_KEEP_SIZE, 2 * HUGE, 2 * HUGE));
 	expect_size("f", 2 * HUGE + 100);
 }
 
 /* Room for what was appended: the file below is not longer than its data is there. */
-static void room_for_appended(void)
+BEHAVIOUR(room_for_appended)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT);
 	struct stat st;
@@ -372,15 +372,15 @@ static void room_for_appended(void)
 		EXPECT(errno == EOPNOTSUPP, "fallocate: %s", strerror(errno));
 		skip("no fallocate here");
 	}
-	MUST(stat(below("f"), &st));
-	expect_below("below, before a sync", "f", 8, 0, (size_t)st.st_size);
+	MUST(stat(lower_path("f"), &st));
+	expect_lower("below, before a sync", "f", 8, 0, (size_t)st.st_size);
 	MUST(fsync(fd));
 	expect_size("f", 2 * HUGE);
-	expect_below("below, synced", "f", 8, 0, 2 * HUGE);
+	expect_lower("below, synced", "f", 8, 0, 2 * HUGE);
 }
 
 /* What is cloned ends in a hole, and the data behind it is not below yet. */
-static void clone_of_growing(void)
+BEHAVIOUR(clone_of_growing)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT), to = open_file("g", O_RDWR | O_CREAT);
 	struct file_clone_range range = { .src_fd = fd, .src_length = HUGE / 4 };
@@ -406,7 +406,7 @@ static void clone_of_growing(void)
 }
 
 /* What nobody here knows the meaning of may change bytes that are cached: refused. */
-static void unknown_modes(void)
+BEHAVIOUR(unknown_modes)
 {
 	int fd = make_file("f", 12, 2 * HUGE), bit;
 	unsigned char *map = map_shared(fd, 0, 2 * HUGE);
@@ -417,11 +417,11 @@ static void unknown_modes(void)
 	}
 	expect_pattern("load after changes that were refused", map, 12, 0, 2 * HUGE);
 	MUST(fsync(fd));
-	expect_below("below, after them", "f", 12, 0, 2 * HUGE);
+	expect_lower("below, after them", "f", 12, 0, 2 * HUGE);
 }
 
 /* Write-back in the middle of growth by small appends. */
-static void append_and_sync(void)
+BEHAVIOUR(append_and_sync)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT | O_APPEND);
 	unsigned char *buf = buffer(SMALL);
@@ -442,7 +442,7 @@ static void append_and_sync(void)
 	}
 	MUST(fsync(fd));
 	expect_size("f", size);
-	expect_below("below", "f", 100, 0, size);
+	expect_lower("below", "f", 100, 0, size);
 }
 
 static void append_and_store(void *arg)
@@ -460,7 +460,7 @@ static void append_and_store(void *arg)
 }
 
 /* A sync ends, beside somebody who goes on to make the file longer and to store to its end. */
-static void sync_beside_appends(void)
+BEHAVIOUR(sync_beside_appends)
 {
 	int fd = make_file("f", 101, HUGE / 2), i;
 	pid_t pid;
@@ -474,26 +474,4 @@ static void sync_beside_appends(void)
 	MUST(waitpid(pid, NULL, 0));
 }
 
-static const struct behaviour all[] = {
-	{ "zero_tail", zero_tail },
-	{ "write_beyond_tail", write_beyond_tail },
-	{ "bus_beyond", bus_beyond },
-	{ "truncate_under_mapping", truncate_under_mapping },
-	{ "truncate_by_path_and_open", truncate_by_path_and_open },
-	{ "store_while_truncated", store_while_truncated },
-	{ "punch_under_mapping", punch_under_mapping },
-	{ "zero_and_shift", zero_and_shift },
-	{ "sparse", sparse },
-	{ "seek_data_hole", seek_data_hole },
-	{ "preallocated", preallocated },
-	{ "room_for_appended", room_for_appended },
-	{ "clone_of_growing", clone_of_growing },
-	{ "unknown_modes", unknown_modes },
-	{ "append_and_sync", append_and_sync },
-	{ "sync_beside_appends", sync_beside_appends },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

@@ -7,9 +7,8 @@
  * vm: lower=none page=2M,4K,auto modules=dm_mod,dm_flakey programs=mkfs.ext4 timeout=240
  */
 #include "dm.h"
-#include "places.h"
+#include "mounts.h"
 
-#include <dirent.h>
 #include <linux/fiemap.h>
 
 #define NAME "hugemap-errors"
@@ -23,7 +22,7 @@ static void need_dm(void)
 	dev = getenv("DEV");
 	if (!dev)
 		skip("DEV is not set");
-	make_places();
+	make_mount_dirs();
 	dm = dm_create(NAME, (struct dm_line[]){ dm_linear(0, ROOM / SECTOR, dev, 0) }, 1);
 }
 
@@ -33,7 +32,7 @@ static void mount_here(const char *what)
 	char options[64];
 
 	snprintf(options, sizeof(options), "pool=64M,page=%s", page ? page : "2M");
-	if (mount(what, high, "hugemap", 0, options)) {
+	if (mount(what, mount_point, "hugemap", 0, options)) {
 		dm_remove(NAME);
 		if (errno == ENODEV)
 			skip("this kernel has no hugemap");
@@ -44,22 +43,6 @@ static void mount_here(const char *what)
 static void heal(void)
 {
 	dm_change(NAME, (struct dm_line[]){ dm_linear(0, ROOM / SECTOR, dev, 0) }, 1);
-}
-
-/* The one file of a mount of a device. */
-static const char *device_file(void)
-{
-	static char path[1024];
-	struct dirent *entry;
-	DIR *dir = opendir(high);
-
-	EXPECT(dir, "opendir: %s", strerror(errno));
-	while ((entry = readdir(dir)) && entry->d_name[0] == '.')
-		;
-	EXPECT(entry, "the mount of a device holds no file");
-	snprintf(path, sizeof(path), "%s/%s", high, entry->d_name);
-	closedir(dir);
-	return path;
 }
 
 static void expect_device(const char *how, uint64_t seed, uint64_t off, size_t len)
@@ -88,7 +71,7 @@ static void sync_until_well(int fd)
 	}
 }
 
-static void device_write_errors(void)
+BEHAVIOUR(device_write_errors)
 {
 	int a, b, late;
 	unsigned char *map;
@@ -126,7 +109,7 @@ static void device_write_errors(void)
 	close(b);
 	close(late);
 	MUST(munmap(map, 8 * HUGE));
-	MUST(umount(high));
+	MUST(umount(mount_point));
 	dm_remove(NAME);
 }
 
@@ -134,7 +117,7 @@ static void device_write_errors(void)
  * The last bytes of a device that is no multiple of a page go by its own page cache. They are
  * there after any sync, and what cannot be written is kept, and told to each descriptor.
  */
-static void last_bytes_of_a_device(void)
+BEHAVIOUR(last_bytes_of_a_device)
 {
 	uint64_t sectors = (8 * HUGE + 2 * SMALL) / SECTOR + 3, size = sectors * SECTOR;
 	uint64_t from = size - SMALL - 3 * SECTOR;
@@ -160,12 +143,12 @@ static void last_bytes_of_a_device(void)
 	expect_device("its end, well again", 2, size - 100, 100);
 	close(a);
 	close(b);
-	MUST(umount(high));
+	MUST(umount(mount_point));
 	dm_remove(NAME);
 }
 
 /* The unmount cannot refuse. It must end, and what it could write is there. */
-static void unmount_of_failing(void)
+BEHAVIOUR(unmount_of_failing)
 {
 	unsigned char *map;
 	int fd;
@@ -189,21 +172,21 @@ static void unmount_of_failing(void)
 	EXPECT_ERRNO(fsync(fd), EIO);
 	close(fd);
 	MUST(munmap(map, 4 * HUGE));
-	MUST(umount(high));
+	MUST(umount(mount_point));
 	heal();
 	expect_device("before what failed", 2, 0, HUGE);
 	expect_device("behind what failed", 2, 2 * HUGE, 2 * HUGE);
 	dm_remove(NAME);
 }
 
-static void read_errors(void)
+BEHAVIOUR(read_errors)
 {
 	unsigned char *map, *buf = buffer(HUGE);
 	int fd, raw, sig;
 	ssize_t n;
 
 	need_dm();
-	catch_bus();
+	catch_signals();
 	raw = open_file(dev, O_RDWR | O_DIRECT);
 	write_pattern(raw, 4, 0, 8 * HUGE);
 	close(raw);
@@ -218,7 +201,7 @@ static void read_errors(void)
 				    4 * HUGE / SECTOR),
 		  },
 		  3);
-	expect_bus(map + 3 * HUGE + 5000, false, "from what cannot be read");
+	expect_sigbus_of_load(map + 3 * HUGE + 5000, "from what cannot be read");
 	n = pread(fd, buf, 1000, 3 * HUGE + 5000);
 	EXPECT(n < 0 && errno == EIO, "read of what cannot be read gave %zd: %s", n,
 	       strerror(errno));
@@ -231,16 +214,16 @@ static void read_errors(void)
 	expect_pattern("load before it", map, 4, 0, 3 * HUGE);
 	expect_pattern("load behind it", map + 4 * HUGE, 4, 4 * HUGE, 4 * HUGE);
 	/* A store there needs the rest of the block, so it fails too, or covers it all. */
-	sig = touch(map + 3 * HUGE + 5000, true);
+	sig = signal_of_store(map + 3 * HUGE + 5000);
 	EXPECT(sig == SIGBUS, "a store into what cannot be read gave signal %d", sig);
 	/* No error to report: nothing was lost. */
 	EXPECT(!fsync(fd), "fsync after a read error: %s", strerror(errno));
 	heal();
-	EXPECT(!touch(map + 3 * HUGE + 5000, false), "SIGBUS, though the device is well again");
+	EXPECT(!signal_of_load(map + 3 * HUGE + 5000), "SIGBUS, though the device is well again");
 	expect_pattern("load when it is well again", map + 3 * HUGE, 4, 3 * HUGE, HUGE);
 	close(fd);
 	MUST(munmap(map, 8 * HUGE));
-	MUST(umount(high));
+	MUST(umount(mount_point));
 	dm_remove(NAME);
 }
 
@@ -294,11 +277,11 @@ static void make_ext4(void)
 	snprintf(command, sizeof(command), "mkfs.ext4 -q -F %s >/dev/null 2>&1", dm);
 	if (system(command))
 		skip("mkfs.ext4 does not work");
-	MUST(mount(dm, low, "ext4", 0, NULL));
+	MUST(mount(dm, source_dir, "ext4", 0, NULL));
 }
 
 /* Over a file system: one file's data fails, the other file never hears of it. */
-static void file_write_errors(void)
+BEHAVIOUR(file_write_errors)
 {
 	struct dm_line lines[80];
 	char bad[700], good[700], path[700];
@@ -308,14 +291,14 @@ static void file_write_errors(void)
 
 	need_dm();
 	make_ext4();
-	mount_here(low);
-	snprintf(bad, sizeof(bad), "%s/bad", high);
-	snprintf(good, sizeof(good), "%s/good", high);
+	mount_here(source_dir);
+	snprintf(bad, sizeof(bad), "%s/bad", mount_point);
+	snprintf(good, sizeof(good), "%s/good", mount_point);
 	a = make_file(bad, 1, FILES + 333);
 	c = make_file(good, 1, FILES);
 	MUST(fsync(a));
 	MUST(fsync(c));
-	snprintf(path, sizeof(path), "%s/bad", low);
+	snprintf(path, sizeof(path), "%s/bad", source_dir);
 	n = table_around(path, lines, COUNT(lines));
 	b = open_file(bad, O_RDWR);
 	dm_change(NAME, lines, n);
@@ -342,17 +325,17 @@ static void file_write_errors(void)
 	close(c);
 	MUST(munmap(map, FILES + 333));
 	MUST(munmap(other, FILES));
-	MUST(umount(high));
+	MUST(umount(mount_point));
 	a = open_file(path, O_RDONLY);
 	posix_fadvise(a, 0, 0, POSIX_FADV_DONTNEED);
 	read_pattern("the file below, the device being well again", a, 2, 0, FILES + 333);
 	close(a);
-	MUST(umount(low));
+	MUST(umount(source_dir));
 	dm_remove(NAME);
 }
 
 /* The last bytes of a file go by the page cache below, which forgets what it cannot write. */
-static void last_bytes_of_a_file(void)
+BEHAVIOUR(last_bytes_of_a_file)
 {
 	unsigned char bytes[333];
 	struct dm_line lines[80];
@@ -361,13 +344,13 @@ static void last_bytes_of_a_file(void)
 
 	need_dm();
 	make_ext4();
-	mount_here(low);
-	snprintf(name, sizeof(name), "%s/f", high);
+	mount_here(source_dir);
+	snprintf(name, sizeof(name), "%s/f", mount_point);
 	a = make_file(name, 1, FILES + sizeof(bytes));
 	b = open_file(name, O_RDONLY);
 	MUST(syncfs(a));
 	MUST(syncfs(b));
-	snprintf(path, sizeof(path), "%s/f", low);
+	snprintf(path, sizeof(path), "%s/f", source_dir);
 	dm_change(NAME, lines, table_around(path, lines, COUNT(lines)));
 	pattern(bytes, 2, FILES, sizeof(bytes));
 	EXPECT(pwrite(a, bytes, sizeof(bytes), FILES) == sizeof(bytes), "write: %s",
@@ -381,13 +364,13 @@ static void last_bytes_of_a_file(void)
 	EXPECT(!syncfs(b), "syncfs, the device being well again: %s", strerror(errno));
 	close(a);
 	close(b);
-	MUST(umount(high));
+	MUST(umount(mount_point));
 	a = open_file(path, O_RDONLY);
 	posix_fadvise(a, 0, 0, POSIX_FADV_DONTNEED);
 	read_pattern("the file below", a, 1, 0, FILES);
 	read_pattern("its last bytes", a, 3, FILES, sizeof(bytes));
 	close(a);
-	MUST(umount(low));
+	MUST(umount(source_dir));
 	dm_remove(NAME);
 }
 
@@ -401,7 +384,7 @@ static void store_all(void *arg)
  * waits, killably, or fails with SIGBUS; a waiting one goes on when the device is
  * well again.
  */
-static void pool_full_of_dirty(void)
+BEHAVIOUR(pool_full_of_dirty)
 {
 	unsigned char *map;
 	int fd, status, tries;
@@ -439,18 +422,18 @@ static void pool_full_of_dirty(void)
 	expect_device("the device after a full pool", 7, 0, 44 * HUGE);
 	close(fd);
 	MUST(munmap(map, 44 * HUGE));
-	MUST(umount(high));
+	MUST(umount(mount_point));
 	dm_remove(NAME);
 }
 
 /* Everything fails at once and for ever, as if it had been pulled out. */
-static void device_gone(void)
+BEHAVIOUR(device_gone)
 {
 	unsigned char *map;
 	int fd, sig;
 
 	need_dm();
-	catch_bus();
+	catch_signals();
 	mount_here(dm);
 	fd = open_file(device_file(), O_RDWR);
 	map = map_shared(fd, 0, 32 * HUGE);
@@ -459,30 +442,19 @@ static void device_gone(void)
 	pattern(map, 2, 0, 2 * HUGE);
 	EXPECT_ERRNO(fsync(fd), EIO);
 	expect_pattern("load of what is in memory", map, 2, 0, 2 * HUGE);
-	sig = touch(map + 20 * HUGE, false);
+	sig = signal_of_load(map + 20 * HUGE);
 	EXPECT(sig == SIGBUS, "a load from a device that is gone gave signal %d", sig);
 	EXPECT_ERRNO(msync(map, 32 * HUGE, MS_SYNC), EIO);
 	close(fd);
 	MUST(munmap(map, 32 * HUGE));
 	/* Nothing can be saved any more, but the mount can go. */
-	MUST(umount(high));
+	MUST(umount(mount_point));
 	dm_remove(NAME);
 }
 
-static const struct behaviour all[] = {
-	{ "device_write_errors", device_write_errors },
-	{ "last_bytes_of_a_device", last_bytes_of_a_device },
-	{ "unmount_of_failing", unmount_of_failing },
-	{ "read_errors", read_errors },
-	{ "file_write_errors", file_write_errors },
-	{ "last_bytes_of_a_file", last_bytes_of_a_file },
-	{ "pool_full_of_dirty", pool_full_of_dirty },
-	{ "device_gone", device_gone },
-};
-
 int main(int argc, char **argv)
 {
-	int result = run_all(argc, argv, all, COUNT(all));
+	int result = run_behaviours(argc, argv);
 	int control = open("/dev/mapper/control", O_RDWR | O_CLOEXEC);
 
 	/* What a behaviour that failed has left. */

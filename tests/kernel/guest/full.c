@@ -9,7 +9,7 @@
  * vm: name=quota args=quota lower=none page=2M,4K,auto programs=mkfs.ext4 modules=quota_v2
  * vm: name=blocks args=blocks lower=none page=2M,4K,auto programs=mkfs.ext4
  */
-#include "places.h"
+#include "mounts.h"
 
 #include <sys/quota.h>
 
@@ -27,10 +27,10 @@ static void start(void)
 	bool quota = !strcmp(kind, "quota"), blocks = !strcmp(kind, "blocks");
 	char command[1400], options[64];
 
-	make_places();
+	make_mount_dirs();
 	if (!strcmp(kind, "tmpfs")) {
 		snprintf(options, sizeof(options), "size=%lu", ROOM);
-		MUST(mount("tmpfs", low, "tmpfs", 0, options));
+		MUST(mount("tmpfs", source_dir, "tmpfs", 0, options));
 	} else {
 		if (!dev)
 			skip("DEV is not set");
@@ -40,14 +40,14 @@ static void start(void)
 			 ROOM >> 10);
 		if (system(command))
 			skip("mkfs.ext4 does not work");
-		MUST(mount(dev, low, "ext4", 0, quota ? "usrquota" : NULL));
+		MUST(mount(dev, source_dir, "ext4", 0, quota ? "usrquota" : NULL));
 	}
 	snprintf(options, sizeof(options), "pool=64M,page=%s", page ? page : "2M");
-	if (mount(low, high, "hugemap", 0, options)) {
+	if (mount(source_dir, mount_point, "hugemap", 0, options)) {
 		EXPECT(errno == ENODEV, "mount -t hugemap -o %s: %s", options, strerror(errno));
-		MUST(mount(low, high, NULL, MS_BIND, NULL));
+		MUST(mount(source_dir, mount_point, NULL, MS_BIND, NULL));
 	}
-	MUST(chdir(high));
+	MUST(chdir(mount_point));
 	strcat(work_lower, "/low");
 }
 
@@ -57,8 +57,8 @@ static void end(void)
 	int fd = -1, tries;
 
 	MUST(chdir(work_dir));
-	MUST(umount(high));
-	MUST(umount(low));
+	MUST(umount(mount_point));
+	MUST(umount(source_dir));
 	if (!strcmp(kind, "tmpfs"))
 		return;
 	/* Nobody holds on to a file or the mount below: its device is free. */
@@ -71,7 +71,7 @@ static void end(void)
 	close(fd);
 }
 
-static void write_until_full(void)
+BEHAVIOUR(write_until_full)
 {
 	unsigned char *buf;
 	uint64_t size = 0;
@@ -97,7 +97,7 @@ static void write_until_full(void)
 	       (long long)st.st_size, (unsigned long long)size);
 	EXPECT(!fsync(fd), "fsync after a refused write: %s", strerror(errno));
 	read_pattern("read of a file that filled the room", fd, 1, 0, size);
-	expect_below("below", "f", 1, 0, size);
+	expect_lower("below", "f", 1, 0, size);
 	/* Room again: it goes on from there. */
 	MUST(ftruncate(fd, (off_t)size / 2));
 	MUST(lseek(fd, 0, SEEK_END));
@@ -105,7 +105,7 @@ static void write_until_full(void)
 	EXPECT(write(fd, buf, 100001) == 100001, "write when there is room again: %s",
 	       strerror(errno));
 	MUST(fsync(fd));
-	expect_below("below, with room again", "f", 1, 0, size / 2 + 100001);
+	expect_lower("below, with room again", "f", 1, 0, size / 2 + 100001);
 	close(fd);
 	end();
 }
@@ -120,7 +120,7 @@ static void make_holes(uint64_t step, unsigned char *stored)
 
 	memset(stored, 0, SPARSE / SMALL);
 	/* Made below, so that what is known of it has to be found out. */
-	snprintf(path, sizeof(path), "%s/f", low);
+	snprintf(path, sizeof(path), "%s/f", source_dir);
 	fd = open_file(path, O_RDWR | O_CREAT);
 	for (off = 0; step && off < SPARSE; off += step) {
 		pattern(buf, 2, off, SMALL);
@@ -141,7 +141,7 @@ static void store_into_holes(uint64_t step)
 	int fd, ballast, sig = 0;
 
 	start();
-	catch_bus();
+	catch_signals();
 	ballast = open_file("ballast", O_RDWR | O_CREAT);
 	write_pattern(ballast, 9, 0, 8 << 20);
 	MUST(fsync(ballast));
@@ -156,7 +156,7 @@ static void store_into_holes(uint64_t step)
 	/* Eight pages here, eight there, so that holes are left between. */
 	for (; n < SPARSE / SMALL; n++) {
 		off = (n / 8 * 37 * 8 + n % 8) * SMALL % SPARSE;
-		sig = touch(map + off, true);
+		sig = signal_of_store(map + off);
 		if (sig)
 			break;
 		pattern(map + off, 2, off, SMALL);
@@ -171,7 +171,7 @@ static void store_into_holes(uint64_t step)
 	for (off = 0; off < SPARSE; off += SMALL) {
 		if (stored[off / SMALL]) {
 			expect_pattern("load of what was stored", map + off, 2, off, SMALL);
-			expect_below("below", "f", 2, off, SMALL);
+			expect_lower("below", "f", 2, off, SMALL);
 		} else {
 			MUST(pread(fd, page, SMALL, (off_t)off));
 			expect_zero("read of what was not stored", page, off, SMALL);
@@ -183,7 +183,7 @@ static void store_into_holes(uint64_t step)
 	for (off = 0; off < SPARSE && again < 16; off += SMALL) {
 		if (stored[off / SMALL])
 			continue;
-		if (touch(map + off, true))
+		if (signal_of_store(map + off))
 			continue;
 		pattern(map + off, 2, off, SMALL);
 		again++;
@@ -195,13 +195,13 @@ static void store_into_holes(uint64_t step)
 	end();
 }
 
-static void store_until_full(void)
+BEHAVIOUR(store_until_full)
 {
 	store_into_holes(0);
 }
 
 /* A block that holds data is not one that has room. */
-static void store_between_data(void)
+BEHAVIOUR(store_between_data)
 {
 	store_into_holes(256 << 10);
 }
@@ -222,7 +222,7 @@ static int fill_up(void)
 }
 
 /* What has room already can be stored to in a full file system. */
-static void rewrite_when_full(void)
+BEHAVIOUR(rewrite_when_full)
 {
 	unsigned char *map;
 	struct statfs fs;
@@ -230,21 +230,21 @@ static void rewrite_when_full(void)
 	uint64_t off;
 
 	start();
-	catch_bus();
+	catch_signals();
 	fd = make_file("f", 3, 8 << 20);
 	MUST(fsync(fd));
 	ballast = fill_up();
 	map = map_shared(fd, 0, 8 << 20);
 	for (off = 0; off < 8 << 20; off += SMALL) {
-		EXPECT(!touch(map + off, true), "SIGBUS at %#llx, where there is data already",
+		EXPECT(!signal_of_store(map + off), "SIGBUS at %#llx, where there is data already",
 		       (unsigned long long)off);
 		pattern(map + off, 4, off, SMALL);
 	}
 	EXPECT(!msync(map, 8 << 20, MS_SYNC), "msync: %s", strerror(errno));
-	expect_below("below", "f", 4, 0, 8 << 20);
+	expect_lower("below", "f", 4, 0, 8 << 20);
 	write_pattern(fd, 5, 12345, 3 << 20);
 	EXPECT(!fsync(fd), "fsync: %s", strerror(errno));
-	expect_below("below, written", "f", 5, 12345, 3 << 20);
+	expect_lower("below, written", "f", 5, 12345, 3 << 20);
 	MUST(ftruncate(fd, 16 << 20));
 	MUST(munmap(map, 8 << 20));
 	/* A loaded hole in a full file system is zeros; tmpfs itself takes room for it. */
@@ -261,14 +261,14 @@ static void rewrite_when_full(void)
 }
 
 /* Room that was taken in advance is there when there is no other. */
-static void preallocated_when_full(void)
+BEHAVIOUR(preallocated_when_full)
 {
 	unsigned char *map;
 	int fd, ballast;
 	uint64_t off;
 
 	start();
-	catch_bus();
+	catch_signals();
 	fd = open_file("f", O_RDWR | O_CREAT);
 	MUST(fallocate(fd, 0, 0, 8 << 20));
 	MUST(fsync(fd));
@@ -276,24 +276,24 @@ static void preallocated_when_full(void)
 	map = map_shared(fd, 0, 8 << 20);
 	/* Here and there first, so that it is split. */
 	for (off = 0; off < 4 << 20; off += 16 * SMALL) {
-		EXPECT(!touch(map + off, true), "SIGBUS at %#llx, which was preallocated",
+		EXPECT(!signal_of_store(map + off), "SIGBUS at %#llx, which was preallocated",
 		       (unsigned long long)off);
 		pattern(map + off, 6, off, SMALL);
 	}
 	EXPECT(!msync(map, 8 << 20, MS_SYNC), "msync: %s", strerror(errno));
 	for (off = 0; off < 4 << 20; off += SMALL) {
-		EXPECT(!touch(map + off, true), "SIGBUS at %#llx, which was preallocated",
+		EXPECT(!signal_of_store(map + off), "SIGBUS at %#llx, which was preallocated",
 		       (unsigned long long)off);
 		pattern(map + off, 6, off, SMALL);
 	}
 	write_pattern(fd, 6, 4 << 20, 4 << 20);
 	EXPECT(!fsync(fd), "fsync: %s", strerror(errno));
-	expect_below("below", "f", 6, 0, 8 << 20);
+	expect_lower("below", "f", 6, 0, 8 << 20);
 	/* Where nothing was, there is no room. */
 	MUST(ftruncate(fd, 12 << 20));
 	MUST(munmap(map, 8 << 20));
 	map = map_shared(fd, 0, 12 << 20);
-	expect_bus(map + (8 << 20) + HUGE, true, "behind what was preallocated");
+	expect_sigbus_of_store(map + (8 << 20) + HUGE, "behind what was preallocated");
 	MUST(munmap(map, 12 << 20));
 	close(ballast);
 	close(fd);
@@ -307,11 +307,11 @@ static void store_in_order(void *arg)
 	int fd;
 
 	(void)arg;
-	become(1000, 1000);
+	become_user(1000, 1000);
 	fd = open_file("f", O_RDWR | O_CREAT);
 	MUST(ftruncate(fd, ROOM));
 	map = map_shared(fd, 0, ROOM);
-	for (off = 0; off < ROOM && !touch(map + off, true); off += SMALL)
+	for (off = 0; off < ROOM && !signal_of_store(map + off); off += SMALL)
 		;
 	EXPECT(off < ROOM && off >= QUOTA / 4, "of a quota of %lu bytes, %llu could be stored",
 	       QUOTA, (unsigned long long)off);
@@ -321,13 +321,13 @@ static void store_in_order(void *arg)
 }
 
 /* What is made ready ahead of a writer is the writer's, too. */
-static void store_over_quota(void)
+BEHAVIOUR(store_over_quota)
 {
 	struct dqblk quota = { .dqb_bhardlimit = QUOTA >> 10, .dqb_valid = QIF_BLIMITS };
 	const char *dev = getenv("DEV");
 
 	start();
-	catch_bus();
+	catch_signals();
 	MUST(chmod(".", 0777));
 	if (quotactl(QCMD(Q_SETQUOTA, USRQUOTA), dev, 1000, (char *)&quota))
 		skip("no quota here: %s", strerror(errno));
@@ -345,7 +345,7 @@ static void make_nameless(void *arg)
 	unsigned int i;
 
 	(void)arg;
-	become(1000, 1000);
+	become_user(1000, 1000);
 	for (i = 0; i < 5; i++)
 		if (open(".", O_TMPFILE | O_RDWR, 0600) < 0)
 			break;
@@ -353,7 +353,7 @@ static void make_nameless(void *arg)
 }
 
 /* Files without a name are files, too. */
-static void files_over_quota(void)
+BEHAVIOUR(files_over_quota)
 {
 	struct dqblk quota = { .dqb_ihardlimit = 3, .dqb_valid = QIF_ILIMITS };
 
@@ -384,11 +384,11 @@ static void check_longest(const char *how, int fd, uint64_t seed)
 	EXPECT((uint64_t)st.st_size == LONGEST, "%s: %lld bytes", how, (long long)st.st_size);
 	EXPECT(!fsync(fd), "%s: fsync: %s", how, strerror(errno));
 	read_pattern(how, fd, seed, from, 4 * SMALL);
-	expect_below(how, "f", seed, from, 4 * SMALL);
+	expect_lower(how, "f", seed, from, 4 * SMALL);
 	free(buf);
 }
 
-static void write_longest(void)
+BEHAVIOUR(write_longest)
 {
 	int fd;
 
@@ -405,23 +405,6 @@ static void write_longest(void)
 	end();
 }
 
-static const struct behaviour of_users[] = {
-	{ "store_over_quota", store_over_quota },
-	{ "files_over_quota", files_over_quota },
-};
-
-static const struct behaviour of_blocks[] = {
-	{ "write_longest", write_longest },
-};
-
-static const struct behaviour all[] = {
-	{ "write_until_full", write_until_full },
-	{ "store_until_full", store_until_full },
-	{ "store_between_data", store_between_data },
-	{ "rewrite_when_full", rewrite_when_full },
-	{ "preallocated_when_full", preallocated_when_full },
-};
-
 int main(int argc, char **argv)
 {
 	kind = "ext4";
@@ -431,8 +414,8 @@ int main(int argc, char **argv)
 		argv++;
 	}
 	if (!strcmp(kind, "quota"))
-		return run_all(argc, argv, of_users, COUNT(of_users));
+		return run_behaviours(argc, argv);
 	if (!strcmp(kind, "blocks"))
-		return run_all(argc, argv, of_blocks, COUNT(of_blocks));
-	return run_all(argc, argv, all, COUNT(all));
+		return run_behaviours(argc, argv);
+	return run_behaviours(argc, argv);
 }

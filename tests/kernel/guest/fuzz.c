@@ -8,7 +8,7 @@
  * vm: name=quick args=quick lower=none timeout=300
  * vm: name=long lower=none set=long timeout=3600
  */
-#include "places.h"
+#include "mounts.h"
 
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -171,9 +171,9 @@ static void expect_alive(const char *after)
 	unsigned char *map;
 	int fd;
 
-	EXPECT(!mount(low, high, "hugemap", 0, "pool=16M"), "%s, it does not mount any more: %s",
-	       after, strerror(errno));
-	snprintf(path, sizeof(path), "%s/alive", high);
+	EXPECT(!mount(source_dir, mount_point, "hugemap", 0, "pool=16M"),
+	       "%s, it does not mount any more: %s", after, strerror(errno));
+	snprintf(path, sizeof(path), "%s/alive", mount_point);
 	fd = make_file(path, 1, 3 * HUGE);
 	map = map_shared(fd, 0, 3 * HUGE);
 	pattern(map, 2, 0, HUGE);
@@ -181,15 +181,15 @@ static void expect_alive(const char *after)
 	MUST(munmap(map, 3 * HUGE));
 	close(fd);
 	MUST(unlink(path));
-	MUST(umount(high));
+	MUST(umount(mount_point));
 }
 
-static void mounts_by_root(void)
+BEHAVIOUR(mounts_by_root)
 {
 	unsigned int i, n = rounds(10000), mounted = 0;
 	char options[1024], path[700];
 
-	need_places();
+	require_mount_dirs();
 	for (i = 0; i < n; i++) {
 		unsigned long flags = below_n(8) ? 0 :
 						   any() & (MS_NOSUID | MS_NODEV | MS_NOEXEC |
@@ -197,23 +197,23 @@ static void mounts_by_root(void)
 		int fd;
 
 		random_options(options, sizeof(options));
-		if (mount(low, high, "hugemap", flags, below_n(50) ? options : NULL))
+		if (mount(source_dir, mount_point, "hugemap", flags, below_n(50) ? options : NULL))
 			continue;
 		mounted++;
-		snprintf(path, sizeof(path), "%s/f%u", high, i % 16);
+		snprintf(path, sizeof(path), "%s/f%u", mount_point, i % 16);
 		fd = open(path, O_RDWR | O_CREAT, 0644);
 		if (fd >= 0) {
 			write_pattern(fd, i, 0, 10000);
 			read_pattern("read in a random mount", fd, i, 0, 10000);
 			if (i % 2) {
 				random_options(options, sizeof(options));
-				mount(NULL, high, NULL, MS_REMOUNT, options);
+				mount(NULL, mount_point, NULL, MS_REMOUNT, options);
 				read_pattern("read after a random remount", fd, i, 0, 10000);
 			}
 			close(fd);
 		}
-		EXPECT(!umount(high), "umount: %s", strerror(errno));
-		snprintf(path, sizeof(path), "%s/f%u", low, i % 16);
+		EXPECT(!umount(mount_point), "umount: %s", strerror(errno));
+		snprintf(path, sizeof(path), "%s/f%u", source_dir, i % 16);
 		if (fd >= 0) {
 			fd = open_file(path, O_RDONLY);
 			read_pattern("read below after a random mount", fd, i, 0, 10000);
@@ -224,12 +224,12 @@ static void mounts_by_root(void)
 	expect_alive("after random mounts");
 }
 
-static void contexts_by_root(void)
+BEHAVIOUR(contexts_by_root)
 {
 	unsigned int i, j, n = rounds(5000);
 	char value[64], said[512];
 
-	need_places();
+	require_mount_dirs();
 	for (i = 0; i < n; i++) {
 		int fs = (int)syscall(SYS_fsopen, "hugemap", below_n(2)), fd;
 
@@ -246,7 +246,7 @@ static void contexts_by_root(void)
 					       (uint64_t)0);
 		}
 		if (!below_n(3)) {
-			syscall(SYS_fsconfig, fs, 1, "source", low, 0);
+			syscall(SYS_fsconfig, fs, 1, "source", source_dir, 0);
 			syscall(SYS_fsconfig, fs, 1, "pool", "8M", 0);
 			syscall(SYS_fsconfig, fs, 6, NULL, NULL, 0);
 			fd = (int)syscall(SYS_fsmount, fs, 0, 0);
@@ -265,41 +265,41 @@ static void try_as_nobody(void *arg)
 	unsigned int i, n = rounds(2000);
 	char options[1024];
 
-	MUST(chmod(low, 0777)); /* so that it is not that which is refused */
-	become(1000, 1000);
+	MUST(chmod(source_dir, 0777)); /* so that it is not that which is refused */
+	become_user(1000, 1000);
 	/* Root in a user namespace of one's own is nobody here. */
 	if (arg && unshare(CLONE_NEWUSER | CLONE_NEWNS))
 		skip("no user namespaces here");
 	for (i = 0; i < n; i++) {
 		random_options(options, sizeof(options));
-		EXPECT(mount(low, high, "hugemap", 0, options) < 0,
+		EXPECT(mount(source_dir, mount_point, "hugemap", 0, options) < 0,
 		       "an ordinary user mounted hugemap%s", arg ? " in a namespace" : "");
 		/* In a namespace of one's own, the options are read before the rights. */
 		EXPECT(errno == EPERM || (arg && errno == EINVAL),
 		       "an ordinary user's mount%s: %s, expected EPERM",
 		       arg ? " in a namespace" : "", strerror(errno));
 	}
-	EXPECT_ERRNO(mount(low, high, "hugemap", 0, "pool=16M"), EPERM);
+	EXPECT_ERRNO(mount(source_dir, mount_point, "hugemap", 0, "pool=16M"), EPERM);
 	i = (unsigned int)syscall(SYS_fsopen, "hugemap", 0);
 	if ((int)i >= 0) {
-		syscall(SYS_fsconfig, i, 1, "source", low, 0);
+		syscall(SYS_fsconfig, i, 1, "source", source_dir, 0);
 		EXPECT(syscall(SYS_fsconfig, i, 6, NULL, NULL, 0) < 0,
 		       "an ordinary user made a hugemap super block%s",
 		       arg ? " in a namespace" : "");
 	}
 }
 
-static void mounts_by_nobody(void)
+BEHAVIOUR(mounts_by_nobody)
 {
-	need_places();
+	require_mount_dirs();
 	in_child(try_as_nobody, NULL);
 	expect_alive("after mounts by an ordinary user");
 }
 
-static void mounts_in_namespace(void)
+BEHAVIOUR(mounts_in_namespace)
 {
-	need_places();
-	in_child(try_as_nobody, low);
+	require_mount_dirs();
+	in_child(try_as_nobody, source_dir);
 	expect_alive("after mounts in a user namespace");
 }
 
@@ -378,7 +378,7 @@ static void random_call(int fd, unsigned char *space, unsigned char **map, size_
 		(void)!pwrite(fd, at, n % (4 * HUGE), (off_t)(number() % (40 * HUGE)));
 		break;
 	default:
-		touch(*map + below_n(*len), below_n(2));
+		signal_of_access(*map + below_n(*len), below_n(2));
 	}
 }
 
@@ -391,12 +391,12 @@ static void fuzzer(void *arg)
 	int fd;
 
 	seed += *(unsigned int *)arg * 1000003ull;
-	become(1000, 1000);
-	catch_bus();
+	become_user(1000, 1000);
+	catch_signals();
 	signal(SIGIO, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	/* Two of them on one file. */
-	snprintf(path, sizeof(path), "%s/open/file%u", high, *(unsigned int *)arg / 2);
+	snprintf(path, sizeof(path), "%s/open/file%u", mount_point, *(unsigned int *)arg / 2);
 	fd = open(path, O_RDWR | O_CREAT, 0666);
 	EXPECT(fd >= 0, "open %s: %s", path, strerror(errno));
 	space = map_file(-1, 0, SPACE + HUGE, PROT_NONE,
@@ -419,15 +419,15 @@ static void fuzzer(void *arg)
 	}
 	EXPECT(getuid() == 1000 && geteuid() == 1000 && getegid() == 1000,
 	       "an ordinary user became %u:%u", geteuid(), getegid());
-	snprintf(path, sizeof(path), "%s/secret", high);
+	snprintf(path, sizeof(path), "%s/secret", mount_point);
 	EXPECT_ERRNO(open(path, O_RDONLY), EACCES);
 	/* Nobody left it in a state that a new file cannot be used in. */
-	snprintf(path, sizeof(path), "%s/open/new%u", high, *(unsigned int *)arg);
+	snprintf(path, sizeof(path), "%s/open/new%u", mount_point, *(unsigned int *)arg);
 	fd = make_file(path, 3, 100000);
 	read_pattern("read after random calls", fd, 3, 0, 100000);
 }
 
-static void calls_by_nobody(void)
+BEHAVIOUR(calls_by_nobody)
 {
 	unsigned int who[4], i;
 	pid_t pids[4];
@@ -435,16 +435,16 @@ static void calls_by_nobody(void)
 	struct stat st;
 	int fd;
 
-	make_places();
+	make_mount_dirs();
 	MUST(chmod(mnt_dir, 0755) && errno != EPERM && errno != EROFS ? -1 : 0);
-	if (mount(low, high, "hugemap", 0, "pool=32M")) {
+	if (mount(source_dir, mount_point, "hugemap", 0, "pool=32M")) {
 		EXPECT(errno == ENODEV, "mount: %s", strerror(errno));
-		MUST(mount(low, high, NULL, MS_BIND, NULL));
+		MUST(mount(source_dir, mount_point, NULL, MS_BIND, NULL));
 	}
-	snprintf(path, sizeof(path), "%s/open", high);
+	snprintf(path, sizeof(path), "%s/open", mount_point);
 	MUST(mkdir(path, 0777));
 	MUST(chmod(path, 0777));
-	snprintf(path, sizeof(path), "%s/secret", high);
+	snprintf(path, sizeof(path), "%s/secret", mount_point);
 	fd = make_file(path, 1, 2 * HUGE);
 	MUST(fchmod(fd, 0600));
 	for (i = 0; i < COUNT(pids); i++) {
@@ -461,18 +461,12 @@ static void calls_by_nobody(void)
 	       st.st_uid, st.st_mode & 07777);
 	MUST(fsync(fd));
 	close(fd);
-	MUST(umount(high));
-	snprintf(path, sizeof(path), "%s/secret", low);
+	MUST(umount(mount_point));
+	snprintf(path, sizeof(path), "%s/secret", source_dir);
 	fd = open_file(path, O_RDONLY);
 	read_pattern("the file of another user, below", fd, 1, 0, 2 * HUGE);
 	close(fd);
 }
-
-static const struct behaviour all[] = {
-	{ "mounts_by_root", mounts_by_root },	  { "contexts_by_root", contexts_by_root },
-	{ "mounts_by_nobody", mounts_by_nobody }, { "mounts_in_namespace", mounts_in_namespace },
-	{ "calls_by_nobody", calls_by_nobody },
-};
 
 int main(int argc, char **argv)
 {
@@ -484,5 +478,5 @@ int main(int argc, char **argv)
 		argc--;
 		argv++;
 	}
-	return run_all(argc, argv, all, COUNT(all));
+	return run_behaviours(argc, argv);
 }

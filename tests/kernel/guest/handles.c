@@ -59,7 +59,7 @@ static void expect_handle(const char *how, struct handle *handle, uint64_t seed,
 	close(fd);
 }
 
-static void files(void)
+BEHAVIOUR(files)
 {
 	struct handle handle, linked;
 	int fd, cached;
@@ -101,7 +101,7 @@ static void files(void)
 	EXPECT_ERRNO(open_handle(&handle, O_RDONLY), ESTALE);
 }
 
-static void directories(void)
+BEHAVIOUR(directories)
 {
 	struct dirent *entry;
 	struct handle handle;
@@ -129,7 +129,7 @@ static void directories(void)
 }
 
 /* What lies beside the directory that is mounted is no business of the mount's. */
-static void outside(void)
+BEHAVIOUR(outside)
 {
 	struct handle handle;
 	char name[700];
@@ -148,7 +148,7 @@ static void outside(void)
 }
 
 /* Another one has given a file its name, who knows nothing of this mount: it is kept. */
-static void named_below(void)
+BEHAVIOUR(named_below)
 {
 	int fd = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0644), mount, other, id;
 	struct handle handle = { .fh.handle_bytes = MAX_HANDLE_SZ };
@@ -161,7 +161,7 @@ static void named_below(void)
 	other = open_by_handle_at(mount, &handle.fh, O_RDONLY | O_CLOEXEC);
 	if (other < 0)
 		skip("what lies below finds no file without a name: %s", strerror(errno));
-	MUST(linkat(other, "", AT_FDCWD, below("named"), AT_EMPTY_PATH));
+	MUST(linkat(other, "", AT_FDCWD, lower_path("named"), AT_EMPTY_PATH));
 	close(fd);
 	/* Somebody may write it behind the program, and have it still. */
 	sync();
@@ -174,7 +174,7 @@ static void named_below(void)
 }
 
 /* It has no name below. */
-static void root_of_a_file_system(void)
+BEHAVIOUR(root_of_a_file_system)
 {
 	char whole[600], over[600];
 	struct handle handle;
@@ -197,15 +197,4 @@ static void root_of_a_file_system(void)
 	EXPECT(fd >= 0, "the root of a file system by its handle: %s", strerror(error));
 }
 
-static const struct behaviour all[] = {
-	{ "files", files },
-	{ "directories", directories },
-	{ "outside", outside },
-	{ "named_below", named_below },
-	{ "root_of_a_file_system", root_of_a_file_system },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

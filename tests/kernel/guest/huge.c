@@ -60,7 +60,7 @@ static void expect_faults(const char *how, long n, unsigned long blocks)
 	       "%s took %ld faults, expected %lu, one for each 2 MB", how, n, blocks);
 }
 
-static void sequential_loads(void)
+BEHAVIOUR(sequential_loads)
 {
 	unsigned char *map;
 	uint64_t huge, base;
@@ -72,26 +72,26 @@ static void sequential_loads(void)
 	map = map_file(fd, 0, SIZE, PROT_READ, MAP_SHARED);
 	EXPECT((uintptr_t)map % HUGE == 0, "the mapping is at %p, where no huge page fits",
 	       (void *)map);
-	huge = stat_of("huge_mapped");
-	base = stat_of("base_mapped");
+	huge = mount_stat("huge_mapped");
+	base = mount_stat("base_mapped");
 	before = faults();
 	load_all(map, SIZE);
 	expect_faults("a sequential read", faults() - before, BLOCKS);
-	EXPECT(stat_of("huge_mapped") - huge == BLOCKS, "huge_mapped grew by %llu, expected %lu",
-	       (unsigned long long)(stat_of("huge_mapped") - huge), BLOCKS);
-	EXPECT(stat_of("base_mapped") == base, "base pages were mapped too");
+	EXPECT(mount_stat("huge_mapped") - huge == BLOCKS, "huge_mapped grew by %llu, expected %lu",
+	       (unsigned long long)(mount_stat("huge_mapped") - huge), BLOCKS);
+	EXPECT(mount_stat("base_mapped") == base, "base pages were mapped too");
 	expect_pattern("what was loaded", map, 1, 0, SIZE);
-	EXPECT(smaps_of(map, "FilePmdMapped") == SIZE, "FilePmdMapped is %lu, expected %lu",
-	       smaps_of(map, "FilePmdMapped"), SIZE);
-	EXPECT(smaps_of(map, "Rss") == SIZE, "Rss is %lu, expected %lu", smaps_of(map, "Rss"),
+	EXPECT(pmd_mapped(map) == SIZE, "FilePmdMapped is %lu, expected %lu", pmd_mapped(map),
+	       SIZE);
+	EXPECT(smaps_bytes(map, "Rss") == SIZE, "Rss is %lu, expected %lu", smaps_bytes(map, "Rss"),
 	       SIZE);
 	/* Again, by another mapping: nothing is read. */
-	huge = stat_of("read_bytes");
+	huge = mount_stat("read_bytes");
 	map = map_file(fd, 0, SIZE, PROT_READ, MAP_SHARED);
 	before = faults();
 	load_all(map, SIZE);
 	expect_faults("a read of what is resident", faults() - before, BLOCKS);
-	EXPECT(stat_of("read_bytes") == huge, "resident data was read again");
+	EXPECT(mount_stat("read_bytes") == huge, "resident data was read again");
 }
 
 static void store_all(unsigned char *map, size_t size)
@@ -102,7 +102,7 @@ static void store_all(unsigned char *map, size_t size)
 		pattern(map + off, 2, off, SMALL);
 }
 
-static void first_stores(void)
+BEHAVIOUR(first_stores)
 {
 	uint64_t read_bytes;
 	unsigned char *map;
@@ -113,19 +113,19 @@ static void first_stores(void)
 	fd = open_file("f", O_RDWR | O_CREAT);
 	MUST(ftruncate(fd, SIZE));
 	map = map_shared(fd, 0, SIZE);
-	read_bytes = stat_of("read_bytes");
+	read_bytes = mount_stat("read_bytes");
 	before = faults();
 	store_all(map, SIZE);
 	expect_faults("a sequential write of a new file", faults() - before, BLOCKS);
-	EXPECT(stat_of("read_bytes") == read_bytes, "%llu bytes were read to write a new file",
-	       (unsigned long long)(stat_of("read_bytes") - read_bytes));
-	EXPECT(smaps_of(map, "FilePmdMapped") == SIZE, "FilePmdMapped is %lu, expected %lu",
-	       smaps_of(map, "FilePmdMapped"), SIZE);
+	EXPECT(mount_stat("read_bytes") == read_bytes, "%llu bytes were read to write a new file",
+	       (unsigned long long)(mount_stat("read_bytes") - read_bytes));
+	EXPECT(pmd_mapped(map) == SIZE, "FilePmdMapped is %lu, expected %lu", pmd_mapped(map),
+	       SIZE);
 	MUST(fsync(fd));
-	expect_below("below", "f", 2, 0, SIZE);
+	expect_lower("below", "f", 2, 0, SIZE);
 }
 
-static void rewriting_stores(void)
+BEHAVIOUR(rewriting_stores)
 {
 	unsigned char *map;
 	long before;
@@ -138,11 +138,11 @@ static void rewriting_stores(void)
 	store_all(map, SIZE);
 	expect_faults("a rewrite of an existing file", faults() - before, BLOCKS);
 	MUST(fsync(fd));
-	expect_below("below", "f", 2, 0, SIZE);
+	expect_lower("below", "f", 2, 0, SIZE);
 }
 
 /* Loaded first, then stored to: one more fault each, in place. */
-static void upgrades(void)
+BEHAVIOUR(upgrades)
 {
 	unsigned char *map;
 	long before;
@@ -155,20 +155,18 @@ static void upgrades(void)
 	before = faults();
 	store_all(map, SIZE);
 	expect_faults("stores to what had been loaded", faults() - before, BLOCKS);
-	EXPECT(smaps_of(map, "FilePmdMapped") == SIZE,
-	       "FilePmdMapped is %lu after the stores, expected %lu",
-	       smaps_of(map, "FilePmdMapped"), SIZE);
+	EXPECT(pmd_mapped(map) == SIZE, "FilePmdMapped is %lu after the stores, expected %lu",
+	       pmd_mapped(map), SIZE);
 	/* Protected by a sync, and stored to once more. */
 	MUST(msync(map, SIZE, MS_SYNC));
 	before = faults();
 	store_all(map, SIZE);
 	expect_faults("stores after a sync", faults() - before, BLOCKS);
-	EXPECT(smaps_of(map, "FilePmdMapped") == SIZE,
-	       "FilePmdMapped is %lu after a sync, expected %lu", smaps_of(map, "FilePmdMapped"),
-	       SIZE);
+	EXPECT(pmd_mapped(map) == SIZE, "FilePmdMapped is %lu after a sync, expected %lu",
+	       pmd_mapped(map), SIZE);
 }
 
-static void large_io(void)
+BEHAVIOUR(large_io)
 {
 	uint64_t ios, bytes;
 	unsigned char *map;
@@ -177,31 +175,31 @@ static void large_io(void)
 	need_huge();
 	fd = cold_file(SIZE);
 	map = map_shared(fd, 0, SIZE);
-	ios = stat_of("read_ios");
-	bytes = stat_of("read_bytes");
+	ios = mount_stat("read_ios");
+	bytes = mount_stat("read_bytes");
 	load_all(map, SIZE);
-	ios = stat_of("read_ios") - ios;
-	bytes = stat_of("read_bytes") - bytes;
+	ios = mount_stat("read_ios") - ios;
+	bytes = mount_stat("read_bytes") - bytes;
 	EXPECT(bytes == SIZE, "%llu bytes were read from below, expected %lu",
 	       (unsigned long long)bytes, SIZE);
 	EXPECT(ios <= BLOCKS, "by %llu I/Os, expected at most %lu", (unsigned long long)ios,
 	       BLOCKS);
-	ios = stat_of("write_ios");
-	bytes = stat_of("written_bytes");
+	ios = mount_stat("write_ios");
+	bytes = mount_stat("written_bytes");
 	store_all(map, SIZE);
 	MUST(fsync(fd));
-	ios = stat_of("write_ios") - ios;
-	bytes = stat_of("written_bytes") - bytes;
+	ios = mount_stat("write_ios") - ios;
+	bytes = mount_stat("written_bytes") - bytes;
 	EXPECT(bytes == SIZE, "%llu bytes were written below, expected %lu",
 	       (unsigned long long)bytes, SIZE);
 	EXPECT(ios <= BLOCKS, "by %llu I/Os, expected at most %lu", (unsigned long long)ios,
 	       BLOCKS);
 	/* Clean now: another sync has nothing to do. */
-	bytes = stat_of("written_bytes");
+	bytes = mount_stat("written_bytes");
 	MUST(fsync(fd));
-	EXPECT(stat_of("written_bytes") == bytes, "a clean file was written again");
-	EXPECT(!stat_of("dirty_bytes"), "%llu bytes are dirty after fsync",
-	       (unsigned long long)stat_of("dirty_bytes"));
+	EXPECT(mount_stat("written_bytes") == bytes, "a clean file was written again");
+	EXPECT(!mount_stat("dirty_bytes"), "%llu bytes are dirty after fsync",
+	       (unsigned long long)mount_stat("dirty_bytes"));
 }
 
 static uint64_t pool_size(void)
@@ -214,7 +212,7 @@ static uint64_t pool_size(void)
 }
 
 /* Twice the pool: all of it right, and never more than the pool in memory. */
-static void beyond_the_pool(void)
+BEHAVIOUR(beyond_the_pool)
 {
 	uint64_t size = 2 * pool_size() / HUGE * HUGE, off, evictions;
 	unsigned char *map;
@@ -224,27 +222,27 @@ static void beyond_the_pool(void)
 	fd = open_file("f", O_RDWR | O_CREAT);
 	MUST(ftruncate(fd, (off_t)size));
 	map = map_shared(fd, 0, size);
-	evictions = stat_of("evictions");
+	evictions = mount_stat("evictions");
 	for (off = 0; off < size; off += HUGE) {
 		pattern(map + off, 3, off, HUGE);
-		EXPECT(stat_of("resident_bytes") <= pool_size(),
+		EXPECT(mount_stat("resident_bytes") <= pool_size(),
 		       "%llu bytes are resident in a pool of %llu",
-		       (unsigned long long)stat_of("resident_bytes"),
+		       (unsigned long long)mount_stat("resident_bytes"),
 		       (unsigned long long)pool_size());
 	}
 	expect_pattern("load of twice the pool", map, 3, 0, size);
-	EXPECT(stat_of("evictions") > evictions, "nothing was evicted");
+	EXPECT(mount_stat("evictions") > evictions, "nothing was evicted");
 	read_pattern("read of twice the pool", fd, 3, 0, size);
 	MUST(fsync(fd));
-	expect_below("below", "f", 3, 0, size);
+	expect_lower("below", "f", 3, 0, size);
 	/* What is deleted gives its frames back. */
 	MUST(munmap(map, size));
 	close(fd);
 	MUST(unlink("f"));
-	for (off = 0; off < 100 && stat_of("resident_bytes"); off++)
+	for (off = 0; off < 100 && mount_stat("resident_bytes"); off++)
 		usleep(50000);
-	EXPECT(!stat_of("resident_bytes"), "%llu bytes are resident, but no file is there",
-	       (unsigned long long)stat_of("resident_bytes"));
+	EXPECT(!mount_stat("resident_bytes"), "%llu bytes are resident, but no file is there",
+	       (unsigned long long)mount_stat("resident_bytes"));
 }
 
 static bool kernel_is(const char *series)
@@ -256,7 +254,7 @@ static bool kernel_is(const char *series)
 }
 
 /* A mapping that cannot have huge pages works nevertheless. */
-static void without_huge_pages(void)
+BEHAVIOUR(without_huge_pages)
 {
 	unsigned char *place, *map;
 	int fd;
@@ -268,9 +266,9 @@ static void without_huge_pages(void)
 	map = mmap(place, 4 * HUGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
 	EXPECT(map == place, "mmap at an odd address: %s", strerror(errno));
 	expect_pattern("load at an odd address", map, 1, 0, 4 * HUGE);
-	EXPECT(!smaps_of(map, "FilePmdMapped"), "huge pages where none fit");
-	EXPECT(smaps_of(map, "Rss") == 4 * HUGE, "Rss is %lu, expected %lu", smaps_of(map, "Rss"),
-	       4 * HUGE);
+	EXPECT(!pmd_mapped(map), "huge pages where none fit");
+	EXPECT(smaps_bytes(map, "Rss") == 4 * HUGE, "Rss is %lu, expected %lu",
+	       smaps_bytes(map, "Rss"), 4 * HUGE);
 	store_all(map, 4 * HUGE);
 	MUST(munmap(map, 4 * HUGE));
 	map = map_shared(fd, 0, 4 * HUGE);
@@ -278,18 +276,17 @@ static void without_huge_pages(void)
 		expect_pattern("load without huge pages", map, 2, 0, 4 * HUGE);
 		/* Linux 6.1 does not look at it for pages of files. */
 		if (!kernel_is("6.1."))
-			EXPECT(!smaps_of(map, "FilePmdMapped"), "huge pages after MADV_NOHUGEPAGE");
+			EXPECT(!pmd_mapped(map), "huge pages after MADV_NOHUGEPAGE");
 	}
 	MUST(munmap(map, 4 * HUGE));
 	map = map_shared(fd, 0, 4 * HUGE);
 	expect_pattern("load with huge pages again", map, 2, 0, 4 * HUGE);
 	if (huge_pages())
-		EXPECT(smaps_of(map, "FilePmdMapped") == 4 * HUGE, "FilePmdMapped is %lu",
-		       smaps_of(map, "FilePmdMapped"));
+		EXPECT(pmd_mapped(map) == 4 * HUGE, "FilePmdMapped is %lu", pmd_mapped(map));
 }
 
 /* With 4 KB pages, what is not touched is not read, unless it is a stream. */
-static void random_base_pages(void)
+BEHAVIOUR(random_base_pages)
 {
 	uint64_t bytes, i, off;
 	unsigned char *map;
@@ -300,31 +297,17 @@ static void random_base_pages(void)
 		skip("with page=2M whole blocks are read");
 	fd = cold_file(SIZE);
 	map = map_file(fd, 0, SIZE, PROT_READ, MAP_SHARED);
-	bytes = stat_of("read_bytes");
+	bytes = mount_stat("read_bytes");
 	for (i = 0; i < 64; i++) {
 		off = (i * 2654435761u) % (SIZE / SMALL) * SMALL;
 		expect_pattern("load of a page by itself", map + off, 1, off, SMALL);
 	}
-	bytes = stat_of("read_bytes") - bytes;
+	bytes = mount_stat("read_bytes") - bytes;
 	EXPECT(bytes <= 4 * 64 * SMALL, "%llu bytes were read for 64 pages",
 	       (unsigned long long)bytes);
-	EXPECT(!smaps_of(map, "FilePmdMapped"), "huge pages with page=4K");
+	EXPECT(!pmd_mapped(map), "huge pages with page=4K");
 	expect_pattern("load of all", map, 1, 0, SIZE);
-	EXPECT(smaps_of(map, "Rss") <= SIZE, "Rss is %lu of %lu", smaps_of(map, "Rss"), SIZE);
+	EXPECT(smaps_bytes(map, "Rss") <= SIZE, "Rss is %lu of %lu", smaps_bytes(map, "Rss"), SIZE);
 }
 
-static const struct behaviour all[] = {
-	{ "sequential_loads", sequential_loads },
-	{ "first_stores", first_stores },
-	{ "rewriting_stores", rewriting_stores },
-	{ "upgrades", upgrades },
-	{ "large_io", large_io },
-	{ "beyond_the_pool", beyond_the_pool },
-	{ "without_huge_pages", without_huge_pages },
-	{ "random_base_pages", random_base_pages },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

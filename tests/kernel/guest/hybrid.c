@@ -8,15 +8,10 @@
 #include "common.h"
 
 #include <pthread.h>
-#include <sys/resource.h>
-#include <sys/utsname.h>
 
 #define BLOCKS 8u
 #define SIZE (BLOCKS * HUGE)
 #define PAGES (HUGE / SMALL)
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
 /* Seconds until a promotion must have happened, of which it takes one. */
 #define PATIENCE 60u
 
@@ -47,65 +42,65 @@ static void await_promotions(uint64_t n)
 {
 	unsigned int i;
 
-	for (i = 0; stat_of("promoted") < n; i++) {
+	for (i = 0; mount_stat("promoted") < n; i++) {
 		EXPECT(i < PATIENCE * 10, "%llu promotions of %llu, %llu refused",
-		       (unsigned long long)stat_of("promoted"), (unsigned long long)n,
-		       (unsigned long long)stat_of("not_promoted"));
+		       (unsigned long long)mount_stat("promoted"), (unsigned long long)n,
+		       (unsigned long long)mount_stat("not_promoted"));
 		usleep(100000);
 	}
 }
 
-static void random_reads_pages(void)
+BEHAVIOUR(random_reads_pages)
 {
 	int fd = cold_file();
 	unsigned char *map = map_shared(fd, 0, SIZE);
-	uint64_t before = stat_of("read_bytes"), promoted = stat_of("promoted");
+	uint64_t before = mount_stat("read_bytes"), promoted = mount_stat("promoted");
 	unsigned int i;
 
 	for (i = 0; i < BLOCKS * PAGES / 8; i++)
 		load(map + i * 997 % (BLOCKS * PAGES) * SMALL);
-	EXPECT(stat_of("read_bytes") - before <= i * SMALL * 12 / 10,
+	EXPECT(mount_stat("read_bytes") - before <= i * SMALL * 12 / 10,
 	       "%llu bytes are read for %u pages",
-	       (unsigned long long)(stat_of("read_bytes") - before), i);
-	EXPECT(stat_of("promoted") == promoted,
+	       (unsigned long long)(mount_stat("read_bytes") - before), i);
+	EXPECT(mount_stat("promoted") == promoted,
 	       "a block of which an eighth was touched is promoted");
 }
 
-static void stream_is_huge(void)
+BEHAVIOUR(stream_is_huge)
 {
 	int fd = cold_file();
 	unsigned char *map = map_shared(fd, 0, SIZE);
-	uint64_t before = stat_of("huge_mapped");
+	uint64_t before = mount_stat("huge_mapped");
 
 	expect_pattern("load", map, 1, 0, SIZE);
-	EXPECT(stat_of("huge_mapped") - before >= BLOCKS / 2,
+	EXPECT(mount_stat("huge_mapped") - before >= BLOCKS / 2,
 	       "%llu faults mapped 2 MB, of %u blocks",
-	       (unsigned long long)(stat_of("huge_mapped") - before), BLOCKS);
+	       (unsigned long long)(mount_stat("huge_mapped") - before), BLOCKS);
 }
 
-static void touched_becomes_huge(void)
+BEHAVIOUR(touched_becomes_huge)
 {
 	int fd = cold_file();
 	unsigned char *map = map_shared(fd, 0, SIZE);
-	uint64_t promoted = stat_of("promoted"), read = stat_of("read_bytes");
+	uint64_t promoted = mount_stat("promoted"), read = mount_stat("read_bytes");
 
 	touch_block(map + HUGE, PAGES / 20);
 	touch_block(map + 3 * HUGE, PAGES / 2);
 	await_promotions(promoted + 1);
-	EXPECT(stat_of("read_bytes") - read <= HUGE * 3 / 2 + HUGE / 8,
+	EXPECT(mount_stat("read_bytes") - read <= HUGE * 3 / 2 + HUGE / 8,
 	       "%llu bytes are read for a block and half a block",
-	       (unsigned long long)(stat_of("read_bytes") - read));
+	       (unsigned long long)(mount_stat("read_bytes") - read));
 	expect_pattern("load of what was promoted", map + HUGE, 1, HUGE, HUGE);
-	EXPECT(stat_of("promoted") == promoted + 1,
+	EXPECT(mount_stat("promoted") == promoted + 1,
 	       "a block of which half was touched is promoted");
 }
 
 /* The page table of a promoted block stays; a fault maps as many of its pages as it may. */
-static void promoted_block_keeps_its_table(void)
+BEHAVIOUR(promoted_block_keeps_its_table)
 {
 	int fd = cold_file();
 	unsigned char *map = map_shared(fd, 0, SIZE), *other;
-	uint64_t promoted = stat_of("promoted");
+	uint64_t promoted = mount_stat("promoted");
 	struct rusage before, after;
 
 	touch_block(map + HUGE, 0);
@@ -118,11 +113,11 @@ static void promoted_block_keeps_its_table(void)
 	       PAGES);
 	expect_pattern("load of what was promoted", map + HUGE, 1, HUGE, HUGE);
 	pattern(map + HUGE + 3, 2, HUGE + 3, 2 * SMALL);
-	EXPECT(!smaps_of(map + HUGE, "FilePmdMapped"), "the page table of a block is gone");
+	EXPECT(!pmd_mapped(map + HUGE), "the page table of a block is gone");
 	other = map_shared(fd, 0, SIZE);
 	expect_pattern("load where no page table is", other + HUGE + 3, 2, HUGE + 3, 2 * SMALL);
-	EXPECT(smaps_of(other + HUGE, "FilePmdMapped") == HUGE, "%lu bytes as huge pages",
-	       smaps_of(other + HUGE, "FilePmdMapped"));
+	EXPECT(pmd_mapped(other + HUGE) == HUGE, "%lu bytes as huge pages",
+	       pmd_mapped(other + HUGE));
 }
 
 struct storer {
@@ -150,7 +145,7 @@ static void *store(void *arg)
 	return NULL;
 }
 
-static void no_store_is_lost(void)
+BEHAVIOUR(no_store_is_lost)
 {
 	int fd = open_file("g", O_RDWR | O_CREAT | O_TRUNC), round;
 	struct storer storers[3] = {};
@@ -165,8 +160,8 @@ static void no_store_is_lost(void)
 	for (page = 0; page < 4 * PAGES; page++)
 		memset(map + page * SMALL, 0, sizeof(storers) / sizeof(*storers) * 8);
 	MUST(fsync(fd));
-	uncache(fd, map, SIZE);
-	before = stat_of("promoted");
+	drop_from_cache(fd, map, SIZE);
+	before = mount_stat("promoted");
 	for (i = 0; i < COUNT(storers); i++) {
 		storers[i].map = (uint64_t *)map;
 		storers[i].id = i;
@@ -184,7 +179,7 @@ static void no_store_is_lost(void)
 		EXPECT(!pthread_join(threads[i], NULL), "a thread does not end");
 	}
 	MUST(fsync(fd));
-	fd = open(below("g"), O_RDONLY | O_CLOEXEC);
+	fd = open(lower_path("g"), O_RDONLY | O_CLOEXEC);
 	EXPECT(fd >= 0, "open below: %s", strerror(errno));
 	below_map = mmap(NULL, 4 * HUGE, PROT_READ, MAP_SHARED, fd, 0);
 	EXPECT(below_map != MAP_FAILED, "mmap below: %s", strerror(errno));
@@ -196,17 +191,17 @@ static void no_store_is_lost(void)
 			       (unsigned long long)below_map[page * (SMALL / 8) + i]);
 }
 
-static void little_is_written(void)
+BEHAVIOUR(little_is_written)
 {
 	int fd = cold_file();
 	unsigned char *map = map_shared(fd, 0, SIZE);
 	uint64_t before;
 
 	map[3 * HUGE + 5] = 1;
-	before = stat_of("written_bytes");
+	before = mount_stat("written_bytes");
 	MUST(msync(map, SIZE, MS_SYNC));
-	EXPECT(stat_of("written_bytes") - before <= 2 * SMALL, "%llu bytes are written for one",
-	       (unsigned long long)(stat_of("written_bytes") - before));
+	EXPECT(mount_stat("written_bytes") - before <= 2 * SMALL, "%llu bytes are written for one",
+	       (unsigned long long)(mount_stat("written_bytes") - before));
 }
 
 /* All of it cached in huge units, and clean. */
@@ -217,22 +212,22 @@ static unsigned char *huge_file(int *fd)
 	*fd = cold_file();
 	map = map_shared(*fd, 0, SIZE);
 	expect_pattern("load", map, 1, 0, SIZE);
-	EXPECT(smaps_of(map + 4 * HUGE, "FilePmdMapped") >= HUGE, "a block is not huge");
+	EXPECT(pmd_mapped(map + 4 * HUGE) >= HUGE, "a block is not huge");
 	return map;
 }
 
 static void expect_written(uint64_t before, uint64_t most, const char *what)
 {
-	uint64_t written = stat_of("written_bytes") - before;
+	uint64_t written = mount_stat("written_bytes") - before;
 
 	EXPECT(written && written <= most, "%llu bytes are written for %s",
 	       (unsigned long long)written, what);
 }
 
 /* Of a huge unit, too: by a mapping, which maps pages there from then on, or by a write. */
-static void little_of_a_block_is_written(void)
+BEHAVIOUR(little_of_a_block_is_written)
 {
-	uint64_t before, parts = stat_of("partial_writebacks");
+	uint64_t before, parts = mount_stat("partial_writebacks");
 	unsigned char *map, *other, was[3];
 	struct utsname name;
 	unsigned int i;
@@ -244,26 +239,26 @@ static void little_of_a_block_is_written(void)
 	map = huge_file(&fd);
 	other = map_shared(fd, 0, SIZE);
 	for (i = 0; i < 3; i++) {
-		before = stat_of("written_bytes");
+		before = mount_stat("written_bytes");
 		was[i] = map[5 * HUGE + i * 77 * SMALL];
 		map[5 * HUGE + i * 77 * SMALL] = was[i] + 1;
 		MUST(msync(map, SIZE, MS_SYNC));
 		expect_written(before, 2 * SMALL, "a byte stored");
 	}
-	before = stat_of("written_bytes");
+	before = mount_stat("written_bytes");
 	EXPECT(pwrite(fd, "x", 1, 6 * HUGE + 100 * SMALL) == 1, "write: %s", strerror(errno));
 	MUST(fsync(fd));
 	expect_written(before, 2 * SMALL, "a byte of write(2)");
 	/* What is stored to through a mapping that is gone, and by two of them. */
-	before = stat_of("written_bytes");
+	before = mount_stat("written_bytes");
 	other[4 * HUGE + 9 * SMALL] = 1;
 	map[4 * HUGE + 300 * SMALL] = 2;
 	MUST(munmap(other, SIZE));
 	MUST(fsync(fd));
 	expect_written(before, 4 * SMALL, "two bytes stored by two mappings");
-	EXPECT(stat_of("partial_writebacks") - parts == 5, "%llu units are written in parts",
-	       (unsigned long long)(stat_of("partial_writebacks") - parts));
-	uncache(fd, map, SIZE);
+	EXPECT(mount_stat("partial_writebacks") - parts == 5, "%llu units are written in parts",
+	       (unsigned long long)(mount_stat("partial_writebacks") - parts));
+	drop_from_cache(fd, map, SIZE);
 	for (i = 0; i < 3; i++)
 		EXPECT(map[5 * HUGE + i * 77 * SMALL] == (unsigned char)(was[i] + 1),
 		       "store %u is lost", i);
@@ -272,16 +267,8 @@ static void little_of_a_block_is_written(void)
 	       "a store is lost");
 }
 
-static long minor_faults(void)
-{
-	struct rusage usage;
-
-	MUST(getrusage(RUSAGE_SELF, &usage));
-	return usage.ru_minflt;
-}
-
 /* Two blocks until it is one, page by page; then a fault for each. */
-static void stream_of_stores_is_huge(void)
+BEHAVIOUR(stream_of_stores_is_huge)
 {
 	uint64_t before;
 	unsigned char *map;
@@ -290,7 +277,7 @@ static void stream_of_stores_is_huge(void)
 	int fd;
 
 	map = huge_file(&fd);
-	before = stat_of("written_bytes");
+	before = mount_stat("written_bytes");
 	faults = minor_faults();
 	for (page = 0; page < BLOCKS * PAGES; page++)
 		map[page * SMALL] = 7;
@@ -298,8 +285,8 @@ static void stream_of_stores_is_huge(void)
 	EXPECT(faults <= (long)(2 * PAGES + 4 * BLOCKS), "%ld faults for %u blocks", faults,
 	       BLOCKS);
 	MUST(msync(map, SIZE, MS_SYNC));
-	EXPECT(stat_of("written_bytes") - before >= SIZE, "less is written than was stored to");
-	uncache(fd, map, SIZE);
+	EXPECT(mount_stat("written_bytes") - before >= SIZE, "less is written than was stored to");
+	drop_from_cache(fd, map, SIZE);
 	for (page = 0; page < BLOCKS * PAGES; page++)
 		EXPECT(map[page * SMALL] == 7, "the store to page %zu is lost", page);
 }
@@ -318,11 +305,11 @@ static long faults_of_stores(unsigned char *block, unsigned char value)
  * There is a page table, as base pages were there, and all of the block is dirty: then one
  * fault maps what is left of it, in a mapping that lies otherwise one for each of its tables.
  */
-static void dirty_block_is_mapped_at_once(void)
+BEHAVIOUR(dirty_block_is_mapped_at_once)
 {
 	int fd = cold_file();
 	unsigned char *map = map_shared(fd, 0, SIZE), *room, *shifted;
-	uint64_t promoted = stat_of("promoted"), written;
+	uint64_t promoted = mount_stat("promoted"), written;
 	unsigned int i;
 	long faults;
 
@@ -331,7 +318,7 @@ static void dirty_block_is_mapped_at_once(void)
 	/* What is mapped for reading has faults of its own. With no page, there may be no table. */
 	load(map + HUGE);
 	MUST(madvise(map + HUGE + SMALL, HUGE - SMALL, MADV_DONTNEED));
-	written = stat_of("written_bytes");
+	written = mount_stat("written_bytes");
 	/* A page each, until they are a quarter of it. */
 	for (i = 0; i <= PAGES / 4; i++)
 		map[HUGE + i * 37 % PAGES * SMALL] = 3;
@@ -351,13 +338,13 @@ static void dirty_block_is_mapped_at_once(void)
 	shifted[HUGE - SMALL] = 6;
 	MUST(fsync(fd));
 	MUST(munmap(shifted, SIZE));
-	uncache(fd, map, SIZE);
+	drop_from_cache(fd, map, SIZE);
 	for (i = 0; i < PAGES; i++)
 		EXPECT(map[HUGE + i * SMALL] == 5, "the store to page %u is lost", i);
 	EXPECT(map[2 * HUGE] == 6 && map[HUGE - SMALL] == 6, "a store beside the block is lost");
 }
 
-static void sparse_stays_sparse(void)
+BEHAVIOUR(sparse_stays_sparse)
 {
 	int fd = open_file("h", O_RDWR | O_CREAT | O_TRUNC), i;
 	unsigned char *map;
@@ -368,40 +355,41 @@ static void sparse_stays_sparse(void)
 	for (i = 0; i < (int)BLOCKS; i++)
 		map[i * HUGE + 7 * SMALL] = 1;
 	MUST(msync(map, SIZE, MS_SYNC));
-	MUST(stat(below("h"), &st));
+	MUST(stat(lower_path("h"), &st));
 	EXPECT((uint64_t)st.st_blocks * 512 <= BLOCKS * 4 * SMALL,
 	       "%llu bytes of room for %u pages", (unsigned long long)st.st_blocks * 512, BLOCKS);
 }
 
 /* Two blocks in an hour, then the rest, when that is changed. */
-static void promotes_its_share(void)
+BEHAVIOUR(promotes_its_share)
 {
 	unsigned char *map = map_shared(cold_file(), 0, SIZE);
-	uint64_t promoted = stat_of("promoted"), huge;
+	uint64_t promoted = mount_stat("promoted"), huge;
 	unsigned int block;
 
-	set("promote_interval_ms", "10");
+	set_mount("promote_interval_ms", "10");
 	/* The interval that is under way may have seen some already. */
-	set("promote_batch", "65536");
+	set_mount("promote_batch", "65536");
 	touch_block(map, 0);
 	await_promotions(promoted + 1);
-	set("promote_interval_ms", "3600000");
-	set("promote_batch", "3");
-	huge = stat_of("huge_bytes");
+	set_mount("promote_interval_ms", "3600000");
+	set_mount("promote_batch", "3");
+	huge = mount_stat("huge_bytes");
 	for (block = 1; block < 6; block++)
 		touch_block(map + block * HUGE, 0);
 	await_promotions(promoted + 3);
 	/* What it would have done by now, if it did more. */
 	MUST(fsync(open_file("f", O_RDWR)));
 	usleep(500000);
-	EXPECT(stat_of("promoted") <= promoted + 4, "%llu blocks are promoted, of 3",
-	       (unsigned long long)(stat_of("promoted") - promoted - 1));
-	set("promote_batch", "256");
+	EXPECT(mount_stat("promoted") <= promoted + 4, "%llu blocks are promoted, of 3",
+	       (unsigned long long)(mount_stat("promoted") - promoted - 1));
+	set_mount("promote_batch", "256");
 	await_promotions(promoted + 6);
-	EXPECT(stat_of("huge_bytes") >= huge + 5 * HUGE, "%llu bytes are huge, and were %llu",
-	       (unsigned long long)stat_of("huge_bytes"), (unsigned long long)huge);
-	EXPECT(stat_of("huge_bytes") <= stat_of("resident_bytes"), "more is huge than is resident");
-	set("promote_interval_ms", "1000");
+	EXPECT(mount_stat("huge_bytes") >= huge + 5 * HUGE, "%llu bytes are huge, and were %llu",
+	       (unsigned long long)mount_stat("huge_bytes"), (unsigned long long)huge);
+	EXPECT(mount_stat("huge_bytes") <= mount_stat("resident_bytes"),
+	       "more is huge than is resident");
+	set_mount("promote_interval_ms", "1000");
 }
 
 /* --- what programs say ------------------------------------------------------------- */
@@ -409,21 +397,20 @@ static void promotes_its_share(void)
 /* What a load brings in, in bytes. */
 static uint64_t read_for(const unsigned char *at)
 {
-	uint64_t before = stat_of("read_bytes");
+	uint64_t before = mount_stat("read_bytes");
 
 	load(at);
-	return stat_of("read_bytes") - before;
+	return mount_stat("read_bytes") - before;
 }
 
-static void said_huge(void)
+BEHAVIOUR(said_huge)
 {
 	unsigned char *map = map_shared(cold_file(), 0, SIZE);
 
 	MUST(madvise(map, SIZE, MADV_HUGEPAGE));
 	EXPECT(read_for(map + 5 * HUGE + 7 * SMALL) == HUGE, "a load does not read its block");
 	EXPECT(read_for(map + 2 * HUGE + 9 * SMALL) == HUGE, "a load does not read its block");
-	EXPECT(smaps_of(map, "FilePmdMapped") == 2 * HUGE, "%lu bytes are mapped as huge pages",
-	       smaps_of(map, "FilePmdMapped"));
+	EXPECT(pmd_mapped(map) == 2 * HUGE, "%lu bytes are mapped as huge pages", pmd_mapped(map));
 	/* Whatever is said of the order beside it. */
 	MUST(madvise(map, SIZE, MADV_RANDOM));
 	EXPECT(read_for(map + 7 * HUGE) == HUGE, "a load of random access does not read its block");
@@ -431,64 +418,62 @@ static void said_huge(void)
 }
 
 /* What was cached before that was said. */
-static void said_huge_later(void)
+BEHAVIOUR(said_huge_later)
 {
 	unsigned char *map = map_shared(cold_file(), 0, SIZE);
-	uint64_t promoted = stat_of("promoted"), read;
+	uint64_t promoted = mount_stat("promoted"), read;
 
 	load(map + 3 * HUGE + 5 * SMALL);
 	load(map + 3 * HUGE + 50 * SMALL);
 	MUST(madvise(map + 3 * HUGE, 2 * HUGE, MADV_HUGEPAGE));
-	EXPECT(stat_of("promoted") == promoted, "a block is promoted for two pages of it");
-	read = stat_of("read_bytes");
+	EXPECT(mount_stat("promoted") == promoted, "a block is promoted for two pages of it");
+	read = mount_stat("read_bytes");
 	MUST(madvise(map + 3 * HUGE, 2 * HUGE, MADV_POPULATE_READ));
 	await_promotions(promoted + 1);
 	load(map + 4 * HUGE);
-	EXPECT(stat_of("read_bytes") - read >= 2 * HUGE - 2 * SMALL &&
-		       stat_of("read_bytes") - read <= 2 * HUGE,
+	EXPECT(mount_stat("read_bytes") - read >= 2 * HUGE - 2 * SMALL &&
+		       mount_stat("read_bytes") - read <= 2 * HUGE,
 	       "%llu bytes are read for two blocks but two pages",
-	       (unsigned long long)(stat_of("read_bytes") - read));
-	EXPECT(smaps_of(map + 4 * HUGE, "FilePmdMapped") == HUGE,
-	       "a block that was read ahead is not huge");
+	       (unsigned long long)(mount_stat("read_bytes") - read));
+	EXPECT(pmd_mapped(map + 4 * HUGE) == HUGE, "a block that was read ahead is not huge");
 	expect_pattern("load", map, 1, 0, SIZE);
 }
 
-static void said_small(void)
+BEHAVIOUR(said_small)
 {
 	int fd = cold_file();
 	unsigned char *map = map_shared(fd, 0, SIZE), *other = map_shared(fd, 0, SIZE);
-	uint64_t promoted = stat_of("promoted"), huge = stat_of("huge_mapped");
+	uint64_t promoted = mount_stat("promoted"), huge = mount_stat("huge_mapped");
 	unsigned int block;
 
 	MUST(madvise(map, SIZE, MADV_NOHUGEPAGE));
 	for (block = 0; block < BLOCKS - 1; block++)
 		touch_block(map + block * HUGE, 0);
 	expect_pattern("load", map, 1, 0, SIZE - HUGE);
-	EXPECT(stat_of("huge_mapped") == huge, "2 MB are mapped where base pages are wanted");
+	EXPECT(mount_stat("huge_mapped") == huge, "2 MB are mapped where base pages are wanted");
 	/* Another one, where nothing was said, comes after them in the queue. */
 	touch_block(other, 0);
 	touch_block(other + SIZE - HUGE, 0);
 	await_promotions(promoted + 1);
-	EXPECT(stat_of("promoted") == promoted + 1, "%llu blocks of base pages are promoted",
-	       (unsigned long long)(stat_of("promoted") - promoted - 1));
-	EXPECT(smaps_of(map, "FilePmdMapped") == 0, "%lu bytes are mapped as huge pages",
-	       smaps_of(map, "FilePmdMapped"));
+	EXPECT(mount_stat("promoted") == promoted + 1, "%llu blocks of base pages are promoted",
+	       (unsigned long long)(mount_stat("promoted") - promoted - 1));
+	EXPECT(pmd_mapped(map) == 0, "%lu bytes are mapped as huge pages", pmd_mapped(map));
 }
 
-static void said_sequential(void)
+BEHAVIOUR(said_sequential)
 {
 	unsigned char *map = map_shared(cold_file(), 0, SIZE);
 
 	MUST(madvise(map, SIZE, MADV_SEQUENTIAL));
 	EXPECT(read_for(map + 2 * HUGE + 9 * SMALL) >= HUGE, "a load does not read its block");
-	EXPECT(smaps_of(map, "FilePmdMapped") >= HUGE, "a block of a stream is not huge");
+	EXPECT(pmd_mapped(map) >= HUGE, "a block of a stream is not huge");
 	expect_pattern("load", map, 1, 0, SIZE);
 }
 
-static void said_random(void)
+BEHAVIOUR(said_random)
 {
 	unsigned char *map = map_shared(cold_file(), 0, SIZE);
-	uint64_t promoted = stat_of("promoted");
+	uint64_t promoted = mount_stat("promoted");
 	unsigned int i;
 
 	MUST(madvise(map, SIZE, MADV_RANDOM));
@@ -502,74 +487,51 @@ static void said_random(void)
 }
 
 /* Of the file, by POSIX_FADV_*; what is said of a range comes first. */
-static void said_of_the_file(void)
+BEHAVIOUR(said_of_the_file)
 {
 	int fd = cold_file();
 	unsigned char *map = map_shared(fd, 0, SIZE), byte;
-	uint64_t read = stat_of("read_bytes");
+	uint64_t read = mount_stat("read_bytes");
 	unsigned int i;
 
 	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM));
 	for (i = 0; i < 64; i++)
 		MUST(pread(fd, &byte, 1, (off_t)(i * SMALL)));
-	EXPECT(stat_of("read_bytes") - read == 64 * SMALL, "%llu bytes are read for 64 pages",
-	       (unsigned long long)(stat_of("read_bytes") - read));
+	EXPECT(mount_stat("read_bytes") - read == 64 * SMALL, "%llu bytes are read for 64 pages",
+	       (unsigned long long)(mount_stat("read_bytes") - read));
 	EXPECT(read_for(map + HUGE) == SMALL, "a mapping of random access reads more");
 	MUST(madvise(map + 2 * HUGE, HUGE, MADV_HUGEPAGE));
 	EXPECT(read_for(map + 2 * HUGE) == HUGE, "the range does not come before the file");
 
-	uncache(fd, map, SIZE);
+	drop_from_cache(fd, map, SIZE);
 	MUST(madvise(map + 6 * HUGE, HUGE, MADV_RANDOM));
 	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL));
 	EXPECT(read_for(map + 6 * HUGE) == SMALL, "the range does not come before the file");
-	read = stat_of("read_bytes");
+	read = mount_stat("read_bytes");
 	MUST(pread(fd, &byte, 1, 3 * HUGE));
-	EXPECT(stat_of("read_bytes") - read >= HUGE, "a read of a stream does not read its block");
+	EXPECT(mount_stat("read_bytes") - read >= HUGE,
+	       "a read of a stream does not read its block");
 	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_NORMAL));
 	/* What was read ahead is there now. */
-	while (stat_of("io_in_flight"))
+	while (mount_stat("io_in_flight"))
 		usleep(10000);
 	EXPECT(read_for(map + HUGE + 9 * SMALL) == SMALL, "what was said is not taken back");
 	expect_pattern("load", map, 1, 0, SIZE);
 }
 
 /* Linux does not ask the file system: see hugemap(5). */
-static void collapse_changes_nothing(void)
+BEHAVIOUR(collapse_changes_nothing)
 {
 	unsigned char *map = map_shared(cold_file(), 0, SIZE);
-	uint64_t promoted = stat_of("promoted");
+	uint64_t promoted = mount_stat("promoted");
 
 	load(map + HUGE + 3 * SMALL);
 	/* Newer kernels look at what is there first. */
 	EXPECT(madvise(map + HUGE, HUGE, MADV_COLLAPSE) == -1 &&
 		       (errno == EINVAL || errno == EAGAIN),
 	       "madvise: %s", strerror(errno));
-	EXPECT(stat_of("promoted") == promoted, "a block is promoted");
+	EXPECT(mount_stat("promoted") == promoted, "a block is promoted");
 	expect_pattern("load", map, 1, 0, SIZE);
 }
 
-static const struct behaviour all[] = {
-	{ "random_reads_pages", random_reads_pages },
-	{ "stream_is_huge", stream_is_huge },
-	{ "touched_becomes_huge", touched_becomes_huge },
-	{ "promoted_block_keeps_its_table", promoted_block_keeps_its_table },
-	{ "no_store_is_lost", no_store_is_lost },
-	{ "little_is_written", little_is_written },
-	{ "little_of_a_block_is_written", little_of_a_block_is_written },
-	{ "stream_of_stores_is_huge", stream_of_stores_is_huge },
-	{ "dirty_block_is_mapped_at_once", dirty_block_is_mapped_at_once },
-	{ "sparse_stays_sparse", sparse_stays_sparse },
-	{ "promotes_its_share", promotes_its_share },
-	{ "said_huge", said_huge },
-	{ "said_huge_later", said_huge_later },
-	{ "said_small", said_small },
-	{ "said_sequential", said_sequential },
-	{ "said_random", said_random },
-	{ "said_of_the_file", said_of_the_file },
-	{ "collapse_changes_nothing", collapse_changes_nothing },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

@@ -37,7 +37,7 @@ static void flock_child(void *arg)
 	EXPECT(write(fd, "child", 5) == 5, "write: %s", strerror(errno));
 }
 
-static void whole_file(void)
+BEHAVIOUR(whole_file)
 {
 	struct turns turns;
 	int fd = open_file("f", O_RDWR | O_CREAT);
@@ -80,7 +80,7 @@ static void record_child(void *arg)
 	MUST(fcntl(fd, F_SETLKW, &lock));
 }
 
-static void records(void)
+BEHAVIOUR(records)
 {
 	struct turns turns;
 	struct flock lock = lock_of(F_WRLCK, 100, 100);
@@ -103,7 +103,7 @@ static void records(void)
 }
 
 /* Of an open file, not of a process. */
-static void open_file_locks(void)
+BEHAVIOUR(open_file_locks)
 {
 	struct flock lock = lock_of(F_WRLCK, 0, 100);
 	int a = open_file("f", O_RDWR | O_CREAT), b = open_file("f", O_RDWR), c;
@@ -134,7 +134,7 @@ static void dying_locker(void *arg)
 	MUST(flock(fd, LOCK_EX));
 }
 
-static void lock_of_the_dead(void)
+BEHAVIOUR(lock_of_the_dead)
 {
 	struct flock lock = lock_of(F_WRLCK, 0, 0);
 	int fd = open_file("f", O_RDWR | O_CREAT);
@@ -157,7 +157,7 @@ static void lease_breaker(void *arg)
 	close(open_file("f", O_RDWR));
 }
 
-static void leases(void)
+BEHAVIOUR(leases)
 {
 	int fd = open_file("f", O_RDONLY | O_CREAT);
 	sigset_t set, old;
@@ -183,15 +183,4 @@ static void leases(void)
 	EXPECT(broken == SIGIO, "the lease was broken by signal %d", broken);
 }
 
-static const struct behaviour all[] = {
-	{ "whole_file", whole_file },
-	{ "records", records },
-	{ "open_file_locks", open_file_locks },
-	{ "lock_of_the_dead", lock_of_the_dead },
-	{ "leases", leases },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

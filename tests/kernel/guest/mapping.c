@@ -9,7 +9,7 @@
 
 #include <sys/resource.h>
 
-static void mremap_move(void)
+BEHAVIOUR(mremap_move)
 {
 	int fd = make_file("f", 1, 4 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 4 * HUGE), *place, *moved;
@@ -30,26 +30,26 @@ static void mremap_move(void)
 		pattern(map + HUGE + 3, 10, HUGE + 3, SMALL);
 	}
 	MUST(msync(map, 4 * HUGE, MS_SYNC));
-	expect_below("below", "f", 10, 0, 4 * HUGE);
+	expect_lower("below", "f", 10, 0, 4 * HUGE);
 }
 
-static void mremap_resize(void)
+BEHAVIOUR(mremap_resize)
 {
 	int fd = make_file("f", 2, 4 * HUGE);
 	unsigned char *map = map_shared(fd, 0, HUGE + SMALL), *grown;
 
-	catch_bus();
+	catch_signals();
 	pattern(map, 20, 0, HUGE + SMALL);
 	grown = mremap(map, HUGE + SMALL, 4 * HUGE + SMALL, MREMAP_MAYMOVE);
 	EXPECT(grown != MAP_FAILED, "growing: %s", strerror(errno));
 	expect_pattern("load of the old part", grown, 20, 0, HUGE + SMALL);
 	expect_pattern("load of the new part", grown + HUGE + SMALL, 2, HUGE + SMALL,
 		       3 * HUGE - SMALL);
-	expect_bus(grown + 4 * HUGE, false, "in the grown part, beyond the file");
+	expect_sigbus_of_load(grown + 4 * HUGE, "in the grown part, beyond the file");
 	map = mremap(grown, 4 * HUGE + SMALL, 3 * SMALL, 0);
 	EXPECT(map == grown, "shrinking: %s", strerror(errno));
 	expect_pattern("load of what is left", map, 20, 0, 3 * SMALL);
-	EXPECT(touch(map + 3 * SMALL, false) == SIGSEGV, "what was cut off is still mapped");
+	EXPECT(signal_of_load(map + 3 * SMALL) == SIGSEGV, "what was cut off is still mapped");
 	read_pattern("read after shrinking", fd, 20, 0, HUGE + SMALL);
 	/* From the middle of a block. */
 	grown = mremap(map + SMALL, SMALL, 2 * HUGE, MREMAP_MAYMOVE);
@@ -58,7 +58,7 @@ static void mremap_resize(void)
 }
 
 /* An old length of 0 asks for a second mapping of the same pages. */
-static void mremap_duplicate(void)
+BEHAVIOUR(mremap_duplicate)
 {
 	int fd = make_file("f", 3, 2 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 2 * HUGE), *second;
@@ -71,47 +71,47 @@ static void mremap_duplicate(void)
 	expect_pattern("load by the first mapping", map + HUGE, 31, HUGE, 100);
 }
 
-static void protection(void)
+BEHAVIOUR(protection)
 {
 	int fd = make_file("f", 4, 3 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 3 * HUGE);
 
-	catch_bus();
+	catch_signals();
 	pattern(map, 40, 0, 3 * HUGE);
 	/* A part of a block that is mapped whole. */
 	MUST(mprotect(map + HUGE + SMALL, 3 * SMALL, PROT_READ));
-	EXPECT(touch(map + HUGE + SMALL, true) == SIGSEGV, "a store where only loads may be");
-	EXPECT(!touch(map + HUGE, true), "no store beside a protected part");
+	EXPECT(signal_of_store(map + HUGE + SMALL) == SIGSEGV, "a store where only loads may be");
+	EXPECT(!signal_of_store(map + HUGE), "no store beside a protected part");
 	map[HUGE] = pattern_byte(40, HUGE);
 	expect_pattern("load of a protected part", map, 40, 0, 3 * HUGE);
 	MUST(mprotect(map + HUGE, HUGE, PROT_NONE));
-	EXPECT(touch(map + HUGE + 5, false) == SIGSEGV, "a load where nothing may be");
+	EXPECT(signal_of_load(map + HUGE + 5) == SIGSEGV, "a load where nothing may be");
 	read_pattern("read of a protected part", fd, 40, 0, 3 * HUGE);
 	MUST(mprotect(map, 3 * HUGE, PROT_READ | PROT_WRITE));
 	expect_pattern("load after the protection", map, 40, 0, 3 * HUGE);
 	pattern(map, 41, 0, 3 * HUGE);
 	MUST(msync(map, 3 * HUGE, MS_SYNC));
-	expect_below("below", "f", 41, 0, 3 * HUGE);
+	expect_lower("below", "f", 41, 0, 3 * HUGE);
 	/* Clean now: made read-only and writable again, a store still counts. */
 	MUST(mprotect(map, 3 * HUGE, PROT_READ));
 	MUST(mprotect(map, 3 * HUGE, PROT_READ | PROT_WRITE));
 	pattern(map, 42, 0, 3 * HUGE);
 	MUST(msync(map, 3 * HUGE, MS_SYNC));
-	expect_below("below, after a change of protection", "f", 42, 0, 3 * HUGE);
+	expect_lower("below, after a change of protection", "f", 42, 0, 3 * HUGE);
 }
 
 /* Opened for reading only: no way to make it writable. */
-static void read_only_descriptor(void)
+BEHAVIOUR(read_only_descriptor)
 {
 	int fd = make_file("f", 5, HUGE), ro = open_file("f", O_RDONLY);
 	unsigned char *map;
 
-	catch_bus();
+	catch_signals();
 	EXPECT_ERRNO((long)mmap(NULL, HUGE, PROT_READ | PROT_WRITE, MAP_SHARED, ro, 0), EACCES);
 	map = map_file(ro, 0, HUGE, PROT_READ, MAP_SHARED);
 	expect_pattern("load", map, 5, 0, HUGE);
 	EXPECT_ERRNO(mprotect(map, HUGE, PROT_READ | PROT_WRITE), EACCES);
-	EXPECT(touch(map, true) == SIGSEGV, "a store into a read-only mapping");
+	EXPECT(signal_of_store(map) == SIGSEGV, "a store into a read-only mapping");
 	EXPECT_ERRNO(madvise(map, HUGE, MADV_REMOVE), EACCES);
 	close(ro);
 	ro = open_file("f", O_WRONLY);
@@ -121,15 +121,15 @@ static void read_only_descriptor(void)
 	read_pattern("read beside it", fd, 5, 100, HUGE - 100);
 }
 
-static void partial_munmap(void)
+BEHAVIOUR(partial_munmap)
 {
 	int fd = make_file("f", 6, 4 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
 
-	catch_bus();
+	catch_signals();
 	pattern(map, 60, 0, 4 * HUGE);
 	MUST(munmap(map + HUGE / 2, HUGE));
-	EXPECT(touch(map + HUGE / 2, false) == SIGSEGV, "what was unmapped is still there");
+	EXPECT(signal_of_load(map + HUGE / 2) == SIGSEGV, "what was unmapped is still there");
 	expect_pattern("load before it", map, 60, 0, HUGE / 2);
 	expect_pattern("load behind it", map + HUGE * 3 / 2, 60, HUGE * 3 / 2, HUGE * 5 / 2);
 	read_pattern("read of it", fd, 60, HUGE / 2, HUGE);
@@ -148,7 +148,7 @@ static void partial_munmap(void)
 }
 
 /* None of them changes what is loaded. */
-static void advice(void)
+BEHAVIOUR(advice)
 {
 	static const int all[] = { MADV_NORMAL,	    MADV_RANDOM,	MADV_SEQUENTIAL,
 				   MADV_WILLNEED,   MADV_DONTNEED,	MADV_HUGEPAGE,
@@ -175,14 +175,14 @@ static void advice(void)
 		read_pattern("read after advice", fd, 70 + i, HUGE / 2, HUGE + 17);
 	}
 	MUST(msync(map, 4 * HUGE, MS_SYNC));
-	expect_below("below", "f", 70 + i - 1, HUGE / 2, HUGE + 17);
+	expect_lower("below", "f", 70 + i - 1, HUGE / 2, HUGE + 17);
 }
 
 /*
  * A program's text read in order, with a hole in it: where a kernel collapses pages of
  * read-only files (CONFIG_READ_ONLY_THP_FOR_FS), it reads what is missing by itself.
  */
-static void collapse_of_text(void)
+BEHAVIOUR(collapse_of_text)
 {
 	int fd = make_file("f", 10, 2 * HUGE);
 	unsigned char *map;
@@ -201,7 +201,7 @@ static void collapse_of_text(void)
 }
 
 /* MADV_POPULATE does what it says: no fault afterwards. */
-static void populate(void)
+BEHAVIOUR(populate)
 {
 	int fd = make_file("f", 8, 4 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
@@ -232,7 +232,7 @@ static void populate(void)
 	       after.ru_minflt + after.ru_majflt - before.ru_minflt - before.ru_majflt);
 }
 
-static void incore_and_locked(void)
+BEHAVIOUR(incore_and_locked)
 {
 	int fd = make_file("f", 9, 2 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 2 * HUGE);
@@ -251,7 +251,7 @@ static void incore_and_locked(void)
 	MUST(mlock(map + SMALL, HUGE));
 	pattern(map + SMALL, 90, SMALL, HUGE);
 	MUST(msync(map, 2 * HUGE, MS_SYNC));
-	expect_below("below, from locked pages", "f", 90, SMALL, HUGE);
+	expect_lower("below, from locked pages", "f", 90, SMALL, HUGE);
 	EXPECT_ERRNO(msync(map, 2 * HUGE, MS_SYNC | MS_INVALIDATE), EBUSY);
 	MUST(munlock(map + SMALL, HUGE));
 	MUST(munmap(map, 2 * HUGE));
@@ -265,7 +265,7 @@ static void forked_after_move(void *arg)
 	expect_pattern("child's load of a moved mapping", arg, 100, SMALL, HUGE);
 }
 
-static void fork_of_split(void)
+BEHAVIOUR(fork_of_split)
 {
 	int fd = make_file("f", 10, 3 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 3 * HUGE), *moved;
@@ -282,7 +282,7 @@ static void fork_of_split(void)
 }
 
 /* remap_file_pages(2) is emulated by core mm: other pages at the same addresses. */
-static void remap_pages(void)
+BEHAVIOUR(remap_pages)
 {
 	int fd = make_file("f", 11, 4 * SMALL);
 	unsigned char *map = map_shared(fd, 0, 4 * SMALL);
@@ -293,7 +293,7 @@ static void remap_pages(void)
 	expect_pattern("load beside it", map + SMALL, 11, SMALL, 3 * SMALL);
 }
 
-static void many_mappings(void)
+BEHAVIOUR(many_mappings)
 {
 	int fd = make_file("f", 12, 2 * HUGE);
 	unsigned char *maps[512];
@@ -319,23 +319,4 @@ static void many_mappings(void)
 	}
 }
 
-static const struct behaviour all[] = {
-	{ "mremap_move", mremap_move },
-	{ "mremap_resize", mremap_resize },
-	{ "mremap_duplicate", mremap_duplicate },
-	{ "protection", protection },
-	{ "read_only_descriptor", read_only_descriptor },
-	{ "partial_munmap", partial_munmap },
-	{ "advice", advice },
-	{ "collapse_of_text", collapse_of_text },
-	{ "populate", populate },
-	{ "incore_and_locked", incore_and_locked },
-	{ "fork_of_split", fork_of_split },
-	{ "remap_pages", remap_pages },
-	{ "many_mappings", many_mappings },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

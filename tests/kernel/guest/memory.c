@@ -5,7 +5,7 @@
  *
  * vm: lower=none timeout=600
  */
-#include "places.h"
+#include "mounts.h"
 
 #include <sys/sysmacros.h>
 
@@ -58,14 +58,15 @@ static uint64_t memory_available(void)
 
 static void need_little_memory(void)
 {
-	need_places();
+	require_mount_dirs();
 	if (meminfo("MemTotal") > 8ull << 30)
 		skip("this machine has much memory");
 }
 
 static int try_mount(const char *options, unsigned long flags)
 {
-	return mount(flags & MS_REMOUNT ? NULL : low, high, "hugemap", flags, options);
+	return mount(flags & MS_REMOUNT ? NULL : source_dir, mount_point, "hugemap", flags,
+		     options);
 }
 
 /* --- a pool that does not fit ---------------------------------------------------- */
@@ -98,7 +99,7 @@ static void expect_alive(pid_t pid, const char *options)
 }
 
 /* Refused at once, by a sentence. Nobody is killed for it. */
-static void no_room(void)
+BEHAVIOUR(no_room)
 {
 	static const char *const pages[] = { "4K", "2M" };
 	uint64_t before, after;
@@ -130,7 +131,7 @@ static void no_room(void)
 		 (unsigned long long)(before * 11 / 10) >> 20);
 	EXPECT_ERRNO(try_mount(options, MS_REMOUNT), ENOMEM);
 	expect_alive(pid, options);
-	MUST(umount(high));
+	MUST(umount(mount_point));
 	turn_give(hog.turns.to_child);
 	wait_child(pid);
 }
@@ -222,7 +223,7 @@ static void carve_and_reform(void *arg)
 	(void)arg;
 	break_memory();
 	take_blocks();
-	MUST(chdir(high));
+	MUST(chdir(mount_point));
 	/* The block that a file ends in is of base pages. */
 	for (i = 0; i < SMALL_FILES; i++) {
 		snprintf(name, sizeof(name), "small-%u", i);
@@ -249,7 +250,7 @@ static void carve_and_reform(void *arg)
 }
 
 /* Huge frames were base pages for a while: they come back, whatever is free outside. */
-static void comes_back_huge(void)
+BEHAVIOUR(comes_back_huge)
 {
 	unsigned long allowed;
 	int status;
@@ -263,7 +264,7 @@ static void comes_back_huge(void)
 	pid = start_child(carve_and_reform, NULL);
 	MUST(waitpid(pid, &status, 0));
 	set_number(UNEVICTABLE, allowed);
-	MUST(umount(high));
+	MUST(umount(mount_point));
 	EXPECT(!status, "the child ended with status %#x", status);
 }
 
@@ -274,7 +275,7 @@ static uint64_t pool_number(const char *name)
 	char path[256];
 	struct stat st;
 
-	MUST(stat(high, &st));
+	MUST(stat(mount_point, &st));
 	snprintf(path, sizeof(path), "/sys/fs/hugemap/%u:%u/%s", major(st.st_dev), minor(st.st_dev),
 		 name);
 	return get_number(path);
@@ -331,7 +332,7 @@ static void pressed_pool(const char *page)
 	EXPECT(!try_mount(options, 0), "mount -o %s: %s", options, strerror(errno));
 	EXPECT(pool_number("pool_min_bytes") == PRESSED_MIN, "pool_min_bytes: %llu",
 	       (unsigned long long)pool_number("pool_min_bytes"));
-	MUST(chdir(high));
+	MUST(chdir(mount_point));
 	/* A hole is cached as anything else is. */
 	fd = make_file("f", 7, 10 * HUGE);
 	MUST(ftruncate(fd, PRESSED));
@@ -346,7 +347,7 @@ static void pressed_pool(const char *page)
 	       (unsigned long long)least >> 20);
 	read_pattern("read of what was cached", fd, 7, 0, 10 * HUGE);
 	/* Other settings have nothing to do with it. */
-	MUST(mount(NULL, high, NULL, MS_REMOUNT, "dirty_ratio=50"));
+	MUST(mount(NULL, mount_point, NULL, MS_REMOUNT, "dirty_ratio=50"));
 	least = press(available + PRESSED, false);
 	EXPECT(least >= PRESSED_MIN, "under much pressure the pool has %llu MB",
 	       (unsigned long long)least >> 20);
@@ -358,10 +359,10 @@ static void pressed_pool(const char *page)
 	close(fd);
 	free(buf);
 	MUST(chdir("/"));
-	MUST(umount(high));
+	MUST(umount(mount_point));
 }
 
-static void makes_room(void)
+BEHAVIOUR(makes_room)
 {
 	need_little_memory();
 	pressed_pool("2M");
@@ -375,7 +376,7 @@ static void makes_room(void)
 #define CUTS 160u
 
 /* A page of each block goes into a pipe, and the block is cut off: it stays with the pipe. */
-static void pinned_and_cut(void)
+BEHAVIOUR(pinned_and_cut)
 {
 	uint64_t before, after;
 	unsigned char *map, *buf = buffer(SMALL);
@@ -384,7 +385,7 @@ static void pinned_and_cut(void)
 
 	need_little_memory();
 	EXPECT(!try_mount("pool=64M,page=2M", 0), "mount: %s", strerror(errno));
-	MUST(chdir(high));
+	MUST(chdir(mount_point));
 	MUST(pipe(ends));
 	MUST(fcntl(ends[0], F_SETPIPE_SZ, 1 << 20));
 	fd = open_file("f", O_RDWR | O_CREAT);
@@ -422,17 +423,7 @@ static void pinned_and_cut(void)
 	MUST(munmap(map, 2 * HUGE));
 	close(fd);
 	MUST(chdir("/"));
-	MUST(umount(high));
+	MUST(umount(mount_point));
 }
 
-static const struct behaviour all[] = {
-	{ "no_room", no_room },
-	{ "comes_back_huge", comes_back_huge },
-	{ "makes_room", makes_room },
-	{ "pinned_and_cut", pinned_and_cut },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

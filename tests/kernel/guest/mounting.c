@@ -5,7 +5,7 @@
  *
  * vm: lower=none timeout=180
  */
-#include "places.h"
+#include "mounts.h"
 
 #include <sys/syscall.h>
 
@@ -35,7 +35,7 @@ static bool is_mounted(const char *where)
 
 static int try_mount(const char *options, unsigned long flags)
 {
-	return mount(low, high, "hugemap", flags, options);
+	return mount(source_dir, mount_point, "hugemap", flags, options);
 }
 
 static void must_mount(const char *options)
@@ -67,7 +67,7 @@ static void expect_file(const char *how, const char *path, uint64_t seed, size_t
 	close(fd);
 }
 
-static void refused_options(void)
+BEHAVIOUR(refused_options)
 {
 	static const char *const wrong[] = {
 		"pool=0",
@@ -107,36 +107,39 @@ static void refused_options(void)
 	};
 	unsigned int i;
 
-	need_places();
+	require_mount_dirs();
 	for (i = 0; i < COUNT(wrong); i++) {
 		errno = 0;
 		EXPECT(try_mount(wrong[i], 0) < 0, "mount -o %s was allowed", wrong[i]);
 		EXPECT(errno == EINVAL || errno == ENOMEM || errno == ERANGE,
 		       "mount -o %s: %s, expected EINVAL", wrong[i], strerror(errno));
-		EXPECT(!is_mounted(high), "mount -o %s failed, but something is mounted", wrong[i]);
+		EXPECT(!is_mounted(mount_point), "mount -o %s failed, but something is mounted",
+		       wrong[i]);
 	}
 	/* And after all that it still mounts. */
 	must_mount("pool=16M");
-	MUST(umount(high));
-	EXPECT(mount("/nowhere/at/all", high, "hugemap", 0, "pool=16M") < 0 && errno == ENOENT,
+	MUST(umount(mount_point));
+	EXPECT(mount("/nowhere/at/all", mount_point, "hugemap", 0, "pool=16M") < 0 &&
+		       errno == ENOENT,
 	       "a source that is missing: %s", strerror(errno));
 	close(open_file(in(work_dir, "plain"), O_RDWR | O_CREAT));
-	EXPECT(mount(in(work_dir, "plain"), high, "hugemap", 0, "pool=16M") < 0,
+	EXPECT(mount(in(work_dir, "plain"), mount_point, "hugemap", 0, "pool=16M") < 0,
 	       "a plain file was mounted");
-	EXPECT(mount("/dev/null", high, "hugemap", 0, "pool=16M") < 0, "/dev/null was mounted");
-	EXPECT(mount("none", high, "hugemap", 0, "pool=16M") < 0, "\"none\" was mounted");
-	EXPECT(mount("", high, "hugemap", 0, "pool=16M") < 0, "\"\" was mounted");
-	EXPECT(!is_mounted(high), "one of them left something");
+	EXPECT(mount("/dev/null", mount_point, "hugemap", 0, "pool=16M") < 0,
+	       "/dev/null was mounted");
+	EXPECT(mount("none", mount_point, "hugemap", 0, "pool=16M") < 0, "\"none\" was mounted");
+	EXPECT(mount("", mount_point, "hugemap", 0, "pool=16M") < 0, "\"\" was mounted");
+	EXPECT(!is_mounted(mount_point), "one of them left something");
 }
 
 /* The reason comes in words, through the context that was asked. */
-static void reasons_in_words(void)
+BEHAVIOUR(reasons_in_words)
 {
 	char words[1024] = "", line[512];
 	ssize_t n;
 	int fs;
 
-	need_type();
+	require_hugemap();
 	fs = (int)syscall(SYS_fsopen, "hugemap", 0);
 	EXPECT(fs >= 0, "fsopen: %s", strerror(errno));
 	EXPECT(syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "dirty_ratio", "4711", 0) < 0 ||
@@ -159,7 +162,7 @@ static void setting(const char *name, char *value, size_t size)
 	int fd;
 	ssize_t n;
 
-	MUST(stat(high, &st));
+	MUST(stat(mount_point, &st));
 	snprintf(path, sizeof(path), "/sys/fs/hugemap/%u:%u/%s", major(st.st_dev), minor(st.st_dev),
 		 name);
 	fd = open_file(path, O_RDONLY);
@@ -179,100 +182,102 @@ static void expect_setting(const char *name, const char *wanted)
 }
 
 /* With data in the pool, dirty and clean, mapped: none of it is lost. */
-static void remount(void)
+BEHAVIOUR(remount)
 {
 	unsigned char *map;
 	int fd;
 
-	need_places();
+	require_mount_dirs();
 	must_mount("pool=32M,page=2M,dirty_ratio=60");
 	expect_setting("dirty_ratio", "60");
 	expect_setting("pool_bytes", "33554432");
-	fd = make_file(in(high, "f"), 1, 12 * HUGE);
+	fd = make_file(in(mount_point, "f"), 1, 12 * HUGE);
 	map = map_shared(fd, 0, 12 * HUGE);
 	pattern(map, 2, 0, 12 * HUGE);
-	EXPECT(!mount(NULL, high, NULL, MS_REMOUNT, "pool=64M,dirty_ratio=30"), "growing: %s",
-	       strerror(errno));
+	EXPECT(!mount(NULL, mount_point, NULL, MS_REMOUNT, "pool=64M,dirty_ratio=30"),
+	       "growing: %s", strerror(errno));
 	expect_setting("pool_bytes", "67108864");
 	expect_setting("dirty_ratio", "30");
 	expect_setting("page", "2M");
 	expect_pattern("load after growing", map, 2, 0, 12 * HUGE);
-	EXPECT(!mount(NULL, high, NULL, MS_REMOUNT, "pool=8M"), "shrinking: %s", strerror(errno));
+	EXPECT(!mount(NULL, mount_point, NULL, MS_REMOUNT, "pool=8M"), "shrinking: %s",
+	       strerror(errno));
 	expect_setting("pool_bytes", "8388608");
 	expect_pattern("load after shrinking", map, 2, 0, 12 * HUGE);
 	pattern(map, 3, 0, 12 * HUGE);
-	EXPECT(mount(NULL, high, NULL, MS_REMOUNT, "dirty_ratio=0") < 0, "dirty_ratio=0 was taken");
+	EXPECT(mount(NULL, mount_point, NULL, MS_REMOUNT, "dirty_ratio=0") < 0,
+	       "dirty_ratio=0 was taken");
 	expect_setting("dirty_ratio", "30");
-	EXPECT(mount(NULL, high, NULL, MS_REMOUNT, "pool=64M,nonsense=1") < 0,
+	EXPECT(mount(NULL, mount_point, NULL, MS_REMOUNT, "pool=64M,nonsense=1") < 0,
 	       "an unknown option was taken");
 	expect_setting("pool_bytes", "8388608");
 	expect_pattern("load after a refused remount", map, 3, 0, 12 * HUGE);
 	MUST(munmap(map, 12 * HUGE));
 	close(fd);
-	MUST(umount(high));
-	expect_file("below after unmount", in(low, "f"), 3, 12 * HUGE);
+	MUST(umount(mount_point));
+	expect_file("below after unmount", in(source_dir, "f"), 3, 12 * HUGE);
 }
 
 /* Who takes long to change one setting does not put the others back. */
-static void two_remounts(void)
+BEHAVIOUR(two_remounts)
 {
 	int fd;
 
-	make_places();
+	make_mount_dirs();
 	must_mount("pool=32M,dirty_ratio=60,evict_batch=8");
 	expect_setting("page", "auto");
-	fd = (int)syscall(SYS_fspick, AT_FDCWD, high, FSPICK_CLOEXEC);
+	fd = (int)syscall(SYS_fspick, AT_FDCWD, mount_point, FSPICK_CLOEXEC);
 	EXPECT(fd >= 0, "fspick: %s", strerror(errno));
 	MUST(syscall(SYS_fsconfig, fd, FSCONFIG_SET_STRING, "evict_batch", "4", 0));
-	MUST(mount(NULL, high, NULL, MS_REMOUNT, "pool=64M,dirty_ratio=30"));
+	MUST(mount(NULL, mount_point, NULL, MS_REMOUNT, "pool=64M,dirty_ratio=30"));
 	MUST(syscall(SYS_fsconfig, fd, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0));
 	close(fd);
 	expect_setting("evict_batch", "4");
 	expect_setting("dirty_ratio", "30");
 	expect_setting("pool_bytes", "67108864");
-	MUST(umount(high));
+	MUST(umount(mount_point));
 }
 
-static void read_only(void)
+BEHAVIOUR(read_only)
 {
 	unsigned char *map;
 	int fd;
 
-	need_places();
-	close(make_file(in(low, "f"), 1, HUGE + 5));
+	require_mount_dirs();
+	close(make_file(in(source_dir, "f"), 1, HUGE + 5));
 	EXPECT(!try_mount("pool=16M", MS_RDONLY), "mount: %s", strerror(errno));
-	fd = open_file(in(high, "f"), O_RDONLY);
+	fd = open_file(in(mount_point, "f"), O_RDONLY);
 	map = map_file(fd, 0, HUGE + 5, PROT_READ, MAP_SHARED);
 	expect_pattern("load from a read-only mount", map, 1, 0, HUGE + 5);
-	EXPECT_ERRNO(open(in(high, "f"), O_RDWR), EROFS);
-	EXPECT_ERRNO(open(in(high, "g"), O_RDWR | O_CREAT, 0644), EROFS);
-	EXPECT_ERRNO(truncate(in(high, "f"), 0), EROFS);
-	EXPECT_ERRNO(unlink(in(high, "f")), EROFS);
-	EXPECT_ERRNO(chmod(in(high, "f"), 0600), EROFS);
-	EXPECT_ERRNO(mkdir(in(high, "d"), 0755), EROFS);
-	MUST(mount(NULL, high, NULL, MS_REMOUNT, ""));
+	EXPECT_ERRNO(open(in(mount_point, "f"), O_RDWR), EROFS);
+	EXPECT_ERRNO(open(in(mount_point, "g"), O_RDWR | O_CREAT, 0644), EROFS);
+	EXPECT_ERRNO(truncate(in(mount_point, "f"), 0), EROFS);
+	EXPECT_ERRNO(unlink(in(mount_point, "f")), EROFS);
+	EXPECT_ERRNO(chmod(in(mount_point, "f"), 0600), EROFS);
+	EXPECT_ERRNO(mkdir(in(mount_point, "d"), 0755), EROFS);
+	MUST(mount(NULL, mount_point, NULL, MS_REMOUNT, ""));
 	close(fd);
 	MUST(munmap(map, HUGE + 5));
-	fd = open_file(in(high, "f"), O_RDWR);
+	fd = open_file(in(mount_point, "f"), O_RDWR);
 	map = map_shared(fd, 0, HUGE + 5);
 	pattern(map, 2, 0, HUGE + 5);
 	/* A writer keeps it from going back. */
-	EXPECT_ERRNO(mount(NULL, high, NULL, MS_REMOUNT | MS_RDONLY, ""), EBUSY);
+	EXPECT_ERRNO(mount(NULL, mount_point, NULL, MS_REMOUNT | MS_RDONLY, ""), EBUSY);
 	MUST(munmap(map, HUGE + 5));
 	close(fd);
-	MUST(mount(NULL, high, NULL, MS_REMOUNT | MS_RDONLY, ""));
+	MUST(mount(NULL, mount_point, NULL, MS_REMOUNT | MS_RDONLY, ""));
 	/* Read-only, everything is where it belongs. */
-	expect_file("below after a read-only remount", in(low, "f"), 2, HUGE + 5);
-	MUST(umount(high));
+	expect_file("below after a read-only remount", in(source_dir, "f"), 2, HUGE + 5);
+	MUST(umount(mount_point));
 }
 
 /* Nothing is synced: the unmount itself writes. */
-static void unmount_writes(void)
+BEHAVIOUR(unmount_writes)
 {
 	static const char *const pages[] = { "2M", "4K" };
 	unsigned int i, j;
 
-	need_places();
+	require_mount_dirs();
 	for (i = 0; i < 2; i++) {
 		char options[64];
 
@@ -285,18 +290,18 @@ static void unmount_writes(void)
 			int fd;
 
 			snprintf(name, sizeof(name), "f%u", j);
-			fd = make_file(in(high, name), j, len);
+			fd = make_file(in(mount_point, name), j, len);
 			map = map_shared(fd, 0, len);
 			pattern(map, 100 + j, 0, len);
 			MUST(munmap(map, len));
 			close(fd);
 		}
-		MUST(umount(high));
+		MUST(umount(mount_point));
 		for (j = 0; j < 20; j++) {
 			char name[16];
 
 			snprintf(name, sizeof(name), "f%u", j);
-			expect_file("below after unmount", in(low, name), 100 + j,
+			expect_file("below after unmount", in(source_dir, name), 100 + j,
 				    j * 1234567 % (3 * HUGE) + 1);
 		}
 		must_mount(options);
@@ -304,10 +309,10 @@ static void unmount_writes(void)
 			char name[16];
 
 			snprintf(name, sizeof(name), "f%u", j);
-			expect_file("after mounting again", in(high, name), 100 + j,
+			expect_file("after mounting again", in(mount_point, name), 100 + j,
 				    j * 1234567 % (3 * HUGE) + 1);
 		}
-		MUST(umount(high));
+		MUST(umount(mount_point));
 	}
 }
 
@@ -318,7 +323,7 @@ struct load {
 static void loader(void *arg)
 {
 	struct load *load = arg;
-	int fd = open_file(in(high, "f"), O_RDWR | O_CREAT);
+	int fd = open_file(in(mount_point, "f"), O_RDWR | O_CREAT);
 	unsigned char *map;
 	uint64_t round;
 
@@ -332,7 +337,7 @@ static void loader(void *arg)
 	}
 }
 
-static void unmount_under_load(void)
+BEHAVIOUR(unmount_under_load)
 {
 	unsigned long last;
 	struct load load;
@@ -341,13 +346,13 @@ static void unmount_under_load(void)
 	pid_t pid;
 	unsigned char *map, *want = buffer(SMALL);
 
-	need_places();
+	require_mount_dirs();
 	must_mount("pool=16M");
 	turns_init(&load.turns);
 	pid = start_child(loader, &load);
 	turn_take(load.turns.to_parent);
 	for (i = 0; i < 50; i++)
-		EXPECT_ERRNO(umount(high), EBUSY);
+		EXPECT_ERRNO(umount(mount_point), EBUSY);
 	/* A module in use stays. */
 	EXPECT(syscall(SYS_delete_module, "hugemap", O_NONBLOCK) < 0 &&
 		       (errno == EWOULDBLOCK || errno == EBUSY || errno == ENOENT ||
@@ -356,17 +361,17 @@ static void unmount_under_load(void)
 	MUST(kill(pid, SIGKILL));
 	MUST(waitpid(pid, &status, 0));
 	/* What it had stored when it died, by a look through the mount. */
-	fd = open_file(in(high, "f"), O_RDONLY);
+	fd = open_file(in(mount_point, "f"), O_RDONLY);
 	map = map_file(fd, 0, 12 * HUGE, PROT_READ, MAP_SHARED);
 	memcpy(&last, map, sizeof(last));
 	close(fd);
 	fd = open_file(in(work_dir, "copy"), O_RDWR | O_CREAT);
 	EXPECT(write(fd, map, 12 * HUGE) == 12 * HUGE, "write of a copy: %s", strerror(errno));
 	MUST(munmap(map, 12 * HUGE));
-	MUST(umount(high));
+	MUST(umount(mount_point));
 	map = map_file(fd, 0, 12 * HUGE, PROT_READ, MAP_SHARED);
 	close(fd);
-	fd = open_file(in(low, "f"), O_RDONLY);
+	fd = open_file(in(source_dir, "f"), O_RDONLY);
 	for (i = 0; i < 12 * HUGE / SMALL; i++) {
 		EXPECT(pread(fd, want, SMALL, (off_t)(i * SMALL)) == SMALL, "read below: %s",
 		       strerror(errno));
@@ -376,20 +381,20 @@ static void unmount_under_load(void)
 }
 
 /* Detached while in use: it goes on working, and writes when it ends. */
-static void lazy_unmount(void)
+BEHAVIOUR(lazy_unmount)
 {
 	unsigned char *map;
 	int fd, tries;
 
-	need_places();
+	require_mount_dirs();
 	must_mount("pool=16M");
-	fd = make_file(in(high, "f"), 1, 3 * HUGE);
+	fd = make_file(in(mount_point, "f"), 1, 3 * HUGE);
 	map = map_shared(fd, 0, 3 * HUGE);
-	MUST(umount2(high, MNT_DETACH));
-	EXPECT(!is_mounted(high), "it is still mounted");
+	MUST(umount2(mount_point, MNT_DETACH));
+	EXPECT(!is_mounted(mount_point), "it is still mounted");
 	pattern(map, 2, 0, 3 * HUGE);
 	MUST(fsync(fd));
-	expect_file("below after fsync in a detached mount", in(low, "f"), 2, 3 * HUGE);
+	expect_file("below after fsync in a detached mount", in(source_dir, "f"), 2, 3 * HUGE);
 	pattern(map, 3, 0, 3 * HUGE);
 	MUST(munmap(map, 3 * HUGE));
 	MUST(close(fd));
@@ -397,32 +402,32 @@ static void lazy_unmount(void)
 	for (tries = 0; tries < 200; tries++) {
 		unsigned char first[8], want[8];
 
-		fd = open_file(in(low, "f"), O_RDONLY);
+		fd = open_file(in(source_dir, "f"), O_RDONLY);
 		pattern(want, 3, 3 * HUGE - 8, 8);
 		if (pread(fd, first, 8, 3 * HUGE - 8) == 8 && !memcmp(first, want, 8))
 			break;
 		close(fd);
 		usleep(50000);
 	}
-	expect_file("below after a detached mount ended", in(low, "f"), 3, 3 * HUGE);
+	expect_file("below after a detached mount ended", in(source_dir, "f"), 3, 3 * HUGE);
 }
 
 /* Two mounts of one directory have two caches: refused, or they agree. */
-static void mounted_twice(void)
+BEHAVIOUR(mounted_twice)
 {
 	char second[600];
 	int a, b;
 
-	need_places();
+	require_mount_dirs();
 	snprintf(second, sizeof(second), "%s/second", work_dir);
 	MUST(mkdir(second, 0755));
 	must_mount("pool=16M");
-	if (mount(low, second, "hugemap", 0, "pool=16M")) {
+	if (mount(source_dir, second, "hugemap", 0, "pool=16M")) {
 		EXPECT(errno == EBUSY, "a second mount: %s, expected EBUSY", strerror(errno));
-		MUST(umount(high));
+		MUST(umount(mount_point));
 		return;
 	}
-	a = make_file(in(high, "f"), 1, HUGE);
+	a = make_file(in(mount_point, "f"), 1, HUGE);
 	b = open_file(in(second, "f"), O_RDWR);
 	read_pattern("read by the second mount", b, 1, 0, HUGE);
 	write_pattern(b, 2, 0, HUGE);
@@ -430,21 +435,21 @@ static void mounted_twice(void)
 	close(a);
 	close(b);
 	MUST(umount(second));
-	MUST(umount(high));
+	MUST(umount(mount_point));
 }
 
 /* One on the other: refused, or it works. */
-static void stacked(void)
+BEHAVIOUR(stacked)
 {
 	unsigned char *map;
 	char top[600];
 	int fd;
 
-	need_places();
+	require_mount_dirs();
 	snprintf(top, sizeof(top), "%s/top", work_dir);
 	MUST(mkdir(top, 0755));
 	must_mount("pool=16M");
-	if (mount(high, top, "hugemap", 0, "pool=16M")) {
+	if (mount(mount_point, top, "hugemap", 0, "pool=16M")) {
 		EXPECT(errno == EINVAL || errno == ELOOP || errno == EBUSY || errno == EOPNOTSUPP,
 		       "a mount on a mount: %s", strerror(errno));
 	} else {
@@ -455,43 +460,26 @@ static void stacked(void)
 		close(fd);
 		MUST(umount(top));
 	}
-	MUST(umount(high));
+	MUST(umount(mount_point));
 }
 
 /* A bind mount, and a file system below that moves: the mount keeps what it has. */
-static void below_is_renamed(void)
+BEHAVIOUR(below_is_renamed)
 {
 	int fd;
 
-	need_places();
+	require_mount_dirs();
 	must_mount("pool=16M");
-	fd = make_file(in(high, "f"), 1, HUGE);
-	MUST(rename(low, in(work_lower, "moved")));
+	fd = make_file(in(mount_point, "f"), 1, HUGE);
+	MUST(rename(source_dir, in(work_lower, "moved")));
 	write_pattern(fd, 2, 0, HUGE);
 	MUST(fsync(fd));
 	close(fd);
-	fd = make_file(in(high, "g"), 3, 100);
+	fd = make_file(in(mount_point, "g"), 3, 100);
 	close(fd);
-	MUST(umount(high));
+	MUST(umount(mount_point));
 	expect_file("below, moved", in(work_lower, "moved/f"), 2, HUGE);
 	expect_file("below, moved", in(work_lower, "moved/g"), 3, 100);
 }
 
-static const struct behaviour all[] = {
-	{ "refused_options", refused_options },
-	{ "reasons_in_words", reasons_in_words },
-	{ "remount", remount },
-	{ "two_remounts", two_remounts },
-	{ "read_only", read_only },
-	{ "unmount_writes", unmount_writes },
-	{ "unmount_under_load", unmount_under_load },
-	{ "lazy_unmount", lazy_unmount },
-	{ "mounted_twice", mounted_twice },
-	{ "stacked", stacked },
-	{ "below_is_renamed", below_is_renamed },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

@@ -21,7 +21,7 @@
 #define RENAME_WHITEOUT 4
 #endif
 
-static void create_and_remove(void)
+BEHAVIOUR(create_and_remove)
 {
 	touch_file("f");
 	expect_exists("f", true);
@@ -58,12 +58,12 @@ static void create_and_remove(void)
 }
 
 /* Looked up while missing, then made below: a negative entry must not outlive it. */
-static void made_below(void)
+BEHAVIOUR(made_below)
 {
 	int fd;
 
 	expect_exists("later", false);
-	fd = open(below("later"), O_RDWR | O_CREAT, 0600);
+	fd = open(lower_path("later"), O_RDWR | O_CREAT, 0600);
 	EXPECT(fd >= 0, "open below: %s", strerror(errno));
 	write_pattern(fd, 1, 0, 5000);
 	close(fd);
@@ -71,7 +71,7 @@ static void made_below(void)
 	fd = open_file("later", O_RDWR);
 	read_pattern("read of a file made below", fd, 1, 0, 5000);
 	close(fd);
-	MUST(unlink(below("later")));
+	MUST(unlink(lower_path("later")));
 	expect_exists("later", false);
 }
 
@@ -80,24 +80,24 @@ static void rename_below(const char *from, const char *to)
 {
 	char path[1024];
 
-	strcpy(path, below(from));
-	MUST(rename(path, below(to)));
+	strcpy(path, lower_path(from));
+	MUST(rename(path, lower_path(to)));
 }
 
 /* Known here, then deleted or replaced below: who makes the name makes it, and writes to it. */
-static void gone_below(void)
+BEHAVIOUR(gone_below)
 {
 	struct stat st;
 	int fd = make_file("f", 1, 5000);
 
 	MUST(fsync(fd));
 	close(fd);
-	MUST(unlink(below("f")));
+	MUST(unlink(lower_path("f")));
 	fd = make_file("f", 2, 6000);
 	MUST(fsync(fd));
 	close(fd);
 	expect_exists("f", true);
-	expect_below("what was made anew", "f", 2, 0, 6000);
+	expect_lower("what was made anew", "f", 2, 0, 6000);
 
 	close(make_file("other", 3, 100));
 	sync();
@@ -107,10 +107,10 @@ static void gone_below(void)
 	EXPECT(write(fd, "x", 1) == 1, "append: %s", strerror(errno));
 	MUST(fsync(fd));
 	close(fd);
-	MUST(stat(below("f"), &st));
+	MUST(stat(lower_path("f"), &st));
 	EXPECT(st.st_size == 101, "what replaced it has %lld bytes, expected 101",
 	       (long long)st.st_size);
-	expect_below("what replaced it", "f", 3, 0, 100);
+	expect_lower("what replaced it", "f", 3, 0, 100);
 }
 
 static long rename2(const char *from, const char *to, unsigned int flags)
@@ -118,7 +118,7 @@ static long rename2(const char *from, const char *to, unsigned int flags)
 	return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags);
 }
 
-static void renames(void)
+BEHAVIOUR(renames)
 {
 	int fd = make_file("a", 1, 10000), fd2;
 	unsigned char *map = map_shared(fd, 0, 10000);
@@ -128,14 +128,14 @@ static void renames(void)
 	expect_exists("a", false);
 	expect_exists("b", true);
 	MUST(msync(map, 10000, MS_SYNC));
-	expect_below("below its new name", "b", 2, 0, 10000);
+	expect_lower("below its new name", "b", 2, 0, 10000);
 	fd2 = make_file("c", 3, 100);
 	MUST(fsync(fd2));
 	close(fd2);
 	EXPECT_ERRNO(rename2("b", "c", RENAME_NOREPLACE), EEXIST);
 	MUST(rename2("b", "c", RENAME_EXCHANGE));
-	expect_below("below after an exchange", "c", 2, 0, 10000);
-	expect_below("below after an exchange", "b", 3, 0, 100);
+	expect_lower("below after an exchange", "c", 2, 0, 10000);
+	expect_lower("below after an exchange", "b", 3, 0, 100);
 	/* Over a file that is open and mapped: that one lives on, nameless. */
 	MUST(rename("b", "c"));
 	pattern(map, 4, 0, 10000);
@@ -159,11 +159,11 @@ static void renames(void)
 static void missing_below(const char *name)
 {
 	expect_exists(name, true);
-	MUST(remove(below(name)));
+	MUST(remove(lower_path(name)));
 }
 
 /* The same for those who want a name that is not there. */
-static void made_anew(void)
+BEHAVIOUR(made_anew)
 {
 	touch_file("f");
 	MUST(mkdir("d", 0755));
@@ -182,7 +182,7 @@ static void made_anew(void)
 	expect_exists("d", true);
 	expect_exists("f", false);
 	/* And the other way round: it is there, though it was not. */
-	MUST(mkdir(below("f"), 0755));
+	MUST(mkdir(lower_path("f"), 0755));
 	EXPECT_ERRNO(mkdir("f", 0755), EEXIST);
 	expect_exists("f", true);
 }
@@ -200,7 +200,7 @@ static void look(void *arg)
 }
 
 /* Our own changes are not taken for changes below: what is mounted in a directory stays. */
-static void beside_lookups(void)
+BEHAVIOUR(beside_lookups)
 {
 	volatile bool *end =
 		mmap(NULL, SMALL, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -232,7 +232,7 @@ static void beside_lookups(void)
 	EXPECT((unsigned int)fs.f_type == 0x01021994, "nothing is mounted there any more");
 }
 
-static void links(void)
+BEHAVIOUR(links)
 {
 	char target[100];
 	struct stat a, b;
@@ -271,7 +271,7 @@ static void links(void)
 	MUST(stat("out/status", &a));
 }
 
-static void special_files(void)
+BEHAVIOUR(special_files)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int sock, fd, client;
@@ -305,7 +305,7 @@ static void special_files(void)
 	MUST(unlink("socket"));
 }
 
-static void tmpfile_and_unlinked(void)
+BEHAVIOUR(tmpfile_and_unlinked)
 {
 	unsigned char *map;
 	char path[64];
@@ -322,7 +322,7 @@ static void tmpfile_and_unlinked(void)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	MUST(linkat(AT_FDCWD, path, AT_FDCWD, "named", AT_SYMLINK_FOLLOW));
 	MUST(fsync(fd));
-	expect_below("a temporary file that got a name", "named", 1, 0, HUGE + 100);
+	expect_lower("a temporary file that got a name", "named", 1, 0, HUGE + 100);
 	/* Unlinked, open and mapped: it lives on. */
 	MUST(unlink("named"));
 	expect_exists("named", false);
@@ -341,7 +341,7 @@ static void tmpfile_and_unlinked(void)
 }
 
 /* Room below comes back when the last user of an unlinked file goes. */
-static void unlinked_room(void)
+BEHAVIOUR(unlinked_room)
 {
 	int fd = make_file("f", 1, 8 * HUGE);
 	struct statvfs before, after;
@@ -367,7 +367,7 @@ static void unlinked_room(void)
 	     (unsigned long long)before.f_bfree * before.f_bsize);
 }
 
-static void read_directory(void)
+BEHAVIOUR(read_directory)
 {
 	unsigned char seen[5000] = { 0 };
 	struct dirent *entry;
@@ -415,7 +415,7 @@ static void read_directory(void)
 }
 
 /* Inode numbers: the same in stat, in readdir and after the caches are dropped. */
-static void inode_numbers(void)
+BEHAVIOUR(inode_numbers)
 {
 	struct dirent *entry;
 	struct stat before, after;
@@ -456,7 +456,7 @@ static unsigned int events_of(int fd, uint32_t mask)
 	return seen;
 }
 
-static void notify_events(void)
+BEHAVIOUR(notify_events)
 {
 	int in = inotify_init1(IN_NONBLOCK), fd;
 
@@ -477,23 +477,4 @@ static void notify_events(void)
 	EXPECT(events_of(in, IN_DELETE) == 1, "no event for an unlink");
 }
 
-static const struct behaviour all[] = {
-	{ "create_and_remove", create_and_remove },
-	{ "made_below", made_below },
-	{ "gone_below", gone_below },
-	{ "renames", renames },
-	{ "made_anew", made_anew },
-	{ "beside_lookups", beside_lookups },
-	{ "links", links },
-	{ "special_files", special_files },
-	{ "tmpfile_and_unlinked", tmpfile_and_unlinked },
-	{ "unlinked_room", unlinked_room },
-	{ "read_directory", read_directory },
-	{ "inode_numbers", inode_numbers },
-	{ "notify_events", notify_events },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

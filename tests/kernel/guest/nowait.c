@@ -22,7 +22,7 @@ static ssize_t write_now(int fd, void *buf, size_t len, off_t off)
 	return pwritev2(fd, &iov, 1, off, RWF_NOWAIT);
 }
 
-static void cached_or_not(void)
+BEHAVIOUR(cached_or_not)
 {
 	int fd = make_file("f", 1, 3 * HUGE), direct;
 	unsigned char *buf = buffer(HUGE);
@@ -54,11 +54,4 @@ static void cached_or_not(void)
 	read_pattern("read of all", fd, 1, 0, 3 * HUGE);
 }
 
-static const struct behaviour all[] = {
-	{ "cached_or_not", cached_or_not },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

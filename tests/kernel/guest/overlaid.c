@@ -29,7 +29,7 @@ static void start(const char *type)
 	unsigned int i;
 	char options[2000];
 
-	need_type();
+	require_hugemap();
 	snprintf(base, sizeof(base), "%s/overlaid-%d", getenv("SCRATCH"), (int)getpid());
 	MUST(mkdir(base, 0755));
 	if (type)
@@ -61,7 +61,7 @@ static time_t changed(const char *name)
 	return st.st_mtime;
 }
 
-static void times_of_changes(void)
+BEHAVIOUR(times_of_changes)
 {
 	const struct timespec old[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };
 	unsigned char *map;
@@ -100,7 +100,7 @@ static void times_of_changes(void)
 }
 
 /* What was written through an overlay holds nothing of what lies below that. */
-static void freeze_after_writes(void)
+BEHAVIOUR(freeze_after_writes)
 {
 	int fd, dir;
 
@@ -120,7 +120,7 @@ static void freeze_after_writes(void)
  * An overlay's files promise direct I/O, and refuse it where the layer has none: tmpfs
  * before 6.6.
  */
-static void layers_without_direct_io(void)
+BEHAVIOUR(layers_without_direct_io)
 {
 	unsigned char *map;
 	int fd;
@@ -144,13 +144,4 @@ static void layers_without_direct_io(void)
 	end("tmpfs");
 }
 
-static const struct behaviour all[] = {
-	{ "times_of_changes", times_of_changes },
-	{ "freeze_after_writes", freeze_after_writes },
-	{ "layers_without_direct_io", layers_without_direct_io },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

@@ -18,7 +18,7 @@ static void make_overlay(void)
 		skip("no overlay: %s", strerror(errno));
 }
 
-static void layers_are_read(void)
+BEHAVIOUR(layers_are_read)
 {
 	int fd, other;
 
@@ -32,7 +32,7 @@ static void layers_are_read(void)
 	MUST(umount("merged"));
 }
 
-static void layers_are_mapped(void)
+BEHAVIOUR(layers_are_mapped)
 {
 	unsigned char *map, *own;
 	int fd;
@@ -45,7 +45,7 @@ static void layers_are_mapped(void)
 	pattern(own, 3, 0, SMALL);
 	expect_pattern("beside a private copy", map, 1, 0, SMALL);
 	/* Not cached: read from below by what the overlay has opened. */
-	uncache(fd, map, HUGE + 5000);
+	drop_from_cache(fd, map, HUGE + 5000);
 	expect_pattern("read again", map, 1, 0, HUGE + 5000);
 	MUST(munmap(map, HUGE + 5000));
 	MUST(munmap(own, SMALL));
@@ -61,7 +61,7 @@ static void run_program(void *arg)
 	FAIL("execve of %s: %s", (char *)arg, strerror(errno));
 }
 
-static void programs_run(void)
+BEHAVIOUR(programs_run)
 {
 	int in, out, status;
 	static char buf[1 << 16];
@@ -87,15 +87,9 @@ static void programs_run(void)
 	MUST(umount("merged"));
 }
 
-static const struct behaviour all[] = {
-	{ "layers_are_read", layers_are_read },
-	{ "layers_are_mapped", layers_are_mapped },
-	{ "programs_run", programs_run },
-};
-
 int main(int argc, char **argv)
 {
 	if (argc > 1 && !strcmp(argv[1], "--answer"))
 		return 42;
-	return run_all(argc, argv, all, COUNT(all));
+	return run_behaviours(argc, argv);
 }

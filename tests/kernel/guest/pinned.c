@@ -34,7 +34,7 @@ static const char *outside(void)
 	return path;
 }
 
-static void direct_from_mapping(void)
+BEHAVIOUR(direct_from_mapping)
 {
 	int fd = make_file("f", 1, 3 * HUGE), other;
 	unsigned char *map = map_shared(fd, 0, 3 * HUGE);
@@ -50,7 +50,7 @@ static void direct_from_mapping(void)
 	read_pattern("what was written", other, 1, 2 * HUGE, HUGE);
 }
 
-static void direct_into_mapping(void)
+BEHAVIOUR(direct_into_mapping)
 {
 	int fd = make_file("f", 2, 3 * HUGE), other;
 	unsigned char *map = map_shared(fd, 0, 3 * HUGE);
@@ -66,12 +66,12 @@ static void direct_into_mapping(void)
 	expect_pattern("load before it", map, 2, 0, SMALL);
 	read_pattern("read of what was read", fd, 20, SMALL, 2 * HUGE);
 	MUST(fsync(fd));
-	expect_below("below", "f", 20, SMALL, 2 * HUGE);
-	expect_below("below, behind it", "f", 2, 2 * HUGE + SMALL, HUGE - SMALL);
+	expect_lower("below", "f", 20, SMALL, 2 * HUGE);
+	expect_lower("below, behind it", "f", 2, 2 * HUGE + SMALL, HUGE - SMALL);
 }
 
 /* Both files on the mount. */
-static void direct_between_two(void)
+BEHAVIOUR(direct_between_two)
 {
 	int a = make_file("a", 3, 2 * HUGE), b = make_file("b", 30, 2 * HUGE), direct;
 	unsigned char *map = map_shared(a, 0, 2 * HUGE);
@@ -85,8 +85,8 @@ static void direct_between_two(void)
 	expect_pattern("load of what was read", map, 30, HUGE, HUGE);
 	MUST(fsync(a));
 	MUST(fsync(b));
-	expect_below("the second file below", "b", 3, 0, HUGE);
-	expect_below("the first file below", "a", 3, HUGE, HUGE);
+	expect_lower("the second file below", "b", 3, 0, HUGE);
+	expect_lower("the first file below", "a", 3, HUGE, HUGE);
 }
 
 /*
@@ -94,7 +94,7 @@ static void direct_between_two(void)
  * the file is locked for the I/O. Linux does it, or refuses with EFAULT; it never
  * hangs and never mixes bytes up.
  */
-static void direct_self(void)
+BEHAVIOUR(direct_self)
 {
 	int fd = make_file("f", 4, 4 * HUGE), direct;
 	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
@@ -102,7 +102,7 @@ static void direct_self(void)
 
 	direct = open_direct("f", O_RDWR);
 	MUST(fsync(fd));
-	uncache(fd, map, 4 * HUGE);
+	drop_from_cache(fd, map, 4 * HUGE);
 	n = pread(direct, map, HUGE, 2 * HUGE);
 	EXPECT(n == HUGE || (n < 0 && errno == EFAULT), "direct read into itself gave %zd: %s", n,
 	       strerror(errno));
@@ -115,7 +115,7 @@ static void direct_self(void)
 	if (n == HUGE)
 		expect_pattern("load", map + 3 * HUGE, 40, HUGE, HUGE);
 	/* never touched, so that the fault has to read */
-	uncache(fd, map, 4 * HUGE);
+	drop_from_cache(fd, map, 4 * HUGE);
 	n = pwrite(direct, map + 2 * HUGE, SMALL, 3 * HUGE);
 	EXPECT(n == SMALL || (n < 0 && errno == EFAULT), "direct write from itself gave %zd: %s", n,
 	       strerror(errno));
@@ -124,17 +124,17 @@ static void direct_self(void)
 }
 
 /* The same with read(2) and write(2), overlapping too: any mix of both, no hang. */
-static void buffered_self(void)
+BEHAVIOUR(buffered_self)
 {
 	int fd = make_file("f", 5, 4 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
 
 	MUST(fsync(fd));
-	uncache(fd, map, 4 * HUGE);
+	drop_from_cache(fd, map, 4 * HUGE);
 	EXPECT(pwrite(fd, map + 2 * HUGE + 5, HUGE, 7) == HUGE, "write from itself: %s",
 	       strerror(errno));
 	expect_pattern("load", map + 7 + 3, 5, 2 * HUGE + 8, HUGE - 3);
-	uncache(fd, map, 4 * HUGE);
+	drop_from_cache(fd, map, 4 * HUGE);
 	EXPECT(pread(fd, map + 3 * HUGE, HUGE, HUGE + 8) == HUGE, "read into itself: %s",
 	       strerror(errno));
 	expect_pattern("load", map + 3 * HUGE + 8, 5, HUGE + 16, HUGE - 16);
@@ -157,7 +157,7 @@ static void remote_target(void *arg)
 		       HUGE);
 }
 
-static void process_vm(void)
+BEHAVIOUR(process_vm)
 {
 	struct remote r;
 	int fd = make_file("f", 6, 2 * HUGE);
@@ -180,7 +180,7 @@ static void process_vm(void)
 	wait_child(pid);
 	read_pattern("read after process_vm_writev", fd, 60, HUGE / 2, HUGE);
 	MUST(fsync(fd));
-	expect_below("below after process_vm_writev", "f", 60, HUGE / 2, HUGE);
+	expect_lower("below after process_vm_writev", "f", 60, HUGE / 2, HUGE);
 }
 
 /* A kernel can be told to let only tracers write read-only memory, or nobody. */
@@ -193,7 +193,7 @@ static bool read_only_can_be_written(int mem)
 }
 
 /* /proc/PID/mem writes by force, as debuggers do. */
-static void proc_mem(void)
+BEHAVIOUR(proc_mem)
 {
 	int fd = make_file("f", 7, HUGE), mem = open_file("/proc/self/mem", O_RDWR);
 	unsigned char *map = map_shared(fd, 0, HUGE);
@@ -213,7 +213,7 @@ static void proc_mem(void)
 }
 
 /* A pipe holds the pages of the mapping while the cache wants them back. */
-static void vmsplice_pages(void)
+BEHAVIOUR(vmsplice_pages)
 {
 	int fd = make_file("f", 8, 2 * HUGE), fds[2];
 	unsigned char *map = map_shared(fd, 0, 2 * HUGE), buf[3 * SMALL];
@@ -237,7 +237,7 @@ static void vmsplice_pages(void)
 	read_pattern("the file, written anew", fd, 80, 0, 2 * HUGE);
 }
 
-static void splice_tee_sendfile(void)
+BEHAVIOUR(splice_tee_sendfile)
 {
 	int fd = make_file("f", 9, 2 * HUGE + 100), a[2], b[2], out;
 	unsigned char buf[16384];
@@ -291,7 +291,7 @@ static void futex_child(void *arg)
 }
 
 /* Found by file and offset: both must compute the same key from their own mapping. */
-static void futex_across_processes(void)
+BEHAVIOUR(futex_across_processes)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT);
 	uint32_t *word;
@@ -319,7 +319,7 @@ static void dying_owner(void *arg)
 }
 
 /* The kernel itself writes into the mapping when the owner of a lock dies. */
-static void robust_mutex(void)
+BEHAVIOUR(robust_mutex)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT), error;
 	pthread_mutexattr_t attr;
@@ -366,7 +366,7 @@ static void count_child(void *arg)
 }
 
 /* No increment is lost while each of them syncs, that is, protects the page anew. */
-static void counters_during_sync(void)
+BEHAVIOUR(counters_during_sync)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT);
 	pthread_mutexattr_t attr;
@@ -407,7 +407,7 @@ static void *direct_thread(void *arg)
 	return NULL;
 }
 
-static void direct_beside_stores(void)
+BEHAVIOUR(direct_beside_stores)
 {
 	int fd = make_file("f", 11, 4 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
@@ -433,7 +433,7 @@ static void direct_beside_stores(void)
  * below has its lock on the file: a fault there, which asks for room in that file, would
  * wait for itself.
  */
-static void direct_hole_into_mapping(void)
+BEHAVIOUR(direct_hole_into_mapping)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT | O_TRUNC), direct;
 	unsigned char *map;
@@ -450,24 +450,4 @@ static void direct_hole_into_mapping(void)
 	MUST(fdatasync(fd));
 }
 
-static const struct behaviour all[] = {
-	{ "direct_from_mapping", direct_from_mapping },
-	{ "direct_into_mapping", direct_into_mapping },
-	{ "direct_between_two", direct_between_two },
-	{ "direct_self", direct_self },
-	{ "direct_hole_into_mapping", direct_hole_into_mapping },
-	{ "buffered_self", buffered_self },
-	{ "process_vm", process_vm },
-	{ "proc_mem", proc_mem },
-	{ "vmsplice_pages", vmsplice_pages },
-	{ "splice_tee_sendfile", splice_tee_sendfile },
-	{ "futex_across_processes", futex_across_processes },
-	{ "robust_mutex", robust_mutex },
-	{ "counters_during_sync", counters_during_sync },
-	{ "direct_beside_stores", direct_beside_stores },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

@@ -10,7 +10,7 @@
  * vm: args=ext4 lower=none page=2M,4K,auto modules=dm_log_writes,loop programs=mkfs.ext4 timeout=99
  */
 #include "dm.h"
-#include "places.h"
+#include "mounts.h"
 
 #include <dirent.h>
 
@@ -57,7 +57,7 @@ static void set_up(void)
 	if (!dev)
 		skip("DEV is not set");
 	size = device_size(dev);
-	make_places();
+	make_mount_dirs();
 	/* The data first, then the log; the device's content before was anything. */
 	snprintf(line.params, sizeof(line.params), "%s %s",
 		 dm_create(NAME "-data", (struct dm_line[]){ dm_linear(0, ROOM / SECTOR, dev, 0) },
@@ -73,25 +73,25 @@ static void set_up(void)
 			 "mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=0 %s >/dev/null 2>&1", dm);
 		if (system(command))
 			skip("mkfs.ext4 does not work");
-		MUST(mount(dm, low, "ext4", 0, NULL));
+		MUST(mount(dm, source_dir, "ext4", 0, NULL));
 	}
 	snprintf(options, sizeof(options), "pool=16M,page=%s", page ? page : "2M");
-	if (mount(!strcmp(kind, "ext4") ? low : dm, high, "hugemap", 0, options)) {
+	if (mount(!strcmp(kind, "ext4") ? source_dir : dm, mount_point, "hugemap", 0, options)) {
 		EXPECT(errno == ENODEV, "mount -t hugemap -o %s: %s", options, strerror(errno));
 		/* Without hugemap, ext4 itself is shown. */
 		if (strcmp(kind, "ext4"))
 			skip("this kernel has no hugemap");
-		MUST(mount(low, high, NULL, MS_BIND, NULL));
+		MUST(mount(source_dir, mount_point, NULL, MS_BIND, NULL));
 	}
 	if (!strcmp(kind, "ext4")) {
-		snprintf(file, sizeof(file), "%s/f", high);
+		snprintf(file, sizeof(file), "%s/f", mount_point);
 		return;
 	}
-	dir = opendir(high);
+	dir = opendir(mount_point);
 	while ((entry = readdir(dir)) && entry->d_name[0] == '.')
 		;
 	EXPECT(entry, "the mount of a device holds no file");
-	snprintf(file, sizeof(file), "%s/%s", high, entry->d_name);
+	snprintf(file, sizeof(file), "%s/%s", mount_point, entry->d_name);
 	closedir(dir);
 }
 
@@ -173,9 +173,9 @@ static void workload(void)
 	}
 	MUST(munmap(map, SIZE));
 	close(fd);
-	MUST(umount(high));
+	MUST(umount(mount_point));
 	if (!strcmp(kind, "ext4"))
-		MUST(umount(low));
+		MUST(umount(source_dir));
 	/* The log is complete once the device is gone. */
 	dm_remove(NAME);
 }
@@ -280,9 +280,9 @@ static void check_file(const char *image, unsigned int mark)
 	/* Mounting it replays the journal, as after a power cut. */
 	/* Not by `mount -o loop`: some kernels mount no device that is open for writing. */
 	snprintf(command, sizeof(command), "losetup " LOOP " %s && mount -t ext4 " LOOP " %s",
-		 image, low);
+		 image, source_dir);
 	EXPECT(!system(command), "the file system cannot be mounted as it was at mark %u", mark);
-	snprintf(path, sizeof(path), "%s/f", low);
+	snprintf(path, sizeof(path), "%s/f", source_dir);
 	fd = open_file(path, O_RDONLY);
 	MUST(fstat(fd, &st));
 	EXPECT((uint64_t)st.st_size == size, "at mark %u the file has %lld bytes, expected %llu",
@@ -292,7 +292,7 @@ static void check_file(const char *image, unsigned int mark)
 		check_page("at mark", mark, buf, page, page_len(page, size));
 	}
 	close(fd);
-	MUST(umount(low));
+	MUST(umount(source_dir));
 	EXPECT(!system("losetup -d " LOOP), LOOP " cannot be given back");
 }
 
@@ -331,23 +331,19 @@ static void replay(void)
 	       (unsigned long long)flushes);
 }
 
-static void power_cuts(void)
+BEHAVIOUR(power_cuts)
 {
 	set_up();
 	workload();
 	replay();
 }
 
-static const struct behaviour all[] = {
-	{ "power_cuts", power_cuts },
-};
-
 int main(int argc, char **argv)
 {
 	int result;
 
 	kind = argc > 1 ? argv[1] : "device";
-	result = run_all(1, argv, all, COUNT(all));
+	result = run_behaviours(1, argv);
 	if (!access("/dev/mapper/control", R_OK)) {
 		dm_remove(NAME);
 		dm_remove(NAME "-data");

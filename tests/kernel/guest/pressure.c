@@ -69,9 +69,9 @@ static void storer(void *arg)
 	MUST(fsync(fd));
 	close(fd);
 	/* Directly: the page cache below has no room to keep what it reads. */
-	fd = open(below("f"), O_RDONLY | O_DIRECT);
+	fd = open(lower_path("f"), O_RDONLY | O_DIRECT);
 	if (fd < 0)
-		fd = open_file(below("f"), O_RDONLY);
+		fd = open_file(lower_path("f"), O_RDONLY);
 	for (page = who; page < PAGES; page += PROCESSES) {
 		MUST(pread(fd, buf, SMALL, (off_t)(page * SMALL)));
 		expect_page("read below at the end", who, buf, page);
@@ -91,7 +91,7 @@ static void run_storers(void)
 		wait_child(pids[i]);
 }
 
-static void larger_than_pool(void)
+BEHAVIOUR(larger_than_pool)
 {
 	close(make_file("f", 1, SIZE));
 	run_storers();
@@ -129,7 +129,7 @@ static void hog(void *arg)
 	}
 }
 
-static void little_memory(void)
+BEHAVIOUR(little_memory)
 {
 	struct turns turns;
 	int status;
@@ -162,10 +162,10 @@ static void streamer(void *arg)
 	pattern(map, who, 0, 3 * HUGE);
 	expect_pattern("load of a stream", map, who, 0, 3 * HUGE);
 	MUST(fsync(fd));
-	expect_below("below", name, who, 0, 3 * HUGE);
+	expect_lower("below", name, who, 0, 3 * HUGE);
 }
 
-static void many_streams(void)
+BEHAVIOUR(many_streams)
 {
 	unsigned int who[24], i;
 	pid_t pids[24];
@@ -178,13 +178,4 @@ static void many_streams(void)
 		wait_child(pids[i]);
 }
 
-static const struct behaviour all[] = {
-	{ "larger_than_pool", larger_than_pool },
-	{ "little_memory", little_memory },
-	{ "many_streams", many_streams },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

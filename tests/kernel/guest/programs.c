@@ -50,7 +50,7 @@ static int run_copy(const char *path)
 	return status;
 }
 
-static void execute(void)
+BEHAVIOUR(execute)
 {
 	int status;
 
@@ -74,7 +74,7 @@ static void stay(void *arg)
 	FAIL("execve: %s", strerror(errno));
 }
 
-static void text_busy(void)
+BEHAVIOUR(text_busy)
 {
 	struct turns turns;
 	char fds[32];
@@ -122,7 +122,7 @@ static void crash(void *arg)
 }
 
 /* The kernel reads the mapping itself; and the dump goes onto the mount. */
-static void core_dump(void)
+BEHAVIOUR(core_dump)
 {
 	char old[256] = "", path[600];
 	unsigned char *core, *want;
@@ -167,7 +167,7 @@ static int make_cold(const char *name)
 }
 
 /* Parts of the kernel that look for a page by themselves leave none of their own here. */
-static void pages_for_the_kernel(void)
+BEHAVIOUR(pages_for_the_kernel)
 {
 	int fd = make_cold("f"), i;
 
@@ -178,11 +178,11 @@ static void pages_for_the_kernel(void)
 	EXPECT(swapon("f", 0), "swapon on a file here");
 	write_pattern(fd, 2, 0, SMALL);
 	MUST(fsync(fd));
-	expect_below("after swapon", "f", 2, 0, SMALL);
+	expect_lower("after swapon", "f", 2, 0, SMALL);
 	close(fd);
 }
 
-static void build_id(void)
+BEHAVIOUR(build_id)
 {
 	unsigned char id[20], *map;
 	struct map_query query = { .size = sizeof(query), .build_id_size = sizeof(id) };
@@ -202,12 +202,6 @@ static void build_id(void)
 	close(fd);
 }
 
-static const struct behaviour all[] = {
-	{ "execute", execute },	    { "text_busy", text_busy },
-	{ "core_dump", core_dump }, { "pages_for_the_kernel", pages_for_the_kernel },
-	{ "build_id", build_id },
-};
-
 int main(int argc, char **argv)
 {
 	int in, out;
@@ -220,5 +214,5 @@ int main(int argc, char **argv)
 			return 2;
 		return write(out, "x", 1) == 1 && read(in, &c, 1) == 1 ? 0 : 1;
 	}
-	return run_all(argc, argv, all, COUNT(all));
+	return run_behaviours(argc, argv);
 }

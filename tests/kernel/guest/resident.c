@@ -7,8 +7,6 @@
  */
 #include "common.h"
 
-#include <sys/resource.h>
-
 #ifndef MADV_HWPOISON
 #define MADV_HWPOISON 100
 #endif
@@ -30,15 +28,7 @@ static void stream(void)
 	free(buf);
 }
 
-static long major_faults(void)
-{
-	struct rusage usage;
-
-	MUST(getrusage(RUSAGE_SELF, &usage));
-	return usage.ru_majflt;
-}
-
-static void locked_stay(void)
+BEHAVIOUR(locked_stay)
 {
 	unsigned char resident[2 * HUGE / SMALL];
 	int fd = make_file("f", 1, 4 * HUGE), other = make_file("stream", 2, STREAM);
@@ -101,7 +91,7 @@ static void go_on(int sig)
 }
 
 /* As if the hardware had told of a broken page. */
-static void broken_goes(void)
+BEHAVIOUR(broken_goes)
 {
 	struct sigaction told = { .sa_handler = go_on };
 	int fd = make_file("f", 1, 2 * HUGE), other = make_file("stream", 2, STREAM), i;
@@ -129,12 +119,4 @@ static void broken_goes(void)
 	read_pattern("read at the end", fd, 1, 0, 2 * HUGE);
 }
 
-static const struct behaviour all[] = {
-	{ "locked_stay", locked_stay },
-	{ "broken_goes", broken_goes },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

@@ -17,7 +17,7 @@
 
 #include "hugemap_ioctl.h"
 
-static void modes_and_owners(void)
+BEHAVIOUR(modes_and_owners)
 {
 	struct stat st;
 
@@ -61,12 +61,12 @@ static void kill_setuid(void *arg)
 	int fd;
 
 	(void)arg;
-	become(1000, 1000);
+	become_user(1000, 1000);
 	fd = open_file("f", O_RDWR);
 	EXPECT(write(fd, "x", 1) == 1, "write: %s", strerror(errno));
 }
 
-static void setuid_goes(void)
+BEHAVIOUR(setuid_goes)
 {
 	struct stat st;
 
@@ -95,18 +95,18 @@ static void change_own(void *arg)
 	int fd;
 
 	(void)arg;
-	become(1000, 1000);
+	become_user(1000, 1000);
 	fd = open("truncated", O_WRONLY | O_TRUNC);
 	EXPECT(fd >= 0, "open(O_TRUNC) by its owner: %s", strerror(errno));
 	MUST(truncate("cut", 10));
 	MUST(chown("given", (uid_t)-1, 1000));
 	/* But who asks for it has to be allowed, as far as this kernel asks. */
-	if (removexattr(below("kept too"), "security.capability"))
+	if (removexattr(lower_path("kept too"), "security.capability"))
 		EXPECT_ERRNO(removexattr("kept", "security.capability"), EPERM);
 }
 
 /* A file's capabilities go with a change by its owner, who could not remove them. */
-static void capabilities_go(void)
+BEHAVIOUR(capabilities_go)
 {
 	static const char *const names[] = { "truncated", "cut", "given", "kept", "kept too" };
 	unsigned int i;
@@ -128,7 +128,7 @@ static void as_other_user(void *arg)
 	int fd;
 
 	(void)arg;
-	become(1000, 1000);
+	become_user(1000, 1000);
 	EXPECT_ERRNO(open("secret", O_RDONLY), EACCES);
 	EXPECT_ERRNO(open("readable", O_RDWR), EACCES);
 	fd = open_file("readable", O_RDONLY);
@@ -159,7 +159,7 @@ static void as_other_user(void *arg)
 	EXPECT_ERRNO(unlink("open/roots"), EPERM);
 }
 
-static void permissions(void)
+BEHAVIOUR(permissions)
 {
 	/* The directories above must let another user through. */
 	MUST(chmod(".", 0755));
@@ -183,7 +183,7 @@ static void late_writer(void *arg)
 	unsigned char *map;
 	int fd;
 
-	become(1000, 1000);
+	become_user(1000, 1000);
 	fd = open_file("f", O_RDWR);
 	map = map_shared(fd, 0, HUGE);
 	turn_give(turns->to_parent);
@@ -193,7 +193,7 @@ static void late_writer(void *arg)
 	MUST(fsync(fd));
 }
 
-static void rights_of_open_files(void)
+BEHAVIOUR(rights_of_open_files)
 {
 	struct turns turns;
 	int fd = make_file("f", 1, HUGE);
@@ -208,7 +208,7 @@ static void rights_of_open_files(void)
 	MUST(chmod("f", 0));
 	turn_give(turns.to_child);
 	wait_child(pid);
-	expect_below("below, after its rights went", "f", 2, 0, HUGE - 1);
+	expect_lower("below, after its rights went", "f", 2, 0, HUGE - 1);
 }
 
 /* POSIX ACLs in their on-wire form: a version, then tag, permissions and id each. */
@@ -225,7 +225,7 @@ static void acl_reader(void *arg)
 	int fd;
 
 	(void)arg;
-	become(1000, 1000);
+	become_user(1000, 1000);
 	fd = open_file("f", O_RDONLY);
 	read_pattern("read by leave of the ACL", fd, 1, 0, 100);
 	EXPECT_ERRNO(open("f", O_RDWR), EACCES);
@@ -234,11 +234,11 @@ static void acl_reader(void *arg)
 static void acl_stranger(void *arg)
 {
 	(void)arg;
-	become(1001, 1001);
+	become_user(1001, 1001);
 	EXPECT_ERRNO(open("f", O_RDONLY), EACCES);
 }
 
-static void access_lists(void)
+BEHAVIOUR(access_lists)
 {
 	struct acl acl = {
 		2,
@@ -262,7 +262,7 @@ static void access_lists(void)
 	n = getxattr("f", "system.posix_acl_access", &back, sizeof(back));
 	EXPECT(n == (ssize_t)sizeof(acl) && !memcmp(&acl, &back, sizeof(acl)),
 	       "another ACL came back, of %zd bytes: %s", n, strerror(errno));
-	n = getxattr(below("f"), "system.posix_acl_access", &back, sizeof(back));
+	n = getxattr(lower_path("f"), "system.posix_acl_access", &back, sizeof(back));
 	EXPECT(n == (ssize_t)sizeof(acl), "the ACL below has %zd bytes", n);
 	in_child(acl_reader, NULL);
 	in_child(acl_stranger, NULL);
@@ -297,7 +297,7 @@ static void priority_of_a_user(void *arg)
 	bool high = arg;
 	int fd;
 
-	become(1000, 1000);
+	become_user(1000, 1000);
 	fd = open_file("f", O_RDWR);
 	if (high) /* as it is, which changes nothing */
 		MUST(set_priority(fd, 1));
@@ -311,7 +311,7 @@ static void priority_of_a_user(void *arg)
 	EXPECT_ERRNO(set_priority(fd, -1), EPERM);
 }
 
-static void priorities(void)
+BEHAVIOUR(priorities)
 {
 	int fd;
 
@@ -342,13 +342,13 @@ static void reader_does_not_need_it(void *arg)
 	int fd;
 
 	(void)arg;
-	become(1000, 1000);
+	become_user(1000, 1000);
 	fd = open_file("f", O_RDONLY);
 	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
 }
 
 /* What one program has mapped, another one's advice does not take away. */
-static void advice_of_others(void)
+BEHAVIOUR(advice_of_others)
 {
 	int fd = make_file("f", 1, 2 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 2 * HUGE);
@@ -397,7 +397,7 @@ static void in_sandbox(void *arg)
 
 	confine_to(".");
 	if (arg)
-		become(1000, 1000);
+		become_user(1000, 1000);
 	EXPECT_ERRNO(open("/etc/passwd", O_RDONLY), EACCES);
 	fd = open("f", O_RDWR);
 	EXPECT(fd >= 0, "open of a file that is allowed: %s", strerror(errno));
@@ -422,7 +422,7 @@ static void in_sandbox(void *arg)
 }
 
 /* Programs that confine themselves by paths: they see those of the mount only. */
-static void sandboxes(void)
+BEHAVIOUR(sandboxes)
 {
 	int fd = make_file("f", 1, HUGE + 5);
 
@@ -439,7 +439,7 @@ static void late_capability(void *arg)
 	char map[64];
 	int fd;
 
-	become(1000, 1000);
+	become_user(1000, 1000);
 	/* So that what is his below /proc is his. */
 	MUST(prctl(PR_SET_DUMPABLE, 1));
 	if (unshare(CLONE_NEWUSER))
@@ -460,31 +460,32 @@ static void late_capability(void *arg)
 static void of_another_owner(void *arg)
 {
 	(void)arg;
-	become(1000, 1000);
+	become_user(1000, 1000);
 	MUST(chmod("his", 0700));
 	EXPECT_ERRNO(chmod("was his", 0700), EPERM);
 }
 
 /* The VFS asks who owns a file here, and it has been given to somebody below. */
-static void owners_below(void)
+BEHAVIOUR(owners_below)
 {
 	touch_file("his");
 	touch_file("was his");
 	MUST(chown("was his", 1000, 1000));
-	MUST(chown(below("his"), 1000, 1000));
-	MUST(chown(below("was his"), 0, 0));
+	MUST(chown(lower_path("his"), 1000, 1000));
+	MUST(chown(lower_path("was his"), 0, 0));
 	in_child(of_another_owner, NULL);
 	expect_exists("his", true);
 }
 
-static void capability_below(void)
+BEHAVIOUR(capability_below)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT);
 
 	MUST(fchown(fd, 1000, 1000));
-	MUST(chown(below("f"), 0, 0));
+	MUST(chown(lower_path("f"), 0, 0));
 	in_child(late_capability, &fd);
-	EXPECT(getxattr(below("f"), "security.capability", NULL, 0) < 0, "it has capabilities");
+	EXPECT(getxattr(lower_path("f"), "security.capability", NULL, 0) < 0,
+	       "it has capabilities");
 }
 
 static void follow_link(void *arg)
@@ -492,13 +493,13 @@ static void follow_link(void *arg)
 	struct stat st;
 
 	(void)arg;
-	become(1001, 1001);
+	become_user(1001, 1001);
 	MUST(lstat("link", &st));
 	EXPECT_ERRNO(stat("link", &st), EACCES);
 }
 
 /* A directory has become sticky below: who is in it already follows no links of others. */
-static void sticky_below(void)
+BEHAVIOUR(sticky_below)
 {
 	int fd = open_file("/proc/sys/fs/protected_symlinks", O_RDWR);
 	char before = '0';
@@ -510,22 +511,10 @@ static void sticky_below(void)
 	touch_file("f");
 	MUST(symlink("f", "link"));
 	MUST(lchown("link", 1000, 1000));
-	MUST(chmod(below("d"), 01777));
+	MUST(chmod(lower_path("d"), 01777));
 	EXPECT(pwrite(fd, "1", 1, 0) == 1, "protected_symlinks: %s", strerror(errno));
 	in_child(follow_link, NULL);
 	EXPECT(pwrite(fd, &before, 1, 0) == 1, "protected_symlinks: %s", strerror(errno));
 }
 
-static const struct behaviour all[] = {
-	{ "modes_and_owners", modes_and_owners }, { "setuid_goes", setuid_goes },
-	{ "permissions", permissions },		  { "rights_of_open_files", rights_of_open_files },
-	{ "access_lists", access_lists },	  { "priorities", priorities },
-	{ "advice_of_others", advice_of_others }, { "sandboxes", sandboxes },
-	{ "capabilities_go", capabilities_go },	  { "owners_below", owners_below },
-	{ "capability_below", capability_below }, { "sticky_below", sticky_below },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

@@ -26,7 +26,7 @@ static void write_below(void *arg)
 	int fd = open_file("f", O_RDWR), lower;
 	unsigned char *map = map_shared(fd, 0, SIZE);
 
-	lower = open(below("f"), self->reads ? O_RDWR | O_DIRECT : O_RDWR);
+	lower = open(lower_path("f"), self->reads ? O_RDWR | O_DIRECT : O_RDWR);
 	EXPECT(lower >= 0, "open below: %s", strerror(errno));
 	/* There is something to be written of the file, as long as it is locked. */
 	pattern(map, 1, 0, SMALL);
@@ -40,7 +40,7 @@ static void write_below(void *arg)
 /* Until what is stored to another file is below, by itself. */
 static void another_is_written(void)
 {
-	int fd = make_file("g", 3, SMALL), lower = open_file(below("g"), O_RDONLY), i;
+	int fd = make_file("g", 3, SMALL), lower = open_file(lower_path("g"), O_RDONLY), i;
 	unsigned char *map = map_shared(fd, 0, SMALL), there[SMALL], stored[SMALL];
 
 	MUST(fsync(fd));
@@ -93,12 +93,12 @@ static void ends(bool reads)
 	close(fd);
 }
 
-static void write_from_own_mapping(void)
+BEHAVIOUR(write_from_own_mapping)
 {
 	ends(false);
 }
 
-static void read_into_own_mapping(void)
+BEHAVIOUR(read_into_own_mapping)
 {
 	ends(true);
 }
@@ -116,7 +116,7 @@ static void tell_extents(void *arg)
 	EXPECT(fiemap->fm_mapped_extents && fiemap->fm_extents[0].fe_length, "no extents are told");
 }
 
-static void fiemap_into_own_mapping(void)
+BEHAVIOUR(fiemap_into_own_mapping)
 {
 	int fd = make_file("f", 1, 3 * HUGE), status, i;
 	pid_t pid, over = 0;
@@ -139,13 +139,4 @@ static void fiemap_into_own_mapping(void)
 	close(fd);
 }
 
-static const struct behaviour all[] = {
-	{ "write_from_own_mapping", write_from_own_mapping },
-	{ "read_into_own_mapping", read_into_own_mapping },
-	{ "fiemap_into_own_mapping", fiemap_into_own_mapping },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

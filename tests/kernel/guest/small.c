@@ -27,7 +27,7 @@ static void check(const char *how, int target, uint64_t seed)
 	free(buf);
 }
 
-static void write_from_mapping(void)
+BEHAVIOUR(write_from_mapping)
 {
 	unsigned char *from;
 	int source, target;
@@ -50,7 +50,7 @@ static void write_from_mapping(void)
 	close(target);
 }
 
-static void read_into_mapping(void)
+BEHAVIOUR(read_into_mapping)
 {
 	unsigned char *to;
 	int source, target;
@@ -84,7 +84,7 @@ static void one_of_several(void *arg)
 }
 
 /* Several at once: each takes from the others what it has just waited for. */
-static void several_at_once(void)
+BEHAVIOUR(several_at_once)
 {
 	pid_t pid[PROCESSES];
 	char name[PROCESSES][16];
@@ -98,13 +98,4 @@ static void several_at_once(void)
 		wait_child(pid[i]);
 }
 
-static const struct behaviour all[] = {
-	{ "write_from_mapping", write_from_mapping },
-	{ "read_into_mapping", read_into_mapping },
-	{ "several_at_once", several_at_once },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

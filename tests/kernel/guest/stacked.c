@@ -12,14 +12,6 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
-static void drop_caches(void)
-{
-	int fd = open_file("/proc/sys/vm/drop_caches", O_WRONLY);
-
-	EXPECT(write(fd, "3", 1) == 1, "drop_caches: %s", strerror(errno));
-	close(fd);
-}
-
 static unsigned long free_files(void)
 {
 	struct statvfs st;
@@ -29,7 +21,7 @@ static unsigned long free_files(void)
 }
 
 /* An inode that was made without a name is let go as any other. */
-static void nameless_are_let_go(void)
+BEHAVIOUR(nameless_are_let_go)
 {
 	const unsigned int count = 40;
 	unsigned long before;
@@ -49,18 +41,18 @@ static void nameless_are_let_go(void)
 		close(fd);
 	}
 	before = free_files();
-	drop_caches();
-	drop_caches();
+	drop_caches("3");
+	drop_caches("3");
 	for (i = 0; i < count; i++) {
 		snprintf(name, sizeof(name), "f%u", i);
-		MUST(unlink(below(name)));
+		MUST(unlink(lower_path(name)));
 	}
 	EXPECT(free_files() == before + count, "of %u files that were deleted below, %ld are gone",
 	       count, (long)(free_files() - before));
 }
 
 /* cp(1) asks for a clone, and on ext4 gets none: nothing is written below for that. */
-static void copies_write_nothing(void)
+BEHAVIOUR(copies_write_nothing)
 {
 	struct timespec start, end;
 	struct stat st;
@@ -72,7 +64,7 @@ static void copies_write_nothing(void)
 		out = open_file("out", O_RDWR | O_CREAT | O_TRUNC);
 		MUST(lseek(in, 0, SEEK_SET));
 		MUST(copy_file_range(in, NULL, out, NULL, 5 * SMALL, 0));
-		MUST(stat(below("in"), &st));
+		MUST(stat(lower_path("in"), &st));
 		clock_gettime(CLOCK_MONOTONIC, &end);
 		close(in);
 		close(out);
@@ -86,7 +78,7 @@ static void copies_write_nothing(void)
 }
 
 /* A store that comes while what is below is frozen changes the file all the same. */
-static void store_while_frozen(void)
+BEHAVIOUR(store_while_frozen)
 {
 	const struct timespec old[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };
 	int fd = make_file("f", 1, 3 * SMALL), dir = open_file(work_lower, O_RDONLY | O_DIRECTORY);
@@ -94,20 +86,20 @@ static void store_while_frozen(void)
 	struct stat st;
 	int sig;
 
-	catch_bus();
+	catch_signals();
 	MUST(fsync(fd));
 	MUST(futimens(fd, old));
 	expect_pattern("read before", map, 1, 0, 3 * SMALL);
 	if (ioctl(dir, FIFREEZE, 0))
 		skip("what lies below cannot be frozen: %s", strerror(errno));
-	sig = touch(map, true);
+	sig = signal_of_store(map);
 	MUST(ioctl(dir, FITHAW, 0));
 	EXPECT(!sig, "a store while it is frozen: %s", strsignal(sig));
 	MUST(fsync(fd));
 	MUST(fstat(fd, &st));
 	EXPECT(st.st_mtime > 1000000000 && st.st_ctime > 1000000000,
 	       "the file has the time from before the store");
-	MUST(stat(below("f"), &st));
+	MUST(stat(lower_path("f"), &st));
 	EXPECT(st.st_mtime > 1000000000, "the file below has the time from before the store");
 	MUST(munmap(map, 3 * SMALL));
 	close(dir);
@@ -115,7 +107,7 @@ static void store_while_frozen(void)
 }
 
 /* A fault that waited for a thaw would hold locks of its program: there is nothing to freeze. */
-static void is_not_frozen(void)
+BEHAVIOUR(is_not_frozen)
 {
 	int dir = open_file(mnt_dir, O_RDONLY | O_DIRECTORY);
 
@@ -123,14 +115,4 @@ static void is_not_frozen(void)
 	close(dir);
 }
 
-static const struct behaviour all[] = {
-	{ "is_not_frozen", is_not_frozen },
-	{ "store_while_frozen", store_while_frozen },
-	{ "nameless_are_let_go", nameless_are_let_go },
-	{ "copies_write_nothing", copies_write_nothing },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

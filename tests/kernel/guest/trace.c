@@ -10,7 +10,7 @@
 #define TRACING "/sys/kernel/tracing/"
 #define LENGTH (12ul << 20)
 
-static void write_text(const char *path, const char *text)
+static void write_trace(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_TRUNC);
 
@@ -43,7 +43,7 @@ static unsigned int count_events(const char *name, ino_t ino, char *last, size_t
 	return n;
 }
 
-static void each_event(void)
+BEHAVIOUR(each_event)
 {
 	static const char *const names[] = { "fault", "fill", "evict", "writeback", "sync" };
 	volatile unsigned char *data;
@@ -55,8 +55,8 @@ static void each_event(void)
 
 	if (!on_hugemap())
 		skip("only hugemap has them");
-	write_text(TRACING "trace", "");
-	write_text(TRACING "events/hugemap/enable", "1");
+	write_trace(TRACING "trace", "");
+	write_trace(TRACING "events/hugemap/enable", "1");
 	fd = make_file("file", 1, LENGTH);
 	MUST(fstat(fd, &st));
 	data = map_shared(fd, 0, LENGTH);
@@ -74,20 +74,20 @@ static void each_event(void)
 	MUST(ftruncate(fd, 0));
 	MUST(ftruncate(fd, LENGTH));
 	EXPECT(data[SMALL] == 0, "data behind an end that was there");
-	write_text(TRACING "events/hugemap/enable", "0");
+	write_trace(TRACING "events/hugemap/enable", "0");
 	promoted = count_events("promote", st.st_ino, last, sizeof(last));
 	/* The cleared block was cached in base pages; or it is the start of what was stored. */
 	EXPECT(hybrid_pages() ? promoted <= 1 : promoted == (huge_pages() ? 1 : 0),
 	       "%u promotions, the last one: %s", promoted, last);
 	if (promoted)
 		EXPECT(!strncmp(last, "pgoff 0 npages 512 value 0", 26), "it says: %s", last);
-	write_text(TRACING "trace", "");
+	write_trace(TRACING "trace", "");
 	MUST(munmap((void *)data, LENGTH));
 	close(fd);
 }
 
 /* One page of it is stored to, so all of it would be written. */
-static void a_promotion_is_refused(void)
+BEHAVIOUR(a_promotion_is_refused)
 {
 	volatile unsigned char *data;
 	unsigned int i, seconds;
@@ -102,8 +102,8 @@ static void a_promotion_is_refused(void)
 	MUST(fsync(fd));
 	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
 	data = map_shared(fd, 0, HUGE);
-	write_text(TRACING "trace", "");
-	write_text(TRACING "events/hugemap/hugemap_refuse/enable", "1");
+	write_trace(TRACING "trace", "");
+	write_trace(TRACING "events/hugemap/hugemap_refuse/enable", "1");
 	data[5 * SMALL]++;
 	for (i = 0; i < HUGE / SMALL; i++)
 		(void)data[i * 37 % (HUGE / SMALL) * SMALL];
@@ -111,19 +111,11 @@ static void a_promotion_is_refused(void)
 		EXPECT(seconds < 60, "no event of a promotion that does not happen");
 		sleep(1);
 	}
-	write_text(TRACING "events/hugemap/hugemap_refuse/enable", "0");
+	write_trace(TRACING "events/hugemap/hugemap_refuse/enable", "0");
 	EXPECT(!strncmp(last, "pgoff 0 npages 512 value 2", 26), "it says: %s", last);
-	write_text(TRACING "trace", "");
+	write_trace(TRACING "trace", "");
 	MUST(munmap((void *)data, HUGE));
 	close(fd);
 }
 
-static const struct behaviour all[] = {
-	{ "each_event", each_event },
-	{ "a_promotion_is_refused", a_promotion_is_refused },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

@@ -6,7 +6,7 @@
  * vm: lower=none page=auto modules=fuse timeout=120
  */
 #include "common.h"
-#include "places.h"
+#include "mounts.h"
 
 #include <linux/fuse.h>
 #include <sys/uio.h>
@@ -170,7 +170,7 @@ static pid_t start(void)
 	pid_t pid;
 	int fuse;
 
-	need_places();
+	require_mount_dirs();
 	server = mmap(NULL, sizeof(*server), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	EXPECT(server != MAP_FAILED, "mmap: %s", strerror(errno));
@@ -181,23 +181,23 @@ static pid_t start(void)
 		skip("no FUSE here: %s", strerror(errno));
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other",
 		 fuse);
-	MUST(mount("server", low, "fuse", 0, options));
+	MUST(mount("server", source_dir, "fuse", 0, options));
 	pid = start_child(serve, &fuse);
 	close(fuse);
-	MUST(mount(low, high, "hugemap", 0, "pool=64M"));
-	MUST(chdir(high));
+	MUST(mount(source_dir, mount_point, "hugemap", 0, "pool=64M"));
+	MUST(chdir(mount_point));
 	return pid;
 }
 
 static void end(pid_t pid)
 {
 	MUST(chdir(work_dir));
-	MUST(umount(high));
-	MUST(umount(low));
+	MUST(umount(mount_point));
+	MUST(umount(source_dir));
 	wait_child(pid);
 }
 
-static void is_there(void)
+BEHAVIOUR(is_there)
 {
 	pid_t pid = start();
 	struct stat st;
@@ -213,15 +213,15 @@ static void is_there(void)
 	expect_pattern("at the server after close(2)", server->data + SMALL, 2, SMALL, SMALL);
 	/* What has no name and is in use keeps a mount writable; this has one. */
 	fd = open_file("f", O_RDONLY);
-	if (mount(NULL, high, NULL, MS_REMOUNT | MS_RDONLY, NULL))
+	if (mount(NULL, mount_point, NULL, MS_REMOUNT | MS_RDONLY, NULL))
 		FAIL("remount,ro: %s", strerror(errno));
-	MUST(mount(NULL, high, NULL, MS_REMOUNT, NULL));
+	MUST(mount(NULL, mount_point, NULL, MS_REMOUNT, NULL));
 	close(fd);
 	end(pid);
 }
 
 /* The server can forget what was removed, and does not wait for memory to be short. */
-static void is_let_go(void)
+BEHAVIOUR(is_let_go)
 {
 	pid_t pid = start();
 	unsigned int tries;
@@ -239,12 +239,4 @@ static void is_let_go(void)
 	end(pid);
 }
 
-static const struct behaviour all[] = {
-	{ "is_there", is_there },
-	{ "is_let_go", is_let_go },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

@@ -44,7 +44,7 @@ static void reader(void *arg)
 	read_pattern("read that was watched", fd, 1, 0, HUGE + SMALL);
 }
 
-static void watches_both(void)
+BEHAVIOUR(watches_both)
 {
 	int fan = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK, O_RDONLY);
 	uint64_t both = FAN_OPEN_PERM | FAN_ACCESS_PERM;
@@ -57,14 +57,14 @@ static void watches_both(void)
 	if (fan < 0)
 		skip("no fanotify here: %s", strerror(errno));
 	/* Nothing of it is cached here, and it has not been opened. */
-	fd = open(below("f"), O_RDWR | O_CREAT, 0644);
+	fd = open(lower_path("f"), O_RDWR | O_CREAT, 0644);
 	EXPECT(fd >= 0, "open below: %s", strerror(errno));
 	write_pattern(fd, 1, 0, HUGE + SMALL);
 	close(fd);
 	if (fanotify_mark(fan, FAN_MARK_ADD, both, AT_FDCWD, "f"))
 		skip("nobody is asked here: %s", strerror(errno));
 	MUST(fanotify_mark(fan, FAN_MARK_ADD, opens_are_told() ? FAN_ACCESS_PERM : both, AT_FDCWD,
-			   below("f")));
+			   lower_path("f")));
 	/* It waits for itself, killable. */
 	alarm(30);
 	pid = start_child(reader, NULL);
@@ -83,11 +83,4 @@ static void watches_both(void)
 	EXPECT(asked >= 2, "asked %u times, expected an open and a read at least", asked);
 }
 
-static const struct behaviour all[] = {
-	{ "watches_both", watches_both },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS

@@ -60,7 +60,7 @@ static void watch(unsigned char *map, size_t len)
 		skip("it does not watch files: %s", strerror(errno));
 }
 
-static void stores_are_seen(void)
+BEHAVIOUR(stores_are_seen)
 {
 	int fd = make_file("f", 1, 2 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 2 * HUGE);
@@ -84,11 +84,4 @@ static void stores_are_seen(void)
 	}
 }
 
-static const struct behaviour all[] = {
-	{ "stores_are_seen", stores_are_seen },
-};
-
-int main(int argc, char **argv)
-{
-	return run_all(argc, argv, all, COUNT(all));
-}
+RUN_BEHAVIOURS
