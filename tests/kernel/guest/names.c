@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The name space: what is done to names and directories here is what is found below,
- * and who watches them is told.
+ * Names and directories: a change here is made in the lower file system, a change there is
+ * visible here, and inotify reports changes.
  *
  * vm: page=auto lower=ext4,xfs timeout=180
  */
@@ -21,15 +21,15 @@
 #define RENAME_WHITEOUT 4
 #endif
 
-BEHAVIOUR(create_and_remove)
+BEHAVIOUR(create_and_remove_change_the_lower_fs)
 {
 	touch_file("f");
-	expect_exists("f", true);
+	expect_exists("f");
 	EXPECT_ERRNO(open("f", O_RDWR | O_CREAT | O_EXCL, 0644), EEXIST);
 	EXPECT_ERRNO(open("none", O_RDWR), ENOENT);
 	EXPECT_ERRNO(open("f/x", O_RDWR), ENOTDIR);
 	MUST(mkdir("d", 0700));
-	expect_exists("d", true);
+	expect_exists("d");
 	EXPECT_ERRNO(mkdir("d", 0700), EEXIST);
 	EXPECT_ERRNO(open("d", O_RDWR), EISDIR);
 	touch_file("d/f");
@@ -38,9 +38,9 @@ BEHAVIOUR(create_and_remove)
 	EXPECT_ERRNO(rmdir("f"), ENOTDIR);
 	MUST(unlink("d/f"));
 	MUST(rmdir("d"));
-	expect_exists("d", false);
+	expect_missing("d");
 	MUST(unlink("f"));
-	expect_exists("f", false);
+	expect_missing("f");
 	EXPECT_ERRNO(unlink("f"), ENOENT);
 	/* The longest name, and one that is too long. */
 	{
@@ -49,7 +49,7 @@ BEHAVIOUR(create_and_remove)
 		memset(name, 'n', sizeof(name));
 		name[255] = 0;
 		touch_file(name);
-		expect_exists(name, true);
+		expect_exists(name);
 		MUST(unlink(name));
 		name[255] = 'n';
 		name[256] = 0;
@@ -57,35 +57,26 @@ BEHAVIOUR(create_and_remove)
 	}
 }
 
-/* Looked up while missing, then made below: a negative entry must not outlive it. */
-BEHAVIOUR(made_below)
+/* The lookup before leaves a negative dentry here, which must be revalidated. */
+BEHAVIOUR(file_created_in_the_lower_fs_is_found)
 {
 	int fd;
 
-	expect_exists("later", false);
+	expect_missing("later");
 	fd = open(lower_path("later"), O_RDWR | O_CREAT, 0600);
-	EXPECT(fd >= 0, "open below: %s", strerror(errno));
+	EXPECT(fd >= 0, "open in the lower fs: %s", strerror(errno));
 	write_pattern(fd, 1, 0, 5000);
 	close(fd);
-	expect_exists("later", true);
+	expect_exists("later");
 	fd = open_file("later", O_RDWR);
-	read_pattern("read of a file made below", fd, 1, 0, 5000);
+	read_pattern("read of a file made in the lower fs", fd, 1, 0, 5000);
 	close(fd);
 	MUST(unlink(lower_path("later")));
-	expect_exists("later", false);
+	expect_missing("later");
 }
 
-/* What is below by another name of it, where two are needed at once. */
-static void rename_below(const char *from, const char *to)
-{
-	char path[1024];
-
-	strcpy(path, lower_path(from));
-	MUST(rename(path, lower_path(to)));
-}
-
-/* Known here, then deleted or replaced below: who makes the name makes it, and writes to it. */
-BEHAVIOUR(gone_below)
+/* The dentry here is cached when the lower name is removed or replaced. */
+BEHAVIOUR(open_with_o_creat_follows_removal_and_replacement_in_the_lower_fs)
 {
 	struct stat st;
 	int fd = make_file("f", 1, 5000);
@@ -96,21 +87,21 @@ BEHAVIOUR(gone_below)
 	fd = make_file("f", 2, 6000);
 	MUST(fsync(fd));
 	close(fd);
-	expect_exists("f", true);
-	expect_lower("what was made anew", "f", 2, 0, 6000);
+	expect_exists("f");
+	expect_lower("new lower file", "f", 2, 0, 6000);
 
 	close(make_file("other", 3, 100));
 	sync();
-	rename_below("other", "f");
+	MUST(rename(lower_path("other"), lower_path("f")));
 	fd = open("f", O_WRONLY | O_CREAT | O_APPEND, 0644);
 	EXPECT(fd >= 0, "open to append: %s", strerror(errno));
 	EXPECT(write(fd, "x", 1) == 1, "append: %s", strerror(errno));
 	MUST(fsync(fd));
 	close(fd);
 	MUST(stat(lower_path("f"), &st));
-	EXPECT(st.st_size == 101, "what replaced it has %lld bytes, expected 101",
+	EXPECT(st.st_size == 101, "the replacement has %lld bytes, expected 101",
 	       (long long)st.st_size);
-	expect_lower("what replaced it", "f", 3, 0, 100);
+	expect_lower("replacement", "f", 3, 0, 100);
 }
 
 static long rename2(const char *from, const char *to, unsigned int flags)
@@ -118,76 +109,76 @@ static long rename2(const char *from, const char *to, unsigned int flags)
 	return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags);
 }
 
-BEHAVIOUR(renames)
+BEHAVIOUR(rename_replaces_exchanges_and_keeps_open_files)
 {
 	int fd = make_file("a", 1, 10000), fd2;
 	unsigned char *map = map_shared(fd, 0, 10000);
 
 	pattern(map, 2, 0, 10000);
 	MUST(rename("a", "b"));
-	expect_exists("a", false);
-	expect_exists("b", true);
+	expect_missing("a");
+	expect_exists("b");
 	MUST(msync(map, 10000, MS_SYNC));
-	expect_lower("below its new name", "b", 2, 0, 10000);
+	expect_lower("lower file after a rename", "b", 2, 0, 10000);
 	fd2 = make_file("c", 3, 100);
 	MUST(fsync(fd2));
 	close(fd2);
 	EXPECT_ERRNO(rename2("b", "c", RENAME_NOREPLACE), EEXIST);
 	MUST(rename2("b", "c", RENAME_EXCHANGE));
-	expect_lower("below after an exchange", "c", 2, 0, 10000);
-	expect_lower("below after an exchange", "b", 3, 0, 100);
-	/* Over a file that is open and mapped: that one lives on, nameless. */
+	expect_lower("lower file after an exchange", "c", 2, 0, 10000);
+	expect_lower("lower file after an exchange", "b", 3, 0, 100);
+	/* The replaced file is open and mapped: it remains usable without a name. */
 	MUST(rename("b", "c"));
 	pattern(map, 4, 0, 10000);
 	read_pattern("read of a replaced file", fd, 4, 0, 10000);
-	expect_exists("b", false);
+	expect_missing("b");
 	fd = open_file("c", O_RDONLY);
-	read_pattern("read of what replaced it", fd, 3, 0, 100);
+	read_pattern("read of the replacement", fd, 3, 0, 100);
 	MUST(mkdir("d", 0755));
 	MUST(mkdir("d/e", 0755));
 	EXPECT_ERRNO(rename("d", "d/e/f"), EINVAL);
 	EXPECT_ERRNO(rename("d", "c"), ENOTDIR);
 	EXPECT_ERRNO(rename("c", "d"), EISDIR);
 	MUST(rename("c", "d/e/c"));
-	expect_exists("d/e/c", true);
+	expect_exists("d/e/c");
 	EXPECT_ERRNO(rename("none", "d"), ENOENT);
 	EXPECT_ERRNO(rename2("d", "x", 0x80), EINVAL);
 	if (rename2("d/e/c", "d/e/w", RENAME_WHITEOUT))
 		EXPECT(errno == EINVAL || errno == EPERM, "RENAME_WHITEOUT: %s", strerror(errno));
 }
 
-static void missing_below(const char *name)
+static void remove_lower(const char *name)
 {
-	expect_exists(name, true);
+	expect_exists(name);
 	MUST(remove(lower_path(name)));
 }
 
-/* The same for those who want a name that is not there. */
-BEHAVIOUR(made_anew)
+/* For each call that creates a name: a cached dentry must not make it fail or succeed. */
+BEHAVIOUR(names_removed_in_the_lower_fs_can_be_created_again)
 {
 	touch_file("f");
 	MUST(mkdir("d", 0755));
-	missing_below("d");
+	remove_lower("d");
 	MUST(mkdir("d", 0755));
-	missing_below("d");
+	remove_lower("d");
 	MUST(symlink("f", "d"));
-	missing_below("d");
+	remove_lower("d");
 	MUST(link("f", "d"));
-	missing_below("d");
+	remove_lower("d");
 	MUST(mkfifo("d", 0644));
-	missing_below("d");
+	remove_lower("d");
 	close(open_file("d", O_RDWR | O_CREAT | O_EXCL));
-	missing_below("d");
+	remove_lower("d");
 	MUST(rename2("f", "d", RENAME_NOREPLACE));
-	expect_exists("d", true);
-	expect_exists("f", false);
-	/* And the other way round: it is there, though it was not. */
+	expect_exists("d");
+	expect_missing("f");
+	/* A name that was created in the lower fs exists here. */
 	MUST(mkdir(lower_path("f"), 0755));
 	EXPECT_ERRNO(mkdir("f", 0755), EEXIST);
-	expect_exists("f", true);
+	expect_exists("f");
 }
 
-static void look(void *arg)
+static void look_up_names(void *arg)
 {
 	const volatile bool *end = arg;
 	struct stat st;
@@ -199,8 +190,11 @@ static void look(void *arg)
 	}
 }
 
-/* Our own changes are not taken for changes below: what is mounted in a directory stays. */
-BEHAVIOUR(beside_lookups)
+/*
+ * A lookup that runs during a rename or a create here must not take it for a change of the
+ * lower file system: it would drop the dentry, and detach the mounts in the directory.
+ */
+BEHAVIOUR(own_changes_beside_lookups_keep_dentries_and_mounts)
 {
 	volatile bool *end =
 		mmap(NULL, SMALL, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -215,24 +209,25 @@ BEHAVIOUR(beside_lookups)
 	MUST(mkdir("d/e", 0755));
 	MUST(mkdir("d/e/at", 0755));
 	MUST(mount("tmpfs", "d/e/at", "tmpfs", 0, NULL));
-	pid = start_child(look, (void *)end);
+	pid = start_child(look_up_names, (void *)end);
 	for (i = 0; i < 5000; i++) {
 		MUST(rename("d", "d2"));
 		MUST(rename("d2", "d"));
 		fd = open_file("f", O_RDWR | O_CREAT | O_EXCL);
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 		n = readlink(path, target, sizeof(target) - 1);
-		EXPECT(n > 2 && target[n - 1] == 'f', "a new file is %.*s", (int)n, target);
+		EXPECT(n > 2 && target[n - 1] == 'f', "the path of a new file is %.*s", (int)n,
+		       target);
 		close(fd);
 		MUST(unlink("f"));
 	}
 	*end = true;
 	wait_child(pid);
 	MUST(statfs("d/e/at", &fs));
-	EXPECT((unsigned int)fs.f_type == 0x01021994, "nothing is mounted there any more");
+	EXPECT((unsigned int)fs.f_type == 0x01021994, "the mount in the directory is gone");
 }
 
-BEHAVIOUR(links)
+BEHAVIOUR(hard_links_share_one_cache_and_symbolic_links_resolve)
 {
 	char target[100];
 	struct stat a, b;
@@ -246,20 +241,20 @@ BEHAVIOUR(links)
 	EXPECT(a.st_ino == b.st_ino && a.st_dev == b.st_dev && a.st_nlink == 2,
 	       "two names of one file: inodes %lu and %lu, %lu links", (unsigned long)a.st_ino,
 	       (unsigned long)b.st_ino, (unsigned long)a.st_nlink);
-	expect_exists("g", true);
-	/* One file, so one cache. */
+	expect_exists("g");
+	/* Both names share the cached pages. */
 	other = open_file("g", O_RDWR);
 	pattern(map_shared(other, 0, 5000), 2, 0, 5000);
 	read_pattern("read by the other name", fd, 2, 0, 5000);
 	MUST(unlink("f"));
-	expect_exists("g", true);
+	expect_exists("g");
 	MUST(fstat(fd, &a));
 	EXPECT(a.st_nlink == 1, "%lu links, expected 1", (unsigned long)a.st_nlink);
 
 	MUST(symlink("g", "s"));
 	n = readlink("s", target, sizeof(target));
-	EXPECT(n == 1 && target[0] == 'g', "readlink gave %zd bytes", n);
-	expect_exists("s", true);
+	EXPECT(n == 1 && target[0] == 'g', "readlink returned %zd bytes", n);
+	expect_exists("s");
 	fd = open_file("s", O_RDONLY);
 	read_pattern("read through a symbolic link", fd, 2, 0, 5000);
 	EXPECT_ERRNO(open("s", O_RDONLY | O_NOFOLLOW), ELOOP);
@@ -271,7 +266,7 @@ BEHAVIOUR(links)
 	MUST(stat("out/status", &a));
 }
 
-BEHAVIOUR(special_files)
+BEHAVIOUR(fifos_devices_and_sockets_work)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int sock, fd, client;
@@ -279,17 +274,17 @@ BEHAVIOUR(special_files)
 	char c = 0;
 
 	MUST(mkfifo("fifo", 0640));
-	expect_exists("fifo", true);
+	expect_exists("fifo");
 	fd = open_file("fifo", O_RDWR);
 	EXPECT(write(fd, "x", 1) == 1 && read(fd, &c, 1) == 1 && c == 'x',
 	       "the fifo does not work");
 	if (!mknod("null", S_IFCHR | 0666, makedev(1, 3))) {
-		expect_exists("null", true);
+		expect_exists("null");
 		fd = open("null", O_RDWR);
-		/* A nodev mount is not our business. */
+		/* The lower mount may have the option nodev. */
 		EXPECT(fd >= 0 || errno == EACCES, "open of a device node: %s", strerror(errno));
 		if (fd >= 0)
-			EXPECT(read(fd, &c, 1) == 0, "/dev/null gave something");
+			EXPECT(read(fd, &c, 1) == 0, "/dev/null is not empty");
 		MUST(stat("null", &st));
 		EXPECT(st.st_rdev == makedev(1, 3), "the node is device %lx",
 		       (unsigned long)st.st_rdev);
@@ -297,7 +292,7 @@ BEHAVIOUR(special_files)
 	strcpy(address.sun_path, "socket");
 	sock = socket(AF_UNIX, SOCK_STREAM, 0);
 	MUST(bind(sock, (struct sockaddr *)&address, sizeof(address)));
-	expect_exists("socket", true);
+	expect_exists("socket");
 	MUST(listen(sock, 1));
 	client = socket(AF_UNIX, SOCK_STREAM, 0);
 	MUST(connect(client, (struct sockaddr *)&address, sizeof(address)));
@@ -305,7 +300,7 @@ BEHAVIOUR(special_files)
 	MUST(unlink("socket"));
 }
 
-BEHAVIOUR(tmpfile_and_unlinked)
+BEHAVIOUR(o_tmpfile_can_be_linked_and_unlinked_files_remain_usable)
 {
 	unsigned char *map;
 	char path[64];
@@ -322,10 +317,10 @@ BEHAVIOUR(tmpfile_and_unlinked)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	MUST(linkat(AT_FDCWD, path, AT_FDCWD, "named", AT_SYMLINK_FOLLOW));
 	MUST(fsync(fd));
-	expect_lower("a temporary file that got a name", "named", 1, 0, HUGE + 100);
-	/* Unlinked, open and mapped: it lives on. */
+	expect_lower("lower file of a temporary file with a name", "named", 1, 0, HUGE + 100);
+	/* Unlinked while open and mapped, the file remains usable. */
 	MUST(unlink("named"));
-	expect_exists("named", false);
+	expect_missing("named");
 	MUST(fstat(fd, &st));
 	EXPECT(!st.st_nlink, "%lu links, expected none", (unsigned long)st.st_nlink);
 	pattern(map, 2, 0, HUGE);
@@ -333,15 +328,14 @@ BEHAVIOUR(tmpfile_and_unlinked)
 	MUST(fsync(fd));
 	close(fd);
 	expect_pattern("load of an unlinked and closed file", map, 2, 0, HUGE);
-	/* O_EXCL says that it must never get a name. */
+	/* O_EXCL forbids a later name. */
 	fd = open(".", O_TMPFILE | O_RDWR | O_EXCL, 0600);
 	EXPECT(fd >= 0, "O_TMPFILE | O_EXCL: %s", strerror(errno));
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	EXPECT_ERRNO(linkat(AT_FDCWD, path, AT_FDCWD, "n2", AT_SYMLINK_FOLLOW), ENOENT);
 }
 
-/* Room below comes back when the last user of an unlinked file goes. */
-BEHAVIOUR(unlinked_room)
+BEHAVIOUR(space_of_an_unlinked_file_is_freed_after_its_last_use)
 {
 	int fd = make_file("f", 1, 8 * HUGE);
 	struct statvfs before, after;
@@ -362,12 +356,12 @@ BEHAVIOUR(unlinked_room)
 			return;
 		usleep(50000);
 	}
-	FAIL("16 MB were deleted, but %llu bytes are free below, %llu before",
+	FAIL("16 MB were deleted, but %llu bytes are free in the lower fs, %llu before",
 	     (unsigned long long)after.f_bfree * after.f_bsize,
 	     (unsigned long long)before.f_bfree * before.f_bsize);
 }
 
-BEHAVIOUR(read_directory)
+BEHAVIOUR(readdir_lists_each_entry_once_and_seekdir_works)
 {
 	unsigned char seen[5000] = { 0 };
 	struct dirent *entry;
@@ -384,7 +378,7 @@ BEHAVIOUR(read_directory)
 	while ((entry = readdir(dir))) {
 		if (sscanf(entry->d_name, "file-%u", &i) != 1)
 			continue;
-		EXPECT(i < COUNT(seen) && !seen[i], "%s came twice", entry->d_name);
+		EXPECT(i < COUNT(seen) && !seen[i], "readdir returned %s twice", entry->d_name);
 		EXPECT(entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN, "%s has type %d",
 		       entry->d_name, entry->d_type);
 		seen[i] = 1;
@@ -393,17 +387,18 @@ BEHAVIOUR(read_directory)
 		else if (n == 2501)
 			strcpy(at_middle, entry->d_name);
 	}
-	EXPECT(n == COUNT(seen), "readdir gave %u files, expected %zu", n, COUNT(seen));
+	EXPECT(n == COUNT(seen), "readdir returned %u files, expected %zu", n, COUNT(seen));
 	seekdir(dir, middle);
 	entry = readdir(dir);
-	EXPECT(entry && !strcmp(entry->d_name, at_middle), "after seekdir comes %s, expected %s",
-	       entry ? entry->d_name : "nothing", at_middle);
+	EXPECT(entry && !strcmp(entry->d_name, at_middle),
+	       "after seekdir, readdir returned %s, expected %s", entry ? entry->d_name : "nothing",
+	       at_middle);
 	rewinddir(dir);
 	for (n = 0; readdir(dir); n++)
 		;
 	EXPECT(n == COUNT(seen) + 2, "%u entries after rewinddir, expected %zu", n,
 	       COUNT(seen) + 2);
-	/* What is removed while it is read is removed once. */
+	/* Entries can be removed while the directory is read. */
 	rewinddir(dir);
 	for (n = 0; (entry = readdir(dir));)
 		if (!strncmp(entry->d_name, "file-", 5)) {
@@ -414,32 +409,26 @@ BEHAVIOUR(read_directory)
 	EXPECT(n == COUNT(seen), "%u files were removed, expected %zu", n, COUNT(seen));
 }
 
-/* Inode numbers: the same in stat, in readdir and after the caches are dropped. */
-BEHAVIOUR(inode_numbers)
+BEHAVIOUR(inode_numbers_agree_and_survive_dropped_caches)
 {
 	struct dirent *entry;
 	struct stat before, after;
 	DIR *dir = opendir(".");
-	FILE *drop;
 
 	touch_file("f");
 	MUST(stat("f", &before));
 	while ((entry = readdir(dir)) && strcmp(entry->d_name, "f"))
 		;
-	EXPECT(entry && entry->d_ino == before.st_ino, "readdir says inode %lu, stat %lu",
+	EXPECT(entry && entry->d_ino == before.st_ino, "readdir reports inode %lu, stat %lu",
 	       entry ? (unsigned long)entry->d_ino : 0, (unsigned long)before.st_ino);
 	closedir(dir);
-	drop = fopen("/proc/sys/vm/drop_caches", "w");
-	if (drop) {
-		fputs("2", drop);
-		fclose(drop);
-	}
+	drop_caches("2");
 	MUST(stat("f", &after));
 	EXPECT(before.st_ino == after.st_ino, "inode %lu became %lu", (unsigned long)before.st_ino,
 	       (unsigned long)after.st_ino);
 }
 
-static unsigned int events_of(int fd, uint32_t mask)
+static unsigned int count_events(int fd, uint32_t mask)
 {
 	char buf[4096] __attribute__((aligned(8)));
 	unsigned int seen = 0;
@@ -456,25 +445,25 @@ static unsigned int events_of(int fd, uint32_t mask)
 	return seen;
 }
 
-BEHAVIOUR(notify_events)
+BEHAVIOUR(inotify_reports_each_change)
 {
 	int in = inotify_init1(IN_NONBLOCK), fd;
 
 	MUST(inotify_add_watch(in, ".", IN_ALL_EVENTS));
 	fd = make_file("f", 1, 100);
-	EXPECT(events_of(in, IN_CREATE) == 1, "no event for a new file");
+	EXPECT(count_events(in, IN_CREATE) == 1, "no event for a new file");
 	write_pattern(fd, 1, 0, 10);
-	EXPECT(events_of(in, IN_MODIFY) == 1, "no event for a write");
+	EXPECT(count_events(in, IN_MODIFY) == 1, "no event for a write");
 	MUST(ftruncate(fd, 5));
-	EXPECT(events_of(in, IN_MODIFY) == 1, "no event for a truncate");
+	EXPECT(count_events(in, IN_MODIFY) == 1, "no event for a truncate");
 	close(fd);
-	EXPECT(events_of(in, IN_CLOSE_WRITE) == 1, "no event for a close");
+	EXPECT(count_events(in, IN_CLOSE_WRITE) == 1, "no event for a close");
 	MUST(chmod("f", 0600));
-	EXPECT(events_of(in, IN_ATTRIB) == 1, "no event for a chmod");
+	EXPECT(count_events(in, IN_ATTRIB) == 1, "no event for a chmod");
 	MUST(rename("f", "g"));
-	EXPECT(events_of(in, IN_MOVED_FROM | IN_MOVED_TO) == 2, "no events for a rename");
+	EXPECT(count_events(in, IN_MOVED_FROM | IN_MOVED_TO) == 2, "no events for a rename");
 	MUST(unlink("g"));
-	EXPECT(events_of(in, IN_DELETE) == 1, "no event for an unlink");
+	EXPECT(count_events(in, IN_DELETE) == 1, "no event for an unlink");
 }
 
 RUN_BEHAVIOURS

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Owners, modes and access lists: who may not do it below may not do it here, and
- * what takes rights away below takes them away here.
+ * Owners, modes, ACLs and capabilities: a user who lacks a right in the lower file system
+ * lacks it here, and an operation that removes rights there removes them here.
  *
  * vm: page=auto lower=ext4,xfs timeout=180
  */
@@ -13,20 +13,19 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
-#include <sys/xattr.h>
 
 #include "hugemap_ioctl.h"
 
-BEHAVIOUR(modes_and_owners)
+BEHAVIOUR(modes_and_owners_are_those_of_the_lower_file)
 {
 	struct stat st;
 
 	touch_file("f");
 	MUST(chmod("f", 04751));
 	MUST(chown("f", 1000, 1001));
-	expect_exists("f", true);
+	expect_exists("f");
 	MUST(stat("f", &st));
-	/* chown takes the set-user bit away. */
+	/* chown() clears the set-user-ID bit. */
 	EXPECT((st.st_mode & 07777) == 0751 && st.st_uid == 1000 && st.st_gid == 1001,
 	       "mode %o uid %u gid %u, expected 751 1000 1001", st.st_mode & 07777, st.st_uid,
 	       st.st_gid);
@@ -41,22 +40,23 @@ BEHAVIOUR(modes_and_owners)
 	EXPECT((st.st_mode & 07777) == 0640, "mode %o under umask 027, expected 640",
 	       st.st_mode & 07777);
 	umask(0);
-	/* A directory that hands its group down. */
+	/* Files in a set-group-ID directory inherit its group. */
 	MUST(mkdir("d", 0777));
 	MUST(chown("d", 0, 1234));
 	MUST(chmod("d", 02777));
 	touch_file("d/f");
 	MUST(mkdir("d/e", 0755));
 	MUST(stat("d/f", &st));
-	EXPECT(st.st_gid == 1234, "group %u in a set-group directory", st.st_gid);
+	EXPECT(st.st_gid == 1234, "group %u of a file in a set-group-ID directory, expected 1234",
+	       st.st_gid);
 	MUST(stat("d/e", &st));
-	EXPECT(st.st_gid == 1234 && (st.st_mode & S_ISGID), "a directory in it: group %u mode %o",
-	       st.st_gid, st.st_mode);
-	expect_exists("d/e", true);
+	EXPECT(st.st_gid == 1234 && (st.st_mode & S_ISGID),
+	       "group %u mode %o of a directory in a set-group-ID directory", st.st_gid,
+	       st.st_mode);
+	expect_exists("d/e");
 }
 
-/* A store or write by somebody else takes set-user bits away, as on Linux. */
-static void kill_setuid(void *arg)
+static void write_as_other_user(void *arg)
 {
 	int fd;
 
@@ -66,47 +66,36 @@ static void kill_setuid(void *arg)
 	EXPECT(write(fd, "x", 1) == 1, "write: %s", strerror(errno));
 }
 
-BEHAVIOUR(setuid_goes)
+BEHAVIOUR(write_by_another_user_clears_set_id_bits)
 {
 	struct stat st;
 
 	touch_file("f");
 	MUST(chmod("f", 06777));
-	in_child(kill_setuid, NULL);
+	in_child(write_as_other_user, NULL);
 	MUST(stat("f", &st));
 	EXPECT(!(st.st_mode & (S_ISUID | S_ISGID)), "mode %o after a write by another user",
 	       st.st_mode & 07777);
-	expect_exists("f", true);
+	expect_exists("f");
 }
 
-static void give_capability(const char *name)
-{
-	/* VFS_CAP_REVISION_2, effective: CAP_NET_RAW. */
-	const uint32_t caps[5] = { 0x02000001, 1u << 13, 0, 0, 0 };
-
-	if (setxattr(name, "security.capability", caps, sizeof(caps), 0)) {
-		EXPECT(errno == EOPNOTSUPP, "setxattr: %s", strerror(errno));
-		skip("no extended attributes here");
-	}
-}
-
-static void change_own(void *arg)
+static void change_as_owner(void *arg)
 {
 	int fd;
 
 	(void)arg;
 	become_user(1000, 1000);
 	fd = open("truncated", O_WRONLY | O_TRUNC);
-	EXPECT(fd >= 0, "open(O_TRUNC) by its owner: %s", strerror(errno));
+	EXPECT(fd >= 0, "open(O_TRUNC) by the owner: %s", strerror(errno));
 	MUST(truncate("cut", 10));
 	MUST(chown("given", (uid_t)-1, 1000));
-	/* But who asks for it has to be allowed, as far as this kernel asks. */
+	/* removexattr() needs the right, if this kernel checks it: compare with the lower fs. */
 	if (removexattr(lower_path("kept too"), "security.capability"))
 		EXPECT_ERRNO(removexattr("kept", "security.capability"), EPERM);
 }
 
-/* A file's capabilities go with a change by its owner, who could not remove them. */
-BEHAVIOUR(capabilities_go)
+/* The owner has no right to remove them with removexattr(). */
+BEHAVIOUR(change_by_the_owner_removes_capabilities)
 {
 	static const char *const names[] = { "truncated", "cut", "given", "kept", "kept too" };
 	unsigned int i;
@@ -117,12 +106,12 @@ BEHAVIOUR(capabilities_go)
 		MUST(chown(names[i], 1000, 1000));
 		give_capability(names[i]);
 	}
-	in_child(change_own, NULL);
+	in_child(change_as_owner, NULL);
 	for (i = 0; i < 3; i++)
 		EXPECT_ERRNO(getxattr(names[i], "security.capability", buf, sizeof(buf)), ENODATA);
 }
 
-static void as_other_user(void *arg)
+static void try_as_other_user(void *arg)
 {
 	struct stat st;
 	int fd;
@@ -148,20 +137,18 @@ static void as_other_user(void *arg)
 	EXPECT_ERRNO(mknod("open/node", S_IFCHR | 0666, makedev(1, 3)), EPERM);
 	EXPECT_ERRNO(utimes("readable", (struct timeval[2]){ { 1, 0 }, { 2, 0 } }), EPERM);
 	EXPECT(access("readable", R_OK) == 0 && access("readable", W_OK) < 0,
-	       "access(2) does not say what open(2) does");
-	/* What it makes is its own. */
+	       "access() and open() disagree");
 	fd = open_file("open/mine", O_RDWR | O_CREAT);
 	write_pattern(fd, 2, 0, 100);
 	MUST(fstat(fd, &st));
 	EXPECT(st.st_uid == 1000 && st.st_gid == 1000, "a new file belongs to %u:%u", st.st_uid,
 	       st.st_gid);
-	/* Sticky: not what is another's. */
+	/* The directory is sticky, and the file belongs to root. */
 	EXPECT_ERRNO(unlink("open/roots"), EPERM);
 }
 
-BEHAVIOUR(permissions)
+BEHAVIOUR(permissions_are_checked)
 {
-	/* The directories above must let another user through. */
 	MUST(chmod(".", 0755));
 	close(make_file("secret", 1, 100));
 	MUST(chmod("secret", 0600));
@@ -172,12 +159,11 @@ BEHAVIOUR(permissions)
 	MUST(mkdir("open", 0777));
 	MUST(chmod("open", 01777));
 	touch_file("open/roots");
-	in_child(as_other_user, NULL);
-	expect_exists("open/mine", true);
+	in_child(try_as_other_user, NULL);
+	expect_exists("open/mine");
 }
 
-/* A descriptor keeps the rights that it was opened with; write-back has the mounter's. */
-static void late_writer(void *arg)
+static void write_after_chmod(void *arg)
 {
 	struct turns *turns = arg;
 	unsigned char *map;
@@ -193,7 +179,8 @@ static void late_writer(void *arg)
 	MUST(fsync(fd));
 }
 
-BEHAVIOUR(rights_of_open_files)
+/* A descriptor keeps the rights of its open(). Write-back uses the mounter's credentials. */
+BEHAVIOUR(chmod_does_not_affect_open_descriptors)
 {
 	struct turns turns;
 	int fd = make_file("f", 1, HUGE);
@@ -203,15 +190,15 @@ BEHAVIOUR(rights_of_open_files)
 	MUST(fchmod(fd, 0666));
 	close(fd);
 	turns_init(&turns);
-	pid = start_child(late_writer, &turns);
+	pid = start_child(write_after_chmod, &turns);
 	turn_take(turns.to_parent);
 	MUST(chmod("f", 0));
 	turn_give(turns.to_child);
 	wait_child(pid);
-	expect_lower("below, after its rights went", "f", 2, 0, HUGE - 1);
+	expect_lower("lower file after chmod(0)", "f", 2, 0, HUGE - 1);
 }
 
-/* POSIX ACLs in their on-wire form: a version, then tag, permissions and id each. */
+/* The format of the xattrs of POSIX ACLs. */
 struct acl {
 	uint32_t version;
 	struct {
@@ -220,25 +207,25 @@ struct acl {
 	} entry[5];
 };
 
-static void acl_reader(void *arg)
+static void read_as_acl_user(void *arg)
 {
 	int fd;
 
 	(void)arg;
 	become_user(1000, 1000);
 	fd = open_file("f", O_RDONLY);
-	read_pattern("read by leave of the ACL", fd, 1, 0, 100);
+	read_pattern("read by the user of the ACL", fd, 1, 0, 100);
 	EXPECT_ERRNO(open("f", O_RDWR), EACCES);
 }
 
-static void acl_stranger(void *arg)
+static void open_as_other_user(void *arg)
 {
 	(void)arg;
 	become_user(1001, 1001);
 	EXPECT_ERRNO(open("f", O_RDONLY), EACCES);
 }
 
-BEHAVIOUR(access_lists)
+BEHAVIOUR(acls_are_stored_and_checked)
 {
 	struct acl acl = {
 		2,
@@ -261,17 +248,17 @@ BEHAVIOUR(access_lists)
 	}
 	n = getxattr("f", "system.posix_acl_access", &back, sizeof(back));
 	EXPECT(n == (ssize_t)sizeof(acl) && !memcmp(&acl, &back, sizeof(acl)),
-	       "another ACL came back, of %zd bytes: %s", n, strerror(errno));
+	       "getxattr returned another ACL, of %zd bytes: %s", n, strerror(errno));
 	n = getxattr(lower_path("f"), "system.posix_acl_access", &back, sizeof(back));
-	EXPECT(n == (ssize_t)sizeof(acl), "the ACL below has %zd bytes", n);
-	in_child(acl_reader, NULL);
-	in_child(acl_stranger, NULL);
+	EXPECT(n == (ssize_t)sizeof(acl), "the ACL of the lower file has %zd bytes", n);
+	in_child(read_as_acl_user, NULL);
+	in_child(open_as_other_user, NULL);
 	MUST(stat("f", &st));
-	/* The mask shows as the group's rights. */
+	/* stat() shows the mask of the ACL as the rights of the group. */
 	EXPECT((st.st_mode & 0777) == 0640, "mode %o with an ACL, expected 640", st.st_mode & 0777);
 	MUST(chmod("f", 0600));
 	MUST(removexattr("f", "system.posix_acl_access"));
-	/* A directory's default goes to what is made in it, in place of the umask. */
+	/* New entries inherit the default ACL of their directory; the umask is ignored. */
 	MUST(mkdir("d", 0777));
 	MUST(setxattr("d", "system.posix_acl_default", &acl, sizeof(acl), 0));
 	touch_file("d/f");
@@ -291,15 +278,15 @@ static int set_priority(int fd, int32_t priority)
 	return ioctl(fd, HUGEMAP_IOC_PRIORITY, &priority);
 }
 
-/* As with nice(2): a step back is free, a step forward is an administrator's. */
-static void priority_of_a_user(void *arg)
+/* @arg: the priority is 1, not 0. */
+static void set_priority_as_user(void *arg)
 {
 	bool high = arg;
 	int fd;
 
 	become_user(1000, 1000);
 	fd = open_file("f", O_RDWR);
-	if (high) /* as it is, which changes nothing */
+	if (high)
 		MUST(set_priority(fd, 1));
 	MUST(set_priority(fd, 0));
 	EXPECT_ERRNO(set_priority(fd, 1), EPERM);
@@ -311,22 +298,23 @@ static void priority_of_a_user(void *arg)
 	EXPECT_ERRNO(set_priority(fd, -1), EPERM);
 }
 
-BEHAVIOUR(priorities)
+/* As with nice(2). An owner may lower a priority, and raise it to 0; above needs CAP_SYS_NICE. */
+BEHAVIOUR(users_cannot_raise_priorities)
 {
 	int fd;
 
 	if (!on_hugemap())
-		skip("no priorities here");
+		skip("only hugemap has priorities");
 	MUST(chmod(".", 0755));
 	touch_file("readable");
 	fd = make_file("f", 1, 100);
 	MUST(fchown(fd, 1000, 1000));
-	in_child(priority_of_a_user, NULL);
+	in_child(set_priority_as_user, NULL);
 	MUST(set_priority(fd, 1));
-	in_child(priority_of_a_user, "high");
+	in_child(set_priority_as_user, "high");
 }
 
-static unsigned int pages_cached(unsigned char *map, size_t len)
+static unsigned int count_cached(unsigned char *map, size_t len)
 {
 	unsigned char present[2 * HUGE / SMALL];
 	unsigned int i, n = 0;
@@ -337,7 +325,7 @@ static unsigned int pages_cached(unsigned char *map, size_t len)
 	return n;
 }
 
-static void reader_does_not_need_it(void *arg)
+static void advise_dontneed_as_reader(void *arg)
 {
 	int fd;
 
@@ -347,8 +335,7 @@ static void reader_does_not_need_it(void *arg)
 	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
 }
 
-/* What one program has mapped, another one's advice does not take away. */
-BEHAVIOUR(advice_of_others)
+BEHAVIOUR(fadvise_dontneed_keeps_mapped_pages)
 {
 	int fd = make_file("f", 1, 2 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 2 * HUGE);
@@ -357,20 +344,21 @@ BEHAVIOUR(advice_of_others)
 	MUST(chmod(".", 0755));
 	MUST(fsync(fd));
 	expect_pattern("load", map, 1, 0, 2 * HUGE);
-	in_child(reader_does_not_need_it, NULL);
-	n = pages_cached(map, 2 * HUGE);
-	EXPECT(n == 2 * HUGE / SMALL, "%u pages of %lu that are mapped are still cached", n,
+	in_child(advise_dontneed_as_reader, NULL);
+	n = count_cached(map, 2 * HUGE);
+	EXPECT(n == 2 * HUGE / SMALL, "%u of %lu mapped pages are still cached", n,
 	       2 * HUGE / SMALL);
-	/* Of the half that nobody has mapped any more, it does. */
+	/* It does evict the half that is not mapped. */
 	MUST(munmap(map, HUGE));
-	in_child(reader_does_not_need_it, NULL);
-	EXPECT(pages_cached(map + HUGE, HUGE) == HUGE / SMALL, "the other half is gone, too");
+	in_child(advise_dontneed_as_reader, NULL);
+	EXPECT(count_cached(map + HUGE, HUGE) == HUGE / SMALL,
+	       "pages of the mapped half were evicted");
 	map = map_shared(fd, 0, HUGE);
-	n = pages_cached(map, HUGE);
-	EXPECT(!n, "%u pages that nobody has mapped stay cached", n);
+	n = count_cached(map, HUGE);
+	EXPECT(!n, "%u pages that were not mapped are still cached", n);
 }
 
-/* From here on this process may use files below one directory, and no others. */
+/* Landlock: this process may use only files below @dir from here on. */
 static void confine_to(const char *dir)
 {
 	struct landlock_ruleset_attr handled = {
@@ -389,7 +377,7 @@ static void confine_to(const char *dir)
 	MUST(syscall(SYS_landlock_restrict_self, rules, 0));
 }
 
-static void in_sandbox(void *arg)
+static void use_files_in_sandbox(void *arg)
 {
 	unsigned char *map;
 	struct stat st;
@@ -400,7 +388,7 @@ static void in_sandbox(void *arg)
 		become_user(1000, 1000);
 	EXPECT_ERRNO(open("/etc/passwd", O_RDONLY), EACCES);
 	fd = open("f", O_RDWR);
-	EXPECT(fd >= 0, "open of a file that is allowed: %s", strerror(errno));
+	EXPECT(fd >= 0, "open of an allowed file: %s", strerror(errno));
 	read_pattern("read", fd, 1, 0, HUGE + 5);
 	map = map_shared(fd, 0, HUGE + 5);
 	pattern(map, 1, 0, HUGE + 5);
@@ -413,37 +401,36 @@ static void in_sandbox(void *arg)
 	EXPECT(st.st_uid == getuid(), "a new file belongs to %u", st.st_uid);
 	MUST(unlink("new"));
 	fd = open(".", O_RDWR | O_TMPFILE, 0600);
-	EXPECT(fd >= 0, "a file without a name: %s", strerror(errno));
+	EXPECT(fd >= 0, "open(O_TMPFILE): %s", strerror(errno));
 	MUST(fstat(fd, &st));
 	EXPECT(st.st_uid == getuid() && st.st_gid == getgid() && (st.st_mode & 0777) == 0600,
-	       "a file without a name belongs to %u:%u, mode %o", st.st_uid, st.st_gid, st.st_mode);
+	       "an O_TMPFILE file belongs to %u:%u, mode %o", st.st_uid, st.st_gid, st.st_mode);
 	write_pattern(fd, 3, 0, 5000);
-	read_pattern("read of a file without a name", fd, 3, 0, 5000);
+	read_pattern("read of an O_TMPFILE file", fd, 3, 0, 5000);
 }
 
-/* Programs that confine themselves by paths: they see those of the mount only. */
-BEHAVIOUR(sandboxes)
+/* Landlock must check the paths of the mount, not those of the lower file system. */
+BEHAVIOUR(landlock_allows_files_of_the_mount)
 {
 	int fd = make_file("f", 1, HUGE + 5);
 
 	MUST(chmod(".", 0777));
 	MUST(fchmod(fd, 0666));
-	in_child(in_sandbox, NULL);
-	in_child(in_sandbox, "another user");
+	in_child(use_files_in_sandbox, NULL);
+	in_child(use_files_in_sandbox, "another user");
 }
 
-/* As root of a name space of his own, by a file that he has had open. */
-static void late_capability(void *arg)
+/* As root of a new user name space. @arg: an open descriptor of the file. */
+static void set_capability_in_userns(void *arg)
 {
-	const uint32_t caps[5] = { 0x02000001, 1u << 13, 0, 0, 0 };
 	char map[64];
 	int fd;
 
 	become_user(1000, 1000);
-	/* So that what is his below /proc is his. */
+	/* setresuid() made the files of /proc/self belong to root. */
 	MUST(prctl(PR_SET_DUMPABLE, 1));
 	if (unshare(CLONE_NEWUSER))
-		skip("no user name spaces here: %s", strerror(errno));
+		skip("this kernel has no user name spaces: %s", strerror(errno));
 	fd = open("/proc/self/uid_map", O_WRONLY);
 	snprintf(map, sizeof(map), "0 1000 1");
 	EXPECT(fd >= 0 && write(fd, map, strlen(map)) > 0, "uid_map: %s", strerror(errno));
@@ -454,41 +441,43 @@ static void late_capability(void *arg)
 	fd = open("/proc/self/gid_map", O_WRONLY);
 	EXPECT(fd >= 0 && write(fd, map, strlen(map)) > 0, "gid_map: %s", strerror(errno));
 	close(fd);
-	EXPECT_ERRNO(fsetxattr(*(int *)arg, "security.capability", caps, sizeof(caps), 0), EPERM);
+	EXPECT_ERRNO(fsetxattr(*(int *)arg, "security.capability", net_raw_caps,
+			       sizeof(net_raw_caps), 0),
+		     EPERM);
 }
 
-static void of_another_owner(void *arg)
+static void chmod_both_files(void *arg)
 {
 	(void)arg;
 	become_user(1000, 1000);
-	MUST(chmod("his", 0700));
-	EXPECT_ERRNO(chmod("was his", 0700), EPERM);
+	MUST(chmod("given", 0700));
+	EXPECT_ERRNO(chmod("taken", 0700), EPERM);
 }
 
-/* The VFS asks who owns a file here, and it has been given to somebody below. */
-BEHAVIOUR(owners_below)
+/* The VFS checks the owner of the inode here: it must be revalidated first. */
+BEHAVIOUR(chmod_uses_the_owner_of_the_lower_file)
 {
-	touch_file("his");
-	touch_file("was his");
-	MUST(chown("was his", 1000, 1000));
-	MUST(chown(lower_path("his"), 1000, 1000));
-	MUST(chown(lower_path("was his"), 0, 0));
-	in_child(of_another_owner, NULL);
-	expect_exists("his", true);
+	touch_file("given");
+	touch_file("taken");
+	MUST(chown("taken", 1000, 1000));
+	MUST(chown(lower_path("given"), 1000, 1000));
+	MUST(chown(lower_path("taken"), 0, 0));
+	in_child(chmod_both_files, NULL);
+	expect_exists("given");
 }
 
-BEHAVIOUR(capability_below)
+BEHAVIOUR(former_owner_cannot_set_capabilities)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT);
 
 	MUST(fchown(fd, 1000, 1000));
 	MUST(chown(lower_path("f"), 0, 0));
-	in_child(late_capability, &fd);
+	in_child(set_capability_in_userns, &fd);
 	EXPECT(getxattr(lower_path("f"), "security.capability", NULL, 0) < 0,
-	       "it has capabilities");
+	       "the lower file has capabilities");
 }
 
-static void follow_link(void *arg)
+static void follow_link_as_other_user(void *arg)
 {
 	struct stat st;
 
@@ -498,8 +487,8 @@ static void follow_link(void *arg)
 	EXPECT_ERRNO(stat("link", &st), EACCES);
 }
 
-/* A directory has become sticky below: who is in it already follows no links of others. */
-BEHAVIOUR(sticky_below)
+/* With protected_symlinks, links of other users in sticky directories are not followed. */
+BEHAVIOUR(sticky_bit_set_in_the_lower_fs_protects_links)
 {
 	int fd = open_file("/proc/sys/fs/protected_symlinks", O_RDWR);
 	char before = '0';
@@ -513,7 +502,7 @@ BEHAVIOUR(sticky_below)
 	MUST(lchown("link", 1000, 1000));
 	MUST(chmod(lower_path("d"), 01777));
 	EXPECT(pwrite(fd, "1", 1, 0) == 1, "protected_symlinks: %s", strerror(errno));
-	in_child(follow_link, NULL);
+	in_child(follow_link_as_other_user, NULL);
 	EXPECT(pwrite(fd, &before, 1, 0) == 1, "protected_symlinks: %s", strerror(errno));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What lies on another file system must not be in the way of it, nor of its own files:
- * nothing is written, kept open or held below for longer than it takes.
+ * The mount must not get in the way of the lower file system: it frees inodes of deleted
+ * files, writes nothing early, and allows a freeze.
  *
  * vm: page=auto lower=ext4 timeout=120
  */
@@ -12,7 +12,7 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
-static unsigned long free_files(void)
+static unsigned long free_inodes(void)
 {
 	struct statvfs st;
 
@@ -20,8 +20,8 @@ static unsigned long free_files(void)
 	return st.f_ffree;
 }
 
-/* An inode that was made without a name is let go as any other. */
-BEHAVIOUR(nameless_are_let_go)
+/* The kernel must be able to reclaim an inode that O_TMPFILE created, like any other. */
+BEHAVIOUR(tmpfile_inodes_are_reclaimed)
 {
 	const unsigned int count = 40;
 	unsigned long before;
@@ -40,19 +40,19 @@ BEHAVIOUR(nameless_are_let_go)
 		MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
 		close(fd);
 	}
-	before = free_files();
+	before = free_inodes();
 	drop_caches("3");
 	drop_caches("3");
 	for (i = 0; i < count; i++) {
 		snprintf(name, sizeof(name), "f%u", i);
 		MUST(unlink(lower_path(name)));
 	}
-	EXPECT(free_files() == before + count, "of %u files that were deleted below, %ld are gone",
-	       count, (long)(free_files() - before));
+	EXPECT(free_inodes() == before + count, "deleting %u lower files freed %ld inodes", count,
+	       (long)(free_inodes() - before));
 }
 
-/* cp(1) asks for a clone, and on ext4 gets none: nothing is written below for that. */
-BEHAVIOUR(copies_write_nothing)
+/* cp(1) tries to clone first. ext4 has no clones, so the attempt must not write the source back. */
+BEHAVIOUR(failed_clone_writes_nothing_back)
 {
 	struct timespec start, end;
 	struct stat st;
@@ -68,17 +68,16 @@ BEHAVIOUR(copies_write_nothing)
 		clock_gettime(CLOCK_MONOTONIC, &end);
 		close(in);
 		close(out);
-		/* Later it may have become due. */
+		/* After that, periodic write-back may have written the source. */
 		if (end.tv_sec - start.tv_sec < 2)
 			break;
 	}
 	if (tries == 3)
-		skip("too slow to be seen");
-	EXPECT(!st.st_size, "%lld bytes of the source were written below", (long long)st.st_size);
+		skip("too slow: periodic write-back would hide the result");
+	EXPECT(!st.st_size, "%lld bytes of the source were written back", (long long)st.st_size);
 }
 
-/* A store that comes while what is below is frozen changes the file all the same. */
-BEHAVIOUR(store_while_frozen)
+BEHAVIOUR(store_while_the_lower_fs_is_frozen_updates_times)
 {
 	const struct timespec old[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };
 	int fd = make_file("f", 1, 3 * SMALL), dir = open_file(work_lower, O_RDONLY | O_DIRECTORY);
@@ -89,25 +88,25 @@ BEHAVIOUR(store_while_frozen)
 	catch_signals();
 	MUST(fsync(fd));
 	MUST(futimens(fd, old));
-	expect_pattern("read before", map, 1, 0, 3 * SMALL);
+	expect_pattern("load before the freeze", map, 1, 0, 3 * SMALL);
 	if (ioctl(dir, FIFREEZE, 0))
-		skip("what lies below cannot be frozen: %s", strerror(errno));
+		skip("the lower file system cannot be frozen: %s", strerror(errno));
 	sig = signal_of_store(map);
 	MUST(ioctl(dir, FITHAW, 0));
-	EXPECT(!sig, "a store while it is frozen: %s", strsignal(sig));
+	EXPECT(!sig, "a store while the lower fs is frozen raised %s", strsignal(sig));
 	MUST(fsync(fd));
 	MUST(fstat(fd, &st));
 	EXPECT(st.st_mtime > 1000000000 && st.st_ctime > 1000000000,
-	       "the file has the time from before the store");
+	       "the times of the file are those before the store");
 	MUST(stat(lower_path("f"), &st));
-	EXPECT(st.st_mtime > 1000000000, "the file below has the time from before the store");
+	EXPECT(st.st_mtime > 1000000000, "mtime of the lower file is that before the store");
 	MUST(munmap(map, 3 * SMALL));
 	close(dir);
 	close(fd);
 }
 
-/* A fault that waited for a thaw would hold locks of its program: there is nothing to freeze. */
-BEHAVIOUR(is_not_frozen)
+/* A page fault that waited for a thaw would hold mm locks of its process for that time. */
+BEHAVIOUR(mount_cannot_be_frozen)
 {
 	int dir = open_file(mnt_dir, O_RDONLY | O_DIRECTORY);
 
