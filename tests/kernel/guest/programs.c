@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Programs on the mount: run, busy while they run, dumped when they crash.
+ * Programs on the mount run, their files cannot be written while they run, and core dumps
+ * contain mapped pages. Parts of the kernel that read pages of a file by themselves (swapon,
+ * build ids) leave no page of their own in the mapping.
  *
  * vm: page=2M,4K,auto timeout=180
  */
-#include "common.h"
+#include "exec.h"
 
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/swap.h>
 
+/* struct procmap_query of Linux 6.11 */
 struct map_query {
 	uint64_t size, flags, address, start, end, vma_flags, page_size, offset, inode;
 	uint32_t major, minor, name_size, build_id_size;
@@ -18,55 +20,17 @@ struct map_query {
 };
 #define MAP_QUERY _IOWR('f', 17, struct map_query)
 
-static void copy_self(const char *to)
+BEHAVIOUR(programs_run)
 {
-	int in = open_file("/proc/self/exe", O_RDONLY);
-	int out = open_file(to, O_WRONLY | O_CREAT | O_TRUNC);
-	unsigned char *buf = buffer(HUGE);
-	ssize_t n;
-
-	while ((n = read(in, buf, HUGE)) > 0)
-		EXPECT(write(out, buf, (size_t)n) == n, "write: %s", strerror(errno));
-	MUST(fchmod(out, 0755));
-	close(out);
-	close(in);
-	free(buf);
-}
-
-static void exec_child(void *arg)
-{
-	char *const argv[] = { arg, "--answer", NULL };
-
-	execv(arg, argv);
-	FAIL("execve of %s: %s", (char *)arg, strerror(errno));
-}
-
-static int run_copy(const char *path)
-{
-	int status;
-	pid_t pid = start_child(exec_child, (void *)path);
-
-	MUST(waitpid(pid, &status, 0));
-	return status;
-}
-
-BEHAVIOUR(execute)
-{
-	int status;
-
 	copy_self("program");
-	status = run_copy("./program");
-	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 42,
-	       "a program on the mount ended with status %#x, expected exit(42)", status);
-	/* Just written, dropped from memory, and from below. */
+	expect_copy_runs("./program");
 	sync();
-	status = run_copy("./program");
-	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 42, "after sync: status %#x", status);
+	expect_copy_runs("./program");
 	MUST(chmod("program", 0644));
 	EXPECT_ERRNO(execl("./program", "program", NULL), EACCES);
 }
 
-static void stay(void *arg)
+static void exec_waiting_copy(void *arg)
 {
 	char *const argv[] = { "./program", "--wait", arg, NULL };
 
@@ -74,7 +38,7 @@ static void stay(void *arg)
 	FAIL("execve: %s", strerror(errno));
 }
 
-BEHAVIOUR(text_busy)
+BEHAVIOUR(running_program_cannot_be_written_and_open_one_cannot_run)
 {
 	struct turns turns;
 	char fds[32];
@@ -82,12 +46,10 @@ BEHAVIOUR(text_busy)
 	int fd;
 
 	copy_self("program");
-	MUST(pipe(turns.to_child));
-	MUST(pipe(turns.to_parent));
+	turns_init(&turns);
 	snprintf(fds, sizeof(fds), "%d,%d", turns.to_child[0], turns.to_parent[1]);
-	pid = start_child(stay, fds);
+	pid = start_child(exec_waiting_copy, fds);
 	turn_take(turns.to_parent);
-	/* Linux gave this up for a while (6.11), then took it back. */
 	fd = open("program", O_RDWR);
 	EXPECT(fd < 0 && errno == ETXTBSY, "a running program was opened for writing: %s",
 	       strerror(errno));
@@ -95,7 +57,7 @@ BEHAVIOUR(text_busy)
 	MUST(unlink("program"));
 	turn_give(turns.to_child);
 	wait_child(pid);
-	/* The other way round: open for writing, so it cannot run. */
+	/* A program that is open for writing cannot run. */
 	copy_self("program");
 	fd = open("program", O_WRONLY);
 	EXPECT_ERRNO(execl("./program", "program", NULL), ETXTBSY);
@@ -111,7 +73,7 @@ static void crash(void *arg)
 	(void)arg;
 	setrlimit(RLIMIT_CORE, &limit);
 	prctl(PR_SET_DUMPABLE, 1);
-	/* Shared file mappings are left out unless asked for. */
+	/* By default, core dumps do not contain shared file mappings. */
 	fd = open("/proc/self/coredump_filter", O_WRONLY);
 	if (fd >= 0) {
 		MUST(write(fd, "0xff", 4));
@@ -121,8 +83,8 @@ static void crash(void *arg)
 	raise(SIGQUIT);
 }
 
-/* The kernel reads the mapping itself; and the dump goes onto the mount. */
-BEHAVIOUR(core_dump)
+/* The kernel reads the mapping, and writes the dump to the mount. */
+BEHAVIOUR(core_dump_contains_mapped_pages)
 {
 	char old[256] = "", path[600];
 	unsigned char *core, *want;
@@ -141,7 +103,7 @@ BEHAVIOUR(core_dump)
 	close(make_file("f", 1, 2 * HUGE));
 	pid = start_child(crash, NULL);
 	MUST(waitpid(pid, &status, 0));
-	EXPECT(pwrite(fd, old, (size_t)n, 0) == n, "core_pattern is not what it was");
+	EXPECT(pwrite(fd, old, (size_t)n, 0) == n, "core_pattern cannot be restored");
 	EXPECT(WIFSIGNALED(status), "the child ended with status %#x", status);
 	if (!WCOREDUMP(status) || stat("core", &st))
 		skip("this kernel wrote no core dump");
@@ -150,53 +112,45 @@ BEHAVIOUR(core_dump)
 	want = buffer(SMALL);
 	pattern(want, 1, 0, SMALL);
 	EXPECT(memmem(core, (size_t)st.st_size, want, SMALL),
-	       "what the file held is not in the core dump of %lld bytes", (long long)st.st_size);
+	       "the file's content is not in the core dump of %lld bytes", (long long)st.st_size);
 	pattern(want, 2, HUGE + SMALL, SMALL);
 	EXPECT(memmem(core, (size_t)st.st_size, want, SMALL),
-	       "what was stored is not in the core dump of %lld bytes", (long long)st.st_size);
+	       "the stored bytes are not in the core dump of %lld bytes", (long long)st.st_size);
 }
 
-/* A file of which nothing is cached. */
-static int make_cold(const char *name)
+/* swapon reads the first page before it finds that the file cannot be a swap file. */
+BEHAVIOUR(failed_swapon_leaves_no_page_behind)
 {
-	int fd = make_file(name, 1, HUGE + SMALL);
-
-	MUST(fsync(fd));
-	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
-	return fd;
-}
-
-/* Parts of the kernel that look for a page by themselves leave none of their own here. */
-BEHAVIOUR(pages_for_the_kernel)
-{
-	int fd = make_cold("f"), i;
+	int fd = make_cold_file("f", 1, HUGE + SMALL), i;
 
 	for (i = 0; i < 3; i++)
-		EXPECT(swapon("f", 0), "swapon on a file here");
-	read_pattern("after swapon", fd, 1, 0, HUGE + SMALL);
-	/* In the cache it has what swapon looks for, or not. */
-	EXPECT(swapon("f", 0), "swapon on a file here");
+		EXPECT(swapon("f", 0), "swapon succeeded");
+	read_pattern("read after swapon", fd, 1, 0, HUGE + SMALL);
+	/* The first page is cached now. */
+	EXPECT(swapon("f", 0), "swapon succeeded");
 	write_pattern(fd, 2, 0, SMALL);
 	MUST(fsync(fd));
-	expect_lower("after swapon", "f", 2, 0, SMALL);
+	expect_lower("lower file after swapon", "f", 2, 0, SMALL);
 	close(fd);
 }
 
-BEHAVIOUR(build_id)
+/* The kernel reads the first page of a mapped file to find a build id. */
+BEHAVIOUR(query_of_a_build_id_leaves_no_page_behind)
 {
 	unsigned char id[20], *map;
 	struct map_query query = { .size = sizeof(query), .build_id_size = sizeof(id) };
-	int fd = make_cold("f"), maps = open_file("/proc/self/maps", O_RDONLY), ret;
+	int fd = make_cold_file("f", 1, HUGE + SMALL),
+	    maps = open_file("/proc/self/maps", O_RDONLY), ret;
 
 	map = map_file(fd, 0, HUGE, PROT_READ | PROT_EXEC, MAP_PRIVATE);
 	query.address = (uintptr_t)map;
 	query.build_id_at = (uintptr_t)id;
 	ret = ioctl(maps, MAP_QUERY, &query);
 	if (ret && errno == ENOTTY)
-		skip("this kernel tells no build ids");
-	EXPECT(ret || !query.build_id_size, "a file of no program has a build id");
-	read_pattern("after its build id", fd, 1, 0, HUGE + SMALL);
-	EXPECT(map[HUGE - 1] == pattern_byte(1, HUGE - 1), "the mapping is not what was written");
+		skip("this kernel has no PROCMAP_QUERY");
+	EXPECT(ret || !query.build_id_size, "a file that is no program has a build id");
+	read_pattern("read after the query", fd, 1, 0, HUGE + SMALL);
+	EXPECT(map[HUGE - 1] == pattern_byte(1, HUGE - 1), "the mapping has wrong content");
 	MUST(munmap(map, HUGE));
 	close(maps);
 	close(fd);
@@ -207,8 +161,8 @@ int main(int argc, char **argv)
 	int in, out;
 	char c;
 
-	if (argc == 2 && !strcmp(argv[1], "--answer"))
-		return 42;
+	if (is_copy(argc, argv))
+		return ANSWER;
 	if (argc == 3 && !strcmp(argv[1], "--wait")) {
 		if (sscanf(argv[2], "%d,%d", &in, &out) != 2)
 			return 2;
