@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * mmap, read and write of the same file agree, at every byte, at every moment, in
- * all processes. A cache with a second copy anywhere fails here.
+ * Mappings, read(2), write(2) and direct I/O of the same file agree at every byte, at every
+ * moment and in all processes: there is only one copy of each page.
  *
  * vm: page=2M,4K,auto lower=ext4,xfs,tmpfs timeout=240
  */
 #include "common.h"
 
-/* Around the borders of pages and blocks, at odd offsets, of odd lengths. */
+/* Across page and block boundaries, with odd offsets and lengths. */
 static const struct {
 	uint64_t off;
 	size_t len;
-} spots[] = {
+} ranges[] = {
 	{ 0, 1 },
 	{ 1, 7 },
 	{ SMALL - 3, 6 },
@@ -25,59 +25,58 @@ static const struct {
 	{ 4 * HUGE - 9, 9 },
 };
 
-BEHAVIOUR(read_sees_store)
+BEHAVIOUR(read_returns_what_was_stored)
 {
 	int fd = make_file("f", 1, 4 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
 	unsigned int i;
 
-	for (i = 0; i < COUNT(spots); i++) {
-		pattern(map + spots[i].off, 100 + i, spots[i].off, spots[i].len);
-		read_pattern("read after a store", fd, 100 + i, spots[i].off, spots[i].len);
+	for (i = 0; i < COUNT(ranges); i++) {
+		pattern(map + ranges[i].off, 100 + i, ranges[i].off, ranges[i].len);
+		read_pattern("read after a store", fd, 100 + i, ranges[i].off, ranges[i].len);
 	}
 }
 
-BEHAVIOUR(load_sees_write)
+BEHAVIOUR(load_returns_what_was_written)
 {
 	int fd = make_file("f", 2, 4 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
 	unsigned int i;
 
-	for (i = 0; i < COUNT(spots); i++) {
-		write_pattern(fd, 200 + i, spots[i].off, spots[i].len);
-		expect_pattern("load after a write", map + spots[i].off, 200 + i, spots[i].off,
-			       spots[i].len);
+	for (i = 0; i < COUNT(ranges); i++) {
+		write_pattern(fd, 200 + i, ranges[i].off, ranges[i].len);
+		expect_pattern("load after a write", map + ranges[i].off, 200 + i, ranges[i].off,
+			       ranges[i].len);
 	}
 }
 
-/* Nothing cached before: a write of a part of a block must keep the rest of it. */
-BEHAVIOUR(partial_write_keeps_rest)
+/* No page is cached before the write. */
+BEHAVIOUR(partial_write_keeps_the_rest_of_the_block)
 {
 	unsigned int i;
 
-	for (i = 0; i < COUNT(spots); i++) {
-		int fd = make_file("f", 3, 4 * HUGE + 99);
+	for (i = 0; i < COUNT(ranges); i++) {
+		int fd = make_cold_file("f", 3, 4 * HUGE + 99);
 		unsigned char *map;
-		uint64_t end = spots[i].off + spots[i].len;
+		uint64_t end = ranges[i].off + ranges[i].len;
 
-		MUST(fsync(fd));
-		MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
-		write_pattern(fd, 300 + i, spots[i].off, spots[i].len);
-		read_pattern("before a partial write", fd, 3, 0, spots[i].off);
-		read_pattern("in a partial write", fd, 300 + i, spots[i].off, spots[i].len);
-		read_pattern("behind a partial write", fd, 3, end, 4 * HUGE + 99 - end);
+		write_pattern(fd, 300 + i, ranges[i].off, ranges[i].len);
+		read_pattern("read before a partial write", fd, 3, 0, ranges[i].off);
+		read_pattern("read of a partial write", fd, 300 + i, ranges[i].off, ranges[i].len);
+		read_pattern("read behind a partial write", fd, 3, end, 4 * HUGE + 99 - end);
 		MUST(fsync(fd));
 		map = map_shared(fd, 0, 4 * HUGE + 99);
-		expect_pattern("before it, mapped", map, 3, 0, spots[i].off);
-		expect_pattern("in it, mapped", map + spots[i].off, 300 + i, spots[i].off,
-			       spots[i].len);
-		expect_pattern("behind it, mapped", map + end, 3, end, 4 * HUGE + 99 - end);
+		expect_pattern("load before a partial write", map, 3, 0, ranges[i].off);
+		expect_pattern("load of a partial write", map + ranges[i].off, 300 + i,
+			       ranges[i].off, ranges[i].len);
+		expect_pattern("load behind a partial write", map + end, 3, end,
+			       4 * HUGE + 99 - end);
 		MUST(munmap(map, 4 * HUGE + 99));
 		close(fd);
 	}
 }
 
-BEHAVIOUR(direct_io_agrees)
+BEHAVIOUR(direct_io_agrees_with_mappings_and_buffered_io)
 {
 	int fd = make_file("f", 4, 4 * HUGE), direct;
 	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
@@ -88,29 +87,28 @@ BEHAVIOUR(direct_io_agrees)
 	if (direct < 0)
 		skip("no direct I/O here");
 	for (off = 0; off + HUGE / 2 <= 4 * HUGE; off += HUGE / 2 + SMALL) {
-		/* what was stored is read directly, without any sync */
+		/* A direct read returns stores that no sync has written back. */
 		pattern(map + off, 40, off, 3 * SMALL);
 		read_pattern("direct read after a store", direct, 40, off, 3 * SMALL);
 		read_pattern("direct read beside a store", direct, 4, off + 3 * SMALL, SMALL);
-		/* what was written directly shows in the mapping and to read */
+		/* A direct write is visible to loads and to read(2). */
 		pattern(buf, 41, off + SMALL, SMALL);
 		MUST(pwrite(direct, buf, SMALL, (off_t)(off + SMALL)));
 		expect_pattern("load after a direct write", map + off + SMALL, 41, off + SMALL,
 			       SMALL);
 		read_pattern("read after a direct write", fd, 41, off + SMALL, SMALL);
-		/* and the stores on both sides of it are still there */
+		/* It keeps the stores on both sides of it. */
 		expect_pattern("load before a direct write", map + off, 40, off, SMALL);
 		expect_pattern("load behind a direct write", map + off + 2 * SMALL, 40,
 			       off + 2 * SMALL, SMALL);
-		/* write(2), then a direct read */
+		/* A direct read returns what write(2) wrote. */
 		write_pattern(fd, 42, off + 100, 5000);
 		MUST(pread(direct, buf, 3 * SMALL, (off_t)off));
 		expect_pattern("direct read after a write", buf + 100, 42, off + 100, 5000);
 	}
 }
 
-/* A direct write that fails or is refused must leave what was cached. */
-BEHAVIOUR(refused_direct_write)
+BEHAVIOUR(failed_direct_write_keeps_cached_stores)
 {
 	int fd = make_file("f", 5, HUGE), direct;
 	unsigned char *map = map_shared(fd, 0, HUGE);
@@ -121,8 +119,8 @@ BEHAVIOUR(refused_direct_write)
 		skip("no direct I/O here");
 	pattern(map, 50, 0, HUGE);
 	EXPECT_ERRNO(pwrite(direct, bad, SMALL, 0), EFAULT);
-	expect_pattern("load after a refused direct write", map, 50, 0, HUGE);
-	read_pattern("read after a refused direct write", fd, 50, 0, HUGE);
+	expect_pattern("load after a failed direct write", map, 50, 0, HUGE);
+	read_pattern("read after a failed direct write", fd, 50, 0, HUGE);
 }
 
 struct pair {
@@ -139,16 +137,16 @@ static void second_process(void *arg)
 	unsigned int i;
 
 	for (round = 0; round < pair->rounds; round++) {
-		for (i = 0; i < COUNT(spots); i++) {
-			uint64_t off = spots[i].off;
-			size_t len = spots[i].len;
+		for (i = 0; i < COUNT(ranges); i++) {
+			uint64_t off = ranges[i].off;
+			size_t len = ranges[i].len;
 
 			turn_take(pair->turns.to_child);
 			if (round % 2)
-				read_pattern("read of the other's store", fd, round * 100 + i, off,
-					     len);
+				read_pattern("read of the other process's store", fd,
+					     round * 100 + i, off, len);
 			else
-				expect_pattern("load of the other's store", map + off,
+				expect_pattern("load of the other process's store", map + off,
 					       round * 100 + i, off, len);
 			pattern(map + off, round * 100 + 50 + i, off, len);
 			turn_give(pair->turns.to_parent);
@@ -156,8 +154,8 @@ static void second_process(void *arg)
 	}
 }
 
-/* Each has opened and mapped the file for itself. */
-BEHAVIOUR(two_processes)
+/* Each process opens and maps the file for itself. */
+BEHAVIOUR(two_processes_see_each_others_stores_and_writes)
 {
 	struct pair pair = { .rounds = 8 };
 	int fd = make_file("f", 6, 4 * HUGE);
@@ -170,17 +168,17 @@ BEHAVIOUR(two_processes)
 	pid = start_child(second_process, &pair);
 	map = map_shared(fd, 0, 4 * HUGE);
 	for (round = 0; round < pair.rounds; round++) {
-		for (i = 0; i < COUNT(spots); i++) {
-			uint64_t off = spots[i].off;
+		for (i = 0; i < COUNT(ranges); i++) {
+			uint64_t off = ranges[i].off;
 
 			if (round % 3)
-				pattern(map + off, round * 100 + i, off, spots[i].len);
+				pattern(map + off, round * 100 + i, off, ranges[i].len);
 			else
-				write_pattern(fd, round * 100 + i, off, spots[i].len);
+				write_pattern(fd, round * 100 + i, off, ranges[i].len);
 			turn_give(pair.turns.to_child);
 			turn_take(pair.turns.to_parent);
-			expect_pattern("load of the answer", map + off, round * 100 + 50 + i, off,
-				       spots[i].len);
+			expect_pattern("load of the child's store", map + off, round * 100 + 50 + i,
+				       off, ranges[i].len);
 		}
 	}
 	wait_child(pid);
@@ -192,12 +190,12 @@ static void forked_load(void *arg)
 
 	expect_pattern("load by the child", map, 70, 0, HUGE + SMALL);
 	pattern(map + HUGE, 71, HUGE, SMALL);
-	/* touched by nobody before the fork */
+	/* Not accessed before the fork. */
 	expect_pattern("first load by the child", map + 2 * HUGE, 7, 2 * HUGE, HUGE);
 	pattern(map + 3 * HUGE + 5, 72, 3 * HUGE + 5, 3000);
 }
 
-BEHAVIOUR(fork_shared)
+BEHAVIOUR(fork_shares_a_shared_mapping)
 {
 	int fd = make_file("f", 7, 4 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
@@ -214,11 +212,11 @@ static void private_child(void *arg)
 
 	expect_pattern("private load by the child", map, 80, 0, SMALL);
 	pattern(map, 81, 0, 2 * SMALL);
-	expect_pattern("child's own bytes", map, 81, 0, 2 * SMALL);
+	expect_pattern("load of the child's own stores", map, 81, 0, 2 * SMALL);
 }
 
-/* Stores stay in the process; the rest follows the file until it is copied. */
-BEHAVIOUR(private_mapping)
+/* A page follows the file until the process stores to it. */
+BEHAVIOUR(stores_to_a_private_mapping_stay_in_the_process)
 {
 	int fd = make_file("f", 8, 2 * HUGE + 1000);
 	unsigned char *map = map_file(fd, 0, 2 * HUGE + 1000, PROT_READ | PROT_WRITE, MAP_PRIVATE);
@@ -227,32 +225,31 @@ BEHAVIOUR(private_mapping)
 	expect_pattern("private load", map, 8, 0, 2 * HUGE + 1000);
 	pattern(map, 80, 0, SMALL);
 	pattern(map + HUGE + 77, 80, HUGE + 77, 2 * SMALL);
-	read_pattern("the file after private stores", fd, 8, 0, 2 * HUGE + 1000);
+	read_pattern("read after private stores", fd, 8, 0, 2 * HUGE + 1000);
 	expect_pattern("shared load after private stores", shared, 8, 0, 2 * HUGE + 1000);
-	expect_pattern("private bytes", map, 80, 0, SMALL);
-	expect_pattern("beside private bytes", map + SMALL, 8, SMALL, HUGE - SMALL);
+	expect_pattern("load of private stores", map, 80, 0, SMALL);
+	expect_pattern("load beside private stores", map + SMALL, 8, SMALL, HUGE - SMALL);
 	in_child(private_child, map);
-	expect_pattern("private bytes after the child", map, 80, 0, SMALL);
-	expect_pattern("behind them", map + SMALL, 8, SMALL, HUGE - SMALL);
-	/* A shared store of another process reaches what has not been copied. */
+	expect_pattern("load of private stores after the child's", map, 80, 0, SMALL);
+	expect_pattern("load behind them", map + SMALL, 8, SMALL, HUGE - SMALL);
+	/* A store to the shared mapping is visible in pages that were not copied. */
 	pattern(shared + HUGE / 2, 82, HUGE / 2, SMALL);
 	expect_pattern("private load of a page not copied", map + HUGE / 2, 82, HUGE / 2, SMALL);
-	/* Dropped, the private pages are the file's again. */
+	/* MADV_DONTNEED drops the private copies. */
 	MUST(madvise(map, SMALL, MADV_DONTNEED));
 	expect_pattern("private load after MADV_DONTNEED", map, 8, 0, SMALL);
 	MUST(fsync(fd));
-	expect_lower("the file below after private stores", "f", 8, 0, HUGE / 2);
+	expect_lower("lower file after private stores", "f", 8, 0, HUGE / 2);
 }
 
-/* Two mappings of one range, at addresses that do and do not allow 2 MB pages. */
-BEHAVIOUR(aliases)
+/* The address of the second mapping does not allow huge pages. */
+BEHAVIOUR(mappings_of_one_range_agree_whatever_their_alignment)
 {
 	int fd = make_file("f", 9, 3 * HUGE);
 	unsigned char *a = map_shared(fd, 0, 3 * HUGE), *b, *c;
-	unsigned char *place = map_file(-1, 0, 8 * HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS);
+	unsigned char *place = reserve_aligned(8 * HUGE);
 	uint64_t off;
 
-	place = (unsigned char *)(((uintptr_t)place + HUGE - 1) / HUGE * HUGE);
 	b = mmap(place + SMALL, 3 * HUGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
 	EXPECT(b == place + SMALL, "mmap at a fixed address: %s", strerror(errno));
 	c = map_shared(fd, SMALL, 2 * HUGE);
@@ -267,8 +264,8 @@ BEHAVIOUR(aliases)
 	}
 }
 
-/* The block is clean, dirty, being written, evicted: the answer is the same. */
-BEHAVIOUR(agree_after_sync)
+/* Whether the block is clean, dirty, under write-back or evicted. */
+BEHAVIOUR(all_accesses_agree_before_and_after_syncs)
 {
 	int fd = make_file("f", 10, 3 * HUGE + 10);
 	unsigned char *map = map_shared(fd, 0, 3 * HUGE + 10);
@@ -279,21 +276,20 @@ BEHAVIOUR(agree_after_sync)
 
 		pattern(map + off, 1000 + round, off, 999);
 		MUST(msync(map, 3 * HUGE + 10, MS_SYNC));
-		expect_lower("below after msync", "f", 1000 + round, off, 999);
+		expect_lower("lower file after msync", "f", 1000 + round, off, 999);
 		expect_pattern("load after msync", map + off, 1000 + round, off, 999);
-		/* Write-protected by the sync: this store must be noticed anew. */
+		/* The sync has write-protected the page: this store must be tracked again. */
 		pattern(map + off, 2000 + round, off, 999);
 		read_pattern("read after a second store", fd, 2000 + round, off, 999);
 		if (round % 2)
 			drop_from_cache(fd, map, 3 * HUGE + 10);
 		MUST(round % 3 ? fsync(fd) : fdatasync(fd));
-		expect_lower("below after the second sync", "f", 2000 + round, off, 999);
+		expect_lower("lower file after the second sync", "f", 2000 + round, off, 999);
 		MUST(madvise(map, 3 * HUGE, MADV_DONTNEED));
 		expect_pattern("load after MADV_DONTNEED", map + off, 2000 + round, off, 999);
 	}
 }
 
-/* A process that is killed loses no store of its own. */
 static void killed_child(void *arg)
 {
 	int fd = open_file("f", O_RDWR);
@@ -304,7 +300,7 @@ static void killed_child(void *arg)
 	raise(SIGKILL);
 }
 
-BEHAVIOUR(killed_process)
+BEHAVIOUR(killed_process_loses_no_store)
 {
 	int fd = make_file("f", 11, 2 * HUGE + 5), status;
 	pid_t pid = start_child(killed_child, NULL);
@@ -314,11 +310,10 @@ BEHAVIOUR(killed_process)
 	       status);
 	read_pattern("read after the writer was killed", fd, 110, 0, 2 * HUGE + 5);
 	MUST(fsync(fd));
-	expect_lower("below after the writer was killed", "f", 110, 0, 2 * HUGE + 5);
+	expect_lower("lower file after the writer was killed", "f", 110, 0, 2 * HUGE + 5);
 }
 
-/* Open files come and go; what was stored stays. */
-BEHAVIOUR(closed_and_unmapped)
+BEHAVIOUR(stores_outlive_the_descriptor_and_the_mapping)
 {
 	int fd = make_file("f", 12, HUGE + 3);
 	unsigned char *map = map_shared(fd, 0, HUGE + 3);
@@ -329,24 +324,22 @@ BEHAVIOUR(closed_and_unmapped)
 	fd = open_file("f", O_RDONLY);
 	read_pattern("read by a later opener", fd, 120, 0, HUGE + 3);
 	sync();
-	expect_lower("below after sync(2)", "f", 120, 0, HUGE + 3);
+	expect_lower("lower file after sync(2)", "f", 120, 0, HUGE + 3);
 }
 
-/* Appends of several processes come one after the other, and none is lost. */
 static void appender(void *arg)
 {
 	int fd = open_file("log", O_WRONLY | O_APPEND), i;
 	char record[128];
-	char who = *(char *)arg;
 
-	memset(record, who, sizeof(record));
+	memset(record, *(char *)arg, sizeof(record));
 	record[127] = '\n';
 	for (i = 0; i < 1000; i++)
 		EXPECT(write(fd, record, sizeof(record)) == sizeof(record), "append: %s",
 		       strerror(errno));
 }
 
-BEHAVIOUR(append_by_many)
+BEHAVIOUR(concurrent_appends_are_atomic)
 {
 	char names[4] = "abcd", record[128];
 	unsigned int count[4] = { 0 }, i, j;
@@ -364,7 +357,7 @@ BEHAVIOUR(append_by_many)
 	for (i = 0; i < 4000; i++) {
 		MUST(pread(fd, record, sizeof(record), (off_t)(i * sizeof(record))));
 		for (j = 0; j < 127; j++)
-			EXPECT(record[j] == record[0], "record %u is mixed", i);
+			EXPECT(record[j] == record[0], "record %u is a mixture of two", i);
 		EXPECT(record[0] >= 'a' && record[0] <= 'd' && record[127] == '\n',
 		       "record %u is damaged", i);
 		count[record[0] - 'a']++;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Linux splits a huge folio that it is told is cold in part, and drops one that is clean,
- * when nobody has it but its page cache and who asks: it counts references. Here they are
- * made as many as it could take for that, by pages in pipes and by mappings of 4 KB.
+ * Linux never splits or frees a huge folio of the pool, whatever its reference count.
+ *
+ * Linux splits a huge folio for MADV_COLD on a part of it, and frees a clean one for
+ * drop_caches, if the folio has exactly the references of its page cache (512 for 2 MB) and
+ * of the caller. Any user can make a number of references near that one, by pages in pipes
+ * and by mappings of 4 KB. The pool's own reference must keep the sum different.
  *
  * vm: page=auto lower=ext4 pool=64M timeout=180
  */
@@ -14,7 +17,7 @@
 #define MADV_COLD 20
 #endif
 
-#define PIPE_PAGES 256u /* what anybody may have in a pipe of 1 MB */
+#define PIPE_PAGES 256u /* of a pipe of 1 MB, the limit for ordinary users */
 #define AROUND 12
 
 static int pipes[3][2];
@@ -30,8 +33,8 @@ static void make_pipes(void)
 	}
 }
 
-/* @n references, a page each. */
-static void hold(unsigned char *map, unsigned int n)
+/* Takes @n references to the folio, each by a page in a pipe. */
+static void take_references(unsigned char *map, unsigned int n)
 {
 	unsigned int i;
 
@@ -43,7 +46,7 @@ static void hold(unsigned char *map, unsigned int n)
 	}
 }
 
-static void let_go(unsigned int n)
+static void drop_references(unsigned int n)
 {
 	static unsigned char page[SMALL];
 	unsigned int i;
@@ -53,7 +56,7 @@ static void let_go(unsigned int n)
 		       strerror(errno));
 }
 
-BEHAVIOUR(cold_in_part)
+BEHAVIOUR(partial_madv_cold_does_not_split_a_huge_folio)
 {
 	int fd = make_file("f", 1, 2 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 2 * HUGE);
@@ -61,42 +64,36 @@ BEHAVIOUR(cold_in_part)
 
 	make_pipes();
 	for (n = 512 - AROUND; n < 512 + AROUND; n++) {
-		expect_pattern("what is mapped", map, 1, 0, HUGE);
-		hold(map, n);
+		expect_pattern("load before MADV_COLD", map, 1, 0, HUGE);
+		take_references(map, n);
 		EXPECT(!madvise(map, SMALL, MADV_COLD) || errno == EINVAL, "madvise: %s",
 		       strerror(errno));
-		expect_pattern("what was held", map, 1, 0, HUGE);
-		let_go(n);
+		expect_pattern("load after MADV_COLD", map, 1, 0, HUGE);
+		drop_references(n);
 	}
 	pattern(map, 2, 0, HUGE);
 	EXPECT(!msync(map, HUGE, MS_SYNC), "msync: %s", strerror(errno));
-	read_pattern("what was stored", fd, 2, 0, HUGE);
+	read_pattern("read after msync", fd, 2, 0, HUGE);
 }
 
-/* Mapped by @n PTEs, at addresses where no PMD fits. */
-BEHAVIOUR(dropped)
+/* The folio is mapped by @n PTEs, at an address that does not allow a PMD entry. */
+BEHAVIOUR(drop_caches_does_not_free_a_mapped_huge_folio)
 {
-	int fd = make_file("g", 3, 2 * HUGE), drop = open("/proc/sys/vm/drop_caches", O_WRONLY);
+	int fd = make_file("g", 3, 2 * HUGE);
 	unsigned int n, i;
 
-	EXPECT(drop >= 0, "drop_caches: %s", strerror(errno));
 	for (n = 512 - AROUND; n < 512; n++) {
-		unsigned char *at =
-			mmap(NULL, 2 * HUGE + SMALL, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		unsigned char *map =
-			(unsigned char *)(((uintptr_t)at + HUGE - 1) & ~(HUGE - 1ul)) + SMALL;
+		unsigned char *map = reserve_aligned(HUGE + SMALL) + SMALL;
 
-		EXPECT(at != MAP_FAILED, "mmap: %s", strerror(errno));
 		map = mmap(map, n * SMALL, PROT_READ, MAP_SHARED | MAP_FIXED, fd,
 			   (512 - n) * SMALL);
 		EXPECT(map != MAP_FAILED, "mmap of the file: %s", strerror(errno));
 		for (i = 0; i < n; i++)
 			(void)*(volatile unsigned char *)(map + i * SMALL);
-		EXPECT(write(drop, "1", 1) == 1, "drop_caches: %s", strerror(errno));
-		expect_pattern("what is mapped", map, 3, (512 - n) * SMALL, n * SMALL);
-		EXPECT(!munmap(at, 2 * HUGE + SMALL), "munmap: %s", strerror(errno));
+		drop_caches("1");
+		expect_pattern("load after drop_caches", map, 3, (512 - n) * SMALL, n * SMALL);
+		EXPECT(!munmap(map, n * SMALL), "munmap: %s", strerror(errno));
 	}
-	close(drop);
 }
 
 RUN_BEHAVIOURS

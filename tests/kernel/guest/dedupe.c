@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Who removes duplicates has the files open for reading only: what has become read-only
- * below since is not written.
+ * FIDEDUPERANGE does not write to a lower file system that has become read-only since the
+ * files were opened. (It needs only descriptors for reading.)
  *
  * vm: lower=none page=auto modules=xfs programs=mkfs.xfs timeout=120
  */
-#include "common.h"
 #include "mounts.h"
 
 #include <linux/fs.h>
@@ -13,7 +12,7 @@
 
 #define SAME (16 * SMALL)
 
-/* What became of the request to have the blocks of @from at @to. */
+/* Returns the status of the request to share the blocks of @from with @to. */
 static int dedupe(int from, int to)
 {
 	char buf[sizeof(struct file_dedupe_range) + sizeof(struct file_dedupe_range_info)]
@@ -27,18 +26,14 @@ static int dedupe(int from, int to)
 	return range->info[0].status;
 }
 
-BEHAVIOUR(read_only_below)
+BEHAVIOUR(dedupe_fails_with_erofs_on_a_read_only_lower_fs)
 {
-	const char *dev = getenv("DEV");
-	char command[1400];
+	const char *dev;
 	int from, to, refused, done;
 
 	make_mount_dirs();
-	if (!dev)
-		skip("DEV is not set");
-	snprintf(command, sizeof(command), "mkfs.xfs -q -f %s >/dev/null 2>&1", dev);
-	if (system(command))
-		skip("mkfs.xfs does not work");
+	dev = require_device();
+	make_file_system("mkfs.xfs -q -f %s", dev);
 	MUST(mount(dev, source_dir, "xfs", 0, NULL));
 	MUST(chdir(source_dir));
 	close(make_file("from", 1, SAME));
@@ -57,8 +52,9 @@ BEHAVIOUR(read_only_below)
 	MUST(chdir(work_dir));
 	MUST(umount(mount_point));
 	MUST(umount(source_dir));
-	EXPECT(refused == -EROFS, "on what is read-only: %d, expected EROFS", refused);
-	EXPECT(done == FILE_DEDUPE_RANGE_SAME || done == -EOPNOTSUPP, "afterwards: %d", done);
+	EXPECT(refused == -EROFS, "status %d while read-only, expected -EROFS", refused);
+	EXPECT(done == FILE_DEDUPE_RANGE_SAME || done == -EOPNOTSUPP,
+	       "status %d when writable again", done);
 }
 
 RUN_BEHAVIOURS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * A device that becomes larger while it is mounted, as volumes and virtual disks do.
+ * A remount makes the file of a mounted block device as long as the device has become.
  *
  * vm: lower=none modules=loop timeout=120
  */
@@ -11,7 +11,7 @@
 
 static char mount_point[600], device[64], disk[700];
 
-/* A device over a file, which goes when nobody uses it any more. */
+/* A loop device over @file; it detaches itself after its last use. */
 static int make_loop(int file)
 {
 	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC), nr, fd;
@@ -40,7 +40,7 @@ static off_t size_of(int fd)
 	return st.st_size;
 }
 
-static void check_growth(const char *options, size_t old, size_t size)
+static void check_device_that_grows(const char *options, size_t old, size_t size)
 {
 	int file = make_file("file", 1, old), loop, fd;
 	unsigned char *map;
@@ -49,49 +49,51 @@ static void check_growth(const char *options, size_t old, size_t size)
 	loop = make_loop(file);
 	EXPECT(!mount(device, mount_point, "hugemap", 0, options), "mount: %s", strerror(errno));
 	fd = open_file(disk, O_RDWR);
-	EXPECT(size_of(fd) == (off_t)old, "its size is %lld", (long long)size_of(fd));
+	EXPECT(size_of(fd) == (off_t)old, "the size is %lld, expected %zu", (long long)size_of(fd),
+	       old);
 	map = map_shared(fd, 0, old);
 	pattern(map, 2, 0, old);
-	/* What comes with it is data: nothing of it is zero, or the old end's. */
+	/* The new part of the device contains data; it must show neither zeros nor old bytes. */
 	write_pattern(file, 1, old, size - old);
 	MUST(fsync(file));
 	MUST(ioctl(loop, LOOP_SET_CAPACITY, 0));
 	EXPECT(!mount(NULL, mount_point, NULL, MS_REMOUNT, ""), "remount: %s", strerror(errno));
-	EXPECT(size_of(fd) == (off_t)size, "its size is %lld, expected %zu", (long long)size_of(fd),
+	EXPECT(size_of(fd) == (off_t)size, "the size is %lld, expected %zu", (long long)size_of(fd),
 	       size);
-	read_pattern("read of what was there", fd, 2, 0, old);
-	read_pattern("read of what has come", fd, 1, old, size - old);
+	read_pattern("read of the old part", fd, 2, 0, old);
+	read_pattern("read of the new part", fd, 1, old, size - old);
 	expect_pattern("load by the old mapping", map, 2, 0, old);
 	MUST(munmap(map, old));
 	map = map_shared(fd, 0, size);
-	expect_pattern("load of what has come", map + old, 1, old, size - old);
+	expect_pattern("load of the new part", map + old, 1, old, size - old);
 	pattern(map + old - 5, 3, old - 5, size - old + 5);
 	MUST(msync(map, size, MS_SYNC));
 	MUST(munmap(map, size));
-	/* Smaller: that is not followed, and what is still there stays. */
+	/* A device that shrinks does not shorten the file; the bytes that remain are kept. */
 	MUST(ftruncate(file, (off_t)old));
 	MUST(ioctl(loop, LOOP_SET_CAPACITY, 0));
 	EXPECT(!mount(NULL, mount_point, NULL, MS_REMOUNT, ""), "remount: %s", strerror(errno));
-	EXPECT(size_of(fd) == (off_t)size, "its size is %lld", (long long)size_of(fd));
+	EXPECT(size_of(fd) == (off_t)size, "the size is %lld after the device shrank, expected %zu",
+	       (long long)size_of(fd), size);
 	close(fd);
 	MUST(umount(mount_point));
 	MUST(rmdir(mount_point));
 	close(loop);
-	read_pattern("the file below", file, 2, 0, old - 5);
-	read_pattern("the file below", file, 3, old - 5, 5);
+	read_pattern("read of the device", file, 2, 0, old - 5);
+	read_pattern("read of the device", file, 3, old - 5, 5);
 	close(file);
 }
 
-BEHAVIOUR(growth)
+BEHAVIOUR(remount_follows_a_device_that_grows)
 {
 	static const char *const pages[] = { "pool=32M,page=2M", "pool=32M,page=4K" };
 	unsigned int i;
 
 	require_hugemap();
 	for (i = 0; i < COUNT(pages); i++) {
-		check_growth(pages[i], 3 * HUGE + 7 * SMALL, 9 * HUGE + SMALL);
-		check_growth(pages[i], 2 * HUGE, 2 * HUGE + 3 * SMALL);
-		check_growth(pages[i], 100 * SMALL, 4 * HUGE);
+		check_device_that_grows(pages[i], 3 * HUGE + 7 * SMALL, 9 * HUGE + SMALL);
+		check_device_that_grows(pages[i], 2 * HUGE, 2 * HUGE + 3 * SMALL);
+		check_device_that_grows(pages[i], 100 * SMALL, 4 * HUGE);
 	}
 }
 

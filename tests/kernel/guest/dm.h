@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Device-mapper devices for tests: as much of dmsetup as they need.
+ * Device-mapper devices for tests, by the ioctls that dmsetup(8) uses.
  */
 #ifndef TESTS_KERNEL_DM_H
 #define TESTS_KERNEL_DM_H
@@ -52,7 +52,7 @@ static inline void dm_suspend(const char *name, bool suspend)
 {
 	struct dm_request *r = dm_request(name);
 
-	/* Not to freeze and flush the file system above: its device may be failing. */
+	/* Do not freeze and flush the file system on the device: the device may be failing. */
 	r->head.flags = suspend ? DM_SUSPEND_FLAG | DM_SKIP_LOCKFS_FLAG | DM_NOFLUSH_FLAG : 0;
 	EXPECT(!ioctl(dm_control(), DM_DEV_SUSPEND, r), "dm: %s %s: %s",
 	       suspend ? "suspend" : "resume", name, strerror(errno));
@@ -90,7 +90,7 @@ static inline void dm_remove(const char *name)
 {
 	unsigned int tries;
 
-	/* Somebody may still have it open for a moment: a probe, or the last I/O's end. */
+	/* A probe, or the completion of the last I/O, may keep it open for a moment. */
 	for (tries = 0; tries < 100; tries++) {
 		if (!ioctl(dm_control(), DM_DEV_REMOVE, dm_request(name)) || errno != EBUSY)
 			break;
@@ -98,7 +98,7 @@ static inline void dm_remove(const char *name)
 	}
 }
 
-/* Makes the device and says where it is. */
+/* Returns the path of the new device. */
 static inline const char *dm_create(const char *name, const struct dm_line *lines, unsigned int n)
 {
 	static char paths[4][64];
@@ -117,7 +117,7 @@ static inline const char *dm_create(const char *name, const struct dm_line *line
 	return path;
 }
 
-/* Another table in its place, while it is in use. */
+/* Replaces the table of a device that is in use. */
 static inline void dm_change(const char *name, const struct dm_line *lines, unsigned int n)
 {
 	dm_load(name, lines, n);
@@ -160,7 +160,7 @@ static inline struct dm_line dm_error(uint64_t start, uint64_t length)
 	return (struct dm_line){ start, length, "error", "" };
 }
 
-/* Always in its bad interval: writes fail, or vanish; reads work. */
+/* The target is always in its failing interval: writes fail or are dropped, reads work. */
 static inline struct dm_line dm_flakey(uint64_t start, uint64_t length, const char *device,
 				       uint64_t at, const char *feature)
 {

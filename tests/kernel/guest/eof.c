@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The end of the file, holes, and a size that changes under a mapping: zeros past
- * the end and never written, SIGBUS beyond the last page, no byte brought back that
- * was cut off, and write-back that leaves the length alone.
+ * The end of the file, holes, and changes of the size under a mapping. Bytes past the end are
+ * zero and are never written, an access beyond the last page raises SIGBUS, truncated bytes
+ * never come back, and write-back does not change the length.
  *
  * vm: page=2M,4K,auto lower=ext4,xfs,tmpfs timeout=240
  */
@@ -12,7 +12,7 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 
-/* Tails within a page, at a page, within a block, at a block. */
+/* Ends within and at the end of a page and a block. */
 static const uint64_t sizes[] = {
 	1,	  4095,	       4096,	     4097,	   12345,    HUGE - 1,	   HUGE,
 	HUGE + 1, HUGE + 4095, HUGE + 12288, 2 * HUGE - 1, 2 * HUGE, 2 * HUGE + 5,
@@ -31,36 +31,34 @@ static void expect_size(const char *name, uint64_t size)
 	EXPECT((uint64_t)st.st_size == size, "%s has %lld bytes, expected %llu", name,
 	       (long long)st.st_size, (unsigned long long)size);
 	MUST(stat(lower_path(name), &lower));
-	EXPECT((uint64_t)lower.st_size == size, "%s has %lld bytes below, expected %llu", name,
-	       (long long)lower.st_size, (unsigned long long)size);
+	EXPECT((uint64_t)lower.st_size == size, "%s has %lld bytes in the lower fs, expected %llu",
+	       name, (long long)lower.st_size, (unsigned long long)size);
 }
 
-BEHAVIOUR(zero_tail)
+BEHAVIOUR(bytes_past_the_end_are_zero_and_never_written)
 {
 	unsigned int i;
 
 	for (i = 0; i < COUNT(sizes); i++) {
 		uint64_t size = sizes[i], mapped = pages_of(size);
-		int fd = make_file("f", 1, size);
+		int fd = make_cold_file("f", 1, size);
 		unsigned char *map;
 
-		MUST(fsync(fd));
-		MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
 		map = map_shared(fd, 0, 3 * HUGE);
-		expect_zero("load past the end, before anything else", map + size, size,
-			    mapped - size);
+		expect_zero("first load past the end", map + size, size, mapped - size);
 		expect_pattern("load", map, 1, 0, size);
-		/* Storing there is allowed, and is nobody's but the mapping's. */
+		/* Stores there are allowed, but belong to the mapping only, not to the file. */
 		memset(map + size, 0xee, mapped - size);
 		map[size - 1] ^= 1;
 		map[size - 1] ^= 1;
 		MUST(msync(map, mapped, MS_SYNC));
 		MUST(fsync(fd));
 		expect_size("f", size);
-		expect_lower("below", "f", 1, 0, size);
+		expect_lower("lower file", "f", 1, 0, size);
 		MUST(ftruncate(fd, 3 * HUGE));
 		expect_pattern("load after growing", map, 1, 0, size);
-		expect_zero("load of what was past the end", map + size, size, 3 * HUGE - size);
+		expect_zero("load of the bytes that were past the end", map + size, size,
+			    3 * HUGE - size);
 		MUST(fsync(fd));
 		expect_size("f", 3 * HUGE);
 		MUST(munmap(map, 3 * HUGE));
@@ -68,8 +66,8 @@ BEHAVIOUR(zero_tail)
 	}
 }
 
-/* Growing by a write leaves zeros between, whatever was stored there. */
-BEHAVIOUR(write_beyond_tail)
+/* Even if a mapping stored to the bytes past the old end. */
+BEHAVIOUR(write_beyond_the_end_leaves_zeros_in_between)
 {
 	unsigned int i;
 
@@ -94,7 +92,7 @@ BEHAVIOUR(write_beyond_tail)
 	}
 }
 
-BEHAVIOUR(bus_beyond)
+BEHAVIOUR(access_beyond_the_last_page_raises_sigbus)
 {
 	unsigned int i;
 
@@ -109,7 +107,7 @@ BEHAVIOUR(bus_beyond)
 		expect_sigbus_of_store(map + 4 * HUGE - 1, "far beyond the last page");
 		EXPECT(!signal_of_load(map + mapped - 1), "SIGBUS within the last page");
 		expect_sigbus_of_load(map + mapped, "beyond the last page, which is present now");
-		/* One page more, and no further. */
+		/* Growth by one page allows access to this page only. */
 		MUST(ftruncate(fd, (off_t)mapped + 1));
 		EXPECT(!signal_of_load(map + mapped), "SIGBUS within the file after it grew");
 		expect_sigbus_of_load(map + mapped + SMALL, "beyond the new last page");
@@ -119,8 +117,8 @@ BEHAVIOUR(bus_beyond)
 	}
 }
 
-/* Present, dirty, huge: once it is cut off it is gone, and does not come back. */
-BEHAVIOUR(truncate_under_mapping)
+/* Whether the truncated pages are mapped, dirty or part of a huge page. */
+BEHAVIOUR(truncated_bytes_are_gone_and_do_not_come_back)
 {
 	unsigned int i;
 
@@ -132,23 +130,23 @@ BEHAVIOUR(truncate_under_mapping)
 
 		pattern(map, 40, 0, 4 * HUGE);
 		MUST(ftruncate(fd, (off_t)size));
-		expect_pattern("load of what is left", map, 40, 0, size);
+		expect_pattern("load of the remaining bytes", map, 40, 0, size);
 		expect_zero("load past the new end", map + size, size, mapped - size);
-		expect_sigbus_of_load(map + mapped, "behind a truncate");
-		expect_sigbus_of_store(map + 4 * HUGE - 1, "behind a truncate");
+		expect_sigbus_of_load(map + mapped, "behind the new end");
+		expect_sigbus_of_store(map + 4 * HUGE - 1, "behind the new end");
 		MUST(fsync(fd));
 		expect_size("f", size);
 		MUST(ftruncate(fd, 4 * HUGE));
 		expect_zero("load after growing again", map + size, size, 4 * HUGE - size);
 		MUST(fsync(fd));
-		expect_pattern("load of what was left", map, 40, 0, size);
-		expect_lower("below", "f", 40, 0, size);
+		expect_pattern("load of the remaining bytes after growing again", map, 40, 0, size);
+		expect_lower("lower file", "f", 40, 0, size);
 		MUST(munmap(map, 4 * HUGE));
 		close(fd);
 	}
 }
 
-BEHAVIOUR(truncate_by_path_and_open)
+BEHAVIOUR(truncate_and_o_trunc_cut_a_mapped_file)
 {
 	int fd = make_file("f", 5, 2 * HUGE), other;
 	unsigned char *map = map_shared(fd, 0, 2 * HUGE);
@@ -161,11 +159,11 @@ BEHAVIOUR(truncate_by_path_and_open)
 	other = open_file("f", O_RDWR | O_TRUNC);
 	expect_sigbus_of_load(map, "behind O_TRUNC");
 	write_pattern(other, 51, 0, HUGE + 10);
-	expect_pattern("load of what was written anew", map, 51, 0, HUGE + 10);
-	/* Below it is as long as what was written back: never longer than its data. */
+	expect_pattern("load of bytes written after O_TRUNC", map, 51, 0, HUGE + 10);
+	/* The lower file grows with write-back: it is never longer than its data. */
 	MUST(fsync(other));
 	expect_size("f", HUGE + 10);
-	expect_lower("below", "f", 51, 0, HUGE + 10);
+	expect_lower("lower file", "f", 51, 0, HUGE + 10);
 }
 
 struct cutter {
@@ -173,7 +171,7 @@ struct cutter {
 	unsigned char *map;
 };
 
-static void cut(void *arg)
+static void truncate_and_grow(void *arg)
 {
 	struct cutter *c = arg;
 	unsigned int i;
@@ -184,8 +182,8 @@ static void cut(void *arg)
 	}
 }
 
-/* One stores while another one cuts: no byte that was cut off is seen again. */
-BEHAVIOUR(store_while_truncated)
+/* One process stores while another one truncates the file. */
+BEHAVIOUR(stores_that_race_with_truncate_do_not_come_back)
 {
 	struct cutter c = { .fd = open_file("f", O_RDWR | O_CREAT) };
 	uint64_t off = 0, stores = 0, faults = 0;
@@ -195,7 +193,7 @@ BEHAVIOUR(store_while_truncated)
 	catch_signals();
 	MUST(ftruncate(c.fd, 2 * HUGE));
 	c.map = map_shared(c.fd, 0, 2 * HUGE);
-	pid = start_child(cut, &c);
+	pid = start_child(truncate_and_grow, &c);
 	while (waitpid(pid, &status, WNOHANG) == 0) {
 		off = (off + 37 * SMALL + 1) % (2 * HUGE);
 		if (signal_of_store(c.map + off))
@@ -206,7 +204,7 @@ BEHAVIOUR(store_while_truncated)
 	MUST(ftruncate(c.fd, 0));
 	MUST(ftruncate(c.fd, 2 * HUGE));
 	expect_zero("load after the last truncate", c.map, 0, 2 * HUGE);
-	printf("  (%llu stores, %llu of them SIGBUS)\n", (unsigned long long)stores,
+	printf("  (%llu stores, %llu of them raised SIGBUS)\n", (unsigned long long)stores,
 	       (unsigned long long)faults);
 }
 
@@ -224,7 +222,7 @@ static const struct {
 	{ 4 * HUGE - 77, 3 * HUGE },
 };
 
-BEHAVIOUR(punch_under_mapping)
+BEHAVIOUR(punched_holes_read_as_zeros_and_can_be_stored_to)
 {
 	unsigned int i;
 
@@ -247,11 +245,11 @@ BEHAVIOUR(punch_under_mapping)
 		expect_pattern("load behind a hole", map + end, 60, end, size - end);
 		MUST(pread(fd, buf, size, 0));
 		expect_zero("read of a hole", buf + off, off, end - off);
-		/* A store into it makes it data again. */
+		/* A store into the hole makes it data again. */
 		pattern(map + off, 61, off, end - off);
 		MUST(fsync(fd));
-		expect_lower("below, stored into a hole", "f", 61, off, end - off);
-		expect_lower("below, before it", "f", 60, 0, off);
+		expect_lower("lower file, stores into a hole", "f", 61, off, end - off);
+		expect_lower("lower file, before the hole", "f", 60, 0, off);
 		expect_size("f", size);
 		MUST(munmap(map, size));
 		free(buf);
@@ -259,7 +257,7 @@ BEHAVIOUR(punch_under_mapping)
 	}
 }
 
-BEHAVIOUR(zero_and_shift)
+BEHAVIOUR(zero_collapse_and_insert_range_change_the_mapping)
 {
 	uint64_t size = 4 * HUGE;
 	int fd = make_file("f", 7, size);
@@ -271,27 +269,27 @@ BEHAVIOUR(zero_and_shift)
 		skip("no zero range here");
 	}
 	expect_zero("load of a zeroed range", map + 1000, 1000, 3 * SMALL);
-	expect_pattern("load behind it", map + 1000 + 3 * SMALL, 70, 1000 + 3 * SMALL, HUGE);
+	expect_pattern("load behind a zeroed range", map + 1000 + 3 * SMALL, 70, 1000 + 3 * SMALL,
+		       HUGE);
 	if (fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, HUGE, HUGE)) {
 		EXPECT(errno == EOPNOTSUPP, "collapse: %s", strerror(errno));
-		skip("no collapse here");
+		skip("no collapse range here");
 	}
 	expect_size("f", 3 * HUGE);
-	/* What was at 2 x HUGE is at HUGE now: nothing old may be served there. */
+	/* The bytes from 2 x HUGE are at HUGE now: the old pages must not be served there. */
 	expect_pattern("load before a collapsed range", map + HUGE - SMALL, 70, HUGE - SMALL,
 		       SMALL);
 	expect_pattern("load behind a collapsed range, shifted", map + HUGE + SMALL - 8, 70,
 		       2 * HUGE + SMALL - 8, SMALL);
 	if (fallocate(fd, FALLOC_FL_INSERT_RANGE, SMALL, 2 * SMALL))
-		skip("no insert here: %s", strerror(errno));
+		skip("no insert range here: %s", strerror(errno));
 	expect_size("f", 3 * HUGE + 2 * SMALL);
 	expect_zero("load of an inserted range", map + SMALL, SMALL, 2 * SMALL);
 	expect_pattern("load behind an inserted range", map + 20 * SMALL, 70, 18 * SMALL, SMALL);
 	MUST(fsync(fd));
 }
 
-/* Holes cost no room, read as zeros, and take stores. */
-BEHAVIOUR(sparse)
+BEHAVIOUR(loads_of_holes_are_zero_and_allocate_nothing)
 {
 	uint64_t size = 5 * HUGE + 333;
 	int fd = open_file("f", O_RDWR | O_CREAT);
@@ -303,20 +301,20 @@ BEHAVIOUR(sparse)
 	expect_zero("load of a hole", map, 0, size);
 	MUST(fsync(fd));
 	MUST(stat(lower_path("f"), &st));
-	EXPECT(st.st_blocks < 64, "a file that was only read has %lld sectors below",
+	EXPECT(st.st_blocks < 64, "a file that was only read has %lld sectors in the lower fs",
 	       (long long)st.st_blocks);
 	pattern(map + HUGE + 5, 80, HUGE + 5, 10);
 	pattern(map + 5 * HUGE + 300, 81, 5 * HUGE + 300, 33);
 	MUST(msync(map, size, MS_SYNC));
-	expect_lower("below, in a hole", "f", 80, HUGE + 5, 10);
-	expect_lower("below, in the tail", "f", 81, 5 * HUGE + 300, 33);
+	expect_lower("lower file, store into a hole", "f", 80, HUGE + 5, 10);
+	expect_lower("lower file, store into the last page", "f", 81, 5 * HUGE + 300, 33);
 	expect_zero("load beside a store in a hole", map, 0, HUGE + 5);
 	expect_zero("load behind a store in a hole", map + HUGE + 15, HUGE + 15, 4 * HUGE);
 	expect_size("f", size);
 }
 
-/* Where data and holes are, with stores that no sync has written yet. */
-BEHAVIOUR(seek_data_hole)
+/* The pages of stores and writes that no sync has written back yet. */
+BEHAVIOUR(seek_data_and_seek_hole_know_dirty_pages)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT);
 	unsigned char *map;
@@ -328,21 +326,20 @@ BEHAVIOUR(seek_data_hole)
 	map[3 * HUGE] = 1;
 	data = lseek(fd, 0, SEEK_DATA);
 	if (data == 0)
-		skip("this file system tells no holes");
+		skip("this file system does not report holes");
 	EXPECT(data > 0 && data <= (off_t)(3 * HUGE),
-	       "SEEK_DATA gave %lld, expected at most %lu, where a store has been", (long long)data,
-	       3 * HUGE);
+	       "SEEK_DATA returned %lld, expected at most %lu, the offset of a store",
+	       (long long)data, 3 * HUGE);
 	hole = lseek(fd, 3 * HUGE, SEEK_HOLE);
 	EXPECT(hole > (off_t)(3 * HUGE) && hole <= (off_t)(6 * HUGE),
-	       "SEEK_HOLE from the data gave %lld", (long long)hole);
+	       "SEEK_HOLE from the data returned %lld", (long long)hole);
 	write_pattern(fd, 1, 5 * HUGE, 1);
 	data = lseek(fd, hole, SEEK_DATA);
 	EXPECT(hole == 6 * HUGE || (data >= 0 && data <= (off_t)(5 * HUGE)),
-	       "SEEK_DATA behind the hole gave %lld", (long long)data);
+	       "SEEK_DATA behind the hole returned %lld", (long long)data);
 }
 
-/* fallocate makes room, and shows zeros in it. */
-BEHAVIOUR(preallocated)
+BEHAVIOUR(preallocated_space_reads_as_zeros_and_can_be_stored_to)
 {
 	int fd = make_file("f", 9, 1000);
 	unsigned char *map = map_shared(fd, 0, 3 * HUGE);
@@ -353,16 +350,16 @@ BEHAVIOUR(preallocated)
 	}
 	expect_size("f", 2 * HUGE + 100);
 	expect_pattern("load of the old part", map, 9, 0, 1000);
-	expect_zero("load of preallocated room", map + 1000, 1000, 2 * HUGE - 900);
+	expect_zero("load of preallocated space", map + 1000, 1000, 2 * HUGE - 900);
 	pattern(map + HUGE, 90, HUGE, HUGE + 100);
 	MUST(fdatasync(fd));
-	expect_lower("below, stored into preallocated room", "f", 90, HUGE, HUGE + 100);
+	expect_lower("lower file, stores into preallocated space", "f", 90, HUGE, HUGE + 100);
 	MUST(fallocate(fd, FALLOC_FL_KEEP_SIZE, 2 * HUGE, 2 * HUGE));
 	expect_size("f", 2 * HUGE + 100);
 }
 
-/* Room for what was appended: the file below is not longer than its data is there. */
-BEHAVIOUR(room_for_appended)
+/* The lower file is never longer than the data that is written back to it. */
+BEHAVIOUR(fallocate_of_appended_bytes_does_not_lengthen_the_lower_file)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT);
 	struct stat st;
@@ -373,14 +370,14 @@ BEHAVIOUR(room_for_appended)
 		skip("no fallocate here");
 	}
 	MUST(stat(lower_path("f"), &st));
-	expect_lower("below, before a sync", "f", 8, 0, (size_t)st.st_size);
+	expect_lower("lower file before a sync", "f", 8, 0, (size_t)st.st_size);
 	MUST(fsync(fd));
 	expect_size("f", 2 * HUGE);
-	expect_lower("below, synced", "f", 8, 0, 2 * HUGE);
+	expect_lower("lower file after a sync", "f", 8, 0, 2 * HUGE);
 }
 
-/* What is cloned ends in a hole, and the data behind it is not below yet. */
-BEHAVIOUR(clone_of_growing)
+/* The range ends in a hole. The data behind it is dirty, so the lower file ends too early. */
+BEHAVIOUR(clone_works_beyond_the_end_of_the_lower_file)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT), to = open_file("g", O_RDWR | O_CREAT);
 	struct file_clone_range range = { .src_fd = fd, .src_length = HUGE / 4 };
@@ -394,9 +391,9 @@ BEHAVIOUR(clone_of_growing)
 	}
 	expect_size("g", HUGE / 4);
 	read_pattern("read of a clone", to, 10, 0, SMALL);
-	EXPECT(pread(to, buf, HUGE, SMALL) == HUGE / 4 - SMALL, "a short read of a clone");
+	EXPECT(pread(to, buf, HUGE, SMALL) == HUGE / 4 - SMALL, "short read of a clone");
 	expect_zero("read of a clone", buf, SMALL, HUGE / 4 - SMALL);
-	/* And by the call that copies or clones. */
+	/* copy_file_range may clone, too. */
 	MUST(ftruncate(to, 0));
 	write_pattern(fd, 10, HUGE, SMALL);
 	EXPECT(copy_file_range(fd, NULL, to, NULL, HUGE - SMALL, 0) == HUGE - SMALL,
@@ -405,8 +402,8 @@ BEHAVIOUR(clone_of_growing)
 	free(buf);
 }
 
-/* What nobody here knows the meaning of may change bytes that are cached: refused. */
-BEHAVIOUR(unknown_modes)
+/* A mode that the module does not know might change bytes that are cached. */
+BEHAVIOUR(unknown_modes_of_fallocate_are_refused)
 {
 	int fd = make_file("f", 12, 2 * HUGE), bit;
 	unsigned char *map = map_shared(fd, 0, 2 * HUGE);
@@ -415,13 +412,12 @@ BEHAVIOUR(unknown_modes)
 		EXPECT_ERRNO(fallocate(fd, 1 << bit, 0, HUGE), EOPNOTSUPP);
 		EXPECT_ERRNO(fallocate(fd, 1 << bit | FALLOC_FL_KEEP_SIZE, HUGE, HUGE), EOPNOTSUPP);
 	}
-	expect_pattern("load after changes that were refused", map, 12, 0, 2 * HUGE);
+	expect_pattern("load after refused changes", map, 12, 0, 2 * HUGE);
 	MUST(fsync(fd));
-	expect_lower("below, after them", "f", 12, 0, 2 * HUGE);
+	expect_lower("lower file after refused changes", "f", 12, 0, 2 * HUGE);
 }
 
-/* Write-back in the middle of growth by small appends. */
-BEHAVIOUR(append_and_sync)
+BEHAVIOUR(small_appends_and_syncs_can_alternate)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT | O_APPEND);
 	unsigned char *buf = buffer(SMALL);
@@ -442,7 +438,7 @@ BEHAVIOUR(append_and_sync)
 	}
 	MUST(fsync(fd));
 	expect_size("f", size);
-	expect_lower("below", "f", 100, 0, size);
+	expect_lower("lower file", "f", 100, 0, size);
 }
 
 static void append_and_store(void *arg)
@@ -459,8 +455,8 @@ static void append_and_store(void *arg)
 	}
 }
 
-/* A sync ends, beside somebody who goes on to make the file longer and to store to its end. */
-BEHAVIOUR(sync_beside_appends)
+/* Another process keeps appending to the file and storing to it. */
+BEHAVIOUR(sync_ends_beside_appends_and_stores)
 {
 	int fd = make_file("f", 101, HUGE / 2), i;
 	pid_t pid;

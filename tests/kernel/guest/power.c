@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Power cuts. dm-log-writes records each write that reached the device before a flush,
- * in order. A workload marks the log after each sync that returned; the log is then
- * replayed up to each mark, as a device that lost its power there would hold it, and
- * whatever was synced must be there. A sync that does not flush the device's cache,
- * or that returns before its writes do, fails here.
+ * Data survives a power cut after a sync has returned. dm-log-writes records, in order, each
+ * write that reached the device before a flush. The workload puts a mark into the log after
+ * each sync. The log is then replayed up to each mark, which gives the content of a device
+ * that lost its power there; all synced data must be present. The test finds a sync that does
+ * not flush the device's cache, or that returns before its writes have completed.
  *
  * vm: name=device args=device lower=none page=2M,4K,auto modules=dm_mod,dm_log_writes timeout=240
  * vm: args=ext4 lower=none page=2M,4K,auto modules=dm_log_writes,loop programs=mkfs.ext4 timeout=99
  */
 #include "dm.h"
 #include "mounts.h"
-
-#include <dirent.h>
 
 #define LOOP "/dev/loop7"
 #define NAME "hugemap-power"
@@ -21,7 +19,7 @@
 #define PAGES ((SIZE + SMALL - 1) / SMALL)
 #define MARKS 12u
 
-/* What dm-log-writes puts on its device; all numbers are little-endian. */
+/* The format of dm-log-writes; all numbers are little-endian. */
 #define LOG_MAGIC 0x6a736677736872ull
 #define LOG_FLUSH 1
 #define LOG_FUA 2
@@ -37,28 +35,23 @@ struct log_entry {
 	uint64_t sector, sectors, flags, data_len;
 };
 
-static const char *kind, *dev, *dm;
+static bool over_ext4; /* else hugemap is mounted on the device itself */
+static const char *dev, *dm;
 static char file[1200];
 
-/* For each page, which generation of its content was stored last, at each mark. */
+/* The generation of the last content of each page, now and at each mark. */
 static uint32_t now[PAGES], at_mark[MARKS][PAGES];
 static uint64_t size_at_mark[MARKS];
 
 static void set_up(void)
 {
-	const char *page = getenv("PAGE");
-	char options[64], command[256];
 	struct dm_line line = { 0, ROOM / SECTOR, "log-writes", "" };
-	struct dirent *entry;
 	uint64_t size;
-	DIR *dir;
 
-	dev = getenv("DEV");
-	if (!dev)
-		skip("DEV is not set");
+	dev = require_device();
 	size = device_size(dev);
 	make_mount_dirs();
-	/* The data first, then the log; the device's content before was anything. */
+	/* The data, followed by the log. */
 	snprintf(line.params, sizeof(line.params), "%s %s",
 		 dm_create(NAME "-data", (struct dm_line[]){ dm_linear(0, ROOM / SECTOR, dev, 0) },
 			   1),
@@ -67,32 +60,17 @@ static void set_up(void)
 				   dm_linear(0, (size - ROOM) / SECTOR, dev, ROOM / SECTOR) },
 			   1));
 	dm = dm_create(NAME, &line, 1);
-	if (!strcmp(kind, "ext4")) {
-		/* Recorded as well, so that a replay starts from nothing. */
-		snprintf(command, sizeof(command),
-			 "mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=0 %s >/dev/null 2>&1", dm);
-		if (system(command))
-			skip("mkfs.ext4 does not work");
+	if (over_ext4) {
+		/* The log contains mkfs, so that a replay starts from an empty image. */
+		make_file_system("mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=0 %s", dm);
 		MUST(mount(dm, source_dir, "ext4", 0, NULL));
-	}
-	snprintf(options, sizeof(options), "pool=16M,page=%s", page ? page : "2M");
-	if (mount(!strcmp(kind, "ext4") ? source_dir : dm, mount_point, "hugemap", 0, options)) {
-		EXPECT(errno == ENODEV, "mount -t hugemap -o %s: %s", options, strerror(errno));
-		/* Without hugemap, ext4 itself is shown. */
-		if (strcmp(kind, "ext4"))
-			skip("this kernel has no hugemap");
-		MUST(mount(source_dir, mount_point, NULL, MS_BIND, NULL));
-	}
-	if (!strcmp(kind, "ext4")) {
+		mount_hugemap_or_bind(mount_options("16M"));
 		snprintf(file, sizeof(file), "%s/f", mount_point);
-		return;
+	} else {
+		require_hugemap();
+		MUST(mount(dm, mount_point, "hugemap", 0, mount_options("16M")));
+		snprintf(file, sizeof(file), "%s", device_file());
 	}
-	dir = opendir(mount_point);
-	while ((entry = readdir(dir)) && entry->d_name[0] == '.')
-		;
-	EXPECT(entry, "the mount of a device holds no file");
-	snprintf(file, sizeof(file), "%s/%s", mount_point, entry->d_name);
-	closedir(dir);
 }
 
 static void content(unsigned char *buf, uint64_t page, uint32_t generation)
@@ -108,7 +86,7 @@ static size_t page_len(uint64_t page, uint64_t size)
 	return size - page * SMALL < SMALL ? size - page * SMALL : SMALL;
 }
 
-static void workload(void)
+static void run_workload(void)
 {
 	int fd = open_file(file, O_RDWR | O_CREAT);
 	uint64_t size = SIZE, random = 12345;
@@ -117,11 +95,11 @@ static void workload(void)
 	unsigned int mark, i;
 	char text[32];
 
-	if (!strcmp(kind, "ext4")) {
+	if (over_ext4) {
 		size = 2 * HUGE + 777;
 		MUST(ftruncate(fd, (off_t)size));
 	} else {
-		/* What was there before is not in the log. */
+		/* The old content of the device is not in the log. */
 		for (i = 0; i < PAGES; i++) {
 			content(buf, i, 0);
 			MUST(pwrite(fd, buf, SMALL, (off_t)(i * SMALL)));
@@ -139,7 +117,7 @@ static void workload(void)
 			uint64_t page;
 
 			random = random * 6364136223846793005ull + 1442695040888963407ull;
-			/* A stream, a hot place, and anywhere. */
+			/* Sequential, in a hot range of 64 pages, or random. */
 			page = i % 3 == 0 ? (mark * 977 + i) :
 			       i % 3 == 1 ? (random >> 33) % 64 :
 					    random >> 33;
@@ -174,9 +152,9 @@ static void workload(void)
 	MUST(munmap(map, SIZE));
 	close(fd);
 	MUST(umount(mount_point));
-	if (!strcmp(kind, "ext4"))
+	if (over_ext4)
 		MUST(umount(source_dir));
-	/* The log is complete once the device is gone. */
+	/* The removal of the device completes the log. */
 	dm_remove(NAME);
 }
 
@@ -197,8 +175,8 @@ static void replay_open(struct replay *r, const char *out)
 	EXPECT(pread(r->log, buf, SMALL, ROOM) == SMALL, "read of the log: %s", strerror(errno));
 	memcpy(&super, buf, sizeof(super));
 	EXPECT(super.magic == LOG_MAGIC && super.version == 1,
-	       "there is no log: magic %#llx version %llu", (unsigned long long)super.magic,
-	       (unsigned long long)super.version);
+	       "the device contains no log: magic %#llx version %llu",
+	       (unsigned long long)super.magic, (unsigned long long)super.version);
 	r->sectorsize = super.sectorsize;
 	r->entries = super.entries;
 	r->at = ROOM + r->sectorsize;
@@ -206,7 +184,7 @@ static void replay_open(struct replay *r, const char *out)
 	free(buf);
 }
 
-/* One entry: its flags, and the name if it is a mark. False at the end. */
+/* Replays one entry. @name: the name of a mark, or "". Returns false at the end of the log. */
 static bool replay_step(struct replay *r, uint64_t *flags, char *name, size_t name_size)
 {
 	unsigned char *buf = buffer(r->sectorsize), *data;
@@ -246,13 +224,13 @@ static void check_page(const char *when, unsigned int mark, const unsigned char 
 
 	content(want, page, at_mark[mark][page]);
 	EXPECT(!memcmp(buf, want, len),
-	       "%s %u, page %llu does not hold what was synced there (generation %u)", when, mark,
+	       "%s %u, page %llu does not have the synced content (generation %u)", when, mark,
 	       (unsigned long long)page, at_mark[mark][page]);
 }
 
 /*
- * On a bare device each flush is a place where the power may go: pages that nobody
- * stored to since the last mark hold what they held.
+ * @all: at a mark, all pages have the content of the mark. !@all: a power cut may also come at
+ * a flush after the mark. Pages without a store since the mark still have its content then.
  */
 static void check_device(struct replay *r, int mark, bool all)
 {
@@ -277,11 +255,13 @@ static void check_file(const char *image, unsigned int mark)
 	struct stat st;
 	int fd;
 
-	/* Mounting it replays the journal, as after a power cut. */
-	/* Not by `mount -o loop`: some kernels mount no device that is open for writing. */
+	/*
+	 * The mount replays the journal, as after a power cut. It is not done by mount -o loop:
+	 * some kernels refuse to mount a device that is open for writing.
+	 */
 	snprintf(command, sizeof(command), "losetup " LOOP " %s && mount -t ext4 " LOOP " %s",
 		 image, source_dir);
-	EXPECT(!system(command), "the file system cannot be mounted as it was at mark %u", mark);
+	EXPECT(!system(command), "the file system of mark %u cannot be mounted", mark);
 	snprintf(path, sizeof(path), "%s/f", source_dir);
 	fd = open_file(path, O_RDONLY);
 	MUST(fstat(fd, &st));
@@ -293,7 +273,7 @@ static void check_file(const char *image, unsigned int mark)
 	}
 	close(fd);
 	MUST(umount(source_dir));
-	EXPECT(!system("losetup -d " LOOP), LOOP " cannot be given back");
+	EXPECT(!system("losetup -d " LOOP), LOOP " cannot be detached");
 }
 
 static void replay(void)
@@ -311,18 +291,18 @@ static void replay(void)
 		flushes += !!(flags & LOG_FLUSH);
 		if (sscanf(name, "m%d", &wanted) == 1) {
 			EXPECT(wanted == ++mark, "mark %d comes after mark %d", wanted, mark - 1);
-			if (!strcmp(kind, "ext4")) {
-				/* In a copy: recovery writes to it. */
+			if (over_ext4) {
+				/* Recovery writes to the image, so it gets a copy. */
 				char command[1300];
 
 				MUST(fsync(r.out));
 				snprintf(command, sizeof(command), "cp %s %s", image, copy);
-				EXPECT(!system(command), "no copy of the image");
+				EXPECT(!system(command), "the image cannot be copied");
 				check_file(copy, (unsigned int)mark);
 			} else {
 				check_device(&r, mark, true);
 			}
-		} else if (flags & (LOG_FLUSH | LOG_FUA) && mark >= 0 && strcmp(kind, "ext4")) {
+		} else if (flags & (LOG_FLUSH | LOG_FUA) && mark >= 0 && !over_ext4) {
 			check_device(&r, mark, false);
 		}
 	}
@@ -331,10 +311,10 @@ static void replay(void)
 	       (unsigned long long)flushes);
 }
 
-BEHAVIOUR(power_cuts)
+BEHAVIOUR(synced_data_survives_a_power_cut)
 {
 	set_up();
-	workload();
+	run_workload();
 	replay();
 }
 
@@ -342,7 +322,7 @@ int main(int argc, char **argv)
 {
 	int result;
 
-	kind = argc > 1 ? argv[1] : "device";
+	over_ext4 = argc > 1 && !strcmp(argv[1], "ext4");
 	result = run_behaviours(1, argv);
 	if (!access("/dev/mapper/control", R_OK)) {
 		dm_remove(NAME);
