@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Nonsense. Mounts with random options, as root and as somebody who may not mount;
- * random ioctls, advice, moves and sizes of mapped files by an ordinary user. Nothing
- * may come of it but errors: no report of the kernel, no right gained, the mount alive
- * at the end. The seed is printed; SEED=n repeats it.
+ * Random arguments have no effects but errors: the kernel reports nothing, no user gains a
+ * right, and the mount still works at the end. Root and ordinary users mount with random
+ * options; an ordinary user makes random calls (ioctl, madvise, mremap, fallocate, ...) on
+ * mapped files. The seed is printed; SEED=n repeats a run.
  *
  * vm: name=quick args=quick lower=none timeout=300
  * vm: name=long lower=none set=long timeout=3600
@@ -24,7 +24,7 @@
 
 static uint64_t seed = 1;
 
-static uint64_t any(void)
+static uint64_t random_number(void)
 {
 	uint64_t z = seed += 0x9e3779b97f4a7c15ull;
 
@@ -33,38 +33,38 @@ static uint64_t any(void)
 	return z ^ (z >> 31);
 }
 
-static uint64_t below_n(uint64_t n)
+static uint64_t random_below(uint64_t n)
 {
-	return any() % n;
+	return random_number() % n;
 }
 
 static bool quick;
 
-static unsigned int rounds(unsigned int n)
+static unsigned int scaled(unsigned int n)
 {
 	return quick ? n / 25 : slow() ? n / 10 : n;
 }
 
-/* Small, huge, near a power of two, negative, anything. */
-static uint64_t number(void)
+/* A number that is likely to be a limit: small, negative, near a power of two, a block. */
+static uint64_t edge_number(void)
 {
-	switch (below_n(6)) {
+	switch (random_below(6)) {
 	case 0:
-		return below_n(16);
+		return random_below(16);
 	case 1:
-		return (1ull << below_n(64)) + below_n(3) - 1;
+		return (1ull << random_below(64)) + random_below(3) - 1;
 	case 2:
-		return 0 - below_n(4096);
+		return 0 - random_below(4096);
 	case 3:
-		return below_n(64) * HUGE;
+		return random_below(64) * HUGE;
 	case 4:
-		return below_n(64 * HUGE);
+		return random_below(64 * HUGE);
 	default:
-		return any();
+		return random_number();
 	}
 }
 
-static void word(char *out, size_t size)
+static void random_value(char *out, size_t size)
 {
 	static const char *const words[] = {
 		"",
@@ -107,20 +107,20 @@ static void word(char *out, size_t size)
 		"8388609",
 	};
 
-	switch (below_n(4)) {
+	switch (random_below(4)) {
 	case 0:
-		snprintf(out, size, "%llu", (unsigned long long)number());
+		snprintf(out, size, "%llu", (unsigned long long)edge_number());
 		break;
 	case 1: {
-		size_t i, n = below_n(size < 40 ? size : 40);
+		size_t i, n = random_below(size < 40 ? size : 40);
 
 		for (i = 0; i + 1 < n; i++)
-			out[i] = (char)(1 + below_n(255));
+			out[i] = (char)(1 + random_below(255));
 		out[n ? n - 1 : 0] = 0;
 		break;
 	}
 	default:
-		snprintf(out, size, "%s", words[below_n(COUNT(words))]);
+		snprintf(out, size, "%s", words[random_below(COUNT(words))]);
 	}
 }
 
@@ -148,32 +148,32 @@ static const char *const keys[] = {
 
 static void random_options(char *out, size_t size)
 {
-	unsigned int n = (unsigned int)below_n(5);
+	unsigned int n = (unsigned int)random_below(5);
 	size_t used = 0;
 
 	out[0] = 0;
 	while (n-- && used + 128 < size) {
 		char value[64];
 
-		word(value, sizeof(value));
+		random_value(value, sizeof(value));
 		used += (size_t)snprintf(out + used, size - used, "%s%s%s%s", used ? "," : "",
-					 keys[below_n(COUNT(keys))], below_n(8) ? "=" : "", value);
+					 keys[random_below(COUNT(keys))],
+					 random_below(8) ? "=" : "", value);
 	}
-	/* Mostly a small pool: one of a quarter of the memory takes a second to fill. */
-	if (below_n(40) && used + 16 < size)
+	/* Mostly a small pool: allocating the default size takes a second. */
+	if (random_below(40) && used + 16 < size)
 		snprintf(out + used, size - used, "%spool=%lluM", used ? "," : "",
-			 8 + 2 * (unsigned long long)below_n(8));
+			 8 + 2 * (unsigned long long)random_below(8));
 }
 
-static void expect_alive(const char *after)
+static void expect_working(const char *after)
 {
-	char path[700];
+	const char *path = path_in(mount_point, "file");
 	unsigned char *map;
 	int fd;
 
-	EXPECT(!mount(source_dir, mount_point, "hugemap", 0, "pool=16M"),
-	       "%s, it does not mount any more: %s", after, strerror(errno));
-	snprintf(path, sizeof(path), "%s/alive", mount_point);
+	EXPECT(!mount(source_dir, mount_point, "hugemap", 0, "pool=16M"), "mount %s: %s", after,
+	       strerror(errno));
 	fd = make_file(path, 1, 3 * HUGE);
 	map = map_shared(fd, 0, 3 * HUGE);
 	pattern(map, 2, 0, HUGE);
@@ -184,20 +184,22 @@ static void expect_alive(const char *after)
 	MUST(umount(mount_point));
 }
 
-BEHAVIOUR(mounts_by_root)
+BEHAVIOUR(random_mount_options_lose_no_data)
 {
-	unsigned int i, n = rounds(10000), mounted = 0;
+	unsigned int i, n = scaled(10000), mounted = 0;
 	char options[1024], path[700];
 
 	require_mount_dirs();
 	for (i = 0; i < n; i++) {
-		unsigned long flags = below_n(8) ? 0 :
-						   any() & (MS_NOSUID | MS_NODEV | MS_NOEXEC |
-							    MS_SYNCHRONOUS | MS_NOATIME);
+		unsigned long flags = random_below(8) ?
+					      0 :
+					      random_number() & (MS_NOSUID | MS_NODEV | MS_NOEXEC |
+								 MS_SYNCHRONOUS | MS_NOATIME);
 		int fd;
 
 		random_options(options, sizeof(options));
-		if (mount(source_dir, mount_point, "hugemap", flags, below_n(50) ? options : NULL))
+		if (mount(source_dir, mount_point, "hugemap", flags,
+			  random_below(50) ? options : NULL))
 			continue;
 		mounted++;
 		snprintf(path, sizeof(path), "%s/f%u", mount_point, i % 16);
@@ -216,36 +218,37 @@ BEHAVIOUR(mounts_by_root)
 		snprintf(path, sizeof(path), "%s/f%u", source_dir, i % 16);
 		if (fd >= 0) {
 			fd = open_file(path, O_RDONLY);
-			read_pattern("read below after a random mount", fd, i, 0, 10000);
+			read_pattern("read of the lower file after a random mount", fd, i, 0,
+				     10000);
 			close(fd);
 		}
 	}
-	printf("  (%u of %u could be mounted)\n", mounted, n);
-	expect_alive("after random mounts");
+	printf("  (%u of %u mounts succeeded)\n", mounted, n);
+	expect_working("after random mounts");
 }
 
-BEHAVIOUR(contexts_by_root)
+BEHAVIOUR(random_file_system_contexts_do_no_harm)
 {
-	unsigned int i, j, n = rounds(5000);
-	char value[64], said[512];
+	unsigned int i, j, n = scaled(5000);
+	char value[64], message[512];
 
 	require_mount_dirs();
 	for (i = 0; i < n; i++) {
-		int fs = (int)syscall(SYS_fsopen, "hugemap", below_n(2)), fd;
+		int fs = (int)syscall(SYS_fsopen, "hugemap", random_below(2)), fd;
 
 		EXPECT(fs >= 0, "fsopen: %s", strerror(errno));
-		for (j = 0; j < below_n(8); j++) {
-			unsigned int command = (unsigned int)below_n(10);
+		for (j = 0; j < random_below(8); j++) {
+			unsigned int command = (unsigned int)random_below(10);
 
-			/* Most of them wrong for the key; 6 and 7 create and reconfigure. */
-			word(value, sizeof(value));
-			syscall(SYS_fsconfig, fs, command, keys[below_n(COUNT(keys))],
-				below_n(4) ? value : NULL,
-				command == 2 ? below_n(64) :
-				command == 5 ? below_n(8) :
+			/* Most commands do not suit the key; 6 creates, 7 reconfigures. */
+			random_value(value, sizeof(value));
+			syscall(SYS_fsconfig, fs, command, keys[random_below(COUNT(keys))],
+				random_below(4) ? value : NULL,
+				command == 2 ? random_below(64) :
+				command == 5 ? random_below(8) :
 					       (uint64_t)0);
 		}
-		if (!below_n(3)) {
+		if (!random_below(3)) {
 			syscall(SYS_fsconfig, fs, 1, "source", source_dir, 0);
 			syscall(SYS_fsconfig, fs, 1, "pool", "8M", 0);
 			syscall(SYS_fsconfig, fs, 6, NULL, NULL, 0);
@@ -253,28 +256,28 @@ BEHAVIOUR(contexts_by_root)
 			if (fd >= 0)
 				close(fd);
 		}
-		while (read(fs, said, sizeof(said)) > 0)
+		while (read(fs, message, sizeof(message)) > 0)
 			;
 		close(fs);
 	}
-	expect_alive("after random contexts");
+	expect_working("after random contexts");
 }
 
-static void try_as_nobody(void *arg)
+/* @arg: in a user namespace of the user's own. */
+static void try_mounts_as_user(void *arg)
 {
-	unsigned int i, n = rounds(2000);
+	unsigned int i, n = scaled(2000);
 	char options[1024];
 
-	MUST(chmod(source_dir, 0777)); /* so that it is not that which is refused */
+	MUST(chmod(source_dir, 0777)); /* so that only the missing right can refuse */
 	become_user(1000, 1000);
-	/* Root in a user namespace of one's own is nobody here. */
 	if (arg && unshare(CLONE_NEWUSER | CLONE_NEWNS))
 		skip("no user namespaces here");
 	for (i = 0; i < n; i++) {
 		random_options(options, sizeof(options));
 		EXPECT(mount(source_dir, mount_point, "hugemap", 0, options) < 0,
 		       "an ordinary user mounted hugemap%s", arg ? " in a namespace" : "");
-		/* In a namespace of one's own, the options are read before the rights. */
+		/* In a user namespace, options are parsed before rights are checked. */
 		EXPECT(errno == EPERM || (arg && errno == EINVAL),
 		       "an ordinary user's mount%s: %s, expected EPERM",
 		       arg ? " in a namespace" : "", strerror(errno));
@@ -284,73 +287,76 @@ static void try_as_nobody(void *arg)
 	if ((int)i >= 0) {
 		syscall(SYS_fsconfig, i, 1, "source", source_dir, 0);
 		EXPECT(syscall(SYS_fsconfig, i, 6, NULL, NULL, 0) < 0,
-		       "an ordinary user made a hugemap super block%s",
+		       "an ordinary user created a hugemap super block%s",
 		       arg ? " in a namespace" : "");
 	}
 }
 
-BEHAVIOUR(mounts_by_nobody)
+BEHAVIOUR(ordinary_user_cannot_mount)
 {
 	require_mount_dirs();
-	in_child(try_as_nobody, NULL);
-	expect_alive("after mounts by an ordinary user");
+	in_child(try_mounts_as_user, NULL);
+	expect_working("after mounts by an ordinary user");
 }
 
-BEHAVIOUR(mounts_in_namespace)
+BEHAVIOUR(root_of_a_user_namespace_cannot_mount)
 {
 	require_mount_dirs();
-	in_child(try_as_nobody, source_dir);
-	expect_alive("after mounts in a user namespace");
+	in_child(try_mounts_as_user, source_dir);
+	expect_working("after mounts in a user namespace");
 }
 
 #define SPACE (256ul * HUGE / 2)
 
-/* One call with random arguments, on addresses of @space only. */
+/* A system call with random arguments, on addresses of @space only. */
 static void random_call(int fd, unsigned char *space, unsigned char **map, size_t *len)
 {
-	unsigned char *at = below_n(4) ? *map + below_n(*len / SMALL + 1) * SMALL :
-					 space + below_n(SPACE);
-	size_t room = (size_t)(space + SPACE - at), n = number();
+	unsigned char *at = random_below(4) ? *map + random_below(*len / SMALL + 1) * SMALL :
+					      space + random_below(SPACE);
+	size_t room = (size_t)(space + SPACE - at), n = edge_number();
 	int32_t priority;
 
 	if (n > room)
-		n = below_n(room + 1);
-	switch (below_n(16)) {
+		n = random_below(room + 1);
+	switch (random_below(16)) {
 	case 0:
 	case 1:
-		/* Not those that take memory away from its owner for good. */
-		madvise(at, n, (int)below_n(26));
+		/* Known advice, without MADV_HWPOISON, which takes memory away for good. */
+		madvise(at, n, (int)random_below(26));
 		break;
 	case 2:
-		madvise(at, n, (int)number());
+		madvise(at, n, (int)edge_number());
 		break;
 	case 3:
-		posix_fadvise(fd, (off_t)number(), (off_t)number(), (int)below_n(10));
+		posix_fadvise(fd, (off_t)edge_number(), (off_t)edge_number(),
+			      (int)random_below(10));
 		break;
 	case 4:
-		fallocate(fd, (int)below_n(256), (off_t)below_n(40 * HUGE),
-			  (off_t)below_n(40 * HUGE));
+		fallocate(fd, (int)random_below(256), (off_t)random_below(40 * HUGE),
+			  (off_t)random_below(40 * HUGE));
 		break;
 	case 5:
-		fallocate(fd, (int)number(), (off_t)number(), (off_t)number());
+		fallocate(fd, (int)edge_number(), (off_t)edge_number(), (off_t)edge_number());
 		break;
 	case 6:
-		priority = (int32_t)number();
-		ioctl(fd, HUGEMAP_IOC_PRIORITY, below_n(4) ? (void *)&priority : (void *)number());
+		priority = (int32_t)edge_number();
+		ioctl(fd, HUGEMAP_IOC_PRIORITY,
+		      random_below(4) ? (void *)&priority : (void *)edge_number());
 		break;
 	case 7:
-		/* Its neighbours, and whatever is below. */
+		/* Ioctls with numbers near the module's own, and any others. */
 		ioctl(fd,
-		      below_n(2) ? _IOC(below_n(4), 0xb2, below_n(8), below_n(64)) :
-				   (unsigned long)(uint32_t)any(),
-		      below_n(2) ? (void *)space : (void *)number());
+		      random_below(2) ?
+			      _IOC(random_below(4), 0xb2, random_below(8), random_below(64)) :
+			      (unsigned long)(uint32_t)random_number(),
+		      random_below(2) ? (void *)space : (void *)edge_number());
 		break;
 	case 8: {
-		size_t want = (1 + below_n(40 * HUGE / SMALL)) * SMALL;
-		unsigned char *to = space + below_n((SPACE - want) / SMALL) * SMALL;
+		size_t want = (1 + random_below(40 * HUGE / SMALL)) * SMALL;
+		unsigned char *to = space + random_below((SPACE - want) / SMALL) * SMALL;
 		unsigned char *moved;
 
-		/* The old place becomes a hole, which the reservation must fill again. */
+		/* The old place becomes a gap until fuzzer() reserves @space again. */
 		moved = mremap(*map, *len, want, MREMAP_MAYMOVE | MREMAP_FIXED, to);
 		if (moved != MAP_FAILED) {
 			*map = moved;
@@ -359,102 +365,87 @@ static void random_call(int fd, unsigned char *space, unsigned char **map, size_
 		break;
 	}
 	case 9:
-		mprotect(at, n, (int)below_n(8));
+		mprotect(at, n, (int)random_below(8));
 		break;
 	case 10:
-		msync(at, n, (int)below_n(8));
+		msync(at, n, (int)random_below(8));
 		break;
 	case 11:
-		(void)!ftruncate(fd, (off_t)(below_n(8) ? below_n(40 * HUGE) :
-							  number() % (1ull << 40)));
+		(void)!ftruncate(fd, (off_t)(random_below(8) ? random_below(40 * HUGE) :
+							       edge_number() % (1ull << 40)));
 		break;
 	case 12:
-		sync_file_range(fd, (off_t)number(), (off_t)number(), (unsigned int)below_n(16));
+		sync_file_range(fd, (off_t)edge_number(), (off_t)edge_number(),
+				(unsigned int)random_below(16));
 		break;
 	case 13:
-		(void)!pread(fd, at, n % (4 * HUGE), (off_t)number());
+		(void)!pread(fd, at, n % (4 * HUGE), (off_t)edge_number());
 		break;
 	case 14:
-		(void)!pwrite(fd, at, n % (4 * HUGE), (off_t)(number() % (40 * HUGE)));
+		(void)!pwrite(fd, at, n % (4 * HUGE), (off_t)(edge_number() % (40 * HUGE)));
 		break;
 	default:
-		signal_of_access(*map + below_n(*len), below_n(2));
+		signal_of_access(*map + random_below(*len), random_below(2));
 	}
 }
 
 static void fuzzer(void *arg)
 {
-	unsigned int i, n = rounds(10000);
+	unsigned int i, n = scaled(10000);
 	unsigned char *space, *map = NULL;
 	size_t len = 20 * HUGE;
 	char path[700];
 	int fd;
 
-	seed += *(unsigned int *)arg * 1000003ull;
+	seed += *(unsigned int *)arg * 1000003ull; /* the number of the process */
 	become_user(1000, 1000);
 	catch_signals();
 	signal(SIGIO, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	/* Two of them on one file. */
+	/* Two processes share a file. */
 	snprintf(path, sizeof(path), "%s/open/file%u", mount_point, *(unsigned int *)arg / 2);
 	fd = open(path, O_RDWR | O_CREAT, 0666);
 	EXPECT(fd >= 0, "open %s: %s", path, strerror(errno));
-	space = map_file(-1, 0, SPACE + HUGE, PROT_NONE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
-	space = (unsigned char *)(((uintptr_t)space + HUGE - 1) / HUGE * HUGE);
+	space = reserve_aligned(SPACE);
 	for (i = 0; i < n; i++) {
-		/* Everything anew now and then: most of it may be a hole by then. */
+		/* Reserve @space again every 200 calls: most of it may have become gaps. */
 		if (i % 200 == 0) {
 			EXPECT(mmap(space, SPACE, PROT_NONE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
 				    0) == space,
 			       "the reservation: %s", strerror(errno));
-			len = (1 + below_n(30 * HUGE / SMALL)) * SMALL;
-			map = mmap(space + below_n(512) * SMALL, len, PROT_READ | PROT_WRITE,
-				   MAP_FIXED | (below_n(5) ? MAP_SHARED : MAP_PRIVATE), fd,
-				   (off_t)(below_n(512) * SMALL));
+			len = (1 + random_below(30 * HUGE / SMALL)) * SMALL;
+			map = mmap(space + random_below(512) * SMALL, len, PROT_READ | PROT_WRITE,
+				   MAP_FIXED | (random_below(5) ? MAP_SHARED : MAP_PRIVATE), fd,
+				   (off_t)(random_below(512) * SMALL));
 			EXPECT(map != MAP_FAILED, "mmap: %s", strerror(errno));
 		}
 		random_call(fd, space, &map, &len);
 	}
 	EXPECT(getuid() == 1000 && geteuid() == 1000 && getegid() == 1000,
 	       "an ordinary user became %u:%u", geteuid(), getegid());
-	snprintf(path, sizeof(path), "%s/secret", mount_point);
-	EXPECT_ERRNO(open(path, O_RDONLY), EACCES);
-	/* Nobody left it in a state that a new file cannot be used in. */
+	EXPECT_ERRNO(open(path_in(mount_point, "secret"), O_RDONLY), EACCES);
+	/* A new file can be used. */
 	snprintf(path, sizeof(path), "%s/open/new%u", mount_point, *(unsigned int *)arg);
 	fd = make_file(path, 3, 100000);
 	read_pattern("read after random calls", fd, 3, 0, 100000);
 }
 
-BEHAVIOUR(calls_by_nobody)
+BEHAVIOUR(random_calls_of_an_ordinary_user_do_no_harm)
 {
-	unsigned int who[4], i;
-	pid_t pids[4];
-	char path[700];
 	struct stat st;
 	int fd;
 
 	make_mount_dirs();
 	MUST(chmod(mnt_dir, 0755) && errno != EPERM && errno != EROFS ? -1 : 0);
-	if (mount(source_dir, mount_point, "hugemap", 0, "pool=32M")) {
-		EXPECT(errno == ENODEV, "mount: %s", strerror(errno));
-		MUST(mount(source_dir, mount_point, NULL, MS_BIND, NULL));
-	}
-	snprintf(path, sizeof(path), "%s/open", mount_point);
-	MUST(mkdir(path, 0777));
-	MUST(chmod(path, 0777));
-	snprintf(path, sizeof(path), "%s/secret", mount_point);
-	fd = make_file(path, 1, 2 * HUGE);
+	mount_hugemap_or_bind("pool=32M");
+	MUST(mkdir(path_in(mount_point, "open"), 0777));
+	MUST(chmod(path_in(mount_point, "open"), 0777));
+	fd = make_file(path_in(mount_point, "secret"), 1, 2 * HUGE);
 	MUST(fchmod(fd, 0600));
-	for (i = 0; i < COUNT(pids); i++) {
-		who[i] = i;
-		pids[i] = start_child(fuzzer, &who[i]);
-	}
-	for (i = 0; i < COUNT(pids); i++)
-		wait_child(pids[i]);
-	/* What was none of theirs is as it was. */
-	read_pattern("the file of another user", fd, 1, 0, 2 * HUGE);
+	in_children(4, fuzzer);
+	/* The file of another user is unchanged. */
+	read_pattern("read of another user's file", fd, 1, 0, 2 * HUGE);
 	MUST(fstat(fd, &st));
 	EXPECT(st.st_size == (off_t)(2 * HUGE) && st.st_uid == 0 && (st.st_mode & 07777) == 0600,
 	       "the file of another user has %lld bytes, owner %u, mode %o", (long long)st.st_size,
@@ -462,10 +453,8 @@ BEHAVIOUR(calls_by_nobody)
 	MUST(fsync(fd));
 	close(fd);
 	MUST(umount(mount_point));
-	snprintf(path, sizeof(path), "%s/secret", source_dir);
-	fd = open_file(path, O_RDONLY);
-	read_pattern("the file of another user, below", fd, 1, 0, 2 * HUGE);
-	close(fd);
+	read_file_pattern("lower file of another user", path_in(source_dir, "secret"), 1, 0,
+			  2 * HUGE);
 }
 
 int main(int argc, char **argv)

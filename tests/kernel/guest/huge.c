@@ -1,50 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What the engine is for: one fault and one I/O for each 2 MB, no read for what holds
- * no data, and a pool that is a limit. Counted, never timed.
+ * The purpose of the engine: one fault and one I/O for each 2 MB, no read for a hole, and
+ * never more cached data than the size of the pool. Events are counted, never timed.
  *
  * vm: page=2M,4K lower=ext4,xfs timeout=180
  */
 #include "common.h"
 
-#include <sys/utsname.h>
-#include <sys/resource.h>
-
 #define BLOCKS 16ul
 #define SIZE (BLOCKS * HUGE)
 
-static void need_hugemap(void)
+static void require_mount(void)
 {
 	if (!on_hugemap())
 		skip("not on hugemap");
 }
 
-static void need_huge(void)
+static void require_huge_pages(void)
 {
-	need_hugemap();
+	require_mount();
 	if (!huge_pages())
 		skip("with page=4K there are no huge pages");
 }
 
-static long faults(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	return usage.ru_minflt + usage.ru_majflt;
-}
-
-/* A file of @size bytes, of which nothing is cached. */
-static int cold_file(uint64_t size)
-{
-	int fd = make_file("f", 1, size);
-
-	MUST(fsync(fd));
-	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
-	return fd;
-}
-
-/* Loads that the compiler must not leave out, although nobody looks at them. */
+/* The loads are volatile, as their results are not used. */
 static void load_all(const volatile unsigned char *map, size_t size)
 {
 	size_t off;
@@ -53,45 +32,50 @@ static void load_all(const volatile unsigned char *map, size_t size)
 		(void)map[off];
 }
 
+static void expect_pmd_mapped(const unsigned char *map, unsigned long bytes, const char *when)
+{
+	EXPECT(pmd_mapped(map) == bytes, "FilePmdMapped is %lu %s, expected %lu", pmd_mapped(map),
+	       when, bytes);
+}
+
 static void expect_faults(const char *how, long n, unsigned long blocks)
 {
-	/* A few are the stack's and the C library's. */
+	/* A few faults are those of the stack and of the C library. */
 	EXPECT(n >= (long)blocks && n <= (long)blocks + 3,
 	       "%s took %ld faults, expected %lu, one for each 2 MB", how, n, blocks);
 }
 
-BEHAVIOUR(sequential_loads)
+BEHAVIOUR(sequential_loads_take_one_fault_per_block)
 {
 	unsigned char *map;
 	uint64_t huge, base;
 	long before;
 	int fd;
 
-	need_huge();
-	fd = cold_file(SIZE);
+	require_huge_pages();
+	fd = make_cold_file("f", 1, SIZE);
 	map = map_file(fd, 0, SIZE, PROT_READ, MAP_SHARED);
-	EXPECT((uintptr_t)map % HUGE == 0, "the mapping is at %p, where no huge page fits",
+	EXPECT((uintptr_t)map % HUGE == 0, "the mapping is at %p, which is not aligned to 2 MB",
 	       (void *)map);
 	huge = mount_stat("huge_mapped");
 	base = mount_stat("base_mapped");
-	before = faults();
+	before = page_faults();
 	load_all(map, SIZE);
-	expect_faults("a sequential read", faults() - before, BLOCKS);
+	expect_faults("a sequential read", page_faults() - before, BLOCKS);
 	EXPECT(mount_stat("huge_mapped") - huge == BLOCKS, "huge_mapped grew by %llu, expected %lu",
 	       (unsigned long long)(mount_stat("huge_mapped") - huge), BLOCKS);
 	EXPECT(mount_stat("base_mapped") == base, "base pages were mapped too");
-	expect_pattern("what was loaded", map, 1, 0, SIZE);
-	EXPECT(pmd_mapped(map) == SIZE, "FilePmdMapped is %lu, expected %lu", pmd_mapped(map),
-	       SIZE);
+	expect_pattern("load", map, 1, 0, SIZE);
+	expect_pmd_mapped(map, SIZE, "after the loads");
 	EXPECT(smaps_bytes(map, "Rss") == SIZE, "Rss is %lu, expected %lu", smaps_bytes(map, "Rss"),
 	       SIZE);
-	/* Again, by another mapping: nothing is read. */
+	/* Another mapping of the cached file reads nothing. */
 	huge = mount_stat("read_bytes");
 	map = map_file(fd, 0, SIZE, PROT_READ, MAP_SHARED);
-	before = faults();
+	before = page_faults();
 	load_all(map, SIZE);
-	expect_faults("a read of what is resident", faults() - before, BLOCKS);
-	EXPECT(mount_stat("read_bytes") == huge, "resident data was read again");
+	expect_faults("a sequential read of cached data", page_faults() - before, BLOCKS);
+	EXPECT(mount_stat("read_bytes") == huge, "cached data was read again");
 }
 
 static void store_all(unsigned char *map, size_t size)
@@ -102,99 +86,94 @@ static void store_all(unsigned char *map, size_t size)
 		pattern(map + off, 2, off, SMALL);
 }
 
-BEHAVIOUR(first_stores)
+BEHAVIOUR(stores_to_a_new_file_take_one_fault_per_block_and_no_read)
 {
 	uint64_t read_bytes;
 	unsigned char *map;
 	long before;
 	int fd;
 
-	need_huge();
+	require_huge_pages();
 	fd = open_file("f", O_RDWR | O_CREAT);
 	MUST(ftruncate(fd, SIZE));
 	map = map_shared(fd, 0, SIZE);
 	read_bytes = mount_stat("read_bytes");
-	before = faults();
+	before = page_faults();
 	store_all(map, SIZE);
-	expect_faults("a sequential write of a new file", faults() - before, BLOCKS);
+	expect_faults("a sequential write of a new file", page_faults() - before, BLOCKS);
 	EXPECT(mount_stat("read_bytes") == read_bytes, "%llu bytes were read to write a new file",
 	       (unsigned long long)(mount_stat("read_bytes") - read_bytes));
-	EXPECT(pmd_mapped(map) == SIZE, "FilePmdMapped is %lu, expected %lu", pmd_mapped(map),
-	       SIZE);
+	expect_pmd_mapped(map, SIZE, "after the stores");
 	MUST(fsync(fd));
-	expect_lower("below", "f", 2, 0, SIZE);
+	expect_lower("lower file", "f", 2, 0, SIZE);
 }
 
-BEHAVIOUR(rewriting_stores)
+BEHAVIOUR(stores_to_an_existing_file_take_one_fault_per_block)
 {
 	unsigned char *map;
 	long before;
 	int fd;
 
-	need_huge();
-	fd = cold_file(SIZE);
+	require_huge_pages();
+	fd = make_cold_file("f", 1, SIZE);
 	map = map_shared(fd, 0, SIZE);
-	before = faults();
+	before = page_faults();
 	store_all(map, SIZE);
-	expect_faults("a rewrite of an existing file", faults() - before, BLOCKS);
+	expect_faults("a rewrite of an existing file", page_faults() - before, BLOCKS);
 	MUST(fsync(fd));
-	expect_lower("below", "f", 2, 0, SIZE);
+	expect_lower("lower file", "f", 2, 0, SIZE);
 }
 
-/* Loaded first, then stored to: one more fault each, in place. */
-BEHAVIOUR(upgrades)
+/* The fault makes the PMD entry writable in place. */
+BEHAVIOUR(first_store_after_a_load_or_a_sync_takes_one_fault_per_block)
 {
 	unsigned char *map;
 	long before;
 	int fd;
 
-	need_huge();
-	fd = cold_file(SIZE);
+	require_huge_pages();
+	fd = make_cold_file("f", 1, SIZE);
 	map = map_shared(fd, 0, SIZE);
 	load_all(map, SIZE);
-	before = faults();
+	before = page_faults();
 	store_all(map, SIZE);
-	expect_faults("stores to what had been loaded", faults() - before, BLOCKS);
-	EXPECT(pmd_mapped(map) == SIZE, "FilePmdMapped is %lu after the stores, expected %lu",
-	       pmd_mapped(map), SIZE);
-	/* Protected by a sync, and stored to once more. */
+	expect_faults("stores after loads", page_faults() - before, BLOCKS);
+	expect_pmd_mapped(map, SIZE, "after the stores");
+	/* The sync write-protects the blocks. */
 	MUST(msync(map, SIZE, MS_SYNC));
-	before = faults();
+	before = page_faults();
 	store_all(map, SIZE);
-	expect_faults("stores after a sync", faults() - before, BLOCKS);
-	EXPECT(pmd_mapped(map) == SIZE, "FilePmdMapped is %lu after a sync, expected %lu",
-	       pmd_mapped(map), SIZE);
+	expect_faults("stores after a sync", page_faults() - before, BLOCKS);
+	expect_pmd_mapped(map, SIZE, "after a sync and stores");
 }
 
-BEHAVIOUR(large_io)
+BEHAVIOUR(each_block_takes_one_io)
 {
 	uint64_t ios, bytes;
 	unsigned char *map;
 	int fd;
 
-	need_huge();
-	fd = cold_file(SIZE);
+	require_huge_pages();
+	fd = make_cold_file("f", 1, SIZE);
 	map = map_shared(fd, 0, SIZE);
 	ios = mount_stat("read_ios");
 	bytes = mount_stat("read_bytes");
 	load_all(map, SIZE);
 	ios = mount_stat("read_ios") - ios;
 	bytes = mount_stat("read_bytes") - bytes;
-	EXPECT(bytes == SIZE, "%llu bytes were read from below, expected %lu",
-	       (unsigned long long)bytes, SIZE);
-	EXPECT(ios <= BLOCKS, "by %llu I/Os, expected at most %lu", (unsigned long long)ios,
-	       BLOCKS);
+	EXPECT(bytes == SIZE, "%llu bytes were read, expected %lu", (unsigned long long)bytes,
+	       SIZE);
+	EXPECT(ios <= BLOCKS, "%llu I/Os, expected at most %lu", (unsigned long long)ios, BLOCKS);
 	ios = mount_stat("write_ios");
 	bytes = mount_stat("written_bytes");
 	store_all(map, SIZE);
 	MUST(fsync(fd));
 	ios = mount_stat("write_ios") - ios;
 	bytes = mount_stat("written_bytes") - bytes;
-	EXPECT(bytes == SIZE, "%llu bytes were written below, expected %lu",
-	       (unsigned long long)bytes, SIZE);
-	EXPECT(ios <= BLOCKS, "by %llu I/Os, expected at most %lu", (unsigned long long)ios,
-	       BLOCKS);
-	/* Clean now: another sync has nothing to do. */
+	EXPECT(bytes == SIZE, "%llu bytes were written, expected %lu", (unsigned long long)bytes,
+	       SIZE);
+	EXPECT(ios <= BLOCKS, "%llu I/Os, expected at most %lu", (unsigned long long)ios, BLOCKS);
+	/* A sync of a clean file writes nothing. */
 	bytes = mount_stat("written_bytes");
 	MUST(fsync(fd));
 	EXPECT(mount_stat("written_bytes") == bytes, "a clean file was written again");
@@ -211,14 +190,13 @@ static uint64_t pool_size(void)
 	return !n ? 64 << 20 : *end == 'G' ? n << 30 : *end == 'M' ? n << 20 : n;
 }
 
-/* Twice the pool: all of it right, and never more than the pool in memory. */
-BEHAVIOUR(beyond_the_pool)
+BEHAVIOUR(file_larger_than_the_pool_is_correct_and_the_pool_is_the_limit)
 {
 	uint64_t size = 2 * pool_size() / HUGE * HUGE, off, evictions;
 	unsigned char *map;
 	int fd;
 
-	need_hugemap();
+	require_mount();
 	fd = open_file("f", O_RDWR | O_CREAT);
 	MUST(ftruncate(fd, (off_t)size));
 	map = map_shared(fd, 0, size);
@@ -234,39 +212,30 @@ BEHAVIOUR(beyond_the_pool)
 	EXPECT(mount_stat("evictions") > evictions, "nothing was evicted");
 	read_pattern("read of twice the pool", fd, 3, 0, size);
 	MUST(fsync(fd));
-	expect_lower("below", "f", 3, 0, size);
-	/* What is deleted gives its frames back. */
+	expect_lower("lower file", "f", 3, 0, size);
+	/* A deleted file returns its frames. */
 	MUST(munmap(map, size));
 	close(fd);
 	MUST(unlink("f"));
 	for (off = 0; off < 100 && mount_stat("resident_bytes"); off++)
 		usleep(50000);
-	EXPECT(!mount_stat("resident_bytes"), "%llu bytes are resident, but no file is there",
+	EXPECT(!mount_stat("resident_bytes"), "%llu bytes are resident without any file",
 	       (unsigned long long)mount_stat("resident_bytes"));
 }
 
-static bool kernel_is(const char *series)
-{
-	struct utsname name;
-
-	MUST(uname(&name));
-	return !strncmp(name.release, series, strlen(series));
-}
-
-/* A mapping that cannot have huge pages works nevertheless. */
-BEHAVIOUR(without_huge_pages)
+/* Because of its address, or of MADV_NOHUGEPAGE. */
+BEHAVIOUR(mapping_that_cannot_have_huge_pages_uses_base_pages)
 {
 	unsigned char *place, *map;
 	int fd;
 
-	need_hugemap();
-	fd = cold_file(4 * HUGE);
-	place = map_file(-1, 0, 8 * HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS);
-	place = (unsigned char *)(((uintptr_t)place + HUGE - 1) / HUGE * HUGE) + 3 * SMALL;
+	require_mount();
+	fd = make_cold_file("f", 1, 4 * HUGE);
+	place = reserve_aligned(8 * HUGE) + 3 * SMALL;
 	map = mmap(place, 4 * HUGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
-	EXPECT(map == place, "mmap at an odd address: %s", strerror(errno));
-	expect_pattern("load at an odd address", map, 1, 0, 4 * HUGE);
-	EXPECT(!pmd_mapped(map), "huge pages where none fit");
+	EXPECT(map == place, "mmap at an unaligned address: %s", strerror(errno));
+	expect_pattern("load at an unaligned address", map, 1, 0, 4 * HUGE);
+	EXPECT(!pmd_mapped(map), "an unaligned mapping has huge pages");
 	EXPECT(smaps_bytes(map, "Rss") == 4 * HUGE, "Rss is %lu, expected %lu",
 	       smaps_bytes(map, "Rss"), 4 * HUGE);
 	store_all(map, 4 * HUGE);
@@ -274,39 +243,38 @@ BEHAVIOUR(without_huge_pages)
 	map = map_shared(fd, 0, 4 * HUGE);
 	if (!madvise(map, 4 * HUGE, MADV_NOHUGEPAGE)) {
 		expect_pattern("load without huge pages", map, 2, 0, 4 * HUGE);
-		/* Linux 6.1 does not look at it for pages of files. */
-		if (!kernel_is("6.1."))
+		/* Linux 6.1 ignores the advice for mappings of files. */
+		if (!kernel_before("6.2"))
 			EXPECT(!pmd_mapped(map), "huge pages after MADV_NOHUGEPAGE");
 	}
 	MUST(munmap(map, 4 * HUGE));
 	map = map_shared(fd, 0, 4 * HUGE);
 	expect_pattern("load with huge pages again", map, 2, 0, 4 * HUGE);
 	if (huge_pages())
-		EXPECT(pmd_mapped(map) == 4 * HUGE, "FilePmdMapped is %lu", pmd_mapped(map));
+		expect_pmd_mapped(map, 4 * HUGE, "without the advice");
 }
 
-/* With 4 KB pages, what is not touched is not read, unless it is a stream. */
-BEHAVIOUR(random_base_pages)
+BEHAVIOUR(random_loads_with_base_pages_read_only_these_pages)
 {
 	uint64_t bytes, i, off;
 	unsigned char *map;
 	int fd;
 
-	need_hugemap();
+	require_mount();
 	if (huge_pages())
 		skip("with page=2M whole blocks are read");
-	fd = cold_file(SIZE);
+	fd = make_cold_file("f", 1, SIZE);
 	map = map_file(fd, 0, SIZE, PROT_READ, MAP_SHARED);
 	bytes = mount_stat("read_bytes");
 	for (i = 0; i < 64; i++) {
 		off = (i * 2654435761u) % (SIZE / SMALL) * SMALL;
-		expect_pattern("load of a page by itself", map + off, 1, off, SMALL);
+		expect_pattern("load of a page", map + off, 1, off, SMALL);
 	}
 	bytes = mount_stat("read_bytes") - bytes;
 	EXPECT(bytes <= 4 * 64 * SMALL, "%llu bytes were read for 64 pages",
 	       (unsigned long long)bytes);
-	EXPECT(!pmd_mapped(map), "huge pages with page=4K");
-	expect_pattern("load of all", map, 1, 0, SIZE);
+	EXPECT(!pmd_mapped(map), "page=4K has huge pages");
+	expect_pattern("load of the file", map, 1, 0, SIZE);
 	EXPECT(smaps_bytes(map, "Rss") <= SIZE, "Rss is %lu of %lu", smaps_bytes(map, "Rss"), SIZE);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * page=auto: base pages where access is random, huge ones where a stream goes through,
- * and what was touched nearly as a whole becomes huge while it is in use. Counted, never timed.
+ * page=auto: random accesses use base pages, sequential ones huge pages, and a block in use is
+ * promoted to a huge page when most of its pages were accessed. Programs can override this by
+ * madvise(2) and posix_fadvise(2). Events are counted, never timed.
  *
  * vm: page=auto lower=ext4,xfs pool=48M timeout=300
  */
@@ -12,16 +13,12 @@
 #define BLOCKS 8u
 #define SIZE (BLOCKS * HUGE)
 #define PAGES (HUGE / SMALL)
-/* Seconds until a promotion must have happened, of which it takes one. */
-#define PATIENCE 60u
+/* A promotion takes about one second. */
+#define PROMOTION_TIMEOUT_S 60u
 
 static int cold_file(void)
 {
-	int fd = make_file("f", 1, SIZE + SMALL);
-
-	MUST(fsync(fd));
-	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
-	return fd;
+	return make_cold_file("f", 1, SIZE + SMALL);
 }
 
 static void load(const volatile unsigned char *at)
@@ -29,12 +26,12 @@ static void load(const volatile unsigned char *at)
 	(void)*at;
 }
 
-/* Each page of a block once, in an order in which no two follow each other; all but @spared. */
-static void touch_block(const unsigned char *block, unsigned int spared)
+/* Loads from all pages of a block but @skipped ones, in an order without sequential runs. */
+static void load_block(const unsigned char *block, unsigned int skipped)
 {
 	unsigned int i;
 
-	for (i = 0; i < PAGES - spared; i++)
+	for (i = 0; i < PAGES - skipped; i++)
 		load(block + i * 37 % PAGES * SMALL);
 }
 
@@ -43,14 +40,14 @@ static void await_promotions(uint64_t n)
 	unsigned int i;
 
 	for (i = 0; mount_stat("promoted") < n; i++) {
-		EXPECT(i < PATIENCE * 10, "%llu promotions of %llu, %llu refused",
+		EXPECT(i < PROMOTION_TIMEOUT_S * 10, "%llu promotions of %llu, %llu refused",
 		       (unsigned long long)mount_stat("promoted"), (unsigned long long)n,
 		       (unsigned long long)mount_stat("not_promoted"));
 		usleep(100000);
 	}
 }
 
-BEHAVIOUR(random_reads_pages)
+BEHAVIOUR(random_loads_read_only_their_pages)
 {
 	int fd = cold_file();
 	unsigned char *map = map_shared(fd, 0, SIZE);
@@ -60,13 +57,13 @@ BEHAVIOUR(random_reads_pages)
 	for (i = 0; i < BLOCKS * PAGES / 8; i++)
 		load(map + i * 997 % (BLOCKS * PAGES) * SMALL);
 	EXPECT(mount_stat("read_bytes") - before <= i * SMALL * 12 / 10,
-	       "%llu bytes are read for %u pages",
+	       "%llu bytes were read for %u pages",
 	       (unsigned long long)(mount_stat("read_bytes") - before), i);
 	EXPECT(mount_stat("promoted") == promoted,
-	       "a block of which an eighth was touched is promoted");
+	       "a block was promoted after accesses to an eighth of its pages");
 }
 
-BEHAVIOUR(stream_is_huge)
+BEHAVIOUR(sequential_loads_use_huge_pages)
 {
 	int fd = cold_file();
 	unsigned char *map = map_shared(fd, 0, SIZE);
@@ -74,60 +71,58 @@ BEHAVIOUR(stream_is_huge)
 
 	expect_pattern("load", map, 1, 0, SIZE);
 	EXPECT(mount_stat("huge_mapped") - before >= BLOCKS / 2,
-	       "%llu faults mapped 2 MB, of %u blocks",
+	       "%llu faults mapped 2 MB, for %u blocks",
 	       (unsigned long long)(mount_stat("huge_mapped") - before), BLOCKS);
 }
 
-BEHAVIOUR(touched_becomes_huge)
+BEHAVIOUR(block_of_which_most_pages_were_accessed_is_promoted)
 {
 	int fd = cold_file();
 	unsigned char *map = map_shared(fd, 0, SIZE);
 	uint64_t promoted = mount_stat("promoted"), read = mount_stat("read_bytes");
 
-	touch_block(map + HUGE, PAGES / 20);
-	touch_block(map + 3 * HUGE, PAGES / 2);
+	load_block(map + HUGE, PAGES / 20);
+	load_block(map + 3 * HUGE, PAGES / 2);
 	await_promotions(promoted + 1);
 	EXPECT(mount_stat("read_bytes") - read <= HUGE * 3 / 2 + HUGE / 8,
-	       "%llu bytes are read for a block and half a block",
+	       "%llu bytes were read for a block and half a block",
 	       (unsigned long long)(mount_stat("read_bytes") - read));
-	expect_pattern("load of what was promoted", map + HUGE, 1, HUGE, HUGE);
+	expect_pattern("load of the promoted block", map + HUGE, 1, HUGE, HUGE);
 	EXPECT(mount_stat("promoted") == promoted + 1,
-	       "a block of which half was touched is promoted");
+	       "a block was promoted after accesses to half of its pages");
 }
 
-/* The page table of a promoted block stays; a fault maps as many of its pages as it may. */
-BEHAVIOUR(promoted_block_keeps_its_table)
+/* A fault in it maps many PTEs (fault-around); a mapping without a page table gets a PMD. */
+BEHAVIOUR(promoted_block_keeps_its_page_table)
 {
 	int fd = cold_file();
 	unsigned char *map = map_shared(fd, 0, SIZE), *other;
 	uint64_t promoted = mount_stat("promoted");
-	struct rusage before, after;
+	long faults;
 
-	touch_block(map + HUGE, 0);
+	load_block(map + HUGE, 0);
 	await_promotions(promoted + 1);
-	MUST(getrusage(RUSAGE_SELF, &before));
-	touch_block(map + HUGE, 0);
-	MUST(getrusage(RUSAGE_SELF, &after));
-	EXPECT(after.ru_minflt - before.ru_minflt <= (long)PAGES / 8,
-	       "%ld faults for %lu pages that are cached", after.ru_minflt - before.ru_minflt,
-	       PAGES);
-	expect_pattern("load of what was promoted", map + HUGE, 1, HUGE, HUGE);
+	faults = minor_faults();
+	load_block(map + HUGE, 0);
+	faults = minor_faults() - faults;
+	EXPECT(faults <= (long)PAGES / 8, "%ld faults for %lu cached pages", faults, PAGES);
+	expect_pattern("load of the promoted block", map + HUGE, 1, HUGE, HUGE);
 	pattern(map + HUGE + 3, 2, HUGE + 3, 2 * SMALL);
-	EXPECT(!pmd_mapped(map + HUGE), "the page table of a block is gone");
+	EXPECT(!pmd_mapped(map + HUGE), "the promoted block has lost its page table");
 	other = map_shared(fd, 0, SIZE);
-	expect_pattern("load where no page table is", other + HUGE + 3, 2, HUGE + 3, 2 * SMALL);
-	EXPECT(pmd_mapped(other + HUGE) == HUGE, "%lu bytes as huge pages",
+	expect_pattern("load by a mapping without a page table", other + HUGE + 3, 2, HUGE + 3,
+		       2 * SMALL);
+	EXPECT(pmd_mapped(other + HUGE) == HUGE, "%lu bytes are mapped as huge pages",
 	       pmd_mapped(other + HUGE));
 }
 
 struct storer {
-	volatile uint64_t *map;
+	volatile uint64_t *map; /* a word of each page is the thread's own and counts rounds */
 	unsigned int id;
 	volatile bool stop;
 	uint64_t rounds;
 };
 
-/* A word of each page is its own: it counts up, and must be what it was. */
 static void *store(void *arg)
 {
 	struct storer *s = arg;
@@ -137,7 +132,8 @@ static void *store(void *arg)
 		for (page = 0; page < 4 * PAGES; page++) {
 			volatile uint64_t *word = s->map + page * 37 % (4 * PAGES) * step + s->id;
 
-			EXPECT(*word == s->rounds, "round %llu of a store is lost: %llu",
+			EXPECT(*word == s->rounds,
+			       "the store of round %llu is lost: the word is %llu",
 			       (unsigned long long)s->rounds, (unsigned long long)*word);
 			*word = s->rounds + 1;
 		}
@@ -145,11 +141,12 @@ static void *store(void *arg)
 	return NULL;
 }
 
-BEHAVIOUR(no_store_is_lost)
+/* Threads store while blocks are promoted, written back and unmapped. */
+BEHAVIOUR(no_store_is_lost_beside_promotions_and_syncs)
 {
 	int fd = open_file("g", O_RDWR | O_CREAT | O_TRUNC), round;
 	struct storer storers[3] = {};
-	uint64_t *below_map, before;
+	uint64_t *lower_map, before;
 	pthread_t threads[3];
 	unsigned char *map;
 	unsigned int i;
@@ -167,7 +164,7 @@ BEHAVIOUR(no_store_is_lost)
 		storers[i].id = i;
 		EXPECT(!pthread_create(&threads[i], NULL, store, &storers[i]), "no thread");
 	}
-	/* What is not mapped any more is mapped by stores, beside a sync. */
+	/* The stores fault the pages in again, beside a sync. */
 	for (round = 0; round < 60; round++) {
 		usleep(100000);
 		MUST(madvise(map, 4 * HUGE, MADV_DONTNEED));
@@ -180,18 +177,18 @@ BEHAVIOUR(no_store_is_lost)
 	}
 	MUST(fsync(fd));
 	fd = open(lower_path("g"), O_RDONLY | O_CLOEXEC);
-	EXPECT(fd >= 0, "open below: %s", strerror(errno));
-	below_map = mmap(NULL, 4 * HUGE, PROT_READ, MAP_SHARED, fd, 0);
-	EXPECT(below_map != MAP_FAILED, "mmap below: %s", strerror(errno));
+	EXPECT(fd >= 0, "open of the lower file: %s", strerror(errno));
+	lower_map = mmap(NULL, 4 * HUGE, PROT_READ, MAP_SHARED, fd, 0);
+	EXPECT(lower_map != MAP_FAILED, "mmap of the lower file: %s", strerror(errno));
 	for (page = 0; page < 4 * PAGES; page++)
 		for (i = 0; i < COUNT(storers); i++)
-			EXPECT(below_map[page * (SMALL / 8) + i] == storers[i].rounds,
-			       "page %zu: %llu was stored, and %llu synced", page,
+			EXPECT(lower_map[page * (SMALL / 8) + i] == storers[i].rounds,
+			       "page %zu: %llu was stored, the lower file has %llu", page,
 			       (unsigned long long)storers[i].rounds,
-			       (unsigned long long)below_map[page * (SMALL / 8) + i]);
+			       (unsigned long long)lower_map[page * (SMALL / 8) + i]);
 }
 
-BEHAVIOUR(little_is_written)
+BEHAVIOUR(store_to_a_base_page_writes_back_only_this_page)
 {
 	int fd = cold_file();
 	unsigned char *map = map_shared(fd, 0, SIZE);
@@ -200,11 +197,11 @@ BEHAVIOUR(little_is_written)
 	map[3 * HUGE + 5] = 1;
 	before = mount_stat("written_bytes");
 	MUST(msync(map, SIZE, MS_SYNC));
-	EXPECT(mount_stat("written_bytes") - before <= 2 * SMALL, "%llu bytes are written for one",
+	EXPECT(mount_stat("written_bytes") - before <= 2 * SMALL, "%llu bytes were written for one",
 	       (unsigned long long)(mount_stat("written_bytes") - before));
 }
 
-/* All of it cached in huge units, and clean. */
+/* A file that is cached in huge units, all of them clean. */
 static unsigned char *huge_file(int *fd)
 {
 	unsigned char *map;
@@ -212,30 +209,28 @@ static unsigned char *huge_file(int *fd)
 	*fd = cold_file();
 	map = map_shared(*fd, 0, SIZE);
 	expect_pattern("load", map, 1, 0, SIZE);
-	EXPECT(pmd_mapped(map + 4 * HUGE) >= HUGE, "a block is not huge");
+	EXPECT(pmd_mapped(map + 4 * HUGE) >= HUGE, "a sequential load did not map a huge page");
 	return map;
 }
 
-static void expect_written(uint64_t before, uint64_t most, const char *what)
+static void expect_written(uint64_t before, uint64_t max, const char *what)
 {
 	uint64_t written = mount_stat("written_bytes") - before;
 
-	EXPECT(written && written <= most, "%llu bytes are written for %s",
+	EXPECT(written && written <= max, "%llu bytes were written for %s",
 	       (unsigned long long)written, what);
 }
 
-/* Of a huge unit, too: by a mapping, which maps pages there from then on, or by a write. */
-BEHAVIOUR(little_of_a_block_is_written)
+/* The store fault replaces the PMD entry by PTEs, which track the dirty pages. */
+BEHAVIOUR(store_or_write_to_a_huge_unit_writes_back_only_a_part)
 {
 	uint64_t before, parts = mount_stat("partial_writebacks");
 	unsigned char *map, *other, was[3];
-	struct utsname name;
 	unsigned int i;
 	int fd;
 
-	MUST(uname(&name));
-	if (strverscmp(name.release, "6.14") >= 0)
-		skip("from 6.14 on a store to a mapping makes all of a block dirty");
+	if (!kernel_before("6.14"))
+		skip("from 6.14 on a store to a mapping makes the whole block dirty");
 	map = huge_file(&fd);
 	other = map_shared(fd, 0, SIZE);
 	for (i = 0; i < 3; i++) {
@@ -243,20 +238,21 @@ BEHAVIOUR(little_of_a_block_is_written)
 		was[i] = map[5 * HUGE + i * 77 * SMALL];
 		map[5 * HUGE + i * 77 * SMALL] = was[i] + 1;
 		MUST(msync(map, SIZE, MS_SYNC));
-		expect_written(before, 2 * SMALL, "a byte stored");
+		expect_written(before, 2 * SMALL, "a store of one byte");
 	}
 	before = mount_stat("written_bytes");
 	EXPECT(pwrite(fd, "x", 1, 6 * HUGE + 100 * SMALL) == 1, "write: %s", strerror(errno));
 	MUST(fsync(fd));
-	expect_written(before, 2 * SMALL, "a byte of write(2)");
-	/* What is stored to through a mapping that is gone, and by two of them. */
+	expect_written(before, 2 * SMALL, "a write of one byte");
+	/* Two mappings, one of which is unmapped before the sync. */
 	before = mount_stat("written_bytes");
 	other[4 * HUGE + 9 * SMALL] = 1;
 	map[4 * HUGE + 300 * SMALL] = 2;
 	MUST(munmap(other, SIZE));
 	MUST(fsync(fd));
-	expect_written(before, 4 * SMALL, "two bytes stored by two mappings");
-	EXPECT(mount_stat("partial_writebacks") - parts == 5, "%llu units are written in parts",
+	expect_written(before, 4 * SMALL, "stores of two bytes by two mappings");
+	EXPECT(mount_stat("partial_writebacks") - parts == 5,
+	       "%llu units were written back partially",
 	       (unsigned long long)(mount_stat("partial_writebacks") - parts));
 	drop_from_cache(fd, map, SIZE);
 	for (i = 0; i < 3; i++)
@@ -267,8 +263,8 @@ BEHAVIOUR(little_of_a_block_is_written)
 	       "a store is lost");
 }
 
-/* Two blocks until it is one, page by page; then a fault for each. */
-BEHAVIOUR(stream_of_stores_is_huge)
+/* The first two blocks take a fault per page, until the stores are known to be sequential. */
+BEHAVIOUR(sequential_stores_take_one_fault_per_block)
 {
 	uint64_t before;
 	unsigned char *map;
@@ -285,7 +281,8 @@ BEHAVIOUR(stream_of_stores_is_huge)
 	EXPECT(faults <= (long)(2 * PAGES + 4 * BLOCKS), "%ld faults for %u blocks", faults,
 	       BLOCKS);
 	MUST(msync(map, SIZE, MS_SYNC));
-	EXPECT(mount_stat("written_bytes") - before >= SIZE, "less is written than was stored to");
+	EXPECT(mount_stat("written_bytes") - before >= SIZE,
+	       "fewer bytes were written than stored");
 	drop_from_cache(fd, map, SIZE);
 	for (page = 0; page < BLOCKS * PAGES; page++)
 		EXPECT(map[page * SMALL] == 7, "the store to page %zu is lost", page);
@@ -302,34 +299,36 @@ static long faults_of_stores(unsigned char *block, unsigned char value)
 }
 
 /*
- * There is a page table, as base pages were there, and all of the block is dirty: then one
- * fault maps what is left of it, in a mapping that lies otherwise one for each of its tables.
+ * The block has a page table, since it was cached in base pages before, and is dirty as a
+ * whole. One fault makes all of its PTEs writable; in a mapping in which the block spans two
+ * page tables, one fault for each table does.
  */
-BEHAVIOUR(dirty_block_is_mapped_at_once)
+BEHAVIOUR(one_fault_maps_the_rest_of_a_dirty_block)
 {
 	int fd = cold_file();
-	unsigned char *map = map_shared(fd, 0, SIZE), *room, *shifted;
+	unsigned char *map = map_shared(fd, 0, SIZE), *place, *shifted;
 	uint64_t promoted = mount_stat("promoted"), written;
 	unsigned int i;
 	long faults;
 
-	touch_block(map + HUGE, PAGES / 20);
+	load_block(map + HUGE, PAGES / 20);
 	await_promotions(promoted + 1);
-	/* What is mapped for reading has faults of its own. With no page, there may be no table. */
+	/*
+	 * Pages that are mapped for reading would fault separately. One page remains mapped, so
+	 * that the page table is not freed.
+	 */
 	load(map + HUGE);
 	MUST(madvise(map + HUGE + SMALL, HUGE - SMALL, MADV_DONTNEED));
 	written = mount_stat("written_bytes");
-	/* A page each, until they are a quarter of it. */
+	/* One page at a time, until a quarter of the block is dirty. */
 	for (i = 0; i <= PAGES / 4; i++)
 		map[HUGE + i * 37 % PAGES * SMALL] = 3;
 	faults = faults_of_stores(map + HUGE, 4);
-	EXPECT(faults <= 8, "%ld faults for a block that is dirty", faults);
+	EXPECT(faults <= 8, "%ld faults for a dirty block", faults);
 
-	room = mmap(NULL, 2 * SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	EXPECT(room != MAP_FAILED, "mmap: %s", strerror(errno));
-	room += HUGE - (uintptr_t)room % HUGE + 5 * SMALL;
-	shifted = mmap(room, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
-	EXPECT(shifted == room, "mmap: %s", strerror(errno));
+	place = reserve_aligned(2 * SIZE) + 5 * SMALL;
+	shifted = mmap(place, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	EXPECT(shifted == place, "mmap: %s", strerror(errno));
 	faults = faults_of_stores(shifted + HUGE, 5);
 	EXPECT(faults <= 8, "%ld faults for a block in two page tables", faults);
 	MUST(msync(map, SIZE, MS_SYNC));
@@ -344,7 +343,7 @@ BEHAVIOUR(dirty_block_is_mapped_at_once)
 	EXPECT(map[2 * HUGE] == 6 && map[HUGE - SMALL] == 6, "a store beside the block is lost");
 }
 
-BEHAVIOUR(sparse_stays_sparse)
+BEHAVIOUR(stores_to_a_sparse_file_allocate_only_their_pages)
 {
 	int fd = open_file("h", O_RDWR | O_CREAT | O_TRUNC), i;
 	unsigned char *map;
@@ -357,45 +356,47 @@ BEHAVIOUR(sparse_stays_sparse)
 	MUST(msync(map, SIZE, MS_SYNC));
 	MUST(stat(lower_path("h"), &st));
 	EXPECT((uint64_t)st.st_blocks * 512 <= BLOCKS * 4 * SMALL,
-	       "%llu bytes of room for %u pages", (unsigned long long)st.st_blocks * 512, BLOCKS);
+	       "%llu bytes are allocated for %u pages", (unsigned long long)st.st_blocks * 512,
+	       BLOCKS);
 }
 
-/* Two blocks in an hour, then the rest, when that is changed. */
-BEHAVIOUR(promotes_its_share)
+/* At most promote_batch blocks are promoted in an interval; a new value applies at once. */
+BEHAVIOUR(promote_batch_limits_promotions_per_interval)
 {
 	unsigned char *map = map_shared(cold_file(), 0, SIZE);
 	uint64_t promoted = mount_stat("promoted"), huge;
 	unsigned int block;
 
 	set_mount("promote_interval_ms", "10");
-	/* The interval that is under way may have seen some already. */
+	/* End the current interval, which may have promoted some blocks already. */
 	set_mount("promote_batch", "65536");
-	touch_block(map, 0);
+	load_block(map, 0);
 	await_promotions(promoted + 1);
 	set_mount("promote_interval_ms", "3600000");
 	set_mount("promote_batch", "3");
 	huge = mount_stat("huge_bytes");
 	for (block = 1; block < 6; block++)
-		touch_block(map + block * HUGE, 0);
+		load_block(map + block * HUGE, 0);
 	await_promotions(promoted + 3);
-	/* What it would have done by now, if it did more. */
+	/* Time for further promotions, if the limit did not work. */
 	MUST(fsync(open_file("f", O_RDWR)));
 	usleep(500000);
-	EXPECT(mount_stat("promoted") <= promoted + 4, "%llu blocks are promoted, of 3",
+	EXPECT(mount_stat("promoted") <= promoted + 4,
+	       "%llu blocks were promoted, with a batch of 3",
 	       (unsigned long long)(mount_stat("promoted") - promoted - 1));
 	set_mount("promote_batch", "256");
 	await_promotions(promoted + 6);
-	EXPECT(mount_stat("huge_bytes") >= huge + 5 * HUGE, "%llu bytes are huge, and were %llu",
+	EXPECT(mount_stat("huge_bytes") >= huge + 5 * HUGE, "huge_bytes is %llu and was %llu",
 	       (unsigned long long)mount_stat("huge_bytes"), (unsigned long long)huge);
 	EXPECT(mount_stat("huge_bytes") <= mount_stat("resident_bytes"),
-	       "more is huge than is resident");
+	       "huge_bytes is more than resident_bytes");
 	set_mount("promote_interval_ms", "1000");
 }
 
-/* --- what programs say ------------------------------------------------------------- */
+/* --- advice ------------------------------------------------------------------------ */
 
-/* What a load brings in, in bytes. */
-static uint64_t read_for(const unsigned char *at)
+/* The number of bytes that a load reads into the cache. */
+static uint64_t bytes_read_by_load(const unsigned char *at)
 {
 	uint64_t before = mount_stat("read_bytes");
 
@@ -403,22 +404,24 @@ static uint64_t read_for(const unsigned char *at)
 	return mount_stat("read_bytes") - before;
 }
 
-BEHAVIOUR(said_huge)
+BEHAVIOUR(madv_hugepage_reads_and_maps_whole_blocks)
 {
 	unsigned char *map = map_shared(cold_file(), 0, SIZE);
 
 	MUST(madvise(map, SIZE, MADV_HUGEPAGE));
-	EXPECT(read_for(map + 5 * HUGE + 7 * SMALL) == HUGE, "a load does not read its block");
-	EXPECT(read_for(map + 2 * HUGE + 9 * SMALL) == HUGE, "a load does not read its block");
+	EXPECT(bytes_read_by_load(map + 5 * HUGE + 7 * SMALL) == HUGE,
+	       "a load does not read its block");
+	EXPECT(bytes_read_by_load(map + 2 * HUGE + 9 * SMALL) == HUGE,
+	       "a load does not read its block");
 	EXPECT(pmd_mapped(map) == 2 * HUGE, "%lu bytes are mapped as huge pages", pmd_mapped(map));
-	/* Whatever is said of the order beside it. */
+	/* MADV_RANDOM does not change that. */
 	MUST(madvise(map, SIZE, MADV_RANDOM));
-	EXPECT(read_for(map + 7 * HUGE) == HUGE, "a load of random access does not read its block");
+	EXPECT(bytes_read_by_load(map + 7 * HUGE) == HUGE,
+	       "a load with MADV_RANDOM does not read its block");
 	expect_pattern("load", map, 1, 0, SIZE);
 }
 
-/* What was cached before that was said. */
-BEHAVIOUR(said_huge_later)
+BEHAVIOUR(madv_hugepage_promotes_cached_base_pages_at_the_next_fault)
 {
 	unsigned char *map = map_shared(cold_file(), 0, SIZE);
 	uint64_t promoted = mount_stat("promoted"), read;
@@ -426,20 +429,20 @@ BEHAVIOUR(said_huge_later)
 	load(map + 3 * HUGE + 5 * SMALL);
 	load(map + 3 * HUGE + 50 * SMALL);
 	MUST(madvise(map + 3 * HUGE, 2 * HUGE, MADV_HUGEPAGE));
-	EXPECT(mount_stat("promoted") == promoted, "a block is promoted for two pages of it");
+	EXPECT(mount_stat("promoted") == promoted, "a block with two cached pages was promoted");
 	read = mount_stat("read_bytes");
 	MUST(madvise(map + 3 * HUGE, 2 * HUGE, MADV_POPULATE_READ));
 	await_promotions(promoted + 1);
 	load(map + 4 * HUGE);
 	EXPECT(mount_stat("read_bytes") - read >= 2 * HUGE - 2 * SMALL &&
 		       mount_stat("read_bytes") - read <= 2 * HUGE,
-	       "%llu bytes are read for two blocks but two pages",
+	       "%llu bytes were read for two blocks without two pages",
 	       (unsigned long long)(mount_stat("read_bytes") - read));
-	EXPECT(pmd_mapped(map + 4 * HUGE) == HUGE, "a block that was read ahead is not huge");
+	EXPECT(pmd_mapped(map + 4 * HUGE) == HUGE, "the second block is not mapped as a huge page");
 	expect_pattern("load", map, 1, 0, SIZE);
 }
 
-BEHAVIOUR(said_small)
+BEHAVIOUR(madv_nohugepage_keeps_base_pages)
 {
 	int fd = cold_file();
 	unsigned char *map = map_shared(fd, 0, SIZE), *other = map_shared(fd, 0, SIZE);
@@ -448,29 +451,32 @@ BEHAVIOUR(said_small)
 
 	MUST(madvise(map, SIZE, MADV_NOHUGEPAGE));
 	for (block = 0; block < BLOCKS - 1; block++)
-		touch_block(map + block * HUGE, 0);
+		load_block(map + block * HUGE, 0);
 	expect_pattern("load", map, 1, 0, SIZE - HUGE);
-	EXPECT(mount_stat("huge_mapped") == huge, "2 MB are mapped where base pages are wanted");
-	/* Another one, where nothing was said, comes after them in the queue. */
-	touch_block(other, 0);
-	touch_block(other + SIZE - HUGE, 0);
+	EXPECT(mount_stat("huge_mapped") == huge,
+	       "a huge page is mapped in spite of MADV_NOHUGEPAGE");
+	/* The mapping without advice gets a block promoted, which was queued after the others. */
+	load_block(other, 0);
+	load_block(other + SIZE - HUGE, 0);
 	await_promotions(promoted + 1);
-	EXPECT(mount_stat("promoted") == promoted + 1, "%llu blocks of base pages are promoted",
+	EXPECT(mount_stat("promoted") == promoted + 1,
+	       "%llu blocks with MADV_NOHUGEPAGE were promoted",
 	       (unsigned long long)(mount_stat("promoted") - promoted - 1));
 	EXPECT(pmd_mapped(map) == 0, "%lu bytes are mapped as huge pages", pmd_mapped(map));
 }
 
-BEHAVIOUR(said_sequential)
+BEHAVIOUR(madv_sequential_reads_whole_blocks_at_once)
 {
 	unsigned char *map = map_shared(cold_file(), 0, SIZE);
 
 	MUST(madvise(map, SIZE, MADV_SEQUENTIAL));
-	EXPECT(read_for(map + 2 * HUGE + 9 * SMALL) >= HUGE, "a load does not read its block");
-	EXPECT(pmd_mapped(map) >= HUGE, "a block of a stream is not huge");
+	EXPECT(bytes_read_by_load(map + 2 * HUGE + 9 * SMALL) >= HUGE,
+	       "a load does not read its block");
+	EXPECT(pmd_mapped(map) >= HUGE, "a block is not mapped as a huge page");
 	expect_pattern("load", map, 1, 0, SIZE);
 }
 
-BEHAVIOUR(said_random)
+BEHAVIOUR(madv_random_reads_single_pages_but_allows_promotion)
 {
 	unsigned char *map = map_shared(cold_file(), 0, SIZE);
 	uint64_t promoted = mount_stat("promoted");
@@ -478,16 +484,14 @@ BEHAVIOUR(said_random)
 
 	MUST(madvise(map, SIZE, MADV_RANDOM));
 	for (i = PAGES / 2; i < PAGES * 3 / 2; i++)
-		EXPECT(read_for(map + i * SMALL) == SMALL, "page %u: %s", i,
-		       "a load of random access reads more than its page");
-	/* Which does not mean that all of a block is not in use. */
-	touch_block(map + 4 * HUGE, 0);
+		EXPECT(bytes_read_by_load(map + i * SMALL) == SMALL,
+		       "a load of page %u reads more than this page", i);
+	load_block(map + 4 * HUGE, 0);
 	await_promotions(promoted + 1);
 	expect_pattern("load", map, 1, 0, SIZE);
 }
 
-/* Of the file, by POSIX_FADV_*; what is said of a range comes first. */
-BEHAVIOUR(said_of_the_file)
+BEHAVIOUR(fadvise_applies_to_the_file_but_madvise_takes_precedence)
 {
 	int fd = cold_file();
 	unsigned char *map = map_shared(fd, 0, SIZE), byte;
@@ -497,40 +501,43 @@ BEHAVIOUR(said_of_the_file)
 	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM));
 	for (i = 0; i < 64; i++)
 		MUST(pread(fd, &byte, 1, (off_t)(i * SMALL)));
-	EXPECT(mount_stat("read_bytes") - read == 64 * SMALL, "%llu bytes are read for 64 pages",
+	EXPECT(mount_stat("read_bytes") - read == 64 * SMALL, "%llu bytes were read for 64 pages",
 	       (unsigned long long)(mount_stat("read_bytes") - read));
-	EXPECT(read_for(map + HUGE) == SMALL, "a mapping of random access reads more");
+	EXPECT(bytes_read_by_load(map + HUGE) == SMALL, "a load with POSIX_FADV_RANDOM reads more");
 	MUST(madvise(map + 2 * HUGE, HUGE, MADV_HUGEPAGE));
-	EXPECT(read_for(map + 2 * HUGE) == HUGE, "the range does not come before the file");
+	EXPECT(bytes_read_by_load(map + 2 * HUGE) == HUGE,
+	       "madvise does not take precedence over fadvise");
 
 	drop_from_cache(fd, map, SIZE);
 	MUST(madvise(map + 6 * HUGE, HUGE, MADV_RANDOM));
 	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL));
-	EXPECT(read_for(map + 6 * HUGE) == SMALL, "the range does not come before the file");
+	EXPECT(bytes_read_by_load(map + 6 * HUGE) == SMALL,
+	       "madvise does not take precedence over fadvise");
 	read = mount_stat("read_bytes");
 	MUST(pread(fd, &byte, 1, 3 * HUGE));
 	EXPECT(mount_stat("read_bytes") - read >= HUGE,
-	       "a read of a stream does not read its block");
+	       "a read with POSIX_FADV_SEQUENTIAL does not read its block");
 	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_NORMAL));
-	/* What was read ahead is there now. */
+	/* Wait for the read-ahead. */
 	while (mount_stat("io_in_flight"))
 		usleep(10000);
-	EXPECT(read_for(map + HUGE + 9 * SMALL) == SMALL, "what was said is not taken back");
+	EXPECT(bytes_read_by_load(map + HUGE + 9 * SMALL) == SMALL,
+	       "POSIX_FADV_NORMAL does not end the advice");
 	expect_pattern("load", map, 1, 0, SIZE);
 }
 
-/* Linux does not ask the file system: see hugemap(5). */
-BEHAVIOUR(collapse_changes_nothing)
+/* Linux handles MADV_COLLAPSE without the file system: see hugemap(5). */
+BEHAVIOUR(madv_collapse_is_refused_and_changes_nothing)
 {
 	unsigned char *map = map_shared(cold_file(), 0, SIZE);
 	uint64_t promoted = mount_stat("promoted");
 
 	load(map + HUGE + 3 * SMALL);
-	/* Newer kernels look at what is there first. */
+	/* Newer kernels check the cached pages first, which gives EAGAIN. */
 	EXPECT(madvise(map + HUGE, HUGE, MADV_COLLAPSE) == -1 &&
 		       (errno == EINVAL || errno == EAGAIN),
 	       "madvise: %s", strerror(errno));
-	EXPECT(mount_stat("promoted") == promoted, "a block is promoted");
+	EXPECT(mount_stat("promoted") == promoted, "a block was promoted");
 	expect_pattern("load", map, 1, 0, SIZE);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Locks and leases between processes.
+ * flock(2), POSIX and OFD record locks and leases work between processes as on Linux.
  *
  * vm: page=auto timeout=120
  */
@@ -32,12 +32,12 @@ static void flock_child(void *arg)
 	EXPECT_ERRNO(flock(fd, LOCK_EX | LOCK_NB), EWOULDBLOCK);
 	EXPECT_ERRNO(flock(fd, LOCK_SH | LOCK_NB), EWOULDBLOCK);
 	turn_give(turns->to_parent);
-	/* Waits until the parent lets go, or ends. */
+	/* Waits until the parent unlocks. */
 	MUST(flock(fd, LOCK_EX));
 	EXPECT(write(fd, "child", 5) == 5, "write: %s", strerror(errno));
 }
 
-BEHAVIOUR(whole_file)
+BEHAVIOUR(flock_excludes_other_processes)
 {
 	struct turns turns;
 	int fd = open_file("f", O_RDWR | O_CREAT);
@@ -49,10 +49,10 @@ BEHAVIOUR(whole_file)
 	MUST(flock(fd, LOCK_EX));
 	turn_give(turns.to_child);
 	turn_take(turns.to_parent);
-	EXPECT(pread(fd, buf, 5, 0) == 0, "the child has written while we held the lock");
+	EXPECT(pread(fd, buf, 5, 0) == 0, "the child wrote while the parent had the lock");
 	MUST(flock(fd, LOCK_UN));
 	wait_child(pid);
-	EXPECT(pread(fd, buf, 5, 0) == 5, "the child has not written");
+	EXPECT(pread(fd, buf, 5, 0) == 5, "the child did not write");
 }
 
 static void record_child(void *arg)
@@ -64,12 +64,12 @@ static void record_child(void *arg)
 	turn_take(turns->to_child);
 	lock = lock_of(F_WRLCK, 150, 10);
 	EXPECT(fcntl(fd, F_SETLK, &lock) < 0 && (errno == EAGAIN || errno == EACCES),
-	       "a lock was given twice: %s", strerror(errno));
+	       "a lock was granted twice: %s", strerror(errno));
 	lock = lock_of(F_WRLCK, 150, 10);
 	MUST(fcntl(fd, F_GETLK, &lock));
 	EXPECT(lock.l_type == F_WRLCK && lock.l_start == 100 && lock.l_len == 100 &&
 		       lock.l_pid == getppid(),
-	       "F_GETLK says type %d, %lld + %lld, process %d", lock.l_type,
+	       "F_GETLK reports type %d, range %lld + %lld, process %d", lock.l_type,
 	       (long long)lock.l_start, (long long)lock.l_len, lock.l_pid);
 	lock = lock_of(F_WRLCK, 200, 10);
 	MUST(fcntl(fd, F_SETLK, &lock));
@@ -80,7 +80,7 @@ static void record_child(void *arg)
 	MUST(fcntl(fd, F_SETLKW, &lock));
 }
 
-BEHAVIOUR(records)
+BEHAVIOUR(posix_locks_exclude_overlapping_ranges)
 {
 	struct turns turns;
 	struct flock lock = lock_of(F_WRLCK, 100, 100);
@@ -93,8 +93,9 @@ BEHAVIOUR(records)
 	turn_give(turns.to_child);
 	turn_take(turns.to_parent);
 	lock = lock_of(F_WRLCK, 0, 10);
-	EXPECT(fcntl(fd, F_SETLK, &lock) < 0, "a write lock over the child's read lock");
-	/* POSIX: closing any descriptor of the file lets all of them go. */
+	EXPECT(fcntl(fd, F_SETLK, &lock) < 0,
+	       "a write lock was granted over the child's read lock");
+	/* POSIX: closing any descriptor of the file releases all locks of the process. */
 	second = open_file("f", O_RDONLY);
 	close(second);
 	wait_child(pid);
@@ -102,8 +103,7 @@ BEHAVIOUR(records)
 	MUST(fcntl(fd, F_SETLK, &lock));
 }
 
-/* Of an open file, not of a process. */
-BEHAVIOUR(open_file_locks)
+BEHAVIOUR(ofd_locks_belong_to_the_open_file)
 {
 	struct flock lock = lock_of(F_WRLCK, 0, 100);
 	int a = open_file("f", O_RDWR | O_CREAT), b = open_file("f", O_RDWR), c;
@@ -113,8 +113,8 @@ BEHAVIOUR(open_file_locks)
 	EXPECT_ERRNO(fcntl(b, F_OFD_SETLK, &lock), EAGAIN);
 	lock = lock_of(F_WRLCK, 50, 100);
 	MUST(fcntl(b, F_OFD_GETLK, &lock));
-	EXPECT(lock.l_type == F_WRLCK && lock.l_pid == -1, "F_OFD_GETLK says type %d, process %d",
-	       lock.l_type, lock.l_pid);
+	EXPECT(lock.l_type == F_WRLCK && lock.l_pid == -1,
+	       "F_OFD_GETLK reports type %d, process %d", lock.l_type, lock.l_pid);
 	c = dup(a);
 	close(a);
 	lock = lock_of(F_WRLCK, 50, 100);
@@ -134,7 +134,7 @@ static void dying_locker(void *arg)
 	MUST(flock(fd, LOCK_EX));
 }
 
-BEHAVIOUR(lock_of_the_dead)
+BEHAVIOUR(locks_of_a_dead_process_are_released)
 {
 	struct flock lock = lock_of(F_WRLCK, 0, 0);
 	int fd = open_file("f", O_RDWR | O_CREAT);
@@ -144,11 +144,11 @@ BEHAVIOUR(lock_of_the_dead)
 	MUST(flock(fd, LOCK_EX | LOCK_NB));
 }
 
-static volatile sig_atomic_t broken;
+static volatile sig_atomic_t break_signal;
 
 static void lease_handler(int sig)
 {
-	broken = sig;
+	break_signal = sig;
 }
 
 static void lease_breaker(void *arg)
@@ -157,13 +157,13 @@ static void lease_breaker(void *arg)
 	close(open_file("f", O_RDWR));
 }
 
-BEHAVIOUR(leases)
+BEHAVIOUR(lease_holder_is_notified_of_a_conflicting_open)
 {
 	int fd = open_file("f", O_RDONLY | O_CREAT);
 	sigset_t set, old;
 	pid_t pid;
 
-	/* Blocked but for the wait, so that it cannot come just before it. */
+	/* Blocked except during sigsuspend, so that the signal cannot arrive just before it. */
 	sigemptyset(&set);
 	sigaddset(&set, SIGIO);
 	sigprocmask(SIG_BLOCK, &set, &old);
@@ -172,15 +172,15 @@ BEHAVIOUR(leases)
 		EXPECT(errno == EINVAL || errno == EAGAIN, "F_SETLEASE: %s", strerror(errno));
 		skip("no leases here");
 	}
-	EXPECT(fcntl(fd, F_GETLEASE) == F_RDLCK, "F_GETLEASE says %d", fcntl(fd, F_GETLEASE));
+	EXPECT(fcntl(fd, F_GETLEASE) == F_RDLCK, "F_GETLEASE reports %d", fcntl(fd, F_GETLEASE));
 	pid = start_child(lease_breaker, NULL);
-	while (!broken)
+	while (!break_signal)
 		sigsuspend(&old);
-	/* Not to be told later would be to hang: the breaker waits for us. */
+	/* The breaker waits in open(2) until the lease is returned. */
 	MUST(fcntl(fd, F_SETLEASE, F_UNLCK));
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	EXPECT(broken == SIGIO, "the lease was broken by signal %d", broken);
+	EXPECT(break_signal == SIGIO, "the lease was broken by signal %d", break_signal);
 }
 
 RUN_BEHAVIOURS

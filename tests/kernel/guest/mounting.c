@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Mounting and unmounting: options that are refused in words and leave nothing
- * behind, changes while mounted, and above all what is stored when the mount goes.
+ * Mount, remount and unmount: invalid options are refused with a message and leave nothing
+ * behind, a remount changes only the settings that it names, and an unmount writes back all
+ * dirty pages.
  *
  * vm: lower=none timeout=180
  */
@@ -43,17 +44,6 @@ static void must_mount(const char *options)
 	EXPECT(!try_mount(options, 0), "mount -o %s: %s", options, strerror(errno));
 }
 
-/* What a path in the mount is called. */
-static const char *in(const char *dir, const char *name)
-{
-	static char paths[4][1200];
-	static unsigned int turn;
-	char *path = paths[turn++ % 4];
-
-	snprintf(path, sizeof(paths[0]), "%s/%s", dir, name);
-	return path;
-}
-
 static void expect_file(const char *how, const char *path, uint64_t seed, size_t len)
 {
 	int fd = open_file(path, O_RDONLY);
@@ -62,12 +52,11 @@ static void expect_file(const char *how, const char *path, uint64_t seed, size_t
 	MUST(fstat(fd, &st));
 	EXPECT((size_t)st.st_size == len, "%s: %lld bytes, expected %zu", how,
 	       (long long)st.st_size, len);
-	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-	read_pattern(how, fd, seed, 0, len);
 	close(fd);
+	read_file_pattern(how, path, seed, 0, len);
 }
 
-BEHAVIOUR(refused_options)
+BEHAVIOUR(invalid_options_and_sources_are_refused_and_leave_nothing_behind)
 {
 	static const char *const wrong[] = {
 		"pool=0",
@@ -110,32 +99,32 @@ BEHAVIOUR(refused_options)
 	require_mount_dirs();
 	for (i = 0; i < COUNT(wrong); i++) {
 		errno = 0;
-		EXPECT(try_mount(wrong[i], 0) < 0, "mount -o %s was allowed", wrong[i]);
+		EXPECT(try_mount(wrong[i], 0) < 0, "mount -o %s succeeded", wrong[i]);
 		EXPECT(errno == EINVAL || errno == ENOMEM || errno == ERANGE,
 		       "mount -o %s: %s, expected EINVAL", wrong[i], strerror(errno));
 		EXPECT(!is_mounted(mount_point), "mount -o %s failed, but something is mounted",
 		       wrong[i]);
 	}
-	/* And after all that it still mounts. */
+	/* Valid options still work. */
 	must_mount("pool=16M");
 	MUST(umount(mount_point));
 	EXPECT(mount("/nowhere/at/all", mount_point, "hugemap", 0, "pool=16M") < 0 &&
 		       errno == ENOENT,
-	       "a source that is missing: %s", strerror(errno));
-	close(open_file(in(work_dir, "plain"), O_RDWR | O_CREAT));
-	EXPECT(mount(in(work_dir, "plain"), mount_point, "hugemap", 0, "pool=16M") < 0,
+	       "mount of a missing source: %s", strerror(errno));
+	close(open_file(path_in(work_dir, "plain"), O_RDWR | O_CREAT));
+	EXPECT(mount(path_in(work_dir, "plain"), mount_point, "hugemap", 0, "pool=16M") < 0,
 	       "a plain file was mounted");
 	EXPECT(mount("/dev/null", mount_point, "hugemap", 0, "pool=16M") < 0,
 	       "/dev/null was mounted");
 	EXPECT(mount("none", mount_point, "hugemap", 0, "pool=16M") < 0, "\"none\" was mounted");
 	EXPECT(mount("", mount_point, "hugemap", 0, "pool=16M") < 0, "\"\" was mounted");
-	EXPECT(!is_mounted(mount_point), "one of them left something");
+	EXPECT(!is_mounted(mount_point), "a refused mount left something behind");
 }
 
-/* The reason comes in words, through the context that was asked. */
-BEHAVIOUR(reasons_in_words)
+/* The file system context returns the message to its reader. */
+BEHAVIOUR(error_message_names_the_wrong_option)
 {
-	char words[1024] = "", line[512];
+	char message[1024] = "", line[512];
 	ssize_t n;
 	int fs;
 
@@ -146,43 +135,32 @@ BEHAVIOUR(reasons_in_words)
 		       (syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "source", lower_dir, 0) ==
 				0 &&
 			syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0),
-	       "dirty_ratio=4711 was allowed");
+	       "dirty_ratio=4711 was accepted");
 	while ((n = read(fs, line, sizeof(line) - 1)) > 0) {
 		line[n] = 0;
-		strncat(words, line, sizeof(words) - strlen(words) - 1);
+		strncat(message, line, sizeof(message) - strlen(message) - 1);
 	}
-	EXPECT(strstr(words, "dirty_ratio"), "the reason does not name the option: \"%s\"", words);
+	EXPECT(strstr(message, "dirty_ratio"), "the message does not name the option: \"%s\"",
+	       message);
 	close(fs);
-}
-
-static void setting(const char *name, char *value, size_t size)
-{
-	char path[256];
-	struct stat st;
-	int fd;
-	ssize_t n;
-
-	MUST(stat(mount_point, &st));
-	snprintf(path, sizeof(path), "/sys/fs/hugemap/%u:%u/%s", major(st.st_dev), minor(st.st_dev),
-		 name);
-	fd = open_file(path, O_RDONLY);
-	n = read(fd, value, size - 1);
-	EXPECT(n >= 0, "read of %s: %s", path, strerror(errno));
-	value[n] = 0;
-	value[strcspn(value, "\n")] = 0;
-	close(fd);
 }
 
 static void expect_setting(const char *name, const char *wanted)
 {
+	int fd = open_file(sysfs_path(mount_point, name), O_RDONLY);
 	char value[128];
+	ssize_t n;
 
-	setting(name, value, sizeof(value));
+	n = read(fd, value, sizeof(value) - 1);
+	EXPECT(n >= 0, "read of %s: %s", name, strerror(errno));
+	close(fd);
+	value[n] = 0;
+	value[strcspn(value, "\n")] = 0;
 	EXPECT(!strcmp(value, wanted), "%s is %s, expected %s", name, value, wanted);
 }
 
-/* With data in the pool, dirty and clean, mapped: none of it is lost. */
-BEHAVIOUR(remount)
+/* The pool contains mapped pages, dirty and clean. */
+BEHAVIOUR(remount_resizes_the_pool_and_loses_no_data)
 {
 	unsigned char *map;
 	int fd;
@@ -191,35 +169,38 @@ BEHAVIOUR(remount)
 	must_mount("pool=32M,page=2M,dirty_ratio=60");
 	expect_setting("dirty_ratio", "60");
 	expect_setting("pool_bytes", "33554432");
-	fd = make_file(in(mount_point, "f"), 1, 12 * HUGE);
+	fd = make_file(path_in(mount_point, "f"), 1, 12 * HUGE);
 	map = map_shared(fd, 0, 12 * HUGE);
 	pattern(map, 2, 0, 12 * HUGE);
 	EXPECT(!mount(NULL, mount_point, NULL, MS_REMOUNT, "pool=64M,dirty_ratio=30"),
-	       "growing: %s", strerror(errno));
+	       "remount with a larger pool: %s", strerror(errno));
 	expect_setting("pool_bytes", "67108864");
 	expect_setting("dirty_ratio", "30");
 	expect_setting("page", "2M");
 	expect_pattern("load after growing", map, 2, 0, 12 * HUGE);
-	EXPECT(!mount(NULL, mount_point, NULL, MS_REMOUNT, "pool=8M"), "shrinking: %s",
-	       strerror(errno));
+	EXPECT(!mount(NULL, mount_point, NULL, MS_REMOUNT, "pool=8M"),
+	       "remount with a smaller pool: %s", strerror(errno));
 	expect_setting("pool_bytes", "8388608");
 	expect_pattern("load after shrinking", map, 2, 0, 12 * HUGE);
 	pattern(map, 3, 0, 12 * HUGE);
 	EXPECT(mount(NULL, mount_point, NULL, MS_REMOUNT, "dirty_ratio=0") < 0,
-	       "dirty_ratio=0 was taken");
+	       "dirty_ratio=0 was accepted");
 	expect_setting("dirty_ratio", "30");
 	EXPECT(mount(NULL, mount_point, NULL, MS_REMOUNT, "pool=64M,nonsense=1") < 0,
-	       "an unknown option was taken");
+	       "an unknown option was accepted");
 	expect_setting("pool_bytes", "8388608");
 	expect_pattern("load after a refused remount", map, 3, 0, 12 * HUGE);
 	MUST(munmap(map, 12 * HUGE));
 	close(fd);
 	MUST(umount(mount_point));
-	expect_file("below after unmount", in(source_dir, "f"), 3, 12 * HUGE);
+	expect_file("lower file after unmount", path_in(source_dir, "f"), 3, 12 * HUGE);
 }
 
-/* Who takes long to change one setting does not put the others back. */
-BEHAVIOUR(two_remounts)
+/*
+ * fspick(2) reads the settings at its start. A remount between fspick and the reconfiguration
+ * changes other settings, which the reconfiguration must not revert.
+ */
+BEHAVIOUR(concurrent_remounts_change_only_the_settings_that_they_name)
 {
 	int fd;
 
@@ -238,92 +219,89 @@ BEHAVIOUR(two_remounts)
 	MUST(umount(mount_point));
 }
 
-BEHAVIOUR(read_only)
+BEHAVIOUR(read_only_mount_refuses_changes_and_a_remount_writes_dirty_pages)
 {
 	unsigned char *map;
 	int fd;
 
 	require_mount_dirs();
-	close(make_file(in(source_dir, "f"), 1, HUGE + 5));
+	close(make_file(path_in(source_dir, "f"), 1, HUGE + 5));
 	EXPECT(!try_mount("pool=16M", MS_RDONLY), "mount: %s", strerror(errno));
-	fd = open_file(in(mount_point, "f"), O_RDONLY);
+	fd = open_file(path_in(mount_point, "f"), O_RDONLY);
 	map = map_file(fd, 0, HUGE + 5, PROT_READ, MAP_SHARED);
 	expect_pattern("load from a read-only mount", map, 1, 0, HUGE + 5);
-	EXPECT_ERRNO(open(in(mount_point, "f"), O_RDWR), EROFS);
-	EXPECT_ERRNO(open(in(mount_point, "g"), O_RDWR | O_CREAT, 0644), EROFS);
-	EXPECT_ERRNO(truncate(in(mount_point, "f"), 0), EROFS);
-	EXPECT_ERRNO(unlink(in(mount_point, "f")), EROFS);
-	EXPECT_ERRNO(chmod(in(mount_point, "f"), 0600), EROFS);
-	EXPECT_ERRNO(mkdir(in(mount_point, "d"), 0755), EROFS);
+	EXPECT_ERRNO(open(path_in(mount_point, "f"), O_RDWR), EROFS);
+	EXPECT_ERRNO(open(path_in(mount_point, "g"), O_RDWR | O_CREAT, 0644), EROFS);
+	EXPECT_ERRNO(truncate(path_in(mount_point, "f"), 0), EROFS);
+	EXPECT_ERRNO(unlink(path_in(mount_point, "f")), EROFS);
+	EXPECT_ERRNO(chmod(path_in(mount_point, "f"), 0600), EROFS);
+	EXPECT_ERRNO(mkdir(path_in(mount_point, "d"), 0755), EROFS);
 	MUST(mount(NULL, mount_point, NULL, MS_REMOUNT, ""));
 	close(fd);
 	MUST(munmap(map, HUGE + 5));
-	fd = open_file(in(mount_point, "f"), O_RDWR);
+	fd = open_file(path_in(mount_point, "f"), O_RDWR);
 	map = map_shared(fd, 0, HUGE + 5);
 	pattern(map, 2, 0, HUGE + 5);
-	/* A writer keeps it from going back. */
+	/* An open writer prevents a remount to read-only. */
 	EXPECT_ERRNO(mount(NULL, mount_point, NULL, MS_REMOUNT | MS_RDONLY, ""), EBUSY);
 	MUST(munmap(map, HUGE + 5));
 	close(fd);
 	MUST(mount(NULL, mount_point, NULL, MS_REMOUNT | MS_RDONLY, ""));
-	/* Read-only, everything is where it belongs. */
-	expect_file("below after a read-only remount", in(source_dir, "f"), 2, HUGE + 5);
+	/* The remount has written back all dirty pages. */
+	expect_file("lower file after a read-only remount", path_in(source_dir, "f"), 2, HUGE + 5);
 	MUST(umount(mount_point));
 }
 
-/* Nothing is synced: the unmount itself writes. */
-BEHAVIOUR(unmount_writes)
+static const char *numbered(const char *dir, unsigned int i)
 {
-	static const char *const pages[] = { "2M", "4K" };
+	char name[16];
+
+	snprintf(name, sizeof(name), "f%u", i);
+	return path_in(dir, name);
+}
+
+static size_t numbered_len(unsigned int i)
+{
+	return i * 1234567 % (3 * HUGE) + 1;
+}
+
+static void expect_numbered_files(const char *how, const char *dir)
+{
+	unsigned int i;
+
+	for (i = 0; i < 20; i++)
+		expect_file(how, numbered(dir, i), 100 + i, numbered_len(i));
+}
+
+BEHAVIOUR(unmount_writes_back_dirty_pages)
+{
+	static const char *const options[] = { "pool=24M,page=2M", "pool=24M,page=4K" };
 	unsigned int i, j;
 
 	require_mount_dirs();
-	for (i = 0; i < 2; i++) {
-		char options[64];
-
-		snprintf(options, sizeof(options), "pool=24M,page=%s", pages[i]);
-		must_mount(options);
+	for (i = 0; i < COUNT(options); i++) {
+		must_mount(options[i]);
 		for (j = 0; j < 20; j++) {
-			size_t len = j * 1234567 % (3 * HUGE) + 1;
-			char name[16];
-			unsigned char *map;
-			int fd;
+			size_t len = numbered_len(j);
+			int fd = make_file(numbered(mount_point, j), j, len);
+			unsigned char *map = map_shared(fd, 0, len);
 
-			snprintf(name, sizeof(name), "f%u", j);
-			fd = make_file(in(mount_point, name), j, len);
-			map = map_shared(fd, 0, len);
 			pattern(map, 100 + j, 0, len);
 			MUST(munmap(map, len));
 			close(fd);
 		}
 		MUST(umount(mount_point));
-		for (j = 0; j < 20; j++) {
-			char name[16];
-
-			snprintf(name, sizeof(name), "f%u", j);
-			expect_file("below after unmount", in(source_dir, name), 100 + j,
-				    j * 1234567 % (3 * HUGE) + 1);
-		}
-		must_mount(options);
-		for (j = 0; j < 20; j++) {
-			char name[16];
-
-			snprintf(name, sizeof(name), "f%u", j);
-			expect_file("after mounting again", in(mount_point, name), 100 + j,
-				    j * 1234567 % (3 * HUGE) + 1);
-		}
+		expect_numbered_files("lower file after unmount", source_dir);
+		must_mount(options[i]);
+		expect_numbered_files("file after mounting again", mount_point);
 		MUST(umount(mount_point));
 	}
 }
 
-struct load {
-	struct turns turns;
-};
-
-static void loader(void *arg)
+static void storer(void *arg)
 {
-	struct load *load = arg;
-	int fd = open_file(in(mount_point, "f"), O_RDWR | O_CREAT);
+	struct turns *turns = arg;
+	int fd = open_file(path_in(mount_point, "f"), O_RDWR | O_CREAT);
 	unsigned char *map;
 	uint64_t round;
 
@@ -333,14 +311,14 @@ static void loader(void *arg)
 	for (round = 0;; round++) {
 		pattern(map, round, 0, 12 * HUGE);
 		if (!round)
-			turn_give(load->turns.to_parent);
+			turn_give(turns->to_parent);
 	}
 }
 
-BEHAVIOUR(unmount_under_load)
+/* The page cache of the mount is the reference for what the killed process had stored. */
+BEHAVIOUR(busy_unmount_fails_and_unmount_writes_the_stores_of_a_killed_process)
 {
-	unsigned long last;
-	struct load load;
+	struct turns turns;
 	unsigned int i;
 	int status, fd;
 	pid_t pid;
@@ -348,72 +326,72 @@ BEHAVIOUR(unmount_under_load)
 
 	require_mount_dirs();
 	must_mount("pool=16M");
-	turns_init(&load.turns);
-	pid = start_child(loader, &load);
-	turn_take(load.turns.to_parent);
+	turns_init(&turns);
+	pid = start_child(storer, &turns);
+	turn_take(turns.to_parent);
 	for (i = 0; i < 50; i++)
 		EXPECT_ERRNO(umount(mount_point), EBUSY);
-	/* A module in use stays. */
+	/* A module in use cannot be removed. */
 	EXPECT(syscall(SYS_delete_module, "hugemap", O_NONBLOCK) < 0 &&
 		       (errno == EWOULDBLOCK || errno == EBUSY || errno == ENOENT ||
 			errno == ENOSYS),
 	       "the module was removed while mounted: %s", strerror(errno));
 	MUST(kill(pid, SIGKILL));
 	MUST(waitpid(pid, &status, 0));
-	/* What it had stored when it died, by a look through the mount. */
-	fd = open_file(in(mount_point, "f"), O_RDONLY);
+	/* Copy what the process had stored when it was killed. */
+	fd = open_file(path_in(mount_point, "f"), O_RDONLY);
 	map = map_file(fd, 0, 12 * HUGE, PROT_READ, MAP_SHARED);
-	memcpy(&last, map, sizeof(last));
 	close(fd);
-	fd = open_file(in(work_dir, "copy"), O_RDWR | O_CREAT);
+	fd = open_file(path_in(work_dir, "copy"), O_RDWR | O_CREAT);
 	EXPECT(write(fd, map, 12 * HUGE) == 12 * HUGE, "write of a copy: %s", strerror(errno));
 	MUST(munmap(map, 12 * HUGE));
 	MUST(umount(mount_point));
 	map = map_file(fd, 0, 12 * HUGE, PROT_READ, MAP_SHARED);
 	close(fd);
-	fd = open_file(in(source_dir, "f"), O_RDONLY);
+	fd = open_file(path_in(source_dir, "f"), O_RDONLY);
 	for (i = 0; i < 12 * HUGE / SMALL; i++) {
-		EXPECT(pread(fd, want, SMALL, (off_t)(i * SMALL)) == SMALL, "read below: %s",
-		       strerror(errno));
+		EXPECT(pread(fd, want, SMALL, (off_t)(i * SMALL)) == SMALL,
+		       "read of the lower file: %s", strerror(errno));
 		EXPECT(!memcmp(want, map + i * SMALL, SMALL),
-		       "page %u below is not what was last seen in the mount", i);
+		       "page %u of the lower file differs from the mount's", i);
 	}
 }
 
-/* Detached while in use: it goes on working, and writes when it ends. */
-BEHAVIOUR(lazy_unmount)
+BEHAVIOUR(lazily_unmounted_mount_works_until_its_last_use_and_then_writes_back)
 {
 	unsigned char *map;
 	int fd, tries;
 
 	require_mount_dirs();
 	must_mount("pool=16M");
-	fd = make_file(in(mount_point, "f"), 1, 3 * HUGE);
+	fd = make_file(path_in(mount_point, "f"), 1, 3 * HUGE);
 	map = map_shared(fd, 0, 3 * HUGE);
 	MUST(umount2(mount_point, MNT_DETACH));
-	EXPECT(!is_mounted(mount_point), "it is still mounted");
+	EXPECT(!is_mounted(mount_point), "the mount is still in /proc/mounts");
 	pattern(map, 2, 0, 3 * HUGE);
 	MUST(fsync(fd));
-	expect_file("below after fsync in a detached mount", in(source_dir, "f"), 2, 3 * HUGE);
+	expect_file("lower file after fsync in a detached mount", path_in(source_dir, "f"), 2,
+		    3 * HUGE);
 	pattern(map, 3, 0, 3 * HUGE);
 	MUST(munmap(map, 3 * HUGE));
 	MUST(close(fd));
-	/* The last user is gone. Its end is not ours to wait for but in turns. */
+	/* The last use has ended. The kernel unmounts asynchronously, so poll. */
 	for (tries = 0; tries < 200; tries++) {
 		unsigned char first[8], want[8];
 
-		fd = open_file(in(source_dir, "f"), O_RDONLY);
+		fd = open_file(path_in(source_dir, "f"), O_RDONLY);
 		pattern(want, 3, 3 * HUGE - 8, 8);
 		if (pread(fd, first, 8, 3 * HUGE - 8) == 8 && !memcmp(first, want, 8))
 			break;
 		close(fd);
 		usleep(50000);
 	}
-	expect_file("below after a detached mount ended", in(source_dir, "f"), 3, 3 * HUGE);
+	expect_file("lower file after the end of a detached mount", path_in(source_dir, "f"), 3,
+		    3 * HUGE);
 }
 
-/* Two mounts of one directory have two caches: refused, or they agree. */
-BEHAVIOUR(mounted_twice)
+/* Two mounts of one directory would have two caches. */
+BEHAVIOUR(second_mount_of_a_directory_is_refused_or_agrees)
 {
 	char second[600];
 	int a, b;
@@ -427,8 +405,8 @@ BEHAVIOUR(mounted_twice)
 		MUST(umount(mount_point));
 		return;
 	}
-	a = make_file(in(mount_point, "f"), 1, HUGE);
-	b = open_file(in(second, "f"), O_RDWR);
+	a = make_file(path_in(mount_point, "f"), 1, HUGE);
+	b = open_file(path_in(second, "f"), O_RDWR);
 	read_pattern("read by the second mount", b, 1, 0, HUGE);
 	write_pattern(b, 2, 0, HUGE);
 	read_pattern("read by the first mount", a, 2, 0, HUGE);
@@ -438,8 +416,7 @@ BEHAVIOUR(mounted_twice)
 	MUST(umount(mount_point));
 }
 
-/* One on the other: refused, or it works. */
-BEHAVIOUR(stacked)
+BEHAVIOUR(mount_on_a_mount_of_hugemap_is_refused_or_works)
 {
 	unsigned char *map;
 	char top[600];
@@ -453,7 +430,7 @@ BEHAVIOUR(stacked)
 		EXPECT(errno == EINVAL || errno == ELOOP || errno == EBUSY || errno == EOPNOTSUPP,
 		       "a mount on a mount: %s", strerror(errno));
 	} else {
-		fd = make_file(in(top, "f"), 1, 2 * HUGE + 7);
+		fd = make_file(path_in(top, "f"), 1, 2 * HUGE + 7);
 		map = map_shared(fd, 0, 2 * HUGE + 7);
 		pattern(map, 2, 0, 2 * HUGE + 7);
 		MUST(munmap(map, 2 * HUGE + 7));
@@ -463,23 +440,22 @@ BEHAVIOUR(stacked)
 	MUST(umount(mount_point));
 }
 
-/* A bind mount, and a file system below that moves: the mount keeps what it has. */
-BEHAVIOUR(below_is_renamed)
+BEHAVIOUR(mount_keeps_its_lower_directory_when_that_is_renamed)
 {
 	int fd;
 
 	require_mount_dirs();
 	must_mount("pool=16M");
-	fd = make_file(in(mount_point, "f"), 1, HUGE);
-	MUST(rename(source_dir, in(work_lower, "moved")));
+	fd = make_file(path_in(mount_point, "f"), 1, HUGE);
+	MUST(rename(source_dir, path_in(work_lower, "moved")));
 	write_pattern(fd, 2, 0, HUGE);
 	MUST(fsync(fd));
 	close(fd);
-	fd = make_file(in(mount_point, "g"), 3, 100);
+	fd = make_file(path_in(mount_point, "g"), 3, 100);
 	close(fd);
 	MUST(umount(mount_point));
-	expect_file("below, moved", in(work_lower, "moved/f"), 2, HUGE);
-	expect_file("below, moved", in(work_lower, "moved/g"), 3, 100);
+	expect_file("file in the renamed directory", path_in(work_lower, "moved/f"), 2, HUGE);
+	expect_file("new file in the renamed directory", path_in(work_lower, "moved/g"), 3, 100);
 }
 
 RUN_BEHAVIOURS

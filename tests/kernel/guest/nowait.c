@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Reads that must not wait: they give what is cached, or say that it would take a wait.
+ * A read with RWF_NOWAIT returns cached bytes; if the first page is not cached, it fails with
+ * EAGAIN. A write with RWF_NOWAIT is not supported.
  *
  * vm: page=2M,4K,auto lower=ext4
  */
@@ -22,14 +23,14 @@ static ssize_t write_now(int fd, void *buf, size_t len, off_t off)
 	return pwritev2(fd, &iov, 1, off, RWF_NOWAIT);
 }
 
-BEHAVIOUR(cached_or_not)
+BEHAVIOUR(nowait_read_returns_cached_bytes_or_eagain)
 {
 	int fd = make_file("f", 1, 3 * HUGE), direct;
 	unsigned char *buf = buffer(HUGE);
 	ssize_t n;
 
 	if (!on_hugemap())
-		skip("how much of it is cached is not known here");
+		skip("other file systems may have the file cached");
 	MUST(fsync(fd));
 	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM));
 	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
@@ -37,21 +38,21 @@ BEHAVIOUR(cached_or_not)
 	EXPECT_ERRNO(read_now(fd, buf, 1, HUGE + 5), EAGAIN);
 	read_pattern("read", fd, 1, HUGE + 100, 50);
 	n = read_now(fd, buf, 50, HUGE + 100);
-	EXPECT(n == 50, "a read of what is cached gave %zd: %s", n, strerror(errno));
-	expect_pattern("read at once", buf, 1, HUGE + 100, 50);
-	/* Up to where it is cached, and no further. */
+	EXPECT(n == 50, "a read of cached bytes returned %zd: %s", n, strerror(errno));
+	expect_pattern("read with RWF_NOWAIT", buf, 1, HUGE + 100, 50);
+	/* A range that is half cached gives a short read. */
 	read_pattern("read", fd, 1, 2 * HUGE - SMALL, SMALL);
 	n = read_now(fd, buf, 2 * SMALL, 2 * HUGE - SMALL);
-	EXPECT(n == (ssize_t)SMALL, "a read of which half is cached gave %zd: %s", n,
+	EXPECT(n == (ssize_t)SMALL, "a read of half cached bytes returned %zd: %s", n,
 	       strerror(errno));
-	expect_pattern("read at once", buf, 1, 2 * HUGE - SMALL, SMALL);
+	expect_pattern("read with RWF_NOWAIT", buf, 1, 2 * HUGE - SMALL, SMALL);
 	EXPECT_ERRNO(read_now(fd, buf, SMALL, 2 * HUGE), EAGAIN);
-	EXPECT(read_now(fd, buf, 1, 3 * HUGE) == 0, "a read at the end gave something");
+	EXPECT(read_now(fd, buf, 1, 3 * HUGE) == 0, "a read at the end returned bytes");
 	EXPECT_ERRNO(write_now(fd, buf, 1, HUGE + 100), EOPNOTSUPP);
 	direct = open("f", O_RDONLY | O_DIRECT | O_CLOEXEC);
 	if (direct >= 0)
 		EXPECT_ERRNO(read_now(direct, buf, SMALL, 0), EAGAIN);
-	read_pattern("read of all", fd, 1, 0, 3 * HUGE);
+	read_pattern("read of the file", fd, 1, 0, 3 * HUGE);
 }
 
 RUN_BEHAVIOURS

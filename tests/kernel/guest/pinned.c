@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Pages of a mapping in the hands of others: as buffers of direct I/O, of pipes and
- * of other processes, and as the place of locks. Frames must stay where they are as
- * long as somebody holds them, and a fault inside a copy must not wait for itself.
+ * Pages of a mapping that others access: direct I/O, pipes, other processes and futexes. A
+ * frame is not reused while it is pinned, changes by a pin holder are written back, and a
+ * fault in the buffer of an I/O on the same file does not deadlock.
  *
  * vm: page=2M,4K,auto lower=ext4,xfs timeout=180
  */
@@ -24,54 +24,54 @@ static int open_direct(const char *name, int flags)
 	return fd;
 }
 
-/* A file that is not on the mount under test. */
-static const char *outside(void)
+/* A file of another file system, open for direct I/O. */
+static int open_direct_outside(void)
 {
-	static char path[600];
 	const char *dir = getenv("SCRATCH");
+	char path[600];
+	int fd;
 
 	snprintf(path, sizeof(path), "%s/outside-%d", dir ? dir : "/var/tmp", (int)getpid());
-	return path;
+	fd = open_direct(path, O_RDWR | O_CREAT | O_TRUNC);
+	unlink(path);
+	return fd;
 }
 
-BEHAVIOUR(direct_from_mapping)
+BEHAVIOUR(direct_write_from_a_mapping_writes_its_content)
 {
 	int fd = make_file("f", 1, 3 * HUGE), other;
 	unsigned char *map = map_shared(fd, 0, 3 * HUGE);
 
 	pattern(map + HUGE, 10, HUGE, HUGE);
-	other = open_direct(outside(), O_RDWR | O_CREAT | O_TRUNC);
-	unlink(outside());
-	/* Of a part never touched, and of one that is dirty. */
+	other = open_direct_outside();
+	/* Pages that were never accessed, and dirty ones. */
 	EXPECT(pwrite(other, map, 3 * HUGE, 0) == 3 * HUGE, "direct write from a mapping: %s",
 	       strerror(errno));
-	read_pattern("what was written", other, 1, 0, HUGE);
-	read_pattern("what was written", other, 10, HUGE, HUGE);
-	read_pattern("what was written", other, 1, 2 * HUGE, HUGE);
+	read_pattern("read of the written file", other, 1, 0, HUGE);
+	read_pattern("read of the written file", other, 10, HUGE, HUGE);
+	read_pattern("read of the written file", other, 1, 2 * HUGE, HUGE);
 }
 
-BEHAVIOUR(direct_into_mapping)
+BEHAVIOUR(direct_read_into_a_mapping_makes_its_pages_dirty)
 {
 	int fd = make_file("f", 2, 3 * HUGE), other;
 	unsigned char *map = map_shared(fd, 0, 3 * HUGE);
 
-	other = open_direct(outside(), O_RDWR | O_CREAT | O_TRUNC);
-	unlink(outside());
+	other = open_direct_outside();
 	write_pattern(other, 20, 0, 3 * HUGE);
 	MUST(fsync(fd));
-	/* Into clean, protected pages: the device's store must make them dirty. */
+	/* The pages are clean and write-protected; the pin holder must make them dirty. */
 	EXPECT(pread(other, map + SMALL, 2 * HUGE, SMALL) == 2 * HUGE,
 	       "direct read into a mapping: %s", strerror(errno));
-	expect_pattern("load of what was read", map + SMALL, 20, SMALL, 2 * HUGE);
-	expect_pattern("load before it", map, 2, 0, SMALL);
-	read_pattern("read of what was read", fd, 20, SMALL, 2 * HUGE);
+	expect_pattern("load of the bytes that were read", map + SMALL, 20, SMALL, 2 * HUGE);
+	expect_pattern("load before the direct read", map, 2, 0, SMALL);
+	read_pattern("read of the bytes that were read", fd, 20, SMALL, 2 * HUGE);
 	MUST(fsync(fd));
-	expect_lower("below", "f", 20, SMALL, 2 * HUGE);
-	expect_lower("below, behind it", "f", 2, 2 * HUGE + SMALL, HUGE - SMALL);
+	expect_lower("lower file", "f", 20, SMALL, 2 * HUGE);
+	expect_lower("lower file behind the direct read", "f", 2, 2 * HUGE + SMALL, HUGE - SMALL);
 }
 
-/* Both files on the mount. */
-BEHAVIOUR(direct_between_two)
+BEHAVIOUR(direct_io_between_two_files_of_the_mount_works)
 {
 	int a = make_file("a", 3, 2 * HUGE), b = make_file("b", 30, 2 * HUGE), direct;
 	unsigned char *map = map_shared(a, 0, 2 * HUGE);
@@ -79,22 +79,27 @@ BEHAVIOUR(direct_between_two)
 	direct = open_direct("b", O_RDWR);
 	EXPECT(pwrite(direct, map, HUGE, 0) == HUGE, "direct write from a mapping: %s",
 	       strerror(errno));
-	read_pattern("the second file", b, 3, 0, HUGE);
+	read_pattern("read of the second file", b, 3, 0, HUGE);
 	EXPECT(pread(direct, map, HUGE, HUGE) == HUGE, "direct read into a mapping: %s",
 	       strerror(errno));
-	expect_pattern("load of what was read", map, 30, HUGE, HUGE);
+	expect_pattern("load of the bytes that were read", map, 30, HUGE, HUGE);
 	MUST(fsync(a));
 	MUST(fsync(b));
-	expect_lower("the second file below", "b", 3, 0, HUGE);
-	expect_lower("the first file below", "a", 3, HUGE, HUGE);
+	expect_lower("second lower file", "b", 3, 0, HUGE);
+	expect_lower("first lower file", "a", 3, HUGE, HUGE);
+}
+
+static void expect_direct_self(const char *what, ssize_t n, ssize_t len)
+{
+	EXPECT(n == len || (n < 0 && errno == EFAULT), "direct %s itself returned %zd: %s", what, n,
+	       strerror(errno));
 }
 
 /*
- * The buffer is a mapping of the same file, elsewhere in it. The fault comes while
- * the file is locked for the I/O. Linux does it, or refuses with EFAULT; it never
- * hangs and never mixes bytes up.
+ * The buffer is a mapping of another part of the same file, so a fault in it comes while the
+ * file is locked for the I/O. The I/O either works, or fails with EFAULT, as on Linux.
  */
-BEHAVIOUR(direct_self)
+BEHAVIOUR(direct_io_of_a_file_with_its_own_mapping_works_or_fails_with_efault)
 {
 	int fd = make_file("f", 4, 4 * HUGE), direct;
 	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
@@ -104,27 +109,24 @@ BEHAVIOUR(direct_self)
 	MUST(fsync(fd));
 	drop_from_cache(fd, map, 4 * HUGE);
 	n = pread(direct, map, HUGE, 2 * HUGE);
-	EXPECT(n == HUGE || (n < 0 && errno == EFAULT), "direct read into itself gave %zd: %s", n,
-	       strerror(errno));
+	expect_direct_self("read into", n, HUGE);
 	if (n == HUGE)
 		expect_pattern("load", map, 4, 2 * HUGE, HUGE);
 	pattern(map + HUGE, 40, HUGE, HUGE);
 	n = pwrite(direct, map + HUGE, HUGE, 3 * HUGE);
-	EXPECT(n == HUGE || (n < 0 && errno == EFAULT), "direct write from itself gave %zd: %s", n,
-	       strerror(errno));
+	expect_direct_self("write from", n, HUGE);
 	if (n == HUGE)
 		expect_pattern("load", map + 3 * HUGE, 40, HUGE, HUGE);
-	/* never touched, so that the fault has to read */
+	/* The source is not cached, so the fault has to fill it. */
 	drop_from_cache(fd, map, 4 * HUGE);
 	n = pwrite(direct, map + 2 * HUGE, SMALL, 3 * HUGE);
-	EXPECT(n == SMALL || (n < 0 && errno == EFAULT), "direct write from itself gave %zd: %s", n,
-	       strerror(errno));
+	expect_direct_self("write from", n, SMALL);
 	if (n == SMALL)
 		expect_pattern("load", map + 3 * HUGE, 4, 2 * HUGE, SMALL);
 }
 
-/* The same with read(2) and write(2), overlapping too: any mix of both, no hang. */
-BEHAVIOUR(buffered_self)
+/* If the ranges overlap, the bytes are unspecified, but the call must end. */
+BEHAVIOUR(buffered_io_of_a_file_with_its_own_mapping_works)
 {
 	int fd = make_file("f", 5, 4 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
@@ -153,11 +155,10 @@ static void remote_target(void *arg)
 	struct remote *r = arg;
 
 	turn_take(r->turns.to_child);
-	expect_pattern("load of what another process put here", r->map + HUGE / 2, 60, HUGE / 2,
-		       HUGE);
+	expect_pattern("load of bytes from another process", r->map + HUGE / 2, 60, HUGE / 2, HUGE);
 }
 
-BEHAVIOUR(process_vm)
+BEHAVIOUR(process_vm_readv_and_writev_reach_the_file)
 {
 	struct remote r;
 	int fd = make_file("f", 6, 2 * HUGE);
@@ -180,11 +181,11 @@ BEHAVIOUR(process_vm)
 	wait_child(pid);
 	read_pattern("read after process_vm_writev", fd, 60, HUGE / 2, HUGE);
 	MUST(fsync(fd));
-	expect_lower("below after process_vm_writev", "f", 60, HUGE / 2, HUGE);
+	expect_lower("lower file after process_vm_writev", "f", 60, HUGE / 2, HUGE);
 }
 
-/* A kernel can be told to let only tracers write read-only memory, or nobody. */
-static bool read_only_can_be_written(int mem)
+/* The boot parameter proc_mem.force_override may forbid writes to read-only memory. */
+static bool allows_writes_to_read_only_memory(int mem)
 {
 	unsigned char *page = mmap(NULL, SMALL, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -192,8 +193,7 @@ static bool read_only_can_be_written(int mem)
 	return pwrite(mem, "x", 1, (off_t)(uintptr_t)page) == 1;
 }
 
-/* /proc/PID/mem writes by force, as debuggers do. */
-BEHAVIOUR(proc_mem)
+BEHAVIOUR(proc_pid_mem_writes_shared_pages_and_copies_private_ones)
 {
 	int fd = make_file("f", 7, HUGE), mem = open_file("/proc/self/mem", O_RDWR);
 	unsigned char *map = map_shared(fd, 0, HUGE);
@@ -203,17 +203,16 @@ BEHAVIOUR(proc_mem)
 	pattern(buf, 70, 1000, 100);
 	MUST(pwrite(mem, buf, 100, (off_t)(uintptr_t)(map + 1000)));
 	read_pattern("read after a store by /proc", fd, 70, 1000, 100);
-	if (!read_only_can_be_written(mem))
+	if (!allows_writes_to_read_only_memory(mem))
 		return;
-	/* A private page is copied, as a breakpoint is set. */
+	/* As a debugger sets a breakpoint: the private page is copied. */
 	pattern(buf, 71, 2000, 100);
 	MUST(pwrite(mem, buf, 100, (off_t)(uintptr_t)(ro + 2000)));
-	expect_pattern("the private page", ro + 2000, 71, 2000, 100);
-	read_pattern("the file behind it", fd, 7, 2000, 100);
+	expect_pattern("load of the private page", ro + 2000, 71, 2000, 100);
+	read_pattern("read of the file", fd, 7, 2000, 100);
 }
 
-/* A pipe holds the pages of the mapping while the cache wants them back. */
-BEHAVIOUR(vmsplice_pages)
+BEHAVIOUR(page_in_a_pipe_keeps_its_content_after_eviction_and_truncate)
 {
 	int fd = make_file("f", 8, 2 * HUGE), fds[2];
 	unsigned char *map = map_shared(fd, 0, 2 * HUGE), buf[3 * SMALL];
@@ -226,18 +225,18 @@ BEHAVIOUR(vmsplice_pages)
 	MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
 	EXPECT(read(fds[0], buf, sizeof(buf)) == sizeof(buf), "read of the pipe: %s",
 	       strerror(errno));
-	expect_pattern("what the pipe held", buf, 8, HUGE - SMALL, sizeof(buf));
-	/* The file is gone while a pipe holds its pages: no frame may be given to another. */
+	expect_pattern("read of the pipe", buf, 8, HUGE - SMALL, sizeof(buf));
+	/* The pipe pins a page that ftruncate removes: its frame must not be reused. */
 	map = map_shared(fd, 0, HUGE);
 	iov.iov_base = map;
 	MUST(vmsplice(fds[1], &iov, 1, 0));
 	MUST(ftruncate(fd, 0));
 	write_pattern(fd, 80, 0, 2 * HUGE);
 	MUST(read(fds[0], buf, sizeof(buf)));
-	read_pattern("the file, written anew", fd, 80, 0, 2 * HUGE);
+	read_pattern("read of the file, written again", fd, 80, 0, 2 * HUGE);
 }
 
-BEHAVIOUR(splice_tee_sendfile)
+BEHAVIOUR(splice_tee_and_sendfile_copy_the_content)
 {
 	int fd = make_file("f", 9, 2 * HUGE + 100), a[2], b[2], out;
 	unsigned char buf[16384];
@@ -249,10 +248,10 @@ BEHAVIOUR(splice_tee_sendfile)
 	n = splice(fd, &off, a[1], NULL, 10000, 0);
 	EXPECT(n > 0, "splice: %s", strerror(errno));
 	m = tee(a[0], b[1], (size_t)n, 0);
-	EXPECT(m > 0 && m <= n, "tee gave %zd of %zd: %s", m, n, strerror(errno));
+	EXPECT(m > 0 && m <= n, "tee returned %zd of %zd: %s", m, n, strerror(errno));
 	EXPECT(read(b[0], buf, sizeof(buf)) == m, "read of the copy: %s", strerror(errno));
 	expect_pattern("tee", buf, 9, HUGE - 5000, (size_t)m);
-	/* Into a file on the mount, at an odd offset. */
+	/* Into a file on the mount, at an unaligned offset. */
 	out = make_file("g", 90, HUGE + 7);
 	off = HUGE - 77;
 	EXPECT(splice(a[0], NULL, out, &off, (size_t)n, 0) > 0, "splice into the file: %s",
@@ -261,14 +260,13 @@ BEHAVIOUR(splice_tee_sendfile)
 	MUST(pread(out, buf, (size_t)n, HUGE - 77));
 	expect_pattern("splice into a file", buf, 9, HUGE - 5000, (size_t)n);
 	read_pattern("before the splice", out, 90, 0, HUGE - 77);
-	/* Past the end of the file: nothing. */
 	off = 2 * HUGE + 100;
-	EXPECT(splice(fd, &off, b[1], NULL, 100, 0) == 0, "splice at the end gave something");
+	EXPECT(splice(fd, &off, b[1], NULL, 100, 0) == 0, "splice at the end returned bytes");
 	MUST(ftruncate(out, 0));
 	MUST(lseek(out, 0, SEEK_SET));
 	for (off = 0; off < (loff_t)(2 * HUGE + 100);) {
 		n = sendfile(out, fd, &off, 2 * HUGE + 100 - (size_t)off);
-		EXPECT(n > 0, "sendfile gave %zd: %s", n, strerror(errno));
+		EXPECT(n > 0, "sendfile returned %zd: %s", n, strerror(errno));
 	}
 	read_pattern("sendfile", out, 9, 0, 2 * HUGE + 100);
 }
@@ -290,8 +288,8 @@ static void futex_child(void *arg)
 	futex(word, FUTEX_WAKE, 1);
 }
 
-/* Found by file and offset: both must compute the same key from their own mapping. */
-BEHAVIOUR(futex_across_processes)
+/* The kernel finds a shared futex by inode and page offset, from either mapping. */
+BEHAVIOUR(futex_in_a_mapping_works_across_processes)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT);
 	uint32_t *word;
@@ -301,7 +299,7 @@ BEHAVIOUR(futex_across_processes)
 	word = (uint32_t *)(map_shared(fd, HUGE, HUGE) + 64);
 	*word = 0;
 	pid = start_child(futex_child, NULL);
-	/* Frames may move or be protected while somebody waits in one. */
+	/* The sync write-protects the page while the child may wait. */
 	MUST(fsync(fd));
 	__atomic_store_n(word, 1, __ATOMIC_RELEASE);
 	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == 1) {
@@ -318,8 +316,8 @@ static void dying_owner(void *arg)
 	_exit(0);
 }
 
-/* The kernel itself writes into the mapping when the owner of a lock dies. */
-BEHAVIOUR(robust_mutex)
+/* The kernel writes to the mapping when the owner of a robust mutex dies. */
+BEHAVIOUR(robust_mutex_in_a_mapping_reports_a_dead_owner)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT), error;
 	pthread_mutexattr_t attr;
@@ -336,8 +334,9 @@ BEHAVIOUR(robust_mutex)
 	MUST(fsync(fd));
 	in_child(dying_owner, mutex);
 	error = pthread_mutex_lock(mutex);
-	EXPECT(error == EOWNERDEAD, "lock after its owner died gave %d (%s), expected EOWNERDEAD",
-	       error, strerror(error));
+	EXPECT(error == EOWNERDEAD,
+	       "pthread_mutex_lock after its owner died: %d (%s), expected EOWNERDEAD", error,
+	       strerror(error));
 	MUST(-pthread_mutex_consistent(mutex));
 	MUST(-pthread_mutex_unlock(mutex));
 	MUST(-pthread_mutex_lock(mutex));
@@ -365,8 +364,8 @@ static void count_child(void *arg)
 	}
 }
 
-/* No increment is lost while each of them syncs, that is, protects the page anew. */
-BEHAVIOUR(counters_during_sync)
+/* Each sync write-protects the page that the processes store to. */
+BEHAVIOUR(no_increment_is_lost_beside_syncs)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT);
 	pthread_mutexattr_t attr;
@@ -388,7 +387,6 @@ BEHAVIOUR(counters_during_sync)
 	       (unsigned long long)c->atomic);
 }
 
-/* Threads load and store while others read and write the same file directly. */
 static void *direct_thread(void *arg)
 {
 	int fd = open_file("f", O_RDWR | O_DIRECT);
@@ -402,12 +400,12 @@ static void *direct_thread(void *arg)
 		pattern(buf, i, off, HUGE / 2);
 		EXPECT(pwrite(fd, buf, HUGE / 2, (off_t)off) == HUGE / 2, "direct write: %s",
 		       strerror(errno));
-		read_pattern("direct read of one's own direct write", fd, i, off, HUGE / 2);
+		read_pattern("direct read after a direct write", fd, i, off, HUGE / 2);
 	}
 	return NULL;
 }
 
-BEHAVIOUR(direct_beside_stores)
+BEHAVIOUR(direct_writes_and_stores_to_the_same_blocks_do_not_mix)
 {
 	int fd = make_file("f", 11, 4 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 4 * HUGE);
@@ -416,7 +414,7 @@ BEHAVIOUR(direct_beside_stores)
 
 	close(open_direct("f", O_RDWR));
 	MUST(-pthread_create(&thread, NULL, direct_thread, NULL));
-	/* The first half of each block is ours, the second is the other thread's. */
+	/* This thread stores to the first half of each block, the other writes to the second. */
 	for (i = 0; i < 400; i++) {
 		uint64_t off = i % 4 * HUGE + (uint64_t)i * 991 % (HUGE / 2 - 500);
 
@@ -429,11 +427,11 @@ BEHAVIOUR(direct_beside_stores)
 }
 
 /*
- * What is a hole is not read but zeroed, by a copy to the buffer, while the file system
- * below has its lock on the file: a fault there, which asks for room in that file, would
- * wait for itself.
+ * The lower file system reads a hole by a copy of zeros to the buffer, under its lock of the
+ * file. The copy faults; if the fault reserved space in the same file, it would wait for this
+ * lock, which its own task holds.
  */
-BEHAVIOUR(direct_hole_into_mapping)
+BEHAVIOUR(direct_read_of_a_hole_into_a_mapping_of_the_file_does_not_deadlock)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT | O_TRUNC), direct;
 	unsigned char *map;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Several processes store at random into one file that is larger than the pool, pages
- * of different ones side by side in each 2 MB block; each remembers what it stored
- * and finds it again. With plenty of memory outside the pool, and with next to none.
+ * No store is lost when files are larger than the pool, with plenty of memory outside of the
+ * pool and with nearly none. The processes store to random pages of one file; neighbouring
+ * pages of a block belong to different processes, and each process checks its own pages.
  *
  * vm: page=2M,4K,auto pool=16M timeout=400 set=long
  */
@@ -14,7 +14,7 @@
 #define SIZE (48 * HUGE + 12345)
 #define PAGES ((SIZE + SMALL - 1) / SMALL)
 
-static uint32_t generations[PAGES]; /* of one process: 0 is what was there */
+static uint32_t generations[PAGES]; /* of this process; 0: the content of the new file */
 
 static size_t page_len(uint64_t page)
 {
@@ -68,43 +68,30 @@ static void storer(void *arg)
 		expect_page("load at the end", who, map + page * SMALL, page);
 	MUST(fsync(fd));
 	close(fd);
-	/* Directly: the page cache below has no room to keep what it reads. */
+	/* Direct I/O, as there may be no memory for the page cache of the lower fs. */
 	fd = open(lower_path("f"), O_RDONLY | O_DIRECT);
 	if (fd < 0)
 		fd = open_file(lower_path("f"), O_RDONLY);
 	for (page = who; page < PAGES; page += PROCESSES) {
 		MUST(pread(fd, buf, SMALL, (off_t)(page * SMALL)));
-		expect_page("read below at the end", who, buf, page);
+		expect_page("read of the lower file at the end", who, buf, page);
 	}
 }
 
-static void run_storers(void)
-{
-	unsigned int who[PROCESSES], i;
-	pid_t pids[PROCESSES];
-
-	for (i = 0; i < PROCESSES; i++) {
-		who[i] = i;
-		pids[i] = start_child(storer, &who[i]);
-	}
-	for (i = 0; i < PROCESSES; i++)
-		wait_child(pids[i]);
-}
-
-BEHAVIOUR(larger_than_pool)
+BEHAVIOUR(no_store_is_lost_in_a_file_larger_than_the_pool)
 {
 	close(make_file("f", 1, SIZE));
-	run_storers();
+	in_children(PROCESSES, storer);
 }
 
-/* Takes what there is and keeps touching it; the first one to be killed. */
+/* Takes all free memory and keeps accessing it. The OOM killer would choose it first. */
 static void hog(void *arg)
 {
 	struct turns *turns = arg;
 	struct sysinfo info;
 	unsigned char *memory;
 	uint64_t take, off;
-	bool told = false;
+	bool ready = false;
 	int fd;
 
 	fd = open("/proc/self/oom_score_adj", O_WRONLY);
@@ -121,15 +108,15 @@ static void hog(void *arg)
 	for (;;) {
 		for (off = 0; off < take; off += SMALL)
 			memory[off]++;
-		if (!told)
+		if (!ready)
 			turn_give(turns->to_parent);
-		told = true;
-		/* Not to take the processor as well. */
+		ready = true;
+		/* Leave the processor to the storers. */
 		usleep(200000);
 	}
 }
 
-BEHAVIOUR(little_memory)
+BEHAVIOUR(no_store_is_lost_when_memory_is_short)
 {
 	struct turns turns;
 	int status;
@@ -138,16 +125,15 @@ BEHAVIOUR(little_memory)
 	close(make_file("f", 1, SIZE));
 	turns_init(&turns);
 	pid = start_child(hog, &turns);
-	/* If it is killed at once for lack of memory, there was little enough. */
+	/* If the hog is killed at once, memory was short enough: read returns 0 then. */
 	close(turns.to_parent[1]);
 	if (read(turns.to_parent[0], &status, 1) < 0)
 		FAIL("read of a pipe: %s", strerror(errno));
-	run_storers();
+	in_children(PROCESSES, storer);
 	kill(pid, SIGKILL);
 	MUST(waitpid(pid, &status, 0));
 }
 
-/* Streams in both directions by more processes than there are blocks in the pool. */
 static void streamer(void *arg)
 {
 	unsigned int who = *(unsigned int *)arg;
@@ -162,20 +148,12 @@ static void streamer(void *arg)
 	pattern(map, who, 0, 3 * HUGE);
 	expect_pattern("load of a stream", map, who, 0, 3 * HUGE);
 	MUST(fsync(fd));
-	expect_lower("below", name, who, 0, 3 * HUGE);
+	expect_lower("lower file", name, who, 0, 3 * HUGE);
 }
 
-BEHAVIOUR(many_streams)
+BEHAVIOUR(more_sequential_writers_than_blocks_in_the_pool_make_progress)
 {
-	unsigned int who[24], i;
-	pid_t pids[24];
-
-	for (i = 0; i < COUNT(who); i++) {
-		who[i] = i;
-		pids[i] = start_child(streamer, &who[i]);
-	}
-	for (i = 0; i < COUNT(who); i++)
-		wait_child(pids[i]);
+	in_children(24, streamer);
 }
 
 RUN_BEHAVIOURS
