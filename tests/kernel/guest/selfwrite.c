@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * A program writes the file below out of a mapping of the same file here, or reads that
- * into one: the file system below has its lock while the fault needs it. Nobody should;
- * who does may wait, but not for ever: SIGKILL ends it, and nothing stays behind. And
- * nobody else waits: other files are written meanwhile.
+ * A program writes to the lower file from a mapping of the same file here, or reads the
+ * lower file into such a mapping. The lower file system holds a lock of the file during the
+ * copy, and the page fault of the copy needs the same lock. The program may block, but
+ * SIGKILL must end it, the file must be usable afterwards, and write-back of other files
+ * must go on.
  *
  * vm: page=2M,4K,auto lower=ext4,xfs timeout=240
  */
@@ -15,30 +16,30 @@
 
 #define SIZE (8 * HUGE)
 
-struct self {
+struct copy {
 	struct turns turns;
-	bool reads; /* directly, into a mapping of a hole */
+	bool reads; /* by direct I/O, into a mapping of a hole; else it writes */
 };
 
-static void write_below(void *arg)
+static void copy_lower_file(void *arg)
 {
-	struct self *self = arg;
+	struct copy *copy = arg;
 	int fd = open_file("f", O_RDWR), lower;
 	unsigned char *map = map_shared(fd, 0, SIZE);
 
-	lower = open(lower_path("f"), self->reads ? O_RDWR | O_DIRECT : O_RDWR);
-	EXPECT(lower >= 0, "open below: %s", strerror(errno));
-	/* There is something to be written of the file, as long as it is locked. */
+	lower = open(lower_path("f"), copy->reads ? O_RDWR | O_DIRECT : O_RDWR);
+	EXPECT(lower >= 0, "open of the lower file: %s", strerror(errno));
+	/* Write-back has a dirty page of the file to write while the file is locked. */
 	pattern(map, 1, 0, SMALL);
-	turn_give(self->turns.to_parent);
-	if (self->reads)
+	turn_give(copy->turns.to_parent);
+	if (copy->reads)
 		pread(lower, map + 4 * HUGE, SMALL, 0);
 	else
 		pwrite(lower, map + 2 * HUGE, SMALL, 0);
 }
 
-/* Until what is stored to another file is below, by itself. */
-static void another_is_written(void)
+/* Waits until background write-back has written a store to another file. */
+static void expect_writeback_of_another_file(void)
 {
 	int fd = make_file("g", 3, SMALL), lower = open_file(lower_path("g"), O_RDONLY), i;
 	unsigned char *map = map_shared(fd, 0, SMALL), there[SMALL], stored[SMALL];
@@ -47,20 +48,21 @@ static void another_is_written(void)
 	pattern(map, 4, 0, SMALL);
 	pattern(stored, 4, 0, SMALL);
 	for (i = 0; i < 600; i++) {
-		EXPECT(pread(lower, there, SMALL, 0) == SMALL, "read below: %s", strerror(errno));
+		EXPECT(pread(lower, there, SMALL, 0) == SMALL, "read of the lower file: %s",
+		       strerror(errno));
 		if (!memcmp(there, stored, SMALL))
 			break;
 		usleep(100000);
 	}
-	EXPECT(i < 600, "another file is not written meanwhile");
+	EXPECT(i < 600, "another file was not written back during the copy");
 	MUST(munmap(map, SMALL));
 	close(lower);
 	close(fd);
 }
 
-static void ends(bool reads)
+static void expect_copy_is_killable(bool reads)
 {
-	struct self self = { .reads = reads };
+	struct copy copy = { .reads = reads };
 	int fd, status, i;
 	pid_t pid, over = 0;
 
@@ -68,24 +70,23 @@ static void ends(bool reads)
 	MUST(ftruncate(fd, SIZE));
 	MUST(fsync(fd));
 	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-	turns_init(&self.turns);
-	pid = start_child(write_below, &self);
-	turn_take(self.turns.to_parent);
-	/* It has the time to get there. */
+	turns_init(&copy.turns);
+	pid = start_child(copy_lower_file, &copy);
+	turn_take(copy.turns.to_parent);
+	/* Give the child time to block in the copy. */
 	for (i = 0; i < 20 && !over; i++) {
 		usleep(100000);
 		over = waitpid(pid, &status, WNOHANG);
 	}
 	if (!over && !reads)
-		another_is_written();
-	printf("  it %s\n", over ? "ends by itself" : "has to be killed");
+		expect_writeback_of_another_file();
+	printf("  the copy %s\n", over ? "ended by itself" : "has to be killed");
 	kill(pid, SIGKILL);
 	for (i = 0; i < 300 && !over; i++) {
 		usleep(100000);
 		over = waitpid(pid, &status, WNOHANG);
 	}
-	EXPECT(over == pid, "it cannot be killed");
-	/* And the file can be used. */
+	EXPECT(over == pid, "SIGKILL does not end the copy");
 	read_pattern("read afterwards", fd, 1, 2 * HUGE, HUGE);
 	write_pattern(fd, 2, 2 * HUGE, HUGE);
 	MUST(fsync(fd));
@@ -93,18 +94,18 @@ static void ends(bool reads)
 	close(fd);
 }
 
-BEHAVIOUR(write_from_own_mapping)
+BEHAVIOUR(write_from_own_mapping_is_killable)
 {
-	ends(false);
+	expect_copy_is_killable(false);
 }
 
-BEHAVIOUR(read_into_own_mapping)
+BEHAVIOUR(read_into_own_mapping_is_killable)
 {
-	ends(true);
+	expect_copy_is_killable(true);
 }
 
-/* Extents are told to a mapping of a hole: that is no reason to wait. */
-static void tell_extents(void *arg)
+/* FIEMAP stores its result to a mapping of a hole of the same file. */
+static void fiemap_into_hole(void *arg)
 {
 	int fd = open_file("f", O_RDWR);
 	unsigned char *map = map_shared(fd, 0, SIZE);
@@ -113,10 +114,11 @@ static void tell_extents(void *arg)
 	(void)arg;
 	*fiemap = (struct fiemap){ .fm_length = SIZE, .fm_extent_count = 8 };
 	MUST(ioctl(fd, FS_IOC_FIEMAP, fiemap));
-	EXPECT(fiemap->fm_mapped_extents && fiemap->fm_extents[0].fe_length, "no extents are told");
+	EXPECT(fiemap->fm_mapped_extents && fiemap->fm_extents[0].fe_length,
+	       "FIEMAP reported no extents");
 }
 
-BEHAVIOUR(fiemap_into_own_mapping)
+BEHAVIOUR(fiemap_into_own_mapping_does_not_block)
 {
 	int fd = make_file("f", 1, 3 * HUGE), status, i;
 	pid_t pid, over = 0;
@@ -124,7 +126,7 @@ BEHAVIOUR(fiemap_into_own_mapping)
 	MUST(ftruncate(fd, SIZE));
 	MUST(fsync(fd));
 	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-	pid = start_child(tell_extents, NULL);
+	pid = start_child(fiemap_into_hole, NULL);
 	for (i = 0; i < 300 && !over; i++) {
 		usleep(100000);
 		over = waitpid(pid, &status, WNOHANG);
@@ -133,8 +135,8 @@ BEHAVIOUR(fiemap_into_own_mapping)
 		kill(pid, SIGKILL);
 		waitpid(pid, &status, 0);
 	}
-	EXPECT(over == pid, "it waits for itself");
-	EXPECT(WIFEXITED(status) && !WEXITSTATUS(status), "it failed");
+	EXPECT(over == pid, "FIEMAP blocks on the file that it reports");
+	EXPECT(WIFEXITED(status) && !WEXITSTATUS(status), "FIEMAP failed: status %#x", status);
 	MUST(ftruncate(fd, 0));
 	close(fd);
 }

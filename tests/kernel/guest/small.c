@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The smallest pool, of four blocks, and more processes than it can hold what is
- * copied and where to for: write(2) from a mapping and read(2) into one end all the
- * same, and are right.
+ * The smallest pool holds four blocks. Several processes copy at the same time, and together
+ * need more blocks than that. write(2) from a mapping and read(2) into a mapping must still
+ * complete, with the right bytes.
  *
  * vm: page=2M,4K,auto lower=ext4 pool=8M timeout=120
  */
 #include "common.h"
 
 #define LENGTH (16ul << 20)
-#define SHIFT 5000ul /* so that each block of one needs two of the other */
+#define SHIFT 5000ul /* each block of one file needs two blocks of the other */
 #define PROCESSES 4
 
-/* The target holds the pattern of the source, from its byte SHIFT on. */
-static void check(const char *how, int target, uint64_t seed)
+/* The target must hold the bytes of the source from SHIFT on. */
+static void expect_copy(const char *how, int target, uint64_t seed)
 {
 	unsigned char *buf = buffer(HUGE);
 	uint64_t off;
@@ -21,13 +21,13 @@ static void check(const char *how, int target, uint64_t seed)
 	for (off = 0; off < LENGTH - SHIFT; off += HUGE) {
 		size_t n = LENGTH - SHIFT - off < HUGE ? LENGTH - SHIFT - off : HUGE;
 
-		EXPECT(pread(target, buf, n, (off_t)off) == (ssize_t)n, "%s: a short read", how);
+		EXPECT(pread(target, buf, n, (off_t)off) == (ssize_t)n, "%s: short read", how);
 		expect_pattern(how, buf, seed, off + SHIFT, n);
 	}
 	free(buf);
 }
 
-BEHAVIOUR(write_from_mapping)
+BEHAVIOUR(write_from_a_mapping)
 {
 	unsigned char *from;
 	int source, target;
@@ -44,13 +44,13 @@ BEHAVIOUR(write_from_mapping)
 		done += (size_t)n;
 	}
 	MUST(fsync(target));
-	check("written from a mapping", target, 1);
+	expect_copy("write from a mapping", target, 1);
 	MUST(munmap(from, LENGTH));
 	close(source);
 	close(target);
 }
 
-BEHAVIOUR(read_into_mapping)
+BEHAVIOUR(read_into_a_mapping)
 {
 	unsigned char *to;
 	int source, target;
@@ -68,34 +68,26 @@ BEHAVIOUR(read_into_mapping)
 		done += (size_t)n;
 	}
 	MUST(msync(to, LENGTH, MS_SYNC));
-	check("read into a mapping", target, 2);
+	expect_copy("read into a mapping", target, 2);
 	MUST(munmap(to, LENGTH));
 	close(source);
 	close(target);
 }
 
-static void one_of_several(void *arg)
+static void write_in_own_dir(void *arg)
 {
-	const char *name = arg;
+	char name[16];
 
+	snprintf(name, sizeof(name), "one-%u", *(unsigned int *)arg);
 	MUST(mkdir(name, 0755));
 	MUST(chdir(name));
-	write_from_mapping();
+	write_from_a_mapping();
 }
 
-/* Several at once: each takes from the others what it has just waited for. */
-BEHAVIOUR(several_at_once)
+/* Each process takes blocks that another one has just waited for. */
+BEHAVIOUR(concurrent_writes_from_mappings)
 {
-	pid_t pid[PROCESSES];
-	char name[PROCESSES][16];
-	int i;
-
-	for (i = 0; i < PROCESSES; i++) {
-		snprintf(name[i], sizeof(name[i]), "one-%d", i);
-		pid[i] = start_child(one_of_several, name[i]);
-	}
-	for (i = 0; i < PROCESSES; i++)
-		wait_child(pid[i]);
+	in_children(PROCESSES, write_in_own_dir);
 }
 
 RUN_BEHAVIOURS

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Tracepoints: each of them tells of the file that it happened to, and the promotion
- * of a block whose base pages are gone is told once, where there are huge pages.
+ * Tracepoints: each event names the inode that it concerns. With huge pages, the promotion
+ * of a block whose base pages are gone is reported exactly once.
  *
  * vm: page=2M,4K,auto lower=ext4 pool=8M
  */
@@ -21,14 +21,14 @@ static void write_trace(const char *path, const char *text)
 	close(fd);
 }
 
-/* Events of this name that tell of this inode; the last one's text is kept. */
+/* Counts the events of one name and one inode. @last: the fields of the last one. */
 static unsigned int count_events(const char *name, ino_t ino, char *last, size_t room)
 {
 	char event[64], number[64], line[1024];
 	FILE *file = fopen(TRACING "trace", "r");
 	unsigned int n = 0;
 
-	EXPECT(file, "the trace cannot be read: %s", strerror(errno));
+	EXPECT(file, "open of the trace: %s", strerror(errno));
 	snprintf(event, sizeof(event), " hugemap_%s: ", name);
 	snprintf(number, sizeof(number), " ino %llu ", (unsigned long long)ino);
 	while (fgets(line, sizeof(line), file)) {
@@ -43,7 +43,7 @@ static unsigned int count_events(const char *name, ino_t ino, char *last, size_t
 	return n;
 }
 
-BEHAVIOUR(each_event)
+BEHAVIOUR(events_name_the_inode)
 {
 	static const char *const names[] = { "fault", "fill", "evict", "writeback", "sync" };
 	volatile unsigned char *data;
@@ -54,40 +54,40 @@ BEHAVIOUR(each_event)
 	int fd;
 
 	if (!on_hugemap())
-		skip("only hugemap has them");
+		skip("only hugemap has these tracepoints");
 	write_trace(TRACING "trace", "");
 	write_trace(TRACING "events/hugemap/enable", "1");
 	fd = make_file("file", 1, LENGTH);
 	MUST(fstat(fd, &st));
 	data = map_shared(fd, 0, LENGTH);
 	for (at = 0; at < LENGTH; at += SMALL)
-		data[at]++; /* more than the pool holds */
+		data[at]++; /* evicts: the file is larger than the pool */
 	MUST(msync((void *)data, LENGTH, MS_SYNC));
 	for (i = 0; i < COUNT(names); i++)
 		EXPECT(count_events(names[i], st.st_ino, last, sizeof(last)),
-		       "no event of %s for the file", names[i]);
+		       "no %s event for the file", names[i]);
 
-	/* The end within a block has it cached in base pages. */
+	/* A block that contains the end of the file is cached in base pages. */
 	MUST(ftruncate(fd, 0));
 	MUST(ftruncate(fd, HUGE / 2));
-	EXPECT(data[SMALL] == 0, "data behind an end that was there");
+	EXPECT(data[SMALL] == 0, "a byte that truncation cut off is not zero");
 	MUST(ftruncate(fd, 0));
 	MUST(ftruncate(fd, LENGTH));
-	EXPECT(data[SMALL] == 0, "data behind an end that was there");
+	EXPECT(data[SMALL] == 0, "a byte that truncation cut off is not zero");
 	write_trace(TRACING "events/hugemap/enable", "0");
 	promoted = count_events("promote", st.st_ino, last, sizeof(last));
-	/* The cleared block was cached in base pages; or it is the start of what was stored. */
+	/* page=auto: 1 if the sequential stores promoted the first block, else 0. */
 	EXPECT(hybrid_pages() ? promoted <= 1 : promoted == (huge_pages() ? 1 : 0),
 	       "%u promotions, the last one: %s", promoted, last);
 	if (promoted)
-		EXPECT(!strncmp(last, "pgoff 0 npages 512 value 0", 26), "it says: %s", last);
+		EXPECT(!strncmp(last, "pgoff 0 npages 512 value 0", 26), "the event is: %s", last);
 	write_trace(TRACING "trace", "");
 	MUST(munmap((void *)data, LENGTH));
 	close(fd);
 }
 
-/* One page of it is stored to, so all of it would be written. */
-BEHAVIOUR(a_promotion_is_refused)
+/* A single dirty page prevents it: write-back would have to write the whole huge unit. */
+BEHAVIOUR(refused_promotion_is_reported)
 {
 	volatile unsigned char *data;
 	unsigned int i, seconds;
@@ -108,11 +108,11 @@ BEHAVIOUR(a_promotion_is_refused)
 	for (i = 0; i < HUGE / SMALL; i++)
 		(void)data[i * 37 % (HUGE / SMALL) * SMALL];
 	for (seconds = 0; !count_events("refuse", st.st_ino, last, sizeof(last)); seconds++) {
-		EXPECT(seconds < 60, "no event of a promotion that does not happen");
+		EXPECT(seconds < 60, "no refuse event within %u seconds", seconds);
 		sleep(1);
 	}
 	write_trace(TRACING "events/hugemap/hugemap_refuse/enable", "0");
-	EXPECT(!strncmp(last, "pgoff 0 npages 512 value 2", 26), "it says: %s", last);
+	EXPECT(!strncmp(last, "pgoff 0 npages 512 value 2", 26), "the event is: %s", last);
 	write_trace(TRACING "trace", "");
 	MUST(munmap((void *)data, HUGE));
 	close(fd);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Which pages were stored to since a while, as PAGEMAP_SCAN tells programs that
- * checkpoint others: pages that are write-protected for it are seen when they change.
+ * PAGEMAP_SCAN reports which pages were written since the last scan, for programs that
+ * checkpoint others. It write-protects the pages by userfaultfd in asynchronous mode.
  *
  * vm: page=2M,4K,auto lower=ext4
  */
@@ -16,19 +16,19 @@
 #define UFFD_FEATURE_WP_ASYNC (1 << 15)
 #endif
 
-#define PARTS 64u
+#define REGIONS 64u
 
-/* Pages of a range that were stored to; with PM_SCAN_WP_MATCHING they are protected again. */
-static uint64_t written(unsigned char *map, size_t len, uint64_t flags)
+/* Counts the written pages. The flag PM_SCAN_WP_MATCHING protects them again. */
+static uint64_t count_written(unsigned char *map, size_t len, uint64_t flags)
 {
-	struct page_region parts[PARTS];
+	struct page_region regions[REGIONS];
 	struct pm_scan_arg scan = {
 		.size = sizeof(scan),
 		.flags = flags,
 		.start = (uintptr_t)map,
 		.end = (uintptr_t)map + len,
-		.vec = (uintptr_t)parts,
-		.vec_len = PARTS,
+		.vec = (uintptr_t)regions,
+		.vec_len = REGIONS,
 		.category_mask = PAGE_IS_WRITTEN,
 		.return_mask = PAGE_IS_WRITTEN,
 	};
@@ -40,12 +40,12 @@ static uint64_t written(unsigned char *map, size_t len, uint64_t flags)
 		skip("this kernel has no PAGEMAP_SCAN");
 	EXPECT(n >= 0, "PAGEMAP_SCAN: %s", strerror(errno));
 	for (i = 0; i < n; i++)
-		bytes += parts[i].end - parts[i].start;
+		bytes += regions[i].end - regions[i].start;
 	close(fd);
 	return bytes / SMALL;
 }
 
-static void watch(unsigned char *map, size_t len)
+static void track_writes(unsigned char *map, size_t len)
 {
 	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_WP_ASYNC };
 	struct uffdio_register reg = {
@@ -55,12 +55,12 @@ static void watch(unsigned char *map, size_t len)
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
 
 	if (fd < 0 || ioctl(fd, UFFDIO_API, &api))
-		skip("this kernel does not protect without asking: %s", strerror(errno));
+		skip("this kernel has no asynchronous write protection: %s", strerror(errno));
 	if (ioctl(fd, UFFDIO_REGISTER, &reg))
-		skip("it does not watch files: %s", strerror(errno));
+		skip("this kernel does not write-protect file mappings: %s", strerror(errno));
 }
 
-BEHAVIOUR(stores_are_seen)
+BEHAVIOUR(pagemap_scan_reports_stores)
 {
 	int fd = make_file("f", 1, 2 * HUGE);
 	unsigned char *map = map_shared(fd, 0, 2 * HUGE);
@@ -68,18 +68,20 @@ BEHAVIOUR(stores_are_seen)
 	uint64_t n;
 
 	MUST(fsync(fd));
-	watch(map, 2 * HUGE);
+	track_writes(map, 2 * HUGE);
 	for (round = 0; round < 3; round++) {
 		expect_pattern("load", map, 1, 0, 2 * HUGE);
-		written(map, 2 * HUGE, PM_SCAN_WP_MATCHING | PM_SCAN_CHECK_WPASYNC);
-		n = written(map, 2 * HUGE, 0);
-		EXPECT(!n, "%llu pages were stored to, before any was", (unsigned long long)n);
+		count_written(map, 2 * HUGE, PM_SCAN_WP_MATCHING | PM_SCAN_CHECK_WPASYNC);
+		n = count_written(map, 2 * HUGE, 0);
+		EXPECT(!n, "%llu pages are reported written before the store",
+		       (unsigned long long)n);
 		pattern(map + 5 * SMALL, 1, 5 * SMALL, 100);
-		n = written(map, HUGE, 0);
-		EXPECT(n > 0, "a store was not seen, in round %u", round);
-		n = written(map + HUGE, HUGE, 0);
-		EXPECT(!n, "%llu pages of another block were stored to", (unsigned long long)n);
-		/* Clean, but mapped: the next store is allowed in place, if at all. */
+		n = count_written(map, HUGE, 0);
+		EXPECT(n > 0, "the store of round %u is not reported", round);
+		n = count_written(map + HUGE, HUGE, 0);
+		EXPECT(!n, "%llu pages of the other block are reported written",
+		       (unsigned long long)n);
+		/* Clean but still mapped: the next store takes the write-protect fault only. */
 		MUST(msync(map, 2 * HUGE, MS_SYNC));
 	}
 }
