@@ -75,7 +75,7 @@ static inline void die(const char *file, int line, const char *format, ...)
 	_exit(1);
 }
 
-/* The message states what happened and, where it is not obvious, what was expected. */
+/* The message states the result and, where it is not obvious, the expected result. */
 #define FAIL(...) die(__FILE__, __LINE__, __VA_ARGS__)
 #define EXPECT(condition, ...)             \
 	do {                               \

@@ -1,10 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
-# The exerciser on the mount, each byte of each answer compared, and the file below
-# after each sync. By name: one process; several, whose files exceed the pool; threads
-# on neighbouring pages of one file; with a remount, and with caches dropped, now and
-# then. The long ones are the data integrity hunt: a million operations and more.
+# The exerciser (tests/exercise) does random operations on the mount. It compares every byte
+# that they return, and the lower file after each sync. The modes:
+#	one		one process
+#	many		several processes, whose files together exceed the pool
+#	threads		threads on neighbouring pages of one file
+#	remount, drop	unmounts and mounts again, or drops caches, from time to time
+#	hunt*		a million operations and more
 #
 # vm: name=one args=one page=2M,4K,auto lower=ext4,xfs timeout=300
 # vm: name=many args=many pool=24M timeout=300
@@ -16,7 +19,7 @@
 # vm: name=hunt args=hunt page=2M,4K,auto lower=ext4,xfs pool=48M set=long timeout=7200
 # vm: name=hunt_threads args=hunt_threads pool=48M set=long timeout=7200
 #
-# SEED=n and OPS=n in the environment repeat a failure; QUICK=1 is make test.
+# SEED=n and OPS=n in the environment repeat a failure. `make test` sets QUICK=1.
 set -eu
 
 mode=${1:-one}
@@ -25,36 +28,36 @@ file=$MNT/exercise
 mnt=$MNT
 pool=${POOL:-64M}
 page=${PAGE:-auto}
-few=1
-[ "${QUICK:-0}" = 0 ] || few=3 # make test has no time for more
-[ "${SLOW:-0}" = 0 ] || few=4
+divisor=1
+[ "${QUICK:-0}" = 0 ] || divisor=3
+[ "${SLOW:-0}" = 0 ] || divisor=4
 
 exercise() {
 	hugemap-exercise --seed "$seed" --verify-lower "$LOWER" "$@" "$file"
 }
 
 case "$mode" in
-one) exercise --ops "${OPS:-$((6000 / few))}" --pollute ;;
-many) exercise --ops "${OPS:-$((2500 / few))}" --processes 3 --size 16M ;;
-threads) exercise --ops "${OPS:-$((2000 / few))}" --processes 2 --threads 3 --size 16773217 ;;
+one) exercise --ops "${OPS:-$((6000 / divisor))}" --pollute ;;
+many) exercise --ops "${OPS:-$((2500 / divisor))}" --processes 3 --size 16M ;;
+threads) exercise --ops "${OPS:-$((2000 / divisor))}" --processes 2 --threads 3 --size 16773217 ;;
 remount)
 	[ "$MNT" != "$LOWER" ] || {
-		echo "nothing is mounted that could be remounted"
+		echo "MNT is not a mount"
 		exit 77
 	}
 	cd /
-	exercise --ops "${OPS:-$((4000 / few))}" --processes 2 --hook-every 500 \
+	exercise --ops "${OPS:-$((4000 / divisor))}" --processes 2 --hook-every 500 \
 		--hook "umount $mnt && mount -t hugemap -o pool=$pool,page=$page $LOWER $mnt"
 	;;
 drop)
-	exercise --ops "${OPS:-$((4000 / few))}" --processes 2 --hook-every 250 --hook-open \
+	exercise --ops "${OPS:-$((4000 / divisor))}" --processes 2 --hook-every 250 --hook-open \
 		--hook "echo 3 >/proc/sys/vm/drop_caches; echo 1 >/proc/sys/vm/compact_memory || true"
 	;;
 hunt)
-	exercise --ops "${OPS:-$((250000 / few))}" --processes 4 --size 24M --pollute
+	exercise --ops "${OPS:-$((250000 / divisor))}" --processes 4 --size 24M --pollute
 	;;
 hunt_threads)
-	exercise --ops "${OPS:-$((100000 / few))}" --processes 2 --threads 5 --size 33554499
+	exercise --ops "${OPS:-$((100000 / divisor))}" --processes 2 --threads 5 --size 33554499
 	;;
 *)
 	echo "no such mode: $mode"

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
-# After `make module-install`, does modprobe find a module that is for the kernel? In
-# a mount name space of its own, where /usr/src, /lib/modules and /var/lib/dkms are in
-# memory: the machine stays as it is, however this ends.
+# After `make module-install`, modprobe finds a module that was built for the kernel. The
+# test runs in a mount name space with /usr/src, /lib/modules and /var/lib/dkms in memory,
+# so it never changes the machine.
 #
-#	install.sh dkms		by dkms, and what dkms itself says of it
-#	install.sh plain	as where there is no dkms
+#	install.sh dkms		with dkms, whose status must list the module
+#	install.sh plain	without dkms
 #
-# Exits with 77 (skipped) where that cannot be had.
+# Exits with 77 (skipped) if something that it needs is missing.
 set -eu
 
 top=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -34,7 +34,7 @@ if [ $# -eq 1 ]; then
 		skip "no kernel headers are installed (package linux-headers-cloud-amd64)"
 	release=$(basename "$release")
 	unshare --mount --propagation private true 2>/dev/null ||
-		skip "no mount name space can be had here"
+		skip "this machine allows no mount name space"
 	work=$(mktemp -d)
 	trap 'rmdir "$work"' EXIT
 	trap 'exit 1' HUP INT TERM
@@ -51,7 +51,7 @@ for dir in /usr/src/*; do
 	mkdir "$work/src/$(basename "$dir")"
 	mount --bind "$dir" "$work/src/$(basename "$dir")"
 done
-# Of an earlier install there is nothing.
+# Leave out modules of an earlier install.
 ln -s "$(readlink -f "/lib/modules/$release/build")" "$work/modules/$release/build"
 for file in modules.order modules.builtin modules.builtin.modinfo; do
 	[ ! -f "/lib/modules/$release/$file" ] ||
@@ -68,24 +68,24 @@ install_module() {
 	make -C "$top" --no-print-directory module-install "RELEASE=$1"
 }
 
-# Nothing is done by halves.
-! install_module 1.2.3-none || failed "it says that it has installed for a kernel without headers"
-! ls -d /usr/src/hugemap-* 2>/dev/null || failed "the source is there, but no module"
+# An install that fails must leave nothing behind.
+! install_module 1.2.3-none || failed "module-install reports success for a kernel without headers"
+! ls -d /usr/src/hugemap-* 2>/dev/null || failed "a failed module-install left the source in /usr/src"
 
 install_module "$release"
 
-said=$(modprobe -S "$release" --show-depends fs-hugemap) || failed "modprobe finds no module"
-echo "$said"
-case "$way:$said" in
+found=$(modprobe -S "$release" --show-depends fs-hugemap) || failed "modprobe finds no module"
+echo "$found"
+case "$way:$found" in
 dkms:*"/lib/modules/$release/updates/dkms/hugemap.ko"*) ;;
 plain:*"/lib/modules/$release/updates/hugemap.ko"*) ;;
-*) failed "modprobe finds another one" ;;
+*) failed "modprobe finds another module" ;;
 esac
 magic=$(modinfo -k "$release" -F vermagic hugemap)
 [ "${magic%% *}" = "$release" ] || failed "the module is for kernel '$magic', expected $release"
 version=$(modinfo -k "$release" -F version hugemap)
-grep -Fq "version: '$version'," "$top/meson.build" || failed "it says that its version is '$version'"
+grep -Fq "version: '$version'," "$top/meson.build" || failed "the version of the module is '$version', not that of meson.build"
 if [ "$way" = dkms ]; then
 	dkms status hugemap | grep "^hugemap/[0-9.]*, $release, .*: installed" ||
-		failed "dkms has not installed it: $(dkms status)"
+		failed "dkms status does not list the module: $(dkms status)"
 fi

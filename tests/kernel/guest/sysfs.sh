@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
-# /sys/fs/hugemap/<major>:<minor>: the files that hugemap(5) tells about and no
-# others (tests/cli/test_man.py compares the lists below with the page), settings
-# that can be written, numbers that move, and unmounting while they are used.
+# /sys/fs/hugemap/<major>:<minor> has the files that hugemap(5) documents and no others
+# (tests/cli/test_man.py compares the lists below with the page). Settings can be written,
+# counters grow, and an unmount works while a process uses the files.
 #
 # vm: page=2M,4K,auto lower=ext4
 # vm: page=2M lower=dev
@@ -52,10 +52,10 @@ dir=/sys/fs/hugemap/$(id_of "$MNT")
 	[ "$found" = "$wanted" ] || fail "stats: $found; expected: $wanted"
 }
 for file in $fixed; do
-	[ "$(stat -c %a "$dir/$file")" = 444 ] || fail "mode of $file"
+	[ "$(stat -c %a "$dir/$file")" = 444 ] || fail "mode of $file: $(stat -c %a "$dir/$file")"
 done
 for file in $writable; do
-	[ "$(stat -c %a "$dir/$file")" = 644 ] || fail "mode of $file"
+	[ "$(stat -c %a "$dir/$file")" = 644 ] || fail "mode of $file: $(stat -c %a "$dir/$file")"
 done
 for file in $numbers; do
 	grep -Eqx '[0-9]+' "$dir/stats/$file" || fail "$file: $(cat "$dir/stats/$file")"
@@ -69,16 +69,16 @@ done
 [ "$(cat "$dir/pool_bytes")" = $((${POOL%M} * 1048576)) ] ||
 	fail "pool_bytes: $(cat "$dir/pool_bytes")"
 
-# FILE VALUE EXPECTED: what it says after a write that is accepted or refused
+# FILE VALUE EXPECTED: write VALUE, which may be refused, and compare the file with EXPECTED
 check_write() {
-	was=$(cat "$dir/$1")
+	before=$(cat "$dir/$1")
 	{ echo "$2" >"$dir/$1"; } 2>/dev/null
-	is=$(cat "$dir/$1")
-	[ "$is" = "$3" ] || fail "$1: $was, $2 written: $is, not $3"
+	after=$(cat "$dir/$1")
+	[ "$after" = "$3" ] || fail "$1: $before, then $after after a write of $2, expected $3"
 }
 
 check_write dirty_ratio 50 50
-grep " $MNT hugemap .*dirty_ratio=50" /proc/mounts >/dev/null || fail "not in /proc/mounts"
+grep " $MNT hugemap .*dirty_ratio=50" /proc/mounts >/dev/null || fail "/proc/mounts lacks dirty_ratio=50"
 for value in 0 96 -1 much '' 99999999999999999999 '1 2' 5000000000000000000000000000000000000000; do
 	check_write dirty_ratio "$value" 50
 done
@@ -96,7 +96,8 @@ check_write promote_interval_ms 3600000 3600000
 check_write promote_interval_ms 9 3600000
 check_write promote_interval_ms 3600001 3600000
 check_write promote_interval_ms soon 3600000
-grep " $MNT hugemap .*promote_interval=3600000" /proc/mounts >/dev/null || fail "not in /proc/mounts"
+grep " $MNT hugemap .*promote_interval=3600000" /proc/mounts >/dev/null ||
+	fail "/proc/mounts lacks promote_interval=3600000"
 check_write promote_batch 1 1
 check_write promote_batch 65536 65536
 check_write promote_batch 0 65536
@@ -113,23 +114,25 @@ check_write vfs_read_optimization on on
 check_write vfs_write_optimization off off
 check_write pool_bytes 1073741824 $((${POOL%M} * 1048576))
 check_write node 0 any
-mount -o remount,dirty_ratio=60,vfs_write_optimization=on,promote_batch=7 "$MNT" || fail remount
+mount -o remount,dirty_ratio=60,vfs_write_optimization=on,promote_batch=7 "$MNT" ||
+	fail "remount failed"
 [ "$(cat "$dir/dirty_ratio") $(cat "$dir/vfs_write_optimization")" = "60 on" ] ||
-	fail "a remount is not seen"
+	fail "the files do not show the options of a remount"
 [ "$(cat "$dir/promote_batch") $(cat "$dir/promote_interval_ms")" = "7 3600000" ] ||
-	fail "a remount is not seen, or changes what it does not name"
+	fail "remount did not change promote_batch only"
 
 # --- numbers ---
 number() {
 	cat "$dir/stats/$1"
 }
 grew() {
-	[ "$(number "$1")" -ge $(($2 + $3)) ] || fail "$1: $2, then $(number "$1"), not $3 more"
+	[ "$(number "$1")" -ge $(($2 + $3)) ] ||
+		fail "$1: $2, then $(number "$1"), expected at least $3 more"
 }
 
-# Over a device there is one file, of its name.
+# A mount of a device has one file, with the name of the device.
 file=$MNT/${DEV##*/}
-# Where it need not become longer, what is written is in whole blocks.
+# A file that already has its length is written in whole blocks.
 [ -e "$file" ] || {
 	file=$MNT/file
 	truncate -s 8M "$file"
@@ -139,7 +142,8 @@ copied=$(number copied_in)
 written=$(number written_bytes)
 syncs=$(number syncs)
 out=$(number copied_out)
-dd if=/dev/zero of="$file" bs=1M count=8 conv=notrunc,fsync 2>/dev/null || fail dd
+dd if=/dev/zero of="$file" bs=1M count=8 conv=notrunc,fsync 2>/dev/null ||
+	fail "dd for writing"
 grew copied_in "$copied" $bytes
 grew written_bytes "$written" $bytes
 grew syncs "$syncs" 1
@@ -147,44 +151,44 @@ grew syncs "$syncs" 1
 dd if="$file" of=/dev/null bs=1M count=8 2>/dev/null || fail "dd for reading"
 grew copied_out "$out" $bytes
 [ $(($(number free_bytes) + $(number resident_bytes))) = "$(number memory_bytes)" ] ||
-	fail "free and resident do not make the pool"
+	fail "free_bytes + resident_bytes is not memory_bytes"
 [ "$(number resident_bytes)" -ge $bytes ] || fail "resident: $(number resident_bytes)"
 case $PAGE in
 2M) [ "$(number huge_bytes)" -ge $bytes ] || fail "huge: $(number huge_bytes)" ;;
 4K) [ "$(number huge_bytes)" = 0 ] || fail "huge: $(number huge_bytes)" ;;
 esac
 
-# --- unmounting while somebody looks ---
-below=$SCRATCH/below
-at=$SCRATCH/at
-mkdir "$below" "$at"
+# --- unmount while another process uses the files ---
+lower=$SCRATCH/lower
+mnt=$SCRATCH/mnt
+mkdir "$lower" "$mnt"
 n=0
 while [ $n -lt 10 ]; do
-	mount -t hugemap -o pool=16M "$below" "$at" || {
+	mount -t hugemap -o pool=16M "$lower" "$mnt" || {
 		fail "mount $n"
 		break
 	}
-	other=/sys/fs/hugemap/$(id_of "$at")
+	other=/sys/fs/hugemap/$(id_of "$mnt")
 	[ -d "$other" ] || fail "no $other"
 	(
 		exec 3<"$other/stats/faults"
-		: >"$SCRATCH/looking"
+		: >"$SCRATCH/reading"
 		while echo 70 && echo 71 && cat "$other/stats/fault_ns" >&2; do
 			:
 		done >"$other/dirty_ratio"
-		# It is gone: what is open says so, and does not touch what is freed.
+		# A read of the open file must fail: the mount has been freed.
 		cat <&3 >/dev/null && exit 1
 		exit 0
 	) 2>/dev/null &
-	looker=$!
-	until [ -e "$SCRATCH/looking" ]; do
+	reader=$!
+	until [ -e "$SCRATCH/reading" ]; do
 		sleep 1
 	done
-	rm "$SCRATCH/looking"
-	umount "$at" || fail "umount $n"
+	rm "$SCRATCH/reading"
+	umount "$mnt" || fail "umount $n"
 	[ -e "$other" ] && fail "$other is still there"
-	wait $looker || fail "a file of a mount that is gone was read"
+	wait $reader || fail "a file of an unmounted mount could be read"
 	n=$((n + 1))
 done
-rmdir "$below" "$at"
+rmdir "$lower" "$mnt"
 exit $status
