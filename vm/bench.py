@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """Count the guest's instructions: HugeMap beside Linux mmap at each of its settings.
 
-Time in an emulated machine says nothing, instructions repeat exactly: QEMU runs with
--icount, count-insns.c reads the counter. Both engines map a null_blk device, which
-answers at once. What the loop over the memory costs is taken off.
+Times in an emulated machine are meaningless, but instruction counts repeat exactly: QEMU
+runs with -icount, and count-insns.c reads the counter. Both engines map a null_blk device,
+which completes I/O at once. The instructions of the loop over the memory are subtracted.
 """
 import argparse
 import contextlib
@@ -25,16 +25,16 @@ POOL_MIB = 64
 COMMAND_MIB = 64
 COMMAND_SCENARIOS = ("seq-read", "rewrite", "rand-4k", "backward", "four-streams", "scan-random-scan", "log-read", "cost")
 MIB = 1 << 20
-# read() of what is cached, write() of what is not.
+# read() of cached pages, write() to pages that are not cached.
 CALLS = "warm read-call forget write-call"
 SINGLE = "warm read-fault upgrade first-write sync rewrite drop"
-# Faults one by one, of base pages, while promotion is at work or not.
+# Faults on base pages, each counted alone, with and without promotion.
 SPREAD = ("spread-read", "spread-write")
-# The loops that scenarios contain, by name.
+# The loop of a scenario, which is subtracted.
 LOOPS = {"seq-read": "copy", "seq-write": "fill"}
-# What takes the whole file, so that totals compare whatever the page is.
+# Scenarios that use the whole file: their totals compare, whatever the page size.
 WHOLE = {*LOOPS, "read-call", "write-call"}
-# Linux reads ahead as much as its block device says.
+# Settings of the block device for Linux.
 READ_AHEAD_KB = (128, 4096)
 
 
@@ -42,10 +42,10 @@ READ_AHEAD_KB = (128, 4096)
 class Row:
     scenario: str
     engine: str  # hugemap-kernel, linux-mmap
-    page: str  # 2M, 4K: hugemap's page size; of Linux, what was asked for
+    page: str  # 2M, 4K: hugemap's page size; for Linux, the unit of an operation
     setting: str  # pool; advice and read-ahead
     ops: int  # units of 2 MB or 4 KB
-    insns: int  # without the loop itself
+    insns: int  # without the loop
     faults: int
 
     @property
@@ -54,7 +54,7 @@ class Row:
 
 
 class Failed(Exception):
-    """Something in the guest did not work."""
+    """A command in the guest failed."""
 
 
 class Counter:
@@ -74,7 +74,7 @@ class Counter:
         lines: list[str] = []
         answer = self.vm.ask(f"if ( {command} ) 2>&1; then answer ok; else answer fail; fi", seconds, lines)
         if answer != "ok":
-            raise Failed(f"{command}: {'; '.join(lines) or 'it failed and says nothing'}")
+            raise Failed(f"{command}: {'; '.join(lines) or 'it failed without output'}")
         return lines
 
     def wanted(self, what: str) -> bool:
@@ -108,20 +108,20 @@ class Counter:
     def profile(
         self, engine: str, page: str, setting: str, words: str, what: str, prefix: str
     ) -> list[tuple[str, int, int, int]]:
-        """Count, and if that is asked for, tell by function."""
+        """Count. With --by-function, also record the counts of each function."""
         counts: list[tuple[str, int, int, int]] = []
         if not self.profiler:
             return self.count(words + what, prefix)
         if not self.profiler.names:
             self.profiler.learn(self.shell("cat /proc/kallsyms"))
-        told = self.profiler.functions(lambda: counts.extend(self.count(words + what, prefix)))
+        by_function = self.profiler.functions(lambda: counts.extend(self.count(words + what, prefix)))
         row = {"engine": engine, "page": page, "setting": setting, "what": what, "ops": counts[-1][1]}
-        self.profiles.append(row | {"functions": told})
+        self.profiles.append(row | {"functions": by_function})
         return counts
 
     def loop(self, name: str, file: str, mib: int) -> int:
         if (name, mib) not in self.loops:
-            # The least of three: work that the kernel does in the background is not the loop's.
+            # The minimum of three: background work of the kernel is not part of the loop.
             self.loops[name, mib] = min(insns for _, _, insns, _ in self.count(f"{file} {mib} {name} {name} {name}"))
         return self.loops[name, mib]
 
@@ -129,12 +129,12 @@ class Counter:
 def count_hugemap(counter: Counter) -> list[Row]:
     rows = []
 
-    def with_mount(page: str, pool: int, mib: int, what: str, more: str = "", told: str = "") -> None:
+    def with_mount(page: str, pool: int, mib: int, what: str, more: str = "", note: str = "") -> None:
         if not counter.wanted(what):
             return
         counter.shell(f"mount -t hugemap -o pool={pool}M,page={page}{more} /dev/nullb0 /mnt/fast")
         file = "/mnt/fast/" + counter.shell("ls /mnt/fast")[0].strip()
-        setting = f"pool {pool} MB{told}"
+        setting = f"pool {pool} MB{note}"
         try:
             rows.extend(counter.rows("hugemap-kernel", page, setting, file, mib, what, "none"))
         finally:
@@ -176,7 +176,7 @@ def count_linux(counter: Counter) -> list[Row]:
         try:
             rows.extend(counter.rows("linux-mmap", page, setting, device, mib, what, advice, prefix))
         except Failed as error:
-            # Not every kernel takes every advice.
+            # Some kernels do not support some advice.
             if "madvise" not in str(error):
                 raise
 
@@ -189,7 +189,7 @@ def count_linux(counter: Counter) -> list[Row]:
     one("4K", SINGLE_MIB, CALLS, "none", 128)
     for what in SPREAD:
         one("4K", SINGLE_MIB, what, "random", 128)
-    # The same memory for its page cache as the pool has, by a memory group.
+    # A memory control group limits the page cache to the size of the pool.
     limited = f"echo {POOL_MIB}M >/cg/limited/memory.max && echo 0 >/cg/limited/memory.swap.max 2>/dev/null;"
     limited += " sh -c 'echo $$ >/cg/limited/cgroup.procs && exec \"$@\"' sh "
     counter.shell("mkdir -p /cg && mount -t cgroup2 cgroup2 /cg && echo +memory >/cg/cgroup.subtree_control")
@@ -201,9 +201,9 @@ def count_linux(counter: Counter) -> list[Row]:
 
 
 def run_command(counter: Counter, size_mib: int, seconds: float) -> list[dict]:
-    """`hugemap bench` in the guest, over a file system in a device of memory.
+    """Run `hugemap bench` in the guest, on a file system on a RAM disk.
 
-    A second there is a billion instructions; what a device takes is not in it.
+    A second there is 10^9 instructions. It does not include the time of a device.
     """
     print(f"hugemap bench --quick --size {size_mib}M", file=sys.stderr, flush=True)
     counter.shell("modprobe brd rd_nr=1 rd_size=524288 && mkfs.ext4 -q /dev/ram0 && mkdir -p /bench /tmp/out")
@@ -226,14 +226,14 @@ def best_of_linux(rows: list[Row], row: Row) -> Row | None:
     same = [r for r in rows if r.engine == "linux-mmap" and r.scenario == row.scenario]
     if row.scenario not in WHOLE:
         if row.page == "2M":
-            # Where Linux maps 4 KB pages, its unit is another one.
+            # Linux maps 4 KB pages here: the units differ.
             return None
         same = [r for r in same if r.page == row.page]
     return min(same, key=lambda r: r.insns, default=None)
 
 
 def table(release: str, rows: list[Row]) -> str:
-    lines = [f"Linux {release}: instructions in the guest, without the loop itself"]
+    lines = [f"Linux {release}: instructions in the guest, without the loop"]
     lines.append(f"{'scenario':13}{'page':6}{'setting':36}{'total':>15}{'each':>12}{'faults':>9}  of Linux's best")
     for row in rows:
         best = best_of_linux(rows, row)
@@ -251,14 +251,14 @@ def print_command(result: dict) -> None:
         words = [row.get("scenario"), row.get("engine"), row.get("page"), row.get("advice"), row.get("read_ahead_kb")]
         name = " ".join(str(word) for word in words if word not in (None, ""))
         speed, time = row.get("mb_s"), row.get("ns_op")
-        told = f"{speed:8.0f} MB/s" if speed else f"{time:8.0f} ns" if time else f"{row.get('error')}"
-        print(f"  {name:56}{told}")
+        result_text = f"{speed:8.0f} MB/s" if speed else f"{time:8.0f} ns" if time else f"{row.get('error')}"
+        print(f"  {name:56}{result_text}")
     for cost in result.get("verdicts", {}).get("cost", []):
-        print(f"  who gains nothing needs {cost['time']:.4f} x the instructions and {cost['faults']:.4f} x the faults")
+        print(f"  programs without a gain: {cost['time']:.4f} x the instructions and {cost['faults']:.4f} x the faults")
 
 
 def count(kernel: kernels.Kernel, initrd: pathlib.Path, args: argparse.Namespace) -> dict:
-    """All counts in one kernel, as what goes into the JSON."""
+    """All counts in one kernel, in the form of the JSON."""
     rows: list[Row] = []
     failed = []
     with contextlib.ExitStack() as stack:
@@ -271,7 +271,7 @@ def count(kernel: kernels.Kernel, initrd: pathlib.Path, args: argparse.Namespace
         counter = Counter(vm, args.scenario, args.what, profiler)
         counter.shell("modprobe null_blk nr_devices=2 gb=2 bs=4096 irqmode=0 && mkdir -p /mnt/fast")
         counter.shell("insmod /hugemap.ko")
-        # What a kernel does in its first seconds is not to be counted.
+        # Do not count the work of the kernel in its first seconds.
         counter.shell("sleep 5")
         parts = [("linux-mmap", count_linux), ("hugemap-kernel", count_hugemap)]
         if args.command_only:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""A machine with systemd that boots, mounts HugeMap by itself, and is shut down.
+"""Test that systemd mounts HugeMap at boot and unmounts it at shutdown.
 
 One guest boots three times from the same disks. Data stored in one boot must be there in the
-next, and in the lower file system while the machine is off, where HugeMap cannot help to
-read it.
+next boot, and in the lower file system while the guest is off.
 """
 import array
 import fcntl
@@ -31,7 +30,7 @@ ASK_S = 90
 BYTES = (6 << 20) + 12288
 APPEND = "systemd.unit=test.target systemd.log_target=kmsg systemd.show_status=0"
 FSTAB = """\
-# /etc/fstab: what is mounted at boot.
+# /etc/fstab: mounts at boot.
 #
 # <file system>\t<mount point>   <type>  <options>       <dump>  <pass>
 /dev/disk/by-id/virtio-root\t/\text4\terrors=remount-ro\t0\t0
@@ -39,7 +38,7 @@ FSTAB = """\
 """
 TARGET = """\
 [Unit]
-Description=What the test needs
+Description=Units of the test
 DefaultDependencies=no
 Requires=local-fs.target
 After=local-fs.target
@@ -48,7 +47,7 @@ AllowIsolate=yes
 """
 AGENT = """\
 [Unit]
-Description=Does what the host says
+Description=Runs commands of the host
 DefaultDependencies=no
 After=local-fs.target
 [Service]
@@ -98,7 +97,7 @@ def fill(
     install("/usr/bin/hugemap", run, 0o755)
     archive.link("/payload/usr/sbin/mount.hugemap", "/usr/bin/hugemap")
     install("/etc/fstab", FSTAB)
-    # Without it every boot is the first one.
+    # Without a machine ID, systemd treats every boot as the first one.
     install("/etc/machine-id", f"{1:032x}\n")
     install("/etc/systemd/system/test.target", TARGET)
     install("/etc/systemd/system/agent.service", AGENT)
@@ -120,21 +119,21 @@ def make_system(image: pathlib.Path) -> None:
 
 
 def documented_unit(source: str, dir_: str) -> str:
-    """The mount unit of hugemap(5), for other directories."""
+    """The mount unit of hugemap(5), with other directories."""
     page = (HERE.parent / "man" / "hugemap.5").read_text()
     unit = page.split("mnt-fast.mount :\n.Bd -literal -offset indent\n")[1].split(".Ed")[0]
     if unit.count("/data\n") != 2 or unit.count("/mnt/fast\n") != 1 or unit.count("pool=4G,") != 1:
-        raise Failed(f"the mount unit of hugemap(5) is not the one that was expected:\n{unit}")
+        raise Failed(f"the mount unit of hugemap(5) differs from the expected one:\n{unit}")
     return unit.replace("/data\n", source + "\n").replace("/mnt/fast\n", dir_ + "\n").replace("pool=4G", "pool=16M")
 
 
 class Machine:
-    """The guest, its disks and the steps; each step is a test."""
+    """The guest, its disks and the steps. Each step is a test."""
 
     def __init__(self, kernel: kernels.Kernel, initrd: pathlib.Path) -> None:
         self.kernel, self.initrd = kernel, initrd
         self.guest: guest.Guest | None = None
-        self.console: list[str] = []  # of boots that are over
+        self.console: list[str] = []  # of earlier boots
         self.boots: list[float] = []
         self.scratch = guest.make_scratch()
         try:
@@ -166,48 +165,48 @@ class Machine:
     def ask(self, command: str) -> tuple[int, str]:
         """The exit status and the output of a command."""
         lines: list[str] = []
-        # Through a file: on a terminal programs rewrite lines, and an answer has one of its own.
-        answer = self.guest.ask(f"( {command} ) </dev/null >/run/said 2>&1; say $?", ASK_S, lines)
+        # Redirect the output to a file: on a terminal some programs overwrite lines.
+        answer = self.guest.ask(f"( {command} ) </dev/null >/run/output 2>&1; report $?", ASK_S, lines)
         return int(answer), "\n".join(lines).removesuffix("\n")
 
     def run(self, command: str) -> str:
-        status, said = self.ask(command)
+        status, output = self.ask(command)
         if status:
-            raise Failed(f"{command}: exit status {status}\n{said}")
-        return said
+            raise Failed(f"{command}: exit status {status}\n{output}")
+        return output
 
     def expect(self, command: str, *words: str) -> str:
-        said = self.run(command)
+        output = self.run(command)
         for word in words:
-            if word not in said:
-                raise Failed(f"{command}: does not say {word!r}\n{said}")
-        return said
+            if word not in output:
+                raise Failed(f"{command}: does not print {word!r}\n{output}")
+        return output
 
     def refuse(self, command: str, *words: str) -> None:
         """The command must fail, with these words in its output."""
-        status, said = self.ask(command)
-        if status != 1 or not all(word in said for word in words):
-            raise Failed(f"{command}: exit status {status}, not 1 and {', '.join(words)}\n{said}")
+        status, output = self.ask(command)
+        if status != 1 or not all(word in output for word in words):
+            raise Failed(f"{command}: exit status {status}, expected 1 and {', '.join(words)}\n{output}")
 
     def expect_exactly(self, command: str, wanted: str) -> None:
-        said = self.run(command)
-        if said != wanted:
-            raise Failed(f"{command}: says\n{said}\nand not\n{wanted}")
+        output = self.run(command)
+        if output != wanted:
+            raise Failed(f"{command}: prints\n{output}\nexpected\n{wanted}")
 
     def power_off(self) -> list[str]:
-        """Return the console output meanwhile."""
+        """Power off, and return the console output of the shutdown."""
         since = len(self.guest.console)
         self.run("systemctl poweroff")
         ended = self.guest.wait_end(POWEROFF_S)
         self.console += self.guest.console
-        said = self.guest.console[since:]
+        output = self.guest.console[since:]
         self.guest.close()
         self.guest = None
-        if not ended or not any("Power down" in line for line in said):
-            raise Failed("the guest does not power off; it said last:\n" + "\n".join(said[-30:]))
-        return said
+        if not ended or not any("Power down" in line for line in output):
+            raise Failed("the guest did not power off; the end of its console:\n" + "\n".join(output[-30:]))
+        return output
 
-    # --- its disks, while it is off ---
+    # --- the disks, while the guest is off ---
 
     def check_disk(self, name: str, files: dict[str, int]) -> None:
         """Check that the file system was unmounted, and that files have the stored data."""
@@ -251,21 +250,21 @@ class Machine:
 
     def persist_prints_a_line(self) -> None:
         command = "hugemap mount --persist -o pool=64M /data/a /mnt/fast"
-        # The first user is not root: the check of the options loads the module all the same.
+        # The first user is not root. The check of the options must still load the module.
         for user in ("setpriv --reuid 65534 --regid 65534 --clear-groups ", ""):
-            self.expect_exactly(f"{user}{command} 2>/run/sentence", self.LINE)
-            self.expect("cat /run/sentence", "/etc/fstab", "systemctl daemon-reload")
+            self.expect_exactly(f"{user}{command} 2>/run/message", self.LINE)
+            self.expect("cat /run/message", "/etc/fstab", "systemctl daemon-reload")
             for options in ("64M,nonsense", "1M", "1000000M"):
                 wrong = f"{user}{command.replace('64M', options)}"
-                status, said = self.ask(wrong)
+                status, output = self.ask(wrong)
                 mounted, wanted = self.ask(f"hugemap mount -o pool={options} /data/a /mnt/fast")
-                if (status, said) != (1, wanted) or mounted != 1:
-                    raise Failed(f"{wrong}: exit status {status}\n{said}\na mount: {mounted}\n{wanted}")
+                if (status, output) != (1, wanted) or mounted != 1:
+                    raise Failed(f"{wrong}: exit status {status}\n{output}\na mount: {mounted}\n{wanted}")
         self.expect_exactly("cat /etc/fstab; echo .", f"{FSTAB}.")
         self.expect_exactly("findmnt -n /mnt/fast || echo none", "none")
         self.add_line("-o pool=64M /data/a /mnt/fast", self.LINE)
         self.expect_exactly("findmnt --verify >/dev/null 2>&1; echo $?", "0")
-        # systemd reads the line at the next boot; this mount is made by hand.
+        # systemd reads the line at the next boot. Until then, mount by hand.
         self.run("mount /mnt/fast")
         self.check_mounted("/mnt/fast", "/data/a")
 
@@ -285,20 +284,20 @@ class Machine:
         self.check("/mnt/fast/first", 1)
         self.store("/mnt/fast/first", 2)
 
-    def a_unit_does_too(self) -> None:
+    def persist_prints_a_unit(self) -> None:
         self.run("mkdir '/data/odd %n \"b'")
         for source, directory in (("/data/b", "/mnt/unit"), ('/data/odd %n "b', "/mnt/odd-unit 1%")):
             command = f"hugemap mount --persist --unit -o pool=16M '{source}' '{directory}'"
-            # The sentence names the file; systemd refuses a unit with another name.
-            self.run(f"{command} >/run/unit 2>/run/sentence; "
-                     "file=$(cut -d \"'\" -f 2 /run/sentence); "
+            # The message names the file. systemd refuses a unit with another name.
+            self.run(f"{command} >/run/unit 2>/run/message; "
+                     "file=$(cut -d \"'\" -f 2 /run/message); "
                      'cp /run/unit "$file" && systemctl daemon-reload && systemctl enable --now "${file##*/}"')
             self.check_mounted(f"'{directory}'", source)
         self.expect_exactly("cat /etc/systemd/system/mnt-unit.mount; echo .",
                             documented_unit("/data/b", "/mnt/unit") + ".")
         self.store("/mnt/unit/second", 3)
 
-    def a_device_and_a_source_that_goes(self) -> None:
+    def shutdown_unmounts_in_order(self) -> None:
         real = self.run("realpath /dev/disk/by-id/virtio-spare")
         line = "/dev/disk/by-id/virtio-spare /mnt/dev hugemap pool=16M,nofail 0 0"
         self.add_line(f"-o pool=16M {real} /mnt/dev", line)
@@ -306,20 +305,20 @@ class Machine:
         file = self.run("cd /mnt/dev; ls")
         self.store(f"/mnt/dev/{file}", 4, 4 << 20)
         self.run("mkdir '/data/to go'")
-        # The option for systemd cannot hold a name with a blank.
+        # x-systemd.requires-mounts-for= cannot contain a blank: the option names the mount /data.
         line = "/data/to\\040go /mnt/gone hugemap pool=16M,nofail,x-systemd.requires-mounts-for=/data 0 0"
         self.add_line('-o pool=16M "/data/to go" /mnt/gone', line)
         self.run("rmdir '/data/to go'")
-        said = self.power_off()
-        below = next((at for at, line in enumerate(said) if "Unmounting data.mount" in line), 0)
+        output = self.power_off()
+        below = next((at for at, line in enumerate(output) if "Unmounting data.mount" in line), 0)
         for unit in ("mnt-fast.mount", "mnt-unit.mount", r"mnt-odd\x2dunit\x201\x25.mount"):
-            if not any(f"Unmounted {unit}" in line for line in said[:below]):
-                raise Failed(f"{unit} was not unmounted before data.mount:\n" + "\n".join(said))
+            if not any(f"Unmounted {unit}" in line for line in output[:below]):
+                raise Failed(f"{unit} was not unmounted before data.mount:\n" + "\n".join(output))
         self.check_disk("data", {"a/first": 2, "b/second": 3})
         with open(self.disks["spare"], "rb") as disk:
             check_numbers(disk.read(4 << 20), 4, "the device", 4 << 20)
 
-    def third_boot_mounts_all_that_can_be(self) -> None:
+    def third_boot_survives_a_failing_mount(self) -> None:
         self.boot()
         self.check_mounted("/mnt/fast", "/data/a")
         self.check_mounted("/mnt/unit", "/data/b")
@@ -327,27 +326,27 @@ class Machine:
         self.check_mounted("/mnt/dev", self.run("realpath /dev/disk/by-id/virtio-spare"))
         self.check("/mnt/fast/first", 2)
         self.check("/mnt/unit/second", 3)
-        # The mount without a source fails, and the machine starts all the same.
+        # The source of one mount is missing. That mount fails, and the boot goes on.
         self.expect_exactly("findmnt -n /mnt/gone || echo none", "none")
         self.expect_exactly("systemctl show -P ActiveState mnt-gone.mount", "failed")
         self.expect_exactly("systemctl show -P ActiveState local-fs.target", "active")
 
-    def what_is_below_stops_last(self) -> None:
+    def stopping_the_lower_mount_stops_hugemap(self) -> None:
         self.store("/mnt/fast/first", 5)
-        # When a device is closed, udev sends an event, and systemd may start its mount again.
+        # Closing a device makes udev send an event, and then systemd may mount it again.
         for _ in range(5):
-            said = self.run("systemctl stop data.mount; findmnt -n -t hugemap -o TARGET; "
+            output = self.run("systemctl stop data.mount; findmnt -n -t hugemap -o TARGET; "
                             "findmnt -n -o TARGET /data || echo none")
-            if said == "/mnt/dev\nnone":
+            if output == "/mnt/dev\nnone":
                 break
         else:
-            raise Failed(f"data.mount, and what lies above it, does not stop; mounted are\n{said}\n"
+            raise Failed(f"data.mount and the mounts above it do not stop; still mounted:\n{output}\n"
                          + self.run("systemctl list-jobs; systemctl status data.mount || true"))
         # The start of the upper mount starts the lower one.
         self.run("systemctl start mnt-fast.mount")
         self.check("/mnt/fast/first", 5)
 
-    def the_last_shutdown(self) -> None:
+    def unmount_by_hand_keeps_stores(self) -> None:
         self.refuse("cd /mnt/fast && hugemap umount .", "is in use")
         self.check_mounted("/mnt/fast", "/data/a")
         self.run("hugemap umount /mnt/fast")
@@ -357,8 +356,9 @@ class Machine:
 
     def steps(self) -> list[tuple[str, Callable[[], None]]]:
         steps = [self.first_boot, self.persist_prints_a_line, self.shutdown_keeps_stores, self.second_boot_mounts]
-        steps += [self.a_unit_does_too, self.a_device_and_a_source_that_goes]
-        steps += [self.third_boot_mounts_all_that_can_be, self.what_is_below_stops_last, self.the_last_shutdown]
+        steps += [self.persist_prints_a_unit, self.shutdown_unmounts_in_order]
+        steps += [self.third_boot_survives_a_failing_mount, self.stopping_the_lower_mount_stops_hugemap]
+        steps += [self.unmount_by_hand_keeps_stores]
         return [(f"boot_{step.__name__}", step) for step in steps]
 
 
@@ -368,4 +368,4 @@ def check_numbers(data: bytes, seed: int, where: str, size: int = BYTES) -> None
     if data == words:
         return
     at = next((i for i, (a, b) in enumerate(zip(data, words)) if a != b), min(len(data), len(words)))
-    raise Failed(f"{where}: {len(data)} bytes, of {len(words)}; other ones than were stored from {at} on")
+    raise Failed(f"{where}: {len(data)} bytes, expected {len(words)}; they differ from offset {at} on")

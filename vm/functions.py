@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Which functions of the guest's kernel do the instructions belong to that bench.py counts?
+"""Attribute the instructions that bench.py counts to functions of the guest's kernel.
 
     run.py bench --by-function NEW.json [--scenario S] [--what 'warm upgrade']
     functions.py NEW.json [ROW]             the functions of a row, most instructions first
-    functions.py OLD.json NEW.json [ROW]    the same of two trees, most changed first
+    functions.py OLD.json NEW.json [ROW]    compare two trees, largest change first
 
-ROW is a part of "what page setting", as the JSON has it; a row is all that count-insns.c is
-asked for at once (--what asks for something else), by units of its last count. Numbers are
-counts, not samples: QEMU tells how often each block of code was begun. One that a fault leaves
-in the middle counts as a whole, and the rest of it once more. What the kernel does beside the row
-is in it, too: its own threads, the timer, the start of the program.
+ROW is a part of "what page setting" in the JSON. A row is one call of count-insns.c (--what
+sets its arguments); the unit is that of its last count. The numbers are counts, not samples:
+QEMU reports how often each block of code was entered. If a fault interrupts a block, the whole
+block counts, and then the rest of it counts again. A row includes the other work of the kernel:
+its threads, the timer, the start of the program.
 """
 import argparse
 import bisect
@@ -25,45 +25,45 @@ from collections.abc import Callable
 
 HERE = pathlib.Path(__file__).resolve().parent
 ASK_S = 60
-KERNEL = 1 << 63  # from here on addresses are the kernel's
+KERNEL = 1 << 63  # kernel addresses start here
 LINES = 40
 
 Counts = dict[int, int]
 
 
 class Profiler:
-    """Asks the plugin of one guest, which runs in a directory of its own."""
+    """Requests counts from the plugin of one guest, by files in a directory."""
 
     def __init__(self, directory: pathlib.Path) -> None:
         self.directory = directory
         self.plugin = directory / "by-address.so"
         self.names: list[tuple[int, str]] = []
-        self.taken = 0
+        self.requests = 0
         source = HERE / "bench" / "by-address.c"
         command = ["gcc", "-shared", "-fPIC", "-O2", "-pthread", "-Wall", "-Wextra", "-Wno-unused-parameter"]
         subprocess.run([*command, "-o", os.fspath(self.plugin), os.fspath(source)], check=True)
 
     def words(self) -> list[str]:
-        """For QEMU's command line."""
+        """The options of QEMU for the plugin."""
         return ["-plugin", f"{self.plugin},dir={self.directory}"]
 
     def learn(self, lines: list[str]) -> None:
-        """The guest's /proc/kallsyms, with what is loaded by now."""
+        """Read symbols from the lines of the guest's /proc/kallsyms."""
         names = []
         for line in lines:
             address, kind, name, *_ = [*line.split(), "", "", ""]
             if kind and kind in "tTwW":
-                # What the compiler has cut out of a function, or made a copy of, is that function.
+                # Count function.cold, function.part.0 and the like as the function.
                 names.append((int(address, 16), name.partition(".")[0]))
         self.names = sorted(names)
 
     def take(self) -> tuple[Counts, Counts]:
-        """Instructions so far, and how often each address was the first of a block."""
-        self.taken += 1
-        made = self.directory / f"{self.taken}"
-        asked = self.directory / "asked"
-        asked.write_text(made.name)
-        asked.rename(self.directory / "ask")
+        """The instructions so far, and the number of entries of each block, by address."""
+        self.requests += 1
+        made = self.directory / f"{self.requests}"
+        request = self.directory / "request.new"
+        request.write_text(made.name)
+        request.rename(self.directory / "request")
         end = time.monotonic() + ASK_S
         while not made.exists():
             if time.monotonic() > end:
@@ -79,7 +79,7 @@ class Profiler:
         return insns, times
 
     def functions(self, work: Callable[[], None]) -> dict[str, list[int]]:
-        """Name: instructions and calls, of what ran during @work."""
+        """The instructions and calls of each function during @work."""
         before, entered_before = self.take()
         work()
         after, entered = self.take()
@@ -126,15 +126,15 @@ def main() -> int:
     files = [pathlib.Path(word) for word in words if word.endswith(".json")]
     wanted = " ".join(word for word in words if not word.endswith(".json"))
     if not 1 <= len(files) <= 2:
-        parser.error("one file of run.py bench --by-function, or two")
+        parser.error("expected one or two files of run.py bench --by-function")
     try:
         tables = [load(file) for file in files]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        print(f"{', '.join(map(str, files))}: {error}; it has to be what run.py bench --by-function wrote", file=sys.stderr)
+        print(f"{', '.join(map(str, files))}: {error}; expected a file of run.py bench --by-function", file=sys.stderr)
         return 1
     rows = [name for name in tables[-1] if wanted in name and name in tables[0]]
     if not rows:
-        print(f"no row is called {wanted}; there are: {'; '.join(tables[-1])}", file=sys.stderr)
+        print(f"no row matches {wanted}; there are: {'; '.join(tables[-1])}", file=sys.stderr)
         return 1
     for name in rows:
         show(name, tables[0][name] if len(tables) == 2 else None, tables[-1][name])

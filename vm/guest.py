@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""A guest under QEMU that does what it is told over a serial port.
+"""A guest under QEMU that runs commands from a serial port.
 
-Two ports: the kernel's console, and the one that `init` talks on. What both say is
-read line by line; a guest that says nothing in time is killed. Its disks are sparse
-files in a scratch directory that is gone when the guest is.
+The first port is the kernel's console. Commands and answers go over the second one, to and
+from `init`. A guest that does not answer in time is killed. Its disks are sparse files in a
+scratch directory, which is removed with the guest.
 """
 import os
 import pathlib
@@ -17,7 +17,7 @@ import time
 
 from kernels import Kernel, Unavailable
 
-# Anything of the kind in the kernel's log fails the test that it came with.
+# Such a line in the kernel's log fails the test that ran at that time.
 SPLAT = re.compile(
     r"\bBUG:|WARNING:|KASAN:|UBSAN:|kernel BUG at|Kernel panic|Oops:|general protection fault"
     r"|unable to handle|INFO: possible |INFO: task .* blocked|INFO: rcu.*(stall|detected)"
@@ -35,28 +35,28 @@ class Died(Exception):
 
 
 def qemu_version() -> int:
-    """The major version, 0 without QEMU."""
+    """The major version; 0: QEMU is not installed."""
     try:
-        said = subprocess.run(["qemu-system-x86_64", "--version"], stdout=subprocess.PIPE, text=True).stdout
+        output = subprocess.run(["qemu-system-x86_64", "--version"], stdout=subprocess.PIPE, text=True).stdout
     except FileNotFoundError:
         return 0
-    match = re.search(r"version (\d+)", said)
+    match = re.search(r"version (\d+)", output)
     return int(match[1]) if match else 0
 
 
 def acceleration() -> list[str]:
-    """$HM_ACCEL: `tcg`, as a default, runs everywhere; `kvm` is much faster where it works."""
+    """The options for $HM_ACCEL: `tcg`, the default, runs everywhere; `kvm` is much faster."""
     version = qemu_version()
     if not version:
         raise Unavailable("no QEMU (package qemu-system-x86)")
     if os.environ.get("HM_ACCEL") == "kvm":
         return ["-accel", "kvm", "-cpu", "host"]
-    # With several threads QEMU 7.2 crashes guests now and then.
+    # QEMU 7.2 sometimes crashes guests that run in several threads.
     return ["-accel", "tcg" + (",thread=single" if version < 8 else ""), "-cpu", "max"]
 
 
 def make_disk(path: pathlib.Path, size: int, kind: str = "", tree: pathlib.Path | None = None) -> None:
-    """A sparse file, with a file system made by this machine's mkfs; ext4 may get a copy of a tree."""
+    """Make a sparse file with a file system. ext4 may get a copy of a directory tree."""
     with open(path, "wb") as file:
         file.truncate(size)
     if kind == "ext4":
@@ -81,23 +81,23 @@ def command_line(
     counted: bool = False,
     cpus: int = 0,
 ) -> list[str]:
-    """QEMU's, but for where the serial ports lead.
+    """The command line of QEMU, without the serial ports.
 
-    counted: one CPU whose time stamp counter counts instructions; cpus: 0 = as many as here.
+    counted: one CPU whose time stamp counter counts instructions. cpus: 0: as many as the host.
     """
     words = ["qemu-system-x86_64", "-m", str(memory_mb)]
     if counted:
-        # sleep=off: time jumps over what the guest waits for.
+        # sleep=off: virtual time skips the periods in which the guest is idle.
         words += ["-accel", "tcg", "-cpu", "max", "-smp", "1", "-icount", "shift=0,sleep=off"]
     else:
         words += [*acceleration(), "-smp", str(cpus or os.cpu_count() or 1)]
     words += ["-nodefaults", "-display", "none", "-nic", "none", "-no-reboot"]
     words += ["-kernel", str(kernel.image), "-initrd", str(initrd)]
     for serial, path in disks.items():
-        # What a guest's disk holds need not survive this machine's power cut.
+        # The disk need not survive a power cut of the host: cache=unsafe.
         words += ["-drive", f"if=none,id={serial},file={path},format=raw,cache=unsafe,discard=unmap"]
         words += ["-device", f"virtio-blk-pci,drive={serial},serial={serial}"]
-    # The watchdogs allow for a busy host; an oops ends the guest at once.
+    # The timeouts of the watchdogs suit a busy host. An oops ends the guest at once.
     if "quiet" not in append:
         append += " ignore_loglevel"
     append += " console=ttyS0 panic=-1 oops=panic rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60"
@@ -117,10 +117,10 @@ class Guest:
         cpus: int = 0,
         more: list[str] | None = None,
     ) -> None:
-        """Boot it, and return once `init` speaks.
+        """Boot, and return when `init` answers.
 
-        disks: name: (size, file system) for a new one, or an image that stays; append: for
-        the kernel; counted, cpus: see command_line(); more: words for QEMU.
+        disks: name: (size, file system) of a new disk, or an image that is kept. append: options
+        of the kernel. counted, cpus: see command_line(). more: options of QEMU.
         """
         self.kernel = kernel
         self.console: list[str] = []  # lines of the kernel's log so far
@@ -141,11 +141,11 @@ class Guest:
                     self._start(command)
                     break
                 except Died as error:
-                    # Only a guest whose init never spoke is given another chance.
+                    # init has not answered yet, so no test is lost: try again.
                     self.kill()
                     if attempt == ATTEMPTS - 1:
                         last = "\n".join(self.console[-30:])
-                        raise Died(f"{error}; the last it said while it started:\n{last}") from error
+                        raise Died(f"{error}; the end of the boot log:\n{last}") from error
         except BaseException:
             self.close()
             raise
@@ -167,7 +167,7 @@ class Guest:
             listeners[name].settimeout(30)
             words += ["-chardev", f"socket,id={name},path={path}", "-serial", f"chardev:{name}"]
         self.log = open(self.scratch / "qemu.log", "w+", encoding="utf-8", errors="replace")
-        # It must not outlive us, whatever ends us.
+        # QEMU must not outlive this process, even if that is killed.
         words = ["setpriv", "--pdeathsig", "KILL", *words]
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         try:
@@ -177,7 +177,7 @@ class Guest:
                 self.sockets[name].setblocking(False)
                 self.selector.register(self.sockets[name], selectors.EVENT_READ, name)
         except TimeoutError:
-            raise Died(f"QEMU did not start: {self.qemu_said()}") from None
+            raise Died(f"QEMU did not start: {self.qemu_output()}") from None
         finally:
             for listener in listeners.values():
                 listener.close()
@@ -186,13 +186,13 @@ class Guest:
             pass
         self.boot_s = time.monotonic() - begin
 
-    def qemu_said(self) -> str:
+    def qemu_output(self) -> str:
         self.log.flush()
         self.log.seek(0)
-        return self.log.read().strip() or "nothing was said"
+        return self.log.read().strip() or "no output"
 
     def _read(self, seconds: float) -> bool:
-        """Take what the ports have to say, or wait for it. False: nothing in time."""
+        """Read from the ports, or wait for that. False: there was no output in time."""
         events = self.selector.select(max(seconds, 0))
         for key, _ in events:
             try:
@@ -205,25 +205,25 @@ class Guest:
                 self.selector.unregister(key.fileobj)
                 if not self.selector.get_map():
                     self.kill()
-                    raise Died(f"the guest ended (QEMU: {self.qemu_said()})")
+                    raise Died(f"the guest ended (QEMU: {self.qemu_output()})")
                 continue
             *lines, self.partial[key.data] = (self.partial[key.data] + data).split(b"\n")
             into = self.console if key.data == "console" else self.answers
-            said = [line.decode(errors="replace").rstrip("\r") for line in lines]
-            into += said
-            self.follow(said)
+            decoded = [line.decode(errors="replace").rstrip("\r") for line in lines]
+            into += decoded
+            self.follow(decoded)
         return bool(events)
 
     @staticmethod
-    def follow(said: list[str]) -> None:
-        """$HM_VM_LOG: a file in which a test of an hour can be watched."""
+    def follow(lines: list[str]) -> None:
+        """Append output to $HM_VM_LOG, which shows the progress of a long test."""
         path = os.environ.get("HM_VM_LOG")
-        if path and said:
+        if path and lines:
             with open(path, "a", encoding="utf-8") as log:
-                log.writelines(line + "\n" for line in said)
+                log.writelines(line + "\n" for line in lines)
 
     def read_answer(self, deadline: float) -> str:
-        """The next line that init says."""
+        """The next line from init."""
         while not self.answers:
             if not self._read(deadline - time.monotonic()):
                 self.kill()
@@ -231,23 +231,23 @@ class Guest:
         return self.answers.pop(0)
 
     def wait_console(self, text: str, since: int, seconds: float) -> None:
-        """Wait until the kernel's log has text after line `since`; not for ever."""
+        """Wait for a text in the kernel's log after line `since`, but no longer than `seconds`."""
         deadline = time.monotonic() + seconds
         while not any(text in line for line in self.console[since:]):
             if not self._read(deadline - time.monotonic()):
                 return
 
     def ask(self, command: str, seconds: float, lines: list[str] | None = None) -> str:
-        """Send a command, return what stands after "@@"; lines gets those before it."""
+        """Send a command and return its answer, the text after "@@". lines: gets its output."""
         deadline = time.monotonic() + seconds
         data = command.encode() + b"\n"
-        # No faster than a serial port of 16 bytes takes them in without an overrun.
+        # Send 16 bytes at a time: more would overrun the FIFO of the serial port.
         for start in range(0, len(data), 16):
             self.sockets["agent"].setblocking(True)
             try:
                 self.sockets["agent"].sendall(data[start : start + 16])
             except OSError as error:
-                raise Died(f"the guest ended (QEMU: {self.qemu_said()})") from error
+                raise Died(f"the guest ended (QEMU: {self.qemu_output()})") from error
             finally:
                 self.sockets["agent"].setblocking(False)
         while True:
@@ -258,7 +258,7 @@ class Guest:
                 lines.append(line)
 
     def wait_end(self, seconds: float) -> bool:
-        """Wait until it has powered off. False: not in time; it is killed."""
+        """Wait until the guest powers off. False: it did not in time, and was killed."""
         deadline = time.monotonic() + seconds
         try:
             while self._read(deadline - time.monotonic()):
@@ -290,7 +290,7 @@ class Guest:
 
 
 def make_scratch() -> pathlib.Path:
-    """A new scratch directory; those of runs that were killed are removed."""
+    """Make a scratch directory, and remove those of runs that were killed."""
     parent = scratch_parent()
     for old in pathlib.Path(parent).glob("hugemap-vm-*"):
         pid = old.name.split("-")[2]
@@ -300,7 +300,7 @@ def make_scratch() -> pathlib.Path:
 
 
 def scratch_parent() -> str:
-    """Where disks fit: not in memory, if there is a choice."""
+    """A directory with space for disks: preferably not on tmpfs."""
     for path in (os.environ.get("HM_TEST_DIR"), "/var/tmp"):
         if path and os.access(path, os.W_OK):
             return path

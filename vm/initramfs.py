@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""What a guest has in its memory when it starts: a cpio archive, made here.
+"""Write the initramfs of a guest, a cpio archive.
 
-Programs come with the shared libraries that they need, modules with those that
-they depend on, uncompressed, at the same paths as on a full system.
+It contains programs with their shared libraries, and modules with their dependencies. The
+modules are uncompressed. All paths are those of a full system.
 """
 import gzip
 import lzma
@@ -14,11 +14,11 @@ import subprocess
 
 
 class Missing(Exception):
-    """A program or module that the archive should get is not on this machine."""
+    """This machine lacks a program for the archive."""
 
 
 def newc(path: str, mode: int, inode: int, data: bytes, device: tuple[int, int] = (0, 0)) -> bytes:
-    """An entry of a cpio archive in the `new ASCII` form; see cpio(5)."""
+    """An entry of a cpio archive in the `new ASCII` format; see cpio(5)."""
     name = path.encode() + b"\0"
     numbers = (inode, mode, 0, 0, 1, 0, len(data), 0, 0, *device, len(name), 0)
     head = b"070701" + b"".join(b"%08x" % number for number in numbers) + name
@@ -53,13 +53,13 @@ class Archive:
 
     @staticmethod
     def libraries(program: str) -> list[str]:
-        """What it is linked to, the loader among them."""
-        # It fails for static programs and scripts.
+        """The shared libraries and the loader of a program."""
+        # ldd fails for static programs and scripts, which need none.
         needs = subprocess.run(["ldd", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         return re.findall(r"(?:=> |^\s*)(/\S+) \(", needs.stdout, re.MULTILINE)
 
     def program(self, name: str, path: str | None = None) -> None:
-        """A program of this machine, with the libraries that it is linked to."""
+        """Add a program of this machine with its shared libraries."""
         found = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
         if not found:
             raise Missing(f"this machine has no program {os.path.basename(name)}")
@@ -69,7 +69,7 @@ class Archive:
                 self.copy(os.path.realpath(library), library)
 
     def modules(self, tree: pathlib.Path, names: list[str]) -> None:
-        """Modules by name, with what they depend on. Those not there are left out."""
+        """Add modules by name, with their dependencies. Ignore names of missing modules."""
         release = tree.name
         dependencies = tree / "modules.dep"
         if not dependencies.exists():
@@ -106,7 +106,7 @@ class Archive:
 
     def write(self, path: pathlib.Path) -> None:
         with open(path, "wb") as out:
-            # For messages before /dev is mounted.
+            # The console before init mounts /dev.
             out.write(newc("dev", 0o040755, 1, b""))
             out.write(newc("dev/console", 0o020600, 2, b"", (5, 1)))
             for inode, (name, (mode, data)) in enumerate(sorted(self.files.items()), 3):

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""The kernels that guests boot: kernels.py NAME [--renew]
+"""Find or fetch a kernel for guests, and print its paths: kernels.py NAME [--renew]
 
-NAME is a series, 6.1, 6.12, 7 (the newest of 7.x) or 7.2, or `debug` (see
-debug-kernel.sh). Debian's cloud kernels with their headers are fetched once and
-unpacked below ~/.cache/hugemap, or $HM_CACHE; nothing is installed. Prints where they
-are. Exits with 77 and a reason if a kernel cannot be had.
+NAME is a series (6.1, 6.12, 7.2, or 7 for the newest 7.x) or `debug` (see debug-kernel.sh).
+Debian's cloud kernels and their headers are fetched once and unpacked in ~/.cache/hugemap
+or $HM_CACHE. Nothing is installed. Exits with 77 and a reason if the kernel is not available.
 """
 import dataclasses
 import fcntl
@@ -25,18 +24,18 @@ SERIES = ("6.1", "6.12", "7")
 
 
 class Unavailable(Exception):
-    """A kernel, or a program that is needed for it, cannot be had."""
+    """A kernel, or a program that it needs, is not available."""
 
 
 @dataclasses.dataclass
 class Kernel:
-    name: str  # as it was asked for
-    release: str  # what uname -r says
-    image: pathlib.Path  # what QEMU boots
-    modules: pathlib.Path  # its lib/modules/RELEASE
-    root: pathlib.Path | None  # whose compiler builds for it; None: this machine's
-    kdir: str  # its build directory, seen from inside root
-    slow: bool = False  # a debug kernel
+    name: str  # the NAME of the command line
+    release: str  # uname -r
+    image: pathlib.Path  # for QEMU
+    modules: pathlib.Path  # lib/modules/RELEASE
+    root: pathlib.Path | None  # root directory with the compiler; None: this machine's
+    kdir: str  # the kernel's build directory, as a path inside root
+    slow: bool = False  # the debug kernel
 
 
 def by_version(release: str) -> list[int]:
@@ -65,13 +64,13 @@ def newest_packaged(series: str) -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     found = [re.match(r"linux-headers-(\d.*-cloud-amd64)$", name) for name in names]
-    # `6.1-cloud-amd64` names no release but the newest.
+    # `6.1-cloud-amd64` is a metapackage.
     releases = [match[1] for match in found if match and not match[1].startswith(series + "-")]
     return (of_series(releases, series) or [None])[-1]
 
 
 def unpack(series: str, where: pathlib.Path) -> str:
-    """Download the newest kernel of a series and unpack it below where/RELEASE."""
+    """Download the newest kernel of a series and unpack it in where/RELEASE."""
     release = newest_packaged(series)
     if not release and os.geteuid() == 0:
         subprocess.run(["apt-get", "update", "-q"], stdout=subprocess.DEVNULL, check=False)
@@ -83,7 +82,7 @@ def unpack(series: str, where: pathlib.Path) -> str:
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
     try:
-        # The unpacker of headers: their common part and tools are named after them.
+        # The packages of the common headers and of the build tools.
         depends = run("apt-cache", "depends", f"linux-headers-{release}")
         wanted = [f"linux-image-{release}", f"linux-headers-{release}"]
         wanted += sorted(set(re.findall(r"Depends: (linux-(?:headers-\S*common|kbuild-\S+))", depends)))
@@ -95,17 +94,17 @@ def unpack(series: str, where: pathlib.Path) -> str:
                 if attempt == 2 or os.geteuid():
                     last = (error.stderr.strip().splitlines() or ["no reason given"])[-1]
                     raise Unavailable(f"{wanted[0]} cannot be downloaded: {last}") from error
-                # The lists may be older than the archive.
+                # The package lists may be out of date.
                 subprocess.run(["apt-get", "update", "-q"], stdout=subprocess.DEVNULL, check=False)
         for package in new.glob("*.deb"):
             run("dpkg-deb", "-x", package, new)
             package.unlink()
         run("depmod", "-b", new, release)
-        # They expect to lie in /usr/src.
+        # The makefiles include files of /usr/src.
         for makefile in new.glob("usr/src/*/Makefile"):
             text = makefile.read_text()
             makefile.write_text(text.replace("include /usr/src/", f"include {where / release}/usr/src/"))
-        # For type information in modules, which nobody reads here.
+        # vmlinux is for BTF in modules only, which nothing here uses.
         for vmlinux in new.glob("usr/src/*/vmlinux"):
             vmlinux.unlink()
         shutil.rmtree(where / release, ignore_errors=True)
@@ -119,7 +118,7 @@ def packaged(name: str, renew: bool) -> Kernel:
     where = cache() / "kernels"
     where.mkdir(parents=True, exist_ok=True)
     with open(where / "lock", "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time; the second finds the first one's result
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a second process waits and finds the result
         have = of_series([path.name for path in where.iterdir() if path.suffix != ".new"], name)
         if have and not renew:
             release = have[-1]
@@ -137,7 +136,7 @@ def packaged(name: str, renew: bool) -> Kernel:
 
 
 def from_script(script: str, *args: str) -> pathlib.Path:
-    """The directory that a script of ours makes and prints."""
+    """Run a script of vm/ that makes a directory; return the path that it prints."""
     done = subprocess.run([HERE / script, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         words = done.stderr.strip().splitlines() or ["no reason given"]
@@ -176,7 +175,7 @@ def debug(renew: bool) -> Kernel:
 
 
 def get(name: str, renew: bool = False) -> Kernel:
-    """The kernel of that name, fetched if need be; raises Unavailable with the reason.
+    """Find a kernel, or fetch it. Raises Unavailable with the reason.
 
     renew: look for a newer one.
     """

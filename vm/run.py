@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """HugeMap's kernel engine in a virtual machine; see vm/README.md.
 
-    run.py test [--kernel K] [--quick] [--source DIR] [NAME...]   the tests of tests/kernel/guest/
-    run.py test --race SEED [NAME...]                          with delays at race points
-    run.py shell [--kernel K]                                     a guest to try it in
+    run.py test [--kernel K] [--quick] [--source DIR] [NAME...]   run the tests of tests/kernel/guest/
+    run.py test --race SEED [NAME...]                             ... with delays at race points
+    run.py shell [--kernel K]                                     start a shell in a guest
     run.py bench [--kernel K] [--json FILE]                       count instructions
-    run.py boot [--kernel K]                                      mounts at boot, with systemd
-    run.py module [--kernel K] [--out DIR]                        only build hugemap.ko
+    run.py boot [--kernel K]                                      test mounts at boot by systemd
+    run.py module [--kernel K] [--out DIR]                        build hugemap.ko only
 """
 import argparse
 import contextlib
@@ -59,19 +59,19 @@ DMESG_LINES = 250
 
 
 class Wrong(Exception):
-    """A test's own description of itself cannot be understood."""
+    """The command line or a `vm:` line is invalid."""
 
 
 @dataclasses.dataclass
 class Run:
-    """One test, run in one way."""
+    """A test with one set of settings."""
 
     name: str
     program: pathlib.Path  # its source
     page: str
     lower: str
     keys: dict[str, str]
-    missing: str = ""  # a reason to skip it
+    missing: str = ""  # the reason to skip it
 
 
 @dataclasses.dataclass
@@ -89,16 +89,16 @@ def fields_of(line: str, where: pathlib.Path) -> dict[str, str]:
     for word in line.replace("*/", "").split():
         key, equals, value = word.partition("=")
         if key not in KEYS or not equals:
-            raise Wrong(f"{where}: what is {word!r}?")
+            raise Wrong(f"{where}: there is no setting {word!r}")
         keys[key] = value
         for one in value.split(","):
             if key in CHOICES and one not in CHOICES[key]:
-                raise Wrong(f"{where}: {key} is none of {', '.join(sorted(CHOICES[key]))}")
+                raise Wrong(f"{where}: {key} must be {', '.join(sorted(CHOICES[key]))}")
     return keys
 
 
 def runs_of(source: pathlib.Path) -> list[Run]:
-    """What the `vm:` lines near the top of a test say."""
+    """The runs of the `vm:` lines near the top of a test."""
     runs = []
     head = source.read_text().splitlines()[:40]
     for line in head:
@@ -118,7 +118,7 @@ def runs_of(source: pathlib.Path) -> list[Run]:
 
 
 def find_tests(directory: pathlib.Path) -> tuple[list[Run], list[pathlib.Path]]:
-    """All runs, and the programs that are only compiled."""
+    """All runs, and the programs that are compiled only."""
     runs, helpers = [], []
     for source in sorted([*directory.glob("*.c"), *directory.glob("*.sh")]):
         found = runs_of(source)
@@ -129,15 +129,15 @@ def find_tests(directory: pathlib.Path) -> tuple[list[Run], list[pathlib.Path]]:
     names = [run.name for run in runs]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise Wrong(f"two runs are called {', '.join(sorted(twice))}")
+        raise Wrong(f"several runs have the name {', '.join(sorted(twice))}")
     return runs, helpers
 
 
 def compile_program(source: pathlib.Path, program: pathlib.Path) -> None:
-    """Again only if the source, or something that it includes, is newer."""
+    """Compile unless the program is newer than its source and its headers."""
     depends = program.with_suffix(".d")
     if program.exists() and depends.exists():
-        # A makefile's rule: program: file file \\ file
+        # The format of the file: program: file file \\ file
         files = depends.read_text().partition(":")[2].replace("\\\n", " ").split()
         made = program.stat().st_mtime
         if all(os.path.exists(file) and os.stat(file).st_mtime < made for file in files):
@@ -183,9 +183,9 @@ def test_archive(
         modules += [name for name in run.keys["modules"].split(",") if name]
         for program in filter(None, run.keys["programs"].split(",")):
             try:
-                # Ours is not installed.
-                ours = program == "hugemap" and command_built().exists()
-                archive.program(os.fspath(command_built()) if ours else program)
+                # hugemap is not installed: take it from the build.
+                built = program == "hugemap" and command_built().exists()
+                archive.program(os.fspath(command_built()) if built else program)
             except initramfs.Missing as error:
                 run.missing = str(error)
     archive.modules(kernel.modules, modules)
@@ -201,11 +201,11 @@ def splats_in(lines: list[str]) -> list[str]:
 
 
 class Session:
-    """Guests, one after the other, that tests run in."""
+    """Runs tests in one guest after another."""
 
     def __init__(self, kernel: kernels.Kernel, initrd: pathlib.Path, args: argparse.Namespace, xfs: bool) -> None:
         self.kernel, self.initrd, self.memory_mb = kernel, initrd, args.memory
-        # What makes random tests shorter, and what repeats a failure of one.
+        # QUICK makes random tests shorter; PASSED_ON repeats a failure of one.
         self.exported = {"QUICK": "1"} if args.quick else {}
         self.exported |= {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         self.load_with = f"race={args.race}" if args.race else ""
@@ -232,7 +232,7 @@ class Session:
         self.guest = None
 
     def step(self, name: str, command: str, seconds: float) -> Result:
-        """Have the guest do something; what it says and the kernel's log are the result."""
+        """Run a command in the guest. The result has its output and the kernel's log."""
         begin = time.monotonic()
         lines: list[str] = []
         since, answer, died = 0, "", ""
@@ -247,12 +247,12 @@ class Session:
         dmesg = [line for line in (self.guest.console[since:] if self.guest else []) if "hugemap-test: " not in line]
         result = Result("OK", seconds=time.monotonic() - begin, dmesg=dmesg)
         result.output = [line[2:] if line.startswith("| ") else line for line in lines]
-        said = [line for line in result.output if not line.startswith(("= ", "# "))]
+        output = [line for line in result.output if not line.startswith(("= ", "# "))]
         splats = splats_in(dmesg)
         if died or splats:
             wrote = f"the kernel wrote: {splats[0].strip()}" if splats else ""
             result.outcome, result.why = "FAILED", "; ".join(filter(None, (wrote, died)))
-            result.output = said
+            result.output = output
         elif answer.startswith("fail"):
             result.outcome, result.why = "FAILED", answer[5:]
         elif answer.startswith("skip"):
@@ -268,7 +268,7 @@ class Session:
         return self.step("load", f"load {self.load_with}".rstrip(), 60 * self.patience)
 
     def unload(self) -> Result:
-        # KASAN keeps freed memory for a while.
+        # KASAN keeps freed memory in a quarantine.
         return self.step("unload", f"unload {262144 if self.kernel.slow else 16384}", 120)
 
     def test(self, run: Run) -> Result:
@@ -280,7 +280,7 @@ class Session:
         words += [run.keys["modules"].replace(",", " "), str(timeout), "1" if self.kernel.slow else "0", program]
         words += [run.keys["args"]] if run.keys["args"] else []
         command = "try " + " ".join(quote(word) for word in words) + " # hugemap-test"
-        # It kills the test itself; this is for a guest that cannot any more.
+        # run-test kills the test at its timeout. The longer limit here is for a hung guest.
         result = self.step(run.name, command, timeout + 90)
         if result.outcome != "OK":
             return result
@@ -290,15 +290,15 @@ class Session:
         status = how[-1][2:] if how else "nothing"
         if status == "exit 77":
             result.outcome = "SKIPPED"
-            result.why = result.output[-1].strip() if result.output else "it does not say why"
+            result.why = result.output[-1].strip() if result.output else "the test gives no reason"
             result.why = re.sub(r"^skip\w*:\s*", "", result.why)
         elif status != "exit 0":
             result.outcome = "FAILED"
             result.why = {
-                "timeout": f"it was not done after {timeout} s",
-                "left": "it left processes behind",
-                "stuck": "its processes cannot be killed",
-                "nothing": "it did not say how it ended",
+                "timeout": f"timeout after {timeout} s",
+                "left": "the test left processes behind",
+                "stuck": "the processes of the test cannot be killed",
+                "nothing": "run-test reported no exit status",
             }.get(status, status)
         elif left:
             result.outcome, result.why = "FAILED", left[0]
@@ -320,7 +320,7 @@ class Tally:
         self.lock = threading.Lock()
 
     def show_numbered(self, name: str, result: Result) -> None:
-        """What happens once for each guest."""
+        """Show a result of each guest; number its name."""
         with self.lock:
             self.times[name] = self.times.get(name, 0) + 1
             name += f"_{self.times[name]}" if self.times[name] > 1 else ""
@@ -335,9 +335,9 @@ class Tally:
         if result.outcome == "FAILED":
             self.failed.append(name)
             print(f"{name}: {result.why}")
-            for title, lines, most in (("said", result.output, OUTPUT_LINES), ("dmesg", result.dmesg, DMESG_LINES)):
+            for title, lines, most in (("output", result.output, OUTPUT_LINES), ("dmesg", result.dmesg, DMESG_LINES)):
                 if len(lines) > most:
-                    # A report of the kernel is best read from its start.
+                    # Show a report of the kernel from its start.
                     splat = next((i for i, line in enumerate(lines) if guest.SPLAT.search(line)), len(lines))
                     start = max(0, min(splat - 5, len(lines) - most))
                     lines = [f"({start} lines before)", *lines[start : start + most]]
@@ -351,7 +351,7 @@ class Tally:
         else:
             self.passed += 1
             for line in result.output if self.verbose else []:
-                print(f"  said: {line}")
+                print(f"  output: {line}")
             print(f"  {result.seconds:.1f} s")
             print(f"[       OK ] {name}", flush=True)
         sys.stdout.flush()
@@ -367,17 +367,17 @@ def chosen(runs: list[Run], patterns: list[str], quick: bool) -> list[Run]:
         return [run for run in runs if not quick or run.keys["set"] == "quick"]
     found = [run for run in runs if any(fnmatch.fnmatch(run.name, p) or run.program.stem == p for p in patterns)]
     if not found:
-        raise Wrong(f"no test is called {' '.join(patterns)}: {', '.join(run.name for run in runs)}")
+        raise Wrong(f"no test matches {' '.join(patterns)}; there are: {', '.join(run.name for run in runs)}")
     return found
 
 
 def command_built() -> pathlib.Path:
-    """The command of user space, which guests get if it has been built."""
+    """The command `hugemap`. Guests get it if it has been built."""
     return pathlib.Path(os.environ.get("HM_BUILD") or TOP / "build") / "hugemap"
 
 
 def work_directory(kernel: kernels.Kernel, source: pathlib.Path | None) -> pathlib.Path:
-    """Where things are built for a kernel; another one for every other source."""
+    """The build directory for a kernel and a source tree."""
     build = pathlib.Path(os.environ.get("HM_BUILD") or TOP / "build")
     name = kernel.release
     if source and source.resolve() != TOP:
@@ -389,7 +389,7 @@ def work_directory(kernel: kernels.Kernel, source: pathlib.Path | None) -> pathl
 
 @contextlib.contextmanager
 def building(work: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Nobody else builds there meanwhile. Yields where the guest's archive may go."""
+    """Lock the build directory. Yield the path for the guest's archive."""
     archive = work / f"initramfs-{os.getpid()}.cpio"
     for old in work.glob("initramfs-*.cpio"):
         if not os.path.exists(f"/proc/{old.stem.split('-')[1]}"):
@@ -400,7 +400,7 @@ def building(work: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def run_queue(session: Session, queue: list[Run], tally: Tally, stopping: threading.Event) -> None:
-    """Run tests in guests, one after the other, until none is left."""
+    """Run the tests of the queue, one after the other."""
     need_module, loaded = True, Result("OK")
     while not stopping.is_set():
         try:
@@ -411,7 +411,7 @@ def run_queue(session: Session, queue: list[Run], tally: Tally, stopping: thread
             loaded = session.load()
             tally.show_numbered("module_load", loaded)
             if loaded.outcome != "OK":
-                # No other test will do better.
+                # All other tests would fail, too.
                 queue.clear()
                 return
             need_module = False
@@ -424,7 +424,7 @@ def run_queue(session: Session, queue: list[Run], tally: Tally, stopping: thread
 
 
 def test_kernel(name: str, args: argparse.Namespace) -> bool | None:
-    """Run the tests in one kernel. None: it cannot be had."""
+    """Run the tests in one kernel. None: the kernel is not available."""
     runs, helpers = find_tests(args.tests)
     runs = chosen(runs, args.names, args.quick)
     try:
@@ -453,7 +453,7 @@ def test_kernel(name: str, args: argparse.Namespace) -> bool | None:
         sessions.append(session)
         try:
             run_queue(session, queue, tally, stopping)
-        except Exception as error:  # told by the main thread
+        except Exception as error:  # the main thread raises it again
             broken.append(error)
         finally:
             session.lose_guest()
@@ -466,7 +466,7 @@ def test_kernel(name: str, args: argparse.Namespace) -> bool | None:
         for worker in workers:
             worker.join()
     except BaseException:
-        # The guests are killed, which ends what the workers wait for.
+        # The workers wait for their guests: kill these.
         stopping.set()
         queue.clear()
         for session in sessions:
@@ -524,7 +524,7 @@ def count(args: argparse.Namespace) -> int:
         raise Wrong(f"{command_built()} has not been built: make build")
     names = list(kernels.SERIES) if args.kernel == "all" else args.kernel.split(",")
     if args.by_function and (len(names) > 1 or args.command_only):
-        raise Wrong("--by-function is for what bench.py counts itself, in one kernel: --kernel 6.1")
+        raise Wrong("--by-function needs one kernel (--kernel 6.1), and excludes --command-only")
     results = []
     for name in names:
         try:
@@ -556,7 +556,7 @@ def count(args: argparse.Namespace) -> int:
 
 
 def test_boot(args: argparse.Namespace) -> int:
-    """What a machine with systemd mounts by itself; a step that fails is the last one."""
+    """Test mounts at boot by systemd. The first failed step ends the test."""
     if not command_built().exists():
         raise Wrong(f"{command_built()} has not been built: make build")
     kernel = kernels.get(args.kernel)
@@ -623,24 +623,24 @@ def main() -> int:
     for name in ("test", "shell", "bench", "boot", "module"):
         sub = commands.add_parser(name)
         sub.add_argument("--kernel", default="running" if name == "module" else "6.1")
-        sub.add_argument("--source", type=pathlib.Path, help="build the module from the tree there")
-        sub.add_argument("--memory", type=int, default=2048, help="of the guest, MiB")
+        sub.add_argument("--source", type=pathlib.Path, help="build the module from this tree")
+        sub.add_argument("--memory", type=int, default=2048, help="memory of the guest, MiB")
         if name == "module":
             sub.add_argument("--out", type=pathlib.Path)
         if name == "bench":
-            sub.add_argument("--json", type=pathlib.Path, help="write the counts there, too")
-            sub.add_argument("--scenario", help="count only what is called so, or by more, in count-insns.c")
-            sub.add_argument("--what", help="count this, in count-insns.c's words, on 64 MB that the pool has room for")
-            sub.add_argument("--by-function", type=pathlib.Path, metavar="FILE", help="for functions.py")
-            sub.add_argument("--command-too", action="store_true", help="hugemap bench as well")
-            sub.add_argument("--command-only", action="store_true", help="nothing but that")
+            sub.add_argument("--json", type=pathlib.Path, help="also write the counts to this file")
+            sub.add_argument("--scenario", help="count only scenarios of count-insns.c with this in their name")
+            sub.add_argument("--what", help="count these scenarios of count-insns.c, on 64 MB that fit into the pool")
+            sub.add_argument("--by-function", type=pathlib.Path, metavar="FILE", help="write counts for functions.py")
+            sub.add_argument("--command-too", action="store_true", help="also run hugemap bench")
+            sub.add_argument("--command-only", action="store_true", help="run hugemap bench only")
         if name == "test":
             sub.add_argument("--tests", type=pathlib.Path, default=TOP / "tests" / "kernel" / "guest")
-            sub.add_argument("--verbose", action="store_true", help="what passing tests say, too")
+            sub.add_argument("--verbose", action="store_true", help="also print the output of tests that pass")
             sub.add_argument("--race", type=int, metavar="SEED", help="delay tasks at race points")
-            sub.add_argument("--jobs", type=int, default=1, help="guests at a time")
-            sub.add_argument("--quick", action="store_true", help="not the long ones, and the random ones for a short time")
-            sub.add_argument("names", nargs="*", help="runs, tests or patterns")
+            sub.add_argument("--jobs", type=int, default=1, help="number of guests that run at the same time")
+            sub.add_argument("--quick", action="store_true", help="skip long tests, and shorten random ones")
+            sub.add_argument("names", nargs="*", help="names of runs or tests, or patterns")
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
