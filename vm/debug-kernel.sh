@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
-# A kernel that looks for mistakes: KASAN, lockdep and the checks of mm, out of
-# Debian's own kernel source with vm/debug.config. Prints its build directory. The
-# first call compiles it, ten minutes on two idle cores; another configuration or a
-# newer source is compiled anew.
+# Build a kernel with KASAN, lockdep and the checks of mm from Debian's kernel source and
+# vm/debug.config, and print its build directory. The first call compiles the kernel: ten
+# minutes on two idle cores. Later calls compile only for another configuration, or for a
+# newer source with --renew.
 #
 #	debug-kernel.sh [--renew]
 #
-# Exits with 77 and a reason where it cannot be made.
+# Exits with 77 and a reason if the kernel cannot be built.
 set -eu
 
 series=6.12
@@ -30,7 +30,7 @@ mkdir -p "$cache"
 exec 9>"$cache/debug.lock"
 flock 9
 
-# The newest that was made of this configuration, unless a newer source is asked for.
+# Without --renew, use an existing build of this configuration.
 hash=$(sha256sum <"$here/debug.config" | cut -c 1-8)
 if [ "${1:-}" != --renew ]; then
 	for build in "$cache/debug-$series"*-"$hash/build"; do
@@ -47,28 +47,28 @@ top=$cache/debug-$version-$hash
 rm -rf "$top"
 mkdir -p "$top/source" "$top/build"
 log=$top/log
-broken() {
+fail() {
 	cp "$log" "$cache/debug.log"
 	rm -rf "$top"
 	skip "$1: see $cache/debug.log"
 }
 
 (cd "$top" && apt-get download -q "linux-source-$series=$version" && dpkg-deb -x linux-source*.deb .) \
-	>"$log" 2>&1 || broken "linux-source-$series cannot be downloaded"
+	>"$log" 2>&1 || fail "linux-source-$series cannot be downloaded"
 tar -xf "$top"/usr/src/linux-source-*.tar.xz -C "$top/source" --strip-components=1
 rm -rf "$top"/linux-source*.deb "$top/usr"
 
-make_it() {
+make_kernel() {
 	make -C "$top/source" O="$top/build" "$@" >>"$log" 2>&1
 }
-make_it KCONFIG_ALLCONFIG="$here/debug.config" allnoconfig || broken "no configuration"
-# What could not be had is worth knowing; most of it does not exist in this version.
+make_kernel KCONFIG_ALLCONFIG="$here/debug.config" allnoconfig || fail "no configuration"
+# Log options that are not set; most of them do not exist in this version.
 grep '=y$' "$here/debug.config" | while read -r option; do
 	grep -qx "$option" "$top/build/.config" || echo "not set: $option" >>"$log"
 done
-make_it -j"$(nproc)" bzImage modules || broken "the debug kernel does not compile"
+make_kernel -j"$(nproc)" bzImage modules || fail "the debug kernel does not compile"
 
-# What modules are built with stays; the rest is 2 GB.
+# Keep only the files that modules need to build; the others take 2 GB.
 release=$(cat "$top/build/include/config/kernel.release")
 mkdir -p "$top/build/lib/modules/$release"
 cp "$top/build/modules.builtin" "$top/build/lib/modules/$release/"

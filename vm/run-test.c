@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * In the guest: run one test program, and see to it that nothing of it is left.
+ * In the guest: run one test program, and kill all processes that it leaves.
  *
  *	run-test SECONDS PROGRAM [ARG...]
  *
- * Its output goes to stdout, each line after "| ". The last line says how it
- * ended, which the host reads: "= exit STATUS", "= signal NUMBER", "= timeout",
- * "= left" (it passed, but processes of it were still there) or "= stuck" (one of
- * them cannot even be killed).
+ * The output of the test goes to stdout, with "| " before each line. The last line is the
+ * result: "= exit STATUS", "= signal NUMBER", "= timeout", "= left" (the test passed but left
+ * processes) or "= stuck" (a process of the test cannot be killed).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GRACE_S 2.0 /* for children of the test to end by themselves */
-#define KILL_S 20.0 /* for killed ones; I/O may have to end first */
+#define GRACE_S 2.0 /* for children of the test to exit */
+#define KILL_S 20.0 /* for killed processes: they may wait for I/O */
 
 static double now(void)
 {
@@ -34,8 +33,8 @@ static double now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* Copy what there is of the output, a whole line at a time. False at its end. */
-static bool copy(int fd)
+/* Copies whole lines of the available output. Returns false at its end. */
+static bool copy_output(int fd)
 {
 	static char line[1024];
 	static size_t used;
@@ -66,7 +65,7 @@ static bool copy(int fd)
 	return true;
 }
 
-/* Children of this process: the test's own and, once those are gone, theirs. */
+/* As a subreaper, this process inherits the children of processes that exit. */
 static bool reap(pid_t test, int *status)
 {
 	pid_t pid;
@@ -78,7 +77,7 @@ static bool reap(pid_t test, int *status)
 	return pid == 0;
 }
 
-/* What the test left. Their own children become ours, and have their turn. */
+/* The children of killed processes become children of this one: call it until none is left. */
 static void kill_children(void)
 {
 	char path[64];
@@ -96,7 +95,7 @@ static void kill_children(void)
 	fclose(file);
 }
 
-/* Copy a file of /proc to the output. */
+/* Prints a file of /proc. */
 static void show(const char *directory, const char *name)
 {
 	char path[320], line[512];
@@ -111,7 +110,7 @@ static void show(const char *directory, const char *name)
 	fclose(file);
 }
 
-/* Where every thread of user space is in the kernel. */
+/* Prints the kernel stack of every thread of user space. */
 static void show_stacks(void)
 {
 	char exe[16], path[320], tasks[320], task[640];
@@ -122,7 +121,7 @@ static void show_stacks(void)
 		int pid = atoi(process->d_name);
 
 		snprintf(path, sizeof(path), "/proc/%s/exe", process->d_name);
-		/* Threads of the kernel have none. */
+		/* Kernel threads have no executable. */
 		if (pid <= 1 || pid == getpid() || readlink(path, exe, sizeof(exe)) < 0)
 			continue;
 		snprintf(tasks, sizeof(tasks), "/proc/%s/task", process->d_name);
@@ -190,15 +189,15 @@ int main(int argc, char **argv)
 	while (status < 0 && !timeout) {
 		poll(&pipe_in, open_end, 50);
 		if (open_end && (pipe_in.revents & (POLLIN | POLLHUP)))
-			open_end = copy(ends[0]);
+			open_end = copy_output(ends[0]);
 		reap(test, &status);
 		timeout = status < 0 && now() > limit;
 	}
 	if (timeout) {
-		/* Where everybody waits, and for which lock, if the kernel knows. */
+		/* Print blocked tasks, running tasks, and held locks if the kernel has lockdep. */
 		show_stacks();
 		sysrq("w");
-		sysrq("l"); /* and those that run: they may never stop */
+		sysrq("l");
 		if (access("/proc/lockdep", F_OK) == 0)
 			sysrq("d");
 	}
@@ -216,7 +215,7 @@ int main(int argc, char **argv)
 			kill_children();
 		usleep(20000);
 	}
-	while (open_end && poll(&pipe_in, 1, 0) > 0 && copy(ends[0]))
+	while (open_end && poll(&pipe_in, 1, 0) > 0 && copy_output(ends[0]))
 		;
 
 	if (timeout)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * touch-pages FILE: map a file, read a byte of every page, and say how many
- * faults that took and how long. For the guest of `make vm`.
+ * touch-pages FILE: map a file, read a byte of every page, and print the number of faults and
+ * the time. For the guest of `make vm`.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,15 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
-# A root directory of Debian's next release with its compiler and the newest
-# kernels that it backports: headers to build against and images to boot. The
-# build tools of those kernels need a newer C library than Debian 12 has.
-# Prints the directory; makes it on the first call (600 MB, a minute or two).
-# The mirror is the one that this machine's own apt uses.
+# Print a root directory of Debian 13 (trixie) with its compiler and the newest kernels of
+# trixie-backports: headers for building modules, and images for guests. The build tools of
+# these kernels need a newer C library than that of Debian 12. The first call makes the
+# directory (600 MB, a minute or two) from the Debian mirror of this machine's apt.
 #
 #	trixie-root.sh [--renew]
 #
-# Exits with 77 and a reason where it cannot be made.
+# Exits with 77 and a reason if the directory cannot be made.
 set -eu
 
 cache=${HM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hugemap}
@@ -21,7 +20,7 @@ skip() {
 }
 
 mkdir -p "$cache"
-# One at a time; the second finds the first one's result.
+# One process makes the directory; others wait and use it.
 exec 9>"$cache/trixie.lock"
 flock 9
 
@@ -31,7 +30,7 @@ if [ -f "$root/kernel/releases" ]; then
 	exit 0
 fi
 
-[ "$(id -u)" -eq 0 ] || skip "a trixie root can be made by root only"
+[ "$(id -u)" -eq 0 ] || skip "only root can make a trixie root"
 command -v mmdebstrap >/dev/null || skip "no mmdebstrap (package mmdebstrap)"
 mirror=$(apt-get indextargets --format '$(LABEL) $(REPO_URI)' 'Created-By: Packages' |
 	sed -n 's/^Debian //p' | head -n 1)
@@ -39,8 +38,8 @@ mirror=$(apt-get indextargets --format '$(LABEL) $(REPO_URI)' 'Created-By: Packa
 
 rm -rf --one-file-system "$root" "$root.new"
 log=$cache/trixie.log
-# The newest of every series. The images are unpacked beside the system, not
-# installed: their scripts would make initrds that nobody boots.
+# Get the newest release of every series. Unpack images instead of installing them: their
+# scripts would make initrds, which guests do not need.
 cat >"$root.inside" <<'END'
 set -e
 mkdir -p /kernel /work
@@ -66,7 +65,7 @@ done
 apt-get clean
 echo "$releases" >releases
 END
-# What it mounts meanwhile, others on this machine do not see.
+# A private mount name space hides the mounts of mmdebstrap from the machine.
 if ! unshare --mount --propagation private mmdebstrap --quiet --variant=apt --include=gcc-14,make,libelf1t64,kmod \
 	--customize-hook="copy-in $root.inside /tmp" \
 	--customize-hook='chroot "$1" sh "/tmp/trixie.inside"' \

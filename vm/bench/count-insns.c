@@ -1,37 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * How many instructions does the guest need for an access to a mapping? Under
- * QEMU's -icount shift=0 the time stamp counter counts the instructions of all CPUs,
- * kernel and user space alike, so what is read here is exact and the same in every
- * run. With one CPU and a device that answers at once nothing waits: no idle loop is
- * counted.
+ * Count the guest's instructions for accesses to a mapping. Under QEMU's -icount shift=0,
+ * the time stamp counter counts the instructions of all CPUs in kernel and user space, so
+ * the counts are exact and the same in every run. With one CPU and a device that completes
+ * I/O at once, the guest is never idle, so no idle loop is counted.
  *
  *	count-insns [-s STEP] [-a ADVICE] FILE MIB COUNT...
  *
- * STEP: bytes of a single access's unit, a power of two (default 2 MB); so must MIB
- * be. ADVICE: none, sequential,
- * random, hugepage, populate-read, populate-write. Each COUNT prints a line
- * "NAME OPERATIONS INSTRUCTIONS FAULTS":
+ * STEP is the unit of a single access in bytes (default 2 MB). STEP and MIB must be powers of
+ * two. ADVICE is none, sequential, random, hugepage, populate-read or populate-write. Each
+ * COUNT prints a line "NAME OPERATIONS INSTRUCTIONS FAULTS":
  *
- *	copy, fill	read or write MIB of memory that is there: the loops alone
+ *	copy, fill	read or write MIB of a present buffer: the loops alone
  *	seq-read	map the file, read all of it
  *	seq-write	map it, write all of it, msync
  *	warm		not counted: read a byte of every STEP, so that it is cached
  *	read-fault	map the cached file, read a byte of every STEP
- *	upgrade		the same, then write a byte of every STEP: the writes
+ *	upgrade		read a byte of every STEP, then count writes to every STEP
  *	first-write	map it, write a byte of every STEP
- *	sync		write a byte of every STEP, then msync: the msync
- *	rewrite		after that write a byte of every STEP again
- *	drop		unmap it, then POSIX_FADV_DONTNEED
- *	forget		not counted: the same
+ *	sync		write a byte of every STEP, then count the msync
+ *	rewrite		write a byte of every STEP and msync, then count writes to every STEP
+ *	drop		unmap it, then count POSIX_FADV_DONTNEED
+ *	forget		not counted: drop
  *	random-read	read a byte of RANDOM_OPS random pages
- *	random-write	write a byte of each
- *	spread-read	read a byte of every page, at random in 8 MB at a time; each access that
- *			faults is counted alone: NAME-mean, then the median, the 99th
- *			percentile and the most, as one operation
- *	spread-write	write one of each
- *	read-call	read all of the file by calls of 1 MB
- *	write-call	write all of it so
+ *	random-write	write a byte of RANDOM_OPS random pages
+ *	spread-read	read a byte of every page, in random order within each 8 MB. Each
+ *			access that faults is counted alone: NAME-mean, and as one operation
+ *			each NAME-median, NAME-99th (percentile) and NAME-most (maximum)
+ *	spread-write	write a byte of every page, likewise
+ *	read-call	read the file by calls of 1 MB
+ *	write-call	write the file by calls of 1 MB
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -99,7 +97,7 @@ static void stop(struct count *count, uint64_t ops)
 	count->ops = ops;
 }
 
-/* The loops are the same for memory and for files; eight words at a time. */
+/* Unrolled, and not inlined: memory and files must use the same loop. */
 static __attribute__((noinline)) void read_words(const char *at, size_t length)
 {
 	const volatile uint64_t *word = (const volatile uint64_t *)at;
@@ -137,8 +135,8 @@ static void unmap(struct bench *b)
 }
 
 /*
- * Every step once, in an order that is no stream: what read-ahead and write-behind do
- * beside an access would be counted with it.
+ * Visits every step once, in an order that is not sequential: read-ahead and write-behind must
+ * not run, because their instructions would be counted, too.
  */
 static char *step_at(const struct bench *b, size_t i)
 {
@@ -324,13 +322,13 @@ static int compare(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static void told(const char *name, const char *what, uint64_t ops, uint64_t insns)
+static void print_count(const char *name, const char *what, uint64_t ops, uint64_t insns)
 {
 	printf("%s-%s %llu %llu %llu\n", name, what, (unsigned long long)ops,
 	       (unsigned long long)insns, (unsigned long long)ops);
 }
 
-/* Some pages, each once, in any order: what every access that faults needs. */
+/* Accesses SPREAD pages in random order. Stores the instructions of each fault to @out. */
 static uint64_t *spread_part(struct bench *b, size_t first, bool write, uint64_t *out)
 {
 	static uint64_t x = 88172645463325252ull;
@@ -376,10 +374,10 @@ static void spread(struct bench *b, struct count *count, const char *name, bool 
 	for (size_t i = 0; i < n; i++)
 		sum += insns[i];
 	qsort(insns, n, sizeof(*insns), compare);
-	told(name, "mean", n, sum);
-	told(name, "median", 1, insns[n / 2]);
-	told(name, "99th", 1, insns[n * 99 / 100]);
-	told(name, "most", 1, insns[n - 1]);
+	print_count(name, "mean", n, sum);
+	print_count(name, "median", 1, insns[n / 2]);
+	print_count(name, "99th", 1, insns[n * 99 / 100]);
+	print_count(name, "most", 1, insns[n - 1]);
 	free(insns);
 	count->ops = 0;
 }
@@ -461,7 +459,7 @@ static int advice_of(const char *name)
 	for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++)
 		if (!strcmp(advices[i].name, name))
 			return advices[i].advice;
-	fprintf(stderr, "no advice is called %s\n", name);
+	fprintf(stderr, "count-insns: unknown advice %s\n", name);
 	exit(2);
 }
 
@@ -474,7 +472,7 @@ static void run(struct bench *b, const char *name)
 		if (!strcmp(counts[i].name, name))
 			break;
 	if (i == sizeof(counts) / sizeof(counts[0])) {
-		fprintf(stderr, "nothing is called %s\n", name);
+		fprintf(stderr, "count-insns: unknown count %s\n", name);
 		exit(2);
 	}
 	counts[i].run(b, &count);
@@ -504,7 +502,7 @@ int main(int argc, char **argv)
 	}
 	b.size = strtoul(argv[optind + 1], NULL, 0) << 20;
 	if (!b.size || b.size & (b.size - 1)) {
-		fprintf(stderr, "count-insns: %s MiB is no power of two\n", argv[optind + 1]);
+		fprintf(stderr, "count-insns: %s MiB is not a power of two\n", argv[optind + 1]);
 		return 2;
 	}
 	b.fd = open(argv[optind], O_RDWR);

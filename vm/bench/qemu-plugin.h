@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What is used of QEMU's interface for plugins, version 1, QEMU 4.2 to 8.x: its own header is
- * in no package of Debian.
+ * The part of version 1 of QEMU's plugin interface (QEMU 4.2 to 8.x) that by-address.c uses. No
+ * package of Debian contains the header of QEMU.
  */
 #ifndef HM_QEMU_PLUGIN_H
 #define HM_QEMU_PLUGIN_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * store FILE SEED BYTES [check]: map a file and store numbers all over it, or see
- * whether they are there. Nothing is synced: that is for unmounting to do. vm/boot.py
- * knows the numbers, too.
+ * store FILE SEED BYTES [check]: map a file and store a number to each of its words, or check
+ * these numbers. There is no sync: unmounting must write the data back. check_numbers() of
+ * vm/boot.py expects the same numbers.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 	seed = strtoull(argv[2], NULL, 10) << 32;
 	bytes = strtoull(argv[3], NULL, 10);
 	fd = open(argv[1], O_RDWR | O_CREAT, 0644);
-	/* A device has its size. */
+	/* The size of a device is fixed. */
 	if (fd < 0 || fstat(fd, &st) < 0 ||
 	    (st.st_size < (off_t)bytes && ftruncate(fd, (off_t)bytes) < 0)) {
 		perror(argv[1]);
