@@ -62,35 +62,8 @@ static inline bool hugemap_pmd_uffd(pmd_t pmd)
 }
 
 /*
- * References of a cached folio that nobody uses: the pool's, and those of i_pages, as
- * many as mm takes them to be. So whoever there compares is one off, for any size.
- */
-static inline int hugemap_cached_refs(struct folio *folio)
-{
-	return 1 + folio_nr_pages(folio);
-}
-
-/*
- * Does anybody but the page tables hold a cached huge folio? Who may be a device that stores to
- * it, and tells then, or not at all. The folio is locked, and write-protected: nobody else comes
- * to store to it. Who just looks is taken for one, too.
- */
-static inline bool hugemap_folio_is_pinned(struct folio *folio)
-{
-	int refs = folio_ref_count(folio);
-
-	/* One that is unmapped meanwhile is counted here, and not there. */
-	smp_rmb();
-	if (refs <= hugemap_cached_refs(folio) + folio_entire_mapcount(folio))
-		return false;
-	/* Or it is mapped by PTEs, too, which cannot be counted here. */
-	unmap_mapping_pages(folio->mapping, folio->index, folio_nr_pages(folio), false);
-	return folio_ref_count(folio) > hugemap_cached_refs(folio);
-}
-
-/*
- * Before 6.7 a block device that has read into a compound page does not make it dirty. So it is
- * not clean after write-back if somebody holds it still.
+ * Before 6.7 a block device that has read into a compound page does not set it dirty. So a
+ * unit that is still pinned after its write-back counts as dirty.
  */
 #ifdef HUGEMAP_HAVE_SHRINKER_ALLOC /* of 6.7 as well */
 #define HUGEMAP_FORGETS_DIRTY 0
@@ -99,36 +72,16 @@ static inline bool hugemap_folio_is_pinned(struct folio *folio)
 #endif
 
 /*
- * May a store to a mapping make a huge unit dirty in part? Only where mm maps what it faults on
- * by the page table that was there, and no more of it: from 6.14 on madvise(2) takes an empty
- * table away without the folio lock (PT_RECLAIM), and then mm maps the whole block, writable;
- * and 7.3 was seen to lose stores. write(2) may on all.
+ * Whether a store to a mapping may set only a part of a huge unit dirty. That needs a page table
+ * that stays until mm has mapped the one page: see mm/page_table.c. Since 6.14 madvise(2) frees
+ * an empty page table without the folio lock (PT_RECLAIM), and then mm maps the whole block
+ * writable; 7.3 was seen to lose stores. write(2) may set a part dirty on all kernels.
  */
 #if defined(CONFIG_PT_RECLAIM) || defined(HUGEMAP_HAVE_VMF_INSERT_FOLIO_PMD)
 #define HUGEMAP_MAPS_PARTS false
 #else
 #define HUGEMAP_MAPS_PARTS true
 #endif
-
-/*
- * Have a page table where a fault is, so that mm maps by it, and not the whole block. With the
- * lock of the folio that would be mapped there: nobody else maps it meanwhile. But it can be
- * unmapped: a huge entry is none.
- */
-static inline bool hugemap_need_table(struct vm_fault *vmf)
-{
-	pmd_t pmd = READ_ONCE(*vmf->pmd);
-	unsigned int flags;
-	int err;
-
-	if (!pmd_none(pmd))
-		return !pmd_trans_huge(pmd);
-	/* To reclaim inodes, ours among them, is not for who has a folio locked. */
-	flags = memalloc_nofs_save();
-	err = apply_to_page_range(vmf->vma->vm_mm, vmf->address & PAGE_MASK, PAGE_SIZE, NULL, NULL);
-	memalloc_nofs_restore(flags);
-	return !err;
-}
 
 /* Out of i_pages with a folio that is not ours; it is locked, and was not read. */
 static inline void hugemap_remove_folio(struct address_space *mapping, struct folio *folio)

@@ -164,8 +164,7 @@ static bool change_cuts_pinned(struct hugemap_inode *hi, const struct change *ch
 		return false;
 	/* Whoever has it mapped could pin it. */
 	unmap_mapping_pages(hi->vfs_inode.i_mapping, unit.pgoff, unit.npages, false);
-	pinned = folio_maybe_dma_pinned(folio) ||
-		 (soon && folio_ref_count(folio) > hugemap_cached_refs(folio) + 1);
+	pinned = hugemap_mm_may_be_pinned(folio, soon);
 	folio_put(folio);
 	return pinned;
 }

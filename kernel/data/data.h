@@ -173,12 +173,6 @@ void hugemap_folio_replace(struct hugemap_inode *hi, const struct hm_unit *unit,
 /* The same, for a folio that somebody holds: it is nobody's now, and theirs. */
 void hugemap_folio_orphan(struct hugemap_inode *hi, struct folio *folio);
 
-/*
- * The last reference of one that is nobody's. mm keeps a broken page for itself, but not
- * one within a piece of 2 MB: that is lost.
- */
-void hugemap_folio_free(struct folio *folio);
-
 static inline u64 hugemap_pages(loff_t size)
 {
 	return ((u64)size + HM_PAGE_SIZE - 1) >> HM_PAGE_SHIFT;

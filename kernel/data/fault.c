@@ -131,11 +131,11 @@ static struct hm_access fault_store_access(const struct vm_fault *vmf)
  */
 static vm_fault_t fault_fill(struct vm_fault *vmf, bool again, bool store, u64 started)
 {
-	struct file *file = vmf->vma->vm_file;
-	struct hugemap_inode *hi = hugemap_inode(file_inode(file));
+	struct hugemap_inode *hi = hugemap_inode(file_inode(vmf->vma->vm_file));
 	struct hugemap_mount *mount = hugemap_of(hi);
 	struct hm_access access = fault_access(vmf);
 	pgoff_t pgoff = vmf->pgoff;
+	struct file *file;
 	int err = 0;
 
 	access.again |= again;
@@ -145,8 +145,7 @@ static vm_fault_t fault_fill(struct vm_fault *vmf, bool again, bool store, u64 s
 		if (vmf->flags & FAULT_FLAG_TRIED)
 			err = fault_kept_error(mount, pgoff);
 		if (!err) {
-			get_file(file);
-			hugemap_release_fault_lock(vmf);
+			file = hugemap_mm_unlock_fault(vmf);
 			err = fault_wait(vmf, hi, pgoff, store, access);
 			fault_keep_error(mount, pgoff, err == -EINTR ? 0 : err);
 			/* It may be all that keeps the mount, if somebody has unmapped. */
@@ -268,7 +267,7 @@ static bool fault_may_map(struct vm_fault *vmf, struct hugemap_inode *hi,
 	struct hm_unit whole;
 
 	hugemap_race_point("first store: a page is dirty, the block may be mapped");
-	return !(unit->hints & HM_HINT_PARTIAL) || hugemap_need_table(vmf) ||
+	return !(unit->hints & HM_HINT_PARTIAL) || hugemap_mm_need_page_table(vmf) ||
 	       hm_fault(hi->hfile, vmf->pgoff,
 			HM_ACCESS(.write = true, .cached_only = true, .again = true),
 			&whole) == HM_HIT;
@@ -282,10 +281,8 @@ static bool fault_may_map(struct vm_fault *vmf, struct hugemap_inode *hi,
 static bool fault_may_map_around(const struct vm_fault *vmf, const struct hugemap_inode *hi,
 				 const struct hm_unit *unit)
 {
-	pmd_t pmd = READ_ONCE(*vmf->pmd);
-
-	return unit->npages > 1 && !(unit->hints & HM_HINT_PARTIAL) && !vmf->pte &&
-	       !pmd_none(pmd) && !pmd_trans_huge(pmd) && !hi->stable;
+	return unit->npages > 1 && !(unit->hints & HM_HINT_PARTIAL) && !hi->stable &&
+	       hugemap_mm_may_map_around(vmf);
 }
 
 /*
@@ -296,23 +293,13 @@ static bool fault_may_map_around(const struct vm_fault *vmf, const struct hugema
 static bool fault_map_around(struct vm_fault *vmf, struct hugemap_inode *hi, struct folio *folio)
 {
 	atomic_t *mapping = hugemap_mapping_stores(hi, vmf->pgoff);
-	struct vm_area_struct *vma = vmf->vma;
-	/* Pages up to the fault's, in the block, the page table and the VMA; and from it on. */
-	u64 before = min3(vmf->pgoff & HUGEMAP_BLOCK_MASK,
-			  (u64)(vmf->address & ~PMD_MASK) >> PAGE_SHIFT,
-			  (u64)(vmf->pgoff - vma->vm_pgoff));
-	u64 after = min3(HUGEMAP_BLOCK_MASK - (vmf->pgoff & HUGEMAP_BLOCK_MASK),
-			 (u64)(~vmf->address & ~PMD_MASK) >> PAGE_SHIFT,
-			 (u64)(vma->vm_pgoff + vma_pages(vma) - 1 - vmf->pgoff));
 	vm_fault_t ret;
 
 	/* Pairs with writeback_protect(). */
 	atomic_inc(mapping);
 	folio_unlock(folio);
 	hugemap_race_point("first store: dirty, none of the block mapped");
-	/* A store's fault: all of it becomes writable. */
-	ret = filemap_map_pages(vmf, vmf->pgoff - before, vmf->pgoff + after);
-	vmf->pte = NULL;
+	ret = hugemap_mm_map_around(vmf);
 	hugemap_race_point("first store: the block is mapped, and counted");
 	smp_mb__before_atomic();
 	atomic_dec(mapping);
@@ -370,39 +357,6 @@ again:
 	return ret;
 }
 
-/* What the PMD maps, with a reference, if it is still as it was. */
-static struct folio *fault_mapped_folio(const struct vm_fault *vmf)
-{
-	spinlock_t *ptl = pmd_lock(vmf->vma->vm_mm, vmf->pmd);
-	struct folio *folio = NULL;
-
-	if (pmd_same(*vmf->pmd, vmf->orig_pmd) && pmd_trans_huge(*vmf->pmd)) {
-		folio = page_folio(pmd_page(*vmf->pmd));
-		folio_get(folio);
-	}
-	spin_unlock(ptl);
-	return folio;
-}
-
-/*
- * The PMD is there, read-only: allow stores in place, without a TLB flush. That a stale
- * read-only entry goes with the fault is so on x86 only.
- */
-static bool fault_upgrade(struct vm_fault *vmf, const struct folio *folio)
-{
-	spinlock_t *ptl = pmd_lock(vmf->vma->vm_mm, vmf->pmd);
-	bool same = IS_ENABLED(CONFIG_X86) && pmd_same(*vmf->pmd, vmf->orig_pmd) &&
-		    pmd_trans_huge(*vmf->pmd) &&
-		    pmd_pfn(*vmf->pmd) == folio_pfn((struct folio *)folio) &&
-		    /* Somebody wants to know of stores: mm does that, page by page. */
-		    !hugemap_pmd_uffd(*vmf->pmd);
-
-	if (same)
-		set_pmd(vmf->pmd, hugemap_pmd_mkwrite(pmd_mkyoung(pmd_mkdirty(*vmf->pmd))));
-	spin_unlock(ptl);
-	return same;
-}
-
 static vm_fault_t fault_upgrade_fault(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
@@ -420,14 +374,14 @@ static vm_fault_t fault_upgrade_fault(struct vm_fault *vmf)
 	if (fault_is_immutable(hi))
 		goto unlock;
 	file_update_time(vmf->vma->vm_file);
-	folio = fault_mapped_folio(vmf);
+	folio = hugemap_mm_mapped_folio(vmf);
 	if (folio) {
 		folio_lock(folio);
 		if (hugemap_folio_is(hi, folio, vmf->pgoff) &&
 		    !hm_needs_alloc(hi->hfile, vmf->pgoff) &&
 		    fault_make_dirty(vmf, hi, folio, &unit) &&
 		    /* Else mm takes the PMD away, and comes to hugemap_page_mkwrite(). */
-		    !(unit.hints & HM_HINT_PARTIAL) && fault_upgrade(vmf, folio)) {
+		    !(unit.hints & HM_HINT_PARTIAL) && hugemap_mm_upgrade_pmd(vmf, folio)) {
 			hugemap_count(hugemap_of(hi), HUGEMAP_C_UPGRADES, 1);
 			trace_hugemap_fault(inode, unit.pgoff, unit.npages, 1);
 			ret = VM_FAULT_NOPAGE;

@@ -135,7 +135,8 @@ static bool folio_freeze_entry(struct hugemap_inode *hi, struct folio *const *fo
 
 	xas_lock_irq(&xas);
 	for (end = 0; end < n; end++)
-		if (folios[end] && !folio_ref_freeze(folios[end], hugemap_cached_refs(folios[end])))
+		if (folios[end] &&
+		    !folio_ref_freeze(folios[end], hugemap_mm_cached_refs(folios[end])))
 			break;
 	frozen = end == n;
 	hugemap_race_point_atomic("leave: frozen, in i_pages");
@@ -143,7 +144,7 @@ static bool folio_freeze_entry(struct hugemap_inode *hi, struct folio *const *fo
 		if (!folios[i])
 			continue;
 		if (!frozen) {
-			folio_ref_unfreeze(folios[i], hugemap_cached_refs(folios[i]));
+			folio_ref_unfreeze(folios[i], hugemap_mm_cached_refs(folios[i]));
 			continue;
 		}
 		/* One by one: where a page was not cached there may be a foreign folio. */

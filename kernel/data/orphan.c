@@ -47,7 +47,7 @@ bool hugemap_orphan_reap(struct hugemap_mount *mount)
 	spin_unlock(&mount->orphan_lock);
 	list_for_each_entry_safe(folio, next, &free, lru) {
 		list_del_init(&folio->lru);
-		hugemap_folio_free(folio);
+		hugemap_mm_put_folio(folio);
 	}
 	return READ_ONCE(mount->orphan_pages);
 }

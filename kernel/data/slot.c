@@ -20,9 +20,7 @@
 
 #include "data.h"
 
-#define HUGE_ORDER (PMD_SHIFT - PAGE_SHIFT)
-
-static_assert(HUGE_ORDER == HM_BLOCK_ORDER);
+static_assert(HUGEMAP_MM_BLOCK_ORDER == HM_BLOCK_ORDER);
 
 /* A fault, or a mount, that fails is less harm than a program that is killed for it. */
 #define GFP_POOL (GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
@@ -54,7 +52,7 @@ static int slot_node(const struct hugemap_mount *mount, const struct hugemap_slo
 
 static struct folio *slot_new_huge(int node, gfp_t gfp)
 {
-	struct page *page = alloc_pages_node(node, gfp | __GFP_COMP, HUGE_ORDER);
+	struct page *page = alloc_pages_node(node, gfp | __GFP_COMP, HM_BLOCK_ORDER);
 
 	if (!page)
 		return NULL;
@@ -62,20 +60,12 @@ static struct folio *slot_new_huge(int node, gfp_t gfp)
 	return page_folio(page);
 }
 
-void hugemap_folio_free(struct folio *folio)
-{
-	if (folio_order(folio) && hugemap_is_poisoned(folio))
-		pr_warn("hugemap: 2 MB of broken memory are not used any more\n");
-	else
-		folio_put(folio);
-}
-
 static void slot_put_huge(struct folio *huge)
 {
 	if (!huge)
 		return;
 	hugemap_folio_own(huge, HUGEMAP_OWNER_POOL, HUGEMAP_OWNER_NONE);
-	hugemap_folio_free(huge);
+	hugemap_mm_put_folio(huge);
 }
 
 /* --- base pages ------------------------------------------------------------------- */
@@ -92,44 +82,20 @@ static struct page *slot_new_page(int node, gfp_t gfp)
 /* In one piece. */
 static bool slot_take_contiguous(struct hugemap_slot *slot, int node, gfp_t gfp)
 {
-	struct page *page = alloc_pages_node(node, gfp, HUGE_ORDER);
+	struct page *page = alloc_pages_node(node, gfp, HM_BLOCK_ORDER);
 	u32 i;
 
 	if (!page)
 		return false;
-	split_page(page, HUGE_ORDER);
+	hugemap_mm_split_block(page);
 	/* Before: as soon as one is there it may be used, and abandoned again. */
 	WRITE_ONCE(slot->contiguous, true);
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		/* Only of the first page does mm say that it is clear. */
-		page_folio(page + i)->private = NULL;
 		hugemap_folio_own(page_folio(page + i), HUGEMAP_OWNER_NONE, HUGEMAP_OWNER_POOL);
 		/* Whoever sees the page sees whose it is. */
 		smp_store_release(&slot->base[i], page + i);
 	}
 	return true;
-}
-
-/*
- * The opposite of split_page(), if nobody holds one of the pages: the first has the
- * only reference again.
- */
-static bool slot_merge_pages(struct page *page)
-{
-	u32 i;
-
-	if (PageHWPoison(page))
-		return false;
-	for (i = 1; i < HM_BLOCK_PAGES; i++) {
-		/* What is broken is freed by itself, and not used again. */
-		if (PageHWPoison(page + i) || !folio_ref_freeze(page_folio(page + i), 1))
-			break;
-	}
-	if (i == HM_BLOCK_PAGES)
-		return true;
-	while (--i > 0)
-		folio_ref_unfreeze(page_folio(page + i), 1);
-	return false;
 }
 
 static void slot_put_base(struct hugemap_slot *slot)
@@ -142,10 +108,10 @@ static void slot_put_base(struct hugemap_slot *slot)
 			hugemap_folio_own(page_folio(slot->base[i]), HUGEMAP_OWNER_POOL,
 					  HUGEMAP_OWNER_NONE);
 	}
-	if (slot->contiguous && slot_merge_pages(first)) {
+	if (slot->contiguous && hugemap_mm_merge_block(first)) {
 		for (i = 0; i < HM_BLOCK_PAGES; i++)
 			WRITE_ONCE(slot->base[i], NULL);
-		__free_pages(first, HUGE_ORDER);
+		__free_pages(first, HM_BLOCK_ORDER);
 		return;
 	}
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
@@ -367,7 +333,7 @@ void hugemap_frame_check(struct hugemap_mount *mount, const struct hm_unit *unit
 		return;
 	hugemap_frame_empty(mount, unit);
 	hugemap_folio_own(folio, HUGEMAP_OWNER_POOL, HUGEMAP_OWNER_NONE);
-	hugemap_folio_free(folio);
+	hugemap_mm_put_folio(folio);
 }
 
 void hugemap_frame_empty(struct hugemap_mount *mount, const struct hm_unit *unit)

@@ -163,7 +163,7 @@ static void writeback_take(struct hugemap_inode *hi, struct folio *folio,
 
 	if (!folio_test_large(folio) || (!changed && !HUGEMAP_FORGETS_DIRTY))
 		return;
-	pinned = hugemap_folio_is_pinned(folio);
+	pinned = hugemap_mm_is_pinned(folio);
 	if (pinned && HUGEMAP_FORGETS_DIRTY)
 		writeback_become_dirty(hi, unit->pgoff);
 	if (changed)

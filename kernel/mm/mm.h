@@ -9,15 +9,56 @@
 
 #include <linux/mm.h>
 
-/* --- poison.c ---------------------------------------------------------------------- */
+#include "compat/compat.h"
+
+/* A block is the memory that one PMD maps. */
+#define HUGEMAP_MM_BLOCK_ORDER (PMD_SHIFT - PAGE_SHIFT)
+#define HUGEMAP_MM_BLOCK_PAGES (1u << HUGEMAP_MM_BLOCK_ORDER)
+
+/* --- block.c: a block of memory as 512 base pages ------------------------------------- */
+
+void hugemap_mm_split_block(struct page *first);
+bool hugemap_mm_merge_block(struct page *first);
+
+/* --- map_around.c: map a dirty huge folio for a store, by the page table that is there ---- */
+
+bool hugemap_mm_may_map_around(const struct vm_fault *vmf);
+vm_fault_t hugemap_mm_map_around(struct vm_fault *vmf);
+
+/* --- page_table.c: have a page table, so that mm maps one page and not the block ---------- */
+
+bool hugemap_mm_need_page_table(struct vm_fault *vmf);
+
+/* --- pins.c: is a folio pinned? --------------------------------------------------------- */
+
+/*
+ * The references of a cached folio without any other user: one of the pool, and one of
+ * i_pages for each page, as mm expects it of a folio in the page cache. Code of mm that
+ * compares the count with its own expectation is therefore off by one for every size.
+ */
+static inline int hugemap_mm_cached_refs(struct folio *folio)
+{
+	return 1 + folio_nr_pages(folio);
+}
+
+bool hugemap_mm_is_pinned(struct folio *folio);
+bool hugemap_mm_may_be_pinned(struct folio *folio, bool count_references);
+
+/* --- poison.c: memory that the machine has found broken ----------------------------------- */
 
 void hugemap_poison_setup(void);
 void hugemap_poison_teardown(void);
-
-/* Has the machine found some of its memory broken? */
-bool hugemap_is_poisoned(const struct folio *folio);
-
-/* Could any be? */
 bool hugemap_may_be_poisoned(void);
+bool hugemap_is_poisoned(const struct folio *folio);
+void hugemap_mm_put_folio(struct folio *folio);
+
+/* --- unlock_fault.c: drop the fault lock before a wait -------------------------------------- */
+
+struct file *hugemap_mm_unlock_fault(struct vm_fault *vmf);
+
+/* --- upgrade.c: make a read-only PMD writable in place -------------------------------------- */
+
+struct folio *hugemap_mm_mapped_folio(const struct vm_fault *vmf);
+bool hugemap_mm_upgrade_pmd(struct vm_fault *vmf, const struct folio *folio);
 
 #endif /* HUGEMAP_MM_H */

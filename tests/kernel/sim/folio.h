@@ -12,6 +12,7 @@
 
 #define PAGE_SHIFT HM_PAGE_SHIFT
 #define PAGE_SIZE (1ul << PAGE_SHIFT)
+#define PAGE_MASK (~(PAGE_SIZE - 1))
 #define PMD_SHIFT HM_BLOCK_SHIFT
 #define PMD_SIZE (1ul << PMD_SHIFT)
 #define PMD_MASK (~(PMD_SIZE - 1))

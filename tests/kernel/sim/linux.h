@@ -17,7 +17,6 @@
 #define HUGEMAP_HAVE_VMF_INSERT_FOLIO_PMD
 #define HUGEMAP_WQ_PERCPU 0
 #define HUGEMAP_XATTR_CONST
-#define hugemap_cached_refs(folio) (1 + folio_nr_pages(folio))
 #define HUGEMAP_FORGETS_DIRTY 0
 #define BTRFS_SUPER_MAGIC 0x9123683E
 #define OVERLAYFS_SUPER_MAGIC 0x794c7630

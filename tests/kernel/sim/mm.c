@@ -195,44 +195,30 @@ unsigned long thp_get_unmapped_area(struct file *file, unsigned long address, un
 
 /* --- faults ------------------------------------------------------------ */
 
-/* kernel/compat.h: who holds the folio's lock keeps others from mapping it. */
-bool hugemap_need_table(struct vm_fault *vmf)
+/* kernel/mm/page_table.c calls this for one page and without a function: it makes a table. */
+int apply_to_page_range(struct mm_struct *mm, unsigned long address, unsigned long size,
+			void *function, void *data)
 {
-	struct mm_struct *mm = vmf->vma->vm_mm;
-
 	sim_step();
-	if (!pmd_none(*vmf->pmd))
-		return !pmd_trans_huge(*vmf->pmd);
 	if (w.running && sim_chance(w.s.alloc_error_percent))
-		return false;
+		return -ENOMEM;
 	spin_lock(&mm->ptl);
-	if (pmd_none(*vmf->pmd))
-		vmf->pmd->table = true;
+	if (pmd_none(*pmd_of(mm, address)))
+		pmd_of(mm, address)->table = true;
 	spin_unlock(&mm->ptl);
-	return true;
+	return 0;
 }
 
-static int folio_entire_mapcount(const struct folio *folio)
+int folio_entire_mapcount(const struct folio *folio)
 {
 	int entire = 0;
 	u32 i, k;
 
+	sim_step();
 	for (i = 0; i < MAX_MMS; i++)
 		for (k = 0; mms[i] && k < ARRAY_SIZE(mms[i]->pmd); k++)
 			entire += mms[i]->pmd[k].folio == folio;
 	return entire;
-}
-
-/* The same: entries that map all of it can be counted, and others are taken away. */
-bool hugemap_folio_is_pinned(struct folio *folio)
-{
-	int refs = folio_ref_count(folio);
-
-	sim_step();
-	if (refs <= (int)hugemap_cached_refs(folio) + folio_entire_mapcount(folio))
-		return false;
-	unmap_mapping_pages(folio->mapping, folio->index, folio_nr_pages(folio), false);
-	return folio_ref_count(folio) > (int)hugemap_cached_refs(folio);
 }
 
 vm_fault_t vmf_insert_folio_pmd(struct vm_fault *vmf, struct folio *folio, bool write)

@@ -25,7 +25,7 @@ flags="-std=gnu17 -O1 -w -D_GNU_SOURCE -DHM_BLOCK_ORDER=3 -DHM_NODE_ORDER=3 -DHM
 sources() {
 	echo kernel/cache/*.c tests/kernel/sim/*.c
 	sed -n "/^foreach name/,/\]/p" tests/kernel/sim/meson.build |
-		grep -o "'[a-z]*/[a-z]*'" | tr -d "'" | sed 's,.*,kernel/&.c,'
+		grep -o "'[a-z]*/[a-z_]*'" | tr -d "'" | sed 's,.*,kernel/&.c,'
 }
 
 # compile TREE OBJECTS: compile the sources that have no object yet

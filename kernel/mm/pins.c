@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Write-back and truncation need to know whether a device or another pin holder can still store
+ * to a folio without a fault. mm counts pins only for FOLL_PIN (folio_maybe_dma_pinned()), and
+ * older users of get_user_pages() take plain references, so this file compares the reference
+ * count with the references that the module and the page tables have. A "pinned for writing"
+ * state of the folio that get_user_pages() sets for every user and that ends with a callback
+ * would replace this file.
+ */
+#include <linux/mm.h>
+
+#include "mm.h"
+
+/*
+ * Return true if a cached huge folio has references besides those of the cache and of page
+ * tables. The caller holds the folio lock and has write-protected the folio, so no task can
+ * get a new writable reference through a mapping. A lookup that holds a reference for a moment
+ * counts as a pin as well.
+ */
+bool hugemap_mm_is_pinned(struct folio *folio)
+{
+	int refs = folio_ref_count(folio);
+
+	/*
+	 * Read the reference count before the mapcount: an entry that is unmapped in between is
+	 * counted as a reference only, and the folio is taken for pinned, never the reverse.
+	 */
+	smp_rmb();
+	if (refs <= hugemap_mm_cached_refs(folio) + folio_entire_mapcount(folio))
+		return false;
+	/* PTEs may map it, too. They cannot be counted here, so remove all mappings. */
+	unmap_mapping_pages(folio->mapping, folio->index, folio_nr_pages(folio), false);
+	return folio_ref_count(folio) > hugemap_mm_cached_refs(folio);
+}
+
+/*
+ * Return true if an unmapped folio may be pinned; the caller has one reference to it.
+ * @count_references: also count plain references, which any other user may keep for ever.
+ */
+bool hugemap_mm_may_be_pinned(struct folio *folio, bool count_references)
+{
+	return folio_maybe_dma_pinned(folio) ||
+	       (count_references && folio_ref_count(folio) > hugemap_mm_cached_refs(folio) + 1);
+}
