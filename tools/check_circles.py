@@ -25,7 +25,7 @@ LAYERS = {
     "kernel": [],
     "kernel/compat": [],
     "kernel/cache": ["kernel/compat"],
-    "kernel/mm": ["kernel/compat"],
+    "kernel/mm": ["kernel", "kernel/compat"],
     "kernel/data": ["include", "kernel", "kernel/cache", "kernel/compat", "kernel/mm"],
     "kernel/fs": ["include", "kernel", "kernel/compat", "kernel/data"],
     "steer": [],

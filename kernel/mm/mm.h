@@ -20,6 +20,12 @@
 void hugemap_mm_split_block(struct page *first);
 bool hugemap_mm_merge_block(struct page *first);
 
+/* --- i_pages.c: entries of folios that are on no LRU list -------------------------------- */
+
+void hugemap_mm_add_folios(struct address_space *mapping, struct folio *const *folios, u32 n);
+bool hugemap_mm_freeze_folios(struct address_space *mapping, struct folio *const *folios, u32 n);
+void hugemap_mm_remove_entry(struct address_space *mapping, struct folio *folio);
+
 /* --- map_around.c: map a dirty huge folio for a store, by the page table that is there ---- */
 
 bool hugemap_mm_may_map_around(const struct vm_fault *vmf);
