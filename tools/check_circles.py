@@ -14,7 +14,7 @@ import os
 import re
 import sys
 
-ROOTS = ["bench", "cli", "kernel/cache", "lib"]
+ROOTS = ["bench", "cli", "kernel/cache", "kernel/data", "kernel/mm", "lib"]
 
 # Headers of a contract: several files define what they declare, so each is a node of its own.
 CONTRACTS = {"kernel/cache": {"cache.h", "fault.h", "file.h", "readahead.h", "writeback.h"}}

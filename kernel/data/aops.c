@@ -6,7 +6,8 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 
-#include "data.h"
+#include "aops.h"
+#include "writeback.h"
 
 /*
  * Somebody in the kernel wants a page that is not cached, and has put a folio of their own

@@ -13,7 +13,14 @@
 #include <linux/pagemap.h>
 #include <linux/sched.h>
 
-#include "data.h"
+#include "change.h"
+#include "evict.h"
+#include "folio.h"
+#include "index.h"
+#include "io.h"
+#include "slot.h"
+#include "wait.h"
+#include "writeback.h"
 
 /* What has changed below can perhaps not be read now; a tick apart. */
 #define AMEND_TRIES 20u

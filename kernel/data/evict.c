@@ -10,8 +10,12 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 
-#include "data.h"
+#include "evict.h"
+#include "folio.h"
+#include "index.h"
+#include "slot.h"
 #include "trace.h"
+#include "wait.h"
 
 #define MAX_VICTIMS 128u
 #define ROUNDS 3u

@@ -12,8 +12,17 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "data.h"
+#include "access.h"
+#include "evict.h"
+#include "fill.h"
+#include "folio.h"
+#include "index.h"
+#include "io.h"
+#include "reserve.h"
+#include "slot.h"
 #include "trace.h"
+#include "wait.h"
+#include "writeback.h"
 
 enum hm_outcome hugemap_cache_fault(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
 				    struct hm_unit *unit)

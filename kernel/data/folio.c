@@ -7,7 +7,10 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 
-#include "data.h"
+#include "folio.h"
+#include "orphan.h"
+#include "owner.h"
+#include "slot.h"
 
 /* Folios that enter i_pages together. Less than a block, so that the simulator loops, too. */
 #define ROW_FOLIOS (HM_BLOCK_PAGES < 32 ? HM_BLOCK_PAGES / 2 : 16)

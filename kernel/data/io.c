@@ -17,7 +17,8 @@
 #include <linux/slab.h>
 #include <linux/uio.h>
 
-#include "data.h"
+#include "folio.h"
+#include "io.h"
 
 #define MERGED_PAGES (HM_BLOCK_PAGES / 128)
 

@@ -10,10 +10,9 @@
 #include <linux/list.h>
 #include <linux/mm.h>
 
-#include "data.h"
-
-/* As much of the pool may be held beside it. */
-#define ORPHAN_SHARE 8u
+#include "orphan.h"
+#include "owner.h"
+#include "wait.h"
 
 void hugemap_orphan_add(struct hugemap_mount *mount, struct folio *folio)
 {
@@ -61,15 +60,4 @@ void hugemap_orphan_end(struct hugemap_mount *mount)
 		orphan_release(mount, folio);
 		folio_put(folio);
 	}
-}
-
-u32 hugemap_pool_wanted(const struct hugemap_mount *mount)
-{
-	u32 slots = READ_ONCE(mount->opts.pool) >> HM_BLOCK_SHIFT;
-	u32 orphans = READ_ONCE(mount->orphan_pages) >> HM_BLOCK_ORDER, free = slots / ORPHAN_SHARE;
-	u32 least = HUGEMAP_POOL_MIN >> HM_BLOCK_SHIFT;
-
-	if (orphans <= free)
-		return slots;
-	return slots > orphans - free + least ? slots - (orphans - free) : least;
 }

@@ -7,7 +7,9 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "data.h"
+#include "evict.h"
+#include "pool.h"
+#include "slot.h"
 
 /* A pool leaves this part of the machine's memory to everybody else. */
 #define KEPT_FREE 64u

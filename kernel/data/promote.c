@@ -20,8 +20,13 @@
 #include <linux/pagemap.h>
 #include <linux/slab.h>
 
-#include "data.h"
+#include "folio.h"
+#include "index.h"
+#include "io.h"
+#include "promote.h"
+#include "slot.h"
 #include "trace.h"
+#include "wait.h"
 
 /* Claims that find a page busy, or held. */
 #define CLAIM_TRIES 3u

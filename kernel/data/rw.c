@@ -16,7 +16,14 @@
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
-#include "data.h"
+#include "access.h"
+#include "change.h"
+#include "fill.h"
+#include "folio.h"
+#include "index.h"
+#include "reserve.h"
+#include "slot.h"
+#include "wait.h"
 
 /* Base pages that one write takes at a time. */
 #define BATCH 64u

@@ -12,7 +12,10 @@
 #include <linux/mm.h>
 #include <linux/shrinker.h>
 
-#include "data.h"
+#include "evict.h"
+#include "pool.h"
+#include "shrink.h"
+#include "wait.h"
 
 /* So long nobody asked for memory, before some is taken again. */
 #define QUIET (10 * HZ)
@@ -20,6 +23,8 @@
 #define GROW_PART 16u
 /* What is taken must be there beside this part of the machine's memory. */
 #define ROOM_PART 16u
+/* As much of the pool may be held beside it. */
+#define ORPHAN_SHARE 8u
 /* So often one call may evict in vain. */
 #define EVICTIONS 4u
 
@@ -77,9 +82,20 @@ static unsigned long shrink_scan(struct shrinker *shrinker, struct shrink_contro
 	return given ? (unsigned long)given * HM_BLOCK_PAGES : SHRINK_STOP;
 }
 
+static u32 shrink_wanted(const struct hugemap_mount *mount)
+{
+	u32 slots = READ_ONCE(mount->opts.pool) >> HM_BLOCK_SHIFT;
+	u32 orphans = READ_ONCE(mount->orphan_pages) >> HM_BLOCK_ORDER, free = slots / ORPHAN_SHARE;
+	u32 least = HUGEMAP_POOL_MIN >> HM_BLOCK_SHIFT;
+
+	if (orphans <= free)
+		return slots;
+	return slots > orphans - free + least ? slots - (orphans - free) : least;
+}
+
 bool hugemap_pool_is_off(const struct hugemap_mount *mount)
 {
-	return hugemap_pool_slots(mount) != hugemap_pool_wanted(mount);
+	return hugemap_pool_slots(mount) != shrink_wanted(mount);
 }
 
 /* As much as is held beside the pool. */
@@ -87,7 +103,7 @@ static void shrink_shed(struct hugemap_mount *mount)
 {
 	u32 tries = hugemap_pool_slots(mount) + EVICTIONS;
 
-	while (hugemap_pool_slots(mount) > hugemap_pool_wanted(mount) && tries--) {
+	while (hugemap_pool_slots(mount) > shrink_wanted(mount) && tries--) {
 		if (!hugemap_pool_shed(mount) && !hugemap_evict_some(mount, HM_HUGE))
 			return;
 		cond_resched();
@@ -97,7 +113,7 @@ static void shrink_shed(struct hugemap_mount *mount)
 /* What others have got under pressure, when that is over. */
 static void shrink_grow(struct hugemap_mount *mount)
 {
-	u32 wanted = hugemap_pool_wanted(mount), now = hugemap_pool_slots(mount), more;
+	u32 wanted = shrink_wanted(mount), now = hugemap_pool_slots(mount), more;
 
 	if (now >= wanted || time_before(jiffies, READ_ONCE(mount->shed_at) + QUIET))
 		return;

@@ -18,7 +18,8 @@
 #include <linux/slab.h>
 #include <linux/topology.h>
 
-#include "data.h"
+#include "owner.h"
+#include "slot.h"
 
 static_assert(HUGEMAP_MM_BLOCK_ORDER == HM_BLOCK_ORDER);
 

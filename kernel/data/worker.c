@@ -10,7 +10,7 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-#include "data.h"
+#include "worker.h"
 
 /* Of the worker, and of who waits, who may be killed. */
 struct task_work {

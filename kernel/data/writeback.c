@@ -12,8 +12,12 @@
 #include <linux/pagemap.h>
 #include <linux/rmap.h>
 
-#include "data.h"
+#include "evict.h"
+#include "io.h"
+#include "slot.h"
 #include "trace.h"
+#include "wait.h"
+#include "writeback.h"
 
 /* Runs of base pages from this length on are unmapped: one TLB flush for all. */
 #define UNMAP_PAGES 4u

@@ -7,7 +7,9 @@
 #include <linux/fs.h>
 #include <linux/kthread.h>
 
-#include "data.h"
+#include "index.h"
+#include "writeback.h"
+#include "writer.h"
 
 /* For one chunk of a file that gets on, but slowly: then others have their turn. */
 #define WRITER_TIMEOUT (5 * HZ)

@@ -26,8 +26,8 @@
 
 #define PAGES HM_BLOCK_PAGES
 #define VICTIMS 128u
-#define IO_PAGES 256u /* most pages of one I/O, as in kernel/data/data.h */
-#define WRITE_DEPTH 8u /* most write-backs in flight, as in kernel/data/data.h */
+#define IO_PAGES 256u /* most pages of one I/O, as in kernel/data/io.h */
+#define WRITE_DEPTH 8u /* most write-backs in flight, as in kernel/data/io.h */
 #define JOBS 600u /* most reads ahead in flight on one processor */
 #define POLL_NS 1000u
 #define MOST_FRAMES 4096u

@@ -367,7 +367,7 @@ struct kstatfs {
 };
 int vfs_statfs(const struct path *path, struct kstatfs *st);
 
-/* store.c opens the lower files by their path. */
+/* kernel/data/file.c opens the lower files by their path. */
 struct file *dentry_open(const struct path *path, int flags, const struct cred *cred);
 
 #endif /* SIM_KERNEL_FS_H */

@@ -3,6 +3,7 @@
 #include "world.h"
 
 #include "books.h"
+#include "data/writeback.h"
 
 static void choose_scenario(struct scenario *s)
 {

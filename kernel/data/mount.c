@@ -3,7 +3,6 @@
  * The data half of a mount: its pool, its core, its threads. Taken when it is
  * mounted, in this order, and given back in the opposite one.
  */
-#include <linux/freezer.h>
 #include <linux/fs.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
@@ -11,7 +10,16 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "data.h"
+#include "evict.h"
+#include "index.h"
+#include "io.h"
+#include "orphan.h"
+#include "pool.h"
+#include "promote.h"
+#include "reclaimer.h"
+#include "shrink.h"
+#include "wait.h"
+#include "writer.h"
 
 u64 hugemap_counted(const struct hugemap_mount *mount, enum hugemap_counter counter)
 {
@@ -33,7 +41,7 @@ int hugemap_data_setup(void)
 	err = hugemap_evict_setup();
 	if (err)
 		goto out_io;
-	err = hugemap_file_setup();
+	err = hugemap_index_setup();
 	if (err)
 		goto out_evict;
 	hugemap_poison_setup();
@@ -49,12 +57,12 @@ out_io:
 void hugemap_data_teardown(void)
 {
 	hugemap_poison_teardown();
-	hugemap_file_teardown();
+	hugemap_index_teardown();
 	hugemap_evict_teardown();
 	hugemap_io_teardown();
 }
 
-static void core_options(const struct hugemap_options *from, struct hm_options *to)
+static void mount_core_options(const struct hugemap_options *from, struct hm_options *to)
 {
 	hm_options_init(to);
 	to->pool_frames = from->pool >> HM_BLOCK_SHIFT;
@@ -70,20 +78,20 @@ static void core_options(const struct hugemap_options *from, struct hm_options *
 }
 
 /* Those of a pool of some 80 GB and more are too large for kvmalloc(): INT_MAX bytes. */
-static void *new_table(size_t bytes)
+static void *mount_new_table(size_t bytes)
 {
 	gfp_t gfp = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
 
 	return bytes > INT_MAX ? __vmalloc(bytes, gfp) : kvmalloc(bytes, gfp);
 }
 
-static int start_core(struct hugemap_mount *mount, struct fs_context *fc)
+static int mount_start_core(struct hugemap_mount *mount, struct fs_context *fc)
 {
 	struct hm_options opts;
 	const char *wrong;
 	size_t bytes;
 
-	core_options(&mount->opts, &opts);
+	mount_core_options(&mount->opts, &opts);
 	wrong = hm_options_check(&opts);
 	if (wrong) {
 		hugemap_errorfc(fc, "%s", wrong);
@@ -95,7 +103,7 @@ static int start_core(struct hugemap_mount *mount, struct fs_context *fc)
 		opts.pool_frames /= 2;
 	mount->nslots = opts.pool_frames;
 	bytes = hm_cache_bytes(&opts);
-	mount->cache_mem = new_table(bytes);
+	mount->cache_mem = mount_new_table(bytes);
 	if (!mount->cache_mem) {
 		hugemap_errorfc(
 			fc, "no memory for the tables of the pool, %zu MB: ask for less (pool=)",
@@ -106,37 +114,14 @@ static int start_core(struct hugemap_mount *mount, struct fs_context *fc)
 	return 0;
 }
 
-static int reclaimer(void *arg)
-{
-	struct hugemap_mount *mount = arg;
-
-	set_freezable();
-	while (!kthread_should_stop()) {
-		long timeout;
-
-		timeout = hugemap_orphan_reap(mount) || hugemap_pool_is_off(mount) ?
-				  HZ :
-				  MAX_SCHEDULE_TIMEOUT;
-		wait_event_freezable_timeout(mount->reclaim_wait,
-					     READ_ONCE(mount->reclaim) || kthread_should_stop(),
-					     timeout);
-		WRITE_ONCE(mount->reclaim, false);
-		hugemap_put_idle(mount);
-		hugemap_pool_adjust(mount);
-		while (hugemap_evict_ahead(mount) && !kthread_should_stop())
-			cond_resched();
-	}
-	return 0;
-}
-
-static struct task_struct *new_thread(struct hugemap_mount *mount, int (*work)(void *arg),
-				      const char *what)
+static struct task_struct *mount_new_thread(struct hugemap_mount *mount, int (*work)(void *arg),
+					    const char *what)
 {
 	return kthread_run(work, mount, "hugemap_%s/%u:%u", what, MAJOR(mount->sb->s_dev),
 			   MINOR(mount->sb->s_dev));
 }
 
-static int start_threads(struct hugemap_mount *mount)
+static int mount_start_threads(struct hugemap_mount *mount)
 {
 	struct task_struct *task;
 
@@ -153,11 +138,11 @@ static int start_threads(struct hugemap_mount *mount)
 	if (!mount->done_wq || !mount->ahead_wq || !mount->lower_wq || !mount->write_wq ||
 	    !mount->chunk_wq)
 		return -ENOMEM;
-	task = new_thread(mount, hugemap_writer, "write");
+	task = mount_new_thread(mount, hugemap_writer, "write");
 	if (IS_ERR(task))
 		return PTR_ERR(task);
 	mount->writer = task;
-	task = new_thread(mount, reclaimer, "evict");
+	task = mount_new_thread(mount, hugemap_reclaimer, "evict");
 	if (IS_ERR(task))
 		return PTR_ERR(task);
 	mount->reclaimer = task;
@@ -166,14 +151,14 @@ static int start_threads(struct hugemap_mount *mount)
 	mount->promotion = kzalloc(hugemap_promotion_bytes(), GFP_KERNEL);
 	if (!mount->promotion)
 		return -ENOMEM;
-	task = new_thread(mount, hugemap_promoter, "promote");
+	task = mount_new_thread(mount, hugemap_promoter, "promote");
 	if (IS_ERR(task))
 		return PTR_ERR(task);
 	mount->promoter = task;
 	return 0;
 }
 
-static int start_counts(struct hugemap_mount *mount)
+static int mount_start_counts(struct hugemap_mount *mount)
 {
 	mount->counts = alloc_percpu(struct hugemap_counts);
 	mount->fault_ns = kvzalloc(sizeof(*mount->fault_ns), GFP_KERNEL);
@@ -205,19 +190,19 @@ int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc)
 	init_waitqueue_head(&mount->promote_wait);
 	mount->progress = jiffies;
 
-	err = start_counts(mount);
+	err = mount_start_counts(mount);
 	if (!err)
-		err = start_core(mount, fc);
+		err = mount_start_core(mount, fc);
 	if (!err)
 		err = hugemap_pool_take(mount, fc);
 	if (!err)
-		err = start_threads(mount);
+		err = mount_start_threads(mount);
 	if (!err)
 		err = hugemap_shrink_start(mount);
 	return err;
 }
 
-static void stop_threads(struct hugemap_mount *mount)
+static void mount_stop_threads(struct hugemap_mount *mount)
 {
 	if (mount->writer)
 		kthread_stop(mount->writer);
@@ -248,7 +233,7 @@ void hugemap_data_quiesce(struct hugemap_mount *mount)
 		schedule_timeout_uninterruptible(1);
 	if (mount->done_wq)
 		flush_workqueue(mount->done_wq);
-	stop_threads(mount);
+	mount_stop_threads(mount);
 	if (mount->chunk_wq)
 		flush_workqueue(mount->chunk_wq);
 	hugemap_put_idle(mount);
@@ -257,7 +242,7 @@ void hugemap_data_quiesce(struct hugemap_mount *mount)
 void hugemap_data_stop(struct hugemap_mount *mount)
 {
 	hugemap_shrink_stop(mount);
-	stop_threads(mount);
+	mount_stop_threads(mount);
 	if (mount->ahead_wq)
 		destroy_workqueue(mount->ahead_wq);
 	if (mount->lower_wq)
@@ -289,7 +274,7 @@ int hugemap_data_reconfigure(struct hugemap_mount *mount, const struct hugemap_o
 		hugemap_errorfc(fc, "the page size cannot change while it is mounted");
 		return -EINVAL;
 	}
-	core_options(opts, &core);
+	mount_core_options(opts, &core);
 	wrong = hm_options_check(&core);
 	if (wrong) {
 		hugemap_errorfc(fc, "%s", wrong);

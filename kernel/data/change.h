@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* change.c: changes of the lower file; hugemap.h declares hugemap_change_lower(). */
+#ifndef HUGEMAP_DATA_CHANGE_H
+#define HUGEMAP_DATA_CHANGE_H
+
+#include "data.h"
+
+/*
+ * Drop the clean units of all blocks that a range of bytes touches, because the lower file may
+ * have changed there. Pinned units stay: a device may have written to one without having
+ * reported it yet.
+ */
+void hugemap_drop_clean(struct hugemap_inode *hi, loff_t start, loff_t last);
+
+#endif /* HUGEMAP_DATA_CHANGE_H */

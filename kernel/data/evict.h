@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* evict.c: eviction, waits for frames, invalidation. */
+#ifndef HUGEMAP_DATA_EVICT_H
+#define HUGEMAP_DATA_EVICT_H
+
+#include "data.h"
+
+/* Restore the stock of free frames. Return false if there is no need, or no victim. */
+bool hugemap_evict_ahead(struct hugemap_mount *mount);
+
+/* Evict a few units. Return false if no clean unit is left. */
+bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind);
+
+/* The same for the shrinker, which must not wait. Return false also if it would have to. */
+bool hugemap_evict_quickly(struct hugemap_mount *mount);
+
+/* Release the inodes whose last cached data the shrinker has evicted. May write and wait. */
+void hugemap_put_idle(struct hugemap_mount *mount);
+
+/* Report to the core the result for a unit that hm_reclaim() or hm_invalidate() has claimed. */
+void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
+			  enum hm_evict_result result);
+
+/*
+ * Wait until the core knows each unit that became dirty while it was claimed for eviction. A
+ * sync calls this before it looks for dirty units.
+ */
+void hugemap_wait_claims(struct hugemap_mount *mount);
+
+/* Drop the cached units of a range of pages: all of them, or the clean and unmapped ones. */
+void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all);
+
+/**
+ * hugemap_wait_frame() - a fault needs a frame and none is free
+ * @mount: the mount
+ * @kind: huge or base
+ * @began: 0 at the first call, and kept by the caller for the next ones
+ *
+ * Evicts, or waits for write-back.
+ *
+ * Return: 0: try again; -EINTR; -ENOMEM: no frame has become free for HUGEMAP_FAULT_TIMEOUT_MS,
+ * and neither I/O in flight, nor dirty units, nor the thaw of a lower file system can free one.
+ */
+int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind, unsigned long *began);
+
+/* When the module is loaded and unloaded. */
+int hugemap_evict_setup(void);
+void hugemap_evict_teardown(void);
+
+#endif /* HUGEMAP_DATA_EVICT_H */

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The life of a cached file: the first open opens the lower file and creates the struct hm_file
+ * of the core. Both stay until the inode is evicted, or until the core has no room for another
+ * file and this one is closed and clean.
+ */
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/slab.h>
+
+#include "aops.h"
+#include "evict.h"
+#include "index.h"
+#include "writeback.h"
+#include "writer.h"
+
+/* Files that are looked at when the core has no room for another one. */
+#define TRIM_FILES 64u
+
+void hugemap_data_init(struct hugemap_inode *hi)
+{
+	unsigned int i;
+
+	hi->hfile = NULL;
+	hi->file_mem = NULL;
+	hi->reader = NULL;
+	hi->writer = NULL;
+	hi->priority = 0;
+	hi->failures = 0;
+	for (i = 0; i < HUGEMAP_MAPPING_STORES; i++)
+		atomic_set(&hi->mapping_stores[i], 0);
+	hi->opens = 0;
+	mutex_init(&hi->hfile_lock);
+	mutex_init(&hi->grow_lock);
+	hi->growth_failed_at = LLONG_MAX;
+	INIT_LIST_HEAD(&hi->files);
+	INIT_LIST_HEAD(&hi->idle);
+	INIT_WORK(&hi->chunk, hugemap_chunk_work);
+	hi->vfs_inode.i_mapping->a_ops = &hugemap_aops;
+	mapping_set_large_folios(hi->vfs_inode.i_mapping);
+}
+
+/* A file of its own onto the lower file, with the rights of who mounted. */
+static struct file *file_open_lower(struct hugemap_inode *hi, const struct file *upper, int flags)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+
+	if (mount->device)
+		return get_file(mount->device);
+	return hugemap_open_quietly(mount, &hugemap_lower_file(upper)->f_path, flags | O_NOATIME);
+}
+
+/*
+ * Nobody uses it, and nothing of it is dirty: the store goes. @evicted: the inode, too.
+ * Else it is the caller's alone, or this is false: a sync may have got it from the list.
+ */
+static bool file_destroy(struct hugemap_inode *hi, bool evicted)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+	struct hm_file *hfile = hi->hfile;
+
+	/* Whoever holds a unit of it, or writes it, holds files_lock or a reference. */
+	down_write(&mount->files_lock);
+	if (!evicted && atomic_read(&hi->vfs_inode.i_count) != 1) {
+		up_write(&mount->files_lock);
+		return false;
+	}
+	list_del_init(&hi->files);
+	WRITE_ONCE(hi->hfile, NULL);
+	/* hm_writeback_pick() looks at all stores of the cache. */
+	hm_file_destroy(hfile);
+	up_write(&mount->files_lock);
+	hugemap_free_nodes(hfile);
+	kvfree(hi->file_mem);
+	hi->file_mem = NULL;
+	return true;
+}
+
+static void file_close_lower(struct hugemap_inode *hi)
+{
+	if (hi->writer)
+		fput(hi->writer);
+	if (hi->reader)
+		fput(hi->reader);
+	hi->writer = NULL;
+	hi->reader = NULL;
+}
+
+/* End the store of a file that nobody has open. False: somebody came. */
+static bool file_trim(struct hugemap_inode *hi)
+{
+	struct inode *inode = &hi->vfs_inode;
+	bool unused = false;
+
+	/* Names that are only remembered hold the inode, too. */
+	d_prune_aliases(inode);
+	hugemap_start_write_lower(hi);
+	mutex_lock(&hi->hfile_lock);
+	filemap_invalidate_lock(inode->i_mapping);
+	if (hi->hfile && !hi->opens && !hugemap_write_range(hi, 0, U64_MAX)) {
+		hugemap_invalidate(hi, 0, U64_MAX, false);
+		/* One reference is ours: nobody works on it in the background. */
+		unused = mapping_empty(inode->i_mapping) && file_destroy(hi, false);
+		if (unused)
+			file_close_lower(hi);
+	}
+	filemap_invalidate_unlock(inode->i_mapping);
+	mutex_unlock(&hi->hfile_lock);
+	hugemap_end_write_lower(hi);
+	return unused;
+}
+
+/* All stores that the core can have are there: end some of files not in use. */
+static u32 file_trim_some(struct hugemap_mount *mount)
+{
+	struct hugemap_inode *hi, *found;
+	u32 ended = 0, looked;
+
+	for (looked = 0; looked < TRIM_FILES; looked++) {
+		found = NULL;
+		down_write(&mount->files_lock);
+		list_for_each_entry(hi, &mount->files, files) {
+			if (READ_ONCE(hi->opens) || !igrab(&hi->vfs_inode))
+				continue;
+			found = hi;
+			list_move_tail(&hi->files, &mount->files);
+			mount->files_moved++;
+			break;
+		}
+		up_write(&mount->files_lock);
+		if (!found)
+			break;
+		ended += file_trim(found);
+		iput(&found->vfs_inode);
+	}
+	return ended;
+}
+
+static int file_create(struct hugemap_inode *hi)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+	struct hugemap_file_mem *mem;
+	struct hm_file *hfile;
+
+	mem = kvzalloc(sizeof(*mem) + hm_file_bytes(), GFP_KERNEL_ACCOUNT);
+	if (!mem)
+		return -ENOMEM;
+	mem->hi = hi;
+	/* A path's truncation beside it sees the store, or is seen. */
+	filemap_invalidate_lock_shared(hi->vfs_inode.i_mapping);
+	hfile = hm_file_init(mount->cache, mem->core, i_size_read(&hi->vfs_inode));
+	if (!hfile) {
+		filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
+		kvfree(mem);
+		return i_size_read(&hi->vfs_inode) >> HM_BLOCK_SHIFT > HM_FILE_BLOCKS_MAX ? -EFBIG :
+											    -ENFILE;
+	}
+	hi->file_mem = mem;
+	hi->write_at = 0;
+	smp_store_release(&hi->hfile, hfile);
+	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
+	down_write(&mount->files_lock);
+	list_add_tail(&hi->files, &mount->files);
+	up_write(&mount->files_lock);
+	return 0;
+}
+
+static int file_open_both(struct hugemap_inode *hi, const struct file *file)
+{
+	struct file *lower;
+
+	if (!hi->reader) {
+		lower = file_open_lower(hi, file, O_RDONLY);
+		if (IS_ERR(lower))
+			return PTR_ERR(lower);
+		hi->reader = lower;
+	}
+	if (!hi->writer && (file->f_mode & FMODE_WRITE)) {
+		lower = file_open_lower(hi, file, O_RDWR);
+		if (IS_ERR(lower))
+			return PTR_ERR(lower);
+		hi->stable = hugemap_wants_stable(lower);
+		/* The times are those of stores and writes, not of write-back. */
+		lower->f_mode |= FMODE_NOCMTIME;
+		/* Pairs with the acquire in whoever writes back. */
+		smp_store_release(&hi->writer, lower);
+	}
+	return 0;
+}
+
+int hugemap_data_open(struct inode *inode, struct file *file)
+{
+	struct hugemap_inode *hi = hugemap_inode(inode);
+	int err;
+
+	do {
+		mutex_lock(&hi->hfile_lock);
+		err = file_open_both(hi, file);
+		if (!err && !hi->hfile)
+			err = file_create(hi);
+		if (!err)
+			hi->opens++;
+		mutex_unlock(&hi->hfile_lock);
+	} while (err == -ENFILE && file_trim_some(hugemap_of(hi)));
+	return err;
+}
+
+void hugemap_data_release(struct inode *inode)
+{
+	struct hugemap_inode *hi = hugemap_inode(inode);
+
+	mutex_lock(&hi->hfile_lock);
+	WARN_ON_ONCE(!hi->opens);
+	hi->opens--;
+	mutex_unlock(&hi->hfile_lock);
+}
+
+void hugemap_data_evict(struct inode *inode, bool discard)
+{
+	struct hugemap_inode *hi = hugemap_inode(inode);
+	int err;
+
+	if (!hi->hfile)
+		goto close;
+	/* Reclaim comes here, too, which must not wait: with nothing to write. */
+	if (!discard && hm_file_dirty_pages(hi->hfile)) {
+		hugemap_start_write_lower(hi);
+		err = hugemap_write_range(hi, 0, U64_MAX);
+		hugemap_end_write_lower(hi);
+		if (err)
+			pr_err("hugemap: %s: inode %llu leaves with %llu bytes that could not be written: error %d\n",
+			       inode->i_sb->s_id, (u64)inode->i_ino,
+			       hm_file_dirty_pages(hi->hfile) << HM_PAGE_SHIFT, err);
+	}
+	hugemap_invalidate(hi, 0, U64_MAX, true);
+	file_destroy(hi, true);
+close:
+	file_close_lower(hi);
+}

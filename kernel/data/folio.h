@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* folio.c: units of the cache and their folios. */
+#ifndef HUGEMAP_DATA_FOLIO_H
+#define HUGEMAP_DATA_FOLIO_H
+
+#include "data.h"
+
+/* Return the folio of a cached unit, with a reference; NULL if the unit has left meanwhile. */
+struct folio *hugemap_unit_folio(struct hugemap_inode *hi, const struct hm_unit *unit);
+
+/* Return true if a locked folio still holds the page. */
+bool hugemap_folio_is(const struct hugemap_inode *hi, const struct folio *folio, u64 pgoff);
+
+/**
+ * hugemap_find() - find the folio of a cached page
+ * @hi: the inode
+ * @pgoff: the page
+ * @access: see hm_fault(); the page counts as accessed
+ * @unit: set to the unit, with the hints of hm_fault()
+ *
+ * Return: the folio with a reference; NULL if the page is not cached, or is busy.
+ */
+struct folio *hugemap_find(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
+			   struct hm_unit *unit);
+
+/* The same with the folio locked: it holds the page until it is unlocked. */
+struct folio *hugemap_find_locked(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
+				  struct hm_unit *unit);
+
+/* @n adjacent units are filled: their folios enter the cache. */
+void hugemap_folio_insert(struct hugemap_inode *hi, const struct hm_unit *units, u32 n);
+
+/* Take a locked and unmapped folio out of the cache. Return false if it is pinned. */
+bool hugemap_folio_remove(struct hugemap_inode *hi, struct folio *folio);
+
+/*
+ * Freeze the base pages of a block, which are locked and unmapped, and take them out of i_pages.
+ * @base: NULL where a page is not cached. Return false if one is pinned. Allocates nothing.
+ */
+bool hugemap_folio_freeze_range(struct hugemap_inode *hi, struct folio *const *base);
+
+/* After that: replace them by the huge folio of @unit, which holds their data. */
+void hugemap_folio_replace(struct hugemap_inode *hi, const struct hm_unit *unit,
+			   struct folio *const *base);
+
+/* Take a pinned folio out of the cache and leave it to its pin holders. */
+void hugemap_folio_orphan(struct hugemap_inode *hi, struct folio *folio);
+
+#endif /* HUGEMAP_DATA_FOLIO_H */

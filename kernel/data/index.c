@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The index nodes of cached files. The core stores its states in them, and it needs to know from
+ * the start which units hold no data in the lower file (they are zeroed without a read), and
+ * which have holes (a store needs blocks first).
+ */
+#include <linux/fs.h>
+#include <linux/slab.h>
+
+#include "index.h"
+
+static struct kmem_cache *node_cache[HM_NODE_BASE + 1];
+
+int hugemap_index_setup(void)
+{
+	static const char *const name[] = { "hugemap_dir", "hugemap_leaf", "hugemap_base" };
+	u32 i;
+
+	/* Not to be counted on by who asks what is available: they stay as long as the file. */
+	for (i = 0; i < ARRAY_SIZE(node_cache); i++) {
+		node_cache[i] =
+			kmem_cache_create(name[i], hm_node_bytes(i), 64, SLAB_ACCOUNT, NULL);
+		if (!node_cache[i]) {
+			hugemap_index_teardown();
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+void hugemap_index_teardown(void)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(node_cache); i++) {
+		kmem_cache_destroy(node_cache[i]);
+		node_cache[i] = NULL;
+	}
+}
+
+/* The parts of a file's range that a bit each stands for. */
+struct parts {
+	loff_t start;
+	u32 n, shift;
+};
+
+static u32 index_part_of(const struct parts *parts, loff_t pos)
+{
+	return (pos - parts->start) >> parts->shift;
+}
+
+/*
+ * Which parts hold no data, and which have a hole: a bit each. Where the file
+ * system cannot say, all of the file is data. What lies beyond its end holds
+ * none; when the file grows, it becomes a hole. The core knows of growth first.
+ */
+static void index_find_holes(struct hugemap_inode *hi, const struct parts *parts,
+			     unsigned long *zero_fill, unsigned long *holes)
+{
+	loff_t end = parts->start + ((loff_t)parts->n << parts->shift), at = parts->start;
+	loff_t size = hm_file_size(hi->hfile);
+
+	bitmap_zero(zero_fill, parts->n);
+	bitmap_zero(holes, parts->n);
+	if (!hi->lower)
+		return;
+	bitmap_fill(zero_fill, parts->n);
+	while (at < end) {
+		loff_t data = at < size ? vfs_llseek(hi->reader, at, SEEK_DATA) : -ENXIO;
+		loff_t hole;
+
+		if (data < 0)
+			data = data == -ENXIO ? end : at;
+		data = min(data, end);
+		if (min(data, size) > at)
+			bitmap_set(holes, index_part_of(parts, at),
+				   index_part_of(parts, min(data, size) - 1) -
+					   index_part_of(parts, at) + 1);
+		if (data == end)
+			return;
+		hole = vfs_llseek(hi->reader, data, SEEK_HOLE);
+		at = min(hole > data ? hole : max(size, data + 1), end);
+		bitmap_clear(zero_fill, index_part_of(parts, data),
+			     index_part_of(parts, at - 1) - index_part_of(parts, data) + 1);
+	}
+}
+
+int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind)
+{
+	struct parts parts = { .start = (loff_t)hm_leaf_start(pgoff) << HM_PAGE_SHIFT,
+			       .n = HM_NODE_SLOTS,
+			       .shift = HM_BLOCK_SHIFT };
+	DECLARE_BITMAP(zero_fill, HM_NODE_SLOTS);
+	DECLARE_BITMAP(holes, HM_NODE_SLOTS);
+	/* Before anything is asked: who writes behind the end makes it larger meanwhile. */
+	u64 size = hm_file_size(hi->hfile);
+	void *node;
+
+	BUILD_BUG_ON(HM_NODE_SLOTS < HM_BLOCK_PAGES);
+
+	node = kmem_cache_zalloc(node_cache[kind], GFP_KERNEL);
+	if (!node)
+		return -ENOMEM;
+	if (kind == HM_NODE_BASE) {
+		parts = (struct parts){ .start = (loff_t)(pgoff & ~HUGEMAP_BLOCK_MASK)
+						 << HM_PAGE_SHIFT,
+					.n = HM_BLOCK_PAGES,
+					.shift = HM_PAGE_SHIFT };
+		if (hm_needs_alloc(hi->hfile, pgoff))
+			index_find_holes(hi, &parts, zero_fill, holes);
+		else
+			bitmap_zero(holes, HM_BLOCK_PAGES);
+	} else if (kind == HM_NODE_LEAF) {
+		index_find_holes(hi, &parts, zero_fill, holes);
+	}
+	hugemap_race_point("index: holes known, node not there");
+	if (!hm_file_add_node(hi->hfile, pgoff, kind, node, size, zero_fill, holes))
+		kfree(node);
+	return 0;
+}
+
+void hugemap_note_zero_fill(struct hugemap_inode *hi, u64 pgoff, u64 npages, bool zero_fill)
+{
+	u64 end = pgoff + npages, next;
+
+	for (; pgoff < end; pgoff = next) {
+		next = min(end, hm_leaf_start(pgoff) + HM_NODE_SLOTS * HM_BLOCK_PAGES);
+		hm_file_set_zero_fill(hi->hfile, pgoff, next - pgoff, zero_fill);
+		/* Terabytes of base pages take seconds. */
+		cond_resched();
+	}
+}
+
+void hugemap_free_nodes(struct hm_file *hfile)
+{
+	void *node;
+
+	/* kfree() finds the slab cache of an object. */
+	while ((node = hm_file_take_node(hfile)))
+		kfree(node);
+}

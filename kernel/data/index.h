@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* index.c: the memory that the cache core needs for a file: struct hm_file and index nodes. */
+#ifndef HUGEMAP_DATA_INDEX_H
+#define HUGEMAP_DATA_INDEX_H
+
+#include "data.h"
+
+/* The struct hm_file of the core, and the way back to its inode. */
+struct hugemap_file_mem {
+	struct hugemap_inode *hi;
+	u8 core[] __aligned(64);
+};
+
+/* The inode of a file that the core has returned. A claimed unit or files_lock keeps it alive. */
+static inline struct hugemap_inode *hugemap_inode_of_file(const struct hm_file *hfile)
+{
+	return container_of((const u8 *)hfile, struct hugemap_file_mem, core[0])->hi;
+}
+
+/* Add an index node that the core lacks (HM_NO_NODE). 0 or -ENOMEM. */
+int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind);
+
+/* Free the index nodes of a file after hm_file_destroy(). */
+void hugemap_free_nodes(struct hm_file *hfile);
+
+/* hm_file_set_zero_fill() for any range: it sleeps in between. */
+void hugemap_note_zero_fill(struct hugemap_inode *hi, u64 pgoff, u64 npages, bool zero_fill);
+
+/* When the module is loaded and unloaded. */
+int hugemap_index_setup(void);
+void hugemap_index_teardown(void);
+
+#endif /* HUGEMAP_DATA_INDEX_H */
