@@ -40,7 +40,7 @@ struct hm_access hugemap_access_in(const struct vm_area_struct *vma)
 		return access;
 	if (vma->vm_flags & (VM_SEQ_READ | VM_RAND_READ))
 		access.order = vma->vm_flags & VM_SEQ_READ ? HM_ORDER_SEQUENTIAL : HM_ORDER_RANDOM;
-	/* Where the mount has one size only, that it is. */
+	/* madvise(2) cannot change the page size if the mount has only one. */
 	if (access.size == HM_SIZE_AUTO) {
 		if (vma->vm_flags & VM_NOHUGEPAGE)
 			access.size = HM_SIZE_BASE;

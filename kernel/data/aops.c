@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/*
- * What mm asks of a file's pages, beside faults.
- */
+/* The address space operations: calls of mm for pages of a file, apart from faults. */
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -10,9 +8,9 @@
 #include "writeback.h"
 
 /*
- * Somebody in the kernel wants a page that is not cached, and has put a folio of their own
- * into i_pages: a build id for a profiler (6.12 to 6.18 look for nothing else before they
- * call), a uprobe, swapon(2). Only folios of the pool may stay there.
+ * A kernel function wants a page that is not cached, and has put a folio of its own into i_pages:
+ * the build id of a program (kernels 6.12 to 6.18 check nothing before that), a uprobe, swapon(2).
+ * Only folios of the pool may stay in i_pages, so remove this one and fail.
  */
 static int aops_refuse_folio(struct file *file, struct folio *folio)
 {

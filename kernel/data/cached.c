@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/*
- * HUGEMAP_IOC_CACHED: what of a file is cached, and how, without touching it.
- */
+/* HUGEMAP_IOC_CACHED: report which parts of a file are cached, and how. It counts as no access. */
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
@@ -11,12 +9,12 @@
 #include "hugemap_ioctl.h"
 
 #define MAX_CELLS 65536u
-/* Its pages fit into 32 bits. */
+/* The number of pages of a cell fits into 32 bits. */
 #define LARGEST_CELL (1ull << (HM_PAGE_SHIFT + 31))
 
 /*
- * As mincore(2) has it: what is cached tells what others do with a file, and is for who owns
- * it, or could write it.
+ * As for mincore(2): the cached pages reveal how others use the file. So only a task that owns the
+ * file or may write to it can see them.
  */
 static bool cached_may_see(struct file *file)
 {
@@ -25,7 +23,7 @@ static bool cached_may_see(struct file *file)
 	       !file_permission(file, MAY_WRITE);
 }
 
-/* Of a cell of the file. False: it is over before. */
+/* Count the cached pages of a cell of the file. Return false if the file ends before it. */
 static bool cached_scan(struct hugemap_inode *hi, u64 pgoff, u64 npages, struct hugemap_cell *cell)
 {
 	struct hm_file *hfile = smp_load_acquire(&hi->hfile);

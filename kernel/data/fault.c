@@ -344,7 +344,7 @@ out:
 again:
 	sb_end_pagefault(inode->i_sb);
 	if (ret == VM_FAULT_NOPAGE && !mapped)
-		/* Only hugemap_fault() can drop the fault lock and wait: unmap, so that it is called. */
+		/* Only hugemap_fault() can drop the fault lock and wait: let mm call it. */
 		unmap_mapping_pages(mapping, vmf->pgoff, 1, false);
 	if (ahead)
 		hugemap_queue_ahead(hi, unit.pgoff, fault_store_access(vmf));
@@ -361,7 +361,7 @@ static vm_fault_t fault_store_to_pmd(struct vm_fault *vmf)
 	struct hm_unit unit = {};
 	struct folio *folio = NULL;
 
-	/* Wait for the end of a freeze before taking the invalidate_lock: its sync needs the lock. */
+	/* Wait for a thaw before taking the invalidate_lock: the freeze's sync needs the lock. */
 	sb_start_pagefault(inode->i_sb);
 	/* Leave long waits and errors to hugemap_page_mkwrite(). */
 	if (!filemap_invalidate_trylock_shared(mapping))

@@ -42,7 +42,7 @@ void hugemap_data_init(struct hugemap_inode *hi)
 	mapping_set_large_folios(hi->vfs_inode.i_mapping);
 }
 
-/* A file of its own onto the lower file, with the rights of who mounted. */
+/* Open the lower file with the mounter's credentials. */
 static struct file *file_open_lower(struct hugemap_inode *hi, const struct file *upper, int flags)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
@@ -53,15 +53,16 @@ static struct file *file_open_lower(struct hugemap_inode *hi, const struct file 
 }
 
 /*
- * Nobody uses it, and nothing of it is dirty: the store goes. @evicted: the inode, too.
- * Else it is the caller's alone, or this is false: a sync may have got it from the list.
+ * Destroy the struct hm_file of a file that has no dirty units and no users. @evicted: the inode is
+ * being evicted. Otherwise this fails and returns false if another task holds a reference to the
+ * inode, for example a sync that has found the file in the list.
  */
 static bool file_destroy(struct hugemap_inode *hi, bool evicted)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 	struct hm_file *hfile = hi->hfile;
 
-	/* Whoever holds a unit of it, or writes it, holds files_lock or a reference. */
+	/* A task that claims or writes units of the file holds files_lock or a reference. */
 	down_write(&mount->files_lock);
 	if (!evicted && atomic_read(&hi->vfs_inode.i_count) != 1) {
 		up_write(&mount->files_lock);
@@ -69,7 +70,7 @@ static bool file_destroy(struct hugemap_inode *hi, bool evicted)
 	}
 	list_del_init(&hi->files);
 	WRITE_ONCE(hi->hfile, NULL);
-	/* hm_writeback_pick() looks at all stores of the cache. */
+	/* hm_writeback_pick() walks all files of the cache under files_lock. */
 	hm_file_destroy(hfile);
 	up_write(&mount->files_lock);
 	hugemap_free_nodes(hfile);
@@ -88,20 +89,20 @@ static void file_close_lower(struct hugemap_inode *hi)
 	hi->reader = NULL;
 }
 
-/* End the store of a file that nobody has open. False: somebody came. */
+/* Destroy the struct hm_file of a file that is not open. Return false if it is in use again. */
 static bool file_trim(struct hugemap_inode *hi)
 {
 	struct inode *inode = &hi->vfs_inode;
 	bool unused = false;
 
-	/* Names that are only remembered hold the inode, too. */
+	/* Cached names hold references to the inode. */
 	d_prune_aliases(inode);
 	hugemap_start_write_lower(hi);
 	mutex_lock(&hi->hfile_lock);
 	filemap_invalidate_lock(inode->i_mapping);
 	if (hi->hfile && !hi->opens && !hugemap_write_range(hi, 0, U64_MAX)) {
 		hugemap_invalidate(hi, 0, U64_MAX, false);
-		/* One reference is ours: nobody works on it in the background. */
+		/* The caller has the only reference, so no thread works on the file. */
 		unused = mapping_empty(inode->i_mapping) && file_destroy(hi, false);
 		if (unused)
 			file_close_lower(hi);
@@ -112,7 +113,7 @@ static bool file_trim(struct hugemap_inode *hi)
 	return unused;
 }
 
-/* All stores that the core can have are there: end some of files not in use. */
+/* The core has no room for another file: destroy some that are not open. */
 static u32 file_trim_some(struct hugemap_mount *mount)
 {
 	struct hugemap_inode *hi, *found;
@@ -148,7 +149,7 @@ static int file_create(struct hugemap_inode *hi)
 	if (!mem)
 		return -ENOMEM;
 	mem->hi = hi;
-	/* A path's truncation beside it sees the store, or is seen. */
+	/* Under the lock, a truncation of a path sees hfile, or hfile gets the new size. */
 	filemap_invalidate_lock_shared(hi->vfs_inode.i_mapping);
 	hfile = hm_file_init(mount->cache, mem->core, i_size_read(&hi->vfs_inode));
 	if (!hfile) {
@@ -182,9 +183,9 @@ static int file_open_both(struct hugemap_inode *hi, const struct file *file)
 		if (IS_ERR(lower))
 			return PTR_ERR(lower);
 		hi->stable = hugemap_wants_stable(lower);
-		/* The times are those of stores and writes, not of write-back. */
+		/* mtime and ctime are those of stores and writes, not of write-back. */
 		lower->f_mode |= FMODE_NOCMTIME;
-		/* Pairs with the acquire in whoever writes back. */
+		/* Pairs with the smp_load_acquire() of hi->writer before write-back. */
 		smp_store_release(&hi->writer, lower);
 	}
 	return 0;
@@ -224,7 +225,10 @@ void hugemap_data_evict(struct inode *inode, bool discard)
 
 	if (!hi->hfile)
 		goto close;
-	/* Reclaim comes here, too, which must not wait: with nothing to write. */
+	/*
+	 * Memory reclaim calls this, too, and must not wait: it only evicts inodes without dirty
+	 * units.
+	 */
 	if (!discard && hm_file_dirty_pages(hi->hfile)) {
 		hugemap_start_write_lower(hi);
 		err = hugemap_write_range(hi, 0, U64_MAX);

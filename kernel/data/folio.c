@@ -12,7 +12,10 @@
 #include "owner.h"
 #include "slot.h"
 
-/* Folios that enter i_pages together. Less than a block, so that the simulator loops, too. */
+/*
+ * Folios that enter i_pages together: less than a block, so that the simulator, whose blocks have 8
+ * pages, repeats the loop, too.
+ */
 #define ROW_FOLIOS (HM_BLOCK_PAGES < 32 ? HM_BLOCK_PAGES / 2 : 16)
 
 bool hugemap_folio_is(const struct hugemap_inode *hi, const struct folio *folio, u64 pgoff)
@@ -40,7 +43,7 @@ struct folio *hugemap_unit_folio(struct hugemap_inode *hi, const struct hm_unit 
 	return NULL;
 }
 
-/* The unit is filled, and its frame becomes a cached folio, except for the entry in i_pages. */
+/* Make the folio of a filled unit a cached folio, apart from its entry in i_pages. */
 static struct folio *folio_prepare(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
@@ -52,7 +55,7 @@ static struct folio *folio_prepare(struct hugemap_inode *hi, const struct hm_uni
 	folio_mark_uptodate(folio);
 	/* CPUs may have cached instructions of the frame's previous unit. */
 	flush_dcache_folio(folio);
-	/* The references of i_pages: with them, no task that finds it there can remove it. */
+	/* These are the references of i_pages. A task that finds the folio there cannot free it. */
 	folio_ref_add(folio, unit->npages);
 	hugemap_race_point("join: owned, without a mapping");
 	/* Pairs with hugemap_folio_is(): a lookup that sees the mapping sees the data. */
@@ -73,7 +76,7 @@ void hugemap_folio_insert(struct hugemap_inode *hi, const struct hm_unit *units,
 	}
 }
 
-/* Frozen, and not in i_pages any more: it is the pool's. */
+/* A frozen folio that is no longer in i_pages returns to the pool. */
 static void folio_leave(struct folio *folio)
 {
 	folio_clear_uptodate(folio);
@@ -85,7 +88,7 @@ static void folio_leave(struct folio *folio)
 
 bool hugemap_folio_remove(struct hugemap_inode *hi, struct folio *folio)
 {
-	/* A zap or a direct I/O may hold it still, although it is unmapped. */
+	/* An unmapped folio may still be pinned by a zap or by direct I/O. */
 	if (!hugemap_mm_freeze_folios(hi->vfs_inode.i_mapping, &folio, 1))
 		return false;
 	folio_leave(folio);
@@ -114,12 +117,17 @@ void hugemap_folio_orphan(struct hugemap_inode *hi, struct folio *folio)
 	folio_clear_dirty(folio);
 	folio->mapping = NULL;
 	hugemap_folio_own(folio, HUGEMAP_OWNER_CACHE, HUGEMAP_OWNER_EXTERNAL);
-	/* With one reference of i_pages; that of the pool is the caller's. */
+	/*
+	 * Keep one reference of i_pages for the list of orphans. The caller puts the reference of
+	 * the pool.
+	 */
 	folio_ref_sub(folio, folio_nr_pages(folio) - 1);
 	hugemap_orphan_add(hugemap_of(hi), folio);
 }
 
-/* @hints: of earlier looks. What a touch has taken out of the unit is told only once. */
+/*
+ * @hints: hints of earlier calls for the same access, because the core reports each hint only once.
+ */
 static struct folio *folio_find_again(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
 				      struct hm_unit *unit, u32 hints)
 {
@@ -132,7 +140,7 @@ static struct folio *folio_find_again(struct hugemap_inode *hi, u64 pgoff, struc
 		if (likely(folio))
 			return folio;
 		hints = unit->hints;
-		cpu_relax(); /* it has been evicted since: ask again */
+		cpu_relax(); /* evicted since: look again */
 	}
 	return NULL;
 }

@@ -16,7 +16,10 @@ int hugemap_index_setup(void)
 	static const char *const name[] = { "hugemap_dir", "hugemap_leaf", "hugemap_base" };
 	u32 i;
 
-	/* Not to be counted on by who asks what is available: they stay as long as the file. */
+	/*
+	 * No SLAB_RECLAIM_ACCOUNT, which would make the nodes count as available memory: they stay
+	 * as long as the file.
+	 */
 	for (i = 0; i < ARRAY_SIZE(node_cache); i++) {
 		node_cache[i] =
 			kmem_cache_create(name[i], hm_node_bytes(i), 64, SLAB_ACCOUNT, NULL);
@@ -38,7 +41,7 @@ void hugemap_index_teardown(void)
 	}
 }
 
-/* The parts of a file's range that a bit each stands for. */
+/* A range of a file, in parts of equal size with one bit for each. */
 struct parts {
 	loff_t start;
 	u32 n, shift;
@@ -50,9 +53,9 @@ static u32 index_part_of(const struct parts *parts, loff_t pos)
 }
 
 /*
- * Which parts hold no data, and which have a hole: a bit each. Where the file
- * system cannot say, all of the file is data. What lies beyond its end holds
- * none; when the file grows, it becomes a hole. The core knows of growth first.
+ * Find the parts that hold no data, and the parts that have a hole. If the lower file system cannot
+ * report this, all parts hold data. A part beyond the end of the file holds no data; it becomes a
+ * hole when the file grows, and the core learns of the growth first.
  */
 static void index_find_holes(struct hugemap_inode *hi, const struct parts *parts,
 			     unsigned long *zero_fill, unsigned long *holes)
@@ -92,7 +95,10 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 			       .shift = HM_BLOCK_SHIFT };
 	DECLARE_BITMAP(zero_fill, HM_NODE_SLOTS);
 	DECLARE_BITMAP(holes, HM_NODE_SLOTS);
-	/* Before anything is asked: who writes behind the end makes it larger meanwhile. */
+	/*
+	 * Read the size before the holes: a writer that extends the file later sets the new part
+	 * itself.
+	 */
 	u64 size = hm_file_size(hi->hfile);
 	void *node;
 
@@ -126,7 +132,7 @@ void hugemap_note_zero_fill(struct hugemap_inode *hi, u64 pgoff, u64 npages, boo
 	for (; pgoff < end; pgoff = next) {
 		next = min(end, hm_leaf_start(pgoff) + HM_NODE_SLOTS * HM_BLOCK_PAGES);
 		hm_file_set_zero_fill(hi->hfile, pgoff, next - pgoff, zero_fill);
-		/* Terabytes of base pages take seconds. */
+		/* A range of terabytes in base pages takes seconds. */
 		cond_resched();
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The data half of a mount: its pool, its core, its threads. Taken when it is
- * mounted, in this order, and given back in the opposite one.
+ * The data half of a mount: it starts the pool, the core and the threads in this order, and stops
+ * them in the reverse one.
  */
 #include <linux/fs.h>
 #include <linux/kthread.h>
@@ -66,7 +66,7 @@ static void mount_core_options(const struct hugemap_options *from, struct hm_opt
 {
 	hm_options_init(to);
 	to->pool_frames = from->pool >> HM_BLOCK_SHIFT;
-	/* Those that could be plugged in, too, would own memory that nobody takes first. */
+	/* Possible CPUs that are offline would own frames that no CPU takes first. */
 	to->cpus = num_online_cpus();
 	to->dirty_ratio = from->dirty_ratio;
 	to->evict_batch = from->evict_batch;
@@ -77,7 +77,7 @@ static void mount_core_options(const struct hugemap_options *from, struct hm_opt
 		to->readahead_base_kb = from->readahead_kb;
 }
 
-/* Those of a pool of some 80 GB and more are too large for kvmalloc(): INT_MAX bytes. */
+/* The tables of a pool of 80 GB and more exceed INT_MAX bytes, the limit of kvmalloc(). */
 static void *mount_new_table(size_t bytes)
 {
 	gfp_t gfp = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
@@ -97,7 +97,7 @@ static int mount_start_core(struct hugemap_mount *mount, struct fs_context *fc)
 		hugemap_errorfc(fc, "%s", wrong);
 		return -EINVAL;
 	}
-	/* It may grow, as far as the core can count. */
+	/* The pool may grow to twice its size, if the core can count that far. */
 	opts.pool_frames *= 2;
 	if (hm_options_check(&opts))
 		opts.pool_frames /= 2;
@@ -128,7 +128,7 @@ static int mount_start_threads(struct hugemap_mount *mount)
 	mount->done_wq =
 		alloc_workqueue("hugemap_done", HUGEMAP_WQ_PERCPU | WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	mount->ahead_wq = alloc_workqueue("hugemap_ahead", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	/* Works of these may wait for each other, and for what a program does. */
+	/* Works of these queues may wait for each other, and for a program (a FUSE server). */
 	mount->lower_wq =
 		alloc_workqueue("hugemap_lower", WQ_UNBOUND | WQ_MEM_RECLAIM, WQ_MAX_ACTIVE);
 	mount->write_wq =
@@ -221,9 +221,9 @@ void hugemap_data_quiesce(struct hugemap_mount *mount)
 {
 	hugemap_shrink_stop(mount);
 	/*
-	 * Works and I/Os hold inodes, and end by themselves: first those who wait for
-	 * somebody who may have been killed, then what they queue ahead, then the reads,
-	 * then what those queue when they end.
+	 * Works and I/Os hold references to inodes, and end by themselves. First flush the works of
+	 * tasks that may have been killed, then the read-ahead that these have queued, then wait
+	 * for the reads, then flush the works that the reads have queued at their end.
 	 */
 	if (mount->lower_wq)
 		flush_workqueue(mount->lower_wq);
@@ -283,7 +283,7 @@ int hugemap_data_reconfigure(struct hugemap_mount *mount, const struct hugemap_o
 	err = hugemap_pool_resize(mount, opts->pool, fc);
 	if (err)
 		return err;
-	/* Not while reclaim reads them. */
+	/* The shrinker reads the options under pool_lock. */
 	mutex_lock(&mount->pool_lock);
 	mount->opts = *opts;
 	mutex_unlock(&mount->pool_lock);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Folios that left the cache while somebody held them: a pipe, a device, a read. They
- * are their holder's, and outside of the pool; a page of 4 KB in a pipe keeps 2 MB. So
- * they are counted and looked at until they are let go, and what is more than a part of
- * the pool makes the pool smaller for as long: see hugemap_pool_wanted().
+ * Orphans: folios that left the cache while they were pinned by a pipe, a device or a read. Each of
+ * them belongs to its pin holders and is outside of the pool. A pipe that holds 4 KB can keep 2 MB.
+ * So orphans are counted, and the reclaimer checks them until they are released. While they exceed
+ * a part of the pool, the pool is smaller: see shrink_wanted().
  *
- * The list has a reference of its own. One that has the only one is free.
+ * The list has one reference to each folio. A folio without any other reference is free.
  */
 #include <linux/list.h>
 #include <linux/mm.h>
@@ -55,7 +55,7 @@ void hugemap_orphan_end(struct hugemap_mount *mount)
 {
 	struct folio *folio, *next;
 
-	/* Whoever still has one frees it. */
+	/* The last pin holder frees the folio. */
 	list_for_each_entry_safe(folio, next, &mount->orphans, lru) {
 		orphan_release(mount, folio);
 		folio_put(folio);

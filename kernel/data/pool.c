@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The pool of a mount: memory that is taken from the kernel at mount, and is the hard
- * limit of what the mount caches. See slot.c for what a piece of it is made of.
+ * The pool of a mount: memory that is allocated at mount. Its size is the hard limit of the cached
+ * data. slot.c allocates the memory of each slot.
  */
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
@@ -11,12 +11,18 @@
 #include "pool.h"
 #include "slot.h"
 
-/* A pool leaves this part of the machine's memory to everybody else. */
+/* A mount leaves 1/KEPT_FREE of RAM to others. */
 #define KEPT_FREE 64u
-/* Slots that are taken without a look at what is left, or tried in vain. */
+/*
+ * Slots that are taken before the available memory is checked again, and failures that are
+ * tolerated.
+ */
 #define LOOK_AGAIN 16u
 
-/* To take the last of it would have others killed, even if nobody is killed for us. */
+/*
+ * If the pool took the last memory, Linux would kill other programs, even though the pool itself
+ * allocates with __GFP_RETRY_MAYFAIL.
+ */
 bool hugemap_pool_fits(u32 slots, u32 part)
 {
 	u64 left = totalram_pages() / part, wanted = (u64)slots * HM_BLOCK_PAGES;
@@ -39,7 +45,7 @@ static int pool_short_of_memory(struct fs_context *fc, u32 got, u32 wanted)
 	return -ENOMEM;
 }
 
-/* Its memory is there. */
+/* The slot has memory: make its frames known to the core. */
 static void pool_online_one(struct hugemap_mount *mount, u32 frame)
 {
 	mount->slots[frame].offline = false;
@@ -47,14 +53,14 @@ static void pool_online_one(struct hugemap_mount *mount, u32 frame)
 	hm_frame_online(mount->cache, frame, mount->slots[frame].split);
 }
 
-/* Taken out of the core: nobody uses it. */
+/* The core has taken the frame out of use. */
 static void pool_note_offline(struct hugemap_mount *mount, u32 frame)
 {
 	mount->slots[frame].offline = true;
 	WRITE_ONCE(mount->noffline, mount->noffline + 1);
 }
 
-/* Give memory to parked frames. All of them or none. */
+/* Allocate memory for offline slots: for @more of them or for none. */
 static int pool_online(struct hugemap_mount *mount, u32 more, struct fs_context *fc)
 {
 	u32 taken = 0, failed = 0, i, n;
@@ -63,11 +69,11 @@ static int pool_online(struct hugemap_mount *mount, u32 more, struct fs_context 
 	for (i = 0; taken < more && i < mount->nslots && !err; i++) {
 		if (!mount->slots[i].offline)
 			continue;
-		/* Others take some, too, meanwhile. */
+		/* Other tasks allocate memory at the same time. */
 		if (taken % LOOK_AGAIN == 0 && !hugemap_pool_fits(more - taken, KEPT_FREE))
 			break;
 		if (hugemap_slot_take(mount, &mount->slots[i], true)) {
-			/* Each try may take long. */
+			/* Each failure may take long. */
 			if (++failed == LOOK_AGAIN)
 				break;
 			continue;
@@ -94,7 +100,7 @@ static int pool_online(struct hugemap_mount *mount, u32 more, struct fs_context 
 	return err;
 }
 
-/* Take @less frames out of the pool, as soon as they can be had. */
+/* Take @less frames out of use. Wait until they can be had. */
 static int pool_offline(struct hugemap_mount *mount, u32 less, struct fs_context *fc)
 {
 	u32 *frames = kvmalloc_array(less, sizeof(*frames), GFP_KERNEL), n = 0;
@@ -199,7 +205,7 @@ int hugemap_pool_take(struct hugemap_mount *mount, struct fs_context *fc)
 	return pool_online(mount, wanted, fc);
 }
 
-/* The mount is gone: nobody looks up frames any more. */
+/* The mount has ended, so no lookup of a frame is under way. */
 void hugemap_pool_give(struct hugemap_mount *mount)
 {
 	u32 i;

@@ -13,14 +13,14 @@
 #include "reserve.h"
 #include "worker.h"
 
-/* Blocks that stay free below for its own needs. */
+/* Blocks of the lower file system that must stay free for its own needs. */
 #define MIN_SPARE_BLOCKS 64u
 #define PAGES_PER_SPARE_BLOCK 128u
 
 /*
- * The lower file system needs a few blocks more than the data when it is written:
- * extents that are split, at worst one for each dirty page. Without them, data
- * that has room could not be written.
+ * Return true if the lower file system would have too few free blocks. When it writes, it needs
+ * some more blocks than the data: it splits extents, at worst one for each dirty page. Without
+ * these blocks, data whose own blocks are allocated could not be written.
  */
 static bool reserve_room_is_short(struct hugemap_inode *hi, loff_t bytes)
 {
@@ -28,13 +28,13 @@ static bool reserve_room_is_short(struct hugemap_inode *hi, loff_t bytes)
 	struct kstatfs st;
 
 	if (vfs_statfs(&hi->writer->f_path, &st) || !st.f_blocks || !st.f_bsize)
-		return false; /* it cannot say, or has no limit */
+		return false; /* it does not report its size, or has no limit */
 	return st.f_bavail < spare + DIV_ROUND_UP_ULL(bytes, st.f_bsize);
 }
 
 /*
- * Has the lower file something of a range: data, or room that was preallocated? Who cannot
- * say (tmpfs) has no extents to split.
+ * Return true if the lower file has extents in a range: data or preallocated blocks. A file system
+ * that cannot report extents (tmpfs) has none to split.
  */
 static bool reserve_has_extents(struct hugemap_inode *hi, loff_t pos, loff_t len)
 {
@@ -46,8 +46,9 @@ static bool reserve_has_extents(struct hugemap_inode *hi, loff_t pos, loff_t len
 }
 
 /*
- * What is preallocated is a hole here, as it holds no data, and takes no room: when room is
- * short, as databases provide for, the lower file system has the last word.
+ * A preallocated range is a hole for the core, because it holds no data, but a store into it takes
+ * no free block. Databases preallocate so that they can write when space is short. So if space is
+ * short, let the lower file system decide about such a range.
  */
 static int reserve_allocate(struct hugemap_inode *hi, struct file *writer, loff_t pos, loff_t len)
 {
@@ -58,7 +59,7 @@ static int reserve_allocate(struct hugemap_inode *hi, struct file *writer, loff_
 		return -ENOSPC;
 	if (writer->f_op->fallocate)
 		err = writer->f_op->fallocate(writer, FALLOC_FL_KEEP_SIZE, pos, len);
-	/* Whoever cannot reserve tells at write-back. */
+	/* A file system that cannot allocate blocks ahead reports a lack of space at write-back. */
 	if (err == -EOPNOTSUPP)
 		err = is_short && !hi->lower->i_op->fiemap ? -ENOSPC : 0;
 	return err;
@@ -72,16 +73,22 @@ static int reserve_range(struct hugemap_inode *hi, u64 pgoff, u64 npages, struct
 	int err = 0;
 
 	hugemap_start_write_lower(hi);
-	/* Nobody makes a hole between the allocation and the note of it. */
+	/*
+	 * The lock keeps others from punching a hole between the allocation and
+	 * hm_file_set_allocated().
+	 */
 	filemap_invalidate_lock_shared(mapping);
-	/* To the end of the last page: it will not be reserved again if the file grows. */
+	/* Allocate to the end of the last page: it is not reserved again when the file grows. */
 	len = round_up((loff_t)hm_file_size(hi->hfile), HM_PAGE_SIZE) - pos;
 	len = min_t(loff_t, npages << HM_PAGE_SHIFT, len);
 	if (len > 0) {
 		err = reserve_allocate(hi, writer, pos, len);
 		hugemap_race_point("room: allocated, not noted");
 		if (!err)
-			/* Not behind the end: who writes there may have noted it as holes. */
+			/*
+			 * Not beyond the end of the file: a writer there may have noted holes by
+			 * now.
+			 */
 			hm_file_set_allocated(hi->hfile, pgoff, hugemap_pages(len));
 	}
 	filemap_invalidate_unlock_shared(mapping);
@@ -96,15 +103,17 @@ int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	if (!hi->lower || !smp_load_acquire(&hi->writer))
 		return 0;
 	/*
-	 * Some file systems hold a limit of the caller's against room in a file that does not
-	 * become longer. A store to a mapping has no limit, and behind the end of the file
-	 * below there may be much that write(2) was allowed.
+	 * Some file systems apply the caller's RLIMIT_FSIZE to an allocation that does not extend
+	 * the file. A store to a mapping has no such limit, and the range may lie beyond the end of
+	 * the lower file because write(2) was allowed to extend the upper one. A worker has no
+	 * limit.
 	 */
 	if (current->flags & PF_KTHREAD || rlimit(RLIMIT_FSIZE) == RLIM_INFINITY)
 		err = reserve_range(hi, pgoff, npages, HM_ACCESS_READ);
 	/*
-	 * tmpfs may give no room while any signal is pending, nor a FUSE server: who has no
-	 * signals asks again. Nothing is stored, or taken from a write, without room.
+	 * tmpfs and FUSE servers may fail an allocation while any signal is pending. A worker has
+	 * no signals, so let it try again. Without blocks no store happens, and write(2) takes no
+	 * data.
 	 */
 	if (err == -EINTR && !(current->flags & PF_KTHREAD) && !fatal_signal_pending(current))
 		err = hugemap_by_worker(hi, reserve_range, pgoff, npages, HM_ACCESS_READ);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Others want memory: the pool gives clean frames back, down to its floor, and takes
- * memory again, up to the size that it was mounted with, when there is plenty.
+ * Under memory pressure the pool gives clean frames back, down to its floor. When memory is
+ * plentiful again it takes memory, up to the size that it was mounted with.
  *
- * Whoever allocates may be anybody, with any lock held, this module's too. So reclaim
- * waits for nothing here but what that of Linux waits for itself: locks are only tried,
- * and what is dirty is left to write-back.
+ * The shrinker runs in any task that allocates memory, with any locks held, those of this module
+ * included. So it only tries to take locks, leaves dirty units to write-back, and waits for nothing
+ * that memory reclaim itself does not wait for.
  */
 #include <linux/fs.h>
 #include <linux/jiffies.h>
@@ -17,15 +17,15 @@
 #include "shrink.h"
 #include "wait.h"
 
-/* So long nobody asked for memory, before some is taken again. */
+/* The pool grows when it has not given memory back for this long. */
 #define QUIET (10 * HZ)
-/* This part of the pool is taken at a time, a second apart. */
+/* It grows by 1/GROW_PART of its size at a time, a second apart. */
 #define GROW_PART 16u
-/* What is taken must be there beside this part of the machine's memory. */
+/* 1/ROOM_PART of RAM must stay available when it grows. */
 #define ROOM_PART 16u
-/* As much of the pool may be held beside it. */
+/* Orphans of 1/ORPHAN_SHARE of the pool are allowed before they make the pool smaller. */
 #define ORPHAN_SHARE 8u
-/* So often one call may evict in vain. */
+/* Evictions of one call that may free no slot. */
 #define EVICTIONS 4u
 
 u64 hugemap_pool_floor(const struct hugemap_options *opts)
@@ -38,7 +38,7 @@ u64 hugemap_pool_floor(const struct hugemap_options *opts)
 	return min(bytes, opts->pool);
 }
 
-/* Slots that could be given back. */
+/* Return how many slots the pool can give back. */
 static u32 shrink_spare(const struct hugemap_mount *mount)
 {
 	u32 floor = hugemap_pool_floor(&mount->opts) >> HM_BLOCK_SHIFT;
@@ -62,11 +62,11 @@ static unsigned long shrink_scan(struct shrinker *shrinker, struct shrink_contro
 	struct hugemap_mount *mount = hugemap_shrinker_data(shrinker);
 	u32 want = DIV_ROUND_UP(sc->nr_to_scan, HM_BLOCK_PAGES), given = 0, tries;
 
-	/* Who may not enter a file system may be in the middle of one. */
+	/* Without __GFP_FS the task may be inside a file system. */
 	if (!(sc->gfp_mask & __GFP_FS) || !mutex_trylock(&mount->pool_lock))
 		return SHRINK_STOP;
 	want = min(want, shrink_spare(mount));
-	/* What is evicted may be base pages, of which a frame is not free yet. */
+	/* An eviction may free base pages whose slot is not completely free yet. */
 	for (tries = want + EVICTIONS; given < want && tries; tries--) {
 		if (hugemap_pool_shed(mount))
 			given++;
@@ -77,7 +77,7 @@ static unsigned long shrink_scan(struct shrinker *shrinker, struct shrink_contro
 		WRITE_ONCE(mount->shed_at, jiffies);
 	mutex_unlock(&mount->pool_lock);
 	hugemap_account_reclaimed((unsigned long)given * HM_BLOCK_PAGES);
-	/* It evicts for those who are short of frames now, and makes the pool grow later. */
+	/* The reclaimer evicts for tasks that are short of frames now, and grows the pool later. */
 	hugemap_wake_reclaimer(mount);
 	return given ? (unsigned long)given * HM_BLOCK_PAGES : SHRINK_STOP;
 }
@@ -98,7 +98,7 @@ bool hugemap_pool_is_off(const struct hugemap_mount *mount)
 	return hugemap_pool_slots(mount) != shrink_wanted(mount);
 }
 
-/* As much as is held beside the pool. */
+/* Give up memory to compensate for orphans. */
 static void shrink_shed(struct hugemap_mount *mount)
 {
 	u32 tries = hugemap_pool_slots(mount) + EVICTIONS;
@@ -110,7 +110,7 @@ static void shrink_shed(struct hugemap_mount *mount)
 	}
 }
 
-/* What others have got under pressure, when that is over. */
+/* Take back memory that the shrinker has given away. */
 static void shrink_grow(struct hugemap_mount *mount)
 {
 	u32 wanted = shrink_wanted(mount), now = hugemap_pool_slots(mount), more;
@@ -124,7 +124,7 @@ static void shrink_grow(struct hugemap_mount *mount)
 
 void hugemap_pool_adjust(struct hugemap_mount *mount)
 {
-	/* Not to wait for who resizes it, and waits for the caller to evict. */
+	/* Do not wait for pool_lock: a resize holds it while it waits for the caller to evict. */
 	if (!hugemap_pool_is_off(mount) || !mutex_trylock(&mount->pool_lock))
 		return;
 	shrink_shed(mount);

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The memory of a slot: a PMD-order compound folio, or 512 base pages where the core
- * has carved it. A frame at rest has one reference, no ->mapping, and is on no list of
- * mm. A frame whose folio was abandoned has no memory until it is used again.
+ * The memory of a slot: a PMD-order compound folio, or 512 base pages if the core has split the
+ * huge frame. The folio of an unused frame has one reference and no ->mapping, and is on no list of
+ * mm. A frame whose folio was orphaned has no memory until it is used again.
  *
- * Base pages are a piece of memory that was taken as one and split, where there is
- * one. So a slot that turns from huge to base pages, or back, gives to mm what it
- * takes from it, and a pool on a fragmented machine stays one of huge frames.
+ * If possible, base pages are allocated as one block and then split. So a slot that changes its
+ * page size returns as much contiguous memory to mm as it takes, and the pool keeps its huge frames
+ * on a fragmented machine.
  *
- * What is given back is free at once. A lookup may still try to get a reference to
- * it, as those of the page cache may: it does not get one, or finds that the folio is
- * not what it looked for. Only the table of base pages, which it reads, stays with
- * the slot until the mount is gone.
+ * Freed memory is free at once. A lookup may still try to get a reference to the folio, as in the
+ * page cache: it fails, or the lookup then finds that the folio holds another page. The lookup also
+ * reads the table of base pages, so that table stays with the slot until the mount has ended.
  */
 #include <linux/gfp.h>
 #include <linux/mm.h>
@@ -23,22 +22,24 @@
 
 static_assert(HUGEMAP_MM_BLOCK_ORDER == HM_BLOCK_ORDER);
 
-/* A fault, or a mount, that fails is less harm than a program that is killed for it. */
+/* A failed fault or mount does less harm than a program that the OOM killer ends. */
 #define GFP_POOL (GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
 /*
- * How long to look for memory in one piece: only among what is free; the same, and others
- * may make some for the next time; or once.
+ * Three ways to allocate a block: from free memory only; the same, and kswapd is woken to free some
+ * for the next time; or with one attempt to reclaim and compact.
  */
 #define GFP_POOL_NORECLAIM ((GFP_KERNEL | __GFP_NOWARN) & ~__GFP_RECLAIM)
 #define GFP_POOL_KSWAPD_ONLY ((GFP_KERNEL | __GFP_NOWARN) & ~__GFP_DIRECT_RECLAIM)
 #define GFP_POOL_NORETRY (GFP_KERNEL | __GFP_NOWARN | __GFP_NORETRY)
 
-/* One frame of so many is base pages from the start, where the other ones are huge. A prime. */
+/*
+ * With page=auto one slot of this number starts as base pages, the others as huge folios. A prime.
+ */
 #define BASE_BACKED_RATIO 19u
 
 /*
- * The core's shards are the CPUs, and slots in a row belong to one after the other:
- * a CPU takes memory of its own node first.
+ * The shards of the core are the CPUs, and adjacent slots belong to successive shards. So a CPU
+ * first takes memory of its own node.
  */
 static int slot_node(const struct hugemap_mount *mount, const struct hugemap_slot *slot)
 {
@@ -80,7 +81,7 @@ static struct page *slot_new_page(int node, gfp_t gfp)
 	return page;
 }
 
-/* In one piece. */
+/* Allocate the base pages of a slot as one block. */
 static bool slot_take_contiguous(struct hugemap_slot *slot, int node, gfp_t gfp)
 {
 	struct page *page = alloc_pages_node(node, gfp, HM_BLOCK_ORDER);
@@ -89,11 +90,14 @@ static bool slot_take_contiguous(struct hugemap_slot *slot, int node, gfp_t gfp)
 	if (!page)
 		return false;
 	hugemap_mm_split_block(page);
-	/* Before: as soon as one is there it may be used, and abandoned again. */
+	/*
+	 * Set this before the pages: each page may be used, and orphaned, as soon as it is in the
+	 * table.
+	 */
 	WRITE_ONCE(slot->contiguous, true);
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		hugemap_folio_own(page_folio(page + i), HUGEMAP_OWNER_NONE, HUGEMAP_OWNER_POOL);
-		/* Whoever sees the page sees whose it is. */
+		/* Release: a lookup that sees the page sees its owner. */
 		smp_store_release(&slot->base[i], page + i);
 	}
 	return true;
@@ -124,7 +128,7 @@ static void slot_put_base(struct hugemap_slot *slot)
 	}
 }
 
-/* What was not there, or was abandoned. */
+/* Allocate a base page that is missing, or that was orphaned. */
 static int slot_fill_page(struct hugemap_slot *slot, u32 i, int node, gfp_t gfp)
 {
 	struct page *page;
@@ -157,7 +161,7 @@ static int slot_need_table(struct hugemap_slot *slot)
 	base = kvcalloc(HM_BLOCK_PAGES, sizeof(*base), GFP_POOL);
 	if (!base)
 		return -ENOMEM;
-	/* Whoever sees the table sees that it is empty. */
+	/* Release: a lookup that sees the table sees that it is empty. */
 	smp_store_release(&slot->base, base);
 	return 0;
 }
@@ -170,9 +174,10 @@ bool hugemap_slot_has_memory(const struct hugemap_slot *slot)
 }
 
 /*
- * What is read first may be base pages or blocks, with page=auto: some of both are at hand.
- * To exchange memory for a frame that is carved is dear where mm clears all that it gives
- * (init_on_alloc). Not each time the same CPU's.
+ * With page=auto the first fill may need base pages or a block, so both kinds are ready. It is
+ * expensive to exchange the memory of a split frame where mm clears pages at allocation
+ * (init_on_alloc). BASE_BACKED_RATIO is a prime, so that the base pages are not all of the same
+ * CPU.
  */
 static bool slot_begins_as_pages(const struct hugemap_mount *mount, const struct hugemap_slot *slot)
 {
@@ -221,9 +226,9 @@ void hugemap_slot_end(struct hugemap_slot *slot)
 }
 
 /*
- * The core has carved a huge frame: its slot becomes base pages. If there is no other
- * piece of memory than its own, that is given back and taken at once. As far as there
- * is none then, a frame has its page when it is used.
+ * The core has split a huge frame: the slot becomes base pages. If there is no other free block,
+ * free the slot's own and allocate it again at once. Pages that cannot be allocated now are
+ * allocated when their frames are used.
  */
 static int slot_split(struct hugemap_slot *slot, int node)
 {
@@ -243,13 +248,13 @@ static int slot_split(struct hugemap_slot *slot, int node)
 	return 0;
 }
 
-/* All base pages of a slot are free: it is a huge frame again, in the same manner. */
+/* All base pages of a slot are unused: make it a huge frame again, in the same way. */
 static int slot_reform(struct hugemap_slot *slot, int node)
 {
 	struct folio *huge = slot_new_huge(node, GFP_POOL_NORECLAIM);
 
 	if (!huge && slot->split && !slot->contiguous) {
-		/* Scattered pages: nothing would come of giving them back first. */
+		/* Scattered pages form no block when they are freed, so do not free them first. */
 		huge = slot_new_huge(node, GFP_POOL_NORETRY);
 		if (!huge)
 			return -ENOMEM;
@@ -266,9 +271,9 @@ static int slot_reform(struct hugemap_slot *slot, int node)
 /* --- frames -------------------------------------------------------------------------- */
 
 /*
- * Where it lies is what hm_frame_offset() says: huge frames have the first numbers, and base
- * frames follow in the order of their pages. Asked several times for each page that comes and
- * goes, so it is worked out here.
+ * Return the slot of a frame, and the page in it. This repeats the order of hm_frame_offset(),
+ * because it is called several times for each fill and eviction: huge frames have the first
+ * numbers, and base frames follow in the order of their pages.
  */
 static struct hugemap_slot *slot_of(const struct hugemap_mount *mount, u32 frame, u32 *page)
 {
@@ -329,7 +334,7 @@ void hugemap_frame_check(struct hugemap_mount *mount, const struct hm_unit *unit
 	if (!hugemap_may_be_poisoned())
 		return;
 	folio = hugemap_frame_folio(mount, unit->frame);
-	/* Abandoned, perhaps. */
+	/* The folio may have been orphaned. */
 	if (!folio || !hugemap_is_poisoned(folio))
 		return;
 	hugemap_frame_empty(mount, unit);

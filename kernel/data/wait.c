@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Who waits for what, and who wakes whom: for units that are filled, evicted or written;
- * for frames; the threads of a mount for work.
+ * Wait queues and wake-ups: tasks wait for units that are filled, evicted or written, and for
+ * frames; the threads of a mount wait for work.
  */
 #include <linux/hash.h>
 #include <linux/sched/signal.h>
@@ -23,7 +23,7 @@ void hugemap_wake(struct hugemap_mount *mount, const struct hm_file *hfile, u64 
 {
 	wait_queue_head_t *wait = hugemap_wait_of(mount, hfile, pgoff);
 
-	/* A full barrier first: pairs with the one in wait_event(). */
+	/* wq_has_sleeper() has a full barrier, which pairs with the one in wait_event(). */
 	if (wq_has_sleeper(wait))
 		wake_up_all(wait);
 }

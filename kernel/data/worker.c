@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What a worker does for a task that waits for it, killably: what the task may not do
- * itself, for the locks that it may hold or the limits that it has.
+ * Functions that a worker runs for a task that waits killably: the task may not run them itself
+ * because of locks that it may hold, or because of its limits.
  */
 #include <linux/completion.h>
 #include <linux/cred.h>
@@ -12,13 +12,13 @@
 
 #include "worker.h"
 
-/* Of the worker, and of who waits, who may be killed. */
+/* The worker and the task each have a reference, because the task may be killed. */
 struct task_work {
 	struct work_struct work;
 	struct completion done;
 	refcount_t refs;
 	struct hugemap_inode *hi;
-	const struct cred *cred; /* whose quota it is */
+	const struct cred *cred; /* the task's, for quotas */
 	hugemap_work_fn fn;
 	u64 pgoff, npages;
 	struct hm_access access;

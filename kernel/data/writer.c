@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/*
- * The thread of a mount that writes in the background: which file is next, and how
- * much of it.
- */
+/* The writer thread of a mount: it chooses the file to write and how much of it. */
 #include <linux/freezer.h>
 #include <linux/fs.h>
 #include <linux/kthread.h>
@@ -11,17 +8,20 @@
 #include "writeback.h"
 #include "writer.h"
 
-/* For one chunk of a file that gets on, but slowly: then others have their turn. */
+/* Time for a chunk of a file that makes slow progress, before other files get their turn. */
 #define WRITER_TIMEOUT (5 * HZ)
 
-/* Or is it still being written? */
+/*
+ * Return true if the file must be skipped: a worker is still writing it, or its last write-back has
+ * failed and the time for a retry has not come.
+ */
 static bool writer_backs_off(const struct hugemap_inode *hi)
 {
 	return READ_ONCE(hi->in_chunk) ||
 	       (hi->failures && time_before(jiffies, READ_ONCE(hi->retry_at)));
 }
 
-/* The file to write now, with a reference, and how many pages of it; or NULL. */
+/* Return the file to write now, with a reference, and the number of pages to write; or NULL. */
 static struct hugemap_inode *writer_writeback_pick(struct hugemap_mount *mount, u64 *npages)
 {
 	bool pressed = atomic_read(&mount->pressed) > 0, expired = false;
@@ -30,17 +30,20 @@ static struct hugemap_inode *writer_writeback_pick(struct hugemap_mount *mount, 
 	u64 most = 0;
 
 	*npages = HUGEMAP_CHUNK_PAGES;
-	/* Each time: beside a file that is stored to without end, others become old. */
+	/*
+	 * Advance the clock for each file: while one file is written to without end, others become
+	 * old.
+	 */
 	hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
 	down_read(&mount->files_lock);
 	hfile = hm_writeback_pick(mount->cache, &expired);
 	if (hfile)
 		best = hugemap_inode_of_file(hfile);
-	/* What is old is written as a whole: its age counts from now on. */
+	/* An old file is written as a whole, because its age starts again at zero. */
 	if (expired && !writer_backs_off(best))
 		*npages = hm_file_dirty_pages(hfile);
 	if (best ? writer_backs_off(best) : pressed) {
-		/* Another one, then: the one with the most to write. */
+		/* Take the file with the most dirty pages instead. */
 		best = NULL;
 		list_for_each_entry(hi, &mount->files, files) {
 			if (hm_file_dirty_pages(hi->hfile) > most && !writer_backs_off(hi)) {
@@ -55,13 +58,16 @@ static struct hugemap_inode *writer_writeback_pick(struct hugemap_mount *mount, 
 	return best;
 }
 
-/* False: there was nothing that nobody else is writing. */
+/* Return false if there was nothing to write that no other task is writing. */
 static bool writer_write_chunk(struct hugemap_inode *hi)
 {
 	u64 pos = hi->write_at, dirty = hm_file_dirty_pages(hi->hfile);
 
 	hugemap_write_some(hi, &pos, U64_MAX, HUGEMAP_CHUNK_PAGES, false);
-	/* Round and round: what is dirtied again behind us has time. */
+	/*
+	 * Continue at the start after the end. Pages that become dirty again behind the position
+	 * wait.
+	 */
 	hi->write_at = pos == U64_MAX ? 0 : pos;
 	return hm_file_dirty_pages(hi->hfile) != dirty || hi->write_at;
 }
@@ -78,8 +84,9 @@ void hugemap_chunk_work(struct work_struct *work)
 }
 
 /*
- * By a worker, as what the lower file system waits for there may be a program's, which can
- * make it last for ever: the thread waits as long as it gets on, and no other file for it.
+ * Write a chunk in a worker. The lower file system may wait for a program (a FUSE server), which
+ * can delay it for ever. The thread waits only while there is progress, so that other files are
+ * written.
  */
 static bool writer_write_by_worker(struct hugemap_mount *mount, struct hugemap_inode *hi)
 {
@@ -95,7 +102,7 @@ static bool writer_write_by_worker(struct hugemap_mount *mount, struct hugemap_i
 		hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
 	} while (READ_ONCE(hi->in_chunk) && READ_ONCE(hi->runs) != runs &&
 		 time_before(jiffies, deadline));
-	/* Of another file there may be more. */
+	/* Another file may have more to write. */
 	return smp_load_acquire(&hi->in_chunk) || hi->wrote;
 }
 
