@@ -7,10 +7,10 @@
 
 /* How a file is accessed: by the options of the mount, its priority and fadvise(2). */
 struct hm_access hugemap_access(const struct file *file);
-/* The same for a fault. madvise(2) of the range overrides fadvise(2) of the file. */
+/* How a mapping is accessed: madvise(2) of the range overrides fadvise(2) of the file. */
 struct hm_access hugemap_access_in(const struct vm_area_struct *vma);
 
-/* The same for a store to @npages of a cached unit. Its folio is locked. */
+/* Describe a store to @npages of a cached unit. Its folio is locked. */
 static inline struct hm_access hugemap_store_access(const struct hugemap_inode *hi, size_t npages)
 {
 	struct hm_access access = HM_ACCESS(.write = true, .cached_only = true, .again = true);

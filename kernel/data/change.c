@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The lower file changes without the cache: truncate, punch, direct I/O, clone. What
- * reaches out of the range is written before; what was cached of it goes afterwards.
+ * Changes of the lower file that bypass the cache: truncate, punch, direct I/O, clone. Units that
+ * reach out of the range are written before the change, and cached data of the range is dropped
+ * after it.
  *
- * Nobody makes a clean unit dirty meanwhile, as that takes the invalidate_lock, but for
- * devices: their writes into pinned pages end when they like. So a unit of which only a
- * part changes is never just dropped: the part is made what it is below, and the rest
- * is written. What a device holds stays, and what it writes from then on came later.
+ * No program can make a clean unit dirty during the change, because that takes the invalidate_lock.
+ * A device can: it writes into pinned pages at any time. So a unit that is changed in part is never
+ * dropped at once: its changed part is read again, and the rest is written. A pinned unit stays,
+ * and data that the device writes afterwards counts as later.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -22,11 +23,11 @@
 #include "wait.h"
 #include "writeback.h"
 
-/* What has changed below can perhaps not be read now; a tick apart. */
+/* Attempts, a tick apart, to read the changed part, because the lower file may fail to read now. */
 #define AMEND_TRIES 20u
 
 struct change {
-	loff_t start, end; /* bytes; LLONG_MAX: all there is */
+	loff_t start, end; /* in bytes; LLONG_MAX: to the end */
 	enum hugemap_change what;
 };
 
@@ -35,7 +36,7 @@ static loff_t change_lower_size(const struct hugemap_inode *hi)
 	return i_size_read(hi->lower ?: hugemap_of(hi)->device->f_mapping->host);
 }
 
-/* The file is @size bytes long now; the caller holds what a change needs. */
+/* Set the size of the file. The caller holds the locks of hugemap_change_lower(). */
 static void change_take_size(struct hugemap_inode *hi, loff_t size)
 {
 	i_size_write(&hi->vfs_inode, size);
@@ -43,7 +44,7 @@ static void change_take_size(struct hugemap_inode *hi, loff_t size)
 		hm_file_set_size(hi->hfile, size);
 }
 
-/* The pages of all blocks that a range of bytes touches. */
+/* These give the pages of all blocks that a range of bytes touches. */
 static u64 change_first_of(loff_t start)
 {
 	return ((u64)start >> HM_PAGE_SHIFT) & ~HUGEMAP_BLOCK_MASK;
@@ -55,10 +56,10 @@ static u64 change_end_of(loff_t end)
 }
 
 /*
- * Write what would otherwise be lost: units that reach out of what is discarded; what
- * is behind the end of the lower file, if that has to catch up; and the page in which
- * the file ends, of which the end is zero if it grows. What is discarded as a whole is
- * not: there may be no room for it.
+ * Write data that the change would lose: units that reach out of a discarded range; units beyond
+ * the end of the lower file, if the lower file must catch up; and the page with the end of the
+ * file, whose rest becomes zeros if the file grows. Units that are discarded as a whole are not
+ * written: there may be no space for them.
  */
 static int change_write_before(struct hugemap_inode *hi, loff_t start, loff_t end,
 			       enum hugemap_change what)
@@ -79,21 +80,21 @@ static int change_write_before(struct hugemap_inode *hi, loff_t start, loff_t en
 	return err;
 }
 
-/* What is known about holes in a range that has changed. */
+/* Update the core's knowledge of holes in a range that has changed. */
 static void change_note_needs_alloc(struct hugemap_inode *hi, loff_t start, loff_t end,
 				    loff_t old_size, loff_t size, enum hugemap_change what)
 {
 	u64 beyond = hugemap_pages(size), old_end = hugemap_pages(old_size);
 	u64 first = (u64)start >> HM_PAGE_SHIFT, last;
 
-	/* A device has none. */
+	/* A device has no holes. */
 	if (!hi->lower)
 		return;
 	if (beyond > old_end)
 		hugemap_note_zero_fill(hi, old_end, (beyond | HUGEMAP_BLOCK_MASK) + 1 - old_end,
 				       true);
 	if (what == HUGEMAP_KEEP) {
-		/* Direct I/O, a clone: it may be data now, and may have holes. */
+		/* After direct I/O or a clone the range may hold data, and may have holes. */
 		last = min(end == LLONG_MAX ? beyond : hugemap_pages(end), beyond);
 		if (last > first) {
 			hugemap_note_zero_fill(hi, first, last - first, true);
@@ -110,7 +111,7 @@ static void change_note_needs_alloc(struct hugemap_inode *hi, loff_t start, loff
 				       true);
 }
 
-/* The part of a unit that has changed, in bytes of its folio. */
+/* Return the bytes of a unit that have changed, and their offset in its folio. */
 static size_t change_part_of(const struct hm_unit *unit, const struct change *change,
 			     size_t *offset)
 {
@@ -124,7 +125,7 @@ static size_t change_part_of(const struct hm_unit *unit, const struct change *ch
 	return end > start ? end - start : 0;
 }
 
-/* What has changed of a cached unit is what it is below. */
+/* Make the changed part of a cached unit equal to the lower file. */
 static int change_amend(struct hugemap_inode *hi, struct hm_unit *unit, const struct change *change)
 {
 	size_t offset, bytes = change_part_of(unit, change, &offset);
@@ -145,7 +146,10 @@ static int change_amend(struct hugemap_inode *hi, struct hm_unit *unit, const st
 	return err;
 }
 
-/* The end of the file comes to lie in a huge unit, which must not map what is behind it. */
+/*
+ * Return true if the new end of the file lies within a huge unit. Such a unit must not stay,
+ * because it would map pages beyond the end.
+ */
 static bool change_is_cut(const struct hm_unit *unit, const struct change *change)
 {
 	return unit->npages > 1 && change->what == HUGEMAP_DISCARD && change->end == LLONG_MAX &&
@@ -153,9 +157,10 @@ static bool change_is_cut(const struct hm_unit *unit, const struct change *chang
 }
 
 /*
- * Before the change: would it cut a huge unit that a device writes into? It has to go,
- * but not what the device writes into the part that stays. Older kernels' devices have
- * plain references, as others have who may keep them for ever: those only @soon.
+ * Before the change: return true if it would truncate within a huge unit that is pinned. That unit
+ * has to go, but data that a device writes into the remaining part must not be lost. Devices of
+ * older kernels have plain references. So have other users, which may keep them for ever: plain
+ * references count only while @soon is true.
  */
 static bool change_cuts_pinned(struct hugemap_inode *hi, const struct change *change, bool soon)
 {
@@ -169,14 +174,17 @@ static bool change_cuts_pinned(struct hugemap_inode *hi, const struct change *ch
 	folio = hugemap_unit_folio(hi, &unit);
 	if (!folio)
 		return false;
-	/* Whoever has it mapped could pin it. */
+	/* A task that has it mapped could pin it. */
 	unmap_mapping_pages(hi->vfs_inode.i_mapping, unit.pgoff, unit.npages, false);
 	pinned = hugemap_mm_may_be_pinned(folio, soon);
 	folio_put(folio);
 	return pinned;
 }
 
-/* A clean unit at the edge, claimed. False: it is still there, and has to go. */
+/*
+ * Drop a clean unit at the edge of the range, which is claimed. Return false if it is still cached
+ * and has to go.
+ */
 static bool change_drop_edge(struct hugemap_inode *hi, struct hm_unit *unit,
 			     const struct change *change, u32 tries)
 {
@@ -190,7 +198,7 @@ static bool change_drop_edge(struct hugemap_inode *hi, struct hm_unit *unit,
 	unmap_mapping_pages(hi->vfs_inode.i_mapping, unit->pgoff, unit->npages, false);
 	hugemap_race_point("edge: unmapped, not looked at");
 	if (folio_test_dirty(folio) && !whole) {
-		/* change_write_edge() amends it. */
+		/* change_write_edge() reads its changed part again. */
 		result = HM_EVICT_DIRTY;
 	} else if (hugemap_folio_remove(hi, folio)) {
 		result = HM_EVICT_DISCARD;
@@ -202,9 +210,10 @@ static bool change_drop_edge(struct hugemap_inode *hi, struct hm_unit *unit,
 		abandoned = true;
 	} else {
 		/*
-		 * A device may go on to write into it, or who holds it may wait for us with a
-		 * fault on the next page: never wait for it. Base pages beside what has
-		 * changed may stay as they are.
+		 * Do not wait for the pin holder for long: it may be a device that continues to
+		 * write, or a task whose fault on the next page waits for this change. After some
+		 * attempts, read the changed part again in place. Base pages outside of the changed
+		 * range stay as they are.
 		 */
 		amend = !bytes || tries >= HUGEMAP_PIN_RETRIES;
 	}
@@ -216,9 +225,9 @@ static bool change_drop_edge(struct hugemap_inode *hi, struct hm_unit *unit,
 }
 
 /*
- * What a device has written into since is amended, and written. True: look again. So is what is
- * clean yet: it may be dirty before it is written with the rest, and that not with what was there
- * before.
+ * Read the changed part of the units that are still cached again, and write the dirty ones, to
+ * which a device has written. Clean units are included: if a device makes one dirty, the write-back
+ * must not write its old data. Return true if the caller has to look again.
  */
 static bool change_write_edge(struct hugemap_inode *hi, u64 first, u64 end,
 			      const struct change *change, u32 tries)
@@ -245,7 +254,10 @@ static bool change_write_edge(struct hugemap_inode *hi, u64 first, u64 end,
 		if (state != HM_DIRTY)
 			continue;
 		if (err)
-			/* Never what was there before: the device's bytes go, and that is told. */
+			/*
+			 * Never write the old data. Drop the unit, with the device's data, and
+			 * report an error.
+			 */
 			mapping_set_error(hi->vfs_inode.i_mapping, err);
 		if (err || bytes == (size_t)unit.npages << HM_PAGE_SHIFT)
 			hugemap_invalidate(hi, unit.pgoff, unit.pgoff + unit.npages, true);
@@ -253,17 +265,20 @@ static bool change_write_edge(struct hugemap_inode *hi, u64 first, u64 end,
 			dirty = true;
 		cut |= change_is_cut(&unit, change);
 	}
-	/* What cannot be written stays, as it should be, and is tried again later. */
+	/*
+	 * Units that cannot be written stay, with the changed part up to date, and are retried
+	 * later.
+	 */
 	if (!dirty || hugemap_write_range(hi, first, end) || !cut)
 		return false;
-	/* A huge unit has to go; it may be dirty again, for as long as somebody holds it. */
+	/* A huge unit has to go. While it is pinned, it may become dirty again. */
 	if (tries < AMEND_TRIES)
 		return true;
 	hugemap_invalidate(hi, first, end, true);
 	return false;
 }
 
-/* A block of which a part has changed. */
+/* Drop or update the units of a block that has changed in part. */
 static void change_forget_edge(struct hugemap_inode *hi, u64 first, const struct change *change)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
@@ -312,8 +327,8 @@ static void change_forget_range(struct hugemap_inode *hi, const struct change *c
 	if (whole_last > whole_first)
 		hugemap_invalidate(hi, whole_first, whole_last, true);
 	/*
-	 * What programs have of their own goes only with its page. Last: until its folio has
-	 * gone, a fault that saw the old size may make a copy of it.
+	 * Private copies are unmapped only for pages beyond the new end. This comes last: until a
+	 * folio has left, a fault that saw the old size may still copy its page.
 	 */
 	if (cut)
 		unmap_mapping_range(hi->vfs_inode.i_mapping, round_up(start, PAGE_SIZE), 0, true);
@@ -336,7 +351,7 @@ void hugemap_drop_clean(struct hugemap_inode *hi, loff_t start, loff_t last)
 		}
 		folio = hugemap_frame_folio(hugemap_of(hi), unit.frame);
 		folio_lock(folio);
-		/* Readers may have mapped it again since. */
+		/* Readers may have mapped it again since it was claimed. */
 		unmap_mapping_pages(hi->vfs_inode.i_mapping, unit.pgoff, unit.npages, false);
 		if (folio_test_dirty(folio))
 			result = HM_EVICT_DIRTY;
@@ -349,10 +364,9 @@ void hugemap_drop_clean(struct hugemap_inode *hi, loff_t start, loff_t last)
 }
 
 /*
- * The change has failed, but a part of it may have been made: what is clean is read
- * again, and what the lower file has become longer by is there, or has become shorter
- * by is not; it was @below bytes long before, which may be less than here. What were
- * holes, and what was data, is not known any more.
+ * The change has failed, but a part of it may have been made. Drop the clean units, which are read
+ * again. Follow the size of the lower file if it has grown or shrunk; it was @lower_size before,
+ * which may be less than the size of the upper file. Forget which parts are holes.
  */
 static void change_take_rest(struct hugemap_inode *hi, const struct change *change, loff_t old_size,
 			     loff_t lower_size)
@@ -394,7 +408,7 @@ ssize_t hugemap_change_lower(struct inode *inode, loff_t start, loff_t end,
 	ssize_t ret = 0;
 
 	filemap_invalidate_lock(mapping);
-	/* Not with the lock: who pins page after page may need it for the next one. */
+	/* Wait without the lock: a task that pins page after page may need it for the next page. */
 	while (hi->hfile && change_cuts_pinned(hi, &range, time_before(jiffies, deadline))) {
 		filemap_invalidate_unlock(mapping);
 		schedule_timeout_killable(1);
@@ -416,12 +430,19 @@ ssize_t hugemap_change_lower(struct inode *inode, loff_t start, loff_t end,
 	} else {
 		loff_t size = change_lower_size(hi);
 
-		/* Nobody comes to what is cut off; nobody sees what was cached behind the end. */
+		/*
+		 * Set a smaller size before the units are dropped, so that no task uses the
+		 * truncated ones. A larger size is set at the end, when no unit beyond the old end
+		 * is cached.
+		 */
 		if (size <= old_size)
 			change_take_size(hi, size);
 		if (hi->hfile && what == HUGEMAP_KEEP && ret > 0 &&
 		    start + ret < min(end, old_size)) {
-			/* The rest may be as it was: what devices wrote there stays. */
+			/*
+			 * The rest of the range may be unchanged, so data that devices wrote there
+			 * stays.
+			 */
 			hugemap_drop_clean(hi, start + ret, end);
 			range = (struct change){ start, start + ret, what };
 		}

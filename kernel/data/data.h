@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What all files of the data half use. Each file's functions are in the header with its name.
- * hugemap.h has the functions for the name space, the order of locks, and the rules for folios.
+ * Declarations that all files of the data half use. Each file's functions are in the header with
+ * its name. hugemap.h has the functions for the name space, the order of locks, and the rules for
+ * folios.
  */
 #ifndef HUGEMAP_DATA_H
 #define HUGEMAP_DATA_H

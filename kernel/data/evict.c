@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Out of the cache: eviction of what hm_reclaim() chose, in runs that are
- * unmapped together (one TLB flush for a run and a VMA), and invalidation.
+ * Eviction of the victims that hm_reclaim() has chosen, in runs that are unmapped together (one TLB
+ * flush for each run and VMA); and invalidation.
  *
- * files_lock is held for reading around each batch: a store whose units are
- * victims, and its inode, cannot go away meanwhile.
+ * files_lock is held for reading around each batch. It keeps the files of the victims, and their
+ * inodes, alive.
  */
 #include <linux/mempool.h>
 #include <linux/mm.h>
@@ -20,13 +20,13 @@
 #define MAX_VICTIMS 128u
 #define ROUNDS 3u
 #define MANY_ROUNDS 256u
-#define DROP_BATCH 32u /* units while others wait for files_lock */
+#define DROP_BATCH 32u /* units, then let others take files_lock */
 
-/* What one round works on: too large for the stack. */
+/* The data of one round. It is too large for the stack. */
 struct batch {
 	struct hm_victim victim[MAX_VICTIMS];
 	struct folio *folio[MAX_VICTIMS];
-	struct inode *idle[MAX_VICTIMS]; /* nothing of them is cached any more */
+	struct inode *idle[MAX_VICTIMS]; /* inodes without any cached data left */
 	u32 nidle;
 };
 
@@ -43,20 +43,20 @@ void hugemap_evict_teardown(void)
 	mempool_destroy(batches);
 }
 
-/* Somebody holds it. While it was claimed it may have become dirty. */
+/* The unit is pinned and stays. It may have become dirty while it was claimed. */
 static void evict_stay(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 	struct folio *folio = hugemap_frame_folio(mount, unit->frame);
 	struct hm_unit ignored;
 
-	/* It is not ours any more when the core knows. */
+	/* After hm_evict_done() the unit is no longer claimed, so hold a reference. */
 	folio_get(folio);
 	hugemap_count(mount, HUGEMAP_C_PINNED, 1);
 	hm_evict_done(unit, HM_EVICT_BUSY);
 	/*
-	 * Pairs with hugemap_dirty_folio(), which sets the flag and then finds
-	 * the unit claimed: one of us sees the other.
+	 * Pairs with hugemap_dirty_folio(), which sets the flag and then finds the unit claimed. At
+	 * least one of the two sides sees the other.
 	 */
 	if (folio_test_dirty(folio))
 		hm_fault(hi->hfile, unit->pgoff,
@@ -83,7 +83,10 @@ void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 		hugemap_progress(mount);
 }
 
-/* Unmapped, locked and claimed: may it leave? Unlocks the folio; the caller tells of frames. */
+/*
+ * Let a claimed, locked and unmapped unit leave, if it is clean and not pinned. Unlock the folio.
+ * The caller reports progress to the tasks that wait for frames.
+ */
 static void evict_leave(struct hugemap_inode *hi, struct folio *folio, const struct hm_unit *unit,
 			u32 *freed)
 {
@@ -100,7 +103,7 @@ static void evict_leave(struct hugemap_inode *hi, struct folio *folio, const str
 	}
 }
 
-/* Became inactive: out of the page tables, unless it was used since. */
+/* A unit that becomes inactive is unmapped, unless it was accessed since it was chosen. */
 static bool evict_may_unmap(const struct hm_victim *victim)
 {
 	const struct hm_unit *unit = &victim->unit;
@@ -112,12 +115,13 @@ static bool evict_may_unmap(const struct hm_victim *victim)
 }
 
 /*
- * The folio of a victim, locked; with a reference, if it is not claimed. NULL: it stays, and
- * where it is mapped, if it is. mlock(): mm forgets the lock with the mapping.
+ * Return the folio of a victim, locked. If the victim is not claimed, the folio has a reference.
+ * NULL: the victim stays, and stays mapped. That includes folios locked by mlock(2), because mm
+ * forgets the lock with the mapping.
  *
- * What only becomes inactive is locked as well until the TLBs are flushed. mm counts a huge
- * entry as gone before it flushes: write-back would find nothing to protect meanwhile, and a
- * store by way of a TLB would be seen by nobody.
+ * A folio that only becomes inactive stays locked until the TLBs are flushed. mm clears a huge
+ * entry before it flushes. Without the lock, write-back would find nothing to protect in between,
+ * and a store through a stale TLB entry would be lost.
  */
 static struct folio *evict_lock_victim(struct hugemap_inode *hi, const struct hm_victim *victim)
 {
@@ -141,7 +145,7 @@ static struct folio *evict_lock_victim(struct hugemap_inode *hi, const struct hm
 	return NULL;
 }
 
-/* Victims that follow each other in one store: from the first on, how many? */
+/* Return the number of victims, from the first on, that are adjacent in one file. */
 static u32 evict_run_length(const struct hm_victim *victims, u32 n)
 {
 	u32 i;
@@ -156,8 +160,8 @@ static u32 evict_run_length(const struct hm_victim *victims, u32 n)
 }
 
 /*
- * An inode that nobody uses stays while data of it is cached. When the last of it
- * has left, the last iput() puts it where it can be reclaimed.
+ * An unused inode stays in memory while data of it is cached. When the last data has left, iput()
+ * makes the inode available to reclaim.
  */
 static void evict_note_idle(struct batch *batch, struct inode *inode)
 {
@@ -209,13 +213,13 @@ static void evict_run(struct hugemap_inode *hi, const struct hm_victim *victims,
 	}
 }
 
-/* The last iput() of an inode may write and wait: the thread of the mount does it. */
+/* The last iput() of an inode may write and wait, so the reclaimer does it. */
 static void evict_idle_inodes(struct hugemap_mount *mount, struct batch *batch)
 {
 	u32 i;
 
 	spin_lock(&mount->idle_lock);
-	/* The reference that evict_note_idle() took keeps it from being noted again. */
+	/* evict_note_idle() took a reference, so no inode is in the list twice. */
 	for (i = 0; i < batch->nidle; i++)
 		list_add_tail(&hugemap_inode(batch->idle[i])->idle, &mount->idle);
 	spin_unlock(&mount->idle_lock);
@@ -236,7 +240,7 @@ void hugemap_put_idle(struct hugemap_mount *mount)
 	} while (hi);
 }
 
-/* The files_lock is held for reading. */
+/* files_lock is held for reading. */
 static u32 evict_batch(struct hugemap_mount *mount, struct batch *batch, enum hm_kind kind,
 		       u32 want, u32 *chosen)
 {
@@ -253,7 +257,7 @@ static u32 evict_batch(struct hugemap_mount *mount, struct batch *batch, enum hm
 		evict_note_idle(batch, &hi->vfs_inode);
 		i += length;
 	}
-	/* Once for all: each of those who wait looks for itself. */
+	/* One wake-up for the batch: each waiting task looks for a frame itself. */
 	if (freed)
 		hugemap_progress(mount);
 	*chosen = n;
@@ -299,8 +303,8 @@ bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind)
 	u32 round, chosen;
 
 	/*
-	 * Units become inactive in one round and leave in the next. The oldest may all be
-	 * locked in memory, or held: others come after them.
+	 * Units become inactive in one round and leave in the next. The oldest ones may all be
+	 * mlocked or pinned, and others come after them.
 	 */
 	for (round = 0; round < MANY_ROUNDS; round++) {
 		if (evict_round(mount, kind, want, &chosen))
@@ -316,7 +320,7 @@ bool hugemap_evict_ahead(struct hugemap_mount *mount)
 	bool some = false;
 	u32 kind;
 
-	/* All that is there may be locked in memory, or held: not again and again. */
+	/* All units may be mlocked or pinned, so make only one attempt for each kind. */
 	for (kind = 0; kind < HM_KINDS; kind++)
 		some |= hm_reclaim_want(mount->cache, kind) && hugemap_evict_some(mount, kind);
 	return some;
@@ -324,7 +328,10 @@ bool hugemap_evict_ahead(struct hugemap_mount *mount)
 
 /* --- waiting for frames -------------------------------------------------------------- */
 
-/* Is anything on its way that may free a frame, or to be written, however long it takes? */
+/*
+ * Return true if waiting may help: I/O is in flight, a file has dirty units that can be written, or
+ * a lower file system is frozen.
+ */
 static bool evict_may_retry(struct hugemap_mount *mount)
 {
 	struct hugemap_inode *hi;
@@ -355,7 +362,7 @@ int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind, unsigned 
 		return 0;
 	atomic_inc(&mount->pressed);
 	hugemap_wake_writer(mount);
-	/* Not for ever: what comes free may be of the other kind. */
+	/* Limit the wait: the next free frame may be of the other kind. */
 	left = wait_event_killable_timeout(mount->frames_wait, atomic_read(&mount->freed) != freed,
 					   HZ / 10);
 	atomic_dec(&mount->pressed);
@@ -364,7 +371,10 @@ int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind, unsigned 
 	if (left)
 		return 0;
 	if (evict_may_retry(mount)) {
-		/* What a slow disk has brought can be evicted only from then on. */
+		/*
+		 * A unit that a slow disk has filled can be evicted only from now on, so start
+		 * again.
+		 */
 		*began = jiffies;
 		return 0;
 	}
@@ -377,10 +387,10 @@ int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind, unsigned 
 /* --- invalidation ---------------------------------------------------------------------------- */
 
 /*
- * Take a claimed unit away as a whole, although somebody may hold its folio: a device, a
- * pipe or a read keeps it then, and the frame is without memory for now. Once abandoned,
- * a folio is never looked at again: its references are not ours. @tries: how often somebody
- * was waited for; not for each unit of a file again.
+ * Take a claimed unit out of the cache even if its folio is pinned by a device, a pipe or a read. A
+ * pinned folio becomes an orphan, and the frame has no memory for now. After that the folio must
+ * not be touched: its references belong to others. @tries: the ticks spent so far on pinned folios,
+ * for all units of the file together.
  */
 static void evict_discard(struct hugemap_inode *hi, const struct hm_unit *unit, u32 *tries)
 {
@@ -408,14 +418,14 @@ static void evict_discard(struct hugemap_inode *hi, const struct hm_unit *unit, 
 	}
 }
 
-/* A clean unit that somebody said is not needed. */
+/* A clean unit that the program does not need, by its own advice. */
 static void evict_drop(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
 	u32 freed = 0;
 
 	folio_lock(folio);
-	/* Who maps it wants it, whoever asks, and has a reference: as Linux has it. */
+	/* A mapped unit stays, as on Linux: its mappings have references. */
 	evict_leave(hi, folio, unit, &freed);
 	if (freed)
 		hugemap_progress(hugemap_of(hi));
@@ -432,7 +442,7 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 		struct hm_unit unit;
 		u32 n;
 
-		/* A sync waits for who has claimed a unit: see hugemap_wait_claims(). */
+		/* A sync waits for claims of units: see hugemap_wait_claims(). */
 		down_read(&mount->files_lock);
 		for (n = 0; n < DROP_BATCH; n++) {
 			found = hm_invalidate(hi->hfile, &pos, end, all, &unit);
@@ -452,9 +462,9 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 			}
 			break;
 		case HM_INV_BUSY:
-			/* Filling, being written or evicted: each of them ends. */
+			/* A fill, a write-back or an eviction is under way, and will end. */
 			if (!all) {
-				/* Nobody waits for others' I/O to drop what is clean. */
+				/* Clean units are dropped without a wait for I/O of other tasks. */
 				hm_peek(hi->hfile, pos, &unit);
 				pos = unit.pgoff + unit.npages;
 				break;
@@ -473,13 +483,13 @@ void hugemap_wait_claims(struct hugemap_mount *mount)
 
 	if (READ_ONCE(mount->awaited) == dirtied)
 		return;
-	/* Claims last no longer than files_lock is held; each ends with the truth. */
+	/* A claim ends before files_lock is released, with the final state of the unit. */
 	down_write(&mount->files_lock);
 	up_write(&mount->files_lock);
 	WRITE_ONCE(mount->awaited, dirtied);
 }
 
-/* Units of which a part is needed stay, as Linux has it. */
+/* A unit that the range covers only in part stays, as on Linux. */
 void hugemap_data_dontneed(struct inode *inode, loff_t start, loff_t end)
 {
 	struct hugemap_inode *hi = hugemap_inode(inode);

@@ -11,7 +11,7 @@ bool hugemap_evict_ahead(struct hugemap_mount *mount);
 /* Evict a few units. Return false if no clean unit is left. */
 bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind);
 
-/* The same for the shrinker, which must not wait. Return false also if it would have to. */
+/* hugemap_evict_some() for the shrinker: instead of a wait it returns false. */
 bool hugemap_evict_quickly(struct hugemap_mount *mount);
 
 /* Release the inodes whose last cached data the shrinker has evicted. May write and wait. */

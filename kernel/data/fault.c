@@ -3,12 +3,12 @@
  * Faults of mappings.
  *
  * A read fault maps the cached pages around it (hugemap_map_pages()). If its own page is not
- * cached, hugemap_fault() waits in hugemap_miss() until the page is filled, and returns it. A
- * huge unit is mapped with one PMD, where the mapping is aligned for that.
+ * cached, hugemap_fault() waits in hugemap_miss() until the page is filled, and returns it. A huge
+ * unit is mapped with one PMD, where the mapping is aligned for that.
  *
- * Pages are read-only until the first store. That store faults, and its unit becomes dirty
- * before the page becomes writable: hugemap_page_mkwrite(), or fault_store_to_pmd() for a PMD.
- * Write-back makes the pages read-only again.
+ * Pages are read-only until the first store. That store faults, and its unit becomes dirty before
+ * the page becomes writable: hugemap_page_mkwrite(), or fault_store_to_pmd() for a PMD. Write-back
+ * makes the pages read-only again.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -39,8 +39,8 @@ static struct hm_access fault_access(const struct vm_fault *vmf)
 /*
  * Choose the base pages around a fault to map. mm suggests *first to *last. If a file is read in
  * order, each fault is just behind the pages that the last one mapped. Then this doubles their
- * number, so that more pages share the cost of an exception. The range stays within one page
- * table and within the VMA.
+ * number, so that more pages share the cost of an exception. The range stays within one page table
+ * and within the VMA.
  */
 static void fault_widen(struct vm_fault *vmf, u64 *first, u64 *last)
 {
@@ -88,7 +88,7 @@ static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t
 	return ret;
 }
 
-/* What a hit has to report: less than a miss, which is rarer. */
+/* Describe an access for the case of a hit, for which less is needed than for a miss. */
 static struct hm_access fault_hit_access(const struct vm_fault *vmf,
 					 const struct hugemap_mount *mount)
 {
@@ -172,7 +172,7 @@ static bool fault_fits(const struct vm_fault *vmf)
 			  HM_BLOCK_PAGES);
 }
 
-/* A read fault of a block of which nothing is mapped: map its huge unit, if it is cached. */
+/* A read fault in a block without any mapped page: map the huge unit, if it is cached. */
 static vm_fault_t fault_insert_pmd(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
@@ -217,8 +217,8 @@ static bool fault_is_immutable(const struct hugemap_inode *hi)
 
 /*
  * Set the unit of a locked folio dirty, for the store of a fault. Return false if the unit is
- * claimed for eviction, or must not change before its write-back has ended: the fault is
- * repeated then. The eviction fails, because the fault has a reference.
+ * claimed for eviction, or must not change before its write-back has ended: the fault is repeated
+ * then. The eviction fails, because the fault has a reference.
  */
 static bool fault_make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct folio *folio,
 			     struct hm_unit *unit)
@@ -242,8 +242,8 @@ static bool fault_make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, str
 
 /*
  * mm is going to map the page alone if there is a page table, otherwise the whole block. If only
- * some pages of the unit are dirty, no other page may become writable: get a page table, or set
- * the whole unit dirty.
+ * some pages of the unit are dirty, no other page may become writable: get a page table, or set the
+ * whole unit dirty.
  */
 static bool fault_may_map(struct vm_fault *vmf, struct hugemap_inode *hi,
 			  const struct hm_unit *unit)
@@ -258,9 +258,9 @@ static bool fault_may_map(struct vm_fault *vmf, struct hugemap_inode *hi,
 }
 
 /*
- * Return true if the whole unit is dirty and is going to be mapped by a page table: one fault
- * for each of its pages would report nothing new, so all of them may be mapped at once. Not for
- * stable pages: the next write-back must find no writable page that it does not know of.
+ * Return true if the whole unit is dirty and is going to be mapped by a page table: one fault for
+ * each of its pages would report nothing new, so all of them may be mapped at once. Not for stable
+ * pages: the next write-back must find no writable page that it does not know of.
  */
 static bool fault_may_map_around(const struct vm_fault *vmf, const struct hugemap_inode *hi,
 				 const struct hm_unit *unit)
@@ -271,8 +271,8 @@ static bool fault_may_map_around(const struct vm_fault *vmf, const struct hugema
 
 /*
  * Map all pages of a dirty unit. The folio is locked and is unlocked here, because mm locks it
- * itself. Write-back that starts meanwhile leaves the unit dirty as long as the fault is counted
- * in mapping_stores. Return true if the page of the fault is mapped.
+ * itself. Write-back leaves the unit dirty as long as the fault is counted in mapping_stores.
+ * Return true if the page of the fault is mapped.
  */
 static bool fault_map_around(struct vm_fault *vmf, struct hugemap_inode *hi, struct folio *folio)
 {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * From absent to cached: what a miss does, and what is read ahead of a stream.
- * A miss becomes a fill under the shared invalidate_lock; while it is filled,
- * the unit's state keeps truncate and punch waiting, so the lock is not held
- * during the I/O.
+ * Fills of absent units on a miss, and the read-ahead of a stream. A miss becomes a fill under the
+ * shared invalidate_lock. During the I/O the lock is not held: the state of the unit keeps truncate
+ * and punch waiting.
  */
 #include <linux/cred.h>
 #include <linux/fs.h>
@@ -68,7 +67,10 @@ static void fill_zero(struct hugemap_inode *hi, const struct hm_unit *unit)
 	fill_done(hi, unit, 0);
 }
 
-/* In a workqueue: fills end by joining folios, which an interrupt cannot. */
+/*
+ * Runs in a workqueue: folios enter i_pages at the end of a fill, which is not possible in an
+ * interrupt.
+ */
 static void fill_ahead_done(struct work_struct *work)
 {
 	struct hugemap_io *io = container_of(work, struct hugemap_io, work);
@@ -81,7 +83,7 @@ static void fill_ahead_done(struct work_struct *work)
 	while (pgoff < end) {
 		hm_peek(hi->hfile, pgoff, &unit);
 		pgoff = unit.pgoff + unit.npages;
-		/* Whoever needs it reads it again, and gets an error of its own. */
+		/* The next access to a unit reads it again, and gets its own error. */
 		if (err)
 			hugemap_fill_cancel(hi, &unit);
 		else
@@ -91,9 +93,9 @@ static void fill_ahead_done(struct work_struct *work)
 	iput(&hi->vfs_inode);
 }
 
-/* --- one unit, and somebody waits ------------------------------------------------------ */
+/* --- fill one unit and wait for it ------------------------------------------------------ */
 
-/* Has the lower file system refused this reader, for its signal or its limits, and not all? */
+/* Return true if the error concerns this reader only, for its signals or limits. */
 static bool fill_concerns_reader(int err)
 {
 	switch (err) {
@@ -110,7 +112,7 @@ static bool fill_concerns_reader(int err)
 
 static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, struct hm_access *access)
 {
-	/* On the stack: nothing of it is used after hugemap_io_wait(). */
+	/* On the stack, because nothing uses it after hugemap_io_wait(). */
 	struct bio_vec segment;
 	struct hugemap_io io;
 	int err;
@@ -120,12 +122,12 @@ static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, struc
 	hugemap_io_add(&io, hugemap_frame_folio(hugemap_of(hi), unit->frame));
 	hugemap_io_submit(&io, (loff_t)unit->pgoff << HM_PAGE_SHIFT, io.bytes);
 	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
-	/* While the device works on what is waited for. */
+	/* Start the read-ahead while the device reads the unit. */
 	if (unit->hints & HM_HINT_READAHEAD)
 		hugemap_read_ahead(hi, unit->pgoff, *access);
 	err = hugemap_io_wait(&io);
 	if (fill_concerns_reader(err)) {
-		/* Others who wait for it read it themselves. */
+		/* Other tasks that wait for the unit read it themselves. */
 		hugemap_fill_cancel(hi, unit);
 		if (err != -ENOMEM || unit->npages == 1)
 			return err;
@@ -133,11 +135,14 @@ static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, struc
 		return 0;
 	}
 	fill_done(hi, unit, err);
-	/* A block that cannot be read as a whole is read page by page: ask again. */
+	/* Repeat a fill of a block that has failed: the caller then reads page by page. */
 	return err && unit->npages == 1 ? err : 0;
 }
 
-/* The unit is ours to fill. The shared invalidate_lock is held, and released here. */
+/*
+ * Fill a unit that the core has given to this task. The invalidate_lock is held shared, and is
+ * released here.
+ */
 static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum hm_outcome outcome,
 		      struct hm_access *access)
 {
@@ -149,7 +154,7 @@ static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum
 		filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 		if (unit->npages == 1)
 			return err;
-		/* No contiguous memory: base pages do as well. */
+		/* There is no contiguous memory, so use base pages. */
 		*access = hm_access_to_base(*access);
 		return 0;
 	}
@@ -163,8 +168,9 @@ static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum
 }
 
 /*
- * No huge frame is free. Base pages are, and no huge frame comes of them as long as some
- * beside them are stored to: where both will do, nobody waits for that, else not for long.
+ * No huge frame is free. Return true to use base pages instead, if some are free. Slots with dirty
+ * base pages cannot become huge frames, so it is no use to wait long for one. An access that allows
+ * both sizes does not wait at all.
  */
 static bool fill_base_pages_do(struct hugemap_mount *mount, struct hm_access access,
 			       unsigned long deadline)
@@ -176,8 +182,8 @@ static bool fill_base_pages_do(struct hugemap_mount *mount, struct hm_access acc
 }
 
 /*
- * A frame without memory, and the machine has none for it: what leaves the cache has some.
- * 0, or -EINTR, or -ENOMEM after long.
+ * A frame has no memory, and none can be allocated: evict, because evicted frames have memory.
+ * Return 0, -EINTR, or -ENOMEM after HUGEMAP_FAULT_TIMEOUT_MS.
  */
 static int fill_wait_memory(struct hugemap_mount *mount, unsigned long *began)
 {
@@ -234,7 +240,10 @@ int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access acce
 			err = hugemap_wait_frame(mount, unit.npages == 1 ? HM_BASE : HM_HUGE,
 						 &began);
 			if (err == -ENOMEM && unit.npages > 1) {
-				/* All huge frames are held: base pages may be free. */
+				/*
+				 * All huge frames are in use and pinned, but base pages may be
+				 * free.
+				 */
 				access = hm_access_to_base(access);
 				began = 0;
 				err = 0;
@@ -251,7 +260,7 @@ int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access acce
 	return err;
 }
 
-/* --- ahead, and nobody waits --------------------------------------------------------------- */
+/* --- read-ahead ------------------------------------------------------------------------------- */
 
 static void fill_submit_ahead(struct hugemap_inode *hi, struct hugemap_io **slot)
 {
@@ -266,7 +275,7 @@ static void fill_submit_ahead(struct hugemap_inode *hi, struct hugemap_io **slot
 	hugemap_io_submit(io, (loff_t)io->unit.pgoff << HM_PAGE_SHIFT, io->bytes);
 }
 
-/* Add a unit to the read that is being put together, or begin another one. */
+/* Add a unit to the I/O that is being built, or start a new one. */
 static bool fill_add_ahead(struct hugemap_inode *hi, const struct hm_unit *unit,
 			   struct hugemap_io **slot)
 {
@@ -289,7 +298,10 @@ static bool fill_add_ahead(struct hugemap_inode *hi, const struct hm_unit *unit,
 	return true;
 }
 
-/* One unit. False: no further. The marker is for the first that comes in from @mark on. */
+/*
+ * Start the fill of one unit of a read-ahead window. Return false to stop. The first unit from
+ * *mark on that is filled gets the marker.
+ */
 static bool fill_submit_window(struct hugemap_inode *hi, u64 *pgoff, u64 *mark,
 			       struct hm_access access, struct hugemap_io **io)
 {
@@ -325,8 +337,8 @@ static bool fill_submit_window(struct hugemap_inode *hi, u64 *pgoff, u64 *mark,
 }
 
 /*
- * Never waits for the lock: the caller may be in the middle of a fill, which who
- * has the lock waits for.
+ * Fill the units of a range. This only tries to take the invalidate_lock, because the caller may be
+ * in the middle of a fill that the holder of the lock waits for. Return where it stopped.
  */
 static u64 fill_plan(struct hugemap_inode *hi, u64 start, u64 end, u64 mark,
 		     struct hm_access access)
@@ -341,7 +353,7 @@ static u64 fill_plan(struct hugemap_inode *hi, u64 start, u64 end, u64 mark,
 		return start;
 	while (more && pgoff < end && !fatal_signal_pending(current)) {
 		more = fill_submit_window(hi, &pgoff, &mark, access, &io);
-		/* What is cached takes no time, and there may be a million pages of it. */
+		/* Cached units take no time, and a range may have a million of them. */
 		cond_resched();
 	}
 	fill_submit_ahead(hi, &io);
@@ -361,7 +373,9 @@ static void fill_carry_out(struct hugemap_inode *hi, const struct hm_plan *plan)
 	if (plan->end <= plan->start)
 		return;
 	reached = fill_plan(hi, plan->start, plan->end, plan->mark, plan->access);
-	/* The writer will find room there. If there is none, it will be told. */
+	/*
+	 * Allocate blocks for the writer ahead. If there are none, its own store reports the error.
+	 */
 	if (plan->access.write && reached > plan->start && hm_needs_alloc(hi->hfile, plan->start))
 		hugemap_reserve(hi, plan->start, reached - plan->start);
 	if (reached < plan->end) {
@@ -370,11 +384,11 @@ static void fill_carry_out(struct hugemap_inode *hi, const struct hm_plan *plan)
 	}
 }
 
-/* A writer goes on while its next blocks are made and its last ones are written. */
+/* Work for a writer, which continues: fill the next blocks and write the last ones. */
 struct fill_writer_work {
 	struct work_struct work;
 	struct hugemap_inode *hi;
-	const struct cred *cred; /* of the writer, whose quota its room counts for */
+	const struct cred *cred; /* the writer's, for its quota */
 	struct hm_plan plan;
 };
 
@@ -406,7 +420,10 @@ static void fill_queue_plan(struct hugemap_inode *hi, const struct hm_plan *plan
 	queue_work(hugemap_of(hi)->ahead_wq, &w->work);
 }
 
-/* What a stream wants next. Of random access nobody learns: the program has said so. */
+/*
+ * Get the next work for a stream from the core. Accesses that the program declared as random are
+ * not reported to the core.
+ */
 static bool fill_plan_ahead(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
 			    struct hm_plan *plan)
 {

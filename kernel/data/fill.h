@@ -23,10 +23,10 @@ int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access acce
  */
 void hugemap_read_ahead(struct hugemap_inode *hi, u64 pgoff, struct hm_access access);
 
-/* The same with everything queued, for a caller that holds the fault lock. */
+/* hugemap_read_ahead() with everything queued, for a caller that holds the fault lock. */
 void hugemap_queue_ahead(struct hugemap_inode *hi, u64 pgoff, struct hm_access access);
 
-/* The same for write(2), which needs write-behind but no read-ahead. */
+/* hugemap_queue_ahead() for write(2), which needs write-behind but no read-ahead. */
 void hugemap_write_behind(struct hugemap_inode *hi, u64 pgoff, struct hm_access access);
 
 /* hm_fault(), with the index nodes that it needs. The invalidate_lock is held. */

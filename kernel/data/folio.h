@@ -5,7 +5,7 @@
 
 #include "data.h"
 
-/* Return the folio of a cached unit, with a reference; NULL if the unit has left meanwhile. */
+/* Return the folio of a cached unit, with a reference; NULL if the unit has left. */
 struct folio *hugemap_unit_folio(struct hugemap_inode *hi, const struct hm_unit *unit);
 
 /* Return true if a locked folio still holds the page. */
@@ -23,7 +23,7 @@ bool hugemap_folio_is(const struct hugemap_inode *hi, const struct folio *folio,
 struct folio *hugemap_find(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
 			   struct hm_unit *unit);
 
-/* The same with the folio locked: it holds the page until it is unlocked. */
+/* Find and lock the folio of a cached page. It holds the page until it is unlocked. */
 struct folio *hugemap_find_locked(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
 				  struct hm_unit *unit);
 

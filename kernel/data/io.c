@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * I/O below: direct, asynchronous where the lower file system can, from and to
- * the frames themselves. One way for files and for devices: a kiocb. It is made with
- * the rights of who mounted, to whom the lower file was opened: what is cached is for
- * all, whoever needs it first, and a label (SELinux) of the caller is not asked for
- * another one's open file.
+ * I/O on the lower file or device, through a kiocb: direct, asynchronous if the lower file system
+ * can, and without a copy. It uses the mounter's credentials, with which the lower file was opened.
+ * The reason is that the cached data serves all tasks, whichever needs it first, and that security
+ * modules (SELinux) must not check the label of that task against the mounter's open file.
  */
 #include <linux/bitmap.h>
 #include <linux/blk_types.h>
@@ -61,10 +60,6 @@ bool hugemap_next_run(const unsigned long *pages, u32 *first, u32 *end)
 	return *first < HM_BLOCK_PAGES;
 }
 
-/*
- * @gfp: GFP_NOFS waits until there is one. Who has I/O of its own in flight must
- * not wait: GFP_NOWAIT, and NULL means to end some of it first.
- */
 struct hugemap_io *hugemap_io_new(struct hugemap_inode *hi, gfp_t gfp)
 {
 	struct io_buffer *buffer = mempool_alloc(io_pool, gfp);
@@ -83,7 +78,9 @@ void hugemap_io_init(struct hugemap_io *io, struct hugemap_inode *hi, struct bio
 	io->segment = segment;
 	io->max_segments = max_segments;
 	init_completion(&io->done);
-	/* Of the caller, and of the submission until it has returned. */
+	/*
+	 * The caller's reference. io_issue() takes another one until the submission has returned.
+	 */
 	refcount_set(&io->refs, 1);
 }
 
@@ -93,7 +90,7 @@ void hugemap_io_free(struct hugemap_io *io)
 		mempool_free(container_of(io, struct io_buffer, io), io_pool);
 }
 
-/* Any context: an interrupt, or the submitter. */
+/* Called in any context: in an interrupt, or by the submitter. */
 static void io_complete(struct kiocb *iocb, long result)
 {
 	struct hugemap_io *io = container_of(iocb, struct hugemap_io, iocb);
@@ -111,7 +108,7 @@ static loff_t io_lower_size(const struct hugemap_inode *hi)
 	return i_size_read(hi->lower ?: &hi->vfs_inode);
 }
 
-/* From the byte io->written on. */
+/* Submit the I/O from the byte io->written on. */
 static ssize_t io_call(struct hugemap_io *io, int flags)
 {
 	struct file *file = io->write ? io->hi->writer : io->hi->reader;
@@ -121,21 +118,21 @@ static ssize_t io_call(struct hugemap_io *io, int flags)
 	io->iocb.ki_pos = io->pos + io->written;
 	io->iocb.ki_complete = io_complete;
 	io->iocb.ki_flags |= flags;
-	/* An overlay below knows by it, when the I/O has ended, what it has to give back. */
+	/* An overlay checks this flag at the end of the I/O, to release its own resources. */
 	if (io->write)
 		io->iocb.ki_flags |= IOCB_WRITE;
 	iov_iter_bvec(&iter, io->write ? ITER_SOURCE : ITER_DEST, io->segment, io->nsegments,
 		      io->bytes);
 	iov_iter_advance(&iter, io->written);
-	/* The caller has said file_start_write(), on all kernels. */
+	/* The caller holds freeze protection of the lower file system. */
 	if (io->write)
 		return file->f_op->write_iter(&io->iocb, &iter);
 	return vfs_iocb_iter_read(file, &io->iocb, &iter);
 }
 
 /*
- * What an open file promises is not always so: an overlay, of the files of its layers, and
- * CIFS refuse direct I/O when it is asked for. Then it goes through the lower page cache.
+ * An open file may promise direct I/O that does not work: an overlay promises it for the files of
+ * its layers, and CIFS refuses it at the first I/O. Then the I/O goes through the lower page cache.
  */
 static bool io_is_refused(ssize_t result, int flags)
 {
@@ -156,7 +153,7 @@ static void io_issue(struct hugemap_io *io)
 
 	hugemap_count(mount, io->write ? HUGEMAP_C_WRITE_IOS : HUGEMAP_C_READ_IOS, 1);
 	atomic_inc(&mount->depth);
-	/* File systems look at the kiocb even after its end was reported. */
+	/* File systems use the kiocb even after they have reported its end. */
 	refcount_inc(&io->refs);
 	hugemap_race_point("I/O: its range is known, not submitted");
 	old = override_creds(mount->cred);
@@ -200,8 +197,8 @@ static void io_zero_from(struct hugemap_io *io, size_t from)
 }
 
 /*
- * What came of it. A read that ends where the lower file or the device ended is zeroed
- * to its end; anything else that is short is an error.
+ * Get the result of an I/O that has ended. A read that ends at the end of the lower file or device
+ * is zeroed to its end. Any other short I/O is an error.
  */
 int hugemap_io_result(struct hugemap_io *io)
 {
@@ -217,9 +214,9 @@ int hugemap_io_result(struct hugemap_io *io)
 	if (io->write)
 		return -EIO;
 	/*
-	 * The file may be longer now than when the read began: what is new are zeros, or
-	 * it is discarded here. Or shorter: a cut waits for this read, so that it is not
-	 * longer again.
+	 * If the file has grown since the read began, the new part is zeros, or it is discarded by
+	 * the task that extends it. If it has shrunk, the truncation waits for this read, so the
+	 * file cannot have grown again.
 	 */
 	if (io->pos + io->result < min(io->end, io_lower_size(io->hi)))
 		return -EIO;
@@ -230,7 +227,7 @@ int hugemap_io_result(struct hugemap_io *io)
 int hugemap_io_wait(struct hugemap_io *io)
 {
 	wait_for_completion(&io->done);
-	/* The rest of a short write has an error of its own: no room, no quota. */
+	/* Submit the rest of a short write, to get its error (no space, quota). */
 	while (io->write && io->result > 0 && (size_t)io->result < io->bytes - io->written) {
 		atomic_dec(&hugemap_of(io->hi)->depth);
 		io->written += io->result;
@@ -263,8 +260,9 @@ int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t po
 		iocb.ki_flags &= ~IOCB_DIRECT;
 		iocb.ki_flags |= IOCB_WRITE;
 		/*
-		 * All descriptors have one file of a device, which tells of an error once: known
-		 * here, it is told to each, and what could not be written is kept.
+		 * All descriptors of a device share one lower file, which reports a write-back
+		 * error only once. With IOCB_DSYNC the error is known here: every descriptor
+		 * reports it, and the data stays dirty.
 		 */
 		if (!hi->lower)
 			iocb.ki_flags |= IOCB_DSYNC;
@@ -279,14 +277,14 @@ int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t po
 	return done == bytes ? 0 : -EIO;
 }
 
-/* A page of the lower file, as it is there; zeros behind its end. */
+/* Read a page of the lower file. The part beyond the end of the file becomes zeros. */
 static int io_read_page(struct hugemap_inode *hi, struct page *page, loff_t pos)
 {
 	int flags = io_flags_of(hi->reader);
 	ssize_t result = 1;
 	size_t done = 0;
 
-	/* From where the file ends, direct I/O may be refused. */
+	/* Direct I/O may be refused at the end of the file, so stop there. */
 	while (result > 0 && done < HM_PAGE_SIZE &&
 	       (!done || pos + (loff_t)done < i_size_read(hi->reader->f_mapping->host))) {
 		struct bio_vec segment;
@@ -314,8 +312,9 @@ static int io_read_page(struct hugemap_inode *hi, struct page *page, loff_t pos)
 }
 
 /*
- * By way of another page: a device may write into what is beside it in a sector, and
- * whoever waits for the folio lock, in a fault, may have locks of the lower file system.
+ * Read into a bounce page: a device may be writing into the rest of the same sector of the folio.
+ * And a task that waits for the folio lock in a fault may hold locks of the lower file system, so
+ * the lock must not be held during the I/O.
  */
 static int io_refresh(struct hugemap_inode *hi, struct folio *folio, u64 pgoff, size_t offset,
 		      size_t bytes)
@@ -366,7 +365,7 @@ static void io_refresh_work(struct work_struct *work)
 	complete(&w->done);
 }
 
-/* By a worker: who is killed may be refused a read, and the change has been made by now. */
+/* In a worker: the read of a killed task may fail, and the lower file has already changed. */
 int hugemap_io_refresh(struct hugemap_inode *hi, struct folio *folio, u64 pgoff, size_t offset,
 		       size_t bytes)
 {

@@ -107,7 +107,7 @@ void hugemap_io_submit(struct hugemap_io *io, loff_t pos, size_t bytes);
 
 /* Wait for the end. 0 or a negative errno. The rest of a short read is zeroed. */
 int hugemap_io_wait(struct hugemap_io *io);
-/* The same for an I/O that has ended. */
+/* Return the result of an I/O that has ended. */
 int hugemap_io_result(struct hugemap_io *io);
 
 /**

@@ -117,8 +117,7 @@ static int pool_offline(struct hugemap_mount *mount, u32 less, struct fs_context
 	}
 	if (err == -ENOMEM)
 		hugemap_errorfc(
-			fc,
-			"the pool cannot shrink: what is in it is pinned, or cannot be written");
+			fc, "the pool cannot shrink: its pages are pinned, or cannot be written");
 	while (n--) {
 		if (err)
 			hm_frame_online(mount->cache, frames[n], mount->slots[frames[n]].split);
@@ -145,7 +144,7 @@ int hugemap_pool_resize(struct hugemap_mount *mount, u64 bytes, struct fs_contex
 	if (wanted > mount->nslots) {
 		hugemap_errorfc(
 			fc,
-			"the pool can grow to %u MB, twice what it was mounted with: unmount, and mount again with more",
+			"the pool can grow to %u MB, twice its size at mount: unmount, and mount again with more",
 			mount->nslots * 2);
 		return -EINVAL;
 	}

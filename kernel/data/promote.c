@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Promotion: the base pages of a block become one huge unit (page=auto), by a thread of
- * the mount and never in a fault. What is missing is read into the huge frame, what is
- * there is copied while it is in use; then, in one go, all of it is claimed, unmapped
- * once and frozen, and the huge folio takes the place of the base pages. Whatever comes
- * in between (somebody holds a page, a store, a truncation) leaves everything as it was.
+ * Promotion: the base pages of a block become one huge unit (page=auto). The promoter thread does
+ * it, never a fault. It reads missing pages into the huge frame, and copies cached pages while they
+ * are in use. Then it claims all of them at once, unmaps them together and freezes them, and the
+ * huge folio replaces them. Any event in between (a pin, a store, a truncation) leaves everything
+ * as it was.
  *
- * The core has the states (cache/promote.c), and knows of each store to a page that was
- * copied: nobody can store to a clean page unseen, but for a device, which holds it so
- * that it cannot be frozen, and leaves a dirty flag. Who changes the lower file may change
- * clean pages, too: then none of the copies counts (hi->changes).
+ * The core has the states (cache/promote.c), and knows of each store to a page that was copied: a
+ * store to a clean page faults. The exception is a device, whose pin keeps the page from being
+ * frozen, and which sets the dirty flag. A change of the lower file may change clean pages, too,
+ * and then no copy is valid (hi->changes).
  */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
@@ -28,23 +28,26 @@
 #include "trace.h"
 #include "wait.h"
 
-/* Claims that find a page busy, or held. */
+/* Claims that may find a page busy or pinned. */
 #define CLAIM_TRIES 3u
 #define MOMENT_US 50u
 
-/* What a promotion needs, once for a mount: too much for a stack. */
+/* The data of a promotion, allocated once for a mount. It is too large for the stack. */
 struct hugemap_promotion {
 	struct hm_promotion core;
 	struct hugemap_inode *hi;
-	u32 changes; /* of the lower file, when it began */
+	u32 changes; /* hi->changes at the start */
 	struct folio *huge;
-	DECLARE_BITMAP(to_read, HM_BLOCK_PAGES); /* of what is missing: the rest are zeros */
-	struct folio *folio[HM_BLOCK_PAGES]; /* the base pages, locked; NULL: it was missing */
+	DECLARE_BITMAP(to_read, HM_BLOCK_PAGES); /* missing pages; the rest are zeros */
+	struct folio *folio[HM_BLOCK_PAGES]; /* the base pages, locked; NULL for a missing one */
 };
 
-/* --- what is missing ------------------------------------------------------------------ */
+/* --- missing pages ------------------------------------------------------------------ */
 
-/* What is a hole may become another one meanwhile, and data: it is asked once. */
+/*
+ * Zero the missing pages that are holes, and set a bit for those to read. This decides once for
+ * each page: a hole may become data at any time.
+ */
 static void promote_zero_holes(struct hugemap_promotion *p)
 {
 	u32 i;
@@ -76,7 +79,10 @@ static void promote_wait_reads(struct flight *flight)
 	}
 }
 
-/* The invalidate_lock is held, shared, and released as soon as nothing is to be submitted. */
+/*
+ * Read the missing pages. The invalidate_lock is held shared, and is released as soon as the last
+ * I/O is submitted.
+ */
 static int promote_read_missing(struct hugemap_promotion *p)
 {
 	loff_t start = (loff_t)p->core.unit.pgoff << HM_PAGE_SHIFT;
@@ -103,14 +109,17 @@ static int promote_read_missing(struct hugemap_promotion *p)
 	return flight.err;
 }
 
-/* --- what is there ---------------------------------------------------------------------- */
+/* --- cached pages ---------------------------------------------------------------------- */
 
 static void promote_take_copy(const struct hugemap_promotion *p, u32 i, struct folio *from)
 {
 	copy_highpage(folio_page(p->huge, i), folio_page(from, 0));
 }
 
-/* While it is in use. What has left or is stored to meanwhile is known to the core. */
+/*
+ * Copy the cached pages while they are in use. The core notes which of them leave or are stored to
+ * afterwards.
+ */
 static void promote_copy_ahead(struct hugemap_promotion *p)
 {
 	struct hm_unit unit;
@@ -121,7 +130,7 @@ static void promote_copy_ahead(struct hugemap_promotion *p)
 
 		hugemap_race_point("promote: noted as copied, not copied");
 		if (folio && hugemap_is_poisoned(folio)) {
-			/* It cannot be claimed, either. */
+			/* A poisoned page cannot be claimed either. */
 			folio_put(folio);
 		} else if (folio) {
 			promote_take_copy(p, unit.pgoff - p->core.unit.pgoff, folio);
@@ -132,7 +141,7 @@ static void promote_copy_ahead(struct hugemap_promotion *p)
 }
 
 /*
- * A page that was claimed, and is not now: did it become dirty meanwhile? Pairs with
+ * Report pages to the core that became dirty while they were claimed. Pairs with
  * hugemap_dirty_folio(), as in evict.c.
  */
 static void promote_note_dirtied(struct hugemap_promotion *p)
@@ -160,7 +169,7 @@ static void promote_note_dirtied(struct hugemap_promotion *p)
 
 /* --- all at once ------------------------------------------------------------------------ */
 
-/* The first @n of the block. */
+/* Unlock the first @n pages of the block. */
 static void promote_unlock_pages(struct hugemap_promotion *p, u32 n)
 {
 	u32 i;
@@ -170,15 +179,15 @@ static void promote_unlock_pages(struct hugemap_promotion *p, u32 n)
 }
 
 /*
- * Nobody touches memory that is broken, and what it held is not made up. And mm would forget
- * that a page is locked in memory with its mapping.
+ * Return true if the page must not be copied: it is poisoned, and its data is lost; or it is
+ * mlocked, and mm would forget the lock with the mapping.
  */
 static bool promote_must_stay(struct folio *folio)
 {
 	return hugemap_is_poisoned(folio) || folio_test_mlocked(folio);
 }
 
-/* Of a claimed block. */
+/* Lock all pages of a claimed block, or none. */
 static bool promote_lock_pages(struct hugemap_promotion *p)
 {
 	struct hm_unit unit;
@@ -196,7 +205,7 @@ static bool promote_lock_pages(struct hugemap_promotion *p)
 	return true;
 }
 
-/* Nobody can store to them now. */
+/* No task can store to the pages now. Copy those that changed since the first copy. */
 static void promote_copy_rest(struct hugemap_promotion *p)
 {
 	struct hm_unit unit;
@@ -211,7 +220,7 @@ static void promote_copy_rest(struct hugemap_promotion *p)
 	}
 }
 
-/* The base pages are the pool's. */
+/* Give the base pages back to the pool. */
 static void promote_release(struct hugemap_promotion *p)
 {
 	struct hm_unit unit;
@@ -225,7 +234,7 @@ static void promote_release(struct hugemap_promotion *p)
 	}
 }
 
-/* files_lock and the invalidate_lock are held, shared. */
+/* Promote a claimed block. files_lock and the invalidate_lock are held, both shared. */
 static enum hm_promote_result promote_claimed(struct hugemap_promotion *p)
 {
 	hugemap_race_point("promote: claimed, mapped");
@@ -246,9 +255,9 @@ static enum hm_promote_result promote_claimed(struct hugemap_promotion *p)
 }
 
 /*
- * True: it has ended. Claims end before files_lock is released, and with the truth: see
- * hugemap_wait_claims(). Nobody who has the invalidate_lock is waited for, as he may
- * wait for what is to be read here.
+ * Claim the block and promote it. Return true if the promotion has ended. A claim ends before
+ * files_lock is released, with the final state of each page: see hugemap_wait_claims(). Only try to
+ * take the invalidate_lock: its holder may wait for pages that this promotion has to fill.
  */
 static bool promote_finish(struct hugemap_promotion *p, enum hm_promote_result *why)
 {
@@ -278,12 +287,12 @@ static bool promote_finish(struct hugemap_promotion *p, enum hm_promote_result *
 	}
 	filemap_invalidate_unlock_shared(mapping);
 	up_read(&mount->files_lock);
-	/* Some were told that a page is busy, for the moment that it was claimed. */
+	/* While the block was claimed, other tasks found its pages busy and waited. */
 	hugemap_wake_unit(mount, &p->core.unit);
 	return ended;
 }
 
-/* Is nobody at work at a page that is to be claimed? */
+/* Return true if no task fills, writes or evicts a page that is to be claimed. */
 static bool promote_pages_idle(const struct hugemap_promotion *p)
 {
 	u32 i;
@@ -295,9 +304,9 @@ static bool promote_pages_idle(const struct hugemap_promotion *p)
 }
 
 /*
- * For as long as a page is read or written, but no longer than a tick: who wants one that
- * was missing waits as well. A fault holds a page for a moment only; who does for longer is not
- * waited for.
+ * Wait until a busy page is read or written, but for a tick at most: other tasks wait for the
+ * missing pages of the block. If a page is pinned, wait only for a moment, which is enough for a
+ * fault. Longer pins are not waited for.
  */
 static void promote_wait_pages(const struct hugemap_promotion *p, enum hm_promote_result why)
 {
@@ -318,7 +327,9 @@ static enum hm_promote_result promote_block(struct hugemap_promotion *p)
 	enum hm_promote_result why;
 	u32 tries = 0;
 
-	/* Who changes the lower file has it for long, perhaps: other files do not wait for him. */
+	/*
+	 * A change of the lower file may hold the lock for long. Other files must not wait for it.
+	 */
 	if (!filemap_invalidate_trylock_shared(mapping)) {
 		why = HM_PROMOTE_BUSY;
 		goto failed;
@@ -355,7 +366,7 @@ failed:
 
 /* --- the thread of a mount ---------------------------------------------------------------- */
 
-/* The next one, and its inode with a reference. */
+/* Pick the next block and get a reference to its inode. */
 static bool promote_pick(struct hugemap_mount *mount, struct hugemap_promotion *p)
 {
 	bool found;
@@ -395,15 +406,15 @@ static unsigned long promote_interval_of(const struct hugemap_mount *mount)
 }
 
 /*
- * It works as soon as there is something to promote, but not for more than promote_batch
- * blocks in each interval.
+ * The promoter works as soon as there is a block to promote, but it takes no more than
+ * promote_batch blocks in each interval.
  */
 int hugemap_promoter(void *arg)
 {
 	struct hugemap_mount *mount = arg;
 	struct hugemap_promotion *p = mount->promotion;
 	unsigned long began = jiffies;
-	u32 picked = 0; /* since then */
+	u32 picked = 0; /* since @began */
 
 	set_freezable();
 	while (!kthread_should_stop()) {
@@ -414,7 +425,7 @@ int hugemap_promoter(void *arg)
 					     READ_ONCE(mount->promote) || kthread_should_stop(),
 					     time_after(next, now) ? next - now : 1);
 		WRITE_ONCE(mount->promote, false);
-		/* It may have been changed since. */
+		/* A remount may have changed the interval. */
 		if (!time_before(jiffies, began + promote_interval_of(mount))) {
 			began = jiffies;
 			picked = 0;

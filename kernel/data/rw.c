@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * read(2) and write(2) through the pool: the same frames that are mapped, so
- * both agree at every byte.
+ * read(2) and write(2) through the pool. They use the same frames as mappings, so both agree at
+ * every byte.
  *
- * Two ideas of "VFS on a many-core processor" can be switched while mounted.
- * read_optimization: one reference and one copy for what lies in one folio,
- * instead of one a base page. write_optimization: frames for the length of the
- * write are taken and join the file together, and are not read or zeroed first.
+ * Two ideas of "VFS on a many-core processor" can be switched while mounted. With read_optimization
+ * there is one reference and one copy for each folio, instead of one for each base page. With
+ * write_optimization the frames for the whole write are taken and enter the file together, and are
+ * neither read nor zeroed first.
  */
 #include <linux/cacheflush.h>
 #include <linux/fs.h>
@@ -27,14 +27,14 @@
 
 /* Base pages that one write takes at a time. */
 #define BATCH 64u
-/* Times that a write does not get on before its source is copied first. */
+/* Attempts without progress before a copy goes through a buffer. */
 #define STUCK 4u
-/* Copies from this length on go past the CPU's caches. */
+/* Copies of at least this length bypass the caches of the CPU. */
 #define NOCACHE_BYTES (256u << 10)
 
 /* --- reading ------------------------------------------------------------------- */
 
-/* The folio of a position, with a reference. @again: the page was looked up before. */
+/* Return the folio of a position, with a reference. @again: the page was looked up before. */
 static struct folio *rw_get_folio(struct kiocb *iocb, struct hugemap_inode *hi, u64 pgoff,
 				  bool again, int *err)
 {
@@ -64,9 +64,9 @@ static struct folio *rw_get_folio(struct kiocb *iocb, struct hugemap_inode *hi, 
 }
 
 /*
- * Nobody holds a folio while the target has its faults, which may last for ever: it may be a
- * file of a FUSE server's. @bounce: not NULL if what was faulted in was gone again: by way of
- * that page, then.
+ * Copy to the target without faults, and put the folio before any fault is served: the target may
+ * be a mapping of a file of a FUSE server, whose faults can take for ever. @bounce: not NULL if the
+ * target page was gone again after it was faulted in; then copy through that page.
  */
 static size_t rw_copy_out(struct folio *folio, size_t offset, size_t bytes, struct iov_iter *to,
 			  void *bounce)
@@ -87,7 +87,10 @@ static size_t rw_copy_out(struct folio *folio, size_t offset, size_t bytes, stru
 	return copied;
 }
 
-/* Nothing could be copied. Have the target there, or a page to go round it; or an error. */
+/*
+ * Nothing could be copied. Fault the target in, or allocate a bounce page after STUCK attempts, or
+ * return an error.
+ */
 static int rw_wait_target(struct iov_iter *to, size_t bytes, u32 stuck, void **bounce)
 {
 	if (*bounce || fault_in_iov_iter_writeable(to, bytes) == bytes)
@@ -124,8 +127,8 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			break;
 		hugemap_race_point("read: has a folio, size from before");
 		/*
-		 * Again, now that its data is there: it may have been cut off. Or the file
-		 * became longer, and the folio is from before.
+		 * Read the size again after the lookup: the file may have been truncated. Or it has
+		 * grown, and then the folio is older than the new size.
 		 */
 		size = min(size, i_size_read(inode));
 		smp_rmb();
@@ -152,7 +155,7 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	kfree(bounce);
 	hugemap_count(mount, HUGEMAP_C_COPIED_OUT, done);
 	file_accessed(iocb->ki_filp);
-	/* A page that vanished under a shrinking file is the end of it. */
+	/* A page that has left because the file shrank is beyond the end of the file. */
 	if (err == -ENODATA)
 		err = 0;
 	return done ?: err;
@@ -160,7 +163,7 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 
 /* --- writing --------------------------------------------------------------------- */
 
-/* Without taking faults: the source may be a mapping of what is written. */
+/* Copy without faults, because the source may be a mapping of the folio that is written. */
 static size_t rw_copy_in(struct folio *folio, size_t offset, size_t bytes, struct iov_iter *from)
 {
 	void *to = folio_address(folio) + offset;
@@ -176,9 +179,10 @@ static size_t rw_copy_in(struct folio *folio, size_t offset, size_t bytes, struc
 }
 
 /*
- * The cache gets room behind the end: what the last unit held past it is zero. That may be a
- * huge one, where who made the file longer was killed and somebody holds it. The file
- * itself becomes longer with what is copied, and the lower one with what is written.
+ * Prepare the cache for pages up to @size. Zero the rest of the last unit beyond the old end of the
+ * file. That unit may be huge: a writer that was killed while it extended the file may have left it
+ * pinned. The upper file grows with the data that is copied, and the lower file with the data that
+ * is written back.
  */
 static void rw_make_room(struct hugemap_inode *hi, loff_t size)
 {
@@ -206,33 +210,37 @@ static void rw_make_room(struct hugemap_inode *hi, loff_t size)
 		state = hm_peek(hi->hfile, last, &unit);
 		if (state == HM_ABSENT || state == HM_FILLING || state == HM_FAILED)
 			break;
-		/* Claimed, to be evicted: it may stay. */
+		/* The unit is claimed for eviction, and may stay. */
 		wait_event(*hugemap_wait_of(hugemap_of(hi), hi->hfile, last),
 			   hugemap_unit_idle(hi, last));
 	}
 	hugemap_race_point("write: old end zeroed, no room behind");
-	/* In this order: see hm_file_add_node(), with which a reader may be under way. */
+	/* In this order: hm_file_add_node() may run at the same time for a reader. */
 	hm_file_set_size(hi->hfile, size);
 	hugemap_race_point("write: room behind the end, holes not known");
 	hugemap_note_zero_fill(hi, old_end, end + 1 - old_end, true);
 }
 
 /*
- * What was copied may be seen. Before anybody can write it back: with the folio locked,
- * or while the unit is being filled; else it would be taken for what is past the end.
+ * Extend the file to show the copied data. Do this before the data can be written back: with the
+ * folio locked, or while the unit is being filled. Otherwise write-back would treat the data as
+ * bytes beyond the end of the file.
  */
 static void rw_write_publish(struct hugemap_inode *hi, loff_t end)
 {
 	if (end > i_size_read(&hi->vfs_inode)) {
-		/* The bytes first; pairs with read_range(). Newer kernels do it by themselves. */
+		/*
+		 * Write the data before the size; pairs with smp_rmb() in hugemap_read_iter().
+		 * Newer kernels have the barrier in i_size_write().
+		 */
 		smp_wmb();
 		i_size_write(&hi->vfs_inode, end);
 	}
 }
 
 /*
- * Room below for pages that are about to be dirty for the first time, so that
- * what was accepted can be written: from the first to the last hole among them.
+ * Allocate blocks of the lower file for pages that are about to become dirty, so that accepted data
+ * can be written: from the first to the last hole among them.
  */
 static int rw_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, struct hm_access access)
 {
@@ -241,7 +249,7 @@ static int rw_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, struct 
 	int err;
 
 	while (hm_file_lacks_node(hi->hfile, start, &kind)) {
-		/* Its holes are not known before. A chunk lies under one leaf. */
+		/* Only a node knows the holes. A chunk lies under one leaf. */
 		err = hugemap_add_node(hi, start, kind);
 		if (err)
 			return err;
@@ -253,7 +261,7 @@ static int rw_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, struct 
 
 		next = max(unit.pgoff + unit.npages, pgoff + 1);
 		if (unit.hints & HM_HINT_NEEDS_ALLOC) {
-			/* What is a huge unit, or will be one, is written as one, too. */
+			/* A unit that is huge, or will be, is written as a whole. */
 			bool part = state == HM_ABSENT && access.size != HM_SIZE_HUGE;
 
 			first = min(first, part ? pgoff : unit.pgoff);
@@ -264,7 +272,7 @@ static int rw_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, struct 
 	return first < last ? hugemap_reserve(hi, first, last - first) : 0;
 }
 
-/* Into a unit that is cached. 0: it is not. */
+/* Write into a cached unit. 0: it is not cached. */
 static ssize_t rw_write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
 			       struct hm_access access)
 {
@@ -281,12 +289,13 @@ static ssize_t rw_write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_
 	if (hugemap_stable_write_pending(hi, pgoff)) {
 		folio_unlock(folio);
 		folio_put(folio);
-		/* 0: look again. */
+		/* 0: the caller tries again. */
 		return hugemap_wait_stable(hi, pgoff);
 	}
 	/*
-	 * Base pages that there is room for may be a huge unit by now, which is written whole.
-	 * Dirty before the copy, and locked until after it: see writeback_protect().
+	 * Base pages with allocated blocks may have become a huge unit with holes, which is written
+	 * as a whole. The unit becomes dirty before the copy, and the folio stays locked until
+	 * after it: see writeback_protect().
 	 */
 	offset = pos - ((loff_t)folio->index << HM_PAGE_SHIFT);
 	bytes = min_t(size_t, folio_size(folio) - offset, iov_iter_count(from));
@@ -312,7 +321,7 @@ static ssize_t rw_write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_
 	return copied ?: -EFAULT;
 }
 
-/* Does a write from @pos on overwrite all of a unit that the file holds? */
+/* Return true if a write from @pos on overwrites all bytes of a unit that belong to the file. */
 static bool rw_write_covers(const struct hm_unit *unit, loff_t pos, size_t bytes, loff_t size)
 {
 	loff_t start = (loff_t)unit->pgoff << HM_PAGE_SHIFT;
@@ -321,7 +330,7 @@ static bool rw_write_covers(const struct hm_unit *unit, loff_t pos, size_t bytes
 	return start >= pos && min(end, size) <= pos + (loff_t)bytes;
 }
 
-/* Fill units that were taken for it with what is written. False: not all of it. */
+/* Copy the data into units that were taken for it. Return false if not all of it was copied. */
 static bool rw_copy_units(struct hugemap_inode *hi, const struct hm_unit *units, u32 n,
 			  struct iov_iter *from, size_t *done)
 {
@@ -341,7 +350,7 @@ static bool rw_copy_units(struct hugemap_inode *hi, const struct hm_unit *units,
 	return true;
 }
 
-/* Take units in a row that the write covers, up to @max. */
+/* Take up to @max adjacent units that the write covers. */
 static u32 rw_take_units(struct hugemap_inode *hi, loff_t pos, size_t bytes,
 			 struct hm_access access, struct hm_unit *units, u32 max)
 {
@@ -372,8 +381,8 @@ static u32 rw_take_units(struct hugemap_inode *hi, loff_t pos, size_t bytes,
 }
 
 /*
- * The unit holds what is written up to @end, or to where it ends itself. Not the next one, which
- * is not dirty yet: growth would be written without what lies before it.
+ * Complete a unit that was filled by the write. Extend the file to @end, but not beyond this unit:
+ * the next unit is not dirty yet, so write-back would pass it and leave a hole in the lower file.
  */
 static void rw_write_fresh_done(struct hugemap_inode *hi, const struct hm_unit *unit, loff_t end)
 {
@@ -385,7 +394,10 @@ static void rw_write_fresh_done(struct hugemap_inode *hi, const struct hm_unit *
 	hugemap_wake_unit(hugemap_of(hi), unit);
 }
 
-/* Over units that are not cached, as far as all of them is written. 0: bring it in. */
+/*
+ * Write over units that are not cached, as far as the write covers them. 0: a unit has to be filled
+ * first.
+ */
 static ssize_t rw_write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
 			      struct iov_iter *from, struct hm_access access, struct hm_unit *units)
 {
@@ -416,7 +428,7 @@ static ssize_t rw_write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk
 			hugemap_fill_cancel(hi, &units[i]);
 	}
 	if (!all) {
-		/* Its page was not there after all: the slow way, from the start. */
+		/* A source page was not in memory: use the slow way from the start. */
 		iov_iter_revert(from, done);
 		return 0;
 	}
@@ -426,7 +438,7 @@ static ssize_t rw_write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk
 	return done;
 }
 
-/* One step of a write: bytes written, 0 for "again", or an error. */
+/* Do one step of a write. Return the bytes written, 0 to try again, or an error. */
 static ssize_t rw_write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
 			     struct hm_access access, struct hm_unit *units)
 {
@@ -436,12 +448,15 @@ static ssize_t rw_write_some(struct hugemap_inode *hi, loff_t pos, struct iov_it
 	ssize_t written;
 	int err;
 
-	/* Of a whole block nothing is read; of a part nothing but what is not overwritten. */
+	/*
+	 * A whole block is taken without a read. For a part of a block, read only the pages that
+	 * are overwritten in part.
+	 */
 	if (access.size == HM_SIZE_AUTO && chunk == HM_BLOCK_SIZE)
 		access.size = HM_SIZE_HUGE;
 	else if (access.size == HM_SIZE_AUTO && !hm_is_zero_fill(hi->hfile, pgoff))
 		access.size = HM_SIZE_AUTO_BASE;
-	/* Have the source there, as the copies do not wait for it. */
+	/* Fault the source in, because the copies do not serve faults. */
 	if (fault_in_iov_iter_readable(from, chunk) == chunk)
 		return -EFAULT;
 	err = rw_reserve_room(hi, pgoff, hugemap_pages(pos + chunk), access);
@@ -457,9 +472,9 @@ static ssize_t rw_write_some(struct hugemap_inode *hi, loff_t pos, struct iov_it
 }
 
 /*
- * The source is gone again whenever it is copied, as where a small pool cannot
- * hold it and what is written at once. By way of a buffer of our own, then, which
- * holds a block: each time round may cost one of the source and one of the target.
+ * The source is not in memory each time it is copied, for example because a small pool cannot hold
+ * the source and the target at once. Copy through a buffer of one block instead, because each
+ * attempt may evict a block of the source and one of the target.
  */
 static ssize_t rw_write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
 				struct hm_access access, struct hm_unit *units, void *buffer)
@@ -468,7 +483,7 @@ static ssize_t rw_write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov
 	struct iov_iter iter;
 	ssize_t done = 0, written = 0;
 
-	/* This waits for the source's faults. */
+	/* This copy serves faults of the source. */
 	kvec.iov_len =
 		copy_from_iter(buffer, min_t(size_t, iov_iter_count(from), HM_BLOCK_SIZE), from);
 	if (!kvec.iov_len)
@@ -482,12 +497,12 @@ static ssize_t rw_write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov
 			written = -EINTR;
 		cond_resched();
 	}
-	/* What came from the source and was not written is still to be written. */
+	/* Return the part that was not written to the iterator. */
 	iov_iter_revert(from, kvec.iov_len - done);
 	return done ?: written;
 }
 
-/* As @iocb and @from say, the slow way from where the quick one does not get on. */
+/* Write all data of @from. Use the bounce buffer if the direct copies make no progress. */
 static ssize_t rw_write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct iov_iter *from)
 {
 	struct hm_access access = hugemap_access(iocb->ki_filp);
@@ -532,7 +547,7 @@ static ssize_t rw_write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct
 	return done ?: err;
 }
 
-/* The lower file is as if it had been written: times, and no setuid bit. */
+/* Update the lower file as if it had been written: its times, and its set-id bits. */
 static int rw_touch_lower(struct inode *inode, struct file *lower)
 {
 	struct inode *inode_lower = file_inode(lower);
@@ -546,14 +561,15 @@ static int rw_touch_lower(struct inode *inode, struct file *lower)
 }
 
 /*
- * How long the lower file can be, up to @end, if @now is no problem: write-back could not tell who
- * writes. It may be less than what its super block says (ext4 without extents), and a seek knows.
+ * Return the longest size, from @now up to @end, that the lower file can have: write-back could not
+ * report the error to the writer. The limit may be less than s_maxbytes (ext4 without extents), but
+ * a seek reveals it.
  */
 static loff_t rw_lower_maximum(const struct hugemap_inode *hi, loff_t now, loff_t end)
 {
 	loff_t middle;
 
-	/* So much is possible everywhere. */
+	/* All file systems allow this size. */
 	if (end <= MAX_NON_LFS || vfs_llseek(hi->reader, end, SEEK_SET) != -EINVAL)
 		return end;
 	while (end - now > 1) {
@@ -566,7 +582,7 @@ static loff_t rw_lower_maximum(const struct hugemap_inode *hi, loff_t now, loff_
 	return now;
 }
 
-/* Nothing changes below: it ends where the file does, or before. */
+/* The lower file does not change: it ends at the size of the file, or before. */
 static ssize_t rw_give_room(void *arg)
 {
 	return 0;
@@ -583,7 +599,7 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 
 	if (ret <= 0)
 		return ret;
-	/* chattr(1) may have come first. */
+	/* chattr(1) may have made the file immutable since it was opened. */
 	if (IS_IMMUTABLE(inode))
 		return -EPERM;
 	end = iocb->ki_pos + iov_iter_count(from);
@@ -611,15 +627,18 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	if (end > old)
 		rw_make_room(hi, end);
 	ret = rw_write_all(hi, iocb, from);
-	/* The caller counts what is left of it. */
+	/* The caller counts the rest of the iterator. */
 	iov_iter_reexpand(from, iov_iter_count(from) + cut);
 	hugemap_race_point("write: done, room behind it");
-	/* Less than was asked for: nothing is cached behind what there is. */
+	/* The write was shorter than planned: drop everything cached beyond the end. */
 	if (hm_file_size(hi->hfile) > i_size_read(inode) && lower) {
 		hugemap_start_write_lower(hi);
 		if (hugemap_change_lower(inode, i_size_read(inode), LLONG_MAX, HUGEMAP_DISCARD,
 					 rw_give_room, NULL)) {
-			/* What cannot be written stays, with what is behind the end in its unit. */
+			/*
+			 * Units that cannot be written stay, with the data beyond the end of the
+			 * file in the last one.
+			 */
 			filemap_invalidate_lock(inode->i_mapping);
 			hm_file_set_size(hi->hfile, i_size_read(inode));
 			hugemap_drop_clean(hi, i_size_read(inode), LLONG_MAX);

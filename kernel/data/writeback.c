@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * From dirty to clean: write-back in offset order, some I/Os in flight at a
- * time, by a sync, by a writer's stream or by the thread of the mount (writer.c).
+ * Write-back of dirty units in file order, with several I/Os in flight. It is started by a sync, by
+ * the stream of a writer or by the writer thread (writer.c).
  *
- * A unit that the core gave to write is locked, write-protected and unlocked
- * before its I/O starts. Who stored to it before is in the I/O; who stores to it
- * afterwards faults, and the core notes that it is dirty again.
+ * A unit that the core gives to write-back is locked, write-protected and unlocked before its I/O
+ * starts. The I/O contains all earlier stores. A later store faults, and the core notes that the
+ * unit is dirty again.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -19,18 +19,18 @@
 #include "wait.h"
 #include "writeback.h"
 
-/* Runs of base pages from this length on are unmapped: one TLB flush for all. */
+/* Runs of at least this number of base pages are unmapped, with one TLB flush for all. */
 #define UNMAP_PAGES 4u
-/* The longest run. A huge unit is one by itself, as is one of base pages from here on. */
+/* The longest run. A huge unit is a run by itself. */
 #define RUN_PAGES min(HUGEMAP_IO_SEGMENTS, HM_BLOCK_PAGES)
-/* A run that is waited for by itself takes as long as so many pages of those in flight. */
+/* A run that is waited for alone counts as this number of pages of the budget. */
 #define LONE_RUN_PAGES 16u
 #define BACKOFF_MAX (30 * HZ)
 
 struct in_flight {
 	struct hugemap_io *io[HUGEMAP_WRITE_DEPTH];
 	u32 first, n;
-	int part_err; /* of the parts so far of the unit whose last one ends the run */
+	int part_err; /* of the parts before the one that ends the run */
 	int err;
 };
 
@@ -53,8 +53,9 @@ bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 	if (!hi->hfile)
 		return false;
 	/*
-	 * With the flag, it is known already; but if it is claimed, which is so only while
-	 * files_lock is pinned, perhaps not yet. (Other claims hold the invalidate_lock.)
+	 * If the flag was set before, the core knows that the unit is dirty, with one exception:
+	 * eviction may have claimed the unit and not yet seen the flag. Such claims exist only
+	 * while files_lock is held. (Other claims hold the invalidate_lock.)
 	 */
 	if (folio_test_set_dirty(folio)) {
 		smp_mb(); /* pairs with the compare-and-swap of a claim */
@@ -63,7 +64,7 @@ bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 	} else {
 		claimed = writeback_become_dirty(hi, folio->index) == HM_BUSY;
 	}
-	/* Who has claimed it, to be evicted, finds the flag. */
+	/* The eviction that has claimed the unit finds the flag. */
 	if (claimed)
 		atomic_inc(&mount->dirtied_claimed);
 	return false;
@@ -74,7 +75,10 @@ static void writeback_failed(struct hugemap_inode *hi, int err)
 	unsigned long wait = min_t(unsigned long, HZ << min(hi->failures, 10u), BACKOFF_MAX);
 
 	mapping_set_error(hi->vfs_inode.i_mapping, err);
-	/* Those that were in flight together are one failure: else all would wait for long. */
+	/*
+	 * I/Os that were in flight together count as one failure; otherwise the delay would grow
+	 * too long.
+	 */
 	if (hi->failures && time_before(jiffies, READ_ONCE(hi->retry_at)))
 		return;
 	if (!hi->failures)
@@ -107,8 +111,9 @@ static void writeback_run_done(struct hugemap_inode *hi, const struct hm_run *ru
 }
 
 /*
- * Some of it was written, and perhaps not all. Who tried again at once for as long as anything
- * goes well would do nothing else; who waited for long would keep what can be written.
+ * Some units were written, and others may have failed. Without a delay, the writer would spend all
+ * its time on retries of the failed ones. With a long delay, units that can be written would stay
+ * dirty.
  */
 static void writeback_went_well(struct hugemap_inode *hi, int err)
 {
@@ -157,8 +162,9 @@ static void writeback_submit(struct in_flight *flight, struct hugemap_io *io)
 }
 
 /*
- * What of a unit is to be written: all, if @changed is not asked for. It is locked, and nobody can
- * store to it. What a device may still write into, and not tell of, stays dirty.
+ * Get the pages of a huge unit to write in @changed; NULL: all of them. The folio is locked and no
+ * program can store to it. If a device has it pinned and may write to it without a report, it stays
+ * dirty.
  */
 static void writeback_take(struct hugemap_inode *hi, struct folio *folio,
 			   const struct hm_unit *unit, unsigned long *changed)
@@ -175,8 +181,8 @@ static void writeback_take(struct hugemap_inode *hi, struct folio *folio,
 }
 
 /*
- * The folios of a run. True: they may be unmapped, with one TLB flush for all of them. Not
- * where one is locked in memory: mm would forget that with the mapping.
+ * Collect the folios of a run. Return true if they may be unmapped together, with one TLB flush. An
+ * mlocked folio may not, because mm would forget the lock with the mapping.
  */
 static bool writeback_gather(struct hugemap_inode *hi, const struct hm_run *run,
 			     struct hugemap_io *io, struct hm_unit *unit)
@@ -195,7 +201,7 @@ static bool writeback_gather(struct hugemap_inode *hi, const struct hm_run *run,
 	return may_unmap;
 }
 
-/* Nobody can store to the run without a fault from here on. */
+/* Write-protect a run: from here on every store to it faults. */
 static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run,
 			      struct hugemap_io *io, unsigned long *changed)
 {
@@ -212,7 +218,7 @@ static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run
 		bool mapping;
 
 		hugemap_race_point("write-back: claimed, not protected");
-		/* A fault that is about to map it writable holds the lock, or is counted. */
+		/* A fault that is about to map the folio writable holds the lock, or is counted. */
 		folio_lock(folio);
 		mapping = folio_test_large(folio) &&
 			  atomic_read_acquire(hugemap_mapping_stores(hi, unit.pgoff));
@@ -221,14 +227,17 @@ static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run
 		folio_clear_dirty(folio);
 		if (mapping)
 			writeback_become_dirty(hi, unit.pgoff);
-		/* A huge unit is a run by itself. */
+		/* A huge unit is a run by itself, so @unit is the only one. */
 		writeback_take(hi, folio, &unit, changed);
 		folio_unlock(folio);
 	}
 	hugemap_race_point("write-back: protected, size not known");
 }
 
-/* What of a run is the file's, in bytes: asked for when nobody stores to it unseen. */
+/*
+ * Return the bytes of a run that belong to the file. Called after writeback_protect(), so that the
+ * size includes every store that is part of the I/O.
+ */
 static size_t writeback_bytes_of(struct hugemap_inode *hi, const struct hm_run *run)
 {
 	loff_t pos = (loff_t)run->pgoff << HM_PAGE_SHIFT;
@@ -237,7 +246,7 @@ static size_t writeback_bytes_of(struct hugemap_inode *hi, const struct hm_run *
 	return min_t(loff_t, (loff_t)run->npages << HM_PAGE_SHIFT, left);
 }
 
-/* The last bytes of a file, which are not for direct I/O. */
+/* Write the last bytes of a file, which do not fit direct I/O. */
 static int writeback_write_tail(struct hugemap_inode *hi, const struct hm_run *run,
 				const struct hugemap_io *io, size_t start, size_t bytes)
 {
@@ -252,8 +261,9 @@ static int writeback_write_tail(struct hugemap_inode *hi, const struct hm_run *r
 }
 
 /*
- * Is a huge unit to be written in parts? Not where these are more than half, nor the last
- * bytes of a file, nor what makes the lower file longer: that has to be there without a gap.
+ * Decide whether to write only the changed pages of a huge unit. Write the whole unit if more than
+ * half of its pages changed, if it holds the last bytes of the file, or if it extends the lower
+ * file, which must have no gaps.
  */
 static bool writeback_writes_parts(const struct hugemap_inode *hi, const struct hm_run *run,
 				   const unsigned long *changed, size_t bytes)
@@ -269,7 +279,7 @@ static bool writeback_writes_parts(const struct hugemap_inode *hi, const struct 
 	return pages <= HM_BLOCK_PAGES / 2;
 }
 
-/* The run has ended when the last one has: they are waited for in this order. */
+/* The last part carries the run: parts are reaped in this order, so the run ends with it. */
 static void writeback_write_parts(struct hugemap_inode *hi, const struct hm_run *run,
 				  const unsigned long *changed, struct folio *folio,
 				  struct in_flight *flight)
@@ -327,7 +337,7 @@ static void writeback_write_run(struct hugemap_inode *hi, const struct hm_run *r
 		err = hugemap_io_wait(io);
 	}
 	hugemap_race_point("write-back: all but the tail written");
-	/* Behind the rest of the run, and only if that is there. */
+	/* Write the tail only after the rest of the run has succeeded. */
 	if (!err && tail)
 		err = writeback_write_tail(hi, run, io, bytes, tail);
 	hugemap_io_free(io);
@@ -336,7 +346,9 @@ static void writeback_write_run(struct hugemap_inode *hi, const struct hm_run *r
 		flight->err = err;
 }
 
-/* The next run of dirty units from *pos on: its pages. 0: there is none up to @end. */
+/*
+ * Write the next run of dirty units from *pos on. Return its pages; 0 if there is none up to @end.
+ */
 static u32 writeback_write_next(struct hugemap_inode *hi, u64 *pos, u64 end, bool wait,
 				struct in_flight *flight)
 {
@@ -348,7 +360,7 @@ static u32 writeback_write_next(struct hugemap_inode *hi, u64 *pos, u64 end, boo
 			writeback_write_run(hi, &run, flight);
 			return run.npages;
 		case HM_WB_BUSY:
-			/* By us, or by somebody else. */
+			/* Either this task writes the unit, or another one does. */
 			if (flight->n) {
 				writeback_reap(hi, flight);
 				continue;
@@ -363,7 +375,10 @@ static u32 writeback_write_next(struct hugemap_inode *hi, u64 *pos, u64 end, boo
 	}
 }
 
-/* Dirty units from *pos to @end: see hugemap_write_pages(). Some may still be in flight. */
+/*
+ * Write dirty units from *pos to @end: see hugemap_write_pages(). Some may still be in flight at
+ * the end.
+ */
 static void writeback_write_units(struct hugemap_inode *hi, u64 *pos, u64 end, u64 *budget,
 				  bool wait, struct in_flight *flight)
 {
@@ -381,7 +396,10 @@ static void writeback_reap_all(struct hugemap_inode *hi, struct in_flight *fligh
 		writeback_reap(hi, flight);
 }
 
-/* The first page of the block in which the lower file ends, if that is too short yet. */
+/*
+ * Return the first page of the block in which the lower file ends, if it is shorter than the upper
+ * one; otherwise U64_MAX.
+ */
 static u64 writeback_growth(struct hugemap_inode *hi)
 {
 	loff_t lower_size;
@@ -395,9 +413,10 @@ static u64 writeback_growth(struct hugemap_inode *hi)
 }
 
 /*
- * Everything from @pos on up to @end was written behind the end of the lower file, or @err says
- * why not. Then it may be longer nevertheless: btrfs makes it so when a write begins, and
- * leaves it so. What follows is written when this has been.
+ * All units from @pos up to @end, beyond the end of the lower file, were written; or @err is the
+ * reason why not. After a failure the lower file may be longer nevertheless: btrfs extends the file
+ * at the start of a write and leaves it so. So remember the real end. Units behind it are written
+ * after those at @pos.
  */
 static void writeback_note_growth(struct hugemap_inode *hi, u64 pos, u64 end, int err)
 {
@@ -408,9 +427,9 @@ static void writeback_note_growth(struct hugemap_inode *hi, u64 pos, u64 end, in
 }
 
 /*
- * Make the lower file longer by writing what was appended: from its end on, in order,
- * and each run before the next one, so that there is never a hole where there is data.
- * Another one may have made it longer meanwhile: a sync passes nothing for that.
+ * Extend the lower file by writing the appended data: from its end on, in file order, and each run
+ * after the previous one has ended. So the file never has a hole in place of data. Another task may
+ * extend it at the same time. A sync passes no unit because of that.
  */
 static int writeback_write_growth(struct hugemap_inode *hi, u64 pos, u64 end, u64 *budget)
 {
@@ -419,7 +438,7 @@ static int writeback_write_growth(struct hugemap_inode *hi, u64 pos, u64 end, u6
 	u64 from;
 
 	mutex_lock(&hi->grow_lock);
-	/* Another one may have failed meanwhile, further in front. */
+	/* Before this task got the lock, another one may have failed at a lower position. */
 	pos = min(pos, writeback_growth(hi));
 	while (pos < end && *budget && !flight.err) {
 		from = pos;
@@ -436,7 +455,7 @@ static int writeback_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u6
 {
 	u64 pages = hugemap_pages(i_size_read(&hi->vfs_inode)), grow = writeback_growth(hi);
 	struct in_flight flight = {};
-	/* Nothing of what somebody copies behind the end is the file's yet. */
+	/* Data that a writer copies beyond the end of the file does not belong to the file yet. */
 	u64 last = min(end, pages), stop = min(last, grow);
 	u32 good = READ_ONCE(hi->good_runs);
 	int err = 0;
@@ -450,7 +469,10 @@ static int writeback_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u6
 	}
 	if (budget && last > grow) {
 		err = writeback_write_growth(hi, grow, last, &budget);
-		/* The rest of it is found from anywhere: what lies before it has its turn. */
+		/*
+		 * writeback_growth() finds the rest from any position. Units before it get their
+		 * turn.
+		 */
 		if (!wait)
 			*pos = end;
 	}
@@ -462,7 +484,7 @@ static int writeback_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u6
 	return err;
 }
 
-/* Somebody asks for write-back, and waits. */
+/* A write-back whose task waits. */
 struct writeback_write_work {
 	struct work_struct work;
 	struct completion done;
@@ -494,7 +516,7 @@ int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget,
 	}
 	if (!smp_load_acquire(&hi->writer))
 		return -EROFS;
-	/* No limits, and no signals; other threads of the kernel may have them (nfsd). */
+	/* A worker has no limits and no signals. Other kernel threads may have them (nfsd). */
 	if (current->flags & PF_WQ_WORKER)
 		return writeback_write_pages(hi, pos, end, budget, wait);
 	init_completion(&w.done);
@@ -521,7 +543,7 @@ int hugemap_write_some(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 	hugemap_start_write_lower(hi);
 	hugemap_tell_late_change(&hi->vfs_inode);
 	filemap_invalidate_lock_shared(mapping);
-	/* Nothing is dirty if the store has ended meanwhile: see trim_one(). */
+	/* A file that was destroyed has no dirty units: see file_trim(). */
 	if (hi->hfile)
 		err = hugemap_write_pages(hi, pos, end, budget, wait);
 	else
@@ -539,7 +561,7 @@ static bool writeback_may_be_dirty(struct hugemap_inode *hi)
 	if (!smp_load_acquire(&hi->hfile))
 		return false;
 	hugemap_wait_claims(hugemap_of(hi));
-	/* It may end meanwhile: see trim_one(). */
+	/* file_trim() may destroy the file at the same time. */
 	filemap_invalidate_lock_shared(mapping);
 	dirty = hi->hfile && hm_file_dirty_pages(hi->hfile);
 	filemap_invalidate_unlock_shared(mapping);
@@ -553,11 +575,11 @@ int hugemap_write_back(struct inode *inode, loff_t start, loff_t end)
 	u64 pos = (u64)start >> HM_PAGE_SHIFT, before;
 	int err = 0, one = 0;
 
-	/* With nothing to write, nobody waits for a lower file system that is frozen. */
+	/* Without dirty units, do not wait for a frozen lower file system. */
 	if (!writeback_may_be_dirty(hi))
 		return 0;
 	last = min(last, hugemap_pages(i_size_read(inode)));
-	/* Others want the invalidate_lock, too. What lies behind an error is written. */
+	/* Release the invalidate_lock between chunks, for other tasks. Continue behind an error. */
 	for (before = U64_MAX; pos < last && (!one || pos != before);) {
 		before = pos;
 		one = hugemap_write_some(hi, &pos, last, HUGEMAP_CHUNK_PAGES, true);
@@ -572,7 +594,10 @@ int hugemap_quiesce_writes(struct inode *inode)
 	int err = 0;
 
 	filemap_invalidate_lock(inode->i_mapping);
-	/* If it is immutable already, it is about to be so no more, or all is refused below. */
+	/*
+	 * If the lower file is already immutable, this change clears the flag, or the lower file
+	 * system refuses it.
+	 */
 	if (hi->hfile && !IS_IMMUTABLE(hi->lower))
 		err = hugemap_write_range(hi, 0, U64_MAX);
 	if (err)
@@ -592,13 +617,13 @@ int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	struct file *lower = mount->device ?: hugemap_lower_file(file);
 	int err, lower_err, told;
 
-	/* The lower file gets its length with the last of what was written behind its end. */
+	/* The lower file gets its final size with the last data behind its old end. */
 	if (hugemap_is_growing(hugemap_inode(inode)))
 		end = LLONG_MAX;
-	/* @end is the last byte, not the one after it. */
+	/* @end is the last byte, and not the byte after it. */
 	err = hugemap_write_back(inode, start, end == LLONG_MAX ? end : end + 1);
 	hugemap_race_point("sync: written, not flushed");
-	/* The lower metadata, and the device's cache: invariant 1. */
+	/* Flush the metadata of the lower file and the cache of the device. */
 	lower_err = vfs_fsync_range(lower, start, end, datasync);
 	hugemap_race_point("sync: flushed, errors not told");
 	told = file_check_and_advance_wb_err(file);
@@ -614,12 +639,12 @@ int hugemap_data_sync(struct hugemap_mount *mount)
 	int err = 0, one;
 
 	hugemap_wait_claims(mount);
-	/* One after the other; the list may change while one is written. */
+	/* Write one file after the other. The list may change while a file is written. */
 	down_read(&mount->files_lock);
 	do {
 		moved = mount->files_moved;
 		list_for_each_entry(hi, &mount->files, files) {
-			/* Who changes the lower file may have claimed what is dirty. */
+			/* A change of the lower file may have claimed dirty units. */
 			if (!hm_file_dirty_pages(hi->hfile) &&
 			    !rwsem_is_locked(&hi->vfs_inode.i_mapping->invalidate_lock))
 				continue;
@@ -635,7 +660,7 @@ int hugemap_data_sync(struct hugemap_mount *mount)
 			last = hi;
 			down_read(&mount->files_lock);
 		}
-		/* If the one that we were at has moved to the end, some were not seen. */
+		/* If the last file has moved to the end of the list, some were skipped. */
 	} while (moved != mount->files_moved);
 	up_read(&mount->files_lock);
 	if (last)

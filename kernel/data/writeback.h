@@ -25,7 +25,7 @@
  */
 int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, bool wait);
 
-/* The same for a caller without these locks. */
+/* hugemap_write_pages() for a caller without these locks. */
 int hugemap_write_some(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, bool wait);
 
 /* Write a whole range as a sync does. The caller holds the locks of hugemap_write_pages(). */

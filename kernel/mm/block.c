@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The module needs to split a free block into base pages and to merge them again, so that a
- * slot of the pool that changes its page size gives back as much contiguous memory as it takes.
- * mm exports split_page(), but not its opposite: its only way to merge pages is to free each of
- * them and to hope that the buddy allocator joins them. An exported function that merges the
- * pages of a split block would replace this file.
+ * The module needs to split a free block into base pages and to merge them again, so that a slot of
+ * the pool that changes its page size gives back as much contiguous memory as it takes. mm exports
+ * split_page(), but not its opposite: its only way to merge pages is to free each of them and to
+ * hope that the buddy allocator joins them. An exported function that merges the pages of a split
+ * block would replace this file.
  */
 #include <linux/mm.h>
 
@@ -22,10 +22,10 @@ void hugemap_mm_split_block(struct page *first)
 }
 
 /*
- * Undo split_page(), for __free_pages() with the order of a block: afterwards only the first
- * page has a reference. Return false and change nothing if another task holds a reference to
- * one of the other pages, or if a page is poisoned: mm must get each page by itself then, as
- * it withholds a poisoned page only when that page is freed alone.
+ * Undo split_page(), for __free_pages() with the order of a block: afterwards only the first page
+ * has a reference. Return false and change nothing if another task holds a reference to one of the
+ * other pages, or if a page is poisoned: mm must get each page by itself then, as it withholds a
+ * poisoned page only when that page is freed alone.
  */
 bool hugemap_mm_merge_block(struct page *first)
 {

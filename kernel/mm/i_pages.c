@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Folios of the pool need entries in i_pages, so that fault-around, mincore(2) and the reclaim of
- * inodes see that they are cached. mm adds a folio to i_pages only together with an LRU list and
- * a memory control group (filemap_add_folio()), and reclaims it from there by its own policy, so
- * this file stores the entries itself. A filemap_add_folio() for folios with an owner outside of
- * mm, who is called before one is taken out, would replace this file.
+ * inodes see that they are cached. mm adds a folio to i_pages only together with an LRU list and a
+ * memory control group (filemap_add_folio()), and reclaims it from there by its own policy, so this
+ * file stores the entries itself. A filemap_add_folio() for folios with an owner outside of mm, who
+ * is called before one is taken out, would replace this file.
  *
  * These folios are not counted in nrpages. A folio that mm has added itself is foreign here: mm
- * keeps it locked until hugemap_aops refuses to read it. Paths of mm that remove or split folios
- * in i_pages (drop_caches, madvise) freeze one reference a page and their own. They always fail
- * here, because of the reference of the pool: see hugemap_mm_cached_refs().
+ * keeps it locked until hugemap_aops refuses to read it. Paths of mm that remove or split folios in
+ * i_pages (drop_caches, madvise) freeze one reference a page and their own. They always fail here,
+ * because of the reference of the pool: see hugemap_mm_cached_refs().
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -30,9 +30,9 @@ static struct folio *i_pages_find_foreign(const struct address_space *mapping, s
 
 /*
  * Store the entries of folios whose index is set. The caller has added the references of
- * hugemap_mm_cached_refs(). This cannot fail: i_pages tells this module and the reclaim of
- * inodes whether anything is cached, so no entry may be missing. It waits for the lock of a
- * foreign folio, because the task that removes that folio would remove ours as well.
+ * hugemap_mm_cached_refs(). This cannot fail: this module and the reclaim of inodes see in i_pages
+ * whether anything is cached, so no entry may be missing. It waits for the lock of a foreign folio,
+ * because the task that removes that folio would remove ours as well.
  */
 void hugemap_mm_add_folios(struct address_space *mapping, struct folio *const *folios, u32 n)
 {
@@ -62,12 +62,12 @@ void hugemap_mm_add_folios(struct address_space *mapping, struct folio *const *f
 }
 
 /*
- * Freeze folios, which are locked and unmapped, and remove their entries; NULLs are skipped.
- * Return false and change nothing if one of them has another reference. This allocates nothing.
+ * Freeze folios, which are locked and unmapped, and remove their entries; NULLs are skipped. Return
+ * false and change nothing if one of them has another reference. This allocates nothing.
  *
- * No lookup can get a frozen folio: there is no page table, and lookups through the core or
- * i_pages retry until the folio is not frozen or not there. Both changes are made under one
- * xa_lock, so that a lookup does not retry for long where the lock does not sleep.
+ * No lookup can get a frozen folio: there is no page table, and lookups through the core or i_pages
+ * retry until the folio is not frozen or not there. Both changes are made under one xa_lock, so
+ * that a lookup does not retry for long where the lock does not sleep.
  */
 bool hugemap_mm_freeze_folios(struct address_space *mapping, struct folio *const *folios, u32 n)
 {

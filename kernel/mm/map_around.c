@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * A store to a huge folio that is mapped by a page table needs all its pages mapped writable at
- * once, because one fault for each page would tell the cache nothing new. mm calls
- * ->map_pages() for read faults only, so this file calls filemap_map_pages() from
- * ->page_mkwrite(). A ->map_pages() call for write faults, after ->page_mkwrite(), would
- * replace this file.
+ * once, because one fault for each page would tell the cache nothing new. mm calls ->map_pages()
+ * for read faults only, so this file calls filemap_map_pages() from ->page_mkwrite(). A
+ * ->map_pages() call for write faults, after ->page_mkwrite(), would replace this file.
  */
 #include <linux/minmax.h>
 #include <linux/mm.h>
@@ -22,10 +21,9 @@ bool hugemap_mm_may_map_around(const struct vm_fault *vmf)
 }
 
 /*
- * Map the block of the fault, as far as it lies in the same page table and in the VMA. It is
- * the fault of a store, so filemap_map_pages() maps all pages writable. It locks the folio by
- * itself, so the caller must not hold the folio lock. VM_FAULT_NOPAGE: the page of the fault
- * is mapped.
+ * Map the block of the fault, as far as it lies in the same page table and in the VMA. It is the
+ * fault of a store, so filemap_map_pages() maps all pages writable. It locks the folio by itself,
+ * so the caller must not hold the folio lock. VM_FAULT_NOPAGE: the page of the fault is mapped.
  */
 vm_fault_t hugemap_mm_map_around(struct vm_fault *vmf)
 {

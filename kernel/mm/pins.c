@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Write-back and truncation need to know whether a device or another pin holder can still store
- * to a folio without a fault. mm counts pins only for FOLL_PIN (folio_maybe_dma_pinned()), and
- * older users of get_user_pages() take plain references, so this file compares the reference
- * count with the references that the module and the page tables have. A "pinned for writing"
- * state of the folio that get_user_pages() sets for every user and that ends with a callback
- * would replace this file.
+ * Write-back and truncation need to know whether a device or another pin holder can still store to
+ * a folio without a fault. mm counts pins only for FOLL_PIN (folio_maybe_dma_pinned()), and older
+ * users of get_user_pages() take plain references, so this file compares the reference count with
+ * the references that the module and the page tables have. A "pinned for writing" state of the
+ * folio that get_user_pages() sets for every user and that ends with a callback would replace this
+ * file.
  */
 #include <linux/mm.h>
 
 #include "mm.h"
 
 /*
- * Return true if a cached huge folio has references besides those of the cache and of page
- * tables. The caller holds the folio lock and has write-protected the folio, so no task can
- * get a new writable reference through a mapping. A lookup that holds a reference for a moment
- * counts as a pin as well.
+ * Return true if a cached huge folio has references besides those of the cache and of page tables.
+ * The caller holds the folio lock and has write-protected the folio, so no task can get a new
+ * writable reference through a mapping. A lookup that holds a reference for a moment counts as a
+ * pin as well.
  */
 bool hugemap_mm_is_pinned(struct folio *folio)
 {

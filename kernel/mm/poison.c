@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * The pool needs to know when mm marks one of its pages as poisoned, so that it does not use the
- * page again. mm notifies nobody but the LRU and the buddy allocator, and frames of the pool are
- * on neither, so this file listens to the tracepoint memory_failure_event. A notifier chain for
- * memory failures, called with the page, would replace this file.
+ * page again. mm handles only pages of the LRU lists and of the buddy allocator, and frames of the
+ * pool are on neither, so this file listens to the tracepoint memory_failure_event. A notifier
+ * chain for memory failures, called with the page, would replace this file.
  *
- * To look at all pages of a huge folio costs more than to evict it. So no page is looked at
- * before the tracepoint has fired once: memory that failed before the pool was taken is not in
- * the pool. mm fires the tracepoint when it has handled the failure, so a folio that is evicted
- * meanwhile may be used once more.
+ * To look at all pages of a huge folio costs more than to evict it. So no page is looked at before
+ * the tracepoint has fired once: memory that failed before the pool was taken is not in the pool.
+ * mm fires the tracepoint when it has handled the failure, so a folio that is evicted before that
+ * may be used once more.
  */
 #include <linux/mm.h>
 #include <linux/string.h>
@@ -72,9 +72,9 @@ bool hugemap_is_poisoned(const struct folio *folio)
 }
 
 /*
- * Put the last reference of a folio that has left the pool. When a base page is freed, mm
- * withholds it if it is poisoned. It does not do so for a page within a huge folio, so a
- * poisoned huge folio keeps its reference and is lost.
+ * Put the last reference of a folio that has left the pool. When a base page is freed, mm withholds
+ * it if it is poisoned. It does not do so for a page within a huge folio, so a poisoned huge folio
+ * keeps its reference and is lost.
  */
 void hugemap_mm_put_folio(struct folio *folio)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * The first store to a huge page that is mapped read-only should make the PMD writable in place,
- * which costs neither a split nor a TLB flush. mm does so for anonymous memory only; for a file
- * it calls ->huge_fault() and leaves the page table to the file system, so this file calls
- * set_pmd(). A ->pmd_mkwrite() that works like ->page_mkwrite(), with mm changing the entry,
- * would replace this file.
+ * which costs neither a split nor a TLB flush. mm does so for anonymous memory only; for a file it
+ * calls ->huge_fault() and leaves the page table to the file system, so this file calls set_pmd().
+ * A ->pmd_mkwrite() that works like ->page_mkwrite(), with mm changing the entry, would replace
+ * this file.
  */
 #include <linux/mm.h>
 
