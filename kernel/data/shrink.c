@@ -4,8 +4,8 @@
  * plentiful again it takes memory, up to the size that it was mounted with.
  *
  * The shrinker runs in any task that allocates memory, with any locks held, those of this module
- * included. So it only tries to take locks, leaves dirty units to write-back, and never waits longer
- * than memory reclaim itself does.
+ * included. So it only tries to take locks, leaves dirty units to write-back, and never waits
+ * longer than memory reclaim itself does.
  */
 #include <linux/fs.h>
 #include <linux/jiffies.h>

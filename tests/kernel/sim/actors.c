@@ -30,7 +30,7 @@ static u64 pages_of(loff_t size)
 	return ((u64)size + PAGE_SIZE - 1) >> PAGE_SHIFT;
 }
 
-/* Lower blocks that kernel/data/reserve.c leaves free: 64, and one for 128 dirty pages or a part. */
+/* Lower blocks that kernel/data/reserve.c leaves free: 64, and one for 128 dirty pages. */
 #define SPARE_BLOCKS (64u + MAX_FILES * MAX_FILE_PAGES / 128u + 1u)
 
 /* Has there been less room than a block, and what is left free for its extents? */
