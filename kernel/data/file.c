@@ -102,7 +102,7 @@ static bool file_trim(struct hugemap_inode *hi)
 	filemap_invalidate_lock(inode->i_mapping);
 	if (hi->hfile && !hi->opens && !hugemap_write_range(hi, 0, U64_MAX)) {
 		hugemap_invalidate(hi, 0, U64_MAX, false);
-		/* The caller has the only reference, so no thread works on the file. */
+		/* If the caller has the only reference, no thread works on the file. */
 		unused = mapping_empty(inode->i_mapping) && file_destroy(hi, false);
 		if (unused)
 			file_close_lower(hi);
