@@ -4,7 +4,7 @@
  * whose files are cached in a pool of 2 MB frames of its own. This header is
  * what its files share.
  *
- * Two halves. The *name space* (super.c, inode.c, dir.c, xattr.c, file.c, export.c) stands
+ * Two halves. The *name space* (kernel/fs/) stands
  * in for the lower file system. The *data* (pool.c, slot.c, store.c, change.c, fill.c, fault.c,
  * evict.c, orphan.c, shrink.c, writeback.c, writer.c, rw.c) carries out what the cache core
  * decides. The one calls the other through the functions under "the data" only; the other way
@@ -165,6 +165,7 @@ struct hugemap_mount {
 	struct file *device; /* the device, opened with O_EXCL, for all I/O; or NULL */
 
 	/* the name space */
+	void (*set_operations)(struct inode *inode); /* of a new inode */
 	struct list_head mounts; /* super.c: all mounts over directories */
 	struct inode *disk; /* over a device: its one file */
 	bool started; /* hugemap_data_start() has succeeded */

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """Fail if files depend on each other in a circle, or a directory on one above it.
 
-    tools/check_circles.py [DIR...]        default: ROOTS and all directories below them
+    tools/check_circles.py [DIR...]        default: ROOTS, all directories below them, and SINGLE
 
 A file and its header are one: x.c and x.h are x, unless CONTRACTS lists the header. A file depends
 on another one of its directory if it includes the header, or names a function or a variable that
@@ -14,7 +14,9 @@ import os
 import re
 import sys
 
-ROOTS = ["bench", "cli", "kernel/cache", "kernel/data", "kernel/mm", "lib"]
+ROOTS = ["bench", "cli", "kernel/cache", "kernel/data", "kernel/fs", "kernel/mm", "lib"]
+# Directories of which only the files are checked, not the directories below them.
+SINGLE = ["kernel", "kernel/compat"]
 
 # Headers of a contract: several files define what they declare, so each is a node of its own.
 CONTRACTS = {"kernel/cache": {"cache.h", "fault.h", "file.h", "readahead.h", "writeback.h"}}
@@ -143,7 +145,7 @@ def check(directory):
 
 
 def main():
-    directories = sys.argv[1:] or [path for root in ROOTS for path, _, _ in os.walk(root)]
+    directories = sys.argv[1:] or SINGLE + [path for root in ROOTS for path, _, _ in os.walk(root)]
     complaints = [f"LAYERS has a circle: {', '.join(found)}" for found in circles(LAYERS)]
     for directory in directories:
         complaints += check(os.path.normpath(directory))

@@ -69,6 +69,8 @@ void hugemap_evict_inode(struct inode *inode);
 /* The inode that stands for one below, with a reference. */
 struct inode *hugemap_inode_get(struct super_block *sb, struct inode *lower);
 
+/* --- attr.c --- */
+
 /* Is it known here whose file it is, and who may do what? Takes no lock. */
 bool hugemap_has_owner_of(const struct inode *inode, const struct inode *lower);
 /* It is not: have it known, as far as that can be without waiting. */
@@ -109,6 +111,11 @@ void hugemap_name_stays(struct dentry *dentry);
 /* --- dir.c --- */
 
 extern const struct inode_operations hugemap_dir_inode_operations;
+
+/* --- operations.c --- */
+
+/* For a new inode that is not visible yet: mount->set_operations. */
+void hugemap_set_operations(struct inode *inode);
 
 /* --- xattr.c --- */
 

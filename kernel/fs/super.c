@@ -352,6 +352,7 @@ static int super_get_tree(struct fs_context *fc)
 		return -ENOMEM;
 	mount->opts = *opts;
 	mount->cred = get_cred(fc->cred);
+	mount->set_operations = hugemap_set_operations;
 	INIT_LIST_HEAD(&mount->mounts);
 	fc->s_fs_info = mount;
 	return get_tree_nodev(fc, super_fill);
