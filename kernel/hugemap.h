@@ -1,50 +1,55 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The kernel engine: a file system type over a directory or a block device,
- * whose files are cached in a pool of 2 MB frames of its own. This header is
- * what its files share.
+ * The declarations that all files of the module share.
  *
- * Two halves. The *name space* (kernel/fs/) stands
- * in for the lower file system. The *data* (pool.c, slot.c, store.c, change.c, fill.c, fault.c,
- * evict.c, orphan.c, shrink.c, writeback.c, writer.c, rw.c) carries out what the cache core
- * decides. The one calls the other through the functions under "the data" only; the other way
- * round goes nothing. Both use lower.c.
+ * The module has two halves. The name space (kernel/fs/) represents the lower file system: a
+ * directory of another file system, or a block device. The data half (kernel/data/) reads, writes
+ * and maps regular files through a pool of 2 MB frames, as the cache core (kernel/cache/) decides.
+ * The name space calls only those functions of the data half that are declared under "the data"
+ * below. The data half never calls the name space. Both use lower.c.
  *
- * Order of locks (each may be taken with those before it held):
+ * Lock order. A task may take a lock while it holds locks from lines above it:
  *
- *   mount->pool_lock               the pool becomes larger or smaller; held while memory
- *                                  is asked for, so whoever reclaims only tries it
- *   inode->i_rwsem                 of the upper inode, as in every file system
- *   freeze protection below        sb_start_write(): write-back, changes below
- *   mm->mmap_lock or a VMA lock    the core of mm holds it around a fault
- *   mapping->invalidate_lock       shared: a miss becomes a fill, a clean unit
- *                                  dirty, write-back; exclusive: truncate, punch,
- *                                  what changes below
- *   hi->grow_lock                  write-back behind the end of the lower file
- *   the locks of the lower file system, while it does our I/O
- *   folio lock                     several only of one batch, in frame order, by
- *                                  folio_trylock() for all but the first
+ *   lock                              protects
+ *   --------------------------------  ---------------------------------------------------------
+ *   mount->pool_lock                  the size of the pool. A task may allocate memory while it
+ *                                     holds this lock, so the shrinker only tries to take it.
+ *   inode->i_rwsem (upper inode)      as in every file system
+ *   freeze protection of the lower    sb_start_write(): write-back and changes of lower data
+ *     file system
+ *   mm->mmap_lock or a VMA lock       held by mm around a fault
+ *   hi->hfile_lock                    the life of a file's cache index and of its lower files
+ *   mapping->invalidate_lock          shared: start a fill, make a clean unit dirty, write back;
+ *                                     exclusive: truncate, punch, change the lower file
+ *   hi->grow_lock                     write-back beyond the end of the lower file
+ *   mount->files_lock                 the list of files. An eviction ends its claims before it
+ *                                     releases this lock.
+ *   mount->split_lock                 the split of a slot into base pages, and the reverse
+ *   locks of the lower file system    held by the lower file system during I/O of this module
+ *   folio lock                        the mapping and the content of a folio. A task holds several
+ *                                     only for one batch, in frame order, and takes all but the
+ *                                     first by folio_trylock().
  *   i_pages' xa_lock, page-table locks
- *   the core's spinlocks
+ *   spinlocks of the cache core and of struct hugemap_mount
  *
- * The lower file system may hold its locks and take a fault of a mapping here. So
- * a fault drops mmap_lock before it waits for the invalidate_lock or calls below,
- * and where it cannot, in ->page_mkwrite(), it only tries. Faults without
- * FAULT_FLAG_ALLOW_RETRY, which may not drop it, are the exception: see fault_bring().
+ * The lower file system may fault on a mapping of this file system while it holds its own locks.
+ * So a fault releases mmap_lock before it waits for the invalidate_lock or calls the lower file
+ * system. ->page_mkwrite() cannot release mmap_lock, so it only tries to take the
+ * invalidate_lock. A fault without FAULT_FLAG_ALLOW_RETRY may not release mmap_lock and waits
+ * with it: see fault_bring().
  *
- * A write makes the upper file longer at once, and the lower one when its data is
- * written there, from the old end on and in order: so nobody reads zeros where data
- * was appended, not even after a power cut. Whoever changes the lower file has it
- * catch up first: see hugemap_change_lower().
+ * A write extends the upper file at once. Write-back extends the lower file, from its old end on
+ * and in file order, when it writes the appended data. So no reader finds zeros in place of
+ * appended data, not even after a power cut. A change of the lower file first writes back the
+ * appended data: see hugemap_change_lower().
  *
- * The state of a unit is the core's; a folio that holds one has ->mapping and
- * ->index set and is in the inode's own i_pages, never on an LRU list. Whoever
- * found a frame through the core takes a reference and the folio lock, and looks
- * at ->mapping and ->index again, as with page-cache folios. A frame is reused
- * only after folio_ref_freeze() under the folio lock, which fails while anybody
- * else has a reference. A folio that is
- * mapped writable, or written by write(2), belongs to a unit that is dirty, or
- * writing and redirtied.
+ * The cache core owns the state of a unit. The folio of a cached unit has ->mapping and ->index
+ * set, is in the i_pages of the upper inode, and is on no LRU list. A task that found a frame
+ * through the core takes a reference and the folio lock, and then checks ->mapping and ->index
+ * again, as for page-cache folios. A frame is reused only after folio_ref_freeze() under the folio
+ * lock, which fails while another task or a device has a reference. A folio that is mapped
+ * writable, or that write(2) modified, belongs to a unit that is dirty, or that is under
+ * write-back and has been redirtied.
  */
 #ifndef HUGEMAP_H_KERNEL
 #define HUGEMAP_H_KERNEL
@@ -66,7 +71,7 @@
 #define HUGEMAP_WAITS 256u
 #define HUGEMAP_POOL_MIN (4ull * HM_BLOCK_SIZE)
 #define HUGEMAP_BLOCK_MASK ((u64)HM_BLOCK_PAGES - 1)
-/* Blocks of a file that share a count of stores that map a dirty unit. */
+/* Counters per file of faults that are mapping a dirty unit; blocks share them. */
 #define HUGEMAP_MAPPING_STORES 8
 
 struct fs_context;
@@ -79,23 +84,23 @@ enum hugemap_page {
 };
 
 /**
- * struct hugemap_options - what a mount was asked for
+ * struct hugemap_options - the options of a mount
  * @pool: size of the pool in bytes, a multiple of 2 MB
- * @pool_min: what of it is kept when others want memory, in bytes; if @pool_min_percent is 0
- * @pool_min_percent: the same, as a part of the pool
+ * @pool_min: bytes that the pool keeps under memory pressure, if @pool_min_percent is 0
+ * @pool_min_percent: the same, as a percentage of the pool
  * @page: page size of new units
- * @dirty_ratio: percent of the pool that may be dirty before write-back starts
- * @evict_batch: units evicted at a time
- * @readahead_kb: the longest read-ahead of a stream, KiB; 0 = none
- * @priority: of files that have none of their own: -1 low, 0, 1 high
- * @node: NUMA node of the pool, or NUMA_NO_NODE to spread it over all
+ * @dirty_ratio: percentage of the pool that may be dirty before write-back starts
+ * @evict_batch: units that one eviction takes
+ * @readahead_kb: the longest read-ahead of a stream, KiB; 0: none
+ * @priority: default for files that have no priority of their own: -1 low, 0 normal, 1 high
+ * @node: NUMA node of the pool, or NUMA_NO_NODE to spread it over all nodes
  * @read_optimization: read(2) copies a whole unit under one reference
  * @write_optimization: write(2) takes its frames for the whole length at once
- * @util_threshold: page=auto: percent of a block that is cached, from which on it becomes
- *	huge; 0 = never
- * @promote_interval: page=auto: how often what may become huge is looked for, ms
- * @promote_batch: how many blocks become huge in such an interval, at most
- * @given: while they are parsed: which ones were, a bit each
+ * @util_threshold: page=auto: percentage of a block that must be cached before the block is
+ *	promoted; 0: never
+ * @promote_interval: page=auto: milliseconds between two searches for blocks to promote
+ * @promote_batch: the most blocks that are promoted in such an interval
+ * @given: while options are parsed: one bit for each option that was given
  */
 struct hugemap_options {
 	u64 pool;
@@ -115,22 +120,22 @@ struct hugemap_options {
 	u32 given;
 };
 
-/* Counters of the engine, beside those of the core (enum hm_counter). */
+/* Counters of the module, in addition to those of the cache core (enum hm_counter). */
 enum hugemap_counter {
 	HUGEMAP_C_HUGE_MAPPED, /* faults that mapped 2 MB at once */
 	HUGEMAP_C_BASE_MAPPED, /* faults that mapped base pages */
 	HUGEMAP_C_UPGRADES, /* stores allowed in place, without a new mapping */
 	HUGEMAP_C_CLEANED, /* units write-protected for write-back */
-	HUGEMAP_C_UNMAPS, /* ranges unmapped by eviction, each one TLB flush a VMA */
-	HUGEMAP_C_READ_BYTES, /* from below */
-	HUGEMAP_C_WRITTEN_BYTES,
+	HUGEMAP_C_UNMAPS, /* ranges unmapped by eviction; each costs one TLB flush per VMA */
+	HUGEMAP_C_READ_BYTES, /* from the lower file system */
+	HUGEMAP_C_WRITTEN_BYTES, /* to the lower file system */
 	HUGEMAP_C_READ_IOS,
 	HUGEMAP_C_WRITE_IOS,
 	HUGEMAP_C_COPIED_IN, /* bytes of write(2) */
 	HUGEMAP_C_COPIED_OUT, /* bytes of read(2) */
-	HUGEMAP_C_PINNED, /* victims that could not leave */
+	HUGEMAP_C_PINNED, /* victims that stayed because they were pinned */
 	HUGEMAP_C_SYNCS,
-	HUGEMAP_C_PARTIAL_WRITEBACKS, /* huge units of which only what had changed was written */
+	HUGEMAP_C_PARTIAL_WRITEBACKS, /* writes of only the changed pages of a huge unit */
 	HUGEMAP_COUNTERS,
 };
 
@@ -138,130 +143,167 @@ struct hugemap_counts {
 	u64 value[HUGEMAP_COUNTERS];
 };
 
-/* What a fault without the fault lock has failed with, until it comes back. */
+/*
+ * The lock classes of the fields of the following structs, as in fs/erofs:
+ *
+ *   I  set before the object is published, or by the mounter; constant until it is torn down
+ *   A  accessed with atomic operations, or READ_ONCE() and WRITE_ONCE(), or acquire and release
+ *   F  written under mount->files_lock
+ *   P  written under mount->pool_lock
+ *   S  written under mount->split_lock
+ *   H  written under hi->hfile_lock
+ *   G  written under hi->grow_lock
+ *   V  written under mapping->invalidate_lock, held exclusively
+ *   R  written under i_rwsem of the upper inode
+ *   U  written under sb->s_umount
+ *   W  written by the work hi->chunk while hi->in_chunk is set, by the writer otherwise
+ *   -  protects itself (locks, wait queues, kobjects)
+ *
+ * A field with a lock class and A is read without the lock, too. Other spinlocks are named.
+ */
+
+/* The error of a fault that released the fault lock, kept until the task faults again. */
 struct hugemap_fault_error {
 	const struct task_struct *task;
 	u64 pgoff;
 	int err;
 };
 
-/* One container of the pool: a PMD-order folio, or 512 base pages. */
+/*
+ * One container of the pool: a PMD-order folio, or 512 base pages. While the slot is offline, its
+ * fields change under pool_lock in place of split_lock. A task that has claimed a frame in the
+ * cache core may take the frame's memory out of the slot without a lock.
+ */
 struct hugemap_slot {
-	struct folio *huge;
-	struct page **base; /* a table, from the first time that it is carved on */
-	bool split; /* the memory is that of @base; under split_lock, or if it is parked */
-	bool contiguous; /* it was taken as one piece, and none of it has been replaced */
-	bool offline; /* no memory: the pool could grow by it; under pool_lock */
+	struct folio *huge; /* SA */
+	struct page **base; /* SA: table, allocated when the slot is split for the first time */
+	bool split; /* S: the memory consists of the pages in @base */
+	bool contiguous; /* SA: @base was allocated in one piece, and no page was replaced */
+	bool offline; /* P: the slot has no memory; the pool can grow by it */
 };
 
 /* A mount: struct super_block.s_fs_info. */
 struct hugemap_mount {
-	struct super_block *sb;
-	struct hugemap_options opts;
-	const struct cred *cred; /* of who mounted it, for I/O below */
-	struct path lower; /* the directory; .dentry is NULL over a device */
-	errseq_t lower_err; /* of it, up to where syncfs(2) has told; super.c */
-	dev_t lower_dev; /* what stat(2) says of it: on btrfs not its super block's */
-	struct file *device; /* the device, opened with O_EXCL, for all I/O; or NULL */
+	struct super_block *sb; /* I */
+	struct hugemap_options opts; /* UPA; @page: I */
+	const struct cred *cred; /* I: the mounter's, for I/O on the lower file system */
+	struct path lower; /* I: the lower directory; .dentry is NULL over a device */
+	errseq_t lower_err; /* mounts_lock (super.c): errors of @lower that syncfs(2) reported */
+	dev_t lower_dev; /* I: st_dev of @lower; on btrfs it differs from s_dev */
+	struct file *device; /* I: the device, opened with O_EXCL, for all I/O; or NULL */
 
 	/* the name space */
-	void (*set_operations)(struct inode *inode); /* of a new inode */
-	struct list_head mounts; /* super.c: all mounts over directories */
-	struct inode *disk; /* over a device: its one file */
-	bool started; /* hugemap_data_start() has succeeded */
-	bool never_clones; /* the lower file system has said so */
+	void (*set_operations)(struct inode *inode); /* I: sets those of a new inode */
+	struct list_head mounts; /* mounts_lock (super.c): list of mounts over directories */
+	struct inode *disk; /* I: over a device: the only file */
+	bool started; /* U: hugemap_data_start() has succeeded */
+	bool never_clones; /* A: the lower file system has no reflinks */
 
-	/* the data */
-	struct hm_cache *cache;
-	void *cache_mem;
-	struct hugemap_slot *slots;
-	u32 nslots; /* twice the pool at mount, if the core can: how far it can grow */
-	u32 noffline;
-	struct mutex pool_lock; /* which slots are parked; reclaim only tries it */
-	struct shrinker *shrinker;
-	unsigned long shed_at; /* jiffies, when the pool last gave memory to others */
-	spinlock_t orphan_lock; /* of @held and @orphan_pages */
-	struct list_head orphans; /* folios that were abandoned: orphan.c */
-	u64 orphan_pages;
-	spinlock_t idle_lock; /* of @idle */
-	struct list_head idle; /* inodes that reclaim is done with; see evict.c */
-	struct mutex split_lock; /* a slot turns from huge to base or back */
-	wait_queue_head_t waits[HUGEMAP_WAITS]; /* for units, hashed */
-	wait_queue_head_t frames_wait; /* for free or clean frames */
-	wait_queue_head_t writer_wait;
-	bool write; /* there may be something to write */
-	struct task_struct *writer;
-	struct task_struct *reclaimer;
-	wait_queue_head_t reclaim_wait;
-	bool reclaim; /* frames are short */
-	struct task_struct *promoter; /* with page=auto */
-	wait_queue_head_t promote_wait;
-	bool promote; /* there may be something to promote */
-	struct hugemap_promotion *promotion; /* the promoter's */
-	atomic_t pressed; /* faults that wait for clean frames */
-	atomic_t freed; /* changes when a frame comes free or a unit clean */
-	unsigned long progress; /* jiffies, when a frame last came free */
-	struct workqueue_struct *done_wq; /* ends of reads that nobody waits for */
-	struct workqueue_struct *ahead_wq; /* work ahead of and behind writers */
-	struct workqueue_struct
-		*lower_wq; /* for tasks that wait, perhaps with locks of the lower file */
-	struct workqueue_struct *write_wq; /* write-back that somebody waits for */
-	struct workqueue_struct *chunk_wq; /* in the background: one work for a file */
-	struct rw_semaphore files_lock; /* the list of files */
-	struct list_head files;
-	atomic_t dirtied_claimed; /* became dirty while they were claimed for eviction */
-	int awaited; /* as many of those were waited for */
-	u64 files_moved; /* changes when one is moved in the list; under files_lock */
-	atomic64_t syncs; /* a number for each */
-	atomic_t depth; /* I/Os in flight */
-	struct hugemap_counts __percpu *counts;
-	struct hm_hist *fault_ns; /* a fault that had to wait, I/O included */
-	struct hm_hist *read_ns; /* a read below */
-	struct hm_hist *write_ns; /* a write below */
+	/* the data: the pool */
+	struct hm_cache *cache; /* I */
+	void *cache_mem; /* I */
+	struct hugemap_slot *slots; /* I */
+	u32 nslots; /* I: the most that the pool can grow to: twice its size, if the core can */
+	u32 noffline; /* PA: slots without memory */
+	struct mutex pool_lock; /* - */
+	struct mutex split_lock; /* - */
+	struct shrinker *shrinker; /* I */
+	unsigned long shed_at; /* PA: jiffies of the last time that the pool gave memory back */
+	spinlock_t orphan_lock; /* - */
+	struct list_head orphans; /* orphan_lock: pinned folios that left the cache: orphan.c */
+	u64 orphan_pages; /* orphan_lock, A */
+
+	/* the data: threads and the tasks that wait for them */
+	wait_queue_head_t waits[HUGEMAP_WAITS]; /* -: for units, hashed */
+	wait_queue_head_t frames_wait; /* -: for free or clean frames */
+	struct task_struct *writer; /* I */
+	wait_queue_head_t writer_wait; /* - */
+	bool write; /* A: there may be dirty units to write */
+	struct task_struct *reclaimer; /* I */
+	wait_queue_head_t reclaim_wait; /* - */
+	bool reclaim; /* A: free frames are short */
+	struct task_struct *promoter; /* I: with page=auto only */
+	wait_queue_head_t promote_wait; /* - */
+	bool promote; /* A: there may be blocks to promote */
+	struct hugemap_promotion *promotion; /* I: used by the promoter only */
+	atomic_t pressed; /* A: faults that wait for clean frames */
+	atomic_t freed; /* A: changes when a frame becomes free or a unit clean */
+	unsigned long progress; /* A: jiffies of the last change of @freed */
+	struct workqueue_struct *done_wq; /* I: completions of reads without a waiter */
+	struct workqueue_struct *ahead_wq; /* I: read-ahead and write-behind for writers */
+	struct workqueue_struct *lower_wq; /* I: faults of tasks that may hold lower locks */
+	struct workqueue_struct *write_wq; /* I: write-back with a waiter */
+	struct workqueue_struct *chunk_wq; /* I: background write-back, one work per file */
+
+	/* the data: files */
+	struct rw_semaphore files_lock; /* - */
+	struct list_head files; /* F: hugemap_inode.files of files with a cache index */
+	u64 files_moved; /* F: changes when a file moves within the list */
+	spinlock_t idle_lock; /* - */
+	struct list_head idle; /* idle_lock: hugemap_inode.idle, inodes to release: evict.c */
+	atomic_t dirtied_claimed; /* A: units that became dirty while claimed for eviction */
+	int awaited; /* A: value of @dirtied_claimed at the last hugemap_wait_claims() */
+	atomic64_t syncs; /* A: number of the last hugemap_data_sync() */
+	atomic_t depth; /* A: I/Os in flight */
+
+	/* counters and histograms */
+	struct hugemap_counts __percpu *counts; /* I; the counters are per CPU */
+	struct hm_hist *fault_ns; /* I: faults that waited, I/O included */
+	struct hm_hist *read_ns; /* I: reads of the lower file */
+	struct hm_hist *write_ns; /* I: writes to the lower file */
 
 	/* fault.c */
-	spinlock_t fault_error_lock;
-	struct hugemap_fault_error fault_error[64];
+	spinlock_t fault_error_lock; /* - */
+	struct hugemap_fault_error fault_error[64]; /* fault_error_lock; @task: A */
 
 	/* sysfs.c */
-	struct kobject kobj;
-	struct completion kobj_gone;
-	bool kobj_added;
+	struct kobject kobj; /* - */
+	struct completion kobj_gone; /* - */
+	bool kobj_added; /* U */
 };
 
 struct hugemap_inode {
 	struct inode vfs_inode;
-	struct inode *lower; /* NULL over a device */
+	struct inode *lower; /* I: NULL over a device */
 
-	bool times_update_pending; /* changed while the lower file system was frozen: it does not know */
-	bool gone; /* the last name that is known was taken away here, whatever is counted below */
-	bool uncounted; /* what is below counts no names: 0 of them does not mean deleted */
+	bool times_update_pending; /* A: changed while the lower fs was frozen; not yet recorded */
+	bool gone; /* R: the last known name was removed here, whatever the lower link count is */
+	bool uncounted; /* R: the lower file system does not count links: 0 is not "deleted" */
 
-	/* the data; of regular files only */
-	struct hm_file *hfile; /* NULL until the first use; see store.c */
-	void *file_mem;
-	struct mutex hfile_lock; /* making @hfile, @reader and @writer */
-	struct file *reader; /* the lower file, for fills */
-	struct file *writer; /* the same, for write-back; NULL until somebody may write */
-	struct mutex grow_lock; /* who writes behind the end of the lower file */
-	loff_t growth_failed_at; /* it ends there, whatever it says; or LLONG_MAX */
-	struct list_head files; /* mount->files */
-	struct list_head idle; /* mount->idle */
-	u64 synced; /* by which hugemap_data_sync() it was seen last */
-	u32 opens; /* open files; under file_lock */
-	u32 changes; /* of the lower file, without the cache; under the invalidate_lock */
-	bool stable; /* what is being written may not change meanwhile: below computes sums */
-	int priority;
-	/* Faults that map a dirty unit without its lock, by its block. */
-	atomic_t mapping_stores[HUGEMAP_MAPPING_STORES];
-	u32 failures; /* write-backs in sequence that failed */
-	unsigned long retry_at; /* jiffies; background write-back waits until then */
-	u64 write_at; /* where background write-back goes on */
-	struct work_struct chunk; /* of that */
-	bool in_chunk; /* it is under way */
-	bool wrote; /* something, the last time */
-	u32 runs; /* that were written so far, well or not: does it get on? */
-	u32 good_runs; /* of them, those that went well */
+	/* The data, of regular files only. */
+	/*
+	 * HA: cache index; NULL until the first open. To clear it, store.c also holds files_lock,
+	 * and the invalidate_lock unless the inode is being evicted.
+	 */
+	struct hm_file *hfile;
+	void *file_mem; /* H: memory of @hfile */
+	struct mutex hfile_lock; /* - */
+	struct file *reader; /* H: lower file, for fills; constant while the file is open */
+	struct file *writer; /* HA: lower file, for write-back; NULL before an open for writing */
+	struct mutex grow_lock; /* - */
+	loff_t growth_failed_at; /* GA: real end of the lower file after a failed extending
+				  * write, although i_size may be larger; LLONG_MAX: none failed
+				  */
+	struct list_head files; /* F: in mount->files */
+	struct list_head idle; /* mount->idle_lock: in mount->idle */
+	u64 synced; /* A: the last hugemap_data_sync() that wrote this file */
+	u32 opens; /* HA: open files */
+	u32 changes; /* V: changes of the lower file that bypassed the cache */
+	bool stable; /* H, before @writer is set: data must not change during write-back,
+		      * because the lower file system computes checksums
+		      */
+	int priority; /* A */
+	atomic_t mapping_stores[HUGEMAP_MAPPING_STORES]; /* A: faults that are mapping a dirty
+							  * unit without its folio lock
+							  */
+	u32 failures; /* A: write-backs in a row that failed; concurrent updates may be lost */
+	unsigned long retry_at; /* A: jiffies; background write-back waits until then */
+	u64 write_at; /* W: page at which background write-back continues */
+	struct work_struct chunk; /* -: background write-back of one chunk */
+	bool in_chunk; /* A: @chunk is queued or runs */
+	bool wrote; /* W: the last chunk wrote something */
+	u32 runs; /* A: completed runs of write-back; shows that it progresses */
+	u32 good_runs; /* A: those of @runs without an error */
 };
 
 static inline struct hugemap_mount *hugemap_mount(const struct super_block *sb)
@@ -279,11 +321,11 @@ static inline atomic_t *hugemap_mapping_stores(struct hugemap_inode *hi, u64 pgo
 	return &hi->mapping_stores[(pgoff >> HM_BLOCK_ORDER) % HUGEMAP_MAPPING_STORES];
 }
 
-/*
+/**
  * struct hugemap_file - an open file: file->private_data
- * @lower: the lower file, for what the opener may do with it; NULL over a device
- * @data: hugemap_data_open() succeeded
- * @sequential: POSIX_FADV_SEQUENTIAL was said of it; of FADV_RANDOM, f_mode tells
+ * @lower: I: the lower file, with the opener's access mode; NULL over a device
+ * @data: I: hugemap_data_open() succeeded
+ * @sequential: A: the program gave POSIX_FADV_SEQUENTIAL; f_mode records POSIX_FADV_RANDOM
  */
 struct hugemap_file {
 	struct file *lower;
@@ -299,34 +341,43 @@ static inline struct file *hugemap_lower_file(const struct file *file)
 /* --- lower.c: the lower file ------------------------------------------------ */
 
 /*
- * Open a file or lower directory, as who mounted: whether the caller may was asked of
- * the upper one. What confines programs by paths (AppArmor, Landlock) has seen its
- * path; that of the private mount means nothing to it, so it would say no.
+ * Open a lower file or directory with the mounter's credentials. The VFS has checked the caller's
+ * permissions on the upper file. Security modules that confine programs by path (AppArmor,
+ * Landlock) have checked the upper path; they would refuse the path in the private mount, which
+ * has no meaning to them.
  */
 struct file *hugemap_open_lower(const struct hugemap_mount *mount, const struct path *path,
 				int flags);
 
 /*
- * The same for what no program asks for: who is asked about each open and each read
- * (fanotify), here and below, would be asked by himself, and wait for his own answer. His
- * own file here is quiet, and by its flags (before 6.14) so is the one that it opens below.
+ * Open a lower file for I/O of the module itself, without events for fanotify listeners that
+ * approve each open and read. Such a listener may watch both file systems. If its own access
+ * caused this I/O, the listener would wait for its own answer. Its event files are exempt here,
+ * and before 6.14 their flags also exempt the lower files that hugemap_open_lower() opens for
+ * them.
  */
 struct file *hugemap_open_quietly(const struct hugemap_mount *mount, const struct path *path,
 				  int flags);
 
-/* All attributes, but not the size of a regular file: see hugemap_change_lower(). */
+/* Copy all attributes except the size of a regular file: see hugemap_change_lower(). */
 void hugemap_copy_attr(struct inode *inode);
 void hugemap_set_nlink(struct inode *inode, unsigned int nlink);
-/* Of these: who may do what. Nobody else may look at set-id bits meanwhile: i_rwsem. */
+/*
+ * Copy mode and owner. The caller holds i_rwsem, so that no exec() reads the set-id bits of one
+ * owner with the id of another.
+ */
 void hugemap_copy_owner(struct inode *inode);
-/* Does a program of this mode run as its owner or group? */
+/* True if a program of this mode runs as its owner or group. */
 bool hugemap_sets_id(umode_t mode);
-/* What chattr(1) has said of the lower file since; takes no lock. */
+/* Copy the flags of chattr(1). Takes no lock. */
 void hugemap_copy_flags(struct inode *inode);
 
-/* The file is changed by a store: so is the lower one. Freeze protection there is held. */
+/*
+ * Set the times of the lower file after a store to the upper one. The caller has freeze protection
+ * of the lower file system.
+ */
 int hugemap_tell_change(struct inode *inode);
-/* The same, if it could not be told when it happened. */
+/* Do so for a store that happened while the lower file system was frozen. */
 void hugemap_tell_late_change(struct inode *inode);
 
 static inline void hugemap_count(struct hugemap_mount *mount, enum hugemap_counter counter,
@@ -339,77 +390,77 @@ u64 hugemap_counted(const struct hugemap_mount *mount, enum hugemap_counter coun
 
 /* --- the data, as the name space sees it ------------------------------------ */
 
-/* When the module is loaded, and unloaded. */
+/* Called when the module is loaded and unloaded. */
 int hugemap_data_setup(void);
 void hugemap_data_teardown(void);
 
 /**
- * hugemap_data_start() - take the pool, start the threads
+ * hugemap_data_start() - allocate the pool, start the threads
  * @mount: @opts, @cred, @sb and @lower or @device are set (the device is a file
  *	from dentry_open() with O_RDWR or O_RDONLY, O_EXCL and O_LARGEFILE)
- * @fc: for errors in words
+ * @fc: receives error messages
  */
 int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc);
 
-/* What others cannot have of the pool, in bytes. */
+/* The bytes of the pool that the shrinker never gives back. */
 u64 hugemap_pool_floor(const struct hugemap_options *opts);
 
-/* What the pool has now, in slots of 2 MB: less than it was asked for, if others want memory. */
+/* The current size of the pool in 2 MB slots. Under memory pressure it is below opts.pool. */
 static inline u32 hugemap_pool_slots(const struct hugemap_mount *mount)
 {
 	return mount->nslots - READ_ONCE(mount->noffline);
 }
 
-/* Change what can be changed while mounted; all of it or nothing. */
+/* Change the options of a mount: all of them, or none if one is refused. */
 int hugemap_data_reconfigure(struct hugemap_mount *mount, const struct hugemap_options *opts,
 			     struct fs_context *fc);
 
-/* Before generic_shutdown_super(): the threads end; nothing is lost. */
+/* Stop the threads, before generic_shutdown_super(). No data is lost. */
 void hugemap_data_quiesce(struct hugemap_mount *mount);
 
-/* After all inodes are gone: give the pool back. Safe if the start failed. */
+/* Free the pool, after all inodes are gone. May be called if the start failed. */
 void hugemap_data_stop(struct hugemap_mount *mount);
 
-/* Write back everything dirty (sync_fs). 0 or the first error. */
+/* Write back all dirty units (sync_fs). 0 or the first error. */
 int hugemap_data_sync(struct hugemap_mount *mount);
 
-/* For a new struct hugemap_inode, before it is visible. */
+/* Initialize the data of a new inode before it is visible. */
 void hugemap_data_init(struct hugemap_inode *hi);
 
 /*
- * A regular file is being opened; file->private_data is set. Opens the files
- * below that fills and write-back need. Each that succeeded is released once.
+ * A regular file is being opened; file->private_data is set. Open the lower files that fills and
+ * write-back need. Each successful call needs one hugemap_data_release().
  */
 int hugemap_data_open(struct inode *inode, struct file *file);
 void hugemap_data_release(struct inode *inode);
 
 /*
- * The inode goes away: ->evict_inode(). @discard: the file is deleted, its data
- * is not wanted. Else everything is written back first. May sleep for I/O.
+ * ->evict_inode(). @discard: the file is deleted, so its dirty data is dropped. Otherwise the
+ * dirty data is written back first. May sleep for I/O.
  */
 void hugemap_data_evict(struct inode *inode, bool discard);
 
 ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to);
 ssize_t hugemap_write_iter(struct kiocb *iocb, struct iov_iter *from);
-/* The same under i_rwsem; what O_SYNC asks for is the caller's. */
+/* The same under i_rwsem. The caller does the sync for O_SYNC. */
 ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from);
 int hugemap_mmap(struct file *file, struct vm_area_struct *vma);
 
 int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 
-/* Write back what is dirty in a range of bytes and wait for it; no device flush. */
+/* Write back the dirty units in a range of bytes and wait; no device flush. */
 int hugemap_write_back(struct inode *inode, loff_t start, loff_t end);
 
 /*
- * Attributes below are about to change that write-back would be refused by, or would
- * change in its turn: all is written before, and nothing becomes dirty by a program
- * until hugemap_resume_writes(). i_rwsem and freeze protection below are held. Not 0: it
- * cannot be written, and hugemap_resume_writes() is not called. Not for devices.
+ * Lower attributes are about to change. The new ones could make write-back fail, or write-back
+ * would overwrite them. So write back everything first, and let no program dirty the file until
+ * hugemap_resume_writes(). The caller holds i_rwsem and freeze protection of the lower file
+ * system. On an error the caller must not call hugemap_resume_writes(). Not for devices.
  */
 int hugemap_quiesce_writes(struct inode *inode);
 void hugemap_resume_writes(struct inode *inode);
 
-/* Drop clean data in a range that nobody maps (FADV_DONTNEED); start to read it. */
+/* Drop clean data in a range unless it is mapped (FADV_DONTNEED); start to read a range. */
 void hugemap_data_dontneed(struct inode *inode, loff_t start, loff_t end);
 void hugemap_data_willneed(struct file *file, loff_t start, loff_t end);
 
@@ -417,13 +468,13 @@ void hugemap_data_willneed(struct file *file, loff_t start, loff_t end);
 long hugemap_cached(struct file *file, void __user *arg);
 
 enum hugemap_change {
-	HUGEMAP_KEEP, /* the old data in the range matters: it is written first */
-	HUGEMAP_DISCARD, /* it does not: truncate, punch */
+	HUGEMAP_KEEP, /* the old data in the range matters: write it back first */
+	HUGEMAP_DISCARD, /* the old data does not matter: truncate, punch */
 };
 
 /*
- * Freeze protection of the lower file system, which comes before the
- * invalidate_lock: its own writers hold it when they fault on a mapping of ours.
+ * Freeze protection of the lower file system. It comes before the invalidate_lock, because
+ * writers of the lower file system hold it when they fault on a mapping of this one.
  */
 static inline void hugemap_start_write_lower(const struct hugemap_inode *hi)
 {
@@ -437,43 +488,36 @@ static inline void hugemap_end_write_lower(const struct hugemap_inode *hi)
 		sb_end_write(hi->lower->i_sb);
 }
 
-/* Does the kernel swap to the lower file? It may not change then. */
+/* True if the kernel swaps to the lower file, which must not change then. */
 static inline bool hugemap_swaps_lower(const struct hugemap_inode *hi)
 {
 	return hi->lower && IS_SWAPFILE(hi->lower);
 }
 
-/* Is the file longer than the lower one, until it is written back? */
+/* True if the file is longer than the lower one until the appended data is written back. */
 static inline bool hugemap_is_growing(const struct hugemap_inode *hi)
 {
 	return hi->lower && i_size_read(hi->lower) < i_size_read(&hi->vfs_inode);
 }
 
 /**
- * hugemap_change_lower() - the lower file changes without the cache
- * @inode: the upper inode; i_rwsem is held for writing, and so is freeze protection
- *	below: hugemap_start_write_lower() or mnt_want_write()
+ * hugemap_change_lower() - change the lower file without the cache
+ * @inode: the upper inode; the caller holds i_rwsem for writing and freeze protection of the
+ *	lower file system: hugemap_start_write_lower() or mnt_want_write()
  * @start: first byte that changes
  * @end: the byte after the last one; LLONG_MAX for "to the end, and the size"
  * @what: see enum hugemap_change
- * @change: makes the change below; 0 or -errno, or a positive count of bytes
+ * @change: changes the lower file; returns 0 or -errno, or a positive count of bytes
  * @arg: for @change
  *
- * No fill, fault or write-back of the file runs meanwhile. What was cached of
- * the range is dropped after @change succeeded, and the size of the upper inode
- * follows the lower one's. If it failed, nothing is lost. For truncate, punch
- * and zero range, collapse and insert, direct I/O, clone and copy below.
+ * No fill, fault or write-back of the file runs at the same time. After @change succeeded, the
+ * cached data of the range is dropped, and the upper inode gets the size of the lower one. If
+ * @change failed, no data is lost. For truncate, punch, zero range, collapse, insert, direct I/O,
+ * clone and copy.
  *
- * Return: what @change returned, or -errno.
+ * Return: the value of @change, or -errno.
  */
 ssize_t hugemap_change_lower(struct inode *inode, loff_t start, loff_t end,
 			     enum hugemap_change what, ssize_t (*change)(void *arg), void *arg);
-
-/* --- sysfs.c ------------------------------------------------------------------ */
-
-int hugemap_sysfs_init(void);
-void hugemap_sysfs_exit(void);
-int hugemap_sysfs_add(struct hugemap_mount *mount);
-void hugemap_sysfs_remove(struct hugemap_mount *mount);
 
 #endif /* HUGEMAP_H_KERNEL */

@@ -149,4 +149,11 @@ struct inode *hugemap_disk_root(struct hugemap_mount *mount);
 /* It becomes as large as the device has become; 0, or an error in words. */
 int hugemap_disk_resize(struct hugemap_mount *mount, struct fs_context *fc);
 
+/* --- sysfs.c --- */
+
+int hugemap_sysfs_init(void);
+void hugemap_sysfs_exit(void);
+int hugemap_sysfs_add(struct hugemap_mount *mount);
+void hugemap_sysfs_remove(struct hugemap_mount *mount);
+
 #endif /* HUGEMAP_NAMESPACE_H */
