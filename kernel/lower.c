@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/*
- * The lower file: it is opened, and the upper inode is made to look like it.
- */
+/* Open lower files and directories, and copy attributes between lower and upper inodes. */
 #include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/fs_stack.h>
@@ -9,7 +7,7 @@
 #include "compat/compat.h"
 #include "hugemap.h"
 
-/* Of a lower inode's flags, what the VFS must know of the upper one. */
+/* The flags of a lower inode that the VFS checks on the upper one. */
 #define COPIED_FLAGS (S_SYNC | S_IMMUTABLE | S_APPEND | S_NOATIME | S_DIRSYNC)
 
 struct file *hugemap_open_lower(const struct hugemap_mount *mount, const struct path *path,
@@ -27,17 +25,17 @@ struct file *hugemap_open_lower(const struct hugemap_mount *mount, const struct 
 
 static void lower_keep_quiet(struct file *file)
 {
-	/* Nobody is asked about writes, and that they have ended is told as ever. */
+	/* No listener approves writes, and events that report writes remain enabled. */
 	if (file->f_mode & FMODE_WRITE)
 		file->f_mode &= ~FMODE_NONOTIFY;
 }
 #else
-/* Since 6.14 a module cannot have the open itself be quiet, but what is read. */
+/* Since 6.14 a module can suppress the events of reads, but not that of the open itself. */
 #define O_QUIET 0
 
 static void lower_keep_quiet(struct file *file)
 {
-	/* Who brings in what a file only stands for has to know of each read, by whomever. */
+	/* A hierarchical storage manager must see each read, to fetch the file's content first. */
 	if (FMODE_FSNOTIFY_HSM(file->f_mode))
 		file->f_mode |= FMODE_NONOTIFY | FMODE_NONOTIFY_PERM;
 	else if (!FMODE_FSNOTIFY_NONE(file->f_mode))
@@ -61,8 +59,8 @@ bool hugemap_sets_id(umode_t mode)
 }
 
 /*
- * A chown(2) below sets the owner first, then takes the set-id bits away: both belong
- * together, as what is copied is whom a program runs for.
+ * chown(2) of the lower file sets the owner first and clears the set-id bits later. Hold the lower
+ * i_rwsem, so that the copy does not combine the new owner with the old set-id bits.
  */
 void hugemap_copy_owner(struct inode *inode)
 {
@@ -113,8 +111,9 @@ void hugemap_tell_late_change(struct inode *inode)
 }
 
 /*
- * The VFS counts the inodes that have no name, by looking at what the number was: two who do
- * so at once, as two lookups of a name that has gone below, would count one twice.
+ * set_nlink() updates the super block's count of inodes without names by comparing the old and the
+ * new link count. Two concurrent calls for one inode, as by two lookups of a name that was removed
+ * from the lower directory, would count it twice. i_lock prevents that.
  */
 void hugemap_set_nlink(struct inode *inode, unsigned int nlink)
 {
@@ -124,8 +123,9 @@ void hugemap_set_nlink(struct inode *inode, unsigned int nlink)
 }
 
 /*
- * Where nobody counts names, an inode that is in use has one: reclaim throws away at once what
- * has none, and would have to write it for that, and nothing could become read-only.
+ * If the lower file system does not count links, report one for an inode in use. With a link count
+ * of 0, the last iput(), which memory reclaim may call, would evict the inode at once and wait for
+ * write-back. And the VFS would refuse to make the mount read-only.
  */
 static unsigned int lower_names_of(const struct hugemap_inode *hi)
 {

@@ -45,7 +45,7 @@ static void __exit hugemap_exit(void)
 {
 	unregister_filesystem(&hugemap_type);
 	hugemap_sysfs_exit();
-	/* The last inodes are freed first: they are of both halves. */
+	/* Free the last inodes first: they contain data of both halves. */
 	hugemap_inode_teardown();
 	hugemap_data_teardown();
 }

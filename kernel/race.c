@@ -13,7 +13,7 @@
 
 #include "race.h"
 
-/* A task that spins stops its CPU. */
+/* A spinning task blocks its CPU. */
 #define MAX_SPIN_US 200u
 
 static unsigned long race;

@@ -34,9 +34,9 @@ void hugemap_race_point_pass(struct hugemap_race_point *point, bool may_sleep);
 	} while (0)
 #endif
 
-/* Where the task may sleep and no other task spins for it. */
+/* For places in which the task may sleep and no other task spins for it. */
 #define hugemap_race_point(text) hugemap_race_point_(text, true)
-/* Under spinlocks or RCU, in interrupts, and where another task spins for this one. */
+/* For places under spinlocks or RCU, in interrupts, or for which another task spins. */
 #define hugemap_race_point_atomic(text) hugemap_race_point_(text, false)
 
 #endif /* HUGEMAP_RACE_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* Tracepoints: what happened to which pages of which file. */
+/* Tracepoints: events of the pages of a file. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM hugemap
 
@@ -32,7 +32,7 @@ DECLARE_EVENT_CLASS(hugemap_unit,
 		  __entry->npages, __entry->value)
 );
 
-/* @npages are mapped by it, or as many of them as are cached; value: 1 for a store */
+/* A fault mapped @npages, or those of them that are cached. value: 1 for a store */
 DEFINE_EVENT(hugemap_unit, hugemap_fault,
 	TP_PROTO(const struct inode *inode, u64 pgoff, u32 npages, int value),
 	TP_ARGS(inode, pgoff, npages, value));
@@ -52,12 +52,12 @@ DEFINE_EVENT(hugemap_unit, hugemap_writeback,
 	TP_PROTO(const struct inode *inode, u64 pgoff, u32 npages, int value),
 	TP_ARGS(inode, pgoff, npages, value));
 
-/* What was cached in base pages becomes one huge unit. value: 0 */
+/* Cached base pages became one huge unit. value: 0 */
 DEFINE_EVENT(hugemap_unit, hugemap_promote,
 	TP_PROTO(const struct inode *inode, u64 pgoff, u32 npages, int value),
 	TP_ARGS(inode, pgoff, npages, value));
 
-/* What was to become one huge unit does not, now. value: enum hm_promote_result */
+/* Base pages were not promoted to a huge unit. value: enum hm_promote_result */
 DEFINE_EVENT(hugemap_unit, hugemap_refuse,
 	TP_PROTO(const struct inode *inode, u64 pgoff, u32 npages, int value),
 	TP_ARGS(inode, pgoff, npages, value));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Attributes and permissions of inodes: those of the lower inodes, copied when they are needed.
+ * Attributes and permissions of inodes. The lower inode has the valid ones; the upper inode holds
+ * a copy, which is renewed when the VFS is about to read it.
  */
 #include <linux/cred.h>
 #include <linux/dcache.h>
@@ -15,8 +16,9 @@
 #include "namespace.h"
 
 /*
- * Who runs a program holds i_rwsem while it looks for whom: it gets no half of a change. What
- * is written without that lock makes nobody's program: the mode that was looked at, and no other.
+ * exec() holds i_rwsem while it reads mode and owner, so a change of the set-id bits or of the
+ * owner of a set-id program needs i_rwsem. Without it, only a mode without set-id bits may be
+ * stored: the @mode that was checked, not a second read of lower->i_mode.
  */
 void hugemap_follow_owner(struct inode *inode)
 {
@@ -31,7 +33,10 @@ void hugemap_follow_owner(struct inode *inode)
 		hugemap_copy_owner(inode);
 		inode_unlock(inode);
 	} else {
-		/* Perhaps by us. For nobody else, then, until the next look. */
+		/*
+		 * i_rwsem is contended, possibly by this task: drop the set-id bits until the
+		 * next revalidation.
+		 */
 		inode->i_mode = mode & ~(S_ISUID | S_ISGID);
 	}
 }
@@ -47,20 +52,23 @@ int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mas
 	struct inode *lower = hugemap_inode(inode)->lower;
 
 	/*
-	 * The VFS itself looks at the upper mode and owner, for setuid programs
-	 * and sticky directories: no change below may go unnoticed.
+	 * The VFS reads the upper mode and owner itself, for setuid programs and sticky
+	 * directories, so the copy must be up to date.
 	 */
 	if (!hugemap_has_owner_of(inode, lower)) {
 		if (mask & MAY_NOT_BLOCK)
 			return -ECHILD;
 		hugemap_follow_owner(inode);
 	}
-	/* The same goes for chattr(1): may_open() looks at them after this. */
+	/* may_open() reads the flags of chattr(1) after this call. */
 	hugemap_copy_flags(inode);
 	return inode_permission(hugemap_lower_idmap(inode->i_sb), lower, mask);
 }
 
-/* As who mounted: see hugemap_open_lower(). Everybody may know, who may ask here. */
+/*
+ * Use the mounter's credentials: see hugemap_open_lower(). The VFS has checked that the caller
+ * may read the attributes of the upper inode.
+ */
 static int inode_getattr_lower(const struct hugemap_mount *mount, const struct path *path,
 			       struct kstat *stat, u32 mask, unsigned int flags)
 {
@@ -77,7 +85,7 @@ static int inode_getattr_lower(const struct hugemap_mount *mount, const struct p
 	return err;
 }
 
-/* What only the lower file can do: the one here goes through the pool. */
+/* Hide features that only the lower file has: I/O of the upper one goes through the pool. */
 static void inode_hide_features(struct kstat *stat)
 {
 	stat->attributes &= ~(u64)STATX_ATTR_DAX;
@@ -101,7 +109,7 @@ int hugemap_getattr(struct hugemap_idmap *idmap, const struct path *path, struct
 	err = inode_getattr_lower(mount, &lower, stat, mask, flags);
 	if (err)
 		return err;
-	/* A btrfs gives each subvolume a number of its own: those must stay apart. */
+	/* btrfs has a device number for each subvolume, which must remain distinct. */
 	if (stat->dev == mount->lower_dev || stat->dev == lower.dentry->d_sb->s_dev)
 		stat->dev = inode->i_sb->s_dev;
 	if (S_ISREG(inode->i_mode)) {
@@ -130,8 +138,8 @@ static ssize_t inode_change_attr_lower(void *arg)
 }
 
 /*
- * Does write-back leave a file's times alone, as FMODE_NOCMTIME asks? btrfs looks at the
- * inode only, and servers set the times themselves.
+ * True if write-back through a file with FMODE_NOCMTIME keeps the times of the inode. btrfs
+ * checks only the inode's flag, and servers set the times themselves.
  */
 static bool inode_keeps_times(const struct super_block *lower)
 {
@@ -165,22 +173,25 @@ int hugemap_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct i
 	int err;
 
 	hugemap_copy_flags(inode);
-	/* ftruncate() has looked at the flags that were known before. */
+	/* ftruncate() has checked the flags before this update. */
 	if ((attr->ia_valid & ATTR_SIZE) && IS_APPEND(inode))
 		return -EPERM;
 	if ((attr->ia_valid & ATTR_SIZE) && hugemap_swaps_lower(hugemap_inode(inode)))
 		return -ETXTBSY;
-	/* Capabilities of the file go with the change below: removing them here would ask. */
+	/*
+	 * The lower notify_change() removes the file's capabilities. setattr_prepare() would do
+	 * so by xattr_set(), which checks the caller's permission.
+	 */
 	above.ia_valid &= ~ATTR_KILL_PRIV;
 	err = setattr_prepare(idmap, dentry, &above);
 	if (err)
 		return err;
 	lower_attr = above;
 	lower_attr.ia_valid |= attr->ia_valid & ATTR_KILL_PRIV;
-	/* Below, too, the set-id bits go the way of that file system. */
+	/* The lower notify_change() clears the set-id bits itself, and accepts no mode then. */
 	if (lower_attr.ia_valid & (ATTR_KILL_SUID | ATTR_KILL_SGID))
 		lower_attr.ia_valid &= ~ATTR_MODE;
-	/* The lower file was opened without O_TRUNC: it is truncated here. */
+	/* The lower file was opened without O_TRUNC, so this is a plain truncation. */
 	lower_attr.ia_valid &= ~(ATTR_OPEN | ATTR_FILE);
 	if ((attr->ia_valid & ATTR_FILE) && S_ISREG(inode->i_mode)) {
 		lower_attr.ia_valid |= ATTR_FILE;
@@ -189,14 +200,14 @@ int hugemap_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct i
 	err = mnt_want_write(mnt);
 	if (err)
 		return err;
-	/* What is set now comes after what was stored before. */
+	/* Times of earlier stores must not replace the times that are set now. */
 	hugemap_tell_late_change(inode);
 	if ((attr->ia_valid & ATTR_SIZE) && S_ISREG(inode->i_mode))
 		err = (int)hugemap_change_lower(inode, min(i_size_read(inode), attr->ia_size),
 						LLONG_MAX, HUGEMAP_DISCARD, inode_change_attr_lower,
 						&change);
 	else if ((attr->ia_valid & ATTR_MTIME_SET) && !inode_keeps_times(change.lower->d_sb))
-		/* What was written before would be the last change. */
+		/* Write back first: a later write-back would replace the mtime. */
 		err = inode_settled_change(inode, &change);
 	else
 		err = (int)inode_change_attr_lower(&change);
@@ -219,14 +230,17 @@ static void inode_touched(struct inode *inode)
 	fsstack_copy_attr_atime(inode, lower);
 }
 
-/* Called by a fault, too: below it may be frozen, and then waits for no fault. */
+/*
+ * A fault calls this, too, with mmap_lock held, which comes after freeze protection in the lock
+ * order. So it must not wait until the lower file system is thawed.
+ */
 static int inode_changed(struct inode *inode)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;
 	int err;
 
 	if (!sb_start_write_trylock(lower->i_sb)) {
-		/* What is written after the thaw tells it before. */
+		/* The first write-back after the thaw sets the times. */
 		WRITE_ONCE(hugemap_inode(inode)->times_update_pending, true);
 		return 0;
 	}
@@ -236,8 +250,8 @@ static int inode_changed(struct inode *inode)
 }
 
 /*
- * The time of a read or change here is that of a read or change below, at once:
- * what is written back later does not change it again.
+ * A read or change of the upper file sets the times of the lower one at once. The later write-back
+ * does not change them again.
  */
 #if defined(HUGEMAP_HAVE_UPDATE_TIME_TYPE)
 int hugemap_update_time(struct inode *inode, enum fs_update_time type, unsigned int flags)
@@ -272,7 +286,7 @@ int hugemap_fileattr_set(struct hugemap_idmap *idmap, struct dentry *dentry,
 
 	if (err)
 		return err;
-	/* An immutable file could not be written any more. */
+	/* Write-back to an immutable file would fail. */
 	err = hugemap_quiesce_writes(inode);
 	if (err)
 		goto out;

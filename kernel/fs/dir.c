@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Directories: each change is made below, then shown here.
+ * Operations of directories. Each one changes the lower directory, then the upper dentries.
  *
- * The VFS holds the upper directory. Below, the name is looked up again under
- * the lock of the directory there; if it is not what the upper dentry stands
- * for, somebody has changed it below: -ESTALE, and the VFS looks it up anew.
+ * The VFS holds the lock of the upper directory. An operation locks the lower directory and looks
+ * the name up again there. If the result is not the lower dentry that the upper one represents,
+ * another task has changed the lower directory. The operation fails with -ESTALE, and the VFS
+ * repeats the lookup.
  */
 #include <linux/cred.h>
 #include <linux/dcache.h>
@@ -17,15 +18,15 @@
 
 #include "namespace.h"
 
-/* What is to be made. */
+/* The object to create. */
 struct make {
 	umode_t mode;
 	dev_t dev;
 	const char *target; /* of a symbolic link */
-	struct dentry *old; /* of a hard link: below */
+	struct dentry *old; /* of a hard link: the lower dentry of the old name */
 };
 
-/* Returns the lower dentry; or an error, and then the naming is over. */
+/* Returns the lower dentry. On an error hugemap_end_naming() has been called. */
 static struct dentry *dir_make_lower(struct hugemap_idmap *idmap, struct dentry *parent,
 				     struct dentry *lower, const struct make *make)
 {
@@ -49,7 +50,7 @@ static struct dentry *dir_make_lower(struct hugemap_idmap *idmap, struct dentry 
 	return ERR_PTR(err);
 }
 
-/* The name has been made below: let the upper dentry stand for it. */
+/* The lower name exists: let the upper dentry represent it. */
 static int dir_make_known(struct inode *dir, struct dentry *dentry, struct dentry *lower)
 {
 	struct inode *inode;
@@ -65,7 +66,7 @@ static int dir_make_known(struct inode *dir, struct dentry *dentry, struct dentr
 	}
 	hugemap_set_lower(dentry, lower);
 	d_instantiate(dentry, inode);
-	/* A lookup in between may have taken it for stale. */
+	/* A concurrent lookup may have found the dentry stale and dropped it. */
 	if (d_unhashed(dentry))
 		d_rehash(dentry);
 	return 0;
@@ -92,7 +93,7 @@ static int dir_make_name(struct inode *dir, struct dentry *dentry, const struct 
 	}
 	made = dget(lower);
 	hugemap_end_naming(parent, lower);
-	/* Some file systems leave it to the next lookup. */
+	/* Some file systems instantiate the dentry only at the next lookup. */
 	if (d_really_is_negative(made) || d_unhashed(made)) {
 		dput(made);
 		made = hugemap_lookup_lower(idmap, &dentry->d_name, parent);
@@ -152,22 +153,25 @@ static int dir_link(struct dentry *old, struct inode *dir, struct dentry *dentry
 
 	if (err)
 		return err;
-	/* One that had none (O_TMPFILE), and nobody counts them: it is not thrown away any more. */
+	/*
+	 * The file had no name (O_TMPFILE) and has one now. If its lower link count is still 0,
+	 * the lower file system does not count links, and 0 no longer means "deleted".
+	 */
 	if (!hi->lower->i_nlink)
 		hi->uncounted = true;
 	hugemap_copy_attr(d_inode(old));
 	return 0;
 }
 
-/* NFS keeps a file that is open under another name, until we let it go. */
+/* True if NFS has renamed the open file in place of removing it, and no other name is left. */
 static bool dir_only_we_keep(const struct dentry *removed)
 {
 	return removed->d_flags & DCACHE_NFSFS_RENAMED && d_inode(removed)->i_nlink <= 1;
 }
 
 /*
- * The inode is let go with its last user, if this was its last name. Where nobody counts them
- * it is taken for that, until a lookup finds another one.
+ * Let the last iput() evict the inode, if its last name was removed. If the lower file system
+ * does not count links, assume so until a lookup finds another name.
  */
 static void dir_lose_name(struct inode *inode, const struct dentry *removed)
 {
@@ -212,8 +216,8 @@ static int dir_remove_name(struct inode *dir, struct dentry *dentry, bool is_dir
 out:
 	mnt_drop_write(mnt);
 	/*
-	 * Nor may the name stay as a negative one: it would hold the dentry
-	 * below, and that the inode, whose space would not be free.
+	 * Do not keep a negative dentry either: it would hold the lower dentry, which holds the
+	 * lower inode, so the space of the file would not be freed.
 	 */
 	if (!err || err == -ESTALE)
 		d_drop(dentry);
@@ -230,12 +234,12 @@ static int dir_rmdir(struct inode *dir, struct dentry *dentry)
 	return dir_remove_name(dir, dentry, true);
 }
 
-/* Has somebody renamed one of them below? */
+/* True if another task has renamed one of the lower names. */
 static bool dir_moved_lower(const struct renamedata *rename, struct dentry *old, struct dentry *new)
 {
 	if (rename->old_dentry != hugemap_lower(old))
 		return true;
-	/* Where case does not matter, both names may be one. */
+	/* In a case-insensitive directory both names may be the same lower dentry. */
 	if (d_really_is_negative(new))
 		return d_really_is_positive(rename->new_dentry) &&
 		       rename->new_dentry != rename->old_dentry;
@@ -269,8 +273,8 @@ static int dir_rename(struct hugemap_idmap *unused, struct inode *old_dir, struc
 	int err;
 
 	/*
-	 * Who writes a file anew and renames it over the old one, and does not sync, has
-	 * one of both after a power cut: as ext4 promises, and others.
+	 * A program that writes a new file and renames it over the old one without a sync finds
+	 * either the old or the new data after a power cut, as on ext4 and others.
 	 */
 	if (d_really_is_positive(new) && S_ISREG(d_inode(old)->i_mode) &&
 	    !(flags & RENAME_EXCHANGE))
@@ -303,10 +307,7 @@ out:
 	return err;
 }
 
-/*
- * A security module has a label for what is made, by who makes it and where: here it is the
- * caller, in the lower directory.
- */
+/* Let security modules label the new file as one that the caller creates in @parent. */
 static int dir_label_as(const struct cred *caller, struct dentry *parent, umode_t mode,
 			struct cred *cred)
 {
@@ -321,7 +322,10 @@ static int dir_label_as(const struct cred *caller, struct dentry *parent, umode_
 	return err;
 }
 
-/* It belongs to the caller, and is opened by who mounted: see hugemap_open_lower(). */
+/*
+ * Create a lower file without a name, owned by the caller, and open it with the mounter's
+ * credentials: see hugemap_open_lower().
+ */
 static struct file *dir_tmpfile_lower(struct super_block *sb, const struct path *parent,
 				      umode_t mode, int flags)
 {
@@ -338,12 +342,12 @@ static struct file *dir_tmpfile_lower(struct super_block *sb, const struct path 
 	cred->fsuid = caller->fsuid;
 	cred->fsgid = caller->fsgid;
 	set_groups(cred, caller->group_info);
-	/* No room that is kept for root, nor more than a quota allows. */
+	/* Without the mounter's capabilities: no space reserved for root or above a quota. */
 	if (caller->user_ns == cred->user_ns) {
 		cred->cap_effective = caller->cap_effective;
 	} else {
 		cap_clear(cred->cap_effective);
-		/* Whether the caller may has been asked above, in the caller's name space. */
+		/* The VFS has checked the caller's permissions in the caller's user namespace. */
 		cap_raise(cred->cap_effective, CAP_DAC_OVERRIDE);
 	}
 	err = dir_label_as(caller, parent->dentry, mode, cred);
@@ -380,12 +384,12 @@ static int dir_tmpfile(struct hugemap_idmap *unused, struct inode *dir, struct f
 		return PTR_ERR(inode);
 	}
 	hugemap_set_lower(dentry, dget(lower->f_path.dentry));
-	/* It has no name yet, and is thrown away if it gets none. */
+	/* A lower link count of 0 means "deleted" until the file gets a name: see dir_link(). */
 	hugemap_inode(inode)->uncounted = false;
-	/* d_tmpfile() takes the link away that a new inode has. */
+	/* d_tmpfile() decrements the link count. */
 	set_nlink(inode, 1);
 	d_tmpfile(file, inode);
-	/* That has marked it dirty, and nobody would clean it: it would stay for ever. */
+	/* d_tmpfile() marked the inode dirty. Clean it, or it would never be evicted. */
 	write_inode_now(inode, 0);
 	fput(lower);
 	return finish_open_simple(file, 0);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * O_DIRECT: past the cache, and yet coherent with it.
+ * O_DIRECT: I/O that bypasses the cache and is coherent with it.
  *
- * The lower file system must not fault on the program's buffer while it holds
- * its locks: the buffer may be a mapping of a file here, and the fault may need
- * those locks, or wait for a frame whose write-back needs them. So pages are
- * faulted in before, and a buffer that does not stay in is copied from or to
- * through the cache.
+ * The lower file system must not fault on the program's buffer while it holds its locks. The
+ * buffer may map a file of this file system, and the fault may need the same locks, or wait for a
+ * frame whose write-back needs them. So this file faults the buffer in before the I/O. If the
+ * buffer is reclaimed again each time, the data is copied through the cache.
  */
 #include <linux/cred.h>
 #include <linux/file.h>
@@ -21,7 +20,7 @@
 
 #define FAULT_IN_TRIES 3
 
-/* A pipe fills while it is read into: what it was before is no way back. */
+/* A read into a pipe adds pages to it, so a saved copy of the iterator cannot restore it. */
 static bool direct_is_pipe(const struct iov_iter *iter)
 {
 #ifdef HUGEMAP_HAVE_COPY_SPLICE_READ
@@ -32,8 +31,8 @@ static bool direct_is_pipe(const struct iov_iter *iter)
 }
 
 /*
- * The iterator has moved by what was done, and by nothing else. A lower file system may have
- * made it shorter, too, and has not told: where the longest file ends that it can have.
+ * Advance the iterator by exactly @done bytes from @was. The lower file system may have truncated
+ * the iterator at its maximum file size without restoring it.
  */
 static void direct_advance(struct iov_iter *iter, const struct iov_iter *was, size_t done)
 {
@@ -45,7 +44,7 @@ static void direct_advance(struct iov_iter *iter, const struct iov_iter *was, si
 	iov_iter_advance(iter, done);
 }
 
-/* What program and lower file hand to each other: all of it at once, or -EFAULT. */
+/* Transfer data between program and lower file. -EFAULT: the buffer must be faulted in. */
 static ssize_t direct_transfer(struct kiocb *iocb, struct iov_iter *iter, bool write)
 {
 	struct file *lower = hugemap_lower_file(iocb->ki_filp);
@@ -59,13 +58,14 @@ static ssize_t direct_transfer(struct kiocb *iocb, struct iov_iter *iter, bool w
 	lower_iocb.ki_flags = IOCB_DIRECT | (iocb->ki_flags & (IOCB_DSYNC | IOCB_SYNC));
 	iter->nofault = true;
 	/*
-	 * Nor where it copies: zeros for a hole, what is no whole sector. And some file
-	 * systems fault in by themselves, with our invalidate_lock held.
+	 * @nofault covers pinning only. Disable faults, too: the lower file system may copy zeros
+	 * of a hole or parts of a sector, and some file systems fault buffers in by themselves,
+	 * while this task holds the invalidate_lock.
 	 */
 	pagefault_disable();
 	if (write) {
 		lower_iocb.ki_flags |= IOCB_WRITE;
-		/* vfs_iocb_iter_write() takes freeze protection on some kernels, we have it. */
+		/* vfs_iocb_iter_write() takes freeze protection on some kernels; it is held. */
 		done = lower->f_op->write_iter(&lower_iocb, iter);
 		if (done > 0)
 			fsnotify_modify(lower);
@@ -73,7 +73,10 @@ static ssize_t direct_transfer(struct kiocb *iocb, struct iov_iter *iter, bool w
 		const struct cred *old =
 			override_creds(hugemap_mount(file_inode(iocb->ki_filp)->i_sb)->cred);
 
-		/* As in io.c. A write asks what the writer may: set-id bits, reserved blocks. */
+		/*
+		 * A read uses the mounter's credentials, as in io.c. A write uses the caller's:
+		 * the lower file system checks them for set-id bits and reserved blocks.
+		 */
 		done = vfs_iocb_iter_read(lower, &lower_iocb, iter);
 		revert_creds(old);
 	}
@@ -94,13 +97,13 @@ ssize_t hugemap_direct_read(struct kiocb *iocb, struct iov_iter *to)
 
 	if (!count)
 		return 0;
-	/* Where the lower file is to become longer, its end has to be there, too. */
+	/* If data was appended, the lower file must reach its new end first. */
 	n = hugemap_write_back(inode, iocb->ki_pos,
 			       hugemap_is_growing(hugemap_inode(inode)) ? LLONG_MAX :
 									  iocb->ki_pos + count);
 	if (n)
 		return n;
-	/* btrfs faults in what is missing with its lock held, which the fault may need. */
+	/* btrfs faults missing pages in while it holds its inode lock, which a fault may need. */
 	if (hugemap_lower_file(iocb->ki_filp) &&
 	    file_inode(hugemap_lower_file(iocb->ki_filp))->i_sb->s_magic == BTRFS_SUPER_MAGIC)
 		fault_in_iov_iter_writeable(to, count);
@@ -135,7 +138,7 @@ static ssize_t direct_write_lower(void *arg)
 	return direct_transfer(direct->iocb, direct->from, true);
 }
 
-/* Under i_rwsem. -EFAULT: the rest has to go through the cache. */
+/* i_rwsem is held. -EFAULT: the caller must write the rest through the cache. */
 static ssize_t direct_write_locked(struct inode *inode, struct kiocb *iocb, struct iov_iter *from)
 {
 	struct direct_write direct = { iocb, from };
@@ -182,7 +185,7 @@ ssize_t hugemap_direct_write(struct kiocb *iocb, struct iov_iter *from)
 	direct = count - iov_iter_count(from);
 	start = iocb->ki_pos;
 	cached = n == -EFAULT;
-	/* Nobody comes in between: one write(2) is one piece. */
+	/* Keep i_rwsem: one write(2) is atomic. */
 	if (cached)
 		n = hugemap_write_locked(iocb, from);
 	inode_unlock(inode);
@@ -192,7 +195,7 @@ ssize_t hugemap_direct_write(struct kiocb *iocb, struct iov_iter *from)
 		if (n > 0)
 			n = hugemap_write_back(inode, start, iocb->ki_pos);
 		if (n < 0) {
-			/* The rest is cached, but is not below: only what went there counts. */
+			/* The rest is only cached: count the bytes in the lower file. */
 			iocb->ki_pos = start;
 			return direct ? (ssize_t)direct : n;
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * A mount over a block device: a directory with one file, the device.
+ * A mount over a block device: a directory with one file, which represents the device.
  */
 #include <linux/blkdev.h>
 #include <linux/dcache.h>
@@ -15,12 +15,12 @@ enum {
 	DISK_INO,
 };
 
-/* What /dev calls it: "vdb", "nvme0n1p2". */
+/* The name of the device in /dev: "vdb", "nvme0n1p2". */
 static int disk_name(const struct hugemap_mount *mount, char *name, size_t size)
 {
 	int length = snprintf(name, size, "%pg", I_BDEV(mount->device->f_mapping->host));
 
-	/* As sysfs does: a name has no slash. */
+	/* A name has no slash; sysfs replaces it in the same way. */
 	strreplace(name, '/', '!');
 	return length;
 }
@@ -65,8 +65,8 @@ const struct file_operations hugemap_disk_root_operations = {
 };
 
 /*
- * Owner, mode and times live as long as the mount; the size is what the device.s was
- * when it was mounted, or last remounted.
+ * Owner, mode and times last until the unmount. The size is that of the device at the mount or at
+ * the last remount.
  */
 static int disk_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
@@ -76,7 +76,7 @@ static int disk_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, stru
 	err = setattr_prepare(idmap, dentry, attr);
 	if (err)
 		return err;
-	/* open(O_TRUNC) leaves a device as it is: `cp image /mnt/dev/vdb` works. */
+	/* open(O_TRUNC) does not truncate a device, so `cp image /mnt/dev/vdb` works. */
 	if (attr->ia_valid & ATTR_SIZE) {
 		if (!(attr->ia_valid & ATTR_OPEN) && attr->ia_size != i_size_read(inode))
 			return -EPERM;
@@ -86,7 +86,7 @@ static int disk_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, stru
 	return 0;
 }
 
-/* Nothing is changed below: it is the device that has changed. */
+/* For hugemap_change_lower(): nothing to do, since the device has changed already. */
 static ssize_t disk_device_has_grown(void *arg)
 {
 	return 0;
@@ -105,7 +105,7 @@ int hugemap_disk_resize(struct hugemap_mount *mount, struct fs_context *fc)
 	old = i_size_read(disk);
 	if (size < old)
 		warnfc(fc,
-		       "the device has become smaller: what is cached of its end cannot be written");
+		       "the device has become smaller: cached data beyond its end cannot be written");
 	else if (size > old)
 		err = hugemap_change_lower(disk, old, LLONG_MAX, HUGEMAP_KEEP,
 					   disk_device_has_grown, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * File handles, for NFS servers and open_by_handle_at(2): those of the file system
- * below, of files that lie in the directory that is mounted.
+ * File handles, for NFS servers and open_by_handle_at(2). They are the handles of the lower file
+ * system. Only files in the mounted directory can be opened by them.
  */
 #include <linux/cred.h>
 #include <linux/dcache.h>
@@ -13,7 +13,7 @@
 static int export_encode_fh(struct inode *inode, u32 *fh, int *max_len, struct inode *unused)
 {
 	struct inode *inode_lower = hugemap_inode(inode)->lower;
-	/* A name that there is, if there is one. */
+	/* Prefer a name that has not been deleted. */
 	struct dentry *lower = d_find_alias(inode_lower) ?: d_find_any_alias(inode_lower);
 	const struct export_operations *ops = inode_lower->i_sb->s_export_op;
 	int type;
@@ -21,8 +21,9 @@ static int export_encode_fh(struct inode *inode, u32 *fh, int *max_len, struct i
 	if (!lower)
 		return FILEID_INVALID;
 	/*
-	 * With its directory, so that who decodes it can see where it lies. tmpfs keeps all names,
-	 * and has no use for that: Linux 6.13 and later refuse it.
+	 * Encode the parent directory, too, so that the decoder finds the file in the tree.
+	 * File systems without fh_to_parent, such as tmpfs, do not need the parent, and Linux
+	 * 6.13 and later refuse to encode it.
 	 */
 	type = exportfs_encode_fh(lower, (struct fid *)fh, max_len, ops && ops->fh_to_parent);
 	dput(lower);
@@ -30,15 +31,16 @@ static int export_encode_fh(struct inode *inode, u32 *fh, int *max_len, struct i
 }
 
 /*
- * A file by a name that there is: one that was deleted may be open still, and the file have
- * another. A directory has one, which is looked up anew.
+ * exportfs_decode_fh() calls this for each alias of a file. Accept only a name that has not been
+ * deleted: a deleted name may still be open, while the file has another name. A directory has only
+ * one name, which is looked up again.
  */
 static int export_lies_in(void *root, struct dentry *lower)
 {
 	return (d_is_dir(lower) || !d_unhashed(lower)) && is_subdir(lower, root);
 }
 
-/* Of the directories from @lower up: the one, or @lower itself, that lies in @parent. */
+/* The ancestor of @lower, or @lower itself, whose parent is @parent. */
 static struct dentry *export_step_towards(struct dentry *lower, struct dentry *parent)
 {
 	struct dentry *at = dget(lower), *up;
@@ -58,7 +60,7 @@ static struct dentry *export_step_towards(struct dentry *lower, struct dentry *p
 	}
 }
 
-/* The name in @upper that stands for the next one towards @lower. */
+/* The child of @upper that is @lower, or an ancestor of @lower. */
 static struct dentry *export_step_down(struct dentry *upper, struct dentry *lower)
 {
 	struct dentry *parent, *next, *found;
@@ -72,7 +74,7 @@ static struct dentry *export_step_down(struct dentry *upper, struct dentry *lowe
 	take_dentry_name_snapshot(&name, next);
 	found = hugemap_lookup_lower(hugemap_lower_idmap(upper->d_sb), &name.name, upper);
 	release_dentry_name_snapshot(&name);
-	/* Renamed meanwhile, or deleted. */
+	/* Another task renamed or deleted it. */
 	if (!IS_ERR(found) && (d_really_is_negative(found) ||
 			       hugemap_inode(d_inode(found))->lower != d_inode(next))) {
 		dput(found);
@@ -96,7 +98,7 @@ static struct dentry *export_upper_of(struct super_block *sb, struct dentry *low
 	return upper;
 }
 
-/* Every dentry here is connected: the lower one is, and its names are looked up. */
+/* Returns connected dentries only: it looks up each name on the path to the lower dentry. */
 static struct dentry *export_fh_to_dentry(struct super_block *sb, struct fid *fid, int fh_len,
 					  int fh_type)
 {
@@ -116,7 +118,7 @@ static struct dentry *export_fh_to_dentry(struct super_block *sb, struct fid *fi
 	return upper;
 }
 
-/* An NFS server has changed a name or an attribute, and answers when it is safe: below. */
+/* An NFS server replies to a change of a name or attribute after this call made it durable. */
 static int export_commit_metadata(struct inode *inode)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Open files: what is not reading, writing or mapping. Each has the lower file
- * open too, for reading or writing as it is itself: for direct I/O, and for all that
- * only the lower file system can do.
+ * Open files: all operations except cached reads and writes, mappings and direct I/O. Each open
+ * file also has the lower file open with the same access mode, for direct I/O and for operations
+ * that only the lower file system can perform.
  */
 #include <linux/capability.h>
 #include <linux/compat.h>
@@ -25,11 +25,11 @@
 
 static struct file *file_open_lower(struct file *file)
 {
-	/* An overlay on top opens our inodes by files whose path is its own. */
+	/* An overlayfs mount above opens this inode with a path of the overlay. */
 	struct path lower = hugemap_lower_path(file_dentry(file));
 	int flags = file->f_flags & ~(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC);
 
-	/* Nothing changes on a read-only mount, times of reads included. */
+	/* A read-only mount does not change access times either. */
 	if (sb_rdonly(file_inode(file)->i_sb))
 		flags |= O_NOATIME;
 	return hugemap_open_lower(hugemap_mount(file_inode(file)->i_sb), &lower, flags);
@@ -54,7 +54,7 @@ int hugemap_open(struct inode *inode, struct file *file)
 	}
 	file->private_data = private;
 	if (!err && S_ISREG(inode->i_mode)) {
-		/* A device has no direct I/O of its own: it goes through the pool. */
+		/* Over a device, direct I/O goes through the pool. */
 		if (!private->lower || (private->lower->f_mode & FMODE_CAN_ODIRECT))
 			file->f_mode |= FMODE_CAN_ODIRECT;
 		file->f_mode |= FMODE_NOWAIT;
@@ -67,8 +67,8 @@ int hugemap_open(struct inode *inode, struct file *file)
 }
 
 /*
- * Where what is below sets the time of a change when it is written, that is done at the
- * last close at the latest: who has closed a file does not see it change later.
+ * Some lower file systems set the mtime when write-back writes the data. Write back at close, so
+ * that the mtime does not change after a program has closed its file.
  */
 static int file_update_times(struct inode *inode, const struct file *file)
 {
@@ -86,7 +86,7 @@ int hugemap_release(struct inode *inode, struct file *file)
 	struct hugemap_file *private = file->private_data;
 
 	if (private->data) {
-		/* Stored through a mapping, after close(2). */
+		/* For stores through a mapping after close(2). */
 		file_update_times(inode, file);
 		hugemap_data_release(inode);
 	}
@@ -113,7 +113,7 @@ static bool file_is_direct(const struct kiocb *iocb)
 	return (iocb->ki_flags & IOCB_DIRECT) && hugemap_lower_file(iocb->ki_filp);
 }
 
-/* RWF_NOWAIT: what is cached can be had at once; direct I/O, and what is written, cannot. */
+/* RWF_NOWAIT works for reads of cached data, but not for direct I/O and writes. */
 static ssize_t file_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	if (!file_is_direct(iocb))
@@ -127,7 +127,7 @@ static ssize_t file_write_iter(struct kiocb *iocb, struct iov_iter *from)
 
 	if (iocb->ki_flags & IOCB_NOWAIT)
 		return -EOPNOTSUPP;
-	/* As file systems do it: write-back could not write it any more. */
+	/* As in ext4_write_checks(): write-back to an immutable file would fail. */
 	hugemap_copy_flags(inode);
 	if (IS_IMMUTABLE(inode))
 		return -EPERM;
@@ -145,7 +145,7 @@ static loff_t file_llseek(struct file *file, loff_t offset, int whence)
 
 	if ((whence != SEEK_DATA && whence != SEEK_HOLE) || !lower)
 		return generic_file_llseek(file, offset, whence);
-	/* What was stored into a hole is data: let the lower file know. */
+	/* A store into a hole makes it data: write back, so that the lower file has it. */
 	at = hugemap_write_back(inode, 0, LLONG_MAX);
 	if (!at)
 		at = vfs_llseek(lower, offset, whence);
@@ -154,7 +154,7 @@ static loff_t file_llseek(struct file *file, loff_t offset, int whence)
 
 /* --- changes that only the lower file system can make ---------------------------------- */
 
-/* Of what each of these changes, and what not, is known here. */
+/* The modes for which file_fallocate() computes the range that changes. */
 #define KNOWN_MODES                                                          \
 	(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE | \
 	 FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE | FALLOC_FL_UNSHARE_RANGE)
@@ -166,7 +166,7 @@ struct change_range {
 	loff_t length;
 };
 
-/* What vfs_fallocate() asks of a file; it has seen flags that may be old. */
+/* Repeat the checks of vfs_fallocate(), whose copy of the flags may have been old. */
 static int file_may_fallocate(struct inode *inode, int mode)
 {
 	hugemap_copy_flags(inode);
@@ -181,7 +181,7 @@ static ssize_t file_fallocate_lower(void *arg)
 	struct file *lower = change->lower;
 	int err;
 
-	/* vfs_fallocate() itself would freeze-protect twice. */
+	/* vfs_fallocate() would take freeze protection, which the caller holds already. */
 	if (!lower->f_op->fallocate)
 		return -EOPNOTSUPP;
 	err = lower->f_op->fallocate(lower, change->mode, change->offset, change->length);
@@ -210,11 +210,11 @@ static long file_fallocate(struct file *file, int mode, loff_t offset, loff_t le
 	} else if (mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE)) {
 		end = LLONG_MAX;
 	} else {
-		/* Room for what is there already, shared or not, changes none of it. */
+		/* Allocating or unsharing blocks of existing data does not change the data. */
 		start = max(start, size);
 		end = max(start, end);
 	}
-	/* Nor may it make the lower file longer, before its data is there. */
+	/* Do not extend the lower file before write-back writes the appended data. */
 	if (offset + length <= size && !(mode & ~FALLOC_FL_UNSHARE_RANGE))
 		change.mode |= FALLOC_FL_KEEP_SIZE;
 	if (end > size && !(mode & FALLOC_FL_KEEP_SIZE)) {
@@ -248,7 +248,7 @@ static ssize_t file_remap_lower(void *arg)
 	struct file *out = remap->out;
 	loff_t done;
 
-	/* As with fallocate: the VFS has checked the upper files. */
+	/* As in file_fallocate_lower(): the VFS has checked the upper files. */
 	done = out->f_op->remap_file_range(remap->in, remap->from, out, remap->to, remap->length,
 					   remap->flags);
 	if (done > 0 && !(remap->flags & REMAP_FILE_DEDUP))
@@ -266,7 +266,7 @@ static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *f
 	};
 	loff_t end, done;
 
-	/* Before anything is written for it: each copy_file_range(2) asks for this first. */
+	/* Fail before any write-back: each copy_file_range(2) tries to clone first. */
 	if (!remap.in || !remap.out || !remap.out->f_op->remap_file_range)
 		return -EOPNOTSUPP;
 	if (file_inode(remap.in)->i_sb != file_inode(remap.out)->i_sb)
@@ -274,13 +274,13 @@ static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *f
 	if (READ_ONCE(mount->never_clones))
 		return -EOPNOTSUPP;
 	lock_two_nondirectories(in, out);
-	/* A length of 0 means all there is; below it means the same. */
+	/* A length of 0 means "to the end", for the lower file system, too. */
 	end = to + (length ?: max_t(loff_t, i_size_read(in) - from, 0));
-	/* The lower file ends where the range does, or behind it, when all of it is there. */
+	/* Write back so much that the lower file reaches the end of the range. */
 	done = hugemap_write_back(in, from,
 				  length && !hugemap_is_growing(hugemap_inode(in)) ? from + length :
 										     LLONG_MAX);
-	/* Whoever removes duplicates needs no file that is open for writing. */
+	/* Deduplication works on files that are not open for writing, so check the mount. */
 	if (!done)
 		done = mnt_want_write(mount->lower.mnt);
 	if (!done) {
@@ -289,7 +289,7 @@ static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *f
 					    file_remap_lower, &remap);
 		mnt_drop_write(mount->lower.mnt);
 	}
-	/* XFS that was made without reflinks says so of any two files. */
+	/* XFS without reflinks returns this for any two files: do not try again. */
 	if (done == -EOPNOTSUPP && file_inode(remap.out)->i_sb->s_magic == XFS_SUPER_MAGIC)
 		WRITE_ONCE(mount->never_clones, true);
 	hugemap_copy_attr(out);
@@ -300,8 +300,8 @@ static loff_t file_remap_range(struct file *file_in, loff_t from, struct file *f
 /* --- advice ------------------------------------------------------------------------------ */
 
 /*
- * Streams are known by their faults. f_ra.ra_pages stays 0: with another number, what
- * collapses pages of files would read ahead into folios of its own: see aops.c.
+ * The cache core detects streams by their faults. f_ra.ra_pages stays 0: with another value,
+ * khugepaged would read ahead into folios of its own: see aops.c.
  */
 static void file_advise_order(struct file *file, int advice)
 {
@@ -346,8 +346,8 @@ static int file_fadvise(struct file *file, loff_t start, loff_t length, int advi
 }
 
 /*
- * High priority takes the pool from everybody else on the mount: as with nice(2) and
- * ioprio_set(2), one may step back, and only an administrator may step forward.
+ * A file of high priority displaces the other files of the mount from the pool. So, as with
+ * nice(2) and ioprio_set(2), only an administrator may set a high priority.
  */
 static bool file_may_go_first(void)
 {
@@ -382,7 +382,7 @@ static long file_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return file_set_priority(file, (const __s32 __user *)arg);
 	case HUGEMAP_IOC_CACHED:
 		return hugemap_cached(file, (void __user *)arg);
-	/* These tell, and change nothing; others might go past the cache. */
+	/* These change nothing. Other ioctls could change the lower file without the cache. */
 	case FS_IOC_GETVERSION:
 	case FS_IOC_GETFSLABEL:
 		if (lower && lower->f_op->unlocked_ioctl)

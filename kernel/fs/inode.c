@@ -29,7 +29,7 @@ int __init hugemap_inode_setup(void)
 
 void hugemap_inode_teardown(void)
 {
-	/* hugemap_free_inode() runs under RCU. */
+	/* Wait for hugemap_free_inode(), an RCU callback. */
 	rcu_barrier();
 	kmem_cache_destroy(inode_cache);
 }
@@ -40,7 +40,7 @@ struct inode *hugemap_alloc_inode(struct super_block *sb)
 
 	if (!hi)
 		return NULL;
-	/* All but what inode_init_object() has made. */
+	/* Clear everything except the VFS inode, which inode_init_object() initialized. */
 	memset((char *)hi + offsetofend(struct hugemap_inode, vfs_inode), 0,
 	       sizeof(*hi) - offsetofend(struct hugemap_inode, vfs_inode));
 	return &hi->vfs_inode;
@@ -52,8 +52,8 @@ void hugemap_free_inode(struct inode *inode)
 }
 
 /*
- * Has the last name been taken away? Here, where it may be old: another machine may have
- * given the file one since. And below, where FUSE file systems may always say 0.
+ * True if the file has no names. The upper link count alone may be old: another machine may have
+ * linked the file since. The lower one alone is always 0 on some FUSE file systems.
  */
 static bool inode_is_deleted(const struct inode *inode)
 {
@@ -68,7 +68,7 @@ void hugemap_evict_inode(struct inode *inode)
 		hugemap_data_evict(inode, inode_is_deleted(inode));
 	truncate_inode_pages_final(&inode->i_data);
 	clear_inode(inode);
-	/* The pointer stays: a path walk under RCU may still look at it. */
+	/* Keep the pointer: a path walk under RCU may still compare it. */
 	iput(hugemap_inode(inode)->lower);
 }
 
@@ -93,7 +93,7 @@ static void inode_init_inode(struct inode *inode, struct inode *lower)
 	hugemap_copy_attr(inode);
 	inode->i_generation = lower->i_generation;
 #ifdef CONFIG_FS_POSIX_ACL
-	/* The lower file system has a cache of them. */
+	/* The lower file system caches ACLs. */
 	inode->i_acl = ACL_DONT_CACHE;
 	inode->i_default_acl = ACL_DONT_CACHE;
 #endif
@@ -117,7 +117,7 @@ struct inode *hugemap_inode_get(struct super_block *sb, struct inode *lower)
 		inode_init_inode(inode, lower);
 		unlock_new_inode(inode);
 	} else if (!inode->i_nlink && (lower->i_nlink || hi->uncounted) && inode_trylock(inode)) {
-		/* It has got a name again; or has another one, if nobody counts them. */
+		/* A lookup found a name, so the file is not deleted. */
 		if (hi->uncounted)
 			hi->gone = false;
 		hugemap_copy_attr(inode);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Names that stand for names below: finding them, and noticing that they do not
- * any more.
+ * Lookup of names in the lower file system, and revalidation of dentries, whose lower names may
+ * change at any time.
  */
 #include <linux/dcache.h>
 #include <linux/fs.h>
@@ -20,7 +20,7 @@ struct dentry *hugemap_lookup(struct inode *dir, struct dentry *dentry, unsigned
 	lower = hugemap_lookup_lower(hugemap_lower_idmap(dir->i_sb), &dentry->d_name, parent);
 	if (IS_ERR(lower))
 		return lower;
-	/* An automount point or the like: nobody could follow it from here. */
+	/* No path walk of this file system could follow an automount point. */
 	if (lower->d_flags & (DCACHE_NEED_AUTOMOUNT | DCACHE_MANAGE_TRANSIT)) {
 		dput(lower);
 		return ERR_PTR(-EREMOTE);
@@ -37,8 +37,8 @@ struct dentry *hugemap_lookup(struct inode *dir, struct dentry *dentry, unsigned
 }
 
 /*
- * Does a name no longer stand for what it did below? No locks: both dentries
- * and their names live on under RCU, and their counters tell of changes.
+ * True if the lower name has changed since the lookup. Takes no locks: RCU keeps both dentries and
+ * their names, and the sequence counters detect changes.
  */
 static bool lookup_is_stale(struct dentry *dentry)
 {
@@ -63,14 +63,14 @@ static bool lookup_is_stale(struct dentry *dentry)
 		lower_name = lower->d_name;
 	} while (read_seqcount_retry(&dentry->d_seq, seq) ||
 		 read_seqcount_retry(&lower->d_seq, lower_seq));
-	/* Where case does not matter, names may differ. */
+	/* In a case-insensitive directory the names may differ. */
 	if (!stale && !(lower->d_flags & (DCACHE_OP_HASH | DCACHE_OP_COMPARE)))
 		stale = name.len != lower_name.len || memcmp(name.name, lower_name.name, name.len);
 	rcu_read_unlock();
 	return stale;
 }
 
-/* Of d_time: odd, as d_seq never is while nobody changes the dentry. */
+/* A value of d_time that read_seqcount_begin() of d_seq, which is even, never returns. */
 #define NOT_CHANGING 1ul
 
 static int lookup_dentry_init(struct dentry *dentry)
@@ -79,7 +79,7 @@ static int lookup_dentry_init(struct dentry *dentry)
 	return 0;
 }
 
-/* Each change of a dentry changes d_seq: so what is remembered here ends by itself. */
+/* The VFS changes d_seq when it changes the dentry, so the value in d_time expires by itself. */
 void hugemap_name_changes(struct dentry *dentry)
 {
 	WRITE_ONCE(dentry->d_time, read_seqcount_begin(&dentry->d_seq));
@@ -91,8 +91,8 @@ void hugemap_name_stays(struct dentry *dentry)
 }
 
 /*
- * Has somebody else changed what a name stands for below? That the directory here is locked
- * says nothing: who looks the name up to make it holds it, too.
+ * True if another task has changed the lower name. The lock of the upper directory proves
+ * nothing: a task that looks the name up to create it holds that lock, too.
  */
 static bool lookup_lower_changed(struct dentry *dentry)
 {
@@ -123,7 +123,7 @@ struct dentry *hugemap_get_lower(struct dentry *dentry)
 
 	rcu_read_lock();
 	do {
-		/* The last reference of one that has just been replaced may be gone. */
+		/* hugemap_set_lower() may have replaced it and dropped the last reference. */
 		lower = READ_ONCE(dentry->d_fsdata);
 	} while (!lockref_get_not_dead(&lower->d_lockref));
 	rcu_read_unlock();
@@ -161,7 +161,7 @@ static int lookup_revalidate(struct dentry *dentry, unsigned int flags)
 	struct inode *inode;
 
 	if (!lookup_is_stale(dentry)) {
-		/* Before the VFS looks at them, and refuses what is allowed by now. */
+		/* Update the copies before the VFS checks permissions with them. */
 		inode = d_inode_rcu(dentry);
 		if (inode && !hugemap_has_owner_of(inode, hugemap_inode(inode)->lower)) {
 			if (flags & LOOKUP_RCU)
@@ -176,7 +176,7 @@ static int lookup_revalidate(struct dentry *dentry, unsigned int flags)
 		return -ECHILD;
 	if (!lookup_lower_changed(dentry))
 		return 1;
-	/* Deleted below, perhaps: then its data must not be kept for long. */
+	/* If the lower file was deleted, do not keep its data in the cache. */
 	inode = d_inode(dentry);
 	if (inode && !hugemap_inode(inode)->lower->i_nlink)
 		hugemap_set_nlink(inode, 0);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What the files of the name-space half share. Every inode here stands for one
- * below and holds it; every dentry holds the lower dentry of the same name, in
- * d_fsdata, positive or negative like itself. What is asked of one is asked of
- * the other, with the rights of the caller; then the attributes are copied up.
+ * The declarations that the files of the name space share.
  *
- * Locks: the VFS holds those of the upper inodes; those below are taken inside,
- * parents before children, as the VFS does.
+ * Every upper inode represents a lower inode and holds a reference to it. Every upper dentry holds
+ * the lower dentry of the same name in d_fsdata; both are positive or both are negative. An
+ * operation on an upper object performs the same operation on the lower one with the caller's
+ * credentials, then copies the attributes up.
+ *
+ * Locks: the VFS holds the locks of the upper inodes. Functions here take those of lower inodes
+ * after them, parents before children, as the VFS does.
  */
 #ifndef HUGEMAP_NAMESPACE_H
 #define HUGEMAP_NAMESPACE_H
@@ -25,7 +27,7 @@ static inline struct dentry *hugemap_lower(const struct dentry *dentry)
 	return dentry->d_fsdata;
 }
 
-/* The path below, without a reference of its own. */
+/* The lower path, without a reference. */
 static inline struct path hugemap_lower_path(const struct dentry *dentry)
 {
 	return (struct path){
@@ -43,7 +45,7 @@ static inline struct hugemap_idmap *hugemap_lower_idmap(const struct super_block
 
 void hugemap_options_init(struct hugemap_options *opts);
 int hugemap_parse_param(struct fs_context *fc, struct fs_parameter *param);
-/* What was not given is what it is @now, with s_umount held. */
+/* Set the options that were not given to their values in @now. s_umount is held. */
 void hugemap_options_update(struct hugemap_options *opts, const struct hugemap_options *now);
 const char *hugemap_page_name(enum hugemap_page page);
 int hugemap_show_options(struct seq_file *seq, struct dentry *root);
@@ -55,7 +57,7 @@ void hugemap_kill_sb(struct super_block *sb);
 
 /* --- export.c --- */
 
-/* File handles, if the lower file system has them. */
+/* Provide file handles if the lower file system does. */
 void hugemap_set_export(struct super_block *sb, const struct super_block *lower);
 
 /* --- inode.c --- */
@@ -66,14 +68,14 @@ struct inode *hugemap_alloc_inode(struct super_block *sb);
 void hugemap_free_inode(struct inode *inode);
 void hugemap_evict_inode(struct inode *inode);
 
-/* The inode that stands for one below, with a reference. */
+/* The inode that represents @lower, with a reference. */
 struct inode *hugemap_inode_get(struct super_block *sb, struct inode *lower);
 
 /* --- attr.c --- */
 
-/* Is it known here whose file it is, and who may do what? Takes no lock. */
+/* True if mode and owner are those of @lower. Takes no lock. */
 bool hugemap_has_owner_of(const struct inode *inode, const struct inode *lower);
-/* It is not: have it known, as far as that can be without waiting. */
+/* Copy mode and owner from the lower inode, as far as possible without waiting. */
 void hugemap_follow_owner(struct inode *inode);
 int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mask);
 int hugemap_getattr(struct hugemap_idmap *idmap, const struct path *path, struct kstat *stat,
@@ -94,18 +96,18 @@ int hugemap_update_time(struct inode *inode, struct timespec64 *time, int flags)
 
 extern const struct dentry_operations hugemap_dentry_operations;
 
-/* A name has got another lower dentry; takes over the caller's reference. */
+/* Replace the lower dentry of a name. Takes over the caller's reference to @lower. */
 void hugemap_set_lower(struct dentry *dentry, struct dentry *lower);
-/* With a reference: another one may take its place. */
+/* The lower dentry with a reference, for callers that race with hugemap_set_lower(). */
 struct dentry *hugemap_get_lower(struct dentry *dentry);
 struct dentry *hugemap_lookup(struct inode *dir, struct dentry *dentry, unsigned int flags);
 
 /*
- * One of our own operations is about to change a name below, before the upper one: until
- * the VFS has done that, too, lookups beside it go on with what the name stood for.
+ * An operation of this file system is about to change a lower name. Until the VFS changes the
+ * upper dentry, concurrent lookups treat the dentry as valid.
  */
 void hugemap_name_changes(struct dentry *dentry);
-/* It has failed: nothing has changed. */
+/* The operation failed and the lower name has not changed. */
 void hugemap_name_stays(struct dentry *dentry);
 
 /* --- dir.c --- */
@@ -114,7 +116,7 @@ extern const struct inode_operations hugemap_dir_inode_operations;
 
 /* --- operations.c --- */
 
-/* For a new inode that is not visible yet: mount->set_operations. */
+/* mount->set_operations: called for a new inode before it is visible. */
 void hugemap_set_operations(struct inode *inode);
 
 /* --- xattr.c --- */
@@ -143,10 +145,10 @@ int hugemap_release(struct inode *inode, struct file *file);
 ssize_t hugemap_direct_read(struct kiocb *iocb, struct iov_iter *to);
 ssize_t hugemap_direct_write(struct kiocb *iocb, struct iov_iter *from);
 
-/* The root directory over a device, and mount->disk, its one file. */
+/* Make the root directory over a device, and mount->disk, its only file. */
 struct inode *hugemap_disk_root(struct hugemap_mount *mount);
 
-/* It becomes as large as the device has become; 0, or an error in words. */
+/* Set the size of mount->disk to that of the device. On an error @fc has a message. */
 int hugemap_disk_resize(struct hugemap_mount *mount, struct fs_context *fc);
 
 /* --- sysfs.c --- */

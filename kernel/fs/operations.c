@@ -11,13 +11,14 @@
 
 #include "namespace.h"
 
-/* Memory of a program's that is gone again whenever it is to be used. */
+/* Limits for program memory that is reclaimed again before the copy can use it. */
 #define FAULT_IN_TRIES 3
 #define FAULT_IN_BYTES (1u << 20)
 
 /*
- * The lower file system tells of each extent with its locks held, which a fault of the
- * program's memory may need, if that is a mapping here: it is faulted in without them.
+ * The lower file system copies extents to the program's memory with its own locks held. If that
+ * memory maps a file of this file system, a fault on it may need the same locks. So disable
+ * faults during the call, and fault the memory in between two calls.
  */
 static int inode_fiemap_lower(struct inode *lower, struct fiemap_extent_info *info, u64 start,
 			      u64 length)

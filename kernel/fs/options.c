@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Mount options. What is refused is refused in a sentence that says what would
- * do instead: `mount` and `hugemap mount` print it.
+ * Mount options. The message for a refused option names the accepted values; `mount` and `hugemap
+ * mount` print it.
  */
 #include <linux/fs_context.h>
 #include <linux/fs_parser.h>
@@ -20,7 +20,7 @@
 #define PROMOTE_INTERVAL_DEFAULT_MS 1000
 #define PROMOTE_INTERVAL_MIN_MS 10
 #define PROMOTE_INTERVAL_MAX_MS 3600000
-/* 512 MB a second: of a processor that copies ten times as much, a tenth. */
+/* 512 MB per second: a tenth of the time of a CPU that copies 5 GB per second. */
 #define PROMOTE_BATCH_DEFAULT 256
 #define PROMOTE_BATCH_MAX 65536
 #define READAHEAD_DEFAULT_KB 32768
@@ -42,7 +42,7 @@ enum {
 	OPT_PROMOTE_BATCH,
 };
 
-/* Strings, but for one: what is wrong with one is said here. */
+/* All are strings, so that this file prints the messages for wrong values. */
 static const struct fs_parameter_spec parameters[] = {
 	fsparam_string("pool", OPT_POOL),
 	fsparam_string("pool_min", OPT_POOL_MIN),
@@ -85,7 +85,7 @@ void hugemap_options_init(struct hugemap_options *opts)
 	};
 }
 
-/* "64M", "2G", "12345" bytes; or what else follows the number. */
+/* Parse "64M", "2G" or "12345" bytes. *rest is the text after the size. */
 static bool options_parse_size(const char *text, u64 *size, const char **rest)
 {
 	char *end;
@@ -124,7 +124,7 @@ static int options_parse_pool(struct fs_context *fc, const char *text, u64 *pool
 	return 0;
 }
 
-/* A share is one of the pool; what is more than the pool is all of it. */
+/* A percentage is one of the pool. A size above that of the pool means all of it. */
 static int options_parse_pool_min(struct fs_context *fc, const char *text,
 				  struct hugemap_options *opts)
 {
@@ -288,7 +288,7 @@ void hugemap_options_update(struct hugemap_options *opts, const struct hugemap_o
 {
 	u32 given = opts->given;
 
-	/* Some of it may have been changed since by sysfs, or by another remount. */
+	/* Since @opts was copied, sysfs or another remount may have changed the options. */
 	if (!(given & BIT(OPT_POOL)))
 		opts->pool = now->pool;
 	if (!(given & BIT(OPT_POOL_MIN))) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Open directories: their entries and positions are those below.
+ * Open directories: entries and positions are those of the lower directory.
  */
 #include <linux/cred.h>
 #include <linux/fs.h>
@@ -15,7 +15,7 @@ static int readdir_iterate(struct file *file, struct dir_context *ctx)
 	int err;
 
 	lower->f_pos = ctx->pos;
-	/* As who mounted, to whom it was opened. */
+	/* With the mounter's credentials, with which it was opened. */
 	old = override_creds(hugemap_mount(file_inode(file)->i_sb)->cred);
 	err = iterate_dir(lower, ctx);
 	revert_creds(old);

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/*
- * A mount: over a directory or over a block device, from the first option to
- * the last reference.
- */
+/* The life of a mount over a directory or a block device. */
 #include <linux/blkdev.h>
 #include <linux/cred.h>
 #include <linux/dcache.h>
@@ -19,11 +16,11 @@
 
 #include "namespace.h"
 
-/* Mounts over directories: two caches of one file would differ. */
+/* The mounts over directories. They must not overlap: two caches of one file would differ. */
 static DEFINE_MUTEX(mounts_lock);
 static LIST_HEAD(mounts);
 
-/* --- what is below ------------------------------------------------------------------ */
+/* --- the lower directory or device --------------------------------------------------- */
 
 static int super_refuse_overlap(struct hugemap_mount *mount, struct fs_context *fc)
 {
@@ -36,7 +33,7 @@ static int super_refuse_overlap(struct hugemap_mount *mount, struct fs_context *
 		if (!is_subdir(dir, other->lower.dentry) && !is_subdir(other->lower.dentry, dir))
 			continue;
 		errorfc(fc,
-			"%s is mounted already, or lies in or around a directory that is: unmount that first, two caches of one file would differ",
+			"%s is mounted already, or contains or lies in a mounted directory: unmount that first, because two caches of one file would differ",
 			fc->source);
 		err = -EBUSY;
 		break;
@@ -47,12 +44,12 @@ static int super_refuse_overlap(struct hugemap_mount *mount, struct fs_context *
 	return err;
 }
 
-/* Direct I/O of a base page has to be possible. */
+/* Direct I/O transfers single base pages. */
 static int super_check_sectors(struct block_device *bdev, struct fs_context *fc)
 {
 	if (!bdev || bdev_logical_block_size(bdev) <= HM_PAGE_SIZE)
 		return 0;
-	return invalfc(fc, "%s has sectors of %u bytes: hugemap can use those of up to %u",
+	return invalfc(fc, "%s has sectors of %u bytes: hugemap supports up to %u bytes",
 		       fc->source, bdev_logical_block_size(bdev), HM_PAGE_SIZE);
 }
 
@@ -61,14 +58,14 @@ static int super_check_lower(const struct path *path, struct fs_context *fc)
 	const struct super_block *lower = path->dentry->d_sb;
 
 	if (lower->s_type == fc->fs_type)
-		return invalfc(fc, "%s is on a hugemap mount itself: mount what lies below that",
+		return invalfc(fc, "%s is on a hugemap mount: mount the directory that it caches",
 			       fc->source);
 	if (lower->s_stack_depth >= FILESYSTEM_MAX_STACK_DEPTH)
 		return invalfc(
 			fc,
 			"%s is on %d stacked file systems already, the most that Linux allows: mount a directory of one of them",
 			fc->source, lower->s_stack_depth);
-	/* Its setuid programs and capabilities are that name space's only. */
+	/* Its setuid programs and capabilities are valid in that user namespace only. */
 	if (lower->s_user_ns != &init_user_ns)
 		return invalfc(fc, "%s is on a file system that was mounted in a user namespace",
 			       fc->source);
@@ -98,7 +95,7 @@ static int super_use_directory(struct super_block *sb, struct fs_context *fc,
 	if (err)
 		return err;
 	mount->lower_dev = stat.dev;
-	/* Ours alone: what is mounted over or below it later does not matter. */
+	/* A private mount: later mounts over it or below it have no effect. */
 	mnt = clone_private_mount(path);
 	if (IS_ERR(mnt)) {
 		errorfc(fc,
@@ -114,7 +111,7 @@ static int super_use_directory(struct super_block *sb, struct fs_context *fc,
 
 	sb->s_iflags |= lower->s_iflags & (SB_I_NODEV | SB_I_NOEXEC);
 #ifdef SB_I_NOUMASK
-	/* A server applies the umask, or the access list of the directory instead. */
+	/* The server applies the umask, or the default ACL of the directory. */
 	sb->s_iflags |= lower->s_iflags & SB_I_NOUMASK;
 #endif
 	sb->s_stack_depth = lower->s_stack_depth + 1;
@@ -142,7 +139,7 @@ static int super_use_device(struct super_block *sb, struct fs_context *fc)
 	struct file *file;
 	int err;
 
-	/* On a block device O_EXCL means: nobody else has it. */
+	/* O_EXCL on a block device excludes mounts and other exclusive openers. */
 	file = filp_open(fc->source, (ro ? O_RDONLY : O_RDWR) | O_EXCL | O_LARGEFILE, 0);
 	if (IS_ERR(file)) {
 		err = PTR_ERR(file);
@@ -157,7 +154,7 @@ static int super_use_device(struct super_block *sb, struct fs_context *fc)
 		return err;
 	}
 	mount->device = file;
-	/* Somebody may have put another file in its place meanwhile. */
+	/* Another task may have replaced the device node after the lookup. */
 	if (!S_ISBLK(file_inode(file)->i_mode)) {
 		errorfc(fc, "%s is no block device any more", fc->source);
 		return -ENOTBLK;
@@ -173,7 +170,7 @@ static int super_use_device(struct super_block *sb, struct fs_context *fc)
 	err = super_check_sectors(bdev, fc);
 	if (err)
 		return err;
-	/* What others have left in the page cache of the device. */
+	/* Write back and drop the page cache of the device, which other openers filled. */
 	err = sync_blockdev(bdev);
 	if (err)
 		return err;
@@ -238,7 +235,7 @@ static int super_sync(struct super_block *sb, int wait)
 	struct super_block *lower;
 	int err, lower_err, lost;
 
-	/* The caller comes twice; to start and not to wait gains nothing here. */
+	/* The VFS calls twice, first without waiting. The second call does all the work. */
 	if (!wait)
 		return 0;
 	err = hugemap_data_sync(mount);
@@ -248,7 +245,10 @@ static int super_sync(struct super_block *sb, int wait)
 	down_read(&lower->s_umount);
 	lower_err = sync_filesystem(lower);
 	up_read(&lower->s_umount);
-	/* What went through its page cache and was lost there; the VFS tells each descriptor. */
+	/*
+	 * Data may have been lost in the page cache of the lower file system. Record the error in
+	 * this super block, from which the VFS reports it to each descriptor once.
+	 */
 	mutex_lock(&mounts_lock);
 	lost = errseq_check_and_advance(&lower->s_wb_err, &mount->lower_err);
 	mutex_unlock(&mounts_lock);
@@ -316,7 +316,7 @@ static void super_free_mount(struct hugemap_mount *mount)
 	list_del(&mount->mounts);
 	mutex_unlock(&mounts_lock);
 	dput(mount->lower.dentry);
-	/* A private mount is for long: mntput() alone would not end it. */
+	/* The private mount is a long-term mount, which mntput() does not end. */
 	if (mount->lower.mnt)
 		kern_unmount(mount->lower.mnt);
 	put_cred(mount->cred);
@@ -333,7 +333,7 @@ void hugemap_kill_sb(struct super_block *sb)
 	iput(mount->disk);
 	kill_anon_super(sb);
 	hugemap_data_stop(mount);
-	/* Path walks under RCU may be in here still. */
+	/* Path walks under RCU may still use the mount. */
 	synchronize_rcu();
 	super_free_mount(mount);
 }
@@ -346,7 +346,7 @@ static int super_get_tree(struct fs_context *fc)
 	struct hugemap_mount *mount;
 
 	if (!fc->source || !*fc->source)
-		return invalfc(fc, "what is to be mounted? Name a directory or a block device");
+		return invalfc(fc, "no source to mount: name a directory or a block device");
 	mount = kzalloc(sizeof(*mount), GFP_KERNEL);
 	if (!mount)
 		return -ENOMEM;
@@ -365,7 +365,7 @@ static int super_reconfigure(struct fs_context *fc)
 	bool lower_ro;
 	int err;
 
-	/* If what lies below is mounted so, it stays so. */
+	/* A synchronous lower mount makes this one synchronous. */
 	if (!mount->device)
 		fc->sb_flags |= mount->lower.dentry->d_sb->s_flags & SB_SYNCHRONOUS;
 
@@ -374,7 +374,7 @@ static int super_reconfigure(struct fs_context *fc)
 					   __mnt_is_readonly(mount->lower.mnt);
 		if (lower_ro) {
 			errorfc(fc,
-				"what lies below was read-only when it was mounted: unmount and mount it again");
+				"the directory or device was read-only when it was mounted: unmount it and mount it again");
 			return -EROFS;
 		}
 	}
@@ -387,7 +387,7 @@ static int super_reconfigure(struct fs_context *fc)
 
 static void super_free_fc(struct fs_context *fc)
 {
-	/* Still here if no super block has taken it. */
+	/* Set only if no super block has taken the mount over. */
 	if (fc->s_fs_info)
 		super_free_mount(fc->s_fs_info);
 	kfree(fc->fs_private);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * /sys/fs/hugemap/<major>:<minor>/ of each mount: its settings, a file each, and
- * stats/, a number in each file. The name is that of the mount's st_dev, so that
- * a program finds it from any file there. hugemap(5) says what each means.
+ * /sys/fs/hugemap/<major>:<minor>/ of each mount: one file for each setting, and stats/ with one
+ * file for each counter. The directory's name is the mount's st_dev, so that a program finds it
+ * from any file of the mount. hugemap(5) describes the files.
  *
- * Two tables, and one function for each kind of value. A file that is being read
- * or written holds its mount: hugemap_sysfs_remove() waits for it.
+ * Two tables list the files. Each kind of value has one function. hugemap_sysfs_remove() waits for
+ * all reads and writes of a mount's files.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -23,10 +23,10 @@
 
 /**
  * struct hugemap_attr - a file
- * @attr: its name and mode
- * @show: prints its line
- * @option: the mount option that it sets, or NULL if it is read-only
- * @arg: what @show makes of it: the offset of an option, or a counter
+ * @attr: name and mode
+ * @show: prints the content
+ * @option: the mount option that a write sets; NULL: the file is read-only
+ * @arg: argument of @show: the offset of an option, or a counter
  */
 struct hugemap_attr {
 	struct attribute attr;
@@ -39,7 +39,7 @@ static struct kset *hugemap_kset;
 
 /* --- settings ------------------------------------------------------------------ */
 
-/* Options change one at a time, each in a word: a reader sees the old or the new one. */
+/* Each option is a single word, so a reader sees either the old or the new value. */
 static ssize_t sysfs_show_u64(struct hugemap_mount *mount, const struct hugemap_attr *attr,
 			      char *buf)
 {
@@ -90,7 +90,7 @@ static ssize_t sysfs_show_page(struct hugemap_mount *mount, const struct hugemap
 	return sysfs_emit(buf, "%s\n", hugemap_page_name(READ_ONCE(mount->opts.page)));
 }
 
-/* SETTING: what @option of a mount says, to be written too. */
+/* SETTING(): a file that shows and sets a mount option. FIXED(): a file that shows one. */
 #define SETTING(file, name_of_option, field, kind)              \
 	{                                                       \
 		.attr = { .name = #file, .mode = 0644 },        \
@@ -253,8 +253,8 @@ static ssize_t hugemap_attr_show(struct kobject *kobj, struct attribute *attr, c
 }
 
 /*
- * As "mount -o remount" does it, so that one place says what is allowed. There
- * is nobody to read the sentences of a refusal: they go to the kernel's log.
+ * Change an option by the code of "mount -o remount", so that only one place checks values. A
+ * write to sysfs cannot return messages, so they go to the kernel log.
  */
 static int sysfs_change(struct hugemap_mount *mount, const char *option, char *text, size_t length)
 {
@@ -292,8 +292,8 @@ static ssize_t hugemap_attr_store(struct kobject *kobj, struct attribute *attr, 
 	text[count] = '\0';
 	text[strcspn(text, "\n")] = '\0';
 	/*
-	 * An unmount that holds the lock may be waiting for us, in
-	 * hugemap_sysfs_remove(): let it pass, and look again if we still exist.
+	 * An unmount may hold s_umount and wait for this write in hugemap_sysfs_remove(). So do
+	 * not wait for the lock: restart the system call, which fails if the file is gone.
 	 */
 	if (!down_write_trylock(&mount->sb->s_umount)) {
 		msleep(20);
@@ -314,7 +314,7 @@ static void hugemap_kobj_release(struct kobject *kobj)
 	complete(&container_of(kobj, struct hugemap_mount, kobj)->kobj_gone);
 }
 
-/* Filled from the tables, by hugemap_sysfs_init(); NULL ends them. */
+/* hugemap_sysfs_init() fills these from the tables. */
 static struct attribute *settings_attrs[ARRAY_SIZE(settings) + 1];
 static struct attribute *stats_attrs[ARRAY_SIZE(stats) + 1];
 
@@ -340,7 +340,7 @@ static struct kobj_type hugemap_ktype = {
 };
 
 /**
- * hugemap_sysfs_add() - show a mount
+ * hugemap_sysfs_add() - create the directory of a mount
  * @mount: hugemap_data_start() has succeeded; @sb is set
  *
  * Return: 0 or -errno.
@@ -364,10 +364,10 @@ int hugemap_sysfs_add(struct hugemap_mount *mount)
 }
 
 /**
- * hugemap_sysfs_remove() - a mount goes away; before hugemap_data_stop()
- * @mount: a mount; nothing happens if it is not shown
+ * hugemap_sysfs_remove() - remove the directory of a mount, if it has one
+ * @mount: a mount, before hugemap_data_stop()
  *
- * Nobody reads or writes its files when this returns, and nobody will.
+ * After the return no task reads or writes the files.
  */
 void hugemap_sysfs_remove(struct hugemap_mount *mount)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Extended attributes and ACLs: those of the lower file, whatever their names.
+ * Extended attributes and ACLs: those of the lower file, of all names.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -13,8 +13,9 @@
 #include "namespace.h"
 
 /*
- * The user that a file's capabilities are root's for is converted by each call of the VFS,
- * from or to the caller's name space. The upper call has done that: below it is as who mounted.
+ * The root user id in a file's capabilities: each VFS call converts it between the caller's user
+ * namespace and the file system's. The upper call has done so. To avoid a second conversion, the
+ * lower call runs with the mounter's credentials.
  */
 static const struct cred *begin_as(const struct inode *inode, const char *name)
 {
@@ -53,7 +54,10 @@ static int xattr_set(const struct xattr_handler *handler, struct hugemap_idmap *
 
 	if (err)
 		return err;
-	/* A write below takes them away: one that was made before setcap(8) must not. */
+	/*
+	 * A write to the lower file removes its capabilities. Write back stores that were made
+	 * before setcap(8) now, so that their write-back does not remove the new ones.
+	 */
 	if (caps)
 		err = hugemap_quiesce_writes(inode);
 	if (err)
@@ -61,7 +65,7 @@ static int xattr_set(const struct xattr_handler *handler, struct hugemap_idmap *
 	if (!value) {
 		err = vfs_removexattr(idmap, lower, name);
 	} else if (caps && !capable_wrt_inode_uidgid(idmap, d_inode(lower), CAP_SETFCAP)) {
-		/* The VFS has looked at the upper owner, who may be an old one. */
+		/* The VFS has checked the upper owner, which may be out of date. */
 		err = -EPERM;
 	} else {
 		old = begin_as(inode, name);
@@ -121,7 +125,7 @@ int hugemap_set_acl(struct hugemap_idmap *unused, struct dentry *dentry, struct 
 }
 
 #elif defined(HUGEMAP_HAVE_GET_ACL)
-/* For NFS servers only: programs come by the attributes' names. */
+/* For NFS servers only: programs use the names of the extended attributes. */
 struct posix_acl *hugemap_get_acl(struct inode *inode, int type, bool rcu)
 {
 	return rcu ? ERR_PTR(-ECHILD) : get_acl(hugemap_inode(inode)->lower, type);
