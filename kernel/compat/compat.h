@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Every difference between the kernels that the module is built for. What a
- * kernel has is tried by kernel/probes/, not guessed from its version.
+ * All differences between the kernels that the module supports. The probes in
+ * kernel/compat/probes/ find out which functions a kernel has; its version is not checked.
  */
 #ifndef HUGEMAP_COMPAT_H
 #define HUGEMAP_COMPAT_H
@@ -24,7 +24,7 @@
 #include <linux/filelock.h>
 #endif
 
-/* A workqueue is bound to the CPU that queues, unless it says so (6.17). */
+/* Since 6.17 a per-CPU workqueue must be requested by a flag. */
 #ifdef HUGEMAP_HAVE_WQ_PERCPU
 #define HUGEMAP_WQ_PERCPU WQ_PERCPU
 #else
@@ -51,7 +51,7 @@ static inline pmd_t hugemap_pmd_mkwrite(pmd_t pmd)
 #endif
 }
 
-/* userfaultfd wants to know of stores: protection, or all access (7.3). */
+/* True if userfaultfd tracks stores to the range, or since 7.3 all accesses. */
 static inline bool hugemap_pmd_uffd(pmd_t pmd)
 {
 #ifdef HUGEMAP_HAVE_PMD_UFFD
@@ -101,7 +101,7 @@ static inline void *hugemap_shrinker_data(const struct shrinker *shrinker)
 	return shrinker->private_data;
 }
 
-/* @batch: what one call is asked to scan. NULL: no memory. */
+/* @batch: the pages that one call scans. NULL: no memory. */
 static inline struct shrinker *hugemap_shrinker_new(void *data, long batch, hugemap_shrink_t *count,
 						    hugemap_shrink_t *scan, const char *name)
 {
@@ -117,7 +117,7 @@ static inline struct shrinker *hugemap_shrinker_new(void *data, long batch, huge
 	return shrinker;
 }
 
-/* No call is under way when this returns, and none comes. */
+/* After the return the shrinker does not run and is not called again. */
 static inline void hugemap_shrinker_free(struct shrinker *shrinker)
 {
 	shrinker_free(shrinker);
@@ -159,7 +159,7 @@ static inline void hugemap_shrinker_free(struct shrinker *shrinker)
 }
 #endif
 
-/* A shrinker has freed pages that are not of a slab: whoever reclaims counts them. */
+/* Add pages that a shrinker freed to the count of the reclaiming task. */
 static inline void hugemap_account_reclaimed(unsigned long pages)
 {
 #ifdef HUGEMAP_HAVE_ACCOUNT_RECLAIMED
@@ -170,7 +170,7 @@ static inline void hugemap_account_reclaimed(unsigned long pages)
 #endif
 }
 
-/* The length of a lower file changes. The caller has write access to it. */
+/* Change the size of a lower file. The caller has write access to it. */
 static inline int hugemap_resize_lower(struct file *lower, loff_t size)
 {
 	struct iattr attr = { .ia_valid = ATTR_SIZE | ATTR_FILE,
@@ -190,8 +190,9 @@ static inline int hugemap_resize_lower(struct file *lower, loff_t size)
 }
 
 /*
- * May there be sums of the data, of the file system or of the device, as it is written?
- * btrfs does not say so of direct I/O, nor do those that send it to a server, and sign it.
+ * True if the lower file system or device may compute checksums of the data while it is written,
+ * so that the data must be stable. btrfs does not declare this for direct I/O, nor do file systems
+ * that sign the data for a server.
  */
 static inline bool hugemap_wants_stable(struct file *lower)
 {
@@ -200,7 +201,7 @@ static inline bool hugemap_wants_stable(struct file *lower)
 
 	if (S_ISBLK(inode->i_mode))
 		return bdev_stable_writes(I_BDEV(inode));
-	/* What is open for writing is in an overlay's upper layer, whose file it is. */
+	/* An overlayfs file that is open for writing is in the upper layer. */
 	sb = d_real_inode(lower->f_path.dentry)->i_sb;
 	return sb->s_iflags & SB_I_STABLE_WRITES || sb->s_magic == BTRFS_SUPER_MAGIC ||
 	       (!sb->s_bdev && sb->s_magic != TMPFS_MAGIC);
@@ -208,7 +209,7 @@ static inline bool hugemap_wants_stable(struct file *lower)
 
 /* --- the name space --------------------------------------------------------- */
 
-/* Who a mount takes users for: struct hugemap_idmap. */
+/* The user id map of a mount: struct hugemap_idmap. */
 #ifdef HUGEMAP_HAVE_MNT_IDMAP
 #define hugemap_idmap mnt_idmap
 #else
@@ -271,7 +272,7 @@ static inline int hugemap_revalidate_lower(struct dentry *dentry, struct inode *
 #endif
 }
 
-/* All times of a new inode: now. */
+/* Set all times of a new inode to the current time. */
 static inline void hugemap_init_times(struct inode *inode)
 {
 #ifdef HUGEMAP_HAVE_INODE_TIME_FIELDS
@@ -283,11 +284,11 @@ static inline void hugemap_init_times(struct inode *inode)
 #endif
 }
 
-/* The time of a change, as the write to a mapping sets it: no locks are taken. */
+/* Set mtime and ctime, as a store to a mapping does. Takes no locks. */
 static inline int hugemap_lower_changed(struct inode *inode)
 {
 #if defined(HUGEMAP_HAVE_UPDATE_TIME_TYPE)
-	/* inode_update_time() of these kernels sets the inode's fields and no more. */
+	/* inode_update_time() of these kernels only sets the fields of the inode. */
 	if (inode->i_op->update_time)
 		return inode->i_op->update_time(inode, FS_UPD_CMTIME, 0);
 	return generic_update_time(inode, FS_UPD_CMTIME, 0);
@@ -320,7 +321,7 @@ static inline struct dentry *hugemap_lookup_lower(struct hugemap_idmap *idmap,
 #endif
 }
 
-/* The same in a directory that is locked. */
+/* Look a name up in a directory that is locked. */
 static inline struct dentry *hugemap_lookup_locked(struct hugemap_idmap *idmap,
 						   const struct qstr *name, struct dentry *parent)
 {
@@ -332,8 +333,8 @@ static inline struct dentry *hugemap_lookup_locked(struct hugemap_idmap *idmap,
 }
 
 /*
- * A change of a lower directory: lock it and look the name up; change; unlock.
- * What is found may be negative. hugemap_end_naming() drops it.
+ * Lock a lower directory and look a name up, before a change. The dentry may be negative.
+ * hugemap_end_naming() drops it and unlocks the directory.
  */
 static inline struct dentry *hugemap_start_naming(struct hugemap_idmap *idmap,
 						  struct dentry *parent, const struct qstr *name)
@@ -392,7 +393,7 @@ static inline int hugemap_symlink_lower(struct hugemap_idmap *idmap, struct dent
 #endif
 }
 
-/* Returns the dentry that the directory has got; on failure the naming is over. */
+/* Returns the dentry of the new directory. On failure it has called hugemap_end_naming(). */
 static inline struct dentry *hugemap_mkdir_lower(struct hugemap_idmap *idmap, struct dentry *parent,
 						 struct dentry *dentry, umode_t mode)
 {
@@ -423,7 +424,7 @@ static inline int hugemap_rmdir_lower(struct hugemap_idmap *idmap, struct dentry
 #endif
 }
 
-/* Two directories and two names; @rename says what was found. */
+/* Lock two directories and look one name up in each. @rename receives the dentries. */
 static inline int hugemap_start_renaming(struct renamedata *rename, struct hugemap_idmap *idmap,
 					 struct dentry *old_parent, const struct qstr *old_name,
 					 struct dentry *new_parent, const struct qstr *new_name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* kernel/cache/port.h for the Linux kernel: see there for what each of these promises. */
+/* The functions of kernel/cache/port.h, which documents them, for the Linux kernel. */
 #ifndef HM_PORT_IMPL_H
 #define HM_PORT_IMPL_H
 
@@ -36,7 +36,7 @@ static inline bool hm_atomic_cas(hm_atomic_t *a, u64 *old, u64 new_value)
 
 	if (atomic64_try_cmpxchg(a, &expected, (s64)new_value))
 		return true;
-	/* A failed one orders nothing: make what was seen an acquire. */
+	/* A failed try_cmpxchg() orders nothing: make the read an acquire. */
 	smp_acquire__after_ctrl_dep();
 	*old = (u64)expected;
 	return false;
@@ -106,7 +106,7 @@ static inline void hm_spin_unlock(hm_spinlock_t *lock) __releases(lock)
 	spin_unlock(lock);
 }
 
-/* Loud, once for each place; the machine and its other file systems live on. */
+/* Warn once per place, without a panic: other file systems continue to work. */
 #define hm_assert(cond) WARN_ON_ONCE(!(cond))
 
 static inline u32 hm_ctz(unsigned long value)

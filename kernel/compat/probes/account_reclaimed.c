@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* What reclaim has freed is counted by a function, since 6.4. */
+/* mm_account_reclaimed_pages() counts reclaimed pages, since 6.4. */
 #include <linux/swap.h>
 
 void probe(unsigned long pages);

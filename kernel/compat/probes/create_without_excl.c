@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* ->create() is not told any more that O_EXCL was given. */
+/* ->create() has no argument for O_EXCL. */
 #include <linux/fs.h>
 
 int probe(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Who changes a directory says where a delegation of it goes, since 6.19. */
+/* Changes of a directory take a struct delegated_inode, since 6.19. */
 #include <linux/fs.h>
 
 int probe(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,

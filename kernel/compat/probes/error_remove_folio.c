@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* What drops a page that cannot be used takes a folio, since 6.8. */
+/* generic_error_remove_folio() takes a folio, since 6.8. */
 #include <linux/mm.h>
 
 int probe(struct address_space *mapping, struct folio *folio);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* ACLs of inodes, as NFS servers ask for them: before 6.2. */
+/* get_acl() takes an inode, before 6.2. */
 #include <linux/fs.h>
 #include <linux/posix_acl.h>
 

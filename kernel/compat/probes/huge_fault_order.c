@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * ->huge_fault() is told the order, not an enum (6.6). The compiler takes one for
- * the other, so this tries whether the enum is gone.
+ * ->huge_fault() takes an order in place of an enum, since 6.6. The compiler accepts one for the
+ * other, so this probe redefines the enum, which fails while the kernel has it.
  */
 #include <linux/mm.h>
 

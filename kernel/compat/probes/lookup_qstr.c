@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* lookup_one() and its kind take a struct qstr, since 6.16. */
+/* lookup_one() and similar functions take a struct qstr, since 6.16. */
 #include <linux/fs.h>
 #include <linux/namei.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* A rename has one idmap, as it never leaves a mount, since 6.18. */
+/* struct renamedata has one idmap, since 6.18. */
 #include <linux/fs.h>
 
 void probe(struct renamedata *rename, struct mnt_idmap *idmap);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* A rename names its directories by dentries, since 6.17. */
+/* struct renamedata has the dentries of the directories, since 6.17. */
 #include <linux/fs.h>
 
 void probe(struct renamedata *rename, struct dentry *parent);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* sb->s_d_op is set by a function, since 6.17. */
+/* set_default_d_op() sets the dentry operations of a super block, since 6.17. */
 #include <linux/dcache.h>
 #include <linux/fs.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* A shrinker is allocated, and knows its owner's data, since 6.7. */
+/* shrinker_alloc() allocates a shrinker with private_data, since 6.7. */
 #include <linux/shrinker.h>
 
 void probe(void *data);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* A directory is locked and a name in it looked up in one go, since 6.19. */
+/* start_creating() locks a directory and looks a name up in it, since 6.19. */
 #include <linux/fs.h>
 #include <linux/namei.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* ->update_time() is told which time, since 7.0. */
+/* ->update_time() takes the type of the time, since 7.0. */
 #include <linux/fs.h>
 
 int probe(struct inode *inode, enum fs_update_time type, unsigned int flags);

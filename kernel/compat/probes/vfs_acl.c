@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* POSIX ACLs go by functions of their own, not through xattrs, since 6.2. */
+/* vfs_get_acl() and vfs_set_acl() access POSIX ACLs without xattrs, since 6.2. */
 #include <linux/fs.h>
 #include <linux/posix_acl.h>
 
