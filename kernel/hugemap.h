@@ -18,10 +18,10 @@
  *   freeze protection of the lower    sb_start_write(): write-back and changes of lower data
  *     file system
  *   mm->mmap_lock or a VMA lock       held by mm around a fault
- *   hi->hfile_lock                    the life of a file's cache index and of its lower files
+ *   hi->data->hfile_lock              the life of a file's cache index and of its lower files
  *   mapping->invalidate_lock          shared: start a fill, make a clean unit dirty, write back;
  *                                     exclusive: truncate, punch, change the lower file
- *   hi->grow_lock                     write-back beyond the end of the lower file
+ *   hi->data->grow_lock               write-back beyond the end of the lower file
  *   mount->files_lock                 the list of files. An eviction ends its claims before it
  *                                     releases this lock.
  *   mount->split_lock                 the split of a slot into base pages, and the reverse
@@ -151,12 +151,12 @@ struct hugemap_counts {
  *   F  written under mount->files_lock
  *   P  written under mount->pool_lock
  *   S  written under mount->split_lock
- *   H  written under hi->hfile_lock
- *   G  written under hi->grow_lock
+ *   H  written under data->hfile_lock
+ *   G  written under data->grow_lock
  *   V  written under mapping->invalidate_lock, held exclusively
  *   R  written under i_rwsem of the upper inode
  *   U  written under sb->s_umount
- *   W  written by the work hi->chunk while hi->in_chunk is set, by the writer otherwise
+ *   W  written by the work data->chunk while data->in_chunk is set, by the writer otherwise
  *   -  protects itself (locks, wait queues, kobjects)
  *
  * A field with a lock class and A is read without the lock, too. Other spinlocks are named.
@@ -237,10 +237,10 @@ struct hugemap_mount {
 
 	/* the data: files */
 	struct rw_semaphore files_lock; /* - */
-	struct list_head files; /* F: hugemap_inode.files of files with a cache index */
+	struct list_head files; /* F: hugemap_data.files of files with a cache index */
 	u64 files_moved; /* F: changes when a file moves within the list */
 	spinlock_t idle_lock; /* - */
-	struct list_head idle; /* idle_lock: hugemap_inode.idle, inodes to release: evict.c */
+	struct list_head idle; /* idle_lock: hugemap_data.idle, inodes to release: evict.c */
 	atomic_t dirtied_claimed; /* A: units that became dirty while claimed for eviction */
 	int awaited; /* A: value of @dirtied_claimed at the last hugemap_wait_claims() */
 	atomic64_t syncs; /* A: number of the last hugemap_data_sync() */
@@ -262,40 +262,32 @@ struct hugemap_mount {
 	bool kobj_added; /* U */
 };
 
-struct hugemap_inode {
-	struct inode vfs_inode;
-	struct inode *lower; /* I: NULL over a device */
-
-	bool times_update_pending; /* A: changed while the lower fs was frozen; not yet recorded */
-	bool gone; /* R: the last known name was removed here, whatever the lower link count is */
-	bool uncounted; /* R: the lower file system does not count links: 0 is not "deleted" */
-
-	/* The data, of regular files only. */
-	/*
-	 * HA: cache index; NULL until the first open. To clear it, store.c also holds files_lock,
-	 * and the invalidate_lock unless the inode is being evicted.
-	 */
-	struct hm_file *hfile;
-	void *file_mem; /* H: memory of @hfile */
+/* The part of the inode of a regular file that other inodes do not need: hugemap_inode.data. */
+struct hugemap_data {
+	struct hugemap_inode *hi; /* I */
+	void *file_mem; /* H: memory of hi->hfile */
 	struct mutex hfile_lock; /* - */
 	struct file *reader; /* H: lower file, for fills; constant while the file is open */
 	struct file *writer; /* HA: lower file, for write-back; NULL before an open for writing */
 	struct mutex grow_lock; /* - */
-	loff_t growth_failed_at; /* GA: real end of the lower file after a failed extending
-				  * write, although i_size may be larger; LLONG_MAX: none failed
-				  */
+	/*
+	 * GA: real end of the lower file after a failed extending write, although its i_size may
+	 * be larger. LLONG_MAX: none failed.
+	 */
+	loff_t growth_failed_at;
 	struct list_head files; /* F: in mount->files */
 	struct list_head idle; /* mount->idle_lock: in mount->idle */
 	u64 synced; /* A: the last hugemap_data_sync() that wrote this file */
 	u32 opens; /* HA: open files */
 	u32 changes; /* V: changes of the lower file that bypassed the cache */
-	bool stable; /* H, before @writer is set: data must not change during write-back,
-		      * because the lower file system computes checksums
-		      */
+	/*
+	 * H, before @writer is set: data must not change during write-back, because the lower
+	 * file system computes checksums.
+	 */
+	bool stable;
 	int priority; /* A */
-	atomic_t mapping_stores[HUGEMAP_MAPPING_STORES]; /* A: faults that are mapping a dirty
-							  * unit without its folio lock
-							  */
+	/* A: faults that are mapping a dirty unit without its folio lock. */
+	atomic_t mapping_stores[HUGEMAP_MAPPING_STORES];
 	u32 failures; /* A: write-backs in a row that failed; concurrent updates may be lost */
 	unsigned long retry_at; /* A: jiffies; background write-back waits until then */
 	u64 write_at; /* W: page at which background write-back continues */
@@ -304,6 +296,21 @@ struct hugemap_inode {
 	bool wrote; /* W: the last chunk wrote something */
 	u32 runs; /* A: completed runs of write-back; shows that it progresses */
 	u32 good_runs; /* A: those of @runs without an error */
+};
+
+struct hugemap_inode {
+	struct inode vfs_inode;
+	struct inode *lower; /* I: NULL over a device */
+	/*
+	 * HA: cache index; NULL until the first open of a regular file, and always for others.
+	 * To clear it, store.c also holds files_lock, and the invalidate_lock unless the inode is
+	 * being evicted. It is not in @data, so that a fault reads it without another load.
+	 */
+	struct hm_file *hfile;
+	struct hugemap_data *data; /* I: NULL unless the inode is a regular file */
+	bool times_update_pending; /* A: changed while the lower fs was frozen; not yet recorded */
+	bool gone; /* R: the last known name was removed here, whatever the lower link count is */
+	bool uncounted; /* R: the lower file system does not count links: 0 is not "deleted" */
 };
 
 static inline struct hugemap_mount *hugemap_mount(const struct super_block *sb)
@@ -318,7 +325,7 @@ static inline struct hugemap_inode *hugemap_inode(const struct inode *inode)
 
 static inline atomic_t *hugemap_mapping_stores(struct hugemap_inode *hi, u64 pgoff)
 {
-	return &hi->mapping_stores[(pgoff >> HM_BLOCK_ORDER) % HUGEMAP_MAPPING_STORES];
+	return &hi->data->mapping_stores[(pgoff >> HM_BLOCK_ORDER) % HUGEMAP_MAPPING_STORES];
 }
 
 /**
@@ -424,7 +431,7 @@ void hugemap_data_stop(struct hugemap_mount *mount);
 /* Write back all dirty units (sync_fs). 0 or the first error. */
 int hugemap_data_sync(struct hugemap_mount *mount);
 
-/* Initialize the data of a new inode before it is visible. */
+/* Initialize hi->data, which is zeroed, of a new inode before it is visible. */
 void hugemap_data_init(struct hugemap_inode *hi);
 
 /*

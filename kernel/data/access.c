@@ -18,7 +18,7 @@ struct hm_access hugemap_access(const struct file *file)
 	const struct hugemap_inode *hi = hugemap_inode(file_inode(file));
 	const struct hugemap_file *private = file->private_data;
 	const struct hugemap_mount *mount = hugemap_mount(hi->vfs_inode.i_sb);
-	int priority = READ_ONCE(hi->priority);
+	int priority = READ_ONCE(hi->data->priority);
 	struct hm_access access = HM_ACCESS(.size = size_of[mount->opts.page]);
 
 	if (!priority)

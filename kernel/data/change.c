@@ -421,7 +421,7 @@ ssize_t hugemap_change_lower(struct inode *inode, loff_t start, loff_t end,
 	if (ret)
 		goto out;
 	lower_size = change_lower_size(hi);
-	hi->changes++;
+	hi->data->changes++;
 	hugemap_race_point("change: written before, not changed");
 	ret = change(arg);
 	hugemap_race_point("change: below, not here");

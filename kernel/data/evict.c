@@ -221,23 +221,23 @@ static void evict_idle_inodes(struct hugemap_mount *mount, struct batch *batch)
 	spin_lock(&mount->idle_lock);
 	/* evict_note_idle() took a reference, so no inode is in the list twice. */
 	for (i = 0; i < batch->nidle; i++)
-		list_add_tail(&hugemap_inode(batch->idle[i])->idle, &mount->idle);
+		list_add_tail(&hugemap_inode(batch->idle[i])->data->idle, &mount->idle);
 	spin_unlock(&mount->idle_lock);
 }
 
 void hugemap_put_idle(struct hugemap_mount *mount)
 {
-	struct hugemap_inode *hi;
+	struct hugemap_data *data;
 
 	do {
 		spin_lock(&mount->idle_lock);
-		hi = list_first_entry_or_null(&mount->idle, struct hugemap_inode, idle);
-		if (hi)
-			list_del_init(&hi->idle);
+		data = list_first_entry_or_null(&mount->idle, struct hugemap_data, idle);
+		if (data)
+			list_del_init(&data->idle);
 		spin_unlock(&mount->idle_lock);
-		if (hi)
-			iput(&hi->vfs_inode);
-	} while (hi);
+		if (data)
+			iput(&data->hi->vfs_inode);
+	} while (data);
 }
 
 /* files_lock is held for reading. */
@@ -334,14 +334,16 @@ bool hugemap_evict_ahead(struct hugemap_mount *mount)
  */
 static bool evict_may_retry(struct hugemap_mount *mount)
 {
-	struct hugemap_inode *hi;
+	struct hugemap_data *data;
 	bool hope = false;
 
 	if (atomic_read(&mount->depth))
 		return true;
 	down_read(&mount->files_lock);
-	list_for_each_entry(hi, &mount->files, files) {
-		if (hm_file_dirty_pages(hi->hfile) && !READ_ONCE(hi->failures))
+	list_for_each_entry(data, &mount->files, files) {
+		struct hugemap_inode *hi = data->hi;
+
+		if (hm_file_dirty_pages(hi->hfile) && !READ_ONCE(data->failures))
 			hope = true;
 		if (hi->lower && hi->lower->i_sb->s_writers.frozen != SB_UNFROZEN)
 			hope = true;

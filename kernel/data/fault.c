@@ -265,7 +265,7 @@ static bool fault_may_map(struct vm_fault *vmf, struct hugemap_inode *hi,
 static bool fault_may_map_around(const struct vm_fault *vmf, const struct hugemap_inode *hi,
 				 const struct hm_unit *unit)
 {
-	return unit->npages > 1 && !(unit->hints & HM_HINT_PARTIAL) && !hi->stable &&
+	return unit->npages > 1 && !(unit->hints & HM_HINT_PARTIAL) && !hi->data->stable &&
 	       hugemap_mm_may_map_around(vmf);
 }
 
@@ -435,7 +435,7 @@ int hugemap_mmap(struct file *file, struct vm_area_struct *vma)
 	if (!smp_load_acquire(&hi->hfile))
 		return -ENODEV;
 	if (vma->vm_flags & VM_SHARED && vma->vm_flags & VM_MAYWRITE &&
-	    !smp_load_acquire(&hi->writer))
+	    !smp_load_acquire(&hi->data->writer))
 		return -EACCES;
 	/* The VFS checks only the upper inode for a swap file. */
 	if (vma->vm_flags & VM_SHARED && vma->vm_flags & VM_WRITE && hugemap_swaps_lower(hi))

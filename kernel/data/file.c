@@ -21,23 +21,12 @@
 
 void hugemap_data_init(struct hugemap_inode *hi)
 {
-	unsigned int i;
-
-	hi->hfile = NULL;
-	hi->file_mem = NULL;
-	hi->reader = NULL;
-	hi->writer = NULL;
-	hi->priority = 0;
-	hi->failures = 0;
-	for (i = 0; i < HUGEMAP_MAPPING_STORES; i++)
-		atomic_set(&hi->mapping_stores[i], 0);
-	hi->opens = 0;
-	mutex_init(&hi->hfile_lock);
-	mutex_init(&hi->grow_lock);
-	hi->growth_failed_at = LLONG_MAX;
-	INIT_LIST_HEAD(&hi->files);
-	INIT_LIST_HEAD(&hi->idle);
-	INIT_WORK(&hi->chunk, hugemap_chunk_work);
+	mutex_init(&hi->data->hfile_lock);
+	mutex_init(&hi->data->grow_lock);
+	hi->data->growth_failed_at = LLONG_MAX;
+	INIT_LIST_HEAD(&hi->data->files);
+	INIT_LIST_HEAD(&hi->data->idle);
+	INIT_WORK(&hi->data->chunk, hugemap_chunk_work);
 	hi->vfs_inode.i_mapping->a_ops = &hugemap_aops;
 	mapping_set_large_folios(hi->vfs_inode.i_mapping);
 }
@@ -68,25 +57,25 @@ static bool file_destroy(struct hugemap_inode *hi, bool evicted)
 		up_write(&mount->files_lock);
 		return false;
 	}
-	list_del_init(&hi->files);
+	list_del_init(&hi->data->files);
 	WRITE_ONCE(hi->hfile, NULL);
 	/* hm_writeback_pick() walks all files of the cache under files_lock. */
 	hm_file_destroy(hfile);
 	up_write(&mount->files_lock);
 	hugemap_free_nodes(hfile);
-	kvfree(hi->file_mem);
-	hi->file_mem = NULL;
+	kvfree(hi->data->file_mem);
+	hi->data->file_mem = NULL;
 	return true;
 }
 
 static void file_close_lower(struct hugemap_inode *hi)
 {
-	if (hi->writer)
-		fput(hi->writer);
-	if (hi->reader)
-		fput(hi->reader);
-	hi->writer = NULL;
-	hi->reader = NULL;
+	if (hi->data->writer)
+		fput(hi->data->writer);
+	if (hi->data->reader)
+		fput(hi->data->reader);
+	hi->data->writer = NULL;
+	hi->data->reader = NULL;
 }
 
 /* Destroy the struct hm_file of a file that is not open. Return false if it is in use again. */
@@ -98,9 +87,9 @@ static bool file_trim(struct hugemap_inode *hi)
 	/* Cached names hold references to the inode. */
 	d_prune_aliases(inode);
 	hugemap_start_write_lower(hi);
-	mutex_lock(&hi->hfile_lock);
+	mutex_lock(&hi->data->hfile_lock);
 	filemap_invalidate_lock(inode->i_mapping);
-	if (hi->hfile && !hi->opens && !hugemap_write_range(hi, 0, U64_MAX)) {
+	if (hi->hfile && !hi->data->opens && !hugemap_write_range(hi, 0, U64_MAX)) {
 		hugemap_invalidate(hi, 0, U64_MAX, false);
 		/* If the caller has the only reference, no thread works on the file. */
 		unused = mapping_empty(inode->i_mapping) && file_destroy(hi, false);
@@ -108,7 +97,7 @@ static bool file_trim(struct hugemap_inode *hi)
 			file_close_lower(hi);
 	}
 	filemap_invalidate_unlock(inode->i_mapping);
-	mutex_unlock(&hi->hfile_lock);
+	mutex_unlock(&hi->data->hfile_lock);
 	hugemap_end_write_lower(hi);
 	return unused;
 }
@@ -116,17 +105,18 @@ static bool file_trim(struct hugemap_inode *hi)
 /* The core has no room for another file: destroy some that are not open. */
 static u32 file_trim_some(struct hugemap_mount *mount)
 {
-	struct hugemap_inode *hi, *found;
+	struct hugemap_inode *found;
+	struct hugemap_data *data;
 	u32 ended = 0, looked;
 
 	for (looked = 0; looked < TRIM_FILES; looked++) {
 		found = NULL;
 		down_write(&mount->files_lock);
-		list_for_each_entry(hi, &mount->files, files) {
-			if (READ_ONCE(hi->opens) || !igrab(&hi->vfs_inode))
+		list_for_each_entry(data, &mount->files, files) {
+			if (READ_ONCE(data->opens) || !igrab(&data->hi->vfs_inode))
 				continue;
-			found = hi;
-			list_move_tail(&hi->files, &mount->files);
+			found = data->hi;
+			list_move_tail(&data->files, &mount->files);
 			mount->files_moved++;
 			break;
 		}
@@ -158,12 +148,12 @@ static int file_create(struct hugemap_inode *hi)
 		return i_size_read(&hi->vfs_inode) >> HM_BLOCK_SHIFT > HM_FILE_BLOCKS_MAX ? -EFBIG :
 											    -ENFILE;
 	}
-	hi->file_mem = mem;
-	hi->write_at = 0;
+	hi->data->file_mem = mem;
+	hi->data->write_at = 0;
 	smp_store_release(&hi->hfile, hfile);
 	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 	down_write(&mount->files_lock);
-	list_add_tail(&hi->files, &mount->files);
+	list_add_tail(&hi->data->files, &mount->files);
 	up_write(&mount->files_lock);
 	return 0;
 }
@@ -172,21 +162,21 @@ static int file_open_both(struct hugemap_inode *hi, const struct file *file)
 {
 	struct file *lower;
 
-	if (!hi->reader) {
+	if (!hi->data->reader) {
 		lower = file_open_lower(hi, file, O_RDONLY);
 		if (IS_ERR(lower))
 			return PTR_ERR(lower);
-		hi->reader = lower;
+		hi->data->reader = lower;
 	}
-	if (!hi->writer && (file->f_mode & FMODE_WRITE)) {
+	if (!hi->data->writer && (file->f_mode & FMODE_WRITE)) {
 		lower = file_open_lower(hi, file, O_RDWR);
 		if (IS_ERR(lower))
 			return PTR_ERR(lower);
-		hi->stable = hugemap_wants_stable(lower);
+		hi->data->stable = hugemap_wants_stable(lower);
 		/* mtime and ctime are those of stores and writes, not of write-back. */
 		lower->f_mode |= FMODE_NOCMTIME;
-		/* Pairs with the smp_load_acquire() of hi->writer before write-back. */
-		smp_store_release(&hi->writer, lower);
+		/* Pairs with the smp_load_acquire() of hi->data->writer before write-back. */
+		smp_store_release(&hi->data->writer, lower);
 	}
 	return 0;
 }
@@ -197,13 +187,13 @@ int hugemap_data_open(struct inode *inode, struct file *file)
 	int err;
 
 	do {
-		mutex_lock(&hi->hfile_lock);
+		mutex_lock(&hi->data->hfile_lock);
 		err = file_open_both(hi, file);
 		if (!err && !hi->hfile)
 			err = file_create(hi);
 		if (!err)
-			hi->opens++;
-		mutex_unlock(&hi->hfile_lock);
+			hi->data->opens++;
+		mutex_unlock(&hi->data->hfile_lock);
 	} while (err == -ENFILE && file_trim_some(hugemap_of(hi)));
 	return err;
 }
@@ -212,10 +202,10 @@ void hugemap_data_release(struct inode *inode)
 {
 	struct hugemap_inode *hi = hugemap_inode(inode);
 
-	mutex_lock(&hi->hfile_lock);
-	WARN_ON_ONCE(!hi->opens);
-	hi->opens--;
-	mutex_unlock(&hi->hfile_lock);
+	mutex_lock(&hi->data->hfile_lock);
+	WARN_ON_ONCE(!hi->data->opens);
+	hi->data->opens--;
+	mutex_unlock(&hi->data->hfile_lock);
 }
 
 void hugemap_data_evict(struct inode *inode, bool discard)

@@ -69,7 +69,7 @@ static void index_find_holes(struct hugemap_inode *hi, const struct parts *parts
 		return;
 	bitmap_fill(zero_fill, parts->n);
 	while (at < end) {
-		loff_t data = at < size ? vfs_llseek(hi->reader, at, SEEK_DATA) : -ENXIO;
+		loff_t data = at < size ? vfs_llseek(hi->data->reader, at, SEEK_DATA) : -ENXIO;
 		loff_t hole;
 
 		if (data < 0)
@@ -81,7 +81,7 @@ static void index_find_holes(struct hugemap_inode *hi, const struct parts *parts
 					   index_part_of(parts, at) + 1);
 		if (data == end)
 			return;
-		hole = vfs_llseek(hi->reader, data, SEEK_HOLE);
+		hole = vfs_llseek(hi->data->reader, data, SEEK_HOLE);
 		at = min(hole > data ? hole : max(size, data + 1), end);
 		bitmap_clear(zero_fill, index_part_of(parts, data),
 			     index_part_of(parts, at - 1) - index_part_of(parts, data) + 1);

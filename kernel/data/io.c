@@ -111,7 +111,7 @@ static loff_t io_lower_size(const struct hugemap_inode *hi)
 /* Submit the I/O from the byte io->written on. */
 static ssize_t io_call(struct hugemap_io *io, int flags)
 {
-	struct file *file = io->write ? io->hi->writer : io->hi->reader;
+	struct file *file = io->write ? io->hi->data->writer : io->hi->data->reader;
 	struct iov_iter iter;
 
 	init_sync_kiocb(&io->iocb, file);
@@ -146,7 +146,7 @@ static int io_flags_of(const struct file *file)
 
 static void io_issue(struct hugemap_io *io)
 {
-	int flags = io_flags_of(io->write ? io->hi->writer : io->hi->reader);
+	int flags = io_flags_of(io->write ? io->hi->data->writer : io->hi->data->reader);
 	struct hugemap_mount *mount = hugemap_of(io->hi);
 	const struct cred *old;
 	ssize_t result;
@@ -255,7 +255,7 @@ int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t po
 
 		bvec_set_page(&segment, page, bytes - done, done);
 		iov_iter_bvec(&iter, ITER_SOURCE, &segment, 1, bytes - done);
-		init_sync_kiocb(&iocb, hi->writer);
+		init_sync_kiocb(&iocb, hi->data->writer);
 		iocb.ki_pos = pos + done;
 		iocb.ki_flags &= ~IOCB_DIRECT;
 		iocb.ki_flags |= IOCB_WRITE;
@@ -266,7 +266,7 @@ int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t po
 		 */
 		if (!hi->lower)
 			iocb.ki_flags |= IOCB_DSYNC;
-		result = hi->writer->f_op->write_iter(&iocb, &iter);
+		result = hi->data->writer->f_op->write_iter(&iocb, &iter);
 		if (result > 0)
 			done += result;
 	}
@@ -280,23 +280,23 @@ int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t po
 /* Read a page of the lower file. The part beyond the end of the file becomes zeros. */
 static int io_read_page(struct hugemap_inode *hi, struct page *page, loff_t pos)
 {
-	int flags = io_flags_of(hi->reader);
+	int flags = io_flags_of(hi->data->reader);
 	ssize_t result = 1;
 	size_t done = 0;
 
 	/* Direct I/O may be refused at the end of the file, so stop there. */
 	while (result > 0 && done < HM_PAGE_SIZE &&
-	       (!done || pos + (loff_t)done < i_size_read(hi->reader->f_mapping->host))) {
+	       (!done || pos + (loff_t)done < i_size_read(hi->data->reader->f_mapping->host))) {
 		struct bio_vec segment;
 		struct iov_iter iter;
 		struct kiocb iocb;
 
 		bvec_set_page(&segment, page, HM_PAGE_SIZE - done, done);
 		iov_iter_bvec(&iter, ITER_DEST, &segment, 1, segment.bv_len);
-		init_sync_kiocb(&iocb, hi->reader);
+		init_sync_kiocb(&iocb, hi->data->reader);
 		iocb.ki_pos = pos + done;
 		iocb.ki_flags |= flags;
-		result = vfs_iocb_iter_read(hi->reader, &iocb, &iter);
+		result = vfs_iocb_iter_read(hi->data->reader, &iocb, &iter);
 		if (result > 0)
 			done += result;
 		if (io_is_refused(result, flags)) {

@@ -9,7 +9,7 @@
  * The core has the states (cache/promote.c), and knows of each store to a page that was copied: a
  * store to a clean page faults. The exception is a device, whose pin keeps the page from being
  * frozen, and which sets the dirty flag. A change of the lower file may change clean pages, too,
- * and then no copy is valid (hi->changes).
+ * and then no copy is valid (hi->data->changes).
  */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
@@ -36,7 +36,7 @@
 struct hugemap_promotion {
 	struct hm_promotion core;
 	struct hugemap_inode *hi;
-	u32 changes; /* hi->changes at the start */
+	u32 changes; /* hi->data->changes at the start */
 	struct folio *huge;
 	DECLARE_BITMAP(to_read, HM_BLOCK_PAGES); /* missing pages; the rest are zeros */
 	struct folio *folio[HM_BLOCK_PAGES]; /* the base pages, locked; NULL for a missing one */
@@ -271,7 +271,7 @@ static bool promote_finish(struct hugemap_promotion *p, enum hm_promote_result *
 		up_read(&mount->files_lock);
 		return false;
 	}
-	if (p->hi->changes != p->changes) {
+	if (p->hi->data->changes != p->changes) {
 		hm_promote_abort(&p->core, *why);
 		ended = true;
 	} else {
@@ -339,7 +339,7 @@ static enum hm_promote_result promote_block(struct hugemap_promotion *p)
 		filemap_invalidate_unlock_shared(mapping);
 		return why;
 	}
-	p->changes = p->hi->changes;
+	p->changes = p->hi->data->changes;
 	hugemap_race_point("promote: has a frame, not read");
 	if (hugemap_frame_prepare(hugemap_of(p->hi), &p->core.unit)) {
 		filemap_invalidate_unlock_shared(mapping);

@@ -27,7 +27,7 @@ static bool reserve_room_is_short(struct hugemap_inode *hi, loff_t bytes)
 	u64 spare = MIN_SPARE_BLOCKS + hm_file_dirty_pages(hi->hfile) / PAGES_PER_SPARE_BLOCK;
 	struct kstatfs st;
 
-	if (vfs_statfs(&hi->writer->f_path, &st) || !st.f_blocks || !st.f_bsize)
+	if (vfs_statfs(&hi->data->writer->f_path, &st) || !st.f_blocks || !st.f_bsize)
 		return false; /* it does not report its size, or has no limit */
 	return st.f_bavail < spare + DIV_ROUND_UP_ULL(bytes, st.f_bsize);
 }
@@ -68,7 +68,7 @@ static int reserve_allocate(struct hugemap_inode *hi, struct file *writer, loff_
 static int reserve_range(struct hugemap_inode *hi, u64 pgoff, u64 npages, struct hm_access unused)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
-	struct file *writer = smp_load_acquire(&hi->writer);
+	struct file *writer = smp_load_acquire(&hi->data->writer);
 	loff_t pos = (loff_t)pgoff << HM_PAGE_SHIFT, len;
 	int err = 0;
 
@@ -100,7 +100,7 @@ int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 {
 	int err = -EINTR;
 
-	if (!hi->lower || !smp_load_acquire(&hi->writer))
+	if (!hi->lower || !smp_load_acquire(&hi->data->writer))
 		return 0;
 	/*
 	 * Some file systems apply the caller's RLIMIT_FSIZE to an allocation that does not extend

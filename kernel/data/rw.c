@@ -570,11 +570,11 @@ static loff_t rw_lower_maximum(const struct hugemap_inode *hi, loff_t now, loff_
 	loff_t middle;
 
 	/* All file systems allow this size. */
-	if (end <= MAX_NON_LFS || vfs_llseek(hi->reader, end, SEEK_SET) != -EINVAL)
+	if (end <= MAX_NON_LFS || vfs_llseek(hi->data->reader, end, SEEK_SET) != -EINVAL)
 		return end;
 	while (end - now > 1) {
 		middle = now + (end - now) / 2;
-		if (vfs_llseek(hi->reader, middle, SEEK_SET) < 0)
+		if (vfs_llseek(hi->data->reader, middle, SEEK_SET) < 0)
 			end = middle;
 		else
 			now = middle;

@@ -25,7 +25,7 @@ bool hugemap_is_writing(struct hugemap_inode *hi, u64 pgoff);
  */
 static inline bool hugemap_stable_write_pending(struct hugemap_inode *hi, u64 pgoff)
 {
-	return unlikely(hi->stable) && hugemap_is_writing(hi, pgoff);
+	return unlikely(hi->data->stable) && hugemap_is_writing(hi, pgoff);
 }
 
 /* Wait until no such write-back is seen. -EINTR: a fatal signal. */

@@ -72,21 +72,21 @@ bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 
 static void writeback_failed(struct hugemap_inode *hi, int err)
 {
-	unsigned long wait = min_t(unsigned long, HZ << min(hi->failures, 10u), BACKOFF_MAX);
+	unsigned long wait = min_t(unsigned long, HZ << min(hi->data->failures, 10u), BACKOFF_MAX);
 
 	mapping_set_error(hi->vfs_inode.i_mapping, err);
 	/*
 	 * I/Os that were in flight together count as one failure; otherwise the delay would grow
 	 * too long.
 	 */
-	if (hi->failures && time_before(jiffies, READ_ONCE(hi->retry_at)))
+	if (hi->data->failures && time_before(jiffies, READ_ONCE(hi->data->retry_at)))
 		return;
-	if (!hi->failures)
+	if (!hi->data->failures)
 		pr_err_ratelimited(
 			"hugemap: %s: inode %llu cannot be written: error %d; it is kept and tried again\n",
 			hi->vfs_inode.i_sb->s_id, (u64)hi->vfs_inode.i_ino, err);
-	hi->failures++;
-	WRITE_ONCE(hi->retry_at, jiffies + wait);
+	hi->data->failures++;
+	WRITE_ONCE(hi->data->retry_at, jiffies + wait);
 }
 
 static void writeback_run_done(struct hugemap_inode *hi, const struct hm_run *run, int err)
@@ -98,8 +98,8 @@ static void writeback_run_done(struct hugemap_inode *hi, const struct hm_run *ru
 	if (err)
 		writeback_failed(hi, err);
 	else
-		WRITE_ONCE(hi->good_runs, hi->good_runs + 1);
-	WRITE_ONCE(hi->runs, hi->runs + 1);
+		WRITE_ONCE(hi->data->good_runs, hi->data->good_runs + 1);
+	WRITE_ONCE(hi->data->runs, hi->data->runs + 1);
 	hugemap_race_point("write-back: I/O has ended, not clean yet");
 	hm_writeback_done(hi->hfile, run->pgoff, run->npages, err);
 	hugemap_race_point("write-back: clean, nobody woken");
@@ -118,10 +118,10 @@ static void writeback_run_done(struct hugemap_inode *hi, const struct hm_run *ru
 static void writeback_went_well(struct hugemap_inode *hi, int err)
 {
 	if (!err) {
-		hi->failures = 0;
-	} else if (hi->failures > 1) {
-		hi->failures = 1;
-		WRITE_ONCE(hi->retry_at, jiffies + HZ);
+		hi->data->failures = 0;
+	} else if (hi->data->failures > 1) {
+		hi->data->failures = 1;
+		WRITE_ONCE(hi->data->retry_at, jiffies + HZ);
 	}
 }
 
@@ -406,7 +406,7 @@ static u64 writeback_growth(struct hugemap_inode *hi)
 
 	if (!hi->lower)
 		return U64_MAX;
-	lower_size = min(i_size_read(hi->lower), READ_ONCE(hi->growth_failed_at));
+	lower_size = min(i_size_read(hi->lower), READ_ONCE(hi->data->growth_failed_at));
 	if (lower_size >= i_size_read(&hi->vfs_inode))
 		return U64_MAX;
 	return ((u64)lower_size >> HM_PAGE_SHIFT) & ~HUGEMAP_BLOCK_MASK;
@@ -421,9 +421,9 @@ static u64 writeback_growth(struct hugemap_inode *hi)
 static void writeback_note_growth(struct hugemap_inode *hi, u64 pos, u64 end, int err)
 {
 	if (err)
-		WRITE_ONCE(hi->growth_failed_at, (loff_t)pos << HM_PAGE_SHIFT);
-	else if ((loff_t)end << HM_PAGE_SHIFT > hi->growth_failed_at)
-		WRITE_ONCE(hi->growth_failed_at, LLONG_MAX);
+		WRITE_ONCE(hi->data->growth_failed_at, (loff_t)pos << HM_PAGE_SHIFT);
+	else if ((loff_t)end << HM_PAGE_SHIFT > hi->data->growth_failed_at)
+		WRITE_ONCE(hi->data->growth_failed_at, LLONG_MAX);
 }
 
 /*
@@ -437,7 +437,7 @@ static int writeback_write_growth(struct hugemap_inode *hi, u64 pos, u64 end, u6
 	u32 npages;
 	u64 from;
 
-	mutex_lock(&hi->grow_lock);
+	mutex_lock(&hi->data->grow_lock);
 	/* Before this task got the lock, another one may have failed at a lower position. */
 	pos = min(pos, writeback_growth(hi));
 	while (pos < end && *budget && !flight.err) {
@@ -447,7 +447,7 @@ static int writeback_write_growth(struct hugemap_inode *hi, u64 pos, u64 end, u6
 		writeback_note_growth(hi, from, pos, flight.err);
 		*budget -= min_t(u64, *budget, max(npages, LONE_RUN_PAGES));
 	}
-	mutex_unlock(&hi->grow_lock);
+	mutex_unlock(&hi->data->grow_lock);
 	return flight.err;
 }
 
@@ -457,7 +457,7 @@ static int writeback_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u6
 	struct in_flight flight = {};
 	/* Data that a writer copies beyond the end of the file does not belong to the file yet. */
 	u64 last = min(end, pages), stop = min(last, grow);
-	u32 good = READ_ONCE(hi->good_runs);
+	u32 good = READ_ONCE(hi->data->good_runs);
 	int err = 0;
 
 	if (wait)
@@ -479,7 +479,7 @@ static int writeback_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u6
 	if (budget)
 		*pos = end;
 	err = flight.err ?: err;
-	if (READ_ONCE(hi->good_runs) != good)
+	if (READ_ONCE(hi->data->good_runs) != good)
 		writeback_went_well(hi, err);
 	return err;
 }
@@ -510,11 +510,11 @@ int hugemap_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget,
 	};
 	struct hugemap_mount *mount = hugemap_of(hi);
 
-	if (!hm_file_dirty_pages(hi->hfile) && (!wait || !smp_load_acquire(&hi->writer))) {
+	if (!hm_file_dirty_pages(hi->hfile) && (!wait || !smp_load_acquire(&hi->data->writer))) {
 		*pos = end;
 		return 0;
 	}
-	if (!smp_load_acquire(&hi->writer))
+	if (!smp_load_acquire(&hi->data->writer))
 		return -EROFS;
 	/* A worker has no limits and no signals. Other kernel threads may have them (nfsd). */
 	if (current->flags & PF_WQ_WORKER)
@@ -636,6 +636,7 @@ int hugemap_data_sync(struct hugemap_mount *mount)
 {
 	u64 sync = atomic64_inc_return(&mount->syncs), moved;
 	struct hugemap_inode *hi, *last = NULL;
+	struct hugemap_data *data;
 	int err = 0, one;
 
 	hugemap_wait_claims(mount);
@@ -643,14 +644,15 @@ int hugemap_data_sync(struct hugemap_mount *mount)
 	down_read(&mount->files_lock);
 	do {
 		moved = mount->files_moved;
-		list_for_each_entry(hi, &mount->files, files) {
+		list_for_each_entry(data, &mount->files, files) {
+			hi = data->hi;
 			/* A change of the lower file may have claimed dirty units. */
 			if (!hm_file_dirty_pages(hi->hfile) &&
 			    !rwsem_is_locked(&hi->vfs_inode.i_mapping->invalidate_lock))
 				continue;
-			if (READ_ONCE(hi->synced) == sync || !igrab(&hi->vfs_inode))
+			if (READ_ONCE(data->synced) == sync || !igrab(&hi->vfs_inode))
 				continue;
-			WRITE_ONCE(hi->synced, sync);
+			WRITE_ONCE(data->synced, sync);
 			up_read(&mount->files_lock);
 			if (last)
 				iput(&last->vfs_inode);

@@ -17,15 +17,16 @@
  */
 static bool writer_backs_off(const struct hugemap_inode *hi)
 {
-	return READ_ONCE(hi->in_chunk) ||
-	       (hi->failures && time_before(jiffies, READ_ONCE(hi->retry_at)));
+	return READ_ONCE(hi->data->in_chunk) ||
+	       (hi->data->failures && time_before(jiffies, READ_ONCE(hi->data->retry_at)));
 }
 
 /* Return the file to write now, with a reference, and the number of pages to write; or NULL. */
 static struct hugemap_inode *writer_writeback_pick(struct hugemap_mount *mount, u64 *npages)
 {
 	bool pressed = atomic_read(&mount->pressed) > 0, expired = false;
-	struct hugemap_inode *hi, *best = NULL;
+	struct hugemap_inode *best = NULL;
+	struct hugemap_data *data;
 	struct hm_file *hfile;
 	u64 most = 0;
 
@@ -45,7 +46,9 @@ static struct hugemap_inode *writer_writeback_pick(struct hugemap_mount *mount, 
 	if (best ? writer_backs_off(best) : pressed) {
 		/* Take the file with the most dirty pages instead. */
 		best = NULL;
-		list_for_each_entry(hi, &mount->files, files) {
+		list_for_each_entry(data, &mount->files, files) {
+			struct hugemap_inode *hi = data->hi;
+
 			if (hm_file_dirty_pages(hi->hfile) > most && !writer_backs_off(hi)) {
 				most = hm_file_dirty_pages(hi->hfile);
 				best = hi;
@@ -61,24 +64,24 @@ static struct hugemap_inode *writer_writeback_pick(struct hugemap_mount *mount, 
 /* Return false if there was nothing to write that no other task is writing. */
 static bool writer_write_chunk(struct hugemap_inode *hi)
 {
-	u64 pos = hi->write_at, dirty = hm_file_dirty_pages(hi->hfile);
+	u64 pos = hi->data->write_at, dirty = hm_file_dirty_pages(hi->hfile);
 
 	hugemap_write_some(hi, &pos, U64_MAX, HUGEMAP_CHUNK_PAGES, false);
 	/*
 	 * Continue at the start after the end. Pages that become dirty again behind the position
 	 * wait.
 	 */
-	hi->write_at = pos == U64_MAX ? 0 : pos;
-	return hm_file_dirty_pages(hi->hfile) != dirty || hi->write_at;
+	hi->data->write_at = pos == U64_MAX ? 0 : pos;
+	return hm_file_dirty_pages(hi->hfile) != dirty || hi->data->write_at;
 }
 
 void hugemap_chunk_work(struct work_struct *work)
 {
-	struct hugemap_inode *hi = container_of(work, struct hugemap_inode, chunk);
+	struct hugemap_inode *hi = container_of(work, struct hugemap_data, chunk)->hi;
 	struct hugemap_mount *mount = hugemap_of(hi);
 
-	hi->wrote = writer_write_chunk(hi);
-	smp_store_release(&hi->in_chunk, false);
+	hi->data->wrote = writer_write_chunk(hi);
+	smp_store_release(&hi->data->in_chunk, false);
 	wake_up(&mount->writer_wait);
 	iput(&hi->vfs_inode);
 }
@@ -94,16 +97,16 @@ static bool writer_write_by_worker(struct hugemap_mount *mount, struct hugemap_i
 	u32 runs;
 
 	ihold(&hi->vfs_inode);
-	WRITE_ONCE(hi->in_chunk, true);
-	queue_work(mount->chunk_wq, &hi->chunk);
+	WRITE_ONCE(hi->data->in_chunk, true);
+	queue_work(mount->chunk_wq, &hi->data->chunk);
 	do {
-		runs = READ_ONCE(hi->runs);
-		wait_event_timeout(mount->writer_wait, !READ_ONCE(hi->in_chunk), HZ);
+		runs = READ_ONCE(hi->data->runs);
+		wait_event_timeout(mount->writer_wait, !READ_ONCE(hi->data->in_chunk), HZ);
 		hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
-	} while (READ_ONCE(hi->in_chunk) && READ_ONCE(hi->runs) != runs &&
+	} while (READ_ONCE(hi->data->in_chunk) && READ_ONCE(hi->data->runs) != runs &&
 		 time_before(jiffies, deadline));
 	/* Another file may have more to write. */
-	return smp_load_acquire(&hi->in_chunk) || hi->wrote;
+	return smp_load_acquire(&hi->data->in_chunk) || hi->data->wrote;
 }
 
 int hugemap_writer(void *arg)

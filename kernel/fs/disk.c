@@ -146,7 +146,10 @@ struct inode *hugemap_disk_root(struct hugemap_mount *mount)
 	i_size_write(disk, i_size_read(mount->device->f_mapping->host));
 	disk->i_op = &disk_inode_operations;
 	disk->i_fop = &hugemap_file_operations;
-	hugemap_data_init(hugemap_inode(disk));
+	if (hugemap_inode_add_data(disk)) {
+		iput(disk);
+		return NULL;
+	}
 	mount->disk = disk;
 
 	root = disk_new_inode_at(sb, ROOT_INO, S_IFDIR | 0755, NULL);

@@ -366,10 +366,10 @@ static long file_set_priority(struct file *file, const __s32 __user *arg)
 	if (!(file->f_mode & FMODE_WRITE) &&
 	    !inode_owner_or_capable(hugemap_idmap_of(file->f_path.mnt), inode))
 		return -EPERM;
-	if (priority > READ_ONCE(hugemap_inode(inode)->priority) && priority > 0 &&
+	if (priority > READ_ONCE(hugemap_inode(inode)->data->priority) && priority > 0 &&
 	    !file_may_go_first())
 		return -EPERM;
-	WRITE_ONCE(hugemap_inode(inode)->priority, priority);
+	WRITE_ONCE(hugemap_inode(inode)->data->priority, priority);
 	return 0;
 }
 

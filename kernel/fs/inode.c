@@ -11,7 +11,7 @@
 
 #include "namespace.h"
 
-static struct kmem_cache *inode_cache;
+static struct kmem_cache *inode_cache, *data_cache;
 
 static void inode_init_object(void *object)
 {
@@ -24,7 +24,11 @@ int __init hugemap_inode_setup(void)
 {
 	inode_cache = kmem_cache_create("hugemap_inode", sizeof(struct hugemap_inode), 0,
 					SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT, inode_init_object);
-	return inode_cache ? 0 : -ENOMEM;
+	data_cache = KMEM_CACHE(hugemap_data, SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT);
+	if (inode_cache && data_cache)
+		return 0;
+	hugemap_inode_teardown();
+	return -ENOMEM;
 }
 
 void hugemap_inode_teardown(void)
@@ -32,6 +36,7 @@ void hugemap_inode_teardown(void)
 	/* Wait for hugemap_free_inode(), an RCU callback. */
 	rcu_barrier();
 	kmem_cache_destroy(inode_cache);
+	kmem_cache_destroy(data_cache);
 }
 
 struct inode *hugemap_alloc_inode(struct super_block *sb)
@@ -48,7 +53,23 @@ struct inode *hugemap_alloc_inode(struct super_block *sb)
 
 void hugemap_free_inode(struct inode *inode)
 {
-	kmem_cache_free(inode_cache, hugemap_inode(inode));
+	struct hugemap_inode *hi = hugemap_inode(inode);
+
+	if (hi->data)
+		kmem_cache_free(data_cache, hi->data);
+	kmem_cache_free(inode_cache, hi);
+}
+
+int hugemap_inode_add_data(struct inode *inode)
+{
+	struct hugemap_inode *hi = hugemap_inode(inode);
+
+	hi->data = kmem_cache_zalloc(data_cache, GFP_KERNEL);
+	if (!hi->data)
+		return -ENOMEM;
+	hi->data->hi = hi;
+	hugemap_data_init(hi);
+	return 0;
 }
 
 /*
@@ -64,7 +85,7 @@ static bool inode_is_deleted(const struct inode *inode)
 
 void hugemap_evict_inode(struct inode *inode)
 {
-	if (S_ISREG(inode->i_mode))
+	if (hugemap_inode(inode)->data)
 		hugemap_data_evict(inode, inode_is_deleted(inode));
 	truncate_inode_pages_final(&inode->i_data);
 	clear_inode(inode);
@@ -87,8 +108,10 @@ static int inode_set(struct inode *inode, void *data)
 	return 0;
 }
 
-static void inode_init_inode(struct inode *inode, struct inode *lower)
+static int inode_init_inode(struct inode *inode, struct inode *lower)
 {
+	int err = 0;
+
 	hugemap_inode(inode)->uncounted = !lower->i_nlink;
 	hugemap_copy_attr(inode);
 	inode->i_generation = lower->i_generation;
@@ -99,22 +122,28 @@ static void inode_init_inode(struct inode *inode, struct inode *lower)
 #endif
 	if (S_ISREG(inode->i_mode)) {
 		i_size_write(inode, i_size_read(lower));
-		hugemap_data_init(hugemap_inode(inode));
+		err = hugemap_inode_add_data(inode);
 	}
 	hugemap_mount(inode->i_sb)->set_operations(inode);
+	return err;
 }
 
 struct inode *hugemap_inode_get(struct super_block *sb, struct inode *lower)
 {
 	struct hugemap_inode *hi;
 	struct inode *inode;
+	int err;
 
 	inode = iget5_locked(sb, (unsigned long)lower, inode_test, inode_set, lower);
 	if (!inode)
 		return ERR_PTR(-ENOMEM);
 	hi = hugemap_inode(inode);
 	if (hugemap_inode_is_new(inode)) {
-		inode_init_inode(inode, lower);
+		err = inode_init_inode(inode, lower);
+		if (err) {
+			iget_failed(inode);
+			return ERR_PTR(err);
+		}
 		unlock_new_inode(inode);
 	} else if (!inode->i_nlink && (lower->i_nlink || hi->uncounted) && inode_trylock(inode)) {
 		/* A lookup found a name, so the file is not deleted. */

@@ -68,6 +68,9 @@ struct inode *hugemap_alloc_inode(struct super_block *sb);
 void hugemap_free_inode(struct inode *inode);
 void hugemap_evict_inode(struct inode *inode);
 
+/* Allocate hugemap_inode.data of a new regular file. 0 or -ENOMEM. */
+int hugemap_inode_add_data(struct inode *inode);
+
 /* The inode that represents @lower, with a reference. */
 struct inode *hugemap_inode_get(struct super_block *sb, struct inode *lower);
 

@@ -439,7 +439,7 @@ static void pipe_page(struct program *p)
 	page = mm_get(p->mm, place.address, false);
 	if (!page)
 		return;
-	changes = place.file->hi->changes;
+	changes = place.file->hi->data->changes;
 	place.file->spot = place.word / WORDS;
 	w.pins++;
 	if (sim_chance(2))
@@ -449,7 +449,7 @@ static void pipe_page(struct program *p)
 		/* Held while it is copied and changes, but not when all of them are claimed. */
 		if (is_promoted(place.file, place.word / WORDS, false)) {
 			place.file->spot = place.word / WORDS;
-			if (place.file->hi->changes != changes && sim_chance(5))
+			if (place.file->hi->data->changes != changes && sim_chance(5))
 				break;
 		}
 		if (!(pause % 64))

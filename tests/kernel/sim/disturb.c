@@ -121,6 +121,7 @@ static void reopen(struct sim_file *file)
 	hugemap_data_evict(inode, discard);
 	sim_check(mapping_empty(inode->i_mapping), "an inode leaves, and its folios do not");
 	synchronize_rcu();
+	sim_free(file->hi->data);
 	sim_free(file->hi);
 	if (!discard && !w.failures)
 		model_unmounted(file);

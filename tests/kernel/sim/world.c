@@ -130,6 +130,8 @@ void world_open(struct sim_file *file, bool again)
 		inode_init(&file->hi->vfs_inode, &w.sb, file->index, file->disk->size);
 		file->hi->vfs_inode.i_mode = S_IFREG;
 		file->hi->lower = &file->disk->inode;
+		file->hi->data = alloc_surely(sizeof(*file->hi->data));
+		file->hi->data->hi = file->hi;
 		hugemap_data_init(file->hi);
 	}
 	inode = &file->hi->vfs_inode;
