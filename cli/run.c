@@ -78,10 +78,13 @@ static bool is_flag(const char *text)
 	       !strcasecmp(text, "no");
 }
 
-/* @where: the setting's name in error messages. @add: append to a list. */
+/*
+ * @where: the setting's name in error messages. @add: append to a list. A size is stored in
+ * bytes, since the library reads no fractions.
+ */
 static void set(struct setting *setting, const char *text, const char *where, bool add)
 {
-	char *value;
+	char bytes[32], *value;
 
 	switch (setting->kind) {
 	case FLAG:
@@ -89,7 +92,9 @@ static void set(struct setting *setting, const char *text, const char *where, bo
 			cli_usage(&run_command, "%s must be yes or no, not '%s'", where, text);
 		break;
 	case SIZE:
-		cli_size(&run_command, where, text);
+		snprintf(bytes, sizeof(bytes), "%llu",
+			 (unsigned long long)cli_size(&run_command, where, text));
+		text = bytes;
 		break;
 	default:
 		break;

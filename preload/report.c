@@ -1,51 +1,58 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The summary on standard error when the program ends. */
-#include "preload.h"
+#include "report.h"
 
-#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "call.h"
 #include "steer.h"
 #include "tell.h"
 
 /*
  * A duplicate of standard error, made when the program starts. Many programs close standard
  * error before they end, and number 2 may then be one of their own files. A program may close
- * the duplicate as well, so is_error() compares the inode before anything is written to it.
+ * the duplicate as well, so report_is_error() compares the inode before anything is written.
  */
-static int error_fd = -1;
-static struct stat error_file;
+static int report_fd = -1;
+static struct stat report_file;
 
-static bool is_error(int fd)
+static bool report_stat(int fd, struct stat *st)
+{
+	return !call(SYS_newfstatat, fd, (long)"", (long)st, AT_EMPTY_PATH, 0, 0);
+}
+
+static bool report_is_error(int fd)
 {
 	struct stat st;
 
-	return fd >= 0 && !fstat(fd, &st) && st.st_dev == error_file.st_dev &&
-	       st.st_ino == error_file.st_ino;
+	return fd >= 0 && report_stat(fd, &st) && st.st_dev == report_file.st_dev &&
+	       st.st_ino == report_file.st_ino;
 }
 
 void report_open(void)
 {
-	int saved = errno;
-
-	if (preload.summary && !fstat(STDERR_FILENO, &error_file))
-		error_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 100);
-	errno = saved;
+	if (report_stat(STDERR_FILENO, &report_file))
+		report_fd = (int)call(SYS_fcntl, STDERR_FILENO, F_DUPFD_CLOEXEC, 100, 0, 0, 0);
 }
 
-static void put(const char *line, void *arg)
+static void report_line(const char *line, void *arg)
 {
-	dprintf(error_fd, "%s\n", line);
+	call(SYS_write, report_fd, (long)line, (long)strlen(line), 0, 0, 0);
+	call(SYS_write, report_fd, (long)"\n", 1, 0, 0, 0);
 }
 
 /* A process without a steered mapping prints nothing, such as most children of a shell. */
-__attribute__((destructor)) static void summary(void)
+__attribute__((destructor)) static void report_summary(void)
 {
-	const struct steer_page *page = preload.summary ? steer_page() : NULL;
+	const struct steer_page *page = report_fd >= 0 ? steer_page() : NULL;
+	long pid = call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	char line[128];
 
-	if (!page || page->pid != (uint32_t)getpid() || !is_error(error_fd))
+	if (!page || page->pid != (uint32_t)pid || !report_is_error(report_fd))
 		return;
-	dprintf(error_fd, "hugemap run: %d: %s\n", (int)getpid(), program_invocation_short_name);
-	tell_page(page, true, put, NULL);
+	snprintf(line, sizeof(line), "hugemap run: %ld: %s", pid, program_invocation_short_name);
+	report_line(line, NULL);
+	tell_page(page, true, report_line, NULL);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The text of what the watcher tells. Nothing is believed that a program could have
- * written there: numbers are shown, texts are cut, and no index is followed unchecked.
+ * The text of the statistics. The program shares that memory and may have written anything to
+ * it, so texts are cut to their size and indices are checked.
  */
 #include <stdarg.h>
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #define TEXT 24
 #define LINE 512
 
-static const char *bytes(char text[TEXT], uint64_t value)
+static const char *tell_bytes(char text[TEXT], uint64_t value)
 {
 	static const char units[][3] = { "B", "kB", "MB", "GB", "TB" };
 	double number = (double)value;
@@ -27,7 +27,7 @@ static const char *bytes(char text[TEXT], uint64_t value)
 	return text;
 }
 
-static const char *duration(char text[TEXT], uint64_t ns)
+static const char *tell_duration(char text[TEXT], uint64_t ns)
 {
 	if (ns < 1000000)
 		snprintf(text, TEXT, "%.0f us", (double)ns / 1e3);
@@ -49,10 +49,10 @@ uint64_t tell_mapped(const struct steer_page *page)
 	return sum;
 }
 
-static size_t add(char line[LINE], size_t at, const char *format, ...)
+static size_t tell_add(char line[LINE], size_t at, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static size_t add(char line[LINE], size_t at, const char *format, ...)
+static size_t tell_add(char line[LINE], size_t at, const char *format, ...)
 {
 	va_list args;
 	int n;
@@ -63,23 +63,23 @@ static size_t add(char line[LINE], size_t at, const char *format, ...)
 	return n < 0 ? at : at + (size_t)n < LINE ? at + (size_t)n : LINE - 1;
 }
 
-/* What was advised, as far as it was: "random 512 MB in 3 calls". */
+/* "advised: random 512 MB in 3" */
 static void tell_acts(char line[LINE], const struct steer_map *map)
 {
 	char text[TEXT];
-	size_t at = add(line, 0, "      advised: ");
+	size_t at = tell_add(line, 0, "      advised: ");
 	const size_t start = at;
 	int i;
 
 	for (i = 0; i < STEER_ACTS; i++)
 		if (map->count[i])
-			at = add(line, at, "%s%s %s in %llu", at == start ? "" : ", ",
-				 steer_act_names[i], bytes(text, map->amount[i]),
-				 (unsigned long long)map->count[i]);
+			at = tell_add(line, at, "%s%s %s in %llu", at == start ? "" : ", ",
+				      steer_act_names[i], tell_bytes(text, map->amount[i]),
+				      (unsigned long long)map->count[i]);
 	if (at == start)
-		at = add(line, at, "nothing");
+		at = tell_add(line, at, "nothing");
 	if (map->why[0])
-		add(line, at, "; %.*s", (int)sizeof(map->why), map->why);
+		tell_add(line, at, "; %.*s", (int)sizeof(map->why), map->why);
 }
 
 static void tell_map(const struct steer_map *map, char line[LINE])
@@ -87,14 +87,15 @@ static void tell_map(const struct steer_map *map, char line[LINE])
 	const char *pattern = map->pattern < STEER_PATTERNS ? steer_pattern_names[map->pattern] :
 							      "unknown";
 	char a[TEXT], b[TEXT], c[TEXT];
-	size_t at = add(line, 0, "    %-8s %8s, %8s touched", pattern, bytes(a, map->bytes),
-			bytes(b, map->touched));
+	size_t at = tell_add(line, 0, "    %-8s %8s, %8s touched", pattern,
+			     tell_bytes(a, map->bytes), tell_bytes(b, map->touched));
 
 	if (map->huge)
-		at = add(line, at, ", %s in huge pages", bytes(c, map->huge));
+		at = tell_add(line, at, ", %s in huge pages", tell_bytes(c, map->huge));
 	else if (map->huge_works == 2)
-		at = add(line, at, ", no huge pages here");
-	add(line, at, "  %.*s%s", (int)sizeof(map->path), map->path, map->ended ? " (ended)" : "");
+		at = tell_add(line, at, ", no huge pages here");
+	tell_add(line, at, "  %.*s%s", (int)sizeof(map->path), map->path,
+		 map->ended ? " (ended)" : "");
 }
 
 void tell_page(const struct steer_page *page, bool ended, void (*put)(const char *line, void *arg),
@@ -105,17 +106,18 @@ void tell_page(const struct steer_page *page, bool ended, void (*put)(const char
 	unsigned int i;
 	size_t at;
 
-	at = add(line, 0, "  steered     %llu looks took %s of a processor, advice took %s%s",
-		 (unsigned long long)page->looks, duration(a, page->look_ns),
-		 duration(b, page->act_ns), page->running ? "" : "; not watched now");
+	at = tell_add(line, 0, "  steered     %llu looks took %s of a processor, advice took %s%s",
+		      (unsigned long long)page->looks, tell_duration(a, page->look_ns),
+		      tell_duration(b, page->act_ns), page->running ? "" : "; not watched now");
 	put(line, arg);
-	add(line, 0, "  faults      %llu, of them %llu that waited for the device",
-	    (unsigned long long)(page->minflt + page->majflt), (unsigned long long)page->majflt);
+	tell_add(line, 0, "  faults      %llu, of them %llu that waited for the device",
+		 (unsigned long long)(page->minflt + page->majflt),
+		 (unsigned long long)page->majflt);
 	put(line, arg);
-	at = add(line, 0, "  read        %s by the process, %s mapped", bytes(a, page->read_bytes),
-		 bytes(b, mapped));
+	at = tell_add(line, 0, "  read        %s by the process, %s mapped",
+		      tell_bytes(a, page->read_bytes), tell_bytes(b, mapped));
 	if (page->read_bytes > mapped)
-		add(line, at, ": %s not used", bytes(c, page->read_bytes - mapped));
+		tell_add(line, at, ": %s not used", tell_bytes(c, page->read_bytes - mapped));
 	put(line, arg);
 	put("  mappings", arg);
 	for (i = 0; i < STEER_PAGE_MAPS; i++) {
@@ -129,7 +131,7 @@ void tell_page(const struct steer_page *page, bool ended, void (*put)(const char
 		put(line, arg);
 	}
 	if (page->missed) {
-		add(line, 0, "    and %u more", page->missed);
+		tell_add(line, 0, "    and %u more", page->missed);
 		put(line, arg);
 	}
 }

@@ -80,7 +80,7 @@ class Settings(Case):
         self.configure("# mine\ninclude = *.a\nmin-size=2M # small\nsummary = no\n")
         found = self.settings("--include", "*.b", HUGEMAP_RUN_MIN_SIZE="5M")
         self.assertEqual(found["HUGEMAP_RUN_INCLUDE"], "*.b")
-        self.assertEqual(found["HUGEMAP_RUN_MIN_SIZE"], "5M")
+        self.assertEqual(found["HUGEMAP_RUN_MIN_SIZE"], str(5 * MB))
         self.assertEqual(found["HUGEMAP_RUN_SUMMARY"], "no")
         self.assertNotIn("HUGEMAP_RUN_VERBOSE", found)
 
@@ -88,7 +88,7 @@ class Settings(Case):
         found = self.settings("--include", "*.a", "--include", "/b/*", HUGEMAP_RUN_INCLUDE="*.c")
         self.assertEqual(found["HUGEMAP_RUN_INCLUDE"], "*.a:/b/*")
 
-    def test_the_library_is_the_first(self):
+    def test_an_empty_ld_preload(self):
         found = self.settings(LD_PRELOAD="")
         self.assertEqual(os.path.realpath(found["LD_PRELOAD"]), os.path.realpath(LIBRARY))
 

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* The functions before which the monitor thread must have ended. */
+#include "preload.h"
+
+#include <grp.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "next.h"
+#include "settings.h"
+#include "steer.h"
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x00000080
+#endif
+
+PRELOAD_EXPORT int unshare(int flags)
+{
+	if (settings.on && flags & (CLONE_NEWUSER | CLONE_VM | CLONE_THREAD | CLONE_SIGHAND))
+		steer_alone();
+	return (int)preload_result(call(SYS_unshare, flags, 0, 0, 0, 0, 0));
+}
+
+/* With type 0, any kind of name space descriptor is accepted. */
+PRELOAD_EXPORT int setns(int fd, int type)
+{
+	if (settings.on && (!type || type & (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWTIME)))
+		steer_alone();
+	return (int)preload_result(call(SYS_setns, fd, type, 0, 0, 0, 0));
+}
+
+/*
+ * A seccomp filter may be installed on all threads. It allows the system calls that the
+ * program makes, and may kill the process for one that only this library makes. Most programs
+ * install it with the system call seccomp(2) itself, after PR_SET_NO_NEW_PRIVS.
+ */
+PRELOAD_EXPORT int prctl(int option, ...)
+{
+	long arg[4];
+	va_list args;
+	int i;
+
+	va_start(args, option);
+	for (i = 0; i < 4; i++)
+		arg[i] = va_arg(args, long);
+	va_end(args);
+	if (settings.on && (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP))
+		steer_never();
+	return (int)preload_result(call(SYS_prctl, option, arg[0], arg[1], arg[2], arg[3], 0));
+}
+
+/*
+ * The C library changes the user of each thread that it knows. It does not know the monitor
+ * thread, so the monitor thread ends first. The next large mapping starts it again, with the
+ * new user.
+ */
+#define PROCESS_USER_CALL(name, parameters, arguments)                 \
+	PRELOAD_EXPORT int name parameters                             \
+	{                                                              \
+		static int(*next_##name) parameters;                   \
+                                                                       \
+		if (!next_##name)                                      \
+			*(void **)&next_##name = next_function(#name); \
+		if (settings.on)                                       \
+			steer_alone();                                 \
+		return next_##name arguments;                          \
+	}
+
+PROCESS_USER_CALL(setuid, (uid_t uid), (uid))
+PROCESS_USER_CALL(setgid, (gid_t gid), (gid))
+PROCESS_USER_CALL(seteuid, (uid_t uid), (uid))
+PROCESS_USER_CALL(setegid, (gid_t gid), (gid))
+PROCESS_USER_CALL(setreuid, (uid_t real, uid_t effective), (real, effective))
+PROCESS_USER_CALL(setregid, (gid_t real, gid_t effective), (real, effective))
+PROCESS_USER_CALL(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved))
+PROCESS_USER_CALL(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved))
+PROCESS_USER_CALL(setgroups, (size_t n, const gid_t *groups), (n, groups))
+PROCESS_USER_CALL(initgroups, (const char *user, gid_t group), (user, group))

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The settings that `hugemap run` passes in the environment: HUGEMAP_RUN_*. The command has
+ * checked them; a value that is invalid here leaves the default. They are copied, because
+ * programs overwrite their environment to change their title in ps.
+ */
+#include "settings.h"
+
+#include <string.h>
+
+#include "environment.h"
+#include "globs.h"
+#include "preload.h"
+#include "steer.h"
+
+struct settings settings;
+
+static bool settings_flag(const char *value)
+{
+	return value && *value && !strchr("0nN", *value);
+}
+
+static uint64_t settings_size(const char *value)
+{
+	static const char units[] = "KMGT";
+	const char *unit;
+	uint64_t size = 0;
+
+	if (!value)
+		return STEER_LEAST_DEFAULT;
+	while (*value >= '0' && *value <= '9')
+		size = size * 10 + (uint64_t)(*value++ - '0');
+	unit = *value ? strchr(units, *value & ~0x20) : NULL;
+	size = unit ? size << 10 * (unit - units + 1) : size;
+	return size ? size : STEER_LEAST_DEFAULT;
+}
+
+static void settings_text(const char *value, char to[SETTINGS_GLOBS])
+{
+	size_t length = value ? strlen(value) : 0;
+
+	if (length < SETTINGS_GLOBS)
+		memcpy(to, value, length);
+}
+
+bool settings_select(int fd)
+{
+	char link[PRELOAD_FD_PATH], path[4096];
+	long n;
+
+	if (!*settings.include && !*settings.exclude)
+		return true;
+	n = call(SYS_readlinkat, AT_FDCWD, (long)preload_fd_path(link, fd), (long)path,
+		 sizeof(path) - 1, 0, 0);
+	path[n < 0 ? 0 : n] = '\0';
+	return globs_select(settings.include, settings.exclude, path);
+}
+
+void settings_read(char *const *environment)
+{
+	if (settings_flag(environment_get(environment, "HUGEMAP_RUN_OFF")))
+		return;
+	settings.least = settings_size(environment_get(environment, "HUGEMAP_RUN_MIN_SIZE"));
+	settings.verbose = settings_flag(environment_get(environment, "HUGEMAP_RUN_VERBOSE"));
+	settings.summary = settings_flag(environment_get(environment, "HUGEMAP_RUN_SUMMARY"));
+	settings_text(environment_get(environment, "HUGEMAP_RUN_INCLUDE"), settings.include);
+	settings_text(environment_get(environment, "HUGEMAP_RUN_EXCLUDE"), settings.exclude);
+	settings.on = true;
+}

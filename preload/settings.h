@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* The settings that `hugemap run` passes in the environment. */
+#ifndef PRELOAD_SETTINGS_H
+#define PRELOAD_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SETTINGS_GLOBS 4096
+
+/**
+ * struct settings - HUGEMAP_RUN_*, read once
+ * @on: the settings were read, and HUGEMAP_RUN_OFF is not set
+ * @summary: print a summary when the program ends
+ * @verbose: print each decision
+ * @least: in bytes; smaller mappings are not reported
+ * @include: globs, separated by colons; "" = all files
+ * @exclude: globs, separated by colons; "" = no files
+ */
+struct settings {
+	bool on;
+	bool summary;
+	bool verbose;
+	uint64_t least;
+	char include[SETTINGS_GLOBS];
+	char exclude[SETTINGS_GLOBS];
+};
+
+extern struct settings settings;
+
+void settings_read(char *const *environment);
+/* Returns whether --include and --exclude select the file of @fd. */
+bool settings_select(int fd);
+
+#endif /* PRELOAD_SETTINGS_H */
