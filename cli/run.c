@@ -2,15 +2,19 @@
 /*
  * hugemap run: start a program with libhugemap-run.so preloaded, which has its mappings
  * steered. The command reads settings from files, the environment and options, in this order,
- * and passes them to the library in the environment.
+ * and passes them to the library in the environment. A program that cannot load the library is
+ * started without it.
  */
 #include "cli.h"
+#include "target.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define LIBRARY "libhugemap-run.so"
@@ -26,7 +30,7 @@ static const struct cli_option options[] = {
 	{},
 };
 
-static int run_run(int argc, char **argv);
+static int run_main(int argc, char **argv);
 
 const struct cli_command run_command = {
 	.name = "run",
@@ -40,7 +44,7 @@ const struct cli_command run_command = {
 		"command line makes no sense, 126 or 127 if PROGRAM cannot be started or found.\n",
 	.letters = "v",
 	.in_order = true,
-	.run = run_run,
+	.run = run_main,
 };
 
 enum kind {
@@ -65,14 +69,14 @@ static struct setting {
 
 #define NSETTINGS (sizeof(settings) / sizeof(settings[0]))
 
-static void *or_die(void *memory)
+static void *run_need(void *memory)
 {
 	if (!memory)
 		exit(cli_fail(&run_command, "there is no memory left"));
 	return memory;
 }
 
-static bool is_flag(const char *text)
+static bool run_is_flag(const char *text)
 {
 	return !strcmp(text, "0") || !strcmp(text, "1") || !strcasecmp(text, "yes") ||
 	       !strcasecmp(text, "no");
@@ -82,13 +86,13 @@ static bool is_flag(const char *text)
  * @where: the setting's name in error messages. @add: append to a list. A size is stored in
  * bytes, since the library reads no fractions.
  */
-static void set(struct setting *setting, const char *text, const char *where, bool add)
+static void run_set(struct setting *setting, const char *text, const char *where, bool add)
 {
 	char bytes[32], *value;
 
 	switch (setting->kind) {
 	case FLAG:
-		if (!is_flag(text))
+		if (!run_is_flag(text))
 			cli_usage(&run_command, "%s must be yes or no, not '%s'", where, text);
 		break;
 	case SIZE:
@@ -105,12 +109,12 @@ static void set(struct setting *setting, const char *text, const char *where, bo
 	} else {
 		value = strdup(text);
 	}
-	or_die(value);
+	run_need(value);
 	free(setting->value);
 	setting->value = value;
 }
 
-static struct setting *by_name(const char *name)
+static struct setting *run_setting_by_name(const char *name)
 {
 	size_t i;
 
@@ -120,7 +124,7 @@ static struct setting *by_name(const char *name)
 	return NULL;
 }
 
-static struct setting *by_key(int key)
+static struct setting *run_setting_by_key(int key)
 {
 	size_t i;
 
@@ -129,7 +133,7 @@ static struct setting *by_key(int key)
 	return &settings[i];
 }
 
-static char *trim(char *text)
+static char *run_trim(char *text)
 {
 	char *end;
 
@@ -141,7 +145,7 @@ static char *trim(char *text)
 }
 
 /* Lines are "name = value"; a # begins a comment. */
-static void read_file(const char *path)
+static void run_read_file(const char *path)
 {
 	char line[PATH_MAX + 64], where[PATH_MAX + 96];
 	FILE *file = fopen(path, "re");
@@ -159,39 +163,39 @@ static void read_file(const char *path)
 
 		number++;
 		line[strcspn(line, "#")] = '\0';
-		name = trim(line);
+		name = run_trim(line);
 		if (!*name)
 			continue;
 		value = strchr(name, '=');
 		if (value)
 			*value++ = '\0';
-		name = trim(name);
+		name = run_trim(name);
 		snprintf(where, sizeof(where), "%s, line %u: %s", path, number, name);
-		setting = by_name(name);
+		setting = run_setting_by_name(name);
 		if (!setting || !value)
 			cli_usage(&run_command, "%s, line %u: '%s' is no setting", path, number,
 				  name);
-		set(setting, trim(value), where, true);
+		run_set(setting, run_trim(value), where, true);
 	}
 	fclose(file);
 }
 
-static void read_files(void)
+static void run_read_files(void)
 {
 	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 	char path[PATH_MAX];
 
-	read_file("/etc/hugemap/run.conf");
+	run_read_file("/etc/hugemap/run.conf");
 	if (config && *config)
 		snprintf(path, sizeof(path), "%s/hugemap/run.conf", config);
 	else if (home && *home)
 		snprintf(path, sizeof(path), "%s/.config/hugemap/run.conf", home);
 	else
 		return;
-	read_file(path);
+	run_read_file(path);
 }
 
-static void read_environment(void)
+static void run_read_environment(void)
 {
 	size_t i;
 
@@ -199,12 +203,12 @@ static void read_environment(void)
 		const char *value = getenv(settings[i].variable);
 
 		if (value && *value)
-			set(&settings[i], value, settings[i].variable, false);
+			run_set(&settings[i], value, settings[i].variable, false);
 	}
 }
 
 /* The library is beside this command in a build directory, or else where it was installed. */
-static bool find_library(char *path, size_t size)
+static bool run_find_library(char *path, size_t size)
 {
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -223,56 +227,75 @@ static bool find_library(char *path, size_t size)
 	return !access(path, R_OK);
 }
 
-static int preload(void)
+/*
+ * The library is the last entry of LD_PRELOAD. Another library that replaces the same functions
+ * then calls this one, and the address sanitizer accepts no library before its own.
+ */
+static int run_preload(void)
 {
 	const char *already = getenv("LD_PRELOAD");
 	char library[2 * PATH_MAX], *all;
+	size_t i;
 
-	if (!find_library(library, sizeof(library)))
+	if (!run_find_library(library, sizeof(library)))
 		return cli_fail(&run_command, "%s is not there: is HugeMap installed?", library);
 	/* Spaces and colons separate the entries of LD_PRELOAD and cannot be escaped. */
 	if (strpbrk(library, " :"))
 		return cli_fail(&run_command,
 				"the directory of %s must not have a space or a colon", library);
-	if (asprintf(&all, "%s%s%s", library, already && *already ? ":" : "",
-		     already ? already : "") < 0)
+	for (i = 0; i < NSETTINGS; i++)
+		if (settings[i].value)
+			setenv(settings[i].variable, settings[i].value, 1);
+	if (already && strstr(already, library))
+		return CLI_OK;
+	if (asprintf(&all, "%s%s%s", already ? already : "", already && *already ? ":" : "",
+		     library) < 0)
 		all = NULL;
-	or_die(all);
+	run_need(all);
 	setenv("LD_PRELOAD", all, 1);
 	free(all);
 	return CLI_OK;
 }
 
-static int run_run(int argc, char **argv)
+static enum target run_check(const char *path)
 {
-	struct cli_parser parser;
-	char where[32];
-	bool given[NSETTINGS] = {};
-	int key, err;
-	size_t i;
+	enum target target = path ? target_check(AT_FDCWD, path) : TARGET_LOADS;
 
-	read_files();
-	read_environment();
+	if (target == TARGET_LOADS && path && getuid() &&
+	    getxattr(path, "security.capability", NULL, 0) > 0)
+		return TARGET_SECURE;
+	return target;
+}
+
+static int run_main(int argc, char **argv)
+{
+	char where[32], path[PATH_MAX];
+	struct cli_parser parser;
+	bool given[NSETTINGS] = {};
+	enum target target;
+	int key, err;
+
+	run_read_files();
+	run_read_environment();
 	cli_parse(&parser, &run_command, argc, argv);
 	while ((key = cli_next(&parser)) >= 0) {
-		struct setting *setting = by_key(key);
+		struct setting *setting = run_setting_by_key(key);
 
 		snprintf(where, sizeof(where), "--%s", setting->name);
-		set(setting, setting->kind == FLAG ? "1" : optarg, where,
-		    given[setting - settings]);
+		run_set(setting, setting->kind == FLAG ? "1" : optarg, where,
+			given[setting - settings]);
 		given[setting - settings] = true;
 	}
 	if (optind == argc)
 		cli_usage(&run_command, "say which program to run");
-	for (i = 0; i < NSETTINGS; i++)
-		if (settings[i].value)
-			setenv(settings[i].variable, settings[i].value, 1);
-	err = preload();
+	argv += optind;
+	target = run_check(target_find(argv[0], getenv("PATH"), path));
+	err = target == TARGET_LOADS ? run_preload() : CLI_OK;
 	if (err)
 		return err;
 	fflush(NULL);
-	execvp(argv[optind], &argv[optind]);
+	execvp(argv[0], argv);
 	err = errno;
-	cli_fail(&run_command, "%s: %s", argv[optind], strerror(err));
+	cli_fail(&run_command, "%s: %s", argv[0], strerror(err));
 	return err == ENOENT ? NOT_FOUND : CANNOT_EXECUTE;
 }

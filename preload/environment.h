@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* The environment of this program. */
+/* The environment of this program and of those that it starts. */
 #ifndef PRELOAD_ENVIRONMENT_H
 #define PRELOAD_ENVIRONMENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The value of the variable @name, or NULL. @environment may be NULL. */
 const char *environment_get(char *const *environment, const char *name);
+/* Returns whether LD_PRELOAD names this library. The functions below require that. */
+bool environment_loads(char *const *environment);
+/* The number of bytes that environment_without() needs. */
+size_t environment_room(char *const *environment);
+/* A copy of @environment in @room, in which LD_PRELOAD does not name this library. */
+char **environment_without(char *const *environment, void *room);
+/*
+ * Removes this library from LD_PRELOAD in place. Another thread that reads the environment
+ * meanwhile may miss a variable.
+ */
+void environment_cut(char **environment);
 
 #endif /* PRELOAD_ENVIRONMENT_H */

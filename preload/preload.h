@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * The library that `hugemap run` loads into a program. It reports large mappings of files to
- * the monitor thread in steer/ when the program makes, moves or ends them.
+ * the monitor thread in steer/ when the program makes, moves or ends them. It starts other
+ * programs without itself if they cannot load it.
  *
  * The library needs no other library and no version of a symbol, so any glibc can load it. The
  * few functions of the C library that it calls are named in tests/preload/test_start.py. The

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The functions before which the monitor thread must have ended. */
+/* The functions before which the monitor thread must have ended, and chroot(2). */
 #include "preload.h"
 
 #include <grp.h>
@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "exec.h"
 #include "next.h"
 #include "settings.h"
 #include "steer.h"
@@ -46,8 +47,11 @@ PRELOAD_EXPORT int prctl(int option, ...)
 	for (i = 0; i < 4; i++)
 		arg[i] = va_arg(args, long);
 	va_end(args);
-	if (settings.on && (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP))
-		steer_never();
+	if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP) {
+		exec_begin_filter();
+		if (settings.on)
+			steer_never();
+	}
 	return (int)preload_result(call(SYS_prctl, option, arg[0], arg[1], arg[2], arg[3], 0));
 }
 
@@ -78,3 +82,12 @@ PROCESS_USER_CALL(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, 
 PROCESS_USER_CALL(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved))
 PROCESS_USER_CALL(setgroups, (size_t n, const gid_t *groups), (n, groups))
 PROCESS_USER_CALL(initgroups, (const char *user, gid_t group), (user, group))
+
+PRELOAD_EXPORT int chroot(const char *path)
+{
+	long result = call(SYS_chroot, (long)path, 0, 0, 0, 0, 0);
+
+	if (!result)
+		exec_check_root();
+	return (int)preload_result(result);
+}

@@ -121,6 +121,26 @@ class Library(unittest.TestCase):
 
 
 class Started(Case):
+    def test_strangers_by_hugemap_run(self):
+        for name in STRANGERS.keys() & built.keys():
+            with self.subTest(name):
+                status, out, _ = self.same(built[name], "text")
+                self.assertEqual((status, out), (3, "text, LD_PRELOAD=-, library 0\n"))
+
+    def test_strangers_by_each_function(self):
+        for name in STRANGERS.keys() & built.keys():
+            for function in FUNCTIONS:
+                with self.subTest(name, function=function):
+                    status, out, _ = self.same(f"{top}/starter", function, built[name])
+                    self.assertEqual((status, out), (3, f"{function}, LD_PRELOAD=-, library 0\n"))
+
+    def test_friends_load_it(self):
+        for name in FRIENDS.keys() & built.keys():
+            with self.subTest(name):
+                self.served(built[name], "text")
+                for function in FUNCTIONS:
+                    self.served(f"{top}/starter", function, built[name])
+
     def test_friends_are_steered(self):
         """The monitor thread runs in a process whose C library is replaced in parts."""
         self.env["HUGEMAP_RUN_MIN_SIZE"] = "1M"
@@ -133,6 +153,72 @@ class Started(Case):
                 self.assertEqual(status, 3, err)
                 self.assertIn("library 1", out)
                 self.assertIn(path, err)
+
+    def test_shells_and_python(self):
+        code = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)"
+        for starter in (["sh", "-c", '"$@"', "sh"], ["bash", "-c", '"$@"; exit $?', "bash"],
+                        ["env"], ["nice"], ["timeout", "60"], ["xargs", "-a", "/dev/null"],
+                        ["python3", "-c", code]):
+            for name in STRANGERS.keys() & built.keys():
+                self.same(*starter, built[name])
+            self.served(*starter, built["plain"])
+
+    def test_scripts(self):
+        for name in built:
+            script, inner = f"{top}/script-{name}", f"{top}/inner-{name}"
+            for path, first in ((inner, f"#! {built[name]} text"), (script, f"#!{inner}\nx")):
+                with open(path, "w") as file:
+                    file.write(first + "\n")
+                os.chmod(path, 0o755)
+            for path in (inner, script):
+                if name in FRIENDS:
+                    self.served(path)
+                    self.served("sh", "-c", path)
+                else:
+                    self.same(path)
+                    self.same("sh", "-c", path)
+
+    def test_no_program(self):
+        text = f"{top}/text"
+        with open(text, "w") as file:
+            file.write("echo text of a shell\n")
+        os.chmod(text, 0o755)
+        os.mkfifo(f"{top}/fifo", 0o755)
+        for name in (text, f"{top}/fifo", top, "/nowhere", "", f"{top}/starter/x"):
+            for function in set(FUNCTIONS) - {"system", "popen", "fexecve"}:
+                with self.subTest(name, function=function):
+                    plain = self.end_of(f"{top}/starter", function, name)
+                    self.assertEqual(self.end_of(HUGEMAP, "run", f"{top}/starter", function, name),
+                                     plain)
+
+    def test_other_libraries_of_ld_preload_stay(self):
+        other = f"{top}/other.so"
+        # Its constructor calls a function of this library, before the constructor of this one.
+        code = "int setuid(); int getuid(); __attribute__((constructor)) static void begin(void) " \
+               "{ setuid(getuid()); }"
+        subprocess.run(["cc", "-w", "-shared", "-o", other, "-xc", "-"], input=code, text=True,
+                       check=True)
+        self.env["LD_PRELOAD"] = other
+        for name in built:
+            if "32" in name or "san" in name:
+                continue
+            out = self.end_of(HUGEMAP, "run", "sh", "-c", built[name])[1]
+            path = f"{other}:{LIBRARY}" if name in FRIENDS else other
+            self.assertIn(f"LD_PRELOAD={path},", out)
+
+    def test_a_sanitizer_of_ld_preload_is_the_first(self):
+        path = subprocess.run(["cc", "-print-file-name=libasan.so"], capture_output=True,
+                              text=True).stdout.strip()
+        if not os.path.exists(path):
+            self.skipTest("there is no libasan.so")
+        self.env["LD_PRELOAD"] = path
+        self.served(built["plain"])
+
+    def test_nested(self):
+        status, out, err = self.end_of(HUGEMAP, "run", HUGEMAP, "run", "sh", "-c", built["plain"])
+        self.assertEqual((status, err), (3, ""))
+        self.assertEqual(out.count("libhugemap-run"), 1)
+        self.same(HUGEMAP, "run", built["static"])
 
     def test_a_glibc_of_its_own(self):
         linker = re.search(r"interpreter: (\S+)]", subprocess.run(
@@ -150,6 +236,51 @@ class Started(Case):
     def libc():
         return re.search(r"libc\.so\.6 => (\S+)", subprocess.run(
             ["ldd", built["plain"]], capture_output=True, text=True).stdout)[1]
+
+
+@unittest.skipIf(os.geteuid(), "takes root")
+class Root(Case):
+    def test_setuid(self):
+        path = f"{top}/setuid"
+        shutil.copy(built["plain"], path)
+        os.chown(path, NOBODY, NOBODY)
+        for mode in (0o4755, 0o2755):
+            os.chmod(path, mode)
+            self.same(path)
+            self.same("sh", "-c", path)
+
+    def test_chroot(self):
+        root = f"{top}/root"
+        libraries = re.findall(r"(?m)^\s.*?(/\S+) \(0x", subprocess.run(
+            ["ldd", built["plain"]], capture_output=True, text=True).stdout)
+        for path in (*libraries, "/bin/sh"):
+            os.makedirs(root + os.path.dirname(path), exist_ok=True)
+            shutil.copy(path, root + path)
+        shutil.copy(built["plain"], f"{root}/started")
+        self.env["PATH"] += ":/"
+        for function in FUNCTIONS:
+            if function != "fexecve":  # that the library is there is not seen without /proc
+                self.same(f"{top}/starter", "chroot", root, function, "/started")
+        self.same("chroot", root, "/started", "text")
+        os.makedirs(root + os.path.dirname(LIBRARY))
+        shutil.copy(LIBRARY, root + LIBRARY)
+        done = self.end_of(HUGEMAP, "run", "chroot", root, "/started", "text")
+        self.assertEqual((done[0], done[2]), (3, ""))
+        self.assertIn(f"LD_PRELOAD={LIBRARY}", done[1])
+
+    def test_another_user_cannot_reach_the_library(self):
+        private = f"{top}/private"
+        os.mkdir(private, 0o700)
+        hugemap = shutil.copy(HUGEMAP, private)
+        shutil.copy(LIBRARY, private)
+        code = "import os, sys; os.setgid(65534); os.setuid(65534); os.execv(sys.argv[1], sys.argv[1:])"
+        args = ("python3", "-c", code, built["plain"])
+        self.assertEqual(self.end_of(hugemap, "run", *args), self.end_of(*args))
+
+    def test_a_filter(self):
+        """The filter ends a process that opens the program to examine it."""
+        for name in ("execve", "execvp", "posix_spawn"):
+            self.assertEqual(self.same(f"{top}/starter", "filter", name, "/nowhere")[0], 1)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Whether a program that is about to be started will load this library, and start just as it
+ * does without. The C library's dynamic linker reports a library that it cannot load on
+ * standard error, a program with the address sanitizer ends, and so does one of another C
+ * library. `hugemap run` and the functions that replace exec*() look here first.
+ */
+#ifndef PRELOAD_TARGET_H
+#define PRELOAD_TARGET_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+enum target {
+	TARGET_LOADS, /* it loads the library, or cannot be started */
+	TARGET_STATIC, /* it has no dynamic linker: it is linked statically */
+	TARGET_MACHINE, /* it is of another class (32 bits) or machine */
+	TARGET_LIBC, /* it has another dynamic linker than glibc's */
+	TARGET_SANITIZER, /* the library of a sanitizer must be its first */
+	TARGET_SECURE, /* it runs with another user's rights: its dynamic linker drops LD_PRELOAD */
+	TARGET_UNREADABLE,
+};
+
+/* Looks at the program at @path, as openat(2) has it in the directory @dir. */
+enum target target_check(int dir, const char *path);
+
+/*
+ * Finds the file that execvp(3) starts for @name, with @search being $PATH, or NULL. Returns
+ * NULL if there is none, or else @name or @path.
+ */
+const char *target_find(const char *name, const char *search, char path[PATH_MAX]);
+
+#endif /* PRELOAD_TARGET_H */
