@@ -65,10 +65,12 @@ struct usage {
  * struct attach_settings - the options
  * @min_size: bytes; shorter mappings are left alone
  * @advise: give advice; false: only watch
+ * @include, @exclude: see globs_select()
  */
 struct attach_settings {
 	uint64_t min_size;
 	bool advise;
+	const char *include, *exclude;
 };
 
 /**

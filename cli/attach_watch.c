@@ -12,6 +12,7 @@
 #include "call.h"
 #include "cli.h"
 #include "device.h"
+#include "globs.h"
 #include "look.h"
 #include "memory.h"
 #include "pace.h"
@@ -253,6 +254,27 @@ static bool watch_compare(struct attach *attach, struct areas *areas, bool hints
 	return more;
 }
 
+/*
+ * Read the maps of files that the settings select. The path of each other area becomes NULL,
+ * as watch_compare() does for known mappings.
+ */
+static int watch_read_areas(const struct attach *attach, bool hints, struct areas *areas)
+{
+	const struct attach_settings *settings = &attach->settings;
+	int err = areas_read(attach->pid, settings->min_size, hints, areas);
+	size_t i;
+
+	for (i = 0; i < areas->count; i++) {
+		struct area *area = &areas->list[i];
+
+		if (globs_select(settings->include, settings->exclude, area->path))
+			continue;
+		free(area->path);
+		area->path = NULL;
+	}
+	return err;
+}
+
 static void watch_read_maps(struct attach *attach, uint64_t now)
 {
 	struct attach_private *p = attach->private;
@@ -261,7 +283,7 @@ static void watch_read_maps(struct attach *attach, uint64_t now)
 	struct areas areas;
 	size_t i;
 
-	if (areas_read(attach->pid, attach->settings.min_size, hints, &areas)) {
+	if (watch_read_areas(attach, hints, &areas)) {
 		areas_free(&areas);
 		p->rescan_at = now + RESCAN_NS;
 		return;
@@ -269,7 +291,7 @@ static void watch_read_maps(struct attach *attach, uint64_t now)
 	/* Before a new mapping is advised, the program's own advice must be known: read smaps. */
 	if (watch_compare(attach, &areas, hints) && !hints) {
 		areas_free(&areas);
-		if (areas_read(attach->pid, attach->settings.min_size, true, &areas) == 0)
+		if (watch_read_areas(attach, true, &areas) == 0)
 			watch_compare(attach, &areas, true);
 		hints = true;
 	}

@@ -3,9 +3,12 @@
  * hugemap run: start a program with libhugemap-run.so preloaded, which has its mappings
  * steered. The command reads settings from files, the environment and options, in this order,
  * and passes them to the library in the environment. A program that cannot load the library is
- * started without it.
+ * started without it, and a second process advises it as `hugemap attach` does.
  */
+#include "attach_state.h"
 #include "cli.h"
+#include "run_outside.h"
+#include "steer.h"
 #include "target.h"
 
 #include <errno.h>
@@ -257,6 +260,18 @@ static int run_preload(void)
 	return CLI_OK;
 }
 
+/* --- programs that do not load the library --- */
+
+/* Completes "PROGRAM ...". */
+static const char *const run_reasons[] = {
+	[TARGET_STATIC] = "is linked statically",
+	[TARGET_MACHINE] = "is for another machine, or for 32 bits",
+	[TARGET_LIBC] = "uses another C library than glibc",
+	[TARGET_SANITIZER] = "has a sanitizer, whose library must be the first",
+	[TARGET_SECURE] = "runs with the rights of another user",
+	[TARGET_UNREADABLE] = "cannot be read",
+};
+
 static enum target run_check(const char *path)
 {
 	enum target target = path ? target_check(AT_FDCWD, path) : TARGET_LOADS;
@@ -265,6 +280,33 @@ static enum target run_check(const char *path)
 	    getxattr(path, "security.capability", NULL, 0) > 0)
 		return TARGET_SECURE;
 	return target;
+}
+
+static bool run_is_set(const char *value)
+{
+	return value && *value && !strchr("0nN", *value);
+}
+
+static void run_help_outside(char **argv, enum target target)
+{
+	const char *size = run_setting_by_key('m')->value;
+	struct attach_settings outside = {
+		.min_size = size ? strtoull(size, NULL, 10) : STEER_LEAST_DEFAULT,
+		.advise = true,
+		.include = run_setting_by_key('i')->value,
+		.exclude = run_setting_by_key('x')->value,
+	};
+	char why[256];
+	bool helped;
+
+	if (run_is_set(getenv("HUGEMAP_RUN_OFF")))
+		return;
+	helped = run_outside(&outside, argv, why);
+	if (run_is_set(run_setting_by_key('v')->value))
+		fprintf(stderr, "hugemap run: %s %s, so it runs without the library; %s%s\n",
+			argv[0], run_reasons[target],
+			helped ? "it is helped from outside" : "it is not helped from outside: ",
+			helped ? "" : why);
 }
 
 static int run_main(int argc, char **argv)
@@ -293,6 +335,8 @@ static int run_main(int argc, char **argv)
 	err = target == TARGET_LOADS ? run_preload() : CLI_OK;
 	if (err)
 		return err;
+	if (target != TARGET_LOADS)
+		run_help_outside(argv, target);
 	fflush(NULL);
 	execvp(argv[0], argv);
 	err = errno;

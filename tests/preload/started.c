@@ -10,8 +10,9 @@
  *				FILE in a row were in memory before they were touched; print the
  *				number of such pages of both files. They are mapped anew every 4 GB,
  *				since the policy sometimes misses the pattern
- *	started alone		print the result of wait(2) and the number of descriptors, close
- *				standard output, and wait for the end of standard input
+ *	started alone		print the results of wait(2), without and with __WALL, and the
+ *				number of descriptors, close standard output, and wait for the
+ *				end of standard input
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -110,12 +111,13 @@ static int stride(const char *path, const char *other)
 static int alone(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
-	int result = waitpid(-1, NULL, WNOHANG | __WALL), error = errno, files = 0;
+	int result = waitpid(-1, NULL, WNOHANG), error = errno, files = 0;
+	int any = waitpid(-1, NULL, WNOHANG | __WALL);
 
 	while (dir && readdir(dir))
 		files++;
-	printf("wait %d %s, files %d, leads %d %d\n", result, strerror(error), files,
-	       getpid() == getpgrp(), getpid() == getsid(0));
+	printf("wait %d %s, any child %d, files %d, leads %d %d\n", result, strerror(error), any,
+	       files, getpid() == getpgrp(), getpid() == getsid(0));
 	fclose(stdout);
 	while (getchar() != EOF)
 		;

@@ -283,5 +283,116 @@ class Root(Case):
             self.assertEqual(self.same(f"{top}/starter", "filter", name, "/nowhere")[0], 1)
 
 
+class Outside(Case):
+    """Programs that do not load the library are helped by another process."""
+
+    def start(self, *options, name="static", user=None, args=("alone",)):
+        program = subprocess.Popen([HUGEMAP, "run", *options, built[name], *args], text=True,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=self.env, user=user, cwd=top)
+        self.addCleanup(self.end, program)
+        return program
+
+    @staticmethod
+    def end(program):
+        program.kill()
+        program.communicate()
+
+    @staticmethod
+    def helper_of(pid):
+        """The process that has opened the page tables of another one, or None."""
+        for entry in os.listdir("/proc"):
+            try:
+                for fd in os.listdir(f"/proc/{entry}/fd") if entry.isdigit() else ():
+                    if os.readlink(f"/proc/{entry}/fd/{fd}") == f"/proc/{pid}/pagemap":
+                        return int(entry)
+            except OSError:
+                continue
+        return None
+
+    @staticmethod
+    def wait_gone(pid):
+        for _ in range(1000):
+            if not os.path.exists(f"/proc/{pid}"):
+                return True
+            time.sleep(0.01)
+        return False
+
+    def test_reasons(self):
+        for name, (_, word) in STRANGERS.items():
+            if name not in built:
+                continue
+            status, out, err = self.end_of(HUGEMAP, "run", "-v", built[name], "text")
+            self.assertEqual((status, out), (3, "text, LD_PRELOAD=-, library 0\n"))
+            self.assertRegex(err, rf"^hugemap run: {built[name]} [^\n]*{word}[^\n]*"
+                                  r"it is (not )?helped from outside[^\n]*\n$")
+        self.assertEqual(self.end_of(HUGEMAP, "run", "-v", built["plain"], "text")[2], "")
+
+    @unittest.skipIf(os.geteuid(), "takes root")
+    def test_the_program_does_not_see_the_helper(self):
+        plain = subprocess.Popen([built["static"], "alone"], stdin=subprocess.PIPE, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(self.end, plain)
+        program = self.start()
+        line = program.stdout.readline()
+        self.assertEqual(line, plain.stdout.readline())
+        self.assertIn(f"wait -1 {os.strerror(errno.ECHILD)}, any child -1", line)
+        # The program has closed it, and no other process has it open.
+        self.assertEqual(program.stdout.read(), "")
+        self.assertIsNone(program.poll())
+        helper = self.helper_of(program.pid)
+        self.assertIsNotNone(helper)
+        with open(f"/proc/{program.pid}/task/{program.pid}/children") as file:
+            self.assertEqual(file.read(), "")
+        links = {os.readlink(f"/proc/{helper}/fd/{fd}") for fd in os.listdir(f"/proc/{helper}/fd")}
+        self.assertFalse([link for link in links if "pipe" in link])
+        self.assertEqual(os.readlink(f"/proc/{helper}/cwd"), "/")
+        self.assertNotEqual(os.getsid(helper), os.getsid(program.pid))
+        with open(f"/proc/{helper}/cmdline") as file:
+            self.assertNotIn("static", file.read())
+        program.send_signal(signal.SIGTERM)
+        self.assertEqual(program.wait(PATIENCE), -signal.SIGTERM)
+        self.assertTrue(self.wait_gone(helper))
+        plain.communicate("")
+
+    @unittest.skipIf(os.geteuid(), "takes root")
+    def test_the_first_process_of_a_name_space(self):
+        """Orphans become its children."""
+        program = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", HUGEMAP, "run",
+                                  "-v", built["static"], "alone"], stdin=subprocess.DEVNULL,
+                                 capture_output=True, text=True, env=self.env, timeout=PATIENCE)
+        self.assertIn("it is helped from outside", program.stderr)
+        self.assertIn(f"wait -1 {os.strerror(errno.ECHILD)}, any child 0", program.stdout)
+        self.assertEqual(program.returncode, 0)
+
+    @unittest.skipIf(os.geteuid(), "takes root")
+    def test_pages_are_read_ahead(self):
+        paths = [f"{top}/one", f"{top}/other"]
+        for options in (["--exclude", "other"], ["--include", "on*"]):
+            for path in paths:
+                with open(path, "wb") as file:
+                    file.truncate(64 << 30)
+            program = self.start(*options, args=("stride", *paths))
+            out, err = program.communicate()
+            self.assertEqual((program.returncode, err), (0, ""))
+            count, other = map(int, out.split())
+            self.assertGreaterEqual(count, 3)
+            self.assertEqual(other, 0, options)
+
+    @unittest.skipIf(os.geteuid(), "takes root")
+    def test_no_right_to_help(self):
+        program = self.start("-v", user=NOBODY)
+        self.assertIn("wait", program.stdout.readline())
+        self.assertIsNone(self.helper_of(program.pid))
+        self.assertIn("CAP_SYS_NICE", program.communicate("")[1])
+
+    def test_off(self):
+        self.env["HUGEMAP_RUN_OFF"] = "1"
+        program = self.start("-v")
+        self.assertIn("wait", program.stdout.readline())
+        self.assertIsNone(self.helper_of(program.pid))
+        self.assertEqual(program.communicate("")[1], "")
+
+
 if __name__ == "__main__":
     unittest.main()
