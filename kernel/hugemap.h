@@ -36,7 +36,7 @@
  * So a fault releases mmap_lock before it waits for the invalidate_lock or calls the lower file
  * system. ->page_mkwrite() cannot release mmap_lock, so it only tries to take the
  * invalidate_lock. A fault without FAULT_FLAG_ALLOW_RETRY may not release mmap_lock and waits
- * with it: see fault_bring().
+ * with it: see hugemap_miss().
  *
  * A write extends the upper file at once. Write-back extends the lower file, from its old end on
  * and in file order, when it writes the appended data. So no reader finds zeros in place of
@@ -252,7 +252,7 @@ struct hugemap_mount {
 	struct hm_hist *read_ns; /* I: reads of the lower file */
 	struct hm_hist *write_ns; /* I: writes to the lower file */
 
-	/* fault.c */
+	/* miss.c */
 	spinlock_t fault_error_lock; /* - */
 	struct hugemap_fault_error fault_error[64]; /* fault_error_lock; @task: A */
 
@@ -303,7 +303,7 @@ struct hugemap_inode {
 	struct inode *lower; /* I: NULL over a device */
 	/*
 	 * HA: cache index; NULL until the first open of a regular file, and always for others.
-	 * To clear it, store.c also holds files_lock, and the invalidate_lock unless the inode is
+	 * To clear it, file.c also holds files_lock, and the invalidate_lock unless the inode is
 	 * being evicted. It is not in @data, so that a fault reads it without another load.
 	 */
 	struct hm_file *hfile;
