@@ -10,7 +10,7 @@ static inline bool hm_bit_test(const unsigned long *map, u32 nr)
 	return hm_bits_read(map, nr / HM_BITS_PER_LONG) >> (nr % HM_BITS_PER_LONG) & 1;
 }
 
-/* How many bits are set, by adding up neighbours: no port need know an instruction for it. */
+/* Count the bits that are set. Plain C: a port need not provide a popcount instruction. */
 static inline u32 hm_weight(u64 bits)
 {
 	bits -= bits >> 1 & 0x5555555555555555ull;
@@ -19,7 +19,7 @@ static inline u32 hm_weight(u64 bits)
 	return (u32)(bits * 0x0101010101010101ull >> 56);
 }
 
-/* How many of the base pages of a block have the bit? */
+/* Count the base pages of a block whose bit is set. */
 static inline u32 hm_bits_count(const unsigned long *map)
 {
 	u32 i, n = 0;
@@ -27,7 +27,7 @@ static inline u32 hm_bits_count(const unsigned long *map)
 	for (i = 0; i < HM_BITMAP_LONGS(HM_BLOCK_PAGES); i++) {
 		unsigned long bits = hm_bits_read(map, i);
 
-		/* Where tests have small blocks, what is set as a whole has more bits. */
+		/* Small blocks of a test: memset() of the map also sets bits beyond the block. */
 		if (HM_BLOCK_PAGES % HM_BITS_PER_LONG)
 			bits &= (1ul << HM_BLOCK_PAGES % HM_BITS_PER_LONG) - 1;
 		n += hm_weight(bits);

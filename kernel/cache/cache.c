@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The cache as a whole: its memory, its clock, its counters. */
+/* The cache as a whole: its memory, its clock and its counters. */
 #include "cache.h"
 #include "pool.h"
 #include "state.h"
 
-/* All CPUs together are no later with it than by a 32nd of the pool. */
+/*
+ * A CPU checks the limit once in 4 * cpus dirtied pages. The check reads 2 * cpus counters, less
+ * than one per page. In a small pool it checks more often: between two checks all CPUs together
+ * dirty at most 1/32 of the pool.
+ */
 static u32 hm_cache_dirty_step(const struct hm_options *opts)
 {
-	u64 most = (u64)opts->pool_frames * HM_BLOCK_PAGES / 32 / opts->cpus;
+	u64 step = (u64)opts->pool_frames * HM_BLOCK_PAGES / 32 / opts->cpus;
 
-	if (most > 4 * opts->cpus)
-		most = 4 * opts->cpus;
-	return most ? (u32)most : 1;
+	if (step > 4 * opts->cpus)
+		step = 4 * opts->cpus;
+	return step ? (u32)step : 1;
 }
 
 static u32 hm_cache_ghost_count(const struct hm_options *opts)
@@ -24,7 +28,7 @@ static u32 hm_cache_ghost_count(const struct hm_options *opts)
 	return n;
 }
 
-/* The parts of the cache's memory, one after the other, each aligned to 64. */
+/* Offsets of the arrays in the memory of the cache, each aligned to 64. */
 struct hm_cache_layout {
 	size_t shards, desc, container, dirty_map, ghosts, end;
 };
@@ -94,7 +98,7 @@ void hm_cache_set_options(struct hm_cache *cache, const struct hm_options *opts)
 {
 	struct hm_options now = *opts;
 
-	/* Each is read on its own, by others, meanwhile. */
+	/* Other CPUs read each field on its own during the assignment, so these must not change. */
 	now.cpus = cache->opts.cpus;
 	now.pool_frames = cache->opts.pool_frames;
 	cache->opts = now;
@@ -124,7 +128,7 @@ u64 hm_cache_huge_pages(struct hm_cache *cache)
 		    hm_cache_count(cache, HM_C_FRAMES_MERGED);
 	u64 others = split + hm_pool_free(cache, HM_HUGE) + hm_atomic_read(&cache->offline);
 
-	/* They change while they are added up. */
+	/* The counters change while they are added up, so the sum may be too large. */
 	return others < cache->nframes ? (cache->nframes - others) * HM_BLOCK_PAGES : 0;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What of a store is cached, and how, for people to see. Nothing is touched: no reference
- * bit, no queue, no count of faults. Without a lock, so it is as it was while it was read.
+ * Count the cached pages of a file, for statistics. The call sets no reference bit, moves no unit
+ * in a queue and counts no fault. It takes no lock, so the sums may mix states of different times.
  */
 #include "bits.h"
 #include "file.h"
@@ -16,7 +16,7 @@ static void hm_cached_add_block(const struct hm_pos *pos, struct hm_cached *sum)
 		const struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
 		s64 resident = (s64)hm_atomic_read(&base->resident);
 
-		/* For a moment, what gives up is counted as well. */
+		/* A fault that loses the race for a page counts it in @resident for a moment. */
 		sum->base += resident < HM_BLOCK_PAGES ? (u64)resident : HM_BLOCK_PAGES;
 		sum->dirty += hm_bits_count(base->dirty);
 	} else if (hm_state_resident(state)) {

@@ -2,19 +2,19 @@
 /*
  * The dirty set: which units are dirty, in offset order.
  *
- * The papers keep dirty pages in red-black trees, apart from the index, so that
- * marking one dirty does not serialise with lookups. Here each index node has a
- * bitmap of what is dirty below it. Marking is one atomic OR per level that
- * does not say so yet; the walk in offset order comes for free.
+ * The papers keep dirty pages in red-black trees beside the index, so that marking a page dirty
+ * does not serialise with lookups. Here each index node has a bitmap: a bit for each child with a
+ * dirty unit. Marking a unit costs one atomic OR per level whose bit is still clear. The walk in
+ * offset order needs no other structure.
  *
- * The rules that make "sync sees every store" true:
- *   - A fault for writing returns only after the bits are set, whoever set the
- *     state (hm_dirty_ensure() for those who find the unit dirty already).
- *   - Bits are cleared, and walks done, only under store->dirty_lock. A walker
- *     that clears a summary bit looks again at the level below it, which a
- *     marker has set before it looked at the summary.
- *   - A unit's own bit stays set while it is being written, so that a sync
- *     finds it and waits.
+ * Three rules guarantee that a sync finds every store:
+ *   - A write fault returns only after the bits are set, even if another task set the state. A
+ *     fault that finds the unit dirty already calls hm_dirty_ensure().
+ *   - Bits are cleared, and the walk is done, only under file->dirty_lock. A walker that clears a
+ *     summary bit checks the level below it again. A marker sets the lower level first and then
+ *     tests the summary, so at least one of the two sees the other.
+ *   - The bit of the unit itself stays set during its write-back, so that a sync finds the unit
+ *     and waits.
  */
 #include "bits.h"
 #include "cache.h"
@@ -29,7 +29,6 @@ static void hm_dirty_bit_ensure(unsigned long *map, u32 nr)
 		hm_bit_set(map, nr);
 }
 
-/* Set the bits of a dirty unit, from the bottom up. */
 void hm_dirty_ensure(const struct hm_pos *pos)
 {
 	if (pos->base)
@@ -39,7 +38,7 @@ void hm_dirty_ensure(const struct hm_pos *pos)
 	hm_dirty_bit_ensure(pos->file->dirty, pos->root_slot);
 }
 
-/* Clear a unit's own bit; dirty_lock is held. The summaries follow lazily. */
+/* The summary bits above are cleared by a later walk. */
 void hm_dirty_clear(const struct hm_pos *pos)
 {
 	if (pos->base)
@@ -49,20 +48,21 @@ void hm_dirty_clear(const struct hm_pos *pos)
 }
 
 /*
- * Is more dirty than the limit allows, now that a CPU has made so many pages dirty? It looks at
- * the counts of all of them once in so many pages that a store reads less than one.
+ * Is the pool above its dirty limit? @dirtied: the pages that this CPU has made dirty, including
+ * the last @pages. The check reads the counters of all CPUs, so it is done only once in dirty_step
+ * pages.
  */
-static bool hm_dirty_above_limit(struct hm_cache *cache, u64 mine, u64 pages)
+static bool hm_dirty_above_limit(struct hm_cache *cache, u64 dirtied, u64 pages)
 {
-	return mine % cache->dirty_step < pages && hm_cache_dirty_above_limit(cache);
+	return dirtied % cache->dirty_step < pages && hm_cache_dirty_above_limit(cache);
 }
 
-static struct hm_dirty_counter *hm_dirty_unit_map(const struct hm_pos *pos)
+static struct hm_dirty_counter *hm_dirty_counter_of(const struct hm_pos *pos)
 {
 	return &pos->file->dirty_counter[hm_block_of(pos->pgoff) % HM_DIRTY_COUNTERS];
 }
 
-static inline void hm_dirty_begin_age(struct hm_file *file)
+static inline void hm_dirty_start_age(struct hm_file *file)
 {
 	u64 none = 0;
 
@@ -70,38 +70,36 @@ static inline void hm_dirty_begin_age(struct hm_file *file)
 		hm_atomic_cas(&file->dirty_since, &none, hm_atomic_read(&file->cache->clock));
 }
 
-/* A unit will be dirty. Is there more than the limit allows? */
 bool hm_dirty_add(const struct hm_pos *pos)
 {
 	struct hm_cache *cache = pos->file->cache;
 	u64 pages = hm_pos_pages(pos);
-	u64 mine = hm_atomic_add(&hm_local_shard(cache)->dirtied, (s64)pages);
+	u64 dirtied = hm_atomic_add(&hm_local_shard(cache)->dirtied, (s64)pages);
 
-	hm_atomic_add(&hm_dirty_unit_map(pos)->pages, (s64)pages);
-	hm_dirty_begin_age(pos->file);
-	return hm_dirty_above_limit(cache, mine, pages);
+	hm_atomic_add(&hm_dirty_counter_of(pos)->pages, (s64)pages);
+	hm_dirty_start_age(pos->file);
+	return hm_dirty_above_limit(cache, dirtied, pages);
 }
 
-/* A unit stopped being dirty or written. */
 void hm_dirty_sub(const struct hm_pos *pos)
 {
 	struct hm_file *file = pos->file;
 	u64 pages = hm_pos_pages(pos), since;
 
 	hm_atomic_add(&hm_local_shard(file->cache)->cleaned, (s64)pages);
-	if (hm_atomic_add(&hm_dirty_unit_map(pos)->pages, -(s64)pages) != 0 ||
+	if (hm_atomic_add(&hm_dirty_counter_of(pos)->pages, -(s64)pages) != 0 ||
 	    hm_file_dirty_pages(file))
 		return;
 	since = hm_atomic_read(&file->dirty_since);
 	while (since && !hm_atomic_cas(&file->dirty_since, &since, 0))
 		;
 	/*
-	 * Somebody who made a unit dirty meanwhile may have seen an age. He counts, then
-	 * looks at the age, and here it is the other way round, all with full barriers:
-	 * one of the two sees the other.
+	 * Another CPU may have made a unit dirty and seen the old dirty_since, which is 0 now. That
+	 * CPU adds to the counter, then reads dirty_since. This CPU sets dirty_since to 0, then
+	 * reads the counters. All are full barriers, so at least one of the two sees the other.
 	 */
 	if (hm_file_dirty_pages(file))
-		hm_dirty_begin_age(file);
+		hm_dirty_start_age(file);
 }
 
 /* The lowest bit at or above @from, or @bits if there is none. */
@@ -122,7 +120,10 @@ static u32 hm_dirty_next_bit(const unsigned long *map, u32 from, u32 bits)
 	return from < bits ? from : bits;
 }
 
-/* A summary bit led to nothing: clear it, unless a marker came meanwhile. */
+/*
+ * A summary bit has no set bit below it: clear it. Set it again if a marker set a bit below after
+ * the walk. The caller holds dirty_lock.
+ */
 static void hm_dirty_summary_update(unsigned long *summary, u32 slot, const unsigned long *below,
 				    u32 bits)
 {
@@ -134,9 +135,10 @@ static void hm_dirty_summary_update(unsigned long *summary, u32 slot, const unsi
 }
 
 /*
- * Dirty pages of a split block, from a slot on. If there is none, the block's bit
- * goes, unless somebody has set one meanwhile, or the block has been joined: the
- * bit may be that of the whole block now, which was set after its state was.
+ * Find the first dirty page at or after @from in a block. @page is 0 for a huge unit. If a split
+ * block has no dirty page, clear its bit in the leaf. Set the bit again if a marker has set a bit
+ * below it, or if the block has been joined: then the bit may be that of the huge unit, which a
+ * marker sets after the state.
  */
 static bool hm_dirty_next_in_block(struct hm_leaf *leaf, u32 slot, u32 from, u32 *page)
 {
@@ -192,11 +194,6 @@ static bool hm_dirty_next_in_dir(struct hm_dir *dir, u64 first, u64 from, u64 *p
 	return false;
 }
 
-/*
- * The first unit at or after @from whose bit is set, below @end; for a unit
- * that is a whole block, the start of the block, which may lie before @from.
- * dirty_lock is held. The bit is a hint: look at the unit's state.
- */
 bool hm_dirty_next(struct hm_file *file, u64 from, u64 end, u64 *pgoff)
 {
 	u32 shift = 2 * HM_NODE_ORDER + HM_BLOCK_ORDER;
@@ -220,9 +217,10 @@ bool hm_dirty_next(struct hm_file *file, u64 from, u64 end, u64 *pgoff)
 }
 
 /*
- * Never too low, whatever is counted meanwhile: a page was counted as dirty before it was
- * seen to be by whoever cleaned it. Both are full barriers. So what is subtracted, as it was
- * read first, is in what is read after that, and so is what has been dirty all the time.
+ * The result is never below the pages that were dirty during the whole call. A page is added to
+ * @dirtied before another CPU can see it dirty, clean it and add it to @cleaned; both additions are
+ * full barriers. The loops read all @cleaned first, so each page that they subtract is included in
+ * the @dirtied that they read afterwards.
  */
 u64 hm_cache_dirty_pages(const struct hm_cache *cache)
 {
@@ -243,9 +241,10 @@ bool hm_cache_dirty_above_limit(const struct hm_cache *cache)
 }
 
 /*
- * 0 says that nothing was dirty all the time that this took: such a page would have been in its
- * part whenever that was read. (Parts by CPU could add up to 0 beside a page that one CPU
- * makes dirty after its part was read, and another one cleans before its part is.)
+ * 0 means that no page was dirty during the whole call: such a page would be in the counter of its
+ * block whenever that is read. Counters per CPU would not guarantee this. They could add up to 0
+ * beside a page that stays dirty: CPU 0 makes a second page dirty after its counter was read, and
+ * CPU 1 cleans that page before its counter is read.
  */
 u64 hm_file_dirty_pages(const struct hm_file *file)
 {

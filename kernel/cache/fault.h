@@ -52,8 +52,8 @@ enum hm_outcome {
  * With .write the unit is dirty when the answer is HM_HIT. After HM_FILL and HM_ZERO it
  * becomes dirty by hm_fill_done() with @dirty, or by another hm_fault().
  *
- * Takes no lock if the page is cached, except for the first store to a huge unit of which
- * only some pages become dirty (the stream lock).
+ * Takes no lock if the page is cached, except for the first store to a huge unit that makes only
+ * some of its pages dirty (stream_lock).
  *
  * Return: see enum hm_outcome.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Files: their life in the table of the cache, and their size. */
+/* Files: the table of the open files of a cache, and the size of each. */
 #include "file.h"
 #include "promote.h"
 #include "state.h"

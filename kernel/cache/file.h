@@ -26,7 +26,7 @@ size_t hm_file_bytes(void);
 struct hm_file *hm_file_init(struct hm_cache *cache, void *mem, u64 size);
 
 /**
- * hm_file_destroy() - close a file, of which nothing is cached any more
+ * hm_file_destroy() - close a file that has no cached units any more
  * @file: the file
  *
  * Afterwards hm_file_take_node() returns its index nodes to the caller, one a call.
@@ -39,8 +39,8 @@ void *hm_file_take_node(struct hm_file *file);
  * @file: the file
  * @size: its length in bytes
  *
- * When it shrinks, faults beyond @size get HM_BEYOND from now on; what is cached there stays
- * until the caller has invalidated it. The block that contains the end of the file is never
+ * When it shrinks, faults beyond @size get HM_BEYOND from now on. Units beyond @size stay cached
+ * until the caller has invalidated them. The block that contains the end of the file is never
  * cached as a huge unit, because its last pages must raise SIGBUS: the caller writes back
  * and invalidates that block, too.
  *
@@ -59,17 +59,18 @@ u64 hm_file_dirty_pages(const struct hm_file *file);
 size_t hm_node_bytes(enum hm_node_kind kind);
 
 /**
- * hm_file_add_node() - give the index the node that HM_NO_NODE asked for
+ * hm_file_add_node() - give the index the node that a fault with HM_NO_NODE lacked
  * @file: the file
  * @pgoff: the page of the fault
  * @kind: unit.err of the fault
  * @mem: hm_node_bytes(@kind) of zeroed memory, aligned to 64
- * @size: hm_file_size() before the caller found out the bitmaps below
+ * @size: hm_file_size() before the caller determined the bitmaps below
  * @zero_fill: (HM_NODE_LEAF) HM_NODE_SLOTS bits, set for blocks that have no data in the
  *	file; NULL = all have data. The leaf of @pgoff starts at hm_leaf_start(@pgoff).
- * @needs_alloc: bits for what is not, or not completely, allocated in the file: blocks for
- *	HM_NODE_LEAF, where NULL means @zero_fill; HM_BLOCK_PAGES pages for HM_NODE_BASE,
- *	where NULL means what is known of the block
+ * @needs_alloc: a bit for each piece that is not completely allocated in the file.
+ *	HM_NODE_LEAF: a piece is a block; NULL = as @zero_fill. HM_NODE_BASE: a piece is one of
+ *	the HM_BLOCK_PAGES base pages; NULL = all pages if the block's bit is set in the leaf,
+ *	else none.
  *
  * Return: true if @mem belongs to the file now. False if another task was faster, or the
  * size has changed: @mem is the caller's, who repeats the fault.
@@ -78,7 +79,7 @@ bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, v
 		      const unsigned long *zero_fill, const unsigned long *needs_alloc);
 u64 hm_leaf_start(u64 pgoff);
 
-/* Set @kind to the node that a fault on this page would ask for. False: dir and leaf exist. */
+/* Set @kind to the node that a fault on this page would lack. False: dir and leaf exist. */
 bool hm_file_lacks_node(struct hm_file *file, u64 pgoff, enum hm_node_kind *kind);
 
 /* --- data and allocation in the file ---------------------------------------------------- */

@@ -6,7 +6,7 @@ static u32 hm_hist_top_bit(u64 value)
 	return 63u - (u32)__builtin_clzll(value);
 }
 
-/* Values below HM_HIST_SUB have a bucket each; then 32 for each power of two. */
+/* Each value below HM_HIST_SUB has its own bucket. Each power of two above has 32 buckets. */
 static u32 hm_hist_bucket_of(u64 value)
 {
 	u32 shift, bucket;

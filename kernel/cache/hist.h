@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Latency histograms: logarithmic buckets, each cut into 32 linear ones, so
- * that a percentile is right to 3 %. The scheme of HdrHistogram, which is not
- * packaged for Debian 12 and could not be used in a kernel.
+ * Latency histograms: logarithmic buckets, each divided into 32 linear ones, so that a percentile
+ * is exact to 3 %. The scheme is that of HdrHistogram, which is not packaged for Debian 12 and
+ * cannot be used in a kernel.
  *
- * Recording is one atomic add, from any thread. A histogram is plain memory,
- * zeroed to start with, and may be read from another process while it grows.
+ * Any thread may record a value, with atomic adds and no lock. A histogram is plain memory that
+ * starts as zeroes. Another process may read it while it grows.
  */
 #ifndef HM_HIST_H
 #define HM_HIST_H
@@ -14,7 +14,7 @@
 
 #define HM_HIST_SUB_BITS 5
 #define HM_HIST_SUB (1u << HM_HIST_SUB_BITS)
-#define HM_HIST_EXPONENTS 36u /* up to 2^40 ns, 18 minutes; more in the last one */
+#define HM_HIST_EXPONENTS 36u /* up to 2^40 ns, 18 minutes; the last bucket counts longer times */
 #define HM_HIST_BUCKETS (HM_HIST_EXPONENTS * HM_HIST_SUB)
 
 struct hm_hist {
@@ -23,6 +23,7 @@ struct hm_hist {
 	hm_atomic_t max;
 };
 
+/* Add a value to a histogram. Takes no lock. */
 void hm_hist_record(struct hm_hist *hist, u64 value);
 
 /**
