@@ -212,7 +212,7 @@ struct hm_stream {
 	u32 window; /* base pages */
 	u32 seen; /* number of faults in sequence */
 	u32 step; /* base pages per unit; 1 with HM_SIZE_AUTO; 0 = the slot is free */
-	u32 lives; /* how often the clock hand passes it before it ends */
+	u32 passes_left; /* how often the clock hand passes it before it ends */
 	bool write;
 };
 

@@ -2,54 +2,55 @@
 /*
  * Streams are recognised by their faults.
  *
- * A stream is a run of faults, each at or shortly after the end of the previous one. A fault
- * that continues no stream is noted by its CPU. A fault at a noted page is the second one in
- * sequence, and starts a stream. So random accesses take no lock, and write to nothing that
- * other CPUs read: they look at the spans of the file's streams, and at the notes of their CPU.
+ * A stream is a run of faults, each at or shortly after the end of the previous one. If a fault
+ * continues no stream, its CPU notes the page after it. A fault at a noted page is the second one
+ * in sequence, and starts a stream. So random accesses take no lock, and write to no cache line
+ * that other CPUs read: they read only the spans of the file's streams and the notes of their CPU.
  *
- * With HM_SIZE_AUTO a miss brings in what its stream needs. Such streams are counted in base
- * pages.
+ * With HM_SIZE_AUTO a miss brings in the unit that its stream needs. The fields of such a stream
+ * advance in base pages.
  */
 #include "cache.h"
 #include "pool.h"
 #include "stream.h"
 
 /*
- * The same of one that began where its file does: it mostly wants all of it. One that stores soon
- * has all of a block written, so it has to have come further.
+ * As HM_STREAM_LONG_WINDOW, for a stream that started at the start of its file: it mostly accesses
+ * all of the file. If it stores, write-back will write all of the huge unit, so the stream must
+ * have come further.
  */
 #define LONG_WINDOW_AT_START (HM_BLOCK_PAGES / 32)
 #define LONG_WINDOW_OF_STORES (HM_BLOCK_PAGES / 16)
 
 /*
- * Would a stream that chooses its units get to a place ahead of it? What it brought in whole
- * it enters near the start, what has left again, at the start; and the window of base pages
- * ends with their block. Random faults beside what is on its way would have more of it read.
+ * With HM_SIZE_AUTO, could the stream itself cause a fault at a page ahead of @next? A stream
+ * enters a huge unit of its read-ahead near the start, and a block that was evicted again at the
+ * start. Its window of base pages ends with their block. Other faults in the read-ahead are random
+ * accesses: if they continued the stream, it would read more.
  */
-static bool hm_stream_in_order(const struct hm_stream *s, const struct hm_reach *at)
+static bool hm_stream_in_order(const struct hm_stream *s, const struct hm_fault_range *range)
 {
-	if (!at->chosen || at->first <= s->next || at->first == s->ahead)
+	if (!range->auto_size || range->first <= s->next || range->first == s->ahead)
 		return true;
-	if (at->whole)
-		return at->into < HM_BLOCK_PAGES / 4;
-	return !at->into || hm_block_of(at->first) == hm_block_of(s->next - 1);
+	if (range->huge)
+		return range->block_offset < HM_BLOCK_PAGES / 4;
+	return !range->block_offset || hm_block_of(range->first) == hm_block_of(s->next - 1);
 }
 
-/* Faults at @next, a step before it, or up to what is on its way, go on with it. */
-static bool hm_stream_continues(const struct hm_stream *s, const struct hm_reach *at)
+/* A fault continues a stream if it is at @next, at most a step before it, or in the read-ahead. */
+static bool hm_stream_continues(const struct hm_stream *s, const struct hm_fault_range *range)
 {
-	return at->end >= s->next && (at->first <= s->next || at->first <= s->ahead) &&
-	       s->step == at->step && hm_stream_in_order(s, at);
+	return range->end >= s->next && (range->first <= s->next || range->first <= s->ahead) &&
+	       s->step == range->step && hm_stream_in_order(s, range);
 }
 
 /*
- * Where the faults of a stream are expected, for a look without the lock: one word, so that
- * what is read has been true as a whole. 0: the slot is free, as no stream expects page 0.
+ * A span is the range in which the next fault of a stream is expected. It is one word, so that a
+ * reader without the lock gets a consistent range. 0 means a free slot: no stream has @next 0.
  */
 #define SPAN_LENGTH_BITS 26
 #define SPAN_LENGTH_MAX ((1ull << SPAN_LENGTH_BITS) - 1)
 
-/* stream_lock is held: whatever changed of a stream is to be seen. */
 void hm_stream_publish_span(struct hm_file *file, const struct hm_stream *s)
 {
 	u64 length = s->ahead > s->next ? s->ahead - s->next : 0;
@@ -61,8 +62,7 @@ void hm_stream_publish_span(struct hm_file *file, const struct hm_stream *s)
 				0);
 }
 
-/* stream_lock is held: it begins to be shown, or has ended. */
-void hm_stream_begin_or_end(struct hm_file *file, const struct hm_stream *s)
+void hm_stream_publish_slot(struct hm_file *file, const struct hm_stream *s)
 {
 	u64 bit = 1ull << (s - file->stream), used = hm_atomic_read(&file->spans);
 
@@ -71,12 +71,12 @@ void hm_stream_begin_or_end(struct hm_file *file, const struct hm_stream *s)
 }
 
 /*
- * Does a fault go on with a stream? A hint, as it is without the lock: who is told yes
- * looks again under it. Told no is whoever came while the stream was changed by somebody else,
- * and might have come a moment before that as well: its fault is noted. A reader's own faults
- * follow each other, and the second sees what the first one wrote before it returned.
+ * The result is a hint, because the call takes no lock. After true the caller checks again under
+ * stream_lock. False may be wrong if another task changes the stream at the same time. That is
+ * harmless: the fault is noted, as if it had come a moment before the change. The faults of one
+ * reader follow each other, so the second one sees the span that the first one published.
  */
-bool hm_stream_may_continue(const struct hm_file *file, const struct hm_reach *at)
+bool hm_stream_may_continue(const struct hm_file *file, const struct hm_fault_range *range)
 {
 	u64 used = hm_atomic_read(&file->spans);
 	u32 i;
@@ -85,32 +85,32 @@ bool hm_stream_may_continue(const struct hm_file *file, const struct hm_reach *a
 		u64 span = hm_atomic_read(&file->span[i]);
 		struct hm_stream s = { .next = span >> (SPAN_LENGTH_BITS + 1) };
 
-		if (!span || at->end < s.next)
+		if (!span || range->end < s.next)
 			continue;
 		s.ahead = s.next + (span >> 1 & SPAN_LENGTH_MAX);
 		s.step = span & 1 ? 1 : HM_BLOCK_PAGES;
-		if (hm_stream_continues(&s, at))
+		if (hm_stream_continues(&s, range))
 			return true;
 	}
 	return false;
 }
 
-struct hm_stream *hm_stream_find(struct hm_file *file, const struct hm_reach *at)
+struct hm_stream *hm_stream_find(struct hm_file *file, const struct hm_fault_range *range)
 {
 	struct hm_stream *s = file->stream, *end = s + HM_STREAMS;
 
-	/* Those that are not used have no step. */
+	/* A free slot has step 0, which no fault has. */
 	for (; s < end; s++) {
-		if (hm_stream_continues(s, at))
+		if (hm_stream_continues(s, range))
 			return s;
 	}
 	return NULL;
 }
 
 /*
- * Notes of a CPU: the pages at which its last faults would go on. Each is complete in itself,
- * and a hint: threads that write at once, or a store that has the number of another one
- * that was closed, cost at worst a stream that starts a fault too late or too early.
+ * The notes of a CPU: the pages that would continue its last faults. Each note is one word, and a
+ * hint. If two threads write notes at the same time, or a file gets the id of a closed one, a
+ * stream starts one fault too late or too early at worst.
  */
 static u64 hm_stream_note_of(const struct hm_file *file, u64 page, u32 step)
 {
@@ -118,10 +118,10 @@ static u64 hm_stream_note_of(const struct hm_file *file, u64 page, u32 step)
 }
 
 /*
- * Eight bits of each note, in a few words: that most faults are noted nowhere is seen without a
- * look at all notes.
+ * The tags: an 8-bit hash of each note, packed into a few words. Most faults match no note, and the
+ * tags show that without a read of all notes.
  */
-#define BYTES 0x0101010101010101ull
+#define EACH_BYTE 0x0101010101010101ull
 
 static u64 hm_stream_tag_of(u64 note)
 {
@@ -130,15 +130,15 @@ static u64 hm_stream_tag_of(u64 note)
 
 static bool hm_stream_has_tag(u64 tags, u64 tag)
 {
-	u64 zero = tags ^ tag * BYTES; /* in the byte that is looked for */
+	u64 diff = tags ^ tag * EACH_BYTE; /* a byte is 0 where the tag matches */
 
-	return (zero - BYTES) & ~zero & BYTES << 7;
+	return (diff - EACH_BYTE) & ~diff & EACH_BYTE << 7;
 }
 
-bool hm_stream_noted(const struct hm_file *file, const struct hm_reach *at)
+bool hm_stream_noted(const struct hm_file *file, const struct hm_fault_range *range)
 {
 	const struct hm_shard *shard = hm_local_shard(file->cache);
-	u64 note = hm_stream_note_of(file, at->first, at->step), tag = hm_stream_tag_of(note);
+	u64 note = hm_stream_note_of(file, range->first, range->step), tag = hm_stream_tag_of(note);
 	bool may_be = false;
 	u32 i;
 
@@ -151,12 +151,11 @@ bool hm_stream_noted(const struct hm_file *file, const struct hm_reach *at)
 	return false;
 }
 
-/* Returns how many its CPU has taken. */
-u64 hm_stream_take_note(const struct hm_file *file, const struct hm_reach *at)
+u64 hm_stream_take_note(const struct hm_file *file, const struct hm_fault_range *range)
 {
 	struct hm_shard *shard = hm_local_shard(file->cache);
 	u64 hand = hm_atomic_read(&shard->note_hand),
-	    note = hm_stream_note_of(file, at->end, at->step);
+	    note = hm_stream_note_of(file, range->end, range->step);
 	hm_atomic_t *tags = &shard->tags[hand % HM_NOTES / 8];
 	u32 shift = hand % 8 * 8;
 
@@ -168,60 +167,56 @@ u64 hm_stream_take_note(const struct hm_file *file, const struct hm_reach *at)
 }
 
 /*
- * The fault of a store at the start of a block may have told the stream of the block before
- * anybody asks for the store. It is not where a few stores have come to by chance, then.
+ * A store at the start of a block faults first, and that fault may move its stream past the block
+ * before hm_dirty_map_store() looks for the stream. Such a stream needs this many more faults than
+ * opts.stream_min, because a few stores may lead there by chance.
  */
-#define MORE_FAULTS 2u
+#define ADVANCED_MORE_FAULTS 2u
 
-static bool hm_stream_is_advised(const struct hm_stream *s, u64 pgoff, u32 min)
+static bool hm_stream_has_advanced(const struct hm_stream *s, u64 pgoff, u32 min)
 {
 	return s->next == pgoff + HM_BLOCK_PAGES && s->first < pgoff &&
-	       s->seen >= min + MORE_FAULTS;
+	       s->seen >= min + ADVANCED_MORE_FAULTS;
 }
 
-/*
- * Does a miss at a page go on with a stream, forward? Then it is one by that, if not
- * before. (A page that is read again and again does not.) Or a store at the start of a block,
- * with one that stores?
- */
-bool hm_stream_reaches(struct hm_file *file, u64 pgoff, bool files)
+/* A miss must move the stream forward: a page that is read again and again does not continue it. */
+bool hm_stream_reaches(struct hm_file *file, u64 pgoff, bool write)
 {
-	const struct hm_reach at = {
+	const struct hm_fault_range range = {
 		.first = pgoff,
-		.end = pgoff + (files ? HM_BLOCK_PAGES : 1),
+		.end = pgoff + (write ? HM_BLOCK_PAGES : 1),
 		.step = 1,
-		.into = (u32)(pgoff - hm_block_start(pgoff)),
-		.chosen = true,
+		.block_offset = (u32)(pgoff - hm_block_start(pgoff)),
+		.auto_size = true,
 	};
 	u32 min = file->cache->opts.stream_min;
 	bool found = false;
 	u32 i;
 
-	if (!hm_stream_may_continue(file, &at))
-		return !files && min <= 2 && hm_stream_noted(file, &at);
+	if (!hm_stream_may_continue(file, &range))
+		return !write && min <= 2 && hm_stream_noted(file, &range);
 	hm_spin_lock(&file->stream_lock);
 	for (i = 0; i < HM_STREAMS && !found; i++) {
 		const struct hm_stream *s = &file->stream[i];
 
-		found = hm_stream_continues(s, &at) && (s->write || !files) &&
+		found = hm_stream_continues(s, &range) && (s->write || !write) &&
 			(pgoff >= s->next ? s->seen + 1 >= min :
-					    files && hm_stream_is_advised(s, pgoff, min));
+					    write && hm_stream_has_advanced(s, pgoff, min));
 	}
 	hm_spin_unlock(&file->stream_lock);
 	return found;
 }
 
-/* The hand comes by: a stream that has not gone on since it last did is over. */
+/* The clock hand passes a stream. Return true if the stream has not continued within its passes. */
 static bool hm_stream_expired(struct hm_stream *s)
 {
-	if (!s->lives)
+	if (!s->passes_left)
 		return true;
-	s->lives--;
+	s->passes_left--;
 	return false;
 }
 
-/* The hand passes all streams. */
-void hm_stream_pass_all(struct hm_file *file)
+void hm_stream_age_all(struct hm_file *file)
 {
 	u32 i;
 
@@ -233,14 +228,14 @@ void hm_stream_pass_all(struct hm_file *file)
 
 		if (s->step && hm_stream_expired(s)) {
 			s->step = 0;
-			hm_stream_begin_or_end(file, s);
+			hm_stream_publish_slot(file, s);
 		}
 	}
 	hm_spin_unlock(&file->stream_lock);
 }
 
-/* In a free slot, or in that of the next one that is over. @second: a note led to it. */
-struct hm_stream *hm_stream_start(struct hm_file *file, const struct hm_reach *at, bool second)
+struct hm_stream *hm_stream_start(struct hm_file *file, const struct hm_fault_range *range,
+				  bool second)
 {
 	struct hm_stream *s;
 	u32 i;
@@ -255,23 +250,19 @@ struct hm_stream *hm_stream_start(struct hm_file *file, const struct hm_reach *a
 		} while (!hm_stream_expired(s));
 	}
 	*s = (struct hm_stream){
-		.next = at->end,
-		.ahead = at->end,
-		.first = at->first,
-		.behind = second ? at->first - at->step : at->first,
-		.step = at->step,
+		.next = range->end,
+		.ahead = range->end,
+		.first = range->first,
+		.behind = second ? range->first - range->step : range->first,
+		.step = range->step,
 		.seen = second ? 2 : 1,
-		.lives = second,
+		.passes_left = second,
 	};
 	if (s->behind == 0 && file->cache->opts.stream_min > 2)
-		s->seen++; /* a start at the start is likely to go on */
+		s->seen++; /* a stream at the start of the file is likely to continue */
 	return s;
 }
 
-/*
- * Has a stream to make room for itself? There is none left, and its file would take a good
- * part of all.
- */
 bool hm_stream_is_use_once(struct hm_file *file)
 {
 	struct hm_cache *cache = file->cache;
@@ -281,7 +272,6 @@ bool hm_stream_is_use_once(struct hm_file *file)
 	       hm_cache_free_pages(cache) <= room;
 }
 
-/* In the first block of a file, and in all of it so far. */
 bool hm_stream_is_from_start(const struct hm_stream *s)
 {
 	return s->first <= 1 && s->next <= HM_BLOCK_PAGES;
@@ -295,8 +285,8 @@ bool hm_stream_is_long(const struct hm_stream *s)
 }
 
 /*
- * A block was to become one unit for the stream in it, which will not tell of each page there
- * now, if it has. Else what has gone again is not on its way.
+ * If the block is huge now, the stream causes no more faults in it: move the stream to the end of
+ * the block. Otherwise the pages from @next on are absent again: the read-ahead ends at @next.
  */
 void hm_stream_promoted(struct hm_file *file, u64 pgoff, bool done)
 {
@@ -318,28 +308,27 @@ void hm_stream_promoted(struct hm_file *file, u64 pgoff, bool done)
 	hm_spin_unlock(&file->stream_lock);
 }
 
-/* Files in a row have shown that a stream goes through the block that begins there. */
-void hm_stream_stores(struct hm_file *file, u64 pgoff)
+void hm_stream_add_writer(struct hm_file *file, u64 pgoff)
 {
-	const struct hm_reach at = {
+	const struct hm_fault_range range = {
 		.first = pgoff,
 		.end = pgoff + HM_BLOCK_PAGES,
 		.step = 1,
-		.chosen = true,
-		.whole = true,
+		.auto_size = true,
+		.huge = true,
 	};
 	struct hm_stream *s;
 
 	hm_spin_lock(&file->stream_lock);
-	s = hm_stream_find(file, &at);
-	/* Not a reader's that comes from further in front. */
+	s = hm_stream_find(file, &range);
+	/* Do not make a writer of a stream that reads towards this block. */
 	if (!s || (!s->write && s->next <= pgoff)) {
-		s = hm_stream_start(file, &at, false);
-		s->lives = 1;
-		hm_stream_begin_or_end(file, s);
+		s = hm_stream_start(file, &range, false);
+		s->passes_left = 1;
+		hm_stream_publish_slot(file, s);
 	}
-	if (at.end > s->next)
-		s->next = at.end;
+	if (range.end > s->next)
+		s->next = range.end;
 	if (s->seen < file->cache->opts.stream_min)
 		s->seen = file->cache->opts.stream_min;
 	s->write = true;
