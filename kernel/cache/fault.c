@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Faults: the way of a page from absent to cached, and of a cached one to
- * dirty. hm_fault() takes no lock on a cached unit; a miss takes a frame from
- * the free list of its shard and claims the unit with one compare-and-swap.
+ * Faults: a page goes from absent to cached, and from clean to dirty. hm_fault() takes no lock for
+ * a cached unit. A miss takes a frame from the free list of its shard, and claims the unit with one
+ * compare-and-swap.
  */
 #include "bits.h"
 #include "cache.h"
@@ -17,14 +17,14 @@
 #include "queue.h"
 #include "stream.h"
 
-/* Does a miss on this page ask for a base page rather than for the block? */
+/* Does a miss on this page bring in a base page instead of the block? */
 static bool hm_fault_wants_base(const struct hm_pos *pos, u64 pgoff, struct hm_access access)
 {
 	u64 size = hm_atomic_read(&pos->file->size);
 
 	if (hm_access_is_base(access))
 		return true;
-	/* The pages after the end of the store must not exist: invariant 3. */
+	/* The pages after the end of the file must raise SIGBUS; see hm_file_set_size(). */
 	if (hm_block_of(pgoff) == size >> HM_BLOCK_SHIFT)
 		return true;
 	if (hm_bit_test(pos->leaf->read_failed, pos->leaf_slot))
@@ -39,7 +39,7 @@ static bool hm_fault_wants_base(const struct hm_pos *pos, u64 pgoff, struct hm_a
 	       !hm_stream_reaches(pos->file, pgoff, false);
 }
 
-/* Something of a block came to be cached in base pages, or to be used. */
+/* A base page was brought in, or its first access came: its block may be worth a promotion. */
 static void hm_fault_queue_promotion(const struct hm_pos *pos, struct hm_access access,
 				     struct hm_unit *unit)
 {
@@ -47,13 +47,13 @@ static void hm_fault_queue_promotion(const struct hm_pos *pos, struct hm_access 
 		unit->hints |= HM_HINT_PROMOTE;
 }
 
-/* A base page of a block comes in: has the program said that it wants one? */
+/* A base page is brought in: record whether the program wants base pages in this block. */
 static void hm_fault_note_hint(const struct hm_pos *pos, struct hm_access access)
 {
-	bool keep = access.size == HM_SIZE_BASE;
+	bool no_promote = access.size == HM_SIZE_BASE;
 
-	if (keep != hm_bit_test(pos->leaf->no_promote, pos->leaf_slot))
-		hm_promote_note(pos, keep);
+	if (no_promote != hm_bit_test(pos->leaf->no_promote, pos->leaf_slot))
+		hm_promote_note(pos, no_promote);
 }
 
 static enum hm_outcome hm_fault_miss(struct hm_pos *pos, u64 word, struct hm_access access,
@@ -74,7 +74,7 @@ static enum hm_outcome hm_fault_miss(struct hm_pos *pos, u64 word, struct hm_acc
 		hm_dirty_map_reset(cache, frame);
 	desc = hm_desc_of(cache, frame);
 	desc->priority = access.priority;
-	/* A block that was chosen for a fault is of a stream, or somebody has asked for it. */
+	/* HM_SIZE_AUTO brings in a block only for a stream, or at the request of the program. */
 	desc->use_once = access.use_once || (!pos->base && access.size == HM_SIZE_AUTO &&
 					     hm_stream_is_use_once(pos->file));
 	hm_queue_own(pos, frame);
@@ -84,16 +84,16 @@ static enum hm_outcome hm_fault_miss(struct hm_pos *pos, u64 word, struct hm_acc
 		filling |= HM_W_AHEAD;
 	if (access.mark)
 		filling |= HM_W_MARK;
-	/* Before the claim: what counts nothing holds nothing. */
+	/* Count before the claim: a block with @resident 0 must have no cached page. */
 	if (pos->base)
 		hm_atomic_add(&pos->base->resident, 1);
 	if (!hm_atomic_cas(pos->word, &word, filling)) {
 		if (pos->base)
 			hm_atomic_add(&pos->base->resident, -1);
-		/* A late hm_queue_insert() for an earlier stay may have queued it. */
+		/* A late hm_queue_insert() for the previous use of the frame may have queued it. */
 		hm_queue_forget(pos, frame);
 		hm_pool_give(cache, frame);
-		return HM_BUSY; /* somebody was faster: look again */
+		return HM_BUSY; /* another task changed the word: read it again */
 	}
 	if (hm_pool_low(cache, hm_pos_kind(pos)))
 		hints |= HM_HINT_RECLAIM;
@@ -107,7 +107,7 @@ static enum hm_outcome hm_fault_miss(struct hm_pos *pos, u64 word, struct hm_acc
 	return hm_index_is_zero_fill(pos) ? HM_ZERO : HM_FILL;
 }
 
-/* The word of a cached unit after a store to it; @next: after the touch. */
+/* Return the word of a cached unit after a store. @next: the word with the access recorded. */
 static u64 hm_fault_mark_stored(const struct hm_pos *pos, u64 word, u64 next, u64 pgoff,
 				struct hm_access access)
 {
@@ -121,14 +121,14 @@ static u64 hm_fault_mark_stored(const struct hm_pos *pos, u64 word, u64 next, u6
 	default:
 		next &= ~HM_W_WRITE_FAILED;
 	}
-	/* Before the word says so; whoever does not say which pages means all. */
+	/* Set the bits before the word changes. Without a range the store may be to any page. */
 	next &= ~HM_W_PARTIAL_DIRTY;
 	if (!pos->base && access.npages)
 		next |= hm_dirty_map_store(pos, word, pgoff, access);
 	return next;
 }
 
-/* The same unit is dirty since now, or was so before. */
+/* A store succeeded in changing the word from @word to @next: set the dirty bits and the hints. */
 static void hm_fault_note_store(const struct hm_pos *pos, u64 word, u64 next, bool above,
 				struct hm_unit *unit)
 {
@@ -139,17 +139,14 @@ static void hm_fault_note_store(const struct hm_pos *pos, u64 word, u64 next, bo
 		if (above)
 			unit->hints |= HM_HINT_WRITEBACK;
 	} else if (hm_word_state(word) == HM_DIRTY) {
-		/* Whoever made it dirty may not have set the bits yet. */
+		/* The task that made the unit dirty may not have set the bits yet. */
 		hm_dirty_ensure(pos);
 	}
 	if (next & HM_W_PARTIAL_DIRTY)
 		unit->hints |= HM_HINT_PARTIAL;
 }
 
-/*
- * A unit is cached: note the touch, and the store if it is one. False: its
- * word changed meanwhile, look again.
- */
+/* Record an access to a cached unit, and the store. False: the word changed: read it again. */
 static bool hm_fault_hit(const struct hm_pos *pos, u64 word, u64 pgoff, struct hm_access access,
 			 struct hm_unit *unit)
 {
@@ -159,7 +156,10 @@ static bool hm_fault_hit(const struct hm_pos *pos, u64 word, u64 pgoff, struct h
 
 	if (access.write)
 		next = hm_fault_mark_stored(pos, word, next, pgoff, access);
-	/* A store to a few pages is no reason to keep all of a huge unit in memory. */
+	/*
+	 * A store to a few pages of a huge unit must not set the reference bit: one hot 4 KB page
+	 * would keep 2 MB in memory.
+	 */
 	if (!pos->base && access.npages && (!access.write || next & HM_W_PARTIAL_DIRTY))
 		next = (next & ~HM_W_REF) | (word & HM_W_REF);
 	if (dirties)
@@ -181,29 +181,30 @@ static bool hm_fault_hit(const struct hm_pos *pos, u64 word, u64 pgoff, struct h
 }
 
 /*
- * A unit is on its way in or out: ask to be told. False: look again. Who asks only for what
- * is cached comes back for it, and is told of the marker then.
+ * Another task fills or evicts the unit: request a wake-up. A fault that waits for a fill is its
+ * first access. A fault with .cached_only is not: it is repeated, and then finds the marker. False:
+ * the word changed: read it again.
  */
 static bool hm_fault_busy(const struct hm_pos *pos, u64 word, struct hm_access access,
 			  struct hm_unit *unit)
 {
-	bool used = hm_word_state(word) == HM_FILLING && !access.cached_only;
+	bool accessed = hm_word_state(word) == HM_FILLING && !access.cached_only;
 	u64 next = word | HM_W_WAIT;
 
 	if (access.ahead)
 		return true;
-	if (used)
+	if (accessed)
 		next &= ~(HM_W_AHEAD | HM_W_MARK);
 	if (next != word && !hm_atomic_cas(pos->word, &word, next))
 		return false;
-	if (used && (word & HM_W_AHEAD))
+	if (accessed && (word & HM_W_AHEAD))
 		hm_count(pos->file->cache, HM_C_AHEAD_USED, 1);
-	if (used && (word & HM_W_MARK))
+	if (accessed && (word & HM_W_MARK))
 		unit->hints |= HM_HINT_READAHEAD;
 	return true;
 }
 
-/* One look at the unit's word; HM_BUSY with *again: something changed. */
+/* Try a fault with the current word of the unit. @again is set if the word changed: try again. */
 static enum hm_outcome hm_fault_try(struct hm_pos *pos, u64 pgoff, struct hm_access access,
 				    struct hm_unit *unit, bool *again)
 {
@@ -211,7 +212,7 @@ static enum hm_outcome hm_fault_try(struct hm_pos *pos, u64 pgoff, struct hm_acc
 	enum hm_outcome outcome;
 
 	*again = false;
-	/* Whoever will fill it joins it. */
+	/* The fault that will fill the block joins it. */
 	if (pos->base && !access.cached_only && !hm_fault_wants_base(pos, pgoff, access) &&
 	    !hm_atomic_read(&pos->base->resident)) {
 		if (hm_index_join(pos))
@@ -315,14 +316,14 @@ enum hm_outcome hm_fault(struct hm_file *file, u64 pgoff, struct hm_access acces
 	return outcome;
 }
 
-/* May a unit be mapped beside a fault? The marker must be seen by a fault of its own. */
+/* May a unit be mapped by the fault of a neighbour? Only a fault of its own may find the marker. */
 static bool hm_fault_mappable(u64 word)
 {
 	return hm_state_resident(hm_word_state(word)) && hm_word_state(word) != HM_EVICTING &&
 	       !(word & HM_W_MARK);
 }
 
-/* A touch of a unit that is cached, at a position that is set. */
+/* Record a read of the unit at @pos. False: it is not cached, or it has the marker. */
 static bool hm_fault_touch_pos(struct hm_pos *pos, u64 pgoff, struct hm_unit *unit)
 {
 	u64 word;
@@ -348,9 +349,9 @@ static bool hm_fault_find_and_touch(struct hm_file *file, u64 pgoff, struct hm_p
 }
 
 /*
- * A touch of a base page of a block that was seen split: what hm_fault_touch_pos() does, in
- * short for the many pages of a row. If the block has been joined since, the words
- * of its base pages say that nothing is there.
+ * The same as hm_fault_touch_pos(), for a base page of a block that was split when @pos was set. It
+ * is shorter because a row has many pages. If the block has been joined, the words of its base
+ * pages are frozen, which is not mappable.
  */
 static bool hm_fault_touch_base(struct hm_pos *pos, u64 pgoff)
 {
@@ -411,7 +412,7 @@ bool hm_fill_cancel(const struct hm_unit *unit)
 	return hm_unit_gone(&pos, unit->frame);
 }
 
-/* The frame could not be filled; see hm_fill_done(). */
+/* The engine could not read the data; see hm_fill_done(). Return: true if a task waits. */
 static bool hm_fault_fill_failed(const struct hm_pos *pos, u64 word, u32 frame, int err)
 {
 	u64 next;

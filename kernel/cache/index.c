@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The index: from a page of a store to the state word of its unit.
+ * The index: from a page of a file to the state word of its unit.
  *
- * The papers use a radix tree under RCU. Here nodes are never removed while
- * the store is open, and a node of base pages belongs to its block for good,
- * so a lookup is three dependent loads and needs no protection at all.
+ * The papers use a radix tree under RCU. Here nodes are never removed while the file is open, and a
+ * node of base pages belongs to its block until the file is closed. So a lookup is three dependent
+ * loads, and takes neither a lock nor RCU.
  *
- * A block changes between "one unit" and "split into base pages" in two steps,
- * so that the words of its base pages can be trusted only while the block's
- * word says HM_SPLIT:
+ * A block changes between "one unit" and "split into base pages" in two steps. The words of its
+ * base pages are valid only while the word of the block is HM_SPLIT:
  *
  *   split: block ABSENT -> SPLIT, then each base word FROZEN -> ABSENT
- *   join:  each base word ABSENT -> FROZEN (give up if one is not absent),
+ *   join:  each base word ABSENT -> FROZEN (undone if one is not absent),
  *          then block SPLIT -> ABSENT
  *
- * Whoever meets a FROZEN word looks at the block again.
+ * A task that reads a FROZEN word reads the word of the block again.
  */
 #include "bits.h"
 #include "file.h"
@@ -39,15 +38,14 @@ u64 hm_leaf_start(u64 pgoff)
 	return pgoff & ~(((u64)HM_NODE_SLOTS << HM_BLOCK_ORDER) - 1);
 }
 
-/* Find the leaf above a page. False: pos->missing is what it would take. */
 static inline bool hm_index_find_pos(struct hm_file *file, u64 pgoff, struct hm_pos *pos)
 {
 	u64 block = hm_block_of(pgoff);
 
 	pos->missing = HM_NODE_DIR;
-	/* Where an assertion does not end everything, nothing is looked up. */
+	/* In the kernel an assertion only warns, so return before the lookup. */
 	if (block >= HM_FILE_BLOCKS_MAX) {
-		hm_assert(!"a page that is looked up is one that a store can have");
+		hm_assert(!"a lookup is for a page that a file can have");
 		return false;
 	}
 	pos->file = file;
@@ -70,7 +68,6 @@ bool hm_index_find(struct hm_file *file, u64 pgoff, struct hm_pos *pos)
 	return hm_index_find_pos(file, pgoff, pos);
 }
 
-/* Where the next node could be, after hm_index_find() found none. */
 u64 hm_index_next(const struct hm_pos *pos, u64 pgoff)
 {
 	u64 pages = (u64)HM_NODE_SLOTS << HM_BLOCK_ORDER;
@@ -80,7 +77,6 @@ u64 hm_index_next(const struct hm_pos *pos, u64 pgoff)
 	return (pgoff & ~(pages - 1)) + pages;
 }
 
-/* The word of the unit that holds a page; pos comes from hm_index_find(). */
 u64 hm_index_word(struct hm_pos *pos, u64 pgoff)
 {
 	for (;;) {
@@ -100,7 +96,7 @@ u64 hm_index_word(struct hm_pos *pos, u64 pgoff)
 		word = hm_atomic_read(pos->word);
 		if (hm_word_state(word) != HM_FROZEN)
 			return word;
-		hm_relax(); /* a split or a join ends within its loop */
+		hm_relax(); /* another CPU splits or joins the block: a short loop */
 	}
 }
 
@@ -112,10 +108,6 @@ static void hm_index_set_bit_to(unsigned long *map, u32 bit, bool value)
 		hm_bit_clear(map, bit);
 }
 
-/*
- * Split a block that is absent. False: the node for its base pages is missing.
- * True: look again; it is split now, by us or by somebody else, or was filled.
- */
 bool hm_index_split(struct hm_pos *pos, u64 word)
 {
 	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
@@ -133,16 +125,17 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 	}
 	zero_fill = hm_bit_test(pos->leaf->zero_fill, pos->leaf_slot);
 	needs_alloc = hm_bit_test(pos->leaf->needs_alloc, pos->leaf_slot);
-	/* Nobody asks for the bits of words that are frozen, and none of them is dirty. */
+	/* No task reads the bits of frozen words, and no frozen page is dirty. */
 	memset(base->dirty, 0, sizeof(base->dirty));
 	memset(base->zero_fill, zero_fill ? 0xff : 0, sizeof(base->zero_fill));
-	/* Of some holes, where they are was known when the node came. */
+	/* A block with data and holes keeps the bits of its pages from hm_file_add_node(). */
 	if (zero_fill || !needs_alloc)
 		memset(base->needs_alloc, needs_alloc ? 0xff : 0, sizeof(base->needs_alloc));
 	/*
-	 * hm_index_set_zero_fill() sets the block's bit, then those of its pages, which may have gone
-	 * with that: all, then. (Clearing a bit is a full barrier; that one is clear, or is set
-	 * again below.)
+	 * hm_index_set_zero_fill() on another CPU sets the bit of the block first, then the bits of
+	 * its pages, which the memset() above may have cleared. Then this CPU sees the bit of the
+	 * block here, and sets the bits of all pages. hm_bit_clear() is only a full barrier: its
+	 * bit is clear already, or is set again below.
 	 */
 	if (!needs_alloc) {
 		hm_bit_clear(base->needs_alloc, 0);
@@ -159,12 +152,7 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 	return true;
 }
 
-/*
- * The words of all base pages of a block are frozen by the caller alone: nobody else can
- * change the block. It is one unit from here on: absent, or @now, a state and a frame.
- * node_lock is held.
- */
-void hm_index_whole(const struct hm_pos *pos, struct hm_base *base, u64 now)
+void hm_index_join_frozen(const struct hm_pos *pos, struct hm_base *base, u64 word)
 {
 	hm_atomic_t *block = &pos->leaf->word[pos->leaf_slot];
 	u64 old;
@@ -177,17 +165,16 @@ void hm_index_whole(const struct hm_pos *pos, struct hm_base *base, u64 now)
 	hm_bit_clear(pos->leaf->force_promote, pos->leaf_slot);
 	old = hm_atomic_read(block);
 	hm_assert(hm_word_state(old) == HM_SPLIT);
-	hm_atomic_set(block, now ? (old & HM_W_SEQ) | now : hm_word_gone(old));
+	hm_atomic_set(block, word ? (old & HM_W_SEQ) | word : hm_word_gone(old));
 }
 
-/* Make a split block one unit again. False: something of it is cached. */
 bool hm_index_join(struct hm_pos *pos)
 {
 	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
 	u64 word;
 	u32 i;
 
-	/* Not beside hm_index_set_zero_fill(), whose bit for the block would be lost. */
+	/* Exclude hm_index_set_zero_fill(): the join would overwrite its bit for the block. */
 	hm_spin_lock(&pos->file->node_lock);
 	hm_stay_begin();
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
@@ -205,14 +192,13 @@ bool hm_index_join(struct hm_pos *pos)
 		hm_spin_unlock(&pos->file->node_lock);
 		return false;
 	}
-	hm_index_whole(pos, base, 0);
+	hm_index_join_frozen(pos, base, 0);
 	hm_stay_end();
 	hm_spin_unlock(&pos->file->node_lock);
 	hm_count(pos->file->cache, HM_C_JOINS, 1);
 	return true;
 }
 
-/* Does the store hold no data where this unit is? */
 bool hm_index_is_zero_fill(const struct hm_pos *pos)
 {
 	if (pos->base)
@@ -241,7 +227,7 @@ bool hm_needs_alloc(struct hm_file *file, u64 pgoff)
 {
 	struct hm_pos pos;
 
-	/* Most stores have none. Set before the bits are. */
+	/* Most files have no holes. The flag is set before the bits are. */
 	if (!hm_atomic_read(&file->needs_alloc))
 		return false;
 	if (!hm_index_find_pos(file, pgoff, &pos))
@@ -250,7 +236,6 @@ bool hm_needs_alloc(struct hm_file *file, u64 pgoff)
 	return hm_index_page_needs_alloc(&pos);
 }
 
-/* The unit has been written, or only a part of it: the store holds data there now. */
 void hm_index_set_data(const struct hm_pos *pos, bool all)
 {
 	if (pos->base) {
@@ -263,19 +248,19 @@ void hm_index_set_data(const struct hm_pos *pos, bool all)
 	}
 }
 
-/* Some pages of a block that is split, or the whole block. */
+/* Pages of one block got data, or have none any more. The caller holds node_lock. */
 static void hm_index_set_zero_fill(const struct hm_pos *pos, u64 first, u64 end, bool zero_fill)
 {
 	u64 start = hm_block_start(first);
 	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
 	bool whole = first == start && end == start + HM_BLOCK_PAGES;
 
-	/* Of a part, only a split block can tell; that it holds data, any. */
+	/* A part without data is recorded only in the bits of a split block; data in any block. */
 	if (whole && zero_fill)
 		hm_bit_set(pos->leaf->zero_fill, pos->leaf_slot);
 	else if (!zero_fill)
 		hm_bit_clear(pos->leaf->zero_fill, pos->leaf_slot);
-	/* Data may leave holes beside it. */
+	/* Data may have holes beside it, so it does not clear this bit. */
 	if (zero_fill)
 		hm_bit_set(pos->leaf->needs_alloc, pos->leaf_slot);
 	for (; base && first < end; first++) {
@@ -286,8 +271,9 @@ static void hm_index_set_zero_fill(const struct hm_pos *pos, u64 first, u64 end,
 }
 
 /*
- * Behind the end of the store no room is needed. Whoever makes it larger sets the size first,
- * and then notes what has come as holes: see hm_file_add_node().
+ * Pages of one block are allocated. The caller holds node_lock. Pages beyond the end of the file
+ * need no allocation: a writer that extends the file sets the size first, and then records the new
+ * pages as holes, see hm_file_add_node().
  */
 static void hm_index_set_allocated(const struct hm_pos *pos, u64 first, u64 end)
 {
@@ -300,7 +286,7 @@ static void hm_index_set_allocated(const struct hm_pos *pos, u64 first, u64 end)
 		hm_bit_clear(base->needs_alloc, (u32)(first - start));
 }
 
-/* What is known of a range's blocks whose leaf is there. */
+/* Record allocation (@allocated), or else data or holes, in all blocks that have a leaf. */
 static void hm_index_set_range(struct hm_file *file, u64 pgoff, u64 npages, bool allocated,
 			       bool zero_fill)
 {
@@ -311,7 +297,11 @@ static void hm_index_set_range(struct hm_file *file, u64 pgoff, u64 npages, bool
 		struct hm_pos pos;
 		bool found;
 
-		/* A node that is not found has not been looked at for holes, either. */
+		/*
+		 * A leaf that is missing now gets its bits when it is added. They are current:
+		 * hm_file_add_node() fails if the file grew, and the engine excludes hole punching
+		 * and truncation by its invalidation lock.
+		 */
 		hm_spin_lock(&file->node_lock);
 		found = hm_index_find(file, pgoff, &pos);
 		if (next > end)
@@ -375,7 +365,7 @@ static bool hm_index_add_base(const struct hm_pos *pos, struct hm_base *base,
 		hm_atomic_set(&base->word[i], HM_FROZEN);
 	if (needs_alloc)
 		memcpy(base->needs_alloc, needs_alloc, sizeof(base->needs_alloc));
-	/* Where they are is not known, or there were none a moment ago. */
+	/* The caller does not know which pages are holes, or saw none before one was made. */
 	if (hm_bit_test(pos->leaf->needs_alloc, pos->leaf_slot) &&
 	    !hm_bits_count(base->needs_alloc))
 		memset(base->needs_alloc, 0xff, sizeof(base->needs_alloc));
@@ -390,7 +380,10 @@ bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, v
 	bool added = false;
 
 	hm_index_find(file, pgoff, &pos);
-	/* Whoever makes it larger sets the size first: its hm_index_set_zero_fill() finds the node then. */
+	/*
+	 * A writer that extends the file sets the size first, then records its holes under
+	 * node_lock. So either the size has changed here, or the writer finds the new node.
+	 */
 	hm_spin_lock(&file->node_lock);
 	if (hm_atomic_read(&file->size) != size)
 		goto out;
@@ -430,7 +423,7 @@ enum hm_state hm_peek(struct hm_file *file, u64 pgoff, struct hm_unit *unit)
 
 	unit->hints = hm_atomic_read(&file->needs_alloc) ? HM_HINT_NEEDS_ALLOC : 0;
 	unit->err = 0;
-	/* Of a file that ends with the index, somebody may ask for what follows. */
+	/* The caller may pass the page after the end of a file of the largest size. */
 	if (hm_block_of(pgoff) >= HM_FILE_BLOCKS_MAX || !hm_index_find_pos(file, pgoff, &pos)) {
 		unit->file = file;
 		unit->pgoff = hm_block_start(pgoff);
@@ -440,7 +433,7 @@ enum hm_state hm_peek(struct hm_file *file, u64 pgoff, struct hm_unit *unit)
 	}
 	word = hm_index_word(&pos, pgoff);
 	hm_unit_set(unit, &pos, hm_word_frame(word));
-	/* Of that unit, whatever the block is split into meanwhile. */
+	/* Test the unit that was found, even if the block has been split or joined after that. */
 	if (unit->hints && !hm_index_page_needs_alloc(&pos))
 		unit->hints = 0;
 	return hm_word_state(word);

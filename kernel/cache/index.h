@@ -5,13 +5,46 @@
 
 #include "state.h"
 
+/*
+ * Find the leaf above a page. Takes no lock. Return: false if there is none: pos->missing is the
+ * kind of the node that is missing.
+ */
 bool hm_index_find(struct hm_file *file, u64 pgoff, struct hm_pos *pos);
+
+/* After hm_index_find() returned false: return the first page that another node may cover. */
 u64 hm_index_next(const struct hm_pos *pos, u64 pgoff);
+
+/*
+ * Read the word of the unit that contains a page, and set @pos to it. @pos comes from
+ * hm_index_find(). Takes no lock, but spins while another CPU splits or joins the block.
+ */
 u64 hm_index_word(struct hm_pos *pos, u64 pgoff);
+
+/*
+ * Split a block whose word is @word, an absent one. Takes no lock. Return: false if the node for
+ * its base pages is missing. After true the caller reads the word again: the block was split by
+ * this or another CPU, or another CPU has claimed it.
+ */
 bool hm_index_split(struct hm_pos *pos, u64 word);
+
+/* Join a split block. Takes node_lock. Return: false if one of its base pages is cached. */
 bool hm_index_join(struct hm_pos *pos);
-void hm_index_whole(const struct hm_pos *pos, struct hm_base *base, u64 now);
+
+/**
+ * hm_index_join_frozen() - make one unit of a block whose base words are all frozen
+ * @pos: the block
+ * @base: the node of its base pages
+ * @word: the state, frame and flags of the block, without a sequence number; 0 = absent
+ *
+ * The caller holds node_lock, and has frozen all base words itself, so no other task can change
+ * the block.
+ */
+void hm_index_join_frozen(const struct hm_pos *pos, struct hm_base *base, u64 word);
+
+/* Does the file have no data at this unit? Takes no lock. */
 bool hm_index_is_zero_fill(const struct hm_pos *pos);
+
+/* The unit was written: the file has data there. @all: all its pages were. Takes no lock. */
 void hm_index_set_data(const struct hm_pos *pos, bool all);
 
 #endif /* HM_INDEX_H */

@@ -538,9 +538,9 @@ bool hm_promote_commit(struct hm_promotion *p)
 		page = hm_promote_page_of(&block, i);
 		hm_promote_freeze_page(&page, &sum);
 	}
-	hm_index_whole(&block, base,
-		       hm_word_with_frame(0, dirty ? HM_DIRTY : HM_CLEAN, p->unit.frame) |
-			       sum.flags);
+	hm_index_join_frozen(&block, base,
+			     hm_word_with_frame(0, dirty ? HM_DIRTY : HM_CLEAN, p->unit.frame) |
+				     sum.flags);
 	hm_stay_end();
 	hm_spin_unlock(&file->node_lock);
 
