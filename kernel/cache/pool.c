@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The pool: free lists of frames, one set per shard (the papers: per-core free
- * lists). A frame that a shard lacks is stolen from another one, and always
- * goes home to the shard that it came from.
+ * The pool: free lists of frames, one set per shard (the papers have per-core free lists). A CPU
+ * whose shard has no free frame takes one from another shard. A freed frame always returns to its
+ * home shard.
  *
- * Base frames are carved out of huge ones: a carved frame keeps a bitmap of its
- * free base frames, and becomes a huge frame again when all of them are back.
+ * Base frames are made by a split of a huge frame. A split frame has a bitmap of its free base
+ * frames, and is merged into a huge frame when all of them are free.
  */
 #include "cache.h"
 #include "pool.h"
 #include "state.h"
 
-/*
- * Neighbours have different homes: whichever frames have memory, each shard has
- * its part of it.
- */
+/* Neighbouring frames have different homes, so each shard has its share of any range of memory. */
 static struct hm_shard *hm_pool_home_of(struct hm_cache *cache, u32 huge)
 {
 	return &cache->shards[huge % cache->nshards];
@@ -25,7 +22,6 @@ bool hm_frame_is_base(const struct hm_cache *cache, u32 frame)
 	return hm_frame_kind(cache, frame) == HM_BASE;
 }
 
-/* The huge frame that a base frame lies in; a huge frame itself. */
 u32 hm_pool_container(const struct hm_cache *cache, u32 frame)
 {
 	if (frame < cache->nframes)
@@ -45,7 +41,6 @@ static void hm_pool_count_free(struct hm_shard *shard, enum hm_kind kind, s64 de
 	hm_atomic_count(&shard->nfree[kind], delta);
 }
 
-/* Free frames of a kind; frames that are carved count as base frames only. */
 u64 hm_pool_free(struct hm_cache *cache, enum hm_kind kind)
 {
 	u64 sum = 0;
@@ -61,30 +56,29 @@ u64 hm_cache_free_pages(struct hm_cache *cache)
 	return hm_pool_free(cache, HM_HUGE) * HM_BLOCK_PAGES + hm_pool_free(cache, HM_BASE);
 }
 
-/* Huge frames that have memory: a cache may have been made for more. */
 u64 hm_pool_frames(const struct hm_cache *cache)
 {
 	return cache->nframes - hm_atomic_read(&cache->offline);
 }
 
-/* Huge frames to keep free: of a pool that has given most of its memory back, not all. */
+/* The limit matters for a pool that has given most of its memory back. */
 u64 hm_pool_free_target(const struct hm_cache *cache)
 {
-	u64 most = hm_pool_frames(cache) / 4;
+	u64 max = hm_pool_frames(cache) / 4;
 
-	return cache->opts.free_target < most ? cache->opts.free_target : most;
+	return cache->opts.free_target < max ? cache->opts.free_target : max;
 }
 
-/* Pages that a shard, or all of them, should have free for a kind. */
-static u64 hm_pool_node_free_target(const struct hm_cache *cache, enum hm_kind kind)
+/* Pages that should be free for a kind, in all shards together. */
+static u64 hm_pool_free_target_pages(const struct hm_cache *cache, enum hm_kind kind)
 {
 	return kind == HM_BASE ? cache->opts.evict_batch * 2 :
 				 hm_pool_free_target(cache) * HM_BLOCK_PAGES;
 }
 
 /*
- * For the fault path: a cheap look at the shard of this CPU; at the others only if
- * that is low, as it may just be that this CPU has used up its own.
+ * Read the counters of this CPU's shard first, and those of the others only if the shard has too
+ * few: this CPU may have used up its own frames while others have many.
  */
 bool hm_pool_low(struct hm_cache *cache, enum hm_kind kind)
 {
@@ -94,15 +88,15 @@ bool hm_pool_low(struct hm_cache *cache, enum hm_kind kind)
 
 	if (kind == HM_BASE)
 		free += hm_atomic_read(&shard->nfree[HM_BASE]);
-	if (free > hm_pool_node_free_target(cache, kind) / cache->nshards)
+	if (free > hm_pool_free_target_pages(cache, kind) / cache->nshards)
 		return false;
 	all = hm_pool_free(cache, HM_HUGE) * HM_BLOCK_PAGES;
 	if (kind == HM_BASE)
 		all += hm_pool_free(cache, HM_BASE);
-	return all <= hm_pool_node_free_target(cache, kind);
+	return all <= hm_pool_free_target_pages(cache, kind);
 }
 
-/* The list of carved frames; pool_lock of their home shard is held. */
+/* Add a split frame to the list of its home shard. The caller holds the shard's pool_lock. */
 static void hm_pool_partial_link(struct hm_cache *cache, struct hm_shard *shard, u32 huge)
 {
 	struct hm_container *container = &cache->container[huge];
@@ -114,6 +108,7 @@ static void hm_pool_partial_link(struct hm_cache *cache, struct hm_shard *shard,
 	shard->partial = huge;
 }
 
+/* Remove a split frame from the list of its home shard. The caller holds the shard's pool_lock. */
 static void hm_pool_partial_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 huge)
 {
 	struct hm_container *container = &cache->container[huge];
@@ -126,6 +121,7 @@ static void hm_pool_partial_unlink(struct hm_cache *cache, struct hm_shard *shar
 		cache->container[container->next].prev = container->prev;
 }
 
+/* Put a huge frame on a free list of its home shard. The caller holds the shard's pool_lock. */
 static void hm_pool_push_huge(struct hm_cache *cache, struct hm_shard *shard, u32 huge)
 {
 	hm_atomic_t *list = &shard->free[cache->container[huge].base_backed ? HM_BASE : HM_HUGE];
@@ -135,13 +131,14 @@ static void hm_pool_push_huge(struct hm_cache *cache, struct hm_shard *shard, u3
 	hm_pool_count_free(shard, HM_HUGE, 1);
 }
 
+/* Take a huge frame of a shard whose memory is a huge folio (HM_HUGE) or base pages (HM_BASE). */
 static u32 hm_pool_take_free_from(struct hm_cache *cache, struct hm_shard *shard,
-				  enum hm_kind made_of)
+				  enum hm_kind backing)
 {
-	hm_atomic_t *list = &shard->free[made_of];
+	hm_atomic_t *list = &shard->free[backing];
 	u32 frame;
 
-	/* Nobody takes a lock to find nothing. */
+	/* Do not take the lock for an empty list. */
 	if (hm_atomic_read(list) == HM_NO_FRAME_ID)
 		return HM_NO_FRAME_ID;
 	hm_spin_lock(&shard->pool_lock);
@@ -159,7 +156,7 @@ static u32 hm_pool_take_huge_from(struct hm_cache *cache, struct hm_shard *shard
 	return hm_pool_take_free_from(cache, shard, HM_HUGE);
 }
 
-static u32 hm_pool_take_pages_from(struct hm_cache *cache, struct hm_shard *shard)
+static u32 hm_pool_take_base_backed_from(struct hm_cache *cache, struct hm_shard *shard)
 {
 	return hm_pool_take_free_from(cache, shard, HM_BASE);
 }
@@ -169,7 +166,7 @@ u32 hm_pool_base_frame(const struct hm_cache *cache, u32 huge, u32 slot)
 	return cache->nframes + (huge << HM_BLOCK_ORDER) + slot;
 }
 
-/* Lowest numbers first, so that pages read together lie together. */
+/* Take the base frame with the lowest number, so that pages that are read together lie together. */
 static u32 hm_pool_take_base_from(struct hm_cache *cache, struct hm_shard *shard)
 {
 	struct hm_container *container;
@@ -197,7 +194,7 @@ static u32 hm_pool_take_base_from(struct hm_cache *cache, struct hm_shard *shard
 	return frame;
 }
 
-/* Carve a huge frame that the caller has taken; returns its first base frame. */
+/* Split a huge frame that the caller has taken. Return its first base frame, taken as well. */
 static u32 hm_pool_split_frame(struct hm_cache *cache, u32 huge)
 {
 	struct hm_shard *home = hm_pool_home_of(cache, huge);
@@ -221,8 +218,9 @@ static u32 hm_pool_split_frame(struct hm_cache *cache, u32 huge)
 }
 
 /*
- * Each CPU asks in an order of its own, its own shard and its neighbours' first: where few have
- * frames, those who find none in theirs do not all come to the same one next.
+ * Take a frame from any shard. Each CPU tries the shards in an order of its own, starting with its
+ * own shard and its neighbours. So if only a few shards have frames, the CPUs whose shards are
+ * empty do not all contend for the same one.
  */
 static u32 hm_pool_take_from_any(struct hm_cache *cache,
 				 u32 (*take)(struct hm_cache *cache, struct hm_shard *shard))
@@ -243,10 +241,11 @@ static u32 hm_pool_take_from_any(struct hm_cache *cache,
 }
 
 /*
- * A frame that this CPU carves for itself. Else all CPUs take from the one frame that was
- * carved first, by its lock. Where that is an eighth of the pool at most.
+ * Take a base frame from a huge frame that this CPU has split for itself. Otherwise all CPUs would
+ * take from the frame that was split first, and contend for the lock of its home shard. Only if
+ * there are at least 8 frames per CPU, so that this splits at most an eighth of the pool.
  */
-static u32 hm_pool_take_base_of_own(struct hm_cache *cache)
+static u32 hm_pool_take_base_local(struct hm_cache *cache)
 {
 	struct hm_shard *shard = hm_local_shard(cache);
 	u32 frame;
@@ -256,41 +255,38 @@ static u32 hm_pool_take_base_of_own(struct hm_cache *cache)
 	frame = hm_pool_take_base_from(cache, shard);
 	if (frame != HM_NO_FRAME_ID)
 		return frame;
-	frame = hm_pool_take_pages_from(cache, shard);
+	frame = hm_pool_take_base_backed_from(cache, shard);
 	if (frame == HM_NO_FRAME_ID)
 		frame = hm_pool_take_huge_from(cache, shard);
 	return frame == HM_NO_FRAME_ID ? frame : hm_pool_split_frame(cache, frame);
 }
 
 /*
- * A whole huge frame, to be made of huge memory or of base pages: rather one that is, as
- * the engine has to exchange what is not.
+ * Take a huge frame. Prefer one whose memory already is a huge folio (HM_HUGE) or base pages
+ * (HM_BASE), as the caller needs; otherwise the engine must allocate it again.
  */
-static u32 hm_pool_take_huge_frame(struct hm_cache *cache, enum hm_kind made_of)
+static u32 hm_pool_take_huge_frame(struct hm_cache *cache, enum hm_kind backing)
 {
-	u32 frame = hm_pool_take_from_any(cache, made_of == HM_HUGE ? hm_pool_take_huge_from :
-								      hm_pool_take_pages_from);
+	u32 frame = hm_pool_take_from_any(
+		cache, backing == HM_HUGE ? hm_pool_take_huge_from : hm_pool_take_base_backed_from);
 
 	if (frame == HM_NO_FRAME_ID)
-		frame = hm_pool_take_from_any(cache, made_of == HM_HUGE ? hm_pool_take_pages_from :
-									  hm_pool_take_huge_from);
+		frame = hm_pool_take_from_any(cache, backing == HM_HUGE ?
+							     hm_pool_take_base_backed_from :
+							     hm_pool_take_huge_from);
 	return frame;
 }
 
-/*
- * Take a frame, or HM_NO_FRAME_ID. Read-ahead leaves a reserve, so that a
- * demand fault does not have to wait for an eviction because of it.
- */
 u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead)
 {
 	u32 frame;
 
-	/* If this CPU has enough, the others need not be asked. */
+	/* If this CPU's shard has enough free frames, do not read the other counters. */
 	if (ahead && hm_atomic_read(&hm_local_shard(cache)->nfree[HM_HUGE]) <= cache->reserve &&
 	    hm_cache_free_pages(cache) <= (u64)cache->reserve * HM_BLOCK_PAGES)
 		return HM_NO_FRAME_ID;
 	if (kind == HM_BASE) {
-		frame = hm_pool_take_base_of_own(cache);
+		frame = hm_pool_take_base_local(cache);
 		if (frame == HM_NO_FRAME_ID)
 			frame = hm_pool_take_from_any(cache, hm_pool_take_base_from);
 		if (frame == HM_NO_FRAME_ID) {
@@ -348,9 +344,8 @@ void hm_pool_give(struct hm_cache *cache, u32 frame)
 }
 
 /*
- * Dirty pages above which write-back starts by itself. Two blocks may be: a store that
- * lies in both needs them at the same time, and would never get them if each was written
- * at once.
+ * At least two blocks may be dirty: a store that crosses a block boundary needs both dirty at the
+ * same time, and would never succeed if each was written back at once.
  */
 u64 hm_pool_dirty_limit(const struct hm_cache *cache)
 {
@@ -360,18 +355,18 @@ u64 hm_pool_dirty_limit(const struct hm_cache *cache)
 	return pages < 2 * HM_BLOCK_PAGES ? 2 * HM_BLOCK_PAGES : pages;
 }
 
-/* From the shard that has most, so that all of them become smaller. */
+/* Take the frame from the shard with the most free ones, so that all shards shrink. */
 u32 hm_frame_offline(struct hm_cache *cache)
 {
-	struct hm_shard *most = cache->shards;
+	struct hm_shard *fullest = cache->shards;
 	u32 frame, i;
 
 	for (i = 1; i < cache->nshards; i++) {
 		if (hm_atomic_read(&cache->shards[i].nfree[HM_HUGE]) >
-		    hm_atomic_read(&most->nfree[HM_HUGE]))
-			most = &cache->shards[i];
+		    hm_atomic_read(&fullest->nfree[HM_HUGE]))
+			fullest = &cache->shards[i];
 	}
-	frame = hm_pool_take_huge_from(cache, most);
+	frame = hm_pool_take_huge_from(cache, fullest);
 	if (frame == HM_NO_FRAME_ID)
 		frame = hm_pool_take_huge_frame(cache, HM_HUGE);
 	if (frame != HM_NO_FRAME_ID)
@@ -387,7 +382,6 @@ void hm_frame_online(struct hm_cache *cache, u32 frame, bool base_backed)
 	hm_pool_give(cache, frame);
 }
 
-/* Is a frame carved, and if @draining, becoming empty? */
 bool hm_pool_is_split(struct hm_cache *cache, u32 huge, bool isolated)
 {
 	struct hm_shard *home = hm_pool_home_of(cache, huge);
@@ -400,7 +394,6 @@ bool hm_pool_is_split(struct hm_cache *cache, u32 huge, bool isolated)
 	return is;
 }
 
-/* From now on a carved frame hands out no base frames, so that it empties. */
 void hm_pool_isolate(struct hm_cache *cache, u32 huge)
 {
 	struct hm_shard *home = hm_pool_home_of(cache, huge);
@@ -416,7 +409,6 @@ void hm_pool_isolate(struct hm_cache *cache, u32 huge)
 	hm_spin_unlock(&home->pool_lock);
 }
 
-/* A base frame cannot be freed now: those beside it are for use again. */
 void hm_pool_unisolate(struct hm_cache *cache, u32 frame)
 {
 	u32 huge = hm_pool_container(cache, frame);
@@ -445,7 +437,7 @@ void hm_pool_init(struct hm_cache *cache)
 		hm_atomic_set(&shard->free[HM_BASE], HM_NO_FRAME_ID);
 		shard->partial = HM_NO_FRAME_ID;
 	}
-	/* Backwards, so that the lists hand frames out in address order. */
+	/* Push in reverse, so that frames are taken in address order. */
 	for (i = cache->nframes; i-- > 0;)
 		hm_pool_push_huge(cache, hm_pool_home_of(cache, i), i);
 }

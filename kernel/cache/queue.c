@@ -2,31 +2,28 @@
 /*
  * The queues of clean units, and the ghosts of evicted ones.
  *
- * The papers use LRU by fault time, which a single scan washes out. Here, in
- * the manner of S3-FIFO, a unit starts on probation and only joins the main
- * queue when it proves to be used again:
+ * The papers use LRU by fault time, which a single scan flushes. Here, similar to S3-FIFO, a unit
+ * starts on probation, and enters the main queue only when it proves to be used again:
  *
  *   filled --> probation --.                 .--> evicted, leaves a ghost
  *                          +--> inactive ----+
  *   ghost ---> main -------'        |
- *               ^--- touched -------'
+ *               ^--- accessed ------'
  *
- * An inactive unit is unmapped but keeps its frame, so a touch is seen as a
- * fault that needs no I/O: recency without accessed bits. A unit that is read
- * again soon after its eviction (its ghost is still there) goes to the main
- * queue at once.
+ * An inactive unit is unmapped but keeps its frame, so an access causes a fault without I/O: the
+ * queue measures recency without accessed bits. If a unit is read again soon after its eviction,
+ * and its ghost still exists, it enters the main queue at once.
  *
- * What a stream brings in that is larger than the pool has room for would push out all
- * that is on probation, and leave nothing for the next one: it has a queue of its own, and
- * makes room for itself. So what came first of a file that is larger than the pool stays, and
- * a second scan finds it.
+ * A stream that is larger than the pool would evict all units on probation, and its own units would
+ * be evicted before a second scan. So its units have a queue of their own, the use-once queue, and
+ * make room only for each other. The units that the stream brought in first stay cached, and a
+ * second scan finds them.
  *
- * A unit whose state is not clean may linger in a queue; see hm_queue_insert().
+ * A unit that is not clean may still be in a queue; see hm_queue_insert().
  */
 #include "access.h"
 #include "queue.h"
 
-/* queue_lock of the unit's shard is held. */
 void hm_queue_push(struct hm_cache *cache, struct hm_shard *shard, u32 frame, enum hm_queue queue,
 		   bool at_tail)
 {
@@ -52,7 +49,6 @@ void hm_queue_push(struct hm_cache *cache, struct hm_shard *shard, u32 frame, en
 	hm_atomic_set(&list->count, hm_list_count(list) + 1);
 }
 
-/* queue_lock of the unit's shard is held. */
 void hm_queue_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 frame)
 {
 	enum hm_kind kind = hm_frame_kind(cache, frame);
@@ -75,10 +71,8 @@ void hm_queue_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 frame)
 }
 
 /*
- * A unit became clean: see that it is in a queue. Call it after the word says
- * HM_CLEAN: a reclaim that meets the unit in another state takes it out of its
- * queue, under the same lock, so one of the two sees the other. The unit may
- * have been evicted, even been filled again, since; the frame's word tells.
+ * The unit may have been evicted, and even filled again, since it became clean: desc->word shows
+ * whether the frame still belongs to it.
  */
 void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven)
 {
@@ -100,7 +94,6 @@ void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven)
 	hm_spin_unlock(&shard->queue_lock);
 }
 
-/* A unit leaves the cache: its frame belongs to nobody from now on. */
 void hm_queue_forget(const struct hm_pos *pos, u32 frame)
 {
 	struct hm_cache *cache = pos->file->cache;
@@ -116,9 +109,9 @@ void hm_queue_forget(const struct hm_pos *pos, u32 frame)
 }
 
 /*
- * Ghosts: a table of fingerprints of evicted units, each with the time of its
- * eviction, counted in blocks evicted. A ghost fades when as many units have been
- * evicted since as the pool holds.
+ * Ghosts: a table of fingerprints of evicted units, each with the time of its eviction. The clock
+ * counts evicted blocks. A ghost expires when as many blocks have been evicted after it as the pool
+ * has frames.
  */
 static u64 hm_queue_ghost_hash(const struct hm_pos *pos)
 {
@@ -137,7 +130,7 @@ static hm_atomic_t *hm_queue_ghost_slot(const struct hm_pos *pos, u64 hash)
 	return &cache->ghosts[(hash >> 32) & (cache->nghosts - 1)];
 }
 
-/* A CPU tells the clock of each block of pages that it has evicted, not of each page. */
+/* A CPU advances the clock once per block of evicted pages, to write to the shared line rarely. */
 void hm_ghost_add(const struct hm_pos *pos)
 {
 	struct hm_cache *cache = pos->file->cache;
@@ -150,7 +143,6 @@ void hm_ghost_add(const struct hm_pos *pos)
 		      (hash << 32) | (hm_atomic_read(&cache->ghost_clock) & 0xffffffff));
 }
 
-/* Was this unit evicted a short time ago? Its ghost is gone afterwards. */
 bool hm_ghost_take(const struct hm_pos *pos)
 {
 	struct hm_cache *cache = pos->file->cache;

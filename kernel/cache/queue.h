@@ -5,14 +5,34 @@
 
 #include "state.h"
 
+/**
+ * hm_queue_insert() - a unit became clean: make sure that it is queued
+ * @pos: the unit
+ * @frame: its frame when it became clean
+ * @proven: it proved to be used again: it skips probation
+ *
+ * Takes queue_lock. Call it after the word changed to HM_CLEAN. If reclaim finds the unit in
+ * another state, it unlinks the unit under queue_lock, so one of the two sees the other.
+ */
 void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven);
+
+/* A unit leaves the cache: unlink its frame, which has no owner from now on. Takes queue_lock. */
 void hm_queue_forget(const struct hm_pos *pos, u32 frame);
+
+/* Put a frame into a queue, at its head or tail. The caller holds queue_lock of the shard. */
 void hm_queue_push(struct hm_cache *cache, struct hm_shard *shard, u32 frame, enum hm_queue queue,
 		   bool at_tail);
+
+/* Remove a frame from its queue. The caller holds queue_lock of the shard. */
 void hm_queue_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 frame);
+
+/* Was this unit evicted a short time ago? The call removes its ghost. Takes no lock. */
 bool hm_ghost_take(const struct hm_pos *pos);
+
+/* Leave a ghost of an evicted unit. Takes no lock. */
 void hm_ghost_add(const struct hm_pos *pos);
 
+/* The value of hm_desc.where for a queue of a shard. */
 static inline u64 hm_where(const struct hm_cache *cache, const struct hm_shard *shard,
 			   enum hm_queue queue)
 {
@@ -24,7 +44,10 @@ static inline bool hm_queued(const struct hm_desc *desc)
 	return hm_atomic_read(&desc->where) != HM_Q_NONE;
 }
 
-/* A frame is a unit's from now on, which is being filled, or made of base pages. */
+/*
+ * Make a unit the owner of a frame. The caller has taken the frame from the pool, and will fill the
+ * unit or has promoted it.
+ */
 static inline void hm_queue_own(const struct hm_pos *pos, u32 frame)
 {
 	struct hm_desc *desc = hm_desc_of(pos->file->cache, frame);
