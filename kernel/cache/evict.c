@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Leaving the cache: by reclaim, which takes clean units in batches of
- * contiguous runs, or by invalidation (truncate, punch, close).
+ * Units leave the cache by reclaim, which takes clean units in batches of contiguous runs, or by
+ * invalidation (truncation, hole punching, closing a file).
  *
- * Reclaim works on one shard at a time: units at the end of the inactive queue
- * that were not touched are claimed for eviction; as many others become
- * inactive. Dirty units are never chosen: write-back makes them clean.
+ * Reclaim works on one shard at a time. It claims units at the end of the inactive queue that were
+ * not accessed there, and makes as many others inactive. It never chooses dirty units: write-back
+ * makes them clean first.
  */
 #include "access.h"
 #include "bits.h"
@@ -17,21 +17,28 @@
 #include "queue.h"
 #include "reclaim.h"
 
-/* Rounds of looking among units that are not clean, before reclaim gives up. */
+/* Rounds without a victim, because all units found were not clean, before reclaim gives up. */
 #define RECLAIM_ROUNDS 32u
 
-/* Of what passes, in all shards, what may be in use; and how long what is ahead is waited with. */
-#define USE_ONCE_KEEP 4u /* but one in each */
+/*
+ * How many accessed use-once units stay, because their readers may still use them: in all shards
+ * together, but at least one in each.
+ */
+#define USE_ONCE_KEEP 4u
 #define USE_ONCE_KEEP_BASE 128u
+/* How long a use-once unit that was read ahead may wait for its first access. */
 #define USE_ONCE_WAIT_MS 30000u
 
-/* How much older what is of the other kind has to be, to go instead; what is young, less. */
-#define OLDER_MS 1000u
+/*
+ * Hysteresis between the kinds: reclaim evicts from the other kind only if its oldest unit is older
+ * by this much. For a young pool the margin is smaller: the age of the oldest unit of this kind.
+ */
+#define OTHER_KIND_MARGIN_MS 1000u
 
-/* Carved frames that are looked at for one that can be emptied. */
+/* Split frames that reclaim examines to find one that it can empty. */
 #define ISOLATE_TRIES 8u
 
-/* Victims are kept sorted, so that neighbours can be unmapped together. */
+/* Insert a victim in file and offset order, so that the engine can unmap neighbours together. */
 static void hm_evict_add_victim(struct hm_victim *victims, u32 *n, const struct hm_desc *desc,
 				enum hm_kind kind, u32 frame, bool evict)
 {
@@ -56,61 +63,66 @@ static void hm_evict_add_victim(struct hm_victim *victims, u32 *n, const struct 
 	(*n)++;
 }
 
-/* What a queued unit's word says about taking it away. */
-enum verdict {
-	TAKE, /* done: the state is what was asked for */
-	TOUCHED, /* it was touched; the flag is cleared */
-	NOT_CLEAN,
+/* Can a queued unit be taken? */
+enum unit_check {
+	UNIT_IDLE, /* clean and not accessed; claimed, if the caller wanted that */
+	UNIT_REFERENCED, /* it was accessed; its reference bit is clear now */
+	UNIT_NOT_CLEAN,
 };
 
 /*
- * Claim a clean unit that was not touched: for eviction, or (claim == false)
- * just forget a touch. queue_lock is held, so the frame stays the word's, but the word may
- * have another one: miss() owns a word before it has it, and a late hm_queue_insert() of the
- * frame's last unit, that of the same word, may come in between.
+ * Check a queued unit. If it is clean and was accessed, clear its reference bit. If it was not
+ * accessed and @claim is set, claim it for eviction.
+ *
+ * The caller holds queue_lock, so the frame keeps its owner (desc->word). But the word may not have
+ * this frame: hm_fault_miss() sets desc->word before it puts the frame into the word, and in
+ * between a late hm_queue_insert() for the previous use of the frame by the same unit may queue it.
  */
-static enum verdict hm_evict_judge(struct hm_desc *desc, u32 frame, bool claim)
+static enum unit_check hm_evict_check_unit(struct hm_desc *desc, u32 frame, bool claim)
 {
 	hm_atomic_t *at = hm_ptr_read(&desc->word);
 	u64 word = hm_atomic_read(at);
 
 	for (;;) {
 		if (hm_word_state(word) != HM_CLEAN || hm_word_frame(word) != frame)
-			return NOT_CLEAN;
+			return UNIT_NOT_CLEAN;
 		if (word & HM_W_REF) {
 			if (hm_atomic_cas(at, &word, word & ~HM_W_REF))
-				return TOUCHED;
+				return UNIT_REFERENCED;
 		} else if (!claim) {
-			return TAKE;
+			return UNIT_IDLE;
 		} else if (hm_atomic_cas(at, &word, (word & ~HM_W_STATE) | HM_EVICTING)) {
-			return TAKE;
+			return UNIT_IDLE;
 		}
 	}
 }
 
 /*
- * A unit is out of its queue: whoever makes it clean puts it back. Until then its container
- * cannot be emptied, and what is free of that is for use.
+ * A unit that is not clean was unlinked; the task that makes it clean queues it again. Until then
+ * its container cannot be emptied, so the pool may use the free base frames there.
  */
-static void hm_evict_not_clean(struct hm_cache *cache, u32 frame)
+static void hm_evict_unlinked_not_clean(struct hm_cache *cache, u32 frame)
 {
 	if (hm_frame_is_base(cache, frame))
 		hm_pool_unisolate(cache, frame);
 }
 
-/* A tick may have come after @now was read: a minute is more than that takes. */
+/*
+ * Return the age of a stamp. The stamp is newer than @now if the clock ticked after @now was read,
+ * by less than a minute: then return 0.
+ */
 static u32 hm_evict_age_since(u32 now, u32 stamp)
 {
 	return now - stamp < ~0u - 60000 ? now - stamp : 0;
 }
 
-/* Where a unit goes that was touched while inactive. */
+/* Return the queue for a unit that was accessed while inactive. */
 static enum hm_queue hm_evict_reactivation_queue(const struct hm_desc *desc)
 {
 	return desc->priority == HM_PRIORITY_HIGH ? HM_Q_HIGH : HM_Q_MAIN;
 }
 
-/* Claim up to @want units from the end of the inactive queue. */
+/* Claim up to @want units from the end of the inactive queue. The caller holds queue_lock. */
 static u32 hm_evict_take_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
 				  u32 want, struct hm_victim *victims, u32 *n)
 {
@@ -124,25 +136,25 @@ static u32 hm_evict_take_inactive(struct hm_cache *cache, struct hm_shard *shard
 		struct hm_desc *desc = hm_desc_of(cache, frame);
 
 		hm_queue_unlink(cache, shard, frame);
-		switch (hm_evict_judge(desc, frame, true)) {
-		case TAKE:
+		switch (hm_evict_check_unit(desc, frame, true)) {
+		case UNIT_IDLE:
 			hm_evict_add_victim(victims, n, desc, kind, frame, true);
 			taken++;
 			break;
-		case TOUCHED:
+		case UNIT_REFERENCED:
 			hm_queue_push(cache, shard, frame, hm_evict_reactivation_queue(desc),
 				      false);
 			hm_count(cache, HM_C_REACTIVATED, 1);
 			break;
-		case NOT_CLEAN:
-			hm_evict_not_clean(cache, frame);
+		case UNIT_NOT_CLEAN:
+			hm_evict_unlinked_not_clean(cache, frame);
 			break;
 		}
 	}
 	return taken;
 }
 
-/* Of what passes, from the oldest on, how many have been used? */
+/* Count the accessed units among the oldest use-once units. The caller holds queue_lock. */
 static u32 hm_evict_use_once_used(struct hm_cache *cache, const struct hm_list *list)
 {
 	u32 frame = list->tail, left = hm_list_count(list), used = 0;
@@ -157,16 +169,17 @@ static u32 hm_evict_use_once_used(struct hm_cache *cache, const struct hm_list *
 }
 
 /*
- * Claim up to @want units that pass, the oldest first. That one was touched is no merit of it:
- * all are, once. The last ones that were used may be in use. What was read ahead waits for its
- * stream, but not for long: then it is as any other that is new. @all: nothing else is left.
+ * Claim up to @want use-once units, the oldest first, even if they were accessed: each is accessed
+ * once. Keep the units that were accessed last, because their readers may still use them. Keep
+ * unused read-ahead for USE_ONCE_WAIT_MS, then move it to probation. @all: no other unit is left,
+ * so claim these as well.
  */
 static u32 hm_evict_take_use_once(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
 				  bool all, u32 want, struct hm_victim *victims, u32 max, u32 *n)
 {
 	struct hm_list *list = &shard->list[kind][HM_Q_USE_ONCE];
-	u32 most = kind == HM_BASE ? USE_ONCE_KEEP_BASE : USE_ONCE_KEEP;
-	u32 keep = most / cache->nshards ?: 1;
+	u32 keep_total = kind == HM_BASE ? USE_ONCE_KEEP_BASE : USE_ONCE_KEEP;
+	u32 keep = keep_total / cache->nshards ?: 1;
 	u32 now = (u32)hm_atomic_read(&cache->clock);
 	u32 frame, next, left, used, taken = 0;
 
@@ -176,23 +189,23 @@ static u32 hm_evict_take_use_once(struct hm_cache *cache, struct hm_shard *shard
 	for (frame = list->tail; left-- && taken < want && *n < max; frame = next) {
 		struct hm_desc *desc = hm_desc_of(cache, frame);
 		bool ahead = hm_atomic_read(hm_ptr_read(&desc->word)) & HM_W_AHEAD;
-		enum verdict verdict;
+		enum unit_check check;
 
 		next = desc->prev;
 		if (!all && (ahead ? hm_evict_age_since(now, desc->stamp) < USE_ONCE_WAIT_MS :
 				     used <= keep))
 			continue;
 		hm_queue_unlink(cache, shard, frame);
-		verdict = ahead && !all ? TOUCHED : hm_evict_judge(desc, frame, true);
-		if (verdict == TOUCHED && !ahead)
-			verdict = hm_evict_judge(desc, frame, true);
-		if (verdict == TAKE) {
+		check = ahead && !all ? UNIT_REFERENCED : hm_evict_check_unit(desc, frame, true);
+		if (check == UNIT_REFERENCED && !ahead)
+			check = hm_evict_check_unit(desc, frame, true);
+		if (check == UNIT_IDLE) {
 			hm_evict_add_victim(victims, n, desc, kind, frame, true);
 			taken++;
-		} else if (verdict == TOUCHED) {
+		} else if (check == UNIT_REFERENCED) {
 			hm_queue_push(cache, shard, frame, HM_Q_PROBATION, false);
 		} else {
-			hm_evict_not_clean(cache, frame);
+			hm_evict_unlinked_not_clean(cache, frame);
 		}
 		used -= !ahead;
 	}
@@ -215,7 +228,7 @@ static u32 hm_evict_reclaim_use_once(struct hm_cache *cache, enum hm_kind kind, 
 	return taken;
 }
 
-/* Queued units of a shard: the clean ones, and a few that no longer are. */
+/* Count the queued units of a shard: the clean ones, and a few that are not clean any more. */
 static u32 hm_evict_shard_clean(const struct hm_shard *shard, enum hm_kind kind)
 {
 	const struct hm_list *list = shard->list[kind];
@@ -232,8 +245,8 @@ static u32 hm_evict_shard_unproven(const struct hm_shard *shard, enum hm_kind ki
 }
 
 /*
- * Which queue should give up a unit: probation if it has its share. Units of
- * high priority stay while anything else is left (and @high is false).
+ * Choose the queue from which a unit becomes inactive: probation if it has its share, else the main
+ * queue. Units of high priority become inactive only if @high is set and no other unit is left.
  */
 static enum hm_queue hm_evict_donor_queue(struct hm_cache *cache, struct hm_shard *shard,
 					  enum hm_kind kind, bool high)
@@ -250,8 +263,8 @@ static enum hm_queue hm_evict_donor_queue(struct hm_cache *cache, struct hm_shar
 }
 
 /*
- * Make inactive the neighbours of a unit that just became inactive, if they
- * came into the same queue at about the same time.
+ * A unit has just become inactive. Make the units after it in the file inactive, too, if they
+ * entered the same queue within a second after it. The caller holds queue_lock.
  */
 static u32 hm_evict_take_neighbours(struct hm_cache *cache, struct hm_shard *shard, u32 frame,
 				    enum hm_queue queue, u32 want, struct hm_victim *victims,
@@ -290,6 +303,7 @@ static u32 hm_evict_take_neighbours(struct hm_cache *cache, struct hm_shard *sha
 	return taken;
 }
 
+/* Make up to @want units of a shard inactive. The caller holds queue_lock. */
 static u32 hm_evict_make_inactive(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
 				  bool high, u32 want, struct hm_victim *victims, u32 *n)
 {
@@ -307,14 +321,14 @@ static u32 hm_evict_make_inactive(struct hm_cache *cache, struct hm_shard *shard
 		desc = hm_desc_of(cache, frame);
 		stamp = desc->stamp;
 		hm_queue_unlink(cache, shard, frame);
-		if (hm_evict_judge(desc, frame, false) == NOT_CLEAN) {
-			hm_evict_not_clean(cache, frame);
+		if (hm_evict_check_unit(desc, frame, false) == UNIT_NOT_CLEAN) {
+			hm_evict_unlinked_not_clean(cache, frame);
 			continue;
 		}
 		hm_queue_push(cache, shard, frame, HM_Q_INACTIVE, false);
 		hm_evict_add_victim(victims, n, desc, kind, frame, false);
 		taken++;
-		desc->stamp = stamp; /* for its neighbours to compare with */
+		desc->stamp = stamp; /* its neighbours are compared with the old stamp */
 		taken += hm_evict_take_neighbours(cache, shard, frame, queue, want - taken, victims,
 						  n);
 	}
@@ -349,22 +363,21 @@ static void hm_evict_reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32
 				  struct hm_victim *victims, u32 max, u32 *n)
 {
 	u32 cursor = (u32)hm_atomic_add(&cache->evict_cursor, 1);
-	u32 start = cursor, most = 0, taken = 0, high, i;
+	u32 start = cursor, max_units = 0, taken = 0, high, i;
 
 	/*
-	 * Begin where most units are that have not proven themselves: else a
-	 * shard that the scan of the moment does not pass loses its hot units.
-	 * Of those that have about as many, the next in turn: whoever reclaims at
-	 * the same time goes elsewhere. The counts are read without the lock: it is
-	 * a hint.
+	 * Start with the shard that has the most unproven units. Otherwise a shard to which the
+	 * current scan adds no units would lose its hot units. Among shards with about as many,
+	 * take the next in turn, so that tasks that reclaim at the same time use different shards.
+	 * The counts are a hint, read without the lock.
 	 */
 	for (i = 0; i < cache->nshards; i++) {
 		u32 units =
 			hm_evict_shard_unproven(&cache->shards[(start + i) % cache->nshards], kind);
 
-		if (units > most + most / 4) {
+		if (units > max_units + max_units / 4) {
 			cursor = start + i;
-			most = units;
+			max_units = units;
 		}
 	}
 	for (high = 0; high < 2 && !*n; high++) {
@@ -375,13 +388,13 @@ static void hm_evict_reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32
 	}
 }
 
-/* The clean unit of a kind that has been queued longest; HM_NO_FRAME_ID: none is. */
+/* The unit of a kind that has been queued longest; HM_NO_FRAME_ID if none is queued. */
 struct oldest {
 	u32 frame;
 	u32 age; /* ms */
 };
 
-/* queue_lock of the shard is held. */
+/* Update @oldest with the units of one shard. The caller holds queue_lock. */
 static void hm_evict_oldest_of_shard(struct hm_cache *cache, const struct hm_shard *shard,
 				     enum hm_kind kind, u32 now, struct oldest *oldest)
 {
@@ -399,7 +412,7 @@ static void hm_evict_oldest_of_shard(struct hm_cache *cache, const struct hm_sha
 	}
 }
 
-/* Does a shard have units of a kind in its queues? Without the lock: a hint. */
+/* Does a shard have queued units of a kind? A hint, read without the lock. */
 static bool hm_evict_has_units(const struct hm_shard *shard, enum hm_kind kind)
 {
 	u32 q;
@@ -440,17 +453,19 @@ static void hm_evict_find_oldest(struct hm_cache *cache, struct oldest oldest[HM
 }
 
 /*
- * Of this kind, or of the other one? In a pool that is all new within a second, a block that
- * has just come would be the oldest of its kind, and go for each of its own pages.
+ * Should reclaim evict from the kind that is short? Without the margin, in a pool where all units
+ * are younger than a second, a block that was just brought in would be the oldest huge unit, and
+ * would be evicted for its own base pages.
  */
-static bool hm_evict_prefers_own(const struct oldest *own, const struct oldest *other)
+static bool hm_evict_from_own_kind(const struct oldest *own, const struct oldest *other)
 {
 	if (own->frame == HM_NO_FRAME_ID || other->frame == HM_NO_FRAME_ID)
 		return own->frame != HM_NO_FRAME_ID;
-	return other->age <= own->age + (own->age < OLDER_MS ? own->age : OLDER_MS);
+	return other->age <=
+	       own->age + (own->age < OTHER_KIND_MARGIN_MS ? own->age : OTHER_KIND_MARGIN_MS);
 }
 
-/* Could a carved frame be emptied? All of it is free, or queued, as what is clean is. */
+/* Can a split frame be emptied? Only if each base frame is free, or queued as clean units are. */
 static bool hm_evict_can_isolate(struct hm_cache *cache, u32 huge)
 {
 	const struct hm_desc *desc = hm_desc_of(cache, hm_pool_base_frame(cache, huge, 0));
@@ -466,16 +481,16 @@ static bool hm_evict_can_isolate(struct hm_cache *cache, u32 huge)
 }
 
 /*
- * Which carved frame to empty: the one that is being emptied; or that of the oldest base
- * page; or one beside it. None, if each of them has a page that is dirty: then no
- * huge frame would come of it, and all that is clean would go.
+ * Choose the split frame to empty: the isolated one; or the one with the oldest base page; or one
+ * of the next. Choose none if each of them has a page that is not clean: reclaim would evict all
+ * clean pages and still gain no huge frame.
  */
 static u32 hm_evict_pick_container(struct hm_cache *cache, u32 oldest)
 {
 	u64 now = hm_atomic_read(&cache->isolated);
 	u32 huge = (u32)now, i;
 
-	/* As long as it can be: whatever stays in it ends that. */
+	/* It stays isolated until reclaim finds a page in it that it cannot evict. */
 	if (hm_pool_is_split(cache, huge, true))
 		return huge;
 	for (i = 0; i < ISOLATE_TRIES; i++) {
@@ -484,7 +499,7 @@ static u32 hm_evict_pick_container(struct hm_cache *cache, u32 oldest)
 			continue;
 		while (!hm_atomic_cas(&cache->isolated, &now, huge))
 			;
-		/* Nobody goes on with the one before: what is free of it is for use. */
+		/* No task empties the previous frame any more: the pool may use its free frames. */
 		if (now != huge)
 			hm_pool_unisolate(cache, hm_pool_base_frame(cache, (u32)now, 0));
 		return huge;
@@ -493,45 +508,48 @@ static u32 hm_evict_pick_container(struct hm_cache *cache, u32 oldest)
 }
 
 /*
- * Empty a carved frame, so that it becomes a huge one again: claim all clean
- * base pages in it. If one is not after all, the others' frames are for use meanwhile.
+ * Empty a split frame, so that it is merged into a huge frame: claim all clean base pages in it. If
+ * one of them cannot be claimed, let the pool use the free base frames again.
  */
 static void hm_evict_isolate_container(struct hm_cache *cache, u32 huge, struct hm_victim *victims,
 				       u32 max, u32 *n)
 {
 	u32 frame = hm_pool_base_frame(cache, huge, 0);
 	u32 before = *n, i;
-	bool stays;
+	bool unisolate;
 
 	hm_pool_isolate(cache, huge);
-	/* Somebody else may have chosen another one meanwhile, and goes on with that. */
-	stays = hm_atomic_read(&cache->isolated) != huge;
+	/* Another CPU may have chosen another frame: that one is emptied first. */
+	unisolate = hm_atomic_read(&cache->isolated) != huge;
 	for (i = 0; i < HM_BLOCK_PAGES && *n < max; i++, frame++) {
 		struct hm_desc *desc = hm_desc_of(cache, frame);
 		u64 where = hm_atomic_read(&desc->where);
 		struct hm_shard *shard = &cache->shards[where >> 8];
-		enum verdict verdict;
+		enum unit_check check;
 
 		if (where == HM_Q_NONE)
 			continue;
 		hm_spin_lock(&shard->queue_lock);
-		/* Still queued in this shard? Then it stays so while we look. */
+		/* If the frame is still queued in this shard, queue_lock keeps it there. */
 		where = hm_atomic_read(&desc->where);
 		if (where != HM_Q_NONE && &cache->shards[where >> 8] == shard) {
-			verdict = hm_evict_judge(desc, frame, true);
-			if (verdict == TOUCHED)
-				verdict = hm_evict_judge(desc, frame, true);
-			/* Not clean: whoever makes it clean queues it again. */
-			if (verdict != TOUCHED)
+			check = hm_evict_check_unit(desc, frame, true);
+			if (check == UNIT_REFERENCED)
+				check = hm_evict_check_unit(desc, frame, true);
+			/* If it is not clean, the task that makes it clean queues it again. */
+			if (check != UNIT_REFERENCED)
 				hm_queue_unlink(cache, shard, frame);
-			if (verdict == TAKE)
+			if (check == UNIT_IDLE)
 				hm_evict_add_victim(victims, n, desc, HM_BASE, frame, true);
-			stays |= verdict == NOT_CLEAN;
+			unisolate |= check == UNIT_NOT_CLEAN;
 		}
 		hm_spin_unlock(&shard->queue_lock);
 	}
-	/* Or what is left is in no queue: it comes in, became dirty, or others take it out. */
-	if (stays || *n == before)
+	/*
+	 * Without a victim, the remaining units are in no queue: they are being filled, are dirty,
+	 * or are being evicted by other tasks.
+	 */
+	if (unisolate || *n == before)
 		hm_pool_unisolate(cache, hm_pool_base_frame(cache, huge, 0));
 }
 
@@ -560,8 +578,8 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 	     hm_evict_reclaim_use_once(cache, HM_HUGE, false, 1, victims, max, &n)))
 		return n;
 	/*
-	 * The queues hold some units that are no longer clean. A round that
-	 * meets nothing else takes them out, and the next one looks again.
+	 * The queues contain some units that are not clean any more. A round that finds only such
+	 * units unlinks them, and the next round continues with the rest.
 	 */
 	for (round = 0; round < RECLAIM_ROUNDS && !n; round++) {
 		enum hm_kind other_kind = kind == HM_HUGE ? HM_BASE : HM_HUGE;
@@ -569,7 +587,7 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 		const struct oldest *own = &oldest[kind];
 		const struct oldest *other = &oldest[other_kind];
 
-		/* Ages take all locks, and of one kind alone nobody need know them. */
+		/* Finding the ages takes all queue locks: avoid it if only this kind is queued. */
 		if (hm_evict_any_has_units(cache, kind) &&
 		    !hm_evict_any_has_units(cache, other_kind)) {
 			hm_evict_reclaim_kind(cache, kind, want, victims, max, &n);
@@ -582,7 +600,7 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 							  max, &n);
 			break;
 		}
-		if (hm_evict_prefers_own(own, other)) {
+		if (hm_evict_from_own_kind(own, other)) {
 			hm_evict_reclaim_kind(cache, kind, want, victims, max, &n);
 		} else if (kind == HM_HUGE) {
 			u32 huge = hm_evict_pick_container(cache, other->frame);
@@ -590,7 +608,8 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 			if (huge != HM_NO_FRAME_ID) {
 				hm_evict_isolate_container(cache, huge, victims, max, &n);
 			} else if (own->frame != HM_NO_FRAME_ID &&
-				   (own->age >= OLDER_MS || !hm_pool_free(cache, HM_HUGE))) {
+				   (own->age >= OTHER_KIND_MARGIN_MS ||
+				    !hm_pool_free(cache, HM_HUGE))) {
 				hm_evict_reclaim_kind(cache, HM_HUGE, want, victims, max, &n);
 			} else if (hm_cache_free_pages(cache) <
 				   hm_pool_free_target(cache) * HM_BLOCK_PAGES) {
@@ -602,16 +621,15 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 			hm_evict_reclaim_kind(cache, HM_HUGE, 1, victims, max, &n);
 		}
 	}
-	/* What is in use, or yet to be used, goes for who waits, not for frames to be free. */
+	/*
+	 * Use-once units that may be in use, and unused read-ahead, are evicted only for a task
+	 * that waits for a frame, not to keep frames free.
+	 */
 	if (!n && (kind == HM_BASE || !hm_pool_free(cache, HM_HUGE)))
 		hm_evict_reclaim_use_once(cache, kind, true, want, victims, max, &n);
 	return n;
 }
 
-/*
- * A claimed unit leaves: returns true if somebody waits. Used for units in
- * HM_EVICTING or HM_FILLING, whose state nobody else can change.
- */
 bool hm_unit_gone(const struct hm_pos *pos, u32 frame)
 {
 	u64 word = hm_atomic_read(pos->word);
@@ -645,19 +663,19 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 	case HM_EVICT_DISCARD:
 		return hm_unit_gone(&pos, unit->frame);
 	case HM_EVICT_BUSY:
-		/* Who holds it may do so for ever: others come before it is tried again. */
+		/* The pin may last for ever: try other units before this one again. */
 		hm_desc_of(cache, unit->frame)->use_once = false;
 		break;
 	case HM_EVICT_DIRTY:
 		break;
 	}
-	/* What stays would take the rest of its container along. */
+	/* The unit stays, so stop emptying its container: the rest would be evicted for nothing. */
 	if (pos.base)
 		hm_pool_unisolate(cache, unit->frame);
 	if (result == HM_EVICT_DIRTY)
 		hm_dirty_add(&pos);
 	do {
-		/* Who only asked for it does not make others' touches forgotten. */
+		/* Keep HM_W_REF: the failed eviction must not lose the accesses of programs. */
 		next = hm_word_to(word, result == HM_EVICT_DIRTY ? HM_DIRTY : HM_CLEAN) |
 		       (word & (HM_W_AHEAD | HM_W_MARK | HM_W_REF | HM_W_STORED));
 		if (result == HM_EVICT_DIRTY)
@@ -670,7 +688,7 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 	return word & HM_W_WAIT;
 }
 
-/* Claim a unit for invalidation; false: it is not there, or not wanted. */
+/* Claim a unit for invalidation. HM_INV_DONE: it is absent, or dirty and not to be discarded. */
 static enum hm_invalidated hm_evict_invalidate_one(struct hm_pos *pos, u64 word, bool discard,
 						   struct hm_unit *unit)
 {
@@ -697,7 +715,7 @@ static enum hm_invalidated hm_evict_invalidate_one(struct hm_pos *pos, u64 word,
 		return HM_INV_DONE;
 	}
 	if (!hm_atomic_cas(pos->word, &word, (word & ~HM_W_STATE) | HM_EVICTING))
-		return HM_INV_BUSY; /* it changed: the caller looks again */
+		return HM_INV_BUSY; /* the word changed: the caller repeats the call */
 	if (dirty) {
 		hm_spin_lock(&pos->file->dirty_lock);
 		hm_dirty_clear(pos);
@@ -725,7 +743,7 @@ enum hm_invalidated hm_invalidate(struct hm_file *file, u64 *at, u64 end, bool d
 			continue;
 		}
 		word = hm_index_word(&pos, *at);
-		/* A file of terabytes has billions of base pages. */
+		/* Skip a block without cached pages: a file of terabytes has billions of pages. */
 		if (pos.base && !hm_atomic_read(&pos.base->resident)) {
 			*at = hm_block_start(*at) + HM_BLOCK_PAGES;
 			continue;

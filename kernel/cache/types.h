@@ -104,7 +104,7 @@ struct hm_unit {
 	int err;
 };
 
-/* What the engine should do next: bits of hm_unit.hints. */
+/* Requests to the engine: bits of hm_unit.hints. */
 enum {
 	HM_HINT_READAHEAD = 1 << 0, /* call hm_readahead() */
 	HM_HINT_WRITEBACK = 1 << 1, /* the dirty share is above its limit: write back */

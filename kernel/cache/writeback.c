@@ -2,8 +2,8 @@
 /*
  * Write-back: from dirty to clean, in offset order, in runs of adjacent units.
  *
- * A unit keeps its dirty bit while it is being written, and a store meanwhile
- * sets HM_W_REDIRTY, so a sync can neither miss it nor believe it clean.
+ * A unit keeps its dirty bit during its write-back, and a store during it sets HM_W_REDIRTY. So a
+ * sync can neither miss the unit nor take it for clean.
  */
 #include "bits.h"
 #include "cache.h"
@@ -15,11 +15,11 @@
 #include "queue.h"
 #include "writeback.h"
 
-/* Claim the unit at a position for writing. */
+/* The result of an attempt to claim a unit for write-back. */
 enum claim {
 	CLAIMED,
-	CLAIM_WRITING, /* somebody else writes it, or promotes it */
-	CLAIM_NOTHING, /* not dirty: the bit was stale and is cleared now */
+	CLAIM_WRITING, /* another task writes or promotes it */
+	CLAIM_NOTHING, /* not dirty: the bit was stale and is clear now */
 	CLAIM_OTHER, /* it does not fit into the run */
 };
 
@@ -29,25 +29,26 @@ static bool hm_writeback_fits(const struct hm_run *run, const struct hm_pos *pos
 	       (hm_pos_kind(pos) == run->kind && run->npages + hm_pos_pages(pos) <= max_pages);
 }
 
+/* Claim the unit whose dirty bit was found at @pgoff. The caller holds dirty_lock. */
 static enum claim hm_writeback_claim(struct hm_pos *pos, u64 pgoff, const struct hm_run *run,
 				     u32 max_pages)
 {
 	u64 word = hm_index_word(pos, pgoff);
 	struct hm_base *base;
-	bool healed = false;
+	bool cleared = false;
 
 	for (;;) {
 		if (!hm_writeback_fits(run, pos, max_pages))
 			return CLAIM_OTHER;
 		if (hm_word_state(word) == HM_EVICTING && word & HM_W_REDIRTY) {
-			/* It is being promoted, and dirty. */
-			if (healed)
+			/* A promotion has claimed the unit, which is dirty. */
+			if (cleared)
 				hm_dirty_ensure(pos);
 			return CLAIM_WRITING;
 		}
 		switch (hm_word_state(word)) {
 		case HM_DIRTY:
-			if (healed)
+			if (cleared)
 				hm_dirty_ensure(pos);
 			if (!hm_atomic_cas(pos->word, &word, (word & ~HM_W_STATE) | HM_WRITING))
 				continue;
@@ -55,25 +56,26 @@ static enum claim hm_writeback_claim(struct hm_pos *pos, u64 pgoff, const struct
 				hm_dirty_map_claimed(pos, hm_word_frame(word));
 			return CLAIMED;
 		case HM_WRITING:
-			hm_assert(!healed);
+			hm_assert(!cleared);
 			return CLAIM_WRITING;
 		default:
 			/*
-			 * Somebody set the bit late, after the unit was written
-			 * or dropped, or sets it early. Clear it and look once
-			 * more: a store in between has set the state.
+			 * The bit does not match the state: a marker set it late, after the unit
+			 * was written or dropped, or early, before the state. Clear it, and read
+			 * the word again: if a store came in between, it has set the state, and
+			 * the next round sets the bit again.
 			 */
-			if (healed)
+			if (cleared)
 				return CLAIM_NOTHING;
 			hm_race_point();
 			hm_dirty_clear(pos);
 			hm_race_point();
-			healed = true;
+			cleared = true;
 			base = pos->base;
 			word = hm_index_word(pos, pgoff);
 			/*
-			 * Split or joined since, so that the bit may have come to
-			 * mean something else. One too many does no harm.
+			 * The block was split or joined in between, so the bit that was cleared
+			 * may be that of another unit now. Set the bits: a stale one is harmless.
 			 */
 			if (pos->base != base)
 				hm_dirty_ensure(pos);
@@ -102,7 +104,7 @@ enum hm_wb hm_writeback(struct hm_file *file, u64 *at, u64 end, u32 max_pages, b
 			break;
 		if (got == CLAIM_WRITING && (wait || run->npages)) {
 			if (!run->npages) {
-				/* There: nothing before it is dirty. */
+				/* The caller continues here: no unit before it is dirty. */
 				*at = pgoff;
 				result = HM_WB_BUSY;
 			}
@@ -128,13 +130,13 @@ enum hm_wb hm_writeback(struct hm_file *file, u64 *at, u64 end, u32 max_pages, b
 }
 
 /*
- * One unit; dirty_lock is held, so that no walk sees the bit cleared early. Returns how much of
- * it was to be written.
+ * Finish the write-back of one unit. The caller holds dirty_lock, so that no walk sees the bit that
+ * is cleared before the state changes. Return the number of base pages that were to be written.
  */
 static u32 hm_writeback_unit_done(struct hm_pos *pos, u64 word, int err)
 {
-	u64 failed_before = err < 0 ? HM_W_WRITE_FAILED : word & HM_W_WRITE_FAILED;
-	u64 kept = HM_W_REF | HM_W_STORED | HM_W_PARTIAL_DIRTY;
+	u64 write_failed = err < 0 ? HM_W_WRITE_FAILED : word & HM_W_WRITE_FAILED;
+	u64 keep = HM_W_REF | HM_W_STORED | HM_W_PARTIAL_DIRTY;
 	bool failed = err;
 	u32 frame = hm_word_frame(word);
 	u32 npages = pos->base ? 1 : hm_dirty_map_written(pos, frame);
@@ -142,21 +144,21 @@ static u32 hm_writeback_unit_done(struct hm_pos *pos, u64 word, int err)
 	hm_assert(hm_word_state(word) == HM_WRITING);
 	if (!err)
 		hm_index_set_data(pos, npages == hm_pos_pages(pos));
-	/* What was to be written is dirty still, beside what was stored to since. */
+	/* The pages of the failed write stay dirty, beside those stored to after the claim. */
 	if (failed && !hm_dirty_map_failed(pos, frame))
-		kept &= ~HM_W_PARTIAL_DIRTY;
+		keep &= ~HM_W_PARTIAL_DIRTY;
 	for (;;) {
 		if (failed || (word & HM_W_REDIRTY)) {
-			/* A store since then: its write is yet to be tried. */
+			/* A store came after the claim: no write of its data has failed yet. */
 			if (word & HM_W_REDIRTY)
-				failed_before = 0;
+				write_failed = 0;
 			if (hm_atomic_cas(pos->word, &word,
-					  hm_word_to(word, HM_DIRTY) | (word & kept) |
-						  failed_before))
+					  hm_word_to(word, HM_DIRTY) | (word & keep) |
+						  write_failed))
 				return npages;
 			continue;
 		}
-		/* The last look at the flag is the compare-and-swap. */
+		/* The compare-and-swap fails if a store sets HM_W_REDIRTY after this. */
 		hm_race_point();
 		hm_dirty_clear(pos);
 		hm_race_point();
@@ -199,7 +201,7 @@ struct hm_file *hm_writeback_pick(struct hm_cache *cache, bool *expired)
 	u64 now = hm_atomic_read(&cache->clock);
 	bool above = hm_cache_dirty_above_limit(cache);
 	struct hm_file *best = NULL, *oldest = NULL;
-	u64 most = 0, longest = now;
+	u64 max_dirty = 0, min_since = now;
 	u32 i;
 
 	*expired = false;
@@ -212,19 +214,21 @@ struct hm_file *hm_writeback_pick(struct hm_cache *cache, bool *expired)
 		since = hm_atomic_read(&file->dirty_since);
 		dirty = since ? hm_file_dirty_pages(file) : 0;
 		if (dirty && cache->opts.dirty_expire_ms &&
-		    now >= since + cache->opts.dirty_expire_ms && since < longest) {
-			longest = since;
+		    now >= since + cache->opts.dirty_expire_ms && since < min_since) {
+			min_since = since;
 			oldest = file;
 		}
-		if (above && dirty > most) {
-			most = dirty;
+		if (above && dirty > max_dirty) {
+			max_dirty = dirty;
 			best = file;
 		}
 	}
-	/* What is always stored to would be the first that has expired for ever. */
 	if (!oldest)
 		return best;
-	/* Its age counts from now on: this pass writes it all. */
+	/*
+	 * Restart the age of the file: this pass writes all of it. Otherwise a file that is stored
+	 * to all the time would be the oldest one for ever, and no other file would be picked.
+	 */
 	hm_atomic_set(&oldest->dirty_since, now);
 	*expired = true;
 	return oldest;

@@ -61,7 +61,7 @@ enum hm_wb hm_writeback(struct hm_file *file, u64 *pos, u64 end, u32 max_pages, 
  * @pages: HM_BLOCK_PAGES bits, filled in; the engine may write other pages, too
  *
  * Call it once, when no task can store to the unit without hm_fault() any more, with the lock
- * that hm_access.npages asks for. An engine that does not call it writes all of the unit.
+ * that hm_access.npages requires. An engine that does not call it writes all of the unit.
  *
  * A device with a long-term pin may DMA at any time, and sets the folio dirty only when it
  * unpins. If the unit is dirty already, that notification is lost. So if the unit was
