@@ -2,19 +2,20 @@
 /*
  * Promotion: the base pages of a block become one huge unit, in the background.
  *
- * A base page that is cached was touched, or read ahead: the words of a block's base
- * pages are its 512 touched bits, aged by eviction. When as many of them as
- * opts.promote_util asks for are cached, a fault offers the block, and a worker of the
- * engine promotes it. The block stays in use meanwhile:
+ * A cached base page was accessed or read ahead: the words of the base pages are the 512 accessed
+ * bits of a block, and eviction ages them. When the share opts.promote_util of them is cached, a
+ * fault makes the block a candidate, and a worker of the engine promotes it. Programs use the block
+ * during the promotion:
  *
- *   missing:  ABSENT -> FILLING, named by its place in the huge frame; read there
- *   others:   copied while they are in use. HM_W_COPIED works as a sequence lock: what
- *             makes the unit dirty, or takes it away, clears it
- *   claim:    all at once CLEAN or DIRTY -> EVICTING, as for an eviction
- *   commit:   all words FROZEN, then the block SPLIT -> CLEAN or DIRTY
+ *   missing pages:  ABSENT -> FILLING. The frame in the word is the page's place in the huge
+ *                   frame, and the engine reads the page there
+ *   other pages:    copied while programs use them. HM_W_COPIED works as a sequence lock: each
+ *                   transition that makes the unit dirty or evicts it clears the flag
+ *   claim:          CLEAN or DIRTY -> EVICTING, as for an eviction; all pages or none
+ *   commit:         all words FROZEN, then the block SPLIT -> CLEAN or DIRTY
  *
- * Until then nothing has happened that cannot be taken back. Who has HM_PAGE_COPY
- * copied after nobody could store to it any more.
+ * Every step before the commit can be undone. The engine copies the pages with HM_PAGE_COPY after
+ * it has claimed and unmapped them, when no task can store to them any more.
  */
 #include "bits.h"
 #include "cache.h"
@@ -28,11 +29,12 @@
 #include "queue.h"
 #include "stream.h"
 
-/* After so many, the next fault finds out whether there is something to promote. */
-#define TRIES 4u
+/* After this many failures the block is no candidate any more, until a fault queues it again. */
+#define TRIES_MAX 4u
 
 /* --- candidates ----------------------------------------------------------------- */
 
+/* Add a candidate. False: there is no room. */
 static bool hm_promote_queue_candidate(struct hm_cache *cache, const struct hm_candidate *candidate)
 {
 	bool room;
@@ -45,7 +47,7 @@ static bool hm_promote_queue_candidate(struct hm_cache *cache, const struct hm_c
 	return room;
 }
 
-/* promote_lock is held. */
+/* Remove candidate @i; the others keep their order. The caller holds promote_lock. */
 static struct hm_candidate hm_promote_take_candidate(struct hm_cache *cache, u32 i)
 {
 	struct hm_candidate taken = cache->candidate[i];
@@ -55,24 +57,23 @@ static struct hm_candidate hm_promote_take_candidate(struct hm_cache *cache, u32
 	return taken;
 }
 
-/* A base page of a block comes in, and what was said of the block is not what is said now. */
-void hm_promote_note(const struct hm_pos *pos, bool keep)
+void hm_promote_note(const struct hm_pos *pos, bool no_promote)
 {
-	if (keep)
+	if (no_promote)
 		hm_bit_set(pos->leaf->no_promote, pos->leaf_slot);
 	else if (hm_atomic_read(&pos->base->resident) <= 1)
-		/* What it was said of has gone: this is the first one since. */
+		/* All pages with the old hint have left the cache: this is the first new page. */
 		hm_bit_clear(pos->leaf->no_promote, pos->leaf_slot);
 }
 
-/* The end of a store is never a whole block, nor is what cannot be read as one. */
-static bool hm_promote_can_be_read(const struct hm_pos *block)
+/* The block with the end of the file is never a huge unit, nor is a block whose read failed. */
+static bool hm_promote_can_be_huge(const struct hm_pos *block)
 {
 	return hm_block_of(block->pgoff) < hm_atomic_read(&block->file->size) >> HM_BLOCK_SHIFT &&
 	       !hm_bit_test(block->leaf->read_failed, block->leaf_slot);
 }
 
-/* Is there something to promote, by what programs have said, or by what is cached? */
+/* Is a promotion worthwhile: for the program, for a stream, or by the share that is cached? */
 static bool hm_promote_is_wanted(const struct hm_pos *pos, struct hm_access access)
 {
 	u32 util = pos->file->cache->opts.promote_util;
@@ -82,15 +83,14 @@ static bool hm_promote_is_wanted(const struct hm_pos *pos, struct hm_access acce
 			hm_bit_clear(pos->leaf->no_promote, pos->leaf_slot);
 		if (!hm_bit_test(pos->leaf->force_promote, pos->leaf_slot))
 			hm_bit_set(pos->leaf->force_promote, pos->leaf_slot);
-		return hm_promote_can_be_read(pos);
+		return hm_promote_can_be_huge(pos);
 	}
 	return util && !hm_bit_test(pos->leaf->no_promote, pos->leaf_slot) &&
 	       (access.stream ||
 		hm_atomic_read(&pos->base->resident) * 100 >= (u64)util * HM_BLOCK_PAGES) &&
-	       hm_promote_can_be_read(pos);
+	       hm_promote_can_be_huge(pos);
 }
 
-/* Something came into a block of base pages. True: it is a candidate since now. */
 bool hm_promote_queue(const struct hm_pos *pos, struct hm_access access)
 {
 	struct hm_cache *cache = pos->file->cache;
@@ -111,7 +111,6 @@ bool hm_promote_queue(const struct hm_pos *pos, struct hm_access access)
 	return false;
 }
 
-/* A store ends: nothing of it is promoted now. */
 void hm_promote_forget(struct hm_file *file)
 {
 	struct hm_cache *cache = file->cache;
@@ -156,7 +155,7 @@ bool hm_promote_pick(struct hm_cache *cache, struct hm_promotion *p)
 
 /* --- pages of the block ------------------------------------------------------------- */
 
-/* Its block, which has a node for base pages, if it ever had any. */
+/* Find the block of a promotion. False: it has no node of base pages, so it was never split. */
 static bool hm_promote_find_block(const struct hm_promotion *p, struct hm_pos *pos)
 {
 	if (!hm_index_find(p->unit.file, p->unit.pgoff, pos))
@@ -166,7 +165,7 @@ static bool hm_promote_find_block(const struct hm_promotion *p, struct hm_pos *p
 	return hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
 }
 
-/* From the block to one of its base pages. */
+/* Return the position of a base page of a block. */
 static struct hm_pos hm_promote_page_of(const struct hm_pos *block, u32 i)
 {
 	struct hm_pos page = *block;
@@ -188,48 +187,49 @@ static void hm_promote_set(unsigned long *map, u32 i)
 	map[i / HM_BITS_PER_LONG] |= 1ul << (i % HM_BITS_PER_LONG);
 }
 
-/* May it be one unit, as far as the store is concerned? */
-static enum hm_promote_result hm_promote_may_be_whole(const struct hm_pos *block)
+/* Does the file allow the block to be a huge unit? */
+static enum hm_promote_result hm_promote_check_file(const struct hm_pos *block)
 {
 	const struct hm_base *base = hm_ptr_read(&block->leaf->base[block->leaf_slot]);
 
-	if (!hm_promote_can_be_read(block))
+	if (!hm_promote_can_be_huge(block))
 		return HM_PROMOTE_GONE;
-	/* A page that is dirty has room; the whole block would have none. */
+	/* Dirty base pages are allocated; write-back of the whole block might find no space. */
 	return hm_bits_count(base->needs_alloc) ? HM_PROMOTE_NEEDS_ALLOC : HM_PROMOTE_OK;
 }
 
-/* So many, from the first one on, have been stored to by a stream. */
-#define STORED_IN_ORDER (HM_BLOCK_PAGES / 32 + 1)
+/* Stores to this many pages from the first page on are those of a stream. */
+#define STORED_PREFIX_MIN (HM_BLOCK_PAGES / 32 + 1)
 
 /*
- * Is enough of it touched, and if a part of it is stored to, enough of that? @stream: it goes
- * on through all of it, with stores, if they are to all pages up to one.
+ * Check that programs accessed enough base pages and, if they stored to some, to enough of them.
+ * @stream: a stream will access the rest of the block. It suffices that no page was stored to, or
+ * that the pages that were stored to form a prefix of the block.
  */
-static enum hm_promote_result hm_promote_weigh(const struct hm_pos *block, bool stream)
+static enum hm_promote_result hm_promote_check_use(const struct hm_pos *block, bool stream)
 {
 	u32 util = block->file->cache->opts.promote_util;
-	u32 least = (util * HM_BLOCK_PAGES + 99) / 100;
-	u32 touched = 0, stored = 0, in_order = 0, i;
+	u32 min = (util * HM_BLOCK_PAGES + 99) / 100;
+	u32 accessed = 0, stored = 0, prefix = 0, i;
 
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		u64 word = hm_atomic_read(hm_promote_page_of(block, i).word);
 
 		if (hm_word_state(word) == HM_FILLING || hm_state_resident(hm_word_state(word)))
-			touched += !(word & HM_W_AHEAD);
+			accessed += !(word & HM_W_AHEAD);
 		stored += word & HM_W_STORED || hm_word_state(word) == HM_DIRTY ||
 			  hm_word_state(word) == HM_WRITING;
-		in_order += stored == i + 1;
+		prefix += stored == i + 1;
 	}
-	if (touched < least && !stream)
+	if (accessed < min && !stream)
 		return HM_PROMOTE_COLD;
-	if (stream && stored == in_order && (!stored || stored >= STORED_IN_ORDER))
+	if (stream && stored == prefix && (!stored || stored >= STORED_PREFIX_MIN))
 		return HM_PROMOTE_OK;
-	/* A reader goes on through what others store to. */
-	return stored && (stored < least || touched < least) ? HM_PROMOTE_DIRTY : HM_PROMOTE_OK;
+	/* The stores may be those of other tasks in a block that a stream only reads. */
+	return stored && (stored < min || accessed < min) ? HM_PROMOTE_DIRTY : HM_PROMOTE_OK;
 }
 
-/* What of the flag is seen from now on is news. */
+/* Clear a flag in the words of all base pages, so that it only records later events. */
 static void hm_promote_clear_flag(const struct hm_pos *block, u64 flag)
 {
 	u32 i;
@@ -243,9 +243,9 @@ static void hm_promote_clear_flag(const struct hm_pos *block, u64 flag)
 	}
 }
 
-/* --- its steps ------------------------------------------------------------------------ */
+/* --- the steps of a promotion --------------------------------------------------------- */
 
-/* Claim what is missing, to be read into its place in the huge frame. */
+/* Claim the missing pages: the engine reads each into its place in the huge frame. */
 static enum hm_promote_result hm_promote_claim_missing(struct hm_promotion *p,
 						       const struct hm_pos *block)
 {
@@ -261,7 +261,7 @@ static enum hm_promote_result hm_promote_claim_missing(struct hm_promotion *p,
 			return HM_PROMOTE_GONE;
 		if (hm_word_state(word) != HM_ABSENT)
 			continue;
-		/* Before the claim, as any fill does. */
+		/* Count before the claim, as hm_fault_miss() does. */
 		hm_atomic_add(&page.base->resident, 1);
 		if (hm_atomic_cas(page.word, &word, hm_word_with_frame(word, HM_FILLING, place))) {
 			hm_promote_set(p->missing, i);
@@ -293,13 +293,13 @@ enum hm_promote_result hm_promote_begin(struct hm_promotion *p, bool force)
 	if (hm_word_state(hm_atomic_read(block.word)) != HM_SPLIT)
 		goto not_promoted;
 	force |= hm_bit_test(block.leaf->force_promote, block.leaf_slot);
-	/* What waits for another try when that is turned off waits in vain. */
+	/* Promotion of this block, or of all, may have been turned off after it was queued. */
 	if (!force &&
 	    (!cache->opts.promote_util || hm_bit_test(block.leaf->no_promote, block.leaf_slot)))
 		goto not_promoted;
-	why = hm_promote_may_be_whole(&block);
+	why = hm_promote_check_file(&block);
 	if (!why && !force)
-		why = hm_promote_weigh(&block, p->stream);
+		why = hm_promote_check_use(&block, p->stream);
 	if (why)
 		goto not_promoted;
 	p->unit.frame = hm_pool_take(cache, HM_HUGE, true);
@@ -337,7 +337,7 @@ bool hm_promote_copy(struct hm_promotion *p, u32 *at, struct hm_unit *unit)
 	return false;
 }
 
-/* A claimed page is what it was. */
+/* Return a claimed page to its state before the claim. Return true if a task waits for it. */
 static bool hm_promote_unclaim_page(const struct hm_pos *page)
 {
 	u64 word = hm_atomic_read(page->word), next;
@@ -352,12 +352,13 @@ static bool hm_promote_unclaim_page(const struct hm_pos *page)
 	return word & HM_W_WAIT;
 }
 
+/* Claim a base page. False: it is neither clean nor dirty, or its write failed. */
 static bool hm_promote_claim_page(struct hm_promotion *p, const struct hm_pos *page, u32 i)
 {
 	u64 word = hm_atomic_read(page->word), next;
 
 	do {
-		/* What could not be written would take all of the block along. */
+		/* A page whose write failed would make the whole huge unit unwritable. */
 		if (hm_word_state(word) == HM_DIRTY && !(word & HM_W_WRITE_FAILED))
 			next = (word & ~HM_W_STATE) | HM_EVICTING | HM_W_REDIRTY;
 		else if (hm_word_state(word) == HM_CLEAN)
@@ -375,7 +376,7 @@ static bool hm_promote_claim_page(struct hm_promotion *p, const struct hm_pos *p
 	return true;
 }
 
-/* The first @n pages of the block. */
+/* Release the first @n pages of the block. Return true if a task waits for one of them. */
 static bool hm_promote_unclaim_pages(struct hm_promotion *p, const struct hm_pos *block, u32 n)
 {
 	bool waited = false;
@@ -398,7 +399,7 @@ enum hm_promote_result hm_promote_claim(struct hm_promotion *p)
 
 	hm_assert(p->begun && !p->claimed);
 	hm_promote_find_block(p, &block);
-	why = hm_promote_may_be_whole(&block);
+	why = hm_promote_check_file(&block);
 	if (why)
 		return why;
 	memset(p->copied, 0, sizeof(p->copied));
@@ -439,13 +440,13 @@ enum hm_promote_page hm_promote_page(const struct hm_promotion *p, u32 i, struct
 	return hm_promote_is_set(p->copied, i) ? HM_PAGE_COPIED : HM_PAGE_COPY;
 }
 
-/* What of the words of its pages is so of the block. */
+/* The flags that the word of the block inherits from its base words, and whether a task waits. */
 struct sum {
 	bool waited;
 	u64 flags;
 };
 
-/* Nobody else changes a word that is claimed, but for who waits. */
+/* Freeze the word of a claimed page. Other tasks only add HM_W_WAIT to it. */
 static void hm_promote_freeze_page(const struct hm_pos *page, struct sum *sum)
 {
 	u64 word = hm_atomic_read(page->word);
@@ -456,8 +457,11 @@ static void hm_promote_freeze_page(const struct hm_pos *page, struct sum *sum)
 	sum->flags |= word & (HM_W_MARK | HM_W_STORED);
 }
 
-/* The huge frame's. The base frames are nobody's from here on, and not free yet. */
-static void hm_promote_hand_over(const struct hm_promotion *p, const struct hm_pos *block)
+/*
+ * Make the huge frame the frame of the block. The base frames have no owner from here on, but are
+ * not on a free list yet.
+ */
+static void hm_promote_change_frame(const struct hm_promotion *p, const struct hm_pos *block)
 {
 	struct hm_cache *cache = block->file->cache;
 	struct hm_desc *desc = hm_desc_of(cache, p->unit.frame);
@@ -473,13 +477,16 @@ static void hm_promote_hand_over(const struct hm_promotion *p, const struct hm_p
 		desc->priority |= hm_desc_of(cache, p->frame[i])->priority;
 		hm_queue_forget(&page, p->frame[i]);
 	}
-	/* One that is wanted for long and one that is not: neither. */
+	/* A block with pages of high and of low priority gets normal priority. */
 	if (desc->priority == (HM_PRIORITY_HIGH | HM_PRIORITY_LOW))
 		desc->priority = HM_PRIORITY_NORMAL;
 	hm_queue_own(block, p->unit.frame);
 }
 
-/* Its last step, however it ends: another may begin, or this one again later. */
+/*
+ * The last step of a promotion, whatever its result: another promotion of the block may begin.
+ * After a failure the block becomes a candidate again, after a delay that doubles with each try.
+ */
 static void hm_promote_finish(struct hm_promotion *p, const struct hm_pos *block,
 			      enum hm_promote_result why)
 {
@@ -499,7 +506,7 @@ static void hm_promote_finish(struct hm_promotion *p, const struct hm_pos *block
 	if (!p->picked)
 		return;
 	p->picked = false;
-	if (why == HM_PROMOTE_OK || why == HM_PROMOTE_GONE || again.tries >= TRIES ||
+	if (why == HM_PROMOTE_OK || why == HM_PROMOTE_GONE || again.tries >= TRIES_MAX ||
 	    !hm_promote_queue_candidate(cache, &again))
 		hm_bit_clear(block->leaf->queued, block->leaf_slot);
 }
@@ -523,7 +530,7 @@ bool hm_promote_commit(struct hm_promotion *p)
 	hm_assert(p->claimed);
 	hm_promote_find_block(p, &block);
 	base = hm_ptr_read(&block.leaf->base[block.leaf_slot]);
-	hm_promote_hand_over(p, &block);
+	hm_promote_change_frame(p, &block);
 	dirty = hm_bits_count(p->changed) > 0;
 	if (dirty) {
 		sum.flags |= HM_W_STORED;
@@ -562,7 +569,7 @@ bool hm_promote_commit(struct hm_promotion *p)
 	return sum.waited;
 }
 
-/* A page that was to be read. */
+/* Make a missing page absent again. Return true if a task waits for it. */
 static bool hm_promote_give_up_fill(const struct hm_pos *page)
 {
 	u64 word = hm_atomic_read(page->word);
@@ -581,7 +588,7 @@ bool hm_promote_abort(struct hm_promotion *p, enum hm_promote_result why)
 	u32 i;
 
 	if (!hm_promote_find_block(p, &block))
-		return false; /* nothing was ever there */
+		return false; /* the block was never split */
 	if (p->claimed)
 		waited = hm_promote_unclaim_pages(p, &block, HM_BLOCK_PAGES);
 	for (i = 0; p->begun && i < HM_BLOCK_PAGES; i++) {
