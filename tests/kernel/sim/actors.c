@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Programs: each picks what it does by the seed's weights. */
+/* Programs: each chooses its actions at random with the weights of the scenario. */
 #include "world.h"
 
 #define CALL_WORDS (HM_BLOCK_PAGES * WORDS)
@@ -8,7 +8,7 @@ struct program {
 	u32 nr;
 	struct task_struct *task;
 	struct mm_struct *mm;
-	u64 at[MAX_VMAS]; /* where it goes on, if in order */
+	u64 at[MAX_VMAS]; /* word of each mapping at which sequential access continues */
 	u64 buffer[CALL_WORDS * 2];
 	struct transfer transfer;
 };
@@ -30,10 +30,10 @@ static u64 pages_of(loff_t size)
 	return ((u64)size + PAGE_SIZE - 1) >> PAGE_SHIFT;
 }
 
-/* Lower blocks that kernel/data/reserve.c leaves free: 64, and one for 128 dirty pages. */
+/* Lower blocks that kernel/data/reserve.c keeps free: 64, and one for each 128 dirty pages. */
 #define SPARE_BLOCKS (64u + MAX_FILES * MAX_FILE_PAGES / 128u + 1u)
 
-/* Has there been less room than a block, and what is left free for its extents? */
+/* Was there less free space than a block and the reserve for its extents? */
 static bool was_full(void)
 {
 	return lower_min_room() < HM_BLOCK_PAGES + (w.s.extents ? SPARE_BLOCKS : 0);
@@ -46,7 +46,7 @@ bool excused(int err)
 	if (err == -ENOMEM)
 		return w.s.alloc_error_percent || w.pins || w.failures;
 	if (err == -EFBIG)
-		return true; /* its limit, or the model's */
+		return true; /* beyond RLIMIT_FSIZE or the largest file of the model */
 	if (err == -ENOSPC)
 		return was_full();
 	return err == -EIO && w.failures;
@@ -87,7 +87,7 @@ static bool pick_place(struct program *p, struct place *place)
 	return true;
 }
 
-/* Another thread may have mapped something else there. */
+/* Does the place still map the same word? Another thread may have replaced the mapping. */
 static bool same_place(const struct program *p, const struct place *place)
 {
 	const struct vm_area_struct *vma = place->vma;
@@ -100,7 +100,7 @@ static bool same_place(const struct program *p, const struct place *place)
 	       vma->vm_mm == p->mm;
 }
 
-/* The word, if it can be accessed now; faults until then. NULL: it cannot be had. */
+/* Fault until the word can be accessed, and return it. NULL: the fault failed. */
 static u64 *reach(struct program *p, const struct place *place, bool write, int *err)
 {
 	u32 tries;
@@ -152,10 +152,10 @@ static void touch(struct program *p)
 			*word = *own = ++w.version;
 		sim_check(place.file->resizes != resizes || resizes & 1 || w.failures ||
 				  place.word / WORDS < pages_of(place.file->max),
-			  "a private copy of page %llu is there, beyond the end",
+			  "a private copy of page %llu exists beyond the end",
 			  (unsigned long long)(place.word / WORDS));
 	} else if (word && write) {
-		sim_check(place.shared, "a private mapping stores into the file");
+		sim_check(place.shared, "a store to a private mapping reached the file");
 		*word = ++w.version;
 		model_store(place.file, place.word, *word);
 		w.counts[C_STORES]++;
@@ -165,20 +165,20 @@ static void touch(struct program *p)
 		else if (place.file->resizes == resizes && !(resizes & 1))
 			sim_check(place.word / WORDS < pages_of(place.file->max) || w.failures ||
 					  place.file->loose,
-				  "page %llu is there, beyond the end",
+				  "page %llu is mapped beyond the end",
 				  (unsigned long long)(place.word / WORDS));
 		w.counts[C_LOADS]++;
 	} else if (err == -EIO && place.file->resizes == resizes && !(resizes & 1)) {
 		sim_check(place.word / WORDS >= pages_of(least) || current->killed ||
 				  excused(-EIO) || excused(-ENOMEM) ||
 				  (write && place.shared && was_full()),
-			  "SIGBUS at page %llu of file %u, for nothing",
+			  "SIGBUS at page %llu of file %u without a cause",
 			  (unsigned long long)(place.word / WORDS), place.file->index);
 	}
 	sim_progress();
 }
 
-/* Is the block of a page being promoted: claimed by now, if that is asked for? */
+/* Is the block of the page being promoted? @claimed: must its pages be claimed? */
 static bool is_promoted(const struct sim_file *file, u64 page, bool claimed)
 {
 	const struct hm_promotion *p = (const struct hm_promotion *)w.mount->promotion;
@@ -198,12 +198,12 @@ void aim(const struct sim_file *file, loff_t *pos, bool aligned)
 
 /* --- calls ------------------------------------------------------------ */
 
-/* Some of a mapping as the source of a write, or the target of a read. */
+/* Choose a range of a mapping as the source of a write or the target of a read. */
 static bool pick_range(struct program *p, struct place *place, u32 *words)
 {
 	u64 left;
 
-	/* What a private copy holds, only its own program changes, which may map anew meanwhile. */
+	/* The model expects that only touch() changes private copies, so do not read into them. */
 	if (w.s.privates || !pick_place(p, place))
 		return false;
 	left = (place->vma->vm_end - place->address) / sizeof(u64);
@@ -245,9 +245,9 @@ static void call_read(struct program *p, bool direct)
 		return;
 	}
 	if (iter.type == ITER_MAPPING)
-		goto out; /* it has become a store */
+		goto out; /* model_stored() has recorded it as stores */
 	least = min(least, file->min);
-	/* Nobody has cut the file off meanwhile: it is what was there. */
+	/* Without a resize in between, the read must return the contents of the file. */
 	if (file->resizes == resizes && !(resizes & 1)) {
 		u64 k;
 
@@ -315,7 +315,7 @@ static void call_write(struct program *p, bool append, bool direct)
 	n = fd->f_op->write_iter(&iocb, &iter);
 	sim_check(n >= 0 || excused((int)n) || (n == -EFAULT && iter.type == ITER_MAPPING),
 		  "write() failed with %zd", n);
-	sim_check(!t->begun, "a write has kept its lock");
+	sim_check(!t->begun, "write() returned with the inode lock held");
 	w.counts[C_WRITES]++;
 	sim_progress();
 }
@@ -339,12 +339,12 @@ static void sync_file(struct sim_file *file)
 		model_synced(file, first, end);
 	else
 		sim_check((err != -ENOSPC && excused(err)) || model_may_be_told(err),
-			  "fsync() failed with %d, but nothing has", err);
+			  "fsync() failed with %d without a cause", err);
 	w.counts[C_SYNCS]++;
 	sim_progress();
 }
 
-/* Pages of a mapping in the hands of a device, that writes into them when it likes. */
+/* A device pins pages of a mapping and writes into them at any time. */
 static void dma(struct program *p)
 {
 	struct transfer *t = &p->transfer;
@@ -361,7 +361,7 @@ static void dma(struct program *p)
 	if ((place.word + words) * sizeof(u64) > (u64)place.file->min)
 		return;
 	place.file->spot = place.word / WORDS;
-	/* From before the first pin: what is punched or cut off since then is not its target. */
+	/* Begin before the first pin: the device does not write to pages that are punched later. */
 	own_values(p, words);
 	model_begin(t, place.file, (loff_t)(place.word * sizeof(u64)), words * sizeof(u64));
 	n = (u32)((place.address + words * sizeof(u64) - 1) / PAGE_SIZE -
@@ -389,7 +389,10 @@ static void dma(struct program *p)
 
 		while (pause--)
 			sim_yield();
-		/* What it has written by now is clean; of the rest nobody knows until it tells. */
+		/*
+		 * The sync makes the written half clean. The kernel learns of the other half only
+		 * when the device sets the folio dirty at the end.
+		 */
 		if (left == words / 2 && sim_chance(20))
 			place.file->fd[0]->f_op->fsync(place.file->fd[0], 0, LLONG_MAX, 0);
 		for (i = sim_lower(words); done[i]; i = (i + 1) % words)
@@ -406,7 +409,7 @@ static void dma(struct program *p)
 	}
 	w.counts[C_DMAS]++;
 	all = true;
-	/* Of all moments the one in which it cannot become dirty. */
+	/* Often unpin while the page is claimed for promotion, when it cannot become dirty. */
 	for (left = sim_chance(50) ? 1000 : 0; left; left--) {
 		if (is_promoted(place.file, place.word / WORDS, true))
 			break;
@@ -427,7 +430,7 @@ out:
 		sync_file(place.file);
 }
 
-/* A page of a mapping lies in a pipe. */
+/* A pipe holds a page of a mapping. */
 static void pipe_page(struct program *p)
 {
 	struct place place;
@@ -446,7 +449,10 @@ static void pipe_page(struct program *p)
 		folio_break_page(page);
 	for (pause = sim_lower(sim_chance(20) ? 20000 : 500); pause; pause--) {
 		sim_yield();
-		/* Held while it is copied and changes, but not when all of them are claimed. */
+		/*
+		 * Sometimes hold the page while promotion copies it and a change of the file amends
+		 * it, and release it before promotion claims all pages.
+		 */
 		if (is_promoted(place.file, place.word / WORDS, false)) {
 			place.file->spot = place.word / WORDS;
 			if (place.file->hi->data->changes != changes && sim_chance(5))
@@ -459,7 +465,7 @@ static void pipe_page(struct program *p)
 	w.pins--;
 }
 
-/* What a program says of a mapping, by madvise(2): nothing, mostly. */
+/* The madvise(2) flags of a mapping: usually none. */
 static unsigned long said_of(u32 npages)
 {
 	static const unsigned long flags[16] = { [1] = VM_HUGEPAGE,
@@ -578,7 +584,7 @@ static void program_main(void *arg)
 	p->task = current;
 	current->mortal = true;
 	while (!w.stopping) {
-		/* Nobody uses a file whose inode leaves memory. */
+		/* Pause while the disturber evicts an inode: no program may use the file. */
 		if (w.parking) {
 			sim_yield();
 			continue;
@@ -602,8 +608,8 @@ void actors_spawn(void)
 {
 	static const char *const program_names[] = { "program 0", "program 1", "program 2",
 						     "program 3", "program 4", "program 5" };
-	static const char *const worker_names[] = { "done 0",  "ahead 0", "below 0", "sync 0",
-						    "write 0", "done 1",  "ahead 1", "below 1",
+	static const char *const worker_names[] = { "done 0",  "ahead 0", "lower 0", "sync 0",
+						    "write 0", "done 1",  "ahead 1", "lower 1",
 						    "sync 1",  "write 1" };
 	u32 i;
 
@@ -611,7 +617,7 @@ void actors_spawn(void)
 	for (i = 0; i < w.s.programs; i++) {
 		struct program *p = &programs[i];
 
-		/* Every other one is a thread of the one before it. */
+		/* Programs 1 and 3 are threads of programs 0 and 2. */
 		p->nr = i;
 		p->mm = i & 1 && i < 4 ? programs[i - 1].mm : mm_new();
 		p->task = &tasks[sched_spawned()];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The books of the core, when nothing is under way: they agree with each other to the
- * last page. Of which page holds what, the simulators know themselves.
+ * The audit of an idle cache: its states, frames, queues and counters must agree exactly.
+ * The model checks the contents of the pages.
  */
 #include "books.h"
 
@@ -16,13 +16,13 @@
 #include "sched.h"
 
 #define MAX_PAGES 4096u
-/* So far behind the end of a file nothing must be. */
+/* Pages that are checked beyond the end of each file. */
 #define BEYOND (HM_NODE_SLOTS * HM_BLOCK_PAGES)
 
 struct books {
 	struct hm_cache *cache;
-	bool beyond; /* pages behind the end may be cached */
-	bool used[MAX_PAGES]; /* of each base page of the pool */
+	bool beyond; /* pages beyond the end of a file may be cached */
+	bool used[MAX_PAGES]; /* base pages of the pool that a unit uses */
 	u64 resident, dirty;
 };
 
@@ -80,7 +80,7 @@ static void check_file(struct books *books, struct hm_file *file)
 		page = unit.pgoff + unit.npages;
 	}
 	sim_check(books->dirty - dirty == hm_file_dirty_pages(file),
-		  "the count of dirty pages of a store is wrong");
+		  "the dirty page count of a file is wrong");
 }
 
 static void check_counters(struct hm_cache *cache)
@@ -89,15 +89,15 @@ static void check_counters(struct hm_cache *cache)
 	u64 parts = hm_cache_count(cache, HM_C_HITS) + hm_cache_count(cache, HM_C_FILLS) +
 		    hm_cache_count(cache, HM_C_ZERO_FILLS);
 
-	sim_check(parts == faults, "hits, fills and zeros are %llu, faults %llu",
+	sim_check(parts == faults, "%llu hits, fills and zero fills, but %llu faults",
 		  (unsigned long long)parts, (unsigned long long)faults);
 	sim_check(hm_cache_count(cache, HM_C_AHEAD_USED) +
 				  hm_cache_count(cache, HM_C_AHEAD_WASTED) <=
 			  hm_cache_count(cache, HM_C_AHEAD),
-		  "more was used or wasted than was brought in ahead");
+		  "more read-ahead pages were used or wasted than were read ahead");
 }
 
-/* Free base frames that are handed out to nobody, until their frame is empty. */
+/* Free base frames of isolated huge frames, which are not allocated until the frame is empty. */
 static u64 draining_pages(const struct hm_cache *cache)
 {
 	u64 pages = 0;
@@ -117,14 +117,14 @@ void books_check(struct hm_cache *cache, bool beyond)
 	struct books books = { .cache = cache, .beyond = beyond };
 	u32 i;
 
-	sim_check(all <= MAX_PAGES, "too large a pool for its audit");
+	sim_check(all <= MAX_PAGES, "the pool is too large for the audit: raise MAX_PAGES");
 	for (i = 0; i < HM_FILES_MAX; i++)
 		if (cache->files[i])
 			check_file(&books, cache->files[i]);
 	sim_check(books.resident + free + offline == all,
-		  "%llu pages are cached, %llu free and %llu parked, of %llu",
+		  "%llu pages cached + %llu free + %llu offline, but the pool has %llu",
 		  (unsigned long long)books.resident, (unsigned long long)free,
 		  (unsigned long long)offline, (unsigned long long)all);
-	sim_check(books.dirty == hm_cache_dirty_pages(cache), "the count of dirty pages is wrong");
+	sim_check(books.dirty == hm_cache_dirty_pages(cache), "the dirty page count is wrong");
 	check_counters(cache);
 }

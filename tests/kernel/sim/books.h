@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* The audit of a cache at rest; see README.md. */
+/* The audit of an idle cache; see README.md. */
 #ifndef SIM_BOOKS_H
 #define SIM_BOOKS_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Who disturbs: truncation and fallocate(2), memory pressure, kills, others who fill the
- * disk, inodes that leave memory; and the clock.
+ * The disturber: truncation and fallocate(2), memory pressure, kills, other users that fill the
+ * disk, and evicted inodes. And the clock.
  */
 #include "world.h"
 
@@ -10,12 +10,12 @@ struct size_change {
 	loff_t size;
 };
 
-static ssize_t resize_below(void *arg)
+static ssize_t resize_lower(void *arg)
 {
 	struct size_change *change = arg;
 
 	if (sim_chance(w.s.write_error_percent)) {
-		/* Half done, perhaps: shorter, with an error for freeing what was cut off. */
+		/* The truncation may be half done: shorter, but freeing the blocks failed. */
 		if (change->size <
 			    i_size_read(file_inode(hugemap_lower_file(change->file->fd[0]))) &&
 		    sim_chance(50))
@@ -36,12 +36,12 @@ static void resize(struct sim_file *file)
 	inode_lock(inode);
 	model_resizes(file, change.size);
 	hugemap_change_lower(inode, min(i_size_read(inode), change.size), LLONG_MAX,
-			     HUGEMAP_DISCARD, resize_below, &change);
+			     HUGEMAP_DISCARD, resize_lower, &change);
 	inode_unlock(inode);
 	w.counts[C_RESIZES]++;
 }
 
-/* Room, zeros or a hole, by fallocate(2). */
+/* Allocate, zero or punch a range by fallocate(2). */
 static void call_fallocate(struct sim_file *file)
 {
 	static const int modes[] = {
@@ -64,7 +64,7 @@ static void call_fallocate(struct sim_file *file)
 		offset = offset / PAGE_SIZE * PAGE_SIZE;
 		length = round_up(length, PAGE_SIZE);
 	}
-	/* As vfs_fallocate() asks; and most of them within the file. */
+	/* Most offsets lie within the file. */
 	if (offset >= file->min && sim_chance(70))
 		offset = offset % (file->min + 1) / PAGE_SIZE * PAGE_SIZE;
 	aim(file, &offset, false);
@@ -89,9 +89,9 @@ static void resize_pool(void)
 }
 
 /*
- * The last close of a file. Its inode stays, with what is cached, and is opened again; or
- * leaves memory, as all of it is written, or the file was deleted: then somebody may change
- * the lower file, or make another one, before it is opened.
+ * Close a file for the last time and open it again. The inode and its cached pages may stay in
+ * memory. Or the inode is evicted, after write-back or because the file was deleted. In that case
+ * the lower file may change, or be replaced, before the file is opened again.
  */
 static void reopen(struct sim_file *file)
 {
@@ -109,7 +109,7 @@ static void reopen(struct sim_file *file)
 	atomic_dec(&inode->i_count);
 	for (pause = sim_lower(300); pause; pause--)
 		sim_yield();
-	/* Others may have it for what they do in the background. */
+	/* Wait until the background threads have dropped their references. */
 	while (evict && inode->i_count.value)
 		sim_yield();
 	inode->freeing = evict;
@@ -119,7 +119,7 @@ static void reopen(struct sim_file *file)
 		goto out;
 	}
 	hugemap_data_evict(inode, discard);
-	sim_check(mapping_empty(inode->i_mapping), "an inode leaves, and its folios do not");
+	sim_check(mapping_empty(inode->i_mapping), "an evicted inode still has folios");
 	synchronize_rcu();
 	sim_free(file->hi->data);
 	sim_free(file->hi);
@@ -141,7 +141,7 @@ static void disturb(void)
 		  s->foreigners + s->signals + 2;
 	u32 dice = sim_lower(all);
 
-	/* By a thread of mm's own. */
+	/* Reclaim from kswapd. */
 	if (sim_chance(s->pressure))
 		shrink(GFP_KERNEL);
 
@@ -166,7 +166,7 @@ static void disturb(void)
 	}
 	dice -= s->kills;
 	if (dice < s->fills) {
-		/* Others. */
+		/* Other users of the disk allocate or free space. */
 		lower_set_room(sim_lower(sim_chance(50) ? 12 : 160));
 		return;
 	}
@@ -201,7 +201,7 @@ void disturber_main(void *arg)
 	w.programs_left--;
 }
 
-/* Steps: then all that is waited for is time. */
+/* After this many steps without progress, all tasks wait for time to pass. */
 #define LONG_QUIET 100000u
 
 void clock_main(void *arg)

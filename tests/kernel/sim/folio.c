@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Folios and the memory that they are made of: see folio.h. */
+/* Folios and their memory: see folio.h. */
 #include "world.h"
 
 #define MAX_FOLIOS 1024u
 
-/* A piece of memory: one folio, or as many as it has pages. */
+/* A block of memory: one folio of all its pages, or one folio for each page. */
 static struct block {
 	struct folio folio[HM_BLOCK_PAGES];
 	struct page page[HM_BLOCK_PAGES];
@@ -49,13 +49,13 @@ static bool block_is_broken(const struct block *block)
 	return false;
 }
 
-/* Memory of a file's becomes unreliable. */
+/* Poison a page, as after a memory error. */
 void folio_break_page(struct page *page)
 {
 	page->broken = true;
 }
 
-/* The folio that page @i of a block begins. */
+/* Initialize the folio that begins at page @i of a block. */
 static void new_folio(struct block *block, u32 i, u32 order)
 {
 	block->folio[i] = (struct folio){ .order = order,
@@ -76,7 +76,7 @@ struct page *alloc_pages_node(int node, gfp_t gfp, u32 order)
 		not_promoted *= 4;
 	if (w.running && sim_chance(not_promoted))
 		return NULL;
-	/* One that was freed long ago: whoever still uses it is found out. */
+	/* Take the block that was freed first, so that a use after free is likely to be detected. */
 	for (i = 0; i < MAX_FOLIOS; i++) {
 		block = &blocks[next_folio++ % MAX_FOLIOS];
 		if (block_is_free(block) && !block_is_broken(block))
@@ -95,7 +95,7 @@ void split_page(struct page *page, u32 order)
 	struct block *block = block_of(page);
 	u32 i;
 
-	sim_check(block->folio[0].order == order, "a part of a piece is split");
+	sim_check(block->folio[0].order == order, "split_page() of a part of a block");
 	block->folio[0].order = 0;
 	for (i = 1; i < HM_BLOCK_PAGES; i++) {
 		new_folio(block, i, 0);
@@ -105,9 +105,9 @@ void split_page(struct page *page, u32 order)
 
 static void free_folio(struct folio *folio)
 {
-	sim_check(!folio->mapping, "a folio of a file is freed");
-	sim_check(!folio->mapcount, "a folio that is mapped is freed");
-	sim_check(!folio->lock.held, "a locked folio is freed");
+	sim_check(!folio->mapping, "a folio in the page cache was freed");
+	sim_check(!folio->mapcount, "a mapped folio was freed");
+	sim_check(!folio->lock.held, "a locked folio was freed");
 	folio->is_free = true;
 	memset(folio->memory, 0xdb, folio_size(folio));
 }
@@ -119,7 +119,7 @@ void __free_pages(struct page *page, u32 order)
 
 	for (i = 1; i < 1u << order; i++) {
 		sim_check(!block->folio[i].is_free && !block->folio[i].refs.value,
-			  "a page of a piece that is freed is in use");
+			  "a block was freed while one of its pages is in use");
 		free_folio(&block->folio[i]);
 	}
 	folio_put(page->folio);
@@ -139,7 +139,7 @@ struct shrinker *hugemap_shrinker_new(void *data, long batch, hugemap_shrink_t *
 
 void hugemap_shrinker_free(struct shrinker *shrinker)
 {
-	/* Whoever scans is waited for. */
+	/* Wait for running scans. */
 	while (w.shrinking)
 		sim_yield();
 	shrinker->scan = NULL;
@@ -159,10 +159,10 @@ void shrink(gfp_t gfp)
 		w.shrinker.scan(&w.shrinker, &sc);
 	w.shrinking--;
 	current->reclaims = false;
-	/* A remount may have made it smaller meanwhile, and its floor lower or higher. */
+	/* A concurrent remount may have changed the size of the pool and its floor. */
 	sim_check(hugemap_pool_slots(w.mount) >= min(before, floor) || w.s.pools || w.s.pipes ||
 			  w.s.dmas,
-		  "the pool has %u slots, and its floor is %llu", hugemap_pool_slots(w.mount),
+		  "the pool has %u slots, below its floor of %llu", hugemap_pool_slots(w.mount),
 		  (unsigned long long)floor);
 }
 
@@ -183,7 +183,7 @@ u32 folios_in_use(void)
 
 void folio_check_alive(const struct folio *folio)
 {
-	sim_check(!folio->is_free, "a folio of piece %u is used after it was freed",
+	sim_check(!folio->is_free, "a folio of block %u was used after it was freed",
 		  (u32)(block_of(folio->page) - blocks));
 }
 
@@ -207,13 +207,13 @@ void memory_check(const void *at)
 void folio_get(struct folio *folio)
 {
 	folio_check_alive(folio);
-	sim_check(atomic_add_return(1, &folio->refs) > 1, "a reference to a frozen folio");
+	sim_check(atomic_add_return(1, &folio->refs) > 1, "folio_get() of a frozen folio");
 }
 
 void folio_ref_add(struct folio *folio, long n)
 {
 	folio_check_alive(folio);
-	sim_check(atomic_add_return(n, &folio->refs) > 0, "references of a folio that has none");
+	sim_check(atomic_add_return(n, &folio->refs) > 0, "folio_ref_add() of a frozen folio");
 }
 
 bool folio_try_get(struct folio *folio)
@@ -231,7 +231,7 @@ void folio_put(struct folio *folio)
 
 	folio_check_alive(folio);
 	left = atomic_add_return(-1, &folio->refs);
-	sim_check(left >= 0, "a reference too many is given back");
+	sim_check(left >= 0, "folio_put() without a reference");
 	if (!left)
 		free_folio(folio);
 }
@@ -253,7 +253,7 @@ bool folio_ref_freeze(struct folio *folio, int count)
 
 void folio_ref_unfreeze(struct folio *folio, int count)
 {
-	sim_check(!folio->refs.value, "a folio that is not frozen is thawed");
+	sim_check(!folio->refs.value, "folio_ref_unfreeze() of a folio that is not frozen");
 	sim_step();
 	folio->refs.value = count;
 }
@@ -312,7 +312,7 @@ void clear_highpage(struct page *page)
 	folio_zero_range(page->folio, at, PAGE_SIZE);
 }
 
-/* Others go on meanwhile, so that a copy may be of two times. */
+/* Other tasks run during the copy, so it may mix old and new words. */
 void copy_highpage(struct page *to, struct page *from)
 {
 	size_t into = (size_t)(to - to->folio->page) * PAGE_SIZE / sizeof(u64);

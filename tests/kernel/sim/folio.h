@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The model's memory: pages, and folios of them with references, locks, pins and
- * contents; who asks for some, and may have to reclaim. A page has PAGE_SIZE bytes,
- * which are real.
+ * The model's memory: pages, and folios with references, locks, pins and contents. An
+ * allocation may have to reclaim. A page has PAGE_SIZE bytes of real memory.
  */
 #ifndef SIM_KERNEL_FOLIO_H
 #define SIM_KERNEL_FOLIO_H
@@ -16,14 +15,14 @@
 #define PMD_SHIFT HM_BLOCK_SHIFT
 #define PMD_SIZE (1ul << PMD_SHIFT)
 #define PMD_MASK (~(PMD_SIZE - 1))
-#define WORDS (PAGE_SIZE / sizeof(u64)) /* what a program loads or stores at once */
+#define WORDS (PAGE_SIZE / sizeof(u64)) /* units of one load or store */
 
 struct address_space;
 struct folio;
 
 struct page {
 	struct folio *folio;
-	bool broken; /* for good: it is not to be used again */
+	bool broken; /* poisoned: the engine must not use it again */
 };
 
 struct folio {
@@ -31,7 +30,7 @@ struct folio {
 	pgoff_t index;
 	u32 order;
 	atomic_t refs;
-	u32 dma_pins; /* of them: FOLL_PIN */
+	u32 dma_pins; /* FOLL_PIN references among @refs */
 	int mapcount; /* page table entries */
 	void *private;
 	struct list_head lru;
@@ -50,8 +49,9 @@ struct folio {
 
 struct page *alloc_pages_node(int node, gfp_t gfp, u32 order);
 void __free_page(struct page *page);
-/* A piece becomes pages, and pages become a piece again: all but the first are frozen. */
+/* Make separate pages of a block. */
 void split_page(struct page *page, u32 order);
+/* Free a block as one piece again. All its pages but the first must be frozen. */
 void __free_pages(struct page *page, u32 order);
 #define PageHWPoison(page) ((page)->broken)
 #define folio_test_mlocked(f) false
@@ -66,7 +66,7 @@ void __free_pages(struct page *page, u32 order);
 #define folio_nr_pages(f) (1ul << (f)->order)
 #define folio_size(f) (PAGE_SIZE << (f)->order)
 #define folio_pos(f) ((loff_t)((f)->index << PAGE_SHIFT))
-#define SECTOR_SIZE sizeof(u64) /* what the model's direct I/O can do */
+#define SECTOR_SIZE sizeof(u64) /* alignment of the model's direct I/O */
 #define folio_pfn(f) ((unsigned long)(f))
 #define folio_mapped(f) (READ_ONCE((f)->mapcount) > 0)
 
@@ -95,18 +95,18 @@ void folio_zero_range(struct folio *folio, size_t start, size_t length);
 void clear_highpage(struct page *page);
 void copy_highpage(struct page *to, struct page *from);
 
-/* What is read from or written to kernel memory: of a folio it must be alive. */
+/* Check an access to kernel memory: a folio must not be freed. */
 void memory_check(const void *at);
 bool memory_is_folios(const void *at);
 
-/* --- what the model itself does -------------------------------------------------------- */
+/* --- for the simulator ----------------------------------------------------------------- */
 
 void folio_check_alive(const struct folio *folio);
-void folio_break_page(struct page *page); /* memory of a file's becomes unreliable */
-void folios_forget(void); /* all are free */
+void folio_break_page(struct page *page); /* poison a page */
+void folios_forget(void); /* free all */
 u32 folios_in_use(void);
 
-/* --- who needs memory --------------------------------------------------------------- */
+/* --- reclaim ------------------------------------------------------------------------ */
 
 struct shrink_control {
 	gfp_t gfp_mask;
@@ -129,7 +129,7 @@ struct shrinker *hugemap_shrinker_new(void *data, long batch, hugemap_shrink_t *
 				      hugemap_shrink_t *scan, const char *name);
 void hugemap_shrinker_free(struct shrinker *shrinker);
 
-/* Somebody asks for memory, with whatever locks are held: the shrinker may be called. */
+/* Allocations call this with any locks held. It may call the shrinker. */
 void memory_pressure(gfp_t gfp);
 void shrink(gfp_t gfp);
 

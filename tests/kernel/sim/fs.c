@@ -18,7 +18,7 @@ void inode_init(struct inode *inode, struct super_block *sb, u64 ino, loff_t siz
 	inode->i_size = size;
 }
 
-/* Others have it now and then, perhaps the caller. */
+/* Fails sometimes, as if another task or the caller held the lock. */
 bool inode_trylock(struct inode *inode)
 {
 	return !sim_chance(5) && down_write_trylock(&inode->i_rwsem);
@@ -35,7 +35,7 @@ struct inode *igrab(struct inode *inode)
 
 void iput(struct inode *inode)
 {
-	sim_check(atomic_add_return(-1, &inode->i_count) >= 0, "an inode is put twice");
+	sim_check(atomic_add_return(-1, &inode->i_count) >= 0, "iput() without a reference");
 }
 
 struct file *get_file(struct file *file)
@@ -46,7 +46,7 @@ struct file *get_file(struct file *file)
 
 void fput(struct file *file)
 {
-	sim_check(file->refs.value > 0, "a file is put twice");
+	sim_check(file->refs.value > 0, "fput() without a reference");
 	if (!atomic_add_return(-1, &file->refs))
 		sim_free(file);
 }
@@ -65,7 +65,7 @@ void unlock_two_nondirectories(struct inode *a, struct inode *b)
 		inode_unlock(min(a, b));
 }
 
-/* What a write has written is known, and settled, while it has the lock. */
+/* End the caller's write or resize in the model while the caller still holds the lock. */
 void inode_unlock(struct inode *inode)
 {
 	struct transfer *t = current->transfer;
@@ -97,12 +97,12 @@ void *xas_store(struct xa_state *xas, void *entry)
 	u32 i;
 
 	sim_check(xas->xa->lock.locked, "xas_store() without the lock");
-	/* Room for an entry may be refused, but not for taking one out. */
+	/* Inserting an entry may need memory, removing one does not. */
 	if (entry && !old && sim_chance(w.s.alloc_error_percent)) {
 		xas->err = -ENOMEM;
 		return NULL;
 	}
-	sim_check(!entry || !xas_find_conflict(xas), "an entry of i_pages is stored over another");
+	sim_check(!entry || !xas_find_conflict(xas), "xas_store() over another entry");
 	for (i = 0; i < 1u << xas->order; i++)
 		xas->xa->slot[xas->index + i] = entry;
 	return old;
@@ -140,7 +140,7 @@ void foreign_folio(struct inode *inode, u64 index)
 		while (pause--)
 			sim_yield();
 		spin_lock(&xa->lock);
-		sim_check(xa->slot[index] == folio, "a foreign folio of i_pages is not there");
+		sim_check(xa->slot[index] == folio, "a foreign folio was removed from i_pages");
 		xa->slot[index] = NULL;
 		inode->i_mapping->nrpages--;
 		folio_put(folio);
@@ -160,11 +160,11 @@ bool mapping_empty(const struct address_space *mapping)
 	return true;
 }
 
-/* As errseq_t: each open file is told once of what happened since it looked last. */
+/* Like errseq_t: each open file reports an error once. */
 void mapping_set_error(struct address_space *mapping, int err)
 {
 	sim_step();
-	sim_check(model_may_be_told(err), "error %d is told to all, and the disk has none", err);
+	sim_check(model_may_be_told(err), "error %d was set on the mapping without a cause", err);
 	w.failures++;
 	mapping->wb_seq++;
 	mapping->wb_err = err;
@@ -272,7 +272,7 @@ static u64 *bvec_word(const struct iov_iter *iter)
 	return (u64 *)(page + bvec->bv_offset + at);
 }
 
-/* The next word; NULL: a fault that may not be taken, or cannot be served. */
+/* Address of the next word. NULL: the access faults, and the fault is disabled or fails. */
 static u64 *next_word(const struct iov_iter *iter, bool write)
 {
 	unsigned long address = iter->address + iter->at;
@@ -301,7 +301,7 @@ size_t copy_to_iter(const void *from, size_t bytes, struct iov_iter *to)
 	size_t done;
 
 	sim_check(to->type != ITER_MAPPING || current->nofault || !memory_is_folios(from),
-		  "somebody holds a folio while he faults");
+		  "copy_to_iter() from a folio with page faults enabled");
 	for (done = 0; done < bytes; done += sizeof(u64)) {
 		u64 *word = next_word(to, true);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The model's VFS: inodes, open files and their pages; iterators over memory of all
- * kinds; and a lower file system, on a disk that reorders, fails and loses power.
+ * The model's VFS: inodes, open files, their pages, and iterators over all kinds of memory.
+ * And a lower file system on a disk that reorders writes, fails and loses power.
  */
 #ifndef SIM_KERNEL_FS_H
 #define SIM_KERNEL_FS_H
@@ -13,7 +13,7 @@
 /* --- inodes and files ------------------------------------------------------------------- */
 
 struct xarray {
-	struct folio *slot[MAX_FILE_PAGES]; /* under the lock; read without it */
+	struct folio *slot[MAX_FILE_PAGES]; /* written under the lock, read without it */
 	spinlock_t lock;
 };
 
@@ -21,14 +21,14 @@ struct address_space_operations {
 	bool (*dirty_folio)(struct address_space *mapping, struct folio *folio);
 };
 
-/* What ->read_folio does is done by foreign_folio(). */
+/* foreign_folio() does the work of ->read_folio. */
 extern const struct address_space_operations hugemap_aops;
 
 struct address_space {
 	struct inode *host;
 	const struct address_space_operations *a_ops;
 	struct xarray i_pages;
-	unsigned long nrpages; /* of others */
+	unsigned long nrpages; /* foreign folios only */
 	struct rw_semaphore invalidate_lock, i_mmap_rwsem;
 	u32 wb_seq; /* errors of write-back so far */
 	int wb_err;
@@ -52,7 +52,10 @@ struct xa_state {
 void *xas_find_conflict(const struct xa_state *xas);
 bool xas_nomem(struct xa_state *xas, gfp_t gfp);
 void *xas_store(struct xa_state *xas, void *entry);
-/* Somebody in the kernel reads a page that is not cached, for a build id, and is refused. */
+/*
+ * The kernel reads an uncached page, as for a build id: it inserts a foreign folio, gets an error
+ * from ->read_folio, and removes the folio.
+ */
 void foreign_folio(struct inode *inode, u64 index);
 
 struct super_block {
@@ -71,7 +74,7 @@ struct super_block {
 #define S_APPEND 2
 #define IS_IMMUTABLE(inode) ((inode)->i_flags & S_IMMUTABLE)
 #define IS_APPEND(inode) ((inode)->i_flags & S_APPEND)
-#define IS_SWAPFILE(inode) ((void)(inode), false) /* nobody swaps to a file */
+#define IS_SWAPFILE(inode) ((void)(inode), false)
 #define sb_rdonly(sb) ((void)(sb), false)
 
 struct fiemap_extent_info {
@@ -83,13 +86,13 @@ struct inode_operations {
 };
 
 struct inode {
-	const struct inode_operations *i_op; /* of a lower file */
+	const struct inode_operations *i_op; /* lower files only */
 	struct super_block *i_sb;
 	struct address_space *i_mapping;
 	struct address_space i_data;
 	struct rw_semaphore i_rwsem;
 	atomic_t i_count;
-	bool freeing; /* nobody gets it any more */
+	bool freeing; /* I_FREEING: igrab() fails */
 	u64 i_ino;
 	unsigned int i_nlink;
 	umode_t i_mode;
@@ -117,7 +120,7 @@ struct disk_file;
 
 typedef void *fl_owner_t;
 
-/* What nobody calls here has no type. */
+/* Operations that the model does not call have no type. */
 struct file_operations {
 	void *owner, *splice_read, *splice_write, *get_unmapped_area, *compat_ioctl, *setlease;
 	int (*open)(struct inode *inode, struct file *file);
@@ -147,7 +150,7 @@ struct file {
 	u32 wb_seen;
 	atomic_t refs;
 	void *private_data;
-	struct disk_file *disk; /* of a lower file */
+	struct disk_file *disk; /* lower files only */
 };
 
 struct kiocb {
@@ -201,7 +204,7 @@ struct kvec {
 #ifndef ERESTARTSYS
 #define ERESTARTSYS 512
 #endif
-/* A file is never so long that it is asked for by a seek whether it may be longer. */
+/* Larger than any file of the model, so that the engine does not check O_LARGEFILE. */
 #define MAX_NON_LFS ((1ul << 31) - 1)
 #define SEEK_SET 0
 #define SEEK_DATA 3
@@ -269,8 +272,8 @@ int file_modified(struct file *file);
 
 enum iter_type {
 	ITER_BVEC, /* folios */
-	ITER_KVEC, /* memory of the kernel, or that nobody else sees */
-	ITER_MAPPING, /* addresses of a process, where files may be mapped */
+	ITER_KVEC, /* kernel memory, or private memory of a program */
+	ITER_MAPPING, /* addresses of a process at which files may be mapped */
 };
 
 #define ITER_SOURCE 1
@@ -286,7 +289,7 @@ struct iov_iter {
 	char *base;
 	struct mm_struct *mm;
 	unsigned long address;
-	struct transfer *transfer; /* model.c: a write that takes its data from here */
+	struct transfer *transfer; /* model.c: the write whose source this is */
 };
 
 #define iov_iter_count(iter) ((iter)->count)
@@ -311,39 +314,39 @@ static inline void bvec_set_page(struct bio_vec *bvec, struct page *page, u32 le
 	*bvec = (struct bio_vec){ page, length, offset };
 }
 
-/* --- what is below --------------------------------------------------------------------------- */
+/* --- the lower file system ------------------------------------------------------------------- */
 
-#define PENDING 3u /* values that the disk's cache remembers of a word */
+#define PENDING 3u /* values of a word in the write cache of the disk */
 
 struct disk_word {
-	u64 value; /* as a read finds it */
-	u64 safe; /* as a power cut leaves it, or one of these */
+	u64 value; /* a read returns it */
+	u64 safe; /* a power cut leaves this value, or @value, or a pending one */
 	u64 pending[PENDING];
 	u32 npending;
 };
 
-/* A file on the disk; its inode is made anew after each power cut. */
+/* A file on the disk. Its inode is initialized again after each power cut. */
 struct disk_file {
 	struct disk_word word[MAX_FILE_WORDS];
 	bool hole[MAX_FILE_PAGES]; /* no data, as SEEK_DATA finds it */
-	bool room[MAX_FILE_PAGES]; /* its own: data, or preallocated */
+	bool room[MAX_FILE_PAGES]; /* allocated: data, or preallocated */
 	loff_t size, safe_size;
 	struct inode inode;
 	bool ready;
-	struct rw_semaphore lock; /* reads and direct writes share it */
+	struct rw_semaphore lock; /* i_rwsem of the lower file */
 };
 
 struct file *lower_open(struct disk_file *disk, fmode_t mode);
 void lower_flush(struct disk_file *disk);
-/* By somebody else, while nobody has it open above; or a new one takes its place. */
+/* Another user changes the lower file while it is not open. @fresh: replaces it. */
 void lower_change(struct disk_file *disk, bool fresh);
 void lower_lose_power(struct disk_file *disk);
 void lower_main(void *arg); /* coroutine: the disk */
-void lower_forget(void); /* what was under way */
+void lower_forget(void); /* drop all I/O in flight */
 
-/* Pages that nobody has: others fill the lower file system, and free them again. */
+/* Set the number of free pages, as if other users allocated or freed space. */
 void lower_set_room(u64 pages);
-/* The least of them since the caller has begun to look. */
+/* lower_min_room(): the least number of free pages since the caller's lower_watch_room(). */
 void lower_watch_room(void);
 u64 lower_min_room(void);
 extern const struct inode_operations lower_extents, lower_no_extents;

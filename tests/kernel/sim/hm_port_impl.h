@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * kernel/cache/port.h for the simulator: one real thread, many coroutines. Before each
- * step that another CPU could see, the scheduler may switch to another one.
- * What the core does is sequentially consistent here; its memory ordering is
- * for ThreadSanitizer and review.
+ * kernel/cache/port.h for the simulator: one real thread, many coroutines. The scheduler may
+ * switch before each operation that another CPU could observe. All operations are sequentially
+ * consistent, so this does not test memory ordering; ThreadSanitizer does.
  */
 #ifndef HM_SIM_PORT_H
 #define HM_SIM_PORT_H
@@ -19,8 +18,8 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int64_t s64;
 
-void sim_step(void); /* sched.c: perhaps somebody else runs now */
-void sim_yield(void); /* somebody else runs now, if anybody can */
+void sim_step(void); /* sched.c: maybe switch to another coroutine */
+void sim_yield(void); /* switch to a random runnable coroutine, possibly the same */
 u32 sim_cpu(void);
 _Noreturn void sim_fail(const char *file, int line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -118,7 +117,7 @@ static inline u32 hm_cpu(void)
 	return sim_cpu();
 }
 
-/* Whoever waits is a thread like any other: the scheduler lets both run. */
+/* Preemption needs no control: the scheduler also runs the coroutine that is waited for. */
 static inline void hm_stay_begin(void)
 {
 }

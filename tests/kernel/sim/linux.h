@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What kernel/ finds when it includes a header of Linux: the model, and what of the
- * rest of Linux it only names.
+ * kernel/ gets this for each header of Linux that it includes: the model, and declarations of
+ * names that kernel/ mentions but does not use here.
  */
 #ifndef SIM_KERNEL_LINUX_H
 #define SIM_KERNEL_LINUX_H
 
-/* The newest way of each; kernel/compat.h has the differences between kernels. */
+/* kernel/compat.h covers the differences between kernels. This is the newest interface. */
 #define HUGEMAP_COMPAT_H
-/* Anybody may go on in a window; one of them is open for long. */
+/* A task may switch at each race point, and stays long at one that the scenario chooses. */
 #define HUGEMAP_RACE_H
 #define hugemap_race_point(text) window_pass(sizeof(text) + (text)[0] + (text)[sizeof(text) / 2])
 #define hugemap_race_point_atomic(text) hugemap_race_point(text)
@@ -39,7 +39,7 @@ struct timespec64;
 struct xattr_handler;
 struct hugemap_idmap;
 
-/* kernel/file.c names them: nobody splices, leases or asks for a priority here. */
+/* kernel/fs/file.c mentions these. No program splices, leases or sets a priority. */
 #define HUGEMAP_IOCTL_H
 #define HUGEMAP_IOC_PRIORITY 1
 #define HUGEMAP_IOC_CACHED 4
@@ -65,7 +65,7 @@ struct dentry {
 	struct super_block *d_sb;
 };
 
-#define d_prune_aliases(inode) ((void)(inode)) /* nothing has a name */
+#define d_prune_aliases(inode) ((void)(inode)) /* the model has no dcache */
 
 #define hugemap_idmap_of(mnt) ((struct hugemap_idmap *)(mnt))
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The lower file system and its disk: direct I/O that ends in any order, short or with
- * an error, or waits for long; a cache that a power cut loses; a length that a journal
- * keeps in order with what was written behind the old one.
+ * The lower file system and its disk. Direct I/O completes in any order, short or with an error,
+ * or after a long stall. A power cut loses the write cache of the disk. A journal makes a new file
+ * size durable only together with the data beyond the old size.
  */
 #include "world.h"
 
@@ -12,14 +12,14 @@ struct lower_io {
 	bool used, fails, full;
 	struct kiocb *iocb;
 	struct iov_iter iter, whole;
-	u64 sum; /* of what was to be written when it began */
+	u64 sum; /* checksum of the data when the write began */
 	bool write;
 	loff_t pos;
 	size_t bytes, done, limit;
 };
 
 static struct lower_io ios[MAX_IOS];
-static u32 nbusy, nqueued; /* I/Os under way, and those of them that the disk has */
+static u32 nbusy, nqueued; /* I/Os in flight, and those of them that the disk performs */
 static wait_queue_head_t disk_wait;
 
 static u64 room, min_room[SIM_COROUTINES + 1];
@@ -30,7 +30,7 @@ void lower_forget(void)
 	nbusy = nqueued = 0;
 }
 
-/* --- room ------------------------------------------------------------------------------- */
+/* --- free space ------------------------------------------------------------------------- */
 
 void lower_set_room(u64 pages)
 {
@@ -51,7 +51,7 @@ u64 lower_min_room(void)
 	return min_room[sched_self()];
 }
 
-/* False: there is none for the page. */
+/* Allocate a page. False: the disk is full. */
 static bool take_page(struct disk_file *disk, u64 page)
 {
 	if (disk->room[page])
@@ -97,7 +97,7 @@ void lower_flush(struct disk_file *disk)
 	disk->safe_size = disk->size;
 }
 
-/* A new length is safe only with what was written behind the old one. */
+/* A new size survives only together with the data that was written beyond the old size. */
 void lower_lose_power(struct disk_file *disk)
 {
 	loff_t old = disk->safe_size;
@@ -120,7 +120,7 @@ void lower_lose_power(struct disk_file *disk)
 			word->safe = 0;
 		word->value = word->safe;
 		word->npending = 0;
-		/* What was punched may be back. */
+		/* An old value may undo a punch. */
 		if (word->value) {
 			disk->hole[i / WORDS] = false;
 			disk->room[i / WORDS] = true;
@@ -132,7 +132,7 @@ void lower_lose_power(struct disk_file *disk)
 			give_page(disk, i);
 }
 
-/* Whole pages give their room back, of others a part is zero. */
+/* Zero a range. Free the pages that lie in it completely, unless @keep_room. */
 static void punch(struct disk_file *disk, loff_t start, loff_t end, bool keep_room)
 {
 	loff_t pos;
@@ -150,7 +150,7 @@ static void punch(struct disk_file *disk, loff_t start, loff_t end, bool keep_ro
 	}
 }
 
-/* A cut is in the journal at once: what was behind it does not come back. */
+/* A truncation is durable at once: a power cut does not restore the removed data. */
 static void resize(struct disk_file *disk, loff_t size)
 {
 	loff_t pos;
@@ -186,7 +186,7 @@ int hugemap_resize_lower(struct file *lower, loff_t size)
 	struct disk_file *disk = lower->disk;
 
 	down_write(&disk->lock);
-	sim_note("file %u has %lld bytes below, had %lld", (u32)(disk - w.disk), (long long)size,
+	sim_note("lower file %u has %lld bytes, had %lld", (u32)(disk - w.disk), (long long)size,
 		 (long long)disk->size);
 	model_resize(&w.file[disk - w.disk], disk->size, size);
 	resize(disk, size);
@@ -202,7 +202,7 @@ bool hugemap_wants_stable(struct file *lower)
 
 /* --- I/O --------------------------------------------------------------------------------- */
 
-/* What a file system that computes sums makes of what is written. */
+/* Checksum of the data to be written, as a file system with data checksums computes it. */
 static u64 sum_of(const struct iov_iter *iter)
 {
 	const struct bio_vec *bvec = iter->bvec;
@@ -221,7 +221,7 @@ static u64 sum_of(const struct iov_iter *iter)
 	return sum;
 }
 
-/* What is brought in comes to memory that is not known to be broken. */
+/* The engine must not read into poisoned pages. */
 static void check_memory(const struct iov_iter *iter)
 {
 	size_t left = iter->type == ITER_BVEC ? iter->count : 0;
@@ -233,14 +233,17 @@ static void check_memory(const struct iov_iter *iter)
 			sim_check(!bvec->bv_page[i].broken, "data is read into broken memory");
 }
 
-/* What is written back was accepted: there is room, but for a device: see model_may_be_told(). */
+/*
+ * A store is accepted only if its page is allocated, so write-back needs no new space. Device
+ * writes are the exception: see model_may_be_told().
+ */
 static void check_room(const struct disk_file *disk, loff_t pos, size_t bytes)
 {
 	u64 page = (u64)pos >> PAGE_SHIFT, last = (u64)(pos + (loff_t)bytes - 1) >> PAGE_SHIFT;
 
 	for (; page <= last && !(w.s.punches && w.s.dmas); page++)
 		sim_check(disk->room[page],
-			  "page %llu of file %u is written back, and nobody has asked for room",
+			  "page %llu of file %u is written back but not allocated",
 			  (unsigned long long)page, (u32)(disk - w.disk));
 }
 
@@ -264,7 +267,7 @@ static void begin(struct lower_io *io, struct kiocb *iocb, struct iov_iter *iter
 		w.failures++;
 		io->limit = sim_lower((u32)(io->bytes / sizeof(u64)) + 1) * sizeof(u64);
 	} else if (write && sim_chance(w.s.short_percent)) {
-		/* No error: the rest can be written. */
+		/* A short write without an error: the rest can be written. */
 		io->limit = (1 + sim_lower((u32)(io->bytes / sizeof(u64)))) * sizeof(u64);
 	}
 	if (!write)
@@ -278,7 +281,7 @@ static void begin(struct lower_io *io, struct kiocb *iocb, struct iov_iter *iter
 	nbusy++;
 }
 
-/* A word at a time. False: that was all. */
+/* Transfer one word. False: the I/O is complete. */
 static bool advance(struct lower_io *io)
 {
 	struct disk_file *disk = io->iocb->ki_filp->disk;
@@ -296,7 +299,7 @@ static bool advance(struct lower_io *io)
 		model_written(disk, pos);
 		put_word(disk, pos, word);
 	} else {
-		/* Cut off meanwhile: what is behind the end is not read. */
+		/* A concurrent truncation may have moved the end of the file. */
 		word = pos < disk->size ? disk->word[pos / (loff_t)sizeof(u64)].value : 0;
 		if (!copy_to_iter(&word, sizeof(word), &io->iter))
 			return false;
@@ -305,7 +308,7 @@ static bool advance(struct lower_io *io)
 	return true;
 }
 
-static void forget_behind(struct disk_file *disk, loff_t end)
+static void forget_beyond_eof(struct disk_file *disk, loff_t end)
 {
 	loff_t pos;
 
@@ -318,21 +321,21 @@ static long finish(struct lower_io *io)
 	struct disk_file *disk = io->iocb->ki_filp->disk;
 	long result = (long)io->done;
 
-	/* Written behind the end: now it is longer, if all went well. */
+	/* A successful write beyond the end extends the file now. */
 	if (io->write && io->fails) {
-		forget_behind(disk, io->pos + (loff_t)io->done);
+		forget_beyond_eof(disk, io->pos + (loff_t)io->done);
 	} else if (io->write && io->done && io->pos + (loff_t)io->done > disk->size) {
 		disk->size = io->pos + (loff_t)io->done;
 		disk->inode.i_size = disk->size;
 	}
-	/* Or a read says so where the file ends now, cut off meanwhile. */
+	/* A read across a concurrent truncation may end at the new end of the file. */
 	if (!io->write && io->pos + (loff_t)io->done > disk->size && sim_chance(50))
 		result = (long)max(disk->size - io->pos, (loff_t)0);
-	/* A device stores as it likes, here and in Linux. */
+	/* Device writes may change pages under write-back, in Linux as well. */
 	sim_check(!io->write || !w.s.stable || w.s.dmas || w.s.pipes ||
 			  sum_of(&io->whole) == io->sum,
-		  "what is written at %lld of file %u changes meanwhile", (long long)io->pos,
-		  (u32)(disk - w.disk));
+		  "the data of a write at %lld of file %u changed during the write",
+		  (long long)io->pos, (u32)(disk - w.disk));
 	if (io->fails)
 		result = -EIO;
 	else if (!result && io->full)
@@ -341,7 +344,7 @@ static long finish(struct lower_io *io)
 		result = -EFAULT;
 	io->iocb->ki_pos += max(result, 0l);
 	nbusy--;
-	sim_note("%s below of %zu bytes at %lld of file %u: %ld", io->write ? "write" : "read",
+	sim_note("lower %s of %zu bytes at %lld of file %u: %ld", io->write ? "write" : "read",
 		 io->bytes, (long long)io->pos, (u32)(disk - w.disk), result);
 	sim_progress();
 	return result;
@@ -353,7 +356,7 @@ static ssize_t now(struct kiocb *iocb, struct iov_iter *iter, bool write)
 	long result;
 
 	begin(&io, iocb, iter, write);
-	/* Of all moments the one in which others may wait for what is read. */
+	/* Kill the reader now, when other tasks may wait for its read. */
 	if (!write && current->mortal && sim_chance(8 * w.s.kills))
 		task_kill(current);
 	while (advance(&io))
@@ -382,7 +385,7 @@ static ssize_t start(struct kiocb *iocb, struct iov_iter *iter, bool write)
 	return now(iocb, iter, write);
 }
 
-/* Direct I/O, which the open file has promised. */
+/* Does the lower file refuse direct I/O although FMODE_CAN_ODIRECT is set? */
 static bool refuses_direct(void)
 {
 	return !w.s.directs && !w.s.extents;
@@ -400,7 +403,7 @@ static ssize_t lower_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 		return start(iocb, iter, true);
 	if (iocb->ki_flags & IOCB_DIRECT && refuses_direct())
 		return -EINVAL;
-	/* Through its page cache, or behind its end: under its lock, and in the caller. */
+	/* Buffered and extending writes run synchronously under the lock. */
 	if (fatal_signal_pending(current) && sim_chance(50))
 		return -EINTR;
 	down_write(&disk->lock);
@@ -416,7 +419,7 @@ ssize_t vfs_iocb_iter_read(struct file *file, struct kiocb *iocb, struct iov_ite
 	(void)file;
 	if (iocb->ki_flags & IOCB_DIRECT && refuses_direct())
 		return -EINVAL;
-	/* By way of a page cache of its own: who waits for that can be killed. */
+	/* A buffered read can be killed while it waits for the lower page cache. */
 	if (fatal_signal_pending(current) && sim_chance(80))
 		return -EINTR;
 	if (sim_chance(80))
@@ -431,14 +434,14 @@ static long allocate(struct disk_file *disk, loff_t offset, loff_t end)
 	long err = 0;
 
 	for (; page < last && page < MAX_FILE_PAGES; page++) {
-		/* What there was room for stays. */
+		/* On failure the pages that were allocated stay allocated. */
 		if (!take_page(disk, page)) {
 			err = -ENOSPC;
 			break;
 		}
 		disk->hole[page] &= w.s.unwritten;
 	}
-	sim_note("room below at %lld to page %llu of file %u: %ld", (long long)offset,
+	sim_note("lower allocation at %lld to page %llu of file %u: %ld", (long long)offset,
 		 (unsigned long long)page, (u32)(disk - w.disk), err);
 	return err;
 }
@@ -454,13 +457,13 @@ static long lower_fallocate(struct file *file, int mode, loff_t offset, loff_t l
 
 	if (mode & ~known)
 		return -EOPNOTSUPP;
-	/* As tmpfs had it, any signal, or as most do, a fatal one. */
+	/* A fatal signal interrupts most file systems, any signal interrupted old tmpfs. */
 	if ((fatal_signal_pending(current) && sim_chance(50)) ||
 	    (signal_pending(current) && !w.s.extents))
 		return -EINTR;
 	if (mode != FALLOC_FL_KEEP_SIZE && sim_chance(w.s.write_error_percent))
 		return -EIO;
-	/* As tmpfs and btrfs have it, although the file does not become longer. */
+	/* Like tmpfs and btrfs, apply the limit even if the size does not change. */
 	if ((u64)end > max((u64)i_size_read(file->f_inode), current->fsize_limit))
 		return -EFBIG;
 	down_write(&disk->lock);
@@ -471,10 +474,10 @@ static long lower_fallocate(struct file *file, int mode, loff_t offset, loff_t l
 		punch(disk, offset, min(end, disk->size), !(mode & FALLOC_FL_PUNCH_HOLE));
 	}
 	if (!err && !(mode & FALLOC_FL_KEEP_SIZE) && end > disk->size) {
-		sim_note("file %u has %lld bytes below, had %lld", (u32)(disk - w.disk),
+		sim_note("lower file %u has %lld bytes, had %lld", (u32)(disk - w.disk),
 			 (long long)end, (long long)disk->size);
 		model_resizes(changed, end);
-		/* What lies between is cached, or zeros as it is here. */
+		/* Words between the two ends are cached, or zeros as in the lower file. */
 		model_resize(changed, changed->hi->vfs_inode.i_size, end);
 		resize(disk, end);
 	}
@@ -506,7 +509,7 @@ static struct lower_io *any_io(void)
 	return NULL;
 }
 
-/* Any of those under way goes on, or none for long. */
+/* Advance a random I/O in flight, or stall all of them for long. */
 void lower_main(void *arg)
 {
 	u32 stall = 0;
@@ -535,7 +538,7 @@ void lower_main(void *arg)
 	}
 }
 
-/* --- the rest of a lower file ---------------------------------------------------------------- */
+/* --- other operations of lower files --------------------------------------------------------- */
 
 static const struct file_operations lower_operations = {
 	.write_iter = lower_write_iter,

@@ -14,9 +14,9 @@
 #include "sched.h"
 
 #define DEFAULT_STEPS 1000000u
-#define UNMOUNT_STEPS 20000000u /* though there is progress all the time */
+#define UNMOUNT_STEPS 20000000u /* limit of an unmount that makes progress all the time */
 
-/* The power fails now: the disk must have all that was synced. */
+/* Cut the power. The disk must have all synced data. */
 static void cut_power(void)
 {
 	u32 i;
@@ -29,7 +29,7 @@ static void cut_power(void)
 	w.counts[C_CUTS]++;
 }
 
-/* Run a world from the beginning for so many steps, with power cuts and unmounts. */
+/* Run a fresh world for @steps, with power cuts and unmounts. */
 static void run(u64 steps)
 {
 	u64 unmounts;
@@ -42,7 +42,7 @@ static void run(u64 steps)
 			sched_spawn("unmount", world_unmount, NULL);
 			sched_run(UNMOUNT_STEPS);
 			sim_check(w.counts[C_UNMOUNTS] != unmounts,
-				  "an unmount waits for I/O without end");
+				  "an unmount did not end in %u steps", UNMOUNT_STEPS);
 		} else {
 			cut_power();
 		}
@@ -50,7 +50,7 @@ static void run(u64 steps)
 	}
 }
 
-/* What --verbose prints for each seed. */
+/* The counters that --verbose prints for each seed. */
 static const struct {
 	const char *what;
 	const u64 *value;
@@ -60,7 +60,7 @@ static const struct {
 	{ "reads", &w.counts[C_READS] },
 	{ "writes", &w.counts[C_WRITES] },
 	{ "syncs", &w.counts[C_SYNCS] },
-	{ "transfers of devices", &w.counts[C_DMAS] },
+	{ "device transfers", &w.counts[C_DMAS] },
 	{ "private copies", &w.counts[C_COPIES] },
 	{ "inodes", &w.counts[C_INODES] },
 	{ "resizes", &w.counts[C_RESIZES] },
@@ -69,17 +69,17 @@ static const struct {
 	{ "unmounts", &w.counts[C_UNMOUNTS] },
 	{ "promotions", &w.counts[C_PROMOTIONS] },
 	{ "failed promotions", &w.counts[C_REFUSED] },
-	{ "units written in parts", &w.counts[C_PARTS] },
+	{ "partial write-backs", &w.counts[C_PARTS] },
 };
 
 static void usage(FILE *out)
 {
 	fputs("usage: hugemap-sim-kernel [--seed N | --seeds A..B] [--steps M] [--verbose]\n"
 	      "\n"
-	      "Run the kernel engine in a simulated Linux, with power cuts, for M steps for each\n"
-	      "seed (default: 1000000). The same seed does the same again.\n"
+	      "Run the kernel engine in a simulated Linux with power cuts, M steps for each seed\n"
+	      "(default: 1000000). The same seed repeats the same run.\n"
 	      "\n"
-	      "Exit status: 0 if all checks held, 1 if one failed, 2 for a wrong command line.\n",
+	      "Exit status: 0 if all checks held, 1 if a check failed, 2 for a wrong command line.\n",
 	      out);
 }
 
@@ -108,7 +108,7 @@ static void run_seed(u64 seed, u64 steps)
 					   (double)(end.tv_nsec - start.tv_nsec) / 1e9);
 }
 
-/* Each seed runs in a process of its own, so that it starts with the same memory. */
+/* Run each seed in its own process, so that each starts with the same memory. */
 static bool in_child(u64 seed, u64 steps)
 {
 	int status = 0;
@@ -128,7 +128,7 @@ static bool in_child(u64 seed, u64 steps)
 	return !status;
 }
 
-/* Some choices depend on addresses, so each run of a seed must have the same ones. */
+/* Some choices depend on addresses, so turn off address space randomization. */
 static void fix_addresses(char **argv)
 {
 	int now = personality(0xffffffff);

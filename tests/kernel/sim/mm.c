@@ -33,7 +33,7 @@ static u64 file_page(const struct vm_area_struct *vma, unsigned long address)
 	return vma->vm_pgoff + ((address - vma->vm_start) >> PAGE_SHIFT);
 }
 
-/* Is the block around an address mapped whole, and at a place that fits? */
+/* Does the VMA cover the whole block around an address, with huge page alignment? */
 static bool fits_huge(const struct vm_area_struct *vma, unsigned long address)
 {
 	unsigned long start = address & PMD_MASK;
@@ -42,7 +42,7 @@ static bool fits_huge(const struct vm_area_struct *vma, unsigned long address)
 	       file_page(vma, start) % HM_BLOCK_PAGES == 0;
 }
 
-/* The lock of the tables is held. */
+/* The caller holds mm->ptl. */
 static void map_huge(pmd_t *pmd, struct folio *folio, bool write)
 {
 	folio_get(folio);
@@ -60,7 +60,7 @@ static void map_page(struct mm_struct *mm, unsigned long address, struct page *p
 
 static void unmap(struct folio *folio, bool dirty)
 {
-	sim_check(folio->mapcount > 0, "an entry too many is unmapped");
+	sim_check(folio->mapcount > 0, "a folio was unmapped more often than mapped");
 	if (dirty)
 		folio_mark_dirty(folio);
 	folio->mapcount--;
@@ -84,8 +84,8 @@ static void zap_pte(struct pte *pte)
 }
 
 /*
- * A huge page that is touched in part goes as a whole: its pages fault again. @cows: so do
- * copies of a private mapping.
+ * Unmap a range. A huge page that overlaps it is unmapped whole; its other pages fault again.
+ * @cows: remove private copies, too.
  */
 static void zap_range(struct mm_struct *mm, unsigned long start, unsigned long end, bool cows)
 {
@@ -101,7 +101,7 @@ static void zap_range(struct mm_struct *mm, unsigned long start, unsigned long e
 	}
 }
 
-/* Each part of a VMA that maps pages of a file. */
+/* Compute the part of a VMA that maps pages @first to @end of a file. False: there is none. */
 static bool clip(const struct vm_area_struct *vma, const struct address_space *mapping, u64 first,
 		 u64 end, unsigned long *start, unsigned long *stop)
 {
@@ -115,7 +115,7 @@ static bool clip(const struct vm_area_struct *vma, const struct address_space *m
 	return true;
 }
 
-/* Each VMA that there may be, of any process: NULL where there is no process. */
+/* Iterate over the VMAs of all processes. NULL: there is no such process. */
 static struct vm_area_struct *any_vma(u32 i)
 {
 	struct mm_struct *mm = mms[i / MAX_VMAS];
@@ -130,7 +130,7 @@ void unmap_mapping_pages(struct address_space *mapping, pgoff_t first, pgoff_t n
 	u32 i;
 
 	sim_check(!cows || first >= ((u64)mapping->host->i_size + PAGE_SIZE - 1) >> PAGE_SHIFT,
-		  "private copies of page %llu go, which is not behind the end",
+		  "private copies of page %llu, which is not beyond the end, were unmapped",
 		  (unsigned long long)first);
 	down_read(&mapping->i_mmap_rwsem);
 	for (i = 0; i < MAX_MMS * MAX_VMAS; i++) {
@@ -144,7 +144,7 @@ void unmap_mapping_pages(struct address_space *mapping, pgoff_t first, pgoff_t n
 
 void unmap_mapping_range(struct address_space *mapping, loff_t start, loff_t length, int cows)
 {
-	/* From the page that it begins in; the last one, of which it is a part, may stay. */
+	/* As in Linux: the range is extended down to a page, and its length is rounded up. */
 	u64 nr = ((u64)length + PAGE_SIZE - 1) >> PAGE_SHIFT;
 
 	unmap_mapping_pages(mapping, (u64)start >> PAGE_SHIFT, nr ? nr : U64_MAX, cows);
@@ -190,12 +190,12 @@ int folio_mkclean(struct folio *folio)
 unsigned long thp_get_unmapped_area(struct file *file, unsigned long address, unsigned long len,
 				    unsigned long pgoff, unsigned long flags)
 {
-	sim_fail(__FILE__, __LINE__, "no program asks for an address here");
+	sim_fail(__FILE__, __LINE__, "thp_get_unmapped_area() is not simulated");
 }
 
 /* --- faults ------------------------------------------------------------ */
 
-/* kernel/mm/page_table.c calls this for one page and without a function: it makes a table. */
+/* kernel/mm/page_table.c calls this for one page without a function, to create a page table. */
 int apply_to_page_range(struct mm_struct *mm, unsigned long address, unsigned long size,
 			void *function, void *data)
 {
@@ -231,7 +231,7 @@ vm_fault_t vmf_insert_folio_pmd(struct vm_fault *vmf, struct folio *folio, bool 
 	return VM_FAULT_NOPAGE;
 }
 
-/* A folio that fault-around may map: locked, with a reference. */
+/* Get a folio that fault-around may map. It is returned locked and with a reference. */
 static struct folio *next_uptodate(struct address_space *mapping, u64 index)
 {
 	struct folio *folio = READ_ONCE(mapping->i_pages.slot[index]);
@@ -283,7 +283,7 @@ vm_fault_t filemap_map_pages(struct vm_fault *vmf, pgoff_t first, pgoff_t last)
 	return ret;
 }
 
-/* The page that ->fault() brought, locked, goes into the table. */
+/* Map the locked page that ->fault() has returned. */
 static vm_fault_t finish_fault(struct vm_fault *vmf, bool write)
 {
 	struct mm_struct *mm = vmf->vma->vm_mm;
@@ -301,7 +301,7 @@ static vm_fault_t finish_fault(struct vm_fault *vmf, bool write)
 	return ret;
 }
 
-/* 0: the page is locked, and may be written to. */
+/* 0: the page is locked and may be mapped writable. */
 static vm_fault_t do_page_mkwrite(struct vm_fault *vmf)
 {
 	struct folio *folio = vmf->page->folio;
@@ -373,7 +373,7 @@ static vm_fault_t do_shared_fault(struct vm_fault *vmf)
 	return ret;
 }
 
-/* There, but read-only. */
+/* A store to a read-only PTE of a shared mapping. */
 static vm_fault_t wp_page_shared(struct vm_fault *vmf)
 {
 	struct mm_struct *mm = vmf->vma->vm_mm;
@@ -412,7 +412,7 @@ static vm_fault_t wp_page_shared(struct vm_fault *vmf)
 
 /* --- private mappings --------------------------------------------------------------- */
 
-/* Others may store to it meanwhile, through mappings of their own. */
+/* Other tasks may store to the page during the copy, through shared mappings. */
 static void copy_page(struct page *copy, const struct page *from)
 {
 	const u64 *words = &from->folio->memory[(size_t)(from - from->folio->page) * WORDS];
@@ -425,7 +425,7 @@ static void copy_page(struct page *copy, const struct page *from)
 	}
 }
 
-/* The lock of the tables is held. */
+/* The caller holds mm->ptl. */
 static void map_copy(struct vm_fault *vmf, struct page *copy, u64 since, loff_t size)
 {
 	struct mm_struct *mm = vmf->vma->vm_mm;
@@ -436,7 +436,7 @@ static void map_copy(struct vm_fault *vmf, struct page *copy, u64 since, loff_t 
 	model_copied(vmf->vma, vmf->pgoff, copy->folio->memory, since, size);
 }
 
-/* Nothing is mapped. */
+/* A store to an unmapped page of a private mapping. */
 static vm_fault_t do_cow_fault(struct vm_fault *vmf)
 {
 	struct page *copy = alloc_pages_node(NUMA_NO_NODE, GFP_KERNEL, 0);
@@ -465,7 +465,7 @@ static vm_fault_t do_cow_fault(struct vm_fault *vmf)
 	return ret;
 }
 
-/* There, and the file's. */
+/* A store to a page of the file in a private mapping. */
 static vm_fault_t wp_page_copy(struct vm_fault *vmf)
 {
 	struct page *copy = alloc_pages_node(NUMA_NO_NODE, GFP_KERNEL, 0);
@@ -562,7 +562,7 @@ int mm_fault(struct mm_struct *mm, unsigned long address, u32 flags)
 		}
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		/* Once only may it be told to wait without the lock; it may be told again. */
+		/* As in Linux: ->fault() should wait without mmap_lock in the first try only. */
 		vmf.flags |= FAULT_FLAG_TRIED;
 		if (!write)
 			vmf.flags &= ~FAULT_FLAG_WRITE;
@@ -570,7 +570,7 @@ int mm_fault(struct mm_struct *mm, unsigned long address, u32 flags)
 	return ret & VM_FAULT_SIGBUS ? -EIO : 0;
 }
 
-/* --- what the actors do ------------------------------------------------------------ */
+/* --- for the actors ---------------------------------------------------------------- */
 
 struct mm_struct *mm_new(void)
 {

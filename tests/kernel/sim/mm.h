@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The model's address spaces: page tables of several processes with PMD- and
- * PTE-mapped pages; faults as mm/memory.c makes them; rmap.
+ * The model's address spaces: page tables of several processes with PMD- and PTE-mapped pages,
+ * page faults in the order of mm/memory.c, and rmap.
  */
 #ifndef SIM_KERNEL_MM_H
 #define SIM_KERNEL_MM_H
@@ -14,20 +14,20 @@ struct file;
 
 #define MAX_VMAS 3u
 #define MAX_MMS 4u
-#define VMA_PAGES (MAX_FILE_PAGES + 2 * HM_BLOCK_PAGES) /* room for each */
+#define VMA_PAGES (MAX_FILE_PAGES + 2 * HM_BLOCK_PAGES) /* address space of each VMA */
 #define MAX_FILE_PAGES 96u
 #define MM_PAGES (MAX_VMAS * VMA_PAGES)
 
 _Static_assert(VMA_PAGES % HM_BLOCK_PAGES == 0, "a PMD belongs to one VMA");
 
 typedef struct {
-	struct folio *folio; /* NULL: none, or a table */
+	struct folio *folio; /* NULL: empty, or a page table */
 	bool table, write, dirty;
 } pmd_t;
 
 struct pte {
-	struct page *page; /* NULL: none */
-	bool write, dirty, copy; /* of a private mapping's own */
+	struct page *page; /* NULL: empty */
+	bool write, dirty, copy; /* @copy: a private copy */
 };
 
 struct vm_operations_struct;
@@ -43,11 +43,11 @@ struct vm_area_struct {
 
 struct mm_struct {
 	struct rw_semaphore mmap_lock;
-	spinlock_t ptl; /* of all its tables */
+	spinlock_t ptl; /* guards all its page tables */
 	struct vm_area_struct vma[MAX_VMAS];
 	pmd_t pmd[MM_PAGES / HM_BLOCK_PAGES];
 	struct pte pte[MM_PAGES];
-	u64 copy[MM_PAGES][WORDS]; /* what is in the copies of private mappings */
+	u64 copy[MM_PAGES][WORDS]; /* expected contents of private copies */
 };
 
 #define VM_SHARED 1ul
@@ -79,7 +79,7 @@ struct vm_fault {
 	pgoff_t pgoff;
 	unsigned long address;
 	pmd_t *pmd, orig_pmd;
-	struct pte *pte; /* NULL: nothing is mapped there */
+	struct pte *pte; /* NULL: not mapped */
 	struct page *page;
 };
 
@@ -139,28 +139,28 @@ void unmap_mapping_pages(struct address_space *mapping, pgoff_t start, pgoff_t n
 void unmap_mapping_range(struct address_space *mapping, loff_t start, loff_t length, int cows);
 int folio_mkclean(struct folio *folio);
 
-/* --- what the actors do -------------------------------------------------------------------- */
+/* --- for the actors ------------------------------------------------------------------------ */
 
-void mm_forget(void); /* no process is there */
+void mm_forget(void); /* drop all processes */
 struct mm_struct *mm_new(void);
-/* 0, or -errno; @skew: base pages by which it does not fit huge pages. */
+/* @skew: base pages by which the mapping is misaligned for huge pages. */
 int mm_map(struct mm_struct *mm, u32 slot, struct file *file, u64 pgoff, u32 npages, u32 skew,
 	   unsigned long flags);
 void mm_unmap(struct mm_struct *mm, u32 slot);
 void mm_unmap_file(const struct address_space *mapping); /* in all processes */
 
 /*
- * Where a word of the mapping is, if it may be accessed now. The caller accesses it
- * before its next step, as one instruction does. NULL: a fault.
+ * Translate an address. NULL: the access faults. The caller must access the word before its next
+ * step, as one instruction would.
  */
 u64 *mm_word(struct mm_struct *mm, unsigned long address, bool write);
-/* Of a word that is in a private copy: what must be there. NULL: it is the file's. */
+/* The expected value of a word in a private copy. NULL: the page belongs to the file. */
 u64 *mm_copy_word(struct mm_struct *mm, unsigned long address);
-/* 0: try again; -EFAULT: nothing is mapped; -EIO: SIGBUS; -EINTR: a fatal signal. */
+/* 0: retry the access; -EFAULT: not mapped; -EIO: SIGBUS; -EINTR: a fatal signal. */
 int mm_fault(struct mm_struct *mm, unsigned long address, u32 flags);
-/* The page, with a reference; NULL if it is not there, or not writable. */
+/* Get a reference to the mapped page. NULL: it is not mapped, or not writable. */
 struct page *mm_get(struct mm_struct *mm, unsigned long address, bool write);
-/* The same, for a device that writes into it: a pin. */
+/* Pin the mapped page for a device. NULL: as for mm_get(). */
 struct page *mm_pin(struct mm_struct *mm, unsigned long address, bool write);
 
 extern struct mm_struct *mms[MAX_MMS];

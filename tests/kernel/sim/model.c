@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What must hold: each load, and each read, sees the last store; while several are
- * under way, one of theirs. What a sync promised is on the disk, and survives a power
- * cut. Nobody sees zeros where data was appended. Nothing is written beyond the end.
+ * The model of the file contents, which checks that:
+ * - each load and each read returns the last stored value, or one of those in flight;
+ * - synced data is on the disk, and survives a power cut;
+ * - appended data never reads as zeros;
+ * - the engine writes nothing beyond the end of a file.
  *
- * Nothing here is a step: an access and its note are one.
+ * No function here makes a step, so an access and its record in the model are atomic.
  */
 #include "world.h"
 
@@ -17,7 +19,7 @@ struct sim_file *model_file_of(const struct vm_area_struct *vma)
 	for (i = 0; i < w.s.nfiles; i++)
 		if (vma->vm_file->f_mapping == w.file[i].hi->vfs_inode.i_mapping)
 			return &w.file[i];
-	sim_fail(__FILE__, __LINE__, "a mapping of no file");
+	sim_fail(__FILE__, __LINE__, "a mapping has no file");
 }
 
 static u64 size_words(loff_t size)
@@ -34,13 +36,13 @@ static void retire(struct model_word *m)
 	for (i = 0; i < m->n; i++) {
 		struct model_value *old = &m->old[m->nold++ % OLD];
 
-		/* A call that began before may have read it still. */
+		/* A call that began earlier may have read the forgotten value. */
 		m->forgot = max(m->forgot, old->until);
 		*old = m->now[i];
 		old->until = sched_steps();
 	}
 	m->n = 0;
-	/* Those that did not fit are not remembered: anything may have been before. */
+	/* The candidates that did not fit are lost, so any earlier value is accepted. */
 	if (m->any) {
 		m->nold += OLD;
 		m->forgot = sched_steps();
@@ -70,7 +72,7 @@ static void set(struct model_word *m, u64 value)
 	add(m, value);
 }
 
-/* Nothing is there any more, and nothing is promised. */
+/* Remove the word: it has no value, and none must survive a power cut. */
 static void clear(struct model_word *m)
 {
 	retire(m);
@@ -80,7 +82,7 @@ static void clear(struct model_word *m)
 	m->was_zero = false;
 }
 
-/* The last time that the word had a value, if it has not ceased to before @since. */
+/* Find the newest record of @value that was current at step @since or later. */
 static const struct model_value *find(const struct model_word *m, u64 value, u64 since)
 {
 	const struct model_value *found = NULL;
@@ -92,7 +94,7 @@ static const struct model_value *find(const struct model_word *m, u64 value, u64
 	for (i = 0; i < min(m->nold, OLD); i++) {
 		const struct model_value *v = &m->old[i];
 
-		/* Those that did not fit were counted only. */
+		/* Candidates that did not fit were only counted and have order 0. */
 		if (v->order && v->value == value && v->until >= since &&
 		    (!found || v->order > found->order))
 			found = v;
@@ -102,7 +104,7 @@ static const struct model_value *find(const struct model_word *m, u64 value, u64
 
 /* --- loads and stores -------------------------------------------------------------------- */
 
-/* @since: the step at which the call began that has read it. */
+/* @since: the step at which the reading call began. */
 void model_load(struct sim_file *file, u64 word, u64 value, u64 since)
 {
 	const struct model_word *m = &file->word[word];
@@ -113,18 +115,22 @@ void model_load(struct sim_file *file, u64 word, u64 value, u64 since)
 		return;
 	sim_note("the disk has %llu", (unsigned long long)file->disk->word[word].value);
 	for (i = 0; i < m->n; i++)
-		sim_note("it may hold %llu, the %u. of %u", (unsigned long long)m->now[i].value,
+		sim_note("candidate %llu, order %u of %u", (unsigned long long)m->now[i].value,
 			 m->now[i].order, m->orders);
 	for (i = 0; i < min(m->nold, OLD); i++)
-		sim_note("it held %llu, the %u., until %llu", (unsigned long long)m->old[i].value,
-			 m->old[i].order, (unsigned long long)m->old[i].until);
+		sim_note("earlier %llu, order %u, until step %llu",
+			 (unsigned long long)m->old[i].value, m->old[i].order,
+			 (unsigned long long)m->old[i].until);
 	sim_fail(__FILE__, __LINE__, "word %llu (page %llu) of file %u holds %llu, not %llu",
 		 (unsigned long long)word, (unsigned long long)(word / WORDS), file->index,
 		 (unsigned long long)value,
 		 (unsigned long long)(m->n ? m->now[m->n - 1].value : 0));
 }
 
-/* What lies behind the end in its page is zeroed until a call that makes the file longer ends. */
+/*
+ * A call that extends the file zeroes the rest of the last page until it ends, so words beyond
+ * this size are uncertain.
+ */
 loff_t model_certain_size(const struct sim_file *file)
 {
 	return file->resizes & 1 ? min(file->min, file->resize_min) : file->min;
@@ -138,7 +144,7 @@ void model_store(struct sim_file *file, u64 word, u64 value)
 	sim_note("store %llu in word %llu of file %u", (unsigned long long)value,
 		 (unsigned long long)word, file->index);
 	if (word >= size_words(file->max))
-		return; /* it was cut off a moment ago */
+		return; /* a concurrent truncation has just removed it */
 	if (m->busy || word >= size_words(model_certain_size(file)))
 		add(m, value);
 	else
@@ -151,8 +157,9 @@ loff_t model_size_of(const struct vm_area_struct *vma)
 }
 
 /*
- * A private mapping has a page of its own: what the file, of @size bytes then, held since
- * @since. What a write makes it longer by may have been copied before it was there.
+ * A private mapping has copied a page. The copy must hold words that the file, then @size bytes
+ * long, held since step @since. An extending write may have added words after they were copied,
+ * so words beyond @size are not checked.
  */
 void model_copied(const struct vm_area_struct *vma, u64 page, const u64 *value, u64 since,
 		  loff_t size)
@@ -213,14 +220,14 @@ void model_transfers(struct transfer *t, size_t at, u64 value)
 
 	if (!t->begun)
 		return;
-	sim_check(at < t->bytes, "more is transferred than was asked for");
+	sim_check(at < t->bytes, "a transfer exceeds the requested length");
 	t->value[i + t->known_at / sizeof(u64)] = value;
 	if (size_words(t->pos) + i >= size_words(t->file->max))
-		return; /* it was cut off a moment ago */
+		return; /* a concurrent truncation has just removed it */
 	add(&t->file->word[size_words(t->pos) + i], value);
 }
 
-/* What was written behind the end is the file's now; what was not, is not. */
+/* An extending write has ended at @end: words up to there belong to the file, others do not. */
 static void grown(struct sim_file *file, const struct transfer *t, loff_t end)
 {
 	u64 i;
@@ -256,7 +263,7 @@ void model_end(struct transfer *t, size_t done)
 		grown(file, t, done ? t->pos + (loff_t)done : 0);
 }
 
-/* @old: the length that it had, with all of what was written behind its end. */
+/* @old: the previous length, including the data that was written beyond the end. */
 void model_resize(struct sim_file *file, loff_t old, loff_t size)
 {
 	u64 i;
@@ -279,14 +286,14 @@ void model_resizes(struct sim_file *file, loff_t size)
 	current->resizes = file;
 }
 
-/* Whether they survive is not known. */
+/* Either the old values or the zeros may survive a power cut. */
 void model_zeroes(struct sim_file *file, loff_t start, loff_t end)
 {
 	static struct transfer transfer;
 	static struct kiocb done;
 	u64 i;
 
-	/* Nobody writes behind the end, or makes it another one, meanwhile. */
+	/* The caller holds the inode lock, so the size cannot change. */
 	end = min(end, file->hi->vfs_inode.i_size);
 	if (end <= start)
 		return;
@@ -302,7 +309,7 @@ void model_zeroes(struct sim_file *file, loff_t start, loff_t end)
 	}
 }
 
-/* --- what a sync promises --------------------------------------------------------------------- */
+/* --- sync ------------------------------------------------------------------------------------- */
 
 static struct snapshot {
 	u32 order[MAX_FILE_WORDS], changes[MAX_FILE_WORDS], resets[MAX_FILE_WORDS];
@@ -317,7 +324,7 @@ void model_written(struct disk_file *disk, loff_t pos)
 	for (i = 0; i < w.s.nfiles; i++)
 		if (w.file[i].disk == disk)
 			sim_check(pos < w.file[i].max,
-				  "byte %llu of file %u is written, beyond its end (%llu)",
+				  "byte %llu of file %u is written beyond its end (%llu)",
 				  (unsigned long long)pos, i, (unsigned long long)w.file[i].max);
 }
 
@@ -351,7 +358,7 @@ void model_synced(struct sim_file *file, u64 first, u64 end)
 	sim_note("synced words %llu to %llu of file %u", (unsigned long long)first,
 		 (unsigned long long)end, file->index);
 	end = min(end, size_words(min(s->size, file->min)));
-	/* It may be cut off, which is not known here yet. */
+	/* A resize is running, and the lower file may already be shorter. */
 	if (file->resizes & 1)
 		end = min(end, size_words(file->disk->size));
 	for (i = first; i < end; i++) {
@@ -361,12 +368,12 @@ void model_synced(struct sim_file *file, u64 first, u64 end)
 		if (m->resets != s->resets[i])
 			continue;
 		m->durable = max(m->durable, s->order[i]);
-		/* Nobody has changed it meanwhile: it must be there now. */
+		/* The word did not change during the sync, so the disk must have its value. */
 		if (m->busy || m->changes != s->changes[i] || m->any || find(m, value, U64_MAX))
 			continue;
 		sim_fail(
 			__FILE__, __LINE__,
-			"word %llu (page %llu) of file %u was synced, and the disk has %llu, not %llu",
+			"word %llu (page %llu) of file %u was synced, but the disk has %llu, not %llu",
 			(unsigned long long)i, (unsigned long long)(i / WORDS), file->index,
 			(unsigned long long)value, (unsigned long long)m->now[0].value);
 	}
@@ -374,47 +381,44 @@ void model_synced(struct sim_file *file, u64 first, u64 end)
 		file->durable_size = max(file->durable_size, s->size);
 }
 
-/* What survived is what was promised, or newer. */
+/* After a power cut each word must have its synced value or a newer one. */
 void model_after_power_cut(struct sim_file *file)
 {
 	loff_t size = file->disk->size;
 	u64 i;
 
-	sim_check(size >= file->durable_size, "file %u: %llu bytes were synced, %llu survived",
+	sim_check(size >= file->durable_size, "file %u: %llu bytes were synced, but %llu survived",
 		  file->index, (unsigned long long)file->durable_size, (unsigned long long)size);
 	for (i = 0; i < min(size_words(size), size_words(file->max)); i++) {
 		const struct model_word *m = &file->word[i];
 		u64 value = file->disk->word[i].value;
 		const struct model_value *v = find(m, value, 0);
 
-		sim_check(
-			value || m->was_zero || !m->orders || m->any,
-			"word %llu of file %u: zeros survived the power cut, and never were there",
-			(unsigned long long)i, file->index);
-		sim_check(value <= w.version, "made-up data survived");
+		sim_check(value || m->was_zero || !m->orders || m->any,
+			  "word %llu of file %u is zero after the power cut, but never was before",
+			  (unsigned long long)i, file->index);
+		sim_check(value <= w.version, "the disk has a value that was never stored");
 		if (v)
-			sim_check(
-				v->order >= m->durable || m->any,
-				"word %llu of file %u: version %llu is older than what was synced",
-				(unsigned long long)i, file->index, (unsigned long long)value);
+			sim_check(v->order >= m->durable || m->any,
+				  "word %llu of file %u: version %llu is older than the synced one",
+				  (unsigned long long)i, file->index, (unsigned long long)value);
 		else
-			sim_check(
-				m->durable <= 1 || m->nold > OLD || m->any || m->resets,
-				"word %llu of file %u: %llu survived, which is not what was synced",
-				(unsigned long long)i, file->index, (unsigned long long)value);
+			sim_check(m->durable <= 1 || m->nold > OLD || m->any || m->resets,
+				  "word %llu of file %u: %llu survived, which was not synced",
+				  (unsigned long long)i, file->index, (unsigned long long)value);
 	}
 }
 
-/* May write-back fail with it? Who has stored was to hear before that there is no room. */
+/* May write-back fail with @err? A full disk must fail the store, not its write-back. */
 bool model_may_be_told(int err)
 {
-	/* But for a device, whose unit is written whole though a part of it was punched. */
+	/* Exception: a unit that a device holds is written whole, although a part was punched. */
 	if (err == -ENOSPC)
 		return w.s.fills && w.s.punches && w.s.dmas;
 	return err == -EIO && w.failures;
 }
 
-/* All was written back: the disk has what was stored. */
+/* After complete write-back the disk must have all stored values. */
 void model_unmounted(struct sim_file *file)
 {
 	u64 i;
@@ -425,7 +429,7 @@ void model_unmounted(struct sim_file *file)
 		model_load(file, i, file->disk->word[i].value, U64_MAX);
 }
 
-/* A new beginning, from what the disk has. */
+/* Restart the model from the contents of the disk. */
 void model_restart(struct sim_file *file)
 {
 	u64 i;

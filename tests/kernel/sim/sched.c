@@ -22,13 +22,13 @@ struct coroutine {
 	void *arg;
 	void *stack_pointer;
 	char *stack;
-	const void *key; /* waits for this */
+	const void *key; /* wakes it; NULL: it is not about to sleep */
 	bool asleep, ended;
 	void *fake_stack;
 };
 
 static struct coroutine coroutines[SIM_COROUTINES], *current;
-static struct coroutine *stalled; /* preempted for long, wherever it was */
+static struct coroutine *stalled; /* preempted for long */
 static u64 stalled_until;
 static u32 ncoroutines, nrunnable, every, stalls, cpus, countdown;
 static struct coroutine *runnable[SIM_COROUTINES];
@@ -79,7 +79,7 @@ _Noreturn void sim_fail(const char *file, int line, const char *format, ...)
 	u32 first = nnotes > NOTES ? nnotes - NOTES : 0, i;
 	va_list args;
 
-	fprintf(stderr, "--- the last events (step, who, what) ---\n");
+	fprintf(stderr, "--- the last events (step, task, event) ---\n");
 	for (i = first; i < nnotes; i++)
 		fprintf(stderr, "%s\n", notes[i % NOTES]);
 	fprintf(stderr, "seed %llu, step %llu, %s: ", (unsigned long long)sim_seed,
@@ -109,7 +109,7 @@ static void body(void)
 
 #if defined(__x86_64__)
 
-/* Save what a function must preserve on the old stack, take the new one. */
+/* Save the callee-saved registers on the old stack and switch to the new one. */
 void sim_switch(void **from, void *to);
 __asm__(".text\n.globl sim_switch\n.type sim_switch, @function\nsim_switch:\n"
 	"	push %rbp\n	push %rbx\n	push %r12\n	push %r13\n"
@@ -122,7 +122,7 @@ static void prepare(struct coroutine *c)
 {
 	void **sp = (void **)(c->stack + STACK_BYTES);
 
-	*--sp = NULL; /* where body() would return to: it does not */
+	*--sp = NULL; /* return address of body(), which never returns */
 	*--sp = (void *)body;
 	sp -= 6;
 	memset(sp, 0, 6 * sizeof(*sp));
@@ -161,7 +161,7 @@ static void prepare(struct coroutine *c)
 static const void *main_bottom;
 static size_t main_bytes;
 
-/* The sanitizer wants to know which stack comes next, and which one it was. */
+/* AddressSanitizer must know the next stack before a switch, and the previous one after it. */
 static void leave_stack(struct coroutine *from, struct coroutine *to)
 {
 	__sanitizer_start_switch_fiber(from ? &from->fake_stack : &main_fake_stack,
@@ -190,7 +190,7 @@ static void first_on_stack(void)
 
 static void clean_stack(char *stack)
 {
-	/* What an abandoned coroutine left poisoned. */
+	/* An abandoned coroutine leaves its frames poisoned. */
 	__asan_unpoison_memory_region(stack, STACK_BYTES);
 }
 
@@ -244,8 +244,8 @@ static void set_countdown(void)
 }
 
 /*
- * Now and then a coroutine stops for long in the middle of what it does, as a
- * thread does whose CPU is taken away: the others get far in the meantime.
+ * Sometimes stop a coroutine for long at an arbitrary step, like a thread whose CPU is
+ * preempted by the host. The other coroutines make much progress in this time.
  */
 static void stall(void)
 {
@@ -272,7 +272,7 @@ static void turn(void)
 	}
 	stall();
 	if (!nrunnable && stalled) {
-		stalled = NULL; /* the only one that can go on */
+		stalled = NULL; /* only the stalled one is runnable */
 		list_runnable();
 	}
 	if (!nrunnable) {
@@ -280,8 +280,7 @@ static void turn(void)
 
 		for (i = 0; i < ncoroutines; i++)
 			sleeping += !coroutines[i].ended;
-		sim_check(!sleeping, "%u coroutines sleep and nobody can wake them: a deadlock",
-			  sleeping);
+		sim_check(!sleeping, "deadlock: %u coroutines sleep and none can run", sleeping);
 		switch_to(NULL);
 		return;
 	}
@@ -327,7 +326,7 @@ void sched_start(u32 switch_every, u32 stall_every, u32 ncpus)
 	set_countdown();
 }
 
-/* One that has ended is used again. */
+/* Reuse a coroutine that has ended. */
 static struct coroutine *new_coroutine(void)
 {
 	u32 i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The simulator's scheduler: coroutines on one thread, switched at the steps of
- * the core by a seeded generator. The same seed gives the same interleaving.
+ * The simulator's scheduler: coroutines on one thread. A seeded generator decides at each step
+ * of the cache whether to switch. The same seed gives the same interleaving.
  */
 #ifndef SIM_SCHED_H
 #define SIM_SCHED_H
@@ -12,7 +12,7 @@
 #define SIM_COROUTINES 24u
 #endif
 
-/* The generator of everything that happens by chance. */
+/* The only source of randomness. */
 u64 sim_random(void);
 static inline u32 sim_lower(u32 n)
 {
@@ -24,42 +24,42 @@ static inline bool sim_chance(u32 percent)
 	return sim_lower(100) < percent;
 }
 
-void sched_seed(u64 seed); /* the steps are counted from here */
+void sched_seed(u64 seed); /* also sets the step counter to 0 */
 
 /**
  * sched_start() - forget all coroutines
- * @switch_every: a switch about once in so many steps; 1 = at each
- * @stall_every: once in so many switches a coroutine stops for long; 0 = never
- * @cpus: coroutines are spread over so many
+ * @switch_every: mean number of steps between switches; 1: switch at each step
+ * @stall_every: mean number of switches between long stalls of a coroutine; 0: no stalls
+ * @cpus: number of CPUs over which the coroutines are spread
  */
 void sched_start(u32 switch_every, u32 stall_every, u32 cpus);
 void sched_spawn(const char *name, void (*work)(void *arg), void *arg);
 
-/* Run coroutines until all have ended, or sched_stop(), or a number of steps. */
+/* Run coroutines until all have ended, one calls sched_stop(), or @steps have passed. */
 void sched_run(u64 steps);
-void sched_stop(void); /* from a coroutine: does not return */
+void sched_stop(void); /* call it from a coroutine; it does not return */
 
-/* For whoever has another order in mind: this one now; SIM_COROUTINES: who began. */
+/* Switch to coroutine @number now; SIM_COROUTINES: to the caller of sched_run(). */
 void sched_switch(u32 number);
 
-u64 sched_steps(void); /* since sched_seed() */
-u32 sched_self(void); /* the number of the running coroutine; SIM_COROUTINES: none */
-u32 sched_spawned(void); /* the number that the next one will have */
+u64 sched_steps(void); /* steps since sched_seed() */
+u32 sched_self(void); /* number of the running coroutine; SIM_COROUTINES: none */
+u32 sched_spawned(void); /* number of the next coroutine to be spawned */
 const char *sched_name(u32 number);
 
 /*
- * From sim_prepare() on, sim_wake() with the same key counts; sim_sleep() ends
- * when it has come.
+ * sim_sleep() returns after a sim_wake() with the key that the caller passed to sim_prepare().
+ * A wake-up between sim_prepare() and sim_sleep() is not lost.
  */
 void sim_prepare(const void *key);
 void sim_sleep(void);
 void sim_wake(const void *key);
 
-/* Something was achieved: the scheduler gives up after long without it. */
+/* Report progress. The scheduler fails the run after PATIENCE steps without any. */
 void sim_progress(void);
-u64 sched_quiet(void); /* steps since */
+u64 sched_quiet(void); /* steps since the last progress */
 
-/* A lock that sleeps, and one for many readers or one writer. */
+/* A sleeping lock, and a reader-writer lock. */
 struct sim_lock {
 	bool held;
 };
@@ -75,7 +75,7 @@ void sim_read_unlock(struct sim_rwlock *lock);
 void sim_write_lock(struct sim_rwlock *lock);
 void sim_write_unlock(struct sim_rwlock *lock);
 
-/* The last events, printed when a check fails. */
+/* Record an event. A failed check prints the last ones. */
 void sim_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #define sim_check(cond, ...)                                       \
@@ -86,6 +86,6 @@ void sim_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 extern u64 sim_seed; /* for messages */
 extern bool sim_verbose;
-extern const char *sim_replay; /* how this program was called, but for the seed */
+extern const char *sim_replay; /* command line of this program without the seed */
 
 #endif /* SIM_SCHED_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Tasks, waiting, works and memory: see task.h. */
+/* Tasks, wait queues, workqueues and memory: see task.h. */
 #include "world.h"
 
 #include <stdarg.h>
@@ -19,7 +19,7 @@ void kernel_log(const char *format, ...)
 	sim_note("%s", line);
 }
 
-/* --- threads of the kernel --------------------------------------------------------- */
+/* --- kernel threads ---------------------------------------------------------------- */
 
 static void kthread_main(void *arg)
 {
@@ -50,7 +50,7 @@ void kthread_stop(struct task_struct *task)
 	}
 }
 
-/* Until everybody who is in a critical section now has left it. */
+/* Wait until each task that is in an RCU read-side section now has left it. */
 void synchronize_rcu(void)
 {
 	u64 left[SIM_COROUTINES];
@@ -77,9 +77,8 @@ void window_pass(u32 number)
 /* --- time and waiting ------------------------------------------------------------------ */
 
 /*
- * Some waits last as long as the engine's patience with a disk, and a step may be any part
- * of a second: who sleeps has slept for too long only if both the clock and the steps of
- * the others say so.
+ * Some waits last as long as the engine's timeout for a slow disk, and the clock advances
+ * independently of steps. A task has slept for too long only if both limits are exceeded.
  */
 #define LONG_SLEEP 400000u /* steps */
 #define LONG_WAIT (60 * HZ)
@@ -93,7 +92,7 @@ static struct waiter {
 
 static void wake_one(u32 i)
 {
-	/* The key is the task's own: spurious wake-ups are for all of them. */
+	/* Each task has its own key: others must not be woken spuriously. */
 	sim_wake(&waiters[i]);
 }
 
@@ -101,7 +100,7 @@ static void check_patience(u32 i)
 {
 	sim_check(!waiters[i].asleep || time_before(jiffies, waiters[i].since + LONG_WAIT) ||
 			  sched_steps() - waiters[i].since_steps < LONG_SLEEP,
-		  "%s %u was not woken for %llu steps, and %lu seconds", sched_name(i), i,
+		  "%s %u was not woken for %llu steps and %lu seconds", sched_name(i), i,
 		  (unsigned long long)(sched_steps() - waiters[i].since_steps),
 		  (jiffies - waiters[i].since) / HZ);
 }
@@ -169,7 +168,7 @@ void time_passes(unsigned long more)
 	}
 }
 
-/* A fatal signal. */
+/* Send a fatal signal. */
 void task_kill(struct task_struct *task)
 {
 	task->killed = true;
@@ -275,8 +274,8 @@ void flush_workqueue(struct workqueue_struct *wq)
 }
 
 /*
- * Two for each queue: its works run beside each other, and none waits for those of
- * another queue, as Linux makes more workers when some wait.
+ * Each queue has two workers, so works of a queue run concurrently, and no queue waits for
+ * another one. (Linux creates more workers when some block.)
  */
 void worker_main(void *arg)
 {
@@ -341,7 +340,7 @@ void sim_free(const void *mem)
 	if (!mem)
 		return;
 	block = (struct block *)mem - 1;
-	sim_check(block->alive == ALIVE, "memory is freed twice, or was never allocated");
+	sim_check(block->alive == ALIVE, "memory was freed twice or never allocated");
 	block->alive = 0;
 	block->next->prev = block->prev;
 	block->prev->next = block->next;

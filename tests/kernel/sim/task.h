@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * A small model of Linux for the sources of kernel/: tasks, what they wait for, locks,
- * works, memory that may be refused. A task is a coroutine of the scheduler; each
- * operation that another CPU could see is a step of it.
+ * A small model of Linux for the sources of kernel/: tasks, wait queues, locks, workqueues, and
+ * memory whose allocation may fail. A task is a coroutine of the scheduler. Each operation that
+ * another CPU could observe is a step of it.
  *
- * The names and what they promise are Linux's; what is not needed is not here.
+ * The names and their semantics are those of Linux. Functions that kernel/ does not call are
+ * left out.
  */
 #ifndef SIM_KERNEL_TASK_H
 #define SIM_KERNEL_TASK_H
@@ -83,13 +84,14 @@ static inline u64 hash_64(u64 value, u32 bits)
 #define PTR_ERR(ptr) ((long)(ptr))
 #define IS_ERR(ptr) ((unsigned long)(void *)(ptr) >= (unsigned long)-4095)
 
-void kernel_log(const char *format, ...); /* u64 is long here, and long long there */
+/* The compiler must not check the format: u64 is long here, and long long in Linux. */
+void kernel_log(const char *format, ...);
 #define pr_err(...) kernel_log(__VA_ARGS__)
 #define pr_err_ratelimited(...) kernel_log(__VA_ARGS__)
 #define pr_warn(...) kernel_log(__VA_ARGS__)
 #define static_assert(cond, ...) _Static_assert(cond, #cond)
 
-/* --- what other CPUs see ------------------------------------------------------------ */
+/* --- shared memory ------------------------------------------------------------------ */
 
 #define READ_ONCE(x)        \
 	({                  \
@@ -258,20 +260,20 @@ struct sim_file;
 
 struct task_struct {
 	struct mm_struct *mm;
-	struct transfer *transfer; /* a write, until it has let go of its file */
-	struct sim_file *resizes; /* the same, for what changes the length */
+	struct transfer *transfer; /* its write, until it releases the inode lock */
+	struct sim_file *resizes; /* the file that it resizes, until it releases the inode lock */
 	u32 flags;
-	bool mortal; /* somebody may kill it */
-	bool killed; /* a fatal signal waits */
-	bool signalled; /* one waits that the program handles, when its call is over */
+	bool mortal; /* the simulator may kill it */
+	bool killed; /* a fatal signal is pending */
+	bool signalled; /* a signal with a handler is pending until the call ends */
 	u64 fsize_limit; /* RLIMIT_FSIZE; U64_MAX: none */
 	u32 nofault;
 	u32 in_rcu;
-	u64 rcu_left; /* how often it has left */
+	u64 rcu_left; /* number of RCU read-side sections that it has left */
 	int (*work)(void *arg);
 	void *arg;
 	bool should_stop, over;
-	bool reclaims; /* memory, as one that asks for some does */
+	bool reclaims; /* it is in direct reclaim */
 };
 
 extern struct task_struct tasks[SIM_COROUTINES + 1];
@@ -324,9 +326,9 @@ extern unsigned long jiffies;
 typedef u64 ktime_t;
 #define ktime_get() local_clock()
 #define ktime_to_ms(t) ((t) / 1000000)
-void time_passes(unsigned long more); /* wakes whose time has come */
+void time_passes(unsigned long more); /* wakes the tasks whose timeout has expired */
 void schedule_timeout_uninterruptible(long timeout);
-/* Less than a tick. */
+/* Sleeps of less than a tick. */
 #define usleep_range(least, most) sim_yield()
 void schedule_timeout_killable(long timeout);
 
@@ -339,7 +341,7 @@ typedef struct wait_queue_head {
 #define init_waitqueue_head(wait) ((void)(wait))
 
 void wait_prepare(wait_queue_head_t *wait);
-void wait_sleep(unsigned long deadline, bool idle); /* 0: none; idle: may be for ever */
+void wait_sleep(unsigned long deadline, bool idle); /* 0: no deadline; idle: may last for ever */
 void wait_done(void);
 bool wq_has_sleeper(wait_queue_head_t *wait);
 void wake_up_all(wait_queue_head_t *wait);
@@ -474,8 +476,8 @@ void worker_main(void *arg); /* coroutine */
 #define SLAB_ACCOUNT 0
 #define SLAB_RECLAIM_ACCOUNT 0
 
-/* All of it is gone when the power fails. */
-void *sim_alloc(size_t bytes, gfp_t gfp); /* zeroed; NULL: refused */
+/* A power cut frees all of it. */
+void *sim_alloc(size_t bytes, gfp_t gfp); /* zeroed; NULL: out of memory */
 void sim_free(const void *mem);
 void sim_free_all(void);
 
@@ -510,7 +512,7 @@ void mempool_destroy(mempool_t *pool);
 void *mempool_alloc(mempool_t *pool, gfp_t gfp); /* NULL with GFP_NOWAIT only */
 #define mempool_free(p, pool) sim_free(p)
 
-/* One copy for all CPUs: steps make it atomic. */
+/* One copy for all CPUs, which is safe because tasks switch only at steps. */
 #define alloc_percpu(type) ((type *)sim_alloc(sizeof(type), 0))
 #define free_percpu(p) sim_free(p)
 #define per_cpu_ptr(p, cpu) ((void)(cpu), (p))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The mount: how it begins, what a seed makes of it, and how it ends. */
+/* The world: choose the scenario of a seed, mount, and unmount. */
 #include "world.h"
 
 #include "books.h"
@@ -58,7 +58,7 @@ static void choose_scenario(struct scenario *s)
 		.signals = sim_chance(30) ? sim_lower(6) : 0,
 		.foreigners = sim_chance(30) ? 1 + sim_lower(6) : 0,
 	};
-	/* Where holes are, nothing is promoted. */
+	/* Blocks with holes are not promoted. */
 	s->solid = s->page == HUGEMAP_PAGE_AUTO && sim_chance(70);
 	if (s->solid && sim_chance(50)) {
 		s->dmas = 1 + sim_lower(6);
@@ -68,13 +68,13 @@ static void choose_scenario(struct scenario *s)
 	}
 }
 
-/* --- what the parts of kernel/ that are not here would do ---------------------------- */
+/* --- stubs of the parts of kernel/ that are not simulated ---------------------------- */
 
 const struct address_space_operations hugemap_aops = { .dirty_folio = hugemap_dirty_folio };
 
 long hugemap_cached(struct file *file, void *arg)
 {
-	sim_fail(__FILE__, __LINE__, "nobody looks at what is cached here");
+	sim_fail(__FILE__, __LINE__, "hugemap_cached() is not simulated");
 }
 
 void hugemap_copy_attr(struct inode *inode)
@@ -89,7 +89,7 @@ void hugemap_copy_flags(struct inode *inode)
 	sim_step();
 }
 
-/* Nothing is frozen here. */
+/* The simulated file systems are never frozen. */
 void hugemap_tell_late_change(struct inode *inode)
 {
 	(void)inode;
@@ -108,7 +108,7 @@ struct file *hugemap_open_quietly(const struct hugemap_mount *mount, const struc
 	return dentry_open(path, flags, mount->cred);
 }
 
-/* --- the beginning ------------------------------------------------------------------------ */
+/* --- mount -------------------------------------------------------------------------------- */
 
 static void *alloc_surely(size_t bytes)
 {
@@ -119,7 +119,7 @@ static void *alloc_surely(size_t bytes)
 	return mem;
 }
 
-/* @again: its inode is there still. */
+/* @again: the inode is still in memory. */
 void world_open(struct sim_file *file, bool again)
 {
 	struct inode *inode;
@@ -150,7 +150,7 @@ void world_open(struct sim_file *file, bool again)
 		fd->refs.value = 1;
 		while ((err = fd->f_op->open(inode, fd)))
 			sim_check(err == -ENOMEM && w.s.alloc_error_percent,
-				  "a file cannot be opened: %d", err);
+				  "open() failed with %d", err);
 		file->fd[i] = fd;
 	}
 }
@@ -183,7 +183,7 @@ static void new_file(struct sim_file *file, u32 index, bool fresh)
 	world_open(file, false);
 }
 
-/* A second is longer than most mounts are there. */
+/* Shorten the promotion interval: most simulated mounts last less than a second. */
 void world_hurries(void)
 {
 	struct hm_options opts = *hm_cache_options(w.mount->cache);
@@ -216,8 +216,8 @@ static void mount(void)
 		.promote_interval = HZ,
 	};
 	mount->opts.promote_batch = 1 + mount->opts.util_threshold % 3;
-	sim_check(!hugemap_data_setup(), "the module cannot be loaded");
-	sim_check(!hugemap_data_start(mount, NULL), "the mount fails");
+	sim_check(!hugemap_data_setup(), "hugemap_data_setup() failed");
+	sim_check(!hugemap_data_start(mount, NULL), "hugemap_data_start() failed");
 	world_hurries();
 }
 
@@ -255,7 +255,7 @@ void world_new(bool fresh)
 	w.running = true;
 }
 
-/* --- the end ---------------------------------------------------------------------------------- */
+/* --- unmount ---------------------------------------------------------------------------------- */
 
 void world_close(struct sim_file *file)
 {
@@ -267,7 +267,7 @@ void world_close(struct sim_file *file)
 	}
 }
 
-/* Of a mount that is about to end. */
+/* Add the counters of the mount, which is about to end. */
 void world_count(void)
 {
 	w.counts[C_PROMOTIONS] += hm_cache_count(w.mount->cache, HM_C_PROMOTED);
@@ -287,8 +287,8 @@ void world_unmount(void *arg)
 	hugemap_data_quiesce(w.mount);
 	for (i = 0; i < w.s.nfiles; i++)
 		sim_check(atomic_read(&w.file[i].hi->vfs_inode.i_count) == 1,
-			  "an inode is in use when the mount ends");
-	/* What a write had room for stays behind the end, if the rest cannot be written. */
+			  "an inode is in use at unmount");
+	/* If a write fails halfway, blocks that it allocated stay beyond the end. */
 	for (beyond = w.failures, i = 0; i < w.s.nfiles; i++)
 		beyond |= w.file[i].loose;
 	books_check(w.mount->cache, beyond);
@@ -298,7 +298,7 @@ void world_unmount(void *arg)
 	}
 	world_count();
 	hugemap_data_stop(w.mount);
-	sim_check(!folios_in_use(), "%u folios are left when the mount is gone", folios_in_use());
+	sim_check(!folios_in_use(), "%u folios are in use after the unmount", folios_in_use());
 	if (!w.failures)
 		for (i = 0; i < w.s.nfiles; i++)
 			model_unmounted(&w.file[i]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The world in which kernel/ runs: one mount over some files, programs that map, load,
- * store, read, write and sync, and a model of what each word of a file may hold.
+ * The simulated machine in which kernel/ runs: one mount over a few files, programs that map,
+ * load, store, read, write and sync, and a model of the values that each word of a file may hold.
  *
- * A word's value is a version: a number that each store makes larger. 0 = zeros.
+ * The value of a word is a version number, which grows with each store. 0 means zeros.
  */
 #ifndef SIM_KERNEL_WORLD_H
 #define SIM_KERNEL_WORLD_H
@@ -15,7 +15,7 @@
 #define MAX_PROGRAMS 6u
 #define MAX_TRANSFER (2 * HM_BLOCK_PAGES * WORDS)
 
-/* What a seed decides, so that each run is lopsided in its own way. */
+/* The parameters that the seed chooses. Each run has its own bias. */
 struct scenario {
 	u32 switch_every, stall_every, cpus, nfiles, npages, pool_frames, programs;
 	u32 write_percent, sequential_percent, hot_percent, skew_percent, spot_percent;
@@ -23,8 +23,8 @@ struct scenario {
 	u32 touches, reads, writes, appends, syncs, directs, dmas, pipes, remaps, advices;
 	u32 privates, reopens, resizes, punches, pools, kills, limits, pressure, fills, foreigners,
 		signals;
-	u32 tick; /* ms, at most, that pass at a time */
-	u32 race_point; /* delayed for long; RACE_POINTS: none */
+	u32 tick; /* most ms by which the clock advances at once */
+	u32 race_point; /* tasks stay long at this one; RACE_POINTS: none */
 	enum hugemap_page page;
 	bool holes, solid, stalls, stable, extents, unwritten;
 };
@@ -34,19 +34,19 @@ struct scenario {
 
 struct model_value {
 	u64 value;
-	u32 order; /* the how-manieth of its word */
-	u64 until; /* the step at which it was replaced */
+	u32 order; /* position among all values of its word, from 1 */
+	u64 until; /* step at which it was replaced */
 };
 
-/* What a load of a word may see, and what must survive. */
+/* The values that a load of a word may return, and the value that must survive a power cut. */
 struct model_word {
 	struct model_value now[CANDIDATES], old[OLD];
-	u32 n, nold; /* of @old: how many there ever were */
+	u32 n, nold; /* @nold counts all values that were ever put into @old */
 	u32 orders, changes, resets;
-	u32 busy; /* transfers under way */
-	u64 forgot; /* the step at which some were not remembered */
-	u32 durable; /* this order, or a later one */
-	bool any; /* more than fit */
+	u32 busy; /* transfers in flight */
+	u64 forgot; /* last step at which a value was dropped for lack of space */
+	u32 durable; /* a power cut leaves this order or a later one */
+	bool any; /* more candidates than @now holds: any value is accepted */
 	bool was_zero;
 };
 
@@ -56,20 +56,20 @@ struct sim_file {
 	struct hugemap_inode *hi;
 	struct dentry dentry;
 	struct file *fd[2];
-	u64 spot; /* a page that a device or a pipe got hold of */
+	u64 spot; /* a page that a device or a pipe has referenced */
 	struct model_word word[MAX_FILE_WORDS];
-	loff_t min, max; /* its size, or between them while somebody writes behind it */
+	loff_t min, max; /* bounds of its size, which differ during an extending write */
 	loff_t durable_size;
-	u32 resizes; /* odd: one is under way */
-	loff_t resize_min; /* the shorter of the two sizes of that */
-	bool loose; /* who was killed while he made it longer may leave a block behind its end */
+	u32 resizes; /* odd while a resize runs */
+	loff_t resize_min; /* the smaller of the two sizes of that resize */
+	bool loose; /* a killed extending writer may have left a cached block beyond EOF */
 };
 
-/* Words on their way into a file. */
+/* A write of words into a file. */
 struct transfer {
 	struct sim_file *file;
 	struct kiocb *iocb;
-	size_t known_at; /* of its source, where it begins */
+	size_t known_at; /* offset in its source at which it begins */
 	bool begun;
 	loff_t pos, old_size;
 	size_t bytes;
@@ -82,18 +82,18 @@ struct transfer {
 struct world {
 	struct scenario s;
 	bool running, stopping;
-	bool parking; /* programs do nothing for now */
-	u32 acting; /* those that do */
+	bool parking; /* programs must pause */
+	u32 acting; /* programs that are not paused yet */
 	u32 programs_left;
-	struct disk_file disk[MAX_FILES]; /* outlives the rest */
+	struct disk_file disk[MAX_FILES]; /* the only part that survives a power cut */
 	struct super_block sb, lower_sb;
 	struct hugemap_mount *mount;
 	struct sim_file file[MAX_FILES];
-	u64 version; /* the last one given */
+	u64 version; /* the newest version number */
 	u64 failures; /* injected errors so far */
 	struct shrinker shrinker;
-	u32 shrinking; /* calls of it under way */
-	u32 pins; /* pages in the hands of others */
+	u32 shrinking; /* running calls of the shrinker */
+	u32 pins; /* pages that devices and pipes hold */
 	u64 counts[16];
 };
 
@@ -122,7 +122,7 @@ void task_kill(struct task_struct *task);
 void tasks_forget(void);
 void works_forget(void);
 
-/* model.c: nothing there is a step */
+/* model.c: its functions make no steps */
 struct sim_file *model_file_of(const struct vm_area_struct *vma);
 void model_load(struct sim_file *file, u64 word, u64 value, u64 since);
 void model_store(struct sim_file *file, u64 word, u64 value);
@@ -134,7 +134,7 @@ void model_begin(struct transfer *t, struct sim_file *file, loff_t pos, size_t b
 void model_transfers(struct transfer *t, size_t at, u64 value);
 void model_end(struct transfer *t, size_t done);
 void model_resize(struct sim_file *file, loff_t old, loff_t size);
-/* A range becomes zeros, or the length another: until the caller lets go of the file. */
+/* The caller zeroes a range, or changes the length, until it releases the inode lock. */
 void model_zeroes(struct sim_file *file, loff_t start, loff_t end);
 loff_t model_certain_size(const struct sim_file *file);
 void model_resizes(struct sim_file *file, loff_t size);
@@ -150,9 +150,9 @@ bool model_may_be_told(int err);
 void actors_spawn(void);
 struct sim_file *any_file(void);
 struct task_struct *any_program(void);
-/* May a call fail with it, without a fault of anybody? */
+/* Does the scenario explain why a call failed with @err? */
 bool excused(int err);
-/* Where a call begins that goes where something is held, a page aligned or not; or not there. */
+/* With the scenario's chance, move @pos to the page that a device or a pipe has referenced. */
 void aim(const struct sim_file *file, loff_t *pos, bool aligned);
 
 /* disturb.c: coroutines */
