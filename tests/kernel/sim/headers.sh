@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
-# Each header of Linux that kernel/ includes, as one that includes the model.
+# Create each header of Linux that kernel/ includes. It includes only the model.
 #
 #	headers.sh KERNEL_DIR OUT_DIR [STAMP]
 set -eu
