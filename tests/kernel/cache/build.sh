@@ -16,7 +16,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/hugemap-kbuild-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
-# A directory may be found twice: below /lib/modules and in /usr/src.
+# The same directory may be in /lib/modules and in /usr/src.
 headers=$(
 	for dir in /lib/modules/*/build /usr/src/linux-headers-*; do
 		[ -f "$dir/Makefile" ] && [ -f "$dir/Module.symvers" ] && readlink -f "$dir"
@@ -56,7 +56,7 @@ for dir in $headers; do
 		continue
 	fi
 	[ -f "$copy/hugemap-cache-check.ko" ] || {
-		echo "FAILED: $name: no module came out"
+		echo "FAILED: $name: the build created no module"
 		cat "$log"
 		status=1
 		continue

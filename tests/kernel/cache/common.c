@@ -221,12 +221,12 @@ u32 drop(struct hm_file *file, u64 start, u64 end, bool discard)
 /* --- the audit ---------------------------------------------------------------- */
 
 struct sums {
-	u8 *used; /* per frame: 1 = a unit has it, 2 = it is on a free list */
+	u8 *used; /* for each frame: 1: a unit has it; 2: it is on a free list */
 	u64 dirty; /* pages */
 	u64 queued;
 };
 
-static bool says_dirty(const unsigned long *map, u32 slot)
+static bool is_marked_dirty(const unsigned long *map, u32 slot)
 {
 	return hm_bit_test(map, slot);
 }
@@ -242,14 +242,14 @@ static void audit_word(struct hm_file *file, struct hm_pos *pos, u64 word, struc
 		return;
 	assert_true(frame < cache->nframes * (HM_BLOCK_PAGES + 1u));
 	assert_int_equal(hm_frame_is_base(cache, frame), !!pos->base);
-	assert_int_equal(sums->used[frame], 0); /* one unit, one frame */
+	assert_int_equal(sums->used[frame], 0); /* each frame belongs to one unit */
 	sums->used[frame] = 1;
 	desc = hm_desc_of(cache, frame);
 	assert_ptr_equal(hm_ptr_read(&desc->word), pos->word);
 	assert_ptr_equal(desc->file, file);
 	assert_int_equal(desc->pgoff, pos->pgoff);
 	if (state == HM_CLEAN)
-		assert_true(hm_queued(desc)); /* or reclaim never finds it */
+		assert_true(hm_queued(desc)); /* else reclaim never finds it */
 	if (state == HM_FILLING)
 		assert_false(hm_queued(desc));
 	if (hm_queued(desc)) {
@@ -261,10 +261,10 @@ static void audit_word(struct hm_file *file, struct hm_pos *pos, u64 word, struc
 		return;
 	sums->dirty += hm_pos_pages(pos);
 	if (pos->base)
-		assert_true(says_dirty(pos->base->dirty, pos->base_slot));
-	assert_true(says_dirty(pos->leaf->dirty, pos->leaf_slot));
-	assert_true(says_dirty(pos->dir->dirty, pos->dir_slot));
-	assert_true(says_dirty(file->dirty, pos->root_slot));
+		assert_true(is_marked_dirty(pos->base->dirty, pos->base_slot));
+	assert_true(is_marked_dirty(pos->leaf->dirty, pos->leaf_slot));
+	assert_true(is_marked_dirty(pos->dir->dirty, pos->dir_slot));
+	assert_true(is_marked_dirty(file->dirty, pos->root_slot));
 }
 
 static void audit_block(struct hm_file *file, u64 pgoff, struct sums *sums)
@@ -281,7 +281,7 @@ static void audit_block(struct hm_file *file, u64 pgoff, struct sums *sums)
 	word = hm_atomic_read(pos.word);
 	split = hm_word_state(word) == HM_SPLIT;
 	assert_int_not_equal(hm_word_state(word), HM_FROZEN);
-	assert_int_not_equal(hm_word_state(word), HM_FAILED); /* those get split */
+	assert_int_not_equal(hm_word_state(word), HM_FAILED); /* failed blocks are split */
 	audit_word(file, &pos, word, sums);
 	base = pos.leaf->base[pos.leaf_slot];
 	assert_true(base || !split);
@@ -315,11 +315,11 @@ static void audit_file(struct hm_file *file, struct sums *sums)
 		}
 	}
 	assert_int_equal(hm_file_dirty_pages(file), sums->dirty - before);
-	/* What is dirty has an age, or it would never expire. */
+	/* A dirty file has a timestamp. Without one it would never expire. */
 	assert_int_equal(hm_atomic_read(&file->dirty_since) != 0, sums->dirty != before);
 }
 
-/* The queues of a shard: linked both ways, counted, each frame where it says. */
+/* Check the queues of a shard: links in both directions, counts, and @where of each frame. */
 static u64 audit_queues(struct hm_cache *cache, struct hm_shard *shard)
 {
 	u64 queued = 0;
@@ -349,7 +349,7 @@ static u64 audit_queues(struct hm_cache *cache, struct hm_shard *shard)
 	return queued;
 }
 
-/* The free lists of a shard hold frames that are its own and nobody else's. */
+/* Check the free lists of a shard: they hold only its own frames, and each frame once. */
 static void audit_pool(struct hm_cache *cache, u32 nr, struct sums *sums)
 {
 	struct hm_shard *shard = &cache->shards[nr];
@@ -389,11 +389,11 @@ static void audit_pool(struct hm_cache *cache, u32 nr, struct sums *sums)
 
 			nfree += free;
 			assert_true(!free || i / HM_BITS_PER_LONG >= container->low);
-			/* In a carved frame each page is free or somebody's. */
+			/* Each page of a split frame is free or used by a unit. */
 			assert_int_equal(sums->used[page], container->split && !free);
 		}
 		assert_int_equal(container->nfree, nfree);
-		/* A frame is whole or carved, and belongs to somebody. */
+		/* A frame that is not split is used by a unit or on a free list. */
 		assert_int_equal(sums->used[frame] != 0, !container->split);
 	}
 }

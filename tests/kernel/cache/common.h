@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What the unit tests of the core share: a cache with some stores, the steps
- * that an engine would take, and an audit of everything that must always hold.
+ * Shared code of the cache's unit tests: a cache with some files, the steps of an engine, and
+ * an audit of all invariants.
  *
- * Every test runs with the real sizes (512 pages in a block, 512 slots in a
- * node) and again with 8 and 8, so that few pages reach every level; hence
- * BLOCK and P() where a number would do.
+ * Every test runs with the real sizes (512 pages in a block, 512 slots in a node), and again
+ * with 8 and 8, so that few pages reach every level. Use BLOCK and P() instead of numbers.
  */
 #ifndef HM_TEST_COMMON_H
 #define HM_TEST_COMMON_H
@@ -40,7 +39,7 @@
 
 #define BLOCK ((u64)HM_BLOCK_PAGES)
 
-/* The first page of a block, and the bytes of some blocks. */
+/* The first page of a block, and the length of some blocks in bytes. */
 #define P(block) (BLOCK * (block))
 #define BYTES(blocks) ((u64)(blocks) << HM_BLOCK_SHIFT)
 
@@ -54,27 +53,27 @@ struct env {
 	void *mem;
 };
 
-/* A cache of some huge frames; the test may change the options in between. */
+/* Set up a cache of @frames huge frames. A test may change the options before env_init(). */
 struct hm_options options_for(u32 frames, u32 cpus);
 void env_init(struct env *env, const struct hm_options *opts);
 void env_start(struct env *env, u32 frames, u32 cpus, u64 file_bytes);
 struct hm_file *env_open(struct env *env, u64 bytes);
 void env_close(struct env *env, struct hm_file *file);
-/* Audit, empty and close everything; every frame must be free afterwards. */
+/* Audit, empty and close all files. Every frame must be free afterwards. */
 void env_end(struct env *env);
 
-/* Everything that must hold while no call is under way. */
+/* Check all invariants. The cache must be idle. */
 void audit(struct env *env);
 
-/* hm_fault() with index nodes added as they are asked for. */
+/* hm_fault() that adds missing index nodes. */
 enum hm_outcome fault(struct hm_file *file, u64 pgoff, struct hm_access access,
 		      struct hm_unit *unit);
 
-/* Bring a page in: the fault must be a miss, and its fill succeeds. */
+/* Read a page: the fault must be a miss, and its fill succeeds. */
 struct hm_unit bring(struct hm_file *file, u64 pgoff, struct hm_access access);
 /* Touch a page that must be cached. */
 struct hm_unit touch(struct hm_file *file, u64 pgoff, struct hm_access access);
-/* Touch it or bring it in, reclaiming as an engine would. True: it was a hit. */
+/* Touch or read a page, and reclaim frames like an engine. True: it was a hit. */
 bool use(struct hm_file *file, u64 pgoff, struct hm_access access);
 
 /* hm_fault_around() for one page. */
@@ -82,17 +81,17 @@ bool around(struct hm_file *file, u64 pgoff, struct hm_unit *unit);
 
 enum hm_state state_of(struct hm_file *file, u64 pgoff);
 
-/* One round of reclaim: evict what was claimed. Returns what hm_reclaim() did. */
+/* Run one round of reclaim and evict the claimed units. Returns the result of hm_reclaim(). */
 u32 reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_victim *victims,
 	    u32 *evicted);
-/* Rounds of reclaim until so many are evicted, or nothing is left. */
+/* Reclaim until @want units are evicted, or none is left. Returns the number of evicted ones. */
 u32 evict(struct hm_cache *cache, enum hm_kind kind, u32 want);
 
-/* Write everything dirty in a range; returns the number of runs. */
+/* Write all dirty units in a range. Returns the number of runs. */
 u32 write_range(struct hm_file *file, u64 start, u64 end);
 u32 write_all(struct hm_file *file);
 
-/* Take a range out of the cache; returns how many units were taken. */
+/* Remove a range from the cache. Returns the number of removed units. */
 u32 drop(struct hm_file *file, u64 start, u64 end, bool discard);
 
 void add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind,

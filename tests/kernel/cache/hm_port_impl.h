@@ -25,13 +25,13 @@ typedef uint64_t u64;
 typedef int64_t s64;
 
 extern _Thread_local u32 hm_test_cpu;
-extern _Thread_local u32 hm_test_yield; /* yield about once in so many steps; 0 = never */
+extern _Thread_local u32 hm_test_yield; /* mean number of steps between yields; 0: never yield */
 extern _Thread_local u32 hm_test_steps;
 
 static inline void hm_test_step(void)
 {
 	if (hm_test_yield && ++hm_test_steps % hm_test_yield == 0) {
-		hm_test_steps += hm_test_steps >> 3 & 7; /* not always at the same places */
+		hm_test_steps += hm_test_steps >> 3 & 7; /* vary the places of the yields */
 		sched_yield();
 	}
 }

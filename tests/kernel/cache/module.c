@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* A module of the cache's objects, to check that they link. It is never loaded. */
+/* This module checks that the objects of the cache link. It is never loaded. */
 #include <linux/module.h>
 
 MODULE_LICENSE("Dual MIT/GPL");

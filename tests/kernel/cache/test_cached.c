@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* What is cached of a store, for people: right, and without a trace. */
+/* hm_cached(): it counts the cached pages of a file, and is no access to them. */
 #include "common.h"
 
 static struct hm_cached all(struct hm_file *file, u64 pgoff, u64 end)
@@ -10,7 +10,6 @@ static struct hm_cached all(struct hm_file *file, u64 pgoff, u64 end)
 	while (pgoff < end) {
 		next = hm_cached(file, pgoff, end, &sum);
 		assert_true(next > pgoff);
-		/* A bounded number of blocks, or of what has no nodes. */
 		pgoff = next;
 	}
 	return sum;
@@ -41,7 +40,7 @@ static void test_kinds(void **state)
 	is(all(env.file, P(2), P(3)), BLOCK, 0, BLOCK);
 	is(all(env.file, P(3), P(4)), BLOCK, 0, 0);
 	is(all(env.file, P(4), P(5)), 0, 2, 1);
-	/* Whole blocks, whichever page is named. */
+	/* A range is rounded to whole blocks. */
 	is(all(env.file, P(4) + 3, P(4) + 4), 0, 2, 1);
 	is(all(env.file, P(5), far), 0, 0, 0);
 	write_all(env.file);
@@ -51,7 +50,7 @@ static void test_kinds(void **state)
 	env_end(&env);
 }
 
-/* Who looks is not a program that uses it. */
+/* hm_cached() counts no fault and sets no reference bit. */
 static void test_no_touch(void **state)
 {
 	struct hm_unit unit;

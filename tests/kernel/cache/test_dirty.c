@@ -13,7 +13,7 @@ static u64 next_dirty(struct hm_file *file, u64 from, u64 end)
 	return found ? pgoff : ~0ull;
 }
 
-/* Pages are counted, not units; per store and for the cache. */
+/* Dirty pages, not units, are counted for each file and for the cache. */
 static void test_counters(void **state)
 {
 	struct hm_file *other;
@@ -31,7 +31,7 @@ static void test_counters(void **state)
 	write_all(env.file);
 	assert_int_equal(hm_file_dirty_pages(env.file), 0);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), 2);
-	/* Thrown away, it is not dirty any more either. */
+	/* A discarded page is not counted any more. */
 	drop(other, 3, 4, true);
 	assert_int_equal(hm_file_dirty_pages(other), 1);
 	assert_int_equal(next_dirty(other, 0, ~0ull), 4);
@@ -39,8 +39,8 @@ static void test_counters(void **state)
 }
 
 /*
- * The walk gives every dirty unit once, in the order of offsets, whatever the
- * order in which they became dirty: over pages, blocks, leaves, directories.
+ * The walk returns every dirty unit once in offset order, over pages, blocks, leaves and
+ * directories. The order in which they became dirty does not matter.
  */
 static void test_walk_in_order(void **state)
 {
@@ -77,11 +77,11 @@ static void test_walk_in_order(void **state)
 		at += base[i] ? 1 : BLOCK;
 	}
 	assert_int_equal(next_dirty(env.file, at, ~0ull), ~0ull);
-	audit(&env); /* a walk from the middle clears nothing that is needed */
+	audit(&env); /* a walk from the middle keeps the summary bits of dirty units */
 	env_end(&env);
 }
 
-/* The end is exclusive; a block is found from any of its pages. */
+/* The end of a walk is exclusive. A walk from any page of a block finds the block. */
 static void test_walk_bounds(void **state)
 {
 	struct env env;
@@ -101,8 +101,8 @@ static void test_walk_bounds(void **state)
 }
 
 /*
- * Summary bits are cleared when a whole walk finds nothing below them, and
- * come back with the next store. One that stays costs every later sync.
+ * A complete walk clears the summary bits of clean subtrees, and the next store sets them again.
+ * A stale bit would slow down every later sync.
  */
 static void test_summaries_settle(void **state)
 {
@@ -129,8 +129,8 @@ static void test_summaries_settle(void **state)
 }
 
 /*
- * A walk that starts or ends in the middle must not settle what it has not
- * seen: the units before and after it would never be written.
+ * A walk that starts or ends in the middle must keep the summary bits of the parts that it has
+ * not visited. Otherwise the units there would never be written.
  */
 static void test_partial_walk_keeps_bits(void **state)
 {
@@ -147,8 +147,8 @@ static void test_partial_walk_keeps_bits(void **state)
 }
 
 /*
- * A bit set late (the unit was written meanwhile) is healed by the walk, and
- * writes nothing.
+ * A bit may be set late, when its unit is already clean again. The walk clears it and writes
+ * nothing.
  */
 static void test_stale_bit(void **state)
 {
@@ -169,7 +169,7 @@ static void test_stale_bit(void **state)
 	assert_int_equal(write_all(env.file), 0);
 	assert_int_equal(next_dirty(env.file, 0, ~0ull), ~0ull);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), 0);
-	/* Left behind by a page of a block that is whole now. */
+	/* A stale bit of a base page in a block that is a huge unit now. */
 	assert_true(hm_index_find(env.file, P(1) + 1, &pos));
 	hm_index_word(&pos, P(1) + 1);
 	drop(env.file, P(1), P(2), false);
@@ -182,8 +182,7 @@ static void test_stale_bit(void **state)
 }
 
 /*
- * The age of a store counts from its first dirty unit, and starts anew when it
- * has been clean.
+ * The age of a file counts from the first store to a clean file.
  */
 static void test_age(void **state)
 {
@@ -212,14 +211,14 @@ static void test_age(void **state)
 	env_end(&env);
 }
 
-/* Random marks and writes against a plain array. */
+/* Compare random stores and write-backs with a plain array. */
 static void test_random_walk(void **state)
 {
 	enum {
 		BLOCKS = 20
 	};
 	u32 npages = (u32)P(BLOCKS), seed = 99, i;
-	bool *dirty = calloc(npages, 1); /* the first page stands for the unit */
+	bool *dirty = calloc(npages, 1); /* indexed by the first page of each unit */
 	struct env env;
 
 	env_start(&env, 32, 2, BYTES(BLOCKS));
@@ -231,7 +230,7 @@ static void test_random_walk(void **state)
 		block = (seed >> 8) % BLOCKS;
 		page = (seed >> 14) % HM_BLOCK_PAGES;
 		if (block % 2)
-			page = 0; /* odd blocks are whole, even ones split */
+			page = 0; /* odd blocks are huge units, even ones are split */
 		if ((seed >> 28) % 4) {
 			use(env.file, P(block) + page,
 			    HM_ACCESS(.size = block % 2 ? HM_SIZE_HUGE : HM_SIZE_BASE,

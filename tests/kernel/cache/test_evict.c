@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Eviction: what leaves, in which order and company, and what comes back. */
+/* Eviction: the choice, order and batches of victims, and kept units. */
 #include "common.h"
 
-/* What a batch must look like for one TLB flush to do: sorted, no unit twice. */
+/* A batch must be sorted and have no unit twice, so that one TLB flush per run suffices. */
 static void check_sorted(const struct hm_victim *victims, u32 n)
 {
 	u32 i;
@@ -15,7 +15,7 @@ static void check_sorted(const struct hm_victim *victims, u32 n)
 	}
 }
 
-/* Dirty, writing and filling units are never chosen. */
+/* Reclaim never chooses units that are dirty, filling or under write-back. */
 static void test_only_clean(void **state)
 {
 	struct hm_unit filling;
@@ -42,8 +42,8 @@ static void test_only_clean(void **state)
 }
 
 /*
- * Before it leaves, a unit is unmapped once (evict = false), and its data is
- * still there.
+ * Reclaim first makes a unit inactive (evict = false): the engine unmaps it, and its data stays
+ * cached. The next reclaim evicts it.
  */
 static void test_inactive_first(void **state)
 {
@@ -61,7 +61,7 @@ static void test_inactive_first(void **state)
 	assert_int_equal(victims[0].unit.frame, unit.frame);
 	assert_int_equal(victims[0].unit.npages, HM_BLOCK_PAGES);
 	assert_int_equal(state_of(env.file, 0), HM_CLEAN);
-	assert_false(hm_referenced(env.file, 0)); /* old touches are forgotten */
+	assert_false(hm_referenced(env.file, 0)); /* reclaim has cleared the reference bit */
 	assert_int_equal(hm_cache_count(env.cache, HM_C_DEACTIVATED), 1);
 	assert_int_equal(reclaim(env.cache, HM_HUGE, 1, victims, &evicted), 1);
 	assert_true(victims[0].evict);
@@ -72,8 +72,8 @@ static void test_inactive_first(void **state)
 	env_end(&env);
 }
 
-/* Touched while inactive: it stays, among the proven ones. */
-static void test_rescue(void **state)
+/* A unit that is touched while inactive moves to the main queue. */
+static void test_reactivation(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
 	struct env env;
@@ -100,7 +100,7 @@ static void test_rescue(void **state)
 	env_end(&env);
 }
 
-/* The oldest on probation leave first. */
+/* The oldest units on probation are evicted first. */
 static void test_oldest_first(void **state)
 {
 	struct env env;
@@ -120,7 +120,7 @@ static void test_oldest_first(void **state)
 	env_end(&env);
 }
 
-/* A batch is sorted and made of runs: blocks read together leave together. */
+/* A batch is sorted and consists of runs: blocks that were read together are evicted together. */
 static void test_batch_of_runs(void **state)
 {
 	static const u32 order[] = { 9, 2,  31, 0, 17, 5,  26, 12, 3,  30, 8,  16, 1,  24, 7,  20,
@@ -139,13 +139,13 @@ static void test_batch_of_runs(void **state)
 	for (i = 1; i < n; i++)
 		if (victims[i].unit.pgoff != victims[i - 1].unit.pgoff + BLOCK)
 			runs++;
-	/* In the order in which they came, there would be 16 runs. */
+	/* In the order of their arrival there would be 16 runs. */
 	assert_in_range(runs, 1, 4);
 	check_sorted(victims, n);
 	env_end(&env);
 }
 
-/* Victims of several stores: grouped by store, and sorted in each. */
+/* Victims of several files are grouped by file, and sorted in each file. */
 static void test_sorted_over_files(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
@@ -165,7 +165,7 @@ static void test_sorted_over_files(void **state)
 	env_end(&env);
 }
 
-/* Neighbours that came at another time keep their turn. */
+/* Reclaim does not evict a neighbour of a victim that was read much later. */
 static void test_neighbours_by_age(void **state)
 {
 	struct env env;
@@ -185,7 +185,7 @@ static void test_neighbours_by_age(void **state)
 	env_end(&env);
 }
 
-/* More is not claimed than was wanted, nor than there is room for. */
+/* Reclaim claims at most as many units as requested, and as the array holds. */
 static void test_want_and_max(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
@@ -212,8 +212,8 @@ static void test_want_and_max(void **state)
 }
 
 /*
- * A unit that turns out pinned stays clean and cached; one that was stored to
- * stays dirty. Both can be chosen, or written, again.
+ * A pinned unit stays clean and cached. A unit that was stored to becomes dirty. The first can be
+ * evicted later, the second after write-back.
  */
 static void test_results(void **state)
 {
@@ -242,7 +242,7 @@ static void test_results(void **state)
 	env_end(&env);
 }
 
-/* Who reclaims next looks elsewhere, if about as much is there. */
+/* Successive reclaims use different shards if these have about as many units. */
 static void test_shards_in_turn(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
@@ -252,7 +252,7 @@ static void test_shards_in_turn(void **state)
 	env_start(&env, 32, 2, BYTES(64));
 	for (i = 0; i < 30; i++)
 		bring(env.file, P(i), HM_ACCESS_READ); /* 16 in one shard, 14 in the other */
-	for (round = 0; round < 3; round++) { /* in the first one, some become inactive */
+	for (round = 0; round < 3; round++) { /* the first round makes some inactive */
 		n = hm_reclaim(env.cache, HM_HUGE, 1, victims, MAX_VICTIMS);
 		for (i = 0; i < n; i++) {
 			if (!victims[i].evict)
@@ -266,7 +266,7 @@ static void test_shards_in_turn(void **state)
 	env_end(&env);
 }
 
-/* Reclaim looks into the queues of every shard. */
+/* Reclaim finds the units of every shard. */
 static void test_all_shards(void **state)
 {
 	struct env env;
@@ -274,14 +274,14 @@ static void test_all_shards(void **state)
 
 	env_start(&env, 32, 4, BYTES(512));
 	for (i = 0; i < 32; i++)
-		bring(env.file, P(i * 16), HM_ACCESS_READ); /* a shard each */
+		bring(env.file, P(i * 16), HM_ACCESS_READ); /* each in another shard */
 	assert_int_equal(evict(env.cache, HM_HUGE, 32), 32);
 	env_end(&env);
 }
 
 /*
- * Units that became dirty while queued do not hide the clean ones, of the same
- * kind or of the other one: 0 victims must mean that nothing clean is left.
+ * Queued units that became dirty do not hide clean ones of either page size. 0 victims must mean
+ * that no clean unit is left.
  */
 static void test_dirty_do_not_hide(void **state)
 {
@@ -294,7 +294,7 @@ static void test_dirty_do_not_hide(void **state)
 	for (i = 0; i < 2 * HM_BLOCK_PAGES; i++)
 		bring(env.file, P(16) + i, HM_ACCESS(.size = HM_SIZE_BASE));
 	hm_cache_tick(env.cache, 1ull << 20);
-	for (i = 0; i < HM_BLOCK_PAGES; i++) /* the frame that was carved first */
+	for (i = 0; i < HM_BLOCK_PAGES; i++) /* the huge frame that was split first */
 		touch(env.file, P(16) + i, HM_ACCESS_WRITE);
 	for (i = 0; i < 4; i++)
 		touch(env.file, P(i), HM_ACCESS_WRITE);
@@ -304,10 +304,10 @@ static void test_dirty_do_not_hide(void **state)
 }
 
 /*
- * Huge frames are short, and only base pages are clean: a carved frame is
- * emptied, and becomes a huge one.
+ * If there is no free huge frame and only base pages are clean, reclaim empties a split frame,
+ * which becomes a huge one.
  */
-static void test_drain_for_huge(void **state)
+static void test_empty_split_frame(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -324,10 +324,10 @@ static void test_drain_for_huge(void **state)
 }
 
 /*
- * The same, when the pages were touched a moment ago, or some are dirty: no huge frame
- * would come of what is clean, and it stays.
+ * Reclaim evicts no page of a split frame that has a dirty page: it would not get a huge frame.
+ * Recently touched pages do not stop it.
  */
-static void test_drain_touched_and_dirty(void **state)
+static void test_empty_touched_and_dirty(void **state)
 {
 	struct env env;
 	u32 i;
@@ -346,8 +346,8 @@ static void test_drain_touched_and_dirty(void **state)
 	env_end(&env);
 }
 
-/* What is free of a container that cannot be emptied after all is for use. */
-static void test_drain_given_up(void **state)
+/* If an isolated frame cannot be emptied any more, its free base frames can be allocated. */
+static void test_empty_given_up(void **state)
 {
 	struct hm_victim victims[4];
 	u32 evicted = 0, huge = 0, i;
@@ -368,7 +368,7 @@ static void test_drain_given_up(void **state)
 		}
 	}
 	assert_true(env.cache->container[huge].isolated);
-	/* A store to another page of it. */
+	/* Store to another page of the frame. */
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		const struct hm_desc *desc =
 			hm_desc_of(env.cache, hm_pool_base_frame(env.cache, huge, i));
@@ -385,7 +385,7 @@ static void test_drain_given_up(void **state)
 	env_end(&env);
 }
 
-/* Base pages that are older, each beside a dirty one: the huge units are there, too. */
+/* If each split frame has a dirty page, reclaim evicts huge units although base pages are older. */
 static void test_huge_beside_dirty(void **state)
 {
 	struct env env;
@@ -405,8 +405,8 @@ static void test_huge_beside_dirty(void **state)
 	env_end(&env);
 }
 
-/* What passes and is held does not keep what is not held from leaving. */
-static void test_passing_held(void **state)
+/* Pinned use-once units do not keep other units from eviction. */
+static void test_use_once_pinned(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
 	u32 round, i, evicted = 0;
@@ -423,20 +423,20 @@ static void test_passing_held(void **state)
 		u32 n = hm_reclaim(env.cache, HM_HUGE, 2, victims, MAX_VICTIMS);
 
 		for (i = 0; i < n; i++) {
-			bool held = victims[i].unit.pgoff >= P(8);
+			bool pinned = victims[i].unit.pgoff >= P(8);
 
 			if (!victims[i].evict)
 				continue;
-			hm_evict_done(&victims[i].unit, held ? HM_EVICT_BUSY : HM_EVICTED);
-			evicted += !held;
+			hm_evict_done(&victims[i].unit, pinned ? HM_EVICT_BUSY : HM_EVICTED);
+			evicted += !pinned;
 		}
 	}
 	assert_int_equal(evicted, 8);
 	env_end(&env);
 }
 
-/* Nothing is left of the kind but a few that pass, and no container can be emptied. */
-static void test_passing_last(void **state)
+/* Reclaim evicts recent use-once units if no other unit and no split frame can be freed. */
+static void test_use_once_last(void **state)
 {
 	struct hm_options opts = options_for(16, 1);
 	struct env env;
@@ -463,7 +463,7 @@ static void test_passing_last(void **state)
 	env_end(&env);
 }
 
-/* Base frames are short, and only blocks are clean. */
+/* If there is no free base frame and only huge units are clean, reclaim evicts one of them. */
 static void test_huge_for_base(void **state)
 {
 	struct hm_unit unit;
@@ -480,8 +480,8 @@ static void test_huge_for_base(void **state)
 	env_end(&env);
 }
 
-/* Of the two kinds the one leaves whose oldest unit has been idle longer. */
-static void test_older_kind_first(void **state)
+/* Reclaim evicts the page size whose oldest unit has been idle for longer. */
+static void test_older_size_first(void **state)
 {
 	struct env env;
 
@@ -502,8 +502,8 @@ static void test_older_kind_first(void **state)
 }
 
 /*
- * A share of the clean units is kept inactive, so that a touch shows which of
- * them are in use before they have to leave.
+ * Reclaim keeps a share of the clean units inactive, so that touches show which of them are used
+ * before they are evicted.
  */
 static void test_inactive_share(void **state)
 {
@@ -524,7 +524,7 @@ static void test_inactive_share(void **state)
 	env_end(&env);
 }
 
-/* What reclaim should free: nothing while there is enough, else a batch. */
+/* hm_reclaim_want(): 0 while enough frames are free, otherwise a batch. */
 static void test_want(void **state)
 {
 	struct hm_options opts = options_for(64, 2);
@@ -548,28 +548,17 @@ static void test_want(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_only_clean),
-	cmocka_unit_test(test_inactive_first),
-	cmocka_unit_test(test_rescue),
-	cmocka_unit_test(test_oldest_first),
-	cmocka_unit_test(test_batch_of_runs),
-	cmocka_unit_test(test_sorted_over_files),
-	cmocka_unit_test(test_neighbours_by_age),
-	cmocka_unit_test(test_want_and_max),
-	cmocka_unit_test(test_results),
-	cmocka_unit_test(test_shards_in_turn),
-	cmocka_unit_test(test_all_shards),
-	cmocka_unit_test(test_dirty_do_not_hide),
-	cmocka_unit_test(test_drain_for_huge),
-	cmocka_unit_test(test_drain_touched_and_dirty),
-	cmocka_unit_test(test_drain_given_up),
-	cmocka_unit_test(test_huge_beside_dirty),
-	cmocka_unit_test(test_passing_held),
-	cmocka_unit_test(test_passing_last),
-	cmocka_unit_test(test_huge_for_base),
-	cmocka_unit_test(test_older_kind_first),
-	cmocka_unit_test(test_inactive_share),
-	cmocka_unit_test(test_want),
+	cmocka_unit_test(test_only_clean),	  cmocka_unit_test(test_inactive_first),
+	cmocka_unit_test(test_reactivation),	  cmocka_unit_test(test_oldest_first),
+	cmocka_unit_test(test_batch_of_runs),	  cmocka_unit_test(test_sorted_over_files),
+	cmocka_unit_test(test_neighbours_by_age), cmocka_unit_test(test_want_and_max),
+	cmocka_unit_test(test_results),		  cmocka_unit_test(test_shards_in_turn),
+	cmocka_unit_test(test_all_shards),	  cmocka_unit_test(test_dirty_do_not_hide),
+	cmocka_unit_test(test_empty_split_frame), cmocka_unit_test(test_empty_touched_and_dirty),
+	cmocka_unit_test(test_empty_given_up),	  cmocka_unit_test(test_huge_beside_dirty),
+	cmocka_unit_test(test_use_once_pinned),	  cmocka_unit_test(test_use_once_last),
+	cmocka_unit_test(test_huge_for_base),	  cmocka_unit_test(test_older_size_first),
+	cmocka_unit_test(test_inactive_share),	  cmocka_unit_test(test_want),
 };
 
 int main(void)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Faults: every answer, and what each one counts and hints. */
+/* Faults: every outcome, with its counters and hints. */
 #include "common.h"
 
 /*
- * A miss claims the unit once; the second caller is told to wait, and the fill
- * tells its caller that somebody does.
+ * The first miss claims the unit. The second caller gets HM_BUSY, and hm_fill_done() reports that
+ * it must be woken.
  */
 static void test_fill_and_wait(void **state)
 {
@@ -24,13 +24,13 @@ static void test_fill_and_wait(void **state)
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), 2);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FILLS), 1);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_HITS), 1);
-	/* The next stay has no waiter: a flag that was left behind. */
+	/* The waiter flag is cleared: the next fill has no waiter. */
 	drop(env.file, 0, ~0ull, true);
 	bring(env.file, P(1), HM_ACCESS_READ);
 	env_end(&env);
 }
 
-/* Nobody waits for read-ahead: it must not make the fill wake anybody. */
+/* Read-ahead that meets a fill does not wait, so the fill has no task to wake. */
 static void test_ahead_does_not_wait(void **state)
 {
 	struct hm_unit filling, other;
@@ -43,7 +43,7 @@ static void test_ahead_does_not_wait(void **state)
 	env_end(&env);
 }
 
-/* A store during the fill: the unit is dirty from the start. */
+/* A unit that is filled for a store is dirty after the fill. */
 static void test_fill_dirty(void **state)
 {
 	struct hm_unit unit;
@@ -60,8 +60,8 @@ static void test_fill_dirty(void **state)
 }
 
 /*
- * The first store to a clean unit makes it dirty and says so; the second one
- * changes nothing. A read never does.
+ * The first store to a clean unit makes it dirty and returns the read-ahead hint. A second store
+ * and reads change nothing.
  */
 static void test_hit_write(void **state)
 {
@@ -84,7 +84,7 @@ static void test_hit_write(void **state)
 	env_end(&env);
 }
 
-/* Faults end where the store ends, to the page; a part of a page counts. */
+/* Faults beyond the last page of the file fail. A partial last page can be read. */
 static void test_beyond(void **state)
 {
 	u64 size = BYTES(2) + 3 * HM_PAGE_SIZE + 1;
@@ -96,12 +96,12 @@ static void test_beyond(void **state)
 	assert_int_equal(hm_fault(env.file, P(2) + 4, HM_ACCESS_READ, &unit), HM_BEYOND);
 	assert_int_equal(hm_fault(env.file, P(3), HM_ACCESS_WRITE, &unit), HM_BEYOND);
 	assert_int_equal(hm_fault(env.file, ~0ull, HM_ACCESS_READ, &unit), HM_BEYOND);
-	/* It shrinks: refused at once, although the page is cached still. */
+	/* After shrinking, a fault fails although the page is still cached. */
 	assert_true(hm_file_set_size(env.file, size - HM_PAGE_SIZE));
 	assert_int_equal(hm_fault(env.file, P(2) + 3, HM_ACCESS_READ, &unit), HM_BEYOND);
 	assert_false(around(env.file, P(2) + 3, &unit));
 	assert_int_equal(state_of(env.file, P(2) + 3), HM_CLEAN);
-	/* It grows. */
+	/* After growing, a fault succeeds. */
 	assert_true(hm_file_set_size(env.file, BYTES(4)));
 	bring(env.file, P(3) + 1, HM_ACCESS_READ);
 	env_end(&env);
@@ -111,7 +111,7 @@ static void test_beyond(void **state)
 	env_end(&env);
 }
 
-/* hm_access.cached_only finds a cached page, and takes nothing: no node, no frame. */
+/* With hm_access.cached_only a fault finds cached pages, and allocates neither nodes nor frames. */
 static void test_only_if_cached(void **state)
 {
 	struct hm_unit unit;
@@ -133,8 +133,8 @@ static void test_only_if_cached(void **state)
 }
 
 /*
- * The block in which the store ends is never one huge unit: its last pages
- * must not exist. The block before it may be.
+ * The block in which the file ends is never a huge unit, as pages beyond the end must not be
+ * cached. The block before it may be one.
  */
 static void test_base_at_the_end(void **state)
 {
@@ -147,12 +147,12 @@ static void test_base_at_the_end(void **state)
 	unit = bring(env.file, P(2) - 1, HM_ACCESS_READ);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	assert_int_equal(unit.pgoff, P(1));
-	/* One byte short of a whole block is still not whole. */
+	/* The file lacks one byte of a whole block. */
 	drop(env.file, 0, ~0ull, true);
 	hm_file_set_size(env.file, BYTES(2) - 1);
 	unit = bring(env.file, P(1), HM_ACCESS_READ);
 	assert_int_equal(unit.npages, 1);
-	/* Ending with a block, it is whole. */
+	/* The file ends at the end of a block. */
 	drop(env.file, 0, ~0ull, true);
 	hm_file_set_size(env.file, BYTES(2));
 	unit = bring(env.file, P(1), HM_ACCESS_READ);
@@ -160,7 +160,7 @@ static void test_base_at_the_end(void **state)
 	env_end(&env);
 }
 
-/* An empty pool: nothing is claimed, and reclaim is asked for. */
+/* If the pool is empty, a fault claims no unit and returns the reclaim hint. */
 static void test_no_frame(void **state)
 {
 	struct hm_unit unit;
@@ -181,7 +181,7 @@ static void test_no_frame(void **state)
 	env_end(&env);
 }
 
-/* A miss that leaves few frames asks for reclaim before anybody must wait. */
+/* A miss that leaves few free frames returns the reclaim hint before faults must wait. */
 static void test_reclaim_hint(void **state)
 {
 	struct hm_options opts = options_for(16, 1);
@@ -201,8 +201,8 @@ static void test_reclaim_hint(void **state)
 }
 
 /*
- * A block that cannot be read as a whole: each base page gets a read and a
- * result of its own from now on.
+ * After a failed read of a block, each of its base pages is read by itself and has its own
+ * result.
  */
 static void test_block_read_error(void **state)
 {
@@ -214,11 +214,11 @@ static void test_block_read_error(void **state)
 	assert_int_equal(fault(env.file, P(1) + 1, HM_ACCESS_READ, &waiter), HM_BUSY);
 	assert_true(hm_fill_done(&unit, -EIO, false));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_READ_ERRORS), 1);
-	/* Nobody is told yet: the pages may be readable one by one. */
+	/* No fault gets the error yet, as single pages may be readable. */
 	assert_int_equal(fault(env.file, P(1) + 1, HM_ACCESS_READ, &unit), HM_FILL);
 	assert_int_equal(unit.npages, 1);
 	assert_false(hm_fill_done(&unit, 0, false));
-	/* For good, even when nothing of it is cached. */
+	/* The block is never read as a whole again, even if none of its pages is cached. */
 	drop(env.file, 0, ~0ull, false);
 	unit = bring(env.file, P(1) + 2, HM_ACCESS_READ);
 	assert_int_equal(unit.npages, 1);
@@ -290,7 +290,7 @@ static void test_errno_kept(void **state)
 	env_end(&env);
 }
 
-/* A fill that was not tried leaves no trace: no error, no broken block. */
+/* A cancelled fill leaves no error, and the block can be read as a whole. */
 static void test_cancel(void **state)
 {
 	struct hm_unit unit, waiter;
@@ -314,8 +314,8 @@ static void test_cancel(void **state)
 }
 
 /*
- * What is brought in ahead is counted apart, used once, and its marker makes
- * one fault ask for more.
+ * Read-ahead pages have their own counters and count as used once. The marker gives the
+ * read-ahead hint to one fault.
  */
 static void test_ahead_and_mark(void **state)
 {
@@ -331,7 +331,7 @@ static void test_ahead_and_mark(void **state)
 	unit = touch(env.file, P(1), HM_ACCESS_READ);
 	assert_int_equal(unit.hints, 0);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 1);
-	/* Asking ahead for what is cached is no use of it. */
+	/* Read-ahead that finds a cached page does not count as its use. */
 	assert_int_equal(fault(env.file, P(2), HM_ACCESS(.ahead = true), &unit), HM_HIT);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 1);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_HITS), 1);
@@ -342,10 +342,10 @@ static void test_ahead_and_mark(void **state)
 	unit = touch(env.file, P(2), HM_ACCESS_READ);
 	assert_int_equal(unit.hints, 0);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 2);
-	/* A demand miss is where a stream may start. */
+	/* A stream may start at a demand miss. */
 	unit = bring(env.file, P(3), HM_ACCESS_READ);
 	assert_true(unit.hints & HM_HINT_READAHEAD);
-	/* Evicted unused: wasted. */
+	/* A read-ahead page that is evicted unused counts as wasted. */
 	bring(env.file, P(4), HM_ACCESS(.ahead = true));
 	drop(env.file, P(4), P(5), false);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_WASTED), 1);
@@ -355,8 +355,8 @@ static void test_ahead_and_mark(void **state)
 }
 
 /*
- * A stream that catches up with its own read-ahead: the fill is used, and the
- * marker is seen by the one who waits, not lost and not seen twice.
+ * A stream catches up with its read-ahead. The page counts as used, and the waiting fault gets
+ * the marker, exactly once.
  */
 static void test_ahead_caught_up(void **state)
 {
@@ -377,7 +377,7 @@ static void test_ahead_caught_up(void **state)
 	env_end(&env);
 }
 
-/* The marker survives a write-back: stores come before the stream does. */
+/* The marker survives a write-back. */
 static void test_mark_survives_write(void **state)
 {
 	struct hm_unit unit;
@@ -395,8 +395,8 @@ static void test_mark_survives_write(void **state)
 }
 
 /*
- * Fault-around maps what is cached, as a use but not as a fault; it keeps its
- * hands off the marker and off what is on its way.
+ * Fault-around maps cached pages. It counts as a use but not as a fault. It leaves out the marker
+ * and units that are filling or evicting.
  */
 static void test_fault_around(void **state)
 {
@@ -436,7 +436,7 @@ static void test_fault_around(void **state)
 	bring(env.file, P(4), HM_ACCESS_WRITE);
 	assert_true(around(env.file, P(4), &unit));
 	assert_int_equal(state_of(env.file, P(4)), HM_DIRTY);
-	/* One base page of a split block; the next one is not there. */
+	/* One base page of a split block is cached, the next one is not. */
 	bring(env.file, P(5) + 1, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_true(around(env.file, P(5) + 1, &unit));
 	assert_int_equal(unit.npages, 1);
@@ -444,7 +444,7 @@ static void test_fault_around(void **state)
 	env_end(&env);
 }
 
-/* The row of cached base pages around one: to a gap, the marker, the block's end. */
+/* Fault-around maps a row of base pages that ends at a gap, the marker or the end of the block. */
 static void test_fault_around_row(void **state)
 {
 	u64 first, last, i, top = P(2) + BLOCK - 1;
@@ -465,7 +465,7 @@ static void test_fault_around_row(void **state)
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 5);
 	assert_true(hm_referenced(env.file, P(2) + 1));
 	assert_false(hm_referenced(env.file, P(2) + 6));
-	/* No further than asked for, nor out of the block. */
+	/* Not beyond the requested range, nor beyond the block. */
 	first = P(2) + 2;
 	last = P(2) + 3;
 	assert_true(hm_fault_around(env.file, P(2) + 3, &first, &last, &unit));
@@ -477,9 +477,9 @@ static void test_fault_around_row(void **state)
 	last = ~0ull;
 	assert_true(hm_fault_around(env.file, top, &first, &last, &unit));
 	assert_int_equal(last, top);
-	/* What is there already has been used no more than once. */
+	/* Each page counts as used once only. */
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 5);
-	/* Not at the marker, nor beyond what is cached; of a whole block, that. */
+	/* Nothing at the marker or at an uncached page. For a huge unit, the requested part of it. */
 	first = 0;
 	last = ~0ull;
 	assert_false(hm_fault_around(env.file, P(2) + 6, &first, &last, &unit));
@@ -493,7 +493,7 @@ static void test_fault_around_row(void **state)
 	env_end(&env);
 }
 
-/* A fault on a unit that is leaving waits, and is told when it has left. */
+/* A fault on a unit under eviction waits, and is woken when the eviction ends. */
 static void test_busy_evicting(void **state)
 {
 	struct hm_unit unit, leaving;
@@ -506,7 +506,7 @@ static void test_busy_evicting(void **state)
 	assert_int_equal(fault(env.file, 1, HM_ACCESS_READ, &unit), HM_BUSY);
 	assert_true(hm_evict_done(&leaving, HM_EVICTED));
 	bring(env.file, 0, HM_ACCESS_READ);
-	/* And when it stays after all. */
+	/* The fault is also woken when the eviction fails. */
 	pos = 0;
 	assert_int_equal(hm_invalidate(env.file, &pos, BLOCK, false, &leaving), HM_INV_UNIT);
 	assert_int_equal(fault(env.file, 1, HM_ACCESS_WRITE, &unit), HM_BUSY);
@@ -516,7 +516,7 @@ static void test_busy_evicting(void **state)
 	env_end(&env);
 }
 
-/* Frames and offsets of the pool's memory, each unit its own. */
+/* Each unit has its own place in the memory of the pool. */
 static void test_frame_offsets(void **state)
 {
 	struct hm_unit huge, first, last;
@@ -529,7 +529,7 @@ static void test_frame_offsets(void **state)
 	first = bring(env.file, P(1), HM_ACCESS(.size = HM_SIZE_BASE));
 	for (i = 1; i < HM_BLOCK_PAGES; i++) {
 		last = bring(env.file, P(1) + i, HM_ACCESS(.size = HM_SIZE_BASE));
-		/* Read together, they lie together. */
+		/* Pages that are read in order have adjacent frames. */
 		assert_int_equal(hm_frame_offset(env.cache, last.frame),
 				 hm_frame_offset(env.cache, first.frame) + i * HM_PAGE_SIZE);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Latency histograms: percentiles right to 3 %, whatever the distribution. */
+/* Latency histograms: percentiles have an error of at most 3 % for any distribution. */
 #include "common.h"
 
 #include "hist.h"
@@ -24,7 +24,7 @@ static void test_empty(void **state)
 	free(hist);
 }
 
-/* Any share of one record is that record: rounding of the share. */
+/* Each percentile of one record is that record. */
 static void test_single(void **state)
 {
 	static const u64 values[] = { 0, 1, 31, 32, 33, 1000, 123456789 };
@@ -44,7 +44,7 @@ static void test_single(void **state)
 	}
 }
 
-/* Below 64 each value has a bucket of its own, so shares are exact. */
+/* Each value below 64 has its own bucket, so percentiles are exact. */
 static void test_small_values_exact(void **state)
 {
 	struct hm_hist *hist = hist_new();
@@ -73,7 +73,7 @@ static void test_uniform(void **state)
 	free(hist);
 }
 
-/* The median of two groups, and a tail that must not be lost. */
+/* The median of two groups, and the tail. */
 static void test_tail(void **state)
 {
 	struct hm_hist *hist = hist_new();
@@ -89,7 +89,7 @@ static void test_tail(void **state)
 	free(hist);
 }
 
-/* Bucket edges: a value next to a power of two in the wrong bucket. */
+/* Values next to powers of two are in the right bucket. */
 static void test_edges(void **state)
 {
 	u32 shift;
@@ -101,14 +101,14 @@ static void test_edges(void **state)
 			u64 value = (1ull << shift) + (u64)d;
 
 			hm_hist_record(hist, value);
-			hm_hist_record(hist, 1ull << 41); /* so that max does not hide it */
+			hm_hist_record(hist, 1ull << 41); /* else max would hide an error */
 			close_to(hm_hist_percentile(hist, 50000), value);
 			free(hist);
 		}
 	}
 }
 
-/* Values beyond the last bucket are counted, not written past the table. */
+/* Values beyond the last bucket are counted in it. */
 static void test_beyond(void **state)
 {
 	struct hm_hist *hist = hist_new();

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Hybrid page sizes: what a miss brings in where the core chooses. */
+/* Hybrid page sizes: the cache chooses the size of the unit that a miss reads. */
 #include "common.h"
 
 #define AUTO HM_ACCESS(.size = HM_SIZE_AUTO)
 #define AUTO_AND(...) HM_ACCESS(.size = HM_SIZE_AUTO, __VA_ARGS__)
 
-/* A program that touches pages, and the engine under it. */
+/* A program that accesses pages, and its engine. */
 struct reader {
 	struct env env;
-	u64 misses; /* that somebody waited for */
-	u64 pages; /* read from the store */
-	u64 huge; /* blocks */
-	u64 behind; /* everything below this was written behind */
-	bool refuse; /* what is promoted, when all of it was claimed */
+	u64 misses; /* faults that waited for a read */
+	u64 pages; /* pages read from the file */
+	u64 huge; /* blocks read as huge units */
+	u64 behind; /* write-behind has written all pages before this one */
+	bool refuse; /* abort promotions after the pages were claimed */
 };
 
 static void start(struct reader *r, u32 frames, u64 blocks)
@@ -41,7 +41,7 @@ static void read_ahead(struct reader *r, u64 page, struct hm_access access)
 	if (!hm_readahead(r->env.file, page, access, &plan))
 		return;
 	if (plan.behind_end > plan.behind_start) {
-		/* Whole blocks, once. */
+		/* Write-behind covers whole blocks, each once. */
 		assert_int_equal(plan.behind_end % BLOCK, 0);
 		assert_true(plan.behind_start >= r->behind);
 		r->behind = plan.behind_end;
@@ -97,8 +97,8 @@ static void end(struct reader *r)
 	env_end(&r->env);
 }
 
-/* What the access says otherwise wins. */
-static void test_classes(void **state)
+/* The size and order of the access override the choice of the cache. */
+static void test_access_overrides(void **state)
 {
 	struct reader r;
 
@@ -111,17 +111,17 @@ static void test_classes(void **state)
 			  HM_ACCESS(.size = HM_SIZE_AUTO_BASE, .order = HM_ORDER_SEQUENTIAL)),
 		1);
 	assert_int_equal(read_page(&r, P(70) + 1, AUTO_AND(.order = HM_ORDER_SEQUENTIAL)), BLOCK);
-	/* What is there is there. */
+	/* Cached units keep their size. */
 	assert_int_equal(read_page(&r, P(3) + 5, AUTO), BLOCK);
 	assert_int_equal(read_page(&r, P(7) + 2, HM_ACCESS_READ), 1);
 	assert_int_equal(read_page(&r, P(7) + 3, AUTO_AND(.order = HM_ORDER_SEQUENTIAL)), 1);
-	/* The block with the end of the store. */
+	/* The block with the end of the file is read in base pages. */
 	assert_int_equal(read_page(&r, P(100), AUTO_AND(.order = HM_ORDER_SEQUENTIAL)), 1);
 	end(&r);
 }
 
-/* What the program says of the order or the size, even where a stream goes on. */
-static void test_said(void **state)
+/* The order and size that the program requests override a stream. */
+static void test_requests(void **state)
 {
 	struct hm_plan plan;
 	struct reader r;
@@ -134,19 +134,19 @@ static void test_said(void **state)
 			 BLOCK);
 	assert_int_equal(
 		read_page(&r, P(9) + 1, HM_ACCESS(.size = HM_SIZE_AUTO_BASE, .promote = true)), 1);
-	/* A stream up to the block before: without a word, the next page would come as a block. */
+	/* A stream ends at the previous block. Without a request, the next fault reads a block. */
 	for (i = 4; i; i--)
 		hm_readahead(r.env.file, P(50) - i, AUTO, &plan);
 	assert_int_equal(read_page(&r, P(50), AUTO_AND(.order = HM_ORDER_RANDOM)), 1);
 	for (i = 4; i; i--)
 		hm_readahead(r.env.file, P(60) - i, AUTO, &plan);
 	assert_int_equal(read_page(&r, P(60), AUTO), BLOCK);
-	/* A block of which something is cached in base pages stays so, for now. */
+	/* A block with cached base pages stays split for now. */
 	assert_int_equal(read_page(&r, P(50) + 1, AUTO_AND(.promote = true)), 1);
 	end(&r);
 }
 
-/* Ahead of nobody's stream, a page is a page. */
+/* Read-ahead outside of a stream reads base pages, unless the access requests more. */
 static void test_ahead_alone(void **state)
 {
 	struct reader r;
@@ -164,7 +164,7 @@ static void test_ahead_alone(void **state)
 	end(&r);
 }
 
-/* Random access reads what it asks for. */
+/* Random access reads single pages. */
 static void test_random(void **state)
 {
 	u32 seed = 5, i;
@@ -173,14 +173,14 @@ static void test_random(void **state)
 	start(&r, 64, 400);
 	for (i = 0; i < 1000; i++) {
 		seed = seed * 1664525u + 1013904223u;
-		/* Chance neighbours are not random access. */
+		/* Even pages only: a random neighbour would look like a stream. */
 		assert_int_equal(read_page(&r, (u64)(seed >> 8) % (P(400) / 2) * 2, AUTO), 1);
 	}
 	assert_int_equal(r.pages, r.misses);
 	end(&r);
 }
 
-/* A stride is not a stream, although each page is in the next block but few. */
+/* Access with a stride is not a stream. */
 static void test_stride(void **state)
 {
 	struct reader r;
@@ -194,7 +194,7 @@ static void test_stride(void **state)
 	end(&r);
 }
 
-/* Where the second block of a stream begins, it is one of blocks. */
+/* From its second block on, a stream reads blocks. */
 static void test_stream(void **state)
 {
 	struct reader r;
@@ -208,17 +208,17 @@ static void test_stream(void **state)
 		if (page == P(11))
 			assert_true(r.misses <= 4);
 	}
-	/* stream_min, and perhaps one where the first block ends; the rest was there in time. */
+	/* stream_min misses, and maybe one at the end of the first block. Read-ahead is in time. */
 	assert_in_range(r.misses, 3, 4);
-	/* Nothing is read that it does not come to, but what is ahead of it. */
+	/* Only the stream's pages and the last read-ahead window are read. */
 	assert_in_range(r.pages, P(140) - 3, P(140) - 3 + P(16));
 	end(&r);
 }
 
 /*
- * The block in which a stream begins: a long one has the rest of it promoted, before most of it
- * has been touched. Not for one that stores, which may be one more record; nor if promotion is
- * off.
+ * A long stream requests the promotion of its first block before it has touched most of the
+ * block. A stream of stores does not, as it may be one more record. If promotion is off, no stream
+ * does.
  */
 static void test_first_block(void **state)
 {
@@ -246,19 +246,19 @@ static void test_first_block(void **state)
 			assert_int_equal(p.unit.pgoff, P(3));
 			assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 			hm_promote_commit(&p);
-			/* Nothing tells of its pages until the next block, which is a stream's. */
+			/* The next fault is in the next block, which belongs to the stream. */
 			assert_int_equal(read_page(&r, P(4), AUTO), BLOCK);
 		}
 		end(&r);
 	}
 }
 
-/* The first one of a file that is read, or stored to, from its start: soon, if all in order. */
+/* The first block of a file is promoted early if its first pages are accessed in order. */
 static void test_first_of_file(void **state)
 {
 	const struct {
 		bool write;
-		u64 before; /* a page that was stored to before */
+		u64 before; /* a page that the test stores to first */
 		enum hm_promote_result why;
 	} tries[] = {
 		{ false, 0, HM_PROMOTE_OK },
@@ -290,7 +290,7 @@ static void test_first_of_file(void **state)
 	}
 }
 
-/* It is refused when what is ahead was claimed for it: that is read ahead again. */
+/* If a promotion fails after the stream's read-ahead was claimed for it, read-ahead is repeated. */
 static void test_first_block_refused(void **state)
 {
 	struct reader r;
@@ -306,7 +306,7 @@ static void test_first_block_refused(void **state)
 	end(&r);
 }
 
-/* Beginning near the end of its first block, it waits no more often. */
+/* A stream that begins near the end of its first block does not miss more often. */
 static void test_stream_from_the_end(void **state)
 {
 	struct reader r;
@@ -319,7 +319,7 @@ static void test_stream_from_the_end(void **state)
 	end(&r);
 }
 
-/* Two pages in a row are none, wherever they are. */
+/* Two adjacent pages are not a stream, even across the border of a block. */
 static void test_pairs(void **state)
 {
 	struct reader r;
@@ -334,7 +334,7 @@ static void test_pairs(void **state)
 	end(&r);
 }
 
-/* A second stream that comes to what others have read of a block fills it up. */
+/* A stream that meets a split block reads the rest of it in base pages. */
 static void test_stream_through_base_pages(void **state)
 {
 	struct reader r;
@@ -349,7 +349,7 @@ static void test_stream_through_base_pages(void **state)
 	end(&r);
 }
 
-/* The same page again and again does not go forward, nor does one back. */
+/* Repeated faults on a page, and backward access, are not a stream. */
 static void test_not_forward(void **state)
 {
 	struct reader r;
@@ -370,7 +370,7 @@ static void test_not_forward(void **state)
 	end(&r);
 }
 
-/* Random faults between its own do not end a stream that has much on its way. */
+/* Random faults do not end a stream with a large window. */
 static void test_stream_beside_random(void **state)
 {
 	struct reader r;
@@ -389,7 +389,7 @@ static void test_stream_beside_random(void **state)
 	end(&r);
 }
 
-/* Random faults among what it has on its way do not have more of it read. */
+/* Random faults inside the window of a stream do not extend its read-ahead. */
 static void test_random_ahead(void **state)
 {
 	struct reader r;
@@ -399,18 +399,18 @@ static void test_random_ahead(void **state)
 	start(&r, 128, 400);
 	for (page = P(10); page < P(20); page++)
 		read_page(&r, page, AUTO);
-	/* Nobody comes to the middle of a block first. */
+	/* A stream does not enter a block in its middle. */
 	pages = r.pages;
 	for (i = 0; i < 40; i++)
 		read_page(&r, P(20 + i * 7 % 12) + BLOCK / 2, AUTO);
 	assert_in_range(r.pages, pages, pages + 12);
-	/* What has left is read a page at a time. */
+	/* After eviction, random faults read single pages. */
 	drop(r.env.file, 0, ~0ull, false);
 	pages = r.pages;
 	for (i = 0; i < 40; i++)
 		read_page(&r, P(20 + i * 7 % 12) + 2 + i % (BLOCK / 4), AUTO);
 	assert_in_range(r.pages, pages, pages + 40);
-	/* The stream itself waits for each of those once more, and goes on. */
+	/* The stream misses once in each of these blocks, and continues. */
 	drop(r.env.file, 0, ~0ull, false);
 	r.misses = 0;
 	for (page = P(20); page < P(60); page++)
@@ -419,7 +419,7 @@ static void test_random_ahead(void **state)
 	end(&r);
 }
 
-/* What a writer leaves behind is written when its block is full. */
+/* Write-behind writes each block when a stream of stores has filled it. */
 static void test_write_behind(void **state)
 {
 	struct reader r;
@@ -433,7 +433,7 @@ static void test_write_behind(void **state)
 	end(&r);
 }
 
-/* A block of which nothing is left may come as a whole. */
+/* A block without cached pages can be read as a whole again. */
 static void test_whole_again(void **state)
 {
 	struct reader r;
@@ -454,7 +454,7 @@ static void scan(struct reader *r, u64 blocks, struct hm_access access)
 		read_page(r, page, access);
 }
 
-/* A file of two pools: the second scan finds a part of it, the third one no less. */
+/* The second and third scan of a file of twice the pool find a part of it cached. */
 static void test_scan_twice(void **state)
 {
 	struct reader r;
@@ -472,7 +472,7 @@ static void test_scan_twice(void **state)
 	end(&r);
 }
 
-/* A file that is not that large stays, whatever was there before. */
+/* A file that fits stays cached after a scan of a larger one. */
 static void test_scan_that_fits(void **state)
 {
 	struct hm_file *other;
@@ -491,8 +491,8 @@ static void test_scan_that_fits(void **state)
 	end(&r);
 }
 
-/* When nothing else is left, what passes goes, all of it; and what nobody came to, with time. */
-static void test_passing_goes(void **state)
+/* If no other unit is left, reclaim evicts all use-once units, and old unused read-ahead. */
+static void test_use_once_evicted(void **state)
 {
 	struct reader r;
 	u32 use_once;
@@ -507,7 +507,7 @@ static void test_passing_goes(void **state)
 	end(&r);
 }
 
-static bool passes(struct reader *r, u64 page)
+static bool is_use_once(struct reader *r, u64 page)
 {
 	struct hm_unit unit;
 
@@ -515,7 +515,7 @@ static bool passes(struct reader *r, u64 page)
 	return hm_desc_of(r->env.cache, unit.frame)->use_once;
 }
 
-/* In a pool that is full, what a short stream has brought in is as anything else. */
+/* In a full pool, the units of a short stream are not use-once. */
 static void test_short_stream_stays(void **state)
 {
 	struct reader r;
@@ -526,14 +526,14 @@ static void test_short_stream_stays(void **state)
 		read_page(&r, page, HM_ACCESS_READ);
 	for (page = P(100); page < P(100) + 8; page++)
 		read_page(&r, page, AUTO);
-	assert_false(passes(&r, P(100) + 7));
+	assert_false(is_use_once(&r, P(100) + 7));
 	for (page = P(120); page < P(140); page++)
 		read_page(&r, page, AUTO);
-	assert_true(passes(&r, P(140) - 1));
+	assert_true(is_use_once(&r, P(140) - 1));
 	end(&r);
 }
 
-/* A block that has just come does not leave for older base pages, however young all are. */
+/* Reclaim does not evict a new huge unit instead of older base pages, even if all are young. */
 static void test_new_block_stays(void **state)
 {
 	struct hm_file *other;
@@ -559,8 +559,8 @@ static void test_new_block_stays(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_classes),
-	cmocka_unit_test(test_said),
+	cmocka_unit_test(test_access_overrides),
+	cmocka_unit_test(test_requests),
 	cmocka_unit_test(test_ahead_alone),
 	cmocka_unit_test(test_random),
 	cmocka_unit_test(test_stride),
@@ -578,7 +578,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_whole_again),
 	cmocka_unit_test(test_scan_twice),
 	cmocka_unit_test(test_scan_that_fits),
-	cmocka_unit_test(test_passing_goes),
+	cmocka_unit_test(test_use_once_evicted),
 	cmocka_unit_test(test_short_stream_stays),
 	cmocka_unit_test(test_new_block_stays),
 };

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The index: nodes, blocks that split and join, the largest store. */
+/* The index: nodes, split and join of blocks, the largest file. */
 #include "common.h"
 
 #define FILE_MAX (HM_FILE_BLOCKS_MAX << HM_BLOCK_SHIFT)
 #define LAST_PAGE ((HM_FILE_BLOCKS_MAX << HM_BLOCK_ORDER) - 1)
 
-/* Nodes are asked for from the top down, and only for what is touched. */
+/* Faults request nodes from the top down, and only those on the path to their page. */
 static void test_nodes_on_demand(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
-	u64 pgoff = P(HM_NODE_SLOTS) + 3; /* not in the first leaf */
+	u64 pgoff = P(HM_NODE_SLOTS) + 3; /* in the second leaf */
 
 	env_start(&env, 8, 1, BYTES(4 * HM_NODE_SLOTS));
 	assert_int_equal(hm_fault(env.file, pgoff, HM_ACCESS_READ, &unit), HM_NO_NODE);
@@ -22,7 +22,7 @@ static void test_nodes_on_demand(void **state)
 	assert_int_equal(hm_fault(env.file, pgoff, HM_ACCESS(.size = HM_SIZE_BASE), &unit),
 			 HM_NO_NODE);
 	assert_int_equal(unit.err, HM_NODE_BASE);
-	/* No base node is needed for a whole block. */
+	/* A huge unit needs no base node. */
 	assert_int_equal(hm_fault(env.file, pgoff, HM_ACCESS_READ, &unit), HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, false));
 	/* Another leaf of the same directory needs a leaf only. */
@@ -32,10 +32,10 @@ static void test_nodes_on_demand(void **state)
 }
 
 /*
- * Two threads bring the same node: the second one keeps its memory, and what
- * the first one's node holds is not lost.
+ * Two threads add the same node. The second one keeps its memory, and the node of the first one
+ * keeps its contents.
  */
-static void test_node_brought_twice(void **state)
+static void test_node_added_twice(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -55,8 +55,8 @@ static void test_node_brought_twice(void **state)
 	env_end(&env);
 }
 
-/* Every node that was given comes back, once. */
-static void test_nodes_come_back(void **state)
+/* hm_file_take_node() returns every node once. */
+static void test_take_nodes(void **state)
 {
 	struct env env;
 	void *seen[8], *node;
@@ -86,8 +86,8 @@ static void test_nodes_come_back(void **state)
 }
 
 /*
- * Pages of different blocks, leaves and directories have words of their own:
- * a slot computed from the wrong bits.
+ * Pages of different blocks, leaves and directories have different words. A slot computed from the
+ * wrong bits would fail this.
  */
 static void test_distinct(void **state)
 {
@@ -117,7 +117,7 @@ static void test_distinct(void **state)
 		unit = touch(env.file, pages[i], HM_ACCESS_READ);
 		assert_int_equal(unit.pgoff, pages[i] & ~(BLOCK - 1));
 	}
-	/* The dirty walk finds all of them, in order, each with its offset. */
+	/* The dirty walk finds all of them in offset order. */
 	for (i = 0, j = 0; i < 8; j++) {
 		struct hm_run run;
 		u64 pos = pages[i] & ~(BLOCK - 1);
@@ -151,7 +151,7 @@ static void test_file_max(void **state)
 	free(mem);
 }
 
-/* All HM_FILES_MAX may be open, no more; a closed one makes room again. */
+/* HM_FILES_MAX files can be open, and another one after one was closed. */
 static void test_files_max(void **state)
 {
 	size_t size = (hm_file_bytes() + 63) & ~(size_t)63;
@@ -179,7 +179,7 @@ static void test_files_max(void **state)
 	free(mem);
 }
 
-/* A base page splits its block; the block's other pages stay absent. */
+/* A base page splits its block. The other pages of the block stay absent. */
 static void test_split(void **state)
 {
 	struct hm_unit unit;
@@ -196,18 +196,18 @@ static void test_split(void **state)
 	/* While a page is cached, a fault for a whole block gets a base page. */
 	unit = bring(env.file, P(1) + 5, HM_ACCESS_READ);
 	assert_int_equal(unit.npages, 1);
-	/* The blocks beside it are not concerned. */
+	/* Other blocks are not split. */
 	unit = bring(env.file, P(2), HM_ACCESS_READ);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
-	/* A fault for a base page finds the huge unit that is there. */
+	/* A fault for a base page finds a cached huge unit. */
 	unit = touch(env.file, P(2) + 7, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	env_end(&env);
 }
 
 /*
- * Once all its pages are gone, a block joins at the next fault for a whole
- * one, and no earlier: a join that does not look at every page loses data.
+ * A split block joins at the first fault for a huge unit after all its pages were evicted. A join
+ * that did not check every page would lose data.
  */
 static void test_join(void **state)
 {
@@ -225,11 +225,11 @@ static void test_join(void **state)
 	audit(&env);
 
 	assert_int_equal(drop(env.file, P(1), P(2), true), 2);
-	/* A fault for a base page leaves it split. */
+	/* A fault for a base page does not join it. */
 	unit = bring(env.file, P(1) + 1, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_JOINS), 0);
 	drop(env.file, P(1), P(2), true);
-	/* Nor does a look at what is cached join it. */
+	/* A fault for cached pages only does not join it. */
 	assert_int_equal(hm_fault(env.file, P(1) + 1, HM_ACCESS(.cached_only = true), &unit),
 			 HM_MISS);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_JOINS), 0);
@@ -239,7 +239,7 @@ static void test_join(void **state)
 	assert_int_equal(hm_cache_count(env.cache, HM_C_JOINS), 1);
 	audit(&env);
 
-	/* Its data is found by the walk, as one unit, and it can split again. */
+	/* The walk finds its data as one unit, and the block can split again. */
 	assert_int_equal(write_all(env.file), 1);
 	drop(env.file, P(1), P(2), false);
 	unit = bring(env.file, P(1) + 1, HM_ACCESS(.size = HM_SIZE_BASE, .write = true));
@@ -248,7 +248,7 @@ static void test_join(void **state)
 	env_end(&env);
 }
 
-/* A page that is on its way keeps its block split. */
+/* A page that is filling keeps its block split. */
 static void test_no_join_while_filling(void **state)
 {
 	struct hm_unit filling, unit;
@@ -263,7 +263,7 @@ static void test_no_join_while_filling(void **state)
 	env_end(&env);
 }
 
-/* An old word never compares equal: the sequence number moves each time. */
+/* The sequence number changes each time, so that a CAS with an old word fails. */
 static void test_sequence(void **state)
 {
 	struct hm_pos pos;
@@ -283,7 +283,7 @@ static void test_sequence(void **state)
 	env_end(&env);
 }
 
-/* The sequence number wraps around without touching the state. */
+/* The sequence number wraps around without changing the state. */
 static void test_sequence_wraps(void **state)
 {
 	struct env env;
@@ -301,8 +301,8 @@ static void test_sequence_wraps(void **state)
 }
 
 /*
- * What is not allocated is known apart from what holds no data: a block with data
- * and a hole has to be reserved, but not filled with zeros.
+ * "Needs an allocation" and "has no data" are separate properties. A block with data and a hole
+ * must be allocated before a store, but not filled with zeros.
  */
 static void test_holes(void **state)
 {
@@ -319,15 +319,15 @@ static void test_holes(void **state)
 	assert_true(hm_needs_alloc(env.file, P(1)));
 	assert_true(hm_needs_alloc(env.file, P(2)));
 	assert_false(hm_is_zero_fill(env.file, P(2)));
-	/* Allocated, and still without data. */
+	/* The block is allocated, and still has no data. */
 	hm_file_set_allocated(env.file, P(1), BLOCK);
 	assert_false(hm_needs_alloc(env.file, P(1)));
 	assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &unit), HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, false));
-	/* Of a block that is whole, a part is not remembered. */
+	/* The allocation of a part of a block that is not split is not recorded. */
 	hm_file_set_allocated(env.file, P(2), BLOCK / 2);
 	assert_true(hm_needs_alloc(env.file, P(2)));
-	/* Split: page by page, as far as it was known when the node came. */
+	/* In a split block it is recorded for each page; the base node brings the initial state. */
 	add_node(env.file, P(2), HM_NODE_BASE, NULL, in_block);
 	assert_int_equal(fault(env.file, P(2) + 5, HM_ACCESS(.size = HM_SIZE_BASE), &unit),
 			 HM_FILL);
@@ -336,18 +336,18 @@ static void test_holes(void **state)
 	assert_true(hm_needs_alloc(env.file, P(2) + 5));
 	hm_file_set_allocated(env.file, P(2) + 5, 1);
 	assert_false(hm_needs_alloc(env.file, P(2) + 5));
-	/* What was written has room. */
+	/* Written pages are allocated. */
 	hm_file_set_zero_fill(env.file, P(3), BLOCK, true);
 	assert_true(hm_needs_alloc(env.file, P(3)));
 	bring(env.file, P(3), HM_ACCESS_WRITE);
 	write_all(env.file);
 	assert_false(hm_needs_alloc(env.file, P(3)));
-	/* Data may leave holes beside it. */
+	/* A block with some data may have holes. */
 	hm_file_set_zero_fill(env.file, P(4), BLOCK, true);
 	hm_file_set_zero_fill(env.file, P(4), BLOCK / 2, false);
 	assert_true(hm_needs_alloc(env.file, P(4)));
 	assert_false(hm_is_zero_fill(env.file, P(4)));
-	/* What the store has of its last block is all of it, until there is more. */
+	/* The last block is allocated up to the end of the file, until the file grows. */
 	hm_file_set_size(env.file, BYTES(6) + 3 * HM_PAGE_SIZE + 1);
 	hm_file_set_zero_fill(env.file, P(6), BLOCK, true);
 	hm_file_set_allocated(env.file, P(6), 3);
@@ -358,7 +358,7 @@ static void test_holes(void **state)
 	hm_file_set_zero_fill(env.file, P(6) + 4, BLOCK - 4, true);
 	assert_true(hm_needs_alloc(env.file, P(6)));
 	hm_file_set_size(env.file, BYTES(8));
-	/* Split, what is allocated and without data is so in each of its pages. */
+	/* After a split, each page is allocated and without data, like the block. */
 	hm_file_set_zero_fill(env.file, P(5), BLOCK, true);
 	hm_file_set_allocated(env.file, P(5), BLOCK);
 	add_node(env.file, P(5), HM_NODE_BASE, NULL, NULL);
@@ -370,8 +370,8 @@ static void test_holes(void **state)
 	env_end(&env);
 }
 
-/* Holes: told with the leaf, inherited by a split, given back by a join. */
-static void test_hollow_parts(void **state)
+/* Holes in parts of blocks are recorded in split blocks only. */
+static void test_partial_holes(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -379,14 +379,14 @@ static void test_hollow_parts(void **state)
 	env_start(&env, 16, 1, BYTES(8));
 	add_node(env.file, 0, HM_NODE_DIR, NULL, NULL);
 	add_node(env.file, 0, HM_NODE_LEAF, NULL, NULL);
-	/* Not split: a part that holds none cannot be remembered, one with data is. */
+	/* In a block that is not split, a partial hole is not recorded, but partial data is. */
 	hm_file_set_zero_fill(env.file, P(1) + 1, 3, true);
 	assert_false(hm_is_zero_fill(env.file, P(1) + 2));
 	hm_file_set_zero_fill(env.file, P(2), BLOCK, true);
 	assert_true(hm_is_zero_fill(env.file, P(2) + 1));
 	hm_file_set_zero_fill(env.file, P(2) + 1, 1, false);
 	assert_false(hm_is_zero_fill(env.file, P(2)));
-	/* Split: page by page, over the border of a block. */
+	/* In a split block the holes are recorded for each page, also over the border of a block. */
 	bring(env.file, P(3) + 1, HM_ACCESS(.size = HM_SIZE_BASE));
 	hm_file_set_zero_fill(env.file, P(3) + 2, BLOCK, true);
 	assert_false(hm_is_zero_fill(env.file, P(3)));
@@ -398,7 +398,8 @@ static void test_hollow_parts(void **state)
 	env_end(&env);
 }
 
-static void test_hollow(void **state)
+/* The leaf brings the holes, a split passes them on to the pages, and a join combines them. */
+static void test_zero_fill(void **state)
 {
 	unsigned long zero_fill[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 1ul << 2 | 1ul << 3 };
 	enum hm_node_kind kind;
@@ -428,7 +429,7 @@ static void test_hollow(void **state)
 	assert_int_equal(hm_cache_count(env.cache, HM_C_ZERO_FILLS), 1);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FILLS), 1);
 
-	/* A split: one page is written, the others still hold nothing. */
+	/* One page of a split block is written, the others still have no data. */
 	assert_int_equal(fault(env.file, P(3), HM_ACCESS(.size = HM_SIZE_BASE, .write = true),
 			       &unit),
 			 HM_ZERO);
@@ -439,13 +440,13 @@ static void test_hollow(void **state)
 	assert_true(hm_is_zero_fill(env.file, P(3) + 1));
 	drop(env.file, P(3), P(4), false);
 
-	/* Joined, the block holds some data, so it must be read. */
+	/* The joined block has some data, so it must be read. */
 	assert_int_equal(fault(env.file, P(3), HM_ACCESS_READ, &unit), HM_FILL);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	assert_false(hm_fill_done(&unit, 0, false));
 	drop(env.file, P(3), P(4), false);
 
-	/* A split that is joined without a write is hollow as before. */
+	/* A block that was split and joined without a write is still a hole. */
 	drop(env.file, P(2), P(3), false);
 	assert_int_equal(fault(env.file, P(2) + 1, HM_ACCESS(.size = HM_SIZE_BASE), &unit),
 			 HM_ZERO);
@@ -455,7 +456,7 @@ static void test_hollow(void **state)
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	assert_false(hm_fill_done(&unit, 0, false));
 
-	/* A split of a block with data, after one that was hollow: old bits. */
+	/* Splitting a block with data does not use old bits from a time when it was a hole. */
 	drop(env.file, 0, ~0ull, true);
 	hm_file_set_zero_fill(env.file, P(2), BLOCK, false);
 	for (i = 0; i < HM_BLOCK_PAGES; i++)
@@ -466,8 +467,8 @@ static void test_hollow(void **state)
 	env_end(&env);
 }
 
-/* A node that was made for another size knows nothing of holes that came since. */
-static void test_node_of_another_size(void **state)
+/* A node that was prepared for another file size is refused, as it lacks newer holes. */
+static void test_node_of_old_size(void **state)
 {
 	const unsigned long none[HM_BITMAP_LONGS(HM_BLOCK_PAGES)] = { 0 };
 	struct hm_unit unit;
@@ -483,7 +484,7 @@ static void test_node_of_another_size(void **state)
 	hm_file_set_zero_fill(env.file, P(1) + 1, BLOCK - 1, true);
 	assert_false(hm_file_add_node(env.file, P(1), HM_NODE_BASE, mem, BYTES(1) + HM_PAGE_SIZE,
 				      NULL, NULL));
-	/* Of the right size, but from before the holes. */
+	/* The size is right, but the bitmap is from before the holes. */
 	assert_true(hm_file_add_node(env.file, P(1), HM_NODE_BASE, mem, BYTES(2), NULL, none));
 	assert_int_equal(fault(env.file, P(1) + 2, HM_ACCESS(.size = HM_SIZE_BASE), &unit),
 			 HM_FILL);
@@ -492,8 +493,8 @@ static void test_node_of_another_size(void **state)
 	env_end(&env);
 }
 
-/* Punched and allocated blocks; those without a leaf are told by the leaf. */
-static void test_set_hollow(void **state)
+/* hm_file_set_zero_fill() skips blocks without a leaf, as the leaf brings its own bitmap. */
+static void test_set_zero_fill(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -502,7 +503,7 @@ static void test_set_hollow(void **state)
 	bring(env.file, 0, HM_ACCESS_READ);
 	bring(env.file, P(2 * HM_NODE_SLOTS), HM_ACCESS_READ);
 	drop(env.file, 0, ~0ull, true);
-	/* Over a leaf that is missing in the middle. */
+	/* The leaf in the middle of the range is missing. */
 	hm_file_set_zero_fill(env.file, P(1), P(2 * HM_NODE_SLOTS), true);
 	assert_false(hm_is_zero_fill(env.file, 0));
 	assert_true(hm_is_zero_fill(env.file, P(1)));
@@ -511,7 +512,7 @@ static void test_set_hollow(void **state)
 	assert_false(hm_is_zero_fill(env.file, P(2 * HM_NODE_SLOTS + 1)));
 	assert_int_equal(fault(env.file, P(HM_NODE_SLOTS), HM_ACCESS_READ, &unit), HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, false));
-	/* Split while hollow, then told that it holds data: all pages. */
+	/* A block that was split as a hole gets data: this applies to all its pages. */
 	assert_int_equal(fault(env.file, P(1), HM_ACCESS(.size = HM_SIZE_BASE), &unit), HM_ZERO);
 	assert_false(hm_fill_done(&unit, 0, false));
 	drop(env.file, P(1), P(2), true);
@@ -522,7 +523,7 @@ static void test_set_hollow(void **state)
 	env_end(&env);
 }
 
-/* hm_peek() and hm_referenced() of what has no node yet. */
+/* hm_peek(), hm_referenced() and others on pages without nodes. */
 static void test_peek_without_nodes(void **state)
 {
 	struct hm_unit unit;
@@ -542,8 +543,8 @@ static void test_peek_without_nodes(void **state)
 #define LAST_LINE(type, field) \
 	((offsetof(struct type, field) + sizeof(((struct type *)NULL)->field) - 1) / 64)
 
-/* What every fault reads shares no cache line with what faults and write-back write. */
-static void test_lines(void **state)
+/* The fields that every fault reads share no cache line with frequently written fields. */
+static void test_cache_lines(void **state)
 {
 	assert_true(LAST_LINE(hm_cache, clock) < LINE(hm_cache, evict_cursor));
 	assert_true(LAST_LINE(hm_cache, ghosts) < LINE(hm_cache, evict_cursor));
@@ -565,8 +566,8 @@ static void test_lines(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_nodes_on_demand),
-	cmocka_unit_test(test_node_brought_twice),
-	cmocka_unit_test(test_nodes_come_back),
+	cmocka_unit_test(test_node_added_twice),
+	cmocka_unit_test(test_take_nodes),
 	cmocka_unit_test(test_distinct),
 	cmocka_unit_test(test_file_max),
 	cmocka_unit_test(test_files_max),
@@ -575,13 +576,13 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_no_join_while_filling),
 	cmocka_unit_test(test_sequence),
 	cmocka_unit_test(test_sequence_wraps),
-	cmocka_unit_test(test_hollow),
-	cmocka_unit_test(test_hollow_parts),
+	cmocka_unit_test(test_zero_fill),
+	cmocka_unit_test(test_partial_holes),
 	cmocka_unit_test(test_holes),
-	cmocka_unit_test(test_node_of_another_size),
-	cmocka_unit_test(test_set_hollow),
+	cmocka_unit_test(test_node_of_old_size),
+	cmocka_unit_test(test_set_zero_fill),
 	cmocka_unit_test(test_peek_without_nodes),
-	cmocka_unit_test(test_lines),
+	cmocka_unit_test(test_cache_lines),
 };
 
 int main(void)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Invalidation: by a truncate, a punch, or who says that it is not needed. */
+/* Invalidation by truncation, punch or POSIX_FADV_DONTNEED. */
 #include "common.h"
 
 /*
- * Without discard, dirty units are passed over; with it, they go, and are not
- * dirty any more.
+ * Without discard, invalidation skips dirty units. With discard it removes them and decreases
+ * the dirty counters.
  */
 static void test_invalidate(void **state)
 {
@@ -25,7 +25,7 @@ static void test_invalidate(void **state)
 	assert_int_equal(hm_cache_dirty_pages(env.cache), 0);
 	assert_int_equal(write_all(env.file), 0);
 	assert_int_equal(drop(env.file, 0, ~0ull, true), 1);
-	/* What was thrown away leaves no ghost, what was dropped does. */
+	/* A discarded unit leaves no ghost, a dropped clean one does. */
 	bring(env.file, P(2), HM_ACCESS_READ);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 0);
 	bring(env.file, P(1), HM_ACCESS_READ);
@@ -33,7 +33,7 @@ static void test_invalidate(void **state)
 	env_end(&env);
 }
 
-/* What is under way holds it up, at that place, until it is done. */
+/* Invalidation stops at a unit that is filling, evicting or under write-back. */
 static void test_invalidate_busy(void **state)
 {
 	struct hm_unit filling, unit;
@@ -67,8 +67,8 @@ static void test_invalidate_busy(void **state)
 }
 
 /*
- * Kept after all: a unit of an invalidation stays where it was in its queue, or
- * in none if a reclaim took it out; in either case it can be reclaimed.
+ * If the caller keeps a unit, the unit stays in its queue. If reclaim has removed it from its
+ * queue, it is queued again. Reclaim finds it in both cases.
  */
 static void test_invalidate_kept(void **state)
 {
@@ -90,7 +90,7 @@ static void test_invalidate_kept(void **state)
 	assert_int_equal(state_of(env.file, P(1)), HM_DIRTY);
 	audit(&env);
 	assert_int_equal(write_all(env.file), 1);
-	/* What was known of it is known still: a touch, and the marker of a stream. */
+	/* The reference bit and the read-ahead marker survive. */
 	bring(env.file, P(2), HM_ACCESS_READ);
 	touch(env.file, P(2), HM_ACCESS_READ);
 	bring(env.file, P(3), HM_ACCESS(.ahead = true, .mark = true));

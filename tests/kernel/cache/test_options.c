@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Options: the documented defaults, and a sentence for each bad value. */
+/* Options: the documented defaults, and an error message for each bad value. */
 #include "common.h"
 
-/* A default that drifts away from what cache.h promises. */
+/* The defaults are those that cache.h documents. */
 static void test_defaults(void **state)
 {
 	struct hm_options opts;
@@ -26,7 +26,7 @@ static void test_defaults(void **state)
 	assert_int_equal(opts.free_target, 16);
 }
 
-/* A field of 0 that is taken as 0, or one whose 0 means something that is not. */
+/* 0 selects the default, except in the fields where it means never or none. */
 static void test_zero_is_default(void **state)
 {
 	struct hm_options opts = { .pool_frames = 1024 };
@@ -46,42 +46,42 @@ static void test_zero_is_default(void **state)
 	assert_int_equal(opts.readahead_base_kb, 0);
 }
 
-static void not_promoted(const struct hm_options *given, const char *word)
+static void assert_refused(const struct hm_options *given, const char *word)
 {
 	struct hm_options opts = *given;
 	const char *why = hm_options_check(&opts);
 
 	assert_non_null(why);
-	assert_non_null(strstr(why, word)); /* it names the setting */
-	assert_non_null(strchr(why, ' ')); /* and is a sentence */
+	assert_non_null(strstr(why, word)); /* the message names the setting */
+	assert_non_null(strchr(why, ' ')); /* and has more than one word */
 }
 
-/* A limit that is missing, or off by one. */
+/* Values just beyond each limit are refused. */
 static void test_refused(void **state)
 {
 	struct hm_options opts;
 
 	opts = options_for(0, 1);
-	not_promoted(&opts, "pool");
+	assert_refused(&opts, "pool");
 	opts = options_for(3, 1);
-	not_promoted(&opts, "at least 4");
+	assert_refused(&opts, "at least 4");
 	opts = options_for((1u << 22) + 1, 1);
-	not_promoted(&opts, "8 TB");
+	assert_refused(&opts, "8 TB");
 	opts = options_for(64, 1);
 	opts.dirty_ratio = 96;
-	not_promoted(&opts, "dirty_ratio");
+	assert_refused(&opts, "dirty_ratio");
 	opts = options_for(64, 1);
 	opts.probation_ratio = 91;
-	not_promoted(&opts, "probation_ratio");
+	assert_refused(&opts, "probation_ratio");
 	opts = options_for(64, 1);
 	opts.inactive_ratio = 91;
-	not_promoted(&opts, "inactive_ratio");
+	assert_refused(&opts, "inactive_ratio");
 	opts = options_for(64, 1);
 	opts.evict_batch = 257;
-	not_promoted(&opts, "evict_batch");
+	assert_refused(&opts, "evict_batch");
 	opts = options_for(64, 1);
 	opts.promote_util = 101;
-	not_promoted(&opts, "promote_util");
+	assert_refused(&opts, "promote_util");
 }
 
 static void test_accepted_at_the_limits(void **state)
@@ -104,8 +104,8 @@ static void test_accepted_at_the_limits(void **state)
 }
 
 /*
- * More shards than frames would leave shards without any; a target that takes
- * the whole pool would keep reclaim busy for ever.
+ * More shards than frames would leave shards without frames. A free target of the whole pool
+ * would keep reclaim busy for ever.
  */
 static void test_clipped(void **state)
 {
@@ -128,7 +128,7 @@ static void test_clipped(void **state)
 	assert_int_equal(opts.free_target, 5);
 }
 
-/* The cache keeps its own copy of what was checked. */
+/* The cache keeps a copy of the checked options. */
 static void test_copied(void **state)
 {
 	struct hm_options opts = options_for(8, 2);
@@ -142,7 +142,7 @@ static void test_copied(void **state)
 	env_end(&env);
 }
 
-/* Memory that hm_cache_bytes() did not ask for: a part laid over another one. */
+/* hm_cache_bytes() covers all tables of the cache, and they do not overlap. */
 static void test_memory_is_enough(void **state)
 {
 	static const u32 frames[] = { 4, 5, 7, 64, 97 };
@@ -157,7 +157,7 @@ static void test_memory_is_enough(void **state)
 
 			env_init(&env, &opts);
 			env_open(&env, BYTES(frames[i] + 1));
-			/* Use all frames, as a whole and then in base pages. */
+			/* Use all frames as huge frames and then as base frames. */
 			for (k = 0; k < frames[i]; k++)
 				bring(env.file, P(k), HM_ACCESS_READ);
 			audit(&env);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The pool: lists per shard, stealing, carving, and frames that go home. */
+/* The pool: the free lists of the shards, stealing, and splitting of huge frames. */
 #include "common.h"
 
 static u64 free_in(struct env *env, u32 shard, enum hm_kind kind)
@@ -13,8 +13,8 @@ static u32 home(struct env *env, u32 frame)
 }
 
 /*
- * A CPU takes from its own list first, and from the others when it is empty;
- * only when all are is there no frame.
+ * A CPU takes frames from its own shard first, then from other shards. An allocation fails
+ * only if all are empty.
  */
 static void test_own_then_steal(void **state)
 {
@@ -32,7 +32,7 @@ static void test_own_then_steal(void **state)
 	env_end(&env);
 }
 
-/* A stolen frame goes back to where it came from, whoever gives it. */
+/* A stolen frame returns to its own shard, from any CPU. */
 static void test_frames_go_home(void **state)
 {
 	struct env env;
@@ -50,7 +50,7 @@ static void test_frames_go_home(void **state)
 	env_end(&env);
 }
 
-/* Numbers of frames that do not divide by the shards. */
+/* The number of frames need not be a multiple of the number of shards. */
 static void test_uneven_shards(void **state)
 {
 	struct env env;
@@ -63,14 +63,14 @@ static void test_uneven_shards(void **state)
 		sum += free_in(&env, i, HM_HUGE);
 	assert_int_equal(sum, 11);
 	assert_int_equal(hm_cache_free_pages(env.cache), 11 * BLOCK);
-	/* A CPU number beyond the shards is none too many. */
+	/* A CPU number may exceed the number of shards. */
 	hm_test_cpu = 1000;
 	for (i = 0; i < 11; i++)
 		bring(env.file, P(i), HM_ACCESS_READ);
 	env_end(&env);
 }
 
-/* However many shards there are, each CPU finds the frames of all; two that lack one, at two. */
+/* Each CPU finds the frames of all shards. A CPU with an empty shard steals from its neighbour. */
 static void test_all_shards(void **state)
 {
 	u32 cpus, cpu, i;
@@ -103,8 +103,8 @@ static void test_all_shards(void **state)
 	}
 }
 
-/* Base frames come out of one huge frame until it is used up. */
-static void test_carve(void **state)
+/* One huge frame is split into base frames until it is used up. */
+static void test_split(void **state)
 {
 	struct hm_unit first, unit;
 	struct env env;
@@ -129,7 +129,7 @@ static void test_carve(void **state)
 	assert_int_equal(hm_cache_count(env.cache, HM_C_FRAMES_SPLIT), 2);
 	assert_int_not_equal(hm_pool_container(env.cache, unit.frame),
 			     hm_pool_container(env.cache, first.frame));
-	/* A page that came back is handed out again before another is carved. */
+	/* A freed base frame is used before another huge frame is split. */
 	drop(env.file, 3, 4, false);
 	drop(env.file, P(1), P(1) + 1, false);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 6);
@@ -146,10 +146,10 @@ static void test_carve(void **state)
 }
 
 /*
- * When its last base frame is back, the huge frame is whole. Its memory is base pages:
- * it is carved before others are, and taken as a huge frame after them.
+ * When its last base frame is freed, the huge frame is whole again. It is backed by base pages,
+ * so it is the first to be split again, and the last to be used as a huge frame.
  */
-static void test_reform(void **state)
+static void test_merge(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -173,15 +173,15 @@ static void test_reform(void **state)
 	assert_int_equal(hm_pool_container(env.cache, unit.frame), first);
 	drop(env.file, 0, 1, false);
 	assert_int_equal(bring(env.file, P(4), HM_ACCESS_READ).frame, first);
-	/* It is huge memory now, as are those that have never been anything else. */
+	/* It has huge memory again, like the other frames. */
 	drop(env.file, P(1), P(5), false);
 	for (i = 0; i < 4; i++)
 		bring(env.file, P(1) + P(i), HM_ACCESS_READ);
 	env_end(&env);
 }
 
-/* What an engine has taken as base pages is carved first, whoever's it is. */
-static void test_made_of_pages(void **state)
+/* Frames that are backed by base pages are split first, whichever shard has them. */
+static void test_base_backed(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -206,10 +206,10 @@ static void test_made_of_pages(void **state)
 }
 
 /*
- * A frame that is being drained hands nothing out, and is whole when the last
- * page is back; the counts agree at every step.
+ * An isolated frame gives no base frames to allocations, and is whole when its last base frame
+ * is freed. The counts are right at every step.
  */
-static void test_drain(void **state)
+static void test_isolate(void **state)
 {
 	struct hm_unit unit, other;
 	struct env env;
@@ -221,7 +221,7 @@ static void test_drain(void **state)
 	huge = hm_pool_container(env.cache, unit.frame);
 	hm_pool_isolate(env.cache, huge);
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 0);
-	hm_pool_isolate(env.cache, huge); /* twice does no harm */
+	hm_pool_isolate(env.cache, huge); /* a second time has no effect */
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), 0);
 	audit(&env);
 	other = bring(env.file, 2, HM_ACCESS(.size = HM_SIZE_BASE));
@@ -233,21 +233,21 @@ static void test_drain(void **state)
 	drop(env.file, 0, 1, false);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 7);
 	audit(&env);
-	/* Draining is over: carved again, it serves again. */
+	/* The frame is not isolated any more, and can be split again. */
 	drop(env.file, 2, 3, false);
 	assert_int_equal(hm_pool_free(env.cache, HM_HUGE), 8);
 	bring(env.file, 0, HM_ACCESS(.size = HM_SIZE_BASE));
 	bring(env.file, 1, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(hm_pool_free(env.cache, HM_BASE), BLOCK - 2);
-	/* Not a carved frame: nothing happens. */
+	/* Isolating a frame that is not split has no effect. */
 	unit = bring(env.file, P(1), HM_ACCESS_READ);
 	hm_pool_isolate(env.cache, unit.frame);
 	audit(&env);
 	env_end(&env);
 }
 
-/* A full carved frame is in no list; its first page back puts it there. */
-static void test_drain_full(void **state)
+/* A split frame without free base frames is in no list until the first one is freed. */
+static void test_isolate_full(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -266,7 +266,7 @@ static void test_drain_full(void **state)
 	env_end(&env);
 }
 
-/* Several partly free frames, unlinked from the middle of their list. */
+/* Partly free frames are unlinked from the middle of their list. */
 static void test_partial_list(void **state)
 {
 	struct env env;
@@ -278,7 +278,7 @@ static void test_partial_list(void **state)
 	for (i = 0; i < 4; i++)
 		drop(env.file, P(i), P(i) + 2, false);
 	audit(&env);
-	drop(env.file, P(2), P(3), false); /* whole again, from the middle */
+	drop(env.file, P(2), P(3), false); /* it becomes whole, in the middle of the list */
 	audit(&env);
 	drop(env.file, P(0), P(1), false);
 	audit(&env);
@@ -292,8 +292,8 @@ static void test_partial_list(void **state)
 	env_end(&env);
 }
 
-/* Each CPU carves a huge frame for itself, until it has none. */
-static void test_carve_own(void **state)
+/* Each CPU splits huge frames of its own shard, until it has none. */
+static void test_split_own(void **state)
 {
 	struct hm_unit a, b;
 	struct env env;
@@ -315,7 +315,7 @@ static void test_carve_own(void **state)
 	env_end(&env);
 }
 
-/* In a small pool, base frames of another shard are used before a huge frame is carved. */
+/* In a small pool, base frames of another shard are used before a huge frame is split. */
 static void test_steal_base(void **state)
 {
 	struct hm_unit a, b;
@@ -332,7 +332,7 @@ static void test_steal_base(void **state)
 	env_end(&env);
 }
 
-/* Read-ahead leaves a reserve for faults that somebody waits for. */
+/* Read-ahead leaves a reserve for faults. */
 static void test_reserve(void **state)
 {
 	struct hm_unit unit;
@@ -353,11 +353,11 @@ static void test_reserve(void **state)
 	env_end(&env);
 
 	env_start(&env, 1024, 1, BYTES(4));
-	assert_int_equal(env.cache->reserve, 8); /* and no more than that */
+	assert_int_equal(env.cache->reserve, 8); /* the maximum */
 	env_end(&env);
 }
 
-/* A lost frame, or one handed out twice, under random use; the audit counts. */
+/* Random use neither loses a frame nor allocates one twice. */
 static void test_random_use(void **state)
 {
 	struct hm_unit unit;
@@ -395,8 +395,8 @@ static void test_random_use(void **state)
 	env_end(&env);
 }
 
-/* Parked frames are not handed out and do not count; they come back. */
-static void test_park(void **state)
+/* Offline frames are not allocated and not counted until they are online again. */
+static void test_offline(void **state)
 {
 	u32 offline[4], i;
 	struct hm_unit unit;
@@ -425,10 +425,10 @@ static void test_park(void **state)
 }
 
 /*
- * Half of the frames have no memory, as where the pool may grow: each shard has its
- * part of the other half, and what a CPU takes first is its own.
+ * Half of the frames are offline, as in a pool that may grow. Each shard has its share of the
+ * others, and each CPU takes frames of its own shard first.
  */
-static void test_half_parked(void **state)
+static void test_half_offline(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -447,7 +447,7 @@ static void test_half_parked(void **state)
 		assert_int_equal(home(&env, unit.frame), i % 4);
 	}
 	hm_test_cpu = 0;
-	/* The pool becomes smaller: so does each shard's part. */
+	/* When the pool shrinks, the share of each shard shrinks. */
 	for (i = 0; i < 8; i++) {
 		offline[i] = hm_frame_offline(env.cache);
 		assert_int_not_equal(offline[i], HM_NO_FRAME_ID);
@@ -461,14 +461,14 @@ static void test_half_parked(void **state)
 	env_end(&env);
 }
 
-/* A CPU that has used up its own frames, while others have plenty, is not short. */
-static void test_low_is_of_all(void **state)
+/* The reclaim hint depends on the free frames of all shards, not only of the CPU's shard. */
+static void test_reclaim_hint_counts_all_shards(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
 	u32 i;
 
-	env_start(&env, 128, 2, BYTES(128)); /* 16 are kept free */
+	env_start(&env, 128, 2, BYTES(128)); /* the free target is 16 */
 	for (i = 0; i < 112; i++) {
 		assert_int_equal(fault(env.file, P(i), HM_ACCESS_READ, &unit), HM_FILL);
 		assert_int_equal(!!(unit.hints & HM_HINT_RECLAIM), i == 111);
@@ -478,15 +478,23 @@ static void test_low_is_of_all(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_own_then_steal), cmocka_unit_test(test_frames_go_home),
-	cmocka_unit_test(test_uneven_shards),  cmocka_unit_test(test_carve),
-	cmocka_unit_test(test_reform),	       cmocka_unit_test(test_made_of_pages),
-	cmocka_unit_test(test_drain),	       cmocka_unit_test(test_drain_full),
-	cmocka_unit_test(test_partial_list),   cmocka_unit_test(test_all_shards),
-	cmocka_unit_test(test_carve_own),      cmocka_unit_test(test_steal_base),
-	cmocka_unit_test(test_reserve),	       cmocka_unit_test(test_random_use),
-	cmocka_unit_test(test_park),	       cmocka_unit_test(test_half_parked),
-	cmocka_unit_test(test_low_is_of_all),
+	cmocka_unit_test(test_own_then_steal),
+	cmocka_unit_test(test_frames_go_home),
+	cmocka_unit_test(test_uneven_shards),
+	cmocka_unit_test(test_split),
+	cmocka_unit_test(test_merge),
+	cmocka_unit_test(test_base_backed),
+	cmocka_unit_test(test_isolate),
+	cmocka_unit_test(test_isolate_full),
+	cmocka_unit_test(test_partial_list),
+	cmocka_unit_test(test_all_shards),
+	cmocka_unit_test(test_split_own),
+	cmocka_unit_test(test_steal_base),
+	cmocka_unit_test(test_reserve),
+	cmocka_unit_test(test_random_use),
+	cmocka_unit_test(test_offline),
+	cmocka_unit_test(test_half_offline),
+	cmocka_unit_test(test_reclaim_hint_counts_all_shards),
 };
 
 int main(void)

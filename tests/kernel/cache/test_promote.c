@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Promotion: from base pages to one huge unit, with everything that can come between. */
+/* Promotion of base pages to a huge unit, and all events that can interrupt it. */
 #include "common.h"
 
 #define AUTO HM_ACCESS(.size = HM_SIZE_AUTO)
@@ -17,7 +17,7 @@ static void start(struct env *env)
 	env_open(env, BYTES(300) + HM_PAGE_SIZE);
 }
 
-/* The last @n pages of a block, from the end on: no stream. */
+/* Read the last @n pages of a block backwards, so that they form no stream. */
 static u32 fill(struct hm_file *file, u64 block, u32 n, struct hm_access access)
 {
 	struct hm_unit unit;
@@ -67,8 +67,8 @@ static u64 not_promoted(struct env *env, enum hm_counter why)
 	return hm_cache_count(env->cache, why);
 }
 
-/* Not before it is worth it, and once; not what was asked for as base pages. */
-static void test_offer(void **state)
+/* A block becomes a candidate once, when enough is cached, unless base pages were requested. */
+static void test_candidate(void **state)
 {
 	struct hm_promotion p;
 	struct env env;
@@ -87,7 +87,7 @@ static void test_offer(void **state)
 	assert_int_equal(p.unit.pgoff, P(9));
 	hm_promote_abort(&p, HM_PROMOTE_GONE);
 	assert_false(hm_promote_pick(env.cache, &p));
-	/* Forgotten, but not for ever. */
+	/* An aborted candidate can become one again. */
 	assert_int_equal(not_promoted(&env, HM_C_NOT_PROMOTED), 0);
 	bring(env.file, P(7), AUTO);
 	assert_true(hm_promote_pick(env.cache, &p));
@@ -121,8 +121,8 @@ static void test_order(void **state)
 	env_end(&env);
 }
 
-/* The program wants the block as a whole: that counts for more than how much is cached. */
-static void test_asked(void **state)
+/* If the program requests huge pages, a block is promoted however few of its pages are cached. */
+static void test_requested(void **state)
 {
 	struct hm_promotion p;
 	struct hm_unit unit;
@@ -131,14 +131,14 @@ static void test_asked(void **state)
 	start(&env);
 	fill(env.file, 3, 2, AUTO);
 	assert_true(touch(env.file, P(4) - 1, AUTO_AND(.promote = true)).hints & HM_HINT_PROMOTE);
-	/* Once. */
+	/* The hint comes once. */
 	assert_false(touch(env.file, P(4) - 1, AUTO_AND(.promote = true)).hints & HM_HINT_PROMOTE);
 	begin(&env, &p);
 	assert_int_equal(p.unit.pgoff, P(3));
 	assert_int_equal(p.nmissing, HM_BLOCK_PAGES - 2);
 	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	hm_promote_commit(&p);
-	/* What is huge is not asked for, and a block that was is like others when it is gone. */
+	/* A huge unit is no candidate. The request for a block ends when the block is evicted. */
 	assert_false(touch(env.file, P(3), AUTO_AND(.promote = true)).hints & HM_HINT_PROMOTE);
 	drop(env.file, P(3), P(4), false);
 	fill(env.file, 3, LEAST, AUTO);
@@ -147,7 +147,7 @@ static void test_asked(void **state)
 	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_COLD);
 	drop(env.file, P(3), P(4), false);
 
-	/* By who reads ahead, too, and with automatic promotion turned off. */
+	/* Read-ahead can request it too, and automatic promotion may be off. */
 	env.cache->opts.promote_util = 0;
 	fill(env.file, 5, 1, AUTO);
 	assert_int_equal(fault(env.file, P(6) - 1, AUTO_AND(.promote = true, .ahead = true), &unit),
@@ -155,14 +155,14 @@ static void test_asked(void **state)
 	assert_true(unit.hints & HM_HINT_PROMOTE);
 	begin(&env, &p);
 	hm_promote_abort(&p, HM_PROMOTE_GONE);
-	/* Not where a block cannot be. */
+	/* The last, partial block of a file cannot be promoted. */
 	bring(env.file, P(300), AUTO);
 	assert_false(touch(env.file, P(300), AUTO_AND(.promote = true)).hints & HM_HINT_PROMOTE);
 	env_end(&env);
 }
 
-/* The program wants base pages: others that use them do not have them promoted. */
-static void test_kept(void **state)
+/* If a program requests base pages, accesses of other programs do not promote them. */
+static void test_base_requested(void **state)
 {
 	struct hm_promotion p;
 	struct env env;
@@ -171,7 +171,7 @@ static void test_kept(void **state)
 	start(&env);
 	fill(env.file, 3, 1, HM_ACCESS(.size = HM_SIZE_BASE));
 	drop(env.file, P(4) - 1, P(4), false);
-	/* It has gone, and so has what was said of it. */
+	/* The request ended with the eviction of the page. */
 	assert_true(fill(env.file, 3, LEAST, AUTO));
 	assert_true(hm_promote_pick(env.cache, &p));
 	hm_promote_abort(&p, HM_PROMOTE_GONE);
@@ -179,20 +179,20 @@ static void test_kept(void **state)
 	assert_false(fill(env.file, 7, 1, HM_ACCESS(.size = HM_SIZE_BASE)));
 	for (i = 0; i < HM_BLOCK_PAGES - 1; i++)
 		assert_false(bring(env.file, P(7) + i, AUTO).hints & HM_HINT_PROMOTE);
-	/* It was offered before that was said. */
+	/* The block became a candidate before the request for base pages. */
 	fill(env.file, 9, HM_BLOCK_PAGES - 1, AUTO);
 	bring(env.file, P(9), HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(p.unit.pgoff, P(9));
 	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_GONE);
-	/* Who says something else says it later. */
+	/* A later request for huge pages wins. */
 	assert_true(touch(env.file, P(9), AUTO_AND(.promote = true)).hints & HM_HINT_PROMOTE);
 	begin(&env, &p);
 	hm_promote_abort(&p, HM_PROMOTE_GONE);
 	env_end(&env);
 }
 
-/* promote_util of 0: never. */
+/* With promote_util = 0 no block is promoted. */
 static void test_never(void **state)
 {
 	struct hm_options opts = options_for(FRAMES, 1);
@@ -207,7 +207,7 @@ static void test_never(void **state)
 	env_end(&env);
 }
 
-/* All the way, with nothing in between. */
+/* A promotion without interruptions. */
 static void test_promote(void **state)
 {
 	struct hm_promotion p;
@@ -242,7 +242,7 @@ static void test_promote(void **state)
 	assert_int_equal(hm_cache_free_pages(env.cache), P(FRAMES - 1));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_PROMOTED), 1);
 	assert_false(hm_promote_pick(env.cache, &p));
-	/* Evicted, it begins anew. */
+	/* After its eviction the block can be promoted again. */
 	assert_int_equal(drop(env.file, 0, ~0ull, false), 1);
 	fill(env.file, 3, LEAST, AUTO);
 	begin(&env, &p);
@@ -250,7 +250,7 @@ static void test_promote(void **state)
 	env_end(&env);
 }
 
-/* It proved to be used: a scan does not push it out. */
+/* A promoted unit is in the main queue, so a scan does not evict it. */
 static void test_proven(void **state)
 {
 	struct hm_promotion p;
@@ -267,7 +267,7 @@ static void test_proven(void **state)
 	env_end(&env);
 }
 
-/* A store after the copy: that is copied again, and the unit is dirty. */
+/* A page that was stored to after its copy is copied again, and the huge unit is dirty. */
 static void test_store(void **state)
 {
 	struct hm_promotion p;
@@ -280,7 +280,7 @@ static void test_store(void **state)
 	touch(env.file, P(3) + 1, HM_ACCESS_WRITE);
 	assert_int_equal(copy_all(&p), HM_BLOCK_PAGES - 1);
 	touch(env.file, P(3) + 2, HM_ACCESS_WRITE);
-	/* Stored to, written: clean, and not as it was copied. */
+	/* This page is clean after write-back, but its copy is stale. */
 	touch(env.file, P(3) + 3, HM_ACCESS_WRITE);
 	write_range(env.file, P(3) + 3, P(3) + 4);
 	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
@@ -299,7 +299,7 @@ static void test_store(void **state)
 	env_end(&env);
 }
 
-/* What the engine found: a device has stored to it. */
+/* The engine reports a page that a device has written: the huge unit is dirty. */
 static void test_device(void **state)
 {
 	struct hm_promotion p;
@@ -319,7 +319,7 @@ static void test_device(void **state)
 	env_end(&env);
 }
 
-/* A page that leaves is claimed by nobody. All is as it was, and copied again later. */
+/* If a page was evicted, the claim fails and changes nothing. A later promotion copies again. */
 static void test_evicted(void **state)
 {
 	struct hm_promotion p;
@@ -340,7 +340,7 @@ static void test_evicted(void **state)
 	assert_int_equal(state_of(env.file, P(3)), HM_ABSENT);
 	assert_int_equal(state_of(env.file, P(4) - 1), HM_DIRTY);
 	audit(&env);
-	/* It is tried again, and what was copied then is not what is copied now. */
+	/* The promotion is tried again, and does not use the old copies. */
 	write_all(env.file);
 	assert_false(hm_promote_pick(env.cache, &p));
 	hm_cache_tick(env.cache, 5000);
@@ -352,7 +352,7 @@ static void test_evicted(void **state)
 	env_end(&env);
 }
 
-/* Given up at the last moment. */
+/* A promotion that is aborted after its claim, for a pinned page, restores all states. */
 static void test_pinned(void **state)
 {
 	struct hm_promotion p;
@@ -375,7 +375,7 @@ static void test_pinned(void **state)
 	env_end(&env);
 }
 
-/* Somebody had a page for a moment: what was read, and copied, is kept. */
+/* After a pinned page, a promotion can give up its claim and claim again. It keeps its copies. */
 static void test_claimed_again(void **state)
 {
 	struct hm_promotion p;
@@ -389,7 +389,7 @@ static void test_claimed_again(void **state)
 	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	assert_int_equal(fault(env.file, P(4) - 1, AUTO, &unit), HM_BUSY);
 	assert_true(hm_promote_unclaim(&p));
-	/* All are in use, and who stores to one is heard. */
+	/* All pages can be used again, and a store is noticed. */
 	touch(env.file, P(4) - 1, HM_ACCESS_WRITE);
 	assert_int_equal(state_of(env.file, P(4) - 2), HM_CLEAN);
 	assert_int_equal(fault(env.file, P(3), AUTO, &unit), HM_BUSY);
@@ -403,7 +403,7 @@ static void test_claimed_again(void **state)
 	env_end(&env);
 }
 
-/* Who needs a page that is being read waits for the end of it, whatever comes. */
+/* A fault on a page that the promotion reads is woken when the promotion ends in any way. */
 static void test_waiter(void **state)
 {
 	struct hm_promotion p;
@@ -430,7 +430,7 @@ static void test_waiter(void **state)
 	env_end(&env);
 }
 
-/* What is being written is not taken away under it. */
+/* Pages under write-back cannot be claimed. */
 static void test_writing(void **state)
 {
 	struct hm_promotion p;
@@ -453,7 +453,7 @@ static void test_writing(void **state)
 	env_end(&env);
 }
 
-/* Claimed twice: what was found the first time does not count. */
+/* A second claim ignores the results of the first one, which failed. */
 static void test_claimed_twice(void **state)
 {
 	struct hm_promotion p;
@@ -480,7 +480,7 @@ static void test_claimed_twice(void **state)
 	env_end(&env);
 }
 
-/* Reclaim that passes meanwhile takes nothing, and finds all of it later. */
+/* Reclaim takes no claimed page, and finds all of them after the promotion was aborted. */
 static void test_reclaim(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
@@ -500,7 +500,7 @@ static void test_reclaim(void **state)
 	env_end(&env);
 }
 
-/* A sync does not pass what is dirty, and claimed. */
+/* A sync does not skip dirty pages that are claimed. */
 static void test_sync(void **state)
 {
 	struct hm_promotion p;
@@ -524,7 +524,7 @@ static void test_sync(void **state)
 	env_end(&env);
 }
 
-/* What was read ahead and not used is not worth it, until it is used. */
+/* Unused read-ahead pages do not count towards promotion. */
 static void test_cold(void **state)
 {
 	struct hm_promotion p;
@@ -546,7 +546,7 @@ static void test_cold(void **state)
 	hm_cache_tick(env.cache, 10000);
 	begin(&env, &p);
 	hm_promote_abort(&p, HM_PROMOTE_GONE);
-	/* Not for ever again and again, but a touch of one finds it. */
+	/* After four failures the block is no candidate any more, until one of its pages is touched. */
 	fill(env.file, 5, HM_BLOCK_PAGES, AUTO_AND(.ahead = true));
 	for (i = 0; i < 4; i++) {
 		hm_cache_tick(env.cache, 20000 + i * 20000);
@@ -559,8 +559,8 @@ static void test_cold(void **state)
 	env_end(&env);
 }
 
-/* Files to a part of it: not while they come. */
-static void test_stored(void **state)
+/* A block is not promoted while stores to some of its pages continue. */
+static void test_partial_stores(void **state)
 {
 	struct hm_promotion p;
 	struct env env;
@@ -580,7 +580,7 @@ static void test_stored(void **state)
 	hm_cache_tick(env.cache, 10000);
 	begin(&env, &p);
 	hm_promote_abort(&p, HM_PROMOTE_GONE);
-	/* A page that stays dirty is stored to. */
+	/* A page that stays dirty counts as stored to. */
 	touch(env.file, P(3) + 1, HM_ACCESS_WRITE);
 	fill(env.file, 5, HM_BLOCK_PAGES, AUTO);
 	touch(env.file, P(5), HM_ACCESS_WRITE);
@@ -589,7 +589,7 @@ static void test_stored(void **state)
 	hm_cache_tick(env.cache, 15000);
 	assert_true(hm_promote_pick(env.cache, &p));
 	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_DIRTY);
-	/* Somebody who asks for it has it. */
+	/* A forced promotion ignores stores. */
 	touch(env.file, P(3) + 1, HM_ACCESS_WRITE);
 	p = (struct hm_promotion){ .unit = { .file = env.file, .pgoff = P(3) } };
 	assert_int_equal(hm_promote_begin(&p, true), HM_PROMOTE_OK);
@@ -599,7 +599,7 @@ static void test_stored(void **state)
 	env_end(&env);
 }
 
-/* As far as there may be no room for it, it stays what it is. */
+/* A block with unallocated pages is not promoted. */
 static void test_holes(void **state)
 {
 	struct hm_promotion p;
@@ -622,13 +622,13 @@ static void test_holes(void **state)
 	begin(&env, &p);
 	assert_int_equal(hm_promote_claim(&p), HM_PROMOTE_OK);
 	hm_promote_commit(&p);
-	/* A part of it was hollow: it is not. */
+	/* After the promotion no page of it is a hole. */
 	assert_false(hm_is_zero_fill(env.file, P(3) + 5));
 	assert_false(hm_needs_alloc(env.file, P(3) + 5));
 	env_end(&env);
 }
 
-/* The block in which the store ends, before and after it has become that. */
+/* The block in which the file ends is not promoted, also if the file shrinks during a promotion. */
 static void test_end(void **state)
 {
 	struct hm_promotion p = { .unit = { .pgoff = P(300) } };
@@ -647,7 +647,7 @@ static void test_end(void **state)
 	env_end(&env);
 }
 
-/* Nothing there to promote: absent, huge, broken, gone since it was picked. */
+/* A block is not promoted if it is absent, huge or unreadable, or evicted since it was picked. */
 static void test_gone(void **state)
 {
 	struct hm_promotion p;
@@ -662,7 +662,7 @@ static void test_gone(void **state)
 	assert_int_equal(hm_promote_begin(&p, true), HM_PROMOTE_GONE);
 	assert_int_equal(fault(env.file, P(5), HM_ACCESS_READ, &unit), HM_FILL);
 	hm_fill_done(&unit, -EIO, false);
-	/* What cannot be read as one is not offered. */
+	/* A block that cannot be read as a whole is no candidate. */
 	fill(env.file, 5, HM_BLOCK_PAGES, AUTO);
 	assert_false(hm_promote_pick(env.cache, &p));
 	p = (struct hm_promotion){ .unit = { .file = env.file, .pgoff = P(5) } };
@@ -677,7 +677,7 @@ static void test_gone(void **state)
 	env_end(&env);
 }
 
-/* One at a time; and a pool without a huge frame. */
+/* A block has one promotion at a time. Without a free huge frame none can begin. */
 static void test_busy(void **state)
 {
 	struct hm_promotion p, other;
@@ -705,8 +705,8 @@ static void test_busy(void **state)
 	env_end(&env);
 }
 
-/* The marker, and a priority. */
-static void test_keeps(void **state)
+/* The huge unit has the read-ahead marker and the priority of its pages. */
+static void test_marker_and_priority(void **state)
 {
 	struct hm_promotion p;
 	struct env env;
@@ -722,7 +722,7 @@ static void test_keeps(void **state)
 	env_end(&env);
 }
 
-/* The longer nothing comes of it, the rarer; and it does not hold up others. */
+/* The delay doubles after each failed promotion, and does not delay other candidates. */
 static void test_backoff(void **state)
 {
 	u64 now = 1, wait = 1000;
@@ -748,14 +748,14 @@ static void test_backoff(void **state)
 		hm_cache_tick(env.cache, now);
 		wait *= 2;
 	}
-	/* Not for ever: those that cannot be would keep others out. */
+	/* After four failures the block leaves the list, so that it does not crowd out others. */
 	assert_int_equal(not_promoted(&env, HM_C_NOT_PROMOTED_PINNED), 4);
 	assert_false(hm_promote_pick(env.cache, &p));
 	drop(env.file, P(4) - 1, P(4), false);
 	assert_true(fill(env.file, 3, 1, AUTO));
 	assert_true(hm_promote_pick(env.cache, &p));
 	hm_promote_abort(&p, HM_PROMOTE_GONE);
-	/* Nor when it was turned off meanwhile. */
+	/* A candidate from before promotion was turned off is not promoted. */
 	fill(env.file, 7, LEAST, AUTO);
 	env.cache->opts.promote_util = 0;
 	assert_true(hm_promote_pick(env.cache, &p));
@@ -763,7 +763,7 @@ static void test_backoff(void **state)
 	env_end(&env);
 }
 
-/* A store that ends takes its candidates along, and no others. */
+/* Closing a file removes its candidates, and no others. */
 static void test_file_ends(void **state)
 {
 	struct hm_promotion p;
@@ -783,7 +783,7 @@ static void test_file_ends(void **state)
 	env_end(&env);
 }
 
-/* More candidates than there is room for: those wait for a later fault. */
+/* If the list of candidates is full, a later fault adds the block. */
 static void test_many(void **state)
 {
 	struct hm_options opts = options_for(HM_CANDIDATES + 8, 1);
@@ -810,20 +810,33 @@ static void test_many(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_offer),	      cmocka_unit_test(test_order),
-	cmocka_unit_test(test_never),	      cmocka_unit_test(test_promote),
-	cmocka_unit_test(test_proven),	      cmocka_unit_test(test_store),
-	cmocka_unit_test(test_device),	      cmocka_unit_test(test_evicted),
-	cmocka_unit_test(test_pinned),	      cmocka_unit_test(test_claimed_again),
-	cmocka_unit_test(test_waiter),	      cmocka_unit_test(test_writing),
-	cmocka_unit_test(test_claimed_twice), cmocka_unit_test(test_reclaim),
-	cmocka_unit_test(test_sync),	      cmocka_unit_test(test_cold),
-	cmocka_unit_test(test_stored),	      cmocka_unit_test(test_holes),
-	cmocka_unit_test(test_end),	      cmocka_unit_test(test_gone),
-	cmocka_unit_test(test_busy),	      cmocka_unit_test(test_keeps),
-	cmocka_unit_test(test_backoff),	      cmocka_unit_test(test_file_ends),
-	cmocka_unit_test(test_many),	      cmocka_unit_test(test_asked),
-	cmocka_unit_test(test_kept),
+	cmocka_unit_test(test_candidate),
+	cmocka_unit_test(test_order),
+	cmocka_unit_test(test_never),
+	cmocka_unit_test(test_promote),
+	cmocka_unit_test(test_proven),
+	cmocka_unit_test(test_store),
+	cmocka_unit_test(test_device),
+	cmocka_unit_test(test_evicted),
+	cmocka_unit_test(test_pinned),
+	cmocka_unit_test(test_claimed_again),
+	cmocka_unit_test(test_waiter),
+	cmocka_unit_test(test_writing),
+	cmocka_unit_test(test_claimed_twice),
+	cmocka_unit_test(test_reclaim),
+	cmocka_unit_test(test_sync),
+	cmocka_unit_test(test_cold),
+	cmocka_unit_test(test_partial_stores),
+	cmocka_unit_test(test_holes),
+	cmocka_unit_test(test_end),
+	cmocka_unit_test(test_gone),
+	cmocka_unit_test(test_busy),
+	cmocka_unit_test(test_marker_and_priority),
+	cmocka_unit_test(test_backoff),
+	cmocka_unit_test(test_file_ends),
+	cmocka_unit_test(test_many),
+	cmocka_unit_test(test_requested),
+	cmocka_unit_test(test_base_requested),
 };
 
 int main(void)

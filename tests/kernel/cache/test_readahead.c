@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Read-ahead and write-behind: streams are seen, random access is not. */
+/* Read-ahead and write-behind: for streams, not for random access. */
 #include "common.h"
 
 #define KB_PER_BLOCK (HM_BLOCK_SIZE / 1024)
 
-/* Some sizes are in KiB: windows of some blocks, whatever a block is. */
+/* The options are in KiB. Convert from blocks and base pages, so that both block sizes work. */
 static void start(struct env *env, u32 window_blocks, u32 window_base, u64 blocks)
 {
 	struct hm_options opts = options_for(64, 1);
@@ -19,7 +19,7 @@ static bool ask(struct hm_file *file, u64 pgoff, struct hm_access access, struct
 {
 	bool some = hm_readahead(file, pgoff, access, plan);
 
-	/* A plan is sane whatever it is. */
+	/* Invariants of each plan. */
 	assert_int_equal(some, plan->end > plan->start || plan->behind_end > plan->behind_start);
 	assert_true(plan->end >= plan->start && plan->behind_end >= plan->behind_start);
 	if (plan->end > plan->start) {
@@ -31,16 +31,16 @@ static bool ask(struct hm_file *file, u64 pgoff, struct hm_access access, struct
 }
 
 /*
- * A reader as the engine makes it: faults where nothing was brought in, or at
- * the marker. Counts the faults that had to wait for the device.
+ * A reader with an engine: it faults on uncached pages and on the marker. Counts the faults that
+ * wait for the device.
  */
 struct reader {
-	u64 next; /* page */
-	u64 ahead; /* brought in below this */
+	u64 next; /* the next page to read */
+	u64 ahead; /* pages before this one were read */
 	u64 mark;
 	u64 misses;
 	u64 plans;
-	u64 longest; /* pages in one plan */
+	u64 longest; /* most pages in one plan */
 };
 
 static void read_on(struct hm_file *file, struct reader *r, struct hm_access access, u64 step)
@@ -64,7 +64,7 @@ static void read_on(struct hm_file *file, struct reader *r, struct hm_access acc
 	r->next += step;
 }
 
-/* A stream waits for its first units only; the windows grow up to the cap. */
+/* A stream waits for its first units only. Its windows grow up to the limit. */
 static void test_stream(void **state)
 {
 	struct reader r = { .next = P(10) };
@@ -77,7 +77,7 @@ static void test_stream(void **state)
 	assert_int_equal(r.misses, 3); /* stream_min */
 	assert_in_range(r.ahead, P(290), P(290 + 16));
 	assert_in_range(r.longest, P(8), P(16));
-	/* In steps of half a window, not block by block. */
+	/* Each plan covers half a window, not one block. */
 	assert_in_range(r.plans, 280 / 16, 280 / 8 + 4);
 	env_end(&env);
 }
@@ -96,7 +96,7 @@ static void test_stream_of_base_pages(void **state)
 	env_end(&env);
 }
 
-/* At the start of a store one fault less makes a stream. */
+/* At the start of a file a stream is detected one fault earlier. */
 static void test_from_the_start(void **state)
 {
 	struct reader r = { 0 };
@@ -110,7 +110,7 @@ static void test_from_the_start(void **state)
 	env_end(&env);
 }
 
-/* stream_min is what the option says. */
+/* A stream is detected after stream_min faults. */
 static void test_stream_min(void **state)
 {
 	u32 min;
@@ -132,7 +132,7 @@ static void test_stream_min(void **state)
 	}
 }
 
-/* Streams that faults of other CPUs look at. */
+/* The number of published streams, which faults of other CPUs compare with. */
 static u32 streams_of(const struct hm_file *file)
 {
 	u32 i, n = 0;
@@ -146,7 +146,7 @@ static u32 streams_of(const struct hm_file *file)
 	return n;
 }
 
-/* Random access gets nothing, ever, and is nothing that others see. */
+/* Random access gets no read-ahead, and publishes no stream. */
 static void test_random(void **state)
 {
 	struct hm_plan plan;
@@ -160,7 +160,7 @@ static void test_random(void **state)
 		bool near;
 		u32 j;
 
-		do { /* chance neighbours are not random access */
+		do { /* avoid random neighbours, which look like a stream */
 			seed = seed * 1664525u + 1013904223u;
 			block = 2 + (seed >> 8) % 490;
 			near = false;
@@ -174,7 +174,7 @@ static void test_random(void **state)
 	env_end(&env);
 }
 
-/* Backwards is no stream that this knows: nothing is read in vain. */
+/* Backward access is not a stream, so it gets no read-ahead. */
 static void test_backwards(void **state)
 {
 	struct hm_plan plan;
@@ -187,7 +187,7 @@ static void test_backwards(void **state)
 	env_end(&env);
 }
 
-/* The same block again and again is no stream. */
+/* Repeated access to one block is not a stream. */
 static void test_same_place(void **state)
 {
 	struct hm_plan plan;
@@ -201,8 +201,7 @@ static void test_same_place(void **state)
 }
 
 /*
- * The marker lies before the end, so that half a window is still there when
- * the next one is asked for.
+ * The marker is half a window before the end of the window, so that the next one is read in time.
  */
 static void test_marker_in_time(void **state)
 {
@@ -217,7 +216,7 @@ static void test_marker_in_time(void **state)
 		read_on(env.file, &r, HM_ACCESS_READ, BLOCK);
 		if (r.plans == before || r.plans == 1)
 			continue;
-		/* Asked for with this much left, and marked before its end. */
+		/* The previous window has pages left, and the marker is before the end of the new one. */
 		assert_true(ahead - r.next >= P(1));
 		if (r.plans > 4)
 			assert_in_range(ahead - r.next, P(6), P(9));
@@ -228,8 +227,8 @@ static void test_marker_in_time(void **state)
 }
 
 /*
- * Asked before the marker, as by a reader whose units were evicted: enough is
- * on its way, so there is nothing to do, and the window does not grow.
+ * A fault before the marker, as of a reader whose units were evicted, gets no plan, and the window
+ * does not grow.
  */
 static void test_enough(void **state)
 {
@@ -250,7 +249,7 @@ static void test_enough(void **state)
 	env_end(&env);
 }
 
-/* Windows end with the store, with nothing to mark after that. */
+/* A window ends at the end of the file. The last one has no marker. */
 static void test_end_of_file(void **state)
 {
 	struct hm_plan plan;
@@ -270,7 +269,7 @@ static void test_end_of_file(void **state)
 	env_end(&env);
 }
 
-/* As many streams as there are slots, interleaved, each as good as alone. */
+/* HM_STREAMS interleaved streams miss no more than single ones. */
 static void test_streams_interleaved(void **state)
 {
 	struct reader r[HM_STREAMS] = { 0 };
@@ -288,7 +287,7 @@ static void test_streams_interleaved(void **state)
 	env_end(&env);
 }
 
-/* Random faults in between push idle streams out, not the one that runs. */
+/* Random faults do not retire an active stream. */
 static void test_stream_among_random(void **state)
 {
 	struct reader r = { .next = P(1) };
@@ -307,7 +306,7 @@ static void test_stream_among_random(void **state)
 	env_end(&env);
 }
 
-/* A stream that has ended is forgotten, by random faults of its own file, among others'. */
+/* Random faults on a file retire a stream of this file that has ended. */
 static void test_stream_is_over(void **state)
 {
 	struct hm_file *file[2];
@@ -324,7 +323,7 @@ static void test_stream_is_over(void **state)
 		assert_int_equal(streams_of(file[i]), 1);
 		assert_true(plan.end > P(13));
 	}
-	/* Each is passed twice. */
+	/* The faults alternate between the files. */
 	for (i = 0; i < 100; i++)
 		assert_false(ask(file[i % 2], P(30 + 4 * i), HM_ACCESS_READ, &plan));
 	for (i = 0; i < 2; i++) {
@@ -334,7 +333,7 @@ static void test_stream_is_over(void **state)
 	env_end(&env);
 }
 
-/* A stream is the file's: whoever reads it moves, and others go on with it. */
+/* A stream belongs to the file: it continues when its reader changes the CPU. */
 static void test_reader_moves(void **state)
 {
 	struct hm_options opts = options_for(64, 4);
@@ -346,7 +345,7 @@ static void test_reader_moves(void **state)
 	env_init(&env, &opts);
 	env_open(&env, BYTES(512));
 	for (i = 0; i < 400; i++) {
-		/* But its second fault is seen as that where the first was. */
+		/* The second fault must be on the CPU of the first one. */
 		hm_test_cpu = i < 2 ? 0 : i % 4;
 		read_on(env.file, &r, HM_ACCESS_READ, BLOCK);
 	}
@@ -356,8 +355,8 @@ static void test_reader_moves(void **state)
 	env_end(&env);
 }
 
-/* Streams of base pages and of blocks at one place are two. */
-static void test_kinds_apart(void **state)
+/* Streams of base pages and of blocks at one place are different streams. */
+static void test_sizes_apart(void **state)
 {
 	struct hm_plan plan;
 	struct env env;
@@ -371,7 +370,7 @@ static void test_kinds_apart(void **state)
 	env_end(&env);
 }
 
-/* The program said SEQUENTIAL: no need to learn. Its other wishes go along. */
+/* POSIX_FADV_SEQUENTIAL starts read-ahead at the first fault. The plan keeps the priority. */
 static void test_sequential_hint(void **state)
 {
 	struct hm_plan plan;
@@ -388,7 +387,7 @@ static void test_sequential_hint(void **state)
 	env_end(&env);
 }
 
-/* 0 = no read-ahead; less than a block is none for blocks. */
+/* A window of 0 turns read-ahead off. */
 static void test_switched_off(void **state)
 {
 	struct hm_plan plan;
@@ -401,7 +400,7 @@ static void test_switched_off(void **state)
 		assert_false(ask(env.file, P(30) + i, HM_ACCESS(.size = HM_SIZE_BASE), &plan));
 	}
 	env_end(&env);
-	/* Write-behind is another thing: it goes on. */
+	/* Write-behind stays on. */
 	start(&env, 0, 0, 64);
 	for (i = 0; i < 5; i++)
 		ask(env.file, P(i), HM_ACCESS_WRITE, &plan);
@@ -410,7 +409,7 @@ static void test_switched_off(void **state)
 	env_end(&env);
 }
 
-/* A plan that could not be carried out: the stream goes on where it stopped. */
+/* If the engine cannot complete a plan, the next plan starts where it stopped. */
 static void test_stopped(void **state)
 {
 	struct hm_plan plan, again;
@@ -425,7 +424,7 @@ static void test_stopped(void **state)
 	assert_true(ask(env.file, P(8), HM_ACCESS_READ, &again));
 	assert_int_equal(again.start, P(9));
 	assert_true(again.end >= plan.end);
-	/* Nothing at all was brought in. */
+	/* The engine read no page of the plan. */
 	hm_readahead_stopped(env.file, &again, again.start);
 	assert_true(ask(env.file, P(9), HM_ACCESS_READ, &plan));
 	assert_int_equal(plan.start, P(10));
@@ -433,8 +432,7 @@ static void test_stopped(void **state)
 }
 
 /*
- * A reader that skips a little stays a stream; one that jumps away does not
- * drag the window along.
+ * A stream may skip a few blocks. A jump to another place does not move its window.
  */
 static void test_skips(void **state)
 {
@@ -451,7 +449,7 @@ static void test_skips(void **state)
 	env_end(&env);
 }
 
-/* What a writing stream leaves behind is written: whole blocks, each once. */
+/* Write-behind writes the blocks that a stream of stores has left, each once. */
 static void test_write_behind(void **state)
 {
 	struct hm_plan plan;
@@ -465,10 +463,10 @@ static void test_write_behind(void **state)
 		if (plan.behind_end > plan.behind_start) {
 			assert_int_equal(plan.behind_start, behind);
 			behind = plan.behind_end;
-			/* Never the block that is being written to. */
+			/* It never includes the block that the stream stores to. */
 			assert_true(behind <= P(i));
 		}
-		/* What is brought in ahead will be stored to. */
+		/* Read-ahead is for stores, too. */
 		if (plan.end > plan.start)
 			assert_true(plan.access.write);
 	}
@@ -476,7 +474,7 @@ static void test_write_behind(void **state)
 	env_end(&env);
 }
 
-/* A reader leaves nothing to write. */
+/* A stream of reads gets no write-behind. */
 static void test_reader_writes_nothing(void **state)
 {
 	struct hm_plan plan;
@@ -492,7 +490,7 @@ static void test_reader_writes_nothing(void **state)
 	env_end(&env);
 }
 
-/* A writer of base pages gets a lag, so that pages are written once. */
+/* Write-behind of base pages lags behind the stream, so that each page is written once. */
 static void test_write_behind_base(void **state)
 {
 	struct hm_plan plan;
@@ -511,7 +509,7 @@ static void test_write_behind_base(void **state)
 		writes++;
 	}
 	assert_in_range(behind, 900 - 3 * 64, 900 - 64);
-	assert_in_range(writes, 8, 14); /* in pieces of 64 */
+	assert_in_range(writes, 8, 14); /* 64 pages each */
 	env_end(&env);
 }
 
@@ -530,7 +528,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_stream_among_random),
 	cmocka_unit_test(test_stream_is_over),
 	cmocka_unit_test(test_reader_moves),
-	cmocka_unit_test(test_kinds_apart),
+	cmocka_unit_test(test_sizes_apart),
 	cmocka_unit_test(test_sequential_hint),
 	cmocka_unit_test(test_switched_off),
 	cmocka_unit_test(test_stopped),

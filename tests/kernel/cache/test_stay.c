@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* What stays in the cache: what is used again, and what matters more. */
+/* Retention: units that are used again, and units with a higher priority, stay cached. */
 #include "common.h"
 
 /*
- * A hot set that is used all the time stays, while a scan of many times the
- * pool goes through: plain LRU by fault time would lose all of it.
+ * A hot set in continuous use stays cached during a scan of many times the pool. Plain LRU by fault
+ * time would lose all of it.
  */
 static void scan_against_hot_set(u32 cpus)
 {
@@ -18,7 +18,7 @@ static void scan_against_hot_set(u32 cpus)
 	u64 next = 0;
 
 	env_start(&env, POOL, cpus, BYTES(512));
-	/* The hot set proves itself: used, lost perhaps, used again. */
+	/* The hot set enters the main queue: its units are used, maybe evicted, and used again. */
 	for (round = 0; round < 20; round++) {
 		hm_cache_tick(env.cache, round * 50 + 1);
 		for (i = 0; i < HOT; i++)
@@ -29,10 +29,10 @@ static void scan_against_hot_set(u32 cpus)
 	for (i = 0; i < SCAN; i++, next++) {
 		hm_cache_tick(env.cache, 1000 + i * 5);
 		use(env.file, (64 + next % 440) * BLOCK, HM_ACCESS_READ);
-		if (i % 4 == 0) /* the hot set, one after the other */
+		if (i % 4 == 0) /* the units of the hot set in turn */
 			misses += !use(env.file, (i / 4 % HOT) * BLOCK, HM_ACCESS_READ);
 	}
-	/* 500 uses: LRU misses nearly all of them (96 scanned between two). */
+	/* LRU would miss nearly all of the 500 uses, as 96 units are scanned between two of them. */
 	assert_in_range(misses, 0, 25);
 	audit(&env);
 	env_end(&env);
@@ -41,12 +41,12 @@ static void scan_against_hot_set(u32 cpus)
 static void test_scan_resistance(void **state)
 {
 	scan_against_hot_set(1);
-	scan_against_hot_set(4); /* the scan passes one shard at a time */
+	scan_against_hot_set(4); /* the scan uses one shard at a time */
 }
 
 /*
- * One scan, once, through a pool full of proven units that are idle meanwhile:
- * most of them are still there.
+ * After one scan through a pool full of idle units in the main queue, most of these are still
+ * cached.
  */
 static void test_one_scan(void **state)
 {
@@ -75,7 +75,7 @@ static void test_one_scan(void **state)
 	env_end(&env);
 }
 
-/* Once it is used no more, a hot set gives way: proven is not for ever. */
+/* A hot set that is not used any more is evicted. */
 static void test_hot_set_changes(void **state)
 {
 	enum {
@@ -109,8 +109,8 @@ static void test_hot_set_changes(void **state)
 }
 
 /*
- * Read again soon after its eviction, a unit is proven at once; long after, or
- * after another one took its place, it is not.
+ * A unit that is read again soon after its eviction enters the main queue at once. Later it starts
+ * on probation.
  */
 static void test_ghosts(void **state)
 {
@@ -125,30 +125,30 @@ static void test_ghosts(void **state)
 	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 1);
 	assert_int_equal(hm_atomic_read(&hm_desc_of(env.cache, unit.frame)->where) & 0xff,
 			 HM_Q_MAIN);
-	/* Its ghost is used up. */
+	/* The ghost was used up. */
 	drop(env.file, P(1), P(2), true);
 	unit = bring(env.file, P(1), HM_ACCESS_READ);
 	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 1);
 	assert_int_equal(hm_atomic_read(&hm_desc_of(env.cache, unit.frame)->where) & 0xff,
 			 HM_Q_PROBATION);
 	drop(env.file, P(1), P(2), false);
-	/* The ghost of a block is not its first page's. */
+	/* The ghost of a huge unit does not count for its first page. */
 	bring(env.file, P(1), HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 1);
 	drop(env.file, 0, ~0ull, true);
-	/* It fades when as many were evicted as the pool holds. */
+	/* A ghost expires after as many evictions as the pool has huge frames. */
 	for (i = 2; i < 2 + 9; i++) {
 		bring(env.file, P(i), HM_ACCESS_READ);
 		assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
 	}
-	bring(env.file, P(2), HM_ACCESS_READ); /* 8 since: just in time */
+	bring(env.file, P(2), HM_ACCESS_READ); /* after 8 evictions: just in time */
 	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 2);
-	bring(env.file, P(1), HM_ACCESS_READ); /* 9 and more */
+	bring(env.file, P(1), HM_ACCESS_READ); /* after more than 8 evictions */
 	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 2);
 	env_end(&env);
 }
 
-/* Another store's unit at the same offset is another ghost. */
+/* Units at the same offset in two files have different ghosts. */
 static void test_ghosts_of_files(void **state)
 {
 	struct hm_file *other;
@@ -163,7 +163,7 @@ static void test_ghosts_of_files(void **state)
 	env_end(&env);
 }
 
-/* HIGH stays while anything else is left, LOW leaves before the others. */
+/* Units with high priority are evicted last, units with low priority first. */
 static void test_priorities(void **state)
 {
 	struct env env;
@@ -181,10 +181,10 @@ static void test_priorities(void **state)
 		assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
 	}
 	assert_int_equal(state_of(env.file, P(1)), HM_CLEAN);
-	/* A full pool of high ones does not hang anybody. */
+	/* Reclaim evicts units with high priority if there are no others. */
 	assert_int_equal(evict(env.cache, HM_HUGE, 1), 1);
 	assert_int_equal(state_of(env.file, P(1)), HM_ABSENT);
-	/* Touched while inactive, HIGH stays HIGH; LOW never counts as proven. */
+	/* A ghost does not move a unit with low priority to the main queue. */
 	bring(env.file, P(20), HM_ACCESS(.priority = HM_PRIORITY_LOW));
 	assert_int_equal(hm_cache_count(env.cache, HM_C_GHOSTS), 1);
 	bring(env.file, P(30), HM_ACCESS_READ);
@@ -193,7 +193,8 @@ static void test_priorities(void **state)
 	env_end(&env);
 }
 
-static void test_high_rescued(void **state)
+/* An inactive unit with high priority returns to its queue when it is touched. */
+static void test_high_reactivated(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
 	struct hm_unit unit;
@@ -213,10 +214,10 @@ static void test_high_rescued(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_scan_resistance), cmocka_unit_test(test_one_scan),
-	cmocka_unit_test(test_hot_set_changes), cmocka_unit_test(test_ghosts),
-	cmocka_unit_test(test_ghosts_of_files), cmocka_unit_test(test_priorities),
-	cmocka_unit_test(test_high_rescued),
+	cmocka_unit_test(test_scan_resistance),	 cmocka_unit_test(test_one_scan),
+	cmocka_unit_test(test_hot_set_changes),	 cmocka_unit_test(test_ghosts),
+	cmocka_unit_test(test_ghosts_of_files),	 cmocka_unit_test(test_priorities),
+	cmocka_unit_test(test_high_reactivated),
 };
 
 int main(void)

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The core under several threads at once, as an engine would drive it: faults,
- * read-ahead, eviction, promotion, write-back, syncs, truncation and dropping, on a pool
- * that is much too small, with errors from the device now and then.
+ * Stress test: several threads call the cache like an engine. They fault, read ahead, evict,
+ * promote, write back, sync, truncate and invalidate, in a pool that is much too small and with
+ * occasional device errors.
  *
- * Memory is one number per page, the version of its data; the device is an
- * array of such numbers. A page table per store says which pages are mapped
- * where; its locks (one per block) are what an engine holds while it changes
- * mappings. Every load through the table must give the last version stored;
- * after a sync the device must have it; at the end the audit must find every
- * frame. Bounded by numbers of operations, not by time:
+ * Memory has one number per page, the version of its data. The device is an array of such
+ * numbers. Each file has a page table, whose locks (one per block) correspond to the locks that an
+ * engine holds while it changes mappings. Every load through the table must return the last stored
+ * version. After a sync the device must have it. At the end the audit must find every frame. The
+ * test is limited by the number of operations, not by time:
  *
  *	HM_STRESS_OPS=N		operations per thread (default 60000)
  *	HM_STRESS_SEED=N
@@ -27,19 +26,19 @@
 #define SIZE (BYTES(BLOCKS - 1) + 5 * (u64)HM_PAGE_SIZE)
 
 struct pte {
-	u32 frame; /* of the page itself, in pages of the pool */
+	u32 frame; /* index of the page in the pool */
 	bool present;
 	bool writable;
 };
 
 struct stressed {
 	struct hm_file *file;
-	pthread_mutex_t lock[BLOCKS]; /* page table and expected versions */
-	pthread_mutex_t resize; /* and what keeps a block from changing its shape */
+	pthread_mutex_t lock[BLOCKS]; /* guards the page table and the expected versions */
+	pthread_mutex_t resize; /* held by resizes, syncs and promotions */
 	struct pte pte[P(BLOCKS)];
 	u64 expected[P(BLOCKS)];
-	u64 device[P(BLOCKS)]; /* atomic: reads and writes of it may cross */
-	u64 npages; /* atomic: what the size should be */
+	u64 device[P(BLOCKS)]; /* atomic, as reads and writes may overlap */
+	u64 npages; /* atomic: the expected size */
 	u32 write_errors; /* atomic */
 };
 
@@ -61,7 +60,7 @@ static u32 rnd(struct thread *t, u32 n)
 	return (u32)(t->seed >> 33) % n;
 }
 
-/* cmocka's assertions are for its own thread only. */
+/* cmocka's assertions work only in its own thread. */
 #define check(cond) hm_assert(cond)
 
 static u64 device_read(struct stressed *s, u64 page)
@@ -99,7 +98,7 @@ static void pause_a_little(struct thread *t)
 	sched_yield();
 }
 
-/* --- what an engine does ------------------------------------------------------- */
+/* --- the engine ---------------------------------------------------------------- */
 
 static void unmap(struct stressed *s, const struct hm_unit *unit)
 {
@@ -123,7 +122,7 @@ static void take_victim(struct thread *t, const struct hm_victim *victim)
 	if (victim->evict) {
 		u32 chance = rnd(t, 50);
 
-		/* Pinned by somebody, or stored to through a pin. */
+		/* Sometimes the unit is pinned, or was stored to through a pin. */
 		if (chance == 0) {
 			result = HM_EVICT_BUSY;
 		} else if (chance == 1) {
@@ -149,7 +148,7 @@ static void reclaim_some(struct thread *t, enum hm_kind kind)
 		take_victim(t, &victims[i]);
 }
 
-/* False: it failed, which a sync has to tell although the store may have told it before. */
+/* False: the write failed. */
 static bool write_run(struct thread *t, struct stressed *s, const struct hm_run *run)
 {
 	u64 page = run->pgoff, end = run->pgoff + run->npages;
@@ -164,10 +163,7 @@ static bool write_run(struct thread *t, struct stressed *s, const struct hm_run 
 		for (i = 0; i < unit.npages; i++)
 			s->pte[page + i].writable = false;
 		pthread_mutex_unlock(lock_of(s, page));
-		/*
-		 * Files from here on make it dirty again; what is written is
-		 * either version.
-		 */
+		/* Later stores make the unit dirty again, so either version may be written. */
 		for (i = 0; i < unit.npages && !fails; i++)
 			device_write(s, page + i,
 				     __atomic_load_n(&memory[first_page(&unit) + i],
@@ -180,7 +176,7 @@ static bool write_run(struct thread *t, struct stressed *s, const struct hm_run 
 	return !fails;
 }
 
-/* False: there was an error, not everything is written. */
+/* False: a write failed, also in another thread. */
 static bool write_back(struct thread *t, struct stressed *s, u64 pos, u64 end, bool wait)
 {
 	u64 since = __atomic_load_n(&s->write_errors, __ATOMIC_RELAXED);
@@ -203,7 +199,7 @@ static bool write_back(struct thread *t, struct stressed *s, u64 pos, u64 end, b
 	}
 }
 
-/* Data for a unit whose frame has been taken. */
+/* Read the data of a unit into its frame. */
 static void fill(struct thread *t, struct stressed *s, const struct hm_unit *unit, bool zero,
 		 bool dirty)
 {
@@ -232,7 +228,7 @@ static void add_missing(struct stressed *s, u64 page, const struct hm_unit *unit
 	void *mem = aligned_alloc(64, size);
 	unsigned long zero_fill[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 0 };
 
-	/* The device is empty at first: every block is a hole. */
+	/* The device is initially empty, so every block is a hole. */
 	memset(mem, 0, size);
 	memset(zero_fill, 0xff, sizeof(zero_fill));
 	if (!hm_file_add_node(s->file, page, (enum hm_node_kind)unit->err, mem,
@@ -273,7 +269,7 @@ static void read_ahead(struct thread *t, struct stressed *s, u64 page, struct hm
 		write_back(t, s, plan.behind_start, plan.behind_end, false);
 }
 
-/* Use a page that is mapped; its lock is held. */
+/* Access a mapped page. The caller holds its lock. */
 static void use_mapped(struct stressed *s, u64 page, bool write)
 {
 	u64 *cell = &memory[s->pte[page].frame];
@@ -283,7 +279,7 @@ static void use_mapped(struct stressed *s, u64 page, bool write)
 		__atomic_store_n(cell, ++s->expected[page], __ATOMIC_RELAXED);
 }
 
-/* Map what a fault found, if the page table does not have it. */
+/* Map the unit that a fault has returned. */
 static void map_unit(struct stressed *s, const struct hm_unit *unit, bool writable)
 {
 	u32 i;
@@ -292,7 +288,7 @@ static void map_unit(struct stressed *s, const struct hm_unit *unit, bool writab
 		struct pte *pte = &s->pte[unit->pgoff + i];
 		u32 frame = (u32)first_page(unit) + i;
 
-		/* Mapped already: then where it is, and nowhere else. */
+		/* A page that is already mapped must have the same frame. */
 		check(!pte->present || pte->frame == frame);
 		pte->present = true;
 		pte->frame = frame;
@@ -302,7 +298,7 @@ static void map_unit(struct stressed *s, const struct hm_unit *unit, bool writab
 
 static void promote(struct thread *t);
 
-/* One load or store by a program, with all faults that it takes. */
+/* One load or store by a program, with the necessary faults. */
 static void touch_page(struct thread *t, struct stressed *s, u64 page, struct hm_access access)
 {
 	bool write = access.write;
@@ -357,7 +353,7 @@ static void touch_page(struct thread *t, struct stressed *s, u64 page, struct hm
 			reclaim_some(t, unit.npages == 1 ? HM_BASE : HM_HUGE);
 			if (++tries % 4 == 0)
 				write_back(t, &files[rnd(t, FILES)], 0, NPAGES, false);
-			/* Somebody has to give way when all of it is in use. */
+			/* Give up if all frames are in use. */
 			if (tries > 1000)
 				return;
 			break;
@@ -367,16 +363,16 @@ static void touch_page(struct thread *t, struct stressed *s, u64 page, struct hm
 		case HM_ERROR:
 			check(unit.err == -EIO);
 			return;
-		case HM_MISS: /* not asked for */
+		case HM_MISS: /* only with cached_only */
 		case HM_BEYOND:
 			return;
 		}
 	}
 }
 
-/* --- what programs do ------------------------------------------------------------ */
+/* --- programs -------------------------------------------------------------------- */
 
-/* After a sync the device has everything that was stored before it. */
+/* After a sync the device has all stores from before the sync. */
 static void sync_range(struct thread *t, struct stressed *s)
 {
 	u64 page = rnd(t, NPAGES), end = page + 1 + rnd(t, 2 * HM_BLOCK_PAGES);
@@ -415,8 +411,8 @@ static void invalidate(struct thread *t, struct stressed *s, u64 pos, u64 end, b
 	}
 }
 
-/* Shrink and grow again. Data beyond the new end is gone and reads as zero. */
-static void truncate_store(struct thread *t, struct stressed *s)
+/* Resize a file. Data beyond the new end is lost and reads as zero. */
+static void truncate_file(struct thread *t, struct stressed *s)
 {
 	u64 old, npages = HM_BLOCK_PAGES + rnd(t, NPAGES - HM_BLOCK_PAGES);
 	u64 block = hm_block_start(npages), page;
@@ -427,12 +423,12 @@ static void truncate_store(struct thread *t, struct stressed *s)
 	if (npages < old) {
 		__atomic_store_n(&s->npages, npages, __ATOMIC_RELAXED);
 		hm_file_set_size(s->file, npages << HM_PAGE_SHIFT);
-		/* No fault that saw the old size is still under way after this. */
+		/* Wait for the faults that saw the old size. */
 		for (i = 0; i < BLOCKS; i++) {
 			pthread_mutex_lock(&s->lock[i]);
 			pthread_mutex_unlock(&s->lock[i]);
 		}
-		/* The block in which it ends must not stay whole. */
+		/* The block in which the file ends must not stay a huge unit. */
 		do {
 			struct hm_unit unit;
 			enum hm_state now = hm_peek(s->file, block, &unit);
@@ -451,7 +447,7 @@ static void truncate_store(struct thread *t, struct stressed *s)
 			pthread_mutex_unlock(lock_of(s, page));
 		}
 	} else {
-		/* It ended in a block of base pages, which may be whole now. */
+		/* The old last block may become a huge unit now. */
 		hm_file_set_size(s->file, npages << HM_PAGE_SHIFT);
 		__atomic_store_n(&s->npages, npages, __ATOMIC_RELAXED);
 	}
@@ -473,7 +469,7 @@ static void copy_page(const struct hm_promotion *p, const struct hm_unit *page)
 			 __ATOMIC_RELAXED);
 }
 
-/* What is missing, from the device, and what is there, from where it is. */
+/* Read the missing pages from the device and copy the cached ones. */
 static void promote_copy(struct stressed *s, struct hm_promotion *p)
 {
 	struct hm_unit page;
@@ -488,7 +484,7 @@ static void promote_copy(struct stressed *s, struct hm_promotion *p)
 		copy_page(p, &page);
 }
 
-/* Claimed: unmap it, copy what is not yet, and it is whole. False: somebody holds a page. */
+/* Unmap the claimed pages, copy stale ones, and commit. False: a page is pinned. */
 static bool promote_finish(struct thread *t, struct stressed *s, struct hm_promotion *p)
 {
 	bool pinned = rnd(t, 8) == 0;
@@ -502,7 +498,7 @@ static bool promote_finish(struct thread *t, struct stressed *s, struct hm_promo
 
 		if (what == HM_PAGE_READ)
 			continue;
-		/* A device has stored to it. */
+		/* Sometimes a device has written to the page. */
 		if (rnd(t, 200) == 0) {
 			memory[first_page(&page)] = ++s->expected[page.pgoff];
 			what = HM_PAGE_COPY;
@@ -583,7 +579,7 @@ static void *run_thread(void *arg)
 		if (what < 20) {
 			promote(t);
 		} else if (what < 900) {
-			/* Mostly in a hot part, so that threads meet. */
+			/* Half of the accesses are in a hot part, so that threads meet. */
 			u64 page = rnd(t, 2) ? rnd(t, NPAGES / 8) : rnd(t, NPAGES);
 
 			touch_page(t, s, page, access_of(t));
@@ -610,7 +606,7 @@ static void *run_thread(void *arg)
 
 			invalidate(t, s, page, page + BLOCK, false);
 		} else if (what < 992) {
-			truncate_store(t, s);
+			truncate_file(t, s);
 		} else {
 			struct hm_unit unit;
 
@@ -674,7 +670,7 @@ static void test_stress(void **state)
 			assert_false(files[i].pte[page].present);
 	}
 	assert_int_equal(hm_cache_free_pages(env.cache), P(FRAMES));
-	print_message("faults %llu, fills %llu, zeros %llu, evicted %llu, reactivated %llu, "
+	print_message("faults %llu, fills %llu, zero fills %llu, evicted %llu, reactivated %llu, "
 		      "written %llu, splits %llu, joins %llu, ghosts %llu, promoted %llu of %llu, "
 		      "waits %llu\n",
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_FAULTS),
@@ -690,14 +686,14 @@ static void test_stress(void **state)
 		      (unsigned long long)(hm_cache_count(env.cache, HM_C_PROMOTED) +
 					   hm_cache_count(env.cache, HM_C_NOT_PROMOTED)),
 		      (unsigned long long)last.waits);
-	/* It was not idle: every way through the core was taken. */
+	/* Each counter must have counted, so that the test covers all paths. */
 	for (i = 0; i < HM_COUNTERS; i++)
 		assert_int_not_equal(hm_cache_count(env.cache, (enum hm_counter)i), 0);
 	env_end(&env);
 	free(memory);
 }
 
-/* A page is made dirty on one CPU and cleaned on another, again and again. */
+/* Repeatedly dirty a page on one CPU and clean it on another. */
 static void *run_dirtier(void *arg)
 {
 	bool *stop = arg;
@@ -716,8 +712,8 @@ static void *run_dirtier(void *arg)
 	return NULL;
 }
 
-/* Beside one that stays dirty: no count is ever so low that all seems to be clean. */
-static void test_counts(void **state)
+/* While one page stays dirty, the dirty counts never drop to 0. */
+static void test_dirty_counts(void **state)
 {
 	struct hm_options opts = options_for(FRAMES, 3);
 	bool stop = false;
@@ -742,7 +738,7 @@ static void test_counts(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_counts),
+	cmocka_unit_test(test_dirty_counts),
 	cmocka_unit_test(test_stress),
 };
 

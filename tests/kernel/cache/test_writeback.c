@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Write-back: runs, stores meanwhile, errors, and when it starts by itself. */
+/* Write-back: runs, concurrent stores, errors, and its automatic start. */
 #include "common.h"
 
 static enum hm_wb take_run(struct hm_file *file, u64 *pos, u64 end, u32 max, bool wait,
@@ -9,7 +9,7 @@ static enum hm_wb take_run(struct hm_file *file, u64 *pos, u64 end, u32 max, boo
 	return hm_writeback(file, pos, end, max, wait, run);
 }
 
-/* Expect a run, and leave it being written. */
+/* Claim a run for write-back and check its range. */
 static struct hm_run want_run(struct hm_file *file, u64 *pos, u32 max, u64 pgoff, u64 npages)
 {
 	struct hm_run run;
@@ -26,7 +26,7 @@ static void done(struct hm_file *file, const struct hm_run *run, int err)
 	hm_writeback_done(file, run->pgoff, run->npages, err);
 }
 
-/* Adjacent units make one run; a gap or a clean unit ends it. */
+/* Adjacent dirty units form one run. A gap or a clean unit ends it. */
 static void test_runs(void **state)
 {
 	struct hm_run run;
@@ -56,8 +56,8 @@ static void test_runs(void **state)
 }
 
 /*
- * A run ends at @max_pages, and goes on there; one unit is always given, even
- * one that is larger.
+ * A run ends at @max_pages, and the next one starts there. It has at least one unit, even a
+ * larger one.
  */
 static void test_max_pages(void **state)
 {
@@ -86,10 +86,10 @@ static void test_max_pages(void **state)
 }
 
 /*
- * Base pages and blocks side by side are different runs; base pages run on
- * from one split block into the next.
+ * Adjacent base pages and huge units are different runs. A run of base pages continues from one
+ * split block into the next.
  */
-static void test_kinds_apart(void **state)
+static void test_sizes_apart(void **state)
 {
 	struct hm_run run;
 	struct env env;
@@ -114,7 +114,7 @@ static void test_kinds_apart(void **state)
 	env_end(&env);
 }
 
-/* A range: nothing before it, nothing from its end on. */
+/* Write-back of a range writes nothing before its start and from its end on. */
 static void test_range(void **state)
 {
 	struct hm_run run;
@@ -133,7 +133,7 @@ static void test_range(void **state)
 			 HM_WB_DONE);
 	assert_int_equal(state_of(env.file, 0), HM_DIRTY);
 	assert_int_equal(state_of(env.file, P(3)), HM_DIRTY);
-	/* From the middle of a block, the whole of it. */
+	/* A range inside of a huge unit writes the whole unit. */
 	pos = P(3) + 2;
 	assert_int_equal(take_run(env.file, &pos, P(3) + 3, 8 * HM_BLOCK_PAGES, true, &run),
 			 HM_WB_RUN);
@@ -144,8 +144,8 @@ static void test_range(void **state)
 }
 
 /*
- * A store while it is being written: it stays dirty, so the store is written
- * by the next sync. The one thing that must never go wrong.
+ * A unit that is stored to during its write-back stays dirty, so that the next sync writes the
+ * store. A failure here loses data.
  */
 static void test_redirty(void **state)
 {
@@ -166,14 +166,14 @@ static void test_redirty(void **state)
 	assert_int_equal(state_of(env.file, P(2)), HM_DIRTY);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), BLOCK);
 	audit(&env);
-	/* The flag is gone: written once more without a store, it is clean. */
+	/* The flag is cleared: after a write-back without a store the unit is clean. */
 	assert_int_equal(write_all(env.file), 1);
 	assert_int_equal(state_of(env.file, P(2)), HM_CLEAN);
 	env_end(&env);
 }
 
-/* A store during a write that fails, or is not tried, is not lost. */
-static void test_redirty_other_ends(void **state)
+/* A store is not lost if the concurrent write-back fails or is postponed. */
+static void test_redirty_failed_write_back(void **state)
 {
 	static const int errs[] = { -EIO, HM_WB_AGAIN };
 	struct hm_run run;
@@ -197,8 +197,7 @@ static void test_redirty_other_ends(void **state)
 }
 
 /*
- * A sync must not pass what somebody else is writing; background write-back
- * goes on behind it.
+ * A sync must wait for units that another task writes. Background write-back skips them.
  */
 static void test_busy(void **state)
 {
@@ -212,7 +211,7 @@ static void test_busy(void **state)
 	first = want_run(env.file, &pos, 1, P(1), BLOCK);
 	other = 0;
 	assert_int_equal(take_run(env.file, &other, ~0ull, 1, true, &run), HM_WB_BUSY);
-	assert_int_equal(other, P(1)); /* where it has to wait, and asks again */
+	assert_int_equal(other, P(1)); /* the sync waits here and tries again */
 	assert_int_equal(take_run(env.file, &other, P(1), 1, true, &run), HM_WB_DONE);
 	other = 0;
 	assert_int_equal(take_run(env.file, &other, ~0ull, 1, false, &run), HM_WB_RUN);
@@ -227,10 +226,9 @@ static void test_busy(void **state)
 }
 
 /*
- * A run stops before a unit that is being written: with or without waiting it
- * is not part of it.
+ * A run ends before a unit under write-back.
  */
-static void test_run_meets_writing(void **state)
+static void test_run_meets_write_back(void **state)
 {
 	struct hm_run middle, run;
 	struct env env;
@@ -249,7 +247,7 @@ static void test_run_meets_writing(void **state)
 	env_end(&env);
 }
 
-/* A failed write: dirty still, counted still, found by the next walk. */
+/* After a failed write a unit is still dirty and counted, and the next walk finds it. */
 static void test_error_keeps_dirty(void **state)
 {
 	struct hm_run run;
@@ -272,7 +270,7 @@ static void test_error_keeps_dirty(void **state)
 	env_end(&env);
 }
 
-/* Part of a run may fail: each part is reported by itself. */
+/* The units of a run may end with different results. */
 static void test_partial_done(void **state)
 {
 	struct hm_run run;
@@ -313,7 +311,7 @@ static void test_again(void **state)
 	env_end(&env);
 }
 
-/* Clean after a write-back, a unit can be reclaimed. */
+/* A unit that is clean after write-back can be reclaimed. */
 static void test_written_is_queued(void **state)
 {
 	struct env env;
@@ -329,8 +327,8 @@ static void test_written_is_queued(void **state)
 }
 
 /*
- * Write-back starts by itself above 75 % (not at it), with the store that has
- * the most to write.
+ * Write-back starts automatically above 75 % (not at 75 %), with the file that has the most dirty
+ * pages.
  */
 static void test_pick_above_limit(void **state)
 {
@@ -365,8 +363,8 @@ static void test_pick_above_limit(void **state)
 	env_end(&env);
 }
 
-/* CPUs that each count for themselves see together that there is too much: a little later. */
-static void test_limit_of_many(void **state)
+/* With counters per CPU, write-back may start slightly above the limit. */
+static void test_limit_with_many_cpus(void **state)
 {
 	struct hm_unit unit = { .hints = 0 };
 	u32 late, limit, i;
@@ -392,8 +390,8 @@ static void test_limit_of_many(void **state)
 }
 
 /*
- * A store is picked when its oldest dirty unit is old enough, and not again
- * before as much time has passed.
+ * A file is picked when its oldest dirty unit has expired, and again only after another such
+ * period.
  */
 static void test_pick_expired(void **state)
 {
@@ -426,7 +424,7 @@ static void test_pick_expired(void **state)
 	env_end(&env);
 }
 
-/* dirty_expire_ms = 0: never by age. */
+/* With dirty_expire_ms = 0 no file is picked by age. */
 static void test_pick_never_expires(void **state)
 {
 	struct hm_options opts = options_for(16, 1);
@@ -445,18 +443,18 @@ static void test_pick_never_expires(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_runs),
 	cmocka_unit_test(test_max_pages),
-	cmocka_unit_test(test_kinds_apart),
+	cmocka_unit_test(test_sizes_apart),
 	cmocka_unit_test(test_range),
 	cmocka_unit_test(test_redirty),
-	cmocka_unit_test(test_redirty_other_ends),
+	cmocka_unit_test(test_redirty_failed_write_back),
 	cmocka_unit_test(test_busy),
-	cmocka_unit_test(test_run_meets_writing),
+	cmocka_unit_test(test_run_meets_write_back),
 	cmocka_unit_test(test_error_keeps_dirty),
 	cmocka_unit_test(test_partial_done),
 	cmocka_unit_test(test_again),
 	cmocka_unit_test(test_written_is_queued),
 	cmocka_unit_test(test_pick_above_limit),
-	cmocka_unit_test(test_limit_of_many),
+	cmocka_unit_test(test_limit_with_many_cpus),
 	cmocka_unit_test(test_pick_expired),
 	cmocka_unit_test(test_pick_never_expires),
 };
