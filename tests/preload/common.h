@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Tests that run with the library of `hugemap run` loaded: programs that know nothing
- * of HugeMap.
+ * Tests with the library of `hugemap run` loaded into a program that does not use HugeMap itself.
  */
 #ifndef SHIM_TEST_COMMON_H
 #define SHIM_TEST_COMMON_H
@@ -23,9 +22,9 @@
 
 #define MB ((size_t)1 << 20)
 #define PAGE ((size_t)4096)
-#define SIZE (8 * MB + 5000) /* of files; all are worth a look: HUGEMAP_RUN_MIN_SIZE=1M */
+#define SIZE (8 * MB + 5000) /* of files, above HUGEMAP_RUN_MIN_SIZE=1M */
 
-/* In a child: a failed assertion would return to the parent's. */
+/* Use this in a child, where a failed assertion would jump into the parent's test. */
 #define CHECK(what)                                                                      \
 	do {                                                                             \
 		if (!(what)) {                                                           \
@@ -42,11 +41,11 @@ struct file {
 void file_new(struct file *file, size_t size);
 void file_end(struct file *file);
 unsigned char byte_of(size_t offset);
-char *map_shared(const struct file *file, int prot); /* all of SIZE */
+char *map_shared(const struct file *file, int prot); /* maps SIZE bytes */
 
 int end_of(pid_t pid); /* exit status, or 128 + signal */
-unsigned int watchers(void); /* threads that look at the mappings: 0 or 1 */
-bool wait_for_watchers(unsigned int n); /* false: they did not come, or go, in 10 s */
+unsigned int watchers(void); /* number of monitor threads: 0 or 1 */
+bool wait_for_watchers(unsigned int n); /* false: the number was not @n within 10 s */
 
 /* Fails if the library is not loaded. */
 int run_group(const struct CMUnitTest *tests, size_t n);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""What a row of programs.py is, and one run of it: plain, or under `hugemap run`."""
+"""A row of programs.py, and one run of its program: plain or under `hugemap run`."""
 import collections
 import contextlib
 import hashlib
@@ -25,15 +25,15 @@ Result = collections.namedtuple("Result", "seconds synced processor faults outpu
 
 
 class Skip(Exception):
-    """The row needs something that is not here."""
+    """The machine lacks a requirement of the row."""
 
 
 class Different(Exception):
-    """What it printed, left in its files, or exited with is not what it is without."""
+    """Output, files or exit status differ from the run without HugeMap."""
 
 
 def need(name, package=None):
-    """Where a program is, in PATH or where Debian has it."""
+    """Return the path of a program, in PATH or in the directories of Debian."""
     path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
     if not path:
         raise Skip(f"{package or name} is not installed")
@@ -50,12 +50,12 @@ def digest(paths):
 
 
 def sync(directory, forget=False):
-    """To the disk, and out of the page cache, file by file."""
+    """Write all files to the disk, and remove them from the page cache if `forget` is set."""
     for top, _, names in os.walk(directory):
         for name in names:
             try:
                 fd = os.open(os.path.join(top, name), os.O_RDONLY | os.O_NONBLOCK)
-            except OSError:  # a socket, or gone by now
+            except OSError:  # a socket, or already deleted
                 continue
             os.fsync(fd)
             if forget:
@@ -65,8 +65,8 @@ def sync(directory, forget=False):
 
 def warm_memory():
     """
-    Memory that a virtual machine has not used for seconds may be the host's: whoever
-    touches it first waits for that. Both sides find as much as they use warm.
+    The host may have taken memory that this virtual machine did not use for seconds, and the first
+    access to it is slow. Touch as much as a run uses, so that both kinds of runs find it.
     """
     with mmap.mmap(-1, WARM) as memory:
         memory.madvise(mmap.MADV_HUGEPAGE)
@@ -81,7 +81,7 @@ def make_data(path, size, seed=1):
 
 
 class MemoryGroup:
-    """A memory control group of some bytes, for one run. Page cache counts, too."""
+    """A memory control group for one run. Its limit includes the page cache."""
     number = itertools.count()
 
     def __init__(self, limit):
@@ -105,14 +105,14 @@ class MemoryGroup:
             except OSError:
                 if os.path.isdir(self.path):
                     os.rmdir(self.path)
-        raise Skip("no memory control group can be made here")
+        raise Skip("cannot create a memory control group")
 
     def wrap(self, command):
-        """The command, started in the group."""
+        """Return a command that runs `command` in the group."""
         return ["sh", "-c", 'echo 0 >"$0" && exec "$@"', f"{self.path}/cgroup.procs", *command]
 
     def __exit__(self, *_):
-        for _ in range(100):  # the last process leaves it a moment after its end
+        for _ in range(100):  # the kernel removes the last process a moment after its end
             try:
                 os.rmdir(self.path)
                 return
@@ -121,13 +121,13 @@ class MemoryGroup:
 
 
 class Program:
-    """What a test of a program has: files are made anew for each run."""
-    text = True  # what it prints must be the same
+    """A program under test. Each run gets new files."""
+    text = True  # its output must be the same
     options = []  # of hugemap run
-    memory = None  # of the program and its page cache; None: no limit
-    only_reads = False  # its files can be used for all turns
-    writes = False  # and yet it writes one anew
-    together = True  # and by two at a time
+    memory = None  # limit for the program and its page cache; None: no limit
+    only_reads = False  # all turns can use the same files
+    writes = False  # it only reads these files, but writes another one
+    together = True  # two runs can use its files at the same time
 
     def __init__(self, directory, python):
         self.dir = directory
@@ -150,10 +150,10 @@ class Program:
 
 
 class Python(Program):
-    """A script for Python; what it is given is the path of its data."""
+    """A script for Python. Its argument is the path of its data."""
     modules = []
     script = ""
-    make = None  # a script that makes the data
+    make = None  # a script that creates the data
 
     def prepare(self):
         test = subprocess.run([self.python, "-c", "import " + ", ".join(self.modules)],
@@ -169,7 +169,7 @@ class Python(Program):
 
 
 class Shell(Program):
-    """A script for sh, run where the files are: servers and who uses them, together."""
+    """A script for sh that runs in the directory of the files: a server and its clients."""
     script = ""
 
     def command(self):
@@ -178,10 +178,10 @@ class Shell(Program):
 
 @contextlib.contextmanager
 def prepared(kind, args):
-    """The program, its files made in a directory of their own."""
+    """Create the files of a program in a separate directory, and yield the program."""
     with tempfile.TemporaryDirectory(prefix="hugemap-programs-", dir=args.dir,
                                      ignore_cleanup_errors=True) as directory:
-        os.chmod(directory, 0o755)  # a server of another user's may look at its own below
+        os.chmod(directory, 0o755)  # the server of another user must reach its files
         program = kind(directory, args.python)
         program.prepare()
         yield program
@@ -195,7 +195,7 @@ def full_command(program, hugemap, under):
 
 
 def run_once(program, hugemap, under):
-    """Run it to its end: Result, or Different if it failed."""
+    """Run a program to its end and return its Result. Raises Different if it failed."""
     group = MemoryGroup(program.memory) if program.memory else contextlib.nullcontext()
     with (tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, group):
         start = time.monotonic()

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Real programs, unmodified, under `hugemap run`: programs.py [--dir DIR] [NAME ...]
+"""Run unmodified programs under `hugemap run`: programs.py [--dir DIR] [NAME ...]
 
-Each program runs plain and under `hugemap run`, in turns, on files that the page
-cache does not hold at the start. What it prints and what is in its files must be
-the same. Prints a table: medians of the time, of the ratio of the times of a turn, of
-the processor's time and of the page faults, and what was advised; of programs that
-write, also the ratio of the times until what they have written is on the disk. Exit
-status 1 if anything differed. What is not installed is skipped, and said:
-tools/install-deps.sh programs installs what Debian has, and what PyPI has into
-~/.cache/hugemap/programs.
+Each program runs plain and under `hugemap run` in turns. The page cache does not hold its
+files at the start. Its output and its files must be the same. The script prints a table with
+the medians of the time, the ratio of the times of a turn, the CPU time and the page faults,
+and with the advice. For programs that write, it also has the ratio of the times until the data
+is on the disk. The exit status is 1 if a program failed or its results differed. A program that
+is not installed is skipped with a message. `tools/install-deps.sh programs` installs the
+packages of Debian, and those of PyPI into ~/.cache/hugemap/programs.
 
     make programs
 """
@@ -42,26 +41,26 @@ def run_program(kind, args):
     expected = results[False][0]
     for result in results[False] + results[True]:
         if result.output != expected.output:
-            raise Different(f"it printed {result.output!r}, not {expected.output!r}")
+            raise Different(f"the output is {result.output!r}, not {expected.output!r}")
         if result.digest != expected.digest:
-            raise Different("its files are not the same")
+            raise Different("its files differ")
     return results
 
 
 def ratio(results, field):
-    """Of each plain run to the one after it: the disk is not as fast at all times."""
+    """The median ratio of a plain run to the next run, as the speed of the disk varies."""
     return statistics.median(getattr(plain, field) / getattr(under, field)
                              for plain, under in zip(results[False], results[True]))
 
 
 def advice_of(results):
-    """How many mappings there were of which kind, and how many got which advice."""
+    """The number of mappings of each access pattern, and of each kind of advice."""
     return "; ".join(", ".join(f"{name} {count}" for name, count in counter.most_common())
                      for counter in results[-1].advice if counter) or "none"
 
 
 def default_python():
-    """The one that tools/install-deps.sh has made, with what PyPI has."""
+    """The Python of tools/install-deps.sh, with the packages of PyPI."""
     path = f"{CACHE}/programs/bin/python"
     return path if os.access(path, os.X_OK) else sys.executable
 

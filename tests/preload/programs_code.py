@@ -65,7 +65,7 @@ public class Mapped {
 
 
 class Rust(Program):
-    """memmap2; both programs are built once, in the cache of the user."""
+    """memmap2. Both programs are built once, in the cache of the user."""
     which = "mapped"
     size = 128 * MB
     built = False
@@ -148,7 +148,7 @@ class RustJemalloc(Rust):
 
 
 class Mold(Shell):
-    """An archive of 256 MB, mapped, into a program of as much, mapped; which then runs."""
+    """Link a mapped archive of 256 MB into a mapped program of the same size, and run it."""
     parts = 64
     only_reads = True
     writes = True
@@ -187,7 +187,7 @@ part{part}: .incbin "part"
 
 
 class GitGc(Shell):
-    """A pack of many revisions of many files, repacked; by one thread, so to the same bytes."""
+    """Repack many revisions of many files. One thread creates the same bytes each time."""
     script = """
 git -C repository -c pack.threads=1 -c gc.auto=0 gc --quiet --prune=now
 git -C repository fsck --full
@@ -196,7 +196,7 @@ git -C repository count-objects -v
 cat repository/objects/pack/*.pack | sha256sum
 """
 
-    template = None  # made once, and copied
+    template = None  # created once and copied
 
     def prepare(self):
         need("git")
@@ -230,7 +230,7 @@ cat repository/objects/pack/*.pack | sha256sum
 
 
 class ForkServer(Python):
-    """64 children of one process, all with its mappings: one to read, one to store to."""
+    """64 children share the mappings of their parent: one for reading, one for stores."""
     modules = ["mmap"]
     script = """
 import hashlib, mmap, os, sys
@@ -273,7 +273,7 @@ print(first, hashlib.sha1(private).hexdigest(), hashlib.sha1(out).hexdigest())
 
 
 class Mpi(Python):
-    """Two ranks map one file, store to turns of it, and read what the other has stored."""
+    """Two ranks map one file, store to it in turns, and read the stores of the other one."""
     modules = ["mpi4py.MPI", "numpy"]
     script = """
 import hashlib, numpy, sys
@@ -308,7 +308,7 @@ data.flush()
 
 
 class BesideAWriter(Python):
-    """cp and md5sum look at a file while a program stores to it."""
+    """cp and md5sum read a file while a program stores to it."""
     modules = ["mmap"]
     script = """
 import hashlib, mmap, os, subprocess, sys

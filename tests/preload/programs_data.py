@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Rows of programs.py: columns, vectors and weights, mapped by what reads them."""
+"""Rows of programs.py: programs that map columns, vectors and weights."""
 from program import Python
 
 
@@ -71,7 +71,7 @@ print(hashlib.sha256(found.keys.tobytes() + found.distances.tobytes()).hexdigest
 
 
 class Parquet(Python):
-    """Columns of 256 MB; DuckDB reads them by read(), Polars maps them."""
+    """Columns of 256 MB. DuckDB uses read(), Polars maps them."""
     only_reads = True
     make = """
 import numpy, pyarrow as pa, pyarrow.parquet as pq, sys
@@ -164,7 +164,7 @@ for tensor in gguf.GGUFReader(sys.argv[1]).tensors:
 
 
 class Safetensors(Python):
-    """With PyTorch where there is one, which is what maps the file; else with NumPy."""
+    """PyTorch maps the file. If it is not installed, NumPy does."""
     modules = ["safetensors", "numpy"]
     only_reads = True
     make = """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Rows of programs.py: storage engines, databases, and what measures storage."""
+"""Rows of programs.py: storage engines, databases and storage benchmarks."""
 import os
 import pwd
 import re
@@ -53,11 +53,11 @@ class FioVerify(Fio):
     more = ["--verify=crc32c", "--verify_fatal=1", "--do_verify=1"]
 
     def files(self):
-        return []  # verified by itself; blocks hold the time
+        return []  # fio verifies its data; the blocks contain the time
 
 
 class FioReadLarge(Fio):
-    """Four times as much as there is memory for."""
+    """A file of four times the memory limit."""
     size = 1024 * MB
     memory = 256 * MB
 
@@ -127,7 +127,7 @@ insert into t select i, hex(i * 2654435761) || printf('%0500d', i), (i * 7919) %
 
 class RocksDb(Program):
     only_reads = True
-    together = False  # the first one locks it
+    together = False  # the first process locks the database
     num = 300000
     reads = 100000
 
@@ -155,7 +155,7 @@ class RocksDbLarge(RocksDb):
 
 
 class LmdbTwo(Python):
-    """Two processes, small transactions of both in one environment."""
+    """Two processes run small transactions in one environment."""
     modules = ["lmdb"]
     script = """
 import hashlib, lmdb, os, random, sys
@@ -188,8 +188,8 @@ print(h.hexdigest(), e.stat()["entries"])
 
 
 class Redis(Shell):
-    """It loads 500 MB when it starts, and saves them: jemalloc is linked in."""
-    only_reads = True  # the same is saved that was loaded
+    """Redis, with jemalloc linked in, loads 500 MB at its start and saves them."""
+    only_reads = True  # it saves the data that it has loaded
     writes = True
     together = False
     server = ("redis-server --port 0 --unixsocket {dir}/s --dir {dir} --save '' --daemonize no "
@@ -204,7 +204,7 @@ class Redis(Shell):
             redis-cli -s {self.dir}/s save
             redis-cli -s {self.dir}/s shutdown nosave
             wait"""], check=True, capture_output=True)
-        # It saves where it has loaded from.
+        # It saves to the file that it has loaded.
         self.script = self.server.format(dir=self.dir, file="dump.rdb") + f"""
             redis-cli -s {self.dir}/s dbsize
             redis-cli -s {self.dir}/s debug digest
@@ -215,8 +215,8 @@ class Redis(Shell):
 
 
 class Postgres(Shell):
-    """pg_dump | psql from one database into another, in a cluster of its own."""
-    template = None  # made once, and copied
+    """pg_dump | psql from one database into another in a separate cluster."""
+    template = None  # created once and copied
     made = """
 create table t as select i as a, md5(i::text) as b, repeat(md5((i * 7)::text), 8) as c
 from generate_series(1, 250000) i;
@@ -237,7 +237,7 @@ create index on t (b);
         raise Skip("postgresql is not installed")
 
     def as_owner(self, script):
-        """It refuses to be root's."""
+        """Run as another user, as PostgreSQL refuses to run as root."""
         script = f"export PATH={self.directory()}:$PATH; {script}"
         if os.geteuid():
             return ["sh", "-euc", script]
@@ -295,7 +295,7 @@ class StressNg(Program):
 
 
 class StressMmap(StressNg):
-    """One operation is a minute's work with more than this."""
+    """With a larger mapping, one operation would take a minute."""
     stressor = "mmap"
     more = ["--mmap-file", "--mmap-bytes", "8M", "--mmap-ops", "1"]
     options = ["--min-size", "1M"]

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""The programs of programs.py for an hour, disturbed: soak.py [--minutes N] [--seed N] [NAME ...]
+"""Disturb the programs of programs.py for an hour: soak.py [--minutes N] [--seed N] [NAME ...]
 
-Two at a time run under `hugemap run`, chosen by the seed. Beside programs that only read
-a file, at times, a process stores the same bytes to that file again. Some are killed,
-asked to end, or stopped and continued, all their processes or one of them; while they
-are stopped, others read their files. A program that nobody ended must end by itself in
-three times the time that it takes without HugeMap and a minute, with the same exit
-status, output and files; of one that was ended, no process may be left after a minute.
-A line for each run; exit status 1 if anything was different or hung.
+Two programs at a time, which the seed selects, run under `hugemap run`. Sometimes another
+process stores the same bytes to a file that a program only reads. Some programs are killed,
+terminated, or stopped and continued: all of their processes or one. While they are stopped,
+other processes read their files. An undisturbed program must end within a minute plus three
+times its time without HugeMap, with the same exit status, output and files. A minute after a
+program was killed or terminated, none of its processes may be left. The script prints a line for
+each run. The exit status is 1 if a program hung or its results differed.
 
     make soak SOAK_MINUTES=60 SEED=n
 """
@@ -35,7 +35,7 @@ SLOTS = 2
 MINUTE = 60
 TAG = "HUGEMAP_SOAK"
 
-# Reads blocks of a file and stores what it has read, by write() and by a mapping.
+# Read blocks of a file and store the same bytes, by write() and by a mapping.
 WRITER = """
 import mmap, os, random, sys
 fd = os.open(sys.argv[1], os.O_RDWR)
@@ -55,17 +55,17 @@ while True:
 
 
 class Hung(Exception):
-    """It has not ended in the time that it had."""
+    """The program did not end in time."""
 
 
 def state_of(pid):
-    """A letter; "Z" is a zombie, "T" is stopped."""
+    """The state letter of a process: "Z" is a zombie, "T" is stopped."""
     with open(f"/proc/{pid}/stat") as file:
         return file.read().rpartition(")")[2].split()[0]
 
 
 def tagged(tag):
-    """The processes of a run: whoever has its tag in the environment it was started with."""
+    """The processes of a run: those with its tag in their initial environment."""
     found = []
     for name in os.listdir("/proc"):
         try:
@@ -93,7 +93,7 @@ def send(pids, number):
 
 
 def where(pids):
-    """What the processes wait for, thread by thread."""
+    """The state and the kernel stack of each thread."""
     lines = []
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -106,7 +106,7 @@ def where(pids):
 
 
 class Soak:
-    """What all slots share: files that are only read, results without HugeMap, counts."""
+    """The shared state of all slots: read-only files, results without HugeMap, counts."""
 
     def __init__(self, args, stack):
         self.args = args
@@ -125,7 +125,7 @@ class Soak:
         print(f"{time.strftime('%H:%M:%S')} {line}", flush=True)
 
     def reference(self, name, kind):
-        """Once for each program: its files, and what it does when nothing is beside it."""
+        """Create the files of each program once, and run it without HugeMap and undisturbed."""
         with self.locks[name]:
             if name in self.expected:
                 return
@@ -193,7 +193,7 @@ class Soak:
 
 
 class Run:
-    """A program that runs under HugeMap, and is disturbed."""
+    """A program that runs under HugeMap and is disturbed."""
 
     def __init__(self, soak, name, program, tag, source):
         self.soak = soak
@@ -225,7 +225,7 @@ class Run:
         return "stopped, right" if self.stopped else "right"
 
     def wait(self, until=None):
-        """Until it has ended: True; or until some moment."""
+        """Wait until the program has ended (True), or until a time (False)."""
         while self.child.poll() is None:
             now = time.monotonic()
             if now - self.start - self.stopped > 3 * self.expected.seconds + MINUTE:
@@ -237,12 +237,12 @@ class Run:
         return True
 
     def chosen(self):
-        """All its processes, or one."""
+        """All processes of the program, or one of them."""
         pids = tagged(self.tag)
         return pids if not pids or self.source.random() < .6 else [self.source.choice(pids)]
 
     def disturb(self, what):
-        """What it was, if the program is to end by it; None: it goes on, or had ended."""
+        """Disturb the program. Returns how it ended by that; None: it continues or had ended."""
         for _ in range(self.source.randint(1, 4) if what == "stop" else 1):
             moment = self.source.random() * max(self.expected.seconds, .1)
             if self.wait(until=time.monotonic() + moment):
@@ -252,7 +252,7 @@ class Run:
                 return None
             if what == "kill":
                 send(pids, signal.SIGKILL)
-                if self.wait(until=time.monotonic() + 1):  # the others may notice
+                if self.wait(until=time.monotonic() + 1):  # the other processes may exit, too
                     return "killed"
                 send(tagged(self.tag), signal.SIGKILL)
                 return "killed"
@@ -280,14 +280,14 @@ class Run:
             self.go_on()
 
     def go_on(self):
-        """Who waits for a child may stop with it, as su does, and a little later."""
+        """Continue processes that stop together with a child a little later, as su does."""
         end = time.monotonic() + 1
         while time.monotonic() < end:
             send(filter(is_stopped, tagged(self.tag)), signal.SIGCONT)
             time.sleep(.1)
 
     def gone(self, number):
-        """Told again: who is in execve() has no environment to be found by."""
+        """Signal all processes until none is left: during execve() they have no environment."""
         end = time.monotonic() + MINUTE
         seen = time.monotonic()
         while time.monotonic() - seen < 1:
@@ -307,12 +307,12 @@ class Run:
         if program.text and program.clean(output) != self.expected.output:
             lines = difflib.unified_diff(str(self.expected.output).split("\n"),
                                          str(program.clean(output)).split("\n"), n=0)
-            raise Different("it printed\n    " + "\n    ".join(itertools.islice(lines, 20)))
+            raise Different("the output differs\n    " + "\n    ".join(itertools.islice(lines, 20)))
         if digest(program.files()) != self.expected.digest:
-            raise Different("its files are not the same")
+            raise Different("its files differ")
 
     def clean(self):
-        """Nothing of it stays, whatever has happened."""
+        """Kill all remaining processes."""
         end = time.monotonic() + MINUTE
         while self.child and time.monotonic() < end and (left := tagged(self.tag)):
             send(left, signal.SIGKILL)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* What each call that is taken over returns, and leaves in errno: as Linux has it. */
+/* Each call that the library replaces returns the result of Linux and the same errno. */
 #include "common.h"
 
 #include <sched.h>
@@ -10,7 +10,7 @@
 
 #define KEPT 77
 
-/* The call succeeds, and errno is what it was. */
+/* The call succeeds and does not change errno. */
 #define KEEPS(call)                              \
 	do {                                     \
 		errno = KEPT;                    \
@@ -63,7 +63,7 @@ static void success_keeps_errno(void **state)
 
 	file_new(&file, SIZE);
 	keeps_errno(file);
-	/* Somebody else has it open for writing. */
+	/* Another process has the file open for writing. */
 	fflush(NULL);
 	pid = fork();
 	if (!pid) {
@@ -77,7 +77,7 @@ static void success_keeps_errno(void **state)
 	file_end(&file);
 }
 
-static void failure_says_what_linux_says(void **state)
+static void failure_returns_the_errno_of_linux(void **state)
 {
 	struct file file;
 	char *p;
@@ -115,7 +115,7 @@ static void posix_madvise_returns_its_error(void **state)
 	assert_int_equal(posix_madvise(p, SIZE, POSIX_MADV_RANDOM), 0);
 	assert_int_equal(posix_madvise(p, SIZE, 4711), EINVAL);
 	assert_int_equal(posix_madvise(p + 1, SIZE, POSIX_MADV_NORMAL), EINVAL);
-	/* Linux's MADV_DONTNEED would take the store away. */
+	/* MADV_DONTNEED would discard the store. */
 	assert_int_equal(posix_madvise(p, SIZE, POSIX_MADV_DONTNEED), 0);
 	assert_int_equal(errno, KEPT);
 	assert_int_equal(p[5000], 'x');
@@ -172,7 +172,7 @@ static void moved(void **state)
 	file_end(&file);
 }
 
-/* Areas that the kernel has for a mapping. */
+/* The number of VMAs of a mapping. */
 static int areas_of(const char *at, size_t length)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -188,7 +188,7 @@ static int areas_of(const char *at, size_t length)
 	return n;
 }
 
-/* The watcher advises before a stream, which splits the mapping. */
+/* The monitor thread advises the range ahead of a stream, which splits the mapping. */
 static void moved_with_advice_for_a_part(void **state)
 {
 	const size_t length = 64 * MB;
@@ -216,7 +216,7 @@ static void moved_with_advice_for_a_part(void **state)
 	file_end(&file);
 }
 
-/* Where the program itself has split it, that is as it is, and so is its advice. */
+/* If the program has split the mapping by its own advice, mremap() fails as in Linux. */
 static void not_moved_with_advice_of_the_program(void **state)
 {
 	char *p = mmap(NULL, SIZE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -245,10 +245,9 @@ static long faults(void)
 }
 
 /*
- * A write() to a file that is mapped is a write(): nobody is asked, and no page comes or
- * goes in between.
+ * write() to a mapped file neither waits for another thread nor unmaps pages.
  */
-static void small_writes_wait_for_nobody(void **state)
+static void small_writes_do_not_wait(void **state)
 {
 	const size_t pages = SIZE / PAGE;
 	long before, before_faults;
@@ -280,13 +279,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(success_keeps_errno),
-		cmocka_unit_test(failure_says_what_linux_says),
+		cmocka_unit_test(failure_returns_the_errno_of_linux),
 		cmocka_unit_test(posix_madvise_returns_its_error),
 		cmocka_unit_test(mapped_over),
 		cmocka_unit_test(moved),
 		cmocka_unit_test(moved_with_advice_for_a_part),
 		cmocka_unit_test(not_moved_with_advice_of_the_program),
-		cmocka_unit_test(small_writes_wait_for_nobody),
+		cmocka_unit_test(small_writes_do_not_wait),
 	};
 
 	return RUN(tests);

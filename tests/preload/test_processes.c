@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Threads, children, users and filters: the watcher is in nobody's way. */
+/* Threads, children, users and filters: the monitor thread does not affect the program. */
 #include "common.h"
 
 #include <dirent.h>
@@ -78,11 +78,11 @@ static void take_signal(void)
 	sigaddset(&set, SIGUSR1);
 	CHECK(!pthread_sigmask(SIG_BLOCK, &set, NULL));
 	map_here(PROT_READ);
-	kill(getpid(), SIGUSR1); /* would end the process, if a thread took it */
+	kill(getpid(), SIGUSR1); /* it would end the process if the monitor thread took it */
 	CHECK(!sigwait(&set, &number) && number == SIGUSR1);
 }
 
-static void signals_are_the_programs(void **state)
+static void program_takes_its_signals(void **state)
 {
 	in_child(take_signal);
 }
@@ -112,7 +112,7 @@ static void have_children(void)
 	}
 	CHECK(end_of(pid) == 0 && watchers() == 1);
 	CHECK(!system("exit 0"));
-	/* A child by vfork() that maps something leaves its parent as it was. */
+	/* A mapping by a vfork() child does not change the state of its parent. */
 	pid = vfork();
 	if (!pid) {
 		q = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, file.fd, 0);
@@ -170,7 +170,7 @@ static void setns_finds_the_process_alone(void **state)
 	in_child(enter_again);
 }
 
-/* By all threads, or by none. */
+/* The ids of all threads change, also of the monitor thread. */
 static void drop_root(void)
 {
 	DIR *dir;
@@ -196,14 +196,14 @@ static void drop_root(void)
 	closedir(dir);
 }
 
-static void setuid_is_everybodys(void **state)
+static void setuid_changes_all_threads(void **state)
 {
 	if (geteuid())
 		skip();
 	in_child(drop_root);
 }
 
-/* What a program lays upon itself that will never give advice. */
+/* A program installs a seccomp filter that forbids madvise(). */
 static void filter(void)
 {
 	static struct sock_filter code[] = {
@@ -230,7 +230,7 @@ static void filter(void)
 	CHECK(!watchers());
 }
 
-static void a_filter_meets_no_thread(void **state)
+static void monitor_stops_before_a_filter(void **state)
 {
 	in_child(filter);
 }
@@ -241,7 +241,7 @@ static void *end_later(void *arg)
 	return arg;
 }
 
-/* The process ends with its last thread, by exit(): that is none of ours. */
+/* The process ends with its last own thread, although there is a monitor thread. */
 static void end_by_threads(void)
 {
 	pthread_t thread;
@@ -252,7 +252,7 @@ static void end_by_threads(void)
 	pthread_exit(NULL);
 }
 
-static void the_last_thread_is_the_programs(void **state)
+static void process_ends_with_its_last_thread(void **state)
 {
 	in_child(end_by_threads);
 }
@@ -261,13 +261,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(there_is_a_watcher_while_there_are_mappings),
-		cmocka_unit_test(signals_are_the_programs),
+		cmocka_unit_test(program_takes_its_signals),
 		cmocka_unit_test(children),
 		cmocka_unit_test(unshare_finds_the_process_alone),
 		cmocka_unit_test(setns_finds_the_process_alone),
-		cmocka_unit_test(setuid_is_everybodys),
-		cmocka_unit_test(a_filter_meets_no_thread),
-		cmocka_unit_test(the_last_thread_is_the_programs),
+		cmocka_unit_test(setuid_changes_all_threads),
+		cmocka_unit_test(monitor_stops_before_a_filter),
+		cmocka_unit_test(process_ends_with_its_last_thread),
 	};
 
 	int failed;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""`hugemap run`: settings from all places, exit statuses, what is told, other allocators."""
+"""`hugemap run`: settings from all sources, exit statuses, reports, other allocators."""
 import glob
 import json
 import os
@@ -15,7 +15,7 @@ HUGEMAP = os.environ["HUGEMAP"]
 LIBRARY = os.environ["LIBRARY"]
 SHOW = ["sh", "-c", "env | grep -E '^(HUGEMAP_RUN_|LD_PRELOAD)' | sort"]
 MB = 1 << 20
-PATIENCE = 60  # seconds; what hangs, hangs for ever
+PATIENCE = 60  # seconds; a hanging program hangs for ever
 
 # Maps a file, reads all of it in order, and waits.
 READER = """
@@ -110,7 +110,7 @@ class Settings(Case):
         self.assertIn("line 1", done.stderr)
 
 
-class Told(Case):
+class Reports(Case):
     def stat(self, pid, *args):
         done = subprocess.run([HUGEMAP, "stat", str(pid), *args], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -147,7 +147,7 @@ class Told(Case):
         self.assertEqual(self.run_it("--summary", "sh", "-c", "true; /bin/true").stderr, "")
 
     def test_a_program_that_closes_standard_error(self):
-        """As those of coreutils do at their end; what has its number then is not ours."""
+        """As coreutils do before they exit. The library must not write to a file that reuses fd 2."""
         path = self.make_file("data", 16 * MB)
         program = ("import mmap, os, sys\n"
                    "f = os.open(sys.argv[1], os.O_RDWR)\nm = mmap.mmap(f, 0)\nm[::4096]\n"
@@ -168,7 +168,7 @@ class Told(Case):
                                  (["--exclude", f"{self.home}/*"], False),
                                  (["--min-size", "17M"], False)):
             child = self.start(*options, "python3", "-c", READER, path, "1")
-            # The thread that steers starts beside the program.
+            # The monitor thread starts concurrently with the program.
             end = time.monotonic() + (PATIENCE if watched else 0)
             while (status := subprocess.run([HUGEMAP, "stat", str(child.pid)],
                                             capture_output=True).returncode):
@@ -188,7 +188,7 @@ class Told(Case):
 
 
 class Allocators(Case):
-    """Programs whose allocator maps memory before anything else is there."""
+    """Programs whose allocator maps memory before the library is initialized."""
 
     def libraries(self):
         found = [path for name in ("jemalloc", "mimalloc")
@@ -223,8 +223,8 @@ class Allocators(Case):
 
 
 class Others(Case):
-    """Several programs on one file, each under `hugemap run`: none waits for another."""
-    # Writes to a mapping, lets go of all, and maps the file often for reading.
+    """Several programs use one file under `hugemap run`. None waits for another."""
+    # Writes to a mapping, unmaps and closes it, and maps the file often for reading.
     BOTH = """
 import mmap, os, sys
 def meet():
@@ -261,7 +261,7 @@ print("done", flush=True)
         child.kill()
         child.stdin.close()
         child.stdout.close()
-        # One that waits in the kernel for another's answer may not be had.
+        # A child that waits in the kernel for another process may not be killable.
         for _ in range(100):
             if child.poll() is not None:
                 break
@@ -280,10 +280,10 @@ print("done", flush=True)
             try:
                 self.assertEqual(child.wait(PATIENCE / 3), 0)
             except subprocess.TimeoutExpired:
-                self.fail("they wait for each other")
+                self.fail("the programs wait for each other")
             self.assertEqual(child.stdout.read(), "done\n")
 
-    def test_a_stopped_program_keeps_nobody_waiting(self):
+    def test_stopped_program_blocks_no_other(self):
         path = self.make_file("data", 64 * MB)
         program = ("import mmap, os, sys\nfd = os.open(sys.argv[1], os.O_RDWR)\n"
                    "m = mmap.mmap(fd, 0)\nm[0] = 1\n"

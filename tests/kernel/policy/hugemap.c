@@ -235,8 +235,8 @@ static void promote(struct engine *e)
 /* --- fault.c ---------------------------------------------------------------------------------- */
 
 /*
- * Map the unit, and the cached pages around it. A block of which one page was mapped has a page
- * table from then on, and mm never maps that block by one entry again. A store to a block that is
+ * Map the unit, and the cached pages around it. After one page of a block was mapped, the block has
+ * a page table, and mm never maps that block by one entry again. A store to a block that is
  * dirty as a whole maps all of its pages by that table.
  */
 static void map(struct engine *e, u64 page, bool store, const struct hm_unit *unit)
