@@ -6,7 +6,7 @@
 #ifndef SIM_KERNEL_LINUX_H
 #define SIM_KERNEL_LINUX_H
 
-/* kernel/compat.h covers the differences between kernels. This is the newest interface. */
+/* kernel/compat/compat.h covers the differences between kernels. This is the newest interface. */
 #define HUGEMAP_COMPAT_H
 /* A task may switch at each race point, and stays long at one that the scenario chooses. */
 #define HUGEMAP_RACE_H
