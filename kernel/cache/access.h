@@ -54,6 +54,9 @@ enum hm_priority {
  *	in the block, and a block of base pages is promoted however few of them are cached
  * @write: the page is stored to
  * @cached_only: change nothing unless the page is cached: else the answer is HM_MISS
+ * @allocated_only: (with @write) change nothing if write-back of the unit may need blocks that the
+ *	file does not have yet: the answer is HM_NEEDS_ALLOC
+ * @stable: (with @write) change nothing while the unit is under write-back: the answer is HM_STABLE
  * @again: this fault was counted before
  * @ahead: read-ahead: no task waits for the page
  * @mark: (with @ahead) put the read-ahead marker on the unit
@@ -74,6 +77,8 @@ struct hm_access {
 	u32 promote : 1;
 	u32 write : 1;
 	u32 cached_only : 1;
+	u32 allocated_only : 1;
+	u32 stable : 1;
 	u32 again : 1;
 	u32 ahead : 1;
 	u32 mark : 1;

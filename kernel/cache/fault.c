@@ -204,6 +204,15 @@ static bool hm_fault_busy(const struct hm_pos *pos, u64 word, struct hm_access a
 	return true;
 }
 
+/* A store follows in another call: note why that call may have to wait. */
+static void hm_fault_note_obstacles(const struct hm_pos *pos, u64 word, struct hm_unit *unit)
+{
+	if (hm_index_needs_alloc(pos))
+		unit->hints |= HM_HINT_NEEDS_ALLOC;
+	if (hm_word_state(word) == HM_WRITING)
+		unit->hints |= HM_HINT_WRITING;
+}
+
 /* Try a fault with the current word of the unit. @again is set if the word changed: try again. */
 static enum hm_outcome hm_fault_try(struct hm_pos *pos, u64 pgoff, struct hm_access access,
 				    struct hm_unit *unit, bool *again)
@@ -243,6 +252,12 @@ static enum hm_outcome hm_fault_try(struct hm_pos *pos, u64 pgoff, struct hm_acc
 	case HM_CLEAN:
 	case HM_DIRTY:
 	case HM_WRITING:
+		if (access.write && access.allocated_only && hm_index_needs_alloc(pos))
+			return HM_NEEDS_ALLOC;
+		if (access.write && access.stable && hm_word_state(word) == HM_WRITING)
+			return HM_STABLE;
+		if (access.npages && !access.write)
+			hm_fault_note_obstacles(pos, word, unit);
 		if (!access.ahead && !hm_fault_hit(pos, word, pgoff, access, unit))
 			break;
 		if (access.promote)

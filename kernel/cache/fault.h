@@ -28,6 +28,8 @@
  * @HM_NO_NODE: the index lacks a node: see hm_file_add_node(), and ask again
  * @HM_ERROR: its read failed, unit.err is why; each failure is reported once
  * @HM_BEYOND: the page lies beyond the end of the file
+ * @HM_NEEDS_ALLOC: (with .allocated_only) write-back may need blocks: reserve them, and ask again
+ * @HM_STABLE: (with .stable) under write-back: wait for its end, and ask again
  * @HM_MISS: (with .cached_only) not cached; nothing happened
  */
 enum hm_outcome {
@@ -39,6 +41,8 @@ enum hm_outcome {
 	HM_NO_NODE,
 	HM_ERROR,
 	HM_BEYOND,
+	HM_NEEDS_ALLOC,
+	HM_STABLE,
 	HM_MISS,
 };
 

@@ -216,8 +216,11 @@ bool hm_is_zero_fill(struct hm_file *file, u64 pgoff)
 	return hm_index_is_zero_fill(&pos);
 }
 
-static bool hm_index_page_needs_alloc(const struct hm_pos *pos)
+bool hm_index_needs_alloc(const struct hm_pos *pos)
 {
+	/* Most files have no holes. The flag is set before the bits are. */
+	if (!hm_atomic_read(&pos->file->needs_alloc))
+		return false;
 	if (pos->base)
 		return hm_bit_test(pos->base->needs_alloc, pos->base_slot);
 	return hm_bit_test(pos->leaf->needs_alloc, pos->leaf_slot);
@@ -227,13 +230,12 @@ bool hm_needs_alloc(struct hm_file *file, u64 pgoff)
 {
 	struct hm_pos pos;
 
-	/* Most files have no holes. The flag is set before the bits are. */
 	if (!hm_atomic_read(&file->needs_alloc))
 		return false;
 	if (!hm_index_find_pos(file, pgoff, &pos))
 		return true;
 	hm_index_word(&pos, pgoff);
-	return hm_index_page_needs_alloc(&pos);
+	return hm_index_needs_alloc(&pos);
 }
 
 void hm_index_set_data(const struct hm_pos *pos, bool all)
@@ -434,7 +436,7 @@ enum hm_state hm_peek(struct hm_file *file, u64 pgoff, struct hm_unit *unit)
 	word = hm_index_word(&pos, pgoff);
 	hm_unit_set(unit, &pos, hm_word_frame(word));
 	/* Test the unit that was found, even if the block has been split or joined after that. */
-	if (unit->hints && !hm_index_page_needs_alloc(&pos))
+	if (unit->hints && !hm_index_needs_alloc(&pos))
 		unit->hints = 0;
 	return hm_word_state(word);
 }

@@ -44,6 +44,12 @@ void hm_index_join_frozen(const struct hm_pos *pos, struct hm_base *base, u64 wo
 /* Does the file have no data at this unit? Takes no lock. */
 bool hm_index_is_zero_fill(const struct hm_pos *pos);
 
+/*
+ * May write-back of this unit need blocks that the file does not have yet? @pos is set to the word
+ * of the unit. Takes no lock.
+ */
+bool hm_index_needs_alloc(const struct hm_pos *pos);
+
 /* The unit was written: the file has data there. @all: all its pages were. Takes no lock. */
 void hm_index_set_data(const struct hm_pos *pos, bool all);
 

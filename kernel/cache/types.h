@@ -92,7 +92,9 @@ enum hm_node_kind {
  * @pgoff: its first base page in the file
  * @npages: HM_BLOCK_PAGES for a block in a huge frame, 1 for a base page
  * @frame: number of its frame; see hm_frame_offset()
- * @hints: HM_HINT_*, set by hm_fault() and hm_peek()
+ * @hints: HM_HINT_*, set by hm_fault() and hm_peek(). Of hm_fault(), only a hit of a store that
+ *	follows in another call (hm_access.npages without .write) sets HM_HINT_NEEDS_ALLOC and
+ *	HM_HINT_WRITING.
  * @err: for HM_ERROR the negative errno; for HM_NO_NODE the enum hm_node_kind
  */
 struct hm_unit {
@@ -111,7 +113,8 @@ enum {
 	HM_HINT_RECLAIM = 1 << 2, /* few free frames: call hm_reclaim() */
 	HM_HINT_JOINED = 1 << 3, /* this call made one huge unit of a split block */
 	HM_HINT_PROMOTE = 1 << 4, /* a block waits for promotion: call hm_promote_pick() */
-	HM_HINT_NEEDS_ALLOC = 1 << 5, /* (hm_peek() only) writing it may need room in the file */
+	HM_HINT_NEEDS_ALLOC = 1 << 5, /* writing it may need blocks: see struct hm_unit */
+	HM_HINT_WRITING = 1 << 7, /* the unit is under write-back: see struct hm_unit */
 	HM_HINT_PARTIAL = 1 << 6, /* only the pages of this store may be dirty: map no others */
 };
 

@@ -10,10 +10,14 @@ struct hm_access hugemap_access(const struct file *file);
 /* How a mapping is accessed: madvise(2) of the range overrides fadvise(2) of the file. */
 struct hm_access hugemap_access_in(const struct vm_area_struct *vma);
 
-/* Describe a store to @npages of a cached unit. Its folio is locked. */
+/*
+ * Describe a store to @npages of a cached unit. Its folio is locked. The store fails if its blocks
+ * are not reserved, and during a write-back for which the pages must be stable.
+ */
 static inline struct hm_access hugemap_store_access(const struct hugemap_inode *hi, size_t npages)
 {
-	struct hm_access access = HM_ACCESS(.write = true, .cached_only = true, .again = true);
+	struct hm_access access = HM_ACCESS(.write = true, .cached_only = true, .again = true,
+					    .allocated_only = true, .stable = hi->data->stable);
 
 	if (hugemap_of(hi)->opts.page == HUGEMAP_PAGE_AUTO)
 		access.npages = npages;

@@ -97,12 +97,13 @@ static struct hm_access fault_hit_access(const struct vm_fault *vmf,
 	return HM_ACCESS(.again = !!(vmf->flags & FAULT_FLAG_TRIED));
 }
 
-/* Return true if hugemap_page_mkwrite() will allow a store, as far as can be seen. */
-static bool fault_may_store(struct hugemap_inode *hi, u64 pgoff)
+/* Return true if hugemap_page_mkwrite() will allow a store to the unit, as far as can be seen. */
+static bool fault_may_store(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 
-	if (hm_needs_alloc(hi->hfile, pgoff) || hugemap_stable_write_pending(hi, pgoff) ||
+	if (unit->hints & HM_HINT_NEEDS_ALLOC ||
+	    (hi->data->stable && unit->hints & HM_HINT_WRITING) ||
 	    !filemap_invalidate_trylock_shared(mapping))
 		return false;
 	filemap_invalidate_unlock_shared(mapping);
@@ -132,7 +133,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 			hugemap_take_hints(hi, &unit);
 			if (unit.hints & HM_HINT_READAHEAD)
 				hugemap_queue_ahead(hi, vmf->pgoff, fault_access(vmf));
-			if (!store || fault_may_store(hi, vmf->pgoff))
+			if (!store || fault_may_store(hi, &unit))
 				break;
 			folio_unlock(folio);
 			folio_put(folio);
@@ -230,8 +231,7 @@ static bool fault_make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, str
 	/* Write-back makes pages read-only and the unit clean under the folio lock. */
 	WARN_ON_ONCE(!folio_test_locked(folio));
 	hugemap_race_point("first store: locked, not dirty");
-	if (hugemap_stable_write_pending(hi, vmf->pgoff) ||
-	    hm_fault(hi->hfile, vmf->pgoff, access, unit) != HM_HIT)
+	if (hm_fault(hi->hfile, vmf->pgoff, access, unit) != HM_HIT)
 		return false;
 	hugemap_race_point("first store: dirty, no flag");
 	/* With the flag set, hugemap_dirty_folio() does not report this store again. */
@@ -323,8 +323,7 @@ lock:
 	folio_lock(folio);
 	if (!hugemap_folio_is(hi, folio, vmf->pgoff) ||
 	    vmf->pgoff >= hugemap_pages(i_size_read(inode)) ||
-	    hm_needs_alloc(hi->hfile, vmf->pgoff) || !fault_make_dirty(vmf, hi, folio, &unit) ||
-	    !fault_may_map(vmf, hi, &unit)) {
+	    !fault_make_dirty(vmf, hi, folio, &unit) || !fault_may_map(vmf, hi, &unit)) {
 		folio_unlock(folio);
 		goto out;
 	}
@@ -373,7 +372,6 @@ static vm_fault_t fault_store_to_pmd(struct vm_fault *vmf)
 	if (folio) {
 		folio_lock(folio);
 		if (hugemap_folio_is(hi, folio, vmf->pgoff) &&
-		    !hm_needs_alloc(hi->hfile, vmf->pgoff) &&
 		    fault_make_dirty(vmf, hi, folio, &unit) &&
 		    /* Otherwise mm unmaps the PMD and calls hugemap_page_mkwrite(). */
 		    !(unit.hints & HM_HINT_PARTIAL) && hugemap_mm_upgrade_pmd(vmf, folio)) {

@@ -278,6 +278,8 @@ static ssize_t rw_write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_
 {
 	u64 pgoff = pos >> HM_PAGE_SHIFT;
 	size_t offset, bytes, copied;
+	struct hm_access store;
+	enum hm_outcome outcome;
 	struct folio *folio;
 	struct hm_unit unit;
 
@@ -286,12 +288,6 @@ static ssize_t rw_write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_
 	if (!folio)
 		return 0;
 	folio_lock(folio);
-	if (hugemap_stable_write_pending(hi, pgoff)) {
-		folio_unlock(folio);
-		folio_put(folio);
-		/* 0: the caller tries again. */
-		return hugemap_wait_stable(hi, pgoff);
-	}
 	/*
 	 * Base pages with allocated blocks may have become a huge unit with holes, which is written
 	 * as a whole. The unit becomes dirty before the copy, and the folio stays locked until
@@ -299,13 +295,14 @@ static ssize_t rw_write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_
 	 */
 	offset = pos - ((loff_t)folio->index << HM_PAGE_SHIFT);
 	bytes = min_t(size_t, folio_size(folio) - offset, iov_iter_count(from));
-	if (!hugemap_folio_is(hi, folio, pgoff) || hm_needs_alloc(hi->hfile, pgoff) ||
-	    hm_fault(hi->hfile, pgoff,
-		     hugemap_store_access(hi, hugemap_pages(offset % HM_PAGE_SIZE + bytes)),
-		     &unit) != HM_HIT) {
+	store = hugemap_store_access(hi, hugemap_pages(offset % HM_PAGE_SIZE + bytes));
+	outcome = hugemap_folio_is(hi, folio, pgoff) ? hm_fault(hi->hfile, pgoff, store, &unit) :
+						       HM_MISS;
+	if (outcome != HM_HIT) {
 		folio_unlock(folio);
 		folio_put(folio);
-		return 0;
+		/* 0: the caller tries again. */
+		return outcome == HM_STABLE ? hugemap_wait_stable(hi, pgoff) : 0;
 	}
 	hugemap_race_point("write: dirty, not copied");
 	copied = rw_copy_in(folio, offset, bytes, from);

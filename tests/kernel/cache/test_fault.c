@@ -540,17 +540,62 @@ static void test_frame_offsets(void **state)
 	env_end(&env);
 }
 
+/* A store with .allocated_only or .stable changes nothing while it is not allowed. */
+static void test_conditional_store(void **state)
+{
+	const struct hm_access store = HM_ACCESS(.write = true, .cached_only = true,
+						 .allocated_only = true, .stable = true);
+	const struct hm_access before = HM_ACCESS(.cached_only = true, .npages = 1);
+	struct hm_unit unit;
+	struct hm_run run;
+	struct env env;
+	u64 at = 0;
+
+	env_start(&env, 8, 1, BYTES(8));
+	bring(env.file, P(2), HM_ACCESS_READ);
+	hm_file_set_zero_fill(env.file, P(1), BLOCK, true);
+	bring(env.file, P(1), HM_ACCESS_READ);
+	assert_true(touch(env.file, P(1), before).hints & HM_HINT_NEEDS_ALLOC);
+	assert_int_equal(hm_fault(env.file, P(1), store, &unit), HM_NEEDS_ALLOC);
+	assert_int_equal(state_of(env.file, P(1)), HM_CLEAN);
+	assert_int_equal(hm_file_dirty_pages(env.file), 0);
+	hm_file_set_allocated(env.file, P(1), BLOCK);
+	assert_false(touch(env.file, P(1), before).hints & HM_HINT_NEEDS_ALLOC);
+	assert_int_equal(hm_fault(env.file, P(1), store, &unit), HM_HIT);
+
+	assert_int_equal(hm_writeback(env.file, &at, P(2), BLOCK, false, &run), HM_WB_RUN);
+	assert_true(touch(env.file, P(1), before).hints & HM_HINT_WRITING);
+	assert_int_equal(hm_fault(env.file, P(1), store, &unit), HM_STABLE);
+	hm_writeback_done(env.file, run.pgoff, run.npages, 0);
+	/* A store during the write-back would have left the unit dirty. */
+	assert_int_equal(state_of(env.file, P(1)), HM_CLEAN);
+	assert_int_equal(hm_fault(env.file, P(1), store, &unit), HM_HIT);
+	drop(env.file, P(1), P(2), true);
+	env_end(&env);
+}
+
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_fill_and_wait),	cmocka_unit_test(test_ahead_does_not_wait),
-	cmocka_unit_test(test_fill_dirty),	cmocka_unit_test(test_hit_write),
-	cmocka_unit_test(test_beyond),		cmocka_unit_test(test_only_if_cached),
-	cmocka_unit_test(test_base_at_the_end), cmocka_unit_test(test_no_frame),
-	cmocka_unit_test(test_reclaim_hint),	cmocka_unit_test(test_block_read_error),
-	cmocka_unit_test(test_page_read_error), cmocka_unit_test(test_errno_kept),
-	cmocka_unit_test(test_cancel),		cmocka_unit_test(test_ahead_and_mark),
-	cmocka_unit_test(test_ahead_caught_up), cmocka_unit_test(test_mark_survives_write),
-	cmocka_unit_test(test_fault_around),	cmocka_unit_test(test_fault_around_row),
-	cmocka_unit_test(test_busy_evicting),	cmocka_unit_test(test_frame_offsets),
+	cmocka_unit_test(test_fill_and_wait),
+	cmocka_unit_test(test_ahead_does_not_wait),
+	cmocka_unit_test(test_fill_dirty),
+	cmocka_unit_test(test_hit_write),
+	cmocka_unit_test(test_beyond),
+	cmocka_unit_test(test_only_if_cached),
+	cmocka_unit_test(test_base_at_the_end),
+	cmocka_unit_test(test_no_frame),
+	cmocka_unit_test(test_reclaim_hint),
+	cmocka_unit_test(test_block_read_error),
+	cmocka_unit_test(test_page_read_error),
+	cmocka_unit_test(test_errno_kept),
+	cmocka_unit_test(test_cancel),
+	cmocka_unit_test(test_ahead_and_mark),
+	cmocka_unit_test(test_ahead_caught_up),
+	cmocka_unit_test(test_mark_survives_write),
+	cmocka_unit_test(test_fault_around),
+	cmocka_unit_test(test_fault_around_row),
+	cmocka_unit_test(test_busy_evicting),
+	cmocka_unit_test(test_frame_offsets),
+	cmocka_unit_test(test_conditional_store),
 };
 
 int main(void)

@@ -363,6 +363,8 @@ static void touch_page(struct thread *t, struct stressed *s, u64 page, struct hm
 		case HM_ERROR:
 			check(unit.err == -EIO);
 			return;
+		case HM_NEEDS_ALLOC:
+		case HM_STABLE:
 		case HM_MISS: /* only with cached_only */
 		case HM_BEYOND:
 			return;

@@ -93,13 +93,13 @@ static void first_store(struct cpu *cpu)
 {
 	u64 units = cpu->pages / engine_unit_pages();
 	u64 pgoff = cpu->first + cpu->at++ * 1031 % units * engine_unit_pages();
-	struct hm_access access = HM_ACCESS(.write = true, .cached_only = true, .again = true);
+	struct hm_access access = HM_ACCESS(.write = true, .cached_only = true, .again = true,
+					    .allocated_only = true);
 	struct hm_unit unit;
 	enum hm_outcome outcome;
 
 	sim_check(cpu->at <= units, "too few pages to store to");
 	machine_work(costs.fault);
-	CORE(hm_needs_alloc(cpu->file, pgoff));
 	outcome = engine_get_unit(cpu->file, pgoff, access, &unit);
 	sim_check(outcome == HM_HIT, "outcome %d of a store", outcome);
 	if (unit.hints & HM_HINT_READAHEAD) {
