@@ -12,6 +12,9 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
+/* statfs(2) and statmount(2) report this type for a hugemap mount: "HUGE" in ASCII. */
+#define HUGEMAP_SUPER_MAGIC 0x48554745
+
 #define HUGEMAP_IOC_PRIORITY _IOW(0xb2, 1, __s32) /* -1 low, 0 as the mount, 1 high */
 
 /* How a part of a file is cached, in pages of 4 KB. */

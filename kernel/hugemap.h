@@ -66,8 +66,8 @@
 #include "cache/cache.h"
 #include "cache/file.h"
 #include "cache/hist.h"
+#include "hugemap_ioctl.h"
 
-#define HUGEMAP_SUPER_MAGIC 0x48554745 /* "HUGE" */
 #define HUGEMAP_WAITS 256u
 #define HUGEMAP_POOL_MIN (4ull * HM_BLOCK_SIZE)
 #define HUGEMAP_BLOCK_MASK ((u64)HM_BLOCK_PAGES - 1)
