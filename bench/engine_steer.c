@@ -28,7 +28,7 @@ static void steer_open(struct run *run)
 	file_map_open(run, map, NULL);
 	steer_configure(&(struct steer_settings){});
 	steer_mapped(map->at, run->bytes, writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
-		     map->fd, 0);
+		     0);
 }
 
 /* The longest mapping is the file's; there should be no other. */

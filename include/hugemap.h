@@ -166,7 +166,6 @@ enum hugemap_engine {
  * @hugepage_bytes: bytes that got MADV_HUGEPAGE
  * @normal_bytes: bytes whose advice was taken back
  * @ahead_bytes: bytes that steering requested before the program accessed them
- * @writeback_bytes: bytes whose write-back steering started early
  */
 struct hugemap_stat {
 	size_t size;
@@ -182,7 +181,6 @@ struct hugemap_stat {
 	uint64_t hugepage_bytes;
 	uint64_t normal_bytes;
 	uint64_t ahead_bytes;
-	uint64_t writeback_bytes;
 };
 
 /**

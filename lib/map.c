@@ -116,7 +116,7 @@ void *hugemap_map(int fd, off_t offset, size_t length, int prot, int flags)
 		return map_error(lib_fail(err, "mmap: %s", strerror(-err)));
 	}
 	if (lib_steers())
-		steer_mapped(at, bytes, prot, kind, fd, offset);
+		steer_mapped(at, bytes, prot, kind, offset);
 	return at;
 }
 
@@ -178,7 +178,5 @@ void *hugemap_remap(void *addr, size_t old_length, size_t new_length)
 	err = hugemap_error(at);
 	if (err)
 		return map_error(lib_fail(err, "mremap: %s", strerror(-err)));
-	if (lib_steers())
-		steer_moved(start, (size_t)(end - start), at, (size_t)(new_end - start));
 	return at;
 }

@@ -117,7 +117,6 @@ static void stat_add_steering(uintptr_t addr, struct hugemap_stat *stat)
 		stat->hugepage_bytes = map->amount[STEER_ACT_HUGE];
 		stat->normal_bytes = map->amount[STEER_ACT_NORMAL];
 		stat->ahead_bytes = map->amount[STEER_ACT_AHEAD] + map->amount[STEER_ACT_POPULATE];
-		stat->writeback_bytes = map->amount[STEER_ACT_WRITE];
 	}
 }
 

@@ -25,7 +25,7 @@ PRELOAD_EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd
 	at = memory_map(addr, length, prot, flags, fd, offset);
 	if (at != MAP_FAILED && !(flags & MAP_ANONYMOUS) && length >= settings.least &&
 	    settings_select(fd))
-		steer_mapped(at, length, prot, flags, fd, offset);
+		steer_mapped(at, length, prot, flags, offset);
 	return at;
 }
 
@@ -41,7 +41,7 @@ PRELOAD_EXPORT int munmap(void *addr, size_t length)
 
 PRELOAD_EXPORT void *mremap(void *old, size_t old_length, size_t length, int flags, ...)
 {
-	void *new = NULL, *at;
+	void *new = NULL;
 	va_list args;
 
 	va_start(args, flags);
@@ -53,10 +53,7 @@ PRELOAD_EXPORT void *mremap(void *old, size_t old_length, size_t length, int fla
 						   (long)length, flags, (long)new, 0));
 	if (flags & MREMAP_FIXED)
 		steer_unmapping(new, length);
-	at = (void *)preload_result((long)steer_remap(old, old_length, length, flags, new));
-	if (at != MAP_FAILED)
-		steer_moved(old, old_length, at, length);
-	return at;
+	return (void *)preload_result((long)steer_remap(old, old_length, length, flags, new));
 }
 
 static bool memory_is_hint(int advice)

@@ -19,17 +19,30 @@
 
 PRELOAD_EXPORT int unshare(int flags)
 {
-	if (settings.on && flags & (CLONE_NEWUSER | CLONE_VM | CLONE_THREAD | CLONE_SIGHAND))
+	bool alone = settings.on &&
+		     flags & (CLONE_NEWUSER | CLONE_VM | CLONE_THREAD | CLONE_SIGHAND);
+	long result;
+
+	if (alone)
 		steer_alone();
-	return (int)preload_result(call(SYS_unshare, flags, 0, 0, 0, 0, 0));
+	result = call(SYS_unshare, flags, 0, 0, 0, 0, 0);
+	if (alone)
+		steer_alone_end();
+	return (int)preload_result(result);
 }
 
 /* With type 0, any kind of name space descriptor is accepted. */
 PRELOAD_EXPORT int setns(int fd, int type)
 {
-	if (settings.on && (!type || type & (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWTIME)))
+	bool alone = settings.on && (!type || type & (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWTIME));
+	long result;
+
+	if (alone)
 		steer_alone();
-	return (int)preload_result(call(SYS_setns, fd, type, 0, 0, 0, 0));
+	result = call(SYS_setns, fd, type, 0, 0, 0, 0);
+	if (alone)
+		steer_alone_end();
+	return (int)preload_result(result);
 }
 
 /*
@@ -64,12 +77,16 @@ PRELOAD_EXPORT int prctl(int option, ...)
 	PRELOAD_EXPORT int name parameters                             \
 	{                                                              \
 		static int(*next_##name) parameters;                   \
+		int result;                                            \
                                                                        \
 		if (!next_##name)                                      \
 			*(void **)&next_##name = next_function(#name); \
-		if (settings.on)                                       \
-			steer_alone();                                 \
-		return next_##name arguments;                          \
+		if (!settings.on)                                      \
+			return next_##name arguments;                  \
+		steer_alone();                                         \
+		result = next_##name arguments;                        \
+		steer_alone_end();                                     \
+		return result;                                         \
 	}
 
 PROCESS_USER_CALL(setuid, (uid_t uid), (uid))

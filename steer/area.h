@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* The file that is mapped at an address, as /proc/self/maps shows it. */
+/* The areas (VMAs) of this process, as /proc/self/maps lists them. */
 #ifndef HM_STEER_AREA_H
 #define HM_STEER_AREA_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /**
- * struct area - the file of a mapping
- * @dev: its device; stat(2) may return another one, on btrfs for example
- * @ino: its inode; 0 for anonymous memory
- * @path: its path; only the end of a path that is longer
+ * struct area - a line of /proc/self/maps
+ * @start: the first address
+ * @end: the address after the last one
+ * @offset: of @start in the file
+ * @dev: of the file; 0 for anonymous memory
+ * @ino: of the file; 0 for anonymous memory
+ * @path: the last part of it, if it is longer
  */
 struct area {
-	uint64_t dev, ino;
+	uint64_t start, end, offset, dev, ino;
 	char path[160];
 };
 
-/* Returns 0, -ENOENT if nothing is mapped at @address, or the -errno of open(2). */
-int area_at(uint64_t address, struct area *area);
+/* Find the first area that ends after an address. Returns false if there is none. */
+bool area_find(uint64_t address, struct area *area);
 
 #endif /* HM_STEER_AREA_H */

@@ -1,31 +1,216 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The setting of the disk, or of what stands for one (NFS); a partition has its disk's. */
 #include "device.h"
 
-#include "call.h"
+#include "reader.h"
 #include "say.h"
 
 #include <sys/sysmacros.h>
 
-uint64_t device_read_ahead_kb(uint64_t dev)
+/* btrfs names its settings after a count of its mounts. */
+#define BTRFS_MOUNTS 64u
+
+/**
+ * struct mount - a line of /proc/self/mountinfo
+ * @dev: of the file system
+ * @type: of the file system
+ * @below: a directory of the file system below an overlayfs: its upper one, or the last lower
+ */
+struct mount {
+	uint64_t dev;
+	char type[16];
+	char below[512];
+};
+
+static bool device_text_is(const char *a, const char *b)
 {
-	static const char *const where[][2] = {
-		{ "/sys/class/bdi/", "/read_ahead_kb" },
-		{ "/sys/dev/block/", "/../queue/read_ahead_kb" },
-	};
+	while (*a && *a == *b)
+		a++, b++;
+	return *a == *b;
+}
+
+/* Returns the length of @prefix if it is one of whole parts of a path, else 0. */
+static size_t device_prefix(const char *path, const char *prefix)
+{
+	size_t n = 0;
+
+	while (prefix[n] && prefix[n] == path[n])
+		n++;
+	if (prefix[n])
+		return 0;
+	return n == 1 || path[n] == '/' || !path[n] ? n : 0;
+}
+
+/* Read the value of an option up to a comma. Of a list of directories the last one remains. */
+static int device_option(struct reader *reader, char *value, size_t size)
+{
+	size_t n = 0;
+	int c;
+
+	while ((c = reader_next(reader)) > ' ' && c != ',') {
+		if (c == ':')
+			n = 0;
+		else if (n + 1 < size)
+			value[n++] = (char)c;
+	}
+	value[n] = '\0';
+	return c;
+}
+
+/* The options of the super block, up to the end of the line. */
+static int device_below(struct reader *reader, char *below, size_t size)
+{
+	char name[16], other[512];
+	bool upper = false;
+	size_t n = 0;
+	int c;
+
+	while ((c = reader_next(reader)) >= 0 && c != '\n') {
+		if (c == ',') {
+			n = 0;
+		} else if (c != '=') {
+			if (n + 1 < sizeof(name))
+				name[n++] = (char)c;
+		} else {
+			name[n] = '\0';
+			n = 0;
+			upper |= device_text_is(name, "upperdir");
+			if (device_text_is(name, "upperdir") ||
+			    (!upper && (device_text_is(name, "lowerdir") ||
+					device_text_is(name, "lowerdir+"))))
+				c = device_option(reader, below, size);
+			else
+				c = device_option(reader, other, sizeof(other));
+			if (c < 0 || c == '\n')
+				break;
+		}
+	}
+	return c;
+}
+
+/* Find the mount of a file system, or with a path the one that the path lies in. */
+static bool device_mount(uint64_t dev, const char *path, struct mount *found)
+{
+	char point[512], word[16];
+	struct reader reader;
+	size_t length = 0, n;
+	int c = 0;
+
+	found->type[0] = '\0';
+	if (!reader_open(&reader, "/proc/self/mountinfo"))
+		return false;
+	while (c >= 0) {
+		struct mount mount = {};
+		unsigned int major;
+
+		reader_number(&reader, 10);
+		reader_number(&reader, 10);
+		major = (unsigned int)reader_number(&reader, 10);
+		mount.dev = makedev(major, (unsigned int)reader_number(&reader, 10));
+		reader_word(&reader, word, sizeof(word)); /* the root of the mount */
+		reader_word(&reader, point, sizeof(point));
+		do
+			c = reader_word(&reader, word, sizeof(word));
+		while (c == ' ' && !device_text_is(word, "-"));
+		if (c != ' ')
+			break;
+		reader_word(&reader, mount.type, sizeof(mount.type));
+		c = reader_word(&reader, word, sizeof(word)); /* the source */
+		if (c == ' ')
+			c = device_below(&reader, mount.below, sizeof(mount.below));
+		n = path ? device_prefix(path, point) : mount.dev == dev;
+		/* Of two mounts at one place, the later one covers the earlier one. */
+		if (!n || n < length)
+			continue;
+		length = n;
+		*found = mount;
+	}
+	reader_close(&reader);
+	return found->type[0];
+}
+
+/* Find the mount that holds the data of a file system. A container may not show it. */
+static bool device_lowest(uint64_t dev, struct mount *mount)
+{
+	unsigned int depth;
+
+	if (!device_mount(dev, NULL, mount))
+		return false;
+	for (depth = 0; depth < 4 && device_text_is(mount->type, "overlay"); depth++) {
+		char path[sizeof(mount->below)];
+		struct say say;
+
+		say_into(&say, path, sizeof(path));
+		say_text(&say, mount->below);
+		if (path[0] != '/' || !device_mount(0, path, mount))
+			return false;
+	}
+	return !device_text_is(mount->type, "overlay");
+}
+
+static uint64_t device_setting(const char *before, uint64_t a, uint64_t b, const char *after)
+{
 	char path[96], text[32];
-	unsigned int i;
 	struct say say;
 
-	for (i = 0; i < 2; i++) {
-		say_into(&say, path, sizeof(path));
-		say_text(&say, where[i][0]);
-		say_number(&say, major(dev));
+	say_into(&say, path, sizeof(path));
+	say_text(&say, before);
+	say_number(&say, a);
+	if (b != UINT64_MAX) {
 		say_text(&say, ":");
-		say_number(&say, minor(dev));
-		say_text(&say, where[i][1]);
-		if (call_read_text(path, text, sizeof(text)) > 0)
-			return say_parse(text);
+		say_number(&say, b);
 	}
-	return 0;
+	say_text(&say, after);
+	return call_read_text(path, text, sizeof(text)) > 0 ? say_parse(text) : 0;
+}
+
+/* A partition has the setting of its disk. */
+static uint64_t device_kb(uint64_t dev)
+{
+	uint64_t kb = device_setting("/sys/class/bdi/", major(dev), minor(dev), "/read_ahead_kb");
+
+	return kb ? kb :
+		    device_setting("/sys/dev/block/", major(dev), minor(dev),
+				   "/../queue/read_ahead_kb");
+}
+
+/* The number of a btrfs is not known, so the smallest setting of all of them counts. */
+static uint64_t device_btrfs_kb(void)
+{
+	uint64_t kb = 0, one, i;
+
+	for (i = 1; i <= BTRFS_MOUNTS; i++) {
+		one = device_setting("/sys/class/bdi/btrfs-", i, UINT64_MAX, "/read_ahead_kb");
+		if (one && (!kb || one < kb))
+			kb = one;
+	}
+	return kb;
+}
+
+uint64_t device_read_ahead_kb(uint64_t dev)
+{
+	uint64_t kb = device_kb(dev);
+	struct mount mount;
+
+	if (!kb && device_lowest(dev, &mount))
+		kb = device_text_is(mount.type, "btrfs") ? device_btrfs_kb() : device_kb(mount.dev);
+	return kb ? kb : DEVICE_READ_AHEAD_KB;
+}
+
+bool device_is_local(uint64_t dev)
+{
+	struct mount mount;
+
+	if (!device_mount(dev, NULL, &mount))
+		return false;
+	if (device_text_is(mount.type, "overlay")) {
+		struct mount lowest;
+
+		if (!device_lowest(dev, &lowest))
+			return true;
+		mount = lowest;
+	}
+	if (!major(mount.dev))
+		return device_text_is(mount.type, "btrfs");
+	return !(mount.type[0] == 'f' && mount.type[1] == 'u' && mount.type[2] == 's' &&
+		 mount.type[3] == 'e');
 }

@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What is set for a device: how far the kernel reads ahead there. */
+/* The device below a file system. Nothing here makes a request to the file system. */
 #ifndef HM_STEER_DEVICE_H
 #define HM_STEER_DEVICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* read_ahead_kb below a file system, by its st_dev; 0 = not known (overlayfs, btrfs ...). */
+#define DEVICE_READ_AHEAD_KB 128u
+
+/* read_ahead_kb of a file system; DEVICE_READ_AHEAD_KB if it is not known. */
 uint64_t device_read_ahead_kb(uint64_t dev);
+
+/*
+ * Returns whether the file system is on a disk of this machine: with a block device, btrfs, or
+ * overlayfs. Not so are FUSE, network file systems, file systems in memory, hugemap, and any
+ * file system that this mount name space does not show.
+ */
+bool device_is_local(uint64_t dev);
 
 #endif /* HM_STEER_DEVICE_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What the program's threads tell the watcher: a ring without locks. Many write, one
- * reads. Where it is full, what is told is lost and that is told: the watcher then
- * compares what it knows with what is mapped.
+ * Events that the program's threads send to the monitor thread: a ring without locks with many
+ * writers and one reader. If the ring is full, the event is lost and the loss is recorded: the
+ * monitor then compares its table with /proc/self/maps.
  */
 #ifndef HM_STEER_EVENTS_H
 #define HM_STEER_EVENTS_H
@@ -12,8 +12,10 @@
 
 enum event_kind {
 	EVENT_MAPPED,
-	EVENT_UNMAPPING,
+	EVENT_UNMAPPING, /* before munmap() or mmap(MAP_FIXED) */
+	EVENT_MOVING, /* before mremap(), which MOVED or STAYED follows */
 	EVENT_MOVED,
+	EVENT_STAYED,
 	EVENT_HINT,
 };
 
@@ -22,33 +24,35 @@ struct event {
 	uint64_t start, bytes;
 	uint64_t to, to_bytes; /* MOVED */
 	uint64_t offset; /* MAPPED */
-	int prot, flags, fd; /* MAPPED */
-	uint64_t until; /* MAPPED: the caller waits up to then */
+	int prot, flags; /* MAPPED */
 	int advice; /* HINT */
-	void *room; /* MAPPED, MOVED: memory for what is to be known of it */
+	void *room; /* MAPPED, MOVED: memory for the data of the mapping, see map_room() */
 	uint64_t room_bytes;
 };
 
-/* Returns the number under which events_done() will tell of it; 0 = it is lost. */
-uint64_t event_put(const struct event *event);
+/* What events_lost() returns. */
+#define EVENTS_LOST 1u
+#define EVENTS_LOST_HINT 2u
 
-/* The watcher's: the next one; false if there is none. */
+/* Returns false if the event is lost. */
+bool event_put(const struct event *event);
+
+/* For the reader: take the next event; false if there is none. */
 bool event_take(struct event *event);
-/* Is there one? */
+/* For the reader: returns whether an event waits, or was lost. */
 bool events_waiting(void);
-/* All that were taken are carried out. */
+/* All events that were taken are carried out. */
 void events_done(void);
-/* Since the last call some were lost. */
-bool events_lost(void);
-/* A child of fork() begins anew. */
+/* Returns whether an event is not carried out yet. */
+bool events_pending(void);
+/* Returns which kinds of events were lost since the last call. */
+unsigned int events_lost(void);
+/* Reset the ring in a child of fork(). */
 void events_clear(void);
 
-/* Wait until an event is carried out; not longer than that, and not if nobody reads. */
-void event_wait(uint64_t number, uint64_t ns);
-
 /*
- * Wait for the next event, or until that time is over. The word is where: it changes
- * with each event, so nothing comes in between unseen.
+ * Sleep until an event comes or the time is over. The word changes with each event. The reader
+ * reads it before it takes events and passes it to events_sleep(), so that it misses none.
  */
 uint32_t events_word(void);
 void events_sleep(uint32_t word, uint64_t ns);

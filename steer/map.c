@@ -1,32 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The table of mappings, as events change it. */
 #include "map.h"
 
 #include "act.h"
+#include "area.h"
 #include "call.h"
 #include "uapi.h"
 
-#include <fcntl.h>
 #include <string.h>
 
 struct map *steer_maps;
 struct advised steer_advised[STEER_PAGE_MAPS];
-static u32 advised_top; /* no more were ever used */
+static u32 map_top; /* no more entries of steer_advised were ever used */
 
-/* Only one mapping is looked at, at any time. */
-static struct hm_advice advices[HM_ADVICES];
+/* All mappings share it, as only one of them is scanned at any time. */
+static struct hm_advice map_advices[HM_ADVICES];
 
-/* From there on: the next entry that is used. */
-static struct map *next_map(struct map *map)
+struct map *map_next(struct map *map)
 {
 	while (steer_maps && map < steer_maps + STEER_PAGE_MAPS && !map->start)
 		map++;
 	return steer_maps && map < steer_maps + STEER_PAGE_MAPS ? map : NULL;
 }
 
-#define for_each_map(map) for ((map) = next_map(steer_maps); (map); (map) = next_map((map) + 1))
-
-u32 maps_count(void)
+u32 map_count(void)
 {
 	struct map *map;
 	u32 n = 0;
@@ -36,74 +32,72 @@ u32 maps_count(void)
 	return n;
 }
 
-u32 steer_held;
-
-/*
- * First it is said that a file is held, then looked whether that is in time, then taken.
- * Whoever made the mapping looks the other way round: at the count, when its time is over.
- */
-void map_hold(struct map *map, int pidfd)
-{
-	__atomic_add_fetch(&steer_held, 1, __ATOMIC_SEQ_CST);
-	if (now_ns() < map->until)
-		map->file.fd = (int)call(SYS_pidfd_getfd, pidfd, map->number, 0, 0, 0, 0);
-	map->number = -1;
-	if (map->file.fd < 0) {
-		map->file.fd = -1;
-		__atomic_sub_fetch(&steer_held, 1, __ATOMIC_SEQ_CST);
-	}
-}
-
-void map_let_go(struct map *map)
-{
-	if (map->file.fd < 0)
-		return;
-	call(SYS_close, map->file.fd, 0, 0, 0, 0, 0);
-	map->file.fd = -1;
-	__atomic_sub_fetch(&steer_held, 1, __ATOMIC_SEQ_CST);
-}
-
-static u64 base_of(u64 start)
+static u64 map_base(u64 start)
 {
 	return start - start % REGION_BYTES;
 }
 
-static size_t bitmap_bytes(u64 pages)
+static size_t map_bitmap_bytes(u64 pages)
 {
 	return (pages + 63) / 64 * 8;
 }
 
-/* Bits for pages, then the regions; of memory that is zero until it is used. */
+/* Bits for pages, then the regions, in memory that is zero until it is used. */
 size_t map_room(u64 start, u64 bytes)
 {
-	u64 pages = (start + bytes - base_of(start)) / PAGE_BYTES;
-	size_t room = bitmap_bytes(pages) + (pages / REGION_PAGES + 1) * sizeof(struct hm_region);
+	u64 pages = (start + bytes - map_base(start)) / PAGE_BYTES;
+	size_t room =
+		map_bitmap_bytes(pages) + (pages / REGION_PAGES + 1) * sizeof(struct hm_region);
 
 	return (room + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 }
 
-void map_advised(const struct map *map)
+/* --- for other threads --- */
+
+static enum hm_mode map_given(const struct map *map, u64 start, u64 end)
 {
-	u32 at = (u32)(map - steer_maps), i;
-	struct advised now = { .start = map->start, .bytes = map->bytes, .hinted = map->nhints };
+	enum hm_mode given = HM_MODE_NORMAL;
+	u32 i;
 
-	for (i = 0; i < map->npieces; i++) {
-		enum hm_mode mode = map->piece[i].mode;
-
-		now.huge |= mode == HM_MODE_HUGE || mode == HM_MODE_CHUNK;
-		now.random |= mode == HM_MODE_RANDOM || mode == HM_MODE_CHUNK;
-	}
-	steer_advised[at] = now;
-	if (at >= advised_top)
-		__atomic_store_n(&advised_top, at + 1, __ATOMIC_RELEASE);
+	for (i = 0; i < map->npieces; i++)
+		if (map->piece[i].start < end && start < map->piece[i].end)
+			given |= map->piece[i].given;
+	return given;
 }
 
-/* Others' advice, for other memory by now perhaps, is harmless. */
-void maps_child(void)
+void map_publish(const struct map *map)
+{
+	u32 at = (u32)(map - steer_maps);
+	enum hm_mode given = map_given(map, 0, UINT64_MAX);
+
+	steer_advised[at] = (struct advised){
+		.start = map->start,
+		.bytes = map->bytes,
+		.hinted = map->nhints,
+		.ever = map->advised,
+		.random = given & HM_MODE_RANDOM,
+		.huge = given & HM_MODE_HUGE,
+	};
+	if (at >= map_top)
+		__atomic_store_n(&map_top, at + 1, __ATOMIC_RELEASE);
+}
+
+bool map_overlaps(u64 start, u64 bytes)
+{
+	u32 top = __atomic_load_n(&map_top, __ATOMIC_ACQUIRE), i;
+
+	for (i = 0; i < top; i++)
+		if (steer_advised[i].start < start + bytes &&
+		    start < steer_advised[i].start + steer_advised[i].bytes)
+			return true;
+	return false;
+}
+
+void map_child(void)
 {
 	u32 i;
 
-	for (i = 0; i < advised_top; i++) {
+	for (i = 0; i < map_top; i++) {
 		const struct advised *at = &steer_advised[i];
 
 		if (!at->bytes || at->hinted)
@@ -114,64 +108,78 @@ void maps_child(void)
 			call(SYS_madvise, (long)at->start, (long)at->bytes, MADV_NOHUGEPAGE, 0, 0,
 			     0);
 	}
-	memset(steer_advised, 0, advised_top * sizeof(*steer_advised));
-	advised_top = 0;
+	memset(steer_advised, 0, map_top * sizeof(*steer_advised));
+	map_top = 0;
 	steer_maps = NULL;
-	steer_held = 0;
 }
 
-static void drop(struct map *map)
+/* --- entries --- */
+
+void map_drop(struct map *map)
 {
 	act_end(map);
-	map_let_go(map);
-	call(SYS_munmap, (long)map->seen, (long)map->room, 0, 0, 0, 0);
+	if (map->room)
+		call(SYS_munmap, (long)map->seen, (long)map->room, 0, 0, 0, 0);
 	map->start = 0;
 	steer_advised[map - steer_maps] = (struct advised){};
 }
 
-void maps_clear(bool take_back)
+static struct map *map_free_entry(void)
 {
 	struct map *map;
 
-	for_each_map(map) {
-		if (take_back)
-			act_take_back(map);
-		drop(map);
-	}
+	for (map = steer_maps; map < steer_maps + STEER_PAGE_MAPS; map++)
+		if (!map->start)
+			return map;
+	return NULL;
 }
 
-static struct map *add(u64 start, u64 bytes, u64 offset, const struct event *event)
+static void map_give_room_back(const struct event *event)
 {
-	struct map *map;
+	if (event->room)
+		call(SYS_munmap, (long)event->room, (long)event->room_bytes, 0, 0, 0, 0);
+}
+
+static struct map *map_add(u64 start, u64 bytes, u64 offset, const struct event *event)
+{
+	struct map *map = map_free_entry();
 	u64 pages;
 
-	for (map = steer_maps; map < steer_maps + STEER_PAGE_MAPS && map->start; map++)
-		;
-	if (map == steer_maps + STEER_PAGE_MAPS) {
-		call(SYS_munmap, (long)event->room, (long)event->room_bytes, 0, 0, 0, 0);
+	if (!map) {
+		map_give_room_back(event);
 		act_missed();
 		return NULL;
 	}
 	*map = (struct map){
 		.start = start,
 		.bytes = bytes,
-		.base = base_of(start),
+		.base = map_base(start),
 		.offset = offset,
-		.file.fd = -1,
-		.number = -1,
+		.at = start,
 		.seen = event->room,
 		.room = event->room_bytes,
 	};
 	pages = (start + bytes - map->base) / PAGE_BYTES;
 	hm_advisor_init(&map->advisor, (start - map->base) / PAGE_BYTES, pages,
-			(struct hm_region *)((char *)event->room + bitmap_bytes(pages)), advices);
-	map->piece[0] = (struct piece){ map->advisor.first, pages, HM_MODE_NORMAL };
+			(struct hm_region *)((char *)event->room + map_bitmap_bytes(pages)),
+			map_advices);
+	map->piece[0] = (struct piece){ map->advisor.first, pages, HM_MODE_NORMAL, HM_MODE_NORMAL };
 	map->npieces = 1;
 	return map;
 }
 
-/* Pieces and hints that lie outside of what is left go. */
-static void trim(struct map *map)
+static u64 map_later(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
+static u64 map_earlier(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+/* Forget pieces and hints outside of what is left of a mapping. */
+static void map_trim(struct map *map)
 {
 	u64 first = map->advisor.first, end = map->advisor.end;
 	u32 i, n;
@@ -179,8 +187,8 @@ static void trim(struct map *map)
 	for (i = n = 0; i < map->npieces; i++) {
 		struct piece p = map->piece[i];
 
-		p.start = p.start < first ? first : p.start;
-		p.end = p.end > end ? end : p.end;
+		p.start = map_later(p.start, first);
+		p.end = map_earlier(p.end, end);
 		if (p.start < p.end)
 			map->piece[n++] = p;
 	}
@@ -188,8 +196,8 @@ static void trim(struct map *map)
 	for (i = n = 0; i < map->nhints; i++) {
 		struct hint h = map->hint[i];
 
-		h.start = h.start < first ? first : h.start;
-		h.end = h.end > end ? end : h.end;
+		h.start = map_later(h.start, first);
+		h.end = map_earlier(h.end, end);
 		if (h.start < h.end)
 			map->hint[n++] = h;
 	}
@@ -199,83 +207,249 @@ static void trim(struct map *map)
 		map->told->bytes = map->bytes;
 		map->told->offset = map->offset;
 	}
-	map_advised(map);
+	map_publish(map);
 }
 
-/* Of a mapping that is cut the larger part stays; of the other one all is forgotten. */
-static void cut(struct map *map, u64 start, u64 end)
+/* Only a range of addresses is left of a mapping. */
+static void map_keep(struct map *map, u64 start, u64 end)
 {
-	u64 last = map->start + map->bytes;
+	map->offset += start - map->start;
+	map->bytes = end - start;
+	map->start = start;
+	map->advisor.first = (start - map->base) / PAGE_BYTES;
+	map->advisor.end = (end - map->base + PAGE_BYTES - 1) / PAGE_BYTES;
+	if (map->at < start || map->at >= end)
+		map->at = start;
+	map->slice_at = 0;
+	map_trim(map);
+}
+
+/* The mapping is left alone from now on, so its advice is taken back. */
+void map_leave(struct map *map)
+{
+	u32 i;
+
+	act_end(map);
+	if (map->room)
+		call(SYS_munmap, (long)map->seen, (long)map->room, 0, 0, 0, 0);
+	map->room = 0;
+	map->orphan = map->changed = true;
+	for (i = 0; i < map->npieces; i++)
+		map->piece[i].mode = HM_MODE_NORMAL;
+	map_publish(map);
+}
+
+/* Leave a part of a mapping alone, while another part is kept. */
+static void map_leave_part(const struct map *map, u64 start, u64 end)
+{
+	u64 first = (start - map->base) / PAGE_BYTES, last = (end - map->base) / PAGE_BYTES;
+	struct map *part;
+
+	if (start >= end || !map_given(map, first, last))
+		return;
+	part = map_free_entry();
+	if (!part)
+		return;
+	*part = *map;
+	part->room = 0;
+	part->told = NULL;
+	map_keep(part, start, end);
+	map_leave(part);
+}
+
+/* A range of a mapping has gone. The larger part that is left stays. */
+static void map_cut(struct map *map, u64 start, u64 end)
+{
+	u64 last = map_end(map);
 	u64 head = start > map->start ? start - map->start : 0;
 	u64 tail = end < last ? last - end : 0;
 
-	if (head < REGION_BYTES && tail < REGION_BYTES) {
-		drop(map);
+	if (map->orphan || map_later(head, tail) < REGION_BYTES) {
+		if (tail)
+			map_leave_part(map, end, last);
+		if (!head) {
+			map_drop(map);
+			return;
+		}
+		map_keep(map, map->start, start);
+		map_leave(map);
 	} else if (head >= tail) {
-		map->bytes = head;
-		map->advisor.end = (start - map->base) / PAGE_BYTES;
-		trim(map);
+		if (tail)
+			map_leave_part(map, end, last);
+		map_keep(map, map->start, start);
 	} else {
-		map->offset += end - map->start;
-		map->start = end;
-		map->bytes = tail;
-		map->advisor.first = (end - map->base) / PAGE_BYTES;
-		trim(map);
+		if (head)
+			map_leave_part(map, map->start, start);
+		map_keep(map, end, last);
 	}
 }
 
-static void unmapped(u64 start, u64 bytes, const struct map *but)
+static void map_unmapped(u64 start, u64 bytes, const struct map *but)
 {
 	u64 end = start + bytes;
 	struct map *map;
 
 	for_each_map(map)
-		if (map != but && map->start < end && start < map->start + map->bytes)
-			cut(map, start, end);
+		if (map != but && map->start < end && start < map_end(map))
+			map_cut(map, start, end);
 }
 
-static struct map *mapped(const struct event *event)
+static struct map *map_mapped(const struct event *event)
 {
 	struct map *map;
 
-	unmapped(event->start, event->bytes, NULL);
-	map = add(event->start, event->bytes, event->offset, event);
+	map_unmapped(event->start, event->bytes, NULL);
+	map = map_add(event->start, event->bytes, event->offset, event);
 	if (!map)
 		return NULL;
-	map->file.shared = event->flags & MAP_SHARED;
-	map->file.writable = event->prot & PROT_WRITE;
+	map->shared = event->flags & MAP_SHARED;
+	map->writable = event->prot & PROT_WRITE;
 	/* Stores to a private mapping never reach the file. */
-	map->advisor.facts.writable = map->file.writable && map->file.shared;
-	map->hold = steer_would_hold(event->prot, event->flags, event->bytes);
-	map->number = event->fd;
-	map->until = event->until;
+	map->advisor.facts.writable = map->writable && map->shared;
 	act_begin(map);
+	map_publish(map);
 	return map;
 }
 
-/* What was advised moves along: it is taken back, and all begins anew. */
-static void moved(const struct event *event)
+static struct map *map_at(u64 address)
 {
-	struct map *map, *new;
+	struct map *map;
 
 	for_each_map(map)
-		if (event->start >= map->start && event->start < map->start + map->bytes)
-			break;
-	unmapped(event->to, event->to_bytes, map);
-	if (!map || event->bytes < map->bytes) {
-		unmapped(event->start, event->bytes, NULL);
-		call(SYS_munmap, (long)event->room, (long)event->room_bytes, 0, 0, 0, 0);
+		if (map->start <= address && address < map_end(map))
+			return map;
+	return NULL;
+}
+
+static void map_moving(const struct event *event, bool moving)
+{
+	struct map *map;
+
+	for_each_map(map) {
+		if (map->start >= event->start + event->bytes || event->start >= map_end(map))
+			continue;
+		map->moving = moving;
+		map->changed = true;
+	}
+}
+
+/* Advice moves along with the memory: the new place has it, and it is taken back there. */
+static void map_take_pieces(struct map *new, const struct map *old, u64 from)
+{
+	u64 at = (from - old->base) / PAGE_BYTES, first = new->advisor.first;
+	u32 i;
+
+	new->advised = new->changed = true;
+	memcpy(new->piece, old->piece, sizeof(new->piece));
+	memcpy(new->hint, old->hint, sizeof(new->hint));
+	new->npieces = old->npieces;
+	new->nhints = old->nhints;
+	for (i = 0; i < new->npieces; i++) {
+		new->piece[i].start = map_later(new->piece[i].start, at) - at + first;
+		new->piece[i].end = map_later(new->piece[i].end, at) - at + first;
+		new->piece[i].mode = HM_MODE_NORMAL;
+	}
+	for (i = 0; i < new->nhints; i++) {
+		new->hint[i].start = map_later(new->hint[i].start, at) - at + first;
+		new->hint[i].end = map_later(new->hint[i].end, at) - at + first;
+	}
+	new->piece[new->npieces - 1].end =
+		map_later(new->piece[new->npieces - 1].end, new->advisor.end);
+	map_trim(new);
+}
+
+static void map_moved(const struct event *event)
+{
+	struct map *map = map_at(event->start), *new;
+
+	map_moving(event, false);
+	map_unmapped(event->to, event->to_bytes, map);
+	if (!map || map->orphan) {
+		map_unmapped(event->start, event->bytes, NULL);
+		map_give_room_back(event);
 		return;
 	}
-	new = add(event->to, event->to_bytes, map->offset + (event->start - map->start), event);
+	new = map_add(event->to, event->to_bytes, map->offset + (event->start - map->start), event);
 	if (new) {
-		new->file = map->file;
-		map->file.fd = -1;
+		new->shared = map->shared;
+		new->writable = map->writable;
+		new->huge_works = map->huge_works;
 		new->advisor.facts = map->advisor.facts;
 		act_begin(new);
-		act_moved(new, map);
+		map_take_pieces(new, map, event->start);
+		if (event->bytes < map->bytes)
+			map_leave(new);
 	}
-	drop(map);
+	if (map->start <= event->start && event->bytes >= map->bytes)
+		map_drop(map);
+	else
+		map_cut(map, event->start, event->start + event->bytes);
+}
+
+/* --- modes --- */
+
+/* Append a piece, or make the last one longer. Returns false if there are too many. */
+static bool map_append(struct piece *pieces, u32 *n, struct piece piece)
+{
+	struct piece *last = &pieces[*n - 1];
+
+	if (piece.start >= piece.end)
+		return true;
+	if (*n && last->mode == piece.mode && last->given == piece.given &&
+	    last->end == piece.start) {
+		last->end = piece.end;
+		return true;
+	}
+	if (*n == MAP_PIECES)
+		return false;
+	pieces[(*n)++] = piece;
+	return true;
+}
+
+/* Nothing happens if the mapping would fall into more pieces than are allowed. */
+static void map_split(struct map *map, u64 start, u64 end, enum hm_mode mode)
+{
+	struct piece pieces[MAP_PIECES];
+	u32 n = 0, i;
+
+	for (i = 0; i < map->npieces; i++) {
+		const struct piece *p = &map->piece[i];
+		u64 from = map_later(p->start, map_earlier(start, p->end));
+		u64 to = map_earlier(p->end, map_later(end, from));
+
+		if (!map_append(pieces, &n, (struct piece){ p->start, from, p->mode, p->given }) ||
+		    !map_append(pieces, &n, (struct piece){ from, to, mode, p->given }) ||
+		    !map_append(pieces, &n, (struct piece){ to, p->end, p->mode, p->given }))
+			return;
+	}
+	memcpy(map->piece, pieces, n * sizeof(*pieces));
+	map->npieces = n;
+	map->changed = true;
+}
+
+void map_set_mode(struct map *map, u64 start, u64 end, enum hm_mode mode)
+{
+	u64 from = start;
+
+	while (from < end) {
+		u64 to = end;
+		u32 i;
+
+		for (i = 0; i < map->nhints; i++) {
+			const struct hint *h = &map->hint[i];
+
+			if (h->start <= from && from < h->end) {
+				from = h->end;
+				break;
+			}
+			if (from < h->start && h->start < to)
+				to = h->start;
+		}
+		if (i < map->nhints)
+			continue;
+		map_split(map, from, to, mode);
+		from = to;
+	}
 }
 
 /* --- hints --- */
@@ -290,19 +464,24 @@ bool map_hinted(const struct map *map, u64 start, u64 end)
 	return false;
 }
 
-static void add_hint(struct map *map, u64 start, u64 end)
+/* All of the mapping is the program's. */
+static void map_hint_all(struct map *map)
 {
-	if (map->nhints == MAP_HINTS) {
-		/* Too many to remember: all of it is the program's. */
-		map->nhints = 1;
-		map->hint[0] = (struct hint){ map->advisor.first, map->advisor.end };
-		return;
-	}
-	map->hint[map->nhints++] = (struct hint){ start, end };
+	map->nhints = 1;
+	map->hint[0] = (struct hint){ map->advisor.first, map->advisor.end, 0, false };
+	map_split(map, map->advisor.first, map->advisor.end, HM_MODE_NORMAL);
 }
 
-/* Those parts of hints that lie in a range go. */
-static void remove_hints(struct map *map, u64 start, u64 end)
+static void map_add_hint(struct map *map, struct hint hint)
+{
+	if (map->nhints == MAP_HINTS)
+		map_hint_all(map);
+	else
+		map->hint[map->nhints++] = hint;
+}
+
+/* Forget the parts of hints that lie in a range. */
+static void map_remove_hints(struct map *map, u64 start, u64 end)
 {
 	struct hint old[MAP_HINTS];
 	u32 n = map->nhints, i;
@@ -310,53 +489,90 @@ static void remove_hints(struct map *map, u64 start, u64 end)
 	memcpy(old, map->hint, sizeof(old));
 	map->nhints = 0;
 	for (i = 0; i < n; i++) {
-		if (old[i].end <= start || end <= old[i].start) {
-			add_hint(map, old[i].start, old[i].end);
-			continue;
-		}
-		if (old[i].start < start)
-			add_hint(map, old[i].start, start);
-		if (end < old[i].end)
-			add_hint(map, end, old[i].end);
+		struct hint head = old[i], tail = old[i];
+
+		head.end = map_earlier(head.end, start);
+		tail.start = map_later(tail.start, end);
+		if (head.start < head.end)
+			map_add_hint(map, head);
+		if (tail.start < tail.end)
+			map_add_hint(map, tail);
 	}
 }
 
-static void hint(const struct event *event)
+static void map_hint(const struct event *event)
 {
-	u64 end = event->start + event->bytes;
+	u64 end = event->start + event->bytes, from, to;
 	struct map *map;
 
 	for_each_map(map) {
-		u64 from, to;
-
-		if (map->start >= end || event->start >= map->start + map->bytes)
+		if (map->start >= end || event->start >= map_end(map) || map->orphan)
 			continue;
-		from = event->start > map->start ? event->start : map->start;
-		to = end < map->start + map->bytes ? end : map->start + map->bytes;
-		from = (from - map->base) / PAGE_BYTES;
-		to = (to - map->base + PAGE_BYTES - 1) / PAGE_BYTES;
-		remove_hints(map, from, to);
+		from = (map_later(event->start, map->start) - map->base) / PAGE_BYTES;
+		to = (map_earlier(end, map_end(map)) - map->base + PAGE_BYTES - 1) / PAGE_BYTES;
+		map_remove_hints(map, from, to);
+		map_split(map, from, to, HM_MODE_NORMAL);
 		if (event->advice != MADV_NORMAL)
-			add_hint(map, from, to);
-		/* Whatever we had advised there is the program's now. */
-		act_hinted(map, from, to, event->advice);
+			map_add_hint(map, (struct hint){ from, to, event->advice, map->advised });
+		map->changed = true;
+		if (map->nhints && map->told)
+			map->told->pattern = STEER_HINTED;
+		map_publish(map);
 	}
 }
 
-struct map *maps_follow(const struct event *event)
+struct map *map_follow(const struct event *event)
 {
 	switch (event->kind) {
 	case EVENT_MAPPED:
-		return mapped(event);
+		return map_mapped(event);
 	case EVENT_UNMAPPING:
-		unmapped(event->start, event->bytes, NULL);
+		map_unmapped(event->start, event->bytes, NULL);
+		break;
+	case EVENT_MOVING:
+	case EVENT_STAYED:
+		map_moving(event, event->kind == EVENT_MOVING);
 		break;
 	case EVENT_MOVED:
-		moved(event);
+		map_moved(event);
 		break;
 	case EVENT_HINT:
-		hint(event);
+		map_hint(event);
 		break;
 	}
 	return NULL;
+}
+
+/* Forget the parts of a mapping where its file is not mapped any more. */
+static void map_compare(struct map *map)
+{
+	u64 at = map->start, end = map_end(map), offset = map->offset - map->start;
+	struct area area;
+
+	while (map->start && at < map_end(map)) {
+		bool found = area_find(at, &area);
+		u64 gap = found ? map_earlier(map_later(area.start, at), end) : end;
+
+		if (gap > at) {
+			map_cut(map, at, gap);
+			at = gap;
+			continue;
+		}
+		if (!area.ino || area.offset - area.start != offset)
+			map_cut(map, at, map_earlier(area.end, end));
+		at = area.end;
+	}
+}
+
+void map_recover(bool hints)
+{
+	struct map *map;
+
+	for_each_map(map) {
+		map->moving = false;
+		map->changed = true;
+		map_compare(map);
+		if (hints && map->start && !map->orphan)
+			map_hint_all(map);
+	}
 }

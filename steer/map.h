@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The mappings that are steered: the watcher's own table. Nobody else touches it, but a
- * child of fork(), which has a copy and no watcher yet.
+ * The table of steered mappings. Only the monitor thread changes it, and a child of fork(), which
+ * has a copy and no monitor yet.
+ *
+ * Events and the policy change only the table: they say which advice is wanted where.
+ * act_sync() then gives the kernel what is wanted and not given yet.
  */
 #ifndef HM_STEER_MAP_H
 #define HM_STEER_MAP_H
@@ -16,34 +19,19 @@
 #define MAP_PIECES 64u
 #define MAP_HINTS 16u
 
+/* A mode is a set of two bits. */
+_Static_assert(HM_MODE_CHUNK == (HM_MODE_RANDOM | HM_MODE_HUGE), "modes are sets of advice");
+
 struct piece {
 	u64 start, end; /* pages; in order, without gaps */
-	enum hm_mode mode;
+	enum hm_mode mode; /* wanted */
+	enum hm_mode given; /* what the kernel has from us */
 };
 
 struct hint {
 	u64 start, end; /* pages */
-};
-
-/**
- * struct map_file - what belongs to a mapping's file, not to its place: it moves along
- * @fd: in the watcher's table of descriptors; -1 = not held
- * @shared: MAP_SHARED
- * @writable: PROT_WRITE, now or at the beginning
- * @huge_works: huge pages were seen
- * @wrote: writes of some pages were begun
- * @rewritten: such pages are stored to again: to write them early was for nothing
- * @synced: what was said of it last, see hm_facts
- * @touched: bytes
- * @judged_at: with so many touched it is asked again who writes them
- * @changed_at: the file, when that was asked last; ns
- */
-struct map_file {
-	int fd;
-	bool shared, writable;
-	bool huge_works, wrote, rewritten, synced;
-	u64 touched, judged_at;
-	s64 changed_at;
+	int advice; /* the program's */
+	bool again; /* our advice may have come after the program's, which must be repeated */
 };
 
 /**
@@ -52,23 +40,33 @@ struct map_file {
  * @bytes: its length
  * @base: the 2 MB boundary at or below @start: the address of page 0
  * @offset: of @start in the file
- * @file: what moves with it
- * @number: of the descriptor in the program's table; -1 = not any more
- * @until: up to then whoever made the mapping waits; nanoseconds, see now_ns()
+ * @orphan: only its advice is left, to be taken back; it has no @seen
+ * @moving: mremap() is about to move it: no advice
+ * @changed: act_sync() has something to do
+ * @advised: advice was given at least once
+ * @suspended: no advice for as long as no access confirms it
+ * @confirmed_at: when an access did so last; nanoseconds
+ * @confirmed_faults: page faults of the process up to then
+ * @at: where the scan goes on
+ * @slice: the start of the slice that was scanned last, at @slice_at
+ * @round: the round of scans in which a scan of all of it was completed
+ * @pass_ns: processor time of the last scan of all of it, @scan_ns of the current one
+ * @huge: bytes in huge pages, as the current scan has found
+ * @tried: bytes that were touched where there could be huge pages
+ * @touched: bytes that were touched since @judged_written
+ * @judged_written: bytes that the process had made dirty when stores were judged last
  * @seen: a bit for each page
- * @pieces, @npieces: what was advised where
- * @hints, @nhints: where the program has advised; nothing is advised there
- * @told: what others may read of it; NULL if there was no room
+ * @told: what `hugemap stat` reads of it; NULL if there was no room
  */
 struct map {
 	u64 start, bytes, base, offset;
-	struct map_file file;
-	int number;
-	u64 until;
-	bool hold; /* its file is wanted, to begin its writes */
-	u64 written, written_end; /* pages whose writes were begun lately */
-	u64 tried; /* bytes that were touched where there could be huge pages */
-	u64 full_at, full_ns; /* when all of it is looked at next, and what that costs */
+	bool shared, writable;
+	bool orphan, moving, changed, advised, suspended, huge_works;
+	u64 confirmed_at, confirmed_faults;
+	u64 at, slice, slice_at;
+	u32 round;
+	u64 pass_ns, scan_ns;
+	u64 huge, tried, touched, judged_written;
 	unsigned long *seen;
 	size_t room;
 	struct hm_advisor advisor;
@@ -79,60 +77,66 @@ struct map {
 	struct steer_map *told;
 };
 
-/* STEER_PAGE_MAPS of them; NULL until there was a watcher. */
+/* STEER_PAGE_MAPS of them; NULL until there was a monitor. */
 extern struct map *steer_maps;
 
-/* Files that are held now: any thread may read it. */
-extern u32 steer_held;
-
-/* Writing behind shorter mappings is no gain, and only stores by mapping need it. */
-static inline bool steer_would_hold(int prot, int flags, u64 bytes)
-{
-	return prot & PROT_WRITE && flags & MAP_SHARED && bytes >= 64ull << 20;
-}
-
-void map_hold(struct map *map, int pidfd);
-void map_let_go(struct map *map);
+/* The next entry from there on that is used; NULL = none. */
+struct map *map_next(struct map *map);
+#define for_each_map(map) for ((map) = map_next(steer_maps); (map); (map) = map_next((map) + 1))
 
 /* The table follows an event. Returns the mapping that is new; NULL if there is none. */
-struct map *maps_follow(const struct event *event);
-/* Memory that a mapping needs, for the event that tells of it; bytes. */
+struct map *map_follow(const struct event *event);
+/* Events were lost: compare the table with /proc/self/maps. @hints: hints were lost, too. */
+void map_recover(bool hints);
+/* Memory for the data of a mapping, which comes with its event; bytes. */
 size_t map_room(u64 start, u64 bytes);
-u32 maps_count(void);
-/* All are forgotten; @take_back: and so is what was advised. */
-void maps_clear(bool take_back);
+u32 map_count(void);
+/* Forget a mapping. What was advised stays. */
+void map_drop(struct map *map);
+/* The same, but its advice is taken back first. */
+void map_leave(struct map *map);
+/* Want a mode in a range, except where the program has advised. */
+void map_set_mode(struct map *map, u64 start, u64 end, enum hm_mode mode);
 /*
- * In a child of fork(), which has the parent's advice and nobody who would take it back
- * when it is wrong: it goes.
+ * In a child of fork(), which has the parent's advice and no monitor that takes it back: it is
+ * taken back here.
  */
-void maps_child(void);
+void map_child(void);
 
 /*
- * Where the kernel was advised, for who has no table: a child, and mremap(). By the place
- * in the table.
+ * What was given, for threads without the table: a child, and the program's own calls. By the
+ * place in the table.
  */
 struct advised {
 	u64 start, bytes; /* 0 = nothing */
 	bool random, huge;
+	bool ever; /* there was advice at any time: the kernel may have several areas */
 	bool hinted; /* the program's own advice may lie among it */
 };
 
 extern struct advised steer_advised[STEER_PAGE_MAPS];
-void map_advised(const struct map *map);
+void map_publish(const struct map *map);
+/* Returns whether a range of addresses overlaps a mapping. Any thread may call it. */
+bool map_overlaps(u64 start, u64 bytes);
+
+static inline u64 map_end(const struct map *map)
+{
+	return map->start + map->bytes;
+}
 
 static inline u64 map_address(const struct map *map, u64 page)
 {
 	return map->base + page * PAGE_BYTES;
 }
 
-/* Is all of it under one? */
+/* Returns whether all of it is under a hint. */
 static inline bool map_is_hinted(const struct map *map)
 {
 	return map->nhints && map->hint[0].start <= map->advisor.first &&
 	       map->hint[0].end >= map->advisor.end;
 }
 
-/* Is any page of the range under a hint of the program's? */
+/* Returns whether any page of the range is under a hint of the program. */
 bool map_hinted(const struct map *map, u64 start, u64 end);
 
 #endif /* HM_STEER_MAP_H */

@@ -13,7 +13,7 @@
 /* Of the thread; there is no other way to know which one it is. */
 #define STEER_THREAD_NAME "hugemap"
 #define STEER_MAGIC 0x48554d53u
-#define STEER_VERSION 3u
+#define STEER_VERSION 4u
 #define STEER_PAGE_MAPS 256u
 
 /* What a mapping is used for, as far as was seen. */
@@ -36,7 +36,6 @@ enum steer_act {
 	STEER_ACT_NORMAL, /* advice taken back */
 	STEER_ACT_AHEAD, /* MADV_WILLNEED */
 	STEER_ACT_POPULATE, /* MADV_POPULATE_READ */
-	STEER_ACT_WRITE, /* sync_file_range() */
 	STEER_ACTS,
 };
 
@@ -77,7 +76,7 @@ static const char *const __attribute__((unused)) steer_pattern_names[STEER_PATTE
 static const char *const __attribute__((unused)) steer_act_names[STEER_ACTS] = {
 	[STEER_ACT_RANDOM] = "random",	   [STEER_ACT_HUGE] = "huge",
 	[STEER_ACT_NORMAL] = "normal",	   [STEER_ACT_AHEAD] = "ahead",
-	[STEER_ACT_POPULATE] = "populate", [STEER_ACT_WRITE] = "write",
+	[STEER_ACT_POPULATE] = "populate",
 };
 
 #endif /* HUGEMAP_STEER_PAGE_H */

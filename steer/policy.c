@@ -41,15 +41,8 @@
 #define KICKS 4u
 /* So much is asked for before a stream that cannot be advised. */
 #define LAST_WINDOW (32 * REGION)
-/*
- * Less than that, and than a sixteenth of memory, the kernel would not begin to write yet:
- * it may be stored to again, or never be wanted on the disk.
- */
-#define STORED_LEAST (32 * REGION)
-#define STORED_MOST (512 * REGION)
-/* Stores are left alone that far behind; writes are begun in pieces of that. */
+/* The area of a stream begins that far behind it. */
 #define BEHIND (2 * REGION)
-#define PIECE (4 * REGION)
 #define PROBE_FIRST_MS 1000u
 #define PROBE_LAST_MS 30000u
 #define STRIDE_SEEN 4
@@ -186,7 +179,6 @@ static void new_track(struct hm_advisor *a, const struct hm_touch *run)
 		.start = run->start,
 		.next = run->end,
 		.pages = run->end - run->start,
-		.behind = run->start,
 		.grown = a->look,
 	};
 }
@@ -221,10 +213,8 @@ static bool extend(struct hm_advisor *a, const struct hm_touch *run)
 			t->next = run->end;
 		else
 			t->start = run->start;
-		if (!t->way && way < 0) {
+		if (!t->way && way < 0)
 			t->ahead = 0;
-			t->behind = t->next;
-		}
 		t->way = way;
 		t->pages += run->end - run->start;
 		t->grown = a->look;
@@ -423,19 +413,6 @@ static void shrink_area(struct hm_advisor *a, struct hm_track *t)
 	t->back = to;
 }
 
-/* Start writing what a stream of stores has passed. */
-static void leave_behind(struct hm_advisor *a, struct hm_track *t)
-{
-	u64 stored = most(STORED_LEAST, least(a->facts.memory / 16, STORED_MOST)), to;
-
-	if (t->way < 0 || !a->facts.writable || length(t) < stored ||
-	    t->next < t->behind + BEHIND + PIECE)
-		return;
-	to = region_down(t->next - BEHIND);
-	answer(a, HM_ADVICE_WRITE, t->behind, to);
-	t->behind = to;
-}
-
 static u64 noticed(const struct hm_advisor *a)
 {
 	switch (a->mode) {
@@ -478,11 +455,8 @@ static void rest_of_region(struct hm_advisor *a, struct hm_track *t)
 
 static void serve(struct hm_advisor *a, struct hm_track *t)
 {
-	if (a->facts.synced) {
-		if (t->way >= 0)
-			t->behind = region_down(t->next);
+	if (a->facts.small_writes)
 		return;
-	}
 	if (!t->area && !is_noticed(a, t))
 		return;
 	if (a->mode == HM_MODE_RANDOM && length(t) < TRUSTED)
@@ -494,7 +468,6 @@ static void serve(struct hm_advisor *a, struct hm_track *t)
 		kick(a, t);
 	if (length(t) >= TRUSTED && a->facts.outside && !a->facts.writable)
 		read_before(a, t);
-	leave_behind(a, t);
 	shrink_area(a, t);
 }
 
@@ -551,7 +524,7 @@ static void decide_chunks(struct hm_advisor *a, const struct view *v, u64 now_ms
 	if (v->chunks < 2 || v->singles > v->chunks || v->chunk_pages / v->chunks < CHUNK_LEAST)
 		return;
 	a->pattern = HM_PATTERN_CHUNKS;
-	mode = window(a) < REGION / 4 || a->facts.synced ? HM_MODE_NORMAL : HM_MODE_CHUNK;
+	mode = window(a) < REGION / 4 || a->facts.small_writes ? HM_MODE_NORMAL : HM_MODE_CHUNK;
 	if (a->mode == mode)
 		return;
 	a->probe_ms = a->probe_ms ? least(2 * a->probe_ms, PROBE_LAST_MS) : PROBE_FIRST_MS;
@@ -583,7 +556,7 @@ static void decide(struct hm_advisor *a, u64 now_ms)
 		a->chunk_pages /= 2;
 	}
 
-	if (a->facts.synced) {
+	if (a->facts.small_writes) {
 		for (t = a->track; t < a->track + HM_TRACKS; t++)
 			end_area(a, t);
 		if (!by_pages(a->mode)) {
@@ -633,7 +606,7 @@ static void decide(struct hm_advisor *a, u64 now_ms)
 		a->pattern = v.streams == v.backward ? HM_PATTERN_BACKWARD :
 			     v.streams > 1	     ? HM_PATTERN_STREAMS :
 						       HM_PATTERN_STREAM;
-		if (v.proven && !a->facts.synced && (by_pages(a->mode) || a->pattern == seen))
+		if (v.proven && !a->facts.small_writes && (by_pages(a->mode) || a->pattern == seen))
 			read_in_order(a);
 	}
 }

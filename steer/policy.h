@@ -46,7 +46,6 @@ enum hm_advice_kind {
 	HM_ADVICE_MODE, /* faults in the range read as .mode says, from now on */
 	HM_ADVICE_AHEAD, /* .count pages, .step apart, from .start on: read them */
 	HM_ADVICE_FILL, /* read the range and map it, in huge pages where they come */
-	HM_ADVICE_WRITE, /* a stream has passed: if it was one of stores, write them */
 };
 
 struct hm_advice {
@@ -76,7 +75,6 @@ struct hm_track {
 	u64 ahead; /* asked for up to here, or the end of the region that was; 0 = nothing */
 	u64 area; /* the end of what is in another mode than the mapping, 0 = none */
 	u64 back; /* ... and where that begins */
-	u64 behind; /* writes were started up to here */
 	u32 grown; /* the look in which it grew last; 0 = not used */
 	int way; /* 1, -1; 0 = it has not grown yet */
 	u32 kicks; /* tries to make it go on in huge pages */
@@ -88,13 +86,13 @@ struct hm_track {
  * @window: pages that the kernel reads ahead by itself, at most; 0 = not known
  * @writable: stores are possible
  * @small: huge folios do not come
- * @synced: the program writes what it stores by itself, piece by piece: in huge folios it
- *	would write more
+ * @small_writes: the program syncs small pieces, and each piece makes a whole folio dirty:
+ *	with huge folios it would write more
  * @outside: nobody can give modes: what is before a stream is asked for instead
  */
 struct hm_facts {
 	u64 memory, window;
-	bool writable, small, synced, outside;
+	bool writable, small, small_writes, outside;
 };
 
 /**

@@ -1,95 +1,80 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/*
- * The door: what the program's threads call. Each tells the watcher by one event, if it
- * is about memory that could be steered at all.
- */
 #include "steer.h"
 
 #include "act.h"
 #include "call.h"
 #include "events.h"
+#include "permit.h"
 #include "watch.h"
 
-#include <fcntl.h>
-#include <linux/magic.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-/* A caller waits for that long, at most, until its file is held, or is not any more. */
-#define HOLD_NS 5000000ull
-#define RELEASE_NS 100000000ull
+static u64 steer_least = STEER_LEAST_DEFAULT;
+static pid_t steer_owner; /* the process that may have a monitor; 0 = steering is off */
+static bool steer_is_over; /* for good */
 
-static struct steer_settings settings = { .least = STEER_LEAST_DEFAULT };
-static pid_t owner; /* the process that may have a watcher; 0 = steering is off */
-static bool never;
+/* All that was ever steered lies between these addresses. They only grow apart. */
+static uintptr_t steer_lowest = UINTPTR_MAX, steer_highest;
 
-/*
- * What could be steered lies between these addresses: so that all other calls are cheap.
- * They only grow apart.
- */
-static uintptr_t lowest = UINTPTR_MAX, highest;
-
-static void widen(uintptr_t start, uintptr_t end)
+static void steer_widen(uintptr_t start, uintptr_t end)
 {
-	uintptr_t seen = __atomic_load_n(&lowest, __ATOMIC_RELAXED);
+	uintptr_t seen = __atomic_load_n(&steer_lowest, __ATOMIC_RELAXED);
 
-	while (start < seen && !__atomic_compare_exchange_n(&lowest, &seen, start, true,
+	while (start < seen && !__atomic_compare_exchange_n(&steer_lowest, &seen, start, true,
 							    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		;
-	seen = __atomic_load_n(&highest, __ATOMIC_RELAXED);
-	while (end > seen && !__atomic_compare_exchange_n(&highest, &seen, end, true,
+	seen = __atomic_load_n(&steer_highest, __ATOMIC_RELAXED);
+	while (end > seen && !__atomic_compare_exchange_n(&steer_highest, &seen, end, true,
 							  __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		;
 }
 
-static bool may_be_steered(const void *addr, size_t length)
+static bool steer_is_near(const void *addr, size_t length)
 {
 	uintptr_t start = (uintptr_t)addr;
 
-	return start < __atomic_load_n(&highest, __ATOMIC_RELAXED) &&
-	       start + length > __atomic_load_n(&lowest, __ATOMIC_RELAXED);
+	return start < __atomic_load_n(&steer_highest, __ATOMIC_RELAXED) &&
+	       start + length > __atomic_load_n(&steer_lowest, __ATOMIC_RELAXED);
 }
 
 /* Registered with pthread_atfork(3). */
-static void child(void)
+static void steer_child(void)
 {
 	watch_forget();
-	owner = getpid();
+	steer_owner = getpid();
 }
 
 void steer_configure(const struct steer_settings *chosen)
 {
-	settings = *chosen;
-	if (!settings.least)
-		settings.least = STEER_LEAST_DEFAULT;
-	watch_settings = settings;
-	/* Where it cannot be known that this is a child, there is no watcher in one. */
-	if (!owner && pthread_atfork(NULL, NULL, child))
+	if (chosen->least)
+		steer_least = chosen->least;
+	watch_verbose = chosen->verbose;
+	/* A child must know that it is one, or there would be a monitor in none. */
+	if (!permit_page_size() || (!steer_owner && pthread_atfork(NULL, NULL, steer_child)))
 		return;
-	owner = getpid();
+	steer_owner = getpid();
 }
 
-static bool is_owner(void)
+/* Not so in a child of vfork(), clone() or a raw fork. */
+static bool steer_is_owner(void)
 {
-	return owner && call(SYS_getpid, 0, 0, 0, 0, 0, 0) == owner;
+	return steer_owner && call(SYS_getpid, 0, 0, 0, 0, 0, 0) == steer_owner;
 }
 
-/* Reading a hole takes room in file systems that are in memory. */
-static bool is_steerable(int fd)
+/*
+ * Returns whether the monitor must learn about a range: it has a mapping there, or it may have
+ * one when it has taken all events.
+ */
+static bool steer_concerns(const void *addr, size_t length)
 {
-	struct statfs fs;
-	struct stat st;
-
-	return call(SYS_newfstatat, fd, (long)"", (long)&st, AT_EMPTY_PATH, 0, 0) == 0 &&
-	       S_ISREG(st.st_mode) && call(SYS_fstatfs, fd, (long)&fs, 0, 0, 0, 0) == 0 &&
-	       fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC && fs.f_type != HUGETLBFS_MAGIC;
+	return steer_is_near(addr, length) &&
+	       (events_pending() || map_overlaps((uintptr_t)addr, length)) && steer_is_owner();
 }
 
-/* In the program's own call: see watch.c. */
-static bool take_room(struct event *event, uint64_t start, uint64_t bytes)
+/* In the program's own call: see watch_own in watch.c. */
+static bool steer_take_room(struct event *event, uint64_t start, uint64_t bytes)
 {
 	long at;
 
@@ -98,45 +83,44 @@ static bool take_room(struct event *event, uint64_t start, uint64_t bytes)
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (call_failed(at))
 		return false;
-	/* A child of fork() has no watcher that could use it. */
+	/* A child of fork() has no monitor that could use it. */
 	call(SYS_madvise, at, (long)event->room_bytes, MADV_DONTFORK, 0, 0, 0);
 	event->room = (void *)at;
 	return true;
 }
 
-static uint64_t put_or_forget(const struct event *event)
+static void steer_put(const struct event *event)
 {
-	uint64_t number = event_put(event);
-
-	if (!number)
+	if (!event_put(event))
 		call(SYS_munmap, (long)event->room, (long)event->room_bytes, 0, 0, 0, 0);
-	return number;
 }
 
-void steer_mapped(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
+static uint64_t steer_pages(size_t length)
+{
+	return (length + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
+}
+
+void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset)
 {
 	struct event event = {
 		.kind = EVENT_MAPPED,
 		.start = (uintptr_t)addr,
-		.bytes = (length + 4095) & ~4095ul,
+		.bytes = steer_pages(length),
 		.offset = (uint64_t)offset,
 		.prot = prot,
 		.flags = flags,
-		.fd = fd,
-		.until = now_ns() + HOLD_NS,
 	};
-	uint64_t number;
 
 	/* A child of vfork() has its parent's memory, and must not start a thread there. */
-	if (never || watch_is_impossible() || length < settings.least || flags & MAP_ANONYMOUS ||
-	    prot & PROT_EXEC || !(prot & (PROT_READ | PROT_WRITE)) || !is_owner() ||
-	    !is_steerable(fd) || !take_room(&event, event.start, event.bytes))
+	if (steer_is_over || watch_is_impossible() || length < steer_least ||
+	    flags & MAP_ANONYMOUS || prot & PROT_EXEC || !(prot & (PROT_READ | PROT_WRITE)) ||
+	    !steer_is_owner() || !watch_start() ||
+	    !steer_take_room(&event, event.start, event.bytes))
 		return;
-	widen(event.start, event.start + event.bytes);
-	number = put_or_forget(&event);
+	steer_widen(event.start, event.start + event.bytes);
+	steer_put(&event);
+	/* The thread may have ended meanwhile. */
 	watch_start();
-	if (steer_would_hold(prot, flags, event.bytes) && watch_is_running())
-		event_wait(number, HOLD_NS);
 }
 
 void steer_unmapping(void *addr, size_t length)
@@ -144,63 +128,79 @@ void steer_unmapping(void *addr, size_t length)
 	const struct event event = {
 		.kind = EVENT_UNMAPPING,
 		.start = (uintptr_t)addr,
-		.bytes = (length + 4095) & ~4095ul,
-	};
-	uint64_t number;
-
-	if (!length || !may_be_steered(addr, length) || !watch_is_running() || !is_owner())
-		return;
-	number = event_put(&event);
-	/* What is held was settled while the caller of mmap() waited. */
-	if (__atomic_load_n(&steer_held, __ATOMIC_SEQ_CST))
-		event_wait(number, RELEASE_NS);
-}
-
-void steer_moved(void *old, size_t old_length, void *new, size_t new_length)
-{
-	struct event event = {
-		.kind = EVENT_MOVED,
-		.start = (uintptr_t)old,
-		.bytes = (old_length + 4095) & ~4095ul,
-		.to = (uintptr_t)new,
-		.to_bytes = (new_length + 4095) & ~4095ul,
+		.bytes = steer_pages(length),
 	};
 
-	if ((!may_be_steered(old, old_length) && !may_be_steered(new, new_length)) ||
-	    !watch_is_running() || !is_owner() || !take_room(&event, event.to, event.to_bytes))
+	/* With an address between pages, the program's call fails. */
+	if (!length || event.start % PAGE_BYTES || !steer_concerns(addr, length))
 		return;
-	widen(event.to, event.to + event.to_bytes);
-	put_or_forget(&event);
+	event_put(&event);
+	watch_wait_advice();
 }
 
-/* Is a range in a mapping that was advised, and by nobody else? */
-static bool has_advised(const void *addr, size_t length)
+/*
+ * Returns whether a range may have advice from the monitor, and has none from the program. While
+ * events wait, the table is not up to date.
+ */
+static bool steer_has_advised(const void *addr, size_t length)
 {
 	uint64_t start = (uintptr_t)addr;
 	uint32_t i;
 
-	for (i = 0; may_be_steered(addr, length) && i < STEER_PAGE_MAPS; i++) {
+	for (i = 0; i < STEER_PAGE_MAPS; i++) {
 		const struct advised *at = &steer_advised[i];
 
 		if (at->start <= start && start + length <= at->start + at->bytes)
-			return (at->random || at->huge) && !at->hinted;
+			return at->ever && !at->hinted;
 	}
-	return false;
+	return events_pending();
 }
 
-/* The watcher gives its advice anew, perhaps even in between. */
-void *steer_remap(void *old, size_t old_length, size_t new_length, int flags, void *new)
+/* The monitor gives its advice again, perhaps even between these calls. */
+static long steer_remap_whole(void *old, size_t old_length, size_t length, int flags, void *new)
 {
 	long at, tries;
 
 	for (tries = 0; tries < 4; tries++) {
-		at = call(SYS_mremap, (long)old, (long)old_length, (long)new_length, flags,
-			  (long)new, 0);
-		if (at != -EFAULT || !has_advised(old, old_length) ||
-		    call(SYS_madvise, (long)old, (long)old_length, MADV_NORMAL, 0, 0, 0) ||
-		    call(SYS_madvise, (long)old, (long)old_length, MADV_NOHUGEPAGE, 0, 0, 0))
+		at = call(SYS_mremap, (long)old, (long)old_length, (long)length, flags, (long)new,
+			  0);
+		if (at != -EFAULT || !steer_has_advised(old, old_length) ||
+		    call(SYS_madvise, (long)old, (long)old_length, MADV_NORMAL, 0, 0, 0))
 			break;
+		/* A kernel without huge pages refuses this, and had no such advice. */
+		call(SYS_madvise, (long)old, (long)old_length, MADV_NOHUGEPAGE, 0, 0, 0);
 	}
+	return at;
+}
+
+void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *new)
+{
+	struct event event = {
+		.kind = EVENT_MOVING,
+		.start = (uintptr_t)old,
+		.bytes = steer_pages(old_length),
+	};
+	/* With a length of 0 the old mapping stays as it is. */
+	bool concerns = old_length && event.start % PAGE_BYTES == 0 &&
+			steer_concerns(old, old_length);
+	long at;
+
+	if (concerns) {
+		event_put(&event);
+		watch_wait_advice();
+	}
+	at = steer_remap_whole(old, old_length, length, flags, new);
+	if (!concerns)
+		return (void *)at;
+	event.kind = call_failed(at) ? EVENT_STAYED : EVENT_MOVED;
+	if (event.kind == EVENT_MOVED) {
+		event.to = (uint64_t)at;
+		event.to_bytes = steer_pages(length);
+		steer_widen(event.to, event.to + event.to_bytes);
+		if (!steer_take_room(&event, event.to, event.to_bytes))
+			event.kind = EVENT_UNMAPPING;
+	}
+	steer_put(&event);
 	return (void *)at;
 }
 
@@ -209,30 +209,37 @@ void steer_hint(void *addr, size_t length, int advice)
 	const struct event event = {
 		.kind = EVENT_HINT,
 		.start = (uintptr_t)addr,
-		.bytes = (length + 4095) & ~4095ul,
+		.bytes = steer_pages(length),
 		.advice = advice,
 	};
 
-	if (length && may_be_steered(addr, length) && watch_is_running() && is_owner())
+	if (length && steer_concerns(addr, length))
 		event_put(&event);
 }
 
 void steer_alone(void)
 {
-	if (is_owner())
+	if (steer_is_owner())
 		watch_stop();
+}
+
+void steer_alone_end(void)
+{
+	if (steer_is_owner() && !steer_is_over)
+		watch_allow();
 }
 
 void steer_never(void)
 {
 	/* A child of vfork() does not decide for its parent. */
-	if (!is_owner())
+	if (!steer_is_owner() || steer_is_over)
 		return;
-	__atomic_store_n(&never, true, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&steer_is_over, true, __ATOMIC_SEQ_CST);
 	watch_stop();
 }
 
 const struct steer_page *steer_page(void)
 {
-	return __atomic_load_n(&act_page, __ATOMIC_ACQUIRE);
+	/* A child of a raw fork does not have the page. */
+	return steer_is_owner() ? __atomic_load_n(&act_page, __ATOMIC_ACQUIRE) : NULL;
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* A thread by clone(2). */
 #include "thread.h"
 
 #include "call.h"
@@ -10,44 +9,63 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TLS_BYTES (16u << 10)
-/* The last one is about to go when the next one is wanted. */
-#define LEAVE_NS 100000000ull
+#define THREAD_TLS_BYTES (16u << 10)
+/* Pauses of 50 us after the thread has left its stack: a second. */
+#define THREAD_PAUSES 20000u
 
 /*
- * The compiler's stack protector, and a lazily bound call, look at what the thread
- * register points to: zeros, and itself where x86-64 has its own address.
+ * The thread register points to this memory, as the compiler's stack protector and lazily bound
+ * calls read there. It holds zeros, and on x86-64 its own address in two places.
  */
-static void *make_tls(void *memory)
+static void *thread_make_tls(void *memory)
 {
-	char *at = (char *)memory + TLS_BYTES / 2;
+	char *at = (char *)memory + THREAD_TLS_BYTES / 2;
 
-	memset(memory, 0, TLS_BYTES);
+	memset(memory, 0, THREAD_TLS_BYTES);
 	memcpy(at, &at, sizeof(at));
 	memcpy(at + 16, &at, sizeof(at));
 	return at;
 }
 
-static bool wait_left(struct thread *thread)
+static bool thread_exists(int32_t id)
 {
-	uint64_t until = now_ns() + LEAVE_NS;
-	struct timespec time = { .tv_nsec = 1000000 };
-	int32_t id;
-
-	while ((id = __atomic_load_n(&thread->id, __ATOMIC_ACQUIRE))) {
-		if (now_ns() > until)
-			return false;
-		/* The kernel wakes by the shared kind of futex. */
-		call(SYS_futex, (long)&thread->id, FUTEX_WAIT, id, (long)&time, 0, 0);
-	}
-	return true;
+	return call(SYS_tgkill, call(SYS_getpid, 0, 0, 0, 0, 0, 0), id, 0, 0, 0, 0) != -ESRCH;
 }
 
-/*
- * clone(2) by its instruction: sanitizers replace the C library's function, and run code of
- * their own in the new thread, for which it has no thread-local data. The new stack holds @run.
- */
-static long thread_clone(long flags, void *stack, int32_t *id, void *tls, int (*run)(void *arg))
+bool thread_is_there(const struct thread *thread)
+{
+	int32_t id = __atomic_load_n(&thread->id, __ATOMIC_ACQUIRE);
+
+	/* In a child that a raw fork has made, it may be the number of a thread of the parent. */
+	return id && thread_exists(id);
+}
+
+/* Returns false if the thread has not left its stack within 10 ms. */
+static bool thread_wait_left(struct thread *thread)
+{
+	const struct timespec time = { .tv_nsec = 10000000 };
+	int32_t id = __atomic_load_n(&thread->id, __ATOMIC_ACQUIRE);
+
+	/* The kernel wakes the shared kind of futex. */
+	if (thread_is_there(thread))
+		call(SYS_futex, (long)&thread->id, FUTEX_WAIT, id, (long)&time, 0, 0);
+	return !thread_is_there(thread);
+}
+
+uint64_t thread_block_signals(void)
+{
+	uint64_t all = ~0ull, before = 0;
+
+	call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof(all), 0, 0);
+	return before;
+}
+
+void thread_restore_signals(uint64_t before)
+{
+	call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof(before), 0, 0);
+}
+
+long thread_clone(long flags, void *stack, int32_t *id, void *tls, int (*run)(void *arg))
 {
 	void **top = (void **)stack - 2;
 #if defined(__x86_64__)
@@ -99,33 +117,36 @@ int thread_begin(struct thread *thread, void *memory, int (*run)(void *arg))
 {
 	const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
 			  CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
-	uint64_t all = ~0ull, before = 0;
 	long id;
 
-	if (!wait_left(thread))
-		return -EAGAIN;
-	/* It inherits that no signal may come to it. */
-	call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof(all), 0, 0);
-	id = thread_clone(flags, (char *)memory + THREAD_BYTES, &thread->id, make_tls(memory), run);
-	call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof(before), 0, 0);
+	while (!thread_wait_left(thread))
+		;
+	id = thread_clone(flags, (char *)memory + THREAD_BYTES, &thread->id,
+			  thread_make_tls(memory), run);
 	if (id < 0)
 		return (int)id;
 	__atomic_store_n(&thread->last, (int32_t)id, __ATOMIC_RELEASE);
 	return 0;
 }
 
-bool thread_wait_gone(const struct thread *thread, uint64_t ns)
+bool thread_wait_gone(struct thread *thread)
 {
 	const struct timespec pause = { .tv_nsec = 50000 };
-	uint64_t until = now_ns() + ns;
-	long pid = call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-	int32_t last;
+	int32_t last = __atomic_load_n(&thread->id, __ATOMIC_ACQUIRE);
+	unsigned int i;
 
-	do {
+	/* @id is set before the thread runs, @last only after that. */
+	if (!last)
 		last = __atomic_load_n(&thread->last, __ATOMIC_ACQUIRE);
-		if (!last || call(SYS_tgkill, pid, last, 0, 0, 0, 0) == -ESRCH)
-			return true;
+	if (!thread_wait_left(thread))
+		return false;
+	/*
+	 * A thread that has left its stack waits for nothing any more, but the kernel counts it
+	 * a moment longer. If its number is in use after a second, another thread has got it.
+	 */
+	for (i = 0; last && i < THREAD_PAUSES && thread_exists(last); i++)
 		call(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
-	} while (now_ns() < until);
-	return false;
+	__atomic_compare_exchange_n(&thread->last, &last, 0, false, __ATOMIC_ACQ_REL,
+				    __ATOMIC_RELAXED);
+	return true;
 }

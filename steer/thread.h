@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The watcher's thread, made by the kernel alone. The C library does not know it: so it
- * goes on taking the program for what it was (a program of one thread has a malloc()
- * without locks), making it calls no allocator, and it does not keep a process from
- * ending. It must not call anything that needs a thread of the C library's.
+ * The monitor thread, made by clone(2) alone. The C library does not know it, so a program of one
+ * thread stays one for the C library: its malloc() takes no locks. The thread keeps no process
+ * from ending. It must not call a function that needs a thread of the C library.
  */
 #ifndef HM_STEER_THREAD_H
 #define HM_STEER_THREAD_H
@@ -12,13 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of memory for a thread: its stack, and what stands where thread-local data would. */
+/* Memory for a thread: its stack, and zeros in place of thread-local data. */
 #define THREAD_BYTES (128u << 10)
 
 /**
  * struct thread - one thread at a time
- * @id: its number; the kernel makes it 0 when it has left its stack
- * @last: its number; stays
+ * @id: its number; the kernel makes it 0 when the thread has left its stack
+ * @last: its number, until thread_wait_gone() has returned
  */
 struct thread {
 	int32_t id;
@@ -26,12 +25,29 @@ struct thread {
 };
 
 /*
- * Run a function in a new thread that takes no signals, as soon as the last one has left
- * the memory. Returns 0 or -errno.
+ * clone(2) by its instruction: sanitizers replace the C library's function, and run code of their
+ * own in the new thread, for which it has no thread-local data. The new stack ends at @stack. The
+ * task ends with the result of @run. Returns the number of the task, or -errno.
+ */
+long thread_clone(long flags, void *stack, int32_t *id, void *tls, int (*run)(void *arg));
+
+/* For call sites that a signal handler must not interrupt. */
+uint64_t thread_block_signals(void);
+void thread_restore_signals(uint64_t before);
+
+/*
+ * Run a function in a new thread, as soon as the last one has left the memory. The caller has
+ * blocked all signals; the thread inherits that. Returns 0 or -errno.
  */
 int thread_begin(struct thread *thread, void *memory, int (*run)(void *arg));
 
-/* The kernel counts it no more; false: not within that time. */
-bool thread_wait_gone(const struct thread *thread, uint64_t ns);
+/* Returns whether the thread has not left its stack. */
+bool thread_is_there(const struct thread *thread);
+
+/*
+ * Wait until the kernel does not count the thread any more. Returns false if the thread has not
+ * left its stack within 10 ms.
+ */
+bool thread_wait_gone(struct thread *thread);
 
 #endif /* HM_STEER_THREAD_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What headers older than the kernel lack: linux/fs.h of 6.7, linux/mman.h of 6.5. */
+/* Definitions that older headers lack. */
 #ifndef HM_STEER_UAPI_H
 #define HM_STEER_UAPI_H
 
@@ -44,6 +44,18 @@ struct steer_cachestat {
 #endif
 #ifndef SYS_pidfd_getfd
 #define SYS_pidfd_getfd 438
+#endif
+#ifndef SYS_statmount
+#define SYS_statmount 457
+#endif
+#ifndef AT_HANDLE_FID
+#define AT_HANDLE_FID 0x200
+#endif
+#ifndef AT_HANDLE_MNT_ID_UNIQUE
+#define AT_HANDLE_MNT_ID_UNIQUE 0x001
+#endif
+#ifndef FUSE_SUPER_MAGIC
+#define FUSE_SUPER_MAGIC 0x65735546
 #endif
 #ifndef SYS_process_madvise
 #define SYS_process_madvise 440

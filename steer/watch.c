@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The watcher: a thread that is there while large mappings are.
+ * The monitor thread exists while large mappings do.
  *
- * It is not noticed: it has a table of descriptors of its own, which begins empty, so
- * that nothing of the program's is kept open and the program sees no descriptor; it takes
- * no signals; it makes no call of the C library that takes a lock or allocates. What it
- * costs is bounded: looks are paid from a credit of one hundredth of a processor's time,
- * and while there are no page faults there are none.
+ * It has a table of descriptors of its own that begins empty. It takes no signals, and calls no
+ * function of the C library that takes a lock or allocates. Its processor time is paid from one
+ * credit of a hundredth of a processor (pace.h). While there are no page faults it scans nothing.
  *
- * All its data is its own, but for the ring of events and the page that tells.
+ * All its data is its own, except for the ring of events and the page that others read.
  */
 #include "watch.h"
 
@@ -17,49 +15,67 @@
 #include "look.h"
 #include "memory.h"
 #include "pace.h"
+#include "permit.h"
 #include "say.h"
 #include "thread.h"
 #include "uapi.h"
 
-#include <fcntl.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-/* So much is touched where there could be huge pages before it is said that there are none. */
-#define TRIED (64ull << 20)
-/* Memory changes slowly. */
-#define MEMORY_NS (5000 * MS)
-/* After its last mapping it stays for that long. */
-#define LINGER_NS (50 * MS)
-#define STOP_NS (100 * MS)
+/* After so many touched bytes it is decided whether huge pages come. */
+#define WATCH_TRIED (64ull << 20)
+/* The size of memory is read that often. */
+#define WATCH_MEMORY_NS (5000 * MS)
+/* The thread stays for that long after its last mapping. */
+#define WATCH_LINGER_NS (50 * MS)
+/* A change of phase is answered within that time. */
+#define WATCH_ANSWER_NS (200 * MS)
+/* mmap_lock is held for a scan of so much at most, and less if pages are many and single. */
+#define WATCH_SLICE_MOST (128ull << 20)
+#define WATCH_SLICE_LEAST (2ull << 20)
+#define WATCH_SLICE_NS (MS / 4)
+/* A run of more pages than that is none of single pages: a fault maps 16 that are cached. */
+#define WATCH_SINGLE 16u
+/* So many page faults without a confirmation suspend the advice for a mapping. */
+#define WATCH_UNCONFIRMED 64u
+/* Stores make so much dirty, and so many times what was touched, before they are judged. */
+#define WATCH_WRITTEN (16ull << 20)
+#define WATCH_WRITTEN_TIMES 4u
 
 enum state {
 	STOPPED,
+	STARTING, /* the thread is being made; the maker takes no signals */
 	RUNNING,
 	STOPPING,
 };
 
-struct steer_settings watch_settings;
+bool watch_verbose;
 
-static int state = STOPPED; /* enum state */
-/* It was tried, and this kernel or its rules do not let it. */
+static int watch_state = STOPPED; /* enum state */
+static int watch_barred; /* calls that need the process without the thread */
+/* The thread was tried, and this kernel or its rules do not allow it. */
 #ifdef HM_NO_WATCH
-static bool cannot = true;
+static bool watch_cannot = true;
 #else
-static bool cannot;
+static bool watch_cannot;
 #endif
-static struct thread thread;
-static struct looker looker;
-static u64 memory, memory_at;
-static int pidfd;
+static struct thread watch_thread;
+static struct looker watch_looker;
+static struct pace watch_pace;
+static u64 watch_memory, watch_memory_at;
+static u64 watch_slice; /* bytes that are scanned at once */
+static s64 watch_slice_credit; /* slices get half of the credit, the streams the rest */
+static u32 watch_round; /* of scans */
+static u32 watch_next; /* the entry in the table where scans go on */
+static u64 watch_faults, watch_written; /* of the process so far: page faults, dirty bytes */
+static u64 watch_cpu; /* processor time that was charged */
 
 /*
- * Everything that the watcher needs, taken once, in a call of the program's that maps
- * memory: were it taken while the program runs, it could come to lie where the program
- * has just made room for itself.
+ * All memory of the monitor, taken once, in a call of the program that maps memory. Memory taken
+ * at another time could come to lie in a hole that the program has just made for itself.
  */
 static struct own {
 	char thread[THREAD_BYTES];
@@ -68,90 +84,271 @@ static struct own {
 	struct hm_touch runs[LOOK_RUNS];
 	u64 looks[LOOK_BYTES / 8];
 	struct map maps[STEER_PAGE_MAPS];
-} *own;
+} *watch_own;
 
-/* --- one look --- */
-
-static u64 page_end(const struct map *map)
+static bool watch_is(enum state state)
 {
-	return map->start + map->bytes;
+	return __atomic_load_n(&watch_state, __ATOMIC_SEQ_CST) == (int)state;
 }
 
-/* Cheap, as there is little before a stream. */
-static void look_ahead(struct map *map, u32 *n)
+static bool watch_change(enum state from, enum state to)
 {
-	struct hm_touch window[HM_TRACKS];
-	u32 count = look_windows(&map->advisor, window), i;
-	u64 huge = 0;
+	int expected = (int)from;
 
-	for (i = 0; i < count; i++)
-		look(&looker, map_address(map, window[i].start), map_address(map, window[i].end),
-		     map->base, map->seen, own->runs, n, &huge);
+	return __atomic_compare_exchange_n(&watch_state, &expected, (int)to, false,
+					   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-static struct pace pace;
+/* Something waits that is more urgent than a scan. */
+static bool watch_is_interrupted(void)
+{
+	return events_waiting() || !watch_is(RUNNING);
+}
 
-static void found(struct map *map, u32 n, u64 now)
+/* Charge all but the advice itself. Returns what was charged. */
+static u64 watch_charge(void)
+{
+	u64 cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns, used = cpu - watch_cpu;
+
+	watch_cpu = cpu;
+	pace_spend(&watch_pace, used);
+	return used;
+}
+
+static void watch_earn(u64 ns)
+{
+	pace_earn(&watch_pace, ns);
+	watch_slice_credit += (s64)(ns / PACE_SHARE / 2);
+	if (watch_slice_credit > PACE_CREDIT_NS / 2)
+		watch_slice_credit = PACE_CREDIT_NS / 2;
+}
+
+/* --- what a scan has found --- */
+
+/* The whole mapping has a mode that harms if another phase has begun. */
+static bool watch_must_confirm(const struct map *map)
+{
+	return map->advisor.mode != HM_MODE_NORMAL && !map_is_hinted(map);
+}
+
+static void watch_suspend(struct map *map, bool suspended)
+{
+	if (map->suspended == suspended)
+		return;
+	map->suspended = suspended;
+	map->changed = true;
+}
+
+/* Do fresh accesses show that the mode of the mapping still fits? */
+static bool watch_confirms(const struct map *map, u32 n)
+{
+	const struct hm_advisor *a = &map->advisor;
+	const struct hm_touch *run;
+	const struct hm_track *t;
+
+	if (a->mode == HM_MODE_HUGE) {
+		for (t = a->track; t < a->track + HM_TRACKS; t++)
+			if (t->grown == a->look && t->way && t->next - t->start >= REGION_PAGES)
+				return true;
+		return false;
+	}
+	for (run = watch_own->runs; run < watch_own->runs + n; run++)
+		if (a->mode == HM_MODE_CHUNK || run->end - run->start <= WATCH_SINGLE)
+			return true;
+	return false;
+}
+
+/* @fresh: the same range was scanned a short time ago, so these accesses are new. */
+static void watch_found(struct map *map, u32 n, u64 now, bool fresh)
 {
 	u64 touched = 0;
 	u32 i;
 
 	for (i = 0; i < n; i++)
-		touched += (own->runs[i].end - own->runs[i].start) * PAGE_BYTES;
+		touched += (watch_own->runs[i].end - watch_own->runs[i].start) * PAGE_BYTES;
 	if (map->told)
 		map->told->touched += touched;
-	if (!map->nhints &&
-	    (map->advisor.mode == HM_MODE_HUGE || map->advisor.mode == HM_MODE_CHUNK))
+	if (!map->nhints && map->advisor.mode & HM_MODE_HUGE)
 		map->tried += touched;
-	map->file.touched += touched;
-	act_judge(map);
-	map->advisor.facts.memory = memory / PAGE_BYTES;
-	hm_advisor_look(&map->advisor, own->runs, n, now / MS);
-	if (!map->advisor.count)
-		return;
-	pace.fruitless = 0;
-	act_advices(map);
+	map->touched += touched;
+	map->advisor.facts.memory = watch_memory / PAGE_BYTES;
+	hm_advisor_look(&map->advisor, watch_own->runs, n, now / MS);
+	if (map->advisor.count || (fresh && watch_confirms(map, n))) {
+		map->confirmed_at = now;
+		map->confirmed_faults = watch_faults;
+		watch_suspend(map, false);
+	}
+	if (map->advisor.count)
+		watch_pace.fruitless = 0;
+	if (map->advisor.count || map->changed)
+		act_advices(map);
 }
 
-static void look_at(struct map *map, u64 now)
+/*
+ * A program that syncs small pieces makes a whole folio dirty with each piece. In huge folios it
+ * would write far more than it stores, so such a mapping gets none.
+ */
+static void watch_judge(struct map *map)
 {
-	u64 begin, huge = 0, at = map->start;
-	u32 n = 0;
+	u64 written = watch_written - map->judged_written;
+	bool huge = false;
+	u32 i;
 
-	/* The program says itself how it reads: of a look, only early writes could follow. */
-	if (map_is_hinted(map) && (map->file.fd < 0 || map->file.rewritten))
+	if (!map->advisor.facts.writable || map->advisor.facts.small_writes)
 		return;
-	look_ahead(map, &n);
-	if (n)
-		found(map, n, now);
-	if (now < map->full_at)
-		return;
-	begin = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns;
-	do {
-		n = 0;
-		at = look(&looker, at, page_end(map), map->base, map->seen, own->runs, &n, &huge);
-		if (n)
-			found(map, n, now);
-	} while (at && at < page_end(map));
-	map->full_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns - begin;
-	/* Found out by trying: what is touched comes in huge pages, or never will. */
-	if (map->tried >= TRIED && !map->file.huge_works)
-		map->advisor.facts.small = !huge;
-	map->file.huge_works |= huge > 0;
-	if (map->told) {
-		map->told->huge = huge;
-		map->told->huge_works = map->file.huge_works ? 1 : map->advisor.facts.small ? 2 : 0;
+	for (i = 0; i < map->npieces; i++)
+		huge |= map->piece[i].given & HM_MODE_HUGE;
+	if (huge && written >= WATCH_WRITTEN && written > WATCH_WRITTEN_TIMES * map->touched) {
+		map->advisor.facts.small_writes = true;
+		map_set_mode(map, map->advisor.first, map->advisor.end, HM_MODE_NORMAL);
+	} else if (!huge || map->touched >= WATCH_WRITTEN) {
+		map->judged_written = watch_written;
+		map->touched = 0;
 	}
+}
+
+/* --- scans --- */
+
+/* There is little ahead of a stream, so this is cheap. */
+static void watch_scan_ahead(struct map *map, u64 now)
+{
+	struct hm_touch window[HM_TRACKS];
+	u32 count = look_windows(&map->advisor, window), n = 0, i;
+	u64 huge = 0;
+
+	for (i = 0; i < count; i++)
+		look(&watch_looker, map_address(map, window[i].start),
+		     map_address(map, window[i].end), map->base, map->seen, watch_own->runs, &n,
+		     &huge);
+	if (n)
+		watch_found(map, n, now, true);
+}
+
+/* Returns where the scan stopped. */
+static u64 watch_scan(struct map *map, u64 at, u64 end, u64 now, bool fresh)
+{
+	u32 n;
+
+	while (at && at < end && !watch_is_interrupted()) {
+		n = 0;
+		at = look(&watch_looker, at, end, map->base, map->seen, watch_own->runs, &n,
+			  &map->huge);
+		if (n)
+			watch_found(map, n, now, fresh);
+	}
+	return at ? at : end;
+}
+
+/* A scan of all of a mapping is complete. */
+static void watch_end_pass(struct map *map)
+{
+	/* What is touched comes in huge pages by now, or never will. */
+	if (map->tried >= WATCH_TRIED && !map->huge_works)
+		map->advisor.facts.small = !map->huge;
+	map->huge_works |= map->huge > 0;
+	if (map->told) {
+		map->told->huge = map->huge;
+		map->told->huge_works = map->huge_works ? 1 : map->advisor.facts.small ? 2 : 0;
+	}
+	map->at = map->start;
+	map->pass_ns = map->scan_ns;
+	map->scan_ns = map->huge = 0;
+	map->round = watch_round;
+}
+
+static u64 watch_slice_end(const struct map *map, u64 at)
+{
+	u64 end = (at + watch_slice) / REGION_BYTES * REGION_BYTES;
+
+	return end < map_end(map) ? end : map_end(map);
+}
+
+/*
+ * Scan the next slice of a mapping. If scans are @slow, a page may have been touched long before
+ * its slice is scanned. So each slice is scanned twice in succession, and what the second scan
+ * finds is fresh.
+ */
+static void watch_scan_slice(struct map *map, u64 now, bool slow)
+{
+	u64 at = map->at, huge, used;
+
+	if (slow && map->slice_at && map->slice < at) {
+		huge = map->huge;
+		watch_scan(map, map->slice, at, now, now - map->slice_at < WATCH_ANSWER_NS);
+		map->huge = huge;
+		watch_slice_credit -= (s64)watch_charge();
+	}
+	map->slice = at;
+	map->slice_at = now;
+	map->at = watch_scan(map, at, watch_slice_end(map, at), now, !slow);
+	used = watch_charge();
+	watch_slice_credit -= (s64)used;
+	map->scan_ns += used;
+	if (used > WATCH_SLICE_NS && watch_slice > WATCH_SLICE_LEAST)
+		watch_slice /= 2;
+	else if (used < WATCH_SLICE_NS / 4 && watch_slice < WATCH_SLICE_MOST)
+		watch_slice *= 2;
+	if (map->at >= map_end(map))
+		watch_end_pass(map);
+}
+
+/* Does a scan of all mappings take longer than a change of phase may go unanswered? */
+static bool watch_is_slow(void)
+{
+	struct map *map;
+	u64 sum = 0;
+
+	for_each_map(map)
+		sum += map->pass_ns > map->scan_ns ? map->pass_ns : map->scan_ns;
+	return sum * 2 * PACE_SHARE > WATCH_ANSWER_NS;
+}
+
+/* The program itself says how it reads all of it, so no look leads to anything. */
+static bool watch_skips(const struct map *map)
+{
+	return map->orphan || map->moving || map_is_hinted(map);
+}
+
+/* Scan until the credit for slices is spent, or all of each mapping was scanned once. */
+static void watch_scan_all(u64 now)
+{
+	bool slow = watch_is_slow();
+	u32 left = STEER_PAGE_MAPS;
+	struct map *map;
+
+	for_each_map(map) {
+		if (watch_skips(map))
+			continue;
+		watch_judge(map);
+		watch_scan_ahead(map, now);
+		if (slow && watch_must_confirm(map) && now - map->confirmed_at > WATCH_ANSWER_NS &&
+		    watch_faults - map->confirmed_faults > WATCH_UNCONFIRMED)
+			watch_suspend(map, true);
+	}
+	watch_charge();
+	/* @left entries in succession had nothing to scan: the round is complete. */
+	while (left && watch_slice_credit > 0 && !watch_is_interrupted()) {
+		map = &steer_maps[watch_next++ % STEER_PAGE_MAPS];
+		if (!map->start || watch_skips(map) || map->round == watch_round) {
+			left--;
+			continue;
+		}
+		watch_scan_slice(map, now, slow);
+		left = STEER_PAGE_MAPS;
+	}
+	if (!left)
+		watch_round++;
 }
 
 /* --- how often --- */
 
-static u64 faults_so_far(void)
+static u64 watch_count_faults(void)
 {
 	struct rusage usage;
 
 	if (call(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0, 0, 0, 0) < 0)
 		return 0;
+	watch_written = (u64)usage.ru_oublock * 512;
 	if (act_page) {
 		act_page->minflt = (u64)usage.ru_minflt;
 		act_page->majflt = (u64)usage.ru_majflt;
@@ -160,94 +357,38 @@ static u64 faults_so_far(void)
 	return (u64)usage.ru_minflt + (u64)usage.ru_majflt;
 }
 
-static void look_at_all(u64 now)
+static void watch_look(u64 now)
 {
-	u64 begin = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns, used;
-	struct map *map;
+	u64 begin = watch_cpu;
 
-	if (now >= memory_at) {
-		memory = memory_for_cache();
-		memory_at = now + MEMORY_NS;
+	if (now >= watch_memory_at) {
+		watch_memory = memory_for_cache();
+		watch_memory_at = now + WATCH_MEMORY_NS;
 	}
-	pace.fruitless++;
-	for (map = steer_maps; map < steer_maps + STEER_PAGE_MAPS; map++) {
-		if (!map->start)
-			continue;
-		look_at(map, now);
-		/* A look that is dear is paid back before the next one. */
-		if (map->full_ns > PACE_LEAST_NS / PACE_SHARE && pace.credit_ns < (s64)map->full_ns)
-			map->full_at = now + map->full_ns * PACE_SHARE;
-	}
-	used = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns - begin;
+	watch_pace.fruitless++;
+	watch_scan_all(now);
+	watch_charge();
 	if (act_page) {
 		act_page->looks++;
-		act_page->look_ns += used;
+		act_page->look_ns += watch_cpu - begin;
 		act_page->act_ns = act_ns;
 	}
 }
 
 /* --- the thread --- */
 
-/*
- * Under a filter of system calls (seccomp) a call that is not allowed may end the whole
- * process. So a child makes each of them first, of which the program hears nothing: it
- * sends no signal when it ends.
- */
-static void try_calls(void)
-{
-	call(SYS_getrusage, -1, 0, 0, 0, 0, 0);
-	call(SYS_sched_setscheduler, -1, 0, 0, 0, 0, 0);
-	call(SYS_capset, 0, 0, 0, 0, 0, 0);
-	call(SYS_futex, 0, -1, 0, 0, 0, 0);
-	call(SYS_clock_gettime, -1, 0, 0, 0, 0, 0);
-	call(SYS_close_range, 1, 0, 0, 0, 0, 0);
-	call(SYS_pidfd_open, -1, 0, 0, 0, 0, 0);
-	call(SYS_pidfd_getfd, -1, 0, 0, 0, 0, 0);
-	call(SYS_memfd_create, 0, ~0l, 0, 0, 0, 0);
-	call(SYS_ftruncate, -1, 0, 0, 0, 0, 0);
-	call(SYS_mmap, 1, 0, 0, 0, -1, 0);
-	call(SYS_munmap, 1, 0, 0, 0, 0, 0);
-	call(SYS_openat, -1, (long)"", 0, 0, 0, 0);
-	call(SYS_statx, -1, (long)"", 0, 0, 0, 0);
-	call(SYS_read, -1, 0, 0, 0, 0, 0);
-	call(SYS_write, -1, 0, 0, 0, 0, 0);
-	call(SYS_pread64, -1, 0, 0, 0, 0, 0);
-	call(SYS_ioctl, -1, (long)PAGEMAP_SCAN, 0, 0, 0, 0);
-	call(SYS_cachestat, -1, 0, 0, 0, 0, 0);
-	call(SYS_sync_file_range, -1, 0, 0, 0, 0, 0);
-	call(SYS_madvise, 0, 0, MADV_WILLNEED, 0, 0, 0);
-	call(SYS_close, -1, 0, 0, 0, 0, 0);
-}
-
-static bool calls_allowed(void)
-{
-	int status = -1;
-	long child;
-
-	if (call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) == 0)
-		return true;
-	child = call(SYS_clone, CLONE_VFORK, 0, 0, 0, 0, 0);
-	if (!child) {
-		try_calls();
-		call(SYS_exit_group, 0, 0, 0, 0, 0, 0);
-	}
-	if (child > 0)
-		call(SYS_wait4, child, (long)&status, 1u << 30 /* __WALL */, 0, 0, 0);
-	return child > 0 && status == 0;
-}
-
-static int open_own(const char *path)
+static int watch_open(const char *path)
 {
 	return (int)call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
 }
 
 /*
- * The page lies in a memfd of our table, by which others find it. What was told before the
- * thread went and came again stays.
+ * The page lies in a memfd of the monitor's table, where other processes find it. Its contents
+ * stay when the thread goes and comes again.
  */
-static void open_page(void)
+static void watch_open_page(void)
 {
-	struct steer_page *page = &own->page;
+	struct steer_page *page = &watch_own->page;
 	int fd = (int)call(SYS_memfd_create, (long)STEER_MEMFD_NAME, 1 /* MFD_CLOEXEC */, 0, 0, 0,
 			   0);
 
@@ -264,8 +405,8 @@ static void open_page(void)
 	__atomic_store_n(&act_page, page, __ATOMIC_RELEASE);
 }
 
-/* It needs no rights for its own process; a program that drops its own shall not miss any. */
-static void drop_rights(void)
+/* The monitor needs no rights for its own process, and a program may drop its own. */
+static void watch_drop_rights(void)
 {
 	struct {
 		uint32_t version;
@@ -276,60 +417,57 @@ static void drop_rights(void)
 	call(SYS_capset, (long)&header, (long)none, 0, 0, 0, 0);
 }
 
-static bool begin(void)
+static bool watch_begin(void)
 {
 	struct sched_param normal = {};
 
-	if (!calls_allowed())
-		return false;
 	call(SYS_prctl, PR_SET_NAME, (long)STEER_THREAD_NAME, 0, 0, 0, 0);
-	/* Whoever started it may be a thread with a real-time priority. */
+	/* The thread that started it may have a real-time priority. */
 	call(SYS_sched_setscheduler, 0, SCHED_OTHER, (long)&normal, 0, 0, 0);
-	/* A table of its own, in which nothing is open. */
+	/* From here on the table is the monitor's own, and empty. */
 	if (call(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE, 0, 0, 0) < 0)
 		return false;
-	pidfd = (int)call(SYS_pidfd_open, call(SYS_getpid, 0, 0, 0, 0, 0, 0), 0, 0, 0, 0, 0);
-	looker_open(&looker, open_own("/proc/self/pagemap"), own->looks);
-	if (looker.fd < 0)
+	looker_open(&watch_looker, watch_open("/proc/self/pagemap"), watch_own->looks);
+	if (watch_looker.fd < 0)
 		return false;
-	if (watch_settings.verbose)
-		act_verbose_fd = (int)call(SYS_pidfd_getfd, pidfd, 2, 0, 0, 0, 0);
-	drop_rights();
-	open_page();
-	memory_at = 0;
-	pace = PACE_BEGIN;
+	watch_drop_rights();
+	watch_open_page();
+	act_verbose = watch_verbose;
+	watch_memory_at = 0;
+	watch_slice = WATCH_SLICE_MOST;
+	watch_cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	act_cpu_ns = 0;
+	watch_pace = PACE_BEGIN;
+	watch_slice_credit = PACE_CREDIT_NS / 2;
 	return true;
 }
 
-static void take_events(void)
+/* Returns whether a mapping is new. @settle: the monitor can find out about its file. */
+static bool watch_take_events(bool settle)
 {
 	struct event event;
+	unsigned int lost;
 	struct map *map;
+	bool new = false;
 
 	while (event_take(&event)) {
-		map = maps_follow(&event);
+		map = map_follow(&event);
 		if (!map)
 			continue;
-		act_settle(map, pidfd);
-		pace.fruitless = 0;
+		if (settle && act_settle(map))
+			new = true;
+		else
+			map_drop(map);
 	}
-	/*
-	 * What was lost may have been the end of a mapping, or a hint: all is forgotten, and
-	 * no advice is taken back, as it may be the program's.
-	 */
-	if (events_lost())
-		maps_clear(false);
+	lost = events_lost();
+	if (lost)
+		map_recover(lost & EVENTS_LOST_HINT);
 	events_done();
+	return new;
 }
 
-/* False: somebody wants it to be gone. */
-static bool may_run(void)
-{
-	return __atomic_load_n(&state, __ATOMIC_SEQ_CST) == RUNNING;
-}
-
-/* The field of /proc/self/stat so many after the name, which may have blanks in it. */
-static const char *stat_field(const char *text, int n)
+/* The field of /proc/self/stat so many after the name, which may contain blanks. */
+static const char *watch_stat_field(const char *text, int n)
 {
 	const char *at = strrchr(text, ')');
 
@@ -339,158 +477,232 @@ static const char *stat_field(const char *text, int n)
 }
 
 /*
- * A process ends with its last thread, and that is not this one: where the first thread
- * has ended, by whatever way, and no other is left, so does this, and tells nobody.
+ * A process ends with its last thread, which must not be this one. If the first thread has ended
+ * and no other one is left, this thread ends at once.
  */
-static void end_with_the_others(void)
+static void watch_end_with_others(void)
 {
 	char text[1024];
 
 	call_read_text("/proc/self/stat", text, sizeof(text));
-	if (*stat_field(text, 1) == 'Z' && say_parse(stat_field(text, 18)) <= 2)
+	if (*watch_stat_field(text, 1) == 'Z' && say_parse(watch_stat_field(text, 18)) <= 2)
 		call(SYS_exit, 0, 0, 0, 0, 0, 0);
 }
 
-static u64 own_cpu_ns(void)
+/* No access for so long that the next one may be of another kind. */
+static void watch_suspend_all(void)
 {
-	return clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns;
+	struct map *map;
+
+	for_each_map(map)
+		if (map->advised)
+			watch_suspend(map, true);
 }
 
-/* Returns when there is nothing to watch any more, or when it shall end. */
-static void watch(void)
+/* Returns when there has been no mapping for a while, or when the thread is to end. */
+static void watch_loop(void)
 {
-	u64 now = now_ns(), last = now, mapped = now, faulted = now, faults = 0, alive = now;
-	u64 cpu = own_cpu_ns(), spent;
+	u64 now = now_ns(), last = now, mapped = now, faulted = now, alive = now, faults;
 
-	while (may_run()) {
+	while (watch_is(RUNNING)) {
 		uint32_t word = events_word();
-		u64 so_far;
 
-		take_events();
+		if (watch_take_events(true))
+			watch_pace.fruitless = 0;
 		now = now_ns();
-		if (maps_count())
+		if (!act_sync_all()) {
+			/* Another event is being put. */
+			events_sleep(word, MS);
+			continue;
+		}
+		if (map_count())
 			mapped = now;
-		else if (now - mapped > LINGER_NS)
+		else if (now - mapped > WATCH_LINGER_NS)
 			return;
 		if (now - alive >= PACE_ASLEEP_NS) {
-			end_with_the_others();
+			watch_end_with_others();
 			alive = now;
 		}
-		pace_earn(&pace, now - last);
+		watch_charge();
+		watch_earn(now - last);
 		last = now;
-		so_far = faults_so_far();
-		if (so_far != faults)
-			look_at_all(now);
-		/* Events and the count of faults cost, too: all but the advice itself. */
-		spent = own_cpu_ns();
-		pace_spend(&pace, spent - cpu);
-		cpu = spent;
-		if (so_far != faults) {
-			if (now - faulted > PACE_PAUSE_NS)
-				pace.fruitless = 0;
-			faults = so_far;
-			faulted = now;
-			events_sleep(word, pace_wait_ns(&pace));
-		} else {
-			events_sleep(word, maps_count() ? pace_idle_ns(now - faulted) : LINGER_NS);
+		faults = watch_count_faults();
+		if (faults == watch_faults) {
+			if (now - faulted > PACE_ASLEEP_NS) {
+				watch_suspend_all();
+				act_sync_all();
+			}
+			events_sleep(word,
+				     map_count() ? pace_idle_ns(now - faulted) : WATCH_LINGER_NS);
+			continue;
 		}
+		if (watch_pace.credit_ns >= 0) {
+			if (now - faulted > PACE_PAUSE_NS)
+				watch_pace.fruitless = 0;
+			watch_faults = faults;
+			faulted = now;
+			watch_look(now);
+		}
+		events_sleep(word, pace_wait_ns(&watch_pace));
 	}
 }
 
-static bool change_state(int from, int to)
-{
-	return __atomic_compare_exchange_n(&state, &from, to, false, __ATOMIC_SEQ_CST,
-					   __ATOMIC_SEQ_CST);
-}
-
-static void tell_running(bool running)
+static void watch_report_running(bool running)
 {
 	if (act_page)
 		act_page->running = running;
 }
 
-/* From STOPPED on another one may begin: nothing is touched after that. */
-static int run(void *unused)
+/* Take all advice back and forget all mappings. */
+static void watch_end(void)
 {
-	if (!begin()) {
+	struct map *map;
+	uint32_t word;
+
+	act_ending = true;
+	for (;;) {
+		word = events_word();
+		watch_take_events(false);
+		for_each_map(map)
+			map->changed = true;
+		if (act_sync_all())
+			break;
+		events_sleep(word, MS);
+	}
+	for_each_map(map)
+		map_drop(map);
+	act_ending = false;
+}
+
+/* Once the state is STOPPED another thread may begin, so nothing is touched after that. */
+static int watch_run(void *unused)
+{
+	struct event event;
+
+	(void)unused;
+	watch_change(STARTING, RUNNING);
+	if (!watch_begin()) {
 		/* It would fail again. */
-		__atomic_store_n(&cannot, true, __ATOMIC_SEQ_CST);
-		take_events();
-		maps_clear(false);
-		__atomic_store_n(&state, STOPPED, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&watch_cannot, true, __ATOMIC_SEQ_CST);
+		while (event_take(&event))
+			if (event.room)
+				call(SYS_munmap, (long)event.room, (long)event.room_bytes, 0, 0, 0,
+				     0);
+		events_lost();
+		events_done();
+		__atomic_store_n(&watch_state, STOPPED, __ATOMIC_SEQ_CST);
 		return 0;
 	}
 	for (;;) {
-		tell_running(true);
-		watch();
-		tell_running(false);
-		/* Nobody looks any more: no advice stays, and descriptors go with the table. */
-		take_events();
-		maps_clear(true);
-		if (change_state(STOPPING, STOPPED))
+		watch_report_running(true);
+		watch_loop();
+		watch_report_running(false);
+		watch_end();
+		if (watch_change(STOPPING, STOPPED))
 			return 0;
-		/* What came in between is not left lying there. */
-		if (!change_state(RUNNING, STOPPED))
+		/* An event that came in between is taken. */
+		if (!watch_change(RUNNING, STOPPED))
 			continue;
-		if (!events_waiting() || !change_state(STOPPED, RUNNING))
+		if (!events_waiting() || !watch_change(STOPPED, RUNNING))
 			return 0;
 	}
 }
 
-static bool take_own(void)
+static bool watch_take_own(void)
 {
 	long at;
 
-	if (own)
+	if (watch_own)
 		return true;
-	at = call(SYS_mmap, 0, sizeof(*own), PROT_READ | PROT_WRITE,
+	at = call(SYS_mmap, 0, sizeof(*watch_own), PROT_READ | PROT_WRITE,
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (call_failed(at))
 		return false;
 	/* A child of fork() has none of it. */
-	call(SYS_madvise, at, sizeof(*own), MADV_DONTFORK, 0, 0, 0);
-	own = (struct own *)at;
-	steer_maps = own->maps;
+	call(SYS_madvise, at, sizeof(*watch_own), MADV_DONTFORK, 0, 0, 0);
+	watch_own = (struct own *)at;
+	steer_maps = watch_own->maps;
 	return true;
 }
 
 bool watch_is_impossible(void)
 {
-	return __atomic_load_n(&cannot, __ATOMIC_RELAXED);
+	return __atomic_load_n(&watch_cannot, __ATOMIC_RELAXED);
 }
 
-void watch_start(void)
+/* Returns false if the thread cannot be had in this process at all. */
+static bool watch_try(void)
 {
-	if (watch_is_impossible() || !change_state(STOPPED, RUNNING))
-		return;
-	if (take_own() && !thread_begin(&thread, own->thread, run))
-		return;
-	/* Where a thread cannot be had, it is not tried for each mapping. */
-	__atomic_store_n(&cannot, true, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&state, STOPPED, __ATOMIC_SEQ_CST);
+	/* The last thread has ended, but may use its stack a moment longer. */
+	while (!thread_wait_gone(&watch_thread))
+		;
+	if (!watch_take_own() || !permit_calls(watch_own->thread + THREAD_BYTES))
+		return false;
+	/* The descriptors may be others at the next mapping. */
+	if (__atomic_load_n(&watch_barred, __ATOMIC_SEQ_CST) || !permit_descriptors()) {
+		__atomic_store_n(&watch_state, STOPPED, __ATOMIC_SEQ_CST);
+		return true;
+	}
+	return !thread_begin(&watch_thread, watch_own->thread, watch_run);
 }
 
-bool watch_is_running(void)
+/*
+ * A thread that starts the monitor, and one that must not have it, agree: the first one sets the
+ * state and then reads @watch_barred, the other one sets @watch_barred and then reads the state.
+ * A signal handler could call watch_stop(), which would wait for this caller for ever.
+ */
+bool watch_start(void)
 {
-	return __atomic_load_n(&state, __ATOMIC_SEQ_CST) == RUNNING;
+	uint64_t signals;
+
+	if (watch_is(RUNNING))
+		return true;
+	if (watch_is_impossible() || !watch_is(STOPPED))
+		return false;
+	signals = thread_block_signals();
+	if (watch_change(STOPPED, STARTING) && !watch_try()) {
+		__atomic_store_n(&watch_cannot, true, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&watch_state, STOPPED, __ATOMIC_SEQ_CST);
+	}
+	thread_restore_signals(signals);
+	return !watch_is(STOPPED);
 }
 
 void watch_stop(void)
 {
-	change_state(RUNNING, STOPPING);
-	events_wake();
-	/* Until the kernel, too, counts it no more. */
-	thread_wait_gone(&thread, STOP_NS);
+	const struct timespec pause = { .tv_nsec = 20000 };
+
+	__atomic_add_fetch(&watch_barred, 1, __ATOMIC_SEQ_CST);
+	while (watch_is(STARTING))
+		call(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
+	/* A thread that is about to end by itself may begin again for an event. */
+	do {
+		watch_change(RUNNING, STOPPING);
+		events_wake();
+	} while (!thread_wait_gone(&watch_thread));
+}
+
+void watch_allow(void)
+{
+	if (__atomic_load_n(&watch_barred, __ATOMIC_SEQ_CST))
+		__atomic_sub_fetch(&watch_barred, 1, __ATOMIC_SEQ_CST);
+}
+
+void watch_wait_advice(void)
+{
+	const struct timespec pause = { .tv_nsec = 20000 };
+
+	while (act_is_advising() && thread_is_there(&watch_thread))
+		call(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
 }
 
 void watch_forget(void)
 {
-	if (!own)
-		return;
-	state = STOPPED;
-	thread = (struct thread){};
-	act_page = NULL;
-	own = NULL;
-	maps_child();
+	act_forget();
+	watch_state = STOPPED;
+	watch_barred = 0;
+	watch_thread = (struct thread){};
+	watch_own = NULL;
+	map_child();
 	events_clear();
 }

@@ -36,5 +36,3 @@ class Stat:
     """bytes whose advice was taken back"""
     ahead_bytes: int
     """bytes that steering requested before the program accessed them"""
-    writeback_bytes: int
-    """bytes whose write-back steering started early"""

@@ -27,7 +27,6 @@ static bool stat_set_bytes(PyObject *dict, const struct hugemap_stat *stat)
 		{ "hugepage_bytes", stat->hugepage_bytes },
 		{ "normal_bytes", stat->normal_bytes },
 		{ "ahead_bytes", stat->ahead_bytes },
-		{ "writeback_bytes", stat->writeback_bytes },
 	};
 	size_t i;
 

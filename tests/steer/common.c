@@ -53,8 +53,14 @@ void *map_file(int fd, int prot, int flags)
 	char *at = mmap(NULL, SIZE, prot, flags, fd, 0);
 
 	CHECK(at != MAP_FAILED);
-	steer_mapped(at, SIZE, prot, flags, fd, 0);
+	steer_mapped(at, SIZE, prot, flags, 0);
 	return at;
+}
+
+void unmap_file(void *at)
+{
+	steer_unmapping(at, SIZE);
+	CHECK(!munmap(at, SIZE));
 }
 
 void in_order(volatile char *at, size_t size, bool store)

@@ -69,6 +69,7 @@ void forget_cached(int fd);
 
 /* All of it; the watcher is told. */
 void *map_file(int fd, int prot, int flags);
+void unmap_file(void *at);
 /* A byte of each page, as slowly as a disk would have it: stored, or compared. */
 void in_order(volatile char *at, size_t size, bool store);
 

@@ -23,7 +23,7 @@ struct world {
 	u64 pages, memory;
 	u32 window; /* pages that the kernel reads ahead by itself */
 	u64 wanted, read, faults; /* pages, pages, reads that somebody waited for */
-	u64 written, held, ahead;
+	u64 held, ahead;
 	u32 *fifo; /* what was cached first goes first */
 	u64 in, out;
 	u64 now_ns, looked_ns, period_ns;
@@ -122,10 +122,6 @@ static void do_advice(struct world *w)
 			cache_read(w, advice->start, advice->end);
 			map_pages(w, advice->start, advice->end);
 			memset(w->seen + advice->start, 1, advice->end - advice->start);
-			break;
-		case HM_ADVICE_WRITE:
-			assert_true(w->a.facts.writable);
-			w->written += advice->end - advice->start;
 			break;
 		}
 	}
@@ -300,26 +296,25 @@ static void stream_outside_is_asked_for(void **state)
 	}
 }
 
-/* What the program writes itself, piece by piece, is left as it is. */
-static void synced_writer_is_left_alone(void **state)
+/* A mapping whose small pieces are synced gets no huge pages. */
+static void small_writes_are_left_alone(void **state)
 {
 	struct world w;
 	u64 page;
 
 	world_make(&w, PAGES, PAGES / 8, true);
-	w.a.facts.synced = true;
+	w.a.facts.small_writes = true;
 	for (page = 0; page < PAGES; page++)
 		access_page(&w, page);
 	assert_int_equal(w.a.mode, HM_MODE_NORMAL);
-	assert_int_equal(w.written, 0);
 	assert_null(memchr(w.mode, HM_MODE_HUGE, PAGES));
 	assert_null(memchr(w.mode, HM_MODE_CHUNK, PAGES));
-	/* It syncs no more: what it does now is helped, what it did is not written again. */
-	w.a.facts.synced = false;
+	/* The program syncs no more, so the mapping is helped again. */
+	w.a.facts.small_writes = false;
 	for (page = 0; page < PAGES; page++)
 		access_page(&w, page);
 	assert_int_equal(w.a.mode, HM_MODE_HUGE);
-	w.a.facts.synced = true;
+	w.a.facts.small_writes = true;
 	for (page = 0; page < PAGES; page++)
 		access_page(&w, page);
 	assert_null(memchr(w.mode, HM_MODE_HUGE, PAGES));
@@ -606,35 +601,6 @@ static void strides_are_followed(void **state)
 	stride_is_followed(97);
 }
 
-static void writer_is_written_behind(void **state)
-{
-	struct world w;
-	u64 page;
-
-	world_make(&w, PAGES, PAGES / 8, true);
-	for (page = 0; page < PAGES; page++)
-		access_page(&w, page);
-	assert_int_equal(w.a.mode, HM_MODE_HUGE);
-	assert_true(w.written > PAGES * 9 / 10 && w.written <= PAGES);
-	world_end(&w);
-}
-
-/* Where there is much memory, what was stored may be stored to again. */
-static void short_writer_is_left_to_the_kernel(void **state)
-{
-	struct world w;
-	u64 page;
-
-	world_make(&w, PAGES, 32 * PAGES, true);
-	for (page = 0; page < 500 * REGION; page++)
-		access_page(&w, page);
-	assert_int_equal(w.written, 0);
-	for (; page < PAGES; page++)
-		access_page(&w, page);
-	assert_true(w.written > PAGES * 9 / 10);
-	world_end(&w);
-}
-
 /* Half of each: whatever is decided holds for a while. */
 static void modes_do_not_flap(u32 window)
 {
@@ -673,7 +639,7 @@ static void anything_goes(void **state)
 		w.a.facts.outside = any_page(4) == 0;
 		w.period_ns = 1 + any_page(5000000);
 		for (i = 0; i < 400; i++) {
-			w.a.facts.synced = any_page(8) == 0;
+			w.a.facts.small_writes = any_page(8) == 0;
 			page = w.a.first + any_page(w.pages - w.a.first);
 			length = any_page(3) ? 1 : any_page(4 * REGION);
 			for (n = 0; n < length && page + n < w.pages; n++)
@@ -692,7 +658,7 @@ int main(void)
 		cmocka_unit_test(stream_is_made_huge_once),
 		cmocka_unit_test(stream_that_stays_small_is_tried_again),
 		cmocka_unit_test(stream_outside_is_asked_for),
-		cmocka_unit_test(synced_writer_is_left_alone),
+		cmocka_unit_test(small_writes_are_left_alone),
 		cmocka_unit_test(stream_may_begin_anywhere),
 		cmocka_unit_test(random_in_a_hurry_is_random),
 		cmocka_unit_test(near_pages_make_no_run),
@@ -708,8 +674,6 @@ int main(void)
 		cmocka_unit_test(backward_is_read_ahead),
 		cmocka_unit_test(runs_at_a_distance_are_no_stride),
 		cmocka_unit_test(strides_are_followed),
-		cmocka_unit_test(writer_is_written_behind),
-		cmocka_unit_test(short_writer_is_left_to_the_kernel),
 		cmocka_unit_test(mixtures_do_not_flap),
 		cmocka_unit_test(anything_goes),
 	};

@@ -50,7 +50,7 @@ static void comes_and_goes(void)
 
 	CHECK(threads_now() == 1);
 	small = mmap(NULL, MB, PROT_READ, MAP_SHARED, fd, 0);
-	steer_mapped(small, MB, PROT_READ, MAP_SHARED, fd, 0);
+	steer_mapped(small, MB, PROT_READ, MAP_SHARED, 0);
 	CHECK(threads_now() == 1);
 	at = map_file(fd, PROT_READ, MAP_SHARED);
 	WAIT_FOR(threads_now() == 2 && told_of(at));
@@ -74,6 +74,10 @@ static void alone(void)
 	CHECK(!has_flag(at + SIZE - PAGE, " hg"));
 	/* It is refused to a process of several threads. */
 	CHECK(!unshare(CLONE_THREAD | CLONE_SIGHAND | CLONE_VM));
+	/* Another thread's mapping does not bring the monitor back in between. */
+	map_file(fd, PROT_READ, MAP_SHARED);
+	CHECK(threads_now() == 1);
+	steer_alone_end();
 	map_file(fd, PROT_READ, MAP_SHARED);
 	WAIT_FOR(threads_now() == 2);
 	steer_never();
@@ -207,7 +211,7 @@ static void holes_stay_empty(void)
 	for (i = 0; i < 100; i++) {
 		at = mmap(NULL, hole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		file = mmap(NULL, 48 * MB, PROT_READ, MAP_SHARED, fd, 0);
-		steer_mapped(file, 48 * MB, PROT_READ, MAP_SHARED, fd, 0);
+		steer_mapped(file, 48 * MB, PROT_READ, MAP_SHARED, 0);
 		CHECK(!munmap(at, hole));
 		for (k = 0; k < i * 100; k++)
 			__asm__ volatile("" ::: "memory");
@@ -230,7 +234,7 @@ static void map_in_handler(int number)
 	void *at = mmap(NULL, 32 * MB, PROT_READ, MAP_SHARED, handler_fd, 0);
 	int saved = errno;
 
-	steer_mapped(at, 32 * MB, PROT_READ, MAP_SHARED, handler_fd, 0);
+	steer_mapped(at, 32 * MB, PROT_READ, MAP_SHARED, 0);
 	steer_unmapping(at, 32 * MB);
 	munmap(at, 32 * MB);
 	errno = saved;
@@ -312,7 +316,7 @@ static void errno_stays(void)
 	for (i = 0; i < 20; i++) {
 		at = map_file(fd, PROT_READ, MAP_SHARED);
 		steer_hint(at, SIZE, MADV_NORMAL);
-		steer_moved(at, SIZE, at, SIZE);
+		CHECK(steer_remap(at, SIZE, SIZE, 0, NULL) == at);
 		steer_unmapping(at, SIZE);
 		CHECK(errno == 77);
 		CHECK(!munmap(at, SIZE));
