@@ -43,18 +43,22 @@ static bool steer_is_near(const void *addr, size_t length)
 static void steer_child(void)
 {
 	watch_forget();
-	steer_owner = getpid();
+	if (steer_owner)
+		steer_owner = getpid();
 }
 
 void steer_configure(const struct steer_settings *chosen)
 {
+	static bool is_registered;
+
 	if (chosen->least)
 		steer_least = chosen->least;
 	watch_verbose = chosen->verbose;
-	/* A child must know that it is one, or there would be a monitor in none. */
-	if (!permit_page_size() || (!steer_owner && pthread_atfork(NULL, NULL, steer_child)))
+	/* A child must know that it is one. */
+	if (!is_registered && pthread_atfork(NULL, NULL, steer_child))
 		return;
-	steer_owner = getpid();
+	is_registered = true;
+	steer_owner = permit_page_size() ? getpid() : 0;
 }
 
 /* Not so in a child of vfork(), clone() or a raw fork. */

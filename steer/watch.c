@@ -655,9 +655,9 @@ bool watch_start(void)
 {
 	uint64_t signals;
 
-	if (watch_is(RUNNING))
+	if (watch_is(RUNNING) || watch_is(STARTING))
 		return true;
-	if (watch_is_impossible() || !watch_is(STOPPED))
+	if (watch_is_impossible() || watch_is(STOPPING))
 		return false;
 	signals = thread_block_signals();
 	if (watch_change(STOPPED, STARTING) && !watch_try()) {

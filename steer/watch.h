@@ -9,7 +9,10 @@ extern bool watch_verbose;
 
 /* The thread was tried and cannot be had in this process. */
 bool watch_is_impossible(void);
-/* Start the thread unless it runs or may not. Returns whether it runs. Its memory is taken here. */
+/*
+ * Start the thread unless it runs or may not. Returns whether it will take events. Its memory is
+ * taken here, in the caller.
+ */
 bool watch_start(void);
 /*
  * End the thread and wait until the kernel does not count it any more, however long that takes.

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* A FUSE server that counts the requests that it gets. It has one file, "file". */
+#ifndef STEER_TEST_FUSE_H
+#define STEER_TEST_FUSE_H
+
+#include "common.h"
+
+#define FUSE_FILE_SIZE (64 * MB)
+
+/*
+ * Mount it in a mount name space of this process, with a server in a child. Returns the path of the
+ * file, or NULL where this process may not do so.
+ */
+const char *fuse_begin(void);
+/* The mount goes with the name space, this removes the directory. */
+void fuse_end(void);
+/* How often a request came: FUSE_FLUSH, FUSE_GETATTR and so on. */
+unsigned int fuse_count(unsigned int opcode);
+/* From now on the server answers no FUSE_READ. */
+void fuse_hang(void);
+
+#endif /* STEER_TEST_FUSE_H */

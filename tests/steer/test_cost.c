@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* What the monitor costs, and that no advice stays when it does not fit any more. */
+#include "common.h"
+
+#include "events.h"
+#include "look.h"
+#include "memory.h"
+
+#include <sys/resource.h>
+
+#define SLICE (128 * MB)
+
+static uint64_t memory = SIZE;
+static bool hold, held;
+static uint64_t longest_scan, scans;
+
+/* The monitor calls this in its first look, and is busy until the test lets it go on. */
+uint64_t memory_for_cache(void)
+{
+	__atomic_store_n(&held, true, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&hold, __ATOMIC_SEQ_CST))
+		nap();
+	return memory;
+}
+
+uint64_t __real_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
+		     unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge);
+
+uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
+		     unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge);
+
+/* The linker puts this in the place of look(). */
+uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
+		     unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge)
+{
+	if (end - start > longest_scan)
+		longest_scan = end - start;
+	__atomic_add_fetch(&scans, 1, __ATOMIC_SEQ_CST);
+	return __real_look(looker, start, end, base, seen, runs, n, huge);
+}
+
+static uint64_t random_number(void)
+{
+	static uint64_t state = 88172645463325252ull;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	return state ^= state << 17;
+}
+
+/* Page faults that have nothing to do with any file. */
+static void fault_elsewhere(unsigned int n)
+{
+	static volatile char *page;
+
+	if (!page)
+		page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(page != MAP_FAILED);
+	while (n--) {
+		CHECK(!madvise((void *)page, PAGE, MADV_DONTNEED));
+		*page = 1;
+	}
+}
+
+/* Random accesses up to the advice for them. */
+static void read_at_random(volatile char *at, size_t size)
+{
+	int i;
+
+	for (i = 0; i < 5000 && !has_flag((void *)at, " rr"); i++) {
+		(void)at[random_number() % (size / PAGE) * PAGE];
+		nap();
+	}
+	CHECK(has_flag((void *)at, " rr"));
+}
+
+/* A scan holds mmap_lock, so it must be short, and the monitor must come to an end of it. */
+static void scans_are_short(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *base = mmap(NULL, 16 * SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *at;
+	uint64_t before;
+	size_t i;
+
+	CHECK(base != MAP_FAILED);
+	/* One mapping of a file that is longer than its data. */
+	CHECK(!ftruncate(open_file(O_RDWR), 8 * SIZE));
+	at = mmap(base, 8 * SIZE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
+	CHECK(at == base);
+	steer_mapped(at, 8 * SIZE, PROT_READ, MAP_SHARED, 0);
+	for (i = 0; i < SIZE; i += PAGE)
+		(void)((volatile char *)at)[i];
+	WAIT_FOR(told_of(at) && told_of(at)->touched >= SIZE);
+	before = __atomic_load_n(&scans, __ATOMIC_SEQ_CST);
+	/* Scans go on. */
+	WAIT_FOR((fault_elsewhere(10), __atomic_load_n(&scans, __ATOMIC_SEQ_CST) > before + 20));
+	CHECK(longest_scan <= SLICE && longest_scan >= 2 * MB);
+	CHECK(!ftruncate(open_file(O_RDWR), SIZE));
+}
+
+/* One budget, whatever the number of mappings. */
+static void many_mappings_cost_no_more(void)
+{
+	static const unsigned int counts[] = { 1, 16, 64, 300 };
+	int fd = open_file(O_RDONLY);
+	unsigned int n = 0, i;
+	uint64_t elapsed, used;
+	struct timespec from, to;
+	char *at = NULL;
+
+	for (i = 0; i < 4; i++) {
+		for (; n < counts[i]; n++) {
+			/* Not aligned, so that pages are mapped one by one. */
+			at = mmap(NULL, SIZE / 2 - PAGE, PROT_READ, MAP_SHARED, fd, (off_t)PAGE);
+			CHECK(at != MAP_FAILED && !madvise(at, SIZE / 2 - PAGE, 22));
+			steer_mapped(at, SIZE / 2 - PAGE, PROT_READ, MAP_SHARED, (off_t)PAGE);
+		}
+		WAIT_FOR(told_of(at) || n > STEER_PAGE_MAPS);
+		clock_gettime(CLOCK_MONOTONIC, &from);
+		used = steer_page()->look_ns;
+		do {
+			fault_elsewhere(1);
+			nap();
+			clock_gettime(CLOCK_MONOTONIC, &to);
+			elapsed = (uint64_t)(to.tv_sec - from.tv_sec) * 1000000000u +
+				  (uint64_t)to.tv_nsec - (uint64_t)from.tv_nsec;
+		} while (elapsed < 2000000000u);
+		used = steer_page()->look_ns - used;
+		/* A hundredth, and what was saved up. */
+		CHECK(used < elapsed / 100 + 10000000);
+	}
+}
+
+/* An allocator works between two mappings: the monitor learns nothing of that. */
+static void other_memory_sends_no_event(void)
+{
+	const size_t gap_size = 256 * MB;
+	int fd = open_file(O_RDONLY), i;
+	char *above = map_file(fd, PROT_READ, MAP_SHARED), *gap, *below, *at;
+	uint32_t word;
+
+	gap = mmap(NULL, gap_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	below = map_file(fd, PROT_READ, MAP_SHARED);
+	CHECK(below < gap && gap < above);
+	WAIT_FOR(told_of(above) && told_of(below) && !events_pending());
+	word = events_word();
+	for (i = 0; i < 10000; i++) {
+		at = gap + (size_t)(i % 100) * MB;
+		steer_unmapping(at, MB);
+		CHECK(mmap(at, MB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+		      at);
+		steer_hint(at, MB, MADV_RANDOM);
+	}
+	CHECK(events_word() == word && told_of(above) && told_of(below));
+}
+
+/* More events than there is room for, while the monitor is busy. */
+static void burst_loses_nothing(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at, *other;
+	size_t i;
+
+	forget_cached(fd);
+	__atomic_store_n(&hold, true, __ATOMIC_SEQ_CST);
+	at = map_file(fd, PROT_READ, MAP_SHARED);
+	other = map_file(fd, PROT_READ, MAP_SHARED);
+	WAIT_FOR(told_of(at) && told_of(other));
+	WAIT_FOR((fault_elsewhere(1), __atomic_load_n(&held, __ATOMIC_SEQ_CST)));
+	for (i = 0; i < 1000; i++) {
+		steer_unmapping(at + i * 2 * PAGE, PAGE);
+		CHECK(!munmap(at + i * 2 * PAGE, PAGE));
+	}
+	/* The beginning of this one goes, and other memory comes there. */
+	steer_unmapping(other, 8 * MB);
+	CHECK(mmap(other, 8 * MB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+		   -1, 0) == other);
+	__atomic_store_n(&hold, false, __ATOMIC_SEQ_CST);
+	WAIT_FOR(told_of(other + 8 * MB));
+	CHECK(told_of(other + 8 * MB)->bytes == SIZE - 8 * MB);
+	read_at_random(other + 8 * MB, SIZE - 8 * MB);
+	CHECK(!has_flag(other, " rr") && !has_flag(other, " nh"));
+}
+
+/* Before it sleeps, the monitor takes its advice back: the next access may be of another kind. */
+static void advice_goes_before_sleep(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at;
+
+	forget_cached(fd);
+	at = map_file(fd, PROT_READ, MAP_SHARED);
+	read_at_random(at, SIZE);
+	WAIT_FOR(!has_flag(at, " rr"));
+	/* It comes again with the next accesses. */
+	CHECK(!madvise(at, SIZE, MADV_DONTNEED));
+	read_at_random(at, SIZE);
+}
+
+/*
+ * A scan of everything takes long here, so accesses must confirm the advice. The file has a terabyte
+ * and no data.
+ */
+static void unconfirmed_advice_goes(void)
+{
+	const size_t size = (size_t)1 << 40;
+	int fd = open_file(O_RDWR), i;
+	volatile char *at;
+
+	if (ftruncate(fd, (off_t)size)) {
+		fprintf(stderr, "skipped: no file of 1 TB\n");
+		return;
+	}
+	at = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(at != MAP_FAILED);
+	/* One page in 16, of a part, and with advice so that this is quick. */
+	CHECK(!madvise((void *)at, size, MADV_RANDOM));
+	for (i = 0; i < 20000; i++)
+		(void)at[(size_t)i * 16 * PAGE];
+	CHECK(!madvise((void *)at, size, MADV_NORMAL));
+	steer_mapped((void *)at, size, PROT_READ, MAP_SHARED, 0);
+	read_at_random(at, (size_t)20000 * 16 * PAGE);
+	/* Faults elsewhere keep the monitor awake. */
+	WAIT_FOR((fault_elsewhere(10), !has_flag((void *)at, " rr")));
+	CHECK(longest_scan <= SLICE);
+	CHECK(!ftruncate(fd, SIZE));
+}
+
+/* The smaller part of a mapping that is cut is left alone, and so has no advice. */
+static void part_that_is_left_has_no_advice(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at;
+
+	forget_cached(fd);
+	at = map_file(fd, PROT_READ, MAP_SHARED);
+	read_at_random(at, SIZE);
+	steer_unmapping(at + 16 * MB, MB);
+	CHECK(!munmap(at + 16 * MB, MB));
+	WAIT_FOR(!has_flag(at, " rr"));
+}
+
+RUN(scans_are_short)
+RUN(many_mappings_cost_no_more)
+RUN(other_memory_sends_no_event)
+RUN(burst_loses_nothing)
+RUN(advice_goes_before_sleep)
+RUN(unconfirmed_advice_goes)
+RUN(part_that_is_left_has_no_advice)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(scans_are_short_test),
+		cmocka_unit_test(many_mappings_cost_no_more_test),
+		cmocka_unit_test(other_memory_sends_no_event_test),
+		cmocka_unit_test(burst_loses_nothing_test),
+		cmocka_unit_test(advice_goes_before_sleep_test),
+		cmocka_unit_test(unconfirmed_advice_goes_test),
+		cmocka_unit_test(part_that_is_left_has_no_advice_test),
+	};
+
+	return cmocka_run_group_tests(tests, new_group, end_group);
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* How the monitor thread comes and goes: beside FUSE, under filters, and before setuid(). */
+#include "common.h"
+
+#include "events.h"
+#include "fuse.h"
+#include "memory.h"
+
+#include <linux/filter.h>
+#include <linux/fuse.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static unsigned long page_size = 4096;
+static bool hold, held;
+
+/* Steering calls this one instead of the C library's. */
+unsigned long getauxval(unsigned long type)
+{
+	return type == AT_PAGESZ ? page_size : 0;
+}
+
+/* The monitor calls this in its first look, and is busy until the test lets it go on. */
+uint64_t memory_for_cache(void)
+{
+	__atomic_store_n(&held, true, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&hold, __ATOMIC_SEQ_CST))
+		nap();
+	return SIZE;
+}
+
+/* --- FUSE --- */
+
+static bool fuse_skipped(const char *path)
+{
+	if (!path)
+		fprintf(stderr, "skipped: FUSE cannot be mounted here\n");
+	return !path;
+}
+
+/* Starting the monitor would send FLUSH for each copy of a descriptor. */
+static void fuse_is_not_flushed(void)
+{
+	const char *path = fuse_begin();
+	int fd = open_file(O_RDONLY), other;
+	char *at;
+
+	if (fuse_skipped(path))
+		return;
+	other = open(path, O_WRONLY | O_CLOEXEC);
+	CHECK(other >= 0 && write(other, "a", 1) == 1);
+	at = map_file(fd, PROT_READ, MAP_SHARED);
+	in_order(at, 8 * MB, false);
+	CHECK(threads_now() == 1 && !fuse_count(FUSE_FLUSH));
+	CHECK(!fuse_count(FUSE_STATFS) && write(other, "b", 1) == 1);
+	unmap_file(at);
+	/* The program's own. */
+	CHECK(!close(other) && fuse_count(FUSE_FLUSH) == 1);
+	at = map_file(fd, PROT_READ, MAP_SHARED);
+	WAIT_FOR(told_of(at));
+	CHECK(fuse_count(FUSE_FLUSH) == 1);
+	fuse_end();
+}
+
+/* A mapping of such a file sends no request that the program did not cause. */
+static void fuse_is_not_steered(void)
+{
+	const char *path = fuse_begin();
+	unsigned int flushes, stats, i;
+	volatile char *at;
+	int fd, low;
+
+	if (fuse_skipped(path))
+		return;
+	low = open(path, O_RDONLY | O_CLOEXEC);
+	/* Only descriptors below 64 keep the monitor away. */
+	fd = fcntl(low, F_DUPFD_CLOEXEC, 100);
+	CHECK(low >= 0 && fd >= 100 && !close(low));
+	at = mmap(NULL, FUSE_FILE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(at != MAP_FAILED);
+	flushes = fuse_count(FUSE_FLUSH);
+	stats = fuse_count(FUSE_GETATTR);
+	for (i = 0; i < 3; i++) {
+		steer_mapped((void *)at, FUSE_FILE_SIZE, PROT_READ, MAP_SHARED, 0);
+		WAIT_FOR(threads_now() == 1);
+		CHECK(!at[i * MB]);
+	}
+	CHECK(steer_page() && !told_of((void *)at));
+	CHECK(fuse_count(FUSE_FLUSH) == flushes && fuse_count(FUSE_GETATTR) == stats);
+	CHECK(!fuse_count(FUSE_STATFS));
+	fuse_end();
+}
+
+/* Where the server hangs, nothing of ours waits for it. */
+static void hung_server_holds_nothing(void)
+{
+	const char *path = fuse_begin();
+	int low, fd;
+	char *at;
+
+	if (fuse_skipped(path))
+		return;
+	low = open(path, O_RDONLY | O_CLOEXEC);
+	fd = fcntl(low, F_DUPFD_CLOEXEC, 100);
+	CHECK(low >= 0 && fd >= 100 && !close(low));
+	at = mmap(NULL, FUSE_FILE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(at != MAP_FAILED);
+	fuse_hang();
+	steer_mapped(at, FUSE_FILE_SIZE, PROT_READ, MAP_SHARED, 0);
+	steer_alone();
+	CHECK(threads_now() == 1 && !seteuid(54321));
+	steer_alone_end();
+	CHECK(!seteuid(0));
+	fuse_end();
+}
+
+/* --- filters --- */
+
+static void filter(struct sock_filter *code, size_t n)
+{
+	struct sock_fprog program = { .len = (unsigned short)n, .filter = code };
+
+	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	CHECK(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+}
+
+/* One call gets another answer. */
+static void filter_call(unsigned int number, unsigned int answer)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, answer),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+
+	filter(code, COUNT(code));
+}
+
+static long minor_faults(void)
+{
+	struct rusage usage;
+
+	CHECK(!getrusage(RUSAGE_SELF, &usage));
+	return usage.ru_minflt;
+}
+
+/* A container's filter: the monitor comes, and the memory is not copied for that. */
+static void filter_that_allows(void)
+{
+	const size_t size = 64 * MB;
+	int fd = open_file(O_RDONLY);
+	long faults;
+	char *memory, *at;
+	size_t i;
+
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(memory != MAP_FAILED && !madvise(memory, size, MADV_NOHUGEPAGE));
+	memset(memory, 1, size);
+	filter_call(0xffff, SECCOMP_RET_ALLOW);
+	at = map_file(fd, PROT_READ, MAP_SHARED);
+	WAIT_FOR(told_of(at));
+	faults = minor_faults();
+	for (i = 0; i < size; i += PAGE)
+		memory[i]++;
+	CHECK(minor_faults() - faults < 1000);
+	CHECK(waitpid(-1, NULL, __WALL) == -1 && errno == ECHILD);
+	CHECK(prctl(PR_GET_DUMPABLE) == 1);
+}
+
+/* Older container runtimes refuse calls that they do not know. */
+static void filter_that_refuses(void)
+{
+	int fd = open_file(O_RDONLY), before = dup(fd), i, k;
+	char *at;
+
+	close(before);
+	filter_call(SYS_close_range, SECCOMP_RET_ERRNO | EPERM);
+	at = map_file(fd, PROT_READ, MAP_SHARED);
+	for (i = 0; i < 2000; i++) {
+		k = dup(fd);
+		CHECK(k == before);
+		close(k);
+	}
+	WAIT_FOR(threads_now() == 1);
+	CHECK(!told_of(at));
+}
+
+/* Each of these is a call that the monitor makes and the program does not. */
+static void filter_that_kills(void)
+{
+	static const unsigned int calls[] = {
+		SYS_close_range, SYS_capset,  SYS_memfd_create, SYS_sched_setscheduler,
+		SYS_pidfd_getfd, SYS_pread64, SYS_statx,	SYS_name_to_handle_at,
+	};
+	size_t i;
+
+	for (i = 0; i < COUNT(calls); i++) {
+		pid_t child = fork();
+		int status, fd;
+
+		CHECK(child >= 0);
+		if (!child) {
+			fd = open_file(O_RDONLY);
+			filter_call(calls[i], SECCOMP_RET_KILL_PROCESS);
+			in_order(map_file(fd, PROT_READ, MAP_SHARED), 8 * MB, false);
+			CHECK(threads_now() == 1);
+			in_order(map_file(fd, PROT_READ, MAP_SHARED), 8 * MB, false);
+			_exit(0);
+		}
+		CHECK(waitpid(child, &status, 0) == child && status == 0);
+	}
+}
+
+/* A kernel without huge pages refuses both kinds of advice for them. */
+static void without_huge_pages(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MADV_HUGEPAGE, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MADV_NOHUGEPAGE, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	int fd = open_file(O_RDONLY), round;
+	uint64_t page = 1;
+	volatile char *at;
+
+	filter(code, COUNT(code));
+	forget_cached(fd);
+	at = map_file(fd, PROT_READ, MAP_SHARED);
+	for (round = 0; round < 4000 && !has_pattern((void *)at, STEER_RANDOM); round++) {
+		page = page * 6364136223846793005u + 1442695040888963407u;
+		CHECK(at[(page >> 33) % (SIZE / PAGE) * PAGE]);
+		nap();
+	}
+	CHECK(has_pattern((void *)at, STEER_RANDOM) && has_flag((void *)at, " rr"));
+	/* A stream splits the kernel's area for the mapping. */
+	for (round = 0; round < 50 && told_of((void *)at)->count[STEER_ACT_HUGE] == 0; round++) {
+		CHECK(!madvise((void *)at, SIZE, MADV_DONTNEED));
+		for (page = 32 * MB; page < 64 * MB; page += PAGE) {
+			CHECK(at[page]);
+			if (page % MB == 0)
+				nap();
+		}
+	}
+	CHECK(!has_flag((void *)at, " hg"));
+	CHECK((intptr_t)steer_remap((void *)at, SIZE, SIZE + MB, MREMAP_MAYMOVE, NULL) > 0);
+}
+
+/* --- page size --- */
+
+static void large_base_pages_are_refused(void)
+{
+	int fd = open_file(O_RDONLY);
+
+	page_size = 65536;
+	steer_configure(&(struct steer_settings){ .least = 16 * MB });
+	map_file(fd, PROT_READ, MAP_SHARED);
+	CHECK(threads_now() == 1 && !steer_page());
+	page_size = 4096;
+	steer_configure(&(struct steer_settings){ .least = 16 * MB });
+	map_file(fd, PROT_READ, MAP_SHARED);
+	WAIT_FOR(threads_now() == 2);
+}
+
+/* --- leaving --- */
+
+static bool is_alone;
+
+static void *get_alone(void *unused)
+{
+	(void)unused;
+	steer_alone();
+	__atomic_store_n(&is_alone, true, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+/* However long the monitor takes, the call waits for it. No mapping brings it back meanwhile. */
+static void alone_waits(void)
+{
+	int fd = open_file(O_RDONLY), i;
+	pthread_t thread;
+
+	hold = true;
+	in_order(map_file(fd, PROT_READ, MAP_SHARED), MB, false);
+	WAIT_FOR(__atomic_load_n(&held, __ATOMIC_SEQ_CST));
+	CHECK(!pthread_create(&thread, NULL, get_alone, NULL));
+	for (i = 0; i < 300; i++) {
+		CHECK(!__atomic_load_n(&is_alone, __ATOMIC_SEQ_CST));
+		nap();
+	}
+	map_file(fd, PROT_READ, MAP_SHARED);
+	__atomic_store_n(&hold, false, __ATOMIC_SEQ_CST);
+	CHECK(!pthread_join(thread, NULL) && threads_now() == 1);
+	map_file(fd, PROT_READ, MAP_SHARED);
+	CHECK(threads_now() == 1);
+	steer_alone_end();
+	map_file(fd, PROT_READ, MAP_SHARED);
+	WAIT_FOR(threads_now() == 2);
+}
+
+/* pthread_atfork(3) does not see these children, which have no monitor and not its memory. */
+static void raw_children(void)
+{
+	int fd = open_file(O_RDONLY), status, i;
+	char *at = map_file(fd, PROT_READ, MAP_SHARED);
+	pid_t child;
+
+	WAIT_FOR(told_of(at));
+	for (i = 0; i < 2; i++) {
+		child = i ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : _Fork();
+		if (!child) {
+			CHECK(!steer_page() && threads_now() == 1);
+			steer_alone();
+			steer_alone_end();
+			unmap_file(at);
+			map_file(fd, PROT_READ, MAP_SHARED);
+			CHECK(threads_now() == 1);
+			_exit(0);
+		}
+		CHECK(waitpid(child, &status, 0) == child && status == 0);
+	}
+	CHECK(told_of(at));
+}
+
+RUN(fuse_is_not_flushed)
+RUN(fuse_is_not_steered)
+RUN(hung_server_holds_nothing)
+RUN(filter_that_allows)
+RUN(filter_that_refuses)
+RUN(filter_that_kills)
+RUN(without_huge_pages)
+RUN(large_base_pages_are_refused)
+RUN(alone_waits)
+RUN(raw_children)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fuse_is_not_flushed_test),
+		cmocka_unit_test(fuse_is_not_steered_test),
+		cmocka_unit_test(hung_server_holds_nothing_test),
+		cmocka_unit_test(filter_that_allows_test),
+		cmocka_unit_test(filter_that_refuses_test),
+		cmocka_unit_test(filter_that_kills_test),
+		cmocka_unit_test(without_huge_pages_test),
+		cmocka_unit_test(large_base_pages_are_refused_test),
+		cmocka_unit_test(alone_waits_test),
+		cmocka_unit_test(raw_children_test),
+	};
+
+	return cmocka_run_group_tests(tests, new_group, end_group);
+}
