@@ -2,7 +2,7 @@
 /* How the monitor thread comes and goes: beside FUSE, under filters, and before setuid(). */
 #include "common.h"
 
-#include "events.h"
+#include "device.h"
 #include "fuse.h"
 #include "memory.h"
 
@@ -10,9 +10,11 @@
 #include <linux/fuse.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/auxv.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -274,6 +276,41 @@ static void large_base_pages_are_refused(void)
 	WAIT_FOR(threads_now() == 2);
 }
 
+/* --- devices --- */
+
+static uint64_t device_of(const char *path)
+{
+	struct stat st;
+
+	CHECK(!stat(path, &st));
+	return st.st_dev;
+}
+
+/* Without a request to any file system: an overlayfs has the setting of the one below. */
+static void devices_are_found(void)
+{
+	char top[] = "/var/tmp/hugemap-overlay-XXXXXX", options[200];
+	uint64_t below;
+
+	CHECK(!device_is_local(device_of("/proc")));
+	CHECK(device_read_ahead_kb(~0ull) == 128 && !device_is_local(~0ull));
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)) {
+		fprintf(stderr, "skipped: nothing can be mounted here\n");
+		return;
+	}
+	CHECK(mkdtemp(top));
+	below = device_of(top);
+	snprintf(options, sizeof(options), "lowerdir=%s:/usr", top);
+	if (!mount("test", top, "overlay", 0, options)) {
+		CHECK(device_of(top) != below && device_is_local(device_of(top)));
+		CHECK(device_read_ahead_kb(device_of(top)) ==
+		      device_read_ahead_kb(device_of("/usr")));
+		CHECK(!umount(top));
+	}
+	CHECK(!mount("test", top, "tmpfs", 0, NULL) && !device_is_local(device_of(top)));
+	CHECK(!umount(top) && !rmdir(top));
+}
+
 /* --- leaving --- */
 
 static bool is_alone;
@@ -342,6 +379,7 @@ RUN(filter_that_refuses)
 RUN(filter_that_kills)
 RUN(without_huge_pages)
 RUN(large_base_pages_are_refused)
+RUN(devices_are_found)
 RUN(alone_waits)
 RUN(raw_children)
 
@@ -356,6 +394,7 @@ int main(void)
 		cmocka_unit_test(filter_that_kills_test),
 		cmocka_unit_test(without_huge_pages_test),
 		cmocka_unit_test(large_base_pages_are_refused_test),
+		cmocka_unit_test(devices_are_found_test),
 		cmocka_unit_test(alone_waits_test),
 		cmocka_unit_test(raw_children_test),
 	};
