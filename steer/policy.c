@@ -679,12 +679,16 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 {
 	u64 mean = a->faults / (a->end / REGION + 1);
 	struct hm_track *t;
+	bool next;
 	u32 i;
 
 	a->count = 0;
 	if (!n)
 		return;
-	a->look++;
+	/* A round of scans comes in several calls, which are one look. */
+	next = !a->look || now_ms != a->look_ms;
+	a->look += next;
+	a->look_ms = now_ms;
 	for (i = 0; i < n; i++) {
 		assert(runs[i].start < runs[i].end && runs[i].end <= a->end);
 		count_pages(a, &runs[i], mean);
@@ -699,7 +703,7 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 		new_track(a, &runs[i]);
 	}
 	/* What ended long ago counts for less and less. */
-	if (a->look % (4 * RECENT) == 0) {
+	if (next && a->look % (4 * RECENT) == 0) {
 		a->singles /= 2;
 		a->chunks /= 2;
 		a->chunk_pages /= 2;

@@ -107,6 +107,7 @@ struct hm_advisor {
 	enum hm_mode mode; /* of all but the areas of tracks */
 	enum hm_pattern pattern;
 	u32 look;
+	u64 look_ms; /* when it was */
 	struct hm_region *region;
 	struct hm_track track[HM_TRACKS];
 	u32 singles, chunks; /* tracks that ended, lately */
@@ -138,7 +139,7 @@ void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region 
  * @a: the advisor; .advice[0] to .advice[.count - 1] are the answers, in order
  * @runs: new runs, ascending
  * @n: how many; if 0, nothing happens
- * @now_ms: the time; only forward
+ * @now_ms: the time; only forward. Calls with the same time are one look
  */
 void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u64 now_ms);
 

@@ -4,7 +4,6 @@
 #include "act.h"
 #include "call.h"
 #include "events.h"
-#include "permit.h"
 #include "watch.h"
 
 #include <pthread.h>
@@ -43,22 +42,18 @@ static bool steer_is_near(const void *addr, size_t length)
 static void steer_child(void)
 {
 	watch_forget();
-	if (steer_owner)
-		steer_owner = getpid();
+	steer_owner = getpid();
 }
 
 void steer_configure(const struct steer_settings *chosen)
 {
-	static bool is_registered;
-
 	if (chosen->least)
 		steer_least = chosen->least;
 	watch_verbose = chosen->verbose;
 	/* A child must know that it is one. */
-	if (!is_registered && pthread_atfork(NULL, NULL, steer_child))
+	if (!steer_owner && pthread_atfork(NULL, NULL, steer_child))
 		return;
-	is_registered = true;
-	steer_owner = permit_page_size() ? getpid() : 0;
+	steer_owner = getpid();
 }
 
 /* Not so in a child of vfork(), clone() or a raw fork. */
@@ -161,14 +156,15 @@ static bool steer_has_advised(const void *addr, size_t length)
 }
 
 /* The monitor gives its advice again, perhaps even between these calls. */
-static long steer_remap_whole(void *old, size_t old_length, size_t length, int flags, void *new)
+static long steer_remap_whole(void *old, size_t old_length, size_t length, int flags, void *new,
+			      bool concerns)
 {
 	long at, tries;
 
 	for (tries = 0; tries < 4; tries++) {
 		at = call(SYS_mremap, (long)old, (long)old_length, (long)length, flags, (long)new,
 			  0);
-		if (at != -EFAULT || !steer_has_advised(old, old_length) ||
+		if (!concerns || at != -EFAULT || !steer_has_advised(old, old_length) ||
 		    call(SYS_madvise, (long)old, (long)old_length, MADV_NORMAL, 0, 0, 0))
 			break;
 		/* A kernel without huge pages refuses this, and had no such advice. */
@@ -193,7 +189,7 @@ void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *
 		event_put(&event);
 		watch_wait_advice();
 	}
-	at = steer_remap_whole(old, old_length, length, flags, new);
+	at = steer_remap_whole(old, old_length, length, flags, new, concerns);
 	if (!concerns)
 		return (void *)at;
 	event.kind = call_failed(at) ? EVENT_STAYED : EVENT_MOVED;

@@ -636,7 +636,8 @@ static bool watch_try(void)
 	/* The last thread has ended, but may use its stack a moment longer. */
 	while (!thread_wait_gone(&watch_thread))
 		;
-	if (!watch_take_own() || !permit_calls(watch_own->thread + THREAD_BYTES))
+	if (!watch_take_own() || !permit_calls(watch_own->thread + THREAD_BYTES) ||
+	    !permit_page_size())
 		return false;
 	/* The descriptors may be others at the next mapping. */
 	if (__atomic_load_n(&watch_barred, __ATOMIC_SEQ_CST) || !permit_descriptors()) {
