@@ -26,7 +26,7 @@ static uint32_t sleeps; /* the reader sleeps, or is about to */
 static unsigned int lost; /* EVENTS_LOST, EVENTS_LOST_HINT */
 
 /* The turn at which a slot is free for the event of that number. It begins with 0. */
-static uint64_t turn_of(uint64_t number)
+static uint64_t events_turn_of(uint64_t number)
 {
 	return number / SLOTS * 2;
 }
@@ -37,21 +37,21 @@ bool event_put(const struct event *event)
 
 	for (;;) {
 		turn = __atomic_load_n(&slot[at % SLOTS].turn, __ATOMIC_ACQUIRE);
-		if (turn < turn_of(at)) {
+		if (turn < events_turn_of(at)) {
 			__atomic_or_fetch(
 				&lost, event->kind == EVENT_HINT ? EVENTS_LOST_HINT : EVENTS_LOST,
 				__ATOMIC_SEQ_CST);
 			events_wake();
 			return false;
 		}
-		if (turn > turn_of(at))
+		if (turn > events_turn_of(at))
 			at = __atomic_load_n(&head, __ATOMIC_RELAXED);
 		else if (__atomic_compare_exchange_n(&head, &at, at + 1, true, __ATOMIC_SEQ_CST,
 						     __ATOMIC_RELAXED))
 			break;
 	}
 	slot[at % SLOTS].event = *event;
-	__atomic_store_n(&slot[at % SLOTS].turn, turn_of(at) + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot[at % SLOTS].turn, events_turn_of(at) + 1, __ATOMIC_RELEASE);
 	events_wake();
 	return true;
 }
@@ -60,10 +60,10 @@ bool event_take(struct event *event)
 {
 	uint64_t at = tail;
 
-	if (__atomic_load_n(&slot[at % SLOTS].turn, __ATOMIC_ACQUIRE) != turn_of(at) + 1)
+	if (__atomic_load_n(&slot[at % SLOTS].turn, __ATOMIC_ACQUIRE) != events_turn_of(at) + 1)
 		return false;
 	*event = slot[at % SLOTS].event;
-	__atomic_store_n(&slot[at % SLOTS].turn, turn_of(at) + 2, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot[at % SLOTS].turn, events_turn_of(at) + 2, __ATOMIC_RELEASE);
 	tail = at + 1;
 	return true;
 }

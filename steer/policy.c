@@ -48,45 +48,46 @@
 #define STRIDE_SEEN 4
 #define STRIDE_WINDOW 2048u
 
-static u64 least(u64 a, u64 b)
+static u64 policy_least(u64 a, u64 b)
 {
 	return a < b ? a : b;
 }
 
-static u64 most(u64 a, u64 b)
+static u64 policy_most(u64 a, u64 b)
 {
 	return a > b ? a : b;
 }
 
-static u64 region_up(u64 page)
+static u64 policy_region_up(u64 page)
 {
 	return (page + REGION - 1) / REGION * REGION;
 }
 
-static u64 region_down(u64 page)
+static u64 policy_region_down(u64 page)
 {
 	return page / REGION * REGION;
 }
 
 /* Where it is not known, the kernel may read ahead far. */
-static u64 window(const struct hm_advisor *a)
+static u64 policy_window(const struct hm_advisor *a)
 {
 	return a->facts.window ? a->facts.window : 4 * REGION;
 }
 
-static bool by_pages(enum hm_mode mode)
+static bool policy_by_pages(enum hm_mode mode)
 {
 	return mode == HM_MODE_NORMAL || mode == HM_MODE_RANDOM;
 }
 
 /* --- answers --- */
 
-static struct hm_advice *answer(struct hm_advisor *a, enum hm_advice_kind kind, u64 start, u64 end)
+static struct hm_advice *policy_answer(struct hm_advisor *a, enum hm_advice_kind kind, u64 start,
+				       u64 end)
 {
 	struct hm_advice *advice;
 
-	start = most(start, a->first);
-	end = least(end, a->end);
+	start = policy_most(start, a->first);
+	end = policy_least(end, a->end);
 	if (start >= end || a->count == HM_ADVICES)
 		return NULL;
 	advice = &a->advice[a->count++];
@@ -94,9 +95,9 @@ static struct hm_advice *answer(struct hm_advisor *a, enum hm_advice_kind kind, 
 	return advice;
 }
 
-static void say_mode(struct hm_advisor *a, u64 start, u64 end, enum hm_mode mode)
+static void policy_say_mode(struct hm_advisor *a, u64 start, u64 end, enum hm_mode mode)
 {
-	struct hm_advice *advice = answer(a, HM_ADVICE_MODE, start, end);
+	struct hm_advice *advice = policy_answer(a, HM_ADVICE_MODE, start, end);
 
 	if (advice)
 		advice->mode = mode;
@@ -104,18 +105,18 @@ static void say_mode(struct hm_advisor *a, u64 start, u64 end, enum hm_mode mode
 
 /* --- tracks --- */
 
-static bool is_used(const struct hm_track *t)
+static bool policy_is_used(const struct hm_track *t)
 {
 	return t->grown;
 }
 
-static u64 length(const struct hm_track *t)
+static u64 policy_length(const struct hm_track *t)
 {
 	return t->next - t->start;
 }
 
 /* The whole mapping, areas included. */
-static void change_mode(struct hm_advisor *a, enum hm_mode mode)
+static void policy_change_mode(struct hm_advisor *a, enum hm_mode mode)
 {
 	bool order = mode == HM_MODE_HUGE ||
 		     (mode == HM_MODE_CHUNK && a->pattern == HM_PATTERN_BACKWARD);
@@ -131,50 +132,51 @@ static void change_mode(struct hm_advisor *a, enum hm_mode mode)
 		struct hm_track *t = &a->track[i];
 
 		/* Other modes show other lengths: only what is a stream there, too, stays. */
-		if (t->grown + 3 < a->look || length(t) < kept)
+		if (t->grown + 3 < a->look || policy_length(t) < kept)
 			*t = (struct hm_track){};
 		t->area = t->back = 0;
 	}
-	say_mode(a, a->first, a->end, mode);
+	policy_say_mode(a, a->first, a->end, mode);
 }
 
 /* What was taken for a stream ends: what was advised before it is taken back. */
-static void end_area(struct hm_advisor *a, struct hm_track *t)
+static void policy_end_area(struct hm_advisor *a, struct hm_track *t)
 {
 	if (!t->area)
 		return;
-	say_mode(a, t->back, t->area, a->mode);
+	policy_say_mode(a, t->back, t->area, a->mode);
 	t->area = t->back = 0;
 }
 
 /* A run of one region is all that can be seen of a single page in such modes. */
-static bool is_single(const struct hm_advisor *a, const struct hm_track *t)
+static bool policy_is_single(const struct hm_advisor *a, const struct hm_track *t)
 {
-	return length(t) <= (by_pages(a->mode) ? AROUND : REGION) || 2 * t->pages < length(t);
+	return policy_length(t) <= (policy_by_pages(a->mode) ? AROUND : REGION) ||
+	       2 * t->pages < policy_length(t);
 }
 
-static void retire(struct hm_advisor *a, struct hm_track *t)
+static void policy_retire(struct hm_advisor *a, struct hm_track *t)
 {
-	if (!is_used(t))
+	if (!policy_is_used(t))
 		return;
-	end_area(a, t);
-	if (is_single(a, t)) {
+	policy_end_area(a, t);
+	if (policy_is_single(a, t)) {
 		a->singles++;
-	} else if (length(t) < PROVEN) {
+	} else if (policy_length(t) < PROVEN) {
 		a->chunks++;
-		a->chunk_pages += length(t);
+		a->chunk_pages += policy_length(t);
 	}
 	*t = (struct hm_track){};
 }
 
-static void new_track(struct hm_advisor *a, const struct hm_touch *run)
+static void policy_new_track(struct hm_advisor *a, const struct hm_touch *run)
 {
 	struct hm_track *t, *victim = a->track;
 
 	for (t = a->track; t < a->track + HM_TRACKS; t++)
 		if (t->grown < victim->grown)
 			victim = t;
-	retire(a, victim);
+	policy_retire(a, victim);
 	*victim = (struct hm_track){
 		.start = run->start,
 		.next = run->end,
@@ -184,29 +186,30 @@ static void new_track(struct hm_advisor *a, const struct hm_touch *run)
 }
 
 /* Has it come to the region that was read and mapped on its way? That is not seen again. */
-static bool is_kicked(const struct hm_track *t)
+static bool policy_is_kicked(const struct hm_track *t)
 {
 	return t->kicks && t->next < t->ahead && t->next + AROUND + REGION >= t->ahead;
 }
 
 /* Does a run go on with a track? */
-static int goes_on(const struct hm_track *t, const struct hm_touch *run)
+static int policy_goes_on(const struct hm_track *t, const struct hm_touch *run)
 {
 	if (t->way >= 0 && run->start >= t->next &&
-	    (run->start <= t->next + AROUND || (is_kicked(t) && run->start <= t->ahead + AROUND)))
+	    (run->start <= t->next + AROUND ||
+	     (policy_is_kicked(t) && run->start <= t->ahead + AROUND)))
 		return 1;
 	if (t->way <= 0 && run->end <= t->start && run->end + AROUND >= t->start)
 		return -1;
 	return 0;
 }
 
-static bool extend(struct hm_advisor *a, const struct hm_touch *run)
+static bool policy_extend(struct hm_advisor *a, const struct hm_touch *run)
 {
 	struct hm_track *t;
 	int way;
 
 	for (t = a->track; t < a->track + HM_TRACKS; t++) {
-		way = is_used(t) ? goes_on(t, run) : 0;
+		way = policy_is_used(t) ? policy_goes_on(t, run) : 0;
 		if (!way)
 			continue;
 		if (way > 0)
@@ -219,7 +222,7 @@ static bool extend(struct hm_advisor *a, const struct hm_touch *run)
 		t->pages += run->end - run->start;
 		t->grown = a->look;
 		/* Runs as far from each other as the ones before are no single pages. */
-		if (length(t) > AROUND && a->last >= t->start && a->last < t->next)
+		if (policy_length(t) > AROUND && a->last >= t->start && a->last < t->next)
 			a->stride = a->stride_seen = 0;
 		return true;
 	}
@@ -229,21 +232,21 @@ static bool extend(struct hm_advisor *a, const struct hm_touch *run)
 /* --- strides --- */
 
 /* A stream passes each multiple of any distance. */
-static bool is_streamed(const struct hm_advisor *a, const struct hm_touch *run)
+static bool policy_is_streamed(const struct hm_advisor *a, const struct hm_touch *run)
 {
 	const struct hm_track *t;
 
 	for (t = a->track; t < a->track + HM_TRACKS; t++)
-		if (is_used(t) && length(t) > AROUND &&
+		if (policy_is_used(t) && policy_length(t) > AROUND &&
 		    (run->start == t->next || run->end == t->start))
 			return true;
 	return false;
 }
 
 /* Is this page as far from the last one as that was from the one before? */
-static bool stride_goes_on(struct hm_advisor *a, const struct hm_touch *run)
+static bool policy_stride_goes_on(struct hm_advisor *a, const struct hm_touch *run)
 {
-	if (!a->stride || (s64)(run->start - a->last) != a->stride || is_streamed(a, run) ||
+	if (!a->stride || (s64)(run->start - a->last) != a->stride || policy_is_streamed(a, run) ||
 	    run->end - run->start > AROUND)
 		return false;
 	a->last = run->start;
@@ -253,7 +256,7 @@ static bool stride_goes_on(struct hm_advisor *a, const struct hm_touch *run)
 }
 
 /* Where much else is touched in between, it is none. */
-static void stride_misses(struct hm_advisor *a)
+static void policy_stride_misses(struct hm_advisor *a)
 {
 	if (!a->stride || ++a->stride_missed < STRIDE_SEEN)
 		return;
@@ -261,7 +264,7 @@ static void stride_misses(struct hm_advisor *a)
 	a->stride_seen = 0;
 }
 
-static void stride_begin(struct hm_advisor *a, const struct hm_touch *run)
+static void policy_stride_begin(struct hm_advisor *a, const struct hm_touch *run)
 {
 	s64 distance = (s64)(run->start - a->last);
 
@@ -274,7 +277,7 @@ static void stride_begin(struct hm_advisor *a, const struct hm_touch *run)
 }
 
 /* Reads so many of the next ones that they come in time; twice as many each time. */
-static void stride_ahead(struct hm_advisor *a)
+static void policy_stride_ahead(struct hm_advisor *a)
 {
 	u64 step = (u64)(a->stride > 0 ? a->stride : -a->stride);
 	u64 from, to, room;
@@ -285,18 +288,19 @@ static void stride_ahead(struct hm_advisor *a)
 	room = (a->stride > 0 ? a->end - a->last : a->last - a->first) / step;
 	if (a->stride_ahead > (u64)a->stride_seen + a->stride_window / 2)
 		return;
-	a->stride_window = a->stride_window ? least(2 * a->stride_window, STRIDE_WINDOW) : AROUND;
-	from = most(a->stride_ahead, (u64)a->stride_seen) - (u64)a->stride_seen;
-	to = least(room, a->stride_window);
+	a->stride_window = a->stride_window ? policy_least(2 * a->stride_window, STRIDE_WINDOW) :
+					      AROUND;
+	from = policy_most(a->stride_ahead, (u64)a->stride_seen) - (u64)a->stride_seen;
+	to = policy_least(room, a->stride_window);
 	if (from >= to)
 		return;
 	a->stride_ahead = (u64)a->stride_seen + to;
 	if (a->stride > 0)
-		advice = answer(a, HM_ADVICE_AHEAD, a->last + (from + 1) * step,
-				a->last + to * step + 1);
+		advice = policy_answer(a, HM_ADVICE_AHEAD, a->last + (from + 1) * step,
+				       a->last + to * step + 1);
 	else
-		advice = answer(a, HM_ADVICE_AHEAD, a->last - to * step,
-				a->last - (from + 1) * step + 1);
+		advice = policy_answer(a, HM_ADVICE_AHEAD, a->last - to * step,
+				       a->last - (from + 1) * step + 1);
 	if (advice)
 		advice->step = (s64)step;
 }
@@ -304,11 +308,11 @@ static void stride_ahead(struct hm_advisor *a)
 /* --- what a stream gets --- */
 
 /* From where on nothing was asked for yet, on the way of a track. */
-static u64 edge(const struct hm_track *t)
+static u64 policy_edge(const struct hm_track *t)
 {
 	if (t->way < 0)
-		return t->ahead ? least(t->ahead, t->start) : t->start;
-	return most(t->ahead, t->next);
+		return t->ahead ? policy_least(t->ahead, t->start) : t->start;
+	return policy_most(t->ahead, t->next);
 }
 
 /*
@@ -317,10 +321,10 @@ static u64 edge(const struct hm_track *t)
  * lies beyond what the kernel asks for before we come: two windows. Where a stream was
  * quicker than that, and ends within a region when it is past it, the next try is farther.
  */
-static void kick(struct hm_advisor *a, struct hm_track *t)
+static void policy_kick(struct hm_advisor *a, struct hm_track *t)
 {
 	u64 to = a->mode == HM_MODE_HUGE ? a->end : t->area;
-	u64 at = region_up(t->next + (most(KICK, 2 * window(a)) << t->kicks));
+	u64 at = policy_region_up(t->next + (policy_most(KICK, 2 * policy_window(a)) << t->kicks));
 
 	if (t->way < 0 || t->kicks == KICKS || at + REGION > to)
 		return;
@@ -328,14 +332,14 @@ static void kick(struct hm_advisor *a, struct hm_track *t)
 		return;
 	t->kicks++;
 	t->ahead = at + REGION;
-	answer(a, HM_ADVICE_FILL, at, at + REGION);
+	policy_answer(a, HM_ADVICE_FILL, at, at + REGION);
 }
 
 /*
  * Where no mode can be given, what is before a stream is asked for: a window, of all of
  * them together a quarter of memory at most, again when half of it is used up.
  */
-static void read_before(struct hm_advisor *a, struct hm_track *t)
+static void policy_read_before(struct hm_advisor *a, struct hm_track *t)
 {
 	u64 streams = !t->ahead, room, from, to;
 	u32 i;
@@ -343,37 +347,39 @@ static void read_before(struct hm_advisor *a, struct hm_track *t)
 	for (i = 0; i < HM_TRACKS; i++)
 		streams += a->track[i].ahead && a->track[i].grown + RECENT >= a->look;
 	room = a->facts.memory ? a->facts.memory / 4 / streams : LAST_WINDOW;
-	room = most(region_down(least(room, LAST_WINDOW)), 2 * REGION);
-	from = edge(t);
+	room = policy_most(policy_region_down(policy_least(room, LAST_WINDOW)), 2 * REGION);
+	from = policy_edge(t);
 	if (t->way < 0) {
-		to = t->start > room ? region_down(t->start - room) : 0;
+		to = t->start > room ? policy_region_down(t->start - room) : 0;
 		if (to + room / 2 >= from && (to || t->ahead == 1))
 			return;
-		answer(a, HM_ADVICE_AHEAD, to, from);
+		policy_answer(a, HM_ADVICE_AHEAD, to, from);
 	} else {
-		to = region_down(t->next + room);
+		to = policy_region_down(t->next + room);
 		if (to < from + room / 2)
 			return;
-		answer(a, HM_ADVICE_AHEAD, from, to);
+		policy_answer(a, HM_ADVICE_AHEAD, from, to);
 	}
-	t->ahead = most(to, 1);
+	t->ahead = policy_most(to, 1);
 }
 
 /* As far as the next one's beginning, what is before a stream is its own. */
-static u64 up_to_others(const struct hm_advisor *a, const struct hm_track *t, u64 to)
+static u64 policy_up_to_others(const struct hm_advisor *a, const struct hm_track *t, u64 to)
 {
 	const struct hm_track *o;
 
 	for (o = a->track; o < a->track + HM_TRACKS; o++)
-		if (is_used(o) && o != t && o->start >= t->next && o->start < to)
+		if (policy_is_used(o) && o != t && o->start >= t->next && o->start < to)
 			to = o->start;
-	return region_down(to) > t->next ? region_down(to) : to;
+	return policy_region_down(to) > t->next ? policy_region_down(to) : to;
 }
 
 /* Regions before a stream are read as a stream's are. */
-static void widen_area(struct hm_advisor *a, struct hm_track *t)
+static void policy_widen_area(struct hm_advisor *a, struct hm_track *t)
 {
-	u64 trust = length(t) >= PROVEN ? a->end : length(t) >= TRUSTED ? 8 * REGION : 2 * REGION;
+	u64 trust = policy_length(t) >= PROVEN	? a->end :
+		    policy_length(t) >= TRUSTED ? 8 * REGION :
+						  2 * REGION;
 	u64 from, to;
 
 	if (a->mode == HM_MODE_HUGE)
@@ -381,39 +387,39 @@ static void widen_area(struct hm_advisor *a, struct hm_track *t)
 	if (t->way < 0) {
 		if (a->mode == HM_MODE_CHUNK)
 			return;
-		to = region_down(t->start);
+		to = policy_region_down(t->start);
 		from = to > trust ? to - trust : 0;
 		if (t->back && t->back + REGION <= t->start)
 			return;
-		say_mode(a, from, t->area ? t->back : to, HM_MODE_CHUNK);
+		policy_say_mode(a, from, t->area ? t->back : to, HM_MODE_CHUNK);
 		t->area = t->area ? t->area : to;
 		t->back = from;
 		return;
 	}
-	from = region_up(t->next);
-	to = up_to_others(a, t, from + trust > a->end ? a->end : from + trust);
+	from = policy_region_up(t->next);
+	to = policy_up_to_others(a, t, from + trust > a->end ? a->end : from + trust);
 	if (from >= to)
 		return;
-	if (t->area && t->area >= least(from + REGION, a->end))
+	if (t->area && t->area >= policy_least(from + REGION, a->end))
 		return;
-	say_mode(a, t->area ? t->area : from, to, HM_MODE_HUGE);
+	policy_say_mode(a, t->area ? t->area : from, to, HM_MODE_HUGE);
 	t->back = t->area ? t->back : from;
 	t->area = to;
 }
 
 /* The part of an area that a stream has left is as all the rest again. */
-static void shrink_area(struct hm_advisor *a, struct hm_track *t)
+static void policy_shrink_area(struct hm_advisor *a, struct hm_track *t)
 {
 	u64 to;
 
 	if (!t->area || t->way < 0 || t->next < t->back + 32 * REGION)
 		return;
-	to = region_down(t->next) - BEHIND;
-	say_mode(a, t->back, to, a->mode);
+	to = policy_region_down(t->next) - BEHIND;
+	policy_say_mode(a, t->back, to, a->mode);
 	t->back = to;
 }
 
-static u64 noticed(const struct hm_advisor *a)
+static u64 policy_noticed(const struct hm_advisor *a)
 {
 	switch (a->mode) {
 	case HM_MODE_RANDOM:
@@ -426,49 +432,49 @@ static u64 noticed(const struct hm_advisor *a)
 }
 
 /* Here and there a page that lies near the last one, by chance, makes no run. */
-static bool is_noticed(const struct hm_advisor *a, const struct hm_track *t)
+static bool policy_is_noticed(const struct hm_advisor *a, const struct hm_track *t)
 {
-	u64 dense = length(t) < REGION ? length(t) / 2 : length(t) / 8;
+	u64 dense = policy_length(t) < REGION ? policy_length(t) / 2 : policy_length(t) / 8;
 
-	return length(t) >= noticed(a) && t->pages >= dense;
+	return policy_length(t) >= policy_noticed(a) && t->pages >= dense;
 }
 
 /* Where single pages are read, what is left of a region is read at once. */
-static void rest_of_region(struct hm_advisor *a, struct hm_track *t)
+static void policy_rest_of_region(struct hm_advisor *a, struct hm_track *t)
 {
 	u64 to;
 
 	if (t->way < 0) {
-		to = region_down(t->start);
-		if (t->ahead && t->ahead <= most(to, 1))
+		to = policy_region_down(t->start);
+		if (t->ahead && t->ahead <= policy_most(to, 1))
 			return;
-		answer(a, HM_ADVICE_AHEAD, to, t->start);
-		to = most(to, 1);
+		policy_answer(a, HM_ADVICE_AHEAD, to, t->start);
+		to = policy_most(to, 1);
 	} else {
-		to = region_up(t->next);
+		to = policy_region_up(t->next);
 		if (t->ahead >= to)
 			return;
-		answer(a, HM_ADVICE_AHEAD, t->next, to);
+		policy_answer(a, HM_ADVICE_AHEAD, t->next, to);
 	}
 	t->ahead = to;
 }
 
-static void serve(struct hm_advisor *a, struct hm_track *t)
+static void policy_serve(struct hm_advisor *a, struct hm_track *t)
 {
 	if (a->facts.small_writes)
 		return;
-	if (!t->area && !is_noticed(a, t))
+	if (!t->area && !policy_is_noticed(a, t))
 		return;
-	if (a->mode == HM_MODE_RANDOM && length(t) < TRUSTED)
-		rest_of_region(a, t);
-	if (a->mode == HM_MODE_RANDOM && length(t) < REGION)
+	if (a->mode == HM_MODE_RANDOM && policy_length(t) < TRUSTED)
+		policy_rest_of_region(a, t);
+	if (a->mode == HM_MODE_RANDOM && policy_length(t) < REGION)
 		return;
-	widen_area(a, t);
-	if (length(t) >= TRUSTED && !a->facts.outside && !a->facts.small)
-		kick(a, t);
-	if (length(t) >= TRUSTED && a->facts.outside && !a->facts.writable)
-		read_before(a, t);
-	shrink_area(a, t);
+	policy_widen_area(a, t);
+	if (policy_length(t) >= TRUSTED && !a->facts.outside && !a->facts.small)
+		policy_kick(a, t);
+	if (policy_length(t) >= TRUSTED && a->facts.outside && !a->facts.writable)
+		policy_read_before(a, t);
+	policy_shrink_area(a, t);
 }
 
 /* --- what the mapping is used for --- */
@@ -481,7 +487,7 @@ struct view {
 	u32 fresh; /* that began in this look */
 };
 
-static struct view take_view(struct hm_advisor *a)
+static struct view policy_take_view(struct hm_advisor *a)
 {
 	struct view v = { .singles = a->singles,
 			  .chunks = a->chunks,
@@ -489,26 +495,26 @@ static struct view take_view(struct hm_advisor *a)
 	struct hm_track *t;
 
 	for (t = a->track; t < a->track + HM_TRACKS; t++) {
-		if (!is_used(t) || t->grown + RECENT < a->look)
+		if (!policy_is_used(t) || t->grown + RECENT < a->look)
 			continue;
-		if (is_noticed(a, t) && (t->way || length(t) >= REGION) &&
+		if (policy_is_noticed(a, t) && (t->way || policy_length(t) >= REGION) &&
 		    t->grown + 3 >= a->look) {
 			v.streams++;
 			v.backward += t->way < 0;
-			v.proven += length(t) >= PROVEN;
+			v.proven += policy_length(t) >= PROVEN;
 		} else if (t->grown == a->look) {
 			v.fresh++;
-		} else if (is_single(a, t)) {
+		} else if (policy_is_single(a, t)) {
 			v.singles++;
-		} else if (length(t) < PROVEN) {
+		} else if (policy_length(t) < PROVEN) {
 			v.chunks++;
-			v.chunk_pages += length(t);
+			v.chunk_pages += policy_length(t);
 		}
 	}
 	return v;
 }
 
-static bool fits(const struct hm_advisor *a)
+static bool policy_fits(const struct hm_advisor *a)
 {
 	return a->facts.memory && a->end - a->first < a->facts.memory / 2;
 }
@@ -517,33 +523,34 @@ static bool fits(const struct hm_advisor *a)
  * Runs that end cost what is read beyond them: half a region or so, or what the kernel
  * reads ahead by itself.
  */
-static void decide_chunks(struct hm_advisor *a, const struct view *v, u64 now_ms)
+static void policy_decide_chunks(struct hm_advisor *a, const struct view *v, u64 now_ms)
 {
 	enum hm_mode mode;
 
 	if (v->chunks < 2 || v->singles > v->chunks || v->chunk_pages / v->chunks < CHUNK_LEAST)
 		return;
 	a->pattern = HM_PATTERN_CHUNKS;
-	mode = window(a) < REGION / 4 || a->facts.small_writes ? HM_MODE_NORMAL : HM_MODE_CHUNK;
+	mode = policy_window(a) < REGION / 4 || a->facts.small_writes ? HM_MODE_NORMAL :
+									HM_MODE_CHUNK;
 	if (a->mode == mode)
 		return;
-	a->probe_ms = a->probe_ms ? least(2 * a->probe_ms, PROBE_LAST_MS) : PROBE_FIRST_MS;
+	a->probe_ms = a->probe_ms ? policy_least(2 * a->probe_ms, PROBE_LAST_MS) : PROBE_FIRST_MS;
 	a->probe_at = now_ms + a->probe_ms;
-	change_mode(a, mode);
+	policy_change_mode(a, mode);
 }
 
 /* Backward, the region after this one is no gain. */
-static void read_in_order(struct hm_advisor *a)
+static void policy_read_in_order(struct hm_advisor *a)
 {
 	enum hm_mode mode = a->pattern == HM_PATTERN_BACKWARD ? HM_MODE_CHUNK : HM_MODE_HUGE;
 
 	a->probe_at = 0;
-	change_mode(a, mode);
+	policy_change_mode(a, mode);
 }
 
-static void decide(struct hm_advisor *a, u64 now_ms)
+static void policy_decide(struct hm_advisor *a, u64 now_ms)
 {
-	struct view v = take_view(a);
+	struct view v = policy_take_view(a);
 	u32 jumps = v.singles + v.chunks;
 	struct hm_track *t;
 	enum hm_pattern seen = a->pattern;
@@ -558,46 +565,46 @@ static void decide(struct hm_advisor *a, u64 now_ms)
 
 	if (a->facts.small_writes) {
 		for (t = a->track; t < a->track + HM_TRACKS; t++)
-			end_area(a, t);
-		if (!by_pages(a->mode)) {
-			change_mode(a, HM_MODE_NORMAL);
+			policy_end_area(a, t);
+		if (!policy_by_pages(a->mode)) {
+			policy_change_mode(a, HM_MODE_NORMAL);
 			return;
 		}
 	}
 	if (a->stride_seen >= STRIDE_SEEN) {
 		a->pattern = HM_PATTERN_STRIDED;
-		change_mode(a, HM_MODE_RANDOM);
+		policy_change_mode(a, HM_MODE_RANDOM);
 		return;
 	}
 	switch (a->mode) {
 	case HM_MODE_NORMAL:
 		if (now_ms < a->probe_at)
 			break;
-		if (fits(a) && a->end - a->first <= SOON_READ) {
+		if (policy_fits(a) && a->end - a->first <= SOON_READ) {
 			if (jumps >= 3 && !v.proven)
 				a->pattern = HM_PATTERN_RANDOM;
 		} else if (jumps >= 2 && jumps + v.fresh >= 3 && !v.proven) {
 			if (v.singles < v.chunks)
-				decide_chunks(a, &v, now_ms);
+				policy_decide_chunks(a, &v, now_ms);
 			if (a->mode == HM_MODE_NORMAL && v.singles >= v.chunks) {
 				a->pattern = HM_PATTERN_RANDOM;
-				change_mode(a, HM_MODE_RANDOM);
+				policy_change_mode(a, HM_MODE_RANDOM);
 			}
 		}
 		break;
 	case HM_MODE_HUGE:
 		/* Regions here and there: what of them is wanted is seen page by page. */
 		if (jumps >= 3 && !v.proven)
-			change_mode(a, HM_MODE_RANDOM);
+			policy_change_mode(a, HM_MODE_RANDOM);
 		break;
 	case HM_MODE_RANDOM:
 		if (!v.streams && jumps >= 3)
 			a->pattern = HM_PATTERN_RANDOM;
-		decide_chunks(a, &v, now_ms);
+		policy_decide_chunks(a, &v, now_ms);
 		break;
 	case HM_MODE_CHUNK:
 		if (a->probe_at ? now_ms >= a->probe_at : jumps >= 3 && !v.proven)
-			change_mode(a, HM_MODE_RANDOM);
+			policy_change_mode(a, HM_MODE_RANDOM);
 		break;
 	default:
 		break;
@@ -606,8 +613,9 @@ static void decide(struct hm_advisor *a, u64 now_ms)
 		a->pattern = v.streams == v.backward ? HM_PATTERN_BACKWARD :
 			     v.streams > 1	     ? HM_PATTERN_STREAMS :
 						       HM_PATTERN_STREAM;
-		if (v.proven && !a->facts.small_writes && (by_pages(a->mode) || a->pattern == seen))
-			read_in_order(a);
+		if (v.proven && !a->facts.small_writes &&
+		    (policy_by_pages(a->mode) || a->pattern == seen))
+			policy_read_in_order(a);
 	}
 }
 
@@ -618,7 +626,7 @@ static void decide(struct hm_advisor *a, u64 now_ms)
  * read, if there is memory for regions that are like that: hotter than the mean. Looks go
  * through a mapping from its start, so both are as they were before this one.
  */
-static void count_pages(struct hm_advisor *a, const struct hm_touch *run, u64 mean)
+static void policy_count_pages(struct hm_advisor *a, const struct hm_touch *run, u64 mean)
 {
 	struct hm_region *r = &a->region[run->start / REGION];
 
@@ -635,21 +643,23 @@ static void count_pages(struct hm_advisor *a, const struct hm_touch *run, u64 me
 		return;
 	if (a->count >= HM_ADVICES / 4)
 		return;
-	if (!fits(a) && (r->before < 4 * mean || r->before < 2 * REGION_COST))
+	if (!policy_fits(a) && (r->before < 4 * mean || r->before < 2 * REGION_COST))
 		return;
 	r->asked = 1;
-	answer(a, HM_ADVICE_AHEAD, region_down(run->start), region_up(run->end));
+	policy_answer(a, HM_ADVICE_AHEAD, policy_region_down(run->start),
+		      policy_region_up(run->end));
 }
 
 /*
  * Once single pages have cost as much as all of it would have, all of it is read, a part
  * at each look, if it fits into memory.
  */
-static void sweep(struct hm_advisor *a)
+static void policy_sweep(struct hm_advisor *a)
 {
 	u64 from, n;
 
-	if (a->mode != HM_MODE_RANDOM || !fits(a) || a->faults * PAGE_COST < a->end - a->first)
+	if (a->mode != HM_MODE_RANDOM || !policy_fits(a) ||
+	    a->faults * PAGE_COST < a->end - a->first)
 		return;
 	for (n = 0; n < SWEEP && a->swept < a->end; a->swept += REGION) {
 		struct hm_region *r = &a->region[a->swept / REGION];
@@ -658,7 +668,7 @@ static void sweep(struct hm_advisor *a)
 			continue;
 		r->asked = 1;
 		from = a->swept;
-		answer(a, HM_ADVICE_AHEAD, from, from + REGION);
+		policy_answer(a, HM_ADVICE_AHEAD, from, from + REGION);
 		n++;
 	}
 }
@@ -691,16 +701,16 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 	a->look_ms = now_ms;
 	for (i = 0; i < n; i++) {
 		assert(runs[i].start < runs[i].end && runs[i].end <= a->end);
-		count_pages(a, &runs[i], mean);
-		if (stride_goes_on(a, &runs[i]) && a->stride_seen >= STRIDE_SEEN)
+		policy_count_pages(a, &runs[i], mean);
+		if (policy_stride_goes_on(a, &runs[i]) && a->stride_seen >= STRIDE_SEEN)
 			continue;
 		if (a->last != runs[i].start)
-			stride_misses(a);
-		if (extend(a, &runs[i]))
+			policy_stride_misses(a);
+		if (policy_extend(a, &runs[i]))
 			continue;
 		if (a->last != runs[i].start)
-			stride_begin(a, &runs[i]);
-		new_track(a, &runs[i]);
+			policy_stride_begin(a, &runs[i]);
+		policy_new_track(a, &runs[i]);
 	}
 	/* What ended long ago counts for less and less. */
 	if (next && a->look % (4 * RECENT) == 0) {
@@ -708,12 +718,12 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 		a->chunks /= 2;
 		a->chunk_pages /= 2;
 	}
-	decide(a, now_ms);
-	sweep(a);
-	stride_ahead(a);
+	policy_decide(a, now_ms);
+	policy_sweep(a);
+	policy_stride_ahead(a);
 	for (t = a->track; t < a->track + HM_TRACKS; t++)
-		if (is_used(t) && t->grown == a->look)
-			serve(a, t);
+		if (policy_is_used(t) && t->grown == a->look)
+			policy_serve(a, t);
 }
 
 const char *hm_advisor_why(const struct hm_advisor *a)
