@@ -198,8 +198,8 @@ static void advice_goes_before_sleep(void)
 }
 
 /*
- * A scan of everything takes long here, so accesses must confirm the advice. The file has a terabyte
- * and no data.
+ * A scan of everything takes long here, so accesses must confirm the advice. The file has a
+ * terabyte and no data.
  */
 static void unconfirmed_advice_goes(void)
 {
