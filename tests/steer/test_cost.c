@@ -67,7 +67,7 @@ static void read_at_random(volatile char *at, size_t size)
 {
 	int i;
 
-	for (i = 0; i < 5000 && !has_flag((void *)at, " rr"); i++) {
+	for (i = 0; i < 50000 && !has_flag((void *)at, " rr"); i++) {
 		(void)at[random_number() % (size / PAGE) * PAGE];
 		nap();
 	}
