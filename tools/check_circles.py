@@ -24,7 +24,7 @@ CONTRACTS = {"kernel/cache": {"cache.h", "fault.h", "file.h", "readahead.h", "wr
 # Directory: the directories below it, whose headers it may include.
 LAYERS = {
     "include": [],
-    "kernel": [],
+    "kernel": ["include"],
     "kernel/compat": [],
     "kernel/cache": ["kernel/compat"],
     "kernel/mm": ["kernel", "kernel/compat"],

@@ -17,7 +17,7 @@ static struct {
 	bool hangs;
 } *fuse_shared;
 
-static char fuse_mount_point[] = "/tmp/hugemap-fuse-XXXXXX";
+static char fuse_mount_point[32];
 
 unsigned int fuse_count(unsigned int opcode)
 {
@@ -127,6 +127,7 @@ const char *fuse_begin(void)
 	int dev = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	pid_t server;
 
+	strcpy(fuse_mount_point, "/tmp/hugemap-fuse-XXXXXX");
 	if (dev < 0 || unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    !mkdtemp(fuse_mount_point))
 		return NULL;

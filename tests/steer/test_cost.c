@@ -5,6 +5,7 @@
 #include "events.h"
 #include "look.h"
 #include "memory.h"
+#include "wrap.h"
 
 #include <sys/resource.h>
 
@@ -22,12 +23,6 @@ uint64_t memory_for_cache(void)
 		nap();
 	return memory;
 }
-
-uint64_t __real_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
-		     unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge);
-
-uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
-		     unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge);
 
 /* The linker puts this in the place of look(). */
 uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,

@@ -386,7 +386,7 @@ static void test_partial_holes(void **state)
 	assert_true(hm_is_zero_fill(env.file, P(2) + 1));
 	hm_file_set_zero_fill(env.file, P(2) + 1, 1, false);
 	assert_false(hm_is_zero_fill(env.file, P(2)));
-	/* In a split block the holes are recorded for each page, also over the border of a block. */
+	/* A split block records the holes of each page, also over the border of a block. */
 	bring(env.file, P(3) + 1, HM_ACCESS(.size = HM_SIZE_BASE));
 	hm_file_set_zero_fill(env.file, P(3) + 2, BLOCK, true);
 	assert_false(hm_is_zero_fill(env.file, P(3)));

@@ -546,7 +546,7 @@ static void test_cold(void **state)
 	hm_cache_tick(env.cache, 10000);
 	begin(&env, &p);
 	hm_promote_abort(&p, HM_PROMOTE_GONE);
-	/* After four failures the block is no candidate any more, until one of its pages is touched. */
+	/* After four failures the block is no candidate until one of its pages is touched. */
 	fill(env.file, 5, HM_BLOCK_PAGES, AUTO_AND(.ahead = true));
 	for (i = 0; i < 4; i++) {
 		hm_cache_tick(env.cache, 20000 + i * 20000);

@@ -216,7 +216,7 @@ static void test_marker_in_time(void **state)
 		read_on(env.file, &r, HM_ACCESS_READ, BLOCK);
 		if (r.plans == before || r.plans == 1)
 			continue;
-		/* The previous window has pages left, and the marker is before the end of the new one. */
+		/* The last window has pages left; the marker is before the end of the new one. */
 		assert_true(ahead - r.next >= P(1));
 		if (r.plans > 4)
 			assert_in_range(ahead - r.next, P(6), P(9));

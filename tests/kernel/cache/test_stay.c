@@ -32,7 +32,7 @@ static void scan_against_hot_set(u32 cpus)
 		if (i % 4 == 0) /* the units of the hot set in turn */
 			misses += !use(env.file, (i / 4 % HOT) * BLOCK, HM_ACCESS_READ);
 	}
-	/* LRU would miss nearly all of the 500 uses, as 96 units are scanned between two of them. */
+	/* LRU would miss nearly all 500 uses: 96 units are scanned between two of them. */
 	assert_in_range(misses, 0, 25);
 	audit(&env);
 	env_end(&env);

@@ -76,7 +76,7 @@ struct page *alloc_pages_node(int node, gfp_t gfp, u32 order)
 		not_promoted *= 4;
 	if (w.running && sim_chance(not_promoted))
 		return NULL;
-	/* Take the block that was freed first, so that a use after free is likely to be detected. */
+	/* Take the block that was freed first, to detect a use after free. */
 	for (i = 0; i < MAX_FOLIOS; i++) {
 		block = &blocks[next_folio++ % MAX_FOLIOS];
 		if (block_is_free(block) && !block_is_broken(block))

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* look() under the linker option --wrap=look: the real one, and the one that replaces it. */
+#ifndef STEER_TEST_WRAP_H
+#define STEER_TEST_WRAP_H
+
+#include "look.h"
+
+uint64_t __real_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
+		     unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge);
+
+uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
+		     unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge);
+
+#endif /* STEER_TEST_WRAP_H */
