@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What is in the files, so that every byte that an engine shows or writes can
- * be checked. A page is page (n mod 256) of a block of random words, but for
- * its first word, the *stamp*, which tells the page and its generation: how
+ * The content of the files, so that every byte that an engine shows or writes
+ * can be checked. A page is page (n mod 256) of a block of random words, but
+ * for its first word, the *stamp*, which holds the page and its generation: how
  * often it was written.
  */
 #ifndef BENCH_CONTENT_H
@@ -25,7 +25,7 @@
  * @pages: in the file
  * @generations: of each page; NULL in a file of the user's
  * @sums: of each page of a file of the user's; else NULL
- * @known: the file on disk is as this says
+ * @known: the file on disk has the content that this structure describes
  */
 struct content {
 	uint64_t *block;
@@ -36,7 +36,7 @@ struct content {
 	bool known;
 };
 
-/* Of a file of @bytes, all in generation 0; NULL = no memory. */
+/* Describe a file of @bytes, all in generation 0; NULL = no memory. */
 struct content *content_create(uint64_t bytes, bool foreign);
 void content_destroy(struct content *content);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What being watched costs a program that gains nothing from it. */
+/* The cost of monitoring for a program that gains nothing from it. */
 #ifndef BENCH_COST_H
 #define BENCH_COST_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What is counted in a run whose cost is looked at; see cost.h. */
+/* The events that are counted in a run that measures a cost; see cost.h. */
 #ifndef BENCH_COUNT_H
 #define BENCH_COUNT_H
 
@@ -9,7 +9,7 @@
 /* Memory of a program's own that comes and goes: page faults which concern no file. */
 bool cost_faults(void);
 
-/* Instructions of this process and of what it starts later; -1 = nobody counts them here. */
+/* Instructions of this process and of its later children; -1 = they cannot be counted here. */
 int counter_open(void);
 uint64_t counter_read(int fd);
 

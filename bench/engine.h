@@ -19,7 +19,7 @@
 
 #define MAX_THREADS 64u
 
-/* A chase: the next address is in the top of x, x = x * this + what was loaded. */
+/* A chase: the next address is in the top of x, x = x * this + the loaded word. */
 #define CHASE_FACTOR 0xd1342543de82ef95ull
 
 /* Memory that a process may use beside its cache; the same for all engines. */
@@ -184,7 +184,7 @@ struct result {
  * @seconds_max: after this time a worker stops (scenarios with random access)
  * @timeout_s: after this time the run counts as hung
  * @seed: of random offsets
- * @generation: of what is written
+ * @generation: of the data that the run writes
  * @limits: of memory
  * @result: see struct result
  * @deadline: when @seconds_max is over

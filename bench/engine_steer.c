@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The steered page cache: what engine_mmap.c does, without any advice of the
- * program's, and the watcher is told of the mapping, as the library and `hugemap run`
- * tell it.
+ * The steered page cache: the operations of engine_mmap.c, without any advice of the
+ * program's. The engine registers the mapping with the watcher, as the library and
+ * `hugemap run` do.
  */
 #include "engine.h"
 #include "steer.h"

@@ -18,7 +18,7 @@ bool fast_apart(char *why, size_t size);
 /**
  * fast_create() - make the device, and mount it
  * @bytes: room for files
- * @why: what went wrong, in words
+ * @why: the error, in words
  * @size: bytes of @why
  *
  * Return: the directory; NULL = it did not work.

@@ -171,8 +171,8 @@ bool files_create_read(struct bench *bench)
 }
 
 /*
- * The file that is written: as it is, if what it has is known; or (fresh) a new
- * one without any data.
+ * Provide the file that a run writes. With @fresh, it is a new file without any data.
+ * Otherwise keep the file if its content is known, or make it.
  */
 bool files_create_write(struct bench *bench, uint64_t bytes, bool fresh)
 {
@@ -219,7 +219,7 @@ bool files_cut_tail(struct bench *bench, uint64_t bytes)
 
 /* --- checking --- */
 
-/* Is what is on the device what was written last? If not, *what says where. */
+/* Does the device hold the data of the last writes? If not, describe the fault in @what. */
 bool files_verify(struct bench *bench, uint64_t bytes, char *what, size_t size)
 {
 	const struct content *content = bench->write_content;

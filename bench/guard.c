@@ -60,7 +60,7 @@ _Noreturn static void guard_main(int fd)
 	setsid();
 	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		signal(signals[i], SIG_IGN);
-	/* Nobody writes: this returns when the last other end is closed. */
+	/* No process writes to the pipe: this returns when its last writing end is closed. */
 	while (read(fd, &byte, 1) < 0 && errno == EINTR)
 		;
 	guard_restore();
@@ -80,7 +80,7 @@ bool guard_start(void)
 		return false;
 	if (!guard_pid) {
 		close(fds[1]);
-		/* Whoever waits for the end of our output must not wait for us. */
+		/* A reader that waits for the end of our output must not wait for the guard. */
 		close(STDIN_FILENO);
 		close(STDOUT_FILENO);
 		close(STDERR_FILENO);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * The guard: a process that puts everything back when the benchmark ends,
- * however it ends: files, memory groups, settings of the machine. What is to be
- * put back is kept in memory that it shares.
+ * however it ends: files, memory groups, settings of the machine. Shared memory
+ * holds the list of the things to put back.
  */
 #ifndef BENCH_GUARD_H
 #define BENCH_GUARD_H
@@ -22,7 +22,7 @@ void guard_forget_file(const char *path);
 void guard_group(const char *path);
 /* A hierarchy of groups has controllers that it had not; after the group is gone. */
 void guard_controllers(const char *path, const char *value);
-/* The module was loaded by us: take it out again, if nobody uses it. */
+/* The benchmark loaded the module: remove it again, unless it is in use. */
 void guard_module(const char *name);
 /* A zram device was made; @dir: where it is mounted, or ""; see fast.h. */
 void guard_fast(int zram, const char *dir);

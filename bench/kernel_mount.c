@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * A mount of the kernel engine for one run. It is at no place in the tree of files,
- * so that nobody else sees it and nothing is left, whatever ends the run.
+ * A mount of the kernel engine for one run. It is attached to no directory, so that
+ * no other process sees it and nothing is left, whatever ends the run.
  */
 #include "kernel_mount.h"
 #include "guard.h"
@@ -18,7 +18,7 @@
 
 #define TRIED_POOL (16 * MB) /* enough to see whether it works */
 
-/* The last error that the kernel has told about a file system context. */
+/* The last error that the kernel has reported about a file system context. */
 static bool kernel_read_error(int fd, char *why, size_t size)
 {
 	static const char prefix[] = "hugemap: ";

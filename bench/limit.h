@@ -14,8 +14,8 @@ struct limits;
 struct volume;
 
 /*
- * Before guard_start(): where nobody has mounted a hierarchy of control groups, as
- * in a small virtual machine, one is mounted that only this process sees.
+ * Before guard_start(): if no hierarchy of control groups is mounted, as in a small
+ * virtual machine, mount one that only this process sees.
  */
 void limits_prepare(void);
 /* Find out what is possible here; NULL = no memory. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* What is told in the end, and whether that is now: notes, errors, an interrupt. */
+/* Notes and errors, which are printed in the end, and the interrupt, which ends the benchmark. */
 #include "bench.h"
 
 #include <signal.h>

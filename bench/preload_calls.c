@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What `hugemap run` adds to calls that do not concern it: nanoseconds for each,
- * the program alone and under the library in turns, the best of all turns: what
- * else the machine does can only add.
+ * Measure the time that `hugemap run` adds to calls that do not concern it, in
+ * nanoseconds for each call. The program runs alone and under the library in turns.
+ * The best of all turns counts, because other work of the machine can only add time.
  *
- *	preload-calls LIBRARY [FILE]	FILE: of 64 MB; mapped, and so steered, meanwhile
+ *	preload-calls LIBRARY [FILE]	FILE: of 64 MB; mapped, and so steered, during the calls
  *
  * It starts itself as a child, once for each turn.
  */

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What report.py ends with if this Python has no matplotlib: the page has no charts. */
+/* The exit status of report.py if this Python has no matplotlib: the page has no charts. */
 #define NO_MATPLOTLIB 3
 #define NO_PYTHON 127
 

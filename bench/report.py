@@ -409,7 +409,7 @@ def verdicts(data):
 
 
 def steered(rows):
-    """What steering did in the last run."""
+    """The access pattern that steering found, and its advice, in the last run."""
     for row in rows:
         done = row["runs"][-1].get("steered")
         if done and done["scans"]:

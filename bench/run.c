@@ -56,7 +56,7 @@ static bool run_wait(struct run *run, pid_t pid, int *status)
 	return true;
 }
 
-/* What became of the child, if it did not say so itself. */
+/* Report how the child ended, unless it has reported its result itself. */
 static void run_explain(struct result *result, int status)
 {
 	if (result->ok || result->error[0])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The scenarios, and what they must have read. */
+/* The scenarios, and the sums of the data that they must have read. */
 #include "scenario.h"
 #include "content.h"
 #include "engine.h"

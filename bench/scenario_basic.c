@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* From end to end, or here and there: what each page has the same chance of. */
+/* Operations from end to end, or at random places: each page has the same chance. */
 #include "cli.h"
 #include "engine.h"
 
-/* Of ten operations of `mixed`, so many change the page. */
+/* So many of ten operations of `mixed` change the page. */
 #define MIXED_UPDATES 3
 
 /* Loads between two looks at whether it is enough. */
@@ -62,7 +62,7 @@ bool next_random_read(struct worker *worker, struct op *op)
 	return true;
 }
 
-/* Each worker in its own part, so that what is read does not depend on luck. */
+/* Each worker uses its own part, so that the data that it reads does not depend on timing. */
 bool next_mixed(struct worker *worker, struct op *op)
 {
 	uint32_t length = worker->run->op_bytes;

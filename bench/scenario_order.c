@@ -89,7 +89,7 @@ static void order_leave_out(struct worker *worker, uint64_t done, uint64_t left)
 	worker->left_bytes = left * CONTENT_PAGE;
 }
 
-/* Where the time of a run ends, it ends the second part, which is the slow one. */
+/* The time limit of a run ends the second part, which is the slow one. */
 bool next_scan_random_scan(struct worker *worker, struct op *op)
 {
 	const struct run *run = worker->run;
@@ -113,7 +113,7 @@ bool next_scan_random_scan(struct worker *worker, struct op *op)
 		}
 		order_leave_out(worker, done, random - done);
 	}
-	/* From here on worker->at says how far the second scan has got. */
+	/* From here on worker->at is the position of the second scan. */
 	if (worker->at == worker->start)
 		worker->at += half * run->op_bytes;
 	return next_stream_read(worker, op);

@@ -8,7 +8,7 @@
 /* As YCSB has it. */
 #define THETA 0.99
 
-/* Where the hot tenth begins, in tenths of the file, and its share, in tenths. */
+/* The start of the hot tenth, in tenths of the file, and its share of the reads, in tenths. */
 #define HOT_TENTH 4u
 #define HOT_SHARE 9u
 
@@ -53,7 +53,7 @@ static uint64_t skew_next_rank(struct worker *worker, uint64_t n)
 	return rank < n ? rank : n - 1;
 }
 
-/* Pages that are asked for alike often do not lie beside each other. */
+/* Scatter the ranks: pages that are read about equally often do not lie beside each other. */
 static uint64_t skew_scramble(uint64_t rank, uint64_t n)
 {
 	uint64_t x = (rank + 1) * 0x9e3779b97f4a7c15ull;

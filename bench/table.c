@@ -81,7 +81,7 @@ static void table_print_row(const struct row *row, double best)
 	       row->scenario->latency ? 2 : 0, table_cpu_cost(row), ROW_MEDIAN(row, faults));
 }
 
-/* What steering did in the last run. */
+/* Print the scans, the access pattern and the advice of steering in the last run. */
 static void table_print_steered(const struct steered *steered)
 {
 	unsigned int act;

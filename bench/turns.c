@@ -116,7 +116,7 @@ static bool turns_check_sum(struct turns *turns, const struct run *run)
 	uint64_t want;
 
 	if (run->scenario->in_memory && turns->bench->settings.file) {
-		/* Of the user's file only the sums of whole pages are known. */
+		/* If the user provides the file, only the sums of whole pages are known. */
 		if (!turns->has_reference)
 			turns->reference = result->sum;
 		turns->has_reference = true;

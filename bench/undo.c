@@ -11,11 +11,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Whoever was just killed may still have files open there: so often, 50 ms each. */
+/* A process that was just killed may still have files open: try so often, every 50 ms. */
 #define TRIES 200
 #define PAUSE 50000 /* us */
 
-/* Kill what is left in a group, by its own list. */
+/* Kill the processes that are left in a group, by its own list. */
 static void undo_kill_all(const char *group)
 {
 	char path[1200];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What the benchmark makes on a machine is taken away again: by whoever made it, or by
- * the guard (guard.h). Each may take a moment.
+ * Remove the things that the benchmark makes on a machine. The process that made a thing
+ * removes it, or the guard does (guard.h). Each removal may take a moment.
  */
 #ifndef BENCH_UNDO_H
 #define BENCH_UNDO_H

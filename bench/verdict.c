@@ -9,7 +9,7 @@
 #define AS_GOOD 0.97
 /* A stream into a new file: write-behind is more than any advice gives. */
 #define NEW_FILE 1.4
-/* Random pieces of 1 MB: of what they reach with a short read-ahead, which root can set. */
+/* Random pieces of 1 MB: the share of their speed with a short read-ahead, which root can set. */
 #define PIECES_READ_AHEAD 0.8
 #define SHORT_READ_AHEAD_KB 128u
 

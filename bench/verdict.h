@@ -14,8 +14,8 @@ struct row;
  * @row: the steered page cache
  * @best: the best advice
  * @wanted: so many times as good as that it should be
- * @wanted_read_ahead: the same, of the row with read_ahead_kb at 128; 0 = not asked for
- * @read_ahead: what it is of that row; 0 = not measured
+ * @wanted_read_ahead: the same, of the row with read_ahead_kb at 128; 0 = not required
+ * @read_ahead: the ratio to that row; 0 = not measured
  * @met: it is as good as it should be, and not worse than Linux's default
  * @better: better than the best advice
  */
@@ -29,7 +29,7 @@ struct verdict {
 /* False: there is nothing to compare. */
 bool verdict_find(const struct bench *bench, const struct group *group, struct verdict *verdict);
 
-/* Of all scenarios together. */
+/* The verdicts on all scenarios together. */
 struct verdicts {
 	unsigned int n, met, better;
 	bool all_met; /* each of them, and half of them better than the best advice */

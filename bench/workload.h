@@ -25,19 +25,19 @@ struct op {
 };
 
 /**
- * struct scenario - what is done to the file
+ * struct scenario - the operations on the file
  * @name: as in the JSON
  * @title: in words
  * @next: the next operation of a worker; false = it has finished
  * @init: what @next needs, in a worker that is otherwise ready; may be NULL
  * @op_bytes: size of an operation, the largest if they differ
  * @device_op_bytes: for the device, if it likes other pieces; 0 = the same
- * @sync_bytes: a worker makes durable what it has written each time it is so much;
+ * @sync_bytes: a worker makes its data durable each time it has written so much;
  *	0 = all is made durable in the end
  * @advices: of plain mmap, beside none: a bit for each of enum advice that may help
  * @pages_an_op: it ends after one operation for each so many pages of the file, or
  *	after a time; 0 = it ends by itself
- * @latency: told in ns an operation, not in MB/s
+ * @latency: reported in ns an operation, not in MB/s
  * @writes: changes the file
  * @fresh: ... which is a new one for every run
  * @tail: ... whose second half is a hole
@@ -46,7 +46,7 @@ struct op {
  * @deep: the device gets several operations at a time; which depth is best is
  *	tried; else it gets one, as a program that loads and stores
  * @in_memory: everything is brought into memory before the clock starts
- * @cost: nobody can gain: what does it cost? The file is small
+ * @cost: no engine can gain, so only the cost is measured; the file is small
  * @eighth: the cache is an eighth of the file; --pool does not apply
  * @twice: the file is twice as large as the memory of a run, at most
  * @quick: a part of --quick
@@ -98,7 +98,7 @@ bool next_log(struct worker *worker, struct op *op);
 void init_log_read(struct worker *worker);
 bool next_log_read(struct worker *worker, struct op *op);
 
-/* scenario_skew.c: some pages are asked for more often than others */
+/* scenario_skew.c: some pages are read more often than others */
 
 void init_zipf(struct worker *worker);
 bool next_zipf(struct worker *worker, struct op *op);
