@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-# bash: commands, options and their words are those that `hugemap help` tells.
+# bash: commands, options and their words are those that `hugemap help` lists.
 
 _hugemap_commands() {
 	"$1" help 2>/dev/null | sed -n 's/^  \([a-z]*\)  .*/\1/p'
@@ -23,7 +23,7 @@ _hugemap_words() {
 	esac
 }
 
-# Who can be asked for numbers: processes and mounts, or mounts alone.
+# The processes and mounts that `hugemap stat` lists, or the mounts alone.
 _hugemap_targets() {
 	"$1" stat 2>/dev/null | sed -n "$2"' s/^\(\/.*[^ ]\)\( \{1,\}[0-9.]* [KMGT]*B\)\{3\}$/\1/p'
 }

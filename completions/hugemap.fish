@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-# fish: commands, options and their words are those that `hugemap help` tells.
+# fish: commands, options and their words are those that `hugemap help` lists.
 
 function __hugemap_commands
     $argv[1] help 2>/dev/null | string replace -rf '^  ([a-z]+) +(.*)' '$1\t$2'
 end
 
-# Lines of an option, its argument and what it does, with tabs between them; a letter
+# Lines of an option, its argument and its description, with tabs between them; a letter
 # has a line of its own.
 function __hugemap_options
     $argv[1] help $argv[2] 2>/dev/null |
@@ -18,7 +18,7 @@ function __hugemap_options
         end
 end
 
-# Who can be asked for numbers.
+# The processes that `hugemap stat` lists.
 function __hugemap_processes
     $argv[1] stat 2>/dev/null | string replace -rf '^ *([0-9]+)  (\S+) .*' '$1\t$2'
 end
