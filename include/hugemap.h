@@ -197,7 +197,7 @@ struct hugemap_stat {
 int hugemap_stat(const void *addr, struct hugemap_stat *stat);
 
 /**
- * hugemap_strerror() - an error as a sentence that says what to do
+ * hugemap_strerror() - an error as a sentence that names the remedy
  * @err: a result of this library, negative or positive
  *
  * Return: a constant string; never NULL.

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What a program may ask of a file on a hugemap mount beyond madvise and
- * posix_fadvise. Priorities: units of a file of low priority are evicted first,
- * those of high priority only when nothing else is left (FastMap). Who may write or
- * owns the file sets it; a high one takes CAP_SYS_NICE or CAP_SYS_ADMIN, too. And what is
- * cached of it, to be looked at.
+ * Requests on a file of a hugemap mount beyond madvise and posix_fadvise.
+ *
+ * HUGEMAP_IOC_PRIORITY sets the priority of a file. Units of a file of low priority are evicted
+ * first, those of high priority only when nothing else is left (FastMap). The caller must own the
+ * file or have the right to write it. A high priority takes CAP_SYS_NICE or CAP_SYS_ADMIN, too.
+ *
+ * HUGEMAP_IOC_CACHED reports which pages of the file are cached.
  */
 #ifndef HUGEMAP_IOCTL_H
 #define HUGEMAP_IOCTL_H
@@ -26,12 +28,13 @@ struct hugemap_cell {
 };
 
 /*
- * Which pages of a file are cached, and how: as mincore(2), for who may write the file or owns
- * it (else EPERM), and as it was while it was looked at. Looking changes nothing.
+ * Which pages of a file are cached, and how. As with mincore(2), the caller must own the file or
+ * have the right to write it (else EPERM), and the cells show the state at the time of the look.
+ * The look changes nothing.
  */
 struct hugemap_cached {
 	__u64 offset; /* in the file, in bytes; a multiple of 2 MB */
-	__u64 cell; /* bytes of the file that a cell tells of: a multiple of 2 MB, 8 TB at most */
+	__u64 cell; /* bytes of the file that a cell covers: a multiple of 2 MB, 8 TB at most */
 	__u64 cells; /* address of a struct hugemap_cell for each */
 	__u32 count; /* of them, 65536 at most; when it returns, how many lie in the file */
 	__u32 zero;
