@@ -92,9 +92,9 @@ enum hm_node_kind {
  * @pgoff: its first base page in the file
  * @npages: HM_BLOCK_PAGES for a block in a huge frame, 1 for a base page
  * @frame: number of its frame; see hm_frame_offset()
- * @hints: HM_HINT_*, set by hm_fault() and hm_peek(). Of hm_fault(), only a hit of a store that
- *	follows in another call (hm_access.npages without .write) sets HM_HINT_NEEDS_ALLOC and
- *	HM_HINT_WRITING.
+ * @hints: HM_HINT_*, set by hm_fault() and hm_peek(). hm_fault() sets HM_HINT_NEEDS_ALLOC and
+ *	HM_HINT_WRITING only on a hit of a store that follows in another call (hm_access.npages
+ *	without .write).
  * @err: for HM_ERROR the negative errno; for HM_NO_NODE the enum hm_node_kind
  */
 struct hm_unit {

@@ -315,7 +315,7 @@ static void change_forget_range(struct hugemap_inode *hi, const struct change *c
 	u64 first = change_first_of(start), last = change_end_of(end);
 	u64 whole_first = change_first_of(start + HM_BLOCK_SIZE - 1), whole_last = last;
 
-	hugemap_race_point("change: size told, cached and mapped");
+	hugemap_race_point("change: size published, cached and mapped");
 	unmap_mapping_range(hi->vfs_inode.i_mapping, start, end == LLONG_MAX ? 0 : end - start,
 			    false);
 	if (end != LLONG_MAX)
@@ -454,7 +454,7 @@ ssize_t hugemap_change_lower(struct inode *inode, loff_t start, loff_t end,
 			}
 			change_note_needs_alloc(hi, start, end, old_size, size, what);
 		}
-		hugemap_race_point("change: dropped, size not told");
+		hugemap_race_point("change: dropped, size not published");
 		if (size > old_size)
 			change_take_size(hi, size);
 	}

@@ -77,7 +77,7 @@ void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 		evict_stay(hi, unit);
 	else
 		hm_evict_done(unit, result);
-	hugemap_race_point("evict: absent, nobody woken");
+	hugemap_race_point("evict: absent, waiters not woken");
 	hugemap_wake_unit(mount, unit);
 	if (result == HM_EVICT_DISCARD)
 		hugemap_progress(mount);

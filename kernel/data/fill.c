@@ -45,7 +45,7 @@ static void fill_done(struct hugemap_inode *hi, const struct hm_unit *unit, int 
 	hugemap_race_point("fill: in i_pages, not cached yet");
 	trace_hugemap_fill(&hi->vfs_inode, unit->pgoff, unit->npages, err);
 	hm_fill_done(unit, err, false);
-	hugemap_race_point("fill: cached, nobody woken");
+	hugemap_race_point("fill: cached, waiters not woken");
 	hugemap_wake_unit(hugemap_of(hi), unit);
 }
 

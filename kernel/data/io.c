@@ -96,7 +96,7 @@ static void io_complete(struct kiocb *iocb, long result)
 	struct hugemap_io *io = container_of(iocb, struct hugemap_io, iocb);
 
 	io->result = result;
-	hugemap_race_point_atomic("I/O: ended, nobody told");
+	hugemap_race_point_atomic("I/O: ended, not reported yet");
 	if (io->ahead)
 		queue_work(hugemap_of(io->hi)->done_wq, &io->work);
 	else

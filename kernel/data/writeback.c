@@ -102,7 +102,7 @@ static void writeback_run_done(struct hugemap_inode *hi, const struct hm_run *ru
 	WRITE_ONCE(hi->data->runs, hi->data->runs + 1);
 	hugemap_race_point("write-back: I/O has ended, not clean yet");
 	hm_writeback_done(hi->hfile, run->pgoff, run->npages, err);
-	hugemap_race_point("write-back: clean, nobody woken");
+	hugemap_race_point("write-back: clean, waiters not woken");
 	for (block = run->pgoff & ~HUGEMAP_BLOCK_MASK; block < run->pgoff + run->npages;
 	     block += HM_BLOCK_PAGES)
 		hugemap_wake(mount, hi->hfile, block);
@@ -625,7 +625,7 @@ int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	hugemap_race_point("sync: written, not flushed");
 	/* Flush the metadata of the lower file and the cache of the device. */
 	lower_err = vfs_fsync_range(lower, start, end, datasync);
-	hugemap_race_point("sync: flushed, errors not told");
+	hugemap_race_point("sync: flushed, errors not reported");
 	told = file_check_and_advance_wb_err(file);
 	hugemap_count(mount, HUGEMAP_C_SYNCS, 1);
 	trace_hugemap_sync(inode, start, end, err ?: lower_err);
