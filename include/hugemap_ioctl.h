@@ -4,7 +4,7 @@
  *
  * HUGEMAP_IOC_PRIORITY sets the priority of a file. Units of a file of low priority are evicted
  * first, those of high priority only when nothing else is left (FastMap). The caller must own the
- * file or have the right to write it. A high priority takes CAP_SYS_NICE or CAP_SYS_ADMIN, too.
+ * file or have opened it for writing. A high priority takes CAP_SYS_NICE or CAP_SYS_ADMIN, too.
  *
  * HUGEMAP_IOC_CACHED reports which pages of the file are cached.
  */
