@@ -4,31 +4,37 @@
  */
 #include "area.h"
 
-#include "reader.h"
-
 #include <sys/sysmacros.h>
+
+bool area_open(struct reader *reader)
+{
+	return reader_open(reader, "/proc/self/maps");
+}
+
+bool area_next(struct reader *reader, struct area *area)
+{
+	unsigned int major;
+	char permissions[8];
+
+	area->start = reader_number(reader, 16);
+	area->end = reader_number(reader, 16);
+	reader_word(reader, permissions, sizeof(permissions));
+	area->offset = reader_number(reader, 16);
+	major = (unsigned int)reader_number(reader, 16);
+	area->dev = makedev(major, (unsigned int)reader_number(reader, 16));
+	area->ino = reader_number(reader, 10);
+	return reader_line(reader, area->path, sizeof(area->path)) >= 0;
+}
 
 bool area_find(uint64_t address, struct area *area)
 {
 	struct reader reader;
-	unsigned int major;
 	bool found = false;
-	char permissions[8];
 
-	if (!reader_open(&reader, "/proc/self/maps"))
+	if (!area_open(&reader))
 		return false;
-	do {
-		area->start = reader_number(&reader, 16);
-		area->end = reader_number(&reader, 16);
-		reader_word(&reader, permissions, sizeof(permissions));
-		area->offset = reader_number(&reader, 16);
-		major = (unsigned int)reader_number(&reader, 16);
-		area->dev = makedev(major, (unsigned int)reader_number(&reader, 16));
-		area->ino = reader_number(&reader, 10);
-		if (reader_line(&reader, area->path, sizeof(area->path)) < 0)
-			break;
+	while (!found && area_next(&reader, area))
 		found = area->end > address;
-	} while (!found);
 	reader_close(&reader);
 	return found;
 }

@@ -3,8 +3,7 @@
 #ifndef HM_STEER_AREA_H
 #define HM_STEER_AREA_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "reader.h"
 
 /**
  * struct area - a line of /proc/self/maps
@@ -19,6 +18,10 @@ struct area {
 	uint64_t start, end, offset, dev, ino;
 	char path[160];
 };
+
+/* Read the areas one by one, in the order of their addresses. */
+bool area_open(struct reader *reader);
+bool area_next(struct reader *reader, struct area *area);
 
 /* Find the first area that ends after an address. Returns false if there is none. */
 bool area_find(uint64_t address, struct area *area);

@@ -543,36 +543,41 @@ struct map *map_follow(const struct event *event)
 	return NULL;
 }
 
-/* Forget the parts of a mapping where its file is not mapped any more. */
-static void map_compare(struct map *map)
+/* Compare a mapping with what lies up to an address: nothing, and then perhaps an area. */
+static void map_compare(struct map *map, const struct area *area, u64 upto)
 {
-	u64 at = map->start, end = map_end(map), offset = map->offset - map->start;
-	struct area area;
+	u64 from = map_later(map->checked, map->start), to = map_earlier(upto, map_end(map));
 
-	while (map->start && at < map_end(map)) {
-		bool found = area_find(at, &area);
-		u64 gap = found ? map_earlier(map_later(area.start, at), end) : end;
-
-		if (gap > at) {
-			map_cut(map, at, gap);
-			at = gap;
-			continue;
-		}
-		if (!area.ino || area.offset - area.start != offset)
-			map_cut(map, at, map_earlier(area.end, end));
-		at = area.end;
-	}
+	if (from < to)
+		map_cut(map, from, to);
+	map->checked = upto;
+	if (!area || !map->start || area->end <= map->start || map_end(map) <= area->start)
+		return;
+	if (!area->ino || area->offset - area->start != map->offset - map->start)
+		map_cut(map, map_later(area->start, map->start),
+			map_earlier(area->end, map_end(map)));
+	map->checked = area->end;
 }
 
 void map_recover(bool hints)
 {
+	struct reader reader;
+	struct area area;
 	struct map *map;
 
 	for_each_map(map) {
 		map->moving = false;
 		map->changed = true;
-		map_compare(map);
-		if (hints && map->start && !map->orphan)
+		map->checked = 0;
+		if (hints && !map->orphan)
 			map_hint_all(map);
 	}
+	if (!area_open(&reader))
+		return;
+	while (area_next(&reader, &area))
+		for_each_map(map)
+			map_compare(map, &area, area.start);
+	reader_close(&reader);
+	for_each_map(map)
+		map_compare(map, NULL, UINT64_MAX);
 }

@@ -55,6 +55,7 @@ struct hint {
  * @tried: bytes that were touched where there could be huge pages
  * @touched: bytes that were touched since @judged_written
  * @judged_written: bytes that the process had made dirty when stores were judged last
+ * @checked: map_recover() has compared it up to this address
  * @seen: a bit for each page
  * @told: what `hugemap stat` reads of it; NULL if there was no room
  */
@@ -67,6 +68,7 @@ struct map {
 	u32 round;
 	u64 pass_ns, scan_ns;
 	u64 huge, tried, touched, judged_written;
+	u64 checked;
 	unsigned long *seen;
 	size_t room;
 	struct hm_advisor advisor;
