@@ -132,7 +132,6 @@ static void text_add_help(struct report *report, const struct watched *map)
 {
 	bool advise = report->attach->settings.advise;
 	const char *done = advise ? "done here" : "`hugemap attach`";
-	const char *behind = map->advisor.facts.writable ? ", and writing behind the stores" : "";
 
 	switch (text_pattern(report, map)) {
 	case HM_PATTERN_STREAM:
@@ -140,9 +139,9 @@ static void text_add_help(struct report *report, const struct watched *map)
 	case HM_PATTERN_BACKWARD:
 		text_add_sentences(
 			report,
-			"Helps: reading ahead (%s); 2 MB pages where the file system has them%s "
+			"Helps: reading ahead (%s); 2 MB pages where the file system has them "
 			"(`hugemap run`, when the program is started).",
-			done, behind);
+			done);
 		break;
 	case HM_PATTERN_STRIDED:
 		text_add_sentences(

@@ -23,19 +23,6 @@ static bool doctor_try_scan(void)
 	return looker.scan;
 }
 
-static bool doctor_try_cachestat(void)
-{
-	struct steer_cachestat_range range = { .len = PAGE_BYTES };
-	struct steer_cachestat stat;
-	/* The kernel refuses the call for files of other users, so make a file. */
-	int fd = memfd_create("trial", MFD_CLOEXEC);
-	bool works = fd >= 0 && call(SYS_cachestat, fd, (long)&range, (long)&stat, 0, 0, 0) >= 0;
-
-	if (fd >= 0)
-		close(fd);
-	return works;
-}
-
 static bool doctor_try_process_madvise(void)
 {
 	static char nothing;
@@ -61,14 +48,13 @@ static bool doctor_try_populate(void)
 
 void check_steering(const struct machine *machine, struct finding *finding)
 {
-	bool scan = doctor_try_scan(), cachestat = doctor_try_cachestat(),
-	     madvise_other = doctor_try_process_madvise();
+	bool scan = doctor_try_scan(), madvise_other = doctor_try_process_madvise();
 	bool populate = doctor_try_populate(), pagemap = !access("/proc/self/pagemap", R_OK);
 	char missing[128] = "";
 
-	finding->details = json_pack("{s:b, s:b, s:b, s:b, s:b}", "pagemap", pagemap,
-				     "pagemap_scan", scan, "cachestat", cachestat,
-				     "process_madvise", madvise_other, "populate_read", populate);
+	finding->details = json_pack("{s:b, s:b, s:b, s:b}", "pagemap", pagemap, "pagemap_scan",
+				     scan, "process_madvise", madvise_other, "populate_read",
+				     populate);
 	if (!pagemap) {
 		doctor_result(
 			finding, BAD,
@@ -76,8 +62,7 @@ void check_steering(const struct machine *machine, struct finding *finding)
 			"program touches");
 		return;
 	}
-	snprintf(missing, sizeof(missing), "%s%s%s%s", scan ? "" : ", PAGEMAP_SCAN (Linux 6.7)",
-		 cachestat ? "" : ", cachestat (6.5)",
+	snprintf(missing, sizeof(missing), "%s%s%s", scan ? "" : ", PAGEMAP_SCAN (Linux 6.7)",
 		 madvise_other ? "" : ", process_madvise (5.10)",
 		 populate ? "" : ", MADV_POPULATE_READ (5.14)");
 	if (missing[0])
@@ -85,6 +70,6 @@ void check_steering(const struct machine *machine, struct finding *finding)
 			      missing + 2);
 	else
 		doctor_result(finding, GOOD,
-			      "all calls that steer the page cache work: PAGEMAP_SCAN, cachestat, "
+			      "all calls that steer the page cache work: PAGEMAP_SCAN, "
 			      "process_madvise, MADV_POPULATE_READ");
 }
