@@ -56,8 +56,9 @@ static void hm_fault_note_hint(const struct hm_pos *pos, struct hm_access access
 		hm_promote_note(pos, no_promote);
 }
 
-static enum hm_outcome hm_fault_miss(struct hm_pos *pos, u64 word, struct hm_access access,
-				     struct hm_unit *unit)
+/* Not inline: a hit would save and restore registers for it. */
+static noinline enum hm_outcome hm_fault_miss(struct hm_pos *pos, u64 word, struct hm_access access,
+					      struct hm_unit *unit)
 {
 	struct hm_cache *cache = pos->file->cache;
 	u32 hints = 0, frame;
@@ -252,12 +253,14 @@ static enum hm_outcome hm_fault_try(struct hm_pos *pos, u64 pgoff, struct hm_acc
 	case HM_CLEAN:
 	case HM_DIRTY:
 	case HM_WRITING:
-		if (access.write && access.allocated_only && hm_index_needs_alloc(pos))
-			return HM_NEEDS_ALLOC;
-		if (access.write && access.stable && hm_word_state(word) == HM_WRITING)
-			return HM_STABLE;
-		if (access.npages && !access.write)
+		if (access.write) {
+			if (access.allocated_only && hm_index_needs_alloc(pos))
+				return HM_NEEDS_ALLOC;
+			if (access.stable && hm_word_state(word) == HM_WRITING)
+				return HM_STABLE;
+		} else if (access.npages) {
 			hm_fault_note_obstacles(pos, word, unit);
+		}
 		if (!access.ahead && !hm_fault_hit(pos, word, pgoff, access, unit))
 			break;
 		if (access.promote)

@@ -216,16 +216,6 @@ bool hm_is_zero_fill(struct hm_file *file, u64 pgoff)
 	return hm_index_is_zero_fill(&pos);
 }
 
-bool hm_index_needs_alloc(const struct hm_pos *pos)
-{
-	/* Most files have no holes. The flag is set before the bits are. */
-	if (!hm_atomic_read(&pos->file->needs_alloc))
-		return false;
-	if (pos->base)
-		return hm_bit_test(pos->base->needs_alloc, pos->base_slot);
-	return hm_bit_test(pos->leaf->needs_alloc, pos->leaf_slot);
-}
-
 bool hm_needs_alloc(struct hm_file *file, u64 pgoff)
 {
 	struct hm_pos pos;

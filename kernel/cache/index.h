@@ -3,6 +3,7 @@
 #ifndef HM_INDEX_H
 #define HM_INDEX_H
 
+#include "bits.h"
 #include "state.h"
 
 /*
@@ -44,13 +45,21 @@ void hm_index_join_frozen(const struct hm_pos *pos, struct hm_base *base, u64 wo
 /* Does the file have no data at this unit? Takes no lock. */
 bool hm_index_is_zero_fill(const struct hm_pos *pos);
 
+/* The unit was written: the file has data there. @all: all its pages were. Takes no lock. */
+void hm_index_set_data(const struct hm_pos *pos, bool all);
+
 /*
  * May write-back of this unit need blocks that the file does not have yet? @pos is set to the word
  * of the unit. Takes no lock.
  */
-bool hm_index_needs_alloc(const struct hm_pos *pos);
-
-/* The unit was written: the file has data there. @all: all its pages were. Takes no lock. */
-void hm_index_set_data(const struct hm_pos *pos, bool all);
+static inline bool hm_index_needs_alloc(const struct hm_pos *pos)
+{
+	/* Most files have no holes. The flag is set before the bits are. */
+	if (!hm_atomic_read(&pos->file->needs_alloc))
+		return false;
+	if (pos->base)
+		return hm_bit_test(pos->base->needs_alloc, pos->base_slot);
+	return hm_bit_test(pos->leaf->needs_alloc, pos->leaf_slot);
+}
 
 #endif /* HM_INDEX_H */

@@ -41,6 +41,10 @@
 	} while (0)
 #endif
 
+#ifndef noinline
+#define noinline __attribute__((__noinline__))
+#endif
+
 #define HM_BITS_PER_LONG 64u
 #define HM_BITMAP_LONGS(bits) (((bits) + HM_BITS_PER_LONG - 1) / HM_BITS_PER_LONG)
 
