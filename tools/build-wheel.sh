@@ -101,7 +101,7 @@ cp LICENSES/*.txt "$licenses"
 chmod 644 "$licenses"/*
 mkdir "$work/packed" "$work/repaired"
 step "packing it" "is there room in $work?" wheel pack --dest "$work/packed" "$tree"
-# The ABI is that of Python 3.11 (python/src/module.h), also if a newer one built it.
+# The ABI is that of Python 3.11 (python/src/objects.h), also if a newer one built it.
 step "tagging it" "does its name have the usual form?" wheel tags --remove --python-tag cp311 "$work"/packed/*.whl
 
 step "auditwheel repair" "it needs a library that is newer than every manylinux allows, or is missing" \

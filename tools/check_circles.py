@@ -14,7 +14,8 @@ import os
 import re
 import sys
 
-ROOTS = ["bench", "cli", "kernel/cache", "kernel/data", "kernel/fs", "kernel/mm", "lib"]
+ROOTS = ["bench", "cli", "kernel/cache", "kernel/data", "kernel/fs", "kernel/mm", "lib", "preload",
+         "python"]
 # Directories of which only the files are checked, not the directories below them.
 SINGLE = ["kernel", "kernel/compat"]
 

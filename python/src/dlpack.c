@@ -4,7 +4,7 @@
  * mapping and keeps it alive.
  */
 #include "dlpack.h"
-#include "module.h"
+#include "objects.h"
 
 #include <stdlib.h>
 

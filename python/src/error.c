@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-#include "module.h"
+#include "objects.h"
 
 PyObject *raise_os_error(int err, const char *message)
 {

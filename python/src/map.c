@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* Mappings as objects: the buffer protocol, items and slices, and calls on ranges. */
-#include "module.h"
+#include "objects.h"
 
 #include <errno.h>
 #include <linux/fs.h>

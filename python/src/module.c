@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-#include "module.h"
+#include "objects.h"
 
 static PyObject *module_version(PyObject *self, PyObject *unused)
 {

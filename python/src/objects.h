@@ -11,8 +11,8 @@
  *
  * Each file uses only the files above it in this list.
  */
-#ifndef HM_PYTHON_MODULE_H
-#define HM_PYTHON_MODULE_H
+#ifndef HM_PYTHON_OBJECTS_H
+#define HM_PYTHON_OBJECTS_H
 
 #define Py_LIMITED_API 0x030b0000
 #define PY_SSIZE_T_CLEAN
@@ -63,4 +63,4 @@ PyObject *map_type_new(void);
 /* module.c */
 PyMODINIT_FUNC PyInit__hugemap(void);
 
-#endif /* HM_PYTHON_MODULE_H */
+#endif /* HM_PYTHON_OBJECTS_H */
