@@ -14,6 +14,14 @@
  *
  * Only queue_lock is taken inside another one (dirty_lock).
  *
+ * Fields of struct hm_shard, hm_cache and hm_file name their lock by a letter:
+ *
+ *   I  set when the object is made, constant afterwards
+ *   A  atomic, or read without a lock while it changes
+ *   F, N, S, P, Q, L  written under files_lock, node_lock, stream_lock, promote_lock, queue_lock,
+ *      pool_lock
+ *   A after one of them: written under the lock, read without it
+ *
  * Lookups, faults on cached units and marking a unit dirty take no lock, with two exceptions. A
  * store to some pages of a huge unit may take stream_lock, if it is the first store at the start of
  * the unit or continues a row of stores. A fault with hm_access.promote may take promote_lock.
@@ -97,20 +105,21 @@ struct hm_list {
 
 struct hm_shard {
 	hm_spinlock_t pool_lock;
-	hm_atomic_t free[HM_KINDS]; /* lists of huge frames: of huge folios, and of base pages */
-	u32 partial; /* list of split frames with free base frames */
-	hm_atomic_t nfree[HM_KINDS];
+	hm_atomic_t
+		free[HM_KINDS]; /* LA: lists of huge frames: of huge folios, and of base pages */
+	u32 partial; /* L: list of split frames with free base frames */
+	hm_atomic_t nfree[HM_KINDS]; /* LA */
 
 	hm_spinlock_t queue_lock __attribute__((aligned(64)));
-	struct hm_list list[HM_KINDS][HM_QUEUES];
+	struct hm_list list[HM_KINDS][HM_QUEUES]; /* Q */
 
-	hm_atomic_t note[HM_NOTES] __attribute__((aligned(64))); /* see stream.c */
-	hm_atomic_t tags[HM_NOTES / 8]; /* one byte of each note */
+	hm_atomic_t note[HM_NOTES] __attribute__((aligned(64))); /* A: see stream.c */
+	hm_atomic_t tags[HM_NOTES / 8]; /* A: one byte of each note */
 
-	hm_atomic_t count[HM_COUNTERS] __attribute__((aligned(64)));
-	hm_atomic_t note_hand; /* the note to overwrite next */
-	hm_atomic_t gone_pages; /* pages that this CPU evicted */
-	hm_atomic_t dirtied, cleaned; /* pages, by this CPU; see hm_cache_dirty_pages() */
+	hm_atomic_t count[HM_COUNTERS] __attribute__((aligned(64))); /* A */
+	hm_atomic_t note_hand; /* A: the note to overwrite next */
+	hm_atomic_t gone_pages; /* A: pages that this CPU evicted */
+	hm_atomic_t dirtied, cleaned; /* A: pages, by this CPU; see hm_cache_dirty_pages() */
 } __attribute__((aligned(64)));
 
 /* Blocks that can wait for promotion. A later fault queues a block that found no place. */
@@ -129,33 +138,33 @@ struct hm_candidate {
  * eviction would otherwise take these lines away from all other CPUs.
  */
 struct hm_cache {
-	struct hm_options opts;
-	u32 nframes;
-	u32 nshards;
-	u32 reserve; /* huge frames that read-ahead leaves free */
-	u32 nghosts; /* a power of two */
-	u32 dirty_step; /* pages that a CPU dirties between two checks of the limit */
-	struct hm_shard *shards;
-	struct hm_desc *desc; /* of nframes huge frames, then of the base frames */
-	struct hm_container *container;
-	struct hm_dirty_map *dirty_map; /* one per huge frame */
-	hm_atomic_t *ghosts;
-	hm_atomic_t offline; /* huge frames without memory */
-	hm_atomic_t clock; /* milliseconds */
-	hm_atomic_t ghost_clock; /* evicted pages, in units of a block; see queue.c */
+	struct hm_options opts; /* A: hm_cache_set_options() */
+	u32 nframes; /* I */
+	u32 nshards; /* I */
+	u32 reserve; /* I: huge frames that read-ahead leaves free */
+	u32 nghosts; /* I: a power of two */
+	u32 dirty_step; /* I: pages that a CPU dirties between two checks of the limit */
+	struct hm_shard *shards; /* I */
+	struct hm_desc *desc; /* I: of nframes huge frames, then of the base frames */
+	struct hm_container *container; /* I */
+	struct hm_dirty_map *dirty_map; /* I: one per huge frame */
+	hm_atomic_t *ghosts; /* I */
+	hm_atomic_t offline; /* A: huge frames without memory */
+	hm_atomic_t clock; /* A: milliseconds */
+	hm_atomic_t ghost_clock; /* A: evicted pages, in units of a block; see queue.c */
 
-	hm_atomic_t evict_cursor __attribute__((aligned(64)));
-	hm_atomic_t isolated; /* the split huge frame that reclaim empties */
+	hm_atomic_t evict_cursor __attribute__((aligned(64))); /* A */
+	hm_atomic_t isolated; /* A: the split huge frame that reclaim empties */
 
 	hm_spinlock_t files_lock __attribute__((aligned(64)));
-	hm_atomic_t files_end; /* one past the last one used */
-	u32 files_free; /* no lower slot is free; under files_lock */
+	hm_atomic_t files_end; /* FA: one past the last one used */
+	u32 files_free; /* F: no lower slot is free */
 
 	hm_spinlock_t promote_lock __attribute__((aligned(64)));
-	u32 ncandidates;
-	struct hm_candidate candidate[HM_CANDIDATES];
+	u32 ncandidates; /* P */
+	struct hm_candidate candidate[HM_CANDIDATES]; /* P */
 
-	struct hm_file *files[HM_FILES_MAX];
+	struct hm_file *files[HM_FILES_MAX]; /* FA */
 };
 
 /* --- the index -------------------------------------------------------------- */
@@ -229,30 +238,31 @@ struct hm_dirty_counter {
 
 /* As in struct hm_cache, the fields that every fault reads come first. */
 struct hm_file {
-	struct hm_cache *cache;
-	u32 id;
-	hm_atomic_t size; /* bytes */
-	hm_atomic_t needs_alloc; /* 1: a node has, or had, a bit set in @needs_alloc */
+	struct hm_cache *cache; /* I */
+	u32 id; /* I */
+	hm_atomic_t size; /* A: bytes */
+	hm_atomic_t needs_alloc; /* A: 1 = a node has, or had, a bit set in @needs_alloc */
 
-	struct hm_dirty_counter dirty_counter[HM_DIRTY_COUNTERS];
+	struct hm_dirty_counter dirty_counter[HM_DIRTY_COUNTERS]; /* A */
 	/* Read by all stores but rarely written: not in a cache line of the counters. */
-	hm_atomic_t dirty_since __attribute__((aligned(64))); /* cache->clock, 0 = nothing dirty */
+	hm_atomic_t dirty_since __attribute__((aligned(64))); /* A: clock; 0 = clean */
 
 	hm_spinlock_t dirty_lock __attribute__((aligned(64)));
 
 	/* The spans of the streams, and which of @span are not 0; see stream.c. */
-	hm_atomic_t spans __attribute__((aligned(64)));
-	hm_atomic_t span[HM_STREAMS];
+	hm_atomic_t spans __attribute__((aligned(64))); /* SA */
+	hm_atomic_t span[HM_STREAMS]; /* SA */
 	hm_spinlock_t stream_lock __attribute__((aligned(64)));
-	u32 stream_hand; /* the clock hand: the slot to examine next */
-	struct hm_stream stream[HM_STREAMS];
+	u32 stream_hand; /* S: the clock hand: the slot to examine next */
+	struct hm_stream stream[HM_STREAMS]; /* S */
 
 	hm_spinlock_t node_lock __attribute__((aligned(64)));
-	struct hm_node *nodes;
+	struct hm_node *nodes; /* N */
 
+	/* A: set by stores; cleared under dirty_lock */
 	unsigned long dirty[HM_BITMAP_LONGS(HM_NODE_SLOTS)] __attribute__((aligned(64)));
 
-	struct hm_dir *dir[HM_NODE_SLOTS] __attribute__((aligned(64)));
+	struct hm_dir *dir[HM_NODE_SLOTS] __attribute__((aligned(64))); /* NA */
 };
 
 /* The position of a unit in the index. */
