@@ -3,9 +3,9 @@
  * The policy of steering: runs that grow are streams, runs that do not are random.
  *
  * Each look extends the tracks that its runs go on with, begins new ones for the rest
- * (the least recent ones end), and decides for the mapping as a whole (its mode) and for
- * what lies before each stream (its area). The rules rest on costs: reading a region at
- * once costs about as much as a dozen single pages.
+ * (the least recent ones end). Then it decides on a mode for the mapping as a whole, and on a
+ * mode for the pages before each stream (its area). The rules rest on costs: reading a region
+ * at once costs about as much as a dozen single pages.
  */
 #include "policy.h"
 
@@ -13,7 +13,7 @@
 
 #define REGION ((u64)REGION_PAGES)
 
-/* A fault maps what is cached of the 16 pages around it: that much says nothing. */
+/* A fault maps the cached pages among the 16 around it, so a run of up to 16 is no evidence. */
 #define AROUND 16u
 /* A run that long is worth a region, where single pages are read. */
 #define LONG_RUN 24u
@@ -25,21 +25,21 @@
 #define PROVEN (8 * REGION)
 /* Runs of more than that are read a region at a time. */
 #define CHUNK_LEAST 20u
-/* A region of which that many pages were wanted one by one could have been read. */
+/* Reading a region at once costs as much as reading that many of its pages one by one. */
 #define REGION_COST 12u
 /* One page costs about as much as so many that are read in order. */
 #define PAGE_COST 50u
-/* What fits into memory and is no larger, the kernel has soon read by its own guesses. */
+/* The kernel has soon read a mapping up to this size by its own guesses, if memory holds it. */
 #define SOON_READ (128 * REGION)
-/* Of a larger one so many regions are read at a time. */
+/* policy_sweep() requests so many regions of a mapping at each look. */
 #define SWEEP 8u
-/* Looks after which a track that does not grow says no more what is going on. */
+/* A track that has not grown for so many looks is no evidence of the present accesses. */
 #define RECENT 12u
 
 /* A stream is made to go on in huge pages that far before it. */
 #define KICK (4 * REGION)
 #define KICKS 4u
-/* So much is asked for before a stream that cannot be advised. */
+/* At most so much is requested before a stream if no mode can be given. */
 #define LAST_WINDOW (32 * REGION)
 /* The area of a stream begins that far behind it. */
 #define BEHIND (2 * REGION)
@@ -68,7 +68,7 @@ static u64 policy_region_down(u64 page)
 	return page / REGION * REGION;
 }
 
-/* Where it is not known, the kernel may read ahead far. */
+/* If the window is not known, the kernel may read ahead far. */
 static u64 policy_window(const struct hm_advisor *a)
 {
 	return a->facts.window ? a->facts.window : 4 * REGION;
@@ -131,7 +131,7 @@ static void policy_change_mode(struct hm_advisor *a, enum hm_mode mode)
 	for (i = 0; i < HM_TRACKS; i++) {
 		struct hm_track *t = &a->track[i];
 
-		/* Other modes show other lengths: only what is a stream there, too, stays. */
+		/* Other modes show other lengths: keep only tracks that are streams there, too. */
 		if (t->grown + 3 < a->look || policy_length(t) < kept)
 			*t = (struct hm_track){};
 		t->area = t->back = 0;
@@ -139,7 +139,7 @@ static void policy_change_mode(struct hm_advisor *a, enum hm_mode mode)
 	policy_say_mode(a, a->first, a->end, mode);
 }
 
-/* What was taken for a stream ends: what was advised before it is taken back. */
+/* A track ends: take back the advice for the pages before it. */
 static void policy_end_area(struct hm_advisor *a, struct hm_track *t)
 {
 	if (!t->area)
@@ -255,7 +255,7 @@ static bool policy_stride_goes_on(struct hm_advisor *a, const struct hm_touch *r
 	return true;
 }
 
-/* Where much else is touched in between, it is none. */
+/* If many other runs are touched between its pages, the stride ends. */
 static void policy_stride_misses(struct hm_advisor *a)
 {
 	if (!a->stride || ++a->stride_missed < STRIDE_SEEN)
@@ -307,7 +307,7 @@ static void policy_stride_ahead(struct hm_advisor *a)
 
 /* --- what a stream gets --- */
 
-/* From where on nothing was asked for yet, on the way of a track. */
+/* Returns the page on the way of a track from which on no page was requested yet. */
 static u64 policy_edge(const struct hm_track *t)
 {
 	if (t->way < 0)
@@ -316,10 +316,11 @@ static u64 policy_edge(const struct hm_track *t)
 }
 
 /*
- * A stream goes on with the pages that the kernel began with, whatever is advised. One
- * region that is missing on its way, and is asked for, makes it begin with huge ones. It
- * lies beyond what the kernel asks for before we come: two windows. Where a stream was
- * quicker than that, and ends within a region when it is past it, the next try is farther.
+ * The kernel goes on with the page size with which it began a stream, even against advice. If
+ * one region that is not cached yet is requested on the way of the stream, the kernel begins
+ * with huge pages there. That region lies beyond the two windows that the kernel may request
+ * before the advice arrives. If the stream was quicker, it ends within a region after it has
+ * passed the requested one. The next try is then farther away.
  */
 static void policy_kick(struct hm_advisor *a, struct hm_track *t)
 {
@@ -336,8 +337,9 @@ static void policy_kick(struct hm_advisor *a, struct hm_track *t)
 }
 
 /*
- * Where no mode can be given, what is before a stream is asked for: a window, of all of
- * them together a quarter of memory at most, again when half of it is used up.
+ * If no mode can be given, request a window of pages before a stream. The windows of all streams
+ * together take at most a quarter of memory. The next request follows when the stream has used
+ * half of its window.
  */
 static void policy_read_before(struct hm_advisor *a, struct hm_track *t)
 {
@@ -363,7 +365,7 @@ static void policy_read_before(struct hm_advisor *a, struct hm_track *t)
 	t->ahead = policy_most(to, 1);
 }
 
-/* As far as the next one's beginning, what is before a stream is its own. */
+/* The pages before a stream belong to it up to the start of the next track. */
 static u64 policy_up_to_others(const struct hm_advisor *a, const struct hm_track *t, u64 to)
 {
 	const struct hm_track *o;
@@ -439,7 +441,7 @@ static bool policy_is_noticed(const struct hm_advisor *a, const struct hm_track 
 	return policy_length(t) >= policy_noticed(a) && t->pages >= dense;
 }
 
-/* Where single pages are read, what is left of a region is read at once. */
+/* If the mode reads single pages, request the rest of the region at once. */
 static void policy_rest_of_region(struct hm_advisor *a, struct hm_track *t)
 {
 	u64 to;
@@ -520,8 +522,8 @@ static bool policy_fits(const struct hm_advisor *a)
 }
 
 /*
- * Runs that end cost what is read beyond them: half a region or so, or what the kernel
- * reads ahead by itself.
+ * A run that ends costs the pages that were read beyond it: about half a region, or the pages
+ * that the kernel has read ahead by itself.
  */
 static void policy_decide_chunks(struct hm_advisor *a, const struct view *v, u64 now_ms)
 {
@@ -556,7 +558,7 @@ static void policy_decide(struct hm_advisor *a, u64 now_ms)
 	enum hm_pattern seen = a->pattern;
 	enum hm_mode before = a->mode;
 
-	/* A stream that goes on and on outweighs what was before it. */
+	/* A proven stream outweighs the tracks that ended before it. */
 	if (v.proven) {
 		a->singles /= 2;
 		a->chunks /= 2;
@@ -593,7 +595,7 @@ static void policy_decide(struct hm_advisor *a, u64 now_ms)
 		}
 		break;
 	case HM_MODE_HUGE:
-		/* Regions here and there: what of them is wanted is seen page by page. */
+		/* Regions here and there: RANDOM shows which of their pages are touched. */
 		if (jumps >= 3 && !v.proven)
 			policy_change_mode(a, HM_MODE_RANDOM);
 		break;
@@ -622,9 +624,10 @@ static void policy_decide(struct hm_advisor *a, u64 now_ms)
 /* --- pages that are wanted one by one --- */
 
 /*
- * A region of which as many single pages were read as would have paid for all of it is
- * read, if there is memory for regions that are like that: hotter than the mean. Looks go
- * through a mapping from its start, so both are as they were before this one.
+ * If the single pages that were read of a region have cost as much as all of it, request all of
+ * it. If the mapping does not fit into memory, the region must also be hotter than the mean.
+ * Looks go through a mapping from its start, so the count of the region and the mean are both
+ * those from before this look.
  */
 static void policy_count_pages(struct hm_advisor *a, const struct hm_touch *run, u64 mean)
 {
@@ -712,7 +715,7 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 			policy_stride_begin(a, &runs[i]);
 		policy_new_track(a, &runs[i]);
 	}
-	/* What ended long ago counts for less and less. */
+	/* Tracks that ended long ago count for less and less. */
 	if (next && a->look % (4 * RECENT) == 0) {
 		a->singles /= 2;
 		a->chunks /= 2;

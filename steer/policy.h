@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What a mapping is used for, and what would help: the policy of steering.
+ * The policy of steering: find the pattern of accesses to a mapping, and the advice that helps.
  *
- * Whoever looks at a mapping now and then (steer/) says which pages have come to be
- * mapped since the last look; the answers are advice for a page cache that somebody
- * else owns. Nothing here knows about system calls, and nothing allocates.
+ * The caller looks at a mapping at intervals (steer/) and reports the pages that were newly
+ * mapped since the last look. The answers are advice for the page cache, which belongs to the
+ * kernel. The policy makes no system call and allocates no memory.
  *
- * The first guess is the kernel's own. RANDOM is the mode in which most can be seen,
- * as each page that is touched is mapped by itself; so it comes first where order ends,
- * and gives way to what is seen then. See ARCHITECTURE.md for the rules.
+ * The first mode is NORMAL, which leaves the guess to the kernel. RANDOM is the mode that shows
+ * most, because each touched page is mapped by itself. So the policy first changes to RANDOM if
+ * the order of accesses ends, and then to the mode that fits the accesses that RANDOM shows. See
+ * ARCHITECTURE.md for the rules.
  *
  * Pages are counted from the 2 MB boundary at or below the start of the mapping, so
  * that REGION_PAGES of them, aligned, are a *region*. One caller at a time.
@@ -43,7 +44,7 @@ enum hm_pattern {
 };
 
 enum hm_advice_kind {
-	HM_ADVICE_MODE, /* faults in the range read as .mode says, from now on */
+	HM_ADVICE_MODE, /* faults in the range read in the way of .mode, from now on */
 	HM_ADVICE_AHEAD, /* .count pages, .step apart, from .start on: read them */
 	HM_ADVICE_FILL, /* read the range and map it, in huge pages where they come */
 };
@@ -60,21 +61,21 @@ struct hm_touch {
 	u64 start, end;
 };
 
-/* What is known of a region. */
+/* The policy's record of a region. */
 struct hm_region {
 	u16 touched; /* pages that came to be mapped, one by one, saturating */
 	u16 before; /* ... before the look in which some came last */
 	u16 look; /* which that is, its low bits */
-	u16 asked : 1; /* all of it was asked for */
+	u16 asked : 1; /* all of it was requested */
 };
 
 /* A run of pages that grows, at one end. */
 struct hm_track {
-	u64 start, next; /* what it has passed */
+	u64 start, next; /* the range that it has passed */
 	u64 pages; /* seen */
-	u64 ahead; /* asked for up to here, or the end of the region that was; 0 = nothing */
-	u64 area; /* the end of what is in another mode than the mapping, 0 = none */
-	u64 back; /* ... and where that begins */
+	u64 ahead; /* requested up to here, or the end of the requested region; 0 = nothing */
+	u64 area; /* the end of its area, which has another mode than the mapping; 0 = none */
+	u64 back; /* ... and the start of the area */
 	u32 grown; /* the look in which it grew last; 0 = not used */
 	int way; /* 1, -1; 0 = it has not grown yet */
 	u32 kicks; /* tries to make it go on in huge pages */
@@ -88,7 +89,7 @@ struct hm_track {
  * @small: huge folios do not come
  * @small_writes: the program syncs small pieces, and each piece makes a whole folio dirty:
  *	with huge folios it would write more
- * @outside: nobody can give modes: what is before a stream is asked for instead
+ * @outside: the caller cannot give modes, so the pages before a stream are requested instead
  */
 struct hm_facts {
 	u64 memory, window;
@@ -112,12 +113,12 @@ struct hm_advisor {
 	struct hm_track track[HM_TRACKS];
 	u32 singles, chunks; /* tracks that ended, lately */
 	u64 chunk_pages;
-	u64 probe_at, probe_ms; /* when what was decided for chunks is put to the test */
+	u64 probe_at, probe_ms; /* when the decision for chunks is put to the test */
 	u64 faults; /* pages seen, one by one */
-	u64 swept; /* up to here all was asked for */
+	u64 swept; /* all regions up to here were requested */
 	u64 last; /* where the last new track began */
 	s64 stride, stride_seen; /* from there to the next; 0 = none */
-	u32 stride_missed; /* runs since then that were elsewhere */
+	u32 stride_missed; /* runs elsewhere since the last page of the stride */
 	u64 stride_at, stride_ahead, stride_window;
 	u32 count;
 	struct hm_advice *advice;
@@ -135,7 +136,7 @@ void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region 
 		     struct hm_advice *advice);
 
 /**
- * hm_advisor_look() - what was mapped since the last look, and what to do
+ * hm_advisor_look() - take the runs mapped since the last look, and answer with advice
  * @a: the advisor; .advice[0] to .advice[.count - 1] are the answers, in order
  * @runs: new runs, ascending
  * @n: how many; if 0, nothing happens
@@ -143,7 +144,7 @@ void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region 
  */
 void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u64 now_ms);
 
-/* Pages to ask for by one call: of a longer piece the kernel reads its window only. */
+/* Pages to request by one call: the kernel reads no more than its window of a longer piece. */
 static inline u64 hm_advisor_piece(const struct hm_advisor *a)
 {
 	u64 window = a->facts.window;
@@ -151,7 +152,7 @@ static inline u64 hm_advisor_piece(const struct hm_advisor *a)
 	return window < 32 ? 32 : window < REGION_PAGES ? window : REGION_PAGES;
 }
 
-/* What the mode and the tracks say, in a few words. */
+/* Returns the pattern of accesses in a few words. */
 const char *hm_advisor_why(const struct hm_advisor *a);
 
 #endif /* HM_ADVICE_H */
