@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What the watcher tells: a memfd in its own table of descriptors, which the program
- * does not see; `hugemap stat PID` finds it in /proc/PID/task/TID/fd. One writer; a
- * reader may find a line half written, never an address to follow.
+ * The report of the monitor thread: a memfd in the thread's own table of descriptors, which the
+ * program does not see. `hugemap stat PID` finds it in /proc/PID/task/TID/fd. There is one
+ * writer. A reader may find a line half written, but never an address to follow.
  */
 #ifndef HUGEMAP_STEER_PAGE_H
 #define HUGEMAP_STEER_PAGE_H
@@ -10,13 +10,13 @@
 #include <stdint.h>
 
 #define STEER_MEMFD_NAME "hugemap-steer"
-/* Of the thread; there is no other way to know which one it is. */
+/* The name of the monitor thread. A reader can find the thread by nothing else. */
 #define STEER_THREAD_NAME "hugemap"
 #define STEER_MAGIC 0x48554d53u
 #define STEER_VERSION 4u
 #define STEER_PAGE_MAPS 256u
 
-/* What a mapping is used for, as far as was seen. */
+/* The pattern of accesses to a mapping, as far as the looks have shown it. */
 enum steer_pattern {
 	STEER_UNKNOWN, /* too little was touched to tell */
 	STEER_STREAM, /* in order */
@@ -29,7 +29,7 @@ enum steer_pattern {
 	STEER_PATTERNS,
 };
 
-/* What was done, by kind: how often, and over how many bytes. */
+/* Kinds of advice. The page counts the calls and the bytes of each kind. */
 enum steer_act {
 	STEER_ACT_RANDOM, /* MADV_RANDOM */
 	STEER_ACT_HUGE, /* MADV_HUGEPAGE */
@@ -60,7 +60,7 @@ struct steer_page {
 	uint32_t running; /* the thread is there */
 	uint32_t missed; /* mappings that had no room here */
 	uint32_t pad;
-	uint64_t looks, look_ns; /* how often, and what they cost: processor time */
+	uint64_t looks, look_ns; /* number of looks, and their processor time */
 	uint64_t act_ns; /* time in the calls that carried advice out */
 	uint64_t minflt, majflt; /* of the process, at the last look */
 	uint64_t read_bytes; /* of the process (/proc/self/io), at the last look */

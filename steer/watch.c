@@ -41,7 +41,7 @@
 #define WATCH_SINGLE 16u
 /* So many page faults without a confirmation suspend the advice for a mapping. */
 #define WATCH_UNCONFIRMED 64u
-/* Stores make so much dirty, and so many times what was touched, before they are judged. */
+/* Stores are judged when they have made so much dirty, and so many times the touched bytes. */
 #define WATCH_WRITTEN (16ull << 20)
 #define WATCH_WRITTEN_TIMES 4u
 
@@ -105,7 +105,7 @@ static bool watch_is_interrupted(void)
 	return events_waiting() || !watch_is(RUNNING);
 }
 
-/* Charge all but the advice itself. Returns what was charged. */
+/* Charge all processor time but that of the advice itself. Returns the charged time. */
 static u64 watch_charge(void)
 {
 	u64 cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns, used = cpu - watch_cpu;
@@ -242,7 +242,7 @@ static u64 watch_scan(struct map *map, u64 at, u64 end, u64 now, bool fresh)
 /* A scan of all of a mapping is complete. */
 static void watch_end_pass(struct map *map)
 {
-	/* What is touched comes in huge pages by now, or never will. */
+	/* By now the kernel maps touched pages as huge pages, or it never will. */
 	if (map->tried >= WATCH_TRIED && !map->huge_works)
 		map->advisor.facts.small = !map->huge;
 	map->huge_works |= map->huge > 0;
@@ -303,7 +303,7 @@ static bool watch_is_slow(void)
 	return sum * 2 * PACE_SHARE > WATCH_ANSWER_NS;
 }
 
-/* The program itself says how it reads all of it, so no look leads to anything. */
+/* An orphan or a moving mapping takes no advice. A hint on all of it leaves none to give. */
 static bool watch_skips(const struct map *map)
 {
 	return map->orphan || map->moving || map_is_hinted(map);
