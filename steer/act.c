@@ -132,8 +132,8 @@ static void act_tell(struct map *map, const char *what)
 /* --- the file --- */
 
 /*
- * The event may be old, and another file may be mapped there by now. The offset tells it from
- * the one of the event.
+ * The event may be old, and another file may be mapped there by now. If its offset differs from
+ * the offset of the event, the mapping is not steered.
  */
 bool act_settle(struct map *map)
 {
@@ -183,7 +183,7 @@ void act_forget(void)
 	act_advising = 0;
 }
 
-/* Give a piece what is wanted. */
+/* Give the kernel the advice that is wanted for a piece. Returns false if an event waits. */
 static bool act_sync_piece(struct map *map, struct piece *p)
 {
 	enum hm_mode mode = map->suspended || act_ending ? HM_MODE_NORMAL : p->mode;
@@ -274,7 +274,7 @@ static void act_mode(struct map *map, const struct hm_advice *advice)
 
 /* --- reads --- */
 
-/* An event may say that the mapping ends, so the rest is not read. */
+/* A waiting event may report the end of the mapping, so the monitor does not read the rest. */
 static bool act_may_read(void)
 {
 	return !act_ending && !events_waiting();

@@ -18,7 +18,7 @@ bool act_settle(struct map *map);
  * in between: the caller takes it and calls again.
  */
 bool act_sync(struct map *map);
-/* The same for all mappings. Those of which only advice was left are forgotten. */
+/* Call act_sync() for all mappings. Forget an orphan when its advice is taken back. */
 bool act_sync_all(void);
 
 /* Carry out the answers of the advisor's last look. */
