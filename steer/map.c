@@ -178,7 +178,7 @@ static u64 map_earlier(u64 a, u64 b)
 	return a < b ? a : b;
 }
 
-/* Forget pieces and hints outside of what is left of a mapping. */
+/* Forget the pieces and hints outside of the remaining range of a mapping. */
 static void map_trim(struct map *map)
 {
 	u64 first = map->advisor.first, end = map->advisor.end;
@@ -543,7 +543,7 @@ struct map *map_follow(const struct event *event)
 	return NULL;
 }
 
-/* Compare a mapping with what lies up to an address: nothing, and then perhaps an area. */
+/* Compare a mapping with /proc/self/maps: no area from .checked to @upto, then @area, if any. */
 static void map_compare(struct map *map, const struct area *area, u64 upto)
 {
 	u64 from = map_later(map->checked, map->start), to = map_earlier(upto, map_end(map));

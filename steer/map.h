@@ -3,8 +3,8 @@
  * The table of steered mappings. Only the monitor thread changes it, and a child of fork(), which
  * has a copy and no monitor yet.
  *
- * Events and the policy change only the table: they say which advice is wanted where.
- * act_sync() then gives the kernel what is wanted and not given yet.
+ * Events and the policy change only the table, which records the wanted advice for each range.
+ * act_sync() then gives the kernel the advice that is wanted and not given yet.
  */
 #ifndef HM_STEER_MAP_H
 #define HM_STEER_MAP_H
@@ -25,7 +25,7 @@ _Static_assert(HM_MODE_CHUNK == (HM_MODE_RANDOM | HM_MODE_HUGE), "modes are sets
 struct piece {
 	u64 start, end; /* pages; in order, without gaps */
 	enum hm_mode mode; /* wanted */
-	enum hm_mode given; /* what the kernel has from us */
+	enum hm_mode given; /* the advice that the monitor has given to the kernel */
 };
 
 struct hint {
@@ -42,7 +42,7 @@ struct hint {
  * @offset: of @start in the file
  * @orphan: only its advice is left, to be taken back; it has no @seen
  * @moving: mremap() is about to move it: no advice
- * @changed: act_sync() has something to do
+ * @changed: advice is wanted that act_sync() has not given yet
  * @advised: advice was given at least once
  * @suspended: no advice for as long as no access confirms it
  * @confirmed_at: when an access did so last; nanoseconds
@@ -93,9 +93,9 @@ void map_recover(bool hints);
 /* Memory for the data of a mapping, which comes with its event; bytes. */
 size_t map_room(u64 start, u64 bytes);
 u32 map_count(void);
-/* Forget a mapping. What was advised stays. */
+/* Forget a mapping. The kernel keeps its advice. */
 void map_drop(struct map *map);
-/* The same, but its advice is taken back first. */
+/* Leave a mapping alone. The table keeps its entry until its advice is taken back. */
 void map_leave(struct map *map);
 /* Want a mode in a range, except where the program has advised. */
 void map_set_mode(struct map *map, u64 start, u64 end, enum hm_mode mode);
@@ -106,8 +106,8 @@ void map_set_mode(struct map *map, u64 start, u64 end, enum hm_mode mode);
 void map_child(void);
 
 /*
- * What was given, for threads without the table: a child, and the program's own calls. By the
- * place in the table.
+ * The advice that was given, for threads that must not read the table: a child of fork(), and
+ * the program's threads in their own calls. The index is that of the mapping in the table.
  */
 struct advised {
 	u64 start, bytes; /* 0 = nothing */
