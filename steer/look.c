@@ -68,7 +68,7 @@ static void absent(unsigned long *seen, uint64_t from, uint64_t upto)
 	}
 }
 
-/* Pages are mapped: those that were not are told. False: there is no room for them. */
+/* Pages are mapped: add those that were not to @runs. Returns false if @runs has no room. */
 static bool present(unsigned long *seen, uint64_t page, uint64_t end, struct hm_touch *runs,
 		    uint32_t *n)
 {
@@ -164,7 +164,7 @@ uint64_t look(const struct looker *looker, uint64_t start, uint64_t end, uint64_
 	return look_read(looker, start, end, base, seen, runs, n);
 }
 
-/* The rest of what was asked for before a stream, and some more. */
+/* The rest of the pages that were requested before a stream, and some more pages. */
 static bool window_of(const struct hm_advisor *a, const struct hm_track *t, struct hm_touch *w)
 {
 	const uint64_t room = 16 * REGION_PAGES;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What is mapped now, of this process or of another: PAGEMAP_SCAN where the kernel has
- * it (6.7), else /proc/PID/pagemap.
+ * Find the mapped pages of this process or of another one: by PAGEMAP_SCAN if the kernel has it
+ * (Linux 6.7), else by /proc/PID/pagemap.
  */
 #ifndef HM_STEER_LOOK_H
 #define HM_STEER_LOOK_H
@@ -13,7 +13,7 @@
 struct hm_advisor;
 struct hm_touch;
 
-/* The runs of one look, at most; what more there is comes with the next one. */
+/* The runs of one look, at most. The next look finds the remaining runs. */
 #define LOOK_RUNS 1024u
 
 /**
@@ -39,7 +39,7 @@ struct looker {
 void looker_open(struct looker *looker, int pagemap, void *buffer);
 
 /**
- * look() - what has come to be mapped
+ * look() - find the pages that were mapped since the last look
  * @looker: how
  * @start: an address, a multiple of 4096
  * @end: the same; where to stop
@@ -66,7 +66,7 @@ uint64_t look(const struct looker *looker, uint64_t start, uint64_t end, uint64_
  */
 uint32_t look_windows(const struct hm_advisor *advisor, struct hm_touch *window);
 
-/* These pages were mapped by us: they are no news. */
+/* The caller has mapped these pages itself, so the next look does not report them. */
 void look_mark(unsigned long *seen, uint64_t page, uint64_t end);
 
 #endif /* HM_STEER_LOOK_H */

@@ -18,14 +18,14 @@
 /* The share of time that looks may take, and how much of it may be saved up. */
 #define PACE_SHARE 100
 #define PACE_CREDIT_NS ((int64_t)(4 * MS))
-/* So many looks of which nothing follows make the time between them twice as long, up to this. */
+/* So many looks in a row without advice double the time between looks, so many times at most. */
 #define PACE_FRUITLESS 4u
 #define PACE_FRUITLESS_MOST 6u
 
 /**
  * struct pace - when to look
  * @credit_ns: time that looks may take, of a processor
- * @fruitless: looks of which nothing followed, since the last one of which something did
+ * @fruitless: looks since the last look that led to advice, the last event or the last pause
  */
 struct pace {
 	int64_t credit_ns;
@@ -42,7 +42,7 @@ static inline void pace_earn(struct pace *pace, uint64_t ns)
 		pace->credit_ns = PACE_CREDIT_NS;
 }
 
-/* A look took that much of a processor. */
+/* Charge a look with its processor time. */
 static inline void pace_spend(struct pace *pace, uint64_t ns)
 {
 	pace->credit_ns -= (int64_t)ns;

@@ -303,7 +303,7 @@ static bool watch_is_slow(void)
 	return sum * 2 * PACE_SHARE > WATCH_ANSWER_NS;
 }
 
-/* An orphan or a moving mapping takes no advice. A hint on all of it leaves none to give. */
+/* If the program has advised all of a mapping, the monitor gives no advice: no look is needed. */
 static bool watch_skips(const struct map *map)
 {
 	return map->orphan || map->moving || map_is_hinted(map);
