@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The smallest of what is available and what the memory cgroups above us allow. */
+/* The least of the available memory and the limits of the memory cgroups of the process. */
 #include "memory.h"
 
 #include "call.h"
@@ -103,7 +103,7 @@ uint64_t memory_for_cache_of(const char *cgroup)
 	}
 	if (limit < NOT_LIMITED && (!available || limit < available))
 		available = limit;
-	/* Some is for page tables, and for what the program itself needs. */
+	/* Page tables and the program itself need some of it. */
 	return available - available / 8;
 }
 

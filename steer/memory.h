@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-/* Bytes; 0 if it cannot be told. Opens and closes files of /proc and /sys/fs/cgroup. */
+/* Returns bytes; 0 = not known. Opens and closes files of /proc and /sys/fs/cgroup. */
 uint64_t memory_for_cache(void);
-/* The same of another process, of which @cgroup is /proc/PID/cgroup. */
+/* Returns the bytes for another process. @cgroup is its /proc/PID/cgroup. */
 uint64_t memory_for_cache_of(const char *cgroup);
 
 #endif /* HM_STEER_MEMORY_H */
