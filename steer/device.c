@@ -40,7 +40,7 @@ static size_t device_prefix(const char *path, const char *prefix)
 	return n == 1 || path[n] == '/' || !path[n] ? n : 0;
 }
 
-/* Read the value of an option up to a comma. Of a list of directories the last one remains. */
+/* Read the value of an option up to a comma. If it is a list of directories, keep the last one. */
 static int device_option(struct reader *reader, char *value, size_t size)
 {
 	size_t n = 0;
@@ -118,7 +118,7 @@ static bool device_mount(uint64_t dev, const char *path, struct mount *found)
 		if (c == ' ')
 			c = device_below(&reader, mount.below, sizeof(mount.below));
 		n = path ? device_prefix(path, point) : mount.dev == dev;
-		/* Of two mounts at one place, the later one covers the earlier one. */
+		/* A later mount at the same place covers the earlier one. */
 		if (!n || n < length)
 			continue;
 		length = n;

@@ -95,7 +95,7 @@ bool permit_calls(void *stack)
 
 /* --- descriptors --- */
 
-/* The type of the file system, which no file system is asked for; 0 = not known. */
+/* Returns the type of the file system, without a call into the file system; 0 = not known. */
 static uint64_t permit_type(int fd)
 {
 	struct {
@@ -136,8 +136,8 @@ static bool permit_device(const struct statx *st)
 }
 
 /*
- * Before Linux 6.12, and under filters, the type is not known. The time of birth then tells a
- * file system on a disk from fuseblk.
+ * Before Linux 6.12, and under filters, the type is not known. Then the time of birth
+ * distinguishes a file system on a disk from fuseblk, which has none.
  */
 static bool permit_by_stat(const struct statx *st)
 {
