@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * A bounded ring. Each slot has a number that tells whose turn it is. A writer takes its turn by
- * one compare-and-swap and waits for no other writer. The reader stops at a slot that is not
- * written yet.
+ * A bounded ring. The number of a slot, its turn, is even if the slot is free for a writer, and
+ * odd if the slot holds an event for the reader. A writer takes its turn by one compare-and-swap
+ * and waits for no other writer. The reader stops at a slot that is not written yet.
  */
 #include "events.h"
 

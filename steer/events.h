@@ -30,7 +30,7 @@ struct event {
 	uint64_t room_bytes;
 };
 
-/* What events_lost() returns. */
+/* The bits that events_lost() returns. */
 #define EVENTS_LOST 1u
 #define EVENTS_LOST_HINT 2u
 
