@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * System calls by their instruction: a negative errno, and nothing of the C library is
- * touched, neither errno nor any other data of a thread's. Others' calls come by here,
- * and the watcher is no thread that the C library knows.
+ * System calls by their instruction. They return a negative errno and touch no data of the C
+ * library: not errno, and no other data of a thread. The program's threads run this code in
+ * their own calls, and the C library does not know the monitor thread.
  */
 #ifndef HM_STEER_CALL_H
 #define HM_STEER_CALL_H

@@ -73,7 +73,7 @@ static inline int reader_word(struct reader *reader, char *word, size_t size)
 	return c;
 }
 
-/* The rest of a line, of which the end is kept if it is longer than @size. */
+/* Read the rest of a line. If it is longer than @size, keep its end. */
 static inline int reader_line(struct reader *reader, char *line, size_t size)
 {
 	size_t length = 0, i;
