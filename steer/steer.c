@@ -118,7 +118,7 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset)
 		return;
 	steer_widen(event.start, event.start + event.bytes);
 	steer_put(&event);
-	/* The thread may have ended meanwhile. */
+	/* The thread may have ended since watch_start() above, and the event needs a thread. */
 	watch_start();
 }
 

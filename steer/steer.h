@@ -3,7 +3,7 @@
  * Linux's page cache, advised automatically.
  *
  * The callers report the mappings of the process as they come and go, with one call for each. The
- * monitor thread (watch.c) scans what is touched, passes that to the policy (policy.h), and
+ * monitor thread (watch.c) scans for touched pages, passes them to the policy (policy.h), and
  * carries the answers out by madvise(2). Advice cannot change a byte of the data.
  *
  * Every call may be made from any thread at any moment, in a signal handler too. No call uses an
@@ -18,11 +18,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Shorter mappings are left alone: what they could gain is not worth a look. */
+/* The monitor leaves shorter mappings alone: their possible gain is not worth a look. */
 #define STEER_LEAST_DEFAULT (16ul << 20)
 
 /**
- * struct steer_settings - what may be chosen, once, before the first mapping
+ * struct steer_settings - settings that a caller may make once, before the first mapping
  * @least: shorter mappings are left alone; bytes; 0 = STEER_LEAST_DEFAULT
  * @verbose: a line on standard error for each decision
  */
@@ -83,11 +83,11 @@ void steer_hint(void *addr, size_t length, int advice);
 void steer_alone(void);
 void steer_alone_end(void);
 
-/* The same, for good. */
+/* Call steer_alone() without an end: this process never has the thread again. */
 void steer_never(void);
 
 /**
- * steer_page() - what is steered, and what was done (see page.h)
+ * steer_page() - the report of the steered mappings and of the advice given (see page.h)
  *
  * Return: memory that the thread writes while others read it; NULL if this process never steered
  * anything.
