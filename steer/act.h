@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* Carry advice out, and report what was done. */
+/* Carry advice out, and report it. */
 #ifndef HM_STEER_ACT_H
 #define HM_STEER_ACT_H
 

@@ -42,7 +42,7 @@ void looker_open(struct looker *looker, int pagemap, void *buffer);
  * look() - find the pages that were mapped since the last look
  * @looker: how
  * @start: an address, a multiple of 4096
- * @end: the same; where to stop
+ * @end: the address to stop at, a multiple of 4096
  * @base: the address of page 0
  * @seen: a bit for each page: mapped at the last look; brought up to date
  * @runs: LOOK_RUNS, filled in: new ones, ascending, in pages from @base

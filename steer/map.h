@@ -31,7 +31,7 @@ struct piece {
 struct hint {
 	u64 start, end; /* pages */
 	int advice; /* the program's */
-	bool again; /* our advice may have come after the program's, which must be repeated */
+	bool again; /* repeat the hint: the monitor's advice may have come after the program's */
 };
 
 /**
@@ -57,7 +57,7 @@ struct hint {
  * @judged_written: bytes that the process had made dirty when stores were judged last
  * @checked: map_recover() has compared it up to this address
  * @seen: a bit for each page
- * @told: what `hugemap stat` reads of it; NULL if there was no room
+ * @told: its report, which `hugemap stat` reads; NULL if there was no room
  */
 struct map {
 	u64 start, bytes, base, offset;

@@ -137,7 +137,7 @@ static bool permit_device(const struct statx *st)
 
 /*
  * Before Linux 6.12, and under filters, the type is not known. Then the time of birth
- * distinguishes a file system on a disk from fuseblk, which has none.
+ * distinguishes a file system on a disk from fuseblk.
  */
 static bool permit_by_stat(const struct statx *st)
 {

@@ -9,7 +9,7 @@
 bool permit_page_size(void);
 
 /*
- * Filters of system calls (seccomp) allow what the monitor does. The answer is found out once
+ * Filters of system calls (seccomp) allow the monitor's calls. The answer is found out once
  * per process. @stack is the end of memory for a stack.
  */
 bool permit_calls(void *stack);

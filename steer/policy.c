@@ -276,7 +276,7 @@ static void policy_stride_begin(struct hm_advisor *a, const struct hm_touch *run
 	a->stride_ahead = 0;
 }
 
-/* Reads so many of the next ones that they come in time; twice as many each time. */
+/* Request so many of the next pages that they come in time, twice as many each time. */
 static void policy_stride_ahead(struct hm_advisor *a)
 {
 	u64 step = (u64)(a->stride > 0 ? a->stride : -a->stride);
@@ -305,7 +305,7 @@ static void policy_stride_ahead(struct hm_advisor *a)
 		advice->step = (s64)step;
 }
 
-/* --- what a stream gets --- */
+/* --- service of a stream --- */
 
 /* Returns the page on the way of a track from which on no page was requested yet. */
 static u64 policy_edge(const struct hm_track *t)
@@ -479,7 +479,7 @@ static void policy_serve(struct hm_advisor *a, struct hm_track *t)
 	policy_shrink_area(a, t);
 }
 
-/* --- what the mapping is used for --- */
+/* --- pattern of a mapping --- */
 
 struct view {
 	u32 singles, chunks; /* tracks that have ended, or stand still */

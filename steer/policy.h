@@ -82,7 +82,7 @@ struct hm_track {
 };
 
 /**
- * struct hm_facts - what pages do not tell; may change from look to look
+ * struct hm_facts - facts that pages do not show; may change from look to look
  * @memory: pages that can be cached at a time, as far as known
  * @window: pages that the kernel reads ahead by itself, at most; 0 = not known
  * @writable: stores are possible

@@ -83,7 +83,7 @@ void steer_hint(void *addr, size_t length, int advice);
 void steer_alone(void);
 void steer_alone_end(void);
 
-/* Call steer_alone() without an end: this process never has the thread again. */
+/* End the thread as steer_alone() does, but for good: no mapping starts it again. */
 void steer_never(void);
 
 /**

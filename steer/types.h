@@ -14,7 +14,7 @@ typedef uint64_t u64;
 typedef int64_t s64;
 
 #define PAGE_BYTES 4096u
-/* A region is what one huge page maps: 2 MB, aligned. */
+/* A region is the range that one huge page maps: 2 MB, aligned. */
 #define REGION_BYTES (2u << 20)
 #define REGION_PAGES (REGION_BYTES / PAGE_BYTES)
 

@@ -41,7 +41,7 @@
 #define WATCH_SINGLE 16u
 /* So many page faults without a confirmation suspend the advice for a mapping. */
 #define WATCH_UNCONFIRMED 64u
-/* Stores are judged when they have made so much dirty, and so many times the touched bytes. */
+/* A mapping loses huge folios if so much became dirty, and so many times its touched bytes. */
 #define WATCH_WRITTEN (16ull << 20)
 #define WATCH_WRITTEN_TIMES 4u
 
@@ -123,7 +123,7 @@ static void watch_earn(u64 ns)
 		watch_slice_credit = PACE_CREDIT_NS / 2;
 }
 
-/* --- what a scan has found --- */
+/* --- results of a scan --- */
 
 /* The whole mapping has a mode that harms if another phase has begun. */
 static bool watch_must_confirm(const struct map *map)
@@ -265,8 +265,8 @@ static u64 watch_slice_end(const struct map *map, u64 at)
 
 /*
  * Scan the next slice of a mapping. If scans are @slow, a page may have been touched long before
- * its slice is scanned. So each slice is scanned twice in succession, and what the second scan
- * finds is fresh.
+ * its slice is scanned. So each slice is scanned twice in succession, and the pages that the
+ * second scan finds are fresh.
  */
 static void watch_scan_slice(struct map *map, u64 now, bool slow)
 {
