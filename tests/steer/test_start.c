@@ -64,22 +64,28 @@ static void fuse_is_not_flushed(void)
 	fuse_end();
 }
 
+/* Map the file of the FUSE server. Only descriptors below 64 keep the monitor away. */
+static char *map_fuse_file(const char *path)
+{
+	int low = open(path, O_RDONLY | O_CLOEXEC), fd = fcntl(low, F_DUPFD_CLOEXEC, 100);
+	char *at;
+
+	CHECK(low >= 0 && fd >= 100 && !close(low));
+	at = mmap(NULL, FUSE_FILE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(at != MAP_FAILED);
+	return at;
+}
+
 /* A mapping of such a file sends no request that the program did not cause. */
 static void fuse_is_not_steered(void)
 {
 	const char *path = fuse_begin();
 	unsigned int flushes, stats, i;
 	volatile char *at;
-	int fd, low;
 
 	if (fuse_skipped(path))
 		return;
-	low = open(path, O_RDONLY | O_CLOEXEC);
-	/* Only descriptors below 64 keep the monitor away. */
-	fd = fcntl(low, F_DUPFD_CLOEXEC, 100);
-	CHECK(low >= 0 && fd >= 100 && !close(low));
-	at = mmap(NULL, FUSE_FILE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
-	CHECK(at != MAP_FAILED);
+	at = map_fuse_file(path);
 	flushes = fuse_count(FUSE_FLUSH);
 	stats = fuse_count(FUSE_GETATTR);
 	for (i = 0; i < 3; i++) {
@@ -97,16 +103,11 @@ static void fuse_is_not_steered(void)
 static void hung_server_holds_nothing(void)
 {
 	const char *path = fuse_begin();
-	int low, fd;
 	char *at;
 
 	if (fuse_skipped(path))
 		return;
-	low = open(path, O_RDONLY | O_CLOEXEC);
-	fd = fcntl(low, F_DUPFD_CLOEXEC, 100);
-	CHECK(low >= 0 && fd >= 100 && !close(low));
-	at = mmap(NULL, FUSE_FILE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
-	CHECK(at != MAP_FAILED);
+	at = map_fuse_file(path);
 	fuse_hang();
 	steer_mapped(at, FUSE_FILE_SIZE, PROT_READ, MAP_SHARED, 0);
 	steer_alone();
