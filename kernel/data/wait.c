@@ -54,17 +54,13 @@ int hugemap_wait_unit(struct hugemap_inode *hi, u64 pgoff)
 	return wait_event_killable(*wait, wait_unit_settled(hm_peek(hi->hfile, pgoff, &unit)));
 }
 
-bool hugemap_is_writing(struct hugemap_inode *hi, u64 pgoff)
-{
-	struct hm_unit unit;
-
-	return hm_peek(hi->hfile, pgoff, &unit) == HM_WRITING;
-}
-
 int hugemap_wait_stable(struct hugemap_inode *hi, u64 pgoff)
 {
-	return wait_event_killable(*hugemap_wait_of(hugemap_of(hi), hi->hfile, pgoff),
-				   !hugemap_stable_write_pending(hi, pgoff));
+	wait_queue_head_t *wait = hugemap_wait_of(hugemap_of(hi), hi->hfile, pgoff);
+	struct hm_unit unit;
+
+	return wait_event_killable(*wait, likely(!hi->data->stable) ||
+						  hm_peek(hi->hfile, pgoff, &unit) != HM_WRITING);
 }
 
 /* --- frames, and the threads of a mount ------------------------------------------------ */

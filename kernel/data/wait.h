@@ -17,18 +17,10 @@ bool hugemap_unit_idle(struct hugemap_inode *hi, u64 pgoff);
 /* Wait until no task fills or evicts the unit. -EINTR: a fatal signal. */
 int hugemap_wait_unit(struct hugemap_inode *hi, u64 pgoff);
 
-bool hugemap_is_writing(struct hugemap_inode *hi, u64 pgoff);
-
 /*
- * Return true if the page is under write-back and must not change until that has ended, because
- * the lower file system or device computes checksums. Its folio is locked.
+ * Wait until no write-back is seen during which the page must not change, because the lower file
+ * system or device computes checksums. -EINTR: a fatal signal.
  */
-static inline bool hugemap_stable_write_pending(struct hugemap_inode *hi, u64 pgoff)
-{
-	return unlikely(hi->data->stable) && hugemap_is_writing(hi, pgoff);
-}
-
-/* Wait until no such write-back is seen. -EINTR: a fatal signal. */
 int hugemap_wait_stable(struct hugemap_inode *hi, u64 pgoff);
 
 /* Wake the tasks that wait for a frame: one became free, or a unit became clean. */
