@@ -32,8 +32,8 @@ size_t hm_cache_bytes(const struct hm_options *opts);
 
 /**
  * hm_cache_init() - make a cache
- * @mem: hm_cache_bytes() of zeroed memory, aligned to 64; the caller's, who may free it when
- *	all files are destroyed
+ * @mem: hm_cache_bytes() of zeroed memory, aligned to 64. The caller owns it, and may free
+ *	it when all files are destroyed
  * @opts: checked settings; copied
  */
 struct hm_cache *hm_cache_init(void *mem, const struct hm_options *opts);

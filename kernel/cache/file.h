@@ -73,7 +73,7 @@ size_t hm_node_bytes(enum hm_node_kind kind);
  *	else none.
  *
  * Return: true if @mem belongs to the file now. False if another task was faster, or the
- * size has changed: @mem is the caller's, who repeats the fault.
+ * size has changed: the caller keeps @mem, and repeats the fault.
  */
 bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, void *mem, u64 size,
 		      const unsigned long *zero_fill, const unsigned long *needs_alloc);

@@ -390,9 +390,9 @@ int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind, unsigned 
 
 /*
  * Take a claimed unit out of the cache even if its folio is pinned by a device, a pipe or a read. A
- * pinned folio becomes an orphan, and the frame has no memory for now. After that the folio must
- * not be touched: its references belong to others. @tries: the ticks spent so far on pinned folios,
- * for all units of the file together.
+ * pinned folio becomes an orphan, and the frame has no memory until its next fill. After that the
+ * folio must not be touched: its references belong to others. @tries: the ticks spent so far on
+ * pinned folios, for all units of the file together.
  */
 static void evict_discard(struct hugemap_inode *hi, const struct hm_unit *unit, u32 *tries)
 {

@@ -64,7 +64,7 @@ struct hugemap_io {
  */
 struct hugemap_io *hugemap_io_new(struct hugemap_inode *hi, gfp_t gfp);
 
-/* Initialize an I/O in memory of the caller, who waits for its end. */
+/* Initialize an I/O in memory of the caller. The caller waits for its end. */
 void hugemap_io_init(struct hugemap_io *io, struct hugemap_inode *hi, struct bio_vec *segment,
 		     u32 max_segments);
 void hugemap_io_free(struct hugemap_io *io);

@@ -3,8 +3,8 @@
  * Folios of the pool need entries in i_pages, so that fault-around, mincore(2) and the reclaim of
  * inodes see that they are cached. mm adds a folio to i_pages only together with an LRU list and a
  * memory control group (filemap_add_folio()), and reclaims it from there by its own policy, so this
- * file stores the entries itself. A filemap_add_folio() for folios with an owner outside of mm, who
- * is called before one is taken out, would replace this file.
+ * file stores the entries itself. A filemap_add_folio() for folios of an owner outside of mm would
+ * replace this file, if mm calls the owner before it removes a folio.
  *
  * These folios are not counted in nrpages. A folio that mm has added itself is foreign here: mm
  * keeps it locked until hugemap_aops refuses to read it. Paths of mm that remove or split folios in

@@ -121,7 +121,7 @@ static void many_mappings_cost_no_more(void)
 				  (uint64_t)to.tv_nsec - (uint64_t)from.tv_nsec;
 		} while (elapsed < 2000000000u);
 		used = steer_page()->look_ns - used;
-		/* A hundredth, and what was saved up. */
+		/* At most 1 % of the time, and the credit that the monitor had saved. */
 		CHECK(used < elapsed / 100 + 10000000);
 	}
 }
