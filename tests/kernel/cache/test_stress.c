@@ -108,6 +108,15 @@ static void unmap(struct stressed *s, const struct hm_unit *unit)
 		s->pte[page] = (struct pte){ 0 };
 }
 
+/*
+ * A device stores through a pin. The store is atomic because the promoter may be copying the page,
+ * which it does without the lock.
+ */
+static void store_by_device(struct stressed *s, u64 page, u64 cell)
+{
+	__atomic_store_n(&memory[cell], ++s->expected[page], __ATOMIC_RELAXED);
+}
+
 static void take_victim(struct thread *t, const struct hm_victim *victim)
 {
 	const struct hm_unit *unit = &victim->unit;
@@ -129,7 +138,7 @@ static void take_victim(struct thread *t, const struct hm_victim *victim)
 			u64 page = unit->pgoff + rnd(t, unit->npages);
 
 			if (page < __atomic_load_n(&s->npages, __ATOMIC_RELAXED)) {
-				memory[first_page(unit) + page - unit->pgoff] = ++s->expected[page];
+				store_by_device(s, page, first_page(unit) + page - unit->pgoff);
 				result = HM_EVICT_DIRTY;
 			}
 		}
@@ -502,7 +511,7 @@ static bool promote_finish(struct thread *t, struct stressed *s, struct hm_promo
 			continue;
 		/* Sometimes a device has written to the page. */
 		if (rnd(t, 200) == 0) {
-			memory[first_page(&page)] = ++s->expected[page.pgoff];
+			store_by_device(s, page.pgoff, first_page(&page));
 			what = HM_PAGE_COPY;
 			hm_promote_dirty(p, i);
 		}
