@@ -110,6 +110,7 @@ static bool fill_concerns_reader(int err)
 	return false;
 }
 
+/* Return 1 if the unit is cached now, 0 to try again, or an error. */
 static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, struct hm_access *access)
 {
 	/* On the stack, because nothing uses it after hugemap_io_wait(). */
@@ -135,13 +136,15 @@ static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, struc
 		return 0;
 	}
 	fill_done(hi, unit, err);
+	if (!err)
+		return 1;
 	/* Repeat a fill of a block that has failed: the caller then reads page by page. */
-	return err && unit->npages == 1 ? err : 0;
+	return unit->npages == 1 ? err : 0;
 }
 
 /*
  * Fill a unit that the core has given to this task. The invalidate_lock is held shared, and is
- * released here.
+ * released here. Return 1 if the unit is cached now, 0 to try again, or an error.
  */
 static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum hm_outcome outcome,
 		      struct hm_access *access)
@@ -164,7 +167,7 @@ static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum
 	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 	if (unit->hints & HM_HINT_READAHEAD)
 		hugemap_read_ahead(hi, unit->pgoff, *access);
-	return 0;
+	return 1;
 }
 
 /*
@@ -217,6 +220,8 @@ int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access acce
 		if (outcome == HM_FILL || outcome == HM_ZERO) {
 			hugemap_take_hints(hi, &unit);
 			err = fill_units(hi, &unit, outcome, &access);
+			if (err > 0)
+				return 0;
 			if (err == -ENOMEM && !hugemap_frame_folio(mount, unit.frame))
 				err = fill_wait_memory(mount, &short_since);
 			continue;
