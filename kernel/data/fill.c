@@ -37,16 +37,21 @@ enum hm_outcome hugemap_cache_fault(struct hugemap_inode *hi, u64 pgoff, struct 
 	return outcome;
 }
 
-static void fill_done(struct hugemap_inode *hi, const struct hm_unit *unit, int err)
+/* The fills of @n units have ended: with the data of all of them, or with the error of all. */
+static void fill_done(struct hugemap_inode *hi, const struct hm_unit *units, u32 n, int err)
 {
+	u32 i;
+
 	hugemap_race_point("fill: read, not in i_pages");
 	if (!err)
-		hugemap_folio_insert(hi, unit, 1);
-	hugemap_race_point("fill: in i_pages, not cached yet");
-	trace_hugemap_fill(&hi->vfs_inode, unit->pgoff, unit->npages, err);
-	hm_fill_done(unit, err, false);
-	hugemap_race_point("fill: cached, waiters not woken");
-	hugemap_wake_unit(hugemap_of(hi), unit);
+		hugemap_folio_insert(hi, units, n);
+	for (i = 0; i < n; i++) {
+		hugemap_race_point("fill: in i_pages, not cached yet");
+		trace_hugemap_fill(&hi->vfs_inode, units[i].pgoff, units[i].npages, err);
+		hm_fill_done(&units[i], err, false);
+		hugemap_race_point("fill: cached, waiters not woken");
+		hugemap_wake_unit(hugemap_of(hi), &units[i]);
+	}
 }
 
 void hugemap_fill_cancel(struct hugemap_inode *hi, const struct hm_unit *unit)
@@ -64,7 +69,7 @@ static void fill_zero(struct hugemap_inode *hi, const struct hm_unit *unit)
 		clear_highpage(folio_page(folio, i));
 		cond_resched();
 	}
-	fill_done(hi, unit, 0);
+	fill_done(hi, unit, 1, 0);
 }
 
 /*
@@ -75,19 +80,22 @@ static void fill_ahead_done(struct work_struct *work)
 {
 	struct hugemap_io *io = container_of(work, struct hugemap_io, work);
 	struct hugemap_inode *hi = io->hi;
-	int err = hugemap_io_result(io);
-	struct hm_unit unit;
 	u64 pgoff = io->unit.pgoff, end = pgoff + io->unit.npages;
+	struct hm_unit units[HUGEMAP_ROW_FOLIOS];
+	int err = hugemap_io_result(io);
+	u32 n;
 
 	hugemap_race_point("read-ahead: read, not in i_pages");
 	while (pgoff < end) {
-		hm_peek(hi->hfile, pgoff, &unit);
-		pgoff = unit.pgoff + unit.npages;
-		/* The next access to a unit reads it again, and gets its own error. */
-		if (err)
-			hugemap_fill_cancel(hi, &unit);
-		else
-			fill_done(hi, &unit, 0);
+		for (n = 0; n < HUGEMAP_ROW_FOLIOS && pgoff < end; n++) {
+			hm_peek(hi->hfile, pgoff, &units[n]);
+			pgoff = units[n].pgoff + units[n].npages;
+			/* The next access to a unit reads it again, and gets its own error. */
+			if (err)
+				hugemap_fill_cancel(hi, &units[n]);
+		}
+		if (!err)
+			fill_done(hi, units, n, 0);
 	}
 	hugemap_io_free(io);
 	iput(&hi->vfs_inode);
@@ -135,7 +143,7 @@ static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, struc
 		*access = hm_access_to_base(*access);
 		return 0;
 	}
-	fill_done(hi, unit, err);
+	fill_done(hi, unit, 1, err);
 	if (!err)
 		return 1;
 	/* Repeat a fill of a block that has failed: the caller then reads page by page. */

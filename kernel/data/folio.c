@@ -12,12 +12,6 @@
 #include "owner.h"
 #include "slot.h"
 
-/*
- * Folios that enter i_pages together: less than a block, so that the simulator, whose blocks have 8
- * pages, repeats the loop, too.
- */
-#define ROW_FOLIOS (HM_BLOCK_PAGES < 32 ? HM_BLOCK_PAGES / 2 : 16)
-
 bool hugemap_folio_is(const struct hugemap_inode *hi, const struct folio *folio, u64 pgoff)
 {
 	return smp_load_acquire(&folio->mapping) == hi->vfs_inode.i_mapping &&
@@ -66,11 +60,11 @@ static struct folio *folio_prepare(struct hugemap_inode *hi, const struct hm_uni
 
 void hugemap_folio_insert(struct hugemap_inode *hi, const struct hm_unit *units, u32 n)
 {
-	struct folio *folios[ROW_FOLIOS];
+	struct folio *folios[HUGEMAP_ROW_FOLIOS];
 	u32 i, k;
 
 	for (i = 0; i < n; i += k) {
-		for (k = 0; k < ROW_FOLIOS && i + k < n; k++)
+		for (k = 0; k < HUGEMAP_ROW_FOLIOS && i + k < n; k++)
 			folios[k] = folio_prepare(hi, &units[i + k]);
 		hugemap_mm_add_folios(hi->vfs_inode.i_mapping, folios, k);
 	}

@@ -5,6 +5,12 @@
 
 #include "data.h"
 
+/*
+ * Folios that enter i_pages together: less than a block, so that the simulator, whose blocks have 8
+ * pages, repeats the loop, too.
+ */
+#define HUGEMAP_ROW_FOLIOS (HM_BLOCK_PAGES < 32 ? HM_BLOCK_PAGES / 2 : 16)
+
 /* Return the folio of a cached unit, with a reference; NULL if the unit has left. */
 struct folio *hugemap_unit_folio(struct hugemap_inode *hi, const struct hm_unit *unit);
 
