@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* How a page is accessed: what a fault passes to the cache, and a plan for read-ahead, too. */
+/*
+ * The access of a page. A fault passes it to the cache, and a read-ahead plan contains one for its
+ * faults.
+ */
 #ifndef HM_ACCESS_H
 #define HM_ACCESS_H
 
@@ -7,7 +10,7 @@
 
 /**
  * enum hm_size - which unit a miss brings in
- * @HM_SIZE_HUGE: the block
+ * @HM_SIZE_HUGE: the whole block
  * @HM_SIZE_BASE: a base page. Its block is not promoted until all of it has left the cache,
  *	or a fault has .promote.
  * @HM_SIZE_AUTO: the block if a stream continues there and no page of it is cached; else a
@@ -35,9 +38,9 @@ enum hm_order {
 
 /**
  * enum hm_priority - when the unit is evicted
- * @HM_PRIORITY_NORMAL: by its use
+ * @HM_PRIORITY_NORMAL: according to its use
  * @HM_PRIORITY_HIGH: after all units of other priorities
- * @HM_PRIORITY_LOW: before them
+ * @HM_PRIORITY_LOW: before all units of normal and high priority
  */
 enum hm_priority {
 	HM_PRIORITY_NORMAL,
@@ -53,20 +56,20 @@ enum hm_priority {
  * @promote: the program wants the block huge (MADV_HUGEPAGE): with HM_SIZE_AUTO a miss brings
  *	in the block, and a block of base pages is promoted however few of them are cached
  * @write: the page is stored to
- * @cached_only: change nothing unless the page is cached: else the answer is HM_MISS
- * @allocated_only: (with @write) change nothing if write-back of the unit may need blocks that the
- *	file does not have yet: the answer is HM_NEEDS_ALLOC
- * @stable: (with @write) change nothing while the unit is under write-back: the answer is HM_STABLE
- * @again: this fault was counted before
+ * @cached_only: if the page is not cached, change nothing and return HM_MISS
+ * @allocated_only: (with @write) if write-back of the unit may need blocks that the file does not
+ *	have yet, change nothing and return HM_NEEDS_ALLOC
+ * @stable: (with @write) if the unit is under write-back, change nothing and return HM_STABLE
+ * @again: the caller repeats a fault, which must not be counted again
  * @ahead: read-ahead: no task waits for the page
  * @mark: (with @ahead) put the read-ahead marker on the unit
  * @use_once: (from a plan) the stream exceeds what the pool can keep of it
  * @stream: (from a plan) a long stream that will need all of the block
- * @npages: how many pages are stored to, from the page on, all in one unit; 0 = any page of
- *	the unit may be. With @write and a huge unit, only these pages become dirty if the
- *	answer has HM_HINT_PARTIAL. Without @write: the store follows in another call. The
- *	caller holds the lock of the unit that hm_writeback_pages() needs, too (the folio
- *	lock in the module).
+ * @npages: number of pages that the store changes, from the page of the fault on, all in one unit;
+ *	0: it may change any page of the unit. With @write and a huge unit, only these pages become
+ *	dirty if hm_unit.hints has HM_HINT_PARTIAL. Without @write, the store follows in another
+ *	call. The caller holds the lock of the unit that hm_writeback_pages() needs (the folio lock
+ *	in the module).
  *
  * It fits into a register and is passed by value.
  */
@@ -97,7 +100,7 @@ static inline bool hm_access_is_base(struct hm_access access)
 	return access.size == HM_SIZE_BASE || access.size == HM_SIZE_AUTO_BASE;
 }
 
-/* The same access, but a miss brings in a base page, because no huge frame can be had. */
+/* Change an access so that a miss brings in a base page, for a caller that got no huge frame. */
 static inline struct hm_access hm_access_to_base(struct hm_access access)
 {
 	access.size = access.size == HM_SIZE_HUGE || access.size == HM_SIZE_BASE ?

@@ -27,7 +27,10 @@ static inline u32 hm_bits_count(const unsigned long *map)
 	for (i = 0; i < HM_BITMAP_LONGS(HM_BLOCK_PAGES); i++) {
 		unsigned long bits = hm_bits_read(map, i);
 
-		/* Small blocks of a test: memset() of the map also sets bits beyond the block. */
+		/*
+		 * Tests use blocks with fewer pages than a long has bits, and memset() of the map
+		 * also sets the bits beyond the block: ignore those.
+		 */
 		if (HM_BLOCK_PAGES % HM_BITS_PER_LONG)
 			bits &= (1ul << HM_BLOCK_PAGES % HM_BITS_PER_LONG) - 1;
 		n += hm_weight(bits);

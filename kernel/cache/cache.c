@@ -5,9 +5,9 @@
 #include "state.h"
 
 /*
- * A CPU checks the limit once in 4 * cpus dirtied pages. The check reads 2 * cpus counters, less
- * than one per page. In a small pool it checks more often: between two checks all CPUs together
- * dirty at most 1/32 of the pool.
+ * A CPU compares the number of dirty pages with the limit once in 4 * cpus pages that it dirties.
+ * The check reads 2 * cpus counters, half a counter per dirtied page. In a small pool the CPU
+ * checks more often: between two checks all CPUs together dirty at most 1/32 of the pool.
  */
 static u32 hm_cache_dirty_step(const struct hm_options *opts)
 {
@@ -98,7 +98,10 @@ void hm_cache_set_options(struct hm_cache *cache, const struct hm_options *opts)
 {
 	struct hm_options now = *opts;
 
-	/* Other CPUs read each field on its own during the assignment, so these must not change. */
+	/*
+	 * The assignment below rewrites all fields while other CPUs read them. So it must write the
+	 * same values to the fields that never change.
+	 */
 	now.cpus = cache->opts.cpus;
 	now.pool_frames = cache->opts.pool_frames;
 	cache->opts = now;

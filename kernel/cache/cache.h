@@ -70,8 +70,8 @@ bool hm_frame_is_base(const struct hm_cache *cache, u32 frame);
 u32 hm_frame_offline(struct hm_cache *cache);
 
 /*
- * The engine has memory for an offline frame. @base_backed: it is base pages, so that the
- * pool splits this frame before others.
+ * The engine has allocated memory for an offline frame, and the pool grows by it. @base_backed: the
+ * memory is base pages, so the pool splits this frame before others.
  */
 void hm_frame_online(struct hm_cache *cache, u32 frame, bool base_backed);
 

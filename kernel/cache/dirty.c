@@ -38,7 +38,7 @@ void hm_dirty_ensure(const struct hm_pos *pos)
 	hm_dirty_bit_ensure(pos->file->dirty, pos->root_slot);
 }
 
-/* The summary bits above are cleared by a later walk. */
+/* This clears only the bit of the unit. A later walk clears the summary bits. */
 void hm_dirty_clear(const struct hm_pos *pos)
 {
 	if (pos->base)
@@ -121,8 +121,9 @@ static u32 hm_dirty_next_bit(const unsigned long *map, u32 from, u32 bits)
 }
 
 /*
- * A summary bit has no set bit below it: clear it. Set it again if a marker set a bit below after
- * the walk. The caller holds dirty_lock.
+ * Clear a summary bit after a walk that found no bit set below it. A marker may have set one after
+ * the walk: check the level below again, and if a bit is set there, set the summary bit again. The
+ * caller holds dirty_lock.
  */
 static void hm_dirty_summary_update(unsigned long *summary, u32 slot, const unsigned long *below,
 				    u32 bits)
@@ -137,8 +138,8 @@ static void hm_dirty_summary_update(unsigned long *summary, u32 slot, const unsi
 /*
  * Find the first dirty page at or after @from in a block. @page is 0 for a huge unit. If a split
  * block has no dirty page, clear its bit in the leaf. Set the bit again if a marker has set a bit
- * below it, or if the block has been joined: then the bit may be that of the huge unit, which a
- * marker sets after the state.
+ * below it, or if the block has been joined: the bit may then belong to the huge unit, because a
+ * marker changes the state first and sets the bit second.
  */
 static bool hm_dirty_next_in_block(struct hm_leaf *leaf, u32 slot, u32 from, u32 *page)
 {

@@ -56,7 +56,7 @@ static void hm_fault_note_hint(const struct hm_pos *pos, struct hm_access access
 		hm_promote_note(pos, no_promote);
 }
 
-/* Not inline: a hit would save and restore registers for it. */
+/* Inlined into hm_fault(), this function would make each hit save and restore more registers. */
 static noinline enum hm_outcome hm_fault_miss(struct hm_pos *pos, u64 word, struct hm_access access,
 					      struct hm_unit *unit)
 {
@@ -182,9 +182,10 @@ static bool hm_fault_hit(const struct hm_pos *pos, u64 word, u64 pgoff, struct h
 }
 
 /*
- * Another task fills or evicts the unit: request a wake-up. A fault that waits for a fill is its
- * first access. A fault with .cached_only is not: it is repeated, and then finds the marker. False:
- * the word changed: read it again.
+ * Another task fills or evicts the unit: set HM_W_WAIT, so that this task is woken. A fault that
+ * waits for a fill counts as the first access of the unit, and takes the read-ahead marker. A fault
+ * with .cached_only does neither, because its caller repeats the fault. Return false if the word
+ * changed: the caller reads it again.
  */
 static bool hm_fault_busy(const struct hm_pos *pos, u64 word, struct hm_access access,
 			  struct hm_unit *unit)
@@ -222,7 +223,9 @@ static enum hm_outcome hm_fault_try(struct hm_pos *pos, u64 pgoff, struct hm_acc
 	enum hm_outcome outcome;
 
 	*again = false;
-	/* The fault that will fill the block joins it. */
+	/*
+	 * No base page of the block is cached, and this fault brings in the whole block: join it.
+	 */
 	if (pos->base && !access.cached_only && !hm_fault_wants_base(pos, pgoff, access) &&
 	    !hm_atomic_read(&pos->base->resident)) {
 		if (hm_index_join(pos))

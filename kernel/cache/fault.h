@@ -23,13 +23,14 @@
  * @HM_FILL: unit.frame is taken for it: read the data, then call hm_fill_done()
  * @HM_ZERO: the same, but the file has no data there: zero the frame, then call
  *	hm_fill_done()
- * @HM_BUSY: another task fills or evicts the unit: wait until that is done, and ask again
- * @HM_NO_FRAME: the pool is empty: reclaim or write back for unit.npages, and ask again
- * @HM_NO_NODE: the index lacks a node: see hm_file_add_node(), and ask again
- * @HM_ERROR: its read failed, unit.err is why; each failure is reported once
+ * @HM_BUSY: another task fills or evicts the unit: wait until that is done, and repeat the fault
+ * @HM_NO_FRAME: the pool is empty: reclaim or write back for unit.npages, and repeat the fault
+ * @HM_NO_NODE: the index lacks a node: call hm_file_add_node(), and repeat the fault
+ * @HM_ERROR: the read of the page failed with unit.err; each failure is reported once
  * @HM_BEYOND: the page lies beyond the end of the file
- * @HM_NEEDS_ALLOC: (with .allocated_only) write-back may need blocks: reserve them, and ask again
- * @HM_STABLE: (with .stable) under write-back: wait for its end, and ask again
+ * @HM_NEEDS_ALLOC: (with .allocated_only) write-back may need blocks: reserve them, and repeat the
+ *	fault
+ * @HM_STABLE: (with .stable) under write-back: wait for its end, and repeat the fault
  * @HM_MISS: (with .cached_only) not cached; nothing happened
  */
 enum hm_outcome {
@@ -51,10 +52,10 @@ enum hm_outcome {
  * @file: the file
  * @pgoff: the base page
  * @access: see struct hm_access
- * @unit: filled in unless the answer is HM_BEYOND
+ * @unit: filled in unless HM_BEYOND is returned
  *
- * With .write the unit is dirty when the answer is HM_HIT. After HM_FILL and HM_ZERO it
- * becomes dirty by hm_fill_done() with @dirty, or by another hm_fault().
+ * With .write the unit is dirty after HM_HIT. After HM_FILL and HM_ZERO it becomes dirty by
+ * hm_fill_done() with @dirty, or by another hm_fault().
  *
  * Takes no lock if the page is cached, except for the first store to a huge unit that makes only
  * some of its pages dirty (stream_lock).

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Files: their life, their size, their index nodes, and which parts of them have data and
- * allocated blocks below.
+ * Files: their life, their size, their index nodes, and which parts of the backing file have data
+ * and allocated blocks.
  *
- * The engine serialises changes of a file (truncation, hole punching, writes past the cache)
- * with fills and write-back: it holds its invalidation lock exclusively for the former and
- * shared for the latter.
+ * The engine serialises changes of a file (truncation, hole punching, writes that bypass the cache)
+ * with fills and write-back: it holds its invalidation lock exclusively for the former and shared
+ * for the latter.
  */
 #ifndef HM_FILE_H
 #define HM_FILE_H
@@ -50,7 +50,7 @@ bool hm_file_set_size(struct hm_file *file, u64 size);
 u64 hm_file_size(const struct hm_file *file);
 
 /*
- * Dirty base pages of the file. 0 means that no page was dirty during the whole call.
+ * The number of dirty base pages of the file. 0 means that no page was dirty during the whole call.
  */
 u64 hm_file_dirty_pages(const struct hm_file *file);
 
@@ -85,11 +85,11 @@ bool hm_file_lacks_node(struct hm_file *file, u64 pgoff, enum hm_node_kind *kind
 /* --- data and allocation in the file ---------------------------------------------------- */
 
 /**
- * hm_file_set_zero_fill() - these pages have no data in the file, or have data now
+ * hm_file_set_zero_fill() - record whether the file has data in a range of pages
  * @file: the file
  * @pgoff: the first page
  * @npages: how many
- * @zero_fill: they have none: a fill zeroes the frame instead of reading
+ * @zero_fill: the file has no data there: a fill zeroes the frame instead of reading
  *
  * For pages that are not cached. The call changes only blocks whose leaf exists; the others
  * get their bits with their leaf. So the caller sets the size first when it makes the file
@@ -98,9 +98,9 @@ bool hm_file_lacks_node(struct hm_file *file, u64 pgoff, enum hm_node_kind *kind
 void hm_file_set_zero_fill(struct hm_file *file, u64 pgoff, u64 npages, bool zero_fill);
 
 /*
- * These units are allocated in the file now, with data or without: they can be written. A
- * part of a block that is not split is not remembered, except for the part in front of the
- * end of the file.
+ * The file has allocated blocks for these pages now, with data or without: write-back can write
+ * them. For a block that is not split, this is recorded only if the range covers the block up to
+ * its end or up to the end of the file.
  */
 void hm_file_set_allocated(struct hm_file *file, u64 pgoff, u64 npages);
 

@@ -132,10 +132,15 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 	if (zero_fill || !needs_alloc)
 		memset(base->needs_alloc, needs_alloc ? 0xff : 0, sizeof(base->needs_alloc));
 	/*
-	 * hm_index_set_zero_fill() on another CPU sets the bit of the block first, then the bits of
-	 * its pages, which the memset() above may have cleared. Then this CPU sees the bit of the
-	 * block here, and sets the bits of all pages. hm_bit_clear() is only a full barrier: its
-	 * bit is clear already, or is set again below.
+	 * hm_index_set_zero_fill() on another CPU may change needs_alloc at the same time:
+	 *
+	 *   CPU 0 (this one): reads the bit of the block, which is clear
+	 *   CPU 1: sets the bit of the block, then the bits of its pages
+	 *   CPU 0: the memset() above clears the bits of the pages
+	 *
+	 * So read the bit of the block again, and if it is set, set the bits of all pages.
+	 * hm_bit_clear() serves only as a full barrier in front of that read: its bit is clear
+	 * already, or is set again below.
 	 */
 	if (!needs_alloc) {
 		hm_bit_clear(base->needs_alloc, 0);
@@ -240,14 +245,17 @@ void hm_index_set_data(const struct hm_pos *pos, bool all)
 	}
 }
 
-/* Pages of one block got data, or have none any more. The caller holds node_lock. */
+/* The pages of a range in one block got data, or lost it. The caller holds node_lock. */
 static void hm_index_set_zero_fill(const struct hm_pos *pos, u64 first, u64 end, bool zero_fill)
 {
 	u64 start = hm_block_start(first);
 	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
 	bool whole = first == start && end == start + HM_BLOCK_PAGES;
 
-	/* A part without data is recorded only in the bits of a split block; data in any block. */
+	/*
+	 * If only a part of the block has no data, only a split block can record that, in the bits
+	 * of its pages. Data in a part clears the bit of any block.
+	 */
 	if (whole && zero_fill)
 		hm_bit_set(pos->leaf->zero_fill, pos->leaf_slot);
 	else if (!zero_fill)
@@ -278,7 +286,10 @@ static void hm_index_set_allocated(const struct hm_pos *pos, u64 first, u64 end)
 		hm_bit_clear(base->needs_alloc, (u32)(first - start));
 }
 
-/* Record allocation (@allocated), or else data or holes, in all blocks that have a leaf. */
+/*
+ * With @allocated, record that a range is allocated; otherwise record @zero_fill. Blocks without a
+ * leaf are skipped.
+ */
 static void hm_index_set_range(struct hm_file *file, u64 pgoff, u64 npages, bool allocated,
 			       bool zero_fill)
 {
@@ -357,7 +368,10 @@ static bool hm_index_add_base(const struct hm_pos *pos, struct hm_base *base,
 		hm_atomic_set(&base->word[i], HM_FROZEN);
 	if (needs_alloc)
 		memcpy(base->needs_alloc, needs_alloc, sizeof(base->needs_alloc));
-	/* The caller does not know which pages are holes, or saw none before one was made. */
+	/*
+	 * The block has holes, but the caller names no page with one: it does not know them, or it
+	 * looked before a hole was made. So every page may be one.
+	 */
 	if (hm_bit_test(pos->leaf->needs_alloc, pos->leaf_slot) &&
 	    !hm_bits_count(base->needs_alloc))
 		memset(base->needs_alloc, 0xff, sizeof(base->needs_alloc));

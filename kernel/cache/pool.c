@@ -61,7 +61,7 @@ u64 hm_pool_frames(const struct hm_cache *cache)
 	return cache->nframes - hm_atomic_read(&cache->offline);
 }
 
-/* The limit matters for a pool that has given most of its memory back. */
+/* The limit of a quarter matters in a pool that has given most of its memory back. */
 u64 hm_pool_free_target(const struct hm_cache *cache)
 {
 	u64 max = hm_pool_frames(cache) / 4;
@@ -242,8 +242,8 @@ static u32 hm_pool_take_from_any(struct hm_cache *cache,
 
 /*
  * Take a base frame from a huge frame that this CPU has split for itself. Otherwise all CPUs would
- * take from the frame that was split first, and contend for the lock of its home shard. Only if
- * there are at least 8 frames per CPU, so that this splits at most an eighth of the pool.
+ * take from the frame that was split first, and contend for the lock of its home shard. Do so only
+ * with at least 8 frames per CPU: then this splits at most an eighth of the pool.
  */
 static u32 hm_pool_take_base_local(struct hm_cache *cache)
 {

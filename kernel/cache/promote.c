@@ -2,10 +2,10 @@
 /*
  * Promotion: the base pages of a block become one huge unit, in the background.
  *
- * A cached base page was accessed or read ahead: the words of the base pages are the 512 accessed
- * bits of a block, and eviction ages them. When the share opts.promote_util of them is cached, a
- * fault makes the block a candidate, and a worker of the engine promotes it. Programs use the block
- * during the promotion:
+ * A base page is cached because a program accessed it or read-ahead brought it in. So the words of
+ * the base pages serve as a bitmap of the 512 accessed pages of a block, and eviction ages it. When
+ * a share of opts.promote_util of the pages is cached, a fault makes the block a candidate, and a
+ * worker of the engine promotes it. Programs use the block during the promotion:
  *
  *   missing pages:  ABSENT -> FILLING. The frame in the word is the page's place in the huge
  *                   frame, and the engine reads the page there
@@ -194,7 +194,10 @@ static enum hm_promote_result hm_promote_check_file(const struct hm_pos *block)
 
 	if (!hm_promote_can_be_huge(block))
 		return HM_PROMOTE_GONE;
-	/* Dirty base pages are allocated; write-back of the whole block might find no space. */
+	/*
+	 * Write-back of a huge unit may write pages that are not dirty now, and could find no space
+	 * for them. Dirty base pages are allocated already.
+	 */
 	return hm_bits_count(base->needs_alloc) ? HM_PROMOTE_NEEDS_ALLOC : HM_PROMOTE_OK;
 }
 
@@ -225,7 +228,10 @@ static enum hm_promote_result hm_promote_check_use(const struct hm_pos *block, b
 		return HM_PROMOTE_COLD;
 	if (stream && stored == prefix && (!stored || stored >= STORED_PREFIX_MIN))
 		return HM_PROMOTE_OK;
-	/* The stores may be those of other tasks in a block that a stream only reads. */
+	/*
+	 * The stream may only read this block, and other tasks store to a few of its pages. A huge
+	 * unit would make their write-back larger, so the limits for stores apply to a stream, too.
+	 */
 	return stored && (stored < min || accessed < min) ? HM_PROMOTE_DIRTY : HM_PROMOTE_OK;
 }
 

@@ -13,9 +13,9 @@
 bool hm_promote_queue(const struct hm_pos *pos, struct hm_access access);
 
 /*
- * A base page was brought in. @no_promote: the program wants base pages in its block. False: it
- * does not; that counts when the earlier base pages of the block have left the cache. Takes no
- * lock.
+ * A base page was brought in: record whether the program wants base pages in its block.
+ * @no_promote: it does, and this takes effect at once. False takes effect only if all earlier base
+ * pages of the block have left the cache. Takes no lock.
  */
 void hm_promote_note(const struct hm_pos *pos, bool no_promote);
 

@@ -19,11 +19,11 @@
  * end it if hm_promote_commit() does not. It leaves everything as it was. Only when
  * hm_promote_begin() fails, the promotion has ended already.
  *
- * In the module these are the locks: begin under the shared invalidate_lock, which is
- * released before the reads; each page to copy with a reference to its folio, without the
- * folio lock. To claim: the shared invalidate_lock by a trylock, and files_lock; then
- * folio_trylock() of all base folios in order, one unmap_mapping_pages(),
- * folio_ref_freeze() of all, the copies, the exchange in i_pages, unfreeze, unlock, commit.
+ * The locks in the module: hm_promote_begin() runs under the shared invalidate_lock, which is
+ * released before the reads. The copy of a page needs a reference to its folio, but not the folio
+ * lock. The claim needs the shared invalidate_lock, taken by a trylock, and files_lock. The steps
+ * after the claim are: folio_trylock() of all base folios in order, one unmap_mapping_pages(),
+ * folio_ref_freeze() of all folios, the copies, the exchange in i_pages, unfreeze, unlock, commit.
  */
 #ifndef HM_PROMOTION_H
 #define HM_PROMOTION_H
@@ -84,11 +84,11 @@ struct hm_promotion {
 /**
  * hm_promote_pick() - choose the next block to promote
  * @cache: the cache
- * @p: set to it
+ * @p: set to the block
  *
- * Blocks are picked in the order in which they became candidates. A worker of the engine calls
- * this after HM_HINT_PROMOTE, and every opts.promote_interval_ms for retries. Not safe against
- * hm_file_destroy(); afterwards the file must stay until the promotion has ended.
+ * Blocks are picked in the order in which they became candidates. A worker of the engine calls this
+ * after HM_HINT_PROMOTE, and every opts.promote_interval_ms for retries. The caller excludes
+ * hm_file_destroy() during the call, and keeps the file until the promotion has ended.
  *
  * Return: false if no block waits, or none is due.
  */
@@ -111,14 +111,14 @@ enum hm_promote_result hm_promote_begin(struct hm_promotion *p, bool force);
 /**
  * hm_promote_copy() - the next page that can be copied while programs use it
  * @p: the promotion; the missing pages have been read
- * @at: 0 at first; moved past the page
+ * @at: 0 at the first call; moved past the page that is returned
  * @unit: filled in
  *
- * The engine copies the page from its frame to its place in the huge frame, and reports
- * nothing. The page may be evicted at any time: the engine takes a reference, checks that
- * the frame still has the page, and passes over it if not. If the page is stored to,
- * evicted or written during or after the copy, the cache discards the copy. Dirty pages are
- * not copied ahead, because programs may store to them without a fault.
+ * The engine copies the page from its frame to its place in the huge frame, and reports nothing.
+ * The page may be evicted at any time: the engine takes a reference, checks that the frame still
+ * has the page, and skips the page if not. If the page is stored to, evicted or written during or
+ * after the copy, the cache discards the copy. Dirty pages are not copied ahead, because programs
+ * may store to them without a fault.
  *
  * Return: false if no page is left.
  */

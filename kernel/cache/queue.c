@@ -71,8 +71,8 @@ void hm_queue_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 frame)
 }
 
 /*
- * The unit may have been evicted, and even filled again, since it became clean: desc->word shows
- * whether the frame still belongs to it.
+ * The unit may have been evicted, and even filled again, since it became clean. Insert the frame
+ * only if desc->word shows that it still belongs to the unit.
  */
 void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven)
 {

@@ -22,8 +22,8 @@
 #define FIRST_WINDOW_HUGE (4u * HM_BLOCK_PAGES)
 #define FIRST_WINDOW_BASE 32u
 /*
- * With HM_SIZE_AUTO, in base pages. Many such streams end soon. If one does not, its next block
- * comes as a huge unit anyway.
+ * The first window of a stream of base pages with HM_SIZE_AUTO. Many such streams end soon. If one
+ * does not, its next block comes as a huge unit anyway.
  */
 #define FIRST_WINDOW_AUTO 4u
 
@@ -35,8 +35,9 @@
 #define FAULTS_PER_PASS 17u
 
 /*
- * A stream causes no fault while it uses its window. It survives one more pass for each this many
- * pages of the window, because as many faults of others cause about one pass.
+ * A stream causes no fault while it uses its window. It survives one more pass of the clock hand
+ * for each HM_STREAMS pages of its window: in the time in which it uses these pages, other faults
+ * advance the hand by about one pass.
  */
 #define PAGES_PER_PASS HM_STREAMS
 
@@ -120,7 +121,7 @@ static void hm_readahead_plan_behind(struct hm_stream *s, const struct hm_fault_
 	u32 lag = s->step == 1 ? BEHIND_LAG_BASE : 0;
 	u32 min = s->step == 1 ? BEHIND_LAG_BASE : s->step;
 
-	/* Leave the block that the stream is in: it would be written twice. */
+	/* Do not write the block that the stream still stores to: it would be written twice. */
 	if (range->auto_size) {
 		first = hm_block_start(first);
 		lag = 0;

@@ -308,7 +308,7 @@ static inline u32 hm_kind_pages(enum hm_kind kind)
 	return kind == HM_BASE ? 1 : HM_BLOCK_PAGES;
 }
 
-/* As hm_frame_is_base(), inline. */
+/* The kind of a frame: hm_frame_is_base() as an inline function. */
 static inline enum hm_kind hm_frame_kind(const struct hm_cache *cache, u32 frame)
 {
 	return frame >= cache->nframes ? HM_BASE : HM_HUGE;

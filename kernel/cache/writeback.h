@@ -4,8 +4,8 @@
  *
  * The contract, in order:
  *  1. hm_writeback() claims a run: its units are HM_WRITING.
- *  2. The engine write-protects each unit, and may then ask which pages of a huge unit to
- *     write (hm_writeback_pages()).
+ *  2. The engine write-protects each unit, and may then get the pages of a huge unit
+ *     that it must write (hm_writeback_pages()).
  *  3. It writes, and reports hm_writeback_done() for the run or for parts of it.
  *  A store between 1 and 3 makes the unit dirty again.
  */
