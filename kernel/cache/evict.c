@@ -63,7 +63,7 @@ static void hm_evict_add_victim(struct hm_victim *victims, u32 *n, const struct 
 	(*n)++;
 }
 
-/* Can a queued unit be taken? */
+/* The result of a check of a queued unit. */
 enum unit_check {
 	UNIT_IDLE, /* clean and not accessed; claimed, if the caller wanted that */
 	UNIT_REFERENCED, /* it was accessed; its reference bit is clear now */
@@ -74,9 +74,14 @@ enum unit_check {
  * Check a queued unit. If it is clean and was accessed, clear its reference bit. If it was not
  * accessed and @claim is set, claim it for eviction.
  *
- * The caller holds queue_lock, so the frame keeps its owner (desc->word). But the word may not have
- * this frame: hm_fault_miss() sets desc->word before it puts the frame into the word, and in
- * between a late hm_queue_insert() for the previous use of the frame by the same unit may queue it.
+ * The caller holds queue_lock, so the frame keeps its owner (desc->word). But the word of the owner
+ * may not contain this frame yet. Such a unit counts as not clean. Example, for a unit that leaves
+ * the cache and gets the same frame again:
+ *
+ *   CPU 0: finishes a write-back of the unit, and is about to call hm_queue_insert()
+ *   CPU 1: evicts the unit; hm_fault_miss() takes the same frame and sets desc->word
+ *   CPU 0: hm_queue_insert() finds its unit in desc->word and queues the frame
+ *   CPU 2: finds the frame here, before CPU 1 puts it into the word
  */
 static enum unit_check hm_evict_check_unit(struct hm_desc *desc, u32 frame, bool claim)
 {
@@ -98,8 +103,9 @@ static enum unit_check hm_evict_check_unit(struct hm_desc *desc, u32 frame, bool
 }
 
 /*
- * A unit that is not clean was unlinked; the task that makes it clean queues it again. Until then
- * its container cannot be emptied, so the pool may use the free base frames there.
+ * Reclaim has unlinked a unit that is not clean. The task that makes it clean queues it again.
+ * Until then reclaim cannot empty the container of the unit, so the pool may use the free base
+ * frames there.
  */
 static void hm_evict_unlinked_not_clean(struct hm_cache *cache, u32 frame)
 {
@@ -108,8 +114,8 @@ static void hm_evict_unlinked_not_clean(struct hm_cache *cache, u32 frame)
 }
 
 /*
- * Return the age of a stamp. The stamp is newer than @now if the clock ticked after @now was read,
- * by less than a minute: then return 0.
+ * Return the age of a stamp. If the clock ticked after @now was read, the stamp may be newer than
+ * @now, by less than a minute: then return 0.
  */
 static u32 hm_evict_age_since(u32 now, u32 stamp)
 {
@@ -481,16 +487,16 @@ static bool hm_evict_can_isolate(struct hm_cache *cache, u32 huge)
 }
 
 /*
- * Choose the split frame to empty: the isolated one; or the one with the oldest base page; or one
- * of the next. Choose none if each of them has a page that is not clean: reclaim would evict all
- * clean pages and still gain no huge frame.
+ * Choose the split frame to empty. If one is isolated already, choose it. Otherwise try the frame
+ * that contains the oldest base page, and then its neighbours. Skip a frame that contains a page
+ * that is not clean: reclaim would evict all clean pages of it and still gain no huge frame.
  */
 static u32 hm_evict_pick_container(struct hm_cache *cache, u32 oldest)
 {
 	u64 now = hm_atomic_read(&cache->isolated);
 	u32 huge = (u32)now, i;
 
-	/* It stays isolated until reclaim finds a page in it that it cannot evict. */
+	/* A frame stays isolated until reclaim finds a page in it that it cannot evict. */
 	if (hm_pool_is_split(cache, huge, true))
 		return huge;
 	for (i = 0; i < ISOLATE_TRIES; i++) {
@@ -519,7 +525,10 @@ static void hm_evict_isolate_container(struct hm_cache *cache, u32 huge, struct 
 	bool unisolate;
 
 	hm_pool_isolate(cache, huge);
-	/* Another CPU may have chosen another frame: that one is emptied first. */
+	/*
+	 * If another CPU chose another frame after hm_evict_pick_container(), reclaim empties that
+	 * one first.
+	 */
 	unisolate = hm_atomic_read(&cache->isolated) != huge;
 	for (i = 0; i < HM_BLOCK_PAGES && *n < max; i++, frame++) {
 		struct hm_desc *desc = hm_desc_of(cache, frame);
@@ -587,7 +596,10 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 		const struct oldest *own = &oldest[kind];
 		const struct oldest *other = &oldest[other_kind];
 
-		/* Finding the ages takes all queue locks: avoid it if only this kind is queued. */
+		/*
+		 * To compare the ages, reclaim takes all queue locks. Skip that if only this kind
+		 * is queued.
+		 */
 		if (hm_evict_any_has_units(cache, kind) &&
 		    !hm_evict_any_has_units(cache, other_kind)) {
 			hm_evict_reclaim_kind(cache, kind, want, victims, max, &n);
@@ -663,13 +675,19 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 	case HM_EVICT_DISCARD:
 		return hm_unit_gone(&pos, unit->frame);
 	case HM_EVICT_BUSY:
-		/* The pin may last for ever: try other units before this one again. */
+		/*
+		 * The pin may last for ever. Outside the use-once queue, the unit is tried again
+		 * only after others.
+		 */
 		hm_desc_of(cache, unit->frame)->use_once = false;
 		break;
 	case HM_EVICT_DIRTY:
 		break;
 	}
-	/* The unit stays, so stop emptying its container: the rest would be evicted for nothing. */
+	/*
+	 * The unit stays, so its container cannot be emptied: keep the other pages of the
+	 * container.
+	 */
 	if (pos.base)
 		hm_pool_unisolate(cache, unit->frame);
 	if (result == HM_EVICT_DIRTY)
